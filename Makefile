@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+# One non-recursive build. Output goes to build/$(MODE)/; `make help` lists targets.
+# A folder's .c files belong to its library without being named here; files named
+# *_avx2.c, *_avx512.c, ... are compiled for that instruction set and entered only
+# after a check at run time.
+
+MODE ?= opt
+BUILD ?= build
+OUT := $(BUILD)/$(MODE)
+Q := $(if $(V),,@)
+PYTHON ?= python3
+VENV ?= $(BUILD)/venv
+
+CC := $(if $(filter fuzz,$(MODE)),clang,$(or $(TESSERA_CC),gcc))
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wformat=2 -Wno-format-nonliteral -Wundef -Wpointer-arith
+CFLAGS.opt := -O2 -g
+CFLAGS.dbg := -O0 -g3 -DTC_VERIFY_ALWAYS=1
+CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
+CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
+CFLAGS.tsan := -O1 -g -fsanitize=thread
+CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined -DTC_VERIFY_ALWAYS=1
+ifeq ($(CFLAGS.$(MODE)),)
+$(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
+endif
+CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread -D_GNU_SOURCE -I. -I$(OUT)/gen \
+	$(WARN) $(CFLAGS.$(MODE)) $(EXTRA_CFLAGS)
+LDFLAGS := -pthread $(filter -fsanitize%,$(CFLAGS.$(MODE)))
+
+# Instruction sets by file name.
+AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma -mf16c \
+	-mbmi2 -mprefer-vector-width=512
+isa = $(if $(findstring _avx512bf16.c,$1),$(AVX512) -mavx512bf16) \
+	$(if $(findstring _avx512vnni.c,$1),$(AVX512) -mavx512vnni) \
+	$(if $(findstring _amx.c,$1),$(AVX512) -mamx-tile -mamx-bf16 -mamx-int8) \
+	$(if $(findstring _avx512.c,$1),$(AVX512)) \
+	$(if $(findstring _avx2.c,$1),-mavx2 -mfma -mf16c -mbmi2)
+# The model computes: it is optimised in every mode.
+speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+
+# ---- libraries: one for each floor ----
+BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
+SIM_SRC := $(wildcard hal/sim/*.c)
+HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
+TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
+RT_SRC := $(wildcard runtime/*.c)
+PJRT_SRC := $(wildcard runtime/pjrt/*.c)
+PROTO := $(wildcard runtime/*.proto runtime/compiler/front/*.proto)
+
+obj = $(patsubst %.c,$(OUT)/%.o,$1)
+PROTO_C := $(patsubst %.proto,$(OUT)/gen/%.pb-c.c,$(PROTO))
+PROTO_O := $(PROTO_C:.c=.o)
+libs := base sim hal tc rt
+LIB_base := $(OUT)/libbase.a
+LIB_sim := $(OUT)/libsim.a
+LIB_hal := $(OUT)/libhal.a
+LIB_tc := $(OUT)/libtc.a
+LIB_rt := $(OUT)/librt_tessera.a
+$(LIB_base): $(call obj,$(BASE_SRC))
+$(LIB_sim): $(call obj,$(SIM_SRC))
+$(LIB_hal): $(call obj,$(HAL_SRC))
+$(LIB_tc): $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
+$(LIB_rt): $(call obj,$(RT_SRC)) $(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
+ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -lm -ldl
+
+PLUGIN := $(OUT)/pjrt_plugin_tessera.so
+TOOLS := $(patsubst tools/%/main.c,$(OUT)/%,$(wildcard tools/*/main.c))
+
+.PHONY: all
+all: $(PLUGIN) $(TOOLS)
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
+
+$(OUT)/%.a:
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(OUT)/gen/%.pb-c.c $(OUT)/gen/%.pb-c.h: %.proto
+	@mkdir -p $(OUT)/gen
+	$(Q)protoc-c --c_out=$(OUT)/gen $<
+$(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
+	$(Q)$(CC) $(filter-out -Werror,$(CFLAGS)) -c $< -o $@
+$(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
+
+$(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
+	$(Q)$(CC) -shared -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
+		$(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
+
+# A tool is a folder of tools/ with a main.c.
+.SECONDEXPANSION:
+$(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+
+# ---- tests: a program a file; its first word says which floors it may use ----
+UNIT_SRC := $(wildcard tests/unit/*_test.c)
+UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(UNIT_SRC))
+$(OUT)/tests/base_%: FLOORS = $(LIB_base)
+$(OUT)/tests/hw_%: FLOORS = $(LIB_base)
+$(OUT)/tests/sim_%: FLOORS = $(LIB_sim) $(LIB_base)
+$(OUT)/tests/hal_%: FLOORS = $(LIB_hal) $(LIB_sim) $(LIB_base)
+$(OUT)/tests/tc_%: FLOORS = $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+$(OUT)/tests/rt_%: FLOORS = $(ALL_LIBS)
+$(OUT)/tests/pjrt_%: FLOORS = $(ALL_LIBS)
+floors_of = $(if $(filter base_% hw_%,$1),$(LIB_base),$(if $(filter sim_%,$1),$(LIB_sim) \
+	$(LIB_base),$(if $(filter hal_%,$1),$(LIB_hal) $(LIB_sim) $(LIB_base),$(if \
+	$(filter tc_%,$1),$(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base),$(ALL_LIBS)))))
+$(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(FLOORS) -lcmocka $(EXT)
+
+# The harness of the C suites: prints each program's name and cmocka's own lines.
+.PHONY: unit
+unit: $(UNIT) $(PLUGIN) $(TOOLS)
+	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(T)),$(UNIT)),$(UNIT))
+
+BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_bench.c))
+$(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
+
+FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+$(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $< $(ALL_LIBS) $(EXT)
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)

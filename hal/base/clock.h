@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+#include <stdint.h>
+#include <time.h>
+
+#define CLOCK_FOREVER INT64_MAX	/* a deadline that never comes */
+
+/* Nanoseconds of CLOCK_MONOTONIC. Deadlines in this tree are such times. */
+static inline int64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The deadline `ns` from now; FOREVER stays FOREVER. */
+static inline int64_t clock_after(int64_t ns)
+{
+	int64_t now = clock_ns();
+
+	return ns > CLOCK_FOREVER - now ? CLOCK_FOREVER : now + ns;
+}
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HW_DESC_H
+#define HW_DESC_H
+/*
+ * What travels between driver and device in memory: submissions, completions
+ * and the structures that admin requests point to. DEVICE.md#queues is the
+ * manual. All little endian. A reserved field is 0, or the request is refused.
+ *
+ * Rings live in host memory. The driver writes submissions, then one 32-bit store
+ * of the new tail (a free-running count) to the queue's doorbell. The device
+ * writes completions with a phase bit that flips on every lap, starting with 1.
+ *
+ * Addresses: `iova` is a DMA address as the IOMMU sees it; `va` is an address
+ * in a context's map, which leads to HBM or to an iova.
+ */
+#include <stdint.h>
+
+#include "hal/hw/isa.h"
+
+enum hw_opcode {
+#define DESC(name, number, cls, status, effect) HW_##name = number,
+#include "hal/hw/desc.def"
+#undef DESC
+};
+
+enum hw_status {
+#define FAULT(name, number, code, text) HW_ST_##name = number,
+#include "hal/hw/fault.def"
+#undef FAULT
+	HW_ST_FAULTS = 16,	/* first status that stops a queue */
+};
+
+enum {
+	HW_WAIT = 1u << 0,	/* begin when *wait_va >= wait_value */
+	HW_SIGNAL = 1u << 1,	/* at the end *signal_va = max(old, signal_value) */
+	HW_IRQ = 1u << 2,	/* raise the queue's vector after the completion */
+	HW_INLINE = 1u << 3,	/* a hint: little work and no loop; a model may run it
+				 * on the thread that rang the doorbell */
+};
+
+/* A submission, 64 bytes. */
+struct hw_sqe {
+	uint8_t op;		/* enum hw_opcode */
+	uint8_t flags;		/* HW_* */
+	uint16_t id;		/* admin: context, queue, log page, ...; EXECUTE: 0 */
+	uint32_t tag;		/* comes back in the completion */
+	uint64_t wait_va, wait_value;	/* admin: reserved */
+	uint64_t signal_va, signal_value;
+	union {
+		struct {			/* admin */
+			uint64_t addr;		/* iova */
+			uint64_t value;
+			uint64_t bytes;
+		} admin;
+		struct {
+			uint64_t bindings;	/* va of struct hw_binding[n_bindings] */
+			uint32_t program;
+			uint32_t n_bindings;
+			uint64_t limit_ns;	/* watchdog; 0: the queue's default */
+		} execute;
+		struct {
+			uint64_t src, dst;	/* va */
+			uint64_t bytes;
+		} copy;				/* COPY, FILL, TIMESTAMP, COPY_2D (src) */
+	} u;
+};
+
+/* A completion, 32 bytes. Every submission gets one, in order of end. */
+struct hw_cqe {
+	uint32_t tag;
+	uint16_t status;	/* enum hw_status */
+	uint16_t phase;		/* bit 0 */
+	uint32_t sq_head;	/* submissions consumed so far, free-running */
+	uint32_t zero;
+	uint64_t value;		/* admin: result; work: ns of device time taken */
+	uint64_t detail;	/* BAD_PROGRAM: offset; a fault: record number */
+};
+
+struct hw_binding {
+	uint64_t va;
+	uint64_t bytes;
+};
+
+enum { HW_MAP_WRITE = 1u << 0, HW_MAP_HOST = 1u << 1 };
+
+/* MAP and UNMAP: va, pa and bytes are multiples of 4096. */
+struct hw_map {
+	uint64_t va;
+	uint64_t pa;		/* offset in HBM, or iova with HW_MAP_HOST */
+	uint64_t bytes;
+	uint32_t flags;		/* HW_MAP_* */
+	uint32_t zero;
+};
+
+enum hw_class { HW_CLASS_COMPUTE = 1, HW_CLASS_DMA = 2 };
+
+struct hw_queue {
+	uint64_t sq_iova, cq_iova;
+	uint32_t n_entries;	/* of both rings; a power of two, 2 to 65536 */
+	uint16_t ctx;
+	uint8_t cls;		/* enum hw_class */
+	uint8_t priority;	/* 0 to 3; 3 first */
+	uint32_t vector;	/* MSI-X vector; HW_NO_VECTOR: completions are polled */
+	uint32_t zero;
+	uint64_t limit_ns;	/* default watchdog of a descriptor; 0: none */
+};
+#define HW_NO_VECTOR 0xffffffffu
+
+/* PROGRAM_CREATE. The code is read from `code_va` once. */
+struct hw_program {
+	uint64_t code_va;
+	uint64_t code_bytes;
+	uint64_t bindings_iova;	/* struct hw_program_binding[n_bindings] */
+	uint32_t n_bindings;
+	uint16_t ctx;
+	uint16_t zero;
+};
+
+enum { HW_BIND_READ = 1u << 0, HW_BIND_WRITE = 1u << 1 };
+
+/* What a program asks of a binding. A binding's va must be a multiple of 64. */
+struct hw_program_binding {
+	uint64_t bytes;		/* the least that EXECUTE must give */
+	uint32_t access;	/* HW_BIND_* */
+	uint32_t zero;
+};
+
+/* COPY_2D: `rows` rows, in up to two outer levels. */
+struct hw_copy_2d {
+	uint64_t src, dst;	/* va */
+	uint64_t row_bytes;
+	uint64_t rows, planes;	/* >= 1 */
+	int64_t src_row, dst_row;	/* bytes from row to row */
+	int64_t src_plane, dst_plane;
+};
+
+#define HW_IDENTIFY_MAGIC 0x3153534554ull	/* "TESS1" */
+
+struct hw_identify {
+	uint64_t magic;
+	uint32_t contract;	/* version of DEVICE.md */
+	uint32_t isa;		/* ISA_VERSION */
+	char name[32], serial[32], firmware[32];
+	uint64_t hbm_bytes;
+	uint32_t max_contexts, max_queues, max_programs, max_maps;
+	uint32_t n_vectors;
+	uint32_t cores;		/* parallel lanes, for the compiler's choices */
+	uint64_t is_model;	/* 1: the software model */
+	uint8_t zero[40];
+};
+
+enum hw_log { HW_LOG_FAULT = 1, HW_LOG_TELEMETRY = 2, HW_LOG_RAS = 3 };
+
+/* HW_LOG_FAULT: the newest records, newest first, at most 64. */
+struct hw_fault {
+	uint64_t number;	/* 1, 2, ...: cqe.detail of the descriptor at fault */
+	uint64_t time_ns;
+	uint16_t status;	/* enum hw_status */
+	uint16_t queue, ctx;
+	uint16_t operand;	/* which operand of the instruction; 0xffff: none */
+	uint32_t program;
+	uint32_t tag;
+	uint64_t pc;		/* offset of the instruction in the program */
+	uint64_t va;		/* address at fault: va, or offset in the binding */
+	uint64_t bytes;		/* size of the access or of the binding */
+	uint32_t binding;	/* 0xffffffff: none */
+	uint32_t is_write;
+};
+
+/* HW_LOG_TELEMETRY: totals since reset, derived from work done. */
+struct hw_telemetry {
+	uint64_t time_ns;	/* device clock now */
+	uint64_t busy_compute_ns, busy_dma_ns;
+	uint64_t hbm_read_bytes, hbm_write_bytes;
+	uint64_t dma_in_bytes, dma_out_bytes;
+	uint64_t n_execute, n_copy, n_fault, n_insn;
+	uint64_t matrix_ops, vector_ops;	/* multiply-adds; uops times elements */
+	uint32_t temperature_mc, power_mw;	/* from the model of DEVICE.md */
+	uint32_t clock_khz, throttle;
+};
+
+/* HW_LOG_RAS */
+struct hw_ras {
+	uint64_t ecc_corrected, ecc_uncorrected, poisoned_pages, watchdog_fires;
+	uint64_t queue_resets, function_resets, fatal;
+};
+
+enum hw_feature { HW_FEATURE_INLINE_NS = 1, HW_FEATURE_DEFAULT_LIMIT_NS = 2 };
+
+enum hw_inject {
+	HW_INJECT_ECC_CORRECTED = 1,	/* value: how many */
+	HW_INJECT_POISON = 2,		/* value: HBM offset of a 4 KiB page */
+	HW_INJECT_FATAL = 3,		/* the device enters its fatal state */
+	HW_INJECT_DROP_IRQ = 4,		/* value: how many interrupts get lost */
+};
+
+_Static_assert(sizeof(struct hw_sqe) == 64, "submission");
+_Static_assert(sizeof(struct hw_cqe) == 32, "completion");
+_Static_assert(sizeof(struct hw_map) == 32, "map");
+_Static_assert(sizeof(struct hw_queue) == 40, "queue");
+_Static_assert(sizeof(struct hw_program) == 32, "program");
+_Static_assert(sizeof(struct hw_fault) == 64, "fault");
+_Static_assert(sizeof(struct isa_scalar) == 24, "scalar");
+_Static_assert(sizeof(struct isa_operand) == 80, "operand");
+_Static_assert(sizeof(struct isa_uop) == 16, "uop");
+
+/* The error code and the text for a completion's status. */
+int hw_status_code(unsigned status);
+const char *hw_status_text(unsigned status);
+const char *hw_status_name(unsigned status);	/* "BOUNDS" */
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HW_REGS_H
+#define HW_REGS_H
+/* BAR0 of the T1, from regs.def (DEVICE.md#registers is the manual). */
+#include <stdint.h>
+
+enum hw_reg {
+#define REG(name, offset, bytes, access, reset, meaning) \
+	HW_REG_##name = offset,
+#include "hal/hw/regs.def"
+#undef REG
+};
+
+enum {
+	HW_CTRL_ENABLE = 1u << 0, HW_CTRL_RESET = 1u << 1,
+	HW_STATUS_READY = 1u << 0, HW_STATUS_FATAL = 1u << 1,
+	HW_STATUS_RESETTING = 1u << 2,
+};
+
+#define HW_PCI_VENDOR 0x1234
+#define HW_PCI_DEVICE 0x7e55
+#define HW_PCI_CLASS 0x120000
+#define HW_BAR0_BYTES 0x80000u		/* registers, doorbells, MSI-X */
+#define HW_DOORBELL_BASE 0x10000u	/* one page a queue: tail, 32 bits, at +0 */
+#define HW_DOORBELL_STRIDE 0x1000u
+#define HW_MAX_QUEUES 64u		/* queue 0 (admin) included */
+#define HW_MSIX_TABLE 0x8000u
+#define HW_MSIX_PBA 0xc000u
+#define HW_MAX_VECTORS 32u
+#define HW_MAX_CONTEXTS 64u
+#define HW_PAGE 4096u
+
+static inline uint32_t hw_doorbell(unsigned queue)
+{
+	return HW_DOORBELL_BASE + queue * HW_DOORBELL_STRIDE;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_CORE_H
+#define SIM_CORE_H
+/*
+ * Between the core (fetch, check, dispatch: program.c, core.c) and the families of
+ * instructions (exec_*.c). Private to hal/sim.
+ *
+ * A family has three functions. prepare() runs once, at PROGRAM_CREATE: it checks
+ * every static rule of the instruction, resolves operands to struct sim_ref, picks
+ * code paths and returns a plan. run() trusts the plan: it asks sim_at() for each
+ * operand's memory, which checks what only the running program knows, then works.
+ * Plans are immutable: several devices' cores may run one plan at once.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/base/arena.h"
+#include "hal/hw/desc.h"
+#include "hal/hw/isa.h"
+
+enum sim_path { SIM_PORTABLE, SIM_AVX2, SIM_AVX512 };
+
+/* What the CPU offers, found once per sim. */
+struct sim_cpu {
+	enum sim_path path;	/* the widest vector path allowed */
+	bool avx512_bf16, avx512_vnni, avx512_fp16;
+	bool amx_bf16, amx_int8;
+	unsigned lanes;
+	size_t l1_bytes, l2_bytes;
+};
+
+/* A checked operand. */
+struct sim_ref {
+	uint16_t binding;
+	uint8_t reg;		/* 0: the address is static and was checked */
+	uint8_t elem;
+	bool write;
+	uint8_t operand;	/* its place in the instruction, for fault records */
+	int64_t offset;
+	int64_t lo, hi;		/* bytes touched, relative to offset (+ reg): [lo, hi) */
+	int64_t stride[ISA_MAX_RANK];
+};
+
+/* One program being loaded. */
+struct sim_load {
+	struct arena *arena;	/* plans live here, freed with the program */
+	const struct sim_cpu *cpu;
+	const struct hw_program_binding *bindings;
+	unsigned n_bindings;
+	size_t scratch;		/* bytes wanted for each lane: the most of all */
+	size_t shared;		/* bytes wanted once for the run: the most of all */
+	uint64_t offset;	/* of the instruction, for messages */
+	char why[160];		/* why it was refused (log, debugging) */
+};
+
+/* One program running. */
+struct sim_run {
+	const struct sim_cpu *cpu;
+	struct sim_core *core;	/* its engine: pool, scratch, device */
+	uint8_t **base;		/* [n_bindings] host address */
+	const uint64_t *bytes;	/* [n_bindings] */
+	int64_t reg[ISA_N_REG];
+	void *shared;		/* sim_load.shared bytes, aligned to 64 */
+	atomic_bool *stop;	/* set: end soon (reset, watchdog); poll per tile */
+	struct hw_fault fault;	/* status != 0: what went wrong */
+	uint64_t matrix_ops, vector_ops, read_bytes, write_bytes; /* telemetry */
+};
+
+struct sim_family {
+	/* *plan on success. Otherwise a status below 16 (BAD_PROGRAM, NOT_BUILT,
+	 * NO_ROOM) with load->why filled by sim_refuse(). insn is whole: insn->bytes
+	 * readable bytes, at least the head of its layout. */
+	int (*prepare)(struct sim_load *load, const struct isa_insn *insn,
+		       const void **plan);
+	/* 0, or a fault status that sim_fault() or sim_at() has recorded. */
+	int (*run)(struct sim_run *run, const void *plan);
+};
+
+extern const struct sim_family sim_family_tensor;	/* exec_vec.c: VEC REDUCE */
+extern const struct sim_family sim_family_copy;		/* exec_copy.c */
+extern const struct sim_family sim_family_gather;	/* exec_gather.c */
+extern const struct sim_family sim_family_scatter;
+extern const struct sim_family sim_family_sort;		/* exec_sort.c */
+extern const struct sim_family sim_family_rng;		/* exec_rng.c */
+extern const struct sim_family sim_family_mm;		/* exec_mm.c */
+extern const struct sim_family sim_family_conv;		/* exec_conv.c */
+
+/* ---- for prepare() (program.c) ---- */
+
+/* Notes why and returns `status`. */
+int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/*
+ * Checks operand `op` (number `operand` of its instruction) over `rank` dims: its
+ * type, binding, access rights, register, alignment of offset and strides to
+ * the element (`elem_bytes` for COPY, else 0), absence of overflow, and for reg
+ * == 0 that every address lies in the binding. extra[] are n_extra more ranges
+ * (count, byte stride) that addresses run over besides the dims (k of MM, index
+ * components). Fills *ref. 0 or BAD_PROGRAM.
+ */
+struct sim_range { int64_t count, stride; };
+int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+	    bool write, unsigned elem_bytes, unsigned rank, const int64_t *dim,
+	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref);
+/* Ensures that each lane's scratch (shared memory) has at least `bytes`. */
+void sim_need_scratch(struct sim_load *load, size_t bytes);
+void sim_need_shared(struct sim_load *load, size_t bytes);
+
+/* ---- for run() (core.c) ---- */
+
+/* The host address of the operand's first element (all its strides at 0), or NULL
+ * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */
+static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref);
+uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref);
+/* Records a fault (the core adds pc, program and queue) and returns `status`. */
+int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref,
+	      uint64_t va, uint64_t bytes);
+
+/*
+ * Runs fn over [0, n) in parts, on as many lanes as is worth while: `ns` is the
+ * estimated time of the whole on one lane; below about 20 us it stays on the caller.
+ * Parts are multiples of `grain` (but for the last). lane tells which scratch is
+ * fn's own. Returns after all parts. fn polls run->stop in long loops.
+ */
+void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
+		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
+		  void *arg);
+/* Lane `lane`'s scratch: sim_load.scratch bytes, aligned to 64, contents undefined. */
+void *sim_scratch(struct sim_run *run, unsigned lane);
+static inline bool sim_stopped(const struct sim_run *run)
+{
+	return atomic_load_explicit(run->stop, memory_order_relaxed);
+}
+
+static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref)
+{
+	if (ref->reg)
+		return sim_at_dynamic(run, ref);
+	return run->base[ref->binding] + ref->offset;
+}
+
+/* ---- bodies, shared by VEC, REDUCE, SCATTER, SORT, MM, CONV (body.c) ---- */
+
+/*
+ * A body made ready to run on tiles. A tile is `rows` x `cols` points; values are
+ * dense arrays, full ones [rows][cols], row values [rows], in the type of the value.
+ * Storage types are held as stored.
+ */
+struct sim_body;
+
+/* Where a tile's values start: filled by the family for each tile. */
+struct sim_tile {
+	unsigned rows, cols;	/* rows * cols <= sim_body_points() */
+	const void *pre[2 * ISA_MAX_SORT + ISA_MAX_OUT]; /* values the family gives, dense */
+	const void *in[ISA_MAX_IN];	/* inputs, dense */
+	uint32_t in_spread;	/* bit j: in[j] is one element for the whole tile */
+	uint32_t in_row;	/* bit j: in[j] holds one element a row */
+	int64_t index[ISA_MAX_RANK];	/* coordinates of the tile's first point (IOTA) */
+	unsigned col_dims;	/* how many trailing dims cols runs over; the rows run
+				 * over the dim before. The tile is a box of dims */
+	int64_t col_dim[ISA_MAX_RANK];	/* their sizes within the tile */
+};
+
+/*
+ * Checks the uops after `insn`'s operands and plans them: value types, buffers
+ * (values whose lives do not meet share one), code paths. pre_elem[n_pre] are the
+ * types of the values that the family gives. points: the most points of a tile.
+ * 0 or BAD_PROGRAM. Adds nothing to load->scratch: sim_body_scratch() says what
+ * the family must set aside in each lane.
+ */
+int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
+		     const struct isa_operand *in, const struct isa_operand *out,
+		     const struct isa_uop *uops, const uint8_t *pre_elem,
+		     unsigned n_pre, unsigned points, const struct sim_body **out_body);
+size_t sim_body_scratch(const struct sim_body *b);
+/* A number of points that keeps this body's buffers within L1 and L2. For
+ * choosing `points` before prepare. */
+unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body);
+/* Runs all uops on one tile. scratch: sim_body_scratch() bytes of this lane.
+ * Afterwards sim_body_value() gives a value's dense array (spread: one element for
+ * the tile; row: one a row). */
+void sim_body_run(const struct sim_body *b, const struct sim_run *run,
+		  const struct sim_tile *tile, void *scratch);
+const void *sim_body_value(const struct sim_body *b, unsigned value,
+			   const struct sim_tile *tile, void *scratch,
+			   bool *is_spread, bool *is_row);
+enum elem sim_body_elem(const struct sim_body *b, unsigned value);
+
+/* Makes input j of the tile ready: `first` is the operand's address at all-zero
+ * coordinates. Where memory is dense already the tile points straight at it;
+ * else elements are gathered into `room` (elem_bytes * rows * cols bytes). */
+void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
+		 struct sim_tile *tile, unsigned j, void *room);
+/* Stores a value over the tile's box. `combine` as in the operand; the caller sees
+ * to it that no other lane stores to the same place when it is not ISA_STORE. */
+void sim_tile_out(const struct sim_ref *ref, uint8_t *first,
+		  const struct sim_tile *tile, const void *value, bool is_spread,
+		  bool is_row, unsigned combine);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+/*
+ * The model of the T1 device: the whole contract of hal/hw/DEVICE.md and
+ * ISA.md as a library. Several devices live in one process; there are no globals.
+ * Nothing that a driver or a program does stops the process: bad requests are
+ * refused or fault their queue.
+ *
+ * The functions below are what a PCI function shows to its host: registers, HBM
+ * (BAR2), DMA into host memory, interrupts, function reset. They may be called from any
+ * thread, on different devices at once. Except where said they do not block, but a
+ * doorbell write may run small work (HW_INLINE) before it returns.
+ *
+ *	struct sim *sim;
+ *	sim_create(&(struct sim_options){ .n_devices = 1 }, &sim, err);
+ *	struct sim_device *dev = sim_device(sim, 0);
+ *	sim_dma_map(dev, iova, ring, bytes, true, err);
+ *	sim_mmio_write(dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/base/err.h"
+
+struct sim;
+struct sim_device;
+
+struct sim_options {
+	unsigned n_devices;	/* 1..64; 0: 1 */
+	uint64_t hbm_bytes;	/* of each device, multiple of 2 MiB; 0: 4 GiB */
+	unsigned lanes;		/* worker threads in all, the caller's included;
+				 * 0: one for each CPU that the process may use */
+	const char *isa_path;	/* "portable", "avx2", "avx512": force a code path;
+				 * NULL: the best that the CPU has */
+};
+
+/* Reads "devices=4,hbm=8G,lanes=2,path=avx2" (TESSERA_SIM); NULL or "": defaults.
+ * INVALID_ARGUMENT names the word that is wrong. *out keeps no pointer to text
+ * but isa_path, which is a string constant. */
+int sim_options_parse(const char *text, struct sim_options *out, struct err *err);
+
+/* HBM is a sparse memfd: it takes memory as it is written. RESOURCE_EXHAUSTED. */
+int sim_create(const struct sim_options *options, struct sim **out, struct err *err);
+/* Stops all work, joins the threads, frees everything. NULL is fine. */
+void sim_destroy(struct sim *sim);
+
+unsigned sim_device_count(const struct sim *sim);
+struct sim_device *sim_device(struct sim *sim, unsigned index);
+
+/* Registers and doorbells (BAR0). bytes is 4 or 8 (8: two accesses at once). */
+uint64_t sim_mmio_read(struct sim_device *dev, uint32_t offset, unsigned bytes);
+void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes,
+		    uint64_t value);
+
+/* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy;
+ * and the memfd behind it, owned by the device. */
+void *sim_hbm(struct sim_device *dev, uint64_t *bytes);
+int sim_hbm_fd(struct sim_device *dev);
+
+/* What the IOMMU lets the device reach. iova and bytes are multiples of 4096.
+ * ALREADY_EXISTS on overlap. Unmapping blocks until the device no longer uses the
+ * range; NOT_FOUND if no mapping starts there. */
+int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t bytes,
+		bool writable, struct err *err);
+int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err);
+
+/* The device adds 1 to eventfd `fd` for each interrupt of an unmasked vector
+ * (-1: none). The fd stays the caller's. */
+int sim_irq_fd(struct sim_device *dev, unsigned vector, int fd, struct err *err);
+
+/* Function-level reset: all queues, contexts, programs and maps are gone, as after
+ * power on; HBM content stays. Blocks until running work has stopped (bounded: every
+ * instruction checks at tile granularity). */
+void sim_flr(struct sim_device *dev);
+
+#endif
