@@ -219,9 +219,10 @@ struct tc_op *tc_clone(struct tc_ctx *c, const struct tc_op *op, struct tc_map *
 /* A constant of one repeated element (element as in memory), before `at`. */
 struct tc_value *tc_splat(struct tc_ctx *c, struct tc_op *at,
 			  const struct tc_type *type, const void *element);
-/* Function of the module by name, or NULL; main: "main", else the only public one. */
+/* Function of the module by name, or NULL; main is "main",
+ * else the first function. */
 struct tc_op *tc_find_func(const struct tc_ctx *c, const char *name);
-struct tc_block *tc_main(const struct tc_ctx *c);
+struct tc_block *tc_main(const struct tc_ctx *c);	/* NULL: no function */
 /* Calls fn on op and all nested ops, outer first. */
 void tc_walk(struct tc_op *op, void (*fn)(struct tc_op *op, void *arg), void *arg);
 
