@@ -126,6 +126,84 @@ $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $< $(ALL_LIBS) $(EXT)
 
+# ---- Python: an environment of the tree's own, with the plugin in it ----
+JAX := jax==0.10.2
+$(VENV)/.made: runtime/python/pyproject.toml
+	$(Q)$(PYTHON) -m venv $(VENV)
+	$(Q)$(VENV)/bin/pip -q install $(JAX) numpy scikit-learn pytest
+	$(Q)touch $@
+# The installed package reads the plugin of this build, so that no wheel is needed
+# to try a change: the wheel itself is what `make wheel` builds.
+$(VENV)/.plugin: $(VENV)/.made $(PLUGIN) $(wildcard runtime/python/*.* runtime/python/*/*/*.py)
+	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(VENV)/bin/pip -q install --force-reinstall \
+		--no-deps ./runtime/python
+	$(Q)touch $@
+
+.PHONY: wheel
+wheel: $(VENV)/.made $(PLUGIN)
+	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(VENV)/bin/pip -q wheel --no-deps \
+		-w $(OUT)/wheel ./runtime/python
+	@ls $(OUT)/wheel/*.whl
+
+# ---- what people call ----
+# On a fresh Debian machine packages come first, and the sources they let us build
+# are looked up by a second make.
+.PHONY: packages run check check-jax bench lint fuzz docs help
+packages:
+	$(Q)tools/packages.sh build
+
+run: packages
+	$(Q)$(MAKE) --no-print-directory $(VENV)/.plugin $(TOOLS)
+	$(Q)$(VENV)/bin/python runtime/python/examples/digits.py --smi $(OUT)/xla-smi
+
+check: packages
+	$(Q)$(MAKE) --no-print-directory unit
+	$(Q)$(MAKE) --no-print-directory check-jax
+
+check-jax: $(VENV)/.plugin $(TOOLS)
+	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
+		$(PYTHON) tests/fold_skips.py
+
+bench: $(VENV)/.plugin
+	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md
+
+# Headers compile alone, house rules hold, generated documents are fresh, and the
+# plugin exports one symbol.
+HEADERS := $(filter-out %_kernels.h,$(shell git ls-files '*.h' 2>/dev/null))
+.PHONY: headers
+headers: $(PROTO_C)
+	$(Q)for h in $(HEADERS); do $(CC) $(CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
+
+lint: headers $(PLUGIN)
+	$(Q)$(PYTHON) tests/lint.py
+	$(Q)$(PYTHON) tests/docs.py --check
+	$(Q)test "$$(nm -D --defined-only $(PLUGIN) | awk '{print $$3}')" = GetPjrtApi || \
+		{ echo "the plugin exports more than GetPjrtApi:"; nm -D --defined-only $(PLUGIN); exit 1; }
+
+docs:
+	$(Q)$(PYTHON) tests/docs.py --write
+
+# make fuzz [F=bytecode] [S=60]: each target for S seconds, seeds from tests/data.
+S ?= 60
+fuzz:
+	$(Q)tools/packages.sh fuzz
+	$(Q)$(MAKE) --no-print-directory MODE=fuzz fuzz-run
+.PHONY: fuzz-run
+fuzz-run: $(FUZZ)
+	$(Q)for f in $(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ)); do \
+		mkdir -p $(OUT)/corpus/$$(basename $$f); \
+		$$f -max_total_time=$(S) -timeout=20 -print_final_stats=1 \
+			-artifact_prefix=$(OUT)/corpus/ $(OUT)/corpus/$$(basename $$f) \
+			$(wildcard tests/data/fuzz) || exit 1; done
+
+help:
+	@echo "make run     train two models in JAX on the device, beside the CPU backend"
+	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
+	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
+	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
+	@echo "make fuzz    F=target S=seconds;  make wheel   the Python package"
+
 .PHONY: clean
 clean:
 	rm -rf $(BUILD)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times the device against JAX's CPU backend and memcpy, side by side in one run.
+
+    python bench.py [--write RESULTS.md] [--only TEXT]
+
+Each row alternates the two in short rounds and takes each side's median, so that a
+noisy machine disturbs both alike. Nothing here passes or fails.
+"""
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import sys
+import time
+
+os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
+os.environ["TESSERA_CACHE"] = "off"
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "runtime/python/examples"))
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+
+import digits  # noqa: E402
+
+ROUNDS = 7
+SECONDS = 0.15       # of one side in one round
+
+DEVICE, CPU = jax.devices("tessera")[0], jax.devices("cpu")[0]
+rows = []
+
+
+def per_call(run, n):
+    began = time.perf_counter()
+    for _ in range(n):
+        run()
+    return (time.perf_counter() - began) / n
+
+
+def measure(name, target, ours, peer, peer_name="XLA:CPU"):
+    """Medians of both sides; the ratio is how much faster we are."""
+    counts = []
+    for run in (ours, peer):
+        run()
+        once = max(per_call(run, 1), 1e-7)
+        counts.append(max(1, int(SECONDS / once)))
+    times = ([], [])
+    for _ in range(ROUNDS):
+        for side, run in enumerate((ours, peer)):
+            times[side].append(per_call(run, counts[side]))
+    mine, theirs = (sorted(t)[ROUNDS // 2] for t in times)
+    add_row(name, target, mine, theirs, peer_name)
+
+
+def add_row(name, target, mine, theirs, peer_name):
+    rows.append((name, mine, theirs, peer_name, theirs / mine, target))
+    print(f"{name:<34} {show(mine):>10} {show(theirs):>10} {peer_name:<8} "
+          f"{theirs / mine:6.2f}x  target {target}", flush=True)
+
+
+def show(seconds):
+    for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def both(name, target, f, *args):
+    """One jitted function on both backends, synchronous."""
+    runs = []
+    for where in (DEVICE, CPU):
+        here = jax.device_put(args, where)
+        with jax.default_device(where):
+            g = jax.jit(f).lower(*here).compile()
+        runs.append(lambda g=g, here=here: jax.block_until_ready(g(*here)))
+    measure(name, target, *runs)
+
+
+def uniform(*shape, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-100, 100, shape).astype(dtype)
+    return np.asarray(jnp.asarray(rng.uniform(-1, 1, shape), dtype))
+
+
+# ---- the rows ----------------------------------------------------------------
+
+def matmuls():
+    for label, dtype, out, target in (("f32", np.float32, None, ">= 0.8x"),
+                                      ("bf16", jnp.bfloat16, None, ">= 4x"),
+                                      ("int8", np.int8, np.int32, ">= 1.0x later")):
+        for n in (256, 1024, 2048):
+            a, b = uniform(n, n, dtype=dtype), uniform(n, n, dtype=dtype)
+            both(f"matmul {label} {n}", target,
+                 lambda a, b, out=out: lax.dot(a, b, preferred_element_type=out), a, b)
+
+
+def elementwise():
+    big = uniform(16 << 20)
+
+    def chain(x):
+        for _ in range(4):
+            x = jnp.tanh(x) * 1.5 + 0.1
+        return x
+
+    both("tanh chain 16 Mi f32", ">= 0.6x", chain, big)
+    both("axpy 16 Mi f32", ">= 0.6x", lambda a, x, y: a * x + y, np.float32(2), big, big[::-1].copy())
+    both("sum 16 Mi f32", ">= 0.6x", jnp.sum, big)
+    square = uniform(4096, 4096)
+    both("softmax 4096x4096", ">= 0.6x", jax.nn.softmax, square)
+    both("layer norm 4096x4096", ">= 0.6x",
+         lambda x, g, b: (x - x.mean(-1, keepdims=True))
+         * lax.rsqrt(x.var(-1, keepdims=True) + 1e-6) * g + b,
+         square, uniform(4096), uniform(4096))
+
+
+def convolution():
+    both("conv 64x56x56x64 3x3", ">= 0.5x",
+         lambda x, w: lax.conv_general_dilated(
+             x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+         uniform(64, 56, 56, 64), uniform(3, 3, 64, 64))
+
+
+def train_step(name):
+    """(function, its arguments) of one training step, without lax.scan."""
+    init, apply = digits.MODELS[name](jax, jnp, lax)
+
+    def loss_of(p, x, y):
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(apply(p, x)), y[:, None], 1)
+        return -chosen.mean()
+
+    def step(p, m, v, x, y):
+        loss, g = jax.value_and_grad(loss_of)(p, x, y)
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+        v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
+        p = jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), p, m, v)
+        return p, m, v, loss
+
+    with jax.default_device(CPU):
+        p = jax.tree.map(np.asarray, jax.jit(init)(jax.random.key(0)))
+    zeros = jax.tree.map(np.zeros_like, p)
+    x = uniform(digits.BATCH, 8, 8)
+    y = np.arange(digits.BATCH, dtype=np.int32) % 10
+    return step, (p, zeros, zeros, x, y)
+
+
+def training():
+    for name in digits.MODELS:
+        f, args = train_step(name)
+        both(f"train step {name}", ">= 0.5x", f, *args)
+
+
+def compiling():
+    f, args = train_step("transformer")
+    times = {DEVICE: [], CPU: []}
+    for round_ in range(5):
+        for where in times:
+            here = jax.device_put(args, where)
+            lowered = jax.jit(lambda *a, r=round_: f(*a)).lower(*here)
+            began = time.perf_counter()
+            lowered.compile()
+            times[where].append(time.perf_counter() - began)
+    mine, theirs = (sorted(t)[2] for t in times.values())
+    add_row("compile transformer step", ">= 2x later", mine, theirs, "XLA:CPU")
+
+
+def dispatch():
+    both("no-op jit, synchronous", ">= 0.67x", lambda x: x + 1, np.float32(1))
+
+
+def transfers():
+    for label, n in (("4 KiB", 4 << 10), ("1 MiB", 1 << 20), ("64 MiB", 64 << 20)):
+        source = np.ones(n, np.uint8)
+        target = np.zeros(n, np.uint8)
+        measure(f"host to device {label}", ">= 0.7x",
+                lambda s=source: jax.block_until_ready(jax.device_put(s, DEVICE)),
+                lambda s=source, t=target: np.copyto(t, s), "memcpy")
+        times = ([], [])
+        for _ in range(9):      # each array can be fetched once: it keeps its copy
+            x = jax.block_until_ready(jax.device_put(source, DEVICE))
+            times[0].append(per_call(lambda x=x: np.asarray(x), 1))
+            fresh = np.empty(n, np.uint8)
+            times[1].append(per_call(lambda t=fresh: np.copyto(t, source), 1))
+        mine, theirs = (sorted(t)[4] for t in times)
+        add_row(f"device to host {label}", ">= 0.7x", mine, theirs, "memcpy")
+
+
+def cpu_name():
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            flags = [f for f in ("amx_tile", "avx512_bf16", "avx512_vnni", "avx512f", "avx2")
+                     if f in open("/proc/cpuinfo").read()]
+            return f"{line.split(':')[1].strip()}, {os.cpu_count()} CPUs, {' '.join(flags)}"
+    return platform.processor()
+
+
+def write(path):
+    lines = ["# Benchmark results", "",
+             f"{datetime.date.today()}; {cpu_name()}; jax {jax.__version__}.",
+             "`make bench` prints and writes this table. A ratio above 1 means that the "
+             "device is faster than its peer.", "",
+             "| what | tessera | peer | against | ratio | target |",
+             "|---|--:|--:|---|--:|---|"]
+    lines += [f"| {n} | {show(a)} | {show(b)} | {p} | {r:.2f}x | {t} |"
+              for n, a, b, p, r, t in rows]
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--write", metavar="FILE", help="write the table as Markdown")
+    parser.add_argument("--only", default="", help="groups whose name contains this")
+    options = parser.parse_args()
+    for group in (matmuls, elementwise, convolution, training, compiling, dispatch,
+                  transfers):
+        if options.only in group.__name__:
+            group()
+    if options.write:
+        write(options.write)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both backends in one process: tessera is the default, cpu is the oracle.
+
+The plugin is found as a user finds it, through the installed package's entry point.
+"""
+
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
+os.environ.setdefault("TESSERA_CACHE", "off")   # compile what the tree compiles
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def device():
+    return jax.devices("tessera")[0]
+
+
+@pytest.fixture(scope="session")
+def cpu():
+    return jax.devices("cpu")[0]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the house rules on the tracked sources: sizes, floors, headers' first lines.
+
+    python3 tests/lint.py
+
+Prints one line a finding and exits 1 if there is any.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+
+MAX_LINES = {".c": 1000, ".h": 600, ".py": 1000}
+MAX_COLUMNS = 100
+MAX_FUNCTION = 100
+
+# Floors from the top; a folder's files may include the doors listed, their own
+# folder, and any header of hal/base and hal/hw.
+DOORS = {
+    "kernel-uapi/": (),
+    "hal/base/": (),
+    "hal/hw/": ("hal/base/",),
+    "hal/sim/": ("hal/sim/",),
+    "hal/bus/": ("hal/", "hal/sim/sim.h"),
+    "hal/transport/": ("hal/", "kernel-uapi/"),
+    "hal/": ("hal/", ),
+    "runtime/compiler/": ("runtime/compiler/",),
+    "runtime/pjrt/": ("runtime/pjrt/", "runtime/rt.h", "runtime/compiler/tc.h"),
+    "runtime/": ("runtime/", "hal/hal.h", "runtime/compiler/tc.h"),
+    "tools/": ("",),
+    "tests/": ("",),
+}
+SHARED = ("hal/base/", "hal/hw/")
+# Interpreter loops and tables whose length says nothing.
+LONG_FUNCTIONS_ALLOWED = re.compile(r"\b(run_scalar|run_program)\b")
+
+findings = []
+
+
+def find(path, line, text):
+    findings.append(f"{path}:{line}: {text}")
+
+
+def tracked():
+    names = subprocess.run(["git", "ls-files"], cwd=TOP, capture_output=True,
+                           text=True, check=True).stdout.split("\n")
+    return [n for n in names if n and (TOP / n).exists()]
+
+
+def check_width_and_first_line(name, lines):
+    if "SPDX-License-Identifier" not in "".join(lines[:3]):
+        find(name, 1, "no SPDX line")
+    for i, line in enumerate(lines, 1):
+        if len(line.expandtabs(8)) > MAX_COLUMNS and not name.endswith((".def", "corpus.py")):
+            find(name, i, f"{len(line.expandtabs(8))} columns, at most {MAX_COLUMNS}")
+        if line != line.rstrip():
+            find(name, i, "trailing white space")
+
+
+def check_sizes(name, lines):
+    limit = MAX_LINES.get(pathlib.Path(name).suffix)
+    if limit and len(lines) > limit:
+        find(name, len(lines), f"{len(lines)} lines, at most {limit}")
+
+
+def check_functions(name, lines):
+    start = None
+    for i, line in enumerate(lines, 1):
+        if line == "{":
+            start = i
+        elif line == "}" and start:
+            head = " ".join(lines[max(0, start - 4):start])
+            if i - start > MAX_FUNCTION and not LONG_FUNCTIONS_ALLOWED.search(head):
+                find(name, start, f"a function of {i - start} lines, at most {MAX_FUNCTION}")
+            start = None
+
+
+def check_comments(name, lines):
+    in_block = False
+    for i, line in enumerate(lines, 1):
+        bare = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+        if not in_block and re.search(r"(^|[^:])//", bare.split("/*")[0]):
+            find(name, i, "// comment; use /* */")
+        for token in re.findall(r"/\*|\*/", bare):
+            in_block = token == "/*"
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            find(name, i, "unfinished work in a comment")
+
+
+def floor_of(name):
+    return max((f for f in DOORS if name.startswith(f)), key=len, default=None)
+
+
+def check_includes(name, lines):
+    floor = floor_of(name)
+    if floor is None:
+        return
+    for i, line in enumerate(lines, 1):
+        m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if not m or m[1].endswith(".pb-c.h"):
+            continue
+        target = m[1]
+        own = "/" not in target or target.startswith(floor)
+        below = floor not in ("hal/base/", "kernel-uapi/") and target.startswith(SHARED)
+        allowed = target.startswith(DOORS[floor]) if DOORS[floor] else False
+        if floor == "hal/" and target.startswith(("hal/sim/",)):
+            allowed = False
+        if floor == "runtime/" and "/" in target[len("runtime/"):] and \
+                target.startswith("runtime/") and target != "runtime/compiler/tc.h":
+            allowed = own = False
+        if not (own or below or allowed):
+            find(name, i, f'"{target}" is not a door of {floor}')
+
+
+def main():
+    for name in tracked():
+        if not name.endswith((".c", ".h", ".def", ".py", ".sh", ".mk")):
+            continue
+        lines = (TOP / name).read_text().split("\n")
+        check_width_and_first_line(name, lines)
+        check_sizes(name, lines)
+        if name.endswith((".c", ".h")):
+            check_functions(name, lines)
+            check_comments(name, lines)
+        if name.endswith((".c", ".h", ".def")):
+            check_includes(name, lines)
+    print("\n".join(findings) if findings else "lint: clean")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
