@@ -152,7 +152,8 @@ struct sim_body;
 
 /* Where a tile's values start: filled by the family for each tile. */
 struct sim_tile {
-	unsigned rows, cols;	/* rows * cols <= sim_body_points() */
+	unsigned rank;		/* of the iteration space */
+	unsigned rows, cols;	/* rows * cols <= the points of prepare */
 	const void *pre[2 * ISA_MAX_SORT + ISA_MAX_OUT]; /* values the family gives, dense */
 	const void *in[ISA_MAX_IN];	/* inputs, dense */
 	uint32_t in_spread;	/* bit j: in[j] is one element for the whole tile */
@@ -160,14 +161,17 @@ struct sim_tile {
 	int64_t index[ISA_MAX_RANK];	/* coordinates of the tile's first point (IOTA) */
 	unsigned col_dims;	/* how many trailing dims cols runs over; the rows run
 				 * over the dim before. The tile is a box of dims */
-	int64_t col_dim[ISA_MAX_RANK];	/* their sizes within the tile */
+	int64_t col_dim[ISA_MAX_RANK];	/* their sizes within the tile: col_dim[0]
+				 * is that of dim rank - col_dims */
 };
 
 /*
  * Checks the uops after `insn`'s operands and plans them: value types, buffers
  * (values whose lives do not meet share one), code paths. pre_elem[n_pre] are the
  * types of the values that the family gives. points: the most points of a tile.
- * 0 or BAD_PROGRAM. Adds nothing to load->scratch: sim_body_scratch() says what
+ * A family whose inputs are no values of the body (SORT) passes n_in = 0 in a copy
+ * of the body; outputs name the values that must outlive the run (SORT passes one
+ * out operand that names `first`). 0 or BAD_PROGRAM. Adds nothing to load->scratch: sim_body_scratch() says what
  * the family must set aside in each lane.
  */
 int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
@@ -179,8 +183,8 @@ size_t sim_body_scratch(const struct sim_body *b);
  * choosing `points` before prepare. */
 unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body);
 /* Runs all uops on one tile. scratch: sim_body_scratch() bytes of this lane.
- * Afterwards sim_body_value() gives a value's dense array (spread: one element for
- * the tile; row: one a row). */
+ * Afterwards sim_body_value() gives the dense array of a value that an output names
+ * (spread: one element for the tile; row: one a row). */
 void sim_body_run(const struct sim_body *b, const struct sim_run *run,
 		  const struct sim_tile *tile, void *scratch);
 const void *sim_body_value(const struct sim_body *b, unsigned value,
