@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables of the documents from the .def files.
+
+    python3 tests/docs.py --check     fails if a table is stale
+    python3 tests/docs.py --write     writes them
+
+A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; NAME is a row
+of TABLES below.
+"""
+
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[1]
+
+
+def rows(path, macro):
+    """The arguments of each `MACRO(...)` line of a .def file; quotes are dropped."""
+    text = re.sub(r"/\*.*?\*/", "", (TOP / path).read_text(), flags=re.S)
+    for m in re.finditer(rf"^{macro}\((.*)\)\s*$", text, re.M):
+        yield [a.strip().strip('"') for a in
+               re.findall(r'\s*("(?:\\.|[^"\\])*"|[^,]+)\s*(?:,|$)', m[1])]
+
+
+def table(head, lines):
+    out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    out += ["| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines]
+    return "\n".join(out)
+
+
+def regs():
+    return table(["offset", "register", "bytes", "access", "reset", "meaning"],
+                 [[f"`{o}`", n, b, a, r, m] for n, o, b, a, r, m
+                  in rows("hal/hw/regs.def", "REG")])
+
+
+def desc():
+    return table(["code", "request", "queues", "built", "effect"],
+                 [[f"`{c}`", n, q, "yes" if s == "NOW" else "later", e]
+                  for n, c, q, s, e in rows("hal/hw/desc.def", "DESC")])
+
+
+def fault():
+    return table(["number", "status", "error code", "meaning"],
+                 [[i, n, c, t] for n, i, c, t in rows("hal/hw/fault.def", "FAULT")])
+
+
+def isa():
+    return table(["opcode", "mnemonic", "layout", "built", "effect"],
+                 [[f"`{c}`", m, f"`{s}`", "yes" if w == "NOW" else "later", f"`{e}`"]
+                  for _, c, m, s, w, e in rows("hal/hw/isa.def", "INSN")])
+
+
+def uop():
+    return table(["code", "mnemonic", "arguments", "types", "result", "effect"],
+                 [[f"`{c}`", m, a, t, r, e]
+                  for _, c, m, a, t, r, e in rows("hal/hw/uop.def", "UOP")])
+
+
+def alu():
+    return table(["number", "mnemonic", "effect"],
+                 [[c, m, f"`{e}`"] for _, c, m, e in rows("hal/hw/alu.def", "ALU")])
+
+
+def elem():
+    return table(["number", "type", "bytes", "bits"],
+                 [[c, t, b, w] for _, c, t, b, w, _ in rows("hal/base/elem.def", "ELEM")
+                  if b != "0"])
+
+
+TABLES = {"hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault},
+          "hal/hw/ISA.md": {"isa": isa, "uop": uop, "alu": alu, "elem": elem}}
+
+
+def main(write):
+    stale = []
+    for name, tables in TABLES.items():
+        path = TOP / name
+        old = path.read_text()
+
+        def fill(m, tables=tables, name=name):
+            if m[1] not in tables:
+                sys.exit(f"{name}: no table is called {m[1]}")
+            return f"<!-- generated: {m[1]} -->\n{tables[m[1]]()}\n<!-- end -->"
+
+        new = re.sub(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", fill, old, flags=re.S)
+        missing = [t for t in tables if f"<!-- generated: {t} -->" not in old]
+        if missing:
+            sys.exit(f"{name}: no place for the table {missing[0]}")
+        if new != old:
+            stale.append(name)
+            if write:
+                path.write_text(new)
+    if stale and not write:
+        print("stale, run `make docs`:", *stale)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in (["--check"], ["--write"]):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1] == "--write"))
