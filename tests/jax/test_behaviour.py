@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a JAX user relies on besides numbers: donation, errors, memory, asynchrony."""
+
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+DTYPES = ["bool", "int2", "int4", "int8", "int16", "int32", "uint2", "uint4", "uint8", "uint16",
+          "uint32", "float16", "bfloat16", "float32", "complex64", "float8_e5m2",
+          "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
+          "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_survives_the_way_there_and_back(dtype, device):
+    x = np.arange(2).repeat(12).reshape(4, 6).astype(jnp.dtype(dtype))
+    y = np.asarray(jax.device_put(x, device))
+    assert y.dtype == x.dtype
+    assert y.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("view", [
+    lambda a: a[::-1], lambda a: a.T, lambda a: a[:, ::3], lambda a: a[2:2],
+    lambda a: np.broadcast_to(a[0], (5, 12)), lambda a: a[3, 4]])
+def test_strided_host_arrays_arrive_as_numpy_sees_them(view, device):
+    a = view(np.arange(120, dtype=np.float32).reshape(10, 12))
+    np.testing.assert_array_equal(np.asarray(jax.device_put(a, device)), a)
+
+
+def test_devices_describe_themselves(device):
+    assert device.platform == "tessera"
+    assert device.id == 0 and device.process_index == 0 and device.slice_index == 0
+    assert list(device.coords) == [0, 0, 0] and device.core_on_chip == 0
+    kinds = {m.kind for m in device.addressable_memories()}
+    assert {"device", "pinned_host", "unpinned_host"} <= kinds
+    assert device.default_memory().kind == "device"
+
+
+def test_memory_stats_follow_a_buffer(device):
+    before = device.memory_stats()
+    x = jax.device_put(np.zeros(1 << 20, np.float32), device)
+    jax.block_until_ready(x)
+    during = device.memory_stats()
+    assert during["bytes_in_use"] >= before["bytes_in_use"] + (4 << 20)
+    assert during["peak_bytes_in_use"] >= during["bytes_in_use"]
+    assert during["bytes_limit"] > during["bytes_in_use"]
+    assert during["largest_free_block_bytes"] > 0 and during["num_allocs"] > 0
+    del x
+    gc.collect()
+    assert device.memory_stats()["bytes_in_use"] == before["bytes_in_use"]
+
+
+def test_donation_reuses_the_argument(device):
+    x = jax.device_put(np.ones((256, 256), np.float32), device)
+    y = jax.jit(lambda a: a * 2 + 1, donate_argnums=0)(x)
+    jax.block_until_ready(y)
+    assert x.is_deleted()
+    np.testing.assert_array_equal(np.asarray(y), 3)
+    with pytest.raises(RuntimeError, match="deleted"):
+        np.asarray(x)
+
+
+def test_donated_memory_is_read_before_it_is_written(device):
+    x = jax.device_put(np.arange(1000, dtype=np.float32), device)
+    y = jax.jit(lambda a: a[::-1] + a, donate_argnums=0)(x)
+    np.testing.assert_array_equal(np.asarray(y), 999)
+
+
+def test_deleted_array_says_so(device):
+    x = jax.device_put(np.ones(4), device)
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x + 1
+
+
+def test_dispatch_does_not_wait_for_the_work(device):
+    x = jax.device_put(np.ones((1024, 1024), np.float32), device)
+    f = jax.jit(lambda a: jax.lax.fori_loop(0, 200, lambda i, b: jnp.tanh(b @ a) * 1e-3, a))
+    y = f.lower(x).compile()(x)
+    assert not y.is_ready()
+    jax.block_until_ready(y)
+    assert y.is_ready()
+
+
+def test_too_large_an_allocation_names_request_and_owners(device):
+    keep = jax.device_put(np.zeros(1 << 20, np.float32), device)
+    with pytest.raises(jax.errors.JaxRuntimeError) as e:
+        jax.block_until_ready(jax.jit(lambda: jnp.zeros((1 << 38,), jnp.float32))())
+    text = str(e.value)
+    assert text.startswith("RESOURCE_EXHAUSTED")
+    for word in (str(1 << 40), "free", "largest"):
+        assert word in text
+    np.testing.assert_array_equal(np.asarray(keep[:3]), 0)
+
+
+def test_unsupported_custom_call_is_refused_by_name(device):
+    call = jax.ffi.ffi_call("my_unknown_target", jax.ShapeDtypeStruct((4,), jnp.float32))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*my_unknown_target"):
+        jax.jit(lambda x: call(x))(np.ones(4, np.float32))
+
+
+def test_compiled_program_survives_serialization(device):
+    from jax.experimental import serialize_executable
+    x = jax.device_put(np.arange(6, dtype=np.float32), device)
+    compiled = jax.jit(lambda a: jnp.sin(a) + a).lower(x).compile()
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled), execution_devices=[device])
+    np.testing.assert_array_equal(np.asarray(compiled(x)), np.asarray(again(x)))
+
+
+def test_cost_and_memory_analysis_answer(device):
+    x = jax.device_put(np.ones((64, 64), np.float32), device)
+    compiled = jax.jit(lambda a: a @ a).lower(x).compile()
+    cost = compiled.cost_analysis()
+    cost = cost[0] if isinstance(cost, list) else cost
+    assert cost["flops"] == pytest.approx(2 * 64 ** 3, rel=0.1)
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 64 * 64 * 4
+    assert memory.output_size_in_bytes == 64 * 64 * 4
+
+
+def test_moves_between_memory_kinds(device):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    host = jax.sharding.SingleDeviceSharding(device, memory_kind="pinned_host")
+    there = jax.device_put(jax.device_put(x, device), host)
+    assert there.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(np.asarray(there), x)
+    back = jax.device_put(there, jax.sharding.SingleDeviceSharding(device))
+    np.testing.assert_array_equal(np.asarray(back), x)
+
+
+def run_python(code, **env):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          timeout=120, env=dict(os.environ, JAX_PLATFORMS="tessera,cpu", **env))
+
+
+def test_several_devices_in_one_process_compute_apart():
+    r = run_python("""
+import jax, numpy as np
+d = jax.devices("tessera")
+assert [x.id for x in d] == [0, 1, 2, 3], d
+assert len({tuple(x.coords) for x in d}) == 4
+f = jax.jit(lambda a: a * 2)
+for i, x in enumerate(d):
+    y = f(jax.device_put(np.full(5, i, np.float32), x))
+    assert y.devices() == {x} and float(y[0]) == 2 * i
+moved = jax.device_put(jax.device_put(np.arange(5), d[0]), d[3])
+assert moved.devices() == {d[3]} and int(moved[4]) == 4
+print("fine")
+""", TESSERA_SIM="devices=4,hbm=256M")
+    assert r.stdout.strip() == "fine", r.stderr[-2000:]
+
+
+def test_program_past_its_deadline_is_stopped_and_named():
+    r = run_python("""
+import jax, jax.numpy as jnp
+def spin(x):
+    return jax.lax.while_loop(lambda c: c[0] >= 0, lambda c: (c[0] * 0, jnp.sin(c[1])), (x, x))
+try:
+    jax.block_until_ready(jax.jit(spin)(jnp.float32(1)))
+except jax.errors.JaxRuntimeError as e:
+    print(e)
+print("after", int(jax.jit(lambda a: a + 1)(jnp.int32(1))))
+""", TESSERA_LIMIT_MS="500")
+    assert r.stdout.startswith("DEADLINE_EXCEEDED"), r.stdout + r.stderr[-2000:]
+    assert "spin" in r.stdout
+    assert r.stdout.rstrip().endswith("after 2"), r.stdout
+
+
+def test_cache_serves_a_second_process_and_survives_damage(tmp_path):
+    code = """
+import jax, numpy as np
+print(float(jax.jit(lambda a: (a * 3).sum())(np.arange(5, dtype=np.float32))))
+"""
+    env = {"TESSERA_CACHE": "on", "TESSERA_CACHE_DIR": str(tmp_path)}
+    assert run_python(code, **env).stdout.strip() == "30.0"
+    entries = [p for p in pathlib.Path(tmp_path).rglob("*") if p.is_file()]
+    assert entries
+    assert run_python(code, **env).stdout.strip() == "30.0"
+    for p in entries:
+        p.write_bytes(p.read_bytes()[:-40] + b"\xff" * 40)
+    assert run_python(code, **env).stdout.strip() == "30.0"
+
+
+def test_xla_smi_sees_this_process(device):
+    build = os.environ.get("TESSERA_BUILD", "build/opt")
+    smi = pathlib.Path(__file__).resolve().parents[2] / build / "xla-smi"
+    if not smi.exists():
+        pytest.skip(f"{smi} is not built")
+    import json
+    import time
+    x = jax.block_until_ready(jax.device_put(np.zeros(1 << 20, np.float32), device))
+    for _ in range(20):     # the page follows within its period
+        told = json.loads(subprocess.run([smi, "--json"], capture_output=True, text=True,
+                                         check=True).stdout)
+        mine = [p for p in told["processes"] if p["pid"] == os.getpid()]
+        if mine and mine[0]["memory_used_bytes"] >= x.nbytes:
+            break
+        time.sleep(0.1)
+    assert mine and mine[0]["memory_used_bytes"] >= x.nbytes
+    assert any(d["is_model"] for d in told["devices"])
