@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queue 0: requests that create and end things. They run one at a time on the thread
+ * that rings queue 0's doorbell; each answers with a status and changes nothing
+ * when it refuses. Requests that end things wait for the runs that use them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/sim/sim_internal.h"
+
+#define MAX_RING 65536u
+
+/* Copies a structure that a request points to. */
+static int fetch(struct sim_device *dev, uint64_t iova, void *to, size_t bytes)
+{
+	const uint8_t *p = sim_iova(dev, iova, bytes, false, NULL);
+
+	if (!p)
+		return HW_ST_BAD_ADDRESS;
+	memcpy(to, p, bytes);
+	return 0;
+}
+
+static int answer(struct sim_device *dev, uint64_t iova, const void *from, size_t bytes)
+{
+	uint8_t *p = sim_iova(dev, iova, bytes, true, NULL);
+
+	if (!p)
+		return HW_ST_BAD_ADDRESS;
+	memcpy(p, from, bytes);
+	return 0;
+}
+
+static int identify(struct sim_device *dev, const struct hw_sqe *sqe)
+{
+	struct hw_identify id = {
+		.magic = HW_IDENTIFY_MAGIC, .contract = SIM_CONTRACT, .isa = ISA_VERSION,
+		.name = "Tessera T1", .firmware = "model-1.0",
+		.hbm_bytes = dev->hbm_bytes, .max_contexts = HW_MAX_CONTEXTS,
+		.max_queues = HW_MAX_QUEUES, .max_programs = SIM_MAX_PROGRAMS,
+		.max_maps = SIM_MAX_MAPS, .n_vectors = HW_MAX_VECTORS,
+		.cores = dev->sim->cpu.lanes, .is_model = 1,
+	};
+
+	memcpy(id.serial, "SIM00000", 9);
+	id.serial[6] = (char)('0' + dev->index / 10 % 10);
+	id.serial[7] = (char)('0' + dev->index % 10);
+	return answer(dev, sqe->u.admin.addr, &id, sizeof(id));
+}
+
+static int ctx_create(struct sim_device *dev, uint64_t *value)
+{
+	for (unsigned i = 1; i < HW_MAX_CONTEXTS; i++)
+		if (!dev->contexts[i].used) {
+			dev->contexts[i].used = true;
+			*value = i;
+			return 0;
+		}
+	return HW_ST_NO_ROOM;
+}
+
+static void queue_end(struct sim_device *dev, struct sim_queue *q)
+{
+	sim_queue_clear(dev, q, false);
+	q->state = SIM_QUEUE_NONE;
+	while (dev->n_queues && dev->queues[dev->n_queues - 1].state == SIM_QUEUE_NONE)
+		dev->n_queues--;
+}
+
+static void program_end(struct sim_device *dev, uint32_t id)
+{
+	struct sim_program *p = dev->programs[id];
+
+	dev->programs[id] = NULL;
+	if (id < dev->program_hint)
+		dev->program_hint = id;
+	if (!--p->refs)
+		sim_program_free(p);
+}
+
+static bool is_ctx(const struct sim_device *dev, unsigned ctx)
+{
+	return ctx && ctx < HW_MAX_CONTEXTS && dev->contexts[ctx].used;
+}
+
+static int ctx_destroy(struct sim_device *dev, unsigned ctx)
+{
+	if (!is_ctx(dev, ctx))
+		return HW_ST_NO_SUCH_ID;
+	for (unsigned i = 1; i < HW_MAX_QUEUES; i++)
+		if (dev->queues[i].state != SIM_QUEUE_NONE &&
+		    dev->queues[i].info.ctx == ctx)
+			queue_end(dev, &dev->queues[i]);
+	for (uint32_t i = 0; i < dev->room_programs; i++)
+		if (dev->programs[i] && dev->programs[i]->ctx == ctx)
+			program_end(dev, i);
+	free(dev->contexts[ctx].maps);
+	dev->contexts[ctx] = (struct sim_ctx){ 0 };
+	return 0;
+}
+
+/* MAP and UNMAP change what later descriptors see. A run that has begun keeps the
+ * addresses that it was bound to: HBM never moves, host memory is held. */
+static int map(struct sim_device *dev, const struct hw_sqe *sqe)
+{
+	struct hw_map m;
+	int status;
+
+	if (!is_ctx(dev, sqe->id))
+		return HW_ST_NO_SUCH_ID;
+	status = fetch(dev, sqe->u.admin.addr, &m, sizeof(m));
+	if (status)
+		return status;
+	return sqe->op == HW_MAP ? sim_ctx_map(dev, sqe->id, &m) :
+				   sim_ctx_unmap(dev, sqe->id, m.va);
+}
+
+static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
+{
+	struct hw_queue in;
+	int status = fetch(dev, sqe->u.admin.addr, &in, sizeof(in));
+	unsigned id = 1;
+
+	if (status)
+		return status;
+	if (!is_ctx(dev, in.ctx))
+		return HW_ST_NO_SUCH_ID;
+	if (in.n_entries < 2 || in.n_entries > MAX_RING ||
+	    in.n_entries & (in.n_entries - 1) || in.zero || in.priority > 3 ||
+	    (in.cls != HW_CLASS_COMPUTE && in.cls != HW_CLASS_DMA) ||
+	    (in.vector != HW_NO_VECTOR && in.vector >= HW_MAX_VECTORS) ||
+	    in.sq_iova % 64 || in.cq_iova % 64)
+		return HW_ST_BAD_FIELD;
+	if (!sim_iova(dev, in.sq_iova, in.n_entries * sizeof(struct hw_sqe), false, NULL) ||
+	    !sim_iova(dev, in.cq_iova, in.n_entries * sizeof(struct hw_cqe), true, NULL))
+		return HW_ST_BAD_ADDRESS;
+	while (id < HW_MAX_QUEUES && dev->queues[id].state != SIM_QUEUE_NONE)
+		id++;
+	if (id == HW_MAX_QUEUES)
+		return HW_ST_NO_ROOM;
+	memset(&dev->queues[id], 0, sizeof(dev->queues[id]));
+	dev->queues[id].info = in;
+	dev->queues[id].state = SIM_QUEUE_READY;
+	dev->queues[id].run_deadline = CLOCK_FOREVER;
+	if (id >= dev->n_queues)
+		dev->n_queues = id + 1;
+	*value = id;
+	return 0;
+}
+
+static struct sim_queue *find_queue(struct sim_device *dev, unsigned id)
+{
+	return id && id < HW_MAX_QUEUES && dev->queues[id].state != SIM_QUEUE_NONE ?
+		&dev->queues[id] : NULL;
+}
+
+static int queue_destroy(struct sim_device *dev, unsigned id)
+{
+	struct sim_queue *q = find_queue(dev, id);
+
+	if (!q)
+		return HW_ST_NO_SUCH_ID;
+	queue_end(dev, q);
+	return 0;
+}
+
+static int queue_reset(struct sim_device *dev, unsigned id)
+{
+	struct sim_queue *q = find_queue(dev, id);
+
+	if (!q)
+		return HW_ST_NO_SUCH_ID;
+	sim_queue_clear(dev, q, true);
+	q->state = SIM_QUEUE_READY;
+	dev->ras.queue_resets++;
+	return 0;
+}
+
+/* ---- programs ---- */
+
+static int program_room(struct sim_device *dev, uint32_t *id)
+{
+	uint32_t i = dev->program_hint ? dev->program_hint : 1;
+
+	while (i < dev->room_programs && dev->programs[i])
+		i++;
+	if (i >= dev->room_programs) {
+		unsigned room = dev->room_programs ? dev->room_programs * 2 : 64;
+		struct sim_program **grown = room > SIM_MAX_PROGRAMS ? NULL :
+			realloc(dev->programs, room * sizeof(*grown));
+
+		if (!grown)
+			return HW_ST_NO_ROOM;
+		memset(grown + dev->room_programs, 0,
+		       (room - dev->room_programs) * sizeof(*grown));
+		dev->programs = grown;
+		dev->room_programs = room;
+	}
+	dev->program_hint = i;
+	*id = i;
+	return 0;
+}
+
+/* The code and the bindings, copied under the lock. */
+static int program_fetch(struct sim_device *dev, const struct hw_program *in, void **code,
+			 struct hw_program_binding **bindings)
+{
+	struct sim_dma *dma;
+	const uint8_t *p;
+	int status;
+
+	if (in->zero || in->n_bindings > ISA_MAX_BINDINGS || !in->code_bytes ||
+	    in->code_bytes > UINT32_MAX / 2 || in->code_va % 8)
+		return HW_ST_BAD_FIELD;
+	p = sim_va(dev, in->ctx, in->code_va, in->code_bytes, false, &dma, NULL);
+	if (!p)
+		return HW_ST_BAD_ADDRESS;
+	*code = malloc(in->code_bytes);
+	*bindings = malloc((in->n_bindings + 1) * sizeof(**bindings));
+	if (!*code || !*bindings)
+		return HW_ST_NO_ROOM;
+	memcpy(*code, p, in->code_bytes);
+	if (!in->n_bindings)
+		return 0;
+	status = fetch(dev, in->bindings_iova, *bindings,
+		       in->n_bindings * sizeof(**bindings));
+	for (unsigned i = 0; !status && i < in->n_bindings; i++)
+		if ((*bindings)[i].zero || (*bindings)[i].bytes > INT64_MAX ||
+		    (*bindings)[i].access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE))
+			status = HW_ST_BAD_FIELD;
+	return status;
+}
+
+static int program_create(struct sim_device *dev, const struct hw_sqe *sqe,
+			  uint64_t *value, uint64_t *detail)
+{
+	struct hw_program in;
+	struct hw_program_binding *bindings = NULL;
+	struct sim_program *p = NULL;
+	void *code = NULL;
+	uint32_t id;
+	int status = fetch(dev, sqe->u.admin.addr, &in, sizeof(in));
+
+	if (!status && !is_ctx(dev, in.ctx))
+		status = HW_ST_NO_SUCH_ID;
+	if (!status)
+		status = program_fetch(dev, &in, &code, &bindings);
+	if (!status) {
+		/* Checking takes a while: queues go on meanwhile. */
+		pthread_mutex_unlock(&dev->lock);
+		status = sim_program_load(&dev->sim->cpu, code, in.code_bytes, bindings,
+					  in.n_bindings, &p, detail);
+		pthread_mutex_lock(&dev->lock);
+	}
+	free(code);
+	free(bindings);
+	if (status)
+		return status;
+	status = program_room(dev, &id);
+	if (status) {
+		sim_program_free(p);
+		return status;
+	}
+	p->ctx = in.ctx;
+	dev->programs[id] = p;
+	*value = id;
+	return 0;
+}
+
+static int program_destroy(struct sim_device *dev, uint64_t id)
+{
+	if (id >= dev->room_programs || !dev->programs[id])
+		return HW_ST_NO_SUCH_ID;
+	program_end(dev, (uint32_t)id);
+	return 0;
+}
+
+/* ---- logs, features, errors on purpose ---- */
+
+static int log_page(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
+{
+	struct hw_fault faults[SIM_FAULTS];
+	struct hw_telemetry telemetry;
+	const void *page = faults;
+	uint64_t n = 0;
+
+	switch (sqe->id) {
+	case HW_LOG_FAULT:
+		while (n < SIM_FAULTS && n < dev->n_faults) {
+			faults[n] = dev->faults[(dev->n_faults - 1 - n) % SIM_FAULTS];
+			n++;
+		}
+		n *= sizeof(faults[0]);
+		break;
+	case HW_LOG_TELEMETRY:
+		sim_telemetry(dev, &telemetry);
+		page = &telemetry;
+		n = sizeof(telemetry);
+		break;
+	case HW_LOG_RAS:
+		page = &dev->ras;
+		n = sizeof(dev->ras);
+		break;
+	default:
+		return HW_ST_BAD_FIELD;
+	}
+	if (n > sqe->u.admin.bytes)
+		n = sqe->u.admin.bytes;
+	*value = n;
+	return n ? answer(dev, sqe->u.admin.addr, page, n) : 0;
+}
+
+static int feature(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
+{
+	uint64_t *f = sqe->id == HW_FEATURE_INLINE_NS ? &dev->inline_ns :
+		      sqe->id == HW_FEATURE_DEFAULT_LIMIT_NS ? &dev->default_limit_ns : NULL;
+
+	if (!f)
+		return HW_ST_BAD_FIELD;
+	if (sqe->op == HW_SET_FEATURE)
+		*f = sqe->u.admin.value;
+	*value = *f;
+	return 0;
+}
+
+/* The fatal state: running work is stopped, nothing completes any more, every vector
+ * is raised once so that the driver looks at STATUS. */
+static void become_fatal(struct sim_device *dev)
+{
+	dev->fatal = HW_INJECT_FATAL;
+	dev->status |= HW_STATUS_FATAL;
+	dev->ras.fatal++;
+	for (unsigned i = 0; i < HW_MAX_QUEUES; i++)
+		atomic_store(&dev->queues[i].stop, true);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		sim_irq(dev, i);
+}
+
+static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
+{
+	uint64_t value = sqe->u.admin.value;
+	uint64_t *grown;
+
+	switch (sqe->id) {
+	case HW_INJECT_ECC_CORRECTED:
+		dev->ras.ecc_corrected += value;
+		return 0;
+	case HW_INJECT_POISON:
+		if (value % HW_PAGE || value >= dev->hbm_bytes || dev->n_poisoned >= 4096)
+			return HW_ST_BAD_FIELD;
+		grown = realloc(dev->poisoned, (dev->n_poisoned + 1) * sizeof(*grown));
+		if (!grown)
+			return HW_ST_NO_ROOM;
+		dev->poisoned = grown;
+		dev->poisoned[dev->n_poisoned++] = value;
+		dev->ras.poisoned_pages++;
+		return 0;
+	case HW_INJECT_FATAL:
+		become_fatal(dev);
+		return 0;
+	case HW_INJECT_DROP_IRQ:
+		dev->drop_irqs = value;
+		return 0;
+	default:
+		return HW_ST_BAD_FIELD;
+	}
+}
+
+static int request(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value,
+		   uint64_t *detail)
+{
+	if (sqe->flags & ~HW_IRQ || sqe->wait_va || sqe->signal_va || sqe->wait_value ||
+	    sqe->signal_value)
+		return HW_ST_BAD_FIELD;
+	switch (sqe->op) {
+	case HW_NOP: return 0;
+	case HW_IDENTIFY: return identify(dev, sqe);
+	case HW_CTX_CREATE: return ctx_create(dev, value);
+	case HW_CTX_DESTROY: return ctx_destroy(dev, sqe->id);
+	case HW_MAP:
+	case HW_UNMAP: return map(dev, sqe);
+	case HW_QUEUE_CREATE: return queue_create(dev, sqe, value);
+	case HW_QUEUE_DESTROY: return queue_destroy(dev, sqe->id);
+	case HW_QUEUE_RESET: return queue_reset(dev, sqe->id);
+	case HW_PROGRAM_CREATE: return program_create(dev, sqe, value, detail);
+	case HW_PROGRAM_DESTROY: return program_destroy(dev, sqe->u.admin.value);
+	case HW_LOG_PAGE: return log_page(dev, sqe, value);
+	case HW_SET_FEATURE:
+	case HW_GET_FEATURE: return feature(dev, sqe, value);
+	case HW_INJECT: return inject(dev, sqe);
+	case HW_CTX_RESET:
+	case HW_FIRMWARE: return HW_ST_NOT_BUILT;
+	default: return HW_ST_BAD_OPCODE;
+	}
+}
+
+static void complete(struct sim_device *dev, const struct hw_sqe *sqe, int status,
+		     uint64_t value, uint64_t detail)
+{
+	uint32_t n = dev->aqsize, at = dev->admin_cq_tail % n;
+	uint16_t phase = (dev->admin_cq_tail / n + 1) & 1;
+	struct hw_cqe *cqe = (void *)sim_iova(dev, dev->acq + at * sizeof(*cqe),
+					      sizeof(*cqe), true, NULL);
+
+	dev->admin_cq_tail++;
+	if (!cqe)
+		return;
+	cqe->tag = sqe->tag;
+	cqe->status = (uint16_t)status;
+	cqe->sq_head = dev->admin_head;
+	cqe->zero = 0;
+	cqe->value = value;
+	cqe->detail = detail;
+	__atomic_store_n(&cqe->phase, phase, __ATOMIC_RELEASE);
+	if (sqe->flags & HW_IRQ)
+		sim_irq(dev, dev->avector);
+}
+
+void sim_admin_ring(struct sim_device *dev, uint32_t tail)
+{
+	struct hw_sqe sqe;
+	const uint8_t *p;
+
+	pthread_mutex_lock(&dev->admin_lock);
+	pthread_mutex_lock(&dev->lock);
+	if (!(dev->status & HW_STATUS_READY) || dev->fatal ||
+	    tail - dev->admin_head > dev->aqsize)
+		dev->bad_access++;
+	else
+		dev->admin_tail = tail;
+	while (dev->admin_head != dev->admin_tail && !dev->fatal) {
+		uint64_t value = 0, detail = 0;
+		int status;
+
+		p = sim_iova(dev, dev->asq + dev->admin_head % dev->aqsize * sizeof(sqe),
+			     sizeof(sqe), false, NULL);
+		dev->admin_head++;
+		if (!p)
+			continue;
+		memcpy(&sqe, p, sizeof(sqe));
+		status = request(dev, &sqe, &value, &detail);
+		complete(dev, &sqe, status, value, detail);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_unlock(&dev->admin_lock);
+}

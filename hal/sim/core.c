@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running a checked program: the scalar unit's loop, and what families ask for while
+ * they run. One core belongs to one engine, so one program runs on it at a time.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/sim/sim_internal.h"
+
+static size_t round_up(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+int sim_core_init(struct sim_core *core, struct sim_device *dev, unsigned lanes)
+{
+	*core = (struct sim_core){ .dev = dev, .n_lanes = lanes };
+	core->scratch = calloc(lanes, sizeof(*core->scratch));
+	core->base = calloc(ISA_MAX_BINDINGS, sizeof(*core->base));
+	core->bytes = calloc(ISA_MAX_BINDINGS, sizeof(*core->bytes));
+	core->held = calloc(ISA_MAX_BINDINGS + 2, sizeof(*core->held));
+	return core->scratch && core->base && core->bytes && core->held ? 0 : -1;
+}
+
+void sim_core_free(struct sim_core *core)
+{
+	for (unsigned i = 0; core->scratch && i < core->n_lanes; i++)
+		free(core->scratch[i]);
+	free(core->scratch);
+	free(core->shared);
+	free(core->base);
+	free(core->bytes);
+	free(core->held);
+	memset(core, 0, sizeof(*core));
+}
+
+/* Grows the lanes' scratch to what p wants. */
+static int reserve(struct sim_core *core, const struct sim_program *p)
+{
+	if (p->shared > core->shared_bytes) {
+		void *grown = aligned_alloc(64, round_up(p->shared));
+
+		if (!grown)
+			return -1;
+		free(core->shared);
+		core->shared = grown;
+		core->shared_bytes = round_up(p->shared);
+	}
+	if (p->scratch <= core->scratch_bytes)
+		return 0;
+	for (unsigned i = 0; i < core->n_lanes; i++) {
+		void *grown = aligned_alloc(64, round_up(p->scratch));
+
+		if (!grown)
+			return -1;
+		free(core->scratch[i]);
+		core->scratch[i] = grown;
+	}
+	core->scratch_bytes = round_up(p->scratch);
+	return 0;
+}
+
+void *sim_scratch(struct sim_run *run, unsigned lane)
+{
+	return run->core->scratch[lane];
+}
+
+int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64_t va,
+	      uint64_t bytes)
+{
+	run->fault.status = (uint16_t)status;
+	run->fault.operand = ref ? ref->operand : 0xffff;
+	run->fault.binding = ref ? ref->binding : 0xffffffffu;
+	run->fault.is_write = ref && ref->write;
+	run->fault.va = va;
+	run->fault.bytes = bytes;
+	return status;
+}
+
+uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
+{
+	uint64_t bytes = run->bytes[ref->binding];
+	unsigned size = elem_valid(ref->elem) ? elem_bytes(ref->elem) : 1;
+	int64_t at, lo, hi;
+
+	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
+	    __builtin_add_overflow(at, ref->lo, &lo) ||
+	    __builtin_add_overflow(at, ref->hi, &hi) ||
+	    (ref->lo != ref->hi && (lo < 0 || (uint64_t)hi > bytes))) {
+		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)run->reg[ref->reg], bytes);
+		return NULL;
+	}
+	if (ref->lo == ref->hi)
+		return run->base[ref->binding];
+	if (at & (int64_t)((size > 8 ? 8 : size) - 1)) {
+		sim_fault(run, HW_ST_ALIGNMENT, ref, (uint64_t)at, bytes);
+		return NULL;
+	}
+	return run->base[ref->binding] + at;
+}
+
+struct part {
+	void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane);
+	void *arg;
+	atomic_bool *stop;
+};
+
+static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct part *p = arg;
+
+	if (!atomic_load_explicit(p->stop, memory_order_relaxed))
+		p->fn(p->arg, begin, end, lane);
+}
+
+void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
+		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
+		  void *arg)
+{
+	struct part p = { fn, arg, run->stop };
+	uint64_t parts;
+
+	if (!n)
+		return;
+	if (!grain)
+		grain = 1;
+	if (ns < SIM_PARALLEL_NS || run->cpu->lanes == 1 || n <= grain) {
+		fn(arg, 0, n, 0);
+		return;
+	}
+	/* Enough parts to balance, few enough that taking one costs nothing. */
+	parts = ns / (SIM_PARALLEL_NS / 2) + 1;
+	if (parts > run->cpu->lanes * 8u)
+		parts = run->cpu->lanes * 8u;
+	grain *= (n / grain + parts - 1) / parts ? (n / grain + parts - 1) / parts : 1;
+	sim_pool_run(run->core->dev->sim->pool, n, grain, run_part, &p);
+}
+
+static int64_t divide(int64_t a, int64_t b)
+{
+	if (!b)
+		return -1;
+	return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+
+static int64_t remain(int64_t a, int64_t b)
+{
+	if (!b)
+		return a;
+	return b == -1 ? 0 : a % b;
+}
+
+static int64_t compute(unsigned fn, int64_t a, int64_t b)
+{
+	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
+
+	switch (fn) {
+	case ISA_ALU_ADD: return (int64_t)(ua + ub);
+	case ISA_ALU_SUB: return (int64_t)(ua - ub);
+	case ISA_ALU_MUL: return (int64_t)(ua * ub);
+	case ISA_ALU_DIV: return divide(a, b);
+	case ISA_ALU_REM: return remain(a, b);
+	case ISA_ALU_MIN: return a < b ? a : b;
+	case ISA_ALU_MAX: return a > b ? a : b;
+	case ISA_ALU_AND: return a & b;
+	case ISA_ALU_OR: return a | b;
+	case ISA_ALU_XOR: return a ^ b;
+	case ISA_ALU_SHL: return ub < 64 ? (int64_t)(ua << ub) : 0;
+	case ISA_ALU_SHR: return ub < 64 ? (int64_t)(ua >> ub) : 0;
+	case ISA_ALU_SAR: return a >> (ub < 64 ? ub : 63);
+	case ISA_ALU_EQ: return a == b;
+	case ISA_ALU_NE: return a != b;
+	case ISA_ALU_LT: return a < b;
+	case ISA_ALU_LE: return a <= b;
+	default: return ua < ub;
+	}
+}
+
+static int64_t load_int(const uint8_t *p, unsigned elem)
+{
+	int64_t value = 0;
+	unsigned bits = elem_bytes(elem) * 8;
+
+	memcpy(&value, p, elem_bytes(elem));
+	if (elem_class(elem) == ELEM_CLASS_SINT && bits < 64)
+		value = (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
+	return value;
+}
+
+static void set_reg(struct sim_run *run, unsigned r, int64_t value)
+{
+	if (r)
+		run->reg[r] = value;
+}
+
+/* One load or store; 0 or a fault. */
+static int access_memory(struct sim_run *run, const struct sim_insn *in)
+{
+	uint8_t *p = sim_at(run, &in->ref);
+
+	if (!p)
+		return run->fault.status;
+	if (in->s.insn.op == ISA_LD)
+		set_reg(run, in->s.rd, load_int(p, in->s.elem));
+	else
+		memcpy(p, &run->reg[in->s.rb], elem_bytes(in->s.elem));
+	return 0;
+}
+
+/* The interpreter loop. */
+static int run_program(struct sim_run *run, const struct sim_program *p)
+{
+	uint32_t stack[ISA_CALL_DEPTH];
+	unsigned depth = 0, pc = 0;
+
+	for (;;) {
+		const struct sim_insn *in;
+		const struct isa_scalar *s;
+		unsigned next = pc + 1;
+		int status = 0;
+
+		if (pc >= p->n_insns) {
+			run->fault.pc = p->insns[p->n_insns - 1].offset;
+			return sim_fault(run, HW_ST_PC, NULL, 0, 0);
+		}
+		in = &p->insns[pc];
+		s = &in->s;
+		run->fault.pc = in->offset;
+		if (sim_stopped(run))
+			return sim_fault(run, HW_ST_RESET, NULL, 0, 0);
+		if (in->family) {
+			status = in->family->run(run, in->plan);
+			if (status)
+				return status;
+			pc = next;
+			continue;
+		}
+		switch (s->insn.op) {
+		case ISA_HALT:
+			return 0;
+		case ISA_LI:
+			set_reg(run, s->rd, s->imm);
+			break;
+		case ISA_ALU:
+			set_reg(run, s->rd, compute(s->fn, run->reg[s->ra], run->reg[s->rb]));
+			break;
+		case ISA_ALUI:
+			set_reg(run, s->rd, compute(s->fn, run->reg[s->ra], s->imm));
+			break;
+		case ISA_LD:
+		case ISA_ST:
+			status = access_memory(run, in);
+			break;
+		case ISA_JMP:
+			next = in->target;
+			break;
+		case ISA_BZ:
+			next = run->reg[s->ra] ? next : in->target;
+			break;
+		case ISA_BNZ:
+			next = run->reg[s->ra] ? in->target : next;
+			break;
+		case ISA_CALL:
+			if (depth == ISA_CALL_DEPTH)
+				return sim_fault(run, HW_ST_STACK, NULL, 0, 0);
+			stack[depth++] = next;
+			next = in->target;
+			break;
+		case ISA_RET:
+			if (!depth)
+				return sim_fault(run, HW_ST_STACK, NULL, 0, 0);
+			next = stack[--depth];
+			break;
+		default:	/* TRAP */
+			return sim_fault(run, HW_ST_PROGRAM_TRAP, NULL, (uint64_t)s->imm, 0);
+		}
+		if (status)
+			return status;
+		pc = next;
+	}
+}
+
+int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool *stop,
+		 struct sim_run *run)
+{
+	unsigned saved;
+	int status;
+
+	if (reserve(core, p))
+		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
+	run->cpu = &core->dev->sim->cpu;
+	run->core = core;
+	run->base = core->base;
+	run->bytes = core->bytes;
+	run->shared = core->shared;
+	run->stop = stop;
+	memset(run->reg, 0, sizeof(run->reg));
+	saved = sim_enter_arithmetic();
+	status = run_program(run, p);
+	sim_leave_arithmetic(saved);
+	/* A family that ended early because of `stop` may report success. */
+	if (!status && sim_stopped(run))
+		status = sim_fault(run, HW_ST_RESET, NULL, 0, 0);
+	return status;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading a program: every static rule of ISA.md is checked here or in a family's
+ * prepare(), once, on a copy of the code that nobody else can change. What is left
+ * for run time is what only registers know. Programs are hostile input.
+ */
+#define LOG_TAG "sim/program"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/base/log.h"
+#include "hal/sim/sim_internal.h"
+
+#define MAX_CODE ((size_t)1 << 30)
+
+static const struct sim_family *const families[256] = {
+	[ISA_VEC] = &sim_family_tensor, [ISA_REDUCE] = &sim_family_tensor,
+	[ISA_COPY] = &sim_family_copy, [ISA_GATHER] = &sim_family_gather,
+	[ISA_SCATTER] = &sim_family_scatter, [ISA_SORT] = &sim_family_sort,
+	[ISA_RNG] = &sim_family_rng, [ISA_MM] = &sim_family_mm,
+	[ISA_CONV] = &sim_family_conv,
+};
+
+int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(load->why, sizeof(load->why), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+void sim_need_scratch(struct sim_load *load, size_t bytes)
+{
+	if (bytes > load->scratch)
+		load->scratch = bytes;
+}
+
+void sim_need_shared(struct sim_load *load, size_t bytes)
+{
+	if (bytes > load->shared)
+		load->shared = bytes;
+}
+
+/* Widens [*lo, *hi] by a range of `count` steps; -1 on overflow. */
+static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
+{
+	int64_t span;
+
+	if (count <= 1)
+		return 0;
+	if (__builtin_mul_overflow(count - 1, stride, &span))
+		return -1;
+	return span < 0 ? __builtin_add_overflow(*lo, span, lo) :
+			  __builtin_add_overflow(*hi, span, hi);
+}
+
+/* Whether a stride keeps elements of `align` bytes aligned. */
+static bool is_aligned(int64_t value, unsigned align)
+{
+	return (value & (int64_t)(align - 1)) == 0;
+}
+
+static int check_binding(struct sim_load *load, unsigned operand, bool write,
+			 unsigned binding)
+{
+	unsigned need = write ? HW_BIND_WRITE : HW_BIND_READ;
+
+	if (binding >= load->n_bindings)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u names binding %u of %u", operand, binding,
+				  load->n_bindings);
+	if (!(load->bindings[binding].access & need))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u %s binding %u, which is not declared so",
+				  operand, write ? "writes" : "reads", binding);
+	return 0;
+}
+
+int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+	    bool write, unsigned elem_size, unsigned rank, const int64_t *dim,
+	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref)
+{
+	unsigned bytes = elem_size ? elem_size :
+		elem_valid(op->elem) ? elem_bytes(op->elem) : 0;
+	unsigned align = bytes > 8 ? 8 : bytes;
+	int64_t lo = 0, hi = bytes, first, last;
+	bool is_empty = false;
+
+	if (!bytes)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u has no type %u",
+				  operand, op->elem);
+	if (rank > ISA_MAX_RANK || op->reg >= ISA_N_REG || op->zero ||
+	    (op->flags & ~ISA_OPERAND_ACC))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u has a field out of range", operand);
+	if (check_binding(load, operand, write, op->binding))
+		return HW_ST_BAD_PROGRAM;
+	if (!is_aligned(op->offset, align))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u is misaligned",
+				  operand);
+	for (unsigned d = 0; d < rank; d++) {
+		is_empty |= dim[d] == 0;
+		if (dim[d] < 0 || !is_aligned(op->stride[d], align) ||
+		    widen(&lo, &hi, dim[d], op->stride[d]))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "operand %u: dim %u is out of range", operand, d);
+	}
+	for (unsigned i = 0; i < n_extra; i++) {
+		is_empty |= extra[i].count == 0;
+		if (extra[i].count < 0 || !is_aligned(extra[i].stride, align) ||
+		    widen(&lo, &hi, extra[i].count, extra[i].stride))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "operand %u: range %u is out of range", operand, i);
+	}
+	if (is_empty)
+		lo = hi = 0;
+	if (__builtin_add_overflow(op->offset, lo, &first) ||
+	    __builtin_add_overflow(op->offset, hi, &last))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u overflows", operand);
+	if (!op->reg && !is_empty &&
+	    (first < 0 || (uint64_t)last > load->bindings[op->binding].bytes))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u reaches [%lld, %lld) of binding %u's %llu bytes",
+				  operand, (long long)first, (long long)last, op->binding,
+				  (unsigned long long)load->bindings[op->binding].bytes);
+	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg, .elem = op->elem,
+				 .write = write, .operand = (uint8_t)operand,
+				 .offset = is_empty && !op->reg ? 0 : op->offset,
+				 .lo = lo, .hi = hi };
+	memcpy(ref->stride, op->stride, rank * sizeof(*ref->stride));
+	return 0;
+}
+
+static bool is_branch(unsigned op)
+{
+	return op == ISA_JMP || op == ISA_BZ || op == ISA_BNZ || op == ISA_CALL;
+}
+
+static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
+			  struct sim_insn *out)
+{
+	struct isa_operand op = { 0 };
+	int64_t none = 1;
+
+	memcpy(&out->s, insn, sizeof(out->s));
+	if (out->s.rd >= ISA_N_REG || out->s.ra >= ISA_N_REG || out->s.rb >= ISA_N_REG ||
+	    out->s.zero || insn->bytes != sizeof(out->s))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field is out of range");
+	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !isa_alu_name(out->s.fn))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no function %u", out->s.fn);
+	if (insn->op != ISA_LD && insn->op != ISA_ST)
+		return 0;
+	if (!elem_valid(out->s.elem) || elem_class(out->s.elem) == ELEM_CLASS_FLOAT ||
+	    elem_class(out->s.elem) == ELEM_CLASS_COMPLEX || !elem_bytes(out->s.elem))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "type %u is not an integer's",
+				  out->s.elem);
+	op.elem = out->s.elem;
+	op.reg = out->s.ra;
+	op.binding = out->s.binding;
+	op.offset = out->s.imm;
+	return sim_ref(load, &op, 0, insn->op == ISA_ST, 0, 0, &none, NULL, 0, &out->ref);
+}
+
+/* The instruction that starts at `offset`, or -1. insns ascend by offset. */
+static long find_insn(const struct sim_program *p, uint64_t offset)
+{
+	unsigned lo = 0, hi = p->n_insns;
+
+	while (lo < hi) {
+		unsigned mid = (lo + hi) / 2;
+
+		if (p->insns[mid].offset < offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < p->n_insns && p->insns[lo].offset == offset ? (long)lo : -1;
+}
+
+static int resolve_branches(struct sim_load *load, struct sim_program *p)
+{
+	p->is_straight = true;
+	for (unsigned i = 0; i < p->n_insns; i++) {
+		struct sim_insn *in = &p->insns[i];
+		int64_t to;
+		long target;
+
+		if (in->family || !is_branch(in->s.insn.op))
+			continue;
+		load->offset = in->offset;
+		if (__builtin_add_overflow((int64_t)in->offset, in->s.imm, &to) || to < 0)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "a branch overflows");
+		target = find_insn(p, (uint64_t)to);
+		if (target < 0)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "a branch to %lld, where no instruction starts",
+					  (long long)to);
+		in->target = (uint32_t)target;
+		if (target <= (long)i || in->s.insn.op == ISA_CALL)
+			p->is_straight = false;
+	}
+	return 0;
+}
+
+static int prepare(struct sim_load *load, const struct isa_insn *insn,
+		   struct sim_insn *out)
+{
+	const struct isa_insn_info *info = isa_insn_info(insn->op);
+
+	out->offset = (uint32_t)load->offset;
+	if (!info->mnemonic)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no opcode 0x%x", insn->op);
+	if (!info->built)
+		return sim_refuse(load, HW_ST_NOT_BUILT, "%s is not built", info->mnemonic);
+	if (insn->bytes < info->head_bytes)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, at least %u",
+				  info->mnemonic, insn->bytes, info->head_bytes);
+	out->family = families[insn->op];
+	if (!out->family)
+		return prepare_scalar(load, insn, out);
+	return out->family->prepare(load, insn, &out->plan);
+}
+
+/* Walks the code; with insns NULL only counts and checks lengths. */
+static int walk(struct sim_load *load, const uint8_t *code, size_t bytes,
+		struct sim_program *p)
+{
+	unsigned n = 0;
+	size_t at = 0;
+
+	while (at < bytes) {
+		const struct isa_insn *insn = (const void *)(code + at);
+		int status;
+
+		load->offset = at;
+		if (bytes - at < sizeof(*insn) || insn->bytes < sizeof(*insn) ||
+		    insn->bytes % 8 || insn->bytes > bytes - at)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "an instruction passes the end or has no length");
+		if (p->insns) {
+			status = prepare(load, insn, &p->insns[n]);
+			if (status)
+				return status;
+		}
+		at += insn->bytes;
+		n++;
+	}
+	p->n_insns = n;
+	return 0;
+}
+
+static int load_code(struct sim_load *load, struct sim_program *p, const uint8_t *code,
+		     size_t bytes)
+{
+	int status = walk(load, code, bytes, p);
+
+	if (status)
+		return status;
+	load->offset = 0;
+	if (!p->n_insns)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "an empty program");
+	p->insns = arena_array(&p->arena, p->n_insns, sizeof(*p->insns));
+	if (!p->insns)
+		return sim_refuse(load, HW_ST_NO_ROOM, "out of memory");
+	status = walk(load, code, bytes, p);
+	return status ? status : resolve_branches(load, p);
+}
+
+int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
+		     const struct hw_program_binding *bindings, unsigned n_bindings,
+		     struct sim_program **out, uint64_t *detail)
+{
+	struct sim_program *p = calloc(1, sizeof(*p));
+	struct sim_load load = { .cpu = cpu, .n_bindings = n_bindings };
+	uint8_t *copy;
+	int status;
+
+	*detail = 0;
+	if (!p)
+		return HW_ST_NO_ROOM;
+	load.arena = &p->arena;
+	p->bindings = arena_copy(&p->arena, bindings, n_bindings * sizeof(*bindings));
+	copy = bytes && bytes <= MAX_CODE ? arena_copy(&p->arena, code, bytes) : NULL;
+	if (!p->bindings || !copy) {
+		sim_program_free(p);
+		return bytes && bytes <= MAX_CODE ? HW_ST_NO_ROOM : HW_ST_BAD_FIELD;
+	}
+	load.bindings = p->bindings;
+	p->n_bindings = n_bindings;
+	status = load_code(&load, p, copy, bytes);
+	if (status) {
+		log_info("refused at 0x%llx: %s", (unsigned long long)load.offset, load.why);
+		*detail = load.offset;
+		sim_program_free(p);
+		return status;
+	}
+	p->scratch = load.scratch;
+	p->shared = load.shared;
+	p->refs = 1;
+	*out = p;
+	return 0;
+}
+
+void sim_program_free(struct sim_program *p)
+{
+	if (!p)
+		return;
+	arena_free(&p->arena);
+	free(p);
+}

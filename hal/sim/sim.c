@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A simulation's life: options, what the CPU can do, devices with their HBM and
+ * threads, function reset. Nothing here is on a hot path.
+ */
+#include "hal/sim/sim.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <immintrin.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hal/sim/sim_internal.h"
+
+#define MAX_DEVICES 64u
+#define MAX_LANES 256u
+#define HBM_UNIT ((uint64_t)2 << 20)
+#define HBM_DEFAULT ((uint64_t)4 << 30)
+#define HBM_MOST ((uint64_t)1 << 44)
+
+/* ---- options ---- */
+
+/* "8G", "512M", "4096": bytes; 0 if it is no size. */
+static uint64_t parse_size(const char *text)
+{
+	char *end;
+	unsigned long long n;
+	int shift = 0;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (end == text || errno)
+		return 0;
+	switch (*end) {
+	case 'K': shift = 10; end++; break;
+	case 'M': shift = 20; end++; break;
+	case 'G': shift = 30; end++; break;
+	case 'T': shift = 40; end++; break;
+	default: break;
+	}
+	return *end || n > UINT64_MAX >> shift ? 0 : n << shift;
+}
+
+static int parse_word(const char *word, struct sim_options *out, struct err *err)
+{
+	static const char *const paths[] = { "portable", "avx2", "avx512" };
+	uint64_t n;
+
+	if (!strncmp(word, "devices=", 8)) {
+		n = parse_size(word + 8);
+		if (n < 1 || n > MAX_DEVICES)
+			return err_set(err, ERR_INVALID_ARGUMENT,
+				       "\"%s\": give 1 to %u devices", word, MAX_DEVICES);
+		out->n_devices = (unsigned)n;
+	} else if (!strncmp(word, "hbm=", 4)) {
+		n = parse_size(word + 4);
+		if (n < HBM_UNIT || n > HBM_MOST || n % HBM_UNIT)
+			return err_set(err, ERR_INVALID_ARGUMENT, "\"%s\": give a multiple "
+				       "of 2M, such as hbm=4G", word);
+		out->hbm_bytes = n;
+	} else if (!strncmp(word, "lanes=", 6)) {
+		n = parse_size(word + 6);
+		if (n < 1 || n > MAX_LANES)
+			return err_set(err, ERR_INVALID_ARGUMENT,
+				       "\"%s\": give 1 to %u lanes", word, MAX_LANES);
+		out->lanes = (unsigned)n;
+	} else if (!strncmp(word, "path=", 5)) {
+		for (unsigned i = 0; i < 3; i++)
+			if (!strcmp(word + 5, paths[i])) {
+				out->isa_path = paths[i];
+				return 0;
+			}
+		return err_set(err, ERR_INVALID_ARGUMENT,
+			       "\"%s\": give portable, avx2 or avx512", word);
+	} else {
+		return err_set(err, ERR_INVALID_ARGUMENT, "\"%s\" is no option of the "
+			       "model: devices=N, hbm=SIZE, lanes=N, path=NAME", word);
+	}
+	return 0;
+}
+
+int sim_options_parse(const char *text, struct sim_options *out, struct err *err)
+{
+	struct sim_options got = { 0 };
+	char copy[256], *save = NULL;
+	int code;
+
+	if (text && strlen(text) >= sizeof(copy))
+		return err_set(err, ERR_INVALID_ARGUMENT, "the model's options are longer "
+			       "than %zu characters", sizeof(copy) - 1);
+	snprintf(copy, sizeof(copy), "%s", text ? text : "");
+	for (char *w = strtok_r(copy, ",", &save); w; w = strtok_r(NULL, ",", &save)) {
+		code = parse_word(w, &got, err);
+		if (code)
+			return code;
+	}
+	*out = got;
+	return 0;
+}
+
+/* ---- the CPU ---- */
+
+static void detect_amx(struct sim_cpu *cpu, unsigned edx)
+{
+	cpu->amx_bf16 = (edx >> 22 & 1) && (edx >> 24 & 1);
+	cpu->amx_int8 = (edx >> 24 & 1) && (edx >> 25 & 1);
+}
+
+static void detect_cpu(struct sim_cpu *cpu)
+{
+	unsigned a, b, c, d;
+
+	cpu->path = SIM_PORTABLE;
+	cpu->l1_bytes = 32 << 10;
+	cpu->l2_bytes = 1 << 20;
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+	    __builtin_cpu_supports("bmi2"))
+		cpu->path = SIM_AVX2;
+	if (cpu->path != SIM_AVX2 || !__builtin_cpu_supports("avx512f") ||
+	    !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
+	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512cd"))
+		return;
+	cpu->path = SIM_AVX512;
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+		cpu->avx512_vnni = c >> 11 & 1;
+		cpu->avx512_fp16 = d >> 23 & 1;
+		detect_amx(cpu, d);
+	}
+	if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
+		cpu->avx512_bf16 = a >> 5 & 1;
+}
+
+static int cap_path(struct sim_cpu *cpu, const char *name, struct err *err)
+{
+	enum sim_path wanted = !strcmp(name, "portable") ? SIM_PORTABLE :
+			       !strcmp(name, "avx2") ? SIM_AVX2 : SIM_AVX512;
+
+	if (wanted > cpu->path)
+		return err_set(err, ERR_FAILED_PRECONDITION, "this CPU has no %s; leave "
+			       "path= out to take the best that it has", name);
+	if (wanted < SIM_AVX512)
+		cpu->avx512_bf16 = cpu->avx512_vnni = cpu->avx512_fp16 =
+			cpu->amx_bf16 = cpu->amx_int8 = false;
+	cpu->path = wanted;
+	return 0;
+}
+
+static unsigned usable_cpus(void)
+{
+	cpu_set_t set;
+	int n;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return 1;
+	n = CPU_COUNT(&set);
+	return n < 1 ? 1 : n > (int)MAX_LANES ? MAX_LANES : (unsigned)n;
+}
+
+/* ---- devices ---- */
+
+/* Stops runs that passed their deadline. Sleeps until the earliest. */
+static void *watch(void *arg)
+{
+	struct sim_device *dev = arg;
+
+	pthread_mutex_lock(&dev->lock);
+	while (!dev->quit) {
+		int64_t next = CLOCK_FOREVER, now = clock_ns();
+		struct timespec t;
+
+		for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
+			struct sim_queue *q = &dev->queues[i];
+
+			if (!q->is_running || q->stop_status)
+				continue;
+			if (q->run_deadline <= now) {
+				q->stop_status = HW_ST_WATCHDOG;
+				atomic_store(&q->stop, true);
+			} else if (q->run_deadline < next) {
+				next = q->run_deadline;
+			}
+		}
+		t.tv_sec = next / 1000000000;
+		t.tv_nsec = next % 1000000000;
+		if (next == CLOCK_FOREVER)
+			pthread_cond_wait(&dev->timer, &dev->lock);
+		else
+			pthread_cond_timedwait(&dev->timer, &dev->lock, &t);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return NULL;
+}
+
+static void power_on(struct sim_device *dev)
+{
+	dev->power_on = clock_ns();
+	dev->ctrl = dev->status = dev->fatal = 0;
+	dev->asq = dev->acq = dev->scratch = 0;
+	dev->aqsize = 0;
+	dev->avector = HW_NO_VECTOR;
+	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
+	dev->drop_irqs = 0;
+	dev->default_limit_ns = 0;
+	dev->inline_ns = 20000;
+	dev->n_queues = 0;
+	dev->n_faults = 0;
+	memset(&dev->total, 0, sizeof(dev->total));
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
+		dev->vectors[i].masked = true;
+		dev->vectors[i].pending = false;
+	}
+}
+
+static int make_hbm(struct sim_device *dev, uint64_t bytes, struct err *err)
+{
+	dev->hbm_fd = memfd_create("tessera-hbm", MFD_CLOEXEC);
+	if (dev->hbm_fd < 0)
+		return err_sys(err, errno, "memfd for the model's HBM");
+	if (ftruncate(dev->hbm_fd, (off_t)bytes))
+		return err_sys(err, errno, "%llu bytes of HBM for the model",
+			       (unsigned long long)bytes);
+	dev->hbm = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			dev->hbm_fd, 0);
+	if (dev->hbm == MAP_FAILED) {
+		dev->hbm = NULL;
+		return err_sys(err, errno, "mapping %llu bytes of HBM; ask for less: "
+			       "TESSERA_SIM=hbm=1G", (unsigned long long)bytes);
+	}
+	madvise(dev->hbm, bytes, MADV_HUGEPAGE);
+	dev->hbm_bytes = bytes;
+	return 0;
+}
+
+static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
+		       struct err *err)
+{
+	struct sim_device *dev = &sim->devices[index];
+	pthread_condattr_t attr;
+	int code;
+
+	dev->sim = sim;
+	dev->index = index;
+	dev->hbm_fd = -1;
+	pthread_mutex_init(&dev->admin_lock, NULL);
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_cond_init(&dev->work, NULL);
+	pthread_cond_init(&dev->idle, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&dev->timer, &attr);
+	pthread_condattr_destroy(&attr);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		dev->vectors[i].fd = -1;
+	power_on(dev);
+	code = make_hbm(dev, hbm_bytes, err);
+	if (code)
+		return code;
+	if (sim_engine_start(dev, &dev->compute, HW_CLASS_COMPUTE) ||
+	    sim_engine_start(dev, &dev->copy, HW_CLASS_DMA) ||
+	    pthread_create(&dev->watchdog, NULL, watch, dev))
+		return err_set(err, ERR_RESOURCE_EXHAUSTED,
+			       "could not start the threads of model device %u", index);
+	dev->has_watchdog = true;
+	return 0;
+}
+
+/* Ends every queue, context and program. */
+static void clear_device(struct sim_device *dev)
+{
+	pthread_mutex_lock(&dev->lock);
+	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_RESETTING;
+	for (unsigned i = 1; i < HW_MAX_QUEUES; i++)
+		if (dev->queues[i].state != SIM_QUEUE_NONE) {
+			sim_queue_clear(dev, &dev->queues[i], false);
+			dev->queues[i].state = SIM_QUEUE_NONE;
+		}
+	for (unsigned i = 0; i < dev->room_programs; i++)
+		if (dev->programs[i] && !--dev->programs[i]->refs)
+			sim_program_free(dev->programs[i]);
+	free(dev->programs);
+	dev->programs = NULL;
+	dev->room_programs = dev->program_hint = 0;
+	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++) {
+		free(dev->contexts[i].maps);
+		dev->contexts[i] = (struct sim_ctx){ 0 };
+	}
+	free(dev->poisoned);
+	dev->poisoned = NULL;
+	dev->n_poisoned = 0;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void sim_flr(struct sim_device *dev)
+{
+	pthread_mutex_lock(&dev->admin_lock);
+	clear_device(dev);
+	pthread_mutex_lock(&dev->lock);
+	dev->ras.function_resets++;
+	power_on(dev);
+	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_unlock(&dev->admin_lock);
+}
+
+static void free_device(struct sim_device *dev)
+{
+	if (!dev->sim)
+		return;
+	clear_device(dev);
+	pthread_mutex_lock(&dev->lock);
+	dev->quit = true;
+	sim_kick(dev);
+	pthread_cond_broadcast(&dev->timer);
+	pthread_mutex_unlock(&dev->lock);
+	sim_engine_stop(&dev->compute);
+	sim_engine_stop(&dev->copy);
+	if (dev->has_watchdog)
+		pthread_join(dev->watchdog, NULL);
+	for (unsigned i = 0; i < dev->n_dma; i++)
+		free(dev->dma[i]);
+	if (dev->hbm)
+		munmap(dev->hbm, dev->hbm_bytes);
+	if (dev->hbm_fd >= 0)
+		close(dev->hbm_fd);
+	pthread_mutex_destroy(&dev->admin_lock);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_cond_destroy(&dev->work);
+	pthread_cond_destroy(&dev->idle);
+	pthread_cond_destroy(&dev->timer);
+}
+
+int sim_create(const struct sim_options *options, struct sim **out, struct err *err)
+{
+	unsigned n = options->n_devices ? options->n_devices : 1;
+	uint64_t hbm = options->hbm_bytes ? options->hbm_bytes : HBM_DEFAULT;
+	struct sim *sim;
+	int code;
+
+	if (n > MAX_DEVICES || hbm % HBM_UNIT || hbm > HBM_MOST || options->lanes > MAX_LANES)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a model of %u devices with %llu "
+			       "bytes of HBM and %u lanes", n, (unsigned long long)hbm,
+			       options->lanes);
+	sim = calloc(1, sizeof(*sim));
+	if (!sim)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
+	detect_cpu(&sim->cpu);
+	sim->cpu.lanes = options->lanes ? options->lanes : usable_cpus();
+	code = options->isa_path ? cap_path(&sim->cpu, options->isa_path, err) : 0;
+	if (!code)
+		code = sim_pool_create(sim->cpu.lanes, &sim->pool, err);
+	sim->devices = code ? NULL : calloc(n, sizeof(*sim->devices));
+	if (!code && !sim->devices)
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
+	for (unsigned i = 0; !code && i < n; i++) {
+		sim->n_devices = i + 1;
+		code = make_device(sim, i, hbm, err);
+	}
+	if (code) {
+		sim_destroy(sim);
+		return code;
+	}
+	*out = sim;
+	return 0;
+}
+
+void sim_destroy(struct sim *sim)
+{
+	if (!sim)
+		return;
+	for (unsigned i = 0; i < sim->n_devices; i++)
+		free_device(&sim->devices[i]);
+	sim_pool_destroy(sim->pool);
+	free(sim->devices);
+	free(sim);
+}
+
+unsigned sim_device_count(const struct sim *sim)
+{
+	return sim->n_devices;
+}
+
+struct sim_device *sim_device(struct sim *sim, unsigned index)
+{
+	return index < sim->n_devices ? &sim->devices[index] : NULL;
+}
+
+void *sim_hbm(struct sim_device *dev, uint64_t *bytes)
+{
+	*bytes = dev->hbm_bytes;
+	return dev->hbm;
+}
+
+int sim_hbm_fd(struct sim_device *dev)
+{
+	return dev->hbm_fd;
+}
