@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading and writing the executable format through libelf.
+ *
+ * The reader copies what it needs into one block and checks every rule of image.h, so
+ * that what it returns can be used without looking again. The bytes are hostile.
+ */
+#include "hal/hw/image.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "hal/base/elem.h"
+
+#define MAX_ARGS 65536u
+
+enum section {
+	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, STRINGS, NOTE, N_SECTIONS
+};
+
+static const char *const names[N_SECTIONS] = {
+	".text", ".rodata", ".tessera.info", ".tessera.bindings", ".tessera.shapes",
+	".tessera.debug", ".tessera.strings", ".tessera.note",
+};
+static const size_t units[N_SECTIONS] = {
+	8, 1, sizeof(struct image_info), sizeof(struct image_binding),
+	sizeof(struct image_shape), sizeof(struct image_debug), 1, 1,
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void start_libelf(void)
+{
+	elf_version(EV_CURRENT);
+}
+
+static int bad(struct err *err, const char *what)
+{
+	return err_set(err, ERR_INVALID_ARGUMENT, "not a Tessera executable: %s; compile "
+		       "the program again", what);
+}
+
+/* ---- reading ---- */
+
+struct parts {
+	const void *p[N_SECTIONS];
+	size_t n[N_SECTIONS];
+};
+
+static int find_sections(Elf *elf, size_t names_index, size_t file_bytes,
+			 const void *file, struct parts *out, struct err *err)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr sh;
+		const char *name;
+
+		if (!gelf_getshdr(scn, &sh))
+			return bad(err, "a section header is broken");
+		name = elf_strptr(elf, names_index, sh.sh_name);
+		for (unsigned i = 0; name && i < N_SECTIONS; i++) {
+			if (strcmp(name, names[i]) || sh.sh_type == SHT_NOBITS)
+				continue;
+			if (sh.sh_offset > file_bytes ||
+			    sh.sh_size > file_bytes - sh.sh_offset)
+				return bad(err, "a section passes the end of the file");
+			if (out->p[i])
+				return bad(err, "a section is there twice");
+			out->p[i] = (const char *)file + sh.sh_offset;
+			out->n[i] = sh.sh_size;
+		}
+	}
+	return 0;
+}
+
+static int check_units(const struct parts *s, struct err *err)
+{
+	for (unsigned i = 0; i < N_SECTIONS; i++)
+		if (s->n[i] % units[i])
+			return bad(err, "a section's size is not a multiple of its rows");
+	if (s->n[INFO] != sizeof(struct image_info) || !s->n[TEXT])
+		return bad(err, "code or information is missing");
+	if (!s->n[STRINGS] || ((const char *)s->p[STRINGS])[0] ||
+	    ((const char *)s->p[STRINGS])[s->n[STRINGS] - 1])
+		return bad(err, "the strings do not start and end with NUL");
+	if (s->n[NOTE] && ((const char *)s->p[NOTE])[s->n[NOTE] - 1])
+		return bad(err, "the note has no end");
+	return 0;
+}
+
+uint64_t image_shape_bytes(const struct image_shape *s)
+{
+	uint64_t n = elem_bytes(s->elem);
+
+	for (unsigned d = 0; d < s->rank; d++)
+		if (__builtin_mul_overflow(n, (uint64_t)s->dim[d], &n))
+			return UINT64_MAX;
+	return n;
+}
+
+static int check_shapes(const struct image *im, struct err *err)
+{
+	uint32_t n_args = im->info.n_args, n = n_args + im->info.n_results;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct image_shape *s = &im->shapes[i];
+		const struct image_shape *other;
+		uint32_t limit = i < n_args ? im->info.n_results : n_args;
+
+		if (!elem_valid(s->elem) || s->rank > IMAGE_MAX_RANK || s->memory_kind > 2)
+			return bad(err, "a shape has a wrong type, rank or memory kind");
+		for (unsigned d = 0; d < s->rank; d++)
+			if (s->dim[d] < 0)
+				return bad(err, "a shape has a negative dim");
+		if (image_shape_bytes(s) > INT64_MAX)
+			return bad(err, "a shape overflows");
+		if (s->alias < -1 || (s->alias >= 0 && (uint32_t)s->alias >= limit))
+			return bad(err, "an alias is out of range");
+		if (s->alias < 0)
+			continue;
+		other = &im->shapes[i < n_args ? n_args + (uint32_t)s->alias :
+					       (uint32_t)s->alias];
+		if (other->alias != (int32_t)(i < n_args ? i : i - n_args) ||
+		    image_shape_bytes(other) != image_shape_bytes(s))
+			return bad(err, "an alias joins what does not fit");
+	}
+	return 0;
+}
+
+static int check_bindings(const struct image *im, struct err *err)
+{
+	uint32_t args = 0, results = 0;
+
+	if (im->n_bindings < 2 || im->bindings[0].kind != IMAGE_CONSTANTS ||
+	    im->bindings[1].kind != IMAGE_TEMP)
+		return bad(err, "the first bindings are not constants and temporaries");
+	if (im->bindings[0].bytes > im->rodata_bytes ||
+	    im->bindings[1].bytes > im->info.temp_bytes)
+		return bad(err, "the constants or temporaries are smaller than bound");
+	for (size_t i = 0; i < im->n_bindings; i++) {
+		const struct image_binding *b = &im->bindings[i];
+		const struct image_shape *s;
+
+		if (b->zero || b->access & ~(HW_BIND_READ | HW_BIND_WRITE))
+			return bad(err, "a binding has unknown bits");
+		if (i < 2)
+			continue;
+		if (b->kind == IMAGE_ARG ? b->index != args++ || results :
+		    b->kind != IMAGE_RESULT)
+			return bad(err, "the bindings are out of order");
+		if (b->kind == IMAGE_RESULT) {
+			while (results < im->info.n_results &&
+			       im->shapes[im->info.n_args + results].alias >= 0)
+				results++;
+			if (b->index != results++ || b->index >= im->info.n_results)
+				return bad(err, "the bindings are out of order");
+		}
+		if (b->kind == IMAGE_ARG && b->index >= im->info.n_args)
+			return bad(err, "a binding is of no argument");
+		s = &im->shapes[b->kind == IMAGE_ARG ? b->index :
+						       im->info.n_args + b->index];
+		if (b->bytes > image_shape_bytes(s))
+			return bad(err, "a binding is larger than its shape");
+	}
+	while (results < im->info.n_results &&
+	       im->shapes[im->info.n_args + results].alias >= 0)
+		results++;
+	if (args != im->info.n_args || results != im->info.n_results)
+		return bad(err, "an argument or result has no binding");
+	return 0;
+}
+
+static int check(const struct image *im, struct err *err)
+{
+	int code;
+
+	if (im->info.version != IMAGE_VERSION || im->info.isa != ISA_VERSION)
+		return err_set(err, ERR_INVALID_ARGUMENT, "the executable is of format %u "
+			       "and ISA %u, this build reads %u and %u; compile it again",
+			       im->info.version, im->info.isa, IMAGE_VERSION, ISA_VERSION);
+	if (im->info.n_args > MAX_ARGS || im->info.n_results > MAX_ARGS ||
+	    im->n_bindings > ISA_MAX_BINDINGS || im->info.name >= im->strings_bytes ||
+	    im->info.temp_bytes > INT64_MAX)
+		return bad(err, "a count is out of range");
+	code = check_shapes(im, err);
+	if (!code)
+		code = check_bindings(im, err);
+	for (size_t i = 0; !code && i < im->n_debug; i++)
+		if (im->debug[i].op >= im->strings_bytes ||
+		    im->debug[i].where >= im->strings_bytes ||
+		    (i && im->debug[i].offset <= im->debug[i - 1].offset))
+			code = bad(err, "the debug map is out of order");
+	return code;
+}
+
+static int copy_parts(const struct parts *s, struct image *im, struct err *err)
+{
+	size_t at[N_SECTIONS], total = 0;
+	char *block;
+
+	for (unsigned i = 0; i < N_SECTIONS; i++) {
+		at[i] = total;
+		total += (s->n[i] + 63) & ~(size_t)63;
+	}
+	block = aligned_alloc(64, total + 64);
+	if (!block)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED,
+			       "out of memory for an executable of %zu bytes", total);
+	for (unsigned i = 0; i < N_SECTIONS; i++)
+		if (s->n[i])
+			memcpy(block + at[i], s->p[i], s->n[i]);
+	im->owned = block;
+	memcpy(&im->info, block + at[INFO], sizeof(im->info));
+	im->text = block + at[TEXT];
+	im->text_bytes = s->n[TEXT];
+	im->rodata = block + at[RODATA];
+	im->rodata_bytes = s->n[RODATA];
+	im->bindings = (const void *)(block + at[BINDINGS]);
+	im->n_bindings = s->n[BINDINGS] / units[BINDINGS];
+	im->shapes = (const void *)(block + at[SHAPES]);
+	im->debug = (const void *)(block + at[DEBUG]);
+	im->n_debug = s->n[DEBUG] / units[DEBUG];
+	im->strings = block + at[STRINGS];
+	im->strings_bytes = s->n[STRINGS];
+	im->note = s->n[NOTE] ? block + at[NOTE] : "";
+	if (s->n[SHAPES] / units[SHAPES] !=
+	    (size_t)im->info.n_args + im->info.n_results)
+		return bad(err, "there are not as many shapes as arguments and results");
+	return 0;
+}
+
+static int open_elf(const void *bytes, size_t n, Elf **elf, struct parts *s,
+		    struct err *err)
+{
+	GElf_Ehdr eh;
+	size_t names_index;
+
+	*elf = elf_memory((char *)(uintptr_t)bytes, n);
+	if (!*elf || elf_kind(*elf) != ELF_K_ELF || gelf_getclass(*elf) != ELFCLASS64 ||
+	    !gelf_getehdr(*elf, &eh) || eh.e_machine != IMAGE_MACHINE ||
+	    eh.e_ident[EI_DATA] != ELFDATA2LSB || eh.e_type != ET_EXEC)
+		return bad(err, "no ELF header of this machine");
+	if (elf_getshdrstrndx(*elf, &names_index))
+		return bad(err, "no section names");
+	return find_sections(*elf, names_index, n, bytes, s, err);
+}
+
+int image_parse(const void *bytes, size_t n, struct image **out, struct err *err)
+{
+	struct parts s = { 0 };
+	struct image *im;
+	Elf *elf = NULL;
+	int code;
+
+	pthread_once(&once, start_libelf);
+	if (n < sizeof(Elf64_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG))
+		return bad(err, "no ELF header");
+	im = calloc(1, sizeof(*im));
+	if (!im)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	code = open_elf(bytes, n, &elf, &s, err);
+	if (!code)
+		code = check_units(&s, err);
+	if (!code)
+		code = copy_parts(&s, im, err);
+	if (!code)
+		code = check(im, err);
+	elf_end(elf);
+	if (code) {
+		image_free(im);
+		return code;
+	}
+	*out = im;
+	return 0;
+}
+
+void image_free(struct image *im)
+{
+	if (!im)
+		return;
+	free(im->owned);
+	free(im);
+}
+
+const char *image_string(const struct image *im, uint32_t offset)
+{
+	return offset < im->strings_bytes ? im->strings + offset : "";
+}
+
+const struct image_debug *image_where(const struct image *im, uint64_t offset)
+{
+	size_t lo = 0, hi = im->n_debug;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (im->debug[mid].offset <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &im->debug[lo - 1] : NULL;
+}
+
+/* ---- writing ---- */
+
+static int fail(struct err *err)
+{
+	return err_set(err, ERR_INTERNAL, "libelf: %s", elf_errmsg(-1));
+}
+
+static int add_section(Elf *elf, const void *p, size_t n, uint32_t name, bool is_code,
+		       bool is_loaded, struct err *err)
+{
+	Elf_Scn *scn = elf_newscn(elf);
+	Elf_Data *d = scn ? elf_newdata(scn) : NULL;
+	Elf64_Shdr *sh = d ? elf64_getshdr(scn) : NULL;
+
+	if (!sh)
+		return fail(err);
+	d->d_buf = (void *)(uintptr_t)p;
+	d->d_size = n;
+	d->d_align = 64;
+	d->d_type = ELF_T_BYTE;
+	sh->sh_name = name;
+	sh->sh_type = SHT_PROGBITS;
+	sh->sh_flags = is_code ? SHF_ALLOC | SHF_EXECINSTR : is_loaded ? SHF_ALLOC : 0;
+	return 0;
+}
+
+/* The section names, NUL-separated; offsets[i] is where name i starts. */
+static size_t section_names(char *text, uint32_t *offsets)
+{
+	size_t at = 1;
+
+	text[0] = 0;
+	for (unsigned i = 0; i < N_SECTIONS; i++) {
+		offsets[i] = (uint32_t)at;
+		strcpy(text + at, names[i]);
+		at += strlen(names[i]) + 1;
+	}
+	strcpy(text + at, ".shstrtab");
+	offsets[N_SECTIONS] = (uint32_t)at;
+	return at + sizeof(".shstrtab");
+}
+
+static int build(Elf *elf, const struct image *im, char *text, struct err *err)
+{
+	const void *p[N_SECTIONS] = {
+		im->text, im->rodata, &im->info, im->bindings, im->shapes, im->debug,
+		im->strings, im->note,
+	};
+	size_t n[N_SECTIONS] = {
+		im->text_bytes, im->rodata_bytes, sizeof(im->info),
+		im->n_bindings * sizeof(*im->bindings),
+		((size_t)im->info.n_args + im->info.n_results) * sizeof(*im->shapes),
+		im->n_debug * sizeof(*im->debug), im->strings_bytes,
+		im->note ? strlen(im->note) + 1 : 0,
+	};
+	uint32_t at[N_SECTIONS + 1];
+	size_t names_bytes = section_names(text, at);
+	Elf64_Ehdr *eh = elf64_newehdr(elf);
+	Elf_Scn *scn;
+	Elf64_Shdr *sh;
+
+	if (!eh)
+		return fail(err);
+	eh->e_ident[EI_DATA] = ELFDATA2LSB;
+	eh->e_machine = IMAGE_MACHINE;
+	eh->e_type = ET_EXEC;
+	eh->e_version = EV_CURRENT;
+	for (unsigned i = 0; i < N_SECTIONS; i++)
+		if (n[i] && add_section(elf, p[i], n[i], at[i], i == TEXT, i == RODATA, err))
+			return ERR_INTERNAL;
+	if (add_section(elf, text, names_bytes, at[N_SECTIONS], false, false, err))
+		return ERR_INTERNAL;
+	scn = NULL;
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));)
+		scn = s;
+	sh = elf64_getshdr(scn);
+	sh->sh_type = SHT_STRTAB;
+	eh->e_shstrndx = (Elf64_Half)elf_ndxscn(scn);
+	return elf_update(elf, ELF_C_WRITE) < 0 ? fail(err) : 0;
+}
+
+/* libelf writes to a descriptor: a memfd, read back whole. */
+static int read_back(int fd, void **out, size_t *out_bytes, struct err *err)
+{
+	off_t n = lseek(fd, 0, SEEK_END);
+	char *p = n > 0 ? malloc((size_t)n) : NULL;
+
+	if (!p)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the image");
+	for (off_t at = 0; at < n;) {
+		ssize_t got = pread(fd, p + at, (size_t)(n - at), at);
+
+		if (got <= 0) {
+			free(p);
+			return err_sys(err, errno, "reading the image back");
+		}
+		at += got;
+	}
+	*out = p;
+	*out_bytes = (size_t)n;
+	return 0;
+}
+
+int image_write(const struct image *im, void **out, size_t *out_bytes, struct err *err)
+{
+	char text[256];
+	Elf *elf;
+	int fd, code;
+
+	pthread_once(&once, start_libelf);
+	fd = memfd_create("tessera-image", MFD_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, errno, "memfd for an image");
+	elf = elf_begin(fd, ELF_C_WRITE, NULL);
+	code = elf ? build(elf, im, text, err) : fail(err);
+	elf_end(elf);
+	if (!code)
+		code = read_back(fd, out, out_bytes, err);
+	close(fd);
+	return code;
+}
