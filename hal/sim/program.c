@@ -15,6 +15,14 @@
 
 #define MAX_CODE ((size_t)1 << 30)
 
+#pragma weak sim_family_tensor
+#pragma weak sim_family_copy
+#pragma weak sim_family_gather
+#pragma weak sim_family_scatter
+#pragma weak sim_family_sort
+#pragma weak sim_family_rng
+#pragma weak sim_family_mm
+#pragma weak sim_family_conv
 static const struct sim_family *const families[256] = {
 	[ISA_VEC] = &sim_family_tensor, [ISA_REDUCE] = &sim_family_tensor,
 	[ISA_COPY] = &sim_family_copy, [ISA_GATHER] = &sim_family_gather,
@@ -220,6 +228,8 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, at least %u",
 				  info->mnemonic, insn->bytes, info->head_bytes);
 	out->family = families[insn->op];
+	if (!out->family && insn->op >= ISA_VEC)
+		return sim_refuse(load, HW_ST_NOT_BUILT, "%s is not built", info->mnemonic);
 	if (!out->family)
 		return prepare_scalar(load, insn, out);
 	return out->family->prepare(load, insn, &out->plan);

@@ -2,7 +2,7 @@
 /*
  * Kernels on f32 and f64, for one path: PATH(name) is defined by the file that
  * includes this one. f32 functions are those of uop_math.h; f64 ones, and tan,
- * cbrt and atan2 of f32, are SLEEF's, which has the same algorithm in all widths.
+ * cbrt and atan2 of f32, are SLEEF's (portable: libm's), all within about 1 ulp.
  */
 #include <immintrin.h>
 #include <sleef.h>
@@ -237,8 +237,6 @@ BINARY(f64_rem, double, double, fmod(x, y))
 #if defined(__AVX512F__)
 #define W32 16
 #define W64 8
-#define V32 __m512
-#define V64 __m512d
 #define LOAD32 _mm512_loadu_ps
 #define LOAD64 _mm512_loadu_pd
 #define STORE32 _mm512_storeu_ps
@@ -248,8 +246,6 @@ BINARY(f64_rem, double, double, fmod(x, y))
 #elif defined(__AVX2__)
 #define W32 8
 #define W64 4
-#define V32 __m256
-#define V64 __m256d
 #define LOAD32 _mm256_loadu_ps
 #define LOAD64 _mm256_loadu_pd
 #define STORE32 _mm256_storeu_ps
@@ -257,16 +253,15 @@ BINARY(f64_rem, double, double, fmod(x, y))
 #define SLEEF32(f, u) Sleef_##f##f8_##u##avx2
 #define SLEEF64(f, u) Sleef_##f##d4_##u##avx2
 #else
+/* libm one by one, as good and faster than SLEEF's scalars */
 #define W32 1
 #define W64 1
-#define V32 float
-#define V64 double
-#define LOAD32(p) (*(p))
+#define LOAD32(p) ((double)*(p))
 #define LOAD64(p) (*(p))
-#define STORE32(p, v) (*(p) = (v))
+#define STORE32(p, v) (*(p) = (float)(v))
 #define STORE64(p, v) (*(p) = (v))
-#define SLEEF32(f, u) Sleef_##f##f_##u
-#define SLEEF64(f, u) Sleef_##f##_##u
+#define SLEEF32(f, u) f
+#define SLEEF64(f, u) f
 #endif
 
 #define SLEEF_UNARY(name, T, W, LOAD, STORE, fn) \

@@ -10,8 +10,9 @@
 #include "hal/sim/uop_loop.h"
 
 #define LANES 128
-/* Shorter rows go one by one, many rows in flight. */
-#define SHORT_ROW 24
+/* Rows shorter than this go element by element, GROUP rows at a time. */
+#define SHORT_ROW 64
+#define GROUP 16
 
 static inline uint32_t f32_bits(float x)
 {
@@ -90,19 +91,34 @@ static void name##_lanes(T *acc, const T *s, size_t n) \
 	for (size_t j = 0; j < n; j++) \
 		acc[j] = (T)OP(acc[j], s[j]); \
 } \
+static void name##_short(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T acc[GROUP]; \
+	for (; rows >= GROUP; rows -= GROUP, s += GROUP * cols, d += GROUP) { \
+		for (size_t r = 0; r < GROUP; r++) \
+			acc[r] = s[r * cols]; \
+		for (size_t j = 1; j < cols; j++) \
+			for (size_t r = 0; r < GROUP; r++) \
+				acc[r] = (T)OP(acc[r], s[r * cols + j]); \
+		memcpy(d, acc, sizeof(acc)); \
+	} \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		T x = s[0]; \
+		for (size_t j = 1; j < cols; j++) \
+			x = (T)OP(x, s[j]); \
+		d[r] = x; \
+	} \
+} \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
 	T *d = dst, acc[LANES]; \
 	const T *s = src; \
+	if (cols < SHORT_ROW) { \
+		name##_short(dst, src, rows, cols); \
+		return; \
+	} \
 	for (size_t r = 0; r < rows; r++, s += cols) { \
 		size_t m = cols < LANES ? cols : LANES; \
-		if (cols < SHORT_ROW) { \
-			T x = s[0]; \
-			for (size_t j = 1; j < cols; j++) \
-				x = (T)OP(x, s[j]); \
-			d[r] = x; \
-			continue; \
-		} \
 		if (cols < LANES) \
 			memcpy(acc, s, cols * sizeof(T)); \
 		else \

@@ -97,16 +97,25 @@ static inline float expm1_f32(float x)
 
 	y = x > 89.0f ? 89.0f : x;
 	y = y < -24.0f ? -24.0f : y;
-	return copysignf(expm1_core(y), x);
+	y = copysignf(expm1_core(y), x);
+	return fabsf(x) < 0x1p-24f ? x : y;
 }
 
 static inline float tanh_f32(float x)
 {
-	float a = fabsf(x), e;
+	float a = fabsf(x), z = x * x, e, p;
 
 	a = a > 10.0f ? 10.0f : a;
 	e = expm1_core(a + a);
-	return copysignf(e / (e + 2.0f), x);
+	e = copysignf(e / (e + 2.0f), x);
+	p = -0x1.9454f2p-8f;
+	p = FMAF(p, z, 0x1.5811f6p-6f);
+	p = FMAF(p, z, -0x1.b905c4p-5f);
+	p = FMAF(p, z, 0x1.110c5ep-3f);
+	p = FMAF(p, z, -0x1.555548p-2f);
+	p = FMAF(p * z, x, x);
+	/* an overflow of z gives NaN there, which is not chosen */
+	return a < 0.55f ? p : e;
 }
 
 static inline float logistic_f32(float x)
@@ -216,7 +225,8 @@ static inline float erf_f32(float x)
 	p = FMAF(p, z, 0x1.ce2d64p-4f);
 	p = FMAF(p, z, -0x1.812740p-2f);
 	p = FMAF(p, z, 0x1.06eba8p-3f);
-	p = FMAF(p, a, a);
+	/* far below, p a is subnormal, and lost without a fused step */
+	p = a < 0x1p-60f ? a * 0x1.20dd76p+0f : FMAF(p, a, a);
 	/* 1 - erf(a) = exp(-q) */
 	a = a > 4.0f ? 4.0f : a;
 	q = 0x1.5d71d4p-16f;
@@ -248,22 +258,35 @@ static inline double log2_f64(float a)
 	return FMAD(p, s, e);
 }
 
+/* c ? x : y, of bits: a plain choice between constants would become branches. */
+static inline double pick_f64(int c, double x, double y)
+{
+	uint64_t mask = 0 - (uint64_t)c, a, b;
+
+	memcpy(&a, &x, sizeof(a));
+	memcpy(&b, &y, sizeof(b));
+	a = (a & mask) | (b & ~mask);
+	memcpy(&x, &a, sizeof(x));
+	return x;
+}
+
 static inline float pow_f32(float x, float y)
 {
-	float a = fabsf(x), half = y * 0.5f, result;
-	double l = log2_f64(a), t, u, f, p, scale;
+	float a = fabsf(x), result;
+	double l = log2_f64(a), yd = (double)y, t, u, f, p, scale;
 	uint64_t bits;
-	/* a float of 2^24 or more is an even integer */
+	/* the integer next to y; a float of 2^24 or more is an even one */
+	double near = yd + 0x1.8p52;
 	int large = fabsf(y) >= 0x1p24f;
-	int whole = large || (float)(int32_t)(large ? 0.0f : y) == y;
-	int odd = !large && whole &&
-		(float)(int32_t)(large ? 0.0f : half) != half;
+	int whole = large | (near - 0x1.8p52 == yd), odd;
 
-	l = a < SMALLEST_NORMAL ? -(double)INFINITY : l;
-	l = a == INFINITY ? (double)INFINITY : l;
-	t = (double)y * l;
-	t = t > 200.0 ? 200.0 : t;
-	t = t < -200.0 ? -200.0 : t;
+	memcpy(&bits, &near, sizeof(bits));
+	odd = (large ^ 1) & whole & (int)(bits & 1);
+	l = pick_f64(a < SMALLEST_NORMAL, -(double)INFINITY, l);
+	l = pick_f64(a == INFINITY, (double)INFINITY, l);
+	t = yd * l;
+	t = pick_f64(t > 200.0, 200.0, t);
+	t = pick_f64(t < -200.0, -200.0, t);
 	u = t + 0x1.8p52;
 	f = t - (u - 0x1.8p52);
 	p = 0x1.41d332e473e8ep-13;
@@ -277,11 +300,11 @@ static inline float pow_f32(float x, float y)
 	bits = (bits + 1023) << 52;
 	memcpy(&scale, &bits, sizeof(scale));
 	result = (float)(p * scale);
-	result = x < 0.0f && !whole ? NAN : result;
-	result = odd ? copysignf(result, x) : result;
-	result = a == 1.0f && fabsf(y) == INFINITY ? 1.0f : result;
-	result = x != x || y != y ? x + y : result;
-	return x == 1.0f || y == 0.0f ? 1.0f : result;
+	result = float_of(bits_of(result) | ((uint32_t)odd << 31 & bits_of(x)));
+	result = (x < 0.0f) & (whole ^ 1) & (a != INFINITY) & (a != 0.0f) ? NAN : result;
+	result = (a == 1.0f) & (fabsf(y) == INFINITY) ? 1.0f : result;
+	result = (x != x) | (y != y) ? x + y : result;
+	return (x == 1.0f) | (y == 0.0f) ? 1.0f : result;
 }
 
 #endif

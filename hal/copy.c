@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies by the calling thread: stores through the mapped BAR where there is one, else
+ * through staging memory and the DMA queue in pieces. Strided host arrays are
+ * walked with their trailing dense dims as one run.
+ */
+#include <string.h>
+
+#include "hal/hal_internal.h"
+
+#define STAGE ((uint64_t)4 << 20)
+#define MAX_RANK 32u
+
+static int check(struct hal_mem *m, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	int code = hal_check(m->dev, err);
+
+	if (code)
+		return code;
+	if (offset > m->bytes || bytes > m->bytes - offset)
+		return err_set(err, ERR_OUT_OF_RANGE, "a copy of %llu bytes at offset %llu of "
+			       "a block of %llu", (unsigned long long)bytes,
+			       (unsigned long long)offset, (unsigned long long)m->bytes);
+	return 0;
+}
+
+/* Through staging memory; `in` says which way. */
+static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t bytes,
+		       bool in, int64_t deadline, struct err *err)
+{
+	struct hal_queue *q = hal_device_queue(m->dev, HAL_QUEUE_DMA);
+	struct hal_mem *stage = NULL;
+	uint64_t value, n;
+	int code = hal_mem_alloc(m->dev, HAL_MEM_HOST, bytes < STAGE ? bytes : STAGE,
+				 "staging", &stage, err);
+
+	for (uint64_t at = 0; !code && at < bytes; at += n) {
+		n = bytes - at < STAGE ? bytes - at : STAGE;
+		if (in)
+			memcpy(stage->host, (char *)host + at, n);
+		code = hal_queue_copy(q, in ? m : stage, in ? offset + at : 0, in ? stage : m,
+				      in ? 0 : offset + at, n, NULL, 0, &value, err);
+		if (!code)
+			code = hal_queue_wait(q, value, deadline, err);
+		if (!code && !in)
+			memcpy((char *)host + at, stage->host, n);
+	}
+	hal_mem_free(stage);
+	return code;
+}
+
+int hal_copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
+		int64_t deadline, struct err *err)
+{
+	int code = check(dst, offset, bytes, err);
+
+	if (code || !bytes)
+		return code;
+	if (!dst->host)
+		return copy_staged(dst, offset, (void *)(uintptr_t)src, bytes, true,
+				   deadline, err);
+	memcpy(dst->host + offset, src, bytes);
+	return 0;
+}
+
+int hal_copy_out(void *dst, struct hal_mem *src, uint64_t offset, uint64_t bytes,
+		 int64_t deadline, struct err *err)
+{
+	int code = check(src, offset, bytes, err);
+
+	if (code || !bytes)
+		return code;
+	if (!src->host)
+		return copy_staged(src, offset, dst, bytes, false, deadline, err);
+	memcpy(dst, src->host + offset, bytes);
+	return 0;
+}
+
+/* A strided array as runs: the trailing dims that are dense are one run of
+ * `run` bytes, the others are counted. */
+struct walk {
+	unsigned rank;		/* of the outer dims */
+	int64_t dim[MAX_RANK], stride[MAX_RANK];
+	uint64_t run, total;
+};
+
+static int plan_walk(const struct hal_strided *s, struct walk *w, struct err *err)
+{
+	uint64_t run = s->elem_bytes;
+
+	if (s->rank > MAX_RANK || !s->elem_bytes || s->elem_bytes > 16)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a strided copy of rank %u with "
+			       "elements of %u bytes", s->rank, s->elem_bytes);
+	w->total = s->elem_bytes;
+	w->rank = 0;
+	for (unsigned d = 0; d < s->rank; d++)
+		if (s->dim[d] < 0 ||
+		    __builtin_mul_overflow(w->total, (uint64_t)s->dim[d], &w->total))
+			return err_set(err, ERR_INVALID_ARGUMENT, "dim %u of a strided copy is "
+				       "%lld", d, (long long)s->dim[d]);
+	unsigned d = s->rank;
+
+	while (d && (s->dim[d - 1] == 1 || s->stride[d - 1] == (int64_t)run))
+		run *= (uint64_t)s->dim[--d];
+	w->run = run;
+	for (unsigned i = 0; i < d; i++)
+		if (s->dim[i] != 1) {
+			w->dim[w->rank] = s->dim[i];
+			w->stride[w->rank++] = s->stride[i];
+		}
+	return 0;
+}
+
+/* Copies all runs between the strided host array and the dense block. */
+static void walk(const struct walk *w, uint8_t *dense, uint8_t *host, bool in)
+{
+	int64_t at[MAX_RANK] = { 0 };
+	uint8_t *p = host;
+
+	if (!w->total)
+		return;
+	for (;;) {
+		unsigned d = w->rank;
+
+		if (w->rank && w->run <= 16) {
+			/* The innermost counted dim in one loop. */
+			int64_t n = w->dim[w->rank - 1], step = w->stride[w->rank - 1];
+
+			for (int64_t i = 0; i < n; i++, dense += w->run)
+				memcpy(in ? dense : p + i * step, in ? p + i * step : dense,
+				       w->run);
+			d--;
+		} else {
+			memcpy(in ? dense : p, in ? p : dense, w->run);
+			dense += w->run;
+		}
+		while (d) {
+			d--;
+			p += w->stride[d];
+			if (++at[d] < w->dim[d])
+				break;
+			p -= w->stride[d] * w->dim[d];
+			at[d] = 0;
+			if (!d)
+				return;
+		}
+		if (w->rank == 0 || (w->rank == 1 && w->run <= 16))
+			return;
+	}
+}
+
+static int copy_strided(struct hal_mem *m, uint64_t offset, void *host,
+			const struct hal_strided *shape, bool in, int64_t deadline,
+			struct err *err)
+{
+	struct hal_mem *stage;
+	struct walk w;
+	int code = plan_walk(shape, &w, err);
+
+	if (!code)
+		code = check(m, offset, w.total, err);
+	if (code || !w.total)
+		return code;
+	if (m->host) {
+		walk(&w, m->host + offset, host, in);
+		return 0;
+	}
+	code = hal_mem_alloc(m->dev, HAL_MEM_HOST, w.total, "staging", &stage, err);
+	if (code)
+		return code;
+	if (in)
+		walk(&w, stage->host, host, true);
+	code = copy_staged(m, offset, stage->host, w.total, in, deadline, err);
+	if (!code && !in)
+		walk(&w, stage->host, host, false);
+	hal_mem_free(stage);
+	return code;
+}
+
+int hal_copy_in_strided(struct hal_mem *dst, uint64_t offset, const void *src,
+			const struct hal_strided *shape, int64_t deadline, struct err *err)
+{
+	return copy_strided(dst, offset, (void *)(uintptr_t)src, shape, true, deadline, err);
+}
+
+int hal_copy_out_strided(void *dst, struct hal_mem *src, uint64_t offset,
+			 const struct hal_strided *shape, int64_t deadline, struct err *err)
+{
+	return copy_strided(src, offset, dst, shape, false, deadline, err);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A HAL's and a device's life: opening, the waiter thread, dying, resetting, and what
+ * the process tells of it in its telemetry page.
+ *
+ * Death is for good until a reset: the first error is kept, every pending submission
+ * fails with it, every later call returns it.
+ */
+#define LOG_TAG "hal/device"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "hal/base/log.h"
+#include "hal/hal_internal.h"
+
+/* ---- fork ---- */
+
+static atomic_uint generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned hal_generation(void)
+{
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+int hal_check(struct hal_device *dev, struct err *err)
+{
+	if (dev->hal->generation != hal_generation())
+		return err_set(err, ERR_FAILED_PRECONDITION, "this process was forked from one "
+			       "that had the device open: devices do not survive fork; "
+			       "start processes by spawn, or open devices in the child");
+	if (atomic_load_explicit(&dev->is_dead, memory_order_acquire)) {
+		if (err)
+			*err = dev->death;
+		return dev->death.code;
+	}
+	return 0;
+}
+
+/* ---- death ---- */
+
+void hal_die(struct hal_device *dev, const struct err *why)
+{
+	uint64_t one = 1;
+	bool is_first;
+
+	pthread_mutex_lock(&dev->lock);
+	is_first = !atomic_load(&dev->is_dead);
+	if (is_first) {
+		dev->death = *why;
+		err_add(&dev->death, "%s died", dev->entry->info.bus_id);
+		if (dev->page)
+			snprintf(dev->page->state, sizeof(dev->page->state), "dead: %.80s",
+				 why->msg);
+		atomic_store_explicit(&dev->is_dead, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	/* The waiter fails what is pending: our caller may hold a queue's lock. */
+	if (is_first && write(dev->irq_fd, &one, sizeof(one)) < 0)
+		log_error("waking the waiter: %s", strerror(errno));
+}
+
+int hal_check_alive(struct hal_device *dev, struct err *err)
+{
+	struct err why;
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	code = dev->t->ops->alive(dev->t, &why);
+	if (!code)
+		return 0;
+	hal_die(dev, &why);
+	return hal_check(dev, err);
+}
+
+int hal_device_error(struct hal_device *dev, struct err *err)
+{
+	return hal_check(dev, err);
+}
+
+/* ---- the waiter ---- */
+
+/* Lets queues look again that may wait for a queue which failed. */
+static void nudge(struct hal_device *dev)
+{
+	uint64_t value;
+
+	if (!atomic_exchange(&dev->nudge, false))
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		struct hal_queue *q = dev->queues[i];
+		uint64_t pending = q ? q->submitted - atomic_load(&q->done) : 0;
+		struct hal_mem *m = q ? q->semaphore : NULL;
+
+		/* An empty copy rings the doorbell, which makes the device look. */
+		if (pending)
+			hal_queue_copy(q, m, 0, m, 0, 0, NULL, 0, &value, NULL);
+	}
+}
+
+static void *wait_for_events(void *arg)
+{
+	struct hal_device *dev = arg;
+
+	while (!atomic_load(&dev->quit)) {
+		struct pollfd p = { .fd = dev->irq_fd, .events = POLLIN };
+		uint64_t count;
+
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			break;
+		if (read(dev->irq_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+			break;
+		hal_check_alive(dev, NULL);
+		if (atomic_load(&dev->is_dead))
+			for (unsigned i = 0; i < 2; i++)
+				hal_queue_fail_all(dev->queues[i], &dev->death);
+		for (unsigned i = 0; i < 2; i++)
+			hal_queue_reap(dev->queues[i]);
+		nudge(dev);
+		if (dev->page)
+			hal_page_update(dev);
+	}
+	return NULL;
+}
+
+/* ---- the telemetry page ---- */
+
+int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out, struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	return code ? code : dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
+		.id = HW_LOG_TELEMETRY }, out, sizeof(*out), NULL, err);
+}
+
+void hal_page_update(struct hal_device *dev)
+{
+	int64_t now = clock_ns(), due = atomic_load_explicit(&dev->page_due,
+							     memory_order_relaxed);
+	struct hal_page_device *p = dev->page;
+	struct hw_telemetry t;
+
+	if (now < due || !atomic_compare_exchange_strong(&dev->page_due, &due,
+							 now + HAL_PAGE_NS))
+		return;
+	if (hal_device_telemetry(dev, &t, NULL))
+		return;
+	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
+	p->busy_ns = t.busy_compute_ns - dev->last_busy_ns;
+	p->window_ns = t.time_ns - dev->last_time_ns;
+	p->read_at_ns = (uint64_t)now;
+	p->temperature_mc = t.temperature_mc;
+	p->power_mw = t.power_mw;
+	p->n_fault = t.n_fault;
+	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
+	dev->last_busy_ns = t.busy_compute_ns;
+	dev->last_time_ns = t.time_ns;
+}
+
+void hal_note_executable(struct hal_device *dev, const char *what)
+{
+	if (dev->page)
+		snprintf(dev->page->running, sizeof(dev->page->running), "%s", what);
+}
+
+static void join_page(struct hal_device *dev)
+{
+	struct hal *hal = dev->hal;
+	struct err why;
+
+	if (!hal->page && hal_page_open(&hal->page, &hal->page_fd, hal->page_path, &why)) {
+		log_warn("not visible to xla-smi: %s", why.msg);
+		return;
+	}
+	if (dev->index >= HAL_PAGE_DEVICES)
+		return;
+	dev->page_head = hal->page;
+	dev->page = &hal->page->devices[dev->index];
+	*dev->page = (struct hal_page_device){ .is_model = dev->identity.is_model != 0,
+		.kind = dev->entry->info.kind, .hbm_bytes = dev->identity.hbm_bytes };
+	snprintf(dev->page->bus_id, sizeof(dev->page->bus_id), "%s", dev->entry->info.bus_id);
+	snprintf(dev->page->name, sizeof(dev->page->name), "%s", dev->entry->info.name);
+	snprintf(dev->page->serial, sizeof(dev->page->serial), "%s", dev->entry->info.serial);
+	snprintf(dev->page->driver, sizeof(dev->page->driver), "%s", dev->entry->info.driver);
+	snprintf(dev->page->state, sizeof(dev->page->state), "ready");
+	if (hal->page->n_devices <= dev->index)
+		hal->page->n_devices = dev->index + 1;
+}
+
+/* ---- opening and closing ---- */
+
+static void read_limit(struct hal_device *dev)
+{
+	const char *text = getenv("TESSERA_LIMIT_MS");
+
+	if (text && *text)
+		dev->default_limit_ns = strtoull(text, NULL, 10) * 1000000;
+}
+
+static void free_device(struct hal_device *dev)
+{
+	uint64_t one = 1;
+
+	atomic_store(&dev->quit, true);
+	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0)
+		pthread_join(dev->waiter, NULL);
+	while (dev->exes)
+		hal_exe_unload(dev->exes);
+	for (unsigned i = 0; i < 2; i++)
+		hal_queue_close(dev->queues[i]);
+	if (dev->t) {
+		hal_memory_close(dev);
+		dev->t->ops->close(dev->t);
+	}
+	if (dev->irq_fd >= 0)
+		close(dev->irq_fd);
+	if (dev->page)
+		memset(dev->page, 0, sizeof(*dev->page));
+	pthread_mutex_destroy(&dev->lock);
+	dev->entry->open = NULL;
+	free(dev);
+}
+
+static int start(struct hal_device *dev, struct err *err)
+{
+	struct hal_entry *e = dev->entry;
+	uint64_t bytes;
+	int code;
+
+	dev->irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (dev->irq_fd < 0)
+		return err_sys(err, errno, "eventfd");
+	if (e->info.kind == HAL_KIND_SIM) {
+		code = hal_sim_start(dev->hal, err);
+		if (code)
+			return code;
+		e->host.host = dev->hal->sim;
+	}
+	code = e->transport->open(&e->host, e->where, dev->irq_fd, &dev->t, &dev->identity,
+				  err);
+	if (code)
+		return code;
+	dev->hbm = dev->t->ops->hbm(dev->t, &bytes);
+	e->info.hbm_bytes = dev->identity.hbm_bytes;
+	e->info.cores = dev->identity.cores;
+	memcpy(e->info.serial, dev->identity.serial, sizeof(e->info.serial) - 1);
+	memcpy(e->info.firmware, dev->identity.firmware, sizeof(e->info.firmware) - 1);
+	code = hal_memory_open(dev, err);
+	for (unsigned i = 0; !code && i < 2; i++)
+		code = hal_queue_open(dev, (enum hal_queue_class)i, err);
+	if (code)
+		return code;
+	join_page(dev);
+	if (pthread_create(&dev->waiter, NULL, wait_for_events, dev))
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
+	dev->has_waiter = true;
+	return 0;
+}
+
+int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
+		    struct err *err)
+{
+	struct hal_entry *e;
+	struct hal_device *dev;
+	int code;
+
+	if (index >= hal->n_entries)
+		return err_set(err, ERR_OUT_OF_RANGE, "device %u of %u", index,
+			       hal->n_entries);
+	e = &hal->entries[index];
+	if (!e->transport)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s can't be opened: %s",
+			       e->info.bus_id, e->info.state);
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	pthread_mutex_lock(&hal->lock);
+	if (e->open) {
+		pthread_mutex_unlock(&hal->lock);
+		free(dev);
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s is open already in this "
+			       "process", e->info.bus_id);
+	}
+	dev->hal = hal;
+	dev->entry = e;
+	dev->index = index;
+	dev->irq_fd = -1;
+	pthread_mutex_init(&dev->lock, NULL);
+	read_limit(dev);
+	code = start(dev, err);
+	if (code) {
+		err_add(err, "opening %s", e->info.bus_id);
+		free_device(dev);
+	} else {
+		e->open = dev;
+		*out = dev;
+	}
+	pthread_mutex_unlock(&hal->lock);
+	return code;
+}
+
+void hal_device_close(struct hal_device *dev)
+{
+	struct hal *hal;
+	struct err why;
+
+	if (!dev)
+		return;
+	hal = dev->hal;
+	if (hal->generation != hal_generation())
+		return;	/* the parent's device: nothing here is ours to end */
+	for (unsigned i = 0; i < 2; i++) {
+		struct hal_queue *q = dev->queues[i];
+
+		if (hal_queue_wait(q, q->submitted, clock_after(HAL_CLOSE_NS), &why) ==
+		    ERR_DEADLINE_EXCEEDED)
+			hal_queue_reset(q, "the device is being closed", NULL);
+	}
+	pthread_mutex_lock(&hal->lock);
+	free_device(dev);
+	pthread_mutex_unlock(&hal->lock);
+}
+
+int hal_device_reset(struct hal_device *dev, struct err *err)
+{
+	struct err why;
+	int code = 0;
+
+	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
+	if (hal_check(dev, NULL) == ERR_FAILED_PRECONDITION)
+		return hal_check(dev, err);
+	hal_die(dev, &why);
+	for (unsigned i = 0; i < 2; i++)
+		hal_queue_fail_all(dev->queues[i], &why);
+	pthread_mutex_lock(&dev->lock);
+	/* The bus keeps its DMA mappings; the context's map is new. */
+	code = dev->t->ops->reset(dev->t, err);
+	for (struct hal_host_chunk *c = dev->chunks; !code && c; c = c->next) {
+		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
+		code = dev->t->ops->host_map(dev->t, c->host, c->bytes, &c->va, err);
+	}
+	for (unsigned i = 0; !code && i < 2; i++)
+		code = hal_queue_reopen(dev->queues[i], err);
+	if (!code)
+		atomic_store(&dev->is_dead, false);
+	if (!code && dev->page)
+		snprintf(dev->page->state, sizeof(dev->page->state), "ready");
+	pthread_mutex_unlock(&dev->lock);
+	for (struct hal_exe *x = dev->exes; !code && x; x = x->next)
+		code = hal_exe_reload(x, err);
+	return code;
+}
+
+int hal_device_inject(struct hal_device *dev, unsigned what, uint64_t value,
+		      struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	return code ? code : dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_INJECT,
+		.id = (uint16_t)what, .u.admin.value = value }, NULL, 0, NULL, err);
+}
+
+unsigned hal_device_index(const struct hal_device *dev)
+{
+	return dev->index;
+}
+
+/* ---- the HAL ---- */
+
+int hal_create(const struct hal_options *options, struct hal **out, struct err *err)
+{
+	const char *devices = options && options->devices ? options->devices :
+			      getenv("TESSERA_DEVICES");
+	const char *sim = options && options->sim ? options->sim : getenv("TESSERA_SIM");
+	struct hal *hal = calloc(1, sizeof(*hal));
+	int code;
+
+	if (!hal)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	pthread_once(&fork_once, watch_forks);
+	hal->generation = hal_generation();
+	pthread_mutex_init(&hal->lock, NULL);
+	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", sim ? sim : "");
+	code = hal_enumerate(hal, devices ? devices : "", err);
+	if (code) {
+		hal_destroy(hal);
+		return code;
+	}
+	*out = hal;
+	return 0;
+}
+
+unsigned hal_device_count(const struct hal *hal)
+{
+	return hal->n_entries;
+}
+
+int hal_device_info(const struct hal *hal, unsigned index, struct hal_device_info *out,
+		    struct err *err)
+{
+	if (index >= hal->n_entries)
+		return err_set(err, ERR_OUT_OF_RANGE, "device %u of %u", index,
+			       hal->n_entries);
+	*out = hal->entries[index].info;
+	return 0;
+}

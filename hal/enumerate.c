@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which devices there are: those that a selection names, else the hardware that is
+ * there, else the model. What is found or named and can't be reached is listed with
+ * the reason; nothing turns into the model silently.
+ */
+#define LOG_TAG "hal/enumerate"
+#include <dirent.h>
+#include <pci/pci.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hal/base/log.h"
+#include "hal/bus.h"
+#include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
+#include "hal/sim/sim.h"
+
+#define MAX_DEVICES 64u
+
+static struct hal_entry *add_entry(struct hal *hal, enum hal_kind kind, const char *bus_id,
+				   struct err *err)
+{
+	struct hal_entry *e, *grown;
+
+	if (hal->n_entries == hal->room) {
+		grown = realloc(hal->entries, (hal->room + 16) * sizeof(*grown));
+		if (!grown) {
+			err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+			return NULL;
+		}
+		hal->entries = grown;
+		hal->room += 16;
+	}
+	e = &hal->entries[hal->n_entries++];
+	memset(e, 0, sizeof(*e));
+	e->info.kind = kind;
+	e->info.numa_node = -1;
+	snprintf(e->info.name, sizeof(e->info.name), "Tessera T1");
+	snprintf(e->info.bus_id, sizeof(e->info.bus_id), "%s", bus_id);
+	return e;
+}
+
+static int add_sims(struct hal *hal, const char *options, struct err *err)
+{
+	struct sim_options o;
+	int code;
+
+	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", options);
+	code = sim_options_parse(options, &o, err);
+	if (code)
+		return err_add(err, "the model's options \"%s\"", options);
+	for (unsigned i = 0; i < (o.n_devices ? o.n_devices : 1); i++) {
+		char id[32];
+		struct hal_entry *e;
+
+		snprintf(id, sizeof(id), "sim:%u", i);
+		e = add_entry(hal, HAL_KIND_SIM, id, err);
+		if (!e)
+			return ERR_RESOURCE_EXHAUSTED;
+		snprintf(e->where, sizeof(e->where), "%u", i);
+		snprintf(e->info.driver, sizeof(e->info.driver), "in-process");
+		snprintf(e->info.state, sizeof(e->info.state), "ready");
+		e->info.is_model = e->info.can_open = true;
+		e->info.hbm_bytes = o.hbm_bytes ? o.hbm_bytes : (uint64_t)4 << 30;
+		e->transport = &hal_transport_direct;
+		e->host.bus = &hal_bus_sim;
+	}
+	return 0;
+}
+
+int hal_sim_start(struct hal *hal, struct err *err)
+{
+	struct sim_options o;
+	int code;
+
+	if (hal->sim)
+		return 0;
+	code = sim_options_parse(hal->sim_options, &o, err);
+	return code ? code : sim_create(&o, &hal->sim, err);
+}
+
+/* ---- hardware ---- */
+
+/* libpci's own handler ends the process. */
+static __thread jmp_buf pci_failed;
+
+static __attribute__((noreturn)) void leave_pci(char *fmt, ...)
+{
+	(void)fmt;
+	longjmp(pci_failed, 1);
+}
+
+static void say_nothing(char *fmt, ...)
+{
+	(void)fmt;
+}
+
+static void add_function(struct hal *hal, struct pci_dev *p)
+{
+	char id[32], driver[64] = "";
+	struct hal_entry *e;
+
+	snprintf(id, sizeof(id), "%04x:%02x:%02x.%d", p->domain, p->bus, p->dev, p->func);
+	e = add_entry(hal, HAL_KIND_VFIO, id, NULL);
+	if (!e)
+		return;
+	pci_fill_info(p, PCI_FILL_DRIVER | PCI_FILL_NUMA_NODE | PCI_FILL_SIZES);
+	if (p->known_fields & PCI_FILL_NUMA_NODE)
+		e->info.numa_node = p->numa_node;
+	if (pci_get_string_property(p, PCI_FILL_DRIVER))
+		snprintf(driver, sizeof(driver), "%s",
+			 pci_get_string_property(p, PCI_FILL_DRIVER));
+	e->info.hbm_bytes = p->size[2];
+	snprintf(e->info.driver, sizeof(e->info.driver), "%.31s", *driver ? driver : "none");
+	snprintf(e->info.state, sizeof(e->info.state),
+		 "found, but this build has no VFIO bus yet; TESSERA_DEVICES=sim uses the model");
+}
+
+static void scan_pci(struct hal *hal)
+{
+	struct pci_access *volatile access = pci_alloc();
+
+	access->error = leave_pci;
+	access->warning = access->debug = say_nothing;
+	if (!setjmp(pci_failed)) {
+		pci_init(access);
+		pci_scan_bus(access);
+		for (struct pci_dev *p = access->devices; p; p = p->next) {
+			pci_fill_info(p, PCI_FILL_IDENT);
+			if (p->vendor_id == HW_PCI_VENDOR && p->device_id == HW_PCI_DEVICE)
+				add_function(hal, p);
+		}
+		pci_cleanup(access);
+	} else {
+		/* No PCI here, or no access to it: there is nothing to find. What
+		 * libpci had allocated is lost, once in the life of a HAL. */
+		log_info("libpci could not look at the PCI bus");
+	}
+}
+
+static void add_node(struct hal *hal, const char *name)
+{
+	char path[300], link[300], id[80];
+	struct hal_entry *e;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/class/accel/%s/device/driver", name);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n <= 0)
+		return;
+	link[n] = 0;
+	if (!strrchr(link, '/') || strcmp(strrchr(link, '/') + 1, "tessera"))
+		return;
+	snprintf(id, sizeof(id), "accel:%.60s", name);
+	e = add_entry(hal, HAL_KIND_ACCEL, id, NULL);
+	if (!e)
+		return;
+	snprintf(e->info.driver, sizeof(e->info.driver), "tessera");
+	snprintf(e->info.state, sizeof(e->info.state),
+		 "found, but this build has no ioctl transport yet; TESSERA_DEVICES=sim uses "
+		 "the model");
+}
+
+static void scan_accel(struct hal *hal)
+{
+	DIR *dir = opendir("/sys/class/accel");
+	struct dirent *d;
+
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, "accel", 5))
+			add_node(hal, d->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- the selection ---- */
+
+static int refuse_kind(const char *word, const char *what, struct err *err)
+{
+	return err_set(err, ERR_UNIMPLEMENTED, "TESSERA_DEVICES=%s: this build does not reach "
+		       "devices by %s yet; use sim", word, what);
+}
+
+int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
+{
+	if (!strcmp(devices, "sim"))
+		return add_sims(hal, hal->sim_options, err);
+	if (!strncmp(devices, "sim:", 4))
+		return add_sims(hal, devices + 4, err);
+	if (!strncmp(devices, "vfio-user:", 10))
+		return refuse_kind(devices, "vfio-user", err);
+	if (!strncmp(devices, "vfio:", 5))
+		return refuse_kind(devices, "VFIO", err);
+	if (!strncmp(devices, "accel:", 6))
+		return refuse_kind(devices, "the kernel driver", err);
+	if (*devices)
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES=\"%s\": say sim, "
+			       "sim:devices=N,hbm=SIZE, vfio:ADDRESS, vfio-user:SOCKET or "
+			       "accel:N", devices);
+	scan_pci(hal);
+	scan_accel(hal);
+	return hal->n_entries ? 0 : add_sims(hal, hal->sim_options, err);
+}
+
+void hal_destroy(struct hal *hal)
+{
+	if (!hal)
+		return;
+	for (unsigned i = 0; i < hal->n_entries; i++)
+		hal_device_close(hal->entries[i].open);
+	if (hal->generation == hal_generation())
+		sim_destroy(hal->sim);
+	hal_page_close(hal->page, hal->page_fd, hal->page_path);
+	pthread_mutex_destroy(&hal->lock);
+	free(hal->entries);
+	free(hal);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sizes fall into 2^f * (1 + s/16) classes; bitmaps find the next class that holds a
+ * block. Neighbouring free blocks are joined at once. */
+#include "hal/heap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_BITS 4
+#define SECOND (1u << SECOND_BITS)
+#define FIRST 58u
+
+struct hal_heap {
+	uint64_t in_use, n_blocks;
+	uint64_t first_map;
+	uint32_t second_map[FIRST];
+	struct hal_block *lists[FIRST][SECOND];
+	struct hal_block *lowest;
+	struct hal_block *spare;	/* block records to use again */
+};
+
+/* The class of a size in units (>= 1). */
+static void class_of(uint64_t units, unsigned *first, unsigned *second)
+{
+	unsigned top = 63u - (unsigned)__builtin_clzll(units);
+
+	if (top < SECOND_BITS) {
+		*first = 0;
+		*second = (unsigned)units;
+	} else {
+		*first = top - SECOND_BITS + 1;
+		*second = (unsigned)(units >> (top - SECOND_BITS)) - SECOND;
+	}
+}
+
+static void list_add(struct hal_heap *h, struct hal_block *b)
+{
+	unsigned f, s;
+
+	class_of(b->bytes / HAL_HEAP_UNIT, &f, &s);
+	b->is_free = true;
+	b->prev = NULL;
+	b->next = h->lists[f][s];
+	if (b->next)
+		b->next->prev = b;
+	h->lists[f][s] = b;
+	h->second_map[f] |= 1u << s;
+	h->first_map |= 1ull << f;
+}
+
+static void list_remove(struct hal_heap *h, struct hal_block *b)
+{
+	unsigned f, s;
+
+	class_of(b->bytes / HAL_HEAP_UNIT, &f, &s);
+	if (b->next)
+		b->next->prev = b->prev;
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		h->lists[f][s] = b->next;
+	if (!h->lists[f][s])
+		h->second_map[f] &= ~(1u << s);
+	if (!h->second_map[f])
+		h->first_map &= ~(1ull << f);
+	b->is_free = false;
+}
+
+static struct hal_block *new_block(struct hal_heap *h)
+{
+	struct hal_block *b = h->spare;
+
+	if (b)
+		h->spare = b->next;
+	else
+		b = malloc(sizeof(*b));
+	if (b)
+		memset(b, 0, sizeof(*b));
+	return b;
+}
+
+struct hal_heap *hal_heap_create(uint64_t bytes)
+{
+	struct hal_heap *h = calloc(1, sizeof(*h));
+	struct hal_block *b = h ? new_block(h) : NULL;
+
+	if (!b) {
+		free(h);
+		return NULL;
+	}
+	b->bytes = bytes / HAL_HEAP_UNIT * HAL_HEAP_UNIT;
+	h->lowest = b;
+	if (b->bytes)
+		list_add(h, b);
+	return h;
+}
+
+void hal_heap_destroy(struct hal_heap *h)
+{
+	struct hal_block *b, *next;
+
+	if (!h)
+		return;
+	for (b = h->lowest; b; b = next) {
+		next = b->after;
+		free(b);
+	}
+	for (b = h->spare; b; b = next) {
+		next = b->next;
+		free(b);
+	}
+	free(h);
+}
+
+/* A free block of at least `units`: the first of the next class, where any fits; then
+ * the request's own class, where some may. */
+static struct hal_block *find(struct hal_heap *h, uint64_t units)
+{
+	unsigned f, s;
+	uint64_t firsts;
+	uint32_t seconds;
+
+	class_of(units, &f, &s);
+	for (struct hal_block *b = h->lists[f][s]; b && f == 0; b = b->next)
+		return b;
+	seconds = s + 1 < SECOND ? h->second_map[f] & (~0u << (s + 1)) : 0;
+	if (!seconds) {
+		firsts = h->first_map & (~0ull << (f + 1));
+		if (firsts) {
+			f = (unsigned)__builtin_ctzll(firsts);
+			seconds = h->second_map[f];
+		}
+	}
+	if (seconds)
+		return h->lists[f][__builtin_ctz(seconds)];
+	class_of(units, &f, &s);
+	for (struct hal_block *b = h->lists[f][s]; b; b = b->next)
+		if (b->bytes / HAL_HEAP_UNIT >= units)
+			return b;
+	return NULL;
+}
+
+struct hal_block *hal_heap_alloc(struct hal_heap *h, uint64_t bytes, const char *tag)
+{
+	uint64_t units = bytes / HAL_HEAP_UNIT + (bytes % HAL_HEAP_UNIT != 0);
+	struct hal_block *b, *rest;
+
+	if (!units)
+		units = 1;
+	b = find(h, units);
+	if (!b)
+		return NULL;
+	if (b->bytes > units * HAL_HEAP_UNIT) {
+		rest = new_block(h);
+		if (!rest)
+			return NULL;
+		list_remove(h, b);
+		rest->offset = b->offset + units * HAL_HEAP_UNIT;
+		rest->bytes = b->bytes - units * HAL_HEAP_UNIT;
+		b->bytes = units * HAL_HEAP_UNIT;
+		rest->before = b;
+		rest->after = b->after;
+		if (rest->after)
+			rest->after->before = rest;
+		b->after = rest;
+		list_add(h, rest);
+	} else {
+		list_remove(h, b);
+	}
+	snprintf(b->tag, sizeof(b->tag), "%s", tag ? tag : "");
+	h->in_use += b->bytes;
+	h->n_blocks++;
+	return b;
+}
+
+/* Joins `b` with the block after it, whose record becomes spare. */
+static void join(struct hal_heap *h, struct hal_block *b)
+{
+	struct hal_block *gone = b->after;
+
+	b->bytes += gone->bytes;
+	b->after = gone->after;
+	if (b->after)
+		b->after->before = b;
+	gone->next = h->spare;
+	h->spare = gone;
+}
+
+void hal_heap_free(struct hal_heap *h, struct hal_block *b)
+{
+	h->in_use -= b->bytes;
+	h->n_blocks--;
+	if (b->after && b->after->is_free) {
+		list_remove(h, b->after);
+		join(h, b);
+	}
+	if (b->before && b->before->is_free) {
+		b = b->before;
+		list_remove(h, b);
+		join(h, b);
+	}
+	list_add(h, b);
+}
+
+uint64_t hal_heap_largest(const struct hal_heap *h)
+{
+	unsigned f, s;
+	uint64_t most = 0;
+
+	if (!h->first_map)
+		return 0;
+	f = 63u - (unsigned)__builtin_clzll(h->first_map);
+	s = 31u - (unsigned)__builtin_clz(h->second_map[f]);
+	for (const struct hal_block *b = h->lists[f][s]; b; b = b->next)
+		if (b->bytes > most)
+			most = b->bytes;
+	return most;
+}
+
+uint64_t hal_heap_in_use(const struct hal_heap *h)
+{
+	return h->in_use;
+}
+
+uint64_t hal_heap_blocks(const struct hal_heap *h)
+{
+	return h->n_blocks;
+}
+
+#define OWNERS 64
+
+struct owner {
+	const char *tag;
+	uint64_t bytes, n;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct owner *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
+}
+
+void hal_heap_owners(const struct hal_heap *h, struct str *out)
+{
+	struct owner owners[OWNERS + 1] = { 0 };
+	unsigned n = 0;
+
+	for (const struct hal_block *b = h->lowest; b; b = b->after) {
+		unsigned i = 0;
+
+		if (b->is_free)
+			continue;
+		while (i < n && strcmp(owners[i].tag, b->tag))
+			i++;
+		if (i == n && n < OWNERS)
+			owners[n++].tag = b->tag;
+		owners[i].bytes += b->bytes;
+		owners[i].n++;
+	}
+	qsort(owners, n, sizeof(*owners), by_bytes);
+	for (unsigned i = 0; i < n && i < 5; i++)
+		str_printf(out, "%s%s %llu bytes in %llu", i ? ", " : "",
+			   *owners[i].tag ? owners[i].tag : "(untagged)",
+			   (unsigned long long)owners[i].bytes,
+			   (unsigned long long)owners[i].n);
+	if (!n)
+		str_printf(out, "nobody");
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HAL_HEAP_H
+#define HAL_HEAP_H
+/*
+ * An allocator over a range of numbers [0, bytes): the book-keeping of device memory,
+ * kept outside of that memory. Two-level segregated fit (Masmano et al., "TLSF: a new
+ * dynamic memory allocator for real-time systems", 2004): allocation and release
+ * take constant time. Not thread-safe: the owner locks. Private to hal/.
+ */
+#include <stdint.h>
+
+#include "hal/base/str.h"
+
+#define HAL_HEAP_UNIT 64u	/* every block's start and size are multiples */
+
+struct hal_heap;
+
+struct hal_block {
+	uint64_t offset, bytes;		/* bytes: rounded up to the unit */
+	struct hal_block *before, *after;	/* neighbours by address */
+	struct hal_block *next, *prev;	/* of one free list */
+	char tag[48];
+	bool is_free;
+};
+
+struct hal_heap *hal_heap_create(uint64_t bytes);	/* NULL: out of memory */
+void hal_heap_destroy(struct hal_heap *heap);
+/* NULL if no free block is large enough (or out of host memory). */
+struct hal_block *hal_heap_alloc(struct hal_heap *heap, uint64_t bytes, const char *tag);
+void hal_heap_free(struct hal_heap *heap, struct hal_block *block);
+uint64_t hal_heap_largest(const struct hal_heap *heap);
+uint64_t hal_heap_in_use(const struct hal_heap *heap);
+uint64_t hal_heap_blocks(const struct hal_heap *heap);	/* allocated ones */
+/* "weights 1024 bytes in 2 blocks, ..." of the five tags that hold most. */
+void hal_heap_owners(const struct hal_heap *heap, struct str *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading executables: constants go to HBM for good, code only for as long as the
+ * device takes to check and copy it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/hal_internal.h"
+
+static int load_constants(struct hal_exe *exe, struct err *err)
+{
+	const struct image *im = exe->image;
+	int code;
+
+	if (!im->rodata_bytes)
+		return 0;
+	code = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->rodata_bytes, exe->name,
+			     &exe->constants, err);
+	return code ? code : hal_copy_in(exe->constants, 0, im->rodata, im->rodata_bytes,
+					 clock_after(HAL_ADMIN_NS), err);
+}
+
+static int load_code(struct hal_exe *exe, struct err *err)
+{
+	const struct image *im = exe->image;
+	struct hw_program_binding *b = calloc(im->n_bindings, sizeof(*b));
+	struct hal_mem *code = NULL;
+	int status;
+
+	if (!b)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (size_t i = 0; i < im->n_bindings; i++)
+		b[i] = (struct hw_program_binding){ im->bindings[i].bytes,
+						    im->bindings[i].access, 0 };
+	status = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->text_bytes, exe->name, &code, err);
+	if (!status)
+		status = hal_copy_in(code, 0, im->text, im->text_bytes,
+				     clock_after(HAL_ADMIN_NS), err);
+	if (!status)
+		status = exe->dev->t->ops->program_create(exe->dev->t, code->va,
+							  im->text_bytes, b,
+							  (unsigned)im->n_bindings,
+							  &exe->program, err);
+	hal_mem_free(code);
+	free(b);
+	return status;
+}
+
+static void free_exe(struct hal_exe *exe)
+{
+	hal_mem_free(exe->constants);
+	image_free(exe->image);
+	free(exe);
+}
+
+int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
+		 struct hal_exe **out, struct err *err)
+{
+	struct hal_exe *exe;
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	exe = calloc(1, sizeof(*exe));
+	if (!exe)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	exe->dev = dev;
+	code = image_parse(image, bytes, &exe->image, err);
+	if (!code) {
+		const struct image_info *info = &exe->image->info;
+
+		snprintf(exe->name, sizeof(exe->name), "%s",
+			 image_string(exe->image, info->name));
+		if (info->flags & IMAGE_STRAIGHT && info->cost_ns &&
+		    info->cost_ns < HAL_INLINE_NS)
+			exe->flags = HW_INLINE;
+		code = load_constants(exe, err);
+	}
+	if (!code)
+		code = load_code(exe, err);
+	if (code) {
+		err_add(err, "loading %s", exe->name);
+		free_exe(exe);
+		return code;
+	}
+	pthread_mutex_lock(&dev->lock);
+	exe->next = dev->exes;
+	exe->link = &dev->exes;
+	if (exe->next)
+		exe->next->link = &exe->next;
+	dev->exes = exe;
+	pthread_mutex_unlock(&dev->lock);
+	*out = exe;
+	return 0;
+}
+
+int hal_exe_reload(struct hal_exe *exe, struct err *err)
+{
+	int code = 0;
+
+	if (exe->constants)
+		code = hal_copy_in(exe->constants, 0, exe->image->rodata,
+				   exe->image->rodata_bytes, clock_after(HAL_ADMIN_NS), err);
+	return code ? code : load_code(exe, err);
+}
+
+void hal_exe_unload(struct hal_exe *exe)
+{
+	struct hal_device *dev;
+	struct hal_queue *q;
+
+	if (!exe)
+		return;
+	dev = exe->dev;
+	q = dev->queues[HAL_QUEUE_COMPUTE];
+	/* The queue's slots may name it in messages until its last run is done. */
+	hal_queue_wait(q, atomic_load(&exe->last_use), clock_after(HAL_CLOSE_NS), NULL);
+	dev->t->ops->program_destroy(dev->t, exe->program);
+	pthread_mutex_lock(&dev->lock);
+	*exe->link = exe->next;
+	if (exe->next)
+		exe->next->link = exe->link;
+	pthread_mutex_unlock(&dev->lock);
+	pthread_mutex_lock(&q->lock);
+	for (unsigned i = 0; i < HAL_RING; i++)
+		if (q->slots[i].exe == exe)
+			q->slots[i].exe = NULL;
+	pthread_mutex_unlock(&q->lock);
+	free_exe(exe);
+}
+
+const struct image *hal_exe_image(const struct hal_exe *exe)
+{
+	return exe->image;
+}
+
+struct hal_mem *hal_exe_constants(const struct hal_exe *exe)
+{
+	return exe->constants;
+}

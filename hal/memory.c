@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation: HBM from one heap over all of it, host memory from chunks that are
+ * pinned, placed near the device and mapped for it once. Records of blocks are
+ * outside of the memory itself.
+ */
+#define LOG_TAG "hal/memory"
+#include <errno.h>
+#include <numa.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hal/base/log.h"
+#include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
+
+#define CHUNK ((uint64_t)2 << 20)
+
+static const char *const kind_names[] = { "HBM", "pinned host memory" };
+
+int hal_memory_open(struct hal_device *dev, struct err *err)
+{
+	dev->heap = hal_heap_create(dev->identity.hbm_bytes);
+	if (!dev->heap)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the heap");
+	return 0;
+}
+
+static void free_chunk(struct hal_device *dev, struct hal_host_chunk *c)
+{
+	if (c->va)
+		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
+	if (c->host)
+		munmap(c->host, c->bytes);
+	hal_heap_destroy(c->heap);
+	free(c);
+}
+
+void hal_memory_close(struct hal_device *dev)
+{
+	struct hal_host_chunk *c, *next;
+	struct hal_mem *m;
+
+	for (c = dev->chunks; c; c = next) {
+		next = c->next;
+		free_chunk(dev, c);
+	}
+	dev->chunks = NULL;
+	while ((m = dev->spare_mems)) {
+		dev->spare_mems = m->next_spare;
+		free(m);
+	}
+	hal_heap_destroy(dev->heap);
+	dev->heap = NULL;
+}
+
+static int make_chunk(struct hal_device *dev, uint64_t bytes, struct hal_host_chunk **out,
+		      struct err *err)
+{
+	struct hal_host_chunk *c = calloc(1, sizeof(*c));
+	int code;
+
+	if (!c)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	c->bytes = bytes;
+	c->heap = hal_heap_create(bytes);
+	c->host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+	if (c->host == MAP_FAILED || !c->heap) {
+		if (c->host == MAP_FAILED)
+			c->host = NULL;
+		free_chunk(dev, c);
+		return err_sys(err, ENOMEM, "%llu bytes of pinned host memory",
+			       (unsigned long long)bytes);
+	}
+	if (dev->entry->info.numa_node >= 0 && numa_available() >= 0)
+		numa_tonode_memory(c->host, bytes, dev->entry->info.numa_node);
+	/* The device writes here: a child of fork must not make it copy-on-write. */
+	madvise(c->host, bytes, MADV_DONTFORK);
+	code = dev->t->ops->host_map(dev->t, c->host, bytes, &c->va, err);
+	if (code) {
+		free_chunk(dev, c);
+		return code;
+	}
+	c->next = dev->chunks;
+	dev->chunks = c;
+	*out = c;
+	return 0;
+}
+
+static struct hal_mem *new_mem(struct hal_device *dev)
+{
+	struct hal_mem *m = dev->spare_mems;
+
+	if (m)
+		dev->spare_mems = m->next_spare;
+	else
+		m = malloc(sizeof(*m));
+	if (m)
+		memset(m, 0, sizeof(*m));
+	return m;
+}
+
+static void drop_mem(struct hal_device *dev, struct hal_mem *m)
+{
+	m->next_spare = dev->spare_mems;
+	dev->spare_mems = m;
+}
+
+static int report_exhausted(struct hal_device *dev, uint64_t bytes, const char *tag,
+			    struct err *err)
+{
+	struct str owners = { 0 };
+	uint64_t in_use = hal_heap_in_use(dev->heap);
+	int code;
+
+	hal_heap_owners(dev->heap, &owners);
+	code = err_set(err, ERR_RESOURCE_EXHAUSTED,
+		       "%s: %s asks for %llu bytes (%.2f GiB) of HBM for \"%s\"; free are %llu of "
+		       "%llu, the largest free block is %llu. Largest owners: %s. Free arrays, "
+		       "or make the batch or the model smaller",
+		       "out of memory", dev->entry->info.bus_id, (unsigned long long)bytes,
+		       (double)bytes / (1 << 30), tag ? tag : "",
+		       (unsigned long long)(dev->identity.hbm_bytes - in_use),
+		       (unsigned long long)dev->identity.hbm_bytes,
+		       (unsigned long long)hal_heap_largest(dev->heap),
+		       owners.text ? owners.text : "unknown");
+	str_free(&owners);
+	return code;
+}
+
+static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, const char *tag,
+		     struct err *err)
+{
+	m->block = m->bytes > dev->identity.hbm_bytes ? NULL :
+		   hal_heap_alloc(dev->heap, m->bytes, tag);
+	if (!m->block)
+		return report_exhausted(dev, m->bytes, tag, err);
+	m->va = HAL_HBM_VA + m->block->offset;
+	m->host = dev->hbm ? dev->hbm + m->block->offset : NULL;
+	return 0;
+}
+
+static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag,
+		      struct err *err)
+{
+	struct hal_host_chunk *c;
+	int code;
+
+	if (m->bytes > ((uint64_t)1 << 46))
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of pinned host "
+			       "memory are more than any host has", (unsigned long long)m->bytes);
+	for (c = dev->chunks; c; c = c->next) {
+		m->block = hal_heap_alloc(c->heap, m->bytes, tag);
+		if (m->block)
+			break;
+	}
+	if (!c) {
+		uint64_t need = (m->bytes + HW_PAGE - 1) / HW_PAGE * HW_PAGE;
+
+		code = make_chunk(dev, need > CHUNK ? need : CHUNK, &c, err);
+		if (code)
+			return code;
+		m->block = hal_heap_alloc(c->heap, m->bytes, tag);
+		if (!m->block)
+			return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	m->chunk = c;
+	m->va = c->va + m->block->offset;
+	m->host = (uint8_t *)c->host + m->block->offset;
+	return 0;
+}
+
+static void count(struct hal_device *dev, const struct hal_mem *m)
+{
+	unsigned k = m->kind;
+
+	dev->used[k] += m->block->bytes;
+	dev->total[k]++;
+	if (dev->used[k] > dev->peak[k])
+		dev->peak[k] = dev->used[k];
+	if (m->bytes > dev->largest[k])
+		dev->largest[k] = m->bytes;
+	if (dev->page && k == HAL_MEM_HBM) {
+		dev->page->used_bytes = dev->used[k];
+		dev->page->peak_bytes = dev->peak[k];
+	}
+}
+
+int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
+		  const char *tag, struct hal_mem **out, struct err *err)
+{
+	struct hal_mem *m;
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	if (!bytes || kind > HAL_MEM_HOST)
+		return err_set(err, ERR_INVALID_ARGUMENT, "an allocation of %llu bytes of "
+			       "kind %d", (unsigned long long)bytes, kind);
+	pthread_mutex_lock(&dev->lock);
+	m = new_mem(dev);
+	if (!m) {
+		pthread_mutex_unlock(&dev->lock);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of host memory");
+	}
+	m->dev = dev;
+	m->kind = kind;
+	m->bytes = bytes;
+	code = kind == HAL_MEM_HBM ? alloc_hbm(dev, m, tag, err) :
+				     alloc_host(dev, m, tag, err);
+	if (code)
+		drop_mem(dev, m);
+	else
+		count(dev, m);
+	pthread_mutex_unlock(&dev->lock);
+	if (code)
+		return code;
+	log_debug("alloc %llu bytes of %s at 0x%llx: %s", (unsigned long long)bytes,
+		  kind_names[kind], (unsigned long long)m->va, tag ? tag : "");
+	*out = m;
+	return 0;
+}
+
+void hal_mem_free(struct hal_mem *m)
+{
+	struct hal_device *dev;
+
+	if (!m)
+		return;
+	dev = m->dev;
+	pthread_mutex_lock(&dev->lock);
+	dev->used[m->kind] -= m->block->bytes;
+	if (dev->page && m->kind == HAL_MEM_HBM)
+		dev->page->used_bytes = dev->used[m->kind];
+	hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
+	drop_mem(dev, m);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+uint64_t hal_mem_va(const struct hal_mem *m)
+{
+	return m->va;
+}
+
+uint64_t hal_mem_bytes(const struct hal_mem *m)
+{
+	return m->bytes;
+}
+
+enum hal_mem_kind hal_mem_kind(const struct hal_mem *m)
+{
+	return m->kind;
+}
+
+void *hal_mem_host(const struct hal_mem *m)
+{
+	return m->host;
+}
+
+void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_mem_stats *out)
+{
+	uint64_t blocks = 0, largest = 0;
+
+	pthread_mutex_lock(&dev->lock);
+	if (kind == HAL_MEM_HBM) {
+		blocks = hal_heap_blocks(dev->heap);
+		largest = hal_heap_largest(dev->heap);
+	}
+	for (struct hal_host_chunk *c = dev->chunks; c && kind == HAL_MEM_HOST; c = c->next) {
+		blocks += hal_heap_blocks(c->heap);
+		if (hal_heap_largest(c->heap) > largest)
+			largest = hal_heap_largest(c->heap);
+	}
+	*out = (struct hal_mem_stats){
+		.bytes_in_use = dev->used[kind], .peak_bytes = dev->peak[kind],
+		.limit_bytes = kind == HAL_MEM_HBM ? dev->identity.hbm_bytes : 0,
+		.largest_free_bytes = largest, .largest_alloc_bytes = dev->largest[kind],
+		.n_allocs = blocks, .total_allocs = dev->total[kind],
+	};
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void hal_mem_clear_peak(struct hal_device *dev)
+{
+	pthread_mutex_lock(&dev->lock);
+	for (unsigned k = 0; k < 2; k++) {
+		dev->peak[k] = dev->used[k];
+		dev->largest[k] = 0;
+	}
+	pthread_mutex_unlock(&dev->lock);
+}

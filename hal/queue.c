@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues: numbering submissions, learning that they are done, telling who waits.
+ *
+ * Completions come in order, so `done` is one number. Whoever holds the queue's lock
+ * reaps; callbacks run on the device's waiter thread alone. Interrupts cost the
+ * device a system call, so a submission that is expected to end before its doorbell
+ * returns asks for none: when somebody wants to sleep for it after all, an empty
+ * submission with an interrupt is sent behind it.
+ *
+ * Bindings of a submission lie in a ring of pinned memory until it is done.
+ */
+#define LOG_TAG "hal/queue"
+#include <errno.h>
+#include <immintrin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hal/base/log.h"
+#include "hal/hal_internal.h"
+
+#define BOUND_ALIGN 64u
+
+struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls)
+{
+	return dev->queues[cls];
+}
+
+static void wake_waiter(struct hal_device *dev)
+{
+	uint64_t one = 1;
+
+	/* EAGAIN: the counter is full, so the waiter will look anyway. */
+	if (write(dev->irq_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		log_error("waking the waiter: %s", strerror(errno));
+}
+
+/* ---- failures ---- */
+
+static void add_failure(struct hal_queue *q, uint64_t first, uint64_t last,
+			const struct err *why)
+{
+	struct hal_failure *f = &q->failures[q->n_failures++ % HAL_FAILURES];
+
+	f->first = first;
+	f->last = last;
+	f->err = *why;
+}
+
+static int find_failure(struct hal_queue *q, uint64_t value, struct err *err)
+{
+	uint64_t n = q->n_failures < HAL_FAILURES ? q->n_failures : HAL_FAILURES;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const struct hal_failure *f = &q->failures[(q->n_failures - 1 - i) % HAL_FAILURES];
+
+		if (value >= f->first && value <= f->last) {
+			if (err)
+				*err = f->err;
+			return f->err.code;
+		}
+	}
+	return 0;
+}
+
+/* The device's record of fault `number`; false if it is gone. */
+static bool read_fault(struct hal_device *dev, uint64_t number, struct hw_fault *out)
+{
+	struct hw_fault *page = calloc(64, sizeof(*page));
+	uint64_t bytes = 0;
+	bool found = false;
+
+	if (page && !dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
+				      .id = HW_LOG_FAULT }, page, 64 * sizeof(*page),
+				      &bytes, NULL))
+		for (uint64_t i = 0; i < bytes / sizeof(*page) && !found; i++)
+			if (page[i].number == number) {
+				*out = page[i];
+				found = true;
+			}
+	free(page);
+	return found;
+}
+
+static const char *mnemonic_at(const struct image *im, uint64_t pc)
+{
+	const struct isa_insn *insn;
+	const char *name;
+
+	if (pc > im->text_bytes || im->text_bytes - pc < sizeof(*insn))
+		return "?";
+	insn = (const void *)((const char *)im->text + pc);
+	name = isa_insn_info(insn->op)->mnemonic;
+	return name ? name : "?";
+}
+
+static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
+			   const struct hal_exe *exe, struct err *err)
+{
+	const struct image_debug *where;
+	struct hw_fault f;
+
+	if (!read_fault(q->dev, cqe->detail, &f)) {
+		err_set(err, hw_status_code(cqe->status), "%s: %s (%s)",
+			exe ? exe->name : "copy", hw_status_text(cqe->status),
+			hw_status_name(cqe->status));
+		return;
+	}
+	if (!exe) {
+		err_set(err, hw_status_code(f.status), "copy: %s (%s) at address 0x%llx, "
+			"%llu bytes", hw_status_text(f.status), hw_status_name(f.status),
+			(unsigned long long)f.va, (unsigned long long)f.bytes);
+		return;
+	}
+	where = image_where(exe->image, f.pc);
+	err_set(err, hw_status_code(f.status),
+		"%s: %s (%s) in instruction %s at 0x%llx, op %s%s%s, operand %d, binding %d, "
+		"address 0x%llx, %llu bytes", exe->name, hw_status_text(f.status),
+		hw_status_name(f.status), mnemonic_at(exe->image, f.pc),
+		(unsigned long long)f.pc, where ? image_string(exe->image, where->op) : "?",
+		where && *image_string(exe->image, where->where) ? " from " : "",
+		where ? image_string(exe->image, where->where) : "",
+		f.operand == 0xffff ? -1 : f.operand, (int)f.binding,
+		(unsigned long long)f.va, (unsigned long long)f.bytes);
+}
+
+/* ---- completions; under q->lock ---- */
+
+static void set_done(struct hal_queue *q, uint64_t value)
+{
+	atomic_store_explicit(&q->done, value, memory_order_release);
+	q->args_tail = q->slots[value % HAL_RING].args_end;
+	if (q->sleepers)
+		pthread_cond_broadcast(&q->moved);
+}
+
+/* Everything up to `last` failed: `why` for value, ABORTED for those behind it. */
+static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
+			 const struct err *why)
+{
+	struct err behind;
+
+	add_failure(q, value, value, why);
+	if (last > value) {
+		err_set(&behind, ERR_ABORTED, "dropped: it was queued behind work that "
+			"failed: %s", why->msg);
+		add_failure(q, value + 1, last, &behind);
+	}
+	/* Other queues may wait for our semaphore. */
+	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, last, __ATOMIC_RELEASE);
+	atomic_store(&q->dev->nudge, true);
+}
+
+static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cqe *cqe)
+{
+	struct hw_cqe dropped;
+	struct err why, reset_err;
+
+	describe_fault(q, cqe, q->slots[value % HAL_RING].exe, &why);
+	fail_pending(q, value, q->submitted, &why);
+	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
+		hal_die(q->dev, &reset_err);
+	} else {
+		while (q->ring->head != q->ring->tail &&
+		       q->dev->t->ops->reap(q->ring, &dropped))
+			;
+	}
+	set_done(q, q->submitted);
+	wake_waiter(q->dev);
+}
+
+static void reap(struct hal_queue *q)
+{
+	uint64_t done = atomic_load_explicit(&q->done, memory_order_relaxed);
+	struct hw_cqe cqe;
+
+	if (atomic_load_explicit(&q->dev->is_dead, memory_order_relaxed))
+		return;
+	while (done < q->submitted && q->dev->t->ops->reap(q->ring, &cqe)) {
+		done++;
+		if (cqe.status) {
+			handle_fault(q, done, &cqe);
+			return;
+		}
+		set_done(q, done);
+	}
+}
+
+/* Due notices, taken off the list. */
+static struct hal_notice *take_due(struct hal_queue *q)
+{
+	uint64_t done = atomic_load_explicit(&q->done, memory_order_relaxed);
+	struct hal_notice *first = q->notices, **end = &q->notices;
+
+	while (*end && (*end)->value <= done)
+		end = &(*end)->next;
+	if (end == &q->notices)
+		return NULL;
+	q->notices = *end;
+	*end = NULL;
+	if (!q->notices)
+		q->last_notice = NULL;
+	return first;
+}
+
+void hal_queue_reap(struct hal_queue *q)
+{
+	struct hal_notice *n, *next;
+
+	pthread_mutex_lock(&q->lock);
+	reap(q);
+	n = take_due(q);
+	pthread_mutex_unlock(&q->lock);
+	for (; n; n = next) {
+		struct err why;
+		int code = hal_queue_error(q, n->value, &why);
+
+		next = n->next;
+		n->fn(n->arg, code ? &why : NULL);
+		free(n);
+	}
+}
+
+void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
+{
+	uint64_t done;
+
+	pthread_mutex_lock(&q->lock);
+	done = atomic_load(&q->done);
+	if (done < q->submitted) {
+		add_failure(q, done + 1, q->submitted, why);
+		set_done(q, q->submitted);
+	}
+	if (q->sleepers)
+		pthread_cond_broadcast(&q->moved);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- submission ---- */
+
+static bool has_room(struct hal_queue *q, uint64_t args, unsigned descriptors)
+{
+	return q->submitted + descriptors - atomic_load(&q->done) <= HAL_RING - 2 &&
+	       q->args_head + args - q->args_tail <= HAL_ARGS;
+}
+
+/* Waits, under the lock, until the ring and the arguments have room. */
+static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
+		      struct err *err)
+{
+	for (unsigned spins = 0; !has_room(q, args, descriptors); spins++) {
+		int code;
+
+		reap(q);
+		if (has_room(q, args, descriptors))
+			break;
+		pthread_mutex_unlock(&q->lock);
+		if (spins > 1000)
+			sched_yield();
+		else
+			_mm_pause();
+		code = spins % 1024 == 1023 ? hal_check_alive(q->dev, err) :
+					      hal_check(q->dev, err);
+		pthread_mutex_lock(&q->lock);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* Puts one descriptor in the ring and rings. Numbers it. */
+static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *exe)
+{
+	uint64_t value = ++q->submitted;
+
+	sqe->tag = (uint32_t)value;
+	sqe->flags |= HW_SIGNAL;
+	sqe->signal_va = q->semaphore->va;
+	sqe->signal_value = value;
+	if (sqe->flags & HW_IRQ)
+		q->last_irq = value;
+	q->slots[value % HAL_RING] = (struct hal_slot){ exe, q->args_head };
+	if (exe)
+		atomic_store_explicit(&exe->last_use, value, memory_order_relaxed);
+	q->ring->sq[q->ring->tail % q->ring->n_entries] = *sqe;
+	q->dev->t->ops->ring(q->ring);
+	return value;
+}
+
+/* Waits on other queues: the last goes into the descriptor itself. */
+static void push_waits(struct hal_queue *q, struct hw_sqe *sqe,
+		       const struct hal_after *after, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct hw_sqe wait = { .op = HW_SEMAPHORE };
+		struct hw_sqe *to = i + 1 == n ? sqe : &wait;
+
+		if (after[i].queue == q) {
+			if (to == sqe)
+				continue;
+		} else {
+			to->flags |= HW_WAIT;
+			to->wait_va = after[i].queue->semaphore->va;
+			to->wait_value = after[i].value;
+		}
+		if (to == &wait && after[i].queue != q)
+			push(q, &wait, NULL);
+	}
+}
+
+/* Room for `bytes` of bindings in the ring of arguments, in one piece. */
+static struct hw_binding *take_args(struct hal_queue *q, uint64_t bytes, uint64_t *va)
+{
+	uint64_t at = q->args_head % HAL_ARGS;
+
+	if (at + bytes > HAL_ARGS) {
+		q->args_head += HAL_ARGS - at;
+		at = 0;
+	}
+	q->args_head += bytes;
+	*va = q->args->va + at;
+	return (void *)(q->args->host + at);
+}
+
+static int check_launch(const struct hal_launch *l, struct err *err)
+{
+	const struct image *im = l->exe->image;
+
+	for (size_t i = 0; i < im->n_bindings; i++) {
+		const struct hw_binding *b = &l->bindings[i];
+
+		if (b->bytes < im->bindings[i].bytes || (b->bytes && b->va % HAL_MEM_ALIGN))
+			return err_set(err, ERR_INVALID_ARGUMENT, "%s: binding %zu is of %llu "
+				       "bytes at 0x%llx; it needs %llu bytes at a multiple of %u",
+				       l->exe->name, i, (unsigned long long)b->bytes,
+				       (unsigned long long)b->va,
+				       (unsigned long long)im->bindings[i].bytes, HAL_MEM_ALIGN);
+	}
+	return 0;
+}
+
+int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t *value,
+		      struct err *err)
+{
+	const struct image *im = l->exe->image;
+	uint64_t bytes = (im->n_bindings * sizeof(struct hw_binding) + BOUND_ALIGN - 1) /
+			 BOUND_ALIGN * BOUND_ALIGN;
+	struct hw_sqe sqe = { .op = HW_EXECUTE };
+	struct hw_binding *args;
+	int code = hal_check(q->dev, err);
+
+	if (!code)
+		code = check_launch(l, err);
+	if (code)
+		return code;
+	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
+	sqe.u.execute.program = l->exe->program;
+	sqe.u.execute.n_bindings = (uint32_t)im->n_bindings;
+	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
+	pthread_mutex_lock(&q->lock);
+	/* The jump to the ring's start may cost as much again. */
+	code = await_room(q, 2 * bytes, l->n_after + 2, err);
+	if (code) {
+		pthread_mutex_unlock(&q->lock);
+		return code;
+	}
+	args = take_args(q, bytes, &sqe.u.execute.bindings);
+	memcpy(args, l->bindings, im->n_bindings * sizeof(*args));
+	push_waits(q, &sqe, l->after, l->n_after);
+	*value = push(q, &sqe, l->exe);
+	reap(q);
+	pthread_mutex_unlock(&q->lock);
+	if (q->dev->page) {
+		q->dev->page->n_execute++;
+		hal_page_update(q->dev);
+	}
+	return 0;
+}
+
+static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
+		  unsigned n_after, uint64_t *value, struct err *err)
+{
+	int code = hal_check(q->dev, err);
+
+	if (code)
+		return code;
+	pthread_mutex_lock(&q->lock);
+	code = await_room(q, 0, n_after + 2, err);
+	if (!code) {
+		push_waits(q, sqe, after, n_after);
+		*value = push(q, sqe, NULL);
+		reap(q);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return code;
+}
+
+static int check_range(const struct hal_mem *m, uint64_t offset, uint64_t bytes,
+		       const char *what, struct err *err)
+{
+	if (offset > m->bytes || bytes > m->bytes - offset)
+		return err_set(err, ERR_OUT_OF_RANGE, "%s of %llu bytes at offset %llu of a "
+			       "block of %llu", what, (unsigned long long)bytes,
+			       (unsigned long long)offset, (unsigned long long)m->bytes);
+	return 0;
+}
+
+int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,
+		   struct hal_mem *src, uint64_t src_offset, uint64_t bytes,
+		   const struct hal_after *after, unsigned n_after, uint64_t *value,
+		   struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_COPY, .flags = HW_IRQ,
+			      .u.copy = { src->va + src_offset, dst->va + dst_offset, bytes } };
+	int code = check_range(dst, dst_offset, bytes, "a copy into", err);
+
+	if (!code)
+		code = check_range(src, src_offset, bytes, "a copy out", err);
+	return code ? code : submit(q, &sqe, after, n_after, value, err);
+}
+
+int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
+		      const struct hal_after *after, unsigned n_after, uint64_t *value,
+		      struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
+	int code = hal_check(q->dev, err);
+
+	if (code)
+		return code;
+	pthread_mutex_lock(&q->lock);
+	code = await_room(q, 4 * BOUND_ALIGN, n_after + 2, err);
+	if (!code) {
+		memcpy(take_args(q, 2 * BOUND_ALIGN, &sqe.u.copy.src), what, sizeof(*what));
+		push_waits(q, &sqe, after, n_after);
+		*value = push(q, &sqe, NULL);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return code;
+}
+
+int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
+		   uint64_t bytes, uint64_t pattern, uint64_t *value, struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_FILL, .flags = HW_IRQ,
+			      .u.copy = { pattern, dst->va + offset, bytes } };
+	int code = check_range(dst, offset, bytes, "a fill", err);
+
+	return code ? code : submit(q, &sqe, NULL, 0, value, err);
+}
+
+/* ---- waiting ---- */
+
+uint64_t hal_queue_done(struct hal_queue *q)
+{
+	uint64_t done = atomic_load_explicit(&q->done, memory_order_acquire);
+
+	if (done < q->submitted && !pthread_mutex_trylock(&q->lock)) {
+		reap(q);
+		done = atomic_load_explicit(&q->done, memory_order_relaxed);
+		if (q->notices && q->notices->value <= done)
+			wake_waiter(q->dev);
+		pthread_mutex_unlock(&q->lock);
+	}
+	return done;
+}
+
+/* Sees to it, under the lock, that an interrupt follows `value`. */
+static int want_irq(struct hal_queue *q, uint64_t value, struct err *err)
+{
+	struct hw_sqe sqe = { .op = HW_NOP, .flags = HW_IRQ };
+	int code;
+
+	if (q->last_irq >= value || atomic_load(&q->done) >= value)
+		return 0;
+	code = await_room(q, 0, 2, err);
+	if (!code)
+		push(q, &sqe, NULL);
+	return code;
+}
+
+int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err)
+{
+	int code = 0;
+
+	if (__atomic_load_n(&q->n_failures, __ATOMIC_RELAXED)) {
+		pthread_mutex_lock(&q->lock);
+		code = find_failure(q, value, err);
+		pthread_mutex_unlock(&q->lock);
+	}
+	return code;
+}
+
+static int report_late(struct hal_queue *q, uint64_t value, struct err *err)
+{
+	uint64_t runs = atomic_load(&q->done) + 1;
+	const struct hal_exe *exe = q->slots[runs % HAL_RING].exe;
+
+	return err_set(err, ERR_DEADLINE_EXCEEDED, "submission %llu is not done; submission "
+		       "%llu runs: %s. Wait longer, or reset the queue",
+		       (unsigned long long)value, (unsigned long long)runs,
+		       exe ? exe->name : "a copy");
+}
+
+int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct err *err)
+{
+	int64_t spin = clock_ns() + HAL_SPIN_NS;
+	int code = 0;
+
+	if (value > q->submitted)
+		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
+			       (unsigned long long)value);
+	while (hal_queue_done(q) < value && clock_ns() < spin)
+		_mm_pause();
+	if (hal_queue_done(q) >= value)
+		return hal_queue_error(q, value, err);
+	pthread_mutex_lock(&q->lock);
+	code = want_irq(q, value, err);
+	q->sleepers++;
+	while (!code && atomic_load(&q->done) < value) {
+		/* Look at the device itself now and then: an interrupt may be lost,
+		 * and a dead device sends none. */
+		int64_t until = clock_after(100000000);
+		struct timespec t;
+
+		if (until > deadline)
+			until = deadline;
+		t.tv_sec = until / 1000000000;
+		t.tv_nsec = until % 1000000000;
+		pthread_cond_timedwait(&q->moved, &q->lock, &t);
+		reap(q);
+		if (atomic_load(&q->done) >= value)
+			break;
+		if (clock_ns() >= deadline) {
+			code = report_late(q, value, err);
+			break;
+		}
+		pthread_mutex_unlock(&q->lock);
+		hal_check_alive(q->dev, NULL);
+		pthread_mutex_lock(&q->lock);
+	}
+	q->sleepers--;
+	pthread_mutex_unlock(&q->lock);
+	return code ? code : hal_queue_error(q, value, err);
+}
+
+int hal_queue_notify(struct hal_queue *q, uint64_t value,
+		     void (*fn)(void *arg, const struct err *err), void *arg,
+		     struct err *err)
+{
+	struct hal_notice *n;
+	struct err why;
+	int code;
+
+	if (hal_queue_done(q) >= value) {
+		code = hal_queue_error(q, value, &why);
+		fn(arg, code ? &why : NULL);
+		return 0;
+	}
+	n = malloc(sizeof(*n));
+	if (!n)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	*n = (struct hal_notice){ value, fn, arg, NULL };
+	pthread_mutex_lock(&q->lock);
+	reap(q);
+	code = want_irq(q, value, err);
+	if (code && atomic_load(&q->done) < value) {
+		pthread_mutex_unlock(&q->lock);
+		free(n);
+		return code;
+	}
+	if (!q->last_notice || q->last_notice->value <= value) {
+		*(q->last_notice ? &q->last_notice->next : &q->notices) = n;
+		q->last_notice = n;
+	} else {
+		struct hal_notice **at = &q->notices;
+
+		while ((*at)->value <= value)
+			at = &(*at)->next;
+		n->next = *at;
+		*at = n;
+	}
+	if (atomic_load(&q->done) >= value)
+		wake_waiter(q->dev);
+	pthread_mutex_unlock(&q->lock);
+	return 0;
+}
+
+int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
+{
+	struct hw_cqe cqe;
+	struct err text;
+	uint64_t done;
+	int code = hal_check(q->dev, err);
+
+	if (code)
+		return code;
+	pthread_mutex_lock(&q->lock);
+	reap(q);
+	done = atomic_load(&q->done);
+	code = q->dev->t->ops->ring_reset(q->ring, err);
+	while (!code && q->ring->head != q->ring->tail && q->dev->t->ops->reap(q->ring, &cqe))
+		;
+	if (!code && done < q->submitted) {
+		err_set(&text, ERR_ABORTED, "the queue was reset: %s", why);
+		fail_pending(q, done + 1, q->submitted, &text);
+		set_done(q, q->submitted);
+	}
+	pthread_mutex_unlock(&q->lock);
+	wake_waiter(q->dev);
+	return code;
+}
+
+/* ---- life ---- */
+
+int hal_queue_open(struct hal_device *dev, enum hal_queue_class cls, struct err *err)
+{
+	struct hal_queue *q = calloc(1, sizeof(*q));
+	pthread_condattr_t attr;
+	int code;
+
+	if (!q)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	dev->queues[cls] = q;
+	q->dev = dev;
+	q->cls = cls;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->moved, &attr);
+	pthread_condattr_destroy(&attr);
+	q->failures = calloc(HAL_FAILURES, sizeof(*q->failures));
+	if (!q->failures)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	code = hal_mem_alloc(dev, HAL_MEM_HOST, HAL_ARGS, "bindings", &q->args, err);
+	if (!code)
+		code = hal_mem_alloc(dev, HAL_MEM_HOST, 64, "semaphore", &q->semaphore, err);
+	if (!code)
+		code = hal_queue_reopen(q, err);
+	return code;
+}
+
+int hal_queue_reopen(struct hal_queue *q, struct err *err)
+{
+	enum hw_class cls = q->cls == HAL_QUEUE_COMPUTE ? HW_CLASS_COMPUTE : HW_CLASS_DMA;
+
+	if (q->ring)
+		q->dev->t->ops->ring_destroy(q->ring);
+	q->ring = NULL;
+	memset(q->semaphore->host, 0, 64);
+	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, q->submitted,
+			 __ATOMIC_RELEASE);
+	return q->dev->t->ops->ring_create(q->dev->t, cls, HAL_RING, &q->ring, err);
+}
+
+void hal_queue_close(struct hal_queue *q)
+{
+	struct hal_notice *next;
+
+	if (!q)
+		return;
+	if (q->ring)
+		q->dev->t->ops->ring_destroy(q->ring);
+	for (struct hal_notice *n = q->notices; n; n = next) {
+		next = n->next;
+		free(n);
+	}
+	hal_mem_free(q->args);
+	hal_mem_free(q->semaphore);
+	pthread_mutex_destroy(&q->lock);
+	pthread_cond_destroy(&q->moved);
+	free(q->failures);
+	free(q);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HAL_TRANSPORT_H
+#define HAL_TRANSPORT_H
+/*
+ * Who owns the device: us (direct.c, over a bus) or a kernel driver. Private to hal/.
+ *
+ * A transport moves descriptors and knows nothing of fences, fault texts or
+ * allocation. ring() and reap() of one queue are called under that queue's lock; all
+ * else may come from any thread. Blocking calls are bounded by HAL_ADMIN_NS.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hal/base/err.h"
+#include "hal/hw/desc.h"
+
+#define HAL_ADMIN_NS 10000000000ll
+#define HAL_HBM_VA (1ull << 48)		/* where a context sees HBM */
+
+struct hal_transport;
+
+/* A work queue as the transport sees it. */
+struct hal_ring {
+	struct hal_transport *t;
+	unsigned id;
+	uint32_t n_entries;
+	struct hw_sqe *sq;
+	struct hw_cqe *cq;
+	uint32_t tail, head;	/* submitted and reaped, free-running */
+	uint64_t memory_iova, memory_bytes;
+	void *memory;
+};
+
+struct hal_transport_ops {
+	/* Brings the device up. `identity` is filled; irq_fd (an eventfd) will count
+	 * interrupts. Blocks. */
+	int (*open)(void *host, const char *where, int irq_fd, struct hal_transport **out,
+		    struct hw_identify *identity, struct err *err);
+	void (*close)(struct hal_transport *t);
+	/* Function reset and bring-up again; all rings and programs are gone. */
+	int (*reset)(struct hal_transport *t, struct err *err);
+	/* Whether the device still works; the reason if not. Cheap. */
+	int (*alive)(struct hal_transport *t, struct err *err);
+	/* HBM as the CPU sees it, or NULL. */
+	void *(*hbm)(struct hal_transport *t, uint64_t *bytes);
+	/* Page-aligned host memory that programs and copies may use: its va. */
+	int (*host_map)(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
+			struct err *err);
+	int (*host_unmap)(struct hal_transport *t, uint64_t va, uint64_t bytes,
+			  struct err *err);
+	int (*ring_create)(struct hal_transport *t, enum hw_class cls, uint32_t n_entries,
+			   struct hal_ring **out, struct err *err);
+	void (*ring_destroy)(struct hal_ring *ring);
+	/* Publishes the descriptor at ring->sq[tail]; tail moves on. Room is there. */
+	void (*ring)(struct hal_ring *ring);
+	/* The next completion, if there is one. */
+	bool (*reap)(struct hal_ring *ring, struct hw_cqe *out);
+	/* Stops the queue; what was pending completes as DROPPED. */
+	int (*ring_reset)(struct hal_ring *ring, struct err *err);
+	/* `code` is in HBM at code_va. */
+	int (*program_create)(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
+			      const struct hw_program_binding *bindings, unsigned n,
+			      uint32_t *id, struct err *err);
+	void (*program_destroy)(struct hal_transport *t, uint32_t id);
+	/* An admin request without memory, or one that fills `page`. */
+	int (*ask)(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
+		   uint64_t *value, struct err *err);
+};
+
+struct hal_transport {
+	const struct hal_transport_ops *ops;
+};
+
+struct hal_bus_ops;
+/* Opens `where` of `host` on a bus. */
+struct hal_direct_host {
+	const struct hal_bus_ops *bus;
+	void *host;
+};
+extern const struct hal_transport_ops hal_transport_direct;	/* host: hal_direct_host */
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * We own the device: admin queue, one context with all of HBM mapped, work rings in
+ * host memory, doorbells through a bus. One admin request is in flight at a time,
+ * under admin_lock; its structures live in one page beside the admin rings.
+ */
+#include "hal/transport.h"
+
+#include <errno.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hal/base/clock.h"
+#include "hal/bus.h"
+#include "hal/hw/regs.h"
+
+#define ADMIN_ENTRIES 16u
+#define PAGE ((uint64_t)HW_PAGE)
+
+struct direct {
+	struct hal_transport t;
+	struct hal_bus *bus;
+	int irq_fd;
+	pthread_mutex_t admin_lock;
+	uint8_t *admin;		/* page 0 submissions, 1 completions, 2.. arguments */
+	uint64_t admin_bytes, admin_iova;
+	uint32_t tail, head;
+	uint16_t ctx;
+	uint64_t hbm_bytes;
+};
+
+static struct direct *direct_of(struct hal_transport *t)
+{
+	return (struct direct *)t;
+}
+
+static uint64_t round_page(uint64_t n)
+{
+	return (n + PAGE - 1) & ~(PAGE - 1);
+}
+
+static int get_pages(uint64_t bytes, void **out, struct err *err)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return err_sys(err, errno, "%llu bytes of host memory for rings",
+			       (unsigned long long)bytes);
+	/* A child of fork must not share pages that a device writes. */
+	madvise(p, bytes, MADV_DONTFORK);
+	*out = p;
+	return 0;
+}
+
+static int is_alive(struct hal_transport *t, struct err *err)
+{
+	struct direct *d = direct_of(t);
+	uint32_t status = d->bus->ops->read(d->bus, HW_REG_STATUS);
+
+	if (status == 0xffffffffu)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the device does not answer any more (all ones on the bus)");
+	if (status & HW_STATUS_FATAL)
+		return err_set(err, ERR_UNAVAILABLE, "the device is in its fatal state "
+			       "(reason %u): reset the function",
+			       d->bus->ops->read(d->bus, HW_REG_FATAL));
+	return 0;
+}
+
+/* Waits for the one pending completion. */
+static int await(struct direct *d, struct hw_cqe *out, struct err *err)
+{
+	struct hw_cqe *cqe = (struct hw_cqe *)(d->admin + PAGE) + d->head % ADMIN_ENTRIES;
+	uint16_t phase = (d->head / ADMIN_ENTRIES + 1) & 1;
+	int64_t deadline = clock_after(HAL_ADMIN_NS);
+
+	while ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase) {
+		int code = is_alive(&d->t, err);
+
+		if (code)
+			return code;
+		if (clock_ns() > deadline)
+			return err_set(err, ERR_DEADLINE_EXCEEDED, "the device did not "
+				       "answer an admin request within 10 s: reset it");
+		_mm_pause();
+	}
+	*out = *cqe;
+	d->head++;
+	return 0;
+}
+
+/* Sends sqe; `args` are copied to where the request points. Under admin_lock. */
+static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t bytes,
+		uint64_t *value, struct err *err)
+{
+	struct hw_cqe cqe = { 0 };
+	int code;
+
+	if (args)
+		memcpy(d->admin + 2 * PAGE, args, bytes);
+	sqe->u.admin.addr = d->admin_iova + 2 * PAGE;
+	sqe->tag = d->tail;
+	((struct hw_sqe *)d->admin)[d->tail % ADMIN_ENTRIES] = *sqe;
+	d->tail++;
+	d->bus->ops->write(d->bus, hw_doorbell(0), d->tail);
+	code = await(d, &cqe, err);
+	if (code)
+		return code;
+	if (cqe.status)
+		return err_set(err, hw_status_code(cqe.status),
+			       "the device refused (%s%s0x%llx): %s",
+			       hw_status_name(cqe.status), cqe.status == HW_ST_BAD_PROGRAM ?
+			       " at " : ", detail ", (unsigned long long)cqe.detail,
+			       hw_status_text(cqe.status));
+	if (value)
+		*value = cqe.value;
+	return 0;
+}
+
+static int request(struct direct *d, struct hw_sqe sqe, const void *args, uint64_t bytes,
+		   uint64_t *value, struct err *err)
+{
+	int code;
+
+	pthread_mutex_lock(&d->admin_lock);
+	code = send(d, &sqe, args, bytes, value, err);
+	pthread_mutex_unlock(&d->admin_lock);
+	return code;
+}
+
+static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
+	       uint64_t *value, struct err *err)
+{
+	struct direct *d = direct_of(t);
+	uint64_t got = 0;
+	int code;
+
+	if (bytes > d->admin_bytes - 2 * PAGE)
+		bytes = d->admin_bytes - 2 * PAGE;
+	if (page)
+		sqe.u.admin.bytes = bytes;
+	pthread_mutex_lock(&d->admin_lock);
+	code = send(d, &sqe, NULL, 0, &got, err);
+	if (!code && page)
+		memcpy(page, d->admin + 2 * PAGE, bytes);
+	pthread_mutex_unlock(&d->admin_lock);
+	if (!code && value)
+		*value = got;
+	return code;
+}
+
+static void write64(struct direct *d, uint32_t reg, uint64_t value)
+{
+	d->bus->ops->write(d->bus, reg, (uint32_t)value);
+	d->bus->ops->write(d->bus, reg + 4, (uint32_t)(value >> 32));
+}
+
+static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
+{
+	const struct hal_bus_ops *bus = d->bus->ops;
+	struct hw_map map;
+	uint64_t value;
+	int code;
+
+	if (bus->read(d->bus, HW_REG_ID) != (HW_PCI_VENDOR | HW_PCI_DEVICE << 16))
+		return err_set(err, ERR_FAILED_PRECONDITION, "the ID register reads 0x%x: "
+			       "no T1 is there", bus->read(d->bus, HW_REG_ID));
+	memset(d->admin, 0, d->admin_bytes);
+	d->tail = d->head = 0;
+	write64(d, HW_REG_ASQ, d->admin_iova);
+	write64(d, HW_REG_ACQ, d->admin_iova + PAGE);
+	bus->write(d->bus, HW_REG_AQSIZE, ADMIN_ENTRIES);
+	bus->write(d->bus, HW_REG_CTRL, HW_CTRL_ENABLE);
+	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
+		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
+			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
+	code = ask(&d->t, (struct hw_sqe){ .op = HW_IDENTIFY }, id, sizeof(*id), NULL, err);
+	if (code)
+		return code;
+	if (id->magic != HW_IDENTIFY_MAGIC || id->isa != ISA_VERSION)
+		return err_set(err, ERR_FAILED_PRECONDITION, "the device speaks ISA %u, this "
+			       "build ISA %u: install matching versions", id->isa, ISA_VERSION);
+	d->hbm_bytes = id->hbm_bytes;
+	code = request(d, (struct hw_sqe){ .op = HW_CTX_CREATE }, NULL, 0, &value, err);
+	if (code)
+		return code;
+	d->ctx = (uint16_t)value;
+	map = (struct hw_map){ .va = HAL_HBM_VA, .bytes = d->hbm_bytes,
+			       .flags = HW_MAP_WRITE };
+	code = request(d, (struct hw_sqe){ .op = HW_MAP, .id = d->ctx }, &map, sizeof(map),
+		       NULL, err);
+	if (code)
+		return code;
+	/* Unmask vector 0, the one that every queue raises. */
+	bus->write(d->bus, HW_MSIX_TABLE + 12, 0);
+	return bus->irq_fd(d->bus, 0, d->irq_fd, err);
+}
+
+static void close_device(struct hal_transport *t)
+{
+	struct direct *d = direct_of(t);
+
+	if (d->bus) {
+		d->bus->ops->irq_fd(d->bus, 0, -1, NULL);
+		d->bus->ops->reset(d->bus, NULL);
+		if (d->admin_iova)
+			d->bus->ops->dma_unmap(d->bus, d->admin_iova, NULL);
+		d->bus->ops->close(d->bus);
+	}
+	if (d->admin)
+		munmap(d->admin, d->admin_bytes);
+	pthread_mutex_destroy(&d->admin_lock);
+	free(d);
+}
+
+static int open_device(void *host, const char *where, int irq_fd,
+		       struct hal_transport **out, struct hw_identify *identity,
+		       struct err *err)
+{
+	const struct hal_direct_host *h = host;
+	struct direct *d = calloc(1, sizeof(*d));
+	void *memory;
+	int code;
+
+	if (!d)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	d->t.ops = &hal_transport_direct;
+	d->irq_fd = irq_fd;
+	pthread_mutex_init(&d->admin_lock, NULL);
+	/* The largest request's arguments: the bindings of one program. */
+	d->admin_bytes = round_page(3 * PAGE + ISA_MAX_BINDINGS *
+				    sizeof(struct hw_program_binding));
+	code = h->bus->open(h->host, where, &d->bus, err);
+	if (!code)
+		code = get_pages(d->admin_bytes, &memory, err);
+	if (!code) {
+		d->admin = memory;
+		code = d->bus->ops->dma_map(d->bus, memory, d->admin_bytes, &d->admin_iova,
+					    err);
+	}
+	if (!code)
+		code = d->bus->ops->reset(d->bus, err);
+	if (!code)
+		code = bring_up(d, identity, err);
+	if (code) {
+		close_device(&d->t);
+		return code;
+	}
+	*out = &d->t;
+	return 0;
+}
+
+static int reset(struct hal_transport *t, struct err *err)
+{
+	struct direct *d = direct_of(t);
+	struct hw_identify id;
+	int code = d->bus->ops->reset(d->bus, err);
+
+	return code ? code : bring_up(d, &id, err);
+}
+
+static void *hbm(struct hal_transport *t, uint64_t *bytes)
+{
+	struct direct *d = direct_of(t);
+
+	return d->bus->ops->hbm(d->bus, bytes);
+}
+
+static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
+		    struct err *err)
+{
+	struct direct *d = direct_of(t);
+	struct hw_map map = { .bytes = bytes, .flags = HW_MAP_WRITE | HW_MAP_HOST };
+	int code = d->bus->ops->dma_map(d->bus, host, bytes, &map.pa, err);
+
+	if (code)
+		return code;
+	map.va = map.pa;
+	code = request(d, (struct hw_sqe){ .op = HW_MAP, .id = d->ctx }, &map, sizeof(map),
+		       NULL, err);
+	if (code) {
+		d->bus->ops->dma_unmap(d->bus, map.pa, NULL);
+		return code;
+	}
+	*va = map.va;
+	return 0;
+}
+
+static int host_unmap(struct hal_transport *t, uint64_t va, uint64_t bytes,
+		      struct err *err)
+{
+	struct direct *d = direct_of(t);
+	struct hw_map map = { .va = va, .bytes = bytes };
+
+	/* A dead device has no map any more; the bus still has its own. */
+	request(d, (struct hw_sqe){ .op = HW_UNMAP, .id = d->ctx }, &map, sizeof(map), NULL,
+		NULL);
+	return d->bus->ops->dma_unmap(d->bus, va, err);
+}
+
+static void ring_destroy(struct hal_ring *r)
+{
+	struct direct *d = direct_of(r->t);
+
+	if (r->id)
+		request(d, (struct hw_sqe){ .op = HW_QUEUE_DESTROY, .id = (uint16_t)r->id },
+			NULL, 0, NULL, NULL);
+	if (r->memory_iova)
+		d->bus->ops->dma_unmap(d->bus, r->memory_iova, NULL);
+	if (r->memory)
+		munmap(r->memory, r->memory_bytes);
+	free(r);
+}
+
+static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
+		       struct hal_ring **out, struct err *err)
+{
+	struct direct *d = direct_of(t);
+	struct hal_ring *r = calloc(1, sizeof(*r));
+	uint64_t sq_bytes = round_page(n * sizeof(struct hw_sqe)), value;
+	struct hw_queue q;
+	int code;
+
+	if (!r)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	r->t = t;
+	r->n_entries = n;
+	r->memory_bytes = sq_bytes + round_page(n * sizeof(struct hw_cqe));
+	code = get_pages(r->memory_bytes, &r->memory, err);
+	if (!code)
+		code = d->bus->ops->dma_map(d->bus, r->memory, r->memory_bytes,
+					    &r->memory_iova, err);
+	if (!code) {
+		r->sq = r->memory;
+		r->cq = (void *)((char *)r->memory + sq_bytes);
+		q = (struct hw_queue){ .sq_iova = r->memory_iova,
+				       .cq_iova = r->memory_iova + sq_bytes,
+				       .n_entries = n, .ctx = d->ctx, .cls = (uint8_t)cls,
+				       .priority = 1, .vector = 0 };
+		code = request(d, (struct hw_sqe){ .op = HW_QUEUE_CREATE }, &q, sizeof(q),
+			       &value, err);
+	}
+	if (code) {
+		ring_destroy(r);
+		return code;
+	}
+	r->id = (unsigned)value;
+	*out = r;
+	return 0;
+}
+
+static void ring(struct hal_ring *r)
+{
+	struct direct *d = direct_of(r->t);
+
+	/* The descriptor must be in memory before the doorbell is. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	r->tail++;
+	d->bus->ops->write(d->bus, hw_doorbell(r->id), r->tail);
+}
+
+static bool reap(struct hal_ring *r, struct hw_cqe *out)
+{
+	struct hw_cqe *cqe = &r->cq[r->head % r->n_entries];
+	uint16_t phase = (r->head / r->n_entries + 1) & 1;
+
+	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
+		return false;
+	*out = *cqe;
+	r->head++;
+	return true;
+}
+
+static int ring_reset(struct hal_ring *r, struct err *err)
+{
+	return request(direct_of(r->t), (struct hw_sqe){ .op = HW_QUEUE_RESET,
+		       .id = (uint16_t)r->id }, NULL, 0, NULL, err);
+}
+
+static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
+			  const struct hw_program_binding *bindings, unsigned n,
+			  uint32_t *id, struct err *err)
+{
+	struct direct *d = direct_of(t);
+	struct hw_program p = { .code_va = code_va, .code_bytes = bytes,
+				.bindings_iova = d->admin_iova + 3 * PAGE,
+				.n_bindings = n, .ctx = d->ctx };
+	struct hw_sqe sqe = { .op = HW_PROGRAM_CREATE };
+	uint64_t value;
+	int code;
+
+	pthread_mutex_lock(&d->admin_lock);
+	memcpy(d->admin + 3 * PAGE, bindings, n * sizeof(*bindings));
+	code = send(d, &sqe, &p, sizeof(p), &value, err);
+	pthread_mutex_unlock(&d->admin_lock);
+	if (!code)
+		*id = (uint32_t)value;
+	return code;
+}
+
+static void program_destroy(struct hal_transport *t, uint32_t id)
+{
+	request(direct_of(t), (struct hw_sqe){ .op = HW_PROGRAM_DESTROY,
+		.u.admin.value = id }, NULL, 0, NULL, NULL);
+}
+
+const struct hal_transport_ops hal_transport_direct = {
+	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
+	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
+	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
+	.program_destroy = program_destroy, .ask = ask,
+};

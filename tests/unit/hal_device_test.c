@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HAL over the in-process model: memory, copies, queues, executables, faults,
+ * deadlines, death and reset. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hal/hal.h"
+#include "hal/hw/image.h"
+
+static struct hal *hal;
+static struct hal_device *dev;
+
+static int open_device(void **state)
+{
+	struct hal_options o = { .devices = "sim:hbm=64M,lanes=2" };
+	struct err err;
+
+	(void)state;
+	if (hal_create(&o, &hal, &err) || hal_device_open(hal, 0, &dev, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		return -1;
+	}
+	return 0;
+}
+
+static int close_device(void **state)
+{
+	(void)state;
+	hal_device_close(dev);
+	hal_destroy(hal);
+	return 0;
+}
+
+/* An image with one 8-byte result, from scalar instructions. */
+static void make_image(const struct isa_scalar *code, size_t n, uint32_t flags, void **out,
+		       size_t *bytes)
+{
+	static const char strings[] = "\0test\0store\0here";
+	struct image_binding b[] = {
+		{ .kind = IMAGE_CONSTANTS }, { .kind = IMAGE_TEMP },
+		{ .kind = IMAGE_RESULT, .access = HW_BIND_READ | HW_BIND_WRITE, .bytes = 8 },
+	};
+	struct image_shape shape = { .elem = ELEM_S64, .alias = -1 };
+	struct image_debug debug = { .offset = 0, .op = 6, .where = 12 };
+	struct image im = {
+		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_results = 1,
+			  .flags = flags, .name = 1, .cost_ns = flags ? 100 : 0 },
+		.text = code, .text_bytes = n * sizeof(*code), .bindings = b,
+		.n_bindings = 3, .shapes = &shape, .debug = &debug, .n_debug = 1,
+		.strings = strings, .strings_bytes = sizeof(strings), .note = "test",
+	};
+	struct err err;
+
+	if (image_write(&im, out, bytes, &err))
+		fail_msg("%s", err.msg);
+}
+
+#define INSN(code) .insn = { .op = ISA_##code, .bytes = sizeof(struct isa_scalar) }
+
+static const struct isa_scalar store_42[] = {
+	{ INSN(LI), .rd = 1, .imm = 42 },
+	{ INSN(ST), .rb = 1, .elem = ELEM_S64, .binding = 2 },
+	{ INSN(HALT) },
+};
+static const struct isa_scalar spin[] = {
+	{ INSN(JMP), .imm = 0 },
+	{ INSN(HALT) },
+};
+static const struct isa_scalar stray[] = {
+	{ INSN(LI), .rd = 1, .imm = 4096 },
+	{ INSN(ST), .rb = 1, .ra = 1, .elem = ELEM_S64, .binding = 2 },
+	{ INSN(HALT) },
+};
+
+static struct hal_exe *load(const struct isa_scalar *code, size_t n, uint32_t flags)
+{
+	struct hal_exe *exe;
+	struct err err;
+	size_t bytes;
+	void *image;
+
+	make_image(code, n, flags, &image, &bytes);
+	if (hal_exe_load(dev, image, bytes, &exe, &err))
+		fail_msg("%s", err.msg);
+	free(image);
+	return exe;
+}
+
+static uint64_t run(struct hal_exe *exe, struct hal_mem *out, uint64_t limit_ns)
+{
+	struct hw_binding b[3] = { { 0, 0 }, { 0, 0 },
+				   { hal_mem_va(out), hal_mem_bytes(out) } };
+	struct hal_launch l = { .exe = exe, .bindings = b, .limit_ns = limit_ns };
+	struct err err;
+	uint64_t value;
+
+	if (hal_queue_execute(hal_device_queue(dev, HAL_QUEUE_COMPUTE), &l, &value, &err))
+		fail_msg("%s", err.msg);
+	return value;
+}
+
+static struct hal_mem *get(uint64_t bytes)
+{
+	struct hal_mem *m;
+	struct err err;
+
+	if (hal_mem_alloc(dev, HAL_MEM_HBM, bytes, "test", &m, &err))
+		fail_msg("%s", err.msg);
+	return m;
+}
+
+static void executes_inline_and_on_the_engine(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+
+	(void)state;
+	for (uint32_t flags = 0; flags <= IMAGE_STRAIGHT; flags++) {
+		struct hal_exe *exe = load(store_42, 3, flags);
+		struct hal_mem *out = get(8);
+		int64_t got = 0;
+		struct err err;
+
+		for (int i = 0; i < 3000; i++) {
+			uint64_t value = run(exe, out, 0);
+
+			if (i % 1000 == 999)
+				assert_int_equal(hal_queue_wait(q, value,
+						 clock_after(5000000000), &err), 0);
+		}
+		hal_copy_out(&got, out, 0, 8, CLOCK_FOREVER, &err);
+		assert_int_equal(got, 42);
+		hal_mem_free(out);
+		hal_exe_unload(exe);
+	}
+}
+
+static void fault_names_everything_and_the_queue_recovers(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *bad = load(stray, 3, 0), *good = load(store_42, 3, 0);
+	struct hal_mem *out = get(8);
+	uint64_t a = run(bad, out, 0), b = run(good, out, 0), c;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_wait(q, a, clock_after(5000000000), &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "BOUNDS"));
+	assert_non_null(strstr(err.msg, "test"));
+	assert_non_null(strstr(err.msg, "st at 0x18"));
+	assert_non_null(strstr(err.msg, "store"));
+	hal_queue_wait(q, b, clock_after(5000000000), &err);
+	c = run(good, out, 0);
+	assert_int_equal(hal_queue_wait(q, c, clock_after(5000000000), &err), 0);
+	hal_exe_unload(bad);
+	hal_exe_unload(good);
+	hal_mem_free(out);
+}
+
+static void endless_program_meets_its_watchdog(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0);
+	struct hal_mem *out = get(8);
+	uint64_t value = run(exe, out, 20000000);
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err),
+			 ERR_DEADLINE_EXCEEDED);
+	assert_non_null(strstr(err.msg, "jmp"));
+	/* Without a watchdog the wait's own deadline reports, and a reset ends it. */
+	value = run(exe, out, 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(30000000), &err),
+			 ERR_DEADLINE_EXCEEDED);
+	assert_non_null(strstr(err.msg, "test"));
+	assert_int_equal(hal_queue_reset(q, "test", &err), 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), ERR_ABORTED);
+	hal_exe_unload(exe);
+	hal_mem_free(out);
+}
+
+static void note(void *arg, const struct err *err)
+{
+	__atomic_store_n((int *)arg, err ? err->code : -1, __ATOMIC_RELEASE);
+}
+
+static void notices_come_once_with_the_error(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0);
+	struct hal_mem *out = get(8);
+	uint64_t value = run(exe, out, 10000000);
+	int got = 0;
+	int64_t until = clock_after(5000000000);
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_notify(q, value, note, &got, &err), 0);
+	while (!__atomic_load_n(&got, __ATOMIC_ACQUIRE) && clock_ns() < until)
+		;
+	assert_int_equal(got, ERR_DEADLINE_EXCEEDED);
+	got = 0;
+	assert_int_equal(hal_queue_notify(q, value, note, &got, &err), 0);
+	assert_int_equal(got, ERR_DEADLINE_EXCEEDED);
+	hal_exe_unload(exe);
+	hal_mem_free(out);
+}
+
+static void copies_move_bytes_on_the_queue_and_by_hand(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_mem *a = get(1 << 20), *b = get(1 << 20);
+	uint8_t *x = malloc(1 << 20), *y = malloc(1 << 20);
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	for (int i = 0; i < 1 << 20; i++)
+		x[i] = (uint8_t)(i * 7 + i / 256);
+	assert_int_equal(hal_copy_in(a, 0, x, 1 << 20, CLOCK_FOREVER, &err), 0);
+	assert_int_equal(hal_queue_copy(q, b, 64, a, 128, 1000, NULL, 0, &value, &err), 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+	assert_int_equal(hal_copy_out(y, b, 64, 1000, CLOCK_FOREVER, &err), 0);
+	assert_memory_equal(y, x + 128, 1000);
+	assert_int_equal(hal_copy_in(a, (1 << 20) - 4, x, 5, CLOCK_FOREVER, &err),
+			 ERR_OUT_OF_RANGE);
+	assert_int_equal(hal_queue_fill(q, b, 0, 20, 0x0807060504030201, &value, &err), 0);
+	hal_queue_wait(q, value, clock_after(5000000000), &err);
+	hal_copy_out(y, b, 0, 20, CLOCK_FOREVER, &err);
+	assert_memory_equal(y, "\1\2\3\4\5\6\7\10\1\2\3\4\5\6\7\10\1\2\3\4", 20);
+	hal_mem_free(a);
+	hal_mem_free(b);
+	free(x);
+	free(y);
+}
+
+static void strided_copies_follow_any_strides(void **state)
+{
+	struct hal_mem *m = get(4096);
+	int32_t x[6][5], got[30];
+	const int64_t dim[] = { 5, 6 }, stride[] = { -4, 20 };
+	struct hal_strided s = { 2, 4, dim, stride };
+	struct err err;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		for (int j = 0; j < 5; j++)
+			x[i][j] = i * 10 + j;
+	assert_int_equal(hal_copy_in_strided(m, 0, &x[0][4], &s, CLOCK_FOREVER, &err), 0);
+	hal_copy_out(got, m, 0, sizeof(got), CLOCK_FOREVER, &err);
+	for (int j = 0; j < 5; j++)
+		for (int i = 0; i < 6; i++)
+			assert_int_equal(got[j * 6 + i], i * 10 + 4 - j);
+	memset(x, 0, sizeof(x));
+	assert_int_equal(hal_copy_out_strided(&x[0][4], m, 0, &s, CLOCK_FOREVER, &err), 0);
+	assert_int_equal(x[3][2], 32);
+	hal_mem_free(m);
+}
+
+static void exhaustion_names_request_and_owners(void **state)
+{
+	struct hal_mem *a = get(1 << 20), *b;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 1ull << 40, "weights", &b, &err),
+			 ERR_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(err.msg, "1099511627776"));
+	assert_non_null(strstr(err.msg, "weights"));
+	assert_non_null(strstr(err.msg, "test 1048576 bytes in 1"));
+	assert_non_null(strstr(err.msg, "largest free block"));
+	hal_mem_free(a);
+}
+
+static void heap_survives_random_use(void **state)
+{
+	enum { N = 300 };
+	struct hal_mem *held[N] = { 0 };
+	struct hal_mem_stats before, after;
+	unsigned seed = 1;
+
+	(void)state;
+	hal_mem_stats(dev, HAL_MEM_HBM, &before);
+	for (int i = 0; i < 20000; i++) {
+		unsigned k = (unsigned)rand_r(&seed) % N;
+
+		if (held[k]) {
+			hal_mem_free(held[k]);
+			held[k] = NULL;
+		} else {
+			held[k] = get(1 + (uint64_t)rand_r(&seed) % 200000);
+			assert_int_equal(hal_mem_va(held[k]) % HAL_MEM_ALIGN, 0);
+		}
+	}
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < i; j++)
+			if (held[i] && held[j])
+				assert_true(hal_mem_va(held[i]) >= hal_mem_va(held[j]) +
+					    hal_mem_bytes(held[j]) ||
+					    hal_mem_va(held[j]) >= hal_mem_va(held[i]) +
+					    hal_mem_bytes(held[i]));
+	for (int i = 0; i < N; i++)
+		hal_mem_free(held[i]);
+	hal_mem_stats(dev, HAL_MEM_HBM, &after);
+	assert_int_equal(after.bytes_in_use, before.bytes_in_use);
+	assert_int_equal(after.largest_free_bytes, before.largest_free_bytes);
+}
+
+static void killed_device_fails_everything_with_its_first_error(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0), *good = load(store_42, 3, 0);
+	struct hal_mem *out = get(8), *m;
+	uint64_t value = run(exe, out, 0);
+	struct err err, first;
+
+	(void)state;
+	hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &first),
+			 ERR_UNAVAILABLE);
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 8, "x", &m, &err), ERR_UNAVAILABLE);
+	assert_string_equal(err.msg, first.msg);
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+	value = run(good, out, 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+	hal_exe_unload(exe);
+	hal_exe_unload(good);
+	hal_mem_free(out);
+}
+
+static void unknown_selections_say_what_to_do(void **state)
+{
+	struct hal *h;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "gpu" }, &h, &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "sim"));
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio:0000:00:00.0" },
+				    &h, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=1" }, &h,
+				    &err), ERR_INVALID_ARGUMENT);
+}
+
+static void opens_and_closes_a_hundred_times(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct hal *h;
+		struct hal_device *d;
+		struct hal_mem *m;
+		struct err err;
+
+		assert_int_equal(hal_create(&(struct hal_options){
+			.devices = "sim:devices=2,hbm=16M" }, &h, &err), 0);
+		assert_int_equal(hal_device_open(h, 1, &d, &err), 0);
+		assert_int_equal(hal_mem_alloc(d, HAL_MEM_HBM, 100, "x", &m, &err), 0);
+		hal_destroy(h);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(executes_inline_and_on_the_engine),
+		cmocka_unit_test(fault_names_everything_and_the_queue_recovers),
+		cmocka_unit_test(endless_program_meets_its_watchdog),
+		cmocka_unit_test(notices_come_once_with_the_error),
+		cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand),
+		cmocka_unit_test(strided_copies_follow_any_strides),
+		cmocka_unit_test(exhaustion_names_request_and_owners),
+		cmocka_unit_test(heap_survives_random_use),
+		cmocka_unit_test(killed_device_fails_everything_with_its_first_error),
+		cmocka_unit_test(unknown_selections_say_what_to_do),
+		cmocka_unit_test(opens_and_closes_a_hundred_times),
+	};
+
+	return cmocka_run_group_tests(tests, open_device, close_device);
+}
