@@ -212,7 +212,7 @@ static int check_uop(struct checker *c, unsigned i, const struct isa_uop *u)
 	return 0;
 }
 
-static int check_shape(struct checker *c, unsigned points)
+static int check_shape(struct checker *c)
 {
 	const struct isa_body *body = c->body;
 	int64_t row = 1;
@@ -234,8 +234,6 @@ static int check_shape(struct checker *c, unsigned points)
 	if (body->row_rank && row > ISA_MAX_ROW)
 		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
 			"a row of %lld elements; at most %d", (long long)row, ISA_MAX_ROW);
-	assert(points >= 1 && (!body->row_rank || points >= row));
-	(void)points;
 	return 0;
 }
 
@@ -282,25 +280,32 @@ static int check_outputs(struct checker *c, const struct isa_operand *out)
 	return 0;
 }
 
-static int check(struct checker *c, const struct isa_operand *in,
-		 const struct isa_operand *out, const struct isa_uop *uops,
-		 const uint8_t *pre_elem, unsigned points)
+int sim_body_check(struct sim_load *load, const struct isa_body *body,
+		   const struct isa_operand *in, const struct isa_operand *out,
+		   const struct isa_uop *uops, const uint8_t *pre_elem,
+		   unsigned n_pre, struct sim_body_facts *facts)
 {
-	int ret = check_shape(c, points);
+	struct checker c = { .load = load, .body = body, .n_pre = n_pre };
+	int ret = check_shape(&c);
 
 	if (ret)
 		return ret;
-	for (unsigned v = 0; v < c->n_pre; v++)
-		c->elem[c->n_values++] = pre_elem[v];
-	for (unsigned j = 0; j < c->body->n_in; j++) {
+	for (unsigned v = 0; v < n_pre; v++)
+		c.elem[c.n_values++] = pre_elem[v];
+	for (unsigned j = 0; j < body->n_in; j++) {
 		if (!elem_valid(in[j].elem) || !elem_bytes(in[j].elem))
-			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
 				"input %u: there is no element type %u", j, in[j].elem);
-		c->elem[c->n_values++] = in[j].elem;
+		c.elem[c.n_values++] = in[j].elem;
 	}
-	for (unsigned i = 0; i < c->body->n_uop && !ret; i++)
-		ret = check_uop(c, i, &uops[i]);
-	return ret ? ret : check_outputs(c, out);
+	for (unsigned i = 0; i < body->n_uop && !ret; i++)
+		ret = check_uop(&c, i, &uops[i]);
+	if (!ret)
+		ret = check_outputs(&c, out);
+	memcpy(facts->elem, c.elem, sizeof(c.elem));
+	for (unsigned v = 0; v < ISA_MAX_VALUES; v++)
+		facts->row[v] = body->row_rank && c.row[v];
+	return ret;
 }
 
 /* ---- prepare: planning ---- */
@@ -477,18 +482,14 @@ static void plan(struct planner *p, const struct isa_operand *out)
 	b->scratch = p->used;
 }
 
-int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
-		     const struct isa_operand *in, const struct isa_operand *out,
-		     const struct isa_uop *uops, const uint8_t *pre_elem,
-		     unsigned n_pre, unsigned points, const struct sim_body **out_body)
+int sim_body_plan(struct sim_load *load, const struct isa_body *body,
+		  const struct isa_operand *out, const struct isa_uop *uops,
+		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
+		  const struct sim_body **out_body)
 {
-	struct checker c = { .load = load, .body = body, .n_pre = n_pre };
 	struct planner p = { 0 };
 	struct sim_body *b;
-	int ret = check(&c, in, out, uops, pre_elem, points);
 
-	if (ret)
-		return ret;
 	b = arena_alloc(load->arena, sizeof(*b) + body->n_uop * sizeof(b->step[0]));
 	if (!b)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
@@ -498,7 +499,7 @@ int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
 	b->rank = body->rank;
 	b->n_uop = body->n_uop;
 	b->points = points;
-	memcpy(b->elem, c.elem, sizeof(b->elem));
+	memcpy(b->elem, facts->elem, sizeof(b->elem));
 	for (unsigned i = 0; i < b->n_uop; i++)
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
 			  n_pre + b->n_in + i);
@@ -507,6 +508,18 @@ int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
 	plan(&p, out);
 	*out_body = b;
 	return 0;
+}
+
+int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
+		     const struct isa_operand *in, const struct isa_operand *out,
+		     const struct isa_uop *uops, const uint8_t *pre_elem,
+		     unsigned n_pre, unsigned points, const struct sim_body **out_body)
+{
+	struct sim_body_facts facts;
+	int ret = sim_body_check(load, body, in, out, uops, pre_elem, n_pre, &facts);
+
+	return ret ? ret : sim_body_plan(load, body, out, uops, n_pre, &facts, points,
+					 out_body);
 }
 
 size_t sim_body_scratch(const struct sim_body *b)

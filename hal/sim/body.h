@@ -23,6 +23,22 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 		       const struct sim_tile *tile, void *scratch,
 		       void *const *direct);
 
+/* sim_body_prepare() in two steps: what the rules of isa.h say of each value, and
+ * the plan, for which the body may have been rewritten to another space. */
+struct sim_body_facts {
+	uint8_t elem[ISA_MAX_VALUES];
+	bool row[ISA_MAX_VALUES];	/* a row value; false without rows */
+};
+int sim_body_check(struct sim_load *load, const struct isa_body *body,
+		   const struct isa_operand *in, const struct isa_operand *out,
+		   const struct isa_uop *uops, const uint8_t *pre_elem,
+		   unsigned n_pre, struct sim_body_facts *facts);
+/* NO_ROOM, or 0. */
+int sim_body_plan(struct sim_load *load, const struct isa_body *body,
+		  const struct isa_operand *out, const struct isa_uop *uops,
+		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
+		  const struct sim_body **out_body);
+
 /*
  * 0 if `out` is an output that a value of its type can be combined into: a known
  * combine whose operation exists for the type. For families with combining outputs.
@@ -42,7 +58,12 @@ static inline uint8_t *sim_tile_at(const struct sim_ref *ref, const uint8_t *fir
 		p += tile->index[d] * ref->stride[d];
 	return p;
 }
-/* Whether the tile is one dense array in the operand's memory. */
-bool sim_tile_is_dense(const struct sim_ref *ref, const struct sim_tile *tile);
+/* How the tile lies in the operand's memory: one dense array; one element for all
+ * points; one a row, side by side; otherwise. Needs the tile's sizes alone. */
+enum sim_tile_kind { SIM_TILE_ANY, SIM_TILE_DENSE, SIM_TILE_SPREAD, SIM_TILE_ROW };
+enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile);
+/* The tile as a dense full array: where it lies, or copied into `room`. */
+const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
+			    const struct sim_tile *tile, void *room);
 
 #endif

@@ -57,11 +57,20 @@ static bool is_dense(const struct box *x, unsigned bytes)
 	return !x->n || (x->n == 1 && x->stride[0] == (int64_t)bytes);
 }
 
-bool sim_tile_is_dense(const struct sim_ref *ref, const struct sim_tile *tile)
+enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile)
 {
-	struct box x = box_of(ref, tile);
+	int64_t row = row_stride(ref, tile), bytes = elem_bytes(ref->elem);
+	struct box cols = { 0 }, whole;
+	bool still;
 
-	return is_dense(&x, elem_bytes(ref->elem));
+	add_cols(&cols, ref, tile);
+	still = !cols.n || (cols.n == 1 && !cols.stride[0]);
+	if (still && !row)
+		return SIM_TILE_SPREAD;
+	if (still && cols.n)
+		return row == bytes ? SIM_TILE_ROW : SIM_TILE_ANY;
+	whole = box_of(ref, tile);
+	return is_dense(&whole, elem_bytes(ref->elem)) ? SIM_TILE_DENSE : SIM_TILE_ANY;
 }
 
 /* ---- copies between dense and strided memory ---- */
@@ -215,7 +224,7 @@ static void copy_box(const struct box *x, char *to, const char *from, bool gathe
 }
 
 /* n copies of one element. */
-static void fill(char *to, const void *one, size_t n, unsigned bytes)
+static void fill(char *to, const void *one, size_t n, size_t bytes)
 {
 	size_t done = bytes, all = n * bytes;
 
@@ -231,44 +240,64 @@ static void fill(char *to, const void *one, size_t n, unsigned bytes)
 	}
 }
 
+/* Copies the tile; the rows of a row broadcast are made once. */
+static void gather(const struct sim_ref *ref, const char *from,
+		   const struct sim_tile *tile, void *room)
+{
+	unsigned bytes = elem_bytes(ref->elem);
+	struct box x = { 0 };
+
+	if (tile->rows > 1 && !row_stride(ref, tile)) {
+		add_cols(&x, ref, tile);
+		copy_box(&x, room, from, true, bytes);
+		fill(room, room, tile->rows, (size_t)tile->cols * bytes);
+		return;
+	}
+	x = box_of(ref, tile);
+	copy_box(&x, room, from, true, bytes);
+}
+
 void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
 		 struct sim_tile *tile, unsigned j, void *room)
 {
-	unsigned bytes = elem_bytes(ref->elem);
 	const char *from = (const char *)sim_tile_at(ref, first, tile);
-	int64_t row = row_stride(ref, tile);
-	struct box cols = { 0 }, whole;
-	bool still;
+	unsigned bytes = elem_bytes(ref->elem);
+	struct box cols = { 0 };
 
 	tile->in_spread &= ~(1u << j);
 	tile->in_row &= ~(1u << j);
 	tile->in[j] = from;
-	add_cols(&cols, ref, tile);
-	still = !cols.n || (cols.n == 1 && !cols.stride[0]);
-	if (still && (tile->rows == 1 || !row)) {
+	switch (sim_tile_kind(ref, tile)) {
+	case SIM_TILE_DENSE:
+		return;
+	case SIM_TILE_SPREAD:
 		tile->in_spread |= 1u << j;
 		return;
-	}
-	if (still && cols.n) {
+	case SIM_TILE_ROW:
 		tile->in_row |= 1u << j;
-		if (row == (int64_t)bytes)
-			return;
-		copy_strided(room, bytes, from, row, tile->rows, bytes);
-		tile->in[j] = room;
 		return;
+	default:
+		break;
 	}
-	whole = box_of(ref, tile);
-	if (is_dense(&whole, bytes))
-		return;
 	tile->in[j] = room;
-	if (tile->rows > 1 && !row) {
-		size_t row_bytes = (size_t)tile->cols * bytes;
-
-		copy_box(&cols, room, from, true, bytes);
-		fill(room, room, tile->rows, (unsigned)row_bytes);
+	add_cols(&cols, ref, tile);
+	if (cols.n == 1 && !cols.stride[0]) {
+		tile->in_row |= 1u << j;
+		copy_strided(room, bytes, from, row_stride(ref, tile), tile->rows, bytes);
 		return;
 	}
-	copy_box(&whole, room, from, true, bytes);
+	gather(ref, from, tile, room);
+}
+
+const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
+			    const struct sim_tile *tile, void *room)
+{
+	const char *from = (const char *)sim_tile_at(ref, first, tile);
+
+	if (sim_tile_kind(ref, tile) == SIM_TILE_DENSE)
+		return from;
+	gather(ref, from, tile, room);
+	return room;
 }
 
 /* ---- stores ---- */
