@@ -251,7 +251,7 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 
 static struct values rooms(const struct reduce_plan *r, const size_t *room, char *scratch)
 {
-	struct values v;
+	struct values v = { { NULL } };
 
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = scratch + room[j];
@@ -398,7 +398,7 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	const struct vec_plan *p = job->plan;
 	const struct reduce_plan *r = p->reduce;
 	size_t outer = 1, n = 1, inner = 1;
-	struct values v;
+	struct values v = { { NULL } };
 
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[r->k + j],
@@ -455,7 +455,7 @@ static struct values partial(const struct vec_job *job, uint64_t kept, uint64_t 
 {
 	const struct vec_plan *p = job->plan;
 	const struct reduce_plan *r = p->reduce;
-	struct values v;
+	struct values v = { { NULL } };
 
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = (char *)job->run->shared + r->shared[j] +
