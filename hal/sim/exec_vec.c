@@ -19,6 +19,19 @@ static bool is_full(const struct vec_plan *p, const struct sim_tile *tile)
 	return tile->rows == p->tiling.rows && tile->cols == p->tiling.cols;
 }
 
+/* Moves an input that an output stores as it is out of memory's way: another output
+ * may be over the same memory. */
+static void take_copy(const struct vec_plan *p, struct sim_tile *tile, unsigned j,
+		      char *room)
+{
+	size_t n = tile->in_spread >> j & 1 ? 1 : tile->in_row >> j & 1 ? tile->rows :
+		(size_t)tile->rows * tile->cols;
+
+	if (tile->in[j] != room)
+		memcpy(room, tile->in[j], n * elem_bytes(p->in[j].elem));
+	tile->in[j] = room;
+}
+
 void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,
 	      char *scratch)
 {
@@ -50,6 +63,8 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 		}
 		sim_tile_in(&p->in[j], job->in[j], tile, j, room);
 		last->at[j] = tile->in[j] == room && !(tile->in_row >> j & 1) ? at : NULL;
+		if (p->copied >> j & 1)
+			take_copy(p, tile, j, room);
 	}
 }
 
@@ -206,7 +221,8 @@ static void classify_inputs(struct vec_plan *p)
 
 	vec_tile_at(&p->space, &p->tiling, at, &tile);
 	for (unsigned j = 0; j < p->n_in; j++)
-		p->in_kind[j] = (uint8_t)sim_tile_kind(&p->in[j], &tile);
+		if (!(p->copied >> j & 1))
+			p->in_kind[j] = (uint8_t)sim_tile_kind(&p->in[j], &tile);
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (sim_tile_kind(&p->out[j].ref, &tile) != SIM_TILE_DENSE)
 			p->direct &= ~(1u << j);
@@ -301,6 +317,9 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	if (ret)
 		return ret;
 	p->direct = sim_body_direct(p->body);
+	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
+		if (out[j].value < p->n_in)
+			p->copied |= 1u << out[j].value;
 	classify_inputs(p);
 	set_totals(load, p, uops);
 	p->scratch = sim_body_scratch(p->body);

@@ -85,6 +85,7 @@ struct vec_plan {
 	const struct sim_body *body;
 	unsigned n_in, n_out, n_uop;
 	uint8_t in_kind[ISA_MAX_IN];	/* enum sim_tile_kind of full tiles */
+	uint32_t copied;	/* inputs that are copied in any case */
 	struct sim_ref in[ISA_MAX_IN];
 	size_t in_room[ISA_MAX_IN];	/* offsets in scratch */
 	struct vec_out out[ISA_MAX_OUT];
