@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_FRONT_READER_H
+#define TC_FRONT_READER_H
+/*
+ * The bytecode reader's state, shared by bytecode.c (the container and the ops) and
+ * bytecode_attr.c (attributes, types, locations). Private to front/. Every function
+ * leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
+ */
+#include "runtime/compiler/ir.h"
+
+enum bc_dialect { BC_OTHER, BC_BUILTIN, BC_VHLO, BC_SDY };
+
+struct bc_text { const char *p; uint32_t n; };
+
+/* A position in the input, and where the current section ends. */
+struct bc_cursor { const uint8_t *p, *end; };
+
+struct bc_entry {		/* of the attribute and type tables */
+	const uint8_t *p;
+	uint32_t n;
+	uint8_t dialect;	/* enum bc_dialect */
+	bool is_custom;		/* encoded by its dialect; else text */
+	uint8_t busy;		/* being decoded: a cycle if met again */
+	const void *decoded;	/* struct tc_type or bc_attr; NULL: not yet */
+	const char *where;	/* as a location; NULL: not yet */
+};
+
+struct bc_vhlo { const char *name; enum tc_opcode op; const char *properties; };
+
+struct bc_op_name {
+	uint8_t dialect;
+	struct bc_text name;
+	const struct bc_vhlo *vhlo;	/* NULL: not known */
+};
+
+struct bc {
+	struct tc_ctx *c;
+	const uint8_t *base;
+	size_t bytes;
+	struct bc_text *strings;
+	struct bc_entry *attrs, *types;
+	struct bc_op_name *op_names;
+	struct bc_text *properties;
+	uint8_t *dialects;
+	uint64_t n_strings, n_attrs, n_types, n_op_names, n_properties, n_dialects;
+	struct tc_value **values;	/* of the open scopes */
+	size_t room_values;
+	unsigned depth;		/* of nested regions */
+};
+
+/* A decoded attribute before it is given to an op. */
+enum bc_kind {
+	BC_NONE, BC_INT, BC_BOOL, BC_ENUM, BC_STR, BC_TYPE, BC_TENSOR, BC_ARRAY, BC_DICT,
+	BC_FLOAT, BC_SKIPPED,
+};
+struct bc_attr {
+	enum bc_kind kind;
+	int64_t i;
+	struct bc_text text;		/* STR; TENSOR and FLOAT: the bytes */
+	const struct tc_type *type;	/* TENSOR, FLOAT; TYPE: NULL if it is none */
+	const char *type_text;		/* TYPE */
+	uint32_t n;
+	const struct bc_attr **items;	/* ARRAY; DICT: name, value, name, value, ... */
+};
+
+_Noreturn void bc_bad(struct bc *r, const uint8_t *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+uint64_t bc_varint(struct bc *r, struct bc_cursor *c);
+int64_t bc_svarint(struct bc *r, struct bc_cursor *c);
+uint8_t bc_byte(struct bc *r, struct bc_cursor *c);
+/* A count of things that each take at least one byte: bounded by what is left. */
+uint64_t bc_count(struct bc *r, struct bc_cursor *c);
+uint64_t bc_index(struct bc *r, struct bc_cursor *c, uint64_t limit, const char *what);
+void *bc_get(struct bc *r, size_t count, size_t size);
+
+/* bytecode_attr.c */
+const struct tc_type *bc_type(struct bc *r, uint64_t index);
+const struct bc_attr *bc_attribute(struct bc *r, uint64_t index);
+/* "jit(f)/add at f.py:3", or "". */
+const char *bc_where(struct bc *r, uint64_t index);
+/* Gives `a` to op under `key`, as ops.def's kinds. `as_dense`: a tensor stays one. */
+void bc_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
+	     const struct bc_attr *a, bool as_dense);
+/* The value of `name` in a dictionary, or NULL. */
+const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name);
+
+#endif
