@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels on f32 and f64, for one path: PATH(name) is defined by the file that
- * includes this one. f32 functions are those of uop_math.h; f64 ones, and tan,
- * cbrt and atan2 of f32, are SLEEF's (portable: libm's), all within about 1 ulp.
+ * includes this one. f32 functions are those of uop_math.h; f64 ones, and tan
+ * and cbrt of f32, are SLEEF's (portable: libm's), all within about 1 ulp.
  */
 #include <immintrin.h>
 #include <sleef.h>
@@ -157,6 +157,7 @@ UNARY(f32_tanh, float, float, tanh_f32(x))
 UNARY(f32_logistic, float, float, logistic_f32(x))
 UNARY(f32_erf, float, float, erf_f32(x))
 BINARY(f32_pow, float, float, pow_f32(x, y))
+BINARY(f32_atan2, float, float, atan2_f32(x, y))
 
 /* Blocks whose arguments are all small go fast; others fall to libm one by one. */
 #define TRIGONOMETRY(name, fast, slow) \
@@ -303,7 +304,6 @@ KERNEL(name) \
 #define UNARY64(op) SLEEF_UNARY(f64_##op, double, W64, LOAD64, STORE64, SLEEF64(op, u10))
 UNARY32(tan)
 UNARY32(cbrt)
-SLEEF_BINARY(f32_atan2, float, W32, LOAD32, STORE32, SLEEF32(atan2, u10))
 UNARY64(cbrt)
 UNARY64(exp)
 UNARY64(expm1)

@@ -107,15 +107,14 @@ static inline float tanh_f32(float x)
 
 	a = a > 10.0f ? 10.0f : a;
 	e = expm1_core(a + a);
-	e = copysignf(e / (e + 2.0f), x);
+	e = e / (e + 2.0f);
 	p = -0x1.9454f2p-8f;
 	p = FMAF(p, z, 0x1.5811f6p-6f);
 	p = FMAF(p, z, -0x1.b905c4p-5f);
 	p = FMAF(p, z, 0x1.110c5ep-3f);
 	p = FMAF(p, z, -0x1.555548p-2f);
-	p = FMAF(p * z, x, x);
-	/* an overflow of z gives NaN there, which is not chosen */
-	return a < 0.55f ? p : e;
+	p = FMAF(p * z, a, a);
+	return copysignf(a < 0.55f ? p : e, x);
 }
 
 static inline float logistic_f32(float x)
@@ -239,6 +238,32 @@ static inline float erf_f32(float x)
 	q = FMAF(q, a, -0x1.62d8a4p-13f);
 	q = 1.0f - exp_f32(-q);
 	return copysignf(z < 0.85f ? p : q, x);
+}
+
+static inline float atan2_f32(float y, float x)
+{
+	float a = fabsf(y), b = fabsf(x);
+	float most = a > b ? a : b, least = a > b ? b : a;
+	/* 1 for two infinities, 0 for two zeros */
+	float t = most == least ? 1.0f : least / most, z, p, r;
+
+	t = most == 0.0f ? 0.0f : t;
+	z = t * t;
+	p = -0x1.d35bd4p-10f;
+	p = FMAF(p, z, 0x1.642558p-7f);
+	p = FMAF(p, z, -0x1.fd7e48p-6f);
+	p = FMAF(p, z, 0x1.da2a14p-5f);
+	p = FMAF(p, z, -0x1.58091cp-4f);
+	p = FMAF(p, z, 0x1.c08c4ep-4f);
+	p = FMAF(p, z, -0x1.242086p-3f);
+	p = FMAF(p, z, 0x1.9991e4p-3f);
+	p = FMAF(p, z, -0x1.55553ep-2f);
+	r = FMAF(p * z, t, t);
+	/* pi/2 and pi in two parts each */
+	r = a > b ? 0x1.921fb6p+0f - (r + 0x1.777a5cp-25f) : r;
+	r = bits_of(x) >> 31 ? 0x1.921fb6p+1f - (r + 0x1.777a5cp-24f) : r;
+	r = copysignf(r, y);
+	return (x != x) | (y != y) ? x + y : r;
 }
 
 /* log2 of a positive normal f32, with about 40 good bits */
