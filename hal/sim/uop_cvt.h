@@ -225,16 +225,14 @@ static inline uint32_t e8m0_decoded(uint8_t x)
 	return x == 255 ? 0x7fc00000 : u;
 }
 
-/* Nearest power of two, ties to the even exponent code; no sign, no zero. */
+/* Nearest power of two, halfway up; there is no sign and no zero: those are NaN. */
 static inline uint8_t e8m0_encoded(uint32_t x)
 {
-	uint32_t a = x & 0x7fffffff, e = a >> 23;
-	uint32_t up = (a & 0x7fffff) > 0x400000 || ((a & 0x7fffff) == 0x400000 && e & 1);
+	uint32_t a = x & 0x7fffffff, e = (a + 0x400000) >> 23;
 
-	/* the halfway point below 2^-126 is the subnormal 1.5 * 2^-127 */
-	up = e ? up : a > 0x600000;
-	e += up;
-	return (uint8_t)(x >> 31 || a >= 0x7f800000 || e > 254 ? 255 : e);
+	/* below 2^-126 the one code is 2^-127, to 1.5 times that */
+	e = a < 0x800000 ? a >= 0x600000 : e;
+	return (uint8_t)(x - 1 >= 0x7f7fffff || e > 254 ? 255 : e);
 }
 UNARY(e8m0_decode, uint32_t, uint8_t, e8m0_decoded(x))
 UNARY(e8m0_encode, uint8_t, uint32_t, e8m0_encoded(x))
