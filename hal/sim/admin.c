@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queue 0: requests that create and end things. They run one at a time on the thread
- * that rings queue 0's doorbell; each answers with a status and changes nothing
- * when it refuses. Requests that end things wait for the runs that use them.
+ * Queue 0 (DEVICE.md#requests): requests that create and end things. They run one at a
+ * time on the thread that rings queue 0's doorbell; each answers with a status and
+ * changes nothing when it refuses. Requests that end things stop the runs that use
+ * them and wait for that, which tiles bound.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,13 @@
 #include "hal/sim/sim_internal.h"
 
 #define MAX_RING 65536u
+#define MAX_POISONED 4096u
+#define MAX_PROGRAM_BYTES ((uint64_t)4 << 30)	/* of all programs */
 
 /* Copies a structure that a request points to. */
 static int fetch(struct sim_device *dev, uint64_t iova, void *to, size_t bytes)
 {
-	const uint8_t *p = sim_iova(dev, iova, bytes, false, NULL);
+	const uint8_t *p = sim_iova(dev, NULL, iova, bytes, false);
 
 	if (!p)
 		return HW_ST_BAD_ADDRESS;
@@ -24,7 +27,7 @@ static int fetch(struct sim_device *dev, uint64_t iova, void *to, size_t bytes)
 
 static int answer(struct sim_device *dev, uint64_t iova, const void *from, size_t bytes)
 {
-	uint8_t *p = sim_iova(dev, iova, bytes, true, NULL);
+	uint8_t *p = sim_iova(dev, NULL, iova, bytes, true);
 
 	if (!p)
 		return HW_ST_BAD_ADDRESS;
@@ -60,12 +63,12 @@ static int ctx_create(struct sim_device *dev, uint64_t *value)
 	return HW_ST_NO_ROOM;
 }
 
+/* Ends a queue; what it had not begun is dropped. */
 static void queue_end(struct sim_device *dev, struct sim_queue *q)
 {
-	sim_queue_clear(dev, q, false);
+	sim_queue_clear(dev, q, true);
+	sim_queue_part(dev, q);
 	q->state = SIM_QUEUE_NONE;
-	while (dev->n_queues && dev->queues[dev->n_queues - 1].state == SIM_QUEUE_NONE)
-		dev->n_queues--;
 }
 
 static void program_end(struct sim_device *dev, uint32_t id)
@@ -73,6 +76,7 @@ static void program_end(struct sim_device *dev, uint32_t id)
 	struct sim_program *p = dev->programs[id];
 
 	dev->programs[id] = NULL;
+	dev->program_bytes -= p->bytes;
 	if (id < dev->program_hint)
 		dev->program_hint = id;
 	if (!--p->refs)
@@ -100,8 +104,6 @@ static int ctx_destroy(struct sim_device *dev, unsigned ctx)
 	return 0;
 }
 
-/* MAP and UNMAP change what later descriptors see. A run that has begun keeps the
- * addresses that it was bound to: HBM never moves, host memory is held. */
 static int map(struct sim_device *dev, const struct hw_sqe *sqe)
 {
 	struct hw_map m;
@@ -132,8 +134,8 @@ static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64
 	    (in.vector != HW_NO_VECTOR && in.vector >= HW_MAX_VECTORS) ||
 	    in.sq_iova % 64 || in.cq_iova % 64)
 		return HW_ST_BAD_FIELD;
-	if (!sim_iova(dev, in.sq_iova, in.n_entries * sizeof(struct hw_sqe), false, NULL) ||
-	    !sim_iova(dev, in.cq_iova, in.n_entries * sizeof(struct hw_cqe), true, NULL))
+	if (!sim_iova(dev, NULL, in.sq_iova, in.n_entries * sizeof(struct hw_sqe), false) ||
+	    !sim_iova(dev, NULL, in.cq_iova, in.n_entries * sizeof(struct hw_cqe), true))
 		return HW_ST_BAD_ADDRESS;
 	while (id < HW_MAX_QUEUES && dev->queues[id].state != SIM_QUEUE_NONE)
 		id++;
@@ -142,9 +144,7 @@ static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64
 	memset(&dev->queues[id], 0, sizeof(dev->queues[id]));
 	dev->queues[id].info = in;
 	dev->queues[id].state = SIM_QUEUE_READY;
-	dev->queues[id].run_deadline = CLOCK_FOREVER;
-	if (id >= dev->n_queues)
-		dev->n_queues = id + 1;
+	sim_queue_join(dev, &dev->queues[id]);
 	*value = id;
 	return 0;
 }
@@ -172,7 +172,6 @@ static int queue_reset(struct sim_device *dev, unsigned id)
 	if (!q)
 		return HW_ST_NO_SUCH_ID;
 	sim_queue_clear(dev, q, true);
-	q->state = SIM_QUEUE_READY;
 	dev->ras.queue_resets++;
 	return 0;
 }
@@ -206,14 +205,13 @@ static int program_room(struct sim_device *dev, uint32_t *id)
 static int program_fetch(struct sim_device *dev, const struct hw_program *in, void **code,
 			 struct hw_program_binding **bindings)
 {
-	struct sim_dma *dma;
 	const uint8_t *p;
 	int status;
 
 	if (in->zero || in->n_bindings > ISA_MAX_BINDINGS || !in->code_bytes ||
-	    in->code_bytes > UINT32_MAX / 2 || in->code_va % 8)
+	    in->code_bytes > SIM_MAX_CODE || in->code_va % 8)
 		return HW_ST_BAD_FIELD;
-	p = sim_va(dev, in->ctx, in->code_va, in->code_bytes, false, &dma, NULL);
+	p = sim_va(dev, NULL, in->ctx, in->code_va, in->code_bytes, false, NULL, NULL);
 	if (!p)
 		return HW_ST_BAD_ADDRESS;
 	*code = malloc(in->code_bytes);
@@ -257,13 +255,15 @@ static int program_create(struct sim_device *dev, const struct hw_sqe *sqe,
 	free(bindings);
 	if (status)
 		return status;
-	status = program_room(dev, &id);
+	status = p->bytes > MAX_PROGRAM_BYTES - dev->program_bytes ? HW_ST_NO_ROOM :
+		 program_room(dev, &id);
 	if (status) {
 		sim_program_free(p);
 		return status;
 	}
 	p->ctx = in.ctx;
 	dev->programs[id] = p;
+	dev->program_bytes += p->bytes;
 	*value = id;
 	return 0;
 }
@@ -280,35 +280,20 @@ static int program_destroy(struct sim_device *dev, uint64_t id)
 
 static int log_page(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
 {
-	struct hw_fault faults[SIM_FAULTS];
-	struct hw_telemetry telemetry;
-	const void *page = faults;
-	uint64_t n = 0;
+	union {
+		struct hw_fault faults[SIM_FAULTS];
+		struct hw_telemetry telemetry;
+		struct hw_ras ras;
+	} page;
+	uint64_t n;
 
-	switch (sqe->id) {
-	case HW_LOG_FAULT:
-		while (n < SIM_FAULTS && n < dev->n_faults) {
-			faults[n] = dev->faults[(dev->n_faults - 1 - n) % SIM_FAULTS];
-			n++;
-		}
-		n *= sizeof(faults[0]);
-		break;
-	case HW_LOG_TELEMETRY:
-		sim_telemetry(dev, &telemetry);
-		page = &telemetry;
-		n = sizeof(telemetry);
-		break;
-	case HW_LOG_RAS:
-		page = &dev->ras;
-		n = sizeof(dev->ras);
-		break;
-	default:
+	if (sqe->id < HW_LOG_FAULT || sqe->id > HW_LOG_RAS)
 		return HW_ST_BAD_FIELD;
-	}
+	n = sim_log_page(dev, sqe->id, &page);
 	if (n > sqe->u.admin.bytes)
 		n = sqe->u.admin.bytes;
 	*value = n;
-	return n ? answer(dev, sqe->u.admin.addr, page, n) : 0;
+	return n ? answer(dev, sqe->u.admin.addr, &page, n) : 0;
 }
 
 static int feature(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
@@ -324,19 +309,6 @@ static int feature(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *v
 	return 0;
 }
 
-/* The fatal state: running work is stopped, nothing completes any more, every vector
- * is raised once so that the driver looks at STATUS. */
-static void become_fatal(struct sim_device *dev)
-{
-	dev->fatal = HW_INJECT_FATAL;
-	dev->status |= HW_STATUS_FATAL;
-	dev->ras.fatal++;
-	for (unsigned i = 0; i < HW_MAX_QUEUES; i++)
-		atomic_store(&dev->queues[i].stop, true);
-	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
-		sim_irq(dev, i);
-}
-
 static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 {
 	uint64_t value = sqe->u.admin.value;
@@ -347,7 +319,7 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 		dev->ras.ecc_corrected += value;
 		return 0;
 	case HW_INJECT_POISON:
-		if (value % HW_PAGE || value >= dev->hbm_bytes || dev->n_poisoned >= 4096)
+		if (value % HW_PAGE || value >= dev->hbm_bytes || dev->n_poisoned >= MAX_POISONED)
 			return HW_ST_BAD_FIELD;
 		grown = realloc(dev->poisoned, (dev->n_poisoned + 1) * sizeof(*grown));
 		if (!grown)
@@ -357,7 +329,7 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 		dev->ras.poisoned_pages++;
 		return 0;
 	case HW_INJECT_FATAL:
-		become_fatal(dev);
+		sim_die(dev, SIM_FATAL_INJECTED);
 		return 0;
 	case HW_INJECT_DROP_IRQ:
 		dev->drop_irqs = value;
@@ -398,47 +370,45 @@ static int request(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *v
 static void complete(struct sim_device *dev, const struct hw_sqe *sqe, int status,
 		     uint64_t value, uint64_t detail)
 {
-	uint32_t n = dev->aqsize, at = dev->admin_cq_tail % n;
-	uint16_t phase = (dev->admin_cq_tail / n + 1) & 1;
-	struct hw_cqe *cqe = (void *)sim_iova(dev, dev->acq + at * sizeof(*cqe),
-					      sizeof(*cqe), true, NULL);
+	uint32_t n = dev->aqsize, at = dev->admin_cq_tail & (n - 1);
+	struct hw_cqe cqe = { .tag = sqe->tag, .status = (uint16_t)status,
+			      .phase = (dev->admin_cq_tail / n + 1) & 1,
+			      .sq_head = dev->admin_head, .value = value,
+			      .detail = detail };
+	uint8_t *to = sim_iova(dev, NULL, dev->acq + at * sizeof(cqe), sizeof(cqe), true);
 
 	dev->admin_cq_tail++;
-	if (!cqe)
+	if (!to) {
+		sim_die(dev, SIM_FATAL_ADMIN_RING);
 		return;
-	cqe->tag = sqe->tag;
-	cqe->status = (uint16_t)status;
-	cqe->sq_head = dev->admin_head;
-	cqe->zero = 0;
-	cqe->value = value;
-	cqe->detail = detail;
-	__atomic_store_n(&cqe->phase, phase, __ATOMIC_RELEASE);
+	}
+	sim_cqe_write(to, &cqe);
 	if (sqe->flags & HW_IRQ)
 		sim_irq(dev, dev->avector);
 }
 
 void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 {
-	struct hw_sqe sqe;
-	const uint8_t *p;
-
 	pthread_mutex_lock(&dev->admin_lock);
 	pthread_mutex_lock(&dev->lock);
-	if (!(dev->status & HW_STATUS_READY) || dev->fatal ||
-	    tail - dev->admin_head > dev->aqsize)
+	if (!(dev->status & HW_STATUS_READY) || tail - dev->admin_head > dev->aqsize)
 		dev->bad_access++;
 	else
 		dev->admin_tail = tail;
 	while (dev->admin_head != dev->admin_tail && !dev->fatal) {
 		uint64_t value = 0, detail = 0;
+		uint32_t at = dev->admin_head & (dev->aqsize - 1);
+		const uint8_t *p = sim_iova(dev, NULL, dev->asq + at * sizeof(struct hw_sqe),
+					    sizeof(struct hw_sqe), false);
+		struct hw_sqe sqe;
 		int status;
 
-		p = sim_iova(dev, dev->asq + dev->admin_head % dev->aqsize * sizeof(sqe),
-			     sizeof(sqe), false, NULL);
 		dev->admin_head++;
-		if (!p)
-			continue;
-		memcpy(&sqe, p, sizeof(sqe));
+		if (!p) {
+			sim_die(dev, SIM_FATAL_ADMIN_RING);
+			break;
+		}
+		sim_sqe_read(p, &sqe);
 		status = request(dev, &sqe, &value, &detail);
 		complete(dev, &sqe, status, value, detail);
 	}

@@ -19,8 +19,8 @@ int sim_core_init(struct sim_core *core, struct sim_device *dev, unsigned lanes)
 	core->scratch = calloc(lanes, sizeof(*core->scratch));
 	core->base = calloc(ISA_MAX_BINDINGS, sizeof(*core->base));
 	core->bytes = calloc(ISA_MAX_BINDINGS, sizeof(*core->bytes));
-	core->held = calloc(ISA_MAX_BINDINGS + 2, sizeof(*core->held));
-	return core->scratch && core->base && core->bytes && core->held ? 0 : -1;
+	core->uses = calloc(ISA_MAX_BINDINGS, sizeof(*core->uses));
+	return core->scratch && core->base && core->bytes && core->uses ? 0 : -1;
 }
 
 void sim_core_free(struct sim_core *core)
@@ -31,7 +31,7 @@ void sim_core_free(struct sim_core *core)
 	free(core->shared);
 	free(core->base);
 	free(core->bytes);
-	free(core->held);
+	free(core->uses);
 	memset(core, 0, sizeof(*core));
 }
 
@@ -66,9 +66,12 @@ void *sim_scratch(struct sim_run *run, unsigned lane)
 	return run->core->scratch[lane];
 }
 
+/* Lanes may fault at once: the first is the run's. */
 int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64_t va,
 	      uint64_t bytes)
 {
+	if (atomic_flag_test_and_set(&run->core->faulting))
+		return status;
 	run->fault.status = (uint16_t)status;
 	run->fault.operand = ref ? ref->operand : 0xffff;
 	run->fault.binding = ref ? ref->binding : 0xffffffffu;
@@ -81,18 +84,18 @@ int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
 {
 	uint64_t bytes = run->bytes[ref->binding];
-	unsigned size = elem_valid(ref->elem) ? elem_bytes(ref->elem) : 1;
+	unsigned size = elem_bytes(ref->elem);
 	int64_t at, lo, hi;
 
-	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
-	    __builtin_add_overflow(at, ref->lo, &lo) ||
-	    __builtin_add_overflow(at, ref->hi, &hi) ||
-	    (ref->lo != ref->hi && (lo < 0 || (uint64_t)hi > bytes))) {
-		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)run->reg[ref->reg], bytes);
-		return NULL;
-	}
 	if (ref->lo == ref->hi)
 		return run->base[ref->binding];
+	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
+	    __builtin_add_overflow(at, ref->lo, &lo) ||
+	    __builtin_add_overflow(at, ref->hi, &hi) || lo < 0 || (uint64_t)hi > bytes) {
+		at = (int64_t)((uint64_t)ref->offset + (uint64_t)run->reg[ref->reg]);
+		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)at, bytes);
+		return NULL;
+	}
 	if (at & (int64_t)((size > 8 ? 8 : size) - 1)) {
 		sim_fault(run, HW_ST_ALIGNMENT, ref, (uint64_t)at, bytes);
 		return NULL;
@@ -100,41 +103,33 @@ uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
 	return run->base[ref->binding] + at;
 }
 
-struct part {
-	void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane);
-	void *arg;
-	atomic_bool *stop;
-};
-
-static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
-{
-	struct part *p = arg;
-
-	if (!atomic_load_explicit(p->stop, memory_order_relaxed))
-		p->fn(p->arg, begin, end, lane);
-}
-
+/*
+ * Every part runs even if the run is to stop: what follows in a family may rely on
+ * what its parts computed. Parts poll `stop` themselves.
+ */
 void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg)
 {
-	struct part p = { fn, arg, run->stop };
-	uint64_t parts;
+	uint64_t lanes = run->core->n_lanes, units, parts;
 
 	if (!n)
 		return;
 	if (!grain)
 		grain = 1;
-	if (ns < SIM_PARALLEL_NS || run->cpu->lanes == 1 || n <= grain) {
+	if (ns < SIM_PARALLEL_NS || lanes == 1 || n <= grain) {
 		fn(arg, 0, n, 0);
 		return;
 	}
-	/* Enough parts to balance, few enough that taking one costs nothing. */
-	parts = ns / (SIM_PARALLEL_NS / 2) + 1;
-	if (parts > run->cpu->lanes * 8u)
-		parts = run->cpu->lanes * 8u;
-	grain *= (n / grain + parts - 1) / parts ? (n / grain + parts - 1) / parts : 1;
-	sim_pool_run(run->core->dev->sim->pool, n, grain, run_part, &p);
+	/* A lane for each 10 us; a few parts for each, to balance. */
+	units = n / grain + !!(n % grain);
+	if (lanes > ns / (SIM_PARALLEL_NS / 2))
+		lanes = ns / (SIM_PARALLEL_NS / 2);
+	if (lanes > units)
+		lanes = units;
+	parts = lanes * 4 > units ? units : lanes * 4;
+	grain *= (units + parts - 1) / parts;
+	sim_pool_run(run->core->dev->sim->pool, n, grain, (unsigned)lanes, fn, arg);
 }
 
 static int64_t divide(int64_t a, int64_t b)
@@ -197,7 +192,7 @@ static void set_reg(struct sim_run *run, unsigned r, int64_t value)
 /* One load or store; 0 or a fault. */
 static int access_memory(struct sim_run *run, const struct sim_insn *in)
 {
-	uint8_t *p = sim_at(run, &in->ref);
+	uint8_t *p = sim_at(run, in->plan);
 
 	if (!p)
 		return run->fault.status;
@@ -208,32 +203,29 @@ static int access_memory(struct sim_run *run, const struct sim_insn *in)
 	return 0;
 }
 
-/* The interpreter loop. */
+/* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
 static int run_program(struct sim_run *run, const struct sim_program *p)
 {
 	uint32_t stack[ISA_CALL_DEPTH];
 	unsigned depth = 0, pc = 0;
 
-	for (;;) {
-		const struct sim_insn *in;
-		const struct isa_scalar *s;
-		unsigned next = pc + 1;
+	for (;; run->core->n_insns++) {
+		const struct sim_insn *in = &p->insns[pc];
+		const struct isa_scalar *s = &in->s;
 		int status = 0;
 
-		if (pc >= p->n_insns) {
-			run->fault.pc = p->insns[p->n_insns - 1].offset;
+		if (pc == p->n_insns) {
+			run->fault.pc = p->code_bytes;
 			return sim_fault(run, HW_ST_PC, NULL, 0, 0);
 		}
-		in = &p->insns[pc];
-		s = &in->s;
 		run->fault.pc = in->offset;
 		if (sim_stopped(run))
-			return sim_fault(run, HW_ST_RESET, NULL, 0, 0);
+			return HW_ST_RESET;
+		pc++;
 		if (in->family) {
 			status = in->family->run(run, in->plan);
 			if (status)
 				return status;
-			pc = next;
 			continue;
 		}
 		switch (s->insn.op) {
@@ -253,31 +245,30 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			status = access_memory(run, in);
 			break;
 		case ISA_JMP:
-			next = in->target;
+			pc = in->target;
 			break;
 		case ISA_BZ:
-			next = run->reg[s->ra] ? next : in->target;
+			pc = run->reg[s->ra] ? pc : in->target;
 			break;
 		case ISA_BNZ:
-			next = run->reg[s->ra] ? in->target : next;
+			pc = run->reg[s->ra] ? in->target : pc;
 			break;
 		case ISA_CALL:
 			if (depth == ISA_CALL_DEPTH)
 				return sim_fault(run, HW_ST_STACK, NULL, 0, 0);
-			stack[depth++] = next;
-			next = in->target;
+			stack[depth++] = pc;
+			pc = in->target;
 			break;
 		case ISA_RET:
 			if (!depth)
 				return sim_fault(run, HW_ST_STACK, NULL, 0, 0);
-			next = stack[--depth];
+			pc = stack[--depth];
 			break;
 		default:	/* TRAP */
 			return sim_fault(run, HW_ST_PROGRAM_TRAP, NULL, (uint64_t)s->imm, 0);
 		}
 		if (status)
 			return status;
-		pc = next;
 	}
 }
 
@@ -287,20 +278,24 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	unsigned saved;
 	int status;
 
-	if (reserve(core, p))
-		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
 	run->cpu = &core->dev->sim->cpu;
 	run->core = core;
 	run->base = core->base;
 	run->bytes = core->bytes;
-	run->shared = core->shared;
 	run->stop = stop;
+	core->n_insns = 0;
+	atomic_flag_clear(&core->faulting);
+	if (reserve(core, p))
+		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
+	run->shared = core->shared;
 	memset(run->reg, 0, sizeof(run->reg));
 	saved = sim_enter_arithmetic();
 	status = run_program(run, p);
 	sim_leave_arithmetic(saved);
 	/* A family that ended early because of `stop` may report success. */
 	if (!status && sim_stopped(run))
-		status = sim_fault(run, HW_ST_RESET, NULL, 0, 0);
+		status = HW_ST_RESET;
+	if (status && !run->fault.status)
+		sim_fault(run, status, NULL, 0, 0);
 	return status;
 }

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The copy engine's descriptors. Addresses are translated under the lock, host
- * mappings are held, then bytes move without the lock in blocks, so that a
- * reset stops a long copy soon.
+ * Copies, fills and time stamps (DEVICE.md#copies), on either engine.
+ *
+ * A range of addresses may lead to several pieces of memory. All of a descriptor's
+ * ranges are checked first, under the lock, so that one that faults has written
+ * nothing; noting them as used keeps them valid. Then bytes move without the lock,
+ * piece by piece, in blocks, so that a reset stops a long copy soon.
  */
 #include <string.h>
 
 #include "hal/sim/sim_internal.h"
 
 #define BLOCK ((uint64_t)1 << 20)
+#define SHARED_FROM ((uint64_t)4 << 20)	/* copies this large use several lanes */
+#define SHARE ((uint64_t)512 << 10)
+
+struct mover {
+	struct sim_engine *e;
+	struct sim_device *dev;
+	unsigned ctx;
+	struct hw_fault *f;
+};
 
 static int fail(struct hw_fault *f, int status, uint64_t va, uint64_t bytes, bool write)
 {
@@ -19,58 +31,214 @@ static int fail(struct hw_fault *f, int status, uint64_t va, uint64_t bytes, boo
 	return status;
 }
 
-/* Translates and holds; NULL after recording a fault. */
-static uint8_t *reach(struct sim_device *dev, const struct sim_queue *q,
-		      struct sim_core *core, uint64_t va, uint64_t bytes, bool write,
-		      struct hw_fault *f)
+static bool is_stopped(const struct mover *m)
 {
-	struct sim_dma *dma;
-	bool poison = false;
-	uint8_t *p;
-
-	pthread_mutex_lock(&dev->lock);
-	p = sim_va(dev, q->info.ctx, va, bytes, write, &dma, &poison);
-	if (p && dma) {
-		dma->users++;
-		core->held[core->n_held++] = dma;
-		if (write)
-			dev->total.dma_out_bytes += bytes;
-		else
-			dev->total.dma_in_bytes += bytes;
-	}
-	if (p && !dma && write)
-		dev->total.hbm_write_bytes += bytes;
-	if (p && !dma && !write)
-		dev->total.hbm_read_bytes += bytes;
-	pthread_mutex_unlock(&dev->lock);
-	if (!p)
-		fail(f, HW_ST_MAP, va, bytes, write);
-	else if (poison && !write)
-		fail(f, HW_ST_POISON, va, bytes, write);
-	return f->status ? NULL : p;
+	return atomic_load_explicit(&m->e->stop, memory_order_relaxed);
 }
 
-static int copy(uint8_t *dst, const uint8_t *src, uint64_t bytes, const atomic_bool *stop,
-		struct hw_fault *f)
+static int stopped(const struct mover *m)
 {
-	for (uint64_t at = 0; at < bytes; at += BLOCK) {
-		if (atomic_load_explicit(stop, memory_order_relaxed))
-			return fail(f, HW_ST_RESET, 0, 0, false);
-		memmove(dst + at, src + at, bytes - at < BLOCK ? bytes - at : BLOCK);
+	return fail(m->f, HW_ST_RESET, 0, 0, false);
+}
+
+/* One piece of [va, va + *bytes): *bytes becomes its length. */
+static uint8_t *piece(const struct mover *m, uint64_t va, uint64_t *bytes, bool write,
+		      bool *is_host)
+{
+	uint64_t got;
+	uint8_t *p = sim_va(m->dev, m->e, m->ctx, va, *bytes, write, &got, is_host);
+
+	*bytes = got;
+	return p;
+}
+
+/* Checks a whole range; with the lock. */
+static int check_range(const struct mover *m, uint64_t va, uint64_t bytes, bool write)
+{
+	for (uint64_t at = 0; at < bytes; ) {
+		uint64_t n = bytes - at;
+		uint8_t *p = bytes > UINT64_MAX - va ? NULL :
+			piece(m, va + at, &n, write, NULL);
+
+		if (!p)
+			return fail(m->f, HW_ST_MAP, va + at, bytes, write);
+		if (!write && sim_is_poisoned(m->dev, p, n))
+			return fail(m->f, HW_ST_POISON, va + at, bytes, false);
+		at += n;
 	}
 	return 0;
 }
 
-static int fill(uint8_t *dst, uint64_t pattern, uint64_t bytes, const atomic_bool *stop,
-		struct hw_fault *f)
+static void note(const struct mover *m, uint64_t va, uint64_t bytes)
 {
-	for (uint64_t at = 0; at < bytes; at += 8) {
-		if (at % BLOCK == 0 && atomic_load_explicit(stop, memory_order_relaxed))
-			return fail(f, HW_ST_RESET, 0, 0, false);
-		memcpy(dst + at, &pattern, bytes - at < 8 ? bytes - at : 8);
+	m->e->core.uses[m->e->core.n_uses++] = (struct sim_use){ va, bytes };
+}
+
+static int check(const struct mover *m, uint64_t va, uint64_t bytes, bool write)
+{
+	int status;
+
+	pthread_mutex_lock(&m->dev->lock);
+	note(m, va, bytes);
+	status = check_range(m, va, bytes, write);
+	pthread_mutex_unlock(&m->dev->lock);
+	return status;
+}
+
+/* Counts a transfer; with the lock. */
+static void count(struct sim_device *dev, uint64_t bytes, bool is_host, bool write)
+{
+	struct hw_telemetry *t = &dev->total;
+
+	if (is_host)
+		*(write ? &t->dma_out_bytes : &t->dma_in_bytes) += bytes;
+	else
+		*(write ? &t->hbm_write_bytes : &t->hbm_read_bytes) += bytes;
+}
+
+/* ---- moving bytes ---- */
+
+struct shares {
+	const struct mover *m;
+	uint8_t *dst;
+	const uint8_t *src;
+};
+
+static void copy_share(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct shares *s = arg;
+
+	(void)lane;
+	while (begin < end && !is_stopped(s->m)) {
+		uint64_t n = end - begin < BLOCK ? end - begin : BLOCK;
+
+		memcpy(s->dst + begin, s->src + begin, n);
+		begin += n;
+	}
+}
+
+/* Byte by byte ascending, as far as anyone can tell. */
+static void move(const struct mover *m, uint8_t *dst, const uint8_t *src, uint64_t n)
+{
+	uint64_t ahead = (uint64_t)((uintptr_t)dst - (uintptr_t)src);
+	uint64_t behind = (uint64_t)((uintptr_t)src - (uintptr_t)dst);
+	struct shares s = { m, dst, src };
+
+	if (ahead >= n && behind >= n) {
+		sim_pool_run(m->dev->sim->pool, n, n < SHARED_FROM ? n : SHARE,
+			     n < SHARED_FROM ? 1 : m->e->core.n_lanes, copy_share, &s);
+	} else if (behind < n || ahead >= BLOCK) {
+		for (uint64_t at = 0; at < n && !is_stopped(m); at += BLOCK)
+			memmove(dst + at, src + at, n - at < BLOCK ? n - at : BLOCK);
+	} else {
+		/* The first `ahead` bytes repeat: what was written is a longer source. */
+		for (uint64_t at = 0; at < n && !is_stopped(m); ) {
+			uint64_t have = at + ahead;
+
+			have = have > BLOCK ? BLOCK / ahead * ahead : have;
+			have = n - at < have ? n - at : have;
+			memcpy(dst + at, src, have);
+			at += have;
+		}
+	}
+}
+
+static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	struct sim_device *dev = m->dev;
+
+	for (uint64_t at = 0; at < bytes; ) {
+		uint64_t n = bytes - at;
+		bool from_host = false, to_host = false;
+		const uint8_t *from;
+		uint8_t *to;
+
+		pthread_mutex_lock(&dev->lock);
+		from = piece(m, src + at, &n, false, &from_host);
+		to = from ? piece(m, dst + at, &n, true, &to_host) : NULL;
+		if (to) {
+			count(dev, n, from_host, false);
+			count(dev, n, to_host, true);
+		}
+		pthread_mutex_unlock(&dev->lock);
+		if (!to)	/* an IOMMU mapping went */
+			return fail(m->f, HW_ST_MAP, from ? dst + at : src + at, bytes,
+				    from != NULL);
+		move(m, to, from, n);
+		if (is_stopped(m))
+			return stopped(m);
+		pthread_mutex_lock(&dev->lock);
+		sim_heal(dev, to, n);
+		pthread_mutex_unlock(&dev->lock);
+		at += n;
 	}
 	return 0;
 }
+
+static int run_copy(const struct mover *m, const struct hw_sqe *sqe)
+{
+	uint64_t n = sqe->u.copy.bytes;
+	int status = check(m, sqe->u.copy.src, n, false);
+
+	if (!status)
+		status = check(m, sqe->u.copy.dst, n, true);
+	return status ? status : copy(m, sqe->u.copy.dst, sqe->u.copy.src, n);
+}
+
+static void fill_words(uint8_t *dst, uint64_t pattern, uint64_t n)
+{
+	for (uint64_t at = 0; at + 8 <= n; at += 8)
+		memcpy(dst + at, &pattern, 8);
+	memcpy(dst + (n & ~7ull), &pattern, n & 7);
+}
+
+static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
+{
+	uint64_t va = sqe->u.copy.dst, bytes = sqe->u.copy.bytes, pattern = sqe->u.copy.src;
+	int status = check(m, va, bytes, true);
+
+	for (uint64_t at = 0; !status && at < bytes; ) {
+		uint64_t n = bytes - at;
+		unsigned turn = at % 8 * 8;
+		bool is_host = false;
+		uint8_t *to;
+
+		pthread_mutex_lock(&m->dev->lock);
+		to = piece(m, va + at, &n, true, &is_host);
+		n = n < BLOCK ? n : BLOCK;
+		if (to)
+			count(m->dev, n, is_host, true);
+		pthread_mutex_unlock(&m->dev->lock);
+		if (!to)
+			return fail(m->f, HW_ST_MAP, va + at, bytes, true);
+		fill_words(to, turn ? pattern >> turn | pattern << (64 - turn) : pattern, n);
+		if (is_stopped(m))
+			return stopped(m);
+		pthread_mutex_lock(&m->dev->lock);
+		sim_heal(m->dev, to, n);
+		pthread_mutex_unlock(&m->dev->lock);
+		at += n;
+	}
+	return status;
+}
+
+static int run_timestamp(const struct mover *m, const struct hw_sqe *sqe)
+{
+	uint64_t va = sqe->u.copy.dst;
+	uint8_t *to;
+
+	if (va % 8)
+		return fail(m->f, HW_ST_ALIGNMENT, va, 8, true);
+	pthread_mutex_lock(&m->dev->lock);
+	to = sim_va(m->dev, NULL, m->ctx, va, 8, true, NULL, NULL);
+	if (to)
+		__atomic_store_n((uint64_t *)to, (uint64_t)(clock_ns() - m->dev->power_on),
+				 __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&m->dev->lock);
+	return to ? 0 : fail(m->f, HW_ST_MAP, va, 8, true);
+}
+
+/* ---- COPY_2D ---- */
 
 /* The lowest byte and the number of bytes that rows and planes cover. */
 static int extent(const struct hw_copy_2d *c, uint64_t base, int64_t row, int64_t plane,
@@ -82,80 +250,147 @@ static int extent(const struct hw_copy_2d *c, uint64_t base, int64_t row, int64_
 
 	*(rows < 0 ? &lo : &hi) += rows;
 	*(planes < 0 ? &lo : &hi) += planes;
-	if (base + lo < 0 || hi - lo > INT64_MAX || base + hi > UINT64_MAX)
+	lo += base;
+	hi += base;
+	if (lo < 0 || hi - lo > INT64_MAX || hi > UINT64_MAX)
 		return -1;
-	*va = (uint64_t)(base + lo);
+	*va = (uint64_t)lo;
 	*bytes = (uint64_t)(hi - lo);
 	return 0;
 }
 
-static int copy_2d(struct sim_device *dev, const struct sim_queue *q, struct sim_core *core,
-		   const struct hw_sqe *sqe, const atomic_bool *stop, struct hw_fault *f)
+/* Calls fn for every row, until it fails or the run is to stop. */
+static int each_row(const struct mover *m, const struct hw_copy_2d *c,
+		    int (*fn)(const struct mover *m, uint64_t dst, uint64_t src,
+			      uint64_t bytes))
 {
-	struct hw_copy_2d c;
-	uint64_t src_va, dst_va, src_bytes, dst_bytes;
-	const uint8_t *p, *src;
-	uint8_t *dst;
+	int status = 0;
 
-	p = reach(dev, q, core, sqe->u.copy.src, sizeof(c), false, f);
-	if (!p)
-		return f->status;
-	memcpy(&c, p, sizeof(c));
-	if (!c.rows || !c.planes || !c.row_bytes || c.rows >> 40 || c.planes >> 40 ||
-	    extent(&c, c.src, c.src_row, c.src_plane, &src_va, &src_bytes) ||
-	    extent(&c, c.dst, c.dst_row, c.dst_plane, &dst_va, &dst_bytes))
-		return fail(f, HW_ST_BAD_DESCRIPTOR, sqe->u.copy.src, sizeof(c), false);
-	src = reach(dev, q, core, src_va, src_bytes, false, f);
-	dst = src ? reach(dev, q, core, dst_va, dst_bytes, true, f) : NULL;
-	if (!dst)
-		return f->status;
-	src += c.src - src_va;
-	dst += c.dst - dst_va;
-	for (uint64_t z = 0; z < c.planes; z++)
-		for (uint64_t y = 0; y < c.rows; y++) {
-			int64_t from = (int64_t)z * c.src_plane + (int64_t)y * c.src_row;
-			int64_t to = (int64_t)z * c.dst_plane + (int64_t)y * c.dst_row;
+	for (uint64_t z = 0; z < c->planes; z++)
+		for (uint64_t y = 0; y < c->rows; y++) {
+			uint64_t src = c->src + z * (uint64_t)c->src_plane +
+				       y * (uint64_t)c->src_row;
+			uint64_t dst = c->dst + z * (uint64_t)c->dst_plane +
+				       y * (uint64_t)c->dst_row;
 
-			if (copy(dst + to, src + from, c.row_bytes, stop, f))
-				return f->status;
+			status = is_stopped(m) ? stopped(m) :
+				 fn(m, dst, src, c->row_bytes);
+			if (status)
+				return status;
 		}
 	return 0;
 }
 
-int sim_dma_run(struct sim_device *dev, const struct sim_queue *q, struct sim_core *core,
-		const struct hw_sqe *sqe, const atomic_bool *stop, struct hw_fault *f)
+static int check_row(const struct mover *m, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	uint64_t n = sqe->u.copy.bytes, now = (uint64_t)(clock_ns() - dev->power_on);
-	int64_t began = clock_ns();
+	int status;
+
+	pthread_mutex_lock(&m->dev->lock);
+	status = check_range(m, src, bytes, false);
+	if (!status)
+		status = check_range(m, dst, bytes, true);
+	pthread_mutex_unlock(&m->dev->lock);
+	return status;
+}
+
+static void copy_row(uint8_t *dst, const uint8_t *src, uint64_t bytes)
+{
+	switch (bytes) {
+	case 4: memcpy(dst, src, 4); break;
+	case 8: memcpy(dst, src, 8); break;
+	default: memmove(dst, src, bytes);
+	}
+}
+
+/* Both sides lie in one piece each: addresses are pointers. */
+static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t *dst,
+		     const uint8_t *src)
+{
+	uint64_t moved = 0;
+
+	for (uint64_t z = 0; z < c->planes; z++)
+		for (uint64_t y = 0; y < c->rows; y++) {
+			const uint8_t *from = src + (int64_t)z * c->src_plane +
+					      (int64_t)y * c->src_row;
+			uint8_t *to = dst + (int64_t)z * c->dst_plane +
+				      (int64_t)y * c->dst_row;
+
+			if (c->row_bytes > BLOCK)
+				move(m, to, from, c->row_bytes);
+			else
+				copy_row(to, from, c->row_bytes);
+			moved += c->row_bytes + 64;
+			if (moved >= BLOCK && is_stopped(m))
+				return stopped(m);
+			moved = moved < BLOCK ? moved : 0;
+		}
+	return is_stopped(m) ? stopped(m) : 0;
+}
+
+static int read_2d(const struct mover *m, uint64_t va, struct hw_copy_2d *c)
+{
+	const uint8_t *p;
+
+	if (va % 8)
+		return fail(m->f, HW_ST_ALIGNMENT, va, sizeof(*c), false);
+	pthread_mutex_lock(&m->dev->lock);
+	p = sim_va(m->dev, NULL, m->ctx, va, sizeof(*c), false, NULL, NULL);
+	if (p)
+		memcpy(c, p, sizeof(*c));
+	pthread_mutex_unlock(&m->dev->lock);
+	return p ? 0 : fail(m->f, HW_ST_MAP, va, sizeof(*c), false);
+}
+
+static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
+{
+	struct sim_device *dev = m->dev;
+	uint64_t src_va, dst_va, src_bytes, dst_bytes, all;
+	bool from_host = false, to_host = false;
 	const uint8_t *src;
 	uint8_t *dst;
-	int status = 0;
+	struct hw_copy_2d c;
+	int status = read_2d(m, sqe->u.copy.src, &c);
 
-	switch (sqe->op) {
-	case HW_COPY:
-		src = n ? reach(dev, q, core, sqe->u.copy.src, n, false, f) : NULL;
-		dst = src ? reach(dev, q, core, sqe->u.copy.dst, n, true, f) : NULL;
-		status = dst ? copy(dst, src, n, stop, f) : f->status;
-		break;
-	case HW_FILL:
-		dst = n ? reach(dev, q, core, sqe->u.copy.dst, n, true, f) : NULL;
-		status = dst ? fill(dst, sqe->u.copy.src, n, stop, f) : f->status;
-		break;
-	case HW_COPY_2D:
-		status = copy_2d(dev, q, core, sqe, stop, f);
-		break;
-	case HW_TIMESTAMP:
-		dst = reach(dev, q, core, sqe->u.copy.dst, 8, true, f);
-		if (dst)
-			memcpy(dst, &now, 8);
-		status = f->status;
-		break;
-	default:	/* NOP, SEMAPHORE */
+	if (status)
+		return status;
+	if (!c.rows || !c.planes || __builtin_mul_overflow(c.rows, c.planes, &all) ||
+	    __builtin_mul_overflow(all, c.row_bytes, &all) ||
+	    extent(&c, c.src, c.src_row, c.src_plane, &src_va, &src_bytes) ||
+	    extent(&c, c.dst, c.dst_row, c.dst_plane, &dst_va, &dst_bytes))
+		return fail(m->f, HW_ST_BAD_DESCRIPTOR, sqe->u.copy.src, sizeof(c), false);
+	if (!c.row_bytes)
 		return 0;
-	}
 	pthread_mutex_lock(&dev->lock);
-	dev->total.n_copy++;
-	dev->total.busy_dma_ns += (uint64_t)(clock_ns() - began);
+	note(m, src_va, src_bytes);
+	note(m, dst_va, dst_bytes);
+	src = sim_va(dev, m->e, m->ctx, src_va, src_bytes, false, NULL, &from_host);
+	dst = sim_va(dev, m->e, m->ctx, dst_va, dst_bytes, true, NULL, &to_host);
+	if (dev->n_poisoned)
+		dst = NULL;
+	if (src && dst) {
+		count(dev, all, from_host, false);
+		count(dev, all, to_host, true);
+	}
 	pthread_mutex_unlock(&dev->lock);
+	if (src && dst)
+		return copy_flat(m, &c, dst + (c.dst - dst_va), src + (c.src - src_va));
+	status = each_row(m, &c, check_row);
+	return status ? status : each_row(m, &c, copy);
+}
+
+int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault *f)
+{
+	const struct mover m = { e, e->dev, q->info.ctx, f };
+	int status;
+
+	switch (q->sqe.op) {
+	case HW_COPY: status = run_copy(&m, &q->sqe); break;
+	case HW_COPY_2D: status = run_copy_2d(&m, &q->sqe); break;
+	case HW_FILL: status = run_fill(&m, &q->sqe); break;
+	default: return run_timestamp(&m, &q->sqe);
+	}
+	pthread_mutex_lock(&e->dev->lock);
+	e->dev->total.n_copy++;
+	pthread_mutex_unlock(&e->dev->lock);
 	return status;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses: what the IOMMU lets the device reach (iova to host memory), and each
- * context's map (va to HBM or to an iova). Both are sorted arrays. A run that uses
- * host memory counts as a user of its mapping, and unmapping waits for it.
+ * Addresses (DEVICE.md#addresses): what the IOMMU lets the device reach (iova to host
+ * memory), and each context's map (va to HBM or to an iova). Both are sorted arrays.
+ *
+ * Memory must not go while a run uses it. A run marks the DMA mappings that it
+ * resolved with its number and notes its ranges of va: UNMAP refuses a range that is
+ * in use, and taking a DMA mapping away stops the run, as an IOMMU would.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,74 +28,120 @@ static unsigned find_dma(const struct sim_device *dev, uint64_t iova)
 	return lo;
 }
 
-uint8_t *sim_iova(struct sim_device *dev, uint64_t iova, uint64_t bytes, bool write,
-		  struct sim_dma **dma)
+/* As sim_iova, but for the longest run of host memory that starts there. */
+static uint8_t *reach_iova(struct sim_device *dev, struct sim_engine *e, uint64_t iova,
+			   uint64_t bytes, bool write, uint64_t *got)
 {
-	unsigned i = find_dma(dev, iova);
-	struct sim_dma *d;
+	uint8_t *first = NULL;
 
-	if (i == dev->n_dma)
-		return NULL;
-	d = dev->dma[i];
-	if (iova < d->iova || d->dying || (write && !d->writable) ||
-	    bytes > d->bytes - (iova - d->iova))
-		return NULL;
-	if (dma)
-		*dma = d;
-	return d->host + (iova - d->iova);
+	*got = 0;
+	for (unsigned i = find_dma(dev, iova); i < dev->n_dma && *got < bytes; i++) {
+		struct sim_dma *d = dev->dma[i];
+		uint64_t at = iova + *got, rest = bytes - *got, here;
+
+		if (at < d->iova || d->dying || (write && !d->writable))
+			break;
+		if (!first)
+			first = d->host + (at - d->iova);
+		else if (first + *got != d->host)
+			break;
+		here = d->bytes - (at - d->iova);
+		*got += here < rest ? here : rest;
+		if (e)
+			d->used_by[e != dev->engines] = e->run;
+	}
+	return first;
+}
+
+uint8_t *sim_iova(struct sim_device *dev, struct sim_engine *e, uint64_t iova,
+		  uint64_t bytes, bool write)
+{
+	uint64_t got;
+	uint8_t *p = reach_iova(dev, e, iova, bytes, write, &got);
+
+	return got == bytes ? p : NULL;
+}
+
+static int add_dma(struct sim_device *dev, struct sim_dma *d)
+{
+	unsigned i = find_dma(dev, d->iova);
+
+	if (i < dev->n_dma && dev->dma[i]->iova < d->iova + d->bytes)
+		return HW_ST_OVERLAP;
+	if (dev->n_dma == dev->room_dma) {
+		unsigned room = dev->room_dma ? dev->room_dma * 2 : 64;
+		struct sim_dma **grown = room > SIM_MAX_MAPS ? NULL :
+			realloc(dev->dma, room * sizeof(*grown));
+
+		if (!grown)
+			return HW_ST_NO_ROOM;
+		dev->dma = grown;
+		dev->room_dma = room;
+	}
+	memmove(&dev->dma[i + 1], &dev->dma[i], (dev->n_dma - i) * sizeof(*dev->dma));
+	dev->dma[i] = d;
+	dev->n_dma++;
+	return 0;
 }
 
 int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t bytes,
 		bool writable, struct err *err)
 {
 	struct sim_dma *d;
-	unsigned i;
+	int status;
 
-	if (iova % HW_PAGE || bytes % HW_PAGE || !bytes || iova + bytes < iova)
+	if (iova % HW_PAGE || bytes % HW_PAGE || !bytes || iova + bytes < iova ||
+	    (uintptr_t)host % 64)
 		return err_set(err, ERR_INVALID_ARGUMENT, "DMA mapping of 0x%llx bytes at "
-			       "0x%llx: both must be multiples of %u",
-			       (unsigned long long)bytes, (unsigned long long)iova, HW_PAGE);
+			       "0x%llx to host memory at %p: give multiples of %u, host "
+			       "memory aligned to 64", (unsigned long long)bytes,
+			       (unsigned long long)iova, host, HW_PAGE);
 	d = malloc(sizeof(*d));
 	if (!d)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	*d = (struct sim_dma){ .iova = iova, .bytes = bytes, .host = host,
 			       .writable = writable };
 	pthread_mutex_lock(&dev->lock);
-	i = find_dma(dev, iova);
-	if (dev->n_dma == SIM_MAX_MAPS ||
-	    (i < dev->n_dma && dev->dma[i]->iova < iova + bytes)) {
-		int full = dev->n_dma == SIM_MAX_MAPS;
-
-		pthread_mutex_unlock(&dev->lock);
-		free(d);
-		return full ? err_set(err, ERR_RESOURCE_EXHAUSTED,
-				      "all %u DMA mappings are in use", SIM_MAX_MAPS) :
-			      err_set(err, ERR_ALREADY_EXISTS,
-				      "a DMA mapping meets [0x%llx, +0x%llx)",
-				      (unsigned long long)iova, (unsigned long long)bytes);
-	}
-	memmove(&dev->dma[i + 1], &dev->dma[i], (dev->n_dma - i) * sizeof(*dev->dma));
-	dev->dma[i] = d;
-	dev->n_dma++;
+	status = add_dma(dev, d);
 	pthread_mutex_unlock(&dev->lock);
-	return 0;
+	if (!status)
+		return 0;
+	free(d);
+	if (status == HW_ST_OVERLAP)
+		return err_set(err, ERR_ALREADY_EXISTS,
+			       "a DMA mapping meets [0x%llx, +0x%llx): unmap it first",
+			       (unsigned long long)iova, (unsigned long long)bytes);
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "all %u DMA mappings are in use",
+		       SIM_MAX_MAPS);
+}
+
+/* Stops the run of engine `i` if it uses d; whether it does. */
+static bool is_used(struct sim_device *dev, const struct sim_dma *d, unsigned i)
+{
+	struct sim_engine *e = &dev->engines[i];
+
+	if (!e->queue || d->used_by[i] != e->run)
+		return false;
+	sim_engine_halt(e, HW_ST_MAP);
+	return true;
 }
 
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 {
-	struct sim_dma *d;
+	struct sim_dma *d = NULL;
 	unsigned i;
 
 	pthread_mutex_lock(&dev->lock);
 	i = find_dma(dev, iova);
-	if (i == dev->n_dma || dev->dma[i]->iova != iova || dev->dma[i]->dying) {
+	if (i < dev->n_dma && dev->dma[i]->iova == iova && !dev->dma[i]->dying)
+		d = dev->dma[i];
+	if (!d) {
 		pthread_mutex_unlock(&dev->lock);
 		return err_set(err, ERR_NOT_FOUND, "no DMA mapping starts at 0x%llx",
 			       (unsigned long long)iova);
 	}
-	d = dev->dma[i];
 	d->dying = true;
-	while (d->users)
+	while (is_used(dev, d, 0) | is_used(dev, d, 1))
 		pthread_cond_wait(&dev->idle, &dev->lock);
 	i = find_dma(dev, iova);
 	memmove(&dev->dma[i], &dev->dma[i + 1],
@@ -102,6 +151,17 @@ int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 	free(d);
 	return 0;
 }
+
+void sim_dma_free(struct sim_device *dev)
+{
+	for (unsigned i = 0; i < dev->n_dma; i++)
+		free(dev->dma[i]);
+	free(dev->dma);
+	dev->dma = NULL;
+	dev->n_dma = dev->room_dma = 0;
+}
+
+/* ---- contexts ---- */
 
 /* First mapping of ctx that ends after va. */
 static unsigned find_map(const struct sim_ctx *ctx, uint64_t va)
@@ -119,45 +179,49 @@ static unsigned find_map(const struct sim_ctx *ctx, uint64_t va)
 	return lo;
 }
 
-static bool is_poisoned(const struct sim_device *dev, uint64_t offset, uint64_t bytes)
+/* `rest` bytes from `in` bytes into m, as far as they follow one another. */
+static uint8_t *reach_map(struct sim_device *dev, struct sim_engine *e,
+			  const struct sim_map *m, uint64_t in, uint64_t rest, bool write,
+			  uint64_t *got)
 {
-	for (unsigned i = 0; i < dev->n_poisoned; i++)
-		if (dev->poisoned[i] < offset + bytes &&
-		    offset < dev->poisoned[i] + HW_PAGE)
-			return true;
-	return false;
+	if (rest > m->bytes - in)
+		rest = m->bytes - in;
+	*got = rest;
+	if (m->flags & HW_MAP_HOST)
+		return reach_iova(dev, e, m->pa + in, rest, write, got);
+	return dev->hbm + m->pa + in;
 }
 
-uint8_t *sim_va(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes,
-		bool write, struct sim_dma **dma, bool *poison)
+uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint64_t va,
+		uint64_t bytes, bool write, uint64_t *got, bool *is_host)
 {
 	const struct sim_ctx *c = &dev->contexts[ctx];
-	unsigned i = find_map(c, va);
-	const struct sim_map *m;
-	uint64_t in, need = bytes;
+	uint8_t *first = NULL;
+	uint64_t so_far = 0;
 
-	*dma = NULL;
-	if (i == c->n_maps || va < c->maps[i].va)
+	if (bytes > UINT64_MAX - va)
 		return NULL;
-	m = &c->maps[i];
-	in = va - m->va;
-	/* Neighbours that continue each other in HBM count as one. */
-	for (unsigned j = i; need > c->maps[j].bytes - (j == i ? in : 0); j++) {
-		const struct sim_map *a = &c->maps[j], *b = a + 1;
+	for (unsigned i = find_map(c, va); i < c->n_maps && so_far < bytes; i++) {
+		const struct sim_map *m = &c->maps[i];
+		uint64_t at = va + so_far, here, want;
+		uint8_t *p;
 
-		need -= a->bytes - (j == i ? in : 0);
-		if (j + 1 == c->n_maps || a->va + a->bytes != b->va ||
-		    (a->flags | b->flags) & HW_MAP_HOST || a->pa + a->bytes != b->pa ||
-		    (write && !(b->flags & HW_MAP_WRITE)))
-			return NULL;
+		if (at < m->va || (write && !(m->flags & HW_MAP_WRITE)))
+			break;
+		want = m->bytes - (at - m->va);
+		p = reach_map(dev, e, m, at - m->va, bytes - so_far, write, &here);
+		if (!p || (first && p != first + so_far))
+			break;
+		first = first ? first : p;
+		if (is_host && !so_far)
+			*is_host = m->flags & HW_MAP_HOST;
+		so_far += here;
+		if (here < want)
+			break;
 	}
-	if (write && !(m->flags & HW_MAP_WRITE))
-		return NULL;
-	if (m->flags & HW_MAP_HOST)
-		return sim_iova(dev, m->pa + in, bytes, write, dma);
-	if (poison && dev->n_poisoned && is_poisoned(dev, m->pa + in, bytes))
-		*poison = true;
-	return dev->hbm + m->pa + in;
+	if (got)
+		*got = so_far;
+	return so_far == bytes || (got && so_far) ? first : NULL;
 }
 
 static bool is_sane(const struct sim_device *dev, const struct hw_map *m)
@@ -195,6 +259,23 @@ int sim_ctx_map(struct sim_device *dev, unsigned ctx, const struct hw_map *m)
 	return 0;
 }
 
+/* Whether a run of ctx uses any of [va, va + bytes). */
+static bool is_range_used(const struct sim_device *dev, unsigned ctx, uint64_t va,
+			  uint64_t bytes)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		const struct sim_engine *e = &dev->engines[n];
+
+		if (!e->queue || e->queue->info.ctx != ctx)
+			continue;
+		for (unsigned i = 0; i < e->core.n_uses; i++)
+			if (e->core.uses[i].va < va + bytes &&
+			    va < e->core.uses[i].va + e->core.uses[i].bytes)
+				return true;
+	}
+	return false;
+}
+
 int sim_ctx_unmap(struct sim_device *dev, unsigned ctx, uint64_t va)
 {
 	struct sim_ctx *c = &dev->contexts[ctx];
@@ -202,7 +283,39 @@ int sim_ctx_unmap(struct sim_device *dev, unsigned ctx, uint64_t va)
 
 	if (i == c->n_maps || c->maps[i].va != va)
 		return HW_ST_NO_SUCH_ID;
+	if (is_range_used(dev, ctx, va, c->maps[i].bytes))
+		return HW_ST_BUSY;
 	memmove(&c->maps[i], &c->maps[i + 1], (c->n_maps - i - 1) * sizeof(*c->maps));
 	c->n_maps--;
 	return 0;
+}
+
+/* ---- poison ---- */
+
+bool sim_is_poisoned(const struct sim_device *dev, const uint8_t *p, uint64_t bytes)
+{
+	uint64_t at = (uint64_t)(p - dev->hbm);
+
+	if (!dev->n_poisoned || p < dev->hbm || at >= dev->hbm_bytes)
+		return false;
+	for (unsigned i = 0; i < dev->n_poisoned; i++)
+		if (dev->poisoned[i] < at + bytes && at < dev->poisoned[i] + HW_PAGE)
+			return true;
+	return false;
+}
+
+void sim_heal(struct sim_device *dev, const uint8_t *p, uint64_t bytes)
+{
+	uint64_t at = (uint64_t)(p - dev->hbm);
+	unsigned kept = 0;
+
+	if (!dev->n_poisoned || p < dev->hbm || at >= dev->hbm_bytes)
+		return;
+	for (unsigned i = 0; i < dev->n_poisoned; i++) {
+		uint64_t page = dev->poisoned[i];
+
+		if (page < at || page + HW_PAGE > at + bytes)
+			dev->poisoned[kept++] = page;
+	}
+	dev->n_poisoned = kept;
 }

@@ -55,25 +55,21 @@ static void set_half(uint64_t *reg, unsigned shift, uint32_t value)
 	*reg = (*reg & ~(0xffffffffull << shift)) | (uint64_t)value << shift;
 }
 
+/* Whether queue 0's rings are what they must be and can be reached. */
 static bool is_enabled_sanely(struct sim_device *dev)
 {
 	uint32_t n = dev->aqsize;
 
-	return n >= 2 && n <= 65536 && !(n & (n - 1)) && dev->asq % 64 == 0 &&
-	       dev->acq % 64 == 0;
+	return n >= 2 && n <= 1u << CAP_LARGEST_RING && !(n & (n - 1)) &&
+	       dev->asq % 64 == 0 && dev->acq % 64 == 0 &&
+	       sim_iova(dev, NULL, dev->asq, n * sizeof(struct hw_sqe), false) &&
+	       sim_iova(dev, NULL, dev->acq, n * sizeof(struct hw_cqe), true);
 }
 
-static void write_control(struct sim_device *dev, uint32_t value)
+static void enable(struct sim_device *dev)
 {
-	if (value & HW_CTRL_RESET) {
-		sim_flr(dev);
-		return;
-	}
 	pthread_mutex_lock(&dev->lock);
-	if (!(value & HW_CTRL_ENABLE)) {
-		dev->ctrl = 0;
-		dev->status &= ~(uint32_t)HW_STATUS_READY;
-	} else if (!(dev->ctrl & HW_CTRL_ENABLE) && is_enabled_sanely(dev)) {
+	if (!(dev->ctrl & HW_CTRL_ENABLE) && is_enabled_sanely(dev)) {
 		dev->ctrl = HW_CTRL_ENABLE;
 		dev->admin_head = dev->admin_tail = dev->admin_cq_tail = 0;
 		dev->status |= HW_STATUS_READY;
@@ -81,6 +77,23 @@ static void write_control(struct sim_device *dev, uint32_t value)
 		dev->bad_access++;
 	}
 	pthread_mutex_unlock(&dev->lock);
+}
+
+static void disable(struct sim_device *dev)
+{
+	pthread_mutex_lock(&dev->admin_lock);
+	sim_clear(dev);
+	pthread_mutex_unlock(&dev->admin_lock);
+}
+
+static void write_control(struct sim_device *dev, uint32_t value)
+{
+	if (value & HW_CTRL_RESET)
+		sim_flr(dev);
+	else if (value & HW_CTRL_ENABLE)
+		enable(dev);
+	else
+		disable(dev);
 }
 
 static void write_register(struct sim_device *dev, uint32_t offset, uint32_t value)
@@ -210,6 +223,7 @@ void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes, uin
 		write_word(dev, offset + 4, (uint32_t)(value >> 32));
 }
 
+/* Masking is the driver's, by the table; see write_msix(). */
 int sim_irq_fd(struct sim_device *dev, unsigned vector, int fd, struct err *err)
 {
 	if (vector >= HW_MAX_VECTORS)

@@ -1,34 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker threads. One job runs at a time; its parts are taken from an atomic
- * counter, so lanes that are slow take fewer. The caller is lane 0 and works too.
- * A second caller that finds the pool busy works alone. Workers spin briefly
- * after a job, since the next instruction often follows at once, then sleep.
+ * counter, so lanes that are slow take fewer. The caller is lane 0 and works too; a
+ * second caller that finds the pool busy works alone.
+ *
+ * `gate` is the whole protocol: its low bits count the workers inside the job, OPEN
+ * says whether one more may enter, the high half numbers the job. A worker that
+ * wakes late finds the gate shut and the caller gone: nobody ever waits for a
+ * sleeping thread. Workers spin briefly after a job, since the next instruction often
+ * follows at once, then sleep on `turn`, a futex.
  */
 #include <immintrin.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "hal/sim/sim_internal.h"
+
+#define OPEN ((uint64_t)1 << 31)
+#define INSIDE (OPEN - 1)
+#define TURN ((uint64_t)1 << 32)
+#define PAUSES 4096	/* before the caller sleeps for the last worker */
 
 struct job {
 	void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane);
 	void *arg;
 	uint64_t n, grain;
-	_Alignas(64) atomic_uint_fast64_t next;
+	unsigned workers;	/* that may enter */
+	_Alignas(64) _Atomic uint64_t next;
 };
 
 struct sim_pool {
 	unsigned lanes;		/* the caller's included */
+	bool spins;		/* another CPU can make progress meanwhile */
 	pthread_t *threads;
 	unsigned n_threads;
-	pthread_mutex_t lock;	/* over sleeping and waking */
-	pthread_cond_t wake;
-	unsigned asleep;
-	bool quit;
+	atomic_bool quit;
 	atomic_flag busy;	/* a job is being run */
 	struct job job;
-	_Alignas(64) atomic_uint turn;		/* counts jobs */
-	_Alignas(64) atomic_uint working;	/* workers not yet done with this one */
+	_Alignas(64) _Atomic uint64_t gate;
+	_Alignas(64) atomic_uint turn;	/* futex: counts jobs */
+	atomic_uint asleep;
+	_Alignas(64) atomic_uint left;	/* futex: counts last workers leaving */
+	atomic_bool caller_sleeps;
 };
 
 unsigned sim_enter_arithmetic(void)
@@ -45,40 +61,74 @@ void sim_leave_arithmetic(unsigned saved)
 	_mm_setcsr(saved);
 }
 
+void sim_futex_wait(atomic_uint *word, unsigned seen)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+void sim_futex_wake(atomic_uint *word, unsigned n)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+bool sim_spin(const atomic_uint *word, unsigned seen)
+{
+	int64_t until = clock_ns() + SIM_SPIN_NS;
+
+	do {
+		for (int i = 0; i < 64; i++) {
+			if (atomic_load_explicit(word, memory_order_acquire) != seen)
+				return true;
+			_mm_pause();
+		}
+	} while (clock_ns() < until);
+	return false;
+}
+
 static void take_parts(struct job *j, unsigned lane)
 {
 	for (;;) {
 		uint64_t begin = atomic_fetch_add_explicit(&j->next, j->grain,
 							   memory_order_relaxed);
-		uint64_t end = begin + j->grain;
 
 		if (begin >= j->n)
 			return;
-		j->fn(j->arg, begin, end < j->n ? end : j->n, lane);
+		j->fn(j->arg, begin, j->n - begin < j->grain ? j->n : begin + j->grain,
+		      lane);
 	}
 }
 
-/* Waits for a turn other than `seen`: spins, then sleeps. False: quit. */
-static bool await_turn(struct sim_pool *p, unsigned seen)
+static bool enter(struct sim_pool *p)
 {
-	int64_t until = clock_ns() + SIM_SPIN_NS;
-	bool quit;
+	uint64_t gate = atomic_load(&p->gate);
 
-	do {
-		for (int i = 0; i < 64; i++) {
-			if (atomic_load_explicit(&p->turn, memory_order_acquire) != seen)
-				return !p->quit;
-			_mm_pause();
-		}
-	} while (clock_ns() < until);
-	pthread_mutex_lock(&p->lock);
-	p->asleep++;
-	while (atomic_load(&p->turn) == seen && !p->quit)
-		pthread_cond_wait(&p->wake, &p->lock);
-	p->asleep--;
-	quit = p->quit;
-	pthread_mutex_unlock(&p->lock);
-	return !quit;
+	/* The job's fields may be read once the gate was passed, `workers` too: a
+	 * worker too many leaves again. */
+	while (gate & OPEN)
+		if (atomic_compare_exchange_weak(&p->gate, &gate, gate + 1))
+			return true;
+	return false;
+}
+
+static void leave(struct sim_pool *p)
+{
+	uint64_t gate = atomic_fetch_sub(&p->gate, 1) - 1;
+
+	if (gate & (INSIDE | OPEN))
+		return;
+	atomic_fetch_add(&p->left, 1);
+	if (atomic_load(&p->caller_sleeps))
+		sim_futex_wake(&p->left, 1);
+}
+
+static void await_turn(struct sim_pool *p, unsigned seen)
+{
+	if (p->spins && sim_spin(&p->turn, seen))
+		return;
+	atomic_fetch_add(&p->asleep, 1);
+	while (atomic_load(&p->turn) == seen)
+		sim_futex_wait(&p->turn, seen);
+	atomic_fetch_sub(&p->asleep, 1);
 }
 
 struct start {
@@ -93,53 +143,72 @@ static void *work(void *arg)
 
 	free(arg);
 	sim_enter_arithmetic();
-	while (await_turn(s.pool, seen)) {
-		seen++;
-		take_parts(&s.pool->job, s.lane);
-		atomic_fetch_sub_explicit(&s.pool->working, 1, memory_order_release);
+	for (;;) {
+		await_turn(s.pool, seen);
+		if (atomic_load(&s.pool->quit))
+			return NULL;
+		seen = atomic_load(&s.pool->turn);
+		if (!enter(s.pool))
+			continue;
+		if (s.lane <= s.pool->job.workers)
+			take_parts(&s.pool->job, s.lane);
+		leave(s.pool);
 	}
-	return NULL;
 }
 
-void sim_pool_run(struct sim_pool *p, uint64_t n, uint64_t grain,
+/* Shuts the gate and waits for the workers inside. */
+static void join_workers(struct sim_pool *p)
+{
+	unsigned spins = 0, seen;
+
+	atomic_fetch_and(&p->gate, ~OPEN);
+	while (atomic_load(&p->gate) & INSIDE) {
+		if (p->spins && spins++ < PAUSES) {
+			_mm_pause();
+			continue;
+		}
+		atomic_store(&p->caller_sleeps, true);
+		seen = atomic_load(&p->left);
+		if (atomic_load(&p->gate) & INSIDE)
+			sim_futex_wait(&p->left, seen);
+		atomic_store(&p->caller_sleeps, false);
+	}
+}
+
+void sim_pool_run(struct sim_pool *p, uint64_t n, uint64_t grain, unsigned lanes,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg)
 {
-	if (!p->n_threads || atomic_flag_test_and_set(&p->busy)) {
+	if (lanes < 2 || !p->n_threads ||
+	    atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire)) {
 		fn(arg, 0, n, 0);
 		return;
 	}
+	if (lanes > p->lanes)
+		lanes = p->lanes;
 	p->job.fn = fn;
 	p->job.arg = arg;
 	p->job.n = n;
 	p->job.grain = grain;
+	p->job.workers = lanes - 1;
 	atomic_store_explicit(&p->job.next, 0, memory_order_relaxed);
-	atomic_store_explicit(&p->working, p->n_threads, memory_order_relaxed);
-	pthread_mutex_lock(&p->lock);
-	atomic_fetch_add_explicit(&p->turn, 1, memory_order_release);
-	if (p->asleep)
-		pthread_cond_broadcast(&p->wake);
-	pthread_mutex_unlock(&p->lock);
+	atomic_fetch_add(&p->gate, TURN | OPEN);
+	atomic_fetch_add(&p->turn, 1);
+	/* Sleepers are not numbered: with some lanes left out, wake them all. */
+	if (atomic_load(&p->asleep))
+		sim_futex_wake(&p->turn, INT_MAX);
 	take_parts(&p->job, 0);
-	for (unsigned spins = 0; atomic_load_explicit(&p->working, memory_order_acquire);
-	     spins++) {
-		if (spins > 10000)
-			sched_yield();
-		else
-			_mm_pause();
-	}
-	atomic_flag_clear(&p->busy);
+	join_workers(p);
+	atomic_flag_clear_explicit(&p->busy, memory_order_release);
 }
 
-int sim_pool_create(unsigned lanes, struct sim_pool **out, struct err *err)
+int sim_pool_create(unsigned lanes, bool spins, struct sim_pool **out, struct err *err)
 {
 	struct sim_pool *p = aligned_alloc(64, (sizeof(*p) + 63) & ~(size_t)63);
 
 	if (!p)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the lanes");
-	*p = (struct sim_pool){ .lanes = lanes, .busy = ATOMIC_FLAG_INIT };
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->wake, NULL);
+	*p = (struct sim_pool){ .lanes = lanes, .spins = spins, .busy = ATOMIC_FLAG_INIT };
 	p->threads = calloc(lanes, sizeof(*p->threads));
 	for (unsigned i = 1; p->threads && i < lanes; i++) {
 		struct start *s = malloc(sizeof(*s));
@@ -166,15 +235,11 @@ void sim_pool_destroy(struct sim_pool *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->lock);
-	p->quit = true;
+	atomic_store(&p->quit, true);
 	atomic_fetch_add(&p->turn, 1);
-	pthread_cond_broadcast(&p->wake);
-	pthread_mutex_unlock(&p->lock);
+	sim_futex_wake(&p->turn, INT_MAX);
 	for (unsigned i = 0; i < p->n_threads; i++)
 		pthread_join(p->threads[i], NULL);
-	pthread_mutex_destroy(&p->lock);
-	pthread_cond_destroy(&p->wake);
 	free(p->threads);
 	free(p);
 }

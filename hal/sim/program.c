@@ -13,7 +13,9 @@
 #include "hal/base/log.h"
 #include "hal/sim/sim_internal.h"
 
-#define MAX_CODE ((size_t)1 << 30)
+#define MAX_PLANS ((size_t)1 << 30)	/* bytes of one program's plans */
+#define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
+#define MAX_SHARED ((size_t)4 << 30)
 
 #pragma weak sim_family_tensor
 #pragma weak sim_family_copy
@@ -23,12 +25,22 @@
 #pragma weak sim_family_rng
 #pragma weak sim_family_mm
 #pragma weak sim_family_conv
+
+/* An instruction's family follows from its layout. */
+#define FAMILY_isa_scalar NULL
+#define FAMILY_isa_tensor &sim_family_tensor
+#define FAMILY_isa_copy &sim_family_copy
+#define FAMILY_isa_gather &sim_family_gather
+#define FAMILY_isa_scatter &sim_family_scatter
+#define FAMILY_isa_sort &sim_family_sort
+#define FAMILY_isa_rng &sim_family_rng
+#define FAMILY_isa_mm &sim_family_mm
+#define FAMILY_isa_conv &sim_family_conv
+
 static const struct sim_family *const families[256] = {
-	[ISA_VEC] = &sim_family_tensor, [ISA_REDUCE] = &sim_family_tensor,
-	[ISA_COPY] = &sim_family_copy, [ISA_GATHER] = &sim_family_gather,
-	[ISA_SCATTER] = &sim_family_scatter, [ISA_SORT] = &sim_family_sort,
-	[ISA_RNG] = &sim_family_rng, [ISA_MM] = &sim_family_mm,
-	[ISA_CONV] = &sim_family_conv,
+#define INSN(name, number, mnemonic, layout, status, effect) [number] = FAMILY_##layout,
+#include "hal/hw/isa.def"
+#undef INSN
 };
 
 int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
@@ -88,19 +100,46 @@ static int check_binding(struct sim_load *load, unsigned operand, bool write,
 	return 0;
 }
 
+/* [first, last) of an operand without a register lies in its binding. */
+static int check_static(struct sim_load *load, const struct isa_operand *op,
+			unsigned operand, int64_t first, int64_t last)
+{
+	uint64_t room = load->bindings[op->binding].bytes;
+
+	if (first >= 0 && (uint64_t)last <= room)
+		return 0;
+	return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			  "operand %u reaches [%lld, %lld) of binding %u's %llu bytes",
+			  operand, (long long)first, (long long)last, op->binding,
+			  (unsigned long long)room);
+}
+
+/* A type as large as a COPY's element: what counts there is size and alignment. */
+static unsigned elem_of_size(unsigned bytes)
+{
+	switch (bytes) {
+	case 1: return ELEM_U8;
+	case 2: return ELEM_U16;
+	case 4: return ELEM_U32;
+	case 8: return ELEM_U64;
+	case 16: return ELEM_C128;
+	default: return ELEM_INVALID;
+	}
+}
+
 int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
 	    bool write, unsigned elem_size, unsigned rank, const int64_t *dim,
 	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref)
 {
-	unsigned bytes = elem_size ? elem_size :
-		elem_valid(op->elem) ? elem_bytes(op->elem) : 0;
+	unsigned elem = elem_size ? elem_of_size(elem_size) : op->elem;
+	unsigned bytes = elem_valid(elem) ? elem_bytes(elem) : 0;
 	unsigned align = bytes > 8 ? 8 : bytes;
 	int64_t lo = 0, hi = bytes, first, last;
 	bool is_empty = false;
 
 	if (!bytes)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u has no type %u",
-				  operand, op->elem);
+				  operand, elem_size ? elem_size : op->elem);
 	if (rank > ISA_MAX_RANK || op->reg >= ISA_N_REG || op->zero ||
 	    (op->flags & ~ISA_OPERAND_ACC))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,
@@ -129,14 +168,11 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 	if (__builtin_add_overflow(op->offset, lo, &first) ||
 	    __builtin_add_overflow(op->offset, hi, &last))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u overflows", operand);
-	if (!op->reg && !is_empty &&
-	    (first < 0 || (uint64_t)last > load->bindings[op->binding].bytes))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-				  "operand %u reaches [%lld, %lld) of binding %u's %llu bytes",
-				  operand, (long long)first, (long long)last, op->binding,
-				  (unsigned long long)load->bindings[op->binding].bytes);
-	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg, .elem = op->elem,
-				 .write = write, .operand = (uint8_t)operand,
+	if (!op->reg && !is_empty && check_static(load, op, operand, first, last))
+		return HW_ST_BAD_PROGRAM;
+	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg,
+				 .elem = (uint8_t)elem, .write = write,
+				 .operand = (uint8_t)operand,
 				 .offset = is_empty && !op->reg ? 0 : op->offset,
 				 .lo = lo, .hi = hi };
 	memcpy(ref->stride, op->stride, rank * sizeof(*ref->stride));
@@ -148,29 +184,40 @@ static bool is_branch(unsigned op)
 	return op == ISA_JMP || op == ISA_BZ || op == ISA_BNZ || op == ISA_CALL;
 }
 
+static bool is_integer(unsigned elem)
+{
+	unsigned cls = elem_valid(elem) ? elem_class(elem) : ELEM_CLASS_NONE;
+
+	return cls == ELEM_CLASS_PRED || cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT;
+}
+
+/* LD and ST: their place in memory becomes the plan. */
+static int prepare_access(struct sim_load *load, struct sim_insn *out)
+{
+	const struct isa_scalar *s = &out->s;
+	struct isa_operand op = { .elem = s->elem, .reg = s->ra, .binding = s->binding,
+				  .offset = s->imm };
+	struct sim_ref *ref = arena_alloc(load->arena, sizeof(*ref));
+
+	if (!ref)
+		return sim_refuse(load, HW_ST_NO_ROOM, "out of memory");
+	if (!is_integer(s->elem))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "type %u is not an integer's",
+				  s->elem);
+	out->plan = ref;
+	return sim_ref(load, &op, 0, s->insn.op == ISA_ST, 0, 0, NULL, NULL, 0, ref);
+}
+
 static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
 			  struct sim_insn *out)
 {
-	struct isa_operand op = { 0 };
-	int64_t none = 1;
-
 	memcpy(&out->s, insn, sizeof(out->s));
 	if (out->s.rd >= ISA_N_REG || out->s.ra >= ISA_N_REG || out->s.rb >= ISA_N_REG ||
-	    out->s.zero || insn->bytes != sizeof(out->s))
+	    out->s.zero)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field is out of range");
 	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !isa_alu_name(out->s.fn))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no function %u", out->s.fn);
-	if (insn->op != ISA_LD && insn->op != ISA_ST)
-		return 0;
-	if (!elem_valid(out->s.elem) || elem_class(out->s.elem) == ELEM_CLASS_FLOAT ||
-	    elem_class(out->s.elem) == ELEM_CLASS_COMPLEX || !elem_bytes(out->s.elem))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "type %u is not an integer's",
-				  out->s.elem);
-	op.elem = out->s.elem;
-	op.reg = out->s.ra;
-	op.binding = out->s.binding;
-	op.offset = out->s.imm;
-	return sim_ref(load, &op, 0, insn->op == ISA_ST, 0, 0, &none, NULL, 0, &out->ref);
+	return insn->op == ISA_LD || insn->op == ISA_ST ? prepare_access(load, out) : 0;
 }
 
 /* The instruction that starts at `offset`, or -1. insns ascend by offset. */
@@ -214,19 +261,57 @@ static int resolve_branches(struct sim_load *load, struct sim_program *p)
 	return 0;
 }
 
+static unsigned flags_of(unsigned op)
+{
+	switch (op) {
+	case ISA_SORT: return ISA_FLAG_STABLE;
+	case ISA_GATHER: return ISA_FLAG_SORTED;
+	case ISA_SCATTER: return ISA_FLAG_SORTED | ISA_FLAG_UNIQUE;
+	default: return 0;
+	}
+}
+
+/* The length that an instruction's own counts ask for. */
+static int check_length(struct sim_load *load, const struct isa_insn *insn,
+			const struct isa_insn_info *info)
+{
+	const struct isa_body *b;
+	uint64_t want = info->head_bytes;
+	unsigned n_pre;
+
+	if (insn->bytes < want)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, at least %u",
+				  info->mnemonic, insn->bytes, info->head_bytes);
+	b = isa_body_of(insn, &n_pre);
+	if (b)
+		want += (b->n_in + b->n_out) * sizeof(struct isa_operand) +
+			b->n_uop * sizeof(struct isa_uop);
+	if (b && (b->n_in > ISA_MAX_IN || b->n_out > ISA_MAX_OUT ||
+		  b->rank > ISA_MAX_RANK || b->row_rank > b->rank || b->zero))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field of the body is out of range");
+	if (insn->bytes != want)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, its counts say %llu",
+				  info->mnemonic, insn->bytes, (unsigned long long)want);
+	return 0;
+}
+
 static int prepare(struct sim_load *load, const struct isa_insn *insn,
 		   struct sim_insn *out)
 {
 	const struct isa_insn_info *info = isa_insn_info(insn->op);
+	int status;
 
 	out->offset = (uint32_t)load->offset;
 	if (!info->mnemonic)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no opcode 0x%x", insn->op);
 	if (!info->built)
 		return sim_refuse(load, HW_ST_NOT_BUILT, "%s is not built", info->mnemonic);
-	if (insn->bytes < info->head_bytes)
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, at least %u",
-				  info->mnemonic, insn->bytes, info->head_bytes);
+	if (insn->flags & ~flags_of(insn->op))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s has flags 0x%x",
+				  info->mnemonic, insn->flags);
+	status = check_length(load, insn, info);
+	if (status)
+		return status;
 	out->family = families[insn->op];
 	if (!out->family && insn->op >= ISA_VEC)
 		return sim_refuse(load, HW_ST_NOT_BUILT, "%s is not built", info->mnemonic);
@@ -247,8 +332,10 @@ static int walk(struct sim_load *load, const uint8_t *code, size_t bytes,
 		int status;
 
 		load->offset = at;
-		if (bytes - at < sizeof(*insn) || insn->bytes < sizeof(*insn) ||
-		    insn->bytes % 8 || insn->bytes > bytes - at)
+		/* None is shorter than a scalar one. */
+		if (bytes - at < sizeof(struct isa_scalar) ||
+		    insn->bytes < sizeof(struct isa_scalar) || insn->bytes % 8 ||
+		    insn->bytes > bytes - at)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM,
 					  "an instruction passes the end or has no length");
 		if (p->insns) {
@@ -280,28 +367,50 @@ static int load_code(struct sim_load *load, struct sim_program *p, const uint8_t
 	return status ? status : resolve_branches(load, p);
 }
 
+/* A program with its own copy of what it was made from. */
+static struct sim_program *copy_in(const void *code, size_t bytes,
+				   const struct hw_program_binding *bindings, unsigned n)
+{
+	struct sim_program *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->refs = 1;
+	p->arena.limit = MAX_PLANS;
+	p->code = malloc(bytes);
+	p->code_bytes = bytes;
+	p->bindings = arena_array(&p->arena, n, sizeof(*p->bindings));
+	p->n_bindings = n;
+	if (!p->code || !p->bindings) {
+		sim_program_free(p);
+		return NULL;
+	}
+	memcpy(p->code, code, bytes);
+	if (n)
+		memcpy(p->bindings, bindings, n * sizeof(*bindings));
+	return p;
+}
+
 int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 		     const struct hw_program_binding *bindings, unsigned n_bindings,
 		     struct sim_program **out, uint64_t *detail)
 {
-	struct sim_program *p = calloc(1, sizeof(*p));
 	struct sim_load load = { .cpu = cpu, .n_bindings = n_bindings };
-	uint8_t *copy;
+	struct sim_program *p;
 	int status;
 
 	*detail = 0;
+	if (!bytes || bytes > SIM_MAX_CODE || bytes % 8)
+		return HW_ST_BAD_FIELD;
+	p = copy_in(code, bytes, bindings, n_bindings);
 	if (!p)
 		return HW_ST_NO_ROOM;
 	load.arena = &p->arena;
-	p->bindings = arena_copy(&p->arena, bindings, n_bindings * sizeof(*bindings));
-	copy = bytes && bytes <= MAX_CODE ? arena_copy(&p->arena, code, bytes) : NULL;
-	if (!p->bindings || !copy) {
-		sim_program_free(p);
-		return bytes && bytes <= MAX_CODE ? HW_ST_NO_ROOM : HW_ST_BAD_FIELD;
-	}
 	load.bindings = p->bindings;
-	p->n_bindings = n_bindings;
-	status = load_code(&load, p, copy, bytes);
+	status = load_code(&load, p, p->code, bytes);
+	if (!status && (load.scratch > MAX_SCRATCH || load.shared > MAX_SHARED))
+		status = sim_refuse(&load, HW_ST_NO_ROOM, "needs %zu bytes of working memory "
+				    "for each lane and %zu for all", load.scratch, load.shared);
 	if (status) {
 		log_info("refused at 0x%llx: %s", (unsigned long long)load.offset, load.why);
 		*detail = load.offset;
@@ -310,7 +419,7 @@ int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 	}
 	p->scratch = load.scratch;
 	p->shared = load.shared;
-	p->refs = 1;
+	p->bytes = bytes + p->arena.total;
 	*out = p;
 	return 0;
 }
@@ -320,5 +429,6 @@ void sim_program_free(struct sim_program *p)
 	if (!p)
 		return;
 	arena_free(&p->arena);
+	free(p->code);
 	free(p);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work queues: picking the next descriptor, running it on an engine, completing it.
+ * Work queues (DEVICE.md#queues): picking the next descriptor, running it on an
+ * engine, completing it.
  *
  * Rings are host memory that a hostile driver can change at any time, so a
- * descriptor is read once, into sim_queue.sqe, and judged there. A descriptor that
- * waits for a semaphore stays there until the semaphore arrives. Each engine (compute,
- * copy) has a thread; small work may also run on the thread that rings the doorbell,
- * if the engine is idle and nothing is queued before it (HW_INLINE).
+ * descriptor is read once, into sim_queue.sqe, and judged there. One that waits for a
+ * semaphore stays there, and its queue is looked at again when a semaphore of the
+ * device is signalled or a doorbell rings. Each engine (compute, DMA) has a thread;
+ * small work may also run on the thread that rings the doorbell, if the engine is
+ * idle and nothing is queued before it (HW_INLINE): an engine runs one descriptor at
+ * a time, whoever lends it the thread.
  */
-#include <immintrin.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,10 +19,11 @@
 
 #define INLINE_COPY_BYTES 65536u
 
-void sim_kick(struct sim_device *dev)
+void sim_kick(struct sim_engine *e)
 {
-	atomic_fetch_add_explicit(&dev->kick, 1, memory_order_release);
-	pthread_cond_broadcast(&dev->work);
+	atomic_fetch_add(&e->kick, 1);
+	if (atomic_load(&e->is_asleep))
+		sim_futex_wake(&e->kick, INT_MAX);
 }
 
 void sim_irq(struct sim_device *dev, uint32_t vector)
@@ -38,181 +42,218 @@ void sim_irq(struct sim_device *dev, uint32_t vector)
 		v->pending = true;
 		return;
 	}
-	/* A full eventfd counter means that the host has not looked yet: the
-	 * interrupt is not lost. */
+	/* A full counter means that the host has not looked yet: nothing is lost.
+	 * Any other failure is the host's, as with a bad address in the table. */
 	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
-		v->pending = false;
+		return;
 }
 
-void sim_record_fault(struct sim_device *dev, struct hw_fault *f)
+/* ---- rings ---- */
+
+void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe)
 {
-	f->number = ++dev->n_faults;
-	f->time_ns = (uint64_t)(clock_ns() - dev->power_on);
-	dev->faults[(f->number - 1) % SIM_FAULTS] = *f;
-	dev->total.n_fault++;
+	uint64_t word[sizeof(*sqe) / 8];
+
+	for (unsigned i = 0; i < sizeof(*sqe) / 8; i++)
+		word[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	memcpy(sqe, word, sizeof(*sqe));
 }
 
-static void complete(struct sim_device *dev, struct sim_queue *q, const struct hw_sqe *sqe,
-		     unsigned status, uint64_t value, uint64_t detail)
+void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe)
 {
-	uint32_t at = q->cq_tail % q->info.n_entries;
-	struct hw_cqe *cqe = (void *)sim_iova(dev, q->info.cq_iova + at * sizeof(*cqe),
-					      sizeof(*cqe), true, NULL);
-	uint16_t phase = (q->cq_tail / q->info.n_entries + 1) & 1;
+	uint64_t word[sizeof(*cqe) / 8];
+
+	memcpy(word, cqe, sizeof(*cqe));
+	for (unsigned i = 1; i < sizeof(*cqe) / 8; i++)
+		__atomic_store_n((uint64_t *)to + i, word[i], __ATOMIC_RELAXED);
+	/* The driver polls the phase, so its word comes last. */
+	__atomic_store_n((uint64_t *)to, word[0], __ATOMIC_RELEASE);
+}
+
+static void complete(struct sim_device *dev, struct sim_queue *q, unsigned status,
+		     uint64_t value, uint64_t detail)
+{
+	uint32_t n = q->info.n_entries, at = q->cq_tail & (n - 1);
+	struct hw_cqe cqe = { .tag = q->sqe.tag, .status = (uint16_t)status,
+			      .phase = (q->cq_tail / n + 1) & 1, .sq_head = q->head,
+			      .value = value, .detail = detail };
+	uint8_t *to = sim_iova(dev, NULL, q->info.cq_iova + at * sizeof(cqe), sizeof(cqe),
+			       true);
 
 	q->cq_tail++;
-	if (!cqe)
+	if (!to)
 		return;
-	cqe->tag = sqe->tag;
-	cqe->status = (uint16_t)status;
-	cqe->sq_head = q->head;
-	cqe->zero = 0;
-	cqe->value = value;
-	cqe->detail = detail;
-	__atomic_store_n(&cqe->phase, phase, __ATOMIC_RELEASE);
-	if (sqe->flags & HW_IRQ || status)
+	sim_cqe_write(to, &cqe);
+	if (q->sqe.flags & HW_IRQ || status)
 		sim_irq(dev, q->info.vector);
-}
-
-static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, uint64_t va,
-			   bool write)
-{
-	struct sim_dma *dma;
-
-	if (va % 8)
-		return NULL;
-	return (void *)sim_va(dev, q->info.ctx, va, 8, write, &dma, NULL);
 }
 
 /* Brings the next descriptor into q->sqe. False: there is none. */
 static bool fetch(struct sim_device *dev, struct sim_queue *q)
 {
-	uint32_t at = q->head % q->info.n_entries;
+	uint32_t at = q->head & (q->info.n_entries - 1);
 	const uint8_t *p;
 
 	if (q->has_sqe)
 		return true;
 	if (q->head == q->tail)
 		return false;
-	p = sim_iova(dev, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false, NULL);
+	p = sim_iova(dev, NULL, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false);
+	q->is_lost = !p;
 	if (p)
-		memcpy(&q->sqe, p, sizeof(q->sqe));
+		sim_sqe_read(p, &q->sqe);
 	else
-		q->sqe = (struct hw_sqe){ .op = 0xff };
+		q->sqe = (struct hw_sqe){ 0 };
 	q->has_sqe = true;
 	return true;
 }
 
-/* Whether the head of q can begin. A bad wait address can: it faults then. */
-static bool is_runnable(struct sim_device *dev, struct sim_queue *q)
+/* ---- which is next ---- */
+
+static uint64_t bit_of(const struct sim_device *dev, const struct sim_queue *q)
+{
+	return 1ull << (q - dev->queues);
+}
+
+void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
+{
+	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
+
+	e->of_priority[q->info.priority] |= bit_of(dev, q);
+}
+
+void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
+{
+	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
+
+	e->of_priority[q->info.priority] &= ~bit_of(dev, q);
+	e->active &= ~bit_of(dev, q);
+	e->waiting &= ~bit_of(dev, q);
+}
+
+static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, uint64_t va,
+			   bool write)
+{
+	return va % 8 ? NULL : (void *)sim_va(dev, NULL, q->info.ctx, va, 8, write, NULL, NULL);
+}
+
+/* Whether the head of q can begin. One with a bad wait address can: it faults. */
+static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
 	const uint64_t *sem;
 
-	if (q->state != SIM_QUEUE_READY || q->is_running || !fetch(dev, q))
+	e->waiting &= ~bit_of(dev, q);
+	if (q->state != SIM_QUEUE_READY || q->is_clearing || q->running || !fetch(dev, q)) {
+		if (!q->running)
+			e->active &= ~bit_of(dev, q);
 		return false;
+	}
 	if (!(q->sqe.flags & HW_WAIT))
 		return true;
 	sem = semaphore(dev, q, q->sqe.wait_va, false);
-	return !sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value;
+	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
+		return true;
+	e->waiting |= bit_of(dev, q);
+	return false;
 }
 
+static bool is_alive(const struct sim_device *dev)
+{
+	return dev->status & HW_STATUS_READY && !dev->fatal;
+}
+
+/* Highest priority first, in turn among equals. */
 static struct sim_queue *pick(struct sim_device *dev, struct sim_engine *e)
 {
-	if (!(dev->status & HW_STATUS_READY) || dev->fatal)
+	if (!is_alive(dev))
 		return NULL;
-	for (int priority = 3; priority >= 0; priority--)
-		for (unsigned i = 0; i < dev->n_queues; i++) {
-			unsigned id = (e->next + i) % dev->n_queues;
-			struct sim_queue *q = &dev->queues[id];
+	for (int priority = 3; priority >= 0; priority--) {
+		uint64_t some = e->active & e->of_priority[priority];
+		uint64_t later = some & ~0ull << e->next, round[2] = { later, some ^ later };
 
-			if (q->state != SIM_QUEUE_READY || q->info.cls != e->cls ||
-			    q->info.priority != priority || !is_runnable(dev, q))
-				continue;
-			e->next = id + 1;
-			return q;
-		}
+		for (unsigned i = 0; i < 2; i++)
+			for (; round[i]; round[i] &= round[i] - 1) {
+				unsigned id = (unsigned)__builtin_ctzll(round[i]);
+
+				if (!is_runnable(dev, e, &dev->queues[id]))
+					continue;
+				e->next = (id + 1) % HW_MAX_QUEUES;
+				return &dev->queues[id];
+			}
+	}
 	return NULL;
 }
 
 /* ---- EXECUTE ---- */
 
-static int refuse(struct hw_fault *f, int status, uint64_t va, uint64_t bytes)
+static int refuse(struct hw_fault *f, int status, uint64_t va, uint64_t bytes, bool write)
 {
 	f->status = (uint16_t)status;
 	f->va = va;
 	f->bytes = bytes;
+	f->is_write = write;
 	return status;
 }
 
-static void hold(struct sim_core *core, struct sim_dma *dma)
-{
-	if (!dma)
-		return;
-	dma->users++;
-	core->held[core->n_held++] = dma;
-}
-
-static void release(struct sim_core *core)
-{
-	while (core->n_held)
-		core->held[--core->n_held]->users--;
-}
-
-static int bind(struct sim_device *dev, const struct sim_queue *q, struct sim_core *core,
-		const struct sim_program *p, unsigned i, const struct hw_binding *from,
-		struct hw_fault *f)
+static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_program *p,
+		unsigned i, const struct hw_binding *b, struct hw_fault *f)
 {
 	const struct hw_program_binding *want = &p->bindings[i];
-	struct hw_binding b;
-	struct sim_dma *dma = NULL;
-	bool poison = false;
+	struct sim_core *core = &e->core;
+	bool write = want->access & HW_BIND_WRITE;
 
-	memcpy(&b, from, sizeof(b));
-	f->binding = i;
-	if (b.bytes < want->bytes)
-		return refuse(f, HW_ST_BINDING, b.va, b.bytes);
-	core->bytes[i] = b.bytes;
+	if (b->bytes < want->bytes || b->bytes > INT64_MAX)
+		return refuse(f, HW_ST_BINDING, b->va, b->bytes, write);
+	core->bytes[i] = b->bytes;
 	core->base[i] = dev->hbm;
-	if (!b.bytes)
+	if (!b->bytes)
 		return 0;
-	if (b.va % 64)
-		return refuse(f, HW_ST_ALIGNMENT, b.va, b.bytes);
-	core->base[i] = sim_va(dev, q->info.ctx, b.va, b.bytes,
-			       want->access & HW_BIND_WRITE, &dma, &poison);
+	if (b->va % 64)
+		return refuse(f, HW_ST_ALIGNMENT, b->va, b->bytes, write);
+	core->base[i] = sim_va(dev, e, e->queue->info.ctx, b->va, b->bytes, write, NULL, NULL);
 	if (!core->base[i])
-		return refuse(f, HW_ST_MAP, b.va, b.bytes);
-	if (poison) {
-		dev->ras.ecc_uncorrected++;
-		return refuse(f, HW_ST_POISON, b.va, b.bytes);
-	}
-	hold(core, dma);
+		return refuse(f, HW_ST_MAP, b->va, b->bytes, write);
+	if (want->access & HW_BIND_READ && sim_is_poisoned(dev, core->base[i], b->bytes))
+		return refuse(f, HW_ST_POISON, b->va, b->bytes, false);
+	core->uses[core->n_uses++] = (struct sim_use){ b->va, b->bytes };
 	return 0;
 }
 
-static struct sim_program *find_program(struct sim_device *dev, const struct sim_queue *q,
-					uint32_t id)
+static struct sim_program *find_program(struct sim_device *dev, const struct sim_queue *q)
 {
+	uint32_t id = q->sqe.u.execute.program;
 	struct sim_program *p = id < dev->room_programs ? dev->programs[id] : NULL;
 
 	return p && p->ctx == q->info.ctx ? p : NULL;
 }
 
-static int bind_all(struct sim_device *dev, const struct sim_queue *q,
-		    struct sim_core *core, const struct sim_program *p, struct hw_fault *f)
+static int bind_all(struct sim_device *dev, struct sim_engine *e,
+		    const struct sim_program *p, struct hw_fault *f)
 {
-	uint64_t va = q->sqe.u.execute.bindings;
-	const struct hw_binding *table;
-	struct sim_dma *dma;
+	const struct hw_sqe *sqe = &e->queue->sqe;
+	uint64_t va = sqe->u.execute.bindings, bytes = p->n_bindings * sizeof(struct hw_binding);
+	const uint8_t *table;
+	struct hw_binding b;
 	int status;
 
-	if (q->sqe.u.execute.n_bindings != p->n_bindings)
-		return refuse(f, HW_ST_BINDING, va, q->sqe.u.execute.n_bindings);
-	table = (void *)sim_va(dev, q->info.ctx, va, p->n_bindings * sizeof(*table), false,
-			       &dma, NULL);
-	if (p->n_bindings && !table)
-		return refuse(f, HW_ST_MAP, va, p->n_bindings * sizeof(*table));
+	if (sqe->u.execute.n_bindings != p->n_bindings)
+		return refuse(f, HW_ST_BINDING, va, sqe->u.execute.n_bindings, false);
+	if (!p->n_bindings)
+		return 0;
+	if (va % 8)
+		return refuse(f, HW_ST_ALIGNMENT, va, bytes, false);
+	table = sim_va(dev, NULL, e->queue->info.ctx, va, bytes, false, NULL, NULL);
+	if (!table)
+		return refuse(f, HW_ST_MAP, va, bytes, false);
+	if (sim_is_poisoned(dev, table, bytes))
+		return refuse(f, HW_ST_POISON, va, bytes, false);
 	for (unsigned i = 0; i < p->n_bindings; i++) {
-		status = bind(dev, q, core, p, i, &table[i], f);
+		const uint64_t *row = (const uint64_t *)table + 2 * i;
+
+		b.va = __atomic_load_n(row, __ATOMIC_RELAXED);
+		b.bytes = __atomic_load_n(row + 1, __ATOMIC_RELAXED);
+		f->binding = i;
+		status = bind(dev, e, p, i, &b, f);
 		if (status)
 			return status;
 	}
@@ -220,12 +261,12 @@ static int bind_all(struct sim_device *dev, const struct sim_queue *q,
 	return 0;
 }
 
-static void count_run(struct sim_device *dev, const struct sim_run *run, int64_t ns)
+static void count_run(struct sim_device *dev, const struct sim_run *run)
 {
 	struct hw_telemetry *t = &dev->total;
 
 	t->n_execute++;
-	t->busy_compute_ns += (uint64_t)ns;
+	t->n_insn += run->core->n_insns;
 	t->matrix_ops += run->matrix_ops;
 	t->vector_ops += run->vector_ops;
 	t->hbm_read_bytes += run->read_bytes;
@@ -233,33 +274,28 @@ static void count_run(struct sim_device *dev, const struct sim_run *run, int64_t
 }
 
 /* Called with the lock, which it drops while the program runs. */
-static int execute(struct sim_device *dev, struct sim_queue *q, struct sim_engine *e,
-		   struct hw_fault *f, int64_t *ns)
+static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
 {
-	struct sim_program *p = find_program(dev, q, q->sqe.u.execute.program);
-	struct sim_run run = { .fault = *f };
-	int64_t began;
+	struct sim_program *p = find_program(dev, e->queue);
+	struct sim_run run;
 	int status;
 
+	f->program = e->queue->sqe.u.execute.program;
 	if (!p)
-		return refuse(f, HW_ST_BAD_DESCRIPTOR, q->sqe.u.execute.program, 0);
-	f->program = q->sqe.u.execute.program;
-	status = bind_all(dev, q, &e->core, p, f);
-	if (status) {
-		release(&e->core);
+		return refuse(f, HW_ST_BAD_DESCRIPTOR, f->program, 0, false);
+	status = bind_all(dev, e, p, f);
+	if (status)
 		return status;
-	}
 	run.fault = *f;
+	run.matrix_ops = run.vector_ops = run.read_bytes = run.write_bytes = 0;
 	p->refs++;
 	pthread_mutex_unlock(&dev->lock);
-	began = clock_ns();
-	status = sim_core_run(&e->core, p, &q->stop, &run);
-	*ns = clock_ns() - began;
+	status = sim_core_run(&e->core, p, &e->stop, &run);
 	pthread_mutex_lock(&dev->lock);
-	release(&e->core);
+	p->last_ns = (uint64_t)(clock_ns() - e->began);
 	if (!--p->refs)
 		sim_program_free(p);
-	count_run(dev, &run, *ns);
+	count_run(dev, &run);
 	if (status)
 		*f = run.fault;
 	return status;
@@ -280,40 +316,46 @@ static bool is_known(const struct sim_queue *q)
 	}
 }
 
-static int run_descriptor(struct sim_device *dev, struct sim_queue *q,
-			  struct sim_engine *e, struct hw_fault *f, int64_t *ns)
+static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_fault *f)
 {
+	uint64_t *sem = semaphore(dev, q, q->sqe.signal_va, true), old;
+
+	if (!sem)
+		return refuse(f, HW_ST_MAP, q->sqe.signal_va, 8, true);
+	old = __atomic_load_n(sem, __ATOMIC_RELAXED);
+	while (old < q->sqe.signal_value &&
+	       !__atomic_compare_exchange_n(sem, &old, q->sqe.signal_value, true,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	for (unsigned i = 0; i < 2; i++)
+		if (dev->engines[i].waiting)
+			sim_kick(&dev->engines[i]);
+	return 0;
+}
+
+static int run_descriptor(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
+{
+	const struct sim_queue *q = e->queue;
 	const struct hw_sqe *sqe = &q->sqe;
-	uint64_t *sem;
 	int status;
 
+	if (q->is_lost)
+		return refuse(f, HW_ST_MAP, q->info.sq_iova, 64, false);
 	if (!is_known(q) || sqe->id ||
 	    sqe->flags & ~(HW_WAIT | HW_SIGNAL | HW_IRQ | HW_INLINE))
-		return refuse(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0);
+		return refuse(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0, false);
 	if (sqe->flags & HW_WAIT && !semaphore(dev, q, sqe->wait_va, false))
-		return refuse(f, HW_ST_MAP, sqe->wait_va, 8);
+		return refuse(f, HW_ST_MAP, sqe->wait_va, 8, false);
 	if (sqe->flags & HW_SIGNAL && !semaphore(dev, q, sqe->signal_va, true))
-		return refuse(f, HW_ST_MAP, sqe->signal_va, 8);
-	if (sqe->op == HW_EXECUTE) {
-		status = execute(dev, q, e, f, ns);
-	} else {
-		pthread_mutex_unlock(&dev->lock);
-		status = sim_dma_run(dev, q, &e->core, sqe, &q->stop, f);
-		pthread_mutex_lock(&dev->lock);
-		while (e->core.n_held)
-			e->core.held[--e->core.n_held]->users--;
-	}
-	if (status || !(sqe->flags & HW_SIGNAL))
-		return status;
-	if (dev->fatal || q->stop_status)
-		return refuse(f, HW_ST_RESET, 0, 0);
-	sem = semaphore(dev, q, sqe->signal_va, true);
-	if (!sem)
-		return refuse(f, HW_ST_MAP, sqe->signal_va, 8);
-	if (__atomic_load_n(sem, __ATOMIC_RELAXED) < sqe->signal_value)
-		__atomic_store_n(sem, sqe->signal_value, __ATOMIC_RELEASE);
-	sim_kick(dev);
-	return 0;
+		return refuse(f, HW_ST_MAP, sqe->signal_va, 8, true);
+	if (sqe->op == HW_EXECUTE)
+		return execute(dev, e, f);
+	if (sqe->op == HW_NOP || sqe->op == HW_SEMAPHORE)
+		return 0;
+	pthread_mutex_unlock(&dev->lock);
+	status = sim_dma_run(e, q, f);
+	pthread_mutex_lock(&dev->lock);
+	return status;
 }
 
 static int64_t limit_of(const struct sim_device *dev, const struct sim_queue *q)
@@ -324,59 +366,76 @@ static int64_t limit_of(const struct sim_device *dev, const struct sim_queue *q)
 		limit = q->info.limit_ns;
 	if (!limit)
 		limit = dev->default_limit_ns;
-	return limit ? clock_after(limit > INT64_MAX ? INT64_MAX : (int64_t)limit) :
-		       CLOCK_FOREVER;
+	return limit && limit < INT64_MAX ? (int64_t)limit : CLOCK_FOREVER;
+}
+
+void sim_engine_halt(struct sim_engine *e, int status)
+{
+	if (!e->queue || e->stop_status)
+		return;
+	e->stop_status = status;
+	atomic_store(&e->stop, true);
+}
+
+static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	int64_t limit = limit_of(dev, q);
+
+	e->queue = q;
+	q->running = e;
+	e->run++;
+	e->core.n_uses = 0;
+	e->stop_status = 0;
+	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
+	e->began = clock_ns();
+	e->deadline = limit > CLOCK_FOREVER - e->began ? CLOCK_FOREVER : e->began + limit;
+	/* The watchdog sleeps on to an earlier time if it has one. */
+	if (e->deadline < dev->watch_until)
+		pthread_cond_signal(&dev->timer);
+	q->head++;
 }
 
 /* Runs the descriptor in q->sqe to its end. Called and left with the lock. */
-static void step(struct sim_device *dev, struct sim_queue *q, struct sim_engine *e)
+static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
 	struct hw_fault f = { .queue = (uint16_t)(q - dev->queues), .ctx = q->info.ctx,
 			      .operand = 0xffff, .tag = q->sqe.tag,
 			      .binding = 0xffffffffu };
-	int64_t ns = 0;
+	uint64_t ns;
 	int status;
 
-	e->is_busy = true;
-	q->is_running = true;
-	q->stop_status = 0;
-	atomic_store(&q->stop, false);
-	q->run_deadline = limit_of(dev, q);
-	if (q->run_deadline != CLOCK_FOREVER)
-		pthread_cond_signal(&dev->timer);
-	q->head++;
-	status = run_descriptor(dev, q, e, &f, &ns);
-	if (status && q->stop_status)
-		f.status = (uint16_t)(status = q->stop_status);
+	begin(dev, e, q);
+	status = run_descriptor(dev, e, &f);
+	/* The run may have passed its last look at `stop` and still be good. */
+	if (status == HW_ST_RESET && e->stop_status)
+		f.status = (uint16_t)(status = e->stop_status);
+	if (!status && q->sqe.flags & HW_SIGNAL && !q->is_silent)
+		status = signal(dev, q, &f);
+	ns = (uint64_t)(clock_ns() - e->began);
+	*(e->cls == HW_CLASS_DMA ? &dev->total.busy_dma_ns : &dev->total.busy_compute_ns) += ns;
+	e->queue = NULL;
+	q->running = NULL;
 	q->has_sqe = false;
-	q->is_running = false;
-	e->is_busy = false;
-	if (status == HW_ST_WATCHDOG)
-		dev->ras.watchdog_fires++;
-	if (dev->fatal)
-		return (void)pthread_cond_broadcast(&dev->idle);
-	if (status) {
-		sim_record_fault(dev, &f);
-		q->state = SIM_QUEUE_FAULTED;
+	if (!q->is_silent && !dev->fatal) {
+		if (status) {
+			sim_fault_record(dev, &f);
+			q->state = SIM_QUEUE_FAULTED;
+		}
+		complete(dev, q, (unsigned)status, ns, status ? f.number : 0);
 	}
-	complete(dev, q, &q->sqe, (unsigned)status, (uint64_t)ns, status ? f.number : 0);
 	pthread_cond_broadcast(&dev->idle);
 }
 
 /* ---- engines ---- */
 
-/* Waits, without the lock, until something may have changed since `seen`. */
-static void spin(struct sim_device *dev, unsigned seen)
+static void sleep_until_kicked(struct sim_engine *e, unsigned seen)
 {
-	int64_t until = clock_ns() + SIM_SPIN_NS;
-
-	do {
-		for (int i = 0; i < 64; i++) {
-			if (atomic_load_explicit(&dev->kick, memory_order_acquire) != seen)
-				return;
-			_mm_pause();
-		}
-	} while (clock_ns() < until);
+	if (e->dev->sim->spins && sim_spin(&e->kick, seen))
+		return;
+	atomic_store(&e->is_asleep, true);
+	while (atomic_load(&e->kick) == seen)
+		sim_futex_wait(&e->kick, seen);
+	atomic_store(&e->is_asleep, false);
 }
 
 static void *engine(void *arg)
@@ -386,21 +445,18 @@ static void *engine(void *arg)
 
 	pthread_mutex_lock(&dev->lock);
 	while (!dev->quit) {
-		unsigned seen = atomic_load(&dev->kick);
-		struct sim_queue *q = e->is_busy ? NULL : pick(dev, e);
+		struct sim_queue *q;
 
-		e->was_missed = e->is_busy;
+		e->seen = atomic_load(&e->kick);
+		e->was_missed = e->queue;
+		q = e->queue ? NULL : pick(dev, e);
 		if (q) {
-			step(dev, q, e);
+			step(dev, e, q);
 			continue;
 		}
-		if (dev->sim->cpu.lanes > 1) {
-			pthread_mutex_unlock(&dev->lock);
-			spin(dev, seen);
-			pthread_mutex_lock(&dev->lock);
-		}
-		while (atomic_load(&dev->kick) == seen && !dev->quit)
-			pthread_cond_wait(&dev->work, &dev->lock);
+		pthread_mutex_unlock(&dev->lock);
+		sleep_until_kicked(e, e->seen);
+		pthread_mutex_lock(&dev->lock);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return NULL;
@@ -419,8 +475,10 @@ int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls)
 
 void sim_engine_stop(struct sim_engine *e)
 {
-	if (e->has_thread)
+	if (e->has_thread) {
+		sim_kick(e);
 		pthread_join(e->thread, NULL);
+	}
 	e->has_thread = false;
 	sim_core_free(&e->core);
 }
@@ -436,8 +494,22 @@ static bool is_small(struct sim_device *dev, const struct sim_queue *q)
 		return q->sqe.u.copy.bytes <= INLINE_COPY_BYTES;
 	if (q->sqe.op != HW_EXECUTE)
 		return q->sqe.op != HW_COPY_2D;
-	p = find_program(dev, q, q->sqe.u.execute.program);
-	return p && p->is_straight;
+	p = find_program(dev, q);
+	return p && p->is_straight && p->last_ns <= dev->inline_ns;
+}
+
+/* Runs what the doorbell announced, as long as it is small and nothing else wants
+ * the engine. Whether nothing is left to do for the engine's thread. */
+static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	while (is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {
+		if (!is_runnable(dev, e, q))
+			return !e->was_missed;
+		if (!is_small(dev, q))
+			return false;
+		step(dev, e, q);
+	}
+	return false;
 }
 
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
@@ -453,38 +525,47 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 		return;
 	}
 	q->tail = tail;
-	e = q->info.cls == HW_CLASS_COMPUTE ? &dev->compute : &dev->copy;
-	if (!e->is_busy && !dev->fatal && dev->status & HW_STATUS_READY &&
-	    q->head + 1 == q->tail && is_runnable(dev, q) && is_small(dev, q)) {
-		step(dev, q, e);
-		/* The engine's thread may have been sent away meanwhile. */
-		if (q->head == q->tail && !e->was_missed) {
-			pthread_mutex_unlock(&dev->lock);
-			return;
-		}
-	}
-	sim_kick(dev);
+	e = sim_engine_of(dev, q->info.cls);
+	e->active |= bit_of(dev, q);
+	/* Queues that wait may wait for what the host wrote: a doorbell makes all of
+	 * them look again. */
+	for (unsigned i = 0; i < 2; i++)
+		if (dev->engines[i].waiting & ~bit_of(dev, q))
+			sim_kick(&dev->engines[i]);
+	if (!run_inline(dev, e, q))
+		sim_kick(e);
 	pthread_mutex_unlock(&dev->lock);
 }
 
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
 {
-	if (q->is_running) {
-		q->stop_status = dev->fatal ? HW_ST_DEVICE_FATAL : HW_ST_RESET;
-		atomic_store(&q->stop, true);
-	}
-	while (q->is_running)
+	q->is_clearing = true;
+	q->is_silent = !with_completions;
+	while (q->running) {
+		sim_engine_halt(q->running, HW_ST_RESET);
 		pthread_cond_wait(&dev->idle, &dev->lock);
-	if (!with_completions || dev->fatal)
-		q->head = q->tail;
-	while (q->head != q->tail) {
-		if (!fetch(dev, q))
-			break;
+	}
+	while (with_completions && fetch(dev, q)) {
 		q->head++;
-		complete(dev, q, &q->sqe, HW_ST_DROPPED, 0, 0);
+		complete(dev, q, HW_ST_DROPPED, 0, 0);
 		q->has_sqe = false;
 	}
+	q->head = q->tail;
 	q->has_sqe = false;
+	q->is_clearing = q->is_silent = false;
 	if (q->state == SIM_QUEUE_FAULTED)
 		q->state = SIM_QUEUE_READY;
+}
+
+void sim_die(struct sim_device *dev, uint32_t why)
+{
+	if (dev->fatal)
+		return;
+	dev->fatal = why;
+	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_FATAL;
+	dev->ras.fatal++;
+	for (unsigned i = 0; i < 2; i++)
+		sim_engine_halt(&dev->engines[i], HW_ST_DEVICE_FATAL);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		sim_irq(dev, i);
 }

@@ -5,14 +5,15 @@
  */
 #include "hal/sim/sim.h"
 
+#include <asm/prctl.h>
 #include <cpuid.h>
 #include <errno.h>
-#include <immintrin.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hal/sim/sim_internal.h"
@@ -22,6 +23,10 @@
 #define HBM_UNIT ((uint64_t)2 << 20)
 #define HBM_DEFAULT ((uint64_t)4 << 30)
 #define HBM_MOST ((uint64_t)1 << 44)
+#ifndef ARCH_REQ_XCOMP_PERM
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#endif
+#define XFEATURE_TILEDATA 18
 
 /* ---- options ---- */
 
@@ -105,10 +110,38 @@ int sim_options_parse(const char *text, struct sim_options *out, struct err *err
 
 /* ---- the CPU ---- */
 
-static void detect_amx(struct sim_cpu *cpu, unsigned edx)
+/* Tile registers are large, so Linux hands them to a process that asks. */
+static bool may_use_tiles(void)
 {
-	cpu->amx_bf16 = (edx >> 22 & 1) && (edx >> 24 & 1);
-	cpu->amx_int8 = (edx >> 24 & 1) && (edx >> 25 & 1);
+	return !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA);
+}
+
+static void detect_avx512(struct sim_cpu *cpu)
+{
+	unsigned a, b, c, d;
+
+	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
+	    !__builtin_cpu_supports("avx512cd"))
+		return;
+	cpu->path = SIM_AVX512;
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+		bool tiles = (d >> 24 & 1) && may_use_tiles();
+
+		cpu->avx512_vnni = c >> 11 & 1;
+		cpu->avx512_fp16 = d >> 23 & 1;
+		cpu->amx_bf16 = tiles && (d >> 22 & 1);
+		cpu->amx_int8 = tiles && (d >> 25 & 1);
+	}
+	if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
+		cpu->avx512_bf16 = a >> 5 & 1;
+}
+
+static size_t cache_bytes(int name, size_t otherwise)
+{
+	long n = sysconf(name);
+
+	return n > 0 ? (size_t)n : otherwise;
 }
 
 static void detect_cpu(struct sim_cpu *cpu)
@@ -116,24 +149,16 @@ static void detect_cpu(struct sim_cpu *cpu)
 	unsigned a, b, c, d;
 
 	cpu->path = SIM_PORTABLE;
-	cpu->l1_bytes = 32 << 10;
-	cpu->l2_bytes = 1 << 20;
+	cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+	cpu->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-	    __builtin_cpu_supports("bmi2"))
-		cpu->path = SIM_AVX2;
-	if (cpu->path != SIM_AVX2 || !__builtin_cpu_supports("avx512f") ||
-	    !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-	    !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512cd"))
+	/* Asks for what the operating system saves, too. F16C: CPUID.1:ECX.29. */
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+	    !__builtin_cpu_supports("bmi2") || !__get_cpuid(1, &a, &b, &c, &d) ||
+	    !(c >> 29 & 1))
 		return;
-	cpu->path = SIM_AVX512;
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-		cpu->avx512_vnni = c >> 11 & 1;
-		cpu->avx512_fp16 = d >> 23 & 1;
-		detect_amx(cpu, d);
-	}
-	if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
-		cpu->avx512_bf16 = a >> 5 & 1;
+	cpu->path = SIM_AVX2;
+	detect_avx512(cpu);
 }
 
 static int cap_path(struct sim_cpu *cpu, const char *name, struct err *err)
@@ -164,7 +189,8 @@ static unsigned usable_cpus(void)
 
 /* ---- devices ---- */
 
-/* Stops runs that passed their deadline. Sleeps until the earliest. */
+/* Stops runs that passed their deadline. Sleeps until the earliest; begin() wakes it
+ * for one that is earlier still. A run that ends leaves it to wake for nothing once. */
 static void *watch(void *arg)
 {
 	struct sim_device *dev = arg;
@@ -174,18 +200,17 @@ static void *watch(void *arg)
 		int64_t next = CLOCK_FOREVER, now = clock_ns();
 		struct timespec t;
 
-		for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
-			struct sim_queue *q = &dev->queues[i];
+		for (unsigned i = 0; i < 2; i++) {
+			struct sim_engine *e = &dev->engines[i];
 
-			if (!q->is_running || q->stop_status)
+			if (!e->queue || e->stop_status)
 				continue;
-			if (q->run_deadline <= now) {
-				q->stop_status = HW_ST_WATCHDOG;
-				atomic_store(&q->stop, true);
-			} else if (q->run_deadline < next) {
-				next = q->run_deadline;
-			}
+			if (e->deadline <= now)
+				sim_engine_halt(e, HW_ST_WATCHDOG);
+			else if (e->deadline < next)
+				next = e->deadline;
 		}
+		dev->watch_until = next;
 		t.tv_sec = next / 1000000000;
 		t.tv_nsec = next % 1000000000;
 		if (next == CLOCK_FOREVER)
@@ -197,20 +222,26 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-static void power_on(struct sim_device *dev)
+/* What every reset gives back, the one by CTRL included. */
+static void set_defaults(struct sim_device *dev)
 {
-	dev->power_on = clock_ns();
 	dev->ctrl = dev->status = dev->fatal = 0;
-	dev->asq = dev->acq = dev->scratch = 0;
-	dev->aqsize = 0;
-	dev->avector = HW_NO_VECTOR;
 	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
 	dev->drop_irqs = 0;
 	dev->default_limit_ns = 0;
-	dev->inline_ns = 20000;
-	dev->n_queues = 0;
+	dev->inline_ns = SIM_INLINE_NS;
+}
+
+/* What a function reset gives back besides. The clock and RAS counts go on. */
+static void power_on(struct sim_device *dev)
+{
+	set_defaults(dev);
+	dev->asq = dev->acq = dev->scratch = 0;
+	dev->aqsize = dev->bad_access = 0;
+	dev->avector = HW_NO_VECTOR;
 	dev->n_faults = 0;
 	memset(&dev->total, 0, sizeof(dev->total));
+	dev->average = (struct sim_load_average){ .time = clock_ns() };
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
 		dev->vectors[i].masked = true;
 		dev->vectors[i].pending = false;
@@ -249,7 +280,6 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
 	dev->hbm_fd = -1;
 	pthread_mutex_init(&dev->admin_lock, NULL);
 	pthread_mutex_init(&dev->lock, NULL);
-	pthread_cond_init(&dev->work, NULL);
 	pthread_cond_init(&dev->idle, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -257,12 +287,14 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
 	pthread_condattr_destroy(&attr);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		dev->vectors[i].fd = -1;
+	dev->watch_until = CLOCK_FOREVER;
+	dev->power_on = clock_ns();
 	power_on(dev);
 	code = make_hbm(dev, hbm_bytes, err);
 	if (code)
 		return code;
-	if (sim_engine_start(dev, &dev->compute, HW_CLASS_COMPUTE) ||
-	    sim_engine_start(dev, &dev->copy, HW_CLASS_DMA) ||
+	if (sim_engine_start(dev, &dev->engines[0], HW_CLASS_COMPUTE) ||
+	    sim_engine_start(dev, &dev->engines[1], HW_CLASS_DMA) ||
 	    pthread_create(&dev->watchdog, NULL, watch, dev))
 		return err_set(err, ERR_RESOURCE_EXHAUSTED,
 			       "could not start the threads of model device %u", index);
@@ -270,22 +302,26 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
 	return 0;
 }
 
-/* Ends every queue, context and program. */
-static void clear_device(struct sim_device *dev)
+void sim_clear(struct sim_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
 	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_RESETTING;
-	for (unsigned i = 1; i < HW_MAX_QUEUES; i++)
-		if (dev->queues[i].state != SIM_QUEUE_NONE) {
-			sim_queue_clear(dev, &dev->queues[i], false);
-			dev->queues[i].state = SIM_QUEUE_NONE;
-		}
+	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
+		struct sim_queue *q = &dev->queues[i];
+
+		if (q->state == SIM_QUEUE_NONE)
+			continue;
+		sim_queue_clear(dev, q, false);
+		sim_queue_part(dev, q);
+		q->state = SIM_QUEUE_NONE;
+	}
 	for (unsigned i = 0; i < dev->room_programs; i++)
-		if (dev->programs[i] && !--dev->programs[i]->refs)
+		if (dev->programs[i])
 			sim_program_free(dev->programs[i]);
 	free(dev->programs);
 	dev->programs = NULL;
 	dev->room_programs = dev->program_hint = 0;
+	dev->program_bytes = 0;
 	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++) {
 		free(dev->contexts[i].maps);
 		dev->contexts[i] = (struct sim_ctx){ 0 };
@@ -293,13 +329,14 @@ static void clear_device(struct sim_device *dev)
 	free(dev->poisoned);
 	dev->poisoned = NULL;
 	dev->n_poisoned = 0;
+	set_defaults(dev);
 	pthread_mutex_unlock(&dev->lock);
 }
 
 void sim_flr(struct sim_device *dev)
 {
 	pthread_mutex_lock(&dev->admin_lock);
-	clear_device(dev);
+	sim_clear(dev);
 	pthread_mutex_lock(&dev->lock);
 	dev->ras.function_resets++;
 	power_on(dev);
@@ -311,25 +348,22 @@ static void free_device(struct sim_device *dev)
 {
 	if (!dev->sim)
 		return;
-	clear_device(dev);
+	sim_clear(dev);
 	pthread_mutex_lock(&dev->lock);
 	dev->quit = true;
-	sim_kick(dev);
 	pthread_cond_broadcast(&dev->timer);
 	pthread_mutex_unlock(&dev->lock);
-	sim_engine_stop(&dev->compute);
-	sim_engine_stop(&dev->copy);
+	sim_engine_stop(&dev->engines[0]);
+	sim_engine_stop(&dev->engines[1]);
 	if (dev->has_watchdog)
 		pthread_join(dev->watchdog, NULL);
-	for (unsigned i = 0; i < dev->n_dma; i++)
-		free(dev->dma[i]);
+	sim_dma_free(dev);
 	if (dev->hbm)
 		munmap(dev->hbm, dev->hbm_bytes);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
 	pthread_mutex_destroy(&dev->admin_lock);
 	pthread_mutex_destroy(&dev->lock);
-	pthread_cond_destroy(&dev->work);
 	pthread_cond_destroy(&dev->idle);
 	pthread_cond_destroy(&dev->timer);
 }
@@ -350,9 +384,10 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
 	detect_cpu(&sim->cpu);
 	sim->cpu.lanes = options->lanes ? options->lanes : usable_cpus();
+	sim->spins = usable_cpus() > 1;
 	code = options->isa_path ? cap_path(&sim->cpu, options->isa_path, err) : 0;
 	if (!code)
-		code = sim_pool_create(sim->cpu.lanes, &sim->pool, err);
+		code = sim_pool_create(sim->cpu.lanes, sim->spins, &sim->pool, err);
 	sim->devices = code ? NULL : calloc(n, sizeof(*sim->devices));
 	if (!code && !sim->devices)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
