@@ -43,8 +43,8 @@
 #define T_CODE_ROOM (256u << 10)
 #define T_HBM_BYTES (256ull << 20)
 
-/* Pages of t_sim.host: rings of up to 64 queues, arguments, then the window. */
-enum { T_RINGS = 64, T_ARGS = T_RINGS * 2, T_ARGS_PAGES = 40,
+/* Pages of t_sim.host: rings of many queues, arguments, then the window. */
+enum { T_RINGS = 96, T_ARGS = T_RINGS * 2, T_ARGS_PAGES = 40,
        T_WINDOW = T_ARGS + T_ARGS_PAGES, T_WINDOW_PAGES = 64,
        T_PAGES = T_WINDOW + T_WINDOW_PAGES };
 
@@ -174,6 +174,7 @@ static inline unsigned t_queue(struct t_sim *t, struct t_ring *r, struct hw_queu
 	unsigned page = 2 * t->n_rings, status;
 
 	assert_true(t->n_rings < T_RINGS);
+	*r = (struct t_ring){ 0 };
 	q.sq_iova = q.sq_iova ? q.sq_iova : T_IOVA + page * HW_PAGE;
 	q.cq_iova = q.cq_iova ? q.cq_iova : T_IOVA + (page + 1) * HW_PAGE;
 	q.n_entries = q.n_entries ? q.n_entries : T_ENTRIES;
