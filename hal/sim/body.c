@@ -24,6 +24,9 @@ enum { SPREAD, ROW, FULL };
 enum step_kind { STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD };
 
 #define NO_ROOM UINT32_MAX
+/* Rows shorter than this are spread into a full array: dearer than a call only if
+ * there is much to write. */
+#define SHORT_COLS 160
 /* Keeps equal places of different buffers from meeting in one cache set. */
 #define BUFFER_GAP 192
 
@@ -50,6 +53,7 @@ struct sim_body {
 	uint16_t n_uop;
 	unsigned points;
 	size_t scratch;
+	size_t spread[2];	/* rooms to spread row values in */
 	uint32_t direct;
 	uint8_t elem[ISA_MAX_VALUES];
 	struct step step[];
@@ -465,7 +469,7 @@ static void find_direct(struct sim_body *b, const struct isa_operand *out)
 static void plan(struct planner *p, const struct isa_operand *out)
 {
 	struct sim_body *b = p->b;
-	unsigned first = b->n_pre + b->n_in;
+	unsigned first = b->n_pre + b->n_in, widest = 0;
 
 	for (unsigned v = 0; v < first + b->n_uop; v++) {
 		p->last[v] = -1;
@@ -479,6 +483,14 @@ static void plan(struct planner *p, const struct isa_operand *out)
 	p->used = (sizeof(struct frame) + 63) / 64 * 64;
 	for (unsigned i = 0; i < b->n_uop; i++)
 		plan_room(p, &b->step[i], (int)i, first + i);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args && b->step[i].n_args > 1; k++)
+			if (b->step[i].arg_bytes[k] > widest)
+				widest = b->step[i].arg_bytes[k];
+	for (unsigned k = 0; k < 2 && widest; k++) {
+		b->spread[k] = p->used;
+		p->used += ((size_t)b->points * widest + 63) / 64 * 64 + BUFFER_GAP;
+	}
 	b->scratch = p->used;
 }
 
@@ -640,15 +652,53 @@ static void run_iota(const struct step *s, const struct sim_tile *tile, int shap
 	}
 }
 
+/* Copies row values along their rows: 64 bytes at a time, past the row's end and,
+ * after the last row, into the gap between buffers. */
+#define SPREAD_ROWS(name, T) \
+static void name(char *to, const char *from, size_t rows, size_t cols) \
+{ \
+	typedef T block __attribute__((vector_size(64), aligned(sizeof(T)))); \
+	for (size_t r = 0; r < rows; r++, to += cols * sizeof(T)) { \
+		block x = (block){ 0 } + ((const T *)from)[r]; \
+		for (size_t j = 0; j < cols; j += 64 / sizeof(T)) \
+			*(block *)(to + j * sizeof(T)) = x; \
+	} \
+}
+SPREAD_ROWS(spread_rows_1, uint8_t)
+SPREAD_ROWS(spread_rows_2, uint16_t)
+SPREAD_ROWS(spread_rows_4, uint32_t)
+SPREAD_ROWS(spread_rows_8, uint64_t)
+
+static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
+			unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		spread_rows_1(to, from, rows, cols);
+		break;
+	case 2:
+		spread_rows_2(to, from, rows, cols);
+		break;
+	case 4:
+		spread_rows_4(to, from, rows, cols);
+		break;
+	case 8:
+		spread_rows_8(to, from, rows, cols);
+		break;
+	default:
+		for (size_t r = 0; r < rows; r++)
+			sim_fill(to + r * cols * bytes, from + r * bytes, cols, bytes);
+		break;
+	}
+}
+
 static const void *spread_argument(const struct step *s, const struct sim_tile *tile,
 				   const char *src, int shape, char *room)
 {
-	size_t bytes = s->arg_bytes[0];
-
-	for (size_t r = 0; r < tile->rows; r++)
-		for (size_t j = 0; j < tile->cols; j++)
-			memcpy(room + (r * tile->cols + j) * bytes,
-			       src + (shape == ROW ? r * bytes : 0), bytes);
+	if (shape == ROW)
+		spread_rows(room, src, tile->rows, tile->cols, s->arg_bytes[0]);
+	else
+		sim_fill(room, src, (size_t)tile->rows * tile->cols, s->arg_bytes[0]);
 	return room;
 }
 
@@ -678,8 +728,26 @@ static void run_by_rows(const struct step *s, const struct frame *f,
 	}
 }
 
+/* Row values made full, so that one call does. At most two of three are. */
+static void spread_arguments(const struct sim_body *b, const struct step *s,
+			     const struct frame *f, const struct sim_tile *tile,
+			     char *scratch, const void **p)
+{
+	unsigned used = 0;
+
+	for (unsigned k = 0; k < s->n_args; k++) {
+		char *room = scratch + b->spread[used];
+
+		if (f->shape[s->arg[k]] != ROW)
+			continue;
+		spread_rows(room, p[k], tile->rows, tile->cols, s->arg_bytes[k]);
+		p[k] = room;
+		used++;
+	}
+}
+
 /* Returns the shape of the result. *to: where it is put. */
-static int run_call(const struct step *s, const struct frame *f,
+static int run_call(const struct sim_body *b, const struct step *s, struct frame *f,
 		    const struct sim_tile *tile, void *direct, char **to)
 {
 	size_t n[] = { [SPREAD] = 1, [ROW] = tile->rows,
@@ -700,10 +768,13 @@ static int run_call(const struct step *s, const struct frame *f,
 	}
 	if (direct && most == FULL)
 		*to = direct;
-	if (most == FULL && least == ROW)
+	if (most == FULL && least == ROW && tile->cols >= SHORT_COLS) {
 		run_by_rows(s, f, tile, *to);
-	else
-		s->fn(*to, p[0], p[1], p[2], n[most], spread, s->imm);
+		return most;
+	}
+	if (most == FULL && least == ROW)
+		spread_arguments(b, s, f, tile, (char *)f, p);
+	s->fn(*to, p[0], p[1], p[2], n[most], spread, s->imm);
 	return most;
 }
 
@@ -740,6 +811,23 @@ static void set_inputs(const struct sim_body *b, const struct sim_tile *tile,
 	}
 }
 
+/* The next tile's inputs mostly follow this one's: fetches step i's share of them. */
+static void prefetch(const struct sim_body *b, const struct sim_tile *tile, unsigned i)
+{
+	size_t points = (size_t)tile->rows * tile->cols;
+
+	for (unsigned j = 0; j < b->n_in; j++) {
+		size_t bytes = points * elem_bytes(b->elem[b->n_pre + j]);
+		const char *next = (const char *)tile->in[j] + bytes;
+		size_t begin = bytes * i / b->n_uop / 64, end = bytes * (i + 1) / b->n_uop / 64;
+
+		if ((tile->in_spread | tile->in_row) >> j & 1)
+			continue;
+		for (size_t k = begin; k < end; k++)
+			__builtin_prefetch(next + k * 64, 0, 2);
+	}
+}
+
 void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 		       const struct sim_tile *tile, void *scratch,
 		       void *const *direct)
@@ -769,12 +857,14 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 			shape = run_fold(s, f, tile, base);
 			break;
 		default:
-			shape = run_call(s, f, tile, direct && s->out >= 0 ?
+			shape = run_call(b, s, f, tile, direct && s->out >= 0 ?
 					 direct[s->out] : NULL, &to);
 			break;
 		}
 		f->ptr[value] = to;
 		f->shape[value] = (uint8_t)shape;
+		if (b->n_uop >= 3)
+			prefetch(b, tile, i);
 	}
 }
 

@@ -48,6 +48,8 @@ int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsi
 void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
 		      const int64_t *dim, unsigned combine);
 
+/* n copies of one element; `one` may be the first of them. */
+void sim_fill(void *to, const void *one, size_t n, size_t bytes);
 /* A tile's address in an operand. */
 static inline uint8_t *sim_tile_at(const struct sim_ref *ref, const uint8_t *first,
 				   const struct sim_tile *tile)

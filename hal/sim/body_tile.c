@@ -223,10 +223,10 @@ static void copy_box(const struct box *x, char *to, const char *from, bool gathe
 	}
 }
 
-/* n copies of one element. */
-static void fill(char *to, const void *one, size_t n, size_t bytes)
+void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 {
 	size_t done = bytes, all = n * bytes;
+	char *to = room;
 
 	if (!n)
 		return;
@@ -250,7 +250,7 @@ static void gather(const struct sim_ref *ref, const char *from,
 	if (tile->rows > 1 && !row_stride(ref, tile)) {
 		add_cols(&x, ref, tile);
 		copy_box(&x, room, from, true, bytes);
-		fill(room, room, tile->rows, (size_t)tile->cols * bytes);
+		sim_fill(room, room, tile->rows, (size_t)tile->cols * bytes);
 		return;
 	}
 	x = box_of(ref, tile);
@@ -358,7 +358,7 @@ static void store_run(void *arg, const struct run_of *run)
 	}
 	/* a run may span rows only of a spread value */
 	if (run->stride == (int64_t)s->bytes)
-		fill(run->to, v, (size_t)n, s->bytes);
+		sim_fill(run->to, v, (size_t)n, s->bytes);
 	else
 		copy_strided(run->to, run->stride, v, 0, n, s->bytes);
 }
@@ -375,7 +375,7 @@ static void combine_part(const struct store *s, char *to, int64_t stride,
 	if (s->spread)
 		v = s->value;
 	if (!full)
-		fill(block, v, n < CHUNK ? n : CHUNK, s->bytes);
+		sim_fill(block, v, n < CHUNK ? n : CHUNK, s->bytes);
 	while (n) {
 		size_t m = n < CHUNK ? n : CHUNK;
 		const char *from = full ? v : block;

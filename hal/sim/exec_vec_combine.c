@@ -135,12 +135,10 @@ static size_t kept_points(const struct vec_plan *p, const struct sim_tile *tile)
 
 static void fill_identity(const struct vec_out *out, unsigned elem, char *to, size_t n)
 {
-	unsigned bytes = elem_bytes(elem);
 	char one[16];
 
 	sim_uop_identity(sim_combine_uop(out->combine), elem, one);
-	for (size_t i = 0; i < n; i++)
-		memcpy(to + i * bytes, one, bytes);
+	sim_fill(to, one, n, elem_bytes(elem));
 }
 
 /* The value of a tile as a full array. */
@@ -155,10 +153,10 @@ static const char *full_value(const struct vec_plan *p, const struct vec_out *ou
 
 	if ((!is_spread && !is_row) || tile->rows * cols == 1 || (is_row && cols == 1))
 		return v;
-	for (size_t r = 0; r < tile->rows; r++)
-		for (size_t c = 0; c < cols; c++)
-			memcpy(to + (r * cols + c) * bytes, v + (is_row ? r * bytes : 0),
-			       bytes);
+	for (size_t r = 0; is_row && r < tile->rows; r++)
+		sim_fill(to + r * cols * bytes, v + r * bytes, cols, bytes);
+	if (is_spread)
+		sim_fill(to, v, tile->rows * cols, bytes);
 	return to;
 }
 
@@ -202,12 +200,21 @@ static void fold_tile(const struct vec_plan *p, const struct vec_out *out,
 	out->fn(acc, acc, part, NULL, rows, 0, 0);
 }
 
+/* A single tile has no use for a second level. */
+static bool is_wide(const struct vec_plan *p)
+{
+	return p->folded_tiles > 1;
+}
+
 /* Moves the narrow sum to the wide one and starts it anew. */
-static void flush(const struct vec_out *out, char *scratch, size_t n)
+static void flush(const struct vec_plan *p, const struct vec_out *out, char *scratch,
+		  size_t n)
 {
 	char *acc = scratch + out->acc_room, *wide = scratch + out->wide_room;
 	char *more = wide + n * elem_bytes(out->acc_elem);
 
+	if (!is_wide(p))
+		return;
 	if (!out->widen) {
 		out->acc_fn(wide, wide, acc, NULL, n, 0, 0);
 	} else {
@@ -218,17 +225,20 @@ static void flush(const struct vec_out *out, char *scratch, size_t n)
 }
 
 static void each_out(const struct vec_plan *p, char *scratch, size_t n,
-		     void (*fn)(const struct vec_out *out, char *scratch, size_t n))
+		     void (*fn)(const struct vec_plan *p, const struct vec_out *out,
+				char *scratch, size_t n))
 {
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (p->out[j].combine != ISA_STORE)
-			fn(&p->out[j], scratch, n);
+			fn(p, &p->out[j], scratch, n);
 }
 
-static void start(const struct vec_out *out, char *scratch, size_t n)
+static void start(const struct vec_plan *p, const struct vec_out *out, char *scratch,
+		  size_t n)
 {
 	fill_identity(out, out->ref.elem, scratch + out->acc_room, n);
-	fill_identity(out, out->acc_elem, scratch + out->wide_room, n);
+	if (is_wide(p))
+		fill_identity(out, out->acc_elem, scratch + out->wide_room, n);
 }
 
 /* Stores a tile's result from the wide room. */
@@ -245,11 +255,13 @@ static void store_result(const struct vec_job *job, unsigned j,
 		kept.cols = 1;
 	for (unsigned k = 0; kept.cols == 1 && k < kept.col_dims; k++)
 		kept.col_dim[k] = 1;
-	if (out->narrow) {
+	if (is_wide(p) && out->narrow) {
 		char *acc = scratch + out->acc_room;
 
 		out->narrow(acc, wide, NULL, NULL, kept_points(p, tile), 0, 0);
 		wide = acc;
+	} else if (!is_wide(p)) {
+		wide = scratch + out->acc_room;
 	}
 	sim_tile_out(&out->ref, job->out[j], &kept, wide, false, false,
 		     out->acc ? out->combine : ISA_STORE);
@@ -276,7 +288,7 @@ static void finish_item(const struct vec_job *job, const struct sim_tile *tile,
 
 		if (out->combine == ISA_STORE)
 			continue;
-		flush(out, scratch, n);
+		flush(p, out, scratch, n);
 		if (p->parts > 1)
 			memcpy(partial(job, j, kept, part), wide,
 			       n * elem_bytes(out->acc_elem));

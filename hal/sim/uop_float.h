@@ -41,38 +41,21 @@ static inline int64_t total_f64(double x)
 	return s ^ (int64_t)((uint64_t)(s >> 63) >> 1);
 }
 
-/* On equal arguments the zeros differ in sign: or-ing bits gives -0, and-ing +0. */
-static inline float min_f32(float x, float y)
-{
-	float same = float_of(bits_of(x) | bits_of(y));
-	float r = x == y ? same : x + y;
-
-	return x < y ? x : y < x ? y : r;
+/*
+ * The CPU's minimum gives y if the two are unordered, or equal: then the zeros may
+ * differ in sign, and or-ing bits gives -0, and-ing +0.
+ */
+#define EXTREME(name, T, bits, from, LESS, MIX) \
+static inline T name(T x, T y) \
+{ \
+	T r = x LESS y ? x : y; \
+	r = x == y ? from(bits(x) MIX bits(y)) : r; \
+	return x != x ? x : r; \
 }
-
-static inline float max_f32(float x, float y)
-{
-	float same = float_of(bits_of(x) & bits_of(y));
-	float r = x == y ? same : x + y;
-
-	return x > y ? x : y > x ? y : r;
-}
-
-static inline double min_f64(double x, double y)
-{
-	double same = double_of(bits_of64(x) | bits_of64(y));
-	double r = x == y ? same : x + y;
-
-	return x < y ? x : y < x ? y : r;
-}
-
-static inline double max_f64(double x, double y)
-{
-	double same = double_of(bits_of64(x) & bits_of64(y));
-	double r = x == y ? same : x + y;
-
-	return x > y ? x : y > x ? y : r;
-}
+EXTREME(min_f32, float, bits_of, float_of, <, |)
+EXTREME(max_f32, float, bits_of, float_of, >, &)
+EXTREME(min_f64, double, bits_of64, double_of, <, |)
+EXTREME(max_f64, double, bits_of64, double_of, >, &)
 
 static inline float away_f32(float x)
 {

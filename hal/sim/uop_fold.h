@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Folds of rows, for one path: PATH(name) is defined by the file that includes
- * this one. A long row is folded into 128 lanes, four elements a lane at a time,
- * and these by halves: a tree whose shape depends on the length alone, so every path
- * gives the same bytes and sums stay accurate.
+ * this one. A long row is folded into 128 lanes, in the order of memory, and these
+ * by halves; shorter ones into fewer lanes, several rows at once. The shape of the tree
+ * depends on the length alone, so every path gives the same bytes.
  */
+#include <math.h>
 #include <string.h>
 
 #include "hal/sim/uop_loop.h"
 
 #define LANES 128
-/* Rows shorter than this go element by element, GROUP rows at a time. */
-#define SHORT_ROW 64
+/* A loop of few turns, for the vectoriser: not to be unrolled before. */
+#define LANE_LOOP IVDEP _Pragma("GCC unroll 1")
+/* Rows shorter than this go element by element, GROUP rows at a time; shorter than
+ * LONG_ROW by NARROW lanes. */
+#define SHORT_ROW 32
+#define LONG_ROW 512
 #define GROUP 16
+#define NARROW 16
 
 static inline uint32_t f32_bits(float x)
 {
@@ -46,17 +52,18 @@ static inline double f64_from(uint64_t u)
 	return x;
 }
 
-/* As UOP_MIN and UOP_MAX: NaN wins, -0 < +0. */
-#define EXTREME(name, T, U, bits, from, LESS, MIX) \
+/* As UOP_MIN and UOP_MAX (uop_float.h): NaN wins, -0 < +0. */
+#define EXTREME(name, T, bits, from, LESS, MIX) \
 static inline T name(T x, T y) \
 { \
-	T same = from(bits(x) MIX bits(y)), r = x == y ? same : x + y; \
-	return x LESS y ? x : y LESS x ? y : r; \
+	T r = x LESS y ? x : y; \
+	r = x == y ? from(bits(x) MIX bits(y)) : r; \
+	return x != x ? x : r; \
 }
-EXTREME(f32_least, float, uint32_t, f32_bits, f32_from, <, |)
-EXTREME(f32_most, float, uint32_t, f32_bits, f32_from, >, &)
-EXTREME(f64_least, double, uint64_t, f64_bits, f64_from, <, |)
-EXTREME(f64_most, double, uint64_t, f64_bits, f64_from, >, &)
+EXTREME(f32_least, float, f32_bits, f32_from, <, |)
+EXTREME(f32_most, float, f32_bits, f32_from, >, &)
+EXTREME(f64_least, double, f64_bits, f64_from, <, |)
+EXTREME(f64_most, double, f64_bits, f64_from, >, &)
 
 #define PLUS(x, y) ((x) + (y))
 #define TIMES(x, y) ((x) * (y))
@@ -67,21 +74,34 @@ EXTREME(f64_most, double, uint64_t, f64_bits, f64_from, >, &)
 #define BIT_OR(x, y) ((x) | (y))
 #define BIT_XOR(x, y) ((x) ^ (y))
 
+#define SHORT_FOLD(name, T, OP) \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T acc[GROUP]; \
+	for (; rows >= GROUP; rows -= GROUP, s += GROUP * cols, d += GROUP) { \
+		for (size_t r = 0; r < GROUP; r++) \
+			acc[r] = s[r * cols]; \
+		for (size_t j = 1; j < cols; j++) { \
+			for (size_t r = 0; r < GROUP; r++) \
+				acc[r] = (T)OP(acc[r], s[r * cols + j]); \
+		} \
+		memcpy(d, acc, sizeof(acc)); \
+	} \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		T x = s[0]; \
+		for (size_t j = 1; j < cols; j++) \
+			x = (T)OP(x, s[j]); \
+		d[r] = x; \
+	} \
+}
+
 #define FOLD(name, T, OP) \
+SHORT_FOLD(name##_short, T, OP) \
 static void name##_lanes(T *acc, const T *s, size_t n) \
 { \
 	memcpy(acc, s, LANES * sizeof(T)); \
 	s += LANES; \
 	n -= LANES; \
-	for (; n >= 4 * LANES; n -= 4 * LANES, s += 4 * LANES) { \
-		IVDEP \
-		for (size_t j = 0; j < LANES; j++) { \
-			T x = (T)OP(s[j], s[j + LANES]); \
-			T y = (T)OP(s[j + 2 * LANES], s[j + 3 * LANES]); \
-			T z = (T)OP(x, y); \
-			acc[j] = (T)OP(acc[j], z); \
-		} \
-	} \
 	for (; n >= LANES; n -= LANES, s += LANES) { \
 		IVDEP \
 		for (size_t j = 0; j < LANES; j++) \
@@ -91,47 +111,102 @@ static void name##_lanes(T *acc, const T *s, size_t n) \
 	for (size_t j = 0; j < n; j++) \
 		acc[j] = (T)OP(acc[j], s[j]); \
 } \
-static void name##_short(T *d, const T *s, size_t rows, size_t cols) \
+static void name##_narrow(T *d, const T *s, size_t rows, size_t cols) \
 { \
-	T acc[GROUP]; \
-	for (; rows >= GROUP; rows -= GROUP, s += GROUP * cols, d += GROUP) { \
-		for (size_t r = 0; r < GROUP; r++) \
-			acc[r] = s[r * cols]; \
-		for (size_t j = 1; j < cols; j++) \
-			for (size_t r = 0; r < GROUP; r++) \
-				acc[r] = (T)OP(acc[r], s[r * cols + j]); \
-		memcpy(d, acc, sizeof(acc)); \
-	} \
-	for (size_t r = 0; r < rows; r++, s += cols) { \
-		T x = s[0]; \
-		for (size_t j = 1; j < cols; j++) \
-			x = (T)OP(x, s[j]); \
-		d[r] = x; \
+	T part[GROUP * NARROW], acc[NARROW]; \
+	for (size_t g; rows; rows -= g, d += g) { \
+		g = rows < GROUP ? rows : GROUP; \
+		for (size_t r = 0; r < g; r++, s += cols) { \
+			size_t n = cols - NARROW; \
+			const T *p = s + NARROW; \
+			memcpy(acc, s, sizeof(acc)); \
+			for (; n >= NARROW; n -= NARROW, p += NARROW) { \
+				IVDEP \
+				for (size_t j = 0; j < NARROW; j++) \
+					acc[j] = (T)OP(acc[j], p[j]); \
+			} \
+			for (size_t j = 0; j < n; j++) \
+				acc[j] = (T)OP(acc[j], p[j]); \
+			memcpy(part + r * NARROW, acc, sizeof(acc)); \
+		} \
+		name##_short(d, part, g, NARROW); \
 	} \
 } \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
 	T *d = dst, acc[LANES]; \
 	const T *s = src; \
+	if (cols < LONG_ROW) { \
+		(cols < SHORT_ROW ? name##_short : name##_narrow)(dst, src, rows, cols); \
+		return; \
+	} \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		name##_lanes(acc, s, cols); \
+		for (size_t h = LANES / 2; h; h /= 2) { \
+			IVDEP \
+			for (size_t j = 0; j < h; j++) \
+				acc[j] = (T)OP(acc[j], acc[j + h]); \
+		} \
+		d[r] = acc[0]; \
+	} \
+}
+
+/*
+ * Extremes of floats: the CPU's own comparison for speed, with NaN counted beside it,
+ * and a second look at a row whose extreme is zero, for the sign. L: lanes.
+ */
+#define EXTREME_ROW(name, L, T, U, I, bits, LESS, SIGNED) \
+static T name(const T *s, size_t n) \
+{ \
+	T acc[L]; \
+	I nans[L], any = 0; \
+	U sign = (U)1 << (sizeof(U) * 8 - 1), want = SIGNED ? sign : 0; \
+	size_t left = n % L; \
+	const T *end = s + n - left; \
+	LANE_LOOP \
+	for (size_t j = 0; j < L; j++) { \
+		acc[j] = s[j]; \
+		nans[j] = s[j] != s[j]; \
+	} \
+	for (const T *p = s + L; p < end; p += L) { \
+		LANE_LOOP \
+		for (size_t j = 0; j < L; j++) { \
+			acc[j] = p[j] LESS acc[j] ? p[j] : acc[j]; \
+			nans[j] += p[j] != p[j]; \
+		} \
+	} \
+	for (size_t j = 0; j < left; j++) { \
+		acc[j] = end[j] LESS acc[j] ? end[j] : acc[j]; \
+		nans[j] += end[j] != end[j]; \
+	} \
+	LANE_LOOP \
+	for (size_t j = 0; j < L; j++) \
+		any |= nans[j]; \
+	if (any) \
+		return (T)NAN; \
+	for (size_t h = L / 2; h; h /= 2) { \
+		LANE_LOOP \
+		for (size_t j = 0; j < h; j++) \
+			acc[j] = acc[j + h] LESS acc[j] ? acc[j + h] : acc[j]; \
+	} \
+	for (size_t j = 0; acc[0] == 0 && j < n; j++) \
+		any |= s[j] == 0 && (bits(s[j]) & sign) == want; \
+	return acc[0] == 0 ? (T)(any == SIGNED ? -0.0 : 0.0) : acc[0]; \
+}
+#define FLOAT_FOLD(name, T, U, I, bits, LESS, op, SIGNED) \
+SHORT_FOLD(name##_short, T, op) \
+EXTREME_ROW(name##_narrow, NARROW, T, U, I, bits, LESS, SIGNED) \
+EXTREME_ROW(name##_long, LANES, T, U, I, bits, LESS, SIGNED) \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	const T *s = src; \
+	T *d = dst; \
 	if (cols < SHORT_ROW) { \
 		name##_short(dst, src, rows, cols); \
 		return; \
 	} \
-	for (size_t r = 0; r < rows; r++, s += cols) { \
-		size_t m = cols < LANES ? cols : LANES; \
-		if (cols < LANES) \
-			memcpy(acc, s, cols * sizeof(T)); \
-		else \
-			name##_lanes(acc, s, cols); \
-		while (m > 1) { \
-			size_t h = (m + 1) / 2; \
-			IVDEP \
-			for (size_t j = 0; j < m - h; j++) \
-				acc[j] = (T)OP(acc[j], acc[j + h]); \
-			m = h; \
-		} \
-		d[r] = acc[0]; \
-	} \
+	for (size_t r = 0; r < rows; r++, s += cols) \
+		d[r] = (cols < LONG_ROW ? name##_narrow : name##_long)(s, cols); \
 }
 
 #define INTEGERS(T, u, S, s, MULTIPLY) \
@@ -150,12 +225,12 @@ INTEGERS(uint32_t, u32, int32_t, s32, TIMES)
 INTEGERS(uint64_t, u64, int64_t, s64, TIMES)
 FOLD(f32_radd, float, PLUS)
 FOLD(f32_rmul, float, TIMES)
-FOLD(f32_rmin, float, f32_least)
-FOLD(f32_rmax, float, f32_most)
+FLOAT_FOLD(f32_rmin, float, uint32_t, int32_t, f32_bits, <, f32_least, 1)
+FLOAT_FOLD(f32_rmax, float, uint32_t, int32_t, f32_bits, >, f32_most, 0)
 FOLD(f64_radd, double, PLUS)
 FOLD(f64_rmul, double, TIMES)
-FOLD(f64_rmin, double, f64_least)
-FOLD(f64_rmax, double, f64_most)
+FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, f64_bits, <, f64_least, 1)
+FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, f64_bits, >, f64_most, 0)
 
 #define BOTH(op) \
 	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \

@@ -710,6 +710,23 @@ static void folds_of_rows(void **state)
 			sim_uop_fold((enum sim_path)path, UOP_ADD, ELEM_F32)(got[path], x, rows, cols);
 		}
 	}
+	for (unsigned i = 0; i < 20000; i++)
+		x[i] = i % 3 ? -0.0f : -1.0f;
+	for (unsigned path = 0; path < n_paths; path++) {
+		for (size_t cols = 100; cols < 400; cols += 150) {
+			sim_fold_fn *most = sim_uop_fold((enum sim_path)path, UOP_MAX, ELEM_F32);
+			sim_fold_fn *least = sim_uop_fold((enum sim_path)path, UOP_MIN, ELEM_F32);
+
+			most(got[0], x, 1, cols);
+			assert_true(got[0][0] == 0 && signbit(got[0][0]));
+			x[70] = 0.0f;
+			most(got[0], x, 1, cols);
+			assert_true(got[0][0] == 0 && !signbit(got[0][0]));
+			x[70] = -0.0f;
+			least(got[0], x + 1, 1, 2);
+			assert_true(got[0][0] == 0 && signbit(got[0][0]));
+		}
+	}
 	x[77] = NAN;
 	for (unsigned path = 0; path < n_paths; path++) {
 		sim_uop_fold((enum sim_path)path, UOP_MIN, ELEM_F32)(got[0], x, 1, 5000);
