@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,15 +74,19 @@ void sim_futex_wake(atomic_uint *word, unsigned n)
 
 bool sim_spin(const atomic_uint *word, unsigned seen)
 {
-	int64_t until = clock_ns() + SIM_SPIN_NS;
+	int64_t began = clock_ns(), now = began;
 
 	do {
+		/* The thread that woke this one may wait for this very CPU. */
+		if (now - began > SIM_SPIN_NS / 10)
+			sched_yield();
 		for (int i = 0; i < 64; i++) {
 			if (atomic_load_explicit(word, memory_order_acquire) != seen)
 				return true;
 			_mm_pause();
 		}
-	} while (clock_ns() < until);
+		now = clock_ns();
+	} while (now - began < SIM_SPIN_NS);
 	return false;
 }
 

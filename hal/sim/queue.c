@@ -516,6 +516,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 {
 	struct sim_queue *q = &dev->queues[queue];
 	struct sim_engine *e;
+	bool is_done;
 
 	pthread_mutex_lock(&dev->lock);
 	if (q->state == SIM_QUEUE_NONE || tail - q->head > q->info.n_entries ||
@@ -532,9 +533,11 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	for (unsigned i = 0; i < 2; i++)
 		if (dev->engines[i].waiting & ~bit_of(dev, q))
 			sim_kick(&dev->engines[i]);
-	if (!run_inline(dev, e, q))
-		sim_kick(e);
+	is_done = run_inline(dev, e, q);
 	pthread_mutex_unlock(&dev->lock);
+	/* Its thread wants the lock first thing. */
+	if (!is_done)
+		sim_kick(e);
 }
 
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
