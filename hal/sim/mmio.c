@@ -55,12 +55,12 @@ static void set_half(uint64_t *reg, unsigned shift, uint32_t value)
 	*reg = (*reg & ~(0xffffffffull << shift)) | (uint64_t)value << shift;
 }
 
-/* Whether queue 0's rings are what they must be and can be reached. */
+/* Whether the device works and queue 0's rings are good and can be reached. */
 static bool is_enabled_sanely(struct sim_device *dev)
 {
 	uint32_t n = dev->aqsize;
 
-	return n >= 2 && n <= 1u << CAP_LARGEST_RING && !(n & (n - 1)) &&
+	return !dev->fatal && n >= 2 && n <= 1u << CAP_LARGEST_RING && !(n & (n - 1)) &&
 	       dev->asq % 64 == 0 && dev->acq % 64 == 0 &&
 	       sim_iova(dev, NULL, dev->asq, n * sizeof(struct hw_sqe), false) &&
 	       sim_iova(dev, NULL, dev->acq, n * sizeof(struct hw_cqe), true);

@@ -222,19 +222,21 @@ static void *watch(void *arg)
 	return NULL;
 }
 
-/* What every reset gives back, the one by CTRL included. */
+/* What disabling gives back: only a function reset ends the fatal state. */
 static void set_defaults(struct sim_device *dev)
 {
-	dev->ctrl = dev->status = dev->fatal = 0;
+	dev->ctrl = 0;
+	dev->status = dev->fatal ? HW_STATUS_FATAL : 0;
 	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
 	dev->drop_irqs = 0;
 	dev->default_limit_ns = 0;
 	dev->inline_ns = SIM_INLINE_NS;
 }
 
-/* What a function reset gives back besides. The clock and RAS counts go on. */
+/* What a function reset gives back. The clock and RAS counts go on. */
 static void power_on(struct sim_device *dev)
 {
+	dev->fatal = 0;
 	set_defaults(dev);
 	dev->asq = dev->acq = dev->scratch = 0;
 	dev->aqsize = dev->bad_access = 0;

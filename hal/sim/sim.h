@@ -10,7 +10,9 @@
  * The functions below are what a PCI function shows to its host: registers, HBM
  * (BAR2), DMA into host memory, interrupts, function reset. They may be called from any
  * thread, on different devices at once. Except where said they do not block, but a
- * doorbell write may run small work (HW_INLINE) before it returns.
+ * doorbell write may run small work (HW_INLINE) before it returns; that of queue 0 runs
+ * its requests, which like a write to CTRL may wait for running work to stop (bounded:
+ * every instruction checks at tile granularity).
  *
  *	struct sim *sim;
  *	sim_create(&(struct sim_options){ .n_devices = 1 }, &sim, err);

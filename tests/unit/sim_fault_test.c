@@ -202,6 +202,10 @@ static void the_fatal_state_is_loud_and_final(void **state)
 	t_put(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP });
 	t_ring_bell(&t, &t.admin);
 	assert_false(t_poll(&t, &t.admin));
+	/* Turning it off and on does not help. */
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, 0);
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_STATUS, 4), HW_STATUS_FATAL);
 	sim_mmio_write(t.dev, HW_REG_CTRL, 4, HW_CTRL_RESET);
 	assert_int_equal(sim_mmio_read(t.dev, HW_REG_CTRL, 4), 0);
 	assert_int_equal(sim_mmio_read(t.dev, HW_REG_STATUS, 4), 0);
