@@ -45,14 +45,14 @@ static inline float float_of(uint32_t u)
 #define LN2_HIGH 0x1.63p-1f		/* 9 bits: n * LN2_HIGH is exact */
 #define LN2_LOW -0x1.bd0106p-13f
 
-/* e^x = 2^n (1 + r + r r p), x = n log 2 + r */
-static inline float exp_f32(float x)
+/* e^x = 2^n (1 + r + r r p), x = n log 2 + r, for x in EXP_LEAST..EXP_MOST. The
+ * result is normal, so adding n to the exponent of the rest is enough. */
+#define EXP_LEAST -0x1.5d589ep+6f
+#define EXP_MOST 0x1.62e42ep+6f
+static inline float exp_core(float x)
 {
 	float t, n, r, p;
-	int32_t k, half;
 
-	x = x > 89.0f ? 89.0f : x;
-	x = x < -104.0f ? -104.0f : x;
 	t = FMAF(x, 0x1.715476p+0f, ROUNDER);
 	n = t - ROUNDER;
 	r = FMAF(n, -LN2_HIGH, x);
@@ -63,11 +63,17 @@ static inline float exp_f32(float x)
 	p = FMAF(p, r, 0x1.5554b2p-3f);
 	p = FMAF(p, r, 0.5f);
 	p = FMAF(p, r * r, r) + 1.0f;
-	/* two factors: 2^n alone overflows for the last binade */
-	k = (int32_t)(bits_of(t) - bits_of(ROUNDER));
-	half = k >> 1;
-	return p * float_of((uint32_t)(half + 127) << 23) *
-		float_of((uint32_t)(k - half + 127) << 23);
+	/* the bits of ROUNDER vanish in the shift */
+	return float_of(bits_of(p) + (bits_of(t) << 23));
+}
+
+static inline float exp_f32(float x)
+{
+	float y = exp_core(x);
+
+	/* above, infinity; NaN stays */
+	y = x <= EXP_MOST ? y : x * INFINITY;
+	return x < EXP_LEAST ? 0.0f : y;
 }
 
 /* e^x - 1 for x <= 89. */
@@ -106,15 +112,15 @@ static inline float tanh_f32(float x)
 	float a = fabsf(x), z = x * x, e, p;
 
 	a = a > 10.0f ? 10.0f : a;
-	e = expm1_core(a + a);
-	e = e / (e + 2.0f);
+	e = 1.0f - 2.0f / (exp_core(a + a) + 1.0f);
 	p = -0x1.9454f2p-8f;
 	p = FMAF(p, z, 0x1.5811f6p-6f);
 	p = FMAF(p, z, -0x1.b905c4p-5f);
 	p = FMAF(p, z, 0x1.110c5ep-3f);
 	p = FMAF(p, z, -0x1.555548p-2f);
 	p = FMAF(p * z, a, a);
-	return copysignf(a < 0.55f ? p : e, x);
+	e = copysignf(a < 0.55f ? p : e, x);
+	return x != x ? x : e;
 }
 
 static inline float logistic_f32(float x)
@@ -236,8 +242,9 @@ static inline float erf_f32(float x)
 	q = FMAF(q, a, 0x1.444d1ep-1f);
 	q = FMAF(q, a, 0x1.212626p+0f);
 	q = FMAF(q, a, -0x1.62d8a4p-13f);
-	q = 1.0f - exp_f32(-q);
-	return copysignf(z < 0.85f ? p : q, x);
+	q = 1.0f - exp_core(-q);
+	q = copysignf(z < 0.85f ? p : q, x);
+	return x != x ? x : q;
 }
 
 static inline float atan2_f32(float y, float x)
