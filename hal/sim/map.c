@@ -115,15 +115,20 @@ int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t byte
 		       SIM_MAX_MAPS);
 }
 
-/* Stops the run of engine `i` if it uses d; whether it does. */
-static bool is_used(struct sim_device *dev, const struct sim_dma *d, unsigned i)
+/* Stops the runs that use d; whether there are any. */
+static bool is_used(struct sim_device *dev, const struct sim_dma *d)
 {
-	struct sim_engine *e = &dev->engines[i];
+	bool any = false;
 
-	if (!e->queue || d->used_by[i] != e->run)
-		return false;
-	sim_engine_halt(e, HW_ST_MAP);
-	return true;
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_engine *e = &dev->engines[i];
+
+		if (!e->queue || d->used_by[i] != e->run)
+			continue;
+		sim_engine_halt(e, HW_ST_MAP);
+		any = true;
+	}
+	return any;
 }
 
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
@@ -141,7 +146,7 @@ int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 			       (unsigned long long)iova);
 	}
 	d->dying = true;
-	while (is_used(dev, d, 0) | is_used(dev, d, 1))
+	while (is_used(dev, d))
 		pthread_cond_wait(&dev->idle, &dev->lock);
 	i = find_dma(dev, iova);
 	memmove(&dev->dma[i], &dev->dma[i + 1],
