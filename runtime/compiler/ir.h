@@ -146,6 +146,7 @@ struct tc_ctx {
 	jmp_buf *boundary;
 	uint32_t next_id;
 	struct tc_table *types, *keys;	/* interning (ir.c) */
+	struct emit *emit;	/* the back end's state, for tc_emit_free */
 };
 
 /* Leaves the compile with `code`; op (or NULL) adds name and location. */
@@ -251,9 +252,8 @@ void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: algebra, folding, de
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c */
 void tc_pass_decompose(struct tc_ctx *c);	/* opt/decompose.c: ops to simpler ops */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
-struct tc_plan;
-struct tc_plan *tc_pass_plan(struct tc_ctx *c);	/* back/plan.c: memory by liveness */
-void tc_emit(struct tc_ctx *c, const struct tc_plan *plan, void **image,
-	     size_t *bytes);			/* back/emit.c; *image is malloc'd last */
+/* back/emit.c: plans memory, writes code, makes the image, malloc'd last. */
+void tc_emit(struct tc_ctx *c, void **image, size_t *bytes);
+void tc_emit_free(struct tc_ctx *c);	/* what a failed emission holds; any time */
 
 #endif

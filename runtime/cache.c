@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiled programs on disk: a file a key, written under another name and renamed, so
+ * that readers in other processes see all of it or nothing. Each file ends with the
+ * hash of what is before it; one that does not fit is removed and compiled again. The
+ * oldest files go when the folder holds more than LIMIT bytes.
+ */
+#define LOG_TAG "rt/cache"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hal/base/log.h"
+#include "runtime/rt_internal.h"
+
+#define LIMIT ((uint64_t)1 << 30)
+#define HASH 64u
+
+static bool find_folder(char *out, size_t n)
+{
+	const char *is = getenv("TESSERA_CACHE"), *dir = getenv("TESSERA_CACHE_DIR");
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+	if (is && !strcmp(is, "off"))
+		return false;
+	if (dir && *dir)
+		snprintf(out, n, "%s", dir);
+	else if (xdg && *xdg)
+		snprintf(out, n, "%s/tessera", xdg);
+	else if (home && *home)
+		snprintf(out, n, "%s/.cache/tessera", home);
+	else
+		return false;
+	return true;
+}
+
+static void make_folders(const char *path)
+{
+	char copy[512];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	for (char *p = copy + 1; *p; p++)
+		if (*p == '/') {
+			*p = 0;
+			mkdir(copy, 0700);
+			*p = '/';
+		}
+	mkdir(copy, 0700);
+}
+
+static char *read_file(const char *path, size_t *n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	char *p = NULL;
+	size_t at = 0;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && st.st_size > (off_t)HASH && st.st_size < (off_t)LIMIT)
+		p = malloc((size_t)st.st_size);
+	while (p && at < (size_t)st.st_size) {
+		ssize_t got = read(fd, p + at, (size_t)st.st_size - at);
+
+		if (got <= 0)
+			break;
+		at += (size_t)got;
+	}
+	close(fd);
+	if (p && at != (size_t)st.st_size) {
+		free(p);
+		p = NULL;
+	}
+	*n = at;
+	return p;
+}
+
+int rt_cache_get(const char *key, void **out, size_t *bytes)
+{
+	char dir[512], path[640], hex[65];
+	size_t n;
+	char *p;
+
+	if (!find_folder(dir, sizeof(dir)))
+		return -1;
+	snprintf(path, sizeof(path), "%s/%s", dir, key);
+	p = read_file(path, &n);
+	if (!p)
+		return -1;
+	rt_sha256(p, n - HASH, hex);
+	if (memcmp(hex, p + n - HASH, HASH)) {
+		log_warn("%s is damaged: removed, the program is compiled again", path);
+		unlink(path);
+		free(p);
+		return -1;
+	}
+	*out = p;
+	*bytes = n - HASH;
+	return 0;
+}
+
+/* Removes the oldest files until the folder is within its limit. */
+static void trim(const char *dir)
+{
+	for (unsigned rounds = 0; rounds < 64; rounds++) {
+		char path[1024], oldest[1024] = "";
+		struct dirent *d;
+		DIR *handle = opendir(dir);
+		uint64_t total = 0;
+		time_t when = 0;
+		struct stat st;
+
+		while (handle && (d = readdir(handle))) {
+			snprintf(path, sizeof(path), "%s/%s", dir, d->d_name);
+			if (d->d_name[0] == '.' || stat(path, &st))
+				continue;
+			total += (uint64_t)st.st_size;
+			if (!*oldest || st.st_mtime < when) {
+				when = st.st_mtime;
+				memcpy(oldest, path, sizeof(oldest));
+			}
+		}
+		if (handle)
+			closedir(handle);
+		if (total <= LIMIT || !*oldest)
+			return;
+		unlink(oldest);
+	}
+}
+
+static bool write_all(int fd, const void *p, size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t put = write(fd, (const char *)p + at, n - at);
+
+		if (put <= 0)
+			return false;
+		at += (size_t)put;
+	}
+	return true;
+}
+
+void rt_cache_put(const char *key, const void *p, size_t n)
+{
+	char dir[512], path[640], temporary[700], hex[65];
+	bool ok;
+	int fd;
+
+	if (!find_folder(dir, sizeof(dir)))
+		return;
+	make_folders(dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, key);
+	snprintf(temporary, sizeof(temporary), "%s/.%.16s.XXXXXX", dir, key);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		log_info("%s: %s", dir, strerror(errno));
+		return;
+	}
+	rt_sha256(p, n, hex);
+	ok = write_all(fd, p, n) && write_all(fd, hex, HASH);
+	close(fd);
+	if (!ok || rename(temporary, path))
+		unlink(temporary);
+	trim(dir);
+}

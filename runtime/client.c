@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client: its devices, the garbage of each, and one thread for transfers that
+ * must wait. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rt_internal.h"
+
+#define DRAIN_NS 60000000000ll	/* how long allocation waits for queued work */
+
+const char *const rt_memory_kind_names[RT_KINDS] = {
+	"device", "pinned_host", "unpinned_host",
+};
+
+static void *work(void *arg)
+{
+	struct rt_client *c = arg;
+	struct rt_job *j;
+
+	pthread_mutex_lock(&c->job_lock);
+	for (;;) {
+		while (!c->jobs && !c->quit)
+			pthread_cond_wait(&c->job_cond, &c->job_lock);
+		j = c->jobs;
+		if (!j)
+			break;
+		c->jobs = j->next;
+		if (!c->jobs)
+			c->last_job = &c->jobs;
+		pthread_mutex_unlock(&c->job_lock);
+		j->fn(j->arg);
+		free(j);
+		pthread_mutex_lock(&c->job_lock);
+	}
+	pthread_mutex_unlock(&c->job_lock);
+	return NULL;
+}
+
+int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *err)
+{
+	struct rt_job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	*j = (struct rt_job){ fn, arg, NULL };
+	pthread_mutex_lock(&c->job_lock);
+	*c->last_job = j;
+	c->last_job = &j->next;
+	pthread_cond_signal(&c->job_cond);
+	pthread_mutex_unlock(&c->job_lock);
+	return 0;
+}
+
+static void free_client(struct rt_client *c)
+{
+	struct rt_garbage *g, *next;
+
+	if (c->has_worker) {
+		pthread_mutex_lock(&c->job_lock);
+		c->quit = true;
+		pthread_cond_signal(&c->job_cond);
+		pthread_mutex_unlock(&c->job_lock);
+		pthread_join(c->worker, NULL);
+	}
+	for (unsigned i = 0; i < c->n_devices; i++) {
+		struct rt_device *d = &c->devices[i];
+
+		if (d->hal)
+			hal_device_close(d->hal);
+		for (g = d->garbage; g; g = next) {
+			next = g->next;
+			free(g);
+		}
+		for (g = d->spare; g; g = next) {
+			next = g->next;
+			free(g);
+		}
+		pthread_mutex_destroy(&d->lock);
+	}
+	free(c->devices);
+	hal_destroy(c->hal);
+	pthread_mutex_destroy(&c->job_lock);
+	pthread_cond_destroy(&c->job_cond);
+	free(c);
+}
+
+void rt_client_ref(struct rt_client *c)
+{
+	atomic_fetch_add(&c->refs, 1);
+}
+
+static void *free_elsewhere(void *arg)
+{
+	free_client(arg);
+	return NULL;
+}
+
+void rt_client_unref(struct rt_client *c)
+{
+	pthread_t t;
+
+	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	/* The client's own thread can't wait for its own end. */
+	if (c->has_worker && pthread_equal(pthread_self(), c->worker)) {
+		if (!pthread_create(&t, NULL, free_elsewhere, c))
+			pthread_detach(t);
+		return;
+	}
+	free_client(c);
+}
+
+int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
+		     struct err *err)
+{
+	struct hal_options options = { .devices = o->devices, .sim = o->sim };
+	struct rt_client *c = calloc(1, sizeof(*c));
+	int code;
+
+	if (!c)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	atomic_init(&c->refs, 1);
+	pthread_mutex_init(&c->job_lock, NULL);
+	pthread_cond_init(&c->job_cond, NULL);
+	c->last_job = &c->jobs;
+	code = hal_create(&options, &c->hal, err);
+	if (!code) {
+		c->devices = calloc(hal_device_count(c->hal), sizeof(*c->devices));
+		if (!c->devices)
+			code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	for (unsigned i = 0; !code && i < hal_device_count(c->hal); i++) {
+		struct rt_device *d = &c->devices[i];
+
+		c->n_devices = i + 1;
+		pthread_mutex_init(&d->lock, NULL);
+		code = hal_device_open(c->hal, i, &d->hal, err);
+		if (code)
+			break;
+		d->queue = hal_device_queue(d->hal, HAL_QUEUE_COMPUTE);
+		code = hal_device_info(c->hal, i, &d->info, err);
+	}
+	if (!code && pthread_create(&c->worker, NULL, work, c))
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
+	c->has_worker = !code;
+	if (code) {
+		free_client(c);
+		return code;
+	}
+	*out = c;
+	return 0;
+}
+
+unsigned rt_device_count(const struct rt_client *c)
+{
+	return c->n_devices;
+}
+
+const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device)
+{
+	return &c->devices[device].info;
+}
+
+int rt_device_poison(struct rt_client *c, unsigned device, const struct err *why)
+{
+	struct rt_device *d = &c->devices[device];
+
+	pthread_mutex_lock(&d->lock);
+	if (!d->is_poisoned)
+		d->poison = *why;
+	d->is_poisoned = true;
+	pthread_mutex_unlock(&d->lock);
+	return 0;
+}
+
+/* ---- memory that waits to be freed ---- */
+
+void rt_sweep(struct rt_device *d)
+{
+	struct rt_garbage **p = &d->garbage, *g;
+	uint64_t done;
+
+	if (!*p)
+		return;
+	done = hal_queue_done(d->queue);
+	while ((g = *p)) {
+		if (g->value > done) {
+			p = &g->next;
+			continue;
+		}
+		hal_mem_free(g->mem);
+		*p = g->next;
+		g->next = d->spare;
+		d->spare = g;
+	}
+}
+
+void rt_discard(struct rt_client *c, unsigned device, struct hal_mem *mem, uint64_t value)
+{
+	struct rt_device *d = &c->devices[device];
+	struct rt_garbage *g;
+
+	if (!mem)
+		return;
+	if (!value || hal_queue_done(d->queue) >= value) {
+		hal_mem_free(mem);
+		return;
+	}
+	pthread_mutex_lock(&d->lock);
+	rt_sweep(d);
+	g = d->spare;
+	if (g)
+		d->spare = g->next;
+	else
+		g = malloc(sizeof(*g));
+	if (g) {
+		*g = (struct rt_garbage){ mem, value, d->garbage };
+		d->garbage = g;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (!g) {
+		/* No memory for the note: wait for the work instead. */
+		hal_queue_wait(d->queue, value, clock_after(DRAIN_NS), NULL);
+		hal_mem_free(mem);
+	}
+}
+
+int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err)
+{
+	struct rt_device *d = &c->devices[device];
+	enum hal_mem_kind k = kind == RT_DEVICE ? HAL_MEM_HBM : HAL_MEM_HOST;
+	uint64_t newest = 0;
+	int code;
+
+	pthread_mutex_lock(&d->lock);
+	rt_sweep(d);
+	for (struct rt_garbage *g = d->garbage; g; g = g->next)
+		if (g->value > newest)
+			newest = g->value;
+	pthread_mutex_unlock(&d->lock);
+	code = hal_mem_alloc(d->hal, k, bytes, tag, out, err);
+	if (code != ERR_RESOURCE_EXHAUSTED || !newest)
+		return code;
+	hal_queue_wait(d->queue, newest, clock_after(DRAIN_NS), NULL);
+	pthread_mutex_lock(&d->lock);
+	rt_sweep(d);
+	pthread_mutex_unlock(&d->lock);
+	return hal_mem_alloc(d->hal, k, bytes, tag, out, err);
+}
+
+void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out)
+{
+	struct rt_device *d = &c->devices[device];
+
+	pthread_mutex_lock(&d->lock);
+	rt_sweep(d);
+	pthread_mutex_unlock(&d->lock);
+	hal_mem_stats(d->hal, HAL_MEM_HBM, out);
+}
+
+void rt_clear_memory_stats(struct rt_client *c, unsigned device)
+{
+	hal_mem_clear_peak(c->devices[device].hal);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing instructions: a growing buffer, labels, the debug map, common short forms. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+
+void tc_refuse(struct emit *e, const char *why)
+{
+	tc_fail(e->c, ERR_UNIMPLEMENTED, e->op, "%s", why);
+}
+
+static void note_debug(struct emit *e)
+{
+	struct image_debug *d;
+	char text[96];
+
+	if (e->n_debug == e->room_debug) {
+		size_t room = e->room_debug ? e->room_debug * 2 : 256;
+		struct image_debug *grown = arena_array(&e->c->arena, room, sizeof(*grown));
+
+		if (!grown)
+			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+		if (e->n_debug)
+			memcpy(grown, e->debug, e->n_debug * sizeof(*grown));
+		e->debug = grown;
+		e->room_debug = room;
+	}
+	snprintf(text, sizeof(text), "%s", e->op ? tc_op_info(e->op->op)->text : "program");
+	if (e->op && e->op->op == TC_FUSION) {
+		size_t n = 0;
+
+		n += (size_t)snprintf(text, sizeof(text), "fusion(");
+		for (const struct tc_op *o = e->op->regions[0].block->first;
+		     o->next && n < 70; o = o->next)
+			if (o->op != TC_CONSTANT)
+				n += (size_t)snprintf(text + n, sizeof(text) - n, "%.20s%s",
+						      tc_op_info(o->op)->text,
+						      o->next->next ? "," : "");
+		snprintf(text + n, sizeof(text) - n, ")");
+	}
+	d = &e->debug[e->n_debug++];
+	*d = (struct image_debug){ e->code.len, tc_string(e, text),
+				   e->op ? tc_string(e, e->op->where) : 0 };
+}
+
+void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes)
+{
+	static const char zeros[256];
+	size_t at = e->code.len;
+	struct isa_insn *insn;
+
+	note_debug(e);
+	for (size_t left = bytes; left;) {
+		size_t n = left < sizeof(zeros) ? left : sizeof(zeros);
+
+		str_add(&e->code, zeros, n);
+		left -= n;
+	}
+	if (e->code.failed)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory for code");
+	insn = (void *)(e->code.text + at);
+	insn->op = (uint16_t)op;
+	insn->bytes = (uint32_t)bytes;
+	e->cost_ns += 60;
+	return insn;
+}
+
+void tc_put_scalar(struct emit *e, struct isa_scalar s, enum isa_opcode op)
+{
+	struct isa_scalar *out = tc_put(e, op, sizeof(*out));
+	struct isa_insn head = out->insn;
+
+	*out = s;
+	out->insn = head;
+	e->cost_ns -= 55;
+}
+
+void tc_branch(struct emit *e, enum isa_opcode op, uint8_t ra, struct label *to)
+{
+	struct fixup *f = arena_alloc(&e->c->arena, sizeof(*f));
+
+	if (!f)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	f->at = e->code.len;
+	f->label = to;
+	f->next = e->fixups;
+	e->fixups = f;
+	if (to->offset >= 0)
+		e->has_loop = true;
+	tc_put_scalar(e, (struct isa_scalar){ .ra = ra }, op);
+}
+
+void tc_bind(struct emit *e, struct label *l)
+{
+	l->offset = (int64_t)e->code.len;
+}
+
+uint32_t tc_string(struct emit *e, const char *text)
+{
+	size_t n = strlen(text), at;
+
+	if (!n)
+		return 0;
+	/* Neighbouring rows often share their texts. */
+	if (e->strings.len > n + 1 &&
+	    !memcmp(e->strings.text + e->strings.len - n - 1, text, n + 1) &&
+	    !e->strings.text[e->strings.len - n - 2])
+		return (uint32_t)(e->strings.len - n - 1);
+	at = e->strings.len;
+	str_add(&e->strings, text, n + 1);
+	return (uint32_t)at;
+}
+
+uint8_t tc_reg(struct emit *e)
+{
+	if (e->next_reg == ISA_N_REG)
+		tc_refuse(e, "it needs more scalar registers than there are");
+	return e->next_reg++;
+}
+
+struct isa_operand tc_operand(const struct home *h, unsigned elem)
+{
+	return (struct isa_operand){ .elem = (uint8_t)elem, .reg = h->reg,
+				     .binding = h->buf->binding, .offset = h->offset };
+}
+
+void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_size,
+	     const struct home *src, const struct home *dst)
+{
+	int64_t d[TC_MAX_RANK], s[TC_MAX_RANK], t[TC_MAX_RANK];
+	struct isa_copy *c;
+	unsigned n = 0;
+	double bytes = elem_size;
+
+	/* Join dims that both sides walk as one. */
+	for (unsigned i = 0; i < rank; i++) {
+		if (!dim[i])
+			return;
+		bytes *= (double)dim[i];
+		if (dim[i] == 1)
+			continue;
+		if (n && s[n - 1] == src->stride[i] * dim[i] &&
+		    t[n - 1] == dst->stride[i] * dim[i]) {
+			d[n - 1] *= dim[i];
+			s[n - 1] = src->stride[i];
+			t[n - 1] = dst->stride[i];
+			continue;
+		}
+		d[n] = dim[i];
+		s[n] = src->stride[i];
+		t[n++] = dst->stride[i];
+	}
+	if (n > ISA_MAX_RANK)
+		tc_refuse(e, "a copy of more than 8 dims");
+	c = tc_put(e, ISA_COPY, sizeof(*c));
+	c->rank = (uint8_t)n;
+	c->elem_bytes = (uint8_t)elem_size;
+	for (unsigned i = 0; i < ISA_MAX_RANK; i++)
+		c->dim[i] = i < n ? d[i] : 1;
+	c->src = tc_operand(src, ELEM_INVALID);
+	c->dst = tc_operand(dst, ELEM_INVALID);
+	for (unsigned i = 0; i < n; i++) {
+		c->src.stride[i] = s[i];
+		c->dst.stride[i] = t[i];
+	}
+	e->bytes += 2 * bytes;
+	e->cost_ns += bytes * 0.2;
+}
+
+void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
+		   const struct home *dst)
+{
+	tc_copy(e, t->rank, t->dim, elem_bytes(t->elem), src, dst);
+}
+
+uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
+{
+	const struct home *h = tc_home(e, v);
+	uint8_t r = tc_reg(e);
+
+	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .ra = h->reg,
+		.elem = v->type->elem, .binding = h->buf->binding, .imm = h->offset }, ISA_LD);
+	return r;
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking main in order, one rule an op; control flow; the wishes of results.
+ *
+ * Requires: what the passes ensure. Ensures: an image. A loop's carried values live in
+ * one buffer each for the whole loop; the body's results are born there where that is
+ * safe (plan.c), else copied there at the end of the body, all reads first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+
+static void emit_op(struct emit *e, const struct tc_op *op);
+
+static void drop_result(struct emit *e, const struct tc_op *op)
+{
+	/* Results that nobody looks at still need a place to be written to. */
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (op->results[i].type->elem != ELEM_TOKEN)
+			tc_place(e, tc_out(op, i));
+}
+
+/* ---- while ---- */
+
+/* Whether the initial value's buffer can carry on as the loop's. */
+static bool can_adopt(struct emit *e, const struct tc_op *op, unsigned j)
+{
+	const struct tc_value *in = tc_in(op, j);
+	const struct home *h = tc_home(e, in);
+
+	if (!h->buf->is_temp || h->buf->last > e->spans[op->id].end || h->reg ||
+	    !tc_is_dense(h, in->type) || in->type->count == 0)
+		return false;
+	/* Used once, here, and no view of the same buffer is an operand too. */
+	for (unsigned k = 0; k < op->n_operands; k++)
+		if (k != j && tc_home(e, tc_in(op, k))->buf == h->buf)
+			return false;
+	for (const struct tc_use *u = in->uses; u; u = u->next)
+		if (u->user != op)
+			return false;
+	return true;
+}
+
+static void start_carried(struct emit *e, const struct tc_op *op, unsigned j,
+			  struct home *carried)
+{
+	const struct tc_value *in = tc_in(op, j), *v = tc_out(op, j);
+	const struct home *from = tc_home(e, in);
+	struct wish *w = tc_granted(e, v, (int)j);
+
+	if (w) {
+		*carried = *tc_view(e, v, &w->home);
+		if (from->buf == carried->buf && from->offset == carried->offset &&
+		    tc_is_dense(from, in->type) && !from->reg)
+			return;
+	} else if (can_adopt(e, op, j)) {
+		*carried = *tc_view(e, v, from);
+		return;
+	} else {
+		*carried = *tc_place(e, v);
+	}
+	tc_copy_value(e, in->type, from, carried);
+}
+
+static void set_argument(struct emit *e, struct tc_value *arg, const struct home *h,
+			 uint32_t last)
+{
+	struct home *to = &e->homes[arg->id];
+	uint32_t own = tc_last_use(e, arg);
+
+	*to = *h;
+	/* A buffer record of its own: its last look is within one turn of the loop. */
+	to->buf = arena_copy(&e->c->arena, h->buf, sizeof(*h->buf));
+	if (!to->buf)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	to->buf->is_temp = false;
+	to->buf->last = own == FOREVER_POS ? last : own;
+}
+
+/* Moves a body's results to their carried buffers. */
+static void finish_turn(struct emit *e, const struct tc_block *body,
+			const struct home *carried)
+{
+	const struct tc_op *end = body->last;
+	struct home from[512];
+	bool moves[512];
+
+	if (end->n_operands > 512)
+		tc_refuse(e, "a loop carries more than 512 values");
+	for (unsigned j = 0; j < end->n_operands; j++) {
+		const struct tc_value *v = tc_in(end, j);
+		const struct home *h;
+
+		moves[j] = false;
+		if (!v->type->count || v->type->elem == ELEM_TOKEN)
+			continue;
+		h = tc_home(e, v);
+		moves[j] = !(h->buf->binding == carried[j].buf->binding &&
+			     h->offset == carried[j].offset && !h->reg &&
+			     tc_is_dense(h, v->type));
+		from[j] = *h;
+	}
+	/* A value that lies in some carried buffer may be overwritten by the moves:
+	 * take it out of the way first. */
+	for (unsigned j = 0; j < end->n_operands; j++) {
+		bool at_risk = false;
+		const struct tc_value *v = tc_in(end, j);
+
+		for (unsigned k = 0; moves[j] && k < end->n_operands; k++)
+			at_risk |= carried[k].buf &&
+				   carried[k].buf->binding == from[j].buf->binding &&
+				   carried[k].buf->offset == from[j].buf->offset;
+		if (at_risk) {
+			struct home safe = tc_scratch(e, v->type);
+
+			tc_copy_value(e, v->type, &from[j], &safe);
+			from[j] = safe;
+		}
+	}
+	for (unsigned j = 0; j < end->n_operands; j++)
+		if (moves[j])
+			tc_copy_value(e, tc_in(end, j)->type, &from[j], &carried[j]);
+}
+
+static void emit_while(struct emit *e, const struct tc_op *op)
+{
+	struct tc_block *cond = op->regions[0].block, *body = op->regions[1].block;
+	struct label top = { -1 }, end = { -1 };
+	struct home *carried = arena_array(&e->c->arena, op->n_operands + 1,
+					   sizeof(*carried));
+	uint32_t last = e->spans[op->id].end;
+	double before = e->cost_ns;
+	uint8_t r;
+
+	if (!carried)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned j = 0; j < op->n_operands; j++)
+		if (tc_in(op, j)->type->elem != ELEM_TOKEN)
+			start_carried(e, op, j, &carried[j]);
+	for (unsigned j = 0; j < op->n_operands; j++) {
+		if (!carried[j].buf)
+			continue;
+		set_argument(e, cond->args[j], &carried[j], last);
+		set_argument(e, body->args[j], &carried[j], last);
+	}
+	for (unsigned j = 0; j < op->n_operands; j++) {
+		const struct tc_value *v = tc_in(body->last, j);
+
+		if (carried[j].buf && v->def && v->def->block == body &&
+		    v->def->op != TC_CONSTANT)
+			tc_wish(e, v, &(struct home){ .buf = body->args[j] ?
+				e->homes[body->args[j]->id].buf : NULL,
+				.offset = carried[j].offset }, body->args[j]);
+	}
+	for (struct wish *w = e->wishes; w && w->value->def &&
+	     w->value->def->block == body; w = w->next)
+		tc_dense_strides(w->value->type, w->home.stride);
+	tc_bind(e, &top);
+	tc_emit_block(e, cond);
+	e->op = op;
+	e->now = last;
+	e->next_reg = 1;
+	r = tc_load_scalar(e, tc_in(cond->last, 0));
+	tc_branch(e, ISA_BZ, r, &end);
+	tc_emit_block(e, body);
+	e->op = op;
+	e->now = last;
+	finish_turn(e, body, carried);
+	tc_branch(e, ISA_JMP, 0, &top);
+	tc_bind(e, &end);
+	/* How often it turns is not known; ten times is a guess for the estimate. */
+	e->cost_ns = before + (e->cost_ns - before) * 10;
+}
+
+/* ---- case and if ---- */
+
+static void emit_branch(struct emit *e, const struct tc_op *op, const struct tc_block *b)
+{
+	tc_emit_block(e, b);
+	e->op = op;
+	e->now = e->spans[op->id].end;
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (op->results[i].type->count && op->results[i].type->elem != ELEM_TOKEN)
+			tc_copy_value(e, op->results[i].type, tc_home(e, tc_in(b->last, i)),
+				      &e->homes[op->results[i].id]);
+}
+
+static void emit_case(struct emit *e, const struct tc_op *op)
+{
+	struct label *next, end = { -1 };
+	uint8_t index, is;
+
+	drop_result(e, op);
+	index = tc_load_scalar(e, tc_in(op, 0));
+	is = tc_reg(e);
+	next = arena_array(&e->c->arena, op->n_regions, sizeof(*next));
+	if (!next)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned i = 0; i < op->n_regions; i++)
+		next[i].offset = -1;
+	/* Choose first: the branches are free to use all registers. */
+	for (unsigned i = 0; i + 1 < op->n_regions; i++) {
+		int64_t wanted = op->op == TC_IF ? 1 : (int64_t)i;
+
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_EQ, .rd = is, .ra = index,
+						      .imm = wanted }, ISA_ALUI);
+		tc_branch(e, ISA_BNZ, is, &next[i]);
+	}
+	tc_branch(e, ISA_JMP, 0, &next[op->n_regions - 1]);
+	for (unsigned i = 0; i < op->n_regions; i++) {
+		tc_bind(e, &next[i]);
+		emit_branch(e, op, op->regions[i].block);
+		if (i + 1 < op->n_regions)
+			tc_branch(e, ISA_JMP, 0, &end);
+	}
+	tc_bind(e, &end);
+}
+
+/* ---- one op ---- */
+
+static void emit_rng(struct emit *e, const struct tc_op *op)
+{
+	struct home state = tc_dense(e, tc_in(op, 0));
+	const struct home *next = tc_place(e, tc_out(op, 0)), *out = tc_place(e, tc_out(op, 1));
+	const struct tc_type *t = op->results[1].type;
+	struct isa_rng *r;
+
+	if (t->bytes % 4 || tc_in(op, 0)->type->bytes % 8)
+		tc_refuse(e, "random bits of less than 32 a time");
+	if (!t->count)
+		return;
+	r = tc_put(e, ISA_RNG, sizeof(*r));
+	r->algorithm = tc_attr_int(op, "rng_algorithm", 0) == TC_RNG_THREE_FRY ?
+		ISA_RNG_THREEFRY : ISA_RNG_PHILOX;
+	r->state_words = (uint8_t)(tc_in(op, 0)->type->bytes / 8);
+	r->n_words = (uint64_t)t->bytes / 4;
+	r->state = tc_operand(&state, ELEM_U64);
+	r->new_state = tc_operand(next, ELEM_U64);
+	r->out = tc_operand(out, ELEM_U32);
+	e->cost_ns += (double)t->bytes;
+}
+
+static void emit_barrier(struct emit *e, const struct tc_op *op)
+{
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (op->results[i].type->elem != ELEM_TOKEN)
+			tc_view(e, tc_out(op, i), tc_home(e, tc_in(op, i)));
+}
+
+static void emit_fusion(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_op *first = op->regions[0].block->first;
+
+	if (tc_attr_int(op, "kind", 0) != TC_FUSION_MATMUL)
+		tc_emit_fusion(e, op);
+	else if (first->op == TC_DOT_GENERAL)
+		tc_emit_dot(e, first, op);
+	else
+		tc_emit_convolution(e, first, op);
+}
+
+static void emit_op(struct emit *e, const struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_CONSTANT:
+	case TC_RETURN:
+	case TC_CREATE_TOKEN:
+	case TC_AFTER_ALL:
+		return;
+	case TC_FUSION: emit_fusion(e, op); return;
+	case TC_REDUCE: tc_emit_reduce(e, op); return;
+	case TC_REDUCE_WINDOW: tc_emit_reduce_window(e, op); return;
+	case TC_DOT_GENERAL: tc_emit_dot(e, op, NULL); return;
+	case TC_CONVOLUTION: tc_emit_convolution(e, op, NULL); return;
+	case TC_WHILE: emit_while(e, op); return;
+	case TC_CASE:
+	case TC_IF: emit_case(e, op); return;
+	case TC_RNG_BIT_GENERATOR: emit_rng(e, op); return;
+	case TC_OPTIMIZATION_BARRIER: emit_barrier(e, op); return;
+	default: break;
+	}
+	if (tc_emit_is_data(op->op))
+		tc_emit_data(e, op);
+	else if (tc_emit_is_index(op->op))
+		tc_emit_index(e, op);
+	else if (op->op == TC_CUSTOM_CALL)
+		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "the target \"%s\" does not run yet",
+			tc_attr_str(op, "call_target_name"));
+	else if (op->op == TC_OPAQUE)
+		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "%s does not run yet",
+			tc_attr_str(op, "name"));
+	else
+		tc_refuse(e, "it does not run yet");
+}
+
+void tc_emit_block(struct emit *e, const struct tc_block *b)
+{
+	for (const struct tc_op *op = b->first; op; op = op->next) {
+		if (op->op == TC_RETURN || op->op == TC_CONSTANT)
+			continue;
+		e->op = op;
+		e->now = e->spans[op->id].end;
+		e->next_reg = 1;
+		emit_op(e, op);
+		e->op = op;
+		for (unsigned i = 0; i < op->n_results; i++)
+			if (!e->homes[op->results[i].id].buf &&
+			    op->results[i].type->elem != ELEM_TOKEN)
+				tc_place(e, tc_out(op, i));
+		tc_release(e, e->spans[op->id].end);
+	}
+}
+
+/* ---- arguments and results ---- */
+
+static struct buffer *new_buffer(struct emit *e, unsigned binding, int64_t bytes,
+				 uint32_t last)
+{
+	struct buffer *b = arena_alloc(&e->c->arena, sizeof(*b));
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	b->binding = (uint16_t)binding;
+	b->bytes = (uint64_t)bytes;
+	b->last = last;
+	return b;
+}
+
+static void place_arguments(struct emit *e, const struct tc_block *main)
+{
+	for (unsigned i = 0; i < main->n_args; i++) {
+		struct home *h = &e->homes[main->args[i]->id];
+
+		h->buf = new_buffer(e, BIND_FIRST_ARG + i, main->args[i]->type->bytes,
+				    tc_last_use(e, main->args[i]));
+		tc_dense_strides(main->args[i]->type, h->stride);
+	}
+}
+
+/* Which result lives in which donated argument. */
+static void match_donations(struct emit *e, const struct tc_op *func)
+{
+	const struct tc_block *main = func->regions[0].block;
+	const struct tc_op *end = main->last;
+
+	for (unsigned i = 0; i < e->n_results; i++)
+		e->result_alias[i] = -1;
+	for (unsigned k = 0; k < e->n_args; k++) {
+		const struct tc_arg_info *info = func->arg_info ? &func->arg_info[k] : NULL;
+		int64_t bytes = main->args[k]->type->bytes;
+
+		e->arg_alias[k] = -1;
+		if (!info || !bytes)
+			continue;
+		for (unsigned i = 0; i < e->n_results; i++) {
+			bool wanted = info->alias == (int32_t)i ||
+				      (info->is_donor && info->alias < 0);
+
+			if (!wanted || e->result_alias[i] >= 0 || e->arg_alias[k] >= 0 ||
+			    tc_in(end, i)->type->bytes != bytes)
+				continue;
+			e->result_alias[i] = (int32_t)k;
+			e->arg_alias[k] = (int32_t)i;
+		}
+	}
+}
+
+static void wish_for_results(struct emit *e, const struct tc_block *main)
+{
+	const struct tc_op *end = main->last;
+	unsigned next = BIND_FIRST_ARG + e->n_args;
+
+	for (unsigned i = 0; i < e->n_results; i++) {
+		const struct tc_value *v = tc_in(end, i);
+		int32_t arg = e->result_alias[i];
+		struct home h = { 0 };
+		bool is_first = true;
+
+		e->result_binding[i] = (uint16_t)(arg >= 0 ? BIND_FIRST_ARG + arg :
+						  (int32_t)next++);
+		for (unsigned k = 0; k < i; k++)
+			is_first &= tc_in(end, k) != v;
+		if (!is_first || !v->def || v->def->op == TC_CONSTANT)
+			continue;
+		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, FOREVER_POS);
+		tc_dense_strides(v->type, h.stride);
+		tc_wish(e, v, &h, arg >= 0 ? main->args[arg] : NULL);
+	}
+}
+
+/* Copies results that were not born in their binding. */
+static void deliver_results(struct emit *e, const struct tc_block *main)
+{
+	const struct tc_op *end = main->last;
+	struct home *from = arena_array(&e->c->arena, e->n_results + 1u, sizeof(*from));
+
+	if (!from)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	e->op = end;
+	e->now = FOREVER_POS;
+	/* First save what lies in a donated argument that another result takes. */
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (unsigned i = 0; i < e->n_results; i++) {
+			const struct tc_value *v = tc_in(end, i);
+			struct home to = { 0 };
+
+			if (!v->type->count || v->type->elem == ELEM_TOKEN)
+				continue;
+			if (!pass)
+				from[i] = *tc_home(e, v);
+			if (from[i].buf->binding == e->result_binding[i] && !from[i].offset &&
+			    tc_is_dense(&from[i], v->type))
+				continue;
+			if (!pass) {
+				bool at_risk = false;
+
+				for (unsigned k = 0; k < e->n_results; k++)
+					at_risk |= e->result_binding[k] == from[i].buf->binding;
+				if (at_risk) {
+					struct home safe = tc_scratch(e, v->type);
+
+					tc_copy_value(e, v->type, &from[i], &safe);
+					from[i] = safe;
+				}
+				continue;
+			}
+			to.buf = new_buffer(e, e->result_binding[i], v->type->bytes,
+					    FOREVER_POS);
+			tc_dense_strides(v->type, to.stride);
+			tc_copy_value(e, v->type, &from[i], &to);
+		}
+}
+
+static void resolve_branches(struct emit *e)
+{
+	for (struct fixup *f = e->fixups; f; f = f->next) {
+		struct isa_scalar *s = (void *)(e->code.text + f->at);
+
+		s->imm = f->label->offset - (int64_t)f->at;
+	}
+}
+
+void tc_emit_free(struct tc_ctx *c)
+{
+	if (!c->emit)
+		return;
+	str_free(&c->emit->code);
+	str_free(&c->emit->rodata);
+	str_free(&c->emit->strings);
+	c->emit = NULL;
+}
+
+void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
+{
+	struct tc_block *main = tc_main(c);
+	struct emit *e = arena_alloc(&c->arena, sizeof(*e));
+
+	if (!e)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	c->emit = e;
+	e->c = c;
+	str_add(&e->strings, "", 1);
+	if (main->n_args > 60000 || main->last->n_operands > 60000 ||
+	    main->n_args + main->last->n_operands + 2 > ISA_MAX_BINDINGS)
+		tc_fail(c, ERR_UNIMPLEMENTED, NULL, "%u arguments and %u results; at most %d "
+			"together", main->n_args, main->last->n_operands,
+			ISA_MAX_BINDINGS - 2);
+	e->n_args = (uint16_t)main->n_args;
+	e->n_results = (uint16_t)main->last->n_operands;
+	e->result_binding = arena_array(&c->arena, e->n_results + 1u, 2);
+	e->result_alias = arena_array(&c->arena, e->n_results + 1u, 4);
+	e->arg_alias = arena_array(&c->arena, e->n_args + 1u, 4);
+	if (!e->result_binding || !e->result_alias || !e->arg_alias)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	tc_plan_positions(e);
+	place_arguments(e, main);
+	match_donations(e, main->region->parent);
+	wish_for_results(e, main);
+	tc_emit_block(e, main);
+	deliver_results(e, main);
+	tc_put_scalar(e, (struct isa_scalar){ 0 }, ISA_HALT);
+	resolve_branches(e);
+	tc_emit_image(e, image, bytes);
+	tc_emit_free(c);
+}

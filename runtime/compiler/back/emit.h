@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_BACK_EMIT_H
+#define TC_BACK_EMIT_H
+/*
+ * The back end's state, private to back/: where values live (plan.c), the code being
+ * written (asm.c), and the rules from ops to instructions (emit*.c).
+ *
+ * A value's home is a strided view of a buffer. Buffers are in the temporaries, an
+ * argument, a result, or the constants. Temporaries are given out as code is written, by
+ * the last position at which anything looks at them; a loop counts as one position
+ * for what lives outside of it.
+ */
+#include "hal/hw/image.h"
+#include "hal/hw/isa.h"
+#include "runtime/compiler/ir.h"
+
+#define FOREVER_POS UINT32_MAX
+
+enum { BIND_CONST, BIND_TEMP, BIND_FIRST_ARG };
+
+struct buffer {
+	uint16_t binding;
+	bool is_temp;
+	uint64_t offset, bytes;
+	uint32_t last;		/* position of the last look */
+	struct buffer *next;	/* among the live temporaries */
+};
+
+/* An element's address: buffer + offset + r[reg] + sum of index * stride. */
+struct home {
+	struct buffer *buf;	/* NULL: not placed yet */
+	int64_t offset;		/* in the binding */
+	uint8_t reg;
+	int64_t stride[TC_MAX_RANK];
+};
+
+/* Where a value would best be born, and what must have been read by then. */
+struct wish {
+	const struct tc_value *value;
+	struct home home;
+	struct tc_value *guard;	/* the value that lives there now, or NULL */
+	struct wish *next;
+};
+
+struct span { uint32_t start, end; };	/* an op's positions */
+
+struct hole { uint64_t offset, bytes; struct hole *next; };
+
+struct label { int64_t offset; };	/* -1: not yet placed */
+struct fixup { size_t at; struct label *label; struct fixup *next; };
+
+struct emit {
+	struct tc_ctx *c;
+	struct span *spans;		/* by op id */
+	struct home *homes;		/* by value id */
+	uint32_t n_ids;
+	struct wish *wishes;
+	/* temporaries */
+	struct hole *holes, *spare_holes;
+	uint64_t temp_top, temp_most;
+	struct buffer *live;
+	uint32_t now;			/* position of the op being emitted */
+	/* code, constants, debug, strings: malloc'd, freed by the boundary's cleanup */
+	struct str code, rodata, strings;
+	struct image_debug *debug;
+	size_t n_debug, room_debug;
+	struct fixup *fixups;
+	const struct tc_op *op;		/* being emitted */
+	uint8_t next_reg;
+	bool has_loop;
+	double flops, bytes, transcendentals, cost_ns;
+	uint16_t n_args, n_results;
+	uint16_t *result_binding;	/* by result */
+	int32_t *result_alias;		/* argument, or -1 */
+	int32_t *arg_alias;		/* result, or -1 */
+};
+
+/* ---- plan.c ---- */
+void tc_plan_positions(struct emit *e);
+struct home *tc_home(struct emit *e, const struct tc_value *v);
+/* Gives v a dense home (its wish if that is safe), and returns it. */
+struct home *tc_place(struct emit *e, const struct tc_value *v);
+/* The wish that tc_place would grant now, or NULL. `inplace`: operand of the op
+ * that may be overwritten while it is read (-1: none). */
+struct wish *tc_granted(struct emit *e, const struct tc_value *v, int inplace);
+void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
+	     struct tc_value *guard);
+/* A temporary that lives until the end of the op being emitted. */
+struct home tc_scratch(struct emit *e, const struct tc_type *t);
+/* v's home becomes a view of from's buffer. */
+struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from);
+uint32_t tc_last_use(struct emit *e, const struct tc_value *v);
+void tc_release(struct emit *e, uint32_t position);
+bool tc_is_dense(const struct home *h, const struct tc_type *t);
+/* A home whose elements are dense: v's own, or a copy of it. */
+struct home tc_dense(struct emit *e, const struct tc_value *v);
+/* Room for a constant's bytes in .rodata; its home. */
+struct home tc_constant(struct emit *e, const struct tc_value *v);
+void tc_dense_strides(const struct tc_type *t, int64_t *stride);
+
+/* ---- asm.c ---- */
+void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes); /* zeroed; until the next put */
+void tc_put_scalar(struct emit *e, struct isa_scalar s, enum isa_opcode op);
+void tc_branch(struct emit *e, enum isa_opcode op, uint8_t ra, struct label *to);
+void tc_bind(struct emit *e, struct label *l);
+uint32_t tc_string(struct emit *e, const char *text);
+uint8_t tc_reg(struct emit *e);
+void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
+	     const struct home *src, const struct home *dst);
+void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
+		   const struct home *dst);
+/* Reads an integer scalar into a fresh register. */
+uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
+_Noreturn void tc_refuse(struct emit *e, const char *why);
+
+/* ---- emit_body.c: regions to uops ---- */
+struct body {
+	struct emit *e;
+	struct isa_operand in[ISA_MAX_IN], out[ISA_MAX_OUT];
+	struct isa_uop uops[ISA_MAX_VALUES];
+	unsigned n_pre, n_in, n_out, n_uop;
+	uint8_t elems[ISA_MAX_VALUES];	/* of each value */
+	struct { const struct tc_value *v; uint8_t value; } known[ISA_MAX_VALUES * 2];
+	unsigned n_known;
+	unsigned iota_rank;		/* dims of the iteration space */
+	const int8_t *iota_dim;		/* iteration dim of each dim of the IR shape */
+};
+uint8_t tc_body_uop(struct body *b, struct isa_uop u, unsigned result);
+uint8_t tc_body_convert(struct body *b, uint8_t value, unsigned elem);
+uint8_t tc_body_imm(struct body *b, unsigned elem, const void *element);
+/* The value for v, or -1. */
+int tc_body_find(const struct body *b, const struct tc_value *v);
+void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value);
+/* One elementwise op whose operands are known (constants become IMM). */
+void tc_body_op(struct body *b, const struct tc_op *op);
+/* A region of scalar ops (comparators, reduction bodies): args are known. */
+void tc_body_region(struct body *b, const struct tc_block *block);
+struct isa_operand tc_operand(const struct home *h, unsigned elem);
+/* Appends operands and uops after an instruction's struct of `head` bytes. Fills the
+ * isa_body at body_offset but for rank and dims. Returns the instruction. */
+void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_offset,
+		  const struct body *b, unsigned rank, const int64_t *dim);
+
+/* ---- the rules ---- */
+void tc_emit_block(struct emit *e, const struct tc_block *b);	/* emit.c */
+void tc_emit_fusion(struct emit *e, const struct tc_op *op);	/* emit_fusion.c */
+void tc_emit_reduce(struct emit *e, const struct tc_op *op);
+void tc_emit_reduce_window(struct emit *e, const struct tc_op *op);
+void tc_emit_fill(struct emit *e, const struct tc_type *t, const struct home *to,
+		  const struct tc_value *scalar);
+void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fusion);
+void tc_emit_convolution(struct emit *e, const struct tc_op *op,
+			 const struct tc_op *fusion);		/* emit_dot.c */
+void tc_emit_data(struct emit *e, const struct tc_op *op);	/* emit_data.c */
+bool tc_emit_is_data(unsigned op);
+void tc_emit_index(struct emit *e, const struct tc_op *op);	/* emit_index.c */
+bool tc_emit_is_index(unsigned op);
+void tc_emit_image(struct emit *e, void **image, size_t *bytes);	/* emit_image.c */
+/* Uops after the first op of a MATMUL fusion: maps dims of the result to
+ * iteration dims. Outputs go to the fusion's results. emit_fusion.c */
+void tc_epilogue(struct emit *e, const struct tc_op *fusion, const struct tc_op *anchor,
+		 struct body *b, const int8_t *dim_of);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From elementwise ops to uops.
+ *
+ * Types that the vector unit only stores (f16, bf16, the f8 family, 2- and 4-bit
+ * integers) are widened before an op computes and narrowed after it, so every value
+ * is rounded where the IR says that it has the narrow type.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/opt/fuse.h"
+
+static void full(struct body *b)
+{
+	tc_refuse(b->e, "it needs more values at a point than one instruction holds");
+}
+
+uint8_t tc_body_uop(struct body *b, struct isa_uop u, unsigned result)
+{
+	unsigned value = b->n_pre + b->n_in + b->n_uop;
+
+	if (value >= ISA_MAX_VALUES)
+		full(b);
+	b->uops[b->n_uop++] = u;
+	b->elems[value] = (uint8_t)result;
+	return (uint8_t)value;
+}
+
+uint8_t tc_body_convert(struct body *b, uint8_t value, unsigned elem)
+{
+	unsigned from = b->elems[value];
+
+	if (from == elem)
+		return value;
+	/* Asked for again and again: look among the conversions there are. */
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (b->uops[i].op == UOP_CVT && b->uops[i].a == value &&
+		    b->uops[i].to == elem)
+			return (uint8_t)(b->n_pre + b->n_in + i);
+	return tc_body_uop(b, (struct isa_uop){ .op = UOP_CVT, .elem = (uint8_t)from,
+						.to = (uint8_t)elem, .a = value }, elem);
+}
+
+uint8_t tc_body_imm(struct body *b, unsigned elem, const void *element)
+{
+	struct isa_uop u = { .op = UOP_IMM, .elem = (uint8_t)elem };
+	uint8_t re, im;
+
+	if (elem == ELEM_C128) {
+		re = tc_body_imm(b, ELEM_F64, element);
+		im = tc_body_imm(b, ELEM_F64, (const char *)element + 8);
+		return tc_body_uop(b, (struct isa_uop){ .op = UOP_COMPLEX, .elem = ELEM_F64,
+			.to = ELEM_C128, .a = re, .b = im }, ELEM_C128);
+	}
+	memcpy(&u.imm, element, elem_bytes(elem));
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (!memcmp(&b->uops[i], &u, sizeof(u)))
+			return (uint8_t)(b->n_pre + b->n_in + i);
+	return tc_body_uop(b, u, elem);
+}
+
+int tc_body_find(const struct body *b, const struct tc_value *v)
+{
+	for (unsigned i = 0; i < b->n_known; i++)
+		if (b->known[i].v == v)
+			return b->known[i].value;
+	return -1;
+}
+
+void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value)
+{
+	if (b->n_known == ISA_MAX_VALUES * 2)
+		full(b);
+	b->known[b->n_known].v = v;
+	b->known[b->n_known++].value = value;
+}
+
+/* The type in which `elem` computes. */
+static unsigned computing(unsigned elem)
+{
+	if (elem_computes(elem))
+		return elem;
+	switch (elem_class(elem)) {
+	case ELEM_CLASS_SINT: return ELEM_S8;
+	case ELEM_CLASS_UINT: return ELEM_U8;
+	default: return ELEM_F32;
+	}
+}
+
+static uint8_t operand(struct body *b, const struct tc_value *v)
+{
+	const void *element = tc_splat_element(v);
+	int known = tc_body_find(b, v);
+
+	if (known >= 0)
+		return (uint8_t)known;
+	if (!element)
+		tc_refuse(b->e, "a body uses a value from outside");
+	return tc_body_imm(b, v->type->elem, element);
+}
+
+/* Plain ops: the uop by the op. */
+static int plain_uop(unsigned op)
+{
+	switch (op) {
+	case TC_ABS: return UOP_ABS;
+	case TC_CBRT: return UOP_CBRT;
+	case TC_CEIL: return UOP_CEIL;
+	case TC_COSINE: return UOP_COS;
+	case TC_COUNT_LEADING_ZEROS: return UOP_CLZ;
+	case TC_ERF: return UOP_ERF;
+	case TC_EXPONENTIAL: return UOP_EXP;
+	case TC_EXPONENTIAL_MINUS_ONE: return UOP_EXPM1;
+	case TC_FLOOR: return UOP_FLOOR;
+	case TC_IMAG: return UOP_IMAG;
+	case TC_IS_FINITE: return UOP_ISFIN;
+	case TC_LOG: return UOP_LOG;
+	case TC_LOG_PLUS_ONE: return UOP_LOG1P;
+	case TC_LOGISTIC: return UOP_LOGISTIC;
+	case TC_NEGATE: return UOP_NEG;
+	case TC_NOT: return UOP_NOT;
+	case TC_POPCNT: return UOP_POPC;
+	case TC_REAL: return UOP_REAL;
+	case TC_ROUND_NEAREST_AFZ: return UOP_RAFZ;
+	case TC_ROUND_NEAREST_EVEN: return UOP_RNE;
+	case TC_RSQRT: return UOP_RSQRT;
+	case TC_SIGN: return UOP_SIGN;
+	case TC_SINE: return UOP_SIN;
+	case TC_SQRT: return UOP_SQRT;
+	case TC_TAN: return UOP_TAN;
+	case TC_TANH: return UOP_TANH;
+	case TC_ADD: return UOP_ADD;
+	case TC_AND: return UOP_AND;
+	case TC_ATAN2: return UOP_ATAN2;
+	case TC_DIVIDE: return UOP_DIV;
+	case TC_MAXIMUM: return UOP_MAX;
+	case TC_MINIMUM: return UOP_MIN;
+	case TC_MULTIPLY: return UOP_MUL;
+	case TC_OR: return UOP_OR;
+	case TC_POWER: return UOP_POW;
+	case TC_REMAINDER: return UOP_REM;
+	case TC_SHIFT_LEFT: return UOP_SHL;
+	case TC_SHIFT_RIGHT_ARITHMETIC: return UOP_SAR;
+	case TC_SHIFT_RIGHT_LOGICAL: return UOP_SHR;
+	case TC_SUBTRACT: return UOP_SUB;
+	case TC_XOR: return UOP_XOR;
+	case TC_CLAMP: return UOP_CLAMP;
+	default: return -1;
+	}
+}
+
+static bool is_transcendental(unsigned uop)
+{
+	return (uop >= UOP_CBRT && uop <= UOP_ERF) || uop == UOP_POW || uop == UOP_ATAN2;
+}
+
+static uint8_t compare(struct body *b, const struct tc_op *op, uint8_t x, uint8_t y,
+		       unsigned elem)
+{
+	static const uint8_t plain[] = { UOP_EQ, UOP_NE, UOP_GE, UOP_GT, UOP_LE, UOP_LT };
+	int64_t dir = tc_attr_int(op, "comparison_direction", 0);
+	bool total = tc_attr_int(op, "compare_type", 0) == TC_CMP_TOTALORDER &&
+		     elem_class(elem) == ELEM_CLASS_FLOAT;
+	struct isa_uop u = { .elem = (uint8_t)elem, .a = x, .b = y };
+	uint8_t r;
+
+	if (!total) {
+		u.op = plain[dir];
+		return tc_body_uop(b, u, ELEM_PRED);
+	}
+	u.op = dir == TC_CMP_EQ || dir == TC_CMP_NE ? UOP_TEQ :
+	       dir == TC_CMP_LT || dir == TC_CMP_GT ? UOP_TLT : UOP_TLE;
+	if (dir == TC_CMP_GT || dir == TC_CMP_GE) {
+		u.a = y;
+		u.b = x;
+	}
+	r = tc_body_uop(b, u, ELEM_PRED);
+	if (dir == TC_CMP_NE)
+		r = tc_body_uop(b, (struct isa_uop){ .op = UOP_NOT, .elem = ELEM_PRED,
+						     .a = r }, ELEM_PRED);
+	return r;
+}
+
+/* Types that only some uops know: what the op really works in. */
+static unsigned widened(unsigned op, unsigned elem)
+{
+	/* pred has no arithmetic but add and mul, which XLA defines as or and and. */
+	if (elem == ELEM_PRED && (op == TC_SUBTRACT || op == TC_DIVIDE ||
+				  op == TC_REMAINDER || op == TC_ABS || op == TC_NEGATE ||
+				  op == TC_POWER || op == TC_SIGN))
+		return ELEM_U8;
+	return computing(elem);
+}
+
+void tc_body_op(struct body *b, const struct tc_op *op)
+{
+	unsigned to = op->results[0].type->elem, in = op->n_operands ?
+		tc_in(op, op->op == TC_SELECT ? 1 : 0)->type->elem : to;
+	unsigned work = widened(op->op, in), result;
+	uint8_t arg[3] = { 0 }, r;
+	struct isa_uop u = { 0 };
+	int code;
+
+	if (op->op == TC_SELECT) {
+		for (unsigned i = 0; i < 3; i++)
+			arg[i] = operand(b, tc_in(op, i));
+		r = tc_body_uop(b, (struct isa_uop){ .op = UOP_SELECT, .elem = (uint8_t)in,
+			.a = arg[0], .b = arg[1], .c = arg[2] }, in);
+		tc_body_know(b, tc_out(op, 0), r);
+		return;
+	}
+	if (op->op == TC_CONVERT) {
+		r = tc_body_convert(b, operand(b, tc_in(op, 0)), to);
+		tc_body_know(b, tc_out(op, 0), r);
+		return;
+	}
+	for (unsigned i = 0; i < op->n_operands && i < 3; i++)
+		arg[i] = tc_body_convert(b, operand(b, tc_in(op, i)), work);
+	if (op->op == TC_COMPARE) {
+		tc_body_know(b, tc_out(op, 0), compare(b, op, arg[0], arg[1], work));
+		return;
+	}
+	u = (struct isa_uop){ .elem = (uint8_t)work, .a = arg[0], .b = arg[1], .c = arg[2] };
+	if (op->op == TC_COMPLEX) {
+		u.op = UOP_COMPLEX;
+		u.to = (uint8_t)to;
+	} else if (op->op == TC_REDUCE_PRECISION) {
+		u.op = UOP_RDPREC;
+		u.aux = (uint8_t)tc_attr_int(op, "exponent_bits", 8);
+		u.imm = (uint64_t)tc_attr_int(op, "mantissa_bits", 23);
+	} else {
+		code = plain_uop(op->op);
+		if (code < 0)
+			tc_refuse(b->e, "it has no vector operation");
+		u.op = (uint8_t)code;
+		/* The real and imaginary part of a real number. */
+		if ((code == UOP_REAL || code == UOP_IMAG) &&
+		    elem_class(work) != ELEM_CLASS_COMPLEX)
+			tc_refuse(b->e, "a part of a number that is not complex");
+		/* Saturating to its own range changes nothing for integers. */
+		if ((code == UOP_FLOOR || code == UOP_CEIL || code == UOP_RNE ||
+		     code == UOP_RAFZ) && elem_class(work) != ELEM_CLASS_FLOAT) {
+			tc_body_know(b, tc_out(op, 0), arg[0]);
+			return;
+		}
+	}
+	result = isa_uop_result(&u);
+	if (result == ELEM_INVALID)
+		tc_refuse(b->e, "the vector unit does not do it on this element type");
+	if (is_transcendental(u.op)) {
+		b->e->transcendentals += (double)op->results[0].type->count;
+		b->e->cost_ns += (double)op->results[0].type->count * 0.6;
+	} else {
+		b->e->flops += (double)op->results[0].type->count;
+		b->e->cost_ns += (double)op->results[0].type->count * 0.06;
+	}
+	r = tc_body_convert(b, tc_body_uop(b, u, result), to);
+	tc_body_know(b, tc_out(op, 0), r);
+}
+
+void tc_body_region(struct body *b, const struct tc_block *block)
+{
+	for (const struct tc_op *op = block->first; op != block->last; op = op->next) {
+		const struct tc_value *in = op->n_operands ? tc_in(op, 0) : NULL;
+
+		if (op->op == TC_CONSTANT)
+			continue;
+		if ((op->op == TC_RESHAPE || op->op == TC_BROADCAST_IN_DIM) &&
+		    op->results[0].type->count == 1) {
+			tc_body_know(b, tc_out(op, 0), operand(b, in));
+			continue;
+		}
+		if (op->op == TC_BITCAST_CONVERT && in->type->rank == 0) {
+			unsigned to = op->results[0].type->elem;
+
+			tc_body_know(b, tc_out(op, 0), tc_body_uop(b, (struct isa_uop){
+				.op = UOP_BITCAST, .elem = in->type->elem, .to = (uint8_t)to,
+				.a = operand(b, in) }, to));
+			continue;
+		}
+		if (!tc_has_trait(op, 'e') || op->results[0].type->rank)
+			tc_fail(b->e->c, ERR_UNIMPLEMENTED, op, "it does not run in the body "
+				"of %s yet", tc_op_info(b->e->op->op)->text);
+		tc_body_op(b, op);
+	}
+}
+
+void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_offset,
+		  const struct body *b, unsigned rank, const int64_t *dim)
+{
+	size_t operands = (b->n_in + b->n_out) * sizeof(struct isa_operand);
+	size_t uops = b->n_uop * sizeof(struct isa_uop);
+	char *insn = tc_put(e, op, head + operands + uops);
+	struct isa_body *body = (void *)(insn + body_offset);
+
+	body->rank = (uint8_t)rank;
+	body->n_in = (uint8_t)b->n_in;
+	body->n_out = (uint8_t)b->n_out;
+	body->n_uop = (uint16_t)b->n_uop;
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		body->dim[d] = d < rank ? dim[d] : 1;
+	memcpy(insn + head, b->in, b->n_in * sizeof(*b->in));
+	memcpy(insn + head + b->n_in * sizeof(*b->in), b->out, b->n_out * sizeof(*b->out));
+	memcpy(insn + head + operands, b->uops, uops);
+	return insn;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that move elements. Most move none: reshape, transpose, slice, reverse and
+ * broadcast give a view of their operand's buffer where strides can say it.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+
+bool tc_emit_is_data(unsigned op)
+{
+	switch (op) {
+	case TC_RESHAPE: case TC_TRANSPOSE: case TC_SLICE: case TC_REVERSE:
+	case TC_BROADCAST_IN_DIM: case TC_BITCAST_CONVERT: case TC_CONCATENATE: case TC_PAD:
+	case TC_COPY: case TC_IOTA: case TC_DYNAMIC_SLICE: case TC_DYNAMIC_UPDATE_SLICE:
+	case TC_GET_DIMENSION_SIZE: case TC_PARTITION_ID: case TC_REPLICA_ID:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Strides for the new dims, if the old ones can be split and joined so. */
+static bool reshape_strides(const struct tc_type *from, const int64_t *stride,
+			    const struct tc_type *to, int64_t *out)
+{
+	unsigned i = 0, k = 0;
+
+	memset(out, 0, TC_MAX_RANK * sizeof(*out));
+	if (!from->count)
+		return true;
+	while (i < from->rank || k < to->rank) {
+		int64_t have = 1, want = 1, step;
+		unsigned first_in = i, first_out = k;
+
+		do {
+			if (have <= want && i < from->rank)
+				have *= from->dim[i++];
+			else if (k < to->rank)
+				want *= to->dim[k++];
+		} while (have != want && (i < from->rank || k < to->rank));
+		if (have != want)
+			return false;
+		/* The old dims of this group must walk memory as one. */
+		step = 0;
+		for (unsigned d = i; d-- > first_in;) {
+			if (from->dim[d] == 1)
+				continue;
+			if (!step)
+				step = stride[d];
+			else if (stride[d] != step)
+				return false;
+			step *= from->dim[d];
+		}
+		step = 0;
+		for (unsigned d = i; d-- > first_in && !step;)
+			if (from->dim[d] > 1)
+				step = stride[d];
+		for (unsigned d = k; d-- > first_out;) {
+			out[d] = to->dim[d] > 1 ? step : 0;
+			step *= to->dim[d];
+		}
+	}
+	return true;
+}
+
+static void emit_reshape(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_value *v = tc_out(op, 0), *in = tc_in(op, 0);
+	struct home h = *tc_home(e, in), dense;
+
+	if (reshape_strides(in->type, h.stride, v->type, h.stride)) {
+		tc_view(e, v, &h);
+		return;
+	}
+	/* Written densely, the old shape is the new one. */
+	h = *tc_home(e, in);
+	dense = *tc_place(e, v);
+	tc_dense_strides(in->type, dense.stride);
+	tc_copy_value(e, in->type, &h, &dense);
+}
+
+static void emit_view(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_value *v = tc_out(op, 0);
+	const struct tc_type *t = tc_in(op, 0)->type;
+	const struct home *from = tc_home(e, tc_in(op, 0));
+	struct home h = *from;
+	unsigned n;
+	const int64_t *list, *strides;
+
+	memset(h.stride, 0, sizeof(h.stride));
+	switch (op->op) {
+	case TC_TRANSPOSE:
+		list = tc_attr_ints(op, "permutation", &n);
+		for (unsigned i = 0; i < n; i++)
+			h.stride[i] = from->stride[list[i]];
+		break;
+	case TC_SLICE:
+		list = tc_attr_ints(op, "start_indices", &n);
+		strides = tc_attr_ints(op, "strides", &n);
+		for (unsigned i = 0; i < n; i++) {
+			if (v->type->count)
+				h.offset += list[i] * from->stride[i];
+			h.stride[i] = from->stride[i] * strides[i];
+		}
+		break;
+	case TC_REVERSE:
+		list = tc_attr_ints(op, "dimensions", &n);
+		memcpy(h.stride, from->stride, sizeof(h.stride));
+		for (unsigned i = 0; i < n && t->count; i++) {
+			h.offset += (t->dim[list[i]] - 1) * from->stride[list[i]];
+			h.stride[list[i]] = -from->stride[list[i]];
+		}
+		break;
+	default:	/* BROADCAST_IN_DIM */
+		list = tc_attr_ints(op, "broadcast_dimensions", &n);
+		for (unsigned i = 0; i < n; i++)
+			h.stride[list[i]] = t->dim[i] == 1 ? 0 : from->stride[i];
+		break;
+	}
+	tc_view(e, v, &h);
+}
+
+/* The bits stay; with another width a minor dim comes or goes. */
+static void emit_bitcast(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_value *v = tc_out(op, 0), *in = tc_in(op, 0);
+	struct home h;
+
+	if (elem_bits(in->type->elem) < 8 || elem_bits(v->type->elem) < 8) {
+		if (elem_bits(in->type->elem) != elem_bits(v->type->elem))
+			tc_refuse(e, "types of less than a byte keep their width");
+		h = *tc_home(e, in);
+	} else {
+		h = tc_dense(e, in);
+		tc_dense_strides(v->type, h.stride);
+	}
+	tc_view(e, v, &h);
+}
+
+static void emit_concatenate(struct emit *e, const struct tc_op *op)
+{
+	int64_t d = tc_attr_int(op, "dimension", 0);
+	struct home to = *tc_place(e, tc_out(op, 0));
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct tc_type *t = tc_in(op, i)->type;
+		const struct home *from = tc_home(e, tc_in(op, i));
+
+		tc_copy_value(e, t, from, &to);
+		to.offset += t->dim[d] * to.stride[d];
+	}
+}
+
+static void emit_pad(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_type *t = tc_in(op, 0)->type, *out = op->results[0].type;
+	unsigned n;
+	const int64_t *low = tc_attr_ints(op, "edge_padding_low", &n);
+	const int64_t *inner = tc_attr_ints(op, "interior_padding", &n);
+	struct home to = *tc_place(e, tc_out(op, 0)), from = *tc_home(e, tc_in(op, 0));
+	int64_t dim[TC_MAX_RANK];
+
+	tc_emit_fill(e, out, &to, tc_in(op, 1));
+	for (unsigned d = 0; d < n; d++) {
+		int64_t step = inner[d] + 1;
+		int64_t first = low[d] < 0 ? (-low[d] + step - 1) / step : 0;
+		int64_t last = t->dim[d] - 1;
+
+		while (last >= first && low[d] + last * step >= out->dim[d])
+			last--;
+		dim[d] = last - first + 1;
+		if (dim[d] <= 0)
+			return;
+		from.offset += first * from.stride[d];
+		to.offset += (low[d] + first * step) * to.stride[d];
+		to.stride[d] *= step;
+	}
+	tc_copy(e, n, dim, elem_bytes(t->elem), &from, &to);
+}
+
+static void emit_iota(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	const struct home *to = tc_place(e, tc_out(op, 0));
+	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
+	unsigned work = elem_computes(t->elem) && elem_class(t->elem) != ELEM_CLASS_COMPLEX ?
+			t->elem : ELEM_F32;
+	int64_t dim[ISA_MAX_RANK];
+	uint8_t r;
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	if (t->rank > ISA_MAX_RANK)
+		tc_refuse(e, "it has more than 8 dims");
+	if (!t->count)
+		return;
+	b->e = e;
+	b->n_out = 1;
+	r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
+		.aux = (uint8_t)tc_attr_int(op, "iota_dimension", 0) }, work);
+	b->out[0] = tc_operand(to, t->elem);
+	b->out[0].value = tc_body_convert(b, r, t->elem);
+	for (unsigned d = 0; d < t->rank; d++) {
+		dim[d] = t->dim[d];
+		b->out[0].stride[d] = dim[d] > 1 ? to->stride[d] : 0;
+	}
+	tc_put_body(e, ISA_VEC, sizeof(struct isa_tensor), offsetof(struct isa_tensor, body),
+		    b, t->rank, dim);
+}
+
+/* A register with the byte offset of clamped dynamic starts (plus base->reg). */
+static uint8_t dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
+			      const struct tc_type *whole, const struct tc_type *part,
+			      const struct home *base)
+{
+	uint8_t sum = base->reg;
+
+	for (unsigned d = 0; d < whole->rank; d++) {
+		const struct tc_value *start = tc_in(op, first + d);
+		int64_t most = whole->dim[d] - part->dim[d];
+		uint8_t r, s;
+
+		if (!most || !base->stride[d])
+			continue;
+		r = tc_load_scalar(e, start);
+		/* A u64 past the signed range is large, not negative. */
+		if (start->type->elem == ELEM_U64) {
+			s = tc_reg(e);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_LT, .rd = s, .ra = r,
+							      .imm = 0 }, ISA_ALUI);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = s, .ra = s,
+							      .imm = INT64_MAX }, ISA_ALUI);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
+							      .rb = s }, ISA_ALU);
+		}
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
+						      .imm = 0 }, ISA_ALUI);
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r,
+						      .imm = most }, ISA_ALUI);
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r,
+						      .imm = base->stride[d] }, ISA_ALUI);
+		if (sum)
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = r,
+							      .ra = r, .rb = sum }, ISA_ALU);
+		sum = r;
+	}
+	return sum;
+}
+
+static void emit_dynamic_slice(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_value *in = tc_in(op, 0), *v = tc_out(op, 0);
+	struct home from = *tc_home(e, in);
+	const struct home *to;
+
+	from.reg = dynamic_offset(e, op, 1, in->type, v->type, &from);
+	to = tc_place(e, v);
+	tc_copy_value(e, v->type, &from, to);
+}
+
+static void emit_update(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_value *in = tc_in(op, 0), *update = tc_in(op, 1), *v = tc_out(op, 0);
+	const struct home *from = tc_home(e, in);
+	struct wish *w = tc_granted(e, v, 0);
+	bool dies = from->buf->is_temp && from->buf->last <= e->now &&
+		    tc_is_dense(from, in->type) && !from->reg;
+	struct home to;
+
+	if (w && w->guard == in) {
+		to = *tc_view(e, v, &w->home);
+	} else if (!w && dies) {
+		to = *tc_view(e, v, from);
+	} else {
+		to = *tc_place(e, v);
+		tc_copy_value(e, in->type, from, &to);
+	}
+	to.reg = dynamic_offset(e, op, 2, in->type, update->type, &to);
+	tc_copy_value(e, update->type, tc_home(e, update), &to);
+}
+
+static void emit_number(struct emit *e, const struct tc_op *op)
+{
+	const struct home *to = tc_place(e, tc_out(op, 0));
+	uint8_t r = tc_reg(e);
+	int64_t value = op->op != TC_GET_DIMENSION_SIZE ? 0 :
+		tc_in(op, 0)->type->dim[tc_attr_int(op, "dimension", 0)];
+
+	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .imm = value }, ISA_LI);
+	tc_put_scalar(e, (struct isa_scalar){ .rb = r, .elem = op->results[0].type->elem,
+		.binding = to->buf->binding, .imm = to->offset }, ISA_ST);
+}
+
+void tc_emit_data(struct emit *e, const struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_RESHAPE: emit_reshape(e, op); break;
+	case TC_BITCAST_CONVERT: emit_bitcast(e, op); break;
+	case TC_CONCATENATE: emit_concatenate(e, op); break;
+	case TC_PAD: emit_pad(e, op); break;
+	case TC_IOTA: emit_iota(e, op); break;
+	case TC_DYNAMIC_SLICE: emit_dynamic_slice(e, op); break;
+	case TC_DYNAMIC_UPDATE_SLICE: emit_update(e, op); break;
+	case TC_COPY: tc_view(e, tc_out(op, 0), tc_home(e, tc_in(op, 0))); break;
+	case TC_GET_DIMENSION_SIZE: case TC_PARTITION_ID: case TC_REPLICA_ID:
+		emit_number(e, op);
+		break;
+	default: emit_view(e, op); break;
+	}
+}

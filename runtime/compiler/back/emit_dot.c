@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dot_general becomes MM, convolution CONV, each with the rest of its fusion as the
+ * epilogue.
+ *
+ * The result's dims are batch, then lhs's own, then rhs's own. MM has one m and one n;
+ * further own dims run as batch dims along which the other operand stands still.
+ * Neighbouring own dims are joined first where every operand walks them as one, but
+ * not with an epilogue, whose operands have strides of their own.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+
+struct dot_dim {
+	int64_t size, a, b;	/* strides */
+	int8_t result;		/* dim of the result */
+	char role;		/* 'b' batch, 'm', 'n' */
+};
+
+static unsigned accumulator(struct emit *e, unsigned result, unsigned lhs)
+{
+	if (result == ELEM_F64 || result == ELEM_C64 || result == ELEM_C128 ||
+	    result == ELEM_PRED || result == ELEM_S32 || result == ELEM_S64 ||
+	    result == ELEM_U32 || result == ELEM_U64)
+		return result;
+	switch (elem_class(result)) {
+	case ELEM_CLASS_FLOAT:
+		return lhs == ELEM_F64 ? ELEM_F64 : ELEM_F32;
+	case ELEM_CLASS_SINT:
+		return ELEM_S32;
+	case ELEM_CLASS_UINT:
+		return ELEM_U32;
+	default:
+		tc_refuse(e, "no product of this element type");
+	}
+}
+
+static unsigned precision_of(const struct tc_op *op, unsigned elem)
+{
+	const char *in = tc_attr_str(op, "lhs_precision_type");
+	unsigned n;
+	const int64_t *p = tc_attr_ints(op, "precision_config", &n);
+
+	if (elem != ELEM_F32)
+		return ISA_PRECISION_DEFAULT;
+	if (in && !strcmp(in, "bf16"))
+		return tc_attr_int(op, "num_primitive_operations", 1) >= 3 ?
+			ISA_PRECISION_HIGH : ISA_PRECISION_BF16;
+	if (n == 2 && (p[0] == TC_PREC_HIGH || p[1] == TC_PREC_HIGH))
+		return ISA_PRECISION_HIGH;
+	return ISA_PRECISION_DEFAULT;
+}
+
+/* The contracting dims as one; false if a stride does not allow it. */
+static bool join_k(const struct tc_type *t, const struct home *h, const int64_t *dims,
+		   unsigned n, int64_t *size, int64_t *stride)
+{
+	bool is_first = true;
+
+	*size = 1;
+	*stride = 0;
+	for (unsigned i = n; i-- > 0;) {
+		int64_t d = t->dim[dims[i]];
+
+		if (d == 1)
+			continue;
+		if (is_first)
+			*stride = h->stride[dims[i]];
+		else if (h->stride[dims[i]] != *stride * *size)
+			return false;
+		*size *= d;
+		is_first = false;
+	}
+	return true;
+}
+
+/* A dense copy of an operand with its contracting dims last, as given. */
+static struct home contracting_last(struct emit *e, const struct tc_value *v,
+				    const int64_t *dims, unsigned n)
+{
+	const struct tc_type *t = v->type;
+	const struct home *from = tc_home(e, v);
+	struct home src = *from, dst, out;
+	int64_t dim[TC_MAX_RANK];
+	unsigned k = 0, order[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		bool is_k = false;
+
+		for (unsigned i = 0; i < n; i++)
+			is_k |= dims[i] == d;
+		if (!is_k)
+			order[k++] = d;
+	}
+	for (unsigned i = 0; i < n; i++)
+		order[k++] = (unsigned)dims[i];
+	for (unsigned i = 0; i < k; i++) {
+		dim[i] = t->dim[order[i]];
+		src.stride[i] = from->stride[order[i]];
+	}
+	dst = tc_scratch(e, tc_tensor(e->c, (enum elem)t->elem, k, dim));
+	tc_copy(e, k, dim, elem_bytes(t->elem), &src, &dst);
+	out = dst;
+	for (unsigned i = 0; i < k; i++)
+		out.stride[order[i]] = dst.stride[i];
+	return out;
+}
+
+static bool is_in(const int64_t *list, unsigned n, int64_t d)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == d)
+			return true;
+	return false;
+}
+
+struct dot {
+	const struct tc_type *at, *bt;
+	struct home a, b;
+	struct dot_dim dims[2 * TC_MAX_RANK];
+	unsigned n;
+	int64_t k, ak, bk;
+};
+
+static void collect_dims(struct emit *e, const struct tc_op *op, const struct tc_value *lhs,
+			 const struct tc_value *rhs, struct dot *x)
+{
+	unsigned nb, nk, n;
+	const int64_t *lb = tc_attr_ints(op, "lhs_batching_dimensions", &nb);
+	const int64_t *rb = tc_attr_ints(op, "rhs_batching_dimensions", &n);
+	const int64_t *lk = tc_attr_ints(op, "lhs_contracting_dimensions", &nk);
+	const int64_t *rk = tc_attr_ints(op, "rhs_contracting_dimensions", &n);
+	int64_t size;
+
+	x->at = lhs->type;
+	x->bt = rhs->type;
+	x->a = *tc_home(e, lhs);
+	x->b = *tc_home(e, rhs);
+	if (!join_k(x->at, &x->a, lk, nk, &x->k, &x->ak)) {
+		x->a = contracting_last(e, lhs, lk, nk);
+		join_k(x->at, &x->a, lk, nk, &x->k, &x->ak);
+	}
+	if (!join_k(x->bt, &x->b, rk, nk, &size, &x->bk)) {
+		x->b = contracting_last(e, rhs, rk, nk);
+		join_k(x->bt, &x->b, rk, nk, &size, &x->bk);
+	}
+	for (unsigned i = 0; i < nb; i++, x->n++)
+		x->dims[x->n] = (struct dot_dim){ x->at->dim[lb[i]], x->a.stride[lb[i]],
+			x->b.stride[rb[i]], (int8_t)x->n, 'b' };
+	for (unsigned d = 0; d < x->at->rank; d++)
+		if (!is_in(lb, nb, d) && !is_in(lk, nk, d)) {
+			x->dims[x->n] = (struct dot_dim){ x->at->dim[d], x->a.stride[d], 0,
+							  (int8_t)x->n, 'm' };
+			x->n++;
+		}
+	for (unsigned d = 0; d < x->bt->rank; d++)
+		if (!is_in(rb, nb, d) && !is_in(rk, nk, d)) {
+			x->dims[x->n] = (struct dot_dim){ x->bt->dim[d], 0, x->b.stride[d],
+							  (int8_t)x->n, 'n' };
+			x->n++;
+		}
+}
+
+/* Joins neighbours that a, b and the dense result walk as one. */
+static void join_dims(struct dot *x, const struct home *out)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < x->n; i++) {
+		struct dot_dim *d = &x->dims[i], *p = n ? &x->dims[n - 1] : NULL;
+
+		if (p && p->role == d->role && p->a == d->a * d->size &&
+		    p->b == d->b * d->size &&
+		    out->stride[p->result] == out->stride[d->result] * d->size) {
+			p->size *= d->size;
+			p->a = d->a;
+			p->b = d->b;
+			p->result = d->result;
+			continue;
+		}
+		x->dims[n++] = *d;
+	}
+	x->n = n;
+}
+
+/* Puts the m and the n that MM names last; the others run as batch dims. The largest
+ * of each is taken. */
+static void order_dims(struct dot *x)
+{
+	static const struct dot_dim one = { 1, 0, 0, -1, 'm' };
+	int m = -1, n = -1;
+	struct dot_dim out[2 * TC_MAX_RANK + 2];
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < x->n; i++) {
+		int *best = x->dims[i].role == 'm' ? &m : x->dims[i].role == 'n' ? &n : NULL;
+
+		if (best && (*best < 0 || x->dims[i].size >= x->dims[*best].size))
+			*best = (int)i;
+	}
+	for (unsigned i = 0; i < x->n; i++)
+		if ((int)i != m && (int)i != n && x->dims[i].size != 1)
+			out[k++] = x->dims[i];
+	out[k++] = m >= 0 ? x->dims[m] : one;
+	out[k++] = n >= 0 ? x->dims[n] : one;
+	memcpy(x->dims, out, k * sizeof(*out));
+	x->n = k;
+}
+
+void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
+{
+	const struct tc_op *outer = fusion ? fusion : op;
+	const struct tc_value *lhs = fusion ? tc_in(fusion, tc_in(op, 0)->index) : tc_in(op, 0);
+	const struct tc_value *rhs = fusion ? tc_in(fusion, tc_in(op, 1)->index) : tc_in(op, 1);
+	unsigned result = op->results[0].type->elem;
+	unsigned acc = accumulator(e, result, lhs->type->elem);
+	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
+	struct dot *x = arena_alloc(&e->c->arena, sizeof(*x));
+	int8_t dim_of[ISA_MAX_RANK];
+	int64_t dim[ISA_MAX_RANK];
+	struct home *h;
+	struct isa_mm *mm;
+	double work;
+
+	if (!b || !x)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	if (op->results[0].type->rank > 2 * ISA_MAX_RANK)
+		tc_refuse(e, "it has too many dims");
+	b->e = e;
+	b->n_pre = 1;
+	b->elems[0] = (uint8_t)acc;
+	collect_dims(e, op, lhs, rhs, x);
+	h = fusion ? NULL : tc_place(e, tc_out(outer, 0));
+	if (h)
+		join_dims(x, h);
+	order_dims(x);
+	if (x->n > ISA_MAX_RANK)
+		tc_refuse(e, "it has more dims than one instruction can walk");
+	/* A dim of size 1 that was left out is nowhere: any dim does for it. */
+	memset(dim_of, 0, sizeof(dim_of));
+	for (unsigned i = 0; i < x->n; i++) {
+		dim[i] = x->dims[i].size;
+		if (x->dims[i].result >= 0 && x->dims[i].result < ISA_MAX_RANK)
+			dim_of[x->dims[i].result] = (int8_t)i;
+	}
+	if (fusion) {
+		tc_epilogue(e, fusion, op, b, dim_of);
+	} else {
+		b->n_out = 1;
+		b->out[0] = tc_operand(h, result);
+		b->out[0].value = tc_body_convert(b, 0, result);
+		for (unsigned i = 0; i < x->n; i++)
+			if (x->dims[i].result >= 0 && dim[i] > 1)
+				b->out[0].stride[i] = h->stride[x->dims[i].result];
+	}
+	if (!op->results[0].type->count)
+		return;
+	mm = tc_put_body(e, ISA_MM, sizeof(*mm), offsetof(struct isa_mm, body), b, x->n, dim);
+	mm->acc = (uint8_t)acc;
+	mm->precision = (uint8_t)precision_of(op, lhs->type->elem);
+	mm->k = x->k;
+	mm->a_k_stride = x->ak;
+	mm->b_k_stride = x->bk;
+	mm->a = tc_operand(&x->a, x->at->elem);
+	mm->b = tc_operand(&x->b, x->bt->elem);
+	for (unsigned i = 0; i < x->n; i++) {
+		mm->a.stride[i] = dim[i] > 1 ? x->dims[i].a : 0;
+		mm->b.stride[i] = dim[i] > 1 ? x->dims[i].b : 0;
+	}
+	work = 2.0 * (double)op->results[0].type->count * (double)x->k;
+	e->flops += work;
+	e->bytes += (double)(x->at->bytes + x->bt->bytes + op->results[0].type->bytes);
+	e->cost_ns += work * 0.02;
+}
+
+/* ---- convolution ---- */
+
+static void set_window(const struct tc_op *op, const struct tc_type *lhs,
+		       const struct tc_type *rhs, struct isa_conv *c, unsigned n)
+{
+	static const char *const names[] = { "window_strides", "lhs_dilation",
+					     "rhs_dilation", "padding", "window_reversal",
+					     "input_spatial_dimensions",
+					     "kernel_spatial_dimensions" };
+	const int64_t *list[7];
+	unsigned k;
+
+	for (unsigned i = 0; i < 7; i++)
+		list[i] = tc_attr_ints(op, names[i], &k);
+	for (unsigned i = 0; i < ISA_MAX_SPATIAL; i++) {
+		bool is_used = i < n;
+
+		c->window_stride[i] = is_used ? list[0][i] : 1;
+		c->lhs_dilation[i] = is_used ? list[1][i] : 1;
+		c->rhs_dilation[i] = is_used ? list[2][i] : 1;
+		c->pad_low[i] = is_used ? list[3][2 * i] : 0;
+		c->in_size[i] = is_used ? lhs->dim[list[5][i]] : 1;
+		c->kernel[i] = is_used ? rhs->dim[list[6][i]] : 1;
+		if (is_used && list[4][i])
+			c->reversed |= (uint8_t)(1u << i);
+	}
+}
+
+void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
+{
+	const struct tc_value *lhs = fusion ? tc_in(fusion, tc_in(op, 0)->index) : tc_in(op, 0);
+	const struct tc_value *rhs = fusion ? tc_in(fusion, tc_in(op, 1)->index) : tc_in(op, 1);
+	const struct tc_type *t = op->results[0].type;
+	unsigned n, acc = accumulator(e, t->elem, lhs->type->elem);
+	const int64_t *os = tc_attr_ints(op, "output_spatial_dimensions", &n);
+	const int64_t *is = tc_attr_ints(op, "input_spatial_dimensions", &n);
+	const int64_t *ks = tc_attr_ints(op, "kernel_spatial_dimensions", &n);
+	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
+	struct home a = *tc_home(e, lhs), k = *tc_home(e, rhs), *h;
+	int64_t dim[ISA_MAX_RANK], lead[2];
+	int8_t dim_of[ISA_MAX_RANK] = { 0 };
+	struct isa_conv *c;
+	double work = 2.0 * (double)t->count;
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	if (n > ISA_MAX_SPATIAL)
+		tc_refuse(e, "it has more than 6 spatial dims");
+	lead[0] = tc_attr_int(op, "output_batch_dimension", 0);
+	lead[1] = tc_attr_int(op, "output_feature_dimension", 0);
+	for (unsigned i = 0; i < n + 2; i++) {
+		int64_t d = i < 2 ? lead[i] : os[i - 2];
+
+		dim[i] = t->dim[d];
+		dim_of[d] = (int8_t)i;
+	}
+	b->e = e;
+	b->n_pre = 1;
+	b->elems[0] = (uint8_t)acc;
+	if (fusion) {
+		tc_epilogue(e, fusion, op, b, dim_of);
+	} else {
+		h = tc_place(e, tc_out(op, 0));
+		b->n_out = 1;
+		b->out[0] = tc_operand(h, t->elem);
+		b->out[0].value = tc_body_convert(b, 0, t->elem);
+		for (unsigned i = 0; i < n + 2; i++)
+			b->out[0].stride[i] = dim[i] > 1 ?
+				h->stride[i < 2 ? lead[i] : os[i - 2]] : 0;
+	}
+	if (!t->count)
+		return;
+	c = tc_put_body(e, ISA_CONV, sizeof(*c), offsetof(struct isa_conv, body), b, n + 2,
+			dim);
+	c->acc = (uint8_t)acc;
+	c->precision = (uint8_t)precision_of(op, lhs->type->elem);
+	c->n_spatial = (uint8_t)n;
+	c->feature_groups = tc_attr_int(op, "feature_group_count", 1);
+	c->batch_groups = tc_attr_int(op, "batch_group_count", 1);
+	c->in_features = rhs->type->dim[tc_attr_int(op, "kernel_input_feature_dimension", 0)];
+	set_window(op, lhs->type, rhs->type, c, n);
+	c->lhs = tc_operand(&a, lhs->type->elem);
+	c->rhs = tc_operand(&k, rhs->type->elem);
+	c->lhs.stride[0] = a.stride[tc_attr_int(op, "input_batch_dimension", 0)];
+	c->lhs.stride[1] = a.stride[tc_attr_int(op, "input_feature_dimension", 0)];
+	c->rhs.stride[0] = k.stride[tc_attr_int(op, "kernel_output_feature_dimension", 0)];
+	c->rhs.stride[1] = k.stride[tc_attr_int(op, "kernel_input_feature_dimension", 0)];
+	for (unsigned i = 0; i < n; i++) {
+		c->lhs.stride[2 + i] = a.stride[is[i]];
+		c->rhs.stride[2 + i] = k.stride[ks[i]];
+		work *= (double)c->kernel[i];
+	}
+	work *= (double)c->in_features;
+	e->flops += work;
+	e->bytes += (double)(lhs->type->bytes + rhs->type->bytes + t->bytes);
+	e->cost_ns += work * 0.03;
+}

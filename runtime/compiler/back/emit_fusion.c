@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LOOP fusions become VEC, other reductions REDUCE.
+ *
+ * Inputs must be known before the first uop, since values are numbered inputs first:
+ * so a fusion's ops are walked twice, once to collect inputs, once to write uops. An
+ * argument that is read in two ways (as it is, and broadcast) is two inputs.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/opt/fuse.h"
+
+struct input {
+	const struct tc_value *v;	/* block argument */
+	int8_t axis[ISA_MAX_RANK];	/* iteration dim of each of its dims; -1: none */
+	uint8_t value;
+};
+
+/* What is known of a value inside: the iteration dims that its dims are. */
+struct fact {
+	const struct tc_value *v;
+	bool is_narrow;
+	int8_t axis[ISA_MAX_RANK];
+};
+
+struct loop {
+	struct emit *e;
+	const struct tc_op *fusion;
+	const struct tc_block *block;
+	const struct tc_type *shape;	/* the iteration shape */
+	struct body b;
+	struct input inputs[ISA_MAX_IN];
+	unsigned n_inputs;
+	struct fact facts[256];
+	unsigned n_facts;
+	int n_outer;			/* dims before the rows; -1: no rows */
+	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
+};
+
+static const int8_t straight[ISA_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+static const struct tc_type *iteration_shape(const struct tc_block *b)
+{
+	for (const struct tc_op *op = b->first; op; op = op->next)
+		if (op->op == TC_REDUCE)
+			return tc_in(op, 0)->type;
+	return tc_in(b->last, 0)->type;
+}
+
+static bool is_full(const struct loop *l, const struct tc_type *t)
+{
+	return t->rank == l->shape->rank &&
+	       !memcmp(t->dim, l->shape->dim, t->rank * sizeof(*t->dim));
+}
+
+static struct fact *fact_of(struct loop *l, const struct tc_value *v)
+{
+	for (unsigned i = l->n_facts; i-- > 0;)
+		if (l->facts[i].v == v)
+			return &l->facts[i];
+	return NULL;
+}
+
+static void learn(struct loop *l, const struct tc_value *v, bool is_narrow,
+		  const int8_t *axis)
+{
+	struct fact *f = &l->facts[l->n_facts];
+
+	if (l->n_facts == sizeof(l->facts) / sizeof(*l->facts))
+		tc_refuse(l->e, "the fusion is too large");
+	f->v = v;
+	f->is_narrow = is_narrow;
+	memcpy(f->axis, axis ? axis : straight, sizeof(f->axis));
+	l->n_facts++;
+}
+
+static bool is_argument(const struct tc_value *v)
+{
+	return !v->def;
+}
+
+static struct input *find_input(struct loop *l, const struct tc_value *v,
+				const int8_t *axis)
+{
+	for (unsigned i = 0; i < l->n_inputs; i++)
+		if (l->inputs[i].v == v &&
+		    !memcmp(l->inputs[i].axis, axis, (size_t)v->type->rank))
+			return &l->inputs[i];
+	return NULL;
+}
+
+/* Reads argument v with its dims at `axis` of the iteration space. */
+static void need_input(struct loop *l, const struct tc_value *v, const int8_t *axis)
+{
+	const struct tc_value *outside = tc_in(l->fusion, v->index);
+	const struct home *h = tc_home(l->e, outside);
+	struct isa_operand *op;
+	struct input *in;
+
+	if (find_input(l, v, axis))
+		return;
+	if (l->n_inputs == ISA_MAX_IN)
+		tc_refuse(l->e, "the fusion reads more values than one instruction can");
+	in = &l->inputs[l->n_inputs++];
+	in->v = v;
+	memcpy(in->axis, axis, sizeof(in->axis));
+	in->value = (uint8_t)(l->b.n_pre + l->b.n_in);
+	l->b.elems[in->value] = v->type->elem;
+	op = &l->b.in[l->b.n_in++];
+	*op = tc_operand(h, v->type->elem);
+	for (unsigned d = 0; d < v->type->rank; d++)
+		if (axis[d] >= 0 && v->type->dim[d] > 1)
+			op->stride[l->dim_of[axis[d]]] = h->stride[d];
+	l->e->bytes += (double)v->type->bytes;
+	l->e->cost_ns += (double)v->type->bytes * 0.05;
+}
+
+/* The iteration dims of a broadcast's operand. */
+static void broadcast_axes(const struct tc_op *op, const int8_t *result, int8_t *out)
+{
+	const struct tc_type *from = tc_in(op, 0)->type;
+	unsigned n;
+	const int64_t *bd = tc_attr_ints(op, "broadcast_dimensions", &n);
+
+	memset(out, -1, ISA_MAX_RANK);
+	for (unsigned i = 0; i < n && i < ISA_MAX_RANK; i++)
+		out[i] = from->dim[i] == 1 ? -1 : result[bd[i]];
+}
+
+/* Forward: the dims of a narrow reshape's or broadcast's result. */
+static void forward_axes(const struct tc_op *op, const int8_t *in, int8_t *out)
+{
+	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
+	unsigned n, k = 0;
+	const int64_t *bd;
+
+	memset(out, -1, ISA_MAX_RANK);
+	if (op->op == TC_BROADCAST_IN_DIM) {
+		bd = tc_attr_ints(op, "broadcast_dimensions", &n);
+		for (unsigned i = 0; i < n; i++)
+			out[bd[i]] = in[i];
+		return;
+	}
+	for (unsigned i = 0; i < to->rank; i++) {
+		if (to->dim[i] == 1)
+			continue;
+		while (k < from->rank && from->dim[k] == 1)
+			k++;
+		out[i] = k < from->rank ? in[k++] : -1;
+	}
+}
+
+static void learn_reduce(struct loop *l, const struct tc_op *op)
+{
+	int8_t axis[ISA_MAX_RANK];
+	unsigned n, k = 0;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	uint32_t mask = 0;
+
+	memset(axis, -1, sizeof(axis));
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1u << dims[i];
+	for (unsigned d = 0; d < l->shape->rank; d++)
+		if (!(mask >> d & 1))
+			axis[k++] = (int8_t)d;
+	learn(l, tc_out(op, 0), true, axis);
+	for (const struct tc_use *u = op->results[0].uses; u; u = u->next)
+		if (u->user->op != TC_RETURN)
+			l->n_outer = (int)k;
+}
+
+/* First walk: facts of all values, inputs. */
+static void collect(struct loop *l, const struct tc_op *op)
+{
+	struct fact *narrow = NULL;
+	int8_t axis[ISA_MAX_RANK];
+
+	if (op->op == TC_CONSTANT || op->op == TC_IOTA)
+		return;
+	if (op->op == TC_REDUCE) {
+		if (is_argument(tc_in(op, 0)))
+			need_input(l, tc_in(op, 0), straight);
+		learn_reduce(l, op);
+		return;
+	}
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct fact *f = fact_of(l, tc_in(op, i));
+
+		if (f && f->is_narrow)
+			narrow = f;
+	}
+	if (op->op == TC_BROADCAST_IN_DIM || op->op == TC_RESHAPE) {
+		if (narrow && !is_full(l, op->results[0].type)) {
+			forward_axes(op, narrow->axis, axis);
+			learn(l, tc_out(op, 0), true, axis);
+			return;
+		}
+		if (is_argument(tc_in(op, 0))) {
+			broadcast_axes(op, straight, axis);
+			need_input(l, tc_in(op, 0), axis);
+		}
+		learn(l, tc_out(op, 0), false, NULL);
+		return;
+	}
+	memcpy(axis, narrow ? narrow->axis : straight, sizeof(axis));
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (is_argument(tc_in(op, i)))
+			need_input(l, tc_in(op, i), axis);
+	learn(l, tc_out(op, 0), narrow != NULL, axis);
+}
+
+static unsigned row_uop(enum tc_opcode op)
+{
+	switch (op) {
+	case TC_ADD: return UOP_RADD;
+	case TC_MULTIPLY: return UOP_RMUL;
+	case TC_MINIMUM: return UOP_RMIN;
+	case TC_MAXIMUM: return UOP_RMAX;
+	case TC_AND: return UOP_RAND;
+	case TC_OR: return UOP_ROR;
+	default: return UOP_RXOR;
+	}
+}
+
+static unsigned combine_of(enum tc_opcode op)
+{
+	switch (op) {
+	case TC_ADD: return ISA_COMBINE_ADD;
+	case TC_MULTIPLY: return ISA_COMBINE_MUL;
+	case TC_MINIMUM: return ISA_COMBINE_MIN;
+	case TC_MAXIMUM: return ISA_COMBINE_MAX;
+	case TC_AND: return ISA_COMBINE_AND;
+	case TC_OR: return ISA_COMBINE_OR;
+	default: return ISA_COMBINE_XOR;
+	}
+}
+
+/* The uop value of v read with dims at `axis`; constants and iotas are made. */
+static uint8_t value_of(struct loop *l, const struct tc_value *v, const int8_t *axis)
+{
+	const void *element;
+	struct input *in;
+	int known;
+
+	if (is_argument(v)) {
+		in = find_input(l, v, axis);
+		if (!in)
+			tc_fail(l->e->c, ERR_INTERNAL, l->fusion, "an input was missed");
+		return in->value;
+	}
+	known = tc_body_find(&l->b, v);
+	if (known >= 0)
+		return (uint8_t)known;
+	element = tc_splat_element(v);
+	if (element)
+		return tc_body_imm(&l->b, v->type->elem, element);
+	if (v->def->op == TC_IOTA) {
+		unsigned elem = v->type->elem;
+		unsigned work = elem_computes(elem) && elem_class(elem) != ELEM_CLASS_COMPLEX ?
+				elem : ELEM_F32;
+		unsigned d = (unsigned)tc_attr_int(v->def, "iota_dimension", 0);
+		uint8_t r = tc_body_uop(&l->b, (struct isa_uop){ .op = UOP_IOTA,
+			.elem = (uint8_t)work, .aux = (uint8_t)l->dim_of[axis[d]] }, work);
+
+		return tc_body_convert(&l->b, r, elem);
+	}
+	tc_fail(l->e->c, ERR_INTERNAL, l->fusion, "a value was missed");
+}
+
+/* Second walk: uops. */
+static void translate(struct loop *l, const struct tc_op *op)
+{
+	struct fact *f = op->n_results ? fact_of(l, tc_out(op, 0)) : NULL;
+	int8_t axis[ISA_MAX_RANK];
+	unsigned known_before = l->b.n_known;
+
+	if (op->op == TC_CONSTANT || op->op == TC_IOTA)
+		return;
+	if (op->op == TC_REDUCE) {
+		uint8_t in = value_of(l, tc_in(op, 0), straight);
+
+		if (l->n_outer >= 0)
+			in = tc_body_uop(&l->b, (struct isa_uop){
+				.op = (uint8_t)row_uop(tc_simple_reduce(op)),
+				.elem = op->results[0].type->elem, .a = in },
+				op->results[0].type->elem);
+		tc_body_know(&l->b, tc_out(op, 0), in);
+		l->e->flops += (double)l->shape->count;
+		return;
+	}
+	if (op->op == TC_BROADCAST_IN_DIM || op->op == TC_RESHAPE) {
+		broadcast_axes(op, straight, axis);
+		tc_body_know(&l->b, tc_out(op, 0), value_of(l, tc_in(op, 0), axis));
+		return;
+	}
+	/* Let tc_body_op find arguments and iotas by value. */
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct tc_value *v = tc_in(op, i);
+
+		if (is_argument(v) || v->def->op == TC_IOTA)
+			tc_body_know(&l->b, v, value_of(l, v, f->axis));
+	}
+	tc_body_op(&l->b, op);
+	/* Arguments may be read in another way by the next op: forget them. */
+	l->b.known[known_before] = l->b.known[l->b.n_known - 1];
+	l->b.n_known = known_before + 1;
+}
+
+static void put_output(struct loop *l, unsigned i)
+{
+	const struct tc_value *inside = tc_in(l->block->last, i);
+	const struct tc_value *outside = tc_out(l->fusion, i);
+	struct fact *f = fact_of(l, inside);
+	const int8_t *axis = f ? f->axis : straight;
+	struct home *h = tc_place(l->e, outside);
+	struct isa_operand *op = &l->b.out[l->b.n_out++];
+
+	*op = tc_operand(h, outside->type->elem);
+	op->value = value_of(l, inside, axis);
+	for (unsigned d = 0; d < outside->type->rank; d++)
+		if (axis[d] >= 0 && outside->type->dim[d] > 1)
+			op->stride[l->dim_of[axis[d]]] = h->stride[d];
+	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0)
+		op->combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
+	l->e->bytes += (double)outside->type->bytes;
+	l->e->cost_ns += (double)outside->type->bytes * 0.05;
+}
+
+/* Places results that may overwrite an input of the same shape, read densely. */
+static void place_results(struct loop *l)
+{
+	for (unsigned i = 0; i < l->fusion->n_results; i++) {
+		struct tc_value *v = tc_out(l->fusion, i);
+
+		if (!is_full(l, v->type) || l->n_outer >= 0)
+			continue;
+		for (unsigned k = 0; k < l->fusion->n_operands; k++) {
+			const struct tc_value *in = tc_in(l->fusion, k);
+			struct wish *w;
+
+			if (in->type->bytes != v->type->bytes || !is_full(l, in->type) ||
+			    l->e->homes[v->id].buf)
+				continue;
+			/* Every read of it must be at the point that is written. */
+			if (l->b.n_in && !find_input(l, l->block->args[k], straight))
+				continue;
+			w = tc_granted(l->e, v, (int)k);
+			if (w && w->guard == in) {
+				bool is_single = true;
+
+				for (unsigned j = 0; j < l->n_inputs; j++)
+					is_single &= l->inputs[j].v != l->block->args[k] ||
+						!memcmp(l->inputs[j].axis, straight,
+							in->type->rank);
+				if (is_single)
+					tc_view(l->e, v, &w->home);
+			}
+		}
+	}
+}
+
+static void start_loop(struct loop *l, struct emit *e, const struct tc_op *fusion)
+{
+	memset(l, 0, sizeof(*l));
+	l->e = e;
+	l->fusion = fusion;
+	l->block = fusion->regions[0].block;
+	l->n_outer = -1;
+	l->dim_of = straight;
+	l->b.e = e;
+}
+
+void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
+{
+	struct loop *l = arena_alloc(&e->c->arena, sizeof(*l));
+	struct isa_tensor *t;
+
+	if (!l)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	start_loop(l, e, fusion);
+	l->shape = iteration_shape(l->block);
+	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
+		collect(l, op);
+	for (unsigned i = 0; i < fusion->n_results; i++)
+		if (is_argument(tc_in(l->block->last, i)))
+			need_input(l, tc_in(l->block->last, i), straight);
+	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
+		translate(l, op);
+	place_results(l);
+	for (unsigned i = 0; i < fusion->n_results; i++)
+		put_output(l, i);
+	if (!l->shape->count)
+		return;
+	t = tc_put_body(e, ISA_VEC, sizeof(*t), offsetof(struct isa_tensor, body), &l->b,
+			l->shape->rank, l->shape->dim);
+	if (l->n_outer >= 0)
+		t->body.row_rank = (uint8_t)(l->shape->rank - (unsigned)l->n_outer);
+}
+
+void tc_epilogue(struct emit *e, const struct tc_op *fusion, const struct tc_op *anchor,
+		 struct body *b, const int8_t *dim_of)
+{
+	struct loop *l = arena_alloc(&e->c->arena, sizeof(*l));
+
+	if (!l)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	start_loop(l, e, fusion);
+	l->shape = anchor->results[0].type;
+	l->dim_of = dim_of;
+	l->b = *b;
+	for (const struct tc_op *op = anchor->next; op != l->block->last; op = op->next)
+		collect(l, op);
+	for (unsigned i = 0; i < fusion->n_results; i++)
+		if (is_argument(tc_in(l->block->last, i)))
+			need_input(l, tc_in(l->block->last, i), straight);
+	/* The sum in the type that the IR gives it. */
+	tc_body_know(&l->b, tc_out(anchor, 0),
+		     tc_body_convert(&l->b, 0, anchor->results[0].type->elem));
+	for (const struct tc_op *op = anchor->next; op != l->block->last; op = op->next)
+		translate(l, op);
+	for (unsigned i = 0; i < fusion->n_results; i++)
+		put_output(l, i);
+	*b = l->b;
+}
+
+/* ---- reductions that are no VEC ---- */
+
+void tc_emit_fill(struct emit *e, const struct tc_type *t, const struct home *to,
+		  const struct tc_value *scalar)
+{
+	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
+	const void *element = tc_splat_element(scalar);
+	int64_t dim[ISA_MAX_RANK];
+	const struct home *from;
+	struct home same;
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	if (!t->count)
+		return;
+	if (t->rank > ISA_MAX_RANK) {
+		from = tc_home(e, scalar);
+		same = *from;
+		memset(same.stride, 0, sizeof(same.stride));
+		tc_copy_value(e, t, &same, to);
+		return;
+	}
+	b->e = e;
+	b->n_out = 1;
+	if (!element) {
+		from = tc_home(e, scalar);
+		b->in[0] = tc_operand(from, t->elem);
+		b->elems[0] = t->elem;
+		b->n_in = 1;
+	}
+	b->out[0] = tc_operand(to, t->elem);
+	b->out[0].value = element ? tc_body_imm(b, t->elem, element) : 0;
+	for (unsigned d = 0; d < t->rank; d++) {
+		dim[d] = t->dim[d];
+		b->out[0].stride[d] = t->dim[d] > 1 ? to->stride[d] : 0;
+	}
+	tc_put_body(e, ISA_VEC, sizeof(struct isa_tensor), offsetof(struct isa_tensor, body),
+		    b, t->rank, dim);
+	e->cost_ns += (double)t->bytes * 0.05;
+}
+
+/* REDUCE over dims of an iteration space, with operands' strides given. */
+static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
+		       const int64_t *dim, uint32_t reduced, const struct home *in,
+		       const int8_t *kept)
+{
+	unsigned k = op->n_results;
+	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
+	const struct tc_block *region = op->regions[0].block;
+	struct isa_tensor *t;
+	double count = 1;
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	if (2 * k > ISA_MAX_IN || k > ISA_MAX_OUT)
+		tc_refuse(e, "it reduces more arrays than one instruction can");
+	b->e = e;
+	b->n_in = 2 * k;
+	for (unsigned j = 0; j < k; j++) {
+		unsigned elem = op->results[j].type->elem;
+
+		b->in[j] = tc_operand(tc_home(e, tc_in(op, k + j)), elem);
+		b->in[k + j] = tc_operand(&in[j], elem);
+		b->elems[j] = b->elems[k + j] = (uint8_t)elem;
+		memcpy(b->in[k + j].stride, in[j].stride, rank * sizeof(int64_t));
+		tc_body_know(b, region->args[j], (uint8_t)j);
+		tc_body_know(b, region->args[k + j], (uint8_t)(k + j));
+	}
+	tc_body_region(b, region);
+	for (unsigned j = 0; j < k; j++) {
+		const struct tc_value *v = tc_in(region->last, j);
+		struct home *h = tc_place(e, tc_out(op, j));
+		int known = tc_body_find(b, v);
+
+		b->out[b->n_out] = tc_operand(h, v->type->elem);
+		b->out[b->n_out].value = known >= 0 ? (uint8_t)known :
+			tc_body_imm(b, v->type->elem, tc_splat_element(v));
+		for (unsigned d = 0; d < rank; d++)
+			if (kept[d] >= 0)
+				b->out[b->n_out].stride[d] = h->stride[kept[d]];
+		b->n_out++;
+	}
+	for (unsigned d = 0; d < rank; d++)
+		count *= (double)dim[d];
+	e->flops += count;
+	e->cost_ns += count * 0.5;
+	t = tc_put_body(e, ISA_REDUCE, sizeof(*t), offsetof(struct isa_tensor, body), b, rank,
+			dim);
+	t->reduce_dims = reduced;
+}
+
+void tc_emit_reduce(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_type *t = tc_in(op, 0)->type;
+	unsigned n, k = 0;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	int8_t kept[ISA_MAX_RANK];
+	struct home in[ISA_MAX_IN];
+	uint32_t mask = 0;
+
+	if (t->rank > ISA_MAX_RANK)
+		tc_refuse(e, "it has more than 8 dims");
+	if (op->n_results > ISA_MAX_OUT)
+		tc_refuse(e, "it reduces more arrays than one instruction can");
+	if (!t->count) {
+		for (unsigned j = 0; j < op->n_results; j++)
+			tc_emit_fill(e, op->results[j].type, tc_place(e, tc_out(op, j)),
+				     tc_in(op, op->n_results + j));
+		return;
+	}
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1u << dims[i];
+	for (unsigned d = 0; d < t->rank; d++)
+		kept[d] = mask >> d & 1 ? -1 : (int8_t)k++;
+	for (unsigned j = 0; j < op->n_results; j++)
+		in[j] = *tc_home(e, tc_in(op, j));
+	put_reduce(e, op, t->rank, t->dim, mask, in, kept);
+}
+
+/* An operand of a window op with its padding and base dilation written out. */
+static struct home padded(struct emit *e, const struct tc_op *op, unsigned j,
+			  const int64_t *low, const int64_t *high, const int64_t *base)
+{
+	const struct tc_type *t = tc_in(op, j)->type;
+	struct home from = *tc_home(e, tc_in(op, j)), to, at;
+	int64_t dim[TC_MAX_RANK], inner[TC_MAX_RANK];
+	bool is_plain = true;
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t wide = t->dim[d] ? (t->dim[d] - 1) * base[d] + 1 : 0;
+
+		dim[d] = wide + low[d] + high[d];
+		if (dim[d] < 0)
+			dim[d] = 0;
+		is_plain &= !low[d] && !high[d] && base[d] == 1;
+	}
+	if (is_plain)
+		return from;
+	to = tc_scratch(e, tc_tensor(e->c, (enum elem)t->elem, t->rank, dim));
+	tc_emit_fill(e, tc_tensor(e->c, (enum elem)t->elem, t->rank, dim), &to,
+		     tc_in(op, op->n_results + j));
+	at = to;
+	for (unsigned d = 0; d < t->rank; d++) {
+		/* The elements that stay inside: first .. first + inner - 1. */
+		int64_t first = low[d] < 0 ? (-low[d] + base[d] - 1) / base[d] : 0;
+		int64_t last = t->dim[d] - 1;
+
+		while (last >= first && low[d] + last * base[d] >= dim[d])
+			last--;
+		inner[d] = last - first + 1;
+		at.offset += (low[d] + first * base[d]) * to.stride[d];
+		at.stride[d] = to.stride[d] * base[d];
+		from.offset += first * from.stride[d];
+		if (inner[d] <= 0)
+			return to;
+	}
+	tc_copy(e, t->rank, inner, elem_bytes(t->elem), &from, &at);
+	return to;
+}
+
+void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	unsigned n, rank = t->rank;
+	const int64_t *window = tc_attr_ints(op, "window_dimensions", &n);
+	const int64_t *stride = tc_attr_ints(op, "window_strides", &n);
+	const int64_t *base = tc_attr_ints(op, "base_dilations", &n);
+	const int64_t *dilation = tc_attr_ints(op, "window_dilations", &n);
+	const int64_t *padding = tc_attr_ints(op, "padding", &n);
+	int64_t low[TC_MAX_RANK], high[TC_MAX_RANK], dim[ISA_MAX_RANK];
+	struct home in[ISA_MAX_OUT];
+	int8_t kept[ISA_MAX_RANK];
+	uint32_t mask = 0;
+
+	if (op->n_results > ISA_MAX_OUT)
+		tc_refuse(e, "it reduces more arrays than one instruction can");
+	for (unsigned d = 0; d < rank; d++) {
+		low[d] = padding[2 * d];
+		high[d] = padding[2 * d + 1];
+	}
+	if (!t->count)
+		return;
+	n = 0;
+	for (unsigned j = 0; j < op->n_results; j++) {
+		struct home from = padded(e, op, j, low, high, base);
+
+		in[j] = from;
+		n = 0;
+		for (unsigned d = 0; d < rank; d++) {
+			if (t->dim[d] == 1 && rank > 4)
+				continue;
+			if (n == ISA_MAX_RANK)
+				tc_refuse(e, "output and window have more than 8 dims");
+			dim[n] = t->dim[d];
+			kept[n] = (int8_t)d;
+			in[j].stride[n++] = from.stride[d] * stride[d];
+		}
+		for (unsigned d = 0; d < rank; d++) {
+			if (window[d] == 1)
+				continue;
+			if (n == ISA_MAX_RANK)
+				tc_refuse(e, "output and window have more than 8 dims");
+			dim[n] = window[d];
+			kept[n] = -1;
+			mask |= 1u << n;
+			in[j].stride[n++] = from.stride[d] * dilation[d];
+		}
+	}
+	put_reduce(e, op, n, dim, mask, in, kept);
+}

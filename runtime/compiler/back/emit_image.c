@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From code, constants and shapes to the ELF image. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/tc.h"
+
+static void set_shape(struct image_shape *s, const struct tc_type *t, int32_t alias)
+{
+	*s = (struct image_shape){ .elem = t->elem, .rank = t->rank, .alias = alias };
+	memcpy(s->dim, t->dim, t->rank * sizeof(*t->dim));
+}
+
+static void check_memory(struct emit *e, const struct tc_block *main)
+{
+	uint64_t limit = e->c->options->memory_limit, args = 0, results = 0;
+
+	for (unsigned i = 0; i < e->n_args; i++)
+		args += (uint64_t)main->args[i]->type->bytes;
+	for (unsigned i = 0; i < e->n_results; i++)
+		if (e->result_alias[i] < 0)
+			results += (uint64_t)tc_in(main->last, i)->type->bytes;
+	if (limit && args + results + e->temp_most + e->rodata.len > limit)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program needs %llu bytes of "
+			"device memory (arguments %llu, results %llu, temporaries %llu, "
+			"constants %zu), more than the %llu that are there: out of memory; the "
+			"largest free block cannot be larger",
+			(unsigned long long)(args + results + e->temp_most + e->rodata.len),
+			(unsigned long long)args, (unsigned long long)results,
+			(unsigned long long)e->temp_most, e->rodata.len,
+			(unsigned long long)limit);
+}
+
+void tc_emit_image(struct emit *e, void **out, size_t *bytes)
+{
+	const struct tc_block *main = tc_main(e->c);
+	const struct tc_op *func = main->region->parent;
+	unsigned n_shapes = e->n_args + e->n_results, n = 2;
+	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 2u, sizeof(*b));
+	struct image_shape *shapes = arena_array(&e->c->arena, n_shapes + 1u, sizeof(*shapes));
+	const char *name = tc_attr_str(e->c->module, "sym_name");
+	struct image im = { 0 };
+	char note[128];
+
+	if (!b || !shapes)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	check_memory(e, main);
+	b[0] = (struct image_binding){ .kind = IMAGE_CONSTANTS, .access = HW_BIND_READ,
+				       .bytes = e->rodata.len };
+	b[1] = (struct image_binding){ .kind = IMAGE_TEMP,
+		.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = e->temp_most };
+	for (unsigned i = 0; i < e->n_args; i++) {
+		set_shape(&shapes[i], main->args[i]->type, e->arg_alias[i]);
+		shapes[i].is_donated = e->arg_alias[i] >= 0;
+		if (func->arg_info)
+			shapes[i].memory_kind = func->arg_info[i].memory_kind;
+		b[n++] = (struct image_binding){ .kind = IMAGE_ARG, .index = i,
+			.access = HW_BIND_READ | (e->arg_alias[i] >= 0 ? HW_BIND_WRITE : 0),
+			.bytes = (uint64_t)main->args[i]->type->bytes };
+	}
+	for (unsigned i = 0; i < e->n_results; i++) {
+		const struct tc_type *t = tc_in(main->last, i)->type;
+
+		set_shape(&shapes[e->n_args + i], t, e->result_alias[i]);
+		if (func->res_info)
+			shapes[e->n_args + i].memory_kind = func->res_info[i].memory_kind;
+		if (e->result_alias[i] < 0)
+			b[n++] = (struct image_binding){ .kind = IMAGE_RESULT, .index = i,
+				.access = HW_BIND_READ | HW_BIND_WRITE,
+				.bytes = (uint64_t)t->bytes };
+	}
+	im.info = (struct image_info){
+		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
+		.n_results = e->n_results, .flags = e->has_loop ? 0 : IMAGE_STRAIGHT,
+		.name = tc_string(e, name && *name ? name : "main"),
+		.temp_bytes = e->temp_most, .cost_ns = (uint64_t)e->cost_ns + 1,
+		.flops = e->flops, .bytes_accessed = e->bytes,
+		.transcendentals = e->transcendentals,
+	};
+	snprintf(note, sizeof(note), "tessera compiler %s, level %u", TC_VERSION,
+		 e->c->options->level);
+	im.text = e->code.text;
+	im.text_bytes = e->code.len;
+	im.rodata = e->rodata.text;
+	im.rodata_bytes = e->rodata.len;
+	im.bindings = b;
+	im.n_bindings = n;
+	im.shapes = shapes;
+	im.debug = e->debug;
+	im.n_debug = e->n_debug;
+	im.strings = e->strings.text;
+	im.strings_bytes = e->strings.len;
+	im.note = note;
+	if (e->code.failed || e->rodata.failed || e->strings.failed)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory for the image");
+	if (image_write(&im, out, bytes, e->c->err))
+		longjmp(*e->c->boundary, 1);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The compiler's one boundary and its list of passes.
+ *
+ * Everything below runs inside enter(): a failure anywhere is one longjmp back to it,
+ * and the arena takes all memory with it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/compiler/ir.h"
+#include "runtime/compiler/tc.h"
+
+#define ARENA_FACTOR 256u	/* memory that a program may make us take, to its size */
+#define ARENA_LEAST ((size_t)256 << 20)
+
+#ifndef TC_VERIFY_ALWAYS
+#define TC_VERIFY_ALWAYS 0
+#endif
+
+struct pass {
+	const char *name;
+	void (*run)(struct tc_ctx *c);
+};
+
+/* In this order. `inline` is needed for correctness; the others below it only if the
+ * level is 1 or more, but for fuse, which makes what emission takes. */
+static const struct pass passes[] = {
+	{ "inline", tc_pass_inline },
+	{ "simplify", tc_pass_simplify },
+	{ "cse", tc_pass_cse },
+	{ "simplify-again", tc_pass_simplify },
+	{ "fuse", tc_pass_fuse },
+};
+#define N_PASSES (sizeof(passes) / sizeof(*passes))
+
+struct work {
+	const struct tc_source *source;
+	void (*body)(struct tc_ctx *c, void *arg);
+	void *arg;
+};
+
+static void leave(void *arg)
+{
+	struct tc_ctx *c = arg;
+
+	tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "compiling takes more than %zu bytes of "
+		"memory", c->arena.limit);
+}
+
+static void read_source(struct tc_ctx *c, const struct tc_source *s)
+{
+	if (!strcmp(s->format, "hlo"))
+		tc_fail(c, ERR_UNIMPLEMENTED, NULL, "programs in format \"hlo\" are not read "
+			"yet: send \"mlir\"");
+	if (strcmp(s->format, "mlir"))
+		tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "Unknown program format '%.40s'.",
+			s->format);
+	tc_read_bytecode(c, s->code, s->bytes);
+}
+
+static int enter(const struct tc_source *source, const struct tc_options *options,
+		 struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg)
+{
+	static const struct tc_options defaults = { .level = 1 };
+	struct tc_ctx c = { .options = options ? options : &defaults, .err = err };
+	struct err own;
+	jmp_buf boundary;
+	volatile int code = 0;
+
+	if (!err)
+		c.err = &own;
+	c.boundary = &boundary;
+	c.arena.limit = source->bytes > SIZE_MAX / ARENA_FACTOR ? SIZE_MAX :
+			source->bytes * ARENA_FACTOR + ARENA_LEAST;
+	c.arena.on_fail = leave;
+	c.arena.on_fail_arg = &c;
+	if (!setjmp(boundary)) {
+		read_source(&c, source);
+		tc_ir_verify(&c);
+		body(&c, arg);
+	} else {
+		code = c.err->code;
+	}
+	tc_emit_free(&c);
+	arena_free(&c.arena);
+	return code;
+}
+
+/* ---- dumps ---- */
+
+struct dump {
+	char dir[512];
+	char only[32];
+	unsigned n;
+};
+
+static bool start_dump(struct tc_ctx *c, struct dump *d)
+{
+	static unsigned serial;
+	const char *text = getenv("TESSERA_DUMP"), *comma, *name;
+	int n;
+
+	*d = (struct dump){ .n = 0 };
+	if (!text || !*text)
+		return false;
+	comma = strchr(text, ',');
+	n = comma ? (int)(comma - text) : (int)strlen(text);
+	if (comma && !strncmp(comma, ",pass=", 6))
+		snprintf(d->only, sizeof(d->only), "%s", comma + 6);
+	name = tc_attr_str(c->module, "sym_name");
+	snprintf(d->dir, sizeof(d->dir), "%.*s", n > 300 ? 300 : n, text);
+	mkdir(d->dir, 0777);
+	snprintf(d->dir, sizeof(d->dir), "%.*s/%.60s.%u", n > 300 ? 300 : n, text,
+		 name && *name && !strchr(name, '/') ? name : "main",
+		 __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED));
+	mkdir(d->dir, 0777);
+	return true;
+}
+
+static void dump_bytes(struct dump *d, const char *name, const void *p, size_t n)
+{
+	char path[640];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", d->dir, name);
+	f = fopen(path, "w");
+	if (!f)
+		return;
+	fwrite(p, 1, n, f);
+	fclose(f);
+}
+
+static void dump_ir(struct tc_ctx *c, struct dump *d, const char *pass)
+{
+	struct str s = { 0 };
+	char name[64];
+
+	snprintf(name, sizeof(name), "%02u-%s.ir", d->n++, pass);
+	if (*d->only && strcmp(d->only, pass))
+		return;
+	tc_ir_print(c->module, &s);
+	if (s.text)
+		dump_bytes(d, name, s.text, s.len);
+	str_free(&s);
+}
+
+/* ---- the doors ---- */
+
+static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping)
+{
+	if (dumping)
+		dump_ir(c, d, "read");
+	for (unsigned i = 0; i < N_PASSES; i++) {
+		bool needed = !i || i + 1 == N_PASSES;
+
+		if (!needed && !c->options->level)
+			continue;
+		passes[i].run(c);
+		if (dumping)
+			dump_ir(c, d, passes[i].name);
+		if (TC_VERIFY_ALWAYS || c->options->verify)
+			tc_ir_verify(c);
+	}
+}
+
+static void compile(struct tc_ctx *c, void *arg)
+{
+	struct tc_result *out = arg;
+	struct dump d;
+	bool dumping = start_dump(c, &d);
+
+	run_passes(c, &d, dumping);
+	tc_emit(c, &out->image, &out->image_bytes);
+	if (dumping)
+		dump_bytes(&d, "image.elf", out->image, out->image_bytes);
+}
+
+int tc_compile(const struct tc_source *source, const struct tc_options *options,
+	       struct tc_result *out, struct err *err)
+{
+	struct tc_result r = { 0 };
+	int code = enter(source, options, err, compile, &r);
+
+	if (!code)
+		*out = r;
+	return code;
+}
+
+void tc_result_free(struct tc_result *r)
+{
+	free(r->image);
+	*r = (struct tc_result){ 0 };
+}
+
+struct print {
+	const char *stage;
+	struct str text;
+};
+
+static void print(struct tc_ctx *c, void *arg)
+{
+	struct print *p = arg;
+	struct dump d;
+
+	if (strcmp(p->stage, "read"))
+		run_passes(c, &d, false);
+	tc_ir_print(c->module, &p->text);
+}
+
+int tc_print(const struct tc_source *source, const struct tc_options *options,
+	     const char *stage, char **text, struct err *err)
+{
+	struct print p = { .stage = stage };
+	int code = enter(source, options, err, print, &p);
+
+	if (code || p.text.failed) {
+		str_free(&p.text);
+		return code ? code : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	*text = p.text.text;
+	return 0;
+}

@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathers ops into fusions (README.md#fusions): what one instruction can do at once.
+ *
+ * Requires: calls are inlined. Ensures: every elementwise op is in a fusion; the
+ * results are those of before. A group grows from its last op, its root, backwards over
+ * producers: one joins if all its users are in the group already, or come after the
+ * root (then the fusion yields it as well). So no cycle can arise, and the fusion
+ * stands where its root stood. Constants, iotas and broadcasts are copied into every
+ * group that uses them.
+ *
+ * Values of a group are full (of the iteration shape) or narrow (of its leading dims:
+ * row reductions and what is computed from them); a narrow value's dims are tied to
+ * those of the iteration shape by `axis`.
+ */
+#include "runtime/compiler/opt/fuse.h"
+
+#include <string.h>
+
+#include "hal/hw/isa.h"
+
+#define MAX_MEMBERS 120u
+#define MAX_INPUTS 16u
+#define MAX_OUTPUTS 6u
+
+struct member {
+	struct tc_op *op;
+	bool is_narrow;
+	int8_t axis[ISA_MAX_RANK];	/* narrow: iteration dim of each dim; -1: size 1 */
+};
+
+struct group {
+	struct tc_ctx *c;
+	struct tc_op *root;
+	const struct tc_type *shape;	/* the iteration shape, of any element type */
+	struct member *members;
+	unsigned n;
+	int n_outer;			/* dims before the rows; -1: no row reduction */
+	struct tc_op *anchor;		/* the dot or convolution */
+	bool root_reduces;
+};
+
+/* Of each op while the pass runs (op->side). */
+struct note {
+	unsigned position;
+	struct group *group;
+	unsigned member;
+};
+
+static struct note *note_of(const struct tc_op *op)
+{
+	return op->side;
+}
+
+/* ---- questions ---- */
+
+const void *tc_splat_element(const struct tc_value *v)
+{
+	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
+		tc_attr(v->def, "value") : NULL;
+
+	return a && (a->is_splat || a->type->count == 1) ? a->data : NULL;
+}
+
+static bool is_identity(enum tc_opcode op, unsigned elem, const void *p)
+{
+	unsigned bytes = elem_bytes(elem), cls = elem_class(elem);
+	int64_t v = 0, ones = -1;
+	double f = 0;
+
+	memcpy(&v, p, bytes > 8 ? 8 : bytes);
+	if (elem == ELEM_F32) {
+		float x;
+
+		memcpy(&x, p, 4);
+		f = x;
+	} else if (elem == ELEM_F64) {
+		memcpy(&f, p, 8);
+	} else if (cls == ELEM_CLASS_COMPLEX) {
+		static const uint8_t zero[16];
+
+		return op == TC_ADD && !memcmp(p, zero, bytes);
+	}
+	switch (op) {
+	case TC_ADD: return cls == ELEM_CLASS_FLOAT ? f == 0 : v == 0;
+	case TC_MULTIPLY: return cls == ELEM_CLASS_FLOAT ? f == 1 : v == 1;
+	case TC_OR:
+	case TC_XOR: return v == 0;
+	case TC_AND: return elem == ELEM_PRED ? v == 1 : !memcmp(&ones, p, bytes);
+	case TC_MAXIMUM:
+		if (cls == ELEM_CLASS_FLOAT)
+			return f == -__builtin_inf();
+		if (cls != ELEM_CLASS_SINT)
+			return v == 0;
+		return (uint64_t)v == 1ull << (bytes * 8 - 1);
+	case TC_MINIMUM:
+		if (cls == ELEM_CLASS_FLOAT)
+			return f == __builtin_inf();
+		if (elem == ELEM_PRED)
+			return v == 1;
+		if (cls == ELEM_CLASS_UINT)
+			return !memcmp(&ones, p, bytes);
+		return (uint64_t)v == (1ull << (bytes * 8 - 1)) - 1;
+	default: return false;
+	}
+}
+
+enum tc_opcode tc_simple_reduce(const struct tc_op *op)
+{
+	const struct tc_block *b;
+	const struct tc_op *f;
+	const void *init;
+	unsigned elem;
+
+	if (op->op != TC_REDUCE || op->n_results != 1 || op->n_operands != 2)
+		return TC_OP_COUNT;
+	b = op->regions[0].block;
+	f = b ? b->first : NULL;
+	elem = op->results[0].type->elem;
+	if (!f || f->n_results != 1 || f->n_operands != 2 || f->next != b->last ||
+	    b->n_args != 2 || b->last->n_operands != 1 || tc_in(b->last, 0) != tc_out(f, 0) ||
+	    !elem_computes(elem))
+		return TC_OP_COUNT;
+	if (!(tc_in(f, 0) == b->args[0] && tc_in(f, 1) == b->args[1]) &&
+	    !(tc_in(f, 0) == b->args[1] && tc_in(f, 1) == b->args[0]))
+		return TC_OP_COUNT;
+	init = tc_splat_element(tc_in(op, 1));
+	if (!init || !is_identity(f->op, elem, init))
+		return TC_OP_COUNT;
+	/* A sum of pred is an or, a product an and. */
+	if (elem == ELEM_PRED && f->op == TC_ADD)
+		return TC_OR;
+	if (elem == ELEM_PRED && f->op == TC_MULTIPLY)
+		return TC_AND;
+	if (elem == ELEM_PRED && (f->op == TC_MAXIMUM || f->op == TC_MINIMUM))
+		return f->op == TC_MAXIMUM ? TC_OR : TC_AND;
+	if (elem_class(elem) == ELEM_CLASS_COMPLEX && f->op != TC_ADD)
+		return TC_OP_COUNT;
+	return f->op;
+}
+
+bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer)
+{
+	unsigned n, rank = tc_in(op, 0)->type->rank;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1ull << dims[i];
+	*n_outer = rank - n;
+	return n && mask == ((1ull << n) - 1) << (rank - n);
+}
+
+static bool same_dims(const struct tc_type *a, const struct tc_type *b)
+{
+	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
+}
+
+static bool is_anchor(const struct tc_op *op)
+{
+	return op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION;
+}
+
+/* Whether the vector unit runs this op at all. */
+static bool is_elementwise(const struct tc_op *op)
+{
+	return tc_has_trait(op, 'e') && op->n_results == 1 &&
+	       op->results[0].type->rank <= ISA_MAX_RANK;
+}
+
+/* ---- growing ---- */
+
+static struct member *member_of(struct group *g, const struct tc_op *op)
+{
+	struct note *n = note_of(op);
+
+	return n && n->group == g ? &g->members[n->member] : NULL;
+}
+
+static void join(struct group *g, struct tc_op *op, bool is_narrow, const int8_t *axis)
+{
+	struct member *m = &g->members[g->n];
+
+	m->op = op;
+	m->is_narrow = is_narrow;
+	if (axis)
+		memcpy(m->axis, axis, sizeof(m->axis));
+	note_of(op)->group = g;
+	note_of(op)->member = g->n++;
+}
+
+/* 0: some user keeps it out; 1: all users are inside; 2: others come after the root. */
+static int users_of(struct group *g, const struct tc_op *op)
+{
+	int inside = 1;
+
+	for (const struct tc_use *u = op->results[0].uses; u; u = u->next) {
+		const struct tc_op *user = u->user;
+		const struct note *n;
+
+		/* A user in a nested region counts as the op that holds the region. */
+		while (user && user->block != g->root->block)
+			user = user->block ? user->block->region->parent : NULL;
+		n = user ? note_of(user) : NULL;
+		if (n && n->group == g)
+			continue;
+		if (!n || n->position < note_of(g->root)->position)
+			return 0;
+		inside = 2;
+	}
+	return inside;
+}
+
+static unsigned count_outputs(struct group *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		n += g->members[i].op == g->root || users_of(g, g->members[i].op) == 2;
+	return n;
+}
+
+static bool is_copied(const struct tc_value *v)
+{
+	return v->def && (tc_splat_element(v) || v->def->op == TC_IOTA);
+}
+
+static unsigned count_inputs(struct group *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++)
+		for (unsigned k = 0; k < g->members[i].op->n_operands; k++) {
+			struct tc_value *v = tc_in(g->members[i].op, k);
+
+			n += !(v->def && member_of(g, v->def)) && !is_copied(v);
+		}
+	return n;
+}
+
+/* The dims of a narrow operand of `op`, whose own dims are tied by `axis`. */
+static bool tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
+{
+	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
+	unsigned n, k = 0;
+	const int64_t *bd;
+
+	memset(out, -1, ISA_MAX_RANK);
+	if (from->rank > ISA_MAX_RANK)
+		return false;
+	if (op->op == TC_BROADCAST_IN_DIM) {
+		bd = tc_attr_ints(op, "broadcast_dimensions", &n);
+		if (from->count != to->count)
+			return false;
+		for (unsigned i = 0; i < n; i++)
+			out[i] = from->dim[i] == 1 ? -1 : axis[bd[i]];
+		return true;
+	}
+	if (op->op != TC_RESHAPE)
+		return false;
+	for (unsigned i = 0; i < from->rank; i++) {
+		if (from->dim[i] == 1)
+			continue;
+		while (k < to->rank && to->dim[k] == 1)
+			k++;
+		if (k == to->rank || to->dim[k] != from->dim[i])
+			return false;
+		out[i] = axis[k++];
+	}
+	while (k < to->rank && to->dim[k] == 1)
+		k++;
+	return k == to->rank;
+}
+
+/* Whether a row reduction that fits the group lies behind a narrow value. */
+static bool leads_to_rows(struct group *g, const struct tc_value *v, unsigned depth)
+{
+	const struct tc_op *op = v->def;
+	unsigned outer;
+
+	if (!op || depth > 8 || op->block != g->root->block)
+		return false;
+	if (op->op == TC_REDUCE)
+		return same_dims(tc_in(op, 0)->type, g->shape) &&
+		       tc_simple_reduce(op) != TC_OP_COUNT && tc_reduces_trailing(op, &outer);
+	if (!is_elementwise(op) && op->op != TC_RESHAPE && op->op != TC_BROADCAST_IN_DIM)
+		return false;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (leads_to_rows(g, tc_in(op, i), depth + 1))
+			return true;
+	return false;
+}
+
+static bool row_fits(struct group *g, const struct tc_op *op, const int8_t *axis)
+{
+	const struct tc_type *t = op->results[0].type;
+	unsigned outer;
+	int64_t row = 1;
+
+	if (g->anchor || g->root_reduces || tc_simple_reduce(op) == TC_OP_COUNT ||
+	    !same_dims(tc_in(op, 0)->type, g->shape) || !tc_reduces_trailing(op, &outer) ||
+	    (g->n_outer >= 0 && g->n_outer != (int)outer))
+		return false;
+	for (unsigned d = outer; d < g->shape->rank; d++)
+		if (__builtin_mul_overflow(row, g->shape->dim[d], &row))
+			return false;
+	if (row < 1 || row > ISA_MAX_ROW)
+		return false;
+	for (unsigned d = 0; d < t->rank; d++)
+		if (t->dim[d] != 1 && axis[d] != (int)d)
+			return false;
+	return true;
+}
+
+/* Considers the producer of a narrow value whose dims are tied by `axis`. */
+static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
+{
+	struct tc_op *op = v->def;
+	struct member *m = op ? member_of(g, op) : NULL;
+
+	if (!op || m || is_copied(v) || op->block != g->root->block || !note_of(op) ||
+	    note_of(op)->group || users_of(g, op) == 0 || g->n == MAX_MEMBERS)
+		return false;
+	if (op->op == TC_REDUCE) {
+		if (!row_fits(g, op, axis))
+			return false;
+		tc_reduces_trailing(op, &(unsigned){ 0 });
+		join(g, op, true, axis);
+		g->n_outer = (int)op->results[0].type->rank;
+		return true;
+	}
+	if (!leads_to_rows(g, v, 0))
+		return false;
+	if (!is_elementwise(op)) {
+		int8_t below[ISA_MAX_RANK];
+
+		if (!tie_operand(op, axis, below))
+			return false;
+	}
+	join(g, op, true, axis);
+	return true;
+}
+
+static bool try_full(struct group *g, struct tc_value *v)
+{
+	struct tc_op *op = v->def;
+	int users;
+
+	if (!op || is_copied(v) || op->block != g->root->block || !note_of(op) ||
+	    note_of(op)->group || !same_dims(v->type, g->shape) || g->n == MAX_MEMBERS)
+		return false;
+	users = users_of(g, op);
+	if (is_anchor(op)) {
+		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces)
+			return false;
+		g->anchor = op;
+		join(g, op, false, NULL);
+		return true;
+	}
+	if (!users || (!is_elementwise(op) && op->op != TC_BROADCAST_IN_DIM))
+		return false;
+	/* A broadcast that others want too is cheaper as a view. */
+	if (op->op == TC_BROADCAST_IN_DIM && users == 2)
+		return false;
+	join(g, op, false, NULL);
+	return true;
+}
+
+/* Takes back the newest member if the group has become too wide. */
+static bool fits(struct group *g)
+{
+	struct member *m = &g->members[g->n - 1];
+
+	if (count_inputs(g) <= MAX_INPUTS && count_outputs(g) <= MAX_OUTPUTS)
+		return true;
+	note_of(m->op)->group = NULL;
+	if (m->op == g->anchor)
+		g->anchor = NULL;
+	g->n--;
+	if (m->op->op == TC_REDUCE) {
+		g->n_outer = -1;
+		for (unsigned i = 0; i < g->n; i++)
+			if (g->members[i].op->op == TC_REDUCE && g->members[i].is_narrow)
+				g->n_outer = (int)g->members[i].op->results[0].type->rank;
+	}
+	return false;
+}
+
+static bool grow_from(struct group *g, unsigned index)
+{
+	struct member m = g->members[index];
+	int8_t axis[ISA_MAX_RANK];
+	bool grew = false;
+
+	if (m.op == g->anchor)
+		return false;
+	for (unsigned i = 0; i < m.op->n_operands; i++) {
+		struct tc_value *v = tc_in(m.op, i);
+		bool added;
+
+		if (m.op->op == TC_REDUCE) {
+			added = i == 0 && try_full(g, v);
+		} else if (m.op->op == TC_BROADCAST_IN_DIM && !m.is_narrow) {
+			unsigned n;
+			const int64_t *bd = tc_attr_ints(m.op, "broadcast_dimensions", &n);
+
+			memset(axis, -1, sizeof(axis));
+			for (unsigned k = 0; k < n && k < ISA_MAX_RANK; k++)
+				axis[k] = v->type->dim[k] == 1 ? -1 : (int8_t)bd[k];
+			added = try_narrow(g, v, axis);
+		} else if (m.is_narrow) {
+			if (is_elementwise(m.op))
+				memcpy(axis, m.axis, sizeof(axis));
+			else if (!tie_operand(m.op, m.axis, axis))
+				continue;
+			added = try_narrow(g, v, axis);
+		} else {
+			added = try_full(g, v);
+		}
+		grew |= added && fits(g);
+	}
+	return grew;
+}
+
+static void grow(struct group *g)
+{
+	for (unsigned rounds = 0; rounds < 12; rounds++) {
+		bool grew = false;
+
+		for (unsigned i = 0; i < g->n; i++)
+			grew |= grow_from(g, i);
+		if (!grew)
+			break;
+	}
+}
+
+/* A narrow chain that never met its reduction has no business inside: the members
+ * are narrow elementwise work that leads to rows, so this drops those whose operands
+ * all stayed outside. Repeats until nothing changes. */
+static bool feeds_inside(struct group *g, const struct tc_op *op)
+{
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (tc_in(op, i)->def && member_of(g, tc_in(op, i)->def))
+			return true;
+	return false;
+}
+
+static void drop_member(struct group *g, unsigned i)
+{
+	note_of(g->members[i].op)->group = NULL;
+	g->members[i] = g->members[--g->n];
+	if (i < g->n)
+		note_of(g->members[i].op)->member = i;
+}
+
+static void drop_idle_chains(struct group *g)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (unsigned i = 0; i < g->n; i++) {
+			struct member *m = &g->members[i];
+
+			if (!m->is_narrow || m->op->op == TC_REDUCE || feeds_inside(g, m->op))
+				continue;
+			drop_member(g, i);
+			changed = true;
+			break;
+		}
+	}
+}
+
+/* ---- building the fusion ---- */
+
+struct build {
+	struct tc_ctx *c;
+	struct tc_op *fusion;
+	struct tc_block *body;
+	struct tc_map *map;
+	struct tc_value **inputs;
+	unsigned n_inputs;
+};
+
+static void bring_in(struct build *b, struct tc_value *v)
+{
+	if (tc_map_get(b->map, v) != v)
+		return;
+	if (is_copied(v)) {
+		tc_append(b->body, tc_clone(b->c, v->def, b->map));
+		return;
+	}
+	b->inputs[b->n_inputs++] = v;
+	tc_map_set(b->c, b->map, v, tc_new_arg(b->c, b->body, v->type));
+}
+
+static int by_position(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	unsigned p = note_of(x->op)->position, q = note_of(y->op)->position;
+
+	return p < q ? -1 : p > q;
+}
+
+static void sort_members(struct group *g)
+{
+	/* Insertion sort: groups are small and nearly in reverse order. */
+	for (unsigned i = 1; i < g->n; i++)
+		for (unsigned k = i; k && by_position(&g->members[k - 1], &g->members[k]) > 0;
+		     k--) {
+			struct member t = g->members[k];
+
+			g->members[k] = g->members[k - 1];
+			g->members[k - 1] = t;
+		}
+	for (unsigned i = 0; i < g->n; i++)
+		note_of(g->members[i].op)->member = i;
+}
+
+static void build_fusion(struct group *g)
+{
+	struct tc_ctx *c = g->c;
+	struct build b = { .c = c, .map = tc_map_new(c) };
+	struct tc_value *outs[MAX_MEMBERS], *returned[MAX_MEMBERS];
+	const struct tc_type *types[MAX_MEMBERS];
+	unsigned n_outs = 0;
+	struct tc_op *end;
+
+	sort_members(g);
+	for (unsigned i = 0; i < g->n; i++)
+		if (g->members[i].op == g->root || users_of(g, g->members[i].op) == 2) {
+			outs[n_outs] = tc_out(g->members[i].op, 0);
+			types[n_outs] = outs[n_outs]->type;
+			n_outs++;
+		}
+	b.inputs = arena_array(&c->arena, g->n * 4 + 8, sizeof(*b.inputs));
+	if (!b.inputs)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	b.fusion = tc_new(c, TC_FUSION, 0, NULL, n_outs, types, 1);
+	b.fusion->where = g->root->where;
+	b.body = tc_new_block(c, &b.fusion->regions[0]);
+	tc_set_int(c, b.fusion, "kind", TC_ATTR_ENUM,
+		   g->anchor ? TC_FUSION_MATMUL : TC_FUSION_LOOP);
+	if (g->anchor) {
+		for (unsigned k = 0; k < 2; k++)
+			bring_in(&b, tc_in(g->anchor, k));
+		tc_append(b.body, tc_clone(c, g->anchor, b.map));
+	}
+	for (unsigned i = 0; i < g->n; i++) {
+		struct tc_op *op = g->members[i].op;
+
+		if (op == g->anchor)
+			continue;
+		for (unsigned k = 0; k < op->n_operands; k++)
+			bring_in(&b, tc_in(op, k));
+		tc_append(b.body, tc_clone(c, op, b.map));
+	}
+	for (unsigned i = 0; i < n_outs; i++)
+		returned[i] = tc_map_get(b.map, outs[i]);
+	end = tc_new(c, TC_RETURN, n_outs, returned, 0, NULL, 0);
+	tc_append(b.body, end);
+	tc_set_operands(c, b.fusion, b.n_inputs, b.inputs);
+	tc_insert_before(g->root, b.fusion);
+	b.fusion->side = arena_copy(&c->arena, note_of(g->root), sizeof(struct note));
+	if (!b.fusion->side)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	note_of(b.fusion)->group = NULL;
+	for (unsigned i = 0; i < n_outs; i++)
+		tc_replace_uses(outs[i], tc_out(b.fusion, i));
+	for (unsigned i = g->n; i-- > 0;)
+		tc_erase(g->members[i].op);
+}
+
+/* ---- the pass ---- */
+
+static bool is_root(const struct tc_op *op)
+{
+	if (is_elementwise(op))
+		return true;
+	return op->op == TC_REDUCE && tc_simple_reduce(op) != TC_OP_COUNT &&
+	       tc_in(op, 0)->type->rank <= ISA_MAX_RANK && tc_in(op, 0)->type->count > 0;
+}
+
+static void fuse_block(struct tc_ctx *c, struct tc_block *b);
+
+static void fuse_at(struct tc_ctx *c, struct tc_op *root)
+{
+	struct group *g = arena_alloc(&c->arena, sizeof(*g));
+
+	if (g)
+		g->members = arena_array(&c->arena, MAX_MEMBERS, sizeof(*g->members));
+	if (!g || !g->members)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	g->c = c;
+	g->root = root;
+	g->n_outer = -1;
+	g->root_reduces = root->op == TC_REDUCE;
+	g->shape = g->root_reduces ? tc_in(root, 0)->type : root->results[0].type;
+	join(g, root, false, NULL);
+	grow(g);
+	drop_idle_chains(g);
+	build_fusion(g);
+}
+
+static void fuse_block(struct tc_ctx *c, struct tc_block *b)
+{
+	unsigned n = 0;
+	struct tc_op *prev;
+
+	for (struct tc_op *op = b->first; op; op = op->next) {
+		struct note *note = arena_alloc(&c->arena, sizeof(*note));
+
+		if (!note)
+			tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+		note->position = n++;
+		op->side = note;
+	}
+	for (struct tc_op *op = b->last; op; op = prev) {
+		prev = op->prev;
+		if (is_root(op)) {
+			struct tc_op *mark = op->next;
+
+			fuse_at(c, op);
+			/* The fusion stands where op was; go on before it. */
+			prev = mark ? mark->prev->prev : b->last->prev;
+		}
+	}
+	for (struct tc_op *op = b->first; op; op = op->next) {
+		op->side = NULL;
+		if (op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF)
+			for (unsigned r = 0; r < op->n_regions; r++)
+				if (op->regions[r].block)
+					fuse_block(c, op->regions[r].block);
+	}
+}
+
+void tc_pass_fuse(struct tc_ctx *c)
+{
+	fuse_block(c, tc_main(c));
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_OPT_FUSE_H
+#define TC_OPT_FUSE_H
+/* What fusing and emission both ask of ops. */
+#include "runtime/compiler/ir.h"
+
+/* The single elementwise op of a reduce that the device folds by itself (add, multiply,
+ * minimum, maximum, and, or, xor on a computing type, initial value the identity), or
+ * TC_OP_COUNT. */
+enum tc_opcode tc_simple_reduce(const struct tc_op *op);
+/* A constant whose elements are all equal: the element, else NULL. */
+const void *tc_splat_element(const struct tc_value *v);
+/* Whether dims [n_outer, rank) are exactly the reduced ones. */
+bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer);
+
+#endif

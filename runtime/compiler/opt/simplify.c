@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Removes what does nothing: dead ops, identities, and constants that only move.
+ *
+ * Requires: a verified module. Ensures: the same results, bit for bit: nothing is
+ * reassociated, and float identities are only those that hold for every value.
+ */
+#include <string.h>
+
+#include "runtime/compiler/ir.h"
+
+static bool is_dead(const struct tc_op *op)
+{
+	if (!tc_has_trait(op, 'p') || !op->n_results)
+		return false;
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (!tc_is_unused(&op->results[i]))
+			return false;
+	return true;
+}
+
+static const struct tc_attr *splat_of(const struct tc_value *v)
+{
+	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
+		tc_attr(v->def, "value") : NULL;
+
+	return a && (a->is_splat || a->type->count == 1) ? a : NULL;
+}
+
+static bool is_iota_list(const struct tc_op *op, const char *name)
+{
+	unsigned n;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] != i)
+			return false;
+	return true;
+}
+
+static bool is_all(const struct tc_op *op, const char *name, int64_t value)
+{
+	unsigned n;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] != value)
+			return false;
+	return true;
+}
+
+/* The value that op's only result always equals, or NULL. */
+static struct tc_value *same_as(const struct tc_op *op)
+{
+	struct tc_value *in = op->n_operands ? tc_in(op, 0) : NULL;
+	const struct tc_type *t = op->n_results == 1 ? op->results[0].type : NULL;
+	bool keeps = in && t == in->type;
+
+	switch (op->op) {
+	case TC_RESHAPE:
+	case TC_CONVERT:
+	case TC_SLICE:		/* the same size leaves no choice */
+		return keeps ? in : NULL;
+	case TC_BITCAST_CONVERT:
+		return keeps ? in : NULL;
+	case TC_BROADCAST_IN_DIM:
+		return keeps && is_iota_list(op, "broadcast_dimensions") ? in : NULL;
+	case TC_TRANSPOSE:
+		return keeps && is_iota_list(op, "permutation") ? in : NULL;
+	case TC_PAD:
+		return keeps && is_all(op, "edge_padding_low", 0) &&
+		       is_all(op, "interior_padding", 0) ? in : NULL;
+	case TC_REVERSE:
+		return keeps && t->count <= 1 ? in : NULL;
+	case TC_CONCATENATE:
+		return op->n_operands == 1 ? in : NULL;
+	case TC_COPY:
+		return in;
+	default:
+		return NULL;
+	}
+}
+
+/* A splat that is moved, widened or repeated is a splat. */
+static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_attr *a;
+
+	switch (op->op) {
+	case TC_BROADCAST_IN_DIM:
+	case TC_RESHAPE:
+	case TC_TRANSPOSE:
+	case TC_SLICE:
+	case TC_REVERSE:
+		a = splat_of(tc_in(op, 0));
+		return a && op->results[0].type->count ?
+			tc_splat(c, op, op->results[0].type, a->data) : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* reshape(reshape(x)), transpose(transpose(x)), broadcast(broadcast(x)): one op. */
+static bool join_moves(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_op *in = op->n_operands == 1 ? tc_in(op, 0)->def : NULL;
+	const char *name = op->op == TC_TRANSPOSE ? "permutation" : "broadcast_dimensions";
+	const int64_t *outer, *inner;
+	int64_t both[TC_MAX_RANK];
+	unsigned n, m;
+
+	if (!in || in->op != op->op)
+		return false;
+	if (op->op == TC_RESHAPE) {
+		tc_set_operand(op, 0, tc_in(in, 0));
+		return true;
+	}
+	if (op->op != TC_TRANSPOSE && op->op != TC_BROADCAST_IN_DIM)
+		return false;
+	outer = tc_attr_ints(op, name, &n);
+	inner = tc_attr_ints(in, name, &m);
+	for (unsigned i = 0; i < m; i++)
+		both[i] = op->op == TC_TRANSPOSE ? inner[outer[i]] : outer[inner[i]];
+	/* A dim that the inner broadcast widens from 1 must stay one of size 1. */
+	tc_set_ints(c, op, name, both, m);
+	tc_set_operand(op, 0, tc_in(in, 0));
+	return true;
+}
+
+static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_value *v;
+
+	if (is_dead(op)) {
+		tc_erase(op);
+		return true;
+	}
+	if (op->op == TC_OPTIMIZATION_BARRIER) {
+		for (unsigned i = 0; i < op->n_results; i++)
+			tc_replace_uses(tc_out(op, i), tc_in(op, i));
+		tc_erase(op);
+		return true;
+	}
+	if (op->n_results != 1)
+		return false;
+	v = same_as(op);
+	if (!v)
+		v = moved_splat(c, op);
+	if (v) {
+		tc_replace_uses(tc_out(op, 0), v);
+		tc_erase(op);
+		return true;
+	}
+	return join_moves(c, op);
+}
+
+static void simplify_block(struct tc_ctx *c, struct tc_block *b)
+{
+	struct tc_op *next, *prev;
+
+	for (struct tc_op *op = b->first; op; op = next) {
+		next = op->next;
+		for (unsigned r = 0; r < op->n_regions; r++)
+			if (op->regions[r].block)
+				simplify_block(c, op->regions[r].block);
+		simplify_op(c, op);
+	}
+	/* Backwards once more: what died by that. */
+	for (struct tc_op *op = b->last; op; op = prev) {
+		prev = op->prev;
+		if (is_dead(op))
+			tc_erase(op);
+	}
+}
+
+void tc_pass_simplify(struct tc_ctx *c)
+{
+	simplify_block(c, tc_main(c));
+}

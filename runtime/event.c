@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: set once, waited for or called back. The callbacks run on the setter's thread
+ * after the lock is let go; the event may die in one. */
+#include <stdlib.h>
+
+#include "runtime/rt_internal.h"
+
+struct callback {
+	void (*fn)(void *arg, const struct err *err);
+	void *arg;
+	struct callback *next;
+};
+
+struct rt_event {
+	atomic_uint refs;
+	atomic_bool is_ready;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct err err;
+	struct callback *callbacks;
+};
+
+struct rt_event *rt_event_new(void)
+{
+	struct rt_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	atomic_init(&e->refs, 1);
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->cond, NULL);
+	return e;
+}
+
+struct rt_event *rt_event_done(const struct err *why)
+{
+	struct rt_event *e = rt_event_new();
+
+	if (e) {
+		if (why)
+			e->err = *why;
+		atomic_store(&e->is_ready, true);
+	}
+	return e;
+}
+
+void rt_event_ref(struct rt_event *e)
+{
+	atomic_fetch_add(&e->refs, 1);
+}
+
+void rt_event_unref(struct rt_event *e)
+{
+	struct callback *next;
+
+	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
+		return;
+	for (struct callback *c = e->callbacks; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	pthread_mutex_destroy(&e->lock);
+	pthread_cond_destroy(&e->cond);
+	free(e);
+}
+
+void rt_event_set(struct rt_event *e, const struct err *why)
+{
+	struct callback *c, *next;
+
+	pthread_mutex_lock(&e->lock);
+	if (atomic_load(&e->is_ready)) {
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	if (why)
+		e->err = *why;
+	atomic_store(&e->is_ready, true);
+	c = e->callbacks;
+	e->callbacks = NULL;
+	pthread_cond_broadcast(&e->cond);
+	pthread_mutex_unlock(&e->lock);
+	for (; c; c = next) {
+		next = c->next;
+		c->fn(c->arg, why);
+		free(c);
+	}
+}
+
+bool rt_event_is_ready(const struct rt_event *e)
+{
+	return atomic_load(&e->is_ready);
+}
+
+int rt_event_error(struct rt_event *e, struct err *err)
+{
+	if (e->err.code && err)
+		*err = e->err;
+	return e->err.code;
+}
+
+int rt_event_wait(struct rt_event *e, struct err *err)
+{
+	pthread_mutex_lock(&e->lock);
+	while (!atomic_load(&e->is_ready))
+		pthread_cond_wait(&e->cond, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	return rt_event_error(e, err);
+}
+
+void rt_event_on_ready(struct rt_event *e, void (*fn)(void *arg, const struct err *err),
+		       void *arg)
+{
+	struct callback *c = malloc(sizeof(*c)), **end;
+	struct err why;
+
+	pthread_mutex_lock(&e->lock);
+	if (!atomic_load(&e->is_ready) && c) {
+		*c = (struct callback){ fn, arg, NULL };
+		for (end = &e->callbacks; *end; end = &(*end)->next)
+			;
+		*end = c;
+		pthread_mutex_unlock(&e->lock);
+		return;
+	}
+	/* Without memory for a note the caller waits here instead. */
+	while (!atomic_load(&e->is_ready))
+		pthread_cond_wait(&e->cond, &e->lock);
+	why = e->err;
+	pthread_mutex_unlock(&e->lock);
+	free(c);
+	fn(arg, why.code ? &why : NULL);
+}

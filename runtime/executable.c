@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executables: compiled or cached, loaded on one device, launched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/compiler/tc.h"
+#include "runtime/rt_internal.h"
+
+#define MAGIC "TESSERA-EXE-1\n"
+#define BINDINGS_ON_STACK 128u
+
+/* ---- life ---- */
+
+static void free_exe(struct rt_exe *x)
+{
+	struct rt_client *c = x->client;
+
+	hal_exe_unload(x->hal);
+	free(x->bytes);
+	free(x->options);
+	pthread_mutex_destroy(&x->lock);
+	free(x);
+	rt_client_unref(c);
+}
+
+void rt_exe_ref(struct rt_exe *x)
+{
+	atomic_fetch_add(&x->refs, 1);
+}
+
+void rt_exe_unref(struct rt_exe *x)
+{
+	if (x && atomic_fetch_sub(&x->refs, 1) == 1)
+		free_exe(x);
+}
+
+/* Takes `image` (malloc'd). */
+static int load(struct rt_client *c, unsigned device, void *image, size_t n,
+		const void *options, size_t options_bytes, struct rt_exe **out,
+		struct err *err)
+{
+	struct rt_exe *x = calloc(1, sizeof(*x));
+	int code;
+
+	if (!x) {
+		free(image);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	atomic_init(&x->refs, 1);
+	pthread_mutex_init(&x->lock, NULL);
+	x->client = c;
+	rt_client_ref(c);
+	x->device = device;
+	x->bytes = image;
+	x->n_bytes = n;
+	x->options = malloc(options_bytes + 1);
+	x->options_bytes = options_bytes;
+	if (!x->options) {
+		free_exe(x);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	if (options_bytes)
+		memcpy(x->options, options, options_bytes);
+	rt_sha256(image, n, x->fingerprint);
+	code = hal_exe_load(c->devices[device].hal, image, n, &x->hal, err);
+	if (code) {
+		free_exe(x);
+		return code;
+	}
+	x->image = hal_exe_image(x->hal);
+	*out = x;
+	return 0;
+}
+
+/* Everything that decides what is compiled, hashed. */
+static int make_key(const void *code, size_t n, const char *format,
+		    const struct tc_options *o, char hex[65], struct err *err)
+{
+	struct { char version[16], format[16]; uint32_t isa, image; struct tc_options o; } head;
+	char *all = malloc(sizeof(head) + n);
+
+	if (!all)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memset(&head, 0, sizeof(head));
+	strncpy(head.version, TC_VERSION, sizeof(head.version) - 1);
+	strncpy(head.format, format, sizeof(head.format) - 1);
+	head.isa = ISA_VERSION;
+	head.image = IMAGE_VERSION;
+	head.o.cores = o->cores;
+	head.o.memory_limit = o->memory_limit;
+	head.o.level = o->level;
+	memcpy(all, &head, sizeof(head));
+	memcpy(all + sizeof(head), code, n);
+	rt_sha256(all, sizeof(head) + n, hex);
+	free(all);
+	return 0;
+}
+
+int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const char *format,
+	       const void *options, size_t options_bytes, struct rt_exe **out,
+	       struct err *err)
+{
+	struct tc_source source = { code, code_bytes, format };
+	struct tc_options o = { .level = 1 };
+	struct tc_result r;
+	char key[65];
+	unsigned device;
+	int status = rt_parse_options(c, options, options_bytes, &device, err);
+
+	if (status)
+		return status;
+	o.cores = c->devices[device].info.cores;
+	o.memory_limit = c->devices[device].info.hbm_bytes;
+	status = make_key(code, code_bytes, format, &o, key, err);
+	if (status)
+		return status;
+	if (!rt_cache_get(key, &r.image, &r.image_bytes)) {
+		if (!load(c, device, r.image, r.image_bytes, options, options_bytes, out, NULL))
+			return 0;
+		/* It was whole but does not load: written by another build. */
+	}
+	status = tc_compile(&source, &o, &r, err);
+	if (status)
+		return status;
+	rt_cache_put(key, r.image, r.image_bytes);
+	return load(c, device, r.image, r.image_bytes, options, options_bytes, out, err);
+}
+
+int rt_exe_serialize(struct rt_exe *x, void **out, size_t *bytes, struct err *err)
+{
+	size_t head = sizeof(MAGIC) - 1;
+	char *p = malloc(head + x->n_bytes);
+
+	if (!p)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memcpy(p, MAGIC, head);
+	memcpy(p + head, x->bytes, x->n_bytes);
+	*out = p;
+	*bytes = head + x->n_bytes;
+	return 0;
+}
+
+int rt_exe_deserialize(struct rt_client *c, const void *p, size_t n, const void *options,
+		       size_t options_bytes, struct rt_exe **out, struct err *err)
+{
+	size_t head = sizeof(MAGIC) - 1;
+	unsigned device = 0;
+	void *copy;
+	int code;
+
+	if (n < head || memcmp(p, MAGIC, head))
+		return err_set(err, ERR_INVALID_ARGUMENT, "not an executable that this "
+			       "runtime serialized: compile the program again");
+	if (options_bytes) {
+		code = rt_parse_options(c, options, options_bytes, &device, err);
+		if (code)
+			return code;
+	}
+	copy = malloc(n - head + 1);
+	if (!copy)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memcpy(copy, (const char *)p + head, n - head);
+	return load(c, device, copy, n - head, options, options_bytes, out, err);
+}
+
+const struct image *rt_exe_image(const struct rt_exe *x)
+{
+	return x->image;
+}
+
+unsigned rt_exe_device(const struct rt_exe *x)
+{
+	return x->device;
+}
+
+struct rt_client *rt_exe_client(const struct rt_exe *x)
+{
+	return x->client;
+}
+
+const void *rt_exe_options(const struct rt_exe *x, size_t *bytes)
+{
+	*bytes = x->options_bytes;
+	return x->options;
+}
+
+const char *rt_exe_fingerprint(const struct rt_exe *x)
+{
+	return x->fingerprint;
+}
+
+void rt_exe_delete(struct rt_exe *x)
+{
+	atomic_store(&x->is_deleted, true);
+}
+
+bool rt_exe_is_deleted(struct rt_exe *x)
+{
+	return atomic_load(&x->is_deleted);
+}
+
+/* ---- launching ---- */
+
+static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *b,
+			  struct err *err)
+{
+	const struct image_shape *want = &x->image->shapes[i];
+	const struct rt_shape *s = &b->shape;
+
+	if (b->device != x->device || b->client != x->client)
+		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u lies on device %u, the "
+			       "program runs on device %u", i, b->device, x->device);
+	/* Tokens arrive as empty arrays of pred. */
+	if (want->elem == ELEM_TOKEN)
+		return 0;
+	if (s->elem != want->elem || s->rank != want->rank ||
+	    memcmp(s->dim, want->dim, s->rank * sizeof(*s->dim)))
+		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u is of %s rank %u and "
+			       "%llu bytes; the program takes %s rank %u and %llu bytes", i,
+			       elem_text(s->elem), s->rank,
+			       (unsigned long long)rt_shape_bytes(s), elem_text(want->elem),
+			       want->rank, (unsigned long long)image_shape_bytes(want));
+	return 0;
+}
+
+/* A launch being put together. */
+struct launch {
+	struct rt_exe *x;
+	struct rt_buffer *const *args;
+	struct rt_storage **storages;	/* of the arguments, with references */
+	struct rt_buffer **outs;
+	struct hw_binding *bindings;
+	bool *donated;
+	const bool *keep;
+};
+
+static int take_arguments(struct launch *l, size_t n, const bool *keep, struct err *err)
+{
+	const struct image *im = l->x->image;
+
+	if (n != im->info.n_args)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%s takes %u arguments, not %zu",
+			       image_string(im, im->info.name), im->info.n_args, n);
+	for (unsigned i = 0; i < n; i++) {
+		struct rt_buffer *b = l->args[i];
+		int code = check_argument(l->x, i, b, err);
+
+		if (code)
+			return code;
+		pthread_mutex_lock(&b->lock);
+		l->donated[i] = im->shapes[i].alias >= 0 && !(keep && keep[i]) &&
+				!b->holds && b->storage &&
+				atomic_load(&b->storage->refs) == 1;
+		if (b->storage && !b->is_deleted) {
+			l->storages[i] = b->storage;
+			atomic_fetch_add(&b->storage->refs, 1);
+		}
+		pthread_mutex_unlock(&b->lock);
+		if (!l->storages[i] && !b->error)
+			return err_set(err, ERR_INVALID_ARGUMENT, "argument %u was deleted or "
+				       "donated", i);
+		for (unsigned k = 0; k < i && l->donated[i]; k++)
+			if (l->storages[k] == l->storages[i])
+				l->donated[i] = l->donated[k] = false;
+	}
+	return 0;
+}
+
+/* Memory for results, or the donated argument's. */
+static int make_results(struct launch *l, struct err *err)
+{
+	const struct image *im = l->x->image;
+
+	for (unsigned i = 0; i < im->info.n_results; i++) {
+		const struct image_shape *s = &im->shapes[im->info.n_args + i];
+		struct rt_shape shape = { .elem = (enum elem)s->elem, .rank = s->rank };
+		enum rt_memory_kind kind = (enum rt_memory_kind)s->memory_kind;
+		int code;
+
+		memcpy(shape.dim, s->dim, s->rank * sizeof(*s->dim));
+		if (s->alias >= 0 && l->donated[s->alias])
+			code = rt_buffer_bitcast(l->args[s->alias], &shape, &l->outs[i], err);
+		else
+			code = rt_buffer_new(l->x->client, l->x->device, kind, &shape,
+					     image_string(im, im->info.name), &l->outs[i],
+					     err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static int reserve_temp(struct rt_device *d, struct rt_exe *x, struct err *err)
+{
+	uint64_t need = x->image->info.temp_bytes;
+	struct hal_mem *grown, *old;
+	uint64_t use;
+	int code;
+
+	if (!need || (d->temp && hal_mem_bytes(d->temp) >= need))
+		return 0;
+	/* Allocating takes the lock itself. */
+	pthread_mutex_unlock(&d->lock);
+	code = rt_alloc(x->client, x->device, RT_DEVICE, need, "temporaries", &grown, err);
+	pthread_mutex_lock(&d->lock);
+	if (code)
+		return code;
+	old = d->temp;
+	use = d->temp_use;
+	d->temp = grown;
+	pthread_mutex_unlock(&d->lock);
+	rt_discard(x->client, x->device, old, use);
+	pthread_mutex_lock(&d->lock);
+	/* Another launch may have put a smaller one in its place meanwhile. */
+	return reserve_temp(d, x, err);
+}
+
+static void bind(struct launch *l, struct rt_device *d)
+{
+	const struct image *im = l->x->image;
+	struct hal_mem *constants = hal_exe_constants(l->x->hal);
+
+	for (size_t i = 0; i < im->n_bindings; i++) {
+		const struct image_binding *b = &im->bindings[i];
+		struct hal_mem *m = NULL;
+
+		switch (b->kind) {
+		case IMAGE_CONSTANTS: m = constants; break;
+		case IMAGE_TEMP: m = d->temp; break;
+		case IMAGE_ARG: {
+			int32_t out = im->shapes[b->index].alias;
+
+			/* An argument that was to be overwritten but must stay: the
+			 * result's own memory, with its content copied there. */
+			m = out >= 0 && !l->donated[b->index] ?
+				l->outs[out]->storage->mem : l->storages[b->index]->mem;
+			break;
+		}
+		default: m = l->outs[b->index]->storage->mem; break;
+		}
+		l->bindings[i] = (struct hw_binding){ m && b->bytes ? hal_mem_va(m) : 0,
+						      m && b->bytes ? hal_mem_bytes(m) : 0 };
+	}
+}
+
+/* Arguments that the program overwrites but the caller keeps are copied first, in
+ * queue order. */
+static int save_kept(struct launch *l, struct rt_device *d, struct err *err)
+{
+	const struct image *im = l->x->image;
+	uint64_t value;
+	int code;
+
+	for (unsigned i = 0; i < im->info.n_args; i++) {
+		int32_t out = im->shapes[i].alias;
+		struct hal_mem *from, *to;
+
+		if (out < 0 || l->donated[i])
+			continue;
+		from = l->storages[i]->mem;
+		to = l->outs[out]->storage->mem;
+		if (!from || !to)
+			continue;
+		code = hal_queue_copy(d->queue, to, 0, from, 0, image_shape_bytes(
+				      &im->shapes[i]), NULL, 0, &value, err);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+static void finish(struct launch *l, uint64_t value)
+{
+	const struct image *im = l->x->image;
+
+	for (unsigned i = 0; i < im->info.n_args; i++) {
+		struct rt_storage *s = l->storages[i];
+		uint64_t last = s ? atomic_load(&s->last_use) : 0;
+
+		while (s && last < value &&
+		       !atomic_compare_exchange_weak(&s->last_use, &last, value))
+			;
+		if (im->shapes[i].alias >= 0 && !(l->keep && l->keep[i]))
+			rt_buffer_delete(l->args[i]);
+	}
+	for (unsigned i = 0; i < im->info.n_results; i++) {
+		l->outs[i]->value = value;
+		atomic_store(&l->outs[i]->storage->last_use, value);
+	}
+}
+
+/* Results of a launch whose arguments hold an error: that error. */
+static int spread_error(struct launch *l, const struct err *why, struct rt_event **done,
+			struct err *err)
+{
+	const struct image *im = l->x->image;
+
+	for (unsigned i = 0; i < im->info.n_results; i++) {
+		const struct image_shape *s = &im->shapes[im->info.n_args + i];
+		struct rt_shape shape = { .elem = (enum elem)s->elem, .rank = s->rank };
+		int code;
+
+		memcpy(shape.dim, s->dim, s->rank * sizeof(*s->dim));
+		code = rt_buffer_of_error(l->x->client, l->x->device,
+					  (enum rt_memory_kind)s->memory_kind, &shape, why,
+					  &l->outs[i], err);
+		if (code)
+			return code;
+	}
+	*done = rt_event_done(why);
+	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+static int run(struct launch *l, struct rt_event **done, struct err *err)
+{
+	struct rt_device *d = &l->x->client->devices[l->x->device];
+	struct hal_launch launch = { .exe = l->x->hal, .bindings = l->bindings };
+	struct rt_buffer probe;
+	uint64_t value;
+	int code;
+
+	code = make_results(l, err);
+	if (code)
+		return code;
+	pthread_mutex_lock(&d->lock);
+	if (d->is_poisoned) {
+		*err = d->poison;
+		code = err->code;
+	}
+	if (!code)
+		code = reserve_temp(d, l->x, err);
+	if (!code)
+		code = save_kept(l, d, err);
+	if (!code) {
+		bind(l, d);
+		code = hal_queue_execute(d->queue, &launch, &value, err);
+	}
+	if (!code && l->x->image->info.temp_bytes)
+		d->temp_use = value;
+	if (!code)
+		hal_note_executable(d->hal, image_string(l->x->image,
+							 l->x->image->info.name));
+	pthread_mutex_unlock(&d->lock);
+	if (code)
+		return code;
+	finish(l, value);
+	probe = (struct rt_buffer){ .client = l->x->client, .device = l->x->device,
+				    .value = value };
+	pthread_mutex_init(&probe.lock, NULL);
+	*done = rt_buffer_ready(&probe);
+	pthread_mutex_destroy(&probe.lock);
+	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
+	       struct err *err)
+{
+	const struct image *im = x->image;
+	size_t room = im->info.n_args + im->n_bindings + 1;
+	struct rt_storage *few[BINDINGS_ON_STACK];
+	struct hw_binding some[BINDINGS_ON_STACK];
+	bool flags[BINDINGS_ON_STACK];
+	struct launch l = { .x = x, .args = args, .outs = outs,
+			    .keep = keep };
+	const struct err *broken = NULL;
+	int code;
+
+	if (rt_exe_is_deleted(x))
+		return err_set(err, ERR_INVALID_ARGUMENT, "the executable was deleted");
+	l.storages = room <= BINDINGS_ON_STACK ? few : malloc(room * sizeof(*few));
+	l.bindings = room <= BINDINGS_ON_STACK ? some : malloc(room * sizeof(*some));
+	l.donated = room <= BINDINGS_ON_STACK ? flags : malloc(room * sizeof(*flags));
+	if (!l.storages || !l.bindings || !l.donated) {
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+		goto free_lists;
+	}
+	memset(l.storages, 0, room * sizeof(*l.storages));
+	memset(outs, 0, im->info.n_results * sizeof(*outs));
+	code = take_arguments(&l, n_args, keep, err);
+	for (size_t i = 0; !code && i < n_args; i++)
+		if (args[i]->error)
+			broken = args[i]->error;
+	if (!code)
+		code = broken ? spread_error(&l, broken, done, err) : run(&l, done, err);
+	for (unsigned i = 0; i < im->info.n_args; i++)
+		rt_storage_unref(l.storages[i]);
+	if (code)
+		for (unsigned i = 0; i < im->info.n_results; i++)
+			rt_buffer_unref(outs[i]);
+free_lists:
+	if (room > BINDINGS_ON_STACK) {
+		free(l.storages);
+		free(l.bindings);
+		free(l.donated);
+	}
+	return code;
+}

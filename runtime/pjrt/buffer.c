@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers and transfers. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/pjrt/wrap.h"
+
+struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b)
+{
+	struct PJRT_Buffer *p = calloc(1, sizeof(*p));
+	unsigned rank;
+
+	if (!p) {
+		rt_buffer_unref(b);
+		return NULL;
+	}
+	p->rt = b;
+	p->client = c;
+	rank = rt_buffer_shape(b)->rank;
+	for (unsigned d = 0; d < rank; d++)
+		p->minor_to_major[d] = rank - 1 - d;
+	return p;
+}
+
+struct PJRT_Memory *pjrt_memory_of(struct PJRT_Client *c, const struct rt_buffer *b)
+{
+	return &c->devices[rt_buffer_device(b)].memories[rt_buffer_kind(b)];
+}
+
+static struct PJRT_Error *read_shape(int type, const int64_t *dims, size_t n,
+				     struct rt_shape *out)
+{
+	if (!elem_valid((unsigned)type))
+		return pjrt_error_text(ERR_UNIMPLEMENTED, "arrays of PJRT type %d", type);
+	if (n > IMAGE_MAX_RANK)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "an array of %zu dims, at most %d",
+				       n, IMAGE_MAX_RANK);
+	out->elem = (enum elem)type;
+	out->rank = (unsigned)n;
+	for (size_t d = 0; d < n; d++) {
+		if (dims[d] < 0)
+			return pjrt_error_text(ERR_INVALID_ARGUMENT, "dim %zu is %lld", d,
+					       (long long)dims[d]);
+		out->dim[d] = dims[d];
+	}
+	return NULL;
+}
+
+/* Layouts that are not row-major, dense and untiled are refused. */
+static struct PJRT_Error *check_layout(const struct PJRT_Buffer_MemoryLayout *l,
+				       size_t rank)
+{
+	if (!l)
+		return NULL;
+	if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled || l->tiled.num_tiles)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT,
+				       "strided and tiled layouts are not taken here");
+	for (size_t i = 0; i < l->tiled.minor_to_major_size; i++)
+		if (l->tiled.minor_to_major_size != rank ||
+		    l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
+			return pjrt_error_text(ERR_UNIMPLEMENTED,
+					       "only row-major layouts are taken");
+	return NULL;
+}
+
+static struct PJRT_Error *give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
+				      struct PJRT_Buffer **out)
+{
+	struct PJRT_Buffer *p = pjrt_buffer(c, b);
+
+	if (!p)
+		return NO_ROOM();
+	*out = p;
+	return NULL;
+}
+
+static struct PJRT_Error *give_event(struct rt_event *e, struct PJRT_Event **out)
+{
+	struct PJRT_Event *p = pjrt_event(e);
+
+	if (!p)
+		return NO_ROOM();
+	*out = p;
+	return NULL;
+}
+
+/* Where a new buffer goes: the memory if named, else the device's default. */
+static void find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
+		       const struct PJRT_Device *d, unsigned *device,
+		       enum rt_memory_kind *kind)
+{
+	(void)c;
+	*device = m ? m->device->index : d ? d->index : 0;
+	*kind = m ? m->kind : RT_DEVICE;
+}
+
+struct PJRT_Error *pjrt_Client_BufferFromHostBuffer(
+	struct PJRT_Client_BufferFromHostBuffer_Args *args)
+{
+	struct PJRT_Client *c = args->client;
+	struct rt_shape shape;
+	struct PJRT_Error *e = read_shape(args->type, args->dims, args->num_dims, &shape);
+	enum rt_memory_kind kind;
+	struct rt_buffer *b;
+	unsigned device;
+	struct err err;
+
+	if (!e)
+		e = check_layout(args->device_layout, args->num_dims);
+	if (!e && args->byte_strides && args->num_byte_strides &&
+	    args->num_byte_strides != args->num_dims)
+		e = pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu strides for %zu dims",
+				    args->num_byte_strides, args->num_dims);
+	if (e)
+		return e;
+	find_place(c, args->memory, args->device, &device, &kind);
+	if (rt_buffer_from_host(c->rt, device, kind, &shape, args->data,
+				args->num_byte_strides ? args->byte_strides : NULL, &b, &err))
+		return pjrt_error(&err);
+	e = give_buffer(c, b, &args->buffer);
+	/* The bytes were copied: the caller may have its memory back. */
+	return e ? e : give_event(rt_event_done(NULL), &args->done_with_host_buffer);
+}
+
+struct PJRT_Error *pjrt_Client_CreateUninitializedBuffer(
+	struct PJRT_Client_CreateUninitializedBuffer_Args *args)
+{
+	struct rt_shape shape;
+	struct PJRT_Error *e = read_shape(args->shape_element_type, args->shape_dims,
+					  args->shape_num_dims, &shape);
+	enum rt_memory_kind kind;
+	struct rt_buffer *b;
+	unsigned device;
+	struct err err;
+
+	if (e)
+		return e;
+	find_place(args->client, args->memory, args->device, &device, &kind);
+	if (rt_buffer_uninitialized(args->client->rt, device, kind, &shape, &b, &err))
+		return pjrt_error(&err);
+	return give_buffer(args->client, b, &args->buffer);
+}
+
+struct PJRT_Error *pjrt_Client_CreateErrorBuffer(
+	struct PJRT_Client_CreateErrorBuffer_Args *args)
+{
+	struct rt_shape shape;
+	struct PJRT_Error *e = read_shape(args->shape_element_type, args->shape_dims,
+					  args->shape_num_dims, &shape);
+	struct err err, why = { .code = args->error_code ? args->error_code : ERR_UNKNOWN };
+	enum rt_memory_kind kind;
+	struct rt_buffer *b;
+	unsigned device;
+
+	if (e)
+		return e;
+	snprintf(why.msg, sizeof(why.msg), "%.*s", (int)args->error_message_size,
+		 args->error_message ? args->error_message : "");
+	find_place(args->client, args->memory, NULL, &device, &kind);
+	if (rt_buffer_of_error(args->client->rt, device, kind, &shape, &why, &b, &err))
+		return pjrt_error(&err);
+	return give_buffer(args->client, b, &args->buffer);
+}
+
+struct PJRT_Error *pjrt_Buffer_Destroy(struct PJRT_Buffer_Destroy_Args *args)
+{
+	if (args->buffer)
+		rt_buffer_unref(args->buffer->rt);
+	free(args->buffer);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_ElementType(struct PJRT_Buffer_ElementType_Args *args)
+{
+	args->type = (int)rt_buffer_shape(args->buffer->rt)->elem;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_Dimensions(struct PJRT_Buffer_Dimensions_Args *args)
+{
+	args->dims = rt_buffer_shape(args->buffer->rt)->dim;
+	args->num_dims = rt_buffer_shape(args->buffer->rt)->rank;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_UnpaddedDimensions(
+	struct PJRT_Buffer_UnpaddedDimensions_Args *args)
+{
+	args->unpadded_dims = rt_buffer_shape(args->buffer->rt)->dim;
+	args->num_dims = rt_buffer_shape(args->buffer->rt)->rank;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_DynamicDimensionIndices(
+	struct PJRT_Buffer_DynamicDimensionIndices_Args *args)
+{
+	args->dynamic_dim_indices = NULL;
+	args->num_dynamic_dims = 0;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_GetMemoryLayout(struct PJRT_Buffer_GetMemoryLayout_Args *args)
+{
+	args->layout = (struct PJRT_Buffer_MemoryLayout){
+		.struct_size = PJRT_Buffer_MemoryLayout_SIZE,
+		.tiled = { .struct_size = PJRT_Buffer_MemoryLayout_Tiled_SIZE,
+			   .minor_to_major = args->buffer->minor_to_major,
+			   .minor_to_major_size = rt_buffer_shape(args->buffer->rt)->rank },
+		.type = PJRT_Buffer_MemoryLayout_Type_Tiled };
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_OnDeviceSizeInBytes(
+	struct PJRT_Buffer_OnDeviceSizeInBytes_Args *args)
+{
+	args->on_device_size_in_bytes =
+		(size_t)rt_shape_bytes(rt_buffer_shape(args->buffer->rt));
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_Device(struct PJRT_Buffer_Device_Args *args)
+{
+	args->device = &args->buffer->client->devices[rt_buffer_device(args->buffer->rt)];
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_Memory(struct PJRT_Buffer_Memory_Args *args)
+{
+	args->memory = pjrt_memory_of(args->buffer->client, args->buffer->rt);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_Delete(struct PJRT_Buffer_Delete_Args *args)
+{
+	rt_buffer_delete(args->buffer->rt);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_IsDeleted(struct PJRT_Buffer_IsDeleted_Args *args)
+{
+	args->is_deleted = rt_buffer_is_deleted(args->buffer->rt);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_IsOnCpu(struct PJRT_Buffer_IsOnCpu_Args *args)
+{
+	args->is_on_cpu = false;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_ReadyEvent(struct PJRT_Buffer_ReadyEvent_Args *args)
+{
+	return give_event(rt_buffer_ready(args->buffer->rt), &args->event);
+}
+
+struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args *args)
+{
+	const struct rt_shape *s = rt_buffer_shape(args->src->rt);
+	uint64_t bytes = rt_shape_bytes(s);
+	struct PJRT_Error *e = check_layout(args->host_layout, s->rank);
+	struct rt_event *done;
+	struct err err;
+
+	if (e)
+		return e;
+	if (!args->dst) {
+		args->dst_size = (size_t)bytes;
+		args->event = NULL;
+		return NULL;
+	}
+	if (args->dst_size < bytes)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "`dst_size` must be >= %llu, got "
+				       "%zu.", (unsigned long long)bytes, args->dst_size);
+	if (rt_buffer_to_host(args->src->rt, 0, args->dst, bytes, &done, &err))
+		return pjrt_error(&err);
+	return give_event(done, &args->event);
+}
+
+struct PJRT_Error *pjrt_Buffer_CopyRawToHost(struct PJRT_Buffer_CopyRawToHost_Args *args)
+{
+	struct rt_event *done;
+	struct err err;
+
+	if (args->offset < 0 || args->transfer_size < 0)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "invalid offset %lld, transfer "
+				       "size %lld", (long long)args->offset,
+				       (long long)args->transfer_size);
+	if (rt_buffer_to_host(args->buffer->rt, (uint64_t)args->offset, args->dst,
+			      (uint64_t)args->transfer_size, &done, &err))
+		return pjrt_error(&err);
+	return give_event(done, &args->event);
+}
+
+static struct PJRT_Error *copy_to(struct PJRT_Buffer *b, unsigned device,
+				  enum rt_memory_kind kind, struct PJRT_Buffer **out)
+{
+	struct rt_buffer *to;
+	struct err err;
+
+	if (rt_buffer_copy(b->rt, device, kind, &to, &err))
+		return pjrt_error(&err);
+	return give_buffer(b->client, to, out);
+}
+
+struct PJRT_Error *pjrt_Buffer_CopyToDevice(struct PJRT_Buffer_CopyToDevice_Args *args)
+{
+	return copy_to(args->buffer, args->dst_device->index, RT_DEVICE, &args->dst_buffer);
+}
+
+struct PJRT_Error *pjrt_Buffer_CopyToMemory(struct PJRT_Buffer_CopyToMemory_Args *args)
+{
+	return copy_to(args->buffer, args->dst_memory->device->index, args->dst_memory->kind,
+		       &args->dst_buffer);
+}
+
+struct PJRT_Error *pjrt_Buffer_Bitcast(struct PJRT_Buffer_Bitcast_Args *args)
+{
+	struct rt_shape shape;
+	struct PJRT_Error *e = read_shape(args->element_type, args->dims, args->num_dims,
+					  &shape);
+	struct rt_buffer *b;
+	struct err err;
+
+	if (e)
+		return e;
+	if (rt_buffer_bitcast(args->buffer->rt, &shape, &b, &err))
+		return pjrt_error(&err);
+	return give_buffer(args->buffer->client, b, &args->out_buffer);
+}
+
+struct PJRT_Error *pjrt_Buffer_UnsafePointer(struct PJRT_Buffer_UnsafePointer_Args *args)
+{
+	args->buffer_pointer = (uintptr_t)rt_buffer_address(args->buffer->rt);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_IncreaseExternalReferenceCount(
+	struct PJRT_Buffer_IncreaseExternalReferenceCount_Args *args)
+{
+	rt_buffer_hold(args->buffer->rt);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_DecreaseExternalReferenceCount(
+	struct PJRT_Buffer_DecreaseExternalReferenceCount_Args *args)
+{
+	struct err err;
+
+	return rt_buffer_release(args->buffer->rt, &err) ? pjrt_error(&err) : NULL;
+}
+
+struct PJRT_Error *pjrt_Buffer_OpaqueDeviceMemoryDataPointer(
+	struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *args)
+{
+	args->device_memory_ptr = rt_buffer_pointer(args->buffer->rt);
+	return NULL;
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Client, devices, memories, topology. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/pjrt/wrap.h"
+
+static const char platform[] = "tessera";
+static const char version[] = "tessera 0.1 (ISA 1)";
+
+static struct PJRT_NamedValue int_value(const char *name, int64_t v)
+{
+	return (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE, .name = name,
+		.name_size = strlen(name), .type = PJRT_NamedValue_kInt64,
+		.int64_value = v, .value_size = 1 };
+}
+
+static void describe(struct PJRT_Device *d)
+{
+	const struct hal_device_info *info = rt_device_info(d->client->rt, d->index);
+	struct PJRT_DeviceDescription *t = &d->description;
+
+	t->device = d;
+	/* One slice: the chips stand in a row along the first axis of the torus. */
+	t->coords[0] = d->index;
+	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
+		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
+		.int64_array_value = t->coords, .value_size = 3 };
+	t->attributes[1] = int_value("core_on_chip", 0);
+	t->attributes[2] = int_value("slice_index", 0);
+	t->attributes[3] = int_value("num_cores", info->cores);
+	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", d->index,
+		 info->bus_id);
+	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", d->index, info->bus_id,
+		 info->is_model ? "model" : "hardware");
+	d->self = d;
+	for (unsigned k = 0; k < RT_KINDS; k++) {
+		struct PJRT_Memory *m = &d->memories[k];
+
+		m->device = d;
+		m->kind = (enum rt_memory_kind)k;
+		m->id = (int)(d->index * RT_KINDS + k);
+		snprintf(m->text, sizeof(m->text), "TesseraMemory(id=%d, kind=%s, device=%u)",
+			 m->id, rt_memory_kind_names[k], d->index);
+		d->memory_list[k] = m;
+	}
+}
+
+static void free_client(struct PJRT_Client *c)
+{
+	rt_client_unref(c->rt);
+	free(c->devices);
+	free(c->device_list);
+	free(c->memory_list);
+	free(c->topology.descriptions);
+	free(c);
+}
+
+static char *copy_option(const struct PJRT_NamedValue *v)
+{
+	char *p = malloc(v->value_size + 1);
+
+	if (p) {
+		memcpy(p, v->string_value, v->value_size);
+		p[v->value_size] = 0;
+	}
+	return p;
+}
+
+static bool is_named(const struct PJRT_NamedValue *v, const char *name)
+{
+	return v->type == PJRT_NamedValue_kString && v->name_size == strlen(name) &&
+	       !memcmp(v->name, name, v->name_size);
+}
+
+struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
+{
+	struct PJRT_Client *c = calloc(1, sizeof(*c));
+	char *devices = NULL, *sim = NULL;
+	struct rt_client_options o;
+	struct err err;
+	int code;
+
+	if (!c)
+		return NO_ROOM();
+	for (size_t i = 0; i < args->num_options; i++) {
+		const struct PJRT_NamedValue *v = &args->create_options[i];
+
+		if (is_named(v, "devices") && !devices)
+			devices = copy_option(v);
+		if (is_named(v, "sim") && !sim)
+			sim = copy_option(v);
+	}
+	o = (struct rt_client_options){ devices, sim };
+	code = rt_client_create(&o, &c->rt, &err);
+	free(devices);
+	free(sim);
+	if (code) {
+		free_client(c);
+		return pjrt_error(&err);
+	}
+	c->n_devices = rt_device_count(c->rt);
+	c->devices = calloc(c->n_devices, sizeof(*c->devices));
+	c->device_list = calloc(c->n_devices, sizeof(*c->device_list));
+	c->memory_list = calloc(c->n_devices * RT_KINDS, sizeof(*c->memory_list));
+	c->topology.descriptions = calloc(c->n_devices, sizeof(void *));
+	c->topology.client = c;
+	if (!c->devices || !c->device_list || !c->memory_list || !c->topology.descriptions) {
+		free_client(c);
+		return NO_ROOM();
+	}
+	for (unsigned i = 0; i < c->n_devices; i++) {
+		c->devices[i].client = c;
+		c->devices[i].index = i;
+		describe(&c->devices[i]);
+		c->device_list[i] = &c->devices[i];
+		c->topology.descriptions[i] = &c->devices[i].description;
+		for (unsigned k = 0; k < RT_KINDS; k++)
+			c->memory_list[i * RT_KINDS + k] = &c->devices[i].memories[k];
+	}
+	args->client = c;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_Destroy(struct PJRT_Client_Destroy_Args *args)
+{
+	if (args->client)
+		free_client(args->client);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_PlatformName(struct PJRT_Client_PlatformName_Args *args)
+{
+	args->platform_name = platform;
+	args->platform_name_size = sizeof(platform) - 1;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_ProcessIndex(struct PJRT_Client_ProcessIndex_Args *args)
+{
+	args->process_index = 0;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_PlatformVersion(struct PJRT_Client_PlatformVersion_Args *args)
+{
+	args->platform_version = version;
+	args->platform_version_size = sizeof(version) - 1;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_Devices(struct PJRT_Client_Devices_Args *args)
+{
+	args->devices = args->client->device_list;
+	args->num_devices = args->client->n_devices;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_AddressableDevices(
+	struct PJRT_Client_AddressableDevices_Args *args)
+{
+	args->addressable_devices = args->client->device_list;
+	args->num_addressable_devices = args->client->n_devices;
+	return NULL;
+}
+
+static struct PJRT_Error *look_up(struct PJRT_Client *c, int id, struct PJRT_Device **out)
+{
+	if (id < 0 || (unsigned)id >= c->n_devices)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT,
+				       "No matching device found for device_id %d", id);
+	*out = &c->devices[id];
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_LookupDevice(struct PJRT_Client_LookupDevice_Args *args)
+{
+	return look_up(args->client, args->id, &args->device);
+}
+
+struct PJRT_Error *pjrt_Client_LookupAddressableDevice(
+	struct PJRT_Client_LookupAddressableDevice_Args *args)
+{
+	return look_up(args->client, args->local_hardware_id, &args->addressable_device);
+}
+
+struct PJRT_Error *pjrt_Client_AddressableMemories(
+	struct PJRT_Client_AddressableMemories_Args *args)
+{
+	args->addressable_memories = args->client->memory_list;
+	args->num_addressable_memories = args->client->n_devices * RT_KINDS;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_UpdateGlobalProcessInfo(
+	struct PJRT_Client_UpdateGlobalProcessInfo_Args *args)
+{
+	(void)args;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Client_DefaultDeviceAssignment(
+	struct PJRT_Client_DefaultDeviceAssignment_Args *args)
+{
+	static const char name[] = "PJRT_Client_DefaultDeviceAssignment";
+	int r = args->num_replicas, p = args->num_partitions;
+	int64_t n = (int64_t)r * p;
+
+	if (r <= 0 || p <= 0)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: num_replicas and "
+				       "num_partitions must be positive, got %d and %d", name,
+				       r, p);
+	if ((uint64_t)n > args->default_assignment_size)
+		return pjrt_error_text(ERR_FAILED_PRECONDITION, "%s: `default_assignment_size` "
+				       "%zu < `num_replicas * num_partitions`, %d * %d = %lld",
+				       name, args->default_assignment_size, r, p,
+				       (long long)n);
+	if (n > args->client->n_devices)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: %lld devices are wanted, "
+				       "there are %u", name, (long long)n,
+				       args->client->n_devices);
+	for (int i = 0; i < n; i++)
+		args->default_assignment[i] = i;
+	return NULL;
+}
+
+/* ---- devices ---- */
+
+struct PJRT_Error *pjrt_DeviceDescription_Id(struct PJRT_DeviceDescription_Id_Args *args)
+{
+	args->id = (int)args->device_description->device->index;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_DeviceDescription_ProcessIndex(
+	struct PJRT_DeviceDescription_ProcessIndex_Args *args)
+{
+	args->process_index = 0;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_DeviceDescription_Attributes(
+	struct PJRT_DeviceDescription_Attributes_Args *args)
+{
+	args->attributes = args->device_description->attributes;
+	args->num_attributes = 4;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_DeviceDescription_Kind(struct PJRT_DeviceDescription_Kind_Args *args)
+{
+	const struct PJRT_Device *d = args->device_description->device;
+
+	args->device_kind = rt_device_info(d->client->rt, d->index)->name;
+	args->device_kind_size = strlen(args->device_kind);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_DeviceDescription_DebugString(
+	struct PJRT_DeviceDescription_DebugString_Args *args)
+{
+	args->debug_string = args->device_description->debug;
+	args->debug_string_size = strlen(args->debug_string);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_DeviceDescription_ToString(
+	struct PJRT_DeviceDescription_ToString_Args *args)
+{
+	args->to_string = args->device_description->text;
+	args->to_string_size = strlen(args->to_string);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_GetDescription(struct PJRT_Device_GetDescription_Args *args)
+{
+	args->device_description = &args->device->description;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_IsAddressable(struct PJRT_Device_IsAddressable_Args *args)
+{
+	args->is_addressable = true;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_LocalHardwareId(struct PJRT_Device_LocalHardwareId_Args *args)
+{
+	args->local_hardware_id = (int)args->device->index;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_AddressableMemories(
+	struct PJRT_Device_AddressableMemories_Args *args)
+{
+	args->memories = args->device->memory_list;
+	args->num_memories = RT_KINDS;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_DefaultMemory(struct PJRT_Device_DefaultMemory_Args *args)
+{
+	args->memory = &args->device->memories[RT_DEVICE];
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_MemoryStats(struct PJRT_Device_MemoryStats_Args *args)
+{
+	struct hal_mem_stats s;
+
+	rt_memory_stats(args->device->client->rt, args->device->index, &s);
+	args->bytes_in_use = (int64_t)s.bytes_in_use;
+	args->peak_bytes_in_use = (int64_t)s.peak_bytes;
+	args->num_allocs = (int64_t)s.n_allocs;
+	args->largest_alloc_size = (int64_t)s.largest_alloc_bytes;
+	args->bytes_limit = (int64_t)s.limit_bytes;
+	args->bytes_reserved = 0;
+	args->peak_bytes_reserved = 0;
+	args->bytes_reservable_limit = 0;
+	args->largest_free_block_bytes = (int64_t)s.largest_free_bytes;
+	args->pool_bytes = (int64_t)s.limit_bytes;
+	args->peak_pool_bytes = (int64_t)s.limit_bytes;
+	args->peak_bytes_in_use_is_set = args->num_allocs_is_set =
+		args->largest_alloc_size_is_set = args->bytes_limit_is_set =
+		args->bytes_reserved_is_set = args->peak_bytes_reserved_is_set =
+		args->bytes_reservable_limit_is_set =
+		args->largest_free_block_bytes_is_set = args->pool_bytes_is_set =
+		args->peak_pool_bytes_is_set = true;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_ClearMemoryStats(
+	struct PJRT_Device_ClearMemoryStats_Args *args)
+{
+	rt_clear_memory_stats(args->device->client->rt, args->device->index);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_GetAttributes(struct PJRT_Device_GetAttributes_Args *args)
+{
+	args->attributes = args->device->description.attributes;
+	args->num_attributes = 4;
+	args->device_attributes = NULL;
+	args->attributes_deleter = NULL;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Device_PoisonExecution(struct PJRT_Device_PoisonExecution_Args *args)
+{
+	struct err err = { .code = args->error_code };
+
+	snprintf(err.msg, sizeof(err.msg), "%.*s", (int)args->error_message_size,
+		 args->error_message ? args->error_message : "");
+	rt_device_poison(args->device->client->rt, args->device->index, &err);
+	if (COVERS(args, PJRT_Device_PoisonExecution_Args, poisoned))
+		args->poisoned = true;
+	return NULL;
+}
+
+/* ---- memories ---- */
+
+struct PJRT_Error *pjrt_Memory_Id(struct PJRT_Memory_Id_Args *args)
+{
+	args->id = args->memory->id;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Memory_Kind(struct PJRT_Memory_Kind_Args *args)
+{
+	args->kind = rt_memory_kind_names[args->memory->kind];
+	args->kind_size = strlen(args->kind);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Memory_Kind_Id(struct PJRT_Memory_Kind_Id_Args *args)
+{
+	args->kind_id = (int)args->memory->kind + 1;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Memory_DebugString(struct PJRT_Memory_DebugString_Args *args)
+{
+	args->debug_string = args->memory->text;
+	args->debug_string_size = strlen(args->memory->text);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Memory_ToString(struct PJRT_Memory_ToString_Args *args)
+{
+	args->to_string = args->memory->text;
+	args->to_string_size = strlen(args->memory->text);
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_Memory_AddressableByDevices(
+	struct PJRT_Memory_AddressableByDevices_Args *args)
+{
+	args->devices = &args->memory->device->self;
+	args->num_devices = 1;
+	return NULL;
+}
+
+/* ---- topology ---- */
+
+struct PJRT_Error *pjrt_Client_TopologyDescription(
+	struct PJRT_Client_TopologyDescription_Args *args)
+{
+	args->topology = &args->client->topology;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_TopologyDescription_Destroy(
+	struct PJRT_TopologyDescription_Destroy_Args *args)
+{
+	(void)args;	/* the client's own: it goes with the client */
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_TopologyDescription_PlatformName(
+	struct PJRT_TopologyDescription_PlatformName_Args *args)
+{
+	args->platform_name = platform;
+	args->platform_name_size = sizeof(platform) - 1;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_TopologyDescription_PlatformVersion(
+	struct PJRT_TopologyDescription_PlatformVersion_Args *args)
+{
+	args->platform_version = version;
+	args->platform_version_size = sizeof(version) - 1;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_TopologyDescription_GetDeviceDescriptions(
+	struct PJRT_TopologyDescription_GetDeviceDescriptions_Args *args)
+{
+	args->descriptions = (void *)args->topology->descriptions;
+	args->num_descriptions = args->topology->client->n_devices;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_TopologyDescription_Attributes(
+	struct PJRT_TopologyDescription_Attributes_Args *args)
+{
+	args->attributes = NULL;
+	args->num_attributes = 0;
+	return NULL;
+}

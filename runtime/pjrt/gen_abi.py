@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes pjrt_abi.h from the layout facts of the PJRT C API.
+
+    python3 runtime/pjrt/gen_abi.py > runtime/pjrt/pjrt_abi.h
+
+The facts (tests/data/pjrt_layout.json) are names, offsets, sizes and types. Function
+pointers are void pointers here; whoever calls one says its type.
+"""
+
+import json
+import pathlib
+import re
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+facts = json.loads((TOP / "tests/data/pjrt_layout.json").read_text())
+structs = dict(facts["structs"])
+# Handles whose content is ours (wrap.h).
+for name in ("PJRT_Error", "PJRT_Memory"):
+    structs.pop(name)
+for name, s in facts["extension_structs"].items():
+    if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_")):
+        structs[name] = s
+PLAIN = {"size_t", "int64_t", "int", "int32_t", "float", "uint64_t", "uintptr_t",
+         "intptr_t", "char", "void", "_Bool"}
+enums = facts["enums"]
+
+
+def c_type(text):
+    text = text.replace("struct ", "")
+    if "(" in text:
+        return "void *"
+    base = re.sub(r"const|\*", " ", text).strip()
+    if base in enums:
+        return re.sub(rf"\b{base}\b", "int", text)
+    if base in PLAIN:
+        return text
+    if "*" not in text and base not in structs:
+        return "void *"           # a named function pointer
+    if base.startswith("PJRT_") and not base.endswith(("Error", "Callback", "_Extension")):
+        if "Layouts_PJRT" in base or "Layouts_MemoryLayout_" in base or \
+                base.startswith("PJRT_Shardings_"):
+            return "void *"
+        return re.sub(rf"\b{base}\b", f"struct {base}", text)
+    if base == "PJRT_Error":
+        return re.sub(rf"\b{base}\b", f"struct {base}", text)
+    return "void *"
+
+
+def needs(name):
+    return [t for t in structs[name]["types"].values() if t in structs]
+
+
+order, done = [], set()
+
+
+def visit(name):
+    if name in done:
+        return
+    done.add(name)
+    for n in needs(name):
+        visit(n)
+    order.append(name)
+
+
+for name in structs:
+    visit(name)
+
+out = ["/* SPDX-License-Identifier: Apache-2.0 */",
+       "/* The PJRT C API 0.%d as laid out in memory. Made by gen_abi.py: do not edit. */"
+       % facts["version"][1],
+       "#ifndef PJRT_PJRT_ABI_H", "#define PJRT_PJRT_ABI_H",
+       "#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>", ""]
+for enum, values in enums.items():
+    out.append("enum {")
+    out += [f"\t{k} = {v}," for k, v in values.items()]
+    out += ["};", ""]
+opaque = {m for s in structs.values() for t in s["types"].values()
+          for m in re.findall(r"PJRT_\w+", t)} - set(structs) - set(enums)
+for o in sorted(opaque):
+    out.append(f"struct {o};")
+out.append("")
+for name in order:
+    s = structs[name]
+    out.append(f"struct {name} {{")
+    fields = s["fields"]
+    i = 0
+    while i < len(fields):
+        same = [f for f in fields[i:] if f[1] == fields[i][1]]
+        lines = []
+        for f in same:
+            t = re.sub(r" *\*", "*", c_type(s["types"].get(f[0], "void*")))
+            t = t.replace("*const", "* const").replace("*", " *", 1)
+            lines.append(f"{t}{'' if t.endswith('*') else ' '}{f[0]};")
+        if len(same) == 1:
+            out.append("\t" + lines[0])
+        else:
+            out.append("\tunion {")
+            out += ["\t\t" + line for line in lines]
+            out.append("\t};")
+        i += len(same)
+    out.append("};")
+    last = fields[-1][0] if fields else None
+    out.append(f"#define {name}_SIZE {s['struct_size']}u")
+    out.append(f'_Static_assert(sizeof(struct {name}) == {s["size"]}, "{name}");')
+    for f in fields:
+        out.append(f'_Static_assert(offsetof(struct {name}, {f[0]}) == {f[1]}, "{f[0]}");')
+    out.append("")
+out.append("/* Every slot of the function table: SLOT(name without PJRT_, byte offset). */")
+out.append("#define PJRT_SLOTS(SLOT) \\")
+out += [f"\tSLOT({n[5:]}, {o}) \\" for n, o in facts["api"]]
+out += ["", f"#define PJRT_API_SIZE {facts['api_sizeof']}u",
+        f"#define PJRT_API_MINOR {facts['version'][1]}", "", "#endif"]
+print("\n".join(out))
