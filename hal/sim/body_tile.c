@@ -9,6 +9,7 @@
  */
 #include "hal/sim/body.h"
 
+#include <immintrin.h>
 #include <string.h>
 
 /* A box with strides, outermost first. */
@@ -84,16 +85,17 @@ static void strided_##name(char *to, int64_t to_step, const char *from, \
 { \
 	for (int64_t i = 0; i < n; i++) \
 		*(T *)(to + i * to_step) = *(const T *)(from + i * from_step); \
-} \
-/* rows of `to` are apart by to_row, elements of `from` along a row by from_step */ \
-static void turned_##name(char *to, int64_t to_row, int64_t to_step, const char *from, \
-		       int64_t from_row, int64_t from_step, int64_t rows, int64_t cols) \
+}
+/* A transposition: to[i][j] = from[j][i], pitches in bytes. A line of `from` is read
+ * as a whole, since lines far apart in memory may share a set of the cache. */
+#define TURNED(name, T) \
+static void turned_##name(char *to, int64_t to_pitch, const char *from, \
+			  int64_t from_pitch, int64_t n, int64_t m) \
 { \
-	for (int64_t c0 = 0; c0 < cols; c0 += 16) { \
-		int64_t m = cols - c0 < 16 ? cols - c0 : 16; \
-		for (int64_t r = 0; r < rows; r++) \
-			strided_##name(to + r * to_row + c0 * to_step, to_step, \
-				    from + r * from_row + c0 * from_step, from_step, m); \
+	for (int64_t j = 0; j < m; j++) { \
+		const T *line = (const T *)(from + j * from_pitch); \
+		for (int64_t i = 0; i < n; i++) \
+			*(T *)(to + i * to_pitch + j * (int64_t)sizeof(T)) = line[i]; \
 	} \
 }
 STRIDED(1, uint8_t)
@@ -101,6 +103,66 @@ STRIDED(2, uint16_t)
 STRIDED(4, uint32_t)
 STRIDED(8, uint64_t)
 STRIDED(16, struct c16)
+TURNED(1, uint8_t)
+TURNED(2, uint16_t)
+TURNED(some_4, uint32_t)
+TURNED(8, uint64_t)
+TURNED(16, struct c16)
+
+/* Four by four in registers. */
+static void turn_block(char *to, int64_t to_pitch, const char *from, int64_t from_pitch)
+{
+	__m128 a = _mm_loadu_ps((const void *)from);
+	__m128 b = _mm_loadu_ps((const void *)(from + from_pitch));
+	__m128 c = _mm_loadu_ps((const void *)(from + 2 * from_pitch));
+	__m128 d = _mm_loadu_ps((const void *)(from + 3 * from_pitch));
+
+	_MM_TRANSPOSE4_PS(a, b, c, d);
+	_mm_storeu_ps((void *)to, a);
+	_mm_storeu_ps((void *)(to + to_pitch), b);
+	_mm_storeu_ps((void *)(to + 2 * to_pitch), c);
+	_mm_storeu_ps((void *)(to + 3 * to_pitch), d);
+}
+
+static void turned_4(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
+		     int64_t n, int64_t m)
+{
+	int64_t i, j;
+
+	for (j = 0; j + 4 <= m; j += 4) {
+		for (i = 0; i + 4 <= n; i += 4)
+			turn_block(to + i * to_pitch + j * 4, to_pitch,
+				   from + j * from_pitch + i * 4, from_pitch);
+		if (i < n)
+			turned_some_4(to + i * to_pitch + j * 4, to_pitch,
+				      from + j * from_pitch + i * 4, from_pitch, n - i, 4);
+	}
+	if (j < m)
+		turned_some_4(to + j * 4, to_pitch, from + j * from_pitch, from_pitch, n,
+			      m - j);
+}
+
+static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
+			int64_t n, int64_t m, unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		turned_1(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 2:
+		turned_2(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 4:
+		turned_4(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 8:
+		turned_8(to, to_pitch, from, from_pitch, n, m);
+		break;
+	default:
+		turned_16(to, to_pitch, from, from_pitch, n, m);
+		break;
+	}
+}
 
 static void copy_strided(char *to, int64_t to_step, const char *from, int64_t from_step,
 			 int64_t n, unsigned bytes)
@@ -128,29 +190,6 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
 	}
 }
 
-static void copy_turned(char *to, int64_t to_row, int64_t to_step, const char *from,
-			int64_t from_row, int64_t from_step, int64_t rows,
-			int64_t cols, unsigned bytes)
-{
-	switch (bytes) {
-	case 1:
-		turned_1(to, to_row, to_step, from, from_row, from_step, rows, cols);
-		break;
-	case 2:
-		turned_2(to, to_row, to_step, from, from_row, from_step, rows, cols);
-		break;
-	case 4:
-		turned_4(to, to_row, to_step, from, from_row, from_step, rows, cols);
-		break;
-	case 8:
-		turned_8(to, to_row, to_step, from, from_row, from_step, rows, cols);
-		break;
-	default:
-		turned_16(to, to_row, to_step, from, from_row, from_step, rows, cols);
-		break;
-	}
-}
-
 static int64_t magnitude(int64_t x)
 {
 	return x < 0 ? -x : x;
@@ -166,11 +205,11 @@ static void copy_plane(const struct box *x, char *to, const char *from, bool gat
 	int64_t row = k ? x->stride[k - 1] : 0, step = x->stride[k];
 	int64_t dense_row = cols * bytes;
 
-	if (rows > 1 && row && magnitude(row) < magnitude(step)) {
+	if (rows > 1 && row == bytes && magnitude(row) < magnitude(step)) {
 		if (gather)
-			copy_turned(to, dense_row, bytes, from, row, step, rows, cols, bytes);
+			copy_turned(to, dense_row, from, step, rows, cols, bytes);
 		else
-			copy_turned(to, row, step, from, dense_row, bytes, rows, cols, bytes);
+			copy_turned(to, step, from, dense_row, cols, rows, bytes);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++) {

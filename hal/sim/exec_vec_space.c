@@ -228,6 +228,7 @@ void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 {
 	unsigned r = s->rank, row_dim;
 	int turned = r > 1 && !s->row_rank ? turned_dim(s, refs, n) : -1;
+	int64_t most;
 
 	*t = (struct vec_tiling){ .points = points, .rows = 1, .cols = 1 };
 	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
@@ -236,18 +237,22 @@ void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 	if (!r)
 		return;
 	if (turned >= 0) {
-		move_before(s, refs, n, (unsigned)turned, r - 1);
 		t->col_dims = 1;
-		t->cols = (unsigned)(s->dim[r - 1] <= 64 ? s->dim[r - 1] :
-				     even_part(s->dim[r - 1], 64));
+		/* 64 elements of the turned side are fetched at once if they can be */
+		most = points / 64 < 16 ? 16 : points / 64;
+		most = s->dim[turned] < 64 ? points / s->dim[turned] : most;
+		t->cols = (unsigned)(s->dim[r - 1] <= most ? s->dim[r - 1] :
+				     even_part(s->dim[r - 1], most));
 		t->tile[r - 1] = t->cols;
+		move_before(s, refs, n, (unsigned)turned, r - 1);
 	} else {
 		choose_cols(s, points, t);
 	}
 	row_dim = r - t->col_dims;
 	if (row_dim && t->cols * 2 <= points) {
-		int64_t most = points / t->cols;
 		unsigned best = row_dim - 1;
+
+		most = points / t->cols;
 
 		/* a short dim would leave the tile small: take the longest */
 		for (unsigned d = 0; turned < 0 && d < row_dim; d++)
