@@ -40,8 +40,8 @@ static int identify(struct sim_device *dev, const struct hw_sqe *sqe)
 	struct hw_identify id = {
 		.magic = HW_IDENTIFY_MAGIC, .contract = SIM_CONTRACT, .isa = ISA_VERSION,
 		.name = "Tessera T1", .firmware = "model-1.0",
-		.hbm_bytes = dev->hbm_bytes, .max_contexts = HW_MAX_CONTEXTS,
-		.max_queues = HW_MAX_QUEUES, .max_programs = SIM_MAX_PROGRAMS,
+		.hbm_bytes = dev->hbm_bytes, .max_contexts = HW_MAX_CONTEXTS - 1,
+		.max_queues = HW_MAX_QUEUES, .max_programs = SIM_MAX_PROGRAMS - 1,
 		.max_maps = SIM_MAX_MAPS, .n_vectors = HW_MAX_VECTORS,
 		.cores = dev->sim->cpu.lanes, .is_model = 1,
 	};
@@ -412,6 +412,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		status = request(dev, &sqe, &value, &detail);
 		complete(dev, &sqe, status, value, detail);
 	}
+	sim_look_at_waiting(dev);
 	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_unlock(&dev->admin_lock);
 }

@@ -157,6 +157,19 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 	return false;
 }
 
+void sim_look_at_waiting(struct sim_device *dev)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_engine *e = &dev->engines[i];
+
+		for (uint64_t w = e->waiting; w; w &= w - 1)
+			if (is_runnable(dev, e, &dev->queues[__builtin_ctzll(w)])) {
+				sim_kick(e);
+				break;
+			}
+	}
+}
+
 static bool is_alive(const struct sim_device *dev)
 {
 	return dev->status & HW_STATUS_READY && !dev->fatal;
@@ -327,9 +340,7 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 	       !__atomic_compare_exchange_n(sem, &old, q->sqe.signal_value, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
-	for (unsigned i = 0; i < 2; i++)
-		if (dev->engines[i].waiting)
-			sim_kick(&dev->engines[i]);
+	sim_look_at_waiting(dev);
 	return 0;
 }
 
@@ -530,9 +541,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	e->active |= bit_of(dev, q);
 	/* Queues that wait may wait for what the host wrote: a doorbell makes all of
 	 * them look again. */
-	for (unsigned i = 0; i < 2; i++)
-		if (dev->engines[i].waiting & ~bit_of(dev, q))
-			sim_kick(&dev->engines[i]);
+	sim_look_at_waiting(dev);
 	is_done = run_inline(dev, e, q);
 	pthread_mutex_unlock(&dev->lock);
 	/* Its thread wants the lock first thing. */

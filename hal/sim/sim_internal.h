@@ -261,6 +261,8 @@ void sim_kick(struct sim_engine *e);
 /* The following under lock. Joins a queue to its engine, and takes it away. */
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q);
 void sim_queue_part(struct sim_device *dev, struct sim_queue *q);
+/* Wakes the engines for which a wait has ended; the others sleep on. */
+void sim_look_at_waiting(struct sim_device *dev);
 /* Stops what runs and empties the queue; also under admin_lock. with_completions:
  * what had not begun completes as DROPPED, else nothing completes. */
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions);

@@ -151,6 +151,14 @@ static void any_doorbell_shows_what_the_host_wrote(void **state)
 	__atomic_store_n((uint64_t *)t.window, 8, __ATOMIC_RELEASE);
 	t_ask(&t, &t.dma, nop(1));
 	assert_int_equal(t_take(&t, &t.work), 0);
+	t_put(&t, &t.work, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
+		.wait_va = T_HOST_VA, .wait_value = 9 });
+	t_ring_bell(&t, &t.work);
+	t_ask(&t, &t.dma, nop(2));
+	assert_false(t_poll(&t, &t.work));
+	__atomic_store_n((uint64_t *)t.window, 9, __ATOMIC_RELEASE);
+	assert_int_equal(t_admin(&t, HW_NOP, 0, 0), 0);
+	assert_int_equal(t_take(&t, &t.work), 0);
 }
 
 static void signals_never_lower(void **state)
