@@ -17,12 +17,9 @@
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
 
-#pragma weak sim_family_tensor
-#pragma weak sim_family_copy
 #pragma weak sim_family_gather
 #pragma weak sim_family_scatter
 #pragma weak sim_family_sort
-#pragma weak sim_family_rng
 #pragma weak sim_family_mm
 #pragma weak sim_family_conv
 
