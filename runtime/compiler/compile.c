@@ -2,7 +2,7 @@
 /*
  * The compiler's one boundary and its list of passes.
  *
- * Everything below runs inside enter(): a failure anywhere is one longjmp back to it,
+ * Everything below runs inside tc_enter(): a failure anywhere is one longjmp back to it,
  * and the arena takes all memory with it.
  */
 #include <errno.h>
@@ -37,12 +37,6 @@ static const struct pass passes[] = {
 };
 #define N_PASSES (sizeof(passes) / sizeof(*passes))
 
-struct work {
-	const struct tc_source *source;
-	void (*body)(struct tc_ctx *c, void *arg);
-	void *arg;
-};
-
 static void leave(void *arg)
 {
 	struct tc_ctx *c = arg;
@@ -62,8 +56,8 @@ static void read_source(struct tc_ctx *c, const struct tc_source *s)
 	tc_read_bytecode(c, s->code, s->bytes);
 }
 
-static int enter(const struct tc_source *source, const struct tc_options *options,
-		 struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg)
+int tc_enter(const struct tc_source *source, const struct tc_options *options,
+	     struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg)
 {
 	static const struct tc_options defaults = { .level = 1 };
 	struct tc_ctx c = { .options = options ? options : &defaults, .err = err };
@@ -183,7 +177,7 @@ int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	       struct tc_result *out, struct err *err)
 {
 	struct tc_result r = { 0 };
-	int code = enter(source, options, err, compile, &r);
+	int code = tc_enter(source, options, err, compile, &r);
 
 	if (!code)
 		*out = r;
@@ -215,7 +209,7 @@ int tc_print(const struct tc_source *source, const struct tc_options *options,
 	     const char *stage, char **text, struct err *err)
 {
 	struct print p = { .stage = stage };
-	int code = enter(source, options, err, print, &p);
+	int code = tc_enter(source, options, err, print, &p);
 
 	if (code || p.text.failed) {
 		str_free(&p.text);

@@ -247,6 +247,12 @@ void tc_ir_parse(struct tc_ctx *c, const char *text, size_t n);	/* ir_parse.c */
 void tc_ir_verify(struct tc_ctx *c);
 void tc_read_bytecode(struct tc_ctx *c, const void *p, size_t n); /* front/bytecode.c */
 
+/* Reads and verifies the source, calls body inside the boundary, frees all. What body
+ * hands out through arg is malloc'd. `options` and `err` may be NULL. compile.c */
+struct tc_source;
+int tc_enter(const struct tc_source *source, const struct tc_options *options,
+	     struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg);
+
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
 void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: algebra, folding, dead code */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c */
