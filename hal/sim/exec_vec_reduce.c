@@ -4,9 +4,10 @@
  *
  * The body always runs on arrays. A tile is seen as `outer` x `n` x `inner` elements,
  * of which the middle is folded. If inner is long, rows are folded one after the other
- * into accumulators; else neighbours are folded in pairs, again and again: the left
- * one is the accumulator, the right one the element, so the order of elements never
- * changes and a body that prefers what it met first stays right. Items, parts and
+ * into accumulators. Else segments of 16 neighbours are laid side by side and folded at
+ * once, and what is left in pairs, again and again. What is on the left is always the
+ * accumulator, so the order of elements never changes and a body that prefers
+ * what it met first stays right. Items, parts and
  * their join are as in exec_vec_combine.c; the initial values enter in front of all.
  */
 #include "hal/sim/exec_vec.h"
@@ -15,6 +16,8 @@
 
 /* From so many on, rows are folded one by one. */
 #define LONG_INNER 192
+/* Elements of a segment. */
+#define SEGMENT 16
 #define ITEMS 64
 #define SHARED_BYTES ((size_t)32 << 20)
 
@@ -184,6 +187,9 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 		if ((t->reduce_dims >> d & 1) && !b->dim[d])
 			p->space.dim[d] = 1;
 	vec_simplify(&p->space, refs, n, n);
+	/* along a folded dim a tile shrinks at once: it may be large */
+	if (p->space.rank && (p->space.reduced >> (p->space.rank - 1) & 1))
+		points *= SEGMENT / 2;
 	vec_cut(&p->space, refs, n, points < 256 ? 256 : points, &p->tiling);
 	flat.rank = 0;
 	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, &p->body);
@@ -370,6 +376,45 @@ static struct values fold_pairs(const struct vec_job *job, const struct values *
 	return tail[1];
 }
 
+/*
+ * Folds `rows` rows of n elements, n a multiple of SEGMENT, to rows of n / SEGMENT: all
+ * segments at once, element after element.
+ */
+static struct values fold_segments(const struct vec_job *job, const struct values *from,
+				   size_t rows, size_t n, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	struct values turned = rooms(r, r->tail[0], scratch);
+	struct values part[2] = { rooms(r, r->left, scratch), rooms(r, r->right, scratch) };
+	size_t segments = rows * n / SEGMENT;
+	unsigned now = 0;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		struct sim_ref ref = { .elem = r->elem[j] };
+		struct sim_tile tile = {
+			.rank = 2, .rows = SEGMENT, .col_dims = 1,
+			.cols = (unsigned)segments, .col_dim = { (int64_t)segments },
+		};
+
+		ref.stride[0] = r->bytes[j];
+		ref.stride[1] = SEGMENT * (int64_t)r->bytes[j];
+		turned.p[j] = (char *)(uintptr_t)sim_tile_gather(&ref,
+			(const uint8_t *)from->p[j], &tile, turned.p[j]);
+	}
+	for (size_t i = 1; i < SEGMENT; i++) {
+		struct values elem = moved(r, &turned, i * segments);
+
+		apply(job, &part[!now], i == 1 ? &turned : &part[now], &elem, segments,
+		      scratch);
+		now = !now;
+	}
+	/* where fold_pairs() does not put anything before it has read */
+	turned = rooms(r, r->half, scratch);
+	for (unsigned j = 0; j < r->k; j++)
+		memcpy(turned.p[j], part[now].p[j], segments * r->bytes[j]);
+	return turned;
+}
+
 /* The accumulators of an item. */
 struct folding {
 	struct values acc[2];
@@ -412,6 +457,10 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 			fold_in(job, f, &row, inner, scratch);
 		}
 		return;
+	}
+	if (inner == 1 && n % SEGMENT == 0) {
+		v = fold_segments(job, &v, outer, n, scratch);
+		n /= SEGMENT;
 	}
 	v = fold_pairs(job, &v, outer, n, inner, scratch);
 	fold_in(job, f, &v, outer * inner, scratch);
