@@ -20,8 +20,6 @@
 #pragma weak sim_family_gather
 #pragma weak sim_family_scatter
 #pragma weak sim_family_sort
-#pragma weak sim_family_mm
-#pragma weak sim_family_conv
 
 /* An instruction's family follows from its layout. */
 #define FAMILY_isa_scalar NULL

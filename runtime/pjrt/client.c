@@ -336,12 +336,17 @@ struct PJRT_Error *pjrt_Device_ClearMemoryStats(
 	return NULL;
 }
 
+static void keep_attributes(struct PJRT_Device_Attributes *attributes)
+{
+	(void)attributes;	/* they live as long as the device */
+}
+
 struct PJRT_Error *pjrt_Device_GetAttributes(struct PJRT_Device_GetAttributes_Args *args)
 {
 	args->attributes = args->device->description.attributes;
 	args->num_attributes = 4;
-	args->device_attributes = NULL;
-	args->attributes_deleter = NULL;
+	args->device_attributes = (void *)args->device->description.attributes;
+	args->attributes_deleter = (void *)keep_attributes;
 	return NULL;
 }
 

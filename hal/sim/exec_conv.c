@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CONV as a matrix product: rows are points of the output (batch and spatial), columns
+ * are features, k runs over kernel positions and, within each, input features.
+ *
+ * The iteration space is turned so that features come last, which is how the product
+ * hands its sums over. A block of rows is a number of whole lines of the last
+ * spatial dim, or a part of one line.
+ */
+#include <string.h>
+
+#include "hal/sim/product.h"
+
+struct conv_plan {
+	struct sim_product mm;
+	struct sim_ref lhs, rhs;
+	unsigned n_spatial, rank;
+	int64_t dim[ISA_MAX_RANK];	/* batch, spatial..., feature */
+	struct isa_conv c;		/* the windows */
+	int64_t line, lines;		/* points of a line; lines in all */
+	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
+	int64_t o_group, nb, n_blocks, m_blocks;
+	uint64_t ns;
+};
+
+struct job {
+	struct sim_run *run;
+	const struct conv_plan *p;
+	const uint8_t *lhs, *rhs;
+	const uint8_t *in[ISA_MAX_IN];
+	uint8_t *out[ISA_MAX_OUT];
+};
+
+/* Coordinates (batch, then spatial) of point i of the block. */
+static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
+{
+	const struct conv_plan *p = t->plan;
+	int64_t at = t->row0 + i;
+
+	for (unsigned d = p->n_spatial; d > 0; d--) {
+		x[d] = at % p->dim[d];
+		at /= p->dim[d];
+	}
+	x[0] = at;
+}
+
+static struct sim_run_of run_lhs(const struct sim_product_task *t, unsigned i, int64_t k)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	int64_t tap = k / c->in_features, f = k % c->in_features, x[ISA_MAX_RANK];
+	struct sim_run_of r = { NULL, p->lhs.stride[1], (unsigned)(c->in_features - f) };
+	const uint8_t *at = t->a + f * p->lhs.stride[1];
+
+	point(t, i, x);
+	at += x[0] * p->lhs.stride[0];
+	for (unsigned d = p->n_spatial; d-- > 0;) {
+		int64_t y = tap % c->kernel[d], q;
+
+		tap /= c->kernel[d];
+		q = x[1 + d] * c->window_stride[d] + y * c->rhs_dilation[d] - c->pad_low[d];
+		if (q < 0 || q % c->lhs_dilation[d] || q / c->lhs_dilation[d] >= c->in_size[d])
+			return r;
+		at += q / c->lhs_dilation[d] * p->lhs.stride[2 + d];
+	}
+	r.p = at;
+	return r;
+}
+
+static struct sim_run_of run_rhs(const struct sim_product_task *t, unsigned i, int64_t k)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	int64_t tap = k / c->in_features, f = k % c->in_features;
+	const uint8_t *at = t->b + i * p->rhs.stride[0] + f * p->rhs.stride[1];
+
+	for (unsigned d = p->n_spatial; d-- > 0;) {
+		int64_t y = tap % c->kernel[d];
+
+		tap /= c->kernel[d];
+		if (c->reversed >> d & 1)
+			y = c->kernel[d] - 1 - y;
+		at += y * p->rhs.stride[2 + d];
+	}
+	return (struct sim_run_of){ at, p->rhs.stride[1], (unsigned)(c->in_features - f) };
+}
+
+static bool is_sane(const struct isa_conv *c, unsigned n)
+{
+	int64_t most = (int64_t)1 << 40;
+
+	if (c->n_spatial != n || n > ISA_MAX_SPATIAL || c->in_features < 0 ||
+	    c->in_features >= most || c->feature_groups < 1 || c->batch_groups < 1 ||
+	    c->feature_groups >= most || c->batch_groups >= most ||
+	    (c->feature_groups > 1 && c->batch_groups > 1) ||
+	    c->precision > ISA_PRECISION_BF16 || c->reversed >> n)
+		return false;
+	for (unsigned d = 0; d < n; d++)
+		if (c->in_size[d] < 0 || c->in_size[d] >= most || c->kernel[d] < 0 ||
+		    c->kernel[d] >= most >> 8 || c->window_stride[d] < 1 ||
+		    c->window_stride[d] >= most >> 20 || c->lhs_dilation[d] < 1 ||
+		    c->rhs_dilation[d] < 1 || c->lhs_dilation[d] >= most ||
+		    c->rhs_dilation[d] >= most >> 20 || c->pad_low[d] <= -most ||
+		    c->pad_low[d] >= most)
+			return false;
+	return true;
+}
+
+/* Strides and dims with the features last. */
+static void turn(const int64_t *from, unsigned rank, int64_t *to)
+{
+	int64_t feature = from[1];
+
+	to[0] = from[0];
+	for (unsigned d = 2; d < rank; d++)
+		to[d - 1] = from[d];
+	to[rank - 1] = feature;
+}
+
+struct turned {
+	struct isa_body body;
+	struct isa_operand in[ISA_MAX_IN], out[ISA_MAX_OUT];
+	struct isa_uop *uops;
+};
+
+static int turn_body(struct sim_load *load, const struct isa_conv *c, struct turned *t)
+{
+	const struct isa_body *body = &c->body;
+	const struct isa_operand *in = (const void *)(c + 1), *out = in + body->n_in;
+	const struct isa_uop *uops = (const void *)(out + body->n_out);
+	unsigned r = body->rank;
+
+	t->body = *body;
+	turn(body->dim, r, t->body.dim);
+	for (unsigned j = 0; j < body->n_in; j++) {
+		t->in[j] = in[j];
+		turn(in[j].stride, r, t->in[j].stride);
+	}
+	for (unsigned j = 0; j < body->n_out; j++) {
+		t->out[j] = out[j];
+		turn(out[j].stride, r, t->out[j].stride);
+	}
+	t->uops = arena_copy(load->arena, uops, body->n_uop * sizeof(*uops));
+	if (!t->uops)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
+	for (unsigned i = 0; i < body->n_uop; i++)
+		if (t->uops[i].op == UOP_IOTA && t->uops[i].aux < r && t->uops[i].aux)
+			t->uops[i].aux = (uint8_t)(t->uops[i].aux == 1 ? r - 1 :
+						   t->uops[i].aux - 1u);
+	return 0;
+}
+
+static int check_sides(struct sim_load *load, struct conv_plan *p)
+{
+	const struct isa_conv *c = &p->c;
+	unsigned n = p->n_spatial;
+	int64_t l[ISA_MAX_RANK], r[ISA_MAX_RANK];
+	int ret;
+
+	if (__builtin_mul_overflow(p->dim[0], c->batch_groups, &l[0]) ||
+	    __builtin_mul_overflow(c->in_features, c->feature_groups, &l[1]) ||
+	    p->dim[p->rank - 1] % c->feature_groups || p->dim[p->rank - 1] % c->batch_groups)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "groups that do not divide");
+	r[0] = p->dim[p->rank - 1];
+	r[1] = c->in_features;
+	memcpy(l + 2, c->in_size, n * sizeof(*l));
+	memcpy(r + 2, c->kernel, n * sizeof(*r));
+	ret = sim_ref(load, &c->lhs, 0, false, 0, n + 2, l, NULL, 0, &p->lhs);
+	return ret ? ret : sim_ref(load, &c->rhs, 1, false, 0, n + 2, r, NULL, 0, &p->rhs);
+}
+
+static void cut(struct sim_load *load, struct conv_plan *p)
+{
+	int64_t groups = p->c.feature_groups * p->c.batch_groups, o = p->dim[p->rank - 1];
+
+	p->line = p->n_spatial ? p->dim[p->rank - 2] : 1;
+	p->lines = 1;
+	for (unsigned d = 0; d + 2 < p->rank; d++)
+		p->lines *= p->dim[d];
+	if (!p->n_spatial)
+		p->lines = p->dim[0];
+	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	p->part = p->parts ? (p->line + p->parts - 1) / p->parts : 1;
+	p->lines_a_block = p->parts > 1 || !p->line ? 1 : SIM_PRODUCT_MB / p->line;
+	while (p->lines_a_block > 1 && p->lines / p->lines_a_block <
+	       4 * (int64_t)load->cpu->lanes)
+		p->lines_a_block /= 2;
+	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
+		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
+	p->o_group = o / groups;
+	p->nb = p->o_group < SIM_PRODUCT_NB ? p->o_group : SIM_PRODUCT_NB;
+	p->n_blocks = p->nb ? (p->o_group + p->nb - 1) / p->nb * groups : 0;
+}
+
+static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
+			const void **plan)
+{
+	const struct isa_conv *c = (const void *)insn;
+	const struct isa_body *body = &c->body;
+	size_t bytes = sizeof(*c) + (body->n_in + body->n_out) * sizeof(struct isa_operand) +
+		       body->n_uop * sizeof(struct isa_uop);
+	struct conv_plan *p = arena_alloc(load->arena, sizeof(*p));
+	struct turned *t = arena_alloc(load->arena, sizeof(*t));
+	int64_t points = 1;
+	double work = 1;
+	int ret;
+
+	if (!p || !t)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	if (insn->bytes != bytes || insn->flags || body->rank < 2 ||
+	    body->rank > ISA_MAX_RANK || body->n_in > ISA_MAX_IN ||
+	    body->n_out > ISA_MAX_OUT || !is_sane(c, body->rank - 2u))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "conv with a field out of range");
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		if (d < body->rank ? body->dim[d] < 0 ||
+		    __builtin_mul_overflow(points, body->dim[d] + 1, &points) :
+		    body->dim[d] != 1)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,
+					  (long long)body->dim[d]);
+	ret = turn_body(load, c, t);
+	if (ret)
+		return ret;
+	p->c = *c;
+	p->n_spatial = c->n_spatial;
+	p->rank = body->rank;
+	memcpy(p->dim, t->body.dim, sizeof(p->dim));
+	ret = check_sides(load, p);
+	if (ret)
+		return ret;
+	p->mm.acc = c->acc;
+	p->mm.k = c->in_features;
+	for (unsigned d = 0; d < c->n_spatial; d++)
+		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
+	p->mm.a = (struct sim_side){ c->lhs.elem, run_lhs, 0 };
+	p->mm.b = (struct sim_side){ c->rhs.elem, run_rhs, p->rhs.stride[0] };
+	/* Without spatial dims the rows are the batch: a line of one point each. */
+	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
+	if (ret)
+		return ret;
+	cut(load, p);
+	for (unsigned d = 0; d < p->rank; d++)
+		work *= (double)p->dim[d];
+	work *= 2.0 * (double)p->mm.k * (c->acc == ELEM_F32 ? 0.03 : 0.3);
+	p->ns = work < 1e18 ? (uint64_t)work : UINT64_MAX / 2;
+	*plan = p;
+	return 0;
+}
+
+static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
+{
+	const struct conv_plan *p = j->p;
+	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
+	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
+	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->lhs,
+				 .b = j->rhs, .extra = { 0, 0, 0, p->rank } };
+	int64_t index[ISA_MAX_RANK], at[ISA_MAX_RANK];
+
+	if (p->parts > 1) {
+		first_line = m / p->parts;
+		lines = 1;
+		part0 = m % p->parts * p->part;
+		width = p->line - part0 < p->part ? p->line - part0 : p->part;
+	} else {
+		first_line = m * p->lines_a_block;
+		lines = p->lines - first_line < p->lines_a_block ? p->lines - first_line :
+								   p->lines_a_block;
+	}
+	if (p->c.feature_groups > 1)
+		t.a += group * p->c.in_features * p->lhs.stride[1];
+	else
+		t.a += group * p->dim[0] * p->lhs.stride[0];
+	t.row0 = first_line * p->line + part0;
+	t.rows = (unsigned)(lines * width);
+	t.cols = (unsigned)(p->o_group - o0 < p->nb ? p->o_group - o0 : p->nb);
+	t.b += (group * p->o_group + o0) * p->rhs.stride[0];
+	if (!t.rows)
+		return;
+	sim_product_sum(&t, scratch);
+	for (int64_t l = 0; l < lines; l++) {
+		memset(index, 0, sizeof(index));
+		memset(at, 0, sizeof(at));
+		point(&t, (unsigned)(l * width), at);
+		memcpy(index, at, (p->rank - 1) * sizeof(*at));
+		index[p->rank - 1] = group * p->o_group + o0;
+		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index, j->in,
+			      j->out);
+	}
+}
+
+static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct job *j = arg;
+	void *scratch = sim_scratch(j->run, lane);
+
+	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++)
+		run_block(j, (int64_t)(i / (uint64_t)j->p->n_blocks),
+			  (int64_t)(i % (uint64_t)j->p->n_blocks), scratch);
+}
+
+static int run_conv(struct sim_run *run, const void *plan)
+{
+	const struct conv_plan *p = plan;
+	struct job j = { .run = run, .p = p };
+
+	j.lhs = sim_at(run, &p->lhs);
+	j.rhs = j.lhs ? sim_at(run, &p->rhs) : NULL;
+	if (!j.rhs)
+		return run->fault.status;
+	for (unsigned i = 0; i < p->mm.n_in; i++)
+		if (!(j.in[i] = sim_at(run, &p->mm.in[i])))
+			return run->fault.status;
+	for (unsigned i = 0; i < p->mm.n_out; i++)
+		if (!(j.out[i] = sim_at(run, &p->mm.out[i])))
+			return run->fault.status;
+	run->matrix_ops += p->ns * 30;
+	sim_parallel(run, (uint64_t)(p->m_blocks * p->n_blocks), 1, p->ns, run_blocks, &j);
+	return 0;
+}
+
+const struct sim_family sim_family_conv = { prepare_conv, run_conv };
