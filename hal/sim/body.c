@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum { SPREAD, ROW, FULL };
-enum step_kind { STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD };
+enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD };
 
 #define NO_ROOM UINT32_MAX
 /* Rows shorter than this are spread into a full array: dearer than a call only if
@@ -307,6 +307,7 @@ int sim_body_check(struct sim_load *load, const struct isa_body *body,
 	if (!ret)
 		ret = check_outputs(&c, out);
 	memcpy(facts->elem, c.elem, sizeof(c.elem));
+	memcpy(facts->constant, c.constant, sizeof(c.constant));
 	for (unsigned v = 0; v < ISA_MAX_VALUES; v++)
 		facts->row[v] = body->row_rank && c.row[v];
 	return ret;
@@ -363,7 +364,7 @@ static void plan_room(struct planner *p, struct step *s, int i, unsigned value)
 	int slot = -1;
 
 	p->slot_of[value] = -1;
-	if (s->kind == STEP_IMM)
+	if (s->kind == STEP_IMM || s->kind == STEP_NONE)
 		return;
 	if (s->kind == STEP_SREG) {
 		s->room = (uint32_t)p->used;
@@ -442,6 +443,55 @@ static void fill_step(struct sim_body *b, enum sim_path path, struct step *s,
 	assert(s->fn);
 }
 
+/* Joins a step with the one that makes one of its arguments, if that has no other
+ * use and is done for all points anyway. */
+static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+		      const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	unsigned first = b->n_pre + b->n_in;
+	struct step *s = &b->step[i];
+
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned v = s->arg[k], w = s->arg[1 - k];
+		struct step *from;
+		sim_uop_fn *fn;
+
+		if (v < first || uses[v] != 1 || facts->row[v] || facts->constant[v])
+			continue;
+		from = &b->step[v - first];
+		if (from->kind != STEP_CALL || from->n_args != 2)
+			continue;
+		fn = sim_uop_pair_kernel(path, &uops[v - first], &uops[i], k == 1);
+		if (!fn)
+			continue;
+		s->fn = fn;
+		s->arg[0] = from->arg[0];
+		s->arg[1] = from->arg[1];
+		s->arg[2] = (uint8_t)w;
+		s->arg_bytes[2] = s->bytes;
+		s->n_args = 3;
+		from->kind = STEP_NONE;
+		from->n_args = 0;
+		return;
+	}
+}
+
+static void join_pairs(struct sim_body *b, enum sim_path path,
+		       const struct isa_operand *out, const struct isa_uop *uops,
+		       const struct sim_body_facts *facts)
+{
+	unsigned uses[ISA_MAX_VALUES] = { 0 };
+
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args; k++)
+			uses[b->step[i].arg[k]]++;
+	for (unsigned j = 0; j < b->n_out; j++)
+		uses[out[j].value] += 2;
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+			join_pair(b, path, uops, facts, uses, i);
+}
+
 /* Which outputs can be computed in place: see sim_body_direct(). */
 static void find_direct(struct sim_body *b, const struct isa_operand *out)
 {
@@ -515,6 +565,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 	for (unsigned i = 0; i < b->n_uop; i++)
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
 			  n_pre + b->n_in + i);
+	join_pairs(b, load->cpu->path, out, uops, facts);
 	find_direct(b, out);
 	p.b = b;
 	plan(&p, out);
@@ -559,6 +610,9 @@ unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body)
 	if (live > 16)
 		live = 16;
 	points = l1 / (4 * live) / 64 * 64;
+	/* inputs alone need no room */
+	if (!body->n_uop)
+		return 4096;
 	if (points < 512)
 		return 512;
 	return points > 2048 ? 2048 : (unsigned)points;
@@ -843,6 +897,8 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 		int shape = SPREAD;
 
 		switch (s->kind) {
+		case STEP_NONE:
+			continue;
 		case STEP_IMM:
 			to = (char *)(uintptr_t)s->constant;
 			break;

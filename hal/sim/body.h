@@ -28,6 +28,7 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 struct sim_body_facts {
 	uint8_t elem[ISA_MAX_VALUES];
 	bool row[ISA_MAX_VALUES];	/* a row value; false without rows */
+	bool constant[ISA_MAX_VALUES];	/* of IMM and SREG alone */
 };
 int sim_body_check(struct sim_load *load, const struct isa_body *body,
 		   const struct isa_operand *in, const struct isa_operand *out,

@@ -12,6 +12,8 @@ static const struct sim_uop_row *const floats[] = ROWS(sim_uop_float);
 static const struct sim_fold_row *const folds[] = ROWS(sim_uop_fold);
 static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 
+static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
+
 static void copy_bits(void *dst, const void *a, size_t bytes)
 {
 	memmove(dst, a, bytes);
@@ -67,6 +69,31 @@ sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u)
 	if (elem_class(elem) == ELEM_CLASS_FLOAT)
 		return floats[path][u->op].fn[elem];
 	return ints[path][u->op].fn[elem];
+}
+
+sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
+				const struct isa_uop *then, bool c_first)
+{
+	static const int8_t row[UOP_CODES] = {
+		[UOP_ADD] = 1, [UOP_SUB] = 2, [UOP_MUL] = 3,
+	};
+	/* add, sub, from, mul, div, max, min */
+	static const int8_t column[UOP_CODES] = {
+		[UOP_ADD] = 1, [UOP_SUB] = 2, [UOP_MUL] = 4, [UOP_DIV] = 5, [UOP_MAX] = 6,
+		[UOP_MIN] = 7,
+	};
+	int r, c;
+
+	if (first->elem != ELEM_F32 || then->elem != ELEM_F32 || first->op >= UOP_CODES ||
+	    then->op >= UOP_CODES)
+		return NULL;
+	r = row[first->op];
+	c = column[then->op];
+	if (c_first && then->op == UOP_SUB)
+		c = 3;
+	if (!r || !c || (c_first && then->op == UOP_DIV))
+		return NULL;
+	return pairs[path][r - 1][c - 1];
 }
 
 unsigned sim_combine_uop(unsigned combine)

@@ -32,6 +32,10 @@ typedef void sim_fold_fn(void *dst, const void *src, size_t rows, size_t cols);
 sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u);
 /* from -> to, any two element types with bytes. */
 sim_uop_fn *sim_uop_convert(enum sim_path path, unsigned from, unsigned to);
+/* A kernel for `then` of the result of `first` and a third argument: first takes a
+ * and b, then takes c as its other argument, as its first one if c_first. NULL: none. */
+sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
+				const struct isa_uop *then, bool c_first);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
 unsigned sim_combine_uop(unsigned combine);
 /* Folds of `op` = UOP_ADD, MUL, MIN, MAX, AND, OR, XOR; NULL where `elem` has none. */
@@ -47,12 +51,15 @@ struct sim_uop_row { sim_uop_fn *fn[UOP_TYPES]; };
 struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
 
 #define UOP_CODES 0x60
+#define UOP_PAIR_FIRST 3
+#define UOP_PAIR_THEN 7
 #define UOP_PATHS(declare) declare(portable) declare(avx2) declare(avx512)
 #define DECLARE(path) \
 	extern const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
 	extern const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
 	extern const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
 	extern sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
+	extern sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
 UOP_PATHS(DECLARE)
 #undef DECLARE

@@ -132,6 +132,30 @@ RDPREC(round_f64, uint64_t, 52, 11)
 COMMON(float, f, f32, uint32_t)
 COMMON(double, , f64, uint64_t)
 
+/*
+ * Pairs: one result used once, by the next operation. They are the same two
+ * operations, each rounded, but the one in between is neither stored nor loaded,
+ * which is what most of the time goes to.
+ */
+#define PAIRS(first, OP) \
+	TERNARY(first##_add, float, float, float, (x OP y) + z) \
+	TERNARY(first##_sub, float, float, float, (x OP y) - z) \
+	TERNARY(first##_from, float, float, float, z - (x OP y)) \
+	TERNARY(first##_mul, float, float, float, (x OP y) * z) \
+	TERNARY(first##_div, float, float, float, (x OP y) / z) \
+	TERNARY(first##_max, float, float, float, max_f32(x OP y, z)) \
+	TERNARY(first##_min, float, float, float, min_f32(x OP y, z))
+PAIRS(f32_add, +)
+PAIRS(f32_sub, -)
+PAIRS(f32_mul, *)
+
+sim_uop_fn *const PATH(sim_uop_pair)[UOP_PAIR_FIRST][UOP_PAIR_THEN] = {
+#define ROW(first) { first##_add, first##_sub, first##_from, first##_mul, first##_div, \
+		     first##_max, first##_min }
+	ROW(f32_add), ROW(f32_sub), ROW(f32_mul),
+#undef ROW
+};
+
 UNARY(f32_exp, float, float, exp_f32(x))
 UNARY(f32_expm1, float, float, expm1_f32(x))
 UNARY(f32_log, float, float, log_f32(x))

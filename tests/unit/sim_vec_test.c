@@ -411,10 +411,155 @@ static void agrees_with_plain_loops(void **state)
 		vt_close(&vt[--n]);
 }
 
+/* ---- f32 ---- */
+
+static float f32_op(unsigned op, float x, float y)
+{
+	switch (op) {
+	case UOP_ADD: return x + y;
+	case UOP_SUB: return x - y;
+	case UOP_MUL: return x * y;
+	case UOP_DIV: return x / y;
+	case UOP_MIN: return x < y ? x : y;
+	default: return x > y ? x : y;
+	}
+}
+
+/* Random chains of arithmetic, whose neighbours the model may join: same bytes as
+ * one operation after the other. in0 is full, in1 one a row, in2 one for all. */
+static void chains_round_each_step(void **state)
+{
+	enum { ROWS = 37, COLS = 29, N = ROWS * COLS };
+	static const uint8_t ops[] = { UOP_ADD, UOP_SUB, UOP_MUL, UOP_DIV, UOP_MIN, UOP_MAX };
+	static float x[N], y[ROWS], z[1] = { 1.7f }, got[N], val[40];
+	struct vt_mem mem[] = { { x, sizeof(x) }, { y, sizeof(y) }, { z, sizeof(z) },
+				{ got, sizeof(got) } };
+	struct vt vt[3];
+	unsigned n = 0;
+	uint64_t seed = 9;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1);
+	for (unsigned i = 0; i < N; i++)
+		x[i] = (float)(int32_t)vt_random(&seed) * 0x1p-24f - 60;
+	for (unsigned i = 0; i < ROWS; i++)
+		y[i] = (float)(i + 1) * 0.3f;
+	for (unsigned trial = 0; trial < 600; trial++) {
+		struct vt_insn in = { 0 };
+		struct isa_body *b = &in.head.body;
+		struct sim_run run;
+
+		in.head.insn.op = ISA_VEC;
+		*b = (struct isa_body){ .rank = 2, .n_in = 3, .n_out = 1,
+			.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } };
+		b->n_uop = (uint16_t)(1 + pick(&seed, 12));
+		for (unsigned k = 0; k < 4; k++)
+			in.op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k };
+		in.op[0].stride[0] = in.op[3].stride[0] = COLS * 4;
+		in.op[0].stride[1] = in.op[3].stride[1] = 4;
+		in.op[1].stride[0] = 4;
+		in.op[3].value = (uint8_t)(2 + b->n_uop);
+		for (unsigned k = 0; k < b->n_uop; k++) {
+			unsigned a = pick(&seed, 3) ? 2 + k : pick(&seed, 3 + k);
+			unsigned c = pick(&seed, 3 + k);
+			bool turn = pick(&seed, 2);
+
+			in.uop[k] = vt_uop(ops[pick(&seed, 6)], ELEM_F32, turn ? c : a,
+					   turn ? a : c, 0);
+		}
+		for (unsigned p = 0; p < n; p++) {
+			assert_int_equal(vt_run(&vt[p], &in, mem, 4, &run), 0);
+			for (unsigned i = 0; i < N; i++) {
+				val[0] = x[i];
+				val[1] = y[i / COLS];
+				val[2] = z[0];
+				for (unsigned k = 0; k < b->n_uop; k++)
+					val[3 + k] = f32_op(in.uop[k].op, val[in.uop[k].a],
+							    val[in.uop[k].b]);
+				if (val[2 + b->n_uop] != val[2 + b->n_uop] ||
+				    fabsf(val[2 + b->n_uop]) < 1e-30f)
+					continue;
+				assert_memory_equal(&got[i], &val[2 + b->n_uop], 4);
+			}
+		}
+	}
+	while (n)
+		vt_close(&vt[--n]);
+}
+
+/* Sums of many f32 keep their digits: as good as f64, to the last place or so. */
+static void long_sums_stay_accurate(void **state)
+{
+	enum { N = 1 << 20 };
+	float *x = malloc(N * sizeof(*x)), out[1024];
+	struct vt_mem mem[] = { { x, N * sizeof(*x) }, { out, sizeof(out) } };
+	struct vt_insn in = { 0 };
+	double want = 0, cols[1024] = { 0 };
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	vt_open(&vt, "portable", 2);
+	for (unsigned i = 0; i < N; i++) {
+		x[i] = 1.0f + (float)(i % 1000) * 1e-3f;
+		want += x[i];
+		cols[i % 1024] += x[i];
+	}
+	in.head.insn.op = ISA_VEC;
+	in.head.body = (struct isa_body){ .rank = 2, .n_in = 1, .n_out = 1,
+		.dim = { N / 1024, 1024, 1, 1, 1, 1, 1, 1 } };
+	in.op[0] = (struct isa_operand){ .elem = ELEM_F32, .stride = { 4096, 4 } };
+	in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1,
+					 .combine = ISA_COMBINE_ADD };
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	assert_true(fabs(out[0] - want) < want * 0x1p-23);
+	in.op[1].stride[1] = 4;
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	for (unsigned i = 0; i < 1024; i++)
+		assert_true(fabs(out[i] - cols[i]) < cols[i] * 0x1p-22);
+	free(x);
+	vt_close(&vt);
+}
+
+/* What an output that folds holds where nothing is folded. */
+static void empty_folds_give_the_identity(void **state)
+{
+	float out[3] = { 7, 7, 7 };
+	struct vt_mem mem[] = { { out, 0 }, { out, sizeof(out) } };
+	struct vt_insn in = { 0 };
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	vt_open(&vt, "portable", 1);
+	in.head.insn.op = ISA_VEC;
+	in.head.body = (struct isa_body){ .rank = 2, .n_in = 1, .n_out = 1,
+		.dim = { 3, 0, 1, 1, 1, 1, 1, 1 } };
+	in.op[0] = (struct isa_operand){ .elem = ELEM_F32, .stride = { 4, 4 } };
+	in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1, .stride = { 4 } };
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	assert_true(out[0] == 7 && out[2] == 7);
+	in.op[1].combine = ISA_COMBINE_MAX;
+	in.op[1].flags = ISA_OPERAND_ACC;
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	assert_true(out[0] == 7 && out[2] == 7);
+	in.op[1].flags = 0;
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	assert_true(out[0] == -INFINITY && out[1] == -INFINITY && out[2] == -INFINITY);
+	/* its other dims are checked all the same */
+	in.head.body.dim[0] = 4;
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), HW_ST_BAD_PROGRAM);
+	vt_close(&vt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_plain_loops),
+		cmocka_unit_test(chains_round_each_step),
+		cmocka_unit_test(long_sums_stay_accurate),
+		cmocka_unit_test(empty_folds_give_the_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
