@@ -17,8 +17,6 @@
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
 
-#pragma weak sim_family_gather
-#pragma weak sim_family_scatter
 #pragma weak sim_family_sort
 
 /* An instruction's family follows from its layout. */

@@ -21,6 +21,17 @@ static void drop_result(struct emit *e, const struct tc_op *op)
 			tc_place(e, tc_out(op, i));
 }
 
+/* Branches are resolved at the end, so labels live as long as the compile. */
+static struct label *new_label(struct emit *e)
+{
+	struct label *l = arena_alloc(&e->c->arena, sizeof(*l));
+
+	if (!l)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	l->offset = -1;
+	return l;
+}
+
 /* ---- while ---- */
 
 /* Whether the initial value's buffer can carry on as the loop's. */
@@ -126,7 +137,7 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 static void emit_while(struct emit *e, const struct tc_op *op)
 {
 	struct tc_block *cond = op->regions[0].block, *body = op->regions[1].block;
-	struct label top = { -1 }, end = { -1 };
+	struct label *top = new_label(e), *end = new_label(e);
 	struct home *carried = arena_array(&e->c->arena, op->n_operands + 1,
 					   sizeof(*carried));
 	uint32_t last = e->spans[op->id].end;
@@ -156,19 +167,19 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	for (struct wish *w = e->wishes; w && w->value->def &&
 	     w->value->def->block == body; w = w->next)
 		tc_dense_strides(w->value->type, w->home.stride);
-	tc_bind(e, &top);
+	tc_bind(e, top);
 	tc_emit_block(e, cond);
 	e->op = op;
 	e->now = last;
 	e->next_reg = 1;
 	r = tc_load_scalar(e, tc_in(cond->last, 0));
-	tc_branch(e, ISA_BZ, r, &end);
+	tc_branch(e, ISA_BZ, r, end);
 	tc_emit_block(e, body);
 	e->op = op;
 	e->now = last;
 	finish_turn(e, body, carried);
-	tc_branch(e, ISA_JMP, 0, &top);
-	tc_bind(e, &end);
+	tc_branch(e, ISA_JMP, 0, top);
+	tc_bind(e, end);
 	/* How often it turns is not known; ten times is a guess for the estimate. */
 	e->cost_ns = before + (e->cost_ns - before) * 10;
 }
@@ -188,7 +199,7 @@ static void emit_branch(struct emit *e, const struct tc_op *op, const struct tc_
 
 static void emit_case(struct emit *e, const struct tc_op *op)
 {
-	struct label *next, end = { -1 };
+	struct label *next, *end = new_label(e);
 	uint8_t index, is;
 
 	drop_result(e, op);
@@ -212,9 +223,9 @@ static void emit_case(struct emit *e, const struct tc_op *op)
 		tc_bind(e, &next[i]);
 		emit_branch(e, op, op->regions[i].block);
 		if (i + 1 < op->n_regions)
-			tc_branch(e, ISA_JMP, 0, &end);
+			tc_branch(e, ISA_JMP, 0, end);
 	}
-	tc_bind(e, &end);
+	tc_bind(e, end);
 }
 
 /* ---- one op ---- */

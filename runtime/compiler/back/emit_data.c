@@ -67,9 +67,10 @@ static bool reshape_strides(const struct tc_type *from, const int64_t *stride,
 static void emit_reshape(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_value *v = tc_out(op, 0), *in = tc_in(op, 0);
-	struct home h = *tc_home(e, in), dense;
+	const struct home *from = tc_home(e, in);
+	struct home h = *from, dense;
 
-	if (reshape_strides(in->type, h.stride, v->type, h.stride)) {
+	if (reshape_strides(in->type, from->stride, v->type, h.stride)) {
 		tc_view(e, v, &h);
 		return;
 	}
