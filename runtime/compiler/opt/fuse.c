@@ -482,11 +482,12 @@ struct build {
 	unsigned n_inputs;
 };
 
-static void bring_in(struct build *b, struct tc_value *v)
+/* `as_input`: a product reads memory, so its operands are never copied constants. */
+static void bring_in(struct build *b, struct tc_value *v, bool as_input)
 {
 	if (tc_map_get(b->map, v) != v)
 		return;
-	if (is_copied(v)) {
+	if (is_copied(v) && !as_input) {
 		tc_append(b->body, tc_clone(b->c, v->def, b->map));
 		return;
 	}
@@ -543,7 +544,7 @@ static void build_fusion(struct group *g)
 		   g->anchor ? TC_FUSION_MATMUL : TC_FUSION_LOOP);
 	if (g->anchor) {
 		for (unsigned k = 0; k < 2; k++)
-			bring_in(&b, tc_in(g->anchor, k));
+			bring_in(&b, tc_in(g->anchor, k), true);
 		tc_append(b.body, tc_clone(c, g->anchor, b.map));
 	}
 	for (unsigned i = 0; i < g->n; i++) {
@@ -552,7 +553,7 @@ static void build_fusion(struct group *g)
 		if (op == g->anchor)
 			continue;
 		for (unsigned k = 0; k < op->n_operands; k++)
-			bring_in(&b, tc_in(op, k));
+			bring_in(&b, tc_in(op, k), false);
 		tc_append(b.body, tc_clone(c, op, b.map));
 	}
 	for (unsigned i = 0; i < n_outs; i++)
