@@ -69,7 +69,13 @@ def elem():
                   if b != "0"])
 
 
-TABLES = {"hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault},
+def unimplemented():
+    return table(["slot"], [[f"`PJRT_{n}`"] for (n,) in
+                            rows("runtime/pjrt/unimplemented.c", "REFUSE")])
+
+
+TABLES = {"runtime/pjrt/README.md": {"unimplemented": unimplemented},
+          "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault},
           "hal/hw/ISA.md": {"isa": isa, "uop": uop, "alu": alu, "elem": elem}}
 
 

@@ -17,6 +17,9 @@ import corpus
 
 ENOUGH = 330
 
+# Programs whose result is not determined, with the reason.
+FREE = {"red/reduce_gen": "its body is not associative, and the order is free"}
+
 outcomes = collections.Counter()
 refused = collections.Counter()
 
@@ -29,8 +32,12 @@ def run_on(where, f, args):
 
 @pytest.mark.parametrize("name", sorted(corpus.C))
 def test_program_agrees_with_cpu(name, device, cpu):
+    if name in FREE:
+        outcomes["free"] += 1
+        pytest.skip(FREE[name])
     f, shapes = corpus.C[name]
     args = compare.make_inputs(name, shapes)
+    # The CPU backend is the oracle: what it does not run can't be judged.
     try:
         want = run_on(cpu, f, args)
     except Exception as e:
@@ -43,6 +50,7 @@ def test_program_agrees_with_cpu(name, device, cpu):
         pytest.skip(f"JAX has no lowering: {str(e)[:120]}")
     except jax.errors.JaxRuntimeError as e:
         if not str(e).startswith("UNIMPLEMENTED"):
+            outcomes["failed"] += 1
             raise
         outcomes["refused"] += 1
         refused[re.split(r"[:,]", str(e))[1].strip()] += 1
