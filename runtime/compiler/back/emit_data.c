@@ -30,8 +30,9 @@ static bool reshape_strides(const struct tc_type *from, const int64_t *stride,
 	if (!from->count)
 		return true;
 	while (i < from->rank || k < to->rank) {
-		int64_t have = 1, want = 1, step;
+		int64_t have = 1, want = 1, step, least;
 		unsigned first_in = i, first_out = k;
+		bool seen;
 
 		do {
 			if (have <= want && i < from->rank)
@@ -41,21 +42,22 @@ static bool reshape_strides(const struct tc_type *from, const int64_t *stride,
 		} while (have != want && (i < from->rank || k < to->rank));
 		if (have != want)
 			return false;
-		/* The old dims of this group must walk memory as one. */
+		/* The old dims of this group must walk memory as one. A stride of 0 is
+		 * a stride like any other, so what was seen is counted apart. */
 		step = 0;
+		least = 0;
+		seen = false;
 		for (unsigned d = i; d-- > first_in;) {
 			if (from->dim[d] == 1)
 				continue;
-			if (!step)
-				step = stride[d];
-			else if (stride[d] != step)
+			if (seen && stride[d] != step)
 				return false;
-			step *= from->dim[d];
+			if (!seen)
+				least = stride[d];
+			seen = true;
+			step = stride[d] * from->dim[d];
 		}
-		step = 0;
-		for (unsigned d = i; d-- > first_in && !step;)
-			if (from->dim[d] > 1)
-				step = stride[d];
+		step = least;
 		for (unsigned d = k; d-- > first_out;) {
 			out[d] = to->dim[d] > 1 ? step : 0;
 			step *= to->dim[d];
