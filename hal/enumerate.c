@@ -50,7 +50,8 @@ static int add_sims(struct hal *hal, const char *options, struct err *err)
 	struct sim_options o;
 	int code;
 
-	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", options);
+	if (options != hal->sim_options)
+		snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", options);
 	code = sim_options_parse(options, &o, err);
 	if (code)
 		return err_add(err, "the model's options \"%s\"", options);

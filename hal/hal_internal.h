@@ -63,6 +63,7 @@ struct hal_mem {
 	struct hal_block *block;
 	struct hal_host_chunk *chunk;	/* HOST */
 	struct hal_mem *next_spare;
+	struct hal_mem *next, **link;	/* of device.mems */
 };
 
 struct hal_notice {
@@ -112,6 +113,7 @@ struct hal_device {
 	struct hal_heap *heap;
 	struct hal_host_chunk *chunks;
 	struct hal_mem *spare_mems;
+	struct hal_mem *mems;	/* allocated */
 	uint64_t used[2], peak[2], largest[2], total[2];	/* by enum hal_mem_kind */
 	struct hal_queue *queues[2];
 	int irq_fd;

@@ -48,6 +48,11 @@ void hal_memory_close(struct hal_device *dev)
 		free_chunk(dev, c);
 	}
 	dev->chunks = NULL;
+	/* What its user did not free goes with the device. */
+	while ((m = dev->mems)) {
+		dev->mems = m->next;
+		free(m);
+	}
 	while ((m = dev->spare_mems)) {
 		dev->spare_mems = m->next_spare;
 		free(m);
@@ -211,10 +216,16 @@ int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes
 	m->bytes = bytes;
 	code = kind == HAL_MEM_HBM ? alloc_hbm(dev, m, tag, err) :
 				     alloc_host(dev, m, tag, err);
-	if (code)
+	if (code) {
 		drop_mem(dev, m);
-	else
+	} else {
+		m->next = dev->mems;
+		m->link = &dev->mems;
+		if (m->next)
+			m->next->link = &m->next;
+		dev->mems = m;
 		count(dev, m);
+	}
 	pthread_mutex_unlock(&dev->lock);
 	if (code)
 		return code;
@@ -236,6 +247,9 @@ void hal_mem_free(struct hal_mem *m)
 	if (dev->page && m->kind == HAL_MEM_HBM)
 		dev->page->used_bytes = dev->used[m->kind];
 	hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
+	*m->link = m->next;
+	if (m->next)
+		m->next->link = m->link;
 	drop_mem(dev, m);
 	pthread_mutex_unlock(&dev->lock);
 }

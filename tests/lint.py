@@ -54,7 +54,8 @@ def check_width_and_first_line(name, lines):
     if "SPDX-License-Identifier" not in "".join(lines[:3]):
         find(name, 1, "no SPDX line")
     for i, line in enumerate(lines, 1):
-        if len(line.expandtabs(8)) > MAX_COLUMNS and not name.endswith((".def", "corpus.py", "pjrt_abi.h")):
+        if len(line.expandtabs(8)) > MAX_COLUMNS and \
+                not name.endswith((".def", "corpus.py", "pjrt_abi.h")):
             find(name, i, f"{len(line.expandtabs(8))} columns, at most {MAX_COLUMNS}")
         if line != line.rstrip():
             find(name, i, "trailing white space")

@@ -278,7 +278,8 @@ static int check_outputs(struct checker *c, const struct isa_operand *out)
 		for (unsigned d = body->rank - body->row_rank; d < body->rank; d++)
 			if (out[j].stride[d])
 				return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
-					"output %u is a row value, but moves along dim %u of the row",
+					"output %u is a row value, but moves along "
+					"dim %u of the row",
 					j, d);
 	}
 	return 0;

@@ -171,7 +171,8 @@ struct sim_tile {
  * types of the values that the family gives. points: the most points of a tile.
  * A family whose inputs are no values of the body (SORT) passes n_in = 0 in a copy
  * of the body; outputs name the values that must outlive the run (SORT passes one
- * out operand that names `first`). 0 or BAD_PROGRAM. Adds nothing to load->scratch: sim_body_scratch() says what
+ * out operand that names `first`). 0 or BAD_PROGRAM. Adds nothing to
+ * load->scratch: sim_body_scratch() says what
  * the family must set aside in each lane.
  */
 int sim_body_prepare(struct sim_load *load, const struct isa_body *body,

@@ -283,8 +283,8 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 		point(&t, (unsigned)(l * width), at);
 		memcpy(index, at, (p->rank - 1) * sizeof(*at));
 		index[p->rank - 1] = group * p->o_group + o0;
-		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index, j->in,
-			      j->out);
+		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index,
+				   j->in, j->out);
 	}
 }
 

@@ -44,7 +44,8 @@ static int check_reduce(struct sim_load *load, const struct isa_tensor *t,
 
 	if (!k || b->n_in != 2 * k || b->row_rank)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-			"%u results want %u inputs and no rows, but there are %u inputs, row_rank %u",
+			"%u results want %u inputs and no rows, but there are %u inputs, "
+			"row_rank %u",
 			k, 2 * k, b->n_in, b->row_rank);
 	if (t->reduce_dims >> b->rank)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,

@@ -196,9 +196,11 @@ static void pack(const struct sim_product_task *t, const struct sim_side *s, uns
 	{ \
 		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) \
 			for (unsigned i = 0; i < rows; i++) { \
-				const type *x = (const type *)a + (size_t)(i / 4 * 4) * kc + i % 4; \
+				const type *x = (const type *)a + \
+						(size_t)(i / 4 * 4) * kc + i % 4; \
 				const type *y = (const type *)b + (size_t)j * kc; \
-				unsigned w = cols - j < SIM_PRODUCT_LINE ? cols - j : SIM_PRODUCT_LINE; \
+				unsigned w = cols - j < SIM_PRODUCT_LINE ? \
+					     cols - j : SIM_PRODUCT_LINE; \
 				type *out = (type *)sums + (size_t)i * ld + j; \
 				type s[SIM_PRODUCT_LINE] = { 0 }; \
 	\
@@ -385,7 +387,8 @@ static void finish_box(const struct sim_product_task *t, uint8_t *s, unsigned ro
 	}
 }
 
-void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row, unsigned rows,
+void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row,
+			unsigned rows,
 		   const int64_t *index, const uint8_t *const *first_in,
 		   uint8_t *const *first_out)
 {

@@ -72,7 +72,8 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm, const str
 void *sim_product_sum(const struct sim_product_task *t, void *scratch);
 /* The epilogue of a box of the sums: `rows` rows from sums row `row`, whose first
  * point has the given coordinates. first_in/out: the operands' addresses. */
-void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row, unsigned rows,
+void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row,
+			unsigned rows,
 		   const int64_t *index, const uint8_t *const *first_in,
 		   uint8_t *const *first_out);
 

@@ -108,7 +108,8 @@ def elementwise():
         return x
 
     both("tanh chain 16 Mi f32", ">= 0.6x", chain, big)
-    both("axpy 16 Mi f32", ">= 0.6x", lambda a, x, y: a * x + y, np.float32(2), big, big[::-1].copy())
+    both("axpy 16 Mi f32", ">= 0.6x", lambda a, x, y: a * x + y, np.float32(2), big,
+         big[::-1].copy())
     both("sum 16 Mi f32", ">= 0.6x", jnp.sum, big)
     square = uniform(4096, 4096)
     both("softmax 4096x4096", ">= 0.6x", jax.nn.softmax, square)

@@ -334,7 +334,8 @@ static void sixteen_bits_round_to_even(void **state)
 				for (unsigned i = 0; i < 4096; i++) {
 					struct value x = decode(ELEM_F32, &in[i]);
 
-					if (in[i] >= 0x800000 && !is_right(ELEM_F32, to, x, &out[i]))
+					if (in[i] >= 0x800000 &&
+					    !is_right(ELEM_F32, to, x, &out[i]))
 						fail_msg("0x%x to %s: 0x%x", in[i],
 							 elem_text(to), out[i]);
 				}

@@ -80,7 +80,8 @@ static void large_copies(struct vt *t, const char *path)
 	(void)path;
 	for (unsigned k = 0; k < sizeof(dims) / sizeof(*dims); k++) {
 		for (unsigned o = 0; o < 4; o++) {
-			struct isa_copy c = { .rank = 3, .elem_bytes = (uint8_t)(1 << (k + o) % 4) };
+			struct isa_copy c = { .rank = 3,
+					      .elem_bytes = (uint8_t)(1 << (k + o) % 4) };
 			int64_t step = c.elem_bytes;
 
 			memcpy(c.dim, dims[k], sizeof(dims[k]));

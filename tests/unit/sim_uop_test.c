@@ -626,8 +626,10 @@ static void lengths_and_spreads(void **state)
 			double wx = x, wy = y;
 			bool wide = elems[e] == ELEM_F64;
 
-			memcpy(a + i * bytes, wide ? (void *)&wx : (void *)&x, bytes == 8 && wide ? 8 : 4);
-			memcpy(b + i * bytes, wide ? (void *)&wy : (void *)&y, bytes == 8 && wide ? 8 : 4);
+			memcpy(a + i * bytes, wide ? (void *)&wx : (void *)&x,
+			       bytes == 8 && wide ? 8 : 4);
+			memcpy(b + i * bytes, wide ? (void *)&wy : (void *)&y,
+			       bytes == 8 && wide ? 8 : 4);
 		}
 		for (unsigned k = 0; k < 3; k++)
 			for (unsigned i = 0; i < 200; i++)
@@ -683,7 +685,8 @@ static void folds_of_rows(void **state)
 		size_t rows = 20000 / cols < 40 ? 20000 / cols : 40;
 
 		for (unsigned path = 0; path < n_paths; path++) {
-			sim_uop_fold((enum sim_path)path, UOP_ADD, ELEM_F32)(got[path], x, rows, cols);
+			sim_uop_fold((enum sim_path)path, UOP_ADD,
+				     ELEM_F32)(got[path], x, rows, cols);
 			sim_uop_fold((enum sim_path)path, UOP_ADD, ELEM_S32)(sums, k, rows, cols);
 			for (size_t r = 0; r < rows; r++) {
 				double want = 0, size = 0;
@@ -695,11 +698,13 @@ static void folds_of_rows(void **state)
 					sum += (uint32_t)k[r * cols + c];
 				}
 				assert_true(fabs(got[path][r] - want) <=
-					    size * 0x1p-24 * (4 + (cols < 64 ? cols : cols / 256.)));
+					    size * 0x1p-24 *
+					    (4 + (cols < 64 ? cols : cols / 256.)));
 				assert_int_equal(sums[r], (int32_t)sum);
 			}
 			assert_memory_equal(got[path], got[0], rows * sizeof(float));
-			sim_uop_fold((enum sim_path)path, UOP_MAX, ELEM_F32)(got[path], x, rows, cols);
+			sim_uop_fold((enum sim_path)path, UOP_MAX,
+				     ELEM_F32)(got[path], x, rows, cols);
 			for (size_t r = 0; r < rows; r++) {
 				float most = -2;
 
@@ -707,7 +712,8 @@ static void folds_of_rows(void **state)
 					most = x[r * cols + c] > most ? x[r * cols + c] : most;
 				assert_true(got[path][r] == most);
 			}
-			sim_uop_fold((enum sim_path)path, UOP_ADD, ELEM_F32)(got[path], x, rows, cols);
+			sim_uop_fold((enum sim_path)path, UOP_ADD,
+				     ELEM_F32)(got[path], x, rows, cols);
 		}
 	}
 	for (unsigned i = 0; i < 20000; i++)

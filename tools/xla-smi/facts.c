@@ -119,8 +119,8 @@ static void read_hardware(struct smi_facts *f)
 void smi_gather(struct smi_facts *out)
 {
 	memset(out, 0, sizeof(*out));
-	snprintf(out->looked, sizeof(out->looked), "telemetry pages %.100s/tessera-*, PCI functions "
-		 "1234:7e55, nodes of /sys/class/accel", hal_page_dir());
+	snprintf(out->looked, sizeof(out->looked), "telemetry pages %.100s/tessera-*, PCI "
+		 "functions 1234:7e55, nodes of /sys/class/accel", hal_page_dir());
 	read_pages(out);
 	read_hardware(out);
 }
