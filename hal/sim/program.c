@@ -17,7 +17,6 @@
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
 
-#pragma weak sim_family_sort
 
 /* An instruction's family follows from its layout. */
 #define FAMILY_isa_scalar NULL
@@ -306,8 +305,6 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 	if (status)
 		return status;
 	out->family = families[insn->op];
-	if (!out->family && insn->op >= ISA_VEC)
-		return sim_refuse(load, HW_ST_NOT_BUILT, "%s is not built", info->mnemonic);
 	if (!out->family)
 		return prepare_scalar(load, insn, out);
 	return out->family->prepare(load, insn, &out->plan);
