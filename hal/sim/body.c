@@ -456,6 +456,7 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 		unsigned v = s->arg[k], w = s->arg[1 - k];
 		struct step *from;
 		sim_uop_fn *fn;
+		bool turn;
 
 		if (v < first || uses[v] != 1 || facts->row[v] || facts->constant[v])
 			continue;
@@ -466,8 +467,10 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 		if (!fn)
 			continue;
 		s->fn = fn;
-		s->arg[0] = from->arg[0];
-		s->arg[1] = from->arg[1];
+		/* kernels prefer the spread one second */
+		turn = uops[v - first].op != UOP_SUB && facts->constant[from->arg[0]];
+		s->arg[0] = from->arg[turn];
+		s->arg[1] = from->arg[!turn];
 		s->arg[2] = (uint8_t)w;
 		s->arg_bytes[2] = s->bytes;
 		s->n_args = 3;

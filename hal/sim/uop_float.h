@@ -137,14 +137,37 @@ COMMON(double, , f64, uint64_t)
  * operations, each rounded, but the one in between is neither stored nor loaded,
  * which is what most of the time goes to.
  */
+#define PAIR_LOOP(Y, Z, EXPR) \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		float x = pa[j], y = Y, z = Z; \
+		d[j] = (EXPR); \
+	}
+/* Spread arguments in registers: loads are what counts here. */
+#define PAIR(name, EXPR) \
+TERNARY(name##_any, float, float, float, EXPR) \
+KERNEL(name) \
+{ \
+	const float *pa = ra, *pb = rb, *pc = rc; \
+	float *d = dst, one = *pb, two = *pc; \
+	if (spread == (UOP_SPREAD_B | UOP_SPREAD_C)) { \
+		PAIR_LOOP(one, two, EXPR) \
+	} else if (spread == UOP_SPREAD_B) { \
+		PAIR_LOOP(one, pc[j], EXPR) \
+	} else if (spread == UOP_SPREAD_C) { \
+		PAIR_LOOP(pb[j], two, EXPR) \
+	} else { \
+		name##_any(dst, ra, rb, rc, n, spread, aux); \
+	} \
+}
 #define PAIRS(first, OP) \
-	TERNARY(first##_add, float, float, float, (x OP y) + z) \
-	TERNARY(first##_sub, float, float, float, (x OP y) - z) \
-	TERNARY(first##_from, float, float, float, z - (x OP y)) \
-	TERNARY(first##_mul, float, float, float, (x OP y) * z) \
-	TERNARY(first##_div, float, float, float, (x OP y) / z) \
-	TERNARY(first##_max, float, float, float, max_f32(x OP y, z)) \
-	TERNARY(first##_min, float, float, float, min_f32(x OP y, z))
+	PAIR(first##_add, (x OP y) + z) \
+	PAIR(first##_sub, (x OP y) - z) \
+	PAIR(first##_from, z - (x OP y)) \
+	PAIR(first##_mul, (x OP y) * z) \
+	PAIR(first##_div, (x OP y) / z) \
+	PAIR(first##_max, max_f32(x OP y, z)) \
+	PAIR(first##_min, min_f32(x OP y, z))
 PAIRS(f32_add, +)
 PAIRS(f32_sub, -)
 PAIRS(f32_mul, *)

@@ -14,7 +14,7 @@
 
 /* Makes `p` walk: over its array, or on the spot over a block of copies. */
 #define ARGUMENT(T, p, raw, bit) \
-	T p##_block[BLOCK]; \
+	_Alignas(64) T p##_block[BLOCK]; \
 	const T *p = raw; \
 	size_t p##_step = BLOCK; \
 	if (spread & (bit)) { \
