@@ -13,12 +13,12 @@
 #define LANES 128
 /* A loop of few turns, for the vectoriser: not to be unrolled before. */
 #define LANE_LOOP IVDEP _Pragma("GCC unroll 1")
-/* Rows shorter than this go element by element, GROUP rows at a time; shorter than
- * LONG_ROW by NARROW lanes. */
-#define SHORT_ROW 32
+/* Short rows are folded many at once; rows shorter than LONG_ROW by NARROW lanes. */
+#define IS_SHORT(cols) ((cols) < 32 || ((cols) < 128 && (cols) % 8 == 0))
 #define LONG_ROW 512
 #define GROUP 16
 #define NARROW 16
+#define PAIRS 512
 
 static inline uint32_t f32_bits(float x)
 {
@@ -74,7 +74,8 @@ EXTREME(f64_most, double, f64_bits, f64_from, >, &)
 #define BIT_OR(x, y) ((x) | (y))
 #define BIT_XOR(x, y) ((x) ^ (y))
 
-#define SHORT_FOLD(name, T, OP) \
+/* Rows one element after the other, GROUP at once. */
+#define SERIAL_FOLD(name, T, OP) \
 static void name(T *d, const T *s, size_t rows, size_t cols) \
 { \
 	T acc[GROUP]; \
@@ -95,8 +96,39 @@ static void name(T *d, const T *s, size_t rows, size_t cols) \
 	} \
 }
 
-#define FOLD(name, T, OP) \
-SHORT_FOLD(name##_short, T, OP) \
+/* Neighbours are folded in pairs while rows have an even length, all rows at once:
+ * pairs never reach into the next row. */
+#define SHORT_FOLD(name, T, OP) \
+SERIAL_FOLD(name##_serial, T, OP) \
+static void name##_halve(T *d, const T *s, size_t n) \
+{ \
+	IVDEP \
+	for (size_t i = 0; i < n; i++) { \
+		T x = s[2 * i], y = s[2 * i + 1]; \
+		d[i] = (T)OP(x, y); \
+	} \
+} \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T room[PAIRS]; \
+	size_t group = 2 * PAIRS / cols; \
+	if (cols & 1) { \
+		name##_serial(d, s, rows, cols); \
+		return; \
+	} \
+	for (size_t g; rows; rows -= g, s += g * cols, d += g) { \
+		size_t left = cols / 2; \
+		g = rows < group ? rows : group; \
+		name##_halve(left == 1 ? d : room, s, g * left); \
+		for (; !(left & 1); left /= 2) \
+			name##_halve(left == 2 ? d : room, room, g * left / 2); \
+		if (left > 1) \
+			name##_serial(d, room, g, left); \
+	} \
+}
+
+/* Long rows, one by one. */
+#define LONG_FOLD(name, T, OP) \
 static void name##_lanes(T *acc, const T *s, size_t n) \
 { \
 	memcpy(acc, s, LANES * sizeof(T)); \
@@ -111,6 +143,32 @@ static void name##_lanes(T *acc, const T *s, size_t n) \
 	for (size_t j = 0; j < n; j++) \
 		acc[j] = (T)OP(acc[j], s[j]); \
 } \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T acc[LANES]; \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		name##_lanes(acc, s, cols); \
+		for (size_t h = LANES / 2; h; h /= 2) { \
+			IVDEP \
+			for (size_t j = 0; j < h; j++) \
+				acc[j] = (T)OP(acc[j], acc[j + h]); \
+		} \
+		d[r] = acc[0]; \
+	} \
+}
+
+/* Integers: any order gives the same. */
+#define INTEGER_FOLD(name, T, OP) \
+SHORT_FOLD(name##_short, T, OP) \
+LONG_FOLD(name##_long, T, OP) \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	(cols < LANES ? name##_short : name##_long)(dst, src, rows, cols); \
+}
+
+#define FOLD(name, T, OP) \
+SHORT_FOLD(name##_short, T, OP) \
+LONG_FOLD(name##_long, T, OP) \
 static void name##_narrow(T *d, const T *s, size_t rows, size_t cols) \
 { \
 	T part[GROUP * NARROW], acc[NARROW]; \
@@ -134,21 +192,8 @@ static void name##_narrow(T *d, const T *s, size_t rows, size_t cols) \
 } \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
-	T *d = dst, acc[LANES]; \
-	const T *s = src; \
-	if (cols < LONG_ROW) { \
-		(cols < SHORT_ROW ? name##_short : name##_narrow)(dst, src, rows, cols); \
-		return; \
-	} \
-	for (size_t r = 0; r < rows; r++, s += cols) { \
-		name##_lanes(acc, s, cols); \
-		for (size_t h = LANES / 2; h; h /= 2) { \
-			IVDEP \
-			for (size_t j = 0; j < h; j++) \
-				acc[j] = (T)OP(acc[j], acc[j + h]); \
-		} \
-		d[r] = acc[0]; \
-	} \
+	(IS_SHORT(cols) ? name##_short : cols < LONG_ROW ? name##_narrow : name##_long) \
+		(dst, src, rows, cols); \
 }
 
 /*
@@ -161,23 +206,28 @@ static T name(const T *s, size_t n) \
 	T acc[L]; \
 	I nans[L], any = 0; \
 	U sign = (U)1 << (sizeof(U) * 8 - 1), want = SIGNED ? sign : 0; \
-	size_t left = n % L; \
-	const T *end = s + n - left; \
+	const T *p = s + 2 * L, *end = s + n; \
+	size_t left = n % (2 * L), some = left < L ? left : L; \
 	LANE_LOOP \
 	for (size_t j = 0; j < L; j++) { \
-		acc[j] = s[j]; \
-		nans[j] = s[j] != s[j]; \
+		acc[j] = s[j] LESS s[j + L] ? s[j] : s[j + L]; \
+		nans[j] = __builtin_isunordered(s[j], s[j + L]); \
 	} \
-	for (const T *p = s + L; p < end; p += L) { \
+	for (; end - p >= 2 * L; p += 2 * L) { \
 		LANE_LOOP \
 		for (size_t j = 0; j < L; j++) { \
-			acc[j] = p[j] LESS acc[j] ? p[j] : acc[j]; \
-			nans[j] += p[j] != p[j]; \
+			T x = p[j], y = p[j + L], m = x LESS y ? x : y; \
+			acc[j] = m LESS acc[j] ? m : acc[j]; \
+			nans[j] += __builtin_isunordered(x, y); \
 		} \
 	} \
-	for (size_t j = 0; j < left; j++) { \
-		acc[j] = end[j] LESS acc[j] ? end[j] : acc[j]; \
-		nans[j] += end[j] != end[j]; \
+	for (size_t j = 0; j < some; j++) { \
+		acc[j] = p[j] LESS acc[j] ? p[j] : acc[j]; \
+		nans[j] += p[j] != p[j]; \
+	} \
+	for (size_t j = L; j < left; j++) { \
+		acc[j - L] = p[j] LESS acc[j - L] ? p[j] : acc[j - L]; \
+		nans[j - L] += p[j] != p[j]; \
 	} \
 	LANE_LOOP \
 	for (size_t j = 0; j < L; j++) \
@@ -196,12 +246,12 @@ static T name(const T *s, size_t n) \
 #define FLOAT_FOLD(name, T, U, I, bits, LESS, op, SIGNED) \
 SHORT_FOLD(name##_short, T, op) \
 EXTREME_ROW(name##_narrow, NARROW, T, U, I, bits, LESS, SIGNED) \
-EXTREME_ROW(name##_long, LANES, T, U, I, bits, LESS, SIGNED) \
+EXTREME_ROW(name##_long, LANES / 2, T, U, I, bits, LESS, SIGNED) \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
 	const T *s = src; \
 	T *d = dst; \
-	if (cols < SHORT_ROW) { \
+	if (IS_SHORT(cols)) { \
 		name##_short(dst, src, rows, cols); \
 		return; \
 	} \
@@ -210,15 +260,15 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 }
 
 #define INTEGERS(T, u, S, s, MULTIPLY) \
-	FOLD(u##_radd, T, PLUS) \
-	FOLD(u##_rmul, T, MULTIPLY) \
-	FOLD(u##_rmin, T, LEAST) \
-	FOLD(u##_rmax, T, MOST) \
-	FOLD(s##_rmin, S, LEAST) \
-	FOLD(s##_rmax, S, MOST) \
-	FOLD(u##_rand, T, BIT_AND) \
-	FOLD(u##_ror, T, BIT_OR) \
-	FOLD(u##_rxor, T, BIT_XOR)
+	INTEGER_FOLD(u##_radd, T, PLUS) \
+	INTEGER_FOLD(u##_rmul, T, MULTIPLY) \
+	INTEGER_FOLD(u##_rmin, T, LEAST) \
+	INTEGER_FOLD(u##_rmax, T, MOST) \
+	INTEGER_FOLD(s##_rmin, S, LEAST) \
+	INTEGER_FOLD(s##_rmax, S, MOST) \
+	INTEGER_FOLD(u##_rand, T, BIT_AND) \
+	INTEGER_FOLD(u##_ror, T, BIT_OR) \
+	INTEGER_FOLD(u##_rxor, T, BIT_XOR)
 INTEGERS(uint8_t, u8, int8_t, s8, WIDE_TIMES)
 INTEGERS(uint16_t, u16, int16_t, s16, WIDE_TIMES)
 INTEGERS(uint32_t, u32, int32_t, s32, TIMES)
