@@ -794,10 +794,11 @@ static void spread_arguments(const struct sim_body *b, const struct step *s,
 	unsigned used = 0;
 
 	for (unsigned k = 0; k < s->n_args; k++) {
-		char *room = scratch + b->spread[used];
+		char *room;
 
 		if (f->shape[s->arg[k]] != ROW)
 			continue;
+		room = scratch + b->spread[used];
 		spread_rows(room, p[k], tile->rows, tile->cols, s->arg_bytes[k]);
 		p[k] = room;
 		used++;
