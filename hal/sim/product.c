@@ -49,6 +49,8 @@ static float load_f32(const uint8_t *p, unsigned elem)
 
 	switch (elem) {
 	case ELEM_F32: memcpy(&f, p, 4); return f;
+	case ELEM_S8: return (float)(int8_t)*p;
+	case ELEM_U8: return (float)*p;
 	case ELEM_BF16:
 		memcpy(&h, p, 2);
 		bits = (uint32_t)h << 16;
@@ -109,7 +111,7 @@ static void load_one(const uint8_t *p, unsigned elem, unsigned acc, uint8_t *to)
 static void pack_runs(const struct sim_product_task *t, const struct sim_side *s, unsigned first,
 		      unsigned n, unsigned line, int64_t k0, unsigned kc, uint8_t *to)
 {
-	unsigned acc = t->mm->acc, bytes = t->mm->acc_bytes;
+	unsigned acc = t->mm->packed, bytes = t->mm->packed_bytes;
 
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned k = 0; k < kc;) {
@@ -150,9 +152,9 @@ static void pack_line(const uint8_t *p, unsigned elem, unsigned acc, unsigned n,
 			bits = (uint32_t)h << 16;
 			memcpy(to + 4 * j, &bits, 4);
 		}
-	} else if (elem == ELEM_S8 && acc == ELEM_S32) {
+	} else if (elem == ELEM_S8 && acc == ELEM_F32) {
 		for (unsigned j = 0; j < n; j++)
-			((int32_t *)(void *)to)[j] = ((const int8_t *)p)[j];
+			((float *)(void *)to)[j] = (float)((const int8_t *)p)[j];
 	} else {
 		for (unsigned j = 0; j < n; j++)
 			load_one(p + (size_t)j * each, elem, acc, to + (size_t)j * bytes);
@@ -162,7 +164,7 @@ static void pack_line(const uint8_t *p, unsigned elem, unsigned acc, unsigned n,
 static void pack_lines(const struct sim_product_task *t, const struct sim_side *s, unsigned first,
 		       unsigned n, unsigned line, int64_t k0, unsigned kc, uint8_t *to)
 {
-	unsigned acc = t->mm->acc, bytes = t->mm->acc_bytes;
+	unsigned acc = t->mm->packed, bytes = t->mm->packed_bytes;
 
 	for (unsigned k = 0; k < kc;) {
 		struct sim_run_of r = s->at(t, first, k0 + k);
@@ -185,7 +187,7 @@ static void pack(const struct sim_product_task *t, const struct sim_side *s, uns
 	for (unsigned i = 0; i < n; i += line) {
 		(lines ? pack_lines : pack_runs)(t, s, i, n - i < line ? n - i : line, line, k0,
 						 kc, to);
-		to += (size_t)kc * line * t->mm->acc_bytes;
+		to += (size_t)kc * line * t->mm->packed_bytes;
 	}
 }
 
@@ -245,8 +247,37 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 	default:
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "sums in %s", elem_text(mm->acc));
 	}
-	mm->acc_bytes = elem_bytes(mm->acc);
+	mm->acc_bytes = mm->packed_bytes = elem_bytes(mm->acc);
+	mm->packed = mm->acc;
 	return 0;
+}
+
+static bool is_byte(unsigned elem)
+{
+	return elem == ELEM_S8 || elem == ELEM_U8;
+}
+
+/* 255 * 255 * SIM_PRODUCT_KC is less than 2^24: f32 adds such products exactly. */
+static void choose_f32(struct sim_load *load, struct sim_product *mm)
+{
+	_Static_assert(255 * 255 * SIM_PRODUCT_KC < 1 << 24, "exact sums of a panel");
+	uint8_t acc = mm->acc;
+
+	if ((acc != ELEM_S32 && acc != ELEM_U32) || !is_byte(mm->a.elem) ||
+	    !is_byte(mm->b.elem))
+		return;
+	mm->acc = ELEM_F32;
+	choose_kernel(load, mm);
+	mm->acc = acc;
+}
+
+/* Adds a panel's exact sums to the whole ones, and empties them. */
+static void add_panel(float *panel, int32_t *sums, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)(int32_t)panel[i]);
+		panel[i] = 0;
+	}
 }
 
 /* Whether elements of `elem` may be summed in acc. */
@@ -285,6 +316,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm, const str
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "products of %s and %s summed in %s",
 				  elem_text(mm->a.elem), elem_text(mm->b.elem),
 				  elem_text(mm->acc));
+	choose_f32(load, mm);
 	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
 	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
@@ -313,6 +345,8 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm, const str
 			out[0].elem == mm->acc;
 	mm->sums_at = at;
 	at += up((size_t)SIM_PRODUCT_MB * SIM_PRODUCT_NB * mm->acc_bytes);
+	mm->panel_at = at;
+	at += mm->packed == mm->acc ? 0 : up((size_t)SIM_PRODUCT_MB * SIM_PRODUCT_NB * 4);
 	mm->a_at = at;
 	at += up((size_t)(SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_KC * mm->acc_bytes);
 	mm->b_at = at;
@@ -328,9 +362,13 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm, const str
 void *sim_product_sum(const struct sim_product_task *t, void *scratch)
 {
 	const struct sim_product *mm = t->mm;
-	uint8_t *s = scratch, *sums = s + mm->sums_at;
+	uint8_t *s = scratch, *sums = s + mm->sums_at, *panel = s + mm->panel_at;
+	size_t n = (size_t)t->rows * t->cols;
+	bool is_whole = mm->packed == mm->acc;
 
-	memset(sums, 0, (size_t)t->rows * t->cols * mm->acc_bytes);
+	memset(sums, 0, n * mm->acc_bytes);
+	if (!is_whole)
+		memset(panel, 0, n * 4);
 	for (int64_t k = 0; k < mm->k; k += SIM_PRODUCT_KC) {
 		unsigned kc = mm->k - k < SIM_PRODUCT_KC ? (unsigned)(mm->k - k) : SIM_PRODUCT_KC;
 
@@ -338,7 +376,10 @@ void *sim_product_sum(const struct sim_product_task *t, void *scratch)
 			break;
 		pack(t, &mm->a, t->rows, mm->mr, k, kc, s + mm->a_at);
 		pack(t, &mm->b, t->cols, SIM_PRODUCT_LINE, k, kc, s + mm->b_at);
-		mm->kernel(s + mm->a_at, s + mm->b_at, sums, kc, t->rows, t->cols, t->cols);
+		mm->kernel(s + mm->a_at, s + mm->b_at, is_whole ? sums : panel, kc, t->rows,
+			   t->cols, t->cols);
+		if (!is_whole)
+			add_panel((float *)(void *)panel, (int32_t *)(void *)sums, n);
 	}
 	return sums;
 }

@@ -44,10 +44,13 @@ struct sim_product {
 	bool is_direct;		/* no epilogue: sums are stored as they are */
 	uint8_t acc;
 	unsigned acc_bytes, mr;
+	uint8_t packed;		/* the type that panels hold: acc, or f32 for products of
+				 * bytes, whose sums over one panel f32 holds exactly */
+	unsigned packed_bytes;
 	int64_t k;
 	struct sim_side a, b;
 	unsigned points;	/* of an epilogue tile */
-	size_t sums_at, a_at, b_at, room_at, body_at;	/* in the lane's scratch */
+	size_t sums_at, panel_at, a_at, b_at, room_at, body_at;	/* in the lane's scratch */
 	void (*kernel)(const void *a, const void *b, void *sums, unsigned kc,
 		       unsigned rows, unsigned cols, unsigned ld);
 };
