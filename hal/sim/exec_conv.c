@@ -4,8 +4,8 @@
  * are features, k runs over kernel positions and, within each, input features.
  *
  * The iteration space is turned so that features come last, which is how the product
- * hands its sums over. A block of rows is a number of whole lines of the last
- * spatial dim, or a part of one line.
+ * hands its sums over, and dims that lie behind each other in all operands become
+ * one. A block of rows is a number of whole lines of the last of these, or a part of one.
  */
 #include <string.h>
 
@@ -16,8 +16,10 @@ struct conv_plan {
 	struct sim_ref lhs, rhs;
 	unsigned n_spatial, rank;
 	int64_t dim[ISA_MAX_RANK];	/* batch, spatial..., feature */
+	unsigned body_rank;		/* of the epilogue, which joins dims where it can */
+	int64_t body_dim[ISA_MAX_RANK];
 	struct isa_conv c;		/* the windows */
-	int64_t line, lines;		/* points of a line; lines in all */
+	int64_t line, lines;		/* points of a line of the epilogue; lines in all */
 	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
 	int64_t o_group, nb, n_blocks, m_blocks;
 	uint64_t ns, ops;
@@ -38,8 +40,14 @@ static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
 	int64_t at = t->row0 + i;
 
 	for (unsigned d = p->n_spatial; d > 0; d--) {
-		x[d] = at % p->dim[d];
-		at /= p->dim[d];
+		/* Division of fewer bits is faster, and there is one for every row. */
+		if (at >> 32 || p->dim[d] >> 32) {
+			x[d] = at % p->dim[d];
+			at /= p->dim[d];
+		} else {
+			x[d] = (uint32_t)at % (uint32_t)p->dim[d];
+			at = (uint32_t)at / (uint32_t)p->dim[d];
+		}
 	}
 	x[0] = at;
 }
@@ -49,6 +57,8 @@ static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
  * fastest) the features. A tap of dim d is at origin[d] + y * dilation[d], which must be a
  * multiple of `holes` and lie in the side; else there are zeros.
  */
+#define NEAR 16		/* taps of a dim whose places are worth noting */
+
 struct window {
 	unsigned n_spatial, bytes;
 	int64_t features, feature_step;
@@ -56,6 +66,8 @@ struct window {
 	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
 	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
 	int64_t origin[ISA_MAX_SPATIAL], y[ISA_MAX_SPATIAL];
+	int64_t near[ISA_MAX_SPATIAL][NEAR];	/* where the first taps are, or -1 */
+	int64_t low, high;		/* taps of the last dim in the side, without holes */
 	const uint8_t *at;		/* the side's first point */
 };
 
@@ -83,8 +95,7 @@ static void copy_strided(const uint8_t *from, int64_t step, int64_t n, unsigned 
 #undef COPY
 }
 
-/* Where tap y of dim d lies, or -1: nowhere. */
-static int64_t place_of(const struct window *w, unsigned d, int64_t y)
+static int64_t find_place(const struct window *w, unsigned d, int64_t y)
 {
 	int64_t q = w->origin[d] + y * w->dilation[d];
 
@@ -98,13 +109,28 @@ static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 	return q < w->size[d] ? q : -1;
 }
 
-/* The first of [y, end) from where taps of dim d lie at or beyond `limit`. */
-static int64_t reach(const struct window *w, unsigned d, int64_t limit, int64_t y, int64_t end)
+/* Where tap y of dim d lies, or -1: nowhere. */
+static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 {
+	return y < NEAR ? w->near[d][y] : find_place(w, d, y);
+}
+
+/* The first tap of the last dim that lies at or beyond `limit`. */
+static int64_t reach(const struct window *w, int64_t limit)
+{
+	unsigned d = w->n_spatial - 1;
 	int64_t first = limit - w->origin[d];
 
-	first = first <= 0 ? 0 : (first + w->dilation[d] - 1) / w->dilation[d];
-	return first < y ? y : first < end ? first : end;
+	if (first <= 0)
+		return 0;
+	if (w->dilation[d] != 1)
+		first = (first + w->dilation[d] - 1) / w->dilation[d];
+	return first < w->taps[d] ? first : w->taps[d];
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
 }
 
 /* `count` whole taps along the last dim from its tap y, at the line `line`. */
@@ -128,11 +154,13 @@ static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, in
 		}
 		return;
 	}
-	low = reach(w, d, 0, y, y + count);
-	high = reach(w, d, w->size[d], low, y + count);
+	low = clamp(w->low, y, y + count);
+	high = clamp(w->high, low, y + count);
 	from = line + (w->origin[d] + low * w->dilation[d]) * w->step[d];
-	memset(to, 0, (size_t)((low - y) * tap));
-	memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
+	if (low > y)
+		memset(to, 0, (size_t)((low - y) * tap));
+	if (high < y + count)
+		memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
 	to += (low - y) * tap;
 	if (w->features == 1)
 		copy_strided(from, step, high - low, w->bytes, to);
@@ -171,7 +199,11 @@ static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 	for (unsigned d = w->n_spatial; d-- > 0;) {
 		w->y[d] = tap % w->taps[d];
 		tap /= w->taps[d];
+		for (int64_t y = 0; y < w->taps[d] && y < NEAR; y++)
+			w->near[d][y] = find_place(w, d, y);
 	}
+	w->low = reach(w, 0);
+	w->high = reach(w, w->size[last]);
 	while (n) {
 		const uint8_t *line = find_line(w);
 		int64_t taps = w->taps[last] - w->y[last], got = taps * w->features - f, q;
@@ -347,6 +379,46 @@ static int turn_body(struct sim_load *load, const struct isa_conv *c, struct tur
 	return 0;
 }
 
+static bool can_join(const struct isa_operand *o, unsigned n, unsigned d, int64_t dim)
+{
+	int64_t all;
+
+	for (unsigned j = 0; j < n; j++)
+		if (__builtin_mul_overflow(o[j].stride[d], dim, &all) ||
+		    o[j].stride[d - 1] != all)
+			return false;
+	return true;
+}
+
+/* Takes dim d of an epilogue's operands into the one before. */
+static void join(struct turned *t, unsigned d)
+{
+	unsigned after = t->body.rank - d - 1u;
+
+	t->body.dim[d - 1] *= t->body.dim[d];
+	memmove(t->body.dim + d, t->body.dim + d + 1, after * sizeof(*t->body.dim));
+	for (unsigned j = 0; j < t->body.n_in + t->body.n_out; j++) {
+		struct isa_operand *o = j < t->body.n_in ? &t->in[j] :
+							   &t->out[j - t->body.n_in];
+
+		memmove(o->stride + d - 1, o->stride + d, (after + 1) * sizeof(*o->stride));
+		o->stride[t->body.rank - 1] = 0;
+	}
+	t->body.dim[--t->body.rank] = 1;
+}
+
+static void join_dims(struct turned *t)
+{
+	for (unsigned i = 0; i < t->body.n_uop; i++)
+		if (t->uops[i].op == UOP_IOTA)
+			return;
+	for (unsigned d = t->body.rank - 2u; d > 0; d--)
+		if (t->body.rank > 2 && d < t->body.rank - 1u &&
+		    can_join(t->in, t->body.n_in, d, t->body.dim[d]) &&
+		    can_join(t->out, t->body.n_out, d, t->body.dim[d]))
+			join(t, d);
+}
+
 static int check_sides(struct sim_load *load, struct conv_plan *p)
 {
 	const struct isa_conv *c = &p->c;
@@ -369,24 +441,32 @@ static int check_sides(struct sim_load *load, struct conv_plan *p)
 static void cut(struct sim_load *load, struct conv_plan *p)
 {
 	int64_t groups = p->c.feature_groups * p->c.batch_groups, o = p->dim[p->rank - 1];
+	int64_t wanted;
 
-	p->line = p->n_spatial ? p->dim[p->rank - 2] : 1;
+	p->line = p->body_dim[p->body_rank - 2];
 	p->lines = 1;
-	for (unsigned d = 0; d + 2 < p->rank; d++)
-		p->lines *= p->dim[d];
-	if (!p->n_spatial)
-		p->lines = p->dim[0];
-	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
-	p->part = p->parts ? (p->line + p->parts - 1) / p->parts : 1;
-	p->lines_a_block = p->parts > 1 || !p->line ? 1 : SIM_PRODUCT_MB / p->line;
-	while (p->lines_a_block > 1 && p->lines / p->lines_a_block <
-	       4 * (int64_t)load->cpu->lanes)
-		p->lines_a_block /= 2;
-	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
-		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
+	for (unsigned d = 0; d + 2 < p->body_rank; d++)
+		p->lines *= p->body_dim[d];
 	p->o_group = o / groups;
 	p->nb = p->o_group < SIM_PRODUCT_NB ? p->o_group : SIM_PRODUCT_NB;
 	p->n_blocks = p->nb ? (p->o_group + p->nb - 1) / p->nb * groups : 0;
+	if (!p->line || !p->lines || !p->n_blocks) {
+		p->m_blocks = 0;
+		return;
+	}
+	/* Blocks enough for every lane, unless there is little work. */
+	wanted = p->ns < 20000 ? 1 : 2 * (int64_t)load->cpu->lanes;
+	wanted = (wanted + p->n_blocks - 1) / p->n_blocks;
+	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	if (p->lines * p->parts < wanted)
+		p->parts = (wanted + p->lines - 1) / p->lines;
+	p->part = (p->line + p->parts - 1) / p->parts;
+	p->parts = (p->line + p->part - 1) / p->part;
+	p->lines_a_block = p->parts > 1 ? 1 : SIM_PRODUCT_MB / p->line;
+	while (p->lines_a_block > 1 && p->lines / p->lines_a_block < wanted)
+		p->lines_a_block /= 2;
+	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
+		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
 }
 
 static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
@@ -424,6 +504,9 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	ret = check_sides(load, p);
 	if (ret)
 		return ret;
+	join_dims(t);
+	p->body_rank = t->body.rank;
+	memcpy(p->body_dim, t->body.dim, sizeof(p->body_dim));
 	p->mm.acc = c->acc;
 	p->mm.k = c->in_features;
 	for (unsigned d = 0; d < c->n_spatial; d++)
@@ -433,16 +516,15 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	p->mm.b = (struct sim_side){ c->rhs.elem,
 				     p->rhs.stride[0] == elem_bytes(c->rhs.elem), row_rhs,
 				     lines_rhs };
-	/* Without spatial dims the rows are the batch: a line of one point each. */
 	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
 	if (ret)
 		return ret;
-	cut(load, p);
 	for (unsigned d = 0; d < p->rank; d++)
 		work *= (double)p->dim[d];
 	work *= (double)p->mm.k;
 	p->ns = sim_product_ns(&p->mm, work);
 	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	cut(load, p);
 	*plan = p;
 	return 0;
 }
@@ -454,7 +536,7 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
 	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->lhs,
 				      .b = j->rhs };
-	int64_t index[ISA_MAX_RANK], at[ISA_MAX_RANK];
+	int64_t index[ISA_MAX_RANK];
 
 	if (p->parts > 1) {
 		first_line = m / p->parts;
@@ -478,11 +560,15 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 		return;
 	sim_product_sum(&t, scratch);
 	for (int64_t l = 0; l < lines; l++) {
+		int64_t rest = first_line + l;
+
 		memset(index, 0, sizeof(index));
-		memset(at, 0, sizeof(at));
-		point(&t, (unsigned)(l * width), at);
-		memcpy(index, at, (p->rank - 1) * sizeof(*at));
-		index[p->rank - 1] = group * p->o_group + o0;
+		for (unsigned d = p->body_rank - 2; d-- > 0;) {
+			index[d] = rest % p->body_dim[d];
+			rest /= p->body_dim[d];
+		}
+		index[p->body_rank - 2] = part0;
+		index[p->body_rank - 1] = group * p->o_group + o0;
 		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index,
 				   j->in, j->out);
 	}

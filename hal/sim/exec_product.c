@@ -97,11 +97,16 @@ static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
 static void cut(const struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.kernel.mr;
-	int64_t wanted = (p->ns < 300000 ? 1 : 2) * (int64_t)load->cpu->lanes;
+	int64_t lanes = load->cpu->lanes, wanted = (p->ns < 300000 ? 1 : 2) * lanes, tasks;
 
 	p->m_blocks = blocks(m, SIM_PRODUCT_MB, mr, &p->mb);
 	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
-	while (p->ns > 20000 && p->batches * p->m_blocks * p->n_blocks < wanted) {
+	for (;;) {
+		tasks = p->batches * p->m_blocks * p->n_blocks;
+		/* A few tasks that the lanes cannot share evenly are cut, too. */
+		if (p->ns < 20000 || (tasks >= wanted &&
+				      (tasks >= 4 * lanes || !(tasks % lanes))))
+			break;
 		bool by_rows = p->mb > p->nb || p->nb <= SIM_PRODUCT_LINE;
 
 		if (by_rows && p->mb <= mr)

@@ -17,8 +17,8 @@
 typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
 
 static inline __attribute__((always_inline)) void
-PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr, unsigned cols,
-      unsigned ld)
+PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
+      const unsigned vecs, unsigned cols, unsigned ld)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -27,14 +27,14 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr, u
 		VEC col[VECS];
 
 #pragma GCC unroll 16
-		for (unsigned v = 0; v < VECS; v++)
+		for (unsigned v = 0; v < vecs; v++)
 			col[v] = *(const VEC *)(b + v * LANES);
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
 			UNIT row = a[i * SIM_PRODUCT_PITCH + k];
 
 #pragma GCC unroll 16
-			for (unsigned v = 0; v < VECS; v++)
+			for (unsigned v = 0; v < vecs; v++)
 				acc[i][v] = STEP(acc[i][v], row, col[v]);
 		}
 	}
@@ -42,12 +42,12 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr, u
 	for (unsigned i = 0; i < mr; i++) {
 		if (cols >= SIM_PRODUCT_LINE) {
 #pragma GCC unroll 16
-			for (unsigned v = 0; v < VECS; v++)
+			for (unsigned v = 0; v < vecs; v++)
 				*(VEC *)(sums + i * ld + v * LANES) += acc[i][v];
 			continue;
 		}
 #pragma GCC unroll 16
-		for (unsigned v = 0; v < VECS; v++)
+		for (unsigned v = 0; v < vecs; v++)
 			*(VEC *)(tail + v * LANES) = acc[i][v];
 		for (unsigned j = 0; j < cols; j++)
 			sums[i * ld + j] += tail[j];
@@ -61,16 +61,17 @@ void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, 
 		const UNIT *line = (const UNIT *)b + (size_t)j * ku;
 		unsigned wide = cols - j, i = 0;
 
-		/* Whole sets of rows, then what is left in fewer and fewer. */
-#define ROWS(n) \
+		/* Whole sets of rows, then what is left in fewer and fewer; all columns,
+		 * or half of them if that is enough. */
+#define ROWS(n, vecs) \
 		for (; MR >= (n) && i + (n) <= rows; i += (n)) \
 			PANEL((const UNIT *)a + (size_t)i * SIM_PRODUCT_PITCH, line, \
-			      (SUM *)sums + (size_t)i * ld + j, ku, (n), wide, ld)
-		ROWS(MR);
-		ROWS(8);
-		ROWS(4);
-		ROWS(2);
-		ROWS(1);
+			      (SUM *)sums + (size_t)i * ld + j, ku, (n), (vecs), wide, ld)
+		if (wide <= SIM_PRODUCT_LINE / 2)
+			ROWS(MR, VECS / 2);
+		ROWS(MR, VECS);
+		ROWS(4, VECS);
+		ROWS(1, VECS);
 #undef ROWS
 	}
 }

@@ -184,11 +184,14 @@ static struct packing start(const struct sim_product_task *t, uint8_t *s, bool i
 static void pack_row(const struct packing *p, unsigned i, uint8_t *to)
 {
 	size_t bytes = elem_bytes(p->type);
-	const void *from = p->side->row(p->t, i, p->k0, p->n, p->raw);
+	bool same = p->side->elem == p->type;
+	const void *from = p->side->row(p->t, i, p->k0, p->n, same ? to : p->raw);
 
-	convert(p->side->elem, p->type, from, p->n, to);
+	if (from != to)
+		convert(p->side->elem, p->type, from, p->n, to);
 	flip(to, (unsigned)(p->n * bytes), p->flip);
-	memset(to + p->n * bytes, 0, (size_t)p->ku * p->unit - p->n * bytes);
+	if (p->n != p->ku * p->group)
+		memset(to + p->n * bytes, 0, (size_t)p->ku * p->unit - p->n * bytes);
 }
 
 static inline __attribute__((always_inline)) void
