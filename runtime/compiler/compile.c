@@ -30,6 +30,7 @@ struct pass {
  * level is 1 or more, but for fuse, which makes what emission takes. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline },
+	{ "decompose", tc_pass_decompose },
 	{ "simplify", tc_pass_simplify },
 	{ "cse", tc_pass_cse },
 	{ "simplify-again", tc_pass_simplify },

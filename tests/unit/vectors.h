@@ -115,9 +115,12 @@ static inline double vector_value(uint64_t bits, const struct vector_float *t)
 			    (int)e - (int)bias - (int)t->fraction);
 }
 
+/* `largest`: of the expected values; sums err in proportion to it. */
 static inline enum verdict vector_float_pair(uint64_t a, uint64_t b, enum rule rule,
-					     const struct vector_float *t)
+					     const struct vector_float *t, double largest)
 {
+	double floor = largest > 0.1 ? largest * 0.01 : 1e-3;
+
 	double x = vector_value(a, t), y = vector_value(b, t);
 	uint64_t top = 1ull << (t->bytes * 8 - 1), ma = a & (top - 1), mb = b & (top - 1);
 	uint64_t ulps = (a & top) == (b & top) ? (ma > mb ? ma - mb : mb - ma) : ma + mb;
@@ -130,7 +133,7 @@ static inline enum verdict vector_float_pair(uint64_t a, uint64_t b, enum rule r
 		if ((rule == RULE_CLOSE && ulps <= 3) ||
 		    (rule == RULE_ALMOST && fabs(x - y) <= 0.001))
 			return STRICT;
-		if (fabs(x - y) <= t->rtol * (fabs(y) > 1e-3 ? fabs(y) : 1e-3))
+		if (fabs(x - y) <= t->rtol * (fabs(y) > floor ? fabs(y) : floor))
 			return NEAR;
 	}
 	return WRONG;
@@ -146,6 +149,7 @@ static inline enum verdict vector_compare(enum elem e, const void *actual,
 	struct vector_float t = vector_float_of(e);
 	enum verdict worst = STRICT, is;
 	size_t i, count = n * elem_bytes(e) / t.bytes;
+	double largest = 0;
 
 	*at = 0;
 	if (!is_float) {
@@ -159,11 +163,19 @@ static inline enum verdict vector_compare(enum elem e, const void *actual,
 		return STRICT;
 	}
 	for (i = 0; i < count; i++) {
+		uint64_t b = 0;
+		double y;
+
+		memcpy(&b, (const char *)expected + i * t.bytes, t.bytes);
+		y = fabs(vector_value(b, &t));
+		largest = isfinite(y) && y > largest ? y : largest;
+	}
+	for (i = 0; i < count; i++) {
 		uint64_t a = 0, b = 0;
 
 		memcpy(&a, (const char *)actual + i * t.bytes, t.bytes);
 		memcpy(&b, (const char *)expected + i * t.bytes, t.bytes);
-		is = vector_float_pair(a, b, rule, &t);
+		is = vector_float_pair(a, b, rule, &t, largest);
 		if (is > worst) {
 			worst = is;
 			*at = i;
