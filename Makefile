@@ -164,8 +164,9 @@ check-jax: $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
-bench: $(VENV)/.plugin
-	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md
+bench: $(VENV)/.plugin $(BENCH)
+	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md \
+		--floors $(OUT)/bench/floors_bench
 
 # Headers compile alone, house rules hold, generated documents are fresh, and the
 # plugin exports one symbol.
