@@ -219,26 +219,97 @@ struct tc_value *tc_build_dot(const struct tc_build *b, struct tc_value *x,
 	return v;
 }
 
-struct tc_value *tc_build_sum_but(const struct tc_build *b, struct tc_value *x, unsigned dim)
+void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *const *values)
 {
-	const struct tc_type *t = x->type, *scalar = tc_tensor(b->c, t->elem, 0, NULL);
-	const struct tc_type *type = tc_tensor(b->c, t->elem, 1, &t->dim[dim]);
-	struct tc_value *in[] = { x, tc_build_number(b, scalar, 0) };
-	struct tc_op *op = tc_new(b->c, TC_REDUCE, 2, in, 1, &type, 1);
+	tc_build_place(b, tc_new(b->c, TC_RETURN, n, values, 0, NULL, 0));
+}
+
+struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t set)
+{
+	const struct tc_type *t = x->type, *scalar = tc_tensor(b->c, t->elem, 0, NULL), *type;
+	struct tc_value *in[] = { x, tc_build_number(b, scalar, 0) }, *sum;
 	struct tc_build inner = { .c = b->c, .where = b->where };
-	int64_t dims[TC_MAX_RANK];
-	struct tc_value *sum;
-	unsigned n = 0;
+	int64_t dims[TC_MAX_RANK], kept[TC_MAX_RANK];
+	unsigned n = 0, rank = 0;
+	struct tc_op *op;
 
 	for (unsigned d = 0; d < t->rank; d++)
-		if (d != dim)
+		if (set >> d & 1)
 			dims[n++] = d;
+		else
+			kept[rank++] = t->dim[d];
+	type = tc_tensor(b->c, t->elem, rank, kept);
+	op = tc_new(b->c, TC_REDUCE, 2, in, 1, &type, 1);
 	tc_set_ints(b->c, op, "dimensions", dims, n);
 	inner.block = tc_new_block(b->c, &op->regions[0]);
 	sum = tc_new_arg(b->c, inner.block, scalar);
 	sum = tc_build2(&inner, TC_ADD, sum, tc_new_arg(b->c, inner.block, scalar));
-	tc_build_place(&inner, tc_new(b->c, TC_RETURN, 1, &sum, 0, NULL, 0));
+	tc_build_return(&inner, 1, &sum);
 	return tc_out(tc_build_place(b, op), 0);
+}
+
+struct tc_value *tc_build_join(const struct tc_build *b, unsigned n,
+			       struct tc_value *const *parts, unsigned dim)
+{
+	const struct tc_type *t = parts[0]->type;
+	int64_t size[TC_MAX_RANK];
+	struct tc_value *v;
+
+	memcpy(size, t->dim, t->rank * sizeof(*size));
+	size[dim] = 0;
+	for (unsigned i = 0; i < n; i++)
+		size[dim] += parts[i]->type->dim[dim];
+	v = tc_build(b, TC_CONCATENATE, tc_tensor(b->c, t->elem, t->rank, size), n, parts);
+	tc_set_int(b->c, v->def, "dimension", TC_ATTR_INT, dim);
+	return v;
+}
+
+struct tc_value *tc_build_part(const struct tc_build *b, struct tc_value *x, unsigned dim,
+			       int64_t from, int64_t size)
+{
+	const struct tc_type *t = x->type;
+	int64_t start[TC_MAX_RANK] = { 0 }, sizes[TC_MAX_RANK];
+
+	memcpy(sizes, t->dim, t->rank * sizeof(*sizes));
+	start[dim] = from;
+	sizes[dim] = size;
+	return tc_build_slice(b, x, start, tc_tensor(b->c, t->elem, t->rank, sizes));
+}
+
+enum elem tc_real_of(enum elem elem)
+{
+	return elem == ELEM_C64 ? ELEM_F32 : elem == ELEM_C128 ? ELEM_F64 : elem;
+}
+
+struct tc_value *tc_build_real(const struct tc_build *b, struct tc_value *x)
+{
+	enum elem real = tc_real_of((enum elem)x->type->elem);
+
+	return real == x->type->elem ? x :
+		tc_build(b, TC_REAL, tc_with_elem(b->c, x->type, real), 1, &x);
+}
+
+struct tc_value *tc_build_conjugate(const struct tc_build *b, struct tc_value *x)
+{
+	enum elem real = tc_real_of((enum elem)x->type->elem);
+	struct tc_value *part[2];
+
+	if (real == x->type->elem)
+		return x;
+	part[0] = tc_build_real(b, x);
+	part[1] = tc_build(b, TC_IMAG, part[0]->type, 1, &x);
+	part[1] = tc_build1(b, TC_NEGATE, part[1]);
+	return tc_build(b, TC_COMPLEX, x->type, 2, part);
+}
+
+struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x)
+{
+	const struct tc_type *t = x->type;
+	int64_t dim[3] = { 1, t->dim[t->rank - 2], t->dim[t->rank - 1] };
+
+	for (unsigned d = 0; d + 2 < t->rank; d++)
+		dim[0] *= t->dim[d];
+	return tc_build_reshape(b, x, 3, dim);
 }
 
 struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_region *r,
@@ -254,10 +325,8 @@ struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_regio
 	return tc_map_get(map, tc_in(block->last, 0));
 }
 
-void tc_build_loop(const struct tc_build *b, int64_t n, unsigned n_state,
-		   struct tc_value **state,
-		   void (*body)(const struct tc_build *b, struct tc_value *i,
-				struct tc_value **state, void *arg), void *arg)
+void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
+		   struct tc_value **state)
 {
 	const struct tc_type *s32 = tc_tensor(b->c, ELEM_S32, 0, NULL), *types[9];
 	struct tc_value *values[9] = { tc_build_number(b, s32, 0) }, *more;
@@ -277,13 +346,16 @@ void tc_build_loop(const struct tc_build *b, int64_t n, unsigned n_state,
 	}
 	inner.block = op->regions[0].block;
 	more = tc_build_compare(&inner, TC_CMP_LT, inner.block->args[0],
-				tc_build_number(&inner, s32, (double)n));
-	tc_build_place(&inner, tc_new(b->c, TC_RETURN, 1, &more, 0, NULL, 0));
+				tc_build_number(&inner, s32, (double)loop->n));
+	if (loop->more)
+		more = tc_build2(&inner, TC_AND, more,
+				 loop->more(&inner, inner.block->args + 1));
+	tc_build_return(&inner, 1, &more);
 	inner.block = op->regions[1].block;
 	memcpy(values, inner.block->args, (n_state + 1) * sizeof(*values));
-	body(&inner, values[0], values + 1, arg);
+	loop->body(&inner, values[0], values + 1, loop->arg);
 	values[0] = tc_build2(&inner, TC_ADD, values[0], tc_build_number(&inner, s32, 1));
-	tc_build_place(&inner, tc_new(b->c, TC_RETURN, n_state + 1, values, 0, NULL, 0));
+	tc_build_return(&inner, n_state + 1, values);
 	tc_build_place(b, op);
 	for (unsigned i = 0; i < n_state; i++)
 		state[i] = tc_out(op, i + 1);

@@ -60,24 +60,50 @@ struct tc_value *tc_build_put(const struct tc_build *b, struct tc_value *x, unsi
 struct tc_value *tc_build_dot(const struct tc_build *b, struct tc_value *x,
 			      struct tc_value *y, unsigned batch, unsigned x_dim,
 			      unsigned y_dim);
-/* The sum over all dims but one. */
-struct tc_value *tc_build_sum_but(const struct tc_build *b, struct tc_value *x,
-				  unsigned dim);
+/* The sum over the dims whose bits are set. */
+struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t dims);
+/* Ends a region. */
+void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *const *values);
+/* Two arrays behind each other along `dim`. */
+struct tc_value *tc_build_join(const struct tc_build *b, unsigned n,
+			       struct tc_value *const *parts, unsigned dim);
+/* Elements from .. from + size of one dim. */
+struct tc_value *tc_build_part(const struct tc_build *b, struct tc_value *x, unsigned dim,
+			       int64_t from, int64_t size);
+/* Complex to its conjugate; others as they are. */
+struct tc_value *tc_build_conjugate(const struct tc_build *b, struct tc_value *x);
+/* The real type of a complex one; others themselves. */
+enum elem tc_real_of(enum elem elem);
+/* The real part; of a real number itself. */
+struct tc_value *tc_build_real(const struct tc_build *b, struct tc_value *x);
+/* x as [batch, rows, cols]. */
+struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x);
 /* The ops of a region of scalars, with its arguments; returns what it yields first. */
 struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_region *r,
 				 struct tc_value *const *args);
 /*
- * for (i = 0; i < n; i++) state = body(i, state): s32 counter. body appends to the
- * builder it is given and changes state[] in place; arg is the caller's.
+ * for (i = 0; i < n && more(state); i++) state = body(i, state): s32 counter, more may
+ * be NULL. body appends to the builder it is given and changes state[] in place; arg is the
+ * caller's. At most 8 states.
  */
-void tc_build_loop(const struct tc_build *b, int64_t n, unsigned n_state,
-		   struct tc_value **state,
-		   void (*body)(const struct tc_build *b, struct tc_value *i,
-				struct tc_value **state, void *arg), void *arg);
+struct tc_loop {
+	int64_t n;
+	struct tc_value *(*more)(const struct tc_build *b, struct tc_value *const *state);
+	void (*body)(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
+		     void *arg);
+	void *arg;
+};
+void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
+		   struct tc_value **state);
 
 /* Parts of tc_pass_decompose. Each replaces op. */
 void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);		/* fft.c */
 void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op);	/* linalg.c */
 void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
+/* Targets of JAX that stand for algorithms; leaves others alone. custom.c, eigh.c */
+void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
+void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);
+/* While the functions are still there: the call names its comparator. */
+void tc_decompose_top_k(struct tc_ctx *c, struct tc_op *op);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Ops that the device has no instruction for, as simpler ones.
  *
- * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky or
- * triangular_solve is left. Runs at every level: what emission takes depends on it.
+ * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky,
+ * triangular_solve, and none of the custom calls of custom.c is left. Runs at every level: what emission takes depends on it.
  */
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void build_select(const struct tc_build *outer, struct tc_op *window,
 	keep = tc_build2(&b, TC_OR, keep, tc_build_compare(&b, TC_CMP_EQ, arg[3], none));
 	out[0] = tc_build_select(&b, keep, arg[0], arg[2]);
 	out[1] = tc_build_select(&b, keep, arg[1], arg[3]);
-	tc_build_place(&b, tc_new(b.c, TC_RETURN, 2, out, 0, NULL, 0));
+	tc_build_return(&b, 2, out);
 }
 
 static struct tc_value *find_places(const struct tc_build *b, struct tc_op *op)
@@ -153,9 +153,14 @@ static struct tc_value *spread(const struct norm *n, struct tc_value *v)
 	return tc_build_broadcast(&n->b, v, n->x->type, &n->feature);
 }
 
+static struct tc_value *sum_of(const struct norm *n, struct tc_value *x)
+{
+	return tc_build_sum(&n->b, x, ((1ull << x->type->rank) - 1) & ~(1ull << n->feature));
+}
+
 static struct tc_value *mean_of(const struct norm *n, struct tc_value *x)
 {
-	struct tc_value *sum = tc_build_sum_but(&n->b, x, (unsigned)n->feature);
+	struct tc_value *sum = sum_of(n, x);
 
 	return tc_build2(&n->b, TC_DIVIDE, sum, tc_build_number(&n->b, sum->type, n->count));
 }
@@ -216,8 +221,8 @@ static void decompose_batch_norm_grad(struct tc_ctx *c, struct tc_op *op)
 		       tc_build2(&n.b, TC_MULTIPLY, y, spread(&n, mean_of(&n, gy))));
 	inverse = tc_build2(&n.b, TC_MULTIPLY, inverse, tc_in(op, 1));
 	replace(op, 0, tc_build2(&n.b, TC_MULTIPLY, dx, spread(&n, inverse)));
-	replace(op, 1, tc_build_sum_but(&n.b, gy, (unsigned)n.feature));
-	replace(op, 2, tc_build_sum_but(&n.b, g, (unsigned)n.feature));
+	replace(op, 1, sum_of(&n, gy));
+	replace(op, 2, sum_of(&n, g));
 	tc_erase(op);
 }
 
@@ -239,6 +244,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_FFT: tc_decompose_fft(c, op); break;
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
+		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
 		default: break;
 		}
 	}

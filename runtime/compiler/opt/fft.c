@@ -107,49 +107,19 @@ static struct tc_value *along(const struct fft *f, struct tc_value *x, unsigned 
 	return d != last ? tc_build_transpose(&f->b, x, swap) : x;
 }
 
-/* The first `size` elements of the last dim. */
-static struct tc_value *head(const struct fft *f, struct tc_value *x, int64_t from,
-			     int64_t size)
-{
-	const struct tc_type *t = x->type;
-	int64_t start[TC_MAX_RANK] = { 0 }, dim[TC_MAX_RANK];
-
-	for (unsigned d = 0; d < t->rank; d++)
-		dim[d] = t->dim[d];
-	dim[t->rank - 1] = size;
-	start[t->rank - 1] = from;
-	return tc_build_slice(&f->b, x, start, tc_tensor(f->b.c, t->elem, t->rank, dim));
-}
-
-static struct tc_value *conjugate(const struct fft *f, struct tc_value *x)
-{
-	const struct tc_type *real = tc_with_elem(f->b.c, x->type, f->elem == ELEM_C64 ?
-						  ELEM_F32 : ELEM_F64);
-	struct tc_value *part[2];
-
-	part[0] = tc_build(&f->b, TC_REAL, real, 1, &x);
-	part[1] = tc_build1(&f->b, TC_NEGATE, tc_build(&f->b, TC_IMAG, real, 1, &x));
-	return tc_build(&f->b, TC_COMPLEX, x->type, 2, part);
-}
-
 /* The second half of a real signal's spectrum mirrors the first. */
 static struct tc_value *mirror(const struct fft *f, struct tc_value *x, int64_t n)
 {
 	const struct tc_type *t = x->type;
-	int64_t m = n / 2 + 1, last = t->rank - 1, dim[TC_MAX_RANK];
+	int64_t m = n / 2 + 1, last = t->rank - 1;
 	struct tc_value *part[2] = { x };
 
 	if (n <= 2)
 		return x;
-	part[1] = conjugate(f, head(f, x, 1, n - m));
-	part[1] = tc_build1(&f->b, TC_REVERSE, part[1]);
+	part[1] = tc_build_part(&f->b, x, (unsigned)last, 1, n - m);
+	part[1] = tc_build1(&f->b, TC_REVERSE, tc_build_conjugate(&f->b, part[1]));
 	tc_set_ints(f->b.c, part[1]->def, "dimensions", &last, 1);
-	for (unsigned d = 0; d < t->rank; d++)
-		dim[d] = t->dim[d];
-	dim[last] = n;
-	x = tc_build(&f->b, TC_CONCATENATE, tc_tensor(f->b.c, t->elem, t->rank, dim), 2, part);
-	tc_set_int(f->b.c, x->def, "dimension", TC_ATTR_INT, last);
-	return x;
+	return tc_build_join(&f->b, 2, part, (unsigned)last);
 }
 
 void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op)
@@ -174,7 +144,7 @@ void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op)
 			part[1] = tc_build_number(&f.b, in, 0);
 			x = tc_build(&f.b, TC_COMPLEX, tc_with_elem(c, in, f.elem), 2, part);
 			x = along(&f, x, rank - 1);
-			x = head(&f, x, 0, length[n - 1] / 2 + 1);
+			x = tc_build_part(&f.b, x, rank - 1, 0, length[n - 1] / 2 + 1);
 		} else if (kind != TC_FFT_IRFFT) {
 			x = along(&f, x, rank - 1);
 		}

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/opt/build.h"
 
 #define MAX_OPS 2000000u
 
@@ -114,6 +114,10 @@ static void inline_op(struct pass *p, struct tc_op *op)
 		break;
 	case TC_GET_TUPLE_ELEMENT:
 		take_part(op);
+		break;
+	case TC_CUSTOM_CALL:
+		if (!strcmp(tc_attr_str(op, "call_target_name"), "ApproxTopK"))
+			tc_decompose_top_k(p->c, op);
 		break;
 	default:
 		for (unsigned r = 0; r < op->n_regions; r++)

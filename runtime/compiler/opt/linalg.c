@@ -7,39 +7,10 @@
 
 #include "runtime/compiler/opt/build.h"
 
-static bool is_complex(const struct tc_value *x)
-{
-	return elem_class(x->type->elem) == ELEM_CLASS_COMPLEX;
-}
-
-static struct tc_value *conjugate(const struct tc_build *b, struct tc_value *x)
-{
-	struct tc_value *part[2];
-	const struct tc_type *real;
-
-	if (!is_complex(x))
-		return x;
-	real = tc_with_elem(b->c, x->type, x->type->elem == ELEM_C64 ? ELEM_F32 : ELEM_F64);
-	part[0] = tc_build(b, TC_REAL, real, 1, &x);
-	part[1] = tc_build1(b, TC_NEGATE, tc_build(b, TC_IMAG, real, 1, &x));
-	return tc_build(b, TC_COMPLEX, x->type, 2, part);
-}
-
 /* Types that the sums of a factorisation are worth doing in. */
 static enum elem working(enum elem elem)
 {
 	return elem == ELEM_F16 || elem == ELEM_BF16 ? ELEM_F32 : elem;
-}
-
-/* x as [batch, rows, cols]. */
-static struct tc_value *flatten(const struct tc_build *b, struct tc_value *x)
-{
-	const struct tc_type *t = x->type;
-	int64_t dim[3] = { 1, t->dim[t->rank - 2], t->dim[t->rank - 1] };
-
-	for (unsigned d = 0; d + 2 < t->rank; d++)
-		dim[0] *= t->dim[d];
-	return tc_build_reshape(b, x, 3, dim);
 }
 
 /* Whether row >= column (lower) or row <= column, of [batch, n, n]. */
@@ -63,7 +34,7 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 	int64_t n = a->type->dim[2];
 	const struct tc_type *s32;
 
-	row = conjugate(b, tc_build_take(b, l, 1, j, 1));		/* [batch, 1, n] */
+	row = tc_build_conjugate(b, tc_build_take(b, l, 1, j, 1));		/* [batch, 1, n] */
 	column = tc_build_take(b, a, 2, j, 1);				/* [batch, n, 1] */
 	column = tc_build2(b, TC_SUBTRACT, column, tc_build_dot(b, l, row, 1, 2, 2));
 	pivot = tc_build1(b, TC_SQRT, tc_build_take(b, column, 1, j, 1));
@@ -76,6 +47,17 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 	state[0] = tc_build_put(b, l, 2, j, column);
 }
 
+/* Where a matrix had no factor its last pivot is NaN, because each pivot hands it on: then
+ * all of L is, as people test for. */
+static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l)
+{
+	int64_t n = l->type->dim[1];
+	struct tc_value *last = tc_build_part(b, tc_build_part(b, l, 1, n - 1, 1), 2, n - 1, 1);
+
+	last = tc_build_broadcast(b, last, l->type, (const int64_t[]){ 0, 1, 2 });
+	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, last, last), l, last);
+}
+
 /* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
 void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 {
@@ -83,15 +65,18 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 	const struct tc_type *t = tc_out(op, 0)->type;
 	bool lower = tc_attr_int(op, "lower", 0);
 	struct tc_value *a = tc_in(op, 0), *l;
+	struct tc_loop loop;
 
 	if (t->count) {
-		a = flatten(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
+		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
 		if (!lower)
-			a = conjugate(&b, tc_build_turn(&b, a));
+			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
 		l = tc_build_number(&b, a->type, 0);
-		tc_build_loop(&b, a->type->dim[1], 1, &l, factor_column, a);
+		loop = (struct tc_loop){ .n = a->type->dim[1], .body = factor_column, .arg = a };
+		tc_build_loop(&b, &loop, 1, &l);
+		l = spoil(&b, l);
 		if (!lower)
-			l = conjugate(&b, tc_build_turn(&b, l));
+			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
 		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
 				     (enum elem)t->elem);
 	}
@@ -138,14 +123,15 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 	struct system s = { .lower = tc_attr_int(op, "lower", 0),
 			    .unit = tc_attr_int(op, "unit_diagonal", 0) };
 	struct tc_value *x = tc_in(op, 1);
+	struct tc_loop loop;
 
 	if (t->count) {
-		s.t = flatten(&b, tc_build_convert(&b, tc_in(op, 0), work));
-		s.rhs = flatten(&b, tc_build_convert(&b, x, work));
+		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
+		s.rhs = tc_build_matrices(&b, tc_build_convert(&b, x, work));
 		s.t = tc_build_select(&b, triangle(&b, s.t->type, s.lower), s.t,
 				      tc_build_number(&b, s.t->type, 0));
 		if (transpose == TC_SOLVE_ADJOINT)
-			s.t = conjugate(&b, s.t);
+			s.t = tc_build_conjugate(&b, s.t);
 		turned = (transpose != TC_SOLVE_PLAIN) != !left;
 		if (turned) {
 			s.t = tc_build_turn(&b, s.t);
@@ -154,7 +140,8 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		if (!left)
 			s.rhs = tc_build_turn(&b, s.rhs);
 		x = tc_build_number(&b, s.rhs->type, 0);
-		tc_build_loop(&b, s.t->type->dim[1], 1, &x, solve_row, &s);
+		loop = (struct tc_loop){ .n = s.t->type->dim[1], .body = solve_row, .arg = &s };
+		tc_build_loop(&b, &loop, 1, &x);
 		if (!left)
 			x = tc_build_turn(&b, x);
 		x = tc_build_convert(&b, tc_build_reshape(&b, x, t->rank, t->dim),
