@@ -490,6 +490,49 @@ static void bindings_outside_the_map_fault(void **state)
 	t_close(&sim);
 }
 
+/* A whole product whose operands stay on one element, of these dims and k. */
+static unsigned run_spread(const int64_t *dim, unsigned rank, int64_t k)
+{
+	struct whole w = whole_good();
+
+	memset(w.mm.a.stride, 0, sizeof(w.mm.a.stride));
+	memset(w.mm.b.stride, 0, sizeof(w.mm.b.stride));
+	memset(w.in.stride, 0, sizeof(w.in.stride));
+	memset(w.out.stride, 0, sizeof(w.out.stride));
+	w.mm.a_k_stride = w.mm.b_k_stride = 0;
+	w.mm.k = k;
+	w.mm.body.rank = (uint8_t)rank;
+	memcpy(w.mm.body.dim, dim, rank * sizeof(*dim));
+	w.mm.insn.bytes = sizeof(w);
+	t_program(&prog);
+	for (unsigned i = 0; i < 4; i++)
+		t_bind(&prog, T_HBM_VA + i * 64, 64, HW_BIND_READ | HW_BIND_WRITE);
+	t_add(&prog, &w, sizeof(w));
+	t_halt(&prog);
+	prog.limit_ns = 3000000;
+	return t_run(&sim, &prog);
+}
+
+/* Operands that stay where they are lie in their bindings however large the dims. */
+static void endless_products_end_by_the_watchdog(void **state)
+{
+	static const int64_t huge[][5] = {
+		{ 1ll << 62, 1, 1 }, { 1, 1ll << 62, 1 }, { 1, 1, 1ll << 62 },
+		{ 1ll << 30, 1 << 30, 1 }, { 3, 1ll << 30, 1 << 30 },
+	};
+
+	(void)state;
+	t_open(&sim, "lanes=2");
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned k = 0; k < 2; k++)
+			assert_int_equal(run_spread(huge[i], 3, (int64_t)k * 3),
+					 HW_ST_WATCHDOG);
+	assert_int_equal(run_spread((int64_t[]){ 1, 1 }, 2, 1ll << 62), HW_ST_WATCHDOG);
+	assert_int_equal(run_spread((int64_t[]){ 1 << 20, 1 << 20 }, 2, 1ll << 40),
+			 HW_ST_WATCHDOG);
+	t_close(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +545,7 @@ int main(void)
 		cmocka_unit_test(malformed_products_are_refused),
 		cmocka_unit_test(registers_are_checked_before_the_product),
 		cmocka_unit_test(bindings_outside_the_map_fault),
+		cmocka_unit_test(endless_products_end_by_the_watchdog),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
