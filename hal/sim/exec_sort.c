@@ -17,6 +17,7 @@
 #include "hal/sim/core.h"
 
 #define SLOTS 512u		/* segments merged in step */
+#define STEPS 16u		/* between writes of what was merged: a cache line of each */
 #define SHORTEST 64		/* a segment of a pass over long runs, at least */
 #define LONG_LINE 8192		/* elements of a line that lanes may share */
 #define MUCH ((size_t)32 << 20)	/* bytes of a line that lanes must share */
@@ -26,7 +27,9 @@ enum { LEFT, RIGHT };
 /* What a lane works with. */
 struct merger {
 	uint32_t next[2][SLOTS], end[2][SLOTS];	/* of each segment's two sides */
+	uint32_t head[2][SLOTS];	/* what is next on each side */
 	uint32_t elem[SLOTS];	/* to be loaded into the tile */
+	uint32_t merged[STEPS][SLOTS];	/* what the last steps took */
 	uint32_t slot[SLOTS];	/* bisection: the segments not yet found */
 	uint8_t side[SLOTS];
 };
@@ -370,19 +373,61 @@ static uint32_t set_sides(const struct line *l, struct merger *m, unsigned i, ui
 }
 
 /* Takes the next element of each of n segments; elem[] and side[] say what to load then. */
-static void take_step(const struct line *l, struct merger *m, unsigned n, uint32_t at,
+static void take_step(const struct line *l, struct merger *m, unsigned n, uint32_t *merged,
 		      const uint8_t *r, unsigned step)
 {
-	for (unsigned i = 0; i < n; i++, at += l->cut) {
+	for (unsigned i = 0; i < n; i++) {
 		bool left = m->next[LEFT][i] < m->end[LEFT][i];
 		bool right = m->next[RIGHT][i] < m->end[RIGHT][i];
 		unsigned side = right & (!left | (r[i * step] != 0));
-		uint32_t next = m->next[side][i], elem = l->from[next];
+		uint32_t next = m->next[side][i] + 1, elem = m->head[side][i];
 
-		l->to[at] = elem;
-		m->next[side][i] = ++next;
+		merged[i] = elem;
+		if (next < m->end[side][i])
+			elem = l->from[next];
+		m->next[side][i] = next;
+		m->head[side][i] = m->elem[i] = elem;
 		m->side[i] = (uint8_t)side;
-		m->elem[i] = next < m->end[side][i] ? l->from[next] : elem;
+	}
+}
+
+/* Writes what each of n segments has merged in its steps from `at` on. Segments lie a
+ * power of two apart: one element of each at a time would miss every cache. */
+static void write_merged(const struct line *l, const struct merger *m, uint32_t *to,
+			 unsigned n, unsigned steps, unsigned last_steps)
+{
+	for (unsigned i = 0; i < n; i++, to += l->cut)
+		for (unsigned k = 0; k < (i + 1 < n ? steps : last_steps); k++)
+			to[k] = m->merged[k][i];
+}
+
+/* Merges n neighbouring segments from segment s on. */
+static void merge_batch(const struct line *l, struct merger *m, uint32_t s, unsigned n)
+{
+	uint32_t last = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		last = set_sides(l, m, i, s + i);
+	for (unsigned side = LEFT; side <= RIGHT; side++) {
+		memset(m->side, (int)side, n);
+		for (unsigned i = 0; i < n; i++)
+			m->head[side][i] = m->elem[i] =
+				l->from[m->next[side][i] < m->end[side][i] ?
+					m->next[side][i] : 0];
+		load_tile(l, m, n);
+	}
+	for (uint32_t at = 0; at < l->cut; at += STEPS) {
+		unsigned steps = least(l->cut - at, STEPS), step;
+
+		for (unsigned k = 0; k < steps; k++) {
+			const uint8_t *r = ask(l, m, n, &step);
+
+			take_step(l, m, n, m->merged[k], r, step);
+			load_tile(l, m, n);
+		}
+		/* The last segment of a line may be shorter: then it took garbage. */
+		write_merged(l, m, l->to + (size_t)s * l->cut + at, n, steps,
+			     last > at ? least(last - at, steps) : 0);
 	}
 }
 
@@ -391,30 +436,8 @@ static void merge_segments(void *arg, uint64_t begin, uint64_t end, unsigned lan
 	const struct line *l = arg;
 	struct merger *m = sim_scratch(l->j->run, lane);
 
-	for (uint64_t s = begin; s < end && !sim_stopped(l->j->run); s += SLOTS) {
-		unsigned n = end - s < SLOTS ? (unsigned)(end - s) : SLOTS, step;
-		uint32_t last = 0;
-
-		for (unsigned i = 0; i < n; i++)
-			last = set_sides(l, m, i, (uint32_t)s + i);
-		for (unsigned side = LEFT; side <= RIGHT; side++) {
-			memset(m->side, (int)side, n);
-			for (unsigned i = 0; i < n; i++)
-				m->elem[i] = l->from[m->next[side][i] < m->end[side][i] ?
-						     m->next[side][i] : 0];
-			load_tile(l, m, n);
-		}
-		for (uint32_t i = 0; i < l->cut; i++) {
-			const uint8_t *r;
-
-			/* Only the last segment of a line may be shorter. */
-			if (i == last && !--n)
-				break;
-			r = ask(l, m, n, &step);
-			take_step(l, m, n, (uint32_t)s * l->cut + i, r, step);
-			load_tile(l, m, n);
-		}
-	}
+	for (uint64_t s = begin; s < end && !sim_stopped(l->j->run); s += SLOTS)
+		merge_batch(l, m, (uint32_t)s, end - s < SLOTS ? (unsigned)(end - s) : SLOTS);
 }
 
 /* ---- lines ---- */
