@@ -10,7 +10,8 @@
  * comparator that contradicts itself misplaces segments; they are moved so that they
  * still share out the elements, and the result stays a permutation.
  *
- * Short lines go to a lane each; the segments of few long ones are shared out to all.
+ * Short lines are sorted some together, each lane its own; the segments of few long ones
+ * are shared out to all.
  */
 #include <string.h>
 
@@ -20,13 +21,15 @@
 #define STEPS 16u		/* between writes of what was merged: a cache line of each */
 #define SHORTEST 64		/* a segment of a pass over long runs, at least */
 #define LONG_LINE 8192		/* elements of a line that lanes may share */
+#define TOGETHER 4096		/* elements of lines that are sorted together, about */
 #define MUCH ((size_t)32 << 20)	/* bytes of a line that lanes must share */
 
 enum { LEFT, RIGHT };
 
 /* What a lane works with. */
 struct merger {
-	uint32_t next[2][SLOTS], end[2][SLOTS];	/* of each segment's two sides */
+	uint32_t at[SLOTS], len[SLOTS];	/* of each segment: its result */
+	uint32_t next[2][SLOTS], end[2][SLOTS];	/* its two sides */
 	uint32_t head[2][SLOTS];	/* what is next on each side */
 	uint32_t elem[SLOTS];	/* to be loaded into the tile */
 	uint32_t merged[STEPS][SLOTS];	/* what the last steps took */
@@ -44,8 +47,9 @@ struct sort_plan {
 	uint8_t first;
 	const struct sim_body *body;
 	bool is_shared;		/* lanes share a line */
+	unsigned together;	/* lines sorted at once */
 	uint32_t segment;	/* the most elements of one, a power of two */
-	size_t order_at[2], split_at, array_at[ISA_MAX_SORT], line_bytes; /* of a line */
+	size_t order_at[2], split_at, array_at[ISA_MAX_SORT], line_bytes; /* of such lines */
 	size_t tile_at[ISA_MAX_SORT], body_at, line_at;	/* of a lane's scratch */
 };
 
@@ -56,14 +60,16 @@ struct job {
 	uint8_t *out[ISA_MAX_SORT];
 };
 
-/* A line being sorted, and the pass over it. */
-struct line {
+/* Lines being sorted, and the pass over them. */
+struct batch {
 	const struct job *j;
 	uint8_t *room;
-	int64_t at_in[ISA_MAX_SORT], at_out[ISA_MAX_SORT];
+	uint64_t first;		/* of the lines, in the order of their coordinates */
+	unsigned lines;
 	uint32_t *from, *to;	/* positions, before and after the pass */
 	uint32_t *split;	/* of each segment: how much of the left run is before */
-	uint32_t n, size, cut;	/* elements of the line, of a run, of a segment */
+	uint32_t n, size, cut;	/* elements of a line, of a run, of a segment */
+	uint32_t segments;	/* of a line */
 };
 
 static size_t up(size_t n)
@@ -129,6 +135,13 @@ static void lay_out(struct sim_load *load, struct sort_plan *p)
 {
 	size_t at = 0, n = (size_t)p->n;
 
+	p->together = 1;
+	if (n && n < TOGETHER)
+		p->together = p->lines < TOGETHER / n ? (unsigned)p->lines :
+							(unsigned)(TOGETHER / n);
+	if (!p->together)
+		p->together = 1;
+	n *= p->together;
 	p->segment = SHORTEST;
 	while ((uint64_t)p->segment * SLOTS * load->cpu->lanes < n)
 		p->segment *= 2;
@@ -137,7 +150,7 @@ static void lay_out(struct sim_load *load, struct sort_plan *p)
 		at += up(n * sizeof(uint32_t));
 	}
 	p->split_at = at;
-	at += up((n / p->segment + 2) * sizeof(uint32_t));
+	at += up((n / p->segment + p->together + 1) * sizeof(uint32_t));
 	for (unsigned j = 0; j < p->k; j++) {
 		p->array_at[j] = at;
 		at += up(n * p->bytes[j]);
@@ -216,13 +229,13 @@ static inline void load_each(const struct merger *m, uint8_t *tile, const uint8_
 		       array + (size_t)m->elem[i] * bytes, bytes);
 }
 
-static void load_tile(const struct line *l, struct merger *m, unsigned n)
+static void load_tile(const struct batch *b, struct merger *m, unsigned n)
 {
-	const struct sort_plan *p = l->j->p;
+	const struct sort_plan *p = b->j->p;
 
 	for (unsigned j = 0; j < p->k; j++) {
 		uint8_t *tile = (uint8_t *)m + p->tile_at[j];
-		const uint8_t *array = l->room + p->array_at[j];
+		const uint8_t *array = b->room + p->array_at[j];
 
 		if (!p->is_used[j])
 			continue;
@@ -237,9 +250,9 @@ static void load_tile(const struct line *l, struct merger *m, unsigned n)
 }
 
 /* Whether the right side of each pair goes first: bytes `*step` apart. */
-static const uint8_t *ask(const struct line *l, struct merger *m, unsigned n, unsigned *step)
+static const uint8_t *ask(const struct batch *b, struct merger *m, unsigned n, unsigned *step)
 {
-	const struct sort_plan *p = l->j->p;
+	const struct sort_plan *p = b->j->p;
 	struct sim_tile tile = { .rank = p->rank, .rows = 1, .cols = n, .col_dims = 1,
 				 .col_dim = { n } };
 	uint8_t *scratch = (uint8_t *)m;
@@ -250,7 +263,7 @@ static const uint8_t *ask(const struct line *l, struct merger *m, unsigned n, un
 		tile.pre[2 * j] = scratch + p->tile_at[j];
 		tile.pre[2 * j + 1] = scratch + p->tile_at[j] + (size_t)SLOTS * p->bytes[j];
 	}
-	sim_body_run(p->body, l->j->run, &tile, scratch + p->body_at);
+	sim_body_run(p->body, b->j->run, &tile, scratch + p->body_at);
 	r = sim_body_value(p->body, p->first, &tile, scratch + p->body_at, &is_spread, &is_row);
 	*step = !is_spread;
 	return r;
@@ -263,30 +276,32 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The pair of runs that holds element `at`: where its sides start and end. */
-static void pair_of(const struct line *l, uint32_t at, uint32_t *left, uint32_t *right,
-		    uint32_t *end)
-{
-	uint64_t first = at / ((uint64_t)2 * l->size) * 2 * l->size;
+/* Where a segment's result lies, and the pair of runs that it comes from: left, right,
+ * which is left's end, and end. */
+struct place { uint32_t at, left, right, end; };
 
-	*left = (uint32_t)first;
-	*right = first + l->size < l->n ? (uint32_t)(first + l->size) : l->n;
-	*end = first + 2ull * l->size < l->n ? (uint32_t)(first + 2ull * l->size) : l->n;
+static struct place place_of(const struct batch *b, uint32_t s)
+{
+	uint32_t line = s / b->segments * b->n, end = line + b->n;
+	uint32_t at = s % b->segments * b->cut, size = b->size;
+	uint32_t left = line + (at & ~(2 * size - 1));
+
+	return (struct place){ line + at, left, end - left < size ? end : left + size,
+			       end - left < 2 * size ? end : left + 2 * size };
 }
 
 /* Bisects for up to SLOTS segments from `first` on: next[LEFT] and end[LEFT] are the
  * bounds of the split. */
-static void bisect(const struct line *l, struct merger *m, uint32_t first, unsigned n)
+static void bisect(const struct batch *b, struct merger *m, uint32_t first, unsigned n)
 {
 	unsigned active = 0, step;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint32_t at = (first + i) * l->cut, left, right, end, d;
+		struct place p = place_of(b, first + i);
+		uint32_t d = p.at - p.left;
 
-		pair_of(l, at, &left, &right, &end);
-		d = at - left;
-		m->next[LEFT][i] = d > end - right ? d - (end - right) : 0;
-		m->end[LEFT][i] = least(d, right - left);
+		m->next[LEFT][i] = d > p.end - p.right ? d - (p.end - p.right) : 0;
+		m->end[LEFT][i] = least(d, p.right - p.left);
 		if (m->next[LEFT][i] < m->end[LEFT][i])
 			m->slot[active++] = i;
 	}
@@ -297,17 +312,16 @@ static void bisect(const struct line *l, struct merger *m, uint32_t first, unsig
 		for (unsigned side = LEFT; side <= RIGHT; side++) {
 			memset(m->side, (int)side, active);
 			for (unsigned i = 0; i < active; i++) {
-				uint32_t s = m->slot[i], at = (first + s) * l->cut;
+				uint32_t s = m->slot[i];
 				uint32_t mid = (m->next[LEFT][s] + m->end[LEFT][s]) / 2;
-				uint32_t left, right, end;
+				struct place p = place_of(b, first + s);
 
-				pair_of(l, at, &left, &right, &end);
-				m->elem[i] = l->from[side == LEFT ? left + mid :
-						     right + (at - left) - 1 - mid];
+				m->elem[i] = b->from[side == LEFT ? p.left + mid :
+						     p.right + (p.at - p.left) - 1 - mid];
 			}
-			load_tile(l, m, active);
+			load_tile(b, m, active);
 		}
-		r = ask(l, m, active, &step);
+		r = ask(b, m, active, &step);
 		for (unsigned i = 0; i < active; i++) {
 			uint32_t s = m->slot[i];
 			uint32_t mid = (m->next[LEFT][s] + m->end[LEFT][s]) / 2;
@@ -325,55 +339,54 @@ static void bisect(const struct line *l, struct merger *m, uint32_t first, unsig
 
 static void find_splits(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct line *l = arg;
-	struct merger *m = sim_scratch(l->j->run, lane);
+	const struct batch *b = arg;
+	struct merger *m = sim_scratch(b->j->run, lane);
 
-	for (uint64_t s = begin; s < end && !sim_stopped(l->j->run); s += SLOTS) {
+	for (uint64_t s = begin; s < end && !sim_stopped(b->j->run); s += SLOTS) {
 		unsigned n = end - s < SLOTS ? (unsigned)(end - s) : SLOTS;
 
-		bisect(l, m, (uint32_t)s, n);
-		memcpy(l->split + s, m->next[LEFT], n * sizeof(*l->split));
+		bisect(b, m, (uint32_t)s, n);
+		memcpy(b->split + s, m->next[LEFT], n * sizeof(*b->split));
 	}
 }
 
 /* Makes the splits of a pair ascend by no more than a segment each. They do, unless the
  * comparator contradicts itself or the bisection was cut short. */
-static void mend_splits(const struct line *l, uint32_t segments)
+static void mend_splits(const struct batch *b, uint32_t segments)
 {
 	for (uint32_t s = 0; s < segments; s++) {
-		uint32_t at = s * l->cut, left, right, end, d, lo, hi;
+		struct place p = place_of(b, s);
+		uint32_t d = p.at - p.left;
+		uint32_t lo = d > p.end - p.right ? d - (p.end - p.right) : 0;
+		uint32_t hi = least(d, p.right - p.left);
 
-		pair_of(l, at, &left, &right, &end);
-		d = at - left;
-		lo = d > end - right ? d - (end - right) : 0;
-		hi = least(d, right - left);
 		if (d) {
-			lo = lo > l->split[s - 1] ? lo : l->split[s - 1];
-			hi = least(hi, l->split[s - 1] + l->cut);
+			lo = lo > b->split[s - 1] ? lo : b->split[s - 1];
+			hi = least(hi, b->split[s - 1] + b->cut);
 		}
-		l->split[s] = l->split[s] < lo ? lo : l->split[s] > hi ? hi : l->split[s];
+		b->split[s] = b->split[s] < lo ? lo : b->split[s] > hi ? hi : b->split[s];
 	}
 }
 
-/* The sides of segment s. Returns its elements. */
-static uint32_t set_sides(const struct line *l, struct merger *m, unsigned i, uint32_t s)
+static void set_sides(const struct batch *b, struct merger *m, unsigned i, uint32_t s)
 {
-	uint32_t at = s * l->cut, left, right, end, stop, split = 0;
+	struct place p = place_of(b, s);
+	uint32_t len = least(p.end - p.at, b->cut), done = p.at - p.left, split = 0;
 
-	pair_of(l, at, &left, &right, &end);
-	stop = end - at < l->cut ? end : at + l->cut;
-	if (l->cut < 2ull * l->size)
-		split = l->split[s];
-	m->next[LEFT][i] = left + split;
-	m->next[RIGHT][i] = right + (at - left - split);
-	split = stop == end ? right - left : l->split[s + 1];
-	m->end[LEFT][i] = left + split;
-	m->end[RIGHT][i] = right + (stop - left - split);
-	return stop - at;
+	if (b->cut < 2 * b->size)
+		split = b->split[s];
+	m->at[i] = p.at;
+	m->len[i] = len;
+	m->next[LEFT][i] = p.left + split;
+	m->next[RIGHT][i] = p.right + (done - split);
+	split = p.at + len == p.end ? p.right - p.left : b->split[s + 1];
+	m->end[LEFT][i] = p.left + split;
+	m->end[RIGHT][i] = p.right + (done + len - split);
 }
 
-/* Takes the next element of each of n segments; elem[] and side[] say what to load then. */
-static void take_step(const struct line *l, struct merger *m, unsigned n, uint32_t *merged,
+/* Takes the next element of each of n segments; elem[] and side[] say what to load then.
+ * A segment that has all of its elements takes what nobody writes. */
+static void take_step(const struct batch *b, struct merger *m, unsigned n, uint32_t *merged,
 		      const uint8_t *r, unsigned step)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -384,132 +397,150 @@ static void take_step(const struct line *l, struct merger *m, unsigned n, uint32
 
 		merged[i] = elem;
 		if (next < m->end[side][i])
-			elem = l->from[next];
+			elem = b->from[next];
 		m->next[side][i] = next;
 		m->head[side][i] = m->elem[i] = elem;
 		m->side[i] = (uint8_t)side;
 	}
 }
 
-/* Writes what each of n segments has merged in its steps from `at` on. Segments lie a
+/* Writes what n segments have merged in their steps from `at` on. Segments may lie a
  * power of two apart: one element of each at a time would miss every cache. */
-static void write_merged(const struct line *l, const struct merger *m, uint32_t *to,
-			 unsigned n, unsigned steps, unsigned last_steps)
+static void write_merged(const struct batch *b, const struct merger *m, unsigned n,
+			 uint32_t at)
 {
-	for (unsigned i = 0; i < n; i++, to += l->cut)
-		for (unsigned k = 0; k < (i + 1 < n ? steps : last_steps); k++)
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t *to = b->to + m->at[i] + at;
+		uint32_t steps = m->len[i] > at ? least(m->len[i] - at, STEPS) : 0;
+
+		for (unsigned k = 0; k < steps; k++)
 			to[k] = m->merged[k][i];
+	}
 }
 
 /* Merges n neighbouring segments from segment s on. */
-static void merge_batch(const struct line *l, struct merger *m, uint32_t s, unsigned n)
+static void merge_batch(const struct batch *b, struct merger *m, uint32_t s, unsigned n)
 {
-	uint32_t last = 0;
-
 	for (unsigned i = 0; i < n; i++)
-		last = set_sides(l, m, i, s + i);
+		set_sides(b, m, i, s + i);
 	for (unsigned side = LEFT; side <= RIGHT; side++) {
 		memset(m->side, (int)side, n);
 		for (unsigned i = 0; i < n; i++)
 			m->head[side][i] = m->elem[i] =
-				l->from[m->next[side][i] < m->end[side][i] ?
+				b->from[m->next[side][i] < m->end[side][i] ?
 					m->next[side][i] : 0];
-		load_tile(l, m, n);
+		load_tile(b, m, n);
 	}
-	for (uint32_t at = 0; at < l->cut; at += STEPS) {
-		unsigned steps = least(l->cut - at, STEPS), step;
+	for (uint32_t at = 0; at < b->cut; at += STEPS) {
+		unsigned steps = least(b->cut - at, STEPS), step;
 
 		for (unsigned k = 0; k < steps; k++) {
-			const uint8_t *r = ask(l, m, n, &step);
+			const uint8_t *r = ask(b, m, n, &step);
 
-			take_step(l, m, n, m->merged[k], r, step);
-			load_tile(l, m, n);
+			take_step(b, m, n, m->merged[k], r, step);
+			load_tile(b, m, n);
 		}
-		/* The last segment of a line may be shorter: then it took garbage. */
-		write_merged(l, m, l->to + (size_t)s * l->cut + at, n, steps,
-			     last > at ? least(last - at, steps) : 0);
+		write_merged(b, m, n, at);
 	}
 }
 
 static void merge_segments(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct line *l = arg;
-	struct merger *m = sim_scratch(l->j->run, lane);
+	const struct batch *b = arg;
+	struct merger *m = sim_scratch(b->j->run, lane);
 
-	for (uint64_t s = begin; s < end && !sim_stopped(l->j->run); s += SLOTS)
-		merge_batch(l, m, (uint32_t)s, end - s < SLOTS ? (unsigned)(end - s) : SLOTS);
+	for (uint64_t s = begin; s < end && !sim_stopped(b->j->run); s += SLOTS)
+		merge_batch(b, m, (uint32_t)s, end - s < SLOTS ? (unsigned)(end - s) : SLOTS);
 }
 
 /* ---- lines ---- */
 
-static void share(struct line *l, uint64_t n, uint64_t grain, uint64_t ns,
+static void share(struct batch *b, uint64_t n, uint64_t grain, uint64_t ns,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  unsigned lane)
 {
-	if (l->j->p->is_shared)
-		sim_parallel(l->j->run, n, grain, ns, fn, l);
+	if (b->j->p->is_shared)
+		sim_parallel(b->j->run, n, grain, ns, fn, b);
 	else
-		fn(l, 0, n, lane);
+		fn(b, 0, n, lane);
 }
 
-static void load_line(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+/* Moves elements [begin, end) of the batch between memory and `room`: in as they lie,
+ * out in the order of their positions. */
+static void move_elements(const struct batch *b, uint64_t begin, uint64_t end, bool out)
 {
-	const struct line *l = arg;
-	const struct sort_plan *p = l->j->p;
+	const struct sort_plan *p = b->j->p;
+
+	for (uint64_t i = begin, until; i < end; i = until) {
+		uint64_t line = b->first + i / b->n;
+		int64_t skip = (int64_t)(i % b->n);
+
+		until = i - (uint64_t)skip + b->n < end ? i - (uint64_t)skip + b->n : end;
+		for (unsigned a = 0; a < p->k; a++) {
+			const int64_t *stride = out ? p->out[a].stride : p->in[a].stride;
+			int64_t step = stride[p->dim_of], at = skip * step;
+			uint8_t *array = b->room + p->array_at[a];
+			uint64_t rest = line;
+
+			for (unsigned d = p->rank; d-- > 0;) {
+				if (d == p->dim_of)
+					continue;
+				at += (int64_t)(rest % (uint64_t)p->dim[d]) * stride[d];
+				rest /= (uint64_t)p->dim[d];
+			}
+			for (uint64_t e = i; e < until; e++, at += step) {
+				if (out)
+					memcpy(b->j->out[a] + at, array + (size_t)b->from[e] *
+					       p->bytes[a], p->bytes[a]);
+				else
+					memcpy(array + e * p->bytes[a], b->j->in[a] + at,
+					       p->bytes[a]);
+			}
+		}
+	}
+}
+
+static void load_batch(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct batch *b = arg;
 
 	(void)lane;
 	for (uint64_t i = begin; i < end; i++)
-		l->from[i] = (uint32_t)i;
-	for (unsigned a = 0; a < p->k; a++) {
-		int64_t stride = p->in[a].stride[p->dim_of];
-		const uint8_t *from = l->j->in[a] + l->at_in[a] + (int64_t)begin * stride;
-		uint8_t *to = l->room + p->array_at[a] + begin * p->bytes[a];
-
-		for (uint64_t i = begin; i < end; i++, from += stride, to += p->bytes[a])
-			memcpy(to, from, p->bytes[a]);
-	}
+		b->from[i] = (uint32_t)i;
+	move_elements(b, begin, end, false);
 }
 
-static void store_line(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+static void store_batch(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct line *l = arg;
-	const struct sort_plan *p = l->j->p;
-
 	(void)lane;
-	for (unsigned a = 0; a < p->k; a++) {
-		int64_t stride = p->out[a].stride[p->dim_of];
-		uint8_t *to = l->j->out[a] + l->at_out[a] + (int64_t)begin * stride;
-		const uint8_t *from = l->room + p->array_at[a];
-
-		for (uint64_t i = begin; i < end; i++, to += stride)
-			memcpy(to, from + (size_t)l->from[i] * p->bytes[a], p->bytes[a]);
-	}
+	move_elements(arg, begin, end, true);
 }
 
-static void sort_line(struct line *l, unsigned lane)
+static void sort_batch(struct batch *b, unsigned lane)
 {
-	const struct sort_plan *p = l->j->p;
-	uint64_t ns = 10 * (uint64_t)l->n;
+	const struct sort_plan *p = b->j->p;
+	uint64_t n = (uint64_t)b->n * b->lines, ns = 10 * n;
 
-	share(l, l->n, 4096, ns / 4, load_line, lane);
-	for (uint64_t size = 1; size < l->n; size *= 2) {
+	share(b, n, 4096, ns / 4, load_batch, lane);
+	for (uint64_t size = 1; size < b->n; size *= 2) {
 		uint32_t segments, *t;
 
-		l->size = (uint32_t)size;
-		l->cut = 2 * size < p->segment ? (uint32_t)(2 * size) : p->segment;
-		segments = (l->n - 1) / l->cut + 1;
-		if (l->cut < 2 * size) {
-			share(l, segments, 64, ns / l->cut * 10, find_splits, lane);
-			mend_splits(l, segments);
+		b->size = (uint32_t)size;
+		b->cut = 2 * size < p->segment ? (uint32_t)(2 * size) : p->segment;
+		b->segments = (b->n - 1) / b->cut + 1;
+		segments = b->segments * b->lines;
+		if (b->cut < 2 * size) {
+			share(b, segments, 64, ns / b->cut * 10, find_splits, lane);
+			mend_splits(b, segments);
 		}
-		share(l, segments, 64, ns, merge_segments, lane);
-		if (sim_stopped(l->j->run))
+		share(b, segments, 64, ns, merge_segments, lane);
+		if (sim_stopped(b->j->run))
 			return;
-		t = l->from;
-		l->from = l->to;
-		l->to = t;
+		t = b->from;
+		b->from = b->to;
+		b->to = t;
 	}
-	share(l, l->n, 4096, ns / 4, store_line, lane);
+	share(b, n, 4096, ns / 4, store_batch, lane);
 }
 
 static void run_lines(void *arg, uint64_t begin, uint64_t end, unsigned lane)
@@ -519,25 +550,14 @@ static void run_lines(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	uint8_t *room = p->is_shared ? j->run->shared :
 				       (uint8_t *)sim_scratch(j->run, lane) + p->line_at;
 
-	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++) {
-		struct line l = { .j = j, .room = room, .n = (uint32_t)p->n,
-				  .from = (uint32_t *)(void *)(room + p->order_at[0]),
-				  .to = (uint32_t *)(void *)(room + p->order_at[1]),
-				  .split = (uint32_t *)(void *)(room + p->split_at) };
-		uint64_t rest = i;
+	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i += p->together) {
+		struct batch b = { .j = j, .room = room, .first = i, .n = (uint32_t)p->n,
+			.lines = end - i < p->together ? (unsigned)(end - i) : p->together,
+			.from = (uint32_t *)(void *)(room + p->order_at[0]),
+			.to = (uint32_t *)(void *)(room + p->order_at[1]),
+			.split = (uint32_t *)(void *)(room + p->split_at) };
 
-		for (unsigned d = p->rank; d-- > 0;) {
-			if (d == p->dim_of)
-				continue;
-			for (unsigned a = 0; a < p->k; a++) {
-				int64_t x = (int64_t)(rest % (uint64_t)p->dim[d]);
-
-				l.at_in[a] += x * p->in[a].stride[d];
-				l.at_out[a] += x * p->out[a].stride[d];
-			}
-			rest /= (uint64_t)p->dim[d];
-		}
-		sort_line(&l, lane);
+		sort_batch(&b, lane);
 	}
 }
 
@@ -560,7 +580,7 @@ static int run_sort(struct sim_run *run, const void *plan)
 	if (p->is_shared)
 		run_lines(&j, 0, p->lines, 0);
 	else
-		sim_parallel(run, p->lines, 1, ns, run_lines, &j);
+		sim_parallel(run, p->lines, p->together, ns, run_lines, &j);
 	return 0;
 }
 

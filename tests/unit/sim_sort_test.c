@@ -312,6 +312,27 @@ static void every_short_length(void **state)
 	ty_close(vt, n);
 }
 
+/* Lines are taken some at a time, by several lanes. */
+static void many_lines(void **state)
+{
+	static const int64_t dims[][2] = { { 5003, 3 }, { 701, 33 }, { 70, 129 }, { 9001, 1 },
+					   { 3, 4095 }, { 33, 1000 }, { 2, 9000 } };
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 57;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+		for (unsigned sort_dim = 0; sort_dim < 2; sort_dim++) {
+			int64_t dim[2] = { dims[i][!sort_dim], dims[i][sort_dim] };
+
+			make(&t, &seed, (i + sort_dim) % ORDERS, 1 + i % 2, 2, sort_dim, dim);
+			run_trial(vt, n, &t);
+		}
+	ty_close(vt, n);
+}
+
 static void lengths_around_powers_of_two(void **state)
 {
 	static const int64_t sizes[] = { 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4095,
@@ -623,6 +644,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stable_sorts_match_the_host),
 		cmocka_unit_test(every_short_length),
+		cmocka_unit_test(many_lines),
 		cmocka_unit_test(lengths_around_powers_of_two),
 		cmocka_unit_test(sorts_in_place),
 		cmocka_unit_test(contradictions_give_permutations),
