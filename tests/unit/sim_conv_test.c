@@ -487,7 +487,7 @@ static void endless_convolutions_end_by_the_watchdog(void **state)
 	};
 
 	(void)state;
-	t_open(&sim, "lanes=2");
+	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 5; i++)
 		for (int64_t step = 1; step <= 1; step *= 1000) {
 			unsigned status;

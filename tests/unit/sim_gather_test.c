@@ -673,7 +673,7 @@ static void endless_windows_end_by_the_watchdog(void **state)
 	};
 
 	(void)state;
-	t_open(&sim, "lanes=2");
+	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 6; i++)
 		for (unsigned n_batch = 0; n_batch < 4; n_batch++) {
 			struct isa_gather g = good_gather();

@@ -522,7 +522,7 @@ static void endless_products_end_by_the_watchdog(void **state)
 	};
 
 	(void)state;
-	t_open(&sim, "lanes=2");
+	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned k = 0; k < 2; k++)
 			assert_int_equal(run_spread(huge[i], 3, (int64_t)k * 3),

@@ -625,7 +625,7 @@ static void endless_sorts_end_by_the_watchdog(void **state)
 					   { 1, 4 << 20 }, { 3, 1 << 20 } };
 
 	(void)state;
-	t_open(&sim, "lanes=2");
+	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 5; i++) {
 		struct whole w = good();
 
