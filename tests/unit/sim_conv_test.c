@@ -21,18 +21,25 @@ struct shape {
 	int64_t most_out, most_kernel;
 };
 
+/* Plain windows, one freedom of them at a time, or all at once. */
 static void draw_windows(uint64_t *seed, struct isa_conv *c, const struct shape *s,
 			 int64_t *dim)
 {
+	enum { PLAIN, STRIDE, LHS, RHS, REVERSED, POINT, ALL, STYLES };
+	unsigned style = s->plain ? PLAIN : vt_random(seed) % STYLES;
+
 	for (unsigned d = 0; d < s->spatial; d++) {
+		bool all = style == ALL;
+
 		dim[2 + d] = in_range(seed, 1, s->most_out);
-		c->kernel[d] = in_range(seed, 1, s->most_kernel);
-		c->window_stride[d] = s->plain ? 1 : in_range(seed, 1, 3);
-		c->lhs_dilation[d] = s->plain ? 1 : in_range(seed, 1, 3);
-		c->rhs_dilation[d] = s->plain ? 1 : in_range(seed, 1, 3);
-		c->pad_low[d] = in_range(seed, s->plain ? 0 : -2, 3);
-		c->in_size[d] = in_range(seed, 1, dim[2 + d] * 2 + 1);
-		if (!s->plain && vt_random(seed) % 2)
+		c->kernel[d] = style == POINT ? 1 : in_range(seed, 1, s->most_kernel);
+		c->window_stride[d] = all || style == STRIDE ? in_range(seed, 1, 3) : 1;
+		c->lhs_dilation[d] = all || style == LHS ? in_range(seed, 1, 3) : 1;
+		c->rhs_dilation[d] = all || style == RHS ? in_range(seed, 1, 3) : 1;
+		c->pad_low[d] = style == POINT ? 0 : in_range(seed, all ? -2 : 0, 3);
+		c->in_size[d] = style == POINT ? dim[2 + d] :
+				in_range(seed, 1, dim[2 + d] * 2 + 1);
+		if (style == REVERSED || (all && vt_random(seed) % 2))
 			c->reversed |= (uint8_t)(1u << d);
 	}
 }
@@ -40,8 +47,7 @@ static void draw_windows(uint64_t *seed, struct isa_conv *c, const struct shape 
 static struct vt_mem place_side(uint64_t *seed, struct isa_operand *op, unsigned rank,
 				const int64_t *dims, bool wild)
 {
-	uint64_t bytes = in_scatter_strides(seed, op, rank, dims, elem_bytes(op->elem),
-					    vt_random(seed) % 2);
+	uint64_t bytes = ty_layout(seed, op, rank, dims, elem_bytes(op->elem));
 
 	return ty_memory(seed, op->elem, wild, bytes);
 }
@@ -216,7 +222,7 @@ static void ends_of_blocks(void **state)
 {
 	static const int64_t edges[] = { 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63,
 					 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257,
-					 513 };
+					 383, 384, 385, 511, 512, 513, 1025 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 },

@@ -128,8 +128,7 @@ static inline void ep_make(struct ep *e, uint64_t *seed, enum ep_kind kind, unsi
 	ep_uops(e);
 	for (unsigned j = 0; j < 2; j++) {
 		unsigned elem = e->out[j].elem;
-		uint64_t bytes = in_scatter_strides(seed, &e->out[j], rank, dim,
-						    elem_bytes(elem), vt_random(seed) % 2);
+		uint64_t bytes = ty_layout(seed, &e->out[j], rank, dim, elem_bytes(elem));
 
 		e->start[j] = ty_memory(seed, elem, wild, bytes);
 		e->want[j] = ty_copy(e->start[j]);
@@ -141,8 +140,7 @@ static inline void ep_make(struct ep *e, uint64_t *seed, enum ep_kind kind, unsi
 			some[d] = 1;
 		points *= dim[d];
 	}
-	e->mem[EP_IN].bytes = in_scatter_strides(seed, &e->in[0], rank, some, elem_bytes(acc),
-						 vt_random(seed) % 2);
+	e->mem[EP_IN].bytes = ty_layout(seed, &e->in[0], rank, some, elem_bytes(acc));
 	for (unsigned d = 0; d < rank; d++)
 		if (some[d] != dim[d])
 			e->in[0].stride[d] = 0;

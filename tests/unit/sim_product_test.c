@@ -26,8 +26,7 @@ static uint64_t place_side(uint64_t *seed, unsigned rank, const int64_t *dim, in
 		dims[d] = vt_random(seed) % 4 == 0 && dim[d] ? 1 : dim[d];
 	dims[rank - 2] = own;
 	dims[rank - 1] = k;
-	bytes = in_scatter_strides(seed, &all, rank, dims, elem_bytes(op->elem),
-				   vt_random(seed) % 3 == 0);
+	bytes = ty_layout(seed, &all, rank, dims, elem_bytes(op->elem));
 	op->offset = all.offset;
 	for (unsigned d = 0; d + 2 < rank; d++)
 		op->stride[d] = dims[d] == dim[d] ? all.stride[d] : 0;
@@ -150,11 +149,13 @@ static void every_pair_of_types(void **state)
 static void ends_of_blocks(void **state)
 {
 	static const int64_t edges[] = { 1, 2, 3, 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48,
-					 49, 63, 64, 65, 191, 192, 193, 255, 256, 257, 511,
-					 512, 513, 1025 };
+					 49, 63, 64, 65, 127, 129, 191, 192, 193, 255, 256,
+					 257, 383, 384, 385, 511, 512, 513, 1023, 1024, 1025,
+					 2047, 2048, 2049 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
+		{ ELEM_S16, ELEM_S16, ELEM_S32 }, { ELEM_U8, ELEM_S8, ELEM_S32 },
 	};
 	static struct trial t;
 	struct vt vt[3];
@@ -164,7 +165,7 @@ static void ends_of_blocks(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(edges) / sizeof(*edges); i++)
 		for (unsigned which = 0; which < 3; which++)
-			for (unsigned p = 0; p < 4; p++) {
+			for (unsigned p = 0; p < 6; p++) {
 				int64_t size[3] = { in_range(&seed, 1, 7), in_range(&seed, 1, 7),
 						    in_range(&seed, 1, 7) };
 
@@ -259,6 +260,41 @@ static void large_products(void **state)
 	free(b);
 	free(out);
 	free(want);
+}
+
+static void fill_extremes(uint64_t *seed, unsigned elem, struct vt_mem m)
+{
+	unsigned each = elem_bytes(elem), bits = each * 8;
+	uint64_t least = elem_class(elem) == ELEM_CLASS_SINT ? 1ull << (bits - 1) : 0;
+
+	for (uint64_t at = 0; at + each <= m.bytes; at += each) {
+		uint64_t v = vt_random(seed) % 4 ? least : least - 1;
+
+		memcpy((uint8_t *)m.p + at, &v, each);
+	}
+}
+
+/* The smallest and largest integers, whose sums leave every narrower type. */
+static void extremes_of_integers(void **state)
+{
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 37;
+
+	(void)state;
+	for (unsigned p = 0; p < EP_N_PAIRS; p++)
+		for (unsigned round = 0; round < 4; round++) {
+			int64_t size[] = { 5, 37, round % 2 ? 1500 : 31 };
+
+			if (!ty_is_integer(ep_pairs[p].acc) || ep_pairs[p].acc == ELEM_PRED)
+				continue;
+			make(&t, &seed, ep_pairs[p], EP_DIRECT, true, 2, size, size[2]);
+			fill_extremes(&seed, ep_pairs[p].a, t.e.mem[EP_A]);
+			fill_extremes(&seed, ep_pairs[p].b, t.e.mem[EP_B]);
+			run_trial(vt, n, &t);
+		}
+	ty_close(vt, n);
 }
 
 /* NaN and infinity reach the rows and columns that hold them and no others: neither
@@ -541,6 +577,7 @@ int main(void)
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(empty_products),
 		cmocka_unit_test(large_products),
+		cmocka_unit_test(extremes_of_integers),
 		cmocka_unit_test(specials_stay_where_they_are),
 		cmocka_unit_test(malformed_products_are_refused),
 		cmocka_unit_test(registers_are_checked_before_the_product),

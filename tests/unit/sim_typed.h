@@ -261,13 +261,40 @@ static inline void ty_close(struct vt *vt, unsigned n)
 		vt_close(&vt[--n]);
 }
 
+/*
+ * Strides in one of the layouts that programs use: the last dim together (NCHW), dim 1
+ * together (NHWC), dims 1 and 0 together (HWIO), or any (in_scatter_strides). Returns
+ * the bytes it spans.
+ */
+static inline uint64_t ty_layout(uint64_t *seed, struct isa_operand *op, unsigned rank,
+				 const int64_t *dim, unsigned bytes)
+{
+	unsigned how = vt_random(seed) % 4, order[ISA_MAX_RANK + 2], n = 0;
+	int64_t step = bytes;
+
+	if (how < 2 || rank < 2)
+		return in_scatter_strides(seed, op, rank, dim, bytes, how == 0);
+	order[n++] = 1;
+	if (how == 3)
+		order[n++] = 0;
+	for (unsigned d = rank; d-- > 2;)
+		order[n++] = d;
+	order[n++] = 0;
+	op->offset = 0;
+	for (unsigned i = 0; i < rank; i++) {
+		op->stride[order[i]] = step;
+		step *= dim[order[i]] ? dim[order[i]] : 1;
+	}
+	return (uint64_t)step;
+}
+
 /* One of the sizes at which blocks end, at most `most`. */
 static inline int64_t ty_size(uint64_t *seed, int64_t most)
 {
 	static const int64_t sizes[] = {
 		1, 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 15, 16, 17, 23, 24, 25, 31, 32, 33, 37, 47,
 		48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 191, 192, 193, 255, 256, 257,
-		300, 511, 512, 513, 1021,
+		300, 383, 384, 385, 511, 512, 513, 1021, 1024, 1025,
 	};
 	unsigned n = sizeof(sizes) / sizeof(*sizes);
 
