@@ -424,6 +424,7 @@ static void malformed_operands_are_refused(void **state)
 	REFUSES(w.c.lhs.elem = ELEM_INVALID);
 	REFUSES(w.c.rhs.elem = ELEM_C64);
 	REFUSES(w.c.rhs.elem = ELEM_F8E8M0FNU);
+	REFUSES(w.c.zero[3] = 1);
 	REFUSES(w.c.lhs.stride[3] = 8);
 	REFUSES(w.c.lhs.stride[3] = -4);
 	REFUSES(w.c.lhs.stride[2] = 22);
@@ -440,6 +441,7 @@ static void malformed_operands_are_refused(void **state)
 	REFUSES(w.c.body.dim[0] = 2);
 	REFUSES(w.c.body.dim[1] = 3);
 	REFUSES(w.c.body.dim[2] = -1);
+	REFUSES(w.c.body.dim[3] = INT64_MAX);
 	REFUSES(w.c.body.dim[4] = 2);
 	REFUSES(w.in.stride[1] = 68);
 	REFUSES(w.out.stride[1] = 68);
@@ -495,7 +497,7 @@ static void endless_convolutions_end_by_the_watchdog(void **state)
 	(void)state;
 	t_open(&sim, TY_LANES);
 	for (unsigned i = 0; i < 5; i++)
-		for (int64_t step = 1; step <= 1; step *= 1000) {
+		for (int64_t step = 1; step <= 1000; step *= 1000) {
 			unsigned status;
 			struct whole w = whole_good();
 

@@ -420,6 +420,7 @@ static void malformed_products_are_refused(void **state)
 	REFUSES(w.mm.acc = ELEM_INVALID);
 	REFUSES(w.mm.acc = 200);
 	REFUSES(w.mm.precision = 3);
+	REFUSES(w.mm.zero[5] = 1);
 	REFUSES(w.mm.k = -1);
 	REFUSES(w.mm.k = 5);
 	REFUSES(w.mm.k = INT64_MAX);
@@ -569,6 +570,20 @@ static void endless_products_end_by_the_watchdog(void **state)
 	t_close(&sim);
 }
 
+static void sizes_that_overflow_are_refused(void **state)
+{
+	static const int64_t huge[][4] = {
+		{ INT64_MAX, 2, 1, 1 }, { 1, 1, 1ll << 32, 1ll << 31 },
+		{ 1ll << 40, 1ll << 40, 1, 1 }, { 1ll << 21, 1 << 21, 1 << 21, 2 },
+	};
+
+	(void)state;
+	t_open(&sim, "lanes=1");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(run_spread(huge[i], 4, 1), HW_ST_BAD_PROGRAM);
+	t_close(&sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -583,6 +598,7 @@ int main(void)
 		cmocka_unit_test(registers_are_checked_before_the_product),
 		cmocka_unit_test(bindings_outside_the_map_fault),
 		cmocka_unit_test(endless_products_end_by_the_watchdog),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
