@@ -316,7 +316,11 @@ static void lines_rhs(const struct sim_product_task *t, int64_t k, unsigned n,
 
 static bool is_sane(const struct isa_conv *c, unsigned n)
 {
-	int64_t most = (int64_t)1 << 40;
+	int64_t most = (int64_t)1 << 40, last, taps;
+
+	for (unsigned i = 0; i < sizeof(c->zero); i++)
+		if (c->zero[i])
+			return false;
 
 	if (c->n_spatial != n || n > ISA_MAX_SPATIAL || c->in_features < 0 ||
 	    c->in_features >= most || c->feature_groups < 1 || c->batch_groups < 1 ||
@@ -330,7 +334,11 @@ static bool is_sane(const struct isa_conv *c, unsigned n)
 		    c->window_stride[d] >= most >> 20 || c->lhs_dilation[d] < 1 ||
 		    c->rhs_dilation[d] < 1 || c->lhs_dilation[d] >= most ||
 		    c->rhs_dilation[d] >= most >> 20 || c->pad_low[d] <= -most ||
-		    c->pad_low[d] >= most)
+		    c->pad_low[d] >= most ||
+		    /* where the last tap of the last point is */
+		    __builtin_mul_overflow(c->body.dim[2 + d], c->window_stride[d], &last) ||
+		    __builtin_mul_overflow(c->kernel[d], c->rhs_dilation[d], &taps) ||
+		    __builtin_add_overflow(last, taps, &last) || last > INT64_MAX - most)
 			return false;
 	return true;
 }
@@ -489,7 +497,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	    body->n_out > ISA_MAX_OUT || !is_sane(c, body->rank - 2u))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "conv with a field out of range");
 	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
-		if (d < body->rank ? body->dim[d] < 0 ||
+		if (d < body->rank ? body->dim[d] < 0 || body->dim[d] > SIM_PRODUCT_MAX_DIM ||
 		    __builtin_mul_overflow(points, body->dim[d] + 1, &points) :
 		    body->dim[d] != 1)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,

@@ -130,6 +130,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	struct mm_plan *p = arena_alloc(load->arena, sizeof(*p));
 	struct sim_range k = { mm->k, mm->a_k_stride };
 	unsigned r = body->rank;
+	int64_t points = 1;
 	double work;
 	int ret;
 
@@ -139,8 +140,13 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	    mm->precision > ISA_PRECISION_BF16)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "mm of %u bytes, rank %u, k %lld",
 				  insn->bytes, r, (long long)mm->k);
+	for (unsigned i = 0; i < sizeof(mm->zero); i++)
+		if (mm->zero[i])
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "mm with a reserved byte set");
 	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
-		if (d < r ? body->dim[d] < 0 : body->dim[d] != 1)
+		if (d < r ? body->dim[d] < 0 || body->dim[d] > SIM_PRODUCT_MAX_DIM ||
+		    __builtin_mul_overflow(points, body->dim[d] ? body->dim[d] : 1, &points) :
+		    body->dim[d] != 1)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,
 					  (long long)body->dim[d]);
 	ret = sim_ref(load, &mm->a, 0, false, 0, r, body->dim, &k, 1, &p->a);

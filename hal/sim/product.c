@@ -155,7 +155,7 @@ static bool fits(unsigned elem, unsigned acc)
 	switch (elem_class(acc)) {
 	case ELEM_CLASS_FLOAT:
 		return elem_class(elem) == ELEM_CLASS_FLOAT && elem != ELEM_F8E8M0FNU &&
-		       elem != ELEM_F4E2M1FN;
+		       elem != ELEM_F4E2M1FN && (elem != ELEM_F64 || acc == ELEM_F64);
 	case ELEM_CLASS_COMPLEX:
 	case ELEM_CLASS_PRED:
 		return elem == acc;
