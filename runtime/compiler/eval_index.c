@@ -2,9 +2,10 @@
 /*
  * gather and scatter of the reference evaluator. Both join a table and an array of
  * pieces (gather's result, scatter's updates) by one rule: a position of the pieces
- * names a position of the table. locate() is that rule, as StableHLO's specification
- * states it; gather moves a window that sticks out back inside, scatter leaves out
- * the elements that fall outside.
+ * names a position of the table. locate() is that rule. Gather moves a window that
+ * sticks out back inside. Scatter leaves such a window out, the whole of it: XLA does
+ * so and JAX relies on it, though StableHLO's specification would keep the elements
+ * that are inside.
  */
 #include <string.h>
 
@@ -16,15 +17,23 @@ struct rule {
 	const int64_t *window_dims, *absent, *table_batch, *index_batch, *map;
 	unsigned n_window, n_absent, n_batch, n_map;
 	int64_t vector;			/* the dim of `indices` that holds a position */
-	const int64_t *clamp;		/* sizes of the window to keep inside, or NULL */
+	int64_t size[TC_MAX_RANK];	/* of the window, in the table's dims */
+	bool clamps;
 };
 
+/* Whether dim d of the table has a dim of its own among the pieces'. */
+static bool is_window(const struct rule *r, unsigned d)
+{
+	return !tc_eval_has(r->absent, r->n_absent, d) &&
+	       !tc_eval_has(r->table_batch, r->n_batch, d);
+}
+
 static struct rule read_rule(const struct tc_op *op, const struct tc_type *table,
-			     struct eval_array *indices)
+			     struct eval_array *indices, const struct tc_type *pieces)
 {
 	bool gathers = op->op == TC_GATHER;
-	struct rule r = { .table = table, .indices = indices };
-	unsigned n;
+	struct rule r = { .table = table, .indices = indices, .clamps = gathers };
+	unsigned n, w = 0;
 
 	r.window_dims = tc_attr_ints(op, gathers ? "offset_dims" : "update_window_dims",
 				     &r.n_window);
@@ -37,11 +46,23 @@ static struct rule read_rule(const struct tc_op *op, const struct tc_type *table
 	r.map = tc_attr_ints(op, gathers ? "start_index_map" :
 			     "scatter_dims_to_operand_dims", &r.n_map);
 	r.vector = tc_attr_int(op, "index_vector_dim", 0);
-	r.clamp = gathers ? tc_attr_ints(op, "slice_sizes", &n) : NULL;
+	for (unsigned d = 0; d < table->rank; d++)
+		r.size[d] = is_window(&r, d) ? pieces->dim[r.window_dims[w++]] : 1;
 	return r;
 }
 
-/* The position in the table of position idx of the pieces. False: it is outside. */
+/* Where the window begins in dim d of the table. False: it is left out. */
+static bool place(const struct rule *r, int64_t d, int64_t *start)
+{
+	int64_t most = r->table->dim[d] - r->size[d];
+	bool is_inside = *start >= 0 && *start <= most;
+
+	if (!is_inside)
+		*start = *start < 0 ? 0 : most;
+	return is_inside || (r->clamps && most >= 0);
+}
+
+/* The position in the table of position idx of the pieces. False: there is none. */
 static bool locate(const struct rule *r, unsigned rank, const int64_t *idx, int64_t *at)
 {
 	int64_t where[TC_MAX_RANK + 1] = { 0 }, start[TC_MAX_RANK] = { 0 };
@@ -61,32 +82,21 @@ static bool locate(const struct rule *r, unsigned rank, const int64_t *idx, int6
 			where[r->vector] = k;
 		start[d] = tc_num_index(t->elem, tc_eval_at(r->indices,
 							    tc_eval_linear(t, where)));
-		if (r->clamp) {
-			int64_t most = r->table->dim[d] - r->clamp[d];
-
-			start[d] = start[d] < 0 ? 0 : start[d] > most ? most : start[d];
-		}
+		if (!place(r, d, &start[d]))
+			return false;
 	}
 	for (unsigned i = 0; i < r->n_batch; i++)
 		start[r->table_batch[i]] = where[r->index_batch[i]];
-	for (unsigned d = 0; d < r->table->rank; d++) {
-		__int128 to = start[d];
-
-		if (!tc_eval_has(r->absent, r->n_absent, d) &&
-		    !tc_eval_has(r->table_batch, r->n_batch, d))
-			to += idx[r->window_dims[w++]];
-		if (to < 0 || to >= r->table->dim[d])
-			return false;
-		at[d] = (int64_t)to;
-	}
+	for (unsigned d = 0; d < r->table->rank; d++)
+		at[d] = start[d] + (is_window(r, d) ? idx[r->window_dims[w++]] : 0);
 	return true;
 }
 
 void tc_eval_gather(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *table = tc_eval_in(e, op, 0), *out = tc_eval_out(e, op, 0);
-	struct rule r = read_rule(op, table->type, tc_eval_in(e, op, 1));
 	const struct tc_type *t = out->type;
+	struct rule r = read_rule(op, table->type, tc_eval_in(e, op, 1), t);
 	int64_t idx[TC_MAX_RANK] = { 0 }, at[TC_MAX_RANK];
 
 	for (int64_t i = 0; i < t->count; i++) {
@@ -102,8 +112,8 @@ void tc_eval_scatter(struct eval *e, const struct tc_op *op)
 {
 	unsigned n = op->n_results;
 	struct eval_array *out[32], *updates[32];
-	struct rule r = read_rule(op, tc_in(op, 0)->type, tc_eval_in(e, op, n));
 	const struct tc_type *t = tc_in(op, n + 1)->type;
+	struct rule r = read_rule(op, tc_in(op, 0)->type, tc_eval_in(e, op, n), t);
 	int64_t idx[TC_MAX_RANK] = { 0 }, at[TC_MAX_RANK];
 	const void *in[64];
 	void *to[32];
