@@ -198,6 +198,15 @@ void tc_eval_apply(struct eval *e, const struct tc_block *b, const void *const *
 	end_block(e, b);
 }
 
+/* Elements of less than a byte come with any bits above their own. */
+static void tidy(struct eval_array *a)
+{
+	unsigned elem = a->type->elem;
+
+	for (int64_t i = 0; elem_bits(elem) < 8 && i < a->type->count; i++)
+		tc_num_store(elem, tc_eval_at(a, i), tc_num_load(elem, tc_eval_at(a, i)));
+}
+
 /* ---- structure ---- */
 
 static void eval_constant(struct eval *e, const struct tc_op *op)
@@ -206,12 +215,11 @@ static void eval_constant(struct eval *e, const struct tc_op *op)
 	struct eval_array *out = tc_eval_out(e, op, 0);
 	size_t one = elem_bytes(out->type->elem);
 
-	if (!a->is_splat) {
+	if (!a->is_splat)
 		memcpy(out->data, a->data, out->bytes);
-		return;
-	}
-	for (int64_t i = 0; i < out->type->count; i++)
+	for (int64_t i = 0; a->is_splat && i < out->type->count; i++)
 		memcpy(tc_eval_at(out, i), a->data, one);
+	tidy(out);
 }
 
 /* Pairs the operands with the callee's arguments, which are checked nowhere else. */
@@ -497,6 +505,7 @@ static void take_argument(struct job *j, unsigned i, const struct tc_value *v)
 {
 	const struct tc_array *a = &j->args[i];
 	const struct tc_type *t = v->type;
+	struct eval_array *in;
 
 	if (t->is_tuple)
 		tc_fail(j->e.c, ERR_UNIMPLEMENTED, NULL, "argument %u is a tuple", i);
@@ -514,10 +523,10 @@ static void take_argument(struct job *j, unsigned i, const struct tc_value *v)
 			"argument %u has %zu bytes%s: a %s takes %" PRId64, i, a->bytes,
 			a->data ? "" : " at no address",
 			spell(t->elem, t->rank, t->dim).text, t->bytes);
+	in = new_value(&j->e, v);
 	if (a->bytes)
-		memcpy(new_value(&j->e, v)->data, a->data, a->bytes);
-	else
-		new_value(&j->e, v);
+		memcpy(in->data, a->data, a->bytes);
+	tidy(in);
 }
 
 static void hand_out(struct job *j, const struct tc_block *main)

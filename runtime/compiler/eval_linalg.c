@@ -42,17 +42,25 @@ static struct lines lines_of(unsigned rank, const int64_t *dim, unsigned d)
 	return l;
 }
 
+/* exp(2 pi i k / n); the four that are plain numbers, exactly so. */
+static double complex root_of_one(int64_t k, int64_t n)
+{
+	static const double quarter[4] = { 1, 0, -1, 0 };
+	double angle = 2 * M_PI * (double)k / (double)n;
+
+	if (k * 4 % n == 0)
+		return CMPLX(quarter[k * 4 / n], quarter[(k * 4 / n + 3) % 4]);
+	return CMPLX(cos(angle), sin(angle));
+}
+
 /* Every line by its transform. way: -1 forward, +1 inverse (without 1/n). */
 static void transform(struct eval *e, double complex *z, struct lines l, int way)
 {
 	double complex *turn = tc_eval_scratch(e, l.n, sizeof(*turn));
 	double complex *line = tc_eval_scratch(e, l.n, sizeof(*line));
 
-	for (int64_t k = 0; k < l.n; k++) {
-		double angle = 2 * M_PI * (double)k / (double)l.n;
-
-		turn[k] = CMPLX(cos(angle), way * sin(angle));
-	}
+	for (int64_t k = 0; k < l.n; k++)
+		turn[k] = way > 0 ? root_of_one(k, l.n) : conj(root_of_one(k, l.n));
 	for (int64_t o = 0; o < l.outer * l.inner; o++) {
 		double complex *first = z + o / l.inner * l.n * l.inner + o % l.inner;
 
