@@ -5,7 +5,6 @@
  * maximum, signed zeros) are those of XLA's CPU backend.
  */
 #include <complex.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  * of their values, and a double result of +, -, *, / or sqrt rounds to f32 and to
  * anything narrower as the exact result would.
  */
-#include <complex.h>
 #include <math.h>
 #include <string.h>
 
