@@ -122,9 +122,23 @@ struct num tc_num_convert(unsigned from, unsigned to, struct num x);
 int64_t tc_num_index(unsigned elem, const void *p);
 
 /* Arithmetic, without rounding or cutting; a product is of the class. */
-struct num tc_num_add(struct num a, struct num b);
-struct num tc_num_sub(struct num a, struct num b);
-struct num tc_num_mul(unsigned cls, struct num a, struct num b);
+static inline struct num tc_num_add(struct num a, struct num b)
+{
+	return (struct num){ a.i + b.i, a.re + b.re, a.im + b.im };
+}
+
+static inline struct num tc_num_sub(struct num a, struct num b)
+{
+	return (struct num){ a.i - b.i, a.re - b.re, a.im - b.im };
+}
+
+static inline struct num tc_num_mul(unsigned cls, struct num a, struct num b)
+{
+	/* A real number has no imaginary part that could be 0 times infinity. */
+	if (cls != ELEM_CLASS_COMPLEX)
+		return (struct num){ a.i * b.i, a.re * b.re, 0 };
+	return (struct num){ 0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
+}
 
 /* ---- handlers ---- */
 

@@ -9,10 +9,10 @@
 
 /* ---- one product ---- */
 
-/* The type to round an operand to first, where the program names one. */
+/* The type to round an operand to first, where the program names one by `name`. */
 static unsigned rounded_to(const struct tc_op *op, const char *name, unsigned elem)
 {
-	const char *text = tc_attr_str(op, name);
+	const char *text = name ? tc_attr_str(op, name) : NULL;
 	unsigned to = text ? elem_parse(text, (unsigned)strlen(text)) : ELEM_INVALID;
 
 	/* Several multiplications stand for a better one: nothing is lost. */
@@ -22,22 +22,39 @@ static unsigned rounded_to(const struct tc_op *op, const char *name, unsigned el
 	return to;
 }
 
+/* An operand, its elements in hand and of the result's type but not rounded to it. */
 struct factor {
-	struct eval_array *a;
-	unsigned rounded;	/* the type to round to first; a's own: as it is */
+	const struct tc_type *type;
+	struct num *x;
 };
 
-static struct num load(const struct factor *f, int64_t i, unsigned elem)
+static struct factor take_factor(struct eval *e, const struct tc_op *op, unsigned i,
+				 const char *precision)
 {
-	unsigned from = f->a->type->elem;
-	struct num x = tc_num_load(from, tc_eval_at(f->a, i));
+	struct eval_array *a = tc_eval_in(e, op, i);
+	unsigned from = a->type->elem, to = op->results[0].type->elem;
+	unsigned rounded = rounded_to(op, precision, from);
+	struct factor f = { .type = a->type };
 	uint64_t room[2];
 
-	if (f->rounded != from) {
-		tc_num_store(f->rounded, room, x);
-		x = tc_num_load(f->rounded, room);
+	f.x = tc_eval_scratch(e, a->type->count, sizeof(*f.x));
+	for (int64_t k = 0; k < a->type->count; k++) {
+		struct num x = tc_num_load(from, tc_eval_at(a, k));
+
+		if (rounded != from) {
+			tc_num_store(rounded, room, x);
+			x = tc_num_load(rounded, room);
+		}
+		f.x[k] = tc_num_convert(from, to, x);
 	}
-	return tc_num_convert(from, elem, x);
+	return f;
+}
+
+static struct num product(unsigned cls, const struct factor *a, const int64_t *i,
+			  const struct factor *b, const int64_t *k)
+{
+	return tc_num_mul(cls, a->x[tc_eval_linear(a->type, i)],
+			  b->x[tc_eval_linear(b->type, k)]);
 }
 
 /* Products of floats have no integer to go to. */
@@ -63,7 +80,7 @@ struct dot {
 	struct factor lhs, rhs;
 	const int64_t *lb, *rb, *lk, *rk;
 	unsigned nb, nk;
-	unsigned elem;
+	unsigned cls;
 	int64_t sum_dim[TC_MAX_RANK], n_sum;
 };
 
@@ -81,7 +98,7 @@ static unsigned place_free(const struct tc_type *t, const int64_t *batch, unsign
 static struct num dot_at(const struct dot *g, const int64_t *idx)
 {
 	int64_t l[TC_MAX_RANK], r[TC_MAX_RANK], k[TC_MAX_RANK] = { 0 };
-	const struct tc_type *a = g->lhs.a->type, *b = g->rhs.a->type;
+	const struct tc_type *a = g->lhs.type, *b = g->rhs.type;
 	struct num sum = { 0 };
 	unsigned next;
 
@@ -92,9 +109,7 @@ static struct num dot_at(const struct dot *g, const int64_t *idx)
 	for (int64_t n = 0; n < g->n_sum; n++) {
 		for (unsigned i = 0; i < g->nk; i++)
 			l[g->lk[i]] = r[g->rk[i]] = k[i];
-		sum = tc_num_add(sum, tc_num_mul(elem_class(g->elem),
-			load(&g->lhs, tc_eval_linear(a, l), g->elem),
-			load(&g->rhs, tc_eval_linear(b, r), g->elem)));
+		sum = tc_num_add(sum, product(g->cls, &g->lhs, l, &g->rhs, r));
 		tc_eval_step(g->nk, g->sum_dim, k);
 	}
 	return sum;
@@ -104,32 +119,33 @@ void tc_eval_dot(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *out = tc_eval_out(e, op, 0);
 	const struct tc_type *t = out->type;
-	struct dot g = { .lhs.a = tc_eval_in(e, op, 0), .rhs.a = tc_eval_in(e, op, 1),
-			 .elem = t->elem };
+	struct dot g = { .cls = elem_class(t->elem) };
 	int64_t idx[TC_MAX_RANK] = { 0 };
 
 	check_types(e, op);
-	g.lhs.rounded = rounded_to(op, "lhs_precision_type", g.lhs.a->type->elem);
-	g.rhs.rounded = rounded_to(op, "rhs_precision_type", g.rhs.a->type->elem);
+	g.lhs = take_factor(e, op, 0, "lhs_precision_type");
+	g.rhs = take_factor(e, op, 1, "rhs_precision_type");
 	g.lb = tc_attr_ints(op, "lhs_batching_dimensions", &g.nb);
 	g.rb = tc_attr_ints(op, "rhs_batching_dimensions", &g.nb);
 	g.lk = tc_attr_ints(op, "lhs_contracting_dimensions", &g.nk);
 	g.rk = tc_attr_ints(op, "rhs_contracting_dimensions", &g.nk);
 	for (unsigned i = 0; i < g.nk; i++)
-		g.sum_dim[i] = g.lhs.a->type->dim[g.lk[i]];
+		g.sum_dim[i] = g.lhs.type->dim[g.lk[i]];
 	if (t->count)
 		g.n_sum = tc_eval_count(g.nk, g.sum_dim);
 	for (int64_t i = 0; i < t->count; i++) {
 		tc_num_store(t->elem, tc_eval_at(out, i), dot_at(&g, idx));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
+	tc_eval_release(e, g.lhs.x);
+	tc_eval_release(e, g.rhs.x);
 }
 
 /* ---- convolution ---- */
 
 struct conv {
 	struct factor in, kernel;
-	unsigned elem, n;		/* n spatial dims */
+	unsigned cls, n;		/* n spatial dims */
 	const int64_t *is, *ks, *os;	/* spatial dims of input, kernel, result */
 	const int64_t *stride, *pad, *ld, *rd, *flip;
 	int64_t ib, inf, ki, ko, ob, of, feature_groups, batch_groups;
@@ -138,12 +154,11 @@ struct conv {
 
 static struct conv read_conv(struct eval *e, const struct tc_op *op)
 {
-	struct conv v = { .in.a = tc_eval_in(e, op, 0), .kernel.a = tc_eval_in(e, op, 1),
-			  .elem = op->results[0].type->elem };
+	struct conv v = { .cls = elem_class(op->results[0].type->elem) };
 	unsigned n;
 
-	v.in.rounded = v.in.a->type->elem;
-	v.kernel.rounded = v.kernel.a->type->elem;
+	v.in = take_factor(e, op, 0, NULL);
+	v.kernel = take_factor(e, op, 1, NULL);
 	v.is = tc_attr_ints(op, "input_spatial_dimensions", &v.n);
 	v.ks = tc_attr_ints(op, "kernel_spatial_dimensions", &n);
 	v.os = tc_attr_ints(op, "output_spatial_dimensions", &n);
@@ -161,7 +176,7 @@ static struct conv read_conv(struct eval *e, const struct tc_op *op)
 	v.feature_groups = tc_attr_int(op, "feature_group_count", 1);
 	v.batch_groups = tc_attr_int(op, "batch_group_count", 1);
 	for (unsigned d = 0; d < v.n; d++)
-		v.window[d] = v.kernel.a->type->dim[v.ks[d]];
+		v.window[d] = v.kernel.type->dim[v.ks[d]];
 	return v;
 }
 
@@ -175,7 +190,7 @@ static bool place_window(const struct conv *v, const int64_t *idx, const int64_t
 			      (__int128)k[d] * v->rd[d] - v->pad[2 * d];
 
 		if (at < 0 || at % v->ld[d] ||
-		    at / v->ld[d] >= v->in.a->type->dim[v->is[d]])
+		    at / v->ld[d] >= v->in.type->dim[v->is[d]])
 			return false;
 		in[v->is[d]] = (int64_t)(at / v->ld[d]);
 		ker[v->ks[d]] = v->flip[d] ? v->window[d] - 1 - k[d] : k[d];
@@ -185,7 +200,7 @@ static bool place_window(const struct conv *v, const int64_t *idx, const int64_t
 
 static struct num conv_at(const struct conv *v, const int64_t *idx)
 {
-	const struct tc_type *a = v->in.a->type, *b = v->kernel.a->type;
+	const struct tc_type *a = v->in.type, *b = v->kernel.type;
 	int64_t in[TC_MAX_RANK], ker[TC_MAX_RANK], k[TC_MAX_RANK] = { 0 };
 	int64_t features = b->dim[v->ki], o = idx[v->of];
 	int64_t group = o / (b->dim[v->ko] / v->feature_groups);
@@ -200,9 +215,7 @@ static struct num conv_at(const struct conv *v, const int64_t *idx)
 		for (int64_t c = 0; is_inside && c < features; c++) {
 			in[v->inf] = group * features + c;
 			ker[v->ki] = c;
-			sum = tc_num_add(sum, tc_num_mul(elem_class(v->elem),
-				load(&v->in, tc_eval_linear(a, in), v->elem),
-				load(&v->kernel, tc_eval_linear(b, ker), v->elem)));
+			sum = tc_num_add(sum, product(v->cls, &v->in, in, &v->kernel, ker));
 		}
 		tc_eval_step(v->n, v->window, k);
 	}
@@ -212,16 +225,19 @@ static struct num conv_at(const struct conv *v, const int64_t *idx)
 void tc_eval_convolution(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *out = tc_eval_out(e, op, 0);
-	struct conv v = read_conv(e, op);
 	const struct tc_type *t = out->type;
 	int64_t idx[TC_MAX_RANK] = { 0 };
+	struct conv v;
 
 	check_types(e, op);
+	v = read_conv(e, op);
 	/* an empty kernel or input adds nothing */
-	if (t->count && v.in.a->type->count && v.kernel.a->type->count)
+	if (t->count && v.in.type->count && v.kernel.type->count)
 		v.n_window = tc_eval_count(v.n, v.window);
 	for (int64_t i = 0; i < t->count; i++) {
 		tc_num_store(t->elem, tc_eval_at(out, i), conv_at(&v, idx));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
+	tc_eval_release(e, v.in.x);
+	tc_eval_release(e, v.kernel.x);
 }

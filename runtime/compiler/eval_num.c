@@ -295,23 +295,3 @@ int64_t tc_num_index(unsigned elem, const void *p)
 		return INT64_MAX;
 	return (int64_t)i;
 }
-
-/* ---- arithmetic ---- */
-
-struct num tc_num_add(struct num a, struct num b)
-{
-	return (struct num){ a.i + b.i, a.re + b.re, a.im + b.im };
-}
-
-struct num tc_num_sub(struct num a, struct num b)
-{
-	return (struct num){ a.i - b.i, a.re - b.re, a.im - b.im };
-}
-
-struct num tc_num_mul(unsigned cls, struct num a, struct num b)
-{
-	/* A real number has no imaginary part that could be 0 times infinity. */
-	if (cls != ELEM_CLASS_COMPLEX)
-		return (struct num){ a.i * b.i, a.re * b.re, 0 };
-	return (struct num){ 0, a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
-}
