@@ -25,7 +25,7 @@
 #define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
 #define SIM_PRODUCT_GROUP 4u		/* most elements of a unit */
 
-#define SIM_PRODUCT_MAX_DIM ((int64_t)1 << 60)
+#define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
 struct sim_product_task;
 
