@@ -171,6 +171,10 @@ static void accept_client(struct server *s, struct seat *seat)
 		return;
 	}
 	pthread_mutex_lock(&seat->lock);
+	if (seat->next >= 0 && hung_up(seat->next)) {
+		close(seat->next);
+		seat->next = -1;
+	}
 	if (seat->fd < 0) {
 		seat->fd = fd;
 		pthread_cond_signal(&seat->moved);

@@ -387,11 +387,10 @@ static void serve(struct link *l, struct reply *r)
 			go_on = send_reply(l, &m, r, error);
 		}
 		free_message(&m);
-		if (atomic_load(&l->d->is_broken)) {
-			l->why = "it took back memory that it had shared";
-			go_on = false;
-		}
+		go_on = go_on && !atomic_load(&l->d->is_broken);
 	}
+	if (!l->why && atomic_load(&l->d->is_broken))
+		l->why = "it took back memory that it had shared";
 	pthread_mutex_lock(&l->lock);
 	l->is_lost = true;
 	pthread_cond_broadcast(&l->moved);
