@@ -467,24 +467,28 @@ struct rig {
 
 #define RIG_IOVA 0x10000000ull
 
-static void set_up(struct rig *r, bool master)
+static void bring_up(struct rig *r)
 {
-	void *at;
-
-	r->fd = join();
-	r->memory = make_memory(3 * 4096, &at);
-	r->page = at;
-	r->tail = 0;
-	r->irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(map_at(r->fd, RIG_IOVA, 3 * 4096, 0, r->memory), 0);
-	if (master)
-		be_master(r->fd);
+	be_master(r->fd);
 	assert_int_equal(set_irqs(r->fd, VFU_SET_EVENTFD | VFU_SET_TRIGGER, 3, 1, &r->irq, 1), 0);
 	write32(r->fd, 0, HW_REG_ASQ, RIG_IOVA);
 	write32(r->fd, 0, HW_REG_ACQ, RIG_IOVA + 4096);
 	write32(r->fd, 0, HW_REG_AQSIZE, 16);
 	write32(r->fd, 0, HW_REG_AVECTOR, 3);
 	write32(r->fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	r->tail = 0;
+}
+
+static void set_up(struct rig *r)
+{
+	void *at;
+
+	r->fd = join();
+	r->memory = make_memory(3 * 4096, &at);
+	r->page = at;
+	r->irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r->fd, RIG_IOVA, 3 * 4096, 0, r->memory), 0);
+	bring_up(r);
 }
 
 static void take_down(struct rig *r)
@@ -525,7 +529,7 @@ static void work_reaches_memory_and_interrupts(void **state)
 	struct rig r;
 
 	(void)state;
-	set_up(&r, true);
+	set_up(&r);
 	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
 	put_identify(&r);
 	write32(r.fd, 0, hw_doorbell(0), r.tail);
@@ -544,13 +548,7 @@ static void work_reaches_memory_and_interrupts(void **state)
 	/* Interrupts go on after a reset of the function, as the client's table does. */
 	assert_int_equal(ask(r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
 	memset(r.page, 0, 8192);
-	be_master(r.fd);
-	write32(r.fd, 0, HW_REG_ASQ, RIG_IOVA);
-	write32(r.fd, 0, HW_REG_ACQ, RIG_IOVA + 4096);
-	write32(r.fd, 0, HW_REG_AQSIZE, 16);
-	write32(r.fd, 0, HW_REG_AVECTOR, 3);
-	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
-	r.tail = 0;
+	bring_up(&r);
 	put_identify(&r);
 	write32(r.fd, 0, hw_doorbell(0), r.tail);
 	assert_true(identified(&r));
@@ -560,10 +558,14 @@ static void work_reaches_memory_and_interrupts(void **state)
 
 static void dma_waits_for_the_bus_master_bit(void **state)
 {
+	uint16_t none = 0;
 	struct rig r;
 
 	(void)state;
-	set_up(&r, false);
+	set_up(&r);
+	write32(r.fd, 0, HW_REG_CTRL, 0);
+	assert_int_equal(write_at(r.fd, VFU_REGION_CONFIG, 4, &none, 2), 0);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
 	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), 0);
 	assert_int_equal(read_at(r.fd, 0, HW_REG_BADACC, 4), 1);
 	be_master(r.fd);
@@ -572,18 +574,109 @@ static void dma_waits_for_the_bus_master_bit(void **state)
 	take_down(&r);
 }
 
-/* ---- what it survives ---- */
-
 static void is_served(void)
 {
 	struct rig r;
 
-	set_up(&r, true);
+	set_up(&r);
 	put_identify(&r);
 	write32(r.fd, 0, hw_doorbell(0), r.tail);
 	assert_true(identified(&r));
 	take_down(&r);
 }
+
+/* ---- memory that the server has to ask for ---- */
+
+static uint8_t far_memory[3 * 4096];
+static unsigned n_reads, n_writes;
+
+/* Answers one command of the server as a client without shared memory does. */
+static void answer_server(int fd)
+{
+	uint8_t reply[sizeof(struct vfu_header) + 16 + 4096];
+	struct vfu_dma_access a;
+	uint64_t at;
+
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.flags & VFU_TYPE, 0);
+	assert_true(got.n >= sizeof(a));
+	memcpy(&a, got.body, sizeof(a));
+	at = a.iova - RIG_IOVA;
+	assert_true(at < sizeof(far_memory) && a.count <= sizeof(far_memory) - at);
+	memcpy(reply + sizeof(got.h), &a, sizeof(a));
+	got.h.flags = VFU_IS_REPLY;
+	got.h.size = sizeof(got.h) + sizeof(a);
+	if (got.h.command == VFU_DMA_READ) {
+		memcpy(reply + sizeof(got.h) + sizeof(a), far_memory + at, a.count);
+		got.h.size += (uint32_t)a.count;
+		n_reads++;
+	} else {
+		assert_int_equal(got.h.command, VFU_DMA_WRITE);
+		assert_int_equal(got.n, sizeof(a) + a.count);
+		memcpy(far_memory + at, got.body + sizeof(a), a.count);
+		n_writes++;
+	}
+	memcpy(reply, &got.h, sizeof(got.h));
+	assert_true(send_raw(fd, reply, got.h.size, NULL, 0));
+}
+
+static void memory_without_a_descriptor_is_asked_for(void **state)
+{
+	struct rig r = { .page = far_memory, .memory = -1 };
+	struct vfu_region_access bell = { hw_doorbell(0), 0, 4 };
+
+	(void)state;
+	memset(far_memory, 0, sizeof(far_memory));
+	r.fd = join();
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
+	bring_up(&r);
+	for (int i = 0; i < 40; i++) {
+		const struct hw_cqe *cqe = (void *)(far_memory + 4096 + i % 16 * 32);
+		struct pollfd p[2] = { { .fd = r.irq, .events = POLLIN },
+				       { .fd = r.fd, .events = POLLIN } };
+		uint8_t body[sizeof(bell) + 4];
+
+		put_identify(&r);
+		memcpy(body, &bell, sizeof(bell));
+		memcpy(body + sizeof(bell), &r.tail, 4);
+		send_command(r.fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body), NULL, 0);
+		while (!(p[0].revents & POLLIN)) {
+			assert_true(poll(p, 2, 5000) > 0);
+			if (!p[0].revents)
+				answer_server(r.fd);
+		}
+		/* Whatever the interrupt is about is there. */
+		assert_int_equal(cqe->phase & 1, i / 16 % 2 == 0);
+		assert_true(identified(&r));
+	}
+	assert_true(n_reads >= 80 && n_writes >= 80);
+	close(r.fd);
+	close(r.irq);
+	is_served();
+}
+
+static void a_client_that_dies_while_asked_frees_the_device(void **state)
+{
+	struct pollfd p;
+	struct rig r = { .page = far_memory, .memory = -1 };
+
+	(void)state;
+	memset(far_memory, 0, sizeof(far_memory));
+	r.fd = join();
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
+	bring_up(&r);
+	put_identify(&r);
+	write32(r.fd, 0, hw_doorbell(0), r.tail);
+	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	close(r.fd);
+	close(r.irq);
+	is_served();
+}
+
+/* ---- what it survives ---- */
 
 /* The server must close by itself, soon. */
 static void is_cut_off(int fd)
@@ -701,7 +794,7 @@ static void memory_that_shrinks_cuts_its_client_off(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		set_up(&r, true);
+		set_up(&r);
 		tail = 1;
 		assert_int_equal(ftruncate(r.memory, 0), 0);
 		/* The rings are gone when the device looks. */
@@ -722,7 +815,7 @@ static void full_eventfd_does_not_hold_the_device(void **state)
 	struct rig r;
 
 	(void)state;
-	set_up(&r, true);
+	set_up(&r);
 	/* The model's write would block until somebody reads. */
 	assert_int_equal(write(r.irq, &most, 8), 8);
 	assert_int_equal(fcntl(r.irq, F_SETFL, 0), 0);
@@ -798,6 +891,8 @@ int main(void)
 		cmocka_unit_test(unmap_takes_all_inside_and_minds_nothing),
 		cmocka_unit_test(work_reaches_memory_and_interrupts),
 		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
+		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),
+		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
 		cmocka_unit_test(impossible_headers_end_the_session),
 		cmocka_unit_test(commands_before_version_end_the_session),
 		cmocka_unit_test(truncated_messages_wait_or_end),

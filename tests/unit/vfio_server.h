@@ -56,7 +56,8 @@ static inline int server_start(struct vfio_server *s)
 	}
 	for (int i = 0; i < 2; i++) {
 		snprintf(s->socket[i], sizeof(s->socket[i]), "%s/%d.sock", s->dir, i);
-		snprintf(s->device[i], sizeof(s->device[i]), "vfio-user:%s", s->socket[i]);
+		snprintf(s->device[i], sizeof(s->device[i]), "vfio-user:%s/%d.sock", s->dir,
+			 i);
 	}
 	s->pid = fork();
 	if (!s->pid) {

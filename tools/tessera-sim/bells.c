@@ -22,6 +22,8 @@
 static void ring_all(struct bells *b)
 {
 	pthread_mutex_lock(&b->lock);
+	if (b->remotes)
+		remote_sync(b->remotes);
 	for (unsigned q = 0; q < HW_MAX_QUEUES; q++) {
 		uint64_t rung = atomic_load_explicit(&b->slots[q], memory_order_relaxed);
 

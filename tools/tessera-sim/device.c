@@ -20,9 +20,8 @@ int device_begin(struct device *d, struct err *err)
 	d->has_version = false;
 	d->max_fds = 1;
 	d->max_xfer = VFU_MAX_XFER;
-	atomic_store(&d->is_broken, false);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
-		d->irqs.fd[i] = d->irqs.next[i] = -1;
+		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
 	sim_hbm(d->sim, &d->hbm_bytes);
 	config_reset(&d->config, d->hbm_bytes);
 	if (d->is_stale) {
@@ -40,10 +39,14 @@ void device_end(struct device *d)
 	struct err err;
 
 	bells_close(&d->bells);
-	irq_clear(d);
 	sim_flr(d->sim);
 	dma_clear(d);
+	remotes_stop(d);
+	irq_clear(d);
+	irq_end_relay(d);
 	d->dma.is_on = false;
+	/* The next client is not to blame for this one's memory. */
+	atomic_store(&d->is_broken, false);
 	d->is_stale = sim_hbm_renew(d->sim, &err) != 0;
 	if (d->is_stale)
 		say("%u: HBM of the last client is still there: %s", d->index, err.msg);

@@ -207,8 +207,7 @@ static int find_memory(struct device *d, struct mapping *m, int fd)
 		return EINVAL;
 	if (fd >= 0)
 		return find_backing(d, fd, end, m->flags & VFU_MAP_WRITE, &m->backing);
-	m->remote = remote_create(d->link, m->iova, m->bytes, m->flags & VFU_MAP_WRITE,
-				  &error);
+	m->remote = remote_create(d, m->iova, m->bytes, &error);
 	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
 	 * would reach by DMA: keep the range, and let accesses fault. */
 	if (!m->remote)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "tools/tessera-sim/server.h"
@@ -46,7 +47,7 @@ static void put(struct device *d, unsigned vector, int fd)
 	pthread_mutex_unlock(&q->lock);
 	if (fd < 0)
 		set_mask(d, vector, true);
-	sim_irq_fd(d->sim, vector, fd, NULL);
+	sim_irq_fd(d->sim, vector, fd >= 0 && q->is_relayed ? q->relay[vector] : fd, NULL);
 	if (fd >= 0)
 		set_mask(d, vector, false);
 	pthread_mutex_lock(&q->lock);
@@ -70,6 +71,56 @@ void irq_clear(struct device *d)
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		if (d->irqs.fd[i] >= 0)
 			put(d, i, -1);
+}
+
+int irq_relay(struct device *d)
+{
+	struct irqs *q = &d->irqs;
+
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
+		if (q->relay[i] < 0)
+			q->relay[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (q->relay[i] < 0)
+			return -1;
+	}
+	q->is_relayed = true;
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		if (q->fd[i] >= 0)
+			sim_irq_fd(d->sim, i, q->relay[i], NULL);
+	return 0;
+}
+
+void irq_end_relay(struct device *d)
+{
+	struct irqs *q = &d->irqs;
+
+	q->is_relayed = false;
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
+		if (q->relay[i] >= 0)
+			close(q->relay[i]);
+		q->relay[i] = -1;
+	}
+}
+
+void irq_pass_on(struct device *d, unsigned vector)
+{
+	struct irqs *q = &d->irqs;
+	uint64_t count;
+	int fd;
+
+	if (read(q->relay[vector], &count, sizeof(count)) < 0)
+		return;
+	/* The session may close the client's eventfd, and a write to it may block: a
+	 * copy is written to, without the lock. */
+	pthread_mutex_lock(&q->lock);
+	fd = q->next[vector] >= 0 ? q->next[vector] : q->fd[vector];
+	fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	pthread_mutex_unlock(&q->lock);
+	if (fd < 0)
+		return;
+	if (write(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		say("%u: interrupt %u: %s", d->index, vector, strerror(errno));
+	close(fd);
 }
 
 static void drain(int fd)

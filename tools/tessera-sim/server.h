@@ -56,6 +56,7 @@ void guard_remove(struct guard *g);
 
 struct backing;
 struct remote;
+struct remotes;
 
 struct mapping {
 	uint64_t iova, bytes, offset;
@@ -80,6 +81,7 @@ struct bells {
 	int page_fd, client_fd;		/* shadow memory and its eventfd, the client's too */
 	int own_fd, epoll;
 	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES] */
+	struct remotes *remotes;	/* to be fetched anew first; NULL: none */
 	pthread_mutex_t lock;		/* held while a doorbell is rung */
 	pthread_t thread;
 	bool has_thread;
@@ -99,6 +101,9 @@ struct irqs {
 	pthread_mutex_t lock;		/* over the numbers; not held in the model */
 	int fd[HW_MAX_VECTORS];		/* -1: none */
 	int next[HW_MAX_VECTORS];	/* being put in place of fd */
+	bool is_relayed;		/* the model adds to these instead; remote.c
+					 * passes on */
+	int relay[HW_MAX_VECTORS];
 };
 
 /* ---- the device ---- */
@@ -117,6 +122,7 @@ struct device {
 	struct irqs irqs;
 	atomic_bool is_broken;		/* guarded memory of this client broke */
 	struct link *link;		/* to ask the client for memory; may be NULL */
+	struct remotes *remotes;	/* NULL: all memory came with descriptors */
 };
 
 int device_begin(struct device *d, struct err *err);
@@ -137,6 +143,11 @@ int irq_set(struct device *d, const struct vfu_set_irqs *s, const uint8_t *data,
 /* The client keeps the vector table itself: what has an eventfd is unmasked. */
 void irq_unmask(struct device *d);
 void irq_clear(struct device *d);
+/* Puts a thread of ours between the model and the client's eventfds. 0, or -1. */
+int irq_relay(struct device *d);
+void irq_end_relay(struct device *d);
+/* On that thread: an interrupt of `vector` was raised. */
+void irq_pass_on(struct device *d, unsigned vector);
 /* From another thread: ends a write to an eventfd of a hostile client that blocks. */
 void irq_drain(struct device *d);
 
@@ -144,10 +155,14 @@ void irq_drain(struct device *d);
 
 /* Memory at iova that is fetched from the client when the model touches it and
  * sent back when it was written. NULL: not possible here, *error says why. */
-struct remote *remote_create(struct link *link, uint64_t iova, uint64_t bytes,
-			     bool writable, int *error);
+struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, int *error);
+/* NULL is fine. The model must not use it any more. */
 void remote_destroy(struct remote *r);
 void *remote_base(struct remote *r);
+/* Sends what was written; what the model reads next is fetched anew. */
+void remote_sync(struct remotes *a);
+/* After the last of its ranges. */
+void remotes_stop(struct device *d);
 
 /* ---- message.c ---- */
 

@@ -285,6 +285,12 @@ static bool await(int fd, int64_t deadline)
 	}
 }
 
+static void give_up(struct link *l)
+{
+	l->is_lost = true;
+	l->why = "it does not answer";
+}
+
 /* Under lock: until the question is answered. */
 static void await_answer(struct link *l)
 {
@@ -297,7 +303,7 @@ static void await_answer(struct link *l)
 	while (!l->is_answered && !l->is_lost) {
 		if (l->is_reading) {
 			if (pthread_cond_timedwait(&l->moved, &l->lock, &t) == ETIMEDOUT)
-				l->is_lost = true;
+				give_up(l);
 			continue;
 		}
 		l->is_reading = true;
@@ -306,7 +312,7 @@ static void await_answer(struct link *l)
 		pthread_mutex_lock(&l->lock);
 		if (!can_read) {
 			l->is_reading = false;
-			l->is_lost = true;
+			give_up(l);
 		} else if (read_one(l, &m, &is_command)) {
 			if (is_command)
 				keep(l, &m);
@@ -314,8 +320,6 @@ static void await_answer(struct link *l)
 				free_message(&m);
 		}
 	}
-	if (!l->is_answered && !l->why)
-		l->why = "it does not answer";
 	pthread_cond_broadcast(&l->moved);
 }
 
