@@ -257,6 +257,7 @@ static void regions_and_interrupts_are_described(void **state)
 		assert_int_equal(a.bytes, r.index < 8 ? sizes[r.index] : 0);
 		assert_int_equal(got.n_fds, r.index == 2);
 		assert_int_equal(a.argsz, r.index == 2 ? 64 : 32);
+		assert_int_equal(a.cap_offset, r.index == 2 ? 32 : 0);
 		assert_int_equal(got.n, 32);
 		while (got.n_fds)
 			close(got.fds[--got.n_fds]);

@@ -138,12 +138,14 @@ static int get_region_info(struct device *d, const struct message *m, struct rep
 	if (r.index == VFU_REGION_BAR2) {
 		r.flags |= VFU_REGION_CAN_MAP | VFU_REGION_HAS_CAPS;
 		r.argsz = sizeof(r) + sizeof(s);
-		r.cap_offset = room >= r.argsz ? sizeof(r) : 0;
+		/* Said even where the capability does not fit: QEMU checks it before it
+		 * asks again with more room. */
+		r.cap_offset = sizeof(r);
 		out->fds[0] = sim_hbm_fd(d->sim);
 		out->n_fds = 1;
 	}
 	answer(out, &r, sizeof(r));
-	if (r.cap_offset)
+	if (r.cap_offset && room >= r.argsz)
 		answer(out, &s, sizeof(s));
 	return 0;
 }
