@@ -693,7 +693,8 @@ static void impossible_headers_end_the_session(void **state)
 {
 	static const struct vfu_header bad[] = {
 		{ 1, VFU_GET_INFO, 0, 0, 0 }, { 1, VFU_GET_INFO, 15, 0, 0 },
-		{ 1, VFU_GET_INFO, UINT32_MAX, 0, 0 }, { 1, VFU_GET_INFO, 16 + VFU_MAX_BODY + 1, 0, 0 },
+		{ 1, VFU_GET_INFO, UINT32_MAX, 0, 0 },
+		{ 1, VFU_GET_INFO, 16 + VFU_MAX_BODY + 1, 0, 0 },
 		{ 1, VFU_GET_INFO, 16, VFU_IS_REPLY, 0 }, { 1, VFU_GET_INFO, 16, 7, 0 },
 		{ 0, VFU_DMA_READ, 16, 0, 0 }, { 0, VFU_DMA_WRITE, 16, VFU_IS_REPLY, 0 },
 	};
