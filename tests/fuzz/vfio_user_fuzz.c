@@ -39,8 +39,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
-	pthread_mutex_init(&device.irqs.lock, NULL);
-	device.sim = sim_device(sim, 0);
+	device_init(&device, sim_device(sim, 0), 0);
 	return 0;
 }
 

@@ -4,6 +4,17 @@
 
 #include "tools/tessera-sim/server.h"
 
+void device_init(struct device *d, struct sim_device *sim, unsigned index)
+{
+	memset(d, 0, sizeof(*d));
+	d->sim = sim;
+	d->index = index;
+	sim_hbm(sim, &d->hbm_bytes);
+	pthread_mutex_init(&d->irqs.lock, NULL);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
+}
+
 void device_reset(struct device *d)
 {
 	/* Bells that rang before the reset must not ring after it. */
@@ -18,11 +29,9 @@ void device_reset(struct device *d)
 int device_begin(struct device *d, struct err *err)
 {
 	d->has_version = false;
+	d->n_unreachable = 0;
 	d->max_fds = 1;
 	d->max_xfer = VFU_MAX_XFER;
-	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
-		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
-	sim_hbm(d->sim, &d->hbm_bytes);
 	config_reset(&d->config, d->hbm_bytes);
 	if (d->is_stale) {
 		int code = sim_hbm_renew(d->sim, err);

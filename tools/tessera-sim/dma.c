@@ -210,8 +210,9 @@ static int find_memory(struct device *d, struct mapping *m, int fd)
 	m->remote = remote_create(d, m->iova, m->bytes, &error);
 	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
 	 * would reach by DMA: keep the range, and let accesses fault. */
-	if (!m->remote)
-		say("%u: [0x%llx, +0x%llx) came without a descriptor and can't be reached: %s",
+	if (!m->remote && !d->n_unreachable++)
+		say("%u: [0x%llx, +0x%llx) came without a descriptor and can't be reached: %s; "
+		    "later ones are not named",
 		    d->index, (unsigned long long)m->iova, (unsigned long long)m->bytes,
 		    strerror(error));
 	return 0;
@@ -268,7 +269,8 @@ int dma_unmap(struct device *d, const struct vfu_dma_unmap *u)
 	/* From the end, so that the model moves little of its table each time. */
 	for (unsigned i = n; i-- > 0; )
 		release(d, &t->maps[first + i]);
-	remove_range(t, first, n);
+	if (n)
+		remove_range(t, first, n);
 	return 0;
 }
 

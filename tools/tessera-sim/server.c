@@ -133,8 +133,8 @@ static bool tell_busy(struct turned *t, short events)
 	t->h.flags = VFU_IS_REPLY | VFU_ERROR;
 	t->h.size = sizeof(t->h);
 	t->h.error = EBUSY;
-	if (send(t->fd, &t->h, sizeof(t->h), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		say("telling a client that the device is busy: %s", strerror(errno));
+	/* One that has gone meanwhile need not be told. */
+	(void)!send(t->fd, &t->h, sizeof(t->h), MSG_NOSIGNAL | MSG_DONTWAIT);
 	return true;
 }
 
@@ -300,13 +300,9 @@ static int open_seat(struct server *s, unsigned i, struct err *err)
 
 	pthread_mutex_init(&seat->lock, NULL);
 	pthread_cond_init(&seat->moved, NULL);
-	pthread_mutex_init(&seat->d.irqs.lock, NULL);
+	device_init(&seat->d, sim_device(s->sim, i), i);
 	seat->fd = seat->next = seat->listen_fd = -1;
-	for (unsigned v = 0; v < HW_MAX_VECTORS; v++)
-		seat->d.irqs.fd[v] = seat->d.irqs.next[v] = -1;
 	seat->wake_fd = s->wake_fd;
-	seat->d.sim = sim_device(s->sim, i);
-	seat->d.index = i;
 	code = listen_at(s, seat, err);
 	if (code)
 		return code;

@@ -120,11 +120,13 @@ struct device {
 	struct dma dma;
 	struct bells bells;
 	struct irqs irqs;
+	unsigned n_unreachable;	/* mappings that accesses fault on */
 	atomic_bool is_broken;		/* guarded memory of this client broke */
 	struct link *link;		/* to ask the client for memory; may be NULL */
 	struct remotes *remotes;	/* NULL: all memory came with descriptors */
 };
 
+void device_init(struct device *d, struct sim_device *sim, unsigned index);
 int device_begin(struct device *d, struct err *err);
 void device_end(struct device *d);
 /* Function reset: the model and configuration space as after power on, mappings and
