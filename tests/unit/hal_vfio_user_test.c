@@ -160,7 +160,8 @@ static void note_death(void *arg, const struct err *err)
 	__atomic_store_n((int *)arg, err ? err->code : -1, __ATOMIC_RELEASE);
 }
 
-static void a_killed_server_is_reported_at_once(void **state)
+/* A program spins when the server goes by `sig`; its wait status. */
+static int lose_server(int sig)
 {
 	struct hal_device *saved = dev, *d;
 	struct vfio_server other;
@@ -171,9 +172,8 @@ static void a_killed_server_is_reported_at_once(void **state)
 	struct err err, first;
 	uint64_t value;
 	int64_t began;
-	int noted = 0;
+	int noted = 0, status;
 
-	(void)state;
 	assert_int_equal(server_start(&other), 0);
 	d = open_at(other.device[0], &h, &err);
 	assert_non_null(d);
@@ -184,7 +184,7 @@ static void a_killed_server_is_reported_at_once(void **state)
 	value = run(exe, out, 0);
 	assert_int_equal(hal_queue_notify(q, value, note_death, &noted, &err), 0);
 	began = clock_ns();
-	server_stop(&other, SIGKILL);
+	status = server_stop(&other, sig);
 	assert_int_equal(hal_queue_wait(q, value, clock_after(5 * SECOND), &first),
 			 ERR_UNAVAILABLE);
 	assert_non_null(strstr(first.msg, other.socket[0]));
@@ -201,6 +201,24 @@ static void a_killed_server_is_reported_at_once(void **state)
 	hal_destroy(h);
 	assert_true(clock_ns() < began + 5 * SECOND);
 	dev = saved;
+	return status;
+}
+
+static void a_killed_server_is_reported_at_once(void **state)
+{
+	int status = lose_server(SIGKILL);
+
+	(void)state;
+	assert_true(WIFSIGNALED(status));
+}
+
+static void a_server_that_is_stopped_ends_its_sessions(void **state)
+{
+	int status = lose_server(SIGTERM);
+
+	(void)state;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* In a child: fills HBM, lets a program spin, tells and waits to be killed. */
@@ -272,6 +290,7 @@ int main(void)
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(reopening_never_meets_a_busy_device),
 		cmocka_unit_test(a_killed_server_is_reported_at_once),
+		cmocka_unit_test(a_server_that_is_stopped_ends_its_sessions),
 		cmocka_unit_test(a_killed_client_leaves_the_server_clean),
 	};
 

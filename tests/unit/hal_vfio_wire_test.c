@@ -434,6 +434,7 @@ static void unmap_takes_all_inside_and_minds_nothing(void **state)
 	int fd = join(), memory = make_memory(64 * unit, NULL);
 
 	(void)state;
+	assert_int_equal(unmap_at(fd, 1ull << 32, unit, 0), 0);
 	be_master(fd);
 	for (uint64_t i = 0; i < 64; i++)
 		assert_int_equal(map_at(fd, 0x100000 + i * unit, unit, i * unit, memory), 0);

@@ -11,17 +11,25 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <immintrin.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "hal/base/clock.h"
 #include "tools/tessera-sim/server.h"
 
-static void ring_all(struct bells *b)
+#define SPIN_NS 20000
+
+/* Whether there was any. */
+static bool ring_all(struct bells *b)
 {
+	bool any = false;
+
 	pthread_mutex_lock(&b->lock);
+	/* What the host wrote before it rang. */
 	if (b->remotes)
 		remote_sync(b->remotes);
 	for (unsigned q = 0; q < HW_MAX_QUEUES; q++) {
@@ -31,8 +39,25 @@ static void ring_all(struct bells *b)
 			rung = atomic_exchange(&b->slots[q], 0);
 		if (rung)
 			sim_mmio_write(b->sim, hw_doorbell(q), 4, (uint32_t)rung);
+		any = any || rung;
 	}
 	pthread_mutex_unlock(&b->lock);
+	return any;
+}
+
+/* A doorbell is often followed by another; to sleep and be woken costs more than to
+ * look for a moment. Whether one came. */
+static bool spin(struct bells *b)
+{
+	int64_t until = clock_ns() + b->spin_ns;
+
+	while (clock_ns() < until && !atomic_load(&b->quit)) {
+		for (unsigned q = 0; q < HW_MAX_QUEUES; q++)
+			if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
+				return true;
+		_mm_pause();
+	}
+	return false;
 }
 
 static void *wait_for_bells(void *arg)
@@ -43,7 +68,8 @@ static void *wait_for_bells(void *arg)
 	while (!atomic_load(&b->quit)) {
 		if (epoll_wait(b->epoll, e, 2, -1) < 0 && errno != EINTR)
 			break;
-		ring_all(b);
+		while (ring_all(b) && spin(b))
+			;
 	}
 	return NULL;
 }
@@ -81,6 +107,7 @@ int bells_open(struct bells *b, struct sim_device *sim, struct err *err)
 {
 	memset(b, 0, sizeof(*b));
 	b->sim = sim;
+	b->spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0;
 	b->page_fd = b->client_fd = b->own_fd = b->epoll = -1;
 	pthread_mutex_init(&b->lock, NULL);
 	if (open_all(b)) {

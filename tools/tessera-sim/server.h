@@ -85,6 +85,7 @@ struct bells {
 	pthread_mutex_t lock;		/* held while a doorbell is rung */
 	pthread_t thread;
 	bool has_thread;
+	int64_t spin_ns;
 	atomic_bool quit;
 };
 

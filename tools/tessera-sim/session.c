@@ -330,7 +330,7 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 				.size = (uint32_t)(sizeof(h) + bytes + n_data) };
 	struct iovec v[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)body, bytes },
 			     { (void *)(uintptr_t)data, n_data } };
-	bool sent;
+	bool sent, is_lost;
 	int error;
 
 	pthread_mutex_lock(&l->ask_lock);
@@ -351,9 +351,10 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	await_answer(l);
 	error = l->is_answered ? l->error : EIO;
 	l->is_asking = false;
+	is_lost = l->is_lost;
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_unlock(&l->ask_lock);
-	if (!sent || l->is_lost)
+	if (is_lost)
 		shutdown(l->fd, SHUT_RDWR);
 	return error;
 }
