@@ -4,8 +4,11 @@
 #define DEVICE_TESTS_ONLY
 #include "tests/unit/hal_device_test.c"
 
-#include <sys/stat.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include "hal/bus/vfio_user.h"
 #include "tests/unit/vfio_server.h"
 
 #define SECOND 1000000000ll
@@ -278,6 +281,71 @@ static void a_killed_client_leaves_the_server_clean(void **state)
 	dev = saved;
 }
 
+/* ---- servers that are none ---- */
+
+struct impostor {
+	int listener;
+	const void *reply;	/* to the first message; then it closes */
+	size_t bytes;
+};
+
+static void *pretend(void *arg)
+{
+	struct impostor *im = arg;
+	int fd = accept(im->listener, NULL, NULL);
+	char request[4096];
+
+	if (recv(fd, request, sizeof(request), 0) > 0 && im->bytes)
+		send(fd, im->reply, im->bytes, MSG_NOSIGNAL);
+	/* Until the client has had enough, so that it is not helped by our closing. */
+	if (im->bytes)
+		while (recv(fd, request, sizeof(request), 0) > 0)
+			;
+	close(fd);
+	return NULL;
+}
+
+static void servers_that_are_none_are_refused(void **state)
+{
+	static const struct vfu_header
+		nonsense = { 0x4848, 0x5454, 0x20312f50, 0, 0 },
+		wrong_id = { 77, VFU_VERSION, 16, VFU_IS_REPLY, 0 },
+		wrong_command = { 1, VFU_RESET, 16, VFU_IS_REPLY, 0 },
+		too_short = { 1, VFU_VERSION, 15, VFU_IS_REPLY, 0 },
+		too_long = { 1, VFU_VERSION, 1 << 16, VFU_IS_REPLY, 0 },
+		empty = { 1, VFU_VERSION, 16, VFU_IS_REPLY, 0 },
+		refusal = { 1, VFU_VERSION, 16, VFU_IS_REPLY | VFU_ERROR, ENOTSUP };
+	static const struct vfu_header *const replies[] = {
+		NULL, &nonsense, &wrong_id, &wrong_command, &too_short, &too_long, &empty,
+		&refusal };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char where[160];
+
+	(void)state;
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/impostor", server.dir);
+	snprintf(where, sizeof(where), "vfio-user:%s", a.sun_path);
+	for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
+		struct impostor im = { socket(AF_UNIX, SOCK_STREAM, 0), replies[i],
+				       replies[i] ? sizeof(*replies[i]) : 0 };
+		int64_t began = clock_ns();
+		pthread_t thread;
+		struct err err;
+		struct hal *h;
+
+		assert_int_equal(bind(im.listener, (struct sockaddr *)&a, sizeof(a)), 0);
+		assert_int_equal(listen(im.listener, 1), 0);
+		assert_int_equal(pthread_create(&thread, NULL, pretend, &im), 0);
+		assert_null(open_at(where, &h, &err));
+		assert_int_equal(err.code, replies[i] == &refusal ? ERR_UNIMPLEMENTED :
+							ERR_UNAVAILABLE);
+		assert_non_null(strstr(err.msg, a.sun_path));
+		assert_true(clock_ns() < began + 5 * SECOND);
+		pthread_join(thread, NULL);
+		close(im.listener);
+		unlink(a.sun_path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +356,7 @@ int main(void)
 		cmocka_unit_test(a_second_client_is_told_who_is_busy),
 		cmocka_unit_test(two_devices_work_side_by_side),
 		cmocka_unit_test(wrong_names_say_what_to_do),
+		cmocka_unit_test(servers_that_are_none_are_refused),
 		cmocka_unit_test(reopening_never_meets_a_busy_device),
 		cmocka_unit_test(a_killed_server_is_reported_at_once),
 		cmocka_unit_test(a_server_that_is_stopped_ends_its_sessions),
