@@ -17,7 +17,7 @@
 #include "hal/base/clock.h"
 #include "tools/tessera-sim/server.h"
 
-#define ASK_NS 5000000000ll	/* for a client to answer */
+#define ASK_NS 60000000000ll	/* for a client to answer; one that left is noticed at once */
 #define MAX_KEPT 1024u
 
 struct kept {
