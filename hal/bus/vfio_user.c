@@ -692,6 +692,7 @@ static int make_shared(void *host, uint64_t bytes, int *out, struct err *err)
 {
 	int fd = memfd_create("tessera-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	uint8_t *p = host;
+	int code;
 
 	if (fd < 0)
 		return err_sys(err, errno, "memfd for host memory");
@@ -709,10 +710,10 @@ static int make_shared(void *host, uint64_t bytes, int *out, struct err *err)
 	*out = fd;
 	return 0;
 failed:
-	err_sys(err, errno, "%llu bytes of host memory to share with the device's server",
-		(unsigned long long)bytes);
+	code = err_sys(err, errno, "%llu bytes of host memory to share with the device's "
+		       "server", (unsigned long long)bytes);
 	close(fd);
-	return ERR_RESOURCE_EXHAUSTED;
+	return code;
 }
 
 static int dma_map(struct hal_bus *bus, void *host, uint64_t bytes, uint64_t *iova,

@@ -21,7 +21,9 @@
 
 #include "tools/tessera-sim/server.h"
 
-#define MAX_BACKED ((uint64_t)8 << 40)	/* address space for one client's files */
+/* What one client may take of the process that all share. */
+#define MAX_BACKED ((uint64_t)1 << 40)	/* address space */
+#define MAX_BACKINGS 1024u		/* files */
 
 struct backing {
 	struct backing *next, **link;
@@ -41,6 +43,7 @@ static void drop_backing(struct dma *t, struct backing *b)
 	guard_remove(b->guard);
 	munmap(b->base, b->bytes);
 	t->backed_bytes -= b->bytes;
+	t->n_backings--;
 	*b->link = b->next;
 	if (b->next)
 		b->next->link = b->link;
@@ -62,7 +65,7 @@ static int make_backing(struct device *d, int fd, const struct stat *st, bool wr
 	uint64_t bytes = (uint64_t)st->st_size;
 	struct backing *b;
 
-	if (bytes > MAX_BACKED - t->backed_bytes)
+	if (bytes > MAX_BACKED - t->backed_bytes || t->n_backings == MAX_BACKINGS)
 		return ENOSPC;
 	b = calloc(1, sizeof(*b));
 	if (!b)
@@ -91,6 +94,7 @@ static int make_backing(struct device *d, int fd, const struct stat *st, bool wr
 		b->next->link = &b->next;
 	t->backings = b;
 	t->backed_bytes += bytes;
+	t->n_backings++;
 	*out = b;
 	return 0;
 }
@@ -166,6 +170,8 @@ static void release(struct device *d, struct mapping *m)
 	leave(d, m);
 	if (m->backing)
 		drop_backing(&d->dma, m->backing);
+	if (m->remote)
+		d->dma.backed_bytes -= m->bytes;
 	remote_destroy(m->remote);
 }
 
@@ -207,7 +213,12 @@ static int find_memory(struct device *d, struct mapping *m, int fd)
 		return EINVAL;
 	if (fd >= 0)
 		return find_backing(d, fd, end, m->flags & VFU_MAP_WRITE, &m->backing);
-	m->remote = remote_create(d, m->iova, m->bytes, &error);
+	if (m->bytes > MAX_BACKED - d->dma.backed_bytes)
+		error = ENOSPC;
+	else
+		m->remote = remote_create(d, m->iova, m->bytes, &error);
+	if (m->remote)
+		d->dma.backed_bytes += m->bytes;
 	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
 	 * would reach by DMA: keep the range, and let accesses fault. */
 	if (!m->remote && !d->n_unreachable++)

@@ -16,7 +16,7 @@
 
 #include "tools/tessera-sim/server.h"
 
-#define GUARDS 16384u
+#define GUARDS 65536u	/* MAX_BACKINGS of every device */
 
 struct guard {
 	_Atomic uintptr_t base;		/* 0: free */

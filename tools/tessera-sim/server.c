@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -370,11 +371,24 @@ static void close_seat(struct server *s, struct seat *seat)
 	}
 }
 
+/* A device takes some hundred descriptors: its client's and its own for vectors. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		say("raising the limit of descriptors: %s", strerror(errno));
+}
+
 static int start(struct server *s, struct err *err)
 {
 	sigset_t set;
 	int code;
 
+	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);

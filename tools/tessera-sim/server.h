@@ -70,7 +70,8 @@ struct dma {
 	struct mapping *maps;		/* ascending by iova */
 	unsigned n, room;
 	struct backing *backings;
-	uint64_t backed_bytes;
+	unsigned n_backings;
+	uint64_t backed_bytes;		/* of backings and of remote ranges */
 	bool is_on;			/* the function is bus master */
 };
 
