@@ -31,7 +31,7 @@ struct hal_entry {
 	struct hal_device_info info;
 	const struct hal_transport_ops *transport;	/* NULL: not reached by this build */
 	struct hal_direct_host host;
-	char where[64];
+	char where[128];
 	struct hal_device *open;
 };
 

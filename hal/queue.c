@@ -538,7 +538,7 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct
 			break;
 		}
 		pthread_mutex_unlock(&q->lock);
-		hal_check_alive(q->dev, NULL);
+		code = hal_check_alive(q->dev, err);
 		pthread_mutex_lock(&q->lock);
 	}
 	q->sleepers--;

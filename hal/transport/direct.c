@@ -60,7 +60,10 @@ static int is_alive(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	uint32_t status = d->bus->ops->read(d->bus, HW_REG_STATUS);
+	int code = d->bus->ops->health ? d->bus->ops->health(d->bus, err) : 0;
 
+	if (code)
+		return code;
 	if (status == 0xffffffffu)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "the device does not answer any more (all ones on the bus)");
