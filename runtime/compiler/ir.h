@@ -60,7 +60,7 @@ struct tc_type {
 	uint8_t elem;		/* enum elem */
 	uint8_t rank;
 	uint8_t is_tuple;	/* then dim is unused, parts[n_parts] count */
-	uint32_t n_parts;
+	uint32_t n_parts, leaves;	/* of tuples; leaves: tensors at any depth */
 	const struct tc_type *const *parts;
 	int64_t count;		/* elements (product of dims) */
 	int64_t bytes;		/* count * elem_bytes */
