@@ -399,6 +399,25 @@ static void ints(struct parser *ps, struct tc_attr *a)
 	a->n = (uint32_t)l.n;
 }
 
+/* <NAME> or <NUMBER>; the key says which names there are. */
+static void enumeration(struct parser *ps, struct tc_attr *a)
+{
+	struct text t = word(ps);
+
+	a->kind = TC_ATTR_ENUM;
+	if (!t.n)
+		a->i = number(ps);
+	for (; t.n; a->i++) {
+		const char *name = tc_enum_name(a->key, a->i);
+
+		if (name && is_text(t, name))
+			break;
+		if (!name && a->i)
+			bad(ps, t.p, "a name that %.60s has, or a number", a->key);
+	}
+	want(ps, '>');
+}
+
 static const char *parse_key(struct parser *ps)
 {
 	bool is_quoted = is_next(ps, '"');
@@ -443,9 +462,7 @@ static void parse_attr(struct parser *ps, struct tc_attr *a, unsigned depth)
 	} else if (eat(ps, '[')) {
 		ints(ps, a);
 	} else if (eat(ps, '<')) {
-		a->kind = TC_ATTR_ENUM;
-		a->i = number(ps);
-		want(ps, '>');
+		enumeration(ps, a);
 	} else if (eat(ps, '{')) {
 		if (depth == MAX_ATTR_DEPTH)
 			bad(ps, at, "at most %u lists in each other", MAX_ATTR_DEPTH);

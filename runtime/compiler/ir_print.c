@@ -11,6 +11,36 @@
 
 #include "runtime/compiler/ir.h"
 
+/* Names of ENUM attributes' numbers, for reading; where there is none, the number is
+ * printed. */
+static const struct { const char *key, *names[6]; } enums[] = {
+	{ "comparison_direction", {
+		[TC_CMP_EQ] = "EQ", [TC_CMP_NE] = "NE", [TC_CMP_GE] = "GE", [TC_CMP_GT] = "GT",
+		[TC_CMP_LE] = "LE", [TC_CMP_LT] = "LT" } },
+	{ "compare_type", {
+		[TC_CMP_NOTYPE] = "NOTYPE", [TC_CMP_FLOAT] = "FLOAT",
+		[TC_CMP_TOTALORDER] = "TOTALORDER", [TC_CMP_SIGNED] = "SIGNED",
+		[TC_CMP_UNSIGNED] = "UNSIGNED" } },
+	{ "rng_algorithm", {
+		[TC_RNG_DEFAULT] = "DEFAULT", [TC_RNG_THREE_FRY] = "THREE_FRY",
+		[TC_RNG_PHILOX] = "PHILOX" } },
+	{ "fft_type", {
+		[TC_FFT_FFT] = "FFT", [TC_FFT_IFFT] = "IFFT", [TC_FFT_RFFT] = "RFFT",
+		[TC_FFT_IRFFT] = "IRFFT" } },
+	{ "transpose_a", {
+		[TC_SOLVE_PLAIN] = "NO_TRANSPOSE", [TC_SOLVE_TRANSPOSE] = "TRANSPOSE",
+		[TC_SOLVE_ADJOINT] = "ADJOINT" } },
+	{ "kind", { [TC_FUSION_LOOP] = "LOOP", [TC_FUSION_MATMUL] = "MATMUL" } },
+};
+
+const char *tc_enum_name(const char *key, int64_t i)
+{
+	for (unsigned k = 0; k < sizeof(enums) / sizeof(*enums); k++)
+		if (!strcmp(enums[k].key, key))
+			return i >= 0 && i < 6 ? enums[k].names[i] : NULL;
+	return NULL;
+}
+
 static void print_type(const struct tc_type *t, struct str *out)
 {
 	if (t->is_tuple) {
@@ -86,12 +116,18 @@ static void print_hex(const uint8_t *p, size_t n, struct str *out)
 
 static void print_attr(const struct tc_attr *a, struct str *out)
 {
+	const char *name;
+
 	switch (a->kind) {
 	case TC_ATTR_INT:
 		str_printf(out, "%" PRId64, a->i);
 		break;
 	case TC_ATTR_ENUM:
-		str_printf(out, "<%" PRId64 ">", a->i);
+		name = tc_enum_name(a->key, a->i);
+		if (name)
+			str_printf(out, "<%s>", name);
+		else
+			str_printf(out, "<%" PRId64 ">", a->i);
 		break;
 	case TC_ATTR_BOOL:
 		str_printf(out, a->i ? "true" : "false");

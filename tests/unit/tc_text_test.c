@@ -197,7 +197,8 @@ static const char forms[] =
 	": tensor<2xf32>\n"
 	"    %91 = constant() {value = dense<0x> : tensor<0x5xui4>} : tensor<0x5xui4>\n"
 	"    %2, %4 = tc.opaque(%7, %1) {name = \"f\", attributes = {a = -9223372036854775808, "
-	"\"b c\" = <3>, \"\" = {}, d.e = [-1, 0], f = true, g = false, h = []}} "
+	"\"b c\" = <3>, comparison_direction = <LT>, transpose_a = <0>, "
+	"fft_type = <6>, \"\" = {}, d.e = [-1, 0], f = true, g = false, h = []}} "
 	": tuple<tensor<2xf32>, tuple<>, token>, tensor<f8E4M3B11FNUZ> none () {\n"
 	"    } (%5: tensor<i1>) {\n"
 	"      return(%5) # x\n"
@@ -280,6 +281,10 @@ static const struct { const char *text, *says; } broken[] = {
 	  "\"=\"" },
 	{ WRAP("%1 = abs(%0) {k = maybe} : tensor<2xf32>"), "line 3, column 19: found \"maybe\", "
 	  "expected an attribute's value" },
+	{ WRAP("%1 = abs(%0) {fft_type = <GT>} : tensor<2xf32>"), "line 3, column 27: found "
+	  "\"GT\", expected a name that fft_type has, or a number" },
+	{ WRAP("%1 = abs(%0) {k = <GT>} : tensor<2xf32>"), "line 3, column 20: found "
+	  "\"GT\", expected a name that k has, or a number" },
 	{ WRAP("%1 = abs(%0) {k = 1, k = 2} : tensor<2xf32>"), "line 3, column 14: found \"{\", "
 	  "expected each attribute once; \"k\" is there twice" },
 	{ WRAP("%1 = abs(%0) {k = \"a\\zz\"} : tensor<2xf32>"), "line 3, column 21: found "
@@ -320,14 +325,14 @@ static void well_formed_text_of_a_wrong_program_fails_verification(void **state)
 		{ WRAP("%1 = add(%0) : tensor<2xf32> # f.py:3"), "add: it has 1 operands, "
 		  "1 results and 0 regions, at f.py:3" },
 		{ WRAP("%1 = abs(%0) : tensor<3xf32>"), "abs: " },
-		{ WRAP("%1 = tc.fusion(%0) {kind = <0>} : tensor<2xf32> () {\nreturn(%0)\n}"),
+		{ WRAP("%1 = tc.fusion(%0) {kind = <LOOP>} : tensor<2xf32> () {\nreturn(%0)\n}"),
 		  "tc.fusion: its region has 0 arguments for 1 operands" },
-		{ WRAP("%1 = tc.fusion(%0) {kind = <0>} : tensor<2xf32> (%2: tensor<3xf32>) {\n"
+		{ WRAP("%1 = tc.fusion(%0) {kind = <LOOP>} : tensor<2xf32> (%2: tensor<3xf32>) {\n"
 		       "return(%0)\n}"),
 		  "tc.fusion: argument 0 of its region has another type" },
-		{ WRAP("%1 = tc.fusion() {kind = <0>} : tensor<2xi32> () {\nreturn(%0)\n}"),
+		{ WRAP("%1 = tc.fusion() {kind = <LOOP>} : tensor<2xi32> () {\nreturn(%0)\n}"),
 		  "tc.fusion: a region yields another type as value 0" },
-		{ WRAP("%1 = tc.fusion() {kind = <0>} : tensor<2xf32> () {\nreturn(%1)\n}"),
+		{ WRAP("%1 = tc.fusion() {kind = <LOOP>} : tensor<2xf32> () {\nreturn(%1)\n}"),
 		  "return: operand 0 is not defined there" },
 	};
 
@@ -346,7 +351,7 @@ static void well_formed_text_of_a_wrong_program_fails_verification(void **state)
 static void a_fusion_that_no_instruction_can_do_compiles(void **state)
 {
 	static const char odd[] = WRAP(
-		"%1 = tc.fusion(%0) {kind = <1>} : tensor<2xf32> (%2: tensor<2xf32>) {\n"
+		"%1 = tc.fusion(%0) {kind = <MATMUL>} : tensor<2xf32> (%2: tensor<2xf32>) {\n"
 		"  %3, %8 = tc.fusion(%2, %2) {kind = <77>} : tensor<2xf32>, tensor<1xf32> "
 		"(%4: tensor<2xf32>, %5: tensor<2xf32>) {\n"
 		"    %6 = slice(%4) {start_indices = [1], limit_indices = [2], strides = [1]} "
