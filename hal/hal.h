@@ -34,6 +34,9 @@
 
 /* What libtessera exports; everything else of the tree stays inside it. */
 #pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct hal;
 struct hal_device;
@@ -236,5 +239,8 @@ struct hal_mem *hal_exe_constants(const struct hal_exe *exe);
  * process (hal/telemetry.h). `what` is copied, cut to 63 bytes. */
 void hal_note_executable(struct hal_device *dev, const char *what);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 #endif

@@ -63,6 +63,12 @@ for header in $(cd "$prefix/include" && find . -name '*.h'); do
 	echo "#include <$header>" | $CC -Wall -Werror $flags -fsyntax-only -x c - ||
 		fail "$header does not compile alone"
 done
+if command -v c++ >/dev/null; then
+	c++ -Wall -Werror -x c++ "$top/use.c" -x none $LDFLAGS $flags -o "$top/use-cc" ||
+		fail "the program does not build as C++"
+else
+	echo "install: no C++ compiler here, the headers are not tried with one"
+fi
 
 # The library's name, and what it exports: what the two doors declare, in one version.
 library=$prefix/lib/libtessera.so.0
