@@ -32,6 +32,12 @@
 #include "hal/base/err.h"
 #include "hal/hw/desc.h"
 
+/* What libtessera exports; everything else of the tree stays inside it. */
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hal;
 struct hal_device;
 struct hal_mem;
@@ -233,4 +239,8 @@ struct hal_mem *hal_exe_constants(const struct hal_exe *exe);
  * process (hal/telemetry.h). `what` is copied, cut to 63 bytes. */
 void hal_note_executable(struct hal_device *dev, const char *what);
 
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
 #endif

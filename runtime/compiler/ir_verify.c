@@ -669,6 +669,20 @@ static void check_case(const struct check *k)
 	}
 }
 
+/* Only the frame: what is inside counts when a fusion is made or taken apart. */
+static void check_fusion(const struct check *k)
+{
+	const struct tc_block *b = k->op->regions[0].block;
+
+	if (b->n_args != k->op->n_operands)
+		BAD(k, "its region has %u arguments for %u operands", b->n_args,
+		    k->op->n_operands);
+	for (unsigned i = 0; i < b->n_args; i++)
+		if (b->args[i]->type != in_type(k, i))
+			BAD(k, "argument %u of its region has another type", i);
+	same_types(k, b, b->last, 0);
+}
+
 static void check_constant(const struct check *k)
 {
 	const struct tc_attr *a = tc_attr(k->op, "value");
@@ -823,6 +837,7 @@ static void check_op(const struct check *k)
 		return;
 	}
 	switch (k->op->op) {
+	case TC_FUSION: check_fusion(k); break;
 	case TC_CONSTANT: check_constant(k); break;
 	case TC_IOTA:
 		dim_of(k, "iota_dimension", out->rank);
@@ -931,7 +946,7 @@ static void verify_block(struct tc_ctx *c, struct tc_block *b, uint8_t *defined)
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				verify_block(c, op->regions[r].block, defined);
-		if (op->op != TC_FUNC && op->op != TC_FUSION && op->op != TC_OPAQUE)
+		if (op->op != TC_FUNC && op->op != TC_OPAQUE)
 			check_op(&k);
 		for (unsigned i = 0; i < op->n_results; i++)
 			defined[op->results[i].id] = 1;

@@ -100,6 +100,25 @@ static void take_part(struct tc_op *op)
 	tc_erase(op);
 }
 
+/* A fusion that a program's text brings gives way to its region: nobody has checked that
+ * one instruction can do it, and the pass `fuse` makes its own. */
+static void take_apart(struct tc_op *op)
+{
+	struct tc_block *body = op->regions[0].block;
+
+	for (unsigned i = 0; i < body->n_args; i++)
+		tc_replace_uses(body->args[i], tc_in(op, i));
+	while (body->first != body->last) {
+		struct tc_op *o = body->first;
+
+		tc_unlink(o);
+		tc_insert_before(op, o);
+	}
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_replace_uses(tc_out(op, i), tc_in(body->last, i));
+	tc_erase(op);
+}
+
 static void inline_op(struct pass *p, struct tc_op *op)
 {
 	switch (op->op) {
@@ -123,6 +142,8 @@ static void inline_op(struct pass *p, struct tc_op *op)
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				inline_block(p, op->regions[r].block);
+		if (op->op == TC_FUSION)
+			take_apart(op);
 		break;
 	}
 }
