@@ -39,6 +39,14 @@ isa = $(if $(findstring _avx512bf16.c,$1),$(AVX512) -mavx512bf16) \
 # The model computes: it is optimised in every mode.
 speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
 
+# Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
+# sanitizers, whose interface is the same, and without coverage, which follows the readers.
+KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
+is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
+cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
+	$(CFLAGS)),$(CC) $(CFLAGS))
+comma := ,
+
 # ---- libraries: one for each floor ----
 BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
 SIM_SRC := $(wildcard hal/sim/*.c)
@@ -73,7 +81,7 @@ all: $(PLUGIN) $(TOOLS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
+	$(Q)$(call cc,$<) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
 
 $(OUT)/%.a:
 	@mkdir -p $(@D)
