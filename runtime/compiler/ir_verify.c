@@ -788,8 +788,13 @@ static bool is_visible(const struct tc_value *v, const struct tc_block *block,
 
 static void verify_block(struct tc_ctx *c, struct tc_block *b, uint8_t *defined)
 {
-	for (unsigned i = 0; i < b->n_args; i++)
+	const struct check outer = { c, b->region->parent };
+
+	for (unsigned i = 0; i < b->n_args; i++) {
 		defined[b->args[i]->id] = 1;
+		if (b->args[i]->type->is_tuple)
+			BAD(&outer, "argument %u is a tuple", i);
+	}
 	for (struct tc_op *op = b->first; op; op = op->next) {
 		struct check k = { c, op };
 
