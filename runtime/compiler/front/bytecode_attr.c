@@ -412,7 +412,8 @@ static void copy_text(struct bc *r, struct bc_text t, struct tc_attr *out)
 {
 	char *copy = bc_get(r, (size_t)t.n + 1, 1);
 
-	memcpy(copy, t.p, t.n);
+	if (t.n)
+		memcpy(copy, t.p, t.n);
 	out->kind = TC_ATTR_STR;
 	out->text = copy;
 	out->n = t.n;
