@@ -20,7 +20,7 @@ CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIF
 CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
 CFLAGS.tsan := -O1 -g -fsanitize=thread
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=undefined -DTC_VERIFY_ALWAYS=1
+	-fno-sanitize-recover=undefined
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif

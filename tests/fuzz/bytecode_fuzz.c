@@ -5,7 +5,8 @@
  * Most random changes of MLIR bytecode break a section's length and go no deeper, so
  * the mutator knows the container: it changes numbers in place (an index of one byte
  * becomes another index), or lets a section grow and shrink and writes the container
- * around it again. What compiles must be an image that the reader takes.
+ * around it again. What compiles must be an image that the reader takes, and the same
+ * every time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,26 +150,37 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 	return n;
 }
 
+static _Noreturn void found(const char *what, const struct err *err)
+{
+	fprintf(stderr, "%s: %s: %s\n", what, err_name(err->code), err->msg);
+	abort();
+}
+
+/* As users compile: without the verifier between passes. What compiles so must do so
+ * with it, or a pass made something that only happened not to hurt. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct tc_options options = { .cores = 1 + n % 2, .level = n % 4 != 3, .verify = true,
+	struct tc_options options = { .cores = 1 + n % 2, .level = n % 4 != 3,
 				      .memory_limit = 64u << 20 };
-	struct tc_result r;
+	struct tc_source source = { data, n, "mlir" };
+	struct tc_result r, again;
 	struct image *im;
 	struct err err;
 
-	if (tc_compile(&(struct tc_source){ data, n, "mlir" }, &options, &r, &err)) {
-		if (err.code == ERR_INTERNAL || !*err.msg) {
-			fprintf(stderr, "code %d: %s\n", err.code, err.msg);
-			abort();
-		}
+	if (tc_compile(&source, &options, &r, &err)) {
+		if (err.code == ERR_INTERNAL || !*err.msg)
+			found("not a program's fault", &err);
 		return 0;
 	}
-	if (image_parse(r.image, r.image_bytes, &im, &err)) {
-		fprintf(stderr, "an image that is not taken: %s\n", err.msg);
-		abort();
-	}
+	if (image_parse(r.image, r.image_bytes, &im, &err))
+		found("an image that is not taken", &err);
 	image_free(im);
+	options.verify = true;
+	if (tc_compile(&source, &options, &again, &err))
+		found("a pass broke the program", &err);
+	if (again.image_bytes != r.image_bytes || memcmp(again.image, r.image, r.image_bytes))
+		found("two compiles, two images", &err);
+	tc_result_free(&again);
 	tc_result_free(&r);
 	return 0;
 }
