@@ -16,6 +16,7 @@
 #define MAX_PLANS ((size_t)1 << 30)	/* bytes of one program's plans */
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
+#define MAX_POINTS ((int64_t)1 << 56)	/* of an iteration space */
 
 
 /* An instruction's family follows from its layout. */
@@ -167,7 +168,10 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 				 .operand = (uint8_t)operand,
 				 .offset = is_empty && !op->reg ? 0 : op->offset,
 				 .lo = lo, .hi = hi };
-	memcpy(ref->stride, op->stride, rank * sizeof(*ref->stride));
+	/* Nothing bounds the stride of a dim without a second element, nor any if there
+	 * are no elements: it is none. */
+	for (unsigned d = 0; d < rank; d++)
+		ref->stride[d] = dim[d] > 1 && !is_empty ? op->stride[d] : 0;
 	return 0;
 }
 
@@ -263,6 +267,19 @@ static unsigned flags_of(unsigned op)
 	}
 }
 
+/* Families count points, tiles and blocks in 64 bits. */
+static bool is_countable(const struct isa_body *b)
+{
+	int64_t points = 1;
+
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		if (b->dim[d] < 0 || b->dim[d] > MAX_POINTS ||
+		    __builtin_mul_overflow(points, b->dim[d] ? b->dim[d] : 1, &points) ||
+		    points > MAX_POINTS)
+			return false;
+	return true;
+}
+
 /* The length that an instruction's own counts ask for. */
 static int check_length(struct sim_load *load, const struct isa_insn *insn,
 			const struct isa_insn_info *info)
@@ -281,6 +298,9 @@ static int check_length(struct sim_load *load, const struct isa_insn *insn,
 	if (b && (b->n_in > ISA_MAX_IN || b->n_out > ISA_MAX_OUT ||
 		  b->rank > ISA_MAX_RANK || b->row_rank > b->rank || b->zero))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field of the body is out of range");
+	if (b && !is_countable(b))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s has too many points",
+				  info->mnemonic);
 	if (insn->bytes != want)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, its counts say %llu",
 				  info->mnemonic, insn->bytes, (unsigned long long)want);
