@@ -96,9 +96,11 @@ static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
 	}
 }
 
-/* Copies a window between two strided places. */
-static void copy_window(const struct walk *w, unsigned d, uint8_t *to, const int64_t *ts,
-			const uint8_t *from, const int64_t *fs, unsigned bytes)
+/* Copies a window between two strided places. A window may be as large as any tensor,
+ * or stand still and be larger: so it polls for a stop itself. */
+static void copy_window(const struct sim_run *run, const struct walk *w, unsigned d,
+			uint8_t *to, const int64_t *ts, const uint8_t *from,
+			const int64_t *fs, unsigned bytes)
 {
 	if (d == w->rank) {
 		memcpy(to, from, bytes);
@@ -108,8 +110,11 @@ static void copy_window(const struct walk *w, unsigned d, uint8_t *to, const int
 		memcpy(to, from, (size_t)w->dim[d] * bytes);
 		return;
 	}
-	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d])
-		copy_window(w, d + 1, to, ts, from, fs, bytes);
+	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
+		if (!(i & 255) && sim_stopped(run))
+			return;
+		copy_window(run, w, d + 1, to, ts, from, fs, bytes);
+	}
 }
 
 /* ---- gather ---- */
@@ -172,7 +177,7 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
 			os += v * w->comp[k].step;
 		}
-		copy_window(w, w->n_batch, j->dst + od, p->dst.stride, j->src + os,
+		copy_window(j->run, w, w->n_batch, j->dst + od, p->dst.stride, j->src + os,
 			    p->src.stride, p->bytes);
 	}
 }
@@ -282,7 +287,7 @@ static void move_points(const struct walk *w, int64_t first, unsigned n, uint8_t
 static void update_window(struct sim_run *run, const struct scatter_plan *p, uint8_t **dst,
 			  uint8_t *const *upd, uint8_t *scratch)
 {
-	for (int64_t at = 0; at < p->w.window; at += p->points) {
+	for (int64_t at = 0; at < p->w.window && !sim_stopped(run); at += p->points) {
 		unsigned n = p->w.window - at < p->points ? (unsigned)(p->w.window - at) :
 							    p->points;
 		struct sim_tile tile = { .rank = 1, .rows = 1, .cols = n, .col_dims = 1,
@@ -358,7 +363,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 			from[j] = upd[j] + ou;
 		}
 		if (p->is_replace)
-			copy_window(w, w->n_batch, to[0], p->dst[0].stride, from[0],
+			copy_window(run, w, w->n_batch, to[0], p->dst[0].stride, from[0],
 				    p->upd[0].stride, elem_bytes(p->dst[0].elem));
 		else
 			update_window(run, p, to, from, scratch);

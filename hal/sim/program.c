@@ -16,6 +16,7 @@
 #define MAX_PLANS ((size_t)1 << 30)	/* bytes of one program's plans */
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
+#define MAX_SPAN ((int64_t)1 << 60)	/* from the lowest to the highest address */
 #define MAX_POINTS ((int64_t)1 << 56)	/* of an iteration space */
 
 
@@ -58,17 +59,21 @@ void sim_need_shared(struct sim_load *load, size_t bytes)
 		load->shared = bytes;
 }
 
-/* Widens [*lo, *hi] by a range of `count` steps; -1 on overflow. */
+/* Widens [*lo, *hi] by a range of `count` steps; -1 if it passes MAX_SPAN. */
 static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
 {
 	int64_t span;
 
 	if (count <= 1)
 		return 0;
-	if (__builtin_mul_overflow(count - 1, stride, &span))
+	if (__builtin_mul_overflow(count - 1, stride, &span) || span > MAX_SPAN ||
+	    span < -MAX_SPAN)
 		return -1;
-	return span < 0 ? __builtin_add_overflow(*lo, span, lo) :
-			  __builtin_add_overflow(*hi, span, hi);
+	if (span < 0)
+		*lo += span;
+	else
+		*hi += span;
+	return *lo < -MAX_SPAN || *hi > MAX_SPAN ? -1 : 0;
 }
 
 /* Whether a stride keeps elements of `align` bytes aligned. */
