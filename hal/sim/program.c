@@ -76,6 +76,19 @@ static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
 	return *lo < -MAX_SPAN || *hi > MAX_SPAN ? -1 : 0;
 }
 
+/* Families count points, tiles and blocks in 64 bits. */
+static bool is_countable(unsigned rank, const int64_t *dim)
+{
+	int64_t points = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		if (dim[d] < 0 || dim[d] > MAX_POINTS ||
+		    __builtin_mul_overflow(points, dim[d] ? dim[d] : 1, &points) ||
+		    points > MAX_POINTS)
+			return false;
+	return true;
+}
+
 /* Whether a stride keeps elements of `align` bytes aligned. */
 static bool is_aligned(int64_t value, unsigned align)
 {
@@ -142,6 +155,9 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 	    (op->flags & ~ISA_OPERAND_ACC))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,
 				  "operand %u has a field out of range", operand);
+	if (!is_countable(rank, dim))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u runs over too many points", operand);
 	if (check_binding(load, operand, write, op->binding))
 		return HW_ST_BAD_PROGRAM;
 	if (!is_aligned(op->offset, align))
@@ -149,7 +165,7 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 				  operand);
 	for (unsigned d = 0; d < rank; d++) {
 		is_empty |= dim[d] == 0;
-		if (dim[d] < 0 || !is_aligned(op->stride[d], align) ||
+		if (!is_aligned(op->stride[d], align) ||
 		    widen(&lo, &hi, dim[d], op->stride[d]))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM,
 					  "operand %u: dim %u is out of range", operand, d);
@@ -272,19 +288,6 @@ static unsigned flags_of(unsigned op)
 	}
 }
 
-/* Families count points, tiles and blocks in 64 bits. */
-static bool is_countable(const struct isa_body *b)
-{
-	int64_t points = 1;
-
-	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
-		if (b->dim[d] < 0 || b->dim[d] > MAX_POINTS ||
-		    __builtin_mul_overflow(points, b->dim[d] ? b->dim[d] : 1, &points) ||
-		    points > MAX_POINTS)
-			return false;
-	return true;
-}
-
 /* The length that an instruction's own counts ask for. */
 static int check_length(struct sim_load *load, const struct isa_insn *insn,
 			const struct isa_insn_info *info)
@@ -303,7 +306,7 @@ static int check_length(struct sim_load *load, const struct isa_insn *insn,
 	if (b && (b->n_in > ISA_MAX_IN || b->n_out > ISA_MAX_OUT ||
 		  b->rank > ISA_MAX_RANK || b->row_rank > b->rank || b->zero))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field of the body is out of range");
-	if (b && !is_countable(b))
+	if (b && !is_countable(ISA_MAX_RANK, b->dim))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s has too many points",
 				  info->mnemonic);
 	if (insn->bytes != want)
