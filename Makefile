@@ -193,18 +193,16 @@ lint: headers $(PLUGIN)
 docs:
 	$(Q)$(PYTHON) tests/docs.py --write
 
-# make fuzz [F=bytecode] [S=60]: each target for S seconds, seeds from tests/data.
+# make fuzz [F=bytecode] [S=60] [FUZZ_RUNS=n]: each target for S seconds or n runs.
 S ?= 60
+FUZZ_RUNS ?= -1
 fuzz:
 	$(Q)tools/packages.sh fuzz
 	$(Q)$(MAKE) --no-print-directory MODE=fuzz fuzz-run
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ)
-	$(Q)for f in $(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ)); do \
-		mkdir -p $(OUT)/corpus/$$(basename $$f); \
-		$$f -max_total_time=$(S) -timeout=20 -print_final_stats=1 \
-			-artifact_prefix=$(OUT)/corpus/ $(OUT)/corpus/$$(basename $$f) \
-			$(wildcard tests/data/fuzz) || exit 1; done
+	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
+		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
@@ -212,7 +210,7 @@ help:
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
-	@echo "make fuzz    F=target S=seconds;  make wheel   the Python package"
+	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"
 
 .PHONY: clean
 clean:
