@@ -103,11 +103,11 @@ static void copy_window(const struct sim_run *run, const struct walk *w, unsigne
 			const int64_t *fs, unsigned bytes)
 {
 	if (d == w->rank) {
-		memcpy(to, from, bytes);
+		memmove(to, from, bytes);
 		return;
 	}
 	if (d + 1 == w->rank && ts[d] == bytes && fs[d] == bytes) {
-		memcpy(to, from, (size_t)w->dim[d] * bytes);
+		memmove(to, from, (size_t)w->dim[d] * bytes);
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
