@@ -504,10 +504,11 @@ static bool convert(struct bc *r, const struct bc_attr *a, bool as_dense,
 void bc_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 	     const struct bc_attr *a, bool as_dense)
 {
+	static const struct bc_attr none = { .kind = BC_STR };
 	struct tc_attr out = { .key = tc_key(r->c, key, key_n) };
 
 	if (!strncmp(key, "called_computations", key_n) && a->kind == BC_ARRAY)
-		a = a->n ? a->items[0] : &(struct bc_attr){ .kind = BC_STR };
+		a = a->n ? a->items[0] : &none;
 	if (convert(r, a, as_dense, &out, 0))
 		tc_set_attr(r->c, op, out);
 }
