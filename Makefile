@@ -106,6 +106,7 @@ $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal)
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*_test.c)
 UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(UNIT_SRC))
+$(call obj,$(UNIT_SRC)): | $(PROTO_C)
 $(OUT)/tests/base_%: FLOORS = $(LIB_base)
 $(OUT)/tests/hw_%: FLOORS = $(LIB_base)
 $(OUT)/tests/sim_%: FLOORS = $(LIB_sim) $(LIB_base)

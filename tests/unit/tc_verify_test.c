@@ -2,7 +2,8 @@
 /*
  * The verifier, by programs built wrong in one place each. A builder makes a right
  * program as variant 0 and the wrong ones as variants 1, 2, ...; the table at the end says
- * what the verifier answers to each.
+ * what the verifier answers to each. Programs that the verifier takes, but that sit at the
+ * edge of what later stages can count or follow, go on to them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,9 @@
 
 #include <cmocka.h>
 
+#include "hal/hw/image.h"
 #include "runtime/compiler/ir.h"
+#include "runtime/compiler/tc.h"
 
 /* The program being built: the boundary that the compiler has in compile.c. */
 static struct tc_ctx c;
@@ -85,15 +88,38 @@ static struct tc_op *new_func(const char *name)
 	return f;
 }
 
-/* Builds main and judges it, or also inlines it: a code and err.msg. */
-static int judge(void (*build)(unsigned variant), unsigned variant, bool inlines)
+enum stage { VERIFY, INLINE, EMIT };
+
+static void go_on(enum stage stage)
 {
+	struct image *im;
+	size_t bytes;
+	void *image;
+
+	tc_pass_inline(&c);
+	tc_ir_verify(&c);
+	if (stage == INLINE)
+		return;
+	tc_pass_fuse(&c);
+	tc_ir_verify(&c);
+	tc_emit(&c, &image, &bytes);
+	if (image_parse(image, bytes, &im, &err))
+		fail_msg("an image that is not taken: %s", err.msg);
+	image_free(im);
+	free(image);
+}
+
+/* Builds main and takes it up to `stage`: a code and err.msg. */
+static int judge(void (*build)(unsigned variant), unsigned variant, enum stage stage)
+{
+	static const struct tc_options options = { .cores = 1 };
 	volatile int code = 0;
 
 	memset(&c, 0, sizeof(c));
 	memset(&err, 0, sizeof(err));
 	c.err = &err;
 	c.boundary = &boundary;
+	c.options = &options;
 	c.arena.limit = (size_t)256 << 20;
 	if (!setjmp(boundary)) {
 		c.module = tc_new(&c, TC_MODULE, 0, NULL, 0, NULL, 1);
@@ -103,13 +129,12 @@ static int judge(void (*build)(unsigned variant), unsigned variant, bool inlines
 		if (!body->last || body->last->op != TC_RETURN)
 			give_back(body, 0, NULL);
 		tc_ir_verify(&c);
-		if (inlines) {
-			tc_pass_inline(&c);
-			tc_ir_verify(&c);
-		}
+		if (stage != VERIFY)
+			go_on(stage);
 	} else {
 		code = err.code;
 	}
+	tc_emit_free(&c);
 	arena_free(&c.arena);
 	return code;
 }
@@ -502,10 +527,10 @@ static void each_wrong_program_is_refused_by_name(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		if (judge(cases[i].build, 0, false))
+		if (judge(cases[i].build, 0, VERIFY))
 			fail_msg("%s: a right program: %s", cases[i].name, err.msg);
 		for (unsigned k = 0; cases[i].says[k]; k++) {
-			int code = judge(cases[i].build, k + 1, false);
+			int code = judge(cases[i].build, k + 1, VERIFY);
 
 			if ((code != ERR_INVALID_ARGUMENT && cases[i].build != types) ||
 			    !code || !strstr(err.msg, cases[i].says[k]))
@@ -555,10 +580,10 @@ static void calls_that_do_not_fit_are_refused(void **state)
 					    "no function is called g", "part 0 of the tuple" };
 
 	(void)state;
-	if (judge(calls, 0, true))
+	if (judge(calls, 0, INLINE))
 		fail_msg("%s", err.msg);
 	for (unsigned k = 0; k < 6; k++) {
-		assert_int_equal(judge(calls, k + 1, true), ERR_INVALID_ARGUMENT);
+		assert_int_equal(judge(calls, k + 1, INLINE), ERR_INVALID_ARGUMENT);
 		if (!strstr(err.msg, says[k]))
 			fail_msg("\"%s\" does not say \"%s\"", err.msg, says[k]);
 	}
@@ -626,13 +651,178 @@ static void towers(unsigned n)
 static void deep_calls_are_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(judge(chain, 400, true), 0);
-	assert_int_equal(judge(chain, 600, true), ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(judge(chain, 400, INLINE), 0);
+	assert_int_equal(judge(chain, 600, INLINE), ERR_RESOURCE_EXHAUSTED);
 	assert_non_null(strstr(err.msg, "nest deeper"));
-	assert_int_equal(judge(chain, 50000, true), ERR_RESOURCE_EXHAUSTED);
-	assert_int_equal(judge(towers, 8, true), 0);
-	assert_int_equal(judge(towers, 40, true), ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(judge(chain, 50000, INLINE), ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(judge(towers, 8, INLINE), 0);
+	assert_int_equal(judge(towers, 40, INLINE), ERR_RESOURCE_EXHAUSTED);
 	assert_non_null(strstr(err.msg, "nest deeper"));
+}
+
+/* ---- sizes at the edge ---- */
+
+static struct tc_op *wide_pad(enum elem elem, int64_t dim, int64_t out, int64_t low,
+			      int64_t high, int64_t inner)
+{
+	struct tc_op *o = op2(TC_PAD, type(elem, 1, &out), arg(elem, 1, &dim),
+			      arg(elem, SCALAR));
+
+	tc_set_ints(&c, o, "edge_padding_low", &low, 1);
+	tc_set_ints(&c, o, "edge_padding_high", &high, 1);
+	tc_set_ints(&c, o, "interior_padding", &inner, 1);
+	return o;
+}
+
+static void edges(unsigned v)
+{
+	const int64_t huge = 1ll << 46, cut = 1ll << 39, step = (1ll << 31) - 1;
+	struct tc_value *last, *x[2];
+	struct tc_block *b;
+	struct tc_op *o;
+
+	switch (v) {
+	case 0:	/* one element, by a step that no stride can hold */
+		o = op1(TC_SLICE, type(ELEM_U8, DIMS(1, 1)), arg(ELEM_U8, DIMS(2, huge)));
+		INTS(o, "start_indices", 0, 5);
+		INTS(o, "limit_indices", 1, huge);
+		INTS(o, "strides", 1, INT64_MAX - 1);
+		break;
+	case 1:	/* both ends cut off: nothing may walk what is cut */
+		o = wide_pad(ELEM_U8, huge, huge - 2 * cut, -cut, -cut, 0);
+		break;
+	case 2:	/* all cut off but one */
+		o = wide_pad(ELEM_U8, 3, 1, 0, -2 * cut, cut - 1);
+		break;
+	default:
+		x[0] = arg(ELEM_U8, DIMS(huge));
+		x[1] = arg(ELEM_U8, SCALAR);
+		o = op(TC_REDUCE_WINDOW, type(ELEM_U8, DIMS((huge - 1) / step + 1)), 2, x, 1);
+		INTS(o, "window_dimensions", 1);
+		INTS(o, "window_strides", step);
+		INTS(o, "base_dilations", 1);
+		INTS(o, "window_dilations", 1);
+		INTS(o, "padding", 0, 0);
+		b = scalars(o, 0, ELEM_U8, 2);
+		give_back(b, 1, b->args);
+		break;
+	}
+	last = tc_out(o, 0);
+	give_back(body, 1, &last);
+}
+
+/* n temporaries of 2^48 bytes that all live to the end. */
+static void many_temporaries(unsigned n)
+{
+	struct tc_value *a = arg(ELEM_U8, DIMS(1ll << 47)), *x[2] = { a, a };
+	struct tc_value **out = arena_array(&c.arena, n, sizeof(*out));
+	struct tc_op *o;
+
+	for (unsigned i = 0; i < n; i++) {
+		o = op(TC_CONCATENATE, type(ELEM_U8, DIMS(1ll << 48)), 2, x, 0);
+		INT(o, "dimension", 0);
+		o = op1(TC_SLICE, type(ELEM_U8, DIMS(1)), tc_out(o, 0));
+		INTS(o, "start_indices", 0);
+		INTS(o, "limit_indices", 1);
+		INTS(o, "strides", 1);
+		out[i] = tc_out(o, 0);
+	}
+	give_back(body, n, out);
+}
+
+static void sizes_at_the_edge_are_counted(void **state)
+{
+	(void)state;
+	for (unsigned v = 0; v < 4; v++)
+		if (judge(edges, v, EMIT))
+			fail_msg("%u: %s", v, err.msg);
+	assert_int_equal(judge(many_temporaries, 200, EMIT), 0);
+	assert_int_equal(judge(many_temporaries, 300, EMIT), ERR_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(err.msg, "temporaries overflow"));
+}
+
+/* ---- loops ---- */
+
+/* Loops inside one another, `depth` of them: the estimate of their time grows tenfold
+ * with each. */
+static void loops(unsigned depth)
+{
+	struct tc_value *p = arg(ELEM_PRED, SCALAR), *v;
+	struct tc_op *o;
+
+	for (unsigned i = 0; i < depth; i++) {
+		struct tc_block *outer = body, *b;
+
+		o = op(TC_WHILE, p->type, 1, &p, 2);
+		v = tc_out(o, 0);
+		give_back(outer, 1, &v);
+		b = tc_new_block(&c, &o->regions[0]);
+		tc_new_arg(&c, b, p->type);
+		give_back(b, 1, b->args);
+		body = tc_new_block(&c, &o->regions[1]);
+		p = tc_new_arg(&c, body, p->type);
+	}
+	v = tc_out(op1(TC_NOT, p->type, p), 0);
+	give_back(body, 1, &v);
+	body = tc_main(&c);
+}
+
+/* A loop of n values, each of which becomes the next one's. */
+static void carries(unsigned n)
+{
+	struct tc_value *p = arg(ELEM_PRED, SCALAR);
+	struct tc_value **x = arena_array(&c.arena, n, sizeof(*x));
+	const struct tc_type **t = arena_array(&c.arena, n, sizeof(*t));
+	struct tc_block *b;
+	struct tc_op *o;
+
+	for (unsigned i = 0; i < n; i++) {
+		x[i] = p;
+		t[i] = p->type;
+	}
+	o = tc_new(&c, TC_WHILE, n, x, n, t, 2);
+	tc_append(body, o);
+	for (unsigned r = 0; r < 2; r++) {
+		b = tc_new_block(&c, &o->regions[r]);
+		for (unsigned i = 0; i < n; i++)
+			tc_new_arg(&c, b, p->type);
+		for (unsigned i = 0; i < n; i++)
+			x[i] = b->args[(i + 1) % n];
+		give_back(b, r ? n : 1, x);
+	}
+	for (unsigned i = 0; i < n; i++)
+		x[i] = tc_out(o, i);
+	give_back(body, n, x);
+}
+
+static void loops_of_any_depth_and_width_are_emitted(void **state)
+{
+	(void)state;
+	if (judge(loops, 190, EMIT) || judge(carries, 700, EMIT))
+		fail_msg("%s", err.msg);
+}
+
+/* A reduction that yields what is not of its region. */
+static void strays(unsigned v)
+{
+	struct tc_value *a = arg(ELEM_F32, DIMS(2, 3)), *x[2] = { a, arg(ELEM_F32, SCALAR) };
+	struct tc_value *out = arg(ELEM_F32, SCALAR);
+	struct tc_op *o = op(TC_REDUCE, type(ELEM_F32, DIMS(2)), 2, x, 1);
+	struct tc_block *b = scalars(o, 0, ELEM_F32, 2);
+
+	INTS(o, "dimensions", 1);
+	give_back(b, 1, v ? &out : b->args);
+	out = tc_out(o, 0);
+	give_back(body, 1, &out);
+}
+
+static void a_body_that_yields_a_stranger_is_refused(void **state)
+{
+	(void)state;
+	if (judge(strays, 0, EMIT))
+		fail_msg("%s", err.msg);
+	assert_int_equal(judge(strays, 1, EMIT), ERR_UNIMPLEMENTED);
+	assert_non_null(strstr(err.msg, "a value from outside"));
 }
 
 int main(void)
@@ -641,6 +831,9 @@ int main(void)
 		cmocka_unit_test(each_wrong_program_is_refused_by_name),
 		cmocka_unit_test(calls_that_do_not_fit_are_refused),
 		cmocka_unit_test(deep_calls_are_refused),
+		cmocka_unit_test(sizes_at_the_edge_are_counted),
+		cmocka_unit_test(loops_of_any_depth_and_width_are_emitted),
+		cmocka_unit_test(a_body_that_yields_a_stranger_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
