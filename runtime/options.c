@@ -15,22 +15,19 @@ static int device_of(struct rt_client *c, const Rt__BuildOptions *b, unsigned *d
 			       "partitions: only programs for one device run yet",
 			       (long long)b->num_replicas, (long long)b->num_partitions);
 	if (!a || !a->n_computation_devices) {
-		*device = b->has_device_ordinal && b->device_ordinal > 0 ?
-			(unsigned)b->device_ordinal : 0;
+		/* -1 says nothing. */
+		id = b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0;
 	} else {
 		if (a->n_computation_devices != 1 ||
 		    a->computation_devices[0]->n_replica_device_ids != 1)
 			return err_set(err, ERR_UNIMPLEMENTED, "a device assignment of more "
 				       "than one device");
 		id = a->computation_devices[0]->replica_device_ids[0];
-		if (id < 0 || id >= rt_device_count(c))
-			return err_set(err, ERR_INVALID_ARGUMENT, "the options name device "
-				       "%lld; there are %u", (long long)id, rt_device_count(c));
-		*device = (unsigned)id;
 	}
-	if (*device >= rt_device_count(c))
-		return err_set(err, ERR_INVALID_ARGUMENT, "the options name device %u; there "
-			       "are %u", *device, rt_device_count(c));
+	if (id < 0 || id >= rt_device_count(c))
+		return err_set(err, ERR_INVALID_ARGUMENT, "the options name device %lld; there "
+			       "are %u", (long long)id, rt_device_count(c));
+	*device = (unsigned)id;
 	return 0;
 }
 

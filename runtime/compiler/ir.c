@@ -185,6 +185,7 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 	uint64_t h = hash_bytes(HASH_START, head, sizeof(head));
 	struct slot *slot;
 	struct tc_type *t;
+	int64_t span;
 
 	h = hash_bytes(h, s->dim, s->rank * sizeof(*s->dim));
 	h = hash_bytes(h, s->parts, s->n_parts * sizeof(*s->parts));
@@ -203,21 +204,22 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 		memcpy(parts, s->parts, s->n_parts * sizeof(*parts));
 		t->parts = parts;
 	}
+	slot->item = t;
 	t->count = 1;
+	span = elem_bytes(s->elem) ? elem_bytes(s->elem) : 1;
 	for (unsigned d = 0; d < s->rank; d++) {
 		t->dim[d] = s->dim[d];
-		if (s->dim[d] < 0 ||
-		    __builtin_mul_overflow(t->count, s->dim[d], &t->count))
-			t->count = -1;
+		if (s->dim[d] < 0)
+			tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "a tensor of %s with a "
+				"dim of %lld", elem_text(s->elem), (long long)s->dim[d]);
+		if (__builtin_mul_overflow(span, s->dim[d] ? s->dim[d] : 1, &span) ||
+		    span > TC_MAX_BYTES)
+			tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory: a tensor of "
+				"%s with %u dims takes more than %lld bytes",
+				elem_text(s->elem), s->rank, (long long)TC_MAX_BYTES);
+		t->count *= s->dim[d];
 	}
-	if (t->count < 0 || __builtin_mul_overflow(t->count,
-			(int64_t)elem_bytes(s->elem), &t->bytes)) {
-		slot->item = t;
-		tc_fail(c, ERR_INVALID_ARGUMENT, NULL,
-			"a tensor of %s with dims that are negative or overflow 64 bits",
-			elem_text(s->elem));
-	}
-	slot->item = t;
+	t->bytes = t->count * elem_bytes(s->elem);
 	return t;
 }
 
