@@ -29,6 +29,15 @@ enum {
 #undef OFFSET
 };
 
+#ifdef __SANITIZE_ADDRESS__
+/* Requests that no memory can serve are part of the tests. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+#endif
+
 static const char *api;	/* the table's bytes */
 
 typedef struct PJRT_Error *slot_fn(void *args);
@@ -86,27 +95,30 @@ static inline void drop_error(struct PJRT_Error *e)
 		CALL(Error_Destroy, .error = e);
 }
 
-#define assert_ok(call) do { \
-	struct PJRT_Error *ok_ = (call); \
-	if (ok_) { \
-		print_error("%s: %s\n", #call, error_text(ok_)); \
-		drop_error(ok_); \
-		fail(); \
-	} \
-} while (0)
+static inline void expect_ok(struct PJRT_Error *e, const char *what)
+{
+	if (!e)
+		return;
+	print_error("%s: %s\n", what, error_text(e));
+	drop_error(e);
+	fail();
+}
 
 /* Fails unless the error has this code and its text contains `part`. */
-#define assert_error(call, want, part) do { \
-	struct PJRT_Error *bad_ = (call); \
-	assert_non_null(bad_); \
-	if (error_code(bad_) != (want) || !strstr(error_text(bad_), part)) { \
-		print_error("%s: code %d, \"%s\"; wanted %d, \"%s\"\n", #call, \
-			    error_code(bad_), error_text(bad_), want, part); \
-		drop_error(bad_); \
-		fail(); \
-	} \
-	drop_error(bad_); \
-} while (0)
+static inline void expect_error(struct PJRT_Error *e, int want, const char *part,
+				const char *what)
+{
+	bool is_right = e && error_code(e) == want && strstr(error_text(e), part);
+
+	if (!is_right)
+		print_error("%s: code %d, \"%s\"; wanted %d, \"%s\"\n", what, error_code(e),
+			    e ? error_text(e) : "", want, part);
+	drop_error(e);
+	assert_true(is_right);
+}
+
+#define assert_ok(call) expect_ok(call, #call)
+#define assert_error(call, want, part) expect_error(call, want, part, #call)
 
 #define INVALID PJRT_Error_Code_INVALID_ARGUMENT
 
