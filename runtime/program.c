@@ -35,7 +35,7 @@ static void *copy_of(const void *p, size_t n)
 	return copy;
 }
 
-/* Takes `image` (malloc'd), also on failure. source may be NULL. */
+/* Takes `image` (malloc'd), also on failure. */
 static int make(void *image, size_t n, const struct tc_source *source, const void *options,
 		size_t options_bytes, struct rt_program **out, struct err *err)
 {
@@ -51,12 +51,10 @@ static int make(void *image, size_t n, const struct tc_source *source, const voi
 	p->n_bytes = n;
 	p->options = copy_of(options, options_bytes);
 	p->options_bytes = options_bytes;
-	if (source) {
-		p->source = copy_of(source->code, source->bytes);
-		p->source_bytes = source->bytes;
-		strncpy(p->format, source->format, sizeof(p->format) - 1);
-	}
-	if (!p->options || (source && !p->source))
+	p->source = copy_of(source->code, source->bytes);
+	p->source_bytes = source->bytes;
+	strncpy(p->format, source->format, sizeof(p->format) - 1);
+	if (!p->options || !p->source)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	else
 		code = image_parse(image, n, &p->image, err);
@@ -140,7 +138,6 @@ static const char magic[16] = "TESSERA-EXE-2\n";
 struct head {
 	char magic[16], format[16];
 	uint64_t image, source, options;	/* bytes of each */
-	uint8_t has_source, zero[7];
 	char hash[64];		/* of all that follows */
 };
 
@@ -148,15 +145,14 @@ int rt_program_serialize(const struct rt_program *p, void **out, size_t *bytes,
 			 struct err *err)
 {
 	struct head h = { .image = p->n_bytes, .source = p->source_bytes,
-			  .options = p->options_bytes, .has_source = p->source != NULL };
+			  .options = p->options_bytes };
 	size_t n = p->n_bytes + p->source_bytes + p->options_bytes;
 	char *all = malloc(sizeof(h) + n), *at = all + sizeof(h), hex[65];
 
 	if (!all)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	memcpy(at, p->bytes, p->n_bytes);
-	if (p->source_bytes)
-		memcpy(at + p->n_bytes, p->source, p->source_bytes);
+	memcpy(at + p->n_bytes, p->source, p->source_bytes);
 	memcpy(at + p->n_bytes + p->source_bytes, p->options, p->options_bytes);
 	memcpy(h.magic, magic, sizeof(magic));
 	memcpy(h.format, p->format, sizeof(h.format));
@@ -195,8 +191,7 @@ int rt_program_deserialize(const void *p, size_t n, struct rt_program **out, str
 	if (!image)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	source = (struct tc_source){ at + h.image, h.source, h.format };
-	return make(image, h.image, h.has_source ? &source : NULL, at + h.image + h.source,
-		    h.options, out, err);
+	return make(image, h.image, &source, at + h.image + h.source, h.options, out, err);
 }
 
 /* ---- asking ---- */

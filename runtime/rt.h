@@ -194,7 +194,7 @@ void rt_program_unref(struct rt_program *p);
 const struct image *rt_program_image(const struct rt_program *p);
 const void *rt_program_options(const struct rt_program *p, size_t *bytes);
 const char *rt_program_fingerprint(const struct rt_program *p);	/* 64 hex digits */
-/* The framework's program as it came; *format is NUL-terminated. NULL: not known. */
+/* The framework's program as it came; *format is NUL-terminated. */
 const void *rt_program_source(const struct rt_program *p, size_t *bytes,
 			      const char **format);
 /* Checks options for n devices: INVALID_ARGUMENT, UNIMPLEMENTED. */

@@ -104,7 +104,7 @@ struct rt_program {
 	struct image *image;
 	void *bytes;		/* the ELF image */
 	size_t n_bytes;
-	void *source;		/* the framework's program; NULL: unknown */
+	void *source;		/* the framework's program */
 	size_t source_bytes;
 	char format[16];
 	void *options;		/* CompileOptionsProto */

@@ -385,8 +385,6 @@ struct PJRT_Error *pjrt_Executable_OptimizedProgram(
 				       "expected %u, got %zu", PJRT_Program_SIZE,
 				       p->struct_size);
 	source = rt_program_source(args->executable->rt, &n, &format);
-	if (!source)
-		return pjrt_part(PART_SOURCE);
 	if (p->code && p->code_size < n)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Executable_OptimizedProgram: "
 				       "room for %zu bytes, the program has %zu", p->code_size,

@@ -403,7 +403,7 @@ static void damaged_executables_are_refused(void **state)
 		/* Bits of the head that say nothing may change. */
 		if (!e)
 			drop_exe(a.loaded_executable);
-		assert_true(e || at < 128);
+		assert_true(e || at < 120);
 		drop_error(e);
 		b.p[at] = old;
 	}
