@@ -179,18 +179,19 @@ static int check_arguments(const struct rt_exe *x, struct rt_buffer *const *args
 	return 0;
 }
 
-static int take_arguments(struct launch *l, size_t n, const bool *keep, struct err *err)
+static bool may_donate(const struct launch *l, unsigned i)
 {
-	const struct image *im = l->x->image;
+	return l->x->image->shapes[i].alias >= 0 && !(l->keep && l->keep[i]);
+}
 
+/* References to the arguments' storages, and which of them nobody else has: those are
+ * deleted from here on, so that nobody else gets one. */
+static int take_arguments(struct launch *l, size_t n, struct err *err)
+{
 	for (unsigned i = 0; i < n; i++) {
 		struct rt_buffer *b = l->args[i];
 
 		pthread_mutex_lock(&b->lock);
-		l->donated[i] = im->shapes[i].alias >= 0 && !(keep && keep[i]) &&
-				!b->holds && b->pins == l->was_deferred && b->storage &&
-				!b->storage->pointer &&
-				atomic_load(&b->storage->refs) == 1;
 		if (b->storage && (!b->is_deleted || l->was_deferred)) {
 			l->storages[i] = b->storage;
 			atomic_fetch_add(&b->storage->refs, 1);
@@ -199,11 +200,36 @@ static int take_arguments(struct launch *l, size_t n, const bool *keep, struct e
 		if (!l->storages[i] && !b->error)
 			return err_set(err, ERR_INVALID_ARGUMENT, "argument %u was deleted or "
 				       "donated", i);
-		for (unsigned k = 0; k < i && l->donated[i]; k++)
-			if (l->storages[k] == l->storages[i])
-				l->donated[i] = l->donated[k] = false;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct rt_buffer *b = l->args[i];
+
+		if (!may_donate(l, i) || !l->storages[i] || l->storages[i]->pointer)
+			continue;
+		pthread_mutex_lock(&b->lock);
+		/* The buffer's reference and ours. */
+		l->donated[i] = b->storage == l->storages[i] && !b->holds &&
+				b->pins == l->was_deferred &&
+				atomic_load(&b->storage->refs) == 2;
+		if (l->donated[i])
+			b->is_deleted = true;
+		pthread_mutex_unlock(&b->lock);
 	}
 	return 0;
+}
+
+/* A launch that failed gives back what it took, unless its owner deleted it since. */
+static void give_back(struct launch *l)
+{
+	for (unsigned i = 0; i < l->x->image->info.n_args; i++) {
+		struct rt_buffer *b = l->args[i];
+
+		if (!l->donated[i] || l->was_deferred)
+			continue;
+		pthread_mutex_lock(&b->lock);
+		b->is_deleted = !b->storage;
+		pthread_mutex_unlock(&b->lock);
+	}
 }
 
 /* Memory for results, or the donated argument's. */
@@ -331,7 +357,7 @@ static void finish(struct launch *l, uint64_t value)
 	for (unsigned i = 0; i < im->info.n_args; i++) {
 		if (l->storages[i])
 			used(l->storages[i], value);
-		if (im->shapes[i].alias >= 0 && !(l->keep && l->keep[i]))
+		if (may_donate(l, i))
 			rt_buffer_delete(l->args[i]);
 	}
 	for (unsigned i = 0; i < im->info.n_results; i++) {
@@ -358,6 +384,9 @@ static int spread_error(struct launch *l, const struct err *why, struct rt_event
 		if (code)
 			return code;
 	}
+	for (unsigned i = 0; i < im->info.n_args; i++)
+		if (may_donate(l, i))
+			rt_buffer_delete(l->args[i]);
 	*done = rt_event_done(why);
 	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 }
@@ -426,12 +455,15 @@ int rt_execute_now(struct rt_exe *x, struct rt_buffer *const *args, size_t n_arg
 	}
 	memset(l.storages, 0, room * sizeof(*l.storages));
 	memset(outs, 0, im->info.n_results * sizeof(*outs));
-	code = take_arguments(&l, n_args, keep, err);
+	memset(l.donated, 0, room * sizeof(*l.donated));
+	code = take_arguments(&l, n_args, err);
 	for (size_t i = 0; !code && i < n_args; i++)
 		if (args[i]->error)
 			broken = args[i]->error;
 	if (!code)
 		code = broken ? spread_error(&l, broken, done, err) : run(&l, done, err);
+	if (code)
+		give_back(&l);
 	for (unsigned i = 0; i < im->info.n_args; i++)
 		rt_storage_unref(l.storages[i]);
 	if (code)

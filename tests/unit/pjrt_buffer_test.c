@@ -456,6 +456,48 @@ static void memory_that_others_use_is_not_lent(void **state)
 	drop_exe(x);
 }
 
+static void an_array_given_twice_is_read_whole(void **state)
+{
+	/* x + flip(cumsum(y)): each result needs many elements of y. */
+	struct PJRT_LoadedExecutable *x = compile_on(client, "reverse_add_donated.mlirbc", 0);
+	float data[16], back[16];
+	struct PJRT_Buffer *in[2], *out;
+	struct PJRT_Event *done;
+
+	(void)state;
+	for (int i = 0; i < 16; i++)
+		data[i] = 1;
+	for (int round = 0; round < 10; round++) {
+		in[0] = in[1] = put_floats(client, data, 16);
+		assert_ok(run_exe(x, in, 2, &out, &done));
+		assert_ok(finish(done));
+		assert_ok(fetch(out, back, sizeof(back)));
+		for (int i = 0; i < 16; i++)
+			assert_true(back[i] == 1.0f + (float)(16 - i));
+		drop_buffer(out);
+		drop_buffer(in[0]);
+	}
+	drop_exe(x);
+}
+
+static void a_failed_launch_gives_its_arguments_back(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add_donated.mlirbc", 0);
+	float data[16] = { 0 }, back[16];
+	struct PJRT_Buffer *in[2] = { put_floats(client, data, 16), put_floats(client, data, 16) };
+	struct PJRT_Buffer *out;
+	struct PJRT_Event *done;
+
+	(void)state;
+	assert_ok(CALL(Buffer_Delete, .buffer = in[1]));
+	assert_error(run_exe(x, in, 2, &out, &done), INVALID, "argument 1 was deleted");
+	assert_false(is_deleted(in[0]));
+	assert_ok(fetch(in[0], back, sizeof(back)));
+	drop_buffer(in[0]);
+	drop_buffer(in[1]);
+	drop_exe(x);
+}
+
 static void arguments_must_fit(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
@@ -612,6 +654,8 @@ int main(void)
 		cmocka_unit_test(error_buffers_pass_their_error_on),
 		cmocka_unit_test(a_donated_argument_lends_its_memory),
 		cmocka_unit_test(memory_that_others_use_is_not_lent),
+		cmocka_unit_test(an_array_given_twice_is_read_whole),
+		cmocka_unit_test(a_failed_launch_gives_its_arguments_back),
 		cmocka_unit_test(arguments_must_fit),
 		cmocka_unit_test(a_view_reads_what_lies_there),
 		cmocka_unit_test(host_memory_is_used_where_it_lies),

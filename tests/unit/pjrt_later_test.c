@@ -557,7 +557,7 @@ static void a_raw_copy_waits_for_its_place(void **state)
 static void a_poisoned_device_fails_each_launch(void **state)
 {
 	struct PJRT_Client *c = new_client("hbm=64M,lanes=1");
-	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add.mlirbc", 0);
+	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add_donated.mlirbc", 0);
 	float data[16] = { 0 };
 	struct PJRT_Buffer *in[2] = { put_floats(c, data, 16), put_floats(c, data, 16) }, *out;
 	struct PJRT_Event *done;
@@ -570,6 +570,9 @@ static void a_poisoned_device_fails_each_launch(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_error(run_exe(x, in, 2, &out, &done), PJRT_Error_Code_DATA_LOSS,
 			     "task 3 died");
+	/* What was to be donated is still there. */
+	assert_false(is_deleted(in[0]));
+	assert_ok(fetch(in[0], data, sizeof(data)));
 	drop_buffer(in[0]);
 	drop_buffer(in[1]);
 	drop_exe(x);
