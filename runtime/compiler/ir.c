@@ -171,7 +171,7 @@ static bool is_same_type(const void *item, const void *what)
 	if (t->elem != s->elem || t->rank != s->rank || t->is_tuple != s->is_tuple ||
 	    t->n_parts != s->n_parts)
 		return false;
-	return !memcmp(t->dim, s->dim, s->rank * sizeof(*s->dim)) &&
+	return (!s->rank || !memcmp(t->dim, s->dim, s->rank * sizeof(*s->dim))) &&
 	       (!s->n_parts ||
 		!memcmp(t->parts, s->parts, s->n_parts * sizeof(*s->parts)));
 }
