@@ -270,6 +270,8 @@ int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 	for (struct hal_host_chunk *c = dev->chunks; c && !found; c = c->next) {
 		found = is_within(address, bytes, (uintptr_t)c->host, c->bytes, &at) ||
 			is_within(address, bytes, c->va, c->bytes, &at);
+		if (!found)
+			continue;
 		v.kind = HAL_MEM_HOST;
 		v.va = c->va + at;
 		v.host = (uint8_t *)c->host + at;
