@@ -3,7 +3,8 @@
  * Compiled programs on disk: a file a key, written under another name and renamed, so
  * that readers in other processes see all of it or nothing. Each file ends with the
  * hash of what is before it; one that does not fit is removed and compiled again. The
- * oldest files go when the folder holds more than LIMIT bytes.
+ * oldest files go when the folder holds more than LIMIT bytes. Nothing here fails a
+ * compile: a folder that can't be used is reported once.
  */
 #define LOG_TAG "rt/cache"
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hal/base/log.h"
@@ -20,22 +22,37 @@
 
 #define LIMIT ((uint64_t)1 << 30)
 #define HASH 64u
+#define STALE_S 3600	/* a half-written file of this age has no writer any more */
+
+static void complain(const char *path, const char *why)
+{
+	static atomic_flag once = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&once))
+		log_warn("compiled programs are not kept: %s: %s. TESSERA_CACHE_DIR names "
+			 "another folder, TESSERA_CACHE=off none", path, why);
+}
 
 static bool find_folder(char *out, size_t n)
 {
 	const char *is = getenv("TESSERA_CACHE"), *dir = getenv("TESSERA_CACHE_DIR");
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int used;
 
 	if (is && !strcmp(is, "off"))
 		return false;
 	if (dir && *dir)
-		snprintf(out, n, "%s", dir);
+		used = snprintf(out, n, "%s", dir);
 	else if (xdg && *xdg)
-		snprintf(out, n, "%s/tessera", xdg);
+		used = snprintf(out, n, "%s/tessera", xdg);
 	else if (home && *home)
-		snprintf(out, n, "%s/.cache/tessera", home);
+		used = snprintf(out, n, "%s/.cache/tessera", home);
 	else
 		return false;
+	if (used < 0 || (size_t)used >= n) {
+		complain(out, "the name is too long");
+		return false;
+	}
 	return true;
 }
 
@@ -62,11 +79,13 @@ static char *read_file(const char *path, size_t *n)
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && st.st_size > (off_t)HASH && st.st_size < (off_t)LIMIT)
-		p = malloc((size_t)st.st_size);
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size < (off_t)LIMIT)
+		p = malloc((size_t)st.st_size + 1);
 	while (p && at < (size_t)st.st_size) {
 		ssize_t got = read(fd, p + at, (size_t)st.st_size - at);
 
+		if (got < 0 && errno == EINTR)
+			continue;
 		if (got <= 0)
 			break;
 		at += (size_t)got;
@@ -92,8 +111,9 @@ int rt_cache_get(const char *key, void **out, size_t *bytes)
 	p = read_file(path, &n);
 	if (!p)
 		return -1;
-	rt_sha256(p, n - HASH, hex);
-	if (memcmp(hex, p + n - HASH, HASH)) {
+	if (n > HASH)
+		rt_hash(p, n - HASH, hex);
+	if (n <= HASH || memcmp(hex, p + n - HASH, HASH)) {
 		log_warn("%s is damaged: removed, the program is compiled again", path);
 		unlink(path);
 		free(p);
@@ -104,7 +124,27 @@ int rt_cache_get(const char *key, void **out, size_t *bytes)
 	return 0;
 }
 
-/* Removes the oldest files until the folder is within its limit. */
+/* Only what we wrote is ours to remove: names of `n` hex digits. */
+static bool is_hex(const char *name, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strchr("0123456789abcdef", name[i]) || !name[i])
+			return false;
+	return true;
+}
+
+static bool is_entry(const char *name)
+{
+	return strlen(name) == HASH && is_hex(name, HASH);
+}
+
+static bool is_temporary(const char *name)
+{
+	return strlen(name) == 1 + 16 + 1 + 6 && name[0] == '.' && name[17] == '.' &&
+	       is_hex(name + 1, 16);
+}
+
+/* Removes the oldest entries until the folder is within its limit. */
 static void trim(const char *dir)
 {
 	for (unsigned rounds = 0; rounds < 64; rounds++) {
@@ -117,7 +157,11 @@ static void trim(const char *dir)
 
 		while (handle && (d = readdir(handle))) {
 			snprintf(path, sizeof(path), "%s/%s", dir, d->d_name);
-			if (d->d_name[0] == '.' || stat(path, &st))
+			if (lstat(path, &st) || !S_ISREG(st.st_mode))
+				continue;
+			if (is_temporary(d->d_name) && st.st_mtime < time(NULL) - STALE_S)
+				unlink(path);
+			if (!is_entry(d->d_name))
 				continue;
 			total += (uint64_t)st.st_size;
 			if (!*oldest || st.st_mtime < when) {
@@ -138,6 +182,8 @@ static bool write_all(int fd, const void *p, size_t n)
 	for (size_t at = 0; at < n;) {
 		ssize_t put = write(fd, (const char *)p + at, n - at);
 
+		if (put < 0 && errno == EINTR)
+			continue;
 		if (put <= 0)
 			return false;
 		at += (size_t)put;
@@ -158,13 +204,14 @@ void rt_cache_put(const char *key, const void *p, size_t n)
 	snprintf(temporary, sizeof(temporary), "%s/.%.16s.XXXXXX", dir, key);
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0) {
-		log_info("%s: %s", dir, strerror(errno));
+		complain(dir, strerror(errno));
 		return;
 	}
-	rt_sha256(p, n, hex);
+	rt_hash(p, n, hex);
 	ok = write_all(fd, p, n) && write_all(fd, hex, HASH);
-	close(fd);
-	if (!ok || rename(temporary, path))
+	if (close(fd) || !ok || rename(temporary, path)) {
+		complain(dir, strerror(errno));
 		unlink(temporary);
+	}
 	trim(dir);
 }

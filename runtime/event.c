@@ -87,6 +87,14 @@ void rt_event_set(struct rt_event *e, const struct err *why)
 	}
 }
 
+void rt_event_pass(void *event, const struct err *err)
+{
+	rt_in_callback++;
+	rt_event_set(event, err);
+	rt_event_unref(event);
+	rt_in_callback--;
+}
+
 bool rt_event_is_ready(const struct rt_event *e)
 {
 	return atomic_load(&e->is_ready);
