@@ -95,7 +95,7 @@ $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 $(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
-	$(Q)$(CC) -shared -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
+	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
 		$(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 
 # A tool is a folder of tools/ with a main.c.

@@ -71,7 +71,11 @@ static int make(void *image, size_t n, const struct tc_source *source, const voi
 static int make_key(const struct tc_source *s, const struct tc_options *o, char hex[65],
 		    struct err *err)
 {
-	struct { char version[16], format[16]; uint32_t isa, image; struct tc_options o; } head;
+	struct {
+		char version[16], format[16], build[64];
+		uint32_t isa, image;
+		struct tc_options o;
+	} head;
 	size_t room;
 	char *all = NULL;
 
@@ -82,6 +86,7 @@ static int make_key(const struct tc_source *s, const struct tc_options *o, char 
 	memset(&head, 0, sizeof(head));
 	strncpy(head.version, TC_VERSION, sizeof(head.version) - 1);
 	strncpy(head.format, s->format, sizeof(head.format) - 1);
+	rt_build_id(head.build, sizeof(head.build));
 	head.isa = ISA_VERSION;
 	head.image = IMAGE_VERSION;
 	head.o.cores = o->cores;

@@ -161,6 +161,9 @@ void rt_mapping_unref(struct rt_client *c, struct rt_mapping *m);
 
 int rt_cache_get(const char *key, void **out, size_t *bytes);	/* 0: found */
 void rt_cache_put(const char *key, const void *p, size_t n);
+/* What tells this build of the compiler from others: its object's build id as hex digits,
+ * or "" if the linker left none. */
+void rt_build_id(char *out, size_t room);
 /* The device that CompileOptionsProto bytes name, of n_devices. */
 int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *device,
 		     struct err *err);
