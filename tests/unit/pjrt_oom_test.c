@@ -3,6 +3,7 @@
  * allocation of this thread failing, until it runs through. Whatever fails says so,
  * and nothing stays behind on the device. */
 #include <malloc.h>
+#include <sched.h>
 
 #include "tests/unit/pjrt_test.h"
 
@@ -104,6 +105,14 @@ static bool went(struct PJRT_Error *e)
 	return false;
 }
 
+/* What other threads let go of comes back a little later. */
+static bool comes_back_to(int64_t bytes)
+{
+	for (int i = 0; i < 100000 && in_use() != bytes; i++)
+		sched_yield();
+	return in_use() == bytes;
+}
+
 /* Every allocation fails once. */
 static int fail_each(void (*scenario)(void))
 {
@@ -115,7 +124,7 @@ static int fail_each(void (*scenario)(void))
 		left = rounds++;
 		scenario();
 		left = -1;
-		assert_int_equal(in_use(), before);
+		assert_true(comes_back_to(before));
 		assert_true(rounds < 2000);
 	} while (failed);
 	return rounds - 1;
@@ -123,17 +132,18 @@ static int fail_each(void (*scenario)(void))
 
 static void torture(void (*scenario)(void))
 {
-	size_t host;
-	int n;
+	size_t host = 0, was;
+	int n, rounds = 0;
 
 	scenario();
-	/* What the allocator and the device keep for next time is kept by then. */
-	for (int i = 0; i < 5; i++)
+	/* The allocator and the device keep some for next time. What leaks grows each time. */
+	do {
+		assert_true(rounds++ < 50);
+		was = host;
 		n = fail_each(scenario);
-	host = mallinfo2().uordblks;
-	fail_each(scenario);
+		host = mallinfo2().uordblks;
+	} while (host != was);
 	print_message("%d allocations\n", n);
-	assert_int_equal(mallinfo2().uordblks, host);
 }
 
 static struct PJRT_Buffer *put(void)
@@ -221,8 +231,8 @@ static void launching_survives(void **state)
 
 static void count(struct PJRT_Error *e, void *arg)
 {
-	++*(int *)arg;
 	drop_error(e);
+	__atomic_add_fetch((int *)arg, 1, __ATOMIC_RELEASE);
 }
 
 static void wait_for_alias(void)
@@ -262,7 +272,9 @@ static void wait_for_alias(void)
 		went(CALL(Event_Await, .event = done));
 		drop_event(done);
 	}
-	assert_true(calls <= wanted);
+	/* Those who wait with it may be called a little after. */
+	while (__atomic_load_n(&calls, __ATOMIC_ACQUIRE) < wanted)
+		sched_yield();
 	drop(out);
 	drop(in[0]);
 	drop(in[1]);
