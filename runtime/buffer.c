@@ -309,7 +309,19 @@ static struct rt_event *settled_content(struct rt_buffer *b)
 struct gated {
 	struct rt_buffer *buffer;
 	struct rt_event *event;
+	struct rt_callback callback;
 };
+
+static void content_is_there(void *arg, const struct err *err)
+{
+	struct gated *g = arg;
+
+	rt_event_pass(g->event, err);
+	rt_in_callback++;
+	rt_buffer_unref(g->buffer);
+	rt_in_callback--;
+	free(g);
+}
 
 static void gate_is_set(void *arg, const struct err *err)
 {
@@ -318,17 +330,13 @@ static void gate_is_set(void *arg, const struct err *err)
 	struct err why;
 
 	(void)err;
-	rt_in_callback++;
 	if (inner) {
-		rt_event_on_ready(inner, rt_event_pass, g->event);
-	} else {
-		err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
-		rt_event_pass(g->event, &why);
+		rt_event_on_ready(inner, &g->callback, content_is_there, g);
+		rt_event_unref(inner);
+		return;
 	}
-	rt_event_unref(inner);
-	rt_buffer_unref(g->buffer);
-	free(g);
-	rt_in_callback--;
+	err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	content_is_there(g, &why);
 }
 
 struct rt_event *rt_buffer_content(struct rt_buffer *b)
@@ -345,10 +353,10 @@ struct rt_event *rt_buffer_content(struct rt_buffer *b)
 		rt_event_unref(e);
 		return NULL;
 	}
-	*g = (struct gated){ b, e };
+	*g = (struct gated){ .buffer = b, .event = e };
 	rt_event_ref(e);
 	rt_buffer_ref(b);
-	rt_event_on_ready(b->gate, gate_is_set, g);
+	rt_event_on_ready(b->gate, &g->callback, gate_is_set, g);
 	return e;
 }
 

@@ -58,7 +58,7 @@ int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *
 
 	if (!j)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	*j = (struct rt_job){ c, fn, arg, NULL };
+	*j = (struct rt_job){ .client = c, .fn = fn, .arg = arg };
 	enqueue(j, NULL);
 	return 0;
 }
@@ -69,9 +69,9 @@ int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *
 
 	if (!j)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	*j = (struct rt_job){ b->client, fn, arg, NULL };
+	*j = (struct rt_job){ .client = b->client, .fn = fn, .arg = arg };
 	if (b->gate)
-		rt_event_on_ready(b->gate, enqueue, j);
+		rt_event_on_ready(b->gate, &j->callback, enqueue, j);
 	else
 		enqueue(j, NULL);
 	return 0;

@@ -16,26 +16,45 @@ struct deferred {
 	struct rt_buffer **args;	/* pinned */
 	struct rt_buffer **outs;	/* references */
 	struct rt_buffer **real;	/* room for the launch's own results */
+	struct rt_callback *callbacks;	/* one an argument */
 	bool *keep;
 	struct rt_event *done;
+	struct rt_callback end;
 	atomic_size_t waits;
 };
+
+static void let_go(struct deferred *d)
+{
+	for (size_t i = 0; i < d->n_args; i++)
+		rt_buffer_unpin(d->args[i]);
+	for (size_t i = 0; i < d->n_outs; i++)
+		rt_buffer_unref(d->outs[i]);
+	d->n_args = d->n_outs = 0;
+}
 
 static void free_deferred(struct deferred *d)
 {
 	struct rt_exe *x = d->x;
 
-	for (size_t i = 0; i < d->n_args; i++)
-		rt_buffer_unpin(d->args[i]);
-	for (size_t i = 0; i < d->n_outs; i++)
-		rt_buffer_unref(d->outs[i]);
+	let_go(d);
 	rt_event_unref(d->done);
 	free(d->args);
 	free(d->outs);
 	free(d->real);
+	free(d->callbacks);
 	free(d->keep);
 	free(d);
 	rt_exe_unref(x);
+}
+
+static void end(void *arg, const struct err *err)
+{
+	struct deferred *d = arg;
+
+	rt_in_callback++;
+	rt_event_set(d->done, err);
+	free_deferred(d);
+	rt_in_callback--;
 }
 
 static void run(void *arg)
@@ -55,13 +74,13 @@ static void run(void *arg)
 		rt_buffer_unref(d->real[i]);
 	}
 	if (code) {
-		rt_event_set(d->done, &err);
-	} else {
-		rt_event_ref(d->done);
-		rt_event_on_ready(done, rt_event_pass, d->done);
-		rt_event_unref(done);
+		end(d, &err);
+		return;
 	}
-	free_deferred(d);
+	/* The launch has its own references now. */
+	let_go(d);
+	rt_event_on_ready(done, &d->end, end, d);
+	rt_event_unref(done);
 }
 
 static void arrive(void *arg, const struct err *err)
@@ -90,9 +109,11 @@ static struct deferred *make(struct rt_exe *x, size_t n_args, const bool *keep)
 	d->args = calloc(n_args + 1, sizeof(*d->args));
 	d->outs = calloc(n_outs + 1, sizeof(*d->outs));
 	d->real = calloc(n_outs + 1, sizeof(*d->real));
+	d->callbacks = calloc(n_args + 1, sizeof(*d->callbacks));
 	d->keep = calloc(n_args + 1, sizeof(*d->keep));
 	d->done = rt_event_new();
-	if (!d->args || !d->outs || !d->real || !d->keep || !d->done) {
+	if (!d->args || !d->outs || !d->real ||
+	    !d->callbacks || !d->keep || !d->done) {
 		free_deferred(d);
 		return NULL;
 	}
@@ -153,7 +174,7 @@ int rt_execute_later(struct rt_exe *x, struct rt_buffer *const *args, size_t n_a
 		if (!rt_buffer_is_pending(args[i]))
 			continue;
 		atomic_fetch_add(&d->waits, 1);
-		rt_event_on_ready(args[i]->gate, arrive, d);
+		rt_event_on_ready(args[i]->gate, &d->callbacks[i], arrive, d);
 	}
 	arrive(d, NULL);
 	return 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compile options: which device a program is for. */
+#include <stdlib.h>
+
 #include "runtime/compile_options.pb-c.h"
 #include "runtime/rt_internal.h"
 
@@ -36,19 +38,38 @@ static int device_of(unsigned n_devices, const Rt__BuildOptions *b, unsigned *de
 	return 0;
 }
 
+static void *take(void *failed, size_t n)
+{
+	void *p = malloc(n);
+
+	if (!p)
+		*(bool *)failed = true;
+	return p;
+}
+
+static void give(void *failed, void *p)
+{
+	(void)failed;
+	free(p);
+}
+
 int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *device,
 		     struct err *err)
 {
-	Rt__CompileOptions *o = rt__compile_options__unpack(NULL, n, p);
+	bool failed = false;
+	ProtobufCAllocator memory = { take, give, &failed };
+	Rt__CompileOptions *o = rt__compile_options__unpack(&memory, n, p);
 	int code = 0;
 
+	if (failed && !o)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	if (!o)
 		return err_set(err, ERR_INVALID_ARGUMENT, "PJRT_Client_Compile: failed to "
 			       "deserialize CompileOptionsProto");
 	*device = 0;
 	if (o->executable_build_options)
 		code = device_of(n_devices, o->executable_build_options, device, err);
-	rt__compile_options__free_unpacked(o, NULL);
+	rt__compile_options__free_unpacked(o, &memory);
 	return code;
 }
 

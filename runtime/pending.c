@@ -112,6 +112,7 @@ void rt_buffer_settle_from(struct rt_buffer *b, struct rt_buffer *from)
 struct link {
 	struct rt_buffer *from;	/* pinned */
 	struct rt_buffer *to;
+	struct rt_callback callback;
 };
 
 static void follow(void *arg, const struct err *err)
@@ -130,10 +131,10 @@ static void follow(void *arg, const struct err *err)
 /* Takes the pin of `from`, and a reference to `to`. */
 static void link_to(struct link *l, struct rt_buffer *from, struct rt_buffer *to)
 {
-	*l = (struct link){ from, to };
+	*l = (struct link){ .from = from, .to = to };
 	rt_buffer_ref(to);
 	if (from->gate)
-		rt_event_on_ready(from->gate, follow, l);
+		rt_event_on_ready(from->gate, &l->callback, follow, l);
 	else
 		follow(l, NULL);
 }
@@ -232,7 +233,7 @@ static void may_donate(void *arg, const struct err *err)
 	struct link *l = arg;
 
 	if (!err && l->from->gate) {
-		rt_event_on_ready(l->from->gate, follow, l);
+		rt_event_on_ready(l->from->gate, &l->callback, follow, l);
 		return;
 	}
 	if (!err) {
@@ -278,8 +279,8 @@ int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buff
 	}
 	rt_buffer_ref(b);
 	rt_buffer_ref(to);
-	*l = (struct link){ b, to };
-	rt_event_on_ready(after, may_donate, l);
+	*l = (struct link){ .from = b, .to = to };
+	rt_event_on_ready(after, &l->callback, may_donate, l);
 	*out = to;
 	return 0;
 }

@@ -53,9 +53,16 @@ void rt_event_set(struct rt_event *e, const struct err *why);	/* once */
 bool rt_event_is_ready(const struct rt_event *e);
 int rt_event_error(struct rt_event *e, struct err *err);	/* of a ready event */
 int rt_event_wait(struct rt_event *e, struct err *err);	/* blocks */
-/* fn exactly once: now if ready, else on the thread that sets it. err NULL: fine. */
-void rt_event_on_ready(struct rt_event *e, void (*fn)(void *arg, const struct err *err),
-		       void *arg);
+/* A place in an event's list, the caller's; it is not looked at once fn was called. */
+struct rt_callback {
+	void (*fn)(void *arg, const struct err *err);
+	void *arg;
+	struct rt_callback *next;
+};
+/* fn exactly once: now if ready, else on the thread that sets it; err NULL: fine. If
+ * the last reference goes and nobody has set it: CANCELLED. Never fails or waits. */
+void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
+		       void (*fn)(void *arg, const struct err *err), void *arg);
 
 /* ---- buffers: dense row-major arrays ---- */
 struct rt_shape { enum elem elem; unsigned rank; int64_t dim[IMAGE_MAX_RANK]; };

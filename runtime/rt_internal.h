@@ -37,6 +37,7 @@ struct rt_job {
 	void (*fn)(void *arg);
 	void *arg;
 	struct rt_job *next;
+	struct rt_callback callback;
 };
 
 /* The caller's memory, mapped for every device. Under client.map_lock. */

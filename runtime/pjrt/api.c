@@ -201,6 +201,7 @@ struct PJRT_Error *pjrt_Event_Await(struct PJRT_Event_Await_Args *args)
 struct ready {
 	void (*callback)(struct PJRT_Error *error, void *arg);
 	void *arg;
+	struct rt_callback place;
 };
 
 static void on_ready(void *arg, const struct err *err)
@@ -222,7 +223,7 @@ struct PJRT_Error *pjrt_Event_OnReady(struct PJRT_Event_OnReady_Args *args)
 	r->arg = args->user_arg;
 	/* The callback may destroy the event. */
 	rt_event_ref(e);
-	rt_event_on_ready(e, on_ready, r);
+	rt_event_on_ready(e, &r->place, on_ready, r);
 	rt_event_unref(e);
 	return NULL;
 }

@@ -209,7 +209,8 @@ static void call_deleter(void *pointer, void *arg)
 	struct deleter d = *(struct deleter *)arg;
 
 	free(arg);
-	d.fn(pointer, d.arg);
+	if (d.fn)
+		d.fn(pointer, d.arg);
 }
 
 struct PJRT_Error *pjrt_Client_CreateViewOfDeviceBuffer(
@@ -237,16 +238,18 @@ struct PJRT_Error *pjrt_Client_CreateViewOfDeviceBuffer(
 	}
 	if (e)
 		return e;
-	if (d) {
-		d->fn = (void (*)(void *, void *))args->on_delete_callback;
-		d->arg = args->on_delete_callback_arg;
-	}
+	if (d)
+		*d = (struct deleter){ NULL, args->on_delete_callback_arg };
 	if (rt_buffer_view(args->client->rt, device, kind, &shape, args->device_buffer_ptr,
 			   d ? call_deleter : NULL, d, &b, &err)) {
 		free(d);
 		return pjrt_error(&err);
 	}
-	return pjrt_give_buffer(args->client, b, &args->buffer);
+	e = pjrt_give_buffer(args->client, b, &args->buffer);
+	/* Not before: a caller whose call fails has its memory still. */
+	if (!e && d)
+		d->fn = (void (*)(void *, void *))args->on_delete_callback;
+	return e;
 }
 
 struct PJRT_Error *pjrt_Client_DmaMap(struct PJRT_Client_DmaMap_Args *args)

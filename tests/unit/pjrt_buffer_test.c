@@ -368,6 +368,29 @@ static void error_buffers_pass_their_error_on(void **state)
 	drop_exe(x);
 }
 
+static void an_error_buffers_first_version_is_taken(void **state)
+{
+	int64_t n = 16;
+	struct PJRT_Client_CreateErrorBuffer_Args full = {
+		.struct_size = 96, .client = client, .error_code = PJRT_Error_Code_INTERNAL,
+		.error_message = "old", .error_message_size = 3, .shape_dims = &n,
+		.shape_num_dims = 1, .shape_element_type = PJRT_Buffer_Type_F32,
+		.memory = memory_of(dev[0], 0) };
+	void *args = malloc(96);
+	struct PJRT_Buffer *b;
+
+	(void)state;
+	assert_non_null(args);
+	memcpy(args, &full, 96);
+	assert_ok(slot_at(OFFSET_Client_CreateErrorBuffer)(args));
+	memcpy(&b, (char *)args + offsetof(struct PJRT_Client_CreateErrorBuffer_Args, buffer),
+	       sizeof(b));
+	free(args);
+	assert_error(finish(GET(Buffer_ReadyEvent, event, .buffer = b)),
+		     PJRT_Error_Code_INTERNAL, "old");
+	drop_buffer(b);
+}
+
 /* ---- donation ---- */
 
 static void a_donated_argument_lends_its_memory(void **state)
@@ -652,6 +675,7 @@ int main(void)
 		cmocka_unit_test(a_deleted_buffer_refuses_every_use),
 		cmocka_unit_test(external_references_keep_the_memory),
 		cmocka_unit_test(error_buffers_pass_their_error_on),
+		cmocka_unit_test(an_error_buffers_first_version_is_taken),
 		cmocka_unit_test(a_donated_argument_lends_its_memory),
 		cmocka_unit_test(memory_that_others_use_is_not_lent),
 		cmocka_unit_test(an_array_given_twice_is_read_whole),

@@ -348,6 +348,19 @@ static void a_callback_may_destroy_its_event(void **state)
 	assert_ok(CALL(Event_Set, .event = later));
 }
 
+static void an_event_that_nobody_sets_is_cancelled(void **state)
+{
+	struct PJRT_Event *e = GET(Event_Create, event);
+	struct heard h = { 0 };
+
+	(void)state;
+	assert_ok(CALL(Event_OnReady, .event = e, .callback = (void *)hear, .user_arg = &h));
+	assert_int_equal(h.calls, 0);
+	drop_event(e);
+	assert_int_equal(h.calls, 1);
+	assert_int_equal(h.code, PJRT_Error_Code_CANCELLED);
+}
+
 /* ---- plugin, client, devices ---- */
 
 static void the_plugin_names_its_attributes(void **state)
@@ -489,6 +502,7 @@ int main(void)
 		cmocka_unit_test(errors_can_be_read_and_destroyed),
 		cmocka_unit_test(events_call_back_once_with_their_own_error),
 		cmocka_unit_test(a_callback_may_destroy_its_event),
+		cmocka_unit_test(an_event_that_nobody_sets_is_cancelled),
 		cmocka_unit_test(the_plugin_names_its_attributes),
 		cmocka_unit_test(wrong_client_options_are_refused),
 		cmocka_unit_test(devices_are_described),

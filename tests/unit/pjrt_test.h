@@ -29,10 +29,15 @@ enum {
 #undef OFFSET
 };
 
-#ifdef __SANITIZE_ADDRESS__
 /* Requests that no memory can serve are part of the tests. */
-const char *__asan_default_options(void);
-__attribute__((visibility("default"))) const char *__asan_default_options(void)
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZER_OPTIONS __asan_default_options
+#elif defined(__SANITIZE_THREAD__)
+#define SANITIZER_OPTIONS __tsan_default_options
+#endif
+#ifdef SANITIZER_OPTIONS
+const char *SANITIZER_OPTIONS(void);
+__attribute__((visibility("default"))) const char *SANITIZER_OPTIONS(void)
 {
 	return "allocator_may_return_null=1";
 }
