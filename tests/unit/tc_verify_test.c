@@ -519,7 +519,7 @@ static const struct {
 	  "yields 0 values", "another type as value 0", "it chooses by f32",
 	  "branch 1 takes arguments", "another type as value 0", "it chooses by i1",
 	  "its results are not its operands" } },
-	{ "random bits", random_bits, { "its state", "its state", "of f32" } },
+	{ "random bits", random_bits, { "its state", "of f32", "its state" } },
 	{ "types", types, { "a dim of -1", "out of memory", "out of memory" } },
 };
 
