@@ -514,9 +514,10 @@ void tc_erase(struct tc_op *op)
 
 /* ---- copying ---- */
 
+/* Hashed by id: maps are many and small beside the number of values in a program. */
 struct tc_map {
-	struct tc_value **to;	/* by id of the source value */
-	size_t room;
+	struct pair { const struct tc_value *from; struct tc_value *to; } *pairs;
+	size_t n, room;		/* room is a power of two */
 };
 
 struct tc_map *tc_map_new(struct tc_ctx *c)
@@ -524,24 +525,40 @@ struct tc_map *tc_map_new(struct tc_ctx *c)
 	return get(c, 1, sizeof(struct tc_map));
 }
 
+/* Where `from` is, or the free place where it belongs. */
+static struct pair *find_pair(const struct tc_map *m, const struct tc_value *from)
+{
+	size_t k = from->id * 0x9e3779b9u & (m->room - 1);
+
+	while (m->pairs[k].from && m->pairs[k].from != from)
+		k = (k + 1) & (m->room - 1);
+	return &m->pairs[k];
+}
+
 void tc_map_set(struct tc_ctx *c, struct tc_map *m, const struct tc_value *from,
 		struct tc_value *to)
 {
-	if (from->id >= m->room) {
-		size_t room = (size_t)from->id * 2 + 64;
-		struct tc_value **grown = get(c, room, sizeof(*grown));
+	struct pair *p;
 
-		if (m->room)
-			memcpy(grown, m->to, m->room * sizeof(*grown));
-		m->to = grown;
-		m->room = room;
+	if (m->n * 2 >= m->room) {
+		struct tc_map grown = { .n = m->n, .room = m->room ? m->room * 2 : 32 };
+
+		grown.pairs = get(c, grown.room, sizeof(*grown.pairs));
+		for (size_t k = 0; k < m->room; k++)
+			if (m->pairs[k].from)
+				*find_pair(&grown, m->pairs[k].from) = m->pairs[k];
+		*m = grown;
 	}
-	m->to[from->id] = to;
+	p = find_pair(m, from);
+	m->n += !p->from;
+	*p = (struct pair){ from, to };
 }
 
 struct tc_value *tc_map_get(const struct tc_map *m, struct tc_value *from)
 {
-	return from->id < m->room && m->to[from->id] ? m->to[from->id] : from;
+	const struct pair *p = m->room ? find_pair(m, from) : NULL;
+
+	return p && p->from && p->to ? p->to : from;
 }
 
 struct tc_op *tc_clone(struct tc_ctx *c, const struct tc_op *op, struct tc_map *map)

@@ -166,7 +166,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct tc_result r, again;
 	struct image *im;
 	struct err err;
+	char *text;
 
+	if (n % 8 == 5 && !tc_print(&source, &options, n % 16 > 8 ? "read" : "final", &text,
+				    &err))
+		free(text);
 	if (tc_compile(&source, &options, &r, &err)) {
 		if (err.code == ERR_INTERNAL || !*err.msg)
 			found("not a program's fault", &err);

@@ -802,6 +802,23 @@ static void loops_of_any_depth_and_width_are_emitted(void **state)
 		fail_msg("%s", err.msg);
 }
 
+/* A chain of n elementwise ops: many fusions and many values. */
+static void long_chain(unsigned n)
+{
+	struct tc_value *a = arg(ELEM_F32, DIMS(4)), *v = a;
+
+	for (unsigned i = 0; i < n; i++)
+		v = tc_out(op2(i % 2 ? TC_ADD : TC_MULTIPLY, a->type, v, a), 0);
+	give_back(body, 1, &v);
+}
+
+static void memory_grows_with_the_program_not_its_square(void **state)
+{
+	(void)state;
+	if (judge(long_chain, 40000, EMIT))
+		fail_msg("%s", err.msg);
+}
+
 /* A reduction that yields what is not of its region. */
 static void strays(unsigned v)
 {
@@ -833,6 +850,7 @@ int main(void)
 		cmocka_unit_test(deep_calls_are_refused),
 		cmocka_unit_test(sizes_at_the_edge_are_counted),
 		cmocka_unit_test(loops_of_any_depth_and_width_are_emitted),
+		cmocka_unit_test(memory_grows_with_the_program_not_its_square),
 		cmocka_unit_test(a_body_that_yields_a_stranger_is_refused),
 	};
 

@@ -99,6 +99,10 @@ def main():
     write("iota", lambda: lax.broadcasted_iota(jnp.int16, (3, 4), 1) * 2)
     write("calls", lambda a: jax.nn.relu(a) + jax.nn.silu(a), V)
     write("bits", lambda a: lax.bitcast_convert_type(a, jnp.uint8), V)
+    write("contract", lambda a, b: jnp.einsum("abc,cad->bd", a, b),
+          jnp.ones((2, 3, 4)), jnp.ones((4, 2, 5)))
+    write("turn", lambda a: jnp.concatenate([a.T, a.T]), jnp.ones((70, 67)))
+    write("columns", lambda a: (jnp.sum(a, 0), jnp.max(a * 2, 0)), jnp.ones((300, 40)))
     write("reduce_pair", lambda a: lax.reduce(
         (a, a), (F32(0), F32(1)), lambda p, q: (p[0] + q[0], p[1] * q[1]), (0,)), X)
 
