@@ -20,7 +20,12 @@
  * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
  * reset ended the context; destroy it and make another. Memory outlives a reset.
  */
+/* The kernel and its header packages have the one, libdrm (-I of its .pc) the other. */
+#if defined(__KERNEL__) || __has_include(<drm/drm.h>)
 #include <drm/drm.h>
+#else
+#include <drm.h>
+#endif
 
 #if defined(__cplusplus)
 extern "C" {
