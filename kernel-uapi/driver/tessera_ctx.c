@@ -170,6 +170,9 @@ static struct tessera_mapping *find_mapping(struct tessera_ctx *ctx, u64 va)
 {
 	struct drm_mm_node *node;
 
+	/* Past the end of the map the iterator would go round for ever. */
+	if (va > S64_MAX - HW_PAGE)
+		return NULL;
 	drm_mm_for_each_node_in_range(node, &ctx->va, va, va + 1) {
 		if (drm_mm_node_allocated(node) && node->start == va)
 			return container_of(node, struct tessera_mapping, node);

@@ -210,7 +210,6 @@ struct tessera_queue {
 	struct list_head pending, running;	/* tessera_job.link, in order */
 	unsigned long moved;		/* jiffies of the last progress */
 	u64 looked_ns;			/* USER: when its completions were read */
-	bool is_hung;			/* the reset under way is for that */
 	u64 fault_record;
 	u16 fault_status;		/* 0: no fault is waiting to be read */
 	struct work_struct run_work, fault_work;

@@ -29,14 +29,6 @@ static struct tessera_job *first_running(struct tessera_queue *q)
 	return list_first_entry_or_null(&q->running, struct tessera_job, link);
 }
 
-/* What a completion's status means to a fence. Under q.lock. */
-static int fence_error(struct tessera_queue *q, unsigned int status)
-{
-	if (status == HW_ST_RESET && q->is_hung)
-		return -ETIME;
-	return tessera_status_errno(status);
-}
-
 /* A completion of the oldest submission that runs. Under q.lock. */
 static void complete_one(struct tessera_queue *q, const struct hw_cqe *cqe)
 {
@@ -48,7 +40,7 @@ static void complete_one(struct tessera_queue *q, const struct hw_cqe *cqe)
 		return;
 	}
 	if (cqe->status && !job->error)
-		job->error = fence_error(q, cqe->status);
+		job->error = tessera_status_errno(cqe->status);
 	if (cqe->status >= HW_ST_FAULTS && q->state == TESSERA_QUEUE_LIVE) {
 		q->state = TESSERA_QUEUE_FAULTED;
 		q->fault_status = cqe->status;
@@ -153,14 +145,19 @@ void tessera_queue_check(struct tessera_queue *q)
 	    q->state == TESSERA_QUEUE_LIVE &&
 	    time_after(jiffies, q->moved + msecs_to_jiffies(tessera_hang_ms))) {
 		q->state = TESSERA_QUEUE_FAULTED;
-		q->is_hung = true;
 		is_hung = true;
+		/* Whatever the device says of it when it drops it. */
+		if (first_running(q))
+			first_running(q)->error = -ETIME;
 	}
 	spin_unlock(&q->lock);
 	if (any && q->is_user && q->eventfd)
 		eventfd_signal(q->eventfd);
 	if (!is_hung)
 		return;
+	spin_lock(&q->ctx->error_lock);
+	q->ctx->error.n_hangs++;
+	spin_unlock(&q->ctx->error_lock);
 	drm_warn(&tdev->drm, "queue %u (%s) has not moved for %u ms: resetting it\n",
 		 q->hw_id, q->name, tessera_hang_ms);
 	tessera_dump(tdev, "a queue does not move", q);
@@ -212,12 +209,6 @@ static void fault_work(struct work_struct *work)
 	atomic64_inc(&tdev->queue_resets);
 	spin_lock(&q->lock);
 	reap_kernel(q);
-	if (q->is_hung) {
-		spin_lock(&q->ctx->error_lock);
-		q->ctx->error.n_hangs++;
-		spin_unlock(&q->ctx->error_lock);
-	}
-	q->is_hung = false;
 	q->moved = jiffies;
 	if (!ret && q->state == TESSERA_QUEUE_FAULTED)
 		q->state = TESSERA_QUEUE_LIVE;
@@ -370,6 +361,7 @@ static struct tessera_queue *queue_new(struct tessera_ctx *ctx,
 	q->is_user = args->flags & DRM_TESSERA_QUEUE_USER;
 	q->moved = jiffies;
 	q->looked_ns = ktime_get_ns();
+	q->state = TESSERA_QUEUE_DEAD;	/* until the device has it */
 	q->fence_context = dma_fence_context_alloc(1);
 	q->vector = &tdev->vectors[n > 1 ? 1 + (unsigned int)
 				   atomic_inc_return(&tdev->next_vector) % (n - 1) : 0];
@@ -392,9 +384,11 @@ static int queue_start(struct tessera_queue *q)
 	};
 	int ret = tessera_request(q->tdev, q->ctx->generation, &r);
 
-	if (!ret)
-		q->hw_id = r.value;
-	return ret;
+	if (ret)
+		return ret;
+	q->hw_id = r.value;
+	q->state = TESSERA_QUEUE_LIVE;
+	return 0;
 }
 
 static int share(struct tessera_bo *bo, struct drm_file *file, u32 *handle, u64 *offset)

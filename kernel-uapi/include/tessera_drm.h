@@ -20,11 +20,10 @@
  * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
  * reset ended the context; destroy it and make another. Memory outlives a reset.
  */
-/* The kernel and its header packages have the one, libdrm (-I of its .pc) the other. */
-#if defined(__KERNEL__) || __has_include(<drm/drm.h>)
+#ifdef __KERNEL__
 #include <drm/drm.h>
 #else
-#include <drm.h>
+#include "drm.h"	/* libdrm's: -I as its .pc says */
 #endif
 
 #if defined(__cplusplus)
