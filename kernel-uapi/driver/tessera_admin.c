@@ -99,15 +99,14 @@ static int await_answer(struct tessera_device *tdev)
 {
 	struct tessera_admin *a = &tdev->admin;
 	unsigned long deadline = jiffies + msecs_to_jiffies(TESSERA_ADMIN_MS);
+	u32 status;
 
-	while (!has_answer(a)) {
-		u32 status = tessera_read(tdev, HW_REG_STATUS);
-
+	while (!wait_event_timeout(a->wait, has_answer(a), msecs_to_jiffies(10))) {
+		status = tessera_read(tdev, HW_REG_STATUS);
 		if (status == ~0u || status & HW_STATUS_FATAL)
 			return has_answer(a) ? 0 : -EIO;
 		if (time_after(jiffies, deadline))
 			return -ETIMEDOUT;
-		wait_event_timeout(a->wait, has_answer(a), msecs_to_jiffies(10));
 	}
 	return 0;
 }

@@ -436,17 +436,11 @@ static struct sg_table *bo_get_sg_table(struct drm_gem_object *obj)
 	return ERR_PTR(ret);
 }
 
-static enum drm_gem_object_status bo_status(struct drm_gem_object *obj)
-{
-	return DRM_GEM_OBJECT_RESIDENT;
-}
-
 static const struct drm_gem_object_funcs bo_funcs = {
 	.free = bo_free,
 	.export = bo_export,
 	.get_sg_table = bo_get_sg_table,
 	.mmap = bo_mmap,
-	.status = bo_status,
 	.vm_ops = &bo_vm_ops,
 };
 

@@ -290,20 +290,26 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 	struct drm_tessera_ctx_create *args = data;
 	struct tessera_device *tdev = to_tessera(drm);
 	struct tessera_file *f = file->driver_priv;
+	unsigned int tries = 0;
 	struct tessera_ctx *ctx;
 	int ret;
 
 	if (args->flags || args->zero)
 		return -EINVAL;
-	ret = tessera_settle_interruptible(tdev);
-	if (ret)
-		return ret;
 	ctx = ctx_new(tdev, f);
 	if (!ctx)
 		return -ENOMEM;
 	ret = drm_syncobj_create(&ctx->timeline, 0, NULL);
-	if (!ret)
+	/* A reset that comes between is nothing to a context that is not yet. */
+	while (!ret) {
+		ret = tessera_settle_interruptible(tdev);
+		if (ret)
+			break;
 		ret = ctx_start(ctx);
+		if (ret != -ECANCELED || ++tries == 3)
+			break;
+		ret = 0;
+	}
 	if (ret) {
 		tessera_ctx_put(ctx);
 		return ret;

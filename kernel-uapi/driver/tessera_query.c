@@ -199,6 +199,12 @@ int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *fil
 		return give_of_ctx(args, file);
 	if (args->ctx)
 		return -EINVAL;
+	if (args->type == DRM_TESSERA_QUERY_TELEMETRY ||
+	    args->type == DRM_TESSERA_QUERY_RAS) {
+		ret = tessera_settle_interruptible(tdev);
+		if (ret)
+			return ret;
+	}
 	switch (args->type) {
 	case DRM_TESSERA_QUERY_DEVICE:
 		return give_device(tdev, args);

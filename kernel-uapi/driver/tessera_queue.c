@@ -53,20 +53,28 @@ static void complete_one(struct tessera_queue *q, const struct hw_cqe *cqe)
 	}
 }
 
-static bool reap_kernel(struct tessera_queue *q)
+/* The next completion of a queue that the kernel runs, or NULL. Under q.lock. */
+static struct hw_cqe *next_completion(struct tessera_queue *q)
 {
-	bool any = false;
+	struct hw_cqe *cqe = &q->cq[q->head & (q->n_entries - 1)];
+	u16 phase = (q->head / q->n_entries + 1) & 1;
 
 	lockdep_assert_held(&q->lock);
-	while (q->state != TESSERA_QUEUE_DEAD && q->head != q->tail) {
-		struct hw_cqe *cqe = &q->cq[q->head & (q->n_entries - 1)];
-		u16 phase = (q->head / q->n_entries + 1) & 1;
-		struct hw_cqe copy;
+	if (q->state == TESSERA_QUEUE_DEAD || q->head == q->tail ||
+	    (READ_ONCE(cqe->phase) & 1) != phase)
+		return NULL;
+	dma_rmb();
+	return cqe;
+}
 
-		if ((READ_ONCE(cqe->phase) & 1) != phase)
-			break;
-		dma_rmb();
-		copy = *cqe;
+static void reap_kernel(struct tessera_queue *q)
+{
+	struct hw_cqe *cqe;
+	bool any = false;
+
+	while ((cqe = next_completion(q))) {
+		struct hw_cqe copy = *cqe;
+
 		q->head++;
 		q->moved = jiffies;
 		complete_one(q, &copy);
@@ -74,7 +82,6 @@ static bool reap_kernel(struct tessera_queue *q)
 	}
 	if (any)
 		queue_work(q->tdev->wq, &q->run_work);
-	return any;
 }
 
 /*
@@ -135,12 +142,15 @@ void tessera_queue_look(struct tessera_queue *q)
 void tessera_queue_check(struct tessera_queue *q)
 {
 	struct tessera_device *tdev = q->tdev;
-	bool is_hung = false, any;
+	bool is_hung = false, any = false;
 
 	spin_lock(&q->lock);
-	any = q->is_user ? look_user(q) : reap_kernel(q);
-	if (any && !q->is_user)
+	if (q->is_user) {
+		any = look_user(q);
+	} else if (next_completion(q)) {
 		atomic64_inc(&tdev->lost_interrupts);
+		reap_kernel(q);
+	}
 	if (!q->is_user && tessera_hang_ms && q->head != q->tail &&
 	    q->state == TESSERA_QUEUE_LIVE &&
 	    time_after(jiffies, q->moved + msecs_to_jiffies(tessera_hang_ms))) {
@@ -151,7 +161,7 @@ void tessera_queue_check(struct tessera_queue *q)
 			first_running(q)->error = -ETIME;
 	}
 	spin_unlock(&q->lock);
-	if (any && q->is_user && q->eventfd)
+	if (any && q->eventfd)
 		eventfd_signal(q->eventfd);
 	if (!is_hung)
 		return;
@@ -411,17 +421,21 @@ static int share_all(struct tessera_queue *q, struct drm_file *file,
 		return PTR_ERR(bo);
 	q->doorbell = bo;
 	ret = share(q->sq_bo, file, &args->sq_handle, &args->sq_offset);
-	if (ret)
-		return ret;
-	ret = share(q->cq_bo, file, &args->cq_handle, &args->cq_offset);
+	if (!ret)
+		ret = share(q->cq_bo, file, &args->cq_handle, &args->cq_offset);
 	if (!ret)
 		ret = share(bo, file, &args->doorbell_handle, &args->doorbell_offset);
-	if (!ret)
-		return 0;
-	drm_gem_handle_delete(file, args->sq_handle);
+	return ret;
+}
+
+static void unshare(struct drm_file *file, const struct drm_tessera_queue_create *args)
+{
+	if (args->sq_handle)
+		drm_gem_handle_delete(file, args->sq_handle);
 	if (args->cq_handle)
 		drm_gem_handle_delete(file, args->cq_handle);
-	return ret;
+	if (args->doorbell_handle)
+		drm_gem_handle_delete(file, args->doorbell_handle);
 }
 
 static int queue_create(struct tessera_ctx *ctx, struct drm_file *file,
@@ -496,8 +510,11 @@ int tessera_ioctl_queue_create(struct drm_device *drm, void *data, struct drm_fi
 	ret = ctx ? queue_create(ctx, file, args, &q) : -ENOENT;
 	if (!ret)
 		ret = xa_alloc(&f->queues, &args->id, q, xa_limit_31b, GFP_KERNEL);
-	if (ret && q)
-		queue_end(q);
+	if (ret) {
+		unshare(file, args);
+		if (q)
+			queue_end(q);
+	}
 	mutex_unlock(&f->lock);
 	return ret;
 }

@@ -115,7 +115,7 @@ struct drm_tessera_error {
  * Gives: id; syncobj, a handle of the timeline whose point n is reached when the
  * first n submissions to the context's queues have ended (well or not). The
  * caller owns the handle; destroying it does not disturb the context.
- * Errors: ENOSPC (the device has no context left), EIO (fatal state).
+ * Waits for a reset that is under way. Errors: ENOSPC (no context is left).
  */
 struct drm_tessera_ctx_create {
 	__u32 flags;		/* in: 0 */
@@ -233,7 +233,9 @@ struct drm_tessera_unmap {
  *
  * Takes: ctx; cls (enum hw_class); priority 0 to 3 (3 needs CAP_SYS_NICE);
  * n_entries, a power of two from 2 to queue_entries_max; limit_ns, the watchdog of
- * descriptors that have none (0: the device's); eventfd or -1.
+ * descriptors that have none (0: the device's); eventfd or -1. Whatever the limits,
+ * a queue without USER that completes nothing for as long as the module's parameter
+ * hang_ms says is reset: fences must come.
  *
  * Without USER the kernel writes the ring and SUBMIT is the way in. With USER the
  * caller does: it maps the three buffers that are given, writes descriptors to the
