@@ -6,14 +6,11 @@
  *
  *     kmod_test [NAME]        all tests, or those whose name has NAME in it
  */
-#include <errno.h>
+#include "kernel-uapi/tests/kmod.h"
+
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,284 +18,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <drm.h>
-#include <linux/sync_file.h>
-
-#include "hal/hw/desc.h"
-#include "kernel-uapi/include/tessera_drm.h"
-
-#define NODE "/dev/accel/accel0"
-#define PAGE 4096ull
-#define SECOND 1000000000ll
-#define P(x) ((uint64_t)(uintptr_t)(x))
-
-static int fd = -1;		/* the node */
-static const char *test_name;
-static jmp_buf test_end;
-static unsigned n_failed;
-
-static void fail(int line, const char *format, ...)
-{
-	va_list ap;
-
-	printf("FAIL %s:%d: ", test_name, line);
-	va_start(ap, format);
-	vprintf(format, ap);
-	va_end(ap);
-	printf("\n");
-	n_failed++;
-	longjmp(test_end, 1);
-}
-
-#define CHECK(x) do { if (!(x)) fail(__LINE__, "%s (errno %d)", #x, errno); } while (0)
-#define SAME(a, b) do { \
-	uint64_t a_ = (uint64_t)(a), b_ = (uint64_t)(b); \
-	if (a_ != b_) \
-		fail(__LINE__, "%s is 0x%llx, not 0x%llx", #a, (unsigned long long)a_, \
-		     (unsigned long long)b_); \
-} while (0)
-/* The call fails with that errno. */
-#define REFUSES(call, e) do { \
-	int r_ = (call), e_ = r_ ? errno : 0; \
-	if (e_ != (e)) \
-		fail(__LINE__, "%s: errno %d, not %d", #call, e_, (e)); \
-} while (0)
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND + t.tv_nsec;
-}
-
-/* Small wrappers; each leaves errno. */
-
-static int query(uint32_t type, uint32_t ctx, void *data, uint32_t *size)
-{
-	struct drm_tessera_query q = { .type = type, .ctx = ctx, .data = P(data),
-				       .size = *size };
-	int r = ioctl(fd, DRM_IOCTL_TESSERA_QUERY, &q);
-
-	*size = q.size;
-	return r;
-}
-
-static void query_all(uint32_t type, uint32_t ctx, void *data, uint32_t size)
-{
-	uint32_t n = size;
-
-	CHECK(!query(type, ctx, data, &n));
-	SAME(n, size);
-}
-
-static struct drm_tessera_ctx_create ctx_create(void)
-{
-	struct drm_tessera_ctx_create c = { 0 };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c));
-	CHECK(c.id && c.syncobj);
-	return c;
-}
-
-static int ctx_destroy(uint32_t id)
-{
-	struct drm_tessera_ctx_destroy c = { .id = id };
-
-	return ioctl(fd, DRM_IOCTL_TESSERA_CTX_DESTROY, &c);
-}
-
-static struct drm_tessera_bo_create bo_create(uint64_t size, uint32_t flags, uint32_t ctx)
-{
-	struct drm_tessera_bo_create b = { .size = size, .flags = flags, .ctx = ctx };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &b));
-	CHECK(b.handle && b.mmap_offset && (!ctx || b.va));
-	return b;
-}
-
-static int bo_close(uint32_t handle)
-{
-	struct drm_gem_close c = { .handle = handle };
-
-	return ioctl(fd, DRM_IOCTL_GEM_CLOSE, &c);
-}
-
-static uint64_t *map_at(uint64_t offset, uint64_t size)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-
-	CHECK(p != MAP_FAILED);
-	return p;
-}
-
-static int map(uint32_t ctx, uint32_t handle, uint64_t *va, uint32_t flags)
-{
-	struct drm_tessera_map m = { .ctx = ctx, .handle = handle, .va = *va,
-				     .flags = flags };
-	int r = ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m);
-
-	*va = m.va;
-	return r;
-}
-
-static int unmap(uint32_t ctx, uint64_t va)
-{
-	struct drm_tessera_unmap u = { .ctx = ctx, .va = va };
-
-	return ioctl(fd, DRM_IOCTL_TESSERA_UNMAP, &u);
-}
-
-static struct drm_tessera_queue_create queue_create(uint32_t ctx, uint8_t cls,
-						    uint32_t flags, int event)
-{
-	struct drm_tessera_queue_create q = { .ctx = ctx, .cls = cls, .flags = flags,
-					      .n_entries = 64, .priority = 1,
-					      .eventfd = event };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q));
-	CHECK(q.id);
-	return q;
-}
-
-static int queue_call(unsigned long request, uint32_t id)
-{
-	struct drm_tessera_queue_id q = { .id = id };
-
-	return ioctl(fd, request, &q);
-}
-
-static int submit_full(uint32_t queue, const struct hw_sqe *descs, uint32_t n,
-		       const struct drm_tessera_sync *in, uint32_t n_in,
-		       const struct drm_tessera_sync *out, uint32_t n_out, uint64_t *point)
-{
-	struct drm_tessera_submit s = {
-		.queue = queue, .n_descs = n, .desc_bytes = sizeof(*descs),
-		.descs = P(descs), .in_syncs = P(in), .n_in = n_in, .out_syncs = P(out),
-		.n_out = n_out,
-	};
-	int r = ioctl(fd, DRM_IOCTL_TESSERA_SUBMIT, &s);
-
-	if (point)
-		*point = s.point;
-	return r;
-}
-
-static uint64_t submit(uint32_t queue, const struct hw_sqe *descs, uint32_t n)
-{
-	uint64_t point = 0;
-
-	CHECK(!submit_full(queue, descs, n, NULL, 0, NULL, 0, &point));
-	CHECK(point);
-	return point;
-}
-
-static int wait_point(uint32_t syncobj, uint64_t point, int64_t ns)
-{
-	struct drm_syncobj_timeline_wait w = {
-		.handles = P(&syncobj), .points = P(&point), .count_handles = 1,
-		.timeout_nsec = now_ns() + ns,
-	};
-
-	return ioctl(fd, DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, &w);
-}
-
-static uint32_t syncobj_create(void)
-{
-	struct drm_syncobj_create c = { 0 };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &c));
-	return c.handle;
-}
-
-/* The errno that a binary syncobj's fence carries; 1: not signalled. */
-static int fence_errno(uint32_t syncobj)
-{
-	struct drm_syncobj_handle h = {
-		.handle = syncobj, .fd = -1,
-		.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE,
-	};
-	struct sync_file_info info = { 0 };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &h));
-	CHECK(!ioctl(h.fd, SYNC_IOC_FILE_INFO, &info));
-	close(h.fd);
-	return info.status < 0 ? -info.status : !info.status;
-}
-
-/* Submits with a binary syncobj, waits, gives the fence's errno. */
-static int run(uint32_t queue, const struct hw_sqe *descs, uint32_t n)
-{
-	struct drm_tessera_sync out = { .handle = syncobj_create() };
-
-	CHECK(!submit_full(queue, descs, n, NULL, 0, &out, 1, NULL));
-	CHECK(!wait_point(out.handle, 0, 20 * SECOND));
-	return fence_errno(out.handle);
-}
-
-static struct hw_sqe fill(uint64_t va, uint64_t bytes, uint64_t pattern)
-{
-	return (struct hw_sqe){ .op = HW_FILL, .u.copy = { .src = pattern, .dst = va,
-							   .bytes = bytes } };
-}
-
-static struct hw_sqe copy(uint64_t to, uint64_t from, uint64_t bytes)
-{
-	return (struct hw_sqe){ .op = HW_COPY, .u.copy = { .src = from, .dst = to,
-							   .bytes = bytes } };
-}
-
-static void write_file(const char *path, const char *text)
-{
-	int f = open(path, O_WRONLY);
-
-	if (f < 0 || write(f, text, strlen(text)) != (ssize_t)strlen(text))
-		fail(__LINE__, "%s: errno %d", path, errno);
-	close(f);
-}
-
-/* The part of a file from `word` on; "" if it is not there. */
-static const char *read_from(const char *path, const char *word)
-{
-	static char text[65536];
-	int f = open(path, O_RDONLY);
-	ssize_t n = f < 0 ? -1 : 0, got;
-
-	while (f >= 0 && (got = read(f, text + n, sizeof(text) - 1 - (size_t)n)) > 0)
-		n += got;
-	if (f >= 0)
-		close(f);
-	text[n < 0 ? 0 : n] = 0;
-	return strstr(text, word) ? strstr(text, word) : "";
-}
-
-static const char debug_dir[] = "/sys/kernel/debug/accel/";
-
-/* The device's folder in debugfs, which bears its PCI address. */
-static void debug_path(char *out, size_t n, const char *name)
-{
-	char link[256], *base;
-	ssize_t got = readlink("/sys/class/accel/accel0/device", link, sizeof(link) - 1);
-
-	CHECK(got > 0);
-	link[got] = 0;
-	base = strrchr(link, '/');
-	snprintf(out, n, "%s%s/%s", debug_dir, base ? base + 1 : link, name);
-}
-
-static void inject(unsigned kind, unsigned value)
-{
-	char path[512], text[64];
-
-	debug_path(path, sizeof(path), "inject");
-	snprintf(text, sizeof(text), "%u %u", kind, value);
-	write_file(path, text);
-}
-
-/* Tests */
 
 static void the_node_is_tessera_and_refuses_masters(void)
 {
@@ -1236,11 +956,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (unsigned i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
-		unsigned before = n_failed;
-		int64_t t = now_ns();
+	/* static: what longjmp must not spoil */
+	static unsigned i, before;
+	static int64_t t;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (; i < sizeof(tests) / sizeof(*tests); i++) {
+		before = n_failed;
+		t = now_ns();
 		test_name = tests[i].name;
 		if (argc > 1 && !strstr(test_name, argv[1]))
 			continue;
