@@ -189,6 +189,7 @@ static int init_memory(struct tessera_device *tdev)
 	INIT_LIST_HEAD(&tdev->bos);
 	init_waitqueue_head(&tdev->state_wait);
 	tdev->generation = 1;
+	tessera_reset_init(tdev);
 	tdev->wq = alloc_workqueue(TESSERA_NAME, WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	tdev->dump.text = vzalloc(TESSERA_DUMP_BYTES);
 	tdev->faults = kcalloc(TESSERA_FAULT_RECORDS, sizeof(*tdev->faults), GFP_KERNEL);
@@ -259,6 +260,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (IS_ERR(tdev))
 		return PTR_ERR(tdev);
 	tdev->pdev = pdev;
+	pci_set_drvdata(pdev, tdev);
 	ret = init_memory(tdev);
 	if (!ret)
 		ret = init_pci(tdev);
@@ -267,8 +269,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = start(tdev);
 	if (ret)
 		goto fail;
-	pci_set_drvdata(pdev, tdev);
-	tessera_reset_init(tdev);
+	tessera_reset_start(tdev);
 	tessera_debugfs_init(tdev);
 	ret = drm_dev_register(&tdev->drm, 0);
 	if (ret)
@@ -283,13 +284,14 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 fail_reset:
 	tessera_lose_all(tdev, TESSERA_GONE);
-	tessera_reset_fini(tdev);
 fail:
 	if (tdev->admin.memory) {
 		mutex_lock(&tdev->admin.lock);
+		tdev->state = TESSERA_GONE;
 		tessera_disable(tdev);
 		mutex_unlock(&tdev->admin.lock);
 	}
+	tessera_reset_fini(tdev);
 	stop(tdev);
 	return ret;
 }

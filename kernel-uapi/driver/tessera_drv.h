@@ -93,7 +93,8 @@ struct tessera_device {
 	atomic64_t function_resets, queue_resets, lost_interrupts;
 	struct device_dump {
 		struct mutex lock;
-		char *text;		/* made before, sent after fences are signalled */
+		struct work_struct work;	/* sends it: that allocates */
+		char *text;
 		size_t bytes;		/* 0: nothing to send */
 	} dump;
 
@@ -210,6 +211,7 @@ struct tessera_queue {
 	struct list_head pending, running;	/* tessera_job.link, in order */
 	unsigned long moved;		/* jiffies of the last progress */
 	u64 looked_ns;			/* USER: when its completions were read */
+	bool is_hung;			/* fault_work is to tell of it */
 	u64 fault_record;
 	u16 fault_status;		/* 0: no fault is waiting to be read */
 	struct work_struct run_work, fault_work;
@@ -276,6 +278,7 @@ const char *tessera_status_text(unsigned int status);
 
 /* tessera_reset.c */
 void tessera_reset_init(struct tessera_device *tdev);
+void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
 void tessera_reset_fini(struct tessera_device *tdev);
 /* Begins a function reset unless one is under way; any context that may sleep or
  * not. reason is a literal. */
@@ -286,7 +289,6 @@ int tessera_settle_interruptible(struct tessera_device *tdev);
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
 void tessera_dump(struct tessera_device *tdev, const char *reason,
 		  struct tessera_queue *guilty);
-void tessera_dump_send(struct tessera_device *tdev);
 void tessera_print_registers(struct tessera_device *tdev, struct drm_printer *p);
 void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p);
 extern const struct pci_error_handlers tessera_err_handlers;

@@ -142,7 +142,7 @@ void tessera_queue_look(struct tessera_queue *q)
 void tessera_queue_check(struct tessera_queue *q)
 {
 	struct tessera_device *tdev = q->tdev;
-	bool is_hung = false, any = false;
+	bool any = false;
 
 	spin_lock(&q->lock);
 	if (q->is_user) {
@@ -155,23 +155,25 @@ void tessera_queue_check(struct tessera_queue *q)
 	    q->state == TESSERA_QUEUE_LIVE &&
 	    time_after(jiffies, q->moved + msecs_to_jiffies(tessera_hang_ms))) {
 		q->state = TESSERA_QUEUE_FAULTED;
-		is_hung = true;
+		q->is_hung = true;
 		/* Whatever the device says of it when it drops it. */
 		if (first_running(q))
 			first_running(q)->error = -ETIME;
+		queue_work(q->tdev->wq, &q->fault_work);
 	}
 	spin_unlock(&q->lock);
 	if (any && q->eventfd)
 		eventfd_signal(q->eventfd);
-	if (!is_hung)
-		return;
+}
+
+static void note_hang(struct tessera_queue *q)
+{
+	drm_warn(&q->tdev->drm, "queue %u (%s) has not moved for %u ms: resetting it\n",
+		 q->hw_id, q->name, tessera_hang_ms);
+	tessera_dump(q->tdev, "a queue does not move", q);
 	spin_lock(&q->ctx->error_lock);
 	q->ctx->error.n_hangs++;
 	spin_unlock(&q->ctx->error_lock);
-	drm_warn(&tdev->drm, "queue %u (%s) has not moved for %u ms: resetting it\n",
-		 q->hw_id, q->name, tessera_hang_ms);
-	tessera_dump(tdev, "a queue does not move", q);
-	queue_work(tdev->wq, &q->fault_work);
 }
 
 /* The device's record of a fault, kept as the context's newest error. */
@@ -204,6 +206,7 @@ static void fault_work(struct work_struct *work)
 {
 	struct tessera_queue *q = container_of(work, struct tessera_queue, fault_work);
 	struct tessera_device *tdev = q->tdev;
+	bool is_hung;
 	u64 record;
 	u16 status;
 	int ret;
@@ -212,7 +215,11 @@ static void fault_work(struct work_struct *work)
 	status = q->fault_status;
 	record = q->fault_record;
 	q->fault_status = 0;
+	is_hung = q->is_hung;
+	q->is_hung = false;
 	spin_unlock(&q->lock);
+	if (is_hung)
+		note_hang(q);
 	if (status)
 		note_fault(q, record, status);
 	ret = tessera_simple(tdev, q->ctx->generation, HW_QUEUE_RESET, q->hw_id, NULL);
@@ -225,7 +232,6 @@ static void fault_work(struct work_struct *work)
 	spin_unlock(&q->lock);
 	/* If that failed, a function reset is on its way and ends the queue. */
 	queue_work(tdev->wq, &q->run_work);
-	tessera_dump_send(tdev);
 }
 
 void tessera_queue_lose(struct tessera_queue *q)

@@ -90,8 +90,9 @@ void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p)
 }
 
 /*
- * Keeps what there is to see, in memory that is there already. The first reason
- * stays until it is sent. guilty: only that queue, whose vector's lock is held.
+ * Keeps what there is to see, in memory that is there already; send_dump makes a
+ * device dump of it when there is memory. The first reason stays until then. guilty:
+ * only that queue.
  */
 void tessera_dump(struct tessera_device *tdev, const char *reason,
 		  struct tessera_queue *guilty)
@@ -113,23 +114,25 @@ void tessera_dump(struct tessera_device *tdev, const char *reason,
 		tdev->dump.bytes = TESSERA_DUMP_BYTES - it.remain;
 	}
 	mutex_unlock(&tdev->dump.lock);
+	schedule_work(&tdev->dump.work);
 }
 
-/* Allocates: only where no fence waits for us. */
-void tessera_dump_send(struct tessera_device *tdev)
+static void send_dump(struct work_struct *work)
 {
+	struct tessera_device *tdev = container_of(work, struct tessera_device, dump.work);
+	void *copy = vmalloc(TESSERA_DUMP_BYTES);
 	size_t bytes;
-	void *copy;
 
 	mutex_lock(&tdev->dump.lock);
 	bytes = tdev->dump.bytes;
-	copy = bytes ? vmalloc(bytes) : NULL;
 	if (copy)
 		memcpy(copy, tdev->dump.text, bytes);
 	tdev->dump.bytes = 0;
 	mutex_unlock(&tdev->dump.lock);
-	if (copy)
+	if (copy && bytes)
 		dev_coredumpv(&tdev->pdev->dev, copy, bytes, GFP_KERNEL);
+	else
+		vfree(copy);
 }
 
 static bool is_settled(struct tessera_device *tdev)
@@ -248,7 +251,6 @@ static void done(struct pci_dev *pdev)
 		wedge(tdev, "the device did not come back from a function reset", ret);
 	else
 		drm_info(&tdev->drm, "the device is back after a function reset\n");
-	tessera_dump_send(tdev);
 }
 
 const struct pci_error_handlers tessera_err_handlers = {
@@ -336,6 +338,11 @@ void tessera_reset_init(struct tessera_device *tdev)
 {
 	INIT_WORK(&tdev->reset_work, reset_work);
 	INIT_DELAYED_WORK(&tdev->tick, tick);
+	INIT_WORK(&tdev->dump.work, send_dump);
+}
+
+void tessera_reset_start(struct tessera_device *tdev)
+{
 	queue_delayed_work(tdev->wq, &tdev->tick, TICK);
 }
 
@@ -344,4 +351,5 @@ void tessera_reset_fini(struct tessera_device *tdev)
 {
 	cancel_delayed_work_sync(&tdev->tick);
 	cancel_work_sync(&tdev->reset_work);
+	cancel_work_sync(&tdev->dump.work);
 }

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The kernel driver in a virtual machine, on a T1 that tessera-sim serves.
 #
-#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a static kmod_test
+#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a static program of ours
 #
-# Needs root for nothing; needs in the environment:
+# Needs no root. In the environment:
 #   QEMU      a QEMU 11.1 or newer for x86_64, with its options for libraries if any
 #   KERNEL    the kernel image that the module was built for
 #   MODULES   its folder of modules (.../lib/modules/VERSION)
 #   BUSYBOX   a static busybox
 #   SERVER    tessera-sim; empty: load and unload the module without a device
-# and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s).
+# and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s),
+# CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
 set -eu
 
@@ -25,8 +26,8 @@ mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/lib
 	"$WORK/sock"
 cp "$BUSYBOX" "$root/bin/busybox"
 cp "$module" "$root/lib/tessera.ko"
-cp "$test" "$root/bin/kmod_test"
-chmod +x "$root/bin/busybox" "$root/bin/kmod_test"
+cp "$test" "$root/bin/drive"
+chmod +x "$root/bin/busybox" "$root/bin/drive"
 drm=$(find "$MODULES/" -name 'drm.ko*' | head -n 1)
 case $drm in
 *.xz) xz -dc "$drm" > "$root/lib/drm.ko" ;;
@@ -53,8 +54,8 @@ for i in 1 2; do
 done
 insmod /lib/tessera.ko || ok=FAILED
 if [ -n "$SERVER" ]; then
-	ls -l /dev/accel /sys/class/accel
-	kmod_test ${TEST_ARGS:-} || ok=FAILED
+	ls -l /dev/accel
+	drive ${TEST_ARGS:-} || ok=FAILED
 	cat /sys/class/devcoredump/devcd*/data 2>/dev/null | head -n 40
 	echo "devcoredumps: \$(ls /sys/class/devcoredump 2>/dev/null | grep -c devcd)"
 fi
@@ -89,7 +90,7 @@ timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults
 	-object memory-backend-memfd,id=mem0,size=1G,share=on \
 	-device intel-iommu,intremap=on,caching-mode=on ${device:+-device} ${device:+"$device"} \
 	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
-	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on" \
+	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
 	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2
 tr -d '\r' < "$WORK/console.log"
 grep -q '^guest: PASSED' "$WORK/console.log"
