@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The wrappers: each fills a structure and calls. */
-#include "kernel-uapi/tests/kmod.h"
+#include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

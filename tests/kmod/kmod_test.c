@@ -6,7 +6,7 @@
  *
  *     kmod_test [NAME]        all tests, or those whose name has NAME in it
  */
-#include "kernel-uapi/tests/kmod.h"
+#include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
 #include <poll.h>

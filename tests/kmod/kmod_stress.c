@@ -7,7 +7,7 @@
  *
  *     kmod_stress [SECONDS [SEED]]
  */
-#include "kernel-uapi/tests/kmod.h"
+#include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
 #include <pthread.h>
