@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything at once: processes that open, submit, fault, map, unmap, share, get
- * killed, while the device is reset under them. Nothing is expected of a call but
- * that it returns; what counts is what the kernel says afterwards, and that a fresh
- * context works.
+ * killed, while the device is reset under them in every way there is, and in the end
+ * taken away. Nothing is expected of a call but that it returns; what counts is what
+ * the kernel says afterwards, and that a fresh context works.
  *
  *     kmod_stress [SECONDS [SEED]]
  */
@@ -281,16 +281,69 @@ static int is_well(void)
 	return 1;
 }
 
+#define SYSFS "/sys/class/accel/accel0/device/"
+
+/* May fail: another reset may be under way. */
+static void poke(const char *path, const char *text)
+{
+	int f = open(path, O_WRONLY);
+
+	if (f >= 0 && write(f, text, strlen(text)) < 0)
+		errno = 0;
+	close(f);
+}
+
+/* Resets the function by one way or another. */
+static void reset_somehow(unsigned *rng)
+{
+	struct drm_tessera_reset reset = { 0 };
+	char path[512];
+
+	switch (pick(rng, 3)) {
+	case 0:
+		ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset);
+		break;
+	case 1:
+		poke(SYSFS "reset", "1");
+		break;
+	default:
+		debug_path(path, sizeof(path), "inject");
+		poke(path, "3 0");	/* HW_INJECT_FATAL */
+	}
+}
+
+static void stop_all(pid_t *pids)
+{
+	for (unsigned i = 0; i < WORKERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+/* Takes the device away from processes that use it, then brings it back. */
+static void replug(pid_t *pids)
+{
+	close(fd);
+	write_file(SYSFS "remove", "1");
+	usleep(300000);
+	stop_all(pids);
+	write_file("/sys/bus/pci/rescan", "1");
+	for (unsigned i = 0; i < 1000 && access(NODE, F_OK); i++)
+		usleep(10000);
+}
+
 int main(int argc, char **argv)
 {
 	int64_t end_ns = now_ns() + (argc > 1 ? atoi(argv[1]) : 20) * SECOND;
 	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1, n_resets = 0, n_kills = 0;
-	struct drm_tessera_reset reset = { 0 };
 	struct drm_tessera_device device = { 0 };
 	uint32_t bytes = sizeof(device);
 	pid_t pids[WORKERS];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_name = "stress";
+	if (setjmp(test_end))
+		return 1;
 	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
 	for (unsigned i = 0; i < WORKERS; i++)
 		pids[i] = start(seed * 100 + i);
@@ -300,7 +353,8 @@ int main(int argc, char **argv)
 
 		usleep(pick(&seed, 300000));
 		if (!pick(&seed, 4)) {
-			n_resets += !ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset);
+			reset_somehow(&seed);
+			n_resets++;
 			continue;
 		}
 		kill(pids[i], SIGKILL);
@@ -308,12 +362,8 @@ int main(int argc, char **argv)
 		n_kills++;
 		pids[i] = start(seed + i);
 	}
-	for (unsigned i = 0; i < WORKERS; i++) {
-		kill(pids[i], SIGKILL);
-		waitpid(pids[i], NULL, 0);
-	}
 	query(DRM_TESSERA_QUERY_DEVICE, 0, &device, &bytes);
-	close(fd);
+	replug(pids);
 	printf("# %u processes killed, %u resets, %llu function and %llu queue resets, %llu lost\n",
 	       n_kills, n_resets, (unsigned long long)device.function_resets,
 	       (unsigned long long)device.queue_resets,
