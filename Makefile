@@ -221,8 +221,9 @@ bench: $(VENV)/.plugin $(BENCH)
 
 # Headers compile alone, house rules hold, generated documents are fresh, and the
 # plugin exports one symbol.
-# Templates that a .c file includes once for each instruction set stand aside.
-TEMPLATES := %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
+# Templates that a .c file includes once for each instruction set stand aside, and
+# the headers of the kernel driver and its tests, which need those of the kernel.
+TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)
