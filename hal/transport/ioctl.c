@@ -163,9 +163,9 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 	if (text && *text) {
 		bytes = read_size(text);
 		if (bytes < LEAST_HBM)
-			return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_HBM_BYTES=\"%s\": say "
-				       "how much HBM this process shall have, at least 1M: 512M, 3G "
-				       "or a number of bytes", text);
+			return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_HBM_BYTES=\"%s\": "
+				       "say how much HBM this process shall have, at least 1M: "
+				       "512M, 3G or a number of bytes", text);
 		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
 	} else {
 		bytes = (m.hbm_largest_free / 4 * 3) & ~(PAGE - 1);
@@ -346,9 +346,10 @@ static int report_unpinned(struct accel *a, void *host, uint64_t bytes, int sysn
 			       "memlock in /etc/security/limits.conf", (unsigned long long)bytes,
 			       a->path, (unsigned long long)limit.rlim_cur);
 	if (sysno == EFAULT)
-		return err_set(err, ERR_INVALID_ARGUMENT, "%llu bytes at %p can't be pinned for %s: "
-			       "not all of it is writable memory of this process (device memory "
-			       "and some files can't be)", (unsigned long long)bytes, host, a->path);
+		return err_set(err, ERR_INVALID_ARGUMENT, "%llu bytes at %p can't be pinned for "
+			       "%s: not all of it is writable memory of this process (device "
+			       "memory and some files can't be)", (unsigned long long)bytes, host,
+			       a->path);
 	return refused(a, sysno, "pinning host memory", err);
 }
 
@@ -585,10 +586,10 @@ static const char *request_name(uint8_t op)
 static int refuse_request(struct accel *a, const struct hw_sqe *sqe, struct err *err)
 {
 	if (sqe->op == HW_INJECT)
-		return err_set(err, ERR_UNIMPLEMENTED, "INJECT is not for programs where the kernel "
-			       "driver owns the device. As root: echo \"%u %llu\" > "
-			       "/sys/kernel/debug/accel/N/inject, with N as in %s", sqe->id,
-			       (unsigned long long)sqe->u.admin.value, a->path);
+		return err_set(err, ERR_UNIMPLEMENTED, "INJECT is not for programs where the "
+			       "kernel driver owns the device. As root: echo \"%u %llu\" > "
+			       "/sys/kernel/debug/accel/ADDRESS/inject, with the PCI address of "
+			       "%s", sqe->id, (unsigned long long)sqe->u.admin.value, a->path);
 	if (sqe->op == HW_LOG_PAGE)
 		return err_set(err, ERR_UNIMPLEMENTED, "the kernel driver of %s gives no log page "
 			       "%u: it has faults, telemetry and RAS", a->path, sqe->id);

@@ -139,8 +139,9 @@ int accel_refused(const char *path, int fd, int sysno, const char *what, struct 
 			       "process or start it again", path);
 	case ETIMEDOUT:
 		return err_set(err, ERR_UNAVAILABLE, "%s did not answer within 10 s: %s. The "
-			       "kernel driver is resetting it; sudo dmesg | grep tessera tells more. "
-			       "Then reset the device in this process or start it again", path, what);
+			       "kernel driver is resetting it; sudo dmesg | grep tessera tells "
+			       "more. Then reset the device in this process or start it again",
+			       path, what);
 	default:
 		return err_sys(err, sysno, "%s: %s", path, what);
 	}
@@ -174,10 +175,10 @@ static int check_device(const char *path, int fd, struct err *err)
 
 	if (sysno == ENOTTY || sysno == EINVAL || (!sysno && d.abi < LEAST_ABI))
 		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel driver of %s is too old: "
-			       "its interface is version %u, this build needs %u. Install the driver "
-			       "of this release: sudo make -C kernel-uapi dkms-tree && sudo dkms "
-			       "install tessera/0.1 && sudo modprobe -r tessera && sudo modprobe "
-			       "tessera", path, sysno ? 0 : d.abi, LEAST_ABI);
+			       "its interface is version %u, this build needs %u. Install the "
+			       "driver of this release: sudo make -C kernel-uapi dkms-tree && sudo "
+			       "dkms install tessera/0.1 && sudo modprobe -r tessera && sudo "
+			       "modprobe tessera", path, sysno ? 0 : d.abi, LEAST_ABI);
 	if (sysno)
 		return accel_refused(path, fd, sysno, "asking for the device's facts", err);
 	return d.is_usable ? 0 : report_given_up(path, err);
@@ -196,8 +197,8 @@ static int check_identity(const char *path, int fd, struct hw_identify *id, stru
 		return err_set(err, ERR_FAILED_PRECONDITION, "the device of %s runs programs of "
 			       "version %u, this build makes version %u: %s", path, id->isa,
 			       ISA_VERSION, id->isa > ISA_VERSION ? "install a newer release of "
-			       "Tessera" : "update the card's firmware, or install an older release "
-			       "of Tessera");
+			       "Tessera" : "update the card's firmware, or install an older "
+			       "release of Tessera");
 	id->name[sizeof(id->name) - 1] = id->serial[sizeof(id->serial) - 1] = 0;
 	id->firmware[sizeof(id->firmware) - 1] = 0;
 	return 0;

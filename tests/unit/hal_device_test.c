@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HAL over the in-process model: memory, copies, queues, executables, faults,
- * deadlines, death and reset. */
+/* The HAL over the in-process model, or what TESSERA_DEVICES names: memory, copies,
+ * queues, executables, faults, deadlines, death and reset. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -316,6 +317,30 @@ static void heap_survives_random_use(void **state)
 	assert_int_equal(after.largest_free_bytes, before.largest_free_bytes);
 }
 
+/* Where a kernel driver owns the device, errors are root's to inject. */
+static bool make_fatal(void)
+{
+	struct hal_device_info info;
+	struct err err;
+	char path[120], link[300];
+	ssize_t n;
+	FILE *f;
+	bool done;
+
+	if (hal_device_inject(dev, HW_INJECT_FATAL, 0, &err) != ERR_UNIMPLEMENTED)
+		return true;
+	hal_device_info(hal, 0, &info, &err);
+	/* debugfs knows the device by its PCI address. */
+	snprintf(path, sizeof(path), "/sys/class/accel/%.40s/device", info.bus_id + 6);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = 0;
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%.40s/inject",
+		 strrchr(link, '/') ? strrchr(link, '/') + 1 : "none");
+	f = fopen(path, "w");
+	done = f && fprintf(f, "%d 0", HW_INJECT_FATAL) > 0;
+	return f && !fclose(f) && done;
+}
+
 static void killed_device_fails_everything_with_its_first_error(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
@@ -325,7 +350,10 @@ static void killed_device_fails_everything_with_its_first_error(void **state)
 	struct err err, first;
 
 	(void)state;
-	hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+	if (!make_fatal()) {
+		hal_queue_reset(q, "no error can be injected", &err);
+		skip();
+	}
 	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &first),
 			 ERR_UNAVAILABLE);
 	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 8, "x", &m, &err), ERR_UNAVAILABLE);
@@ -389,6 +417,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { DEVICE_TESTS };
 
+	if (getenv("TESSERA_DEVICES"))
+		devices = getenv("TESSERA_DEVICES");
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }
 #endif
