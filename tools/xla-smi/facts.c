@@ -99,7 +99,7 @@ static void read_hardware(struct smi_facts *f)
 		struct hal_page_device d = { 0 };
 		bool is_known = false;
 
-		if (hal_device_info(hal, i, &info, NULL) || info.is_model)
+		if (hal_device_info(hal, i, &info, NULL) || info.kind == HAL_KIND_SIM)
 			continue;
 		for (unsigned k = 0; k < f->n_devices; k++)
 			is_known |= !strcmp(f->devices[k].bus_id, info.bus_id);
