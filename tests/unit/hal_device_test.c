@@ -366,6 +366,44 @@ static void killed_device_fails_everything_with_its_first_error(void **state)
 	hal_mem_free(out);
 }
 
+static void resets_leave_allocations_and_programs_usable(void **state)
+{
+	struct hal_queue *dma = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	const uint64_t bytes = 3 << 20;
+	struct hal_exe *exe = load(store_42, 3, 0);
+	struct hal_mem *m = get(bytes), *out = get(8), *host, *back;
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HOST, bytes, "in", &host, &err), 0);
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HOST, bytes, "out", &back, &err), 0);
+	for (int round = 0; round < 3; round++) {
+		int64_t got = 0;
+
+		if (hal_device_reset(dev, &err))
+			fail_msg("%s", err.msg);
+		for (uint64_t i = 0; i < bytes; i++)
+			((uint8_t *)hal_mem_host(host))[i] = (uint8_t)(i * 31 + i / 4096 + round);
+		assert_int_equal(hal_queue_copy(dma, m, 0, host, 0, bytes, NULL, 0, &value, &err),
+				 0);
+		assert_int_equal(hal_queue_copy(dma, back, 0, m, 0, bytes, NULL, 0, &value, &err),
+				 0);
+		assert_int_equal(hal_queue_wait(dma, value, clock_after(5000000000), &err), 0);
+		assert_memory_equal(hal_mem_host(host), hal_mem_host(back), bytes);
+		value = run(exe, out, 0);
+		assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+		hal_copy_out(&got, out, 0, 8, CLOCK_FOREVER, &err);
+		assert_int_equal(got, 42);
+	}
+	hal_mem_free(host);
+	hal_mem_free(back);
+	hal_mem_free(m);
+	hal_mem_free(out);
+	hal_exe_unload(exe);
+}
+
 static void unknown_selections_say_what_to_do(void **state)
 {
 	struct hal *h;
@@ -409,6 +447,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(exhaustion_names_request_and_owners), \
 	cmocka_unit_test(heap_survives_random_use), \
 	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
+	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 

@@ -110,6 +110,7 @@ static void read_hardware(struct smi_facts *f)
 		memcpy(d.driver, info.driver, sizeof(d.driver));
 		memcpy(d.state, info.state, sizeof(d.state));
 		d.hbm_bytes = info.hbm_bytes;
+		d.is_model = info.is_model;
 		add_device(f, &d, 0);
 		f->devices[f->n_devices - 1].utilisation = -1;
 	}
