@@ -11,7 +11,8 @@
 #   BUSYBOX   a static busybox
 #   SERVER    tessera-sim; empty: load and unload the module without a device
 # and takes TEST_ARGS (for the test), TEST_ENV (its environment: TESSERA_DEVICES=accel:0 to run
-# a program over the HAL), WORK (a folder for what is made), LIMIT (90 s),
+# a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
+# WORK (a folder for what is made), LIMIT (90 s),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
 set -eu
@@ -33,6 +34,10 @@ chmod +x "$root/bin/busybox" "$root/bin/drive"
 for library in $(ldd "$test" 2>/dev/null | grep -o '/[^ ]*'); do
 	mkdir -p "$root$(dirname "$library")"
 	cp -L "$library" "$root$library"
+done
+for folder in ${TEST_FILES-}; do
+	mkdir -p "$root/$(dirname "$folder")"
+	cp -r "$folder" "$root/$folder"
 done
 drm=$(find "$MODULES/" -name 'drm.ko*' | head -n 1)
 case $drm in
