@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HAL over the in-process model, or what TESSERA_DEVICES names: memory, copies,
  * queues, executables, faults, deadlines, death and reset. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -452,12 +453,21 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 
 #ifndef DEVICE_TESTS_ONLY
+#include "tests/unit/hal_accel_cases.c"
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { DEVICE_TESTS };
+	const struct CMUnitTest accel_tests[] = {
+		DEVICE_TESTS,
+		cmocka_unit_test(neighbours_do_not_notice_one_another),
+		cmocka_unit_test(a_neighbours_reset_is_told_and_survived),
+	};
 
 	if (getenv("TESSERA_DEVICES"))
 		devices = getenv("TESSERA_DEVICES");
+	if (!strncmp(devices, "accel:", 6))
+		return cmocka_run_group_tests(accel_tests, open_device, close_device);
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }
 #endif

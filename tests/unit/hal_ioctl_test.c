@@ -9,8 +9,8 @@ static int inject_on_card(struct hal_device *d, unsigned what, uint64_t value, s
 #define hal_device_inject inject_on_card
 #include "tests/unit/hal_device_test.c"
 #undef hal_device_inject
+#include "tests/unit/hal_accel_cases.c"
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include "tests/fake/accel_fake.h"
@@ -450,6 +450,13 @@ static void a_reset_by_another_process_is_told_and_survived(void **state)
 	reset_by_somebody_else(true);
 }
 
+static int become_root(void **state)
+{
+	(void)state;
+	fake.is_root = 1;
+	return 0;
+}
+
 static void a_device_that_is_given_up_says_so(void **state)
 {
 	struct err err;
@@ -574,6 +581,8 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_given_up_says_so),
 		cmocka_unit_test(requests_of_the_kernel_are_refused_by_name),
 		cmocka_unit_test(failures_leave_nothing_behind),
+		cmocka_unit_test(neighbours_do_not_notice_one_another),
+		cmocka_unit_test_setup(a_neighbours_reset_is_told_and_survived, become_root),
 	};
 
 	return cmocka_run_group_tests(tests, start_card, stop_card);
