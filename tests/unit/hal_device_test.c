@@ -347,8 +347,9 @@ static void unknown_selections_say_what_to_do(void **state)
 	assert_int_equal(hal_create(&(struct hal_options){ .devices = "gpu" }, &h, &err),
 			 ERR_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "sim"));
-	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio:0000:00:00.0" },
-				    &h, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio:ffff:1f:1f.7" },
+				    &h, &err), ERR_NOT_FOUND);
+	assert_non_null(strstr(err.msg, "lspci"));
 	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=1" }, &h,
 				    &err), ERR_INVALID_ARGUMENT);
 }
