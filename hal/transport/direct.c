@@ -28,6 +28,7 @@ struct direct {
 	uint8_t *admin;		/* page 0 submissions, 1 completions, 2.. arguments */
 	uint64_t admin_bytes, admin_iova;
 	uint32_t tail, head;
+	bool is_up;		/* requests are taken; under admin_lock */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -103,6 +104,9 @@ static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t
 	struct hw_cqe cqe = { 0 };
 	int code;
 
+	if (!d->is_up)
+		return err_set(err, ERR_UNAVAILABLE, "the device did not come up after its "
+			       "last reset: reset it again");
 	if (args)
 		memcpy(d->admin + 2 * PAGE, args, bytes);
 	sqe->u.admin.addr = d->admin_iova + 2 * PAGE;
@@ -162,6 +166,13 @@ static void write64(struct direct *d, uint32_t reg, uint64_t value)
 	d->bus->ops->write(d->bus, reg + 4, (uint32_t)(value >> 32));
 }
 
+static void set_up(struct direct *d, bool is_up)
+{
+	pthread_mutex_lock(&d->admin_lock);
+	d->is_up = is_up;
+	pthread_mutex_unlock(&d->admin_lock);
+}
+
 static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 {
 	const struct hal_bus_ops *bus = d->bus->ops;
@@ -181,6 +192,7 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
 		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
 			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
+	set_up(d, true);
 	code = ask(&d->t, (struct hw_sqe){ .op = HW_IDENTIFY }, id, sizeof(*id), NULL, err);
 	if (code)
 		return code;
@@ -261,8 +273,10 @@ static int reset(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_identify id;
-	int code = d->bus->ops->reset(d->bus, err);
+	int code;
 
+	set_up(d, false);
+	code = d->bus->ops->reset(d->bus, err);
 	return code ? code : bring_up(d, &id, err);
 }
 
