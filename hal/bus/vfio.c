@@ -5,7 +5,6 @@
  * is the kernel's: what the driver would write there is dropped.
  */
 #define LOG_TAG "hal/vfio"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +53,8 @@ static void write_register(struct hal_bus *bus, uint32_t offset, uint32_t value)
 		*(volatile uint32_t *)(b->bar0 + offset) = value;
 	else if (b->v->sys->pwrite(b->v->device, &value, sizeof(value),
 				   (off_t)(b->bar0_offset + offset)) != sizeof(value))
-		log_error("%s: writing register 0x%x: %s", b->v->place.bdf, offset,
-			  strerror(errno));
+		vfio_lose(b->v, false, "the kernel did not write a register (dmesg may say "
+			  "why): reset the device");
 }
 
 static void close_bus(struct hal_bus *bus)

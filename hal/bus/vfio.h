@@ -57,13 +57,13 @@ enum vfio_way { VFIO_WITH_IOMMU, VFIO_WITHOUT_IOMMU };
 /* Addresses that the device may use, and those in use. */
 struct vfio_area {
 	struct vfio_area *next;	/* ascending */
-	uint64_t iova, bytes;
+	uint64_t iova, bytes, host;
 };
 
 struct vfio_space {
 	struct vfio_range range[VFIO_MAX_RANGES];	/* ascending */
 	unsigned n_ranges;
-	struct vfio_area *areas;
+	struct vfio_area *areas, last;	/* last: what was dropped last; bytes 0: nothing */
 };
 
 struct vfio;
@@ -123,6 +123,9 @@ int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err);
 int vfio_irq_fd(struct vfio *v, unsigned index, unsigned vector, int fd, struct err *err);
 int vfio_reset(struct vfio *v, struct err *err);
 int vfio_health(struct vfio *v, struct err *err);
+/* From now on vfio_health() says `what`, until a reset unless `for_good`; wakes those who
+ * wait for an interrupt. */
+void vfio_lose(struct vfio *v, bool for_good, const char *what);
 
 /* ---- vfio_place.c: what sysfs knows, and what to tell people ---- */
 
@@ -138,8 +141,9 @@ int vfio_not_viable(const struct vfio_place *p, struct err *err);
 
 /* ---- vfio_space.c ---- */
 
-/* A free place of `bytes`, congruent to `host` in large pages where that is large;
- * RESOURCE_EXHAUSTED. `area` becomes the space's. */
+/* A free place of `bytes`, congruent to `host` in large pages where that is large; what was
+ * dropped just now gets its place again, for who maps anew after a reset and holds
+ * addresses. RESOURCE_EXHAUSTED. `area` becomes the space's. */
 int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes,
 		    uint64_t host, struct err *err);
 /* The area that starts at iova, the caller's again; NULL: none. */

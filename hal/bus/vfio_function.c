@@ -77,7 +77,7 @@ static _Atomic uint64_t pinned;
 
 /* ---- losing it ---- */
 
-static void lose(struct vfio *v, bool for_good, const char *what)
+void vfio_lose(struct vfio *v, bool for_good, const char *what)
 {
 	uint64_t one = 1;
 
@@ -122,12 +122,12 @@ static void *watch(void *arg)
 		if (p[0].revents)
 			return NULL;
 		if (p[1].revents && read(v->err_fd, &count, sizeof(count)) > 0)
-			lose(v, false, "the PCIe link reported an error that was not corrected (dmesg, "
+			vfio_lose(v, false, "the PCIe link reported an error that was not corrected (dmesg, "
 				"AER): reset the device");
 		if (p[2].revents && read(v->req_fd, &count, sizeof(count)) > 0) {
 			/* It asks again every few seconds; once is enough. */
 			p[2].fd = -1;
-			lose(v, true, "the kernel wants the device back (unbound, or pulled out): "
+			vfio_lose(v, true, "the kernel wants the device back (unbound, or pulled out): "
 				"close it");
 		}
 	}
@@ -515,8 +515,14 @@ int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err)
 int vfio_reset(struct vfio *v, struct err *err)
 {
 	int64_t until = clock_after(RESET_NS);
+	bool wanted_back;
 	int sysno;
 
+	pthread_mutex_lock(&v->lock);
+	wanted_back = v->wanted_back;
+	pthread_mutex_unlock(&v->lock);
+	if (wanted_back)
+		return vfio_health(v, err);
 	if (!v->can_reset)
 		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel knows no way to reset %s "
 			       "(/sys/bus/pci/devices/%s/reset_method)", v->place.bdf,
@@ -530,7 +536,7 @@ int vfio_reset(struct vfio *v, struct err *err)
 	}
 	if (sysno)
 		return err_sys(err, sysno, "resetting %s", v->place.bdf);
-	/* What the link reported is over; a device that is wanted back stays lost. */
+	/* What was wrong is over, but for a device that is wanted back. */
 	pthread_mutex_lock(&v->lock);
 	if (!v->wanted_back)
 		atomic_store(&v->is_lost, false);

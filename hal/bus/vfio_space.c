@@ -37,27 +37,37 @@ static uint64_t align(uint64_t at, uint64_t bytes, uint64_t host)
 	return at + ((offset - at) & (unit - 1));
 }
 
+/* The lowest fit in a range from `at` on; *link is where the area comes in the list. */
+static bool fit(struct vfio_space *s, uint64_t at, uint64_t last, uint64_t bytes,
+		uint64_t host, struct vfio_area ***link, uint64_t *out)
+{
+	for (*link = &s->areas; **link && (**link)->iova < at + bytes; *link = &(**link)->next)
+		if ((**link)->iova + (**link)->bytes > at)
+			at = align((**link)->iova + (**link)->bytes, bytes, host);
+	*out = at;
+	return at <= last && last - at >= bytes - 1;
+}
+
 int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes,
 		    uint64_t host, struct err *err)
 {
-	for (unsigned i = 0; i < s->n_ranges && bytes <= LIMIT; i++) {
-		uint64_t at = align(s->range[i].first, bytes, host);
-		struct vfio_area **link = &s->areas;
+	const struct vfio_area *last = &s->last;
+	struct vfio_area **link;
+	bool found = false;
+	uint64_t at;
 
-		for (; *link && (*link)->iova < at + bytes; link = &(*link)->next)
-			if ((*link)->iova + (*link)->bytes > at)
-				at = align((*link)->iova + (*link)->bytes, bytes, host);
-		if (at > s->range[i].last || s->range[i].last - at < bytes - 1)
-			continue;
-		area->iova = at;
-		area->bytes = bytes;
-		area->next = *link;
-		*link = area;
-		return 0;
-	}
-	return err_set(err, ERR_RESOURCE_EXHAUSTED, "the IOMMU has no free range of %llu bytes "
-		       "for the device: map less at once, or unmap something",
-		       (unsigned long long)bytes);
+	if (last->bytes == bytes && last->host == host)
+		found = fit(s, last->iova, last->iova + (bytes - 1), bytes, host, &link, &at);
+	for (unsigned i = 0; !found && i < s->n_ranges && bytes <= LIMIT; i++)
+		found = fit(s, align(s->range[i].first, bytes, host), s->range[i].last, bytes,
+			    host, &link, &at);
+	if (!found)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "the IOMMU has no free range of %llu "
+			       "bytes for the device: map less at once, or unmap something",
+			       (unsigned long long)bytes);
+	*area = (struct vfio_area){ *link, at, bytes, host };
+	*link = area;
+	return 0;
 }
 
 struct vfio_area *vfio_space_drop(struct vfio_space *s, uint64_t iova)
@@ -67,7 +77,9 @@ struct vfio_area *vfio_space_drop(struct vfio_space *s, uint64_t iova)
 	while (*link && (*link)->iova != iova)
 		link = &(*link)->next;
 	area = *link;
-	if (area)
+	if (area) {
 		*link = area->next;
+		s->last = *area;
+	}
 	return area;
 }

@@ -81,8 +81,8 @@ check hal hal $(addresses 1234 7e55)
 for a in $(addresses 1234 7e55); do check unbind-$a tessera-vfio-bind --unbind $a; done
 """,
     "cdev": """
-check nodes test -c /dev/iommu -a -c /dev/vfio/devices/vfio0
 for a in $(addresses 1234 7e55); do check bind-$a tessera-vfio-bind $a; done
+check nodes test -c /dev/iommu -a -c /dev/vfio/devices/vfio0
 check by-iommufd sh -c 'TESSERA_LOG=info hal "$@" >/tmp/log 2>&1; s=$?; cat /tmp/log
 	grep -q "device file and iommufd" /tmp/log && exit $s' sh $(addresses 1234 7e55)
 rm /dev/iommu
