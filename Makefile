@@ -211,6 +211,7 @@ run: packages
 
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
+	$(Q)sh tests/udev.sh
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 

@@ -122,13 +122,13 @@ static void *watch(void *arg)
 		if (p[0].revents)
 			return NULL;
 		if (p[1].revents && read(v->err_fd, &count, sizeof(count)) > 0)
-			vfio_lose(v, false, "the PCIe link reported an error that was not corrected (dmesg, "
-				"AER): reset the device");
+			vfio_lose(v, false, "the PCIe link reported an error that was not "
+				  "corrected (dmesg, AER): reset the device");
 		if (p[2].revents && read(v->req_fd, &count, sizeof(count)) > 0) {
 			/* It asks again every few seconds; once is enough. */
 			p[2].fd = -1;
-			vfio_lose(v, true, "the kernel wants the device back (unbound, or pulled out): "
-				"close it");
+			vfio_lose(v, true, "the kernel wants the device back (unbound, or "
+				  "pulled out): close it");
 		}
 	}
 }

@@ -74,11 +74,7 @@ static int attach(struct vfio *v, struct err *err)
 	if (v->sys->ioctl(v->device, VFIO_ATTACH, &a)) {
 		sysno = errno;
 		if (sysno == EPERM)
-			return err_set(err, ERR_FAILED_PRECONDITION, "the kernel refuses %s because "
-				       "this machine does not remap interrupts: turn that on in the "
-				       "firmware (or, trusting the device: echo 1 | sudo tee /sys/"
-				       "module/iommufd/parameters/allow_unsafe_interrupts)",
-				       v->place.bdf);
+			return vfio_unsafe(&v->place, "iommufd", err);
 		return err_sys(err, sysno, "VFIO_DEVICE_ATTACH_IOMMUFD_PT for %s",
 			       v->place.bdf);
 	}

@@ -212,8 +212,8 @@ int vfio_busy(const struct vfio_place *p, const char *path, struct err *err)
 	int pid = 0;
 
 	if (!find_holder(path, &pid, name, sizeof(name)))
-		return err_set(err, ERR_FAILED_PRECONDITION, "another process has %s: sudo fuser -v "
-			       "%s names it; end it, or choose another device", p->bdf, path);
+		return err_set(err, ERR_FAILED_PRECONDITION, "another process has %s: sudo fuser "
+			       "-v %s names it; end it, or choose another device", p->bdf, path);
 	if (pid == getpid())
 		return err_set(err, ERR_FAILED_PRECONDITION, "this process has %s already, or "
 			       "another device of its IOMMU group %d: one of a group at a time "
@@ -236,6 +236,14 @@ int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct
 			       "%s: sudo modprobe -a vfio vfio-pci vfio_iommu_type1 makes it; a "
 			       "container needs --device %s", path, p->bdf, p->driver, path);
 	return err_sys(err, sysno, "opening %s for %s", path, p->bdf);
+}
+
+int vfio_unsafe(const struct vfio_place *p, const char *module, struct err *err)
+{
+	return err_set(err, ERR_FAILED_PRECONDITION, "the kernel refuses %s because this machine "
+		       "does not remap interrupts: turn that on in the firmware (or, trusting the "
+		       "device: echo 1 | sudo tee /sys/module/%s/parameters/"
+		       "allow_unsafe_interrupts)", p->bdf, module);
 }
 
 int vfio_not_viable(const struct vfio_place *p, struct err *err)

@@ -45,11 +45,7 @@ static int set_kind(struct vfio *v, struct err *err)
 		return 0;
 	sysno = errno;
 	if (sysno == EPERM)
-		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel refuses %s because this "
-			       "machine does not remap interrupts: turn that on in the firmware "
-			       "(or, trusting the device: echo 1 | sudo tee /sys/module/"
-			       "vfio_iommu_type1/parameters/allow_unsafe_interrupts)",
-			       v->place.bdf);
+		return vfio_unsafe(&v->place, "vfio_iommu_type1", err);
 	return err_sys(err, sysno, "VFIO_SET_IOMMU for %s", v->place.bdf);
 }
 

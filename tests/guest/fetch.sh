@@ -3,7 +3,7 @@
 # What the guest tests need, as Debian packages unpacked into a cache: nothing of the
 # system changes, and no root is needed.
 #
-#     fetch.sh CACHE PART...    PART: qemu, kernel, busybox, kbuild, source
+#     fetch.sh CACHE PART...    PART: qemu, kernel, busybox, kbuild, source, udev
 #
 # Debian's mirror is the one that the system's apt uses, or TESSERA_DEBIAN_MIRROR. What
 # is in the cache already is not fetched again. Exits 77 if something can't be had, with
@@ -96,9 +96,10 @@ kernel_version() {
 	if [ -d "$cache/kernel" ]; then
 		basename "$cache"/kernel/boot/vmlinuz-* | sed 's/^vmlinuz-//'
 	else
-		own_apt_out apt-cache depends linux-image-amd64=$(own_apt_out apt-cache madison \
-			linux-image-amd64 | awk '/bookworm-backports/ { print $3; exit }') |
-			awk '/Depends: linux-image-/ { sub("linux-image-", "", $2); print $2; exit }'
+		meta=$(own_apt_out apt-cache madison linux-image-amd64 |
+			awk '/bookworm-backports/ { print $3; exit }')
+		own_apt_out apt-cache depends "linux-image-amd64=$meta" |
+			sed -n 's/.*Depends: linux-image-//p' | head -n 1
 	fi
 }
 
@@ -115,6 +116,7 @@ for part in "$@"; do
 	rm -f "$apt"/cache/archives/*.deb
 	case $part in
 	qemu) get trixie-backports qemu-system-x86 ;;
+	udev) get trixie udev ;;
 	busybox) alone trixie busybox-static ;;
 	kernel)
 		v=$(kernel_version)

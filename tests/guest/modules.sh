@@ -3,9 +3,10 @@
 # Debian's kernels have no iommufd. This builds its module, and VFIO's with device files,
 # from the kernel's own source for the kernel in the cache that fetch.sh filled.
 #
-#     modules.sh CACHE
+#     modules.sh CACHE [headers]
 #
-# Makes CACHE/modules/VERSION/*.ko, once. Exits 77 with a reason if it can't.
+# Makes CACHE/modules/VERSION/*.ko, once; with "headers" it only readies the kernel's headers
+# and prints where they are and what compiler they want. Exits 77 with a reason if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
@@ -16,33 +17,33 @@ build=$cache/modules/build
 headers=$cache/kbuild/usr/src/linux-headers-$version
 log=$cache/modules/build.log
 
-[ ! -f "$out/done" ] || exit 0
+what=${2-modules}
+[ "$what" = headers ] || [ ! -f "$out/done" ] || exit 0
 skip() {
 	echo "$*" >&2
 	exit 77
 }
 [ -d "$headers" ] || skip "no headers for $version in $cache/kbuild"
-compiler=$(sed -n 's/^CC *:= *\$(if \$(CC_FLAGS_FTRACE).*//; s/.*\(gcc-[0-9]*\).*/\1/p' \
-	"$headers/.kernelvariables" | head -n 1)
+compiler=$(sed -n 's/.*\(gcc-[0-9]*\).*/\1/p' "$headers/.kernelvariables" | head -n 1)
 compiler=${compiler:-gcc}
-command -v "$compiler" >/dev/null || skip "no $compiler, which built kernel $version"
-for tool in make ld bc flex; do
-	[ $tool != bc ] && [ $tool != flex ] || continue
-	command -v $tool >/dev/null || skip "no $tool here"
+for tool in make ld xz "$compiler"; do
+	command -v "$tool" >/dev/null || skip "no $tool here, which modules of $version need"
 done
+
+# The headers' makefile names where the package would have put them.
+echo "include ${headers%-amd64}-common/Makefile" >"$headers/Makefile"
+# Without pahole there is no BTF to make; the guest does without.
+[ ! -f "$headers/vmlinux" ] || mv "$headers/vmlinux" "$headers/vmlinux.unused"
+if [ "$what" = headers ]; then
+	echo "$headers $compiler"
+	exit 0
+fi
 
 rm -rf "$build"
 mkdir -p "$build" "$out"
-tar -xJf "$cache"/kernel-source.tar.xz -C "$build" 2>/dev/null || \
-	tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1 \
+tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1 \
 	--wildcards '*/drivers/iommu/*.h' '*/drivers/iommu/iommufd/*' '*/drivers/vfio/*' \
 	'*/lib/interval_tree.c'
-
-# The headers' makefile names where the package would have put them.
-common=${headers%-amd64}-common
-echo "include $common/Makefile" >"$headers/Makefile"
-# Without pahole there is no BTF to make; the guest does without.
-[ ! -f "$headers/vmlinux" ] || mv "$headers/vmlinux" "$headers/vmlinux.unused"
 
 # What the kernel's image lacks of the interval tree; the rest it exports.
 iommufd=$build/drivers/iommu/iommufd

@@ -8,6 +8,7 @@ A tier is one kind of guest and the checks that run in it:
     T1  QEMU's edu, a device that we did not write, through the HAL's VFIO layer
     T2  one T1 and three, served by tessera-sim, through groups and type 1
     T3  the same through device files and iommufd, with modules built for it
+    T4  the udev rules: who may open what, with a real udevd
     T5  the kernel driver
 
 Packages come from Debian into TESSERA_VM_CACHE (fetch.sh); nothing of the system changes and
@@ -91,6 +92,37 @@ check by-group hal $(addresses 1234 7e55)
 }
 
 
+UDEV_SCRIPT = """
+printf 'root:x:0:\\nrender:x:105:\\n' >/etc/group
+echo root:x:0:0::/:/bin/sh >/etc/passwd
+mkdir -p /run /lib/udev
+udev() { /udev/ld.so --library-path /udev --argv0 "$@"; }
+check verify udev udevadm /udev/udevadm verify --resolve-names=never /etc/udev/rules.d
+check daemon udev systemd-udevd /udev/udevadm --daemon
+for a in $(addresses 1234 7e55) $(addresses 1234 11e8); do
+	check bind-$a tessera-vfio-bind $a
+done
+udev udevadm /udev/udevadm trigger --action=add
+check settle udev udevadm /udev/udevadm settle --timeout=60
+group() {
+	g=$(readlink /sys/bus/pci/devices/$1/iommu_group)
+	echo /dev/vfio/${g##*/}
+}
+cdev() { for d in /sys/bus/pci/devices/$1/vfio-dev/*; do echo /dev/vfio/devices/${d##*/}; done; }
+is() {	# FILE MODE:GROUP
+	ls -l $1
+	[ "$(stat -c %a:%g $1)" = $2 ]
+}
+t1=$(addresses 1234 7e55) edu=$(addresses 1234 11e8)
+check our-group is $(group $t1) 660:105
+check our-file is $(cdev $t1) 660:105
+check iommu is /dev/iommu 660:105
+check other-group is $(group $edu) 600:0
+check other-file is $(cdev $edu) 600:0
+check link sh -c 'ls -l /dev/vfio/by-path && [ /dev/vfio/by-path/* -ef '$(cdev $t1)' ]'
+"""
+
+
 class Skip(Exception):
     """Why a tier can't run here."""
 
@@ -154,7 +186,25 @@ def copy_program(root, path):
         shutil.copy(library, target)
 
 
-def make_initrd(work, machine, programs, modules, script):
+def copy_udev(root, machine):
+    """udevd with libraries of its own: it may be newer than the system's."""
+    libs = machine.cache / "udev/usr/lib/x86_64-linux-gnu"
+    loader = machine.cache / "udev/usr/lib64/ld-linux-x86-64.so.2"
+    program = machine.one("udev/usr/bin/udevadm")
+    target = root / "udev"
+    target.mkdir()
+    shutil.copy(loader, target / "ld.so")
+    shutil.copy(program, target / "udevadm")
+    listed = subprocess.run([str(loader), "--library-path", f"{libs}:{libs}/systemd", "--list",
+                             str(program)], capture_output=True, text=True)
+    for library in re.findall(r"=> (/\S+) \(0x", listed.stdout):
+        shutil.copy(library, target / pathlib.Path(library).name)
+    rules = root / "etc/udev/rules.d"
+    rules.mkdir(parents=True)
+    shutil.copy(TOP / "udev/70-tessera.rules", rules)
+
+
+def make_initrd(work, machine, programs, modules, script, extra=None):
     """modules: name -> bytes, or None for what the kernel has."""
     root = work / "root"
     for d in ("bin", "dev", "proc", "sys", "tmp", "modules"):
@@ -163,6 +213,8 @@ def make_initrd(work, machine, programs, modules, script):
     shutil.copy(busybox, root / "bin/busybox")
     for p in programs:
         copy_program(root, p)
+    if extra:
+        extra(root, machine)
     for name, data in modules.items():
         if data is not None:
             (root / "modules" / f"{name}.ko").write_bytes(data)
@@ -254,11 +306,13 @@ def judge(text, n_checks):
     return passed
 
 
-def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180):
+def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
+              extra=None):
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         paths = [machine.build / "guest" / p for p in programs]
-        make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script)
+        make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script,
+                    extra)
         server = Server(machine, work, n_served)
         try:
             text = boot(machine, work, [*devices, *server.options()], limit)
@@ -290,7 +344,8 @@ def tier_type1(machine):
     return passed
 
 
-def tier_iommufd(machine):
+def iommufd_modules(machine):
+    """Debian's kernels have no iommufd: modules that are built for one."""
     machine.fetch("busybox", "qemu", "kernel", "kbuild", "source")
     done = subprocess.run(["sh", str(HERE / "modules.sh"), str(machine.cache)],
                           stderr=subprocess.PIPE, text=True)
@@ -303,15 +358,65 @@ def tier_iommufd(machine):
     for name in ("iova_bitmap", "iommufd", "vfio", "vfio_iommu_type1", "vfio-pci-core",
                  "vfio-pci"):
         modules[name] = (built / f"{name}.ko").read_bytes()
-    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["hal"], modules, 300)
+    return modules
 
 
-def tier_driver(_machine):
-    """The kernel driver brings a runner of its own, beside its tests."""
-    raise Skip("the kernel driver's tests are not part of this tree")
+def tier_iommufd(machine):
+    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["hal"], iommufd_modules(machine), 300)
 
 
-TIERS = {"T1": tier_edu, "T2": tier_type1, "T3": tier_iommufd, "T5": tier_driver}
+def tier_udev(machine):
+    modules = iommufd_modules(machine)
+    machine.fetch("udev")
+    return run_guest(machine, UDEV_SCRIPT, ["-device", "edu"], 1, 11, [], modules,
+                     extra=copy_udev)
+
+
+def run_or_fail(what, argv, **more):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          **more)
+    if done.returncode == 77:
+        raise Skip(f"{what}: {done.stdout.strip()}")
+    if done.returncode:
+        raise Failure(f"{what} ended with {done.returncode}:\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def tier_driver(machine):
+    """The kernel driver, which brings a guest of its own: tests/kmod/guest.sh."""
+    guest = TOP / "tests/kmod/guest.sh"
+    if not guest.exists():
+        raise Skip("this tree has no tests/kmod")
+    machine.fetch("busybox", "qemu", "kernel", "kbuild")
+    headers, compiler = run_or_fail(
+        "modules.sh", ["sh", str(HERE / "modules.sh"), str(machine.cache), "headers"]).split()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
+    try:
+        uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
+        run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
+        run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
+                                            f"KDIR={headers}", f"CC={compiler}"])
+        run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/kmod_test"])
+        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest", LIMIT="240",
+                   KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
+                   MODULES=str(machine.one("kernel/lib/modules/*")),
+                   BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
+                   SERVER=str(machine.build / "tessera-sim"))
+        text = run_or_fail("the driver's guest",
+                           ["sh", str(guest), f"{work}/src/kernel-uapi/driver/tessera.ko",
+                            f"{work}/test/kmod_test"], env=env)
+        if machine.verbose:
+            say(text)
+        passed = len(re.findall(r"^ok ", text, re.M))
+        if not passed or re.search(r"^not ok", text, re.M):
+            raise Failure(text)
+        return passed
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+TIERS = {"T1": tier_edu, "T2": tier_type1, "T3": tier_iommufd, "T4": tier_udev,
+         "T5": tier_driver}
 
 
 def main():

@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <sys/eventfd.h>
 
-#include "tests/fake/vfio_fake.h"
+#include "tests/fake/vfio.c"
 
 #define SECOND 1000000000ll
 #define A "0000:01:00.0"
@@ -403,7 +403,8 @@ static void kernels_that_lack_something_are_named(void **state)
 	fake.bar0_bytes = 4096;
 	expect("vfio:" B, ERR_FAILED_PRECONDITION, "BAR0", "pci=realloc");
 	fake.memlock = 64 << 10;
-	expect("vfio:" B, ERR_RESOURCE_EXHAUSTED, "RLIMIT_MEMLOCK is 64 KiB", "ulimit -l unlimited");
+	expect("vfio:" B, ERR_RESOURCE_EXHAUSTED, "RLIMIT_MEMLOCK is 64 KiB",
+	       "ulimit -l unlimited");
 	fake.map_errno = ENOSPC;
 	expect("vfio:" B, ERR_RESOURCE_EXHAUSTED, B, "dma_entry_limit");
 	fake.map_errno = ENOMEM;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FAKE_VFIO_FAKE_H
-#define FAKE_VFIO_FAKE_H
 /*
  * The kernel's VFIO in user space, in front of two devices of the model: nodes, groups,
  * containers, iommufd, DMA, MSI-X and reset, as strict as the kernel where a driver could
@@ -414,7 +412,11 @@ static int fake_attach(struct fake_file *f, unsigned long request, void *arg)
 
 static int fake_region_info(struct vfio_region *r)
 {
-	struct { struct vfio_cap cap; uint32_t n, pad; uint64_t area[2]; } *sparse = (void *)(r + 1);
+	struct {
+		struct vfio_cap cap;
+		uint32_t n, pad;
+		uint64_t area[2];
+	} *sparse = (void *)(r + 1);
 	bool cut = fake.sparse && r->index == VFIO_BAR2;
 	uint32_t room = r->argsz;
 
@@ -745,5 +747,3 @@ static void fake_stop(void)
 	sim_destroy(fake.sim);
 	pthread_mutex_destroy(&fake.lock);
 }
-
-#endif
