@@ -197,8 +197,6 @@ static void sort_line(struct batch *b)
 		b->order[i] = (uint32_t)i;
 	for (int64_t size = 1; size < n; size *= 2)
 		for (int64_t k = size; k >= 1; k /= 2) {
-			if (sim_stopped(b->j->run))
-				return;
 			/* Pairs of one step do not meet: they may wait together. */
 			for (int64_t j = k % size; j <= n - 1 - k; j += 2 * k)
 				for (int64_t i = j; i < j + k && i + k < n; i++) {
@@ -206,10 +204,15 @@ static void sort_line(struct batch *b)
 						continue;
 					b->pair[b->n][0] = (uint32_t)i;
 					b->pair[b->n++][1] = (uint32_t)(i + k);
-					if (b->n == PAIRS)
-						flush(b);
+					if (b->n < PAIRS)
+						continue;
+					flush(b);
+					if (sim_stopped(b->j->run))
+						return;
 				}
 			flush(b);
+			if (sim_stopped(b->j->run))
+				return;
 		}
 }
 
