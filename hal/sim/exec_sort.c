@@ -192,6 +192,7 @@ static void sort_line(struct batch *b)
 {
 	const struct sort_plan *p = b->j->p;
 	int64_t n = p->n;
+	unsigned looked = 0;
 
 	for (int64_t i = 0; i < n; i++)
 		b->order[i] = (uint32_t)i;
@@ -200,19 +201,16 @@ static void sort_line(struct batch *b)
 			/* Pairs of one step do not meet: they may wait together. */
 			for (int64_t j = k % size; j <= n - 1 - k; j += 2 * k)
 				for (int64_t i = j; i < j + k && i + k < n; i++) {
+					if (!(++looked & 1023) && sim_stopped(b->j->run))
+						return;
 					if (i / (2 * size) != (i + k) / (2 * size))
 						continue;
 					b->pair[b->n][0] = (uint32_t)i;
 					b->pair[b->n++][1] = (uint32_t)(i + k);
-					if (b->n < PAIRS)
-						continue;
-					flush(b);
-					if (sim_stopped(b->j->run))
-						return;
+					if (b->n == PAIRS)
+						flush(b);
 				}
 			flush(b);
-			if (sim_stopped(b->j->run))
-				return;
 		}
 }
 
@@ -240,15 +238,21 @@ static void run_lines(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 			rest /= (uint64_t)p->dim[d];
 		}
 		for (unsigned a = 0; a < p->k; a++)
-			for (int64_t i = 0; i < p->n; i++)
+			for (int64_t i = 0; i < p->n; i++) {
+				if (!(i & 4095) && sim_stopped(j->run))
+					return;
 				memcpy(scratch + p->line_at[a] + i * p->bytes[a], j->in[a] +
 				       at_in[a] + i * p->in[a].stride[p->dim_of], p->bytes[a]);
+			}
 		sort_line(&b);
 		for (unsigned a = 0; a < p->k; a++)
-			for (int64_t i = 0; i < p->n; i++)
+			for (int64_t i = 0; i < p->n; i++) {
+				if (!(i & 4095) && sim_stopped(j->run))
+					return;
 				memcpy(j->out[a] + at_out[a] + i * p->out[a].stride[p->dim_of],
 				       scratch + p->line_at[a] + b.order[i] * p->bytes[a],
 				       p->bytes[a]);
+			}
 	}
 }
 
