@@ -95,7 +95,7 @@ $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 $(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
-	$(Q)$(CC) -shared -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
+	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
 		$(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 
 # A tool is a folder of tools/ with a main.c.
@@ -131,9 +131,50 @@ $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+$(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $< $(ALL_LIBS) $(EXT)
+	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $(filter %.o,$^) \
+		$(ALL_LIBS) $(EXT)
+
+# ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^.define TC_VERSION "\(.*\)"/\1/p' runtime/compiler/tc.h)
+LIBTESSERA := $(OUT)/libtessera.so.$(VERSION)
+# The doors and what they include, under tessera/ instead of hal/.
+PUBLIC = $(patsubst hal/%,%,$(sort $(filter hal/%,$(shell $(CC) -MM -I. hal/hal.h hal/telemetry.h))))
+# mode:file:where below the prefix
+INSTALLED = $(foreach t,$(TOOLS),755:$t:bin/$(notdir $t)) \
+	644:$(LIBTESSERA):lib/$(notdir $(LIBTESSERA)) \
+	644:$(PLUGIN):lib/tessera/$(notdir $(PLUGIN)) \
+	644:$(OUT)/tessera.pc:lib/pkgconfig/tessera.pc \
+	$(foreach h,$(PUBLIC),644:$(OUT)/include/$h:include/tessera/$h) \
+	$(foreach m,$(wildcard tools/*/*.1),644:$m:share/man/man1/$(notdir $m)) \
+	$(foreach c,$(wildcard tools/completion/*),644:$c:share/bash-completion/completions/$(notdir $c))
+INSTALLED_LINKS := lib/libtessera.so.0 lib/libtessera.so
+
+$(LIBTESSERA): $(LIB_hal) $(LIB_sim) $(LIB_base) hal/libtessera.map
+	$(Q)$(CC) -shared -Wl,-soname,libtessera.so.0 -Wl,--version-script=hal/libtessera.map \
+		-Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,--as-needed $(LDFLAGS) -o $@ \
+		-Wl,--whole-archive $(LIB_hal) -Wl,--no-whole-archive $(LIB_sim) $(LIB_base) $(EXT)
+
+.PHONY: install uninstall check-install
+all: $(LIBTESSERA)
+install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
+	$(Q)for h in $(PUBLIC); do mkdir -p $(OUT)/include/$$(dirname $$h); \
+		sed 's|#include "hal/\(.*\)"|#include <tessera/\1>|' hal/$$h >$(OUT)/include/$$h; done
+	$(Q)sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' hal/tessera.pc.in >$(OUT)/tessera.pc
+	$(Q)set -e; for f in $(INSTALLED); do from=$${f#*:}; \
+		install -D -m $${f%%:*} $${from%:*} "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
+	$(Q)for l in $(INSTALLED_LINKS); do ln -sf $(notdir $(LIBTESSERA)) "$(DESTDIR)$(PREFIX)/$$l"; done
+
+uninstall:
+	$(Q)for f in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
+	$(Q)for d in include/tessera/base include/tessera/hw include/tessera lib/tessera; do \
+		rmdir "$(DESTDIR)$(PREFIX)/$$d" 2>/dev/null || true; done
+
+check-install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
+	$(Q)MAKE="$(MAKE)" CC="$(CC)" LDFLAGS="$(LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
 
 # ---- Python: an environment of the tree's own, with the plugin in it ----
 JAX := jax==0.10.2
@@ -167,19 +208,22 @@ run: packages
 
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
+	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
 check-jax: $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
-bench: $(VENV)/.plugin
-	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md
+bench: $(VENV)/.plugin $(BENCH)
+	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md \
+		--floors $(OUT)/bench/floors_bench
 
 # Headers compile alone, house rules hold, generated documents are fresh, and the
 # plugin exports one symbol.
-# Templates that a .c file includes once for each instruction set stand aside.
-TEMPLATES := %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
+# Templates that a .c file includes once for each instruction set stand aside, and
+# the headers of the kernel driver and its tests, which need those of the kernel.
+TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)
@@ -209,6 +253,7 @@ help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
 	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"

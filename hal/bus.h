@@ -34,6 +34,9 @@ struct hal_bus_ops {
 	int (*irq_fd)(struct hal_bus *bus, unsigned vector, int fd, struct err *err);
 	/* Function reset, done when it returns. */
 	int (*reset)(struct hal_bus *bus, struct err *err);
+	/* 0, or why the device can't be reached any more (reads give all ones then). Does
+	 * not block. NULL: the bus alone does not know. */
+	int (*health)(struct hal_bus *bus, struct err *err);
 };
 
 struct hal_bus {
@@ -41,5 +44,6 @@ struct hal_bus {
 };
 
 extern const struct hal_bus_ops hal_bus_sim;	/* host: struct sim; where: its index */
+extern const struct hal_bus_ops hal_bus_vfio_user;	/* host: NULL; where: a socket's path */
 
 #endif

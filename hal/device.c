@@ -259,6 +259,7 @@ static int start(struct hal_device *dev, struct err *err)
 	dev->hbm = dev->t->ops->hbm(dev->t, &bytes);
 	e->info.hbm_bytes = dev->identity.hbm_bytes;
 	e->info.cores = dev->identity.cores;
+	e->info.is_model = dev->identity.is_model != 0;
 	memcpy(e->info.serial, dev->identity.serial, sizeof(e->info.serial) - 1);
 	memcpy(e->info.firmware, dev->identity.firmware, sizeof(e->info.firmware) - 1);
 	code = hal_memory_open(dev, err);

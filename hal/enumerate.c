@@ -6,12 +6,16 @@
  */
 #define LOG_TAG "hal/enumerate"
 #include <dirent.h>
+#include <errno.h>
 #include <pci/pci.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "hal/base/log.h"
@@ -179,6 +183,57 @@ static void scan_accel(struct hal *hal)
 		closedir(dir);
 }
 
+/* ---- other processes ---- */
+
+static int add_server(struct hal *hal, const char *path, struct err *err)
+{
+	size_t n = strlen(path), room = sizeof(((struct hal_device_info *)0)->bus_id) - 11;
+	struct hal_entry *e;
+	struct stat st;
+	char id[64];
+
+	if (!n || n >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: \"vfio-user:%s\" "
+			       "needs the path of a socket, at most 107 characters", path);
+	if (stat(path, &st))
+		return err_sys(err, errno, "TESSERA_DEVICES names the socket %s; start its "
+			       "server (tessera-sim --socket-dir DIR) or correct the name", path);
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: %s is no socket; "
+			       "tessera-sim makes DIR/0.sock, DIR/1.sock, ...", path);
+	/* A long path is known by its end. */
+	snprintf(id, sizeof(id), "vfio-user:%s", path + (n > room ? n - room : 0));
+	e = add_entry(hal, HAL_KIND_VFIO_USER, id, err);
+	if (!e)
+		return ERR_RESOURCE_EXHAUSTED;
+	snprintf(e->where, sizeof(e->where), "%s", path);
+	snprintf(e->info.driver, sizeof(e->info.driver), "vfio-user");
+	snprintf(e->info.state, sizeof(e->info.state), "ready");
+	e->info.can_open = true;
+	e->transport = &hal_transport_direct;
+	e->host.bus = &hal_bus_vfio_user;
+	return 0;
+}
+
+/* "vfio-user:PATH,vfio-user:PATH". */
+static int add_servers(struct hal *hal, const char *devices, struct err *err)
+{
+	char *copy = strdup(devices), *save = NULL;
+	int code = 0;
+
+	if (!copy)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (char *w = strtok_r(copy, ",", &save); w && !code; w = strtok_r(NULL, ",", &save)) {
+		if (strncmp(w, "vfio-user:", 10))
+			code = err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: \"%s\" after a "
+				       "vfio-user device: say vfio-user:SOCKET again", w);
+		else
+			code = add_server(hal, w + 10, err);
+	}
+	free(copy);
+	return code;
+}
+
 /* ---- the selection ---- */
 
 static int refuse_kind(const char *word, const char *what, struct err *err)
@@ -194,7 +249,7 @@ int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
 	if (!strncmp(devices, "sim:", 4))
 		return add_sims(hal, devices + 4, err);
 	if (!strncmp(devices, "vfio-user:", 10))
-		return refuse_kind(devices, "vfio-user", err);
+		return add_servers(hal, devices, err);
 	if (!strncmp(devices, "vfio:", 5))
 		return refuse_kind(devices, "VFIO", err);
 	if (!strncmp(devices, "accel:", 6))

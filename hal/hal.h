@@ -32,6 +32,12 @@
 #include "hal/base/err.h"
 #include "hal/hw/desc.h"
 
+/* What libtessera exports; everything else of the tree stays inside it. */
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct hal;
 struct hal_device;
 struct hal_mem;
@@ -117,6 +123,17 @@ struct hal_mem_stats {
  */
 int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
 		  const char *tag, struct hal_mem **out, struct err *err);
+/*
+ * Makes the caller's own host memory (whole pages) reachable for the device. It must
+ * stay until hal_mem_free, which unmaps it and leaves it alone. ALREADY_EXISTS: a
+ * part of it is mapped. Blocks briefly, as its hal_mem_free does.
+ */
+int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_mem **out,
+		struct err *err);
+/* A window on memory that the device reaches: `address` is a va, or where the CPU sees
+ * it. Owns nothing: the caller keeps what is below. NOT_FOUND: not all of it is. */
+int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
+		 struct hal_mem **out, struct err *err);
 /* Frees now: the caller knows that no queued work uses it. NULL is fine. */
 void hal_mem_free(struct hal_mem *mem);
 uint64_t hal_mem_va(const struct hal_mem *mem);		/* for bindings */
@@ -233,4 +250,8 @@ struct hal_mem *hal_exe_constants(const struct hal_exe *exe);
  * process (hal/telemetry.h). `what` is copied, cut to 63 bytes. */
 void hal_note_executable(struct hal_device *dev, const char *what);
 
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
 #endif

@@ -42,6 +42,11 @@ struct hal_page {
 	struct hal_page_device devices[HAL_PAGE_DEVICES];
 };
 
+#pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The folder that pages are in. */
 const char *hal_page_dir(void);
 /* Makes this process's page. Failure is not fatal: the process works unwatched. */
@@ -51,4 +56,8 @@ void hal_page_close(struct hal_page *page, int fd, const char *path);
  * then removed where permitted); INVALID_ARGUMENT if it is none. */
 int hal_page_read(const char *path, struct hal_page *out, struct err *err);
 
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
 #endif

@@ -13,6 +13,7 @@
  * Addresses: `iova` is a DMA address as the IOMMU sees it; `va` is an address
  * in a context's map, which leads to HBM or to an iova.
  */
+#include <assert.h>
 #include <stdint.h>
 
 #include "hal/hw/isa.h"
@@ -194,15 +195,15 @@ enum hw_inject {
 	HW_INJECT_DROP_IRQ = 4,		/* value: how many interrupts get lost */
 };
 
-_Static_assert(sizeof(struct hw_sqe) == 64, "submission");
-_Static_assert(sizeof(struct hw_cqe) == 32, "completion");
-_Static_assert(sizeof(struct hw_map) == 32, "map");
-_Static_assert(sizeof(struct hw_queue) == 40, "queue");
-_Static_assert(sizeof(struct hw_program) == 32, "program");
-_Static_assert(sizeof(struct hw_fault) == 64, "fault");
-_Static_assert(sizeof(struct isa_scalar) == 24, "scalar");
-_Static_assert(sizeof(struct isa_operand) == 80, "operand");
-_Static_assert(sizeof(struct isa_uop) == 16, "uop");
+static_assert(sizeof(struct hw_sqe) == 64, "submission");
+static_assert(sizeof(struct hw_cqe) == 32, "completion");
+static_assert(sizeof(struct hw_map) == 32, "map");
+static_assert(sizeof(struct hw_queue) == 40, "queue");
+static_assert(sizeof(struct hw_program) == 32, "program");
+static_assert(sizeof(struct hw_fault) == 64, "fault");
+static_assert(sizeof(struct isa_scalar) == 24, "scalar");
+static_assert(sizeof(struct isa_operand) == 80, "operand");
+static_assert(sizeof(struct isa_uop) == 16, "uop");
 
 /* The error code and the text for a completion's status. */
 int hw_status_code(unsigned status);

@@ -4,8 +4,8 @@
  * are features, k runs over kernel positions and, within each, input features.
  *
  * The iteration space is turned so that features come last, which is how the product
- * hands its sums over. A block of rows is a number of whole lines of the last
- * spatial dim, or a part of one line.
+ * hands its sums over, and dims that lie behind each other in all operands become
+ * one. A block of rows is a number of whole lines of the last of these, or a part of one.
  */
 #include <string.h>
 
@@ -16,11 +16,13 @@ struct conv_plan {
 	struct sim_ref lhs, rhs;
 	unsigned n_spatial, rank;
 	int64_t dim[ISA_MAX_RANK];	/* batch, spatial..., feature */
+	unsigned body_rank;		/* of the epilogue, which joins dims where it can */
+	int64_t body_dim[ISA_MAX_RANK];
 	struct isa_conv c;		/* the windows */
-	int64_t line, lines;		/* points of a line; lines in all */
+	int64_t line, lines;		/* points of a line of the epilogue; lines in all */
 	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
 	int64_t o_group, nb, n_blocks, m_blocks;
-	uint64_t ns;
+	uint64_t ns, ops;
 };
 
 struct job {
@@ -38,56 +40,287 @@ static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
 	int64_t at = t->row0 + i;
 
 	for (unsigned d = p->n_spatial; d > 0; d--) {
-		x[d] = at % p->dim[d];
-		at /= p->dim[d];
+		/* Division of fewer bits is faster, and there is one for every row. */
+		if (at >> 32 || p->dim[d] >> 32) {
+			x[d] = at % p->dim[d];
+			at /= p->dim[d];
+		} else {
+			x[d] = (uint32_t)at % (uint32_t)p->dim[d];
+			at = (uint32_t)at / (uint32_t)p->dim[d];
+		}
 	}
 	x[0] = at;
 }
 
-static struct sim_run_of run_lhs(const struct sim_product_task *t, unsigned i, int64_t k)
+/*
+ * A window sliding over one side: for every tap (kernel position, the last spatial dim
+ * fastest) the features. A tap of dim d is at origin[d] + y * dilation[d], which must be a
+ * multiple of `holes` and lie in the side; else there are zeros.
+ */
+#define NEAR 16		/* taps of a dim whose places are worth noting */
+
+struct window {
+	unsigned n_spatial, bytes;
+	int64_t features, feature_step;
+	const int64_t *taps, *size;
+	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
+	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
+	int64_t origin[ISA_MAX_SPATIAL], y[ISA_MAX_SPATIAL];
+	int64_t near[ISA_MAX_SPATIAL][NEAR];	/* where the first taps are, or -1 */
+	int64_t low, high;		/* taps of the last dim in the side, without holes */
+	const uint8_t *at;		/* the side's first point */
+};
+
+static void copy_strided(const uint8_t *from, int64_t step, int64_t n, unsigned bytes,
+			 uint8_t *to)
 {
-	const struct conv_plan *p = t->plan;
-	const struct isa_conv *c = &p->c;
-	int64_t tap = k / c->in_features, f = k % c->in_features, x[ISA_MAX_RANK];
-	struct sim_run_of r = { NULL, p->lhs.stride[1], (unsigned)(c->in_features - f) };
-	const uint8_t *at = t->a + f * p->lhs.stride[1];
-
-	point(t, i, x);
-	at += x[0] * p->lhs.stride[0];
-	for (unsigned d = p->n_spatial; d-- > 0;) {
-		int64_t y = tap % c->kernel[d], q;
-
-		tap /= c->kernel[d];
-		q = x[1 + d] * c->window_stride[d] + y * c->rhs_dilation[d] - c->pad_low[d];
-		if (q < 0 || q % c->lhs_dilation[d] || q / c->lhs_dilation[d] >= c->in_size[d])
-			return r;
-		at += q / c->lhs_dilation[d] * p->lhs.stride[2 + d];
+	if (step == bytes) {
+		memcpy(to, from, (size_t)n * bytes);
+		return;
 	}
-	r.p = at;
-	return r;
+#define COPY(type) \
+	do { \
+		for (int64_t i = 0; i < n; i++, from += step) \
+			((type *)(void *)to)[i] = *(const type *)(const void *)from; \
+	} while (0)
+	switch (bytes) {
+	case 1: COPY(uint8_t); break;
+	case 2: COPY(uint16_t); break;
+	case 4: COPY(uint32_t); break;
+	case 8: COPY(uint64_t); break;
+	default:
+		for (int64_t i = 0; i < n; i++, from += step)
+			memcpy(to + i * bytes, from, bytes);
+	}
+#undef COPY
 }
 
-static struct sim_run_of run_rhs(const struct sim_product_task *t, unsigned i, int64_t k)
+static int64_t find_place(const struct window *w, unsigned d, int64_t y)
+{
+	int64_t q = w->origin[d] + y * w->dilation[d];
+
+	if (q < 0)
+		return -1;
+	if (w->holes[d] != 1) {
+		if (q % w->holes[d])
+			return -1;
+		q /= w->holes[d];
+	}
+	return q < w->size[d] ? q : -1;
+}
+
+/* Where tap y of dim d lies, or -1: nowhere. */
+static int64_t place_of(const struct window *w, unsigned d, int64_t y)
+{
+	return y < NEAR ? w->near[d][y] : find_place(w, d, y);
+}
+
+/* The first tap of the last dim that lies at or beyond `limit`. */
+static int64_t reach(const struct window *w, int64_t limit)
+{
+	unsigned d = w->n_spatial - 1;
+	int64_t first = limit - w->origin[d];
+
+	if (first <= 0)
+		return 0;
+	if (w->dilation[d] != 1)
+		first = (first + w->dilation[d] - 1) / w->dilation[d];
+	return first < w->taps[d] ? first : w->taps[d];
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* `count` whole taps along the last dim from its tap y, at the line `line`. */
+static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, int64_t count,
+		      uint8_t *to)
+{
+	unsigned d = w->n_spatial - 1;
+	int64_t tap = w->features * w->bytes, step = w->dilation[d] * w->step[d];
+	int64_t low, high;
+	const uint8_t *from;
+
+	if (w->holes[d] != 1) {
+		for (int64_t i = 0; i < count; i++, to += tap) {
+			int64_t q = place_of(w, d, y + i);
+
+			if (q < 0)
+				memset(to, 0, (size_t)tap);
+			else
+				copy_strided(line + q * w->step[d], w->feature_step, w->features,
+					     w->bytes, to);
+		}
+		return;
+	}
+	low = clamp(w->low, y, y + count);
+	high = clamp(w->high, low, y + count);
+	from = line + (w->origin[d] + low * w->dilation[d]) * w->step[d];
+	if (low > y)
+		memset(to, 0, (size_t)((low - y) * tap));
+	if (high < y + count)
+		memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
+	to += (low - y) * tap;
+	if (w->features == 1)
+		copy_strided(from, step, high - low, w->bytes, to);
+	else if (w->feature_step == w->bytes && step == tap)
+		memcpy(to, from, (size_t)((high - low) * tap));
+	else
+		for (int64_t i = low; i < high; i++, from += step, to += tap)
+			copy_strided(from, w->feature_step, w->features, w->bytes, to);
+}
+
+/* The line of the side that the outer taps name, or NULL: outside. */
+static const uint8_t *find_line(const struct window *w)
+{
+	const uint8_t *line = w->at;
+
+	for (unsigned d = 0; d + 1 < w->n_spatial; d++) {
+		int64_t q = place_of(w, d, w->y[d]);
+
+		if (q < 0)
+			return NULL;
+		line += q * w->step[d];
+	}
+	return line;
+}
+
+/* Elements k .. k + n of the window. */
+static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
+{
+	unsigned last = w->n_spatial - 1;
+	int64_t f = k % w->features, tap = k / w->features;
+
+	if (!w->n_spatial) {
+		copy_strided(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
+		return;
+	}
+	for (unsigned d = w->n_spatial; d-- > 0;) {
+		w->y[d] = tap % w->taps[d];
+		tap /= w->taps[d];
+		for (int64_t y = 0; y < w->taps[d] && y < NEAR; y++)
+			w->near[d][y] = find_place(w, d, y);
+	}
+	w->low = reach(w, 0);
+	w->high = reach(w, w->size[last]);
+	while (n) {
+		const uint8_t *line = find_line(w);
+		int64_t taps = w->taps[last] - w->y[last], got = taps * w->features - f, q;
+
+		got = got < n ? got : n;
+		if (!line) {
+			memset(to, 0, (size_t)(got * w->bytes));
+			w->y[last] += (f + got) / w->features;
+			f = (f + got) % w->features;
+		} else if (!f && got >= w->features) {
+			taps = got / w->features;
+			got = taps * w->features;
+			copy_taps(w, line, w->y[last], taps, to);
+			w->y[last] += taps;
+		} else {	/* a part of one tap's features */
+			got = got < w->features - f ? got : w->features - f;
+			q = place_of(w, last, w->y[last]);
+			if (q < 0)
+				memset(to, 0, (size_t)(got * w->bytes));
+			else
+				copy_strided(line + q * w->step[last] + f * w->feature_step,
+					     w->feature_step, got, w->bytes, to);
+			f += got;
+			if (f == w->features) {
+				f = 0;
+				w->y[last]++;
+			}
+		}
+		to += got * w->bytes;
+		n -= got;
+		for (unsigned d = last; d > 0 && w->y[d] == w->taps[d]; d--) {
+			w->y[d] = 0;
+			w->y[d - 1]++;
+		}
+	}
+}
+
+static const void *row_lhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			   void *room)
 {
 	const struct conv_plan *p = t->plan;
 	const struct isa_conv *c = &p->c;
-	int64_t tap = k / c->in_features, f = k % c->in_features;
-	const uint8_t *at = t->b + i * p->rhs.stride[0] + f * p->rhs.stride[1];
+	int64_t x[ISA_MAX_RANK];
+	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->lhs.elem),
+			    .features = c->in_features, .feature_step = p->lhs.stride[1],
+			    .taps = c->kernel, .size = c->in_size };
+
+	point(t, i, x);
+	w.at = t->a + x[0] * p->lhs.stride[0];
+	for (unsigned d = 0; d < p->n_spatial; d++) {
+		w.dilation[d] = c->rhs_dilation[d];
+		w.holes[d] = c->lhs_dilation[d];
+		w.step[d] = p->lhs.stride[2 + d];
+		w.origin[d] = x[1 + d] * c->window_stride[d] - c->pad_low[d];
+	}
+	copy_window(&w, k, n, room);
+	return room;
+}
+
+/* The kernel is a window at its own origin, from the other end where it is reversed. */
+static const void *row_rhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			   void *room)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->rhs.elem),
+			    .features = c->in_features, .feature_step = p->rhs.stride[1],
+			    .taps = c->kernel, .size = c->kernel,
+			    .at = t->b + i * p->rhs.stride[0] };
+
+	for (unsigned d = 0; d < p->n_spatial; d++) {
+		w.dilation[d] = w.holes[d] = 1;
+		w.step[d] = p->rhs.stride[2 + d];
+		if (c->reversed >> d & 1) {
+			w.at += (c->kernel[d] - 1) * w.step[d];
+			w.step[d] = -w.step[d];
+		}
+	}
+	copy_window(&w, k, n, room);
+	return room;
+}
+
+static void lines_rhs(const struct sim_product_task *t, int64_t k, unsigned n,
+		      const uint8_t **at)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	int64_t y[ISA_MAX_SPATIAL], tap = k / c->in_features, f = k % c->in_features;
 
 	for (unsigned d = p->n_spatial; d-- > 0;) {
-		int64_t y = tap % c->kernel[d];
-
+		y[d] = tap % c->kernel[d];
 		tap /= c->kernel[d];
-		if (c->reversed >> d & 1)
-			y = c->kernel[d] - 1 - y;
-		at += y * p->rhs.stride[2 + d];
 	}
-	return (struct sim_run_of){ at, p->rhs.stride[1], (unsigned)(c->in_features - f) };
+	for (unsigned i = 0; i < n;) {
+		const uint8_t *from = t->b + f * p->rhs.stride[1];
+
+		for (unsigned d = 0; d < p->n_spatial; d++)
+			from += (c->reversed >> d & 1 ? c->kernel[d] - 1 - y[d] : y[d]) *
+				p->rhs.stride[2 + d];
+		for (; i < n && f < c->in_features; f++, from += p->rhs.stride[1])
+			at[i++] = from;
+		f = 0;
+		for (unsigned d = p->n_spatial; d-- > 0;) {
+			if (++y[d] < c->kernel[d])
+				break;
+			y[d] = 0;
+		}
+	}
 }
 
 static bool is_sane(const struct isa_conv *c, unsigned n)
 {
-	int64_t most = (int64_t)1 << 40;
+	int64_t most = (int64_t)1 << 40, last, taps;
+
+	for (unsigned i = 0; i < sizeof(c->zero); i++)
+		if (c->zero[i])
+			return false;
 
 	if (c->n_spatial != n || n > ISA_MAX_SPATIAL || c->in_features < 0 ||
 	    c->in_features >= most || c->feature_groups < 1 || c->batch_groups < 1 ||
@@ -101,7 +334,11 @@ static bool is_sane(const struct isa_conv *c, unsigned n)
 		    c->window_stride[d] >= most >> 20 || c->lhs_dilation[d] < 1 ||
 		    c->rhs_dilation[d] < 1 || c->lhs_dilation[d] >= most ||
 		    c->rhs_dilation[d] >= most >> 20 || c->pad_low[d] <= -most ||
-		    c->pad_low[d] >= most)
+		    c->pad_low[d] >= most ||
+		    /* where the last tap of the last point is */
+		    __builtin_mul_overflow(c->body.dim[2 + d], c->window_stride[d], &last) ||
+		    __builtin_mul_overflow(c->kernel[d], c->rhs_dilation[d], &taps) ||
+		    __builtin_add_overflow(last, taps, &last) || last > INT64_MAX - most)
 			return false;
 	return true;
 }
@@ -150,6 +387,46 @@ static int turn_body(struct sim_load *load, const struct isa_conv *c, struct tur
 	return 0;
 }
 
+static bool can_join(const struct isa_operand *o, unsigned n, unsigned d, int64_t dim)
+{
+	int64_t all;
+
+	for (unsigned j = 0; j < n; j++)
+		if (__builtin_mul_overflow(o[j].stride[d], dim, &all) ||
+		    o[j].stride[d - 1] != all)
+			return false;
+	return true;
+}
+
+/* Takes dim d of an epilogue's operands into the one before. */
+static void join(struct turned *t, unsigned d)
+{
+	unsigned after = t->body.rank - d - 1u;
+
+	t->body.dim[d - 1] *= t->body.dim[d];
+	memmove(t->body.dim + d, t->body.dim + d + 1, after * sizeof(*t->body.dim));
+	for (unsigned j = 0; j < t->body.n_in + t->body.n_out; j++) {
+		struct isa_operand *o = j < t->body.n_in ? &t->in[j] :
+							   &t->out[j - t->body.n_in];
+
+		memmove(o->stride + d - 1, o->stride + d, (after + 1) * sizeof(*o->stride));
+		o->stride[t->body.rank - 1] = 0;
+	}
+	t->body.dim[--t->body.rank] = 1;
+}
+
+static void join_dims(struct turned *t)
+{
+	for (unsigned i = 0; i < t->body.n_uop; i++)
+		if (t->uops[i].op == UOP_IOTA)
+			return;
+	for (unsigned d = t->body.rank - 2u; d > 0; d--)
+		if (t->body.rank > 2 && d < t->body.rank - 1u &&
+		    can_join(t->in, t->body.n_in, d, t->body.dim[d]) &&
+		    can_join(t->out, t->body.n_out, d, t->body.dim[d]))
+			join(t, d);
+}
+
 static int check_sides(struct sim_load *load, struct conv_plan *p)
 {
 	const struct isa_conv *c = &p->c;
@@ -172,24 +449,32 @@ static int check_sides(struct sim_load *load, struct conv_plan *p)
 static void cut(struct sim_load *load, struct conv_plan *p)
 {
 	int64_t groups = p->c.feature_groups * p->c.batch_groups, o = p->dim[p->rank - 1];
+	int64_t wanted;
 
-	p->line = p->n_spatial ? p->dim[p->rank - 2] : 1;
+	p->line = p->body_dim[p->body_rank - 2];
 	p->lines = 1;
-	for (unsigned d = 0; d + 2 < p->rank; d++)
-		p->lines *= p->dim[d];
-	if (!p->n_spatial)
-		p->lines = p->dim[0];
-	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
-	p->part = p->parts ? (p->line + p->parts - 1) / p->parts : 1;
-	p->lines_a_block = p->parts > 1 || !p->line ? 1 : SIM_PRODUCT_MB / p->line;
-	while (p->lines_a_block > 1 && p->lines / p->lines_a_block <
-	       4 * (int64_t)load->cpu->lanes)
-		p->lines_a_block /= 2;
-	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
-		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
+	for (unsigned d = 0; d + 2 < p->body_rank; d++)
+		p->lines *= p->body_dim[d];
 	p->o_group = o / groups;
 	p->nb = p->o_group < SIM_PRODUCT_NB ? p->o_group : SIM_PRODUCT_NB;
 	p->n_blocks = p->nb ? (p->o_group + p->nb - 1) / p->nb * groups : 0;
+	if (!p->line || !p->lines || !p->n_blocks) {
+		p->m_blocks = 0;
+		return;
+	}
+	/* Blocks enough for every lane, unless there is little work. */
+	wanted = p->ns < 20000 ? 1 : 2 * (int64_t)load->cpu->lanes;
+	wanted = (wanted + p->n_blocks - 1) / p->n_blocks;
+	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	if (p->lines * p->parts < wanted)
+		p->parts = (wanted + p->lines - 1) / p->lines;
+	p->part = (p->line + p->parts - 1) / p->parts;
+	p->parts = (p->line + p->part - 1) / p->part;
+	p->lines_a_block = p->parts > 1 ? 1 : SIM_PRODUCT_MB / p->line;
+	while (p->lines_a_block > 1 && p->lines / p->lines_a_block < wanted)
+		p->lines_a_block /= 2;
+	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
+		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
 }
 
 static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
@@ -212,7 +497,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	    body->n_out > ISA_MAX_OUT || !is_sane(c, body->rank - 2u))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "conv with a field out of range");
 	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
-		if (d < body->rank ? body->dim[d] < 0 ||
+		if (d < body->rank ? body->dim[d] < 0 || body->dim[d] > SIM_PRODUCT_MAX_DIM ||
 		    __builtin_mul_overflow(points, body->dim[d] + 1, &points) :
 		    body->dim[d] != 1)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,
@@ -227,22 +512,27 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	ret = check_sides(load, p);
 	if (ret)
 		return ret;
+	join_dims(t);
+	p->body_rank = t->body.rank;
+	memcpy(p->body_dim, t->body.dim, sizeof(p->body_dim));
 	p->mm.acc = c->acc;
 	p->mm.k = c->in_features;
 	for (unsigned d = 0; d < c->n_spatial; d++)
 		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
-	p->mm.a = (struct sim_side){ c->lhs.elem, run_lhs, 0 };
-	p->mm.b = (struct sim_side){ c->rhs.elem, run_rhs, p->rhs.stride[0] };
-	/* Without spatial dims the rows are the batch: a line of one point each. */
+	p->mm.a = (struct sim_side){ c->lhs.elem, false, row_lhs, NULL };
+	p->mm.b = (struct sim_side){ c->rhs.elem,
+				     p->rhs.stride[0] == elem_bytes(c->rhs.elem), row_rhs,
+				     lines_rhs };
 	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
 	if (ret)
 		return ret;
-	cut(load, p);
 	for (unsigned d = 0; d < p->rank; d++)
 		work *= (double)p->dim[d];
-	work *= 2.0 * (double)p->mm.k * (c->acc == ELEM_F32 ? 0.03 : 0.3);
-	p->ns = work < 1e18 ? (uint64_t)work : UINT64_MAX / 2;
+	work *= (double)p->mm.k;
+	p->ns = sim_product_ns(&p->mm, work);
+	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	cut(load, p);
 	*plan = p;
 	return 0;
 }
@@ -253,8 +543,8 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
 	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
 	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->lhs,
-				 .b = j->rhs, .extra = { 0, 0, 0, p->rank } };
-	int64_t index[ISA_MAX_RANK], at[ISA_MAX_RANK];
+				      .b = j->rhs };
+	int64_t index[ISA_MAX_RANK];
 
 	if (p->parts > 1) {
 		first_line = m / p->parts;
@@ -278,11 +568,15 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 		return;
 	sim_product_sum(&t, scratch);
 	for (int64_t l = 0; l < lines; l++) {
+		int64_t rest = first_line + l;
+
 		memset(index, 0, sizeof(index));
-		memset(at, 0, sizeof(at));
-		point(&t, (unsigned)(l * width), at);
-		memcpy(index, at, (p->rank - 1) * sizeof(*at));
-		index[p->rank - 1] = group * p->o_group + o0;
+		for (unsigned d = p->body_rank - 2; d-- > 0;) {
+			index[d] = rest % p->body_dim[d];
+			rest /= p->body_dim[d];
+		}
+		index[p->body_rank - 2] = part0;
+		index[p->body_rank - 1] = group * p->o_group + o0;
 		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index,
 				   j->in, j->out);
 	}
@@ -313,7 +607,7 @@ static int run_conv(struct sim_run *run, const void *plan)
 	for (unsigned i = 0; i < p->mm.n_out; i++)
 		if (!(j.out[i] = sim_at(run, &p->mm.out[i])))
 			return run->fault.status;
-	run->matrix_ops += p->ns * 30;
+	run->matrix_ops += p->ops;
 	sim_parallel(run, (uint64_t)(p->m_blocks * p->n_blocks), 1, p->ns, run_blocks, &j);
 	return 0;
 }

@@ -10,6 +10,8 @@
 
 #include "hal/sim/core.h"
 
+#define LARGE 4096	/* points of a window that is worth a lane of its own */
+
 struct walk {
 	unsigned rank, n_batch, n_index;
 	int64_t dim[ISA_MAX_RANK];
@@ -17,9 +19,11 @@ struct walk {
 	int64_t index_stride;
 	uint64_t batches;
 	int64_t window;		/* points of one */
+	unsigned end;		/* dims from here on are one run on both sides */
+	size_t tail;		/* its bytes */
 };
 
-/* Whether component values leave a window inside; *offset: bytes into the table. */
+/* An index as a number. */
 static int64_t component(const uint8_t *p, unsigned elem)
 {
 	unsigned bits = elem_bytes(elem) * 8;
@@ -30,6 +34,14 @@ static int64_t component(const uint8_t *p, unsigned elem)
 		return (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
 	/* An unsigned index past the signed range is too large. */
 	return v < 0 && elem == ELEM_U64 ? INT64_MAX : v;
+}
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i])
+			return false;
+	return true;
 }
 
 static int check_walk(struct sim_load *load, struct walk *w, const int64_t *dim,
@@ -96,24 +108,46 @@ static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
 	}
 }
 
-/* Copies a window between two strided places. A window may be as large as any tensor,
- * or stand still and be larger: so it polls for a stop itself. */
+/* Finds the trailing dims that lie in one run on both sides. */
+static void find_tail(struct walk *w, const int64_t *ts, const int64_t *fs, unsigned bytes)
+{
+	w->end = w->rank;
+	w->tail = bytes;
+	for (; w->end > w->n_batch; w->end--) {
+		unsigned d = w->end - 1;
+
+		if (w->dim[d] != 1 && (ts[d] != (int64_t)w->tail || fs[d] != (int64_t)w->tail))
+			break;
+		w->tail *= (size_t)w->dim[d];
+	}
+}
+
+/* The sides may overlap: then what arrives is undefined, but the copy is not. */
+static inline void copy_run(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	switch (bytes) {
+	case 1: *to = *from; break;
+	case 2: memmove(to, from, 2); break;
+	case 4: memmove(to, from, 4); break;
+	case 8: memmove(to, from, 8); break;
+	case 16: memmove(to, from, 16); break;
+	default: memmove(to, from, bytes);
+	}
+}
+
+/* Copies a window between two strided places; ends early when the run is to stop. */
 static void copy_window(const struct sim_run *run, const struct walk *w, unsigned d,
 			uint8_t *to, const int64_t *ts, const uint8_t *from,
-			const int64_t *fs, unsigned bytes)
+			const int64_t *fs)
 {
-	if (d == w->rank) {
-		memmove(to, from, bytes);
-		return;
-	}
-	if (d + 1 == w->rank && ts[d] == bytes && fs[d] == bytes) {
-		memmove(to, from, (size_t)w->dim[d] * bytes);
+	if (d == w->end) {
+		copy_run(to, from, w->tail);
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
-		if (!(i & 255) && sim_stopped(run))
+		if (i % 1024 == 0 && sim_stopped(run))
 			return;
-		copy_window(run, w, d + 1, to, ts, from, fs, bytes);
+		copy_window(run, w, d + 1, to, ts, from, fs);
 	}
 }
 
@@ -122,7 +156,6 @@ static void copy_window(const struct sim_run *run, const struct walk *w, unsigne
 struct gather_plan {
 	struct walk w;
 	struct sim_ref src, idx, dst;
-	unsigned bytes;
 };
 
 struct gather_job {
@@ -131,6 +164,17 @@ struct gather_job {
 	const uint8_t *src, *idx;
 	uint8_t *dst;
 };
+
+/* Few large windows become many small ones, for the lanes to share: a leading dim of
+ * the window is one of the batch along which the indices stand still. */
+static void split_windows(const struct sim_load *load, struct walk *w)
+{
+	while (w->window >= LARGE && w->n_batch < w->rank &&
+	       w->batches < 16 * (uint64_t)load->cpu->lanes) {
+		w->batches *= (uint64_t)w->dim[w->n_batch];
+		w->window /= w->dim[w->n_batch++];
+	}
+}
 
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 			  const void **plan)
@@ -144,7 +188,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	p->w = (struct walk){ .rank = g->rank, .n_batch = g->n_batch, .n_index = g->n_index,
 			      .index_stride = g->index_stride };
 	if (insn->bytes != sizeof(*g) || g->src.elem != g->dst.elem ||
-	    insn->flags & ~ISA_FLAG_SORTED)
+	    insn->flags & ~ISA_FLAG_SORTED || !is_zero(g->zero, sizeof(g->zero)))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "gather of another form");
 	ret = check_walk(load, &p->w, g->dim, g->index, &g->idx, &p->idx);
 	if (!ret)
@@ -153,7 +197,8 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 		ret = sim_ref(load, &g->dst, 2, true, 0, p->w.rank, p->w.dim, NULL, 0, &p->dst);
 	if (ret)
 		return ret;
-	p->bytes = elem_bytes(g->src.elem);
+	split_windows(load, &p->w);
+	find_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	*plan = p;
 	return 0;
 }
@@ -165,11 +210,9 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	const struct walk *w = &p->w;
 
 	(void)lane;
-	for (uint64_t b = begin; b < end; b++) {
+	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b++) {
 		int64_t os, oi, od;
 
-		if (b % 1024 == 0 && sim_stopped(j->run))
-			return;
 		batch_offsets(w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi, &od);
 		for (unsigned k = 0; k < w->n_index; k++) {
 			int64_t v = component(j->idx + oi + k * w->index_stride, p->idx.elem);
@@ -178,7 +221,7 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 			os += v * w->comp[k].step;
 		}
 		copy_window(j->run, w, w->n_batch, j->dst + od, p->dst.stride, j->src + os,
-			    p->src.stride, p->bytes);
+			    p->src.stride);
 	}
 }
 
@@ -186,6 +229,7 @@ static int run_gather(struct sim_run *run, const void *plan)
 {
 	const struct gather_plan *p = plan;
 	struct gather_job j = { .run = run, .p = p };
+	double ns = (double)p->w.batches * (10 + (double)p->w.window);
 
 	j.src = sim_at(run, &p->src);
 	j.idx = j.src ? sim_at(run, &p->idx) : NULL;
@@ -194,8 +238,8 @@ static int run_gather(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (!p->w.window)
 		return 0;
-	sim_parallel(run, p->w.batches, 64, p->w.batches * (10 + (uint64_t)p->w.window),
-		     run_part, &j);
+	sim_parallel(run, p->w.batches, p->w.window >= LARGE ? 1 : 64,
+		     ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, run_part, &j);
 	return 0;
 }
 
@@ -211,9 +255,8 @@ struct scatter_plan {
 	const struct sim_body *body;
 	unsigned points;
 	bool is_replace;	/* one array, the update takes the place */
-	size_t body_at, pre_at, room_at, each;
+	size_t pre_at, room_at, each;
 };
-
 
 static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 			   const void **plan)
@@ -233,6 +276,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
 	if (insn->bytes != bytes || body->n_in != body->n_out || !body->n_in ||
 	    body->n_in > ISA_MAX_SORT || body->row_rank ||
+	    !is_zero(s->zero, sizeof(s->zero)) ||
 	    insn->flags & ~(ISA_FLAG_SORTED | ISA_FLAG_UNIQUE))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "scatter of another form");
 	p->k = body->n_in;
@@ -261,6 +305,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 		if (uops[i].op == UOP_IOTA)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "iota in a scatter's body");
 	p->is_replace = p->k == 1 && !body->n_uop && dst[0].value == 1;
+	find_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
 	p->each = (size_t)p->points * 16;
 	p->pre_at = (sim_body_scratch(p->body) + 63) & ~(size_t)63;
 	p->room_at = p->pre_at + p->each * p->k;
@@ -364,7 +409,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 		}
 		if (p->is_replace)
 			copy_window(run, w, w->n_batch, to[0], p->dst[0].stride, from[0],
-				    p->upd[0].stride, elem_bytes(p->dst[0].elem));
+				    p->upd[0].stride);
 		else
 			update_window(run, p, to, from, scratch);
 	}

@@ -11,7 +11,7 @@ struct mm_plan {
 	int64_t dim[ISA_MAX_RANK];
 	int64_t am, ak, bn, bk;		/* byte strides */
 	int64_t m_blocks, n_blocks, mb, nb, batches;
-	uint64_t ns;
+	uint64_t ns, ops;
 };
 
 struct job {
@@ -22,18 +22,60 @@ struct job {
 	uint8_t *out[ISA_MAX_OUT];
 };
 
-static struct sim_run_of run_a(const struct sim_product_task *t, unsigned i, int64_t k)
+/* n elements `step` bytes apart, side by side. */
+static const void *gather(const uint8_t *from, int64_t step, unsigned n, unsigned bytes,
+			  void *room)
 {
-	const struct mm_plan *p = t->plan;
-
-	return (struct sim_run_of){ t->a + i * p->am + k * p->ak, p->ak, UINT32_MAX };
+	if (step == bytes)
+		return from;
+#define GATHER(type) \
+	do { \
+		for (unsigned i = 0; i < n; i++, from += step) \
+			((type *)room)[i] = *(const type *)(const void *)from; \
+	} while (0)
+	switch (bytes) {
+	case 1: GATHER(uint8_t); break;
+	case 2: GATHER(uint16_t); break;
+	case 4: GATHER(uint32_t); break;
+	case 8: GATHER(uint64_t); break;
+	default:
+		for (unsigned i = 0; i < n; i++, from += step)
+			memcpy((uint8_t *)room + (size_t)i * bytes, from, bytes);
+	}
+#undef GATHER
+	return room;
 }
 
-static struct sim_run_of run_b(const struct sim_product_task *t, unsigned i, int64_t k)
+static const void *row_a(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			 void *room)
 {
 	const struct mm_plan *p = t->plan;
 
-	return (struct sim_run_of){ t->b + i * p->bn + k * p->bk, p->bk, UINT32_MAX };
+	return gather(t->a + i * p->am + k * p->ak, p->ak, n, elem_bytes(p->mm.a.elem), room);
+}
+
+static const void *row_b(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			 void *room)
+{
+	const struct mm_plan *p = t->plan;
+
+	return gather(t->b + i * p->bn + k * p->bk, p->bk, n, elem_bytes(p->mm.b.elem), room);
+}
+
+static void lines_a(const struct sim_product_task *t, int64_t k, unsigned n, const uint8_t **at)
+{
+	const struct mm_plan *p = t->plan;
+
+	for (unsigned i = 0; i < n; i++)
+		at[i] = t->a + (k + i) * p->ak;
+}
+
+static void lines_b(const struct sim_product_task *t, int64_t k, unsigned n, const uint8_t **at)
+{
+	const struct mm_plan *p = t->plan;
+
+	for (unsigned i = 0; i < n; i++)
+		at[i] = t->b + (k + i) * p->bk;
 }
 
 static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
@@ -50,6 +92,32 @@ static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
 	return (n + *size - 1) / *size;
 }
 
+/* Blocks of one product. It is cut so that every lane has some of it, at the longer side,
+ * for every block packs its own panels. */
+static void cut(const struct sim_load *load, struct mm_plan *p)
+{
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.kernel.mr;
+	int64_t lanes = load->cpu->lanes, wanted = (p->ns < 300000 ? 1 : 2) * lanes, tasks;
+
+	p->m_blocks = blocks(m, SIM_PRODUCT_MB, mr, &p->mb);
+	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
+	for (;;) {
+		tasks = p->batches * p->m_blocks * p->n_blocks;
+		/* A few tasks that the lanes cannot share evenly are cut, too. */
+		if (p->ns < 20000 || (tasks >= wanted &&
+				      (tasks >= 4 * lanes || !(tasks % lanes))))
+			break;
+		bool by_rows = p->mb > p->nb || p->nb <= SIM_PRODUCT_LINE;
+
+		if (by_rows && p->mb <= mr)
+			break;
+		if (by_rows)
+			p->m_blocks = blocks(m, p->mb / 2, mr, &p->mb);
+		else
+			p->n_blocks = blocks(n, p->nb / 2, SIM_PRODUCT_LINE, &p->nb);
+	}
+}
+
 static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const void **plan)
 {
 	const struct isa_mm *mm = (const void *)insn;
@@ -62,7 +130,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	struct mm_plan *p = arena_alloc(load->arena, sizeof(*p));
 	struct sim_range k = { mm->k, mm->a_k_stride };
 	unsigned r = body->rank;
-	int64_t m, n;
+	int64_t points = 1;
 	double work;
 	int ret;
 
@@ -72,8 +140,13 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	    mm->precision > ISA_PRECISION_BF16)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "mm of %u bytes, rank %u, k %lld",
 				  insn->bytes, r, (long long)mm->k);
+	for (unsigned i = 0; i < sizeof(mm->zero); i++)
+		if (mm->zero[i])
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "mm with a reserved byte set");
 	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
-		if (d < r ? body->dim[d] < 0 : body->dim[d] != 1)
+		if (d < r ? body->dim[d] < 0 || body->dim[d] > SIM_PRODUCT_MAX_DIM ||
+		    __builtin_mul_overflow(points, body->dim[d] ? body->dim[d] : 1, &points) :
+		    body->dim[d] != 1)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,
 					  (long long)body->dim[d]);
 	ret = sim_ref(load, &mm->a, 0, false, 0, r, body->dim, &k, 1, &p->a);
@@ -92,29 +165,23 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->bk = mm->b_k_stride;
 	p->mm.acc = mm->acc;
 	p->mm.k = mm->k;
-	p->mm.a = (struct sim_side){ mm->a.elem, run_a, p->am };
-	p->mm.b = (struct sim_side){ mm->b.elem, run_b, p->bn };
+	bytes = elem_valid(mm->a.elem) ? elem_bytes(mm->a.elem) : 0;
+	p->mm.a = (struct sim_side){ mm->a.elem, p->am == (int64_t)bytes &&
+				     p->ak != (int64_t)bytes, row_a, lines_a };
+	bytes = elem_valid(mm->b.elem) ? elem_bytes(mm->b.elem) : 0;
+	p->mm.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, lines_b };
 	ret = sim_product_prepare(load, &p->mm, body, in, out, uops, 2);
 	if (ret)
 		return ret;
-	m = body->dim[r - 2];
-	n = body->dim[r - 1];
-	p->m_blocks = blocks(m, SIM_PRODUCT_MB, p->mm.mr, &p->mb);
-	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
+	work = (double)mm->k;
 	p->batches = 1;
-	work = 2.0 * (double)m * (double)n * (double)mm->k;
-	for (unsigned d = 0; d + 2 < r; d++) {
-		p->batches *= body->dim[d];
+	for (unsigned d = 0; d < r; d++)
 		work *= (double)body->dim[d];
-	}
-	/* One large product is cut so that every lane has some of it. */
-	while (p->batches * p->m_blocks * p->n_blocks < 4 * (int64_t)load->cpu->lanes &&
-	       p->mb > 4 * (int64_t)p->mm.mr && work > 1e6) {
-		p->mb = (p->mb / 2 + p->mm.mr - 1) / p->mm.mr * p->mm.mr;
-		p->m_blocks = (m + p->mb - 1) / p->mb;
-	}
-	work *= mm->acc == ELEM_F32 ? 0.012 : 0.3;
-	p->ns = work < 1e18 ? (uint64_t)work : UINT64_MAX / 2;
+	for (unsigned d = 0; d + 2 < r; d++)
+		p->batches *= body->dim[d];
+	p->ns = sim_product_ns(&p->mm, work);
+	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	cut(load, p);
 	*plan = p;
 	return 0;
 }
@@ -131,7 +198,7 @@ static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		int64_t m0 = rest % p->m_blocks * p->mb;
 		int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1];
 		struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
-					 .b = j->b, .extra = { 0, 0, 0, p->rank } };
+					      .b = j->b };
 		int64_t index[ISA_MAX_RANK] = { 0 };
 
 		rest /= p->m_blocks;
@@ -167,7 +234,7 @@ static int run_mm(struct sim_run *run, const void *plan)
 	for (unsigned i = 0; i < p->mm.n_out; i++)
 		if (!(j.out[i] = sim_at(run, &p->mm.out[i])))
 			return run->fault.status;
-	run->matrix_ops += p->ns * 80;
+	run->matrix_ops += p->ops;
 	sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
 		     run_blocks, &j);
 	return 0;

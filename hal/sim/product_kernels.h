@@ -1,64 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The f32 kernel, compiled once for each instruction set: LANES floats a vector, NAME
- * the function. A panel of a is [kc][MR], of b [kc][32]; the sums of MR rows by 32
- * columns stay in registers for all of k. Contraction to fused multiply-add is what
- * the hardware does best and ISA.md allows in sums.
+ * A kernel of the matrix product (product.h), compiled once for each type and instruction
+ * set. The sums of some rows by 32 columns stay in registers for all of k; a unit
+ * of a is spread over a register, one of b is there for each column.
+ *
+ * The includer defines NAME; SUM, the type of a sum; LANES, sums of a register; UNIT, a
+ * type of a unit's size; MR, rows that the registers hold; and STEP(acc, a, b),
+ * a register of sums after adding unit a times the units in register b.
  */
-#include "hal/sim/product.h"
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define VEC CAT(NAME, _vec)
+#define PANEL CAT(NAME, _panel)
+#define VECS (SIM_PRODUCT_LINE / LANES)
 
-#include <string.h>
-
-typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-
-#define VECS (32 / LANES)
+typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
 
 static inline __attribute__((always_inline)) void
-panel(const float *a, const float *b, float *sums, unsigned kc, unsigned rows, unsigned cols,
-      unsigned ld)
+PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
+      const unsigned vecs, unsigned cols, unsigned ld)
 {
-	vec acc[MR][VECS] = { 0 };
-	float tail[32];
+	VEC acc[MR][VECS] = { 0 };
+	SUM tail[SIM_PRODUCT_LINE];
 
-	for (unsigned k = 0; k < kc; k++, a += MR, b += 32) {
-		vec col[VECS];
+	for (unsigned k = 0; k < ku; k++, b += SIM_PRODUCT_LINE) {
+		VEC col[VECS];
 
-		for (unsigned v = 0; v < VECS; v++)
-			col[v] = *(const vec *)(b + v * LANES);
 #pragma GCC unroll 16
-		for (unsigned i = 0; i < MR; i++) {
-			vec row = a[i] - (vec){ 0 };
+		for (unsigned v = 0; v < vecs; v++)
+			col[v] = *(const VEC *)(b + v * LANES);
+#pragma GCC unroll 16
+		for (unsigned i = 0; i < mr; i++) {
+			UNIT row = a[i * SIM_PRODUCT_PITCH + k];
 
-#pragma GCC unroll 8
-			for (unsigned v = 0; v < VECS; v++)
-				acc[i][v] = row * col[v] + acc[i][v];
+#pragma GCC unroll 16
+			for (unsigned v = 0; v < vecs; v++)
+				acc[i][v] = STEP(acc[i][v], row, col[v]);
 		}
 	}
 #pragma GCC unroll 16
-	for (unsigned i = 0; i < MR; i++) {
-		if (i >= rows)
-			break;
-		if (cols == 32) {
-#pragma GCC unroll 8
-			for (unsigned v = 0; v < VECS; v++)
-				*(vec *)(sums + i * ld + v * LANES) += acc[i][v];
+	for (unsigned i = 0; i < mr; i++) {
+		if (cols >= SIM_PRODUCT_LINE) {
+#pragma GCC unroll 16
+			for (unsigned v = 0; v < vecs; v++)
+				*(VEC *)(sums + i * ld + v * LANES) += acc[i][v];
 			continue;
 		}
-#pragma GCC unroll 8
-		for (unsigned v = 0; v < VECS; v++)
-			*(vec *)(tail + v * LANES) = acc[i][v];
+#pragma GCC unroll 16
+		for (unsigned v = 0; v < vecs; v++)
+			*(VEC *)(tail + v * LANES) = acc[i][v];
 		for (unsigned j = 0; j < cols; j++)
 			sums[i * ld + j] += tail[j];
 	}
 }
 
-SIM_PRODUCT_KERNEL(NAME)
+void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, unsigned cols,
+	  unsigned ld)
 {
-	for (unsigned j = 0; j < cols; j += 32)
-		for (unsigned i = 0; i < rows; i += MR)
-			panel((const float *)a + (size_t)i * kc,
-			      (const float *)b + (size_t)j * kc,
-			      (float *)sums + (size_t)i * ld + j, kc,
-			      rows - i < MR ? rows - i : MR, cols - j < 32 ? cols - j : 32,
-			      ld);
+	for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) {
+		const UNIT *line = (const UNIT *)b + (size_t)j * ku;
+		unsigned wide = cols - j, i = 0;
+
+		/* Whole sets of rows, then what is left in fewer and fewer; all columns,
+		 * or half of them if that is enough. */
+#define ROWS(n, vecs) \
+		for (; MR >= (n) && i + (n) <= rows; i += (n)) \
+			PANEL((const UNIT *)a + (size_t)i * SIM_PRODUCT_PITCH, line, \
+			      (SUM *)sums + (size_t)i * ld + j, ku, (n), (vecs), wide, ld)
+		if (wide <= SIM_PRODUCT_LINE / 2)
+			ROWS(MR, VECS / 2);
+		ROWS(MR, VECS);
+		ROWS(4, VECS);
+		ROWS(1, VECS);
+#undef ROWS
+	}
 }
+
+#undef VECS
+#undef PANEL
+#undef VEC
+#undef CAT
+#undef CAT_
+#undef STEP
+#undef MR
+#undef UNIT
+#undef LANES
+#undef SUM
+#undef NAME

@@ -8,6 +8,7 @@
 #include <asm/prctl.h>
 #include <cpuid.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,14 +251,30 @@ static void power_on(struct sim_device *dev)
 	}
 }
 
+/* A memfd of fixed size, so that whom it is handed cannot take pages from under us. */
+static int make_hbm_fd(uint64_t bytes, int *out, struct err *err)
+{
+	int code = 0, fd = memfd_create("tessera-hbm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return err_sys(err, errno, "memfd for the model's HBM");
+	if (ftruncate(fd, (off_t)bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		code = err_sys(err, errno, "%llu bytes of HBM for the model",
+			       (unsigned long long)bytes);
+	if (code)
+		close(fd);
+	else
+		*out = fd;
+	return code;
+}
+
 static int make_hbm(struct sim_device *dev, uint64_t bytes, struct err *err)
 {
-	dev->hbm_fd = memfd_create("tessera-hbm", MFD_CLOEXEC);
-	if (dev->hbm_fd < 0)
-		return err_sys(err, errno, "memfd for the model's HBM");
-	if (ftruncate(dev->hbm_fd, (off_t)bytes))
-		return err_sys(err, errno, "%llu bytes of HBM for the model",
-			       (unsigned long long)bytes);
+	int code = make_hbm_fd(bytes, &dev->hbm_fd, err);
+
+	if (code)
+		return code;
 	dev->hbm = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			dev->hbm_fd, 0);
 	if (dev->hbm == MAP_FAILED) {
@@ -268,6 +285,26 @@ static int make_hbm(struct sim_device *dev, uint64_t bytes, struct err *err)
 	madvise(dev->hbm, bytes, MADV_HUGEPAGE);
 	dev->hbm_bytes = bytes;
 	return 0;
+}
+
+int sim_hbm_renew(struct sim_device *dev, struct err *err)
+{
+	int fd, code;
+
+	pthread_mutex_lock(&dev->admin_lock);
+	code = make_hbm_fd(dev->hbm_bytes, &fd, err);
+	if (!code && mmap(dev->hbm, dev->hbm_bytes, PROT_READ | PROT_WRITE, MAP_SHARED |
+			  MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		code = err_sys(err, errno, "mapping HBM anew");
+		close(fd);
+	}
+	if (!code) {
+		madvise(dev->hbm, dev->hbm_bytes, MADV_HUGEPAGE);
+		close(dev->hbm_fd);
+		dev->hbm_fd = fd;
+	}
+	pthread_mutex_unlock(&dev->admin_lock);
+	return code;
 }
 
 static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,

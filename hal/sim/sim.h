@@ -57,9 +57,13 @@ void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes,
 		    uint64_t value);
 
 /* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy;
- * and the memfd behind it, owned by the device. */
+ * and the memfd behind it, owned by the device, its size sealed. */
 void *sim_hbm(struct sim_device *dev, uint64_t *bytes);
 int sim_hbm_fd(struct sim_device *dev);
+/* Puts new, zeroed memory in HBM's place, at the same address: whoever still holds the
+ * old memfd sees nothing of what comes. For after sim_flr, while nothing runs. The
+ * old memory stays in place if this fails (RESOURCE_EXHAUSTED). */
+int sim_hbm_renew(struct sim_device *dev, struct err *err);
 
 /* What the IOMMU lets the device reach. iova and bytes are multiples of 4096.
  * ALREADY_EXISTS on overlap. Unmapping blocks until the device no longer uses the

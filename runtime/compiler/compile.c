@@ -30,6 +30,7 @@ struct pass {
  * level is 1 or more, but for fuse, which makes what emission takes. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline },
+	{ "decompose", tc_pass_decompose },
 	{ "simplify", tc_pass_simplify },
 	{ "cse", tc_pass_cse },
 	{ "simplify-again", tc_pass_simplify },
@@ -45,6 +46,17 @@ static void leave(void *arg)
 		"memory", c->arena.limit);
 }
 
+/* Bytecode starts with its magic, whose third byte is no character. */
+static bool is_text(const struct tc_source *s)
+{
+	const unsigned char *p = s->code;
+
+	/* The beginning of the magic is bytecode that was cut off. */
+	if (!memcmp(p, "ML\xefR", s->bytes < 4 ? s->bytes : 4))
+		return false;
+	return (*p >= ' ' && *p < 0x7f) || strchr("\n\r\t", *p);
+}
+
 static void read_source(struct tc_ctx *c, const struct tc_source *s)
 {
 	if (!strcmp(s->format, "hlo"))
@@ -53,7 +65,10 @@ static void read_source(struct tc_ctx *c, const struct tc_source *s)
 	if (strcmp(s->format, "mlir"))
 		tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "Unknown program format '%.40s'.",
 			s->format);
-	tc_read_bytecode(c, s->code, s->bytes);
+	if (is_text(s))
+		tc_ir_parse(c, s->code, s->bytes);
+	else
+		tc_read_bytecode(c, s->code, s->bytes);
 }
 
 int tc_enter(const struct tc_source *source, const struct tc_options *options,

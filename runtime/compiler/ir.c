@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MAX_LEAVES 65536u	/* tensors in a tuple and its tuples */
+
 /* ---- failing ---- */
 
 void tc_fail(struct tc_ctx *c, int code, const struct tc_op *op, const char *fmt, ...)
@@ -158,6 +160,7 @@ const char *tc_key(struct tc_ctx *c, const char *text, size_t n)
 
 struct shape {
 	unsigned elem, rank, n_parts;
+	uint32_t leaves;
 	bool is_tuple;
 	const int64_t *dim;
 	const struct tc_type *const *parts;
@@ -192,6 +195,7 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 	t = get(c, 1, sizeof(*t) + s->rank * sizeof(int64_t));
 	t->elem = (uint8_t)s->elem;
 	t->rank = (uint8_t)s->rank;
+	t->leaves = s->leaves;
 	t->is_tuple = s->is_tuple;
 	t->n_parts = s->n_parts;
 	if (s->n_parts) {
@@ -235,7 +239,15 @@ const struct tc_type *tc_tuple(struct tc_ctx *c, const struct tc_type *const *pa
 			       unsigned n)
 {
 	struct shape s = { .is_tuple = true, .n_parts = n, .parts = parts };
+	uint64_t leaves = 0;
 
+	/* Tuples of one tuple's many copies are small here and endless when walked. */
+	for (unsigned i = 0; i < n; i++)
+		leaves += parts[i]->is_tuple ? parts[i]->leaves : 1;
+	if (leaves > MAX_LEAVES)
+		tc_fail(c, ERR_UNIMPLEMENTED, NULL, "a tuple of %llu values; at most %u",
+			(unsigned long long)leaves, MAX_LEAVES);
+	s.leaves = (uint32_t)leaves;
 	return intern(c, &s);
 }
 

@@ -63,7 +63,7 @@ struct tc_type {
 	uint8_t elem;		/* enum elem */
 	uint8_t rank;
 	uint8_t is_tuple;	/* then dim is unused, parts[n_parts] count */
-	uint32_t n_parts;
+	uint32_t n_parts, leaves;	/* of tuples; leaves: tensors at any depth */
 	const struct tc_type *const *parts;
 	int64_t count;		/* elements (product of dims) */
 	int64_t bytes;		/* count * elem_bytes */
@@ -245,6 +245,8 @@ static inline struct tc_op *tc_terminator(const struct tc_block *b)
 
 /* ---- text, checks, reading, passes: each in the file named ---- */
 void tc_ir_print(const struct tc_op *op, struct str *out);	/* ir_print.c */
+/* "GT" of "comparison_direction"; NULL if the text has a number there. ir_print.c */
+const char *tc_enum_name(const char *key, int64_t i);
 void tc_ir_parse(struct tc_ctx *c, const char *text, size_t n);	/* ir_parse.c */
 /* Shapes, types, attributes, dominance. tc_fail(INVALID_ARGUMENT). ir_verify.c */
 void tc_ir_verify(struct tc_ctx *c);

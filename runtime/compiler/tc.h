@@ -45,10 +45,11 @@ struct tc_result {
 };
 
 /*
- * Compiles. INVALID_ARGUMENT: malformed bytes, with their offset; or an ill-typed
- * program, with op and location. UNIMPLEMENTED: an op or type that does not run
- * yet, by name and location. RESOURCE_EXHAUSTED: out of memory, or the program needs
- * more than memory_limit (says how much, for what). Blocks for as long as it takes.
+ * Compiles. INVALID_ARGUMENT: malformed bytes, with their offset, or text, with line and
+ * column; or an ill-typed program, with op and location. UNIMPLEMENTED: an op or type
+ * that does not run yet, by name and location. RESOURCE_EXHAUSTED: out of memory, or
+ * the program needs more than memory_limit (says how much, for what). Blocks for as
+ * long as it takes.
  */
 int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	       struct tc_result *out, struct err *err);

@@ -12,6 +12,7 @@ import datetime
 import os
 import pathlib
 import platform
+import subprocess
 import sys
 import time
 
@@ -31,7 +32,8 @@ ROUNDS = 7
 SECONDS = 0.15       # of one side in one round
 
 DEVICE, CPU = jax.devices("tessera")[0], jax.devices("cpu")[0]
-rows = []
+rows, alone = [], []
+FLOORS = None
 
 
 def per_call(run, n):
@@ -180,6 +182,9 @@ def transfers():
         measure(f"host to device {label}", ">= 0.7x",
                 lambda s=source: jax.block_until_ready(jax.device_put(s, DEVICE)),
                 lambda s=source, t=target: np.copyto(t, s), "memcpy")
+        measure(f"device_put {label}", ">= 0.7x",
+                lambda s=source: jax.block_until_ready(jax.device_put(s, DEVICE)),
+                lambda s=source: jax.block_until_ready(jax.device_put(s, CPU)))
         times = ([], [])
         for _ in range(9):      # each array can be fetched once: it keeps its copy
             x = jax.block_until_ready(jax.device_put(source, DEVICE))
@@ -188,6 +193,21 @@ def transfers():
             times[1].append(per_call(lambda t=fresh: np.copyto(t, source), 1))
         mine, theirs = (sorted(t)[4] for t in times)
         add_row(f"device to host {label}", ">= 0.7x", mine, theirs, "memcpy")
+
+
+def floors():
+    """What the floors below JAX take: tests/bench/floors_bench.c."""
+    if not FLOORS:
+        print("floors: skipped, no --floors PROGRAM (make bench gives it)")
+        return
+    text = subprocess.run([FLOORS], check=True, capture_output=True, text=True).stdout
+    for line in text.splitlines():
+        name, mine, theirs = line.split("\t")
+        if float(theirs):
+            add_row(name, ">= 0.7x", float(mine) * 1e-9, float(theirs) * 1e-9, "memcpy")
+        else:
+            alone.append((name, float(mine) * 1e-9))
+            print(f"{name:<34} {show(float(mine) * 1e-9):>10}", flush=True)
 
 
 def cpu_name():
@@ -208,6 +228,9 @@ def write(path):
              "|---|--:|--:|---|--:|---|"]
     lines += [f"| {n} | {show(a)} | {show(b)} | {p} | {r:.2f}x | {t} |"
               for n, a, b, p, r, t in rows]
+    if alone:
+        lines += ["", "| what, without a peer | time |", "|---|--:|"]
+        lines += [f"| {n} | {show(t)} |" for n, t in alone]
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
@@ -215,9 +238,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--write", metavar="FILE", help="write the table as Markdown")
     parser.add_argument("--only", default="", help="groups whose name contains this")
+    parser.add_argument("--floors", metavar="PROGRAM", help="the built floors_bench")
     options = parser.parse_args()
+    FLOORS = options.floors
     for group in (matmuls, elementwise, convolution, training, compiling, dispatch,
-                  transfers):
+                  transfers, floors):
         if options.only in group.__name__:
             group()
     if options.write:

@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	unsigned device = UINT32_MAX;
 	struct err err;
-	int code = rt_parse_options(client, data, n, &device, &err);
+	int code = rt_parse_options(rt_device_count(client), data, n, &device, &err);
 
 	if (code ? code != err.code || !*err.msg : device >= DEVICES) {
 		fprintf(stderr, "code %d, device %u\n", code, device);

@@ -24,6 +24,7 @@ for program in "$@"; do
 		done ;;
 	image) length=32768 ;;
 	options) length=256 ;;
+	text) length=16384 ;;
 	esac
 	log=$CORPUS/$name.log
 	"$program" -max_total_time="$S" -runs="$FUZZ_RUNS" -max_len=$length -timeout=20 \

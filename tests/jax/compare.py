@@ -46,8 +46,11 @@ def plain(x):
     return np.asarray(x)
 
 
-def differences(got, want):
-    """What differs, as a list of texts; empty when the results agree."""
+def differences(got, want, relative=None):
+    """What differs, as a list of texts; empty when the results agree.
+
+    relative: a tolerance in place of the type's.
+    """
     got, want = jax.tree.leaves(got), jax.tree.leaves(want)
     if len(got) != len(want):
         return [f"{len(got)} results instead of {len(want)}"]
@@ -57,6 +60,7 @@ def differences(got, want):
             found.append(f"result {i}: {a.dtype}{a.shape} instead of {b.dtype}{b.shape}")
             continue
         rtol, atol = TOLERANCE.get(a.dtype.name, (0, 0))
+        rtol = relative or rtol
         if jax.numpy.issubdtype(a.dtype, jax.numpy.floating):
             if a.dtype.itemsize < 2:
                 rtol, atol = 0.13, 1e-2

@@ -19,6 +19,11 @@ ENOUGH = 330
 
 # Programs whose result is not determined, with the reason.
 FREE = {"red/reduce_gen": "its body is not associative, and the order is free"}
+# Both backends are as far from the exact result: a matrix with a condition of 1e4, vectors of
+# singular values that lie close together.
+ILL_CONDITIONED = {"model/gp": 2e-3, "linalg/svd": 5e-3}
+# Eigenvectors and singular vectors are free in sign or phase: magnitudes are compared.
+FREE_SIGN = {"linalg/eigh", "linalg/eigh_c64", "linalg/svd"}
 
 outcomes = collections.Counter()
 refused = collections.Counter()
@@ -55,7 +60,9 @@ def test_program_agrees_with_cpu(name, device, cpu):
         outcomes["refused"] += 1
         refused[re.split(r"[:,]", str(e))[1].strip()] += 1
         pytest.skip(str(e)[:200])
-    wrong = compare.differences(got, want)
+    if name in FREE_SIGN:
+        got, want = (jax.tree.map(abs, jax.device_get(x)) for x in (got, want))
+    wrong = compare.differences(got, want, ILL_CONDITIONED.get(name))
     outcomes["wrong" if wrong else "passed"] += 1
     assert not wrong, "; ".join(wrong)
 

@@ -14,12 +14,14 @@
 #include "hal/hal.h"
 #include "hal/hw/image.h"
 
+/* Another program may include this one to run its tests on other devices. */
+static const char *devices = "sim:hbm=64M,lanes=2";
 static struct hal *hal;
 static struct hal_device *dev;
 
 static int open_device(void **state)
 {
-	struct hal_options o = { .devices = "sim:hbm=64M,lanes=2" };
+	struct hal_options o = { .devices = devices };
 	struct err err;
 
 	(void)state;
@@ -368,21 +370,25 @@ static void opens_and_closes_a_hundred_times(void **state)
 	}
 }
 
+/* Every test, as a list. */
+#define DEVICE_TESTS \
+	cmocka_unit_test(executes_inline_and_on_the_engine), \
+	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
+	cmocka_unit_test(endless_program_meets_its_watchdog), \
+	cmocka_unit_test(notices_come_once_with_the_error), \
+	cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand), \
+	cmocka_unit_test(strided_copies_follow_any_strides), \
+	cmocka_unit_test(exhaustion_names_request_and_owners), \
+	cmocka_unit_test(heap_survives_random_use), \
+	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
+	cmocka_unit_test(unknown_selections_say_what_to_do), \
+	cmocka_unit_test(opens_and_closes_a_hundred_times)
+
+#ifndef DEVICE_TESTS_ONLY
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(executes_inline_and_on_the_engine),
-		cmocka_unit_test(fault_names_everything_and_the_queue_recovers),
-		cmocka_unit_test(endless_program_meets_its_watchdog),
-		cmocka_unit_test(notices_come_once_with_the_error),
-		cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand),
-		cmocka_unit_test(strided_copies_follow_any_strides),
-		cmocka_unit_test(exhaustion_names_request_and_owners),
-		cmocka_unit_test(heap_survives_random_use),
-		cmocka_unit_test(killed_device_fails_everything_with_its_first_error),
-		cmocka_unit_test(unknown_selections_say_what_to_do),
-		cmocka_unit_test(opens_and_closes_a_hundred_times),
-	};
+	const struct CMUnitTest tests[] = { DEVICE_TESTS };
 
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }
+#endif

@@ -41,7 +41,7 @@ static int parse(Rt__BuildOptions *b, unsigned *device, struct err *err)
 	n = rt__compile_options__get_packed_size(&o);
 	assert_in_range(n, 0, sizeof(bytes));
 	rt__compile_options__pack(&o, bytes);
-	return rt_parse_options(client, bytes, n, device, err);
+	return rt_parse_options(rt_device_count(client), bytes, n, device, err);
 }
 
 static int parse_ordinal(int64_t ordinal, unsigned *device, struct err *err)
@@ -60,7 +60,7 @@ static void an_ordinal_names_a_device_that_is_there(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(rt_parse_options(client, "", 0, &device, &err), 0);
+	assert_int_equal(rt_parse_options(rt_device_count(client), "", 0, &device, &err), 0);
 	assert_int_equal(device, 0);
 	assert_int_equal(parse_ordinal(-1, &device, &err), 0);
 	assert_int_equal(device, 0);
@@ -111,7 +111,7 @@ static void broken_bytes_are_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(rt_parse_options(client, cut, sizeof(cut), &device, &err),
+	assert_int_equal(rt_parse_options(rt_device_count(client), cut, sizeof(cut), &device, &err),
 			 ERR_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "CompileOptionsProto"));
 }

@@ -211,7 +211,7 @@ static void elementwise(unsigned v)
 	case 10:
 		o = op1(TC_REDUCE_PRECISION, a->type, a);
 		INT(o, "exponent_bits", v == 9 ? 0 : 8);
-		INT(o, "mantissa_bits", v == 10 ? 53 : 7);
+		INT(o, "mantissa_bits", v == 10 ? -1 : 7);
 		break;
 	case 11: op1(TC_REAL, type(ELEM_F64, DIMS(2, 3)), a); break;
 	case 12: op2(TC_COMPLEX, type(ELEM_C128, DIMS(2, 3)), a, a); break;
@@ -519,7 +519,7 @@ static const struct {
 	  "yields 0 values", "another type as value 0", "it chooses by f32",
 	  "branch 1 takes arguments", "another type as value 0", "it chooses by i1",
 	  "its results are not its operands" } },
-	{ "random bits", random_bits, { "its state", "its state", "its state" } },
+	{ "random bits", random_bits, { "its state", "of f32", "its state" } },
 	{ "types", types, { "a dim of -1", "out of memory", "out of memory" } },
 };
 

@@ -226,9 +226,14 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 		u.op = UOP_COMPLEX;
 		u.to = (uint8_t)to;
 	} else if (op->op == TC_REDUCE_PRECISION) {
+		/* More bits than the type has change nothing. */
+		int64_t exponent = tc_attr_int(op, "exponent_bits", 8);
+		int64_t mantissa = tc_attr_int(op, "mantissa_bits", 23);
+		int64_t most = work == ELEM_F64 ? 11 : 8;
+
 		u.op = UOP_RDPREC;
-		u.aux = (uint8_t)tc_attr_int(op, "exponent_bits", 8);
-		u.imm = (uint64_t)tc_attr_int(op, "mantissa_bits", 23);
+		u.aux = (uint8_t)(exponent < most ? exponent : most);
+		u.imm = (uint64_t)(mantissa < 52 ? mantissa : 52);
 	} else {
 		code = plain_uop(op->op);
 		if (code < 0)

@@ -412,8 +412,7 @@ static void copy_text(struct bc *r, struct bc_text t, struct tc_attr *out)
 {
 	char *copy = bc_get(r, (size_t)t.n + 1, 1);
 
-	if (t.n)
-		memcpy(copy, t.p, t.n);
+	memcpy(copy, t.p, t.n);
 	out->kind = TC_ATTR_STR;
 	out->text = copy;
 	out->n = t.n;
@@ -504,11 +503,11 @@ static bool convert(struct bc *r, const struct bc_attr *a, bool as_dense,
 void bc_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 	     const struct bc_attr *a, bool as_dense)
 {
-	static const struct bc_attr none = { .kind = BC_STR };
+	static const struct bc_attr empty = { .kind = BC_STR, .text.p = "" };
 	struct tc_attr out = { .key = tc_key(r->c, key, key_n) };
 
 	if (!strncmp(key, "called_computations", key_n) && a->kind == BC_ARRAY)
-		a = a->n ? a->items[0] : &none;
+		a = a->n ? a->items[0] : &empty;
 	if (convert(r, a, as_dense, &out, 0))
 		tc_set_attr(r->c, op, out);
 }

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/opt/build.h"
 
 #define MAX_OPS 2000000u
 #define MAX_NEST 500u	/* of regions, and of calls while they are followed */
@@ -139,6 +139,25 @@ static void take_part(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* A fusion that a program's text brings gives way to its region: nobody has checked that
+ * one instruction can do it, and the pass `fuse` makes its own. */
+static void take_apart(struct tc_op *op)
+{
+	struct tc_block *body = op->regions[0].block;
+
+	for (unsigned i = 0; i < body->n_args; i++)
+		tc_replace_uses(body->args[i], tc_in(op, i));
+	while (body->first != body->last) {
+		struct tc_op *o = body->first;
+
+		tc_unlink(o);
+		tc_insert_before(op, o);
+	}
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_replace_uses(tc_out(op, i), tc_in(body->last, i));
+	tc_erase(op);
+}
+
 static void inline_op(struct pass *p, struct tc_op *op)
 {
 	switch (op->op) {
@@ -154,10 +173,16 @@ static void inline_op(struct pass *p, struct tc_op *op)
 	case TC_GET_TUPLE_ELEMENT:
 		take_part(p->c, op);
 		break;
+	case TC_CUSTOM_CALL:
+		if (!strcmp(tc_attr_str(op, "call_target_name"), "ApproxTopK"))
+			tc_decompose_top_k(p->c, op);
+		break;
 	default:
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				inline_block(p, op->regions[r].block);
+		if (op->op == TC_FUSION)
+			take_apart(op);
 		break;
 	}
 }

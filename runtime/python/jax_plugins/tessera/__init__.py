@@ -32,8 +32,21 @@ def _enable_donation():
                       f"elsewhere ({e}); donated arguments are not reused", stacklevel=2)
 
 
+def _register_lowerings():
+    """Eigenvectors: JAX's algorithm for accelerators, which other platforms must ask for."""
+    try:
+        from jax._src.interpreters import mlir
+        from jax._src.lax import linalg
+        from jax._src.tpu.linalg import eigh
+        mlir.register_lowering(linalg.eigh_p, eigh._eigh_tpu_lowering, platform=NAME)
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its lowering of eigh elsewhere ({e}); eigh and "
+                      "what is made of it do not run", stacklevel=2)
+
+
 def initialize():
     from jax._src import xla_bridge
     # Above cpu: with the package installed and JAX_PLATFORMS unset, cpu stays default.
     xla_bridge.register_plugin(NAME, priority=-100, library_path=_library())
     _enable_donation()
+    _register_lowerings()

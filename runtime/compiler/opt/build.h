@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_OPT_BUILD_H
+#define TC_OPT_BUILD_H
+/*
+ * A short hand for passes that write ops: each function makes one op (rarely two), places
+ * it and returns its result. Shapes are the caller's: nothing is inferred that a
+ * verified program does not ensure. Fails by tc_fail only.
+ */
+#include "runtime/compiler/ir.h"
+
+struct tc_build {
+	struct tc_ctx *c;
+	struct tc_op *before;	/* new ops go before it; NULL: to the end of block */
+	struct tc_block *block;
+	const char *where;	/* location of new ops */
+};
+
+/* Ops that replace `op`: before it, with its location. */
+struct tc_build tc_build_at(struct tc_ctx *c, struct tc_op *op);
+struct tc_op *tc_build_place(const struct tc_build *b, struct tc_op *op);
+struct tc_value *tc_build(const struct tc_build *b, enum tc_opcode op,
+			  const struct tc_type *type, unsigned n,
+			  struct tc_value *const *in);
+/* Elementwise of one type. */
+struct tc_value *tc_build1(const struct tc_build *b, enum tc_opcode op, struct tc_value *x);
+struct tc_value *tc_build2(const struct tc_build *b, enum tc_opcode op, struct tc_value *x,
+			   struct tc_value *y);
+struct tc_value *tc_build_select(const struct tc_build *b, struct tc_value *p,
+				 struct tc_value *x, struct tc_value *y);
+/* direction: TC_CMP_*. */
+struct tc_value *tc_build_compare(const struct tc_build *b, int direction,
+				  struct tc_value *x, struct tc_value *y);
+struct tc_value *tc_build_convert(const struct tc_build *b, struct tc_value *x,
+				  enum elem elem);
+/* A number everywhere, of any type that converts from f64. */
+struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type *type,
+				 double value);
+/* Dense row-major data, copied. */
+struct tc_value *tc_build_data(const struct tc_build *b, const struct tc_type *type,
+			       const void *data);
+struct tc_value *tc_build_iota(const struct tc_build *b, const struct tc_type *type,
+			       unsigned dim);
+struct tc_value *tc_build_reshape(const struct tc_build *b, struct tc_value *x,
+				  unsigned rank, const int64_t *dim);
+struct tc_value *tc_build_broadcast(const struct tc_build *b, struct tc_value *x,
+				    const struct tc_type *type, const int64_t *dims);
+struct tc_value *tc_build_transpose(const struct tc_build *b, struct tc_value *x,
+				    const int64_t *permutation);
+/* The last two dims exchanged. */
+struct tc_value *tc_build_turn(const struct tc_build *b, struct tc_value *x);
+/* From `start`, of the type's size, step 1. */
+struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
+				const int64_t *start, const struct tc_type *type);
+/* Along `dim` from a scalar index, `size` wide; and the update of such a slice. */
+struct tc_value *tc_build_take(const struct tc_build *b, struct tc_value *x, unsigned dim,
+			       struct tc_value *index, int64_t size);
+struct tc_value *tc_build_put(const struct tc_build *b, struct tc_value *x, unsigned dim,
+			      struct tc_value *index, struct tc_value *part);
+/* x and y share `batch` leading dims; one dim of each is summed over. */
+struct tc_value *tc_build_dot(const struct tc_build *b, struct tc_value *x,
+			      struct tc_value *y, unsigned batch, unsigned x_dim,
+			      unsigned y_dim);
+/* The sum over the dims whose bits are set. */
+struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t dims);
+/* Ends a region. */
+void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *const *values);
+/* Two arrays behind each other along `dim`. */
+struct tc_value *tc_build_join(const struct tc_build *b, unsigned n,
+			       struct tc_value *const *parts, unsigned dim);
+/* Elements from .. from + size of one dim. */
+struct tc_value *tc_build_part(const struct tc_build *b, struct tc_value *x, unsigned dim,
+			       int64_t from, int64_t size);
+/* Complex to its conjugate; others as they are. */
+struct tc_value *tc_build_conjugate(const struct tc_build *b, struct tc_value *x);
+/* The real type of a complex one; others themselves. */
+enum elem tc_real_of(enum elem elem);
+/* The real part; of a real number itself. */
+struct tc_value *tc_build_real(const struct tc_build *b, struct tc_value *x);
+/* x as [batch, rows, cols]. */
+struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x);
+/* The ops of a region of scalars, with its arguments; returns what it yields first. */
+struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_region *r,
+				 struct tc_value *const *args);
+/*
+ * for (i = 0; i < n && more(state); i++) state = body(i, state): s32 counter, more may
+ * be NULL. body appends to the builder it is given and changes state[] in place; arg is the
+ * caller's. At most 8 states.
+ */
+struct tc_loop {
+	int64_t n;
+	struct tc_value *(*more)(const struct tc_build *b, struct tc_value *const *state);
+	void (*body)(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
+		     void *arg);
+	void *arg;
+};
+void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
+		   struct tc_value **state);
+
+/* Parts of tc_pass_decompose. Each replaces op. */
+void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);		/* fft.c */
+void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op);	/* linalg.c */
+void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
+/* Targets of JAX that stand for algorithms; leaves others alone. custom.c, eigh.c */
+void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
+void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);
+/* While the functions are still there: the call names its comparator. */
+void tc_decompose_top_k(struct tc_ctx *c, struct tc_op *op);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that the device has no instruction for, as simpler ones.
+ *
+ * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky,
+ * triangular_solve, and none of the custom calls of custom.c is left; random bits come in
+ * words of 32 or 64. Runs at every level: what emission takes depends on it.
+ */
+#include <string.h>
+
+#include "runtime/compiler/opt/build.h"
+
+static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
+{
+	tc_replace_uses(tc_out(op, i), by);
+}
+
+/* ---- map: its scalar ops on whole arrays ---- */
+
+static void decompose_map(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_block *body = op->regions[0].block;
+	const struct tc_type *shape = tc_out(op, 0)->type;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_map *map = tc_map_new(c);
+	const int64_t none = 0;
+
+	for (unsigned i = 0; i < body->n_args; i++)
+		tc_map_set(c, map, body->args[i], tc_in(op, i));
+	for (const struct tc_op *o = body->first; o != body->last; o = o->next) {
+		struct tc_op *copy;
+
+		if (!tc_has_trait(o, 'e') && o->op != TC_CONSTANT)
+			tc_fail(c, ERR_UNIMPLEMENTED, o, "it does not run in the region of a "
+				"map yet; elementwise operations and constants do");
+		copy = tc_build_place(&b, tc_clone(c, o, map));
+		if (o->op == TC_CONSTANT)
+			tc_map_set(c, map, tc_out(o, 0),
+				   tc_build_broadcast(&b, tc_out(copy, 0), tc_with_elem(c, shape,
+						      tc_out(o, 0)->type->elem), &none));
+		else
+			tc_out(copy, 0)->type = tc_with_elem(c, shape, tc_out(o, 0)->type->elem);
+	}
+	replace(op, 0, tc_map_get(map, tc_in(body->last, 0)));
+	tc_erase(op);
+}
+
+/*
+ * ---- select_and_scatter ----
+ *
+ * A windowed reduction over pairs (value, place) finds the place that each window
+ * selects; -1 stands for padding. Then source elements are scattered there.
+ */
+
+static void build_select(const struct tc_build *outer, struct tc_op *window,
+			 const struct tc_region *select)
+{
+	struct tc_build b = { .c = outer->c, .where = outer->where,
+			      .block = tc_new_block(outer->c, &window->regions[0]) };
+	struct tc_value *arg[4], *none, *keep, *out[2];
+
+	for (unsigned i = 0; i < 4; i++)
+		arg[i] = tc_new_arg(b.c, b.block, tc_in(window, 2 + i % 2)->type);
+	none = tc_build_number(&b, arg[1]->type, -1);
+	keep = tc_build_region(&b, select, (struct tc_value *[]){ arg[0], arg[2] });
+	keep = tc_build2(&b, TC_AND, keep, tc_build_compare(&b, TC_CMP_NE, arg[1], none));
+	keep = tc_build2(&b, TC_OR, keep, tc_build_compare(&b, TC_CMP_EQ, arg[3], none));
+	out[0] = tc_build_select(&b, keep, arg[0], arg[2]);
+	out[1] = tc_build_select(&b, keep, arg[1], arg[3]);
+	tc_build_return(&b, 2, out);
+}
+
+static struct tc_value *find_places(const struct tc_build *b, struct tc_op *op)
+{
+	const struct tc_type *in = tc_in(op, 0)->type, *source = tc_in(op, 1)->type;
+	enum elem elem = in->count >> 31 ? ELEM_S64 : ELEM_S32;
+	const struct tc_type *flat = tc_tensor(b->c, elem, 1, &in->count);
+	const struct tc_type *types[] = { source, tc_with_elem(b->c, source, elem) };
+	int64_t ones[TC_MAX_RANK], zeros[2 * TC_MAX_RANK] = { 0 };
+	struct tc_value *v[4] = { tc_in(op, 0) };
+	struct tc_op *window;
+	const int64_t *list;
+	unsigned n;
+
+	v[1] = tc_build_reshape(b, tc_build_iota(b, flat, 0), in->rank, in->dim);
+	v[2] = tc_build_number(b, tc_tensor(b->c, in->elem, 0, NULL), 0);
+	v[3] = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), -1);
+	window = tc_new(b->c, TC_REDUCE_WINDOW, 4, v, 2, types, 1);
+	for (unsigned d = 0; d < in->rank; d++)
+		ones[d] = 1;
+	list = tc_attr_ints(op, "window_dimensions", &n);
+	tc_set_ints(b->c, window, "window_dimensions", n ? list : ones, in->rank);
+	list = tc_attr_ints(op, "window_strides", &n);
+	tc_set_ints(b->c, window, "window_strides", n ? list : ones, in->rank);
+	list = tc_attr_ints(op, "padding", &n);
+	tc_set_ints(b->c, window, "padding", n ? list : zeros, 2u * in->rank);
+	tc_set_ints(b->c, window, "base_dilations", ones, in->rank);
+	tc_set_ints(b->c, window, "window_dilations", ones, in->rank);
+	build_select(b, window, &op->regions[0]);
+	return tc_out(tc_build_place(b, window), 1);
+}
+
+static void decompose_select_and_scatter(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *in = tc_in(op, 0)->type, *source = tc_in(op, 1)->type;
+	const struct tc_type *flat = tc_tensor(c, in->elem, 1, &in->count);
+	const int64_t zero = 0, list[] = { source->count, 1 };
+	struct tc_value *v[3];
+	struct tc_op *scatter;
+
+	v[1] = tc_build_reshape(&b, find_places(&b, op), 2, list);
+	v[0] = tc_build_broadcast(&b, tc_in(op, 2), flat, &zero);
+	v[2] = tc_build_reshape(&b, tc_in(op, 1), 1, list);
+	scatter = tc_new(c, TC_SCATTER, 3, v, 1, &flat, 1);
+	tc_set_ints(c, scatter, "update_window_dims", NULL, 0);
+	tc_set_ints(c, scatter, "inserted_window_dims", &zero, 1);
+	tc_set_ints(c, scatter, "input_batching_dims", NULL, 0);
+	tc_set_ints(c, scatter, "scatter_indices_batching_dims", NULL, 0);
+	tc_set_ints(c, scatter, "scatter_dims_to_operand_dims", &zero, 1);
+	tc_set_int(c, scatter, "index_vector_dim", TC_ATTR_INT, 1);
+	scatter->regions[0].block = op->regions[1].block;
+	scatter->regions[0].block->region = &scatter->regions[0];
+	op->regions[1].block = NULL;
+	tc_build_place(&b, scatter);
+	replace(op, 0, tc_build_reshape(&b, tc_out(scatter, 0), in->rank, in->dim));
+	tc_erase(op);
+}
+
+/* ---- batch normalisation ---- */
+
+struct norm {
+	struct tc_build b;
+	struct tc_value *x;
+	int64_t feature;
+	double count, epsilon;	/* of elements a feature */
+};
+
+static struct norm start_norm(struct tc_ctx *c, struct tc_op *op)
+{
+	struct norm n = { .b = tc_build_at(c, op), .x = tc_in(op, 0),
+			  .feature = tc_attr_int(op, "feature_index", 0) };
+	const struct tc_type *t = n.x->type;
+	float epsilon;
+
+	memcpy(&epsilon, tc_attr(op, "epsilon")->data, sizeof(epsilon));
+	n.epsilon = epsilon;
+	n.count = t->dim[n.feature] ? (double)(t->count / t->dim[n.feature]) : 0;
+	return n;
+}
+
+static struct tc_value *spread(const struct norm *n, struct tc_value *v)
+{
+	return tc_build_broadcast(&n->b, v, n->x->type, &n->feature);
+}
+
+static struct tc_value *sum_of(const struct norm *n, struct tc_value *x)
+{
+	return tc_build_sum(&n->b, x, ((1ull << x->type->rank) - 1) & ~(1ull << n->feature));
+}
+
+static struct tc_value *mean_of(const struct norm *n, struct tc_value *x)
+{
+	struct tc_value *sum = sum_of(n, x);
+
+	return tc_build2(&n->b, TC_DIVIDE, sum, tc_build_number(&n->b, sum->type, n->count));
+}
+
+/* 1 / sqrt(variance + epsilon) */
+static struct tc_value *scale_of(const struct norm *n, struct tc_value *variance)
+{
+	struct tc_value *e = tc_build_number(&n->b, variance->type, n->epsilon);
+
+	return tc_build1(&n->b, TC_RSQRT, tc_build2(&n->b, TC_ADD, variance, e));
+}
+
+static struct tc_value *normal(const struct norm *n, struct tc_value *mean,
+			       struct tc_value *inverse)
+{
+	struct tc_value *y = tc_build2(&n->b, TC_SUBTRACT, n->x, spread(n, mean));
+
+	return tc_build2(&n->b, TC_MULTIPLY, y, spread(n, inverse));
+}
+
+static struct tc_value *shifted(const struct norm *n, struct tc_value *y,
+				struct tc_value *scale, struct tc_value *offset)
+{
+	y = tc_build2(&n->b, TC_MULTIPLY, y, spread(n, scale));
+	return tc_build2(&n->b, TC_ADD, y, spread(n, offset));
+}
+
+static void decompose_batch_norm(struct tc_ctx *c, struct tc_op *op)
+{
+	struct norm n = start_norm(c, op);
+	struct tc_value *mean, *var, *y;
+
+	if (op->op == TC_BATCH_NORM_INFERENCE) {
+		mean = tc_in(op, 3);
+		var = tc_in(op, 4);
+	} else {
+		mean = mean_of(&n, n.x);
+		y = tc_build2(&n.b, TC_SUBTRACT, n.x, spread(&n, mean));
+		var = mean_of(&n, tc_build2(&n.b, TC_MULTIPLY, y, y));
+		replace(op, 1, mean);
+		replace(op, 2, var);
+	}
+	y = normal(&n, mean, scale_of(&n, var));
+	replace(op, 0, shifted(&n, y, tc_in(op, 1), tc_in(op, 2)));
+	tc_erase(op);
+}
+
+/* With y the normalised x: scale / sqrt(var + e) * (g - mean(g) - y * mean(g * y)). */
+static void decompose_batch_norm_grad(struct tc_ctx *c, struct tc_op *op)
+{
+	struct norm n = start_norm(c, op);
+	struct tc_value *g = tc_in(op, 4), *inverse = scale_of(&n, tc_in(op, 3));
+	struct tc_value *y = normal(&n, tc_in(op, 2), inverse);
+	struct tc_value *gy = tc_build2(&n.b, TC_MULTIPLY, g, y), *dx;
+
+	dx = tc_build2(&n.b, TC_SUBTRACT, g, spread(&n, mean_of(&n, g)));
+	dx = tc_build2(&n.b, TC_SUBTRACT, dx,
+		       tc_build2(&n.b, TC_MULTIPLY, y, spread(&n, mean_of(&n, gy))));
+	inverse = tc_build2(&n.b, TC_MULTIPLY, inverse, tc_in(op, 1));
+	replace(op, 0, tc_build2(&n.b, TC_MULTIPLY, dx, spread(&n, inverse)));
+	replace(op, 1, sum_of(&n, gy));
+	replace(op, 2, sum_of(&n, g));
+	tc_erase(op);
+}
+
+/* ---- random bits ---- */
+
+/* Threefry's two words of a block lie next to each other along this dim. */
+static unsigned pair_dim(const struct tc_type *t)
+{
+	unsigned largest = 0;
+
+	for (unsigned d = 0; d < t->rank; d++)
+		if (t->dim[d] % 2 == 0)
+			return d;
+	for (unsigned d = 1; d < t->rank; d++)
+		if (t->dim[d] > t->dim[largest])
+			largest = d;
+	return largest;
+}
+
+/* From blocks' words in order to the places they have in `t`. */
+static struct tc_value *place_pairs(const struct tc_build *b, struct tc_value *words,
+				    const struct tc_type *t, unsigned d)
+{
+	int64_t dim[TC_MAX_RANK + 1], turn[TC_MAX_RANK + 1];
+	unsigned n = 0;
+
+	/* [.., half, .., 2] to [.., half, 2, ..] */
+	for (unsigned i = 0; i < t->rank; i++) {
+		turn[n++] = i;
+		if (i == d)
+			turn[n++] = t->rank;
+	}
+	words = tc_build_transpose(b, words, turn);
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] += dim[d] % 2;
+	words = tc_build_reshape(b, words, t->rank, dim);
+	return tc_build_part(b, words, d, 0, t->dim[d]);
+}
+
+/*
+ * The device fills arrays with 32-bit words in order. A smaller number is the low bits of a
+ * word of its own, and threefry's order is another one if there are several dims.
+ */
+static void decompose_random_bits(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = tc_out(op, 1)->type, *wide = tc_with_elem(c, t, ELEM_U32);
+	unsigned bits = elem_bits(t->elem), d = pair_dim(t), last = t->rank ? t->rank - 1u : 0;
+	bool moves = tc_attr_int(op, "rng_algorithm", 0) == TC_RNG_THREE_FRY && bits <= 32 &&
+		     t->rank > 1 && t->rank < TC_MAX_RANK && t->count &&
+		     (d != last || t->dim[d] % 2);
+	const struct tc_type *types[2] = { tc_out(op, 0)->type, wide };
+	struct tc_value *state = tc_in(op, 0), *v;
+	struct tc_build b = tc_build_at(c, op);
+	int64_t dim[TC_MAX_RANK + 1];
+	struct tc_op *words;
+
+	if (bits > 32 || (bits == 32 && !moves))
+		return;
+	if (moves) {
+		memcpy(dim, t->dim, t->rank * sizeof(*dim));
+		dim[d] = (dim[d] + 1) / 2;
+		dim[t->rank] = 2;
+		types[1] = tc_tensor(c, ELEM_U32, t->rank + 1u, dim);
+	}
+	words = tc_build_place(&b, tc_new(c, TC_RNG_BIT_GENERATOR, 1, &state, 2, types, 0));
+	tc_set_int(c, words, "rng_algorithm", TC_ATTR_ENUM, tc_attr_int(op, "rng_algorithm", 0));
+	v = tc_out(words, 1);
+	if (moves)
+		v = place_pairs(&b, v, wide, d);
+	if (bits == 32)
+		v = tc_build(&b, TC_BITCAST_CONVERT, t, 1, &v);
+	else
+		v = tc_build_convert(&b, v, (enum elem)t->elem);
+	replace(op, 0, tc_out(words, 0));
+	replace(op, 1, v);
+	tc_erase(op);
+}
+
+static void decompose_block(struct tc_ctx *c, struct tc_block *block)
+{
+	struct tc_op *next;
+
+	for (struct tc_op *op = block->first; op; op = next) {
+		next = op->next;
+		for (unsigned r = 0; r < op->n_regions; r++)
+			if (op->regions[r].block)
+				decompose_block(c, op->regions[r].block);
+		switch (op->op) {
+		case TC_MAP: decompose_map(c, op); break;
+		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
+		case TC_BATCH_NORM_TRAINING:
+		case TC_BATCH_NORM_INFERENCE: decompose_batch_norm(c, op); break;
+		case TC_BATCH_NORM_GRAD: decompose_batch_norm_grad(c, op); break;
+		case TC_FFT: tc_decompose_fft(c, op); break;
+		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
+		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
+		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
+		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
+		default: break;
+		}
+	}
+}
+
+void tc_pass_decompose(struct tc_ctx *c)
+{
+	decompose_block(c, tc_main(c));
+}

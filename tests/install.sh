@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs into a folder of its own and uses what is there as a stranger would: builds a
+# program with pkg-config, runs it, asks the tools. `make check-install` runs it; BUILD
+# and MODE say which build. Leaves nothing behind.
+set -eu
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+export DESTDIR=$top/root PREFIX=/opt/tessera
+prefix=$DESTDIR$PREFIX
+# An outer make's flags would name its own jobs and goals.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+make_it() {
+	$MAKE -s BUILD="$BUILD" MODE="$MODE" DESTDIR="$DESTDIR" PREFIX="$PREFIX" "$@"
+}
+fail() {
+	echo "install: $*" >&2
+	exit 1
+}
+
+make_it install
+[ -z "$(find "$top" ! -type d ! -path "$prefix/*")" ] || fail "files outside the prefix"
+for file in bin/xla-smi bin/tessera-objdump lib/libtessera.so.0 lib/tessera/pjrt_plugin_tessera.so \
+	lib/pkgconfig/tessera.pc include/tessera/hal.h share/man/man1/tessera-objdump.1 \
+	share/bash-completion/completions/xla-smi; do
+	[ -f "$prefix/$file" ] || fail "no $file"
+done
+
+# A program of ten lines, and each header alone.
+cat >"$top/use.c" <<'END'
+#include <stdio.h>
+#include <tessera/hal.h>
+int main(void)
+{
+	struct hal_options options = { .devices = "sim", .sim = "hbm=64M" };
+	struct hal_device_info info;
+	struct hal_device *dev = NULL;
+	struct hal_mem *mem = NULL;
+	struct hal *hal;
+	struct err err;
+	char back[6] = "";
+	if (hal_create(&options, &hal, &err) || hal_device_info(hal, 0, &info, &err) ||
+	    hal_device_open(hal, 0, &dev, &err) ||
+	    hal_mem_alloc(dev, HAL_MEM_HBM, 6, "greeting", &mem, &err) ||
+	    hal_copy_in(mem, 0, "hello", 6, CLOCK_FOREVER, &err) ||
+	    hal_copy_out(back, mem, 0, 6, CLOCK_FOREVER, &err))
+		return fprintf(stderr, "%s\n", err.msg), 1;
+	printf("%s from %s\n", back, info.name);
+	hal_mem_free(mem);
+	hal_device_close(dev);
+	hal_destroy(hal);
+	return 0;
+}
+END
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+grep -q "^prefix=$PREFIX\$" "$PKG_CONFIG_PATH/tessera.pc" || fail "the .pc file has another prefix"
+# The prefix as it will be is not there now: say where it is.
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs tessera)
+$CC -Wall -Wextra -Werror "$top/use.c" $LDFLAGS $flags -o "$top/use"
+said=$(LD_LIBRARY_PATH="$prefix/lib" TESSERA_TELEMETRY_DIR="$top" "$top/use")
+[ "$said" = "hello from Tessera T1" ] || fail "the program says \"$said\""
+for header in $(cd "$prefix/include" && find . -name '*.h'); do
+	echo "#include <$header>" | $CC -Wall -Werror $flags -fsyntax-only -x c - ||
+		fail "$header does not compile alone"
+done
+if command -v c++ >/dev/null; then
+	c++ -Wall -Werror -x c++ "$top/use.c" -x none $LDFLAGS $flags -o "$top/use-cc" ||
+		fail "the program does not build as C++"
+else
+	echo "install: no C++ compiler here, the headers are not tried with one"
+fi
+
+# The library's name, and what it exports: what the two doors declare, in one version.
+library=$prefix/lib/libtessera.so.0
+readelf -d "$library" | grep -q 'SONAME.*\[libtessera.so.0\]' || fail "another soname"
+grep -ohE '\bhal_[a-z0-9_]+\(' "$prefix/include/tessera/hal.h" \
+	"$prefix/include/tessera/telemetry.h" | tr -d '(' | sort -u >"$top/declared"
+nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | sort -u >"$top/exported"
+sed 's/$/@@TESSERA_0/' "$top/declared" | diff - "$top/exported" ||
+	fail "declared (<) and exported (>) functions differ"
+
+# Tools run from where they are, pages and completions are well-formed.
+"$prefix/bin/tessera-objdump" --version >"$top/version"
+grep -q "^tessera-objdump [0-9]" "$top/version" || fail "tessera-objdump --version"
+TESSERA_TELEMETRY_DIR="$top" "$prefix/bin/xla-smi" --json >/dev/null
+for page in "$prefix"/share/man/man1/*.1; do
+	command -v groff >/dev/null || break
+	[ -z "$(groff -man -ww -z "$page" 2>&1)" ] || fail "$page is no clean manual page"
+done
+for tool in xla-smi tessera-objdump; do
+	bash -c '. "$1/share/bash-completion/completions/$2" && f=$(complete -p "$2") &&
+		f=${f#*-F } && "${f%% *}" "$1/bin/$2" --j && [ "${COMPREPLY[*]}" = --json ]' \
+		bash "$prefix" "$tool" || fail "completion for $tool"
+done
+if grep -rlF "$(pwd)" "$prefix/include" "$prefix/share" "$prefix/lib/pkgconfig"; then
+	fail "a path of this tree is in what was installed"
+fi
+
+make_it install		# over itself
+make_it uninstall
+left=$(find "$prefix" ! -type d 2>/dev/null || true)
+[ -z "$left" ] || fail "uninstall leaves $left"
+for folder in include/tessera lib/tessera; do
+	[ ! -e "$prefix/$folder" ] || fail "uninstall leaves $folder"
+done
+echo "install: whole"

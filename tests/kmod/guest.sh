@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The kernel driver in a virtual machine, on a T1 that tessera-sim serves.
+#
+#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a static program of ours
+#
+# Needs no root. In the environment:
+#   QEMU      a QEMU 11.1 or newer for x86_64, with its options for libraries if any
+#   KERNEL    the kernel image that the module was built for
+#   MODULES   its folder of modules (.../lib/modules/VERSION)
+#   BUSYBOX   a static busybox
+#   SERVER    tessera-sim; empty: load and unload the module without a device
+# and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s),
+# CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
+# Prints what the guest printed; exit status 0 only if the guest said PASSED.
+set -eu
+
+module=$1 test=$2
+: "${QEMU:?}" "${KERNEL:?}" "${MODULES:?}" "${BUSYBOX:?}"
+SERVER=${SERVER-}
+WORK=${WORK:-$(mktemp -d)}
+LIMIT=${LIMIT:-90}
+root=$WORK/root
+rm -rf "$root"
+mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/lib" \
+	"$WORK/sock"
+cp "$BUSYBOX" "$root/bin/busybox"
+cp "$module" "$root/lib/tessera.ko"
+cp "$test" "$root/bin/drive"
+chmod +x "$root/bin/busybox" "$root/bin/drive"
+drm=$(find "$MODULES/" -name 'drm.ko*' | head -n 1)
+case $drm in
+*.xz) xz -dc "$drm" > "$root/lib/drm.ko" ;;
+*.zst) zstd -dcq "$drm" > "$root/lib/drm.ko" ;;
+*) cp "$drm" "$root/lib/drm.ko" ;;
+esac
+
+cat > "$root/init" <<EOF
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t debugfs none /sys/kernel/debug
+mount -t tmpfs none /tmp
+echo 1 > /proc/sys/kernel/panic_on_oops
+ok=PASSED
+for m in drm; do
+	insmod /lib/\$m.ko || ok=FAILED
+done
+for i in 1 2; do
+	insmod /lib/tessera.ko || ok=FAILED
+	rmmod tessera || ok=FAILED
+done
+insmod /lib/tessera.ko || ok=FAILED
+if [ -n "$SERVER" ]; then
+	ls -l /dev/accel
+	drive ${TEST_ARGS:-} || ok=FAILED
+	cat /sys/class/devcoredump/devcd*/data 2>/dev/null | head -n 40
+	echo "devcoredumps: \$(ls /sys/class/devcoredump 2>/dev/null | grep -c devcd)"
+fi
+rmmod tessera || ok=FAILED
+lsmod
+dmesg | grep -v 'Command line'
+if dmesg | grep -E 'BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr'; then
+	ok=FAILED
+fi
+echo "guest: \$ok"
+poweroff -f
+EOF
+chmod +x "$root/init"
+(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) > "$WORK/initrd.gz"
+
+device=
+if [ -n "$SERVER" ]; then
+	"$SERVER" --hbm 256M --lanes 1 --socket-dir "$WORK/sock" 2> "$WORK/server.log" &
+	server=$!
+	trap 'kill $server 2>/dev/null || :' EXIT
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ -S "$WORK/sock/0.sock" ] && break
+		sleep 0.1
+	done
+	device='{"driver":"vfio-user-pci","id":"t1","x-msg-timeout":600000,"socket":{"path":"'
+	device="$device$WORK/sock/0.sock\",\"type\":\"unix\"}}"
+fi
+rm -f "$WORK/console.log"
+# shellcheck disable=SC2086
+timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
+	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
+	-object memory-backend-memfd,id=mem0,size=1G,share=on \
+	-device intel-iommu,intremap=on,caching-mode=on ${device:+-device} ${device:+"$device"} \
+	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
+	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
+	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2
+tr -d '\r' < "$WORK/console.log"
+grep -q '^guest: PASSED' "$WORK/console.log"

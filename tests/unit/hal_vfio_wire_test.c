@@ -1,0 +1,911 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tessera-sim's messages, byte by byte: what each command answers, what interrupts and
+ * mappings do, and what it survives. A client that breaks the protocol is cut off; the
+ * next one is served as if nothing had been.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include "hal/bus/vfio_user.h"
+#include "hal/hw/desc.h"
+#include "hal/hw/regs.h"
+#include "tests/unit/vfio_server.h"
+
+#define SECOND 1000000000ll
+
+static struct vfio_server server;
+static uint16_t next_id;
+
+/* ---- a raw client ---- */
+
+static int dial(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct timeval limit = { .tv_sec = 10 };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	memcpy(a.sun_path, server.socket[0], sizeof(server.socket[0]));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	return fd;
+}
+
+/* Sends bytes with descriptors; false: the server has closed. */
+static bool send_raw(int fd, const void *data, size_t n, const int *fds, unsigned n_fds)
+{
+	char control[CMSG_SPACE(64 * sizeof(int))] = { 0 };
+	struct iovec v = { (void *)(uintptr_t)data, n };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	if (n_fds) {
+		struct cmsghdr *c = (void *)control;
+
+		h.msg_control = control;
+		h.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	return sendmsg(fd, &h, MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+static bool send_command(int fd, uint16_t command, uint32_t flags, const void *body, size_t n,
+			 const int *fds, unsigned n_fds)
+{
+	uint8_t buf[sizeof(struct vfu_header) + 8192];
+	struct vfu_header h = { ++next_id, command, (uint32_t)(sizeof(h) + n), flags, 0 };
+
+	assert_true(n <= 8192);
+	memcpy(buf, &h, sizeof(h));
+	if (n)
+		memcpy(buf + sizeof(h), body, n);
+	return send_raw(fd, buf, sizeof(h) + n, fds, n_fds);
+}
+
+struct got {
+	struct vfu_header h;
+	uint8_t body[65536];
+	size_t n;
+	int fds[VFU_MAX_FDS];
+	unsigned n_fds;
+};
+
+/* The next reply; false: the server has closed. Descriptors are the caller's. */
+static bool receive(int fd, struct got *g)
+{
+	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
+	struct iovec v = { &g->h, sizeof(g->h) };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+
+	g->n_fds = 0;
+	g->n = 0;
+	if (recvmsg(fd, &h, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof(g->h))
+		return false;
+	c = CMSG_FIRSTHDR(&h);
+	if (c && c->cmsg_type == SCM_RIGHTS) {
+		g->n_fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(g->fds, CMSG_DATA(c), g->n_fds * sizeof(int));
+	}
+	g->n = g->h.size - sizeof(g->h);
+	assert_true(g->n <= sizeof(g->body));
+	return !g->n || recv(fd, g->body, g->n, MSG_WAITALL) == (ssize_t)g->n;
+}
+
+static struct got got;
+
+/* A command and its reply in `got`; the reply's errno. */
+static int ask(int fd, uint16_t command, const void *body, size_t n, const int *fds,
+	       unsigned n_fds)
+{
+	assert_true(send_command(fd, command, 0, body, n, fds, n_fds));
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.id, next_id);
+	assert_int_equal(got.h.command, command);
+	if (got.h.flags == (VFU_IS_REPLY | VFU_ERROR)) {
+		assert_int_equal(got.h.size, sizeof(got.h));
+		assert_int_not_equal(got.h.error, 0);
+		return (int)got.h.error;
+	}
+	assert_int_equal(got.h.flags, VFU_IS_REPLY);
+	return 0;
+}
+
+static const char offer[] = "\0\0\0\0{\"capabilities\":{\"max_msg_fds\":16,"
+	"\"max_data_xfer_size\":1048576,\"migration\":{\"pgsize\":4096},"
+	"\"max_dma_maps\":65535,\"pgsizes\":4096,\"write_multiple\":true}}";
+
+static int join(void)
+{
+	int fd = dial();
+
+	assert_int_equal(ask(fd, VFU_VERSION, offer, sizeof(offer), NULL, 0), 0);
+	return fd;
+}
+
+static int write_at(int fd, uint32_t region, uint64_t offset, const void *data, uint32_t n)
+{
+	struct vfu_region_access a = { offset, region, n };
+	uint8_t body[sizeof(a) + 64];
+
+	memcpy(body, &a, sizeof(a));
+	memcpy(body + sizeof(a), data, n);
+	return ask(fd, VFU_REGION_WRITE, body, sizeof(a) + n, NULL, 0);
+}
+
+static void write32(int fd, uint32_t region, uint64_t offset, uint32_t value)
+{
+	assert_int_equal(write_at(fd, region, offset, &value, 4), 0);
+}
+
+static uint64_t read_at(int fd, uint32_t region, uint64_t offset, uint32_t n)
+{
+	struct vfu_region_access a = { offset, region, n };
+	uint64_t value = 0;
+
+	assert_int_equal(ask(fd, VFU_REGION_READ, &a, sizeof(a), NULL, 0), 0);
+	assert_int_equal(got.n, sizeof(a) + n);
+	assert_memory_equal(got.body, &a, sizeof(a));
+	memcpy(&value, got.body + sizeof(a), n < 8 ? n : 8);
+	return value;
+}
+
+static int map_at(int fd, uint64_t iova, uint64_t bytes, uint64_t offset, int memory)
+{
+	struct vfu_dma_map m = { sizeof(m), VFU_MAP_READ | VFU_MAP_WRITE, offset, iova, bytes };
+
+	return ask(fd, VFU_DMA_MAP, &m, sizeof(m), &memory, memory >= 0);
+}
+
+static int unmap_at(int fd, uint64_t iova, uint64_t bytes, uint32_t flags)
+{
+	struct vfu_dma_unmap u = { sizeof(u), flags, iova, bytes };
+
+	return ask(fd, VFU_DMA_UNMAP, &u, sizeof(u), NULL, 0);
+}
+
+static int make_memory(uint64_t bytes, void **at)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	if (at) {
+		*at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_ptr_not_equal(*at, MAP_FAILED);
+	}
+	return fd;
+}
+
+static void be_master(int fd)
+{
+	uint16_t command = 6;
+
+	assert_int_equal(write_at(fd, VFU_REGION_CONFIG, 4, &command, 2), 0);
+}
+
+static int start_server(void **state)
+{
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	return server_start(&server);
+}
+
+static int stop_server(void **state)
+{
+	int status = server_stop(&server, SIGTERM);
+
+	(void)state;
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return 0;
+	fprintf(stderr, "tessera-sim ended with status 0x%x\n", status);
+	return -1;
+}
+
+/* ---- what it says ---- */
+
+static void version_fits_the_smallest_client(void **state)
+{
+	int fd = join();
+
+	(void)state;
+	assert_true(got.h.size <= 194);		/* QEMU's buffer for it */
+	assert_int_equal(got.body[got.n - 1], 0);
+	assert_memory_equal(got.body, "\0\0\0", 4);
+	assert_non_null(strstr((char *)got.body + 4, "\"write_multiple\":true"));
+	assert_int_equal(ask(fd, VFU_VERSION, offer, sizeof(offer), NULL, 0), EINVAL);
+	close(fd);
+	fd = dial();
+	assert_int_equal(ask(fd, VFU_VERSION, "\1\0\0\0", 4, NULL, 0), ENOTSUP);
+	assert_int_equal(ask(fd, VFU_VERSION, "\0\0\0\0{\"capabilities\"", 20, NULL, 0), EINVAL);
+	assert_int_equal(ask(fd, VFU_VERSION, "\0\0\0\0", 4, NULL, 0), 0);
+	close(fd);
+}
+
+static void regions_and_interrupts_are_described(void **state)
+{
+	struct vfu_info i = { .argsz = sizeof(i) };
+	struct vfu_region_info r = { .argsz = sizeof(r) };
+	struct vfu_irq_info q = { .argsz = sizeof(q), .index = VFU_IRQ_MSIX };
+	struct vfu_sparse s;
+	int fd = join();
+
+	(void)state;
+	assert_int_equal(ask(fd, VFU_GET_INFO, &i, sizeof(i), NULL, 0), 0);
+	memcpy(&i, got.body, sizeof(i));
+	assert_int_equal(i.flags, VFU_INFO_PCI | VFU_INFO_RESET);
+	assert_int_equal(i.n_regions, 9);
+	assert_int_equal(i.n_irqs, 5);
+	for (r.index = 0; r.index < 9; r.index++) {
+		static const uint64_t sizes[] = { HW_BAR0_BYTES, 0, 64 << 20, 0, 0, 0, 0, 4096 };
+		struct vfu_region_info a;
+
+		assert_int_equal(ask(fd, VFU_GET_REGION_INFO, &r, sizeof(r), NULL, 0), 0);
+		memcpy(&a, got.body, sizeof(a));
+		assert_int_equal(a.bytes, r.index < 8 ? sizes[r.index] : 0);
+		assert_int_equal(got.n_fds, r.index == 2);
+		assert_int_equal(a.argsz, r.index == 2 ? 64 : 32);
+		assert_int_equal(a.cap_offset, r.index == 2 ? 32 : 0);
+		assert_int_equal(got.n, 32);
+		while (got.n_fds)
+			close(got.fds[--got.n_fds]);
+	}
+	r = (struct vfu_region_info){ .argsz = 64, .index = 2 };
+	assert_int_equal(ask(fd, VFU_GET_REGION_INFO, &r, sizeof(r), NULL, 0), 0);
+	memcpy(&r, got.body, sizeof(r));
+	memcpy(&s, got.body + r.cap_offset, sizeof(s));
+	assert_int_equal(r.flags, 15);
+	assert_int_equal(s.id, 1);
+	assert_int_equal(s.n_areas, 1);
+	assert_int_equal(s.bytes, 64 << 20);
+	assert_int_equal(ftruncate(got.fds[0], 4096), -1);	/* sealed */
+	close(got.fds[0]);
+	assert_int_equal(ask(fd, VFU_GET_IRQ_INFO, &q, sizeof(q), NULL, 0), 0);
+	memcpy(&q, got.body, sizeof(q));
+	assert_int_equal(q.count, HW_MAX_VECTORS);
+	assert_int_equal(q.flags, VFU_IRQ_EVENTFD);
+	q.index = 5;
+	assert_int_equal(ask(fd, VFU_GET_IRQ_INFO, &q, sizeof(q), NULL, 0), EINVAL);
+	assert_int_equal(ask(fd, VFU_FEATURE, &q, 8, NULL, 0), ENOTSUP);
+	assert_int_equal(ask(fd, 99, NULL, 0, NULL, 0), ENOSYS);
+	close(fd);
+}
+
+static void configuration_space_is_that_of_an_endpoint(void **state)
+{
+	int fd = join();
+	unsigned at, id, seen = 0;
+
+	(void)state;
+	assert_int_equal(read_at(fd, 7, 0, 4), HW_PCI_VENDOR | HW_PCI_DEVICE << 16);
+	assert_int_equal(read_at(fd, 7, 8, 4) >> 8, HW_PCI_CLASS);
+	assert_int_equal(read_at(fd, 7, 0x3d, 1), 0);
+	read_at(fd, 7, 0, 4096);
+	for (at = (unsigned)read_at(fd, 7, 0x34, 1); at; at = (unsigned)read_at(fd, 7, at + 1, 1)) {
+		id = (unsigned)read_at(fd, 7, at, 1);
+		seen |= 1u << id;
+		if (id == 0x11) {
+			assert_int_equal(read_at(fd, 7, at + 2, 2), HW_MAX_VECTORS - 1);
+			assert_int_equal(read_at(fd, 7, at + 4, 4), HW_MSIX_TABLE);
+			assert_int_equal(read_at(fd, 7, at + 8, 4), HW_MSIX_PBA);
+		}
+		if (id == 0x10)
+			assert_true(read_at(fd, 7, at + 4, 4) & 1u << 28);
+	}
+	assert_int_equal(seen, 1u << 1 | 1u << 0x11 | 1u << 0x10);
+	/* BARs tell their sizes and keep their type bits. */
+	write32(fd, 7, 0x10, 0xffffffff);
+	write32(fd, 7, 0x18, 0xffffffff);
+	write32(fd, 7, 0x1c, 0xffffffff);
+	assert_int_equal(read_at(fd, 7, 0x10, 4), (uint32_t)~(HW_BAR0_BYTES - 1));
+	assert_int_equal(read_at(fd, 7, 0x18, 8), ~((uint64_t)(64 << 20) - 1) | 0xc);
+	write32(fd, 7, 0, 0);
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	close(fd);
+}
+
+static void flr_is_a_write_to_device_control(void **state)
+{
+	int fd = join();
+	uint16_t flr = 0x8000;
+	unsigned at;
+
+	(void)state;
+	for (at = (unsigned)read_at(fd, 7, 0x34, 1); read_at(fd, 7, at, 1) != 0x10; )
+		at = (unsigned)read_at(fd, 7, at + 1, 1);
+	write32(fd, 0, HW_REG_SCRATCH, 77);
+	be_master(fd);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 77);
+	assert_int_equal(write_at(fd, 7, at + 8, &flr, 2), 0);
+	assert_int_equal(read_at(fd, 7, at + 8, 2) & 0x8000, 0);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 0);
+	assert_int_equal(read_at(fd, 7, 4, 2), 0);
+	write32(fd, 0, HW_REG_SCRATCH, 78);
+	assert_int_equal(ask(fd, VFU_RESET, NULL, 0, NULL, 0), 0);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 0);
+	close(fd);
+}
+
+static void registers_take_words_and_posted_writes(void **state)
+{
+	struct vfu_region_access a = { HW_REG_SCRATCH, 0, 8 };
+	struct vfu_write_one w[2] = { { HW_REG_SCRATCH, 0, 4, { 1 } },
+				      { HW_REG_SCRATCH + 4, 0, 4, { 2 } } };
+	uint8_t body[64] = { 0 };
+	uint64_t n = 2;
+	int fd = join();
+
+	(void)state;
+	memcpy(body, &a, sizeof(a));
+	body[16] = 5;
+	body[20] = 6;
+	assert_true(send_command(fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, 24, NULL, 0));
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 6ull << 32 | 5);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 1), 0xff);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH + 2, 4), 0xffffffff);
+	memcpy(body, &n, 8);
+	memcpy(body + 8, w, sizeof(w));
+	assert_int_equal(ask(fd, VFU_WRITE_MULTI, body, 8 + sizeof(w), NULL, 0), 0);
+	assert_int_equal(got.n, 8);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 2ull << 32 | 1);
+	n = 3;
+	memcpy(body, &n, 8);
+	assert_int_equal(ask(fd, VFU_WRITE_MULTI, body, 8 + sizeof(w), NULL, 0), EINVAL);
+	/* Past the end, of other regions, of nothing. */
+	for (unsigned i = 0; i < 5; i++) {
+		static const struct vfu_region_access bad[] = {
+			{ HW_BAR0_BYTES - 2, 0, 4 }, { 0, 1, 4 }, { 0, 9, 4 },
+			{ UINT64_MAX - 1, 2, 4 }, { 0, 2, 0 } };
+
+		assert_int_equal(ask(fd, VFU_REGION_READ, &bad[i], sizeof(a), NULL, 0), EINVAL);
+	}
+	write32(fd, 2, 4096, 0xabcd);
+	assert_int_equal(read_at(fd, 2, 4094, 4), 0xabcd0000);
+	close(fd);
+}
+
+static int set_irqs(int fd, uint32_t flags, uint32_t start, uint32_t count, const int *fds,
+		    unsigned n)
+{
+	struct vfu_set_irqs s = { sizeof(s), flags, VFU_IRQ_MSIX, start, count };
+
+	return ask(fd, VFU_SET_IRQS, &s, sizeof(s), fds, n);
+}
+
+static uint64_t count_of(int fd)
+{
+	uint64_t n;
+
+	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static void eventfds_are_given_and_taken_by_sub_ranges(void **state)
+{
+	const uint32_t give = VFU_SET_EVENTFD | VFU_SET_TRIGGER,
+		       fire = VFU_SET_NONE | VFU_SET_TRIGGER;
+	int fd = join(), e[8], pipes[2];
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		e[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	assert_int_equal(set_irqs(fd, give, 0, 1, NULL, 0), 0);	/* QEMU's first */
+	assert_int_equal(set_irqs(fd, give, 0, 8, e, 8), 0);
+	assert_int_equal(set_irqs(fd, fire, 0, 8, NULL, 0), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(count_of(e[i]), 1);
+	/* 2 and 3 go, 5 is replaced. */
+	assert_int_equal(set_irqs(fd, give, 2, 2, NULL, 0), 0);
+	assert_int_equal(set_irqs(fd, give, 5, 1, e + 2, 1), 0);
+	assert_int_equal(set_irqs(fd, fire, 0, 8, NULL, 0), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(count_of(e[i]), i != 3 && i != 5);
+	assert_int_equal(set_irqs(fd, fire, 0, 0, NULL, 0), 0);	/* all */
+	assert_int_equal(set_irqs(fd, fire, 0, 8, NULL, 0), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(count_of(e[i]), 0);
+	assert_int_equal(set_irqs(fd, give, 30, 3, e, 3), EINVAL);
+	assert_int_equal(set_irqs(fd, give, 0, 3, e, 2), EINVAL);
+	assert_int_equal(set_irqs(fd, give, UINT32_MAX, 2, e, 2), EINVAL);
+	assert_int_equal(set_irqs(fd, VFU_SET_NONE | VFU_SET_MASK, 0, 1, NULL, 0), ENOTTY);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(set_irqs(fd, give, 0, 1, pipes + 1, 1), EINVAL);
+	close(pipes[0]);
+	close(pipes[1]);
+	for (int i = 0; i < 8; i++)
+		close(e[i]);
+	close(fd);
+}
+
+static void unmap_takes_all_inside_and_minds_nothing(void **state)
+{
+	const uint64_t unit = 4096;
+	int fd = join(), memory = make_memory(64 * unit, NULL);
+
+	(void)state;
+	assert_int_equal(unmap_at(fd, 1ull << 32, unit, 0), 0);
+	be_master(fd);
+	for (uint64_t i = 0; i < 64; i++)
+		assert_int_equal(map_at(fd, 0x100000 + i * unit, unit, i * unit, memory), 0);
+	assert_int_equal(map_at(fd, 0x100000, unit, 0, memory), EEXIST);
+	assert_int_equal(map_at(fd, 0xff000, 3 * unit, 0, memory), EEXIST);
+	assert_int_equal(unmap_at(fd, 1ull << 46, 1ull << 46, 0), 0);
+	assert_int_equal(got.n, sizeof(struct vfu_dma_unmap));
+	assert_int_equal(unmap_at(fd, 0x100000 + 8 * unit, 8 * unit, 0), 0);
+	assert_int_equal(map_at(fd, 0x100000 + 8 * unit, 8 * unit, 0, memory), 0);
+	assert_int_equal(unmap_at(fd, 0x100000 + 9 * unit, unit, 0), EINVAL);
+	assert_int_equal(unmap_at(fd, 0, 1ull << 47, 0), 0);
+	assert_int_equal(map_at(fd, 0x100000, 64 * unit, 0, memory), 0);
+	assert_int_equal(unmap_at(fd, 0, 0, VFU_UNMAP_ALL), 0);
+	assert_int_equal(map_at(fd, 0x100000, 64 * unit, 0, memory), 0);
+	assert_int_equal(unmap_at(fd, 0, 0, 0), EINVAL);
+	assert_int_equal(unmap_at(fd, 0xfffffffffffff000, 2 * unit, 0), EINVAL);
+	assert_int_equal(map_at(fd, 0x200001, unit, 0, memory), EINVAL);
+	assert_int_equal(map_at(fd, 0x200000, 65 * unit, 0, memory), EINVAL);
+	assert_int_equal(map_at(fd, 0x200000, unit, 1ull << 63, memory), EINVAL);
+	assert_int_equal(map_at(fd, 0xfffffffffffff000, 2 * unit, 0, memory), EINVAL);
+	close(memory);
+	close(fd);
+}
+
+/* ---- a device at work, by hand ---- */
+
+struct rig {
+	int fd, memory, irq;
+	uint8_t *page;		/* submissions, completions, arguments */
+	uint32_t tail;
+};
+
+#define RIG_IOVA 0x10000000ull
+
+static void bring_up(struct rig *r)
+{
+	be_master(r->fd);
+	assert_int_equal(set_irqs(r->fd, VFU_SET_EVENTFD | VFU_SET_TRIGGER, 3, 1, &r->irq, 1), 0);
+	write32(r->fd, 0, HW_REG_ASQ, RIG_IOVA);
+	write32(r->fd, 0, HW_REG_ACQ, RIG_IOVA + 4096);
+	write32(r->fd, 0, HW_REG_AQSIZE, 16);
+	write32(r->fd, 0, HW_REG_AVECTOR, 3);
+	write32(r->fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	r->tail = 0;
+}
+
+static void set_up(struct rig *r)
+{
+	void *at;
+
+	r->fd = join();
+	r->memory = make_memory(3 * 4096, &at);
+	r->page = at;
+	r->irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r->fd, RIG_IOVA, 3 * 4096, 0, r->memory), 0);
+	bring_up(r);
+}
+
+static void take_down(struct rig *r)
+{
+	close(r->fd);
+	close(r->memory);
+	close(r->irq);
+	munmap(r->page, 3 * 4096);
+}
+
+static void put_identify(struct rig *r)
+{
+	struct hw_sqe sqe = { .op = HW_IDENTIFY, .flags = HW_IRQ,
+			      .u.admin = { RIG_IOVA + 8192, 0, 4096 } };
+
+	((struct hw_sqe *)r->page)[r->tail++ % 16] = sqe;
+}
+
+/* Waits for the interrupt of one IDENTIFY. */
+static bool identified(struct rig *r)
+{
+	struct pollfd p = { .fd = r->irq, .events = POLLIN };
+	struct hw_identify id;
+
+	if (poll(&p, 1, 5000) <= 0)
+		return false;
+	count_of(r->irq);
+	memcpy(&id, r->page + 8192, sizeof(id));
+	memset(r->page + 8192, 0, 4096);
+	return id.magic == HW_IDENTIFY_MAGIC;
+}
+
+static void work_reaches_memory_and_interrupts(void **state)
+{
+	struct vfu_io_fds io = { .argsz = 4096, .index = 0 };
+	uint64_t one = 1;
+	uint64_t *bells;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
+	put_identify(&r);
+	write32(r.fd, 0, hw_doorbell(0), r.tail);
+	assert_true(identified(&r));
+	/* The same through shared memory, which the last client's must not reach. */
+	assert_int_equal(ask(r.fd, VFU_GET_REGION_IO_FDS, &io, sizeof(io), NULL, 0), 0);
+	assert_int_equal(got.n_fds, 2);
+	bells = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, got.fds[1], 0);
+	assert_ptr_not_equal(bells, MAP_FAILED);
+	for (int i = 0; i < 100; i++) {
+		put_identify(&r);
+		__atomic_store_n(&bells[0], VFU_BELL_RUNG | r.tail, __ATOMIC_SEQ_CST);
+		assert_int_equal(write(got.fds[0], &one, 8), 8);
+		assert_true(identified(&r));
+	}
+	/* Interrupts go on after a reset of the function, as the client's table does. */
+	assert_int_equal(ask(r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
+	memset(r.page, 0, 8192);
+	bring_up(&r);
+	put_identify(&r);
+	write32(r.fd, 0, hw_doorbell(0), r.tail);
+	assert_true(identified(&r));
+	munmap(bells, 4096);
+	take_down(&r);
+}
+
+static void dma_waits_for_the_bus_master_bit(void **state)
+{
+	uint16_t none = 0;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	write32(r.fd, 0, HW_REG_CTRL, 0);
+	assert_int_equal(write_at(r.fd, VFU_REGION_CONFIG, 4, &none, 2), 0);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), 0);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_BADACC, 4), 1);
+	be_master(r.fd);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
+	take_down(&r);
+}
+
+static void is_served(void)
+{
+	struct rig r;
+
+	set_up(&r);
+	put_identify(&r);
+	write32(r.fd, 0, hw_doorbell(0), r.tail);
+	assert_true(identified(&r));
+	take_down(&r);
+}
+
+/* ---- memory that the server has to ask for ---- */
+
+static uint8_t far_memory[3 * 4096];
+static unsigned n_reads, n_writes;
+
+/* Answers one command of the server as a client without shared memory does. */
+static void answer_server(int fd)
+{
+	uint8_t reply[sizeof(struct vfu_header) + 16 + 4096];
+	struct vfu_dma_access a;
+	uint64_t at;
+
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.flags & VFU_TYPE, 0);
+	assert_true(got.n >= sizeof(a));
+	memcpy(&a, got.body, sizeof(a));
+	at = a.iova - RIG_IOVA;
+	assert_true(at < sizeof(far_memory) && a.count <= sizeof(far_memory) - at);
+	memcpy(reply + sizeof(got.h), &a, sizeof(a));
+	got.h.flags = VFU_IS_REPLY;
+	got.h.size = sizeof(got.h) + sizeof(a);
+	if (got.h.command == VFU_DMA_READ) {
+		memcpy(reply + sizeof(got.h) + sizeof(a), far_memory + at, a.count);
+		got.h.size += (uint32_t)a.count;
+		n_reads++;
+	} else {
+		assert_int_equal(got.h.command, VFU_DMA_WRITE);
+		assert_int_equal(got.n, sizeof(a) + a.count);
+		memcpy(far_memory + at, got.body + sizeof(a), a.count);
+		n_writes++;
+	}
+	memcpy(reply, &got.h, sizeof(got.h));
+	assert_true(send_raw(fd, reply, got.h.size, NULL, 0));
+}
+
+/* Rings queue 0 without waiting: the server may ask before it would answer. */
+static void post_bell(struct rig *r)
+{
+	struct vfu_region_access bell = { hw_doorbell(0), 0, 4 };
+	uint8_t body[sizeof(bell) + 4];
+
+	memcpy(body, &bell, sizeof(bell));
+	memcpy(body + sizeof(bell), &r->tail, 4);
+	assert_true(send_command(r->fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body),
+				 NULL, 0));
+}
+
+static void memory_without_a_descriptor_is_asked_for(void **state)
+{
+	struct rig r = { .page = far_memory, .memory = -1 };
+
+	(void)state;
+	memset(far_memory, 0, sizeof(far_memory));
+	r.fd = join();
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
+	bring_up(&r);
+	for (int i = 0; i < 40; i++) {
+		const struct hw_cqe *cqe = (void *)(far_memory + 4096 + i % 16 * 32);
+		struct pollfd p[2] = { { .fd = r.irq, .events = POLLIN },
+				       { .fd = r.fd, .events = POLLIN } };
+
+		put_identify(&r);
+		post_bell(&r);
+		while (!(p[0].revents & POLLIN)) {
+			assert_true(poll(p, 2, 5000) > 0);
+			if (!p[0].revents)
+				answer_server(r.fd);
+		}
+		/* Whatever the interrupt is about is there. */
+		assert_int_equal(cqe->phase & 1, i / 16 % 2 == 0);
+		assert_true(identified(&r));
+	}
+	assert_true(n_reads >= 80 && n_writes >= 80);
+	close(r.fd);
+	close(r.irq);
+	is_served();
+}
+
+static void a_client_that_dies_while_asked_frees_the_device(void **state)
+{
+	struct pollfd p;
+	struct rig r = { .page = far_memory, .memory = -1 };
+
+	(void)state;
+	memset(far_memory, 0, sizeof(far_memory));
+	r.fd = join();
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
+	bring_up(&r);
+	put_identify(&r);
+	post_bell(&r);
+	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	close(r.fd);
+	close(r.irq);
+	is_served();
+}
+
+/* ---- what it survives ---- */
+
+/* The server must close by itself, soon. */
+static void is_cut_off(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	close(fd);
+	is_served();
+}
+
+static void impossible_headers_end_the_session(void **state)
+{
+	static const struct vfu_header bad[] = {
+		{ 1, VFU_GET_INFO, 0, 0, 0 }, { 1, VFU_GET_INFO, 15, 0, 0 },
+		{ 1, VFU_GET_INFO, UINT32_MAX, 0, 0 },
+		{ 1, VFU_GET_INFO, 16 + VFU_MAX_BODY + 1, 0, 0 },
+		{ 1, VFU_GET_INFO, 16, VFU_IS_REPLY, 0 }, { 1, VFU_GET_INFO, 16, 7, 0 },
+		{ 0, VFU_DMA_READ, 16, 0, 0 }, { 0, VFU_DMA_WRITE, 16, VFU_IS_REPLY, 0 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		int fd = join();
+
+		assert_true(send_raw(fd, &bad[i], sizeof(bad[i]), NULL, 0));
+		is_cut_off(fd);
+	}
+}
+
+static void commands_before_version_end_the_session(void **state)
+{
+	int fd = dial();
+
+	(void)state;
+	assert_true(send_command(fd, VFU_GET_INFO, 0, "0123456789abcdef", 16, NULL, 0));
+	is_cut_off(fd);
+	fd = dial();
+	assert_true(send_command(fd, VFU_VERSION, 0, "x", 1, NULL, 0));
+	is_cut_off(fd);
+	fd = dial();
+	assert_true(send_command(fd, VFU_VERSION, 0, "\0\0\0\0{}{", 7, NULL, 0));
+	is_cut_off(fd);
+}
+
+static void truncated_messages_wait_or_end(void **state)
+{
+	struct vfu_header h = { 1, VFU_REGION_WRITE, 4096, 0, 0 };
+
+	(void)state;
+	for (size_t n = 1; n < 40; n += 3) {
+		uint8_t bytes[64] = { 0 };
+		int fd = join();
+
+		memcpy(bytes, &h, sizeof(h));
+		assert_true(send_raw(fd, bytes, n, NULL, 0));
+		close(fd);
+	}
+	is_served();
+	/* Every command with every length of body is answered or cut off. */
+	for (uint16_t command = 0; command < 20; command++)
+		for (size_t n = 0; n < 44; n++) {
+			uint8_t body[64];
+			int fd = join();
+
+			memset(body, n % 3 ? 0xff : 0, sizeof(body));
+			assert_true(send_command(fd, command, 0, body, n, NULL, 0));
+			receive(fd, &got);
+			close(fd);
+		}
+	is_served();
+}
+
+static void descriptors_in_odd_places_are_dropped(void **state)
+{
+	struct vfu_header h = { 9, VFU_GET_INFO, 32, 0, 0 };
+	int fds[40], fd;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		fds[i] = eventfd(0, EFD_CLOEXEC);
+	/* Beside a command that takes none; too many; beside the body. */
+	fd = join();
+	assert_true(send_command(fd, VFU_GET_INFO, 0, "0123456789abcdef", 16, fds, 1));
+	is_cut_off(fd);
+	fd = join();
+	assert_true(send_command(fd, VFU_SET_IRQS, 0, "0123456789abcdef", 16, fds, 40));
+	is_cut_off(fd);
+	fd = join();
+	assert_true(send_raw(fd, &h, sizeof(h), NULL, 0));
+	assert_true(send_raw(fd, "\20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, fds, 3));
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.error, 0);
+	close(fd);
+	/* As memory: an eventfd, a socket, a folder, a device, /proc. */
+	fd = join();
+	assert_int_equal(map_at(fd, 0, 4096, 0, fds[0]), EINVAL);
+	assert_int_equal(map_at(fd, 0, 4096, 0, fd), EINVAL);
+	for (int i = 0; i < 3; i++) {
+		static const char *const paths[] = { "/", "/dev/zero", "/proc/self/maps" };
+		int other = open(paths[i], O_RDONLY);
+
+		assert_int_not_equal(map_at(fd, 0, 4096, 0, other), 0);
+		close(other);
+	}
+	close(fd);
+	for (int i = 0; i < 40; i++)
+		close(fds[i]);
+	is_served();
+}
+
+static void memory_that_shrinks_cuts_its_client_off(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		set_up(&r);
+		assert_int_equal(ftruncate(r.memory, 0), 0);
+		/* The rings are gone when the device looks. */
+		r.tail = 1;
+		post_bell(&r);
+		is_cut_off(r.fd);
+		close(r.memory);
+		close(r.irq);
+		munmap(r.page, 3 * 4096);
+	}
+}
+
+static void full_eventfd_does_not_hold_the_device(void **state)
+{
+	uint64_t most = UINT64_MAX - 1;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	/* The model's write would block until somebody reads. */
+	assert_int_equal(write(r.irq, &most, 8), 8);
+	assert_int_equal(fcntl(r.irq, F_SETFL, 0), 0);
+	put_identify(&r);
+	post_bell(&r);
+	/* The completion is there, so the interrupt is being raised. */
+	while (!__atomic_load_n(&((struct hw_cqe *)(r.page + 4096))->phase, __ATOMIC_ACQUIRE))
+		;
+	close(r.fd);
+	is_served();
+	close(r.memory);
+	close(r.irq);
+	munmap(r.page, 3 * 4096);
+}
+
+static void noise_is_survived(void **state)
+{
+	unsigned seed = 12345;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		uint8_t bytes[512];
+		size_t n = 1 + (size_t)rand_r(&seed) % sizeof(bytes);
+		int fd = round % 2 ? join() : dial(), memory = make_memory(8192, NULL);
+
+		for (size_t i = 0; i < n; i++)
+			bytes[i] = (uint8_t)rand_r(&seed);
+		/* Half of them look like commands. */
+		if (round % 4 > 1 && n >= 40) {
+			struct vfu_header h = { 1, (uint16_t)(rand_r(&seed) % 19),
+						(uint32_t)n, 0, 0 };
+
+			memcpy(bytes, &h, sizeof(h));
+			memset(bytes + 20, 0, 12);
+		}
+		send_raw(fd, bytes, n, &memory, round % 3 == 0);
+		close(memory);
+		close(fd);
+	}
+	is_served();
+}
+
+static void a_storm_of_clients_is_turned_away(void **state)
+{
+	int fds[64], fd = join();
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		fds[i] = dial();
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	send_command(fds[0], VFU_VERSION, 0, offer, sizeof(offer), NULL, 0);
+	assert_true(receive(fds[0], &got));
+	assert_int_equal(got.h.error, EBUSY);
+	assert_int_equal(got.h.id, next_id);
+	for (int i = 0; i < 64; i++)
+		close(fds[i]);
+	close(fd);
+	is_served();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(version_fits_the_smallest_client),
+		cmocka_unit_test(regions_and_interrupts_are_described),
+		cmocka_unit_test(configuration_space_is_that_of_an_endpoint),
+		cmocka_unit_test(flr_is_a_write_to_device_control),
+		cmocka_unit_test(registers_take_words_and_posted_writes),
+		cmocka_unit_test(eventfds_are_given_and_taken_by_sub_ranges),
+		cmocka_unit_test(unmap_takes_all_inside_and_minds_nothing),
+		cmocka_unit_test(work_reaches_memory_and_interrupts),
+		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
+		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),
+		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
+		cmocka_unit_test(impossible_headers_end_the_session),
+		cmocka_unit_test(commands_before_version_end_the_session),
+		cmocka_unit_test(truncated_messages_wait_or_end),
+		cmocka_unit_test(descriptors_in_odd_places_are_dropped),
+		cmocka_unit_test(memory_that_shrinks_cuts_its_client_off),
+		cmocka_unit_test(full_eventfd_does_not_hold_the_device),
+		cmocka_unit_test(noise_is_survived),
+		cmocka_unit_test(a_storm_of_clients_is_turned_away),
+	};
+
+	return cmocka_run_group_tests(tests, start_server, stop_server);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The StableHLO test programs, compiled and run on the device. TESSERA_VECTORS=text
+ * runs the programs whose names contain it and prints every one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/rt.h"
+#include "tests/unit/vectors.h"
+
+/* How many must hold: the count that was reached, so that none is lost. */
+enum { AT_LEAST = 764 };
+
+struct tally {
+	struct rt_client *client;
+	const char *only;
+	unsigned count[VERDICTS];
+};
+
+static const char *const verdict_names[VERDICTS] = { "strict", "near", "WRONG", "refused" };
+
+static void *fetch(struct rt_buffer *b, size_t *count)
+{
+	const struct rt_shape *s = rt_buffer_shape(b);
+	uint64_t bytes = rt_shape_bytes(s);
+	void *data = malloc(bytes ? bytes : 1);
+	struct rt_event *done;
+	struct err err;
+
+	assert_non_null(data);
+	if (rt_buffer_to_host(b, 0, data, bytes, &done, &err) ||
+	    rt_event_wait(done, &err))
+		fail_msg("%s", err.msg);
+	rt_event_unref(done);
+	*count = bytes / elem_bytes(s->elem);
+	return data;
+}
+
+static enum verdict judge(const struct vector_program *v, struct rt_buffer **outs)
+{
+	enum verdict worst = STRICT, is;
+	size_t na, ne, at;
+	unsigned i;
+
+	for (i = 0; i < v->n_rules; i++) {
+		void *actual = fetch(outs[2 * i], &na), *expected = fetch(outs[2 * i + 1], &ne);
+
+		assert_int_equal(na, ne);
+		is = vector_compare(rt_buffer_shape(outs[2 * i])->elem, actual, expected, na,
+				    v->rules[i], &at);
+		if (is == WRONG)
+			print_message("%s: pair %u differs at element %zu of %zu\n", v->name,
+				      i, at, na);
+		if (is > worst)
+			worst = is;
+		free(actual);
+		free(expected);
+	}
+	return worst;
+}
+
+static enum verdict run(struct tally *t, const struct vector_program *v)
+{
+	struct rt_buffer *outs[8] = { 0 };
+	enum verdict is = WRONG;
+	struct rt_event *done;
+	struct rt_exe *x;
+	struct err err;
+	unsigned i;
+
+	if (rt_compile(t->client, v->code, v->bytes, "mlir", NULL, 0, &x, &err)) {
+		if (err.code != ERR_UNIMPLEMENTED || t->only)
+			print_message("%s: %s\n", v->name, err.msg);
+		return err.code == ERR_UNIMPLEMENTED ? REFUSED : WRONG;
+	}
+	assert_int_equal(rt_program_image(rt_exe_program(x))->info.n_results, 2 * v->n_rules);
+	if (rt_execute(x, NULL, 0, NULL, outs, &done, &err)) {
+		print_message("%s: %s\n", v->name, err.msg);
+	} else {
+		if (rt_event_wait(done, &err))
+			print_message("%s: %s\n", v->name, err.msg);
+		else
+			is = judge(v, outs);
+		rt_event_unref(done);
+	}
+	for (i = 0; i < 8; i++)
+		rt_buffer_unref(outs[i]);
+	rt_exe_unref(x);
+	return is;
+}
+
+static void count(const struct vector_program *v, void *arg)
+{
+	struct tally *t = arg;
+	enum verdict is;
+
+	if (t->only && !strstr(v->name, t->only))
+		return;
+	is = run(t, v);
+	t->count[is]++;
+	if (t->only)
+		print_message("%-8s %s\n", verdict_names[is], v->name);
+}
+
+static void test_programs_of_the_standard_give_what_they_expect(void **state)
+{
+	struct rt_client_options o = { .devices = "sim:hbm=256M" };
+	struct tally t = { .only = getenv("TESSERA_VECTORS") };
+	struct err err;
+	int n;
+
+	(void)state;
+	setenv("TESSERA_CACHE", "off", 1);
+	if (rt_client_create(&o, &t.client, &err))
+		fail_msg("%s", err.msg);
+	n = vectors_each(count, &t);
+	rt_client_unref(t.client);
+	print_message("%d programs: %u strict, %u near, %u wrong, %u refused\n", n,
+		      t.count[STRICT], t.count[NEAR], t.count[WRONG], t.count[REFUSED]);
+	assert_true(n > 0);
+	assert_int_equal(t.count[WRONG], 0);
+	if (!t.only)
+		assert_true(t.count[STRICT] + t.count[NEAR] >= AT_LEAST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_programs_of_the_standard_give_what_they_expect),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

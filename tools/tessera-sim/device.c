@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device's sessions and resets: what one client did is gone before the next. */
+#include <string.h>
+
+#include "tools/tessera-sim/server.h"
+
+void device_init(struct device *d, struct sim_device *sim, unsigned index)
+{
+	memset(d, 0, sizeof(*d));
+	d->sim = sim;
+	d->index = index;
+	sim_hbm(sim, &d->hbm_bytes);
+	pthread_mutex_init(&d->irqs.lock, NULL);
+	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
+}
+
+void device_reset(struct device *d)
+{
+	/* Bells that rang before the reset must not ring after it. */
+	bells_hold(&d->bells, true);
+	sim_flr(d->sim);
+	config_reset(&d->config, d->hbm_bytes);
+	dma_turn(d, false);
+	irq_unmask(d);
+	bells_go_on(&d->bells);
+}
+
+int device_begin(struct device *d, struct err *err)
+{
+	d->has_version = false;
+	d->n_unreachable = 0;
+	d->max_fds = 1;
+	d->max_xfer = VFU_MAX_XFER;
+	config_reset(&d->config, d->hbm_bytes);
+	if (d->is_stale) {
+		int code = sim_hbm_renew(d->sim, err);
+
+		if (code)
+			return code;
+		d->is_stale = false;
+	}
+	return bells_open(&d->bells, d->sim, err);
+}
+
+void device_end(struct device *d)
+{
+	struct err err;
+
+	bells_close(&d->bells);
+	sim_flr(d->sim);
+	dma_clear(d);
+	remotes_stop(d);
+	irq_clear(d);
+	irq_end_relay(d);
+	d->dma.is_on = false;
+	/* The next client is not to blame for this one's memory. */
+	atomic_store(&d->is_broken, false);
+	d->is_stale = sim_hbm_renew(d->sim, &err) != 0;
+	if (d->is_stale)
+		say("%u: HBM of the last client is still there: %s", d->index, err.msg);
+}

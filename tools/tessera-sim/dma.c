@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client's memory. A mapping comes with a descriptor of the file that holds it; of
+ * each file one mapping of ours is kept, however many pieces of it the client lets us
+ * reach (a monitor with an IOMMU maps page by page). A mapping without a
+ * descriptor is memory that has to be asked for: remote.c.
+ *
+ * Unmapping removes every mapping inside the range, were it the whole address space,
+ * and is content with none: a monitor sweeps so when its guest changes domains.
+ *
+ * Only memory files are taken: another file system, a client's own for one, could
+ * keep the model waiting in a page fault for ever.
+ */
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "tools/tessera-sim/server.h"
+
+/* What one client may take of the process that all share. */
+#define MAX_BACKED ((uint64_t)1 << 40)	/* address space */
+#define MAX_BACKINGS 1024u		/* files */
+
+struct backing {
+	struct backing *next, **link;
+	dev_t dev;
+	ino_t ino;
+	bool writable;
+	uint8_t *base;
+	uint64_t bytes;
+	unsigned n_users;
+	struct guard *guard;
+};
+
+static void drop_backing(struct dma *t, struct backing *b)
+{
+	if (--b->n_users)
+		return;
+	guard_remove(b->guard);
+	munmap(b->base, b->bytes);
+	t->backed_bytes -= b->bytes;
+	t->n_backings--;
+	*b->link = b->next;
+	if (b->next)
+		b->next->link = b->link;
+	free(b);
+}
+
+static bool is_memory(int fd)
+{
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+static int make_backing(struct device *d, int fd, const struct stat *st, bool writable,
+			struct backing **out)
+{
+	struct dma *t = &d->dma;
+	uint64_t bytes = (uint64_t)st->st_size;
+	struct backing *b;
+
+	if (bytes > MAX_BACKED - t->backed_bytes || t->n_backings == MAX_BACKINGS)
+		return ENOSPC;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return ENOMEM;
+	b->base = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0),
+		       MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (b->base == MAP_FAILED) {
+		int error = errno;
+
+		free(b);
+		return error;
+	}
+	b->guard = guard_add(b->base, bytes, &d->is_broken);
+	if (!b->guard) {
+		munmap(b->base, bytes);
+		free(b);
+		return ENOSPC;
+	}
+	b->dev = st->st_dev;
+	b->ino = st->st_ino;
+	b->writable = writable;
+	b->bytes = bytes;
+	b->next = t->backings;
+	b->link = &t->backings;
+	if (b->next)
+		b->next->link = &b->next;
+	t->backings = b;
+	t->backed_bytes += bytes;
+	t->n_backings++;
+	*out = b;
+	return 0;
+}
+
+/* Our mapping of the file fd, which must reach to `end`. */
+static int find_backing(struct device *d, int fd, uint64_t end, bool writable,
+			struct backing **out)
+{
+	struct stat st;
+	int error;
+
+	if (fstat(fd, &st))
+		return errno;
+	if (!S_ISREG(st.st_mode) || !is_memory(fd) || st.st_size <= 0 ||
+	    end > (uint64_t)st.st_size)
+		return EINVAL;
+	for (struct backing *b = d->dma.backings; b; b = b->next)
+		if (b->dev == st.st_dev && b->ino == st.st_ino && end <= b->bytes &&
+		    b->writable == writable) {
+			b->n_users++;
+			*out = b;
+			return 0;
+		}
+	error = make_backing(d, fd, &st, writable, out);
+	if (!error)
+		(*out)->n_users = 1;
+	return error;
+}
+
+/* First mapping that ends after iova. */
+static unsigned find(const struct dma *t, uint64_t iova)
+{
+	unsigned lo = 0, hi = t->n;
+
+	while (lo < hi) {
+		unsigned mid = (lo + hi) / 2;
+
+		if (t->maps[mid].iova + (t->maps[mid].bytes - 1) < iova)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void *host_of(const struct mapping *m)
+{
+	return m->remote ? remote_base(m->remote) :
+	       m->backing ? m->backing->base + m->offset : NULL;
+}
+
+static int enter(struct device *d, struct mapping *m)
+{
+	void *host = host_of(m);
+	struct err err;
+	int code = host && !m->in_model ? sim_dma_map(d->sim, m->iova, host, m->bytes,
+						      m->flags & VFU_MAP_WRITE, &err) : 0;
+
+	m->in_model = host && !code;
+	return !code ? 0 : code == ERR_ALREADY_EXISTS ? EEXIST :
+	       code == ERR_INVALID_ARGUMENT ? EINVAL : ENOSPC;
+}
+
+static void leave(struct device *d, struct mapping *m)
+{
+	if (m->in_model)
+		sim_dma_unmap(d->sim, m->iova, NULL);
+	m->in_model = false;
+}
+
+static void release(struct device *d, struct mapping *m)
+{
+	leave(d, m);
+	if (m->backing)
+		drop_backing(&d->dma, m->backing);
+	if (m->remote)
+		d->dma.backed_bytes -= m->bytes;
+	remote_destroy(m->remote);
+}
+
+static int insert(struct dma *t, const struct mapping *m)
+{
+	unsigned i = find(t, m->iova);
+
+	if (i < t->n && t->maps[i].iova <= m->iova + (m->bytes - 1))
+		return EEXIST;
+	if (t->n == t->room) {
+		unsigned room = t->room ? t->room * 2 : 64;
+		struct mapping *grown = t->n >= VFU_MAX_MAPS ? NULL :
+			realloc(t->maps, room * sizeof(*grown));
+
+		if (!grown)
+			return ENOSPC;
+		t->maps = grown;
+		t->room = room;
+	}
+	memmove(&t->maps[i + 1], &t->maps[i], (t->n - i) * sizeof(*t->maps));
+	t->maps[i] = *m;
+	t->n++;
+	return 0;
+}
+
+static void remove_range(struct dma *t, unsigned first, unsigned n)
+{
+	memmove(&t->maps[first], &t->maps[first + n],
+		(t->n - first - n) * sizeof(*t->maps));
+	t->n -= n;
+}
+
+static int find_memory(struct device *d, struct mapping *m, int fd)
+{
+	uint64_t end;
+	int error = 0;
+
+	if (__builtin_add_overflow(m->offset, m->bytes, &end))
+		return EINVAL;
+	if (fd >= 0)
+		return find_backing(d, fd, end, m->flags & VFU_MAP_WRITE, &m->backing);
+	if (m->bytes > MAX_BACKED - d->dma.backed_bytes)
+		error = ENOSPC;
+	else
+		m->remote = remote_create(d, m->iova, m->bytes, &error);
+	if (m->remote)
+		d->dma.backed_bytes += m->bytes;
+	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
+	 * would reach by DMA: keep the range, and let accesses fault. */
+	if (!m->remote && !d->n_unreachable++)
+		say("%u: [0x%llx, +0x%llx) came without a descriptor and can't be reached: %s; "
+		    "later ones are not named",
+		    d->index, (unsigned long long)m->iova, (unsigned long long)m->bytes,
+		    strerror(error));
+	return 0;
+}
+
+int dma_map(struct device *d, const struct vfu_dma_map *in, int fd)
+{
+	struct mapping m = { .iova = in->iova, .bytes = in->bytes, .offset = in->offset,
+			     .flags = in->flags };
+	uint64_t last;
+	unsigned i;
+	int error;
+
+	if (in->argsz < sizeof(*in) || in->flags & ~(uint32_t)(VFU_MAP_READ | VFU_MAP_WRITE) ||
+	    !in->flags || !in->bytes || in->iova % HW_PAGE || in->bytes % HW_PAGE ||
+	    in->offset % HW_PAGE || __builtin_add_overflow(in->iova, in->bytes - 1, &last))
+		return EINVAL;
+	i = find(&d->dma, in->iova);
+	if (i < d->dma.n && d->dma.maps[i].iova <= last)
+		return EEXIST;
+	error = find_memory(d, &m, fd);
+	if (!error && d->dma.is_on)
+		error = enter(d, &m);
+	if (!error)
+		error = insert(&d->dma, &m);
+	if (error)
+		release(d, &m);
+	return error;
+}
+
+int dma_unmap(struct device *d, const struct vfu_dma_unmap *u)
+{
+	struct dma *t = &d->dma;
+	uint64_t last;
+	unsigned first, n = 0;
+
+	if (u->argsz < sizeof(*u) || u->flags & ~(uint32_t)VFU_UNMAP_ALL)
+		return EINVAL;
+	if (u->flags & VFU_UNMAP_ALL) {
+		if (u->iova || u->bytes)
+			return EINVAL;
+		dma_clear(d);
+		return 0;
+	}
+	if (!u->bytes || u->iova % HW_PAGE || u->bytes % HW_PAGE ||
+	    __builtin_add_overflow(u->iova, u->bytes - 1, &last))
+		return EINVAL;
+	first = find(t, u->iova);
+	while (first + n < t->n && t->maps[first + n].iova <= last)
+		n++;
+	if (n && (t->maps[first].iova < u->iova || t->maps[first + n - 1].iova +
+		  (t->maps[first + n - 1].bytes - 1) > last))
+		return EINVAL;	/* half a mapping cannot be taken */
+	/* From the end, so that the model moves little of its table each time. */
+	for (unsigned i = n; i-- > 0; )
+		release(d, &t->maps[first + i]);
+	if (n)
+		remove_range(t, first, n);
+	return 0;
+}
+
+void dma_turn(struct device *d, bool on)
+{
+	struct dma *t = &d->dma;
+	unsigned failed = 0;
+
+	if (on == t->is_on)
+		return;
+	t->is_on = on;
+	for (unsigned i = t->n; i-- > 0; ) {
+		if (on)
+			failed += enter(d, &t->maps[i]) != 0;
+		else
+			leave(d, &t->maps[i]);
+	}
+	if (failed)
+		say("%u: %u mappings do not fit into the model and can't be reached",
+		    d->index, failed);
+}
+
+void dma_clear(struct device *d)
+{
+	for (unsigned i = d->dma.n; i-- > 0; )
+		release(d, &d->dma.maps[i]);
+	free(d->dma.maps);
+	d->dma.maps = NULL;
+	d->dma.n = d->dma.room = 0;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory that came without a descriptor. The model works on memory of its own process,
+ * so there is a shadow of each such range, and userfaultfd tells when the model
+ * touches it: a page that is missing is fetched from the client (DMA_READ), a page that
+ * is written is sent back (DMA_WRITE, the bytes that changed).
+ *
+ * The order of the device's writes is kept by letting one page be writable at a time:
+ * before the next is granted, the last is frozen and sent. An interrupt is passed on
+ * after what was written has been sent. What the host wrote counts from the next
+ * doorbell on, so each doorbell first drops all pages. All this is slow, some 50 us a
+ * page, and for clients that have no better memory to offer. Between ranges with and
+ * without a descriptor no order is kept: completions and data belong in memory of one
+ * kind.
+ *
+ * One thread for each device's session does it all; the model's threads only fault.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "hal/base/clock.h"
+#include "tools/tessera-sim/server.h"
+
+#define PAGE ((uint64_t)HW_PAGE)
+#define MAX_PAGES 16384u	/* kept at once */
+#define FLUSH_MS 1		/* for writes that nothing follows */
+#define SETTLE_NS 100000	/* for a page that was granted to be written */
+
+struct remote {
+	struct remotes *all;
+	struct remote *next, **link;
+	uint8_t *base;
+	uint64_t iova, bytes;
+};
+
+struct remotes {
+	struct device *d;
+	int uffd, wake_fd;
+	pthread_t thread;
+	pthread_mutex_t lock;		/* over the list and the requests */
+	pthread_cond_t synced;
+	uint64_t wanted, done;		/* synchronisations asked for and done */
+	bool quit;
+	struct remote *first;
+	uint8_t **pages;		/* present; the thread's, as what follows */
+	unsigned n_pages;
+	uint8_t *dirty;			/* the page that may be written; NULL: none */
+	int64_t granted;		/* when */
+	uint8_t before[HW_PAGE];	/* its content then */
+};
+
+/* ---- asking the client ---- */
+
+/* Where `page` of a shadow is for the client; false: it is of no range (any more). */
+static bool find_iova(struct remotes *a, const uint8_t *page, uint64_t *iova)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&a->lock);
+	for (struct remote *r = a->first; r && !found; r = r->next)
+		if (page >= r->base && (uint64_t)(page - r->base) < r->bytes) {
+			*iova = r->iova + (uint64_t)(page - r->base);
+			found = true;
+		}
+	pthread_mutex_unlock(&a->lock);
+	return found;
+}
+
+static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
+{
+	uint64_t iova, n, most = a->d->max_xfer;
+
+	memset(to, 0, PAGE);
+	if (!find_iova(a, page, &iova))
+		return;
+	for (uint64_t at = 0; at < PAGE; at += n) {
+		struct vfu_dma_access q = { iova + at, 0 };
+
+		n = q.count = PAGE - at < most ? PAGE - at : most;
+		/* A client that does not give what it mapped finds zeros read. */
+		if (link_ask(a->d->link, VFU_DMA_READ, &q, sizeof(q), NULL, 0, to + at, n))
+			memset(to + at, 0, n);
+	}
+}
+
+static void send_range(struct remotes *a, uint64_t iova, const uint8_t *from, uint64_t bytes)
+{
+	uint64_t n, most = a->d->max_xfer;
+
+	for (uint64_t at = 0; at < bytes; at += n) {
+		struct vfu_dma_access q = { iova + at, 0 };
+		int error;
+
+		n = q.count = bytes - at < most ? bytes - at : most;
+		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, sizeof(q), from + at, n,
+				 NULL, 0);
+		if (error && error != EIO)	/* EIO: it is gone */
+			say("%u: client refused %llu bytes written at 0x%llx: %s",
+			    a->d->index, (unsigned long long)n,
+			    (unsigned long long)(iova + at), strerror(error));
+	}
+}
+
+/* ---- pages; on the thread ---- */
+
+static void protect(struct remotes *a, uint8_t *page, bool on)
+{
+	struct uffdio_writeprotect p = { .range = { (uintptr_t)page, PAGE },
+		.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0 };
+
+	/* ENOENT: the range went meanwhile, with who waited for it. */
+	if (ioctl(a->uffd, UFFDIO_WRITEPROTECT, &p) && errno != ENOENT)
+		say("%u: userfaultfd: %s", a->d->index, strerror(errno));
+}
+
+/* Freezes the page that may be written and sends what changed, as runs. */
+static void flush(struct remotes *a)
+{
+	uint8_t *page = a->dirty;
+	uint64_t iova;
+
+	if (!page)
+		return;
+	a->dirty = NULL;
+	if (!find_iova(a, page, &iova))
+		return;
+	protect(a, page, true);
+	for (uint64_t at = 0, end; at < PAGE; at = end) {
+		while (at < PAGE && page[at] == a->before[at])
+			at++;
+		/* Runs end where 8 bytes are the same: one store stays one write. */
+		for (end = at; end < PAGE && memcmp(page + end, a->before + end,
+						    PAGE - end < 8 ? PAGE - end : 8); end++)
+			;
+		if (end > at)
+			send_range(a, iova + at, page + at, end - at);
+		else if (at < PAGE)
+			end = at + 1;
+		else
+			break;
+	}
+}
+
+static void drop_all(struct remotes *a)
+{
+	flush(a);
+	for (unsigned i = 0; i < a->n_pages; i++)
+		madvise(a->pages[i], PAGE, MADV_DONTNEED);
+	a->n_pages = 0;
+}
+
+static void give_missing(struct remotes *a, uint8_t *page)
+{
+	uint8_t content[HW_PAGE];
+	struct uffdio_copy c = { .dst = (uintptr_t)page, .src = (uintptr_t)content,
+				 .len = PAGE, .mode = UFFDIO_COPY_MODE_WP };
+	struct uffdio_range range = { (uintptr_t)page, PAGE };
+
+	if (a->n_pages == MAX_PAGES)
+		drop_all(a);
+	fetch(a, page, content);
+	if (!ioctl(a->uffd, UFFDIO_COPY, &c)) {
+		a->pages[a->n_pages++] = page;
+	} else if (errno == EEXIST) {
+		ioctl(a->uffd, UFFDIO_WAKE, &range);	/* two faults on one page */
+	} else if (errno != ENOENT) {
+		say("%u: userfaultfd copy: %s", a->d->index, strerror(errno));
+	}
+}
+
+/* Lets what was granted last be written before it is taken away again, or two
+ * writers could take pages from each other for ever. Nothing tells of a store, so the
+ * page is looked at. */
+static void settle(struct remotes *a)
+{
+	while (a->dirty && clock_ns() - a->granted < SETTLE_NS &&
+	       !memcmp(a->dirty, a->before, PAGE))
+		sched_yield();
+}
+
+static void give_writable(struct remotes *a, uint8_t *page)
+{
+	if (page == a->dirty) {
+		protect(a, page, false);
+		return;
+	}
+	settle(a);
+	flush(a);
+	for (unsigned i = 0; i < a->n_pages; i++)
+		if (a->pages[i] == page) {
+			memcpy(a->before, page, PAGE);
+			a->dirty = page;
+			a->granted = clock_ns();
+			break;
+		}
+	/* A page that was dropped meanwhile is asked for again. */
+	protect(a, page, false);
+}
+
+static void handle_faults(struct remotes *a)
+{
+	struct uffd_msg m;
+
+	while (read(a->uffd, &m, sizeof(m)) == sizeof(m)) {
+		uint8_t *page = (uint8_t *)(uintptr_t)(m.arg.pagefault.address & ~(PAGE - 1));
+
+		if (m.event != UFFD_EVENT_PAGEFAULT)
+			continue;
+		if (m.arg.pagefault.flags & UFFD_PAGEFAULT_FLAG_WP)
+			give_writable(a, page);
+		else
+			give_missing(a, page);
+	}
+}
+
+static void handle_requests(struct remotes *a)
+{
+	uint64_t wanted;
+
+	pthread_mutex_lock(&a->lock);
+	wanted = a->wanted;
+	pthread_mutex_unlock(&a->lock);
+	if (wanted == a->done)
+		return;
+	drop_all(a);
+	pthread_mutex_lock(&a->lock);
+	a->done = wanted;
+	pthread_cond_broadcast(&a->synced);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static bool must_quit(struct remotes *a)
+{
+	bool quit;
+
+	pthread_mutex_lock(&a->lock);
+	quit = a->quit;
+	pthread_mutex_unlock(&a->lock);
+	return quit;
+}
+
+static void *serve_faults(void *arg)
+{
+	struct remotes *a = arg;
+	uint64_t count;
+
+	while (!must_quit(a)) {
+		struct pollfd p[2 + HW_MAX_VECTORS] = {
+			{ .fd = a->uffd, .events = POLLIN },
+			{ .fd = a->wake_fd, .events = POLLIN } };
+		int n;
+
+		for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+			p[2 + i] = (struct pollfd){ .fd = a->d->irqs.relay[i],
+						    .events = POLLIN };
+		n = poll(p, 2 + HW_MAX_VECTORS, a->dirty ? FLUSH_MS : -1);
+		if (n == 0)
+			flush(a);
+		if (n <= 0)
+			continue;
+		if (p[0].revents)
+			handle_faults(a);
+		if (p[1].revents && read(a->wake_fd, &count, sizeof(count)) > 0)
+			handle_requests(a);
+		for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
+			if (p[2 + i].revents) {
+				flush(a);
+				irq_pass_on(a->d, i);
+			}
+	}
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static int open_uffd(void)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void wake(struct remotes *a)
+{
+	uint64_t one = 1;
+
+	if (write(a->wake_fd, &one, sizeof(one)) < 0)
+		say("%u: waking the memory thread: %s", a->d->index, strerror(errno));
+}
+
+static void free_all(struct remotes *a)
+{
+	if (a->uffd >= 0)
+		close(a->uffd);
+	if (a->wake_fd >= 0)
+		close(a->wake_fd);
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->synced);
+	free(a->pages);
+	free(a);
+}
+
+static struct remotes *start(struct device *d, int *error)
+{
+	struct remotes *a = calloc(1, sizeof(*a));
+
+	*error = ENOMEM;
+	if (!a)
+		return NULL;
+	a->d = d;
+	a->uffd = open_uffd();
+	*error = a->uffd < 0 ? errno : 0;
+	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	a->pages = malloc(MAX_PAGES * sizeof(*a->pages));
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_cond_init(&a->synced, NULL);
+	if (!*error && (a->wake_fd < 0 || !a->pages || irq_relay(d)))
+		*error = ENOMEM;
+	if (!*error)
+		*error = pthread_create(&a->thread, NULL, serve_faults, a);
+	if (*error) {
+		free_all(a);
+		return NULL;
+	}
+	return a;
+}
+
+static int add_range(struct remotes *a, struct remote *r)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING |
+				       UFFDIO_REGISTER_MODE_WP };
+
+	r->base = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS |
+		       MAP_NORESERVE, -1, 0);
+	if (r->base == MAP_FAILED)
+		return errno;
+	madvise(r->base, r->bytes, MADV_NOHUGEPAGE);
+	reg.range = (struct uffdio_range){ (uintptr_t)r->base, r->bytes };
+	if (ioctl(a->uffd, UFFDIO_REGISTER, &reg)) {
+		int error = errno;
+
+		munmap(r->base, r->bytes);
+		return error;
+	}
+	pthread_mutex_lock(&a->lock);
+	r->all = a;
+	r->next = a->first;
+	r->link = &a->first;
+	if (r->next)
+		r->next->link = &r->next;
+	a->first = r;
+	pthread_mutex_unlock(&a->lock);
+	return 0;
+}
+
+struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, int *error)
+{
+	struct remote *r;
+
+	*error = ENOTCONN;
+	if (!d->link)
+		return NULL;
+	if (!d->remotes) {
+		struct remotes *a = start(d, error);
+
+		if (!a)
+			return NULL;
+		bells_hold(&d->bells, false);
+		d->remotes = d->bells.remotes = a;
+		bells_go_on(&d->bells);
+	}
+	r = calloc(1, sizeof(*r));
+	*error = ENOMEM;
+	if (!r)
+		return NULL;
+	r->iova = iova;
+	r->bytes = bytes;
+	*error = add_range(d->remotes, r);
+	if (*error) {
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void remote_destroy(struct remote *r)
+{
+	if (!r)
+		return;
+	/* What the model wrote is sent, and the thread forgets the pages. */
+	remote_sync(r->all);
+	pthread_mutex_lock(&r->all->lock);
+	*r->link = r->next;
+	if (r->next)
+		r->next->link = r->link;
+	pthread_mutex_unlock(&r->all->lock);
+	munmap(r->base, r->bytes);
+	free(r);
+}
+
+void *remote_base(struct remote *r)
+{
+	return r->base;
+}
+
+void remote_sync(struct remotes *a)
+{
+	uint64_t mine;
+
+	pthread_mutex_lock(&a->lock);
+	mine = ++a->wanted;
+	pthread_mutex_unlock(&a->lock);
+	wake(a);
+	pthread_mutex_lock(&a->lock);
+	while (a->done < mine)
+		pthread_cond_wait(&a->synced, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void remotes_stop(struct device *d)
+{
+	struct remotes *a = d->remotes;
+
+	if (!a)
+		return;
+	pthread_mutex_lock(&a->lock);
+	a->quit = true;
+	pthread_mutex_unlock(&a->lock);
+	wake(a);
+	pthread_join(a->thread, NULL);
+	d->remotes = NULL;
+	free_all(a);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SERVER_H
+#define SERVER_H
+/*
+ * tessera-sim's own structures. A `struct device` is what one socket shows: a PCI
+ * function around a device of the model. It is used by one client at a time; between
+ * device_begin() and device_end() lies a session, and nothing of one session is
+ * seen by the next.
+ *
+ * Threads: a session's messages are handled on its device's own thread (session.c).
+ * Doorbells are rung on another one (bells.c), because the model may work before a
+ * doorbell returns. The main thread accepts, watches for clients that went away and
+ * for memory that was taken from under a mapping.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/base/err.h"
+#include "hal/bus/vfio_user.h"
+#include "hal/hw/regs.h"
+#include "hal/sim/sim.h"
+
+/* ---- config.c: PCI configuration space ---- */
+
+#define CONFIG_BYTES 4096u
+
+struct config {
+	uint8_t bytes[256];	/* what reads give; all behind it is 0 */
+	uint8_t writable[256];	/* a mask for each byte */
+	uint8_t cleared[256];	/* bits that writing 1 clears */
+};
+
+enum { CONFIG_FLR = 1 };	/* what a write asks for besides */
+
+void config_reset(struct config *c, uint64_t hbm_bytes);
+/* [offset, offset + n) lies in CONFIG_BYTES. */
+void config_read(const struct config *c, uint32_t offset, void *to, uint32_t n);
+unsigned config_write(struct config *c, uint32_t offset, const void *from, uint32_t n);
+bool config_is_master(const struct config *c);
+
+/* ---- guard.c: memory that its owner takes away ---- */
+
+struct guard;
+
+/* Installs the handler; `fd` is added to when a guarded range breaks. */
+int guard_start(int fd, struct err *err);
+/* Accesses to [base, base + bytes) that the file behind it no longer backs find zeros
+ * instead, and *broken becomes true. NULL: too many. */
+struct guard *guard_add(void *base, size_t bytes, atomic_bool *broken);
+void guard_remove(struct guard *g);
+
+/* ---- dma.c: the client's memory ---- */
+
+struct backing;
+struct remote;
+struct remotes;
+
+struct mapping {
+	uint64_t iova, bytes, offset;
+	uint32_t flags;			/* VFU_MAP_* */
+	bool in_model;
+	struct backing *backing;	/* NULL: remote */
+	struct remote *remote;
+};
+
+struct dma {
+	struct mapping *maps;		/* ascending by iova */
+	unsigned n, room;
+	struct backing *backings;
+	unsigned n_backings;
+	uint64_t backed_bytes;		/* of backings and of remote ranges */
+	bool is_on;			/* the function is bus master */
+};
+
+/* ---- bells.c: doorbells ---- */
+
+struct bells {
+	struct sim_device *sim;
+	int page_fd, client_fd;		/* shadow memory and its eventfd, the client's too */
+	int own_fd, epoll;
+	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES] */
+	struct remotes *remotes;	/* to be fetched anew first; NULL: none */
+	pthread_mutex_t lock;		/* held while a doorbell is rung */
+	pthread_t thread;
+	bool has_thread;
+	int64_t spin_ns;
+	atomic_bool quit;
+};
+
+int bells_open(struct bells *b, struct sim_device *sim, struct err *err);
+void bells_close(struct bells *b);
+void bells_ring(struct bells *b, unsigned queue, uint32_t tail);
+/* No doorbell rings between the two; what was pending is forgotten if `drop`. */
+void bells_hold(struct bells *b, bool drop);
+void bells_go_on(struct bells *b);
+
+/* ---- irq.c ---- */
+
+struct irqs {
+	pthread_mutex_t lock;		/* over the numbers; not held in the model */
+	int fd[HW_MAX_VECTORS];		/* -1: none */
+	int next[HW_MAX_VECTORS];	/* being put in place of fd */
+	bool is_relayed;		/* the model adds to these instead; remote.c
+					 * passes on */
+	int relay[HW_MAX_VECTORS];
+};
+
+/* ---- the device ---- */
+
+struct device {
+	struct sim_device *sim;
+	unsigned index;
+	uint64_t hbm_bytes;
+	bool is_stale;			/* HBM holds what an earlier client left */
+	bool has_version;
+	unsigned max_fds;		/* that the client takes in a message */
+	uint64_t max_xfer;
+	struct config config;
+	struct dma dma;
+	struct bells bells;
+	struct irqs irqs;
+	unsigned n_unreachable;	/* mappings that accesses fault on */
+	atomic_bool is_broken;		/* guarded memory of this client broke */
+	struct link *link;		/* to ask the client for memory; may be NULL */
+	struct remotes *remotes;	/* NULL: all memory came with descriptors */
+};
+
+void device_init(struct device *d, struct sim_device *sim, unsigned index);
+int device_begin(struct device *d, struct err *err);
+void device_end(struct device *d);
+/* Function reset: the model and configuration space as after power on, mappings and
+ * eventfds stay. */
+void device_reset(struct device *d);
+
+/* All return 0 or an errno. dma_map closes nothing; fd -1: none came. */
+int dma_map(struct device *d, const struct vfu_dma_map *m, int fd);
+int dma_unmap(struct device *d, const struct vfu_dma_unmap *m);
+/* Lets the model reach the mappings, or not: the bus master bit. */
+void dma_turn(struct device *d, bool on);
+void dma_clear(struct device *d);
+
+int irq_set(struct device *d, const struct vfu_set_irqs *s, const uint8_t *data,
+	    size_t n_data, int *fds, unsigned n_fds);
+/* The client keeps the vector table itself: what has an eventfd is unmasked. */
+void irq_unmask(struct device *d);
+void irq_clear(struct device *d);
+/* Puts a thread of ours between the model and the client's eventfds. 0, or -1. */
+int irq_relay(struct device *d);
+void irq_end_relay(struct device *d);
+/* On that thread: an interrupt of `vector` was raised. */
+void irq_pass_on(struct device *d, unsigned vector);
+/* From another thread: ends a write to an eventfd of a hostile client that blocks. */
+void irq_drain(struct device *d);
+
+/* ---- remote.c: memory without a descriptor ---- */
+
+/* Memory at iova that is fetched from the client when the model touches it and
+ * sent back when it was written. NULL: not possible here, *error says why. */
+struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, int *error);
+/* NULL is fine. The model must not use it any more. */
+void remote_destroy(struct remote *r);
+void *remote_base(struct remote *r);
+/* Sends what was written; what the model reads next is fetched anew. */
+void remote_sync(struct remotes *a);
+/* After the last of its ranges. */
+void remotes_stop(struct device *d);
+
+/* ---- message.c ---- */
+
+struct message {
+	struct vfu_header h;
+	uint8_t *body;
+	size_t bytes;			/* of body */
+	int fds[VFU_MAX_FDS];		/* -1 once taken */
+	unsigned n_fds;
+};
+
+struct reply {
+	uint8_t *body;			/* room for VFU_MAX_BODY */
+	size_t bytes;
+	int fds[VFU_MAX_FDS];		/* the device's; only to be sent */
+	unsigned n_fds;
+};
+
+enum { MESSAGE_CUT = -1 };
+
+/* Does what a command says. 0: `out` is the reply; positive: an errno to reply;
+ * MESSAGE_CUT: the client breaks the protocol, *why says how. */
+int message_handle(struct device *d, struct message *m, struct reply *out,
+		   const char **why);
+
+/* ---- session.c ---- */
+
+struct link;
+
+/* Serves a connected client until it leaves. Blocks. */
+void session_run(struct device *d, int fd);
+/* Sends a command of the server and waits for its reply; from any other thread than
+ * the session's. `to` gets n_to bytes behind the reply's first 16. */
+int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes,
+	     const void *data, size_t n_data, void *to, size_t n_to);
+
+/* ---- server.c ---- */
+
+struct server_options {
+	struct sim_options sim;
+	const char *dir;
+	unsigned mode;			/* of the sockets */
+	int group;			/* -1: as it comes */
+};
+
+/* Serves until SIGTERM or SIGINT. */
+int server_run(const struct server_options *o, struct err *err);
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client's socket: messages in, replies out, and the server's own commands.
+ *
+ * Who reads the socket changes. Mostly the session's thread does. But it may wait for
+ * the model, and the model for memory that has to be asked from the client: then the
+ * thread that asks reads, keeps the commands that come before its answer, and the
+ * session finds them afterwards. `is_reading` says that somebody does; under `lock`.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "hal/base/clock.h"
+#include "tools/tessera-sim/server.h"
+
+#define ASK_NS 60000000000ll	/* for a client to answer; one that left is noticed at once */
+#define MAX_KEPT 1024u
+
+struct kept {
+	struct message m;
+	struct kept *next;
+};
+
+struct link {
+	struct device *d;
+	int fd;
+	pthread_mutex_t send_lock, ask_lock, lock;
+	pthread_cond_t moved;
+	bool is_reading, is_lost;
+	const char *why;		/* NULL: the client left */
+	struct kept *first, **last;	/* commands that came while an answer was awaited */
+	unsigned n_kept;
+	/* the one question */
+	bool is_asking, is_answered;
+	uint16_t id, command;
+	int error;
+	void *to;
+	size_t n_to;
+};
+
+/* ---- messages ---- */
+
+static void free_message(struct message *m)
+{
+	for (unsigned i = 0; i < m->n_fds; i++)
+		if (m->fds[i] >= 0)
+			close(m->fds[i]);
+	m->n_fds = 0;
+	free(m->body);
+	m->body = NULL;
+}
+
+/* All of `bytes`; false: the client left. */
+static bool receive_all(int fd, void *to, size_t bytes)
+{
+	char *p = to;
+
+	while (bytes) {
+		ssize_t n = recv(fd, p, bytes, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		p += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static void keep_fds(struct msghdr *h, struct message *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			if (m->n_fds < VFU_MAX_FDS)
+				m->fds[m->n_fds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* The header and the descriptors, which come beside its first byte. */
+static bool receive_header(int fd, struct message *m, const char **why)
+{
+	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
+	struct iovec v = { &m->h, sizeof(m->h) };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return false;
+	keep_fds(&h, m);
+	if (h.msg_flags & MSG_CTRUNC) {
+		*why = "more descriptors than a message may have";
+		return false;
+	}
+	return receive_all(fd, (char *)&m->h + n, sizeof(m->h) - (size_t)n);
+}
+
+/* One whole message. False: the stream has ended; *why if the client is to blame. */
+static bool receive(int fd, struct message *m, const char **why)
+{
+	memset(m, 0, sizeof(*m));
+	if (!receive_header(fd, m, why))
+		return false;
+	if (m->h.size < sizeof(m->h) || m->h.size > sizeof(m->h) + VFU_MAX_BODY) {
+		*why = "a message of impossible size";
+		return false;
+	}
+	m->bytes = m->h.size - sizeof(m->h);
+	m->body = malloc(m->bytes ? m->bytes : 1);
+	if (!m->body) {
+		*why = "no memory for its message";
+		return false;
+	}
+	return receive_all(fd, m->body, m->bytes);
+}
+
+/* Sends all of the vectors, `fds` beside the first byte. */
+static bool transmit(int fd, struct iovec *v, unsigned n, const int *fds, unsigned n_fds)
+{
+	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
+	struct msghdr h = { .msg_iov = v, .msg_iovlen = n };
+	struct cmsghdr *c;
+
+	if (n_fds) {
+		memset(control, 0, sizeof(control));
+		h.msg_control = control;
+		h.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&h);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
+	}
+	while (h.msg_iovlen) {
+		ssize_t sent = sendmsg(fd, &h, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return false;
+		h.msg_control = NULL;
+		h.msg_controllen = 0;
+		while (h.msg_iovlen && (size_t)sent >= h.msg_iov->iov_len) {
+			sent -= (ssize_t)h.msg_iov->iov_len;
+			h.msg_iov++;
+			h.msg_iovlen--;
+		}
+		if (h.msg_iovlen) {
+			h.msg_iov->iov_base = (char *)h.msg_iov->iov_base + sent;
+			h.msg_iov->iov_len -= (size_t)sent;
+		}
+	}
+	return true;
+}
+
+/* ---- who reads ---- */
+
+/* Under lock. Gives a message to whom it is for; false: it breaks the protocol. */
+static bool deliver(struct link *l, struct message *m, bool *is_command)
+{
+	*is_command = (m->h.flags & VFU_TYPE) == 0;
+	if (*is_command)
+		return true;
+	if ((m->h.flags & VFU_TYPE) != VFU_IS_REPLY || !l->is_asking || l->is_answered ||
+	    m->h.id != l->id || m->h.command != l->command || m->n_fds) {
+		l->why = "a reply that nobody waits for";
+		return false;
+	}
+	l->error = m->h.flags & VFU_ERROR ? m->h.error ? (int)m->h.error : EIO : 0;
+	if (!l->error && m->bytes < sizeof(struct vfu_dma_access) + l->n_to)
+		l->error = EIO;
+	if (!l->error && l->n_to)
+		memcpy(l->to, m->body + sizeof(struct vfu_dma_access), l->n_to);
+	l->is_answered = true;
+	return true;
+}
+
+/* Under lock, which it gives up meanwhile: reads one message. False: the stream ended. */
+static bool read_one(struct link *l, struct message *m, bool *is_command)
+{
+	const char *why = NULL;
+	bool ok;
+
+	l->is_reading = true;
+	pthread_mutex_unlock(&l->lock);
+	ok = receive(l->fd, m, &why);
+	pthread_mutex_lock(&l->lock);
+	l->is_reading = false;
+	if (!ok && why)
+		l->why = why;
+	if (!ok || !deliver(l, m, is_command))
+		l->is_lost = true;
+	pthread_cond_broadcast(&l->moved);
+	if (l->is_lost)
+		free_message(m);
+	return !l->is_lost;
+}
+
+static bool take_kept(struct link *l, struct message *m)
+{
+	struct kept *k = l->first;
+
+	if (!k)
+		return false;
+	*m = k->m;
+	l->first = k->next;
+	if (!l->first)
+		l->last = &l->first;
+	l->n_kept--;
+	free(k);
+	return true;
+}
+
+static void keep(struct link *l, const struct message *m)
+{
+	struct kept *k = l->n_kept < MAX_KEPT ? malloc(sizeof(*k)) : NULL;
+
+	if (!k) {
+		struct message dropped = *m;
+
+		free_message(&dropped);
+		l->why = "too many commands while an answer was awaited";
+		l->is_lost = true;
+		return;
+	}
+	*k = (struct kept){ .m = *m };
+	*l->last = k;
+	l->last = &k->next;
+	l->n_kept++;
+}
+
+/* The next command for the session's thread. */
+static bool next_command(struct link *l, struct message *m)
+{
+	bool is_command = false, ok = true;
+
+	pthread_mutex_lock(&l->lock);
+	while (ok && !is_command) {
+		if (l->is_lost)
+			ok = false;
+		else if (take_kept(l, m))
+			is_command = true;
+		else if (l->is_reading)
+			pthread_cond_wait(&l->moved, &l->lock);
+		else if ((ok = read_one(l, m, &is_command)) && !is_command)
+			free_message(m);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
+/* Whether something can be read before the deadline. */
+static bool await(int fd, int64_t deadline)
+{
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = deadline - clock_ns();
+		int n;
+
+		if (left < 0)
+			return false;
+		n = poll(&p, 1, (int)(left / 1000000) + 1);
+		if (n > 0)
+			return true;
+		if (n < 0 && errno != EINTR)
+			return false;
+	}
+}
+
+static void give_up(struct link *l)
+{
+	l->is_lost = true;
+	l->why = "it does not answer";
+}
+
+/* Under lock: until the question is answered. */
+static void await_answer(struct link *l)
+{
+	int64_t deadline = clock_after(ASK_NS);
+	struct timespec t = { .tv_sec = deadline / 1000000000,
+			      .tv_nsec = deadline % 1000000000 };
+	struct message m;
+	bool is_command, can_read;
+
+	while (!l->is_answered && !l->is_lost) {
+		if (l->is_reading) {
+			if (pthread_cond_timedwait(&l->moved, &l->lock, &t) == ETIMEDOUT)
+				give_up(l);
+			continue;
+		}
+		l->is_reading = true;
+		pthread_mutex_unlock(&l->lock);
+		can_read = await(l->fd, deadline);
+		pthread_mutex_lock(&l->lock);
+		if (!can_read) {
+			l->is_reading = false;
+			give_up(l);
+		} else if (read_one(l, &m, &is_command)) {
+			if (is_command)
+				keep(l, &m);
+			else
+				free_message(&m);
+		}
+	}
+	pthread_cond_broadcast(&l->moved);
+}
+
+int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
+	     const void *data, size_t n_data, void *to, size_t n_to)
+{
+	struct vfu_header h = { .command = command,
+				.size = (uint32_t)(sizeof(h) + bytes + n_data) };
+	struct iovec v[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)body, bytes },
+			     { (void *)(uintptr_t)data, n_data } };
+	bool sent, is_lost;
+	int error;
+
+	pthread_mutex_lock(&l->ask_lock);
+	pthread_mutex_lock(&l->lock);
+	h.id = ++l->id;
+	l->command = command;
+	l->to = to;
+	l->n_to = n_to;
+	l->is_asking = true;
+	l->is_answered = false;
+	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&l->send_lock);
+	sent = transmit(l->fd, v, n_data ? 3 : 2, NULL, 0);
+	pthread_mutex_unlock(&l->send_lock);
+	pthread_mutex_lock(&l->lock);
+	if (!sent)
+		l->is_lost = true;
+	await_answer(l);
+	error = l->is_answered ? l->error : EIO;
+	l->is_asking = false;
+	is_lost = l->is_lost;
+	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&l->ask_lock);
+	if (is_lost)
+		shutdown(l->fd, SHUT_RDWR);
+	return error;
+}
+
+/* ---- the session ---- */
+
+static bool send_reply(struct link *l, const struct message *m, struct reply *r, int error)
+{
+	struct vfu_header h = { .id = m->h.id, .command = m->h.command,
+				.flags = VFU_IS_REPLY | (error ? VFU_ERROR : 0),
+				.error = (uint32_t)error };
+	struct iovec v[] = { { &h, sizeof(h) }, { r->body, error ? 0 : r->bytes } };
+	bool ok;
+
+	h.size = (uint32_t)(sizeof(h) + v[1].iov_len);
+	pthread_mutex_lock(&l->send_lock);
+	ok = transmit(l->fd, v, v[1].iov_len ? 2 : 1, r->fds, error ? 0 : r->n_fds);
+	pthread_mutex_unlock(&l->send_lock);
+	return ok;
+}
+
+static void serve(struct link *l, struct reply *r)
+{
+	struct message m;
+	bool go_on = true;
+
+	while (go_on && next_command(l, &m)) {
+		const char *why = NULL;
+		int error = message_handle(l->d, &m, r, &why);
+
+		if (error == MESSAGE_CUT) {
+			l->why = why;
+			go_on = false;
+		} else if (!(m.h.flags & VFU_NO_REPLY)) {
+			go_on = send_reply(l, &m, r, error);
+		}
+		free_message(&m);
+		go_on = go_on && !atomic_load(&l->d->is_broken);
+	}
+	if (!l->why && atomic_load(&l->d->is_broken))
+		l->why = "it took back memory that it had shared";
+	pthread_mutex_lock(&l->lock);
+	l->is_lost = true;
+	pthread_cond_broadcast(&l->moved);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void init_link(struct link *l, struct device *d, int fd)
+{
+	pthread_condattr_t attr;
+
+	memset(l, 0, sizeof(*l));
+	l->d = d;
+	l->fd = fd;
+	l->last = &l->first;
+	pthread_mutex_init(&l->send_lock, NULL);
+	pthread_mutex_init(&l->ask_lock, NULL);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->moved, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void end_link(struct link *l)
+{
+	struct message m;
+
+	while (take_kept(l, &m))
+		free_message(&m);
+	pthread_mutex_destroy(&l->send_lock);
+	pthread_mutex_destroy(&l->ask_lock);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->moved);
+}
+
+void session_run(struct device *d, int fd)
+{
+	struct reply *r = calloc(1, sizeof(*r));
+	struct ucred peer = { 0 };
+	socklen_t n = sizeof(peer);
+	struct link l;
+	struct err err;
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n);
+	init_link(&l, d, fd);
+	if (r)
+		r->body = malloc(VFU_MAX_BODY);
+	if (!r || !r->body) {
+		say("%u: no memory for a session", d->index);
+	} else if (device_begin(d, &err)) {
+		say("%u: can't serve a client: %s", d->index, err.msg);
+	} else {
+		say("%u: client attached (pid %d, uid %d)", d->index, (int)peer.pid,
+		    (int)peer.uid);
+		d->link = &l;
+		serve(&l, r);
+		/* The client learns of its end now; the model's may take a moment. */
+		shutdown(fd, SHUT_RDWR);
+		device_end(d);
+		d->link = NULL;
+		say("%u: client %s%s", d->index, l.why ? "cut off: " : "left",
+		    l.why ? l.why : "");
+	}
+	end_link(&l);
+	if (r)
+		free(r->body);
+	free(r);
+}
