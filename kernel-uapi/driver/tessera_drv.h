@@ -280,8 +280,7 @@ const char *tessera_status_text(unsigned int status);
 void tessera_reset_init(struct tessera_device *tdev);
 void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
 void tessera_reset_fini(struct tessera_device *tdev);
-/* Begins a function reset unless one is under way; any context that may sleep or
- * not. reason is a literal. */
+/* Begins a function reset unless one is under way. Any context; reason is a literal. */
 void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
 /* Waits until no reset is under way: 0 if the device runs. */
 int tessera_settle(struct tessera_device *tdev);
