@@ -140,7 +140,7 @@ struct drm_tessera_ctx_destroy {
  * Takes: size; where (one of the first two flags); ctx to have it mapped there at
  * once, writable (0: not), at va if that is not 0.
  * Gives: handle (DRM_IOCTL_GEM_CLOSE ends it; mappings keep the memory); size,
- * rounded up to pages; mmap_offset for mmap of this file; va.
+ * rounded up to pages; mmap_offset for mmap of this file (MAP_SHARED alone); va.
  * HBM is contiguous and mapped write-combined. SYSTEM is cached memory; behind an
  * IOMMU the device sees it as one piece, without one perhaps as many: a program's
  * operand must then ask for CONTIGUOUS.

@@ -105,9 +105,7 @@ static void buffers_are_zero_and_keep_what_is_written(void)
 		CHECK(info.flags & kinds[k] && info.segments >= 1);
 		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd,
 			 (off_t)b.mmap_offset);
-		CHECK(p == MAP_FAILED || k == 2);
-		if (p != MAP_FAILED)
-			munmap(p, size);
+		CHECK(p == MAP_FAILED);
 		CHECK(!bo_close(b.handle));
 		REFUSES(bo_close(b.handle), EINVAL);
 		query_all(DRM_TESSERA_QUERY_MEMORY, 0, &after, sizeof(after));
