@@ -320,10 +320,11 @@ struct drm_tessera_program_destroy {
  * Gives: point on the context's timeline. What is submitted to a queue runs in
  * order; the call does not wait for the device.
  *
- * The fence carries 0, or: the errno of the first descriptor's status that failed;
- * ETIME (watchdog or hang); ECANCELED (an in_sync failed, an earlier submission of
- * the queue faulted while this was on the device, the queue or context ended);
- * ENODEV (function reset).
+ * The fence carries 0, or (a sync_file of a binary out_sync tells): the errno of the
+ * first descriptor's status that failed; ETIME (watchdog or hang); ECANCELED (an
+ * in_sync failed, an earlier submission of the queue faulted while this was on the
+ * device, the queue or context ended); ENODEV (function reset). A timeline's point
+ * that was reached before the call has forgotten how.
  * Errors: ENOENT (queue, or a syncobj), EINVAL (descriptor, point not submitted
  * yet), ENOTTY (the queue is USER), ECANCELED.
  */

@@ -304,6 +304,14 @@ static void fences_order_queues(void)
 	CHECK(!wait_point(late.handle, 0, 5 * SECOND));
 	SAME(fence_errno(mid.handle), ECANCELED);
 	SAME(fence_errno(late.handle), ECANCELED);
+	/* Also by a point of the timeline that is still to come. */
+	q1 = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	in.handle = ctx.syncobj;
+	in.point = submit(q1, &first, 1);
+	CHECK(!submit_full(q2, &second, 1, &in, 1, &late, 1, NULL));
+	CHECK(!queue_call(DRM_IOCTL_TESSERA_QUEUE_DESTROY, q1));
+	CHECK(!wait_point(late.handle, 0, 5 * SECOND));
+	SAME(fence_errno(late.handle), ECANCELED);
 	munmap((void *)p, PAGE);
 	CHECK(!ctx_destroy(ctx.id));
 }
