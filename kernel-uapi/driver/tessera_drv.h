@@ -284,6 +284,9 @@ void tessera_reset_fini(struct tessera_device *tdev);
 void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
 /* Waits until no reset is under way: 0 if the device runs. */
 int tessera_settle(struct tessera_device *tdev);
+/* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
+ * device has let go of what id named. Sleeps. */
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
 int tessera_settle_interruptible(struct tessera_device *tdev);
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
 void tessera_dump(struct tessera_device *tdev, const char *reason,
