@@ -160,6 +160,18 @@ int tessera_settle_interruptible(struct tessera_device *tdev)
 	return ret ? -EINTR : settled(tdev);
 }
 
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
+{
+	int ret = tessera_simple(tdev, generation, op, id, NULL);
+
+	if (!ret)
+		return;
+	/* Lost already, or about to be; anything else is a device that lies. */
+	if (ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+		tessera_reset_begin(tdev, "something of ours could not be ended");
+	tessera_settle(tdev);
+}
+
 /* Doorbells that are mapped: they lead to a page of memory from now on. */
 static void revoke_doorbells(struct tessera_vector *v)
 {

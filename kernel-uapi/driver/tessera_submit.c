@@ -93,7 +93,8 @@ static bool is_ready(struct tessera_job *job)
 		if (job->is_armed)
 			dma_fence_remove_callback(fence, &job->cb);
 		job->is_armed = false;
-		if (fence->error && !job->error)
+		/* A point of a timeline does not take over its fence's error. */
+		if (dma_fence_chain_contained(fence)->error && !job->error)
 			job->error = -ECANCELED;
 		job->next_dep++;
 	}

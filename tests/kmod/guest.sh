@@ -12,6 +12,7 @@
 #   SERVER    tessera-sim; empty: load and unload the module without a device
 # and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
+# KILL (1: the server ends when a test says so).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
 set -eu
 
@@ -83,7 +84,13 @@ if [ -n "$SERVER" ]; then
 	device='{"driver":"vfio-user-pci","id":"t1","x-msg-timeout":600000,"socket":{"path":"'
 	device="$device$WORK/sock/0.sock\",\"type\":\"unix\"}}"
 fi
-rm -f "$WORK/console.log"
+: > "$WORK/console.log"
+if [ -n "${KILL-}" ]; then
+	(until grep -q 'kill the server now' "$WORK/console.log"; do sleep 0.2; done
+	 kill $server) &
+	killer=$!
+	trap 'kill $server $killer 2>/dev/null || :' EXIT
+fi
 # shellcheck disable=SC2086
 timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
 	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
