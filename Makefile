@@ -137,6 +137,18 @@ $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $(filter %.o,$^) \
 		$(ALL_LIBS) $(EXT)
 
+# ---- guests: programs that run in a virtual machine, beside the model outside it ----
+GUEST := $(patsubst tests/guest/%.c,$(OUT)/guest/%,$(wildcard tests/guest/*.c))
+$(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ -lcmocka $(EXT)
+
+# make check-vm [T=T1]: fetches what it needs, but once, into build/vm or TESSERA_VM_CACHE.
+.PHONY: check-vm
+check-vm: $(GUEST) $(OUT)/tessera-sim
+	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
+		--build $(OUT) $(T)
+
 # ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's/^.define TC_VERSION "\(.*\)"/\1/p' runtime/compiler/tc.h)
@@ -252,6 +264,7 @@ fuzz-run: $(FUZZ)
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
+	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
