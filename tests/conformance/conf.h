@@ -12,6 +12,9 @@
  * memory given back. A failed check costs the next ones nothing: the device is
  * closed and opened anew.
  *
+ * What a callback writes to is from conf_room, because a failed check's stack is gone
+ * when the callback comes at last.
+ *
  * A check shows bytes that it got from the device to see(); their digest must be the
  * one that checks.def says, on every device of every size.
  */

@@ -279,11 +279,10 @@ void check_notices_carry_the_error(struct conf *c)
 {
 	struct hal_exe *spin = conf_load_spin(c), *good = conf_load_store(c);
 	struct hal_mem *out = conf_get(c, 8);
-	struct notice n[2];
+	struct notice *n = conf_room(c, 2 * sizeof(*n));
 	int64_t until = SOON;
 	uint64_t a, b;
 
-	memset(n, 0, sizeof(n));
 	a = conf_run(c, spin, out, 20 * MS);
 	b = conf_run(c, good, out, 0);
 	OK(c, hal_queue_notify(c->compute, b, note, &n[1], &c->err));
@@ -294,6 +293,7 @@ void check_notices_carry_the_error(struct conf *c)
 	EXPECT(c, n[0].calls == 1 && n[1].calls == 1);
 	EXPECT(c, n[0].code == ERR_DEADLINE_EXCEEDED && strstr(n[0].msg, "jmp"));
 	EXPECT(c, n[1].code == ERR_ABORTED && strstr(n[1].msg, "WATCHDOG"));
+	free(n);
 	hal_exe_unload(spin);
 	hal_exe_unload(good);
 	hal_mem_free(out);

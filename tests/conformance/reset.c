@@ -53,7 +53,7 @@ void check_queue_reset_ends_what_is_pending(struct conf *c)
 	struct hal_exe *spin = conf_load_spin(c), *count = conf_load_count(c);
 	struct hal_mem *out = conf_get(c, 8), *m = conf_get(c, 64);
 	uint64_t done, running, behind[10], copied;
-	struct notice n = { 0 };
+	struct notice *n = conf_room(c, sizeof(*n));
 
 	count_on(c, count, out, 7);
 	done = conf_run(c, count, out, 0);
@@ -61,7 +61,7 @@ void check_queue_reset_ends_what_is_pending(struct conf *c)
 	for (int i = 0; i < 10; i++)
 		behind[i] = conf_run(c, count, out, 0);
 	OK(c, hal_queue_wait(c->compute, done, SOON, &c->err));
-	OK(c, hal_queue_notify(c->compute, behind[3], note, &n, &c->err));
+	OK(c, hal_queue_notify(c->compute, behind[3], note, n, &c->err));
 	OK(c, hal_queue_fill(c->dma, m, 0, 64, 3, &copied, &c->err));
 	OK(c, hal_queue_reset(c->compute, "because it is tested", &c->err));
 	OK(c, hal_queue_wait(c->compute, done, SOON, &c->err));
@@ -70,12 +70,13 @@ void check_queue_reset_ends_what_is_pending(struct conf *c)
 	for (int i = 0; i < 10; i++)
 		REFUSED(c, ERR_ABORTED, "because it is tested",
 			hal_queue_wait(c->compute, behind[i], SOON, &c->err));
-	await_notice(c, &n);
-	EXPECT(c, n.code == ERR_ABORTED && strstr(n.msg, "because it is tested"));
+	await_notice(c, n);
+	EXPECT(c, n->code == ERR_ABORTED && strstr(n->msg, "because it is tested"));
 	OK(c, hal_queue_wait(c->dma, copied, SOON, &c->err));
 	/* Nothing of what was dropped ran, and the queue works on. */
 	EXPECT(c, read_u64(c, out) == 9);
 	count_on(c, count, out, 9);
+	free(n);
 	hal_exe_unload(spin);
 	hal_exe_unload(count);
 	hal_mem_free(out);
@@ -131,18 +132,18 @@ void check_function_reset_keeps_what_it_promises(struct conf *c)
 	struct hal_mem *host = conf_get_of(c, c->dev, HAL_MEM_HOST, 4096);
 	struct hal_mem_stats before, after;
 	uint64_t va = hal_mem_va(out), running, copied;
-	struct notice n = { 0 };
+	struct notice *n = conf_room(c, sizeof(*n));
 
 	hal_mem_stats(c->dev, HAL_MEM_HBM, &before);
 	running = conf_run(c, spin, out, 0);
 	OK(c, hal_queue_copy(c->dma, out, 0, out, 0, 8,
 			     &(struct hal_after){ c->compute, running }, 1, &copied, &c->err));
-	OK(c, hal_queue_notify(c->compute, running, note, &n, &c->err));
+	OK(c, hal_queue_notify(c->compute, running, note, n, &c->err));
 	OK(c, hal_device_reset(c->dev, &c->err));
 	REFUSED(c, ERR_ABORTED, "reset", hal_queue_wait(c->compute, running, SOON, &c->err));
 	REFUSED(c, ERR_ABORTED, "reset", hal_queue_wait(c->dma, copied, SOON, &c->err));
-	await_notice(c, &n);
-	EXPECT(c, n.code == ERR_ABORTED);
+	await_notice(c, n);
+	EXPECT(c, n->code == ERR_ABORTED);
 	/* Allocations and executables are as good as before; contents need not be. */
 	hal_mem_stats(c->dev, HAL_MEM_HBM, &after);
 	EXPECT(c, after.bytes_in_use == before.bytes_in_use && hal_mem_va(out) == va);
@@ -151,6 +152,7 @@ void check_function_reset_keeps_what_it_promises(struct conf *c)
 	OK(c, hal_queue_copy(c->dma, host, 0, out, 0, 8, NULL, 0, &copied, &c->err));
 	OK(c, hal_queue_wait(c->dma, copied, SOON, &c->err));
 	EXPECT(c, *(uint64_t *)hal_mem_host(host) == 0x1111);
+	free(n);
 	hal_exe_unload(spin);
 	hal_exe_unload(count);
 	hal_mem_free(out);
@@ -229,11 +231,10 @@ void check_a_dead_device_fails_all_with_its_first_error(struct conf *c)
 	struct hal_exe *spin = conf_load_spin(c), *count = conf_load_count(c);
 	struct hal_mem *out = conf_get(c, 8);
 	uint64_t running, behind, copied;
-	struct notice n[3];
+	struct notice *n = conf_room(c, 3 * sizeof(*n));
 	char first[ERR_MSG_BYTES];
 	int64_t began;
 
-	memset(n, 0, sizeof(n));
 	running = conf_run(c, spin, out, 0);
 	behind = conf_run(c, count, out, 0);
 	OK(c, hal_queue_copy(c->dma, out, 0, out, 0, 8,
@@ -258,6 +259,7 @@ void check_a_dead_device_fails_all_with_its_first_error(struct conf *c)
 	count_on(c, count, out, 55);
 	for (int i = 0; i < 3; i++)
 		EXPECT(c, n[i].calls == 1);
+	free(n);
 	hal_exe_unload(spin);
 	hal_exe_unload(count);
 	hal_mem_free(out);
