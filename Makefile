@@ -130,6 +130,13 @@ $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
 
+# One suite for every way to a device.
+CONFORMANCE := $(OUT)/conformance/conformance
+$(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+$(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
+
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)

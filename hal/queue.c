@@ -557,6 +557,9 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 	struct err why;
 	int code;
 
+	if (value > q->submitted)
+		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
+			       (unsigned long long)value);
 	if (hal_queue_done(q) >= value) {
 		code = hal_queue_error(q, value, &why);
 		fn(arg, code ? &why : NULL);
