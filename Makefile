@@ -20,7 +20,8 @@ CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIF
 CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
 CFLAGS.tsan := -O1 -g -fsanitize=thread
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=undefined
+	-fno-sanitize-recover=undefined \
+	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
@@ -41,10 +42,11 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
+# Of CMPLX clang lacks just the name.
 KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
-	$(CFLAGS)),$(CC) $(CFLAGS))
+	$(filter-out '-DCMPLX%,$(CFLAGS))),$(CC) $(CFLAGS))
 comma := ,
 
 # ---- libraries: one for each floor ----
