@@ -205,6 +205,7 @@ static void note_fault(struct tessera_queue *q, u64 record, u16 status)
 static void fault_work(struct work_struct *work)
 {
 	struct tessera_queue *q = container_of(work, struct tessera_queue, fault_work);
+	bool cookie = dma_fence_begin_signalling();
 	struct tessera_device *tdev = q->tdev;
 	bool is_hung;
 	u64 record;
@@ -234,6 +235,7 @@ static void fault_work(struct work_struct *work)
 	if (ret && ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
 		tessera_reset_begin(tdev, "a queue could not be reset");
 	queue_work(tdev->wq, &q->run_work);
+	dma_fence_end_signalling(cookie);
 }
 
 void tessera_queue_lose(struct tessera_queue *q)

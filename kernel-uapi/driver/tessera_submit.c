@@ -174,6 +174,7 @@ void tessera_drain_pending(struct tessera_queue *q)
 void tessera_run_work(struct work_struct *work)
 {
 	struct tessera_queue *q = container_of(work, struct tessera_queue, run_work);
+	bool cookie = dma_fence_begin_signalling();
 	bool is_dead;
 	int idx;
 
@@ -187,6 +188,7 @@ void tessera_run_work(struct work_struct *work)
 	spin_unlock(&q->lock);
 	if (is_dead)
 		tessera_drain_pending(q);
+	dma_fence_end_signalling(cookie);
 }
 
 static bool is_allowed(const struct hw_sqe *sqe)

@@ -29,12 +29,24 @@ cp "$BUSYBOX" "$root/bin/busybox"
 cp "$module" "$root/lib/tessera.ko"
 cp "$test" "$root/bin/drive"
 chmod +x "$root/bin/busybox" "$root/bin/drive"
-drm=$(find "$MODULES/" -name 'drm.ko*' | head -n 1)
-case $drm in
-*.xz) xz -dc "$drm" > "$root/lib/drm.ko" ;;
-*.zst) zstd -dcq "$drm" > "$root/lib/drm.ko" ;;
-*) cp "$drm" "$root/lib/drm.ko" ;;
-esac
+# A module and, before it, what it needs; a name that is not found is built in.
+list=
+add()
+{
+	found=$(find "$MODULES/" -name "$1.ko*" | head -n 1)
+	[ -n "$found" ] || return 0
+	case " $list " in *" $1 "*) return 0 ;; esac
+	case $found in
+	*.xz) xz -dc "$found" > "$root/lib/$1.ko" ;;
+	*.zst) zstd -dcq "$found" > "$root/lib/$1.ko" ;;
+	*) cp "$found" "$root/lib/$1.ko" ;;
+	esac
+	for need in $(modinfo -F depends "$root/lib/$1.ko" | tr , ' '); do
+		add "$need"
+	done
+	list="$list $1"
+}
+add drm
 
 cat > "$root/init" <<EOF
 #!/bin/busybox sh
@@ -46,7 +58,7 @@ mount -t debugfs none /sys/kernel/debug
 mount -t tmpfs none /tmp
 echo 1 > /proc/sys/kernel/panic_on_oops
 ok=PASSED
-for m in drm; do
+for m in $list; do
 	insmod /lib/\$m.ko || ok=FAILED
 done
 for i in 1 2; do
@@ -62,6 +74,17 @@ if [ -n "$SERVER" ]; then
 fi
 rmmod tessera || ok=FAILED
 lsmod
+# A kernel for debugging says more.
+if [ -e /sys/kernel/debug/kmemleak ]; then
+	sleep 6
+	for i in 1 2; do echo scan > /sys/kernel/debug/kmemleak; done
+	cat /sys/kernel/debug/kmemleak
+	! grep -qE 'tessera|drm|dma_buf|dma_fence' /sys/kernel/debug/kmemleak || ok=FAILED
+fi
+if [ -e /proc/lockdep_stats ]; then
+	grep debug_locks /proc/lockdep_stats
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || ok=FAILED
+fi
 dmesg | grep -v 'Command line'
 if dmesg | grep -E 'BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr'; then
 	ok=FAILED
