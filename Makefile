@@ -20,7 +20,8 @@ CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIF
 CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
 CFLAGS.tsan := -O1 -g -fsanitize=thread
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=undefined -DTC_VERIFY_ALWAYS=1
+	-fno-sanitize-recover=undefined \
+	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
@@ -38,6 +39,15 @@ isa = $(if $(findstring _avx512bf16.c,$1),$(AVX512) -mavx512bf16) \
 	$(if $(findstring _avx2.c,$1),-mavx2 -mfma -mf16c -mbmi2)
 # The model computes: it is optimised in every mode.
 speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+
+# Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
+# sanitizers, whose interface is the same, and without coverage, which follows the readers.
+# Of CMPLX clang lacks just the name.
+KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
+is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
+cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
+	$(filter-out '-DCMPLX%,$(CFLAGS))),$(CC) $(CFLAGS))
+comma := ,
 
 # ---- libraries: one for each floor ----
 BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
@@ -73,7 +83,7 @@ all: $(PLUGIN) $(TOOLS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
+	$(Q)$(call cc,$<) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
 
 $(OUT)/%.a:
 	@mkdir -p $(@D)
@@ -87,7 +97,7 @@ $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 $(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
-	$(Q)$(CC) -shared -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
+	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
 		$(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 
 # A tool is a folder of tools/ with a main.c.
@@ -98,6 +108,7 @@ $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal)
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*_test.c)
 UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(UNIT_SRC))
+$(call obj,$(UNIT_SRC)): | $(PROTO_C)
 $(OUT)/tests/base_%: FLOORS = $(LIB_base)
 $(OUT)/tests/hw_%: FLOORS = $(LIB_base)
 $(OUT)/tests/sim_%: FLOORS = $(LIB_sim) $(LIB_base)
@@ -120,6 +131,13 @@ BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_benc
 $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
+
+# One suite for every way to a device.
+CONFORMANCE := $(OUT)/conformance/conformance
+$(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+$(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
@@ -225,8 +243,9 @@ bench: $(VENV)/.plugin $(BENCH)
 
 # Headers compile alone, house rules hold, generated documents are fresh, and the
 # plugin exports one symbol.
-# Templates that a .c file includes once for each instruction set stand aside.
-TEMPLATES := %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
+# Templates that a .c file includes once for each instruction set stand aside, and
+# the headers of the kernel driver and its tests, which need those of the kernel.
+TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)
@@ -241,18 +260,16 @@ lint: headers $(PLUGIN)
 docs:
 	$(Q)$(PYTHON) tests/docs.py --write
 
-# make fuzz [F=bytecode] [S=60]: each target for S seconds, seeds from tests/data.
+# make fuzz [F=bytecode] [S=60] [FUZZ_RUNS=n]: each target for S seconds or n runs.
 S ?= 60
+FUZZ_RUNS ?= -1
 fuzz:
 	$(Q)tools/packages.sh fuzz
 	$(Q)$(MAKE) --no-print-directory MODE=fuzz fuzz-run
 .PHONY: fuzz-run
 fuzz-run: $(FUZZ)
-	$(Q)for f in $(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ)); do \
-		mkdir -p $(OUT)/corpus/$$(basename $$f); \
-		$$f -max_total_time=$(S) -timeout=20 -print_final_stats=1 \
-			-artifact_prefix=$(OUT)/corpus/ $(OUT)/corpus/$$(basename $$f) \
-			$(wildcard tests/data/fuzz) || exit 1; done
+	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
+		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
@@ -262,7 +279,7 @@ help:
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
-	@echo "make fuzz    F=target S=seconds;  make wheel   the Python package"
+	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"
 
 .PHONY: clean
 clean:

@@ -123,6 +123,17 @@ struct hal_mem_stats {
  */
 int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
 		  const char *tag, struct hal_mem **out, struct err *err);
+/*
+ * Makes the caller's own host memory (whole pages) reachable for the device. It must
+ * stay until hal_mem_free, which unmaps it and leaves it alone. ALREADY_EXISTS: a
+ * part of it is mapped. Blocks briefly, as its hal_mem_free does.
+ */
+int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_mem **out,
+		struct err *err);
+/* A window on memory that the device reaches: `address` is a va, or where the CPU sees
+ * it. Owns nothing: the caller keeps what is below. NOT_FOUND: not all of it is. */
+int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
+		 struct hal_mem **out, struct err *err);
 /* Frees now: the caller knows that no queued work uses it. NULL is fine. */
 void hal_mem_free(struct hal_mem *mem);
 uint64_t hal_mem_va(const struct hal_mem *mem);		/* for bindings */
@@ -211,7 +222,8 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline,
 int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err);
 /* Calls fn(arg, err) exactly once when `value` is done (err NULL: success): at once
  * if it is, else on the device's waiter thread, with no lock held. fn must be brief
- * and may call any hal_ function that does not block. RESOURCE_EXHAUSTED. */
+ * and may call any hal_ function that does not block. RESOURCE_EXHAUSTED;
+ * INVALID_ARGUMENT: `value` was never submitted (hal_queue_wait says so too). */
 int hal_queue_notify(struct hal_queue *q, uint64_t value,
 		     void (*fn)(void *arg, const struct err *err), void *arg,
 		     struct err *err);

@@ -52,7 +52,8 @@ struct hal_host_chunk {
 	struct hal_host_chunk *next;
 	void *host;
 	uint64_t bytes, va;
-	struct hal_heap *heap;
+	struct hal_heap *heap;	/* NULL: foreign */
+	bool is_foreign;	/* the caller's memory (hal_mem_map) */
 };
 
 struct hal_mem {
@@ -60,8 +61,8 @@ struct hal_mem {
 	enum hal_mem_kind kind;
 	uint64_t va, bytes;
 	uint8_t *host;
-	struct hal_block *block;
-	struct hal_host_chunk *chunk;	/* HOST */
+	struct hal_block *block;	/* NULL: mapped or a view, see chunk */
+	struct hal_host_chunk *chunk;	/* HOST; NULL with block: a view */
 	struct hal_mem *next_spare;
 	struct hal_mem *next, **link;	/* of device.mems */
 };

@@ -32,7 +32,7 @@ static void free_chunk(struct hal_device *dev, struct hal_host_chunk *c)
 {
 	if (c->va)
 		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
-	if (c->host)
+	if (c->host && !c->is_foreign)
 		munmap(c->host, c->bytes);
 	hal_heap_destroy(c->heap);
 	free(c);
@@ -158,7 +158,7 @@ static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of pinned host "
 			       "memory are more than any host has", (unsigned long long)m->bytes);
 	for (c = dev->chunks; c; c = c->next) {
-		m->block = hal_heap_alloc(c->heap, m->bytes, tag);
+		m->block = c->is_foreign ? NULL : hal_heap_alloc(c->heap, m->bytes, tag);
 		if (m->block)
 			break;
 	}
@@ -176,6 +176,120 @@ static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag
 	m->va = c->va + m->block->offset;
 	m->host = (uint8_t *)c->host + m->block->offset;
 	return 0;
+}
+
+/* Under dev->lock. */
+static void link_mem(struct hal_device *dev, struct hal_mem *m)
+{
+	m->next = dev->mems;
+	m->link = &dev->mems;
+	if (m->next)
+		m->next->link = &m->next;
+	dev->mems = m;
+}
+
+static void drop_foreign(struct hal_device *dev, struct hal_host_chunk *c)
+{
+	struct hal_host_chunk **link = &dev->chunks;
+
+	while (*link != c)
+		link = &(*link)->next;
+	*link = c->next;
+	free_chunk(dev, c);
+}
+
+int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_mem **out,
+		struct err *err)
+{
+	uintptr_t at = (uintptr_t)host;
+	struct hal_host_chunk *c;
+	struct hal_mem *m;
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	if (!host || !bytes || at % HW_PAGE || bytes % HW_PAGE || bytes > UINT64_MAX - at)
+		return err_set(err, ERR_INVALID_ARGUMENT, "host memory at %p of %llu bytes to "
+			       "map: whole pages of %u bytes are taken", host,
+			       (unsigned long long)bytes, HW_PAGE);
+	pthread_mutex_lock(&dev->lock);
+	for (c = dev->chunks; c; c = c->next)
+		if (at < (uintptr_t)c->host + c->bytes && (uintptr_t)c->host < at + bytes) {
+			pthread_mutex_unlock(&dev->lock);
+			return err_set(err, ERR_ALREADY_EXISTS, "host memory at %p of %llu "
+				       "bytes: %llu bytes at %p are mapped already", host,
+				       (unsigned long long)bytes,
+				       (unsigned long long)c->bytes, c->host);
+		}
+	c = calloc(1, sizeof(*c));
+	m = new_mem(dev);
+	if (!c || !m) {
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of host memory");
+	} else {
+		*c = (struct hal_host_chunk){ dev->chunks, host, bytes, 0, NULL, true };
+		code = dev->t->ops->host_map(dev->t, host, bytes, &c->va, err);
+	}
+	if (code) {
+		free(c);
+		if (m)
+			drop_mem(dev, m);
+	} else {
+		dev->chunks = c;
+		*m = (struct hal_mem){ .dev = dev, .kind = HAL_MEM_HOST, .va = c->va,
+				       .bytes = bytes, .host = host, .chunk = c };
+		link_mem(dev, m);
+		*out = m;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return code;
+}
+
+/* Whether [address, + bytes) lies in [base, + room); then *offset is where. */
+static bool is_within(uint64_t address, uint64_t bytes, uint64_t base, uint64_t room,
+		      uint64_t *offset)
+{
+	*offset = address - base;
+	return base && address >= base && *offset <= room && bytes <= room - *offset;
+}
+
+int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
+		 struct hal_mem **out, struct err *err)
+{
+	struct hal_mem *m, v = { .dev = dev, .bytes = bytes };
+	uint64_t hbm = dev->identity.hbm_bytes, at;
+	bool found = false;
+
+	pthread_mutex_lock(&dev->lock);
+	if (is_within(address, bytes, HAL_HBM_VA, hbm, &at) ||
+	    is_within(address, bytes, (uintptr_t)dev->hbm, hbm, &at)) {
+		v.kind = HAL_MEM_HBM;
+		v.va = HAL_HBM_VA + at;
+		v.host = dev->hbm ? dev->hbm + at : NULL;
+		found = true;
+	}
+	for (struct hal_host_chunk *c = dev->chunks; c && !found; c = c->next) {
+		found = is_within(address, bytes, (uintptr_t)c->host, c->bytes, &at) ||
+			is_within(address, bytes, c->va, c->bytes, &at);
+		if (!found)
+			continue;
+		v.kind = HAL_MEM_HOST;
+		v.va = c->va + at;
+		v.host = (uint8_t *)c->host + at;
+	}
+	m = found && bytes ? new_mem(dev) : NULL;
+	if (m) {
+		*m = v;
+		link_mem(dev, m);
+		*out = m;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	if (m)
+		return 0;
+	if (found && bytes)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of host memory");
+	return err_set(err, ERR_NOT_FOUND, "%llu bytes at 0x%llx: neither HBM of %s nor host "
+		       "memory that it reaches", (unsigned long long)bytes,
+		       (unsigned long long)address, dev->entry->info.bus_id);
 }
 
 static void count(struct hal_device *dev, const struct hal_mem *m)
@@ -219,11 +333,7 @@ int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes
 	if (code) {
 		drop_mem(dev, m);
 	} else {
-		m->next = dev->mems;
-		m->link = &dev->mems;
-		if (m->next)
-			m->next->link = &m->next;
-		dev->mems = m;
+		link_mem(dev, m);
 		count(dev, m);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -243,10 +353,14 @@ void hal_mem_free(struct hal_mem *m)
 		return;
 	dev = m->dev;
 	pthread_mutex_lock(&dev->lock);
-	dev->used[m->kind] -= m->block->bytes;
-	if (dev->page && m->kind == HAL_MEM_HBM)
-		dev->page->used_bytes = dev->used[m->kind];
-	hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
+	if (m->block) {
+		dev->used[m->kind] -= m->block->bytes;
+		if (dev->page && m->kind == HAL_MEM_HBM)
+			dev->page->used_bytes = dev->used[m->kind];
+		hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
+	} else if (m->chunk) {
+		drop_foreign(dev, m->chunk);
+	}
 	*m->link = m->next;
 	if (m->next)
 		m->next->link = m->link;
@@ -284,6 +398,8 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_me
 		largest = hal_heap_largest(dev->heap);
 	}
 	for (struct hal_host_chunk *c = dev->chunks; c && kind == HAL_MEM_HOST; c = c->next) {
+		if (c->is_foreign)
+			continue;
 		blocks += hal_heap_blocks(c->heap);
 		if (hal_heap_largest(c->heap) > largest)
 			largest = hal_heap_largest(c->heap);

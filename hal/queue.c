@@ -273,8 +273,10 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 /* Puts one descriptor in the ring and rings. Numbers it. */
 static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *exe)
 {
-	uint64_t value = ++q->submitted;
+	uint64_t value = q->submitted + 1;
 
+	/* Read without the lock by those who ask how far it is. */
+	__atomic_store_n(&q->submitted, value, __ATOMIC_RELAXED);
 	sqe->tag = (uint32_t)value;
 	sqe->flags |= HW_SIGNAL;
 	sqe->signal_va = q->semaphore->va;
@@ -457,7 +459,8 @@ uint64_t hal_queue_done(struct hal_queue *q)
 {
 	uint64_t done = atomic_load_explicit(&q->done, memory_order_acquire);
 
-	if (done < q->submitted && !pthread_mutex_trylock(&q->lock)) {
+	if (done < __atomic_load_n(&q->submitted, __ATOMIC_RELAXED) &&
+	    !pthread_mutex_trylock(&q->lock)) {
 		reap(q);
 		done = atomic_load_explicit(&q->done, memory_order_relaxed);
 		if (q->notices && q->notices->value <= done)
@@ -554,6 +557,9 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 	struct err why;
 	int code;
 
+	if (value > q->submitted)
+		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
+			       (unsigned long long)value);
 	if (hal_queue_done(q) >= value) {
 		code = hal_queue_error(q, value, &why);
 		fn(arg, code ? &why : NULL);

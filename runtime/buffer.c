@@ -2,7 +2,8 @@
 /*
  * Buffers: dense arrays in device or pinned host memory. The content comes from a
  * submission (value) or was written when the buffer was made (value 0), or it is an
- * error. Several buffers may share one storage.
+ * error. Several buffers may share one storage. Content that comes later is the
+ * matter of pending.c, memory that is not ours that of view.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,56 @@ uint64_t rt_shape_bytes(const struct rt_shape *s)
 	return n;
 }
 
+static void free_view(void *arg)
+{
+	struct rt_storage *s = arg;
+	struct rt_client *c = s->client;
+
+	hal_mem_free(s->mem);
+	rt_mapping_unref(c, s->mapping);
+	if (s->on_free)
+		s->on_free(s->pointer, s->arg);
+	free(s);
+	rt_client_unref(c);
+}
+
+/* On the device's waiter thread, which must not unmap. */
+static void view_is_idle(void *arg, const struct err *err)
+{
+	struct rt_storage *s = arg;
+
+	(void)err;
+	if (rt_later(s->client, free_view, s, NULL)) {
+		rt_in_callback++;
+		free_view(s);
+		rt_in_callback--;
+	}
+}
+
 void rt_storage_unref(struct rt_storage *s)
 {
+	struct rt_client *c;
+	uint64_t last;
+
 	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
 		return;
-	rt_discard(s->client, s->device, s->mem, atomic_load(&s->last_use));
-	free(s);
+	c = s->client;
+	last = atomic_load(&s->last_use);
+	if (!s->pointer) {
+		rt_discard(c, s->device, s->mem, last);
+		free(s);
+		return;
+	}
+	if (!last || hal_queue_done(c->devices[s->device].queue) >= last) {
+		if (rt_in_callback)
+			view_is_idle(s, NULL);
+		else
+			free_view(s);
+	} else if (hal_queue_notify(c->devices[s->device].queue, last, view_is_idle, s,
+				    NULL)) {
+		hal_queue_wait(c->devices[s->device].queue, last, CLOCK_FOREVER, NULL);
+		free_view(s);
+	}
 }
 
 static struct rt_buffer *make(struct rt_client *c, unsigned device,
@@ -74,6 +119,57 @@ int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind
 	return 0;
 }
 
+int rt_buffer_new_pending(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+			  const struct rt_shape *shape, const char *tag,
+			  struct rt_buffer **out, struct err *err)
+{
+	struct rt_buffer *b = NULL;
+	int code;
+
+	if (tag) {
+		code = rt_buffer_new(c, device, kind, shape, tag, &b, err);
+		if (code)
+			return code;
+	} else if (rt_shape_bytes(shape) > INT64_MAX) {
+		return err_set(err, ERR_INVALID_ARGUMENT, "an array whose size overflows");
+	} else {
+		b = make(c, device, kind, shape);
+	}
+	if (b) {
+		b->gate = rt_event_new();
+		b->spare_error = malloc(sizeof(*b->spare_error));
+	}
+	if (!b || !b->gate || !b->spare_error) {
+		rt_buffer_unref(b);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	*out = b;
+	return 0;
+}
+
+struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *shape)
+{
+	struct rt_buffer *to = make(b->client, b->device, b->kind, shape);
+
+	if (!to)
+		return NULL;
+	if (b->error) {
+		to->error = malloc(sizeof(*to->error));
+		if (!to->error) {
+			rt_buffer_unref(to);
+			return NULL;
+		}
+		*to->error = *b->error;
+	}
+	pthread_mutex_lock(&b->lock);
+	to->storage = b->storage;
+	if (to->storage)
+		atomic_fetch_add(&to->storage->refs, 1);
+	to->value = b->value;
+	pthread_mutex_unlock(&b->lock);
+	return to;
+}
+
 void rt_buffer_ref(struct rt_buffer *b)
 {
 	atomic_fetch_add(&b->refs, 1);
@@ -87,7 +183,9 @@ void rt_buffer_unref(struct rt_buffer *b)
 		return;
 	c = b->client;
 	rt_storage_unref(b->storage);
+	rt_event_unref(b->gate);
 	free(b->error);
+	free(b->spare_error);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 	rt_client_unref(c);
@@ -176,20 +274,15 @@ void rt_buffer_delete(struct rt_buffer *b)
 
 	pthread_mutex_lock(&b->lock);
 	b->is_deleted = true;
-	s = b->holds ? NULL : b->storage;
+	s = b->holds || b->pins || rt_buffer_is_pending(b) ? NULL : b->storage;
 	if (s)
 		b->storage = NULL;
 	pthread_mutex_unlock(&b->lock);
 	rt_storage_unref(s);
 }
 
-static void on_done(void *arg, const struct err *err)
-{
-	rt_event_set(arg, err);
-	rt_event_unref(arg);
-}
-
-struct rt_event *rt_buffer_ready(struct rt_buffer *b)
+/* Of a settled buffer. */
+static struct rt_event *settled_content(struct rt_buffer *b)
 {
 	struct hal_queue *q = b->client->devices[b->device].queue;
 	struct rt_event *e;
@@ -198,10 +291,6 @@ struct rt_event *rt_buffer_ready(struct rt_buffer *b)
 
 	if (b->error)
 		return rt_event_done(b->error);
-	if (rt_buffer_is_deleted(b)) {
-		err_set(&why, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
-		return rt_event_done(&why);
-	}
 	if (!b->value)
 		return rt_event_done(NULL);
 	if (hal_queue_done(q) >= b->value) {
@@ -212,21 +301,88 @@ struct rt_event *rt_buffer_ready(struct rt_buffer *b)
 	if (!e)
 		return NULL;
 	rt_event_ref(e);
-	if (hal_queue_notify(q, b->value, on_done, e, &why)) {
-		rt_event_set(e, &why);
-		rt_event_unref(e);
-	}
+	if (hal_queue_notify(q, b->value, rt_event_pass, e, &why))
+		rt_event_pass(e, &why);
 	return e;
 }
 
-/* The storage with a reference, or NULL and an error. */
+struct gated {
+	struct rt_buffer *buffer;
+	struct rt_event *event;
+	struct rt_callback callback;
+};
+
+static void content_is_there(void *arg, const struct err *err)
+{
+	struct gated *g = arg;
+
+	rt_event_pass(g->event, err);
+	rt_in_callback++;
+	rt_buffer_unref(g->buffer);
+	rt_in_callback--;
+	free(g);
+}
+
+static void gate_is_set(void *arg, const struct err *err)
+{
+	struct gated *g = arg;
+	struct rt_event *inner = settled_content(g->buffer);
+	struct err why;
+
+	(void)err;
+	if (inner) {
+		rt_event_on_ready(inner, &g->callback, content_is_there, g);
+		rt_event_unref(inner);
+		return;
+	}
+	err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	content_is_there(g, &why);
+}
+
+struct rt_event *rt_buffer_content(struct rt_buffer *b)
+{
+	struct rt_event *e;
+	struct gated *g;
+
+	if (!rt_buffer_is_pending(b))
+		return settled_content(b);
+	g = malloc(sizeof(*g));
+	e = rt_event_new();
+	if (!g || !e) {
+		free(g);
+		rt_event_unref(e);
+		return NULL;
+	}
+	*g = (struct gated){ .buffer = b, .event = e };
+	rt_event_ref(e);
+	rt_buffer_ref(b);
+	rt_event_on_ready(b->gate, &g->callback, gate_is_set, g);
+	return e;
+}
+
+struct rt_event *rt_buffer_ready(struct rt_buffer *b)
+{
+	struct err why;
+
+	if (rt_buffer_is_deleted(b)) {
+		err_set(&why, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
+		return rt_event_done(&why);
+	}
+	return rt_buffer_content(b);
+}
+
+/* The storage of a settled buffer with a reference, or NULL and an error. */
 static struct rt_storage *use(struct rt_buffer *b, struct err *err)
 {
 	struct rt_storage *s;
 
+	if (rt_buffer_is_pending(b)) {
+		err_set(err, ERR_FAILED_PRECONDITION, "the buffer has no content yet: wait for "
+			"its event first");
+		return NULL;
+	}
 	if (b->error) {
-		if (err)
-			*err = *b->error;
+		*err = *b->error;
 		return NULL;
 	}
 	pthread_mutex_lock(&b->lock);
@@ -239,115 +395,195 @@ static struct rt_storage *use(struct rt_buffer *b, struct err *err)
 	return s;
 }
 
-struct fetch {
-	struct rt_storage *storage;
-	struct hal_queue *queue;
-	uint64_t value, offset, bytes;
+/* A copy out of `from`, which is pinned: to host memory, or to another buffer. */
+struct rt_fetch {
+	struct rt_buffer *from, *to;
+	uint64_t offset, bytes;
 	void *dst;
 	struct rt_event *done;
-	struct rt_client *client;
 };
 
-static int do_fetch(struct fetch *f, struct err *err)
+static int do_copy(const struct rt_fetch *c, struct err *err)
 {
-	int code = f->value ? hal_queue_wait(f->queue, f->value, CLOCK_FOREVER, err) : 0;
+	struct rt_buffer *from = c->from;
+	struct hal_mem *mem;
+	void *direct;
+	int code;
 
-	if (!code && f->bytes)
-		code = hal_copy_out(f->dst, f->storage->mem, f->offset, f->bytes,
-				    CLOCK_FOREVER, err);
-	return code;
+	if (from->error) {
+		*err = *from->error;
+		return err->code;
+	}
+	if (from->value) {
+		code = hal_queue_wait(from->client->devices[from->device].queue, from->value,
+				      CLOCK_FOREVER, err);
+		if (code)
+			return code;
+	}
+	if (!c->bytes)
+		return 0;
+	mem = from->storage->mem;
+	if (!c->to)
+		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
+	direct = hal_mem_host(mem);
+	if (!direct)
+		return err_set(err, ERR_UNIMPLEMENTED, "copies between devices whose memory "
+			       "the CPU does not see");
+	return hal_copy_in(c->to->storage->mem, 0, direct, c->bytes, CLOCK_FOREVER, err);
 }
 
-static void fetch_later(void *arg)
+static void copy_later(void *arg)
 {
-	struct fetch *f = arg;
-	struct rt_client *c = f->client;
+	struct rt_fetch *c = arg;
 	struct err why;
-	int code = do_fetch(f, &why);
+	int code = do_copy(c, &why);
 
-	rt_storage_unref(f->storage);
-	rt_event_set(f->done, code ? &why : NULL);
-	rt_event_unref(f->done);
-	free(f);
-	rt_client_unref(c);
+	rt_buffer_unpin(c->from);
+	if (c->to) {
+		rt_buffer_settle(c->to, code ? &why : NULL);
+		rt_buffer_unref(c->to);
+	} else {
+		rt_event_set(c->done, code ? &why : NULL);
+		rt_event_unref(c->done);
+	}
+	free(c);
+}
+
+static bool is_there(const struct rt_buffer *b)
+{
+	return !rt_buffer_is_pending(b) && (!b->value || b->error ||
+	       hal_queue_done(b->client->devices[b->device].queue) >= b->value);
+}
+
+static int check_range(const struct rt_buffer *b, uint64_t offset, uint64_t bytes,
+		       struct err *err)
+{
+	uint64_t size = rt_shape_bytes(&b->shape);
+
+	if (offset <= size && bytes <= size - offset)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "invalid offset %llu, transfer size %llu of a "
+		       "buffer of %llu bytes", (unsigned long long)offset,
+		       (unsigned long long)bytes, (unsigned long long)size);
+}
+
+int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
+		     struct rt_fetch **out, struct rt_event **done, struct err *err)
+{
+	struct rt_fetch *c;
+	int code = check_range(b, offset, bytes, err);
+
+	if (!code)
+		code = rt_buffer_pin(b, err);
+	if (code)
+		return code;
+	c = calloc(1, sizeof(*c));
+	if (c)
+		c->done = rt_event_new();
+	if (!c || !c->done) {
+		free(c);
+		rt_buffer_unpin(b);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	c->from = b;
+	c->offset = offset;
+	c->bytes = bytes;
+	rt_event_ref(c->done);
+	*done = c->done;
+	*out = c;
+	return 0;
+}
+
+void rt_fetch_fail(struct rt_fetch *c, const struct err *why)
+{
+	rt_buffer_unpin(c->from);
+	rt_event_set(c->done, why);
+	rt_event_unref(c->done);
+	free(c);
+}
+
+void rt_fetch_start(struct rt_fetch *c, void *dst)
+{
+	struct err why;
+
+	c->dst = dst;
+	if (rt_after(c->from, copy_later, c, &why))
+		rt_fetch_fail(c, &why);
 }
 
 int rt_buffer_to_host(struct rt_buffer *b, uint64_t offset, void *dst, uint64_t bytes,
 		      struct rt_event **done, struct err *err)
 {
-	struct hal_queue *q = b->client->devices[b->device].queue;
-	uint64_t size = rt_shape_bytes(&b->shape);
-	struct rt_storage *s;
-	struct fetch f, *later;
+	struct rt_fetch c = { .from = b, .offset = offset, .bytes = bytes, .dst = dst }, *later;
+	struct err why;
 	int code;
 
-	if (offset > size || bytes > size - offset)
-		return err_set(err, ERR_INVALID_ARGUMENT, "invalid offset %llu, transfer size "
-			       "%llu of a buffer of %llu bytes", (unsigned long long)offset,
-			       (unsigned long long)bytes, (unsigned long long)size);
-	s = use(b, err);
-	if (!s)
-		return err ? err->code : ERR_INVALID_ARGUMENT;
-	f = (struct fetch){ s, q, b->value, offset, bytes, dst, NULL, b->client };
-	if (!b->value || hal_queue_done(q) >= b->value) {
-		code = do_fetch(&f, err);
-		rt_storage_unref(s);
-		*done = rt_event_done(code ? err : NULL);
-		return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	later = malloc(sizeof(*later));
-	f.done = rt_event_new();
-	if (!later || !f.done) {
-		free(later);
-		rt_event_unref(f.done);
-		rt_storage_unref(s);
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	*later = f;
-	rt_event_ref(f.done);
-	rt_client_ref(b->client);
-	code = rt_later(b->client, fetch_later, later, err);
-	if (code) {
-		free(later);
-		rt_event_unref(f.done);
-		rt_event_unref(f.done);
-		rt_storage_unref(s);
-		rt_client_unref(b->client);
+	if (!is_there(b)) {
+		code = rt_fetch_prepare(b, offset, bytes, &later, done, err);
+		if (!code)
+			rt_fetch_start(later, dst);
 		return code;
 	}
-	*done = f.done;
-	return 0;
+	code = check_range(b, offset, bytes, err);
+	if (!code)
+		code = rt_buffer_pin(b, err);
+	if (code)
+		return code;
+	code = do_copy(&c, &why);
+	rt_buffer_unpin(b);
+	*done = rt_event_done(code ? &why : NULL);
+	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+/* Gives the pin and the reference of `to` back if it fails. */
+static int copy_aside(const struct rt_fetch *what, struct err *err)
+{
+	struct rt_fetch *c = malloc(sizeof(*c));
+	int code;
+
+	if (c)
+		*c = *what;
+	code = c ? rt_after(c->from, copy_later, c, err) :
+		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code) {
+		free(c);
+		rt_buffer_unref(what->to);
+		rt_buffer_unpin(what->from);
+	}
+	return code;
 }
 
 int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
 		   struct rt_buffer **out, struct err *err)
 {
-	struct hal_queue *q = b->client->devices[b->device].queue;
-	uint64_t bytes = rt_shape_bytes(&b->shape);
-	struct rt_buffer *to = NULL;
-	struct rt_storage *s;
-	void *direct;
-	int code;
+	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape) };
+	struct rt_buffer *to;
+	bool now;
+	int code = rt_buffer_pin(b, err);
 
-	if (b->error)
-		return rt_buffer_of_error(b->client, device, kind, &b->shape, b->error, out,
+	if (code)
+		return code;
+	now = is_there(b);
+	if (now && b->error)
+		code = rt_buffer_of_error(b->client, device, kind, &b->shape, b->error, &to,
 					  err);
-	s = use(b, err);
-	if (!s)
-		return err ? err->code : ERR_INVALID_ARGUMENT;
-	code = rt_buffer_new(b->client, device, kind, &b->shape, "copy", &to, err);
-	if (!code && b->value)
-		code = hal_queue_wait(q, b->value, CLOCK_FOREVER, err);
-	if (!code && bytes) {
-		direct = hal_mem_host(s->mem);
-		if (direct)
-			code = hal_copy_in(to->storage->mem, 0, direct, bytes, CLOCK_FOREVER,
-					   err);
-		else
-			code = err_set(err, ERR_UNIMPLEMENTED, "copies between devices whose "
-				       "memory the CPU does not see");
+	else if (now)
+		code = rt_buffer_new(b->client, device, kind, &b->shape, "copy", &to, err);
+	else
+		code = rt_buffer_new_pending(b->client, device, kind, &b->shape, "copy", &to,
+					     err);
+	if (code) {
+		rt_buffer_unpin(b);
+		return code;
 	}
-	rt_storage_unref(s);
+	c.to = to;
+	if (now) {
+		code = b->error ? 0 : do_copy(&c, err);
+		rt_buffer_unpin(b);
+	} else {
+		rt_buffer_ref(to);
+		code = copy_aside(&c, err);
+	}
 	if (code) {
 		rt_buffer_unref(to);
 		return code;
@@ -356,63 +592,28 @@ int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kin
 	return 0;
 }
 
-int rt_buffer_write(struct rt_buffer *b, uint64_t offset, const void *src, uint64_t bytes,
-		    struct err *err)
+int rt_buffer_address(struct rt_buffer *b, uint64_t *out, struct err *err)
 {
-	struct rt_storage *s = use(b, err);
-	int code = 0;
+	struct err why;
+	struct rt_storage *s = use(b, &why);
 
 	if (!s)
-		return err ? err->code : ERR_INVALID_ARGUMENT;
-	if (bytes && !s->mem)
-		code = err_set(err, ERR_OUT_OF_RANGE, "writing %llu bytes to an empty buffer",
-			       (unsigned long long)bytes);
-	else if (bytes)
-		code = hal_copy_in(s->mem, offset, src, bytes, CLOCK_FOREVER, err);
+		return err_set(err, why.code, "%s", why.msg);
+	*out = s->mem ? hal_mem_va(s->mem) : 0;
 	rt_storage_unref(s);
-	return code;
-}
-
-int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
-		      struct rt_buffer **out, struct err *err)
-{
-	struct rt_storage *s;
-	struct rt_buffer *to;
-
-	if (rt_shape_bytes(shape) != rt_shape_bytes(&b->shape))
-		return err_set(err, ERR_INVALID_ARGUMENT, "a bitcast of %llu bytes to %llu",
-			       (unsigned long long)rt_shape_bytes(&b->shape),
-			       (unsigned long long)rt_shape_bytes(shape));
-	s = use(b, err);
-	if (!s)
-		return err ? err->code : ERR_INVALID_ARGUMENT;
-	to = make(b->client, b->device, b->kind, shape);
-	if (!to) {
-		rt_storage_unref(s);
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	to->storage = s;
-	to->value = b->value;
-	*out = to;
 	return 0;
 }
 
-uint64_t rt_buffer_address(struct rt_buffer *b)
+int rt_buffer_pointer(struct rt_buffer *b, void **out, struct err *err)
 {
-	struct rt_storage *s = use(b, NULL);
-	uint64_t va = s && s->mem ? hal_mem_va(s->mem) : 0;
+	struct err why;
+	struct rt_storage *s = use(b, &why);
 
+	if (!s)
+		return err_set(err, why.code, "%s", why.msg);
+	*out = s->mem ? hal_mem_host(s->mem) : NULL;
 	rt_storage_unref(s);
-	return va;
-}
-
-void *rt_buffer_pointer(struct rt_buffer *b)
-{
-	struct rt_storage *s = use(b, NULL);
-	void *p = s && s->mem ? hal_mem_host(s->mem) : NULL;
-
-	rt_storage_unref(s);
-	return p;
+	return 0;
 }
 
 void rt_buffer_hold(struct rt_buffer *b)
@@ -432,7 +633,8 @@ int rt_buffer_release(struct rt_buffer *b, struct err *err)
 		return err_set(err, ERR_INVALID_ARGUMENT, "Attempting to decrease reference "
 			       "on a buffer with zero reference count.");
 	}
-	if (!--b->holds && b->is_deleted) {
+	b->holds--;
+	if (!b->holds && !b->pins && b->is_deleted && !rt_buffer_is_pending(b)) {
 		s = b->storage;
 		b->storage = NULL;
 	}

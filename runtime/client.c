@@ -12,11 +12,14 @@ const char *const rt_memory_kind_names[RT_KINDS] = {
 	"device", "pinned_host", "unpinned_host",
 };
 
+_Thread_local unsigned rt_in_callback;
+
 static void *work(void *arg)
 {
 	struct rt_client *c = arg;
 	struct rt_job *j;
 
+	rt_in_callback = 1;
 	pthread_mutex_lock(&c->job_lock);
 	for (;;) {
 		while (!c->jobs && !c->quit)
@@ -36,24 +39,48 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static void enqueue(void *arg, const struct err *err)
+{
+	struct rt_job *j = arg;
+	struct rt_client *c = j->client;
+
+	(void)err;
+	pthread_mutex_lock(&c->job_lock);
+	*c->last_job = j;
+	c->last_job = &j->next;
+	pthread_cond_signal(&c->job_cond);
+	pthread_mutex_unlock(&c->job_lock);
+}
+
 int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *err)
 {
 	struct rt_job *j = malloc(sizeof(*j));
 
 	if (!j)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	*j = (struct rt_job){ fn, arg, NULL };
-	pthread_mutex_lock(&c->job_lock);
-	*c->last_job = j;
-	c->last_job = &j->next;
-	pthread_cond_signal(&c->job_cond);
-	pthread_mutex_unlock(&c->job_lock);
+	*j = (struct rt_job){ .client = c, .fn = fn, .arg = arg };
+	enqueue(j, NULL);
+	return 0;
+}
+
+int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *err)
+{
+	struct rt_job *j = malloc(sizeof(*j));
+
+	if (!j)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	*j = (struct rt_job){ .client = b->client, .fn = fn, .arg = arg };
+	if (b->gate)
+		rt_event_on_ready(b->gate, &j->callback, enqueue, j);
+	else
+		enqueue(j, NULL);
 	return 0;
 }
 
 static void free_client(struct rt_client *c)
 {
 	struct rt_garbage *g, *next;
+	struct rt_mapping *m;
 
 	if (c->has_worker) {
 		pthread_mutex_lock(&c->job_lock);
@@ -61,6 +88,12 @@ static void free_client(struct rt_client *c)
 		pthread_cond_signal(&c->job_cond);
 		pthread_mutex_unlock(&c->job_lock);
 		pthread_join(c->worker, NULL);
+	}
+	while ((m = c->mappings)) {
+		c->mappings = m->next;
+		for (unsigned i = 0; i < c->n_devices; i++)
+			hal_mem_free(m->mems[i]);
+		free(m);
 	}
 	for (unsigned i = 0; i < c->n_devices; i++) {
 		struct rt_device *d = &c->devices[i];
@@ -79,6 +112,7 @@ static void free_client(struct rt_client *c)
 	}
 	free(c->devices);
 	hal_destroy(c->hal);
+	pthread_mutex_destroy(&c->map_lock);
 	pthread_mutex_destroy(&c->job_lock);
 	pthread_cond_destroy(&c->job_cond);
 	free(c);
@@ -101,8 +135,8 @@ void rt_client_unref(struct rt_client *c)
 
 	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
-	/* The client's own thread can't wait for its own end. */
-	if (c->has_worker && pthread_equal(pthread_self(), c->worker)) {
+	/* Neither our thread nor the device's waiter can wait for its own end. */
+	if (rt_in_callback) {
 		if (!pthread_create(&t, NULL, free_elsewhere, c))
 			pthread_detach(t);
 		return;
@@ -121,6 +155,7 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	atomic_init(&c->refs, 1);
 	pthread_mutex_init(&c->job_lock, NULL);
+	pthread_mutex_init(&c->map_lock, NULL);
 	pthread_cond_init(&c->job_cond, NULL);
 	c->last_job = &c->jobs;
 	code = hal_create(&options, &c->hal, err);

@@ -5,19 +5,13 @@
 
 #include "runtime/rt_internal.h"
 
-struct callback {
-	void (*fn)(void *arg, const struct err *err);
-	void *arg;
-	struct callback *next;
-};
-
 struct rt_event {
 	atomic_uint refs;
 	atomic_bool is_ready;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct err err;
-	struct callback *callbacks;
+	struct rt_callback *callbacks;
 };
 
 struct rt_event *rt_event_new(void)
@@ -49,15 +43,25 @@ void rt_event_ref(struct rt_event *e)
 	atomic_fetch_add(&e->refs, 1);
 }
 
+static void call_all(struct rt_callback *c, const struct err *why)
+{
+	struct rt_callback *next;
+
+	for (; c; c = next) {
+		next = c->next;
+		c->fn(c->arg, why);
+	}
+}
+
 void rt_event_unref(struct rt_event *e)
 {
-	struct callback *next;
+	struct err why;
 
 	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
 		return;
-	for (struct callback *c = e->callbacks; c; c = next) {
-		next = c->next;
-		free(c);
+	if (e->callbacks) {
+		err_set(&why, ERR_CANCELLED, "the event was destroyed before it was set");
+		call_all(e->callbacks, &why);
 	}
 	pthread_mutex_destroy(&e->lock);
 	pthread_cond_destroy(&e->cond);
@@ -66,7 +70,7 @@ void rt_event_unref(struct rt_event *e)
 
 void rt_event_set(struct rt_event *e, const struct err *why)
 {
-	struct callback *c, *next;
+	struct rt_callback *c;
 
 	pthread_mutex_lock(&e->lock);
 	if (atomic_load(&e->is_ready)) {
@@ -80,11 +84,15 @@ void rt_event_set(struct rt_event *e, const struct err *why)
 	e->callbacks = NULL;
 	pthread_cond_broadcast(&e->cond);
 	pthread_mutex_unlock(&e->lock);
-	for (; c; c = next) {
-		next = c->next;
-		c->fn(c->arg, why);
-		free(c);
-	}
+	call_all(c, why);
+}
+
+void rt_event_pass(void *event, const struct err *err)
+{
+	rt_in_callback++;
+	rt_event_set(event, err);
+	rt_event_unref(event);
+	rt_in_callback--;
 }
 
 bool rt_event_is_ready(const struct rt_event *e)
@@ -108,26 +116,21 @@ int rt_event_wait(struct rt_event *e, struct err *err)
 	return rt_event_error(e, err);
 }
 
-void rt_event_on_ready(struct rt_event *e, void (*fn)(void *arg, const struct err *err),
-		       void *arg)
+void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
+		       void (*fn)(void *arg, const struct err *err), void *arg)
 {
-	struct callback *c = malloc(sizeof(*c)), **end;
-	struct err why;
+	struct rt_callback **end;
 
+	*c = (struct rt_callback){ fn, arg, NULL };
 	pthread_mutex_lock(&e->lock);
-	if (!atomic_load(&e->is_ready) && c) {
-		*c = (struct callback){ fn, arg, NULL };
+	if (!atomic_load(&e->is_ready)) {
 		for (end = &e->callbacks; *end; end = &(*end)->next)
 			;
 		*end = c;
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
-	/* Without memory for a note the caller waits here instead. */
-	while (!atomic_load(&e->is_ready))
-		pthread_cond_wait(&e->cond, &e->lock);
-	why = e->err;
 	pthread_mutex_unlock(&e->lock);
-	free(c);
-	fn(arg, why.code ? &why : NULL);
+	/* The error of a ready event does not change. */
+	fn(arg, e->err.code ? &e->err : NULL);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables: compiled or cached, loaded on one device, launched. */
+/*
+ * Executables: a program loaded on one device, launched. A launch whose arguments are
+ * not settled is put aside (deferred.c) and comes back here when they are.
+ */
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/compiler/tc.h"
 #include "runtime/rt_internal.h"
 
-#define MAGIC "TESSERA-EXE-1\n"
 #define BINDINGS_ON_STACK 128u
 
 /* ---- life ---- */
@@ -16,9 +17,7 @@ static void free_exe(struct rt_exe *x)
 	struct rt_client *c = x->client;
 
 	hal_exe_unload(x->hal);
-	free(x->bytes);
-	free(x->options);
-	pthread_mutex_destroy(&x->lock);
+	rt_program_unref(x->program);
 	free(x);
 	rt_client_unref(c);
 }
@@ -34,159 +33,84 @@ void rt_exe_unref(struct rt_exe *x)
 		free_exe(x);
 }
 
-/* Takes `image` (malloc'd). */
-static int load(struct rt_client *c, unsigned device, void *image, size_t n,
-		const void *options, size_t options_bytes, struct rt_exe **out,
-		struct err *err)
+static int load(struct rt_client *c, unsigned device, struct rt_program *p,
+		struct rt_exe **out, struct err *err)
 {
 	struct rt_exe *x = calloc(1, sizeof(*x));
 	int code;
 
-	if (!x) {
-		free(image);
+	if (!x)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
 	atomic_init(&x->refs, 1);
-	pthread_mutex_init(&x->lock, NULL);
 	x->client = c;
 	rt_client_ref(c);
 	x->device = device;
-	x->bytes = image;
-	x->n_bytes = n;
-	x->options = malloc(options_bytes + 1);
-	x->options_bytes = options_bytes;
-	if (!x->options) {
-		free_exe(x);
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	if (options_bytes)
-		memcpy(x->options, options, options_bytes);
-	rt_sha256(image, n, x->fingerprint);
-	code = hal_exe_load(c->devices[device].hal, image, n, &x->hal, err);
+	x->program = p;
+	rt_program_ref(p);
+	x->image = p->image;
+	code = hal_exe_load(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
 	if (code) {
 		free_exe(x);
 		return code;
 	}
-	x->image = hal_exe_image(x->hal);
 	*out = x;
 	return 0;
 }
 
-/* Everything that decides what is compiled, hashed. */
-static int make_key(const void *code, size_t n, const char *format,
-		    const struct tc_options *o, char hex[65], struct err *err)
+int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
+	    size_t options_bytes, struct rt_exe **out, struct err *err)
 {
-	struct { char version[16], format[16]; uint32_t isa, image; struct tc_options o; } head;
-	char *all = malloc(sizeof(head) + n);
+	unsigned device;
+	int code;
 
-	if (!all)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	memset(&head, 0, sizeof(head));
-	strncpy(head.version, TC_VERSION, sizeof(head.version) - 1);
-	strncpy(head.format, format, sizeof(head.format) - 1);
-	head.isa = ISA_VERSION;
-	head.image = IMAGE_VERSION;
-	head.o.cores = o->cores;
-	head.o.memory_limit = o->memory_limit;
-	head.o.level = o->level;
-	memcpy(all, &head, sizeof(head));
-	memcpy(all + sizeof(head), code, n);
-	rt_sha256(all, sizeof(head) + n, hex);
-	free(all);
-	return 0;
+	if (!options_bytes) {
+		options = p->options;
+		options_bytes = p->options_bytes;
+	}
+	code = rt_parse_options(c->n_devices, options, options_bytes, &device, err);
+	return code ? code : load(c, device, p, out, err);
 }
 
 int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const char *format,
 	       const void *options, size_t options_bytes, struct rt_exe **out,
 	       struct err *err)
 {
-	struct tc_source source = { code, code_bytes, format };
-	struct tc_options o = { .level = 1 };
-	struct tc_result r;
-	char key[65];
+	struct rt_target target;
+	struct rt_program *p;
+	bool was_cached = false;
 	unsigned device;
-	int status = rt_parse_options(c, options, options_bytes, &device, err);
+	int status = rt_parse_options(c->n_devices, options, options_bytes, &device, err);
 
 	if (status)
 		return status;
-	o.cores = c->devices[device].info.cores;
-	o.memory_limit = c->devices[device].info.hbm_bytes;
-	status = make_key(code, code_bytes, format, &o, key, err);
+	target.cores = c->devices[device].info.cores;
+	target.memory_bytes = c->devices[device].info.hbm_bytes;
+	status = rt_program_make(&target, code, code_bytes, format, options, options_bytes,
+				 &was_cached, &p, err);
 	if (status)
 		return status;
-	if (!rt_cache_get(key, &r.image, &r.image_bytes)) {
-		if (!load(c, device, r.image, r.image_bytes, options, options_bytes, out, NULL))
-			return 0;
-		/* It was whole but does not load: written by another build. */
-	}
-	status = tc_compile(&source, &o, &r, err);
+	status = load(c, device, p, out, err);
+	rt_program_unref(p);
+	if (!was_cached || (status != ERR_INVALID_ARGUMENT && status != ERR_UNIMPLEMENTED))
+		return status;
+	/* It was whole but this device refuses it: written by another build. */
+	status = rt_program_make(&target, code, code_bytes, format, options, options_bytes,
+				 &was_cached, &p, err);
 	if (status)
 		return status;
-	rt_cache_put(key, r.image, r.image_bytes);
-	return load(c, device, r.image, r.image_bytes, options, options_bytes, out, err);
+	status = load(c, device, p, out, err);
+	rt_program_unref(p);
+	return status;
 }
 
-int rt_exe_serialize(struct rt_exe *x, void **out, size_t *bytes, struct err *err)
+struct rt_program *rt_exe_program(const struct rt_exe *x)
 {
-	size_t head = sizeof(MAGIC) - 1;
-	char *p = malloc(head + x->n_bytes);
-
-	if (!p)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	memcpy(p, MAGIC, head);
-	memcpy(p + head, x->bytes, x->n_bytes);
-	*out = p;
-	*bytes = head + x->n_bytes;
-	return 0;
-}
-
-int rt_exe_deserialize(struct rt_client *c, const void *p, size_t n, const void *options,
-		       size_t options_bytes, struct rt_exe **out, struct err *err)
-{
-	size_t head = sizeof(MAGIC) - 1;
-	unsigned device = 0;
-	void *copy;
-	int code;
-
-	if (n < head || memcmp(p, MAGIC, head))
-		return err_set(err, ERR_INVALID_ARGUMENT, "not an executable that this "
-			       "runtime serialized: compile the program again");
-	if (options_bytes) {
-		code = rt_parse_options(c, options, options_bytes, &device, err);
-		if (code)
-			return code;
-	}
-	copy = malloc(n - head + 1);
-	if (!copy)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	memcpy(copy, (const char *)p + head, n - head);
-	return load(c, device, copy, n - head, options, options_bytes, out, err);
-}
-
-const struct image *rt_exe_image(const struct rt_exe *x)
-{
-	return x->image;
+	return x->program;
 }
 
 unsigned rt_exe_device(const struct rt_exe *x)
 {
 	return x->device;
-}
-
-struct rt_client *rt_exe_client(const struct rt_exe *x)
-{
-	return x->client;
-}
-
-const void *rt_exe_options(const struct rt_exe *x, size_t *bytes)
-{
-	*bytes = x->options_bytes;
-	return x->options;
-}
-
-const char *rt_exe_fingerprint(const struct rt_exe *x)
-{
-	return x->fingerprint;
 }
 
 void rt_exe_delete(struct rt_exe *x)
@@ -232,26 +156,43 @@ struct launch {
 	struct hw_binding *bindings;
 	bool *donated;
 	const bool *keep;
+	bool was_deferred;	/* the arguments are pinned once, deleted or not */
 };
 
-static int take_arguments(struct launch *l, size_t n, const bool *keep, struct err *err)
+/* Whether these may be the arguments; *wait: one is not settled yet. */
+static int check_arguments(const struct rt_exe *x, struct rt_buffer *const *args, size_t n,
+			   bool *wait, struct err *err)
 {
-	const struct image *im = l->x->image;
+	const struct image *im = x->image;
 
+	*wait = false;
 	if (n != im->info.n_args)
 		return err_set(err, ERR_INVALID_ARGUMENT, "%s takes %u arguments, not %zu",
 			       image_string(im, im->info.name), im->info.n_args, n);
 	for (unsigned i = 0; i < n; i++) {
-		struct rt_buffer *b = l->args[i];
-		int code = check_argument(l->x, i, b, err);
+		int code = check_argument(x, i, args[i], err);
 
 		if (code)
 			return code;
+		*wait |= rt_buffer_is_pending(args[i]);
+	}
+	return 0;
+}
+
+static bool may_donate(const struct launch *l, unsigned i)
+{
+	return l->x->image->shapes[i].alias >= 0 && !(l->keep && l->keep[i]);
+}
+
+/* References to the arguments' storages, and which of them nobody else has: those are
+ * deleted from here on, so that nobody else gets one. */
+static int take_arguments(struct launch *l, size_t n, struct err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rt_buffer *b = l->args[i];
+
 		pthread_mutex_lock(&b->lock);
-		l->donated[i] = im->shapes[i].alias >= 0 && !(keep && keep[i]) &&
-				!b->holds && b->storage &&
-				atomic_load(&b->storage->refs) == 1;
-		if (b->storage && !b->is_deleted) {
+		if (b->storage && (!b->is_deleted || l->was_deferred)) {
 			l->storages[i] = b->storage;
 			atomic_fetch_add(&b->storage->refs, 1);
 		}
@@ -259,11 +200,36 @@ static int take_arguments(struct launch *l, size_t n, const bool *keep, struct e
 		if (!l->storages[i] && !b->error)
 			return err_set(err, ERR_INVALID_ARGUMENT, "argument %u was deleted or "
 				       "donated", i);
-		for (unsigned k = 0; k < i && l->donated[i]; k++)
-			if (l->storages[k] == l->storages[i])
-				l->donated[i] = l->donated[k] = false;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct rt_buffer *b = l->args[i];
+
+		if (!may_donate(l, i) || !l->storages[i] || l->storages[i]->pointer)
+			continue;
+		pthread_mutex_lock(&b->lock);
+		/* The buffer's reference and ours. */
+		l->donated[i] = b->storage == l->storages[i] && !b->holds &&
+				b->pins == l->was_deferred &&
+				atomic_load(&b->storage->refs) == 2;
+		if (l->donated[i])
+			b->is_deleted = true;
+		pthread_mutex_unlock(&b->lock);
 	}
 	return 0;
+}
+
+/* A launch that failed gives back what it took, unless its owner deleted it since. */
+static void give_back(struct launch *l)
+{
+	for (unsigned i = 0; i < l->x->image->info.n_args; i++) {
+		struct rt_buffer *b = l->args[i];
+
+		if (!l->donated[i] || l->was_deferred)
+			continue;
+		pthread_mutex_lock(&b->lock);
+		b->is_deleted = !b->storage;
+		pthread_mutex_unlock(&b->lock);
+	}
 }
 
 /* Memory for results, or the donated argument's. */
@@ -278,12 +244,15 @@ static int make_results(struct launch *l, struct err *err)
 		int code;
 
 		memcpy(shape.dim, s->dim, s->rank * sizeof(*s->dim));
-		if (s->alias >= 0 && l->donated[s->alias])
-			code = rt_buffer_bitcast(l->args[s->alias], &shape, &l->outs[i], err);
-		else
+		if (s->alias >= 0 && l->donated[s->alias]) {
+			l->outs[i] = rt_buffer_share(l->args[s->alias], &shape);
+			code = l->outs[i] ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED,
+							"out of memory");
+		} else {
 			code = rt_buffer_new(l->x->client, l->x->device, kind, &shape,
 					     image_string(im, im->info.name), &l->outs[i],
 					     err);
+		}
 		if (code)
 			return code;
 	}
@@ -343,6 +312,15 @@ static void bind(struct launch *l, struct rt_device *d)
 	}
 }
 
+/* Notes that submission `value` uses the storage. */
+static void used(struct rt_storage *s, uint64_t value)
+{
+	uint64_t last = atomic_load(&s->last_use);
+
+	while (last < value && !atomic_compare_exchange_weak(&s->last_use, &last, value))
+		;
+}
+
 /* Arguments that the program overwrites but the caller keeps are copied first, in
  * queue order. */
 static int save_kept(struct launch *l, struct rt_device *d, struct err *err)
@@ -365,6 +343,9 @@ static int save_kept(struct launch *l, struct rt_device *d, struct err *err)
 				      &im->shapes[i]), NULL, 0, &value, err);
 		if (code)
 			return code;
+		/* Should the launch fail, the memory still waits for this copy. */
+		used(l->storages[i], value);
+		used(l->outs[out]->storage, value);
 	}
 	return 0;
 }
@@ -374,18 +355,14 @@ static void finish(struct launch *l, uint64_t value)
 	const struct image *im = l->x->image;
 
 	for (unsigned i = 0; i < im->info.n_args; i++) {
-		struct rt_storage *s = l->storages[i];
-		uint64_t last = s ? atomic_load(&s->last_use) : 0;
-
-		while (s && last < value &&
-		       !atomic_compare_exchange_weak(&s->last_use, &last, value))
-			;
-		if (im->shapes[i].alias >= 0 && !(l->keep && l->keep[i]))
+		if (l->storages[i])
+			used(l->storages[i], value);
+		if (may_donate(l, i))
 			rt_buffer_delete(l->args[i]);
 	}
 	for (unsigned i = 0; i < im->info.n_results; i++) {
 		l->outs[i]->value = value;
-		atomic_store(&l->outs[i]->storage->last_use, value);
+		used(l->outs[i]->storage, value);
 	}
 }
 
@@ -407,6 +384,9 @@ static int spread_error(struct launch *l, const struct err *why, struct rt_event
 		if (code)
 			return code;
 	}
+	for (unsigned i = 0; i < im->info.n_args; i++)
+		if (may_donate(l, i))
+			rt_buffer_delete(l->args[i]);
 	*done = rt_event_done(why);
 	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 }
@@ -452,22 +432,20 @@ static int run(struct launch *l, struct rt_event **done, struct err *err)
 	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
-	       struct err *err)
+int rt_execute_now(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+		   const bool *keep, bool was_deferred, struct rt_buffer **outs,
+		   struct rt_event **done, struct err *err)
 {
 	const struct image *im = x->image;
 	size_t room = im->info.n_args + im->n_bindings + 1;
 	struct rt_storage *few[BINDINGS_ON_STACK];
 	struct hw_binding some[BINDINGS_ON_STACK];
 	bool flags[BINDINGS_ON_STACK];
-	struct launch l = { .x = x, .args = args, .outs = outs,
-			    .keep = keep };
+	struct launch l = { .x = x, .args = args, .outs = outs, .keep = keep,
+			    .was_deferred = was_deferred };
 	const struct err *broken = NULL;
 	int code;
 
-	if (rt_exe_is_deleted(x))
-		return err_set(err, ERR_INVALID_ARGUMENT, "the executable was deleted");
 	l.storages = room <= BINDINGS_ON_STACK ? few : malloc(room * sizeof(*few));
 	l.bindings = room <= BINDINGS_ON_STACK ? some : malloc(room * sizeof(*some));
 	l.donated = room <= BINDINGS_ON_STACK ? flags : malloc(room * sizeof(*flags));
@@ -477,12 +455,15 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	}
 	memset(l.storages, 0, room * sizeof(*l.storages));
 	memset(outs, 0, im->info.n_results * sizeof(*outs));
-	code = take_arguments(&l, n_args, keep, err);
+	memset(l.donated, 0, room * sizeof(*l.donated));
+	code = take_arguments(&l, n_args, err);
 	for (size_t i = 0; !code && i < n_args; i++)
 		if (args[i]->error)
 			broken = args[i]->error;
 	if (!code)
 		code = broken ? spread_error(&l, broken, done, err) : run(&l, done, err);
+	if (code)
+		give_back(&l);
 	for (unsigned i = 0; i < im->info.n_args; i++)
 		rt_storage_unref(l.storages[i]);
 	if (code)
@@ -495,4 +476,20 @@ free_lists:
 		free(l.donated);
 	}
 	return code;
+}
+
+int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
+	       struct err *err)
+{
+	bool wait;
+	int code;
+
+	if (rt_exe_is_deleted(x))
+		return err_set(err, ERR_INVALID_ARGUMENT, "the executable was deleted");
+	code = check_arguments(x, args, n_args, &wait, err);
+	if (code)
+		return code;
+	return wait ? rt_execute_later(x, args, n_args, keep, outs, done, err) :
+		      rt_execute_now(x, args, n_args, keep, false, outs, done, err);
 }

@@ -49,7 +49,7 @@ static void block(uint32_t h[8], const uint8_t *p)
 		h[i] += v[i];
 }
 
-void rt_sha256(const void *p, size_t n, char hex[65])
+void rt_hash(const void *p, size_t n, char hex[65])
 {
 	uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 			  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };

@@ -70,8 +70,9 @@ def elem():
 
 
 def unimplemented():
-    return table(["slot"], [[f"`PJRT_{n}`"] for (n,) in
-                            rows("runtime/pjrt/unimplemented.c", "REFUSE")])
+    return table(["where", "what", "why"], [[f"`{s}`" if s.startswith("PJRT_") else s, a, w]
+                                            for _, s, a, w in
+                                            rows("runtime/pjrt/unimplemented.def", "PART")])
 
 
 TABLES = {"runtime/pjrt/README.md": {"unimplemented": unimplemented},

@@ -21,6 +21,7 @@ MAX_FUNCTION = 100
 # folder, and any header of hal/base and hal/hw.
 DOORS = {
     "kernel-uapi/": (),
+    "kernel-uapi/driver/": (),
     "hal/base/": (),
     "hal/hw/": ("hal/base/",),
     "hal/sim/": ("hal/sim/",),

@@ -111,8 +111,6 @@ static int check_shapes(const struct image *im, struct err *err)
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct image_shape *s = &im->shapes[i];
-		const struct image_shape *other;
-		uint32_t limit = i < n_args ? im->info.n_results : n_args;
 
 		if (!elem_valid(s->elem) || s->rank > IMAGE_MAX_RANK || s->memory_kind > 2)
 			return bad(err, "a shape has a wrong type, rank or memory kind");
@@ -121,6 +119,11 @@ static int check_shapes(const struct image *im, struct err *err)
 				return bad(err, "a shape has a negative dim");
 		if (image_shape_bytes(s) > INT64_MAX)
 			return bad(err, "a shape overflows");
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct image_shape *s = &im->shapes[i], *other;
+		uint32_t limit = i < n_args ? im->info.n_results : n_args;
+
 		if (s->alias < -1 || (s->alias >= 0 && (uint32_t)s->alias >= limit))
 			return bad(err, "an alias is out of range");
 		if (s->alias < 0)

@@ -168,7 +168,7 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
 			 int64_t n, unsigned bytes)
 {
 	if (to_step == (int64_t)bytes && from_step == (int64_t)bytes) {
-		memcpy(to, from, (size_t)n * bytes);
+		memmove(to, from, (size_t)n * bytes);
 		return;
 	}
 	switch (bytes) {
@@ -232,7 +232,7 @@ static void copy_box(const struct box *x, char *to, const char *from, bool gathe
 	unsigned outer = x->n > 2 ? x->n - 2 : 0;
 
 	if (!x->n) {
-		memcpy(to, from, bytes);
+		memmove(to, from, bytes);
 		return;
 	}
 	for (unsigned k = outer; k < x->n; k++)

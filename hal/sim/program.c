@@ -16,6 +16,8 @@
 #define MAX_PLANS ((size_t)1 << 30)	/* bytes of one program's plans */
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
+#define MAX_SPAN ((int64_t)1 << 60)	/* from the lowest to the highest address */
+#define MAX_POINTS ((int64_t)1 << 56)	/* of an iteration space */
 
 
 /* An instruction's family follows from its layout. */
@@ -57,17 +59,34 @@ void sim_need_shared(struct sim_load *load, size_t bytes)
 		load->shared = bytes;
 }
 
-/* Widens [*lo, *hi] by a range of `count` steps; -1 on overflow. */
+/* Widens [*lo, *hi] by a range of `count` steps; -1 if it passes MAX_SPAN. */
 static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
 {
 	int64_t span;
 
 	if (count <= 1)
 		return 0;
-	if (__builtin_mul_overflow(count - 1, stride, &span))
+	if (__builtin_mul_overflow(count - 1, stride, &span) || span > MAX_SPAN ||
+	    span < -MAX_SPAN)
 		return -1;
-	return span < 0 ? __builtin_add_overflow(*lo, span, lo) :
-			  __builtin_add_overflow(*hi, span, hi);
+	if (span < 0)
+		*lo += span;
+	else
+		*hi += span;
+	return *lo < -MAX_SPAN || *hi > MAX_SPAN ? -1 : 0;
+}
+
+/* Families count points, tiles and blocks in 64 bits. */
+static bool is_countable(unsigned rank, const int64_t *dim)
+{
+	int64_t points = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		if (dim[d] < 0 || dim[d] > MAX_POINTS ||
+		    __builtin_mul_overflow(points, dim[d] ? dim[d] : 1, &points) ||
+		    points > MAX_POINTS)
+			return false;
+	return true;
 }
 
 /* Whether a stride keeps elements of `align` bytes aligned. */
@@ -136,6 +155,9 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 	    (op->flags & ~ISA_OPERAND_ACC))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,
 				  "operand %u has a field out of range", operand);
+	if (!is_countable(rank, dim))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u runs over too many points", operand);
 	if (check_binding(load, operand, write, op->binding))
 		return HW_ST_BAD_PROGRAM;
 	if (!is_aligned(op->offset, align))
@@ -143,7 +165,7 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 				  operand);
 	for (unsigned d = 0; d < rank; d++) {
 		is_empty |= dim[d] == 0;
-		if (dim[d] < 0 || !is_aligned(op->stride[d], align) ||
+		if (!is_aligned(op->stride[d], align) ||
 		    widen(&lo, &hi, dim[d], op->stride[d]))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM,
 					  "operand %u: dim %u is out of range", operand, d);
@@ -167,7 +189,10 @@ int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operan
 				 .operand = (uint8_t)operand,
 				 .offset = is_empty && !op->reg ? 0 : op->offset,
 				 .lo = lo, .hi = hi };
-	memcpy(ref->stride, op->stride, rank * sizeof(*ref->stride));
+	/* Nothing bounds the stride of a dim without a second element, nor any if there
+	 * are no elements: it is none. */
+	for (unsigned d = 0; d < rank; d++)
+		ref->stride[d] = dim[d] > 1 && !is_empty ? op->stride[d] : 0;
 	return 0;
 }
 
@@ -281,6 +306,9 @@ static int check_length(struct sim_load *load, const struct isa_insn *insn,
 	if (b && (b->n_in > ISA_MAX_IN || b->n_out > ISA_MAX_OUT ||
 		  b->rank > ISA_MAX_RANK || b->row_rank > b->rank || b->zero))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field of the body is out of range");
+	if (b && !is_countable(ISA_MAX_RANK, b->dim))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s has too many points",
+				  info->mnemonic);
 	if (insn->bytes != want)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s of %u bytes, its counts say %llu",
 				  info->mnemonic, insn->bytes, (unsigned long long)want);

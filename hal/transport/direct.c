@@ -382,12 +382,17 @@ static void ring(struct hal_ring *r)
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
 {
-	struct hw_cqe *cqe = &r->cq[r->head % r->n_entries];
+	uint64_t *cqe = (void *)&r->cq[r->head % r->n_entries], word[sizeof(*out) / 8];
 	uint16_t phase = (r->head / r->n_entries + 1) & 1;
 
-	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
+	/* The word with the phase is written last. */
+	word[0] = __atomic_load_n(cqe, __ATOMIC_ACQUIRE);
+	memcpy(out, word, sizeof(word[0]));
+	if ((out->phase & 1) != phase)
 		return false;
-	*out = *cqe;
+	for (unsigned i = 1; i < sizeof(*out) / 8; i++)
+		word[i] = __atomic_load_n(cqe + i, __ATOMIC_RELAXED);
+	memcpy(out, word, sizeof(word));
 	r->head++;
 	return true;
 }

@@ -51,7 +51,8 @@ static bool is_text(const struct tc_source *s)
 {
 	const unsigned char *p = s->code;
 
-	if (!s->bytes || (s->bytes >= 4 && !memcmp(p, "ML\xefR", 4)))
+	/* The beginning of the magic is bytecode that was cut off. */
+	if (!memcmp(p, "ML\xefR", s->bytes < 4 ? s->bytes : 4))
 		return false;
 	return (*p >= ' ' && *p < 0x7f) || strchr("\n\r\t", *p);
 }

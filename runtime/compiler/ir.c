@@ -185,6 +185,7 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 	uint64_t h = hash_bytes(HASH_START, head, sizeof(head));
 	struct slot *slot;
 	struct tc_type *t;
+	int64_t span;
 
 	h = hash_bytes(h, s->dim, s->rank * sizeof(*s->dim));
 	h = hash_bytes(h, s->parts, s->n_parts * sizeof(*s->parts));
@@ -203,21 +204,22 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 		memcpy(parts, s->parts, s->n_parts * sizeof(*parts));
 		t->parts = parts;
 	}
+	slot->item = t;
 	t->count = 1;
+	span = elem_bytes(s->elem) ? elem_bytes(s->elem) : 1;
 	for (unsigned d = 0; d < s->rank; d++) {
 		t->dim[d] = s->dim[d];
-		if (s->dim[d] < 0 ||
-		    __builtin_mul_overflow(t->count, s->dim[d], &t->count))
-			t->count = -1;
+		if (s->dim[d] < 0)
+			tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "a tensor of %s with a "
+				"dim of %lld", elem_text(s->elem), (long long)s->dim[d]);
+		if (__builtin_mul_overflow(span, s->dim[d] ? s->dim[d] : 1, &span) ||
+		    span > TC_MAX_BYTES)
+			tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory: a tensor of "
+				"%s with %u dims takes more than %lld bytes",
+				elem_text(s->elem), s->rank, (long long)TC_MAX_BYTES);
+		t->count *= s->dim[d];
 	}
-	if (t->count < 0 || __builtin_mul_overflow(t->count,
-			(int64_t)elem_bytes(s->elem), &t->bytes)) {
-		slot->item = t;
-		tc_fail(c, ERR_INVALID_ARGUMENT, NULL,
-			"a tensor of %s with dims that are negative or overflow 64 bits",
-			elem_text(s->elem));
-	}
-	slot->item = t;
+	t->bytes = t->count * elem_bytes(s->elem);
 	return t;
 }
 
@@ -512,9 +514,10 @@ void tc_erase(struct tc_op *op)
 
 /* ---- copying ---- */
 
+/* Hashed by id: maps are many and small beside the number of values in a program. */
 struct tc_map {
-	struct tc_value **to;	/* by id of the source value */
-	size_t room;
+	struct pair { const struct tc_value *from; struct tc_value *to; } *pairs;
+	size_t n, room;		/* room is a power of two */
 };
 
 struct tc_map *tc_map_new(struct tc_ctx *c)
@@ -522,24 +525,40 @@ struct tc_map *tc_map_new(struct tc_ctx *c)
 	return get(c, 1, sizeof(struct tc_map));
 }
 
+/* Where `from` is, or the free place where it belongs. */
+static struct pair *find_pair(const struct tc_map *m, const struct tc_value *from)
+{
+	size_t k = from->id * 0x9e3779b9u & (m->room - 1);
+
+	while (m->pairs[k].from && m->pairs[k].from != from)
+		k = (k + 1) & (m->room - 1);
+	return &m->pairs[k];
+}
+
 void tc_map_set(struct tc_ctx *c, struct tc_map *m, const struct tc_value *from,
 		struct tc_value *to)
 {
-	if (from->id >= m->room) {
-		size_t room = (size_t)from->id * 2 + 64;
-		struct tc_value **grown = get(c, room, sizeof(*grown));
+	struct pair *p;
 
-		if (m->room)
-			memcpy(grown, m->to, m->room * sizeof(*grown));
-		m->to = grown;
-		m->room = room;
+	if (m->n * 2 >= m->room) {
+		struct tc_map grown = { .n = m->n, .room = m->room ? m->room * 2 : 32 };
+
+		grown.pairs = get(c, grown.room, sizeof(*grown.pairs));
+		for (size_t k = 0; k < m->room; k++)
+			if (m->pairs[k].from)
+				*find_pair(&grown, m->pairs[k].from) = m->pairs[k];
+		*m = grown;
 	}
-	m->to[from->id] = to;
+	p = find_pair(m, from);
+	m->n += !p->from;
+	*p = (struct pair){ from, to };
 }
 
 struct tc_value *tc_map_get(const struct tc_map *m, struct tc_value *from)
 {
-	return from->id < m->room && m->to[from->id] ? m->to[from->id] : from;
+	const struct pair *p = m->room ? find_pair(m, from) : NULL;
+
+	return p && p->from && p->to ? p->to : from;
 }
 
 struct tc_op *tc_clone(struct tc_ctx *c, const struct tc_op *op, struct tc_map *map)

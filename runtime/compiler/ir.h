@@ -26,6 +26,9 @@
 #include "hal/base/str.h"
 
 #define TC_MAX_RANK 32
+/* No tensor is larger, its dims of 0 counted as 1: so strides, offsets and their
+ * products with an index stay far from overflow. */
+#define TC_MAX_BYTES ((int64_t)1 << 48)
 
 enum tc_opcode {
 #define OP(name, text, operands, results, regions, traits) TC_##name,

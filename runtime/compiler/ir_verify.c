@@ -6,7 +6,7 @@
  * every region one block that ends in return; operands defined before, in the block or
  * around it) is checked from ops.def. Shapes are checked by a rule for each op
  * below: the result's type is computed from the operands and compared. All dims are
- * known to be >= 0 and sizes to fit 62 bits since types are made (ir.c).
+ * known to be >= 0 and sizes to fit TC_MAX_BYTES since types are made (ir.c).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -276,6 +276,8 @@ static void check_concatenate(const struct check *k)
 			if (j != d && t->dim[j] != out->dim[j])
 				BAD(k, "operand %u does not fit", i);
 		sum += t->dim[d];
+		if (sum > out->dim[d])
+			BAD(k, "the parts are larger than the whole");
 	}
 	if (sum != out->dim[d] || !k->op->n_operands)
 		BAD(k, "the parts do not add up");
@@ -403,12 +405,15 @@ static void check_dot(const struct check *k)
 	want(k, out_type(k)->elem, n, dim);
 }
 
+/* The windows that fit; -1 (no dim) if padding makes more than any tensor can have. */
 static int64_t window_count(int64_t size, int64_t base, __int128 pad, int64_t window,
 			    int64_t dilation, int64_t stride)
 {
 	__int128 padded = (size ? (__int128)(size - 1) * base + 1 : 0) + pad;
 	__int128 wide = window ? (__int128)(window - 1) * dilation + 1 : 0;
 
+	if (padded > TC_MAX_BYTES)
+		return -1;
 	if (padded < wide || wide <= 0)
 		return 0;
 	return (int64_t)((padded - wide) / stride + 1);
@@ -447,7 +452,7 @@ static void check_convolution(const struct check *k)
 	rd = list_of(k, "rhs_dilation", n, 1, most);
 	list_of(k, "window_reversal", n, 0, 2);
 	if (fg < 1 || bg < 1 || (fg > 1 && bg > 1) || b->dim[ko] % fg || b->dim[ko] % bg ||
-	    a->dim[ib] % bg || a->dim[inf] != b->dim[ki] * fg)
+	    a->dim[ib] % bg || a->dim[inf] % fg || a->dim[inf] / fg != b->dim[ki])
 		BAD(k, "its groups do not fit the features");
 	if (out->dim[ob] != a->dim[ib] / bg || out->dim[of] != b->dim[ko])
 		BAD(k, "its result has other batches or features");
@@ -695,12 +700,12 @@ static void check_rng(const struct check *k)
 {
 	const struct tc_type *s = in_type(k, 0);
 
-	if (k->op->results[0].type != s || s->rank != 1 || s->elem != ELEM_U64 ||
-	    s->dim[0] < 2 || s->dim[0] > 3 || !is_int(k->op->results[1].type->elem))
-		if (!(s->elem == ELEM_U32 && s->rank == 1 && s->dim[0] == 4 &&
-		      k->op->results[0].type == s))
-			BAD(k, "its state is %" PRId64 " bytes of %s", s->bytes,
-			    elem_text(s->elem));
+	if (k->op->results[0].type != s || s->rank != 1 ||
+	    !((s->elem == ELEM_U64 && (s->dim[0] == 2 || s->dim[0] == 3)) ||
+	      (s->elem == ELEM_U32 && s->dim[0] == 4)))
+		BAD(k, "its state is %" PRId64 " bytes of %s", s->bytes, elem_text(s->elem));
+	if (!is_int(k->op->results[1].type->elem))
+		BAD(k, "random bits of %s", elem_text(k->op->results[1].type->elem));
 }
 
 static void check_map(const struct check *k)
@@ -930,8 +935,13 @@ static bool is_visible(const struct tc_value *v, const struct tc_block *block,
 
 static void verify_block(struct tc_ctx *c, struct tc_block *b, uint8_t *defined)
 {
-	for (unsigned i = 0; i < b->n_args; i++)
+	const struct check outer = { c, b->region->parent };
+
+	for (unsigned i = 0; i < b->n_args; i++) {
 		defined[b->args[i]->id] = 1;
+		if (b->args[i]->type->is_tuple)
+			BAD(&outer, "argument %u is a tuple", i);
+	}
 	for (struct tc_op *op = b->first; op; op = op->next) {
 		struct check k = { c, op };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GetPjrtApi: the table, errors, plugin attributes, events. */
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +9,12 @@
 
 /* ---- errors ---- */
 
+static struct PJRT_Error out_of_memory;
+
 static void destroy_error(struct PJRT_Error *e)
 {
-	free(e);
+	if (e != &out_of_memory)
+		free(e);
 }
 
 static void error_message(const struct PJRT_Error *e, const char **text, size_t *n)
@@ -65,10 +69,34 @@ struct PJRT_Error *pjrt_error_text(int code, const char *fmt, ...)
 	return pjrt_error(&err);
 }
 
+struct PJRT_Error *pjrt_part(enum pjrt_part part)
+{
+	static const struct { const char *where, *what, *why; } parts[] = {
+#define PART(id, where, what, why) [PART_##id] = { where, what, why },
+#include "runtime/pjrt/unimplemented.def"
+#undef PART
+	};
+
+	return pjrt_error_text(ERR_UNIMPLEMENTED, "%s: %s are not implemented (%s)",
+			       parts[part].where, parts[part].what, parts[part].why);
+}
+
+struct err pjrt_read_error(int code, const char *text, size_t n)
+{
+	struct err err = { .code = code };
+
+	if (!text)
+		n = 0;
+	if (n > sizeof(err.msg) - 1)
+		n = sizeof(err.msg) - 1;
+	if (n)
+		memcpy(err.msg, text, n);
+	return err;
+}
+
 struct PJRT_Error *pjrt_Error_Destroy(struct PJRT_Error_Destroy_Args *args)
 {
-	if (args->error != &out_of_memory)
-		free(args->error);
+	destroy_error(args->error);
 	return NULL;
 }
 
@@ -131,6 +159,16 @@ struct PJRT_Event *pjrt_event(struct rt_event *e)
 	return p;
 }
 
+struct PJRT_Error *pjrt_give_event(struct rt_event *e, struct PJRT_Event **out)
+{
+	struct PJRT_Event *p = pjrt_event(e);
+
+	if (!p)
+		return NO_ROOM();
+	*out = p;
+	return NULL;
+}
+
 struct PJRT_Error *pjrt_Event_Destroy(struct PJRT_Event_Destroy_Args *args)
 {
 	if (args->event)
@@ -165,6 +203,7 @@ struct PJRT_Error *pjrt_Event_Await(struct PJRT_Event_Await_Args *args)
 struct ready {
 	void (*callback)(struct PJRT_Error *error, void *arg);
 	void *arg;
+	struct rt_callback place;
 };
 
 static void on_ready(void *arg, const struct err *err)
@@ -186,7 +225,7 @@ struct PJRT_Error *pjrt_Event_OnReady(struct PJRT_Event_OnReady_Args *args)
 	r->arg = args->user_arg;
 	/* The callback may destroy the event. */
 	rt_event_ref(e);
-	rt_event_on_ready(e, on_ready, r);
+	rt_event_on_ready(e, &r->place, on_ready, r);
 	rt_event_unref(e);
 	return NULL;
 }
@@ -203,15 +242,49 @@ struct PJRT_Error *pjrt_Event_Create(struct PJRT_Event_Create_Args *args)
 
 struct PJRT_Error *pjrt_Event_Set(struct PJRT_Event_Set_Args *args)
 {
-	struct err err = { .code = args->error_code };
+	struct err err = pjrt_read_error(args->error_code, args->error_message,
+					 args->error_message_size);
 
-	snprintf(err.msg, sizeof(err.msg), "%.*s", (int)args->error_message_size,
-		 args->error_message ? args->error_message : "");
 	rt_event_set(args->event->event, err.code ? &err : NULL);
 	return NULL;
 }
 
 /* ---- the table ---- */
+
+static struct PJRT_Error *refuse_size(const char *name, size_t least, size_t size)
+{
+	return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected %s size: expected %zu, got %zu. "
+			       "The caller was built for an API older than 0.75, or did not "
+			       "set struct_size", name, least, size);
+}
+
+static struct PJRT_Error *refuse_null(const char *name, const char *field)
+{
+	return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `%s` is NULL", name, field);
+}
+
+/* What the table points to: looks at the struct, then calls. */
+#define NEED(field) \
+	if (!args->field) \
+		return is_mute ? NULL : refuse_null(name, #field);
+#define CHECKED(slot, needs, mute) \
+	static struct PJRT_Error *checked_##slot(struct PJRT_##slot##_Args *args) \
+	{ \
+		static const char name[] = "PJRT_" #slot "_Args"; \
+		const bool is_mute = mute; \
+		if (!args) \
+			return is_mute ? NULL : refuse_null("PJRT_" #slot, "args"); \
+		if (args->struct_size < PJRT_##slot##_Args_OLDEST) \
+			return is_mute ? NULL : refuse_size(name, \
+				PJRT_##slot##_Args_OLDEST, args->struct_size); \
+		needs \
+		return pjrt_##slot(args); \
+	}
+#define SLOT(slot, needs) CHECKED(slot, needs, false)
+#define MUTE(slot, needs) CHECKED(slot, needs, true)
+#include "runtime/pjrt/slots.def"
+#undef SLOT
+#undef MUTE
 
 /* Clients look at late slots without asking for the table's size. */
 static union {
@@ -225,21 +298,26 @@ static union {
 
 static void fill_api(void)
 {
-	api.head.struct_size = PJRT_API_SIZE;
+	static const struct { unsigned offset; void *fn; } slots[] = {
+#define FILL(name, offset) { offset, (void *)checked_##name },
+		PJRT_SLOTS(FILL)
+#undef FILL
+	};
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++)
+		api.slots[slots[i].offset / sizeof(void *)] = slots[i].fn;
 	api.head.extension_start = pjrt_extensions();
 	api.head.version = (struct PJRT_Api_Version){
 		.struct_size = PJRT_Api_Version_SIZE, .minor_version = PJRT_API_MINOR };
-#define FILL(name, offset) api.slots[offset / sizeof(void *)] = (void *)pjrt_##name;
-	PJRT_SLOTS(FILL)
-#undef FILL
+	api.head.struct_size = PJRT_API_SIZE;
 }
 
 __attribute__((visibility("default"))) const void *GetPjrtApi(void);
 
 const void *GetPjrtApi(void)
 {
-	/* The table is the same whoever fills it, so two first callers do no harm. */
-	if (!api.head.struct_size)
-		fill_api();
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, fill_api);
 	return &api;
 }

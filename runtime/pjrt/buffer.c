@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers and transfers. */
+/* Buffers that are there, and copies of them. What comes later is transfer.c's. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,19 +22,17 @@ struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b)
 	return p;
 }
 
-struct PJRT_Memory *pjrt_memory_of(struct PJRT_Client *c, const struct rt_buffer *b)
-{
-	return &c->devices[rt_buffer_device(b)].memories[rt_buffer_kind(b)];
-}
-
-static struct PJRT_Error *read_shape(int type, const int64_t *dims, size_t n,
-				     struct rt_shape *out)
+struct PJRT_Error *pjrt_read_shape(int type, const int64_t *dims, size_t n,
+				   struct rt_shape *out)
 {
 	if (!elem_valid((unsigned)type))
-		return pjrt_error_text(ERR_UNIMPLEMENTED, "arrays of PJRT type %d", type);
-	if (n > IMAGE_MAX_RANK)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "an array of %zu dims, at most %d",
-				       n, IMAGE_MAX_RANK);
+		return type == PJRT_Buffer_Type_INVALID || type < 0 ?
+		       pjrt_error_text(ERR_INVALID_ARGUMENT, "arrays of PJRT type %d", type) :
+		       pjrt_part(PART_TYPES);
+	if (n > IMAGE_MAX_RANK || (n && !dims))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "an array of %zu dims at %p, at "
+				       "most %d", n, (const void *)dims, IMAGE_MAX_RANK);
+	memset(out, 0, sizeof(*out));
 	out->elem = (enum elem)type;
 	out->rank = (unsigned)n;
 	for (size_t d = 0; d < n; d++) {
@@ -46,25 +44,32 @@ static struct PJRT_Error *read_shape(int type, const int64_t *dims, size_t n,
 	return NULL;
 }
 
-/* Layouts that are not row-major, dense and untiled are refused. */
-static struct PJRT_Error *check_layout(const struct PJRT_Buffer_MemoryLayout *l,
-				       size_t rank)
+struct PJRT_Error *pjrt_check_layout(const struct PJRT_Buffer_MemoryLayout *l, size_t rank)
 {
+	size_t n;
+
 	if (!l)
 		return NULL;
+	if (l->struct_size < PJRT_Buffer_MemoryLayout_SIZE)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_Buffer_MemoryLayout "
+				       "size: expected %u, got %zu",
+				       PJRT_Buffer_MemoryLayout_SIZE, l->struct_size);
 	if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled || l->tiled.num_tiles)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT,
 				       "strided and tiled layouts are not taken here");
-	for (size_t i = 0; i < l->tiled.minor_to_major_size; i++)
-		if (l->tiled.minor_to_major_size != rank ||
-		    l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
-			return pjrt_error_text(ERR_UNIMPLEMENTED,
-					       "only row-major layouts are taken");
+	n = l->tiled.minor_to_major_size;
+	if (n && (n != rank || !l->tiled.minor_to_major))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "a layout of %zu dims at %p for an "
+				       "array of %zu", n, (const void *)l->tiled.minor_to_major,
+				       rank);
+	for (size_t i = 0; i < n; i++)
+		if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
+			return pjrt_part(PART_LAYOUTS);
 	return NULL;
 }
 
-static struct PJRT_Error *give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
-				      struct PJRT_Buffer **out)
+struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
+				    struct PJRT_Buffer **out)
 {
 	struct PJRT_Buffer *p = pjrt_buffer(c, b);
 
@@ -74,92 +79,192 @@ static struct PJRT_Error *give_buffer(struct PJRT_Client *c, struct rt_buffer *b
 	return NULL;
 }
 
-static struct PJRT_Error *give_event(struct rt_event *e, struct PJRT_Event **out)
+struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
+				   const struct PJRT_Device *d, unsigned *device,
+				   enum rt_memory_kind *kind)
 {
-	struct PJRT_Event *p = pjrt_event(e);
-
-	if (!p)
-		return NO_ROOM();
-	*out = p;
+	if (m)
+		d = m->device;
+	if (d && d->client != c)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "the device or memory belongs to "
+				       "another client");
+	*device = d ? d->index : 0;
+	*kind = m ? m->kind : RT_DEVICE;
 	return NULL;
 }
 
-/* Where a new buffer goes: the memory if named, else the device's default. */
-static void find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
-		       const struct PJRT_Device *d, unsigned *device,
-		       enum rt_memory_kind *kind)
+static struct PJRT_Error *check_host(const struct PJRT_Client_BufferFromHostBuffer_Args *args,
+				     const struct rt_shape *shape)
 {
-	(void)c;
-	*device = m ? m->device->index : d ? d->index : 0;
-	*kind = m ? m->kind : RT_DEVICE;
+	size_t n = args->num_byte_strides;
+	int how = args->host_buffer_semantics;
+
+	if (how < PJRT_HostBufferSemantics_kImmutableOnlyDuringCall ||
+	    how > PJRT_HostBufferSemantics_kMutableZeroCopy)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "no host buffer semantics have "
+				       "number %d", how);
+	if (args->byte_strides && n && n != args->num_dims)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu strides for %zu dims", n,
+				       args->num_dims);
+	if (!args->data && rt_shape_bytes(shape))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%llu bytes of `data` at NULL",
+				       (unsigned long long)rt_shape_bytes(shape));
+	return NULL;
 }
 
 struct PJRT_Error *pjrt_Client_BufferFromHostBuffer(
 	struct PJRT_Client_BufferFromHostBuffer_Args *args)
 {
 	struct PJRT_Client *c = args->client;
+	enum rt_memory_kind kind = RT_DEVICE;
+	struct PJRT_Buffer *buffer;
+	struct PJRT_Event *event;
 	struct rt_shape shape;
-	struct PJRT_Error *e = read_shape(args->type, args->dims, args->num_dims, &shape);
-	enum rt_memory_kind kind;
+	struct PJRT_Error *e;
 	struct rt_buffer *b;
-	unsigned device;
+	unsigned device = 0;
 	struct err err;
 
+	e = pjrt_read_shape(args->type, args->dims, args->num_dims, &shape);
 	if (!e)
-		e = check_layout(args->device_layout, args->num_dims);
-	if (!e && args->byte_strides && args->num_byte_strides &&
-	    args->num_byte_strides != args->num_dims)
-		e = pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu strides for %zu dims",
-				    args->num_byte_strides, args->num_dims);
+		e = pjrt_check_layout(args->device_layout, args->num_dims);
+	if (!e)
+		e = check_host(args, &shape);
+	if (!e)
+		e = pjrt_find_place(c, args->memory, args->device, &device, &kind);
 	if (e)
 		return e;
-	find_place(c, args->memory, args->device, &device, &kind);
 	if (rt_buffer_from_host(c->rt, device, kind, &shape, args->data,
 				args->num_byte_strides ? args->byte_strides : NULL, &b, &err))
 		return pjrt_error(&err);
-	e = give_buffer(c, b, &args->buffer);
 	/* The bytes were copied: the caller may have its memory back. */
-	return e ? e : give_event(rt_event_done(NULL), &args->done_with_host_buffer);
+	buffer = pjrt_buffer(c, b);
+	event = pjrt_event(rt_event_done(NULL));
+	if (!buffer || !event) {
+		if (event)
+			rt_event_unref(event->event);
+		free(event);
+		if (buffer)
+			rt_buffer_unref(buffer->rt);
+		free(buffer);
+		return NO_ROOM();
+	}
+	args->done_with_host_buffer = event;
+	args->buffer = buffer;
+	return NULL;
 }
 
 struct PJRT_Error *pjrt_Client_CreateUninitializedBuffer(
 	struct PJRT_Client_CreateUninitializedBuffer_Args *args)
 {
+	enum rt_memory_kind kind = RT_DEVICE;
 	struct rt_shape shape;
-	struct PJRT_Error *e = read_shape(args->shape_element_type, args->shape_dims,
-					  args->shape_num_dims, &shape);
-	enum rt_memory_kind kind;
+	struct PJRT_Error *e = pjrt_read_shape(args->shape_element_type, args->shape_dims,
+					       args->shape_num_dims, &shape);
 	struct rt_buffer *b;
-	unsigned device;
+	unsigned device = 0;
 	struct err err;
 
+	if (!e)
+		e = pjrt_check_layout(args->shape_layout, args->shape_num_dims);
+	if (!e)
+		e = pjrt_find_place(args->client, args->memory, args->device, &device, &kind);
 	if (e)
 		return e;
-	find_place(args->client, args->memory, args->device, &device, &kind);
 	if (rt_buffer_uninitialized(args->client->rt, device, kind, &shape, &b, &err))
 		return pjrt_error(&err);
-	return give_buffer(args->client, b, &args->buffer);
+	return pjrt_give_buffer(args->client, b, &args->buffer);
 }
 
 struct PJRT_Error *pjrt_Client_CreateErrorBuffer(
 	struct PJRT_Client_CreateErrorBuffer_Args *args)
 {
+	struct err err, why = pjrt_read_error(args->error_code, args->error_message,
+					      args->error_message_size);
+	enum rt_memory_kind kind = RT_DEVICE;
 	struct rt_shape shape;
-	struct PJRT_Error *e = read_shape(args->shape_element_type, args->shape_dims,
-					  args->shape_num_dims, &shape);
-	struct err err, why = { .code = args->error_code ? args->error_code : ERR_UNKNOWN };
-	enum rt_memory_kind kind;
+	struct PJRT_Error *e = pjrt_read_shape(args->shape_element_type, args->shape_dims,
+					       args->shape_num_dims, &shape);
 	struct rt_buffer *b;
-	unsigned device;
+	unsigned device = 0;
 
+	if (!why.code)
+		why.code = ERR_UNKNOWN;
+	if (!e)
+		e = pjrt_find_place(args->client, args->memory, NULL, &device, &kind);
 	if (e)
 		return e;
-	snprintf(why.msg, sizeof(why.msg), "%.*s", (int)args->error_message_size,
-		 args->error_message ? args->error_message : "");
-	find_place(args->client, args->memory, NULL, &device, &kind);
 	if (rt_buffer_of_error(args->client->rt, device, kind, &shape, &why, &b, &err))
 		return pjrt_error(&err);
-	return give_buffer(args->client, b, &args->buffer);
+	return pjrt_give_buffer(args->client, b, &args->buffer);
+}
+
+struct deleter {
+	void (*fn)(void *pointer, void *arg);
+	void *arg;
+};
+
+static void call_deleter(void *pointer, void *arg)
+{
+	struct deleter d = *(struct deleter *)arg;
+
+	free(arg);
+	if (d.fn)
+		d.fn(pointer, d.arg);
+}
+
+struct PJRT_Error *pjrt_Client_CreateViewOfDeviceBuffer(
+	struct PJRT_Client_CreateViewOfDeviceBuffer_Args *args)
+{
+	struct deleter *d = NULL;
+	enum rt_memory_kind kind = RT_DEVICE;
+	struct rt_shape shape;
+	struct PJRT_Error *e = pjrt_read_shape(args->element_type, args->dims, args->num_dims,
+					       &shape);
+	struct rt_buffer *b;
+	unsigned device = 0;
+	struct err err;
+
+	if (!e)
+		e = pjrt_check_layout(args->layout, args->num_dims);
+	if (!e)
+		e = pjrt_find_place(args->client, args->memory, args->device, &device, &kind);
+	if (!e && args->stream)
+		e = pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Client_CreateViewOfDeviceBuffer: "
+				    "a stream was named, the device has none");
+	if (!e && args->on_delete_callback) {
+		d = malloc(sizeof(*d));
+		e = d ? NULL : NO_ROOM();
+	}
+	if (e)
+		return e;
+	if (d)
+		*d = (struct deleter){ NULL, args->on_delete_callback_arg };
+	if (rt_buffer_view(args->client->rt, device, kind, &shape, args->device_buffer_ptr,
+			   d ? call_deleter : NULL, d, &b, &err)) {
+		free(d);
+		return pjrt_error(&err);
+	}
+	e = pjrt_give_buffer(args->client, b, &args->buffer);
+	/* Not before: a caller whose call fails has its memory still. */
+	if (!e && d)
+		d->fn = (void (*)(void *, void *))args->on_delete_callback;
+	return e;
+}
+
+struct PJRT_Error *pjrt_Client_DmaMap(struct PJRT_Client_DmaMap_Args *args)
+{
+	struct err err;
+
+	return rt_dma_map(args->client->rt, args->data, args->size, &err) ? pjrt_error(&err) :
+									     NULL;
+}
+
+struct PJRT_Error *pjrt_Client_DmaUnmap(struct PJRT_Client_DmaUnmap_Args *args)
+{
+	struct err err;
+
+	return rt_dma_unmap(args->client->rt, args->data, &err) ? pjrt_error(&err) : NULL;
 }
 
 struct PJRT_Error *pjrt_Buffer_Destroy(struct PJRT_Buffer_Destroy_Args *args)
@@ -226,7 +331,10 @@ struct PJRT_Error *pjrt_Buffer_Device(struct PJRT_Buffer_Device_Args *args)
 
 struct PJRT_Error *pjrt_Buffer_Memory(struct PJRT_Buffer_Memory_Args *args)
 {
-	args->memory = pjrt_memory_of(args->buffer->client, args->buffer->rt);
+	const struct rt_buffer *b = args->buffer->rt;
+
+	args->memory = &args->buffer->client->devices[rt_buffer_device(b)]
+			.memories[rt_buffer_kind(b)];
 	return NULL;
 }
 
@@ -250,14 +358,14 @@ struct PJRT_Error *pjrt_Buffer_IsOnCpu(struct PJRT_Buffer_IsOnCpu_Args *args)
 
 struct PJRT_Error *pjrt_Buffer_ReadyEvent(struct PJRT_Buffer_ReadyEvent_Args *args)
 {
-	return give_event(rt_buffer_ready(args->buffer->rt), &args->event);
+	return pjrt_give_event(rt_buffer_ready(args->buffer->rt), &args->event);
 }
 
 struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args *args)
 {
 	const struct rt_shape *s = rt_buffer_shape(args->src->rt);
 	uint64_t bytes = rt_shape_bytes(s);
-	struct PJRT_Error *e = check_layout(args->host_layout, s->rank);
+	struct PJRT_Error *e = pjrt_check_layout(args->host_layout, s->rank);
 	struct rt_event *done;
 	struct err err;
 
@@ -273,7 +381,7 @@ struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args
 				       "%zu.", (unsigned long long)bytes, args->dst_size);
 	if (rt_buffer_to_host(args->src->rt, 0, args->dst, bytes, &done, &err))
 		return pjrt_error(&err);
-	return give_event(done, &args->event);
+	return pjrt_give_event(done, &args->event);
 }
 
 struct PJRT_Error *pjrt_Buffer_CopyRawToHost(struct PJRT_Buffer_CopyRawToHost_Args *args)
@@ -281,56 +389,68 @@ struct PJRT_Error *pjrt_Buffer_CopyRawToHost(struct PJRT_Buffer_CopyRawToHost_Ar
 	struct rt_event *done;
 	struct err err;
 
-	if (args->offset < 0 || args->transfer_size < 0)
+	if (args->offset < 0 || args->transfer_size < 0 ||
+	    (!args->dst && args->transfer_size))
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "invalid offset %lld, transfer "
-				       "size %lld", (long long)args->offset,
-				       (long long)args->transfer_size);
+				       "size %lld to %p", (long long)args->offset,
+				       (long long)args->transfer_size, args->dst);
 	if (rt_buffer_to_host(args->buffer->rt, (uint64_t)args->offset, args->dst,
 			      (uint64_t)args->transfer_size, &done, &err))
 		return pjrt_error(&err);
-	return give_event(done, &args->event);
+	return pjrt_give_event(done, &args->event);
 }
 
-static struct PJRT_Error *copy_to(struct PJRT_Buffer *b, unsigned device,
-				  enum rt_memory_kind kind, struct PJRT_Buffer **out)
+static struct PJRT_Error *copy_to(struct PJRT_Buffer *b, const struct PJRT_Device *d,
+				  const struct PJRT_Memory *m, struct PJRT_Buffer **out)
 {
+	enum rt_memory_kind kind = RT_DEVICE;
+	unsigned device = 0;
+	struct PJRT_Error *e = pjrt_find_place(b->client, m, d, &device, &kind);
 	struct rt_buffer *to;
 	struct err err;
 
+	if (e)
+		return e;
 	if (rt_buffer_copy(b->rt, device, kind, &to, &err))
 		return pjrt_error(&err);
-	return give_buffer(b->client, to, out);
+	return pjrt_give_buffer(b->client, to, out);
 }
 
 struct PJRT_Error *pjrt_Buffer_CopyToDevice(struct PJRT_Buffer_CopyToDevice_Args *args)
 {
-	return copy_to(args->buffer, args->dst_device->index, RT_DEVICE, &args->dst_buffer);
+	return copy_to(args->buffer, args->dst_device, NULL, &args->dst_buffer);
 }
 
 struct PJRT_Error *pjrt_Buffer_CopyToMemory(struct PJRT_Buffer_CopyToMemory_Args *args)
 {
-	return copy_to(args->buffer, args->dst_memory->device->index, args->dst_memory->kind,
-		       &args->dst_buffer);
+	return copy_to(args->buffer, NULL, args->dst_memory, &args->dst_buffer);
 }
 
 struct PJRT_Error *pjrt_Buffer_Bitcast(struct PJRT_Buffer_Bitcast_Args *args)
 {
 	struct rt_shape shape;
-	struct PJRT_Error *e = read_shape(args->element_type, args->dims, args->num_dims,
-					  &shape);
+	struct PJRT_Error *e = pjrt_read_shape(args->element_type, args->dims, args->num_dims,
+					       &shape);
 	struct rt_buffer *b;
 	struct err err;
 
+	if (!e)
+		e = pjrt_check_layout(args->device_layout, args->num_dims);
 	if (e)
 		return e;
 	if (rt_buffer_bitcast(args->buffer->rt, &shape, &b, &err))
 		return pjrt_error(&err);
-	return give_buffer(args->buffer->client, b, &args->out_buffer);
+	return pjrt_give_buffer(args->buffer->client, b, &args->out_buffer);
 }
 
 struct PJRT_Error *pjrt_Buffer_UnsafePointer(struct PJRT_Buffer_UnsafePointer_Args *args)
 {
-	args->buffer_pointer = (uintptr_t)rt_buffer_address(args->buffer->rt);
+	struct err err;
+	uint64_t va;
+
+	if (rt_buffer_address(args->buffer->rt, &va, &err))
+		return pjrt_error(&err);
+	args->buffer_pointer = (uintptr_t)va;
 	return NULL;
 }
 
@@ -352,6 +472,8 @@ struct PJRT_Error *pjrt_Buffer_DecreaseExternalReferenceCount(
 struct PJRT_Error *pjrt_Buffer_OpaqueDeviceMemoryDataPointer(
 	struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *args)
 {
-	args->device_memory_ptr = rt_buffer_pointer(args->buffer->rt);
-	return NULL;
+	struct err err;
+
+	return rt_buffer_pointer(args->buffer->rt, &args->device_memory_ptr, &err) ?
+	       pjrt_error(&err) : NULL;
 }

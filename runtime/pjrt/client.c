@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client, devices, memories, topology. */
+/* Client, devices, memories. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/pjrt/wrap.h"
 
-static const char platform[] = "tessera";
-static const char version[] = "tessera 0.1 (ISA 1)";
-
-static struct PJRT_NamedValue int_value(const char *name, int64_t v)
+struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v)
 {
 	return (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE, .name = name,
 		.name_size = strlen(name), .type = PJRT_NamedValue_kInt64,
 		.int64_value = v, .value_size = 1 };
 }
 
-static void describe(struct PJRT_Device *d)
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *kind,
+		   const char *bus_id, bool is_model, unsigned cores)
 {
-	const struct hal_device_info *info = rt_device_info(d->client->rt, d->index);
-	struct PJRT_DeviceDescription *t = &d->description;
-
-	t->device = d;
+	t->id = (int)id;
+	snprintf(t->kind, sizeof(t->kind), "%s", kind);
 	/* One slice: the chips stand in a row along the first axis of the torus. */
-	t->coords[0] = d->index;
+	t->coords[0] = id;
 	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
 		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
 		.int64_array_value = t->coords, .value_size = 3 };
-	t->attributes[1] = int_value("core_on_chip", 0);
-	t->attributes[2] = int_value("slice_index", 0);
-	t->attributes[3] = int_value("num_cores", info->cores);
-	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", d->index,
-		 info->bus_id);
-	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", d->index, info->bus_id,
-		 info->is_model ? "model" : "hardware");
+	t->attributes[1] = pjrt_int_value("core_on_chip", 0);
+	t->attributes[2] = pjrt_int_value("slice_index", 0);
+	t->attributes[3] = pjrt_int_value("num_cores", cores);
+	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", id, bus_id);
+	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", id, bus_id,
+		 is_model ? "model" : "hardware");
+}
+
+static void describe(struct PJRT_Device *d)
+{
+	const struct hal_device_info *info = rt_device_info(d->client->rt, d->index);
+
+	pjrt_describe(&d->description, d->index, info->name, info->bus_id, info->is_model,
+		      info->cores);
 	d->self = d;
 	for (unsigned k = 0; k < RT_KINDS; k++) {
 		struct PJRT_Memory *m = &d->memories[k];
@@ -58,7 +61,7 @@ static void free_client(struct PJRT_Client *c)
 
 static char *copy_option(const struct PJRT_NamedValue *v)
 {
-	char *p = malloc(v->value_size + 1);
+	char *p = v->value_size < SIZE_MAX ? malloc(v->value_size + 1) : NULL;
 
 	if (p) {
 		memcpy(p, v->string_value, v->value_size);
@@ -69,46 +72,45 @@ static char *copy_option(const struct PJRT_NamedValue *v)
 
 static bool is_named(const struct PJRT_NamedValue *v, const char *name)
 {
-	return v->type == PJRT_NamedValue_kString && v->name_size == strlen(name) &&
+	return v->type == PJRT_NamedValue_kString && v->name && v->name_size == strlen(name) &&
 	       !memcmp(v->name, name, v->name_size);
 }
 
-struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
+/* The options that are ours; others are somebody else's. */
+static struct PJRT_Error *read_options(const struct PJRT_Client_Create_Args *args,
+				       char **devices, char **sim)
 {
-	struct PJRT_Client *c = calloc(1, sizeof(*c));
-	char *devices = NULL, *sim = NULL;
-	struct rt_client_options o;
-	struct err err;
-	int code;
+	const struct PJRT_NamedValue *v = args->create_options;
 
-	if (!c)
-		return NO_ROOM();
-	for (size_t i = 0; i < args->num_options; i++) {
-		const struct PJRT_NamedValue *v = &args->create_options[i];
+	if (args->num_options && !v)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu create_options at NULL",
+				       args->num_options);
+	for (size_t i = 0; i < args->num_options; i++, v++) {
+		char **to = is_named(v, "devices") ? devices : is_named(v, "sim") ? sim : NULL;
 
-		if (is_named(v, "devices") && !devices)
-			devices = copy_option(v);
-		if (is_named(v, "sim") && !sim)
-			sim = copy_option(v);
+		if (!to || *to)
+			continue;
+		if (!v->string_value)
+			return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: \"%.*s\" "
+					       "has no value", (int)v->name_size, v->name);
+		*to = copy_option(v);
+		if (!*to)
+			return NO_ROOM();
 	}
-	o = (struct rt_client_options){ devices, sim };
-	code = rt_client_create(&o, &c->rt, &err);
-	free(devices);
-	free(sim);
-	if (code) {
-		free_client(c);
-		return pjrt_error(&err);
-	}
+	return NULL;
+}
+
+static bool make_lists(struct PJRT_Client *c)
+{
 	c->n_devices = rt_device_count(c->rt);
 	c->devices = calloc(c->n_devices, sizeof(*c->devices));
 	c->device_list = calloc(c->n_devices, sizeof(*c->device_list));
-	c->memory_list = calloc(c->n_devices * RT_KINDS, sizeof(*c->memory_list));
+	c->memory_list = calloc((size_t)c->n_devices * RT_KINDS, sizeof(*c->memory_list));
 	c->topology.descriptions = calloc(c->n_devices, sizeof(void *));
-	c->topology.client = c;
-	if (!c->devices || !c->device_list || !c->memory_list || !c->topology.descriptions) {
-		free_client(c);
-		return NO_ROOM();
-	}
+	if (!c->devices || !c->device_list || !c->memory_list || !c->topology.descriptions)
+		return false;
+	rt_topology_of(c->rt, &c->topology.rt);
+	c->topology.is_clients = true;
 	for (unsigned i = 0; i < c->n_devices; i++) {
 		c->devices[i].client = c;
 		c->devices[i].index = i;
@@ -117,6 +119,31 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 		c->topology.descriptions[i] = &c->devices[i].description;
 		for (unsigned k = 0; k < RT_KINDS; k++)
 			c->memory_list[i * RT_KINDS + k] = &c->devices[i].memories[k];
+	}
+	return true;
+}
+
+struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
+{
+	struct PJRT_Client *c = calloc(1, sizeof(*c));
+	char *devices = NULL, *sim = NULL;
+	struct rt_client_options o;
+	struct PJRT_Error *e;
+	struct err err;
+
+	if (!c)
+		return NO_ROOM();
+	e = read_options(args, &devices, &sim);
+	o = (struct rt_client_options){ devices, sim };
+	if (!e && rt_client_create(&o, &c->rt, &err))
+		e = pjrt_error(&err);
+	free(devices);
+	free(sim);
+	if (!e && !make_lists(c))
+		e = NO_ROOM();
+	if (e) {
+		free_client(c);
+		return e;
 	}
 	args->client = c;
 	return NULL;
@@ -131,8 +158,8 @@ struct PJRT_Error *pjrt_Client_Destroy(struct PJRT_Client_Destroy_Args *args)
 
 struct PJRT_Error *pjrt_Client_PlatformName(struct PJRT_Client_PlatformName_Args *args)
 {
-	args->platform_name = platform;
-	args->platform_name_size = sizeof(platform) - 1;
+	args->platform_name = pjrt_platform;
+	args->platform_name_size = strlen(pjrt_platform);
 	return NULL;
 }
 
@@ -144,8 +171,8 @@ struct PJRT_Error *pjrt_Client_ProcessIndex(struct PJRT_Client_ProcessIndex_Args
 
 struct PJRT_Error *pjrt_Client_PlatformVersion(struct PJRT_Client_PlatformVersion_Args *args)
 {
-	args->platform_version = version;
-	args->platform_version_size = sizeof(version) - 1;
+	args->platform_version = pjrt_version;
+	args->platform_version_size = strlen(pjrt_version);
 	return NULL;
 }
 
@@ -228,7 +255,7 @@ struct PJRT_Error *pjrt_Client_DefaultDeviceAssignment(
 
 struct PJRT_Error *pjrt_DeviceDescription_Id(struct PJRT_DeviceDescription_Id_Args *args)
 {
-	args->id = (int)args->device_description->device->index;
+	args->id = args->device_description->id;
 	return NULL;
 }
 
@@ -249,9 +276,7 @@ struct PJRT_Error *pjrt_DeviceDescription_Attributes(
 
 struct PJRT_Error *pjrt_DeviceDescription_Kind(struct PJRT_DeviceDescription_Kind_Args *args)
 {
-	const struct PJRT_Device *d = args->device_description->device;
-
-	args->device_kind = rt_device_info(d->client->rt, d->index)->name;
+	args->device_kind = args->device_description->kind;
 	args->device_kind_size = strlen(args->device_kind);
 	return NULL;
 }
@@ -304,6 +329,9 @@ struct PJRT_Error *pjrt_Device_DefaultMemory(struct PJRT_Device_DefaultMemory_Ar
 	return NULL;
 }
 
+/* Offsets of the fields that 0.113 appended. */
+enum { PEAK_ALLOCATED = 192, PEAK_ALLOCATED_IS_SET = 200 };
+
 struct PJRT_Error *pjrt_Device_MemoryStats(struct PJRT_Device_MemoryStats_Args *args)
 {
 	struct hal_mem_stats s;
@@ -320,6 +348,12 @@ struct PJRT_Error *pjrt_Device_MemoryStats(struct PJRT_Device_MemoryStats_Args *
 	args->largest_free_block_bytes = (int64_t)s.largest_free_bytes;
 	args->pool_bytes = (int64_t)s.limit_bytes;
 	args->peak_pool_bytes = (int64_t)s.limit_bytes;
+	/* 0.113 asks for one more; we have it as the peak above. */
+	if (args->struct_size > PEAK_ALLOCATED_IS_SET) {
+		memcpy((char *)args + PEAK_ALLOCATED, &args->peak_bytes_in_use,
+		       sizeof(args->peak_bytes_in_use));
+		*((bool *)args + PEAK_ALLOCATED_IS_SET) = true;
+	}
 	args->peak_bytes_in_use_is_set = args->num_allocs_is_set =
 		args->largest_alloc_size_is_set = args->bytes_limit_is_set =
 		args->bytes_reserved_is_set = args->peak_bytes_reserved_is_set =
@@ -352,10 +386,12 @@ struct PJRT_Error *pjrt_Device_GetAttributes(struct PJRT_Device_GetAttributes_Ar
 
 struct PJRT_Error *pjrt_Device_PoisonExecution(struct PJRT_Device_PoisonExecution_Args *args)
 {
-	struct err err = { .code = args->error_code };
+	struct err err = pjrt_read_error(args->error_code, args->error_message,
+					 args->error_message_size);
 
-	snprintf(err.msg, sizeof(err.msg), "%.*s", (int)args->error_message_size,
-		 args->error_message ? args->error_message : "");
+	if (!err.code)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Device_PoisonExecution: the "
+				       "error's code is OK");
 	rt_device_poison(args->device->client->rt, args->device->index, &err);
 	if (COVERS(args, PJRT_Device_PoisonExecution_Args, poisoned))
 		args->poisoned = true;
@@ -402,53 +438,5 @@ struct PJRT_Error *pjrt_Memory_AddressableByDevices(
 {
 	args->devices = &args->memory->device->self;
 	args->num_devices = 1;
-	return NULL;
-}
-
-/* ---- topology ---- */
-
-struct PJRT_Error *pjrt_Client_TopologyDescription(
-	struct PJRT_Client_TopologyDescription_Args *args)
-{
-	args->topology = &args->client->topology;
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_TopologyDescription_Destroy(
-	struct PJRT_TopologyDescription_Destroy_Args *args)
-{
-	(void)args;	/* the client's own: it goes with the client */
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_TopologyDescription_PlatformName(
-	struct PJRT_TopologyDescription_PlatformName_Args *args)
-{
-	args->platform_name = platform;
-	args->platform_name_size = sizeof(platform) - 1;
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_TopologyDescription_PlatformVersion(
-	struct PJRT_TopologyDescription_PlatformVersion_Args *args)
-{
-	args->platform_version = version;
-	args->platform_version_size = sizeof(version) - 1;
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_TopologyDescription_GetDeviceDescriptions(
-	struct PJRT_TopologyDescription_GetDeviceDescriptions_Args *args)
-{
-	args->descriptions = (void *)args->topology->descriptions;
-	args->num_descriptions = args->topology->client->n_devices;
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_TopologyDescription_Attributes(
-	struct PJRT_TopologyDescription_Attributes_Args *args)
-{
-	args->attributes = NULL;
-	args->num_attributes = 0;
 	return NULL;
 }

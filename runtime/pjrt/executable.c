@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling, executables, execution, and the Layouts and Shardings extensions. */
+/* Compiling, executables, execution. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,16 +11,18 @@ void pjrt_executable_unref(struct PJRT_Executable *x)
 {
 	if (!x || __atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	rt_exe_unref(x->rt);
+	rt_program_unref(x->rt);
 	free(x->output_types);
 	free(x->output_dims);
 	free(x->output_ranks);
 	free(x->output_kinds);
 	free(x->parameter_kinds);
-	free(x->output_shardings);
+	free(x->shardings);
 	free(x->output_kind_sizes);
 	free(x->parameter_kind_sizes);
-	free(x->output_sharding_sizes);
+	free(x->sharding_sizes);
+	free(x->layouts);
+	free(x->layout_list);
 	free(x);
 }
 
@@ -33,9 +35,16 @@ static struct PJRT_NamedValue cost(const char *name, double v)
 
 static void fill_facts(struct PJRT_Executable *x)
 {
-	const struct image *im = rt_exe_image(x->rt);
+	const struct image *im = rt_program_image(x->rt);
 	size_t n_args = im->info.n_args, at = 0;
 
+	for (size_t i = 0; i < n_args + x->n_outputs; i++) {
+		x->layout_list[i] = &x->layouts[i];
+		pjrt_layout_init(&x->layouts[i], im->shapes[i].rank);
+		x->layouts[i].is_executables = true;
+		/* No bytes: replicated, which one device always is. */
+		x->shardings[i] = "";
+	}
 	for (size_t i = 0; i < n_args; i++) {
 		x->parameter_kinds[i] = rt_memory_kind_names[im->shapes[i].memory_kind];
 		x->parameter_kind_sizes[i] = strlen(x->parameter_kinds[i]);
@@ -49,8 +58,6 @@ static void fill_facts(struct PJRT_Executable *x)
 		at += s->rank;
 		x->output_kinds[i] = rt_memory_kind_names[s->memory_kind];
 		x->output_kind_sizes[i] = strlen(x->output_kinds[i]);
-		/* No bytes: replicated, which one device always is. */
-		x->output_shardings[i] = "";
 	}
 	x->cost[0] = cost("flops", im->info.flops);
 	x->cost[1] = cost("bytes accessed", im->info.bytes_accessed);
@@ -58,32 +65,34 @@ static void fill_facts(struct PJRT_Executable *x)
 	x->cost[3] = cost("optimal_seconds", (double)im->info.cost_ns * 1e-9);
 }
 
-static struct PJRT_Executable *make_shared(struct PJRT_Client *c, struct rt_exe *rt)
+struct PJRT_Executable *pjrt_executable(struct rt_program *p)
 {
-	const struct image *im = rt_exe_image(rt);
+	const struct image *im = rt_program_image(p);
 	struct PJRT_Executable *x = calloc(1, sizeof(*x));
-	size_t n_args = im->info.n_args, n = im->info.n_results;
+	size_t n_args = im->info.n_args, n = im->info.n_results, both = n_args + n + 1;
 
 	if (!x) {
-		rt_exe_unref(rt);
+		rt_program_unref(p);
 		return NULL;
 	}
 	x->refs = 1;
-	x->rt = rt;
-	x->client = c;
+	x->rt = p;
 	x->n_outputs = n;
 	x->output_types = calloc(n + 1, sizeof(*x->output_types));
 	x->output_dims = calloc(n * IMAGE_MAX_RANK + 1, sizeof(*x->output_dims));
 	x->output_ranks = calloc(n + 1, sizeof(*x->output_ranks));
 	x->output_kinds = calloc(n + 1, sizeof(*x->output_kinds));
 	x->output_kind_sizes = calloc(n + 1, sizeof(*x->output_kind_sizes));
-	x->output_shardings = calloc(n + 1, sizeof(*x->output_shardings));
-	x->output_sharding_sizes = calloc(n + 1, sizeof(*x->output_sharding_sizes));
 	x->parameter_kinds = calloc(n_args + 1, sizeof(*x->parameter_kinds));
 	x->parameter_kind_sizes = calloc(n_args + 1, sizeof(*x->parameter_kind_sizes));
+	x->shardings = calloc(both, sizeof(*x->shardings));
+	x->sharding_sizes = calloc(both, sizeof(*x->sharding_sizes));
+	x->layouts = calloc(both, sizeof(*x->layouts));
+	x->layout_list = calloc(both, sizeof(*x->layout_list));
 	if (!x->output_types || !x->output_dims || !x->output_ranks || !x->output_kinds ||
-	    !x->output_kind_sizes || !x->output_shardings || !x->output_sharding_sizes ||
-	    !x->parameter_kinds || !x->parameter_kind_sizes) {
+	    !x->output_kind_sizes || !x->shardings || !x->sharding_sizes ||
+	    !x->parameter_kinds || !x->parameter_kind_sizes || !x->layouts ||
+	    !x->layout_list) {
 		pjrt_executable_unref(x);
 		return NULL;
 	}
@@ -91,56 +100,105 @@ static struct PJRT_Executable *make_shared(struct PJRT_Client *c, struct rt_exe 
 	return x;
 }
 
-struct PJRT_LoadedExecutable *pjrt_loaded(struct PJRT_Client *c, struct rt_exe *x)
+/* Takes the reference. */
+static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_exe *x,
+				      struct PJRT_LoadedExecutable **out)
 {
 	struct PJRT_LoadedExecutable *l = calloc(1, sizeof(*l));
 
-	if (!l) {
-		rt_exe_unref(x);
-		return NULL;
+	if (l) {
+		rt_program_ref(rt_exe_program(x));
+		l->shared = pjrt_executable(rt_exe_program(x));
 	}
-	l->device = &c->devices[rt_exe_device(x)];
-	l->shared = make_shared(c, x);
-	if (!l->shared) {
+	if (!l || !l->shared) {
 		free(l);
-		return NULL;
+		rt_exe_unref(x);
+		return NO_ROOM();
 	}
-	return l;
+	l->rt = x;
+	l->client = c;
+	l->device = &c->devices[rt_exe_device(x)];
+	*out = l;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_read_program(const struct PJRT_Program *p, char format[16])
+{
+	if (p->struct_size < PJRT_Program_SIZE)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_Program size: "
+				       "expected %u, got %zu", PJRT_Program_SIZE,
+				       p->struct_size);
+	if (!p->code || !p->code_size || !p->format)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "a program of %zu bytes at %p, its "
+				       "format at %p", p->code_size, (void *)p->code,
+				       (const void *)p->format);
+	if (p->format_size > 15 || memchr(p->format, 0, p->format_size))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unknown program format '%.*s'.",
+				       (int)(p->format_size > 40 ? 40 : p->format_size),
+				       p->format);
+	memcpy(format, p->format, p->format_size);
+	format[p->format_size] = 0;
+	return NULL;
+}
+
+static struct PJRT_Error *check_bytes(const char *what, const void *p, size_t n)
+{
+	if (p || !n)
+		return NULL;
+	return pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu bytes of %s at NULL", n, what);
 }
 
 struct PJRT_Error *pjrt_Client_Compile(struct PJRT_Client_Compile_Args *args)
 {
 	const struct PJRT_Program *p = args->program;
 	char format[16];
+	struct PJRT_Error *e = pjrt_read_program(p, format);
 	struct rt_exe *x;
 	struct err err;
 
-	snprintf(format, sizeof(format), "%.*s", (int)(p->format_size > 15 ? 15 :
-		 p->format_size), p->format);
+	if (!e)
+		e = check_bytes("compile_options", args->compile_options,
+				args->compile_options_size);
+	if (e)
+		return e;
 	if (rt_compile(args->client->rt, p->code, p->code_size, format, args->compile_options,
 		       args->compile_options_size, &x, &err))
 		return pjrt_error(&err);
-	args->executable = pjrt_loaded(args->client, x);
-	return args->executable ? NULL : NO_ROOM();
+	return give_loaded(args->client, x, &args->executable);
+}
+
+struct PJRT_Error *pjrt_Client_Load(struct PJRT_Client_Load_Args *args)
+{
+	struct PJRT_Error *e = check_bytes("compile_options", args->compile_options,
+					   args->compile_options_size);
+	struct rt_exe *x;
+	struct err err;
+
+	if (e)
+		return e;
+	if (rt_load(args->client->rt, args->executable->rt, args->compile_options,
+		    args->compile_options_size, &x, &err))
+		return pjrt_error(&err);
+	return give_loaded(args->client, x, &args->loaded_executable);
 }
 
 struct PJRT_Error *pjrt_Executable_DeserializeAndLoad(
 	struct PJRT_Executable_DeserializeAndLoad_Args *args)
 {
-	bool has_options = COVERS(args, PJRT_Executable_DeserializeAndLoad_Args,
-				  overridden_serialized_compile_options_size) &&
-			   args->overridden_serialized_compile_options;
+	const char *options = args->overridden_serialized_compile_options;
+	size_t n = options ? args->overridden_serialized_compile_options_size : 0;
+	struct rt_program *p;
 	struct rt_exe *x;
 	struct err err;
+	int code;
 
-	if (rt_exe_deserialize(args->client->rt, args->serialized_executable,
-			       args->serialized_executable_size, has_options ?
-			       args->overridden_serialized_compile_options : NULL,
-			       has_options ? args->overridden_serialized_compile_options_size :
-			       0, &x, &err))
+	if (rt_program_deserialize(args->serialized_executable,
+				   args->serialized_executable_size, &p, &err))
 		return pjrt_error(&err);
-	args->loaded_executable = pjrt_loaded(args->client, x);
-	return args->loaded_executable ? NULL : NO_ROOM();
+	code = rt_load(args->client->rt, p, options, n, &x, &err);
+	rt_program_unref(p);
+	return code ? pjrt_error(&err) :
+		      give_loaded(args->client, x, &args->loaded_executable);
 }
 
 /* ---- executables ---- */
@@ -153,7 +211,7 @@ struct PJRT_Error *pjrt_Executable_Destroy(struct PJRT_Executable_Destroy_Args *
 
 struct PJRT_Error *pjrt_Executable_Name(struct PJRT_Executable_Name_Args *args)
 {
-	const struct image *im = rt_exe_image(args->executable->rt);
+	const struct image *im = rt_program_image(args->executable->rt);
 
 	args->executable_name = image_string(im, im->info.name);
 	args->executable_name_size = strlen(args->executable_name);
@@ -182,7 +240,7 @@ struct PJRT_Error *pjrt_Executable_NumOutputs(struct PJRT_Executable_NumOutputs_
 struct PJRT_Error *pjrt_Executable_SizeOfGeneratedCodeInBytes(
 	struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *args)
 {
-	args->size_in_bytes = (int64_t)rt_exe_image(args->executable->rt)->text_bytes;
+	args->size_in_bytes = (int64_t)rt_program_image(args->executable->rt)->text_bytes;
 	return NULL;
 }
 
@@ -206,7 +264,7 @@ struct PJRT_Error *pjrt_Executable_OutputMemoryKinds(
 struct PJRT_Error *pjrt_Executable_ParameterMemoryKinds(
 	struct PJRT_Executable_ParameterMemoryKinds_Args *args)
 {
-	args->num_parameters = rt_exe_image(args->executable->rt)->info.n_args;
+	args->num_parameters = rt_program_image(args->executable->rt)->info.n_args;
 	args->memory_kinds = args->executable->parameter_kinds;
 	args->memory_kind_sizes = args->executable->parameter_kind_sizes;
 	return NULL;
@@ -231,7 +289,7 @@ struct PJRT_Error *pjrt_Executable_OutputDimensions(
 
 struct PJRT_Error *pjrt_Executable_Fingerprint(struct PJRT_Executable_Fingerprint_Args *args)
 {
-	args->executable_fingerprint = rt_exe_fingerprint(args->executable->rt);
+	args->executable_fingerprint = rt_program_fingerprint(args->executable->rt);
 	args->executable_fingerprint_size = 64;
 	return NULL;
 }
@@ -239,7 +297,7 @@ struct PJRT_Error *pjrt_Executable_Fingerprint(struct PJRT_Executable_Fingerprin
 struct PJRT_Error *pjrt_LoadedExecutable_Fingerprint(
 	struct PJRT_LoadedExecutable_Fingerprint_Args *args)
 {
-	args->executable_fingerprint = rt_exe_fingerprint(args->executable->shared->rt);
+	args->executable_fingerprint = rt_program_fingerprint(args->executable->shared->rt);
 	args->executable_fingerprint_size = 64;
 	return NULL;
 }
@@ -247,7 +305,7 @@ struct PJRT_Error *pjrt_LoadedExecutable_Fingerprint(
 struct PJRT_Error *pjrt_Executable_GetCompiledMemoryStats(
 	struct PJRT_Executable_GetCompiledMemoryStats_Args *args)
 {
-	const struct image *im = rt_exe_image(args->executable->rt);
+	const struct image *im = rt_program_image(args->executable->rt);
 	int64_t in = 0, out = 0, alias = 0, temp = (int64_t)im->info.temp_bytes;
 
 	for (uint32_t i = 0; i < im->info.n_args; i++)
@@ -289,7 +347,7 @@ struct PJRT_Error *pjrt_Executable_Serialize(struct PJRT_Executable_Serialize_Ar
 	void *p;
 	size_t n;
 
-	if (rt_exe_serialize(args->executable->rt, &p, &n, &err))
+	if (rt_program_serialize(args->executable->rt, &p, &n, &err))
 		return pjrt_error(&err);
 	args->serialized_bytes = p;
 	args->serialized_bytes_size = n;
@@ -306,10 +364,36 @@ static void keep(void *p)
 struct PJRT_Error *pjrt_Executable_GetCompileOptions(
 	struct PJRT_Executable_GetCompileOptions_Args *args)
 {
-	args->serialized_bytes = rt_exe_options(args->executable->rt,
-						&args->serialized_bytes_size);
+	args->serialized_bytes = rt_program_options(args->executable->rt,
+						    &args->serialized_bytes_size);
 	args->serialized_compile_options = NULL;
 	args->serialized_compile_options_deleter = (void *)keep;
+	return NULL;
+}
+
+/* Asked twice: for the size, and for the bytes. */
+struct PJRT_Error *pjrt_Executable_OptimizedProgram(
+	struct PJRT_Executable_OptimizedProgram_Args *args)
+{
+	struct PJRT_Program *p = args->program;
+	const char *format;
+	const void *source;
+	size_t n;
+
+	if (p->struct_size < PJRT_Program_SIZE)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_Program size: "
+				       "expected %u, got %zu", PJRT_Program_SIZE,
+				       p->struct_size);
+	source = rt_program_source(args->executable->rt, &n, &format);
+	if (p->code && p->code_size < n)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Executable_OptimizedProgram: "
+				       "room for %zu bytes, the program has %zu", p->code_size,
+				       n);
+	if (p->code)
+		memcpy(p->code, source, n);
+	p->code_size = n;
+	p->format = format;
+	p->format_size = strlen(format);
 	return NULL;
 }
 
@@ -318,8 +402,10 @@ struct PJRT_Error *pjrt_Executable_GetCompileOptions(
 struct PJRT_Error *pjrt_LoadedExecutable_Destroy(
 	struct PJRT_LoadedExecutable_Destroy_Args *args)
 {
-	if (args->executable)
+	if (args->executable) {
+		rt_exe_unref(args->executable->rt);
 		pjrt_executable_unref(args->executable->shared);
+	}
 	free(args->executable);
 	return NULL;
 }
@@ -376,14 +462,14 @@ struct PJRT_Error *pjrt_LoadedExecutable_GetDeviceAssignment(
 struct PJRT_Error *pjrt_LoadedExecutable_Delete(
 	struct PJRT_LoadedExecutable_Delete_Args *args)
 {
-	rt_exe_delete(args->executable->shared->rt);
+	rt_exe_delete(args->executable->rt);
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_LoadedExecutable_IsDeleted(
 	struct PJRT_LoadedExecutable_IsDeleted_Args *args)
 {
-	args->is_deleted = rt_exe_is_deleted(args->executable->shared->rt);
+	args->is_deleted = rt_exe_is_deleted(args->executable->rt);
 	return NULL;
 }
 
@@ -418,26 +504,90 @@ static struct PJRT_Error *wrap_outputs(struct PJRT_Client *c, struct rt_buffer *
 	return NULL;
 }
 
+static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execute_Args *args)
+{
+	static const char name[] = "PJRT_LoadedExecutable_Execute";
+	const struct PJRT_ExecuteOptions *o = args->options;
+	enum { OLDEST = 80 };	/* of PJRT_ExecuteOptions, in 0.75 */
+
+	if (args->num_devices > 1)
+		return pjrt_part(PART_DEVICES);
+	if (!args->num_devices)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: the program runs on 1 device; "
+				       "argument lists for 0 came", name);
+	if (o && o->struct_size < OLDEST)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_ExecuteOptions "
+				       "size: expected %d, got %zu", OLDEST, o->struct_size);
+	if (o && (o->num_send_ops || o->num_recv_ops))
+		return pjrt_part(PART_CALLBACKS);
+	if (o && o->num_non_donatable_input_indices && !o->non_donatable_input_indices)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: "
+				       "`non_donatable_input_indices` is NULL", name);
+	if (args->execute_device && args->execute_device != args->executable->device)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `execute_device` is %s, the "
+				       "program was loaded on %s", name,
+				       args->execute_device->description.text,
+				       args->executable->device->description.text);
+	if (args->num_args && (!args->argument_lists || !args->argument_lists[0]))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `argument_lists` is NULL",
+				       name);
+	for (size_t i = 0; i < args->num_args; i++)
+		if (!args->argument_lists[0][i])
+			return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: argument %zu is NULL",
+					       name, i);
+	if (args->executable->shared->n_outputs && (!args->output_lists || !args->output_lists[0]))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `output_lists` is NULL", name);
+	return NULL;
+}
+
+/* Stores the results; takes them and `done`. */
+static struct PJRT_Error *hand_over(const struct PJRT_LoadedExecutable_Execute_Args *args,
+				    struct rt_buffer **out, struct rt_event *done)
+{
+	size_t n = args->executable->shared->n_outputs;
+	struct PJRT_Event *event = NULL;
+	struct PJRT_Error *e;
+
+	if (args->device_complete_events) {
+		event = pjrt_event(done);
+		if (!event) {
+			for (size_t i = 0; i < n; i++)
+				rt_buffer_unref(out[i]);
+			return NO_ROOM();
+		}
+	} else {
+		rt_event_unref(done);
+	}
+	e = wrap_outputs(args->executable->client, out, n,
+			 n ? args->output_lists[0] : NULL);
+	if (e && event) {
+		rt_event_unref(event->event);
+		free(event);
+	} else if (event) {
+		args->device_complete_events[0] = event;
+	}
+	return e;
+}
+
 struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	struct PJRT_LoadedExecutable_Execute_Args *args)
 {
 	enum { FEW = 64 };
-	struct PJRT_Executable *x = args->executable->shared;
-	size_t n = args->num_args, n_out = x->n_outputs;
-	struct rt_buffer *some_in[FEW], *some_out[FEW], **in, **out;
-	bool some_kept[FEW], *kept;
-	struct PJRT_Error *e = NULL;
+	size_t n = args->num_args, n_out = args->executable->shared->n_outputs;
+	struct rt_buffer *some_in[FEW], *some_out[FEW], **in = some_in, **out = some_out;
+	bool some_kept[FEW], *kept = some_kept;
+	struct PJRT_Error *e = check_execute(args);
 	struct rt_event *done;
 	struct err err;
 
-	if (args->num_devices != 1)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "the program runs on 1 device; "
-				       "argument lists for %zu came", args->num_devices);
-	if (args->options && (args->options->num_send_ops || args->options->num_recv_ops))
-		return pjrt_error_text(ERR_UNIMPLEMENTED, "host callbacks do not run yet");
-	in = n <= FEW ? some_in : malloc(n * sizeof(*in));
-	kept = n <= FEW ? some_kept : malloc(n * sizeof(*kept));
-	out = n_out <= FEW ? some_out : malloc(n_out * sizeof(*out));
+	if (e)
+		return e;
+	if (n > FEW) {
+		in = calloc(n, sizeof(*in));
+		kept = calloc(n, sizeof(*kept));
+	}
+	if (n_out > FEW)
+		out = calloc(n_out, sizeof(*out));
 	if (!in || !kept || !out) {
 		e = NO_ROOM();
 		goto free_lists;
@@ -445,18 +595,8 @@ struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	for (size_t i = 0; i < n; i++)
 		in[i] = args->argument_lists[0][i]->rt;
 	mark_kept(args->options, n, kept);
-	if (rt_execute(x->rt, in, n, kept, out, &done, &err)) {
-		e = pjrt_error(&err);
-		goto free_lists;
-	}
-	e = wrap_outputs(x->client, out, n_out, args->output_lists[0]);
-	if (!e && args->device_complete_events) {
-		args->device_complete_events[0] = pjrt_event(done);
-		if (!args->device_complete_events[0])
-			e = NO_ROOM();
-	} else {
-		rt_event_unref(done);
-	}
+	e = rt_execute(args->executable->rt, in, n, kept, out, &done, &err) ?
+	    pjrt_error(&err) : hand_over(args, out, done);
 free_lists:
 	if (in != some_in)
 		free(in);
@@ -467,156 +607,46 @@ free_lists:
 	return e;
 }
 
-/* ---- extensions ---- */
+/* ---- execute contexts, tracking events ---- */
 
-/* A layout is a rank: all are row-major. */
-struct layout {
-	unsigned rank;
-	char text[IMAGE_MAX_RANK * 4 + 8];
-};
+/* Carries user data of the FFI extension, of which there is none. */
+struct PJRT_ExecuteContext { char nothing; };
 
-static struct layout *new_layout(unsigned rank)
+struct PJRT_Error *pjrt_ExecuteContext_Create(struct PJRT_ExecuteContext_Create_Args *args)
 {
-	struct layout *l = calloc(1, sizeof(*l));
-	size_t n = 0;
+	struct PJRT_ExecuteContext *c = calloc(1, sizeof(*c));
 
-	if (!l)
-		return NULL;
-	l->rank = rank;
-	n += (size_t)snprintf(l->text, sizeof(l->text), "{");
-	for (unsigned d = 0; d < rank; d++)
-		n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s%u", d ? "," : "",
-				      rank - 1 - d);
-	snprintf(l->text + n, sizeof(l->text) - n, "}");
-	return l;
-}
-
-static struct PJRT_Error *layout_destroy(struct PJRT_Layouts_MemoryLayout_Destroy_Args *args)
-{
-	free(args->layout);
-	return NULL;
-}
-
-static struct PJRT_Error *layout_serialize(
-	struct PJRT_Layouts_MemoryLayout_Serialize_Args *args)
-{
-	struct layout *l = (void *)args->layout;
-
-	args->serialized_bytes = l->text;
-	args->serialized_bytes_size = strlen(l->text);
-	args->serialized_layout = NULL;
-	args->serialized_layout_deleter = (void *)keep;
-	return NULL;
-}
-
-static struct PJRT_Error *layout_default(
-	struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args)
-{
-	args->layout = (void *)new_layout((unsigned)args->num_dims);
-	return args->layout ? NULL : NO_ROOM();
-}
-
-static struct PJRT_Error *layout_topology(
-	struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args)
-{
-	args->layout = (void *)new_layout((unsigned)args->num_dims);
-	return args->layout ? NULL : NO_ROOM();
-}
-
-static struct PJRT_Error *layout_of_buffer(
-	struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args)
-{
-	args->layout = (void *)new_layout(rt_buffer_shape(args->buffer->rt)->rank);
-	return args->layout ? NULL : NO_ROOM();
-}
-
-/* The lists are the caller's layouts to destroy; the array is ours, kept with the
- * executable's life by being one of a kind. */
-static struct PJRT_Error *layouts_of(const struct image_shape *shapes, size_t n, void **out)
-{
-	struct layout **list = calloc(n + 1, sizeof(*list));
-
-	if (!list)
+	if (!c)
 		return NO_ROOM();
-	for (size_t i = 0; i < n; i++) {
-		list[i] = new_layout(shapes[i].rank);
-		if (list[i])
-			continue;
-		while (i-- > 0)
-			free(list[i]);
-		free(list);
+	args->context = c;
+	return NULL;
+}
+
+struct PJRT_Error *pjrt_ExecuteContext_Destroy(struct PJRT_ExecuteContext_Destroy_Args *args)
+{
+	free(args->context);
+	return NULL;
+}
+
+/* What the caller does on the device between creating and destroying it, for people. */
+struct PJRT_AsyncTrackingEvent { char what[64]; };
+
+struct PJRT_Error *pjrt_Device_CreateAsyncTrackingEvent(
+	struct PJRT_Device_CreateAsyncTrackingEvent_Args *args)
+{
+	struct err text = pjrt_read_error(0, args->description, args->description_size);
+	struct PJRT_AsyncTrackingEvent *t = calloc(1, sizeof(*t));
+
+	if (!t)
 		return NO_ROOM();
-	}
-	*out = list;
+	memcpy(t->what, text.msg, sizeof(t->what) - 1);
+	args->event = t;
 	return NULL;
 }
 
-static struct PJRT_Error *layouts_out(
-	struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args *args)
+struct PJRT_Error *pjrt_AsyncTrackingEvent_Destroy(
+	struct PJRT_AsyncTrackingEvent_Destroy_Args *args)
 {
-	const struct image *im = rt_exe_image(args->executable->rt);
-	void *list;
-	struct PJRT_Error *e = layouts_of(im->shapes + im->info.n_args,
-					  im->info.n_results, &list);
-
-	if (e)
-		return e;
-	args->num_outputs = im->info.n_results;
-	args->layouts = list;
+	free(args->event);
 	return NULL;
-}
-
-static struct PJRT_Error *layouts_in(
-	struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args)
-{
-	const struct image *im = rt_exe_image(args->executable->rt);
-	void *list;
-	struct PJRT_Error *e = layouts_of(im->shapes, im->info.n_args, &list);
-
-	if (e)
-		return e;
-	args->num_parameters = im->info.n_args;
-	args->layouts = list;
-	return NULL;
-}
-
-static struct PJRT_Error *shardings_out(
-	struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args)
-{
-	args->num_outputs = args->executable->n_outputs;
-	args->shardings = args->executable->output_shardings;
-	args->sharding_sizes = args->executable->output_sharding_sizes;
-	return NULL;
-}
-
-static struct PJRT_Error *shardings_in(
-	struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args)
-{
-	args->num_parameters = rt_exe_image(args->executable->rt)->info.n_args;
-	args->shardings = NULL;
-	args->sharding_sizes = NULL;
-	return NULL;
-}
-
-struct PJRT_Extension_Base *pjrt_extensions(void)
-{
-	static struct PJRT_Shardings_Extension shardings = {
-		.base = { .struct_size = PJRT_Shardings_Extension_SIZE,
-			  .type = PJRT_Extension_Type_Shardings },
-		.PJRT_Shardings_PJRT_Executable_ParameterShardings = (void *)shardings_in,
-		.PJRT_Shardings_PJRT_Executable_OutputShardings = (void *)shardings_out,
-	};
-	static struct PJRT_Layouts_Extension layouts = {
-		.base = { .struct_size = PJRT_Layouts_Extension_SIZE,
-			  .type = PJRT_Extension_Type_Layouts, .next = &shardings.base },
-		.PJRT_Layouts_MemoryLayout_Destroy = (void *)layout_destroy,
-		.PJRT_Layouts_MemoryLayout_Serialize = (void *)layout_serialize,
-		.PJRT_Layouts_PJRT_Client_GetDefaultLayout = (void *)layout_default,
-		.PJRT_Layouts_PJRT_Buffer_MemoryLayout = (void *)layout_of_buffer,
-		.PJRT_Layouts_PJRT_Topology_GetDefaultLayout = (void *)layout_topology,
-		.PJRT_Layouts_PJRT_Executable_GetOutputLayouts = (void *)layouts_out,
-		.PJRT_Layouts_PJRT_Executable_GetParameterLayouts = (void *)layouts_in,
-	};
-
-	return &layouts.base;
 }

@@ -2,17 +2,23 @@
 """Writes pjrt_abi.h from the layout facts of the PJRT C API.
 
     python3 runtime/pjrt/gen_abi.py > runtime/pjrt/pjrt_abi.h
+    python3 runtime/pjrt/gen_abi.py fields > tests/unit/pjrt_fields.def
 
 The facts (tests/data/pjrt_layout.json) are names, offsets, sizes and types. Function
-pointers are void pointers here; whoever calls one says its type.
+pointers are void pointers here; whoever calls one says its type. `fields` lists every
+field for the test that compares it with the facts of each version.
 """
 
 import json
 import pathlib
 import re
+import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 facts = json.loads((TOP / "tests/data/pjrt_layout.json").read_text())
+oldest = json.loads((TOP / "tests/data/pjrt_layout_75.json").read_text())["structs"]
+# Younger than 0.75 and longer since: what their first version had.
+FIRST = {"PJRT_Client_CreateErrorBuffer_Args": 96, "PJRT_Device_PoisonExecution_Args": 49}
 structs = dict(facts["structs"])
 # Handles whose content is ours (wrap.h).
 for name in ("PJRT_Error", "PJRT_Memory"):
@@ -65,6 +71,13 @@ def visit(name):
 for name in structs:
     visit(name)
 
+if sys.argv[1:] == ["fields"]:
+    print("/* SPDX-License-Identifier: Apache-2.0 */\n/* Every field of pjrt_abi.h: "
+          "FIELD(struct, field). Made by gen_abi.py: do not edit. */")
+    for name in order:
+        for f in structs[name]["fields"]:
+            print(f"FIELD({name}, {f[0]})")
+    sys.exit()
 out = ["/* SPDX-License-Identifier: Apache-2.0 */",
        "/* The PJRT C API 0.%d as laid out in memory. Made by gen_abi.py: do not edit. */"
        % facts["version"][1],
@@ -101,6 +114,9 @@ for name in order:
     out.append("};")
     last = fields[-1][0] if fields else None
     out.append(f"#define {name}_SIZE {s['struct_size']}u")
+    if name.endswith("_Args"):
+        least = FIRST.get(name) or oldest.get(name, s)["struct_size"]
+        out.append(f"#define {name}_OLDEST {least}u")
     out.append(f'_Static_assert(sizeof(struct {name}) == {s["size"]}, "{name}");')
     for f in fields:
         out.append(f'_Static_assert(offsetof(struct {name}, {f[0]}) == {f[1]}, "{f[0]}");')

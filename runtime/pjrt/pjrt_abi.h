@@ -191,6 +191,7 @@ struct PJRT_Error_Destroy_Args {
 	struct PJRT_Error *error;
 };
 #define PJRT_Error_Destroy_Args_SIZE 24u
+#define PJRT_Error_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Error_Destroy_Args) == 24, "PJRT_Error_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Error_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Error_Destroy_Args, extension_start) == 8, "extension_start");
@@ -204,6 +205,7 @@ struct PJRT_Error_Message_Args {
 	size_t message_size;
 };
 #define PJRT_Error_Message_Args_SIZE 40u
+#define PJRT_Error_Message_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Error_Message_Args) == 40, "PJRT_Error_Message_Args");
 _Static_assert(offsetof(struct PJRT_Error_Message_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Error_Message_Args, extension_start) == 8, "extension_start");
@@ -237,6 +239,7 @@ struct PJRT_Error_GetCode_Args {
 	int code;
 };
 #define PJRT_Error_GetCode_Args_SIZE 28u
+#define PJRT_Error_GetCode_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Error_GetCode_Args) == 32, "PJRT_Error_GetCode_Args");
 _Static_assert(offsetof(struct PJRT_Error_GetCode_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Error_GetCode_Args, extension_start) == 8, "extension_start");
@@ -251,6 +254,7 @@ struct PJRT_Error_ForEachPayload_Args {
 	void *user_arg;
 };
 #define PJRT_Error_ForEachPayload_Args_SIZE 40u
+#define PJRT_Error_ForEachPayload_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Error_ForEachPayload_Args) == 40, "PJRT_Error_ForEachPayload_Args");
 _Static_assert(offsetof(struct PJRT_Error_ForEachPayload_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Error_ForEachPayload_Args, extension_start) == 8, "extension_start");
@@ -292,6 +296,7 @@ struct PJRT_Plugin_Initialize_Args {
 	struct PJRT_Extension_Base *extension_start;
 };
 #define PJRT_Plugin_Initialize_Args_SIZE 16u
+#define PJRT_Plugin_Initialize_Args_OLDEST 16u
 _Static_assert(sizeof(struct PJRT_Plugin_Initialize_Args) == 16, "PJRT_Plugin_Initialize_Args");
 _Static_assert(offsetof(struct PJRT_Plugin_Initialize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Plugin_Initialize_Args, extension_start) == 8, "extension_start");
@@ -303,6 +308,7 @@ struct PJRT_Plugin_Attributes_Args {
 	size_t num_attributes;
 };
 #define PJRT_Plugin_Attributes_Args_SIZE 32u
+#define PJRT_Plugin_Attributes_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Plugin_Attributes_Args) == 32, "PJRT_Plugin_Attributes_Args");
 _Static_assert(offsetof(struct PJRT_Plugin_Attributes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Plugin_Attributes_Args, extension_start) == 8, "extension_start");
@@ -315,6 +321,7 @@ struct PJRT_Event_Destroy_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Event_Destroy_Args_SIZE 24u
+#define PJRT_Event_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Event_Destroy_Args) == 24, "PJRT_Event_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Event_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_Destroy_Args, extension_start) == 8, "extension_start");
@@ -327,6 +334,7 @@ struct PJRT_Event_IsReady_Args {
 	_Bool is_ready;
 };
 #define PJRT_Event_IsReady_Args_SIZE 25u
+#define PJRT_Event_IsReady_Args_OLDEST 25u
 _Static_assert(sizeof(struct PJRT_Event_IsReady_Args) == 32, "PJRT_Event_IsReady_Args");
 _Static_assert(offsetof(struct PJRT_Event_IsReady_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_IsReady_Args, extension_start) == 8, "extension_start");
@@ -339,6 +347,7 @@ struct PJRT_Event_Error_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Event_Error_Args_SIZE 24u
+#define PJRT_Event_Error_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Event_Error_Args) == 24, "PJRT_Event_Error_Args");
 _Static_assert(offsetof(struct PJRT_Event_Error_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_Error_Args, extension_start) == 8, "extension_start");
@@ -350,6 +359,7 @@ struct PJRT_Event_Await_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Event_Await_Args_SIZE 24u
+#define PJRT_Event_Await_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Event_Await_Args) == 24, "PJRT_Event_Await_Args");
 _Static_assert(offsetof(struct PJRT_Event_Await_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_Await_Args, extension_start) == 8, "extension_start");
@@ -363,6 +373,7 @@ struct PJRT_Event_OnReady_Args {
 	void *user_arg;
 };
 #define PJRT_Event_OnReady_Args_SIZE 40u
+#define PJRT_Event_OnReady_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Event_OnReady_Args) == 40, "PJRT_Event_OnReady_Args");
 _Static_assert(offsetof(struct PJRT_Event_OnReady_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_OnReady_Args, extension_start) == 8, "extension_start");
@@ -376,6 +387,7 @@ struct PJRT_Event_Create_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Event_Create_Args_SIZE 24u
+#define PJRT_Event_Create_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Event_Create_Args) == 24, "PJRT_Event_Create_Args");
 _Static_assert(offsetof(struct PJRT_Event_Create_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_Create_Args, extension_start) == 8, "extension_start");
@@ -390,6 +402,7 @@ struct PJRT_Event_Set_Args {
 	size_t error_message_size;
 };
 #define PJRT_Event_Set_Args_SIZE 48u
+#define PJRT_Event_Set_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Event_Set_Args) == 48, "PJRT_Event_Set_Args");
 _Static_assert(offsetof(struct PJRT_Event_Set_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Event_Set_Args, extension_start) == 8, "extension_start");
@@ -426,6 +439,7 @@ struct PJRT_KeyValueGetCallback_Args {
 	void *value_deleter_callback;
 };
 #define PJRT_KeyValueGetCallback_Args_SIZE 80u
+#define PJRT_KeyValueGetCallback_Args_OLDEST 80u
 _Static_assert(sizeof(struct PJRT_KeyValueGetCallback_Args) == 80, "PJRT_KeyValueGetCallback_Args");
 _Static_assert(offsetof(struct PJRT_KeyValueGetCallback_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_KeyValueGetCallback_Args, extension_start) == 8, "extension_start");
@@ -450,6 +464,7 @@ struct PJRT_KeyValueTryGetCallback_Args {
 	void *value_deleter_callback;
 };
 #define PJRT_KeyValueTryGetCallback_Args_SIZE 72u
+#define PJRT_KeyValueTryGetCallback_Args_OLDEST 72u
 _Static_assert(sizeof(struct PJRT_KeyValueTryGetCallback_Args) == 72, "PJRT_KeyValueTryGetCallback_Args");
 _Static_assert(offsetof(struct PJRT_KeyValueTryGetCallback_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_KeyValueTryGetCallback_Args, extension_start) == 8, "extension_start");
@@ -472,6 +487,7 @@ struct PJRT_KeyValuePutCallback_Args {
 	void *user_arg;
 };
 #define PJRT_KeyValuePutCallback_Args_SIZE 64u
+#define PJRT_KeyValuePutCallback_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_KeyValuePutCallback_Args) == 64, "PJRT_KeyValuePutCallback_Args");
 _Static_assert(offsetof(struct PJRT_KeyValuePutCallback_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_KeyValuePutCallback_Args, extension_start) == 8, "extension_start");
@@ -496,6 +512,7 @@ struct PJRT_Client_Create_Args {
 	void *kv_try_get_user_arg;
 };
 #define PJRT_Client_Create_Args_SIZE 88u
+#define PJRT_Client_Create_Args_OLDEST 88u
 _Static_assert(sizeof(struct PJRT_Client_Create_Args) == 88, "PJRT_Client_Create_Args");
 _Static_assert(offsetof(struct PJRT_Client_Create_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_Create_Args, extension_start) == 8, "extension_start");
@@ -515,6 +532,7 @@ struct PJRT_Client_Destroy_Args {
 	struct PJRT_Client *client;
 };
 #define PJRT_Client_Destroy_Args_SIZE 24u
+#define PJRT_Client_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Client_Destroy_Args) == 24, "PJRT_Client_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Client_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_Destroy_Args, extension_start) == 8, "extension_start");
@@ -528,6 +546,7 @@ struct PJRT_Client_PlatformName_Args {
 	size_t platform_name_size;
 };
 #define PJRT_Client_PlatformName_Args_SIZE 40u
+#define PJRT_Client_PlatformName_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_PlatformName_Args) == 40, "PJRT_Client_PlatformName_Args");
 _Static_assert(offsetof(struct PJRT_Client_PlatformName_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_PlatformName_Args, extension_start) == 8, "extension_start");
@@ -542,6 +561,7 @@ struct PJRT_Client_ProcessIndex_Args {
 	int process_index;
 };
 #define PJRT_Client_ProcessIndex_Args_SIZE 28u
+#define PJRT_Client_ProcessIndex_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Client_ProcessIndex_Args) == 32, "PJRT_Client_ProcessIndex_Args");
 _Static_assert(offsetof(struct PJRT_Client_ProcessIndex_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_ProcessIndex_Args, extension_start) == 8, "extension_start");
@@ -556,6 +576,7 @@ struct PJRT_Client_PlatformVersion_Args {
 	size_t platform_version_size;
 };
 #define PJRT_Client_PlatformVersion_Args_SIZE 40u
+#define PJRT_Client_PlatformVersion_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_PlatformVersion_Args) == 40, "PJRT_Client_PlatformVersion_Args");
 _Static_assert(offsetof(struct PJRT_Client_PlatformVersion_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_PlatformVersion_Args, extension_start) == 8, "extension_start");
@@ -570,6 +591,7 @@ struct PJRT_Client_TopologyDescription_Args {
 	struct PJRT_TopologyDescription *topology;
 };
 #define PJRT_Client_TopologyDescription_Args_SIZE 32u
+#define PJRT_Client_TopologyDescription_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Client_TopologyDescription_Args) == 32, "PJRT_Client_TopologyDescription_Args");
 _Static_assert(offsetof(struct PJRT_Client_TopologyDescription_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_TopologyDescription_Args, extension_start) == 8, "extension_start");
@@ -584,6 +606,7 @@ struct PJRT_Client_Devices_Args {
 	size_t num_devices;
 };
 #define PJRT_Client_Devices_Args_SIZE 40u
+#define PJRT_Client_Devices_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_Devices_Args) == 40, "PJRT_Client_Devices_Args");
 _Static_assert(offsetof(struct PJRT_Client_Devices_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_Devices_Args, extension_start) == 8, "extension_start");
@@ -599,6 +622,7 @@ struct PJRT_Client_AddressableDevices_Args {
 	size_t num_addressable_devices;
 };
 #define PJRT_Client_AddressableDevices_Args_SIZE 40u
+#define PJRT_Client_AddressableDevices_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_AddressableDevices_Args) == 40, "PJRT_Client_AddressableDevices_Args");
 _Static_assert(offsetof(struct PJRT_Client_AddressableDevices_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_AddressableDevices_Args, extension_start) == 8, "extension_start");
@@ -614,6 +638,7 @@ struct PJRT_Client_LookupDevice_Args {
 	struct PJRT_Device *device;
 };
 #define PJRT_Client_LookupDevice_Args_SIZE 40u
+#define PJRT_Client_LookupDevice_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_LookupDevice_Args) == 40, "PJRT_Client_LookupDevice_Args");
 _Static_assert(offsetof(struct PJRT_Client_LookupDevice_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_LookupDevice_Args, extension_start) == 8, "extension_start");
@@ -629,6 +654,7 @@ struct PJRT_Client_LookupAddressableDevice_Args {
 	struct PJRT_Device *addressable_device;
 };
 #define PJRT_Client_LookupAddressableDevice_Args_SIZE 40u
+#define PJRT_Client_LookupAddressableDevice_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_LookupAddressableDevice_Args) == 40, "PJRT_Client_LookupAddressableDevice_Args");
 _Static_assert(offsetof(struct PJRT_Client_LookupAddressableDevice_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_LookupAddressableDevice_Args, extension_start) == 8, "extension_start");
@@ -663,6 +689,7 @@ struct PJRT_Client_UpdateGlobalProcessInfo_Args {
 	size_t num_process_infos;
 };
 #define PJRT_Client_UpdateGlobalProcessInfo_Args_SIZE 40u
+#define PJRT_Client_UpdateGlobalProcessInfo_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_UpdateGlobalProcessInfo_Args) == 40, "PJRT_Client_UpdateGlobalProcessInfo_Args");
 _Static_assert(offsetof(struct PJRT_Client_UpdateGlobalProcessInfo_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_UpdateGlobalProcessInfo_Args, extension_start) == 8, "extension_start");
@@ -678,6 +705,7 @@ struct PJRT_Client_AddressableMemories_Args {
 	size_t num_addressable_memories;
 };
 #define PJRT_Client_AddressableMemories_Args_SIZE 40u
+#define PJRT_Client_AddressableMemories_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_AddressableMemories_Args) == 40, "PJRT_Client_AddressableMemories_Args");
 _Static_assert(offsetof(struct PJRT_Client_AddressableMemories_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_AddressableMemories_Args, extension_start) == 8, "extension_start");
@@ -712,6 +740,7 @@ struct PJRT_Client_Compile_Args {
 	struct PJRT_LoadedExecutable *executable;
 };
 #define PJRT_Client_Compile_Args_SIZE 56u
+#define PJRT_Client_Compile_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Client_Compile_Args) == 56, "PJRT_Client_Compile_Args");
 _Static_assert(offsetof(struct PJRT_Client_Compile_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_Compile_Args, extension_start) == 8, "extension_start");
@@ -731,6 +760,7 @@ struct PJRT_Client_Load_Args {
 	struct PJRT_LoadedExecutable *loaded_executable;
 };
 #define PJRT_Client_Load_Args_SIZE 56u
+#define PJRT_Client_Load_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Client_Load_Args) == 56, "PJRT_Client_Load_Args");
 _Static_assert(offsetof(struct PJRT_Client_Load_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_Load_Args, extension_start) == 8, "extension_start");
@@ -750,6 +780,7 @@ struct PJRT_Client_DefaultDeviceAssignment_Args {
 	int *default_assignment;
 };
 #define PJRT_Client_DefaultDeviceAssignment_Args_SIZE 48u
+#define PJRT_Client_DefaultDeviceAssignment_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Client_DefaultDeviceAssignment_Args) == 48, "PJRT_Client_DefaultDeviceAssignment_Args");
 _Static_assert(offsetof(struct PJRT_Client_DefaultDeviceAssignment_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_DefaultDeviceAssignment_Args, extension_start) == 8, "extension_start");
@@ -767,6 +798,7 @@ struct PJRT_Client_DmaMap_Args {
 	size_t size;
 };
 #define PJRT_Client_DmaMap_Args_SIZE 40u
+#define PJRT_Client_DmaMap_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Client_DmaMap_Args) == 40, "PJRT_Client_DmaMap_Args");
 _Static_assert(offsetof(struct PJRT_Client_DmaMap_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_DmaMap_Args, extension_start) == 8, "extension_start");
@@ -781,6 +813,7 @@ struct PJRT_Client_DmaUnmap_Args {
 	void *data;
 };
 #define PJRT_Client_DmaUnmap_Args_SIZE 32u
+#define PJRT_Client_DmaUnmap_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Client_DmaUnmap_Args) == 32, "PJRT_Client_DmaUnmap_Args");
 _Static_assert(offsetof(struct PJRT_Client_DmaUnmap_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_DmaUnmap_Args, extension_start) == 8, "extension_start");
@@ -793,6 +826,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
 	struct PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_Destroy_Args_SIZE 24u
+#define PJRT_AsyncHostToDeviceTransferManager_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) == 24, "PJRT_AsyncHostToDeviceTransferManager_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, extension_start) == 8, "extension_start");
@@ -810,6 +844,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
 	struct PJRT_Event *done_with_h2d_transfer;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_TransferData_Args_SIZE 72u
+#define PJRT_AsyncHostToDeviceTransferManager_TransferData_Args_OLDEST 72u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) == 72, "PJRT_AsyncHostToDeviceTransferManager_TransferData_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, extension_start) == 8, "extension_start");
@@ -829,6 +864,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
 	struct PJRT_Buffer *buffer_out;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args_SIZE 40u
+#define PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) == 40, "PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, extension_start) == 8, "extension_start");
@@ -843,6 +879,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_Device_Args {
 	struct PJRT_Device *device_out;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_Device_Args_SIZE 32u
+#define PJRT_AsyncHostToDeviceTransferManager_Device_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_Device_Args) == 32, "PJRT_AsyncHostToDeviceTransferManager_Device_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_Device_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_Device_Args, extension_start) == 8, "extension_start");
@@ -856,6 +893,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
 	size_t buffer_count;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args_SIZE 32u
+#define PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) == 32, "PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, extension_start) == 8, "extension_start");
@@ -870,6 +908,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
 	size_t buffer_size;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args_SIZE 40u
+#define PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) == 40, "PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, extension_start) == 8, "extension_start");
@@ -887,6 +926,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
 	size_t error_message_size;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args_SIZE 48u
+#define PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) == 48, "PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, extension_start) == 8, "extension_start");
@@ -904,6 +944,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
 	size_t num_metadata;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args_SIZE 40u
+#define PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) == 40, "PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, extension_start) == 8, "extension_start");
@@ -973,6 +1014,7 @@ struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
 	struct PJRT_Event *done_with_h2d_transfer;
 };
 #define PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args_SIZE 80u
+#define PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args_OLDEST 80u
 _Static_assert(sizeof(struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) == 80, "PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, extension_start) == 8, "extension_start");
@@ -998,6 +1040,7 @@ struct PJRT_Client_CreateUninitializedBuffer_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Client_CreateUninitializedBuffer_Args_SIZE 80u
+#define PJRT_Client_CreateUninitializedBuffer_Args_OLDEST 80u
 _Static_assert(sizeof(struct PJRT_Client_CreateUninitializedBuffer_Args) == 80, "PJRT_Client_CreateUninitializedBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_CreateUninitializedBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_CreateUninitializedBuffer_Args, extension_start) == 8, "extension_start");
@@ -1027,6 +1070,7 @@ struct PJRT_Client_CreateErrorBuffer_Args {
 	size_t num_payload;
 };
 #define PJRT_Client_CreateErrorBuffer_Args_SIZE 112u
+#define PJRT_Client_CreateErrorBuffer_Args_OLDEST 96u
 _Static_assert(sizeof(struct PJRT_Client_CreateErrorBuffer_Args) == 112, "PJRT_Client_CreateErrorBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_CreateErrorBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_CreateErrorBuffer_Args, extension_start) == 8, "extension_start");
@@ -1056,6 +1100,7 @@ struct PJRT_Client_CreateAliasBuffer_Args {
 	void *fulfill_alias_buffer_cb;
 };
 #define PJRT_Client_CreateAliasBuffer_Args_SIZE 80u
+#define PJRT_Client_CreateAliasBuffer_Args_OLDEST 80u
 _Static_assert(sizeof(struct PJRT_Client_CreateAliasBuffer_Args) == 80, "PJRT_Client_CreateAliasBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_CreateAliasBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_CreateAliasBuffer_Args, extension_start) == 8, "extension_start");
@@ -1079,6 +1124,7 @@ struct PJRT_Client_FulfillAliasBuffer_Args {
 	void *fulfill_alias_buffer_cb;
 };
 #define PJRT_Client_FulfillAliasBuffer_Args_SIZE 64u
+#define PJRT_Client_FulfillAliasBuffer_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_Client_FulfillAliasBuffer_Args) == 64, "PJRT_Client_FulfillAliasBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_FulfillAliasBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_FulfillAliasBuffer_Args, extension_start) == 8, "extension_start");
@@ -1107,6 +1153,7 @@ struct PJRT_Client_BufferFromHostBuffer_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Client_BufferFromHostBuffer_Args_SIZE 120u
+#define PJRT_Client_BufferFromHostBuffer_Args_OLDEST 120u
 _Static_assert(sizeof(struct PJRT_Client_BufferFromHostBuffer_Args) == 120, "PJRT_Client_BufferFromHostBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_BufferFromHostBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_BufferFromHostBuffer_Args, extension_start) == 8, "extension_start");
@@ -1141,6 +1188,7 @@ struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
 	struct PJRT_Memory *memory;
 };
 #define PJRT_Client_CreateViewOfDeviceBuffer_Args_SIZE 112u
+#define PJRT_Client_CreateViewOfDeviceBuffer_Args_OLDEST 112u
 _Static_assert(sizeof(struct PJRT_Client_CreateViewOfDeviceBuffer_Args) == 112, "PJRT_Client_CreateViewOfDeviceBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Client_CreateViewOfDeviceBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_CreateViewOfDeviceBuffer_Args, extension_start) == 8, "extension_start");
@@ -1184,6 +1232,7 @@ struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
 	struct PJRT_AsyncHostToDeviceTransferManager *transfer_manager;
 };
 #define PJRT_Client_CreateBuffersForAsyncHostToDevice_Args_SIZE 72u
+#define PJRT_Client_CreateBuffersForAsyncHostToDevice_Args_OLDEST 72u
 _Static_assert(sizeof(struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) == 72, "PJRT_Client_CreateBuffersForAsyncHostToDevice_Args");
 _Static_assert(offsetof(struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, extension_start) == 8, "extension_start");
@@ -1202,6 +1251,7 @@ struct PJRT_DeviceDescription_Id_Args {
 	int id;
 };
 #define PJRT_DeviceDescription_Id_Args_SIZE 28u
+#define PJRT_DeviceDescription_Id_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_Id_Args) == 32, "PJRT_DeviceDescription_Id_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Id_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Id_Args, extension_start) == 8, "extension_start");
@@ -1215,6 +1265,7 @@ struct PJRT_DeviceDescription_ProcessIndex_Args {
 	int process_index;
 };
 #define PJRT_DeviceDescription_ProcessIndex_Args_SIZE 28u
+#define PJRT_DeviceDescription_ProcessIndex_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_ProcessIndex_Args) == 32, "PJRT_DeviceDescription_ProcessIndex_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_ProcessIndex_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_ProcessIndex_Args, extension_start) == 8, "extension_start");
@@ -1229,6 +1280,7 @@ struct PJRT_DeviceDescription_Attributes_Args {
 	const struct PJRT_NamedValue *attributes;
 };
 #define PJRT_DeviceDescription_Attributes_Args_SIZE 40u
+#define PJRT_DeviceDescription_Attributes_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_Attributes_Args) == 40, "PJRT_DeviceDescription_Attributes_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Attributes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Attributes_Args, extension_start) == 8, "extension_start");
@@ -1244,6 +1296,7 @@ struct PJRT_DeviceDescription_Kind_Args {
 	size_t device_kind_size;
 };
 #define PJRT_DeviceDescription_Kind_Args_SIZE 40u
+#define PJRT_DeviceDescription_Kind_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_Kind_Args) == 40, "PJRT_DeviceDescription_Kind_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Kind_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_Kind_Args, extension_start) == 8, "extension_start");
@@ -1259,6 +1312,7 @@ struct PJRT_DeviceDescription_DebugString_Args {
 	size_t debug_string_size;
 };
 #define PJRT_DeviceDescription_DebugString_Args_SIZE 40u
+#define PJRT_DeviceDescription_DebugString_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_DebugString_Args) == 40, "PJRT_DeviceDescription_DebugString_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_DebugString_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_DebugString_Args, extension_start) == 8, "extension_start");
@@ -1274,6 +1328,7 @@ struct PJRT_DeviceDescription_ToString_Args {
 	size_t to_string_size;
 };
 #define PJRT_DeviceDescription_ToString_Args_SIZE 40u
+#define PJRT_DeviceDescription_ToString_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_DeviceDescription_ToString_Args) == 40, "PJRT_DeviceDescription_ToString_Args");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_ToString_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_DeviceDescription_ToString_Args, extension_start) == 8, "extension_start");
@@ -1288,6 +1343,7 @@ struct PJRT_Device_GetDescription_Args {
 	struct PJRT_DeviceDescription *device_description;
 };
 #define PJRT_Device_GetDescription_Args_SIZE 32u
+#define PJRT_Device_GetDescription_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Device_GetDescription_Args) == 32, "PJRT_Device_GetDescription_Args");
 _Static_assert(offsetof(struct PJRT_Device_GetDescription_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_GetDescription_Args, extension_start) == 8, "extension_start");
@@ -1301,6 +1357,7 @@ struct PJRT_Device_IsAddressable_Args {
 	_Bool is_addressable;
 };
 #define PJRT_Device_IsAddressable_Args_SIZE 25u
+#define PJRT_Device_IsAddressable_Args_OLDEST 25u
 _Static_assert(sizeof(struct PJRT_Device_IsAddressable_Args) == 32, "PJRT_Device_IsAddressable_Args");
 _Static_assert(offsetof(struct PJRT_Device_IsAddressable_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_IsAddressable_Args, extension_start) == 8, "extension_start");
@@ -1314,6 +1371,7 @@ struct PJRT_Device_LocalHardwareId_Args {
 	int local_hardware_id;
 };
 #define PJRT_Device_LocalHardwareId_Args_SIZE 28u
+#define PJRT_Device_LocalHardwareId_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Device_LocalHardwareId_Args) == 32, "PJRT_Device_LocalHardwareId_Args");
 _Static_assert(offsetof(struct PJRT_Device_LocalHardwareId_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_LocalHardwareId_Args, extension_start) == 8, "extension_start");
@@ -1328,6 +1386,7 @@ struct PJRT_Device_AddressableMemories_Args {
 	size_t num_memories;
 };
 #define PJRT_Device_AddressableMemories_Args_SIZE 40u
+#define PJRT_Device_AddressableMemories_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Device_AddressableMemories_Args) == 40, "PJRT_Device_AddressableMemories_Args");
 _Static_assert(offsetof(struct PJRT_Device_AddressableMemories_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_AddressableMemories_Args, extension_start) == 8, "extension_start");
@@ -1342,6 +1401,7 @@ struct PJRT_Device_DefaultMemory_Args {
 	struct PJRT_Memory *memory;
 };
 #define PJRT_Device_DefaultMemory_Args_SIZE 32u
+#define PJRT_Device_DefaultMemory_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Device_DefaultMemory_Args) == 32, "PJRT_Device_DefaultMemory_Args");
 _Static_assert(offsetof(struct PJRT_Device_DefaultMemory_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_DefaultMemory_Args, extension_start) == 8, "extension_start");
@@ -1375,6 +1435,7 @@ struct PJRT_Device_MemoryStats_Args {
 	_Bool peak_pool_bytes_is_set;
 };
 #define PJRT_Device_MemoryStats_Args_SIZE 185u
+#define PJRT_Device_MemoryStats_Args_OLDEST 185u
 _Static_assert(sizeof(struct PJRT_Device_MemoryStats_Args) == 192, "PJRT_Device_MemoryStats_Args");
 _Static_assert(offsetof(struct PJRT_Device_MemoryStats_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_MemoryStats_Args, extension_start) == 8, "extension_start");
@@ -1407,6 +1468,7 @@ struct PJRT_Device_ClearMemoryStats_Args {
 	struct PJRT_Device *device;
 };
 #define PJRT_Device_ClearMemoryStats_Args_SIZE 24u
+#define PJRT_Device_ClearMemoryStats_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Device_ClearMemoryStats_Args) == 24, "PJRT_Device_ClearMemoryStats_Args");
 _Static_assert(offsetof(struct PJRT_Device_ClearMemoryStats_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_ClearMemoryStats_Args, extension_start) == 8, "extension_start");
@@ -1425,6 +1487,7 @@ struct PJRT_Device_PoisonExecution_Args {
 	size_t num_payload;
 };
 #define PJRT_Device_PoisonExecution_Args_SIZE 72u
+#define PJRT_Device_PoisonExecution_Args_OLDEST 49u
 _Static_assert(sizeof(struct PJRT_Device_PoisonExecution_Args) == 72, "PJRT_Device_PoisonExecution_Args");
 _Static_assert(offsetof(struct PJRT_Device_PoisonExecution_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_PoisonExecution_Args, extension_start) == 8, "extension_start");
@@ -1447,6 +1510,7 @@ struct PJRT_Device_GetAttributes_Args {
 	void *attributes_deleter;
 };
 #define PJRT_Device_GetAttributes_Args_SIZE 56u
+#define PJRT_Device_GetAttributes_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Device_GetAttributes_Args) == 56, "PJRT_Device_GetAttributes_Args");
 _Static_assert(offsetof(struct PJRT_Device_GetAttributes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_GetAttributes_Args, extension_start) == 8, "extension_start");
@@ -1465,6 +1529,7 @@ struct PJRT_Device_CreateAsyncTrackingEvent_Args {
 	struct PJRT_AsyncTrackingEvent *event;
 };
 #define PJRT_Device_CreateAsyncTrackingEvent_Args_SIZE 48u
+#define PJRT_Device_CreateAsyncTrackingEvent_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Device_CreateAsyncTrackingEvent_Args) == 48, "PJRT_Device_CreateAsyncTrackingEvent_Args");
 _Static_assert(offsetof(struct PJRT_Device_CreateAsyncTrackingEvent_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Device_CreateAsyncTrackingEvent_Args, extension_start) == 8, "extension_start");
@@ -1479,6 +1544,7 @@ struct PJRT_AsyncTrackingEvent_Destroy_Args {
 	struct PJRT_AsyncTrackingEvent *event;
 };
 #define PJRT_AsyncTrackingEvent_Destroy_Args_SIZE 24u
+#define PJRT_AsyncTrackingEvent_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_AsyncTrackingEvent_Destroy_Args) == 24, "PJRT_AsyncTrackingEvent_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_AsyncTrackingEvent_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_AsyncTrackingEvent_Destroy_Args, extension_start) == 8, "extension_start");
@@ -1491,6 +1557,7 @@ struct PJRT_Memory_Id_Args {
 	int id;
 };
 #define PJRT_Memory_Id_Args_SIZE 28u
+#define PJRT_Memory_Id_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Memory_Id_Args) == 32, "PJRT_Memory_Id_Args");
 _Static_assert(offsetof(struct PJRT_Memory_Id_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_Id_Args, extension_start) == 8, "extension_start");
@@ -1505,6 +1572,7 @@ struct PJRT_Memory_Kind_Args {
 	size_t kind_size;
 };
 #define PJRT_Memory_Kind_Args_SIZE 40u
+#define PJRT_Memory_Kind_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Memory_Kind_Args) == 40, "PJRT_Memory_Kind_Args");
 _Static_assert(offsetof(struct PJRT_Memory_Kind_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_Kind_Args, extension_start) == 8, "extension_start");
@@ -1519,6 +1587,7 @@ struct PJRT_Memory_Kind_Id_Args {
 	int kind_id;
 };
 #define PJRT_Memory_Kind_Id_Args_SIZE 28u
+#define PJRT_Memory_Kind_Id_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Memory_Kind_Id_Args) == 32, "PJRT_Memory_Kind_Id_Args");
 _Static_assert(offsetof(struct PJRT_Memory_Kind_Id_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_Kind_Id_Args, extension_start) == 8, "extension_start");
@@ -1533,6 +1602,7 @@ struct PJRT_Memory_DebugString_Args {
 	size_t debug_string_size;
 };
 #define PJRT_Memory_DebugString_Args_SIZE 40u
+#define PJRT_Memory_DebugString_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Memory_DebugString_Args) == 40, "PJRT_Memory_DebugString_Args");
 _Static_assert(offsetof(struct PJRT_Memory_DebugString_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_DebugString_Args, extension_start) == 8, "extension_start");
@@ -1548,6 +1618,7 @@ struct PJRT_Memory_ToString_Args {
 	size_t to_string_size;
 };
 #define PJRT_Memory_ToString_Args_SIZE 40u
+#define PJRT_Memory_ToString_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Memory_ToString_Args) == 40, "PJRT_Memory_ToString_Args");
 _Static_assert(offsetof(struct PJRT_Memory_ToString_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_ToString_Args, extension_start) == 8, "extension_start");
@@ -1563,6 +1634,7 @@ struct PJRT_Memory_AddressableByDevices_Args {
 	size_t num_devices;
 };
 #define PJRT_Memory_AddressableByDevices_Args_SIZE 40u
+#define PJRT_Memory_AddressableByDevices_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Memory_AddressableByDevices_Args) == 40, "PJRT_Memory_AddressableByDevices_Args");
 _Static_assert(offsetof(struct PJRT_Memory_AddressableByDevices_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Memory_AddressableByDevices_Args, extension_start) == 8, "extension_start");
@@ -1576,6 +1648,7 @@ struct PJRT_ExecuteContext_Create_Args {
 	struct PJRT_ExecuteContext *context;
 };
 #define PJRT_ExecuteContext_Create_Args_SIZE 24u
+#define PJRT_ExecuteContext_Create_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_ExecuteContext_Create_Args) == 24, "PJRT_ExecuteContext_Create_Args");
 _Static_assert(offsetof(struct PJRT_ExecuteContext_Create_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_ExecuteContext_Create_Args, extension_start) == 8, "extension_start");
@@ -1587,6 +1660,7 @@ struct PJRT_ExecuteContext_Destroy_Args {
 	struct PJRT_ExecuteContext *context;
 };
 #define PJRT_ExecuteContext_Destroy_Args_SIZE 24u
+#define PJRT_ExecuteContext_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_ExecuteContext_Destroy_Args) == 24, "PJRT_ExecuteContext_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_ExecuteContext_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_ExecuteContext_Destroy_Args, extension_start) == 8, "extension_start");
@@ -1598,6 +1672,7 @@ struct PJRT_Executable_Destroy_Args {
 	struct PJRT_Executable *executable;
 };
 #define PJRT_Executable_Destroy_Args_SIZE 24u
+#define PJRT_Executable_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Executable_Destroy_Args) == 24, "PJRT_Executable_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Executable_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_Destroy_Args, extension_start) == 8, "extension_start");
@@ -1609,6 +1684,7 @@ struct PJRT_LoadedExecutable_Destroy_Args {
 	struct PJRT_LoadedExecutable *executable;
 };
 #define PJRT_LoadedExecutable_Destroy_Args_SIZE 24u
+#define PJRT_LoadedExecutable_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_Destroy_Args) == 24, "PJRT_LoadedExecutable_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Destroy_Args, extension_start) == 8, "extension_start");
@@ -1621,6 +1697,7 @@ struct PJRT_LoadedExecutable_GetExecutable_Args {
 	struct PJRT_Executable *executable;
 };
 #define PJRT_LoadedExecutable_GetExecutable_Args_SIZE 32u
+#define PJRT_LoadedExecutable_GetExecutable_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_GetExecutable_Args) == 32, "PJRT_LoadedExecutable_GetExecutable_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_GetExecutable_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_GetExecutable_Args, extension_start) == 8, "extension_start");
@@ -1637,6 +1714,7 @@ struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
 	void *serialized_device_assignment_deleter;
 };
 #define PJRT_LoadedExecutable_GetDeviceAssignment_Args_SIZE 56u
+#define PJRT_LoadedExecutable_GetDeviceAssignment_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_GetDeviceAssignment_Args) == 56, "PJRT_LoadedExecutable_GetDeviceAssignment_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_GetDeviceAssignment_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_GetDeviceAssignment_Args, extension_start) == 8, "extension_start");
@@ -1654,6 +1732,7 @@ struct PJRT_Executable_Name_Args {
 	size_t executable_name_size;
 };
 #define PJRT_Executable_Name_Args_SIZE 40u
+#define PJRT_Executable_Name_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Executable_Name_Args) == 40, "PJRT_Executable_Name_Args");
 _Static_assert(offsetof(struct PJRT_Executable_Name_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_Name_Args, extension_start) == 8, "extension_start");
@@ -1668,6 +1747,7 @@ struct PJRT_Executable_NumReplicas_Args {
 	size_t num_replicas;
 };
 #define PJRT_Executable_NumReplicas_Args_SIZE 32u
+#define PJRT_Executable_NumReplicas_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Executable_NumReplicas_Args) == 32, "PJRT_Executable_NumReplicas_Args");
 _Static_assert(offsetof(struct PJRT_Executable_NumReplicas_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_NumReplicas_Args, extension_start) == 8, "extension_start");
@@ -1681,6 +1761,7 @@ struct PJRT_Executable_NumPartitions_Args {
 	size_t num_partitions;
 };
 #define PJRT_Executable_NumPartitions_Args_SIZE 32u
+#define PJRT_Executable_NumPartitions_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Executable_NumPartitions_Args) == 32, "PJRT_Executable_NumPartitions_Args");
 _Static_assert(offsetof(struct PJRT_Executable_NumPartitions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_NumPartitions_Args, extension_start) == 8, "extension_start");
@@ -1704,6 +1785,7 @@ struct PJRT_LoadedExecutable_AddressableDevices_Args {
 	size_t num_addressable_devices;
 };
 #define PJRT_LoadedExecutable_AddressableDevices_Args_SIZE 40u
+#define PJRT_LoadedExecutable_AddressableDevices_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_AddressableDevices_Args) == 40, "PJRT_LoadedExecutable_AddressableDevices_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_AddressableDevices_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_AddressableDevices_Args, extension_start) == 8, "extension_start");
@@ -1719,6 +1801,7 @@ struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args {
 	size_t num_addressable_device_logical_ids;
 };
 #define PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args_SIZE 40u
+#define PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args) == 40, "PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args, extension_start) == 8, "extension_start");
@@ -1733,6 +1816,7 @@ struct PJRT_Executable_OptimizedProgram_Args {
 	struct PJRT_Program *program;
 };
 #define PJRT_Executable_OptimizedProgram_Args_SIZE 32u
+#define PJRT_Executable_OptimizedProgram_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Executable_OptimizedProgram_Args) == 32, "PJRT_Executable_OptimizedProgram_Args");
 _Static_assert(offsetof(struct PJRT_Executable_OptimizedProgram_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_OptimizedProgram_Args, extension_start) == 8, "extension_start");
@@ -1745,6 +1829,7 @@ struct PJRT_LoadedExecutable_Delete_Args {
 	struct PJRT_LoadedExecutable *executable;
 };
 #define PJRT_LoadedExecutable_Delete_Args_SIZE 24u
+#define PJRT_LoadedExecutable_Delete_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_Delete_Args) == 24, "PJRT_LoadedExecutable_Delete_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Delete_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Delete_Args, extension_start) == 8, "extension_start");
@@ -1757,6 +1842,7 @@ struct PJRT_LoadedExecutable_IsDeleted_Args {
 	_Bool is_deleted;
 };
 #define PJRT_LoadedExecutable_IsDeleted_Args_SIZE 25u
+#define PJRT_LoadedExecutable_IsDeleted_Args_OLDEST 25u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_IsDeleted_Args) == 32, "PJRT_LoadedExecutable_IsDeleted_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_IsDeleted_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_IsDeleted_Args, extension_start) == 8, "extension_start");
@@ -1865,6 +1951,7 @@ struct PJRT_LoadedExecutable_Execute_Args {
 	struct PJRT_Device *execute_device;
 };
 #define PJRT_LoadedExecutable_Execute_Args_SIZE 80u
+#define PJRT_LoadedExecutable_Execute_Args_OLDEST 80u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_Execute_Args) == 80, "PJRT_LoadedExecutable_Execute_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Execute_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Execute_Args, extension_start) == 8, "extension_start");
@@ -1884,6 +1971,7 @@ struct PJRT_Executable_NumOutputs_Args {
 	size_t num_outputs;
 };
 #define PJRT_Executable_NumOutputs_Args_SIZE 32u
+#define PJRT_Executable_NumOutputs_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Executable_NumOutputs_Args) == 32, "PJRT_Executable_NumOutputs_Args");
 _Static_assert(offsetof(struct PJRT_Executable_NumOutputs_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_NumOutputs_Args, extension_start) == 8, "extension_start");
@@ -1897,6 +1985,7 @@ struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
 	int64_t size_in_bytes;
 };
 #define PJRT_Executable_SizeOfGeneratedCodeInBytes_Args_SIZE 32u
+#define PJRT_Executable_SizeOfGeneratedCodeInBytes_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) == 32, "PJRT_Executable_SizeOfGeneratedCodeInBytes_Args");
 _Static_assert(offsetof(struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, extension_start) == 8, "extension_start");
@@ -1911,6 +2000,7 @@ struct PJRT_Executable_Fingerprint_Args {
 	size_t executable_fingerprint_size;
 };
 #define PJRT_Executable_Fingerprint_Args_SIZE 40u
+#define PJRT_Executable_Fingerprint_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Executable_Fingerprint_Args) == 40, "PJRT_Executable_Fingerprint_Args");
 _Static_assert(offsetof(struct PJRT_Executable_Fingerprint_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_Fingerprint_Args, extension_start) == 8, "extension_start");
@@ -1926,6 +2016,7 @@ struct PJRT_Executable_GetCostAnalysis_Args {
 	const struct PJRT_NamedValue *properties;
 };
 #define PJRT_Executable_GetCostAnalysis_Args_SIZE 40u
+#define PJRT_Executable_GetCostAnalysis_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Executable_GetCostAnalysis_Args) == 40, "PJRT_Executable_GetCostAnalysis_Args");
 _Static_assert(offsetof(struct PJRT_Executable_GetCostAnalysis_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_GetCostAnalysis_Args, extension_start) == 8, "extension_start");
@@ -1954,6 +2045,7 @@ struct PJRT_Executable_GetCompiledMemoryStats_Args {
 	int64_t peak_unpadded_heap_bytes;
 };
 #define PJRT_Executable_GetCompiledMemoryStats_Args_SIZE 144u
+#define PJRT_Executable_GetCompiledMemoryStats_Args_OLDEST 112u
 _Static_assert(sizeof(struct PJRT_Executable_GetCompiledMemoryStats_Args) == 144, "PJRT_Executable_GetCompiledMemoryStats_Args");
 _Static_assert(offsetof(struct PJRT_Executable_GetCompiledMemoryStats_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_GetCompiledMemoryStats_Args, extension_start) == 8, "extension_start");
@@ -1982,6 +2074,7 @@ struct PJRT_Executable_OutputElementTypes_Args {
 	size_t num_output_types;
 };
 #define PJRT_Executable_OutputElementTypes_Args_SIZE 40u
+#define PJRT_Executable_OutputElementTypes_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Executable_OutputElementTypes_Args) == 40, "PJRT_Executable_OutputElementTypes_Args");
 _Static_assert(offsetof(struct PJRT_Executable_OutputElementTypes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_OutputElementTypes_Args, extension_start) == 8, "extension_start");
@@ -1998,6 +2091,7 @@ struct PJRT_Executable_OutputDimensions_Args {
 	const size_t *dim_sizes;
 };
 #define PJRT_Executable_OutputDimensions_Args_SIZE 48u
+#define PJRT_Executable_OutputDimensions_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Executable_OutputDimensions_Args) == 48, "PJRT_Executable_OutputDimensions_Args");
 _Static_assert(offsetof(struct PJRT_Executable_OutputDimensions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_OutputDimensions_Args, extension_start) == 8, "extension_start");
@@ -2015,6 +2109,7 @@ struct PJRT_Executable_ParameterMemoryKinds_Args {
 	const size_t *memory_kind_sizes;
 };
 #define PJRT_Executable_ParameterMemoryKinds_Args_SIZE 48u
+#define PJRT_Executable_ParameterMemoryKinds_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Executable_ParameterMemoryKinds_Args) == 48, "PJRT_Executable_ParameterMemoryKinds_Args");
 _Static_assert(offsetof(struct PJRT_Executable_ParameterMemoryKinds_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_ParameterMemoryKinds_Args, extension_start) == 8, "extension_start");
@@ -2032,6 +2127,7 @@ struct PJRT_Executable_OutputMemoryKinds_Args {
 	const size_t *memory_kind_sizes;
 };
 #define PJRT_Executable_OutputMemoryKinds_Args_SIZE 48u
+#define PJRT_Executable_OutputMemoryKinds_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Executable_OutputMemoryKinds_Args) == 48, "PJRT_Executable_OutputMemoryKinds_Args");
 _Static_assert(offsetof(struct PJRT_Executable_OutputMemoryKinds_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_OutputMemoryKinds_Args, extension_start) == 8, "extension_start");
@@ -2050,6 +2146,7 @@ struct PJRT_Executable_Serialize_Args {
 	void *serialized_executable_deleter;
 };
 #define PJRT_Executable_Serialize_Args_SIZE 56u
+#define PJRT_Executable_Serialize_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Executable_Serialize_Args) == 56, "PJRT_Executable_Serialize_Args");
 _Static_assert(offsetof(struct PJRT_Executable_Serialize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_Serialize_Args, extension_start) == 8, "extension_start");
@@ -2069,6 +2166,7 @@ struct PJRT_Executable_GetCompileOptions_Args {
 	void *serialized_compile_options_deleter;
 };
 #define PJRT_Executable_GetCompileOptions_Args_SIZE 56u
+#define PJRT_Executable_GetCompileOptions_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Executable_GetCompileOptions_Args) == 56, "PJRT_Executable_GetCompileOptions_Args");
 _Static_assert(offsetof(struct PJRT_Executable_GetCompileOptions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_GetCompileOptions_Args, extension_start) == 8, "extension_start");
@@ -2103,6 +2201,7 @@ struct PJRT_Executable_DeserializeAndLoad_Args {
 	struct PJRT_LoadOptions *load_options;
 };
 #define PJRT_Executable_DeserializeAndLoad_Args_SIZE 72u
+#define PJRT_Executable_DeserializeAndLoad_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_Executable_DeserializeAndLoad_Args) == 72, "PJRT_Executable_DeserializeAndLoad_Args");
 _Static_assert(offsetof(struct PJRT_Executable_DeserializeAndLoad_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Executable_DeserializeAndLoad_Args, extension_start) == 8, "extension_start");
@@ -2122,6 +2221,7 @@ struct PJRT_LoadedExecutable_Fingerprint_Args {
 	size_t executable_fingerprint_size;
 };
 #define PJRT_LoadedExecutable_Fingerprint_Args_SIZE 40u
+#define PJRT_LoadedExecutable_Fingerprint_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_LoadedExecutable_Fingerprint_Args) == 40, "PJRT_LoadedExecutable_Fingerprint_Args");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Fingerprint_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_LoadedExecutable_Fingerprint_Args, extension_start) == 8, "extension_start");
@@ -2135,6 +2235,7 @@ struct PJRT_Buffer_Destroy_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Buffer_Destroy_Args_SIZE 24u
+#define PJRT_Buffer_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Buffer_Destroy_Args) == 24, "PJRT_Buffer_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Destroy_Args, extension_start) == 8, "extension_start");
@@ -2147,6 +2248,7 @@ struct PJRT_Buffer_ElementType_Args {
 	int type;
 };
 #define PJRT_Buffer_ElementType_Args_SIZE 28u
+#define PJRT_Buffer_ElementType_Args_OLDEST 28u
 _Static_assert(sizeof(struct PJRT_Buffer_ElementType_Args) == 32, "PJRT_Buffer_ElementType_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_ElementType_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_ElementType_Args, extension_start) == 8, "extension_start");
@@ -2161,6 +2263,7 @@ struct PJRT_Buffer_Dimensions_Args {
 	size_t num_dims;
 };
 #define PJRT_Buffer_Dimensions_Args_SIZE 40u
+#define PJRT_Buffer_Dimensions_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_Dimensions_Args) == 40, "PJRT_Buffer_Dimensions_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Dimensions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Dimensions_Args, extension_start) == 8, "extension_start");
@@ -2176,6 +2279,7 @@ struct PJRT_Buffer_UnpaddedDimensions_Args {
 	size_t num_dims;
 };
 #define PJRT_Buffer_UnpaddedDimensions_Args_SIZE 40u
+#define PJRT_Buffer_UnpaddedDimensions_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_UnpaddedDimensions_Args) == 40, "PJRT_Buffer_UnpaddedDimensions_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_UnpaddedDimensions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_UnpaddedDimensions_Args, extension_start) == 8, "extension_start");
@@ -2191,6 +2295,7 @@ struct PJRT_Buffer_DynamicDimensionIndices_Args {
 	size_t num_dynamic_dims;
 };
 #define PJRT_Buffer_DynamicDimensionIndices_Args_SIZE 40u
+#define PJRT_Buffer_DynamicDimensionIndices_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_DynamicDimensionIndices_Args) == 40, "PJRT_Buffer_DynamicDimensionIndices_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_DynamicDimensionIndices_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_DynamicDimensionIndices_Args, extension_start) == 8, "extension_start");
@@ -2205,6 +2310,7 @@ struct PJRT_Buffer_GetMemoryLayout_Args {
 	struct PJRT_Buffer_MemoryLayout layout;
 };
 #define PJRT_Buffer_GetMemoryLayout_Args_SIZE 104u
+#define PJRT_Buffer_GetMemoryLayout_Args_OLDEST 104u
 _Static_assert(sizeof(struct PJRT_Buffer_GetMemoryLayout_Args) == 104, "PJRT_Buffer_GetMemoryLayout_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_GetMemoryLayout_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_GetMemoryLayout_Args, extension_start) == 8, "extension_start");
@@ -2221,6 +2327,7 @@ struct PJRT_Buffer_ToHostBuffer_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Buffer_ToHostBuffer_Args_SIZE 56u
+#define PJRT_Buffer_ToHostBuffer_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Buffer_ToHostBuffer_Args) == 56, "PJRT_Buffer_ToHostBuffer_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_ToHostBuffer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_ToHostBuffer_Args, extension_start) == 8, "extension_start");
@@ -2237,6 +2344,7 @@ struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
 	size_t on_device_size_in_bytes;
 };
 #define PJRT_Buffer_OnDeviceSizeInBytes_Args_SIZE 32u
+#define PJRT_Buffer_OnDeviceSizeInBytes_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_OnDeviceSizeInBytes_Args) == 32, "PJRT_Buffer_OnDeviceSizeInBytes_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_OnDeviceSizeInBytes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_OnDeviceSizeInBytes_Args, extension_start) == 8, "extension_start");
@@ -2249,6 +2357,7 @@ struct PJRT_Buffer_Delete_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Buffer_Delete_Args_SIZE 24u
+#define PJRT_Buffer_Delete_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Buffer_Delete_Args) == 24, "PJRT_Buffer_Delete_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Delete_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Delete_Args, extension_start) == 8, "extension_start");
@@ -2261,6 +2370,7 @@ struct PJRT_Buffer_IsDeleted_Args {
 	_Bool is_deleted;
 };
 #define PJRT_Buffer_IsDeleted_Args_SIZE 25u
+#define PJRT_Buffer_IsDeleted_Args_OLDEST 25u
 _Static_assert(sizeof(struct PJRT_Buffer_IsDeleted_Args) == 32, "PJRT_Buffer_IsDeleted_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_IsDeleted_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_IsDeleted_Args, extension_start) == 8, "extension_start");
@@ -2277,6 +2387,7 @@ struct PJRT_Buffer_CopyRawToHost_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Buffer_CopyRawToHost_Args_SIZE 56u
+#define PJRT_Buffer_CopyRawToHost_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Buffer_CopyRawToHost_Args) == 56, "PJRT_Buffer_CopyRawToHost_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHost_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHost_Args, extension_start) == 8, "extension_start");
@@ -2295,6 +2406,7 @@ struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
 	void *dst;
 };
 #define PJRT_Buffer_CopyRawToHostFuture_Callback_Args_SIZE 48u
+#define PJRT_Buffer_CopyRawToHostFuture_Callback_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args) == 48, "PJRT_Buffer_CopyRawToHostFuture_Callback_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args, callback_data) == 8, "callback_data");
@@ -2314,6 +2426,7 @@ struct PJRT_Buffer_CopyRawToHostFuture_Args {
 	void *future_ready_callback;
 };
 #define PJRT_Buffer_CopyRawToHostFuture_Args_SIZE 64u
+#define PJRT_Buffer_CopyRawToHostFuture_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_Buffer_CopyRawToHostFuture_Args) == 64, "PJRT_Buffer_CopyRawToHostFuture_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHostFuture_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyRawToHostFuture_Args, extension_start) == 8, "extension_start");
@@ -2332,6 +2445,7 @@ struct PJRT_Buffer_CopyToDevice_Args {
 	struct PJRT_Buffer *dst_buffer;
 };
 #define PJRT_Buffer_CopyToDevice_Args_SIZE 40u
+#define PJRT_Buffer_CopyToDevice_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_CopyToDevice_Args) == 40, "PJRT_Buffer_CopyToDevice_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyToDevice_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyToDevice_Args, extension_start) == 8, "extension_start");
@@ -2347,6 +2461,7 @@ struct PJRT_Buffer_CopyToMemory_Args {
 	struct PJRT_Buffer *dst_buffer;
 };
 #define PJRT_Buffer_CopyToMemory_Args_SIZE 40u
+#define PJRT_Buffer_CopyToMemory_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_CopyToMemory_Args) == 40, "PJRT_Buffer_CopyToMemory_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyToMemory_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_CopyToMemory_Args, extension_start) == 8, "extension_start");
@@ -2365,6 +2480,7 @@ struct PJRT_Buffer_Bitcast_Args {
 	struct PJRT_Buffer *out_buffer;
 };
 #define PJRT_Buffer_Bitcast_Args_SIZE 64u
+#define PJRT_Buffer_Bitcast_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_Buffer_Bitcast_Args) == 64, "PJRT_Buffer_Bitcast_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Bitcast_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Bitcast_Args, extension_start) == 8, "extension_start");
@@ -2382,6 +2498,7 @@ struct PJRT_Buffer_IsOnCpu_Args {
 	_Bool is_on_cpu;
 };
 #define PJRT_Buffer_IsOnCpu_Args_SIZE 25u
+#define PJRT_Buffer_IsOnCpu_Args_OLDEST 25u
 _Static_assert(sizeof(struct PJRT_Buffer_IsOnCpu_Args) == 32, "PJRT_Buffer_IsOnCpu_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_IsOnCpu_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_IsOnCpu_Args, extension_start) == 8, "extension_start");
@@ -2395,6 +2512,7 @@ struct PJRT_Buffer_Device_Args {
 	struct PJRT_Device *device;
 };
 #define PJRT_Buffer_Device_Args_SIZE 32u
+#define PJRT_Buffer_Device_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_Device_Args) == 32, "PJRT_Buffer_Device_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Device_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Device_Args, extension_start) == 8, "extension_start");
@@ -2408,6 +2526,7 @@ struct PJRT_Buffer_Memory_Args {
 	struct PJRT_Memory *memory;
 };
 #define PJRT_Buffer_Memory_Args_SIZE 32u
+#define PJRT_Buffer_Memory_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_Memory_Args) == 32, "PJRT_Buffer_Memory_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_Memory_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_Memory_Args, extension_start) == 8, "extension_start");
@@ -2421,6 +2540,7 @@ struct PJRT_Buffer_ReadyEvent_Args {
 	struct PJRT_Event *event;
 };
 #define PJRT_Buffer_ReadyEvent_Args_SIZE 32u
+#define PJRT_Buffer_ReadyEvent_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_ReadyEvent_Args) == 32, "PJRT_Buffer_ReadyEvent_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_ReadyEvent_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_ReadyEvent_Args, extension_start) == 8, "extension_start");
@@ -2434,6 +2554,7 @@ struct PJRT_Buffer_UnsafePointer_Args {
 	uintptr_t buffer_pointer;
 };
 #define PJRT_Buffer_UnsafePointer_Args_SIZE 32u
+#define PJRT_Buffer_UnsafePointer_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_UnsafePointer_Args) == 32, "PJRT_Buffer_UnsafePointer_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_UnsafePointer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_UnsafePointer_Args, extension_start) == 8, "extension_start");
@@ -2446,6 +2567,7 @@ struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Buffer_IncreaseExternalReferenceCount_Args_SIZE 24u
+#define PJRT_Buffer_IncreaseExternalReferenceCount_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Buffer_IncreaseExternalReferenceCount_Args) == 24, "PJRT_Buffer_IncreaseExternalReferenceCount_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_IncreaseExternalReferenceCount_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_IncreaseExternalReferenceCount_Args, extension_start) == 8, "extension_start");
@@ -2457,6 +2579,7 @@ struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
 	struct PJRT_Buffer *buffer;
 };
 #define PJRT_Buffer_DecreaseExternalReferenceCount_Args_SIZE 24u
+#define PJRT_Buffer_DecreaseExternalReferenceCount_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Buffer_DecreaseExternalReferenceCount_Args) == 24, "PJRT_Buffer_DecreaseExternalReferenceCount_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_DecreaseExternalReferenceCount_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_DecreaseExternalReferenceCount_Args, extension_start) == 8, "extension_start");
@@ -2469,6 +2592,7 @@ struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
 	void *device_memory_ptr;
 };
 #define PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args_SIZE 32u
+#define PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) == 32, "PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, extension_start) == 8, "extension_start");
@@ -2483,6 +2607,7 @@ struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
 	size_t error_message_size;
 };
 #define PJRT_Buffer_DonateWithControlDependency_Callback_Args_SIZE 40u
+#define PJRT_Buffer_DonateWithControlDependency_Callback_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Buffer_DonateWithControlDependency_Callback_Args) == 40, "PJRT_Buffer_DonateWithControlDependency_Callback_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_DonateWithControlDependency_Callback_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_DonateWithControlDependency_Callback_Args, callback_data) == 8, "callback_data");
@@ -2499,6 +2624,7 @@ struct PJRT_Buffer_DonateWithControlDependency_Args {
 	struct PJRT_Buffer *out_buffer;
 };
 #define PJRT_Buffer_DonateWithControlDependency_Args_SIZE 48u
+#define PJRT_Buffer_DonateWithControlDependency_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Buffer_DonateWithControlDependency_Args) == 48, "PJRT_Buffer_DonateWithControlDependency_Args");
 _Static_assert(offsetof(struct PJRT_Buffer_DonateWithControlDependency_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Buffer_DonateWithControlDependency_Args, extension_start) == 8, "extension_start");
@@ -2513,6 +2639,7 @@ struct PJRT_CopyToDeviceStream_Destroy_Args {
 	struct PJRT_CopyToDeviceStream *stream;
 };
 #define PJRT_CopyToDeviceStream_Destroy_Args_SIZE 24u
+#define PJRT_CopyToDeviceStream_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_CopyToDeviceStream_Destroy_Args) == 24, "PJRT_CopyToDeviceStream_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_Destroy_Args, extension_start) == 8, "extension_start");
@@ -2526,6 +2653,7 @@ struct PJRT_CopyToDeviceStream_AddChunk_Args {
 	struct PJRT_Event *transfer_complete;
 };
 #define PJRT_CopyToDeviceStream_AddChunk_Args_SIZE 40u
+#define PJRT_CopyToDeviceStream_AddChunk_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_CopyToDeviceStream_AddChunk_Args) == 40, "PJRT_CopyToDeviceStream_AddChunk_Args");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_AddChunk_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_AddChunk_Args, extension_start) == 8, "extension_start");
@@ -2540,6 +2668,7 @@ struct PJRT_CopyToDeviceStream_TotalBytes_Args {
 	int64_t total_bytes;
 };
 #define PJRT_CopyToDeviceStream_TotalBytes_Args_SIZE 32u
+#define PJRT_CopyToDeviceStream_TotalBytes_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_CopyToDeviceStream_TotalBytes_Args) == 32, "PJRT_CopyToDeviceStream_TotalBytes_Args");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_TotalBytes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_TotalBytes_Args, extension_start) == 8, "extension_start");
@@ -2553,6 +2682,7 @@ struct PJRT_CopyToDeviceStream_GranuleSize_Args {
 	int64_t granule_size_in_bytes;
 };
 #define PJRT_CopyToDeviceStream_GranuleSize_Args_SIZE 32u
+#define PJRT_CopyToDeviceStream_GranuleSize_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_CopyToDeviceStream_GranuleSize_Args) == 32, "PJRT_CopyToDeviceStream_GranuleSize_Args");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_GranuleSize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_GranuleSize_Args, extension_start) == 8, "extension_start");
@@ -2566,6 +2696,7 @@ struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
 	int64_t current_bytes;
 };
 #define PJRT_CopyToDeviceStream_CurrentBytes_Args_SIZE 32u
+#define PJRT_CopyToDeviceStream_CurrentBytes_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_CopyToDeviceStream_CurrentBytes_Args) == 32, "PJRT_CopyToDeviceStream_CurrentBytes_Args");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_CurrentBytes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_CopyToDeviceStream_CurrentBytes_Args, extension_start) == 8, "extension_start");
@@ -2582,6 +2713,7 @@ struct PJRT_TopologyDescription_Create_Args {
 	struct PJRT_TopologyDescription *topology;
 };
 #define PJRT_TopologyDescription_Create_Args_SIZE 56u
+#define PJRT_TopologyDescription_Create_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Create_Args) == 56, "PJRT_TopologyDescription_Create_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Create_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Create_Args, extension_start) == 8, "extension_start");
@@ -2597,6 +2729,7 @@ struct PJRT_TopologyDescription_Destroy_Args {
 	struct PJRT_TopologyDescription *topology;
 };
 #define PJRT_TopologyDescription_Destroy_Args_SIZE 24u
+#define PJRT_TopologyDescription_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Destroy_Args) == 24, "PJRT_TopologyDescription_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Destroy_Args, extension_start) == 8, "extension_start");
@@ -2610,6 +2743,7 @@ struct PJRT_TopologyDescription_PlatformVersion_Args {
 	size_t platform_version_size;
 };
 #define PJRT_TopologyDescription_PlatformVersion_Args_SIZE 40u
+#define PJRT_TopologyDescription_PlatformVersion_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_PlatformVersion_Args) == 40, "PJRT_TopologyDescription_PlatformVersion_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_PlatformVersion_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_PlatformVersion_Args, extension_start) == 8, "extension_start");
@@ -2625,6 +2759,7 @@ struct PJRT_TopologyDescription_PlatformName_Args {
 	size_t platform_name_size;
 };
 #define PJRT_TopologyDescription_PlatformName_Args_SIZE 40u
+#define PJRT_TopologyDescription_PlatformName_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_PlatformName_Args) == 40, "PJRT_TopologyDescription_PlatformName_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_PlatformName_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_PlatformName_Args, extension_start) == 8, "extension_start");
@@ -2640,6 +2775,7 @@ struct PJRT_TopologyDescription_GetDeviceDescriptions_Args {
 	size_t num_descriptions;
 };
 #define PJRT_TopologyDescription_GetDeviceDescriptions_Args_SIZE 40u
+#define PJRT_TopologyDescription_GetDeviceDescriptions_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_GetDeviceDescriptions_Args) == 40, "PJRT_TopologyDescription_GetDeviceDescriptions_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_GetDeviceDescriptions_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_GetDeviceDescriptions_Args, extension_start) == 8, "extension_start");
@@ -2657,6 +2793,7 @@ struct PJRT_TopologyDescription_Serialize_Args {
 	void *serialized_topology_deleter;
 };
 #define PJRT_TopologyDescription_Serialize_Args_SIZE 56u
+#define PJRT_TopologyDescription_Serialize_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Serialize_Args) == 56, "PJRT_TopologyDescription_Serialize_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Serialize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Serialize_Args, extension_start) == 8, "extension_start");
@@ -2674,6 +2811,7 @@ struct PJRT_TopologyDescription_Deserialize_Args {
 	struct PJRT_TopologyDescription *topology;
 };
 #define PJRT_TopologyDescription_Deserialize_Args_SIZE 40u
+#define PJRT_TopologyDescription_Deserialize_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Deserialize_Args) == 40, "PJRT_TopologyDescription_Deserialize_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Deserialize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Deserialize_Args, extension_start) == 8, "extension_start");
@@ -2689,6 +2827,7 @@ struct PJRT_TopologyDescription_Attributes_Args {
 	size_t num_attributes;
 };
 #define PJRT_TopologyDescription_Attributes_Args_SIZE 40u
+#define PJRT_TopologyDescription_Attributes_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Attributes_Args) == 40, "PJRT_TopologyDescription_Attributes_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Attributes_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Attributes_Args, extension_start) == 8, "extension_start");
@@ -2703,6 +2842,7 @@ struct PJRT_TopologyDescription_Fingerprint_Args {
 	uint64_t fingerprint;
 };
 #define PJRT_TopologyDescription_Fingerprint_Args_SIZE 32u
+#define PJRT_TopologyDescription_Fingerprint_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_Fingerprint_Args) == 32, "PJRT_TopologyDescription_Fingerprint_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Fingerprint_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_Fingerprint_Args, extension_start) == 8, "extension_start");
@@ -2723,6 +2863,7 @@ struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args {
 	void *serialized_shape_deleter;
 };
 #define PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args_SIZE 88u
+#define PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args_OLDEST 88u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args) == 88, "PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args, extension_start) == 8, "extension_start");
@@ -2744,6 +2885,7 @@ struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args {
 	size_t num_memory_space_kind_ids;
 };
 #define PJRT_TopologyDescription_GetMemorySpaceKindIds_Args_SIZE 40u
+#define PJRT_TopologyDescription_GetMemorySpaceKindIds_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args) == 40, "PJRT_TopologyDescription_GetMemorySpaceKindIds_Args");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_TopologyDescription_GetMemorySpaceKindIds_Args, extension_start) == 8, "extension_start");
@@ -2762,6 +2904,7 @@ struct PJRT_Compile_Args {
 	struct PJRT_Executable *executable;
 };
 #define PJRT_Compile_Args_SIZE 64u
+#define PJRT_Compile_Args_OLDEST 64u
 _Static_assert(sizeof(struct PJRT_Compile_Args) == 64, "PJRT_Compile_Args");
 _Static_assert(offsetof(struct PJRT_Compile_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Compile_Args, extension_start) == 8, "extension_start");
@@ -2778,6 +2921,7 @@ struct PJRT_Layouts_MemoryLayout_Destroy_Args {
 	struct PJRT_Layouts_MemoryLayout *layout;
 };
 #define PJRT_Layouts_MemoryLayout_Destroy_Args_SIZE 24u
+#define PJRT_Layouts_MemoryLayout_Destroy_Args_OLDEST 24u
 _Static_assert(sizeof(struct PJRT_Layouts_MemoryLayout_Destroy_Args) == 24, "PJRT_Layouts_MemoryLayout_Destroy_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_MemoryLayout_Destroy_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_MemoryLayout_Destroy_Args, extension_start) == 8, "extension_start");
@@ -2793,6 +2937,7 @@ struct PJRT_Layouts_MemoryLayout_Serialize_Args {
 	void *serialized_layout_deleter;
 };
 #define PJRT_Layouts_MemoryLayout_Serialize_Args_SIZE 56u
+#define PJRT_Layouts_MemoryLayout_Serialize_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Layouts_MemoryLayout_Serialize_Args) == 56, "PJRT_Layouts_MemoryLayout_Serialize_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_MemoryLayout_Serialize_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_MemoryLayout_Serialize_Args, extension_start) == 8, "extension_start");
@@ -2809,6 +2954,7 @@ struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
 	struct PJRT_Layouts_MemoryLayout *layout;
 };
 #define PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args_SIZE 32u
+#define PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args_OLDEST 32u
 _Static_assert(sizeof(struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) == 32, "PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, extension_start) == 8, "extension_start");
@@ -2825,6 +2971,7 @@ struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
 	struct PJRT_Layouts_MemoryLayout *layout;
 };
 #define PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args_SIZE 56u
+#define PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) == 56, "PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, extension_start) == 8, "extension_start");
@@ -2844,6 +2991,7 @@ struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
 	struct PJRT_Layouts_MemoryLayout *layout;
 };
 #define PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args_SIZE 56u
+#define PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args_OLDEST 56u
 _Static_assert(sizeof(struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) == 56, "PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, extension_start) == 8, "extension_start");
@@ -2861,6 +3009,7 @@ struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
 	struct PJRT_Layouts_MemoryLayout **layouts;
 };
 #define PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args_SIZE 40u
+#define PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) == 40, "PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, extension_start) == 8, "extension_start");
@@ -2876,6 +3025,7 @@ struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args {
 	struct PJRT_Layouts_MemoryLayout **layouts;
 };
 #define PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args_SIZE 40u
+#define PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args_OLDEST 40u
 _Static_assert(sizeof(struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args) == 40, "PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, extension_start) == 8, "extension_start");
@@ -2913,6 +3063,7 @@ struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
 	const size_t *sharding_sizes;
 };
 #define PJRT_Shardings_PJRT_Executable_ParameterShardings_Args_SIZE 48u
+#define PJRT_Shardings_PJRT_Executable_ParameterShardings_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args) == 48, "PJRT_Shardings_PJRT_Executable_ParameterShardings_Args");
 _Static_assert(offsetof(struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, extension_start) == 8, "extension_start");
@@ -2930,6 +3081,7 @@ struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args {
 	const size_t *sharding_sizes;
 };
 #define PJRT_Shardings_PJRT_Executable_OutputShardings_Args_SIZE 48u
+#define PJRT_Shardings_PJRT_Executable_OutputShardings_Args_OLDEST 48u
 _Static_assert(sizeof(struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args) == 48, "PJRT_Shardings_PJRT_Executable_OutputShardings_Args");
 _Static_assert(offsetof(struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args, struct_size) == 0, "struct_size");
 _Static_assert(offsetof(struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args, extension_start) == 8, "extension_start");

@@ -27,7 +27,8 @@ struct PJRT_Memory {
 };
 
 struct PJRT_DeviceDescription {
-	struct PJRT_Device *device;
+	int id;
+	char kind[32];
 	int64_t coords[3];
 	struct PJRT_NamedValue attributes[4];
 	char debug[128], text[96];
@@ -43,8 +44,9 @@ struct PJRT_Device {
 };
 
 struct PJRT_TopologyDescription {
-	struct PJRT_Client *client;
-	struct PJRT_DeviceDescription **descriptions;
+	struct rt_topology rt;
+	bool is_clients;	/* it goes with the client */
+	struct PJRT_DeviceDescription *own, **descriptions;
 };
 
 struct PJRT_Client {
@@ -62,28 +64,47 @@ struct PJRT_Buffer {
 	int64_t minor_to_major[IMAGE_MAX_RANK];
 };
 
-/* What a loaded executable and the Executable got from it share. */
+/* Of the Layouts extension: a rank, as all are row-major. */
+struct pjrt_layout {
+	unsigned rank;
+	bool is_executables;	/* it goes with the executable */
+	char text[IMAGE_MAX_RANK * 4 + 8];
+};
+void pjrt_layout_init(struct pjrt_layout *l, unsigned rank);
+
+/* A compiled program; what a loaded executable and the Executable got from it share. */
 struct PJRT_Executable {
 	int refs;
-	struct rt_exe *rt;
-	struct PJRT_Client *client;
+	struct rt_program *rt;
 	size_t n_outputs;
 	int *output_types;
 	int64_t *output_dims;
 	size_t *output_ranks;
-	const char **output_kinds, **parameter_kinds, **output_shardings;
-	size_t *output_kind_sizes, *parameter_kind_sizes, *output_sharding_sizes;
+	const char **output_kinds, **parameter_kinds, **shardings;
+	size_t *output_kind_sizes, *parameter_kind_sizes, *sharding_sizes;
+	struct pjrt_layout *layouts, **layout_list;	/* of parameters, then outputs */
 	struct PJRT_NamedValue cost[4];
 };
 struct PJRT_LoadedExecutable {
 	struct PJRT_Executable *shared;
+	struct rt_exe *rt;
+	struct PJRT_Client *client;
 	struct PJRT_Device *device;
 	struct PJRT_LogicalDeviceIds logical;
 };
 
+struct PJRT_AsyncHostToDeviceTransferManager {
+	struct rt_transfer *rt;
+	struct PJRT_Client *client;
+	struct PJRT_Device *device;
+};
+struct PJRT_CopyToDeviceStream { struct rt_stream *rt; };
+
 /* Whether the caller's struct reaches past `field`. */
 #define COVERS(args, type, field) \
 	((args)->struct_size >= offsetof(struct type, field) + sizeof((args)->field))
+
+extern const char pjrt_platform[], pjrt_version[];
 
 struct PJRT_Error *pjrt_error(const struct err *err);
 struct PJRT_Error *pjrt_error_text(int code, const char *fmt, ...)
@@ -91,18 +112,46 @@ struct PJRT_Error *pjrt_error_text(int code, const char *fmt, ...)
 /* NULL for event NULL and out of memory. Takes the reference. */
 struct PJRT_Event *pjrt_event(struct rt_event *e);
 struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b);
-struct PJRT_LoadedExecutable *pjrt_loaded(struct PJRT_Client *c, struct rt_exe *x);
+/* Wraps and stores *out; takes the reference, also on failure. */
+struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
+				    struct PJRT_Buffer **out);
+struct PJRT_Error *pjrt_give_event(struct rt_event *e, struct PJRT_Event **out);
+struct PJRT_Executable *pjrt_executable(struct rt_program *p);
 void pjrt_executable_unref(struct PJRT_Executable *x);
-struct PJRT_Memory *pjrt_memory_of(struct PJRT_Client *c, const struct rt_buffer *b);
+/* The error that a caller hands over as a code and a text that need not end in NUL. */
+struct err pjrt_read_error(int code, const char *text, size_t n);
+struct PJRT_Error *pjrt_read_shape(int type, const int64_t *dims, size_t n,
+				   struct rt_shape *out);
+/* Layouts that are not row-major, dense and untiled are refused. */
+struct PJRT_Error *pjrt_check_layout(const struct PJRT_Buffer_MemoryLayout *l, size_t rank);
+/* Where a new buffer goes: the memory if named, else the device's default memory, else
+ * device 0. INVALID_ARGUMENT: it belongs to another client. */
+struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
+				   const struct PJRT_Device *d, unsigned *device,
+				   enum rt_memory_kind *kind);
+/* Checks a program and gives its format as a string. */
+struct PJRT_Error *pjrt_read_program(const struct PJRT_Program *p, char format[16]);
+struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v);
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *kind,
+		   const char *bus_id, bool is_model, unsigned cores);
+
+enum pjrt_part {
+#define PART(id, where, what, why) PART_##id,
+#include "runtime/pjrt/unimplemented.def"
+#undef PART
+};
+struct PJRT_Error *pjrt_part(enum pjrt_part part);
 
 #define NO_ROOM() pjrt_error_text(ERR_RESOURCE_EXHAUSTED, "out of host memory")
 
-/* The function behind each slot: pjrt_SLOT(Args *). Those of pjrt_slots.c are made of
- * the list; extension.c gives the extensions. */
-#define DECLARE(name, offset) \
+/* The function behind each slot: pjrt_SLOT(Args *), called with a struct that covers
+ * all fields of its oldest version and with the pointers that slots.def wants. */
+#define SLOT(name, needs) \
 	struct PJRT_Error *pjrt_##name(struct PJRT_##name##_Args *args);
-PJRT_SLOTS(DECLARE)
-#undef DECLARE
+#define MUTE(name, needs) SLOT(name, needs)
+#include "runtime/pjrt/slots.def"
+#undef SLOT
+#undef MUTE
 
 struct PJRT_Extension_Base *pjrt_extensions(void);
 

@@ -2,11 +2,12 @@
 /*
  * Hostile drivers and programs against the device model.
  *
- * An input is a list of records: a byte says what (a raw admin or work descriptor, a
- * register write, a program), the rest is its content. Before each input the device
- * is reset and given a context, a map and two queues, so that what follows
- * reaches deep. A completion that does not come within seconds is a finding: the
- * device must answer every descriptor that it consumed, or fault.
+ * An input is a list of records: a byte says what (a raw admin or work descriptor, bytes
+ * for a page that descriptors point to, a register write, a program), the rest is its
+ * content. Before each input the device is reset and given a context, a map and two
+ * queues, so that what follows reaches deep; host memory is at a fixed address, so
+ * that an input can name it. A completion that does not come within seconds is a finding:
+ * the device must answer every descriptor that it consumed, or fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@
 #define HBM_VA (1ull << 40)
 #define HBM_MAPPED (1u << 20)
 #define HOST_BYTES (1u << 16)
+#define HOST_IOVA 0x10000u
+#define N_BINDINGS 6u
 #define ANSWER_NS 5000000000ll
 
 /* One page each; host memory that the device may reach. */
@@ -45,7 +48,7 @@ static void *page(unsigned i)
 
 static uint64_t iova(unsigned i)
 {
-	return (uintptr_t)page(i);
+	return HOST_IOVA + i * 4096u;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -57,7 +60,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	if (sim_create(&options, &sim, &err) ||
-	    sim_dma_map(sim_device(sim, 0), (uintptr_t)host, host, HOST_BYTES, true, &err)) {
+	    sim_dma_map(sim_device(sim, 0), HOST_IOVA, host, HOST_BYTES, true, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
@@ -93,12 +96,12 @@ static const struct hw_cqe *take(struct ring *r, bool must)
 	return (const struct hw_cqe *)cqe;
 }
 
-static uint64_t ask(struct ring *admin, struct hw_sqe sqe)
+static uint64_t ask(struct ring *admin, struct hw_sqe sqe, bool must)
 {
 	const struct hw_cqe *cqe;
 
 	put(admin, &sqe);
-	cqe = take(admin, true);
+	cqe = take(admin, must);
 	return cqe && !cqe->status ? cqe->value : 0;
 }
 
@@ -110,7 +113,7 @@ static void make_queue(struct ring *admin, struct ring *r, uint64_t ctx, uint8_t
 				.n_entries = RING, .ctx = (uint16_t)ctx, .cls = cls,
 				.vector = HW_NO_VECTOR, .limit_ns = 1000000 };
 	r->id = (uint16_t)ask(admin, (struct hw_sqe){ .op = HW_QUEUE_CREATE,
-						      .u.admin.addr = iova(ARGS) });
+						      .u.admin.addr = iova(ARGS) }, true);
 }
 
 static void bring_up(struct ring *admin, struct ring *work, struct ring *dma,
@@ -127,21 +130,22 @@ static void bring_up(struct ring *admin, struct ring *work, struct ring *dma,
 	sim_mmio_write(dev, HW_REG_ACQ, 8, iova(ADMIN_CQ));
 	sim_mmio_write(dev, HW_REG_AQSIZE, 4, RING);
 	sim_mmio_write(dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
-	*ctx = ask(admin, (struct hw_sqe){ .op = HW_CTX_CREATE });
+	*ctx = ask(admin, (struct hw_sqe){ .op = HW_CTX_CREATE }, true);
 	*m = (struct hw_map){ .va = HBM_VA, .bytes = HBM_MAPPED, .flags = HW_MAP_WRITE };
 	ask(admin, (struct hw_sqe){ .op = HW_MAP, .id = (uint16_t)*ctx,
-				    .u.admin.addr = iova(ARGS) });
+				    .u.admin.addr = iova(ARGS) }, true);
 	*m = (struct hw_map){ .va = iova(DATA), .pa = iova(DATA), .bytes = 4096,
 			      .flags = HW_MAP_WRITE | HW_MAP_HOST };
 	ask(admin, (struct hw_sqe){ .op = HW_MAP, .id = (uint16_t)*ctx,
-				    .u.admin.addr = iova(ARGS) });
+				    .u.admin.addr = iova(ARGS) }, true);
 	make_queue(admin, work, *ctx, HW_CLASS_COMPUTE);
 	make_queue(admin, dma, *ctx, HW_CLASS_DMA);
 }
 
-/* Loads `code` with two bindings in HBM and runs it. */
+/* Loads `code` with bindings in HBM and runs it. `must`: the rings are as the harness
+ * made them, so there must be answers. */
 static void run_program(struct ring *admin, struct ring *work, uint64_t ctx,
-			const uint8_t *code, size_t n)
+			const uint8_t *code, size_t n, bool must)
 {
 	struct hw_program *p = page(ARGS);
 	struct hw_program_binding *declared = (void *)(p + 1);
@@ -152,25 +156,49 @@ static void run_program(struct ring *admin, struct ring *work, uint64_t ctx,
 	memcpy(hbm, code, n);
 	*p = (struct hw_program){ .code_va = HBM_VA, .code_bytes = n & ~7ull,
 				  .bindings_iova = iova(ARGS) + sizeof(*p),
-				  .n_bindings = 2, .ctx = (uint16_t)ctx };
-	for (int i = 0; i < 2; i++) {
+				  .n_bindings = N_BINDINGS, .ctx = (uint16_t)ctx };
+	for (unsigned i = 0; i < N_BINDINGS; i++) {
 		declared[i] = (struct hw_program_binding){ 65536, HW_BIND_READ | HW_BIND_WRITE, 0 };
-		bound[i] = (struct hw_binding){ HBM_VA + 65536u * (1u + (unsigned)i), 65536 };
+		bound[i] = (struct hw_binding){ HBM_VA + 65536u * (1u + i), 65536 };
 	}
 	id = ask(admin, (struct hw_sqe){ .op = HW_PROGRAM_CREATE, .id = (uint16_t)ctx,
-					 .u.admin.addr = iova(ARGS) });
+					 .u.admin.addr = iova(ARGS) }, must);
 	if (!id)
 		return;
 	put(work, &(struct hw_sqe){ .op = HW_EXECUTE, .flags = HW_INLINE, .tag = 7,
 		.u.execute = { .bindings = iova(DATA), .program = (uint32_t)id,
-			       .n_bindings = 2 } });
-	take(work, true);
-	ask(admin, (struct hw_sqe){ .op = HW_QUEUE_RESET, .id = work->id });
+			       .n_bindings = N_BINDINGS } });
+	take(work, must);
+	ask(admin, (struct hw_sqe){ .op = HW_QUEUE_RESET, .id = work->id }, must);
+}
+
+/* Bytes into the pages ARGS and DATA. Returns what it took of the input. */
+static size_t fill_pages(const uint8_t *data, size_t n)
+{
+	size_t bytes, at;
+
+	if (n < 3)
+		return n;
+	at = (data[0] | (size_t)data[1] << 8) % (2 * 4096);
+	bytes = data[2];
+	if (bytes > n - 3)
+		bytes = n - 3;
+	if (bytes > 2 * 4096 - at)
+		bytes = 2 * 4096 - at;
+	memcpy((uint8_t *)page(ARGS) + at, data + 3, bytes);
+	return 3 + bytes;
+}
+
+static void touch_register(const struct hw_sqe *sqe)
+{
+	sim_mmio_write(dev, sqe->tag % HW_BAR0_BYTES, sqe->id % 2 ? 4 : 8, sqe->wait_va);
+	sim_mmio_read(dev, (uint32_t)sqe->wait_value, sqe->id % 9);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct ring admin, work, dma;
+	bool is_clean = true;
 	struct hw_sqe sqe;
 	uint64_t ctx;
 
@@ -180,29 +208,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 		data++;
 		n--;
-		if (what < 4 && n < sizeof(sqe))
-			break;
-		if (what < 4)
-			memcpy(&sqe, data, sizeof(sqe));
-		if (what == 0) {
-			/* Leave memory and rings to the harness: they are not isolated
-			 * from a driver that asks for them. */
-			put(&admin, &sqe);
-			take(&admin, false);
-		} else if (what == 1 || what == 2) {
-			put(what == 1 ? &work : &dma, &sqe);
-			take(what == 1 ? &work : &dma, false);
-		} else if (what == 3) {
-			sim_mmio_write(dev, sqe.tag % HW_BAR0_BYTES,
-				       sqe.id % 2 ? 4 : 8, sqe.wait_va);
-			sim_mmio_read(dev, (uint32_t)sqe.wait_value, sqe.id % 9);
-			break;
-		} else {
-			run_program(&admin, &work, ctx, data, n > 60000 ? 60000 : n);
+		if (what == 4) {
+			size_t took = fill_pages(data, n);
+
+			data += took;
+			n -= took;
+			continue;
+		}
+		if (what > 4) {
+			run_program(&admin, &work, ctx, data, n > 60000 ? 60000 : n, is_clean);
 			break;
 		}
+		if (n < sizeof(sqe))
+			break;
+		memcpy(&sqe, data, sizeof(sqe));
 		data += sizeof(sqe);
 		n -= sizeof(sqe);
+		/* What a descriptor asks for may lie on the rings: a driver is not
+		 * protected from itself, and the answers may be overwritten. */
+		is_clean = false;
+		if (what == 0) {
+			put(&admin, &sqe);
+			take(&admin, false);
+		} else if (what == 3) {
+			touch_register(&sqe);
+		} else {
+			put(what == 1 ? &work : &dma, &sqe);
+			take(what == 1 ? &work : &dma, false);
+		}
 	}
 	return 0;
 }

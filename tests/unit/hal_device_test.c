@@ -216,6 +216,23 @@ static void notices_come_once_with_the_error(void **state)
 	hal_mem_free(out);
 }
 
+static void notices_of_what_was_never_submitted_are_refused(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_mem *m = get(64);
+	uint64_t value;
+	int got = 0;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_fill(q, m, 0, 64, 0, &value, &err), 0);
+	assert_int_equal(hal_queue_notify(q, value + 1, note, &got, &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+	assert_int_equal(got, 0);
+	hal_mem_free(m);
+}
+
 static void copies_move_bytes_on_the_queue_and_by_hand(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
@@ -378,6 +395,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
 	cmocka_unit_test(endless_program_meets_its_watchdog), \
 	cmocka_unit_test(notices_come_once_with_the_error), \
+	cmocka_unit_test(notices_of_what_was_never_submitted_are_refused), \
 	cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand), \
 	cmocka_unit_test(strided_copies_follow_any_strides), \
 	cmocka_unit_test(exhaustion_names_request_and_owners), \

@@ -76,7 +76,7 @@ static enum verdict run(struct tally *t, const struct vector_program *v)
 			print_message("%s: %s\n", v->name, err.msg);
 		return err.code == ERR_UNIMPLEMENTED ? REFUSED : WRONG;
 	}
-	assert_int_equal(rt_exe_image(x)->info.n_results, 2 * v->n_rules);
+	assert_int_equal(rt_program_image(rt_exe_program(x))->info.n_results, 2 * v->n_rules);
 	if (rt_execute(x, NULL, 0, NULL, outs, &done, &err)) {
 		print_message("%s: %s\n", v->name, err.msg);
 	} else {

@@ -490,8 +490,8 @@ static void registers_are_checked_before_the_convolution(void **state)
 static void endless_convolutions_end_by_the_watchdog(void **state)
 {
 	static const int64_t huge[][4] = {
-		{ 1ll << 58, 1, 1, 1 }, { 1, 1ll << 58, 1, 1 }, { 1, 1, 1ll << 58, 1 },
-		{ 1, 1, 1, 1ll << 58 }, { 1 << 14, 1 << 14, 1 << 15, 1 << 15 },
+		{ 1ll << 50, 1, 1, 1 }, { 1, 1ll << 50, 1, 1 }, { 1, 1, 1ll << 50, 1 },
+		{ 1, 1, 1, 1ll << 50 }, { 1 << 12, 1 << 12, 1 << 13, 1 << 13 },
 	};
 
 	(void)state;

@@ -667,9 +667,9 @@ static void endless_windows_end_by_the_watchdog(void **state)
 {
 	static const uint64_t room[] = { 128, 128, 128 };
 	static const int64_t huge[][3] = {
-		{ 1ll << 60, 1, 1 }, { 1, 1ll << 60, 1 }, { 1, 1, 1ll << 60 },
-		{ 1 << 20, 1 << 20, 1 << 20 }, { 2, 1 << 30, 1 << 30 },
-		{ 1, 1ll << 50, 1 << 10 },
+		{ 1ll << 56, 1, 1 }, { 1, 1ll << 56, 1 }, { 1, 1, 1ll << 56 },
+		{ 1 << 20, 1 << 20, 1 << 16 }, { 2, 1 << 27, 1 << 27 },
+		{ 1, 1ll << 46, 1 << 10 },
 	};
 
 	(void)state;

@@ -554,8 +554,8 @@ static unsigned run_spread(const int64_t *dim, unsigned rank, int64_t k)
 static void endless_products_end_by_the_watchdog(void **state)
 {
 	static const int64_t huge[][5] = {
-		{ 1ll << 62, 1, 1 }, { 1, 1ll << 62, 1 }, { 1, 1, 1ll << 62 },
-		{ 1ll << 30, 1 << 30, 1 }, { 3, 1ll << 30, 1 << 30 },
+		{ 1ll << 56, 1, 1 }, { 1, 1ll << 56, 1 }, { 1, 1, 1ll << 56 },
+		{ 1ll << 28, 1 << 28, 1 }, { 3, 1ll << 27, 1 << 27 },
 	};
 
 	(void)state;

@@ -621,7 +621,7 @@ static void registers_are_checked_before_the_sort(void **state)
 /* Lines without end, or one that is too long for its deadline. */
 static void endless_sorts_end_by_the_watchdog(void **state)
 {
-	static const int64_t huge[][2] = { { 1ll << 61, 1 }, { 1ll << 60, 4 }, { 1ll << 50, 100 },
+	static const int64_t huge[][2] = { { 1ll << 56, 1 }, { 1ll << 54, 4 }, { 1ll << 49, 100 },
 					   { 1, 4 << 20 }, { 3, 1 << 20 } };
 
 	(void)state;

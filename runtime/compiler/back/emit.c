@@ -94,11 +94,11 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 			const struct home *carried)
 {
 	const struct tc_op *end = body->last;
-	struct home from[512];
-	bool moves[512];
+	struct home *from = arena_array(&e->c->arena, end->n_operands + 1u, sizeof(*from));
+	bool *moves = arena_array(&e->c->arena, end->n_operands + 1u, sizeof(*moves));
 
-	if (end->n_operands > 512)
-		tc_refuse(e, "a loop carries more than 512 values");
+	if (!from || !moves)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	for (unsigned j = 0; j < end->n_operands; j++) {
 		const struct tc_value *v = tc_in(end, j);
 		const struct home *h;

@@ -105,7 +105,9 @@ static void emit_view(struct emit *e, const struct tc_op *op)
 		for (unsigned i = 0; i < n; i++) {
 			if (v->type->count)
 				h.offset += list[i] * from->stride[i];
-			h.stride[i] = from->stride[i] * strides[i];
+			/* One element is taken without a step, however long. */
+			if (v->type->dim[i] > 1)
+				h.stride[i] = from->stride[i] * strides[i];
 		}
 		break;
 	case TC_REVERSE:
@@ -169,16 +171,17 @@ static void emit_pad(struct emit *e, const struct tc_op *op)
 	for (unsigned d = 0; d < n; d++) {
 		int64_t step = inner[d] + 1;
 		int64_t first = low[d] < 0 ? (-low[d] + step - 1) / step : 0;
-		int64_t last = t->dim[d] - 1;
+		int64_t last = out->dim[d] > low[d] ? (out->dim[d] - 1 - low[d]) / step : -1;
 
-		while (last >= first && low[d] + last * step >= out->dim[d])
-			last--;
+		if (last > t->dim[d] - 1)
+			last = t->dim[d] - 1;
 		dim[d] = last - first + 1;
 		if (dim[d] <= 0)
 			return;
 		from.offset += first * from.stride[d];
 		to.offset += (low[d] + first * step) * to.stride[d];
-		to.stride[d] *= step;
+		if (dim[d] > 1)
+			to.stride[d] *= step;
 	}
 	tc_copy(e, n, dim, elem_bytes(t->elem), &from, &to);
 }

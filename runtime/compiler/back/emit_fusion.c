@@ -498,6 +498,8 @@ static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 		struct home *h = tc_place(e, tc_out(op, j));
 		int known = tc_body_find(b, v);
 
+		if (known < 0 && !tc_splat_element(v))
+			tc_refuse(e, "its body yields a value from outside");
 		b->out[b->n_out] = tc_operand(h, v->type->elem);
 		b->out[b->n_out].value = known >= 0 ? (uint8_t)known :
 			tc_body_imm(b, v->type->elem, tc_splat_element(v));
@@ -569,16 +571,17 @@ static struct home padded(struct emit *e, const struct tc_op *op, unsigned j,
 	for (unsigned d = 0; d < t->rank; d++) {
 		/* The elements that stay inside: first .. first + inner - 1. */
 		int64_t first = low[d] < 0 ? (-low[d] + base[d] - 1) / base[d] : 0;
-		int64_t last = t->dim[d] - 1;
+		int64_t last = dim[d] > low[d] ? (dim[d] - 1 - low[d]) / base[d] : -1;
 
-		while (last >= first && low[d] + last * base[d] >= dim[d])
-			last--;
+		if (last > t->dim[d] - 1)
+			last = t->dim[d] - 1;
 		inner[d] = last - first + 1;
-		at.offset += (low[d] + first * base[d]) * to.stride[d];
-		at.stride[d] = to.stride[d] * base[d];
-		from.offset += first * from.stride[d];
 		if (inner[d] <= 0)
 			return to;
+		at.offset += (low[d] + first * base[d]) * to.stride[d];
+		if (inner[d] > 1)
+			at.stride[d] = to.stride[d] * base[d];
+		from.offset += first * from.stride[d];
 	}
 	tc_copy(e, t->rank, inner, elem_bytes(t->elem), &from, &at);
 	return to;
@@ -619,7 +622,7 @@ void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
 				tc_refuse(e, "output and window have more than 8 dims");
 			dim[n] = t->dim[d];
 			kept[n] = (int8_t)d;
-			in[j].stride[n++] = from.stride[d] * stride[d];
+			in[j].stride[n++] = t->dim[d] > 1 ? from.stride[d] * stride[d] : 0;
 		}
 		for (unsigned d = 0; d < rank; d++) {
 			if (window[d] == 1)

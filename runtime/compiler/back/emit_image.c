@@ -74,7 +74,8 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
 		.n_results = e->n_results, .flags = e->has_loop ? 0 : IMAGE_STRAIGHT,
 		.name = tc_string(e, name && *name ? name : "main"),
-		.temp_bytes = e->temp_most, .cost_ns = (uint64_t)e->cost_ns + 1,
+		.temp_bytes = e->temp_most,
+		.cost_ns = (uint64_t)(e->cost_ns < 1e18 ? e->cost_ns : 1e18) + 1,
 		.flops = e->flops, .bytes_accessed = e->bytes,
 		.transcendentals = e->transcendentals,
 	};

@@ -125,7 +125,8 @@ static uint64_t take_room(struct emit *e, uint64_t bytes)
 			best = p;
 	if (!best) {
 		at = e->temp_top;
-		if (__builtin_add_overflow(e->temp_top, bytes, &e->temp_top))
+		if (__builtin_add_overflow(e->temp_top, bytes, &e->temp_top) ||
+		    e->temp_top > (uint64_t)TC_MAX_BYTES << 8)
 			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, e->op, "temporaries overflow");
 		if (e->temp_top > e->temp_most)
 			e->temp_most = e->temp_top;

@@ -56,7 +56,7 @@ static bool is_same_attr(const struct tc_attr *a, const struct tc_attr *b)
 		return false;
 	switch (a->kind) {
 	case TC_ATTR_INTS:
-		return !memcmp(a->ints, b->ints, a->n * sizeof(*a->ints));
+		return !a->n || !memcmp(a->ints, b->ints, a->n * sizeof(*a->ints));
 	case TC_ATTR_STR:
 		return !strcmp(a->text, b->text);
 	case TC_ATTR_DENSE:

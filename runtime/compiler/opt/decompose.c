@@ -3,7 +3,8 @@
  * Ops that the device has no instruction for, as simpler ones.
  *
  * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky,
- * triangular_solve, and none of the custom calls of custom.c is left. Runs at every level: what emission takes depends on it.
+ * triangular_solve, and none of the custom calls of custom.c is left; random bits come in
+ * words of 32 or 64. Runs at every level: what emission takes depends on it.
  */
 #include <string.h>
 
@@ -226,6 +227,81 @@ static void decompose_batch_norm_grad(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* ---- random bits ---- */
+
+/* Threefry's two words of a block lie next to each other along this dim. */
+static unsigned pair_dim(const struct tc_type *t)
+{
+	unsigned largest = 0;
+
+	for (unsigned d = 0; d < t->rank; d++)
+		if (t->dim[d] % 2 == 0)
+			return d;
+	for (unsigned d = 1; d < t->rank; d++)
+		if (t->dim[d] > t->dim[largest])
+			largest = d;
+	return largest;
+}
+
+/* From blocks' words in order to the places they have in `t`. */
+static struct tc_value *place_pairs(const struct tc_build *b, struct tc_value *words,
+				    const struct tc_type *t, unsigned d)
+{
+	int64_t dim[TC_MAX_RANK + 1], turn[TC_MAX_RANK + 1];
+	unsigned n = 0;
+
+	/* [.., half, .., 2] to [.., half, 2, ..] */
+	for (unsigned i = 0; i < t->rank; i++) {
+		turn[n++] = i;
+		if (i == d)
+			turn[n++] = t->rank;
+	}
+	words = tc_build_transpose(b, words, turn);
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] += dim[d] % 2;
+	words = tc_build_reshape(b, words, t->rank, dim);
+	return tc_build_part(b, words, d, 0, t->dim[d]);
+}
+
+/*
+ * The device fills arrays with 32-bit words in order. A smaller number is the low bits of a
+ * word of its own, and threefry's order is another one if there are several dims.
+ */
+static void decompose_random_bits(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = tc_out(op, 1)->type, *wide = tc_with_elem(c, t, ELEM_U32);
+	unsigned bits = elem_bits(t->elem), d = pair_dim(t), last = t->rank ? t->rank - 1u : 0;
+	bool moves = tc_attr_int(op, "rng_algorithm", 0) == TC_RNG_THREE_FRY && bits <= 32 &&
+		     t->rank > 1 && t->rank < TC_MAX_RANK && t->count &&
+		     (d != last || t->dim[d] % 2);
+	const struct tc_type *types[2] = { tc_out(op, 0)->type, wide };
+	struct tc_value *state = tc_in(op, 0), *v;
+	struct tc_build b = tc_build_at(c, op);
+	int64_t dim[TC_MAX_RANK + 1];
+	struct tc_op *words;
+
+	if (bits > 32 || (bits == 32 && !moves))
+		return;
+	if (moves) {
+		memcpy(dim, t->dim, t->rank * sizeof(*dim));
+		dim[d] = (dim[d] + 1) / 2;
+		dim[t->rank] = 2;
+		types[1] = tc_tensor(c, ELEM_U32, t->rank + 1u, dim);
+	}
+	words = tc_build_place(&b, tc_new(c, TC_RNG_BIT_GENERATOR, 1, &state, 2, types, 0));
+	tc_set_int(c, words, "rng_algorithm", TC_ATTR_ENUM, tc_attr_int(op, "rng_algorithm", 0));
+	v = tc_out(words, 1);
+	if (moves)
+		v = place_pairs(&b, v, wide, d);
+	if (bits == 32)
+		v = tc_build(&b, TC_BITCAST_CONVERT, t, 1, &v);
+	else
+		v = tc_build_convert(&b, v, (enum elem)t->elem);
+	replace(op, 0, tc_out(words, 0));
+	replace(op, 1, v);
+	tc_erase(op);
+}
+
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
 	struct tc_op *next;
@@ -245,6 +321,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
+		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
 		default: break;
 		}
 	}

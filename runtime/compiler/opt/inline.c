@@ -4,14 +4,16 @@
  *
  * Requires: a verified module. Ensures: main is the only function; no call, composite,
  * tuple or get_tuple_element is left, but for custom calls that yield tuples.
- * Fails: INVALID_ARGUMENT on recursion, RESOURCE_EXHAUSTED when the program grows past
- * MAX_OPS.
+ * Fails: INVALID_ARGUMENT on recursion or a call that does not fit, RESOURCE_EXHAUSTED
+ * when the program grows past MAX_OPS or nests deeper than MAX_NEST: later passes walk
+ * regions by recursion.
  */
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
 
 #define MAX_OPS 2000000u
+#define MAX_NEST 500u	/* of regions, and of calls while they are followed */
 
 enum state { FRESH, BUSY, READY };
 
@@ -24,10 +26,36 @@ struct pass {
 	struct tc_ctx *c;
 	struct func_state *funcs;
 	unsigned n_funcs;
+	unsigned depth;		/* blocks being walked */
 	uint32_t first_id;
 };
 
 static void inline_block(struct pass *p, struct tc_block *b);
+
+/* How deep the regions of a block nest. What was inlined into it is no deeper than
+ * MAX_NEST, what was read no deeper than the reader allows: recursion is safe. */
+static unsigned nest_of(const struct tc_block *b)
+{
+	unsigned most = 0;
+
+	for (const struct tc_op *op = b->first; op; op = op->next)
+		for (unsigned r = 0; r < op->n_regions; r++) {
+			unsigned n = op->regions[r].block ? nest_of(op->regions[r].block) : 0;
+
+			most = n > most ? n : most;
+		}
+	return most + 1;
+}
+
+static void inline_function(struct pass *p, struct tc_op *func)
+{
+	struct tc_block *body = func->regions[0].block;
+
+	inline_block(p, body);
+	if (nest_of(body) > MAX_NEST)
+		tc_fail(p->c, ERR_RESOURCE_EXHAUSTED, func, "regions nest deeper than %u",
+			MAX_NEST);
+}
 
 static struct tc_block *callee(struct pass *p, struct tc_op *op, const char *name)
 {
@@ -41,7 +69,7 @@ static struct tc_block *callee(struct pass *p, struct tc_op *op, const char *nam
 			tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "%s calls itself", name);
 		if (f->state == FRESH) {
 			f->state = BUSY;
-			inline_block(p, f->func->regions[0].block);
+			inline_function(p, f->func);
 			f->state = READY;
 		}
 		return f->func->regions[0].block;
@@ -57,6 +85,14 @@ static void inline_call(struct pass *p, struct tc_op *op, const char *name)
 
 	if (body->n_args != op->n_operands || !last || last->n_operands != op->n_results)
 		tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "the call does not fit %s", name);
+	for (unsigned i = 0; i < body->n_args; i++)
+		if (body->args[i]->type != tc_in(op, i)->type)
+			tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "operand %u is not of the type "
+				"that %s takes", i, name);
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (tc_in(last, i)->type != op->results[i].type)
+			tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "result %u is not of the type "
+				"that %s gives", i, name);
 	if (p->c->next_id - p->first_id > MAX_OPS)
 		tc_fail(p->c, ERR_RESOURCE_EXHAUSTED, op,
 			"the program has more than %u operations", MAX_OPS);
@@ -89,13 +125,16 @@ static void replace_by_erf(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
-static void take_part(struct tc_op *op)
+static void take_part(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_op *def = tc_in(op, 0)->def;
 	int64_t i = tc_attr_int(op, "index", -1);
 
 	if (!def || def->op != TC_TUPLE || i < 0 || i >= def->n_operands)
 		return;
+	if (tc_in(def, (unsigned)i)->type != op->results[0].type)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "part %lld of the tuple has another type",
+			(long long)i);
 	tc_replace_uses(tc_out(op, 0), tc_in(def, (unsigned)i));
 	tc_erase(op);
 }
@@ -132,7 +171,7 @@ static void inline_op(struct pass *p, struct tc_op *op)
 			inline_call(p, op, tc_attr_str(op, "decomposition"));
 		break;
 	case TC_GET_TUPLE_ELEMENT:
-		take_part(op);
+		take_part(p->c, op);
 		break;
 	case TC_CUSTOM_CALL:
 		if (!strcmp(tc_attr_str(op, "call_target_name"), "ApproxTopK"))
@@ -152,10 +191,14 @@ static void inline_block(struct pass *p, struct tc_block *b)
 {
 	struct tc_op *next;
 
+	if (++p->depth > MAX_NEST)
+		tc_fail(p->c, ERR_RESOURCE_EXHAUSTED, b->first, "calls and regions nest deeper "
+			"than %u", MAX_NEST);
 	for (struct tc_op *op = b->first; op; op = next) {
 		next = op->next;
 		inline_op(p, op);
 	}
+	p->depth--;
 }
 
 void tc_pass_inline(struct tc_ctx *c)
@@ -177,7 +220,7 @@ void tc_pass_inline(struct tc_ctx *c)
 		if (f->op == TC_FUNC)
 			p.funcs[p.n_funcs++] = (struct func_state){ f,
 				f->regions[0].block == main ? BUSY : FRESH };
-	inline_block(&p, main);
+	inline_function(&p, main->region->parent);
 	for (struct tc_op *f = top->first; f; f = next) {
 		next = f->next;
 		if (f->op != TC_FUNC || f->regions[0].block != main)

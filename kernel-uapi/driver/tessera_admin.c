@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Registers and queue 0. One request is on its way at a time, under admin.lock, its
+ * arguments in memory that was allocated at probe: requests that end work are on the
+ * way to fences, so nothing here allocates.
+ *
+ * Whether the device takes requests at all is decided here (state, generation); who
+ * asks for something that a function reset took away gets ECANCELED.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/io.h>
+
+#include <drm/drm_drv.h>
+#include <drm/drm_print.h>
+
+#include "tessera_drv.h"
+
+#define PAGE ((size_t)HW_PAGE)
+#define ARGS (2 * PAGE)
+#define ARGS2 (3 * PAGE)
+#define DISABLE_US 1000000u
+
+/* The codes of fault.def as errnos. */
+#define ERR_OK 0
+#define ERR_INVALID_ARGUMENT (-EINVAL)
+#define ERR_NOT_FOUND (-ENOENT)
+#define ERR_RESOURCE_EXHAUSTED (-ENOSPC)
+#define ERR_ALREADY_EXISTS (-EEXIST)
+#define ERR_FAILED_PRECONDITION (-EBUSY)
+#define ERR_UNIMPLEMENTED (-EOPNOTSUPP)
+#define ERR_ABORTED (-ECANCELED)
+#define ERR_INTERNAL (-EIO)
+#define ERR_DEADLINE_EXCEEDED (-ETIME)
+#define ERR_DATA_LOSS (-EBADMSG)
+#define ERR_UNAVAILABLE (-ENODEV)
+
+static const struct {
+	int error;
+	const char *name, *text;
+} statuses[] = {
+#define FAULT(name, number, code, text) \
+	[number] = { ERR_##code, #name, text },
+#include "hal/hw/fault.def"
+#undef FAULT
+};
+
+int tessera_status_errno(unsigned int status)
+{
+	return status < ARRAY_SIZE(statuses) && statuses[status].name ?
+	       statuses[status].error : -EIO;
+}
+
+const char *tessera_status_name(unsigned int status)
+{
+	return status < ARRAY_SIZE(statuses) && statuses[status].name ?
+	       statuses[status].name : "unknown";
+}
+
+const char *tessera_status_text(unsigned int status)
+{
+	return status < ARRAY_SIZE(statuses) && statuses[status].text ?
+	       statuses[status].text : "a status that this driver does not know";
+}
+
+u32 tessera_read(struct tessera_device *tdev, u32 offset)
+{
+	return readl(tdev->regs + offset);
+}
+
+u64 tessera_read64(struct tessera_device *tdev, u32 offset)
+{
+	u32 low = tessera_read(tdev, offset);
+
+	return low | (u64)tessera_read(tdev, offset + 4) << 32;
+}
+
+void tessera_write(struct tessera_device *tdev, u32 offset, u32 value)
+{
+	writel(value, tdev->regs + offset);
+}
+
+static void write64(struct tessera_device *tdev, u32 offset, u64 value)
+{
+	tessera_write(tdev, offset, lower_32_bits(value));
+	tessera_write(tdev, offset + 4, upper_32_bits(value));
+}
+
+static bool has_answer(struct tessera_admin *a)
+{
+	struct hw_cqe *cqe = (struct hw_cqe *)(a->memory + PAGE) +
+			     a->head % TESSERA_ADMIN_ENTRIES;
+	u16 phase = (a->head / TESSERA_ADMIN_ENTRIES + 1) & 1;
+
+	return (READ_ONCE(cqe->phase) & 1) == phase;
+}
+
+/* Looks every few milliseconds too: an interrupt may be lost. */
+static int await_answer(struct tessera_device *tdev)
+{
+	struct tessera_admin *a = &tdev->admin;
+	unsigned long deadline = jiffies + msecs_to_jiffies(TESSERA_ADMIN_MS);
+	u32 status;
+
+	while (!wait_event_timeout(a->wait, has_answer(a), msecs_to_jiffies(10))) {
+		status = tessera_read(tdev, HW_REG_STATUS);
+		if (status == ~0u || status & HW_STATUS_FATAL)
+			return has_answer(a) ? 0 : -EIO;
+		if (time_after(jiffies, deadline))
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static int send(struct tessera_device *tdev, struct tessera_request *r)
+{
+	struct tessera_admin *a = &tdev->admin;
+	struct hw_sqe *sqe = &r->sqe;
+	struct hw_cqe cqe;
+	int ret;
+
+	lockdep_assert_held(&a->lock);
+	if (r->in_bytes > PAGE || r->in2_bytes > a->bytes - ARGS2 ||
+	    r->out_bytes > a->bytes - ARGS)
+		return -EINVAL;
+	if (r->in)
+		memcpy(a->memory + ARGS, r->in, r->in_bytes);
+	if (r->in2)
+		memcpy(a->memory + ARGS2, r->in2, r->in2_bytes);
+	sqe->flags = HW_IRQ;
+	sqe->tag = a->tail;
+	sqe->u.admin.addr = a->iova + ARGS;
+	if (r->out)
+		sqe->u.admin.bytes = r->out_bytes;
+	((struct hw_sqe *)a->memory)[a->tail % TESSERA_ADMIN_ENTRIES] = *sqe;
+	a->tail++;
+	/* writel orders the descriptor before the doorbell. */
+	tessera_write(tdev, hw_doorbell(0), a->tail);
+	ret = await_answer(tdev);
+	if (ret)
+		return ret;
+	dma_rmb();
+	cqe = ((struct hw_cqe *)(a->memory + PAGE))[a->head % TESSERA_ADMIN_ENTRIES];
+	a->head++;
+	r->status = cqe.status;
+	r->value = cqe.value;
+	r->detail = cqe.detail;
+	if (!cqe.status && r->out)
+		memcpy(r->out, a->memory + ARGS, r->out_bytes);
+	return tessera_status_errno(cqe.status);
+}
+
+static int refusal(struct tessera_device *tdev, u32 generation)
+{
+	switch (tdev->state) {
+	case TESSERA_RUNNING:
+		return generation && generation != tdev->generation ? -ECANCELED : 0;
+	case TESSERA_STARTING:
+	case TESSERA_RESETTING:
+		return -ECANCELED;
+	default:
+		return -ENODEV;
+	}
+}
+
+int tessera_request(struct tessera_device *tdev, u32 generation,
+		    struct tessera_request *r)
+{
+	int ret, idx;
+
+	r->status = 0;
+	if (!drm_dev_enter(&tdev->drm, &idx))
+		return -ENODEV;
+	mutex_lock(&tdev->admin.lock);
+	ret = refusal(tdev, generation);
+	if (!ret)
+		ret = send(tdev, r);
+	mutex_unlock(&tdev->admin.lock);
+	drm_dev_exit(idx);
+	/* No answer at all: status is 0. A fatal device answers nobody. */
+	if (ret == -ETIMEDOUT || (ret == -EIO && !r->status)) {
+		tessera_reset_begin(tdev, ret == -EIO ? "fatal state" :
+				    "a request was not answered");
+		ret = ret == -EIO ? -ECANCELED : ret;
+	}
+	return ret;
+}
+
+int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
+		   u64 *value)
+{
+	struct tessera_request r = { .sqe = { .op = op, .id = id } };
+	int ret;
+
+	if (value)
+		r.sqe.u.admin.value = *value;
+	ret = tessera_request(tdev, generation, &r);
+	if (!ret && value)
+		*value = r.value;
+	return ret;
+}
+
+/* Waits for bits of a register; all ones (no device) end it too. */
+static int await_clear(struct tessera_device *tdev, u32 offset, u32 bits)
+{
+	unsigned long deadline = jiffies + usecs_to_jiffies(DISABLE_US);
+	u32 value;
+
+	for (;;) {
+		value = tessera_read(tdev, offset);
+		if (value == ~0u)
+			return -ENODEV;
+		if (!(value & bits))
+			return 0;
+		if (time_after(jiffies, deadline))
+			return -ETIMEDOUT;
+		usleep_range(50, 200);
+	}
+}
+
+void tessera_disable(struct tessera_device *tdev)
+{
+	lockdep_assert_held(&tdev->admin.lock);
+	tessera_write(tdev, HW_REG_CTRL, 0);
+	await_clear(tdev, HW_REG_STATUS, HW_STATUS_READY | HW_STATUS_RESETTING);
+	/* Whatever the registers said: nothing reaches memory from here on. */
+	pci_clear_master(tdev->pdev);
+}
+
+static int identify(struct tessera_device *tdev)
+{
+	struct tessera_request r = {
+		.sqe = { .op = HW_IDENTIFY },
+		.out = &tdev->identity, .out_bytes = sizeof(tdev->identity),
+	};
+	struct hw_identify *id = &tdev->identity;
+	int ret = send(tdev, &r);
+
+	if (ret) {
+		drm_err(&tdev->drm, "IDENTIFY failed: %d (%s)\n", ret,
+			tessera_status_name(r.status));
+		return ret;
+	}
+	if (id->magic != HW_IDENTIFY_MAGIC || id->isa != ISA_VERSION) {
+		drm_err(&tdev->drm, "the device speaks ISA %u, this driver ISA %u\n",
+			id->isa, ISA_VERSION);
+		return -ENODEV;
+	}
+	id->name[sizeof(id->name) - 1] = 0;
+	id->serial[sizeof(id->serial) - 1] = 0;
+	id->firmware[sizeof(id->firmware) - 1] = 0;
+	return 0;
+}
+
+static int set_limit(struct tessera_device *tdev)
+{
+	struct tessera_request r = {
+		.sqe = { .op = HW_SET_FEATURE, .id = HW_FEATURE_DEFAULT_LIMIT_NS,
+			 .u.admin.value = (u64)tessera_limit_ms * NSEC_PER_MSEC },
+	};
+
+	return send(tdev, &r);
+}
+
+int tessera_bring_up(struct tessera_device *tdev)
+{
+	struct tessera_admin *a = &tdev->admin;
+	u32 status;
+	int ret;
+
+	lockdep_assert_held(&a->lock);
+	if (tessera_read(tdev, HW_REG_ID) != (HW_PCI_VENDOR | HW_PCI_DEVICE << 16)) {
+		drm_err(&tdev->drm, "the ID register reads 0x%08x: no T1 is there\n",
+			tessera_read(tdev, HW_REG_ID));
+		return -ENODEV;
+	}
+	memset(a->memory, 0, a->bytes);
+	a->tail = 0;
+	a->head = 0;
+	pci_set_master(tdev->pdev);
+	write64(tdev, HW_REG_ASQ, a->iova);
+	write64(tdev, HW_REG_ACQ, a->iova + PAGE);
+	tessera_write(tdev, HW_REG_AQSIZE, TESSERA_ADMIN_ENTRIES);
+	tessera_write(tdev, HW_REG_AVECTOR, tdev->n_vectors ? 0 : HW_NO_VECTOR);
+	tessera_write(tdev, HW_REG_CTRL, HW_CTRL_ENABLE);
+	status = tessera_read(tdev, HW_REG_STATUS);
+	if (status == ~0u || !(status & HW_STATUS_READY)) {
+		drm_err(&tdev->drm, "the device did not become ready: STATUS 0x%08x\n",
+			status);
+		return -EIO;
+	}
+	ret = identify(tdev);
+	if (!ret)
+		ret = set_limit(tdev);
+	return ret;
+}
+
+/* Step 1 of the manual: whoever had the device before us left things in it. */
+static int reset_by_register(struct tessera_device *tdev)
+{
+	tessera_write(tdev, HW_REG_CTRL, HW_CTRL_RESET);
+	return await_clear(tdev, HW_REG_CTRL, HW_CTRL_RESET);
+}
+
+int tessera_admin_init(struct tessera_device *tdev)
+{
+	struct tessera_admin *a = &tdev->admin;
+	int ret;
+
+	mutex_init(&a->lock);
+	init_waitqueue_head(&a->wait);
+	a->bytes = ARGS2 + ISA_MAX_BINDINGS * sizeof(struct hw_program_binding);
+	ret = reset_by_register(tdev);
+	if (ret) {
+		drm_err(&tdev->drm, "the function reset did not end: CTRL 0x%08x\n",
+			tessera_read(tdev, HW_REG_CTRL));
+		return ret;
+	}
+	a->memory = dma_alloc_coherent(&tdev->pdev->dev, a->bytes, &a->iova, GFP_KERNEL);
+	return a->memory ? 0 : -ENOMEM;
+}
+
+void tessera_admin_fini(struct tessera_device *tdev)
+{
+	struct tessera_admin *a = &tdev->admin;
+
+	if (a->memory)
+		dma_free_coherent(&tdev->pdev->dev, a->bytes, a->memory, a->iova);
+	a->memory = NULL;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts: the address map, the programs, the timeline. A mapping keeps its buffer,
+ * so memory never goes while the device can reach it. ctx.lock is held across the
+ * requests that change the map: nothing on the way to a fence takes it.
+ */
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <drm/drm_print.h>
+#include <drm/drm_syncobj.h>
+
+#include "tessera_drv.h"
+
+/* A piece of a buffer as the device sees it. */
+struct piece {
+	u64 pa, bytes;
+};
+
+/*
+ * The piece at `offset` of bo, at most `most` bytes long. sg and at are a cursor that
+ * the caller zeroes; offsets only grow.
+ */
+static int piece_at(struct tessera_bo *bo, u64 offset, u64 most,
+		    struct scatterlist **sg, u64 *at, struct piece *out)
+{
+	if (bo->kind == TESSERA_BO_HBM || bo->kind == TESSERA_BO_COHERENT) {
+		out->pa = (bo->kind == TESSERA_BO_HBM ? bo->hbm.start : bo->iova) + offset;
+		out->bytes = most;
+		return 0;
+	}
+	if (!*sg)
+		*sg = bo->sgt->sgl;
+	while (*sg && offset - *at >= sg_dma_len(*sg)) {
+		*at += sg_dma_len(*sg);
+		*sg = sg_next(*sg);
+	}
+	if (!*sg || !sg_dma_len(*sg))
+		return -EINVAL;
+	out->pa = sg_dma_address(*sg) + (offset - *at);
+	out->bytes = min(most, sg_dma_len(*sg) - (offset - *at));
+	return 0;
+}
+
+/* Takes back [gone, bytes) of a mapping, remembering how far it came. */
+static int device_unmap(struct tessera_ctx *ctx, struct tessera_mapping *m, u64 bytes)
+{
+	struct scatterlist *sg = NULL;
+	u64 at = 0;
+	int ret;
+
+	while (m->gone < bytes) {
+		struct hw_map map = { .va = m->node.start + m->gone };
+		struct tessera_request r = {
+			.sqe = { .op = HW_UNMAP, .id = ctx->hw_id },
+			.in = &map, .in_bytes = sizeof(map),
+		};
+		struct piece p;
+
+		ret = piece_at(m->bo, m->offset + m->gone, bytes - m->gone, &sg, &at, &p);
+		if (!ret)
+			ret = tessera_request(ctx->tdev, ctx->generation, &r);
+		if (ret)
+			return ret;
+		m->gone += p.bytes;
+	}
+	return 0;
+}
+
+static int device_map(struct tessera_ctx *ctx, struct tessera_mapping *m)
+{
+	struct scatterlist *sg = NULL;
+	u64 done = 0, at = 0;
+	int ret = 0;
+
+	while (!ret && done < m->bytes) {
+		struct hw_map map = {
+			.va = m->node.start + done,
+			.flags = m->flags | (tessera_bo_is_hbm(m->bo) ? 0 : HW_MAP_HOST),
+		};
+		struct tessera_request r = {
+			.sqe = { .op = HW_MAP, .id = ctx->hw_id },
+			.in = &map, .in_bytes = sizeof(map),
+		};
+		struct piece p;
+
+		ret = piece_at(m->bo, m->offset + done, m->bytes - done, &sg, &at, &p);
+		if (ret)
+			break;
+		map.pa = p.pa;
+		map.bytes = p.bytes;
+		ret = tessera_request(ctx->tdev, ctx->generation, &r);
+		if (!ret)
+			done += p.bytes;
+	}
+	if (ret) {
+		m->bytes = done;
+		device_unmap(ctx, m, done);
+	}
+	return ret;
+}
+
+static void mapping_free(struct tessera_mapping *m)
+{
+	drm_mm_remove_node(&m->node);
+	tessera_bo_put(m->bo);
+	kfree(m);
+}
+
+static int place(struct tessera_ctx *ctx, struct tessera_mapping *m, u64 va)
+{
+	/* Large pages of an IOMMU stay large if the address allows it. */
+	u64 align = m->bytes >= SZ_2M ? SZ_2M : HW_PAGE;
+
+	if (!va)
+		return drm_mm_insert_node_in_range(&ctx->va, &m->node, m->bytes, align, 0,
+						   TESSERA_VA_FIRST, TESSERA_VA_END,
+						   DRM_MM_INSERT_BEST);
+	m->node.start = va;
+	m->node.size = m->bytes;
+	/* ENOSPC: in the way, or outside; the caller has checked the range. */
+	return drm_mm_reserve_node(&ctx->va, &m->node) ? -EEXIST : 0;
+}
+
+int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
+		    u64 bytes, u32 flags, u64 *va)
+{
+	struct tessera_mapping *m;
+	u64 end;
+	int ret;
+
+	if (!bytes && offset < bo->base.size)
+		bytes = bo->base.size - offset;
+	if (!bytes || (offset | bytes | *va) % HW_PAGE ||
+	    check_add_overflow(offset, bytes, &end) || end > bo->base.size)
+		return -EINVAL;
+	if (*va && (check_add_overflow(*va, bytes, &end) || end > S64_MAX))
+		return -EINVAL;
+	if (bo->is_private || bo->kind == TESSERA_BO_DOORBELL)
+		return -EINVAL;
+	if (bo->is_read_only && flags & HW_MAP_WRITE)
+		return -EACCES;
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	m->bo = bo;
+	m->offset = offset;
+	m->bytes = bytes;
+	m->flags = flags;
+	drm_gem_object_get(&bo->base);
+	mutex_lock(&ctx->lock);
+	ret = place(ctx, m, *va);
+	if (ret) {
+		tessera_bo_put(bo);
+		kfree(m);
+	} else {
+		ret = device_map(ctx, m);
+		if (!ret)
+			*va = m->node.start;
+		/* What could not be taken back stays until UNMAP or the context's end. */
+		else if (m->gone == m->bytes)
+			mapping_free(m);
+	}
+	mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+static struct tessera_mapping *find_mapping(struct tessera_ctx *ctx, u64 va)
+{
+	struct drm_mm_node *node;
+
+	/* Past the end of the map the iterator would go round for ever. */
+	if (va > S64_MAX - HW_PAGE)
+		return NULL;
+	drm_mm_for_each_node_in_range(node, &ctx->va, va, va + 1) {
+		if (drm_mm_node_allocated(node) && node->start == va)
+			return container_of(node, struct tessera_mapping, node);
+	}
+	return NULL;
+}
+
+static void ctx_free(struct kref *ref)
+{
+	struct tessera_ctx *ctx = container_of(ref, struct tessera_ctx, ref);
+	struct drm_mm_node *node, *next;
+
+	drm_mm_for_each_node_safe(node, next, &ctx->va)
+		mapping_free(container_of(node, struct tessera_mapping, node));
+	drm_mm_takedown(&ctx->va);
+	xa_destroy(&ctx->programs);
+	if (ctx->timeline)
+		drm_syncobj_put(ctx->timeline);
+	kfree(ctx);
+}
+
+void tessera_ctx_put(struct tessera_ctx *ctx)
+{
+	kref_put(&ctx->ref, ctx_free);
+}
+
+struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id)
+{
+	struct tessera_ctx *ctx;
+
+	xa_lock(&f->ctxs);
+	ctx = xa_load(&f->ctxs, id);
+	if (ctx)
+		kref_get(&ctx->ref);
+	xa_unlock(&f->ctxs);
+	return ctx;
+}
+
+bool tessera_ctx_is_lost(struct tessera_ctx *ctx)
+{
+	return READ_ONCE(ctx->tdev->generation) != ctx->generation ||
+	       READ_ONCE(ctx->tdev->state) != TESSERA_RUNNING;
+}
+
+/*
+ * Mappings go only when the device has forgotten the context, or was reset, or has
+ * lost its bus mastering. Other threads may still hold ctx; what they ask for fails
+ * on the device, because hw_id is 0 then and no context.
+ */
+static void ctx_end(struct tessera_ctx *ctx)
+{
+	struct drm_mm_node *node, *next;
+
+	mutex_lock(&ctx->lock);
+	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
+	ctx->hw_id = 0;
+	drm_mm_for_each_node_safe(node, next, &ctx->va)
+		mapping_free(container_of(node, struct tessera_mapping, node));
+	mutex_unlock(&ctx->lock);
+	tessera_ctx_put(ctx);
+}
+
+/* Under f.lock, as its queues' ends are. */
+void tessera_ctx_end(struct tessera_file *f, u32 id)
+{
+	struct tessera_ctx *ctx = xa_erase(&f->ctxs, id);
+	struct tessera_queue *q;
+	unsigned long i;
+
+	lockdep_assert_held(&f->lock);
+	if (!ctx)
+		return;
+	xa_for_each(&f->queues, i, q) {
+		if (q->ctx == ctx)
+			tessera_queue_end(f, i);
+	}
+	ctx_end(ctx);
+}
+
+static struct tessera_ctx *ctx_new(struct tessera_device *tdev, struct tessera_file *f)
+{
+	struct tessera_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
+
+	if (!ctx)
+		return NULL;
+	kref_init(&ctx->ref);
+	ctx->tdev = tdev;
+	ctx->file = f;
+	mutex_init(&ctx->lock);
+	mutex_init(&ctx->submit_lock);
+	spin_lock_init(&ctx->error_lock);
+	xa_init(&ctx->programs);
+	drm_mm_init(&ctx->va, HW_PAGE, (u64)S64_MAX - HW_PAGE);
+	return ctx;
+}
+
+static int ctx_start(struct tessera_ctx *ctx)
+{
+	struct tessera_device *tdev = ctx->tdev;
+	u64 id = 0;
+	int ret;
+
+	ctx->generation = READ_ONCE(tdev->generation);
+	ret = tessera_simple(tdev, ctx->generation, HW_CTX_CREATE, 0, &id);
+	if (ret)
+		return ret;
+	ctx->hw_id = id;
+	ctx->born_ns = tessera_read64(tdev, HW_REG_CLOCK);
+	return 0;
+}
+
+int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_ctx_create *args = data;
+	struct tessera_device *tdev = to_tessera(drm);
+	struct tessera_file *f = file->driver_priv;
+	unsigned int tries = 0;
+	struct tessera_ctx *ctx;
+	int ret;
+
+	if (args->flags || args->zero)
+		return -EINVAL;
+	ctx = ctx_new(tdev, f);
+	if (!ctx)
+		return -ENOMEM;
+	ret = drm_syncobj_create(&ctx->timeline, 0, NULL);
+	/* A reset that comes between is nothing to a context that is not yet. */
+	while (!ret) {
+		ret = tessera_settle_interruptible(tdev);
+		if (ret)
+			break;
+		ret = ctx_start(ctx);
+		if (ret != -ECANCELED || ++tries == 3)
+			break;
+		ret = 0;
+	}
+	if (ret) {
+		tessera_ctx_put(ctx);
+		return ret;
+	}
+	ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
+	/* Last: from here on another thread may use or end it. */
+	if (!ret)
+		ret = xa_alloc(&f->ctxs, &args->id, ctx, xa_limit_31b, GFP_KERNEL);
+	if (ret)
+		ctx_end(ctx);
+	return ret;
+}
+
+int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_ctx_destroy *args = data;
+	struct tessera_file *f = file->driver_priv;
+	int ret = -ENOENT;
+
+	if (args->zero)
+		return -EINVAL;
+	mutex_lock(&f->lock);
+	if (xa_load(&f->ctxs, args->id)) {
+		tessera_ctx_end(f, args->id);
+		ret = 0;
+	}
+	mutex_unlock(&f->lock);
+	return ret;
+}
+
+int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_map *args = data;
+	struct drm_gem_object *obj;
+	struct tessera_ctx *ctx;
+	int ret;
+
+	if (args->zero || args->flags & ~DRM_TESSERA_MAP_WRITE)
+		return -EINVAL;
+	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
+	if (!ctx)
+		return -ENOENT;
+	obj = drm_gem_object_lookup(file, args->handle);
+	ret = obj ? tessera_ctx_map(ctx, to_bo(obj), args->offset, args->bytes,
+				    args->flags & DRM_TESSERA_MAP_WRITE ? HW_MAP_WRITE : 0,
+				    &args->va) : -ENOENT;
+	if (obj)
+		drm_gem_object_put(obj);
+	tessera_ctx_put(ctx);
+	return ret;
+}
+
+int tessera_ioctl_unmap(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_unmap *args = data;
+	struct tessera_mapping *m;
+	struct tessera_ctx *ctx;
+	int ret = -ENOENT;
+
+	if (args->zero || args->va % HW_PAGE)
+		return -EINVAL;
+	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
+	if (!ctx)
+		return -ENOENT;
+	mutex_lock(&ctx->lock);
+	m = find_mapping(ctx, args->va);
+	if (m) {
+		ret = device_unmap(ctx, m, m->bytes);
+		if (!ret)
+			mapping_free(m);
+	}
+	mutex_unlock(&ctx->lock);
+	tessera_ctx_put(ctx);
+	return ret;
+}
+
+static int program_create(struct tessera_ctx *ctx, const void *bindings,
+			  struct drm_tessera_program_create *args)
+{
+	struct tessera_device *tdev = ctx->tdev;
+	struct hw_program p = {
+		.code_va = args->code_va, .code_bytes = args->code_bytes,
+		.bindings_iova = tdev->admin.iova + 3 * HW_PAGE,
+		.n_bindings = args->n_bindings, .ctx = ctx->hw_id,
+	};
+	struct tessera_request r = {
+		.sqe = { .op = HW_PROGRAM_CREATE },
+		.in = &p, .in_bytes = sizeof(p), .in2 = bindings,
+		.in2_bytes = args->n_bindings * sizeof(struct hw_program_binding),
+	};
+	int ret = tessera_request(tdev, ctx->generation, &r);
+
+	args->status = r.status;
+	args->detail = r.detail;
+	if (ret)
+		return ret;
+	args->id = r.value;
+	ret = xa_err(xa_store(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL));
+	if (ret) {
+		r = (struct tessera_request){
+			.sqe = { .op = HW_PROGRAM_DESTROY, .u.admin.value = args->id },
+		};
+		tessera_request(tdev, ctx->generation, &r);
+	}
+	return ret;
+}
+
+int tessera_ioctl_program_create(struct drm_device *drm, void *data,
+				 struct drm_file *file)
+{
+	struct drm_tessera_program_create *args = data;
+	struct tessera_ctx *ctx;
+	void *bindings = NULL;
+	int ret;
+
+	if (args->n_bindings > ISA_MAX_BINDINGS)
+		return -EINVAL;
+	args->status = 0;
+	args->detail = 0;
+	if (args->n_bindings) {
+		bindings = vmemdup_user(u64_to_user_ptr(args->bindings),
+					args->n_bindings *
+					sizeof(struct hw_program_binding));
+		if (IS_ERR(bindings))
+			return PTR_ERR(bindings);
+	}
+	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
+	ret = -ENOENT;
+	if (ctx) {
+		mutex_lock(&ctx->lock);
+		ret = program_create(ctx, bindings, args);
+		mutex_unlock(&ctx->lock);
+		tessera_ctx_put(ctx);
+	}
+	kvfree(bindings);
+	return ret;
+}
+
+int tessera_ioctl_program_destroy(struct drm_device *drm, void *data,
+				  struct drm_file *file)
+{
+	struct drm_tessera_program_destroy *args = data;
+	struct tessera_request r = {
+		.sqe = { .op = HW_PROGRAM_DESTROY, .u.admin.value = args->id },
+	};
+	struct tessera_ctx *ctx = tessera_ctx_get(file->driver_priv, args->ctx);
+	int ret = -ENOENT;
+
+	if (!ctx)
+		return -ENOENT;
+	mutex_lock(&ctx->lock);
+	if (xa_erase(&ctx->programs, args->id))
+		ret = tessera_request(ctx->tdev, ctx->generation, &r);
+	mutex_unlock(&ctx->lock);
+	tessera_ctx_put(ctx);
+	return ret;
+}

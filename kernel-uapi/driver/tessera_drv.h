@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TESSERA_DRV_H
+#define TESSERA_DRV_H
+/*
+ * The driver's own structures. Locks and their order are in README.md#locks.
+ */
+#include <linux/dma-fence.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <drm/drm_device.h>
+#include <drm/drm_file.h>
+#include <drm/drm_gem.h>
+#include <drm/drm_mm.h>
+
+#include "hal/hw/desc.h"
+#include "hal/hw/regs.h"
+#include "tessera_drm.h"
+
+#define TESSERA_NAME "tessera"
+#define TESSERA_VECTORS 8u		/* more are not asked for */
+#define TESSERA_ADMIN_ENTRIES 16u
+#define TESSERA_ADMIN_MS 10000u		/* a request unanswered so long: reset */
+#define TESSERA_SUBMIT_MAX 1024u	/* descriptors of one submission */
+#define TESSERA_SYNCS_MAX 256u
+#define TESSERA_RING_MAX 65536u
+#define TESSERA_VA_FIRST (1ull << 32)	/* where addresses are chosen */
+#define TESSERA_VA_END (1ull << 47)
+#define TESSERA_FAULT_RECORDS 64u
+#define TESSERA_DUMP_BYTES (64u << 10)
+#define TESSERA_PAGE_AGE_MS 50u		/* of cached telemetry */
+
+struct drm_syncobj;
+struct eventfd_ctx;
+struct tessera_device;
+
+/*
+ * What the device can do now. Written under admin.lock; waiters sleep on
+ * state_wait. Only RUNNING takes requests.
+ */
+enum tessera_state {
+	TESSERA_STARTING,
+	TESSERA_RUNNING,
+	TESSERA_RESETTING,
+	TESSERA_WEDGED,		/* a reset failed; bus mastering is off */
+	TESSERA_GONE,		/* the driver is unbound or the device unplugged */
+};
+
+/* Queue 0. Layout of `memory`: page 0 submissions, 1 completions, 2.. arguments. */
+struct tessera_admin {
+	struct mutex lock;	/* one request at a time; nothing is allocated under it */
+	wait_queue_head_t wait;	/* vector 0 fired */
+	void *memory;
+	dma_addr_t iova;
+	size_t bytes;
+	u32 tail, head;
+};
+
+/* An interrupt vector and the queues that raise it. */
+struct tessera_vector {
+	struct tessera_device *tdev;
+	struct mutex lock;	/* over queues; nothing is allocated under it */
+	struct list_head queues;	/* tessera_queue.vector_link */
+	unsigned int index;
+	int irq;		/* 0: not requested */
+};
+
+struct tessera_device {
+	struct drm_device drm;
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	phys_addr_t bar0, bar2;
+	struct hw_identify identity;
+	unsigned int n_vectors;
+	atomic_t next_vector;
+	struct tessera_vector vectors[TESSERA_VECTORS];
+	struct tessera_admin admin;
+
+	enum tessera_state state;
+	u32 generation;		/* +1 at each function reset; under admin.lock */
+	wait_queue_head_t state_wait;
+	struct work_struct reset_work;
+	struct delayed_work tick;
+	struct workqueue_struct *wq;	/* submission and faults: signals fences */
+	const char *reset_reason;	/* a literal */
+	atomic64_t function_resets, queue_resets, lost_interrupts;
+	struct device_dump {
+		struct mutex lock;
+		struct work_struct work;	/* sends it: that allocates */
+		char *text;
+		size_t bytes;		/* 0: nothing to send */
+	} dump;
+
+	struct mutex hbm_lock;		/* over hbm */
+	struct drm_mm hbm;
+	u64 hbm_bytes;			/* constant; 0 before bring-up */
+	u64 hbm_used;
+
+	struct mutex bos_lock;		/* over bos */
+	struct list_head bos;		/* tessera_bo.link */
+	atomic64_t system_used;
+
+	struct mutex page_lock;		/* over the three below */
+	unsigned long page_time;	/* jiffies of the last read; 0: never */
+	struct hw_telemetry telemetry;
+	struct hw_ras ras;
+
+	struct mutex fault_lock;	/* over faults, which requests fill */
+	struct hw_fault *faults;	/* [TESSERA_FAULT_RECORDS] */
+};
+
+/* An open file. */
+struct tessera_file {
+	struct tessera_device *tdev;
+	struct mutex lock;		/* over creation and destruction of both */
+	struct xarray ctxs, queues;
+	atomic64_t busy_ns[3];		/* by enum hw_class */
+};
+
+/* A range of a context's map. Under ctx.lock. */
+struct tessera_mapping {
+	struct drm_mm_node node;	/* of ctx.va, in bytes */
+	struct tessera_bo *bo;		/* a reference */
+	u64 offset, bytes;
+	u32 flags;			/* HW_MAP_WRITE or 0 */
+	u64 gone;			/* bytes that UNMAP has taken back already */
+};
+
+struct tessera_ctx {
+	struct kref ref;
+	struct tessera_device *tdev;
+	struct tessera_file *file;	/* lives longer: closing ends its contexts */
+	u16 hw_id;
+	u32 generation;
+	u64 born_ns;			/* device clock: older faults are another's */
+	struct mutex lock;		/* over va, mappings, programs */
+	struct drm_mm va;
+	struct xarray programs;
+	struct drm_syncobj *timeline;
+	struct mutex submit_lock;	/* over point: order of fences on timeline */
+	u64 point;
+	spinlock_t error_lock;		/* over error */
+	struct drm_tessera_error error;
+};
+
+enum tessera_bo_kind {
+	TESSERA_BO_HBM,
+	TESSERA_BO_SYSTEM,	/* shmem pages */
+	TESSERA_BO_COHERENT,	/* one piece from the DMA allocator */
+	TESSERA_BO_USERPTR,
+	TESSERA_BO_IMPORT,	/* another device's dma-buf */
+	TESSERA_BO_DOORBELL,	/* a page of BAR0 */
+};
+
+struct tessera_bo {
+	struct drm_gem_object base;
+	enum tessera_bo_kind kind;
+	struct list_head link;		/* of tdev.bos */
+	bool is_read_only;		/* for the device (USERPTR) or the CPU (a CQ) */
+	bool is_private;		/* part of a queue: neither exported nor mapped by MAP */
+	bool is_revoked;		/* DOORBELL: its queue is gone; under lock */
+	bool is_detached;		/* the device is unbound: no DMA address any more */
+	struct mutex lock;		/* over the page tables of a DOORBELL */
+	struct drm_mm_node hbm;
+	struct page **pages;		/* SYSTEM, USERPTR */
+	struct sg_table *sgt;		/* SYSTEM, USERPTR, IMPORT */
+	void *cpu;			/* COHERENT */
+	dma_addr_t iova;
+	struct mm_struct *mm;		/* USERPTR: whose pages are counted */
+	unsigned int hw_queue;		/* DOORBELL */
+	struct page *dummy;		/* DOORBELL: what stores hit after the queue */
+};
+
+enum tessera_queue_state {
+	TESSERA_QUEUE_LIVE,
+	TESSERA_QUEUE_FAULTED,	/* fault_work is to reset it */
+	TESSERA_QUEUE_ENDING,	/* no new work; the device is about to end it */
+	TESSERA_QUEUE_DEAD,	/* ended, or lost by a function reset */
+};
+
+struct tessera_queue {
+	struct kref ref;
+	struct tessera_device *tdev;
+	struct tessera_ctx *ctx;	/* a reference */
+	struct tessera_vector *vector;
+	struct list_head vector_link;
+	struct tessera_bo *sq_bo, *cq_bo, *doorbell;	/* references; doorbell: USER */
+	struct hw_sqe *sq;
+	struct hw_cqe *cq;
+	struct eventfd_ctx *eventfd;	/* or NULL */
+	u64 limit_ns;
+	u64 fence_context;
+	u32 n_entries;
+	u16 hw_id;			/* 0: the device does not have it */
+	u8 cls, priority;
+	bool is_user;
+	bool is_listed;
+	char name[24];
+
+	spinlock_t lock;		/* over all that follows */
+	enum tessera_queue_state state;
+	u32 tail, head;			/* free-running; USER: head as far as looked at */
+	u64 seqno;
+	struct list_head pending, running;	/* tessera_job.link, in order */
+	unsigned long moved;		/* jiffies of the last progress */
+	u64 looked_ns;			/* USER: when its completions were read */
+	bool is_hung;			/* fault_work is to tell of it */
+	u64 fault_record;
+	u16 fault_status;		/* 0: no fault is waiting to be read */
+	struct work_struct run_work, fault_work;
+};
+
+/* A submission. Owned by its queue from submit to the signal. */
+struct tessera_job {
+	struct list_head link;
+	struct tessera_queue *queue;
+	struct dma_fence *fence;
+	struct hw_sqe *descs;
+	u32 n_descs, n_left;		/* n_left: completions still to come */
+	int error;
+	struct dma_fence **deps;	/* what must be signalled before it begins */
+	unsigned int n_deps, next_dep;
+	struct dma_fence_cb cb;		/* on deps[next_dep] if is_armed */
+	bool is_armed;
+};
+
+/* tessera_drv.c */
+extern unsigned int tessera_limit_ms, tessera_hang_ms;
+
+static inline struct tessera_device *to_tessera(struct drm_device *drm)
+{
+	return container_of(drm, struct tessera_device, drm);
+}
+
+static inline struct tessera_bo *to_bo(struct drm_gem_object *obj)
+{
+	return container_of(obj, struct tessera_bo, base);
+}
+
+/* tessera_admin.c: registers and queue 0. */
+struct tessera_request {
+	struct hw_sqe sqe;
+	const void *in;		/* copied to where the request points */
+	size_t in_bytes;
+	const void *in2;	/* PROGRAM_CREATE's bindings, one page further */
+	size_t in2_bytes;
+	void *out;		/* copied from there */
+	size_t out_bytes;
+	u64 value;		/* of the completion */
+	u64 detail;
+	u16 status;		/* 0 too if the device was not asked */
+};
+
+int tessera_admin_init(struct tessera_device *tdev);
+void tessera_admin_fini(struct tessera_device *tdev);
+u32 tessera_read(struct tessera_device *tdev, u32 offset);
+u64 tessera_read64(struct tessera_device *tdev, u32 offset);
+void tessera_write(struct tessera_device *tdev, u32 offset, u32 value);
+/* generation 0: any. Sleeps, at most TESSERA_ADMIN_MS. */
+int tessera_request(struct tessera_device *tdev, u32 generation,
+		    struct tessera_request *r);
+int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
+		   u64 *value);
+/* Stops all work and DMA, at most a second. Under admin.lock. */
+void tessera_disable(struct tessera_device *tdev);
+/* From a reset function to RUNNING. */
+int tessera_bring_up(struct tessera_device *tdev);
+int tessera_status_errno(unsigned int status);
+const char *tessera_status_name(unsigned int status);
+const char *tessera_status_text(unsigned int status);
+
+/* tessera_reset.c */
+void tessera_reset_init(struct tessera_device *tdev);
+void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
+void tessera_reset_fini(struct tessera_device *tdev);
+/* Begins a function reset unless one is under way. Any context; reason is a literal. */
+void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
+/* Waits until no reset is under way: 0 if the device runs. */
+int tessera_settle(struct tessera_device *tdev);
+/* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
+ * device has let go of what id named. Sleeps. */
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
+int tessera_settle_interruptible(struct tessera_device *tdev);
+void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
+void tessera_dump(struct tessera_device *tdev, const char *reason,
+		  struct tessera_queue *guilty);
+void tessera_print_registers(struct tessera_device *tdev, struct drm_printer *p);
+void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p);
+extern const struct pci_error_handlers tessera_err_handlers;
+int tessera_ioctl_reset(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_irq.c */
+int tessera_irq_init(struct tessera_device *tdev);
+void tessera_irq_fini(struct tessera_device *tdev);
+
+/* tessera_ctx.c */
+void tessera_ctx_put(struct tessera_ctx *ctx);
+struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id);
+void tessera_ctx_end(struct tessera_file *f, u32 id);
+bool tessera_ctx_is_lost(struct tessera_ctx *ctx);
+int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
+		    u64 bytes, u32 flags, u64 *va);
+int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_unmap(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_program_create(struct drm_device *drm, void *data,
+				 struct drm_file *file);
+int tessera_ioctl_program_destroy(struct drm_device *drm, void *data,
+				  struct drm_file *file);
+
+/* tessera_bo.c */
+struct tessera_bo *tessera_bo_coherent(struct tessera_device *tdev, size_t bytes);
+struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
+				       unsigned int hw_queue);
+void tessera_bo_revoke(struct tessera_bo *bo);
+void tessera_bo_detach_all(struct tessera_device *tdev);
+void tessera_bo_hbm_init(struct tessera_device *tdev);
+u64 tessera_bo_largest_free(struct tessera_device *tdev);
+struct drm_gem_object *
+tessera_bo_import_sg_table(struct drm_device *drm, struct dma_buf_attachment *attach,
+			   struct sg_table *sgt);
+int tessera_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_bo_userptr(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file);
+
+static inline void tessera_bo_put(struct tessera_bo *bo)
+{
+	if (bo)
+		drm_gem_object_put(&bo->base);
+}
+
+static inline bool tessera_bo_is_hbm(const struct tessera_bo *bo)
+{
+	return bo->kind == TESSERA_BO_HBM;
+}
+
+/* tessera_queue.c */
+struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id);
+void tessera_queue_put(struct tessera_queue *q);
+void tessera_queue_end(struct tessera_file *f, u32 id);
+/* Takes completions, or wakes the caller of a USER queue. */
+void tessera_queue_reap(struct tessera_queue *q);
+/* A function reset ended it: every fence is signalled, at once or by run_work. */
+void tessera_queue_lose(struct tessera_queue *q);
+/* Brings the count of engine time up to date. */
+void tessera_queue_look(struct tessera_queue *q);
+/* Under the vector's lock. */
+void tessera_queue_check(struct tessera_queue *q);
+int tessera_ioctl_queue_create(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_queue_destroy(struct drm_device *drm, void *data,
+				struct drm_file *file);
+int tessera_ioctl_queue_reset(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_submit.c */
+/* Signals the fence and frees the job, which is in no list. Any context. */
+void tessera_job_end(struct tessera_job *job, int error);
+void tessera_run_work(struct work_struct *work);
+/* Fails what has not begun. run_work does not run, nor will it. */
+void tessera_drain_pending(struct tessera_queue *q);
+int tessera_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_query.c */
+int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
+		      struct hw_ras *ras);
+int tessera_faults_read(struct tessera_device *tdev, unsigned int *n);
+void tessera_show_fdinfo(struct drm_printer *p, struct drm_file *file);
+int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_debugfs.c */
+void tessera_debugfs_init(struct tessera_device *tdev);
+
+/* tessera_hwmon.c */
+#if IS_ENABLED(CONFIG_HWMON)
+int tessera_hwmon_init(struct tessera_device *tdev);
+#else
+static inline int tessera_hwmon_init(struct tessera_device *tdev)
+{
+	return 0;
+}
+#endif
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+#ifndef TESSERA_DRM_H
+#define TESSERA_DRM_H
+/*
+ * The ioctls of /dev/accel/accelN for a Tessera T1 (driver name "tessera").
+ *
+ * What the device itself defines is not repeated here: descriptors, completions,
+ * log pages and statuses are those of hal/hw/desc.h (the manual is DEVICE.md).
+ * Fences are core DRM syncobjs: DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT and its like work
+ * on this node, PRIME handles too.
+ *
+ * Rules of every structure: the same layout for 32 and 64 bits, multiples of 8
+ * bytes; members called zero and flags that are not named here must be 0, or the
+ * call fails with EINVAL. The core accepts shorter and longer structures: what
+ * the caller does not know is 0. Ids of contexts and queues belong to the open
+ * file; 0 is never an id. Sizes and addresses of memory are multiples of 4096.
+ *
+ * Errors that any call may give: EFAULT (a pointer leads nowhere), EINVAL,
+ * ENOMEM, EINTR, ENODEV (the device is gone or could not be recovered),
+ * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
+ * reset ended the context; destroy it and make another. Memory outlives a reset.
+ */
+#ifdef __KERNEL__
+#include <drm/drm.h>
+#else
+#include "drm.h"	/* libdrm's: -I as its .pc says */
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define DRM_TESSERA_ABI 1	/* drm_tessera_device.abi; grows with additions */
+
+#define DRM_TESSERA_QUERY		0x00
+#define DRM_TESSERA_CTX_CREATE		0x01
+#define DRM_TESSERA_CTX_DESTROY		0x02
+#define DRM_TESSERA_BO_CREATE		0x03
+#define DRM_TESSERA_BO_USERPTR		0x04
+#define DRM_TESSERA_BO_INFO		0x05
+#define DRM_TESSERA_MAP			0x06
+#define DRM_TESSERA_UNMAP		0x07
+#define DRM_TESSERA_QUEUE_CREATE	0x08
+#define DRM_TESSERA_QUEUE_DESTROY	0x09
+#define DRM_TESSERA_QUEUE_RESET		0x0a
+#define DRM_TESSERA_PROGRAM_CREATE	0x0b
+#define DRM_TESSERA_PROGRAM_DESTROY	0x0c
+#define DRM_TESSERA_SUBMIT		0x0d
+#define DRM_TESSERA_RESET		0x0e
+
+/*
+ * DRM_IOCTL_TESSERA_QUERY: reads one kind of facts.
+ *
+ * Takes: type; ctx where the type asks for one; data and size, the room there.
+ * Gives: size, the bytes that there are; min(room, size) of them at data, for
+ * FAULTS whole records only. data 0 asks for the size alone. A longer answer of a
+ * newer kernel is cut, a shorter one leaves the rest of the room untouched.
+ * Errors: EINVAL (no such type), ENOENT (no such context).
+ */
+enum drm_tessera_query_type {
+	DRM_TESSERA_QUERY_DEVICE = 1,	/* struct drm_tessera_device */
+	DRM_TESSERA_QUERY_IDENTIFY = 2,	/* struct hw_identify, read at bring-up */
+	DRM_TESSERA_QUERY_MEMORY = 3,	/* struct drm_tessera_memory */
+	DRM_TESSERA_QUERY_TELEMETRY = 4, /* struct hw_telemetry, at most 50 ms old */
+	DRM_TESSERA_QUERY_RAS = 5,	/* struct hw_ras, at most 50 ms old */
+	DRM_TESSERA_QUERY_ERROR = 6,	/* struct drm_tessera_error of ctx */
+	DRM_TESSERA_QUERY_FAULTS = 7,	/* struct hw_fault[] of ctx, newest first */
+};
+
+struct drm_tessera_query {
+	__u32 type;		/* in: enum drm_tessera_query_type */
+	__u32 ctx;		/* in: ERROR, FAULTS; else 0 */
+	__u64 data;		/* in: user pointer, or 0 */
+	__u32 size;		/* in: room; out: what there is */
+	__u32 zero;
+};
+
+struct drm_tessera_device {
+	__u32 abi;		/* DRM_TESSERA_ABI */
+	__u32 is_usable;	/* 0: a reset failed, only rebinding helps */
+	__u32 queue_entries_max;
+	__u32 submit_max;	/* descriptors of one SUBMIT */
+	__u64 hbm_bytes;
+	__u64 va_first, va_end;	/* where MAP chooses addresses by itself */
+	__u64 function_resets;	/* since the driver was bound */
+	__u64 queue_resets;
+	__u64 lost_interrupts;	/* completions that were found by looking */
+	__u64 limit_ns;		/* watchdog of work that names none; 0: none */
+};
+
+struct drm_tessera_memory {
+	__u64 hbm_total, hbm_used, hbm_largest_free;
+	__u64 system_used;	/* by this device's buffers, user memory included */
+	__u64 hbm_used_by_file, system_used_by_file;
+};
+
+enum drm_tessera_ctx_state {
+	DRM_TESSERA_CTX_OK = 0,
+	DRM_TESSERA_CTX_LOST = 1,	/* a function reset ended it */
+};
+
+struct drm_tessera_error {
+	__u32 state;		/* enum drm_tessera_ctx_state */
+	__u32 last_status;	/* enum hw_status of the newest fault; 0: none */
+	__u64 n_faults;		/* of queues that the kernel runs */
+	__u64 n_hangs;		/* queue resets because nothing moved */
+	__u64 last_record;	/* hw_fault.number of the newest fault */
+	__u32 last_queue;	/* its queue */
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_CTX_CREATE: an address map of its own, and a timeline.
+ *
+ * Gives: id; syncobj, a handle of the timeline whose point n is reached when the
+ * first n submissions to the context's queues have ended (well or not). The
+ * caller owns the handle; destroying it does not disturb the context.
+ * Waits for a reset that is under way. Errors: ENOSPC (no context is left).
+ */
+struct drm_tessera_ctx_create {
+	__u32 flags;		/* in: 0 */
+	__u32 id;		/* out */
+	__u32 syncobj;		/* out */
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_CTX_DESTROY: ends the context with its queues, programs and
+ * mappings. Work that has not ended fails with ECANCELED. Bounded by milliseconds.
+ * Takes: id. Errors: ENOENT. Closing the file does this for every context.
+ */
+struct drm_tessera_ctx_destroy {
+	__u32 id;
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_BO_CREATE: memory, filled with zeros.
+ *
+ * Takes: size; where (one of the first two flags); ctx to have it mapped there at
+ * once, writable (0: not), at va if that is not 0.
+ * Gives: handle (DRM_IOCTL_GEM_CLOSE ends it; mappings keep the memory); size,
+ * rounded up to pages; mmap_offset for mmap of this file (MAP_SHARED alone); va.
+ * HBM is contiguous and mapped write-combined. SYSTEM is cached memory; behind an
+ * IOMMU the device sees it as one piece, without one perhaps as many: a program's
+ * operand must then ask for CONTIGUOUS.
+ * Errors: ENOSPC (HBM or the map has no room), ENOENT (no such context), EEXIST
+ * (va is taken), ENOMEM, ECANCELED.
+ */
+#define DRM_TESSERA_BO_HBM		(1u << 0)
+#define DRM_TESSERA_BO_SYSTEM		(1u << 1)
+#define DRM_TESSERA_BO_CONTIGUOUS	(1u << 2)	/* SYSTEM: one piece for the device */
+/* Only in what BO_INFO gives: */
+#define DRM_TESSERA_BO_USER		(1u << 3)
+#define DRM_TESSERA_BO_IMPORTED		(1u << 4)
+#define DRM_TESSERA_BO_READ_ONLY	(1u << 5)
+
+struct drm_tessera_bo_create {
+	__u64 size;		/* in, out */
+	__u32 flags;		/* in: DRM_TESSERA_BO_* */
+	__u32 ctx;		/* in */
+	__u64 va;		/* in: 0 or wanted; out: 0 if ctx is 0 */
+	__u64 mmap_offset;	/* out */
+	__u32 handle;		/* out */
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_BO_USERPTR: the caller's own memory as a buffer. The pages are
+ * pinned until the buffer's end and count against RLIMIT_MEMLOCK.
+ *
+ * Takes: address and size, multiples of 4096; READ_ONLY if the device shall not
+ * write (then memory that is mapped read-only will do). Gives: handle, which
+ * cannot be exported or mapped through this file.
+ * Errors: EFAULT (not all of it is memory that can be pinned), ENOMEM (over the
+ * limit).
+ */
+struct drm_tessera_bo_userptr {
+	__u64 address;
+	__u64 size;
+	__u32 flags;		/* in: 0 or DRM_TESSERA_BO_READ_ONLY */
+	__u32 handle;		/* out */
+};
+
+/*
+ * DRM_IOCTL_TESSERA_BO_INFO. Takes: handle. Gives: the rest. segments: how many
+ * pieces the device sees, each of which takes an entry of a context's map.
+ * Errors: ENOENT.
+ */
+struct drm_tessera_bo_info {
+	__u32 handle;		/* in */
+	__u32 flags;		/* out: DRM_TESSERA_BO_* */
+	__u64 size;
+	__u64 mmap_offset;	/* 0: cannot be mapped through this file */
+	__u32 segments;
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_MAP: lets a context reach memory.
+ *
+ * Takes: ctx, handle, offset and bytes in it (bytes 0: to its end), WRITE or not,
+ * va or 0 to have one chosen between va_first and va_end. Gives: va.
+ * Errors: ENOENT (context or handle), EEXIST (va is taken), ENOSPC (no room for
+ * so many pieces), EACCES (WRITE of a read-only buffer), ECANCELED.
+ */
+#define DRM_TESSERA_MAP_WRITE		(1u << 0)
+
+struct drm_tessera_map {
+	__u32 ctx;
+	__u32 handle;
+	__u64 offset;
+	__u64 bytes;
+	__u64 va;		/* in: 0 or wanted; out */
+	__u32 flags;		/* in: DRM_TESSERA_MAP_* */
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_UNMAP: takes back a whole mapping. Takes: ctx, va as MAP gave
+ * it. Work that is queued and not begun does not hold a mapping; it will fault.
+ * Errors: ENOENT (no mapping starts there), EBUSY (work that runs uses it; part of
+ * it may be gone already; call again when the work has ended).
+ */
+struct drm_tessera_unmap {
+	__u32 ctx;
+	__u32 zero;
+	__u64 va;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_QUEUE_CREATE: a ring on one of the engines.
+ *
+ * Takes: ctx; cls (enum hw_class); priority 0 to 3 (3 needs CAP_SYS_NICE);
+ * n_entries, a power of two from 2 to queue_entries_max; limit_ns, the watchdog of
+ * descriptors that have none (0: the device's); eventfd or -1. Whatever the limits,
+ * a queue without USER that completes nothing for as long as the module's parameter
+ * hang_ms says is reset: fences must come.
+ *
+ * Without USER the kernel writes the ring and SUBMIT is the way in. With USER the
+ * caller does: it maps the three buffers that are given, writes descriptors to the
+ * first, stores the tail to word 0 of the third, and reads completions from the
+ * second (read-only) as DEVICE.md tells. The kernel does not look at what is
+ * queued; the device checks each descriptor against the context's map. eventfd
+ * (USER only) counts interrupts, at least one for each that the queue raised.
+ * After the queue's end, or a function reset, stores to the doorbell do nothing.
+ *
+ * Gives: id; USER: offsets for mmap and handles of the three buffers (for
+ * DRM_IOCTL_GEM_CLOSE; they cannot be exported).
+ * Errors: ENOENT, ENOSPC (no queue left), EACCES (priority), EBADF (eventfd),
+ * EOPNOTSUPP (USER where pages are not of 4096 bytes), ECANCELED.
+ */
+#define DRM_TESSERA_QUEUE_USER		(1u << 0)
+
+struct drm_tessera_queue_create {
+	__u32 ctx;
+	__u32 flags;		/* in: DRM_TESSERA_QUEUE_* */
+	__u32 n_entries;
+	__u8 cls;
+	__u8 priority;
+	__u16 zero;
+	__u64 limit_ns;
+	__s32 eventfd;		/* in: -1, or an eventfd */
+	__u32 id;		/* out */
+	__u64 sq_offset, cq_offset, doorbell_offset;	/* out */
+	__u32 sq_handle, cq_handle, doorbell_handle;	/* out */
+	__u32 zero2;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_QUEUE_DESTROY: ends a queue; what had not ended fails with
+ * ECANCELED. Bounded by milliseconds. Takes: id. Errors: ENOENT.
+ *
+ * DRM_IOCTL_TESSERA_QUEUE_RESET: stops what runs and drops what is queued on the
+ * device (both fail with ECANCELED, or as completions RESET and DROPPED), clears
+ * a fault; the queue works on. The kernel does this by itself for its own queues
+ * when they fault. Takes: id. Errors: ENOENT, ECANCELED.
+ */
+struct drm_tessera_queue_id {
+	__u32 id;
+	__u32 zero;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_PROGRAM_CREATE: has the device check and keep a program.
+ *
+ * Takes: ctx; code_va and code_bytes, the code in the context's map; bindings, a
+ * user pointer to n_bindings struct hw_program_binding. Gives: id for EXECUTE.
+ * Errors: EINVAL (status is BAD_PROGRAM and detail the offset of what is wrong, or
+ * a field is bad), EOPNOTSUPP (NOT_BUILT), ENOSPC, ENOENT, ECANCELED. After an
+ * error status is the device's, or 0 if it was not asked.
+ *
+ * DRM_IOCTL_TESSERA_PROGRAM_DESTROY: forgets one once nothing runs it. Takes: ctx,
+ * id. Errors: ENOENT.
+ */
+struct drm_tessera_program_create {
+	__u32 ctx;
+	__u32 n_bindings;
+	__u64 code_va;
+	__u64 code_bytes;
+	__u64 bindings;
+	__u64 detail;		/* out */
+	__u32 status;		/* out: enum hw_status */
+	__u32 id;		/* out */
+};
+
+struct drm_tessera_program_destroy {
+	__u32 ctx;
+	__u32 id;
+};
+
+/*
+ * DRM_IOCTL_TESSERA_SUBMIT: work for a queue that the kernel runs.
+ *
+ * Takes: descs, a user pointer to n_descs (1 to submit_max, at most the queue's
+ * entries) struct hw_sqe of desc_bytes (64) each: work descriptors or NOP, with
+ * wait, signal and INLINE as they like; tag is the kernel's. in_syncs: points to
+ * be reached first; out_syncs: points that this submission's fence becomes (a
+ * binary syncobj has point 0).
+ * Gives: point on the context's timeline. What is submitted to a queue runs in
+ * order; the call does not wait for the device.
+ *
+ * The fence carries 0, or (a sync_file of a binary out_sync tells): the errno of the
+ * first descriptor's status that failed; ETIME (watchdog or hang); ECANCELED (an
+ * in_sync failed, an earlier submission of the queue faulted while this was on the
+ * device, the queue or context ended); ENODEV (function reset). A timeline's point
+ * that was reached before the call has forgotten how.
+ * Errors: ENOENT (queue, or a syncobj), EINVAL (descriptor, point not submitted
+ * yet), ENOTTY (the queue is USER), ECANCELED.
+ */
+struct drm_tessera_sync {
+	__u32 handle;
+	__u32 zero;
+	__u64 point;
+};
+
+struct drm_tessera_submit {
+	__u32 queue;
+	__u32 flags;		/* in: 0 */
+	__u32 n_descs;
+	__u32 desc_bytes;	/* in: 64 */
+	__u64 descs;
+	__u32 n_in, n_out;	/* at most 256 each */
+	__u64 in_syncs, out_syncs;	/* struct drm_tessera_sync[] */
+	__u64 point;		/* out */
+};
+
+/*
+ * DRM_IOCTL_TESSERA_RESET: function reset of the device; every context of every
+ * file ends, memory stays. Needs CAP_SYS_ADMIN. Returns 0 only when the device has
+ * answered IDENTIFY afterwards. Errors: EACCES, ENODEV (it did not come back).
+ */
+struct drm_tessera_reset {
+	__u32 flags;		/* in: 0 */
+	__u32 zero;
+};
+
+#define DRM_IOCTL_TESSERA_QUERY \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_QUERY, struct drm_tessera_query)
+#define DRM_IOCTL_TESSERA_CTX_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_CTX_CREATE, struct drm_tessera_ctx_create)
+#define DRM_IOCTL_TESSERA_CTX_DESTROY \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_CTX_DESTROY, struct drm_tessera_ctx_destroy)
+#define DRM_IOCTL_TESSERA_BO_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_BO_CREATE, struct drm_tessera_bo_create)
+#define DRM_IOCTL_TESSERA_BO_USERPTR \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_BO_USERPTR, struct drm_tessera_bo_userptr)
+#define DRM_IOCTL_TESSERA_BO_INFO \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_BO_INFO, struct drm_tessera_bo_info)
+#define DRM_IOCTL_TESSERA_MAP \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_MAP, struct drm_tessera_map)
+#define DRM_IOCTL_TESSERA_UNMAP \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_UNMAP, struct drm_tessera_unmap)
+#define DRM_IOCTL_TESSERA_QUEUE_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_QUEUE_CREATE, struct drm_tessera_queue_create)
+#define DRM_IOCTL_TESSERA_QUEUE_DESTROY \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_QUEUE_DESTROY, struct drm_tessera_queue_id)
+#define DRM_IOCTL_TESSERA_QUEUE_RESET \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_QUEUE_RESET, struct drm_tessera_queue_id)
+#define DRM_IOCTL_TESSERA_PROGRAM_CREATE \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_PROGRAM_CREATE, struct drm_tessera_program_create)
+#define DRM_IOCTL_TESSERA_PROGRAM_DESTROY \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_PROGRAM_DESTROY, struct drm_tessera_program_destroy)
+#define DRM_IOCTL_TESSERA_SUBMIT \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_SUBMIT, struct drm_tessera_submit)
+#define DRM_IOCTL_TESSERA_RESET \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_RESET, struct drm_tessera_reset)
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif

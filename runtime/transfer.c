@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Transfers in pieces: buffers that are filled by several calls, and streams that a
+ * callback fills. A piece is copied by the thread that brings it; a buffer is settled
+ * by whoever finds the last piece marked and none under way.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rt_internal.h"
+
+struct slot {
+	struct rt_buffer *buffer;	/* pinned */
+	unsigned under_way;
+	bool is_last, is_settled, is_taken;
+};
+
+struct rt_transfer {
+	struct rt_client *client;
+	unsigned device;
+	size_t n;
+	pthread_mutex_t lock;
+	struct slot slots[];
+};
+
+/* Under t->lock, which is let go and taken again. */
+static void settle(struct rt_transfer *t, struct slot *s, const struct err *why)
+{
+	struct rt_buffer *b = s->buffer;
+
+	s->is_settled = true;
+	pthread_mutex_unlock(&t->lock);
+	rt_buffer_settle(b, why);
+	pthread_mutex_lock(&t->lock);
+}
+
+int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		       const struct rt_shape *shapes, size_t n, struct rt_transfer **out,
+		       struct err *err)
+{
+	struct rt_transfer *t = NULL;
+	size_t bytes;
+	int code = 0;
+
+	if (!__builtin_mul_overflow(n, sizeof(*t->slots), &bytes) &&
+	    !__builtin_add_overflow(bytes, sizeof(*t), &bytes))
+		t = calloc(1, bytes);
+	if (!t)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	t->client = c;
+	t->device = device;
+	pthread_mutex_init(&t->lock, NULL);
+	rt_client_ref(c);
+	for (; !code && t->n < n; t->n += !code) {
+		struct rt_buffer **b = &t->slots[t->n].buffer;
+
+		code = rt_buffer_new_pending(c, device, kind, &shapes[t->n], "transfer", b, err);
+		if (!code)
+			rt_buffer_pin(*b, NULL);
+	}
+	if (code) {
+		rt_transfer_destroy(t);
+		return code;
+	}
+	*out = t;
+	return 0;
+}
+
+void rt_transfer_destroy(struct rt_transfer *t)
+{
+	struct rt_client *c;
+	struct err why;
+
+	if (!t)
+		return;
+	c = t->client;
+	err_set(&why, ERR_CANCELLED, "the transfer was destroyed before all data came");
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < t->n; i++)
+		if (!t->slots[i].is_settled)
+			settle(t, &t->slots[i], &why);
+	pthread_mutex_unlock(&t->lock);
+	for (size_t i = 0; i < t->n; i++) {
+		rt_buffer_unpin(t->slots[i].buffer);
+		rt_buffer_unref(t->slots[i].buffer);
+	}
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+	rt_client_unref(c);
+}
+
+size_t rt_transfer_count(const struct rt_transfer *t)
+{
+	return t->n;
+}
+
+unsigned rt_transfer_device(const struct rt_transfer *t)
+{
+	return t->device;
+}
+
+static struct slot *find(struct rt_transfer *t, int64_t i, struct err *err)
+{
+	if (i >= 0 && (uint64_t)i < t->n)
+		return &t->slots[i];
+	err_set(err, ERR_INVALID_ARGUMENT, "buffer %lld of a transfer of %zu", (long long)i,
+		t->n);
+	return NULL;
+}
+
+int rt_transfer_bytes(struct rt_transfer *t, int64_t i, uint64_t *out, struct err *err)
+{
+	struct slot *s = find(t, i, err);
+
+	if (!s)
+		return ERR_INVALID_ARGUMENT;
+	*out = rt_shape_bytes(&s->buffer->shape);
+	return 0;
+}
+
+const struct rt_shape *rt_transfer_shape(const struct rt_transfer *t, size_t i)
+{
+	return i < t->n ? &t->slots[i].buffer->shape : NULL;
+}
+
+int rt_transfer_buffer(struct rt_transfer *t, int64_t i, struct rt_buffer **out,
+		       struct err *err)
+{
+	struct slot *s = find(t, i, err);
+	bool again;
+
+	if (!s)
+		return ERR_INVALID_ARGUMENT;
+	pthread_mutex_lock(&t->lock);
+	again = s->is_taken;
+	s->is_taken = true;
+	pthread_mutex_unlock(&t->lock);
+	if (again)
+		return err_set(err, ERR_FAILED_PRECONDITION, "buffer %lld of the transfer was "
+			       "retrieved already", (long long)i);
+	rt_buffer_ref(s->buffer);
+	*out = s->buffer;
+	return 0;
+}
+
+static int check_piece(const struct slot *s, uint64_t offset, uint64_t bytes,
+		       struct err *err)
+{
+	uint64_t size = rt_shape_bytes(&s->buffer->shape);
+
+	if (offset > size || bytes > size - offset)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a piece of %llu bytes at offset "
+			       "%llu of a buffer of %llu", (unsigned long long)bytes,
+			       (unsigned long long)offset, (unsigned long long)size);
+	if (s->is_settled || s->is_last)
+		return err_set(err, ERR_FAILED_PRECONDITION, "a piece of %llu bytes for a "
+			       "buffer that has had its %s", (unsigned long long)bytes,
+			       s->is_last ? "last piece" : "error");
+	return 0;
+}
+
+int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const void *data,
+		     uint64_t bytes, bool is_last, struct err *err)
+{
+	struct slot *s = find(t, i, err);
+	struct err why;
+	int code;
+
+	if (!s)
+		return ERR_INVALID_ARGUMENT;
+	pthread_mutex_lock(&t->lock);
+	code = check_piece(s, offset, bytes, err);
+	if (!code) {
+		s->under_way++;
+		s->is_last = is_last;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (code)
+		return code;
+	if (bytes)
+		code = hal_copy_in(s->buffer->storage->mem, offset, data, bytes, CLOCK_FOREVER,
+				   &why);
+	pthread_mutex_lock(&t->lock);
+	s->under_way--;
+	if (code && !s->is_settled)
+		settle(t, s, &why);
+	if (s->is_last && !s->under_way && !s->is_settled)
+		settle(t, s, NULL);
+	pthread_mutex_unlock(&t->lock);
+	if (code && err)
+		*err = why;
+	return code;
+}
+
+int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why, struct err *err)
+{
+	struct slot *s = find(t, i, err);
+	int code = 0;
+
+	if (!s)
+		return ERR_INVALID_ARGUMENT;
+	pthread_mutex_lock(&t->lock);
+	if (s->is_settled)
+		code = err_set(err, ERR_FAILED_PRECONDITION, "an error for a buffer that has "
+			       "its content");
+	else
+		settle(t, s, why);
+	pthread_mutex_unlock(&t->lock);
+	return code;
+}
+
+/* ---- streams ---- */
+
+struct rt_stream {
+	pthread_mutex_t lock;
+	uint64_t total, granule, current;
+	uint8_t data[];
+};
+
+struct rt_stream *rt_stream_new(uint64_t total, uint64_t granule)
+{
+	struct rt_stream *s;
+
+	if (!granule || total % granule || total > INT64_MAX - sizeof(*s))
+		return NULL;
+	s = malloc(sizeof(*s) + total);
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	s->total = total;
+	s->granule = granule;
+	s->current = 0;
+	return s;
+}
+
+void rt_stream_free(struct rt_stream *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+int rt_stream_add(struct rt_stream *s, const void *p, uint64_t n, struct err *err)
+{
+	int code = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (n % s->granule)
+		code = err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where the "
+			       "granule is %llu", (unsigned long long)n,
+			       (unsigned long long)s->granule);
+	else if (n > s->total - s->current)
+		code = err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where %llu "
+			       "of %llu are missing", (unsigned long long)n,
+			       (unsigned long long)(s->total - s->current),
+			       (unsigned long long)s->total);
+	else if (n)
+		memcpy(s->data + s->current, p, n);
+	if (!code)
+		s->current += n;
+	pthread_mutex_unlock(&s->lock);
+	return code;
+}
+
+uint64_t rt_stream_total(const struct rt_stream *s)
+{
+	return s->total;
+}
+
+uint64_t rt_stream_granule(const struct rt_stream *s)
+{
+	return s->granule;
+}
+
+uint64_t rt_stream_current(struct rt_stream *s)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&s->lock);
+	n = s->current;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+const void *rt_stream_data(struct rt_stream *s)
+{
+	return rt_stream_current(s) == s->total ? s->data : NULL;
+}

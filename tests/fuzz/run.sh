@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs each fuzz target given and closes with the sum of their runs. A finding ends it.
+#
+#	S=60 FUZZ_RUNS=-1 CORPUS=folder tests/fuzz/run.sh build/fuzz/fuzz/*_fuzz
+#
+# S: seconds at most for each target. FUZZ_RUNS: runs at most, -1: as S allows. What is
+# found to reach new code is kept in CORPUS and read again the next time.
+set -u
+: "${S:=60}" "${FUZZ_RUNS:=-1}" "${CORPUS:?where to keep inputs}"
+total=0
+for program in "$@"; do
+	name=$(basename "$program" _fuzz)
+	mkdir -p "$CORPUS/$name"
+	seeds=
+	for folder in "tests/data/fuzz/$name"; do
+		[ -d "$folder" ] && seeds="$seeds $folder"
+	done
+	length=4096
+	case $name in
+	bytecode)
+		for folder in tests/data/programs tests/data/vectors; do
+			[ -d "$folder" ] && seeds="$seeds $folder"
+		done ;;
+	image) length=32768 ;;
+	options) length=256 ;;
+	text) length=16384 ;;
+	esac
+	log=$CORPUS/$name.log
+	"$program" -max_total_time="$S" -runs="$FUZZ_RUNS" -max_len=$length -timeout=20 \
+		-artifact_prefix="$CORPUS/$name-" "$CORPUS/$name" $seeds >"$log" 2>&1
+	status=$?
+	if [ $status -ne 0 ]; then
+		grep -v '^#' "$log"
+		echo "FAIL $name (exit $status): the input is named above"
+		exit 1
+	fi
+	runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log")
+	seconds=$(sed -n 's/^Done .* in \([0-9]*\) second.*/\1/p' "$log")
+	echo "ok   $name: $runs runs in $seconds s"
+	total=$((total + runs))
+done
+echo "fuzz: $total runs, no finding"

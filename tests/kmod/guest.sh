@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The kernel driver in a virtual machine, on a T1 that tessera-sim serves.
+#
+#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a static program of ours
+#
+# Needs no root. In the environment:
+#   QEMU      a QEMU 11.1 or newer for x86_64, with its options for libraries if any
+#   KERNEL    the kernel image that the module was built for
+#   MODULES   its folder of modules (.../lib/modules/VERSION)
+#   BUSYBOX   a static busybox
+#   SERVER    tessera-sim; empty: load and unload the module without a device
+# and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s),
+# CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
+# KILL (1: the server ends when a test says so).
+# Prints what the guest printed; exit status 0 only if the guest said PASSED.
+set -eu
+
+module=$1 test=$2
+: "${QEMU:?}" "${KERNEL:?}" "${MODULES:?}" "${BUSYBOX:?}"
+SERVER=${SERVER-}
+WORK=${WORK:-$(mktemp -d)}
+LIMIT=${LIMIT:-90}
+root=$WORK/root
+rm -rf "$root"
+mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/lib" \
+	"$WORK/sock"
+cp "$BUSYBOX" "$root/bin/busybox"
+cp "$module" "$root/lib/tessera.ko"
+cp "$test" "$root/bin/drive"
+chmod +x "$root/bin/busybox" "$root/bin/drive"
+# A module and, before it, what it needs; a name that is not found is built in.
+list=
+add()
+{
+	found=$(find "$MODULES/" -name "$1.ko*" | head -n 1)
+	[ -n "$found" ] || return 0
+	case " $list " in *" $1 "*) return 0 ;; esac
+	case $found in
+	*.xz) xz -dc "$found" > "$root/lib/$1.ko" ;;
+	*.zst) zstd -dcq "$found" > "$root/lib/$1.ko" ;;
+	*) cp "$found" "$root/lib/$1.ko" ;;
+	esac
+	for need in $(modinfo -F depends "$root/lib/$1.ko" | tr , ' '); do
+		add "$need"
+	done
+	list="$list $1"
+}
+add drm
+
+cat > "$root/init" <<EOF
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t debugfs none /sys/kernel/debug
+mount -t tmpfs none /tmp
+echo 1 > /proc/sys/kernel/panic_on_oops
+ok=PASSED
+for m in $list; do
+	insmod /lib/\$m.ko || ok=FAILED
+done
+for i in 1 2; do
+	insmod /lib/tessera.ko || ok=FAILED
+	rmmod tessera || ok=FAILED
+done
+insmod /lib/tessera.ko || ok=FAILED
+if [ -n "$SERVER" ]; then
+	ls -l /dev/accel
+	drive ${TEST_ARGS:-} || ok=FAILED
+	cat /sys/class/devcoredump/devcd*/data 2>/dev/null | head -n 40
+	echo "devcoredumps: \$(ls /sys/class/devcoredump 2>/dev/null | grep -c devcd)"
+fi
+rmmod tessera || ok=FAILED
+lsmod
+# A kernel for debugging says more.
+if [ -e /sys/kernel/debug/kmemleak ]; then
+	sleep 6
+	for i in 1 2; do echo scan > /sys/kernel/debug/kmemleak; done
+	cat /sys/kernel/debug/kmemleak
+	! grep -qE 'tessera|drm|dma_buf|dma_fence' /sys/kernel/debug/kmemleak || ok=FAILED
+fi
+if [ -e /proc/lockdep_stats ]; then
+	grep debug_locks /proc/lockdep_stats
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || ok=FAILED
+fi
+dmesg | grep -v 'Command line'
+if dmesg | grep -E 'BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr'; then
+	ok=FAILED
+fi
+echo "guest: \$ok"
+poweroff -f
+EOF
+chmod +x "$root/init"
+(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) > "$WORK/initrd.gz"
+
+device=
+if [ -n "$SERVER" ]; then
+	"$SERVER" --hbm 256M --lanes 1 --socket-dir "$WORK/sock" 2> "$WORK/server.log" &
+	server=$!
+	trap 'kill $server 2>/dev/null || :' EXIT
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ -S "$WORK/sock/0.sock" ] && break
+		sleep 0.1
+	done
+	device='{"driver":"vfio-user-pci","id":"t1","x-msg-timeout":600000,"socket":{"path":"'
+	device="$device$WORK/sock/0.sock\",\"type\":\"unix\"}}"
+fi
+: > "$WORK/console.log"
+if [ -n "${KILL-}" ]; then
+	(until grep -q 'kill the server now' "$WORK/console.log"; do sleep 0.2; done
+	 kill $server) &
+	killer=$!
+	trap 'kill $server $killer 2>/dev/null || :' EXIT
+fi
+# shellcheck disable=SC2086
+timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
+	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
+	-object memory-backend-memfd,id=mem0,size=1G,share=on \
+	-device intel-iommu,intremap=on,caching-mode=on ${device:+-device} ${device:+"$device"} \
+	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
+	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
+	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2
+tr -d '\r' < "$WORK/console.log"
+grep -q '^guest: PASSED' "$WORK/console.log"

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything at once: processes that open, submit, fault, map, unmap, share, get
+ * killed, while the device is reset under them in every way there is, and in the end
+ * taken away. Nothing is expected of a call but that it returns; what counts is what
+ * the kernel says afterwards, and that a fresh context works.
+ *
+ *     kmod_stress [SECONDS [SEED]]
+ */
+#include "tests/kmod/kmod.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKERS 5
+#define SLOTS 6
+
+struct slot {
+	uint32_t ctx, syncobj, queue, bo, userptr;
+	uint64_t va;
+	uint64_t *p, *user;
+	volatile uint32_t *bell;
+	struct hw_sqe *sq;
+};
+
+static unsigned pick(unsigned *state, unsigned n)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (*state >> 8) % n;
+}
+
+static void *try_map(uint64_t offset)
+{
+	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void begin(struct slot *s, unsigned *rng)
+{
+	struct drm_tessera_ctx_create c = { 0 };
+	struct drm_tessera_bo_create b = { .size = PAGE << pick(rng, 5) };
+	struct drm_tessera_queue_create q = { .n_entries = 2u << pick(rng, 5),
+					      .eventfd = -1 };
+
+	memset(s, 0, sizeof(*s));
+	if (ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c))
+		return;
+	s->ctx = b.ctx = q.ctx = c.id;
+	s->syncobj = c.syncobj;
+	b.flags = pick(rng, 2) ? DRM_TESSERA_BO_HBM : DRM_TESSERA_BO_SYSTEM;
+	if (!ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &b)) {
+		s->bo = b.handle;
+		s->va = b.va;
+		s->p = try_map(b.mmap_offset);
+	}
+	q.cls = pick(rng, 2) ? HW_CLASS_DMA : HW_CLASS_COMPUTE;
+	q.flags = pick(rng, 3) ? 0 : DRM_TESSERA_QUEUE_USER;
+	if (q.flags)
+		q.eventfd = eventfd(0, EFD_NONBLOCK);
+	if (!ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q)) {
+		s->queue = q.id;
+		if (q.flags) {
+			s->sq = try_map(q.sq_offset);
+			s->bell = try_map(q.doorbell_offset);
+		}
+	}
+	if (q.eventfd >= 0)
+		close(q.eventfd);
+}
+
+static void end(struct slot *s, unsigned *rng)
+{
+	struct drm_syncobj_destroy d = { .handle = s->syncobj };
+
+	if (s->queue && pick(rng, 2))
+		queue_call(DRM_IOCTL_TESSERA_QUEUE_DESTROY, s->queue);
+	if (s->ctx)
+		ctx_destroy(s->ctx);
+	if (s->syncobj)
+		ioctl(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &d);
+	if (s->bo)
+		bo_close(s->bo);
+	if (s->userptr)
+		bo_close(s->userptr);
+	if (s->p)
+		munmap(s->p, PAGE);
+	if (s->user)
+		munmap(s->user, 2 * PAGE);
+	if (s->sq)
+		munmap(s->sq, PAGE);
+	if (s->bell)
+		munmap((void *)(uintptr_t)s->bell, PAGE);
+	memset(s, 0, sizeof(*s));
+}
+
+static void work(struct slot *s, struct slot *other, unsigned *rng)
+{
+	struct hw_sqe d[4];
+	struct drm_tessera_sync in = { .handle = other->syncobj, .point = 1 };
+	struct drm_tessera_sync out = { 0 };
+	struct drm_syncobj_create c = { 0 };
+	unsigned n = 1 + pick(rng, 4);
+	uint64_t point = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		switch (pick(rng, 12)) {
+		case 0:
+			d[i] = copy(s->va, pick(rng, 1 << 20), 64);	/* faults */
+			break;
+		case 1:
+			d[i] = (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
+						.wait_va = s->va, .wait_value = 1 };
+			break;
+		case 2:
+			for (unsigned k = 0; k < sizeof(d[i]); k++)
+				((uint8_t *)&d[i])[k] = (uint8_t)pick(rng, 256);
+			d[i].op = HW_EXECUTE + pick(rng, 6);
+			d[i].flags &= 0xb;
+			break;
+		case 3:
+			d[i] = (struct hw_sqe){ .op = HW_NOP };
+			break;
+		default:
+			d[i] = fill(s->va, 1 + pick(rng, PAGE), 0);
+		}
+	}
+	if (s->sq && s->bell) {
+		memcpy(s->sq, d, n * sizeof(*d));
+		*s->bell = pick(rng, 8);
+		return;
+	}
+	if (!ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &c))
+		out.handle = c.handle;
+	submit_full(s->queue, d, n, &in, !pick(rng, 3), &out, 1, &point);
+	if (!pick(rng, 4))
+		wait_point(s->syncobj, point, (int64_t)pick(rng, 20) * 1000000);
+	if (out.handle) {
+		struct drm_syncobj_destroy gone = { .handle = out.handle };
+
+		ioctl(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &gone);
+	}
+}
+
+static void pin(struct slot *s, unsigned *rng)
+{
+	struct drm_tessera_bo_userptr u = { .size = 2 * PAGE };
+	uint64_t va = 0;
+
+	if (s->userptr) {
+		bo_close(s->userptr);
+		munmap(s->user, 2 * PAGE);
+	}
+	s->userptr = 0;
+	s->user = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+	if (s->user == MAP_FAILED) {
+		s->user = NULL;
+		return;
+	}
+	u.address = P(s->user);
+	if (!ioctl(fd, DRM_IOCTL_TESSERA_BO_USERPTR, &u))
+		s->userptr = u.handle;
+	map(s->ctx, s->userptr, &va, DRM_TESSERA_MAP_WRITE);
+	if (va && pick(rng, 2))
+		unmap(s->ctx, va);
+}
+
+static void step(struct slot *slots, unsigned *rng)
+{
+	struct slot *s = &slots[pick(rng, SLOTS)];
+	uint32_t n = 0;
+
+	switch (pick(rng, 16)) {
+	case 0:
+		end(s, rng);
+		begin(s, rng);
+		break;
+	case 1:
+		queue_call(DRM_IOCTL_TESSERA_QUEUE_RESET, s->queue);
+		break;
+	case 2:
+		unmap(s->ctx, s->va);
+		break;
+	case 3:
+		map(s->ctx, s->bo, &s->va, DRM_TESSERA_MAP_WRITE);
+		break;
+	case 4:
+		pin(s, rng);
+		break;
+	case 5:
+		query(DRM_TESSERA_QUERY_FAULTS, s->ctx, NULL, &n);
+		break;
+	case 6:
+		query(DRM_TESSERA_QUERY_TELEMETRY, 0, NULL, &n);
+		break;
+	case 7:
+		if (s->p)
+			s->p[pick(rng, 512)] = pick(rng, 2);
+		break;
+	default:
+		work(s, &slots[pick(rng, SLOTS)], rng);
+	}
+}
+
+/* Two threads share the slots: what one ends the other uses. */
+static struct slot shared[SLOTS];
+
+static void *thread(void *arg)
+{
+	unsigned rng = *(unsigned *)arg ^ 0x5555;
+
+	for (;;) {
+		struct slot copy = shared[pick(&rng, SLOTS)];
+
+		switch (pick(&rng, 4)) {
+		case 0:
+			queue_call(DRM_IOCTL_TESSERA_QUEUE_RESET, copy.queue);
+			break;
+		case 1:
+			ctx_destroy(copy.ctx);
+			break;
+		default:
+			submit_full(copy.queue, &(struct hw_sqe){ .op = HW_NOP }, 1, NULL, 0,
+				    NULL, 0, NULL);
+		}
+	}
+	return NULL;
+}
+
+static void worker(unsigned seed)
+{
+	pthread_t t;
+
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || pthread_create(&t, NULL, thread, &seed))
+		_exit(1);
+	for (;;)
+		step(shared, &seed);
+}
+
+static pid_t start(unsigned seed)
+{
+	pid_t p = fork();
+
+	if (!p)
+		worker(seed);
+	return p;
+}
+
+/* A fresh context does what it should. */
+static int is_well(void)
+{
+	struct drm_tessera_ctx_create ctx;
+	struct drm_tessera_bo_create b;
+	struct hw_sqe d;
+	uint32_t q;
+
+	test_name = "afterwards";
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	if (setjmp(test_end))
+		return 0;
+	CHECK(fd >= 0);
+	ctx = ctx_create();
+	b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	d = fill(b.va, PAGE, 5);
+	SAME(run(q, &d, 1), 0);
+	SAME(map_at(b.mmap_offset, PAGE)[5], 5);
+	close(fd);
+	return 1;
+}
+
+#define SYSFS "/sys/class/accel/accel0/device/"
+
+/* May fail: another reset may be under way. */
+static void poke(const char *path, const char *text)
+{
+	int f = open(path, O_WRONLY);
+
+	if (f >= 0 && write(f, text, strlen(text)) < 0)
+		errno = 0;
+	close(f);
+}
+
+/* Resets the function by one way or another. */
+static void reset_somehow(unsigned *rng)
+{
+	struct drm_tessera_reset reset = { 0 };
+	char path[512];
+
+	switch (pick(rng, 3)) {
+	case 0:
+		ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset);
+		break;
+	case 1:
+		poke(SYSFS "reset", "1");
+		break;
+	default:
+		debug_path(path, sizeof(path), "inject");
+		poke(path, "3 0");	/* HW_INJECT_FATAL */
+	}
+}
+
+static void stop_all(pid_t *pids)
+{
+	for (unsigned i = 0; i < WORKERS; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+/* Takes the device away from processes that use it, then brings it back. */
+static void replug(pid_t *pids)
+{
+	close(fd);
+	write_file(SYSFS "remove", "1");
+	usleep(300000);
+	stop_all(pids);
+	write_file("/sys/bus/pci/rescan", "1");
+	for (unsigned i = 0; i < 1000 && access(NODE, F_OK); i++)
+		usleep(10000);
+}
+
+int main(int argc, char **argv)
+{
+	int64_t end_ns = now_ns() + (argc > 1 ? atoi(argv[1]) : 20) * SECOND;
+	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1, n_resets = 0, n_kills = 0;
+	struct drm_tessera_device device = { 0 };
+	uint32_t bytes = sizeof(device);
+	pid_t pids[WORKERS];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_name = "stress";
+	if (setjmp(test_end))
+		return 1;
+	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
+	for (unsigned i = 0; i < WORKERS; i++)
+		pids[i] = start(seed * 100 + i);
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	while (now_ns() < end_ns) {
+		unsigned i = pick(&seed, WORKERS);
+
+		usleep(pick(&seed, 300000));
+		if (!pick(&seed, 4)) {
+			reset_somehow(&seed);
+			n_resets++;
+			continue;
+		}
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+		n_kills++;
+		pids[i] = start(seed + i);
+	}
+	query(DRM_TESSERA_QUERY_DEVICE, 0, &device, &bytes);
+	replug(pids);
+	printf("# %u processes killed, %u resets, %llu function and %llu queue resets, %llu lost\n",
+	       n_kills, n_resets, (unsigned long long)device.function_resets,
+	       (unsigned long long)device.queue_resets,
+	       (unsigned long long)device.lost_interrupts);
+	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
+	n_failed += !is_well() || !device.is_usable || !device.function_resets;
+	printf("%s\n", n_failed ? "FAILED" : "PASSED");
+	return n_failed != 0;
+}

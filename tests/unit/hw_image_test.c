@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executable format: hostile ELF files and tables that lie are refused by name. */
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hal/base/elem.h"
+#include "hal/hw/image.h"
+
+/* One argument that is donated to the first of two results. */
+struct parts {
+	struct image im;
+	uint64_t text[4];
+	char rodata[64];
+	struct image_binding bindings[4];
+	struct image_shape shapes[3];
+	struct image_debug debug[2];
+	char strings[16];
+};
+
+static void make(struct parts *p)
+{
+	const uint16_t both = HW_BIND_READ | HW_BIND_WRITE;
+
+	memset(p, 0, sizeof(*p));
+	memcpy(p->strings, "\0name\0op\0where", 15);
+	p->bindings[0] = (struct image_binding){ IMAGE_CONSTANTS, 0, HW_BIND_READ, 0, 64 };
+	p->bindings[1] = (struct image_binding){ IMAGE_TEMP, 0, both, 0, 128 };
+	p->bindings[2] = (struct image_binding){ IMAGE_ARG, 0, both, 0, 24 };
+	p->bindings[3] = (struct image_binding){ IMAGE_RESULT, 0, both, 1, 8 };
+	p->shapes[0] = (struct image_shape){ .elem = ELEM_F32, .rank = 2, .is_donated = 1,
+					     .alias = 0, .dim = { 2, 3 } };
+	p->shapes[1] = (struct image_shape){ .elem = ELEM_S64, .rank = 1, .alias = 0,
+					     .dim = { 3 } };
+	p->shapes[2] = (struct image_shape){ .elem = ELEM_F64, .alias = -1 };
+	p->debug[0] = (struct image_debug){ 0, 6, 9 };
+	p->debug[1] = (struct image_debug){ 16, 6, 0 };
+	p->im = (struct image){
+		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = 1,
+			  .n_results = 2, .name = 1, .temp_bytes = 128 },
+		.text = p->text, .text_bytes = sizeof(p->text), .rodata = p->rodata,
+		.rodata_bytes = sizeof(p->rodata), .bindings = p->bindings, .n_bindings = 4,
+		.shapes = p->shapes, .debug = p->debug, .n_debug = 2, .strings = p->strings,
+		.strings_bytes = 15, .note = "note",
+	};
+}
+
+static uint8_t *write_image(const struct parts *p, size_t *n)
+{
+	struct err err;
+	void *out;
+
+	if (image_write(&p->im, &out, n, &err))
+		fail_msg("%s", err.msg);
+	return out;
+}
+
+/* The bytes must be refused, with a text that holds `part`. */
+static void refused(const void *bytes, size_t n, const char *part)
+{
+	struct image *im = NULL;
+	struct err err;
+
+	assert_int_equal(image_parse(bytes, n, &im, &err), ERR_INVALID_ARGUMENT);
+	assert_null(im);
+	if (!strstr(err.msg, part))
+		fail_msg("\"%s\" does not say \"%s\"", err.msg, part);
+}
+
+static void refused_parts(const struct parts *p, const char *part)
+{
+	size_t n;
+	uint8_t *bytes = write_image(p, &n);
+
+	refused(bytes, n, part);
+	free(bytes);
+}
+
+static void takes_what_it_wrote(void **state)
+{
+	struct parts p;
+	struct image *im;
+	struct err err;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	free(bytes);
+	assert_int_equal(im->n_bindings, 4);
+	assert_memory_equal(im->shapes, p.shapes, sizeof(p.shapes));
+	assert_string_equal(image_string(im, im->info.name), "name");
+	assert_string_equal(image_string(im, UINT32_MAX), "");
+	assert_string_equal(im->note, "note");
+	assert_int_equal(image_where(im, 15)->where, 9);
+	assert_int_equal(image_where(im, UINT64_MAX)->where, 0);
+	image_free(im);
+	image_free(NULL);
+}
+
+static void refuses_every_truncation(void **state)
+{
+	struct parts p;
+	struct image *im;
+	struct err err;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	for (size_t k = 0; k < n; k++) {
+		uint8_t *cut = malloc(k + !k);	/* of its own: overreads show */
+
+		assert_non_null(cut);
+		memcpy(cut, bytes, k);
+		assert_int_equal(image_parse(cut, k, &im, &err), ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, "not a Tessera executable"));
+		free(cut);
+	}
+	free(bytes);
+}
+
+static void survives_every_bit_flip(void **state)
+{
+	struct parts p;
+	struct image *im;
+	struct err err;
+	unsigned taken = 0;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	for (size_t k = 0; k < n * 8; k++) {
+		bytes[k / 8] ^= (uint8_t)(1u << k % 8);
+		if (!image_parse(bytes, n, &im, &err)) {
+			taken++;
+			image_free(im);
+		} else {
+			assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
+		}
+		bytes[k / 8] ^= (uint8_t)(1u << k % 8);
+	}
+	/* Code, constants and texts may hold anything. */
+	assert_in_range(taken, sizeof(p.text) * 8, n * 8);
+	free(bytes);
+}
+
+static void refuses_another_machine(void **state)
+{
+	struct parts p;
+	Elf64_Ehdr *eh;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	eh = (void *)bytes;
+	eh->e_machine = EM_X86_64;
+	refused(bytes, n, "no ELF header of this machine");
+	eh->e_machine = IMAGE_MACHINE;
+	eh->e_type = ET_DYN;
+	refused(bytes, n, "no ELF header of this machine");
+	eh->e_type = ET_EXEC;
+	eh->e_ident[EI_CLASS] = ELFCLASS32;
+	refused(bytes, n, "no ELF header of this machine");
+	eh->e_ident[EI_CLASS] = ELFCLASS64;
+	eh->e_ident[EI_DATA] = ELFDATA2MSB;
+	refused(bytes, n, "no ELF header of this machine");
+	free(bytes);
+	refused("#!/bin/sh\n", 10, "no ELF header");
+	refused("", 0, "no ELF header");
+}
+
+static Elf64_Shdr *section(uint8_t *bytes, unsigned i)
+{
+	Elf64_Ehdr *eh = (void *)bytes;
+
+	return (Elf64_Shdr *)(void *)(bytes + eh->e_shoff) + i;
+}
+
+/* Section headers of the written file: 1 .text, 2 .rodata, 3 info, 4 bindings, 5 shapes,
+ * 6 debug, 7 strings, 8 note, 9 names. */
+static void refuses_sections_that_pass_the_end(void **state)
+{
+	static const uint64_t offsets[] = { UINT64_MAX, UINT64_MAX - 63, 1ull << 63, 1u << 30 };
+	struct parts p;
+	struct image *im;
+	struct err err;
+	size_t n;
+	uint8_t *bytes, *copy;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	copy = malloc(n);
+	assert_non_null(copy);
+	for (unsigned s = 1; s <= 9; s++)
+		for (unsigned i = 0; i < 4; i++) {
+			memcpy(copy, bytes, n);
+			section(copy, s)->sh_offset = offsets[i];
+			assert_int_equal(image_parse(copy, n, &im, &err),
+					 ERR_INVALID_ARGUMENT);
+			memcpy(copy, bytes, n);
+			section(copy, s)->sh_size = offsets[i];
+			assert_int_equal(image_parse(copy, n, &im, &err),
+					 ERR_INVALID_ARGUMENT);
+		}
+	memcpy(copy, bytes, n);
+	section(copy, 1)->sh_offset = n - 8;
+	refused(copy, n, "a section passes the end of the file");
+	memcpy(copy, bytes, n);
+	section(copy, 2)->sh_name = section(copy, 1)->sh_name;
+	refused(copy, n, "a section is there twice");
+	memcpy(copy, bytes, n);
+	section(copy, 3)->sh_type = SHT_NOBITS;
+	refused(copy, n, "code or information is missing");
+	memcpy(copy, bytes, n);
+	section(copy, 4)->sh_size -= 1;
+	refused(copy, n, "not a multiple of its rows");
+	memcpy(copy, bytes, n);
+	((Elf64_Ehdr *)(void *)copy)->e_shstrndx = 200;
+	refused(copy, n, "not a Tessera executable");
+	memcpy(copy, bytes, n);
+	((Elf64_Ehdr *)(void *)copy)->e_shnum = 0xfeff;
+	refused(copy, n, "not a Tessera executable");
+	memcpy(copy, bytes, n);
+	((Elf64_Ehdr *)(void *)copy)->e_shoff = UINT64_MAX - 7;
+	refused(copy, n, "not a Tessera executable");
+	free(copy);
+	free(bytes);
+}
+
+static void refuses_counts_that_lie(void **state)
+{
+	struct parts p;
+	size_t n;
+	uint8_t *bytes;
+	struct image_info *info;
+
+	(void)state;
+	make(&p);
+	p.im.n_bindings = 3;
+	refused_parts(&p, "an argument or result has no binding");
+	make(&p);
+	p.im.n_bindings = 1;
+	refused_parts(&p, "the first bindings");
+	/* More arguments or results than there are shapes. */
+	make(&p);
+	bytes = write_image(&p, &n);
+	info = (void *)(bytes + section(bytes, 3)->sh_offset);
+	info->n_args = 2;
+	refused(bytes, n, "not as many shapes");
+	info->n_args = UINT32_MAX;
+	info->n_results = 4;
+	refused(bytes, n, "not as many shapes");
+	info->n_args = 0;
+	info->n_results = 3;
+	refused(bytes, n, "not a Tessera executable");
+	free(bytes);
+	make(&p);
+	p.im.info.version++;
+	refused_parts(&p, "format 2");
+	make(&p);
+	p.im.info.isa++;
+	refused_parts(&p, "compile it again");
+	make(&p);
+	p.im.info.name = 15;
+	refused_parts(&p, "a count is out of range");
+	make(&p);
+	p.im.info.temp_bytes = 1ull << 63;
+	refused_parts(&p, "a count is out of range");
+}
+
+static void refuses_shapes_that_lie(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	make(&p);
+	p.shapes[0].elem = 255;
+	refused_parts(&p, "a shape has a wrong type");
+	/* The partner of an alias is looked at after it was checked itself. */
+	make(&p);
+	p.shapes[1].elem = 255;
+	refused_parts(&p, "a shape has a wrong type");
+	make(&p);
+	p.shapes[1].rank = 33;
+	refused_parts(&p, "a shape has a wrong type");
+	make(&p);
+	p.shapes[2].memory_kind = 3;
+	refused_parts(&p, "a shape has a wrong type");
+	make(&p);
+	p.shapes[0].dim[1] = -1;
+	refused_parts(&p, "negative dim");
+	make(&p);
+	p.shapes[0].dim[0] = p.shapes[0].dim[1] = 1ll << 40;
+	refused_parts(&p, "a shape overflows");
+	make(&p);
+	p.shapes[0].alias = 2;
+	refused_parts(&p, "an alias is out of range");
+	make(&p);
+	p.shapes[0].alias = INT32_MIN;
+	refused_parts(&p, "an alias is out of range");
+	make(&p);
+	p.shapes[0].alias = 1;
+	refused_parts(&p, "an alias joins what does not fit");
+	make(&p);
+	p.shapes[1].dim[0] = 4;
+	refused_parts(&p, "an alias joins what does not fit");
+}
+
+static void refuses_bindings_that_lie(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	make(&p);
+	p.bindings[0].bytes = 65;
+	refused_parts(&p, "smaller than bound");
+	make(&p);
+	p.bindings[1].bytes = UINT64_MAX;
+	refused_parts(&p, "smaller than bound");
+	make(&p);
+	p.bindings[2].bytes = 25;
+	refused_parts(&p, "larger than its shape");
+	make(&p);
+	p.bindings[2].access = 1u << 15;
+	refused_parts(&p, "unknown bits");
+	make(&p);
+	p.bindings[2].index = 1;
+	refused_parts(&p, "out of order");
+	make(&p);
+	p.bindings[2].kind = 77;
+	refused_parts(&p, "out of order");
+	make(&p);
+	p.bindings[3].index = 0;
+	refused_parts(&p, "out of order");
+	make(&p);
+	p.bindings[3] = p.bindings[2];
+	refused_parts(&p, "not a Tessera executable");
+}
+
+static void refuses_texts_and_rows_that_lie(void **state)
+{
+	struct parts p;
+
+	(void)state;
+	make(&p);
+	p.im.strings_bytes = 14;	/* no NUL at the end */
+	refused_parts(&p, "strings");
+	make(&p);
+	p.strings[0] = 'x';
+	refused_parts(&p, "strings");
+	make(&p);
+	p.debug[1].offset = 0;
+	refused_parts(&p, "debug map");
+	make(&p);
+	p.debug[0].where = 15;
+	refused_parts(&p, "debug map");
+	make(&p);
+	p.im.text_bytes = 0;
+	refused_parts(&p, "code or information is missing");
+	make(&p);
+	p.im.text_bytes = 31;
+	refused_parts(&p, "not a multiple of its rows");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_what_it_wrote),
+		cmocka_unit_test(refuses_every_truncation),
+		cmocka_unit_test(survives_every_bit_flip),
+		cmocka_unit_test(refuses_another_machine),
+		cmocka_unit_test(refuses_sections_that_pass_the_end),
+		cmocka_unit_test(refuses_counts_that_lie),
+		cmocka_unit_test(refuses_shapes_that_lie),
+		cmocka_unit_test(refuses_bindings_that_lie),
+		cmocka_unit_test(refuses_texts_and_rows_that_lie),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compile options as frameworks send them, and as nobody should. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/compile_options.pb-c.h"
+#include "runtime/rt_internal.h"
+
+static struct rt_client *client;
+
+static int setup(void **state)
+{
+	struct rt_client_options o = { .devices = "sim:devices=2,hbm=16M,lanes=1" };
+	struct err err;
+
+	(void)state;
+	return rt_client_create(&o, &client, &err);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rt_client_unref(client);
+	return 0;
+}
+
+/* The options of one build: its code, *device, and err.msg. */
+static int parse(Rt__BuildOptions *b, unsigned *device, struct err *err)
+{
+	Rt__CompileOptions o = RT__COMPILE_OPTIONS__INIT;
+	uint8_t bytes[256];
+	size_t n;
+
+	o.executable_build_options = b;
+	n = rt__compile_options__get_packed_size(&o);
+	assert_in_range(n, 0, sizeof(bytes));
+	rt__compile_options__pack(&o, bytes);
+	return rt_parse_options(rt_device_count(client), bytes, n, device, err);
+}
+
+static int parse_ordinal(int64_t ordinal, unsigned *device, struct err *err)
+{
+	Rt__BuildOptions b = RT__BUILD_OPTIONS__INIT;
+
+	b.has_device_ordinal = 1;
+	b.device_ordinal = ordinal;
+	return parse(&b, device, err);
+}
+
+static void an_ordinal_names_a_device_that_is_there(void **state)
+{
+	static const int64_t wrong[] = { 2, 1ll << 32, (1ll << 32) + 1, INT64_MAX };
+	unsigned device;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(rt_parse_options(rt_device_count(client), "", 0, &device, &err), 0);
+	assert_int_equal(device, 0);
+	assert_int_equal(parse_ordinal(-1, &device, &err), 0);
+	assert_int_equal(device, 0);
+	assert_int_equal(parse_ordinal(1, &device, &err), 0);
+	assert_int_equal(device, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(parse_ordinal(wrong[i], &device, &err), ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, "there are 2"));
+	}
+}
+
+static void an_assignment_names_one_device(void **state)
+{
+	int64_t ids[2] = { 1, 0 };
+	Rt__ComputationDevices one = RT__COMPUTATION_DEVICES__INIT;
+	Rt__ComputationDevices *list[2] = { &one, &one };
+	Rt__DeviceAssignment a = RT__DEVICE_ASSIGNMENT__INIT;
+	Rt__BuildOptions b = RT__BUILD_OPTIONS__INIT;
+	unsigned device;
+	struct err err;
+
+	(void)state;
+	one.replica_device_ids = ids;
+	one.n_replica_device_ids = 1;
+	a.computation_devices = list;
+	a.n_computation_devices = 1;
+	b.device_assignment = &a;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	assert_int_equal(device, 1);
+	ids[0] = 2;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	ids[0] = -1;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	ids[0] = 1;
+	one.n_replica_device_ids = 2;
+	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	one.n_replica_device_ids = 0;
+	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	one.n_replica_device_ids = 1;
+	a.n_computation_devices = 2;
+	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+}
+
+static void broken_bytes_are_refused(void **state)
+{
+	static const uint8_t cut[] = { 0x1a, 0x7f, 0x08 };
+	unsigned device;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(rt_parse_options(rt_device_count(client), cut, sizeof(cut), &device, &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "CompileOptionsProto"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_ordinal_names_a_device_that_is_there),
+		cmocka_unit_test(an_assignment_names_one_device),
+		cmocka_unit_test(broken_bytes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
