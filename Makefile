@@ -153,8 +153,10 @@ $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_bas
 	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ -lcmocka $(EXT)
 
 # make check-vm [T=T1]: fetches what it needs, but once, into build/vm or TESSERA_VM_CACHE.
-.PHONY: check-vm
-check-vm: $(GUEST) $(OUT)/tessera-sim
+.PHONY: check-vm check-vm-run
+check-vm: packages
+	$(Q)$(MAKE) --no-print-directory check-vm-run
+check-vm-run: $(GUEST) $(OUT)/tessera-sim
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
 		--build $(OUT) $(T)
 

@@ -135,8 +135,6 @@ int vfio_check(const struct vfio_place *p, enum vfio_way way, struct err *err);
 /* Why the node at `path` did not open. */
 int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct err *err);
 int vfio_busy(const struct vfio_place *p, const char *path, struct err *err);
-/* Whether a process has the node open. */
-bool vfio_is_held(const char *path);
 /* Interrupts are not remapped, and `module` refuses the device for that. */
 int vfio_unsafe(const struct vfio_place *p, const char *module, struct err *err);
 int vfio_not_viable(const struct vfio_place *p, struct err *err);

@@ -26,13 +26,14 @@ static int bind(struct vfio *v, struct err *err)
 	if (!v->sys->ioctl(v->device, VFIO_BIND_IOMMUFD, &b))
 		return 0;
 	sysno = errno;
-	snprintf(path, sizeof(path), "%s%s", v->sys->root, v->place.node);
-	if (sysno == EBUSY && vfio_is_held(path))
-		return vfio_busy(&v->place, path, err);
 	snprintf(path, sizeof(path), "%s%s", v->sys->root, v->place.cdev);
-	/* Others may have opened the file, but only one can bind it. */
-	if (sysno == EBUSY || sysno == EINVAL)
+	/* Others may have opened the file, but only one can bind it. Ours is closed so
+	 * that we are not taken for the holder. */
+	if (sysno == EBUSY || sysno == EINVAL) {
+		v->sys->close(v->device);
+		v->device = -1;
 		return vfio_busy(&v->place, path, err);
+	}
 	if (sysno == EPERM)
 		return vfio_not_viable(&v->place, err);
 	return err_sys(err, sysno, "VFIO_DEVICE_BIND_IOMMUFD for %s", v->place.bdf);

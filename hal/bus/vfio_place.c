@@ -198,20 +198,16 @@ static bool find_holder(const char *node, int *pid, char *name, size_t bytes)
 	return found;
 }
 
-bool vfio_is_held(const char *path)
-{
-	char name[64];
-	int pid;
-
-	return find_holder(path, &pid, name, sizeof(name));
-}
-
 int vfio_busy(const struct vfio_place *p, const char *path, struct err *err)
 {
-	char name[64] = "";
+	char name[64] = "", node[600], cdev[600];
 	int pid = 0;
 
-	if (!find_holder(path, &pid, name, sizeof(name)))
+	/* Whichever way the other one came in. */
+	snprintf(node, sizeof(node), "%s%s", vfio_sys->root, p->node);
+	snprintf(cdev, sizeof(cdev), "%s%s", vfio_sys->root, p->cdev);
+	if (!find_holder(node, &pid, name, sizeof(name)) &&
+	    (!*p->cdev || !find_holder(cdev, &pid, name, sizeof(name))))
 		return err_set(err, ERR_FAILED_PRECONDITION, "another process has %s: sudo fuser "
 			       "-v %s names it; end it, or choose another device", p->bdf, path);
 	if (pid == getpid())
