@@ -219,13 +219,29 @@ static void read_limit(struct hal_device *dev)
 		dev->default_limit_ns = strtoull(text, NULL, 10) * 1000000;
 }
 
+/* The waiter has ended, perhaps before it told all: whoever asked is told now. */
+static void tell_the_last(struct hal_device *dev)
+{
+	struct err why;
+
+	if (!hal_check(dev, &why))
+		err_set(&why, ERR_ABORTED, "%s was closed", dev->entry->info.bus_id);
+	for (unsigned i = 0; i < 2; i++) {
+		hal_queue_reap(dev->queues[i]);
+		hal_queue_fail_all(dev->queues[i], &why);
+		hal_queue_reap(dev->queues[i]);
+	}
+}
+
 static void free_device(struct hal_device *dev)
 {
 	uint64_t one = 1;
 
 	atomic_store(&dev->quit, true);
-	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0)
+	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0) {
 		pthread_join(dev->waiter, NULL);
+		tell_the_last(dev);
+	}
 	while (dev->exes)
 		hal_exe_unload(dev->exes);
 	for (unsigned i = 0; i < 2; i++)

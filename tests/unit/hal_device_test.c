@@ -434,6 +434,35 @@ static void resets_meet_submissions_of_other_threads(void **state)
 	hal_mem_free(s.out);
 }
 
+static void closing_delivers_what_was_asked_for(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct hal_device *saved = dev;
+		unsigned noted = 0;
+		struct hal *h;
+		struct err err;
+
+		assert_int_equal(hal_create(&(struct hal_options){
+			.devices = "sim:hbm=16M" }, &h, &err), 0);
+		assert_int_equal(hal_device_open(h, 0, &dev, &err), 0);
+		for (int k = 0; k < 5; k++)
+			assert_int_equal(hal_queue_notify(
+				hal_device_queue(dev, HAL_QUEUE_COMPUTE),
+				run(load(spin, 2, 0), get(8), 0), count_notice, &noted,
+				&err), 0);
+		/* Whoever died is told of as well. */
+		if (i % 2)
+			hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+		else
+			hal_queue_reset(hal_device_queue(dev, HAL_QUEUE_COMPUTE), "end",
+					&err);
+		hal_destroy(h);
+		assert_int_equal(noted, 5);
+		dev = saved;
+	}
+}
+
 static void unknown_selections_say_what_to_do(void **state)
 {
 	struct hal *h;
@@ -480,6 +509,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
 	cmocka_unit_test(the_request_that_kills_is_answered), \
 	cmocka_unit_test(resets_meet_submissions_of_other_threads), \
+	cmocka_unit_test(closing_delivers_what_was_asked_for), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 
