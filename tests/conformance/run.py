@@ -42,13 +42,13 @@ class Way:
 
 
 class Server:
-    """A tessera-sim in a folder of its own."""
+    """A tessera-sim of two devices, in a folder of its own or in one that a server left."""
 
-    def __init__(self, program, n=2):
-        self.dir = tempfile.mkdtemp(prefix="tessera-")
+    def __init__(self, program, folder=None):
+        self.dir = folder or tempfile.mkdtemp(prefix="tessera-")
         self.process = subprocess.Popen(
-            [program, "--devices", str(n), "--hbm", HBM, "--lanes", "2",
-             "--socket-dir", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [program, "--devices", "2", "--hbm", HBM, "--lanes", "2", "--socket-dir",
+             self.dir], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         ready, _, _ = select.select([self.process.stdout], [], [], 20)
         line = self.process.stdout.readline() if ready else b""
         if not line.startswith(b"serving"):
