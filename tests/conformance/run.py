@@ -219,7 +219,8 @@ def main():
         w.broken or any(r[1] == "FAIL" for r in w.results.values()) for w in ways)
     if failed or not a.brief:
         print_table(ways, rows)
-    print("\n".join(["the bytes differ: " + b for b in bad]))
+    for b in bad:
+        print("the bytes differ: " + b)
     if status:
         print(f"tessera-sim ended with status {status}")
     here = [w for w in ways if w.devices]
