@@ -139,6 +139,14 @@ $(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_ha
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
 $(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
 
+# W='--only reset' picks checks; KILLS='--clients 10 --servers 5' makes check-kill short.
+.PHONY: conformance check-kill
+conformance: $(CONFORMANCE) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/conformance/run.py $(CONFORMANCE) --server $(OUT)/tessera-sim $(W)
+check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/conformance/kill_test.py $(CONFORMANCE) --server $(OUT)/tessera-sim \
+		--smi $(OUT)/xla-smi $(KILLS)
+
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
@@ -232,6 +240,8 @@ run: packages
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
 	$(Q)sh tests/udev.sh
+	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
+	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
@@ -278,6 +288,7 @@ help:
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"

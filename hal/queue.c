@@ -250,9 +250,11 @@ static bool has_room(struct hal_queue *q, uint64_t args, unsigned descriptors)
 static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 		      struct err *err)
 {
-	for (unsigned spins = 0; !has_room(q, args, descriptors); spins++) {
-		int code;
+	/* Under the lock: hal_queue_fail_all fails what comes before it, and what
+	 * would come after it is refused here. */
+	int code = hal_check(q->dev, err);
 
+	for (unsigned spins = 0; !code && !has_room(q, args, descriptors); spins++) {
 		reap(q);
 		if (has_room(q, args, descriptors))
 			break;
@@ -261,13 +263,12 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 			sched_yield();
 		else
 			_mm_pause();
-		code = spins % 1024 == 1023 ? hal_check_alive(q->dev, err) :
-					      hal_check(q->dev, err);
+		if (spins % 1024 == 1023)
+			hal_check_alive(q->dev, NULL);
 		pthread_mutex_lock(&q->lock);
-		if (code)
-			return code;
+		code = hal_check(q->dev, err);
 	}
-	return 0;
+	return code;
 }
 
 /* Puts one descriptor in the ring and rings. Numbers it. */
@@ -358,12 +359,15 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	if (code)
 		return code;
 	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
-	sqe.u.execute.program = l->exe->program;
 	sqe.u.execute.n_bindings = (uint32_t)im->n_bindings;
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
 	/* The jump to the ring's start may cost as much again. */
 	code = await_room(q, 2 * bytes, l->n_after + 2, err);
+	sqe.u.execute.program = l->exe->program;
+	if (!code && !sqe.u.execute.program)
+		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
+			       l->exe->name);
 	if (code) {
 		pthread_mutex_unlock(&q->lock);
 		return code;
