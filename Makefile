@@ -25,8 +25,10 @@ CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
+# Where libdrm keeps its headers; nothing before it is installed.
+DRM := $(shell pkg-config --cflags libdrm 2>/dev/null)
 CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread -D_GNU_SOURCE -I. -I$(OUT)/gen \
-	$(WARN) $(CFLAGS.$(MODE)) $(EXTRA_CFLAGS)
+	$(WARN) $(CFLAGS.$(MODE)) $(DRM) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(filter -fsanitize%,$(CFLAGS.$(MODE)))
 
 # Instruction sets by file name.
@@ -73,7 +75,7 @@ $(LIB_hal): $(call obj,$(HAL_SRC))
 $(LIB_tc): $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 $(LIB_rt): $(call obj,$(RT_SRC)) $(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -lm -ldl
+EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl
 
 PLUGIN := $(OUT)/pjrt_plugin_tessera.so
 TOOLS := $(patsubst tools/%/main.c,$(OUT)/%,$(wildcard tools/*/main.c))

@@ -20,6 +20,7 @@
 
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
 
 #define BOUND_ALIGN 64u
 
@@ -313,14 +314,15 @@ static void push_waits(struct hal_queue *q, struct hw_sqe *sqe,
 	}
 }
 
-/* Room for `bytes` of bindings in the ring of arguments, in one piece. */
+/* Room for `bytes` of bindings in the ring of arguments, in one piece: also behind the
+ * map, where without an IOMMU only a page is one. */
 static struct hw_binding *take_args(struct hal_queue *q, uint64_t bytes, uint64_t *va)
 {
-	uint64_t at = q->args_head % HAL_ARGS;
+	uint64_t at = q->args_head % HAL_ARGS, unit = bytes <= HW_PAGE ? HW_PAGE : HAL_ARGS;
 
-	if (at + bytes > HAL_ARGS) {
-		q->args_head += HAL_ARGS - at;
-		at = 0;
+	if (at % unit + bytes > unit) {
+		q->args_head += unit - at % unit;
+		at = q->args_head % HAL_ARGS;
 	}
 	q->args_head += bytes;
 	*va = q->args->va + at;
@@ -362,7 +364,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	sqe.u.execute.n_bindings = (uint32_t)im->n_bindings;
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
-	/* The jump to the ring's start may cost as much again. */
+	/* The jump to a page's or the ring's start may cost as much again. */
 	code = await_room(q, 2 * bytes, l->n_after + 2, err);
 	sqe.u.execute.program = l->exe->program;
 	if (!code && !sqe.u.execute.program)
