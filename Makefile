@@ -20,7 +20,8 @@ CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIF
 CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
 CFLAGS.tsan := -O1 -g -fsanitize=thread
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=undefined
+	-fno-sanitize-recover=undefined \
+	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
@@ -43,10 +44,11 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
+# Of CMPLX clang lacks just the name.
 KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
-	$(CFLAGS)),$(CC) $(CFLAGS))
+	$(filter-out '-DCMPLX%,$(CFLAGS))),$(CC) $(CFLAGS))
 comma := ,
 
 # ---- libraries: one for each floor ----
@@ -132,12 +134,41 @@ $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
 
+# One suite for every way to a device.
+CONFORMANCE := $(OUT)/conformance/conformance
+$(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+$(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
+
+# W='--only reset' picks checks; KILLS='--clients 10 --servers 5' makes check-kill short.
+.PHONY: conformance check-kill
+conformance: $(CONFORMANCE) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/conformance/run.py $(CONFORMANCE) --server $(OUT)/tessera-sim $(W)
+check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/conformance/kill_test.py $(CONFORMANCE) --server $(OUT)/tessera-sim \
+		--smi $(OUT)/xla-smi $(KILLS)
+
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $(filter %.o,$^) \
 		$(ALL_LIBS) $(EXT)
+
+# ---- guests: programs that run in a virtual machine, beside the model outside it ----
+GUEST := $(patsubst tests/guest/%.c,$(OUT)/guest/%,$(wildcard tests/guest/*.c))
+$(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_base)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ -lcmocka $(EXT)
+
+# make check-vm [T=T1]: fetches what it needs, but once, into build/vm or TESSERA_VM_CACHE.
+.PHONY: check-vm check-vm-run
+check-vm: packages
+	$(Q)$(MAKE) --no-print-directory check-vm-run
+check-vm-run: $(GUEST) $(OUT)/tessera-sim
+	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
+		--build $(OUT) $(T)
 
 # ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
 PREFIX ?= /usr/local
@@ -210,6 +241,9 @@ run: packages
 
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
+	$(Q)sh tests/udev.sh
+	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
+	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
@@ -254,7 +288,9 @@ fuzz-run: $(FUZZ)
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
+	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"

@@ -45,5 +45,7 @@ struct hal_bus {
 
 extern const struct hal_bus_ops hal_bus_sim;	/* host: struct sim; where: its index */
 extern const struct hal_bus_ops hal_bus_vfio_user;	/* host: NULL; where: a socket's path */
+/* host: NULL; where: a PCI address, after "noiommu:" to do without an IOMMU. */
+extern const struct hal_bus_ops hal_bus_vfio;
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "hal/base/log.h"
 #include "hal/bus.h"
+#include "hal/bus/vfio.h"
 #include "hal/hal_internal.h"
 #include "hal/hw/regs.h"
 #include "hal/sim/sim.h"
@@ -106,6 +107,27 @@ static void say_nothing(char *fmt, ...)
 	(void)fmt;
 }
 
+/* What can't be opened is listed with the reason, which opening it gives in full. */
+static void judge_function(struct hal_entry *e, const char *bdf, enum vfio_way way)
+{
+	struct vfio_place p;
+	struct err why;
+	int code = vfio_find(bdf, &p, &why);
+
+	snprintf(e->where, sizeof(e->where), "%s%s", way == VFIO_WITH_IOMMU ? "" : "noiommu:",
+		 bdf);
+	e->transport = &hal_transport_direct;
+	e->host.bus = &hal_bus_vfio;
+	if (!code) {
+		e->info.numa_node = p.numa_node;
+		snprintf(e->info.driver, sizeof(e->info.driver), "%s",
+			 *p.driver ? p.driver : "none");
+		code = vfio_check(&p, way, &why);
+	}
+	e->info.can_open = !code;
+	snprintf(e->info.state, sizeof(e->info.state), "%.95s", code ? why.msg : "ready");
+}
+
 /* Whether a driver made a node for the function: then it is listed by that. */
 static bool has_node(const char *bdf)
 {
@@ -117,31 +139,32 @@ static bool has_node(const char *bdf)
 
 static void add_function(struct hal *hal, struct pci_dev *p)
 {
-	char id[32], driver[64] = "";
+	const char *driver;
 	struct hal_entry *e;
+	char id[32];
 
+	pci_fill_info(p, PCI_FILL_DRIVER | PCI_FILL_SIZES);
+	driver = pci_get_string_property(p, PCI_FILL_DRIVER);
+	/* Listed as its accel node instead. */
+	if (driver && !strcmp(driver, "tessera"))
+		return;
 	snprintf(id, sizeof(id), "%04x:%02x:%02x.%d", p->domain, p->bus, p->dev, p->func);
 	if (has_node(id))
 		return;
 	e = add_entry(hal, HAL_KIND_VFIO, id, NULL);
 	if (!e)
 		return;
-	pci_fill_info(p, PCI_FILL_DRIVER | PCI_FILL_NUMA_NODE | PCI_FILL_SIZES);
-	if (p->known_fields & PCI_FILL_NUMA_NODE)
-		e->info.numa_node = p->numa_node;
-	if (pci_get_string_property(p, PCI_FILL_DRIVER))
-		snprintf(driver, sizeof(driver), "%s",
-			 pci_get_string_property(p, PCI_FILL_DRIVER));
 	e->info.hbm_bytes = p->size[2];
-	snprintf(e->info.driver, sizeof(e->info.driver), "%.31s", *driver ? driver : "none");
-	snprintf(e->info.state, sizeof(e->info.state),
-		 "found, but this build has no VFIO bus yet; TESSERA_DEVICES=sim uses the model");
+	judge_function(e, id, VFIO_WITH_IOMMU);
 }
 
 static void scan_pci(struct hal *hal)
 {
 	struct pci_access *volatile access = pci_alloc();
+	char path[512];
 
+	snprintf(path, sizeof(path), "%s/sys/bus/pci", vfio_sys->root);
+	pci_set_param(access, "sysfs.path", path);
 	access->error = leave_pci;
 	access->warning = access->debug = say_nothing;
 	if (!setjmp(pci_failed)) {
@@ -289,23 +312,56 @@ static int add_server(struct hal *hal, const char *path, struct err *err)
 	return 0;
 }
 
-/* A list of devices of one kind: "vfio-user:PATH,vfio-user:PATH". */
-static int add_list(struct hal *hal, const char *devices, const char *kind,
-		    int (*add)(struct hal *hal, const char *where, struct err *err),
-		    struct err *err)
+static int add_named_function(struct hal *hal, const char *name, enum vfio_way way,
+			      struct err *err)
 {
-	char *copy = strdup(devices), *save = NULL;
-	size_t n = strlen(kind);
+	struct vfio_place p;
+	struct hal_entry *e;
+	int code = vfio_find(name, &p, err);
+
+	if (code)
+		return err_add(err, "TESSERA_DEVICES");
+	if (p.vendor != HW_PCI_VENDOR || p.device != HW_PCI_DEVICE)
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: %s is %04x:%04x, not a "
+			       "T1 (%04x:%04x): lspci -D -d 1234:7e55 lists those of this machine",
+			       p.bdf, p.vendor, p.device, HW_PCI_VENDOR, HW_PCI_DEVICE);
+	e = add_entry(hal, HAL_KIND_VFIO, p.bdf, err);
+	if (!e)
+		return ERR_RESOURCE_EXHAUSTED;
+	judge_function(e, p.bdf, way);
+	return 0;
+}
+
+/* "vfio-user:PATH,vfio-user:PATH", "vfio:ADDRESS,ADDRESS": a kind holds for the words
+ * behind it, up to the next. */
+static int add_named(struct hal *hal, const char *devices, struct err *err)
+{
+	char *copy = strdup(devices), *save = NULL, kind = 0;
 	int code = 0;
 
 	if (!copy)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	for (char *w = strtok_r(copy, ",", &save); w && !code; w = strtok_r(NULL, ",", &save)) {
-		if (strncmp(w, kind, n))
+		if (!strncmp(w, "vfio-user:", 10)) {
+			kind = 'u';
+			code = add_server(hal, w + 10, err);
+		} else if (!strncmp(w, "vfio:", 5)) {
+			kind = 'v';
+			code = add_named_function(hal, w + 5, VFIO_WITH_IOMMU, err);
+		} else if (!strncmp(w, "vfio-noiommu:", 13)) {
+			kind = 'n';
+			code = add_named_function(hal, w + 13, VFIO_WITHOUT_IOMMU, err);
+		} else if (!strncmp(w, "accel:", 6)) {
+			kind = 'a';
+			code = add_named_accel(hal, w + 6, err);
+		} else if (kind == 'u' || kind == 'a') {
 			code = err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: \"%s\" after a "
-				       "%.*s device: say %s again", w, (int)n - 1, kind, kind);
-		else
-			code = add(hal, w + n, err);
+				       "%s device: say %s again", w, kind == 'u' ? "vfio-user" :
+				       "accel", kind == 'u' ? "vfio-user:" : "accel:");
+		} else {
+			code = add_named_function(hal, w, kind == 'v' ? VFIO_WITH_IOMMU :
+						  VFIO_WITHOUT_IOMMU, err);
+		}
 	}
 	free(copy);
 	return code;
@@ -313,24 +369,15 @@ static int add_list(struct hal *hal, const char *devices, const char *kind,
 
 /* ---- the selection ---- */
 
-static int refuse_kind(const char *word, const char *what, struct err *err)
-{
-	return err_set(err, ERR_UNIMPLEMENTED, "TESSERA_DEVICES=%s: this build does not reach "
-		       "devices by %s yet; use sim", word, what);
-}
-
 int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
 {
 	if (!strcmp(devices, "sim"))
 		return add_sims(hal, hal->sim_options, err);
 	if (!strncmp(devices, "sim:", 4))
 		return add_sims(hal, devices + 4, err);
-	if (!strncmp(devices, "vfio-user:", 10))
-		return add_list(hal, devices, "vfio-user:", add_server, err);
-	if (!strncmp(devices, "vfio:", 5))
-		return refuse_kind(devices, "VFIO", err);
-	if (!strncmp(devices, "accel:", 6))
-		return add_list(hal, devices, "accel:", add_named_accel, err);
+	if (!strncmp(devices, "vfio-user:", 10) || !strncmp(devices, "vfio:", 5) ||
+	    !strncmp(devices, "vfio-noiommu:", 13) || !strncmp(devices, "accel:", 6))
+		return add_named(hal, devices, err);
 	if (*devices)
 		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES=\"%s\": say sim, "
 			       "sim:devices=N,hbm=SIZE, vfio:ADDRESS, vfio-user:SOCKET or "

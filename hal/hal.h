@@ -222,7 +222,8 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline,
 int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err);
 /* Calls fn(arg, err) exactly once when `value` is done (err NULL: success): at once
  * if it is, else on the device's waiter thread, with no lock held. fn must be brief
- * and may call any hal_ function that does not block. RESOURCE_EXHAUSTED. */
+ * and may call any hal_ function that does not block. RESOURCE_EXHAUSTED;
+ * INVALID_ARGUMENT: `value` was never submitted (hal_queue_wait says so too). */
 int hal_queue_notify(struct hal_queue *q, uint64_t value,
 		     void (*fn)(void *arg, const struct err *err), void *arg,
 		     struct err *err);

@@ -251,9 +251,11 @@ static bool has_room(struct hal_queue *q, uint64_t args, unsigned descriptors)
 static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 		      struct err *err)
 {
-	for (unsigned spins = 0; !has_room(q, args, descriptors); spins++) {
-		int code;
+	/* Under the lock: hal_queue_fail_all fails what comes before it, and what
+	 * would come after it is refused here. */
+	int code = hal_check(q->dev, err);
 
+	for (unsigned spins = 0; !code && !has_room(q, args, descriptors); spins++) {
 		reap(q);
 		if (has_room(q, args, descriptors))
 			break;
@@ -262,20 +264,21 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 			sched_yield();
 		else
 			_mm_pause();
-		code = spins % 1024 == 1023 ? hal_check_alive(q->dev, err) :
-					      hal_check(q->dev, err);
+		if (spins % 1024 == 1023)
+			hal_check_alive(q->dev, NULL);
 		pthread_mutex_lock(&q->lock);
-		if (code)
-			return code;
+		code = hal_check(q->dev, err);
 	}
-	return 0;
+	return code;
 }
 
 /* Puts one descriptor in the ring and rings. Numbers it. */
 static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *exe)
 {
-	uint64_t value = ++q->submitted;
+	uint64_t value = q->submitted + 1;
 
+	/* Read without the lock by those who ask how far it is. */
+	__atomic_store_n(&q->submitted, value, __ATOMIC_RELAXED);
 	sqe->tag = (uint32_t)value;
 	sqe->flags |= HW_SIGNAL;
 	sqe->signal_va = q->semaphore->va;
@@ -358,12 +361,15 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	if (code)
 		return code;
 	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
-	sqe.u.execute.program = l->exe->program;
 	sqe.u.execute.n_bindings = (uint32_t)im->n_bindings;
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
 	/* The jump to a page's or the ring's start may cost as much again. */
 	code = await_room(q, 2 * bytes, l->n_after + 2, err);
+	sqe.u.execute.program = l->exe->program;
+	if (!code && !sqe.u.execute.program)
+		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
+			       l->exe->name);
 	if (code) {
 		pthread_mutex_unlock(&q->lock);
 		return code;
@@ -459,7 +465,8 @@ uint64_t hal_queue_done(struct hal_queue *q)
 {
 	uint64_t done = atomic_load_explicit(&q->done, memory_order_acquire);
 
-	if (done < q->submitted && !pthread_mutex_trylock(&q->lock)) {
+	if (done < __atomic_load_n(&q->submitted, __ATOMIC_RELAXED) &&
+	    !pthread_mutex_trylock(&q->lock)) {
 		reap(q);
 		done = atomic_load_explicit(&q->done, memory_order_relaxed);
 		if (q->notices && q->notices->value <= done)
@@ -556,6 +563,9 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 	struct err why;
 	int code;
 
+	if (value > q->submitted)
+		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
+			       (unsigned long long)value);
 	if (hal_queue_done(q) >= value) {
 		code = hal_queue_error(q, value, &why);
 		fn(arg, code ? &why : NULL);

@@ -5,8 +5,9 @@
  * The telemetry page: what a process tells of its use of devices, for xla-smi.
  *
  * A file of one struct hal_page in TESSERA_TELEMETRY_DIR, else /dev/shm, named
- * tessera-UID-PID, mapped shared. The process holds an exclusive flock on it for life:
- * a page that can be locked is of a process that is gone. The writer stores plain
+ * tessera-UID-PID, and tessera-UID-PID.1, .2, ... for later HALs of the process,
+ * mapped shared. The process holds an exclusive flock on it for life: a page that can
+ * be locked is of a process that is gone. The writer stores plain
  * numbers; `sequence` is odd while a group of them changes (a seqlock). Readers open
  * nothing else and wake nobody.
  */

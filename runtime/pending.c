@@ -52,8 +52,7 @@ void rt_buffer_unpin(struct rt_buffer *b)
 	rt_buffer_unref(b);
 }
 
-/* Under b->lock: the last step. The lock stays held, so that nobody who saw the gate
- * open under it misses the storage that is to be dropped. */
+/* The last step of settling: takes b->lock held and lets it go. */
 static void open_gate(struct rt_buffer *b)
 {
 	struct rt_event *gate = b->gate;
@@ -63,7 +62,7 @@ static void open_gate(struct rt_buffer *b)
 	pthread_mutex_unlock(&b->lock);
 	rt_event_set(gate, NULL);
 	rt_event_unref(gate);
-	/* Deleted between the two: is_deleted was seen pending and left the storage. */
+	/* Who deleted it in between saw it pending and left the storage to us. */
 	pthread_mutex_lock(&b->lock);
 	if (!s)
 		s = drop(b);

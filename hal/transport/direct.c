@@ -28,6 +28,7 @@ struct direct {
 	uint8_t *admin;		/* page 0 submissions, 1 completions, 2.. arguments */
 	uint64_t admin_bytes, admin_iova;
 	uint32_t tail, head;
+	bool is_up;		/* requests are taken; under admin_lock */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -74,6 +75,11 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	return 0;
 }
 
+static bool is_written(const struct hw_cqe *cqe, uint16_t phase)
+{
+	return (__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) == phase;
+}
+
 /* Waits for the one pending completion. */
 static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 {
@@ -81,9 +87,12 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 	uint16_t phase = (d->head / ADMIN_ENTRIES + 1) & 1;
 	int64_t deadline = clock_after(HAL_ADMIN_NS);
 
-	while ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase) {
+	while (!is_written(cqe, phase)) {
 		int code = is_alive(&d->t, err);
 
+		/* The request that killed it is answered before STATUS tells. */
+		if (code && is_written(cqe, phase))
+			break;
 		if (code)
 			return code;
 		if (clock_ns() > deadline)
@@ -103,6 +112,9 @@ static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t
 	struct hw_cqe cqe = { 0 };
 	int code;
 
+	if (!d->is_up)
+		return err_set(err, ERR_UNAVAILABLE, "the device did not come up after its "
+			       "last reset: reset it again");
 	if (args)
 		memcpy(d->admin + 2 * PAGE, args, bytes);
 	sqe->u.admin.addr = d->admin_iova + 2 * PAGE;
@@ -162,6 +174,13 @@ static void write64(struct direct *d, uint32_t reg, uint64_t value)
 	d->bus->ops->write(d->bus, reg + 4, (uint32_t)(value >> 32));
 }
 
+static void set_up(struct direct *d, bool is_up)
+{
+	pthread_mutex_lock(&d->admin_lock);
+	d->is_up = is_up;
+	pthread_mutex_unlock(&d->admin_lock);
+}
+
 static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 {
 	const struct hal_bus_ops *bus = d->bus->ops;
@@ -181,6 +200,7 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
 		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
 			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
+	set_up(d, true);
 	code = ask(&d->t, (struct hw_sqe){ .op = HW_IDENTIFY }, id, sizeof(*id), NULL, err);
 	if (code)
 		return code;
@@ -261,8 +281,10 @@ static int reset(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_identify id;
-	int code = d->bus->ops->reset(d->bus, err);
+	int code;
 
+	set_up(d, false);
+	code = d->bus->ops->reset(d->bus, err);
 	return code ? code : bring_up(d, &id, err);
 }
 
@@ -368,12 +390,17 @@ static void ring(struct hal_ring *r)
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
 {
-	struct hw_cqe *cqe = &r->cq[r->head % r->n_entries];
+	uint64_t *cqe = (void *)&r->cq[r->head % r->n_entries], word[sizeof(*out) / 8];
 	uint16_t phase = (r->head / r->n_entries + 1) & 1;
 
-	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
+	/* The word with the phase is written last. */
+	word[0] = __atomic_load_n(cqe, __ATOMIC_ACQUIRE);
+	memcpy(out, word, sizeof(word[0]));
+	if ((out->phase & 1) != phase)
 		return false;
-	*out = *cqe;
+	for (unsigned i = 1; i < sizeof(*out) / 8; i++)
+		word[i] = __atomic_load_n(cqe + i, __ATOMIC_RELAXED);
+	memcpy(out, word, sizeof(word));
 	r->head++;
 	return true;
 }

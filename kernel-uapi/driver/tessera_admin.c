@@ -39,7 +39,8 @@ static const struct {
 	int error;
 	const char *name, *text;
 } statuses[] = {
-#define FAULT(name, number, code, text) [number] = { ERR_##code, #name, text },
+#define FAULT(name, number, code, text) \
+	[number] = { ERR_##code, #name, text },
 #include "hal/hw/fault.def"
 #undef FAULT
 };

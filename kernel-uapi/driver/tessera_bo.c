@@ -388,7 +388,7 @@ static int bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 	if (bo->kind == TESSERA_BO_USERPTR || bo->kind == TESSERA_BO_IMPORT)
 		return -EOPNOTSUPP;
 	/* A private copy of device memory would be neither. */
-	if (is_cow_mapping(vma->vm_flags))
+	if ((vma->vm_flags & (VM_SHARED | VM_MAYWRITE)) == VM_MAYWRITE)
 		return -EINVAL;
 	if (bo->is_read_only) {
 		if (vma->vm_flags & VM_WRITE)

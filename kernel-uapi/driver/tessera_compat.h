@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 #ifndef TESSERA_COMPAT_H
 #define TESSERA_COMPAT_H
-/* What differs between the kernels that this builds for, 6.12 to 7.2. */
+/* What differs between the kernels that this builds for, 6.12 to 7.3. */
 #include <linux/version.h>
 
 #include <drm/drm_device.h>

@@ -227,8 +227,7 @@ static void ctx_end(struct tessera_ctx *ctx)
 	struct drm_mm_node *node, *next;
 
 	mutex_lock(&ctx->lock);
-	if (tessera_simple(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id, NULL))
-		tessera_settle(ctx->tdev);
+	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
 	ctx->hw_id = 0;
 	drm_mm_for_each_node_safe(node, next, &ctx->va)
 		mapping_free(container_of(node, struct tessera_mapping, node));

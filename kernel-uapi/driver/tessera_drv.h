@@ -280,11 +280,13 @@ const char *tessera_status_text(unsigned int status);
 void tessera_reset_init(struct tessera_device *tdev);
 void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
 void tessera_reset_fini(struct tessera_device *tdev);
-/* Begins a function reset unless one is under way; any context that may sleep or
- * not. reason is a literal. */
+/* Begins a function reset unless one is under way. Any context; reason is a literal. */
 void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
 /* Waits until no reset is under way: 0 if the device runs. */
 int tessera_settle(struct tessera_device *tdev);
+/* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
+ * device has let go of what id named. Sleeps. */
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
 int tessera_settle_interruptible(struct tessera_device *tdev);
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
 void tessera_dump(struct tessera_device *tdev, const char *reason,

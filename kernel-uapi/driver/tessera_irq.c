@@ -27,10 +27,12 @@ static irqreturn_t handle(int irq, void *arg)
 	struct tessera_vector *v = arg;
 	struct tessera_device *tdev = v->tdev;
 	struct tessera_queue *q;
+	bool cookie;
 	int idx;
 
 	if (!drm_dev_enter(&tdev->drm, &idx))
 		return IRQ_HANDLED;
+	cookie = dma_fence_begin_signalling();
 	mutex_lock(&v->lock);
 	list_for_each_entry(q, &v->queues, vector_link)
 		tessera_queue_reap(q);
@@ -40,6 +42,7 @@ static irqreturn_t handle(int irq, void *arg)
 		if (READ_ONCE(tdev->state) == TESSERA_RUNNING)
 			look_at_status(tdev);
 	}
+	dma_fence_end_signalling(cookie);
 	drm_dev_exit(idx);
 	return IRQ_HANDLED;
 }

@@ -205,6 +205,7 @@ static void note_fault(struct tessera_queue *q, u64 record, u16 status)
 static void fault_work(struct work_struct *work)
 {
 	struct tessera_queue *q = container_of(work, struct tessera_queue, fault_work);
+	bool cookie = dma_fence_begin_signalling();
 	struct tessera_device *tdev = q->tdev;
 	bool is_hung;
 	u64 record;
@@ -230,8 +231,11 @@ static void fault_work(struct work_struct *work)
 	if (!ret && q->state == TESSERA_QUEUE_FAULTED)
 		q->state = TESSERA_QUEUE_LIVE;
 	spin_unlock(&q->lock);
-	/* If that failed, a function reset is on its way and ends the queue. */
+	/* If that failed, a function reset ends the queue. */
+	if (ret && ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+		tessera_reset_begin(tdev, "a queue could not be reset");
 	queue_work(tdev->wq, &q->run_work);
+	dma_fence_end_signalling(cookie);
 }
 
 void tessera_queue_lose(struct tessera_queue *q)
@@ -287,7 +291,6 @@ struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id)
 /* Ends the queue on the device, then every submission, then our part of it. */
 static void queue_end(struct tessera_queue *q)
 {
-	struct tessera_device *tdev = q->tdev;
 	struct tessera_job *job;
 
 	spin_lock(&q->lock);
@@ -296,9 +299,8 @@ static void queue_end(struct tessera_queue *q)
 	spin_unlock(&q->lock);
 	/* Nothing names hw_id after it was given back: it may be another's then. */
 	disable_work_sync(&q->fault_work);
-	if (q->hw_id && tessera_simple(tdev, q->ctx->generation, HW_QUEUE_DESTROY,
-				       q->hw_id, NULL))
-		tessera_settle(tdev);
+	if (q->hw_id)
+		tessera_make_end(q->tdev, q->ctx->generation, HW_QUEUE_DESTROY, q->hw_id);
 	if (q->is_listed) {
 		mutex_lock(&q->vector->lock);
 		list_del(&q->vector_link);

@@ -160,6 +160,18 @@ int tessera_settle_interruptible(struct tessera_device *tdev)
 	return ret ? -EINTR : settled(tdev);
 }
 
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
+{
+	int ret = tessera_simple(tdev, generation, op, id, NULL);
+
+	if (!ret)
+		return;
+	/* Lost already, or about to be; anything else is a device that lies. */
+	if (ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+		tessera_reset_begin(tdev, "something of ours could not be ended");
+	tessera_settle(tdev);
+}
+
 /* Doorbells that are mapped: they lead to a page of memory from now on. */
 static void revoke_doorbells(struct tessera_vector *v)
 {
@@ -187,6 +199,7 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 {
 	struct tessera_queue *q;
 	unsigned int i;
+	bool cookie = dma_fence_begin_signalling();
 
 	mutex_lock(&tdev->admin.lock);
 	WRITE_ONCE(tdev->state, state);
@@ -201,6 +214,7 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 			tessera_queue_lose(q);
 		mutex_unlock(&v->lock);
 	}
+	dma_fence_end_signalling(cookie);
 	for (i = 0; i < TESSERA_VECTORS; i++)
 		revoke_doorbells(&tdev->vectors[i]);
 	wake_up_all(&tdev->state_wait);
@@ -296,11 +310,13 @@ static void tick(struct work_struct *work)
 						   struct tessera_device, tick);
 	struct tessera_queue *q;
 	unsigned int i;
+	bool cookie;
 	u32 status;
 	int idx;
 
 	if (!drm_dev_enter(&tdev->drm, &idx))
 		return;
+	cookie = dma_fence_begin_signalling();
 	if (READ_ONCE(tdev->state) == TESSERA_RUNNING) {
 		status = tessera_read(tdev, HW_REG_STATUS);
 		if (status == ~0u)
@@ -316,6 +332,7 @@ static void tick(struct work_struct *work)
 			tessera_queue_check(q);
 		mutex_unlock(&v->lock);
 	}
+	dma_fence_end_signalling(cookie);
 	drm_dev_exit(idx);
 	queue_delayed_work(tdev->wq, &tdev->tick, TICK);
 }

@@ -93,7 +93,8 @@ static bool is_ready(struct tessera_job *job)
 		if (job->is_armed)
 			dma_fence_remove_callback(fence, &job->cb);
 		job->is_armed = false;
-		if (fence->error && !job->error)
+		/* A point of a timeline does not take over its fence's error. */
+		if (dma_fence_chain_contained(fence)->error && !job->error)
 			job->error = -ECANCELED;
 		job->next_dep++;
 	}
@@ -173,6 +174,7 @@ void tessera_drain_pending(struct tessera_queue *q)
 void tessera_run_work(struct work_struct *work)
 {
 	struct tessera_queue *q = container_of(work, struct tessera_queue, run_work);
+	bool cookie = dma_fence_begin_signalling();
 	bool is_dead;
 	int idx;
 
@@ -186,6 +188,7 @@ void tessera_run_work(struct work_struct *work)
 	spin_unlock(&q->lock);
 	if (is_dead)
 		tessera_drain_pending(q);
+	dma_fence_end_signalling(cookie);
 }
 
 static bool is_allowed(const struct hw_sqe *sqe)

@@ -18,7 +18,8 @@
  * Errors that any call may give: EFAULT (a pointer leads nowhere), EINVAL,
  * ENOMEM, EINTR, ENODEV (the device is gone or could not be recovered),
  * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
- * reset ended the context; destroy it and make another. Memory outlives a reset.
+ * reset ended the context; destroy it and make another. Memory outlives a reset. The
+ * machine's sleep is a reset too, and HBM's contents may be lost in it.
  */
 #ifdef __KERNEL__
 #include <drm/drm.h>
@@ -140,7 +141,7 @@ struct drm_tessera_ctx_destroy {
  * Takes: size; where (one of the first two flags); ctx to have it mapped there at
  * once, writable (0: not), at va if that is not 0.
  * Gives: handle (DRM_IOCTL_GEM_CLOSE ends it; mappings keep the memory); size,
- * rounded up to pages; mmap_offset for mmap of this file; va.
+ * rounded up to pages; mmap_offset for mmap of this file (MAP_SHARED alone); va.
  * HBM is contiguous and mapped write-combined. SYSTEM is cached memory; behind an
  * IOMMU the device sees it as one piece, without one perhaps as many: a program's
  * operand must then ask for CONTIGUOUS.
@@ -320,10 +321,11 @@ struct drm_tessera_program_destroy {
  * Gives: point on the context's timeline. What is submitted to a queue runs in
  * order; the call does not wait for the device.
  *
- * The fence carries 0, or: the errno of the first descriptor's status that failed;
- * ETIME (watchdog or hang); ECANCELED (an in_sync failed, an earlier submission of
- * the queue faulted while this was on the device, the queue or context ended);
- * ENODEV (function reset).
+ * The fence carries 0, or (a sync_file of a binary out_sync tells): the errno of the
+ * first descriptor's status that failed; ETIME (watchdog or hang); ECANCELED (an
+ * in_sync failed, an earlier submission of the queue faulted while this was on the
+ * device, the queue or context ended); ENODEV (function reset). A timeline's point
+ * that was reached before the call has forgotten how.
  * Errors: ENOENT (queue, or a syncobj), EINVAL (descriptor, point not submitted
  * yet), ENOTTY (the queue is USER), ECANCELED.
  */

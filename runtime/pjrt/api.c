@@ -9,9 +9,12 @@
 
 /* ---- errors ---- */
 
+static struct PJRT_Error out_of_memory;
+
 static void destroy_error(struct PJRT_Error *e)
 {
-	free(e);
+	if (e != &out_of_memory)
+		free(e);
 }
 
 static void error_message(const struct PJRT_Error *e, const char **text, size_t *n)
@@ -93,8 +96,7 @@ struct err pjrt_read_error(int code, const char *text, size_t n)
 
 struct PJRT_Error *pjrt_Error_Destroy(struct PJRT_Error_Destroy_Args *args)
 {
-	if (args->error != &out_of_memory)
-		free(args->error);
+	destroy_error(args->error);
 	return NULL;
 }
 

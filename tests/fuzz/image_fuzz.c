@@ -5,7 +5,8 @@
  *
  * Seeds are compiled at the start from tests/data/programs; the mutator brings them in
  * and then changes code, tables and headers in place. A run that the device neither ends
- * nor stops at its limit is a finding.
+ * nor stops at its limit is a finding. TESSERA_DEVICES names another device than a model of
+ * one lane: one of another code path, say.
  */
 #include <elf.h>
 #include <stdio.h>
@@ -34,7 +35,8 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	struct hal_options o = { .devices = "sim:hbm=64M,lanes=1" };
+	struct hal_options o = { .devices = getenv("TESSERA_DEVICES") ? NULL :
+				 "sim:hbm=64M,lanes=1" };
 	struct tc_options options = { .cores = 1, .level = 1 };
 	struct seed programs[SEEDS_MAX];
 	unsigned n = seeds_load("tests/data/programs/*.mlirbc", programs);

@@ -19,8 +19,9 @@ ENOUGH = 330
 
 # Programs whose result is not determined, with the reason.
 FREE = {"red/reduce_gen": "its body is not associative, and the order is free"}
-# Both backends are as far from the exact result: the matrix has a condition of 1e4.
-ILL_CONDITIONED = {"model/gp": 2e-3}
+# Both backends are as far from the exact result: a matrix with a condition of 1e4, vectors of
+# singular values that lie close together.
+ILL_CONDITIONED = {"model/gp": 2e-3, "linalg/svd": 5e-3}
 # Eigenvectors and singular vectors are free in sign or phase: magnitudes are compared.
 FREE_SIGN = {"linalg/eigh", "linalg/eigh_c64", "linalg/svd"}
 

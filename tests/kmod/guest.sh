@@ -14,6 +14,7 @@
 # a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
 # WORK (a folder for what is made), LIMIT (90 s),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
+# KILL (1: the server ends when a test says so).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
 set -eu
 
@@ -30,6 +31,24 @@ cp "$BUSYBOX" "$root/bin/busybox"
 cp "$module" "$root/lib/tessera.ko"
 cp "$test" "$root/bin/drive"
 chmod +x "$root/bin/busybox" "$root/bin/drive"
+# A module and, before it, what it needs; a name that is not found is built in.
+list=
+add()
+{
+	found=$(find "$MODULES/" -name "$1.ko*" | head -n 1)
+	[ -n "$found" ] || return 0
+	case " $list " in *" $1 "*) return 0 ;; esac
+	case $found in
+	*.xz) xz -dc "$found" > "$root/lib/$1.ko" ;;
+	*.zst) zstd -dcq "$found" > "$root/lib/$1.ko" ;;
+	*) cp "$found" "$root/lib/$1.ko" ;;
+	esac
+	for need in $(modinfo -F depends "$root/lib/$1.ko" | tr , ' '); do
+		add "$need"
+	done
+	list="$list $1"
+}
+add drm
 # A program that is not static takes its libraries along.
 for library in $(ldd "$test" 2>/dev/null | grep -o '/[^ ]*'); do
 	mkdir -p "$root$(dirname "$library")"
@@ -39,12 +58,6 @@ for folder in ${TEST_FILES-}; do
 	mkdir -p "$root/$(dirname "$folder")"
 	cp -r "$folder" "$root/$folder"
 done
-drm=$(find "$MODULES/" -name 'drm.ko*' | head -n 1)
-case $drm in
-*.xz) xz -dc "$drm" > "$root/lib/drm.ko" ;;
-*.zst) zstd -dcq "$drm" > "$root/lib/drm.ko" ;;
-*) cp "$drm" "$root/lib/drm.ko" ;;
-esac
 
 cat > "$root/init" <<EOF
 #!/bin/busybox sh
@@ -56,7 +69,7 @@ mount -t debugfs none /sys/kernel/debug
 mount -t tmpfs none /tmp
 echo 1 > /proc/sys/kernel/panic_on_oops
 ok=PASSED
-for m in drm; do
+for m in $list; do
 	insmod /lib/\$m.ko || ok=FAILED
 done
 for i in 1 2; do
@@ -72,6 +85,17 @@ if [ -n "$SERVER" ]; then
 fi
 rmmod tessera || ok=FAILED
 lsmod
+# A kernel for debugging says more.
+if [ -e /sys/kernel/debug/kmemleak ]; then
+	sleep 6
+	for i in 1 2; do echo scan > /sys/kernel/debug/kmemleak; done
+	cat /sys/kernel/debug/kmemleak
+	! grep -qE 'tessera|drm|dma_buf|dma_fence' /sys/kernel/debug/kmemleak || ok=FAILED
+fi
+if [ -e /proc/lockdep_stats ]; then
+	grep debug_locks /proc/lockdep_stats
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || ok=FAILED
+fi
 dmesg | grep -v 'Command line'
 if dmesg | grep -E 'BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr'; then
 	ok=FAILED
@@ -94,7 +118,13 @@ if [ -n "$SERVER" ]; then
 	device='{"driver":"vfio-user-pci","id":"t1","x-msg-timeout":600000,"socket":{"path":"'
 	device="$device$WORK/sock/0.sock\",\"type\":\"unix\"}}"
 fi
-rm -f "$WORK/console.log"
+: > "$WORK/console.log"
+if [ -n "${KILL-}" ]; then
+	(until grep -q 'kill the server now' "$WORK/console.log"; do sleep 0.2; done
+	 kill $server) &
+	killer=$!
+	trap 'kill $server $killer 2>/dev/null || :' EXIT
+fi
 # shellcheck disable=SC2086
 timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
 	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \

@@ -3,10 +3,12 @@
 #include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -255,4 +257,49 @@ void inject(unsigned kind, unsigned value)
 	debug_path(path, sizeof(path), "inject");
 	snprintf(text, sizeof(text), "%u %u", kind, value);
 	write_file(path, text);
+}
+
+void ring_open(struct ring *r, uint32_t ctx, uint8_t cls)
+{
+	r->event = eventfd(0, EFD_NONBLOCK);
+	r->q = queue_create(ctx, cls, DRM_TESSERA_QUEUE_USER, r->event);
+	r->sq = (void *)map_at(r->q.sq_offset, PAGE);
+	r->cq = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, (off_t)r->q.cq_offset);
+	CHECK(r->cq != MAP_FAILED);
+	r->bell = (void *)map_at(r->q.doorbell_offset, PAGE);
+	r->tail = r->head = 0;
+}
+
+void ring_put(struct ring *r, struct hw_sqe d)
+{
+	r->sq[r->tail % r->q.n_entries] = d;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*r->bell = ++r->tail;
+}
+
+int ring_get(struct ring *r, struct hw_cqe *out, int64_t ns)
+{
+	volatile struct hw_cqe *c = &r->cq[r->head % r->q.n_entries];
+	int64_t deadline = now_ns() + ns;
+
+	while ((c->phase & 1) != ((r->head / r->q.n_entries + 1) & 1)) {
+		struct pollfd p = { .fd = r->event, .events = POLLIN };
+		uint64_t n;
+
+		if (now_ns() > deadline)
+			return -1;
+		if (poll(&p, 1, 100) == 1 && read(r->event, &n, 8) != 8)
+			return -1;
+	}
+	memcpy(out, (void *)(uintptr_t)c, sizeof(*out));
+	r->head++;
+	return 0;
+}
+
+void ring_close(struct ring *r)
+{
+	munmap(r->sq, PAGE);
+	munmap((void *)(uintptr_t)r->cq, PAGE);
+	munmap((void *)(uintptr_t)r->bell, PAGE);
+	close(r->event);
 }

@@ -75,4 +75,32 @@ void debug_path(char *out, size_t n, const char *name);
 /* enum hw_inject */
 void inject(unsigned kind, unsigned value);
 
+/* A queue of the caller's, as the HAL will drive it. */
+struct ring {
+	struct drm_tessera_queue_create q;
+	struct hw_sqe *sq;
+	volatile struct hw_cqe *cq;
+	volatile uint32_t *bell;
+	uint32_t tail, head;
+	int event;
+};
+
+void ring_open(struct ring *r, uint32_t ctx, uint8_t cls);
+/* Writes a descriptor and stores the tail to the doorbell. */
+void ring_put(struct ring *r, struct hw_sqe d);
+/* The next completion; -1: none came in time. Sleeps on the eventfd. */
+int ring_get(struct ring *r, struct hw_cqe *out, int64_t ns);
+void ring_close(struct ring *r);
+
+/* kmod_reset.c */
+void a_lost_interrupt_is_made_up_for(void);
+void a_queue_that_hangs_is_reset_alone(void);
+void a_function_reset_ends_contexts_and_keeps_memory(void);
+void a_fatal_device_comes_back(void);
+void sleep_ends_contexts(void);
+void only_root_resets(void);
+void a_killed_process_leaves_nothing(void);
+void unplugging_under_an_open_file(void);
+void dying_for_good(void);
+
 #endif

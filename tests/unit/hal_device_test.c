@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "hal/hal.h"
 #include "hal/hw/image.h"
@@ -218,6 +219,23 @@ static void notices_come_once_with_the_error(void **state)
 	hal_mem_free(out);
 }
 
+static void notices_of_what_was_never_submitted_are_refused(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_mem *m = get(64);
+	uint64_t value;
+	int got = 0;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_fill(q, m, 0, 64, 0, &value, &err), 0);
+	assert_int_equal(hal_queue_notify(q, value + 1, note, &got, &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+	assert_int_equal(got, 0);
+	hal_mem_free(m);
+}
+
 static void copies_move_bytes_on_the_queue_and_by_hand(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
@@ -359,12 +377,120 @@ static void killed_device_fails_everything_with_its_first_error(void **state)
 			 ERR_UNAVAILABLE);
 	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 8, "x", &m, &err), ERR_UNAVAILABLE);
 	assert_string_equal(err.msg, first.msg);
-	assert_int_equal(hal_device_reset(dev, &err), 0);
+	if (hal_device_reset(dev, &err))
+		fail_msg("%s", err.msg);
 	value = run(good, out, 0);
 	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
 	hal_exe_unload(exe);
 	hal_exe_unload(good);
 	hal_mem_free(out);
+}
+
+static void the_request_that_kills_is_answered(void **state)
+{
+	struct hal_mem *m = get(8);
+	struct err err;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		if (hal_device_inject(dev, HW_INJECT_FATAL, 0, &err))
+			fail_msg("round %d: %s", i, err.msg);
+		assert_int_equal(hal_device_reset(dev, &err), 0);
+	}
+	hal_mem_free(m);
+}
+
+struct submitter {
+	struct hal_exe *exe;
+	struct hal_mem *out;
+	int quit, wrong;
+	unsigned noted, asked;
+};
+
+static void count_notice(void *arg, const struct err *err)
+{
+	(void)err;
+	__atomic_fetch_add((unsigned *)arg, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Submits all the time; only a reset may be the reason why something fails. */
+static void *submit_on_and_on(void *arg)
+{
+	struct submitter *s = arg;
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hw_binding b[3] = { [2] = { hal_mem_va(s->out), 8 } };
+	struct hal_launch l = { .exe = s->exe, .bindings = b };
+
+	while (!__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE)) {
+		uint64_t value;
+		struct err err;
+		int code = hal_queue_execute(q, &l, &value, &err);
+
+		if (!code && !hal_queue_notify(q, value, count_notice, &s->noted, NULL))
+			s->asked++;
+		if (!code)
+			code = hal_queue_wait(q, value, clock_after(5000000000), &err);
+		if (code && code != ERR_ABORTED) {
+			fprintf(stderr, "%s\n", err.msg);
+			s->wrong = code;
+		}
+	}
+	return NULL;
+}
+
+static void resets_meet_submissions_of_other_threads(void **state)
+{
+	struct submitter s = { .exe = load(store_42, 3, 0), .out = get(8) };
+	int64_t until = clock_after(5000000000);
+	pthread_t thread;
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, submit_on_and_on, &s), 0);
+	for (int i = 0; i < 60; i++)
+		if (hal_device_reset(dev, &err))
+			fail_msg("round %d: %s", i, err.msg);
+	__atomic_store_n(&s.quit, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(s.wrong, 0);
+	value = run(s.exe, s.out, 0);
+	assert_int_equal(hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_COMPUTE), value,
+					clock_after(5000000000), &err), 0);
+	while (__atomic_load_n(&s.noted, __ATOMIC_ACQUIRE) < s.asked && clock_ns() < until)
+		;
+	assert_int_equal(s.noted, s.asked);
+	hal_exe_unload(s.exe);
+	hal_mem_free(s.out);
+}
+
+static void closing_delivers_what_was_asked_for(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct hal_device *saved = dev;
+		unsigned noted = 0;
+		struct hal *h;
+		struct err err;
+
+		assert_int_equal(hal_create(&(struct hal_options){
+			.devices = "sim:hbm=16M" }, &h, &err), 0);
+		assert_int_equal(hal_device_open(h, 0, &dev, &err), 0);
+		for (int k = 0; k < 5; k++)
+			assert_int_equal(hal_queue_notify(
+				hal_device_queue(dev, HAL_QUEUE_COMPUTE),
+				run(load(spin, 2, 0), get(8), 0), count_notice, &noted,
+				&err), 0);
+		/* Whoever died is told of as well. */
+		if (i % 2)
+			hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+		else
+			hal_queue_reset(hal_device_queue(dev, HAL_QUEUE_COMPUTE), "end",
+					&err);
+		hal_destroy(h);
+		assert_int_equal(noted, 5);
+		dev = saved;
+	}
 }
 
 static void resets_leave_allocations_and_programs_usable(void **state)
@@ -414,8 +540,9 @@ static void unknown_selections_say_what_to_do(void **state)
 	assert_int_equal(hal_create(&(struct hal_options){ .devices = "gpu" }, &h, &err),
 			 ERR_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "sim"));
-	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio:0000:00:00.0" },
-				    &h, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio:ffff:1f:1f.7" },
+				    &h, &err), ERR_NOT_FOUND);
+	assert_non_null(strstr(err.msg, "lspci"));
 	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=1" }, &h,
 				    &err), ERR_INVALID_ARGUMENT);
 }
@@ -443,11 +570,15 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
 	cmocka_unit_test(endless_program_meets_its_watchdog), \
 	cmocka_unit_test(notices_come_once_with_the_error), \
+	cmocka_unit_test(notices_of_what_was_never_submitted_are_refused), \
 	cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand), \
 	cmocka_unit_test(strided_copies_follow_any_strides), \
 	cmocka_unit_test(exhaustion_names_request_and_owners), \
 	cmocka_unit_test(heap_survives_random_use), \
 	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
+	cmocka_unit_test(the_request_that_kills_is_answered), \
+	cmocka_unit_test(resets_meet_submissions_of_other_threads), \
+	cmocka_unit_test(closing_delivers_what_was_asked_for), \
 	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)

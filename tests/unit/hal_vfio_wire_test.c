@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "hal/base/clock.h"
 #include "hal/bus/vfio_user.h"
 #include "hal/hw/desc.h"
 #include "hal/hw/regs.h"
@@ -576,6 +577,53 @@ static void dma_waits_for_the_bus_master_bit(void **state)
 	take_down(&r);
 }
 
+/* A guest's pages lie in any order: what follows one another in iova must do. */
+static void rings_may_lie_on_scattered_pages(void **state)
+{
+	enum { N = 10, ENTRIES = 256 };
+	struct hw_identify id;
+	struct hw_sqe sqe = { .op = HW_IDENTIFY,
+			      .u.admin = { RIG_IOVA + 8 * 4096, 0, 4096 } };
+	int64_t until = clock_after(5000000000);
+	struct rig r = { .fd = join() };
+	void *at;
+
+	(void)state;
+	r.memory = make_memory(N * 4096, &at);
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r.page = at;
+	for (unsigned i = 0; i < N; i++)
+		assert_int_equal(map_at(r.fd, RIG_IOVA + i * 4096, 4096, (N - 1 - i) * 4096,
+					r.memory), 0);
+	bring_up(&r);
+	write32(r.fd, 0, HW_REG_CTRL, 0);
+	write32(r.fd, 0, HW_REG_ACQ, RIG_IOVA + 4 * 4096);
+	write32(r.fd, 0, HW_REG_AQSIZE, ENTRIES);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
+	/* Up to the second page of the ring: no operations, then one that answers. */
+	for (unsigned i = 0; i < 64; i++)
+		((struct hw_sqe *)(r.page + (N - 1) * 4096))[i] = (struct hw_sqe){ .op = HW_NOP };
+	((struct hw_sqe *)(r.page + (N - 2) * 4096))[0] = sqe;
+	write32(r.fd, 0, hw_doorbell(0), 65);
+	do
+		memcpy(&id, r.page + 4096, sizeof(id));
+	while (id.magic != HW_IDENTIFY_MAGIC && clock_ns() < until);
+	assert_int_equal(id.magic, HW_IDENTIFY_MAGIC);
+	/* A page that goes takes its place with it. */
+	assert_int_equal(unmap_at(r.fd, RIG_IOVA + 4096, 4096, 0), 0);
+	write32(r.fd, 0, HW_REG_CTRL, 0);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), 0);
+	assert_int_equal(map_at(r.fd, RIG_IOVA + 4096, 4096, (N - 2) * 4096, r.memory), 0);
+	write32(r.fd, 0, HW_REG_CTRL, HW_CTRL_ENABLE);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
+	close(r.fd);
+	close(r.memory);
+	close(r.irq);
+	munmap(at, N * 4096);
+}
+
 static void is_served(void)
 {
 	struct rig r;
@@ -895,6 +943,7 @@ int main(void)
 		cmocka_unit_test(unmap_takes_all_inside_and_minds_nothing),
 		cmocka_unit_test(work_reaches_memory_and_interrupts),
 		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
+		cmocka_unit_test(rings_may_lie_on_scattered_pages),
 		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),
 		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
 		cmocka_unit_test(impossible_headers_end_the_session),

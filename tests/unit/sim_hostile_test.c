@@ -3,6 +3,8 @@
  * without an end, operands that overlap. */
 #include "tests/unit/sim_test.h"
 
+#include <time.h>
+
 static struct t_sim t;
 static struct t_program p;
 
@@ -179,12 +181,54 @@ static void gather_for_ever(void)
 	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
 }
 
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+/* One long line by a comparator that takes its time: each pass over it takes seconds. */
+static void sort_at_length(void)
+{
+	enum { POWERS = 150 };
+	static struct {
+		struct isa_sort s;
+		struct isa_operand in, out;
+		struct isa_uop uop[POWERS + 1];
+	} x;
+	int64_t begin;
+
+	x.s = (struct isa_sort){ .insn = { .op = ISA_SORT, .bytes = sizeof(x) },
+				 .first = POWERS + 2,
+				 .body = { .rank = 1, .n_in = 1, .n_out = 1,
+					   .n_uop = POWERS + 1,
+					   .dim = { 1 << 21, 1, 1, 1, 1, 1, 1, 1 } } };
+	x.in = (struct isa_operand){ .elem = ELEM_F64 };
+	x.out = (struct isa_operand){ .elem = ELEM_F64, .binding = 1 };
+	for (unsigned i = 0; i < POWERS; i++)
+		x.uop[i] = (struct isa_uop){ .op = UOP_POW, .elem = ELEM_F64,
+					     .a = (uint8_t)(i + 1), .b = 0 };
+	x.uop[POWERS] = (struct isa_uop){ .op = UOP_LT, .elem = ELEM_F64, .a = 0,
+					  .b = POWERS + 1 };
+	start();
+	t_add(&p, &x, sizeof(x));
+	t_halt(&p);
+	p.limit_ns = 150000000;	/* it is in the first pass by then */
+	p.flags = HW_INLINE;	/* on this thread, whose time is measured */
+	begin = cpu_ns();
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	assert_in_range(cpu_ns() - begin, 0, 800000000);
+}
+
 static void the_watchdog_ends_any_window(void **state)
 {
 	(void)state;
 	scatter_for_ever(false);
 	scatter_for_ever(true);
 	gather_for_ever();
+	sort_at_length();
 }
 
 /* out[i] = in[i] where they lie 4 bytes apart, through the vector unit: every element

@@ -115,27 +115,28 @@ static uint32_t sums[ROWS][COLS];
 /* Small whole numbers, so that sums of floats are exact in any order. */
 static void fill(int is_bf16, unsigned rows)
 {
+	uint8_t *p = (uint8_t *)a, *q = (uint8_t *)b;
+
 	srand(7);
 	memset(a, 0, sizeof(a));
-	for (size_t i = 0; i < sizeof(a); i++)
-		if (i / sizeof(a[0]) < rows)
-			a[0][i] = (uint8_t)rand();
+	for (size_t i = 0; i < rows * sizeof(a[0]); i++)
+		p[i] = (uint8_t)rand();
 	for (size_t i = 0; i < sizeof(b); i++)
-		(&b[0][0][0][0])[i] = (uint8_t)rand();
+		q[i] = (uint8_t)rand();
 	for (size_t i = 0; is_bf16 && i < sizeof(a) + sizeof(b); i += 2) {
-		uint8_t *p = i < sizeof(a) ? &a[0][0] + i : &b[0][0][0][0] + (i - sizeof(a));
+		uint8_t *to = i < sizeof(a) ? p + i : q + (i - sizeof(a));
 		float f = (float)(rand() % 17 - 8);
 		uint32_t bits;
 
 		memcpy(&bits, &f, 4);
-		p[0] = (uint8_t)(bits >> 16);
-		p[1] = (uint8_t)(bits >> 24);
+		to[0] = (uint8_t)(bits >> 16);
+		to[1] = (uint8_t)(bits >> 24);
 	}
 }
 
 static int64_t expected(unsigned i, unsigned j, unsigned ku, int kind)
 {
-	const uint8_t *line = &b[0][0][0][0] + ((size_t)j / 32 * ku * 32 + j % 32) * 4;
+	const uint8_t *line = (const uint8_t *)b + ((size_t)j / 32 * ku * 32 + j % 32) * 4;
 	int64_t sum = 0;
 
 	for (unsigned k = 0; k < ku; k++, line += 32 * 4)

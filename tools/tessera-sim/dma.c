@@ -5,6 +5,10 @@
  * reach (a monitor with an IOMMU maps page by page). A mapping without a
  * descriptor is memory that has to be asked for: remote.c.
  *
+ * What follows one another for the device must do so for the model, too, though a guest's
+ * pages lie anywhere in its memory: low addresses are seen a second time in a window that
+ * is laid out as the device sees them.
+ *
  * Unmapping removes every mapping inside the range, were it the whole address space,
  * and is content with none: a monitor sweeps so when its guest changes domains.
  *
@@ -24,6 +28,7 @@
 /* What one client may take of the process that all share. */
 #define MAX_BACKED ((uint64_t)1 << 40)	/* address space */
 #define MAX_BACKINGS 1024u		/* files */
+#define WINDOW ((uint64_t)64 << 30)	/* where guests put what they map for DMA */
 
 struct backing {
 	struct backing *next, **link;
@@ -146,13 +151,51 @@ static void *host_of(const struct mapping *m)
 	       m->backing ? m->backing->base + m->offset : NULL;
 }
 
+static bool make_window(struct device *d)
+{
+	struct dma *t = &d->dma;
+	void *p;
+
+	if (t->window)
+		return true;
+	p = mmap(NULL, WINDOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	t->window_guard = guard_add(p, WINDOW, &d->is_broken);
+	if (!t->window_guard) {
+		munmap(p, WINDOW);
+		return false;
+	}
+	t->window = p;
+	return true;
+}
+
+/* The place of m in the window, or where it is else. */
+static void *place(struct device *d, struct mapping *m)
+{
+	uint8_t *to, *host = host_of(m);
+
+	if (!m->backing || m->in_window || m->iova >= WINDOW || m->bytes > WINDOW - m->iova ||
+	    !make_window(d))
+		return m->in_window ? d->dma.window + m->iova : host;
+	to = d->dma.window + m->iova;
+	/* Of size 0: shared memory stays where it is and is seen here, too. */
+	if (mremap(host, 0, m->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+		return host;
+	m->in_window = true;
+	return to;
+}
+
 static int enter(struct device *d, struct mapping *m)
 {
-	void *host = host_of(m);
-	struct err err;
-	int code = host && !m->in_model ? sim_dma_map(d->sim, m->iova, host, m->bytes,
-						      m->flags & VFU_MAP_WRITE, &err) : 0;
+	void *host;
+	int code;
 
+	if (m->in_model)
+		return 0;
+	host = place(d, m);
+	code = host ? sim_dma_map(d->sim, m->iova, host, m->bytes,
+				  m->flags & VFU_MAP_WRITE, NULL) : 0;
 	m->in_model = host && !code;
 	return !code ? 0 : code == ERR_ALREADY_EXISTS ? EEXIST :
 	       code == ERR_INVALID_ARGUMENT ? EINVAL : ENOSPC;
@@ -168,6 +211,9 @@ static void leave(struct device *d, struct mapping *m)
 static void release(struct device *d, struct mapping *m)
 {
 	leave(d, m);
+	if (m->in_window)
+		mmap(d->dma.window + m->iova, m->bytes, PROT_NONE, MAP_PRIVATE |
+		     MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	if (m->backing)
 		drop_backing(&d->dma, m->backing);
 	if (m->remote)
@@ -311,4 +357,9 @@ void dma_clear(struct device *d)
 	free(d->dma.maps);
 	d->dma.maps = NULL;
 	d->dma.n = d->dma.room = 0;
+	if (d->dma.window) {
+		guard_remove(d->dma.window_guard);
+		munmap(d->dma.window, WINDOW);
+		d->dma.window = NULL;
+	}
 }

@@ -61,7 +61,7 @@ struct remotes;
 struct mapping {
 	uint64_t iova, bytes, offset;
 	uint32_t flags;			/* VFU_MAP_* */
-	bool in_model;
+	bool in_model, in_window;
 	struct backing *backing;	/* NULL: remote */
 	struct remote *remote;
 };
@@ -73,6 +73,9 @@ struct dma {
 	unsigned n_backings;
 	uint64_t backed_bytes;		/* of backings and of remote ranges */
 	bool is_on;			/* the function is bus master */
+	/* Where iova x of a file is seen at window + x, too; NULL: nowhere. */
+	uint8_t *window;
+	struct guard *window_guard;
 };
 
 /* ---- bells.c: doorbells ---- */

@@ -81,15 +81,43 @@ struct tc_value *tc_build_data(const struct tc_build *b, const struct tc_type *t
 	return v;
 }
 
+/* The bytes of a number, of the types that passes mostly want; 0: of no such type. */
+static size_t encode(enum elem elem, double value, void *to)
+{
+	float f = (float)value, pair[2] = { f, 0 };
+	double wide[2] = { value, 0 };
+	int64_t i = (int64_t)value;
+
+	switch (elem) {
+	case ELEM_F32: memcpy(to, &f, 4); return 4;
+	case ELEM_F64: memcpy(to, &value, 8); return 8;
+	case ELEM_C64: memcpy(to, pair, 8); return 8;
+	case ELEM_C128: memcpy(to, wide, 16); return 16;
+	case ELEM_S32:
+	case ELEM_U32: memcpy(to, &i, 4); return 4;
+	case ELEM_S64:
+	case ELEM_U64: memcpy(to, &i, 8); return 8;
+	default: return 0;
+	}
+}
+
 struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type *type,
 				 double value)
 {
 	const struct tc_type *scalar = tc_tensor(b->c, ELEM_F64, 0, NULL);
-	const int64_t none = 0;
-	struct tc_value *v = tc_build_data(b, scalar, &value);
+	struct tc_value *v;
+	uint8_t bytes[16];
+	size_t n = encode((enum elem)type->elem, value, bytes);
 
-	v = tc_build_convert(b, v, type->elem);
-	return type->rank ? tc_build_broadcast(b, v, type, &none) : v;
+	if (n) {
+		v = tc_build(b, TC_CONSTANT, type, 0, NULL);
+		tc_set_attr(b->c, v->def, (struct tc_attr){
+			.key = TC_KEY(b->c, "value"), .kind = TC_ATTR_DENSE, .type = type,
+			.is_splat = true, .data = arena_copy(&b->c->arena, bytes, n) });
+		return v;
+	}
+	v = tc_build_convert(b, tc_build_data(b, scalar, &value), (enum elem)type->elem);
+	return type->rank ? tc_build_broadcast(b, v, type, NULL) : v;
 }
 
 struct tc_value *tc_build_iota(const struct tc_build *b, const struct tc_type *type,

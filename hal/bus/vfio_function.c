@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A PCI function through VFIO, whichever way it was come by: opening it, its BARs, memory,
+ * interrupts, reset, and what the kernel has to say about it meanwhile.
+ *
+ * The kernel speaks by two interrupts of its own, for errors of the link (AER) and for
+ * wanting the device back; a thread hears them, marks the function lost and wakes whoever
+ * waits for an interrupt of it. A reset mends the first, nothing the second.
+ */
+#define LOG_TAG "hal/vfio"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "hal/base/clock.h"
+#include "hal/base/log.h"
+#include "hal/bus/vfio.h"
+
+#define CONFIG_COMMAND 4
+#define COMMAND_MEMORY_MASTER 6u
+#define RESET_NS 3000000000ll
+#define RESET_PAUSE_MS 10
+#define CAP_IPC_LOCK 14
+
+/* ---- the kernel ---- */
+
+static int sys_open(const char *path, int flags)
+{
+	return open(path, flags);
+}
+
+static int sys_ioctl(int fd, unsigned long request, void *arg)
+{
+	return ioctl(fd, request, arg);
+}
+
+static bool may_pin_anything(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long caps = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return caps >> CAP_IPC_LOCK & 1;
+}
+
+static uint64_t sys_memlock(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	    may_pin_anything())
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+static const struct vfio_sys kernel = {
+	.root = "", .open = sys_open, .close = close, .ioctl = sys_ioctl, .mmap = mmap,
+	.munmap = munmap, .pread = pread, .pwrite = pwrite, .memlock = sys_memlock,
+};
+const struct vfio_sys *vfio_sys = &kernel;
+
+/* By all devices of this process: the limit is the process's. */
+static _Atomic uint64_t pinned;
+
+/* ---- losing it ---- */
+
+void vfio_lose(struct vfio *v, bool for_good, const char *what)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&v->lock);
+	v->wanted_back = v->wanted_back || for_good;
+	if (!atomic_load(&v->is_lost)) {
+		err_set(&v->why, ERR_UNAVAILABLE, "%s: %s", v->place.bdf, what);
+		atomic_store(&v->is_lost, true);
+	}
+	for (unsigned i = 0; i < v->irq.n; i++)
+		if (v->irq.fd[i] >= 0 && write(v->irq.fd[i], &one, sizeof(one)) < 0 &&
+		    errno != EAGAIN)
+			log_error("waking vector %u: %s", i, strerror(errno));
+	pthread_mutex_unlock(&v->lock);
+}
+
+int vfio_health(struct vfio *v, struct err *err)
+{
+	int code;
+
+	if (!atomic_load(&v->is_lost))
+		return 0;
+	pthread_mutex_lock(&v->lock);
+	code = v->why.code;
+	if (err)
+		*err = v->why;
+	pthread_mutex_unlock(&v->lock);
+	return code;
+}
+
+static void *watch(void *arg)
+{
+	struct vfio *v = arg;
+	struct pollfd p[3] = { { .fd = v->quit_fd, .events = POLLIN },
+			       { .fd = v->err_fd, .events = POLLIN },
+			       { .fd = v->req_fd, .events = POLLIN } };
+	uint64_t count;
+
+	for (;;) {
+		if (poll(p, 3, -1) < 0)
+			continue;
+		if (p[0].revents)
+			return NULL;
+		if (p[1].revents && read(v->err_fd, &count, sizeof(count)) > 0)
+			vfio_lose(v, false, "the PCIe link reported an error that was not "
+				  "corrected (dmesg, AER): reset the device");
+		if (p[2].revents && read(v->req_fd, &count, sizeof(count)) > 0) {
+			/* It asks again every few seconds; once is enough. */
+			p[2].fd = -1;
+			vfio_lose(v, true, "the kernel wants the device back (unbound, or "
+				  "pulled out): close it");
+		}
+	}
+}
+
+/* ---- interrupts ---- */
+
+static int set_irqs(struct vfio *v, uint32_t index, uint32_t start, uint32_t count,
+		    const int *fds)
+{
+	union {
+		struct vfio_irqs set;
+		uint8_t room[sizeof(struct vfio_irqs) + VFIO_MAX_VECTORS * sizeof(int32_t)];
+	} u;
+	size_t n = fds ? count * sizeof(int32_t) : 0;
+
+	u.set = (struct vfio_irqs){ .argsz = (uint32_t)(sizeof(u.set) + n), .index = index,
+		.start = start, .count = count,
+		.flags = VFIO_IRQ_TRIGGER | (fds ? VFIO_IRQ_EVENTFD : VFIO_IRQ_NONE) };
+	if (n)
+		memcpy(u.set.fd, fds, n);
+	return v->sys->ioctl(v->device, VFIO_IRQ_SET, &u) < 0 ? errno : 0;
+}
+
+static int irq_info(struct vfio *v, uint32_t index, struct vfio_irq_info *out)
+{
+	*out = (struct vfio_irq_info){ .argsz = sizeof(*out), .index = index };
+	return v->sys->ioctl(v->device, VFIO_IRQ_INFO, out) ? errno : 0;
+}
+
+/* The index changes, or the first vector is asked for. */
+static int begin_irqs(struct vfio *v, uint32_t index, struct err *err)
+{
+	struct vfio_irq_info info;
+	int sysno = irq_info(v, index, &info);
+
+	if (sysno)
+		return err_sys(err, sysno, "VFIO_DEVICE_GET_IRQ_INFO %u for %s", index,
+			       v->place.bdf);
+	if (!info.count || !(info.flags & VFIO_IRQ_CAN_EVENTFD))
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s has no %s interrupts",
+			       v->place.bdf, index == VFIO_MSIX ? "MSI-X" : "MSI");
+	v->irq.index = index;
+	v->irq.count = info.count < VFIO_MAX_VECTORS ? info.count : VFIO_MAX_VECTORS;
+	v->irq.flags = info.flags;
+	for (unsigned i = 0; i < VFIO_MAX_VECTORS; i++)
+		v->irq.fd[i] = -1;
+	return 0;
+}
+
+static void end_irqs(struct vfio *v)
+{
+	if (v->irq.n)
+		set_irqs(v, v->irq.index, 0, 0, NULL);
+	v->irq.n = 0;
+}
+
+/* Under lock. Vectors are added to those in use where the kernel can do that; else all
+ * are taken back and given out again. */
+static int set_vector(struct vfio *v, unsigned vector, int fd)
+{
+	int sysno, old = v->irq.fd[vector];
+	unsigned n = v->irq.n, first = vector;
+	bool any = false;
+
+	v->irq.fd[vector] = fd;
+	for (unsigned i = 0; i < v->irq.count; i++)
+		any = any || v->irq.fd[i] >= 0;
+	if (!any) {
+		end_irqs(v);
+		return 0;
+	}
+	if (vector >= n) {
+		if (n && v->irq.flags & VFIO_IRQ_NO_RESIZE)
+			end_irqs(v);
+		first = v->irq.n;
+		n = vector + 1;
+	}
+	sysno = set_irqs(v, v->irq.index, first, vector + 1 - first, v->irq.fd + first);
+	if (sysno)
+		v->irq.fd[vector] = old;
+	else
+		v->irq.n = n;
+	return sysno;
+}
+
+int vfio_irq_fd(struct vfio *v, unsigned index, unsigned vector, int fd, struct err *err)
+{
+	int sysno, code = 0;
+
+	pthread_mutex_lock(&v->lock);
+	if (!v->irq.n)
+		code = begin_irqs(v, index, err);
+	if (!code && (index != v->irq.index || vector >= v->irq.count))
+		code = err_set(err, ERR_OUT_OF_RANGE, "%s: vector %u of %u", v->place.bdf, vector,
+			       v->irq.count);
+	if (!code && (fd >= 0 || v->irq.n)) {
+		sysno = set_vector(v, vector, fd);
+		if (sysno)
+			code = err_sys(err, sysno, "interrupt vector %u of %s", vector,
+				       v->place.bdf);
+	}
+	pthread_mutex_unlock(&v->lock);
+	return code;
+}
+
+/* Notices are a help: a kernel that has none is fine. */
+static int take_notice(struct vfio *v, uint32_t index, int *fd, struct err *err)
+{
+	struct vfio_irq_info info;
+	int sysno;
+
+	if (irq_info(v, index, &info) || !info.count)
+		return 0;
+	*fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (*fd < 0)
+		return err_sys(err, errno, "eventfd");
+	sysno = set_irqs(v, index, 0, 1, fd);
+	return sysno ? err_sys(err, sysno, "the kernel's notices about %s", v->place.bdf) : 0;
+}
+
+static int start_watching(struct vfio *v, struct err *err)
+{
+	int code = take_notice(v, VFIO_ERR, &v->err_fd, err);
+
+	if (!code)
+		code = take_notice(v, VFIO_REQ, &v->req_fd, err);
+	if (code || (v->err_fd < 0 && v->req_fd < 0))
+		return code;
+	v->quit_fd = eventfd(0, EFD_CLOEXEC);
+	if (v->quit_fd < 0)
+		return err_sys(err, errno, "eventfd");
+	if (pthread_create(&v->watcher, NULL, watch, v))
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
+	v->has_watcher = true;
+	return 0;
+}
+
+/* ---- opening ---- */
+
+static bool may_open(const char *node)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s%s", vfio_sys->root, node);
+	return *node && !access(path, R_OK | W_OK);
+}
+
+/* The device file is the newer way and lets devices of a group be shared out; where only
+ * the group's node is ours, it is the group. */
+static const struct vfio_iommu *choose(const struct vfio_place *p)
+{
+	char path[600];
+
+	if (may_open(p->cdev) && may_open("/dev/iommu"))
+		return &vfio_iommufd;
+	snprintf(path, sizeof(path), "%s%s", vfio_sys->root, p->node);
+	return !access(path, F_OK) || !*p->cdev ? &vfio_type1 : &vfio_iommufd;
+}
+
+static int region_info(struct vfio *v, uint32_t index, struct vfio_region *out, struct err *err)
+{
+	*out = (struct vfio_region){ .argsz = sizeof(*out), .index = index };
+	return v->sys->ioctl(v->device, VFIO_REGION_INFO, out) ?
+		err_sys(err, errno, "VFIO_DEVICE_GET_REGION_INFO %u for %s", index,
+			v->place.bdf) : 0;
+}
+
+static int learn_function(struct vfio *v, struct err *err)
+{
+	struct vfio_device_info info = { .argsz = sizeof(info) };
+	struct vfio_region config;
+	int code;
+
+	if (v->sys->ioctl(v->device, VFIO_DEVICE_INFO, &info))
+		return err_sys(err, errno, "VFIO_DEVICE_GET_INFO for %s", v->place.bdf);
+	if (!(info.flags & VFIO_DEVICE_PCI) || info.n_regions <= VFIO_CONFIG)
+		return err_set(err, ERR_FAILED_PRECONDITION, "VFIO says that %s is no PCI function",
+			       v->place.bdf);
+	v->can_reset = info.flags & VFIO_DEVICE_CAN_RESET;
+	code = region_info(v, VFIO_CONFIG, &config, err);
+	v->config = config.offset;
+	return code;
+}
+
+int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err *err)
+{
+	struct vfio *v = calloc(1, sizeof(*v));
+	int code;
+
+	if (!v)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	v->sys = vfio_sys;
+	v->container = v->group = v->device = v->err_fd = v->req_fd = v->quit_fd = -1;
+	pthread_mutex_init(&v->lock, NULL);
+	code = vfio_find(bdf, &v->place, err);
+	if (!code)
+		code = vfio_check(&v->place, way, err);
+	if (!code) {
+		v->iommu = choose(&v->place);
+		code = v->iommu->attach(v, err);
+	}
+	if (!code)
+		code = learn_function(v, err);
+	if (!code)
+		code = start_watching(v, err);
+	if (code) {
+		vfio_close(v);
+		return code;
+	}
+	log_info("%s by %s", v->place.bdf, v->iommu->name);
+	*out = v;
+	return 0;
+}
+
+void vfio_close(struct vfio *v)
+{
+	uint64_t one = 1;
+
+	if (!v)
+		return;
+	if (v->has_watcher && write(v->quit_fd, &one, sizeof(one)) > 0)
+		pthread_join(v->watcher, NULL);
+	end_irqs(v);
+	while (v->space.areas)
+		vfio_dma_unmap(v, v->space.areas->iova, NULL);
+	if (v->iommu)
+		v->iommu->detach(v);
+	if (v->err_fd >= 0)
+		close(v->err_fd);
+	if (v->req_fd >= 0)
+		close(v->req_fd);
+	if (v->quit_fd >= 0)
+		close(v->quit_fd);
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+/* ---- regions ---- */
+
+int vfio_map_bar(struct vfio *v, unsigned bar, void **out, uint64_t *bytes, uint64_t *offset,
+		 struct err *err)
+{
+	struct vfio_region r;
+	int code = region_info(v, bar, &r, err);
+	bool whole = r.flags & VFIO_REGION_CAN_MAP && r.bytes;
+	void *p;
+
+	if (code)
+		return code;
+	*out = NULL;
+	*bytes = r.bytes;
+	*offset = r.offset;
+	/* Older kernels keep the page of the MSI-X table to themselves. */
+	if (whole && r.flags & VFIO_REGION_HAS_CAPS && r.argsz > sizeof(r)) {
+		union {
+			struct vfio_region r;
+			struct { struct vfio_region r; struct vfio_cap cap; } first;
+			uint8_t room[1024];
+		} u = { .r = { .argsz = sizeof(u), .index = bar } };
+
+		if (v->sys->ioctl(v->device, VFIO_REGION_INFO, &u))
+			return err_sys(err, errno, "VFIO_DEVICE_GET_REGION_INFO %u for %s", bar,
+				       v->place.bdf);
+		whole = u.r.cap_offset != sizeof(u.r) || u.first.cap.id != VFIO_CAP_SPARSE;
+	}
+	if (!whole)
+		return 0;
+	p = v->sys->mmap(NULL, r.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
+			 (off_t)r.offset);
+	if (p == MAP_FAILED)
+		return err_sys(err, errno, "mapping %llu bytes of BAR%u of %s",
+			       (unsigned long long)r.bytes, bar, v->place.bdf);
+	*out = p;
+	return 0;
+}
+
+int vfio_config_read(struct vfio *v, uint32_t offset, void *to, size_t n, struct err *err)
+{
+	ssize_t got = v->sys->pread(v->device, to, n, (off_t)(v->config + offset));
+
+	return got == (ssize_t)n ? 0 : err_sys(err, got < 0 ? errno : EIO,
+		"reading configuration space of %s", v->place.bdf);
+}
+
+int vfio_config_write(struct vfio *v, uint32_t offset, const void *from, size_t n,
+		      struct err *err)
+{
+	ssize_t put = v->sys->pwrite(v->device, from, n, (off_t)(v->config + offset));
+
+	return put == (ssize_t)n ? 0 : err_sys(err, put < 0 ? errno : EIO,
+		"writing configuration space of %s", v->place.bdf);
+}
+
+int vfio_enable(struct vfio *v, struct err *err)
+{
+	uint16_t command = 0;
+	int code = vfio_config_read(v, CONFIG_COMMAND, &command, sizeof(command), err);
+
+	command |= COMMAND_MEMORY_MASTER;
+	return code ? code : vfio_config_write(v, CONFIG_COMMAND, &command, sizeof(command),
+					       err);
+}
+
+/* ---- memory ---- */
+
+static int too_much(struct vfio *v, uint64_t bytes, uint64_t limit, struct err *err)
+{
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu KiB of memory can't be pinned for %s: "
+		       "%llu KiB are pinned and RLIMIT_MEMLOCK is %llu KiB. ulimit -l unlimited, "
+		       "or \"* - memlock unlimited\" in /etc/security/limits.d/tessera.conf (then "
+		       "log in again), or LimitMEMLOCK=infinity in a systemd unit",
+		       (unsigned long long)(bytes >> 10), v->place.bdf,
+		       (unsigned long long)(atomic_load(&pinned) >> 10),
+		       (unsigned long long)(limit >> 10));
+}
+
+static int map_failed(struct vfio *v, uint64_t bytes, int sysno, struct err *err)
+{
+	uint64_t limit = v->sys->memlock();
+
+	if (sysno == ENOMEM && limit != UINT64_MAX)
+		return too_much(v, bytes, limit, err);
+	if (sysno == ENOSPC)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has as many mappings as the kernel "
+			       "allows: raise dma_entry_limit of the module vfio_iommu_type1",
+			       v->place.bdf);
+	return err_sys(err, sysno, "mapping %llu bytes for DMA of %s", (unsigned long long)bytes,
+		       v->place.bdf);
+}
+
+int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, struct err *err)
+{
+	uint64_t limit = v->sys->memlock(), held;
+	struct vfio_area *area;
+	int code, sysno;
+
+	if ((uintptr_t)host % VFIO_PAGE || bytes % VFIO_PAGE || !bytes)
+		return err_set(err, ERR_INVALID_ARGUMENT, "DMA mapping of %llu bytes at %p: give "
+			       "whole pages", (unsigned long long)bytes, host);
+	held = atomic_load(&pinned);
+	if (bytes > limit || held > limit - bytes)
+		return too_much(v, bytes, limit, err);
+	area = malloc(sizeof(*area));
+	if (!area)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	pthread_mutex_lock(&v->lock);
+	code = vfio_space_take(&v->space, area, bytes, (uintptr_t)host, err);
+	if (!code) {
+		sysno = v->iommu->map(v, host, bytes, area->iova);
+		if (sysno) {
+			vfio_space_drop(&v->space, area->iova);
+			code = map_failed(v, bytes, sysno, err);
+		} else {
+			*iova = area->iova;
+			atomic_fetch_add(&pinned, bytes);
+		}
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (code)
+		free(area);
+	return code;
+}
+
+int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err)
+{
+	struct vfio_area *area;
+	int sysno;
+
+	pthread_mutex_lock(&v->lock);
+	area = vfio_space_drop(&v->space, iova);
+	sysno = area ? v->iommu->unmap(v, iova, area->bytes) : 0;
+	if (area)
+		atomic_fetch_sub(&pinned, area->bytes);
+	pthread_mutex_unlock(&v->lock);
+	if (!area)
+		return err_set(err, ERR_NOT_FOUND, "%s: no DMA mapping starts at 0x%llx",
+			       v->place.bdf, (unsigned long long)iova);
+	free(area);
+	return sysno ? err_sys(err, sysno, "unmapping memory of %s", v->place.bdf) : 0;
+}
+
+/* ---- reset ---- */
+
+int vfio_reset(struct vfio *v, struct err *err)
+{
+	int64_t until = clock_after(RESET_NS);
+	bool wanted_back;
+	int sysno;
+
+	pthread_mutex_lock(&v->lock);
+	wanted_back = v->wanted_back;
+	pthread_mutex_unlock(&v->lock);
+	if (wanted_back)
+		return vfio_health(v, err);
+	if (!v->can_reset)
+		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel knows no way to reset %s "
+			       "(/sys/bus/pci/devices/%s/reset_method)", v->place.bdf,
+			       v->place.bdf);
+	for (;;) {
+		sysno = v->sys->ioctl(v->device, VFIO_RESET, NULL) ? errno : 0;
+		/* The kernel is at work on the device itself and has no way to wait. */
+		if (sysno != EAGAIN || clock_ns() > until)
+			break;
+		poll(NULL, 0, RESET_PAUSE_MS);
+	}
+	if (sysno)
+		return err_sys(err, sysno, "resetting %s", v->place.bdf);
+	/* What was wrong is over, but for a device that is wanted back. */
+	pthread_mutex_lock(&v->lock);
+	if (!v->wanted_back)
+		atomic_store(&v->is_lost, false);
+	pthread_mutex_unlock(&v->lock);
+	return vfio_enable(v, err);
+}

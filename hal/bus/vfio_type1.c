@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* VFIO by groups: the function's group in a container of its own, type 1 version 2. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/bus/vfio.h"
+
+#define CONTAINER "/dev/vfio/vfio"
+#define MAX_INFO (1u << 20)
+
+static int open_node(struct vfio *v, const char *node, int *out, struct err *err)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s%s", v->sys->root, node);
+	*out = v->sys->open(path, O_RDWR | O_CLOEXEC);
+	return *out < 0 ? vfio_refused(&v->place, path, errno, err) : 0;
+}
+
+static int open_container(struct vfio *v, struct err *err)
+{
+	int code = open_node(v, CONTAINER, &v->container, err);
+
+	if (code)
+		return code;
+	if (v->sys->ioctl(v->container, VFIO_API_VERSION, NULL))
+		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel's VFIO is of another "
+			       "version than this build knows (0)");
+	if (v->sys->ioctl(v->container, VFIO_CHECK_EXT,
+			  (void *)(uintptr_t)VFIO_KIND_TYPE1V2) != 1)
+		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel has no IOMMU support for "
+			       "VFIO loaded: sudo modprobe vfio_iommu_type1");
+	return 0;
+}
+
+static int set_kind(struct vfio *v, struct err *err)
+{
+	int sysno;
+
+	if (!v->sys->ioctl(v->container, VFIO_SET_IOMMU_KIND,
+			   (void *)(uintptr_t)VFIO_KIND_TYPE1V2))
+		return 0;
+	sysno = errno;
+	if (sysno == EPERM)
+		return vfio_unsafe(&v->place, "vfio_iommu_type1", err);
+	return err_sys(err, sysno, "VFIO_SET_IOMMU for %s", v->place.bdf);
+}
+
+/* The ranges among the capabilities; without any, what every x86 has. */
+static bool read_ranges(struct vfio *v, const uint8_t *info, size_t bytes, uint32_t at)
+{
+	static const struct vfio_range usual[] = { { 0, 0xfedfffff },
+						   { 0xfef00000, (1ull << 39) - 1 } };
+	struct vfio_range range[VFIO_MAX_RANGES];
+	struct vfio_cap_ranges head;
+
+	for (unsigned n = 0; at && n < 64; n++, at = head.cap.next) {
+		if (at > bytes || bytes - at < sizeof(head.cap))
+			return false;
+		memcpy(&head.cap, info + at, sizeof(head.cap));
+		if (head.cap.id != VFIO_CAP_IOVA_RANGES)
+			continue;
+		if (bytes - at < sizeof(head))
+			return false;
+		memcpy(&head, info + at, sizeof(head));
+		if (head.n > VFIO_MAX_RANGES ||
+		    (bytes - at - sizeof(head)) / sizeof(*range) < head.n)
+			return false;
+		memcpy(range, info + at + sizeof(head), head.n * sizeof(*range));
+		return vfio_space_set(&v->space, range, head.n);
+	}
+	return vfio_space_set(&v->space, usual, 2);
+}
+
+static int learn_ranges(struct vfio *v, struct err *err)
+{
+	struct vfio_iommu_info info = { .argsz = sizeof(info) };
+	uint8_t *all;
+	bool ok;
+
+	if (v->sys->ioctl(v->container, VFIO_IOMMU_INFO, &info))
+		return err_sys(err, errno, "VFIO_IOMMU_GET_INFO for %s", v->place.bdf);
+	if (info.argsz < sizeof(info) || info.argsz > MAX_INFO)
+		info.argsz = sizeof(info);
+	if (info.flags & VFIO_INFO_PGSIZES && !(info.pgsizes & VFIO_PAGE))
+		return err_set(err, ERR_UNIMPLEMENTED, "the IOMMU of %s has no pages of 4 KiB "
+			       "(sizes 0x%llx)", v->place.bdf, (unsigned long long)info.pgsizes);
+	all = calloc(1, info.argsz);
+	if (!all)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memcpy(all, &(struct vfio_iommu_info){ .argsz = info.argsz }, sizeof(info));
+	if (v->sys->ioctl(v->container, VFIO_IOMMU_INFO, all)) {
+		int sysno = errno;
+
+		free(all);
+		return err_sys(err, sysno, "VFIO_IOMMU_GET_INFO for %s", v->place.bdf);
+	}
+	memcpy(&info, all, sizeof(info));
+	ok = read_ranges(v, all, info.argsz, info.flags & VFIO_INFO_HAS_CAPS ?
+			 info.cap_offset : 0);
+	free(all);
+	return ok ? 0 : err_set(err, ERR_UNAVAILABLE, "the kernel's list of addresses for %s "
+				"makes no sense", v->place.bdf);
+}
+
+static int attach(struct vfio *v, struct err *err)
+{
+	struct vfio_group_status status = { .argsz = sizeof(status) };
+	int code = open_container(v, err);
+
+	if (!code)
+		code = open_node(v, v->place.node, &v->group, err);
+	if (code)
+		return code;
+	if (v->sys->ioctl(v->group, VFIO_GROUP_STATUS, &status))
+		return err_sys(err, errno, "VFIO_GROUP_GET_STATUS for %s", v->place.bdf);
+	if (!(status.flags & VFIO_GROUP_VIABLE))
+		return vfio_not_viable(&v->place, err);
+	if (v->sys->ioctl(v->group, VFIO_GROUP_CONTAINER, &v->container))
+		return errno == EPERM ? vfio_not_viable(&v->place, err) :
+			err_sys(err, errno, "VFIO_GROUP_SET_CONTAINER for %s", v->place.bdf);
+	code = set_kind(v, err);
+	if (!code)
+		code = learn_ranges(v, err);
+	if (code)
+		return code;
+	v->device = v->sys->ioctl(v->group, VFIO_GROUP_DEVICE_FD, v->place.bdf);
+	return v->device < 0 ? err_sys(err, errno, "VFIO_GROUP_GET_DEVICE_FD for %s",
+				       v->place.bdf) : 0;
+}
+
+static void detach(struct vfio *v)
+{
+	/* The device keeps the group, the group the container. */
+	if (v->device >= 0)
+		v->sys->close(v->device);
+	if (v->group >= 0)
+		v->sys->close(v->group);
+	if (v->container >= 0)
+		v->sys->close(v->container);
+}
+
+static int map(struct vfio *v, void *host, uint64_t bytes, uint64_t iova)
+{
+	struct vfio_dma_map m = { .argsz = sizeof(m), .flags = VFIO_DMA_READ | VFIO_DMA_WRITE,
+				  .vaddr = (uintptr_t)host, .iova = iova, .bytes = bytes };
+
+	return v->sys->ioctl(v->container, VFIO_MAP, &m) ? errno : 0;
+}
+
+static int unmap(struct vfio *v, uint64_t iova, uint64_t bytes)
+{
+	struct vfio_dma_unmap u = { .argsz = sizeof(u), .iova = iova, .bytes = bytes };
+
+	if (v->sys->ioctl(v->container, VFIO_UNMAP, &u))
+		return errno;
+	return u.bytes == bytes ? 0 : EIO;
+}
+
+const struct vfio_iommu vfio_type1 = {
+	.name = "group and type 1", .attach = attach, .detach = detach, .map = map,
+	.unmap = unmap,
+};

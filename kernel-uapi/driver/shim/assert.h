@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* For the headers of the device's contract, which are C11 of userspace. */
+#include <linux/build_bug.h>

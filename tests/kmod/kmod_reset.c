@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of what goes wrong: lost interrupts, hangs, resets, killed processes, a device
+ * that is unplugged or dies. kmod_test.c runs them.
+ */
+#include "tests/kmod/kmod.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void a_lost_interrupt_is_made_up_for(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct hw_sqe nop = { .op = HW_NOP };
+	struct drm_tessera_device before, after;
+
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &before, sizeof(before));
+	/* One of them is that of the injection itself. */
+	inject(HW_INJECT_DROP_IRQ, 2);
+	SAME(run(q, &nop, 1), 0);
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &after, sizeof(after));
+	CHECK(after.lost_interrupts > before.lost_interrupts);
+	CHECK(!ctx_destroy(ctx.id));
+}
+
+void a_queue_that_hangs_is_reset_alone(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create(), innocent = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	uint32_t quiet = queue_create(innocent.id, HW_CLASS_DMA, 0, -1).id;
+	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
+				.wait_value = 1 };
+	struct hw_sqe nop = { .op = HW_NOP };
+	struct drm_tessera_error e;
+
+	write_file("/sys/module/tessera/parameters/hang_ms", "1500");
+	SAME(run(q, &stuck, 1), ETIME);
+	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
+	SAME(run(q, &nop, 1), 0);
+	SAME(run(quiet, &nop, 1), 0);
+	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
+	SAME(e.n_hangs, 1);
+	query_all(DRM_TESSERA_QUERY_ERROR, innocent.id, &e, sizeof(e));
+	SAME(e.n_hangs + e.n_faults + e.state, 0);
+	CHECK(!ctx_destroy(ctx.id) && !ctx_destroy(innocent.id));
+	CHECK(!bo_close(b.handle));
+}
+
+/* After a function reset of any cause: the context is lost, memory and node stay. */
+static void expect_reset(struct drm_tessera_ctx_create ctx, uint32_t q, uint64_t resets)
+{
+	struct hw_sqe nop = { .op = HW_NOP };
+	struct drm_tessera_device d = { 0 };
+	struct drm_tessera_error e;
+	uint64_t va = 0;
+
+	for (int64_t end = now_ns() + 20 * SECOND; d.function_resets != resets &&
+	     now_ns() < end; usleep(10000))
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	SAME(d.function_resets, resets);
+	SAME(d.is_usable, 1);
+	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
+	SAME(e.state, DRM_TESSERA_CTX_LOST);
+	REFUSES(submit_full(q, &nop, 1, NULL, 0, NULL, 0, NULL), ECANCELED);
+	REFUSES(map(ctx.id, 4242, &va, 0), ENOENT);
+	CHECK(!ctx_destroy(ctx.id));
+	ctx = ctx_create();
+	q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	SAME(run(q, &nop, 1), 0);
+	CHECK(!ctx_destroy(ctx.id));
+}
+
+void a_function_reset_ends_contexts_and_keeps_memory(void)
+{
+	struct drm_tessera_reset reset = { 0 };
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va + 8,
+				.wait_value = 1 };
+	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
+	struct drm_tessera_device d;
+	struct ring r;
+
+	p[0] = 31337;
+	ring_open(&r, ctx.id, HW_CLASS_DMA);
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset));
+	CHECK(!wait_point(out.handle, 0, SECOND));
+	SAME(fence_errno(out.handle), ENODEV);
+	*r.bell = 1;	/* of a queue that is no more: nothing happens */
+	ring_close(&r);
+	expect_reset(ctx, q, d.function_resets + 1);
+	SAME(p[0], 31337);
+	munmap((void *)p, PAGE);
+	CHECK(!bo_close(b.handle));
+	reset.zero = 1;
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset), EINVAL);
+}
+
+void a_fatal_device_comes_back(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_device d;
+
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	inject(HW_INJECT_FATAL, 0);
+	expect_reset(ctx, q, d.function_resets + 1);
+}
+
+/* The kernel's own rehearsal of sleep: devices go down and come up, nothing else. */
+void sleep_ends_contexts(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_device d;
+
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	if (access("/sys/power/pm_test", W_OK)) {
+		printf("# skipped: this kernel has no /sys/power/pm_test\n");
+		CHECK(!ctx_destroy(ctx.id));
+		return;
+	}
+	write_file("/sys/power/pm_test", "devices");
+	write_file("/sys/power/state", "freeze");
+	write_file("/sys/power/pm_test", "none");
+	expect_reset(ctx, q, d.function_resets + 1);
+}
+
+void only_root_resets(void)
+{
+	struct drm_tessera_reset reset = { 0 };
+	pid_t child = fork();
+	int status = -1;
+
+	CHECK(child >= 0);
+	if (!child) {
+		int r = setuid(65534) || !ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset) ||
+			errno != EACCES;
+
+		_exit(r);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	SAME(status, 0);
+}
+
+void a_killed_process_leaves_nothing(void)
+{
+	struct drm_tessera_memory before, after;
+	pid_t child;
+
+	query_all(DRM_TESSERA_QUERY_MEMORY, 0, &before, sizeof(before));
+	for (unsigned i = 0; i < 70; i++) {	/* more than there are contexts */
+		int pipes[2];
+		char c;
+
+		CHECK(!pipe(pipes));
+		child = fork();
+		CHECK(child >= 0);
+		if (!child) {
+			fd = open(NODE, O_RDWR);
+			if (setjmp(test_end))
+				_exit(1);
+			struct drm_tessera_ctx_create ctx = ctx_create();
+			struct drm_tessera_bo_create b = bo_create(1 << 20,
+				DRM_TESSERA_BO_HBM, ctx.id);
+			uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+			struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT,
+						.wait_va = b.va, .wait_value = 1 };
+
+			submit(q, &stuck, 1);
+			if (write(pipes[1], "x", 1) == 1)
+				pause();
+			_exit(1);
+		}
+		close(pipes[1]);
+		CHECK(read(pipes[0], &c, 1) == 1);
+		close(pipes[0]);
+		kill(child, SIGKILL);
+		CHECK(waitpid(child, NULL, 0) == child);
+	}
+	query_all(DRM_TESSERA_QUERY_MEMORY, 0, &after, sizeof(after));
+	SAME(after.hbm_used, before.hbm_used);
+	SAME(after.system_used, before.system_used);
+}
+
+static sigjmp_buf bus_error;
+
+static void on_bus_error(int sig)
+{
+	(void)sig;
+	siglongjmp(bus_error, 1);
+}
+
+/* Last but for itself: takes the device away under an open file and brings it back. */
+void unplugging_under_an_open_file(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	struct drm_tessera_bo_create sys = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
+				.wait_value = 1 };
+	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
+	struct drm_tessera_ctx_create other = { 0 };
+	struct ring r;
+	bool is_gone = false;
+	int old = fd;
+
+	p[1] = 1;
+	ring_open(&r, ctx.id, HW_CLASS_DMA);
+	*r.bell = 0;
+	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	write_file("/sys/class/accel/accel0/device/remove", "1");
+	SAME(access(NODE, F_OK), (uint64_t)-1);
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &other), ENODEV);
+	REFUSES(ctx_destroy(ctx.id), ENODEV);
+	signal(SIGBUS, on_bus_error);
+	if (!sigsetjmp(bus_error, 1))
+		p[1] = 2;
+	else
+		is_gone = true;
+	CHECK(is_gone);
+	*r.bell = 77;
+	SAME(*r.bell, 77);
+	munmap((void *)p, PAGE);
+	ring_close(&r);
+	close(old);
+	write_file("/sys/bus/pci/rescan", "1");
+	for (unsigned i = 0; i < 500 && access(NODE, F_OK); i++)
+		usleep(10000);
+	fd = open(NODE, O_RDWR);
+	CHECK(fd >= 0);
+	ctx = ctx_create();
+	q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	SAME(run(q, &(struct hw_sqe){ .op = HW_NOP }, 1), 0);
+	(void)sys;
+	CHECK(!ctx_destroy(ctx.id));
+}
+
+/* Run by name alone: guest.sh KILL=1 ends the server when it reads the line. */
+void dying_for_good(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
+				.wait_value = 1 };
+	struct drm_tessera_ctx_create again = { 0 };
+	struct drm_tessera_device d = { .is_usable = 1 };
+	struct drm_tessera_error e;
+	struct hw_telemetry t;
+	uint32_t n = sizeof(t);
+
+	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	printf("# kill the server now\n");
+	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
+	SAME(fence_errno(out.handle), ENODEV);
+	for (int64_t end = now_ns() + 150 * SECOND; d.is_usable && now_ns() < end;
+	     usleep(100000))
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	SAME(d.is_usable, 0);
+	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
+	SAME(e.state, DRM_TESSERA_CTX_LOST);
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &again), ENODEV);
+	REFUSES(query(DRM_TESSERA_QUERY_TELEMETRY, 0, &t, &n), ENODEV);
+	CHECK(!ctx_destroy(ctx.id));
+	CHECK(!bo_close(b.handle));
+}
