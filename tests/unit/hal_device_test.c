@@ -393,7 +393,14 @@ static void the_request_that_kills_is_answered(void **state)
 
 	(void)state;
 	for (int i = 0; i < 30; i++) {
-		if (hal_device_inject(dev, HW_INJECT_FATAL, 0, &err))
+		int code = hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+
+		if (code == ERR_UNIMPLEMENTED) {
+			/* The request is not ours to make where a kernel has the device. */
+			hal_mem_free(m);
+			skip();
+		}
+		if (code)
 			fail_msg("round %d: %s", i, err.msg);
 		assert_int_equal(hal_device_reset(dev, &err), 0);
 	}
