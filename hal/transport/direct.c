@@ -170,13 +170,15 @@ static void write64(struct direct *d, uint32_t reg, uint64_t value)
 	d->bus->ops->write(d->bus, reg + 4, (uint32_t)(value >> 32));
 }
 
-static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
+/* Resets the function and gives it new admin rings. Under admin_lock: a request that is
+ * on its way would wait for an answer in the old ones. */
+static int start_admin(struct direct *d, struct err *err)
 {
 	const struct hal_bus_ops *bus = d->bus->ops;
-	struct hw_map map;
-	uint64_t value;
-	int code;
+	int code = bus->reset(d->bus, err);
 
+	if (code)
+		return code;
 	if (bus->read(d->bus, HW_REG_ID) != (HW_PCI_VENDOR | HW_PCI_DEVICE << 16))
 		return err_set(err, ERR_FAILED_PRECONDITION, "the ID register reads 0x%x: "
 			       "no T1 is there", bus->read(d->bus, HW_REG_ID));
@@ -189,6 +191,21 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
 		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
 			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
+	return 0;
+}
+
+static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
+{
+	const struct hal_bus_ops *bus = d->bus->ops;
+	struct hw_map map;
+	uint64_t value;
+	int code;
+
+	pthread_mutex_lock(&d->admin_lock);
+	code = start_admin(d, err);
+	pthread_mutex_unlock(&d->admin_lock);
+	if (code)
+		return code;
 	code = ask(&d->t, (struct hw_sqe){ .op = HW_IDENTIFY }, id, sizeof(*id), NULL, err);
 	if (code)
 		return code;
@@ -254,8 +271,6 @@ static int open_device(void *host, const char *where, int irq_fd,
 					    err);
 	}
 	if (!code)
-		code = d->bus->ops->reset(d->bus, err);
-	if (!code)
 		code = bring_up(d, identity, err);
 	if (code) {
 		close_device(&d->t);
@@ -269,9 +284,8 @@ static int reset(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_identify id;
-	int code = d->bus->ops->reset(d->bus, err);
 
-	return code ? code : bring_up(d, &id, err);
+	return bring_up(d, &id, err);
 }
 
 static void *hbm(struct hal_transport *t, uint64_t *bytes)
