@@ -163,7 +163,8 @@ enum hal_queue_class { HAL_QUEUE_COMPUTE, HAL_QUEUE_DMA };
 
 /*
  * A queue runs submissions in order and numbers them 1, 2, 3...: submission v is
- * done when hal_queue_done(q) >= v. A fault fails the submission it happened in
+ * done when hal_queue_done(q) >= v. Some numbers are of empty submissions that the HAL
+ * makes for itself, so a caller's own ascend with gaps. A fault fails the submission it happened in
  * with a full message (instruction, operand, address) and those queued behind
  * it with ABORTED naming it; the queue is then reset and takes work again.
  */
