@@ -90,7 +90,8 @@ struct hal_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;	/* done has grown; CLOCK_MONOTONIC */
 	unsigned sleepers;
-	uint64_t submitted, last_irq;
+	_Atomic uint64_t submitted;	/* written under lock */
+	uint64_t last_irq;
 	_Atomic uint64_t done;
 	struct hal_slot slots[HAL_RING];
 	struct hal_mem *args;	/* bindings of submissions in flight */

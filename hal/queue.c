@@ -274,8 +274,10 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 /* Puts one descriptor in the ring and rings. Numbers it. */
 static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *exe)
 {
-	uint64_t value = ++q->submitted;
+	uint64_t value = q->submitted + 1;
 
+	/* Not an increment: that would cost a locked instruction. */
+	atomic_store_explicit(&q->submitted, value, memory_order_relaxed);
 	sqe->tag = (uint32_t)value;
 	sqe->flags |= HW_SIGNAL;
 	sqe->signal_va = q->semaphore->va;
@@ -377,7 +379,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	reap(q);
 	pthread_mutex_unlock(&q->lock);
 	if (q->dev->page) {
-		q->dev->page->n_execute++;
+		__atomic_fetch_add(&q->dev->page->n_execute, 1, __ATOMIC_RELAXED);
 		hal_page_update(q->dev);
 	}
 	return 0;

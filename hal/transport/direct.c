@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,9 +75,14 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	return 0;
 }
 
+/* The device stores the word of the phase last, and at once. */
 static bool is_written(const struct hw_cqe *cqe, uint16_t phase)
 {
-	return (__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) == phase;
+	uint64_t word = __atomic_load_n((const uint64_t *)(const void *)cqe,
+					__ATOMIC_ACQUIRE);
+
+	static_assert(offsetof(struct hw_cqe, phase) == 6, "the phase ends the word");
+	return (word >> 48 & 1) == phase;
 }
 
 /* Waits for the one pending completion. */
@@ -393,7 +399,7 @@ static bool reap(struct hal_ring *r, struct hw_cqe *out)
 	struct hw_cqe *cqe = &r->cq[r->head % r->n_entries];
 	uint16_t phase = (r->head / r->n_entries + 1) & 1;
 
-	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
+	if (!is_written(cqe, phase))
 		return false;
 	*out = *cqe;
 	r->head++;
