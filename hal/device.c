@@ -167,6 +167,9 @@ void hal_page_update(struct hal_device *dev)
 		return;
 	if (hal_device_telemetry(dev, &t, NULL))
 		return;
+	/* A reset of the function starts the count anew. */
+	if (t.busy_compute_ns < dev->last_busy_ns)
+		dev->last_busy_ns = 0;
 	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
 	p->busy_ns = t.busy_compute_ns - dev->last_busy_ns;
 	p->window_ns = t.time_ns - dev->last_time_ns;

@@ -401,3 +401,33 @@ void check_the_process_can_be_watched(struct conf *c)
 	free(page);
 	hal_mem_free(m);
 }
+
+/* Busy time restarts with the function; what is told of it does not run over. */
+void check_a_reset_is_no_busy_time(struct conf *c)
+{
+	struct hal_exe *spin = conf_load_spin(c), *count = conf_load_count(c);
+	struct hal_mem *out = conf_get(c, 8);
+	struct hal_page *page = conf_room(c, sizeof(*page));
+	int64_t reset_at, until = clock_after(5 * SECOND);
+
+	hal_note_executable(c->dev, "a reset to see");
+	for (int i = 0; i < 12; i++) {
+		uint64_t value = conf_run(c, spin, out, 20 * MS);
+
+		EXPECT(c, hal_queue_wait(c->compute, value, SOON, NULL));
+	}
+	OK(c, hal_device_reset(c->dev, &c->err));
+	reset_at = clock_ns();
+	do {
+		uint64_t value = conf_run(c, count, out, 0);
+
+		OK(c, hal_queue_wait(c->compute, value, SOON, &c->err));
+		find_page(c, "a reset to see", page);
+	} while (page->devices[0].read_at_ns <= (uint64_t)reset_at && clock_ns() < until);
+	EXPECT(c, page->devices[0].read_at_ns > (uint64_t)reset_at);
+	EXPECT(c, page->devices[0].busy_ns <= page->devices[0].window_ns);
+	free(page);
+	hal_exe_unload(spin);
+	hal_exe_unload(count);
+	hal_mem_free(out);
+}
