@@ -123,7 +123,8 @@ struct hal_device {
 	bool has_waiter;
 	atomic_bool quit;
 	atomic_bool is_dead;
-	struct err death;	/* set once, before is_dead */
+	struct err death;	/* set once in a life, before is_dead */
+	pthread_mutex_t death_lock;	/* for death, as it is copied; innermost */
 	uint64_t default_limit_ns;
 	struct hal_page_device *page;
 	struct hal_page *page_head;
