@@ -25,8 +25,10 @@ CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
 ifeq ($(CFLAGS.$(MODE)),)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
+# Where libdrm keeps its headers; nothing before it is installed.
+DRM := $(shell pkg-config --cflags libdrm 2>/dev/null)
 CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread -D_GNU_SOURCE -I. -I$(OUT)/gen \
-	$(WARN) $(CFLAGS.$(MODE)) $(EXTRA_CFLAGS)
+	$(WARN) $(CFLAGS.$(MODE)) $(DRM) $(EXTRA_CFLAGS)
 LDFLAGS := -pthread $(filter -fsanitize%,$(CFLAGS.$(MODE)))
 
 # Instruction sets by file name.
@@ -73,7 +75,7 @@ $(LIB_hal): $(call obj,$(HAL_SRC))
 $(LIB_tc): $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 $(LIB_rt): $(call obj,$(RT_SRC)) $(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -lm -ldl
+EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl
 
 PLUGIN := $(OUT)/pjrt_plugin_tessera.so
 TOOLS := $(patsubst tools/%/main.c,$(OUT)/%,$(wildcard tools/*/main.c))
@@ -138,6 +140,14 @@ $(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_ha
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
 $(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
+
+# W='--only reset' picks checks; KILLS='--clients 10 --servers 5' makes check-kill short.
+.PHONY: conformance check-kill
+conformance: $(CONFORMANCE) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/conformance/run.py $(CONFORMANCE) --server $(OUT)/tessera-sim $(W)
+check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/conformance/kill_test.py $(CONFORMANCE) --server $(OUT)/tessera-sim \
+		--smi $(OUT)/xla-smi $(KILLS)
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
@@ -232,6 +242,8 @@ run: packages
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
 	$(Q)sh tests/udev.sh
+	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
+	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
@@ -278,6 +290,7 @@ help:
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"

@@ -82,11 +82,15 @@ int hal_check_alive(struct hal_device *dev, struct err *err)
 
 	if (code)
 		return code;
-	code = dev->t->ops->alive(dev->t, &why);
-	if (!code)
-		return 0;
-	hal_die(dev, &why);
-	return hal_check(dev, err);
+	/* What is seen before a reset must not kill the device after it. */
+	pthread_mutex_lock(&dev->life);
+	code = hal_check(dev, err);
+	if (!code && dev->t->ops->alive(dev->t, &why)) {
+		hal_die(dev, &why);
+		code = hal_check(dev, err);
+	}
+	pthread_mutex_unlock(&dev->life);
+	return code;
 }
 
 int hal_device_error(struct hal_device *dev, struct err *err)
@@ -127,9 +131,11 @@ static void *wait_for_events(void *arg)
 		if (read(dev->irq_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			break;
 		hal_check_alive(dev, NULL);
+		pthread_mutex_lock(&dev->life);
 		if (atomic_load(&dev->is_dead))
 			for (unsigned i = 0; i < 2; i++)
 				hal_queue_fail_all(dev->queues[i], &dev->death);
+		pthread_mutex_unlock(&dev->life);
 		for (unsigned i = 0; i < 2; i++)
 			hal_queue_reap(dev->queues[i]);
 		nudge(dev);
@@ -213,13 +219,29 @@ static void read_limit(struct hal_device *dev)
 		dev->default_limit_ns = strtoull(text, NULL, 10) * 1000000;
 }
 
+/* The waiter has ended, perhaps before it told all: whoever asked is told now. */
+static void tell_the_last(struct hal_device *dev)
+{
+	struct err why;
+
+	if (!hal_check(dev, &why))
+		err_set(&why, ERR_ABORTED, "%s was closed", dev->entry->info.bus_id);
+	for (unsigned i = 0; i < 2; i++) {
+		hal_queue_reap(dev->queues[i]);
+		hal_queue_fail_all(dev->queues[i], &why);
+		hal_queue_reap(dev->queues[i]);
+	}
+}
+
 static void free_device(struct hal_device *dev)
 {
 	uint64_t one = 1;
 
 	atomic_store(&dev->quit, true);
-	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0)
+	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0) {
 		pthread_join(dev->waiter, NULL);
+		tell_the_last(dev);
+	}
 	while (dev->exes)
 		hal_exe_unload(dev->exes);
 	for (unsigned i = 0; i < 2; i++)
@@ -233,6 +255,7 @@ static void free_device(struct hal_device *dev)
 	if (dev->page)
 		memset(dev->page, 0, sizeof(*dev->page));
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->life);
 	dev->entry->open = NULL;
 	free(dev);
 }
@@ -303,6 +326,7 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	dev->index = index;
 	dev->irq_fd = -1;
 	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->life, NULL);
 	read_limit(dev);
 	code = start(dev, err);
 	if (code) {
@@ -338,31 +362,48 @@ void hal_device_close(struct hal_device *dev)
 	pthread_mutex_unlock(&hal->lock);
 }
 
-int hal_device_reset(struct hal_device *dev, struct err *err)
+/* Under every lock of the device: nothing is submitted, reaped or allocated meanwhile. */
+static int reset_locked(struct hal_device *dev, struct err *err)
 {
-	struct err why;
-	int code = 0;
-
-	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
-	if (hal_check(dev, NULL) == ERR_FAILED_PRECONDITION)
-		return hal_check(dev, err);
-	hal_die(dev, &why);
-	for (unsigned i = 0; i < 2; i++)
-		hal_queue_fail_all(dev->queues[i], &why);
-	pthread_mutex_lock(&dev->lock);
 	/* The bus keeps its DMA mappings; the context's map is new. */
-	code = dev->t->ops->reset(dev->t, err);
+	int code = dev->t->ops->reset(dev->t, err);
+
 	for (struct hal_host_chunk *c = dev->chunks; !code && c; c = c->next) {
 		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
 		code = dev->t->ops->host_map(dev->t, c->host, c->bytes, &c->va, err);
 	}
 	for (unsigned i = 0; !code && i < 2; i++)
 		code = hal_queue_reopen(dev->queues[i], err);
+	/* The device forgot their programs; hal_exe_reload brings them back. */
+	for (struct hal_exe *x = dev->exes; x; x = x->next)
+		x->program = 0;
 	if (!code)
 		atomic_store(&dev->is_dead, false);
 	if (!code && dev->page)
 		snprintf(dev->page->state, sizeof(dev->page->state), "ready");
+	return code;
+}
+
+int hal_device_reset(struct hal_device *dev, struct err *err)
+{
+	struct err why;
+	int code;
+
+	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
+	if (hal_check(dev, NULL) == ERR_FAILED_PRECONDITION)
+		return hal_check(dev, err);
+	pthread_mutex_lock(&dev->life);
+	hal_die(dev, &why);
+	for (unsigned i = 0; i < 2; i++) {
+		hal_queue_fail_all(dev->queues[i], &why);
+		pthread_mutex_lock(&dev->queues[i]->lock);
+	}
+	pthread_mutex_lock(&dev->lock);
+	code = reset_locked(dev, err);
 	pthread_mutex_unlock(&dev->lock);
+	for (unsigned i = 2; i--;)
+		pthread_mutex_unlock(&dev->queues[i]->lock);
+	pthread_mutex_unlock(&dev->life);
 	for (struct hal_exe *x = dev->exes; !code && x; x = x->next)
 		code = hal_exe_reload(x, err);
 	return code;

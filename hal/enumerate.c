@@ -24,6 +24,7 @@
 #include "hal/hal_internal.h"
 #include "hal/hw/regs.h"
 #include "hal/sim/sim.h"
+#include "hal/transport/ioctl.h"
 
 #define MAX_DEVICES 64u
 
@@ -127,6 +128,15 @@ static void judge_function(struct hal_entry *e, const char *bdf, enum vfio_way w
 	snprintf(e->info.state, sizeof(e->info.state), "%.95s", code ? why.msg : "ready");
 }
 
+/* Whether a driver made a node for the function: then it is listed by that. */
+static bool has_node(const char *bdf)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/accel", accel_sys->root, bdf);
+	return !access(path, F_OK);
+}
+
 static void add_function(struct hal *hal, struct pci_dev *p)
 {
 	const char *driver;
@@ -139,6 +149,8 @@ static void add_function(struct hal *hal, struct pci_dev *p)
 	if (driver && !strcmp(driver, "tessera"))
 		return;
 	snprintf(id, sizeof(id), "%04x:%02x:%02x.%d", p->domain, p->bus, p->dev, p->func);
+	if (has_node(id))
+		return;
 	e = add_entry(hal, HAL_KIND_VFIO, id, NULL);
 	if (!e)
 		return;
@@ -171,39 +183,101 @@ static void scan_pci(struct hal *hal)
 	}
 }
 
-static void add_node(struct hal *hal, const char *name)
+/* Lists a node of the kernel driver with what it tells without being disturbed. */
+static struct hal_entry *add_accel(struct hal *hal, const char *path, struct err *err)
 {
-	char path[300], link[300], id[80];
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	struct hw_identify identity;
 	struct hal_entry *e;
+	struct err why;
+	char text[300];
+	FILE *f;
+	int fd;
+
+	snprintf(text, sizeof(text), "accel:%.57s", name);
+	e = add_entry(hal, HAL_KIND_ACCEL, text, err);
+	if (!e)
+		return NULL;
+	e->transport = &hal_transport_ioctl;
+	snprintf(e->where, sizeof(e->where), "%s", path);
+	snprintf(e->info.driver, sizeof(e->info.driver), "tessera");
+	snprintf(text, sizeof(text), "%s/sys/class/accel/%.100s/device/numa_node",
+		 accel_sys->root, name);
+	f = fopen(text, "re");
+	if (f && fscanf(f, "%d", &e->info.numa_node) != 1)
+		e->info.numa_node = -1;
+	if (f)
+		fclose(f);
+	if (accel_open(path, &fd, &identity, &why)) {
+		snprintf(e->info.state, sizeof(e->info.state), "%.95s", why.msg);
+		return e;
+	}
+	accel_sys->close(fd);
+	e->info.can_open = true;
+	snprintf(e->info.state, sizeof(e->info.state), "ready");
+	e->info.hbm_bytes = identity.hbm_bytes;
+	e->info.cores = identity.cores;
+	e->info.is_model = identity.is_model != 0;
+	memcpy(e->info.serial, identity.serial, sizeof(e->info.serial) - 1);
+	memcpy(e->info.firmware, identity.firmware, sizeof(e->info.firmware) - 1);
+	return e;
+}
+
+/* Whether accelN is a T1's. */
+static bool is_ours(const char *name)
+{
+	char path[300], link[300];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/sys/class/accel/%s/device/driver", name);
+	snprintf(path, sizeof(path), "%s/sys/class/accel/%.100s/device/driver",
+		 accel_sys->root, name);
 	n = readlink(path, link, sizeof(link) - 1);
 	if (n <= 0)
-		return;
+		return false;
 	link[n] = 0;
-	if (!strrchr(link, '/') || strcmp(strrchr(link, '/') + 1, "tessera"))
-		return;
-	snprintf(id, sizeof(id), "accel:%.60s", name);
-	e = add_entry(hal, HAL_KIND_ACCEL, id, NULL);
-	if (!e)
-		return;
-	snprintf(e->info.driver, sizeof(e->info.driver), "tessera");
-	snprintf(e->info.state, sizeof(e->info.state),
-		 "found, but this build has no ioctl transport yet; TESSERA_DEVICES=sim uses "
-		 "the model");
+	return strrchr(link, '/') && !strcmp(strrchr(link, '/') + 1, "tessera");
+}
+
+static int is_node(const struct dirent *d)
+{
+	return !strncmp(d->d_name, "accel", 5);
 }
 
 static void scan_accel(struct hal *hal)
 {
-	DIR *dir = opendir("/sys/class/accel");
-	struct dirent *d;
+	char path[300];
+	struct dirent **found;
+	int n;
 
-	while (dir && (d = readdir(dir)))
-		if (!strncmp(d->d_name, "accel", 5))
-			add_node(hal, d->d_name);
-	if (dir)
-		closedir(dir);
+	snprintf(path, sizeof(path), "%s/sys/class/accel", accel_sys->root);
+	n = scandir(path, &found, is_node, versionsort);
+	for (int i = 0; i < n; i++) {
+		if (is_ours(found[i]->d_name)) {
+			snprintf(path, sizeof(path), "/dev/accel/%.100s", found[i]->d_name);
+			add_accel(hal, path, NULL);
+		}
+		free(found[i]);
+	}
+	if (n >= 0)
+		free(found);
+}
+
+/* "/dev/accel/accel0", or "0" for short. */
+static int add_named_accel(struct hal *hal, const char *where, struct err *err)
+{
+	char path[300], full[400];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s%s", where[strspn(where, "0123456789")] || !*where ? "" :
+		 "/dev/accel/accel", where);
+	if (*path != '/' || strlen(path) >= sizeof(((struct hal_entry *)0)->where))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: \"accel:%s\" needs the "
+			       "path of a node, as accel:/dev/accel/accel0, or its number", where);
+	snprintf(full, sizeof(full), "%s%s", accel_sys->root, path);
+	if (stat(full, &st))
+		return errno == ENOENT || errno == ENOTDIR ? accel_missing(path, err) :
+		       err_sys(err, errno, "TESSERA_DEVICES names the node %s", path);
+	return add_accel(hal, path, err) ? 0 : ERR_RESOURCE_EXHAUSTED;
 }
 
 /* ---- other processes ---- */
@@ -277,9 +351,13 @@ static int add_named(struct hal *hal, const char *devices, struct err *err)
 		} else if (!strncmp(w, "vfio-noiommu:", 13)) {
 			kind = 'n';
 			code = add_named_function(hal, w + 13, VFIO_WITHOUT_IOMMU, err);
-		} else if (kind == 'u') {
+		} else if (!strncmp(w, "accel:", 6)) {
+			kind = 'a';
+			code = add_named_accel(hal, w + 6, err);
+		} else if (kind == 'u' || kind == 'a') {
 			code = err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES: \"%s\" after a "
-				       "vfio-user device: say vfio-user:SOCKET again", w);
+				       "%s device: say %s again", w, kind == 'u' ? "vfio-user" :
+				       "accel", kind == 'u' ? "vfio-user:" : "accel:");
 		} else {
 			code = add_named_function(hal, w, kind == 'v' ? VFIO_WITH_IOMMU :
 						  VFIO_WITHOUT_IOMMU, err);
@@ -291,12 +369,6 @@ static int add_named(struct hal *hal, const char *devices, struct err *err)
 
 /* ---- the selection ---- */
 
-static int refuse_kind(const char *word, const char *what, struct err *err)
-{
-	return err_set(err, ERR_UNIMPLEMENTED, "TESSERA_DEVICES=%s: this build does not reach "
-		       "devices by %s yet; use sim", word, what);
-}
-
 int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
 {
 	if (!strcmp(devices, "sim"))
@@ -304,16 +376,14 @@ int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
 	if (!strncmp(devices, "sim:", 4))
 		return add_sims(hal, devices + 4, err);
 	if (!strncmp(devices, "vfio-user:", 10) || !strncmp(devices, "vfio:", 5) ||
-	    !strncmp(devices, "vfio-noiommu:", 13))
+	    !strncmp(devices, "vfio-noiommu:", 13) || !strncmp(devices, "accel:", 6))
 		return add_named(hal, devices, err);
-	if (!strncmp(devices, "accel:", 6))
-		return refuse_kind(devices, "the kernel driver", err);
 	if (*devices)
 		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES=\"%s\": say sim, "
 			       "sim:devices=N,hbm=SIZE, vfio:ADDRESS, vfio-user:SOCKET or "
-			       "accel:N", devices);
-	scan_pci(hal);
+			       "accel:NODE", devices);
 	scan_accel(hal);
+	scan_pci(hal);
 	return hal->n_entries ? 0 : add_sims(hal, hal->sim_options, err);
 }
 

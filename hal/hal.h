@@ -16,7 +16,7 @@
  *	hal_queue_wait(q, value, clock_after(ns), err);
  *
  * Which devices: TESSERA_DEVICES (or hal_options.devices) names them: "sim",
- * "sim:devices=4,hbm=8G", "vfio:0000:3b:00.0", "vfio-user:PATH", "accel:0". Unset:
+ * "sim:devices=4,hbm=8G", "vfio:0000:3b:00.0", "vfio-user:PATH", "accel:PATH". Unset:
  * the hardware that is there; if there is none, the model, with TESSERA_SIM as its
  * options. What was named or found and fails is reported; nothing falls back.
  *

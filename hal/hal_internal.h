@@ -110,6 +110,7 @@ struct hal_device {
 	struct hal_transport *t;
 	struct hw_identify identity;
 	uint8_t *hbm;		/* as the CPU sees it; NULL: it does not */
+	pthread_mutex_t life;	/* looking whether it lives, and resetting */
 	pthread_mutex_t lock;
 	struct hal_heap *heap;
 	struct hal_host_chunk *chunks;

@@ -20,6 +20,7 @@
 
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
 
 #define BOUND_ALIGN 64u
 
@@ -250,9 +251,11 @@ static bool has_room(struct hal_queue *q, uint64_t args, unsigned descriptors)
 static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 		      struct err *err)
 {
-	for (unsigned spins = 0; !has_room(q, args, descriptors); spins++) {
-		int code;
+	/* Under the lock: hal_queue_fail_all fails what comes before it, and what
+	 * would come after it is refused here. */
+	int code = hal_check(q->dev, err);
 
+	for (unsigned spins = 0; !code && !has_room(q, args, descriptors); spins++) {
 		reap(q);
 		if (has_room(q, args, descriptors))
 			break;
@@ -261,13 +264,12 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 			sched_yield();
 		else
 			_mm_pause();
-		code = spins % 1024 == 1023 ? hal_check_alive(q->dev, err) :
-					      hal_check(q->dev, err);
+		if (spins % 1024 == 1023)
+			hal_check_alive(q->dev, NULL);
 		pthread_mutex_lock(&q->lock);
-		if (code)
-			return code;
+		code = hal_check(q->dev, err);
 	}
-	return 0;
+	return code;
 }
 
 /* Puts one descriptor in the ring and rings. Numbers it. */
@@ -312,14 +314,15 @@ static void push_waits(struct hal_queue *q, struct hw_sqe *sqe,
 	}
 }
 
-/* Room for `bytes` of bindings in the ring of arguments, in one piece. */
+/* Room for `bytes` of bindings in the ring of arguments, in one piece: also behind the
+ * map, where without an IOMMU only a page is one. */
 static struct hw_binding *take_args(struct hal_queue *q, uint64_t bytes, uint64_t *va)
 {
-	uint64_t at = q->args_head % HAL_ARGS;
+	uint64_t at = q->args_head % HAL_ARGS, unit = bytes <= HW_PAGE ? HW_PAGE : HAL_ARGS;
 
-	if (at + bytes > HAL_ARGS) {
-		q->args_head += HAL_ARGS - at;
-		at = 0;
+	if (at % unit + bytes > unit) {
+		q->args_head += unit - at % unit;
+		at = q->args_head % HAL_ARGS;
 	}
 	q->args_head += bytes;
 	*va = q->args->va + at;
@@ -358,12 +361,15 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	if (code)
 		return code;
 	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
-	sqe.u.execute.program = l->exe->program;
 	sqe.u.execute.n_bindings = (uint32_t)im->n_bindings;
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
-	/* The jump to the ring's start may cost as much again. */
+	/* The jump to a page's or the ring's start may cost as much again. */
 	code = await_room(q, 2 * bytes, l->n_after + 2, err);
+	sqe.u.execute.program = l->exe->program;
+	if (!code && !sqe.u.execute.program)
+		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
+			       l->exe->name);
 	if (code) {
 		pthread_mutex_unlock(&q->lock);
 		return code;

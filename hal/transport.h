@@ -78,5 +78,7 @@ struct hal_direct_host {
 	void *host;
 };
 extern const struct hal_transport_ops hal_transport_direct;	/* host: hal_direct_host */
+/* host: not read; where: the path of the kernel driver's node. */
+extern const struct hal_transport_ops hal_transport_ioctl;
 
 #endif

@@ -9,8 +9,8 @@
 set -eu
 
 build="gcc make pkg-config libc6-dev libsleef-dev libelf-dev libprotobuf-c-dev
-	protobuf-c-compiler libjson-c-dev libnuma-dev libpci-dev libcmocka-dev
-	python3 python3-venv"
+	protobuf-c-compiler libjson-c-dev libnuma-dev libpci-dev libdrm-dev
+	libcmocka-dev python3 python3-venv"
 lint="$build"
 fuzz="$build clang libclang-rt-14-dev"
 

@@ -134,8 +134,8 @@ static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64
 	    (in.vector != HW_NO_VECTOR && in.vector >= HW_MAX_VECTORS) ||
 	    in.sq_iova % 64 || in.cq_iova % 64)
 		return HW_ST_BAD_FIELD;
-	if (!sim_iova(dev, NULL, in.sq_iova, in.n_entries * sizeof(struct hw_sqe), false) ||
-	    !sim_iova(dev, NULL, in.cq_iova, in.n_entries * sizeof(struct hw_cqe), true))
+	if (!sim_iova_reaches(dev, in.sq_iova, in.n_entries * sizeof(struct hw_sqe), false) ||
+	    !sim_iova_reaches(dev, in.cq_iova, in.n_entries * sizeof(struct hw_cqe), true))
 		return HW_ST_BAD_ADDRESS;
 	while (id < HW_MAX_QUEUES && dev->queues[id].state != SIM_QUEUE_NONE)
 		id++;

@@ -62,6 +62,17 @@ uint8_t *sim_iova(struct sim_device *dev, struct sim_engine *e, uint64_t iova,
 	return got == bytes ? p : NULL;
 }
 
+bool sim_iova_reaches(struct sim_device *dev, uint64_t iova, uint64_t bytes, bool write)
+{
+	uint64_t got, at = 0;
+
+	if (bytes > UINT64_MAX - iova)
+		return false;
+	while (at < bytes && reach_iova(dev, NULL, iova + at, bytes - at, write, &got))
+		at += got;
+	return at == bytes;
+}
+
 static int add_dma(struct sim_device *dev, struct sim_dma *d)
 {
 	unsigned i = find_dma(dev, d->iova);

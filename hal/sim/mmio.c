@@ -62,8 +62,8 @@ static bool is_enabled_sanely(struct sim_device *dev)
 
 	return !dev->fatal && n >= 2 && n <= 1u << CAP_LARGEST_RING && !(n & (n - 1)) &&
 	       dev->asq % 64 == 0 && dev->acq % 64 == 0 &&
-	       sim_iova(dev, NULL, dev->asq, n * sizeof(struct hw_sqe), false) &&
-	       sim_iova(dev, NULL, dev->acq, n * sizeof(struct hw_cqe), true);
+	       sim_iova_reaches(dev, dev->asq, n * sizeof(struct hw_sqe), false) &&
+	       sim_iova_reaches(dev, dev->acq, n * sizeof(struct hw_cqe), true);
 }
 
 static void enable(struct sim_device *dev)

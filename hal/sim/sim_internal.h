@@ -219,7 +219,9 @@ bool sim_spin(const atomic_uint *word, unsigned seen);
  * With an engine, the mappings are marked as used by its run. */
 uint8_t *sim_iova(struct sim_device *dev, struct sim_engine *e, uint64_t iova,
 		  uint64_t bytes, bool write);
-/* The same of a context's va. *got is how many bytes follow one another in the
+/* Whether the device reaches all of it, in however many pieces. */
+bool sim_iova_reaches(struct sim_device *dev, uint64_t iova, uint64_t bytes, bool write);
+/* As sim_iova of a context's va. *got is how many bytes follow one another in the
  * model's memory; with got NULL it must be all. *is_host (may be NULL): not HBM. */
 uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint64_t va,
 		uint64_t bytes, bool write, uint64_t *got, bool *is_host);

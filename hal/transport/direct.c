@@ -75,7 +75,7 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	return 0;
 }
 
-static bool has_come(const struct hw_cqe *cqe, uint16_t phase)
+static bool is_written(const struct hw_cqe *cqe, uint16_t phase)
 {
 	return (__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) == phase;
 }
@@ -87,11 +87,13 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 	uint16_t phase = (d->head / ADMIN_ENTRIES + 1) & 1;
 	int64_t deadline = clock_after(HAL_ADMIN_NS);
 
-	while (!has_come(cqe, phase)) {
+	while (!is_written(cqe, phase)) {
 		int code = is_alive(&d->t, err);
 
-		/* What kills the device is still answered, and may be meanwhile. */
-		if (code && !has_come(cqe, phase))
+		/* The request that killed it is answered before STATUS tells. */
+		if (code && is_written(cqe, phase))
+			break;
+		if (code)
 			return code;
 		if (clock_ns() > deadline)
 			return err_set(err, ERR_DEADLINE_EXCEEDED, "the device did not "

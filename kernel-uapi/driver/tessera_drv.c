@@ -315,10 +315,10 @@ static void shutdown(struct pci_dev *pdev)
 	tessera_lose_all(pci_get_drvdata(pdev), TESSERA_GONE);
 }
 
-/* Sleeping ends contexts as a function reset does; memory of the host stays. */
+/* Sleeping ends contexts as a function reset does, and HBM's contents may go too. */
 static int suspend(struct device *dev)
 {
-	tessera_err_handlers.reset_prepare(to_pci_dev(dev));
+	tessera_lose_all(dev_get_drvdata(dev), TESSERA_RESETTING);
 	return 0;
 }
 

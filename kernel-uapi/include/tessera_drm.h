@@ -18,7 +18,8 @@
  * Errors that any call may give: EFAULT (a pointer leads nowhere), EINVAL,
  * ENOMEM, EINTR, ENODEV (the device is gone or could not be recovered),
  * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
- * reset ended the context; destroy it and make another. Memory outlives a reset.
+ * reset ended the context; destroy it and make another. Memory outlives a reset. The
+ * machine's sleep is a reset too, and HBM's contents may be lost in it.
  */
 #ifdef __KERNEL__
 #include <drm/drm.h>

@@ -127,6 +127,9 @@ void conf_compile(struct conf *c, const char *text, void **image, size_t *image_
 void conf_program(struct conf *c, const char *text, const void *const *args,
 		  const size_t *arg_bytes, unsigned n_args);
 
+/* Works for so many rounds (0: for ever), a line with a digest for each; 1: failed. */
+int conf_busy(struct conf *c, unsigned long rounds);
+
 /* ---- the list ---- */
 
 enum { CHECK_SLOW = 1u << 0 };	/* left out by --quick */

@@ -170,8 +170,9 @@ void check_sort_program(struct conf *c)
 	static const char text[] = MAIN("%0: tensor<50x77xi32>")
 		"    %2 = sort(%0) {dimension = 1, is_stable = true} : tensor<50x77xi32> "
 		"(%8: tensor<i32>, %9: tensor<i32>) {\n"
-		"      %11 = compare(%8, %9) {compare_type = <SIGNED>, comparison_direction = <LT>}"
-		" : tensor<i1>\n      return(%11)\n    }\n    return(%2)\n" END;
+		"      %11 = compare(%8, %9) {compare_type = <SIGNED>, "
+		"comparison_direction = <LT>} : tensor<i1>\n      return(%11)\n    }\n"
+		"    return(%2)\n" END;
 
 	run_two(c, text, conf_bytes(c, 50 * 77 * 4, 47), 50 * 77 * 4, NULL, 0);
 }
@@ -183,8 +184,8 @@ void check_program_that_loops(struct conf *c)
 		"    %6 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
 		"    %10, %11 = while(%4, %1) : tensor<i32>, tensor<100xi32> "
 		"(%12: tensor<i32>, %13: tensor<100xi32>) {\n"
-		"      %15 = compare(%12, %2) {compare_type = <SIGNED>, comparison_direction = <LT>}"
-		" : tensor<i1>\n      return(%15)\n"
+		"      %15 = compare(%12, %2) {compare_type = <SIGNED>, "
+		"comparison_direction = <LT>} : tensor<i1>\n      return(%15)\n"
 		"    } (%17: tensor<i32>, %18: tensor<100xi32>) {\n"
 		"      %20 = add(%17, %6) : tensor<i32>\n"
 		"      %22 = broadcast_in_dim(%20) {broadcast_dimensions = []} : tensor<100xi32>\n"

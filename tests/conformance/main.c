@@ -3,6 +3,7 @@
  * Runs the conformance checks on what TESSERA_DEVICES names:
  *
  *	conformance [--quick] [--list] [--only WORD]...
+ *	conformance --busy ROUNDS	(busy.c; 0: until it is killed)
  *
  * One line a check, fields separated by tabs: area, name, result (ok, FAIL, n.a.), digest
  * of the bytes seen or "-", milliseconds, reason. Exits 1 if a check failed, 2 if it
@@ -222,7 +223,7 @@ static int list(void)
 static int use(const char *word)
 {
 	fprintf(stderr, "conformance: \"%s\"?\nuse: conformance [--quick] [--list] "
-		"[--only WORD]...\n", word);
+		"[--only WORD]...\n     conformance --busy ROUNDS\n", word);
 	return 2;
 }
 
@@ -230,10 +231,15 @@ int main(int argc, char **argv)
 {
 	static struct conf c;
 	unsigned failed = 0, passed = 0, other = 0;
+	const char *rounds = NULL;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--list"))
 			return list();
+		if (!strcmp(argv[i], "--busy") && i + 1 < argc) {
+			rounds = argv[++i];
+			continue;
+		}
 		if (!strcmp(argv[i], "--only") && i + 1 < argc)
 			i++;
 		else if (strcmp(argv[i], "--quick"))
@@ -245,6 +251,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (rounds)
+		return conf_busy(&c, strtoul(rounds, NULL, 10));
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		int64_t began = clock_ns();
 		char digest[24] = "-";

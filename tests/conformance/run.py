@@ -42,13 +42,13 @@ class Way:
 
 
 class Server:
-    """A tessera-sim in a folder of its own."""
+    """A tessera-sim of two devices, in a folder of its own or in one that a server left."""
 
-    def __init__(self, program, n=2):
-        self.dir = tempfile.mkdtemp(prefix="tessera-")
+    def __init__(self, program, folder=None):
+        self.dir = folder or tempfile.mkdtemp(prefix="tessera-")
         self.process = subprocess.Popen(
-            [program, "--devices", str(n), "--hbm", HBM, "--lanes", "2",
-             "--socket-dir", self.dir], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            [program, "--devices", "2", "--hbm", HBM, "--lanes", "2", "--socket-dir",
+             self.dir], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         ready, _, _ = select.select([self.process.stdout], [], [], 20)
         line = self.process.stdout.readline() if ready else b""
         if not line.startswith(b"serving"):
@@ -219,7 +219,8 @@ def main():
         w.broken or any(r[1] == "FAIL" for r in w.results.values()) for w in ways)
     if failed or not a.brief:
         print_table(ways, rows)
-    print("\n".join(["the bytes differ: " + b for b in bad]))
+    for b in bad:
+        print("the bytes differ: " + b)
     if status:
         print(f"tessera-sim ended with status {status}")
     here = [w for w in ways if w.devices]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The kernel driver in a virtual machine, on a T1 that tessera-sim serves.
 #
-#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a static program of ours
+#     guest.sh MODULE TEST        MODULE is a built tessera.ko, TEST a program of ours
 #
 # Needs no root. In the environment:
 #   QEMU      a QEMU 11.1 or newer for x86_64, with its options for libraries if any
@@ -10,7 +10,9 @@
 #   MODULES   its folder of modules (.../lib/modules/VERSION)
 #   BUSYBOX   a static busybox
 #   SERVER    tessera-sim; empty: load and unload the module without a device
-# and takes TEST_ARGS (for the test), WORK (a folder for what is made), LIMIT (90 s),
+# and takes TEST_ARGS (for the test), TEST_ENV (its environment: TESSERA_DEVICES=accel:0 to run
+# a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
+# WORK (a folder for what is made), LIMIT (90 s),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
 # KILL (1: the server ends when a test says so).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
@@ -47,6 +49,15 @@ add()
 	list="$list $1"
 }
 add drm
+# A program that is not static takes its libraries along.
+for library in $(ldd "$test" 2>/dev/null | grep -o '/[^ ]*'); do
+	mkdir -p "$root$(dirname "$library")"
+	cp -L "$library" "$root$library"
+done
+for folder in ${TEST_FILES-}; do
+	mkdir -p "$root/$(dirname "$folder")"
+	cp -r "$folder" "$root/$folder"
+done
 
 cat > "$root/init" <<EOF
 #!/bin/busybox sh
@@ -68,7 +79,7 @@ done
 insmod /lib/tessera.ko || ok=FAILED
 if [ -n "$SERVER" ]; then
 	ls -l /dev/accel
-	drive ${TEST_ARGS:-} || ok=FAILED
+	env ${TEST_ENV-} drive ${TEST_ARGS:-} || ok=FAILED
 	cat /sys/class/devcoredump/devcd*/data 2>/dev/null | head -n 40
 	echo "devcoredumps: \$(ls /sys/class/devcoredump 2>/dev/null | grep -c devcd)"
 fi

@@ -119,6 +119,25 @@ void a_fatal_device_comes_back(void)
 	expect_reset(ctx, q, d.function_resets + 1);
 }
 
+/* The kernel's own rehearsal of sleep: devices go down and come up, nothing else. */
+void sleep_ends_contexts(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_device d;
+
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	if (access("/sys/power/pm_test", W_OK)) {
+		printf("# skipped: this kernel has no /sys/power/pm_test\n");
+		CHECK(!ctx_destroy(ctx.id));
+		return;
+	}
+	write_file("/sys/power/pm_test", "devices");
+	write_file("/sys/power/state", "freeze");
+	write_file("/sys/power/pm_test", "none");
+	expect_reset(ctx, q, d.function_resets + 1);
+}
+
 void only_root_resets(void)
 {
 	struct drm_tessera_reset reset = { 0 };

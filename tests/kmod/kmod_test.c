@@ -687,6 +687,7 @@ static const struct {
 	TEST(a_killed_process_leaves_nothing),
 	TEST(a_function_reset_ends_contexts_and_keeps_memory),
 	TEST(a_fatal_device_comes_back),
+	TEST(sleep_ends_contexts),
 	TEST(unplugging_under_an_open_file),
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HAL over the in-process model: memory, copies, queues, executables, faults,
- * deadlines, death and reset. */
+/* The HAL over the in-process model, or what TESSERA_DEVICES names: memory, copies,
+ * queues, executables, faults, deadlines, death and reset. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "hal/hal.h"
 #include "hal/hw/image.h"
@@ -333,6 +336,30 @@ static void heap_survives_random_use(void **state)
 	assert_int_equal(after.largest_free_bytes, before.largest_free_bytes);
 }
 
+/* Where a kernel driver owns the device, errors are root's to inject. */
+static bool make_fatal(void)
+{
+	struct hal_device_info info;
+	struct err err;
+	char path[120], link[300];
+	ssize_t n;
+	FILE *f;
+	bool done;
+
+	if (hal_device_inject(dev, HW_INJECT_FATAL, 0, &err) != ERR_UNIMPLEMENTED)
+		return true;
+	hal_device_info(hal, 0, &info, &err);
+	/* debugfs knows the device by its PCI address. */
+	snprintf(path, sizeof(path), "/sys/class/accel/%.40s/device", info.bus_id + 6);
+	n = readlink(path, link, sizeof(link) - 1);
+	link[n > 0 ? n : 0] = 0;
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accel/%.40s/inject",
+		 strrchr(link, '/') ? strrchr(link, '/') + 1 : "none");
+	f = fopen(path, "w");
+	done = f && fprintf(f, "%d 0", HW_INJECT_FATAL) > 0;
+	return f && !fclose(f) && done;
+}
+
 static void killed_device_fails_everything_with_its_first_error(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
@@ -342,7 +369,10 @@ static void killed_device_fails_everything_with_its_first_error(void **state)
 	struct err err, first;
 
 	(void)state;
-	hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+	if (!make_fatal()) {
+		hal_queue_reset(q, "no error can be injected", &err);
+		skip();
+	}
 	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &first),
 			 ERR_UNAVAILABLE);
 	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 8, "x", &m, &err), ERR_UNAVAILABLE);
@@ -354,6 +384,151 @@ static void killed_device_fails_everything_with_its_first_error(void **state)
 	hal_exe_unload(exe);
 	hal_exe_unload(good);
 	hal_mem_free(out);
+}
+
+static void the_request_that_kills_is_answered(void **state)
+{
+	struct hal_mem *m = get(8);
+	struct err err;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		if (hal_device_inject(dev, HW_INJECT_FATAL, 0, &err))
+			fail_msg("round %d: %s", i, err.msg);
+		assert_int_equal(hal_device_reset(dev, &err), 0);
+	}
+	hal_mem_free(m);
+}
+
+struct submitter {
+	struct hal_exe *exe;
+	struct hal_mem *out;
+	int quit, wrong;
+	unsigned noted, asked;
+};
+
+static void count_notice(void *arg, const struct err *err)
+{
+	(void)err;
+	__atomic_fetch_add((unsigned *)arg, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Submits all the time; only a reset may be the reason why something fails. */
+static void *submit_on_and_on(void *arg)
+{
+	struct submitter *s = arg;
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hw_binding b[3] = { [2] = { hal_mem_va(s->out), 8 } };
+	struct hal_launch l = { .exe = s->exe, .bindings = b };
+
+	while (!__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE)) {
+		uint64_t value;
+		struct err err;
+		int code = hal_queue_execute(q, &l, &value, &err);
+
+		if (!code && !hal_queue_notify(q, value, count_notice, &s->noted, NULL))
+			s->asked++;
+		if (!code)
+			code = hal_queue_wait(q, value, clock_after(5000000000), &err);
+		if (code && code != ERR_ABORTED) {
+			fprintf(stderr, "%s\n", err.msg);
+			s->wrong = code;
+		}
+	}
+	return NULL;
+}
+
+static void resets_meet_submissions_of_other_threads(void **state)
+{
+	struct submitter s = { .exe = load(store_42, 3, 0), .out = get(8) };
+	int64_t until = clock_after(5000000000);
+	pthread_t thread;
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, submit_on_and_on, &s), 0);
+	for (int i = 0; i < 60; i++)
+		if (hal_device_reset(dev, &err))
+			fail_msg("round %d: %s", i, err.msg);
+	__atomic_store_n(&s.quit, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(s.wrong, 0);
+	value = run(s.exe, s.out, 0);
+	assert_int_equal(hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_COMPUTE), value,
+					clock_after(5000000000), &err), 0);
+	while (__atomic_load_n(&s.noted, __ATOMIC_ACQUIRE) < s.asked && clock_ns() < until)
+		;
+	assert_int_equal(s.noted, s.asked);
+	hal_exe_unload(s.exe);
+	hal_mem_free(s.out);
+}
+
+static void closing_delivers_what_was_asked_for(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		struct hal_device *saved = dev;
+		unsigned noted = 0;
+		struct hal *h;
+		struct err err;
+
+		assert_int_equal(hal_create(&(struct hal_options){
+			.devices = "sim:hbm=16M" }, &h, &err), 0);
+		assert_int_equal(hal_device_open(h, 0, &dev, &err), 0);
+		for (int k = 0; k < 5; k++)
+			assert_int_equal(hal_queue_notify(
+				hal_device_queue(dev, HAL_QUEUE_COMPUTE),
+				run(load(spin, 2, 0), get(8), 0), count_notice, &noted,
+				&err), 0);
+		/* Whoever died is told of as well. */
+		if (i % 2)
+			hal_device_inject(dev, HW_INJECT_FATAL, 0, &err);
+		else
+			hal_queue_reset(hal_device_queue(dev, HAL_QUEUE_COMPUTE), "end",
+					&err);
+		hal_destroy(h);
+		assert_int_equal(noted, 5);
+		dev = saved;
+	}
+}
+
+static void resets_leave_allocations_and_programs_usable(void **state)
+{
+	struct hal_queue *dma = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	const uint64_t bytes = 3 << 20;
+	struct hal_exe *exe = load(store_42, 3, 0);
+	struct hal_mem *m = get(bytes), *out = get(8), *host, *back;
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HOST, bytes, "in", &host, &err), 0);
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HOST, bytes, "out", &back, &err), 0);
+	for (int round = 0; round < 3; round++) {
+		int64_t got = 0;
+
+		if (hal_device_reset(dev, &err))
+			fail_msg("%s", err.msg);
+		for (uint64_t i = 0; i < bytes; i++)
+			((uint8_t *)hal_mem_host(host))[i] = (uint8_t)(i * 31 + i / 4096 + round);
+		assert_int_equal(hal_queue_copy(dma, m, 0, host, 0, bytes, NULL, 0, &value, &err),
+				 0);
+		assert_int_equal(hal_queue_copy(dma, back, 0, m, 0, bytes, NULL, 0, &value, &err),
+				 0);
+		assert_int_equal(hal_queue_wait(dma, value, clock_after(5000000000), &err), 0);
+		assert_memory_equal(hal_mem_host(host), hal_mem_host(back), bytes);
+		value = run(exe, out, 0);
+		assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), 0);
+		hal_copy_out(&got, out, 0, 8, CLOCK_FOREVER, &err);
+		assert_int_equal(got, 42);
+	}
+	hal_mem_free(host);
+	hal_mem_free(back);
+	hal_mem_free(m);
+	hal_mem_free(out);
+	hal_exe_unload(exe);
 }
 
 static void unknown_selections_say_what_to_do(void **state)
@@ -401,14 +576,29 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(exhaustion_names_request_and_owners), \
 	cmocka_unit_test(heap_survives_random_use), \
 	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
+	cmocka_unit_test(the_request_that_kills_is_answered), \
+	cmocka_unit_test(resets_meet_submissions_of_other_threads), \
+	cmocka_unit_test(closing_delivers_what_was_asked_for), \
+	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 
 #ifndef DEVICE_TESTS_ONLY
+#include "tests/unit/hal_accel_cases.c"
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { DEVICE_TESTS };
+	const struct CMUnitTest accel_tests[] = {
+		DEVICE_TESTS,
+		cmocka_unit_test(neighbours_do_not_notice_one_another),
+		cmocka_unit_test(a_neighbours_reset_is_told_and_survived),
+	};
 
+	if (getenv("TESSERA_DEVICES"))
+		devices = getenv("TESSERA_DEVICES");
+	if (!strncmp(devices, "accel:", 6))
+		return cmocka_run_group_tests(accel_tests, open_device, close_device);
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }
 #endif

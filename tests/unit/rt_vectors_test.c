@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The StableHLO test programs, compiled and run on the device. TESSERA_VECTORS=text
- * runs the programs whose names contain it and prints every one. */
+/* The StableHLO test programs, compiled and run on the model or what TESSERA_DEVICES
+ * names. TESSERA_VECTORS=text runs the programs whose names contain it and prints
+ * every one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +108,8 @@ static void count(const struct vector_program *v, void *arg)
 
 static void test_programs_of_the_standard_give_what_they_expect(void **state)
 {
-	struct rt_client_options o = { .devices = "sim:hbm=256M" };
+	const char *devices = getenv("TESSERA_DEVICES");
+	struct rt_client_options o = { .devices = devices ? devices : "sim:hbm=256M" };
 	struct tally t = { .only = getenv("TESSERA_VECTORS") };
 	struct err err;
 	int n;

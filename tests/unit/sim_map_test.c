@@ -245,6 +245,42 @@ static void unmapping_what_others_use_leaves_them(void **state)
 	assert_int_equal(t_unload(&t, id), 0);
 }
 
+/* An IOMMU makes one range of scattered pages, a ring that has a hole is refused. */
+static void rings_may_lie_in_pieces(void **state)
+{
+	static _Alignas(4096) uint8_t memory[3][4096];
+	const struct hw_cqe *cq = (void *)memory[1];
+	uint64_t at = 1ull << 41;
+	struct hw_queue info = { .ctx = (uint16_t)t.ctx, .cls = HW_CLASS_DMA,
+				 .vector = HW_NO_VECTOR, .n_entries = 128, .sq_iova = at,
+				 .cq_iova = at + 8192 };
+	int64_t deadline = clock_after(10000000000);
+	struct t_ring q;
+
+	(void)state;
+	/* In the model's memory: second half, completions, first half. */
+	assert_int_equal(sim_dma_map(t.dev, at, memory[2], 4096, true, NULL), 0);
+	assert_int_equal(sim_dma_map(t.dev, at + 8192, memory[1], 4096, true, NULL), 0);
+	assert_int_equal(t_queue(&t, &q, info), HW_ST_BAD_ADDRESS);
+	assert_int_equal(sim_dma_map(t.dev, at + 4096, memory[0], 4096, true, NULL), 0);
+	assert_int_equal(t_queue(&t, &q, info), 0);
+	for (uint32_t i = 0; i < 128; i++)
+		((struct hw_sqe *)memory[i < 64 ? 2 : 0])[i % 64] = (struct hw_sqe){
+			.op = HW_NOP, .tag = i * 3 };
+	q.tail = 128;
+	t_ring_bell(&t, &q);
+	for (uint32_t i = 0; i < 128; i++) {
+		while (!(__atomic_load_n(&cq[i].phase, __ATOMIC_ACQUIRE) & 1) &&
+		       clock_ns() < deadline)
+			sched_yield();
+		assert_int_equal(cq[i].tag, i * 3);
+		assert_int_equal(cq[i].status, 0);
+	}
+	assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, q.id, 0), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(sim_dma_unmap(t.dev, at + i * 4096, NULL), 0);
+}
+
 /* Rings that vanish cost their queue, nothing else. */
 static void rings_may_vanish(void **state)
 {
@@ -302,6 +338,7 @@ int main(void)
 		cmocka_unit_test(dma_mappings_follow_their_rules),
 		cmocka_unit_test(unmapping_what_runs_is_safe),
 		cmocka_unit_test(unmapping_what_others_use_leaves_them),
+		cmocka_unit_test(rings_may_lie_in_pieces),
 		cmocka_unit_test(rings_may_vanish),
 		cmocka_unit_test(queue_0_without_rings_is_fatal),
 	};

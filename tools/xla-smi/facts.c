@@ -99,7 +99,7 @@ static void read_hardware(struct smi_facts *f)
 		struct hal_page_device d = { 0 };
 		bool is_known = false;
 
-		if (hal_device_info(hal, i, &info, NULL) || info.is_model)
+		if (hal_device_info(hal, i, &info, NULL) || info.kind == HAL_KIND_SIM)
 			continue;
 		for (unsigned k = 0; k < f->n_devices; k++)
 			is_known |= !strcmp(f->devices[k].bus_id, info.bus_id);
@@ -110,6 +110,7 @@ static void read_hardware(struct smi_facts *f)
 		memcpy(d.driver, info.driver, sizeof(d.driver));
 		memcpy(d.state, info.state, sizeof(d.state));
 		d.hbm_bytes = info.hbm_bytes;
+		d.is_model = info.is_model;
 		add_device(f, &d, 0);
 		f->devices[f->n_devices - 1].utilisation = -1;
 	}

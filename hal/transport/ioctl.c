@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel driver owns the device: one context of ours, with one buffer of HBM
+ * mapped at HAL_HBM_VA for the HAL's heap, and rings that the kernel made and we map, so
+ * that no system call is left between a submission and the device. Host memory
+ * keeps its own address in the context's map, so it is the same after a reset.
+ *
+ * A function reset ends the context. What was made in it says of which generation
+ * it is, because the kernel's numbers are given out again.
+ */
+#define LOG_TAG "hal/ioctl"
+#include "hal/transport/ioctl.h"
+
+#include <errno.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "hal/base/log.h"
+#include "hal/hw/regs.h"
+#include "hal/transport.h"
+#include "kernel-uapi/include/tessera_drm.h"
+
+#define PAGE ((uint64_t)HW_PAGE)
+#define LEAST_HBM ((uint64_t)1 << 20)
+
+/* Host memory that the device reaches. */
+struct pin {
+	struct pin *next;
+	uint64_t va;
+	uint32_t handle;
+	unsigned generation;
+};
+
+struct accel {
+	struct hal_transport t;
+	int fd, irq_fd;
+	char path[128];
+	pthread_mutex_t lock;	/* over the pins */
+	struct pin *pins;
+	uint32_t ctx;		/* 0: there is none */
+	unsigned generation;	/* contexts made so far */
+	uint32_t hbm_handle;
+	uint64_t hbm_bytes, hbm_offset;
+	void *hbm;
+};
+
+/* A part of a queue that the kernel made: a buffer, mapped. */
+struct part {
+	uint32_t handle;
+	uint64_t bytes;
+	void *at;
+};
+
+enum { SQ, CQ, BELL, N_PARTS };
+
+struct accel_ring {
+	struct hal_ring r;
+	unsigned generation;
+	struct part part[N_PARTS];
+};
+
+static struct accel *accel_of(struct hal_transport *t)
+{
+	return (struct accel *)t;
+}
+
+static uint64_t round_page(uint64_t n)
+{
+	return (n + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* 0, or an errno. */
+static int call(struct accel *a, unsigned long request, void *arg)
+{
+	return accel_sys->ioctl(a->fd, request, arg) ? errno : 0;
+}
+
+static int refused(struct accel *a, int sysno, const char *what, struct err *err)
+{
+	return accel_refused(a->path, a->fd, sysno, what, err);
+}
+
+static void close_handle(struct accel *a, uint32_t handle)
+{
+	struct drm_gem_close c = { .handle = handle };
+
+	if (handle)
+		call(a, DRM_IOCTL_GEM_CLOSE, &c);
+}
+
+/* Maps a buffer into our address space, not into that of children. */
+static int map_cpu(struct accel *a, uint64_t offset, uint64_t bytes, int prot,
+		   const char *what, void **out, struct err *err)
+{
+	void *p = accel_sys->mmap(NULL, bytes, prot, MAP_SHARED, a->fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return refused(a, errno, what, err);
+	madvise(p, bytes, MADV_DONTFORK);
+	*out = p;
+	return 0;
+}
+
+/* ---- HBM ---- */
+
+/* "3G", "512M", "4096"; 0 if it is no size. */
+static uint64_t read_size(const char *text)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	unsigned long long n;
+	uint64_t bytes;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *text == '-')
+		return 0;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (*end && (!unit || end[1]))
+		return 0;
+	return __builtin_mul_overflow(n, 1ull << (unit ? 10 * (unit - units + 1) : 0), &bytes) ?
+	       0 : bytes;
+}
+
+static int report_full(struct accel *a, uint64_t bytes, const struct drm_tessera_memory *m,
+		       struct err *err)
+{
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "the card of %s is full: %llu bytes of HBM are "
+		       "asked for, free are %llu of %llu, the largest free block is %llu. See who "
+		       "holds it: sudo fuser -v %s; end one of them, or ask for less: "
+		       "TESSERA_HBM_BYTES=SIZE", a->path, (unsigned long long)bytes,
+		       (unsigned long long)(m->hbm_total - m->hbm_used),
+		       (unsigned long long)m->hbm_total,
+		       (unsigned long long)m->hbm_largest_free, a->path);
+}
+
+static int ask_memory(struct accel *a, struct drm_tessera_memory *m, struct err *err)
+{
+	uint64_t bytes = sizeof(*m);
+	int sysno;
+
+	memset(m, 0, sizeof(*m));
+	sysno = accel_query(a->fd, DRM_TESSERA_QUERY_MEMORY, 0, m, &bytes);
+	return sysno ? refused(a, sysno, "asking how much HBM is free", err) : 0;
+}
+
+/* How much of HBM this process shall have. */
+static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
+{
+	const char *text = getenv("TESSERA_HBM_BYTES");
+	struct drm_tessera_memory m;
+	uint64_t bytes;
+	int code = ask_memory(a, &m, err);
+
+	if (code)
+		return code;
+	if (text && *text) {
+		bytes = read_size(text);
+		if (bytes < LEAST_HBM)
+			return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_HBM_BYTES=\"%s\": "
+				       "say how much HBM this process shall have, at least 1M: "
+				       "512M, 3G or a number of bytes", text);
+		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
+	} else {
+		bytes = (m.hbm_largest_free / 4 * 3) & ~(PAGE - 1);
+		if (bytes < LEAST_HBM)
+			return report_full(a, LEAST_HBM, &m, err);
+	}
+	if (bytes > m.hbm_largest_free)
+		return report_full(a, bytes, &m, err);
+	*out = bytes;
+	return 0;
+}
+
+static int take_hbm(struct accel *a, struct err *err)
+{
+	struct drm_tessera_bo_create bo = { .flags = DRM_TESSERA_BO_HBM };
+	struct drm_tessera_memory m;
+	uint64_t bytes = 0;
+	int code = choose_bytes(a, &bytes, err), sysno;
+
+	if (code)
+		return code;
+	bo.size = bytes;
+	sysno = call(a, DRM_IOCTL_TESSERA_BO_CREATE, &bo);
+	if (sysno == ENOSPC)	/* somebody was faster */
+		return ask_memory(a, &m, err) ? err->code : report_full(a, bytes, &m, err);
+	if (sysno)
+		return refused(a, sysno, "allocating HBM", err);
+	a->hbm_handle = bo.handle;
+	a->hbm_bytes = bo.size;
+	return map_cpu(a, bo.mmap_offset, bo.size, PROT_READ | PROT_WRITE, "mapping HBM",
+		       &a->hbm, err);
+}
+
+/* ---- the context ---- */
+
+static void end_context(struct accel *a)
+{
+	struct drm_tessera_ctx_destroy d = { .id = a->ctx };
+
+	if (a->ctx)
+		call(a, DRM_IOCTL_TESSERA_CTX_DESTROY, &d);
+	a->ctx = 0;
+}
+
+static int map_buffer(struct accel *a, uint32_t handle, uint64_t va)
+{
+	struct drm_tessera_map m = { .ctx = a->ctx, .handle = handle, .va = va,
+				     .flags = DRM_TESSERA_MAP_WRITE };
+
+	return call(a, DRM_IOCTL_TESSERA_MAP, &m);
+}
+
+static int start_context(struct accel *a, struct err *err)
+{
+	struct drm_tessera_ctx_create c = { 0 };
+	struct drm_syncobj_destroy s = { 0 };
+	int sysno = call(a, DRM_IOCTL_TESSERA_CTX_CREATE, &c);
+
+	if (sysno == ENOSPC)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no context left: each program "
+			       "that uses the device takes one. End one of them: sudo fuser -v %s",
+			       a->path, a->path);
+	if (sysno)
+		return refused(a, sysno, "making a context", err);
+	a->ctx = c.id;
+	a->generation++;
+	/* Our queues are not on its timeline. */
+	s.handle = c.syncobj;
+	call(a, DRM_IOCTL_SYNCOBJ_DESTROY, &s);
+	sysno = map_buffer(a, a->hbm_handle, HAL_HBM_VA);
+	return sysno ? refused(a, sysno, "mapping HBM in the context", err) : 0;
+}
+
+static int is_alive(struct hal_transport *t, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_error e = { 0 };
+	uint64_t bytes = sizeof(e);
+	/* None: it ended, and a reset could not make another. */
+	int sysno = a->ctx ? accel_query(a->fd, DRM_TESSERA_QUERY_ERROR, a->ctx, &e, &bytes) :
+			     ECANCELED;
+
+	if (!sysno && e.state == DRM_TESSERA_CTX_LOST)
+		sysno = ECANCELED;
+	return sysno ? refused(a, sysno, "asking for the context's state", err) : 0;
+}
+
+/* ---- life ---- */
+
+static void close_device(struct hal_transport *t)
+{
+	struct accel *a = accel_of(t);
+	struct pin *next;
+
+	end_context(a);
+	for (struct pin *p = a->pins; p; p = next) {
+		next = p->next;
+		close_handle(a, p->handle);
+		free(p);
+	}
+	if (a->hbm)
+		accel_sys->munmap(a->hbm, a->hbm_bytes);
+	close_handle(a, a->hbm_handle);
+	if (a->fd >= 0)
+		accel_sys->close(a->fd);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+static int open_device(void *host, const char *where, int irq_fd, struct hal_transport **out,
+		       struct hw_identify *identity, struct err *err)
+{
+	struct accel *a = calloc(1, sizeof(*a));
+	int code;
+
+	(void)host;
+	if (!a)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	a->t.ops = &hal_transport_ioctl;
+	a->fd = -1;
+	a->irq_fd = irq_fd;
+	pthread_mutex_init(&a->lock, NULL);
+	snprintf(a->path, sizeof(a->path), "%s", where);
+	code = accel_open(where, &a->fd, identity, err);
+	if (!code)
+		code = take_hbm(a, err);
+	if (!code)
+		code = start_context(a, err);
+	if (code) {
+		close_device(&a->t);
+		return code;
+	}
+	identity->hbm_bytes = a->hbm_bytes;
+	*out = &a->t;
+	return 0;
+}
+
+/*
+ * Who may resets the function. Who may not, or comes after a reset already, gets
+ * a new context alone, and leaves the others in peace.
+ */
+static int reset(struct hal_transport *t, struct err *err)
+{
+	struct drm_tessera_reset r = { 0 };
+	struct accel *a = accel_of(t);
+	int sysno = 0;
+
+	if (a->ctx && !is_alive(t, NULL))
+		sysno = call(a, DRM_IOCTL_TESSERA_RESET, &r);
+	if (sysno == EACCES || sysno == EPERM)
+		log_info("%s: only root may reset the function; making a new context", a->path);
+	else if (sysno)
+		return refused(a, sysno, "resetting the function", err);
+	end_context(a);
+	return start_context(a, err);
+}
+
+static void *hbm(struct hal_transport *t, uint64_t *bytes)
+{
+	struct accel *a = accel_of(t);
+
+	*bytes = a->hbm_bytes;
+	return a->hbm;
+}
+
+/* ---- host memory ---- */
+
+static int report_unpinned(struct accel *a, void *host, uint64_t bytes, int sysno,
+			   struct err *err)
+{
+	struct rlimit limit = { 0 };
+
+	if (sysno == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of host memory can't be "
+			       "pinned for %s: this process may lock %llu in all. Raise it: ulimit "
+			       "-l unlimited, LimitMEMLOCK=infinity in a systemd unit, or "
+			       "memlock in /etc/security/limits.conf", (unsigned long long)bytes,
+			       a->path, (unsigned long long)limit.rlim_cur);
+	if (sysno == EFAULT)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%llu bytes at %p can't be pinned for "
+			       "%s: not all of it is writable memory of this process (device "
+			       "memory and some files can't be)", (unsigned long long)bytes, host,
+			       a->path);
+	return refused(a, sysno, "pinning host memory", err);
+}
+
+static int report_unmapped(struct accel *a, uint64_t bytes, int sysno, struct err *err)
+{
+	if (sysno == ENOSPC)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of host memory take more "
+			       "entries of the context's map than %s has left. Turn the IOMMU on "
+			       "(intel_iommu=on or amd_iommu=on on the kernel's command line), or "
+			       "map less", (unsigned long long)bytes, a->path);
+	return refused(a, sysno, "mapping host memory", err);
+}
+
+static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
+		    struct err *err)
+{
+	struct drm_tessera_bo_userptr u = { .address = (uintptr_t)host, .size = bytes };
+	struct accel *a = accel_of(t);
+	struct pin *p = calloc(1, sizeof(*p));
+	int sysno;
+
+	if (!p)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	sysno = call(a, DRM_IOCTL_TESSERA_BO_USERPTR, &u);
+	if (sysno) {
+		free(p);
+		return report_unpinned(a, host, bytes, sysno, err);
+	}
+	*p = (struct pin){ .va = u.address, .handle = u.handle, .generation = a->generation };
+	sysno = map_buffer(a, u.handle, p->va);
+	if (sysno) {
+		close_handle(a, u.handle);
+		free(p);
+		return report_unmapped(a, bytes, sysno, err);
+	}
+	pthread_mutex_lock(&a->lock);
+	p->next = a->pins;
+	a->pins = p;
+	pthread_mutex_unlock(&a->lock);
+	*va = p->va;
+	return 0;
+}
+
+static struct pin *take_pin(struct accel *a, uint64_t va)
+{
+	struct pin **link = &a->pins, *p;
+
+	pthread_mutex_lock(&a->lock);
+	while (*link && (*link)->va != va)
+		link = &(*link)->next;
+	p = *link;
+	if (p)
+		*link = p->next;
+	pthread_mutex_unlock(&a->lock);
+	return p;
+}
+
+static int host_unmap(struct hal_transport *t, uint64_t va, uint64_t bytes,
+		      struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_unmap u = { .ctx = a->ctx, .va = va };
+	struct pin *p = take_pin(a, va);
+	int sysno = 0;
+
+	if (!p)
+		return err_set(err, ERR_NOT_FOUND, "no host memory of %llu bytes is mapped at "
+			       "0x%llx", (unsigned long long)bytes, (unsigned long long)va);
+	if (a->ctx && p->generation == a->generation)
+		sysno = call(a, DRM_IOCTL_TESSERA_UNMAP, &u);
+	close_handle(a, p->handle);
+	free(p);
+	/* A context that is lost has no map any more. */
+	if (sysno && sysno != ECANCELED)
+		return refused(a, sysno, "unmapping host memory", err);
+	return 0;
+}
+
+/* ---- queues ---- */
+
+static void ring_destroy(struct hal_ring *r)
+{
+	struct accel_ring *ring = (struct accel_ring *)r;
+	struct drm_tessera_queue_id id = { .id = r->id };
+	struct accel *a = accel_of(r->t);
+
+	/* The queues of an ended context went with it. */
+	if (r->id && a->ctx && ring->generation == a->generation)
+		call(a, DRM_IOCTL_TESSERA_QUEUE_DESTROY, &id);
+	for (unsigned i = 0; i < N_PARTS; i++) {
+		if (ring->part[i].at)
+			accel_sys->munmap(ring->part[i].at, ring->part[i].bytes);
+		close_handle(a, ring->part[i].handle);
+	}
+	free(ring);
+}
+
+static int map_parts(struct accel *a, struct accel_ring *ring,
+		     const struct drm_tessera_queue_create *q, struct err *err)
+{
+	static const int prot[N_PARTS] = { PROT_READ | PROT_WRITE, PROT_READ,
+					   PROT_READ | PROT_WRITE };
+	const uint64_t offset[N_PARTS] = { q->sq_offset, q->cq_offset, q->doorbell_offset };
+	const uint64_t bytes[N_PARTS] = { round_page(q->n_entries * sizeof(struct hw_sqe)),
+					  round_page(q->n_entries * sizeof(struct hw_cqe)),
+					  PAGE };
+
+	ring->part[SQ].handle = q->sq_handle;
+	ring->part[CQ].handle = q->cq_handle;
+	ring->part[BELL].handle = q->doorbell_handle;
+	for (unsigned i = 0; i < N_PARTS; i++) {
+		int code = map_cpu(a, offset[i], bytes[i], prot[i], "mapping a queue",
+				   &ring->part[i].at, err);
+
+		if (code)
+			return code;
+		ring->part[i].bytes = bytes[i];
+	}
+	ring->r.sq = ring->part[SQ].at;
+	ring->r.cq = ring->part[CQ].at;
+	return 0;
+}
+
+static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
+		       struct hal_ring **out, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_queue_create q = {
+		.ctx = a->ctx, .flags = DRM_TESSERA_QUEUE_USER, .n_entries = n,
+		.cls = (uint8_t)cls, .priority = 1, .eventfd = a->irq_fd,
+	};
+	struct accel_ring *ring = calloc(1, sizeof(*ring));
+	int sysno, code;
+
+	if (!ring)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	sysno = call(a, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q);
+	if (sysno) {
+		free(ring);
+		if (sysno == ENOSPC)
+			return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no queue left: each "
+				       "program that uses the device takes two. End one of them: "
+				       "sudo fuser -v %s", a->path, a->path);
+		return refused(a, sysno, "making a queue", err);
+	}
+	ring->generation = a->generation;
+	ring->r = (struct hal_ring){ .t = t, .id = q.id, .n_entries = n };
+	code = map_parts(a, ring, &q, err);
+	if (code) {
+		ring_destroy(&ring->r);
+		return code;
+	}
+	*out = &ring->r;
+	return 0;
+}
+
+static void ring(struct hal_ring *r)
+{
+	struct accel_ring *ring = (struct accel_ring *)r;
+
+	/* HBM is mapped write-combined: what was stored there comes before the doorbell,
+	 * as the descriptor does. */
+	_mm_sfence();
+	r->tail++;
+	accel_sys->store(ring->part[BELL].at, r->tail);
+}
+
+static bool reap(struct hal_ring *r, struct hw_cqe *out)
+{
+	struct hw_cqe *cqe = &r->cq[r->head % r->n_entries];
+	uint16_t phase = (r->head / r->n_entries + 1) & 1;
+
+	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
+		return false;
+	*out = *cqe;
+	r->head++;
+	return true;
+}
+
+static int ring_reset(struct hal_ring *r, struct err *err)
+{
+	struct drm_tessera_queue_id id = { .id = r->id };
+	struct accel *a = accel_of(r->t);
+	int sysno = call(a, DRM_IOCTL_TESSERA_QUEUE_RESET, &id);
+
+	return sysno ? refused(a, sysno, "resetting a queue", err) : 0;
+}
+
+/* ---- programs ---- */
+
+static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
+			  const struct hw_program_binding *bindings, unsigned n,
+			  uint32_t *id, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_program_create p = {
+		.ctx = a->ctx, .n_bindings = n, .code_va = code_va, .code_bytes = bytes,
+		.bindings = (uintptr_t)bindings,
+	};
+	int sysno = call(a, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p);
+
+	if (sysno && p.status)
+		return err_set(err, hw_status_code(p.status), "the device refused the program "
+			       "(%s%s0x%llx): %s", hw_status_name(p.status),
+			       p.status == HW_ST_BAD_PROGRAM ? " at " : ", detail ",
+			       (unsigned long long)p.detail, hw_status_text(p.status));
+	if (sysno)
+		return refused(a, sysno, "loading a program", err);
+	*id = p.id;
+	return 0;
+}
+
+static void program_destroy(struct hal_transport *t, uint32_t id)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_program_destroy d = { .ctx = a->ctx, .id = id };
+
+	if (a->ctx)
+		call(a, DRM_IOCTL_TESSERA_PROGRAM_DESTROY, &d);
+}
+
+/* ---- questions ---- */
+
+static const char *request_name(uint8_t op)
+{
+	switch (op) {
+#define DESC(name, number, cls, status, effect) case number: return #name;
+#include "hal/hw/desc.def"
+#undef DESC
+	default: return "an unknown request";
+	}
+}
+
+static int refuse_request(struct accel *a, const struct hw_sqe *sqe, struct err *err)
+{
+	if (sqe->op == HW_INJECT)
+		return err_set(err, ERR_UNIMPLEMENTED, "INJECT is not for programs where the "
+			       "kernel driver owns the device. As root: echo \"%u %llu\" > "
+			       "/sys/kernel/debug/accel/ADDRESS/inject, with the PCI address of "
+			       "%s", sqe->id, (unsigned long long)sqe->u.admin.value, a->path);
+	if (sqe->op == HW_LOG_PAGE)
+		return err_set(err, ERR_UNIMPLEMENTED, "the kernel driver of %s gives no log page "
+			       "%u: it has faults, telemetry and RAS", a->path, sqe->id);
+	return err_set(err, ERR_UNIMPLEMENTED, "%s (0x%02x) is the kernel driver's own request; %s "
+		       "does not take it from programs", request_name(sqe->op), sqe->op, a->path);
+}
+
+static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
+	       uint64_t *value, struct err *err)
+{
+	static const uint32_t types[] = {
+		[HW_LOG_FAULT] = DRM_TESSERA_QUERY_FAULTS,
+		[HW_LOG_TELEMETRY] = DRM_TESSERA_QUERY_TELEMETRY,
+		[HW_LOG_RAS] = DRM_TESSERA_QUERY_RAS,
+	};
+	struct accel *a = accel_of(t);
+	uint64_t there = bytes;
+	int sysno;
+
+	if (sqe.op != HW_LOG_PAGE || !sqe.id || sqe.id >= sizeof(types) / sizeof(*types))
+		return refuse_request(a, &sqe, err);
+	sysno = accel_query(a->fd, types[sqe.id], sqe.id == HW_LOG_FAULT ? a->ctx : 0, page,
+			    &there);
+	if (sysno)
+		return refused(a, sysno, "reading a log page", err);
+	if (value)
+		*value = there < bytes ? there : bytes;
+	return 0;
+}
+
+const struct hal_transport_ops hal_transport_ioctl = {
+	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
+	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
+	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
+	.program_destroy = program_destroy, .ask = ask,
+};

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_FAKE_ACCEL_FAKE_CALLS_H
+#define TESTS_FAKE_ACCEL_FAKE_CALLS_H
+/* The calls of struct accel_sys, and the card's life; included by accel_fake.h. */
+#include "tests/fake/accel_fake.h"
+
+/* ---- queries ---- */
+
+static int fake_give(struct drm_tessera_query *a, const void *data, size_t bytes)
+{
+	if (a->data)
+		memcpy((void *)(uintptr_t)a->data, data, a->size < bytes ? a->size : bytes);
+	a->size = (uint32_t)bytes;
+	return 0;
+}
+
+/* Reads a log page to admin page 2; its bytes. */
+static int fake_log(uint16_t page, uint64_t *bytes)
+{
+	struct hw_cqe cqe = { 0 };
+	int sysno = fake_request((struct hw_sqe){ .op = HW_LOG_PAGE, .id = page,
+		.u.admin.bytes = FAKE_ADMIN_BYTES - 2 * FAKE_PAGE }, NULL, 0, &cqe);
+
+	*bytes = cqe.value;
+	return sysno;
+}
+
+static int fake_give_of_ctx(struct fake_file *f, struct drm_tessera_query *a)
+{
+	struct hw_fault *records = (void *)(fake.admin + 2 * FAKE_PAGE), mine[64];
+	struct drm_tessera_error e = { 0 };
+	struct fake_ctx *c = fake_ctx(f, a->ctx);
+	uint64_t bytes, n = 0;
+	int sysno;
+
+	if (!c)
+		return ENOENT;
+	e.state = fake_is_lost(c) ? DRM_TESSERA_CTX_LOST : DRM_TESSERA_CTX_OK;
+	if (a->type == DRM_TESSERA_QUERY_ERROR)
+		return fake_give(a, &e, sizeof(e));
+	if (fake_is_lost(c))
+		return ECANCELED;
+	sysno = fake_log(HW_LOG_FAULT, &bytes);
+	for (uint64_t i = 0; !sysno && i < bytes / sizeof(*records); i++)
+		if (records[i].ctx == c->hw_id)
+			mine[n++] = records[i];
+	return sysno ? sysno : fake_give(a, mine, n * sizeof(*mine));
+}
+
+static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
+{
+	struct drm_tessera_device d = {
+		.abi = fake.abi, .is_usable = fake.is_usable, .queue_entries_max = 65536,
+		.submit_max = 1024, .hbm_bytes = fake.identity.hbm_bytes,
+		.va_first = 1ull << 32, .va_end = 1ull << 47, .function_resets = fake.n_resets,
+	};
+	struct drm_tessera_memory m;
+	uint64_t bytes;
+	int sysno;
+
+	if (a->zero)
+		return EINVAL;
+	switch (a->type) {
+	case DRM_TESSERA_QUERY_DEVICE:
+		return a->ctx ? EINVAL : fake_give(a, &d, sizeof(d));
+	case DRM_TESSERA_QUERY_IDENTIFY:
+		return a->ctx ? EINVAL : fake_give(a, &fake.identity, sizeof(fake.identity));
+	case DRM_TESSERA_QUERY_MEMORY:
+		m = fake_memory();
+		return a->ctx ? EINVAL : fake_give(a, &m, sizeof(m));
+	case DRM_TESSERA_QUERY_TELEMETRY:
+	case DRM_TESSERA_QUERY_RAS:
+		if (a->ctx || !fake.is_usable)
+			return a->ctx ? EINVAL : ENODEV;
+		sysno = fake_log(a->type == DRM_TESSERA_QUERY_RAS ? HW_LOG_RAS :
+				 HW_LOG_TELEMETRY, &bytes);
+		return sysno ? sysno : fake_give(a, fake.admin + 2 * FAKE_PAGE, bytes);
+	case DRM_TESSERA_QUERY_ERROR:
+	case DRM_TESSERA_QUERY_FAULTS:
+		return fake_give_of_ctx(f, a);
+	default:
+		return EINVAL;
+	}
+}
+
+/* ---- the calls ---- */
+
+static struct fake_file *fake_file(int fd)
+{
+	for (unsigned i = 0; i < FAKE_FILES; i++)
+		if (fd > 0 && fake.file[i].fd == fd)
+			return &fake.file[i];
+	return NULL;
+}
+
+static int fake_take_back(struct fake_file *f, unsigned long request, void *arg)
+{
+	switch (request) {
+	case DRM_IOCTL_GEM_CLOSE:
+		return fake_gem_close(f, arg);
+	case DRM_IOCTL_SYNCOBJ_DESTROY:
+		return ((struct drm_syncobj_destroy *)arg)->handle != 77 || !f->n_syncobj-- ?
+		       EINVAL : 0;
+	case DRM_IOCTL_TESSERA_CTX_DESTROY:
+		if (!fake_ctx(f, ((struct drm_tessera_ctx_destroy *)arg)->id))
+			return ENOENT;
+		fake_ctx_end(f, ((struct drm_tessera_ctx_destroy *)arg)->id);
+		return 0;
+	case DRM_IOCTL_TESSERA_QUEUE_DESTROY: {
+		uint32_t id = ((struct drm_tessera_queue_id *)arg)->id;
+
+		if (!fake_queue(f, id))
+			return ENOENT;
+		fake_queue_end(fake_queue(f, id), id);
+		return 0;
+	}
+	case DRM_IOCTL_TESSERA_PROGRAM_DESTROY: {
+		struct drm_tessera_program_destroy *a = arg;
+		struct fake_ctx *c;
+		int sysno = fake_find(f, a->ctx, &c);
+
+		return sysno ? sysno : fake_request((struct hw_sqe){ .op = HW_PROGRAM_DESTROY,
+			.u.admin.value = a->id }, NULL, 0, NULL);
+	}
+	case DRM_IOCTL_TESSERA_UNMAP:
+		return fake_unmap(f, arg);
+	default:
+		return -1;
+	}
+}
+
+static int fake_give_out(struct fake_file *f, unsigned long request, void *arg)
+{
+	switch (request) {
+	case DRM_IOCTL_TESSERA_QUERY: return fake_query(f, arg);
+	case DRM_IOCTL_TESSERA_CTX_CREATE: return fake_ctx_create(f, arg);
+	case DRM_IOCTL_TESSERA_BO_CREATE: return fake_bo_create(f, arg);
+	case DRM_IOCTL_TESSERA_BO_USERPTR: return fake_userptr(f, arg);
+	case DRM_IOCTL_TESSERA_MAP: return fake_map(f, arg);
+	case DRM_IOCTL_TESSERA_QUEUE_CREATE: return fake_queue_create(f, arg);
+	case DRM_IOCTL_TESSERA_QUEUE_RESET: return fake_queue_reset(f, arg);
+	case DRM_IOCTL_TESSERA_PROGRAM_CREATE: return fake_program_create(f, arg);
+	case DRM_IOCTL_TESSERA_RESET:
+		if (!fake.is_root)
+			return EACCES;
+		fake_function_reset();
+		return fake.is_usable ? 0 : ENODEV;
+	default: return ENOTTY;
+	}
+}
+
+static int fake_ioctl(int fd, unsigned long request, void *arg)
+{
+	struct fake_file *f;
+	int sysno;
+
+	pthread_mutex_lock(&fake.lock);
+	f = fake_file(fd);
+	sysno = f ? fake_take_back(f, request, arg) : EBADF;
+	if (sysno < 0)
+		sysno = fake_fails(request) ? errno : fake_give_out(f, request, arg);
+	pthread_mutex_unlock(&fake.lock);
+	errno = sysno;
+	return sysno ? -1 : 0;
+}
+
+static int fake_open(const char *path, int flags)
+{
+	unsigned i = 0;
+
+	if (access(path, F_OK))
+		return -1;
+	if (fake.open_errno || fake_fails(0)) {
+		errno = fake.open_errno ? fake.open_errno : errno;
+		return -1;
+	}
+	while (i < FAKE_FILES && fake.file[i].fd)
+		i++;
+	if (i == FAKE_FILES) {
+		errno = EMFILE;
+		return -1;
+	}
+	memset(&fake.file[i], 0, sizeof(fake.file[i]));
+	fake.file[i].fd = open(path, flags);
+	fake.n_opens++;
+	return fake.file[i].fd;
+}
+
+/* Ends what the caller left to us, and counts it. */
+static int fake_close(int fd)
+{
+	struct fake_file *f;
+	int r;
+
+	pthread_mutex_lock(&fake.lock);
+	f = fake_file(fd);
+	fake.n_left_behind += f->n_syncobj;
+	for (uint32_t i = 1; i <= FAKE_QUEUES; i++)
+		fake.n_left_behind += fake_queue(f, i) != NULL;
+	for (uint32_t i = 1; i <= FAKE_CTXS; i++)
+		if (fake_ctx(f, i)) {
+			fake.n_left_behind++;
+			fake_ctx_end(f, i);
+		}
+	for (uint32_t i = 0; i < FAKE_BOS; i++) {
+		fake.n_left_behind += f->handle[i] != NULL;
+		fake_bo_put(f->handle[i]);
+	}
+	f->fd = 0;
+	fake.n_opens--;
+	r = close(fd);
+	pthread_mutex_unlock(&fake.lock);
+	return r;
+}
+
+static drmVersionPtr fake_version(int fd)
+{
+	drmVersionPtr v;
+
+	if (!fake.driver || !fake_file(fd) || fake_fails(0))
+		return NULL;
+	v = calloc(1, sizeof(*v));
+	v->version_major = (int)fake.abi;
+	v->name = strdup(fake.driver);
+	v->name_len = (int)strlen(fake.driver);
+	return v;
+}
+
+static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	struct fake_view *view;
+	struct fake_bo *bo;
+	bool is_hbm;
+	void *p;
+
+	pthread_mutex_lock(&fake.lock);
+	for (bo = fake.bos; bo && bo->offset != (uint64_t)offset; bo = bo->next)
+		;
+	p = MAP_FAILED;
+	if (!fake_file(fd) || !bo || bytes != bo->bytes || flags != MAP_SHARED) {
+		errno = EINVAL;
+	} else if (bo->kind == FAKE_RING_READ_ONLY && prot & PROT_WRITE) {
+		errno = EACCES;
+	} else if (!fake_fails(0)) {
+		is_hbm = bo->kind == FAKE_HBM;
+		p = mmap(at, bytes, prot, MAP_SHARED, is_hbm ? sim_hbm_fd(fake.dev) : bo->fd,
+			 is_hbm ? (off_t)bo->pa : 0);
+	}
+	if (p != MAP_FAILED) {
+		view = malloc(sizeof(*view));
+		*view = (struct fake_view){ p, bytes, bo, fake.views };
+		fake.views = view;
+		bo->refs++;
+	}
+	pthread_mutex_unlock(&fake.lock);
+	return p;
+}
+
+static int fake_munmap(void *at, size_t bytes)
+{
+	struct fake_view **link = &fake.views, *view;
+	int r = -1;
+
+	pthread_mutex_lock(&fake.lock);
+	while (*link && (*link)->at != at)
+		link = &(*link)->next;
+	view = *link;
+	if (view && view->bytes == bytes) {
+		*link = view->next;
+		r = munmap(at, bytes);
+		fake_bo_put(view->bo);
+		free(view);
+	}
+	pthread_mutex_unlock(&fake.lock);
+	return r;
+}
+
+/* The device sees a store to its doorbell; a queue that ended does not. */
+static void fake_store(volatile uint32_t *at, uint32_t value)
+{
+	struct fake_view *v;
+	unsigned hw_id = 0;
+
+	*at = value;
+	pthread_mutex_lock(&fake.lock);
+	for (v = fake.views; v && v->at != (void *)(uintptr_t)at; v = v->next)
+		;
+	for (unsigned i = 0; v && i < FAKE_FILES; i++)
+		for (unsigned k = 0; k < FAKE_QUEUES; k++) {
+			struct fake_queue *q = &fake.file[i].queue[k];
+
+			if (fake.file[i].fd && q->is_used && q->bell == v->bo &&
+			    q->generation == fake.generation)
+				hw_id = q->hw_id;
+		}
+	pthread_mutex_unlock(&fake.lock);
+	if (hw_id)
+		sim_mmio_write(fake.dev, hw_doorbell(hw_id), 4, value);
+}
+
+/* ---- the card ---- */
+
+static const struct accel_sys fake_sys = {
+	.root = fake.root, .open = fake_open, .close = fake_close, .ioctl = fake_ioctl,
+	.version = fake_version, .free_version = drmFreeVersion, .mmap = fake_mmap,
+	.munmap = fake_munmap, .store = fake_store,
+};
+
+/* A file, with its folders, below the root. */
+static void fake_put(const char *path, const char *text)
+{
+	char full[200];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s%s", fake.root, path);
+	for (char *at = full + strlen(fake.root) + 1; (at = strchr(at, '/')); *at++ = '/') {
+		*at = 0;
+		mkdir(full, 0755);
+	}
+	f = fopen(full, "w");
+	if (!f || fputs(text, f) < 0 || fclose(f))
+		abort();
+}
+
+/* What the system shows of accelN, bound to `driver`. */
+static void fake_put_node(unsigned n, const char *driver)
+{
+	char path[120], link[200], to[100];
+
+	snprintf(path, sizeof(path), "/dev/accel/accel%u", n);
+	fake_put(path, "");
+	snprintf(path, sizeof(path), "/sys/class/accel/accel%u/device/numa_node", n);
+	fake_put(path, "0\n");
+	snprintf(link, sizeof(link), "%s/sys/class/accel/accel%u/device/driver", fake.root, n);
+	snprintf(to, sizeof(to), "../../../bus/pci/drivers/%s", driver);
+	unlink(link);
+	if (symlink(to, link))
+		abort();
+}
+
+static int fake_open_card(uint64_t hbm_bytes)
+{
+	struct sim_options o = { .hbm_bytes = hbm_bytes, .lanes = 2 };
+	struct err err;
+
+	snprintf(fake.root, sizeof(fake.root), "/tmp/tessera-fake-XXXXXX");
+	if (!mkdtemp(fake.root) || sim_create(&o, &fake.sim, &err))
+		return -1;
+	fake.dev = sim_device(fake.sim, 0);
+	fake.admin = mmap(NULL, FAKE_ADMIN_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fake.admin == MAP_FAILED || sim_dma_map(fake.dev, (uintptr_t)fake.admin, fake.admin,
+						    FAKE_ADMIN_BYTES, true, &err))
+		return -1;
+	fake.generation = 1;
+	fake.driver = "tessera";
+	fake.abi = DRM_TESSERA_ABI;
+	fake.is_usable = 1;
+	fake.fail_errno = ENOMEM;
+	fake_put("/sys/module/tessera/version", "0.1\n");
+	fake_put_node(0, "tessera");
+	accel_sys = &fake_sys;
+	return fake_bring_up();
+}
+
+static void fake_close_card(void)
+{
+	char command[100];
+
+	sim_destroy(fake.sim);
+	munmap(fake.admin, FAKE_ADMIN_BYTES);
+	snprintf(command, sizeof(command), "rm -r %s", fake.root);
+	if (system(command))
+		fprintf(stderr, "%s failed\n", command);
+}
+
+#endif
