@@ -365,7 +365,8 @@ def iommufd_modules(machine):
 
 
 def tier_iommufd(machine):
-    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["guest/hal"], iommufd_modules(machine), 300)
+    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["guest/hal"],
+                     iommufd_modules(machine), 300)
 
 
 def tier_udev(machine):
