@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,10 @@ struct accel {
 	struct hal_transport t;
 	int fd, irq_fd;
 	char path[128];
-	pthread_mutex_t lock;	/* over the pins */
+	pthread_mutex_t lock;	/* over the pins, and while the context is replaced */
 	struct pin *pins;
-	uint32_t ctx;		/* 0: there is none */
-	unsigned generation;	/* contexts made so far */
+	_Atomic uint32_t ctx;	/* 0: there is none */
+	atomic_uint generation;	/* contexts made so far */
 	uint32_t hbm_handle;
 	uint64_t hbm_bytes, hbm_offset;
 	void *hbm;
@@ -244,10 +245,13 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	struct accel *a = accel_of(t);
 	struct drm_tessera_error e = { 0 };
 	uint64_t bytes = sizeof(e);
-	/* None: it ended, and a reset could not make another. */
-	int sysno = a->ctx ? accel_query(a->fd, DRM_TESSERA_QUERY_ERROR, a->ctx, &e, &bytes) :
-			     ECANCELED;
+	int sysno;
 
+	pthread_mutex_lock(&a->lock);
+	/* None: it ended, and a reset could not make another. */
+	sysno = a->ctx ? accel_query(a->fd, DRM_TESSERA_QUERY_ERROR, a->ctx, &e, &bytes) :
+			 ECANCELED;
+	pthread_mutex_unlock(&a->lock);
 	if (!sysno && e.state == DRM_TESSERA_CTX_LOST)
 		sysno = ECANCELED;
 	return sysno ? refused(a, sysno, "asking for the context's state", err) : 0;
@@ -311,7 +315,7 @@ static int reset(struct hal_transport *t, struct err *err)
 {
 	struct drm_tessera_reset r = { 0 };
 	struct accel *a = accel_of(t);
-	int sysno = 0;
+	int sysno = 0, code;
 
 	if (a->ctx && !is_alive(t, NULL))
 		sysno = call(a, DRM_IOCTL_TESSERA_RESET, &r);
@@ -319,8 +323,11 @@ static int reset(struct hal_transport *t, struct err *err)
 		log_info("%s: only root may reset the function; making a new context", a->path);
 	else if (sysno)
 		return refused(a, sysno, "resetting the function", err);
+	pthread_mutex_lock(&a->lock);
 	end_context(a);
-	return start_context(a, err);
+	code = start_context(a, err);
+	pthread_mutex_unlock(&a->lock);
+	return code;
 }
 
 static void *hbm(struct hal_transport *t, uint64_t *bytes)

@@ -77,10 +77,10 @@ static int report_denied(const char *path, struct err *err)
 	snprintf(full, sizeof(full), "%s%s", accel_sys->root, path);
 	if (stat(full, &st) || !st.st_gid)
 		return err_set(err, ERR_PERMISSION_DENIED, "%s may be opened by root alone. Give "
-			       "it to the group render by a udev rule: echo 'SUBSYSTEM==\"accel\", "
-			       "GROUP=\"render\", MODE=\"0660\"' | sudo tee "
-			       "/etc/udev/rules.d/70-tessera.rules; sudo udevadm control --reload; "
-			       "sudo udevadm trigger -s accel", path);
+			       "it to the group render by our udev rule: sudo install -m 644 "
+			       "udev/70-tessera.rules /etc/udev/rules.d/; sudo udevadm control "
+			       "--reload; sudo udevadm trigger -s accel; sudo usermod -aG render "
+			       "%s; then log in again", path, name);
 	group = getgrgid(st.st_gid);
 	return err_set(err, ERR_PERMISSION_DENIED, "%s may be opened by its group %s, and %s is "
 		       "not in it: sudo usermod -aG %s %s, then log in again", path,
