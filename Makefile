@@ -166,7 +166,7 @@ $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_bas
 .PHONY: check-vm check-vm-run
 check-vm: packages
 	$(Q)$(MAKE) --no-print-directory check-vm-run
-check-vm-run: $(GUEST) $(OUT)/tessera-sim
+check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
 		--build $(OUT) $(T)
 

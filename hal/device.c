@@ -45,9 +45,14 @@ int hal_check(struct hal_device *dev, struct err *err)
 			       "that had the device open: devices do not survive fork; "
 			       "start processes by spawn, or open devices in the child");
 	if (atomic_load_explicit(&dev->is_dead, memory_order_acquire)) {
+		int code;
+
+		pthread_mutex_lock(&dev->death_lock);
+		code = dev->death.code;
 		if (err)
 			*err = dev->death;
-		return dev->death.code;
+		pthread_mutex_unlock(&dev->death_lock);
+		return code;
 	}
 	return 0;
 }
@@ -62,8 +67,10 @@ void hal_die(struct hal_device *dev, const struct err *why)
 	pthread_mutex_lock(&dev->lock);
 	is_first = !atomic_load(&dev->is_dead);
 	if (is_first) {
+		pthread_mutex_lock(&dev->death_lock);
 		dev->death = *why;
 		err_add(&dev->death, "%s died", dev->entry->info.bus_id);
+		pthread_mutex_unlock(&dev->death_lock);
 		if (dev->page)
 			snprintf(dev->page->state, sizeof(dev->page->state), "dead: %.80s",
 				 why->msg);
@@ -167,6 +174,9 @@ void hal_page_update(struct hal_device *dev)
 		return;
 	if (hal_device_telemetry(dev, &t, NULL))
 		return;
+	/* A reset of the function starts the count anew. */
+	if (t.busy_compute_ns < dev->last_busy_ns)
+		dev->last_busy_ns = 0;
 	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
 	p->busy_ns = t.busy_compute_ns - dev->last_busy_ns;
 	p->window_ns = t.time_ns - dev->last_time_ns;
@@ -256,6 +266,7 @@ static void free_device(struct hal_device *dev)
 		memset(dev->page, 0, sizeof(*dev->page));
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->life);
+	pthread_mutex_destroy(&dev->death_lock);
 	dev->entry->open = NULL;
 	free(dev);
 }
@@ -327,6 +338,7 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	dev->irq_fd = -1;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->life, NULL);
+	pthread_mutex_init(&dev->death_lock, NULL);
 	read_limit(dev);
 	code = start(dev, err);
 	if (code) {

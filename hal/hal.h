@@ -174,7 +174,8 @@ enum hal_queue_class { HAL_QUEUE_COMPUTE, HAL_QUEUE_DMA };
 
 /*
  * A queue runs submissions in order and numbers them 1, 2, 3...: submission v is
- * done when hal_queue_done(q) >= v. A fault fails the submission it happened in
+ * done when hal_queue_done(q) >= v. Some numbers are of empty submissions that the HAL
+ * makes for itself, so a caller's own ascend with gaps. A fault fails the submission it happened in
  * with a full message (instruction, operand, address) and those queued behind
  * it with ABORTED naming it; the queue is then reset and takes work again.
  */
@@ -217,8 +218,7 @@ uint64_t hal_queue_done(struct hal_queue *q);
  * executable, instruction and op that run). Returns the submission's own error. */
 int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline,
 		   struct err *err);
-/* The error of a done submission; 0 if it went well. Kept until hal_queue_forget,
- * or 4096 later failures. */
+/* The error of a done submission; 0 if it went well. Kept until 4096 later failures. */
 int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err);
 /* Calls fn(arg, err) exactly once when `value` is done (err NULL: success): at once
  * if it is, else on the device's waiter thread, with no lock held. fn must be brief

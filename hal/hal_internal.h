@@ -91,7 +91,8 @@ struct hal_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;	/* done has grown; CLOCK_MONOTONIC */
 	unsigned sleepers;
-	uint64_t submitted, last_irq;
+	_Atomic uint64_t submitted;	/* written under lock */
+	uint64_t last_irq;
 	_Atomic uint64_t done;
 	struct hal_slot slots[HAL_RING];
 	struct hal_mem *args;	/* bindings of submissions in flight */
@@ -123,7 +124,8 @@ struct hal_device {
 	bool has_waiter;
 	atomic_bool quit;
 	atomic_bool is_dead;
-	struct err death;	/* set once, before is_dead */
+	struct err death;	/* set once in a life, before is_dead */
+	pthread_mutex_t death_lock;	/* for death, as it is copied; innermost */
 	uint64_t default_limit_ns;
 	struct hal_page_device *page;
 	struct hal_page *page_head;

@@ -277,8 +277,8 @@ static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *ex
 {
 	uint64_t value = q->submitted + 1;
 
-	/* Read without the lock by those who ask how far it is. */
-	__atomic_store_n(&q->submitted, value, __ATOMIC_RELAXED);
+	/* Not an increment: that would cost a locked instruction. */
+	atomic_store_explicit(&q->submitted, value, memory_order_relaxed);
 	sqe->tag = (uint32_t)value;
 	sqe->flags |= HW_SIGNAL;
 	sqe->signal_va = q->semaphore->va;
@@ -381,7 +381,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	reap(q);
 	pthread_mutex_unlock(&q->lock);
 	if (q->dev->page) {
-		q->dev->page->n_execute++;
+		__atomic_fetch_add(&q->dev->page->n_execute, 1, __ATOMIC_RELAXED);
 		hal_page_update(q->dev);
 	}
 	return 0;
@@ -465,7 +465,7 @@ uint64_t hal_queue_done(struct hal_queue *q)
 {
 	uint64_t done = atomic_load_explicit(&q->done, memory_order_acquire);
 
-	if (done < __atomic_load_n(&q->submitted, __ATOMIC_RELAXED) &&
+	if (done < atomic_load_explicit(&q->submitted, memory_order_relaxed) &&
 	    !pthread_mutex_trylock(&q->lock)) {
 		reap(q);
 		done = atomic_load_explicit(&q->done, memory_order_relaxed);

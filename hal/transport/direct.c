@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <immintrin.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -75,9 +76,14 @@ static int is_alive(struct hal_transport *t, struct err *err)
 	return 0;
 }
 
+/* The device stores the word of the phase last, and at once. */
 static bool is_written(const struct hw_cqe *cqe, uint16_t phase)
 {
-	return (__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) == phase;
+	uint64_t word = __atomic_load_n((const uint64_t *)(const void *)cqe,
+					__ATOMIC_ACQUIRE);
+
+	static_assert(offsetof(struct hw_cqe, phase) == 6, "the phase ends the word");
+	return (word >> 48 & 1) == phase;
 }
 
 /* Waits for the one pending completion. */
@@ -174,20 +180,17 @@ static void write64(struct direct *d, uint32_t reg, uint64_t value)
 	d->bus->ops->write(d->bus, reg + 4, (uint32_t)(value >> 32));
 }
 
-static void set_up(struct direct *d, bool is_up)
-{
-	pthread_mutex_lock(&d->admin_lock);
-	d->is_up = is_up;
-	pthread_mutex_unlock(&d->admin_lock);
-}
-
-static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
+/* Resets the function and gives it new admin rings. Under admin_lock: a request that is
+ * on its way would wait for an answer in the old ones. */
+static int start_admin(struct direct *d, struct err *err)
 {
 	const struct hal_bus_ops *bus = d->bus->ops;
-	struct hw_map map;
-	uint64_t value;
 	int code;
 
+	d->is_up = false;
+	code = bus->reset(d->bus, err);
+	if (code)
+		return code;
 	if (bus->read(d->bus, HW_REG_ID) != (HW_PCI_VENDOR | HW_PCI_DEVICE << 16))
 		return err_set(err, ERR_FAILED_PRECONDITION, "the ID register reads 0x%x: "
 			       "no T1 is there", bus->read(d->bus, HW_REG_ID));
@@ -200,7 +203,22 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
 		return err_set(err, ERR_UNAVAILABLE, "the device did not become ready "
 			       "(STATUS 0x%x)", bus->read(d->bus, HW_REG_STATUS));
-	set_up(d, true);
+	d->is_up = true;
+	return 0;
+}
+
+static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
+{
+	const struct hal_bus_ops *bus = d->bus->ops;
+	struct hw_map map;
+	uint64_t value;
+	int code;
+
+	pthread_mutex_lock(&d->admin_lock);
+	code = start_admin(d, err);
+	pthread_mutex_unlock(&d->admin_lock);
+	if (code)
+		return code;
 	code = ask(&d->t, (struct hw_sqe){ .op = HW_IDENTIFY }, id, sizeof(*id), NULL, err);
 	if (code)
 		return code;
@@ -266,8 +284,6 @@ static int open_device(void *host, const char *where, int irq_fd,
 					    err);
 	}
 	if (!code)
-		code = d->bus->ops->reset(d->bus, err);
-	if (!code)
 		code = bring_up(d, identity, err);
 	if (code) {
 		close_device(&d->t);
@@ -281,11 +297,8 @@ static int reset(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_identify id;
-	int code;
 
-	set_up(d, false);
-	code = d->bus->ops->reset(d->bus, err);
-	return code ? code : bring_up(d, &id, err);
+	return bring_up(d, &id, err);
 }
 
 static void *hbm(struct hal_transport *t, uint64_t *bytes)

@@ -69,9 +69,11 @@ static void misbehave(struct conf *c)
 	struct hal_mem *out = conf_get(c, 8);
 	uint64_t value = conf_run(c, stray, out, 0);
 
-	EXPECT(c, hal_queue_wait(c->compute, value, SOON, &c->err) == ERR_INVALID_ARGUMENT);
+	REFUSED(c, ERR_INVALID_ARGUMENT, "BOUNDS",
+		hal_queue_wait(c->compute, value, SOON, &c->err));
 	value = conf_run(c, spin, out, 2 * MS);
-	EXPECT(c, hal_queue_wait(c->compute, value, SOON, &c->err) == ERR_DEADLINE_EXCEEDED);
+	REFUSED(c, ERR_DEADLINE_EXCEEDED, "WATCHDOG",
+		hal_queue_wait(c->compute, value, SOON, &c->err));
 	hal_exe_unload(stray);
 	hal_exe_unload(spin);
 	hal_mem_free(out);

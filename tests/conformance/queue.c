@@ -22,17 +22,19 @@ void check_submissions_are_numbered_in_turn(struct conf *c)
 {
 	struct hal_exe *exe = conf_load_store(c);
 	struct hal_mem *out = conf_get(c, 8);
-	uint64_t first = conf_run(c, exe, out, 0), value, done = 0;
+	uint64_t first = conf_run(c, exe, out, 0), last = first, value, done = 0;
 
 	for (uint64_t i = 1; i < 200; i++) {
 		value = conf_run(c, exe, out, 0);
-		EXPECT(c, value == first + i);
+		/* The HAL itself may submit in between, but rarely. */
+		EXPECT(c, value > last && value <= first + i + 4);
+		last = value;
 		EXPECT(c, hal_queue_done(c->compute) >= done);
 		done = hal_queue_done(c->compute);
-		EXPECT(c, done <= value);
+		EXPECT(c, done <= value + 4);
 	}
-	OK(c, hal_queue_wait(c->compute, first + 199, SOON, &c->err));
-	EXPECT(c, hal_queue_done(c->compute) >= first + 199);
+	OK(c, hal_queue_wait(c->compute, last, SOON, &c->err));
+	EXPECT(c, hal_queue_done(c->compute) >= last);
 	OK(c, hal_queue_error(c->compute, first, &c->err));
 	hal_exe_unload(exe);
 	hal_mem_free(out);
@@ -121,7 +123,7 @@ void check_waiting_for_the_own_queue_is_free(struct conf *c)
 	OK(c, hal_queue_fill(c->dma, m, 0, 64, 1, &value, &c->err));
 	after[0].value = after[1].value = value;
 	OK(c, hal_queue_copy(c->dma, m, 0, m, 0, 64, after, 2, &value, &c->err));
-	EXPECT(c, value == after[0].value + 1);
+	EXPECT(c, value > after[0].value && value <= after[0].value + 4);
 	OK(c, hal_queue_wait(c->dma, value, SOON, &c->err));
 	hal_mem_free(m);
 }

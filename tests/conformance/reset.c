@@ -448,13 +448,14 @@ void check_a_new_client_sees_nothing_of_the_last(struct conf *c)
 	enum { N = 1 << 20, MOST = 32 * N };
 	struct hal_mem_stats s;
 	uint64_t bytes, value;
-	uint8_t *got = conf_room(c, N);
 	struct hal_mem *m;
+	uint8_t *got;
 
 	if (c->info.kind == HAL_KIND_SIM)
 		not_applicable(c, "the model in a process has one client, which may look");
 	if (c->info.kind == HAL_KIND_VFIO)
 		not_applicable(c, "HBM keeps its content over resets (DEVICE.md)");
+	got = conf_room(c, N);
 	hal_mem_stats(c->dev, HAL_MEM_HBM, &s);
 	bytes = s.largest_free_bytes < MOST ? s.largest_free_bytes : MOST;
 	m = conf_get(c, bytes);

@@ -6,7 +6,8 @@
     run.py PROGRAM --program-only DIR   put the program and what it needs into DIR
 
 Rows are checks, columns ways: the model in the process, the model behind a vfio-user
-socket, VFIO functions (type 1 or iommufd, as the kernel has it), the kernel driver.
+socket, VFIO functions (type 1 or iommufd, as the kernel has it), the kernel driver, and
+what TESSERA_DEVICES names, if it is set.
 Cells are ok, FAIL, n.a. (with the reason below) or "not here". Fails if a check fails or
 if two columns saw different bytes.
 
@@ -95,6 +96,9 @@ def find_ways(server, wanted):
                 "no tessera-sim given"),
             Way("vfio", ",".join(functions) or None, "no 1234:7e55 bound to vfio-pci"),
             Way("accel", ",".join(nodes) or None, "no /dev/accel node of the driver")]
+    # A device that the caller's environment names has a column of its own.
+    if os.environ.get("TESSERA_DEVICES"):
+        ways.append(Way("named", os.environ["TESSERA_DEVICES"]))
     return [w for w in ways if not wanted or w.name in wanted]
 
 

@@ -79,6 +79,8 @@ for a in $(addresses 1234 7e55); do
 	check kernel-$a vfio ${group##*/} $a
 done
 check hal hal $(addresses 1234 7e55)
+first=$(addresses 1234 7e55 | head -n 1)
+check conformance env TESSERA_DEVICES=vfio:$first conformance --quick
 for a in $(addresses 1234 7e55); do check unbind-$a tessera-vfio-bind --unbind $a; done
 """,
     "cdev": """
@@ -310,7 +312,7 @@ def run_guest(machine, script, devices, n_served, n_checks, programs, modules, l
               extra=None):
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
-        paths = [machine.build / "guest" / p for p in programs]
+        paths = [machine.build / p for p in programs]
         make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script,
                     extra)
         server = Server(machine, work, n_served)
@@ -331,7 +333,7 @@ def stock_modules(machine):
 
 def tier_edu(machine):
     machine.fetch("busybox", "qemu", "kernel")
-    return run_guest(machine, SCRIPTS["edu"], ["-device", "edu"], 0, 2, ["edu"],
+    return run_guest(machine, SCRIPTS["edu"], ["-device", "edu"], 0, 2, ["guest/edu"],
                      stock_modules(machine))
 
 
@@ -339,7 +341,8 @@ def tier_type1(machine):
     machine.fetch("busybox", "qemu", "kernel")
     passed = 0
     for n in (1, 3):
-        passed += run_guest(machine, SCRIPTS["t1"], [], n, 3 * n + 1, ["vfio", "hal"],
+        passed += run_guest(machine, SCRIPTS["t1"], [], n, 3 * n + 2,
+                            ["guest/vfio", "guest/hal", "conformance/conformance"],
                             stock_modules(machine), 300)
     return passed
 
@@ -362,7 +365,8 @@ def iommufd_modules(machine):
 
 
 def tier_iommufd(machine):
-    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["hal"], iommufd_modules(machine), 300)
+    return run_guest(machine, SCRIPTS["cdev"], [], 2, 5, ["guest/hal"],
+                     iommufd_modules(machine), 300)
 
 
 def tier_udev(machine):

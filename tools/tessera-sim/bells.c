@@ -23,24 +23,29 @@
 
 #define SPIN_NS 20000
 
-/* Whether there was any. */
+static bool ring(struct bells *b, unsigned q, uint64_t rung)
+{
+	if (rung)
+		sim_mmio_write(b->sim, hw_doorbell(q), 4, (uint32_t)rung);
+	return rung;
+}
+
+/* Whether there was any. A request must find the work that was rung before it, for one to
+ * drop it: its doorbell is taken first and rung last. */
 static bool ring_all(struct bells *b)
 {
 	bool any = false;
+	uint64_t request;
 
 	pthread_mutex_lock(&b->lock);
 	/* What the host wrote before it rang. */
 	if (b->remotes)
 		remote_sync(b->remotes);
-	for (unsigned q = 0; q < HW_MAX_QUEUES; q++) {
-		uint64_t rung = atomic_load_explicit(&b->slots[q], memory_order_relaxed);
-
-		if (rung)
-			rung = atomic_exchange(&b->slots[q], 0);
-		if (rung)
-			sim_mmio_write(b->sim, hw_doorbell(q), 4, (uint32_t)rung);
-		any = any || rung;
-	}
+	request = atomic_exchange(&b->slots[0], 0);
+	for (unsigned q = 1; q < HW_MAX_QUEUES; q++)
+		if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
+			any |= ring(b, q, atomic_exchange(&b->slots[q], 0));
+	any |= ring(b, 0, request);
 	pthread_mutex_unlock(&b->lock);
 	return any;
 }
