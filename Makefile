@@ -127,7 +127,7 @@ $(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
 # The harness of the C suites: prints each program's name and cmocka's own lines.
 .PHONY: unit
 unit: $(UNIT) $(PLUGIN) $(TOOLS)
-	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(T)),$(UNIT)),$(UNIT))
+	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT)),$(UNIT))
 
 BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_bench.c))
 $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
