@@ -343,7 +343,7 @@ def tier_type1(machine):
     for n in (1, 3):
         passed += run_guest(machine, SCRIPTS["t1"], [], n, 3 * n + 2,
                             ["guest/vfio", "guest/hal", "conformance/conformance"],
-                            stock_modules(machine), 300)
+                            stock_modules(machine), 400)
     return passed
 
 
