@@ -168,7 +168,8 @@ check-vm: packages
 	$(Q)$(MAKE) --no-print-directory check-vm-run
 check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
-		--build $(OUT) $(T)
+		--build $(OUT) $(T) || { s=$$?; [ $$s -eq 77 ] || exit $$s; \
+		echo "check-vm: skipped, for the reasons above"; }
 
 # ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
 PREFIX ?= /usr/local
