@@ -171,6 +171,12 @@ check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
 		--build $(OUT) $(T) || { s=$$?; [ $$s -eq 77 ] || exit $$s; \
 		echo "check-vm: skipped, for the reasons above"; }
 
+# make check-vm-jax: JAX trains in a guest, on the host's Python.
+.PHONY: check-vm-jax
+check-vm-jax: $(VENV)/.plugin
+	$(Q)TESSERA_VM_PYTHON=$(abspath $(VENV))/bin/python $(MAKE) --no-print-directory \
+		check-vm T=JAX
+
 # ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's/^.define TC_VERSION "\(.*\)"/\1/p' runtime/compiler/tc.h)
@@ -290,6 +296,7 @@ help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
+	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"

@@ -10,6 +10,8 @@ A tier is one kind of guest and the checks that run in it:
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
     T5  the kernel driver
+    JAX on request only: a model trains in the guest, through VFIO and through the driver,
+        with the same losses as on the host
 
 Packages come from Debian into TESSERA_VM_CACHE (fetch.sh); nothing of the system changes and
 no root is needed. A tier that can't run says why and counts as skipped, never as passed; the
@@ -18,6 +20,7 @@ exit status is 1 if one failed, 77 if all were skipped.
 
 import argparse
 import gzip
+import json
 import lzma
 import os
 import pathlib
@@ -30,6 +33,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+SHARING = ("netfs", "9pnet", "9pnet_virtio", "9p")
+DRM = ("drm_panel_orientation_quirks", "drm")
 VFIO = ("irqbypass", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
 BAD_IN_DMESG = re.compile(
     r"BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr|DMAR:.*fault")
@@ -264,12 +269,12 @@ class Server:
             raise Failure(f"tessera-sim ended with {status}")
 
 
-def boot(machine, work, devices, limit):
+def boot(machine, work, devices, limit, memory):
     """Runs the guest to its end; what it said."""
     argv = machine.qemu() + [
-        "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1G", "-nodefaults",
+        "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", memory, "-nodefaults",
         "-display", "none", "-no-reboot", "-M", "q35,kernel-irqchip=split,memory-backend=mem0",
-        "-object", "memory-backend-memfd,id=mem0,size=1G,share=on",
+        "-object", f"memory-backend-memfd,id=mem0,size={memory},share=on",
         "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
         "-device", "virtio-serial-pci", "-chardev", f"file,id=result,path={work}/result.log",
         "-device", "virtserialport,chardev=result,name=result",
@@ -309,7 +314,8 @@ def judge(text, n_checks):
 
 
 def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
-              extra=None):
+              extra=None, memory="1G", inspect=None):
+    """inspect: judges what the guest said, too."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         paths = [machine.build / p for p in programs]
@@ -317,12 +323,15 @@ def run_guest(machine, script, devices, n_served, n_checks, programs, modules, l
                     extra)
         server = Server(machine, work, n_served)
         try:
-            text = boot(machine, work, [*devices, *server.options()], limit)
+            text = boot(machine, work, [*devices, *server.options()], limit, memory)
         finally:
             server.stop()
         if machine.verbose:
             say(text)
-        return judge(text, n_checks)
+        passed = judge(text, n_checks)
+        if inspect:
+            inspect(text)
+        return passed
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -386,20 +395,26 @@ def run_or_fail(what, argv, **more):
     return done.stdout
 
 
+def build_driver(machine, work):
+    """The module, at work/src/kernel-uapi/driver/tessera.ko; the arguments of its make."""
+    headers, compiler = run_or_fail(
+        "modules.sh", ["sh", str(HERE / "modules.sh"), str(machine.cache), "headers"]).split()
+    uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
+    run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
+    run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
+                                        f"KDIR={headers}", f"CC={compiler}"])
+    return uapi
+
+
 def tier_driver(machine):
     """The kernel driver, which brings a guest of its own: tests/kmod/guest.sh."""
     guest = TOP / "tests/kmod/guest.sh"
     if not guest.exists():
         raise Skip("this tree has no tests/kmod")
     machine.fetch("busybox", "qemu", "kernel", "kbuild")
-    headers, compiler = run_or_fail(
-        "modules.sh", ["sh", str(HERE / "modules.sh"), str(machine.cache), "headers"]).split()
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
-        uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
-        run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
-        run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
-                                            f"KDIR={headers}", f"CC={compiler}"])
+        uapi = build_driver(machine, work)
         run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/kmod_test"])
         env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest", LIMIT="240",
                    KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
@@ -419,15 +434,93 @@ def tier_driver(machine):
         shutil.rmtree(work, ignore_errors=True)
 
 
+DIGITS = TOP / "runtime/python/examples/digits.py"
+MODEL = "conv_net"
+
+# The host's file system, read only, with a /tmp of its own: its Python is the guest's.
+JAX_SCRIPT = """
+mkdir /host
+mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
+mount -t tmpfs none /host/tmp
+for d in proc sys dev; do mount --bind /$d /host/$d; done
+train() {	# DEVICES
+	echo "devices $1"
+	chroot /host /usr/bin/env -i PATH=/usr/bin:/bin HOME=/tmp JAX_PLATFORMS=tessera,cpu \\
+		TESSERA_PLUGIN=@PLUGIN@ TESSERA_CACHE=off TESSERA_DEVICES=$1 \\
+		@PYTHON@ @DIGITS@ --worker @MODEL@
+}
+for a in $(addresses 1234 7e55); do
+	check bind tessera-vfio-bind $a
+	check vfio train vfio:$a
+	check unbind tessera-vfio-bind --unbind $a
+done
+for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+check node test -c /dev/accel/accel0
+check driver train accel:/dev/accel/accel0
+"""
+
+
+def losses_of(lines):
+    """Of a worker of digits.py, which prints JSON."""
+    return [x for line in lines if line.startswith("{")
+            for x in json.loads(line).get("losses", [])]
+
+
+def tier_jax(machine):
+    """JAX trains in a guest, through VFIO and through the driver, as it does on the host."""
+    python = os.environ.get("TESSERA_VM_PYTHON", "")
+    if not os.access(python, os.X_OK):
+        raise Skip("TESSERA_VM_PYTHON names no Python with JAX: make check-vm-jax does")
+    machine.fetch("busybox", "qemu", "kernel", "kbuild")
+    plugin = machine.build / "pjrt_plugin_tessera.so"
+    worker = [python, str(DIGITS), "--worker", MODEL]
+    env = dict(os.environ, JAX_PLATFORMS="tessera,cpu", TESSERA_PLUGIN=str(plugin),
+               TESSERA_CACHE="off", TESSERA_DEVICES="sim")
+    want = losses_of(run_or_fail("training on the host", worker, env=env).splitlines())
+
+    def inspect(text):
+        for part in text.split("\ndevices ")[1:]:
+            got = losses_of(part.splitlines())
+            if not got or got != want:
+                raise Failure(f"{part.split()[0]}: {len(got)} losses, the host has {len(want)}; "
+                              f"the first: {got[:3]}, {want[:3]}\n{text}")
+
+    script = JAX_SCRIPT
+    for name, value in (("PLUGIN", plugin), ("PYTHON", python), ("DIGITS", DIGITS),
+                        ("MODEL", MODEL)):
+        script = script.replace(f"@{name}@", str(value))
+    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
+    try:
+        build_driver(machine, work)
+
+        def copy_driver(root, machine):
+            late = root / "modules/late"
+            late.mkdir()
+            for i, m in enumerate(DRM):
+                if (data := machine.module(m)) is not None:
+                    (late / f"{i}-{m}.ko").write_bytes(data)
+            shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")
+
+        modules = stock_modules(machine) | {m: machine.module(m) for m in SHARING}
+        share = ["-fsdev", "local,id=host,path=/,security_model=none,readonly=on",
+                 "-device", "virtio-9p-pci,fsdev=host,mount_tag=host"]
+        return run_guest(machine, script, share, 1, 5, [], modules, 1500, copy_driver, "4G",
+                         inspect)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
 TIERS = {"T1": tier_edu, "T2": tier_type1, "T3": tier_iommufd, "T4": tier_udev,
          "T5": tier_driver}
+ON_REQUEST = {"JAX": tier_jax}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Tests in a virtual machine.")
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--verbose", action="store_true", help="print what guests say")
-    parser.add_argument("tier", nargs="*", choices=[[], *TIERS], help="default: all")
+    parser.add_argument("tier", nargs="*", choices=[[], *TIERS, *ON_REQUEST],
+                        help="default: all")
     args = parser.parse_args()
     cache = pathlib.Path(os.environ.get("TESSERA_VM_CACHE", "build/vm")).absolute()
     cache.mkdir(parents=True, exist_ok=True)
@@ -436,7 +529,7 @@ def main():
     for name in args.tier or TIERS:
         began = time.monotonic()
         try:
-            passed = TIERS[name](machine)
+            passed = (TIERS | ON_REQUEST)[name](machine)
             counts["passed"] += 1
             say(f"ok   {name}: {passed} checks, {time.monotonic() - began:.0f} s")
         except Skip as why:
