@@ -10,6 +10,7 @@ A tier is one kind of guest and the checks that run in it:
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
     T5  the kernel driver
+    FUZZ on request only: a million random ioctls against the driver
     JAX on request only: a model trains in the guest, through VFIO and through the driver,
         with the same losses as on the host
 
@@ -406,7 +407,7 @@ def build_driver(machine, work):
     return uapi
 
 
-def tier_driver(machine):
+def tier_driver(machine, program="kmod_test", arguments="", limit=240):
     """The kernel driver, which brings a guest of its own: tests/kmod/guest.sh."""
     guest = TOP / "tests/kmod/guest.sh"
     if not guest.exists():
@@ -415,17 +416,21 @@ def tier_driver(machine):
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         uapi = build_driver(machine, work)
-        run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/kmod_test"])
-        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest", LIMIT="240",
+        run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
+        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest", LIMIT=str(limit),
+                   TEST_ARGS=arguments,
                    KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
                    MODULES=str(machine.one("kernel/lib/modules/*")),
                    BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
                    SERVER=str(machine.build / "tessera-sim"))
         text = run_or_fail("the driver's guest",
                            ["sh", str(guest), f"{work}/src/kernel-uapi/driver/tessera.ko",
-                            f"{work}/test/kmod_test"], env=env)
+                            f"{work}/test/{program}"], env=env)
         if machine.verbose:
             say(text)
+        if program == "kmod_fuzz":
+            say("".join(re.findall(r"# .* calls,.*", text)).strip())
+            return 1
         passed = len(re.findall(r"^ok ", text, re.M))
         if not passed or re.search(r"^not ok", text, re.M):
             raise Failure(text)
@@ -512,7 +517,8 @@ def tier_jax(machine):
 
 TIERS = {"T1": tier_edu, "T2": tier_type1, "T3": tier_iommufd, "T4": tier_udev,
          "T5": tier_driver}
-ON_REQUEST = {"JAX": tier_jax}
+ON_REQUEST = {"JAX": tier_jax,
+              "FUZZ": lambda machine: tier_driver(machine, "kmod_fuzz", "1000000", 3000)}
 
 
 def main():
