@@ -418,8 +418,8 @@ def tier_driver(machine, program="kmod_test", arguments="", limit=240):
         uapi = build_driver(machine, work)
         run_or_fail("building its test",
                     [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
-        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest", LIMIT=str(limit),
-                   TEST_ARGS=arguments,
+        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
+                   LIMIT=str(limit), TEST_ARGS=arguments,
                    KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
                    MODULES=str(machine.one("kernel/lib/modules/*")),
                    BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
