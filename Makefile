@@ -164,7 +164,8 @@ $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_bas
 
 # make check-vm [T=T1]: fetches what it needs, but once, into build/vm or TESSERA_VM_CACHE.
 .PHONY: check-vm check-vm-run
-check-vm: packages
+check-vm:
+	$(Q)tools/packages.sh vm
 	$(Q)$(MAKE) --no-print-directory check-vm-run
 check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \

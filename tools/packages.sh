@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes sure that the Debian packages the build needs are there.
 #
-#	tools/packages.sh build|lint|fuzz	what to have
+#	tools/packages.sh build|lint|fuzz|vm	what to have
 #
 # As root it installs what is missing. Otherwise it prints the one command that does,
 # and fails. Where dpkg is not the package manager it trusts what it finds.
@@ -14,11 +14,14 @@ build="gcc make pkg-config libc6-dev libsleef-dev libelf-dev libprotobuf-c-dev
 lint="$build"
 fuzz="$build clang libclang-rt-14-dev"
 
+vm="$build cpio kmod xz-utils"
+
 case "${1-}" in
 build) wanted=$build ;;
 lint) wanted=$lint ;;
 fuzz) wanted=$fuzz ;;
-*) echo "usage: $0 build|lint|fuzz" >&2; exit 2 ;;
+vm) wanted=$vm ;;
+*) echo "usage: $0 build|lint|fuzz|vm" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
