@@ -25,14 +25,6 @@ struct conv_plan {
 	uint64_t ns, ops;
 };
 
-struct job {
-	struct sim_run *run;
-	const struct conv_plan *p;
-	const uint8_t *lhs, *rhs;
-	const uint8_t *in[ISA_MAX_IN];
-	uint8_t *out[ISA_MAX_OUT];
-};
-
 /* Coordinates (batch, then spatial) of point i of the block. */
 static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
 {
@@ -70,30 +62,6 @@ struct window {
 	int64_t low, high;		/* taps of the last dim in the side, without holes */
 	const uint8_t *at;		/* the side's first point */
 };
-
-static void copy_strided(const uint8_t *from, int64_t step, int64_t n, unsigned bytes,
-			 uint8_t *to)
-{
-	if (step == bytes) {
-		memcpy(to, from, (size_t)n * bytes);
-		return;
-	}
-#define COPY(type) \
-	do { \
-		for (int64_t i = 0; i < n; i++, from += step) \
-			((type *)(void *)to)[i] = *(const type *)(const void *)from; \
-	} while (0)
-	switch (bytes) {
-	case 1: COPY(uint8_t); break;
-	case 2: COPY(uint16_t); break;
-	case 4: COPY(uint32_t); break;
-	case 8: COPY(uint64_t); break;
-	default:
-		for (int64_t i = 0; i < n; i++, from += step)
-			memcpy(to + i * bytes, from, bytes);
-	}
-#undef COPY
-}
 
 static int64_t find_place(const struct window *w, unsigned d, int64_t y)
 {
@@ -149,8 +117,8 @@ static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, in
 			if (q < 0)
 				memset(to, 0, (size_t)tap);
 			else
-				copy_strided(line + q * w->step[d], w->feature_step, w->features,
-					     w->bytes, to);
+				sim_product_gather(line + q * w->step[d], w->feature_step,
+						   w->features, w->bytes, to);
 		}
 		return;
 	}
@@ -163,12 +131,12 @@ static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, in
 		memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
 	to += (low - y) * tap;
 	if (w->features == 1)
-		copy_strided(from, step, high - low, w->bytes, to);
+		sim_product_gather(from, step, high - low, w->bytes, to);
 	else if (w->feature_step == w->bytes && step == tap)
 		memcpy(to, from, (size_t)((high - low) * tap));
 	else
 		for (int64_t i = low; i < high; i++, from += step, to += tap)
-			copy_strided(from, w->feature_step, w->features, w->bytes, to);
+			sim_product_gather(from, w->feature_step, w->features, w->bytes, to);
 }
 
 /* The line of the side that the outer taps name, or NULL: outside. */
@@ -193,7 +161,7 @@ static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 	int64_t f = k % w->features, tap = k / w->features;
 
 	if (!w->n_spatial) {
-		copy_strided(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
+		sim_product_gather(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
 		return;
 	}
 	for (unsigned d = w->n_spatial; d-- > 0;) {
@@ -224,8 +192,9 @@ static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 			if (q < 0)
 				memset(to, 0, (size_t)(got * w->bytes));
 			else
-				copy_strided(line + q * w->step[last] + f * w->feature_step,
-					     w->feature_step, got, w->bytes, to);
+				sim_product_gather(line + q * w->step[last] +
+						   f * w->feature_step, w->feature_step, got,
+						   w->bytes, to);
 			f += got;
 			if (f == w->features) {
 				f = 0;
@@ -537,13 +506,13 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
-static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
+static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, void *scratch)
 {
-	const struct conv_plan *p = j->p;
+	const struct conv_plan *p = j->plan;
 	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
 	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
-	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->lhs,
-				      .b = j->rhs };
+	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
+				      .b = j->b };
 	int64_t index[ISA_MAX_RANK];
 
 	if (p->parts > 1) {
@@ -584,29 +553,23 @@ static void run_block(const struct job *j, int64_t m, int64_t n, void *scratch)
 
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct job *j = arg;
+	const struct sim_product_job *j = arg;
+	const struct conv_plan *p = j->plan;
 	void *scratch = sim_scratch(j->run, lane);
 
 	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++)
-		run_block(j, (int64_t)(i / (uint64_t)j->p->n_blocks),
-			  (int64_t)(i % (uint64_t)j->p->n_blocks), scratch);
+		run_block(j, (int64_t)(i / (uint64_t)p->n_blocks),
+			  (int64_t)(i % (uint64_t)p->n_blocks), scratch);
 }
 
 static int run_conv(struct sim_run *run, const void *plan)
 {
 	const struct conv_plan *p = plan;
-	struct job j = { .run = run, .p = p };
+	struct sim_product_job j;
+	int ret = sim_product_bind(run, &p->mm, p, &p->lhs, &p->rhs, &j);
 
-	j.lhs = sim_at(run, &p->lhs);
-	j.rhs = j.lhs ? sim_at(run, &p->rhs) : NULL;
-	if (!j.rhs)
-		return run->fault.status;
-	for (unsigned i = 0; i < p->mm.n_in; i++)
-		if (!(j.in[i] = sim_at(run, &p->mm.in[i])))
-			return run->fault.status;
-	for (unsigned i = 0; i < p->mm.n_out; i++)
-		if (!(j.out[i] = sim_at(run, &p->mm.out[i])))
-			return run->fault.status;
+	if (ret)
+		return ret;
 	run->matrix_ops += p->ops;
 	sim_parallel(run, (uint64_t)(p->m_blocks * p->n_blocks), 1, p->ns, run_blocks, &j);
 	return 0;

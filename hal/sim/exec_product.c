@@ -14,35 +14,13 @@ struct mm_plan {
 	uint64_t ns, ops;
 };
 
-struct job {
-	struct sim_run *run;
-	const struct mm_plan *p;
-	const uint8_t *a, *b;
-	const uint8_t *in[ISA_MAX_IN];
-	uint8_t *out[ISA_MAX_OUT];
-};
-
-/* n elements `step` bytes apart, side by side. */
+/* n elements `step` bytes apart, side by side: in place if they are. */
 static const void *gather(const uint8_t *from, int64_t step, unsigned n, unsigned bytes,
 			  void *room)
 {
 	if (step == bytes)
 		return from;
-#define GATHER(type) \
-	do { \
-		for (unsigned i = 0; i < n; i++, from += step) \
-			((type *)room)[i] = *(const type *)(const void *)from; \
-	} while (0)
-	switch (bytes) {
-	case 1: GATHER(uint8_t); break;
-	case 2: GATHER(uint16_t); break;
-	case 4: GATHER(uint32_t); break;
-	case 8: GATHER(uint64_t); break;
-	default:
-		for (unsigned i = 0; i < n; i++, from += step)
-			memcpy((uint8_t *)room + (size_t)i * bytes, from, bytes);
-	}
-#undef GATHER
+	sim_product_gather(from, step, n, bytes, room);
 	return room;
 }
 
@@ -188,8 +166,8 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct job *j = arg;
-	const struct mm_plan *p = j->p;
+	const struct sim_product_job *j = arg;
+	const struct mm_plan *p = j->plan;
 	void *scratch = sim_scratch(j->run, lane);
 
 	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++) {
@@ -222,18 +200,11 @@ static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 static int run_mm(struct sim_run *run, const void *plan)
 {
 	const struct mm_plan *p = plan;
-	struct job j = { .run = run, .p = p };
+	struct sim_product_job j;
+	int ret = sim_product_bind(run, &p->mm, p, &p->a, &p->b, &j);
 
-	j.a = sim_at(run, &p->a);
-	j.b = j.a ? sim_at(run, &p->b) : NULL;
-	if (!j.b)
-		return run->fault.status;
-	for (unsigned i = 0; i < p->mm.n_in; i++)
-		if (!(j.in[i] = sim_at(run, &p->mm.in[i])))
-			return run->fault.status;
-	for (unsigned i = 0; i < p->mm.n_out; i++)
-		if (!(j.out[i] = sim_at(run, &p->mm.out[i])))
-			return run->fault.status;
+	if (ret)
+		return ret;
 	run->matrix_ops += p->ops;
 	sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
 		     run_blocks, &j);

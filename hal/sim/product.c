@@ -241,6 +241,48 @@ uint64_t sim_product_ns(const struct sim_product *mm, double macs)
 
 /* ---- running ---- */
 
+int sim_product_bind(struct sim_run *run, const struct sim_product *mm, const void *plan,
+		     const struct sim_ref *a, const struct sim_ref *b,
+		     struct sim_product_job *out)
+{
+	out->run = run;
+	out->plan = plan;
+	out->a = sim_at(run, a);
+	out->b = out->a ? sim_at(run, b) : NULL;
+	if (!out->b)
+		return run->fault.status;
+	for (unsigned i = 0; i < mm->n_in; i++)
+		if (!(out->in[i] = sim_at(run, &mm->in[i])))
+			return run->fault.status;
+	for (unsigned i = 0; i < mm->n_out; i++)
+		if (!(out->out[i] = sim_at(run, &mm->out[i])))
+			return run->fault.status;
+	return 0;
+}
+
+void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned bytes, void *to)
+{
+	if (step == bytes) {
+		memcpy(to, from, (size_t)n * bytes);
+		return;
+	}
+#define GATHER(type) \
+	do { \
+		for (int64_t i = 0; i < n; i++, from += step) \
+			((type *)to)[i] = *(const type *)(const void *)from; \
+	} while (0)
+	switch (bytes) {
+	case 1: GATHER(uint8_t); break;
+	case 2: GATHER(uint16_t); break;
+	case 4: GATHER(uint32_t); break;
+	case 8: GATHER(uint64_t); break;
+	default:
+		for (int64_t i = 0; i < n; i++, from += step)
+			memcpy((uint8_t *)to + i * bytes, from, bytes);
+	}
+#undef GATHER
+}
+
 void sim_product_sum(const struct sim_product_task *t, void *scratch)
 {
 	const struct sim_product *mm = t->mm;

@@ -91,12 +91,28 @@ struct sim_product_task {
 	int64_t row0;		/* first row, as the family counts */
 };
 
+/* One instruction running: where its operands are. */
+struct sim_product_job {
+	struct sim_run *run;
+	const void *plan;	/* the family's */
+	const uint8_t *a, *b;
+	const uint8_t *in[ISA_MAX_IN];
+	uint8_t *out[ISA_MAX_OUT];
+};
+
 /* Prepares bodies and scratch; mm has acc, k, a and b. The iteration space must end in the
  * dim of the columns, with that of the rows before. acc as in isa.h. */
 int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			const struct isa_body *body, const struct isa_operand *in,
 			const struct isa_operand *out, const struct isa_uop *uops,
 			unsigned first_operand);
+/* Finds the operands; 0, or the status of the fault that it recorded. */
+int sim_product_bind(struct sim_run *run, const struct sim_product *mm, const void *plan,
+		     const struct sim_ref *a, const struct sim_ref *b,
+		     struct sim_product_job *out);
+/* n elements of `bytes`, `step` apart, side by side into `to`. */
+void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned bytes,
+			void *to);
 /* Sums of the task into its lane's scratch, [rows][cols]. */
 void sim_product_sum(const struct sim_product_task *t, void *scratch);
 /* The epilogue of `rows` rows from sums row `row`, whose first point has the
