@@ -330,6 +330,15 @@ struct tc_value *tc_build_conjugate(const struct tc_build *b, struct tc_value *x
 	return tc_build(b, TC_COMPLEX, x->type, 2, part);
 }
 
+struct tc_value *tc_build_where(const struct tc_build *b, const struct tc_type *type,
+				int direction)
+{
+	const struct tc_type *s32 = tc_with_elem(b->c, type, ELEM_S32);
+
+	return tc_build_compare(b, direction, tc_build_iota(b, s32, 1),
+				tc_build_iota(b, s32, 2));
+}
+
 struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x)
 {
 	const struct tc_type *t = x->type;

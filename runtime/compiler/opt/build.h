@@ -76,6 +76,10 @@ struct tc_value *tc_build_conjugate(const struct tc_build *b, struct tc_value *x
 enum elem tc_real_of(enum elem elem);
 /* The real part; of a real number itself. */
 struct tc_value *tc_build_real(const struct tc_build *b, struct tc_value *x);
+/* Where the row's number compares so (TC_CMP_*) with the column's, of [batch, rows, cols]:
+ * a diagonal, or a triangle. The type's elements do not matter. */
+struct tc_value *tc_build_where(const struct tc_build *b, const struct tc_type *type,
+				int direction);
 /* x as [batch, rows, cols]. */
 struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x);
 /* The ops of a region of scalars, with its arguments; returns what it yields first. */

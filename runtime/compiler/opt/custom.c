@@ -177,7 +177,7 @@ static void apply_reflection(const struct tc_build *b, struct tc_value *i,
 static void decompose_householder(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
-	const struct tc_type *t = op->n_operands == 2 ? tc_in(op, 0)->type : NULL, *s32;
+	const struct tc_type *t = op->n_operands == 2 ? tc_in(op, 0)->type : NULL;
 	struct reflections r;
 	struct tc_value *q;
 	struct tc_loop loop = { .body = apply_reflection, .arg = &r };
@@ -194,9 +194,7 @@ static void decompose_householder(struct tc_ctx *c, struct tc_op *op)
 	r.a = tc_build_matrices(&b, tc_in(op, 0));
 	r.taus = tc_build_reshape(&b, tc_in(op, 1), 2,
 				  (int64_t[]){ r.a->type->dim[0], r.n });
-	s32 = tc_with_elem(c, r.a->type, ELEM_S32);
-	q = tc_build_compare(&b, TC_CMP_EQ, tc_build_iota(&b, s32, 1),
-			     tc_build_iota(&b, s32, 2));
+	q = tc_build_where(&b, r.a->type, TC_CMP_EQ);
 	q = tc_build_convert(&b, q, (enum elem)t->elem);
 	loop.n = r.n;
 	if (t->count && r.n)

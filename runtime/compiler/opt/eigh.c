@@ -14,18 +14,11 @@
 
 enum { MOST_SWEEPS = 40 };
 
-static struct tc_value *identity(const struct tc_build *b, const struct tc_type *t)
-{
-	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
-
-	return tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, 1),
-				tc_build_iota(b, s32, 2));
-}
-
 /* The diagonal of [batch, n, n] as [batch, n]. */
 static struct tc_value *diagonal(const struct tc_build *b, struct tc_value *x)
 {
-	x = tc_build_select(b, identity(b, x->type), x, tc_build_number(b, x->type, 0));
+	x = tc_build_select(b, tc_build_where(b, x->type, TC_CMP_EQ), x,
+			    tc_build_number(b, x->type, 0));
 	return tc_build_sum(b, x, 1u << 2);
 }
 
@@ -132,7 +125,8 @@ static struct tc_value *is_rough(const struct tc_build *b, struct tc_value *cons
 	double unit = x->type->elem == ELEM_F32 ? 0x1p-24 : 0x1p-53;
 
 	x = tc_build2(b, TC_MULTIPLY, x, x);
-	off = tc_build_select(b, identity(b, x->type), tc_build_number(b, x->type, 0), x);
+	off = tc_build_select(b, tc_build_where(b, x->type, TC_CMP_EQ),
+			      tc_build_number(b, x->type, 0), x);
 	all = tc_build_sum(b, x, 6);
 	off = tc_build_sum(b, off, 6);
 	/* Rounding leaves some units of the norm in every row; convergence is quadratic, so
@@ -177,10 +171,7 @@ static void sort_pairs(const struct tc_build *b, struct tc_value **values,
 /* A Hermitian matrix from one of its triangles. */
 static struct tc_value *symmetric(const struct tc_build *b, struct tc_value *a, bool lower)
 {
-	const struct tc_type *s32 = tc_with_elem(b->c, a->type, ELEM_S32);
-	struct tc_value *keep = tc_build_compare(b, lower ? TC_CMP_GE : TC_CMP_LE,
-						 tc_build_iota(b, s32, 1),
-						 tc_build_iota(b, s32, 2));
+	struct tc_value *keep = tc_build_where(b, a->type, lower ? TC_CMP_GE : TC_CMP_LE);
 
 	return tc_build_select(b, keep, a, tc_build_conjugate(b, tc_build_turn(b, a)));
 }
@@ -246,7 +237,8 @@ void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op)
 	n = state[0]->type->dim[1];
 	if (n % 2)
 		state[0] = widen(&b, state[0]);
-	state[1] = tc_build_convert(&b, identity(&b, state[0]->type), (enum elem)t->elem);
+	state[1] = tc_build_where(&b, state[0]->type, TC_CMP_EQ);
+	state[1] = tc_build_convert(&b, state[1], (enum elem)t->elem);
 	tc_build_loop(&b, &sweeps, 2, state);
 	w = tc_build_part(&b, tc_build_real(&b, diagonal(&b, state[0])), 1, 0, n);
 	state[1] = block(&b, state[1], 0, 0, n);

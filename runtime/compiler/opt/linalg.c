@@ -13,16 +13,6 @@ static enum elem working(enum elem elem)
 	return elem == ELEM_F16 || elem == ELEM_BF16 ? ELEM_F32 : elem;
 }
 
-/* Whether row >= column (lower) or row <= column, of [batch, n, n]. */
-static struct tc_value *triangle(const struct tc_build *b, const struct tc_type *t,
-				 bool lower)
-{
-	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
-
-	return tc_build_compare(b, lower ? TC_CMP_GE : TC_CMP_LE, tc_build_iota(b, s32, 1),
-				tc_build_iota(b, s32, 2));
-}
-
 /*
  * Column j of L from the columns before it: c = A[:, j] - L conj(L[j, :]), then
  * L[i, j] = c[i] / sqrt(c[j]) for i >= j. Columns from j on are still zero.
@@ -128,7 +118,8 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 	if (t->count) {
 		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
 		s.rhs = tc_build_matrices(&b, tc_build_convert(&b, x, work));
-		s.t = tc_build_select(&b, triangle(&b, s.t->type, s.lower), s.t,
+		s.t = tc_build_select(&b, tc_build_where(&b, s.t->type, s.lower ? TC_CMP_GE :
+							     TC_CMP_LE), s.t,
 				      tc_build_number(&b, s.t->type, 0));
 		if (transpose == TC_SOLVE_ADJOINT)
 			s.t = tc_build_conjugate(&b, s.t);
