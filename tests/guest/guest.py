@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests: a kernel and a few programs under QEMU without KVM, and what they said.
+
+Packages come from Debian into a cache (fetch.sh); nothing of the system changes and no root
+is needed. A test takes a Machine, calls run_guest() with the shell lines that the guest
+runs, and gets the number of checks that passed; Skip says why it can't, Failure what broke.
+"""
+
+import gzip
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+VFIO = ("irqbypass", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
+BAD_IN_DMESG = re.compile(
+    r"BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr|DMAR:.*fault")
+
+INIT = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t tmpfs none /tmp
+mkdir -p /dev/shm
+for p in /sys/class/virtio-ports/*; do
+	[ "$(cat $p/name)" != result ] || exec >/dev/${p##*/} 2>&1
+done
+for m in @MODULES@; do
+	[ ! -f /modules/$m.ko ] || insmod /modules/$m.ko || echo "FAILED insmod $m"
+done
+addresses() {	# VENDOR DEVICE: of the functions that are
+	for d in /sys/bus/pci/devices/*; do
+		[ "$(cat $d/vendor):$(cat $d/device)" != 0x$1:0x$2 ] || echo ${d##*/}
+	done
+}
+check() {	# NAME COMMAND...
+	name=$1
+	shift
+	echo "begin $name"
+	if "$@"; then echo "ok $name"; else echo "FAILED $name: status $?"; fi
+}
+@SCRIPT@
+echo "--- kernel"
+dmesg
+echo "--- end"
+echo finished
+sync
+poweroff -f
+"""
+
+class Skip(Exception):
+    """Why a tier can't run here."""
+
+
+class Failure(Exception):
+    """What went wrong in a tier."""
+
+
+def say(text):
+    print(text, flush=True)
+
+
+class Machine:
+    """Packages, and guests made of them."""
+
+    def __init__(self, cache, build, verbose):
+        self.cache = cache
+        self.build = build
+        self.verbose = verbose
+
+    def fetch(self, *parts):
+        done = subprocess.run(["sh", str(HERE / "fetch.sh"), str(self.cache), *parts],
+                              stderr=subprocess.PIPE, text=True)
+        if done.returncode == 77:
+            raise Skip(done.stderr.strip())
+        if done.returncode:
+            raise Failure(f"fetch.sh: {done.stderr.strip()}")
+
+    def one(self, pattern):
+        found = sorted(self.cache.glob(pattern))
+        if not found:
+            raise Failure(f"{self.cache}: nothing there is {pattern}; remove it and try again")
+        return found[0]
+
+    def qemu(self):
+        root = self.cache / "qemu"
+        libs = root / "usr/lib/x86_64-linux-gnu"
+        os.environ["QEMU_MODULE_DIR"] = str(libs / "qemu")
+        return [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path",
+                f"{libs}:{libs / 'pulseaudio'}", str(root / "usr/bin/qemu-system-x86_64"),
+                "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
+
+    def version(self):
+        return self.one("kernel/boot/vmlinuz-*").name.removeprefix("vmlinuz-")
+
+    def module(self, name):
+        """The module's bytes, or None where the kernel has it built in."""
+        for path in (self.cache / "kernel").rglob(f"{name}.ko*"):
+            data = path.read_bytes()
+            return lzma.decompress(data) if path.suffix == ".xz" else data
+        return None
+
+
+def copy_program(root, path):
+    """A program and the libraries that it needs, at the same places."""
+    shutil.copy(path, root / "bin" / path.name)
+    listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True)
+    for library in re.findall(r"(/\S+) \(0x", listed.stdout):
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+
+
+def make_initrd(work, machine, programs, modules, script, extra=None):
+    """modules: name -> bytes, or None for what the kernel has."""
+    root = work / "root"
+    for d in ("bin", "dev", "proc", "sys", "tmp", "modules"):
+        (root / d).mkdir(parents=True)
+    busybox = machine.one("busybox/usr/bin/busybox")
+    shutil.copy(busybox, root / "bin/busybox")
+    for p in programs:
+        copy_program(root, p)
+    if extra:
+        extra(root, machine)
+    for name, data in modules.items():
+        if data is not None:
+            (root / "modules" / f"{name}.ko").write_bytes(data)
+    init = INIT.replace("@MODULES@", " ".join(modules)).replace("@SCRIPT@", script)
+    (root / "init").write_text(init)
+    (root / "init").chmod(0o755)
+    names = subprocess.run(["find", "."], cwd=root, stdout=subprocess.PIPE, check=True)
+    cpio = subprocess.run([str(busybox), "cpio", "-o", "-H", "newc"], cwd=root,
+                          input=names.stdout, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, check=True)
+    (work / "initrd.gz").write_bytes(gzip.compress(cpio.stdout, 1))
+    shutil.rmtree(root)
+
+
+class Server:
+    """tessera-sim with some devices, for the time of a guest."""
+
+    def __init__(self, machine, work, n):
+        self.sockets = work / "sock"
+        self.process = None
+        self.n = n
+        if not n:
+            return
+        self.log = open(work / "server.log", "w")
+        self.process = subprocess.Popen(
+            [str(machine.build / "tessera-sim"), "--devices", str(n), "--hbm", "256M",
+             "--socket-dir", str(self.sockets)], stdout=subprocess.PIPE, stderr=self.log,
+            text=True)
+        if not self.process.stdout.readline():
+            raise Failure(f"tessera-sim did not start: {(work / 'server.log').read_text()}")
+
+    def options(self):
+        for i in range(self.n):
+            yield from ("-device", '{"driver":"vfio-user-pci","x-msg-timeout":600000,'
+                        f'"socket":{{"type":"unix","path":"{self.sockets}/{i}.sock"}}}}')
+
+    def stop(self):
+        if not self.process:
+            return
+        self.process.terminate()
+        status = self.process.wait(timeout=30)
+        self.process.stdout.close()
+        self.log.close()
+        if status:
+            raise Failure(f"tessera-sim ended with {status}")
+
+
+def boot(machine, work, devices, limit, memory):
+    """Runs the guest to its end; what it said."""
+    argv = machine.qemu() + [
+        "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", memory, "-nodefaults",
+        "-display", "none", "-no-reboot", "-M", "q35,kernel-irqchip=split,memory-backend=mem0",
+        "-object", f"memory-backend-memfd,id=mem0,size={memory},share=on",
+        "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
+        "-device", "virtio-serial-pci", "-chardev", f"file,id=result,path={work}/result.log",
+        "-device", "virtserialport,chardev=result,name=result",
+        "-kernel", str(machine.one("kernel/boot/vmlinuz-*")), "-initrd", f"{work}/initrd.gz",
+        "-append", "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on",
+        "-serial", f"file:{work}/console.log"]
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, timeout=limit)
+        status = f"QEMU ended with {done.returncode}: {done.stderr.strip()}"
+    except subprocess.TimeoutExpired:
+        status = f"no end after {limit} s"
+    except OSError as e:
+        raise Skip(f"QEMU does not start: {e}") from e
+    result = work / "result.log"
+    text = result.read_text(errors="replace") if result.exists() else ""
+    if "\nfinished" not in text:
+        console = work / "console.log"
+        tail = console.read_text(errors="replace")[-3000:] if console.exists() else ""
+        raise Failure(f"the guest did not finish ({status})\n{text}\n{tail}")
+    return text
+
+
+def judge(text, n_checks):
+    """The number of checks that passed; Failure if one did not, or is missing."""
+    checks, _, kernel = text.partition("--- kernel")
+    passed = len(re.findall(r"^ok ", checks, re.M))
+    begun = len(re.findall(r"^begin ", checks, re.M))
+    bad = [line for line in kernel.splitlines() if BAD_IN_DMESG.search(line)]
+    if bad:
+        raise Failure("the guest's kernel complains:\n" + "\n".join(bad) + "\n" + checks)
+    if re.search(r"^FAILED", checks, re.M) or passed != begun:
+        raise Failure(checks)
+    if passed != n_checks:
+        raise Failure(f"{passed} checks passed, {n_checks} were expected\n{checks}")
+    return passed
+
+
+def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
+              extra=None, memory="1G", inspect=None):
+    """inspect: judges what the guest said, too."""
+    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
+    try:
+        paths = [machine.build / p for p in programs]
+        make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script,
+                    extra)
+        server = Server(machine, work, n_served)
+        try:
+            text = boot(machine, work, [*devices, *server.options()], limit, memory)
+        finally:
+            server.stop()
+        if machine.verbose:
+            say(text)
+        passed = judge(text, n_checks)
+        if inspect:
+            inspect(text)
+        return passed
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def stock_modules(machine):
+    return {m: machine.module(m) for m in VFIO}
+
+
+def iommufd_modules(machine):
+    """Debian's kernels have no iommufd: modules that are built for one."""
+    machine.fetch("busybox", "qemu", "kernel", "kbuild", "source")
+    done = subprocess.run(["sh", str(HERE / "modules.sh"), str(machine.cache)],
+                          stderr=subprocess.PIPE, text=True)
+    if done.returncode == 77:
+        raise Skip(done.stderr.strip())
+    if done.returncode:
+        raise Failure(f"modules.sh: {done.stderr.strip()}")
+    built = machine.cache / "modules" / machine.version()
+    modules = {"irqbypass": machine.module("irqbypass")}
+    for name in ("iova_bitmap", "iommufd", "vfio", "vfio_iommu_type1", "vfio-pci-core",
+                 "vfio-pci"):
+        modules[name] = (built / f"{name}.ko").read_bytes()
+    return modules
+
+
+def run_or_fail(what, argv, **more):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          **more)
+    if done.returncode == 77:
+        raise Skip(f"{what}: {done.stdout.strip()}")
+    if done.returncode:
+        raise Failure(f"{what} ended with {done.returncode}:\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def build_driver(machine, work):
+    """The module, at work/src/kernel-uapi/driver/tessera.ko; the arguments of its make."""
+    headers, compiler = run_or_fail(
+        "modules.sh", ["sh", str(HERE / "modules.sh"), str(machine.cache), "headers"]).split()
+    uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
+    run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
+    run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
+                                        f"KDIR={headers}", f"CC={compiler}"])
+    return uapi
