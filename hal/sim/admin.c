@@ -391,6 +391,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 {
 	pthread_mutex_lock(&dev->admin_lock);
 	pthread_mutex_lock(&dev->lock);
+	sim_queue_hear(dev);
 	if (!(dev->status & HW_STATUS_READY) || tail - dev->admin_head > dev->aqsize)
 		dev->bad_access++;
 	else

@@ -189,6 +189,7 @@ uint64_t sim_mmio_read(struct sim_device *dev, uint32_t offset, unsigned bytes)
 	if (is_refused(dev, offset, bytes))
 		return bytes == 4 ? 0xffffffffu : ~0ull;
 	pthread_mutex_lock(&dev->lock);
+	sim_queue_hear(dev);
 	value = read_word(dev, offset);
 	if (bytes == 8)
 		value |= (uint64_t)read_word(dev, offset + 4) << 32;

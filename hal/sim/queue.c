@@ -9,7 +9,8 @@
  * device is signalled or a doorbell rings. Each engine (compute, DMA) has a thread;
  * small work may also run on the thread that rings the doorbell, if the engine is
  * idle and nothing is queued before it (HW_INLINE): an engine runs one descriptor at
- * a time, whoever lends it the thread.
+ * a time, whoever lends it the thread. A doorbell of a busy engine is a store and no
+ * more, as it is of a real device.
  */
 #include <limits.h>
 #include <string.h>
@@ -115,10 +116,22 @@ static uint64_t bit_of(const struct sim_device *dev, const struct sim_queue *q)
 	return 1ull << (q - dev->queues);
 }
 
+static void set_waiting(struct sim_device *dev, struct sim_engine *e,
+			const struct sim_queue *q, bool waits)
+{
+	uint64_t old = atomic_load_explicit(&e->waiting, memory_order_relaxed);
+	uint64_t new = waits ? old | bit_of(dev, q) : old & ~bit_of(dev, q);
+
+	if (new != old)
+		atomic_store_explicit(&e->waiting, new, memory_order_release);
+}
+
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
 {
 	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
 
+	if (e->cls == HW_CLASS_DMA)
+		atomic_fetch_or(&dev->of_dma, bit_of(dev, q));
 	e->of_priority[q->info.priority] |= bit_of(dev, q);
 }
 
@@ -126,9 +139,10 @@ void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
 {
 	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
 
+	atomic_fetch_and(&dev->of_dma, ~bit_of(dev, q));
 	e->of_priority[q->info.priority] &= ~bit_of(dev, q);
 	e->active &= ~bit_of(dev, q);
-	e->waiting &= ~bit_of(dev, q);
+	set_waiting(dev, e, q, false);
 }
 
 static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, uint64_t va,
@@ -142,7 +156,7 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 {
 	const uint64_t *sem;
 
-	e->waiting &= ~bit_of(dev, q);
+	set_waiting(dev, e, q, false);
 	if (q->state != SIM_QUEUE_READY || q->is_clearing || q->running || !fetch(dev, q)) {
 		if (!q->running)
 			e->active &= ~bit_of(dev, q);
@@ -153,7 +167,7 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 	sem = semaphore(dev, q, q->sqe.wait_va, false);
 	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
 		return true;
-	e->waiting |= bit_of(dev, q);
+	set_waiting(dev, e, q, true);
 	return false;
 }
 
@@ -162,7 +176,7 @@ void sim_look_at_waiting(struct sim_device *dev)
 	for (unsigned i = 0; i < 2; i++) {
 		struct sim_engine *e = &dev->engines[i];
 
-		for (uint64_t w = e->waiting; w; w &= w - 1)
+		for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1)
 			if (is_runnable(dev, e, &dev->queues[__builtin_ctzll(w)])) {
 				sim_kick(e);
 				break;
@@ -458,6 +472,7 @@ static void *engine(void *arg)
 	while (!dev->quit) {
 		struct sim_queue *q;
 
+		sim_queue_hear(dev);
 		e->seen = atomic_load(&e->kick);
 		e->was_missed = e->queue;
 		q = e->queue ? NULL : pick(dev, e);
@@ -465,9 +480,13 @@ static void *engine(void *arg)
 			step(dev, e, q);
 			continue;
 		}
-		pthread_mutex_unlock(&dev->lock);
-		sleep_until_kicked(e, e->seen);
-		pthread_mutex_lock(&dev->lock);
+		atomic_store(&e->is_idle, true);
+		if (!atomic_load(&dev->rung)) {
+			pthread_mutex_unlock(&dev->lock);
+			sleep_until_kicked(e, e->seen);
+			pthread_mutex_lock(&dev->lock);
+		}
+		atomic_store_explicit(&e->is_idle, false, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return NULL;
@@ -523,25 +542,48 @@ static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_
 	return false;
 }
 
-void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
+static void hear(struct sim_device *dev, unsigned id)
 {
-	struct sim_queue *q = &dev->queues[queue];
-	struct sim_engine *e;
-	bool is_done;
+	uint32_t tail = atomic_load_explicit(&dev->bell[id], memory_order_acquire);
+	struct sim_queue *q = &dev->queues[id];
 
-	pthread_mutex_lock(&dev->lock);
 	if (q->state == SIM_QUEUE_NONE || tail - q->head > q->info.n_entries ||
 	    tail - q->head < q->tail - q->head) {
 		dev->bad_access++;
-		pthread_mutex_unlock(&dev->lock);
 		return;
 	}
 	q->tail = tail;
-	e = sim_engine_of(dev, q->info.cls);
-	e->active |= bit_of(dev, q);
+	sim_engine_of(dev, q->info.cls)->active |= bit_of(dev, q);
+}
+
+void sim_queue_hear(struct sim_device *dev)
+{
+	uint64_t rung;
+
+	if (!atomic_load_explicit(&dev->rung, memory_order_relaxed))
+		return;
+	for (rung = atomic_exchange(&dev->rung, 0); rung; rung &= rung - 1)
+		hear(dev, (unsigned)__builtin_ctzll(rung));
 	/* Queues that wait may wait for what the host wrote: a doorbell makes all of
 	 * them look again. */
 	sim_look_at_waiting(dev);
+}
+
+void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
+{
+	struct sim_queue *q = &dev->queues[queue];
+	bool is_dma = atomic_load_explicit(&dev->of_dma, memory_order_relaxed) & bit_of(dev, q);
+	struct sim_engine *e = &dev->engines[is_dma];
+	bool is_done;
+
+	atomic_store_explicit(&dev->bell[queue], tail, memory_order_relaxed);
+	atomic_fetch_or(&dev->rung, bit_of(dev, q));
+	/* A thread that is up looks at `rung` once more after it says that it is idle. What
+	 * waits on the other engine must not wait for this one. */
+	if (!atomic_load(&e->is_idle) && !atomic_load(&dev->engines[!is_dma].waiting))
+		return;
+	pthread_mutex_lock(&dev->lock);
+	sim_queue_hear(dev);
 	is_done = run_inline(dev, e, q);
 	pthread_mutex_unlock(&dev->lock);
 	/* Its thread wants the lock first thing. */
@@ -551,6 +593,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
 {
+	sim_queue_hear(dev);
 	q->is_clearing = true;
 	q->is_silent = !with_completions;
 	while (q->running) {

@@ -344,6 +344,7 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
 void sim_clear(struct sim_device *dev)
 {
 	pthread_mutex_lock(&dev->lock);
+	sim_queue_hear(dev);
 	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_RESETTING;
 	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
 		struct sim_queue *q = &dev->queues[i];
@@ -427,7 +428,10 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 	code = options->isa_path ? cap_path(&sim->cpu, options->isa_path, err) : 0;
 	if (!code)
 		code = sim_pool_create(sim->cpu.lanes, sim->spins, &sim->pool, err);
-	sim->devices = code ? NULL : calloc(n, sizeof(*sim->devices));
+	sim->devices = code ? NULL : aligned_alloc(_Alignof(struct sim_device),
+						   n * sizeof(*sim->devices));
+	if (sim->devices)
+		memset(sim->devices, 0, n * sizeof(*sim->devices));
 	if (!code && !sim->devices)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
 	for (unsigned i = 0; !code && i < n; i++) {

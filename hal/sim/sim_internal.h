@@ -115,11 +115,12 @@ struct sim_engine {
 	bool has_thread;
 	atomic_uint kick;	/* futex: changes whenever there may be work */
 	atomic_bool is_asleep;
+	atomic_bool is_idle;	/* its thread found nothing, and waits for a kick */
 	unsigned seen;		/* kick when the thread last looked */
 	bool was_missed;	/* it looked while the engine was busy */
 	uint64_t of_priority[4]; /* its queues, a bit each */
 	uint64_t active;	/* those whose doorbell rang and that may have work */
-	uint64_t waiting;	/* those whose head waits for a semaphore */
+	_Atomic uint64_t waiting; /* whose head waits for a semaphore; written under lock */
 	unsigned next;		/* queue to look at first */
 
 	/* the run, under dev->lock; `stop` is read without */
@@ -170,7 +171,12 @@ struct sim_device {
 	struct sim_dma **dma;	/* [room_dma], ascending by iova */
 	unsigned n_dma, room_dma;
 	struct sim_ctx contexts[HW_MAX_CONTEXTS];
-	struct sim_queue queues[HW_MAX_QUEUES];
+	/* Doorbells, without lock: what they were last written with; those that nobody
+	 * has looked at since; whose queues are the DMA engine's. */
+	_Atomic uint32_t bell[HW_MAX_QUEUES];
+	_Alignas(64) _Atomic uint64_t rung;
+	_Atomic uint64_t of_dma;
+	_Alignas(64) struct sim_queue queues[HW_MAX_QUEUES];
 	struct sim_program **programs;	/* [room_programs]; id is the index */
 	unsigned room_programs, program_hint;
 	uint64_t program_bytes;
@@ -251,7 +257,11 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p,
 
 /* ---- queue.c ---- */
 
+/* A doorbell: a store, unless the engine is idle. Without lock. */
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
+/* Brings what doorbells said into the queues; under lock. Whoever tells of queues, or
+ * changes them, calls it first: then doorbells count in the order in which they came. */
+void sim_queue_hear(struct sim_device *dev);
 int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls);
 void sim_engine_stop(struct sim_engine *e);
 static inline struct sim_engine *sim_engine_of(struct sim_device *dev, uint8_t cls)

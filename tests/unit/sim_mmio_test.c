@@ -158,6 +158,7 @@ static void doorbells_of_nothing_are_counted(void **state)
 	assert_int_equal(read4(HW_REG_BADACC), before + HW_MAX_QUEUES - 40);
 	/* More than the ring holds, and backwards. */
 	write4(hw_doorbell(t.work.id), t.work.tail + T_ENTRIES + 1);
+	assert_int_equal(read4(HW_REG_BADACC), before + HW_MAX_QUEUES - 40 + 1);
 	write4(hw_doorbell(t.work.id), t.work.tail - 1);
 	write4(hw_doorbell(0), t.admin.tail + T_ENTRIES + 1);
 	assert_int_equal(read4(HW_REG_BADACC), before + HW_MAX_QUEUES - 40 + 3);

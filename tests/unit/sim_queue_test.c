@@ -161,6 +161,25 @@ static void any_doorbell_shows_what_the_host_wrote(void **state)
 	assert_int_equal(t_take(&t, &t.work), 0);
 }
 
+static void a_busy_engines_doorbell_shows_it_to_the_other(void **state)
+{
+	uint32_t id;
+
+	(void)state;
+	clear_sems();
+	id = occupy(&t.work, 0);
+	t_put(&t, &t.dma, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
+		.wait_va = SEM(2), .wait_value = 1 });
+	t_ring_bell(&t, &t.dma);
+	assert_false(t_poll(&t, &t.dma));
+	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
+	t_put(&t, &t.work, nop(1));
+	t_ring_bell(&t, &t.work);
+	assert_int_equal(t_take(&t, &t.dma), 0);
+	free_up(&t.work, id);
+	assert_int_equal(t_take(&t, &t.work), HW_ST_DROPPED);
+}
+
 static void signals_never_lower(void **state)
 {
 	(void)state;
@@ -488,6 +507,7 @@ int main(void)
 		cmocka_unit_test(completions_come_in_order_lap_after_lap),
 		cmocka_unit_test(queues_wait_for_each_other),
 		cmocka_unit_test(any_doorbell_shows_what_the_host_wrote),
+		cmocka_unit_test(a_busy_engines_doorbell_shows_it_to_the_other),
 		cmocka_unit_test(signals_never_lower),
 		cmocka_unit_test(failures_do_not_signal),
 		cmocka_unit_test(waiting_and_idling_burn_no_cpu),
