@@ -23,6 +23,8 @@
 #include "hal/hw/regs.h"
 
 #define BOUND_ALIGN 64u
+#define SMALL_COPY 65536u	/* bytes; more is worth an interrupt */
+#define REAP_EVERY 16u		/* submissions: to look for completions costs a cache miss */
 
 struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls)
 {
@@ -346,6 +348,13 @@ static int check_launch(const struct hal_launch *l, struct err *err)
 	return 0;
 }
 
+/* Takes completions along, seldom: who waits for one looks itself. */
+static void reap_in_passing(struct hal_queue *q)
+{
+	if (q->submitted % REAP_EVERY == 0)
+		reap(q);
+}
+
 int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t *value,
 		      struct err *err)
 {
@@ -378,13 +387,21 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	memcpy(args, l->bindings, im->n_bindings * sizeof(*args));
 	push_waits(q, &sqe, l->after, l->n_after);
 	*value = push(q, &sqe, l->exe);
-	reap(q);
+	if (sqe.flags & HW_INLINE)
+		reap(q);
+	else
+		reap_in_passing(q);
 	pthread_mutex_unlock(&q->lock);
 	if (q->dev->page) {
 		__atomic_fetch_add(&q->dev->page->n_execute, 1, __ATOMIC_RELAXED);
 		hal_page_update(q->dev);
 	}
 	return 0;
+}
+
+static uint8_t copy_flags(uint64_t bytes)
+{
+	return bytes <= SMALL_COPY ? HW_INLINE : HW_IRQ;
 }
 
 static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
@@ -399,7 +416,7 @@ static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_afte
 	if (!code) {
 		push_waits(q, sqe, after, n_after);
 		*value = push(q, sqe, NULL);
-		reap(q);
+		reap_in_passing(q);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return code;
@@ -420,7 +437,7 @@ int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset
 		   const struct hal_after *after, unsigned n_after, uint64_t *value,
 		   struct err *err)
 {
-	struct hw_sqe sqe = { .op = HW_COPY, .flags = HW_IRQ,
+	struct hw_sqe sqe = { .op = HW_COPY, .flags = copy_flags(bytes),
 			      .u.copy = { src->va + src_offset, dst->va + dst_offset, bytes } };
 	int code = check_range(dst, dst_offset, bytes, "a copy into", err);
 
@@ -452,7 +469,7 @@ int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
 int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
 		   uint64_t bytes, uint64_t pattern, uint64_t *value, struct err *err)
 {
-	struct hw_sqe sqe = { .op = HW_FILL, .flags = HW_IRQ,
+	struct hw_sqe sqe = { .op = HW_FILL, .flags = copy_flags(bytes),
 			      .u.copy = { pattern, dst->va + offset, bytes } };
 	int code = check_range(dst, offset, bytes, "a fill", err);
 
