@@ -266,6 +266,7 @@ static void free_device(struct hal_device *dev)
 		memset(dev->page, 0, sizeof(*dev->page));
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->life);
+	pthread_mutex_destroy(&dev->exes_lock);
 	pthread_mutex_destroy(&dev->death_lock);
 	dev->entry->open = NULL;
 	free(dev);
@@ -338,6 +339,7 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	dev->irq_fd = -1;
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->life, NULL);
+	pthread_mutex_init(&dev->exes_lock, NULL);
 	pthread_mutex_init(&dev->death_lock, NULL);
 	read_limit(dev);
 	code = start(dev, err);
@@ -404,6 +406,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
 	if (hal_check(dev, NULL) == ERR_FAILED_PRECONDITION)
 		return hal_check(dev, err);
+	pthread_mutex_lock(&dev->exes_lock);
 	pthread_mutex_lock(&dev->life);
 	hal_die(dev, &why);
 	for (unsigned i = 0; i < 2; i++) {
@@ -418,6 +421,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	pthread_mutex_unlock(&dev->life);
 	for (struct hal_exe *x = dev->exes; !code && x; x = x->next)
 		code = hal_exe_reload(x, err);
+	pthread_mutex_unlock(&dev->exes_lock);
 	return code;
 }
 

@@ -131,7 +131,8 @@ struct hal_device {
 	struct hal_page *page_head;
 	atomic_int_fast64_t page_due;	/* when counters are read again */
 	uint64_t last_busy_ns, last_time_ns;
-	struct hal_exe *exes;	/* loaded; under lock */
+	pthread_mutex_t exes_lock;	/* first of all locks: a reset loads them again */
+	struct hal_exe *exes;	/* loaded */
 	atomic_bool nudge;	/* a queue failed: others may wait for it */
 };
 
@@ -139,7 +140,7 @@ struct hal_exe {
 	struct hal_device *dev;
 	struct image *image;
 	struct hal_mem *constants;
-	uint32_t program;
+	_Atomic uint32_t program; /* 0: lost in a reset, not yet loaded again */
 	uint32_t flags;		/* HW_INLINE or 0 */
 	_Atomic uint64_t last_use;	/* newest submission that runs it */
 	char name[64];

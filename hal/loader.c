@@ -27,6 +27,7 @@ static int load_code(struct hal_exe *exe, struct err *err)
 	const struct image *im = exe->image;
 	struct hw_program_binding *b = calloc(im->n_bindings, sizeof(*b));
 	struct hal_mem *code = NULL;
+	uint32_t program;
 	int status;
 
 	if (!b)
@@ -42,7 +43,9 @@ static int load_code(struct hal_exe *exe, struct err *err)
 		status = exe->dev->t->ops->program_create(exe->dev->t, code->va,
 							  im->text_bytes, b,
 							  (unsigned)im->n_bindings,
-							  &exe->program, err);
+							  &program, err);
+	if (!status)
+		atomic_store(&exe->program, program);
 	hal_mem_free(code);
 	free(b);
 	return status;
@@ -53,6 +56,25 @@ static void free_exe(struct hal_exe *exe)
 	hal_mem_free(exe->constants);
 	image_free(exe->image);
 	free(exe);
+}
+
+/* The device holds its code, and a reset finds it: both or neither. */
+static int join(struct hal_exe *exe, struct err *err)
+{
+	struct hal_device *dev = exe->dev;
+	int code;
+
+	pthread_mutex_lock(&dev->exes_lock);
+	code = load_code(exe, err);
+	if (!code) {
+		exe->next = dev->exes;
+		exe->link = &dev->exes;
+		if (exe->next)
+			exe->next->link = &exe->next;
+		dev->exes = exe;
+	}
+	pthread_mutex_unlock(&dev->exes_lock);
+	return code;
 }
 
 int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
@@ -79,19 +101,12 @@ int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
 		code = load_constants(exe, err);
 	}
 	if (!code)
-		code = load_code(exe, err);
+		code = join(exe, err);
 	if (code) {
 		err_add(err, "loading %s", exe->name);
 		free_exe(exe);
 		return code;
 	}
-	pthread_mutex_lock(&dev->lock);
-	exe->next = dev->exes;
-	exe->link = &dev->exes;
-	if (exe->next)
-		exe->next->link = &exe->next;
-	dev->exes = exe;
-	pthread_mutex_unlock(&dev->lock);
 	*out = exe;
 	return 0;
 }
@@ -117,12 +132,14 @@ void hal_exe_unload(struct hal_exe *exe)
 	q = dev->queues[HAL_QUEUE_COMPUTE];
 	/* The queue's slots may name it in messages until its last run is done. */
 	hal_queue_wait(q, atomic_load(&exe->last_use), clock_after(HAL_CLOSE_NS), NULL);
-	dev->t->ops->program_destroy(dev->t, exe->program);
-	pthread_mutex_lock(&dev->lock);
+	pthread_mutex_lock(&dev->exes_lock);
 	*exe->link = exe->next;
 	if (exe->next)
 		exe->next->link = exe->link;
-	pthread_mutex_unlock(&dev->lock);
+	/* Lost in a reset and not loaded again, there is none. */
+	if (exe->program)
+		dev->t->ops->program_destroy(dev->t, exe->program);
+	pthread_mutex_unlock(&dev->exes_lock);
 	pthread_mutex_lock(&q->lock);
 	for (unsigned i = 0; i < HAL_RING; i++)
 		if (q->slots[i].exe == exe)

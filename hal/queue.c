@@ -45,11 +45,13 @@ static void wake_waiter(struct hal_device *dev)
 static void add_failure(struct hal_queue *q, uint64_t first, uint64_t last,
 			const struct err *why)
 {
-	struct hal_failure *f = &q->failures[q->n_failures++ % HAL_FAILURES];
+	struct hal_failure *f = &q->failures[q->n_failures % HAL_FAILURES];
 
 	f->first = first;
 	f->last = last;
 	f->err = *why;
+	/* Who has no lock asks whether there is any. */
+	__atomic_store_n(&q->n_failures, q->n_failures + 1, __ATOMIC_RELAXED);
 }
 
 static int find_failure(struct hal_queue *q, uint64_t value, struct err *err)

@@ -410,6 +410,8 @@ static void the_request_that_kills_is_answered(void **state)
 struct submitter {
 	struct hal_exe *exe;
 	struct hal_mem *out;
+	void *image;
+	size_t image_bytes;
 	int quit, wrong;
 	unsigned noted, asked;
 };
@@ -469,6 +471,52 @@ static void resets_meet_submissions_of_other_threads(void **state)
 	assert_int_equal(s.noted, s.asked);
 	hal_exe_unload(s.exe);
 	hal_mem_free(s.out);
+}
+
+/* What a reset loads again may be unloaded meanwhile. */
+static void *load_on_and_on(void *arg)
+{
+	struct submitter *s = arg;
+	struct hal_exe *exe[32] = { NULL };
+
+	for (unsigned i = 0; !__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE); ) {
+		struct err err;
+		int code;
+
+		hal_exe_unload(exe[i]);
+		exe[i] = NULL;
+		code = hal_exe_load(dev, s->image, s->image_bytes, &exe[i], &err);
+		if (!code) {
+			s->asked++;
+			i = (i + 1) % 32;
+		}
+		if (code && code != ERR_ABORTED) {
+			fprintf(stderr, "%s\n", err.msg);
+			s->wrong = code;
+		}
+	}
+	for (unsigned i = 0; i < 32; i++)
+		hal_exe_unload(exe[i]);
+	return NULL;
+}
+
+static void resets_meet_loads_of_other_threads(void **state)
+{
+	struct submitter s = { 0 };
+	pthread_t thread;
+	struct err err;
+
+	(void)state;
+	make_image(store_42, 3, 0, &s.image, &s.image_bytes);
+	assert_int_equal(pthread_create(&thread, NULL, load_on_and_on, &s), 0);
+	for (int i = 0; i < 60; i++)
+		if (hal_device_reset(dev, &err))
+			fail_msg("round %d: %s", i, err.msg);
+	__atomic_store_n(&s.quit, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(s.wrong, 0);
+	assert_true(s.asked > 0);
+	free(s.image);
 }
 
 static void closing_delivers_what_was_asked_for(void **state)
@@ -585,6 +633,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(killed_device_fails_everything_with_its_first_error), \
 	cmocka_unit_test(the_request_that_kills_is_answered), \
 	cmocka_unit_test(resets_meet_submissions_of_other_threads), \
+	cmocka_unit_test(resets_meet_loads_of_other_threads), \
 	cmocka_unit_test(closing_delivers_what_was_asked_for), \
 	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
