@@ -25,6 +25,9 @@ for program in "$@"; do
 	image) length=32768 ;;
 	options) length=256 ;;
 	text) length=16384 ;;
+	vfio_user)
+		python3 tests/fuzz/vfio_user_seeds.py "$CORPUS/$name-seeds" || exit 1
+		seeds="$seeds $CORPUS/$name-seeds" ;;
 	esac
 	log=$CORPUS/$name.log
 	"$program" -max_total_time="$S" -runs="$FUZZ_RUNS" -max_len=$length -timeout=20 \
@@ -37,7 +40,8 @@ for program in "$@"; do
 	fi
 	runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log")
 	seconds=$(sed -n 's/^Done .* in \([0-9]*\) second.*/\1/p' "$log")
-	echo "ok   $name: $runs runs in $seconds s"
+	also=$(sed -n 's/^handled \(.*\)/, \1/p' "$log")
+	echo "ok   $name: $runs runs$also in $seconds s"
 	total=$((total + runs))
 done
 echo "fuzz: $total runs, no finding"

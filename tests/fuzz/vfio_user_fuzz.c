@@ -21,9 +21,15 @@
 
 static struct device device;
 static struct reply reply;
+static unsigned long long n_messages;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void tell(void)
+{
+	fprintf(stderr, "handled %llu messages\n", n_messages);
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -40,6 +46,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		exit(1);
 	}
 	device_init(&device, sim_device(sim, 0), 0);
+	atexit(tell);
 	return 0;
 }
 
@@ -80,6 +87,7 @@ static size_t take_one(const uint8_t *data, size_t n)
 		abort();
 	memcpy(m.body, data + 4, bytes);
 	add_fds(&m, data[1]);
+	n_messages++;
 	error = message_handle(&device, &m, &reply, &why);
 	if (error == MESSAGE_CUT && !why)
 		abort();
