@@ -4,7 +4,8 @@
  *
  * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky,
  * triangular_solve, and none of the custom calls of custom.c is left; random bits come in
- * words of 32 or 64. Runs at every level: what emission takes depends on it.
+ * words of 32 or 64; no convolution that is worth it has holes in its input. Runs at every
+ * level: what emission takes depends on it.
  */
 #include <string.h>
 
@@ -320,6 +321,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_FFT: tc_decompose_fft(c, op); break;
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
+		case TC_CONVOLUTION: tc_decompose_convolution(c, op); break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
 		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
 		default: break;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A convolution over an input with holes (lhs_dilation), as the gradient of a strided
+ * one is, meets zeros in all but one of `holes` taps of a dim. Every holes-th output has
+ * the same live taps: each such phase is a convolution of the input without holes with
+ * these taps alone, and the phases interleave to the result.
+ *
+ * Output o = q * holes + r meets input i with tap k where o - low + k = i * holes. So
+ * phase r has the taps k = first, first + holes, ... with first = (low - r) mod holes, and
+ * the j-th of them meets input q + j + shift, shift = (r - low + first) / holes.
+ *
+ * What is not done: strides, dilated or reversed windows in the same dim, and windows so
+ * small that to interleave costs more than the zeros.
+ */
+#include <string.h>
+
+#include "runtime/compiler/opt/build.h"
+
+#define MOST_PHASES 8
+#define LEAST_WORK 64	/* products for an element of the result */
+
+struct conv {
+	struct tc_build b;
+	struct tc_op *op;
+	unsigned n, i;		/* spatial dims, and the one at hand */
+	int64_t input, kernel, output;	/* dims of this one */
+	int64_t holes, low;
+	int64_t phase_size;	/* outputs of a phase */
+};
+
+static int64_t nth(const struct tc_op *op, const char *name, unsigned i)
+{
+	unsigned n;
+
+	return tc_attr_ints(op, name, &n)[i];
+}
+
+static int64_t size_of(const struct tc_value *v, int64_t dim)
+{
+	return v->type->dim[dim];
+}
+
+/* An attribute with one entry changed. */
+static void set_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i,
+		    int64_t value)
+{
+	int64_t copy[2 * TC_MAX_RANK];
+	unsigned n;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+
+	memcpy(copy, list, n * sizeof(*copy));
+	copy[i] = value;
+	tc_set_ints(c, op, name, copy, n);
+}
+
+static const struct tc_type *resized(struct tc_ctx *c, const struct tc_type *t, int64_t d,
+				     int64_t size)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] = size;
+	return tc_tensor(c, (enum elem)t->elem, t->rank, dim);
+}
+
+/* Kernel positions first, first + holes, ...: `taps` of them. */
+static struct tc_value *live_taps(const struct conv *v, int64_t first, int64_t taps)
+{
+	struct tc_value *kernel = tc_in(v->op, 1);
+	int64_t start[TC_MAX_RANK] = { 0 };
+	struct tc_value *s = tc_build_slice(&v->b, kernel, start,
+					    resized(v->b.c, kernel->type, v->kernel, taps));
+
+	set_nth(v->b.c, s->def, "start_indices", (unsigned)v->kernel, first);
+	set_nth(v->b.c, s->def, "limit_indices", (unsigned)v->kernel,
+		first + (taps - 1) * v->holes + 1);
+	set_nth(v->b.c, s->def, "strides", (unsigned)v->kernel, v->holes);
+	return s;
+}
+
+static struct tc_value *build_phase(const struct conv *v, int64_t r)
+{
+	struct tc_ctx *c = v->b.c;
+	int64_t first = ((v->low - r) % v->holes + v->holes) % v->holes;
+	int64_t size = size_of(tc_in(v->op, 1), v->kernel);
+	int64_t taps = first < size ? (size - first + v->holes - 1) / v->holes : 0;
+	int64_t shift = (r - v->low + first) / v->holes;
+	const struct tc_type *type = resized(c, tc_out(v->op, 0)->type, v->output, v->phase_size);
+	struct tc_op *op;
+
+	if (!taps)
+		return tc_build_number(&v->b, type, 0);
+	op = tc_clone(c, v->op, tc_map_new(c));
+	tc_set_operand(op, 1, live_taps(v, first, taps));
+	tc_out(op, 0)->type = type;
+	set_nth(c, op, "lhs_dilation", v->i, 1);
+	set_nth(c, op, "padding", 2 * v->i, -shift);
+	set_nth(c, op, "padding", 2 * v->i + 1, v->phase_size - size_of(tc_in(op, 0), v->input) +
+		shift + taps - 1);
+	tc_build_place(&v->b, op);
+	return tc_out(op, 0);
+}
+
+/* [.., q, ..] of each phase, as [.., q, phase, ..], flat. */
+static struct tc_value *interleave(const struct conv *v, struct tc_value **phase)
+{
+	const struct tc_type *t = tc_out(v->op, 0)->type;
+	unsigned at = (unsigned)v->output + 1;
+	int64_t dim[TC_MAX_RANK + 1];
+	struct tc_value *all;
+
+	memcpy(dim, phase[0]->type->dim, at * sizeof(*dim));
+	dim[at] = 1;
+	memcpy(dim + at + 1, t->dim + at, (t->rank - at) * sizeof(*dim));
+	for (int64_t r = 0; r < v->holes; r++)
+		phase[r] = tc_build_reshape(&v->b, phase[r], t->rank + 1u, dim);
+	all = tc_build_join(&v->b, (unsigned)v->holes, phase, at);
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[v->output] = v->phase_size * v->holes;
+	all = tc_build_reshape(&v->b, all, t->rank, dim);
+	if (dim[v->output] == t->dim[v->output])
+		return all;
+	return tc_build_part(&v->b, all, (unsigned)v->output, 0, t->dim[v->output]);
+}
+
+static bool has_live_taps_apart(struct conv *v)
+{
+	const struct tc_value *kernel = tc_in(v->op, 1), *out = tc_out(v->op, 0);
+	int64_t features = size_of(kernel, tc_attr_int(v->op, "kernel_output_feature_dimension",
+						       0));
+
+	v->holes = nth(v->op, "lhs_dilation", v->i);
+	v->low = nth(v->op, "padding", 2 * v->i);
+	v->input = nth(v->op, "input_spatial_dimensions", v->i);
+	v->kernel = nth(v->op, "kernel_spatial_dimensions", v->i);
+	v->output = nth(v->op, "output_spatial_dimensions", v->i);
+	v->phase_size = (size_of(out, v->output) + v->holes - 1) / v->holes;
+	return v->holes > 1 && v->holes <= MOST_PHASES && v->n + 3 <= TC_MAX_RANK &&
+	       nth(v->op, "window_strides", v->i) == 1 && nth(v->op, "rhs_dilation", v->i) == 1 &&
+	       !nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
+	       out->type->count && size_of(tc_in(v->op, 0), v->input) &&
+	       kernel->type->count / features >= LEAST_WORK;
+}
+
+void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
+{
+	struct conv v = { .b = tc_build_at(c, op), .op = op, .n = tc_in(op, 0)->type->rank - 2u };
+	struct tc_value *phase[MOST_PHASES];
+	struct tc_op *part[MOST_PHASES];
+
+	while (v.i < v.n && !has_live_taps_apart(&v))
+		v.i++;
+	if (v.i == v.n)
+		return;
+	for (int64_t r = 0; r < v.holes; r++) {
+		phase[r] = build_phase(&v, r);
+		part[r] = phase[r]->def;
+	}
+	tc_replace_uses(tc_out(op, 0), interleave(&v, phase));
+	tc_erase(op);
+	/* There may be holes in another dim. */
+	for (int64_t r = 0; r < v.holes; r++)
+		if (part[r]->op == TC_CONVOLUTION)
+			tc_decompose_convolution(c, part[r]);
+}
