@@ -24,17 +24,17 @@
 struct pass {
 	const char *name;
 	void (*run)(struct tc_ctx *c);
+	bool is_needed;		/* at level 0, too: emission takes what it makes */
 };
 
-/* In this order. `inline` is needed for correctness; the others below it only if the
- * level is 1 or more, but for fuse, which makes what emission takes. */
+/* In this order. */
 static const struct pass passes[] = {
-	{ "inline", tc_pass_inline },
-	{ "decompose", tc_pass_decompose },
-	{ "simplify", tc_pass_simplify },
-	{ "cse", tc_pass_cse },
-	{ "simplify-again", tc_pass_simplify },
-	{ "fuse", tc_pass_fuse },
+	{ "inline", tc_pass_inline, true },
+	{ "decompose", tc_pass_decompose, true },
+	{ "simplify", tc_pass_simplify, false },
+	{ "cse", tc_pass_cse, false },
+	{ "simplify-again", tc_pass_simplify, false },
+	{ "fuse", tc_pass_fuse, true },
 };
 #define N_PASSES (sizeof(passes) / sizeof(*passes))
 
@@ -159,20 +159,21 @@ static void dump_ir(struct tc_ctx *c, struct dump *d, const char *pass)
 
 /* ---- the doors ---- */
 
-static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping)
+/* All, or those up to the one named `last`. */
+static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping, const char *last)
 {
 	if (dumping)
 		dump_ir(c, d, "read");
 	for (unsigned i = 0; i < N_PASSES; i++) {
-		bool needed = !i || i + 1 == N_PASSES;
-
-		if (!needed && !c->options->level)
+		if (!passes[i].is_needed && !c->options->level)
 			continue;
 		passes[i].run(c);
 		if (dumping)
 			dump_ir(c, d, passes[i].name);
 		if (TC_VERIFY_ALWAYS || c->options->verify)
 			tc_ir_verify(c);
+		if (last && !strcmp(passes[i].name, last))
+			break;
 	}
 }
 
@@ -182,7 +183,7 @@ static void compile(struct tc_ctx *c, void *arg)
 	struct dump d;
 	bool dumping = start_dump(c, &d);
 
-	run_passes(c, &d, dumping);
+	run_passes(c, &d, dumping, NULL);
 	tc_emit(c, &out->image, &out->image_bytes);
 	if (dumping)
 		dump_bytes(&d, "image.elf", out->image, out->image_bytes);
@@ -216,7 +217,7 @@ static void print(struct tc_ctx *c, void *arg)
 	struct dump d;
 
 	if (strcmp(p->stage, "read"))
-		run_passes(c, &d, false);
+		run_passes(c, &d, false, p->stage);
 	tc_ir_print(c->module, &p->text);
 }
 

@@ -55,8 +55,8 @@ int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	       struct tc_result *out, struct err *err);
 void tc_result_free(struct tc_result *r);
 
-/* The program as our IR's text after reading (stage "read") or after all passes
- * ("final"). *text is malloc'd. Errors as tc_compile. */
+/* The program as our IR's text after reading (stage "read"), after the pass of that name, or
+ * after all ("final"). *text is malloc'd. Errors as tc_compile. */
 int tc_print(const struct tc_source *source, const struct tc_options *options,
 	     const char *stage, char **text, struct err *err);
 

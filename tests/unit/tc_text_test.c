@@ -478,6 +478,29 @@ static void changed_anywhere_it_compiles_or_is_refused(void **state)
 	assert_true(n_refused > 0);
 }
 
+static void what_has_no_instruction_compiles_without_optimisation(void **state)
+{
+	static const char text[] =
+		"module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%1: tensor<4xf32>) {\n"
+		"    %2 = map(%1) {dimensions = [0]} : tensor<4xf32> (%3: tensor<f32>) {\n"
+		"      %4 = add(%3, %3) : tensor<f32>\n"
+		"      return(%4)\n    }\n"
+		"    return(%2)\n  }\n}\n";
+
+	(void)state;
+	for (unsigned level = 0; level < 2; level++) {
+		const struct tc_options options = { .level = level, .verify = true };
+		struct tc_source s = { text, strlen(text), "mlir" };
+		struct tc_result r;
+		struct err err;
+
+		if (tc_compile(&s, &options, &r, &err))
+			fail_msg("level %u: %s", level, err.msg);
+		tc_result_free(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +517,7 @@ int main(void)
 		cmocka_unit_test(a_tuple_of_too_many_values_is_refused),
 		cmocka_unit_test(cut_anywhere_it_is_refused),
 		cmocka_unit_test(changed_anywhere_it_compiles_or_is_refused),
+		cmocka_unit_test(what_has_no_instruction_compiles_without_optimisation),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
