@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions over inputs with holes: what the compiler makes of them gives the same
- * numbers, and multiplies no zeros. */
+/* Convolutions that the compiler rewrites, over inputs with holes and of features by
+ * themselves: what it makes of them gives the same numbers, and has no more of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,9 @@
 #include "hal/base/elem.h"
 #include "runtime/compiler/tc.h"
 
-enum { FEATURES = 40, OUT = 3, BATCH = 2 };
-
 struct shape {
-	int64_t input[2], kernel[2], holes[2], low[2], high[2], output[2];
+	int64_t input[2], kernel[2], holes[2], low[2], high[2], output[2], stride[2], apart[2];
+	int64_t batch, features, feature_groups, batch_groups, out;
 };
 
 static uint32_t seed = 1;
@@ -37,8 +36,8 @@ static bool pick_shape(struct shape *s)
 		s->holes[d] = pick(1, 4);
 		s->low[d] = pick(-2, 5);
 		s->high[d] = pick(-2, 5);
-		s->output[d] = (s->input[d] - 1) * s->holes[d] + 1 + s->low[d] + s->high[d] -
-			       s->kernel[d] + 1;
+		s->output[d] = ((s->input[d] - 1) * s->holes[d] + 1 + s->low[d] + s->high[d] -
+				(s->kernel[d] - 1) * s->apart[d] - 1 + s->stride[d]) / s->stride[d];
 		if (s->output[d] < 1)
 			return false;
 	}
@@ -47,26 +46,28 @@ static bool pick_shape(struct shape *s)
 
 static void write_program(const struct shape *s, char *text, size_t room)
 {
+	int64_t kernel_in = s->features / s->feature_groups;
 	int n = snprintf(text, room,
 		"module() {sym_name = \"m\"} () {\n"
-		"  func() {sym_name = \"main\"} (%%2: tensor<%dx%lldx%lldx%dxf32>, "
-		"%%3: tensor<%lldx%lldx%dx%dxf32>) {\n"
-		"    %%5 = convolution(%%2, %%3) {batch_group_count = 1, feature_group_count = 1, "
-		"input_batch_dimension = 0, input_feature_dimension = 3, "
-		"input_spatial_dimensions = [1, 2], kernel_input_feature_dimension = 2, "
-		"kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1], "
-		"lhs_dilation = [%lld, %lld], output_batch_dimension = 0, "
-		"output_feature_dimension = 3, output_spatial_dimensions = [1, 2], "
-		"padding = [%lld, %lld, %lld, %lld], precision_config = [0, 0], "
-		"rhs_dilation = [1, 1], window_reversal = [0, 0], window_strides = [1, 1]}"
-		" : tensor<%dx%lldx%lldx%dxf32>\n"
+		"  func() {sym_name = \"main\"} (%%2: tensor<%ldx%ldx%ldx%ldxf32>, "
+		"%%3: tensor<%ldx%ldx%ldx%ldxf32>) {\n"
+		"    %%5 = convolution(%%2, %%3) {batch_group_count = %ld, "
+		"feature_group_count = %ld, input_batch_dimension = 0, "
+		"input_feature_dimension = 3, input_spatial_dimensions = [1, 2], "
+		"kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, "
+		"kernel_spatial_dimensions = [0, 1], lhs_dilation = [%ld, %ld], "
+		"output_batch_dimension = 0, output_feature_dimension = 3, "
+		"output_spatial_dimensions = [1, 2], padding = [%ld, %ld, %ld, %ld], "
+		"precision_config = [0, 0], rhs_dilation = [%ld, %ld], "
+		"window_reversal = [0, 0], window_strides = [%ld, %ld]}"
+		" : tensor<%ldx%ldx%ldx%ldxf32>\n"
 		"    return(%%5)\n  }\n}\n",
-		BATCH, (long long)s->input[0], (long long)s->input[1], FEATURES,
-		(long long)s->kernel[0], (long long)s->kernel[1], FEATURES, OUT,
-		(long long)s->holes[0], (long long)s->holes[1],
-		(long long)s->low[0], (long long)s->high[0], (long long)s->low[1],
-		(long long)s->high[1], BATCH, (long long)s->output[0],
-		(long long)s->output[1], OUT);
+		s->batch, s->input[0], s->input[1], s->features,
+		s->kernel[0], s->kernel[1], kernel_in, s->out,
+		s->batch_groups, s->feature_groups, s->holes[0], s->holes[1],
+		s->low[0], s->high[0], s->low[1], s->high[1], s->apart[0], s->apart[1],
+		s->stride[0], s->stride[1],
+		s->batch / s->batch_groups, s->output[0], s->output[1], s->out);
 
 	assert_true(n > 0 && (size_t)n < room);
 }
@@ -109,48 +110,93 @@ static bool has_holes(const char *text, const struct shape *s)
 	return has;
 }
 
-static void convolutions_with_holes_become_ones_without(void **state)
+/* The compiler's program, checked to give what was asked for; malloc'd. */
+static char *compile(const struct shape *s)
 {
 	const struct tc_options options = { .level = 1, .verify = true };
+	struct tc_array args[2], *want, *got;
+	char text[2048], *final;
+	struct err err;
+
+	write_program(s, text, sizeof(text));
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &options,
+		     "decompose", &final, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	args[0] = array(s->batch, s->input[0], s->input[1], s->features);
+	args[1] = array(s->kernel[0], s->kernel[1], s->features / s->feature_groups, s->out);
+	want = eval(text, args);
+	got = eval(final, args);
+	assert_int_equal(want->bytes, got->bytes);
+	for (size_t i = 0; i < want->bytes / sizeof(float); i++)
+		if (((float *)want->data)[i] != ((float *)got->data)[i])
+			fail_msg("element %zu of\n%s", i, text);
+	tc_array_free(want, 1);
+	tc_array_free(got, 1);
+	free(args[0].data);
+	free(args[1].data);
+	return final;
+}
+
+static void convolutions_with_holes_become_ones_without(void **state)
+{
 	unsigned n = 0, split = 0;
 
 	(void)state;
 	while (n < 150) {
-		struct tc_array args[2], *want, *got;
-		char text[2048], *final;
-		struct shape s;
-		struct err err;
+		struct shape s = { .stride = { 1, 1 }, .apart = { 1, 1 }, .batch = 2, .out = 3,
+				   .features = 40, .feature_groups = 1, .batch_groups = 1 };
+		char *final;
 
 		if (!pick_shape(&s))
 			continue;
 		n++;
-		write_program(&s, text, sizeof(text));
-		if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &options, "final",
-			     &final, &err))
-			fail_msg("%s\n%s", err.msg, text);
-		args[0] = array(BATCH, s.input[0], s.input[1], FEATURES);
-		args[1] = array(s.kernel[0], s.kernel[1], FEATURES, OUT);
-		want = eval(text, args);
-		got = eval(final, args);
-		assert_int_equal(want->bytes, got->bytes);
-		assert_memory_equal(want->data, got->data, want->bytes);
+		final = compile(&s);
 		/* With one tap left a dim need not be split. */
 		if (s.kernel[0] * s.kernel[1] > 4 * s.holes[0])
 			assert_false(has_holes(final, &s));
 		split += !!strstr(final, "concatenate");
-		tc_array_free(want, 1);
-		tc_array_free(got, 1);
-		free(args[0].data);
-		free(args[1].data);
 		free(final);
 	}
 	assert_true(split > n / 3);
+}
+
+static void features_by_themselves_need_no_convolution(void **state)
+{
+	unsigned gone = 0, n = 0;
+
+	(void)state;
+	while (n < 150) {
+		struct shape s = { .feature_groups = 1, .batch_groups = 1 };
+		bool by_batch = pick(0, 1);
+		char *final;
+
+		for (unsigned d = 0; d < 2; d++) {
+			s.apart[d] = pick(1, 2);
+			s.stride[d] = pick(1, 2);
+		}
+		s.batch = by_batch ? 5 : 2;
+		s.features = by_batch ? 3 : 5;
+		*(by_batch ? &s.batch_groups : &s.feature_groups) = 5;
+		s.out = 5 * pick(1, 3);
+		if (!pick_shape(&s))
+			continue;
+		n++;
+		final = compile(&s);
+		if (s.holes[0] == 1 && s.holes[1] == 1 &&
+		    (!by_batch || s.output[0] * s.output[1] <= 64)) {
+			assert_null(strstr(final, "convolution("));
+			gone++;
+		}
+		free(final);
+	}
+	assert_true(gone > 5);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(convolutions_with_holes_become_ones_without),
+		cmocka_unit_test(features_by_themselves_need_no_convolution),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,8 +104,12 @@ void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigne
 void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);		/* fft.c */
 void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op);	/* linalg.c */
 void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
-/* One with holes in its input, where that pays; leaves others alone. conv.c */
+/* One with holes in its input, where that pays, and those of depthwise.c; leaves others
+ * alone. conv.c */
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
+/* One in which every feature is a group of its own; leaves others alone. depthwise.c */
+void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
+bool tc_is_depthwise(const struct tc_op *op);
 /* Targets of JAX that stand for algorithms; leaves others alone. custom.c, eigh.c */
 void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);

@@ -139,7 +139,7 @@ static bool has_live_taps_apart(struct conv *v)
 	       nth(v->op, "window_strides", v->i) == 1 && nth(v->op, "rhs_dilation", v->i) == 1 &&
 	       !nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
 	       out->type->count && size_of(tc_in(v->op, 0), v->input) &&
-	       kernel->type->count / features >= LEAST_WORK;
+	       (kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op));
 }
 
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
@@ -150,8 +150,10 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 
 	while (v.i < v.n && !has_live_taps_apart(&v))
 		v.i++;
-	if (v.i == v.n)
+	if (v.i == v.n) {
+		tc_decompose_depthwise(c, op);
 		return;
+	}
 	for (int64_t r = 0; r < v.holes; r++) {
 		phase[r] = build_phase(&v, r);
 		part[r] = phase[r]->def;
