@@ -3,7 +3,7 @@
  * Times what one way to a device takes, through the HAL's doors, and beside it what the
  * machine itself takes:
  *
- *	TESSERA_DEVICES=sim:hbm=256M transport_bench [MILLISECONDS PER FIGURE]
+ *	TESSERA_DEVICES=sim:hbm=256M transport_bench [MILLISECONDS PER FIGURE [GROUP]]
  *
  * One line a figure (transport_bench.h), after "device", its address, kind and driver. Each
  * figure also looks at what it timed: values, bytes, counts. It fails if one is wrong,
@@ -665,51 +665,92 @@ static void open_and_close(struct bench *b)
 	figure_end(&out);
 }
 
-static void of_device(struct bench *b)
+static void submissions(struct bench *b)
 {
-	static const uint64_t mapped[] = { 4 * KIB, 2 * MIB, 64 * MIB };
-	static const uint64_t copied[] = { 4 * KIB, MIB, 64 * MIB };
-
 	submit_busy(b, submit_awake(b));
 	submit_asleep(b);
+}
+
+static void round_trips(struct bench *b)
+{
 	trips_polled(b);
 	trip_by_interrupt(b);
 	wake_up(b);
+}
+
+static void mappings(struct bench *b)
+{
+	static const uint64_t sizes[] = { 4 * KIB, 2 * MIB, 64 * MIB };
+
 	for (unsigned i = 0; i < 3; i++)
-		map_and_unmap(b, mapped[i], bench_floor_memory(mapped[i]));
+		map_and_unmap(b, sizes[i], bench_floor_memory(sizes[i]));
+}
+
+static void allocations(struct bench *b)
+{
 	allocate(b, 4 * KIB);
 	allocate(b, MIB);
+}
+
+static void all_copies(struct bench *b)
+{
+	static const uint64_t sizes[] = { 4 * KIB, MIB, 64 * MIB };
+
 	for (unsigned i = 0; i < 3; i++)
-		copies(b, copied[i]);
-	programs(b);
-	telemetry(b);
+		copies(b, sizes[i]);
+}
+
+static const struct group {
+	const char *name;
+	void (*run)(struct bench *b);
+} groups[] = {
+	{ "submit", submissions }, { "trip", round_trips }, { "map", mappings },
+	{ "allocate", allocations }, { "copy", all_copies }, { "program", programs },
+	{ "telemetry", telemetry },
+};
+
+/* The kernel driver's node, as TESSERA_DEVICES or the HAL names it. */
+static void by_ioctl(struct bench *b)
+{
+	const char *devices = getenv("TESSERA_DEVICES");
+	const char *word = strchr(devices ? devices : b->info.bus_id, ':');
+	char node[300];
+
+	word = word ? word + 1 : "";
+	snprintf(node, sizeof(node), "%s%s%s", *word == '/' ? "" : "/dev/accel/",
+		 *word >= '0' && *word <= '9' ? "accel" : "", word);
+	bench_ioctl(node);
+}
+
+/* Without `only` all groups; else this one and the floors. */
+static void measure(struct bench *b, const char *only)
+{
+	static const char *const kinds[] = { "sim", "vfio", "vfio-user", "accel" };
+
+	open_device(b);
+	printf("device\t%s\t%s\t%s\n", b->info.bus_id, kinds[b->info.kind], b->info.driver);
+	bench_floors();
+	prepare(b);
+	for (unsigned i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+		if (!only || !strcmp(only, groups[i].name))
+			groups[i].run(b);
+	hal_destroy(b->hal);
+	if (b->info.kind == HAL_KIND_ACCEL && (!only || !strcmp(only, "ioctl")))
+		by_ioctl(b);
+	if (!only || !strcmp(only, "open"))
+		open_and_close(b);
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const kinds[] = { "sim", "vfio", "vfio-user", "accel" };
 	static struct bench b;
-	const char *devices = getenv("TESSERA_DEVICES");
-	char node[300];
 
-	if (argc > 2 || (argc == 2 && (figure_budget_ns = atoll(argv[1]) * 1000000) <= 0)) {
+	if (argc > 3 || (argc >= 2 && (figure_budget_ns = atoll(argv[1]) * 1000000) <= 0)) {
 		fprintf(stderr, "use: TESSERA_DEVICES=... transport_bench "
-			"[MILLISECONDS PER FIGURE]\n");
+			"[MILLISECONDS PER FIGURE [GROUP]]\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	open_device(&b);
-	printf("device\t%s\t%s\t%s\n", b.info.bus_id, kinds[b.info.kind], b.info.driver);
-	bench_floors();
-	prepare(&b);
-	of_device(&b);
-	hal_destroy(b.hal);
-	if (b.info.kind == HAL_KIND_ACCEL) {
-		const char *word = devices ? devices + strlen("accel:") : b.info.bus_id;
-
-		snprintf(node, sizeof(node), *word == '/' ? "%s" : "/dev/accel/accel%s", word);
-		bench_ioctl(node);
-	}
-	open_and_close(&b);
+	measure(&b, argc == 3 ? argv[2] : NULL);
 	return 0;
 }

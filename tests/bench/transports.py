@@ -80,6 +80,10 @@ GUEST_TEXT = """{date}; {cpu}.
 instructions, and the device is the model outside, behind vfio-user. So absolute times mean
 little, and cells are multiples of what the same guest needs for the floor in the last column,
 in the same run: {floors}. Below 1.00x is faster than the floor.
+
+A doorbell here is no store to a card: QEMU stops the guest and sends a message to the device's
+server. It is in each submission by ring. SUBMIT returns before its doorbell, which a kernel
+thread rings, so it looks cheaper; the round trips hold both.
 """
 
 PUBLISHED_TEXT = """The figures of others, as they give them, with their conditions. They are of
