@@ -39,6 +39,8 @@ bool figure_more(const struct figure *f);
 void figure_add(struct figure *f, double ns);
 double figure_median(struct figure *f);
 void figure_end(struct figure *f);
+/* Prints what f takes beyond another, of as many samples. */
+void figure_end_beyond(struct figure *f, struct figure *less);
 /* "%s 4 KiB"; stays until the eighth call after. */
 const char *figure_sized(const char *what, uint64_t bytes);
 

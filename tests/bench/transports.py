@@ -177,7 +177,7 @@ def cells(way, name):
 def times(x):
     if abs(x) < 0.1:
         return f"{x:.1g}x" if abs(x) >= 0.0001 else "0x"
-    return f"{x:.0f}x" if x >= 100 else f"{x:.1f}x" if x >= 10 else f"{x:.2f}x"
+    return f"{x:.{0 if abs(x) >= 100 else 1 if abs(x) >= 10 else 2}f}x"
 
 
 def host_table(sim, served):
