@@ -132,7 +132,8 @@ unit: $(UNIT) $(PLUGIN) $(TOOLS)
 BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_bench.c))
 $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(ALL_LIBS) $(EXT)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
+$(OUT)/bench/transport_bench: $(call obj,$(wildcard tests/bench/transport_*.c) tests/kmod/kmod.c)
 
 # One suite for every way to a device.
 CONFORMANCE := $(OUT)/conformance/conformance
@@ -259,9 +260,19 @@ check-jax: $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
-bench: $(VENV)/.plugin $(BENCH)
-	$(Q)$(VENV)/bin/python tests/bench/bench.py --write tests/bench/RESULTS.md \
+RESULTS := tests/bench/RESULTS.md
+bench: $(VENV)/.plugin $(BENCH) bench-host
+	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
 		--floors $(OUT)/bench/floors_bench
+
+# make bench-transports: every way to a device, on the host and in guests.
+TRANSPORTS := $(PYTHON) tests/bench/transports.py --build $(OUT) --write $(RESULTS)
+.PHONY: bench-host bench-transports
+bench-host: $(OUT)/bench/transport_bench $(OUT)/tessera-sim
+	$(Q)$(TRANSPORTS)
+bench-transports: bench-host
+	$(Q)$(MAKE) --no-print-directory check-vm T=BENCH
+	$(Q)$(TRANSPORTS) --guests
 
 # Headers compile alone, house rules hold, generated documents are fresh, and the
 # plugin exports one symbol.
@@ -303,6 +314,7 @@ help:
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
+	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
 	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"
 

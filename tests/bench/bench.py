@@ -11,7 +11,6 @@ import argparse
 import datetime
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 import time
@@ -27,6 +26,8 @@ import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 
 import digits  # noqa: E402
+import results  # noqa: E402
+from results import show  # noqa: E402
 
 ROUNDS = 7
 SECONDS = 0.15       # of one side in one round
@@ -62,13 +63,6 @@ def add_row(name, target, mine, theirs, peer_name):
     rows.append((name, mine, theirs, peer_name, theirs / mine, target))
     print(f"{name:<34} {show(mine):>10} {show(theirs):>10} {peer_name:<8} "
           f"{theirs / mine:6.2f}x  target {target}", flush=True)
-
-
-def show(seconds):
-    for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
 
 
 def both(name, target, f, *args):
@@ -210,20 +204,10 @@ def floors():
             print(f"{name:<34} {show(float(mine) * 1e-9):>10}", flush=True)
 
 
-def cpu_name():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            flags = [f for f in ("amx_tile", "avx512_bf16", "avx512_vnni", "avx512f", "avx2")
-                     if f in open("/proc/cpuinfo").read()]
-            return f"{line.split(':')[1].strip()}, {os.cpu_count()} CPUs, {' '.join(flags)}"
-    return platform.processor()
-
-
 def write(path):
-    lines = ["# Benchmark results", "",
-             f"{datetime.date.today()}; {cpu_name()}; jax {jax.__version__}.",
-             "`make bench` prints and writes this table. A ratio above 1 means that the "
-             "device is faster than its peer.", "",
+    lines = [f"{datetime.date.today()}; {results.cpu_name()}; jax {jax.__version__}.",
+             "`make bench` prints and writes this. A ratio above 1 means that the device is "
+             "faster than its peer.", "",
              "| what | tessera | peer | against | ratio | target |",
              "|---|--:|--:|---|--:|---|"]
     lines += [f"| {n} | {show(a)} | {show(b)} | {p} | {r:.2f}x | {t} |"
@@ -231,7 +215,7 @@ def write(path):
     if alone:
         lines += ["", "| what, without a peer | time |", "|---|--:|"]
         lines += [f"| {n} | {show(t)} |" for n, t in alone]
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+    results.put(path, results.JAX, lines)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ A tier is one kind of guest and the checks that run in it:
     FUZZ on request only: a million random ioctls against the driver
     JAX on request only: a model trains in the guest, through VFIO and through the driver,
         with the same losses as on the host
+    BENCH on request only: what VFIO and the driver take, for tests/bench/transports.py
 
 Packages come from Debian into TESSERA_VM_CACHE (fetch.sh); nothing of the system changes and
 no root is needed. A tier that can't run says why and counts as skipped, never as passed; the
@@ -26,6 +27,7 @@ import sys
 import time
 
 from guest import Failure, Machine, Skip, say
+import tier_bench
 import tier_driver
 import tier_jax
 import tier_udev
@@ -33,7 +35,7 @@ import tier_vfio
 
 TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.tier_iommufd,
          "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver}
-ON_REQUEST = {"JAX": tier_jax.tier_jax,
+ON_REQUEST = {"BENCH": tier_bench.tier_bench, "JAX": tier_jax.tier_jax,
               "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
 
 

@@ -11,7 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <immintrin.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -60,7 +60,8 @@ static bool spin(struct bells *b)
 		for (unsigned q = 0; q < HW_MAX_QUEUES; q++)
 			if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
 				return true;
-		_mm_pause();
+		/* The engine that was rung may wait for this very CPU. */
+		sched_yield();
 	}
 	return false;
 }
