@@ -686,22 +686,39 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return !p[0] && !memcmp(p, p + 1, n - 1);
 }
 
+/* The pages of p that are not all zeros, each run of them with as few calls as it takes. */
+static bool copy_pages(int fd, const uint8_t *p, uint64_t bytes)
+{
+	for (uint64_t at = 0, end; at < bytes; at = end) {
+		end = at + HW_PAGE;
+		if (is_zero(p + at, HW_PAGE))
+			continue;
+		while (end < bytes && !is_zero(p + end, HW_PAGE))
+			end += HW_PAGE;
+		while (at < end) {
+			ssize_t n = pwrite(fd, p + at, end - at, (off_t)at);
+
+			if (n <= 0)
+				return false;
+			at += (uint64_t)n;
+		}
+	}
+	return true;
+}
+
 /* Puts a memfd with the same content in the place of [host, +bytes). Pages of zeros are
  * left out: memory that was not touched yet costs nothing. */
 static int make_shared(void *host, uint64_t bytes, int *out, struct err *err)
 {
 	int fd = memfd_create("tessera-host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	uint8_t *p = host;
 	int code;
 
 	if (fd < 0)
 		return err_sys(err, errno, "memfd for host memory");
 	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		goto failed;
-	for (uint64_t at = 0; at < bytes; at += HW_PAGE)
-		if (!is_zero(p + at, HW_PAGE) &&
-		    pwrite(fd, p + at, HW_PAGE, (off_t)at) != HW_PAGE)
-			goto failed;
+	if (!copy_pages(fd, host, bytes))
+		goto failed;
 	if (mmap(host, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
 	    MAP_FAILED)
 		goto failed;

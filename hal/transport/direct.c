@@ -20,6 +20,7 @@
 
 #define ADMIN_ENTRIES 16u
 #define PAGE ((uint64_t)HW_PAGE)
+#define LOOK_NS 20000		/* between looks at STATUS while an answer is awaited */
 
 struct direct {
 	struct hal_transport t;
@@ -91,20 +92,25 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 {
 	struct hw_cqe *cqe = (struct hw_cqe *)(d->admin + PAGE) + d->head % ADMIN_ENTRIES;
 	uint16_t phase = (d->head / ADMIN_ENTRIES + 1) & 1;
-	int64_t deadline = clock_after(HAL_ADMIN_NS);
+	int64_t deadline = clock_after(HAL_ADMIN_NS), look = clock_after(LOOK_NS);
 
 	while (!is_written(cqe, phase)) {
-		int code = is_alive(&d->t, err);
+		int code;
 
+		_mm_pause();
+		/* Reading a register may cost a message or a trap. */
+		if (clock_ns() < look)
+			continue;
+		code = is_alive(&d->t, err);
 		/* The request that killed it is answered before STATUS tells. */
 		if (code && is_written(cqe, phase))
 			break;
 		if (code)
 			return code;
-		if (clock_ns() > deadline)
+		look = clock_after(LOOK_NS);
+		if (look > deadline)
 			return err_set(err, ERR_DEADLINE_EXCEEDED, "the device did not "
 				       "answer an admin request within 10 s: reset it");
-		_mm_pause();
 	}
 	*out = *cqe;
 	d->head++;
