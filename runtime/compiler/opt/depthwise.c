@@ -249,8 +249,9 @@ void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
 	product(list(op, "lhs_dilation"), v.n, &has_no_holes);
 	for (unsigned i = 0; i < v.n; i++)
 		is_forward &= !v.reversed[i];
-	if (!v.n || !has_no_holes || elem_class(out->type->elem) == ELEM_CLASS_PRED || !out->type->count || !in->type->count ||
-	    !kernel->type->count || v.n + 3 > TC_MAX_RANK)
+	if (!v.n || v.n + 3 > TC_MAX_RANK || !has_no_holes || !out->type->count ||
+	    !in->type->count || !kernel->type->count ||
+	    elem_class(out->type->elem) == ELEM_CLASS_PRED)
 		return;
 	if (!by_batch && tc_is_depthwise(op) && count_few(kernel, v.kernel_dim, v.n)) {
 		v.groups = in->type->dim[in_feature];
