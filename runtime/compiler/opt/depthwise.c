@@ -237,7 +237,8 @@ void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op)
 	int64_t kernel_in = number(op, "kernel_input_feature_dimension");
 	int64_t kernel_out = number(op, "kernel_output_feature_dimension");
 	struct depthwise v = { .b = tc_build_at(c, op), .op = op, .n = in->type->rank - 2u,
-			       .elem = elem_of_sums(out->type), .out = kernel->type->dim[kernel_out],
+			       .elem = elem_of_sums(out->type),
+			       .out = kernel->type->dim[kernel_out],
 			       .stride = list(op, "window_strides"), .low = list(op, "padding"),
 			       .dilation = list(op, "rhs_dilation"),
 			       .reversed = list(op, "window_reversal"),
