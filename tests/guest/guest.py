@@ -17,6 +17,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+DRM = ("drm_panel_orientation_quirks", "drm")
 VFIO = ("irqbypass", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
 BAD_IN_DMESG = re.compile(
     r"BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr|DMAR:.*fault")
@@ -53,6 +54,12 @@ echo finished
 sync
 poweroff -f
 """
+
+# In a guest's script: the kernel driver, after VFIO had the devices.
+LOAD_DRIVER = """
+for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+"""
+
 
 class Skip(Exception):
     """Why a tier can't run here."""
@@ -282,3 +289,13 @@ def build_driver(machine, work):
     run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
                                         f"KDIR={headers}", f"CC={compiler}"])
     return uapi
+
+
+def copy_driver(root, machine, work):
+    """Puts what build_driver built, and what it needs, where LOAD_DRIVER has it from."""
+    late = root / "modules/late"
+    late.mkdir()
+    for i, m in enumerate(DRM):
+        if (data := machine.module(m)) is not None:
+            (late / f"{i}-{m}.ko").write_bytes(data)
+    shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")

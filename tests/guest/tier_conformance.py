@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance suite on all five ways to a device, as one table.
+
+The model in the process and behind a socket run on the host. One guest has VFIO's groups
+and then the kernel driver, another device files and iommufd; each on two devices of
+tessera-sim. What the suite says there goes to tests/conformance/run.py, which judges all
+columns alike.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+import guest
+from guest import TOP, Failure, say
+
+HOST = "sim,vfio-user"
+# What a column must have said of the way that it went.
+BY = {"vfio-type1": "by group and type 1", "vfio-iommufd": "by device file and iommufd"}
+PROGRAM = "conformance/conformance"
+N_DEVICES = 2
+LIMIT_S = 400
+
+SUITE = """
+t1=$(addresses 1234 7e55)
+devices() {	# KIND NAME...: as TESSERA_DEVICES has it
+	kind=$1 list=
+	shift
+	for name; do list=$list,$kind:$name; done
+	echo ${list#,}
+}
+suite() {	# COLUMN DEVICES
+	TESSERA_LOG=info TESSERA_DEVICES=$2 conformance >/tmp/results 2>/tmp/errors
+	status=$?
+	echo "results $1"
+	cat /tmp/results
+	echo "exit $status"
+	cat /tmp/errors
+	echo "end of results"
+}
+"""
+
+TYPE1_AND_DRIVER = SUITE + """
+for a in $t1; do check bind-$a tessera-vfio-bind $a; done
+suite vfio-type1 $(devices vfio $t1)
+for a in $t1; do check unbind-$a tessera-vfio-bind --unbind $a; done
+""" + guest.LOAD_DRIVER + """
+check nodes test -c /dev/accel/accel0 -a -c /dev/accel/accel1
+suite accel $(devices accel 0 1)
+"""
+
+IOMMUFD = SUITE + """
+for a in $t1; do check bind-$a tessera-vfio-bind $a; done
+suite vfio-iommufd $(devices vfio $t1)
+"""
+
+
+def save_columns(text, wanted, folder):
+    """What the suite said in a guest: [NAME=FILE]."""
+    found = dict(re.findall(r"^results (\S+)\n(.*?)^end of results$", text, re.M | re.S))
+    for name in wanted:
+        if name not in found:
+            raise Failure(f"{name}: the guest ran no suite\n{text}")
+        if name in BY and BY[name] not in found[name]:
+            raise Failure(f"{name} did not go {BY[name]}:\n{found[name]}")
+        (folder / name).write_text(found[name])
+    return [f"{name}={folder / name}" for name in wanted]
+
+
+def tier_conformance(machine):
+    machine.fetch("busybox", "qemu", "kernel", "kbuild")
+    iommufd = guest.iommufd_modules(machine)
+    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
+    columns = []
+
+    def boot(script, n_checks, modules, wanted, extra=None):
+        return guest.run_guest(
+            machine, script, [], N_DEVICES, n_checks, [PROGRAM], modules, LIMIT_S, extra,
+            inspect=lambda text: columns.extend(save_columns(text, wanted, work)))
+
+    try:
+        guest.build_driver(machine, work)
+        passed = boot(TYPE1_AND_DRIVER, 2 * N_DEVICES + 1, guest.stock_modules(machine),
+                      ["vfio-type1", "accel"],
+                      lambda root, m: guest.copy_driver(root, m, work))
+        passed += boot(IOMMUFD, N_DEVICES, iommufd, ["vfio-iommufd"])
+        table = guest.run_or_fail(
+            "conformance on five ways",
+            [sys.executable, str(TOP / "tests/conformance/run.py"),
+             str(machine.build / PROGRAM), "--server", str(machine.build / "tessera-sim"),
+             "--ways", HOST, *(w for c in sorted(columns, reverse=True)
+                               for w in ("--results", c))])
+        say(table.rstrip())
+        return passed + int(re.search(r"^conformance: (\d+) checks on 5 ways", table, re.M)[1])
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
