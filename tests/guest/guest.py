@@ -152,7 +152,7 @@ def make_initrd(work, machine, programs, modules, script, extra=None):
 class Server:
     """tessera-sim with some devices, for the time of a guest."""
 
-    def __init__(self, machine, work, n):
+    def __init__(self, machine, work, n, hbm):
         self.sockets = work / "sock"
         self.process = None
         self.n = n
@@ -160,7 +160,7 @@ class Server:
             return
         self.log = open(work / "server.log", "w")
         self.process = subprocess.Popen(
-            [str(machine.build / "tessera-sim"), "--devices", str(n), "--hbm", "256M",
+            [str(machine.build / "tessera-sim"), "--devices", str(n), "--hbm", hbm,
              "--socket-dir", str(self.sockets)], stdout=subprocess.PIPE, stderr=self.log,
             text=True)
         if not self.process.stdout.readline():
@@ -227,14 +227,14 @@ def judge(text, n_checks):
 
 
 def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
-              extra=None, memory="1G", inspect=None):
-    """inspect: judges what the guest said, too."""
+              extra=None, memory="1G", inspect=None, hbm="256M"):
+    """inspect: judges what the guest said, too; hbm: of each device that is served."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         paths = [machine.build / p for p in programs]
         make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script,
                     extra)
-        server = Server(machine, work, n_served)
+        server = Server(machine, work, n_served, hbm)
         try:
             text = boot(machine, work, [*devices, *server.options()], limit, memory)
         finally:
