@@ -7,6 +7,7 @@ tessera-sim. What the suite says there goes to tests/conformance/run.py, which j
 columns alike.
 """
 
+import concurrent.futures
 import pathlib
 import re
 import shutil
@@ -99,19 +100,23 @@ def tier_conformance(machine):
     machine.fetch("busybox", "qemu", "kernel", "kbuild")
     iommufd = guest.iommufd_modules(machine)
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
-    columns = []
 
     def boot(script, n_checks, modules, wanted, extra=None):
-        return guest.run_guest(
+        columns = []
+        passed = guest.run_guest(
             machine, script, [], N_DEVICES, n_checks, [PROGRAM], modules, LIMIT_S, extra,
             hbm=HBM, inspect=lambda text: columns.extend(save_columns(text, wanted, work)))
+        return passed, columns
 
     try:
         guest.build_driver(machine, work)
-        passed = boot(TYPE1_AND_DRIVER, 2 * N_DEVICES + 1, guest.stock_modules(machine),
-                      ["vfio-type1", "accel"],
-                      lambda root, m: guest.copy_driver(root, m, work))
-        passed += boot(IOMMUFD, N_DEVICES, iommufd, ["vfio-iommufd"])
-        return passed + judge_table(machine, [columns[0], columns[2], columns[1]])
+        # Together: both wait most of the time, for resets.
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            one = pool.submit(boot, TYPE1_AND_DRIVER, 2 * N_DEVICES + 1,
+                              guest.stock_modules(machine), ["vfio-type1", "accel"],
+                              lambda root, m: guest.copy_driver(root, m, work))
+            two = pool.submit(boot, IOMMUFD, N_DEVICES, iommufd, ["vfio-iommufd"])
+            (passed, (type1, accel)), (more, (cdev,)) = one.result(), two.result()
+        return passed + more + judge_table(machine, [type1, cdev, accel])
     finally:
         shutil.rmtree(work, ignore_errors=True)
