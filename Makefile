@@ -173,6 +173,12 @@ check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
 		--build $(OUT) $(T) || { s=$$?; [ $$s -eq 77 ] || exit $$s; \
 		echo "check-vm: skipped, for the reasons above"; }
 
+# make check-conformance: the suite on all five ways to a device, three of them in guests,
+# as one table.
+.PHONY: check-conformance
+check-conformance:
+	$(Q)$(MAKE) --no-print-directory check-vm T=T6
+
 # make check-vm-jax: JAX trains in a guest, on the host's Python.
 .PHONY: check-vm-jax
 check-vm-jax: $(VENV)/.plugin
@@ -252,6 +258,7 @@ check: packages
 	$(Q)$(MAKE) --no-print-directory unit
 	$(Q)sh tests/udev.sh
 	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
+	$(Q)$(PYTHON) tests/conformance/columns_test.py $(CONFORMANCE)
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
@@ -312,6 +319,7 @@ help:
 	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
+	@echo "make check-conformance  the same on five ways as one table, three of them in guests"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"

@@ -93,7 +93,8 @@ int hal_device_error(struct hal_device *dev, struct err *err);
 /* Resets the function: pending work fails with ABORTED, memory contents are lost
  * to programs (allocations stay valid), queues and executables work again. Blocks. */
 int hal_device_reset(struct hal_device *dev, struct err *err);
-/* The device's counters, faults and RAS page now. */
+/* The device's counters. Where the kernel driver owns it they may be a moment (50 ms) old,
+ * so that nobody who looks keeps the device busy; a reset starts them anew at once. */
 int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out,
 			 struct err *err);
 /* Injects an error (enum hw_inject); for tests and xla-smi. Blocks briefly. */

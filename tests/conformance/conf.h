@@ -92,6 +92,11 @@ struct hal_mem *conf_get_of(struct conf *c, struct hal_device *dev, enum hal_mem
 uint8_t *conf_bytes(struct conf *c, size_t n, uint64_t seed);
 uint64_t conf_random(uint64_t *state);
 void *conf_room(struct conf *c, size_t n);
+/* As hal_device_inject with c->err; where the kernel driver owns the device by its debugfs,
+ * and not applicable for who is not root. */
+int conf_inject(struct conf *c, unsigned what, uint64_t value);
+/* The device's counters as of now, not of a moment ago. */
+void conf_telemetry(struct conf *c, struct hw_telemetry *t);
 
 /* ---- programs (programs.c) ---- */
 

@@ -156,11 +156,11 @@ void check_what_is_done_needs_no_time(struct conf *c)
 {
 	struct hal_exe *exe = conf_load_count(c);
 	struct hal_mem *out = conf_get(c, 8);
-	uint64_t value = conf_run(c, exe, out, 0);
+	uint64_t first = conf_run(c, exe, out, 0), last = conf_run(c, exe, out, 0);
 
-	OK(c, hal_queue_wait(c->compute, value, SOON, &c->err));
-	OK(c, hal_queue_wait(c->compute, value, 0, &c->err));
-	OK(c, hal_queue_wait(c->compute, 1, clock_ns() - SECOND, &c->err));
+	OK(c, hal_queue_wait(c->compute, last, SOON, &c->err));
+	OK(c, hal_queue_wait(c->compute, last, 0, &c->err));
+	OK(c, hal_queue_wait(c->compute, first, clock_ns() - SECOND, &c->err));
 	hal_exe_unload(exe);
 	hal_mem_free(out);
 }

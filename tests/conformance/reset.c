@@ -185,13 +185,13 @@ void check_telemetry_starts_anew_after_a_reset(struct conf *c)
 
 	for (uint64_t i = 0; i < 5; i++)
 		count_on(c, count, out, i);
-	OK(c, hal_device_telemetry(c->dev, &before, &c->err));
+	conf_telemetry(c, &before);
 	OK(c, hal_device_reset(c->dev, &c->err));
 	OK(c, hal_device_telemetry(c->dev, &after, &c->err));
 	EXPECT(c, before.n_execute >= 5 && !after.n_execute && !after.n_insn);
 	EXPECT(c, after.time_ns > before.time_ns);
 	count_on(c, count, out, 1);
-	OK(c, hal_device_telemetry(c->dev, &after, &c->err));
+	conf_telemetry(c, &after);
 	EXPECT(c, after.n_execute == 1);
 	hal_exe_unload(count);
 	hal_mem_free(out);
@@ -243,8 +243,10 @@ void check_a_dead_device_fails_all_with_its_first_error(struct conf *c)
 	OK(c, hal_queue_notify(c->compute, behind, note, &n[1], &c->err));
 	OK(c, hal_queue_notify(c->dma, copied, note, &n[2], &c->err));
 	began = clock_ns();
-	OK(c, hal_device_inject(c->dev, HW_INJECT_FATAL, 0, &c->err));
-	REFUSED(c, ERR_UNAVAILABLE, "fatal", hal_queue_wait(c->compute, running, SOON, &c->err));
+	OK(c, conf_inject(c, HW_INJECT_FATAL, 0));
+	/* The kernel driver has reset it already, and does not tell programs why. */
+	REFUSED(c, ERR_UNAVAILABLE, c->info.kind == HAL_KIND_ACCEL ? "the device failed" : "fatal",
+		hal_queue_wait(c->compute, running, SOON, &c->err));
 	memcpy(first, c->err.msg, sizeof(first));
 	REFUSED(c, ERR_UNAVAILABLE, first, hal_queue_wait(c->compute, behind, SOON, &c->err));
 	REFUSED(c, ERR_UNAVAILABLE, first, hal_queue_wait(c->dma, copied, SOON, &c->err));
@@ -271,7 +273,7 @@ void check_death_is_noticed_while_idle(struct conf *c)
 	struct hal_mem *out = conf_get(c, 8);
 	int64_t until = clock_after(5 * SECOND);
 
-	OK(c, hal_device_inject(c->dev, HW_INJECT_FATAL, 0, &c->err));
+	OK(c, conf_inject(c, HW_INJECT_FATAL, 0));
 	while (!hal_device_error(c->dev, &c->err) && clock_ns() < until)
 		sched_yield();
 	EXPECT(c, hal_device_error(c->dev, &c->err) == ERR_UNAVAILABLE);
@@ -290,7 +292,7 @@ void check_a_device_dies_and_recovers_many_times(struct conf *c)
 	for (uint64_t i = 0; i < 15; i++) {
 		count_on(c, count, out, i);
 		value = conf_run(c, count, out, 0);
-		OK(c, hal_device_inject(c->dev, HW_INJECT_FATAL, 0, &c->err));
+		OK(c, conf_inject(c, HW_INJECT_FATAL, 0));
 		/* It was done before, or died with the device; it does not hang. */
 		if (hal_queue_wait(c->compute, value, SOON, &c->err))
 			EXPECT(c, c->err.code == ERR_UNAVAILABLE);
@@ -308,7 +310,7 @@ void check_closing_a_dead_device_is_quick(struct conf *c)
 	int64_t began;
 
 	conf_run(c, spin, out, 0);
-	OK(c, hal_device_inject(c->dev, HW_INJECT_FATAL, 0, &c->err));
+	OK(c, conf_inject(c, HW_INJECT_FATAL, 0));
 	began = clock_ns();
 	conf_close(c);
 	EXPECT(c, clock_ns() - began < 4 * SECOND);
@@ -403,7 +405,7 @@ static void die_here(struct conf *c, struct hal_mem *out)
 	struct hal_exe *spin = conf_load_spin(c);
 	uint64_t value = conf_run(c, spin, out, 0);
 
-	OK(c, hal_device_inject(c->dev, HW_INJECT_FATAL, 0, &c->err));
+	OK(c, conf_inject(c, HW_INJECT_FATAL, 0));
 	EXPECT(c, hal_queue_wait(c->compute, value, SOON, NULL) == ERR_UNAVAILABLE);
 	OK(c, hal_device_reset(c->dev, &c->err));
 	hal_exe_unload(spin);

@@ -2,6 +2,7 @@
 """Runs the conformance suite on every way to a device that is here, as one table.
 
     run.py PROGRAM [--server TESSERA-SIM] [--quick] [--only WORD]... [--ways sim,vfio-user]
+           [--results NAME=FILE]...     columns that were run elsewhere
     run.py PROGRAM --update             write the digests of checks.def anew
     run.py PROGRAM --program-only DIR   put the program and what it needs into DIR
 
@@ -9,11 +10,14 @@ Rows are checks, columns ways: the model in the process, the model behind a vfio
 socket, VFIO functions (type 1 or iommufd, as the kernel has it), the kernel driver, and
 what TESSERA_DEVICES names, if it is set.
 Cells are ok, FAIL, n.a. (with the reason below) or "not here". Fails if a check fails or
-if two columns saw different bytes.
+is missing, if a column ends early, or if two columns saw different bytes.
 
 With --program-only nothing runs: carry DIR into a guest and there run
 
-    TESSERA_DEVICES=vfio:0000:00:04.0 DIR/run [--quick]
+    TESSERA_DEVICES=vfio:0000:00:04.0 DIR/run [--quick] >FILE 2>ERRORS
+    echo "exit $?" >>FILE; cat ERRORS >>FILE
+
+FILE is then what --results takes, and is judged as a column that ran here.
 """
 
 import argparse
@@ -103,7 +107,7 @@ def find_ways(server, wanted):
 
 
 def run(program, way, options):
-    """Fills way.results: {check: (result, digest, milliseconds, reason)}."""
+    """Fills way.results: {check: (area, result, digest, milliseconds, reason)}."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tessera-pages-") as pages:
         env = dict(os.environ, TESSERA_DEVICES=way.devices, TESSERA_TELEMETRY_DIR=pages)
@@ -114,14 +118,46 @@ def run(program, way, options):
         except subprocess.TimeoutExpired as e:
             out, status = (e.stdout or b"").decode(), "no end"
             errors = f"not done after {LIMIT_S} s"
+    take(way, out, status, errors)
     way.seconds = time.monotonic() - began
+
+
+def read_results(text):
+    """A column NAME=FILE that ran elsewhere: FILE has lines, "exit STATUS" and errors."""
+    name, _, path = text.partition("=")
+    way = Way(name, "elsewhere")
+    lines = pathlib.Path(path).read_text(errors="replace").splitlines(keepends=True)
+    end = next((i for i, line in enumerate(lines) if re.fullmatch(r"exit \d+\n?", line)),
+               len(lines))
+    status = int(lines[end].split()[1]) if end < len(lines) else "none"
+    take(way, "".join(lines[:end]), status, "".join(lines[end + 1:]))
+    way.seconds = sum(r[3] for r in way.results.values()) / 1000
+    return way
+
+
+def take(way, out, status, errors):
+    """What the program said, however it ended."""
+    strange = []
     for line in out.splitlines():
-        area, name, result, digest, ms, reason = line.split("\t", 5)
-        way.results[name] = (area, result, digest, int(ms), reason)
+        m = re.fullmatch(r"(\w+)\t(\w+)\t(ok|FAIL|n\.a\.)\t(\w+|-)\t(\d+)\t(.*)", line)
+        if m:
+            way.results[m[2]] = (m[1], m[3], m[4], int(m[5]), m[6])
+        else:
+            strange.append(line)
     if status not in (0, 1):
         way.broken = f"exit status {status}: {errors.strip()[-1500:]}"
     elif status == 1 and not any(r[1] == "FAIL" for r in way.results.values()):
         way.broken = f"ended early: {errors.strip()[-1500:]}"
+    elif strange:
+        way.broken = f"not a result: {strange[0]}"
+
+
+def find_missing(ways, rows):
+    """A column that is here has all rows."""
+    for w in ways:
+        missing = [name for _, name in rows if name not in w.results]
+        if w.devices and missing and not w.broken:
+            w.broken = f"{len(missing)} checks were not run: {', '.join(missing[:5])}"
 
 
 def cell(way, name):
@@ -143,10 +179,13 @@ def differences(ways, names):
 
 def print_table(ways, rows):
     wide = max(len(name) for _, name in rows) + 2
-    print(f"{'area':<11}{'check':<{wide}}" + "".join(f"{w.name:<11}" for w in ways))
+    def line(area, name, cells):
+        columns = (f"{text:<{max(len(w.name) + 2, 10)}}" for w, text in zip(ways, cells))
+        print(f"{area:<11}{name:<{wide}}{''.join(columns)}".rstrip())
+
+    line("area", "check", [w.name for w in ways])
     for area, name in rows:
-        print(f"{area:<11}{name:<{wide}}" +
-              "".join(f"{cell(w, name):<11}" for w in ways).rstrip())
+        line(area, name, [cell(w, name) for w in ways])
     print()
     for w in ways:
         if w.devices is None:
@@ -198,6 +237,7 @@ def main():
     p.add_argument("--quick", action="store_true")
     p.add_argument("--only", action="append", default=[])
     p.add_argument("--ways", default="")
+    p.add_argument("--results", action="append", default=[], metavar="NAME=FILE")
     p.add_argument("--update", action="store_true")
     p.add_argument("--program-only", metavar="DIR")
     p.add_argument("--brief", action="store_true", help="the table only if something failed")
@@ -215,9 +255,11 @@ def main():
                 run(a.program, w, options)
     finally:
         status = server.stop() if server else 0
+    ways += [read_results(text) for text in a.results]
     listing = subprocess.run([a.program, "--list"], capture_output=True, text=True, check=True)
     rows = [line.split("\t")[:2] for line in listing.stdout.splitlines()]
     rows = [r for r in rows if any(r[1] in w.results for w in ways)]
+    find_missing(ways, rows)
     bad = differences(ways, [name for _, name in rows])
     failed = bad or status or not rows or any(
         w.broken or any(r[1] == "FAIL" for r in w.results.values()) for w in ways)

@@ -17,6 +17,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+DRM = ("drm_panel_orientation_quirks", "drm")
 VFIO = ("irqbypass", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
 BAD_IN_DMESG = re.compile(
     r"BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr|DMAR:.*fault")
@@ -53,6 +54,12 @@ echo finished
 sync
 poweroff -f
 """
+
+# In a guest's script: the kernel driver, after VFIO had the devices.
+LOAD_DRIVER = """
+for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+"""
+
 
 class Skip(Exception):
     """Why a tier can't run here."""
@@ -145,7 +152,7 @@ def make_initrd(work, machine, programs, modules, script, extra=None):
 class Server:
     """tessera-sim with some devices, for the time of a guest."""
 
-    def __init__(self, machine, work, n):
+    def __init__(self, machine, work, n, hbm):
         self.sockets = work / "sock"
         self.process = None
         self.n = n
@@ -153,7 +160,7 @@ class Server:
             return
         self.log = open(work / "server.log", "w")
         self.process = subprocess.Popen(
-            [str(machine.build / "tessera-sim"), "--devices", str(n), "--hbm", "256M",
+            [str(machine.build / "tessera-sim"), "--devices", str(n), "--hbm", hbm,
              "--socket-dir", str(self.sockets)], stdout=subprocess.PIPE, stderr=self.log,
             text=True)
         if not self.process.stdout.readline():
@@ -220,14 +227,14 @@ def judge(text, n_checks):
 
 
 def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
-              extra=None, memory="1G", inspect=None):
-    """inspect: judges what the guest said, too."""
+              extra=None, memory="1G", inspect=None, hbm="256M"):
+    """inspect: judges what the guest said, too; hbm: of each device that is served."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         paths = [machine.build / p for p in programs]
         make_initrd(work, machine, paths + [TOP / "tools/tessera-vfio-bind"], modules, script,
                     extra)
-        server = Server(machine, work, n_served)
+        server = Server(machine, work, n_served, hbm)
         try:
             text = boot(machine, work, [*devices, *server.options()], limit, memory)
         finally:
@@ -282,3 +289,13 @@ def build_driver(machine, work):
     run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
                                         f"KDIR={headers}", f"CC={compiler}"])
     return uapi
+
+
+def copy_driver(root, machine, work):
+    """Puts what build_driver built, and what it needs, where LOAD_DRIVER has it from."""
+    late = root / "modules/late"
+    late.mkdir()
+    for i, m in enumerate(DRM):
+        if (data := machine.module(m)) is not None:
+            (late / f"{i}-{m}.ko").write_bytes(data)
+    shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")

@@ -7,10 +7,10 @@ import pathlib
 import shutil
 import tempfile
 
-from guest import TOP, Failure, Skip, build_driver, run_guest, run_or_fail, stock_modules
+from guest import (LOAD_DRIVER, TOP, Failure, Skip, build_driver, copy_driver, run_guest,
+                   run_or_fail, stock_modules)
 
 SHARING = ("netfs", "9pnet", "9pnet_virtio", "9p")
-DRM = ("drm_panel_orientation_quirks", "drm")
 DIGITS = TOP / "runtime/python/examples/digits.py"
 MODEL = "conv_net"
 
@@ -31,7 +31,7 @@ for a in $(addresses 1234 7e55); do
 	check vfio train vfio:$a
 	check unbind tessera-vfio-bind --unbind $a
 done
-for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+@LOAD_DRIVER@
 check node test -c /dev/accel/accel0
 check driver train accel:/dev/accel/accel0
 """
@@ -64,24 +64,16 @@ def tier_jax(machine):
 
     script = JAX_SCRIPT
     for name, value in (("PLUGIN", plugin), ("PYTHON", python), ("DIGITS", DIGITS),
-                        ("MODEL", MODEL)):
+                        ("MODEL", MODEL), ("LOAD_DRIVER", LOAD_DRIVER)):
         script = script.replace(f"@{name}@", str(value))
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         build_driver(machine, work)
 
-        def copy_driver(root, machine):
-            late = root / "modules/late"
-            late.mkdir()
-            for i, m in enumerate(DRM):
-                if (data := machine.module(m)) is not None:
-                    (late / f"{i}-{m}.ko").write_bytes(data)
-            shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")
-
         modules = stock_modules(machine) | {m: machine.module(m) for m in SHARING}
         share = ["-fsdev", "local,id=host,path=/,security_model=none,readonly=on",
                  "-device", "virtio-9p-pci,fsdev=host,mount_tag=host"]
-        return run_guest(machine, script, share, 1, 5, [], modules, 1500, copy_driver, "4G",
-                         inspect)
+        return run_guest(machine, script, share, 1, 5, [], modules, 1500,
+                         lambda root, m: copy_driver(root, m, work), "4G", inspect)
     finally:
         shutil.rmtree(work, ignore_errors=True)

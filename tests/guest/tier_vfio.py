@@ -15,8 +15,6 @@ for a in $(addresses 1234 7e55); do
 	check kernel-$a vfio ${group##*/} $a
 done
 check hal hal $(addresses 1234 7e55)
-first=$(addresses 1234 7e55 | head -n 1)
-check conformance env TESSERA_DEVICES=vfio:$first conformance --quick
 for a in $(addresses 1234 7e55); do check unbind-$a tessera-vfio-bind --unbind $a; done
 """
 
@@ -40,9 +38,8 @@ def tier_type1(machine):
     machine.fetch("busybox", "qemu", "kernel")
     passed = 0
     for n in (1, 3):
-        passed += guest.run_guest(machine, TYPE1, [], n, 3 * n + 2,
-                            ["guest/vfio", "guest/hal", "conformance/conformance"],
-                            guest.stock_modules(machine), 400)
+        passed += guest.run_guest(machine, TYPE1, [], n, 3 * n + 1, ["guest/vfio", "guest/hal"],
+                                  guest.stock_modules(machine), 300)
     return passed
 
 
