@@ -9,7 +9,8 @@ A tier is one kind of guest and the checks that run in it:
     T2  one T1 and three, served by tessera-sim, through groups and type 1
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
-    T5  the kernel driver
+    T5  the kernel driver on 6.12, as all guests that name no other kernel
+    T5-7.2 the kernel driver on 7.2
     FUZZ on request only: a million random ioctls against the driver
     JAX on request only: a model trains in the guest, through VFIO and through the driver,
         with the same losses as on the host
@@ -32,7 +33,8 @@ import tier_udev
 import tier_vfio
 
 TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.tier_iommufd,
-         "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver}
+         "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver,
+         "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2"))}
 ON_REQUEST = {"JAX": tier_jax.tier_jax,
               "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
 

@@ -14,7 +14,7 @@ def tier_driver(machine, program="kmod_test", arguments="", limit=240):
     script = TOP / "tests/kmod/guest.sh"
     if not script.exists():
         raise Skip("this tree has no tests/kmod")
-    machine.fetch("busybox", "qemu", "kernel", "kbuild")
+    machine.fetch("busybox", "qemu")
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
         uapi = build_driver(machine, work)
@@ -22,8 +22,7 @@ def tier_driver(machine, program="kmod_test", arguments="", limit=240):
                     [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
         env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
                    LIMIT=str(limit), TEST_ARGS=arguments,
-                   KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
-                   MODULES=str(machine.one("kernel/lib/modules/*")),
+                   KERNEL=str(machine.kernel()), MODULES=str(machine.modules()),
                    BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
                    SERVER=str(machine.build / "tessera-sim"))
         text = run_or_fail("the driver's guest",
