@@ -11,6 +11,9 @@ A tier is one kind of guest and the checks that run in it:
     T4  the udev rules: who may open what, with a real udevd
     T5  the kernel driver on 6.12, as all guests that name no other kernel
     T5-7.2 the kernel driver on 7.2
+    KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
+    KILLS-7.2 on request only: the same on 7.2
+    LEAKS on request only: that the test before would notice, one kind of leak after the other
     FUZZ on request only: a million random ioctls against the driver
     JAX on request only: a model trains in the guest, through VFIO and through the driver,
         with the same losses as on the host
@@ -34,8 +37,11 @@ import tier_vfio
 
 TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.tier_iommufd,
          "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver,
-         "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2"))}
-ON_REQUEST = {"JAX": tier_jax.tier_jax,
+         "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
+         "KILLS": tier_driver.tier_kills}
+ON_REQUEST = {"KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
+              "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 900),
+              "JAX": tier_jax.tier_jax,
               "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
 
 

@@ -30,8 +30,9 @@ def tier_driver(machine, program="kmod_test", arguments="", limit=240):
                             f"{work}/test/{program}"], env=env)
         if machine.verbose:
             say(text)
+        for line in re.findall(r"^# (?:.* calls,|.* processes killed:|not steady:).*", text, re.M):
+            say(line.strip())
         if program == "kmod_fuzz":
-            say("".join(re.findall(r"# .* calls,.*", text)).strip())
             return 1
         passed = len(re.findall(r"^ok ", text, re.M))
         if not passed or re.search(r"^not ok", text, re.M):
@@ -39,3 +40,8 @@ def tier_driver(machine, program="kmod_test", arguments="", limit=240):
         return passed
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def tier_kills(machine, what="1000", limit=400):
+    """what: the arguments of kmod_kill."""
+    return tier_driver(machine, "kmod_kill", what, limit)
