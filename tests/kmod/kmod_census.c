@@ -95,6 +95,20 @@ static void count_free(uint64_t *contexts, uint64_t *queues)
 	fd = saved;
 }
 
+/* From the last line; one for each of them says "Total", too. */
+static uint64_t count_dma_bufs(void)
+{
+	static const char path[] = "/sys/kernel/debug/dma_buf/bufinfo";
+	const char *total = NULL;
+
+	CHECK(read_text(path));
+	for (const char *p = text; (p = strstr(p, "\nTotal ")); p++)
+		total = p;
+	if (!total || !strstr(total, " objects,"))
+		fail(__LINE__, "%s has no line with the total", path);
+	return strtoull(total + 7, NULL, 10);
+}
+
 /* What needs nothing made to be counted. */
 static void count_quiet(uint64_t *exact)
 {
@@ -108,9 +122,7 @@ static void count_quiet(uint64_t *exact)
 	exact[HBM_SHOWN] = count_shown("hbm", ": used");
 	/* Open files, dma-bufs. */
 	exact[MODULE_USES] = strtoull(read_from("/sys/module/tessera/refcnt", ""), NULL, 10);
-	CHECK(read_text("/sys/kernel/debug/dma_buf/bufinfo"));
-	CHECK(strstr(text, "\nTotal "));
-	exact[DMA_BUFS] = strtoull(strstr(text, "\nTotal ") + 7, NULL, 10);
+	exact[DMA_BUFS] = count_dma_bufs();
 }
 
 static unsigned count_exact(struct census *c, uint64_t *exact, char *found, size_t n)
