@@ -9,8 +9,9 @@ A tier is one kind of guest and the checks that run in it:
     T2  one T1 and three, served by tessera-sim, through groups and type 1
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
-    T5  the kernel driver on 6.12, as all guests that name no other kernel
-    T5-7.2 the kernel driver on 7.2
+    T5  the kernel driver on 6.12, as all guests that name no other kernel: every ioctl, and
+        xla-smi beside a client
+    T5-7.2 the same on 7.2
     KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
     KILLS-7.2 on request only: the same on 7.2
     LEAKS on request only: that the test before would notice, one kind of leak after the other
@@ -42,7 +43,7 @@ TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.t
 ON_REQUEST = {"KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
               "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 900),
               "JAX": tier_jax.tier_jax,
-              "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
+              "FUZZ": tier_driver.tier_fuzz}
 
 
 def main():
