@@ -41,7 +41,7 @@ TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.t
          "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
          "KILLS": tier_driver.tier_kills}
 ON_REQUEST = {"KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
-              "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 900),
+              "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
               "JAX": tier_jax.tier_jax,
               "FUZZ": tier_driver.tier_fuzz}
 

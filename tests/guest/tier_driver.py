@@ -156,7 +156,7 @@ def tier_fuzz(machine):
         return 1
 
 
-def tier_kills(machine, arguments="1000", limit=400):
+def tier_kills(machine, arguments="1000", limit=900):
     """arguments: those of kmod_kill."""
     with driver_built(machine) as (work, uapi):
         return count_ok(drive(machine, work, uapi, "kmod_kill", arguments, limit))
