@@ -32,41 +32,59 @@ static void read_command(char *out, size_t n)
 	out[strcspn(out, "\n")] = 0;
 }
 
+/* Maps a new file of one page, locked; -1 with errno. */
+static int make_page(const char *path, struct hal_page **out)
+{
+	int f, saved;
+
+	unlink(path);
+	f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (f < 0)
+		return -1;
+	if (!flock(f, LOCK_EX | LOCK_NB) && !ftruncate(f, sizeof(**out))) {
+		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		if (*out != MAP_FAILED)
+			return f;
+	}
+	saved = errno;
+	close(f);
+	unlink(path);
+	errno = saved;
+	return -1;
+}
+
 int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err)
 {
 	static unsigned serial;
 	unsigned mine = __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED);
+	char number[16] = "", fresh[160];
 	struct hal_page *page;
 	int f;
 
-	snprintf(path, 128, "%s/tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(), "");
 	if (mine)
-		snprintf(path + strlen(path), 128 - strlen(path), ".%u", mine);
-	unlink(path);
-	f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+		snprintf(number, sizeof(number), ".%u", mine);
+	snprintf(path, 128, "%s/tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(), number);
+	/* Readers take a page that is not locked for that of a dead process and remove
+	 * it: they see this one when it is locked and whole, by a name of theirs. */
+	snprintf(fresh, sizeof(fresh), "%s/.tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(),
+		 number);
+	f = make_page(fresh, &page);
 	if (f < 0)
 		return err_sys(err, errno, "telemetry page %s", path);
-	if (flock(f, LOCK_EX | LOCK_NB) || ftruncate(f, sizeof(*page))) {
-		int code = err_sys(err, errno, "telemetry page %s", path);
-
-		close(f);
-		unlink(path);
-		return code;
-	}
-	page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
-	if (page == MAP_FAILED) {
-		int code = err_sys(err, errno, "mapping telemetry page %s", path);
-
-		close(f);
-		unlink(path);
-		return code;
-	}
 	page->version = HAL_PAGE_VERSION;
 	page->bytes = sizeof(*page);
 	page->pid = (uint32_t)getpid();
 	page->start_ns = (uint64_t)clock_ns();
 	read_command(page->command, sizeof(page->command));
 	__atomic_store_n(&page->magic, HAL_PAGE_MAGIC, __ATOMIC_RELEASE);
+	if (rename(fresh, path)) {
+		int code = err_sys(err, errno, "telemetry page %s", path);
+
+		munmap(page, sizeof(*page));
+		close(f);
+		unlink(fresh);
+		return code;
+	}
 	*out = page;
 	*fd = f;
 	return 0;

@@ -3,7 +3,10 @@
 # What the guest tests need, as Debian packages unpacked into a cache: nothing of the
 # system changes, and no root is needed.
 #
-#     fetch.sh CACHE PART...    PART: qemu, kernel, busybox, kbuild, source, udev
+#     fetch.sh CACHE PART...
+#
+# PART: qemu, busybox, udev; kernel, kbuild, source: the 6.12 of bookworm-backports;
+# kernel-7.2, kbuild-7.2, gcc-14: a 7.2 of trixie-backports and what builds modules for it.
 #
 # Debian's mirror is the one that the system's apt uses, or TESSERA_DEBIAN_MIRROR. What
 # is in the cache already is not fetched again. Exits 77 if something can't be had, with
@@ -103,6 +106,16 @@ kernel_version() {
 	fi
 }
 
+# newest 7.2: that which is in the cache, else the last of its line on the mirror
+newest() {
+	if [ -d "$cache/kernel-$1" ]; then
+		basename "$cache/kernel-$1"/usr/lib/modules/*
+	else
+		own_apt_out apt-cache pkgnames "linux-binary-$1." |
+			sed -n 's/^linux-binary-\([0-9.]*+deb13-amd64\)$/\1/p' | sort -V | tail -n 1
+	fi
+}
+
 own_apt_out() {
 	"$@" -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::State="$apt/state" -o Dir::State::status="$apt/status" \
@@ -129,6 +142,15 @@ for part in "$@"; do
 	source)
 		v=$(kernel_version)
 		alone bookworm-backports "linux-source-$(echo "$v" | cut -d. -f1-2)" ;;
+	kernel-7.2)
+		v=$(newest 7.2)
+		[ -n "$v" ] || skip "no linux-binary-7.2 in trixie-backports"
+		alone trixie-backports "linux-binary-$v" "linux-modules-$v" ;;
+	kbuild-7.2)
+		v=$(newest 7.2)
+		alone trixie-backports "linux-headers-$v" \
+			"linux-headers-${v%-amd64}-common" "linux-kbuild-${v%-amd64}" ;;
+	gcc-14) get trixie gcc-14 libelf1t64 libssl3t64 zlib1g ;;
 	*) echo "fetch.sh: no part $part" >&2; exit 2 ;;
 	esac
 	unpack "$cache/$part"

@@ -74,12 +74,16 @@ def say(text):
 
 
 class Machine:
-    """Packages, and guests made of them."""
+    """Packages, and guests made of them. line: which kernel, "" is bookworm's 6.12."""
 
-    def __init__(self, cache, build, verbose):
+    def __init__(self, cache, build, verbose, line=""):
         self.cache = cache
         self.build = build
         self.verbose = verbose
+        self.line = line
+
+    def of_line(self, line):
+        return Machine(self.cache, self.build, self.verbose, line)
 
     def fetch(self, *parts):
         done = subprocess.run(["sh", str(HERE / "fetch.sh"), str(self.cache), *parts],
@@ -103,12 +107,28 @@ class Machine:
                 f"{libs}:{libs / 'pulseaudio'}", str(root / "usr/bin/qemu-system-x86_64"),
                 "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
 
+    def fetch_kernel(self, for_modules=False):
+        """for_modules: and what builds modules for it."""
+        if not self.line:
+            return self.fetch("kernel", *(["kbuild"] if for_modules else []))
+        return self.fetch(f"kernel-{self.line}",
+                          *([f"kbuild-{self.line}", "gcc-14"] if for_modules else []))
+
+    def kernel(self):
+        return self.one(f"kernel-{self.line}/usr/lib/modules/*/vmlinuz" if self.line else
+                        "kernel/boot/vmlinuz-*")
+
+    def modules(self):
+        """The folder of the kernel's modules, whose name is its version."""
+        return self.one(f"kernel-{self.line}/usr/lib/modules/*" if self.line else
+                        "kernel/lib/modules/*")
+
     def version(self):
-        return self.one("kernel/boot/vmlinuz-*").name.removeprefix("vmlinuz-")
+        return self.modules().name
 
     def module(self, name):
         """The module's bytes, or None where the kernel has it built in."""
-        for path in (self.cache / "kernel").rglob(f"{name}.ko*"):
+        for path in self.modules().rglob(f"{name}.ko*"):
             data = path.read_bytes()
             return lzma.decompress(data) if path.suffix == ".xz" else data
         return None
@@ -191,7 +211,7 @@ def boot(machine, work, devices, limit, memory):
         "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
         "-device", "virtio-serial-pci", "-chardev", f"file,id=result,path={work}/result.log",
         "-device", "virtserialport,chardev=result,name=result",
-        "-kernel", str(machine.one("kernel/boot/vmlinuz-*")), "-initrd", f"{work}/initrd.gz",
+        "-kernel", str(machine.kernel()), "-initrd", f"{work}/initrd.gz",
         "-append", "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on",
         "-serial", f"file:{work}/console.log"]
     try:
@@ -282,8 +302,10 @@ def run_or_fail(what, argv, **more):
 
 def build_driver(machine, work):
     """The module, at work/src/kernel-uapi/driver/tessera.ko; the arguments of its make."""
+    machine.fetch_kernel(for_modules=True)
     headers, compiler = run_or_fail(
-        "modules.sh", ["sh", str(HERE / "modules.sh"), str(machine.cache), "headers"]).split()
+        "headers.sh", ["sh", str(HERE / "headers.sh"), str(machine.cache),
+                       *([machine.line] if machine.line else [])]).split()
     uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
     run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
     run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",

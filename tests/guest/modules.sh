@@ -3,10 +3,9 @@
 # Debian's kernels have no iommufd. This builds its module, and VFIO's with device files,
 # from the kernel's own source for the kernel in the cache that fetch.sh filled.
 #
-#     modules.sh CACHE [headers]
+#     modules.sh CACHE
 #
-# Makes CACHE/modules/VERSION/*.ko, once; with "headers" it only readies the kernel's headers
-# and prints where they are and what compiler they want. Exits 77 with a reason if it can't.
+# Makes CACHE/modules/VERSION/*.ko, once. Exits 77 with a reason if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
@@ -14,30 +13,15 @@ version=$(basename "$cache"/kernel/boot/vmlinuz-*)
 version=${version#vmlinuz-}
 out=$cache/modules/$version
 build=$cache/modules/build
-headers=$cache/kbuild/usr/src/linux-headers-$version
 log=$cache/modules/build.log
 
-what=${2-modules}
-[ "$what" = headers ] || [ ! -f "$out/done" ] || exit 0
-skip() {
-	echo "$*" >&2
+[ ! -f "$out/done" ] || exit 0
+ready=$(sh "$(dirname "$0")/headers.sh" "$cache")
+headers=${ready% *} compiler=${ready##* }
+command -v xz >/dev/null || {
+	echo "no xz here, which modules of $version need" >&2
 	exit 77
 }
-[ -d "$headers" ] || skip "no headers for $version in $cache/kbuild"
-compiler=$(sed -n 's/.*\(gcc-[0-9]*\).*/\1/p' "$headers/.kernelvariables" | head -n 1)
-compiler=${compiler:-gcc}
-for tool in make ld xz "$compiler"; do
-	command -v "$tool" >/dev/null || skip "no $tool here, which modules of $version need"
-done
-
-# The headers' makefile names where the package would have put them.
-echo "include ${headers%-amd64}-common/Makefile" >"$headers/Makefile"
-# Without pahole there is no BTF to make; the guest does without.
-[ ! -f "$headers/vmlinux" ] || mv "$headers/vmlinux" "$headers/vmlinux.unused"
-if [ "$what" = headers ]; then
-	echo "$headers $compiler"
-	exit 0
-fi
 
 rm -rf "$build"
 mkdir -p "$build" "$out"

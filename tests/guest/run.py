@@ -9,12 +9,20 @@ A tier is one kind of guest and the checks that run in it:
     T2  one T1 and three, served by tessera-sim, through groups and type 1
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
-    T5  the kernel driver
+    T5  the kernel driver on 6.12, as all guests that name no other kernel: every ioctl, and
+        xla-smi beside a client
+    T5-7.2 the same on 7.2
     T6  the conformance suite on all five ways to a device, as one table
-    FUZZ on request only: a million random ioctls against the driver
-    JAX on request only: a model trains in the guest, through VFIO and through the driver,
-        with the same losses as on the host
-    BENCH on request only: what VFIO and the driver take, for tests/bench/transports.py
+    KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
+
+and on request only:
+
+    KILLS-7.2 the same on 7.2
+    LEAKS that the test before would notice, one kind of leak after the other
+    FUZZ a million random ioctls against the driver
+    JAX a model trains in the guest, through VFIO and through the driver, with the same losses
+        as on the host
+    BENCH what VFIO and the driver take, for tests/bench/transports.py
 
 Packages come from Debian into TESSERA_VM_CACHE (fetch.sh); nothing of the system changes and
 no root is needed. A tier that can't run says why and counts as skipped, never as passed; the
@@ -35,11 +43,23 @@ import tier_jax
 import tier_udev
 import tier_vfio
 
-TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.tier_iommufd,
-         "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver,
-         "T6": tier_conformance.tier_conformance}
-ON_REQUEST = {"BENCH": tier_bench.tier_bench, "JAX": tier_jax.tier_jax,
-              "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
+TIERS = {
+    "T1": tier_vfio.tier_edu,
+    "T2": tier_vfio.tier_type1,
+    "T3": tier_vfio.tier_iommufd,
+    "T4": tier_udev.tier_udev,
+    "T5": tier_driver.tier_driver,
+    "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
+    "T6": tier_conformance.tier_conformance,
+    "KILLS": tier_driver.tier_kills,
+}
+ON_REQUEST = {
+    "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
+    "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
+    "FUZZ": tier_driver.tier_fuzz,
+    "JAX": tier_jax.tier_jax,
+    "BENCH": tier_bench.tier_bench,
+}
 
 
 def main():

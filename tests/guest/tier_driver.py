@@ -1,42 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel driver, which brings a guest of its own: tests/kmod/guest.sh."""
+"""The kernel driver: its own tests, which bring a guest (tests/kmod/guest.sh), and xla-smi."""
 
+import contextlib
+import json
 import os
 import pathlib
 import re
 import shutil
 import tempfile
 
-from guest import TOP, Failure, Skip, build_driver, run_or_fail, say
+from guest import TOP, Failure, build_driver, run_guest, run_or_fail, say
+
+# A client works, is stopped where it has memory, looked at from both sides, and killed.
+SMI_SCRIPT = """
+mount -t debugfs none /sys/kernel/debug
+node=/sys/class/accel/accel0/device
+for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+check node test -c /dev/accel/accel0
+smi() { echo "smi $1"; xla-smi --json; echo "table $1"; xla-smi; }
+smi idle
+TESSERA_DEVICES=accel:/dev/accel/accel0 conformance --busy 0 >/tmp/busy 2>&1 &
+pid=$!
+stop_with_memory() {
+	for i in $(seq 200); do
+		kill -STOP $pid || return 1
+		! xla-smi --json | grep -q '"memory_used_bytes":[1-9]' || return 0
+		kill -CONT $pid
+		sleep 0.1
+	done
+	return 1
+}
+hbm() { cat /sys/kernel/debug/accel/$(basename $(readlink $node))/hbm; }
+fact() { echo "fact $1 $2"; }
+check client stop_with_memory
+smi busy
+echo "facts"
+fact pid $pid
+fact driver $(basename $(readlink $node/driver))
+fact device "$(dmesg | sed -n 's/.*\\[drm\\] \\(.*\\), serial.*/\\1/p' | tail -n 1)"
+fact mib "$(dmesg | sed -n 's/.* \\([0-9]*\\) MiB of HBM.*/\\1/p' | tail -n 1)"
+fact module_uses $(cat /sys/module/tessera/refcnt)
+fact clients $(cat /proc/[0-9]*/fdinfo/* 2>/dev/null | grep '^drm-client-id' | sort -u | wc -l)
+fact hbm "$(cat /proc/$pid/fdinfo/* | sed -n 's/^drm-total-hbm:[^0-9]*//p')"
+kill -KILL $pid
+wait $pid
+smi after
+echo "facts"
+fact left "$(hbm | grep -c ': used') $(cat /sys/module/tessera/refcnt)"
+check unload rmmod tessera
+"""
 
 
-def tier_driver(machine, program="kmod_test", arguments="", limit=240):
-    script = TOP / "tests/kmod/guest.sh"
-    if not script.exists():
-        raise Skip("this tree has no tests/kmod")
-    machine.fetch("busybox", "qemu", "kernel", "kbuild")
+@contextlib.contextmanager
+def driver_built(machine):
+    """A folder with the module at src/, gone afterwards; the arguments of its make."""
+    machine.fetch("busybox", "qemu")
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
-        uapi = build_driver(machine, work)
-        run_or_fail("building its test",
-                    [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
-        env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
-                   LIMIT=str(limit), TEST_ARGS=arguments,
-                   KERNEL=str(machine.one("kernel/boot/vmlinuz-*")),
-                   MODULES=str(machine.one("kernel/lib/modules/*")),
-                   BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
-                   SERVER=str(machine.build / "tessera-sim"))
-        text = run_or_fail("the driver's guest",
-                           ["sh", str(script), f"{work}/src/kernel-uapi/driver/tessera.ko",
-                            f"{work}/test/{program}"], env=env)
-        if machine.verbose:
-            say(text)
-        if program == "kmod_fuzz":
-            say("".join(re.findall(r"# .* calls,.*", text)).strip())
-            return 1
-        passed = len(re.findall(r"^ok ", text, re.M))
-        if not passed or re.search(r"^not ok", text, re.M):
-            raise Failure(text)
-        return passed
+        yield work, build_driver(machine, work)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def module_of(work):
+    return work / "src/kernel-uapi/driver/tessera.ko"
+
+
+def drive(machine, work, uapi, program, arguments="", limit=240):
+    """Runs one of tests/kmod; what its guest said."""
+    run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
+    env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
+               LIMIT=str(limit), TEST_ARGS=arguments, KERNEL=str(machine.kernel()),
+               MODULES=str(machine.modules()),
+               BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
+               SERVER=str(machine.build / "tessera-sim"))
+    text = run_or_fail("the driver's guest", ["sh", str(TOP / "tests/kmod/guest.sh"),
+                                              str(module_of(work)), f"{work}/test/{program}"],
+                       env=env)
+    if machine.verbose:
+        say(text)
+    for line in re.findall(r"^# (?:.* calls,|.* processes killed:|not steady:).*", text, re.M):
+        say(line.strip())
+    return text
+
+
+def count_ok(text):
+    passed = len(re.findall(r"^ok ", text, re.M))
+    if not passed or re.search(r"^not ok", text, re.M):
+        raise Failure(text)
+    return passed
+
+
+def expect(condition, what, text):
+    if not condition:
+        raise Failure(f"xla-smi: {what}\n{text}")
+
+
+def judge_smi(text):
+    """xla-smi's device and process are those that the kernel tells of."""
+    said = {}
+    for when in ("idle", "busy", "after"):
+        part = text.partition(f"smi {when}\n")[2].partition(f"table {when}")[0]
+        try:
+            said[when] = json.loads(part)
+        except ValueError as e:
+            raise Failure(f"xla-smi: {when}: {e}\n{text}") from e
+    fact = dict(re.findall(r"^fact (\w+) (.*)$", text, re.M))
+    # A client has what it took of the device for its own.
+    number, _, unit = fact.get("hbm", "").partition(" ")
+    expect(number and unit in ("KiB", "MiB"), "no memory in the client's fdinfo", text)
+    client_has = int(number) << {"KiB": 10, "MiB": 20}[unit]
+    for when, facts in said.items():
+        expect(len(facts["devices"]) == 1, f"{when}: {len(facts['devices'])} devices", text)
+        d = facts["devices"][0]
+        want = {"bus_id": "accel:accel0", "name": fact["device"], "driver": fact["driver"],
+                "is_model": True, "state": "ready", "memory_total_bytes":
+                client_has if when == "busy" else int(fact["mib"]) << 20}
+        got = {k: d[k] for k in want}
+        expect(got == want, f"{when}: {got}, not {want}", text)
+        if when != "busy":
+            expect(not facts["processes"] and not d["memory_used_bytes"] and d["pid"] is None,
+                   f"{when}: {facts}", text)
+    facts = said["busy"]
+    expect(len(facts["processes"]) == 1, "not one process", text)
+    p, used = facts["processes"][0], facts["devices"][0]["memory_used_bytes"]
+    expect(p["pid"] == int(fact["pid"]) == facts["devices"][0]["pid"] and
+           p["command"] == "conformance" and p["devices"] == "accel:accel0" and
+           p["memory_used_bytes"] == used, f"another process: {p}", text)
+    expect(0 < used <= client_has, f"{used} bytes are used of {client_has}", text)
+    expect(fact["clients"] == fact["module_uses"] == "1", "more than one client", text)
+    expect(fact["left"] == "0 0", f"left are blocks of HBM and files: {fact['left']}", text)
+
+
+def read_by_smi(machine, work):
+    def copy_driver(root, machine):
+        late = root / "modules/late"
+        late.mkdir()
+        for i, name in enumerate(("drm_panel_orientation_quirks", "drm")):
+            if (data := machine.module(name)) is not None:
+                (late / f"{i}-{name}.ko").write_bytes(data)
+        shutil.copy(module_of(work), late / "9-tessera.ko")
+
+    return run_guest(machine, SMI_SCRIPT, [], 1, 3, ["xla-smi", "conformance/conformance"],
+                     {}, extra=copy_driver, inspect=judge_smi)
+
+
+def tier_driver(machine):
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test")) + read_by_smi(machine, work)
+
+
+def tier_fuzz(machine):
+    with driver_built(machine) as (work, uapi):
+        drive(machine, work, uapi, "kmod_fuzz", "1000000", 3000)
+        return 1
+
+
+def tier_kills(machine, arguments="1000", limit=900):
+    """arguments: those of kmod_kill."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_kill", arguments, limit))
