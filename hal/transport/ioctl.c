@@ -179,7 +179,12 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 	return 0;
 }
 
-static int take_hbm(struct accel *a, struct err *err)
+/*
+ * The CPU sees HBM write-combined: a load waits for the bus each time. That is nothing on
+ * a model, whose memory is the host's; of a real device the copies of hal/copy.c go by DMA,
+ * both ways, as over VFIO.
+ */
+static int take_hbm(struct accel *a, bool is_model, struct err *err)
 {
 	struct drm_tessera_bo_create bo = { .flags = DRM_TESSERA_BO_HBM };
 	struct drm_tessera_memory m;
@@ -196,6 +201,8 @@ static int take_hbm(struct accel *a, struct err *err)
 		return refused(a, sysno, "allocating HBM", err);
 	a->hbm_handle = bo.handle;
 	a->hbm_bytes = bo.size;
+	if (!is_model)
+		return 0;
 	return map_cpu(a, bo.mmap_offset, bo.size, PROT_READ | PROT_WRITE, "mapping HBM",
 		       &a->hbm, err);
 }
@@ -295,7 +302,7 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	snprintf(a->path, sizeof(a->path), "%s", where);
 	code = accel_open(where, &a->fd, identity, err);
 	if (!code)
-		code = take_hbm(a, err);
+		code = take_hbm(a, identity->is_model, err);
 	if (!code)
 		code = start_context(a, err);
 	if (code) {

@@ -104,6 +104,7 @@ static struct {
 	/* What the driver and the system say. */
 	const char *driver;	/* NULL: no DRM device */
 	uint32_t abi, is_usable, is_root;
+	bool is_silicon;	/* the device does not call itself a model */
 	uint64_t pin_limit, pinned;
 	int open_errno;
 	/* What went on. */
@@ -175,6 +176,8 @@ static int fake_bring_up(void)
 	sim_mmio_write(fake.dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
 	sysno = fake_request((struct hw_sqe){ .op = HW_IDENTIFY }, NULL, 0, NULL);
 	memcpy(&fake.identity, fake.admin + 2 * FAKE_PAGE, sizeof(fake.identity));
+	if (fake.is_silicon)
+		fake.identity.is_model = 0;
 	for (unsigned v = 0; v < HW_MAX_VECTORS; v++)
 		sim_mmio_write(fake.dev, HW_MSIX_TABLE + v * 16 + 12, 4, 0);
 	return sysno;
