@@ -9,11 +9,9 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <drm/drm_drv.h>
@@ -23,7 +21,6 @@
 #include "tessera_drv.h"
 
 #define FAULT_AROUND 512ul	/* pages that one fault maps */
-#define CLEAR_BYTES ((u64)SZ_16M)	/* of HBM, between two chances to yield */
 
 static const struct drm_gem_object_funcs bo_funcs;
 
@@ -174,26 +171,6 @@ static void bo_free(struct drm_gem_object *obj)
 	kfree(bo);
 }
 
-/* HBM is cleared when it is given out: nobody reads what another left in it. */
-static int clear_hbm(struct tessera_device *tdev, u64 start, u64 bytes)
-{
-	while (bytes) {
-		u64 n = min(bytes, CLEAR_BYTES);
-		void __iomem *p = ioremap_wc(tdev->bar2 + start, n);
-
-		if (!p)
-			return -ENOMEM;
-		memset_io(p, 0, n);
-		iounmap(p);
-		start += n;
-		bytes -= n;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return 0;
-}
-
 static struct tessera_bo *new_hbm(struct tessera_device *tdev, size_t bytes)
 {
 	u64 align = bytes >= SZ_2M ? SZ_2M : PAGE_SIZE;
@@ -209,7 +186,7 @@ static struct tessera_bo *new_hbm(struct tessera_device *tdev, size_t bytes)
 		tdev->hbm_used += bytes;
 	mutex_unlock(&tdev->hbm_lock);
 	if (!ret)
-		ret = clear_hbm(tdev, bo->hbm.start, bytes);
+		ret = tessera_clear(tdev, bo->hbm.start, bytes);
 	if (!ret)
 		return bo;
 	tessera_bo_put(bo);

@@ -230,6 +230,8 @@ static int start(struct tessera_device *tdev)
 	int ret = tessera_admin_init(tdev);
 
 	if (!ret)
+		ret = tessera_clear_init(tdev);
+	if (!ret)
 		ret = tessera_irq_init(tdev);
 	if (ret)
 		return ret;
@@ -248,6 +250,7 @@ static void stop(struct tessera_device *tdev)
 {
 	tessera_irq_fini(tdev);
 	tessera_bo_detach_all(tdev);
+	tessera_clear_fini(tdev);
 	tessera_admin_fini(tdev);
 }
 

@@ -63,6 +63,17 @@ struct tessera_admin {
 	u32 tail, head;
 };
 
+/* The queue that fills HBM with zeros, and the context that it is in. */
+struct tessera_clear {
+	struct mutex lock;	/* over all but the counts; held while the device fills */
+	void *memory;		/* a page: the submissions, the completions */
+	dma_addr_t iova;
+	u32 generation;		/* in which both ids were made; 0: there are none */
+	u16 hw_ctx, hw_queue;
+	u32 tail, head;
+	atomic64_t by_device, by_cpu;	/* bytes so far */
+};
+
 /* An interrupt vector and the queues that raise it. */
 struct tessera_vector {
 	struct tessera_device *tdev;
@@ -102,6 +113,7 @@ struct tessera_device {
 	struct drm_mm hbm;
 	u64 hbm_bytes;			/* constant; 0 before bring-up */
 	u64 hbm_used;
+	struct tessera_clear clear;
 
 	struct mutex bos_lock;		/* over bos */
 	struct list_head bos;		/* tessera_bo.link */
@@ -341,6 +353,13 @@ static inline bool tessera_bo_is_hbm(const struct tessera_bo *bo)
 {
 	return bo->kind == TESSERA_BO_HBM;
 }
+
+/* tessera_clear.c */
+int tessera_clear_init(struct tessera_device *tdev);
+void tessera_clear_fini(struct tessera_device *tdev);
+/* Fills HBM that is nobody's yet with zeros. EINTR: not all of it, and nothing is under way. */
+int tessera_clear(struct tessera_device *tdev, u64 start, u64 bytes);
+void tessera_clear_print(struct tessera_device *tdev, struct drm_printer *p);
 
 /* tessera_queue.c */
 struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id);

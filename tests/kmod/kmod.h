@@ -92,6 +92,12 @@ void ring_put(struct ring *r, struct hw_sqe d);
 int ring_get(struct ring *r, struct hw_cqe *out, int64_t ns);
 void ring_close(struct ring *r);
 
+/* kmod_memory.c */
+void the_device_clears_large_buffers(void);
+void a_busy_engine_leaves_clearing_to_the_cpu(void);
+void a_reset_while_memory_is_cleared_leaves_it_clear(void);
+void killing_who_waits_for_memory_leaves_nothing(void);
+
 /* kmod_reset.c */
 void a_lost_interrupt_is_made_up_for(void);
 void a_queue_that_hangs_is_reset_alone(void);
