@@ -141,6 +141,16 @@ static int report_full(struct accel *a, uint64_t bytes, const struct drm_tessera
 		       (unsigned long long)m->hbm_largest_free, a->path);
 }
 
+static int report_limited(struct accel *a, uint64_t bytes, const struct drm_tessera_memory *m,
+			  struct err *err)
+{
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of HBM of %s are asked for, a "
+		       "process may have %llu. Ask for less: TESSERA_HBM_BYTES=SIZE, or let it "
+		       "have more, as root: echo MIB > "
+		       "/sys/module/tessera/parameters/file_hbm_mib", (unsigned long long)bytes,
+		       a->path, (unsigned long long)m->hbm_limit_of_file);
+}
+
 static int ask_memory(struct accel *a, struct drm_tessera_memory *m, struct err *err)
 {
 	uint64_t bytes = sizeof(*m);
@@ -156,11 +166,15 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 {
 	const char *text = getenv("TESSERA_HBM_BYTES");
 	struct drm_tessera_memory m;
-	uint64_t bytes;
+	uint64_t bytes, room;
 	int code = ask_memory(a, &m, err);
 
 	if (code)
 		return code;
+	room = m.hbm_largest_free;
+	/* A driver of before ABI 2 says 0: it has no limit. */
+	if (m.hbm_limit_of_file && m.hbm_limit_of_file < room)
+		room = m.hbm_limit_of_file;
 	if (text && *text) {
 		bytes = read_size(text);
 		if (bytes < LEAST_HBM)
@@ -169,12 +183,14 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 				       "512M, 3G or a number of bytes", text);
 		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
 	} else {
-		bytes = (m.hbm_largest_free / 4 * 3) & ~(PAGE - 1);
+		bytes = (room / 4 * 3) & ~(PAGE - 1);
 		if (bytes < LEAST_HBM)
 			return report_full(a, LEAST_HBM, &m, err);
 	}
 	if (bytes > m.hbm_largest_free)
 		return report_full(a, bytes, &m, err);
+	if (bytes > room)
+		return report_limited(a, bytes, &m, err);
 	*out = bytes;
 	return 0;
 }

@@ -32,12 +32,63 @@ unsigned int tessera_hang_ms = 120000;
 module_param_named(hang_ms, tessera_hang_ms, uint, 0644);
 MODULE_PARM_DESC(hang_ms, "a queue that completes nothing for so long is reset; 0: never");
 
+static unsigned int file_limits[TESSERA_USES] = {
+	[TESSERA_USE_CONTEXTS] = 16, [TESSERA_USE_QUEUES] = 32,
+	[TESSERA_USE_PROGRAMS] = 16384,
+};
+module_param_named(file_contexts, file_limits[TESSERA_USE_CONTEXTS], uint, 0644);
+MODULE_PARM_DESC(file_contexts, "how many contexts an open file may have; 0: all");
+module_param_named(file_queues, file_limits[TESSERA_USE_QUEUES], uint, 0644);
+MODULE_PARM_DESC(file_queues, "how many queues an open file may have; 0: all");
+module_param_named(file_programs, file_limits[TESSERA_USE_PROGRAMS], uint, 0644);
+MODULE_PARM_DESC(file_programs, "how many programs an open file may have; 0: all");
+module_param_named(file_hbm_mib, file_limits[TESSERA_USE_HBM], uint, 0644);
+MODULE_PARM_DESC(file_hbm_mib, "how much HBM an open file may have, in MiB; 0: all");
+
+u64 tessera_use_limit(enum tessera_use what)
+{
+	u64 limit = READ_ONCE(file_limits[what]);
+
+	return what == TESSERA_USE_HBM ? limit << 20 : limit;
+}
+
+int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n)
+{
+	u64 limit = tessera_use_limit(what);
+
+	if (atomic64_add_return(n, &u->n[what]) <= limit || !limit)
+		return 0;
+	atomic64_sub(n, &u->n[what]);
+	return -EMFILE;
+}
+
+void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n)
+{
+	atomic64_sub(n, &u->n[what]);
+}
+
+static void usage_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct tessera_usage, ref));
+}
+
+void tessera_usage_put(struct tessera_usage *u)
+{
+	kref_put(&u->ref, usage_free);
+}
+
 static int open_file(struct drm_device *drm, struct drm_file *file)
 {
-	struct tessera_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct tessera_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	struct tessera_usage *u = kzalloc(sizeof(*u), GFP_KERNEL_ACCOUNT);
 
-	if (!f)
+	if (!f || !u) {
+		kfree(f);
+		kfree(u);
 		return -ENOMEM;
+	}
+	kref_init(&u->ref);
+	f->usage = u;
 	f->tdev = to_tessera(drm);
 	mutex_init(&f->lock);
 	xa_init_flags(&f->ctxs, XA_FLAGS_ALLOC1);
@@ -59,6 +110,7 @@ static void close_file(struct drm_device *drm, struct drm_file *file)
 	xa_destroy(&f->ctxs);
 	xa_destroy(&f->queues);
 	mutex_destroy(&f->lock);
+	tessera_usage_put(f->usage);
 	kfree(f);
 }
 

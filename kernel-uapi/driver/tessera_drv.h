@@ -128,9 +128,24 @@ struct tessera_device {
 	struct hw_fault *faults;	/* [TESSERA_FAULT_RECORDS] */
 };
 
+/* What one open file has taken, against the limits of the module's parameters. */
+enum tessera_use {
+	TESSERA_USE_CONTEXTS,
+	TESSERA_USE_QUEUES,
+	TESSERA_USE_PROGRAMS,
+	TESSERA_USE_HBM,	/* bytes */
+	TESSERA_USES,
+};
+
+struct tessera_usage {		/* buffers may outlive their file */
+	struct kref ref;
+	atomic64_t n[TESSERA_USES];
+};
+
 /* An open file. */
 struct tessera_file {
 	struct tessera_device *tdev;
+	struct tessera_usage *usage;	/* a reference */
 	struct mutex lock;		/* over creation and destruction of both */
 	struct xarray ctxs, queues;
 	atomic64_t busy_ns[3];		/* by enum hw_class */
@@ -185,7 +200,8 @@ struct tessera_bo {
 	struct sg_table *sgt;		/* SYSTEM, USERPTR, IMPORT */
 	void *cpu;			/* COHERENT */
 	dma_addr_t iova;
-	struct mm_struct *mm;		/* USERPTR: whose pages are counted */
+	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
+	struct tessera_usage *usage;	/* HBM: who is charged, a reference */
 	unsigned int hw_queue;		/* DOORBELL */
 	struct page *dummy;		/* DOORBELL: what stores hit after the queue */
 };
@@ -245,6 +261,11 @@ struct tessera_job {
 
 /* tessera_drv.c */
 extern unsigned int tessera_limit_ms, tessera_hang_ms;
+/* EMFILE: the file would have more than it may. */
+int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n);
+void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n);
+u64 tessera_use_limit(enum tessera_use what);	/* 0: none */
+void tessera_usage_put(struct tessera_usage *u);
 
 static inline struct tessera_device *to_tessera(struct drm_device *drm)
 {

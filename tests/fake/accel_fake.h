@@ -105,7 +105,7 @@ static struct {
 	const char *driver;	/* NULL: no DRM device */
 	uint32_t abi, is_usable, is_root;
 	bool is_silicon;	/* the device does not call itself a model */
-	uint64_t pin_limit, pinned;
+	uint64_t pin_limit, pinned, hbm_limit;	/* 0: none */
 	int open_errno;
 	/* What went on. */
 	long fail_at, n_calls;
@@ -231,7 +231,8 @@ static bool fake_is_free(uint64_t at, uint64_t bytes, uint64_t *next)
 
 static struct drm_tessera_memory fake_memory(void)
 {
-	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes };
+	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes,
+					.hbm_limit_of_file = fake.hbm_limit };
 	uint64_t run = 0, next = 0;
 
 	for (struct fake_bo *b = fake.bos; b; b = b->next)
@@ -272,6 +273,8 @@ static int fake_bo_create(struct fake_file *f, struct drm_tessera_bo_create *a)
 
 	if (!a->size || bytes < a->size || a->flags != DRM_TESSERA_BO_HBM || a->ctx || a->zero)
 		return EINVAL;
+	if (fake.hbm_limit && bytes > fake.hbm_limit)
+		return EMFILE;
 	total = fake.identity.hbm_bytes;
 	while (at <= total && bytes <= total - at && !fake_is_free(at, bytes, &at))
 		;

@@ -98,6 +98,12 @@ void a_busy_engine_leaves_clearing_to_the_cpu(void);
 void a_reset_while_memory_is_cleared_leaves_it_clear(void);
 void killing_who_waits_for_memory_leaves_nothing(void);
 
+/* kmod_limits.c */
+void a_file_has_only_so_many_of_each(void);
+void a_device_that_is_used_up_says_so(void);
+void a_file_has_only_so_much_hbm(void);
+void memory_that_stays_counts_as_locked(void);
+
 /* kmod_reset.c */
 void a_lost_interrupt_is_made_up_for(void);
 void a_queue_that_hangs_is_reset_alone(void);

@@ -306,6 +306,39 @@ static void a_full_card_names_what_is_free(void **state)
 	fake.fail_request = 0;
 }
 
+static void a_limit_of_the_driver_is_kept_and_named(void **state)
+{
+	struct hal_device_info info;
+	struct hal *h;
+	struct err err;
+
+	(void)state;
+	fake.hbm_limit = 8 << 20;
+	assert_non_null(open_at(NODE, &h, &err));
+	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
+	assert_int_equal(info.hbm_bytes, 6 << 20);
+	hal_destroy(h);
+	setenv("TESSERA_HBM_BYTES", "8M", 1);
+	assert_non_null(open_at(NODE, &h, &err));
+	hal_destroy(h);
+	setenv("TESSERA_HBM_BYTES", "9M", 1);
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "a process may have 8388608", "file_hbm_mib");
+	unsetenv("TESSERA_HBM_BYTES");
+	/* A larger limit is none, nor is one of an older driver. */
+	fake.hbm_limit = 1ull << 40;
+	assert_non_null(open_at(NODE, &h, &err));
+	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
+	assert_int_equal(info.hbm_bytes, 12 << 20);
+	hal_destroy(h);
+	fake.hbm_limit = 0;
+	fake.fail_errno = EMFILE;
+	fake.fail_request = DRM_IOCTL_TESSERA_QUEUE_CREATE;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "making a queue", "parameters/file_*");
+	fake.fail_request = DRM_IOCTL_TESSERA_BO_CREATE;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "allocating HBM", "parameters/file_*");
+	fake.fail_request = 0;
+}
+
 static void memory_that_cannot_be_pinned_says_why(void **state)
 {
 	struct rlimit old, low;
@@ -667,6 +700,7 @@ int main(void)
 		cmocka_unit_test(hbm_is_as_large_as_asked_for),
 		cmocka_unit_test(wrong_sizes_are_refused),
 		cmocka_unit_test(a_full_card_names_what_is_free),
+		cmocka_unit_test(a_limit_of_the_driver_is_kept_and_named),
 		cmocka_unit_test(memory_that_cannot_be_pinned_says_why),
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(nodes_that_may_not_be_opened_name_the_group),
