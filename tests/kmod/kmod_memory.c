@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -179,6 +180,71 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 		endless_end(e);
 		CHECK(!bo_close(c.b.handle));
 	}
+}
+
+/*
+ * As many bindings as a program may have, their table in user memory whose pages lie
+ * wherever they came from: without an IOMMU the device sees it in pieces.
+ */
+void a_bindings_table_may_lie_in_pieces(void)
+{
+	enum { N = ISA_MAX_BINDINGS };
+	const uint64_t bytes = N * sizeof(struct hw_binding), half = bytes / 2;
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_COMPUTE, 0, -1).id;
+	uint64_t *hbm = map_at(b.mmap_offset, PAGE), va = 0;
+	struct hw_binding *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hw_program_binding *want = calloc(N, sizeof(*want));
+	struct drm_tessera_bo_userptr u = { .address = P(table), .size = bytes };
+	struct isa_scalar code[3] = {
+		{ .insn = { .op = ISA_LI, .bytes = sizeof(*code) }, .rd = 1, .imm = 4711 },
+		{ .insn = { .op = ISA_ST, .bytes = sizeof(*code) }, .rb = 1,
+		  .elem = ELEM_U64, .binding = N - 1, .imm = 8 },
+		{ .insn = { .op = ISA_HALT, .bytes = sizeof(*code) } },
+	};
+	struct drm_tessera_program_create p = {
+		.ctx = ctx.id, .code_va = b.va, .code_bytes = sizeof(code),
+		.bindings = P(want), .n_bindings = N,
+	};
+	struct drm_tessera_bo_info info = { 0 };
+	struct hw_sqe d = { .op = HW_EXECUTE };
+
+	/* From the end: pages that come one after the other do not follow one another. */
+	for (unsigned i = N; i--;) {
+		table[i] = (struct hw_binding){ b.va + 1024 + i % 16 * 64, 64 };
+		want[i] = (struct hw_program_binding){ 64, HW_BIND_WRITE, 0 };
+	}
+	memcpy(hbm, code, sizeof(code));
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p));
+	free(want);
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_BO_USERPTR, &u));
+	info.handle = u.handle;
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_BO_INFO, &info));
+	printf("# the device sees the table in %u pieces\n", info.segments);
+	CHECK(!map(ctx.id, u.handle, &va, 0));
+	d.u.execute.bindings = va;
+	d.u.execute.program = p.id;
+	d.u.execute.n_bindings = N;
+	SAME(run(q, &d, 1), 0);
+	SAME(hbm[(1024 + (N - 1) % 16 * 64 + 8) / 8], 4711);
+	/* Behind an IOMMU too, if its halves are mapped the other way round. */
+	CHECK(!unmap(ctx.id, va));
+	for (unsigned i = 0; i < 2; i++) {
+		struct drm_tessera_map m = { .ctx = ctx.id, .handle = u.handle,
+					     .offset = i * half, .bytes = half,
+					     .va = va + (1 - i) * half };
+
+		CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m));
+	}
+	SAME(run(q, &d, 1), 0);
+	/* A table that is not all there is a fault. */
+	CHECK(!unmap(ctx.id, va + half));
+	SAME(run(q, &d, 1), EINVAL);
+	munmap(hbm, PAGE);
+	munmap(table, bytes);
+	CHECK(!ctx_destroy(ctx.id));
 }
 
 void killing_who_waits_for_memory_leaves_nothing(void)

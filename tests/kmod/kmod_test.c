@@ -681,6 +681,7 @@ static const struct {
 	TEST(files_do_not_see_each_other),
 	TEST(a_fault_fails_its_fence_and_no_other),
 	TEST(programs_run_and_bad_ones_are_refused),
+	TEST(a_bindings_table_may_lie_in_pieces),
 	TEST(a_file_has_only_so_many_of_each),
 	TEST(a_device_that_is_used_up_says_so),
 	TEST(a_file_has_only_so_much_hbm),
