@@ -3,10 +3,12 @@
  * The Tessera T1 as a DRM accel device: binding, unbinding, the node's file
  * operations. See README.md for the whole.
  */
+#include <linux/ctype.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 #include <linux/vmalloc.h>
 
 #include <drm/drm_accel.h>
@@ -306,6 +308,27 @@ static void stop(struct tessera_device *tdev)
 	tessera_admin_fini(tdev);
 }
 
+/*
+ * The serial number, for names in /dev that stay: no character but those that a name in
+ * a folder may have. PCI's own attribute serial_number (6.18) is of a capability.
+ */
+static ssize_t serial_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct tessera_device *tdev = dev_get_drvdata(dev);
+	char serial[sizeof(tdev->identity.serial)], *p;
+
+	strscpy(serial, tdev->identity.serial, sizeof(serial));
+	for (p = serial; *p; p++) {
+		if (!isascii(*p) || (!isalnum(*p) && !strchr("-_.", *p)))
+			*p = '_';
+	}
+	return sysfs_emit(buf, "%s\n", serial);
+}
+static DEVICE_ATTR_RO(serial);
+
+static struct attribute *attrs[] = { &dev_attr_serial.attr, NULL };
+static const struct attribute_group attr_group = { .attrs = attrs };
+
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct tessera_device *tdev = devm_drm_dev_alloc(&pdev->dev, &driver,
@@ -326,7 +349,10 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto fail;
 	tessera_reset_start(tdev);
 	tessera_debugfs_init(tdev);
-	ret = drm_dev_register(&tdev->drm, 0);
+	/* Before the node: its uevent makes udev read this. */
+	ret = devm_device_add_group(&pdev->dev, &attr_group);
+	if (!ret)
+		ret = drm_dev_register(&tdev->drm, 0);
 	if (ret)
 		goto fail_reset;
 	/* Telemetry that cannot be read elsewhere is no reason to fail. */

@@ -623,6 +623,19 @@ static void telemetry_is_everywhere(void)
 	CHECK(!bo_close(b.handle));
 }
 
+/* For names that stay: udev reads it of the PCI function. */
+static void the_serial_number_is_in_sysfs(void)
+{
+	static const char path[] = "/sys/class/accel/accel0/device/serial";
+	struct hw_identify id;
+	char want[40];
+
+	query_all(DRM_TESSERA_QUERY_IDENTIFY, 0, &id, sizeof(id));
+	CHECK(id.serial[0]);
+	snprintf(want, sizeof(want), "%.32s\n", id.serial);
+	CHECK(!strcmp(read_from(path, ""), want));
+}
+
 static void speed(void)
 {
 	struct drm_tessera_ctx_create ctx = ctx_create();
@@ -689,6 +702,7 @@ static const struct {
 	TEST(a_lost_interrupt_is_made_up_for),
 	TEST(a_queue_that_hangs_is_reset_alone),
 	TEST(telemetry_is_everywhere),
+	TEST(the_serial_number_is_in_sysfs),
 	TEST(speed),
 	TEST(only_root_resets),
 	TEST(a_killed_process_leaves_nothing),
