@@ -96,6 +96,7 @@ void ring_close(struct ring *r);
 void the_device_clears_large_buffers(void);
 void a_busy_engine_leaves_clearing_to_the_cpu(void);
 void a_reset_while_memory_is_cleared_leaves_it_clear(void);
+void stores_that_a_reset_swallows_are_made_again(void);
 void a_bindings_table_may_lie_in_pieces(void);
 void killing_who_waits_for_memory_leaves_nothing(void);
 

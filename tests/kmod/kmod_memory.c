@@ -147,6 +147,7 @@ void a_busy_engine_leaves_clearing_to_the_cpu(void)
 }
 
 struct creation {
+	uint64_t bytes;
 	struct drm_tessera_bo_create b;
 	int error;
 };
@@ -155,7 +156,7 @@ static void *create(void *arg)
 {
 	struct creation *c = arg;
 
-	c->b = (struct drm_tessera_bo_create){ .size = 32 * MiB, .flags = DRM_TESSERA_BO_HBM };
+	c->b = (struct drm_tessera_bo_create){ .size = c->bytes, .flags = DRM_TESSERA_BO_HBM };
 	c->error = ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &c->b) ? errno : 0;
 	return NULL;
 }
@@ -165,7 +166,7 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 	struct drm_tessera_reset reset = { 0 };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct creation c;
+		struct creation c = { .bytes = 32 * MiB };
 		struct endless e;
 		pthread_t thread;
 
@@ -180,6 +181,32 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 		endless_end(e);
 		CHECK(!bo_close(c.b.handle));
 	}
+}
+
+/* While the function is reset its BAR is off, and what the CPU stores there is lost. */
+void stores_that_a_reset_swallows_are_made_again(void)
+{
+	struct drm_tessera_reset reset = { 0 };
+	struct creation c = { .bytes = 192 * MiB };
+	uint64_t before;
+	struct endless e;
+	pthread_t thread;
+
+	dirty_hbm();
+	e = endless_begin();
+	before = cleared().by_cpu;
+	CHECK(!pthread_create(&thread, NULL, create, &c));
+	for (int64_t end = now_ns() + 20 * SECOND; cleared().by_cpu == before &&
+	     now_ns() < end; usleep(1000))
+		;
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset));
+	pthread_join(thread, NULL);
+	SAME(c.error, 0);
+	/* By whomever: after the reset the engine is idle. */
+	CHECK(cleared().by_cpu > before);
+	expect_zeros(c.b);
+	endless_end(e);
+	CHECK(!bo_close(c.b.handle));
 }
 
 /*
@@ -261,7 +288,7 @@ void killing_who_waits_for_memory_leaves_nothing(void)
 
 		CHECK(child >= 0);
 		if (!child) {
-			struct creation doomed;
+			struct creation doomed = { .bytes = 32 * MiB };
 
 			fd = open(NODE, O_RDWR);
 			create(&doomed);

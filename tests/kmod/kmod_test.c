@@ -708,6 +708,7 @@ static const struct {
 	TEST(a_killed_process_leaves_nothing),
 	TEST(killing_who_waits_for_memory_leaves_nothing),
 	TEST(a_reset_while_memory_is_cleared_leaves_it_clear),
+	TEST(stores_that_a_reset_swallows_are_made_again),
 	TEST(a_function_reset_ends_contexts_and_keeps_memory),
 	TEST(a_fatal_device_comes_back),
 	TEST(sleep_ends_contexts),
