@@ -166,15 +166,13 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 {
 	const char *text = getenv("TESSERA_HBM_BYTES");
 	struct drm_tessera_memory m;
-	uint64_t bytes, room;
+	uint64_t bytes, limit;
 	int code = ask_memory(a, &m, err);
 
 	if (code)
 		return code;
-	room = m.hbm_largest_free;
-	/* A driver of before ABI 2 says 0: it has no limit. */
-	if (m.hbm_limit_of_file && m.hbm_limit_of_file < room)
-		room = m.hbm_limit_of_file;
+	/* A driver of before ABI 2 says 0: it has none. */
+	limit = m.hbm_limit_of_file ? m.hbm_limit_of_file : m.hbm_total;
 	if (text && *text) {
 		bytes = read_size(text);
 		if (bytes < LEAST_HBM)
@@ -183,13 +181,14 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 				       "512M, 3G or a number of bytes", text);
 		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
 	} else {
-		bytes = (room / 4 * 3) & ~(PAGE - 1);
+		bytes = m.hbm_largest_free / 4 * 3;
+		bytes = (bytes < limit ? bytes : limit) & ~(PAGE - 1);
 		if (bytes < LEAST_HBM)
 			return report_full(a, LEAST_HBM, &m, err);
 	}
 	if (bytes > m.hbm_largest_free)
 		return report_full(a, bytes, &m, err);
-	if (bytes > room)
+	if (bytes > limit)
 		return report_limited(a, bytes, &m, err);
 	*out = bytes;
 	return 0;
@@ -519,6 +518,9 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	sysno = call(a, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q);
 	if (sysno) {
 		free(ring);
+		if (sysno == ENOMEM)
+			return report_unpinned(a, NULL, n * (sizeof(struct hw_sqe) +
+							     sizeof(struct hw_cqe)), sysno, err);
 		if (sysno == ENOSPC)
 			return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no queue left: each "
 				       "program that uses the device takes two. End one of them: "

@@ -316,7 +316,7 @@ static void a_limit_of_the_driver_is_kept_and_named(void **state)
 	fake.hbm_limit = 8 << 20;
 	assert_non_null(open_at(NODE, &h, &err));
 	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
-	assert_int_equal(info.hbm_bytes, 6 << 20);
+	assert_int_equal(info.hbm_bytes, 8 << 20);
 	hal_destroy(h);
 	setenv("TESSERA_HBM_BYTES", "8M", 1);
 	assert_non_null(open_at(NODE, &h, &err));
@@ -356,6 +356,11 @@ static void memory_that_cannot_be_pinned_says_why(void **state)
 	SAYS(&err, "may lock 8388608");
 	SAYS(&err, "ulimit -l");
 	fake.pin_limit = 0;
+	/* Rings stay in memory too. */
+	fake.fail_request = DRM_IOCTL_TESSERA_QUEUE_CREATE;
+	fake.fail_errno = ENOMEM;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "may lock 8388608", "ulimit -l");
+	fake.fail_request = 0;
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	munmap(p, 4096);
 	assert_int_equal(hal_mem_map(dev, p, 4096, &m, &err), ERR_INVALID_ARGUMENT);
