@@ -198,7 +198,15 @@ INSTALLED = $(foreach t,$(TOOLS),755:$t:bin/$(notdir $t)) \
 	644:$(OUT)/tessera.pc:lib/pkgconfig/tessera.pc \
 	$(foreach h,$(PUBLIC),644:$(OUT)/include/$h:include/tessera/$h) \
 	$(foreach m,$(wildcard tools/*/*.1),644:$m:share/man/man1/$(notdir $m)) \
+	$(foreach m,$(wildcard tools/*/*.8),644:$m:share/man/man8/$(notdir $m)) \
+	755:tools/tessera-vfio-bind:sbin/tessera-vfio-bind \
+	644:udev/70-tessera.rules:lib/udev/rules.d/70-tessera.rules \
+	644:udev/tessera-modules.conf:lib/modules-load.d/tessera.conf \
+	644:$(OUT)/tessera-sim.service:lib/systemd/system/tessera-sim.service \
+	644:kernel-uapi/include/tessera_drm.h:include/drm/tessera_drm.h \
 	$(foreach c,$(wildcard tools/completion/*),644:$c:share/bash-completion/completions/$(notdir $c))
+# The kernel driver's sources, for `dkms add`; the number is DKMS's.
+DRIVER := src/tessera-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel-uapi/driver/dkms.conf)
 INSTALLED_LINKS := lib/libtessera.so.0 lib/libtessera.so
 
 $(LIBTESSERA): $(LIB_hal) $(LIB_sim) $(LIB_base) hal/libtessera.map
@@ -212,12 +220,16 @@ install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
 	$(Q)for h in $(PUBLIC); do mkdir -p $(OUT)/include/$$(dirname $$h); \
 		sed 's|#include "hal/\(.*\)"|#include <tessera/\1>|' hal/$$h >$(OUT)/include/$$h; done
 	$(Q)sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' hal/tessera.pc.in >$(OUT)/tessera.pc
+	$(Q)sed 's|^ExecStart=/usr/bin|ExecStart=$(PREFIX)/bin|' tools/tessera-sim/tessera-sim.service \
+		>$(OUT)/tessera-sim.service
 	$(Q)set -e; for f in $(INSTALLED); do from=$${f#*:}; \
 		install -D -m $${f%%:*} $${from%:*} "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
+	$(Q)$(MAKE) -s -C kernel-uapi dkms-tree DKMS="$(abspath $(DESTDIR)$(PREFIX)/$(DRIVER))"
 	$(Q)for l in $(INSTALLED_LINKS); do ln -sf $(notdir $(LIBTESSERA)) "$(DESTDIR)$(PREFIX)/$$l"; done
 
 uninstall:
 	$(Q)for f in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
+	$(Q)rm -rf "$(DESTDIR)$(PREFIX)/$(DRIVER)"
 	$(Q)for d in include/tessera/base include/tessera/hw include/tessera lib/tessera; do \
 		rmdir "$(DESTDIR)$(PREFIX)/$$d" 2>/dev/null || true; done
 
@@ -320,7 +332,8 @@ help:
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make check-conformance  the same on five ways as one table, three of them in guests"
-	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools; uninstall"
+	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools,"
+	@echo "             udev rules, systemd unit, the driver's sources for DKMS; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"

@@ -10,6 +10,8 @@
 
 #include "runtime/rt_internal.h"
 
+#define COPY_PIECE ((uint64_t)4 << 20)	/* of what goes by way of the host */
+
 uint64_t rt_shape_bytes(const struct rt_shape *s)
 {
 	uint64_t n = elem_bytes(s->elem);
@@ -403,6 +405,24 @@ struct rt_fetch {
 	struct rt_event *done;
 };
 
+/* By way of the host, in pieces: neither the CPU nor the other device sees `from`. */
+static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
+		     struct err *err)
+{
+	uint64_t room = bytes < COPY_PIECE ? bytes : COPY_PIECE, n;
+	void *piece = malloc(room);
+	int code = piece ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	for (uint64_t at = 0; !code && at < bytes; at += n) {
+		n = bytes - at < room ? bytes - at : room;
+		code = hal_copy_out(piece, from, at, n, CLOCK_FOREVER, err);
+		if (!code)
+			code = hal_copy_in(to, at, piece, n, CLOCK_FOREVER, err);
+	}
+	free(piece);
+	return code;
+}
+
 static int do_copy(const struct rt_fetch *c, struct err *err)
 {
 	struct rt_buffer *from = c->from;
@@ -427,8 +447,7 @@ static int do_copy(const struct rt_fetch *c, struct err *err)
 		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
 	direct = hal_mem_host(mem);
 	if (!direct)
-		return err_set(err, ERR_UNIMPLEMENTED, "copies between devices whose memory "
-			       "the CPU does not see");
+		return copy_over(c->to->storage->mem, mem, c->bytes, err);
 	return hal_copy_in(c->to->storage->mem, 0, direct, c->bytes, CLOCK_FOREVER, err);
 }
 

@@ -22,8 +22,42 @@ make_it install
 [ -z "$(find "$top" ! -type d ! -path "$prefix/*")" ] || fail "files outside the prefix"
 for file in bin/xla-smi bin/tessera-objdump lib/libtessera.so.0 lib/tessera/pjrt_plugin_tessera.so \
 	lib/pkgconfig/tessera.pc include/tessera/hal.h share/man/man1/tessera-objdump.1 \
-	share/bash-completion/completions/xla-smi; do
+	share/bash-completion/completions/xla-smi share/man/man8/tessera-sim.8 \
+	lib/udev/rules.d/70-tessera.rules lib/modules-load.d/tessera.conf sbin/tessera-vfio-bind \
+	lib/systemd/system/tessera-sim.service include/drm/tessera_drm.h; do
 	[ -f "$prefix/$file" ] || fail "no $file"
+done
+
+# The service runs what was installed; the helper runs; the rules are this tree's.
+unit=$prefix/lib/systemd/system/tessera-sim.service
+grep -q "^ExecStart=$PREFIX/bin/tessera-sim " "$unit" || fail "the unit starts another tessera-sim"
+[ -x "$prefix/bin/tessera-sim" ] || fail "no tessera-sim for the unit"
+"$prefix/sbin/tessera-vfio-bind" --help >/dev/null || fail "tessera-vfio-bind --help"
+cmp -s udev/70-tessera.rules "$prefix/lib/udev/rules.d/70-tessera.rules" || fail "other rules"
+
+# DKMS has all that the driver's Kbuild and the sources name, and nothing that was built;
+# with headers of a kernel that has accel, it builds.
+driver=$(echo "$prefix"/src/tessera-*)
+for word in PACKAGE_NAME=\"tessera\" "PACKAGE_VERSION=\"${driver##*-}\""; do
+	grep -qx "$word" "$driver/dkms.conf" || fail "dkms.conf lacks $word"
+done
+for object in $(grep -oE 'tessera_[a-z]+\.o' "$driver/kernel-uapi/driver/Kbuild"); do
+	[ -f "$driver/kernel-uapi/driver/${object%.o}.c" ] ||
+		fail "DKMS's tree lacks ${object%.o}.c"
+done
+for header in $(grep -rhoE '^#include "hal/[^"]*' "$driver" | cut -d '"' -f 2 | sort -u); do
+	[ -f "$driver/$header" ] || fail "DKMS's tree lacks $header"
+done
+[ -z "$(find "$driver" -type f ! -name '*.[ch]' ! -name '*.def' ! -name Kbuild \
+	! -name Makefile ! -name dkms.conf)" ] || fail "more than sources in $driver"
+for headers in /usr/src/linux-headers-*/; do
+	if ! grep -qs '^CONFIG_DRM_ACCEL=y' "$headers/.config"; then
+		continue
+	fi
+	cp -r "$driver" "$top/driver"
+	make -s -C "$top/driver/kernel-uapi/driver" KDIR="$headers" >"$top/log" 2>&1 ||
+		fail "the driver does not build for $headers: $(cat "$top/log")"
+	break
 done
 
 # A program of ten lines, and each header alone.
@@ -59,8 +93,9 @@ flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs tessera)
 $CC -Wall -Wextra -Werror "$top/use.c" $LDFLAGS $flags -o "$top/use"
 said=$(LD_LIBRARY_PATH="$prefix/lib" TESSERA_TELEMETRY_DIR="$top" "$top/use")
 [ "$said" = "hello from Tessera T1" ] || fail "the program says \"$said\""
+drm=$(pkg-config --cflags libdrm)
 for header in $(cd "$prefix/include" && find . -name '*.h'); do
-	echo "#include <$header>" | $CC -Wall -Werror $flags -fsyntax-only -x c - ||
+	echo "#include <$header>" | $CC -Wall -Werror $flags $drm -fsyntax-only -x c - ||
 		fail "$header does not compile alone"
 done
 if command -v c++ >/dev/null; then
@@ -100,7 +135,7 @@ make_it install		# over itself
 make_it uninstall
 left=$(find "$prefix" ! -type d 2>/dev/null || true)
 [ -z "$left" ] || fail "uninstall leaves $left"
-for folder in include/tessera lib/tessera; do
+for folder in include/tessera lib/tessera "src/${driver##*/}"; do
 	[ ! -e "$prefix/$folder" ] || fail "uninstall leaves $folder"
 done
 echo "install: whole"

@@ -254,12 +254,40 @@ static struct sim_program *find_program(struct sim_device *dev, const struct sim
 	return p && p->ctx == q->info.ctx ? p : NULL;
 }
 
+/* A table of bindings, as far as its memory follows one another. */
+struct table {
+	uint64_t va, left;	/* of what was not read yet */
+	const uint8_t *piece;
+	uint64_t room;		/* of the piece */
+};
+
+/* The next word; 0, or the status of a fault at t->va. The host may write meanwhile. */
+static int read_table(struct sim_device *dev, const struct sim_engine *e, struct table *t,
+		      uint64_t *word)
+{
+	if (!t->room) {
+		t->piece = sim_va(dev, NULL, e->queue->info.ctx, t->va, t->left, false,
+				  &t->room, NULL);
+		if (!t->piece)
+			return HW_ST_MAP;
+		if (sim_is_poisoned(dev, t->piece, t->room))
+			return HW_ST_POISON;
+	}
+	/* Pieces end where pages do. */
+	*word = __atomic_load_n((const uint64_t *)t->piece, __ATOMIC_RELAXED);
+	t->piece += sizeof(*word);
+	t->room -= sizeof(*word);
+	t->va += sizeof(*word);
+	t->left -= sizeof(*word);
+	return 0;
+}
+
 static int bind_all(struct sim_device *dev, struct sim_engine *e,
 		    const struct sim_program *p, struct hw_fault *f)
 {
 	const struct hw_sqe *sqe = &e->queue->sqe;
 	uint64_t va = sqe->u.execute.bindings, bytes = p->n_bindings * sizeof(struct hw_binding);
-	const uint8_t *table;
+	struct table t = { .va = va, .left = bytes };
 	struct hw_binding b;
 	int status;
 
@@ -269,16 +297,14 @@ static int bind_all(struct sim_device *dev, struct sim_engine *e,
 		return 0;
 	if (va % 8)
 		return refuse(f, HW_ST_ALIGNMENT, va, bytes, false);
-	table = sim_va(dev, NULL, e->queue->info.ctx, va, bytes, false, NULL, NULL);
-	if (!table)
-		return refuse(f, HW_ST_MAP, va, bytes, false);
-	if (sim_is_poisoned(dev, table, bytes))
-		return refuse(f, HW_ST_POISON, va, bytes, false);
 	for (unsigned i = 0; i < p->n_bindings; i++) {
-		const uint64_t *row = (const uint64_t *)table + 2 * i;
-
-		b.va = __atomic_load_n(row, __ATOMIC_RELAXED);
-		b.bytes = __atomic_load_n(row + 1, __ATOMIC_RELAXED);
+		status = read_table(dev, e, &t, &b.va);
+		if (!status)
+			status = read_table(dev, e, &t, &b.bytes);
+		if (status) {
+			f->binding = 0xffffffffu;
+			return refuse(f, status, t.va, t.left, false);
+		}
 		f->binding = i;
 		status = bind(dev, e, p, i, &b, f);
 		if (status)

@@ -141,6 +141,16 @@ static int report_full(struct accel *a, uint64_t bytes, const struct drm_tessera
 		       (unsigned long long)m->hbm_largest_free, a->path);
 }
 
+static int report_limited(struct accel *a, uint64_t bytes, const struct drm_tessera_memory *m,
+			  struct err *err)
+{
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of HBM of %s are asked for, a "
+		       "process may have %llu. Ask for less: TESSERA_HBM_BYTES=SIZE, or let it "
+		       "have more, as root: echo MIB > "
+		       "/sys/module/tessera/parameters/file_hbm_mib", (unsigned long long)bytes,
+		       a->path, (unsigned long long)m->hbm_limit_of_file);
+}
+
 static int ask_memory(struct accel *a, struct drm_tessera_memory *m, struct err *err)
 {
 	uint64_t bytes = sizeof(*m);
@@ -156,11 +166,13 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 {
 	const char *text = getenv("TESSERA_HBM_BYTES");
 	struct drm_tessera_memory m;
-	uint64_t bytes;
+	uint64_t bytes, limit;
 	int code = ask_memory(a, &m, err);
 
 	if (code)
 		return code;
+	/* A driver of before ABI 2 says 0: it has none. */
+	limit = m.hbm_limit_of_file ? m.hbm_limit_of_file : m.hbm_total;
 	if (text && *text) {
 		bytes = read_size(text);
 		if (bytes < LEAST_HBM)
@@ -169,17 +181,25 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 				       "512M, 3G or a number of bytes", text);
 		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
 	} else {
-		bytes = (m.hbm_largest_free / 4 * 3) & ~(PAGE - 1);
+		bytes = m.hbm_largest_free / 4 * 3;
+		bytes = (bytes < limit ? bytes : limit) & ~(PAGE - 1);
 		if (bytes < LEAST_HBM)
 			return report_full(a, LEAST_HBM, &m, err);
 	}
 	if (bytes > m.hbm_largest_free)
 		return report_full(a, bytes, &m, err);
+	if (bytes > limit)
+		return report_limited(a, bytes, &m, err);
 	*out = bytes;
 	return 0;
 }
 
-static int take_hbm(struct accel *a, struct err *err)
+/*
+ * The CPU sees HBM write-combined: a load waits for the bus each time. That is nothing on
+ * a model, whose memory is the host's; of a real device the copies of hal/copy.c go by DMA,
+ * both ways, as over VFIO.
+ */
+static int take_hbm(struct accel *a, bool is_model, struct err *err)
 {
 	struct drm_tessera_bo_create bo = { .flags = DRM_TESSERA_BO_HBM };
 	struct drm_tessera_memory m;
@@ -196,6 +216,8 @@ static int take_hbm(struct accel *a, struct err *err)
 		return refused(a, sysno, "allocating HBM", err);
 	a->hbm_handle = bo.handle;
 	a->hbm_bytes = bo.size;
+	if (!is_model)
+		return 0;
 	return map_cpu(a, bo.mmap_offset, bo.size, PROT_READ | PROT_WRITE, "mapping HBM",
 		       &a->hbm, err);
 }
@@ -295,7 +317,7 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	snprintf(a->path, sizeof(a->path), "%s", where);
 	code = accel_open(where, &a->fd, identity, err);
 	if (!code)
-		code = take_hbm(a, err);
+		code = take_hbm(a, identity->is_model, err);
 	if (!code)
 		code = start_context(a, err);
 	if (code) {
@@ -496,6 +518,9 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	sysno = call(a, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q);
 	if (sysno) {
 		free(ring);
+		if (sysno == ENOMEM)
+			return report_unpinned(a, NULL, n * (sizeof(struct hw_sqe) +
+							     sizeof(struct hw_cqe)), sysno, err);
 		if (sysno == ENOSPC)
 			return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no queue left: each "
 				       "program that uses the device takes two. End one of them: "

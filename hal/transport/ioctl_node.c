@@ -142,6 +142,11 @@ int accel_refused(const char *path, int fd, int sysno, const char *what, struct 
 			       "kernel driver is resetting it; sudo dmesg | grep tessera tells "
 			       "more. Then reset the device in this process or start it again",
 			       path, what);
+	case EMFILE:
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s: %s: this process has as much of "
+			       "the device as one may have. See the limits: grep . "
+			       "/sys/module/tessera/parameters/file_*; root may write them", path,
+			       what);
 	default:
 		return err_sys(err, sysno, "%s: %s", path, what);
 	}

@@ -9,11 +9,9 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include <drm/drm_drv.h>
@@ -23,7 +21,6 @@
 #include "tessera_drv.h"
 
 #define FAULT_AROUND 512ul	/* pages that one fault maps */
-#define CLEAR_BYTES ((u64)SZ_16M)	/* of HBM, between two chances to yield */
 
 static const struct drm_gem_object_funcs bo_funcs;
 
@@ -63,7 +60,7 @@ static bool is_counted(struct tessera_bo *bo)
 static struct tessera_bo *bo_new(struct tessera_device *tdev, enum tessera_bo_kind kind,
 				 size_t bytes)
 {
-	struct tessera_bo *bo = kzalloc(sizeof(*bo), GFP_KERNEL);
+	struct tessera_bo *bo = kzalloc(sizeof(*bo), GFP_KERNEL_ACCOUNT);
 	int ret;
 
 	if (!bo)
@@ -140,11 +137,31 @@ static void free_pages_of(struct tessera_bo *bo)
 		if (bo->pages)
 			unpin_user_pages_dirty_lock(bo->pages, n, !bo->is_read_only);
 		kvfree(bo->pages);
-		if (bo->mm) {
-			atomic64_sub(n, &bo->mm->pinned_vm);
-			mmdrop(bo->mm);
-		}
 	}
+}
+
+/*
+ * Counts pages that cannot be swapped out against the limit of the process, as other
+ * drivers' long pins. bo_free takes them off, also when this failed.
+ */
+static int count_pinned(struct tessera_bo *bo)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long n = bo->base.size >> PAGE_SHIFT;
+
+	bo->mm = current->mm;
+	mmgrab(bo->mm);
+	if (atomic64_add_return(n, &bo->mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK))
+		return -ENOMEM;
+	return 0;
+}
+
+static void uncount_pinned(struct tessera_bo *bo)
+{
+	if (!bo->mm)
+		return;
+	atomic64_sub(bo->base.size >> PAGE_SHIFT, &bo->mm->pinned_vm);
+	mmdrop(bo->mm);
 }
 
 static void bo_free(struct drm_gem_object *obj)
@@ -157,6 +174,7 @@ static void bo_free(struct drm_gem_object *obj)
 	mutex_unlock(&tdev->bos_lock);
 	bo_detach(bo);
 	free_pages_of(bo);
+	uncount_pinned(bo);
 	if (bo->dummy)
 		__free_page(bo->dummy);
 	if (is_counted(bo))
@@ -167,6 +185,10 @@ static void bo_free(struct drm_gem_object *obj)
 		tdev->hbm_used -= obj->size;
 		mutex_unlock(&tdev->hbm_lock);
 	}
+	if (bo->usage) {
+		tessera_unuse(bo->usage, TESSERA_USE_HBM, obj->size);
+		tessera_usage_put(bo->usage);
+	}
 	if (bo->kind == TESSERA_BO_IMPORT && obj->import_attach)
 		drm_prime_gem_destroy(obj, NULL);
 	drm_gem_object_release(obj);
@@ -174,27 +196,8 @@ static void bo_free(struct drm_gem_object *obj)
 	kfree(bo);
 }
 
-/* HBM is cleared when it is given out: nobody reads what another left in it. */
-static int clear_hbm(struct tessera_device *tdev, u64 start, u64 bytes)
-{
-	while (bytes) {
-		u64 n = min(bytes, CLEAR_BYTES);
-		void __iomem *p = ioremap_wc(tdev->bar2 + start, n);
-
-		if (!p)
-			return -ENOMEM;
-		memset_io(p, 0, n);
-		iounmap(p);
-		start += n;
-		bytes -= n;
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
-	return 0;
-}
-
-static struct tessera_bo *new_hbm(struct tessera_device *tdev, size_t bytes)
+static struct tessera_bo *new_hbm(struct tessera_device *tdev, struct tessera_file *f,
+				  size_t bytes)
 {
 	u64 align = bytes >= SZ_2M ? SZ_2M : PAGE_SIZE;
 	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_HBM, bytes);
@@ -202,14 +205,19 @@ static struct tessera_bo *new_hbm(struct tessera_device *tdev, size_t bytes)
 
 	if (IS_ERR(bo))
 		return bo;
-	mutex_lock(&tdev->hbm_lock);
-	ret = drm_mm_insert_node_generic(&tdev->hbm, &bo->hbm, bytes, align, 0,
-					 DRM_MM_INSERT_BEST);
+	ret = tessera_use(f->usage, TESSERA_USE_HBM, bytes);
+	if (!ret) {
+		kref_get(&f->usage->ref);
+		bo->usage = f->usage;
+		mutex_lock(&tdev->hbm_lock);
+		ret = drm_mm_insert_node_generic(&tdev->hbm, &bo->hbm, bytes, align, 0,
+						 DRM_MM_INSERT_BEST);
+		if (!ret)
+			tdev->hbm_used += bytes;
+		mutex_unlock(&tdev->hbm_lock);
+	}
 	if (!ret)
-		tdev->hbm_used += bytes;
-	mutex_unlock(&tdev->hbm_lock);
-	if (!ret)
-		ret = clear_hbm(tdev, bo->hbm.start, bytes);
+		ret = tessera_clear(tdev, bo->hbm.start, bytes);
 	if (!ret)
 		return bo;
 	tessera_bo_put(bo);
@@ -243,8 +251,11 @@ static struct tessera_bo *new_system(struct tessera_device *tdev, size_t bytes)
 
 	if (IS_ERR(bo))
 		return bo;
-	pages = drm_gem_get_pages(&bo->base);
-	ret = PTR_ERR_OR_ZERO(pages);
+	ret = count_pinned(bo);
+	if (!ret) {
+		pages = drm_gem_get_pages(&bo->base);
+		ret = PTR_ERR_OR_ZERO(pages);
+	}
 	if (!ret) {
 		bo->pages = pages;
 		ret = map_pages(bo);
@@ -261,8 +272,9 @@ struct tessera_bo *tessera_bo_coherent(struct tessera_device *tdev, size_t bytes
 
 	if (IS_ERR(bo))
 		return bo;
-	bo->cpu = dma_alloc_coherent(&tdev->pdev->dev, bytes, &bo->iova,
-				     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!count_pinned(bo))
+		bo->cpu = dma_alloc_coherent(&tdev->pdev->dev, bytes, &bo->iova,
+					     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (bo->cpu)
 		return bo;
 	tessera_bo_put(bo);
@@ -475,12 +487,13 @@ static bool is_too_much(u64 bytes)
 	       bytes >> PAGE_SHIFT > INT_MAX / sizeof(struct page *);
 }
 
-static struct tessera_bo *bo_create(struct tessera_device *tdev, u32 flags, u64 bytes)
+static struct tessera_bo *bo_create(struct tessera_device *tdev, struct tessera_file *f,
+				    u32 flags, u64 bytes)
 {
 	switch (flags) {
 	case DRM_TESSERA_BO_HBM:
 	case DRM_TESSERA_BO_HBM | DRM_TESSERA_BO_CONTIGUOUS:
-		return new_hbm(tdev, bytes);
+		return new_hbm(tdev, f, bytes);
 	case DRM_TESSERA_BO_SYSTEM:
 	case DRM_TESSERA_BO_SYSTEM | DRM_TESSERA_BO_CONTIGUOUS:
 		/* Refused before the machine is brought to its knees. */
@@ -515,7 +528,7 @@ int tessera_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file 
 	if (args->zero || (!args->ctx && args->va) || is_too_much(args->size))
 		return -EINVAL;
 	args->size = PAGE_ALIGN(args->size);
-	bo = bo_create(to_tessera(drm), args->flags, args->size);
+	bo = bo_create(to_tessera(drm), file->driver_priv, args->flags, args->size);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
@@ -526,18 +539,6 @@ int tessera_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file 
 	}
 	tessera_bo_put(bo);
 	return ret;
-}
-
-/* Counts pages like other long pins: against the limit of the process. */
-static int count_pinned(struct tessera_bo *bo, unsigned long n)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-
-	bo->mm = current->mm;
-	mmgrab(bo->mm);
-	if (atomic64_add_return(n, &bo->mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK))
-		return -ENOMEM;
-	return 0;
 }
 
 static int pin(struct tessera_bo *bo, u64 address, unsigned long n)
@@ -580,7 +581,7 @@ int tessera_ioctl_bo_userptr(struct drm_device *drm, void *data, struct drm_file
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	bo->is_read_only = args->flags & DRM_TESSERA_BO_READ_ONLY;
-	ret = count_pinned(bo, args->size >> PAGE_SHIFT);
+	ret = count_pinned(bo);
 	if (!ret)
 		ret = pin(bo, args->address, args->size >> PAGE_SHIFT);
 	if (!ret)

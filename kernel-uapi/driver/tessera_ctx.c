@@ -141,7 +141,7 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		return -EINVAL;
 	if (bo->is_read_only && flags & HW_MAP_WRITE)
 		return -EACCES;
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;
 	m->bo = bo;
@@ -224,11 +224,19 @@ bool tessera_ctx_is_lost(struct tessera_ctx *ctx)
  */
 static void ctx_end(struct tessera_ctx *ctx)
 {
+	struct tessera_usage *usage = ctx->file->usage;
 	struct drm_mm_node *node, *next;
+	unsigned long i;
+	void *program;
 
 	mutex_lock(&ctx->lock);
 	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
 	ctx->hw_id = 0;
+	xa_for_each(&ctx->programs, i, program) {
+		xa_erase(&ctx->programs, i);
+		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
+	}
+	tessera_unuse(usage, TESSERA_USE_CONTEXTS, 1);
 	drm_mm_for_each_node_safe(node, next, &ctx->va)
 		mapping_free(container_of(node, struct tessera_mapping, node));
 	mutex_unlock(&ctx->lock);
@@ -254,7 +262,7 @@ void tessera_ctx_end(struct tessera_file *f, u32 id)
 
 static struct tessera_ctx *ctx_new(struct tessera_device *tdev, struct tessera_file *f)
 {
-	struct tessera_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
+	struct tessera_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 
 	if (!ctx)
 		return NULL;
@@ -295,9 +303,14 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 
 	if (args->flags || args->zero)
 		return -EINVAL;
+	ret = tessera_use(f->usage, TESSERA_USE_CONTEXTS, 1);
+	if (ret)
+		return ret;
 	ctx = ctx_new(tdev, f);
-	if (!ctx)
+	if (!ctx) {
+		tessera_unuse(f->usage, TESSERA_USE_CONTEXTS, 1);
 		return -ENOMEM;
+	}
 	ret = drm_syncobj_create(&ctx->timeline, 0, NULL);
 	/* A reset that comes between is nothing to a context that is not yet. */
 	while (!ret) {
@@ -310,13 +323,15 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 		ret = 0;
 	}
 	if (ret) {
+		tessera_unuse(f->usage, TESSERA_USE_CONTEXTS, 1);
 		tessera_ctx_put(ctx);
 		return ret;
 	}
 	ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
 	/* Last: from here on another thread may use or end it. */
 	if (!ret)
-		ret = xa_alloc(&f->ctxs, &args->id, ctx, xa_limit_31b, GFP_KERNEL);
+		ret = xa_alloc(&f->ctxs, &args->id, ctx, xa_limit_31b,
+			       GFP_KERNEL_ACCOUNT);
 	if (ret)
 		ctx_end(ctx);
 	return ret;
@@ -399,19 +414,26 @@ static int program_create(struct tessera_ctx *ctx, const void *bindings,
 		.in = &p, .in_bytes = sizeof(p), .in2 = bindings,
 		.in2_bytes = args->n_bindings * sizeof(struct hw_program_binding),
 	};
-	int ret = tessera_request(tdev, ctx->generation, &r);
+	struct tessera_usage *usage = ctx->file->usage;
+	int ret = tessera_use(usage, TESSERA_USE_PROGRAMS, 1);
 
-	args->status = r.status;
-	args->detail = r.detail;
 	if (ret)
 		return ret;
+	ret = tessera_request(tdev, ctx->generation, &r);
+	args->status = r.status;
+	args->detail = r.detail;
+	if (ret) {
+		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
+		return ret;
+	}
 	args->id = r.value;
-	ret = xa_err(xa_store(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL));
+	ret = xa_err(xa_store(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL_ACCOUNT));
 	if (ret) {
 		r = (struct tessera_request){
 			.sqe = { .op = HW_PROGRAM_DESTROY, .u.admin.value = args->id },
 		};
 		tessera_request(tdev, ctx->generation, &r);
+		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
 	}
 	return ret;
 }
@@ -460,8 +482,10 @@ int tessera_ioctl_program_destroy(struct drm_device *drm, void *data,
 	if (!ctx)
 		return -ENOENT;
 	mutex_lock(&ctx->lock);
-	if (xa_erase(&ctx->programs, args->id))
+	if (xa_erase(&ctx->programs, args->id)) {
+		tessera_unuse(ctx->file->usage, TESSERA_USE_PROGRAMS, 1);
 		ret = tessera_request(ctx->tdev, ctx->generation, &r);
+	}
 	mutex_unlock(&ctx->lock);
 	tessera_ctx_put(ctx);
 	return ret;

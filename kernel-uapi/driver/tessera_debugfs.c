@@ -44,6 +44,7 @@ static int show_hbm(struct seq_file *m, void *data)
 	mutex_lock(&tdev->hbm_lock);
 	drm_mm_print(&tdev->hbm, &p);
 	mutex_unlock(&tdev->hbm_lock);
+	tessera_clear_print(tdev, &p);
 	return 0;
 }
 

@@ -3,10 +3,12 @@
  * The Tessera T1 as a DRM accel device: binding, unbinding, the node's file
  * operations. See README.md for the whole.
  */
+#include <linux/ctype.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 #include <linux/vmalloc.h>
 
 #include <drm/drm_accel.h>
@@ -32,12 +34,63 @@ unsigned int tessera_hang_ms = 120000;
 module_param_named(hang_ms, tessera_hang_ms, uint, 0644);
 MODULE_PARM_DESC(hang_ms, "a queue that completes nothing for so long is reset; 0: never");
 
+static unsigned int file_limits[TESSERA_USES] = {
+	[TESSERA_USE_CONTEXTS] = 16, [TESSERA_USE_QUEUES] = 32,
+	[TESSERA_USE_PROGRAMS] = 16384,
+};
+module_param_named(file_contexts, file_limits[TESSERA_USE_CONTEXTS], uint, 0644);
+MODULE_PARM_DESC(file_contexts, "how many contexts an open file may have; 0: all");
+module_param_named(file_queues, file_limits[TESSERA_USE_QUEUES], uint, 0644);
+MODULE_PARM_DESC(file_queues, "how many queues an open file may have; 0: all");
+module_param_named(file_programs, file_limits[TESSERA_USE_PROGRAMS], uint, 0644);
+MODULE_PARM_DESC(file_programs, "how many programs an open file may have; 0: all");
+module_param_named(file_hbm_mib, file_limits[TESSERA_USE_HBM], uint, 0644);
+MODULE_PARM_DESC(file_hbm_mib, "how much HBM an open file may have, in MiB; 0: all");
+
+u64 tessera_use_limit(enum tessera_use what)
+{
+	u64 limit = READ_ONCE(file_limits[what]);
+
+	return what == TESSERA_USE_HBM ? limit << 20 : limit;
+}
+
+int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n)
+{
+	u64 limit = tessera_use_limit(what);
+
+	if (atomic64_add_return(n, &u->n[what]) <= limit || !limit)
+		return 0;
+	atomic64_sub(n, &u->n[what]);
+	return -EMFILE;
+}
+
+void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n)
+{
+	atomic64_sub(n, &u->n[what]);
+}
+
+static void usage_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct tessera_usage, ref));
+}
+
+void tessera_usage_put(struct tessera_usage *u)
+{
+	kref_put(&u->ref, usage_free);
+}
+
 static int open_file(struct drm_device *drm, struct drm_file *file)
 {
-	struct tessera_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct tessera_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	struct tessera_usage *u = kzalloc(sizeof(*u), GFP_KERNEL_ACCOUNT);
 
-	if (!f)
+	if (!f || !u) {
+		kfree(f);
+		kfree(u);
 		return -ENOMEM;
+	}
+	kref_init(&u->ref);
+	f->usage = u;
 	f->tdev = to_tessera(drm);
 	mutex_init(&f->lock);
 	xa_init_flags(&f->ctxs, XA_FLAGS_ALLOC1);
@@ -59,6 +112,7 @@ static void close_file(struct drm_device *drm, struct drm_file *file)
 	xa_destroy(&f->ctxs);
 	xa_destroy(&f->queues);
 	mutex_destroy(&f->lock);
+	tessera_usage_put(f->usage);
 	kfree(f);
 }
 
@@ -230,6 +284,8 @@ static int start(struct tessera_device *tdev)
 	int ret = tessera_admin_init(tdev);
 
 	if (!ret)
+		ret = tessera_clear_init(tdev);
+	if (!ret)
 		ret = tessera_irq_init(tdev);
 	if (ret)
 		return ret;
@@ -248,8 +304,30 @@ static void stop(struct tessera_device *tdev)
 {
 	tessera_irq_fini(tdev);
 	tessera_bo_detach_all(tdev);
+	tessera_clear_fini(tdev);
 	tessera_admin_fini(tdev);
 }
+
+/*
+ * The serial number, for names in /dev that stay: no character but those that a name in
+ * a folder may have. PCI's own attribute serial_number (6.18) is of a capability.
+ */
+static ssize_t serial_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct tessera_device *tdev = dev_get_drvdata(dev);
+	char serial[sizeof(tdev->identity.serial)], *p;
+
+	strscpy(serial, tdev->identity.serial, sizeof(serial));
+	for (p = serial; *p; p++) {
+		if (!isascii(*p) || (!isalnum(*p) && !strchr("-_.", *p)))
+			*p = '_';
+	}
+	return sysfs_emit(buf, "%s\n", serial);
+}
+static DEVICE_ATTR_RO(serial);
+
+static struct attribute *attrs[] = { &dev_attr_serial.attr, NULL };
+static const struct attribute_group attr_group = { .attrs = attrs };
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
@@ -271,7 +349,10 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto fail;
 	tessera_reset_start(tdev);
 	tessera_debugfs_init(tdev);
-	ret = drm_dev_register(&tdev->drm, 0);
+	/* Before the node: its uevent makes udev read this. */
+	ret = devm_device_add_group(&pdev->dev, &attr_group);
+	if (!ret)
+		ret = drm_dev_register(&tdev->drm, 0);
 	if (ret)
 		goto fail_reset;
 	/* Telemetry that cannot be read elsewhere is no reason to fail. */

@@ -63,6 +63,17 @@ struct tessera_admin {
 	u32 tail, head;
 };
 
+/* The queue that fills HBM with zeros, and the context that it is in. */
+struct tessera_clear {
+	struct mutex lock;	/* over all but the counts; held while the device fills */
+	void *memory;		/* a page: the submissions, the completions */
+	dma_addr_t iova;
+	u32 generation;		/* in which both ids were made; 0: there are none */
+	u16 hw_ctx, hw_queue;
+	u32 tail, head;
+	atomic64_t by_device, by_cpu;	/* bytes so far */
+};
+
 /* An interrupt vector and the queues that raise it. */
 struct tessera_vector {
 	struct tessera_device *tdev;
@@ -102,6 +113,7 @@ struct tessera_device {
 	struct drm_mm hbm;
 	u64 hbm_bytes;			/* constant; 0 before bring-up */
 	u64 hbm_used;
+	struct tessera_clear clear;
 
 	struct mutex bos_lock;		/* over bos */
 	struct list_head bos;		/* tessera_bo.link */
@@ -116,9 +128,24 @@ struct tessera_device {
 	struct hw_fault *faults;	/* [TESSERA_FAULT_RECORDS] */
 };
 
+/* What one open file has taken, against the limits of the module's parameters. */
+enum tessera_use {
+	TESSERA_USE_CONTEXTS,
+	TESSERA_USE_QUEUES,
+	TESSERA_USE_PROGRAMS,
+	TESSERA_USE_HBM,	/* bytes */
+	TESSERA_USES,
+};
+
+struct tessera_usage {		/* buffers may outlive their file */
+	struct kref ref;
+	atomic64_t n[TESSERA_USES];
+};
+
 /* An open file. */
 struct tessera_file {
 	struct tessera_device *tdev;
+	struct tessera_usage *usage;	/* a reference */
 	struct mutex lock;		/* over creation and destruction of both */
 	struct xarray ctxs, queues;
 	atomic64_t busy_ns[3];		/* by enum hw_class */
@@ -173,7 +200,8 @@ struct tessera_bo {
 	struct sg_table *sgt;		/* SYSTEM, USERPTR, IMPORT */
 	void *cpu;			/* COHERENT */
 	dma_addr_t iova;
-	struct mm_struct *mm;		/* USERPTR: whose pages are counted */
+	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
+	struct tessera_usage *usage;	/* HBM: who is charged, a reference */
 	unsigned int hw_queue;		/* DOORBELL */
 	struct page *dummy;		/* DOORBELL: what stores hit after the queue */
 };
@@ -233,6 +261,11 @@ struct tessera_job {
 
 /* tessera_drv.c */
 extern unsigned int tessera_limit_ms, tessera_hang_ms;
+/* EMFILE: the file would have more than it may. */
+int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n);
+void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n);
+u64 tessera_use_limit(enum tessera_use what);	/* 0: none */
+void tessera_usage_put(struct tessera_usage *u);
 
 static inline struct tessera_device *to_tessera(struct drm_device *drm)
 {
@@ -341,6 +374,13 @@ static inline bool tessera_bo_is_hbm(const struct tessera_bo *bo)
 {
 	return bo->kind == TESSERA_BO_HBM;
 }
+
+/* tessera_clear.c */
+int tessera_clear_init(struct tessera_device *tdev);
+void tessera_clear_fini(struct tessera_device *tdev);
+/* Fills HBM that is nobody's yet with zeros. EINTR: not all of it, and nothing is under way. */
+int tessera_clear(struct tessera_device *tdev, u64 start, u64 bytes);
+void tessera_clear_print(struct tessera_device *tdev, struct drm_printer *p);
 
 /* tessera_queue.c */
 struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id);

@@ -76,6 +76,14 @@ static int give(struct drm_tessera_query *args, const void *data, size_t bytes,
 	return 0;
 }
 
+/* What one file may have of what the device has. */
+static u64 most(enum tessera_use what, u64 there)
+{
+	u64 limit = tessera_use_limit(what);
+
+	return limit ? min(limit, there) : there;
+}
+
 static int give_device(struct tessera_device *tdev, struct drm_tessera_query *args)
 {
 	struct drm_tessera_device d = {
@@ -89,6 +97,9 @@ static int give_device(struct tessera_device *tdev, struct drm_tessera_query *ar
 		.queue_resets = atomic64_read(&tdev->queue_resets),
 		.lost_interrupts = atomic64_read(&tdev->lost_interrupts),
 		.limit_ns = (u64)tessera_limit_ms * NSEC_PER_MSEC,
+		.contexts_of_file = most(TESSERA_USE_CONTEXTS, tdev->identity.max_contexts),
+		.queues_of_file = most(TESSERA_USE_QUEUES, tdev->identity.max_queues - 1),
+		.programs_of_file = most(TESSERA_USE_PROGRAMS, tdev->identity.max_programs),
 	};
 
 	return give(args, &d, sizeof(d), 1);
@@ -120,6 +131,7 @@ static void sum_file(struct drm_file *file, struct drm_memory_stats sums[2])
 static int give_memory(struct tessera_device *tdev, struct drm_tessera_query *args,
 		       struct drm_file *file)
 {
+	struct tessera_file *f = file->driver_priv;
 	struct drm_memory_stats sums[2];
 	struct drm_tessera_memory m = {
 		.hbm_largest_free = tessera_bo_largest_free(tdev),
@@ -127,7 +139,8 @@ static int give_memory(struct tessera_device *tdev, struct drm_tessera_query *ar
 	};
 
 	sum_file(file, sums);
-	m.hbm_used_by_file = sums[0].resident;
+	m.hbm_used_by_file = atomic64_read(&f->usage->n[TESSERA_USE_HBM]);
+	m.hbm_limit_of_file = most(TESSERA_USE_HBM, tdev->hbm_bytes);
 	m.system_used_by_file = sums[1].resident;
 	mutex_lock(&tdev->hbm_lock);
 	m.hbm_total = tdev->hbm_bytes;

@@ -301,6 +301,7 @@ static void queue_end(struct tessera_queue *q)
 	disable_work_sync(&q->fault_work);
 	if (q->hw_id)
 		tessera_make_end(q->tdev, q->ctx->generation, HW_QUEUE_DESTROY, q->hw_id);
+	tessera_unuse(q->ctx->file->usage, TESSERA_USE_QUEUES, 1);
 	if (q->is_listed) {
 		mutex_lock(&q->vector->lock);
 		list_del(&q->vector_link);
@@ -358,7 +359,7 @@ static struct tessera_queue *queue_new(struct tessera_ctx *ctx,
 				       const struct drm_tessera_queue_create *args)
 {
 	struct tessera_device *tdev = ctx->tdev;
-	struct tessera_queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	struct tessera_queue *q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	unsigned int n = tdev->n_vectors;
 
 	if (!q)
@@ -449,11 +450,17 @@ static void unshare(struct drm_file *file, const struct drm_tessera_queue_create
 static int queue_create(struct tessera_ctx *ctx, struct drm_file *file,
 			struct drm_tessera_queue_create *args, struct tessera_queue **out)
 {
-	struct tessera_queue *q = queue_new(ctx, args);
-	int ret;
+	struct tessera_usage *usage = ctx->file->usage;
+	int ret = tessera_use(usage, TESSERA_USE_QUEUES, 1);
+	struct tessera_queue *q;
 
-	if (!q)
+	if (ret)
+		return ret;
+	q = queue_new(ctx, args);
+	if (!q) {
+		tessera_unuse(usage, TESSERA_USE_QUEUES, 1);
 		return -ENOMEM;
+	}
 	*out = q;
 	if (args->eventfd >= 0) {
 		q->eventfd = eventfd_ctx_fdget(args->eventfd);
@@ -517,7 +524,8 @@ int tessera_ioctl_queue_create(struct drm_device *drm, void *data, struct drm_fi
 	ctx = xa_load(&f->ctxs, args->ctx);
 	ret = ctx ? queue_create(ctx, file, args, &q) : -ENOENT;
 	if (!ret)
-		ret = xa_alloc(&f->queues, &args->id, q, xa_limit_31b, GFP_KERNEL);
+		ret = xa_alloc(&f->queues, &args->id, q, xa_limit_31b,
+			       GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		unshare(file, args);
 		if (q)

@@ -215,12 +215,14 @@ static int copy_descs(struct tessera_job *job, const struct drm_tessera_submit *
 	struct hw_sqe *descs;
 	u32 i;
 
-	descs = memdup_array_user(u64_to_user_ptr(args->descs), args->n_descs,
-				  sizeof(*descs));
-	if (IS_ERR(descs))
-		return PTR_ERR(descs);
+	descs = kmalloc_array(args->n_descs, sizeof(*descs), GFP_KERNEL_ACCOUNT);
+	if (!descs)
+		return -ENOMEM;
 	job->descs = descs;
 	job->n_descs = args->n_descs;
+	if (copy_from_user(descs, u64_to_user_ptr(args->descs),
+			   array_size(args->n_descs, sizeof(*descs))))
+		return -EFAULT;
 	for (i = 0; i < job->n_descs; i++) {
 		if (!is_allowed(&descs[i]))
 			return -EINVAL;
@@ -237,7 +239,7 @@ static int copy_deps(struct tessera_job *job, struct drm_file *file,
 
 	if (!args->n_in)
 		return 0;
-	job->deps = kcalloc(args->n_in, sizeof(struct dma_fence *), GFP_KERNEL);
+	job->deps = kcalloc(args->n_in, sizeof(struct dma_fence *), GFP_KERNEL_ACCOUNT);
 	if (!job->deps)
 		return -ENOMEM;
 	for (i = 0; i < args->n_in; i++) {
@@ -307,8 +309,8 @@ static int copy_outs(struct tessera_ctx *ctx, struct drm_file *file,
 
 static struct tessera_job *job_new(struct tessera_queue *q)
 {
-	struct tessera_job *job = kzalloc(sizeof(*job), GFP_KERNEL);
-	struct tessera_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct tessera_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	struct tessera_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL_ACCOUNT);
 
 	if (!job || !fence) {
 		kfree(job);

@@ -20,6 +20,12 @@
  * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
  * reset ended the context; destroy it and make another. Memory outlives a reset. The
  * machine's sleep is a reset too, and HBM's contents may be lost in it.
+ *
+ * What an open file may have of a device is limited, so that none takes it all. EMFILE:
+ * it has as many contexts, queues, programs or bytes of HBM as the module's parameters
+ * file_contexts, file_queues, file_programs and file_hbm_mib say; ENOSPC: the device itself has
+ * none left. Memory of the system that cannot be swapped out (SYSTEM buffers, rings, user
+ * memory) counts against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK: ENOMEM.
  */
 #ifdef __KERNEL__
 #include <drm/drm.h>
@@ -31,7 +37,7 @@
 extern "C" {
 #endif
 
-#define DRM_TESSERA_ABI 1	/* drm_tessera_device.abi; grows with additions */
+#define DRM_TESSERA_ABI 2	/* drm_tessera_device.abi; grows with additions */
 
 #define DRM_TESSERA_QUERY		0x00
 #define DRM_TESSERA_CTX_CREATE		0x01
@@ -87,12 +93,17 @@ struct drm_tessera_device {
 	__u64 queue_resets;
 	__u64 lost_interrupts;	/* completions that were found by looking */
 	__u64 limit_ns;		/* watchdog of work that names none; 0: none */
+	/* ABI 2: the most that a file may have */
+	__u32 contexts_of_file, queues_of_file, programs_of_file;
+	__u32 zero;
 };
 
 struct drm_tessera_memory {
 	__u64 hbm_total, hbm_used, hbm_largest_free;
 	__u64 system_used;	/* by this device's buffers, user memory included */
-	__u64 hbm_used_by_file, system_used_by_file;
+	__u64 hbm_used_by_file;	/* that it made, as long as anybody holds it */
+	__u64 system_used_by_file;	/* that it has handles of */
+	__u64 hbm_limit_of_file;	/* ABI 2 */
 };
 
 enum drm_tessera_ctx_state {
@@ -116,7 +127,8 @@ struct drm_tessera_error {
  * Gives: id; syncobj, a handle of the timeline whose point n is reached when the
  * first n submissions to the context's queues have ended (well or not). The
  * caller owns the handle; destroying it does not disturb the context.
- * Waits for a reset that is under way. Errors: ENOSPC (no context is left).
+ * Waits for a reset that is under way. Errors: ENOSPC (no context is left),
+ * EMFILE.
  */
 struct drm_tessera_ctx_create {
 	__u32 flags;		/* in: 0 */
@@ -145,8 +157,8 @@ struct drm_tessera_ctx_destroy {
  * HBM is contiguous and mapped write-combined. SYSTEM is cached memory; behind an
  * IOMMU the device sees it as one piece, without one perhaps as many: a program's
  * operand must then ask for CONTIGUOUS.
- * Errors: ENOSPC (HBM or the map has no room), ENOENT (no such context), EEXIST
- * (va is taken), ENOMEM, ECANCELED.
+ * Errors: ENOSPC (HBM or the map has no room), EMFILE, ENOENT (no such context),
+ * EEXIST (va is taken), ENOMEM (or over RLIMIT_MEMLOCK), ECANCELED.
  */
 #define DRM_TESSERA_BO_HBM		(1u << 0)
 #define DRM_TESSERA_BO_SYSTEM		(1u << 1)
@@ -248,7 +260,7 @@ struct drm_tessera_unmap {
  *
  * Gives: id; USER: offsets for mmap and handles of the three buffers (for
  * DRM_IOCTL_GEM_CLOSE; they cannot be exported).
- * Errors: ENOENT, ENOSPC (no queue left), EACCES (priority), EBADF (eventfd),
+ * Errors: ENOENT, ENOSPC (no queue left), EMFILE, EACCES (priority), EBADF (eventfd),
  * EOPNOTSUPP (USER where pages are not of 4096 bytes), ECANCELED.
  */
 #define DRM_TESSERA_QUEUE_USER		(1u << 0)
@@ -288,7 +300,7 @@ struct drm_tessera_queue_id {
  * Takes: ctx; code_va and code_bytes, the code in the context's map; bindings, a
  * user pointer to n_bindings struct hw_program_binding. Gives: id for EXECUTE.
  * Errors: EINVAL (status is BAD_PROGRAM and detail the offset of what is wrong, or
- * a field is bad), EOPNOTSUPP (NOT_BUILT), ENOSPC, ENOENT, ECANCELED. After an
+ * a field is bad), EOPNOTSUPP (NOT_BUILT), ENOSPC, EMFILE, ENOENT, ECANCELED. After an
  * error status is the device's, or 0 if it was not asked.
  *
  * DRM_IOCTL_TESSERA_PROGRAM_DESTROY: forgets one once nothing runs it. Takes: ctx,

@@ -104,7 +104,8 @@ static struct {
 	/* What the driver and the system say. */
 	const char *driver;	/* NULL: no DRM device */
 	uint32_t abi, is_usable, is_root;
-	uint64_t pin_limit, pinned;
+	bool is_silicon;	/* the device does not call itself a model */
+	uint64_t pin_limit, pinned, hbm_limit;	/* 0: none */
 	int open_errno;
 	/* What went on. */
 	long fail_at, n_calls;
@@ -175,6 +176,8 @@ static int fake_bring_up(void)
 	sim_mmio_write(fake.dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
 	sysno = fake_request((struct hw_sqe){ .op = HW_IDENTIFY }, NULL, 0, NULL);
 	memcpy(&fake.identity, fake.admin + 2 * FAKE_PAGE, sizeof(fake.identity));
+	if (fake.is_silicon)
+		fake.identity.is_model = 0;
 	for (unsigned v = 0; v < HW_MAX_VECTORS; v++)
 		sim_mmio_write(fake.dev, HW_MSIX_TABLE + v * 16 + 12, 4, 0);
 	return sysno;
@@ -228,7 +231,8 @@ static bool fake_is_free(uint64_t at, uint64_t bytes, uint64_t *next)
 
 static struct drm_tessera_memory fake_memory(void)
 {
-	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes };
+	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes,
+					.hbm_limit_of_file = fake.hbm_limit };
 	uint64_t run = 0, next = 0;
 
 	for (struct fake_bo *b = fake.bos; b; b = b->next)
@@ -269,6 +273,8 @@ static int fake_bo_create(struct fake_file *f, struct drm_tessera_bo_create *a)
 
 	if (!a->size || bytes < a->size || a->flags != DRM_TESSERA_BO_HBM || a->ctx || a->zero)
 		return EINVAL;
+	if (fake.hbm_limit && bytes > fake.hbm_limit)
+		return EMFILE;
 	total = fake.identity.hbm_bytes;
 	while (at <= total && bytes <= total - at && !fake_is_free(at, bytes, &at))
 		;

@@ -12,6 +12,7 @@ A tier is one kind of guest and the checks that run in it:
     T5  the kernel driver on 6.12, as all guests that name no other kernel: every ioctl, and
         xla-smi beside a client
     T5-7.2 the same on 7.2
+    T5P the same with physical addresses: the IOMMU is off
     T6  the conformance suite on all five ways to a device, as one table
     KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
 
@@ -40,6 +41,7 @@ import tier_bench
 import tier_conformance
 import tier_driver
 import tier_jax
+import tier_scattered
 import tier_udev
 import tier_vfio
 
@@ -50,6 +52,7 @@ TIERS = {
     "T4": tier_udev.tier_udev,
     "T5": tier_driver.tier_driver,
     "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
+    "T5P": tier_scattered.tier_scattered,
     "T6": tier_conformance.tier_conformance,
     "KILLS": tier_driver.tier_kills,
 }

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import guest
 
@@ -39,6 +40,34 @@ check link sh -c 'ls -l /dev/vfio/by-path && [ /dev/vfio/by-path/* -ef '$(cdev $
 """
 
 
+ACCEL_SCRIPT = """
+printf 'root:x:0:\\nrender:x:105:\\n' >/etc/group
+echo root:x:0:0::/:/bin/sh >/etc/passwd
+mkdir -p /run /lib/udev
+udev() { /udev/ld.so --library-path /udev --argv0 "$@"; }
+check daemon udev systemd-udevd /udev/udevadm --daemon
+for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+check settle udev udevadm /udev/udevadm settle --timeout=60
+leads() {	# LINK NODE
+	ls -l $1
+	[ "$(readlink -f $1)" = $2 ]
+}
+ls -lR /dev/accel
+for n in 0 1; do
+	check mode-$n test "$(stat -c %a:%g /dev/accel/accel$n)" = 660:105
+	serial=$(cat /sys/class/accel/accel$n/device/serial)
+	check by-id-$n leads /dev/accel/by-id/tessera-$serial /dev/accel/accel$n
+	check by-path-$n leads "/dev/accel/by-path/pci-$(
+		basename $(readlink -f /sys/class/accel/accel$n/device))" /dev/accel/accel$n
+done
+check serials test "$(ls /dev/accel/by-id)" = "tessera-SIM00000
+tessera-SIM00001"
+rmmod tessera
+udev udevadm /udev/udevadm settle --timeout=60
+check gone test -z "$(ls /dev/accel/by-id /dev/accel/by-path 2>/dev/null | grep tessera)"
+"""
+
+
 def copy_udev(root, machine):
     """udevd with libraries of its own: it may be newer than the system's."""
     libs = machine.cache / "udev/usr/lib/x86_64-linux-gnu"
@@ -61,4 +90,24 @@ def tier_udev(machine):
     modules = guest.iommufd_modules(machine)
     machine.fetch("udev")
     return guest.run_guest(machine, UDEV_SCRIPT, ["-device", "edu"], 1, 11, [], modules,
-                     extra=copy_udev)
+                     extra=copy_udev) + nodes_of_the_driver(machine)
+
+
+def nodes_of_the_driver(machine):
+    machine.fetch("busybox", "qemu", "kernel", "kbuild", "udev")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
+    try:
+        guest.build_driver(machine, work)
+
+        def copy(root, machine):
+            copy_udev(root, machine)
+            late = root / "modules/late"
+            late.mkdir()
+            for i, m in enumerate(("drm_panel_orientation_quirks", "drm")):
+                if (data := machine.module(m)) is not None:
+                    (late / f"{i}-{m}.ko").write_bytes(data)
+            shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")
+
+        return guest.run_guest(machine, ACCEL_SCRIPT, [], 2, 10, [], {}, extra=copy)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

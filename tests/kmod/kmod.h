@@ -92,6 +92,20 @@ void ring_put(struct ring *r, struct hw_sqe d);
 int ring_get(struct ring *r, struct hw_cqe *out, int64_t ns);
 void ring_close(struct ring *r);
 
+/* kmod_memory.c */
+void the_device_clears_large_buffers(void);
+void a_busy_engine_leaves_clearing_to_the_cpu(void);
+void a_reset_while_memory_is_cleared_leaves_it_clear(void);
+void stores_that_a_reset_swallows_are_made_again(void);
+void a_bindings_table_may_lie_in_pieces(void);
+void killing_who_waits_for_memory_leaves_nothing(void);
+
+/* kmod_limits.c */
+void a_file_has_only_so_many_of_each(void);
+void a_device_that_is_used_up_says_so(void);
+void a_file_has_only_so_much_hbm(void);
+void memory_that_stays_counts_as_locked(void);
+
 /* kmod_reset.c */
 void a_lost_interrupt_is_made_up_for(void);
 void a_queue_that_hangs_is_reset_alone(void);

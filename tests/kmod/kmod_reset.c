@@ -260,6 +260,7 @@ void dying_for_good(void)
 	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
 				.wait_value = 1 };
 	struct drm_tessera_ctx_create again = { 0 };
+	struct drm_tessera_bo_create more = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM };
 	struct drm_tessera_device d = { .is_usable = 1 };
 	struct drm_tessera_error e;
 	struct hw_telemetry t;
@@ -277,6 +278,8 @@ void dying_for_good(void)
 	SAME(e.state, DRM_TESSERA_CTX_LOST);
 	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &again), ENODEV);
 	REFUSES(query(DRM_TESSERA_QUERY_TELEMETRY, 0, &t, &n), ENODEV);
+	/* Memory that nobody can clear is not given out. */
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &more), ENODEV);
 	CHECK(!ctx_destroy(ctx.id));
 	CHECK(!bo_close(b.handle));
 }

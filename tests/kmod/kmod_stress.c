@@ -2,8 +2,8 @@
 /*
  * Everything at once: processes that open, submit, fault, map, unmap, share, get
  * killed, while the device is reset under them in every way there is, and in the end
- * taken away. Nothing is expected of a call but that it returns; what counts is what
- * the kernel says afterwards, and that a fresh context works.
+ * taken away. Nothing is expected of a call but that it returns, and of memory that it
+ * is zero; what counts is what the kernel says afterwards, and that a fresh context works.
  *
  *     kmod_stress [SECONDS [SEED]]
  */
@@ -46,6 +46,28 @@ static void *try_map(uint64_t offset)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Of all processes. */
+static struct counts {
+	unsigned long looked, stale;	/* pages */
+} *counts;
+
+/* New memory is zero; it is given back full of something else. */
+static void look_at(const struct drm_tessera_bo_create *b)
+{
+	uint64_t *p = mmap(NULL, b->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			   (off_t)b->mmap_offset);
+
+	if (p == MAP_FAILED)
+		return;
+	for (uint64_t i = 0; i < b->size / 8; i += PAGE / 8) {
+		__atomic_fetch_add(&counts->looked, 1, __ATOMIC_RELAXED);
+		if (p[i + 1] || p[i + PAGE / 8 - 1])
+			__atomic_fetch_add(&counts->stale, 1, __ATOMIC_RELAXED);
+		p[i + 1] = p[i + PAGE / 8 - 1] = 0x5ca1ab1e;
+	}
+	munmap(p, b->size);
+}
+
 static void begin(struct slot *s, unsigned *rng)
 {
 	struct drm_tessera_ctx_create c = { 0 };
@@ -59,7 +81,11 @@ static void begin(struct slot *s, unsigned *rng)
 	s->ctx = b.ctx = q.ctx = c.id;
 	s->syncobj = c.syncobj;
 	b.flags = pick(rng, 2) ? DRM_TESSERA_BO_HBM : DRM_TESSERA_BO_SYSTEM;
+	/* Large enough for the device to clear it. */
+	if (b.flags == DRM_TESSERA_BO_HBM && !pick(rng, 3))
+		b.size = 256 * PAGE << pick(rng, 4);
 	if (!ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &b)) {
+		look_at(&b);
 		s->bo = b.handle;
 		s->va = b.va;
 		s->p = try_map(b.mmap_offset);
@@ -344,6 +370,9 @@ int main(int argc, char **argv)
 	test_name = "stress";
 	if (setjmp(test_end))
 		return 1;
+	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	CHECK(counts != MAP_FAILED);
 	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
 	for (unsigned i = 0; i < WORKERS; i++)
 		pids[i] = start(seed * 100 + i);
@@ -368,7 +397,9 @@ int main(int argc, char **argv)
 	       n_kills, n_resets, (unsigned long long)device.function_resets,
 	       (unsigned long long)device.queue_resets,
 	       (unsigned long long)device.lost_interrupts);
+	printf("# %lu new pages looked at, %lu were not zero\n", counts->looked, counts->stale);
 	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
+	n_failed += counts->stale || !counts->looked;
 	n_failed += !is_well() || !device.is_usable || !device.function_resets;
 	printf("%s\n", n_failed ? "FAILED" : "PASSED");
 	return n_failed != 0;

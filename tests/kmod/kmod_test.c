@@ -623,6 +623,19 @@ static void telemetry_is_everywhere(void)
 	CHECK(!bo_close(b.handle));
 }
 
+/* For names that stay: udev reads it of the PCI function. */
+static void the_serial_number_is_in_sysfs(void)
+{
+	static const char path[] = "/sys/class/accel/accel0/device/serial";
+	struct hw_identify id;
+	char want[40];
+
+	query_all(DRM_TESSERA_QUERY_IDENTIFY, 0, &id, sizeof(id));
+	CHECK(id.serial[0]);
+	snprintf(want, sizeof(want), "%.32s\n", id.serial);
+	CHECK(!strcmp(read_from(path, ""), want));
+}
+
 static void speed(void)
 {
 	struct drm_tessera_ctx_create ctx = ctx_create();
@@ -669,6 +682,8 @@ static const struct {
 	TEST(queries_negotiate_their_size),
 	TEST(buffers_are_zero_and_keep_what_is_written),
 	TEST(bad_buffers_are_refused),
+	TEST(the_device_clears_large_buffers),
+	TEST(a_busy_engine_leaves_clearing_to_the_cpu),
 	TEST(maps_hold_what_they_promise),
 	TEST(a_queue_fills_and_copies),
 	TEST(bad_submissions_are_refused),
@@ -679,12 +694,21 @@ static const struct {
 	TEST(files_do_not_see_each_other),
 	TEST(a_fault_fails_its_fence_and_no_other),
 	TEST(programs_run_and_bad_ones_are_refused),
+	TEST(a_bindings_table_may_lie_in_pieces),
+	TEST(a_file_has_only_so_many_of_each),
+	TEST(a_device_that_is_used_up_says_so),
+	TEST(a_file_has_only_so_much_hbm),
+	TEST(memory_that_stays_counts_as_locked),
 	TEST(a_lost_interrupt_is_made_up_for),
 	TEST(a_queue_that_hangs_is_reset_alone),
 	TEST(telemetry_is_everywhere),
+	TEST(the_serial_number_is_in_sysfs),
 	TEST(speed),
 	TEST(only_root_resets),
 	TEST(a_killed_process_leaves_nothing),
+	TEST(killing_who_waits_for_memory_leaves_nothing),
+	TEST(a_reset_while_memory_is_cleared_leaves_it_clear),
+	TEST(stores_that_a_reset_swallows_are_made_again),
 	TEST(a_function_reset_ends_contexts_and_keeps_memory),
 	TEST(a_fatal_device_comes_back),
 	TEST(sleep_ends_contexts),

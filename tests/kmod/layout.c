@@ -7,8 +7,8 @@
 	_Static_assert((bytes) % 8 == 0, #name " aligned")
 
 HAS(query, 24);
-HAS(device, 72);
-HAS(memory, 48);
+HAS(device, 88);
+HAS(memory, 56);
 HAS(error, 40);
 HAS(ctx_create, 16);
 HAS(ctx_destroy, 8);

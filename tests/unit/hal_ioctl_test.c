@@ -61,6 +61,18 @@ static int stop_card(void **state)
 	return 0;
 }
 
+static int start_silicon(void **state)
+{
+	fake.is_silicon = true;
+	return start_card(state);
+}
+
+static int stop_silicon(void **state)
+{
+	fake.is_silicon = false;
+	return stop_card(state);
+}
+
 /* Opens device 0 of `where`; NULL with the error. */
 static struct hal_device *open_at(const char *where, struct hal **h, struct err *err)
 {
@@ -153,6 +165,81 @@ static void pinned_memory_is_reached_by_dma(void **state)
 	munmap(p, bytes);
 }
 
+static bool cpu_sees_hbm(void)
+{
+	for (const struct fake_view *v = fake.views; v; v = v->next)
+		if (v->bo->kind == FAKE_HBM)
+			return true;
+	return false;
+}
+
+static uint64_t n_copies(void)
+{
+	struct hw_telemetry t = { 0 };
+	struct err err;
+
+	assert_int_equal(hal_device_telemetry(dev, &t, &err), 0);
+	return t.n_copy;
+}
+
+/* 9 MiB and a bit, in and out, whole and strided: right, and moved by whom it should. */
+static void check_who_copies(bool is_cpu)
+{
+	enum { ROWS = 300, COLUMNS = 70 };
+	const struct hal_strided turned = { .elem_bytes = 4, .rank = 2,
+					    .dim = (int64_t[]){ COLUMNS, ROWS },
+					    .stride = (int64_t[]){ 4, COLUMNS * 4 } };
+	const uint64_t bytes = (9 << 20) + 40;
+	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
+	struct hal_mem *m = get(bytes);
+	uint64_t before = n_copies();
+	struct err err;
+
+	assert_int_equal(cpu_sees_hbm(), is_cpu);
+	assert_int_equal(hal_mem_host(m) != NULL, is_cpu);
+	for (uint64_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i * 7 + i / 4099);
+	assert_int_equal(hal_copy_in(m, 0, in, bytes, CLOCK_FOREVER, &err), 0);
+	assert_int_equal(hal_copy_out(out, m, 0, bytes, CLOCK_FOREVER, &err), 0);
+	assert_memory_equal(in, out, bytes);
+	assert_int_equal(hal_copy_out(out, m, 12345, 99, CLOCK_FOREVER, &err), 0);
+	assert_memory_equal(in + 12345, out, 99);
+	assert_int_equal(hal_copy_in_strided(m, 64, in, &turned, CLOCK_FOREVER, &err), 0);
+	memset(out, 0, bytes);
+	assert_int_equal(hal_copy_out_strided(out, m, 64, &turned, CLOCK_FOREVER, &err), 0);
+	assert_memory_equal(in, out, ROWS * COLUMNS * 4);
+	assert_int_equal(hal_copy_out(out, m, 64, 8, CLOCK_FOREVER, &err), 0);
+	assert_memory_equal(in, out, 4);
+	assert_memory_equal(in + COLUMNS * 4, out + 4, 4);
+	if (is_cpu)
+		assert_int_equal(n_copies(), before);
+	else
+		assert_true(n_copies() >= before + 9);
+	hal_mem_free(m);
+	free(in);
+	free(out);
+}
+
+static void the_cpu_copies_to_a_model(void **state)
+{
+	(void)state;
+	check_who_copies(true);
+}
+
+static void a_real_device_copies_by_itself(void **state)
+{
+	struct hal_device_info info;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_device_info(hal, 0, &info, &err), 0);
+	assert_false(info.is_model);
+	check_who_copies(false);
+	/* Nor does a reset change who does. */
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+	check_who_copies(false);
+}
+
 static void hbm_is_as_large_as_asked_for(void **state)
 {
 	static const struct { const char *text; uint64_t bytes; } sizes[] = {
@@ -219,6 +306,39 @@ static void a_full_card_names_what_is_free(void **state)
 	fake.fail_request = 0;
 }
 
+static void a_limit_of_the_driver_is_kept_and_named(void **state)
+{
+	struct hal_device_info info;
+	struct hal *h;
+	struct err err;
+
+	(void)state;
+	fake.hbm_limit = 8 << 20;
+	assert_non_null(open_at(NODE, &h, &err));
+	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
+	assert_int_equal(info.hbm_bytes, 8 << 20);
+	hal_destroy(h);
+	setenv("TESSERA_HBM_BYTES", "8M", 1);
+	assert_non_null(open_at(NODE, &h, &err));
+	hal_destroy(h);
+	setenv("TESSERA_HBM_BYTES", "9M", 1);
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "a process may have 8388608", "file_hbm_mib");
+	unsetenv("TESSERA_HBM_BYTES");
+	/* A larger limit is none, nor is one of an older driver. */
+	fake.hbm_limit = 1ull << 40;
+	assert_non_null(open_at(NODE, &h, &err));
+	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
+	assert_int_equal(info.hbm_bytes, 12 << 20);
+	hal_destroy(h);
+	fake.hbm_limit = 0;
+	fake.fail_errno = EMFILE;
+	fake.fail_request = DRM_IOCTL_TESSERA_QUEUE_CREATE;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "making a queue", "parameters/file_*");
+	fake.fail_request = DRM_IOCTL_TESSERA_BO_CREATE;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "allocating HBM", "parameters/file_*");
+	fake.fail_request = 0;
+}
+
 static void memory_that_cannot_be_pinned_says_why(void **state)
 {
 	struct rlimit old, low;
@@ -236,6 +356,11 @@ static void memory_that_cannot_be_pinned_says_why(void **state)
 	SAYS(&err, "may lock 8388608");
 	SAYS(&err, "ulimit -l");
 	fake.pin_limit = 0;
+	/* Rings stay in memory too. */
+	fake.fail_request = DRM_IOCTL_TESSERA_QUEUE_CREATE;
+	fake.fail_errno = ENOMEM;
+	expect_refusal(ERR_RESOURCE_EXHAUSTED, "may lock 8388608", "ulimit -l");
+	fake.fail_request = 0;
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	munmap(p, 4096);
 	assert_int_equal(hal_mem_map(dev, p, 4096, &m, &err), ERR_INVALID_ARGUMENT);
@@ -400,6 +525,7 @@ static void reset_by_somebody_else(bool is_root)
 	unsigned resets;
 	uint64_t value, va;
 	int64_t got = 0;
+	char kept[5] = "";
 	struct err err, first;
 	int noted = 0;
 
@@ -430,7 +556,8 @@ static void reset_by_somebody_else(bool is_root)
 	assert_int_equal(hal_device_reset(dev, &err), 0);
 	assert_int_equal(fake.n_resets, resets);
 	assert_int_equal(hal_mem_va(host), va);
-	assert_string_equal(hal_mem_host(m), "kept");
+	assert_int_equal(hal_copy_out(kept, m, 0, 5, CLOCK_FOREVER, &err), 0);
+	assert_string_equal(kept, "kept");
 	check_copies(dev, host, back, 3);
 	value = run(good, out, 0);
 	assert_int_equal(hal_queue_wait(q, value, clock_after(5 * SECOND), &err), 0);
@@ -573,10 +700,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identity_is_the_cards),
 		DEVICE_TESTS,
+		cmocka_unit_test(the_cpu_copies_to_a_model),
 		cmocka_unit_test(pinned_memory_is_reached_by_dma),
 		cmocka_unit_test(hbm_is_as_large_as_asked_for),
 		cmocka_unit_test(wrong_sizes_are_refused),
 		cmocka_unit_test(a_full_card_names_what_is_free),
+		cmocka_unit_test(a_limit_of_the_driver_is_kept_and_named),
 		cmocka_unit_test(memory_that_cannot_be_pinned_says_why),
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(nodes_that_may_not_be_opened_name_the_group),
@@ -591,6 +720,15 @@ int main(void)
 		cmocka_unit_test(neighbours_do_not_notice_one_another),
 		cmocka_unit_test_setup(a_neighbours_reset_is_told_and_survived, become_root),
 	};
+	const struct CMUnitTest silicon[] = {
+		cmocka_unit_test(a_real_device_copies_by_itself),
+		DEVICE_TESTS,
+		cmocka_unit_test(pinned_memory_is_reached_by_dma),
+		cmocka_unit_test(a_reset_by_another_process_is_told_and_survived),
+		cmocka_unit_test(failures_leave_nothing_behind),
+		cmocka_unit_test(neighbours_do_not_notice_one_another),
+	};
+	int failed = cmocka_run_group_tests(tests, start_card, stop_card);
 
-	return cmocka_run_group_tests(tests, start_card, stop_card);
+	return failed + cmocka_run_group_tests(silicon, start_silicon, stop_silicon);
 }

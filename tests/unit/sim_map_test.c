@@ -150,6 +150,59 @@ static void ranges_span_mappings(void **state)
 		assert_int_equal(t_unmap(&t, t.ctx, va + 4096 * i), 0);
 }
 
+/* Its second half lies before the first, then in HBM, then nowhere. */
+static void a_bindings_table_spans_mappings(void **state)
+{
+	const uint64_t va = 1ull << 34, window = T_IOVA + T_WINDOW * HW_PAGE;
+	struct hw_binding *table = (void *)(t.window + 4096 - 24);
+	static struct t_program p;
+	struct hw_sqe d;
+	uint32_t id;
+
+	(void)state;
+	t_program(&p);
+	for (unsigned i = 0; i < 3; i++)
+		t_bind(&p, T_HBM_VA + i * 64, 64, HW_BIND_WRITE);
+	for (unsigned i = 0; i < 3; i++) {
+		t_li(&p, 1, 70 + i);
+		t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ST, .rb = 1, .elem = ELEM_U64,
+						  .binding = (uint16_t)i });
+	}
+	t_halt(&p);
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	d = t_execute(&t, &p, id);
+	d.u.execute.bindings = va + 4096 - 24;
+	/* Row 1 lies on both sides of the border. */
+	memcpy(table, p.bind, 24);
+	for (unsigned how = 0; how < 3; how++) {
+		memset(t.hbm, 0, 4096);
+		assert_int_equal(t_map(&t, t.ctx, va, window, 4096, HW_MAP_HOST), 0);
+		if (how == 0) {
+			assert_int_equal(t_map(&t, t.ctx, va + 4096, window + 8192, 4096,
+					       HW_MAP_HOST), 0);
+			memcpy(t.window + 8192, (uint8_t *)p.bind + 24, 24);
+		} else if (how == 1) {
+			assert_int_equal(t_map(&t, t.ctx, va + 4096, 1 << 20, 4096, 0), 0);
+			memcpy(t.hbm + (1 << 20), (uint8_t *)p.bind + 24, 24);
+		}
+		if (how < 2) {
+			assert_int_equal(t_ask(&t, &t.work, d), 0);
+			for (unsigned i = 0; i < 3; i++)
+				assert_int_equal(t.hbm[i * 64], 70 + i);
+			assert_int_equal(t_unmap(&t, t.ctx, va + 4096), 0);
+		} else {
+			assert_int_equal(t_ask(&t, &t.work, d), HW_ST_MAP);
+			t_last_fault(&t);
+			assert_int_equal(t.fault.va, va + 4096);
+			assert_int_equal(t.fault.binding, 0xffffffffu);
+			assert_int_equal(t.hbm[0], 0);
+			assert_int_equal(t_reset(&t, &t.work), 0);
+		}
+		assert_int_equal(t_unmap(&t, t.ctx, va), 0);
+	}
+	assert_int_equal(t_unload(&t, id), 0);
+}
+
 static void dma_mappings_follow_their_rules(void **state)
 {
 	static _Alignas(4096) uint8_t memory[4][4096];
@@ -335,6 +388,7 @@ int main(void)
 		cmocka_unit_test(contexts_run_out_and_come_back),
 		cmocka_unit_test(read_only_memory_is_not_written),
 		cmocka_unit_test(ranges_span_mappings),
+		cmocka_unit_test(a_bindings_table_spans_mappings),
 		cmocka_unit_test(dma_mappings_follow_their_rules),
 		cmocka_unit_test(unmapping_what_runs_is_safe),
 		cmocka_unit_test(unmapping_what_others_use_leaves_them),
