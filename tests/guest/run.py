@@ -41,7 +41,6 @@ import tier_bench
 import tier_conformance
 import tier_driver
 import tier_jax
-import tier_scattered
 import tier_udev
 import tier_vfio
 
@@ -52,7 +51,7 @@ TIERS = {
     "T4": tier_udev.tier_udev,
     "T5": tier_driver.tier_driver,
     "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
-    "T5P": tier_scattered.tier_scattered,
+    "T5P": tier_driver.tier_scattered,
     "T6": tier_conformance.tier_conformance,
     "KILLS": tier_driver.tier_kills,
 }

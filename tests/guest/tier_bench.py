@@ -5,12 +5,9 @@ Leaves what transport_bench prints as BUILD/bench/guest-WAY.tsv, for
 tests/bench/transports.py. Times decide nothing here: only what the program checks does.
 """
 
-import pathlib
-import shutil
-import tempfile
-
-from guest import Failure, build_driver, iommufd_modules, run_guest, stock_modules
-from tier_jax import DRM
+from guest import (LOAD_DRIVER, Failure, copy_driver, iommufd_modules, run_guest,
+                   stock_modules)
+from tier_driver import driver_built
 
 MS = 300     # of one figure
 PROGRAM = "bench/transport_bench"
@@ -23,7 +20,7 @@ check WAY env TESSERA_DEVICES=vfio:$first transport_bench MS
 
 BY_DRIVER = """
 check unbind tessera-vfio-bind --unbind $first
-for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+""" + LOAD_DRIVER + """
 check node test -c /dev/accel/accel0
 check accel env TESSERA_DEVICES=accel:/dev/accel/accel0 transport_bench MS
 """.replace("MS", str(MS))
@@ -44,23 +41,11 @@ def tier_bench(machine):
     machine.fetch("busybox", "qemu", "kernel", "kbuild")
     for old in (machine.build / "bench").glob("guest-*.tsv"):
         old.unlink()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
-    try:
-        build_driver(machine, work)
-
-        def copy_driver(root, machine):
-            late = root / "modules/late"
-            late.mkdir()
-            for i, m in enumerate(DRM):
-                if (data := machine.module(m)) is not None:
-                    (late / f"{i}-{m}.ko").write_bytes(data)
-            shutil.copy(work / "src/kernel-uapi/driver/tessera.ko", late / "9-tessera.ko")
-
+    with driver_built(machine) as (work, _):
         passed = run_guest(machine, BY_VFIO.replace("WAY", "type1") + BY_DRIVER, [], 1, 5,
-                           [PROGRAM], stock_modules(machine), 1500, copy_driver, "2G",
+                           [PROGRAM], stock_modules(machine), 1500,
+                           lambda root, m: copy_driver(root, m, work), "2G",
                            keep(machine, ["type1", "accel"]))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return passed + run_guest(machine, BY_VFIO.replace("WAY", "iommufd"), [], 1, 2, [PROGRAM],
                               iommufd_modules(machine), 1500, None, "2G",
                               keep(machine, ["iommufd"]))

@@ -9,13 +9,14 @@ import re
 import shutil
 import tempfile
 
-from guest import TOP, Failure, build_driver, run_guest, run_or_fail, say
+from guest import (LOAD_DRIVER, TOP, Failure, build_driver, copy_driver, run_guest,
+                   run_or_fail, say)
 
 # A client works, is stopped where it has memory, looked at from both sides, and killed.
 SMI_SCRIPT = """
 mount -t debugfs none /sys/kernel/debug
 node=/sys/class/accel/accel0/device
-for m in /modules/late/*.ko; do insmod $m || echo "FAILED insmod $m"; done
+""" + LOAD_DRIVER + """
 check node test -c /dev/accel/accel0
 smi() { echo "smi $1"; xla-smi --json; echo "table $1"; xla-smi; }
 smi idle
@@ -66,12 +67,12 @@ def module_of(work):
     return work / "src/kernel-uapi/driver/tessera.ko"
 
 
-def drive(machine, work, uapi, program, arguments="", limit=240):
-    """Runs one of tests/kmod; what its guest said."""
+def drive(machine, work, uapi, program, arguments="", limit=240, for_kernel=""):
+    """Runs one of tests/kmod; what its guest said. for_kernel: more of its command line."""
     run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
     env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
-               LIMIT=str(limit), TEST_ARGS=arguments, KERNEL=str(machine.kernel()),
-               MODULES=str(machine.modules()),
+               LIMIT=str(limit), TEST_ARGS=arguments, CMDLINE=for_kernel,
+               KERNEL=str(machine.kernel()), MODULES=str(machine.modules()),
                BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
                SERVER=str(machine.build / "tessera-sim"))
     text = run_or_fail("the driver's guest", ["sh", str(TOP / "tests/kmod/guest.sh"),
@@ -133,21 +134,19 @@ def judge_smi(text):
 
 
 def read_by_smi(machine, work):
-    def copy_driver(root, machine):
-        late = root / "modules/late"
-        late.mkdir()
-        for i, name in enumerate(("drm_panel_orientation_quirks", "drm")):
-            if (data := machine.module(name)) is not None:
-                (late / f"{i}-{name}.ko").write_bytes(data)
-        shutil.copy(module_of(work), late / "9-tessera.ko")
-
     return run_guest(machine, SMI_SCRIPT, [], 1, 3, ["xla-smi", "conformance/conformance"],
-                     {}, extra=copy_driver, inspect=judge_smi)
+                     {}, extra=lambda root, m: copy_driver(root, m, work), inspect=judge_smi)
 
 
 def tier_driver(machine):
     with driver_built(machine) as (work, uapi):
         return count_ok(drive(machine, work, uapi, "kmod_test")) + read_by_smi(machine, work)
+
+
+def tier_scattered(machine):
+    """Without an IOMMU: what is not contiguous is in many pieces."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", for_kernel="intel_iommu=off"))
 
 
 def tier_fuzz(machine):
