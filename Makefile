@@ -168,7 +168,7 @@ $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_bas
 check-vm:
 	$(Q)tools/packages.sh vm
 	$(Q)$(MAKE) --no-print-directory check-vm-run
-check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim
+check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
 		--build $(OUT) $(T) || { s=$$?; [ $$s -eq 77 ] || exit $$s; \
 		echo "check-vm: skipped, for the reasons above"; }
