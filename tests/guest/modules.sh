@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Debian's kernels have no iommufd. This builds its module, and VFIO's with device files,
-# from the kernel's own source for the kernel in the cache that fetch.sh filled.
+# Debian's kernels have no iommufd. This builds its module, and VFIO's with device files and
+# the mode without an IOMMU, from the kernel's own source for the kernel in the cache that fetch.sh filled.
 #
 #     modules.sh CACHE [headers]
 #
-# Makes CACHE/modules/VERSION/*.ko, once; with "headers" it only readies the kernel's headers
+# Makes CACHE/modules/VERSION/*.ko, once for each version of this file; with "headers" it only readies the kernel's headers
 # and prints where they are and what compiler they want. Exits 77 with a reason if it can't.
 set -eu
 
@@ -18,7 +18,8 @@ headers=$cache/kbuild/usr/src/linux-headers-$version
 log=$cache/modules/build.log
 
 what=${2-modules}
-[ "$what" = headers ] || [ ! -f "$out/done" ] || exit 0
+mark=$(cksum <"$0")
+[ "$what" = headers ] || [ "$(cat "$out/done" 2>/dev/null)" != "$mark" ] || exit 0
 skip() {
 	echo "$*" >&2
 	exit 77
@@ -41,6 +42,7 @@ fi
 
 rm -rf "$build"
 mkdir -p "$build" "$out"
+rm -f "$out/done"
 tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1 \
 	--wildcards '*/drivers/iommu/*.h' '*/drivers/iommu/iommufd/*' '*/drivers/vfio/*' \
 	'*/lib/interval_tree.c'
@@ -69,7 +71,7 @@ vfio-pci-y := vfio_pci.o vfio_pci_igd.o
 KBUILD
 cat >"$build/Kbuild" <<'KBUILD'
 subdir-ccflags-y := -DCONFIG_IOMMUFD=1 -DCONFIG_IOMMUFD_DRIVER=1 -DCONFIG_VFIO_DEVICE_CDEV=1 \
-	-DCONFIG_INTERVAL_TREE_SPAN_ITER=1
+	-DCONFIG_INTERVAL_TREE_SPAN_ITER=1 -DCONFIG_VFIO_NOIOMMU=1
 obj-m := drivers/iommu/iommufd/ drivers/vfio/
 KBUILD
 
@@ -80,4 +82,4 @@ if ! make -C "$headers" M="$build" CC="$compiler" -j2 modules >"$log" 2>&1; then
 fi
 find "$build" -name '*.ko' -exec cp {} "$out/" \;
 rm -rf "$build"
-: >"$out/done"
+echo "$mark" >"$out/done"

@@ -10,6 +10,7 @@ A tier is one kind of guest and the checks that run in it:
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
     T5  the kernel driver
+    T7  a T1 without an IOMMU, by its name, with the same modules
     FUZZ on request only: a million random ioctls against the driver
     JAX on request only: a model trains in the guest, through VFIO and through the driver,
         with the same losses as on the host
@@ -26,13 +27,15 @@ import sys
 import time
 
 from guest import Failure, Machine, Skip, say
+import tier_bare
 import tier_driver
 import tier_jax
 import tier_udev
 import tier_vfio
 
 TIERS = {"T1": tier_vfio.tier_edu, "T2": tier_vfio.tier_type1, "T3": tier_vfio.tier_iommufd,
-         "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver}
+         "T4": tier_udev.tier_udev, "T5": tier_driver.tier_driver,
+         "T7": tier_bare.tier_bare}
 ON_REQUEST = {"JAX": tier_jax.tier_jax,
               "FUZZ": lambda m: tier_driver.tier_driver(m, "kmod_fuzz", "1000000", 3000)}
 
