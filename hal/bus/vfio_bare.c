@@ -3,7 +3,8 @@
  * VFIO without an IOMMU: the device is given physical addresses, and nothing but its own
  * maps keeps it from the rest of memory. Those maps lead to huge pages only. The kernel
  * moves ordinary pages, locked ones too, and knows nothing of who writes to the old place;
- * huge pages it leaves where they are, and takes them back into their own pool.
+ * huge pages it leaves where they are (unless somebody orders it to move them: migratepages,
+ * taking a memory module out), and takes them back into a pool of their own.
  *
  * Where a page is, /proc/self/pagemap tells; what it is, /proc/kpageflags. Both are root's.
  * Memory that is long comes in several pieces, which the device's map makes one again.
