@@ -56,9 +56,9 @@ static int no_pages(struct vfio *v, uint64_t bytes, struct err *err)
 {
 	unsigned long long all = pool(v, "nr_hugepages"), need = bytes / HUGE;
 
-	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no IOMMU, so its memory is made of huge "
-		       "pages, and %llu of 2 MiB can't be had: %llu of %llu are free. echo %llu | "
-		       "sudo tee " POOL "nr_hugepages makes more (at boot: hugepages=%llu)",
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no IOMMU, so its memory is made of "
+		       "huge pages, and %llu of 2 MiB can't be had: %llu of %llu are free. echo "
+		       "%llu | sudo tee " POOL "nr_hugepages makes more (at boot: hugepages=%llu)",
 		       v->place.bdf, need, pool(v, "free_hugepages"), all, all + need + 32,
 		       all + need + 32);
 }

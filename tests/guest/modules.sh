@@ -1,12 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Debian's kernels have no iommufd. This builds its module, and VFIO's with device files and
-# the mode without an IOMMU, from the kernel's own source for the kernel in the cache that fetch.sh filled.
+# the mode without an IOMMU, from the kernel's own source for the kernel in the cache that
+# fetch.sh filled.
 #
 #     modules.sh CACHE [headers]
 #
-# Makes CACHE/modules/VERSION/*.ko, once for each version of this file; with "headers" it only readies the kernel's headers
-# and prints where they are and what compiler they want. Exits 77 with a reason if it can't.
+# Makes CACHE/modules/VERSION/*.ko, once for each version of this file; with "headers" it
+# only readies the kernel's headers and prints where they are and what compiler they want.
+# Exits 77 with a reason if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
@@ -18,7 +20,7 @@ headers=$cache/kbuild/usr/src/linux-headers-$version
 log=$cache/modules/build.log
 
 what=${2-modules}
-mark=$(cksum <"$0")
+mark=$(grep -v '^#' "$0" | cksum)
 [ "$what" = headers ] || [ "$(cat "$out/done" 2>/dev/null)" != "$mark" ] || exit 0
 skip() {
 	echo "$*" >&2

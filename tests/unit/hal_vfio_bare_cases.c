@@ -106,6 +106,7 @@ static void copies_cross_from_piece_to_piece(void **state)
 static void small_buffers_are_in_one_piece(void **state)
 {
 	struct hal_mem *large, *m[MANY];
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
 	struct hal_exe *exe = load(store_42, 3, 0);
 	struct err err;
 
@@ -120,8 +121,8 @@ static void small_buffers_are_in_one_piece(void **state)
 		first = (uintptr_t)hal_mem_host(m[i]);
 		assert_int_equal(first / FAKE_HUGE, (first + (200 << 10) - 1) / FAKE_HUGE);
 	}
-	assert_int_equal(hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_COMPUTE),
-					run(exe, m[MANY - 1], 0), clock_after(5 * SECOND), &err), 0);
+	assert_int_equal(hal_queue_wait(q, run(exe, m[MANY - 1], 0), clock_after(5 * SECOND),
+					&err), 0);
 	assert_int_equal(*(uint64_t *)hal_mem_host(m[MANY - 1]), 42);
 	for (unsigned i = 0; i < MANY; i++)
 		hal_mem_free(m[i]);
