@@ -3,7 +3,8 @@
  * The kernel's VFIO in user space, in front of two devices of the model: nodes, groups,
  * containers, iommufd, DMA, MSI-X and reset, as strict as the kernel where a driver could
  * go wrong. sysfs, /dev and /proc are a folder. Without an IOMMU (fake_set_bare) memory has
- * physical addresses, huge pages far from each other. For one test program; included once.
+ * physical addresses, huge pages far from each other, and the device has a view of its own
+ * on them. For one test program; included once.
  *
  *	fake_start();		vfio_sys is the fake from now on
  *	fake.viable = false;	what the kernel is to be like
@@ -66,6 +67,8 @@ static struct fake {
 	atomic_int n_files, n_mmaps, n_maps;	/* what is held */
 	pthread_mutex_t huge_lock;	/* innermost */
 	struct fake_huge huge[FAKE_HUGE_PAGES];
+	int ram_fd;
+	uint8_t *ram;		/* what is at FAKE_FIRST_SLOT */
 	unsigned n_given;	/* huge pages, ever */
 
 	/* What the kernel is like. */
@@ -223,6 +226,12 @@ static struct fake_huge *fake_find_huge(uint64_t physical)
 	return NULL;
 }
 
+static void fake_reach(unsigned device, const struct fake_huge *h)
+{
+	sim_dma_map(fake_sim(device), h->physical, fake.ram + (h->physical - FAKE_FIRST_SLOT),
+		    FAKE_HUGE, true, NULL);
+}
+
 static bool fake_is_master(unsigned device)
 {
 	return fake.bare && fake.device[device].command & 4;
@@ -241,8 +250,7 @@ static void fake_set_command(unsigned device, uint16_t command)
 		if (h->host && before && !after)
 			sim_dma_unmap(fake_sim(device), h->physical, NULL);
 		if (h->host && !before && after)
-			sim_dma_map(fake_sim(device), h->physical, h->host, FAKE_HUGE, true,
-				    NULL);
+			fake_reach(device, h);
 	}
 	pthread_mutex_unlock(&fake.huge_lock);
 }
@@ -273,8 +281,7 @@ static void *fake_mmap_huge(size_t bytes)
 	for (unsigned i = 0; i < FAKE_HUGE_PAGES && i < fake.max_huge; i++)
 		free_pages += !fake.huge[i].host;
 	p = bytes % FAKE_HUGE || n > free_pages ? MAP_FAILED :
-		mmap(NULL, bytes + FAKE_HUGE, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, bytes + FAKE_HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED) {
 		pthread_mutex_unlock(&fake.huge_lock);
 		errno = ENOMEM;
@@ -291,9 +298,12 @@ static void *fake_mmap_huge(size_t bytes)
 			h++;
 		physical = fake_next_physical(physical);
 		*h = (struct fake_huge){ start + i * FAKE_HUGE, physical };
+		if (mmap(h->host, FAKE_HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			 fake.ram_fd, (off_t)(physical - FAKE_FIRST_SLOT)) == MAP_FAILED)
+			abort();
 		for (unsigned d = 0; d < FAKE_DEVICES; d++)
 			if (fake_is_master(d))
-				sim_dma_map(fake_sim(d), physical, h->host, FAKE_HUGE, true, NULL);
+				fake_reach(d, h);
 	}
 	pthread_mutex_unlock(&fake.huge_lock);
 	return start;
@@ -310,6 +320,9 @@ static void fake_munmap_huge(uint8_t *at, size_t bytes)
 			if (fake_is_master(d))
 				sim_dma_unmap(fake_sim(d), h->physical, NULL);
 		h->host = NULL;
+		if (fallocate(fake.ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			      (off_t)(h->physical - FAKE_FIRST_SLOT), (off_t)FAKE_HUGE))
+			abort();
 	}
 	pthread_mutex_unlock(&fake.huge_lock);
 }
@@ -862,12 +875,28 @@ static void fake_set_cdev(bool on)
 		unlink(fake_path("/dev/iommu", 0));
 }
 
+/* No memory is taken before somebody writes there. */
+static void fake_make_ram(void)
+{
+	const size_t bytes = FAKE_SLOTS * FAKE_HUGE;
+
+	fake.ram_fd = memfd_create("ram", MFD_CLOEXEC);
+	if (fake.ram_fd < 0 || ftruncate(fake.ram_fd, (off_t)bytes))
+		abort();
+	fake.ram = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			fake.ram_fd, 0);
+	if (fake.ram == MAP_FAILED)
+		abort();
+}
+
 /* Without an IOMMU, and with that allowed, or with one. */
 static void fake_set_bare(bool on)
 {
 	char from[300];
 
 	fake.bare = on;
+	if (on && !fake.ram)
+		fake_make_ram();
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
 		snprintf(from, sizeof(from), "%s", fake_path(on ? "/dev/vfio/%u" :
 							     "/dev/vfio/noiommu-%u", 12 + i));
@@ -941,6 +970,11 @@ static void fake_stop(void)
 	snprintf(command, sizeof(command), "rm -rf %s", fake.root);
 	fake_run(command);
 	sim_destroy(fake.sim);
+	if (fake.ram) {
+		munmap(fake.ram, FAKE_SLOTS * FAKE_HUGE);
+		close(fake.ram_fd);
+		fake.ram = NULL;
+	}
 	pthread_mutex_destroy(&fake.lock);
 	pthread_mutex_destroy(&fake.huge_lock);
 }

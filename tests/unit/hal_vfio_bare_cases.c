@@ -129,6 +129,45 @@ static void small_buffers_are_in_one_piece(void **state)
 	hal_exe_unload(exe);
 }
 
+static uint64_t physical_of(const uint8_t *host)
+{
+	for (unsigned i = 0; i < FAKE_HUGE_PAGES; i++)
+		if (fake.huge[i].host && (uintptr_t)(host - fake.huge[i].host) < FAKE_HUGE)
+			return fake.huge[i].physical + (uint64_t)(host - fake.huge[i].host);
+	fail_msg("%p is in no huge page", (const void *)host);
+	return 0;
+}
+
+/* Larger ones may be in several, which is told and hurts nobody. */
+static void operands_in_several_pieces_are_refused(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(store_42, 3, 0);
+	struct hw_binding b[3] = { { 0, 0 }, { 0, 0 }, { 0, 0 } };
+	struct hal_launch l = { .exe = exe, .bindings = b };
+	uint64_t bytes = 4 * FAKE_HUGE, edge = FAKE_HUGE, value;
+	struct hal_mem *m;
+	uint8_t *host;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HOST, bytes, "x", &m, &err), 0);
+	host = hal_mem_host(m);
+	while (edge < bytes && physical_of(host + edge) == physical_of(host + edge - 1) + 1)
+		edge += FAKE_HUGE;
+	assert_true(edge < bytes);
+	b[2] = (struct hw_binding){ hal_mem_va(m) + edge - 64, 128 };
+	assert_int_equal(hal_queue_execute(q, &l, &value, &err), 0);
+	assert_int_not_equal(hal_queue_wait(q, value, clock_after(5 * SECOND), &err), 0);
+	if (!strstr(err.msg, "(MAP)") || !strstr(err.msg, "binding 2"))
+		fail_msg("%s", err.msg);
+	b[2].bytes = 64;
+	assert_int_equal(hal_queue_execute(q, &l, &value, &err), 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5 * SECOND), &err), 0);
+	hal_mem_free(m);
+	hal_exe_unload(exe);
+}
+
 static void memory_that_may_move_is_refused(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
@@ -314,6 +353,7 @@ static void six_pages_and_no_locked_memory_are_taken(void **state)
 	cmocka_unit_test(long_memory_is_found_piece_by_piece), \
 	cmocka_unit_test(copies_cross_from_piece_to_piece), \
 	cmocka_unit_test(small_buffers_are_in_one_piece), \
+	cmocka_unit_test(operands_in_several_pieces_are_refused), \
 	cmocka_unit_test(memory_that_may_move_is_refused), \
 	cmocka_unit_test(a_device_that_does_not_let_go_is_cut_off), \
 	cmocka_unit_test(only_its_name_does_without_an_iommu), \
