@@ -26,7 +26,8 @@ struct hal_bus_ops {
 	/* BAR2 in our address space, or NULL where it is not worth using: then copies
 	 * go through staging memory. */
 	void *(*hbm)(struct hal_bus *bus, uint64_t *bytes);
-	/* Lets the device reach page-aligned host memory; gives its iova. */
+	/* Lets the device reach page-aligned host memory; gives its iova. With `address`
+	 * (below), the iova names the mapping and stands in no request. */
 	int (*dma_map)(struct hal_bus *bus, void *host, uint64_t bytes, uint64_t *iova,
 		       struct err *err);
 	int (*dma_unmap)(struct hal_bus *bus, uint64_t iova, struct err *err);
@@ -34,6 +35,19 @@ struct hal_bus_ops {
 	int (*irq_fd)(struct hal_bus *bus, unsigned vector, int fd, struct err *err);
 	/* Function reset, done when it returns. */
 	int (*reset)(struct hal_bus *bus, struct err *err);
+	/* Without an IOMMU, else NULL: dma_map takes these pages only (and such like them)
+	 * and can't keep the device from them after dma_unmap.
+	 *
+	 * pages: *bytes is rounded up to whole pages; back by free_pages. */
+	int (*pages)(struct hal_bus *bus, uint64_t *bytes, void **out, struct err *err);
+	void (*free_pages)(struct hal_bus *bus, void *pages, uint64_t bytes);
+	/* Where byte `offset` of a mapping is to the device, and how many bytes are in one
+	 * piece from there on (0: no such mapping). */
+	uint64_t (*address)(struct hal_bus *bus, uint64_t iova, uint64_t offset,
+			    uint64_t *bytes);
+	/* Ends the device's access to all memory, until a reset; health says so. For a
+	 * device that does not let go of memory. */
+	void (*cut)(struct hal_bus *bus);
 	/* 0, or why the device can't be reached any more (reads give all ones then). Does
 	 * not block. NULL: the bus alone does not know. */
 	int (*health)(struct hal_bus *bus, struct err *err);

@@ -380,8 +380,8 @@ int hal_enumerate(struct hal *hal, const char *devices, struct err *err)
 		return add_named(hal, devices, err);
 	if (*devices)
 		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_DEVICES=\"%s\": say sim, "
-			       "sim:devices=N,hbm=SIZE, vfio:ADDRESS, vfio-user:SOCKET or "
-			       "accel:NODE", devices);
+			       "sim:devices=N,hbm=SIZE, vfio:ADDRESS, vfio-noiommu:ADDRESS, "
+			       "vfio-user:SOCKET or accel:NODE", devices);
 	scan_accel(hal);
 	scan_pci(hal);
 	return hal->n_entries ? 0 : add_sims(hal, hal->sim_options, err);

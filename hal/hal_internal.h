@@ -54,6 +54,7 @@ struct hal_host_chunk {
 	uint64_t bytes, va;
 	struct hal_heap *heap;	/* NULL: foreign */
 	bool is_foreign;	/* the caller's memory (hal_mem_map) */
+	bool is_granted;	/* came from the transport, which has it back */
 };
 
 struct hal_mem {

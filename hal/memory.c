@@ -32,7 +32,9 @@ static void free_chunk(struct hal_device *dev, struct hal_host_chunk *c)
 {
 	if (c->va)
 		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
-	if (c->host && !c->is_foreign)
+	if (c->is_granted)
+		dev->t->ops->host_free(dev->t, c->host, c->bytes);
+	else if (c->host && !c->is_foreign)
 		munmap(c->host, c->bytes);
 	hal_heap_destroy(c->heap);
 	free(c);
@@ -61,6 +63,24 @@ void hal_memory_close(struct hal_device *dev)
 	dev->heap = NULL;
 }
 
+/* Memory of at least c->bytes that can be mapped. */
+static int get_host(struct hal_device *dev, struct hal_host_chunk *c, struct err *err)
+{
+	int code = dev->t->ops->host_pages ?
+		dev->t->ops->host_pages(dev->t, &c->bytes, &c->host, err) : 0;
+
+	c->is_granted = !code && c->host;
+	if (code || c->host)
+		return code;
+	c->host = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	if (c->host != MAP_FAILED)
+		return 0;
+	c->host = NULL;
+	return err_sys(err, ENOMEM, "%llu bytes of pinned host memory",
+		       (unsigned long long)c->bytes);
+}
+
 static int make_chunk(struct hal_device *dev, uint64_t bytes, struct hal_host_chunk **out,
 		      struct err *err)
 {
@@ -70,21 +90,18 @@ static int make_chunk(struct hal_device *dev, uint64_t bytes, struct hal_host_ch
 	if (!c)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	c->bytes = bytes;
-	c->heap = hal_heap_create(bytes);
-	c->host = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-	if (c->host == MAP_FAILED || !c->heap) {
-		if (c->host == MAP_FAILED)
-			c->host = NULL;
-		free_chunk(dev, c);
-		return err_sys(err, ENOMEM, "%llu bytes of pinned host memory",
-			       (unsigned long long)bytes);
+	code = get_host(dev, c, err);
+	if (!code) {
+		c->heap = hal_heap_create(c->bytes);
+		code = c->heap ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	}
-	if (dev->entry->info.numa_node >= 0 && numa_available() >= 0)
-		numa_tonode_memory(c->host, bytes, dev->entry->info.numa_node);
-	/* The device writes here: a child of fork must not make it copy-on-write. */
-	madvise(c->host, bytes, MADV_DONTFORK);
-	code = dev->t->ops->host_map(dev->t, c->host, bytes, &c->va, err);
+	if (!code) {
+		if (dev->entry->info.numa_node >= 0 && numa_available() >= 0)
+			numa_tonode_memory(c->host, c->bytes, dev->entry->info.numa_node);
+		/* The device writes here: a child of fork must not make it copy-on-write. */
+		madvise(c->host, c->bytes, MADV_DONTFORK);
+		code = dev->t->ops->host_map(dev->t, c->host, c->bytes, &c->va, err);
+	}
 	if (code) {
 		free_chunk(dev, c);
 		return code;
@@ -158,7 +175,11 @@ static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of pinned host "
 			       "memory are more than any host has", (unsigned long long)m->bytes);
 	for (c = dev->chunks; c; c = c->next) {
-		m->block = c->is_foreign ? NULL : hal_heap_alloc(c->heap, m->bytes, tag);
+		/* What fits in one granted page must not end up across two: to the device
+		 * they may be no neighbours, and a binding is in one piece. */
+		if (c->is_foreign || (c->is_granted && c->bytes > CHUNK && m->bytes <= CHUNK))
+			continue;
+		m->block = hal_heap_alloc(c->heap, m->bytes, tag);
 		if (m->block)
 			break;
 	}
@@ -226,7 +247,8 @@ int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_m
 	if (!c || !m) {
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of host memory");
 	} else {
-		*c = (struct hal_host_chunk){ dev->chunks, host, bytes, 0, NULL, true };
+		*c = (struct hal_host_chunk){ .next = dev->chunks, .host = host,
+						.bytes = bytes, .is_foreign = true };
 		code = dev->t->ops->host_map(dev->t, host, bytes, &c->va, err);
 	}
 	if (code) {

@@ -48,6 +48,11 @@ struct hal_transport_ops {
 			struct err *err);
 	int (*host_unmap)(struct hal_transport *t, uint64_t va, uint64_t bytes,
 			  struct err *err);
+	/* Memory that host_map takes, *bytes rounded up to whole pages; *out is NULL where
+	 * any memory will do. NULL: it will. Back by host_free, unmapped. */
+	int (*host_pages)(struct hal_transport *t, uint64_t *bytes, void **out,
+			  struct err *err);
+	void (*host_free)(struct hal_transport *t, void *pages, uint64_t bytes);
 	int (*ring_create)(struct hal_transport *t, enum hw_class cls, uint32_t n_entries,
 			   struct hal_ring **out, struct err *err);
 	void (*ring_destroy)(struct hal_ring *ring);

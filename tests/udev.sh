@@ -55,6 +55,13 @@ expect "takes it from its driver" 0 \
 expect "takes the whole group" 0 \
 	"echo vfio-pci > $sysfs/bus/pci/devices/0000:01:00.1/driver_override" \
 	"$bind" --dry-run 0000:01:00.0
+function_ 0000:03:00.0 0x120000 9 tessera
+rm "$sysfs/bus/pci/devices/0000:03:00.0/iommu_group"
+expect "asks for an IOMMU" 0 "turn on VT-d" "$bind" --dry-run 0000:03:00.0
+mkdir -p "$sysfs/module/vfio/parameters"
+echo Y >"$sysfs/module/vfio/parameters/enable_unsafe_noiommu_mode"
+expect "warns of doing without" 0 "could write all memory; name it vfio-noiommu:0000:03:00.0" \
+	"$bind" --dry-run 0000:03:00.0
 if "$bind" --dry-run 0000:01:00.0 | grep -q 1c.0; then
 	echo "FAIL leaves bridges alone"
 	failed=$((failed + 1))

@@ -16,6 +16,8 @@
 #define MSIX_ENTRY 16u
 #define CAP_IS_MODEL (1u << 16)	/* in the upper half */
 
+static const struct hal_bus_ops bare_ops;
+
 struct vfio_bus {
 	struct hal_bus bus;
 	struct vfio *v;
@@ -119,7 +121,7 @@ static int open_bus(void *host, const char *where, struct hal_bus **out, struct 
 	(void)host;
 	if (!b)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	b->bus.ops = &hal_bus_vfio;
+	b->bus.ops = bare ? &bare_ops : &hal_bus_vfio;
 	code = vfio_open(bare ? where + 8 : where, bare ? VFIO_WITHOUT_IOMMU : VFIO_WITH_IOMMU,
 			 &b->v, err);
 	if (code) {
@@ -156,6 +158,27 @@ static int dma_unmap(struct hal_bus *bus, uint64_t iova, struct err *err)
 	return vfio_dma_unmap(of(bus)->v, iova, err);
 }
 
+static int pages(struct hal_bus *bus, uint64_t *bytes, void **out, struct err *err)
+{
+	return vfio_bare_pages(of(bus)->v, bytes, out, err);
+}
+
+static void free_pages(struct hal_bus *bus, void *p, uint64_t bytes)
+{
+	vfio_bare_free(of(bus)->v, p, bytes);
+}
+
+static uint64_t address(struct hal_bus *bus, uint64_t iova, uint64_t offset, uint64_t *bytes)
+{
+	return vfio_bare_address(of(bus)->v, iova, offset, bytes);
+}
+
+static void cut(struct hal_bus *bus)
+{
+	vfio_cut(of(bus)->v, "it did not let go of memory that was taken from it, so it was cut "
+		 "off from all: reset the device");
+}
+
 static int irq_fd(struct hal_bus *bus, unsigned vector, int fd, struct err *err)
 {
 	return vfio_irq_fd(of(bus)->v, VFIO_MSIX, vector, fd, err);
@@ -175,4 +198,11 @@ const struct hal_bus_ops hal_bus_vfio = {
 	.open = open_bus, .close = close_bus, .read = read_register,
 	.write = write_register, .hbm = hbm, .dma_map = dma_map,
 	.dma_unmap = dma_unmap, .irq_fd = irq_fd, .reset = reset, .health = health,
+};
+
+static const struct hal_bus_ops bare_ops = {
+	.open = open_bus, .close = close_bus, .read = read_register,
+	.write = write_register, .hbm = hbm, .dma_map = dma_map,
+	.dma_unmap = dma_unmap, .irq_fd = irq_fd, .reset = reset, .health = health,
+	.pages = pages, .free_pages = free_pages, .address = address, .cut = cut,
 };

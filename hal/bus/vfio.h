@@ -54,10 +54,15 @@ struct vfio_place {
 
 enum vfio_way { VFIO_WITH_IOMMU, VFIO_WITHOUT_IOMMU };
 
+/* A piece of memory at one stretch of physical addresses. */
+struct vfio_run { uint64_t physical, bytes; };
+
 /* Addresses that the device may use, and those in use. */
 struct vfio_area {
 	struct vfio_area *next;	/* ascending */
 	uint64_t iova, bytes, host;
+	struct vfio_run *runs;	/* without an IOMMU: what is behind it, in order */
+	unsigned n_runs;
 };
 
 struct vfio_space {
@@ -71,15 +76,16 @@ struct vfio;
 /* How a function comes to its address space. */
 struct vfio_iommu {
 	const char *name;
+	bool pins;	/* what is mapped counts towards the limit of pinned memory */
 	/* Opens what is needed and sets device, and the space's ranges. What it leaves
 	 * behind on failure, detach frees. */
 	int (*attach)(struct vfio *v, struct err *err);
 	void (*detach)(struct vfio *v);
-	/* These give an errno. */
-	int (*map)(struct vfio *v, void *host, uint64_t bytes, uint64_t iova);
+	/* These give an errno; map may set `err` itself and give minus its code. */
+	int (*map)(struct vfio *v, struct vfio_area *area, struct err *err);
 	int (*unmap)(struct vfio *v, uint64_t iova, uint64_t bytes);
 };
-extern const struct vfio_iommu vfio_type1, vfio_iommufd;
+extern const struct vfio_iommu vfio_type1, vfio_iommufd, vfio_bare;
 
 struct vfio {
 	const struct vfio_sys *sys;
@@ -87,6 +93,7 @@ struct vfio {
 	struct vfio_place place;
 	int container, group, device;	/* container: /dev/iommu for iommufd */
 	uint32_t ioas;
+	int pagemap, pageflags;	/* without an IOMMU: the kernel's lists of pages */
 	uint64_t config;	/* offset of configuration space */
 	bool can_reset;
 	pthread_mutex_t lock;	/* over the space and the interrupts */
@@ -121,6 +128,9 @@ int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, str
 int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err);
 /* An eventfd (-1: none) for `vector` of VFIO_MSI or VFIO_MSIX; one index in use at a time. */
 int vfio_irq_fd(struct vfio *v, unsigned index, unsigned vector, int fd, struct err *err);
+/* Turns bus mastering off: the device reaches no memory until a reset, and is lost till
+ * then (vfio_health). */
+void vfio_cut(struct vfio *v, const char *why);
 int vfio_reset(struct vfio *v, struct err *err);
 int vfio_health(struct vfio *v, struct err *err);
 /* From now on vfio_health() says `what`, until a reset unless `for_good`; wakes those who
@@ -138,6 +148,26 @@ int vfio_busy(const struct vfio_place *p, const char *path, struct err *err);
 /* Interrupts are not remapped, and `module` refuses the device for that. */
 int vfio_unsafe(const struct vfio_place *p, const char *module, struct err *err);
 int vfio_not_viable(const struct vfio_place *p, struct err *err);
+/* Doing without an IOMMU is not allowed in this kernel; for root alone. */
+int vfio_mode_off(const struct vfio_place *p, struct err *err);
+int vfio_not_root(const struct vfio_place *p, struct err *err);
+
+/* ---- vfio_group.c: what ways by the group have in common ---- */
+
+/* The group in a container of `kind`. */
+int vfio_group_join(struct vfio *v, int kind, struct err *err);
+int vfio_group_device(struct vfio *v, struct err *err);
+void vfio_group_leave(struct vfio *v);
+
+/* ---- vfio_bare.c: without an IOMMU ---- */
+
+/* Huge pages, which vfio_dma_map takes there; *bytes is rounded up to whole ones.
+ * RESOURCE_EXHAUSTED: there are none, and how to get some. */
+int vfio_bare_pages(struct vfio *v, uint64_t *bytes, void **out, struct err *err);
+void vfio_bare_free(struct vfio *v, void *pages, uint64_t bytes);
+/* The physical address of byte `offset` of the mapping that starts at iova, and how many
+ * bytes are in one piece from there on (0: no such mapping). */
+uint64_t vfio_bare_address(struct vfio *v, uint64_t iova, uint64_t offset, uint64_t *bytes);
 
 /* ---- vfio_space.c ---- */
 

@@ -25,6 +25,7 @@
 #include "hal/bus/vfio.h"
 
 #define CONFIG_COMMAND 4
+#define COMMAND_MASTER 4u
 #define COMMAND_MEMORY_MASTER 6u
 #define RESET_NS 3000000000ll
 #define RESET_PAUSE_MS 10
@@ -282,6 +283,8 @@ static const struct vfio_iommu *choose(const struct vfio_place *p)
 {
 	char path[600];
 
+	if (p->no_iommu)
+		return &vfio_bare;
 	if (may_open(p->cdev) && may_open("/dev/iommu"))
 		return &vfio_iommufd;
 	snprintf(path, sizeof(path), "%s%s", vfio_sys->root, p->node);
@@ -322,6 +325,7 @@ int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err 
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	v->sys = vfio_sys;
 	v->container = v->group = v->device = v->err_fd = v->req_fd = v->quit_fd = -1;
+	v->pagemap = v->pageflags = -1;
 	pthread_mutex_init(&v->lock, NULL);
 	code = vfio_find(bdf, &v->place, err);
 	if (!code)
@@ -432,6 +436,21 @@ int vfio_enable(struct vfio *v, struct err *err)
 					       err);
 }
 
+void vfio_cut(struct vfio *v, const char *why)
+{
+	uint16_t command = 0;
+	struct err err;
+	int code = vfio_config_read(v, CONFIG_COMMAND, &command, sizeof(command), &err);
+
+	command &= (uint16_t)~COMMAND_MASTER;
+	if (!code)
+		code = vfio_config_write(v, CONFIG_COMMAND, &command, sizeof(command), &err);
+	if (code)
+		log_error("%s may still write memory that it was to leave: %s",
+			  v->place.bdf, err.msg);
+	vfio_lose(v, false, why);
+}
+
 /* ---- memory ---- */
 
 static int too_much(struct vfio *v, uint64_t bytes, uint64_t limit, struct err *err)
@@ -461,14 +480,14 @@ static int map_failed(struct vfio *v, uint64_t bytes, int sysno, struct err *err
 
 int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, struct err *err)
 {
-	uint64_t limit = v->sys->memlock(), held;
+	uint64_t limit = v->iommu->pins ? v->sys->memlock() : UINT64_MAX, held;
 	struct vfio_area *area;
 	int code, sysno;
 
 	if ((uintptr_t)host % VFIO_PAGE || bytes % VFIO_PAGE || !bytes)
 		return err_set(err, ERR_INVALID_ARGUMENT, "DMA mapping of %llu bytes at %p: give "
 			       "whole pages", (unsigned long long)bytes, host);
-	held = atomic_load(&pinned);
+	held = v->iommu->pins ? atomic_load(&pinned) : 0;
 	if (bytes > limit || held > limit - bytes)
 		return too_much(v, bytes, limit, err);
 	area = malloc(sizeof(*area));
@@ -477,13 +496,14 @@ int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, str
 	pthread_mutex_lock(&v->lock);
 	code = vfio_space_take(&v->space, area, bytes, (uintptr_t)host, err);
 	if (!code) {
-		sysno = v->iommu->map(v, host, bytes, area->iova);
+		sysno = v->iommu->map(v, area, err);
 		if (sysno) {
 			vfio_space_drop(&v->space, area->iova);
-			code = map_failed(v, bytes, sysno, err);
+			code = sysno < 0 ? -sysno : map_failed(v, bytes, sysno, err);
 		} else {
 			*iova = area->iova;
-			atomic_fetch_add(&pinned, bytes);
+			if (v->iommu->pins)
+				atomic_fetch_add(&pinned, bytes);
 		}
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -500,12 +520,13 @@ int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err)
 	pthread_mutex_lock(&v->lock);
 	area = vfio_space_drop(&v->space, iova);
 	sysno = area ? v->iommu->unmap(v, iova, area->bytes) : 0;
-	if (area)
+	if (area && v->iommu->pins)
 		atomic_fetch_sub(&pinned, area->bytes);
 	pthread_mutex_unlock(&v->lock);
 	if (!area)
 		return err_set(err, ERR_NOT_FOUND, "%s: no DMA mapping starts at 0x%llx",
 			       v->place.bdf, (unsigned long long)iova);
+	free(area->runs);
 	free(area);
 	return sysno ? err_sys(err, sysno, "unmapping memory of %s", v->place.bdf) : 0;
 }

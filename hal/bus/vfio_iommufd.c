@@ -94,12 +94,13 @@ static void detach(struct vfio *v)
 		v->sys->close(v->container);
 }
 
-static int map(struct vfio *v, void *host, uint64_t bytes, uint64_t iova)
+static int map(struct vfio *v, struct vfio_area *area, struct err *err)
 {
-	struct iommufd_map m = { .size = sizeof(m), .ioas = v->ioas, .vaddr = (uintptr_t)host,
-				 .bytes = bytes, .iova = iova,
+	struct iommufd_map m = { .size = sizeof(m), .ioas = v->ioas, .vaddr = area->host,
+				 .bytes = area->bytes, .iova = area->iova,
 				 .flags = IOMMUFD_FIXED | IOMMUFD_WRITE | IOMMUFD_READ };
 
+	(void)err;
 	return v->sys->ioctl(v->container, IOMMUFD_MAP, &m) ? errno : 0;
 }
 
@@ -114,6 +115,6 @@ static int unmap(struct vfio *v, uint64_t iova, uint64_t bytes)
 }
 
 const struct vfio_iommu vfio_iommufd = {
-	.name = "device file and iommufd", .attach = attach, .detach = detach, .map = map,
-	.unmap = unmap,
+	.name = "device file and iommufd", .pins = true, .attach = attach, .detach = detach,
+	.map = map, .unmap = unmap,
 };

@@ -13,6 +13,7 @@
 #include "hal/bus/vfio.h"
 
 #define BIND "sudo tessera-vfio-bind"
+#define MODE "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 
 static int no_room(const char *what, struct err *err)
 {
@@ -131,23 +132,53 @@ static int not_bound(const struct vfio_place *p, struct err *err)
 		       "it to vfio-pci", p->bdf, p->bdf);
 }
 
+static bool is_mode_on(void)
+{
+	char path[600], word[8];
+
+	snprintf(path, sizeof(path), "%s" MODE, vfio_sys->root);
+	return read_line(path, word, sizeof(word)) && (*word == 'Y' || *word == '1');
+}
+
+int vfio_mode_off(const struct vfio_place *p, struct err *err)
+{
+	if (!is_there(MODE))
+		return err_set(err, ERR_FAILED_PRECONDITION, "vfio-noiommu:%s: this kernel is "
+			       "built without CONFIG_VFIO_NOIOMMU. Turn on VT-d or AMD-Vi and name "
+			       "vfio:%s, or use the kernel driver", p->bdf, p->bdf);
+	return err_set(err, ERR_FAILED_PRECONDITION, "vfio-noiommu:%s: the kernel allows no device "
+		       "without an IOMMU, because it could write all memory. If you trust it with "
+		       "that: echo 1 | sudo tee " MODE " and then " BIND " %s", p->bdf, p->bdf);
+}
+
+int vfio_not_root(const struct vfio_place *p, struct err *err)
+{
+	return err_set(err, ERR_PERMISSION_DENIED, "vfio-noiommu:%s is for root alone (it needs "
+		       "CAP_SYS_RAWIO, and CAP_SYS_ADMIN to learn where memory is): run as root, "
+		       "or turn on VT-d or AMD-Vi and name vfio:%s", p->bdf, p->bdf);
+}
+
 int vfio_check(const struct vfio_place *p, enum vfio_way way, struct err *err)
 {
+	if (way == VFIO_WITHOUT_IOMMU && p->group >= 0 && !p->no_iommu)
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s has an IOMMU: name it vfio:%s "
+			       "instead of vfio-noiommu:%s", p->bdf, p->bdf, p->bdf);
+	/* While it is not allowed, vfio-pci takes no device without an IOMMU. */
+	if (way == VFIO_WITHOUT_IOMMU && p->group < 0 && is_there("/sys/module/vfio") &&
+	    !is_mode_on())
+		return vfio_mode_off(p, err);
 	/* Variants of the driver for one device are called *-vfio-pci, *_vfio_pci. */
 	if (!strstr(p->driver, "vfio"))
 		return not_bound(p, err);
 	if (way == VFIO_WITH_IOMMU && (p->group < 0 || p->no_iommu))
 		return err_set(err, ERR_FAILED_PRECONDITION, "%s has no IOMMU in front of it, so "
 			       "it could write all memory. Turn on VT-d or AMD-Vi in the firmware "
-			       "and boot with intel_iommu=on or amd_iommu=on", p->bdf);
-	if (way == VFIO_WITHOUT_IOMMU && p->group >= 0 && !p->no_iommu)
-		return err_set(err, ERR_FAILED_PRECONDITION, "%s has an IOMMU: name it vfio:%s "
-			       "instead of vfio-noiommu:%s", p->bdf, p->bdf, p->bdf);
-	if (way == VFIO_WITHOUT_IOMMU)
-		return err_set(err, ERR_UNIMPLEMENTED, "vfio-noiommu:%s: without an IOMMU queues "
-			       "and pinned memory would have to be contiguous in physical memory, "
-			       "which this build does not arrange. Turn on VT-d or AMD-Vi and name "
-			       "vfio:%s", p->bdf, p->bdf);
+			       "and boot with intel_iommu=on or amd_iommu=on (or, trusting it with "
+			       "all memory, name it vfio-noiommu:%s)", p->bdf, p->bdf);
+	if (way == VFIO_WITHOUT_IOMMU && p->group < 0)
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s is with %s, but has no group: "
+			       BIND " --unbind %s, then " BIND " %s", p->bdf, p->driver, p->bdf,
+			       p->bdf);
 	return 0;
 }
 
@@ -220,6 +251,8 @@ int vfio_busy(const struct vfio_place *p, const char *path, struct err *err)
 
 int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct err *err)
 {
+	if ((sysno == EACCES || sysno == EPERM) && p->no_iommu)
+		return vfio_not_root(p, err);
 	if (sysno == EACCES || sysno == EPERM)
 		return err_set(err, ERR_PERMISSION_DENIED, "no permission for %s, which is %s: "
 			       "install udev/70-tessera.rules and sudo usermod -aG render $USER "

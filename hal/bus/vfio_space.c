@@ -65,7 +65,7 @@ int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "the IOMMU has no free range of %llu "
 			       "bytes for the device: map less at once, or unmap something",
 			       (unsigned long long)bytes);
-	*area = (struct vfio_area){ *link, at, bytes, host };
+	*area = (struct vfio_area){ *link, at, bytes, host, NULL, 0 };
 	*link = area;
 	return 0;
 }

@@ -1,53 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VFIO by groups: the function's group in a container of its own, type 1 version 2. */
+/* VFIO by groups with an IOMMU: a container of type 1, version 2. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hal/bus/vfio.h"
 
-#define CONTAINER "/dev/vfio/vfio"
 #define MAX_INFO (1u << 20)
-
-static int open_node(struct vfio *v, const char *node, int *out, struct err *err)
-{
-	char path[600];
-
-	snprintf(path, sizeof(path), "%s%s", v->sys->root, node);
-	*out = v->sys->open(path, O_RDWR | O_CLOEXEC);
-	return *out < 0 ? vfio_refused(&v->place, path, errno, err) : 0;
-}
-
-static int open_container(struct vfio *v, struct err *err)
-{
-	int code = open_node(v, CONTAINER, &v->container, err);
-
-	if (code)
-		return code;
-	if (v->sys->ioctl(v->container, VFIO_API_VERSION, NULL))
-		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel's VFIO is of another "
-			       "version than this build knows (0)");
-	if (v->sys->ioctl(v->container, VFIO_CHECK_EXT,
-			  (void *)(uintptr_t)VFIO_KIND_TYPE1V2) != 1)
-		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel has no IOMMU support for "
-			       "VFIO loaded: sudo modprobe vfio_iommu_type1");
-	return 0;
-}
-
-static int set_kind(struct vfio *v, struct err *err)
-{
-	int sysno;
-
-	if (!v->sys->ioctl(v->container, VFIO_SET_IOMMU_KIND,
-			   (void *)(uintptr_t)VFIO_KIND_TYPE1V2))
-		return 0;
-	sysno = errno;
-	if (sysno == EPERM)
-		return vfio_unsafe(&v->place, "vfio_iommu_type1", err);
-	return err_sys(err, sysno, "VFIO_SET_IOMMU for %s", v->place.bdf);
-}
 
 /* The ranges among the capabilities; without any, what every x86 has. */
 static bool read_ranges(struct vfio *v, const uint8_t *info, size_t bytes, uint32_t at)
@@ -108,46 +67,20 @@ static int learn_ranges(struct vfio *v, struct err *err)
 
 static int attach(struct vfio *v, struct err *err)
 {
-	struct vfio_group_status status = { .argsz = sizeof(status) };
-	int code = open_container(v, err);
+	int code = vfio_group_join(v, VFIO_KIND_TYPE1V2, err);
 
-	if (!code)
-		code = open_node(v, v->place.node, &v->group, err);
-	if (code)
-		return code;
-	if (v->sys->ioctl(v->group, VFIO_GROUP_STATUS, &status))
-		return err_sys(err, errno, "VFIO_GROUP_GET_STATUS for %s", v->place.bdf);
-	if (!(status.flags & VFIO_GROUP_VIABLE))
-		return vfio_not_viable(&v->place, err);
-	if (v->sys->ioctl(v->group, VFIO_GROUP_CONTAINER, &v->container))
-		return errno == EPERM ? vfio_not_viable(&v->place, err) :
-			err_sys(err, errno, "VFIO_GROUP_SET_CONTAINER for %s", v->place.bdf);
-	code = set_kind(v, err);
 	if (!code)
 		code = learn_ranges(v, err);
-	if (code)
-		return code;
-	v->device = v->sys->ioctl(v->group, VFIO_GROUP_DEVICE_FD, v->place.bdf);
-	return v->device < 0 ? err_sys(err, errno, "VFIO_GROUP_GET_DEVICE_FD for %s",
-				       v->place.bdf) : 0;
+	return code ? code : vfio_group_device(v, err);
 }
 
-static void detach(struct vfio *v)
-{
-	/* The device keeps the group, the group the container. */
-	if (v->device >= 0)
-		v->sys->close(v->device);
-	if (v->group >= 0)
-		v->sys->close(v->group);
-	if (v->container >= 0)
-		v->sys->close(v->container);
-}
-
-static int map(struct vfio *v, void *host, uint64_t bytes, uint64_t iova)
+static int map(struct vfio *v, struct vfio_area *area, struct err *err)
 {
 	struct vfio_dma_map m = { .argsz = sizeof(m), .flags = VFIO_DMA_READ | VFIO_DMA_WRITE,
-				  .vaddr = (uintptr_t)host, .iova = iova, .bytes = bytes };
+				  .vaddr = area->host, .iova = area->iova,
+				  .bytes = area->bytes };
 
+	(void)err;
 	return v->sys->ioctl(v->container, VFIO_MAP, &m) ? errno : 0;
 }
 
@@ -161,6 +94,6 @@ static int unmap(struct vfio *v, uint64_t iova, uint64_t bytes)
 }
 
 const struct vfio_iommu vfio_type1 = {
-	.name = "group and type 1", .attach = attach, .detach = detach, .map = map,
-	.unmap = unmap,
+	.name = "group and type 1", .pins = true, .attach = attach,
+	.detach = vfio_group_leave, .map = map, .unmap = unmap,
 };

@@ -28,7 +28,7 @@ struct direct {
 	int irq_fd;
 	pthread_mutex_t admin_lock;
 	uint8_t *admin;		/* page 0 submissions, 1 completions, 2.. arguments */
-	uint64_t admin_bytes, admin_iova;
+	uint64_t admin_bytes, admin_iova, admin_at;	/* at: as the device is told */
 	uint32_t tail, head;
 	bool is_up;		/* requests are taken; under admin_lock */
 	uint16_t ctx;
@@ -45,18 +45,55 @@ static uint64_t round_page(uint64_t n)
 	return (n + PAGE - 1) & ~(PAGE - 1);
 }
 
-static int get_pages(uint64_t bytes, void **out, struct err *err)
+static int get_pages(struct direct *d, uint64_t *bytes, void **out, struct err *err)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	void *p;
 
+	if (d->bus->ops->pages)
+		return d->bus->ops->pages(d->bus, bytes, out, err);
+	p = mmap(NULL, *bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		return err_sys(err, errno, "%llu bytes of host memory for rings",
-			       (unsigned long long)bytes);
+			       (unsigned long long)*bytes);
 	/* A child of fork must not share pages that a device writes. */
-	madvise(p, bytes, MADV_DONTFORK);
+	madvise(p, *bytes, MADV_DONTFORK);
 	*out = p;
 	return 0;
+}
+
+static void put_pages(struct direct *d, void *pages, uint64_t bytes)
+{
+	if (d->bus->ops->free_pages)
+		d->bus->ops->free_pages(d->bus, pages, bytes);
+	else
+		munmap(pages, bytes);
+}
+
+/* Maps memory that the device is to see as one range; *at is what it is told. */
+static int map_range(struct direct *d, void *host, uint64_t bytes, uint64_t *iova,
+		     uint64_t *at, struct err *err)
+{
+	int code = d->bus->ops->dma_map(d->bus, host, bytes, iova, err);
+	uint64_t n;
+
+	if (code)
+		return code;
+	*at = *iova;
+	if (!d->bus->ops->address)
+		return 0;
+	*at = d->bus->ops->address(d->bus, *iova, 0, &n);
+	return n >= bytes ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes for a ring are "
+		"not in one piece of physical memory, which they have to be without an IOMMU "
+		"(%llu are): make it smaller", (unsigned long long)bytes, (unsigned long long)n);
+}
+
+/* After a request that takes memory from the device: did it let go? What it never had,
+ * and what was gone with its context, counts as that. */
+static void let_go(struct direct *d, int code)
+{
+	if (code && code != ERR_NOT_FOUND && d->bus->ops->cut)
+		d->bus->ops->cut(d->bus);
 }
 
 static int is_alive(struct hal_transport *t, struct err *err)
@@ -129,7 +166,7 @@ static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t
 			       "last reset: reset it again");
 	if (args)
 		memcpy(d->admin + 2 * PAGE, args, bytes);
-	sqe->u.admin.addr = d->admin_iova + 2 * PAGE;
+	sqe->u.admin.addr = d->admin_at + 2 * PAGE;
 	sqe->tag = d->tail;
 	((struct hw_sqe *)d->admin)[d->tail % ADMIN_ENTRIES] = *sqe;
 	d->tail++;
@@ -202,8 +239,8 @@ static int start_admin(struct direct *d, struct err *err)
 			       "no T1 is there", bus->read(d->bus, HW_REG_ID));
 	memset(d->admin, 0, d->admin_bytes);
 	d->tail = d->head = 0;
-	write64(d, HW_REG_ASQ, d->admin_iova);
-	write64(d, HW_REG_ACQ, d->admin_iova + PAGE);
+	write64(d, HW_REG_ASQ, d->admin_at);
+	write64(d, HW_REG_ACQ, d->admin_at + PAGE);
 	bus->write(d->bus, HW_REG_AQSIZE, ADMIN_ENTRIES);
 	bus->write(d->bus, HW_REG_CTRL, HW_CTRL_ENABLE);
 	if (!(bus->read(d->bus, HW_REG_STATUS) & HW_STATUS_READY))
@@ -253,13 +290,13 @@ static void close_device(struct hal_transport *t)
 
 	if (d->bus) {
 		d->bus->ops->irq_fd(d->bus, 0, -1, NULL);
-		d->bus->ops->reset(d->bus, NULL);
+		let_go(d, d->bus->ops->reset(d->bus, NULL));
 		if (d->admin_iova)
 			d->bus->ops->dma_unmap(d->bus, d->admin_iova, NULL);
+		if (d->admin)
+			put_pages(d, d->admin, d->admin_bytes);
 		d->bus->ops->close(d->bus);
 	}
-	if (d->admin)
-		munmap(d->admin, d->admin_bytes);
 	pthread_mutex_destroy(&d->admin_lock);
 	free(d);
 }
@@ -283,11 +320,10 @@ static int open_device(void *host, const char *where, int irq_fd,
 				    sizeof(struct hw_program_binding));
 	code = h->bus->open(h->host, where, &d->bus, err);
 	if (!code)
-		code = get_pages(d->admin_bytes, &memory, err);
+		code = get_pages(d, &d->admin_bytes, &memory, err);
 	if (!code) {
 		d->admin = memory;
-		code = d->bus->ops->dma_map(d->bus, memory, d->admin_bytes, &d->admin_iova,
-					    err);
+		code = map_range(d, memory, d->admin_bytes, &d->admin_iova, &d->admin_at, err);
 	}
 	if (!code)
 		code = bring_up(d, identity, err);
@@ -314,23 +350,71 @@ static void *hbm(struct hal_transport *t, uint64_t *bytes)
 	return d->bus->ops->hbm(d->bus, bytes);
 }
 
+static int host_pages(struct hal_transport *t, uint64_t *bytes, void **out, struct err *err)
+{
+	struct direct *d = direct_of(t);
+
+	*out = NULL;
+	return d->bus->ops->pages ? d->bus->ops->pages(d->bus, bytes, out, err) : 0;
+}
+
+static void host_free(struct hal_transport *t, void *pages, uint64_t bytes)
+{
+	put_pages(direct_of(t), pages, bytes);
+}
+
+/* The piece of [va, va + bytes), which is mapped for DMA, that begins at `offset`. */
+static struct hw_map piece_at(struct direct *d, uint64_t va, uint64_t bytes, uint64_t offset)
+{
+	struct hw_map map = { .va = va + offset, .pa = va + offset, .bytes = bytes - offset,
+			      .flags = HW_MAP_WRITE | HW_MAP_HOST };
+	uint64_t n;
+
+	if (d->bus->ops->address) {
+		map.pa = d->bus->ops->address(d->bus, va, offset, &n);
+		if (n < map.bytes)
+			map.bytes = n;
+	}
+	return map;
+}
+
+/* A device that is dead or was reset has no map any more; the bus still has its own. */
+static void unmap_pieces(struct direct *d, uint64_t va, uint64_t bytes)
+{
+	struct hw_map map;
+
+	for (uint64_t at = 0; at < bytes; at += map.bytes) {
+		map = piece_at(d, va, bytes, at);
+		if (!map.bytes)
+			break;
+		let_go(d, request(d, (struct hw_sqe){ .op = HW_UNMAP, .id = d->ctx }, &map,
+				  sizeof(map), NULL, NULL));
+	}
+}
+
 static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
 		    struct err *err)
 {
 	struct direct *d = direct_of(t);
-	struct hw_map map = { .bytes = bytes, .flags = HW_MAP_WRITE | HW_MAP_HOST };
-	int code = d->bus->ops->dma_map(d->bus, host, bytes, &map.pa, err);
+	struct hw_map map;
+	uint64_t at = 0, iova;
+	int code = d->bus->ops->dma_map(d->bus, host, bytes, &iova, err);
 
 	if (code)
 		return code;
-	map.va = map.pa;
-	code = request(d, (struct hw_sqe){ .op = HW_MAP, .id = d->ctx }, &map, sizeof(map),
-		       NULL, err);
+	while (!code && at < bytes) {
+		map = piece_at(d, iova, bytes, at);
+		code = request(d, (struct hw_sqe){ .op = HW_MAP, .id = d->ctx }, &map,
+			       sizeof(map), NULL, err);
+		if (!code)
+			at += map.bytes;
+	}
 	if (code) {
-		d->bus->ops->dma_unmap(d->bus, map.pa, NULL);
+		unmap_pieces(d, iova, at);
+		d->bus->ops->dma_unmap(d->bus, iova, NULL);
 		return code;
 	}
-	*va = map.va;
+	*va = iova;
 	return 0;
 }
 
@@ -338,11 +422,8 @@ static int host_unmap(struct hal_transport *t, uint64_t va, uint64_t bytes,
 		      struct err *err)
 {
 	struct direct *d = direct_of(t);
-	struct hw_map map = { .va = va, .bytes = bytes };
 
-	/* A dead device has no map any more; the bus still has its own. */
-	request(d, (struct hw_sqe){ .op = HW_UNMAP, .id = d->ctx }, &map, sizeof(map), NULL,
-		NULL);
+	unmap_pieces(d, va, bytes);
 	return d->bus->ops->dma_unmap(d->bus, va, err);
 }
 
@@ -351,12 +432,12 @@ static void ring_destroy(struct hal_ring *r)
 	struct direct *d = direct_of(r->t);
 
 	if (r->id)
-		request(d, (struct hw_sqe){ .op = HW_QUEUE_DESTROY, .id = (uint16_t)r->id },
-			NULL, 0, NULL, NULL);
+		let_go(d, request(d, (struct hw_sqe){ .op = HW_QUEUE_DESTROY,
+				  .id = (uint16_t)r->id }, NULL, 0, NULL, NULL));
 	if (r->memory_iova)
 		d->bus->ops->dma_unmap(d->bus, r->memory_iova, NULL);
 	if (r->memory)
-		munmap(r->memory, r->memory_bytes);
+		put_pages(d, r->memory, r->memory_bytes);
 	free(r);
 }
 
@@ -365,7 +446,7 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 {
 	struct direct *d = direct_of(t);
 	struct hal_ring *r = calloc(1, sizeof(*r));
-	uint64_t sq_bytes = round_page(n * sizeof(struct hw_sqe)), value;
+	uint64_t sq_bytes = round_page(n * sizeof(struct hw_sqe)), value, at;
 	struct hw_queue q;
 	int code;
 
@@ -374,15 +455,13 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	r->t = t;
 	r->n_entries = n;
 	r->memory_bytes = sq_bytes + round_page(n * sizeof(struct hw_cqe));
-	code = get_pages(r->memory_bytes, &r->memory, err);
+	code = get_pages(d, &r->memory_bytes, &r->memory, err);
 	if (!code)
-		code = d->bus->ops->dma_map(d->bus, r->memory, r->memory_bytes,
-					    &r->memory_iova, err);
+		code = map_range(d, r->memory, r->memory_bytes, &r->memory_iova, &at, err);
 	if (!code) {
 		r->sq = r->memory;
 		r->cq = (void *)((char *)r->memory + sq_bytes);
-		q = (struct hw_queue){ .sq_iova = r->memory_iova,
-				       .cq_iova = r->memory_iova + sq_bytes,
+		q = (struct hw_queue){ .sq_iova = at, .cq_iova = at + sq_bytes,
 				       .n_entries = n, .ctx = d->ctx, .cls = (uint8_t)cls,
 				       .priority = 1, .vector = 0 };
 		code = request(d, (struct hw_sqe){ .op = HW_QUEUE_CREATE }, &q, sizeof(q),
@@ -436,7 +515,7 @@ static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t by
 {
 	struct direct *d = direct_of(t);
 	struct hw_program p = { .code_va = code_va, .code_bytes = bytes,
-				.bindings_iova = d->admin_iova + 3 * PAGE,
+				.bindings_iova = d->admin_at + 3 * PAGE,
 				.n_bindings = n, .ctx = d->ctx };
 	struct hw_sqe sqe = { .op = HW_PROGRAM_CREATE };
 	uint64_t value;
@@ -460,6 +539,7 @@ static void program_destroy(struct hal_transport *t, uint32_t id)
 const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
+	.host_pages = host_pages, .host_free = host_free,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
 	.program_destroy = program_destroy, .ask = ask,

@@ -2,7 +2,9 @@
 /*
  * The kernel's VFIO in user space, in front of two devices of the model: nodes, groups,
  * containers, iommufd, DMA, MSI-X and reset, as strict as the kernel where a driver could
- * go wrong. sysfs, /dev and /proc are a folder. For one test program; included once.
+ * go wrong. sysfs, /dev and /proc are a folder. Without an IOMMU (fake_set_bare) memory has
+ * physical addresses, huge pages far from each other, and the device has a view of its own
+ * on them. For one test program; included once.
  *
  *	fake_start();		vfio_sys is the fake from now on
  *	fake.viable = false;	what the kernel is to be like
@@ -26,11 +28,18 @@
 #define FAKE_DEVICES 2u
 #define FAKE_FDS 1024
 #define FAKE_MAPS 512
+#define FAKE_HUGE ((uint64_t)2 << 20)
+#define FAKE_HUGE_PAGES 256u
+#define FAKE_SLOTS 4096u	/* where huge pages can be */
+#define FAKE_FIRST_SLOT ((uint64_t)4 << 30)
 #define FAKE_HBM ((uint64_t)64 << 20)
 #define FAKE_REGION(offset) ((unsigned)((uint64_t)(offset) >> 40))
 #define FAKE_OFFSET(offset) ((uint32_t)((uint64_t)(offset) & 0xffffffff))
 
-enum fake_kind { FAKE_NONE, FAKE_CONTAINER, FAKE_GROUP, FAKE_IOMMUFD, FAKE_DEVICE };
+enum fake_kind {
+	FAKE_NONE, FAKE_CONTAINER, FAKE_GROUP, FAKE_IOMMUFD, FAKE_DEVICE, FAKE_PAGEMAP,
+	FAKE_PAGEFLAGS,
+};
 
 struct fake_file {
 	enum fake_kind kind;
@@ -41,6 +50,8 @@ struct fake_file {
 };
 
 struct fake_map { bool used; int container; unsigned device; uint64_t iova, bytes; };
+
+struct fake_huge { uint8_t *host; uint64_t physical; };	/* host: NULL: unused */
 
 static struct fake {
 	char root[64];
@@ -54,6 +65,11 @@ static struct fake {
 		unsigned n_irqs;
 	} device[FAKE_DEVICES];
 	atomic_int n_files, n_mmaps, n_maps;	/* what is held */
+	pthread_mutex_t huge_lock;	/* innermost */
+	struct fake_huge huge[FAKE_HUGE_PAGES];
+	int ram_fd;
+	uint8_t *ram;		/* what is at FAKE_FIRST_SLOT */
+	unsigned n_given;	/* huge pages, ever */
 
 	/* What the kernel is like. */
 	bool viable, type1, can_reset, resizes, sparse;
@@ -61,6 +77,9 @@ static struct fake {
 	int busy_resets;	/* how often a reset is put off */
 	uint64_t memlock, bar0_bytes;
 	uint32_t id;
+	bool bare;		/* no IOMMU: groups are of that kind */
+	bool is_root, admin, mode_on, absent;
+	unsigned max_huge;
 
 	/* The nth call fails; 0: none. */
 	atomic_long calls, fail_at;
@@ -110,6 +129,10 @@ static int fake_open_node(const char *node)
 {
 	char file[64];
 
+	if (!strcmp(node, "/proc/self/pagemap"))
+		return fake_new(FAKE_PAGEMAP, 0);
+	if (!strcmp(node, "/proc/kpageflags"))
+		return fake.is_root ? fake_new(FAKE_PAGEFLAGS, 0) : fake_refuse(EACCES);
 	if (fake.open_errno && strcmp(node, "/dev/vfio/vfio"))
 		return fake_refuse(fake.open_errno);
 	if (!strcmp(node, "/dev/vfio/vfio"))
@@ -117,7 +140,10 @@ static int fake_open_node(const char *node)
 	if (!strcmp(node, "/dev/iommu"))
 		return fake_new(FAKE_IOMMUFD, 0);
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
-		snprintf(file, sizeof(file), "/dev/vfio/%u", 12 + i);
+		snprintf(file, sizeof(file), "/dev/vfio/%s%u", fake.bare ? "noiommu-" : "",
+			 12 + i);
+		if (!strcmp(node, file) && fake.bare && !fake.is_root)
+			return fake_refuse(EPERM);
 		if (!strcmp(node, file))
 			return fake_is_open(FAKE_GROUP, i) ? fake_refuse(EBUSY) :
 							     fake_new(FAKE_GROUP, i);
@@ -190,6 +216,141 @@ static uint64_t fake_dma_unmap(int container, uint64_t iova, uint64_t bytes)
 	return n;
 }
 
+/* ---- memory without an IOMMU ---- */
+
+static struct fake_huge *fake_find_huge(uint64_t physical)
+{
+	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++)
+		if (h->host && physical - h->physical < FAKE_HUGE)
+			return h;
+	return NULL;
+}
+
+static void fake_reach(unsigned device, const struct fake_huge *h)
+{
+	sim_dma_map(fake_sim(device), h->physical, fake.ram + (h->physical - FAKE_FIRST_SLOT),
+		    FAKE_HUGE, true, NULL);
+}
+
+static bool fake_is_master(unsigned device)
+{
+	return fake.bare && fake.device[device].command & 4;
+}
+
+/* A device that may be master reaches all memory, others none. */
+static void fake_set_command(unsigned device, uint16_t command)
+{
+	bool before, after;
+
+	pthread_mutex_lock(&fake.huge_lock);
+	before = fake_is_master(device);
+	fake.device[device].command = command;
+	after = fake_is_master(device);
+	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++) {
+		if (h->host && before && !after)
+			sim_dma_unmap(fake_sim(device), h->physical, NULL);
+		if (h->host && !before && after)
+			fake_reach(device, h);
+	}
+	pthread_mutex_unlock(&fake.huge_lock);
+}
+
+/* Far from the one before; every third is its neighbour, for runs of two. */
+static uint64_t fake_next_physical(uint64_t before)
+{
+	uint64_t at = before + FAKE_HUGE;
+
+	for (unsigned n = 0; n < FAKE_SLOTS; n++) {
+		if ((n || fake.n_given % 3 != 2 || !before))
+			at = FAKE_FIRST_SLOT + (uint64_t)fake.n_given * 1999 % FAKE_SLOTS *
+				FAKE_HUGE;
+		fake.n_given++;
+		if (!fake_find_huge(at))
+			return at;
+	}
+	abort();
+}
+
+static void *fake_mmap_huge(size_t bytes)
+{
+	size_t free_pages = 0, n = bytes / FAKE_HUGE;
+	uint64_t physical = 0;
+	uint8_t *p, *start;
+
+	pthread_mutex_lock(&fake.huge_lock);
+	for (unsigned i = 0; i < FAKE_HUGE_PAGES && i < fake.max_huge; i++)
+		free_pages += !fake.huge[i].host;
+	p = bytes % FAKE_HUGE || n > free_pages ? MAP_FAILED :
+		mmap(NULL, bytes + FAKE_HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED) {
+		pthread_mutex_unlock(&fake.huge_lock);
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	start = p + (FAKE_HUGE - (uintptr_t)p % FAKE_HUGE) % FAKE_HUGE;
+	if (start > p)
+		munmap(p, (size_t)(start - p));
+	munmap(start + bytes, (size_t)(p + FAKE_HUGE - start));
+	for (size_t i = 0; i < n; i++) {
+		struct fake_huge *h = fake.huge;
+
+		while (h->host)
+			h++;
+		physical = fake_next_physical(physical);
+		*h = (struct fake_huge){ start + i * FAKE_HUGE, physical };
+		if (mmap(h->host, FAKE_HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			 fake.ram_fd, (off_t)(physical - FAKE_FIRST_SLOT)) == MAP_FAILED)
+			abort();
+		for (unsigned d = 0; d < FAKE_DEVICES; d++)
+			if (fake_is_master(d))
+				fake_reach(d, h);
+	}
+	pthread_mutex_unlock(&fake.huge_lock);
+	return start;
+}
+
+/* The pages go to whoever asks next: a device that still writes there is a fault. */
+static void fake_munmap_huge(uint8_t *at, size_t bytes)
+{
+	pthread_mutex_lock(&fake.huge_lock);
+	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++) {
+		if (!h->host || h->host < at || h->host >= at + bytes)
+			continue;
+		for (unsigned d = 0; d < FAKE_DEVICES; d++)
+			if (fake_is_master(d))
+				sim_dma_unmap(fake_sim(d), h->physical, NULL);
+		h->host = NULL;
+		if (fallocate(fake.ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			      (off_t)(h->physical - FAKE_FIRST_SLOT), (off_t)FAKE_HUGE))
+			abort();
+	}
+	pthread_mutex_unlock(&fake.huge_lock);
+}
+
+static ssize_t fake_read_list(enum fake_kind kind, void *to, size_t n, off_t offset)
+{
+	uint64_t at = (uint64_t)offset / 8 * 4096, entry = 0;
+	struct fake_huge *h = NULL;
+
+	if (n != 8 || offset % 8)
+		return fake_refuse(EINVAL);
+	pthread_mutex_lock(&fake.huge_lock);
+	if (kind == FAKE_PAGEFLAGS) {
+		entry = fake_find_huge(at) ? 1ull << 17 : 1ull << 5;
+	} else if (!fake.absent) {
+		for (h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++)
+			if (h->host && at - (uintptr_t)h->host < FAKE_HUGE)
+				break;
+		entry = 1ull << 63 | 1ull << 61;
+		if (fake.admin)
+			entry |= h < fake.huge + FAKE_HUGE_PAGES ?
+				(h->physical + (at - (uintptr_t)h->host)) / 4096 : 0x777;
+	}
+	pthread_mutex_unlock(&fake.huge_lock);
+	memcpy(to, &entry, sizeof(entry));
+	return sizeof(entry);
+}
+
 /* ---- interrupts ---- */
 
 static void fake_set_vector(unsigned device, unsigned vector, int fd)
@@ -248,7 +409,7 @@ static int fake_reset(unsigned device)
 		return fake_refuse(EAGAIN);
 	}
 	sim_flr(fake_sim(device));
-	fake.device[device].command = 0;
+	fake_set_command(device, 0);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		if (fake.device[device].irq[i] >= 0)
 			sim_mmio_write(fake_sim(device), HW_MSIX_TABLE + 16 * i + 12, 4, 0);
@@ -275,15 +436,20 @@ static int fake_container(int fd, unsigned long request, void *arg)
 	case VFIO_API_VERSION:
 		return fake.version;
 	case VFIO_CHECK_EXT:
-		return (uintptr_t)arg == VFIO_KIND_TYPE1V2 && fake.type1;
+		return ((uintptr_t)arg == VFIO_KIND_TYPE1V2 && fake.type1) ||
+		       ((uintptr_t)arg == VFIO_KIND_NOIOMMU && fake.mode_on);
 	case VFIO_SET_IOMMU_KIND:
 		if (fake.set_iommu_errno)
 			return fake_refuse(fake.set_iommu_errno);
-		if (f->container < 0 || f->set || (uintptr_t)arg != VFIO_KIND_TYPE1V2)
+		if (f->container < 0 || f->set)
 			return fake_refuse(EINVAL);
+		if ((uintptr_t)arg != (fake.bare ? VFIO_KIND_NOIOMMU : VFIO_KIND_TYPE1V2))
+			return fake_refuse(ENODEV);
 		f->set = true;
 		return 0;
 	case VFIO_IOMMU_INFO:
+		if (fake.bare)
+			return fake_refuse(ENOTTY);
 		if (!f->set || info->argsz < sizeof(*info))
 			return fake_refuse(EINVAL);
 		room = info->argsz;
@@ -294,6 +460,8 @@ static int fake_container(int fd, unsigned long request, void *arg)
 		memcpy(arg, &all, room < sizeof(all) ? sizeof(all.info) : sizeof(all));
 		return 0;
 	case VFIO_MAP:
+		if (fake.bare)
+			return fake_refuse(ENOTTY);
 		if (!f->set || m->argsz != sizeof(*m) || m->flags != 3)
 			return fake_refuse(EINVAL);
 		return fake_dma_map(fd, m->vaddr, m->iova, m->bytes);
@@ -500,7 +668,7 @@ static void fake_release_device(unsigned device)
 	if (fake.device[device].req_fd >= 0)
 		close(fake.device[device].req_fd);
 	fake.device[device].err_fd = fake.device[device].req_fd = -1;
-	fake.device[device].command = 0;
+	fake_set_command(device, 0);
 	sim_flr(fake_sim(device));
 }
 
@@ -530,6 +698,12 @@ static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_
 
 	if (fake_fails())
 		return MAP_FAILED;
+	if (fd < 0 && flags & MAP_HUGETLB) {
+		p = fake_mmap_huge(bytes);
+		if (p != MAP_FAILED)
+			atomic_fetch_add(&fake.n_mmaps, 1);
+		return p;
+	}
 	if (fd < 0 || fd >= FAKE_FDS || fake.file[fd].kind != FAKE_DEVICE ||
 	    !fake.file[fd].attached || FAKE_REGION(offset) != VFIO_BAR2 || bytes != FAKE_HBM) {
 		errno = EINVAL;
@@ -546,6 +720,7 @@ static int fake_munmap(void *at, size_t bytes)
 	bool fails = fake_fails();
 
 	atomic_fetch_sub(&fake.n_mmaps, 1);
+	fake_munmap_huge(at, bytes);
 	munmap(at, bytes);
 	return fails ? fake_refuse(fake.fail_errno) : 0;
 }
@@ -557,6 +732,8 @@ static ssize_t fake_pread(int fd, void *to, size_t n, off_t offset)
 
 	if (fake_fails())
 		return -1;
+	if (fake.file[fd].kind == FAKE_PAGEMAP || fake.file[fd].kind == FAKE_PAGEFLAGS)
+		return fake_read_list(fake.file[fd].kind, to, n, offset);
 	if (!fake.file[fd].attached || n > 4)
 		return fake_refuse(EINVAL);
 	if (FAKE_REGION(offset) == VFIO_BAR0) {
@@ -583,7 +760,7 @@ static ssize_t fake_pwrite(int fd, const void *from, size_t n, off_t offset)
 		return fake_refuse(EINVAL);
 	memcpy(&value, from, n);
 	if (FAKE_REGION(offset) == VFIO_CONFIG && at == 4 && n == 2) {
-		fake.device[device].command = (uint16_t)value;
+		fake_set_command(device, (uint16_t)value);
 	} else if (FAKE_REGION(offset) == VFIO_BAR0) {
 		/* The vector table is the kernel's. */
 		if (n != 4 || at >= HW_BAR0_BYTES || !(fake.device[device].command & 2) ||
@@ -698,6 +875,50 @@ static void fake_set_cdev(bool on)
 		unlink(fake_path("/dev/iommu", 0));
 }
 
+/* No memory is taken before somebody writes there. */
+static void fake_make_ram(void)
+{
+	const size_t bytes = FAKE_SLOTS * FAKE_HUGE;
+
+	fake.ram_fd = memfd_create("ram", MFD_CLOEXEC);
+	if (fake.ram_fd < 0 || ftruncate(fake.ram_fd, (off_t)bytes))
+		abort();
+	fake.ram = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			fake.ram_fd, 0);
+	if (fake.ram == MAP_FAILED)
+		abort();
+}
+
+/* Without an IOMMU, and with that allowed, or with one. */
+static void fake_set_bare(bool on)
+{
+	char from[300];
+
+	fake.bare = on;
+	if (on && !fake.ram)
+		fake_make_ram();
+	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+		snprintf(from, sizeof(from), "%s", fake_path(on ? "/dev/vfio/%u" :
+							     "/dev/vfio/noiommu-%u", 12 + i));
+		if (rename(from, fake_path(on ? "/dev/vfio/noiommu-%u" : "/dev/vfio/%u",
+					   12 + i)))
+			abort();
+		if (on)
+			fake_write(fake_path("/sys/kernel/iommu_groups/%u/name", 12 + i),
+				   "vfio-noiommu\n");
+		else
+			unlink(fake_path("/sys/kernel/iommu_groups/%u/name", 12 + i));
+	}
+	fake_write(fake_path("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", 0),
+		   on ? "Y\n" : "N\n");
+	fake_write(fake_path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", 0),
+		   "64\n");
+	fake_write(fake_path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", 0),
+		   "3\n");
+	fake_write(fake_path("/proc/self/pagemap", 0), "");
+	fake_write(fake_path("/proc/kpageflags", 0), "");
+}
+
 /* A kernel on which all is well. */
 static void fake_be_good(void)
 {
@@ -706,6 +927,9 @@ static void fake_be_good(void)
 	fake.version = fake.set_iommu_errno = fake.open_errno = fake.map_errno = 0;
 	fake.bind_errno = fake.attach_errno = fake.busy_resets = 0;
 	fake.memlock = UINT64_MAX;
+	fake.is_root = fake.admin = fake.mode_on = true;
+	fake.absent = false;
+	fake.max_huge = FAKE_HUGE_PAGES;
 	fake.bar0_bytes = HW_BAR0_BYTES;
 	fake.id = HW_PCI_VENDOR | (uint32_t)HW_PCI_DEVICE << 16;
 	fake.fail_at = 0;
@@ -726,6 +950,7 @@ static int fake_start(void)
 	if (!mkdtemp(fake.root) || sim_create(&o, &fake.sim, &err))
 		return -1;
 	pthread_mutex_init(&fake.lock, NULL);
+	pthread_mutex_init(&fake.huge_lock, NULL);
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
 		fake.device[i].err_fd = fake.device[i].req_fd = -1;
 		for (unsigned v = 0; v < HW_MAX_VECTORS; v++)
@@ -745,5 +970,11 @@ static void fake_stop(void)
 	snprintf(command, sizeof(command), "rm -rf %s", fake.root);
 	fake_run(command);
 	sim_destroy(fake.sim);
+	if (fake.ram) {
+		munmap(fake.ram, FAKE_SLOTS * FAKE_HUGE);
+		close(fake.ram_fd);
+		fake.ram = NULL;
+	}
 	pthread_mutex_destroy(&fake.lock);
+	pthread_mutex_destroy(&fake.huge_lock);
 }

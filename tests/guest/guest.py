@@ -202,17 +202,19 @@ class Server:
             raise Failure(f"tessera-sim ended with {status}")
 
 
-def boot(machine, work, devices, limit, memory):
+def boot(machine, work, devices, limit, memory, iommu):
     """Runs the guest to its end; what it said."""
+    unit = ["-device", "intel-iommu,intremap=on,caching-mode=on"] if iommu else []
     argv = machine.qemu() + [
         "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", memory, "-nodefaults",
         "-display", "none", "-no-reboot", "-M", "q35,kernel-irqchip=split,memory-backend=mem0",
         "-object", f"memory-backend-memfd,id=mem0,size={memory},share=on",
-        "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
+        *unit, *devices,
         "-device", "virtio-serial-pci", "-chardev", f"file,id=result,path={work}/result.log",
         "-device", "virtserialport,chardev=result,name=result",
         "-kernel", str(machine.kernel()), "-initrd", f"{work}/initrd.gz",
-        "-append", "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on",
+        "-append", "console=ttyS0 panic=-1 quiet no_timer_check"
+        + (" intel_iommu=on" if iommu else ""),
         "-serial", f"file:{work}/console.log"]
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -247,7 +249,7 @@ def judge(text, n_checks):
 
 
 def run_guest(machine, script, devices, n_served, n_checks, programs, modules, limit=180,
-              extra=None, memory="1G", inspect=None, hbm="256M"):
+              extra=None, memory="1G", inspect=None, hbm="256M", iommu=True):
     """inspect: judges what the guest said, too; hbm: of each device that is served."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="tessera-vm-"))
     try:
@@ -256,7 +258,8 @@ def run_guest(machine, script, devices, n_served, n_checks, programs, modules, l
                     extra)
         server = Server(machine, work, n_served, hbm)
         try:
-            text = boot(machine, work, [*devices, *server.options()], limit, memory)
+            text = boot(machine, work, [*devices, *server.options()], limit, memory,
+                        iommu)
         finally:
             server.stop()
         if machine.verbose:
@@ -274,7 +277,8 @@ def stock_modules(machine):
 
 
 def iommufd_modules(machine):
-    """Debian's kernels have no iommufd: modules that are built for one."""
+    """Debian's kernels have no iommufd and let no device without an IOMMU be used: modules
+    that are built for both."""
     machine.fetch("busybox", "qemu", "kernel", "kbuild", "source")
     done = subprocess.run(["sh", str(HERE / "modules.sh"), str(machine.cache)],
                           stderr=subprocess.PIPE, text=True)

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Debian's kernels have no iommufd. This builds its module, and VFIO's with device files,
-# from the kernel's own source for the kernel in the cache that fetch.sh filled.
+# Debian's kernels have no iommufd. This builds its module, and VFIO's with device files and
+# the mode without an IOMMU, from the kernel's own source for the kernel in the cache that
+# fetch.sh filled.
 #
 #     modules.sh CACHE
 #
-# Makes CACHE/modules/VERSION/*.ko, once. Exits 77 with a reason if it can't.
+# Makes CACHE/modules/VERSION/*.ko, once for each version of this file. Exits 77 with a reason
+# if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
@@ -15,7 +17,8 @@ out=$cache/modules/$version
 build=$cache/modules/build
 log=$cache/modules/build.log
 
-[ ! -f "$out/done" ] || exit 0
+mark=$(grep -v '^#' "$0" | cksum)
+[ "$(cat "$out/done" 2>/dev/null)" != "$mark" ] || exit 0
 ready=$(sh "$(dirname "$0")/headers.sh" "$cache")
 headers=${ready% *} compiler=${ready##* }
 command -v xz >/dev/null || {
@@ -25,6 +28,7 @@ command -v xz >/dev/null || {
 
 rm -rf "$build"
 mkdir -p "$build" "$out"
+rm -f "$out/done"
 tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1 \
 	--wildcards '*/drivers/iommu/*.h' '*/drivers/iommu/iommufd/*' '*/drivers/vfio/*' \
 	'*/lib/interval_tree.c'
@@ -53,7 +57,7 @@ vfio-pci-y := vfio_pci.o vfio_pci_igd.o
 KBUILD
 cat >"$build/Kbuild" <<'KBUILD'
 subdir-ccflags-y := -DCONFIG_IOMMUFD=1 -DCONFIG_IOMMUFD_DRIVER=1 -DCONFIG_VFIO_DEVICE_CDEV=1 \
-	-DCONFIG_INTERVAL_TREE_SPAN_ITER=1
+	-DCONFIG_INTERVAL_TREE_SPAN_ITER=1 -DCONFIG_VFIO_NOIOMMU=1
 obj-m := drivers/iommu/iommufd/ drivers/vfio/
 KBUILD
 
@@ -64,4 +68,4 @@ if ! make -C "$headers" M="$build" CC="$compiler" -j2 modules >"$log" 2>&1; then
 fi
 find "$build" -name '*.ko' -exec cp {} "$out/" \;
 rm -rf "$build"
-: >"$out/done"
+echo "$mark" >"$out/done"

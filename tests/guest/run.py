@@ -14,6 +14,7 @@ A tier is one kind of guest and the checks that run in it:
     T5-7.2 the same on 7.2
     T5P the same with physical addresses: the IOMMU is off
     T6  the conformance suite on all five ways to a device, as one table
+    T7  a T1 without an IOMMU, by its name, with the same modules as T3
     KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
 
 and on request only:
@@ -37,6 +38,7 @@ import sys
 import time
 
 from guest import Failure, Machine, Skip, say
+import tier_bare
 import tier_bench
 import tier_conformance
 import tier_driver
@@ -53,6 +55,7 @@ TIERS = {
     "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
     "T5P": tier_driver.tier_scattered,
     "T6": tier_conformance.tier_conformance,
+    "T7": tier_bare.tier_bare,
     "KILLS": tier_driver.tier_kills,
 }
 ON_REQUEST = {

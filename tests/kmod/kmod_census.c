@@ -23,6 +23,7 @@
 #define SERIES_MAX 512
 #define ROUNDS_MAX 8
 #define SLACK 8			/* cycles for a growth of one */
+#define SLACK_OF_SUM 2		/* the same of all slabs: many caches fill at once */
 
 enum { HBM_USED, HBM_LARGEST, SYSTEM_USED, CONTEXTS_FREE, QUEUES_FREE, QUEUES_SHOWN,
        HBM_SHOWN, MODULE_USES, DMA_BUFS };
@@ -320,6 +321,11 @@ static uint64_t median(const uint64_t *values, unsigned n)
 	return sorted[n / 2];
 }
 
+static bool grows(uint64_t from, uint64_t to, uint64_t apart, unsigned slack)
+{
+	return to > from && (to - from) * slack > apart;
+}
+
 unsigned census_judge(const struct census *c, unsigned first, char *found, size_t n)
 {
 	unsigned from = 0, third, growing = 0;
@@ -333,6 +339,7 @@ unsigned census_judge(const struct census *c, unsigned first, char *found, size_
 	apart = c->cycle[from + third] - c->cycle[from];
 	for (unsigned i = 0; i < c->n_series; i++) {
 		const struct census_series *s = &c->series[i];
+		unsigned slack = strcmp(s->name, trends[0]) ? SLACK : SLACK_OF_SUM;
 
 		for (unsigned k = 0; k < 3; k++)
 			m[k] = median(s->value + from + k * third, third);
@@ -341,8 +348,7 @@ unsigned census_judge(const struct census *c, unsigned first, char *found, size_
 		printf("# %s: %llu, %llu, %llu, %llu cycles apart\n", s->name,
 		       (unsigned long long)m[0], (unsigned long long)m[1],
 		       (unsigned long long)m[2], (unsigned long long)apart);
-		if (m[1] <= m[0] || (m[1] - m[0]) * SLACK <= apart ||
-		    m[2] <= m[1] || (m[2] - m[1]) * SLACK <= apart)
+		if (!grows(m[0], m[1], apart, slack) || !grows(m[1], m[2], apart, slack))
 			continue;
 		growing++;
 		snprintf(found + strlen(found), n - strlen(found), "%s ", s->name);
