@@ -63,6 +63,26 @@ void hal_memory_close(struct hal_device *dev)
 	dev->heap = NULL;
 }
 
+/* From a multiple of CHUNK, where huge pages can be: they take fewer calls to pin and fewer
+ * entries of the IOMMU. MAP_FAILED if there is none. */
+static void *map_aligned(uint64_t bytes)
+{
+	uint8_t *p = mmap(NULL, bytes + CHUNK, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t before, after;
+
+	if (p == MAP_FAILED)
+		return p;
+	before = -(uintptr_t)p % CHUNK;
+	after = CHUNK - before;
+	if (before)
+		munmap(p, before);
+	if (after)
+		munmap(p + before + bytes, after);
+	madvise(p + before, bytes, MADV_HUGEPAGE);
+	return p + before;
+}
+
 /* Memory of at least c->bytes that can be mapped. */
 static int get_host(struct hal_device *dev, struct hal_host_chunk *c, struct err *err)
 {
@@ -72,8 +92,7 @@ static int get_host(struct hal_device *dev, struct hal_host_chunk *c, struct err
 	c->is_granted = !code && c->host;
 	if (code || c->host)
 		return code;
-	c->host = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
+	c->host = map_aligned(c->bytes);
 	if (c->host != MAP_FAILED)
 		return 0;
 	c->host = NULL;
