@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times below the framework: the HAL's submission and round trip, the runtime's launch
- * and transfers against memcpy. Prints one line a figure: name, tab, nanoseconds,
- * tab, the peer's nanoseconds (0: no peer). bench.py reads them.
+ * The runtime's transfers against memcpy, below the framework. Prints one line a figure:
+ * name, tab, nanoseconds, tab, memcpy's nanoseconds. bench.py reads them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,46 +34,6 @@ static double median(double *t)
 static void report(const char *name, double ns, double peer)
 {
 	printf("%s\t%.1f\t%.1f\n", name, ns, peer);
-}
-
-/* An 8-byte fill is the least that a queue does. Submission is measured behind a fill that
- * keeps the engine busy: what it costs the host, and nothing of the engine's work. */
-static void queue(struct hal_device *dev)
-{
-	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
-	const uint64_t large = 32 << 20;
-	double submit[ROUNDS], trip[ROUNDS];
-	struct hal_mem *mem;
-	struct err err;
-	uint64_t value;
-
-	if (hal_mem_alloc(dev, HAL_MEM_HBM, large, "bench", &mem, &err))
-		die("hal_mem_alloc", &err);
-	for (int r = 0; r < ROUNDS; r++) {
-		const int n = 64, trips = 2000;
-		int64_t began;
-
-		if (hal_queue_fill(q, mem, 0, large, 1, &value, &err))
-			die("hal_queue_fill", &err);
-		began = clock_ns();
-		for (int i = 0; i < n; i++)
-			if (hal_queue_fill(q, mem, 0, 8, 1, &value, &err))
-				die("hal_queue_fill", &err);
-		submit[r] = (double)(clock_ns() - began) / n;
-		if (hal_queue_done(q) >= value)
-			fprintf(stderr, "the engine was not busy: submission is not measured\n");
-		hal_queue_wait(q, value, INT64_MAX, &err);
-		began = clock_ns();
-		for (int i = 0; i < trips; i++) {
-			hal_queue_fill(q, mem, 0, 8, 1, &value, &err);
-			while (hal_queue_done(q) < value)
-				;
-		}
-		trip[r] = (double)(clock_ns() - began) / trips;
-	}
-	report("HAL submit by ring", median(submit), 0);
-	report("HAL round trip, polled", median(trip), 0);
-	hal_mem_free(mem);
 }
 
 static void transfers(struct rt_client *c, const char *label, uint64_t bytes)
@@ -124,18 +83,10 @@ static void transfers(struct rt_client *c, const char *label, uint64_t bytes)
 
 int main(void)
 {
-	struct hal_options ho = { .devices = "sim:hbm=64M" };
 	struct rt_client_options ro = { .devices = "sim:hbm=512M" };
-	struct hal_device *dev;
 	struct rt_client *c;
-	struct hal *hal;
 	struct err err;
 
-	if (hal_create(&ho, &hal, &err) || hal_device_open(hal, 0, &dev, &err))
-		die("the device", &err);
-	queue(dev);
-	hal_device_close(dev);
-	hal_destroy(hal);
 	if (rt_client_create(&ro, &c, &err))
 		die("the client", &err);
 	transfers(c, "4 KiB", 4 << 10);
