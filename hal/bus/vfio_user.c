@@ -6,9 +6,9 @@
  * misses it, breaks the protocol or goes away is lost for good, with the first reason
  * (health). A thread watches for its going, so that sleepers hear of it.
  *
- * A doorbell is a store to memory that is shared with the server and one write to an
- * eventfd; where the server has no such memory it is a message without reply. HBM is
- * mapped. Host memory must be of a kind that can be shared: dma_map() moves the pages
+ * A doorbell is a store to memory that is shared with the server and, if that sleeps,
+ * one write to an eventfd; where the server has no such memory it is a message without
+ * reply. HBM is mapped. Host memory must be of a kind that can be shared: dma_map() moves the pages
  * that it is given into a memfd at the same address, content kept, so they must be
  * whole pages that nobody else uses meanwhile. An iova is the host address.
  */
@@ -54,6 +54,7 @@ struct vfio_user {
 	uint64_t hbm_bytes;
 	_Atomic uint64_t *bells;	/* shared doorbells; NULL: send messages */
 	uint64_t bell_at[HW_MAX_QUEUES]; /* index into bells */
+	uint64_t awake_at;	/* index into bells of the server's word; 0: it has none */
 	int bell_fd;
 	struct area *areas;
 	_Atomic int irq_fd[HW_MAX_VECTORS]; /* the HAL's; -1: none */
@@ -504,6 +505,18 @@ static int map_hbm(struct vfio_user *v, struct err *err)
 	return code;
 }
 
+/* The server's word, the same for all doorbells. */
+static bool read_awake(struct vfio_user *v, const struct vfu_io_fd *io, unsigned i)
+{
+	uint64_t at = io->flags & VFU_IO_AWAKE ? io->datamatch / 8 : 0;
+
+	if (io->flags & VFU_IO_AWAKE && (io->datamatch % 8 || !at || at >= HW_PAGE / 8))
+		return false;
+	if (!i)
+		v->awake_at = at;
+	return at == v->awake_at;
+}
+
 /* Reads which doorbells are shared memory; all must be, to be used. */
 static bool read_bells(struct vfio_user *v, const uint8_t *answer, size_t bytes,
 		       unsigned n_fds, uint32_t *kick, uint32_t *page)
@@ -522,7 +535,8 @@ static bool read_bells(struct vfio_user *v, const uint8_t *answer, size_t bytes,
 
 		memcpy(&io, answer + sizeof(head) + i * sizeof(io), sizeof(io));
 		bell = (io.offset - HW_DOORBELL_BASE) / HW_DOORBELL_STRIDE;
-		if (io.type != VFU_IO_SHADOW || io.flags || io.bytes != 8 ||
+		if (io.type != VFU_IO_SHADOW || io.flags & ~(uint32_t)VFU_IO_AWAKE ||
+		    io.bytes != 8 || !read_awake(v, &io, i) ||
 		    io.fd >= n_fds || io.shadow_fd >= n_fds || io.shadow_offset % 8 ||
 		    io.shadow_offset > HW_PAGE - 8 || bell >= HW_MAX_QUEUES ||
 		    io.offset != hw_doorbell((unsigned)bell) ||
@@ -669,6 +683,8 @@ static void write_register(struct hal_bus *bus, uint32_t offset, uint32_t value)
 		ring_by_message(v, offset, value);
 	} else {
 		atomic_store(&v->bells[v->bell_at[queue]], VFU_BELL_RUNG | value);
+		if (v->awake_at && atomic_load(&v->bells[v->awake_at]))
+			return;
 		/* A full counter means that the server has not looked yet. */
 		if (write(v->bell_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 			log_error("ringing %s: %s", v->path, strerror(errno));

@@ -77,6 +77,10 @@ struct vfu_sparse {
 };
 
 enum { VFU_IO_EVENTFD = 0, VFU_IO_SHADOW = 2 };
+/* Ours, in vfu_io_fd.flags: the word of 8 bytes at `datamatch` of the shadow memory is not 0
+ * while the server looks at the shadows by itself: who reads that after its store need not
+ * add to the eventfd. */
+enum { VFU_IO_AWAKE = 1 << 30 };
 
 struct vfu_io_fds {		/* `count` struct vfu_io_fd follow in the reply */
 	uint32_t argsz, flags, index, count;

@@ -559,6 +559,41 @@ static void work_reaches_memory_and_interrupts(void **state)
 	take_down(&r);
 }
 
+/* The kick is left out where the server says so: no doorbell may wait for ever. */
+static void an_awake_server_needs_no_kick(void **state)
+{
+	struct vfu_io_fds io = { .argsz = 4096, .index = 0 };
+	struct vfu_io_fd first;
+	uint64_t one = 1, *bells, *awake;
+	unsigned kicks = 0;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	assert_int_equal(ask(r.fd, VFU_GET_REGION_IO_FDS, &io, sizeof(io), NULL, 0), 0);
+	memcpy(&first, got.body + sizeof(io), sizeof(first));
+	assert_int_equal(first.flags, VFU_IO_AWAKE);
+	assert_true(first.datamatch % 8 == 0 && first.datamatch < 4096);
+	bells = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, got.fds[1], 0);
+	assert_ptr_not_equal(bells, MAP_FAILED);
+	awake = bells + first.datamatch / 8;
+	for (int i = 0; i < 2000; i++) {
+		put_identify(&r);
+		__atomic_store_n(&bells[0], VFU_BELL_RUNG | r.tail, __ATOMIC_SEQ_CST);
+		if (!__atomic_load_n(awake, __ATOMIC_SEQ_CST)) {
+			assert_int_equal(write(got.fds[0], &one, 8), 8);
+			kicks++;
+		}
+		assert_true(identified(&r));
+		/* About as long as the server looks, so that it falls asleep now and then. */
+		for (int64_t until = clock_after(i % 32 * 1000); clock_ns() < until; )
+			;
+	}
+	assert_true(kicks > 0);
+	munmap(bells, 4096);
+	take_down(&r);
+}
+
 static void dma_waits_for_the_bus_master_bit(void **state)
 {
 	uint16_t none = 0;
@@ -942,6 +977,7 @@ int main(void)
 		cmocka_unit_test(eventfds_are_given_and_taken_by_sub_ranges),
 		cmocka_unit_test(unmap_takes_all_inside_and_minds_nothing),
 		cmocka_unit_test(work_reaches_memory_and_interrupts),
+		cmocka_unit_test(an_awake_server_needs_no_kick),
 		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
 		cmocka_unit_test(rings_may_lie_on_scattered_pages),
 		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),

@@ -2,8 +2,8 @@
 /*
  * Doorbells. A slot of shared memory for each queue holds the newest tail that was not
  * rung yet; a thread takes what it finds and rings the model, which may work before it
- * returns. A client stores to the slots itself and adds to an eventfd; stores that
- * come as messages are put there for it.
+ * returns. A client stores to the slots itself and, unless the thread says that it is
+ * awake, adds to an eventfd; stores that come as messages are put there for it.
  *
  * The eventfds are watched edge-triggered and never read, because a read of one that
  * is shared with a hostile client may block. Memory and eventfds are new for each
@@ -69,13 +69,20 @@ static bool spin(struct bells *b)
 static void *wait_for_bells(void *arg)
 {
 	struct bells *b = arg;
+	_Atomic uint64_t *awake = &b->slots[BELLS_AWAKE / sizeof(*awake)];
 	struct epoll_event e[2];
 
 	while (!atomic_load(&b->quit)) {
-		if (epoll_wait(b->epoll, e, 2, -1) < 0 && errno != EINTR)
-			break;
+		atomic_store(awake, 1);
 		while (ring_all(b) && spin(b))
 			;
+		atomic_store(awake, 0);
+		/* Who stored before that and saw us awake waits for this look. */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (ring_all(b))
+			continue;
+		if (epoll_wait(b->epoll, e, 2, -1) < 0 && errno != EINTR)
+			break;
 	}
 	return NULL;
 }

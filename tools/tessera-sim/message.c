@@ -171,8 +171,9 @@ static int get_io_fds(struct device *d, const struct message *m, struct reply *o
 		return 0;
 	for (unsigned q = 0; q < HW_MAX_QUEUES; q++) {
 		struct vfu_io_fd io = { .offset = hw_doorbell(q), .bytes = 8,
-					.type = VFU_IO_SHADOW, .shadow_fd = 1,
-					.shadow_offset = q * 8 };
+					.type = VFU_IO_SHADOW, .flags = VFU_IO_AWAKE,
+					.shadow_fd = 1, .shadow_offset = q * 8,
+					.datamatch = BELLS_AWAKE };
 
 		answer(out, &io, sizeof(io));
 	}

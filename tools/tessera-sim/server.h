@@ -84,7 +84,7 @@ struct bells {
 	struct sim_device *sim;
 	int page_fd, client_fd;		/* shadow memory and its eventfd, the client's too */
 	int own_fd, epoll;
-	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES] */
+	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES], then the word of BELLS_AWAKE */
 	struct remotes *remotes;	/* to be fetched anew first; NULL: none */
 	pthread_mutex_t lock;		/* held while a doorbell is rung */
 	pthread_t thread;
@@ -92,6 +92,10 @@ struct bells {
 	int64_t spin_ns;
 	atomic_bool quit;
 };
+
+/* Where in the shadow memory the server says that it needs no kick (VFU_IO_AWAKE); on a
+ * cache line that no doorbell is on. */
+#define BELLS_AWAKE (HW_PAGE / 2)
 
 int bells_open(struct bells *b, struct sim_device *sim, struct err *err);
 void bells_close(struct bells *b);
