@@ -172,7 +172,7 @@ def make_initrd(work, machine, programs, modules, script, extra=None):
 class Server:
     """tessera-sim with some devices, for the time of a guest."""
 
-    def __init__(self, machine, work, n, hbm):
+    def __init__(self, machine, work, n, hbm="256M"):
         self.sockets = work / "sock"
         self.process = None
         self.n = n
