@@ -19,19 +19,6 @@ static const char *kind = "vfio";
 static char all[200];
 static unsigned n_devices;
 
-static struct hal_device *open_at(const char *where, unsigned index, struct hal **h,
-				  struct err *err)
-{
-	struct hal_device *d;
-
-	if (hal_create(&(struct hal_options){ .devices = where }, h, err))
-		return NULL;
-	if (!hal_device_open(*h, index, &d, err))
-		return d;
-	hal_destroy(*h);
-	return NULL;
-}
-
 static void identity_is_the_models(void **state)
 {
 	struct hal_device_info info;

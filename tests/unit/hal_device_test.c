@@ -22,17 +22,29 @@ static const char *devices = "sim:hbm=64M,lanes=2";
 static struct hal *hal;
 static struct hal_device *dev;
 
+/* Opens a device of `where`; NULL with the error. */
+static struct hal_device *open_at(const char *where, unsigned index, struct hal **h,
+				  struct err *err)
+{
+	struct hal_device *d;
+
+	if (hal_create(&(struct hal_options){ .devices = where }, h, err))
+		return NULL;
+	if (!hal_device_open(*h, index, &d, err))
+		return d;
+	hal_destroy(*h);
+	return NULL;
+}
+
 static int open_device(void **state)
 {
-	struct hal_options o = { .devices = devices };
 	struct err err;
 
 	(void)state;
-	if (hal_create(&o, &hal, &err) || hal_device_open(hal, 0, &dev, &err)) {
+	dev = open_at(devices, 0, &hal, &err);
+	if (!dev)
 		fprintf(stderr, "%s\n", err.msg);
-		return -1;
-	}
-	return 0;
+	return dev ? 0 : -1;
 }
 
 static int close_device(void **state)

@@ -73,19 +73,6 @@ static int stop_silicon(void **state)
 	return stop_card(state);
 }
 
-/* Opens device 0 of `where`; NULL with the error. */
-static struct hal_device *open_at(const char *where, struct hal **h, struct err *err)
-{
-	struct hal_device *d;
-
-	if (hal_create(&(struct hal_options){ .devices = where }, h, err))
-		return NULL;
-	if (!hal_device_open(*h, 0, &d, err))
-		return d;
-	hal_destroy(*h);
-	return NULL;
-}
-
 #define SAYS(err, text) do { \
 	if (!strstr((err)->msg, (text))) \
 		fail_msg("\"%s\" is not in: %s", (text), (err)->msg); \
@@ -97,7 +84,7 @@ static void expect_refusal(int code, const char *one, const char *other)
 	struct err err = { 0 };
 	struct hal *h;
 
-	if (open_at(NODE, &h, &err)) {
+	if (open_at(NODE, 0, &h, &err)) {
 		hal_destroy(h);
 		fail_msg("it opened; \"%s\" was to be said", one);
 	}
@@ -252,14 +239,14 @@ static void hbm_is_as_large_as_asked_for(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		setenv("TESSERA_HBM_BYTES", sizes[i].text, 1);
-		assert_non_null(open_at(NODE, &h, &err));
+		assert_non_null(open_at(NODE, 0, &h, &err));
 		assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
 		assert_int_equal(info.hbm_bytes, sizes[i].bytes);
 		hal_destroy(h);
 	}
 	unsetenv("TESSERA_HBM_BYTES");
 	/* A second process has three quarters of the rest. */
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
 	assert_int_equal(info.hbm_bytes, 12 << 20);
 	hal_destroy(h);
@@ -275,7 +262,7 @@ static void wrong_sizes_are_refused(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		setenv("TESSERA_HBM_BYTES", bad[i], 1);
-		assert_null(open_at(NODE, &h, &err));
+		assert_null(open_at(NODE, 0, &h, &err));
 		assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
 		SAYS(&err, "TESSERA_HBM_BYTES");
 		SAYS(&err, bad[i]);
@@ -295,7 +282,7 @@ static void a_full_card_names_what_is_free(void **state)
 	setenv("TESSERA_HBM_BYTES", "18446744073709551615", 1);
 	expect_refusal(ERR_RESOURCE_EXHAUSTED, "fuser -v", "TESSERA_HBM_BYTES=");
 	setenv("TESSERA_HBM_BYTES", "16M", 1);
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	unsetenv("TESSERA_HBM_BYTES");
 	expect_refusal(ERR_RESOURCE_EXHAUSTED, "free are 0 of", "is full");
 	hal_destroy(h);
@@ -314,19 +301,19 @@ static void a_limit_of_the_driver_is_kept_and_named(void **state)
 
 	(void)state;
 	fake.hbm_limit = 8 << 20;
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
 	assert_int_equal(info.hbm_bytes, 8 << 20);
 	hal_destroy(h);
 	setenv("TESSERA_HBM_BYTES", "8M", 1);
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	hal_destroy(h);
 	setenv("TESSERA_HBM_BYTES", "9M", 1);
 	expect_refusal(ERR_RESOURCE_EXHAUSTED, "a process may have 8388608", "file_hbm_mib");
 	unsetenv("TESSERA_HBM_BYTES");
 	/* A larger limit is none, nor is one of an older driver. */
 	fake.hbm_limit = 1ull << 40;
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	assert_int_equal(hal_device_info(h, 0, &info, &err), 0);
 	assert_int_equal(info.hbm_bytes, 12 << 20);
 	hal_destroy(h);
@@ -449,7 +436,7 @@ static void versions_must_fit(void **state)
 	expect_refusal(ERR_FAILED_PRECONDITION, "too old", "dkms install");
 	/* A newer driver only has more. */
 	fake.abi = DRM_TESSERA_ABI + 5;
-	assert_non_null(open_at(NODE, &h, &err));
+	assert_non_null(open_at(NODE, 0, &h, &err));
 	hal_destroy(h);
 	fake.abi = DRM_TESSERA_ABI;
 	fake.identity.isa = ISA_VERSION + 1;

@@ -340,7 +340,7 @@ static void six_pages_and_no_locked_memory_are_taken(void **state)
 
 	(void)state;
 	fake.memlock = 64 << 10;
-	d = open_at("vfio-noiommu:" B, &h, &err);
+	d = open_at("vfio-noiommu:" B, 0, &h, &err);
 	fake_be_good();
 	if (!d)
 		fail_msg("%s", err.msg);

@@ -48,18 +48,6 @@ static int end(void **state)
 	return 0;
 }
 
-static struct hal_device *open_at(const char *where, struct hal **h, struct err *err)
-{
-	struct hal_device *d;
-
-	if (hal_create(&(struct hal_options){ .devices = where }, h, err))
-		return NULL;
-	if (!hal_device_open(*h, 0, &d, err))
-		return d;
-	hal_destroy(*h);
-	return NULL;
-}
-
 static void identity_is_the_functions(void **state)
 {
 	struct hal_device_info info;
@@ -309,7 +297,7 @@ static void expect(const char *where, int code, const char *first, const char *s
 	struct hal *h;
 	struct err err = { 0 };
 
-	assert_null(open_at(where, &h, &err));
+	assert_null(open_at(where, 0, &h, &err));
 	if (err.code != code || !strstr(err.msg, first) || !strstr(err.msg, second) ||
 	    strlen(err.msg) >= ERR_MSG_BYTES - 1)
 		fail_msg("%s: %s", err_name(err.code), err.msg);
@@ -459,7 +447,7 @@ static void a_second_opening_is_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_null(open_at(devices, &h, &err));
+	assert_null(open_at(devices, 0, &h, &err));
 	assert_int_equal(err.code, ERR_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, A));
 }

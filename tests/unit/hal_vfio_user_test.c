@@ -36,18 +36,6 @@ static int stop_server(void **state)
 	return 0;
 }
 
-static struct hal_device *open_at(const char *where, struct hal **h, struct err *err)
-{
-	struct hal_device *d;
-
-	if (hal_create(&(struct hal_options){ .devices = where }, h, err))
-		return NULL;
-	if (!hal_device_open(*h, 0, &d, err))
-		return d;
-	hal_destroy(*h);
-	return NULL;
-}
-
 static void identity_is_the_models(void **state)
 {
 	struct hal_device_info info;
@@ -100,7 +88,7 @@ static void a_second_client_is_told_who_is_busy(void **state)
 	struct err err;
 
 	(void)state;
-	assert_null(open_at(server.device[0], &h, &err));
+	assert_null(open_at(server.device[0], 0, &h, &err));
 	assert_int_equal(err.code, ERR_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "another process"));
 	assert_non_null(strstr(err.msg, server.socket[0]));
@@ -150,7 +138,7 @@ static void reopening_never_meets_a_busy_device(void **state)
 	for (int i = 0; i < 30; i++) {
 		struct err err;
 		struct hal *h;
-		struct hal_device *d = open_at(server.device[1], &h, &err);
+		struct hal_device *d = open_at(server.device[1], 0, &h, &err);
 
 		if (!d)
 			fail_msg("round %d: %s", i, err.msg);
@@ -178,7 +166,7 @@ static int lose_server(int sig)
 	int noted = 0, status;
 
 	assert_int_equal(server_start(&other), 0);
-	d = open_at(other.device[0], &h, &err);
+	d = open_at(other.device[0], 0, &h, &err);
 	assert_non_null(d);
 	dev = d;
 	q = hal_device_queue(d, HAL_QUEUE_COMPUTE);
@@ -229,7 +217,7 @@ static void hold_device(int tell)
 {
 	struct err err;
 	struct hal *h;
-	struct hal_device *d = open_at(server.device[1], &h, &err);
+	struct hal_device *d = open_at(server.device[1], 0, &h, &err);
 	struct hal_mem *m;
 
 	if (!d)
@@ -267,7 +255,7 @@ static void a_killed_client_leaves_the_server_clean(void **state)
 		close(tell[0]);
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
-		dev = open_at(server.device[1], &h, &err);
+		dev = open_at(server.device[1], 0, &h, &err);
 		if (!dev)
 			fail_msg("%s", err.msg);
 		/* Nothing runs and nothing of the last client is to be seen. */
@@ -335,7 +323,7 @@ static void servers_that_are_none_are_refused(void **state)
 		assert_int_equal(bind(im.listener, (struct sockaddr *)&a, sizeof(a)), 0);
 		assert_int_equal(listen(im.listener, 1), 0);
 		assert_int_equal(pthread_create(&thread, NULL, pretend, &im), 0);
-		assert_null(open_at(where, &h, &err));
+		assert_null(open_at(where, 0, &h, &err));
 		assert_int_equal(err.code, replies[i] == &refusal ? ERR_UNIMPLEMENTED :
 							ERR_UNAVAILABLE);
 		assert_non_null(strstr(err.msg, a.sun_path));
