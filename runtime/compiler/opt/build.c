@@ -170,20 +170,29 @@ struct tc_value *tc_build_turn(const struct tc_build *b, struct tc_value *x)
 	return tc_build_transpose(b, x, p);
 }
 
-struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
-				const int64_t *start, const struct tc_type *type)
+struct tc_value *tc_build_steps(const struct tc_build *b, struct tc_value *x,
+				const int64_t *start, const int64_t *step,
+				const struct tc_type *type)
 {
 	struct tc_value *v = tc_build(b, TC_SLICE, type, 1, &x);
-	int64_t limit[TC_MAX_RANK], step[TC_MAX_RANK];
+	int64_t limit[TC_MAX_RANK];
 
-	for (unsigned d = 0; d < type->rank; d++) {
-		limit[d] = start[d] + type->dim[d];
-		step[d] = 1;
-	}
+	for (unsigned d = 0; d < type->rank; d++)
+		limit[d] = type->dim[d] ? start[d] + (type->dim[d] - 1) * step[d] + 1 : start[d];
 	tc_set_ints(b->c, v->def, "start_indices", start, type->rank);
 	tc_set_ints(b->c, v->def, "limit_indices", limit, type->rank);
 	tc_set_ints(b->c, v->def, "strides", step, type->rank);
 	return v;
+}
+
+struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
+				const int64_t *start, const struct tc_type *type)
+{
+	int64_t step[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < type->rank; d++)
+		step[d] = 1;
+	return tc_build_steps(b, x, start, step, type);
 }
 
 /* Operands of a dynamic slice: x, then (for an update) the part, then an index a dim. */

@@ -48,7 +48,11 @@ struct tc_value *tc_build_transpose(const struct tc_build *b, struct tc_value *x
 				    const int64_t *permutation);
 /* The last two dims exchanged. */
 struct tc_value *tc_build_turn(const struct tc_build *b, struct tc_value *x);
-/* From `start`, of the type's size, step 1. */
+/* From `start` on, each step[d]-th element of dim d, of the type's size. */
+struct tc_value *tc_build_steps(const struct tc_build *b, struct tc_value *x,
+				const int64_t *start, const int64_t *step,
+				const struct tc_type *type);
+/* The same with steps of 1. */
 struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
 				const int64_t *start, const struct tc_type *type);
 /* Along `dim` from a scalar index, `size` wide; and the update of such a slice. */

@@ -67,15 +67,14 @@ static const struct tc_type *resized(struct tc_ctx *c, const struct tc_type *t, 
 static struct tc_value *live_taps(const struct conv *v, int64_t first, int64_t taps)
 {
 	struct tc_value *kernel = tc_in(v->op, 1);
-	int64_t start[TC_MAX_RANK] = { 0 };
-	struct tc_value *s = tc_build_slice(&v->b, kernel, start,
-					    resized(v->b.c, kernel->type, v->kernel, taps));
+	int64_t start[TC_MAX_RANK] = { 0 }, step[TC_MAX_RANK];
 
-	set_nth(v->b.c, s->def, "start_indices", (unsigned)v->kernel, first);
-	set_nth(v->b.c, s->def, "limit_indices", (unsigned)v->kernel,
-		first + (taps - 1) * v->holes + 1);
-	set_nth(v->b.c, s->def, "strides", (unsigned)v->kernel, v->holes);
-	return s;
+	for (unsigned d = 0; d < kernel->type->rank; d++)
+		step[d] = 1;
+	start[v->kernel] = first;
+	step[v->kernel] = v->holes;
+	return tc_build_steps(&v->b, kernel, start, step,
+			      resized(v->b.c, kernel->type, v->kernel, taps));
 }
 
 static struct tc_value *build_phase(const struct conv *v, int64_t r)

@@ -85,26 +85,21 @@ static struct tc_value *window(const struct depthwise *v, struct tc_value *x, co
 {
 	struct tc_ctx *c = v->b.c;
 	unsigned rank = v->n + 2;
-	int64_t start[TC_MAX_RANK] = { 0 }, limit[TC_MAX_RANK], by[TC_MAX_RANK];
+	int64_t start[TC_MAX_RANK] = { 0 }, by[TC_MAX_RANK];
 	int64_t dim[TC_MAX_RANK], dims[TC_MAX_RANK];
 	struct tc_value *s;
 
 	memcpy(dim, x->type->dim, rank * sizeof(*dim));
 	for (unsigned d = 0; d < rank; d++) {
-		limit[d] = dim[d];
 		by[d] = 1;
 		dims[d] = d;
 	}
 	for (unsigned i = 0; i < v->n; i++) {
 		start[i + 1] = at[i];
-		limit[i + 1] = at[i] + (count[i] - 1) * step[i] + 1;
 		by[i + 1] = step[i];
 		dim[i + 1] = count[i];
 	}
-	s = tc_build(&v->b, TC_SLICE, tc_tensor(c, v->elem, rank, dim), 1, &x);
-	tc_set_ints(c, s->def, "start_indices", start, rank);
-	tc_set_ints(c, s->def, "limit_indices", limit, rank);
-	tc_set_ints(c, s->def, "strides", by, rank);
+	s = tc_build_steps(&v->b, x, start, by, tc_tensor(c, v->elem, rank, dim));
 	if (v->out == v->groups)
 		return s;
 	dim[rank] = v->out / v->groups;
