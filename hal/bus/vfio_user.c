@@ -173,44 +173,6 @@ static int lose_by_errno(struct vfio_user *v, struct err *err)
 							 lose_gone(v, err);
 }
 
-static int send_call(struct vfio_user *v, struct iovec *vec, unsigned n,
-		     const struct call *c, struct err *err)
-{
-	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))] = { 0 };
-	struct msghdr h = { .msg_iov = vec, .msg_iovlen = n };
-	struct cmsghdr *m;
-
-	if (c->n_fds) {
-		h.msg_control = control;
-		h.msg_controllen = CMSG_SPACE(c->n_fds * sizeof(int));
-		m = CMSG_FIRSTHDR(&h);
-		m->cmsg_level = SOL_SOCKET;
-		m->cmsg_type = SCM_RIGHTS;
-		m->cmsg_len = CMSG_LEN(c->n_fds * sizeof(int));
-		memcpy(CMSG_DATA(m), c->fds, c->n_fds * sizeof(int));
-	}
-	while (h.msg_iovlen) {
-		ssize_t sent = sendmsg(v->fd, &h, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return lose_by_errno(v, err);
-		h.msg_control = NULL;
-		h.msg_controllen = 0;
-		while (h.msg_iovlen && (size_t)sent >= h.msg_iov->iov_len) {
-			sent -= (ssize_t)h.msg_iov->iov_len;
-			h.msg_iov++;
-			h.msg_iovlen--;
-		}
-		if (h.msg_iovlen) {
-			h.msg_iov->iov_base = (char *)h.msg_iov->iov_base + sent;
-			h.msg_iov->iov_len -= (size_t)sent;
-		}
-	}
-	return 0;
-}
-
 static int receive(struct vfio_user *v, void *to, size_t bytes, struct err *err)
 {
 	char *p = to;
@@ -288,8 +250,8 @@ static int refuse(struct vfio_user *v, const struct vfu_header *h, struct err *e
 	struct iovec vec = { &no, sizeof(no) };
 	int code = skip(v, h->size - sizeof(*h), err);
 
-	if (!code && !(h->flags & VFU_NO_REPLY))
-		code = send_call(v, &vec, 1, &(struct call){ .n_fds = 0 }, err);
+	if (!code && !(h->flags & VFU_NO_REPLY) && vfu_send(v->fd, &vec, 1, NULL, 0))
+		code = lose_by_errno(v, err);
 	return code;
 }
 
@@ -351,8 +313,8 @@ static int call_locked(struct vfio_user *v, struct call *c, int *error, struct e
 			       { (void *)(uintptr_t)c->data, c->n_data } };
 	int refused = 0, code = health(&v->bus, err);
 
-	if (!code)
-		code = send_call(v, vec, 3, c, err);
+	if (!code && vfu_send(v->fd, vec, 3, c->fds, c->n_fds))
+		code = lose_by_errno(v, err);
 	if (code || c->no_reply)
 		return code;
 	code = receive_reply(v, h.id, c, &refused, err);

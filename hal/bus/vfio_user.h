@@ -11,6 +11,7 @@
  * alone, with VFU_ERROR and an errno.
  */
 #include <stdint.h>
+#include <sys/uio.h>
 
 #define VFU_MAX_FDS 16u				/* beside one message */
 #define VFU_MAX_XFER (1u << 20)			/* data bytes in one message */
@@ -138,5 +139,9 @@ _Static_assert(sizeof(struct vfu_sparse) == 32, "wire size");
 _Static_assert(sizeof(struct vfu_io_fd) == 48, "wire size");
 _Static_assert(sizeof(struct vfu_set_irqs) == 20, "wire size");
 _Static_assert(sizeof(struct vfu_write_one) == 24, "wire size");
+
+/* Sends all of the vectors, which it changes, with n_fds <= VFU_MAX_FDS descriptors beside
+ * the first byte. Blocks as the socket does. 0, or -1 with errno; EAGAIN: its timeout. */
+int vfu_send(int fd, struct iovec *vec, unsigned n, const int *fds, unsigned n_fds);
 
 #endif

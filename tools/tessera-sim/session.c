@@ -132,45 +132,6 @@ static bool receive(int fd, struct message *m, const char **why)
 	return receive_all(fd, m->body, m->bytes);
 }
 
-/* Sends all of the vectors, `fds` beside the first byte. */
-static bool transmit(int fd, struct iovec *v, unsigned n, const int *fds, unsigned n_fds)
-{
-	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
-	struct msghdr h = { .msg_iov = v, .msg_iovlen = n };
-	struct cmsghdr *c;
-
-	if (n_fds) {
-		memset(control, 0, sizeof(control));
-		h.msg_control = control;
-		h.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-	}
-	while (h.msg_iovlen) {
-		ssize_t sent = sendmsg(fd, &h, MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return false;
-		h.msg_control = NULL;
-		h.msg_controllen = 0;
-		while (h.msg_iovlen && (size_t)sent >= h.msg_iov->iov_len) {
-			sent -= (ssize_t)h.msg_iov->iov_len;
-			h.msg_iov++;
-			h.msg_iovlen--;
-		}
-		if (h.msg_iovlen) {
-			h.msg_iov->iov_base = (char *)h.msg_iov->iov_base + sent;
-			h.msg_iov->iov_len -= (size_t)sent;
-		}
-	}
-	return true;
-}
-
 /* ---- who reads ---- */
 
 /* Under lock. Gives a message to whom it is for; false: it breaks the protocol. */
@@ -343,7 +304,7 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	l->is_answered = false;
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_lock(&l->send_lock);
-	sent = transmit(l->fd, v, n_data ? 3 : 2, NULL, 0);
+	sent = !vfu_send(l->fd, v, n_data ? 3 : 2, NULL, 0);
 	pthread_mutex_unlock(&l->send_lock);
 	pthread_mutex_lock(&l->lock);
 	if (!sent)
@@ -371,7 +332,7 @@ static bool send_reply(struct link *l, const struct message *m, struct reply *r,
 
 	h.size = (uint32_t)(sizeof(h) + v[1].iov_len);
 	pthread_mutex_lock(&l->send_lock);
-	ok = transmit(l->fd, v, v[1].iov_len ? 2 : 1, r->fds, error ? 0 : r->n_fds);
+	ok = !vfu_send(l->fd, v, v[1].iov_len ? 2 : 1, r->fds, error ? 0 : r->n_fds);
 	pthread_mutex_unlock(&l->send_lock);
 	return ok;
 }
