@@ -126,8 +126,16 @@ $(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
 
 # The harness of the C suites: prints each program's name and cmocka's own lines.
 .PHONY: unit
-unit: $(UNIT) $(PLUGIN) $(TOOLS)
-	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT)),$(UNIT))
+PICKED := $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT)),$(UNIT))
+unit: $(PICKED) $(PLUGIN) $(TOOLS)
+	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(PICKED)
+
+# make mutants [M=PATTERN] [LEAST=95]: one small bug after the other; do the suites notice?
+LEAST ?= 95
+.PHONY: mutants
+mutants: packages $(VENV)/.plugin
+	$(Q)$(PYTHON) tests/mutants/run.py --folder $(BUILD)/mutants --least $(LEAST) \
+		--python $(abspath $(VENV))/bin/python $(if $(M),--only '$(M)')
 
 BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_bench.c))
 $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
@@ -336,6 +344,7 @@ help:
 	@echo "             udev rules, systemd unit, the driver's sources for DKMS; uninstall"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
+	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
 	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"
 
