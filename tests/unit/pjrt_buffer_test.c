@@ -186,12 +186,62 @@ static void layouts_other_than_row_major_are_refused(void **state)
 	assert_error(FETCH, INVALID, "layout");
 	l.type = PJRT_Buffer_MemoryLayout_Type_Strides;
 	assert_error(FETCH, INVALID, "strided");
-	l.struct_size = 8;
-	assert_error(FETCH, INVALID, "Unexpected PJRT_Buffer_MemoryLayout size");
 #undef FETCH
 	assert_error(CALL(Buffer_ToHostBuffer, .src = b, .dst = back, .dst_size = 3), INVALID,
 		     "`dst_size` must be >= 4, got 3.");
 	drop_buffer(b);
+}
+
+/* XLA's client sets neither size nor extensions of a layout and of its tiled part. */
+static void what_clients_leave_unset_in_a_layout_is_not_read(void **state)
+{
+	static const int64_t dims[] = { 2, 2 }, down[] = { 1, 0 };
+	static const unsigned char fills[] = { 0x00, 0x01, 0xa5, 0xff };
+	char data[4] = "abcd", back[4];
+	struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args t;
+	struct PJRT_AsyncHostToDeviceTransferManager *m;
+	struct PJRT_ShapeSpec spec = { .dims = dims, .num_dims = 2,
+				       .element_type = PJRT_Buffer_Type_U8 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(fills); i++) {
+		struct PJRT_Buffer_MemoryLayout l, *list = &l;
+		struct PJRT_Client_BufferFromHostBuffer_Args a;
+
+		memset(&l, fills[i], sizeof(l));
+		l.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+		l.tiled.minor_to_major = down;
+		l.tiled.minor_to_major_size = 2;
+		l.tiled.num_tiles = 0;
+		assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client,
+				  .data = data, .type = PJRT_Buffer_Type_U8, .dims = dims,
+				  .num_dims = 2, .device_layout = &l));
+		drop_event(a.done_with_host_buffer);
+		memset(back, 0, sizeof(back));
+		assert_ok(finish(GET(Buffer_ToHostBuffer, event, .src = a.buffer, .dst = back,
+				     .dst_size = 4, .host_layout = &l)));
+		assert_memory_equal(back, data, 4);
+		drop_buffer(GET(Buffer_Bitcast, out_buffer, .buffer = a.buffer,
+				.element_type = PJRT_Buffer_Type_S8, .dims = dims,
+				.num_dims = 2, .device_layout = &l));
+		drop_buffer(a.buffer);
+		drop_buffer(GET(Client_CreateUninitializedBuffer, buffer, .client = client,
+				.shape_element_type = PJRT_Buffer_Type_U8, .shape_dims = dims,
+				.shape_num_dims = 2, .shape_layout = &l));
+		memset(&spec.struct_size, fills[i], sizeof(spec.struct_size));
+		memset(&spec.extension_start, fills[i], sizeof(spec.extension_start));
+		assert_ok(CALL_AS(&t, Client_CreateBuffersForAsyncHostToDevice,
+				  .client = client, .shape_specs = &spec, .num_shape_specs = 1,
+				  .device_layouts = &list, .num_device_layouts = 1,
+				  .memory = memory_of(dev[0], 0)));
+		m = t.transfer_manager;
+		drop_event(GET(AsyncHostToDeviceTransferManager_TransferLiteral,
+			       done_with_h2d_transfer, .transfer_manager = m, .data = data,
+			       .shape_element_type = PJRT_Buffer_Type_U8, .shape_dims = dims,
+			       .shape_num_dims = 2, .shape_layout = &l));
+		assert_ok(CALL(AsyncHostToDeviceTransferManager_Destroy,
+			       .transfer_manager = m));
+	}
 }
 
 /* ---- copies ---- */
@@ -669,6 +719,7 @@ int main(void)
 		cmocka_unit_test(strides_of_any_sign_are_followed),
 		cmocka_unit_test(wrong_host_arrays_are_refused),
 		cmocka_unit_test(layouts_other_than_row_major_are_refused),
+		cmocka_unit_test(what_clients_leave_unset_in_a_layout_is_not_read),
 		cmocka_unit_test(copies_reach_every_memory),
 		cmocka_unit_test(raw_copies_take_a_part),
 		cmocka_unit_test(a_bitcast_shares_the_memory),
