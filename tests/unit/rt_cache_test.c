@@ -114,10 +114,9 @@ static void note(const char *path, const char *name, void *arg)
 {
 	struct found *f = arg;
 
-	(void)path;
 	if (strlen(name) == 64 && f->entries < 2)
 		strcpy(f->name[f->entries++], path);
-	else
+	else if (strcmp(name, ".used"))
 		f->others++;
 }
 
@@ -150,18 +149,31 @@ static void spill(const char *path, const void *p, size_t n)
 	fclose(f);
 }
 
-/* A file ends with the hash of what is before it. */
+/* A file ends with a magic of 16 bytes, its own name, and the hash of what is before. */
+enum { TAIL = 16 + 64 + 64 };
+
 static bool is_whole(const char *path)
 {
 	size_t n;
 	char *p = slurp(path, &n), hex[65] = "";
 	bool is;
 
-	if (n > 64)
-		rt_hash(p, n - 64, hex);
-	is = n > 64 && !memcmp(hex, p + n - 64, 64);
+	if (n > TAIL)
+		rt_hash(p, n - TAIL, hex);
+	is = n > TAIL && !memcmp(hex, p + n - 64, 64) &&
+	     !memcmp(strrchr(path, '/') + 1, p + n - 128, 64);
 	free(p);
 	return is;
+}
+
+/* Makes what lies there whole again after a change: its own name and the right hash. */
+static void seal(const char *path, char *p, size_t n)
+{
+	char hex[65];
+
+	rt_hash(p, n - TAIL, hex);
+	memcpy(p + n - 128, strrchr(path, '/') + 1, 64);
+	memcpy(p + n - 64, hex, 64);
 }
 
 static void a_program_is_kept_and_found(void **state)
@@ -183,13 +195,37 @@ static void a_program_is_kept_and_found(void **state)
 	unlink(f.name[0]);
 	assert_int_equal(compile(1, other), 0);
 	assert_string_not_equal(first, other);
-	/* What the other program's entry says is what comes: nothing was compiled. */
+	/* What an entry of this name says is what comes: nothing was compiled. */
 	f = look();
 	assert_int_equal(f.entries, 1);
+	seal(f.name[0], p, n);
 	spill(f.name[0], p, n);
 	assert_int_equal(compile(1, swapped), 0);
 	assert_string_equal(swapped, first);
 	free(p);
+}
+
+static void an_entry_under_another_name_is_not_taken(void **state)
+{
+	char first[65], other[65], again[65], aside[300];
+	struct found f;
+
+	(void)state;
+	assert_int_equal(compile(0, first), 0);
+	assert_int_equal(compile(1, other), 0);
+	f = look();
+	assert_int_equal(f.entries, 2);
+	/* Whole files, exchanged. */
+	snprintf(aside, sizeof(aside), "%s/aside", dir);
+	assert_int_equal(rename(f.name[0], aside), 0);
+	assert_int_equal(rename(f.name[1], f.name[0]), 0);
+	assert_int_equal(rename(aside, f.name[1]), 0);
+	assert_int_equal(compile(0, again), 0);
+	assert_string_equal(again, first);
+	assert_int_equal(compile(1, again), 0);
+	assert_string_equal(again, other);
+	assert_true(is_whole(f.name[0]));
+	assert_true(is_whole(f.name[1]));
 }
 
 static void what_decides_the_code_decides_the_key(void **state)
@@ -218,7 +254,7 @@ static void damage_is_compiled_again(void **state)
 	assert_int_equal(compile(0, first), 0);
 	f = look();
 	p = slurp(f.name[0], &n);
-	for (int how = 0; how < 6; how++) {
+	for (int how = 0; how < 8; how++) {
 		char *bad = malloc(n);
 
 		assert_non_null(bad);
@@ -234,11 +270,17 @@ static void damage_is_compiled_again(void **state)
 			spill(f.name[0], p, 64);		/* a hash of nothing */
 		else if (how == 4)
 			truncate(f.name[0], 32 << 20);		/* large and hollow */
+		else if (how == 6)
+			spill(f.name[0], p + n - TAIL, TAIL);	/* an end of nothing */
+		else if (how == 7) {
+			bad[n / 2] ^= 1;
+			bad[n - TAIL] ^= 1;			/* another format */
+			spill(f.name[0], bad, n);
+		}
 		if (how == 5) {
 			/* Whole, but no image: another build's, or a liar's. */
-			memset(bad, 'x', n - 64);
-			rt_hash(bad, n - 64, again);
-			memcpy(bad + n - 64, again, 64);
+			memset(bad, 'x', n - TAIL);
+			seal(f.name[0], bad, n);
 			spill(f.name[0], bad, n);
 		}
 		assert_int_equal(compile(0, again), 0);
@@ -297,6 +339,85 @@ static void a_folder_in_an_entrys_place_is_left_alone(void **state)
 	assert_int_equal(status, 0);
 	assert_non_null(strstr(text, "Is a directory"));
 	assert_int_equal(look().others, 0);
+	free(text);
+}
+
+/* Plain files of this user, which nobody else may write, are entries: all else is passed
+ * over and replaced. Nothing is followed or waited for. */
+static void only_plain_files_of_ours_are_entries(void **state)
+{
+	char first[65], second[65], again[65], elsewhere[300];
+	struct found f;
+	struct stat st;
+	size_t n;
+	char *p;
+
+	(void)state;
+	assert_int_equal(compile(0, first), 0);
+	f = look();
+	assert_int_equal(stat(f.name[0], &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	/* An image that loads but is another's, so that taking it would show. */
+	assert_int_equal(compile(1, second), 0);
+	f = look();
+	p = slurp(f.name[1], &n);
+	seal(f.name[0], p, n);
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", dir);
+	for (int how = 0; how < 5; how++) {
+		unlink(f.name[0]);
+		unlink(elsewhere);
+		spill(how == 1 ? elsewhere : f.name[0], p, n);
+		if (how == 0)
+			assert_int_equal(chmod(f.name[0], 0620), 0);
+		else if (how == 1)
+			assert_int_equal(symlink(elsewhere, f.name[0]), 0);
+		else if (how == 2)
+			assert_int_equal(chmod(f.name[0], 0602), 0);
+		else if (how == 3 && geteuid() == 0)
+			assert_int_equal(chown(f.name[0], 65534, (gid_t)-1), 0);
+		else if (unlink(f.name[0]) || mkfifo(f.name[0], 0600))
+			fail();
+		alarm(20);	/* a FIFO without a writer must not be waited for */
+		for (int which = 0; which < 2; which++) {
+			assert_int_equal(compile(which, again), 0);
+			assert_string_equal(again, which ? second : first);
+		}
+		alarm(0);
+		assert_int_equal(lstat(f.name[0], &st), 0);
+		assert_true(S_ISREG(st.st_mode));
+		assert_int_equal(st.st_uid, geteuid());
+		assert_int_equal(st.st_mode & 07777, 0600);
+		assert_true(is_whole(f.name[0]));
+	}
+	free(p);
+}
+
+static int compile_in_a_folder_for_all(void)
+{
+	return chmod(dir, 0777) || compile_in_child();
+}
+
+static int compile_in_anothers_folder(void)
+{
+	return chmod(dir, 0700) || chown(dir, 65534, (gid_t)-1) || compile_in_child();
+}
+
+static void a_folder_that_others_may_write_is_not_used(void **state)
+{
+	int status;
+	char *text = in_child(compile_in_a_folder_for_all, &status);
+
+	(void)state;
+	assert_int_equal(status, 0);
+	assert_non_null(strstr(text, "has mode 0777"));
+	assert_int_equal(look().entries, 0);
+	free(text);
+	if (geteuid())
+		return;
+	text = in_child(compile_in_anothers_folder, &status);
+	assert_int_equal(status, 0);
+	assert_non_null(strstr(text, "belongs to user 65534"));
+	assert_int_equal(look().entries, 0);
 	free(text);
 }
 
@@ -457,6 +578,56 @@ static void only_old_files_of_ours_go(void **state)
 	assert_true(has(".0123456789abcdef.Yy12zQ"));
 }
 
+static off_t counted(void)
+{
+	struct stat st;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/.used", dir);
+	return stat(path, &st) ? -1 : st.st_size;
+}
+
+/* A put costs the same however many entries there are: everything is looked at when the
+ * count says so, not before. What is stale is removed then, and tells. */
+static void entries_are_looked_at_only_when_the_count_says_so(void **state)
+{
+	static const char stale[] = ".0123456789abcdef.Xy12zQ";
+	char path[512], name[65];
+	off_t one, both;
+
+	(void)state;
+	assert_int_equal(compile(0, name), 0);
+	one = counted();
+	assert_true(one > 0);
+	put_file(stale, 10, 9000);
+	assert_int_equal(compile(1, name), 0);
+	both = counted();
+	assert_true(both > one);
+	assert_true(has(stale));
+	/* 1 GiB in blocks of 4 KiB are counted: too many, wrongly. */
+	each_file(remove_one, NULL);
+	assert_int_equal(compile(0, name), 0);
+	put_file(stale, 10, 9000);
+	snprintf(path, sizeof(path), "%s/.used", dir);
+	assert_int_equal(truncate(path, 262144 - (both - one)), 0);
+	assert_int_equal(compile(1, name), 0);
+	assert_true(has(stale));
+	assert_int_equal(counted(), 262144);
+	unlink(look().name[0]);
+	unlink(look().name[0]);
+	assert_int_equal(compile(0, name), 0);
+	assert_false(has(stale));
+	assert_int_equal(counted(), one);
+	/* Nor is it followed or waited for. */
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	unlink(look().name[0]);
+	alarm(20);
+	assert_int_equal(compile(0, name), 0);
+	alarm(0);
+	assert_int_equal(look().entries, 1);
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
 
 int main(void)
@@ -469,7 +640,11 @@ int main(void)
 		IN_FOLDER(several_processes_write_one_key),
 		IN_FOLDER(a_folder_that_cant_be_used_is_a_warning),
 		IN_FOLDER(the_cache_can_be_off),
+		IN_FOLDER(an_entry_under_another_name_is_not_taken),
+		IN_FOLDER(only_plain_files_of_ours_are_entries),
+		IN_FOLDER(a_folder_that_others_may_write_is_not_used),
 		IN_FOLDER(only_old_files_of_ours_go),
+		IN_FOLDER(entries_are_looked_at_only_when_the_count_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, read_programs, free_programs);
