@@ -206,3 +206,24 @@ def test_xla_smi_sees_this_process(device):
         time.sleep(0.1)
     assert mine and mine[0]["memory_used_bytes"] >= x.nbytes
     assert any(d["is_model"] for d in told["devices"])
+
+
+@pytest.mark.parametrize("name", ["residual", "gated", "recurrent", "qr", "svd", "expm"])
+def test_what_a_product_reads_is_used_after_it_too(name, device):
+    def recurrent(a):
+        def step(h, x):
+            h = jnp.sin(h)
+            return jnp.tanh(h @ a + h + x), h
+        return jax.lax.scan(step, a, jnp.stack([a, a]))
+    f = {"residual": lambda a: (lambda y: y @ y + y)(jnp.tanh(a)),
+         "gated": lambda a: (lambda h: h * (h @ a))(jnp.tanh(a)),
+         "recurrent": recurrent,
+         "qr": lambda a: jnp.linalg.qr(a[:1, :1]),
+         "svd": lambda a: jnp.linalg.svd(a[:, :1], full_matrices=False)[1],
+         "expm": jax.grad(lambda a: jax.scipy.linalg.expm(a * 0.01).sum())}[name]
+    a = np.random.default_rng(0).standard_normal((48, 48)).astype(np.float32)
+    with jax.default_device(jax.devices("cpu")[0]):
+        want = jax.jit(f)(a)
+    got = jax.jit(f)(jax.device_put(a, device))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y),
+                                                         rtol=1e-4, atol=1e-4), got, want)

@@ -5,9 +5,10 @@
  * Requires: calls are inlined. Ensures: every elementwise op is in a fusion; the
  * results are those of before. A group grows from its last op, its root, backwards over
  * producers: one joins if all its users are in the group already, or come after the
- * root (then the fusion yields it as well). So no cycle can arise, and the fusion
- * stands where its root stood. Constants, iotas and broadcasts are copied into every
- * group that uses them.
+ * root (then the fusion yields it as well), and if a register can carry it to every
+ * user inside: what a member reads from memory has to be there before the instruction
+ * starts, so it cannot be a member. So no cycle can arise, and the fusion stands where
+ * its root stood. Constants and iotas are copied into every group that uses them.
  *
  * Values of a group are full (of the iteration shape) or narrow (of its leading dims:
  * row reductions and what is computed from them); a narrow value's dims are tied to
@@ -272,6 +273,63 @@ static bool tie_operand(const struct tc_op *op, const int8_t *axis, int8_t *out)
 	return k == to->rank;
 }
 
+/* The iteration dims of operand 0 of m, which is narrow; false: m reads no such thing. */
+static bool narrow_axis(const struct member *m, int8_t *axis)
+{
+	const int64_t *bd;
+	unsigned n;
+
+	if (m->is_narrow && m->op->op != TC_REDUCE)
+		return tie_operand(m->op, m->axis, axis);
+	if (m->is_narrow || m->op->op != TC_BROADCAST_IN_DIM)
+		return false;
+	bd = tc_attr_ints(m->op, "broadcast_dimensions", &n);
+	memset(axis, -1, ISA_MAX_RANK);
+	for (unsigned k = 0; k < n && k < ISA_MAX_RANK; k++)
+		axis[k] = tc_in(m->op, 0)->type->dim[k] == 1 ? -1 : (int8_t)bd[k];
+	return true;
+}
+
+/* Whether the value of `from` can reach operand k of `to` inside of one instruction. */
+static bool can_carry(const struct group *g, const struct member *from,
+		      const struct member *to, unsigned k)
+{
+	int8_t axis[ISA_MAX_RANK];
+
+	if (to->op == g->anchor)
+		return false;		/* a product reads its operands from memory */
+	if (to->op->op == TC_REDUCE)
+		return k == 0 && !from->is_narrow;
+	if (!is_elementwise(to->op))
+		return from->is_narrow && narrow_axis(to, axis) &&
+		       !memcmp(axis, from->axis, sizeof(axis));
+	/* The scalars of select and clamp are broadcast only as inputs. */
+	if (!same_dims(tc_in(to->op, k)->type, to->op->results[0].type))
+		return false;
+	return from->is_narrow == to->is_narrow &&
+	       (!to->is_narrow || !memcmp(from->axis, to->axis, sizeof(axis)));
+}
+
+/* The same of all that passes between m and the other members. */
+static bool is_carried(struct group *g, const struct member *m)
+{
+	const struct member *other;
+
+	for (unsigned k = 0; k < m->op->n_operands; k++) {
+		const struct tc_op *def = tc_in(m->op, k)->def;
+
+		other = def ? member_of(g, def) : NULL;
+		if (other && !can_carry(g, other, m, k))
+			return false;
+	}
+	for (const struct tc_use *u = m->op->results[0].uses; u; u = u->next) {
+		other = member_of(g, u->user);
+		if (other && !can_carry(g, m, other, (unsigned)(u - u->user->operands)))
+			return false;
+	}
+	return true;
+}
+
 /* Whether a row reduction that fits the group lies behind a narrow value. */
 static bool leads_to_rows(struct group *g, const struct tc_value *v, unsigned depth)
 {
@@ -366,12 +424,14 @@ static bool try_full(struct group *g, struct tc_value *v)
 	return true;
 }
 
-/* Takes back the newest member if the group has become too wide. */
+/* Takes back the newest member if no register can carry its value or its operands, or
+ * if the group has become too wide. */
 static bool fits(struct group *g)
 {
 	struct member *m = &g->members[g->n - 1];
 
-	if (count_inputs(g) <= MAX_INPUTS && count_outputs(g) <= MAX_OUTPUTS)
+	if (is_carried(g, m) && count_inputs(g) <= MAX_INPUTS &&
+	    count_outputs(g) <= MAX_OUTPUTS)
 		return true;
 	note_of(m->op)->group = NULL;
 	if (m->op == g->anchor)
@@ -400,20 +460,10 @@ static bool grow_from(struct group *g, unsigned index)
 
 		if (m.op->op == TC_REDUCE) {
 			added = i == 0 && try_full(g, v);
-		} else if (m.op->op == TC_BROADCAST_IN_DIM && !m.is_narrow) {
-			unsigned n;
-			const int64_t *bd = tc_attr_ints(m.op, "broadcast_dimensions", &n);
-
-			memset(axis, -1, sizeof(axis));
-			for (unsigned k = 0; k < n && k < ISA_MAX_RANK; k++)
-				axis[k] = v->type->dim[k] == 1 ? -1 : (int8_t)bd[k];
-			added = try_narrow(g, v, axis);
-		} else if (m.is_narrow) {
-			if (is_elementwise(m.op))
-				memcpy(axis, m.axis, sizeof(axis));
-			else if (!tie_operand(m.op, m.axis, axis))
-				continue;
-			added = try_narrow(g, v, axis);
+		} else if (m.is_narrow && is_elementwise(m.op)) {
+			added = try_narrow(g, v, m.axis);
+		} else if (!is_elementwise(m.op)) {
+			added = narrow_axis(&m, axis) && try_narrow(g, v, axis);
 		} else {
 			added = try_full(g, v);
 		}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must not join one instruction: values that something inside of it reads from
+ * memory, and those that it needs in two ways. */
+#include "tests/unit/against_eval.h"
+
+#define DOT "{lhs_batching_dimensions = [], rhs_batching_dimensions = [], " \
+	"lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]}"
+#define REDUCE(op, type) " : " type " (%900: tensor<f32>, %901: tensor<f32>) {\n" \
+	"%902 = " op "(%900, %901) : tensor<f32>\nreturn(%902)\n}\n"
+#define ZERO "%90 = constant() {value = dense<0x00000000> : tensor<f32>} : tensor<f32>\n"
+
+static void an_operand_of_a_product_is_used_after_it(void **state)
+{
+	(void)state;
+	/* y @ y + y, h * (h @ w), h - (w @ h), and h again outside */
+	runs_as_evaluated(PROGRAM("%1: tensor<48x48xf32>",
+		"%2 = negate(%1) : tensor<48x48xf32>\n"
+		"%3 = dot_general(%2, %2) " DOT " : tensor<48x48xf32>\n"
+		"%4 = add(%3, %2) : tensor<48x48xf32>\nreturn(%4)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<5x7xf32>, %5: tensor<7x7xf32>",
+		"%2 = negate(%1) : tensor<5x7xf32>\n"
+		"%3 = dot_general(%2, %5) " DOT " : tensor<5x7xf32>\n"
+		"%4 = multiply(%2, %3) : tensor<5x7xf32>\nreturn(%4)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<7x5xf32>, %5: tensor<7x7xf32>",
+		"%2 = negate(%1) : tensor<7x5xf32>\n"
+		"%3 = dot_general(%5, %2) " DOT " : tensor<7x5xf32>\n"
+		"%4 = subtract(%2, %3) : tensor<7x5xf32>\n"
+		"%6 = abs(%4) : tensor<7x5xf32>\nreturn(%2, %6, %4)"));
+}
+
+static void an_operand_of_a_product_is_the_work_of_several_ops(void **state)
+{
+	(void)state;
+	/* z = -x, y = z * z; (y @ y) * y + z: z may not join, since y reads it before */
+	runs_as_evaluated(PROGRAM("%1: tensor<9x9xf32>",
+		"%2 = negate(%1) : tensor<9x9xf32>\n"
+		"%3 = multiply(%2, %2) : tensor<9x9xf32>\n"
+		"%4 = dot_general(%3, %3) " DOT " : tensor<9x9xf32>\n"
+		"%5 = multiply(%4, %3) : tensor<9x9xf32>\n"
+		"%6 = add(%5, %2) : tensor<9x9xf32>\nreturn(%6)"));
+	/* the operand is a view of what is used after */
+	runs_as_evaluated(PROGRAM("%1: tensor<9x9xf32>",
+		"%2 = negate(%1) : tensor<9x9xf32>\n"
+		"%3 = transpose(%2) {permutation = [1, 0]} : tensor<9x9xf32>\n"
+		"%4 = dot_general(%3, %1) " DOT " : tensor<9x9xf32>\n"
+		"%5 = add(%4, %2) : tensor<9x9xf32>\nreturn(%5, %3)"));
+}
+
+static void two_products_share_an_operand_and_the_work_after(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<9x9xf32>",
+		"%2 = negate(%1) : tensor<9x9xf32>\n"
+		"%3 = dot_general(%2, %1) " DOT " : tensor<9x9xf32>\n"
+		"%4 = dot_general(%1, %2) " DOT " : tensor<9x9xf32>\n"
+		"%5 = add(%3, %4) : tensor<9x9xf32>\n"
+		"%6 = multiply(%5, %2) : tensor<9x9xf32>\nreturn(%6)"));
+	/* a product of a product, both used after it */
+	runs_as_evaluated(PROGRAM("%1: tensor<9x9xf32>",
+		"%2 = dot_general(%1, %1) " DOT " : tensor<9x9xf32>\n"
+		"%3 = dot_general(%2, %1) " DOT " : tensor<9x9xf32>\n"
+		"%4 = subtract(%3, %2) : tensor<9x9xf32>\nreturn(%4)"));
+}
+
+static void an_input_of_a_convolution_is_used_after_it(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<2x6x6x3xf32>, %5: tensor<3x3x3x3xf32>",
+		"%2 = negate(%1) : tensor<2x6x6x3xf32>\n"
+		"%6 = abs(%5) : tensor<3x3x3x3xf32>\n"
+		"%3 = convolution(%2, %6) {input_batch_dimension = 0, "
+		"input_feature_dimension = 3, input_spatial_dimensions = [1, 2], "
+		"kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, "
+		"kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, "
+		"output_feature_dimension = 3, output_spatial_dimensions = [1, 2], "
+		"window_strides = [1, 1], padding = [1, 1, 1, 1], lhs_dilation = [1, 1], "
+		"rhs_dilation = [1, 1], window_reversal = [0, 0], "
+		"feature_group_count = 1, batch_group_count = 1} : tensor<2x6x6x3xf32>\n"
+		"%4 = add(%3, %2) : tensor<2x6x6x3xf32>\nreturn(%4)"));
+}
+
+static void a_value_is_read_as_it_is_and_turned(void **state)
+{
+	(void)state;
+	/* y + broadcast of y with its dims exchanged */
+	runs_as_evaluated(PROGRAM("%1: tensor<48x48xf32>",
+		"%2 = negate(%1) : tensor<48x48xf32>\n"
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [1, 0]} : "
+		"tensor<48x48xf32>\n"
+		"%4 = add(%3, %2) : tensor<48x48xf32>\nreturn(%4)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<48x48xf32>",
+		"%2 = negate(%1) : tensor<48x48xf32>\n"
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0, 1]} : "
+		"tensor<48x48xf32>\n"
+		"%4 = add(%2, %3) : tensor<48x48xf32>\nreturn(%4)"));
+	/* a product and its turned broadcast */
+	runs_as_evaluated(PROGRAM("%1: tensor<9x9xf32>",
+		"%2 = dot_general(%1, %1) " DOT " : tensor<9x9xf32>\n"
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [1, 0]} : "
+		"tensor<9x9xf32>\n"
+		"%4 = subtract(%3, %2) : tensor<9x9xf32>\nreturn(%4)"));
+}
+
+static void a_row_reduction_comes_back_in_two_ways(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<6x6x8xf32>", ZERO
+		"%2 = reduce(%1, %90) {dimensions = [2]}" REDUCE("add", "tensor<6x6xf32>")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0, 1]} : "
+		"tensor<6x6x8xf32>\n"
+		"%4 = broadcast_in_dim(%2) {broadcast_dimensions = [1, 0]} : "
+		"tensor<6x6x8xf32>\n"
+		"%5 = subtract(%3, %4) : tensor<6x6x8xf32>\n"
+		"%6 = add(%5, %1) : tensor<6x6x8xf32>\nreturn(%6)"));
+	/* along the rows' own dim */
+	runs_as_evaluated(PROGRAM("%1: tensor<8x8xf32>", ZERO
+		"%2 = reduce(%1, %90) {dimensions = [1]}" REDUCE("add", "tensor<8xf32>")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0]} : tensor<8x8xf32>\n"
+		"%4 = broadcast_in_dim(%2) {broadcast_dimensions = [1]} : tensor<8x8xf32>\n"
+		"%5 = subtract(%3, %4) : tensor<8x8xf32>\n"
+		"%6 = add(%5, %1) : tensor<8x8xf32>\nreturn(%6, %2)"));
+}
+
+static void a_row_reduction_is_an_operand_of_a_product_too(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<8x8xf32>", ZERO
+		"%2 = negate(%1) : tensor<8x8xf32>\n"
+		"%3 = reduce(%2, %90) {dimensions = [1]}" REDUCE("add", "tensor<8xf32>")
+		"%4 = dot_general(%1, %3) " DOT " : tensor<8xf32>\n"
+		"%5 = broadcast_in_dim(%3) {broadcast_dimensions = [0]} : tensor<8x8xf32>\n"
+		"%6 = broadcast_in_dim(%4) {broadcast_dimensions = [0]} : tensor<8x8xf32>\n"
+		"%7 = subtract(%2, %5) : tensor<8x8xf32>\n"
+		"%8 = add(%7, %6) : tensor<8x8xf32>\nreturn(%8)"));
+	/* what a product gives is reduced and comes back to it */
+	runs_as_evaluated(PROGRAM("%1: tensor<8x8xf32>", ZERO
+		"%2 = dot_general(%1, %1) " DOT " : tensor<8x8xf32>\n"
+		"%3 = reduce(%2, %90) {dimensions = [1]}" REDUCE("maximum", "tensor<8xf32>")
+		"%5 = broadcast_in_dim(%3) {broadcast_dimensions = [0]} : tensor<8x8xf32>\n"
+		"%7 = subtract(%2, %5) : tensor<8x8xf32>\nreturn(%7)"));
+}
+
+static void rows_of_one_element(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<6x1xf32>", ZERO
+		"%2 = negate(%1) : tensor<6x1xf32>\n"
+		"%3 = reduce(%2, %90) {dimensions = [1]}" REDUCE("add", "tensor<6xf32>")
+		"%4 = reshape(%3) : tensor<6x1xf32>\n"
+		"%5 = abs(%4) : tensor<6x1xf32>\n"
+		"%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0, 1]} : "
+		"tensor<6x1xf32>\n"
+		"%7 = subtract(%2, %6) : tensor<6x1xf32>\n"
+		"%8 = add(%7, %5) : tensor<6x1xf32>\n"
+		"%9 = multiply(%8, %4) : tensor<6x1xf32>\nreturn(%9)"));
+}
+
+static void a_reduction_to_a_scalar_chooses(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<8xf32>", ZERO
+		"%2 = negate(%1) : tensor<8xf32>\n"
+		"%3 = reduce(%2, %90) {dimensions = [0]}" REDUCE("add", "tensor<f32>")
+		"%4 = compare(%3, %90) {comparison_direction = <GT>, compare_type = <FLOAT>} "
+		": tensor<i1>\n"
+		"%5 = select(%4, %1, %2) : tensor<8xf32>\n"
+		"%6 = broadcast_in_dim(%4) {broadcast_dimensions = []} : tensor<8xi1>\n"
+		"%7 = select(%6, %2, %5) : tensor<8xf32>\n"
+		"%8 = clamp(%90, %7, %3) : tensor<8xf32>\n"
+		"%9 = add(%8, %5) : tensor<8xf32>\nreturn(%9, %3)"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_operand_of_a_product_is_used_after_it),
+		cmocka_unit_test(an_operand_of_a_product_is_the_work_of_several_ops),
+		cmocka_unit_test(two_products_share_an_operand_and_the_work_after),
+		cmocka_unit_test(an_input_of_a_convolution_is_used_after_it),
+		cmocka_unit_test(a_value_is_read_as_it_is_and_turned),
+		cmocka_unit_test(a_row_reduction_comes_back_in_two_ways),
+		cmocka_unit_test(a_row_reduction_is_an_operand_of_a_product_too),
+		cmocka_unit_test(rows_of_one_element),
+		cmocka_unit_test(a_reduction_to_a_scalar_chooses),
+	};
+
+	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
+}
