@@ -107,6 +107,19 @@ int hal_device_error(struct hal_device *dev, struct err *err)
 
 /* ---- the waiter ---- */
 
+#define LOOK_MS 1000	/* between looks at a device that work is pending on */
+
+static bool has_pending(struct hal_device *dev)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct hal_queue *q = dev->queues[i];
+
+		if (q && atomic_load(&q->done) < atomic_load(&q->submitted))
+			return true;
+	}
+	return false;
+}
+
 /* Lets queues look again that may wait for a queue which failed. */
 static void nudge(struct hal_device *dev)
 {
@@ -132,9 +145,14 @@ static void *wait_for_events(void *arg)
 	while (!atomic_load(&dev->quit)) {
 		struct pollfd p = { .fd = dev->irq_fd, .events = POLLIN };
 		uint64_t count;
+		int n = poll(&p, 1, LOOK_MS);
 
-		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR)
 			break;
+		/* A device that hangs sends no interrupt: whoever waits for one hears of
+		 * it by this look. */
+		if (!n && !has_pending(dev))
+			continue;
 		if (read(dev->irq_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			break;
 		hal_check_alive(dev, NULL);

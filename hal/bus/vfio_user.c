@@ -4,7 +4,8 @@
  *
  * One request is on its way at a time, under `lock`, and has a deadline: a server that
  * misses it, breaks the protocol or goes away is lost for good, with the first reason
- * (health). A thread watches for its going, so that sleepers hear of it.
+ * (health). The socket is then shut, for which a thread watches: sleepers hear of the end
+ * whoever found it. Nobody asks a server whether it lives but who waits for it (device.c).
  *
  * A doorbell is a store to memory that is shared with the server and, if that sleeps,
  * one write to an eventfd; where the server has no such memory it is a message without
@@ -34,7 +35,7 @@
 #include "hal/bus.h"
 #include "hal/hw/regs.h"
 
-#define ANSWER_S 10		/* for a server to answer */
+#define ANSWER_MS 10000		/* for a server to answer; TESSERA_SERVER_LIMIT_MS */
 #define COMMAND_MEMORY_MASTER 6
 #define CONFIG_COMMAND 4
 
@@ -47,6 +48,7 @@ struct vfio_user {
 	struct hal_bus bus;
 	int fd;
 	char path[108];
+	int64_t limit_ns;		/* for an answer */
 	pthread_mutex_t lock;		/* over the socket and the areas */
 	uint16_t id;
 	bool can_reset;
@@ -95,6 +97,9 @@ static int lose(struct vfio_user *v, const struct err *why, struct err *err)
 	if (!atomic_load(&v->is_lost)) {
 		v->why = *why;
 		atomic_store(&v->is_lost, true);
+		/* Wakes the watcher; a server that comes to itself sees that we left. */
+		if (v->fd >= 0)
+			shutdown(v->fd, SHUT_RDWR);
 	}
 	if (err)
 		*err = v->why;
@@ -127,9 +132,9 @@ static int lose_late(struct vfio_user *v, struct err *err)
 {
 	struct err why;
 
-	err_set(&why, ERR_UNAVAILABLE, "the device's server at %s did not answer within %d s: "
-		"look whether it hangs, start it again, then open the device again", v->path,
-		ANSWER_S);
+	err_set(&why, ERR_UNAVAILABLE, "the device's server at %s did not answer within %.4g s "
+		"(TESSERA_SERVER_LIMIT_MS): look whether it hangs or is stopped, start it again, "
+		"then open the device again", v->path, (double)v->limit_ns / 1e9);
 	return lose(v, &why, err);
 }
 
@@ -166,30 +171,19 @@ static void *watch(void *arg)
 
 /* ---- messages ---- */
 
-/* How a socket call failed: late (its timeout) or gone. */
+/* How a socket call failed: late, out of order or gone. */
 static int lose_by_errno(struct vfio_user *v, struct err *err)
 {
-	return errno == EAGAIN || errno == EWOULDBLOCK ? lose_late(v, err) :
-							 lose_gone(v, err);
+	return errno == EAGAIN ? lose_late(v, err) :
+	       errno == EMSGSIZE ? lose_broken(v, "more descriptors than a message may have",
+					       err) :
+	       lose_gone(v, err);
 }
 
-static int receive(struct vfio_user *v, void *to, size_t bytes, struct err *err)
+static int receive(struct vfio_user *v, void *to, size_t bytes, int64_t deadline,
+		   struct err *err)
 {
-	char *p = to;
-
-	while (bytes) {
-		ssize_t n = recv(v->fd, p, bytes, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return lose_by_errno(v, err);
-		if (!n)
-			return lose_gone(v, err);
-		p += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
+	return vfu_receive(v->fd, to, bytes, deadline) ? lose_by_errno(v, err) : 0;
 }
 
 static void close_got(struct call *c)
@@ -200,34 +194,15 @@ static void close_got(struct call *c)
 
 /* A header and the descriptors beside it. */
 static int receive_header(struct vfio_user *v, struct vfu_header *header, struct call *c,
-			  struct err *err)
+			  int64_t deadline, struct err *err)
 {
-	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
-	struct iovec vec = { header, sizeof(*header) };
-	struct msghdr h = { .msg_iov = &vec, .msg_iovlen = 1, .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n;
+	ssize_t n = vfu_begin(v->fd, header, c->got_fds, &c->n_got, deadline);
 
-	do
-		n = recvmsg(v->fd, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return lose_by_errno(v, err);
-	if (!n)
-		return lose_gone(v, err);
-	for (struct cmsghdr *m = CMSG_FIRSTHDR(&h); m; m = CMSG_NXTHDR(&h, m)) {
-		size_t k = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS ||
-		    k > VFU_MAX_FDS - c->n_got)
-			continue;
-		memcpy(c->got_fds + c->n_got, CMSG_DATA(m), k * sizeof(int));
-		c->n_got += (unsigned)k;
-	}
-	return receive(v, (char *)header + n, sizeof(*header) - (size_t)n, err);
+	return n < 0 ? lose_by_errno(v, err) :
+	       receive(v, (char *)header + n, sizeof(*header) - (size_t)n, deadline, err);
 }
 
-static int skip(struct vfio_user *v, size_t bytes, struct err *err)
+static int skip(struct vfio_user *v, size_t bytes, int64_t deadline, struct err *err)
 {
 	char scratch[4096];
 	int code = 0;
@@ -235,7 +210,7 @@ static int skip(struct vfio_user *v, size_t bytes, struct err *err)
 	while (!code && bytes) {
 		size_t n = bytes < sizeof(scratch) ? bytes : sizeof(scratch);
 
-		code = receive(v, scratch, n, err);
+		code = receive(v, scratch, n, deadline, err);
 		bytes -= n;
 	}
 	return code;
@@ -243,26 +218,28 @@ static int skip(struct vfio_user *v, size_t bytes, struct err *err)
 
 /* All our memory goes with a descriptor, so a server has no reason to ask for it: its
  * commands are refused. */
-static int refuse(struct vfio_user *v, const struct vfu_header *h, struct err *err)
+static int refuse(struct vfio_user *v, const struct vfu_header *h, int64_t deadline,
+		  struct err *err)
 {
 	struct vfu_header no = { h->id, h->command, sizeof(no), VFU_IS_REPLY | VFU_ERROR,
 				 EPERM };
 	struct iovec vec = { &no, sizeof(no) };
-	int code = skip(v, h->size - sizeof(*h), err);
+	int code = skip(v, h->size - sizeof(*h), deadline, err);
 
-	if (!code && !(h->flags & VFU_NO_REPLY) && vfu_send(v->fd, &vec, 1, NULL, 0))
+	if (!code && !(h->flags & VFU_NO_REPLY) &&
+	    vfu_send(v->fd, &vec, 1, NULL, 0, deadline))
 		code = lose_by_errno(v, err);
 	return code;
 }
 
 static int receive_reply(struct vfio_user *v, uint16_t id, struct call *c, int *error,
-			 struct err *err)
+			 int64_t deadline, struct err *err)
 {
 	struct vfu_header h;
 	int code;
 
 	for (;;) {
-		code = receive_header(v, &h, c, err);
+		code = receive_header(v, &h, c, deadline, err);
 		if (code)
 			return code;
 		if (h.size < sizeof(h) || h.size > sizeof(h) + VFU_MAX_BODY)
@@ -270,7 +247,7 @@ static int receive_reply(struct vfio_user *v, uint16_t id, struct call *c, int *
 		if ((h.flags & VFU_TYPE) == VFU_IS_REPLY)
 			break;
 		close_got(c);
-		code = refuse(v, &h, err);
+		code = refuse(v, &h, deadline, err);
 		if (code)
 			return code;
 	}
@@ -281,9 +258,9 @@ static int receive_reply(struct vfio_user *v, uint16_t id, struct call *c, int *
 	if (*error || c->answer_bytes > c->room) {
 		if (!*error)
 			return lose_broken(v, "a reply larger than was asked for", err);
-		return skip(v, c->answer_bytes, err);
+		return skip(v, c->answer_bytes, deadline, err);
 	}
-	return receive(v, c->answer, c->answer_bytes, err);
+	return receive(v, c->answer, c->answer_bytes, deadline, err);
 }
 
 static const char *name_of(enum vfu_command command)
@@ -311,13 +288,14 @@ static int call_locked(struct vfio_user *v, struct call *c, int *error, struct e
 	struct iovec vec[] = { { &h, sizeof(h) },
 			       { (void *)(uintptr_t)c->body, c->bytes },
 			       { (void *)(uintptr_t)c->data, c->n_data } };
+	int64_t deadline = clock_after(v->limit_ns);
 	int refused = 0, code = health(&v->bus, err);
 
-	if (!code && vfu_send(v->fd, vec, 3, c->fds, c->n_fds))
+	if (!code && vfu_send(v->fd, vec, 3, c->fds, c->n_fds, deadline))
 		code = lose_by_errno(v, err);
 	if (code || c->no_reply)
 		return code;
-	code = receive_reply(v, h.id, c, &refused, err);
+	code = receive_reply(v, h.id, c, &refused, deadline, err);
 	if (error)
 		*error = refused;
 	if (!code && refused && !error)
@@ -359,28 +337,43 @@ static int access_region(struct vfio_user *v, bool write, uint32_t region, uint6
 
 /* ---- opening ---- */
 
-static int attach(struct vfio_user *v, struct err *err)
+/* Connects; 0, or an errno: EAGAIN if a server that hangs has no room for one more. */
+static int dial(struct vfio_user *v)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	struct timeval limit = { .tv_sec = ANSWER_S };
+	struct timeval limit = { .tv_sec = v->limit_ns / 1000000000,
+				 .tv_usec = v->limit_ns % 1000000000 / 1000 };
 
 	memcpy(a.sun_path, v->path, sizeof(a.sun_path));
 	v->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (v->fd < 0)
-		return err_sys(err, errno, "socket");
-	setsockopt(v->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	setsockopt(v->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (!connect(v->fd, (struct sockaddr *)&a, sizeof(a)))
+	if (v->fd < 0 || setsockopt(v->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
+		return errno;
+	while (connect(v->fd, (struct sockaddr *)&a, sizeof(a)))
+		if (errno != EINTR)
+			return errno;
+	return 0;
+}
+
+static int attach(struct vfio_user *v, struct err *err)
+{
+	int error = dial(v);
+
+	switch (error) {
+	case 0:
 		return 0;
-	if (errno == ENOENT || errno == ECONNREFUSED)
+	case ENOENT: case ECONNREFUSED:
 		return err_set(err, ERR_NOT_FOUND, "no device server listens at %s: start one "
 			       "(tessera-sim --socket-dir DIR), or correct TESSERA_DEVICES",
 			       v->path);
-	if (errno == EACCES)
+	case EACCES:
 		return err_set(err, ERR_PERMISSION_DENIED, "no permission for %s: join the "
 			       "group that owns it (ls -l), or start tessera-sim with --group",
 			       v->path);
-	return err_sys(err, errno, "connecting to %s", v->path);
+	case EAGAIN:
+		return lose_late(v, err);
+	default:
+		return err_sys(err, error, "connecting to %s", v->path);
+	}
 }
 
 static int negotiate(struct vfio_user *v, struct err *err)
@@ -405,7 +398,8 @@ static int negotiate(struct vfio_user *v, struct err *err)
 		return err_sys(err, error, "the device's server at %s refused this version of "
 			       "vfio-user", v->path);
 	memcpy(&version, answer, sizeof(version));
-	if (c.answer_bytes < sizeof(version) || version.major)
+	/* A server's minor is at most the one that was asked for. */
+	if (c.answer_bytes < sizeof(version) || version.major || version.minor)
 		return lose_broken(v, "a VERSION that this build does not know", err);
 	return 0;
 }
@@ -436,31 +430,66 @@ static int look_at_function(struct vfio_user *v, struct err *err)
 	return code;
 }
 
+/* A region and its one capability. */
+struct region {
+	struct vfu_region_info info;
+	struct vfu_sparse sparse;
+};
+
+/* Asks with room for `argsz` bytes; what did not come is zeros. */
+static int ask_region(struct vfio_user *v, uint32_t argsz, struct region *r, struct call *c,
+		      struct err *err)
+{
+	struct vfu_region_info ask = { .argsz = argsz, .index = VFU_REGION_BAR2 };
+	int code;
+
+	memset(r, 0, sizeof(*r));
+	*c = (struct call){ .command = VFU_GET_REGION_INFO, .body = &ask, .bytes = sizeof(ask),
+			    .answer = r, .room = argsz };
+	code = call(v, c, NULL, err);
+	if (!code && c->answer_bytes < sizeof(r->info)) {
+		close_got(c);
+		code = lose_broken(v, "a short region description", err);
+	}
+	return code;
+}
+
+/* Whether all of the region can be mapped: a server lists its parts, or says nothing. */
+static bool is_mappable(const struct region *r, const struct call *c)
+{
+	if (!c->n_got || !(r->info.flags & VFU_REGION_CAN_MAP) || !r->info.bytes)
+		return false;
+	if (!(r->info.flags & VFU_REGION_HAS_CAPS))
+		return true;
+	return r->info.cap_offset == sizeof(r->info) && r->sparse.id == VFU_CAP_SPARSE &&
+	       r->sparse.n_areas == 1 && !r->sparse.offset &&
+	       r->sparse.bytes == r->info.bytes;
+}
+
 static int map_hbm(struct vfio_user *v, struct err *err)
 {
-	struct vfu_region_info r = { .argsz = sizeof(r), .index = VFU_REGION_BAR2 };
-	struct call c = { .command = VFU_GET_REGION_INFO, .body = &r, .bytes = sizeof(r),
-			  .answer = &r, .room = sizeof(r) };
-	int code = call(v, &c, NULL, err);
+	struct region r;
+	struct call c;
+	int code = ask_region(v, sizeof(r.info), &r, &c, err);
 	void *p;
 
+	if (!code && r.info.argsz == sizeof(r)) {
+		close_got(&c);
+		code = ask_region(v, sizeof(r), &r, &c, err);
+	}
 	if (code)
 		return code;
-	if (c.answer_bytes < sizeof(r)) {
-		close_got(&c);
-		return lose_broken(v, "a short region description", err);
-	}
 	/* A server without it is slower: copies then go through staging memory. */
-	if (c.n_got && r.flags & VFU_REGION_CAN_MAP && r.bytes) {
-		p = mmap(NULL, r.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			 c.got_fds[0], (off_t)r.offset);
+	if (is_mappable(&r, &c)) {
+		p = mmap(NULL, r.info.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			 c.got_fds[0], (off_t)r.info.offset);
 		if (p == MAP_FAILED) {
 			code = err_sys(err, errno, "mapping %llu bytes of HBM of %s",
-				       (unsigned long long)r.bytes, v->path);
+				       (unsigned long long)r.info.bytes, v->path);
 		} else {
-			madvise(p, r.bytes, MADV_HUGEPAGE);
+			madvise(p, r.info.bytes, MADV_HUGEPAGE);
 			v->hbm = p;
-			v->hbm_bytes = r.bytes;
+			v->hbm_bytes = r.info.bytes;
 		}
 	}
 	close_got(&c);
@@ -571,6 +600,14 @@ static void close_bus(struct hal_bus *bus)
 	free(v);
 }
 
+static int64_t read_limit(void)
+{
+	const char *text = getenv("TESSERA_SERVER_LIMIT_MS");
+	long ms = text ? strtol(text, NULL, 10) : 0;
+
+	return (ms > 0 && ms <= 86400000 ? ms : ANSWER_MS) * 1000000ll;
+}
+
 static int open_bus(void *host, const char *where, struct hal_bus **out, struct err *err)
 {
 	struct vfio_user *v = calloc(1, sizeof(*v));
@@ -581,6 +618,7 @@ static int open_bus(void *host, const char *where, struct hal_bus **out, struct 
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	v->bus.ops = &hal_bus_vfio_user;
 	v->fd = v->bell_fd = v->quit_fd = -1;
+	v->limit_ns = read_limit();
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		v->irq_fd[i] = -1;
 	snprintf(v->path, sizeof(v->path), "%s", where);

@@ -10,7 +10,9 @@
  * VFU_NO_REPLY gets exactly one reply of the same id; one that failed is the header
  * alone, with VFU_ERROR and an errno.
  */
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 
 #define VFU_MAX_FDS 16u				/* beside one message */
@@ -140,8 +142,21 @@ _Static_assert(sizeof(struct vfu_io_fd) == 48, "wire size");
 _Static_assert(sizeof(struct vfu_set_irqs) == 20, "wire size");
 _Static_assert(sizeof(struct vfu_write_one) == 24, "wire size");
 
+/* Deadlines are times of clock_ns(). What fails gives -1 with errno: EAGAIN if the deadline
+ * passed, ECONNRESET if the other side has gone. */
+
+/* Until `fd` has one of poll's `events`, or an error that the next call tells. */
+int vfu_await(int fd, short events, int64_t deadline);
 /* Sends all of the vectors, which it changes, with n_fds <= VFU_MAX_FDS descriptors beside
- * the first byte. Blocks as the socket does. 0, or -1 with errno; EAGAIN: its timeout. */
-int vfu_send(int fd, struct iovec *vec, unsigned n, const int *fds, unsigned n_fds);
+ * the first byte. */
+int vfu_send(int fd, struct iovec *vec, unsigned n, const int *fds, unsigned n_fds,
+	     int64_t deadline);
+/* All of `bytes`. */
+int vfu_receive(int fd, void *to, size_t bytes, int64_t deadline);
+/* The first bytes of a header, at least one, how many is the result; the rest is to be
+ * received behind them. Their descriptors go to fds[VFU_MAX_FDS] and are the caller's to
+ * close, also when it fails. EMSGSIZE: there were more of them. */
+ssize_t vfu_begin(int fd, struct vfu_header *header, int *fds, unsigned *n_fds,
+		  int64_t deadline);
 
 #endif

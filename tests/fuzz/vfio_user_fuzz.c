@@ -72,24 +72,24 @@ static void add_fds(struct message *m, unsigned how)
 		m->fds[i] = make_fd(how >> 3 & 3);
 }
 
-/* One message of the input, in a block of its own size; bytes used, or 0: cut off. */
+/* One message of the input, in a block of its own size; bytes used. */
 static size_t take_one(const uint8_t *data, size_t n)
 {
 	struct message m = { .h.command = data[0] % 20 };
-	const char *why = NULL;
 	size_t bytes = data[2] | (size_t)data[3] << 8;
 	int error;
 
 	bytes = bytes < n - 4 ? bytes : n - 4;
 	m.bytes = bytes;
+	m.h.size = (uint32_t)(sizeof(m.h) + bytes);
 	m.body = malloc(bytes ? bytes : 1);
 	if (!m.body)
 		abort();
 	memcpy(m.body, data + 4, bytes);
 	add_fds(&m, data[1]);
 	n_messages++;
-	error = message_handle(&device, &m, &reply, &why);
-	if (error == MESSAGE_CUT && !why)
+	error = message_handle(&device, &m, &reply);
+	if (error < 0)
 		abort();
 	if (!error && reply.bytes > VFU_MAX_BODY)
 		abort();
@@ -97,13 +97,12 @@ static size_t take_one(const uint8_t *data, size_t n)
 		if (m.fds[i] >= 0)
 			close(m.fds[i]);
 	free(m.body);
-	return error == MESSAGE_CUT ? 0 : 4 + bytes;
+	return 4 + bytes;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct err err;
-	size_t used = 1;
 
 	if (!n)
 		return 0;
@@ -112,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		abort();
 	}
 	device.has_version = data[0] & 1;
-	for (size_t at = 1; n - at >= 4 && used; at += used)
-		used = take_one(data + at, n - at);
+	for (size_t at = 1; n - at >= 4; )
+		at += take_one(data + at, n - at);
 	device_end(&device);
 	return 0;
 }

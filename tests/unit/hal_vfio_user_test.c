@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "hal/bus/vfio_user.h"
@@ -212,6 +213,128 @@ static void a_server_that_is_stopped_ends_its_sessions(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ---- servers that hang ---- */
+
+#define LIMIT_MS "1500"
+#define HEARD_WITHIN (6 * SECOND)	/* a look, the limit, and a busy machine */
+
+struct hung {
+	struct vfio_server server;
+	struct hal *h;
+	struct hal_queue *q;
+	struct hal_exe *exe;
+	struct hal_mem *out;
+	struct hal_device *saved;
+	int noted;
+};
+
+/* A device of its own server, whose limit is short, with a program that spins. */
+static void open_hung(struct hung *u)
+{
+	struct err err;
+
+	memset(u, 0, sizeof(*u));
+	u->saved = dev;
+	assert_int_equal(server_start(&u->server), 0);
+	setenv("TESSERA_SERVER_LIMIT_MS", LIMIT_MS, 1);
+	dev = open_at(u->server.device[0], 0, &u->h, &err);
+	unsetenv("TESSERA_SERVER_LIMIT_MS");
+	if (!dev)
+		fail_msg("%s", err.msg);
+	u->q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	u->exe = load(spin, 2, 0);
+	u->out = get(8);
+}
+
+static bool is_noted(struct hung *u, int64_t within)
+{
+	int64_t until = clock_after(within);
+
+	while (!__atomic_load_n(&u->noted, __ATOMIC_ACQUIRE) && clock_ns() < until)
+		usleep(1000);
+	return u->noted;
+}
+
+/* The server's end is behind all; every call says the same; closing takes no time. */
+static void close_hung(struct hung *u)
+{
+	struct hal_mem *m;
+	struct err first, err;
+	uint64_t value;
+	int64_t began = clock_ns();
+
+	assert_int_equal(hal_device_error(dev, &first), ERR_UNAVAILABLE);
+	assert_non_null(strstr(first.msg, u->server.socket[0]));
+	assert_non_null(strstr(first.msg, "did not answer within 1.5 s"));
+	assert_non_null(strstr(first.msg, "start it again"));
+	assert_int_equal(hal_mem_alloc(dev, HAL_MEM_HBM, 8, "x", &m, &err), ERR_UNAVAILABLE);
+	assert_string_equal(err.msg, first.msg);
+	assert_int_equal(hal_queue_fill(u->q, u->out, 0, 8, 0, &value, &err), ERR_UNAVAILABLE);
+	assert_string_equal(err.msg, first.msg);
+	assert_int_equal(hal_device_reset(dev, &err), ERR_UNAVAILABLE);
+	hal_exe_unload(u->exe);
+	hal_mem_free(u->out);
+	hal_destroy(u->h);
+	assert_true(clock_ns() < began + SECOND);
+	dev = u->saved;
+	kill(u->server.pid, SIGCONT);
+	assert_int_equal(server_stop(&u->server, SIGTERM), 0);
+}
+
+static void a_server_that_stops_in_a_program_is_noticed(void **state)
+{
+	struct hung u;
+	struct err err;
+	uint64_t value;
+
+	(void)state;
+	open_hung(&u);
+	value = run(u.exe, u.out, 0);
+	assert_int_equal(hal_queue_notify(u.q, value, note_death, &u.noted, &err), 0);
+	/* As long as it answers, a program may run. */
+	assert_false(is_noted(&u, 4 * SECOND));
+	kill(u.server.pid, SIGSTOP);
+	assert_true(is_noted(&u, HEARD_WITHIN));
+	assert_int_equal(u.noted, ERR_UNAVAILABLE);
+	close_hung(&u);
+}
+
+static void a_server_that_stopped_before_an_execute_is_noticed(void **state)
+{
+	struct hung u;
+	struct err err;
+	uint64_t value;
+
+	(void)state;
+	open_hung(&u);
+	kill(u.server.pid, SIGSTOP);
+	/* The device's counters are read now and then, with a launch: */
+	usleep(150000);
+	value = run(u.exe, u.out, 0);
+	if (!hal_queue_notify(u.q, value, note_death, &u.noted, &err))
+		assert_true(is_noted(&u, HEARD_WITHIN));
+	assert_int_equal(hal_queue_wait(u.q, value, clock_after(HEARD_WITHIN), &err),
+			 ERR_UNAVAILABLE);
+	close_hung(&u);
+}
+
+static void a_server_that_stops_is_noticed_by_close(void **state)
+{
+	int64_t began;
+	struct hung u;
+
+	(void)state;
+	open_hung(&u);
+	run(u.exe, u.out, 0);
+	kill(u.server.pid, SIGSTOP);
+	began = clock_ns();
+	hal_destroy(u.h);
+	assert_true(clock_ns() < began + HEARD_WITHIN);
+	dev = u.saved;
+	kill(u.server.pid, SIGCONT);
+	assert_int_equal(server_stop(&u.server, SIGTERM), 0);
+}
+
 /* In a child: fills HBM, lets a program spin, tells and waits to be killed. */
 static void hold_device(int tell)
 {
@@ -334,6 +457,68 @@ static void servers_that_are_none_are_refused(void **state)
 	}
 }
 
+/* Sends one byte of a reply that never ends every `ms`. */
+static void *drip(void *arg)
+{
+	static const struct vfu_header endless = { 1, VFU_VERSION, 4096, VFU_IS_REPLY, 0 };
+	struct impostor *im = arg;
+	int fd = accept(im->listener, NULL, NULL);
+
+	for (size_t i = 0; i < 1000; i++) {
+		const char *byte = i < sizeof(endless) ? (const char *)&endless + i : "x";
+
+		if (send(fd, byte, 1, MSG_NOSIGNAL) < 0)
+			break;
+		usleep(20000);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void wake_up(int sig)
+{
+	(void)sig;
+}
+
+/* Neither single bytes nor signals extend the time that an answer may take. */
+static void single_bytes_and_signals_extend_no_deadline(void **state)
+{
+	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction wakes = { .sa_handler = wake_up };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char where[160];
+
+	(void)state;
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/impostor", server.dir);
+	snprintf(where, sizeof(where), "vfio-user:%s", a.sun_path);
+	sigaction(SIGALRM, &wakes, NULL);
+	for (int i = 0; i < 2; i++) {
+		struct impostor im = { .listener = socket(AF_UNIX, SOCK_STREAM, 0) };
+		int64_t began = clock_ns();
+		pthread_t thread;
+		struct err err;
+		struct hal *h;
+
+		assert_int_equal(bind(im.listener, (struct sockaddr *)&a, sizeof(a)), 0);
+		assert_int_equal(listen(im.listener, 1), 0);
+		setenv("TESSERA_SERVER_LIMIT_MS", "500", 1);
+		if (i)
+			setitimer(ITIMER_REAL, &often, NULL);
+		else
+			assert_int_equal(pthread_create(&thread, NULL, drip, &im), 0);
+		assert_null(open_at(where, 0, &h, &err));
+		setitimer(ITIMER_REAL, &never, NULL);
+		unsetenv("TESSERA_SERVER_LIMIT_MS");
+		assert_int_equal(err.code, ERR_UNAVAILABLE);
+		assert_non_null(strstr(err.msg, "did not answer within 0.5 s"));
+		assert_true(clock_ns() < began + 5 * SECOND);
+		if (!i)
+			pthread_join(thread, NULL);
+		close(im.listener);
+		unlink(a.sun_path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +530,10 @@ int main(void)
 		cmocka_unit_test(two_devices_work_side_by_side),
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(servers_that_are_none_are_refused),
+		cmocka_unit_test(single_bytes_and_signals_extend_no_deadline),
+		cmocka_unit_test(a_server_that_stops_in_a_program_is_noticed),
+		cmocka_unit_test(a_server_that_stopped_before_an_execute_is_noticed),
+		cmocka_unit_test(a_server_that_stops_is_noticed_by_close),
 		cmocka_unit_test(reopening_never_meets_a_busy_device),
 		cmocka_unit_test(a_killed_server_is_reported_at_once),
 		cmocka_unit_test(a_server_that_is_stopped_ends_its_sessions),

@@ -41,8 +41,9 @@ static inline int await_serving(int fd)
 	return -1;
 }
 
-/* Two devices of 64 MiB. 0, or -1 with a text on standard error. */
-static inline int server_start(struct vfio_server *s)
+/* Two devices of 64 MiB, with --client-limit `limit`. 0, or -1 with a text on standard
+ * error. */
+static inline int server_start_with(struct vfio_server *s, const char *limit)
 {
 	const char *build = getenv("TESSERA_BUILD"), *tmp = getenv("TMPDIR");
 	char program[300];
@@ -65,7 +66,7 @@ static inline int server_start(struct vfio_server *s)
 		close(out[0]);
 		close(out[1]);
 		execl(program, program, "--devices", "2", "--hbm", "64M", "--lanes", "2",
-		      "--socket-dir", s->dir, (char *)NULL);
+		      "--client-limit", limit, "--socket-dir", s->dir, (char *)NULL);
 		_exit(127);
 	}
 	close(out[1]);
@@ -74,6 +75,11 @@ static inline int server_start(struct vfio_server *s)
 	if (failed)
 		fprintf(stderr, "%s does not serve\n", program);
 	return failed;
+}
+
+static inline int server_start(struct vfio_server *s)
+{
+	return server_start_with(s, "10000");
 }
 
 /* Ends it by `sig`; its wait status. */

@@ -185,7 +185,7 @@ int irq_set(struct device *d, const struct vfu_set_irqs *s, const uint8_t *data,
 	    kind & (kind - 1) || !action || action & (action - 1) ||
 	    s->start > n || s->count > n - s->start ||
 	    (n_fds && kind != VFU_SET_EVENTFD) ||
-	    (kind == VFU_SET_BOOL && n_data < s->count))
+	    (kind == VFU_SET_BOOL && n_data != s->count))
 		return EINVAL;
 	if (!s->count) {
 		if (kind != VFU_SET_NONE || action != VFU_SET_TRIGGER || s->start)

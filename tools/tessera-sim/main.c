@@ -8,6 +8,9 @@
 
 #include "tools/tessera-sim/server.h"
 
+#define LIMIT_NS 10000000000ll
+#define MAX_LIMIT_MS 86400000
+
 static const char usage[] =
 	"usage: tessera-sim [options]\n"
 	"Serves model devices on the sockets DIR/0.sock, DIR/1.sock, ..., until it gets SIGTERM.\n"
@@ -18,6 +21,7 @@ static const char usage[] =
 	"  --socket-dir DIR  where the sockets are (/run/tessera)\n"
 	"  --mode OCTAL      permissions of the sockets (0660)\n"
 	"  --group NAME      group of the sockets (the server's)\n"
+	"  --client-limit MS how long a client may take to join or for one message (10000)\n"
 	"  --version, --help\n"
 	"A program reaches device 0 with TESSERA_DEVICES=vfio-user:DIR/0.sock.\n";
 
@@ -50,6 +54,7 @@ static int read_option(int c, struct server_options *o, struct words *w)
 {
 	struct group *group;
 	char *end;
+	long ms;
 
 	switch (c) {
 	case 'n': add_word(w, "devices", optarg); break;
@@ -67,6 +72,12 @@ static int read_option(int c, struct server_options *o, struct words *w)
 		if (!group)
 			return fail_usage("there is no group", optarg);
 		o->group = (int)group->gr_gid;
+		break;
+	case 't':
+		ms = strtol(optarg, &end, 10);
+		if (!*optarg || *end || ms < 1 || ms > MAX_LIMIT_MS)
+			return fail_usage("no milliseconds from 1 to 86400000:", optarg);
+		o->limit_ns = ms * 1000000ll;
 		break;
 	case 'v':
 		puts("tessera-sim 0.1");
@@ -91,11 +102,13 @@ int main(int argc, char **argv)
 		{ "socket-dir", required_argument, NULL, 'd' },
 		{ "mode", required_argument, NULL, 'm' },
 		{ "group", required_argument, NULL, 'g' },
+		{ "client-limit", required_argument, NULL, 't' },
 		{ "version", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct server_options o = { .dir = "/run/tessera", .mode = 0660, .group = -1 };
+	struct server_options o = { .dir = "/run/tessera", .mode = 0660, .group = -1,
+				    .limit_ns = LIMIT_NS };
 	struct words words = { .n = 0 };
 	struct err err;
 	int c, status;

@@ -302,6 +302,7 @@ static int open_seat(struct server *s, unsigned i, struct err *err)
 	pthread_mutex_init(&seat->lock, NULL);
 	pthread_cond_init(&seat->moved, NULL);
 	device_init(&seat->d, sim_device(s->sim, i), i);
+	seat->d.limit_ns = s->o->limit_ns;
 	seat->fd = seat->next = seat->listen_fd = -1;
 	seat->wake_fd = s->wake_fd;
 	code = listen_at(s, seat, err);

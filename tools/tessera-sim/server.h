@@ -122,6 +122,7 @@ struct device {
 	unsigned index;
 	uint64_t hbm_bytes;
 	bool is_stale;			/* HBM holds what an earlier client left */
+	int64_t limit_ns;		/* for a client to join, to end a message, to take one */
 	bool has_version;
 	unsigned max_fds;		/* that the client takes in a message */
 	uint64_t max_xfer;
@@ -192,12 +193,8 @@ struct reply {
 	unsigned n_fds;
 };
 
-enum { MESSAGE_CUT = -1 };
-
-/* Does what a command says. 0: `out` is the reply; positive: an errno to reply;
- * MESSAGE_CUT: the client breaks the protocol, *why says how. */
-int message_handle(struct device *d, struct message *m, struct reply *out,
-		   const char **why);
+/* Does what a command says. 0: `out` is the reply; else an errno to reply. */
+int message_handle(struct device *d, struct message *m, struct reply *out);
 
 /* ---- session.c ---- */
 
@@ -215,6 +212,7 @@ int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes
 struct server_options {
 	struct sim_options sim;
 	const char *dir;
+	int64_t limit_ns;		/* device.limit_ns */
 	unsigned mode;			/* of the sockets */
 	int group;			/* -1: as it comes */
 };

@@ -30,6 +30,7 @@ struct link {
 	int fd;
 	pthread_mutex_t send_lock, ask_lock, lock;
 	pthread_cond_t moved;
+	int64_t join_by;		/* for a version */
 	bool is_reading, is_lost;
 	const char *why;		/* NULL: the client left */
 	struct kept *first, **last;	/* commands that came while an answer was awaited */
@@ -54,95 +55,63 @@ static void free_message(struct message *m)
 	m->body = NULL;
 }
 
-/* All of `bytes`; false: the client left. */
-static bool receive_all(int fd, void *to, size_t bytes)
+/* Why the stream ended, by errno: `late` is what the client did not do in time. */
+static const char *why_of(const char *late)
 {
-	char *p = to;
-
-	while (bytes) {
-		ssize_t n = recv(fd, p, bytes, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		p += n;
-		bytes -= (size_t)n;
-	}
-	return true;
+	return errno == EAGAIN ? late :
+	       errno == EMSGSIZE ? "more descriptors than a message may have" : NULL;
 }
 
-static void keep_fds(struct msghdr *h, struct message *m)
+/* One whole message; of one of impossible size the header alone. False: the stream has
+ * ended; *why if the client is to blame. */
+static bool receive(struct link *l, struct message *m, const char **why)
 {
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (m->n_fds < VFU_MAX_FDS)
-				m->fds[m->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-/* The header and the descriptors, which come beside its first byte. */
-static bool receive_header(int fd, struct message *m, const char **why)
-{
-	char control[CMSG_SPACE(VFU_MAX_FDS * sizeof(int))];
-	struct iovec v = { &m->h, sizeof(m->h) };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
-			    .msg_controllen = sizeof(control) };
+	int64_t limit = l->d->limit_ns;
+	size_t bytes;
 	ssize_t n;
 
-	do
-		n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return false;
-	keep_fds(&h, m);
-	if (h.msg_flags & MSG_CTRUNC) {
-		*why = "more descriptors than a message may have";
-		return false;
-	}
-	return receive_all(fd, (char *)&m->h + n, sizeof(m->h) - (size_t)n);
-}
-
-/* One whole message. False: the stream has ended; *why if the client is to blame. */
-static bool receive(int fd, struct message *m, const char **why)
-{
 	memset(m, 0, sizeof(*m));
-	if (!receive_header(fd, m, why))
-		return false;
-	if (m->h.size < sizeof(m->h) || m->h.size > sizeof(m->h) + VFU_MAX_BODY) {
-		*why = "a message of impossible size";
+	/* Who has the device may be idle for as long as it likes, but not before. */
+	n = vfu_begin(l->fd, &m->h, m->fds, &m->n_fds,
+		      l->d->has_version ? CLOCK_FOREVER : l->join_by);
+	if (n < 0) {
+		*why = why_of("it agreed on no version in time");
 		return false;
 	}
-	m->bytes = m->h.size - sizeof(m->h);
-	m->body = malloc(m->bytes ? m->bytes : 1);
+	limit = clock_after(limit);
+	if (vfu_receive(l->fd, (char *)&m->h + n, sizeof(m->h) - (size_t)n, limit)) {
+		*why = why_of("it did not finish a message in time");
+		return false;
+	}
+	if (m->h.size < sizeof(m->h) || m->h.size > sizeof(m->h) + VFU_MAX_BODY)
+		return true;
+	bytes = m->h.size - sizeof(m->h);
+	m->body = malloc(bytes ? bytes : 1);
 	if (!m->body) {
 		*why = "no memory for its message";
 		return false;
 	}
-	return receive_all(fd, m->body, m->bytes);
+	if (vfu_receive(l->fd, m->body, bytes, limit)) {
+		*why = why_of("it did not finish a message in time");
+		return false;
+	}
+	m->bytes = bytes;
+	return true;
 }
 
 /* ---- who reads ---- */
 
-/* Under lock. Gives a message to whom it is for; false: it breaks the protocol. */
+/* Under lock. Gives a message to whom it is for; false: it breaks the protocol. What is
+ * neither a command nor awaited is refused like a command. */
 static bool deliver(struct link *l, struct message *m, bool *is_command)
 {
-	*is_command = (m->h.flags & VFU_TYPE) == 0;
+	*is_command = (m->h.flags & VFU_TYPE) != VFU_IS_REPLY || !l->is_asking ||
+		      l->is_answered;
 	if (*is_command)
 		return true;
-	if ((m->h.flags & VFU_TYPE) != VFU_IS_REPLY || !l->is_asking || l->is_answered ||
-	    m->h.id != l->id || m->h.command != l->command || m->n_fds) {
-		l->why = "a reply that nobody waits for";
+	if (m->h.id != l->id || m->h.command != l->command || m->n_fds ||
+	    m->h.size != sizeof(m->h) + m->bytes) {
+		l->why = "a reply to something else";
 		return false;
 	}
 	l->error = m->h.flags & VFU_ERROR ? m->h.error ? (int)m->h.error : EIO : 0;
@@ -162,7 +131,7 @@ static bool read_one(struct link *l, struct message *m, bool *is_command)
 
 	l->is_reading = true;
 	pthread_mutex_unlock(&l->lock);
-	ok = receive(l->fd, m, &why);
+	ok = receive(l, m, &why);
 	pthread_mutex_lock(&l->lock);
 	l->is_reading = false;
 	if (!ok && why)
@@ -228,24 +197,6 @@ static bool next_command(struct link *l, struct message *m)
 	return ok;
 }
 
-/* Whether something can be read before the deadline. */
-static bool await(int fd, int64_t deadline)
-{
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = deadline - clock_ns();
-		int n;
-
-		if (left < 0)
-			return false;
-		n = poll(&p, 1, (int)(left / 1000000) + 1);
-		if (n > 0)
-			return true;
-		if (n < 0 && errno != EINTR)
-			return false;
-	}
-}
-
 static void give_up(struct link *l)
 {
 	l->is_lost = true;
@@ -269,7 +220,7 @@ static void await_answer(struct link *l)
 		}
 		l->is_reading = true;
 		pthread_mutex_unlock(&l->lock);
-		can_read = await(l->fd, deadline);
+		can_read = !vfu_await(l->fd, POLLIN, deadline);
 		pthread_mutex_lock(&l->lock);
 		if (!can_read) {
 			l->is_reading = false;
@@ -304,7 +255,7 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	l->is_answered = false;
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_lock(&l->send_lock);
-	sent = !vfu_send(l->fd, v, n_data ? 3 : 2, NULL, 0);
+	sent = !vfu_send(l->fd, v, n_data ? 3 : 2, NULL, 0, clock_after(l->d->limit_ns));
 	pthread_mutex_unlock(&l->send_lock);
 	pthread_mutex_lock(&l->lock);
 	if (!sent)
@@ -332,7 +283,10 @@ static bool send_reply(struct link *l, const struct message *m, struct reply *r,
 
 	h.size = (uint32_t)(sizeof(h) + v[1].iov_len);
 	pthread_mutex_lock(&l->send_lock);
-	ok = !vfu_send(l->fd, v, v[1].iov_len ? 2 : 1, r->fds, error ? 0 : r->n_fds);
+	ok = !vfu_send(l->fd, v, v[1].iov_len ? 2 : 1, r->fds, error ? 0 : r->n_fds,
+		       clock_after(l->d->limit_ns));
+	if (!ok && !l->why)
+		l->why = why_of("it did not take a reply in time");
 	pthread_mutex_unlock(&l->send_lock);
 	return ok;
 }
@@ -343,14 +297,14 @@ static void serve(struct link *l, struct reply *r)
 	bool go_on = true;
 
 	while (go_on && next_command(l, &m)) {
-		const char *why = NULL;
-		int error = message_handle(l->d, &m, r, &why);
+		int error = message_handle(l->d, &m, r);
 
-		if (error == MESSAGE_CUT) {
-			l->why = why;
-			go_on = false;
-		} else if (!(m.h.flags & VFU_NO_REPLY)) {
+		if (!(m.h.flags & VFU_NO_REPLY))
 			go_on = send_reply(l, &m, r, error);
+		if (m.h.size > sizeof(m.h) + VFU_MAX_BODY) {
+			/* Where the next one begins is not known. */
+			l->why = "a message larger than any may be";
+			go_on = false;
 		}
 		free_message(&m);
 		go_on = go_on && !atomic_load(&l->d->is_broken);
@@ -371,6 +325,7 @@ static void init_link(struct link *l, struct device *d, int fd)
 	l->d = d;
 	l->fd = fd;
 	l->last = &l->first;
+	l->join_by = clock_after(d->limit_ns);
 	pthread_mutex_init(&l->send_lock, NULL);
 	pthread_mutex_init(&l->ask_lock, NULL);
 	pthread_mutex_init(&l->lock, NULL);

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What tessera-sim survives: nonsense is refused, who hangs or breaks the protocol is cut
+ * off, and the next client is served as if nothing had been.
+ */
+#include "tests/unit/vfio_client.h"
+
+/* The server must close by itself, soon. */
+static void is_cut_off(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	close(fd);
+	is_served();
+}
+
+/* The server answers with `error` to what is no command. */
+static void is_refused(int fd, const struct vfu_header *h, int error)
+{
+	assert_true(send_raw(fd, h, sizeof(*h), NULL, 0));
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.id, h->id);
+	assert_int_equal(got.h.command, h->command);
+	assert_int_equal(got.h.size, sizeof(got.h));
+	assert_int_equal(got.h.flags, VFU_IS_REPLY | VFU_ERROR);
+	assert_int_equal(got.h.error, error);
+}
+
+static void impossible_headers_are_refused(void **state)
+{
+	static const struct vfu_header bad[] = {
+		{ 11, VFU_GET_INFO, 0, 0, 0 }, { 12, VFU_GET_INFO, 15, 0, 0 },
+		/* Replies that nobody waits for, and what is neither. */
+		{ 13, VFU_GET_INFO, 16, VFU_IS_REPLY, 0 }, { 14, VFU_GET_INFO, 16, 7, 0 },
+		{ 15, VFU_DMA_WRITE, 16, VFU_IS_REPLY | VFU_ERROR, 5 },
+		/* What only a server sends. */
+		{ 16, VFU_DMA_READ, 16, 0, 0 }, { 17, VFU_DMA_WRITE, 16, 0, 0 },
+	}, large[] = {
+		{ 21, VFU_REGION_WRITE, UINT32_MAX, 0, 0 },
+		{ 22, VFU_REGION_WRITE, 16 + VFU_MAX_BODY + 1, 0, 0 },
+	};
+	int fd = join();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		is_refused(fd, &bad[i], EINVAL);
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	close(fd);
+	/* Behind one that is too large, nobody knows where the next begins. */
+	for (unsigned i = 0; i < sizeof(large) / sizeof(*large); i++) {
+		fd = join();
+		is_refused(fd, &large[i], EINVAL);
+		is_cut_off(fd);
+	}
+}
+
+static void the_largest_message_is_taken(void **state)
+{
+	struct vfu_header h = { 31, VFU_GET_INFO, 16 + VFU_MAX_BODY, 0, 0 };
+	static uint8_t body[VFU_MAX_BODY];
+	int fd = join();
+	size_t sent = 0;
+
+	(void)state;
+	memcpy(body, &(struct vfu_info){ .argsz = 16 }, sizeof(struct vfu_info));
+	assert_true(send_raw(fd, &h, sizeof(h), NULL, 0));
+	while (sent < sizeof(body)) {
+		ssize_t n = send(fd, body + sent, sizeof(body) - sent, MSG_NOSIGNAL);
+
+		assert_true(n > 0);
+		sent += (size_t)n;
+	}
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.error, 0);
+	assert_int_equal(got.n, sizeof(struct vfu_info));
+	close(fd);
+}
+
+static void commands_before_version_are_refused(void **state)
+{
+	struct vfu_info i = { .argsz = sizeof(i) };
+	int fd = dial();
+
+	(void)state;
+	for (uint16_t command = 2; command < 20; command++)
+		assert_int_equal(ask(fd, command, &i, sizeof(i), NULL, 0), EINVAL);
+	assert_int_equal(ask(fd, VFU_VERSION, offer, sizeof(offer), NULL, 0), 0);
+	assert_int_equal(ask(fd, VFU_GET_INFO, &i, sizeof(i), NULL, 0), 0);
+	close(fd);
+}
+
+/* ---- clients that hang; on a server of their own, whose limit is short ---- */
+
+#define LIMIT_MS "700"
+
+/* The server of these tests takes the place of the others'. */
+static struct vfio_server others;
+
+static void serve_impatiently(void)
+{
+	others = server;
+	assert_int_equal(server_start_with(&server, LIMIT_MS), 0);
+}
+
+static void serve_as_before(void)
+{
+	int status = server_stop(&server, SIGTERM);
+
+	server = others;
+	assert_int_equal(status, 0);
+}
+
+/* Not at once, but soon; then the device is free. */
+static void is_cut_off_late(int fd, int64_t began)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	assert_int_equal(poll(&p, 1, 8000), 1);
+	assert_true(clock_ns() - began > SECOND / 2);
+	close(fd);
+	is_served();
+}
+
+static void a_client_that_never_joins_is_cut_off(void **state)
+{
+	int64_t began;
+	int fd;
+
+	(void)state;
+	serve_impatiently();
+	began = clock_ns();
+	is_cut_off_late(dial(), began);
+	/* Not even if it speaks all the time. */
+	began = clock_ns();
+	fd = dial();
+	while (clock_ns() < began + 3 * SECOND &&
+	       send_command(fd, VFU_VERSION, 0, "x", 1, NULL, 0) && receive(fd, &got))
+		usleep(10000);
+	assert_true(clock_ns() < began + 3 * SECOND);
+	is_cut_off_late(fd, began);
+	serve_as_before();
+}
+
+static void a_message_that_does_not_end_is_cut_off(void **state)
+{
+	struct vfu_header h = { 1, VFU_REGION_WRITE, 4096, 0, 0 };
+	int64_t began;
+	int fd;
+
+	(void)state;
+	serve_impatiently();
+	for (size_t n = 1; n < sizeof(h) + 2; n += n == 1 ? sizeof(h) - 2 : 1) {
+		uint8_t bytes[32] = { 0 };
+
+		memcpy(bytes, &h, sizeof(h));
+		fd = join();
+		began = clock_ns();
+		assert_true(send_raw(fd, bytes, n, NULL, 0));
+		is_cut_off_late(fd, began);
+	}
+	/* Nor if it comes byte by byte. */
+	fd = join();
+	began = clock_ns();
+	assert_true(send_raw(fd, &h, sizeof(h), NULL, 0));
+	while (clock_ns() < began + 5 * SECOND && send_raw(fd, "x", 1, NULL, 0))
+		usleep(20000);
+	assert_true(clock_ns() < began + 5 * SECOND);
+	is_cut_off_late(fd, began);
+	serve_as_before();
+}
+
+static void a_client_may_be_idle_once_it_has_joined(void **state)
+{
+	int fd;
+
+	(void)state;
+	serve_impatiently();
+	fd = join();
+	usleep(1500000);
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	close(fd);
+	serve_as_before();
+}
+
+static void a_client_that_takes_no_replies_is_cut_off(void **state)
+{
+	struct vfu_region_access a = { 0, 2, 4096 };
+	struct vfu_header h = { 1, VFU_REGION_READ, sizeof(h) + sizeof(a), 0, 0 };
+	uint8_t bytes[sizeof(h) + sizeof(a)];
+	int64_t began;
+	int fd;
+
+	(void)state;
+	serve_impatiently();
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + sizeof(h), &a, sizeof(a));
+	fd = join();
+	began = clock_ns();
+	for (int i = 0; i < 4000; i++)
+		if (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+			break;
+	is_cut_off_late(fd, began);
+	serve_as_before();
+}
+
+static void truncated_messages_wait_or_end(void **state)
+{
+	struct vfu_header h = { 1, VFU_REGION_WRITE, 4096, 0, 0 };
+
+	(void)state;
+	for (size_t n = 1; n < 40; n += 3) {
+		uint8_t bytes[64] = { 0 };
+		int fd = join();
+
+		memcpy(bytes, &h, sizeof(h));
+		assert_true(send_raw(fd, bytes, n, NULL, 0));
+		close(fd);
+	}
+	is_served();
+	/* Every command with every length of body is answered or cut off. */
+	for (uint16_t command = 0; command < 20; command++)
+		for (size_t n = 0; n < 44; n++) {
+			uint8_t body[64];
+			int fd = join();
+
+			memset(body, n % 3 ? 0xff : 0, sizeof(body));
+			assert_true(send_command(fd, command, 0, body, n, NULL, 0));
+			receive(fd, &got);
+			close(fd);
+		}
+	is_served();
+}
+
+static void descriptors_in_odd_places_are_dropped(void **state)
+{
+	struct vfu_header h = { 9, VFU_GET_INFO, 32, 0, 0 };
+	int fds[40], fd;
+
+	(void)state;
+	for (int i = 0; i < 40; i++)
+		fds[i] = eventfd(0, EFD_CLOEXEC);
+	/* Beside a command that takes none; too many; beside the body. */
+	fd = join();
+	assert_int_equal(ask(fd, VFU_GET_INFO, "\20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, fds, 1),
+			 EINVAL);
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	close(fd);
+	fd = join();
+	assert_true(send_command(fd, VFU_SET_IRQS, 0, "0123456789abcdef", 16, fds, 40));
+	is_cut_off(fd);
+	fd = join();
+	assert_true(send_raw(fd, &h, sizeof(h), NULL, 0));
+	assert_true(send_raw(fd, "\20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16, fds, 3));
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.error, 0);
+	close(fd);
+	/* As memory: an eventfd, a socket, a folder, a device, /proc. */
+	fd = join();
+	assert_int_equal(map_at(fd, 0, 4096, 0, fds[0]), EINVAL);
+	assert_int_equal(map_at(fd, 0, 4096, 0, fd), EINVAL);
+	for (int i = 0; i < 3; i++) {
+		static const char *const paths[] = { "/", "/dev/zero", "/proc/self/maps" };
+		int other = open(paths[i], O_RDONLY);
+
+		assert_int_not_equal(map_at(fd, 0, 4096, 0, other), 0);
+		close(other);
+	}
+	close(fd);
+	for (int i = 0; i < 40; i++)
+		close(fds[i]);
+	is_served();
+}
+
+static void memory_that_shrinks_cuts_its_client_off(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		set_up(&r);
+		assert_int_equal(ftruncate(r.memory, 0), 0);
+		/* The rings are gone when the device looks. */
+		r.tail = 1;
+		post_bell(&r);
+		is_cut_off(r.fd);
+		close(r.memory);
+		close(r.irq);
+		munmap(r.page, 3 * 4096);
+	}
+}
+
+static void full_eventfd_does_not_hold_the_device(void **state)
+{
+	uint64_t most = UINT64_MAX - 1;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	/* The model's write would block until somebody reads. */
+	assert_int_equal(write(r.irq, &most, 8), 8);
+	assert_int_equal(fcntl(r.irq, F_SETFL, 0), 0);
+	put_identify(&r);
+	post_bell(&r);
+	/* The completion is there, so the interrupt is being raised. */
+	while (!__atomic_load_n(&((struct hw_cqe *)(r.page + 4096))->phase, __ATOMIC_ACQUIRE))
+		;
+	close(r.fd);
+	is_served();
+	close(r.memory);
+	close(r.irq);
+	munmap(r.page, 3 * 4096);
+}
+
+static void noise_is_survived(void **state)
+{
+	unsigned seed = 12345;
+
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		uint8_t bytes[512];
+		size_t n = 1 + (size_t)rand_r(&seed) % sizeof(bytes);
+		int fd = round % 2 ? join() : dial(), memory = make_memory(8192, NULL);
+
+		for (size_t i = 0; i < n; i++)
+			bytes[i] = (uint8_t)rand_r(&seed);
+		/* Half of them look like commands. */
+		if (round % 4 > 1 && n >= 40) {
+			struct vfu_header h = { 1, (uint16_t)(rand_r(&seed) % 19),
+						(uint32_t)n, 0, 0 };
+
+			memcpy(bytes, &h, sizeof(h));
+			memset(bytes + 20, 0, 12);
+		}
+		send_raw(fd, bytes, n, &memory, round % 3 == 0);
+		close(memory);
+		close(fd);
+	}
+	is_served();
+}
+
+static void a_storm_of_clients_is_turned_away(void **state)
+{
+	int fds[64], fd = join();
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		fds[i] = dial();
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	send_command(fds[0], VFU_VERSION, 0, offer, sizeof(offer), NULL, 0);
+	assert_true(receive(fds[0], &got));
+	assert_int_equal(got.h.error, EBUSY);
+	assert_int_equal(got.h.id, next_id);
+	for (int i = 0; i < 64; i++)
+		close(fds[i]);
+	close(fd);
+	is_served();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(impossible_headers_are_refused),
+		cmocka_unit_test(the_largest_message_is_taken),
+		cmocka_unit_test(commands_before_version_are_refused),
+		cmocka_unit_test(a_client_that_never_joins_is_cut_off),
+		cmocka_unit_test(a_message_that_does_not_end_is_cut_off),
+		cmocka_unit_test(a_client_may_be_idle_once_it_has_joined),
+		cmocka_unit_test(a_client_that_takes_no_replies_is_cut_off),
+		cmocka_unit_test(truncated_messages_wait_or_end),
+		cmocka_unit_test(descriptors_in_odd_places_are_dropped),
+		cmocka_unit_test(memory_that_shrinks_cuts_its_client_off),
+		cmocka_unit_test(full_eventfd_does_not_hold_the_device),
+		cmocka_unit_test(noise_is_survived),
+		cmocka_unit_test(a_storm_of_clients_is_turned_away),
+	};
+
+	return cmocka_run_group_tests(tests, start_server, stop_server);
+}
