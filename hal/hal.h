@@ -124,6 +124,10 @@ struct hal_mem_stats {
  */
 int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
 		  const char *tag, struct hal_mem **out, struct err *err);
+/* HBM at the highest address that has room: what comes and goes there does not cut in two
+ * what stays. Time: linear in the number of blocks. */
+int hal_mem_alloc_high(struct hal_device *dev, uint64_t bytes, const char *tag,
+		       struct hal_mem **out, struct err *err);
 /*
  * Makes the caller's own host memory (whole pages) reachable for the device. It must
  * stay until hal_mem_free, which unmaps it and leaves it alone. ALREADY_EXISTS: a

@@ -141,37 +141,69 @@ static struct hal_block *find(struct hal_heap *h, uint64_t units)
 	return NULL;
 }
 
-struct hal_block *hal_heap_alloc(struct hal_heap *h, uint64_t bytes, const char *tag)
+static uint64_t units_of(uint64_t bytes)
 {
 	uint64_t units = bytes / HAL_HEAP_UNIT + (bytes % HAL_HEAP_UNIT != 0);
-	struct hal_block *b, *rest;
 
-	if (!units)
-		units = 1;
-	b = find(h, units);
-	if (!b)
-		return NULL;
-	if (b->bytes > units * HAL_HEAP_UNIT) {
-		rest = new_block(h);
-		if (!rest)
-			return NULL;
-		list_remove(h, b);
-		rest->offset = b->offset + units * HAL_HEAP_UNIT;
-		rest->bytes = b->bytes - units * HAL_HEAP_UNIT;
-		b->bytes = units * HAL_HEAP_UNIT;
-		rest->before = b;
-		rest->after = b->after;
-		if (rest->after)
-			rest->after->before = rest;
-		b->after = rest;
-		list_add(h, rest);
-	} else {
-		list_remove(h, b);
-	}
+	return units ? units : 1;
+}
+
+/* Cuts the free block `b` at `bytes`: what is behind is a free block of its own. */
+static bool cut(struct hal_heap *h, struct hal_block *b, uint64_t bytes)
+{
+	struct hal_block *rest = new_block(h);
+
+	if (!rest)
+		return false;
+	list_remove(h, b);
+	rest->offset = b->offset + bytes;
+	rest->bytes = b->bytes - bytes;
+	b->bytes = bytes;
+	rest->before = b;
+	rest->after = b->after;
+	if (rest->after)
+		rest->after->before = rest;
+	b->after = rest;
+	list_add(h, b);
+	list_add(h, rest);
+	return true;
+}
+
+static struct hal_block *take(struct hal_heap *h, struct hal_block *b, const char *tag)
+{
+	list_remove(h, b);
 	snprintf(b->tag, sizeof(b->tag), "%s", tag ? tag : "");
 	h->in_use += b->bytes;
 	h->n_blocks++;
 	return b;
+}
+
+struct hal_block *hal_heap_alloc(struct hal_heap *h, uint64_t bytes, const char *tag)
+{
+	uint64_t units = units_of(bytes);
+	struct hal_block *b = find(h, units);
+
+	if (!b || (b->bytes > units * HAL_HEAP_UNIT && !cut(h, b, units * HAL_HEAP_UNIT)))
+		return NULL;
+	return take(h, b, tag);
+}
+
+struct hal_block *hal_heap_alloc_high(struct hal_heap *h, uint64_t bytes, const char *tag)
+{
+	uint64_t units = units_of(bytes);
+	struct hal_block *highest = NULL;
+
+	for (struct hal_block *b = h->lowest; b; b = b->after)
+		if (b->is_free && b->bytes / HAL_HEAP_UNIT >= units)
+			highest = b;
+	if (!highest)
+		return NULL;
+	if (highest->bytes > units * HAL_HEAP_UNIT) {
+		if (!cut(h, highest, highest->bytes - units * HAL_HEAP_UNIT))
+			return NULL;
+		highest = highest->after;
+	}
+	return take(h, highest, tag);
 }
 
 /* Joins `b` with the block after it, whose record becomes spare. */

@@ -27,6 +27,8 @@ struct hal_heap *hal_heap_create(uint64_t bytes);	/* NULL: out of memory */
 void hal_heap_destroy(struct hal_heap *heap);
 /* NULL if no free block is large enough (or out of host memory). */
 struct hal_block *hal_heap_alloc(struct hal_heap *heap, uint64_t bytes, const char *tag);
+/* The same, as high as there is room; takes time linear in the number of blocks. */
+struct hal_block *hal_heap_alloc_high(struct hal_heap *heap, uint64_t bytes, const char *tag);
 void hal_heap_free(struct hal_heap *heap, struct hal_block *block);
 uint64_t hal_heap_largest(const struct hal_heap *heap);
 uint64_t hal_heap_in_use(const struct hal_heap *heap);

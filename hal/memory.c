@@ -172,11 +172,12 @@ static int report_exhausted(struct hal_device *dev, uint64_t bytes, const char *
 	return code;
 }
 
-static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, const char *tag,
-		     struct err *err)
+static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, bool is_high,
+		     const char *tag, struct err *err)
 {
-	m->block = m->bytes > dev->identity.hbm_bytes ? NULL :
-		   hal_heap_alloc(dev->heap, m->bytes, tag);
+	if (m->bytes <= dev->identity.hbm_bytes)
+		m->block = is_high ? hal_heap_alloc_high(dev->heap, m->bytes, tag) :
+				     hal_heap_alloc(dev->heap, m->bytes, tag);
 	if (!m->block)
 		return report_exhausted(dev, m->bytes, tag, err);
 	m->va = HAL_HBM_VA + m->block->offset;
@@ -349,8 +350,8 @@ static void count(struct hal_device *dev, const struct hal_mem *m)
 	}
 }
 
-int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
-		  const char *tag, struct hal_mem **out, struct err *err)
+static int alloc(struct hal_device *dev, enum hal_mem_kind kind, bool is_high, uint64_t bytes,
+		 const char *tag, struct hal_mem **out, struct err *err)
 {
 	struct hal_mem *m;
 	int code = hal_check(dev, err);
@@ -369,7 +370,7 @@ int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes
 	m->dev = dev;
 	m->kind = kind;
 	m->bytes = bytes;
-	code = kind == HAL_MEM_HBM ? alloc_hbm(dev, m, tag, err) :
+	code = kind == HAL_MEM_HBM ? alloc_hbm(dev, m, is_high, tag, err) :
 				     alloc_host(dev, m, tag, err);
 	if (code) {
 		drop_mem(dev, m);
@@ -384,6 +385,18 @@ int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes
 		  kind_names[kind], (unsigned long long)m->va, tag ? tag : "");
 	*out = m;
 	return 0;
+}
+
+int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
+		  const char *tag, struct hal_mem **out, struct err *err)
+{
+	return alloc(dev, kind, false, bytes, tag, out, err);
+}
+
+int hal_mem_alloc_high(struct hal_device *dev, uint64_t bytes, const char *tag,
+		       struct hal_mem **out, struct err *err)
+{
+	return alloc(dev, HAL_MEM_HBM, true, bytes, tag, out, err);
 }
 
 void hal_mem_free(struct hal_mem *m)

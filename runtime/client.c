@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client: its devices, the garbage of each, and one thread for transfers that
- * must wait. */
+/* The client: its devices, and one thread for transfers that must wait. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/rt_internal.h"
-
-#define DRAIN_NS 60000000000ll	/* how long allocation waits for queued work */
 
 const char *const rt_memory_kind_names[RT_KINDS] = {
 	"device", "pinned_host", "unpinned_host",
@@ -109,6 +106,7 @@ static void free_client(struct rt_client *c)
 			free(g);
 		}
 		pthread_mutex_destroy(&d->lock);
+		pthread_mutex_destroy(&d->grow_lock);
 	}
 	free(c->devices);
 	hal_destroy(c->hal);
@@ -169,6 +167,7 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 
 		c->n_devices = i + 1;
 		pthread_mutex_init(&d->lock, NULL);
+		pthread_mutex_init(&d->grow_lock, NULL);
 		code = hal_device_open(c->hal, i, &d->hal, err);
 		if (code)
 			break;
@@ -206,95 +205,4 @@ int rt_device_poison(struct rt_client *c, unsigned device, const struct err *why
 	d->is_poisoned = true;
 	pthread_mutex_unlock(&d->lock);
 	return 0;
-}
-
-/* ---- memory that waits to be freed ---- */
-
-void rt_sweep(struct rt_device *d)
-{
-	struct rt_garbage **p = &d->garbage, *g;
-	uint64_t done;
-
-	if (!*p)
-		return;
-	done = hal_queue_done(d->queue);
-	while ((g = *p)) {
-		if (g->value > done) {
-			p = &g->next;
-			continue;
-		}
-		hal_mem_free(g->mem);
-		*p = g->next;
-		g->next = d->spare;
-		d->spare = g;
-	}
-}
-
-void rt_discard(struct rt_client *c, unsigned device, struct hal_mem *mem, uint64_t value)
-{
-	struct rt_device *d = &c->devices[device];
-	struct rt_garbage *g;
-
-	if (!mem)
-		return;
-	if (!value || hal_queue_done(d->queue) >= value) {
-		hal_mem_free(mem);
-		return;
-	}
-	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
-	g = d->spare;
-	if (g)
-		d->spare = g->next;
-	else
-		g = malloc(sizeof(*g));
-	if (g) {
-		*g = (struct rt_garbage){ mem, value, d->garbage };
-		d->garbage = g;
-	}
-	pthread_mutex_unlock(&d->lock);
-	if (!g) {
-		/* No memory for the note: wait for the work instead. */
-		hal_queue_wait(d->queue, value, clock_after(DRAIN_NS), NULL);
-		hal_mem_free(mem);
-	}
-}
-
-int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err)
-{
-	struct rt_device *d = &c->devices[device];
-	enum hal_mem_kind k = kind == RT_DEVICE ? HAL_MEM_HBM : HAL_MEM_HOST;
-	uint64_t newest = 0;
-	int code;
-
-	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
-	for (struct rt_garbage *g = d->garbage; g; g = g->next)
-		if (g->value > newest)
-			newest = g->value;
-	pthread_mutex_unlock(&d->lock);
-	code = hal_mem_alloc(d->hal, k, bytes, tag, out, err);
-	if (code != ERR_RESOURCE_EXHAUSTED || !newest)
-		return code;
-	hal_queue_wait(d->queue, newest, clock_after(DRAIN_NS), NULL);
-	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
-	pthread_mutex_unlock(&d->lock);
-	return hal_mem_alloc(d->hal, k, bytes, tag, out, err);
-}
-
-void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out)
-{
-	struct rt_device *d = &c->devices[device];
-
-	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
-	pthread_mutex_unlock(&d->lock);
-	hal_mem_stats(d->hal, HAL_MEM_HBM, out);
-}
-
-void rt_clear_memory_stats(struct rt_client *c, unsigned device)
-{
-	hal_mem_clear_peak(c->devices[device].hal);
 }

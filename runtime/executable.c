@@ -17,6 +17,7 @@ static void free_exe(struct rt_exe *x)
 	struct rt_client *c = x->client;
 
 	hal_exe_unload(x->hal);
+	rt_scratch_leave(x);
 	rt_program_unref(x->program);
 	free(x);
 	rt_client_unref(c);
@@ -49,10 +50,15 @@ static int load(struct rt_client *c, unsigned device, struct rt_program *p,
 	rt_program_ref(p);
 	x->image = p->image;
 	code = hal_exe_load(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
+	if (code == ERR_RESOURCE_EXHAUSTED) {
+		rt_make_room(c, device);
+		code = hal_exe_load(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
+	}
 	if (code) {
 		free_exe(x);
 		return code;
 	}
+	rt_scratch_join(x);
 	*out = x;
 	return 0;
 }
@@ -116,6 +122,7 @@ unsigned rt_exe_device(const struct rt_exe *x)
 void rt_exe_delete(struct rt_exe *x)
 {
 	atomic_store(&x->is_deleted, true);
+	rt_scratch_leave(x);
 }
 
 bool rt_exe_is_deleted(struct rt_exe *x)
@@ -259,31 +266,6 @@ static int make_results(struct launch *l, struct err *err)
 	return 0;
 }
 
-static int reserve_temp(struct rt_device *d, struct rt_exe *x, struct err *err)
-{
-	uint64_t need = x->image->info.temp_bytes;
-	struct hal_mem *grown, *old;
-	uint64_t use;
-	int code;
-
-	if (!need || (d->temp && hal_mem_bytes(d->temp) >= need))
-		return 0;
-	/* Allocating takes the lock itself. */
-	pthread_mutex_unlock(&d->lock);
-	code = rt_alloc(x->client, x->device, RT_DEVICE, need, "temporaries", &grown, err);
-	pthread_mutex_lock(&d->lock);
-	if (code)
-		return code;
-	old = d->temp;
-	use = d->temp_use;
-	d->temp = grown;
-	pthread_mutex_unlock(&d->lock);
-	rt_discard(x->client, x->device, old, use);
-	pthread_mutex_lock(&d->lock);
-	/* Another launch may have put a smaller one in its place meanwhile. */
-	return reserve_temp(d, x, err);
-}
-
 static void bind(struct launch *l, struct rt_device *d)
 {
 	const struct image *im = l->x->image;
@@ -295,7 +277,7 @@ static void bind(struct launch *l, struct rt_device *d)
 
 		switch (b->kind) {
 		case IMAGE_CONSTANTS: m = constants; break;
-		case IMAGE_TEMP: m = d->temp; break;
+		case IMAGE_TEMP: m = d->scratch; break;
 		case IMAGE_ARG: {
 			int32_t out = im->shapes[b->index].alias;
 
@@ -402,13 +384,14 @@ static int run(struct launch *l, struct rt_event **done, struct err *err)
 	code = make_results(l, err);
 	if (code)
 		return code;
-	pthread_mutex_lock(&d->lock);
+	code = rt_lock_with_scratch(l->x->client, l->x->device,
+				    l->x->image->info.temp_bytes, err);
+	if (code)
+		return code;
 	if (d->is_poisoned) {
 		*err = d->poison;
 		code = err->code;
 	}
-	if (!code)
-		code = reserve_temp(d, l->x, err);
 	if (!code)
 		code = save_kept(l, d, err);
 	if (!code) {
@@ -416,7 +399,7 @@ static int run(struct launch *l, struct rt_event **done, struct err *err)
 		code = hal_queue_execute(d->queue, &launch, &value, err);
 	}
 	if (!code && l->x->image->info.temp_bytes)
-		d->temp_use = value;
+		d->scratch_use = value;
 	if (!code)
 		hal_note_executable(d->hal, image_string(l->x->image,
 							 l->x->image->info.name));

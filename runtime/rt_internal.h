@@ -6,8 +6,8 @@
  *
  * Memory that queued work may use is not freed but laid on the device's heap of garbage
  * with the number of the last submission that uses it, and swept when that is done.
- * Locks: rt_device.lock (garbage, temporaries, launches); buffers' own state is under
- * rt_buffer.lock. device.lock is taken before buffer.lock, never the other way.
+ * Locks, in the order in which they may be taken: rt_device.grow_lock (making scratch),
+ * rt_device.lock (garbage, scratch, launches), rt_buffer.lock (a buffer's own state).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,8 +26,10 @@ struct rt_device {
 	struct hal_device_info info;
 	pthread_mutex_t lock;
 	struct rt_garbage *garbage, *spare;
-	struct hal_mem *temp;	/* temporaries of all launches: they run in order */
-	uint64_t temp_use;	/* newest submission that uses temp */
+	pthread_mutex_t grow_lock;
+	struct hal_mem *scratch;	/* of all launches: they run in order; see memory.c */
+	uint64_t scratch_use;	/* newest submission that uses it */
+	struct rt_exe *scratch_users;	/* executables that need any */
 	bool is_poisoned;
 	struct err poison;
 };
@@ -121,6 +123,7 @@ struct rt_exe {
 	struct rt_program *program;
 	const struct image *image;	/* the program's */
 	atomic_bool is_deleted;
+	struct rt_exe *next, **link;	/* of device.scratch_users; link NULL: not there */
 };
 
 void rt_client_ref(struct rt_client *c);
@@ -132,9 +135,18 @@ int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *
 extern _Thread_local unsigned rt_in_callback;
 void rt_sweep(struct rt_device *d);	/* under d->lock */
 void rt_discard(struct rt_client *c, unsigned device, struct hal_mem *mem, uint64_t value);
-/* Allocates; when memory is short, waits for queued work and tries once more. */
+/* Allocates; when memory is short, waits for queued work, gives scratch up too, and tries
+ * again. */
 int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err);
+/* Waits for queued work and frees what it held, and scratch. */
+void rt_make_room(struct rt_client *c, unsigned device);
+/* Takes device.lock with scratch of so many bytes there until it is let go; not on failure. */
+int rt_lock_with_scratch(struct rt_client *c, unsigned device, uint64_t bytes,
+			 struct err *err);
+/* From when an executable may need scratch; when it no longer does, once or more. */
+void rt_scratch_join(struct rt_exe *x);
+void rt_scratch_leave(struct rt_exe *x);
 /* A buffer with fresh storage (bytes > 0) and undefined content. */
 int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		  const struct rt_shape *shape, const char *tag, struct rt_buffer **out,

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heap against a list of what is taken, kept by hand: places, sums, the largest gap,
+ * and that a request is refused only if no gap holds it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hal/heap.h"
+
+enum { UNIT = HAL_HEAP_UNIT, UNITS = 4096, MOST = 200 };
+
+struct model {
+	bool taken[UNITS];
+	struct hal_block *held[MOST];
+	unsigned n;
+};
+
+static uint64_t units_of(uint64_t bytes)
+{
+	return bytes ? (bytes + UNIT - 1) / UNIT : 1;
+}
+
+/* The longest run of free units, and how the highest one that holds `need` ends. */
+static uint64_t largest_gap(const struct model *m, uint64_t need, uint64_t *end)
+{
+	uint64_t run = 0, most = 0;
+
+	*end = 0;
+	for (unsigned i = 0; i < UNITS; i++) {
+		run = m->taken[i] ? 0 : run + 1;
+		if (run > most)
+			most = run;
+		if (run >= need)
+			*end = i + 1;
+	}
+	return most;
+}
+
+static void mark(struct model *m, const struct hal_block *b, bool taken)
+{
+	assert_int_equal(b->offset % UNIT, 0);
+	assert_int_equal(b->bytes % UNIT, 0);
+	assert_true(b->offset + b->bytes <= (uint64_t)UNITS * UNIT);
+	for (uint64_t i = b->offset / UNIT; i < (b->offset + b->bytes) / UNIT; i++) {
+		assert_int_equal(m->taken[i], !taken);
+		m->taken[i] = taken;
+	}
+}
+
+static void check(const struct hal_heap *h, const struct model *m)
+{
+	uint64_t end, sum = 0;
+
+	assert_int_equal(hal_heap_largest(h), largest_gap(m, 1, &end) * UNIT);
+	for (unsigned i = 0; i < UNITS; i++)
+		sum += m->taken[i];
+	assert_int_equal(hal_heap_in_use(h), sum * UNIT);
+	assert_int_equal(hal_heap_blocks(h), m->n);
+}
+
+static void one_more(struct hal_heap *h, struct model *m, uint64_t bytes, bool high)
+{
+	uint64_t end, gap = largest_gap(m, units_of(bytes), &end);
+	struct hal_block *b = high ? hal_heap_alloc_high(h, bytes, "x") :
+				     hal_heap_alloc(h, bytes, "x");
+
+	if (!b) {
+		assert_true(gap < units_of(bytes));
+		return;
+	}
+	assert_int_equal(b->bytes, units_of(bytes) * UNIT);
+	if (high)
+		assert_int_equal(b->offset + b->bytes, end * UNIT);
+	mark(m, b, true);
+	m->held[m->n++] = b;
+}
+
+static void one_less(struct hal_heap *h, struct model *m, unsigned i)
+{
+	mark(m, m->held[i], false);
+	hal_heap_free(h, m->held[i]);
+	m->held[i] = m->held[--m->n];
+}
+
+static void random_use_matches_a_list(void **state)
+{
+	/* Sizes on both sides of units, of classes' limits, and of everything. */
+	static const uint64_t sizes[] = { 0, 1, 63, 64, 65, 15 * 64, 16 * 64, 16 * 64 + 1,
+		17 * 64, 31 * 64, 32 * 64, 33 * 64, 34 * 64, 100 * 64, 1023 * 64, 4096 * 64 };
+	struct hal_heap *h = hal_heap_create((uint64_t)UNITS * UNIT + 63);
+	struct model *m = calloc(1, sizeof(*m));
+	unsigned seed = 7;
+
+	(void)state;
+	assert_non_null(h);
+	assert_non_null(m);
+	for (int i = 0; i < 20000; i++) {
+		unsigned what = (unsigned)rand_r(&seed) % 100;
+		uint64_t bytes = what % 2 ? (uint64_t)rand_r(&seed) % 6000 :
+				 sizes[(unsigned)rand_r(&seed) %
+				       (sizeof(sizes) / sizeof(*sizes) - (what < 95))];
+
+		if (m->n && (what >= 55 || m->n == MOST))
+			one_less(h, m, (unsigned)rand_r(&seed) % m->n);
+		else
+			one_more(h, m, bytes, what < 15);
+		if (i % 16 == 0)
+			check(h, m);
+	}
+	while (m->n)
+		one_less(h, m, 0);
+	check(h, m);
+	/* All of it, in one piece again. */
+	one_more(h, m, (uint64_t)UNITS * UNIT, false);
+	assert_int_equal(m->n, 1);
+	check(h, m);
+	one_more(h, m, 1, false);
+	assert_int_equal(m->n, 1);
+	free(m);
+	hal_heap_destroy(h);
+}
+
+static void the_owners_of_most_are_named_first(void **state)
+{
+	struct hal_heap *h = hal_heap_create(1 << 20);
+	struct str out = { 0 };
+	struct hal_block *b;
+
+	(void)state;
+	hal_heap_alloc(h, 640, "small");
+	hal_heap_alloc(h, 6400, "large");
+	hal_heap_alloc(h, 3200, "twice");
+	b = hal_heap_alloc_high(h, 64000, "gone");
+	hal_heap_alloc(h, 3200, "twice");
+	hal_heap_alloc(h, 64, NULL);
+	hal_heap_free(h, b);
+	hal_heap_owners(h, &out);
+	assert_string_equal(out.text, "large 6400 bytes in 1, twice 6400 bytes in 2, small 640 "
+			    "bytes in 1, (untagged) 64 bytes in 1");
+	str_free(&out);
+	/* More owners than are told apart. */
+	for (int i = 0; i < 100; i++) {
+		char tag[16];
+
+		snprintf(tag, sizeof(tag), "owner%d", i);
+		assert_non_null(hal_heap_alloc(h, 64, tag));
+	}
+	hal_heap_owners(h, &out);
+	assert_non_null(strstr(out.text, "large 6400 bytes in 1, "));
+	str_free(&out);
+	hal_heap_destroy(h);
+}
+
+static void an_empty_heap_refuses(void **state)
+{
+	struct hal_heap *h = hal_heap_create(63);
+
+	(void)state;
+	assert_non_null(h);
+	assert_null(hal_heap_alloc(h, 1, "x"));
+	assert_null(hal_heap_alloc_high(h, 1, "x"));
+	assert_int_equal(hal_heap_largest(h), 0);
+	hal_heap_destroy(h);
+	hal_heap_destroy(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_use_matches_a_list),
+		cmocka_unit_test(the_owners_of_most_are_named_first),
+		cmocka_unit_test(an_empty_heap_refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
