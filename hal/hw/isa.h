@@ -29,10 +29,9 @@
  * IOTA over a non-row dim too. An output that names a row value has strides 0
  * along the row dims. A row may have at most ISA_MAX_ROW elements.
  *
- * Operand overlap: an input and an output may be the same memory only if they
- * address it identically at each point (same base, strides and element size), or
- * not at all; outputs do not overlap. Otherwise contents are undefined (but no
- * access leaves the bindings).
+ * Operand overlap: which outputs may lie on which inputs, and how, is in
+ * ISA.md#overlap and isa_access.h; outputs do not overlap. Otherwise contents are
+ * undefined (but no access leaves the bindings).
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -328,6 +328,16 @@ void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
 	gather(ref, from, tile, room);
 }
 
+void sim_tile_keep(struct sim_tile *tile, unsigned j, unsigned bytes, void *room)
+{
+	size_t n = tile->in_spread >> j & 1 ? 1 : tile->in_row >> j & 1 ? tile->rows :
+		(size_t)tile->rows * tile->cols;
+
+	if (tile->in[j] != room)
+		memcpy(room, tile->in[j], n * bytes);
+	tile->in[j] = room;
+}
+
 const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
 			    const struct sim_tile *tile, void *room)
 {

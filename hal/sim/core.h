@@ -198,6 +198,9 @@ enum elem sim_body_elem(const struct sim_body *b, unsigned value);
  * else elements are gathered into `room` (elem_bytes * rows * cols bytes). */
 void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
 		 struct sim_tile *tile, unsigned j, void *room);
+/* Moves input j into `room` if it is still in memory, where an output may be stored over
+ * it before another output stores it. */
+void sim_tile_keep(struct sim_tile *tile, unsigned j, unsigned bytes, void *room);
 /* Stores a value over the tile's box. `combine` as in the operand; the caller sees
  * to it that no other lane stores to the same place when it is not ISA_STORE. */
 void sim_tile_out(const struct sim_ref *ref, uint8_t *first,

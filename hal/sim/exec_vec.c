@@ -19,19 +19,6 @@ static bool is_full(const struct vec_plan *p, const struct sim_tile *tile)
 	return tile->rows == p->tiling.rows && tile->cols == p->tiling.cols;
 }
 
-/* Moves an input that an output stores as it is out of memory's way: another output
- * may be over the same memory. */
-static void take_copy(const struct vec_plan *p, struct sim_tile *tile, unsigned j,
-		      char *room)
-{
-	size_t n = tile->in_spread >> j & 1 ? 1 : tile->in_row >> j & 1 ? tile->rows :
-		(size_t)tile->rows * tile->cols;
-
-	if (tile->in[j] != room)
-		memcpy(room, tile->in[j], n * elem_bytes(p->in[j].elem));
-	tile->in[j] = room;
-}
-
 void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,
 	      char *scratch)
 {
@@ -64,7 +51,7 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 		sim_tile_in(&p->in[j], job->in[j], tile, j, room);
 		last->at[j] = tile->in[j] == room && !(tile->in_row >> j & 1) ? at : NULL;
 		if (p->copied >> j & 1)
-			take_copy(p, tile, j, room);
+			sim_tile_keep(tile, j, elem_bytes(p->in[j].elem), room);
 	}
 }
 

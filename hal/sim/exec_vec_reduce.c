@@ -488,8 +488,9 @@ static void finish(const struct vec_job *job, const struct sim_tile *tile,
 			&kept, scratch + r->tail[0][j]);
 	if (total)
 		apply(job, &to, &first, total, n, scratch);
-	else
-		to = first;
+	/* one result may lie on the initial value of another */
+	for (unsigned j = 0; j < r->k && !total; j++)
+		memcpy(to.p[j], first.p[j], n * r->bytes[j]);
 	for (unsigned j = 0; j < r->k; j++)
 		sim_tile_out(&p->out[j].ref, job->out[j], &kept, to.p[j], false, false,
 			     ISA_STORE);

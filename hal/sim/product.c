@@ -226,6 +226,9 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 		return ret;
 	mm->n_in = body->n_in;
 	mm->n_out = body->n_out;
+	for (unsigned j = 0; j < mm->n_out && mm->n_out > 1; j++)
+		if (mm->value[j] && mm->value[j] <= mm->n_in)
+			mm->copied |= 1u << (mm->value[j] - 1);
 	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
 			out[0].elem == mm->acc;
 	place(load, mm);
@@ -333,9 +336,13 @@ static void finish_box(const struct sim_product_task *t, uint8_t *s, unsigned ro
 
 	memcpy(tile.index, index, sizeof(tile.index));
 	tile.pre[0] = s + mm->sums_at + (size_t)row * t->cols * mm->acc_bytes;
-	for (unsigned j = 0; j < mm->n_in; j++)
-		sim_tile_in(&mm->in[j], first_in[j], &tile, j,
-			    s + mm->room_at + (size_t)j * mm->points * 16);
+	for (unsigned j = 0; j < mm->n_in; j++) {
+		uint8_t *room = s + mm->room_at + (size_t)j * mm->points * 16;
+
+		sim_tile_in(&mm->in[j], first_in[j], &tile, j, room);
+		if (mm->copied >> j & 1)
+			sim_tile_keep(&tile, j, elem_bytes(mm->in[j].elem), room);
+	}
 	sim_body_run(mm->body, t->run, &tile, s + mm->body_at);
 	for (unsigned j = 0; j < mm->n_out; j++) {
 		bool is_spread, is_row;

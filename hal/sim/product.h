@@ -68,6 +68,8 @@ struct sim_product {
 	struct sim_ref in[ISA_MAX_IN], out[ISA_MAX_OUT];
 	uint8_t value[ISA_MAX_OUT];
 	bool is_direct;		/* no epilogue: sums are stored as they are */
+	uint32_t copied;	/* inputs that an output stores as they are: another may be
+				 * over the same memory */
 	uint8_t acc;
 	unsigned acc_bytes;
 	unsigned rank;		/* of the iteration space */
