@@ -11,6 +11,8 @@
 
 #include "runtime/compiler/back/emit.h"
 
+static const struct looks for_ever = { FOREVER_POS, FOREVER_POS };
+
 static void emit_op(struct emit *e, const struct tc_op *op);
 
 static void drop_result(struct emit *e, const struct tc_op *op)
@@ -34,51 +36,25 @@ static struct label *new_label(struct emit *e)
 
 /* ---- while ---- */
 
-/* Whether the initial value's buffer can carry on as the loop's. */
-static bool can_adopt(struct emit *e, const struct tc_op *op, unsigned j)
-{
-	const struct tc_value *in = tc_in(op, j);
-	const struct home *h = tc_home(e, in);
-
-	if (!h->buf->is_temp || h->buf->last > e->spans[op->id].end || h->reg ||
-	    !tc_is_dense(h, in->type) || in->type->count == 0)
-		return false;
-	/* Used once, here, and no view of the same buffer is an operand too. */
-	for (unsigned k = 0; k < op->n_operands; k++)
-		if (k != j && tc_home(e, tc_in(op, k))->buf == h->buf)
-			return false;
-	for (const struct tc_use *u = in->uses; u; u = u->next)
-		if (u->user != op)
-			return false;
-	return true;
-}
-
+/* Where carried value j lives: in its initial value's memory if that ends here. What the
+ * other operands read there is copied before the loop starts. */
 static void start_carried(struct emit *e, const struct tc_op *op, unsigned j,
-			  struct home *carried)
+			  struct home *carried, const struct tc_type **types)
 {
 	const struct tc_value *in = tc_in(op, j), *v = tc_out(op, j);
-	const struct home *from = tc_home(e, in);
-	struct wish *w = tc_granted(e, v, (int)j);
 
-	if (w) {
-		*carried = *tc_view(e, v, &w->home);
-		if (from->buf == carried->buf && from->offset == carried->offset &&
-		    tc_is_dense(from, in->type) && !from->reg)
-			return;
-	} else if (can_adopt(e, op, j)) {
-		*carried = *tc_view(e, v, from);
+	types[j] = v->type;
+	if (tc_take_over(e, v, in, carried, types, j, &carried[j]))
 		return;
-	} else {
-		*carried = *tc_place(e, v);
-	}
-	tc_copy_value(e, in->type, from, carried);
+	carried[j] = *tc_place(e, v);
+	tc_copy_value(e, in->type, tc_home(e, in), &carried[j]);
 }
 
 static void set_argument(struct emit *e, struct tc_value *arg, const struct home *h,
 			 uint32_t last)
 {
 	struct home *to = &e->homes[arg->id];
-	uint32_t own = tc_last_use(e, arg);
+	struct looks own = tc_looks(e, arg);
 
 	*to = *h;
 	/* A buffer record of its own: its last look is within one turn of the loop. */
@@ -86,7 +62,8 @@ static void set_argument(struct emit *e, struct tc_value *arg, const struct home
 	if (!to->buf)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	to->buf->is_temp = false;
-	to->buf->last = own == FOREVER_POS ? last : own;
+	to->buf->last = own.last == FOREVER_POS ? last : own.last;
+	to->buf->deepest = own.deepest == FOREVER_POS ? last : own.deepest;
 }
 
 /* Moves a body's results to their carried buffers. */
@@ -94,44 +71,17 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 			const struct home *carried)
 {
 	const struct tc_op *end = body->last;
-	struct home *from = arena_array(&e->c->arena, end->n_operands + 1u, sizeof(*from));
-	bool *moves = arena_array(&e->c->arena, end->n_operands + 1u, sizeof(*moves));
+	struct move *moves = arena_array(&e->c->arena, end->n_operands + 1u, sizeof(*moves));
 
-	if (!from || !moves)
+	if (!moves)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	for (unsigned j = 0; j < end->n_operands; j++) {
 		const struct tc_value *v = tc_in(end, j);
-		const struct home *h;
 
-		moves[j] = false;
-		if (!v->type->count || v->type->elem == ELEM_TOKEN)
-			continue;
-		h = tc_home(e, v);
-		moves[j] = !(h->buf->binding == carried[j].buf->binding &&
-			     h->offset == carried[j].offset && !h->reg &&
-			     tc_is_dense(h, v->type));
-		from[j] = *h;
+		if (v->type->count && v->type->elem != ELEM_TOKEN)
+			moves[j] = (struct move){ *tc_home(e, v), carried[j], v->type };
 	}
-	/* A value that lies in some carried buffer may be overwritten by the moves:
-	 * take it out of the way first. */
-	for (unsigned j = 0; j < end->n_operands; j++) {
-		bool at_risk = false;
-		const struct tc_value *v = tc_in(end, j);
-
-		for (unsigned k = 0; moves[j] && k < end->n_operands; k++)
-			at_risk |= carried[k].buf &&
-				   carried[k].buf->binding == from[j].buf->binding &&
-				   carried[k].buf->offset == from[j].buf->offset;
-		if (at_risk) {
-			struct home safe = tc_scratch(e, v->type);
-
-			tc_copy_value(e, v->type, &from[j], &safe);
-			from[j] = safe;
-		}
-	}
-	for (unsigned j = 0; j < end->n_operands; j++)
-		if (moves[j])
-			tc_copy_value(e, tc_in(end, j)->type, &from[j], &carried[j]);
+	tc_move_all(e, moves, end->n_operands);
 }
 
 static void emit_while(struct emit *e, const struct tc_op *op)
@@ -140,15 +90,17 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	struct label *top = new_label(e), *end = new_label(e);
 	struct home *carried = arena_array(&e->c->arena, op->n_operands + 1,
 					   sizeof(*carried));
+	const struct tc_type **types = arena_array(&e->c->arena, op->n_operands + 1,
+						   sizeof(*types));
 	uint32_t last = e->spans[op->id].end;
 	double before = e->cost_ns;
 	uint8_t r;
 
-	if (!carried)
+	if (!carried || !types)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	for (unsigned j = 0; j < op->n_operands; j++)
 		if (tc_in(op, j)->type->elem != ELEM_TOKEN)
-			start_carried(e, op, j, &carried[j]);
+			start_carried(e, op, j, carried, types);
 	for (unsigned j = 0; j < op->n_operands; j++) {
 		if (!carried[j].buf)
 			continue;
@@ -159,14 +111,13 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 		const struct tc_value *v = tc_in(body->last, j);
 
 		if (carried[j].buf && v->def && v->def->block == body &&
-		    v->def->op != TC_CONSTANT)
-			tc_wish(e, v, &(struct home){ .buf = body->args[j] ?
-				e->homes[body->args[j]->id].buf : NULL,
-				.offset = carried[j].offset }, body->args[j]);
+		    v->def->op != TC_CONSTANT) {
+			struct buffer *old = e->homes[body->args[j]->id].buf;
+
+			tc_wish(e, v, &(struct home){ .buf = old,
+						      .offset = carried[j].offset }, old);
+		}
 	}
-	for (struct wish *w = e->wishes; w && w->value->def &&
-	     w->value->def->block == body; w = w->next)
-		tc_dense_strides(w->value->type, w->home.stride);
 	tc_bind(e, top);
 	tc_emit_block(e, cond);
 	e->op = op;
@@ -239,8 +190,11 @@ static void emit_rng(struct emit *e, const struct tc_op *op)
 
 	if (t->bytes % 4 || tc_in(op, 0)->type->bytes % 8)
 		tc_refuse(e, "random bits of less than 32 a time");
-	if (!t->count)
+	if (!t->count) {
+		/* No words were drawn: the state stays. */
+		tc_copy_value(e, tc_in(op, 0)->type, &state, next);
 		return;
+	}
 	r = tc_put(e, ISA_RNG, sizeof(*r));
 	r->algorithm = tc_attr_int(op, "rng_algorithm", 0) == TC_RNG_THREE_FRY ?
 		ISA_RNG_THREEFRY : ISA_RNG_PHILOX;
@@ -326,7 +280,7 @@ void tc_emit_block(struct emit *e, const struct tc_block *b)
 /* ---- arguments and results ---- */
 
 static struct buffer *new_buffer(struct emit *e, unsigned binding, int64_t bytes,
-				 uint32_t last)
+				 struct looks looks)
 {
 	struct buffer *b = arena_alloc(&e->c->arena, sizeof(*b));
 
@@ -334,7 +288,8 @@ static struct buffer *new_buffer(struct emit *e, unsigned binding, int64_t bytes
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	b->binding = (uint16_t)binding;
 	b->bytes = (uint64_t)bytes;
-	b->last = last;
+	b->last = looks.last;
+	b->deepest = looks.deepest;
 	return b;
 }
 
@@ -344,7 +299,7 @@ static void place_arguments(struct emit *e, const struct tc_block *main)
 		struct home *h = &e->homes[main->args[i]->id];
 
 		h->buf = new_buffer(e, BIND_FIRST_ARG + i, main->args[i]->type->bytes,
-				    tc_last_use(e, main->args[i]));
+				    tc_looks(e, main->args[i]));
 		tc_dense_strides(main->args[i]->type, h->stride);
 	}
 }
@@ -394,9 +349,8 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			is_first &= tc_in(end, k) != v;
 		if (!is_first || !v->def || v->def->op == TC_CONSTANT)
 			continue;
-		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, FOREVER_POS);
-		tc_dense_strides(v->type, h.stride);
-		tc_wish(e, v, &h, arg >= 0 ? main->args[arg] : NULL);
+		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
+		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
 }
 
@@ -404,43 +358,23 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 static void deliver_results(struct emit *e, const struct tc_block *main)
 {
 	const struct tc_op *end = main->last;
-	struct home *from = arena_array(&e->c->arena, e->n_results + 1u, sizeof(*from));
+	struct move *moves = arena_array(&e->c->arena, e->n_results + 1u, sizeof(*moves));
 
-	if (!from)
+	if (!moves)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	e->op = end;
 	e->now = FOREVER_POS;
-	/* First save what lies in a donated argument that another result takes. */
-	for (unsigned pass = 0; pass < 2; pass++)
-		for (unsigned i = 0; i < e->n_results; i++) {
-			const struct tc_value *v = tc_in(end, i);
-			struct home to = { 0 };
+	for (unsigned i = 0; i < e->n_results; i++) {
+		const struct tc_value *v = tc_in(end, i);
+		struct home to = { 0 };
 
-			if (!v->type->count || v->type->elem == ELEM_TOKEN)
-				continue;
-			if (!pass)
-				from[i] = *tc_home(e, v);
-			if (from[i].buf->binding == e->result_binding[i] && !from[i].offset &&
-			    tc_is_dense(&from[i], v->type))
-				continue;
-			if (!pass) {
-				bool at_risk = false;
-
-				for (unsigned k = 0; k < e->n_results; k++)
-					at_risk |= e->result_binding[k] == from[i].buf->binding;
-				if (at_risk) {
-					struct home safe = tc_scratch(e, v->type);
-
-					tc_copy_value(e, v->type, &from[i], &safe);
-					from[i] = safe;
-				}
-				continue;
-			}
-			to.buf = new_buffer(e, e->result_binding[i], v->type->bytes,
-					    FOREVER_POS);
-			tc_dense_strides(v->type, to.stride);
-			tc_copy_value(e, v->type, &from[i], &to);
-		}
+		if (!v->type->count || v->type->elem == ELEM_TOKEN)
+			continue;
+		to.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
+		tc_dense_strides(v->type, to.stride);
+		moves[i] = (struct move){ *tc_home(e, v), to, v->type };
+	}
+	tc_move_all(e, moves, e->n_results);
 }
 
 static void resolve_branches(struct emit *e)

@@ -2,16 +2,24 @@
 #ifndef TC_BACK_EMIT_H
 #define TC_BACK_EMIT_H
 /*
- * The back end's state, private to back/: where values live (plan.c), the code being
- * written (asm.c), and the rules from ops to instructions (emit*.c).
+ * The back end's state, private to back/: where values live (plan.c), whether two
+ * accesses meet (alias.c), the code being written (asm.c), and the rules from ops to
+ * instructions (emit*.c).
  *
- * A value's home is a strided view of a buffer. Buffers are in the temporaries, an
+ * A value's home is a buffer and an affine range of it. Buffers are in the temporaries, an
  * argument, a result, or the constants. Temporaries are given out as code is written, by
  * the last position at which anything looks at them; a loop counts as one position
  * for what lives outside of it.
+ *
+ * Many values may live in one buffer: transposes, reverses, slices, broadcasts, most
+ * reshapes, copies and barriers are views. So whether memory may be written is never asked
+ * of a value. It may be when both hold: nothing looks at the buffer after the op
+ * (tc_is_dying), and what the op itself reads is apart from the place that it writes, or
+ * lies on it element for element where the instruction allows that (tc_alias).
  */
 #include "hal/hw/image.h"
 #include "hal/hw/isa.h"
+#include "runtime/compiler/back/alias.h"
 #include "runtime/compiler/ir.h"
 
 #define FOREVER_POS UINT32_MAX
@@ -22,7 +30,10 @@ struct buffer {
 	uint16_t binding;
 	bool is_temp;
 	uint64_t offset, bytes;
-	uint32_t last;		/* position of the last look */
+	/* Positions of the last look by any value that lives here: counted where the
+	 * value is defined (a loop is one position for what is captured), and counted
+	 * at the op that looks, however deep in regions. */
+	uint32_t last, deepest;
 	struct buffer *next;	/* among the live temporaries */
 };
 
@@ -34,12 +45,11 @@ struct home {
 	int64_t stride[TC_MAX_RANK];
 };
 
-/* Where a value would best be born, and what must have been read by then. */
+/* Where a value would best be born: a dense home, and the buffer whose content it ends. */
 struct wish {
-	const struct tc_value *value;
 	struct home home;
-	struct tc_value *guard;	/* the value that lives there now, or NULL */
-	struct wish *next;
+	const struct buffer *old;	/* NULL: nothing lives there before */
+	struct wish *next;		/* of the same value */
 };
 
 struct span { uint32_t start, end; };	/* an op's positions */
@@ -54,7 +64,7 @@ struct emit {
 	struct span *spans;		/* by op id */
 	struct home *homes;		/* by value id */
 	uint32_t n_ids;
-	struct wish *wishes;
+	struct wish **wishes;		/* by value id */
 	/* temporaries */
 	struct hole *holes, *spare_holes;
 	uint64_t temp_top, temp_most;
@@ -78,19 +88,51 @@ struct emit {
 /* ---- plan.c ---- */
 void tc_plan_positions(struct emit *e);
 struct home *tc_home(struct emit *e, const struct tc_value *v);
-/* Gives v a dense home (its wish if that is safe), and returns it. */
+/* Gives v a dense home and returns it: where it wishes to be, if nothing looks at what lies
+ * there from this op on, itself included; else a new temporary. */
 struct home *tc_place(struct emit *e, const struct tc_value *v);
-/* The wish that tc_place would grant now, or NULL. `inplace`: operand of the op
- * that may be overwritten while it is read (-1: none). */
-struct wish *tc_granted(struct emit *e, const struct tc_value *v, int inplace);
+/* v is written by this op at `at`, which the caller found to be safe. */
+struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at);
+/* v's wishes for places where at most the op being emitted, with its own operands, still
+ * looks at what lies there, one after the other; NULL: no more. The caller asks tc_alias
+ * about the operands. */
+const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
+				const struct wish *after);
+/* v continues the value `in` in in's own memory: because v wishes to be there, or because
+ * in is a temporary that ends here. false: the memory may not be had, or meets one of
+ * taken[n] (homes of taken_type[i]; those without a buffer do not count). Nothing is
+ * written: that what the op still reads is read before, is the caller's to see to. */
+bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_value *in,
+		  const struct home *taken, const struct tc_type *const *taken_type,
+		  unsigned n, struct home *out);
+/* Whether only the op being emitted looks at b's content, and only by its own operands. */
+bool tc_is_dying(const struct emit *e, const struct buffer *b);
+/* `old`: what lives in the home's memory before v, or NULL. */
 void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
-	     struct tc_value *guard);
+	     const struct buffer *old);
 /* A temporary that lives until the end of the op being emitted. */
 struct home tc_scratch(struct emit *e, const struct tc_type *t);
 /* v's home becomes a view of from's buffer. */
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from);
-uint32_t tc_last_use(struct emit *e, const struct tc_value *v);
+/* The last looks at v itself; FOREVER_POS: until its block ends. */
+struct looks { uint32_t last, deepest; };
+struct looks tc_looks(struct emit *e, const struct tc_value *v);
 void tc_release(struct emit *e, uint32_t position);
+/* What a home and an instruction's operand walk. */
+void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t);
+void tc_walk_operand(struct tc_walk *w, const struct isa_operand *op, unsigned elem_bytes,
+		     unsigned rank, const int64_t *dim);
+enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
+			     const struct home *b, const struct tc_type *bt);
+/* v's home, or a copy of it in a temporary if it meets one of to[n]: for what is still read
+ * when those are written. */
+struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
+			      const struct home *to, const struct tc_type *const *to_type,
+			      unsigned n);
+/* Copies all of from[] to to[] as if at once: what a copy would destroy before it is read
+ * is saved first. Entries of equal places cost nothing. from[] is overwritten. */
+struct move { struct home from, to; const struct tc_type *type; };
+void tc_move_all(struct emit *e, struct move *moves, unsigned n);
 bool tc_is_dense(const struct home *h, const struct tc_type *t);
 /* A home whose elements are dense: v's own, or a copy of it. */
 struct home tc_dense(struct emit *e, const struct tc_value *v);

@@ -269,22 +269,15 @@ static void emit_dynamic_slice(struct emit *e, const struct tc_op *op)
 static void emit_update(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_value *in = tc_in(op, 0), *update = tc_in(op, 1), *v = tc_out(op, 0);
-	const struct home *from = tc_home(e, in);
-	struct wish *w = tc_granted(e, v, 0);
-	bool dies = from->buf->is_temp && from->buf->last <= e->now &&
-		    tc_is_dense(from, in->type) && !from->reg;
-	struct home to;
+	struct home to, from;
 
-	if (w && w->guard == in) {
-		to = *tc_view(e, v, &w->home);
-	} else if (!w && dies) {
-		to = *tc_view(e, v, from);
-	} else {
+	if (!tc_take_over(e, v, in, NULL, NULL, 0, &to)) {
 		to = *tc_place(e, v);
-		tc_copy_value(e, in->type, from, &to);
+		tc_copy_value(e, in->type, tc_home(e, in), &to);
 	}
+	from = tc_out_of_the_way(e, update, &to, &v->type, 1);
 	to.reg = dynamic_offset(e, op, 2, in->type, update->type, &to);
-	tc_copy_value(e, update->type, tc_home(e, update), &to);
+	tc_copy_value(e, update->type, &from, &to);
 }
 
 static void emit_number(struct emit *e, const struct tc_op *op)

@@ -35,6 +35,7 @@ struct loop {
 	struct fact facts[256];
 	unsigned n_facts;
 	int n_outer;			/* dims before the rows; -1: no rows */
+	bool is_epilogue;		/* of a product, whose operands are not in b.in */
 	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
 };
 
@@ -307,57 +308,78 @@ static void translate(struct loop *l, const struct tc_op *op)
 	l->b.n_known = known_before + 1;
 }
 
+/* Stores result i at `h`. */
+static void set_place(struct loop *l, unsigned i, const struct home *h, struct isa_operand *op)
+{
+	const struct tc_value *outside = tc_out(l->fusion, i);
+	struct fact *f = fact_of(l, tc_in(l->block->last, i));
+	const int8_t *axis = f ? f->axis : straight;
+
+	op->binding = h->buf->binding;
+	op->offset = h->offset;
+	for (unsigned d = 0; d < outside->type->rank; d++)
+		if (axis[d] >= 0 && outside->type->dim[d] > 1)
+			op->stride[l->dim_of[axis[d]]] = h->stride[d];
+}
+
+/* Whether the fusion may write `out`: at each point all inputs and the other outputs are
+ * elsewhere, or an input is read right where the point is written. */
+static bool may_write(const struct loop *l, const struct isa_operand *out)
+{
+	const struct tc_type *s = l->shape;
+	struct tc_walk w, other;
+
+	tc_walk_operand(&w, out, elem_bytes(out->elem), s->rank, s->dim);
+	for (unsigned k = 0; k < l->b.n_in; k++) {
+		const struct isa_operand *in = &l->b.in[k];
+
+		tc_walk_operand(&other, in, elem_bytes(in->elem), s->rank, s->dim);
+		if (tc_alias(&w, &other) == TC_OVERLAP)
+			return false;
+	}
+	for (unsigned k = 0; k < l->b.n_out; k++) {
+		const struct isa_operand *o = &l->b.out[k];
+
+		tc_walk_operand(&other, o, elem_bytes(o->elem), s->rank, s->dim);
+		if (tc_alias(&w, &other) != TC_APART)
+			return false;
+	}
+	return true;
+}
+
+/* Puts result i over an input that ends here, if it wishes to be there. Rows are read
+ * more than once, and so are the operands of a product. */
+static void place_over_input(struct loop *l, unsigned i, struct isa_operand op)
+{
+	struct tc_value *v = tc_out(l->fusion, i);
+
+	if (l->is_epilogue || l->n_outer >= 0 || !is_full(l, v->type) ||
+	    op.combine != ISA_STORE)
+		return;
+	for (const struct wish *w = NULL; (w = tc_next_wish(l->e, v, w));) {
+		set_place(l, i, &w->home, &op);
+		if (may_write(l, &op)) {
+			tc_place_at(l->e, v, &w->home);
+			return;
+		}
+	}
+}
+
 static void put_output(struct loop *l, unsigned i)
 {
 	const struct tc_value *inside = tc_in(l->block->last, i);
 	const struct tc_value *outside = tc_out(l->fusion, i);
 	struct fact *f = fact_of(l, inside);
-	const int8_t *axis = f ? f->axis : straight;
-	struct home *h = tc_place(l->e, outside);
-	struct isa_operand *op = &l->b.out[l->b.n_out++];
+	struct isa_operand op = { .elem = outside->type->elem,
+				  .value = value_of(l, inside, f ? f->axis : straight) };
 
-	*op = tc_operand(h, outside->type->elem);
-	op->value = value_of(l, inside, axis);
-	for (unsigned d = 0; d < outside->type->rank; d++)
-		if (axis[d] >= 0 && outside->type->dim[d] > 1)
-			op->stride[l->dim_of[axis[d]]] = h->stride[d];
 	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0)
-		op->combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
+		op.combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
+	place_over_input(l, i, op);
+	set_place(l, i, tc_place(l->e, outside), &op);
+	l->b.out[l->b.n_out++] = op;
 	l->e->bytes += (double)outside->type->bytes;
 	l->e->cost_ns += (double)outside->type->bytes * 0.05;
-}
-
-/* Places results that may overwrite an input of the same shape, read densely. */
-static void place_results(struct loop *l)
-{
-	for (unsigned i = 0; i < l->fusion->n_results; i++) {
-		struct tc_value *v = tc_out(l->fusion, i);
-
-		if (!is_full(l, v->type) || l->n_outer >= 0)
-			continue;
-		for (unsigned k = 0; k < l->fusion->n_operands; k++) {
-			const struct tc_value *in = tc_in(l->fusion, k);
-			struct wish *w;
-
-			if (in->type->bytes != v->type->bytes || !is_full(l, in->type) ||
-			    l->e->homes[v->id].buf)
-				continue;
-			/* Every read of it must be at the point that is written. */
-			if (l->b.n_in && !find_input(l, l->block->args[k], straight))
-				continue;
-			w = tc_granted(l->e, v, (int)k);
-			if (w && w->guard == in) {
-				bool is_single = true;
-
-				for (unsigned j = 0; j < l->n_inputs; j++)
-					is_single &= l->inputs[j].v != l->block->args[k] ||
-						!memcmp(l->inputs[j].axis, straight,
-							in->type->rank);
-				if (is_single)
-					tc_view(l->e, v, &w->home);
-			}
-		}
-	}
 }
 
 static void start_loop(struct loop *l, struct emit *e, const struct tc_op *fusion)
@@ -387,7 +409,6 @@ void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 			need_input(l, tc_in(l->block->last, i), straight);
 	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
 		translate(l, op);
-	place_results(l);
 	for (unsigned i = 0; i < fusion->n_results; i++)
 		put_output(l, i);
 	if (!l->shape->count)
@@ -407,6 +428,7 @@ void tc_epilogue(struct emit *e, const struct tc_op *fusion, const struct tc_op 
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	start_loop(l, e, fusion);
 	l->shape = anchor->results[0].type;
+	l->is_epilogue = true;
 	l->dim_of = dim_of;
 	l->b = *b;
 	for (const struct tc_op *op = anchor->next; op != l->block->last; op = op->next)

@@ -34,7 +34,8 @@ struct names { const char *window, *collapsed, *table_batch, *index_batch, *map;
  */
 static void plan_walk(struct emit *e, const struct tc_op *op, const struct names *names,
 		      const struct tc_type *table, const struct home *th,
-		      const struct tc_value *indices, const struct tc_type *moved,
+		      const struct tc_type *indices, const struct home *ih,
+		      const struct tc_type *moved,
 		      const struct home *mh, struct walk *w)
 {
 	unsigned n_window, n_collapsed, n_tb, n_ib, n_map, k = 0, in_window = 0;
@@ -44,7 +45,6 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 	const int64_t *ib = tc_attr_ints(op, names->index_batch, &n_ib);
 	const int64_t *map = tc_attr_ints(op, names->map, &n_map);
 	int64_t vector = tc_attr_int(op, "index_vector_dim", 0);
-	const struct home *ih = tc_home(e, indices);
 	int64_t extent[TC_MAX_RANK];
 
 	/* Batch dims: those of moved that are no window dims; they are the dims of the
@@ -85,7 +85,7 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 	if (n_map > ISA_MAX_INDEX)
 		tc_refuse(e, "its indices have more than 8 components");
 	w->n_index = n_map;
-	w->index_stride = vector < indices->type->rank && n_map > 1 ? ih->stride[vector] : 0;
+	w->index_stride = vector < indices->rank && n_map > 1 ? ih->stride[vector] : 0;
 	for (unsigned i = 0; i < n_map; i++)
 		w->comp[i] = (struct isa_index){ table->dim[map[i]] - extent[map[i]],
 						 th->stride[map[i]] };
@@ -101,7 +101,8 @@ static void emit_gather(struct emit *e, const struct tc_op *op)
 	struct walk w = { 0 };
 	struct isa_gather *g;
 
-	plan_walk(e, op, &names, table->type, th, indices, v->type, to, &w);
+	plan_walk(e, op, &names, table->type, th, indices->type, tc_home(e, indices), v->type,
+		  to, &w);
 	if (!v->type->count)
 		return;
 	g = tc_put(e, ISA_GATHER, sizeof(*g));
@@ -131,7 +132,8 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 	const struct tc_value *indices = tc_in(op, k);
 	const struct tc_block *region = op->regions[0].block;
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
-	struct home to[ISA_MAX_OUT];
+	const struct tc_type *types[ISA_MAX_SORT];
+	struct home to[ISA_MAX_SORT], ih;
 	struct isa_scatter *s;
 	struct walk w;
 
@@ -143,23 +145,22 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 	b->n_pre = b->n_in = b->n_out = k;
 	for (unsigned j = 0; j < k; j++) {
 		const struct tc_value *in = tc_in(op, j), *v = tc_out(op, j);
-		const struct tc_value *update = tc_in(op, k + 1 + j);
-		const struct home *from = tc_home(e, in);
-		struct wish *g = tc_granted(e, v, (int)j);
 
-		if (g && g->guard == in) {
-			to[j] = *tc_view(e, v, &g->home);
-		} else if (!g && from->buf->is_temp && from->buf->last <= e->now &&
-			   tc_is_dense(from, in->type) && !from->reg) {
-			to[j] = *tc_view(e, v, from);
-		} else {
+		types[j] = v->type;
+		if (!tc_take_over(e, v, in, to, types, j, &to[j])) {
 			to[j] = *tc_place(e, v);
-			tc_copy_value(e, in->type, from, &to[j]);
+			tc_copy_value(e, in->type, tc_home(e, in), &to[j]);
 		}
+	}
+	ih = tc_out_of_the_way(e, indices, to, types, k);
+	for (unsigned j = 0; j < k; j++) {
+		const struct tc_value *in = tc_in(op, j), *update = tc_in(op, k + 1 + j);
+		struct home from = tc_out_of_the_way(e, update, to, types, k);
+
 		memset(&w, 0, sizeof(w));
-		plan_walk(e, op, &names, in->type, &to[j], indices, update->type,
-			  tc_home(e, update), &w);
-		b->in[j] = tc_operand(tc_home(e, update), update->type->elem);
+		plan_walk(e, op, &names, in->type, &to[j], indices->type, &ih, update->type,
+			  &from, &w);
+		b->in[j] = tc_operand(&from, update->type->elem);
 		b->out[j] = tc_operand(&to[j], in->type->elem);
 		memcpy(b->in[j].stride, w.window, sizeof(w.window));
 		memcpy(b->out[j].stride, w.table, sizeof(w.table));
@@ -187,7 +188,7 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 	s->n_index = (uint8_t)w.n_index;
 	s->index_stride = w.index_stride;
 	memcpy(s->index, w.comp, sizeof(s->index));
-	s->idx = tc_operand(tc_home(e, indices), indices->type->elem);
+	s->idx = tc_operand(&ih, indices->type->elem);
 	memcpy(s->idx.stride, w.index, sizeof(w.index));
 	if (tc_attr_int(op, "unique_indices", 0))
 		s->insn.flags |= ISA_FLAG_UNIQUE;

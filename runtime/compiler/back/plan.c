@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where values live: positions, last uses, temporaries, wishes.
+ * Where values live: positions, last looks, temporaries, wishes.
  *
  * Wishes are how results are born in place. A result of main wishes for its binding, a
  * value carried by a loop for the carried buffer. The place may still hold an older
- * value, the guard (a donated argument, the previous iteration's value); the wish is
- * granted only if everything that looks at the guard has run by then.
+ * value (a donated argument, the previous turn's value). What is asked is how long anything
+ * looks at that buffer, by whatever views, and where exactly the op itself reads.
  */
 #include <string.h>
 
@@ -39,6 +39,7 @@ void tc_plan_positions(struct emit *e)
 	e->n_ids = e->c->next_id;
 	e->spans = get(e, e->n_ids, sizeof(*e->spans));
 	e->homes = get(e, e->n_ids, sizeof(*e->homes));
+	e->wishes = get(e, e->n_ids, sizeof(*e->wishes));
 	number(e, tc_main(e->c), 0);
 }
 
@@ -51,32 +52,59 @@ struct home *tc_home(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
-uint32_t tc_last_use(struct emit *e, const struct tc_value *v)
+struct looks tc_looks(struct emit *e, const struct tc_value *v)
 {
 	const struct tc_block *home = v->def ? v->def->block : v->block;
-	uint32_t last = 0;
+	struct looks looks = { 0, 0 };
 
 	for (const struct tc_use *u = v->uses; u; u = u->next) {
 		const struct tc_op *op = u->user;
-		uint32_t end;
+		uint32_t end, at = op->op == TC_RETURN ? 0 : e->spans[op->id].start;
 
-		while (op->block != home)
+		while (op->block != home) {
 			op = op->block->region->parent;
+			/* A return in a region looks when that region ends. */
+			if (!at)
+				at = e->spans[op->id].end;
+		}
 		end = op->op == TC_RETURN ? FOREVER_POS : e->spans[op->id].end;
-		if (end > last)
-			last = end;
+		if (op->op == TC_RETURN)
+			at = FOREVER_POS;
+		if (end > looks.last)
+			looks.last = end;
+		if (at > looks.deepest)
+			looks.deepest = at;
 	}
-	return last;
+	return looks;
 }
 
 /* Returns look at values when their block ends. */
-static uint32_t end_of_block(struct emit *e, const struct tc_value *v, uint32_t last)
+static struct looks until_end_of_block(struct emit *e, const struct tc_value *v)
 {
 	const struct tc_block *b = v->def ? v->def->block : v->block;
+	struct looks looks = tc_looks(e, v);
+	uint32_t end = b == tc_main(e->c) ? FOREVER_POS : e->spans[b->region->parent->id].end;
 
-	if (last != FOREVER_POS)
-		return last;
-	return b == tc_main(e->c) ? FOREVER_POS : e->spans[b->region->parent->id].end;
+	if (looks.last == FOREVER_POS)
+		looks.last = end;
+	if (looks.deepest == FOREVER_POS)
+		looks.deepest = end;
+	return looks;
+}
+
+static void look_until(struct buffer *b, struct looks looks)
+{
+	if (b->last < looks.last)
+		b->last = looks.last;
+	if (b->deepest < looks.deepest)
+		b->deepest = looks.deepest;
+}
+
+bool tc_is_dying(const struct emit *e, const struct buffer *b)
+{
+	const struct span *s = &e->spans[e->op->id];
+
+	return b->last <= s->end && b->deepest <= s->start;
 }
 
 void tc_dense_strides(const struct tc_type *t, int64_t *stride)
@@ -175,7 +203,7 @@ static void give_room(struct emit *e, uint64_t offset, uint64_t bytes)
 	}
 }
 
-static struct buffer *new_temp(struct emit *e, int64_t bytes, uint32_t last)
+static struct buffer *new_temp(struct emit *e, int64_t bytes, struct looks looks)
 {
 	struct buffer *b = get(e, 1, sizeof(*b));
 
@@ -185,7 +213,7 @@ static struct buffer *new_temp(struct emit *e, int64_t bytes, uint32_t last)
 	if (!b->bytes)
 		b->bytes = ALIGN;
 	b->offset = take_room(e, b->bytes);
-	b->last = last;
+	look_until(b, looks);
 	b->next = e->live;
 	e->live = b;
 	return b;
@@ -210,82 +238,102 @@ void tc_release(struct emit *e, uint32_t position)
 /* ---- homes ---- */
 
 void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
-	     struct tc_value *guard)
+	     const struct buffer *old)
 {
 	struct wish *w = get(e, 1, sizeof(*w));
 
-	*w = (struct wish){ v, *home, guard, e->wishes };
-	e->wishes = w;
+	*w = (struct wish){ *home, old, e->wishes[v->id] };
+	tc_dense_strides(v->type, w->home.stride);
+	e->wishes[v->id] = w;
 }
 
-/* Whether operand `inplace` of the op is the only look at the guard that is left. */
-static bool is_only_look(struct emit *e, const struct tc_op *op, int inplace,
-			 const struct tc_value *guard)
+const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
+				const struct wish *after)
 {
-	const struct home *h = &e->homes[guard->id];
+	const struct wish *w = after ? after->next : e->wishes[v->id];
 
-	if (inplace < 0 || tc_in(op, (unsigned)inplace) != guard ||
-	    h->buf->last > e->spans[op->id].end || !tc_is_dense(h, guard->type))
-		return false;
-	for (const struct tc_use *u = guard->uses; u; u = u->next) {
-		const struct tc_op *user = u->user;
-
-		while (user->block && user->block != op->block && user->block->region)
-			user = user->block->region->parent;
-		if (user != op)
-			continue;
-		if (u->user != op || u != &op->operands[inplace])
-			return false;
-	}
-	return true;
+	while (w && w->old && !tc_is_dying(e, w->old))
+		w = w->next;
+	return w;
 }
 
-struct wish *tc_granted(struct emit *e, const struct tc_value *v, int inplace)
+struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at)
 {
-	for (struct wish *w = e->wishes; w; w = w->next) {
-		const struct home *g = w->guard ? &e->homes[w->guard->id] : NULL;
+	struct home *h = &e->homes[v->id];
 
-		if (w->value != v)
-			continue;
-		if (!g || !g->buf)
+	*h = *at;
+	look_until(h->buf, until_end_of_block(e, v));
+	return h;
+}
+
+/* A wish for memory that nothing looks at from this op on. */
+static const struct wish *free_wish(struct emit *e, const struct tc_value *v)
+{
+	for (const struct wish *w = e->wishes[v->id]; w; w = w->next)
+		if (!w->old || w->old->last < e->spans[v->def->id].start)
 			return w;
-		if (g->buf->last < e->spans[v->def->id].start ||
-		    is_only_look(e, v->def, inplace, w->guard))
-			return w;
-		return NULL;
-	}
 	return NULL;
 }
 
 struct home *tc_place(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];
-	struct wish *w;
-	uint32_t last;
+	const struct wish *w;
+	struct looks looks;
 
 	if (h->buf)
 		return h;
-	w = tc_granted(e, v, -1);
-	last = end_of_block(e, v, tc_last_use(e, v));
-	if (w) {
-		*h = w->home;
-		if (h->buf->last < last)
-			h->buf->last = last;
-		return h;
-	}
-	if (last < e->now)
-		last = e->now;
-	h->buf = new_temp(e, v->type->bytes, last);
+	w = free_wish(e, v);
+	if (w)
+		return tc_place_at(e, v, &w->home);
+	looks = until_end_of_block(e, v);
+	if (looks.last < e->now)
+		looks.last = e->now;
+	h->buf = new_temp(e, v->type->bytes, looks);
 	h->offset = (int64_t)h->buf->offset;
 	tc_dense_strides(v->type, h->stride);
 	return h;
+}
+
+static bool meets(const struct home *h, const struct tc_type *t, const struct home *taken,
+		  const struct tc_type *const *taken_type, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (taken[i].buf &&
+		    tc_alias_homes(h, t, &taken[i], taken_type[i]) != TC_APART)
+			return true;
+	return false;
+}
+
+bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_value *in,
+		  const struct home *taken, const struct tc_type *const *taken_type,
+		  unsigned n, struct home *out)
+{
+	const struct home *from = tc_home(e, in), *to = NULL;
+
+	if (!v->type->count)
+		return false;
+	for (const struct wish *w = NULL; (w = tc_next_wish(e, v, w)) && !to;)
+		if (tc_alias_homes(from, in->type, &w->home, v->type) == TC_EQUAL &&
+		    !meets(&w->home, v->type, taken, taken_type, n))
+			to = &w->home;
+	if (!to && !free_wish(e, v) && from->buf->is_temp && tc_is_dying(e, from->buf) &&
+	    tc_is_dense(from, in->type) && !from->reg &&
+	    !meets(from, in->type, taken, taken_type, n))
+		to = from;
+	if (!to)
+		return false;
+	*out = *tc_place_at(e, v, &(struct home){ .buf = to->buf, .offset = to->offset });
+	tc_dense_strides(v->type, out->stride);
+	e->homes[v->id] = *out;
+	return true;
 }
 
 struct home tc_scratch(struct emit *e, const struct tc_type *t)
 {
 	struct home h = { 0 };
 
-	h.buf = new_temp(e, t->bytes, e->now);
+	h.buf = new_temp(e, t->bytes, (struct looks){ e->now, e->now });
 	h.offset = (int64_t)h.buf->offset;
 	tc_dense_strides(t, h.stride);
 	return h;
@@ -293,13 +341,7 @@ struct home tc_scratch(struct emit *e, const struct tc_type *t)
 
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from)
 {
-	struct home *h = &e->homes[v->id];
-	uint32_t last = end_of_block(e, v, tc_last_use(e, v));
-
-	*h = *from;
-	if (h->buf->last < last)
-		h->buf->last = last;
-	return h;
+	return tc_place_at(e, v, from);
 }
 
 struct home tc_dense(struct emit *e, const struct tc_value *v)
@@ -325,10 +367,86 @@ struct home tc_constant(struct emit *e, const struct tc_value *v)
 	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
 	h.buf = get(e, 1, sizeof(*h.buf));
 	h.buf->binding = BIND_CONST;
-	h.buf->last = FOREVER_POS;
+	h.buf->last = h.buf->deepest = FOREVER_POS;
 	h.offset = (int64_t)e->rodata.len;
 	str_add(&e->rodata, a->data, bytes);
 	if (!a->is_splat)
 		tc_dense_strides(a->type, h.stride);
 	return h;
+}
+
+/* ---- what meets what ---- */
+
+void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t)
+{
+	tc_walk_start(w, h->buf->binding, h->reg, h->offset, elem_bytes(t->elem));
+	for (unsigned d = 0; d < t->rank; d++)
+		tc_walk_dim(w, t->dim[d], h->stride[d]);
+}
+
+void tc_walk_operand(struct tc_walk *w, const struct isa_operand *op, unsigned bytes,
+		     unsigned rank, const int64_t *dim)
+{
+	tc_walk_start(w, op->binding, op->reg, op->offset, bytes);
+	for (unsigned d = 0; d < rank; d++)
+		tc_walk_dim(w, dim[d], op->stride[d]);
+}
+
+enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
+			     const struct home *b, const struct tc_type *bt)
+{
+	struct tc_walk x, y;
+
+	if (a->buf->binding != b->buf->binding)
+		return TC_APART;
+	tc_walk_home(&x, a, at);
+	tc_walk_home(&y, b, bt);
+	return tc_alias(&x, &y);
+}
+
+struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
+			      const struct home *to, const struct tc_type *const *to_type,
+			      unsigned n)
+{
+	const struct home *h = tc_home(e, v);
+	struct home safe;
+
+	if (!meets(h, v->type, to, to_type, n))
+		return *h;
+	safe = tc_scratch(e, v->type);
+	tc_copy_value(e, v->type, h, &safe);
+	return safe;
+}
+
+/* Whether copy i reads what an earlier one has written, or writes what it still reads. */
+static bool is_at_risk(const struct move *moves, unsigned i)
+{
+	const struct move *m = &moves[i];
+
+	if (tc_alias_homes(&m->to, m->type, &m->from, m->type) == TC_OVERLAP)
+		return true;
+	for (unsigned k = 0; k < i; k++)
+		if (moves[k].type && moves[k].to.buf->binding == m->from.buf->binding &&
+		    tc_alias_homes(&moves[k].to, moves[k].type, &m->from, m->type) != TC_APART)
+			return true;
+	return false;
+}
+
+void tc_move_all(struct emit *e, struct move *moves, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (moves[i].type &&
+		    tc_alias_homes(&moves[i].from, moves[i].type, &moves[i].to,
+				   moves[i].type) == TC_EQUAL)
+			moves[i].type = NULL;
+	for (unsigned i = 0; i < n; i++)
+		if (moves[i].type && is_at_risk(moves, i)) {
+			struct home safe = tc_scratch(e, moves[i].type);
+
+			tc_copy_value(e, moves[i].type, &moves[i].from, &safe);
+			moves[i].from = safe;
+		}
+	for (unsigned i = 0; i < n; i++)
+		if (moves[i].type)
+			tc_copy_value(e, moves[i].type, &moves[i].from, &moves[i].to);
 }

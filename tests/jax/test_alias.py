@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose results are born in memory that is still read: through views, in loops,
+in donated arguments. Arithmetic is exact, so every element equals the CPU backend's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+lax = jax.lax
+CPU = jax.devices("cpu")[0]
+
+pytestmark = pytest.mark.filterwarnings("ignore:Some donated buffers")
+
+# A tile of the model is a few thousand elements: sizes on both sides of one, and of many.
+SIZES = [1, 2, 1000, 20_000, 300_000]
+LARGE = [1 << 20, 4 << 20]
+SIDES = [1, 2, 32, 48, 100, 512]
+LARGE_SIDE = 2048
+
+
+def whole(n):
+    """Small whole numbers: sums and differences of a few are exact in f32."""
+    return (np.arange(n, dtype=np.int64) * 7919 % 257 - 128).astype(np.float32)
+
+
+def square(n):
+    return whole(n * n).reshape(n, n)
+
+
+def check(f, *args, donate=(), device):
+    donate = donate if isinstance(donate, tuple) else (donate,)
+    wanted = jax.jit(f)(*[jax.device_put(a, CPU) for a in args])
+    given = [jax.device_put(a, device) for a in args]
+    got = jax.jit(f, donate_argnums=donate)(*given)
+    wanted, got = jax.tree.leaves(wanted), jax.tree.leaves(got)
+    assert len(wanted) == len(got)
+    for w, g in zip(wanted, got):
+        np.testing.assert_array_equal(np.asarray(g), np.asarray(w))
+    for i, a in enumerate(given):
+        if i not in donate:
+            np.testing.assert_array_equal(np.asarray(a), args[i], err_msg=f"argument {i}")
+
+
+def loop(n, body):
+    return lambda *x: lax.fori_loop(0, n, lambda i, b: body(b), x if len(x) > 1 else x[0])
+
+
+# ---- the family by size: one array in, small whole numbers ----
+
+ARRAYS = {
+    "minus_its_first": loop(2, lambda b: b - b[0]),
+    "minus_its_last": loop(3, lambda b: b - b[-1]),
+    "plus_its_reverse": lambda a: a[::-1] + a,
+    "minus_its_reverse_in_a_loop": loop(3, lambda b: b[::-1] - b),
+    "moved_up": loop(3, lambda b: lax.dynamic_update_slice(b, b[:-64], (64,))
+                     if b.shape[0] > 64 else b + 1),
+    "moved_down": loop(3, lambda b: lax.dynamic_update_slice(b, b[1:], (0,))),
+    "moved_by_what_it_holds": loop(3, lambda b: lax.dynamic_update_slice(
+        b, b[b.shape[0] // 2:], (b[0].astype(jnp.int32) % 3,))),
+    "rolled": loop(3, lambda b: jnp.concatenate([b[1:], b[:1]])),
+    "rolled_by_a_third": loop(3, lambda b: jnp.roll(b, b.shape[0] // 3) + 1),
+    "scattered_from_its_reverse": lambda a: a.at[
+        (jnp.arange(a.shape[0]) * 3 + 1) % a.shape[0]].max(a[::-1]),
+    "scattered_in_a_loop": loop(2, lambda b: b.at[
+        (b.astype(jnp.int32) + 128) % b.shape[0]].add(b[::-1], mode="drop")),
+    "sorted_from_behind": lambda a: jnp.sort(a[::-1]),
+    "sorted_in_a_loop": loop(2, lambda b: jnp.sort(b[::-1]) - b),
+    "padded_by_itself": loop(2, lambda b: jnp.pad(b[1:], (0, 1)) + b),
+    "shifted_difference": loop(3, lambda b: b.at[1:].set(b[1:] - b[:-1])),
+    "reversed_in_a_branch": lambda a: lax.cond(a[0] < 500, lambda x: x[::-1], lambda x: x, a),
+    "reversed_branch_in_a_loop": lambda a: lax.fori_loop(0, 3, lambda i, b: lax.cond(
+        i % 2 == 0, lambda x: x[::-1], lambda x: x - x[0], b), a),
+    "a_view_and_itself": lambda a: (a[::-1], a + 1),
+    "itself_twice": lambda a: (a, a),
+    "two_views": lambda a: (a[::-1], a[::-1] + a[0]),
+    "cumulative": lambda a: jnp.cumsum(a.astype(jnp.int32)) + a[::-1].astype(jnp.int32),
+    "behind_a_barrier": lambda a: lax.optimization_barrier(a)[::-1] + a,
+    "halves_swapped": loop(3, lambda b: jnp.concatenate(
+        [b[b.shape[0] // 2:] + b[0], b[:b.shape[0] // 2]])),
+    "odd_and_even": loop(2, lambda b: b.at[::2].set(b[1::2][0] if b.shape[0] > 1 else b[0])),
+    "windows": loop(2, lambda b: lax.reduce_window(b, -np.inf, lax.max, (3,), (1,), "SAME")
+                    - b[::-1]),
+    "bits_of_itself": lambda a: lax.bitcast_convert_type(a[::-1], jnp.int32) +
+    lax.bitcast_convert_type(a, jnp.int32),
+    "other_width": lambda a: (a[::-1].astype(jnp.bfloat16), a.astype(jnp.bfloat16) + 1),
+}
+
+
+# Those that once were wrong, and the ones closest to them.
+ALSO_LARGE = ["minus_its_first", "plus_its_reverse", "moved_up", "minus_its_reverse_in_a_loop"]
+
+
+@pytest.mark.parametrize("donated", [False, True], ids=["kept", "donated"])
+@pytest.mark.parametrize("name,n", [(name, n) for name in ARRAYS for n in SIZES] +
+                         [(name, n) for name in ALSO_LARGE for n in LARGE])
+def test_array_read_through_views_while_it_is_written(name, n, donated, device):
+    check(ARRAYS[name], whole(n), donate=0 if donated else (), device=device)
+
+
+# ---- square matrices ----
+
+def choleskyish(a):
+    """Column by column, each step reading rows that earlier steps wrote."""
+    def step(k, m):
+        column = m[:, k] - m[k, :]
+        return m.at[:, k].set(column).at[k, :].add(jnp.minimum(m[k, ::-1], 3))
+    return lax.fori_loop(0, min(3, a.shape[0]), step, a)
+
+
+MATRICES = {
+    "divided_by_its_corner": loop(3, lambda b: b / jnp.maximum(jnp.abs(b[0, 0]), 1)),
+    "minus_its_first_row": loop(3, lambda b: b - b[0]),
+    "minus_its_first_column": loop(3, lambda b: b - b[:, :1]),
+    "symmetric_in_scan": lambda a: lax.scan(
+        lambda x, _: ((x + x.T) / 2, x[0, 0]), a, None, length=3),
+    "stacked_transposes": lambda a: lax.scan(lambda x, _: (x.T + 1, x.T), a, None, length=3),
+    "transposed": loop(3, lambda b: b.T),
+    "transposed_of_a_transpose": loop(2, lambda b: b.T[::-1].T - b),
+    "plus_its_transpose": lambda a: a + a.T,
+    "rotated": loop(3, lambda b: jnp.rot90(b)),
+    "columns_swapped": loop(3, lambda b: jnp.concatenate(
+        [b[:, b.shape[1] // 2:], b[:, :b.shape[1] // 2]], 1)),
+    "row_set_from_column": loop(3, lambda b: b.at[0].set(b[:, -1])),
+    "rows_by_column": loop(2, lambda b: b - jnp.sum(b, 1).astype(jnp.int32) % 5),
+    "softmaxish": loop(2, lambda b: b - jnp.max(b, 1, keepdims=True)),
+    "product_plus_itself": loop(2, lambda b: jnp.sign(b @ b.T) + b.T),
+    "choleskyish": choleskyish,
+    "reshaped": lambda a: a.reshape(-1)[::-1].reshape(a.shape) + a,
+    "reshaped_in_a_loop": loop(2, lambda b: (b.reshape(-1) - b.reshape(-1)[0])
+                               .reshape(b.shape).T),
+    "broadcast_row": lambda a: a - jnp.broadcast_to(a[-1], a.shape),
+    "gathered_rows": loop(2, lambda b: b[jnp.arange(b.shape[0])[::-1]] - b),
+    "upper_triangle": loop(2, lambda b: jnp.triu(b.T) + b),
+    "convolved": lambda a: lax.conv(jnp.sign(a)[None, None], jnp.sign(a[:1, :1])[None, None],
+                                    (1, 1), "SAME")[0, 0] + a.T,
+}
+
+
+@pytest.mark.parametrize("donated", [False, True], ids=["kept", "donated"])
+@pytest.mark.parametrize("name,n", [(name, n) for name in MATRICES for n in SIDES] +
+                         [("divided_by_its_corner", LARGE_SIDE),
+                          ("symmetric_in_scan", LARGE_SIDE)])
+def test_matrix_read_through_views_while_it_is_written(name, n, donated, device):
+    check(MATRICES[name], square(n), donate=0 if donated else (), device=device)
+
+
+# ---- several arrays ----
+
+PAIRS = {
+    "swapped": loop(3, lambda b: (b[1], b[0])),
+    "swapped_and_changed": loop(3, lambda b: (b[1] - 1, b[0] + 1)),
+    "swapped_through_views": loop(3, lambda b: (b[1][::-1], b[0][::-1])),
+    "one_from_both": loop(3, lambda b: (b[1][::-1] - b[0], b[0])),
+    "both_from_one": loop(3, lambda b: (b[0][::-1], b[0] + 1)),
+    "sum_and_difference": loop(2, lambda b: (b[0] + b[1], b[0] - b[1])),
+    "crossed_halves": loop(3, lambda b: (
+        jnp.concatenate([b[0][:b[0].shape[0] // 2], b[1][b[0].shape[0] // 2:]]),
+        jnp.concatenate([b[1][:b[0].shape[0] // 2], b[0][b[0].shape[0] // 2:]]))),
+    "results_crossed": lambda a, b: (b[::-1], a[::-1]),
+    "results_exchanged": lambda a, b: (b, a),
+    "both_of_the_first": lambda a, b: (a[::-1], a + b),
+    "scattered_together": lambda a, b: (a.at[::2].add(b[::-1][::2]), b.at[::2].add(a[::2])),
+    "sorted_together": lambda a, b: lax.sort((a[::-1], b), num_keys=2),
+    "loop_in_a_loop": lambda a, b: lax.fori_loop(0, 2, lambda i, c: lax.fori_loop(
+        0, 2, lambda k, d: (d[1][::-1] - c[0], d[0]), (c[1], c[0])), (a, b)),
+    "captured_view": lambda a, b: lax.fori_loop(0, 2, lambda i, c: c - a[::-1], a) + b,
+    "captured_by_the_condition": lambda a, b: lax.while_loop(
+        lambda c: c[2] < 3, lambda c: (c[1][::-1], c[0] - c[0][0], c[2] + 1), (a, b, 0)),
+    "same_array_twice": lambda a, b: lax.fori_loop(
+        0, 2, lambda i, c: (c[0] + 1, c[1] - c[0][::-1]), (a + b, a + b)),
+    "views_of_one_carried": lambda a, b: (lambda t: lax.fori_loop(
+        0, 2, lambda i, c: (c[1][::-1], c[0] + 1), (t[:t.shape[0] // 2],
+                                                     t[t.shape[0] - t.shape[0] // 2:])))(a + b),
+    "branch_of_views": lambda a, b: lax.cond(a[0] > b[0], lambda x, y: (y[::-1], x),
+                                             lambda x, y: (x, y[::-1]), a, b),
+    "branches_in_a_loop": lambda a, b: lax.fori_loop(0, 4, lambda i, c: lax.switch(
+        i % 3, [lambda x, y: (y, x), lambda x, y: (x[::-1], y - 1),
+                lambda x, y: (y[::-1], x)], *c), (a, b)),
+}
+
+
+@pytest.mark.parametrize("n", [2, 1000, 50_000])
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_arrays_that_change_places(name, n, device):
+    a = whole(n)
+    for donate in ((), 0, 1, (0, 1)):
+        check(PAIRS[name], a, np.roll(a, 3) + 1, donate=donate, device=device)
+
+
+@pytest.mark.parametrize("n", [7, 20_000])
+@pytest.mark.parametrize("k", [3, 5, 9])
+def test_carried_tuple_rotates(k, n, device):
+    args = [whole(n) + i for i in range(k)]
+    turn = loop(k + 1, lambda b: b[1:] + (b[0][::-1],))
+    for donate in ((), tuple(range(k))):
+        check(turn, *args, donate=donate, device=device)
+
+
+@pytest.mark.parametrize("n", [1, 7, 4099, 1 << 20, 4 << 20])
+def test_scattered_over_itself_by_a_permutation(n, device):
+    a = whole(n)
+    perm = np.random.default_rng(n).permutation(n).astype(np.int32)
+    for donate in ((), 0):
+        check(lambda a, p: a.at[p].set(a[::-1]), a, perm, donate=donate, device=device)
+
+
+def test_empty_random_bits_keep_the_state(device):
+    check(lambda s: lax.rng_bit_generator(s, (0,)), np.arange(4, dtype=np.uint32) + 9,
+          device=device)
