@@ -279,6 +279,7 @@ check: packages
 	$(Q)sh tests/udev.sh
 	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
 	$(Q)$(PYTHON) tests/conformance/columns_test.py $(CONFORMANCE)
+	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax

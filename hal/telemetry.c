@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,11 +61,14 @@ int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *er
 	unsigned mine = __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED);
 	char number[16] = "", fresh[160];
 	struct hal_page *page;
-	int f;
+	int f, n;
 
 	if (mine)
 		snprintf(number, sizeof(number), ".%u", mine);
-	snprintf(path, 128, "%s/tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(), number);
+	n = snprintf(path, 128, "%s/tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(), number);
+	if (n >= 128)
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_TELEMETRY_DIR=%s is too long: "
+			       "a page's path has at most 127 characters", hal_page_dir());
 	/* Readers take a page that is not locked for that of a dead process and remove
 	 * it: they see this one when it is locked and whole, by a name of theirs. */
 	snprintf(fresh, sizeof(fresh), "%s/.tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(),
@@ -101,57 +106,126 @@ void hal_page_close(struct hal_page *page, int fd, const char *path)
 	close(fd);
 }
 
-static int copy_page(int fd, const char *path, struct hal_page *out, struct err *err)
+/* ---- reading others' pages: any file may be there, and change meanwhile ---- */
+
+/* All of `bytes`; false: they are not there. A mapping would raise SIGBUS instead. */
+static bool read_at(int fd, void *to, size_t bytes, off_t at)
 {
-	const struct hal_page *page;
-	struct stat st;
-	int tries = 0;
+	char *p = to;
 
-	if (fstat(fd, &st) || st.st_size != sizeof(*page))
-		return err_set(err, ERR_INVALID_ARGUMENT, "%s is no telemetry page of this "
-			       "version", path);
-	page = mmap(NULL, sizeof(*page), PROT_READ, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		return err_sys(err, errno, "mapping %s", path);
-	for (;;) {
-		uint32_t before = __atomic_load_n(&page->sequence, __ATOMIC_ACQUIRE);
+	while (bytes) {
+		ssize_t n = pread(fd, p, bytes, at);
 
-		memcpy(out, page, sizeof(*out));
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!(before & 1) && before == page->sequence)
-			break;
-		/* A writer that died half-way leaves it odd: numbers are still whole. */
-		if (++tries > 1000)
-			break;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		p += n;
+		at += n;
+		bytes -= (size_t)n;
 	}
-	munmap((void *)(uintptr_t)page, sizeof(*page));
-	if (out->magic != HAL_PAGE_MAGIC || out->version != HAL_PAGE_VERSION ||
+	return true;
+}
+
+/* Bytes of the character of UTF-8 at p, which ends in NUL; 0: it is none, or one that
+ * controls a terminal. */
+static unsigned character(const unsigned char *p)
+{
+	unsigned n = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 :
+		     p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+
+	if (p[0] < 0x20 || p[0] == 0x7f || (p[0] == 0xc2 && p[1] < 0xa0) ||
+	    (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	for (unsigned i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return n;
+}
+
+/* Makes text of what a stranger wrote. */
+static void clean(char *text, size_t n)
+{
+	unsigned step;
+
+	text[n - 1] = 0;
+	for (unsigned char *p = (unsigned char *)text; *p; p += step) {
+		step = character(p);
+		if (!step) {
+			*p = '?';
+			step = 1;
+		}
+	}
+}
+
+static bool copy_page(int fd, struct hal_page *out)
+{
+	const off_t at = offsetof(struct hal_page, sequence);
+	uint32_t before, after;
+
+	/* A writer that is stopped half-way leaves it odd: numbers are still whole. */
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		if (!read_at(fd, &before, sizeof(before), at))
+			return false;
+		if (before & 1)
+			continue;
+		if (!read_at(fd, out, sizeof(*out), 0) || !read_at(fd, &after, sizeof(after), at))
+			return false;
+		if (before == after)
+			return true;
+	}
+	return read_at(fd, out, sizeof(*out), 0);
+}
+
+static int no_page(const char *path, struct err *err)
+{
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s is no telemetry page of this version",
+		       path);
+}
+
+static int read_page(int fd, const char *path, struct hal_page *out, struct err *err)
+{
+	struct stat st;
+	bool is_page;
+
+	memset(out, 0, sizeof(*out));
+	is_page = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+		  read_at(fd, &out->magic, sizeof(out->magic), 0) &&
+		  out->magic == HAL_PAGE_MAGIC;
+	/* Whatever its version, the page of a process that is gone is nobody's. */
+	if (is_page && !flock(fd, LOCK_SH | LOCK_NB)) {
+		unlink(path);
+		return err_set(err, ERR_NOT_FOUND, "the process of %s is gone", path);
+	}
+	if (!is_page || st.st_size != sizeof(*out) || !copy_page(fd, out) ||
+	    out->magic != HAL_PAGE_MAGIC || out->version != HAL_PAGE_VERSION ||
 	    out->n_devices > HAL_PAGE_DEVICES)
-		return err_set(err, ERR_INVALID_ARGUMENT, "%s is no telemetry page of this "
-			       "version", path);
-	out->command[sizeof(out->command) - 1] = 0;
+		return no_page(path, err);
+	clean(out->command, sizeof(out->command));
 	for (unsigned i = 0; i < out->n_devices; i++) {
 		struct hal_page_device *d = &out->devices[i];
 
-		d->bus_id[sizeof(d->bus_id) - 1] = d->name[sizeof(d->name) - 1] = 0;
-		d->serial[sizeof(d->serial) - 1] = d->driver[sizeof(d->driver) - 1] = 0;
-		d->state[sizeof(d->state) - 1] = d->running[sizeof(d->running) - 1] = 0;
+		clean(d->bus_id, sizeof(d->bus_id));
+		clean(d->name, sizeof(d->name));
+		clean(d->serial, sizeof(d->serial));
+		clean(d->driver, sizeof(d->driver));
+		clean(d->state, sizeof(d->state));
+		clean(d->running, sizeof(d->running));
 	}
 	return 0;
 }
 
 int hal_page_read(const char *path, struct hal_page *out, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), code;
+	/* O_NONBLOCK: of a FIFO nobody may be the writer. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), code;
 
+	if (fd < 0 && (errno == ELOOP || errno == ENXIO))	/* a link, a socket */
+		return no_page(path, err);
 	if (fd < 0)
 		return err_sys(err, errno, "%s", path);
-	if (!flock(fd, LOCK_SH | LOCK_NB)) {
-		close(fd);
-		unlink(path);
-		return err_set(err, ERR_NOT_FOUND, "the process of %s is gone", path);
-	}
-	code = copy_page(fd, path, out, err);
+	code = read_page(fd, path, out, err);
 	close(fd);
 	return code;
 }

@@ -53,8 +53,10 @@ const char *hal_page_dir(void);
 /* Makes this process's page. Failure is not fatal: the process works unwatched. */
 int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err);
 void hal_page_close(struct hal_page *page, int fd, const char *path);
-/* A consistent copy of a page file. NOT_FOUND if its process is gone (the file is
- * then removed where permitted); INVALID_ARGUMENT if it is none. */
+/* A consistent copy of a page file, its texts made of printable UTF-8. NOT_FOUND if its
+ * process is gone (the page is then removed where permitted); INVALID_ARGUMENT if the file
+ * is none, which is then left alone, whatever it is; else why it can't be opened. Does not
+ * block. */
 int hal_page_read(const char *path, struct hal_page *out, struct err *err);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telemetry pages under readers, who remove what nobody holds. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,11 +115,214 @@ static void the_page_of_a_dead_process_is_removed(void **state)
 	free(seen);
 }
 
+static void files_that_are_no_pages_are_left_alone(void **state)
+{
+	static const char *const names[] = { "fifo", "socket", "folder", "link", "empty", "short",
+					     "long", "magic" };
+	struct hal_page *seen = calloc(2, sizeof(*seen));
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char path[200];
+	struct err err;
+
+	(void)state;
+	assert_non_null(seen);
+	/* Would wait for a writer. */
+	alarm(20);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *name = names[i];
+		int fd = -1;
+
+		snprintf(path, sizeof(path), "%s/tessera-%s", dir, name);
+		if (!strcmp(name, "fifo")) {
+			assert_int_equal(mkfifo(path, 0600), 0);
+		} else if (!strcmp(name, "socket")) {
+			snprintf(a.sun_path, sizeof(a.sun_path), "%.100s", path);
+			fd = socket(AF_UNIX, SOCK_STREAM, 0);
+			assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+		} else if (!strcmp(name, "folder")) {
+			assert_int_equal(mkdir(path, 0700), 0);
+		} else if (!strcmp(name, "link")) {
+			assert_int_equal(symlink("/dev/zero", path), 0);
+		} else {
+			fd = open(path, O_RDWR | O_CREAT, 0600);
+			/* Somebody's notes, as long as a page is; not its magic. */
+			memset(seen, 'x', sizeof(*seen));
+			assert_true(write(fd, seen, !strcmp(name, "empty") ? 0 :
+					  !strcmp(name, "short") ? 4 : sizeof(*seen)) >= 0);
+		}
+		if (fd >= 0)
+			close(fd);
+		assert_int_not_equal(hal_page_read(path, seen, &err), 0);
+		assert_int_not_equal(err.code, ERR_NOT_FOUND);
+		if (remove(path))
+			fail_msg("%s is gone", path);
+	}
+	alarm(0);
+	free(seen);
+}
+
+/* A page of this process, as the folder shows it to others. */
+static struct hal_page *publish(char path[128], int *fd)
+{
+	struct hal_page *page;
+	struct err err;
+
+	if (hal_page_open(&page, fd, path, &err))
+		fail_msg("%s", err.msg);
+	return page;
+}
+
+static void a_page_of_another_version_is_refused_until_its_process_is_gone(void **state)
+{
+	struct hal_page *page, *seen = malloc(sizeof(*seen));
+	char path[128], copy[160];
+	struct err err;
+	int fd, other;
+
+	(void)state;
+	assert_non_null(seen);
+	page = publish(path, &fd);
+	page->version++;
+	assert_int_equal(hal_page_read(path, seen, &err), ERR_INVALID_ARGUMENT);
+	page->version--;
+	page->n_devices = HAL_PAGE_DEVICES + 1;
+	assert_int_equal(hal_page_read(path, seen, &err), ERR_INVALID_ARGUMENT);
+	page->n_devices = HAL_PAGE_DEVICES;
+	assert_int_equal(hal_page_read(path, seen, &err), 0);
+	/* A writer that stopped in the middle. */
+	page->sequence = 7;
+	assert_int_equal(hal_page_read(path, seen, &err), 0);
+	assert_int_equal(ftruncate(fd, sizeof(*page) + 1), 0);
+	assert_int_equal(hal_page_read(path, seen, &err), ERR_INVALID_ARGUMENT);
+	assert_int_equal(access(path, F_OK), 0);
+	/* One that nobody holds, of a later version: it is larger. */
+	snprintf(copy, sizeof(copy), "%s/tessera-0-1", dir);
+	other = open(copy, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(write(other, page, sizeof(*page)), sizeof(*page));
+	assert_int_equal(ftruncate(other, 2 * sizeof(*page)), 0);
+	close(other);
+	assert_int_equal(hal_page_read(copy, seen, &err), ERR_NOT_FOUND);
+	assert_int_not_equal(access(copy, F_OK), 0);
+	hal_page_close(page, fd, path);
+	free(seen);
+}
+
+/* A page can shrink while it is read: no signal, and never a wrong success. */
+static void a_page_that_shrinks_is_no_page(void **state)
+{
+	struct hal_page *page, *seen = malloc(sizeof(*seen));
+	char path[128];
+	struct err err;
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(seen);
+	page = publish(path, &fd);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			struct hal_page whole = { .magic = HAL_PAGE_MAGIC,
+						  .version = HAL_PAGE_VERSION };
+
+			if (ftruncate(fd, 0) || pwrite(fd, &whole, sizeof(whole), 0) < 0)
+				_exit(1);
+		}
+	}
+	for (int i = 0; i < 20000; i++) {
+		int code = hal_page_read(path, seen, &err);
+
+		assert_true(!code || code == ERR_INVALID_ARGUMENT);
+		if (!code)
+			assert_int_equal(seen->magic, HAL_PAGE_MAGIC);
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(ftruncate(fd, sizeof(*page)), 0);
+	page->pid = (uint32_t)getpid();
+	hal_page_close(page, fd, path);
+	free(seen);
+}
+
+static void texts_of_strangers_are_printable(void **state)
+{
+	static const struct { const char *told, *shown; } texts[] = {
+		{ "plain", "plain" }, { "\033[2J\a\r\n\t\177", "?[2J?????" },
+		{ "gr\303\274n", "gr\303\274n" }, { "\342\202\254", "\342\202\254" },
+		{ "\360\237\230\200", "\360\237\230\200" },
+		{ "\303", "?" }, { "\303x", "?x" }, { "\342\202", "??" }, { "\377\376", "??" },
+		{ "\300\257", "??" }, { "\355\240\200", "???" }, { "\302\233A", "??A" },
+		{ "\302\240", "\302\240" }, { "\364\220\200\200", "????" },
+		{ "\340\200\200", "???" }, { "\360\200\200\200", "????" }, { "\200", "?" },
+	};
+	struct hal_page *page, *seen = malloc(sizeof(*seen));
+	char path[128];
+	struct err err;
+	int fd;
+
+	(void)state;
+	assert_non_null(seen);
+	page = publish(path, &fd);
+	page->n_devices = HAL_PAGE_DEVICES;
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		struct hal_page_device *d = &page->devices[HAL_PAGE_DEVICES - 1];
+
+		strcpy(page->command, texts[i].told);
+		strcpy(d->running, texts[i].told);
+		strcpy(d->state, texts[i].told);
+		strcpy(d->name, texts[i].told);
+		assert_int_equal(hal_page_read(path, seen, &err), 0);
+		d = &seen->devices[HAL_PAGE_DEVICES - 1];
+		assert_string_equal(seen->command, texts[i].shown);
+		assert_string_equal(d->running, texts[i].shown);
+		assert_string_equal(d->state, texts[i].shown);
+		assert_string_equal(d->name, texts[i].shown);
+	}
+	/* Without an end, and cut in the middle of a character. */
+	memset(page->command, 'x', sizeof(page->command));
+	memset(page->devices[0].serial, '\342', sizeof(page->devices[0].serial));
+	memset(page->devices[0].bus_id, 'y', sizeof(page->devices[0].bus_id));
+	memset(page->devices[0].driver, 'z', sizeof(page->devices[0].driver));
+	assert_int_equal(hal_page_read(path, seen, &err), 0);
+	assert_int_equal(strlen(seen->command), sizeof(seen->command) - 1);
+	assert_int_equal(strlen(seen->devices[0].bus_id), sizeof(page->devices[0].bus_id) - 1);
+	assert_int_equal(strlen(seen->devices[0].driver), sizeof(page->devices[0].driver) - 1);
+	assert_int_equal(strspn(seen->devices[0].serial, "?"), sizeof(page->devices[0].serial) - 1);
+	hal_page_close(page, fd, path);
+	free(seen);
+}
+
+static void a_folder_with_too_long_a_name_is_refused(void **state)
+{
+	char deep[160], path[128];
+	struct hal_page *page;
+	struct err err;
+	int fd;
+
+	(void)state;
+	snprintf(deep, sizeof(deep), "%s/%0110d", dir, 0);
+	assert_int_equal(mkdir(deep, 0700), 0);
+	setenv("TESSERA_TELEMETRY_DIR", deep, 1);
+	assert_int_equal(hal_page_open(&page, &fd, path, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "TESSERA_TELEMETRY_DIR"));
+	setenv("TESSERA_TELEMETRY_DIR", dir, 1);
+	/* Nothing was left in it. */
+	assert_int_equal(rmdir(deep), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_that_is_made_under_readers_is_seen),
 		cmocka_unit_test(the_page_of_a_dead_process_is_removed),
+		cmocka_unit_test(files_that_are_no_pages_are_left_alone),
+		cmocka_unit_test(a_page_of_another_version_is_refused_until_its_process_is_gone),
+		cmocka_unit_test(a_page_that_shrinks_is_no_page),
+		cmocka_unit_test(texts_of_strangers_are_printable),
+		cmocka_unit_test(a_folder_with_too_long_a_name_is_refused),
 	};
 	int failed;
 

@@ -2,6 +2,9 @@
 /* Facts from two places: the telemetry pages of running processes, and the hardware
  * that the HAL lists without opening it. */
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +24,38 @@ static double utilisation(const struct hal_page_device *d)
 						  (double)d->window_ns;
 }
 
-static void add_device(struct smi_facts *f, const struct hal_page_device *d, unsigned pid)
+/* What is found first stands: it tells why the rest may be missing. */
+static __attribute__((format(printf, 2, 3))) void note(struct smi_facts *f, const char *fmt, ...)
 {
-	struct smi_device *s;
+	va_list ap;
 
-	if (f->n_devices == SMI_MAX_DEVICES)
+	if (*f->problem)
 		return;
-	s = &f->devices[f->n_devices++];
+	va_start(ap, fmt);
+	vsnprintf(f->problem, sizeof(f->problem), fmt, ap);
+	va_end(ap);
+}
+
+/* An array of n with room for one more. */
+static void *grow(struct smi_facts *f, void *array, unsigned n, size_t bytes)
+{
+	void *grown = realloc(array, (n + 1) * bytes);
+
+	if (!grown)
+		note(f, "out of memory");
+	return grown;
+}
+
+static struct smi_device *add_device(struct smi_facts *f, const struct hal_page_device *d,
+				     unsigned pid)
+{
+	struct smi_device *s = grow(f, f->devices, f->n_devices, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	f->devices = s;
+	s += f->n_devices++;
+	memset(s, 0, sizeof(*s));
 	snprintf(s->bus_id, sizeof(s->bus_id), "%s", d->bus_id);
 	snprintf(s->name, sizeof(s->name), "%s", d->name);
 	snprintf(s->driver, sizeof(s->driver), "%s", d->driver);
@@ -39,16 +67,19 @@ static void add_device(struct smi_facts *f, const struct hal_page_device *d, uns
 	s->utilisation = utilisation(d);
 	s->temperature_c = d->temperature_mc / 1000;
 	s->power_w = d->power_mw / 1000;
+	return s;
 }
 
 static void add_process(struct smi_facts *f, const struct hal_page *page)
 {
-	struct smi_process *p;
+	struct smi_process *p = grow(f, f->processes, f->n_processes, sizeof(*p));
 	size_t n = 0;
 
-	if (f->n_processes == SMI_MAX_PROCESSES)
+	if (!p)
 		return;
-	p = &f->processes[f->n_processes++];
+	f->processes = p;
+	p += f->n_processes++;
+	memset(p, 0, sizeof(*p));
 	p->pid = page->pid;
 	snprintf(p->command, sizeof(p->command), "%s", page->command);
 	for (unsigned i = 0; i < page->n_devices; i++) {
@@ -66,20 +97,45 @@ static void add_process(struct smi_facts *f, const struct hal_page *page)
 	}
 }
 
+static void read_one(struct smi_facts *f, const char *path, struct hal_page *page)
+{
+	struct err err;
+
+	switch (hal_page_read(path, page, &err)) {
+	case 0:
+		add_process(f, page);
+		break;
+	case ERR_PERMISSION_DENIED:
+		f->n_unreadable++;
+		break;
+	default:
+		break;	/* gone, or no page */
+	}
+}
+
 static void read_pages(struct smi_facts *f)
 {
 	const char *where = hal_page_dir();
 	struct hal_page *page = malloc(sizeof(*page));
-	struct dirent *d;
 	DIR *dir = opendir(where);
-	char path[512];
+	struct dirent *d;
+	char path[PATH_MAX];
 
-	while (page && dir && (d = readdir(dir))) {
-		if (strncmp(d->d_name, "tessera-", 8))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", where, d->d_name);
-		if (!hal_page_read(path, page, NULL))
-			add_process(f, page);
+	if (!page)
+		note(f, "out of memory");
+	if (!dir)
+		note(f, "the folder of telemetry pages, %s, can't be read: %s", where,
+		     strerror(errno));
+	while (page && dir) {
+		errno = 0;
+		d = readdir(dir);
+		if (!d && errno)
+			note(f, "reading %s: %s", where, strerror(errno));
+		if (!d)
+			break;
+		if (!strncmp(d->d_name, "tessera-", 8) &&
+		    snprintf(path, sizeof(path), "%s/%s", where, d->d_name) < (int)sizeof(path))
+			read_one(f, path, page);
 	}
 	if (dir)
 		closedir(dir);
@@ -91,10 +147,14 @@ static void read_hardware(struct smi_facts *f)
 {
 	struct hal_options o = { .devices = "", .sim = "" };
 	struct hal_device_info info;
+	struct smi_device *added;
 	struct hal *hal;
+	struct err err;
 
-	if (hal_create(&o, &hal, NULL))
+	if (hal_create(&o, &hal, &err)) {
+		note(f, "looking for hardware: %s", err.msg);
 		return;
+	}
 	for (unsigned i = 0; i < hal_device_count(hal); i++) {
 		struct hal_page_device d = { 0 };
 		bool is_known = false;
@@ -111,8 +171,9 @@ static void read_hardware(struct smi_facts *f)
 		memcpy(d.state, info.state, sizeof(d.state));
 		d.hbm_bytes = info.hbm_bytes;
 		d.is_model = info.is_model;
-		add_device(f, &d, 0);
-		f->devices[f->n_devices - 1].utilisation = -1;
+		added = add_device(f, &d, 0);
+		if (added)
+			added->utilisation = -1;
 	}
 	hal_destroy(hal);
 }
@@ -124,4 +185,10 @@ void smi_gather(struct smi_facts *out)
 		 "functions 1234:7e55, nodes of /sys/class/accel", hal_page_dir());
 	read_pages(out);
 	read_hardware(out);
+}
+
+void smi_free(struct smi_facts *f)
+{
+	free(f->devices);
+	free(f->processes);
 }

@@ -9,8 +9,10 @@ static const double mib = 1 << 20;
 void smi_table(const struct smi_facts *f, FILE *to)
 {
 	if (!f->n_devices && !f->n_processes) {
-		fprintf(to, "No device and no process that uses one. Looked for: %s.\n",
-			f->looked);
+		/* With a problem, nobody knows that. */
+		if (!*f->problem)
+			fprintf(to, "No device and no process that uses one. Looked for: %s.\n",
+				f->looked);
 		return;
 	}
 	fprintf(to, "%-14s %-12s %-9s %-11s %20s %6s %5s %6s  %s\n", "BUS ID", "DEVICE", "KIND",
@@ -36,7 +38,8 @@ void smi_table(const struct smi_facts *f, FILE *to)
 			(double)p->memory_used / mib, p->running);
 	}
 	if (!f->n_processes)
-		fprintf(to, "no process uses a device\n");
+		fputs(*f->problem ? "processes could not be looked for\n" :
+		      "no process uses a device\n", to);
 }
 
 static void add(struct json_object *to, const char *key, struct json_object *value)
@@ -53,8 +56,8 @@ static struct json_object *device(const struct smi_device *d)
 	add(o, "is_model", json_object_new_boolean(d->is_model));
 	add(o, "driver", json_object_new_string(d->driver));
 	add(o, "state", json_object_new_string(d->state));
-	add(o, "memory_total_bytes", json_object_new_int64((int64_t)d->memory_total));
-	add(o, "memory_used_bytes", json_object_new_int64((int64_t)d->memory_used));
+	add(o, "memory_total_bytes", json_object_new_uint64(d->memory_total));
+	add(o, "memory_used_bytes", json_object_new_uint64(d->memory_used));
 	add(o, "utilisation_percent", d->utilisation < 0 ? NULL :
 	    json_object_new_double(d->utilisation));
 	add(o, "temperature_c", json_object_new_int64(d->temperature_c));
@@ -70,12 +73,12 @@ static struct json_object *process(const struct smi_process *p)
 	add(o, "pid", json_object_new_int64(p->pid));
 	add(o, "command", json_object_new_string(p->command));
 	add(o, "devices", json_object_new_string(p->devices));
-	add(o, "memory_used_bytes", json_object_new_int64((int64_t)p->memory_used));
+	add(o, "memory_used_bytes", json_object_new_uint64(p->memory_used));
 	add(o, "running", json_object_new_string(p->running));
 	return o;
 }
 
-int smi_json(const struct smi_facts *f, FILE *to)
+void smi_json(const struct smi_facts *f, FILE *to)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *devices = json_object_new_array();
@@ -89,7 +92,7 @@ int smi_json(const struct smi_facts *f, FILE *to)
 	add(o, "devices", devices);
 	add(o, "processes", processes);
 	add(o, "looked_for", json_object_new_string(f->looked));
+	add(o, "problem", *f->problem ? json_object_new_string(f->problem) : NULL);
 	fprintf(to, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
-	return ferror(to) ? 1 : 0;
 }

@@ -8,9 +8,6 @@
 
 #include "hal/telemetry.h"
 
-#define SMI_MAX_DEVICES 256
-#define SMI_MAX_PROCESSES 256
-
 struct smi_device {
 	char bus_id[64], name[32], driver[32], state[96];
 	bool is_model;
@@ -28,14 +25,18 @@ struct smi_process {
 };
 
 struct smi_facts {
-	struct smi_device devices[SMI_MAX_DEVICES];
-	struct smi_process processes[SMI_MAX_PROCESSES];
+	struct smi_device *devices;
+	struct smi_process *processes;
 	unsigned n_devices, n_processes;
 	char looked[256];	/* where */
+	char problem[512];	/* why this is not all there is; "": it is */
+	unsigned n_unreadable;	/* pages that this user may not read */
 };
 
 void smi_gather(struct smi_facts *out);
+void smi_free(struct smi_facts *f);
+/* Whether the stream took it all is the caller's to ask. */
 void smi_table(const struct smi_facts *f, FILE *to);
-int smi_json(const struct smi_facts *f, FILE *to);
+void smi_json(const struct smi_facts *f, FILE *to);
 
 #endif
