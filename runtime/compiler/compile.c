@@ -89,7 +89,7 @@ int tc_enter(const struct tc_source *source, const struct tc_options *options,
 	c.arena.on_fail_arg = &c;
 	if (!setjmp(boundary)) {
 		read_source(&c, source);
-		tc_ir_verify(&c);
+		tc_ir_verify(&c, NULL, true);
 		body(&c, arg);
 	} else {
 		code = c.err->code;
@@ -170,8 +170,7 @@ static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping, const cha
 		passes[i].run(c);
 		if (dumping)
 			dump_ir(c, d, passes[i].name);
-		if (TC_VERIFY_ALWAYS || c->options->verify)
-			tc_ir_verify(c);
+		tc_ir_verify(c, passes[i].name, TC_VERIFY_ALWAYS || c->options->verify);
 		if (last && !strcmp(passes[i].name, last))
 			break;
 	}

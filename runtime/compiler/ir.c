@@ -62,7 +62,11 @@ const struct tc_op_info *tc_op_info(unsigned op)
 
 bool tc_has_trait(const struct tc_op *op, char trait)
 {
-	return strchr(tc_op_info(op->op)->traits, trait) != NULL;
+	const char *t = tc_op_info(op->op)->traits;
+
+	while (*t && *t != trait)
+		t++;
+	return *t != '\0';
 }
 
 int tc_op_find(const char *text, size_t n)

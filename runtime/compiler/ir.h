@@ -248,8 +248,9 @@ void tc_ir_print(const struct tc_op *op, struct str *out);	/* ir_print.c */
 /* "GT" of "comparison_direction"; NULL if the text has a number there. ir_print.c */
 const char *tc_enum_name(const char *key, int64_t i);
 void tc_ir_parse(struct tc_ctx *c, const char *text, size_t n);	/* ir_parse.c */
-/* Shapes, types, attributes, dominance. tc_fail(INVALID_ARGUMENT). ir_verify.c */
-void tc_ir_verify(struct tc_ctx *c);
+/* Structure and dominance; deep: attributes, types and shapes too. tc_fail: of a program
+ * as it came (pass NULL) INVALID_ARGUMENT, after a pass INTERNAL. ir_verify.c */
+void tc_ir_verify(struct tc_ctx *c, const char *pass, bool is_deep);
 void tc_read_bytecode(struct tc_ctx *c, const void *p, size_t n); /* front/bytecode.c */
 
 /* Reads and verifies the source, calls body inside the boundary, frees all. What body

@@ -34,7 +34,7 @@ struct tc_options {
 	unsigned cores;		/* parallel lanes of the device; 0: 1 */
 	uint64_t memory_limit;	/* HBM that the program may use; 0: no limit */
 	unsigned level;		/* 0: no optimisation; 1 or more: all passes */
-	bool verify;		/* run the verifier after every pass */
+	bool verify;		/* after every pass types and shapes too, not just structure */
 	bool fast_math_bf16;	/* DEFAULT precision of f32 may round to bf16: never on
 				 * unless the user asked */
 };

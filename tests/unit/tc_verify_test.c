@@ -24,6 +24,7 @@ static struct tc_ctx c;
 static struct err err;
 static jmp_buf boundary;
 static struct tc_block *top, *body;	/* of the module; of the function */
+static const char *after_pass;		/* what the program is judged as; NULL: a user's */
 
 #define DIMS(...) (sizeof((int64_t[]){ __VA_ARGS__ }) / 8), (const int64_t[]){ __VA_ARGS__ }
 #define SCALAR 0, NULL
@@ -97,11 +98,11 @@ static void go_on(enum stage stage)
 	void *image;
 
 	tc_pass_inline(&c);
-	tc_ir_verify(&c);
+	tc_ir_verify(&c, "inline", true);
 	if (stage == INLINE)
 		return;
 	tc_pass_fuse(&c);
-	tc_ir_verify(&c);
+	tc_ir_verify(&c, "fuse", true);
 	tc_emit(&c, &image, &bytes);
 	if (image_parse(image, bytes, &im, &err))
 		fail_msg("an image that is not taken: %s", err.msg);
@@ -128,7 +129,7 @@ static int judge(void (*build)(unsigned variant), unsigned variant, enum stage s
 		build(variant);
 		if (!body->last || body->last->op != TC_RETURN)
 			give_back(body, 0, NULL);
-		tc_ir_verify(&c);
+		tc_ir_verify(&c, after_pass, !after_pass);
 		if (stage != VERIFY)
 			go_on(stage);
 	} else {
@@ -842,6 +843,38 @@ static void a_body_that_yields_a_stranger_is_refused(void **state)
 	assert_non_null(strstr(err.msg, "a value from outside"));
 }
 
+/* Fusions that read what is not theirs. */
+static void captures(unsigned v)
+{
+	struct tc_value *a = arg(ELEM_F32, DIMS(4)), *out;
+	struct tc_op *o = op(TC_FUSION, a->type, 1, &a, 1);
+	struct tc_block *b = tc_new_block(&c, &o->regions[0]);
+	struct tc_value *in = tc_new_arg(&c, b, v == 1 ? type(ELEM_F32, DIMS(5)) : a->type);
+
+	ENUM(o, "kind", TC_FUSION_LOOP);
+	tc_append(b, tc_new(&c, TC_NEGATE, 1, v == 2 ? &a : &in, 1, &a->type, 0));
+	out = v == 3 ? tc_out(o, 0) : tc_out(b->first, 0);
+	give_back(b, 1, &out);
+	if (v == 4)
+		tc_erase(b->first);
+	out = tc_out(o, 0);
+	give_back(body, 1, &out);
+}
+
+static void what_a_pass_breaks_is_an_internal_error_with_its_name(void **state)
+{
+	(void)state;
+	after_pass = "fuse";
+	for (unsigned v = 1; v < 9; v++) {
+		assert_int_equal(judge(structure, v, VERIFY), ERR_INTERNAL);
+		assert_non_null(strstr(err.msg, "pass \"fuse\""));
+	}
+	assert_int_equal(judge(captures, 0, VERIFY), 0);
+	for (unsigned v = 1; v < 5; v++)
+		assert_int_equal(judge(captures, v, VERIFY), ERR_INTERNAL);
+	after_pass = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -852,6 +885,7 @@ int main(void)
 		cmocka_unit_test(loops_of_any_depth_and_width_are_emitted),
 		cmocka_unit_test(memory_grows_with_the_program_not_its_square),
 		cmocka_unit_test(a_body_that_yields_a_stranger_is_refused),
+		cmocka_unit_test(what_a_pass_breaks_is_an_internal_error_with_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
