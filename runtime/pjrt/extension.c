@@ -126,9 +126,10 @@ static struct PJRT_Error *shardings_out(
 	struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args)
 {
 	CHECK(args, PJRT_Shardings_PJRT_Executable_OutputShardings_Args, executable);
+	/* A list without entries is refused by clients; NULL says that there is none. */
 	args->num_outputs = args->executable->n_outputs;
-	args->shardings = args->executable->shardings;
-	args->sharding_sizes = args->executable->sharding_sizes;
+	args->shardings = args->num_outputs ? args->executable->shardings : NULL;
+	args->sharding_sizes = args->num_outputs ? args->executable->sharding_sizes : NULL;
 	return NULL;
 }
 
@@ -137,8 +138,8 @@ static struct PJRT_Error *shardings_in(
 {
 	CHECK(args, PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, executable);
 	args->num_parameters = rt_program_image(args->executable->rt)->info.n_args;
-	args->shardings = args->executable->shardings;
-	args->sharding_sizes = args->executable->sharding_sizes;
+	args->shardings = args->num_parameters ? args->executable->shardings : NULL;
+	args->sharding_sizes = args->num_parameters ? args->executable->sharding_sizes : NULL;
 	return NULL;
 }
 

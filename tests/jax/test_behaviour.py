@@ -227,3 +227,13 @@ def test_what_a_product_reads_is_used_after_it_too(name, device):
     got = jax.jit(f)(jax.device_put(a, device))
     jax.tree.map(lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y),
                                                          rtol=1e-4, atol=1e-4), got, want)
+
+
+@pytest.mark.parametrize("f", [lambda x: None, lambda x: (), lambda x: {}, lambda x: [[], {}]])
+def test_programs_without_results_run(f, device):
+    x = jax.device_put(np.ones(4, np.float32), device)
+    assert jax.jit(f)(x) == f(x)
+    assert jax.jit(f, keep_unused=True)(x) == f(x)
+    compiled = jax.jit(f).lower(x).compile()
+    assert compiled(x) == f(x)
+    assert compiled.memory_analysis().output_size_in_bytes == 0

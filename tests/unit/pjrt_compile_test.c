@@ -748,6 +748,33 @@ static void shardings_are_replicated(void **state)
 	drop_exe(l);
 }
 
+/* Clients refuse a list of no shardings, and with it the program. */
+static void a_program_without_results_has_no_list_of_shardings(void **state)
+{
+	const struct PJRT_Shardings_Extension *ext =
+		(const void *)extension(PJRT_Extension_Type_Shardings);
+	struct PJRT_LoadedExecutable *l = compile_on(client, "no_results.mlirbc", 0);
+	struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args a = {
+		.struct_size = PJRT_Shardings_PJRT_Executable_OutputShardings_Args_SIZE };
+	struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args p = {
+		.struct_size = PJRT_Shardings_PJRT_Executable_ParameterShardings_Args_SIZE };
+
+	(void)state;
+	a.executable = GET(LoadedExecutable_GetExecutable, executable, .loaded_executable = l);
+	p.executable = a.executable;
+	a.num_outputs = 7;
+	a.shardings = (void *)&a;
+	assert_ok(((slot_fn *)ext->PJRT_Shardings_PJRT_Executable_OutputShardings)(&a));
+	assert_int_equal(a.num_outputs, 0);
+	assert_null(a.shardings);
+	assert_null(a.sharding_sizes);
+	assert_ok(((slot_fn *)ext->PJRT_Shardings_PJRT_Executable_ParameterShardings)(&p));
+	assert_int_equal(p.num_parameters, 0);
+	assert_null(p.shardings);
+	assert_ok(CALL(Executable_Destroy, .executable = a.executable));
+	drop_exe(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -771,6 +798,7 @@ int main(void)
 		cmocka_unit_test(layouts_of_an_executable_are_its_own),
 		cmocka_unit_test(default_layouts_are_their_askers),
 		cmocka_unit_test(shardings_are_replicated),
+		cmocka_unit_test(a_program_without_results_has_no_list_of_shardings),
 	};
 
 	return cmocka_run_group_tests(tests, open_client, close_client);

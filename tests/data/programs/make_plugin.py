@@ -34,3 +34,4 @@ write("reverse_add_donated", lambda x, y: x + jnp.flip(jnp.cumsum(y)), x, x,
       donate_argnums=0)
 write("loop", lambda x: jax.lax.fori_loop(0, 2000, lambda i, v: v * 0.999 + 1.0, x),
       jax.ShapeDtypeStruct((4096,), jnp.float32))
+write("no_results", lambda x: (), x)
