@@ -158,6 +158,12 @@ check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/conformance/kill_test.py $(CONFORMANCE) --server $(OUT)/tessera-sim \
 		--smi $(OUT)/xla-smi $(KILLS)
 
+# Random programs three ways: the device, the evaluator, JAX's CPU backend.
+FUZZ_OPS := $(OUT)/fuzz_ops/fuzz_ops
+$(FUZZ_OPS): $(call obj,$(wildcard tests/fuzz_ops/*.c)) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
+
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
@@ -332,6 +338,13 @@ fuzz-run: $(FUZZ)
 	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
 		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
+# make fuzz-ops [S=600] [SEED=n] [JAX=10] [PROGRAMS=n]: JAX is the share that goes to JAX's
+# CPU backend too, in percent.
+.PHONY: fuzz-ops
+fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
+	$(Q)$(FUZZ_OPS) --seconds $(S) --jax $(or $(JAX_SHARE),10) --python $(VENV)/bin/python \
+		--out $(OUT)/fuzz-ops $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
+
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
@@ -347,6 +360,7 @@ help:
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
+	@echo "make fuzz-ops S=seconds SEED=n JAX_SHARE=percent  random programs three ways"
 	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"
 
 .PHONY: clean

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The generator's frame: choice, values, regions, the list of rules, and what is returned.
+ *
+ * A program has a theme: few element types and few sizes, so that values fit each other and are
+ * used many times. Its first values are arguments and constants; then rules, drawn by weight,
+ * each make an op or say that they can't.
+ */
+#include "tests/fuzz_ops/gen.h"
+#include "tests/fuzz_ops/facts_ir.h"
+
+#include <string.h>
+
+/* ---- choice ---- */
+
+/* Types by how often programs have them: all of them, some much oftener. */
+static unsigned any_elem(struct gen *g)
+{
+	static const uint8_t often[] = { ELEM_F32,  ELEM_F32, ELEM_F32, ELEM_S32, ELEM_S32,
+					 ELEM_BF16, ELEM_F16, ELEM_F64, ELEM_S64, ELEM_U8,
+					 ELEM_U32,  ELEM_S8,  ELEM_C64, ELEM_PRED };
+	unsigned e;
+
+	if (gen_below(g, 5) < 3)
+		return often[gen_below(g, sizeof(often))];
+	do {
+		e = 1 + gen_below(g, ELEM_COUNT - 1);
+	} while (e == ELEM_TOKEN);
+	return e;
+}
+
+unsigned gen_elem(struct gen *g)
+{
+	return gen_one_in(g, 16) ? any_elem(g) : g->elems[gen_below(g, g->n_elems)];
+}
+
+int64_t gen_dim(struct gen *g)
+{
+	return g->dims[gen_below(g, g->n_dims)];
+}
+
+void gen_sample(struct gen *g, unsigned n, unsigned limit, int64_t *out)
+{
+	int64_t all[64];
+
+	for (unsigned i = 0; i < limit; i++)
+		all[i] = i;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = i + gen_below(g, limit - i);
+		int64_t t = all[k];
+
+		all[k] = all[i];
+		out[i] = all[i] = t;
+	}
+}
+
+void gen_subset(struct gen *g, unsigned n, unsigned limit, int64_t *out)
+{
+	gen_sample(g, n, limit, out);
+	for (unsigned i = 1; i < n; i++)
+		for (unsigned k = i; k && out[k - 1] > out[k]; k--) {
+			int64_t t = out[k];
+
+			out[k] = out[k - 1];
+			out[k - 1] = t;
+		}
+}
+
+/* ---- values ---- */
+
+const struct tc_type *gen_type(struct gen *g, unsigned elem, unsigned rank, const int64_t *dim)
+{
+	return tc_tensor(g->c, (enum elem)elem, rank, dim);
+}
+
+const struct tc_type *gen_same_dims(struct gen *g, unsigned elem, const struct tc_type *t)
+{
+	return tc_tensor(g->c, (enum elem)elem, t->rank, t->dim);
+}
+
+void gen_set_fact(struct gen *g, struct tc_value *v, struct fact f)
+{
+	struct fact *own = arena_array(&g->c->arena, 1, sizeof(*own));
+
+	if (own)
+		*own = f;
+	v->side = own;
+}
+
+static void join_pool(struct gen *g, struct tc_value *v)
+{
+	if (g->n_pool < GEN_POOL)
+		g->pool[g->n_pool++] = v;
+}
+
+struct tc_value *gen_pick(struct gen *g, bool (*fn)(const struct tc_value *v, const void *arg),
+			  const void *arg)
+{
+	struct tc_value *fit[GEN_POOL];
+	unsigned n = 0, i;
+
+	for (i = g->base; i < g->n_pool; i++)
+		if (fn(g->pool[i], arg))
+			fit[n++] = g->pool[i];
+	if (!n)
+		return NULL;
+	i = gen_below(g, n);
+	if (gen_one_in(g, 2)) {
+		unsigned k = gen_below(g, n);
+
+		i = k > i ? k : i;
+	}
+	return fit[i];
+}
+
+static bool is_tensor(const struct tc_value *v, const void *arg)
+{
+	(void)arg;
+	return !v->type->is_tuple && v->type->elem != ELEM_TOKEN;
+}
+
+struct tc_value *gen_pick_any(struct gen *g)
+{
+	return gen_pick(g, is_tensor, NULL);
+}
+
+static bool has_type(const struct tc_value *v, const void *arg)
+{
+	return v->type == arg;
+}
+
+struct tc_value *gen_pick_type(struct gen *g, const struct tc_type *t)
+{
+	return gen_pick(g, has_type, t);
+}
+
+struct fact gen_any_fact(struct gen *g, unsigned elem)
+{
+	struct fact f = { 0 };
+	int64_t reach = fact_reach(elem);
+
+	if (!gen_is_float(elem) && !gen_is_complex(elem))
+		return gen_one_in(g, 3) && elem_bits(elem) > 4 ?
+			       FACT(FACT_RANGE, false,
+				    elem_class(elem) == ELEM_CLASS_SINT ? -3 : 0, 7) :
+			       FACT(FACT_BITS, false, 0, 0);
+	if (!reach || (gen_one_in(g, 10) && elem_bits(elem) >= 4))
+		return FACT(FACT_ANY, false, 0, 0);
+	if (gen_one_in(g, 8))
+		return FACT(FACT_SPECIAL, false, 0, 0);
+	f = FACT(FACT_WHOLE, false, -1, 1);
+	f.hi = gen_one_in(g, 4) ? 1 : gen_one_in(g, 2) ? 3 : 7;
+	if (f.hi > reach)
+		f.hi = reach;
+	f.lo = gen_one_in(g, 5) ? 0 : -f.hi;
+	return f;
+}
+
+struct tc_value *gen_constant(struct gen *g, const struct tc_type *t, struct fact f)
+{
+	struct tc_attr a = { .key = TC_KEY(g->c, "value"), .kind = TC_ATTR_DENSE, .type = t };
+	bool is_splat = t->count != 1 && gen_one_in(g, 3) && f.kind != FACT_DISTINCT;
+	int64_t n = is_splat ? 1 : t->count;
+	struct tc_value *v;
+	void *data = arena_array(&g->c->arena, (size_t)n + 1, elem_bytes(t->elem));
+
+	if (!data)
+		tc_fail(g->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	fact_fill(f, t->elem, fuzz_next(&g->rng), data, n);
+	a.data = data;
+	a.is_splat = is_splat && t->count;
+	v = gen_op1(g, TC_CONSTANT, 0, NULL, t, f);
+	tc_set_attr(g->c, v->def, a);
+	return v;
+}
+
+static bool iota_is_within(const struct tc_type *t, unsigned d, struct fact f)
+{
+	int64_t last = t->dim[d] - 1, reach = fact_reach(t->elem);
+	struct fact all = fact_of_type(t->elem);
+
+	if (t->elem == ELEM_PRED || gen_is_complex(t->elem))
+		return false;
+	if (gen_is_float(t->elem))
+		return f.kind == FACT_WHOLE && f.lo <= 0 && last <= f.hi && last <= reach;
+	return last <= all.hi && (f.kind == FACT_BITS ||
+				  (f.kind == FACT_RANGE && f.lo <= 0 && last <= f.hi));
+}
+
+struct tc_value *gen_source(struct gen *g, const struct tc_type *t, struct fact f)
+{
+	unsigned d = gen_below(g, t->rank);
+	struct tc_value *v;
+
+	if (t->rank && gen_one_in(g, 6) && iota_is_within(t, d, f)) {
+		v = gen_op1(g, TC_IOTA, 0, NULL, t, f);
+		tc_set_int(g->c, v->def, "iota_dimension", TC_ATTR_INT, d);
+		return v;
+	}
+	if (g->isolated || g->func->regions[0].block->n_args >= 12 ||
+	    (t->count <= 256 && gen_one_in(g, 3)))
+		return gen_constant(g, t, f);
+	v = tc_new_arg(g->c, g->func->regions[0].block, t);
+	gen_set_fact(g, v, f);
+	join_pool(g, v);
+	return v;
+}
+
+struct want { const struct tc_type *type; struct fact fact; };
+
+static bool is_wanted(const struct tc_value *v, const void *arg)
+{
+	const struct want *w = arg;
+
+	return v->type == w->type && fact_within(*gen_fact(v), w->fact);
+}
+
+struct tc_value *gen_value(struct gen *g, const struct tc_type *t, struct fact f)
+{
+	struct want w = { t, f };
+	struct tc_value *v = gen_one_in(g, 8) ? NULL : gen_pick(g, is_wanted, &w);
+
+	return v ? v : gen_source(g, t, f);
+}
+
+static struct tc_value *bound(struct gen *g, const struct tc_type *t, int64_t x)
+{
+	char kind = gen_is_float(t->elem) ? FACT_WHOLE : FACT_RANGE;
+
+	return gen_constant(g, gen_type(g, t->elem, 0, NULL), FACT(kind, false, x, x));
+}
+
+struct tc_value *gen_fit(struct gen *g, struct tc_value *v, struct fact f)
+{
+	struct fact has = *gen_fact(v);
+	struct tc_value *in[3];
+
+	if (fact_within(has, f))
+		return v;
+	if (gen_is_complex(v->type->elem) || v->type->elem == ELEM_PRED ||
+	    (f.kind != FACT_RANGE && f.kind != FACT_WHOLE) || (has.open && !f.open) ||
+	    (f.kind == FACT_WHOLE && has.kind != FACT_WHOLE))
+		return NULL;
+	in[0] = bound(g, v->type, f.lo);
+	in[1] = v;
+	in[2] = bound(g, v->type, f.hi);
+	return gen_op1(g, TC_CLAMP, 3, in, v->type, f);
+}
+
+static bool is_scalar_int(const struct tc_value *v, const void *arg)
+{
+	const unsigned *elem = arg;
+
+	return !v->type->is_tuple && !v->type->rank && gen_is_int(v->type->elem) &&
+	       (!*elem || v->type->elem == *elem);
+}
+
+struct tc_value *gen_index(struct gen *g, unsigned elem, int64_t limit)
+{
+	static const uint8_t elems[] = { ELEM_S32, ELEM_S32, ELEM_S64, ELEM_U32, ELEM_U64,
+					 ELEM_U8,  ELEM_S8,  ELEM_S16, ELEM_U16 };
+	struct tc_value *v = gen_one_in(g, 3) ? NULL : gen_pick(g, is_scalar_int, &elem);
+	struct fact f = FACT(FACT_BITS, false, 0, 0), all;
+
+	if (v)
+		return v;
+	if (!elem)
+		elem = elems[gen_below(g, sizeof(elems))];
+	all = fact_of_type(elem);
+	if (!gen_one_in(g, 4))
+		f = FACT(FACT_RANGE, false, gen_one_in(g, 4) && all.lo < 0 ? -2 : 0,
+				   limit < 1 ? 1 : limit > all.hi ? all.hi : limit);
+	if (elem_bits(elem) < 8)
+		f = FACT(FACT_BITS, false, 0, 0);
+	return gen_source(g, gen_type(g, elem, 0, NULL), f);
+}
+
+/* ---- ops and regions ---- */
+
+struct tc_op *gen_op(struct gen *g, enum tc_opcode code, unsigned n_operands,
+		     struct tc_value *const *operands, unsigned n_results,
+		     const struct tc_type *const *types, const struct fact *facts,
+		     unsigned n_regions)
+{
+	struct tc_op *op =
+		tc_new(g->c, code, n_operands, operands, n_results, types, n_regions);
+
+	tc_append(g->b, op);
+	for (unsigned i = 0; i < n_results; i++) {
+		struct fact f = facts[i];
+
+		/* moved, it is no permutation any more */
+		if (f.kind == FACT_DISTINCT && code != TC_CONSTANT)
+			f = FACT(FACT_BITS, false, 0, 0);
+		gen_set_fact(g, tc_out(op, i), f);
+		join_pool(g, tc_out(op, i));
+	}
+	g->n_ops++;
+	return op;
+}
+
+struct tc_value *gen_op1(struct gen *g, enum tc_opcode op, unsigned n,
+			 struct tc_value *const *operands, const struct tc_type *t,
+			 struct fact f)
+{
+	return tc_out(gen_op(g, op, n, operands, 1, &t, &f, 0), 0);
+}
+
+struct gen_place gen_enter(struct gen *g, struct tc_op *op, unsigned r)
+{
+	struct gen_place place = { .b = g->b, .base = g->base, .scalars = g->scalars,
+				   .isolated = g->isolated };
+
+	/* the op's own results, always the last, are not there yet */
+	while (g->n_pool && g->pool[g->n_pool - 1]->def == op)
+		g->n_pool--;
+	place.n_pool = g->n_pool;
+	op->regions[r].parent = op;
+	g->b = tc_new_block(g->c, &op->regions[r]);
+	return place;
+}
+
+void gen_isolate(struct gen *g, bool scalars)
+{
+	g->base = g->n_pool;
+	g->isolated = true;
+	g->scalars += scalars;
+}
+
+struct tc_value *gen_block_arg(struct gen *g, const struct tc_type *t, struct fact f)
+{
+	struct tc_value *v = tc_new_arg(g->c, g->b, t);
+
+	gen_set_fact(g, v, f);
+	join_pool(g, v);
+	return v;
+}
+
+/* What main takes is there outside of the region too, though it was made inside. */
+static void keep_arguments(struct gen *g, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		if (!g->pool[i]->def && g->pool[i]->block == g->func->regions[0].block)
+			join_pool(g, g->pool[i]);
+}
+
+void gen_leave(struct gen *g, struct gen_place place, unsigned n,
+	       struct tc_value *const *values)
+{
+	struct tc_op *end = tc_new(g->c, TC_RETURN, n, values, 0, NULL, 0);
+	struct tc_op *op = g->b->region->parent;
+	unsigned last = g->n_pool;
+
+	tc_append(g->b, end);
+	g->b = place.b;
+	g->base = place.base;
+	g->n_pool = place.n_pool;
+	keep_arguments(g, g->n_pool, last);
+	for (unsigned i = 0; i < op->n_results; i++)
+		join_pool(g, tc_out(op, i));
+	g->scalars = place.scalars;
+	g->isolated = place.isolated;
+}
+
+/* ---- rules ---- */
+
+static const struct { gen_rule *rule; uint8_t weight, in_scalars; } rules[] = {
+	{ gen_unary, 10, 1 }, { gen_binary, 24, 1 }, { gen_compare, 6, 1 },
+	{ gen_select, 8, 1 }, { gen_clamp, 3, 1 }, { gen_convert, 8, 1 },
+	{ gen_bitcast, 3, 0 }, { gen_complex, 3, 0 }, { gen_approximate, 3, 0 },
+	{ gen_reduce_precision, 1, 0 }, { gen_broadcast, 9, 0 }, { gen_transpose, 9, 0 },
+	{ gen_reverse, 7, 0 }, { gen_slice, 9, 0 }, { gen_reshape, 7, 0 },
+	{ gen_concatenate, 6, 0 }, { gen_pad, 6, 0 }, { gen_dynamic_slice, 5, 0 },
+	{ gen_dynamic_update, 6, 0 }, { gen_new_source, 4, 0 },
+	{ gen_dimension_size, 1, 0 }, { gen_gather, 5, 0 }, { gen_scatter, 6, 0 },
+	{ gen_dot, 7, 0 }, { gen_convolution, 3, 0 }, { gen_reduce, 9, 0 },
+	{ gen_reduce_window, 3, 0 }, { gen_select_and_scatter, 1, 0 }, { gen_map, 1, 0 },
+	{ gen_sort, 4, 0 }, { gen_while, 5, 0 }, { gen_case, 4, 0 }, { gen_call, 2, 0 },
+	{ gen_barrier, 1, 0 }, { gen_tuple, 1, 0 }, { gen_rng_bits, 1, 0 },
+};
+
+static bool draw(struct gen *g)
+{
+	unsigned all = 0, k;
+
+	for (unsigned i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		all += rules[i].weight;
+	k = gen_below(g, all);
+	for (unsigned i = 0;; i++) {
+		if (k < rules[i].weight)
+			return (!g->scalars || rules[i].in_scalars) && rules[i].rule(g);
+		k -= rules[i].weight;
+	}
+}
+
+void gen_some(struct gen *g, unsigned n)
+{
+	unsigned end = g->n_ops + n;
+
+	for (unsigned tries = 0; g->n_ops < end && g->n_ops < g->budget && tries < 20 * n;
+	     tries++)
+		draw(g);
+}
+
+/* ---- the whole ---- */
+
+/* Sizes on both sides of the limits of lanes, registers, tiles, panels, blocks, rows. */
+static int64_t size_of(struct gen *g, unsigned class)
+{
+	static const int16_t small[] = { 0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9 };
+	static const int16_t middle[] = { 1,  2,  3,  5,  8,  15, 16, 17,
+					  31, 32, 33, 48, 63, 64, 65, 100 };
+	static const int16_t large[] = { 1,    2,    3,	    7,	   16,	 33,   127,  128,
+					 129,  255,  256,   257,   271,	 272,  273,  383,
+					 384,  385,  511,   512,   513,	 1000, 1023, 1024,
+					 1025, 2047, 2048,  2049,  4095, 4096, 4097, 8191,
+					 8192, 8193, 16383, 16384, 16385 };
+
+	switch (class) {
+	case 0: return small[gen_below(g, sizeof(small) / sizeof(*small))];
+	case 1: return middle[gen_below(g, sizeof(middle) / sizeof(*middle))];
+	default: return large[gen_below(g, sizeof(large) / sizeof(*large))];
+	}
+}
+
+static void choose_theme(struct gen *g)
+{
+	unsigned class = gen_below(g, 16);
+
+	class = class < 10 ? 0 : class < 14 ? 1 : 2;
+	g->most = class == 0 ? 2000 : class == 1 ? 6000 : 40000;
+	g->budget = (class == 2 ? 4 : 6) + gen_below(g, class == 2 ? 12 : 30);
+	g->n_elems = 1 + gen_below(g, 3);
+	for (unsigned i = 0; i < g->n_elems; i++)
+		g->elems[i] = (uint8_t)any_elem(g);
+	g->n_dims = 1 + gen_below(g, 4);
+	for (unsigned i = 0; i < g->n_dims; i++)
+		g->dims[i] = size_of(g, class);
+	/* half of the programs have nothing empty */
+	for (unsigned i = 0; i < g->n_dims; i++)
+		if (!g->dims[i] && gen_one_in(g, 2))
+			g->dims[i] = 2;
+}
+
+static void first_values(struct gen *g)
+{
+	unsigned n = 1 + gen_below(g, 3);
+
+	for (unsigned i = 0; i < n; i++)
+		gen_new_source(g);
+}
+
+static struct tc_arg_info *infos(struct gen *g, unsigned n)
+{
+	struct tc_arg_info *all = arena_array(&g->c->arena, n + 1, sizeof(*all));
+
+	if (!all)
+		tc_fail(g->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned i = 0; i < n; i++)
+		all[i].alias = -1;
+	return all;
+}
+
+/* Arguments donated to results of their type. */
+static void donate(struct gen *g, struct tc_block *b, const struct tc_op *end)
+{
+	uint32_t taken = 0;
+
+	g->func->arg_info = infos(g, b->n_args);
+	g->func->res_info = infos(g, end->n_operands);
+	if (gen_one_in(g, 2))
+		return;
+	for (unsigned i = 0; i < b->n_args; i++)
+		for (unsigned k = 0; k < end->n_operands; k++)
+			if (b->args[i]->type == tc_in(end, k)->type && !(taken >> k & 1) &&
+			    gen_one_in(g, 2)) {
+				g->func->arg_info[i].alias = (int32_t)k;
+				taken |= 1u << k;
+				break;
+			}
+}
+
+static void finish(struct gen *g)
+{
+	struct tc_value *out[24];
+	unsigned n = 0, most = 1 + gen_below(g, 12);
+
+	for (unsigned i = g->n_pool; i-- > 0 && n < 16;)
+		if (is_tensor(g->pool[i], NULL) && tc_is_unused(g->pool[i]) && g->pool[i]->def)
+			out[n++] = g->pool[i];
+	while (n < most && n < 20 && gen_one_in(g, 2)) {
+		struct tc_value *v = gen_pick_any(g);
+
+		if (v)
+			out[n++] = v;
+	}
+	if (!n)
+		out[n++] = gen_pick_any(g);
+	tc_append(g->b, tc_new(g->c, TC_RETURN, n, out, 0, NULL, 0));
+	donate(g, g->b, g->b->last);
+}
+
+static struct tc_op *new_func(struct gen *g, const char *name)
+{
+	struct tc_op *f = tc_new(g->c, TC_FUNC, 0, NULL, 0, NULL, 1);
+
+	tc_set_str(g->c, f, "sym_name", name);
+	f->regions[0].parent = f;
+	tc_append(g->c->module->regions[0].block, f);
+	return f;
+}
+
+void gen_program(struct tc_ctx *c, uint64_t seed)
+{
+	struct gen g = { .c = c, .rng = seed };
+
+	fuzz_next(&g.rng);
+	g.rng ^= seed << 32;
+	while (c->module->regions[0].block->first)
+		tc_unlink(c->module->regions[0].block->first);
+	g.func = new_func(&g, "main");
+	g.b = tc_new_block(c, &g.func->regions[0]);
+	choose_theme(&g);
+	first_values(&g);
+	gen_some(&g, g.budget);
+	finish(&g);
+	facts_write(c);
+}

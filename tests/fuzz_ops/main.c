@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_ops: makes programs and runs them three ways until the time is over.
+ *
+ *	fuzz_ops [--seconds S] [--programs N] [--seed SEED] [--jax PERCENT] [--python PATH]
+ *[--out DIR] fuzz_ops --one SEED		one program of that seed, and smaller if it
+ *fails fuzz_ops --replay FILE...	programs of a folder: tests/data/fuzz_ops fuzz_ops
+ *--print SEED, --stablehlo FILE
+ *
+ * Programs run in a child, so that a crash costs one program: the child notes its seed in
+ *shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
+ *was refused, or crashed.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/fuzz_ops/fuzz.h"
+
+#define MOST_REPORTS 20u	/* failures that are reduced and saved */
+#define PROGRAM_SECONDS 60	/* longer, and it hangs */
+
+struct options {
+	unsigned seconds, jax;
+	uint64_t programs, seed;
+	const char *python, *out;
+};
+
+/* Shared with the child. */
+struct state {
+	uint64_t next;		/* the seed of the program that runs */
+	uint64_t n[VERDICTS], with_jax;
+	unsigned reports;
+	struct coverage coverage;
+	bool is_done;
+};
+
+struct session {
+	const struct options *o;
+	struct state *state;
+	struct device *device;
+	struct jax *jax;
+	double end;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* All ways of one program; `jax` may be NULL. */
+static enum verdict run_ways(struct program *p, uint64_t seed, unsigned model, struct device *d,
+			     struct jax *jax, struct err *err)
+{
+	enum verdict is;
+
+	alarm(PROGRAM_SECONDS);
+	program_fill(p, seed);
+	is = run_evaluator(p, err);
+	if (is == SAME)
+		is = run_device(d, model, p, err);
+	alarm(0);
+	if (is == SAME && jax)
+		is = run_jax(jax, p, err);
+	return is;
+}
+
+/* ---- failures ---- */
+
+static char *copy(const char *text)
+{
+	char *p = malloc(strlen(text) + 1);
+
+	return p ? strcpy(p, text) : NULL;
+}
+
+struct search {
+	enum verdict is;
+	uint64_t seed;
+	struct device *device;
+	struct jax *jax;
+	char first[40];
+};
+
+/* The part of a message by which a failure is told from others. */
+static void sign(const struct err *err, enum verdict is, char out[40])
+{
+	snprintf(out, 40, "%.39s", is == REFUSED || is == NO_ORACLE ? err->msg : "");
+}
+
+static bool fails_again(struct search *s, const char *text)
+{
+	struct err err = { 0 };
+	struct program p;
+	enum verdict is;
+	char own[40];
+
+	if (program_read(copy(text), &p, &err))
+		return false;
+	is = run_ways(&p, s->seed, (unsigned)s->seed, s->device,
+		      s->is == JAX_DIFFERENT ? s->jax : NULL, &err);
+	program_free(&p);
+	sign(&err, is, own);
+	return is == s->is && !strcmp(own, s->first);
+}
+
+/* A program that crashes does so in a child. */
+static bool still_fails(const char *text, void *arg)
+{
+	struct search *s = arg;
+	int status;
+	pid_t pid;
+
+	if (s->is != CRASHED)
+		return fails_again(s, text);
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		s->device = device_new();
+		fails_again(s, text);
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+}
+
+static void save(const struct options *o, uint64_t seed, const char *kind, const char *text,
+		 const char *why)
+{
+	struct err err;
+	struct program p;
+	char path[600];
+	FILE *f;
+
+	mkdir(o->out, 0777);
+	snprintf(path, sizeof(path), "%s/%" PRIx64 "%s.ir", o->out, seed, kind);
+	f = fopen(path, "w");
+	if (!f)
+		return;
+	fprintf(f, "// seed 0x%" PRIx64 "\n// %s\n%s", seed, why, text);
+	fclose(f);
+	printf("  %s\n  again: build/opt/fuzz_ops/fuzz_ops --jax 100 --replay %s\n", path,
+	       path);
+	if (program_read(copy(text), &p, &err))
+		return;
+	if (!program_stablehlo(&p, &err)) {
+		snprintf(path, sizeof(path), "%s/%" PRIx64 "%s.mlir", o->out, seed, kind);
+		f = fopen(path, "w");
+		if (f) {
+			fputs(p.stablehlo, f);
+			fclose(f);
+		}
+		if (*kind)
+			printf("%s", p.stablehlo);
+	}
+	program_free(&p);
+}
+
+static void report(struct session *s, uint64_t seed, const char *text, enum verdict is,
+		   const struct err *why)
+{
+	struct search search = { .is = is, .seed = seed, .device = s->device, .jax = s->jax };
+	char *small, line[300];
+
+	snprintf(line, sizeof(line), "%s: %.250s", verdict_names[is], why->msg);
+	for (char *p = line; *p; p++)
+		if (*p == '\n')
+			*p = ' ';
+	printf("seed 0x%" PRIx64 ": %s\n", seed, line);
+	if (s->state->reports++ < MOST_REPORTS) {
+		save(s->o, seed, "", text, line);
+		sign(why, is, search.first);
+		small = reduce_program(text, still_fails, &search);
+		if (small)
+			save(s->o, seed, ".small", small, line);
+		free(small);
+	}
+	fflush(stdout);
+}
+
+/* ---- the child: programs one after another ---- */
+
+static void run_seed(struct session *s, uint64_t seed)
+{
+	struct err err = { 0 };
+	struct program p;
+	enum verdict is;
+	uint64_t dice = seed ^ 0x5bd1e995;
+	bool with_jax = s->jax && fuzz_next(&dice) % 100 < s->o->jax;
+
+	alarm(PROGRAM_SECONDS);
+	if (program_generate(seed, &p, &err)) {
+		printf("seed 0x%" PRIx64 ": the generator made no program: %s\n", seed,
+		       err.msg);
+		s->state->n[INVALID]++;
+		return;
+	}
+	is = run_ways(&p, seed, (unsigned)seed, s->device, with_jax ? s->jax : NULL, &err);
+	s->state->n[is]++;
+	s->state->with_jax += with_jax && (is == SAME || is == JAX_DIFFERENT);
+	program_count(&p, &s->state->coverage);
+	if (is == JAX_REFUSED && getenv("FUZZ_OPS_VERBOSE"))
+		printf("seed 0x%" PRIx64 ": JAX refused: %s\n", seed, err.msg);
+	if (is != SAME && is != JAX_REFUSED)
+		report(s, seed, p.text, is, &err);
+	program_free(&p);
+}
+
+static void child(struct session *s)
+{
+	s->device = device_new();
+	s->jax = s->o->jax ? jax_start(s->o->python) : NULL;
+	if (s->o->jax && !s->jax) {
+		printf("no Python at %s\n", s->o->python);
+		exit(2);
+	}
+	while (now() < s->end && s->state->next - s->o->seed < s->o->programs) {
+		run_seed(s, s->state->next);
+		s->state->next++;
+	}
+	s->state->is_done = true;
+	jax_stop(s->jax);
+	device_free(s->device);
+	fflush(stdout);
+	exit(0);
+}
+
+static void report_crash(struct session *s, int status)
+{
+	struct err why = { .msg = "" };
+	struct program p;
+
+	s->state->n[CRASHED]++;
+	err_set(&why, ERR_INTERNAL, "signal %d (%s)", WTERMSIG(status),
+		strsignal(WTERMSIG(status)));
+	if (!program_generate(s->state->next, &p, &why)) {
+		report(s, s->state->next, p.text, CRASHED, &why);
+		program_free(&p);
+	}
+}
+
+static int run_many(const struct options *o)
+{
+	struct session s = { .o = o, .end = now() + o->seconds };
+	double start = now();
+	uint64_t all = 0, bad;
+	int status;
+
+	s.state = mmap(NULL, sizeof(*s.state), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s.state == MAP_FAILED)
+		return 2;
+	s.state->next = o->seed;
+	printf("fuzz_ops: seed 0x%" PRIx64 ", %u s, %u %% with JAX\n", o->seed, o->seconds,
+	       o->jax);
+	while (!s.state->is_done) {
+		pid_t pid;
+
+		fflush(NULL);
+		pid = fork();
+		if (!pid)
+			child(&s);
+		if (pid < 0 || waitpid(pid, &status, 0) != pid ||
+		    (WIFEXITED(status) && WEXITSTATUS(status)))
+			return 2;
+		if (!WIFSIGNALED(status))
+			continue;
+		report_crash(&s, status);
+		s.state->next++;
+	}
+	for (unsigned i = 0; i < VERDICTS; i++)
+		all += s.state->n[i];
+	coverage_print(&s.state->coverage);
+	printf("seed 0x%" PRIx64 ": %" PRIu64 " programs in %.0f s, %.0f a second; %" PRIu64
+	       " with JAX too\n",
+	       o->seed, all, now() - start, (double)all / (now() - start), s.state->with_jax);
+	for (unsigned i = 0; i < VERDICTS; i++)
+		printf("%s%s %" PRIu64, i ? ", " : "", verdict_names[i], s.state->n[i]);
+	printf("\n");
+	bad = all - s.state->n[SAME] - s.state->n[JAX_REFUSED];
+	return bad ? 1 : 0;
+}
+
+/* ---- single programs ---- */
+
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	long n;
+
+	if (!f)
+		return NULL;
+	if (!fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET)) {
+		text = malloc((size_t)n + 1);
+		n = text ? (long)fread(text, 1, (size_t)n, f) : 0;
+		if (text)
+			text[n] = 0;
+	}
+	fclose(f);
+	return text;
+}
+
+/* The seed that made the data: in the first line. */
+static uint64_t seed_of(const char *text)
+{
+	const char *p = strstr(text, "// seed ");
+
+	return p ? strtoull(p + 8, NULL, 0) : 0;
+}
+
+static int replay(const struct options *o, char **files, int n)
+{
+	struct device *d = device_new();
+	struct jax *jax = o->jax ? jax_start(o->python) : NULL;
+	int bad = 0;
+
+	for (int i = 0; i < n; i++) {
+		char *text = read_file(files[i]);
+		uint64_t seed = text ? seed_of(text) : 0;
+		struct err err = { 0 };
+		struct program p;
+		enum verdict is = SAME;
+
+		if (!text || program_read(text, &p, &err)) {
+			printf("%s: %s\n", files[i], text ? err.msg : "it can't be read");
+			bad++;
+			continue;
+		}
+		for (unsigned way = 0; is == SAME && way < 6; way++)
+			is = run_ways(&p, seed, way, d, way ? NULL : jax, &err);
+		if (is != SAME) {
+			printf("%s: %s: %s\n", files[i], verdict_names[is], err.msg);
+			bad += is != JAX_REFUSED;
+		}
+		program_free(&p);
+	}
+	printf("%d of %d programs are the same\n", n - bad, n);
+	jax_stop(jax);
+	device_free(d);
+	return bad ? 1 : 0;
+}
+
+static int print_seed(uint64_t seed)
+{
+	struct err err;
+	struct program p;
+
+	if (program_generate(seed, &p, &err)) {
+		printf("%s\n", err.msg);
+		return 1;
+	}
+	printf("// seed 0x%" PRIx64 "\n%s", seed, p.text);
+	program_free(&p);
+	return 0;
+}
+
+static int print_stablehlo(const char *path)
+{
+	char *text = read_file(path);
+	struct err err = { .msg = "it can't be read" };
+	struct program p;
+
+	if (!text || program_read(text, &p, &err) || program_stablehlo(&p, &err)) {
+		printf("%s: %s\n", path, err.msg);
+		return 1;
+	}
+	printf("%s", p.stablehlo);
+	program_free(&p);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "seconds", 1, NULL, 's' },
+		{ "programs", 1, NULL, 'n' },
+		{ "seed", 1, NULL, 'r' },
+		{ "jax", 1, NULL, 'j' },
+		{ "python", 1, NULL, 'p' },
+		{ "out", 1, NULL, 'o' },
+		{ "one", 1, NULL, '1' },
+		{ "replay", 0, NULL, 'f' },
+		{ "print", 1, NULL, 'P' },
+		{ "stablehlo", 1, NULL, 'S' },
+		{ 0 },
+	};
+	struct options o = { .seconds = 60,
+			     .programs = UINT64_MAX,
+			     .python = "build/venv/bin/python",
+			     .out = "build/fuzz-ops" };
+	bool is_replay = false;
+	int c;
+
+	o.seed = (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid() << 40;
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (c) {
+		case 's': o.seconds = (unsigned)atoi(optarg); break;
+		case 'n': o.programs = strtoull(optarg, NULL, 0); break;
+		case 'r': o.seed = strtoull(optarg, NULL, 0); break;
+		case 'j': o.jax = (unsigned)atoi(optarg); break;
+		case 'p': o.python = optarg; break;
+		case 'o': o.out = optarg; break;
+		case '1':
+			o.seed = strtoull(optarg, NULL, 0);
+			o.programs = 1;
+			break;
+		case 'f': is_replay = true; break;
+		case 'P': return print_seed(strtoull(optarg, NULL, 0));
+		case 'S': return print_stablehlo(optarg);
+		default: return 2;
+		}
+	}
+	return is_replay ? replay(&o, argv + optind, argc - optind) : run_many(&o);
+}

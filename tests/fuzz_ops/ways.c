@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two of the ways: the evaluator, and the runtime on models of the device. The models differ in
+ * lanes and instruction sets, which must not show.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rt.h"
+#include "tests/fuzz_ops/fuzz.h"
+
+const char *const verdict_names[VERDICTS] = { "same",	   "different",	    "refused",
+					      "no oracle", "JAX different", "JAX refused",
+					      "crashed",   "invalid" };
+
+static const char *const models[] = {
+	"sim:hbm=256M,lanes=1,path=portable", "sim:hbm=256M,lanes=2,path=portable",
+	"sim:hbm=256M,lanes=1,path=avx2", "sim:hbm=256M,lanes=2,path=avx2",
+	"sim:hbm=256M,lanes=1,path=avx512", "sim:hbm=256M,lanes=2,path=avx512",
+};
+enum { MODELS = sizeof(models) / sizeof(*models) };
+
+struct device {
+	struct rt_client *client[MODELS];
+	bool is_missing[MODELS];	/* the CPU has no such instructions */
+	bool is_fixed;			/* TESSERA_DEVICES names the one */
+};
+
+struct device *device_new(void)
+{
+	struct device *d = calloc(1, sizeof(*d));
+
+	setenv("TESSERA_CACHE", "off", 1);
+	if (d)
+		d->is_fixed = getenv("TESSERA_DEVICES") != NULL;
+	return d;
+}
+
+void device_free(struct device *d)
+{
+	for (unsigned i = 0; d && i < MODELS; i++)
+		if (d->client[i])
+			rt_client_unref(d->client[i]);
+	free(d);
+}
+
+static struct rt_client *client_of(struct device *d, unsigned which, struct err *err)
+{
+	struct rt_client_options o = { 0 };
+
+	which = d->is_fixed ? 0 : which % MODELS;
+	while (which > 1 && d->is_missing[which])
+		which -= 2;
+	if (d->client[which])
+		return d->client[which];
+	o.devices = d->is_fixed ? getenv("TESSERA_DEVICES") : models[which];
+	if (!rt_client_create(&o, &d->client[which], err))
+		return d->client[which];
+	d->client[which] = NULL;
+	if (which < 2 || d->is_fixed)
+		return NULL;
+	d->is_missing[which] = true;
+	return client_of(d, which - 2, err);
+}
+
+/* ---- the evaluator ---- */
+
+enum verdict run_evaluator(struct program *p, struct err *err)
+{
+	struct tc_source source = { p->text, strlen(p->text), "mlir" };
+
+	if (tc_eval(&source, p->in, p->n_args, &p->expected, &p->n_expected, err))
+		return NO_ORACLE;
+	return SAME;
+}
+
+enum verdict compare_results(const struct program *p, unsigned i, const void *got, size_t bytes,
+			     bool is_jax, const char *who, struct err *err)
+{
+	const struct fuzz_value *v = &p->results[i];
+	const char *expected = p->expected[i].data;
+	char a[96], b[96];
+	int64_t at;
+
+	if (bytes != p->expected[i].bytes) {
+		err_set(err, ERR_INTERNAL, "result %u has %zu bytes, not %zu", i, bytes,
+			p->expected[i].bytes);
+		return is_jax ? JAX_DIFFERENT : DIFFERENT;
+	}
+	at = fact_compare(v->fact, v->elem, got, expected, v->count, is_jax);
+	if (at < 0)
+		return SAME;
+	fact_show(v->elem, (const char *)got + at * elem_bytes(v->elem), a, sizeof(a));
+	fact_show(v->elem, expected + at * elem_bytes(v->elem), b, sizeof(b));
+	err_set(err, ERR_INTERNAL,
+		"result %u, element %" PRId64 " of %" PRId64 " (%s): %s gives %s, the "
+		"evaluator %s",
+		i, at, v->count, elem_text(v->elem), who, a, b);
+	return is_jax ? JAX_DIFFERENT : DIFFERENT;
+}
+
+/* ---- the device ---- */
+
+struct launch {
+	struct rt_client *client;
+	struct rt_exe *exe;
+	struct rt_buffer *args[FUZZ_MAX_ARGS], *outs[FUZZ_MAX_RESULTS];
+};
+
+static enum verdict load(struct launch *l, const struct program *p, struct err *err)
+{
+	for (unsigned i = 0; i < p->n_args; i++) {
+		struct rt_shape s = { .elem = (enum elem)p->args[i].elem,
+				      .rank = p->args[i].rank };
+
+		memcpy(s.dim, p->args[i].dim, s.rank * sizeof(*s.dim));
+		if (rt_buffer_from_host(l->client, 0, RT_DEVICE, &s, p->in[i].data, NULL,
+					&l->args[i], err))
+			return REFUSED;
+	}
+	return SAME;
+}
+
+static enum verdict fetch(struct launch *l, const struct program *p, unsigned i,
+			  struct err *err)
+{
+	size_t bytes = rt_shape_bytes(rt_buffer_shape(l->outs[i]));
+	enum verdict is = REFUSED;
+	struct rt_event *done;
+	void *got = malloc(bytes + 1);
+
+	if (!got || rt_buffer_to_host(l->outs[i], 0, got, bytes, &done, err)) {
+		free(got);
+		return REFUSED;
+	}
+	if (!rt_event_wait(done, err))
+		is = compare_results(p, i, got, bytes, false, "the device", err);
+	rt_event_unref(done);
+	free(got);
+	return is;
+}
+
+static enum verdict execute(struct launch *l, const struct program *p, struct err *err)
+{
+	enum verdict is = SAME;
+	struct rt_event *done;
+
+	if (load(l, p, err))
+		return REFUSED;
+	if (rt_execute(l->exe, l->args, p->n_args, NULL, l->outs, &done, err))
+		return REFUSED;
+	if (rt_event_wait(done, err))
+		is = REFUSED;
+	rt_event_unref(done);
+	for (unsigned i = 0; is == SAME && i < p->n_results; i++)
+		is = fetch(l, p, i, err);
+	return is;
+}
+
+enum verdict run_device(struct device *d, unsigned which, const struct program *p,
+			struct err *err)
+{
+	struct launch l = { .client = client_of(d, which, err) };
+	enum verdict is;
+
+	if (!l.client)
+		return REFUSED;
+	if (rt_compile(l.client, p->text, strlen(p->text), "mlir", NULL, 0, &l.exe, err))
+		return REFUSED;
+	is = execute(&l, p, err);
+	for (unsigned i = 0; i < FUZZ_MAX_ARGS; i++)
+		rt_buffer_unref(l.args[i]);
+	for (unsigned i = 0; i < FUZZ_MAX_RESULTS; i++)
+		rt_buffer_unref(l.outs[i]);
+	rt_exe_unref(l.exe);
+	return is;
+}
