@@ -35,12 +35,18 @@ static void watch_forks(void)
 
 unsigned hal_generation(void)
 {
+	pthread_once(&fork_once, watch_forks);
 	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+bool hal_is_inherited(const struct hal *hal)
+{
+	return hal->generation != hal_generation();
 }
 
 int hal_check(struct hal_device *dev, struct err *err)
 {
-	if (dev->hal->generation != hal_generation())
+	if (hal_is_orphan(dev))
 		return err_set(err, ERR_FAILED_PRECONDITION, "this process was forked from one "
 			       "that had the device open: devices do not survive fork; "
 			       "start processes by spawn, or open devices in the child");
@@ -209,7 +215,7 @@ void hal_page_update(struct hal_device *dev)
 
 void hal_note_executable(struct hal_device *dev, const char *what)
 {
-	if (dev->page)
+	if (dev->page && !hal_is_orphan(dev))
 		snprintf(dev->page->running, sizeof(dev->page->running), "%s", what);
 }
 
@@ -469,7 +475,6 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 
 	if (!hal)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	pthread_once(&fork_once, watch_forks);
 	hal->generation = hal_generation();
 	pthread_mutex_init(&hal->lock, NULL);
 	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", sim ? sim : "");

@@ -22,7 +22,9 @@
  *
  * Threads: every function may be called from any thread. Nothing blocks except
  * where said. Errors are of err.def. A device that died (hal_device_error) fails
- * every pending and later call with the first error.
+ * every pending and later call with the first error. In a child of fork nothing reaches
+ * the parent's devices: calls fail with FAILED_PRECONDITION, and what gives back gives
+ * nothing back.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +58,10 @@ struct hal_options {
 int hal_create(const struct hal_options *options, struct hal **out, struct err *err);
 /* Closes what is open. NULL is fine. Objects of it must not be used afterwards. */
 void hal_destroy(struct hal *hal);
+/* A number that is another one in each child of fork. */
+unsigned hal_generation(void);
+/* Whether this process is a child of fork, and the HAL its parent's. */
+bool hal_is_inherited(const struct hal *hal);
 
 enum hal_kind { HAL_KIND_SIM, HAL_KIND_VFIO, HAL_KIND_VFIO_USER, HAL_KIND_ACCEL };
 

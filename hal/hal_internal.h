@@ -148,7 +148,12 @@ struct hal_exe {
 	struct hal_exe *next, **link;	/* of device.exes */
 };
 
-unsigned hal_generation(void);
+/* In a child of fork: locks may be held by threads that are not here, pinned memory is not
+ * mapped, and shared memory is the parent's. */
+static inline bool hal_is_orphan(const struct hal_device *dev)
+{
+	return dev->hal->generation != hal_generation();
+}
 /* FAILED_PRECONDITION in a child of fork; the first error of a dead device. */
 int hal_check(struct hal_device *dev, struct err *err);
 void hal_die(struct hal_device *dev, const struct err *why);

@@ -126,7 +126,7 @@ void hal_exe_unload(struct hal_exe *exe)
 	struct hal_device *dev;
 	struct hal_queue *q;
 
-	if (!exe)
+	if (!exe || hal_is_orphan(exe->dev))
 		return;
 	dev = exe->dev;
 	q = dev->queues[HAL_QUEUE_COMPUTE];

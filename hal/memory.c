@@ -300,7 +300,10 @@ int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 	struct hal_mem *m, v = { .dev = dev, .bytes = bytes };
 	uint64_t hbm = dev->identity.hbm_bytes, at;
 	bool found = false;
+	int code = hal_check(dev, err);
 
+	if (code)
+		return code;
 	pthread_mutex_lock(&dev->lock);
 	if (is_within(address, bytes, HAL_HBM_VA, hbm, &at) ||
 	    is_within(address, bytes, (uintptr_t)dev->hbm, hbm, &at)) {
@@ -403,7 +406,7 @@ void hal_mem_free(struct hal_mem *m)
 {
 	struct hal_device *dev;
 
-	if (!m)
+	if (!m || hal_is_orphan(m->dev))
 		return;
 	dev = m->dev;
 	pthread_mutex_lock(&dev->lock);
@@ -446,6 +449,9 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_me
 {
 	uint64_t blocks = 0, largest = 0;
 
+	*out = (struct hal_mem_stats){ 0 };
+	if (hal_is_orphan(dev))
+		return;
 	pthread_mutex_lock(&dev->lock);
 	if (kind == HAL_MEM_HBM) {
 		blocks = hal_heap_blocks(dev->heap);
@@ -469,6 +475,8 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_me
 
 void hal_mem_clear_peak(struct hal_device *dev)
 {
+	if (hal_is_orphan(dev))
+		return;
 	pthread_mutex_lock(&dev->lock);
 	for (unsigned k = 0; k < 2; k++) {
 		dev->peak[k] = dev->used[k];

@@ -485,7 +485,7 @@ uint64_t hal_queue_done(struct hal_queue *q)
 	uint64_t done = atomic_load_explicit(&q->done, memory_order_acquire);
 
 	if (done < atomic_load_explicit(&q->submitted, memory_order_relaxed) &&
-	    !pthread_mutex_trylock(&q->lock)) {
+	    !hal_is_orphan(q->dev) && !pthread_mutex_trylock(&q->lock)) {
 		reap(q);
 		done = atomic_load_explicit(&q->done, memory_order_relaxed);
 		if (q->notices && q->notices->value <= done)
@@ -513,6 +513,8 @@ int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err)
 {
 	int code = 0;
 
+	if (hal_is_orphan(q->dev))
+		return hal_check(q->dev, err);
 	if (__atomic_load_n(&q->n_failures, __ATOMIC_RELAXED)) {
 		pthread_mutex_lock(&q->lock);
 		code = find_failure(q, value, err);
@@ -537,6 +539,8 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct
 	int64_t spin = clock_ns() + HAL_SPIN_NS;
 	int code = 0;
 
+	if (hal_is_orphan(q->dev))
+		return hal_check(q->dev, err);
 	if (value > q->submitted)
 		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
 			       (unsigned long long)value);
@@ -582,6 +586,8 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 	struct err why;
 	int code;
 
+	if (hal_is_orphan(q->dev))
+		return hal_check(q->dev, err);
 	if (value > q->submitted)
 		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
 			       (unsigned long long)value);

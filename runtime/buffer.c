@@ -181,7 +181,7 @@ void rt_buffer_unref(struct rt_buffer *b)
 {
 	struct rt_client *c;
 
-	if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
+	if (!b || atomic_fetch_sub(&b->refs, 1) != 1 || rt_is_orphan(b->client))
 		return;
 	c = b->client;
 	rt_storage_unref(b->storage);
@@ -264,6 +264,8 @@ bool rt_buffer_is_deleted(struct rt_buffer *b)
 {
 	bool is;
 
+	if (rt_is_orphan(b->client))
+		return b->is_deleted;
 	pthread_mutex_lock(&b->lock);
 	is = b->is_deleted;
 	pthread_mutex_unlock(&b->lock);
@@ -274,6 +276,10 @@ void rt_buffer_delete(struct rt_buffer *b)
 {
 	struct rt_storage *s;
 
+	if (rt_is_orphan(b->client)) {
+		b->is_deleted = true;
+		return;
+	}
 	pthread_mutex_lock(&b->lock);
 	b->is_deleted = true;
 	s = b->holds || b->pins || rt_buffer_is_pending(b) ? NULL : b->storage;
@@ -366,6 +372,8 @@ struct rt_event *rt_buffer_ready(struct rt_buffer *b)
 {
 	struct err why;
 
+	if (rt_client_check(b->client, &why))
+		return rt_event_done(&why);
 	if (rt_buffer_is_deleted(b)) {
 		err_set(&why, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
 		return rt_event_done(&why);
@@ -515,7 +523,8 @@ int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
 
 void rt_fetch_fail(struct rt_fetch *c, const struct err *why)
 {
-	rt_buffer_unpin(c->from);
+	if (!rt_is_orphan(c->from->client))
+		rt_buffer_unpin(c->from);
 	rt_event_set(c->done, why);
 	rt_event_unref(c->done);
 	free(c);
@@ -525,6 +534,10 @@ void rt_fetch_start(struct rt_fetch *c, void *dst)
 {
 	struct err why;
 
+	if (rt_client_check(c->from->client, &why)) {
+		rt_fetch_fail(c, &why);
+		return;
+	}
 	c->dst = dst;
 	if (rt_after(c->from, copy_later, c, &why))
 		rt_fetch_fail(c, &why);

@@ -131,7 +131,7 @@ void rt_client_unref(struct rt_client *c)
 {
 	pthread_t t;
 
-	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
+	if (!c || atomic_fetch_sub(&c->refs, 1) != 1 || rt_is_orphan(c))
 		return;
 	/* Neither our thread nor the device's waiter can wait for its own end. */
 	if (rt_in_callback) {
@@ -183,6 +183,20 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 	}
 	*out = c;
 	return 0;
+}
+
+bool rt_is_orphan(const struct rt_client *c)
+{
+	return hal_is_inherited(c->hal);
+}
+
+int rt_client_check(const struct rt_client *c, struct err *err)
+{
+	if (!rt_is_orphan(c))
+		return 0;
+	return err_set(err, ERR_FAILED_PRECONDITION, "this process was forked from one that "
+		       "had the device open: devices do not survive fork; start processes by "
+		       "spawn, or make the client in the child");
 }
 
 unsigned rt_device_count(const struct rt_client *c)

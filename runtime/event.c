@@ -7,6 +7,7 @@
 
 struct rt_event {
 	atomic_uint refs;
+	unsigned generation;	/* of the process: in a child nobody sets it any more */
 	atomic_bool is_ready;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -21,6 +22,7 @@ struct rt_event *rt_event_new(void)
 	if (!e)
 		return NULL;
 	atomic_init(&e->refs, 1);
+	e->generation = hal_generation();
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->cond, NULL);
 	return e;
@@ -43,6 +45,19 @@ void rt_event_ref(struct rt_event *e)
 	atomic_fetch_add(&e->refs, 1);
 }
 
+/* In a child of fork: the lock may be held by a thread that is not here, and the callbacks
+ * are about things of the parent's. */
+static bool is_orphan(const struct rt_event *e)
+{
+	return e->generation != hal_generation();
+}
+
+static int refuse(struct err *err)
+{
+	return err_set(err, ERR_FAILED_PRECONDITION, "an event of the process that this one "
+		       "was forked from: what it waits for happens there");
+}
+
 static void call_all(struct rt_callback *c, const struct err *why)
 {
 	struct rt_callback *next;
@@ -57,7 +72,7 @@ void rt_event_unref(struct rt_event *e)
 {
 	struct err why;
 
-	if (!e || atomic_fetch_sub(&e->refs, 1) != 1)
+	if (!e || atomic_fetch_sub(&e->refs, 1) != 1 || is_orphan(e))
 		return;
 	if (e->callbacks) {
 		err_set(&why, ERR_CANCELLED, "the event was destroyed before it was set");
@@ -72,6 +87,8 @@ void rt_event_set(struct rt_event *e, const struct err *why)
 {
 	struct rt_callback *c;
 
+	if (is_orphan(e))
+		return;
 	pthread_mutex_lock(&e->lock);
 	if (atomic_load(&e->is_ready)) {
 		pthread_mutex_unlock(&e->lock);
@@ -109,6 +126,8 @@ int rt_event_error(struct rt_event *e, struct err *err)
 
 int rt_event_wait(struct rt_event *e, struct err *err)
 {
+	if (is_orphan(e))
+		return atomic_load(&e->is_ready) ? rt_event_error(e, err) : refuse(err);
 	pthread_mutex_lock(&e->lock);
 	while (!atomic_load(&e->is_ready))
 		pthread_cond_wait(&e->cond, &e->lock);
@@ -120,7 +139,12 @@ void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
 		       void (*fn)(void *arg, const struct err *err), void *arg)
 {
 	struct rt_callback **end;
+	struct err why;
 
+	if (is_orphan(e)) {
+		fn(arg, rt_event_wait(e, &why) ? &why : NULL);
+		return;
+	}
 	*c = (struct rt_callback){ fn, arg, NULL };
 	pthread_mutex_lock(&e->lock);
 	if (!atomic_load(&e->is_ready)) {

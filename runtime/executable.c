@@ -30,7 +30,7 @@ void rt_exe_ref(struct rt_exe *x)
 
 void rt_exe_unref(struct rt_exe *x)
 {
-	if (x && atomic_fetch_sub(&x->refs, 1) == 1)
+	if (x && atomic_fetch_sub(&x->refs, 1) == 1 && !rt_is_orphan(x->client))
 		free_exe(x);
 }
 
@@ -109,6 +109,11 @@ int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const c
 	return status;
 }
 
+struct rt_client *rt_exe_client(const struct rt_exe *x)
+{
+	return x->client;
+}
+
 struct rt_program *rt_exe_program(const struct rt_exe *x)
 {
 	return x->program;
@@ -122,7 +127,8 @@ unsigned rt_exe_device(const struct rt_exe *x)
 void rt_exe_delete(struct rt_exe *x)
 {
 	atomic_store(&x->is_deleted, true);
-	rt_scratch_leave(x);
+	if (!rt_is_orphan(x->client))
+		rt_scratch_leave(x);
 }
 
 bool rt_exe_is_deleted(struct rt_exe *x)

@@ -9,6 +9,10 @@
  * any thread; unref takes NULL. A client must outlive nothing: it is counted by its objects.
  * Work on a device is asynchronous: launches return at once, and what fails later
  * travels in events. Callbacks run with no lock held. Codes are those of err.def.
+ *
+ * In a child of fork a client and all that is its is only to be let go: unref, destroy
+ * and delete do nothing but count, a buffer's or event's pending content is an error, and
+ * whoever calls more asks rt_client_check first.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +41,8 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		     struct err *err);
 /* The caller's reference goes; devices close when the last object is gone. */
 void rt_client_unref(struct rt_client *c);
+/* FAILED_PRECONDITION: this is a child of fork, and the client its parent's. */
+int rt_client_check(const struct rt_client *c, struct err *err);
 unsigned rt_device_count(const struct rt_client *c);
 const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device);
 void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out);
@@ -141,6 +147,7 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 		       const struct rt_shape *shapes, size_t n, struct rt_transfer **out,
 		       struct err *err);
 void rt_transfer_destroy(struct rt_transfer *t);
+struct rt_client *rt_transfer_client(const struct rt_transfer *t);
 size_t rt_transfer_count(const struct rt_transfer *t);
 unsigned rt_transfer_device(const struct rt_transfer *t);
 /* INVALID_ARGUMENT below: no buffer has this index. */
@@ -219,6 +226,7 @@ int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	    size_t options_bytes, struct rt_exe **out, struct err *err);
 void rt_exe_ref(struct rt_exe *x);
 void rt_exe_unref(struct rt_exe *x);
+struct rt_client *rt_exe_client(const struct rt_exe *x);
 struct rt_program *rt_exe_program(const struct rt_exe *x);	/* as long as x */
 unsigned rt_exe_device(const struct rt_exe *x);
 void rt_exe_delete(struct rt_exe *x);

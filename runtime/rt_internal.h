@@ -127,6 +127,8 @@ struct rt_exe {
 };
 
 void rt_client_ref(struct rt_client *c);
+/* Whether this is a child of fork: locks may be held by threads that are not here. */
+bool rt_is_orphan(const struct rt_client *c);
 /* Runs fn on the client's thread; it may wait for the device, never for a gate. */
 int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *err);
 /* The same once the buffer is settled. */

@@ -71,7 +71,7 @@ void rt_transfer_destroy(struct rt_transfer *t)
 	struct rt_client *c;
 	struct err why;
 
-	if (!t)
+	if (!t || rt_is_orphan(t->client))
 		return;
 	c = t->client;
 	err_set(&why, ERR_CANCELLED, "the transfer was destroyed before all data came");
@@ -87,6 +87,11 @@ void rt_transfer_destroy(struct rt_transfer *t)
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	rt_client_unref(c);
+}
+
+struct rt_client *rt_transfer_client(const struct rt_transfer *t)
+{
+	return t->client;
 }
 
 size_t rt_transfer_count(const struct rt_transfer *t)
@@ -213,6 +218,7 @@ int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why, st
 
 struct rt_stream {
 	pthread_mutex_t lock;
+	unsigned generation;	/* a child of fork leaves the lock alone */
 	uint64_t total, granule, current;
 	uint8_t data[];
 };
@@ -227,6 +233,7 @@ struct rt_stream *rt_stream_new(uint64_t total, uint64_t granule)
 	if (!s)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
+	s->generation = hal_generation();
 	s->total = total;
 	s->granule = granule;
 	s->current = 0;
@@ -245,6 +252,9 @@ int rt_stream_add(struct rt_stream *s, const void *p, uint64_t n, struct err *er
 {
 	int code = 0;
 
+	if (s->generation != hal_generation())
+		return err_set(err, ERR_FAILED_PRECONDITION, "a stream of the process that "
+			       "this one was forked from");
 	pthread_mutex_lock(&s->lock);
 	if (n % s->granule)
 		code = err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where the "
@@ -277,6 +287,8 @@ uint64_t rt_stream_current(struct rt_stream *s)
 {
 	uint64_t n;
 
+	if (s->generation != hal_generation())
+		return s->current;
 	pthread_mutex_lock(&s->lock);
 	n = s->current;
 	pthread_mutex_unlock(&s->lock);

@@ -267,11 +267,16 @@ static struct PJRT_Error *refuse_null(const char *name, const char *field)
 #define NEED(field) \
 	if (!args->field) \
 		return is_mute ? NULL : refuse_null(name, #field);
+#define OURS(client_rt) \
+	if (rt_client_check(client_rt, &err)) \
+		return pjrt_error(&err);
 #define CHECKED(slot, needs, mute) \
 	static struct PJRT_Error *checked_##slot(struct PJRT_##slot##_Args *args) \
 	{ \
 		static const char name[] = "PJRT_" #slot "_Args"; \
 		const bool is_mute = mute; \
+		struct err err; \
+		(void)err; \
 		if (!args) \
 			return is_mute ? NULL : refuse_null("PJRT_" #slot, "args"); \
 		if (args->struct_size < PJRT_##slot##_Args_OLDEST) \

@@ -133,6 +133,7 @@ struct slot {
 };
 
 #define NEED(field) + 1
+#define OURS(client)
 #define ROW(name, needs, mute) { #name, OFFSET_##name, PJRT_##name##_Args_OLDEST, \
 				 PJRT_##name##_Args_SIZE, mute, 0 needs },
 #define SLOT(name, needs) ROW(name, needs, false)
