@@ -5,6 +5,8 @@
  */
 #include "tests/unit/vfio_client.h"
 
+#include <sys/resource.h>
+
 /* The server must close by itself, soon. */
 static void is_cut_off(int fd)
 {
@@ -357,6 +359,97 @@ static void a_storm_of_clients_is_turned_away(void **state)
 	is_served();
 }
 
+/* A client whose memory must be asked for, and that has been asked. */
+static int ask_me(void)
+{
+	struct pollfd p;
+	struct rig r = { .fd = join() };
+	static uint8_t page[3 * 4096];
+
+	r.page = page;
+	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
+	bring_up(&r);
+	put_identify(&r);
+	post_bell(&r);
+	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	/* The session waits for the doorbell's end, and who asked reads meanwhile. */
+	assert_true(send_command(r.fd, VFU_RESET, VFU_NO_REPLY, NULL, 0, NULL, 0));
+	close(r.irq);
+	return r.fd;
+}
+
+/* What comes before an answer is kept, but not without end. */
+static void a_client_that_talks_instead_of_answering_is_cut_off(void **state)
+{
+	static uint8_t body[16 + (1 << 20)];
+	struct vfu_region_access a = { 0, 2, 1 << 20 };
+	struct vfu_header h = { 1, VFU_REGION_WRITE, 16 + sizeof(body), VFU_NO_REPLY, 0 };
+	int fds[VFU_MAX_FDS], fd = ask_me();
+
+	(void)state;
+	for (unsigned i = 0; i < VFU_MAX_FDS; i++)
+		fds[i] = eventfd(0, EFD_CLOEXEC);
+	for (int i = 0; i < 40; i++)
+		if (!send_command(fd, VFU_SET_IRQS, VFU_NO_REPLY, "x", 1, fds, VFU_MAX_FDS))
+			break;
+	is_cut_off(fd);
+	for (unsigned i = 0; i < VFU_MAX_FDS; i++)
+		close(fds[i]);
+	fd = ask_me();
+	memcpy(body, &a, sizeof(a));
+	for (int i = 0; i < 20; i++) {
+		struct iovec v[] = { { &h, sizeof(h) }, { body, sizeof(body) } };
+
+		if (vfu_send(fd, v, 2, NULL, 0, clock_after(5 * SECOND)))
+			break;
+	}
+	is_cut_off(fd);
+}
+
+/* CPU time of the server so far, in ticks. */
+static unsigned long cpu_of(pid_t pid)
+{
+	unsigned long user, kernel;
+	char path[40];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+				&user, &kernel), 2);
+	fclose(f);
+	return user + kernel;
+}
+
+static void a_server_without_descriptors_rests_and_goes_on(void **state)
+{
+	struct rlimit before, few = { 8, 8 };
+	unsigned long ticks;
+	int seated = join(), fd;
+
+	(void)state;
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, NULL, &before), 0);
+	few.rlim_max = before.rlim_max;
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, &few, NULL), 0);
+	ticks = cpu_of(server.pid);
+	fd = dial();
+	assert_true(send_command(fd, VFU_VERSION, 0, offer, sizeof(offer), NULL, 0));
+	usleep(1500000);
+	ticks = cpu_of(server.pid) - ticks;
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, &before, NULL), 0);
+	/* The client was not lost, only late; who was there before goes on. */
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.error, EBUSY);
+	assert_int_equal(read_at(seated, 7, 0, 2), HW_PCI_VENDOR);
+	assert_true(ticks < (unsigned long)sysconf(_SC_CLK_TCK) / 4);
+	close(seated);
+	close(fd);
+	is_served();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +466,8 @@ int main(void)
 		cmocka_unit_test(full_eventfd_does_not_hold_the_device),
 		cmocka_unit_test(noise_is_survived),
 		cmocka_unit_test(a_storm_of_clients_is_turned_away),
+		cmocka_unit_test(a_client_that_talks_instead_of_answering_is_cut_off),
+		cmocka_unit_test(a_server_without_descriptors_rests_and_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -30,6 +30,7 @@
 #define MAX_TURNED 32u		/* clients that are being told of a busy device */
 #define TURN_NS 1000000000ll	/* how long such a one may take to say VERSION */
 #define SWEEP_MS 20		/* between looks after a client that hung up */
+#define REST_NS 500000000ll	/* when clients can't be accepted */
 
 struct seat {
 	struct device d;
@@ -58,6 +59,7 @@ struct server {
 	int lock_fd, signal_fd, guard_fd, wake_fd;
 	struct turned turned[MAX_TURNED];
 	unsigned n_turned;
+	int64_t rest_until;		/* no client is accepted before; 0: now */
 };
 
 void say(const char *fmt, ...)
@@ -167,8 +169,11 @@ static void accept_client(struct server *s, struct seat *seat)
 	bool is_busy = false;
 
 	if (fd < 0) {
-		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			say("%u: accept: %s", seat->d.index, strerror(errno));
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		/* It stays in the queue, and poll would tell of it again at once. */
+		say("%u: a client can't be accepted yet: %s", seat->d.index, strerror(errno));
+		s->rest_until = clock_after(REST_NS);
 		return;
 	}
 	pthread_mutex_lock(&seat->lock);
@@ -226,7 +231,7 @@ static bool step(struct server *s)
 {
 	struct pollfd p[3 + 2 * MAX_SEATS + MAX_TURNED];
 	unsigned n = s->n, first_turned = 3 + 2 * n;
-	bool again = sweep(s);
+	bool again = sweep(s), rests = clock_ns() < s->rest_until;
 
 	p[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	p[1] = (struct pollfd){ .fd = s->guard_fd, .events = POLLIN };
@@ -235,7 +240,8 @@ static bool step(struct server *s)
 		struct seat *seat = &s->seats[i];
 
 		pthread_mutex_lock(&seat->lock);
-		p[3 + i] = (struct pollfd){ .fd = seat->listen_fd, .events = POLLIN };
+		p[3 + i] = (struct pollfd){ .fd = rests ? -1 : seat->listen_fd,
+					    .events = POLLIN };
 		p[3 + n + i] = (struct pollfd){ .events = POLLRDHUP,
 			.fd = seat->has_hung_up ? -1 : seat->fd };
 		pthread_mutex_unlock(&seat->lock);
@@ -244,7 +250,7 @@ static bool step(struct server *s)
 		p[first_turned + i] = (struct pollfd){ .fd = s->turned[i].fd,
 						       .events = POLLIN };
 	if (poll(p, first_turned + s->n_turned, again ? SWEEP_MS :
-		 s->n_turned ? 200 : -1) < 0)
+		 s->n_turned || rests ? 200 : -1) < 0)
 		return errno == EINTR;
 	if (p[1].revents)
 		empty(s->guard_fd);

@@ -18,7 +18,10 @@
 #include "tools/tessera-sim/server.h"
 
 #define ASK_NS 60000000000ll	/* for a client to answer; one that left is noticed at once */
+/* What a client that is asked may send before it answers. */
 #define MAX_KEPT 1024u
+#define MAX_KEPT_BYTES (8u << 20)
+#define MAX_KEPT_FDS 256u
 
 struct kept {
 	struct message m;
@@ -34,7 +37,8 @@ struct link {
 	bool is_reading, is_lost;
 	const char *why;		/* NULL: the client left */
 	struct kept *first, **last;	/* commands that came while an answer was awaited */
-	unsigned n_kept;
+	unsigned n_kept, n_kept_fds;
+	size_t kept_bytes;
 	/* the one question */
 	bool is_asking, is_answered;
 	uint16_t id, command;
@@ -155,13 +159,16 @@ static bool take_kept(struct link *l, struct message *m)
 	if (!l->first)
 		l->last = &l->first;
 	l->n_kept--;
+	l->n_kept_fds -= m->n_fds;
+	l->kept_bytes -= m->bytes;
 	free(k);
 	return true;
 }
 
 static void keep(struct link *l, const struct message *m)
 {
-	struct kept *k = l->n_kept < MAX_KEPT ? malloc(sizeof(*k)) : NULL;
+	struct kept *k = l->n_kept < MAX_KEPT && l->kept_bytes + m->bytes <= MAX_KEPT_BYTES &&
+			 l->n_kept_fds + m->n_fds <= MAX_KEPT_FDS ? malloc(sizeof(*k)) : NULL;
 
 	if (!k) {
 		struct message dropped = *m;
@@ -175,6 +182,8 @@ static void keep(struct link *l, const struct message *m)
 	*l->last = k;
 	l->last = &k->next;
 	l->n_kept++;
+	l->n_kept_fds += m->n_fds;
+	l->kept_bytes += m->bytes;
 }
 
 /* The next command for the session's thread. */
