@@ -212,7 +212,7 @@ INSTALLED = $(foreach t,$(TOOLS),755:$t:bin/$(notdir $t)) \
 	644:$(OUT)/tessera.pc:lib/pkgconfig/tessera.pc \
 	$(foreach h,$(PUBLIC),644:$(OUT)/include/$h:include/tessera/$h) \
 	$(foreach m,$(wildcard tools/*/*.1),644:$m:share/man/man1/$(notdir $m)) \
-	$(foreach m,$(wildcard tools/*/*.8),644:$m:share/man/man8/$(notdir $m)) \
+	$(foreach m,$(wildcard tools/*.8 tools/*/*.8),644:$m:share/man/man8/$(notdir $m)) \
 	755:tools/tessera-vfio-bind:sbin/tessera-vfio-bind \
 	644:udev/70-tessera.rules:lib/udev/rules.d/70-tessera.rules \
 	644:udev/tessera-modules.conf:lib/modules-load.d/tessera.conf \

@@ -118,7 +118,11 @@ sed 's/$/@@TESSERA_0/' "$top/declared" | diff - "$top/exported" ||
 "$prefix/bin/tessera-objdump" --version >"$top/version"
 grep -q "^tessera-objdump [0-9]" "$top/version" || fail "tessera-objdump --version"
 TESSERA_TELEMETRY_DIR="$top" "$prefix/bin/xla-smi" --json >/dev/null
-for page in "$prefix"/share/man/man1/*.1; do
+for program in "$prefix"/bin/* "$prefix"/sbin/*; do
+	set -- "$prefix"/share/man/man[18]/"${program##*/}".[18]
+	[ -f "$1" ] || fail "$program has no manual page"
+done
+for page in "$prefix"/share/man/man[18]/*; do
 	command -v groff >/dev/null || break
 	[ -z "$(groff -man -ww -z "$page" 2>&1)" ] || fail "$page is no clean manual page"
 done

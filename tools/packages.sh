@@ -31,8 +31,9 @@ fi
 
 missing=
 for package in $wanted; do
-	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-	[ "$status" = installed ] || missing="$missing $package"
+	# A line for each architecture that it is there for.
+	dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+		missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 

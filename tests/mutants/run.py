@@ -15,8 +15,8 @@ A list (tests/mutants/*.txt) holds blocks that end with a line `%%`:
     +++
     the text with the bug
 
-A suite is a program of tests/unit (with * for any), `conformance`, `udev`, or `jax:` and
-arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
+A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, or `jax:`
+and arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
 killed if a suite fails, dies or does not end; one that does not compile is a mistake of
 the list. Prints the survivors and the score; exits 1 if it is below --least per cent, and
 2 if the list or the tree is at fault.
@@ -116,6 +116,8 @@ class Copy:
             return ["build/opt/pjrt_plugin_tessera.so"]
         if suite == "conformance":
             return ["build/opt/conformance/conformance", "build/opt/tessera-sim"]
+        if suite == "smi":
+            return ["build/opt/xla-smi"]
         if suite == "udev":
             return []
         names = self.programs(suite)
@@ -141,6 +143,9 @@ class Copy:
             return self.run([sys.executable, "tests/conformance/run.py",
                              "build/opt/conformance/conformance", "--server",
                              "build/opt/tessera-sim", "--quick", "--brief"], seconds, **env)
+        if suite == "smi":
+            return self.run([sys.executable, "tests/smi_test.py", "build/opt/xla-smi"], seconds,
+                            **env)
         if suite == "udev":
             return self.run(["sh", "tests/udev.sh"], seconds, **env)
         return self.run(["sh", "tests/run.sh"] +
