@@ -172,6 +172,58 @@ struct launch {
 	bool was_deferred;	/* the arguments are pinned once, deleted or not */
 };
 
+/* A table of the buffers among the arguments, open addressing by their addresses. */
+struct seen { const struct rt_buffer *buffer; unsigned at; };
+
+static int clash(unsigned i, unsigned first, bool is_donated, bool first_is, struct err *err)
+{
+	return err_set(err, ERR_INVALID_ARGUMENT, "Attempt to donate %s Execute() (flattened "
+		       "argument %u, first use: %u). Toy example for this bug: `f(%s, %s)`. "
+		       "Donate a copy, or do not donate it", is_donated && first_is ?
+		       "the same buffer twice in" : "a buffer which is also used by the same "
+		       "call to", i, first, first_is ? "donate(a)" : "a",
+		       is_donated ? "donate(a)" : "a");
+}
+
+/* A donated buffer is nobody else's argument: its content is written over. */
+static int check_donations(const struct rt_exe *x, struct rt_buffer *const *args, size_t n,
+			   const bool *keep, struct err *err)
+{
+	const struct image_shape *shapes = x->image->shapes;
+	struct seen some[64], *seen = some;
+	size_t room = 64, i = 0, at;
+	int code = 0;
+
+	while (i < n && (shapes[i].alias < 0 || (keep && keep[i])))
+		i++;
+	if (i == n || n < 2)
+		return 0;
+	while (room < 2 * n)
+		room *= 2;
+	if (room > 64)
+		seen = malloc(room * sizeof(*seen));
+	if (!seen)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memset(seen, 0, room * sizeof(*seen));
+	for (i = 0; !code && i < n; i++) {
+		bool is_donated = shapes[i].alias >= 0 && !(keep && keep[i]), first_is;
+
+		at = ((uintptr_t)args[i] >> 4) * 0x9e3779b97f4a7c15u >> 20;
+		for (at %= room; seen[at].buffer && seen[at].buffer != args[i];)
+			at = (at + 1) % room;
+		if (!seen[at].buffer) {
+			seen[at] = (struct seen){ args[i], (unsigned)i };
+			continue;
+		}
+		first_is = shapes[seen[at].at].alias >= 0 && !(keep && keep[seen[at].at]);
+		if (is_donated || first_is)
+			code = clash((unsigned)i, seen[at].at, is_donated, first_is, err);
+	}
+	if (seen != some)
+		free(seen);
+	return code;
+}
+
 /* Whether these may be the arguments; *wait: one is not settled yet. */
 static int check_arguments(const struct rt_exe *x, struct rt_buffer *const *args, size_t n,
 			   bool *wait, struct err *err)
@@ -477,6 +529,8 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	if (rt_exe_is_deleted(x))
 		return err_set(err, ERR_INVALID_ARGUMENT, "the executable was deleted");
 	code = check_arguments(x, args, n_args, &wait, err);
+	if (!code)
+		code = check_donations(x, args, n_args, keep, err);
 	if (code)
 		return code;
 	return wait ? rt_execute_later(x, args, n_args, keep, outs, done, err) :

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users do by mistake: the answer is an error that says so, never a crash or a guess."""
 
-import gc
 import os
 import subprocess
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,3 +42,40 @@ def test_a_child_of_fork_is_told_and_drops_what_it_has():
     assert r.stdout.count("devices do not survive fork") == 2, r.stdout + r.stderr
     assert "status 7" in r.stdout, r.stdout + r.stderr
     assert f"sum {64 * 64 * 65.0}" in r.stdout
+
+
+def test_an_unknown_compiler_option_is_refused_by_name(device):
+    f = jax.jit(lambda x: x + 1, compiler_options={"xla_no_such_thing": True})
+    with pytest.raises(Exception, match="No such compile option: 'xla_no_such_thing'.*xla_dump"):
+        f(jax.device_put(1.0, device))
+    f = jax.jit(lambda x: x + 1, compiler_options={"xla_embed_ir_in_executable": "perhaps"})
+    with pytest.raises(Exception, match="'perhaps' is not a valid bool value"):
+        f(jax.device_put(1.0, device))
+    f = jax.jit(lambda x: x + 1, compiler_options={"xla_embed_ir_in_executable": True,
+                                                   "xla_dump_max_hlo_modules": 200})
+    assert f(jax.device_put(1.0, device)) == 2
+
+
+@pytest.mark.parametrize("donated", [0, 1, (0, 1)])
+def test_an_array_donated_and_used_is_refused(donated, device):
+    f = jax.jit(lambda a, b: (a + b, a - b), donate_argnums=donated)
+    a = jax.device_put(np.arange(5, dtype=np.float32), device)
+    with pytest.raises(Exception, match="Attempt to donate"):
+        f(a, a)
+    np.testing.assert_array_equal(np.asarray(a), np.arange(5))
+    both = f(a, a + 0)
+    np.testing.assert_array_equal(np.asarray(both[0]), 2 * np.arange(5))
+
+
+@pytest.mark.parametrize("where", ["argument", "result"])
+def test_a_column_major_layout_is_refused(where, device):
+    from jax.experimental.layout import Format, Layout
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    column = Format(Layout(major_to_minor=(0, 1)[::-1]), sharding)
+    row = Format(Layout(major_to_minor=(0, 1)), sharding)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    options = {"argument": {"in_shardings": column}, "result": {"out_shardings": column}}
+    with pytest.raises(Exception, match=where + r" 0 .*layout \{0,1\}.*row-major"):
+        jax.jit(lambda a: a + 1, **options[where]).lower(x).compile()
+    y = jax.jit(lambda a: a + 1, in_shardings=row, out_shardings=row)(jax.device_put(x, device))
+    np.testing.assert_array_equal(np.asarray(y), x + 1)

@@ -104,6 +104,82 @@ static void an_assignment_names_one_device(void **state)
 	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
 }
 
+/* Parses one option by name, as its framework packs it. */
+static int parse_option(const char *key, Rt__OptionValue *v, struct err *err)
+{
+	Rt__CompileOptions o = RT__COMPILE_OPTIONS__INIT;
+	Rt__Option one = RT__OPTION__INIT, *list = &one;
+	uint8_t bytes[256];
+	unsigned device;
+	size_t n;
+
+	one.key = (char *)(uintptr_t)key;
+	one.value = v;
+	o.env_option_overrides = &list;
+	o.n_env_option_overrides = 1;
+	n = rt__compile_options__get_packed_size(&o);
+	assert_in_range(n, 0, sizeof(bytes));
+	rt__compile_options__pack(&o, bytes);
+	return rt_parse_options(rt_device_count(client), bytes, n, &device, err);
+}
+
+static void unknown_options_are_refused_by_name(void **state)
+{
+	Rt__OptionValue v = RT__OPTION_VALUE__INIT;
+	struct err err;
+
+	(void)state;
+	v.string_field = "invalid_value";
+	assert_int_equal(parse_option("invalid_key", &v, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "No such compile option: 'invalid_key'"));
+	assert_non_null(strstr(err.msg, "xla_dump_to, "));
+	assert_int_equal(parse_option("", NULL, &err), ERR_INVALID_ARGUMENT);
+	assert_int_equal(parse_option("xla_dump_to", &v, &err), 0);
+	assert_int_equal(parse_option("xla_embed_ir_in_executable", &v, &err),
+			 ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "While setting option xla_embed_ir_in_executable, "
+			       "'invalid_value' is not a valid bool value."));
+}
+
+static void values_fit_their_options(void **state)
+{
+	enum { BOOL = 1, INT = 2, FLOAT = 4, STRING = 8 };
+	static const struct { const char *text; int fits; } texts[] = {
+		{ "true", BOOL }, { "False", BOOL }, { "maybe", 0 }, { "12", INT | FLOAT },
+		{ "-1.5", FLOAT }, { "1x", 0 }, { "", 0 },
+	};
+	static const struct { const char *name; int type; } options[] = {
+		{ "xla_embed_ir_in_executable", BOOL }, { "xla_dump_max_hlo_modules", INT },
+		{ "xla_gpu_auto_spmd_partitioning_memory_budget_mb", FLOAT },
+		{ "xla_dump_to", STRING },
+	};
+	struct err err;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		Rt__OptionValue v = RT__OPTION_VALUE__INIT;
+		int type = options[i].type;
+
+		assert_int_equal(!parse_option(options[i].name, &v, &err), 0);
+		assert_int_equal(!parse_option(options[i].name, NULL, &err), 0);
+		v.has_bool_field = 1;
+		assert_int_equal(!parse_option(options[i].name, &v, &err), type == BOOL);
+		v.has_bool_field = 0;
+		v.has_int_field = 1;
+		assert_int_equal(!parse_option(options[i].name, &v, &err),
+				 type == INT || type == FLOAT);
+		v.has_int_field = 0;
+		v.has_double_field = 1;
+		assert_int_equal(!parse_option(options[i].name, &v, &err), type == FLOAT);
+		v.has_double_field = 0;
+		for (unsigned k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
+			v.string_field = (char *)(uintptr_t)texts[k].text;
+			assert_int_equal(!parse_option(options[i].name, &v, &err),
+					 type == STRING || (texts[k].fits & type) != 0);
+		}
+	}
+}
+
 static void broken_bytes_are_refused(void **state)
 {
 	static const uint8_t cut[] = { 0x1a, 0x7f, 0x08 };
@@ -121,6 +197,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ordinal_names_a_device_that_is_there),
 		cmocka_unit_test(an_assignment_names_one_device),
+		cmocka_unit_test(unknown_options_are_refused_by_name),
+		cmocka_unit_test(values_fit_their_options),
 		cmocka_unit_test(broken_bytes_are_refused),
 	};
 

@@ -400,7 +400,40 @@ static void read_vhlo_properties(struct bc *r, const struct bc_vhlo *v,
 	}
 }
 
-static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n,
+/* "default", "auto", or dims from minor to major, "{1,0}": from rank - 1 down to 0. */
+static bool is_row_major(const char *p, size_t n)
+{
+	const char *end = p + n;
+	unsigned want = 0, dims = 1, v;
+
+	if ((n == 7 && !memcmp(p, "default", 7)) || (n == 4 && !memcmp(p, "auto", 4)) ||
+	    (n == 2 && !memcmp(p, "{}", 2)))
+		return true;
+	if (n < 3 || *p++ != '{' || *--end != '}')
+		return false;
+	for (const char *c = p; c < end; c++)
+		dims += *c == ',';
+	for (want = dims; want--; p++) {
+		for (v = 0; p < end && *p >= '0' && *p <= '9' && v < 100; p++)
+			v = 10 * v + (unsigned)(*p - '0');
+		if (v != want || (want && (p == end || *p != ',')))
+			return false;
+	}
+	return p == end + 1;
+}
+
+static void check_layout(struct bc *r, const struct bc_attr *mode, const char *what, unsigned i)
+{
+	if (!mode || mode->kind != BC_STR || is_row_major(mode->text.p, mode->text.n))
+		return;
+	tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "%s %u of the program is to lie in memory with "
+		"layout %.*s (minor to major): arrays lie row-major here. Leave the layout "
+		"out (a Format without Layout, or Layout.AUTO), and transpose the array where "
+		"another order of its dims is meant", what, i,
+		(int)(mode->text.n > 60 ? 60 : mode->text.n), mode->text.p);
+}
+
+static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n, const char *what,
 			  struct tc_arg_info **out)
 {
 	static const char *const kinds[] = { "device", "pinned_host", "unpinned_host" };
@@ -414,6 +447,7 @@ static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n,
 		const struct bc_attr *donor = bc_find(d, "jax.buffer_donor");
 		const struct bc_attr *kind = bc_find(d, "mhlo.memory_kind");
 
+		check_layout(r, bc_find(d, "mhlo.layout_mode"), what, i);
 		if (alias && alias->kind == BC_INT && alias->i >= 0 && alias->i < 1 << 20)
 			info[i].alias = (int32_t)alias->i;
 		info[i].is_donor = donor && donor->kind == BC_BOOL && donor->i;
@@ -530,9 +564,9 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	if (op->op == TC_FUNC && op->n_regions && op->regions[0].block) {
 		struct tc_block *body = op->regions[0].block;
 
-		give_arg_info(r, args, body->n_args, &op->arg_info);
+		give_arg_info(r, args, body->n_args, "argument", &op->arg_info);
 		give_arg_info(r, results, body->last ? body->last->n_operands : 0,
-			      &op->res_info);
+			      "result", &op->res_info);
 	}
 }
 
