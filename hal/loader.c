@@ -22,11 +22,25 @@ static int load_constants(struct hal_exe *exe, struct err *err)
 					 clock_after(HAL_ADMIN_NS), err);
 }
 
+/* What the device does not like, in the framework's words. */
+static void blame(const struct hal_exe *exe, uint64_t at, struct err *err)
+{
+	const struct image_debug *where = image_where(exe->image, at);
+	const char *op = where ? image_string(exe->image, where->op) : "?";
+	const char *from = where ? image_string(exe->image, where->where) : "";
+
+	err_add(err, "op %s%s%s at byte %llu of the code: either this program was compiled by "
+		"another build, or the compiler has a bug, which is worth a report with what "
+		"TESSERA_DUMP=FOLDER writes", op, *from ? " from " : "", from,
+		(unsigned long long)at);
+}
+
 static int load_code(struct hal_exe *exe, struct err *err)
 {
 	const struct image *im = exe->image;
 	struct hw_program_binding *b = calloc(im->n_bindings, sizeof(*b));
 	struct hal_mem *code = NULL;
+	uint64_t bad = UINT64_MAX;
 	uint32_t program;
 	int status;
 
@@ -43,7 +57,9 @@ static int load_code(struct hal_exe *exe, struct err *err)
 		status = exe->dev->t->ops->program_create(exe->dev->t, code->va,
 							  im->text_bytes, b,
 							  (unsigned)im->n_bindings,
-							  &program, err);
+							  &program, &bad, err);
+	if (bad != UINT64_MAX)
+		blame(exe, bad, err);
 	if (!status)
 		atomic_store(&exe->program, program);
 	hal_mem_free(code);

@@ -62,10 +62,11 @@ struct hal_transport_ops {
 	bool (*reap)(struct hal_ring *ring, struct hw_cqe *out);
 	/* Stops the queue; what was pending completes as DROPPED. */
 	int (*ring_reset)(struct hal_ring *ring, struct err *err);
-	/* `code` is in HBM at code_va. */
+	/* The code is in HBM at code_va. *bad: where the device does not like it
+	 * (BAD_PROGRAM), untouched otherwise. */
 	int (*program_create)(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
 			      const struct hw_program_binding *bindings, unsigned n,
-			      uint32_t *id, struct err *err);
+			      uint32_t *id, uint64_t *bad, struct err *err);
 	void (*program_destroy)(struct hal_transport *t, uint32_t id);
 	/* An admin request without memory, or one that fills `page`. */
 	int (*ask)(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,

@@ -77,6 +77,16 @@ int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	return code ? code : load(c, device, p, out, err);
 }
 
+/* A device that refuses what was just compiled for it: nothing is wrong with the source. */
+static int not_the_users(int status, struct err *err)
+{
+	if (status != ERR_INVALID_ARGUMENT)
+		return status;
+	if (err)
+		err->code = ERR_INTERNAL;
+	return ERR_INTERNAL;
+}
+
 int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const char *format,
 	       const void *options, size_t options_bytes, struct rt_exe **out,
 	       struct err *err)
@@ -97,7 +107,9 @@ int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const c
 		return status;
 	status = load(c, device, p, out, err);
 	rt_program_unref(p);
-	if (!was_cached || (status != ERR_INVALID_ARGUMENT && status != ERR_UNIMPLEMENTED))
+	if (!was_cached)
+		return not_the_users(status, err);
+	if (status != ERR_INVALID_ARGUMENT && status != ERR_UNIMPLEMENTED)
 		return status;
 	/* It was whole but this device refuses it: written by another build. */
 	status = rt_program_make(&target, code, code_bytes, format, options, options_bytes,
@@ -106,7 +118,7 @@ int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const c
 		return status;
 	status = load(c, device, p, out, err);
 	rt_program_unref(p);
-	return status;
+	return not_the_users(status, err);
 }
 
 struct rt_client *rt_exe_client(const struct rt_exe *x)

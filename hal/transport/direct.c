@@ -155,8 +155,9 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 }
 
 /* Sends sqe; `args` are copied to where the request points. Under admin_lock. */
-static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t bytes,
-		uint64_t *value, struct err *err)
+/* *refused: the completion of a request that the device refuses; may be NULL. */
+static int send_for(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t bytes,
+		    uint64_t *value, struct hw_cqe *refused, struct err *err)
 {
 	struct hw_cqe cqe = { 0 };
 	int code;
@@ -174,6 +175,8 @@ static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t
 	code = await(d, &cqe, err);
 	if (code)
 		return code;
+	if (cqe.status && refused)
+		*refused = cqe;
 	if (cqe.status)
 		return err_set(err, hw_status_code(cqe.status),
 			       "the device refused (%s%s0x%llx): %s",
@@ -183,6 +186,12 @@ static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t
 	if (value)
 		*value = cqe.value;
 	return 0;
+}
+
+static int send(struct direct *d, struct hw_sqe *sqe, const void *args, uint64_t bytes,
+		uint64_t *value, struct err *err)
+{
+	return send_for(d, sqe, args, bytes, value, NULL, err);
 }
 
 static int request(struct direct *d, struct hw_sqe sqe, const void *args, uint64_t bytes,
@@ -511,20 +520,23 @@ static int ring_reset(struct hal_ring *r, struct err *err)
 
 static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
 			  const struct hw_program_binding *bindings, unsigned n,
-			  uint32_t *id, struct err *err)
+			  uint32_t *id, uint64_t *bad, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_program p = { .code_va = code_va, .code_bytes = bytes,
 				.bindings_iova = d->admin_at + 3 * PAGE,
 				.n_bindings = n, .ctx = d->ctx };
 	struct hw_sqe sqe = { .op = HW_PROGRAM_CREATE };
+	struct hw_cqe refused = { 0 };
 	uint64_t value;
 	int code;
 
 	pthread_mutex_lock(&d->admin_lock);
 	memcpy(d->admin + 3 * PAGE, bindings, n * sizeof(*bindings));
-	code = send(d, &sqe, &p, sizeof(p), &value, err);
+	code = send_for(d, &sqe, &p, sizeof(p), &value, &refused, err);
 	pthread_mutex_unlock(&d->admin_lock);
+	if (refused.status == HW_ST_BAD_PROGRAM)
+		*bad = refused.detail;
 	if (!code)
 		*id = (uint32_t)value;
 	return code;

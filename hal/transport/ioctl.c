@@ -574,7 +574,7 @@ static int ring_reset(struct hal_ring *r, struct err *err)
 
 static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t bytes,
 			  const struct hw_program_binding *bindings, unsigned n,
-			  uint32_t *id, struct err *err)
+			  uint32_t *id, uint64_t *bad, struct err *err)
 {
 	struct accel *a = accel_of(t);
 	struct drm_tessera_program_create p = {
@@ -583,6 +583,8 @@ static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t by
 	};
 	int sysno = call(a, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p);
 
+	if (sysno && p.status == HW_ST_BAD_PROGRAM)
+		*bad = p.detail;
 	if (sysno && p.status)
 		return err_set(err, hw_status_code(p.status), "the device refused the program "
 			       "(%s%s0x%llx): %s", hw_status_name(p.status),

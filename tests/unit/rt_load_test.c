@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that the device refuses: the error says which op of the framework's program it
+ * is and what to do. They are made by changing whole ones, with hashes that fit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hal/hw/isa.h"
+#include "runtime/rt.h"
+
+enum { HEAD = 32 + 24, HASH = 64 };	/* of the serialized form: fields, then the hash */
+
+static struct rt_client *client;
+
+static int setup(void **state)
+{
+	struct rt_client_options o = { .devices = "sim:hbm=16M,lanes=1" };
+	struct err err;
+
+	(void)state;
+	setenv("TESSERA_CACHE", "off", 1);
+	return rt_client_create(&o, &client, &err);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rt_client_unref(client);
+	return 0;
+}
+
+static struct rt_program *compile(const char *text)
+{
+	struct rt_target target = { 2, 16 << 20 };
+	struct rt_program *p;
+	struct err err;
+
+	if (!rt_program_compile(&target, text, strlen(text), "mlir", NULL, 0, &p, &err))
+		return p;
+	print_error("%s\n", err.msg);
+	fail();
+	return NULL;
+}
+
+/* Loads the program with the op of the instruction at a byte changed; the error's code. */
+static int load_changed(struct rt_program *p, size_t at, struct err *err)
+{
+	const struct image *im = rt_program_image(p);
+	struct rt_program *changed;
+	struct rt_exe *x;
+	char hex[65], *all, *text;
+	size_t n;
+	int code;
+
+	assert_int_equal(rt_program_serialize(p, (void **)&all, &n, err), 0);
+	text = memmem(all, n, im->text, im->text_bytes);
+	assert_non_null(text);
+	((struct isa_insn *)(void *)(text + at))->op = 0xee;
+	rt_hash(all + HEAD + HASH, n - HEAD - HASH, hex);
+	memcpy(all + HEAD, hex, HASH);
+	assert_int_equal(rt_program_deserialize(all, n, &changed, err), 0);
+	code = rt_load(client, changed, NULL, 0, &x, err);
+	rt_program_unref(changed);
+	free(all);
+	if (!code)
+		rt_exe_unref(x);
+	return code;
+}
+
+static void a_refused_program_names_its_op(void **state)
+{
+	struct rt_program *p = compile(
+		"module() {sym_name = \"two\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<8x8xf32>) {\n"
+		"    %1 = dot_general(%0, %0) {lhs_batching_dimensions = [], "
+		"lhs_contracting_dimensions = [1], precision_config = [0, 0], "
+		"rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
+		"tensor<8x8xf32> # product at net.py:12\n"
+		"    %2 = reverse(%1) {dimensions = [0]} : tensor<8x8xf32> # order at net.py:13\n"
+		"    return(%2)\n  }\n}\n");
+	const struct image *im = rt_program_image(p);
+	struct err err;
+
+	(void)state;
+	assert_true(im->n_debug >= 2);
+	for (size_t i = 0; i < im->n_debug; i++) {
+		size_t at = im->debug[i].offset;
+		char want[64];
+
+		assert_int_equal(load_changed(p, at, &err), ERR_INVALID_ARGUMENT);
+		snprintf(want, sizeof(want), "op %s", image_string(im, im->debug[i].op));
+		assert_non_null(strstr(err.msg, want));
+		assert_non_null(strstr(err.msg, image_string(im, im->debug[i].where)));
+		snprintf(want, sizeof(want), "at byte %zu of", at);
+		assert_non_null(strstr(err.msg, want));
+		assert_non_null(strstr(err.msg, "BAD_PROGRAM"));
+		assert_non_null(strstr(err.msg, "TESSERA_DUMP"));
+	}
+	rt_program_unref(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_refused_program_names_its_op),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
