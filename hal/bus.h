@@ -26,6 +26,9 @@ struct hal_bus_ops {
 	/* BAR2 in our address space, or NULL where it is not worth using: then copies
 	 * go through staging memory. */
 	void *(*hbm)(struct hal_bus *bus, uint64_t *bytes);
+	/* This part of HBM was allocated anew: what it holds is nobody's. For a model that
+	 * checks; NULL: nobody wants to know. */
+	void (*discard)(struct hal_bus *bus, uint64_t offset, uint64_t bytes);
 	/* Lets the device reach page-aligned host memory; gives its iova. With `address`
 	 * (below), the iova names the mapping and stands in no request. */
 	int (*dma_map)(struct hal_bus *bus, void *host, uint64_t bytes, uint64_t *iova,

@@ -46,9 +46,12 @@ static int load_code(struct hal_exe *exe, struct err *err)
 
 	if (!b)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	for (size_t i = 0; i < im->n_bindings; i++)
+	for (size_t i = 0; i < im->n_bindings; i++) {
 		b[i] = (struct hw_program_binding){ im->bindings[i].bytes,
 						    im->bindings[i].access, 0 };
+		if (im->bindings[i].kind == IMAGE_TEMP)
+			b[i].access |= HW_BIND_SCRATCH;
+	}
 	status = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->text_bytes, exe->name, &code, err);
 	if (!status)
 		status = hal_copy_in(code, 0, im->text, im->text_bytes,

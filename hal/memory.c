@@ -182,6 +182,8 @@ static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, bool is_high,
 		return report_exhausted(dev, m->bytes, tag, err);
 	m->va = HAL_HBM_VA + m->block->offset;
 	m->host = dev->hbm ? dev->hbm + m->block->offset : NULL;
+	if (dev->t->ops->discard)
+		dev->t->ops->discard(dev->t, m->block->offset, m->block->bytes);
 	return 0;
 }
 

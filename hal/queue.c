@@ -106,6 +106,7 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 {
 	const struct image_debug *where;
 	struct hw_fault f;
+	char on[48];
 
 	if (!read_fault(q->dev, cqe->detail, &f)) {
 		err_set(err, hw_status_code(cqe->status), "%s: %s (%s)",
@@ -120,15 +121,19 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 		return;
 	}
 	where = image_where(exe->image, f.pc);
+	if (f.status == HW_ST_OPERANDS)
+		snprintf(on, sizeof(on), "on operand %llu", (unsigned long long)f.bytes);
+	else
+		snprintf(on, sizeof(on), "%llu bytes", (unsigned long long)f.bytes);
 	err_set(err, hw_status_code(f.status),
 		"%s: %s (%s) in instruction %s at 0x%llx, op %s%s%s, operand %d, binding %d, "
-		"address 0x%llx, %llu bytes", exe->name, hw_status_text(f.status),
+		"address 0x%llx, %s", exe->name, hw_status_text(f.status),
 		hw_status_name(f.status), mnemonic_at(exe->image, f.pc),
 		(unsigned long long)f.pc, where ? image_string(exe->image, where->op) : "?",
 		where && *image_string(exe->image, where->where) ? " from " : "",
 		where ? image_string(exe->image, where->where) : "",
 		f.operand == 0xffff ? -1 : f.operand, (int)f.binding,
-		(unsigned long long)f.va, (unsigned long long)f.bytes);
+		(unsigned long long)f.va, on);
 }
 
 /* ---- completions; under q->lock ---- */

@@ -43,6 +43,8 @@ struct hal_transport_ops {
 	int (*alive)(struct hal_transport *t, struct err *err);
 	/* HBM as the CPU sees it, or NULL. */
 	void *(*hbm)(struct hal_transport *t, uint64_t *bytes);
+	/* HBM was allocated anew (bus.h). NULL: nobody wants to know. */
+	void (*discard)(struct hal_transport *t, uint64_t offset, uint64_t bytes);
 	/* Page-aligned host memory that programs and copies may use: its va. */
 	int (*host_map)(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
 			struct err *err);

@@ -44,7 +44,13 @@ static void write_register(struct hal_bus *bus, uint32_t offset, uint32_t value)
 
 static void *map_hbm(struct hal_bus *bus, uint64_t *bytes)
 {
-	return sim_hbm(device(bus), bytes);
+	/* A model that checks has to see what the host writes. */
+	return sim_is_checked(device(bus)) ? NULL : sim_hbm(device(bus), bytes);
+}
+
+static void discard(struct hal_bus *bus, uint64_t offset, uint64_t bytes)
+{
+	sim_discard(device(bus), offset, bytes);
 }
 
 static int dma_map(struct hal_bus *bus, void *host, uint64_t bytes, uint64_t *iova,
@@ -73,6 +79,6 @@ static int reset(struct hal_bus *bus, struct err *err)
 
 const struct hal_bus_ops hal_bus_sim = {
 	.open = open_bus, .close = close_bus, .read = read_register,
-	.write = write_register, .hbm = map_hbm, .dma_map = dma_map,
+	.write = write_register, .hbm = map_hbm, .discard = discard, .dma_map = dma_map,
 	.dma_unmap = dma_unmap, .irq_fd = irq_fd, .reset = reset,
 };

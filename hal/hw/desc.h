@@ -117,7 +117,10 @@ struct hw_program {
 	uint16_t zero;
 };
 
-enum { HW_BIND_READ = 1u << 0, HW_BIND_WRITE = 1u << 1 };
+enum {
+	HW_BIND_READ = 1u << 0, HW_BIND_WRITE = 1u << 1,
+	HW_BIND_SCRATCH = 1u << 2,	/* what it holds before and after a run is nobody's */
+};
 
 /* What a program asks of a binding. A binding's va must be a multiple of 64. */
 struct hw_program_binding {

@@ -81,15 +81,7 @@ static bool can_reach(struct terms *s, unsigned k, int64_t lo, int64_t hi)
 	return false;
 }
 
-/* An access from its lowest byte on: ranges with positive strides, the smallest first, and
- * what lies side by side as one element. */
-struct shape {
-	int64_t lowest, bytes;
-	unsigned n;
-	struct isa_range range[MAX_RANGES];
-};
-
-static void add_range(struct shape *x, int64_t count, int64_t stride)
+static void add_range(struct isa_runs *x, int64_t count, int64_t stride)
 {
 	unsigned k = x->n;
 
@@ -105,9 +97,9 @@ static void add_range(struct shape *x, int64_t count, int64_t stride)
 	x->n++;
 }
 
-static struct shape shape_of(const struct isa_access *a, int64_t at)
+struct isa_runs isa_access_runs(const struct isa_access *a, int64_t at)
 {
-	struct shape x = { .lowest = at, .bytes = a->bytes };
+	struct isa_runs x = { .lowest = at, .bytes = a->bytes };
 	unsigned side = 0;
 
 	for (unsigned k = 0; k < a->n; k++)
@@ -121,7 +113,7 @@ static struct shape shape_of(const struct isa_access *a, int64_t at)
 	return x;
 }
 
-static int64_t end_of(const struct shape *x)
+static int64_t end_of(const struct isa_runs *x)
 {
 	int64_t end = x->lowest + x->bytes;
 
@@ -133,7 +125,7 @@ static int64_t end_of(const struct shape *x)
 bool isa_access_meet(const struct isa_access *a, int64_t a_at, const struct isa_access *b,
 		     int64_t b_at)
 {
-	struct shape x = shape_of(a, a_at), y = shape_of(b, b_at);
+	struct isa_runs x = isa_access_runs(a, a_at), y = isa_access_runs(b, b_at);
 	struct terms s = { .budget = BUDGET };
 	int64_t apart = y.lowest - x.lowest;
 
@@ -183,7 +175,7 @@ bool isa_conflict(const struct isa_access *a, int64_t a_at, const struct isa_acc
 
 bool isa_repeats(const struct isa_access *a)
 {
-	struct shape x = { .bytes = a->bytes };
+	struct isa_runs x = { .bytes = a->bytes };
 	int64_t below = a->bytes;
 	unsigned k;
 
@@ -393,6 +385,23 @@ static void list_gather(struct list *l, const struct isa_gather *g)
 		 g->dst.stride);
 }
 
+/* Whether a body looks at value v or stores it. */
+static bool has_use(const struct isa_body *b, const struct isa_operand *out,
+		    const struct isa_uop *uops, unsigned v)
+{
+	for (unsigned j = 0; j < b->n_out; j++)
+		if (out[j].value == v)
+			return true;
+	for (unsigned i = 0; i < b->n_uop; i++) {
+		const uint8_t arg[3] = { uops[i].a, uops[i].b, uops[i].c };
+
+		for (unsigned k = 0; k < isa_uop_info(uops[i].op)->n_args; k++)
+			if (arg[k] == v)
+				return true;
+	}
+	return false;
+}
+
 static void list_scatter(struct list *l, const struct isa_scatter *s)
 {
 	const struct isa_body *b = &s->body;
@@ -405,9 +414,11 @@ static void list_scatter(struct list *l, const struct isa_scatter *s)
 		add_body_operand(l, b, &upd[j], 2 + j, false);
 		l->a[l->n - 1].may_match = false;
 	}
-	for (unsigned j = 0; j < b->n_out; j++)
+	for (unsigned j = 0; j < b->n_out; j++) {
 		add_table(l, &dst[j], 2u + b->n_in + j, true, b->rank, s->n_batch, b->dim,
 			  s->index, s->n_index);
+		l->a[l->n - 1].is_acc = has_use(b, dst, (const void *)(dst + b->n_out), j);
+	}
 }
 
 /* Inputs and outputs of a body whose operands count from `first`. */

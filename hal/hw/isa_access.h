@@ -55,6 +55,15 @@ unsigned isa_accesses(const struct isa_insn *insn, struct isa_access *out);
 /* The bytes [*lo, *hi) that it spans, relative to its address. */
 void isa_access_span(const struct isa_access *a, int64_t *lo, int64_t *hi);
 
+/* The same bytes from the lowest on: ranges with positive strides, the smallest first, what
+ * lies side by side as one run of `bytes`. Runs may still meet. */
+struct isa_runs {
+	int64_t lowest, bytes;
+	unsigned n;
+	struct isa_range range[ISA_MAX_RANK + ISA_MAX_INDEX];
+};
+struct isa_runs isa_access_runs(const struct isa_access *a, int64_t at);
+
 /* Whether any byte is in both, their addresses given. */
 bool isa_access_meet(const struct isa_access *a, int64_t a_at, const struct isa_access *b,
 		     int64_t b_at);

@@ -225,7 +225,8 @@ static int program_fetch(struct sim_device *dev, const struct hw_program *in, vo
 		       in->n_bindings * sizeof(**bindings));
 	for (unsigned i = 0; !status && i < in->n_bindings; i++)
 		if ((*bindings)[i].zero || (*bindings)[i].bytes > INT64_MAX ||
-		    (*bindings)[i].access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE))
+		    (*bindings)[i].access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE |
+							HW_BIND_SCRATCH))
 			status = HW_ST_BAD_FIELD;
 	return status;
 }

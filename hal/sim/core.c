@@ -222,6 +222,11 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 		if (sim_stopped(run))
 			return HW_ST_RESET;
 		pc++;
+		if (run->core->dev->written)
+			status = sim_watch_insn(run, (const void *)((const char *)p->code +
+								     in->offset));
+		if (status)
+			return status;
 		if (in->family) {
 			status = in->family->run(run, in->plan);
 			if (status)
@@ -289,6 +294,7 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
 	run->shared = core->shared;
 	memset(run->reg, 0, sizeof(run->reg));
+	sim_watch_begin(run, p);
 	saved = sim_enter_arithmetic();
 	status = run_program(run, p);
 	sim_leave_arithmetic(saved);

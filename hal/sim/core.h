@@ -141,6 +141,9 @@ static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref)
 	return run->base[ref->binding] + ref->offset;
 }
 
+/* The number that an index of GATHER or SCATTER stands for (exec_index.c). */
+int64_t sim_index_at(const uint8_t *p, unsigned elem);
+
 /* ---- bodies, shared by VEC, REDUCE, SCATTER, SORT, MM, CONV (body.c) ---- */
 
 /*

@@ -165,6 +165,7 @@ static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t byte
 			return fail(m->f, HW_ST_MAP, from ? dst + at : src + at, bytes,
 				    from != NULL);
 		move(m, to, from, n);
+		sim_watch_copy(dev, to, from, n);
 		if (is_stopped(m))
 			return stopped(m);
 		pthread_mutex_lock(&dev->lock);
@@ -212,6 +213,7 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 		if (!to)
 			return fail(m->f, HW_ST_MAP, va + at, bytes, true);
 		fill_words(to, turn ? pattern >> turn | pattern << (64 - turn) : pattern, n);
+		sim_watch_write(m->dev, to, n);
 		if (is_stopped(m))
 			return stopped(m);
 		pthread_mutex_lock(&m->dev->lock);
@@ -231,9 +233,11 @@ static int run_timestamp(const struct mover *m, const struct hw_sqe *sqe)
 		return fail(m->f, HW_ST_ALIGNMENT, va, 8, true);
 	pthread_mutex_lock(&m->dev->lock);
 	to = sim_va(m->dev, NULL, m->ctx, va, 8, true, NULL, NULL);
-	if (to)
+	if (to) {
 		__atomic_store_n((uint64_t *)to, (uint64_t)(clock_ns() - m->dev->power_on),
 				 __ATOMIC_RELEASE);
+		sim_watch_write(m->dev, to, 8);
+	}
 	pthread_mutex_unlock(&m->dev->lock);
 	return to ? 0 : fail(m->f, HW_ST_MAP, va, 8, true);
 }
@@ -319,6 +323,7 @@ static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t 
 				move(m, to, from, c->row_bytes);
 			else
 				copy_row(to, from, c->row_bytes);
+			sim_watch_copy(m->dev, to, from, c->row_bytes);
 			moved += c->row_bytes + 64;
 			if (moved >= BLOCK && is_stopped(m))
 				return stopped(m);

@@ -23,8 +23,7 @@ struct walk {
 	size_t tail;		/* its bytes */
 };
 
-/* An index as a number. */
-static int64_t component(const uint8_t *p, unsigned elem)
+int64_t sim_index_at(const uint8_t *p, unsigned elem)
 {
 	unsigned bits = elem_bytes(elem) * 8;
 	int64_t v = 0;
@@ -215,7 +214,7 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 
 		batch_offsets(w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi, &od);
 		for (unsigned k = 0; k < w->n_index; k++) {
-			int64_t v = component(j->idx + oi + k * w->index_stride, p->idx.elem);
+			int64_t v = sim_index_at(j->idx + oi + k * w->index_stride, p->idx.elem);
 
 			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
 			os += v * w->comp[k].step;
@@ -392,7 +391,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 		batch_offsets(w, b, p->idx.stride, p->dst[0].stride, p->upd[0].stride, &oi, &od,
 			      &ou);
 		for (unsigned k = 0; k < w->n_index; k++) {
-			int64_t v = component(idx + oi + k * w->index_stride, p->idx.elem);
+			int64_t v = sim_index_at(idx + oi + k * w->index_stride, p->idx.elem);
 
 			inside &= v >= 0 && v <= w->comp[k].limit;
 			if (inside)

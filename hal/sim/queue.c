@@ -380,6 +380,7 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 	       !__atomic_compare_exchange_n(sem, &old, q->sqe.signal_value, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
+	sim_watch_write(dev, (const uint8_t *)sem, sizeof(*sem));
 	sim_look_at_waiting(dev);
 	return 0;
 }

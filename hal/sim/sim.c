@@ -75,6 +75,8 @@ static int parse_word(const char *word, struct sim_options *out, struct err *err
 			return err_set(err, ERR_INVALID_ARGUMENT,
 				       "\"%s\": give 1 to %u lanes", word, MAX_LANES);
 		out->lanes = (unsigned)n;
+	} else if (!strcmp(word, "check")) {
+		out->check = true;
 	} else if (!strncmp(word, "path=", 5)) {
 		for (unsigned i = 0; i < 3; i++)
 			if (!strcmp(word + 5, paths[i])) {
@@ -85,7 +87,8 @@ static int parse_word(const char *word, struct sim_options *out, struct err *err
 			       "\"%s\": give portable, avx2 or avx512", word);
 	} else {
 		return err_set(err, ERR_INVALID_ARGUMENT, "\"%s\" is no option of the "
-			       "model: devices=N, hbm=SIZE, lanes=N, path=NAME", word);
+			       "model: devices=N, hbm=SIZE, lanes=N, path=NAME, check",
+			       word);
 	}
 	return 0;
 }
@@ -302,12 +305,13 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err)
 		madvise(dev->hbm, dev->hbm_bytes, MADV_HUGEPAGE);
 		close(dev->hbm_fd);
 		dev->hbm_fd = fd;
+		sim_discard(dev, 0, dev->hbm_bytes);
 	}
 	pthread_mutex_unlock(&dev->admin_lock);
 	return code;
 }
 
-static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
+static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes, bool check,
 		       struct err *err)
 {
 	struct sim_device *dev = &sim->devices[index];
@@ -329,7 +333,10 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes,
 	dev->watch_until = CLOCK_FOREVER;
 	dev->power_on = clock_ns();
 	power_on(dev);
+	pthread_mutex_init(&dev->watch_lock, NULL);
 	code = make_hbm(dev, hbm_bytes, err);
+	if (!code && check)
+		code = sim_watch_start(dev, err);
 	if (code)
 		return code;
 	if (sim_engine_start(dev, &dev->engines[0], HW_CLASS_COMPUTE) ||
@@ -398,12 +405,14 @@ static void free_device(struct sim_device *dev)
 	if (dev->has_watchdog)
 		pthread_join(dev->watchdog, NULL);
 	sim_dma_free(dev);
+	sim_watch_end(dev);
 	if (dev->hbm)
 		munmap(dev->hbm, dev->hbm_bytes);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
 	pthread_mutex_destroy(&dev->admin_lock);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->watch_lock);
 	pthread_cond_destroy(&dev->idle);
 	pthread_cond_destroy(&dev->timer);
 }
@@ -436,7 +445,7 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
 	for (unsigned i = 0; !code && i < n; i++) {
 		sim->n_devices = i + 1;
-		code = make_device(sim, i, hbm, err);
+		code = make_device(sim, i, hbm, options->check, err);
 	}
 	if (code) {
 		sim_destroy(sim);

@@ -36,9 +36,10 @@ struct sim_options {
 				 * 0: one for each CPU that the process may use */
 	const char *isa_path;	/* "portable", "avx2", "avx512": force a code path;
 				 * NULL: the best that the CPU has */
+	bool check;		/* watch programs (DEVICE.md#a-model-that-checks) */
 };
 
-/* Reads "devices=4,hbm=8G,lanes=2,path=avx2" (TESSERA_SIM); NULL or "": defaults.
+/* Reads "devices=4,hbm=8G,lanes=2,path=avx2,check" (TESSERA_SIM); NULL or "": defaults.
  * INVALID_ARGUMENT names the word that is wrong. *out keeps no pointer to text
  * but isa_path, which is a string constant. */
 int sim_options_parse(const char *text, struct sim_options *out, struct err *err);
@@ -55,6 +56,13 @@ struct sim_device *sim_device(struct sim *sim, unsigned index);
 uint64_t sim_mmio_read(struct sim_device *dev, uint32_t offset, unsigned bytes);
 void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes,
 		    uint64_t value);
+
+/* Whether it watches programs. Then a host has no business in HBM but by the device's
+ * copies: what it stores through the pointers below counts as never written. */
+bool sim_is_checked(const struct sim_device *dev);
+/* Tells it that what this part of HBM holds is nobody's any more: it was allocated anew.
+ * Nothing that runs or is queued uses it. Does nothing unless it watches. */
+void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes);
 
 /* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy;
  * and the memfd behind it, owned by the device, its size sealed. */

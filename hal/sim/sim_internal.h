@@ -190,6 +190,11 @@ struct sim_device {
 	uint64_t default_limit_ns, inline_ns;
 	uint64_t *poisoned;	/* HBM offsets of poisoned pages */
 	unsigned n_poisoned;
+
+	/* A model that checks (watch.c): a bit for each byte of HBM, set once something
+	 * wrote it; else NULL. The lock is a leaf. */
+	pthread_mutex_t watch_lock;
+	uint64_t *written;
 };
 
 struct sim {
@@ -254,6 +259,21 @@ void sim_core_free(struct sim_core *core);
 /* Runs p; core->base and bytes are filled. 0 or the fault status in run->fault. */
 int sim_core_run(struct sim_core *core, const struct sim_program *p,
 		 atomic_bool *stop, struct sim_run *run);
+
+/* ---- watch.c: what a model that checks looks at; all do nothing in others ---- */
+
+int sim_watch_start(struct sim_device *dev, struct err *err);
+void sim_watch_end(struct sim_device *dev);
+/* Before an instruction of a checked program runs: 0, or the status of a fault that it
+ * recorded. What the instruction will write counts as written. Only if dev->written. */
+int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn);
+/* Before a program runs: its scratch holds nothing. */
+void sim_watch_begin(struct sim_run *run, const struct sim_program *p);
+/* Something else wrote `bytes` at p, or copied them from `from`: whatever was not written
+ * there is not written here either. Memory other than HBM is always written. */
+void sim_watch_write(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
+void sim_watch_copy(struct sim_device *dev, const uint8_t *p, const uint8_t *from,
+		    uint64_t bytes);
 
 /* ---- queue.c ---- */
 

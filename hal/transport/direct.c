@@ -359,6 +359,14 @@ static void *hbm(struct hal_transport *t, uint64_t *bytes)
 	return d->bus->ops->hbm(d->bus, bytes);
 }
 
+static void discard(struct hal_transport *t, uint64_t offset, uint64_t bytes)
+{
+	struct direct *d = direct_of(t);
+
+	if (d->bus->ops->discard)
+		d->bus->ops->discard(d->bus, offset, bytes);
+}
+
 static int host_pages(struct hal_transport *t, uint64_t *bytes, void **out, struct err *err)
 {
 	struct direct *d = direct_of(t);
@@ -550,7 +558,7 @@ static void program_destroy(struct hal_transport *t, uint32_t id)
 
 const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
-	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
+	.hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
 	.host_pages = host_pages, .host_free = host_free,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,

@@ -181,6 +181,44 @@ static void fault_names_everything_and_the_queue_recovers(void **state)
 	hal_mem_free(out);
 }
 
+/* However few there are. */
+static void everything_behind_a_fault_fails(void **state)
+{
+	/* long enough for all to be queued: then it strays */
+	static const struct isa_scalar late[] = {
+		{ INSN(LI), .rd = 1, .imm = 5000000 },
+		{ INSN(ALUI), .fn = ISA_ALU_SUB, .rd = 1, .ra = 1, .imm = 1 },
+		{ INSN(BNZ), .ra = 1, .imm = -24 },
+		{ INSN(LI), .rd = 1, .imm = 4096 },
+		{ INSN(ST), .rb = 1, .ra = 1, .elem = ELEM_S64, .binding = 2 },
+		{ INSN(HALT) },
+	};
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *bad = load(late, 6, 0), *good = load(store_42, 3, 0);
+	struct hal_mem *out = get(8);
+	struct err err;
+
+	(void)state;
+	for (unsigned behind = 0; behind < 4; behind++) {
+		uint64_t first = run(bad, out, 0), value = first;
+
+		for (unsigned i = 0; i < behind; i++)
+			value = run(good, out, 0);
+		assert_int_equal(hal_queue_wait(q, value, clock_after(20000000000), &err),
+				 behind ? ERR_ABORTED : ERR_INVALID_ARGUMENT);
+		assert_int_equal(hal_queue_error(q, first, &err), ERR_INVALID_ARGUMENT);
+		for (uint64_t v = first + 1; v <= value; v++) {
+			assert_int_equal(hal_queue_error(q, v, &err), ERR_ABORTED);
+			assert_non_null(strstr(err.msg, "BOUNDS"));
+		}
+		assert_int_equal(hal_queue_wait(q, run(good, out, 0), clock_after(5000000000),
+						&err), 0);
+	}
+	hal_exe_unload(bad);
+	hal_exe_unload(good);
+	hal_mem_free(out);
+}
+
 static void endless_program_meets_its_watchdog(void **state)
 {
 	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
@@ -602,6 +640,70 @@ static void resets_leave_allocations_and_programs_usable(void **state)
 	hal_exe_unload(exe);
 }
 
+/* Runs exe on out and expects the model to stop it, with all of these words. */
+static void expect_stop(struct hal_exe *exe, struct hal_mem *out, const char *const *words)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct err err;
+
+	assert_int_equal(hal_queue_wait(q, run(exe, out, 0), clock_after(5000000000), &err),
+			 ERR_INTERNAL);
+	for (; *words; words++)
+		if (!strstr(err.msg, *words))
+			fail_msg("no \"%s\" in \"%s\"", *words, err.msg);
+}
+
+static void a_model_that_checks_names_the_op(void **state)
+{
+	static const struct isa_scalar read[] = {
+		{ INSN(LD), .rd = 1, .elem = ELEM_S32, .binding = 2, .imm = 4 },
+		{ INSN(HALT) },
+	};
+	struct {
+		struct isa_copy copy;
+		struct isa_scalar halt;
+	} move = { .copy = { .insn = { ISA_COPY, 0, sizeof(move.copy) }, .elem_bytes = 2,
+			     .rank = 1, .dim = { 3, 1, 1, 1, 1, 1, 1, 1 },
+			     .src = { .binding = 2, .stride = { 2 } },
+			     .dst = { .binding = 2, .stride = { 2 }, .offset = 2 } },
+		   .halt = { INSN(HALT) } };
+	struct hal_device *saved = dev;
+	struct hal_exe *exe, *good;
+	struct hal_queue *q;
+	struct hal_mem *out;
+	struct hal *h;
+	struct err err;
+	uint64_t va;
+
+	(void)state;
+	dev = open_at("sim:hbm=64M,lanes=1,check", 0, &h, &err);
+	assert_non_null(dev);
+	q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	exe = load(read, 2, 0);
+	good = load(store_42, 3, 0);
+	out = get(8);
+	va = hal_mem_va(out);
+	expect_stop(exe, out, (const char *[]){ "UNWRITTEN", "instruction ld at 0x0",
+		    "op store from here", "operand 0, binding 2, address 0x4", NULL });
+	/* half of it written by the host, then all by a program */
+	assert_int_equal(hal_copy_in(out, 0, "abcd", 4, CLOCK_FOREVER, &err), 0);
+	expect_stop(exe, out, (const char *[]){ "UNWRITTEN", NULL });
+	run(good, out, 0);
+	assert_int_equal(hal_queue_wait(q, run(exe, out, 0), clock_after(5000000000), &err), 0);
+	/* the same memory for somebody else */
+	hal_mem_free(out);
+	out = get(8);
+	assert_int_equal(hal_mem_va(out), va);
+	expect_stop(exe, out, (const char *[]){ "UNWRITTEN", NULL });
+	hal_exe_unload(exe);
+	exe = load((const void *)&move, sizeof(move) / sizeof(*read), 0);
+	expect_stop(exe, out, (const char *[]){ "OPERANDS", "instruction copy at 0x0",
+		    "op store from here", "operand 1, binding 2, address 0x2, on operand 0",
+		    NULL });
+	hal_destroy(h);
+	dev = saved;
+}
+
 static void unknown_selections_say_what_to_do(void **state)
 {
 	struct hal *h;
@@ -639,6 +741,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 #define DEVICE_TESTS \
 	cmocka_unit_test(executes_inline_and_on_the_engine), \
 	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
+	cmocka_unit_test(everything_behind_a_fault_fails), \
 	cmocka_unit_test(endless_program_meets_its_watchdog), \
 	cmocka_unit_test(notices_come_once_with_the_error), \
 	cmocka_unit_test(notices_of_what_was_never_submitted_are_refused), \
@@ -652,6 +755,7 @@ static void opens_and_closes_a_hundred_times(void **state)
 	cmocka_unit_test(resets_meet_loads_of_other_threads), \
 	cmocka_unit_test(closing_delivers_what_was_asked_for), \
 	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
+	cmocka_unit_test(a_model_that_checks_names_the_op), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 

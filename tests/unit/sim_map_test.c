@@ -123,6 +123,45 @@ static void read_only_memory_is_not_written(void **state)
 	assert_int_equal(copy(T_HBM_VA, ro, 8), HW_ST_MAP);
 }
 
+/* Memory that goes on behind the map, but of which a later part may not be written. */
+static void writes_do_not_run_on_into_read_only_memory(void **state)
+{
+	const uint64_t va = 1ull << 35, at = 64 << 20;
+	static uint8_t want[8192];
+
+	(void)state;
+	memset(want, 0x33, sizeof(want));
+	for (unsigned how = 0; how < 2; how++) {
+		uint8_t *p = how ? t.window : t.hbm + at;
+		uint64_t pa = how ? T_IOVA + T_WINDOW * HW_PAGE : at;
+		unsigned host = how ? HW_MAP_HOST : 0;
+		struct t_program prog;
+
+		memset(p, 0x33, sizeof(want));
+		assert_int_equal(t_map(&t, t.ctx, va, pa, 4096, HW_MAP_WRITE | host), 0);
+		assert_int_equal(t_map(&t, t.ctx, va + 4096, pa + 4096, 4096, host), 0);
+		assert_int_equal(copy(va + 4088, T_HBM_VA, 8), 0);
+		memset(p, 0x33, sizeof(want));
+		assert_int_equal(copy(va + 4088, T_HBM_VA, 16), HW_ST_MAP);
+		assert_int_equal(t.fault.va, va + 4096);
+		assert_int_equal(t.fault.is_write, 1);
+		assert_int_equal(copy(va, T_HBM_VA, 8192), HW_ST_MAP);
+		/* a program's binding is read in one piece, and not written */
+		for (unsigned write = 0; write < 2; write++) {
+			t_program(&prog);
+			t_bind(&prog, va, 8192, HW_BIND_READ | (write ? HW_BIND_WRITE : 0));
+			if (write)
+				t_scalar(&prog, (struct isa_scalar){ .insn.op = ISA_ST,
+					 .elem = ELEM_U64, .imm = 4096 });
+			t_halt(&prog);
+			assert_int_equal(t_run(&t, &prog), write ? HW_ST_MAP : 0);
+		}
+		assert_memory_equal(p, want, sizeof(want));
+		assert_int_equal(t_unmap(&t, t.ctx, va), 0);
+		assert_int_equal(t_unmap(&t, t.ctx, va + 4096), 0);
+	}
+}
+
 /* A fault in the second piece leaves the first unwritten. */
 static void ranges_span_mappings(void **state)
 {
@@ -387,6 +426,7 @@ int main(void)
 		cmocka_unit_test(a_thousand_mappings_in_any_order),
 		cmocka_unit_test(contexts_run_out_and_come_back),
 		cmocka_unit_test(read_only_memory_is_not_written),
+		cmocka_unit_test(writes_do_not_run_on_into_read_only_memory),
 		cmocka_unit_test(ranges_span_mappings),
 		cmocka_unit_test(a_bindings_table_spans_mappings),
 		cmocka_unit_test(dma_mappings_follow_their_rules),

@@ -72,10 +72,89 @@ static void known_words(struct vt *t, const char *path)
 	assert_int_equal(out[3], 0x9b00dbd8);
 }
 
+#define KEY 0x0123456789abcdef
+#define LAST 9
+
+/* Counters around every carry, by jaxlib's CPU backend: words asked for, the state before
+ * and after, and the last words (at most LAST). */
+static const struct {
+	unsigned algorithm, state_words;
+	uint64_t n, before[3], after[3];
+	uint32_t last[LAST];
+} carries[] = {
+	{ ISA_RNG_PHILOX, 2, 9, { KEY, 0x0 }, { KEY, 0x3 },
+	  { 0x67c9df60, 0xa930cbf3, 0x94191ebf, 0xc2852c94, 0xf54561ca,
+	    0xaefd58c, 0x8e038e6b, 0xb630b8fe, 0x836597b2 } },
+	{ ISA_RNG_PHILOX, 2, 9, { KEY, UINT64_MAX }, { KEY, 0x2 },
+	  { 0x41eb59f3, 0x307385e0, 0x5b8b3389, 0xa262f67c, 0x7006d264,
+	    0xd71fd4de, 0x3aff468e, 0x40b5f768, 0x34da5d11 } },
+	{ ISA_RNG_PHILOX, 2, 4, { KEY, UINT64_MAX }, { KEY, 0x0 },
+	  { 0x41eb59f3, 0x307385e0, 0x5b8b3389, 0xa262f67c } },
+	{ ISA_RNG_PHILOX, 3, 9, { KEY, 0x0, 0x5 }, { KEY, 0x3, 0x5 },
+	  { 0xb341ed12, 0x7899c9cc, 0x8d35f144, 0x68eba6fb, 0xd0460919,
+	    0x520893a9, 0xcd7aeb5c, 0xa1bd1919, 0x644af2c9 } },
+	{ ISA_RNG_PHILOX, 3, 9, { KEY, UINT64_MAX, 0x5 }, { KEY, 0x2, 0x6 },
+	  { 0xf02791c6, 0xea2026ee, 0x4fe73934, 0xc174f57d, 0x15706cf1,
+	    0x6ae9fc63, 0x7705da3a, 0xde25adea, 0x912a9f2d } },
+	{ ISA_RNG_PHILOX, 3, 4, { KEY, UINT64_MAX, 0x5 }, { KEY, 0x0, 0x6 },
+	  { 0xf02791c6, 0xea2026ee, 0x4fe73934, 0xc174f57d } },
+	{ ISA_RNG_PHILOX, 3, 9, { KEY, UINT64_MAX, UINT64_MAX }, { KEY, 0x2, 0x0 },
+	  { 0x2d8e471b, 0xf578e809, 0xf781a438, 0x6aaccdbf, 0xb850222e,
+	    0xc58cb04b, 0x14a7a020, 0x7a84fff9, 0xadca1466 } },
+	{ ISA_RNG_PHILOX, 3, 4, { KEY, UINT64_MAX, UINT64_MAX }, { KEY, 0x0, 0x0 },
+	  { 0x2d8e471b, 0xf578e809, 0xf781a438, 0x6aaccdbf } },
+	{ ISA_RNG_PHILOX, 2, 9, { UINT64_MAX, UINT64_MAX }, { UINT64_MAX, 0x2 },
+	  { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd, 0x72a47709,
+	    0x15474739, 0x9f41b01f, 0x22799a5a, 0x19fed511 } },
+	{ ISA_RNG_PHILOX, 2, 4, { UINT64_MAX, UINT64_MAX }, { UINT64_MAX, 0x0 },
+	  { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd } },
+	{ ISA_RNG_PHILOX, 2, 9, { KEY, 0xffffffff }, { KEY, 0x100000002 },
+	  { 0x79ef866, 0x2fd56ce8, 0x44251d89, 0x29da5799, 0xc2d793d8,
+	    0xb0e2b88c, 0xed4711a, 0xac0b092e, 0x9f2d9eef } },
+	{ ISA_RNG_PHILOX, 2, 140, { KEY, 0xffffffffffffffe0 }, { KEY, 0x3 },
+	  { 0x40b5f768, 0x34da5d11, 0xa2a4e857, 0xfc81d5f9, 0x7885cd87,
+	    0xdf0b0a26, 0x54a91f33, 0x4b4f3fac, 0x17062910 } },
+	{ ISA_RNG_THREEFRY, 2, 9, { KEY, 0x0 }, { KEY, 0x5 },
+	  { 0xaaa4d889, 0x6b35c4f4, 0x75a52907, 0xd3dd8613, 0x35d0e5f1,
+	    0x8ed17fe4, 0x7c2f19d8, 0x284dbe3, 0xde79bbbd } },
+	{ ISA_RNG_THREEFRY, 2, 9, { KEY, UINT64_MAX }, { KEY, 0x4 },
+	  { 0xb3d7494, 0xacf8c4dc, 0xaaa4d889, 0x6b35c4f4, 0x75a52907,
+	    0xd3dd8613, 0x35d0e5f1, 0x8ed17fe4, 0x7c2f19d8 } },
+	{ ISA_RNG_THREEFRY, 2, 4, { KEY, UINT64_MAX }, { KEY, 0x1 },
+	  { 0xb3d7494, 0xacf8c4dc, 0xaaa4d889, 0x6b35c4f4 } },
+	{ ISA_RNG_THREEFRY, 2, 9, { UINT64_MAX, UINT64_MAX }, { UINT64_MAX, 0x4 },
+	  { 0x1cb996fc, 0xbb002be7, 0x413979c4, 0x4e58fb3f, 0x9feae161,
+	    0xf48aea97, 0x23fbff6e, 0x865fe3e7, 0x51566698 } },
+	{ ISA_RNG_THREEFRY, 2, 4, { UINT64_MAX, UINT64_MAX }, { UINT64_MAX, 0x1 },
+	  { 0x1cb996fc, 0xbb002be7, 0x413979c4, 0x4e58fb3f } },
+	{ ISA_RNG_THREEFRY, 2, 9, { KEY, 0xffffffff }, { KEY, 0x100000004 },
+	  { 0xaf0500d, 0xae583773, 0xba3918c0, 0x525310a8, 0xcab60d48,
+	    0x8b6ec1c2, 0xe74f725f, 0xb4d15007, 0x3487f584 } },
+	{ ISA_RNG_THREEFRY, 2, 140, { KEY, 0xffffffffffffffe0 }, { KEY, 0x26 },
+	  { 0x8cdbdbe3, 0xdff3e84, 0x9f955bd0, 0xa0e328ee, 0x21ca25be,
+	    0x676b35e0, 0xf735b246, 0x6ce48b71, 0xe0d2f82e } },
+};
+
+static void carry(struct vt *t, const char *path)
+{
+	(void)path;
+	for (unsigned i = 0; i < sizeof(carries) / sizeof(*carries); i++) {
+		uint64_t s[3], n = carries[i].n, last = n < LAST ? n : LAST;
+		uint32_t out[256];
+
+		memcpy(s, carries[i].before, sizeof(s));
+		assert_int_equal(generate(t, carries[i].algorithm, s, carries[i].state_words,
+					  out, n), 0);
+		assert_memory_equal(s, carries[i].after, carries[i].state_words * 8);
+		assert_memory_equal(out + n - last, carries[i].last, last * 4);
+	}
+}
+
 static void words_match_xla(void **state)
 {
 	(void)state;
 	in_each_path(known_words);
+	in_each_path(carry);
 }
 
 static uint32_t *reference;

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model that checks (DEVICE.md#a-model-that-checks): stops a program whose operands lie
+ * on each other as ISA.md#overlap forbids, and one that reads HBM which nothing has
+ * written.
+ *
+ * A bit for each byte of HBM says whether it was written, so the smallest allocation and
+ * the last element of a row count exactly. Programs set it as their instructions
+ * store, copies carry it along, allocations and scratch clear it. What an instruction
+ * touches is isa_access.h's to say; here registers are known, so every access has a
+ * place in the model's memory, and two bindings that are the same memory are the same
+ * place. GATHER and SCATTER are followed index by index.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hal/hw/isa_access.h"
+#include "hal/sim/sim_internal.h"
+
+#define DROP_FROM ((uint64_t)1 << 20)	/* bytes of bits that are worth a system call */
+
+/* ---- bits ---- */
+
+/* Those of word w that [from, to) takes. */
+static uint64_t mask_of(uint64_t w, uint64_t from, uint64_t to)
+{
+	uint64_t mask = ~0ull;
+
+	if (w == from / 64)
+		mask &= ~0ull << from % 64;
+	if (w == (to - 1) / 64)
+		mask &= ~0ull >> (63 - (to - 1) % 64);
+	return mask;
+}
+
+static void set_bits(uint64_t *map, uint64_t from, uint64_t to)
+{
+	for (uint64_t w = from / 64; w * 64 < to; w++)
+		map[w] |= mask_of(w, from, to);
+}
+
+static void clear_bits(uint64_t *map, uint64_t from, uint64_t to)
+{
+	uint64_t page = (uint64_t)HW_PAGE * 8, first = (from + page - 1) / page * page;
+	uint64_t last = to / page * page;
+
+	/* whole pages of bits are given back: they read as zeros */
+	if (last > first && last - first >= DROP_FROM * 8 &&
+	    !madvise((uint8_t *)map + first / 8, (last - first) / 8, MADV_DONTNEED)) {
+		clear_bits(map, from, first);
+		from = last;
+	}
+	for (uint64_t w = from / 64; w * 64 < to; w++)
+		map[w] &= ~mask_of(w, from, to);
+}
+
+/* The first bit of [from, to) that is not set, or `to`. */
+static uint64_t find_clear(const uint64_t *map, uint64_t from, uint64_t to)
+{
+	for (uint64_t w = from / 64; w * 64 < to; w++) {
+		uint64_t clear = ~map[w] & mask_of(w, from, to);
+
+		if (clear)
+			return w * 64 + (uint64_t)__builtin_ctzll(clear);
+	}
+	return to;
+}
+
+/* 64 bits from bit `at` on. */
+static uint64_t word_at(const uint64_t *map, uint64_t at)
+{
+	uint64_t low = map[at / 64] >> at % 64;
+
+	return at % 64 ? low | map[at / 64 + 1] << (64 - at % 64) : low;
+}
+
+/* ---- memory ---- */
+
+/* The part of [p, p + bytes) that is HBM, as offsets; false: none. */
+static bool in_hbm(const struct sim_device *dev, const uint8_t *p, uint64_t bytes,
+		   uint64_t *from, uint64_t *to)
+{
+	if (!dev->written || p < dev->hbm || p >= dev->hbm + dev->hbm_bytes || !bytes)
+		return false;
+	*from = (uint64_t)(p - dev->hbm);
+	*to = *from + bytes < dev->hbm_bytes ? *from + bytes : dev->hbm_bytes;
+	return true;
+}
+
+int sim_watch_start(struct sim_device *dev, struct err *err)
+{
+	/* a word more, for word_at() */
+	void *p = mmap(NULL, dev->hbm_bytes / 8 + HW_PAGE, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return err_sys(err, errno, "the record of what is written, for %llu bytes of "
+			       "HBM; ask for less: TESSERA_SIM=hbm=1G,check",
+			       (unsigned long long)dev->hbm_bytes);
+	dev->written = p;
+	return 0;
+}
+
+void sim_watch_end(struct sim_device *dev)
+{
+	if (dev->written)
+		munmap(dev->written, dev->hbm_bytes / 8 + HW_PAGE);
+	dev->written = NULL;
+}
+
+bool sim_is_checked(const struct sim_device *dev)
+{
+	return dev->written;
+}
+
+void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes)
+{
+	uint64_t from, to;
+
+	if (offset > dev->hbm_bytes || !in_hbm(dev, dev->hbm + offset, bytes, &from, &to))
+		return;
+	pthread_mutex_lock(&dev->watch_lock);
+	clear_bits(dev->written, from, to);
+	pthread_mutex_unlock(&dev->watch_lock);
+}
+
+void sim_watch_write(struct sim_device *dev, const uint8_t *p, uint64_t bytes)
+{
+	uint64_t from, to;
+
+	if (!in_hbm(dev, p, bytes, &from, &to))
+		return;
+	pthread_mutex_lock(&dev->watch_lock);
+	set_bits(dev->written, from, to);
+	pthread_mutex_unlock(&dev->watch_lock);
+}
+
+void sim_watch_copy(struct sim_device *dev, const uint8_t *p, const uint8_t *from,
+		    uint64_t bytes)
+{
+	uint64_t at, end, src, src_end;
+
+	if (!in_hbm(dev, p, bytes, &at, &end))
+		return;
+	/* One that repeats its start comes from what it wrote itself. */
+	if (!in_hbm(dev, from, bytes, &src, &src_end) || (src < end && at < src_end)) {
+		sim_watch_write(dev, p, bytes);
+		return;
+	}
+	pthread_mutex_lock(&dev->watch_lock);
+	for (uint64_t n; at < end; at += n, src += n) {
+		uint64_t *to = &dev->written[at / 64], mask;
+
+		n = 64 - at % 64 < end - at ? 64 - at % 64 : end - at;
+		mask = mask_of(at / 64, at, at + n);
+		*to = (*to & ~mask) | (word_at(dev->written, src) << at % 64 & mask);
+	}
+	pthread_mutex_unlock(&dev->watch_lock);
+}
+
+void sim_watch_begin(struct sim_run *run, const struct sim_program *p)
+{
+	struct sim_device *dev = run->core->dev;
+	uint64_t from, to;
+
+	for (unsigned i = 0; dev->written && i < p->n_bindings; i++)
+		if (p->bindings[i].access & HW_BIND_SCRATCH &&
+		    in_hbm(dev, run->base[i], run->bytes[i], &from, &to))
+			sim_discard(dev, from, to - from);
+}
+
+/* ---- instructions ---- */
+
+/* One access of the instruction that is about to run. */
+struct watch {
+	struct sim_run *run;
+	const struct isa_insn *insn;
+	const struct isa_access *access, *indices;
+	int64_t at, indices_at;	/* where they begin in the model's memory */
+	const uint8_t *missing;	/* the first byte found that nothing has written */
+};
+
+static bool expect_written(struct watch *w, const uint8_t *p, uint64_t bytes)
+{
+	struct sim_device *dev = w->run->core->dev;
+	uint64_t from, to, gap;
+
+	if (!in_hbm(dev, p, bytes, &from, &to))
+		return true;
+	gap = find_clear(dev->written, from, to);
+	if (gap == to)
+		return true;
+	w->missing = dev->hbm + gap;
+	return false;
+}
+
+static bool note_written(struct watch *w, const uint8_t *p, uint64_t bytes)
+{
+	struct sim_device *dev = w->run->core->dev;
+	uint64_t from, to;
+
+	if (in_hbm(dev, p, bytes, &from, &to))
+		set_bits(dev->written, from, to);
+	return true;
+}
+
+typedef bool watch_fn(struct watch *w, const uint8_t *p, uint64_t bytes);
+
+/* Calls fn for every run of an access, until it says no. */
+static bool each_run(struct watch *w, const struct isa_access *a, int64_t at, watch_fn *fn)
+{
+	struct isa_runs r = isa_access_runs(a, at);
+	int64_t i[ISA_MAX_RANK + ISA_MAX_INDEX] = { 0 }, p = r.lowest;
+
+	for (;;) {
+		unsigned k = 0;
+
+		if (!fn(w, (const uint8_t *)(uintptr_t)p, (uint64_t)r.bytes))
+			return false;
+		for (; k < r.n; i[k++] = 0) {
+			p += r.range[k].stride;
+			if (++i[k] < r.range[k].count)
+				break;
+			p -= r.range[k].stride * r.range[k].count;
+		}
+		if (k == r.n || sim_stopped(w->run))
+			return true;
+	}
+}
+
+/* How GATHER and SCATTER walk their tables. */
+struct tour {
+	unsigned rank, n_batch, n_index, elem;
+	const struct isa_index *index;
+	int64_t index_stride;
+	bool clamps;
+};
+
+static struct tour tour_of(const struct isa_insn *insn)
+{
+	const struct isa_gather *g = (const void *)insn;
+	const struct isa_scatter *s = (const void *)insn;
+
+	if (insn->op == ISA_GATHER)
+		return (struct tour){ g->rank, g->n_batch, g->n_index, g->idx.elem, g->index,
+				      g->index_stride, true };
+	return (struct tour){ s->body.rank, s->n_batch, s->n_index, s->idx.elem, s->index,
+			      s->index_stride, false };
+}
+
+/* What an index vector adds to a window's place; false: the window is skipped. */
+static bool follow(const struct tour *t, int64_t indices_at, int64_t *offset)
+{
+	for (unsigned k = 0; k < t->n_index; k++) {
+		int64_t limit = t->index[k].limit, v = sim_index_at((const uint8_t *)
+			(uintptr_t)(indices_at + k * t->index_stride), t->elem);
+
+		if (!t->clamps && (v < 0 || v > limit))
+			return false;
+		v = v < 0 ? 0 : v > limit ? limit : v;
+		*offset += v * t->index[k].step;
+	}
+	return true;
+}
+
+/* As each_run for the windows that the indices name. */
+static bool each_window(struct watch *w, watch_fn *fn)
+{
+	const struct isa_access *a = w->access;
+	struct tour t = tour_of(w->insn);
+	struct isa_access window = { .bytes = a->bytes, .n = t.rank - t.n_batch };
+	int64_t i[ISA_MAX_RANK] = { 0 };
+
+	memcpy(window.range, a->range + t.n_batch, window.n * sizeof(*window.range));
+	for (;;) {
+		int64_t at = w->at, indices_at = w->indices_at;
+		unsigned d = t.n_batch;
+
+		for (unsigned b = 0; b < t.n_batch; b++) {
+			at += i[b] * a->range[b].stride;
+			if (w->indices)
+				indices_at += i[b] * w->indices->range[b].stride;
+		}
+		if (follow(&t, indices_at, &at) && !each_run(w, &window, at, fn))
+			return false;
+		while (d-- > 0) {
+			if (++i[d] < a->range[d].count)
+				break;
+			i[d] = 0;
+		}
+		if (d == UINT32_MAX || sim_stopped(w->run))
+			return true;
+	}
+}
+
+static bool each(struct watch *w, watch_fn *fn)
+{
+	return w->access->is_table ? each_window(w, fn) :
+		each_run(w, w->access, w->at, fn);
+}
+
+static int fail(struct sim_run *run, int status, const struct isa_access *a,
+		const uint8_t *p, uint64_t bytes)
+{
+	sim_fault(run, status, NULL, (uint64_t)(p - run->base[a->binding]), bytes);
+	run->fault.operand = a->operand;
+	run->fault.binding = a->binding;
+	run->fault.is_write = status == HW_ST_OPERANDS;
+	return status;
+}
+
+/* Where an access begins in the model's memory. False: it will fault. */
+static bool locate(const struct sim_run *run, const struct isa_access *a, int64_t *out)
+{
+	int64_t align = a->bytes > 8 ? 8 : a->bytes, lo, hi, at;
+
+	isa_access_span(a, &lo, &hi);
+	if (__builtin_add_overflow(a->offset, run->reg[a->reg], &at) ||
+	    __builtin_add_overflow(at, lo, &lo) || __builtin_add_overflow(at, hi, &hi) ||
+	    lo < 0 || (uint64_t)hi > run->bytes[a->binding] || at & (align - 1))
+		return false;
+	*out = (int64_t)(uintptr_t)run->base[a->binding] + at;
+	return true;
+}
+
+/* Outputs that lie where they must not. */
+static int check_overlap(struct sim_run *run, const struct isa_access *a, const int64_t *at,
+			 unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *p = (const uint8_t *)(uintptr_t)at[i];
+
+		if (!a[i].is_write)
+			continue;
+		if (isa_repeats(&a[i]))
+			return fail(run, HW_ST_OPERANDS, &a[i], p, a[i].operand);
+		for (unsigned j = 0; j < n; j++)
+			if (j != i && isa_conflict(&a[i], at[i], &a[j], at[j]))
+				return fail(run, HW_ST_OPERANDS, &a[i], p, a[j].operand);
+	}
+	return 0;
+}
+
+int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
+{
+	struct sim_device *dev = run->core->dev;
+	struct isa_access a[ISA_MAX_ACCESS];
+	unsigned n = isa_accesses(insn, a);
+	struct watch w = { .run = run, .insn = insn };
+	int64_t at[ISA_MAX_ACCESS];
+	int status;
+
+	for (unsigned i = 0; i < n; i++)
+		if (!locate(run, &a[i], &at[i]))
+			return 0;
+	status = check_overlap(run, a, at, n);
+	if (status)
+		return status;
+	/* indices before the table that they lead into */
+	for (unsigned i = 0; i < n; i++)
+		if (!a[i].is_write && a[i].operand == 1 &&
+		    (insn->op == ISA_GATHER || insn->op == ISA_SCATTER)) {
+			w.indices = &a[i];
+			w.indices_at = at[i];
+		}
+	pthread_mutex_lock(&dev->watch_lock);
+	for (unsigned pass = 0; pass < 3 && !w.missing; pass++)
+		for (unsigned i = 0; i < n && !w.missing; i++) {
+			bool reads = pass == a[i].is_table && (!a[i].is_write || a[i].is_acc);
+
+			w.access = &a[i];
+			w.at = at[i];
+			if (reads || (pass == 2 && a[i].is_write))
+				each(&w, pass == 2 ? note_written : expect_written);
+		}
+	pthread_mutex_unlock(&dev->watch_lock);
+	if (!w.missing)
+		return 0;
+	return fail(run, HW_ST_UNWRITTEN, w.access, w.missing, run->bytes[w.access->binding]);
+}
