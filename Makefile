@@ -294,6 +294,15 @@ check-jax: $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
+# The suites that run programs, on a model that checks them (DEVICE.md).
+.PHONY: check-model
+check-model: $(filter $(OUT)/tests/rt_% $(OUT)/tests/pjrt_%,$(UNIT)) $(OUT)/tests/hal_device_test
+	$(Q)TESSERA_BUILD=$(OUT) TESSERA_DEVICES=sim:hbm=64M,lanes=2,check sh tests/run.sh \
+		$(OUT)/tests/hal_device_test
+	$(Q)TESSERA_BUILD=$(OUT) TESSERA_SIM=check sh tests/run.sh $(filter-out \
+		$(OUT)/tests/hal_device_test,$^)
+	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax
+
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
@@ -352,6 +361,7 @@ help:
 	@echo "make check-vm T=FUZZ  a million random ioctls against the driver"
 	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make check-model  C and JAX tests on a model that checks what programs read and write"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make check-conformance  the same on five ways as one table, three of them in guests"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools,"
