@@ -75,7 +75,8 @@ $(LIB_hal): $(call obj,$(HAL_SRC))
 $(LIB_tc): $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 $(LIB_rt): $(call obj,$(RT_SRC)) $(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl
+EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl \
+	-Wl,--as-needed -lcrypto
 
 PLUGIN := $(OUT)/pjrt_plugin_tessera.so
 TOOLS := $(patsubst tools/%/main.c,$(OUT)/%,$(wildcard tools/*/main.c))

@@ -248,6 +248,9 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err);
  * Blocks briefly. */
 int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
 		 struct hal_exe **out, struct err *err);
+/* The same, but the image stays where it is and must live as long as the executable. */
+int hal_exe_load_kept(struct hal_device *dev, const void *image, size_t bytes,
+		      struct hal_exe **out, struct err *err);
 /* Waits for submitted runs of it (bounded as close). NULL is fine. */
 void hal_exe_unload(struct hal_exe *exe);
 struct image;

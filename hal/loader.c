@@ -96,8 +96,10 @@ static int join(struct hal_exe *exe, struct err *err)
 	return code;
 }
 
-int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
-		 struct hal_exe **out, struct err *err)
+typedef int parse_fn(const void *bytes, size_t n, struct image **out, struct err *err);
+
+static int load(struct hal_device *dev, const void *image, size_t bytes, parse_fn *parse,
+		struct hal_exe **out, struct err *err)
 {
 	struct hal_exe *exe;
 	int code = hal_check(dev, err);
@@ -108,7 +110,7 @@ int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
 	if (!exe)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	exe->dev = dev;
-	code = image_parse(image, bytes, &exe->image, err);
+	code = parse(image, bytes, &exe->image, err);
 	if (!code) {
 		const struct image_info *info = &exe->image->info;
 
@@ -128,6 +130,18 @@ int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
 	}
 	*out = exe;
 	return 0;
+}
+
+int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
+		 struct hal_exe **out, struct err *err)
+{
+	return load(dev, image, bytes, image_parse, out, err);
+}
+
+int hal_exe_load_kept(struct hal_device *dev, const void *image, size_t bytes,
+		      struct hal_exe **out, struct err *err)
+{
+	return load(dev, image, bytes, image_view, out, err);
 }
 
 int hal_exe_reload(struct hal_exe *exe, struct err *err)

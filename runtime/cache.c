@@ -147,11 +147,10 @@ static char *read_entry(int dir, const char *key, size_t *n)
 	return p;
 }
 
-/* Whether `n` bytes are an entry of this key; *bytes of them are the image. */
-static bool is_entry_of(const char *key, const char *p, size_t n, size_t *bytes)
+/* Whether `n` bytes are an entry of this key; *bytes of them are the image, of that hash. */
+static bool is_entry_of(const char *key, const char *p, size_t n, size_t *bytes, char *hash)
 {
 	struct tail t;
-	char hex[HASH + 1];
 
 	if (n <= sizeof(t))
 		return false;
@@ -159,11 +158,11 @@ static bool is_entry_of(const char *key, const char *p, size_t n, size_t *bytes)
 	memcpy(&t, p + *bytes, sizeof(t));
 	if (memcmp(t.magic, magic, sizeof(magic)) || memcmp(t.key, key, HASH))
 		return false;
-	rt_hash(p, *bytes, hex);
-	return !memcmp(t.hash, hex, HASH);
+	rt_hash(p, *bytes, hash);
+	return !memcmp(t.hash, hash, HASH);
 }
 
-int rt_cache_get(const char *key, void **out, size_t *bytes)
+int rt_cache_get(const char *key, void **out, size_t *bytes, char hash[65])
 {
 	char path[512];
 	size_t n;
@@ -176,7 +175,7 @@ int rt_cache_get(const char *key, void **out, size_t *bytes)
 	if (dir < 0)
 		return -1;
 	p = read_entry(dir, key, &n);
-	if (p && !is_entry_of(key, p, n, bytes)) {
+	if (p && !is_entry_of(key, p, n, bytes, hash)) {
 		log_warn("%s/%s is damaged or another program's: removed, the program is "
 			 "compiled again", path, key);
 		unlinkat(dir, key, 0);
@@ -354,19 +353,18 @@ static int make_file(int dir, const char *key, char name[32])
 }
 
 /* False and errno. */
-static bool write_entry(int dir, const char *key, const void *p, size_t n)
+static bool write_entry(int dir, const char *key, const void *p, size_t n, const char *hash)
 {
 	struct tail t;
-	char name[32], hex[HASH + 1];
+	char name[32];
 	int fd = make_file(dir, key, name), saved;
 	bool ok;
 
 	if (fd < 0)
 		return false;
-	rt_hash(p, n, hex);
 	memcpy(t.magic, magic, sizeof(magic));
 	memcpy(t.key, key, HASH);
-	memcpy(t.hash, hex, HASH);
+	memcpy(t.hash, hash, HASH);
 	ok = write_all(fd, p, n) && write_all(fd, &t, sizeof(t));
 	saved = errno;
 	if (close(fd) && ok) {
@@ -383,7 +381,7 @@ static bool write_entry(int dir, const char *key, const void *p, size_t n)
 	return ok;
 }
 
-void rt_cache_put(const char *key, const void *p, size_t n)
+void rt_cache_put(const char *key, const void *p, size_t n, const char *hash)
 {
 	char path[512];
 	int dir;
@@ -397,7 +395,7 @@ void rt_cache_put(const char *key, const void *p, size_t n)
 		return;
 	/* First, so that what a writer that dies leaves behind is counted too. */
 	count(dir, n + sizeof(struct tail));
-	if (!write_entry(dir, key, p, n))
+	if (!write_entry(dir, key, p, n, hash))
 		complain(path, strerror(errno));
 	close(dir);
 }

@@ -49,10 +49,11 @@ static int load(struct rt_client *c, unsigned device, struct rt_program *p,
 	x->program = p;
 	rt_program_ref(p);
 	x->image = p->image;
-	code = hal_exe_load(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
+	code = hal_exe_load_kept(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
 	if (code == ERR_RESOURCE_EXHAUSTED) {
 		rt_make_room(c, device);
-		code = hal_exe_load(c->devices[device].hal, p->bytes, p->n_bytes, &x->hal, err);
+		code = hal_exe_load_kept(c->devices[device].hal, p->bytes, p->n_bytes,
+					 &x->hal, err);
 	}
 	if (code) {
 		free_exe(x);

@@ -35,9 +35,10 @@ static void *copy_of(const void *p, size_t n)
 	return copy;
 }
 
-/* Takes `image` (malloc'd), also on failure. */
-static int make(void *image, size_t n, const struct tc_source *source, const void *options,
-		size_t options_bytes, struct rt_program **out, struct err *err)
+/* Takes `image` (malloc'd), whose hash is known, also on failure. */
+static int make(const char hash[65], void *image, size_t n, const struct tc_source *source,
+		const void *options, size_t options_bytes, struct rt_program **out,
+		struct err *err)
 {
 	struct rt_program *p = calloc(1, sizeof(*p));
 	int code;
@@ -49,6 +50,7 @@ static int make(void *image, size_t n, const struct tc_source *source, const voi
 	atomic_init(&p->refs, 1);
 	p->bytes = image;
 	p->n_bytes = n;
+	memcpy(p->fingerprint, hash, sizeof(p->fingerprint));
 	p->options = copy_of(options, options_bytes);
 	p->options_bytes = options_bytes;
 	p->source = copy_of(source->code, source->bytes);
@@ -57,47 +59,35 @@ static int make(void *image, size_t n, const struct tc_source *source, const voi
 	if (!p->options || !p->source)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	else
-		code = image_parse(image, n, &p->image, err);
+		code = image_view(image, n, &p->image, err);
 	if (code) {
 		rt_program_unref(p);
 		return code;
 	}
-	rt_hash(image, n, p->fingerprint);
 	*out = p;
 	return 0;
 }
 
 /* Everything that decides what is compiled, hashed. */
-static int make_key(const struct tc_source *s, const struct tc_options *o, char hex[65],
-		    struct err *err)
+static void make_key(const struct tc_source *s, const struct tc_options *o, char hex[65])
 {
 	struct {
-		char version[16], format[16], build[64];
+		char version[16], format[16], build[64], code[65];
 		uint32_t isa, image;
 		struct tc_options o;
 	} head;
-	size_t room;
-	char *all = NULL;
 
-	if (!__builtin_add_overflow(sizeof(head), s->bytes, &room))
-		all = malloc(room);
-	if (!all)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	memset(&head, 0, sizeof(head));
 	strncpy(head.version, TC_VERSION, sizeof(head.version) - 1);
 	strncpy(head.format, s->format, sizeof(head.format) - 1);
 	rt_build_id(head.build, sizeof(head.build));
+	rt_hash(s->code, s->bytes, head.code);
 	head.isa = ISA_VERSION;
 	head.image = IMAGE_VERSION;
 	head.o.cores = o->cores;
 	head.o.memory_limit = o->memory_limit;
 	head.o.level = o->level;
-	memcpy(all, &head, sizeof(head));
-	if (s->bytes)
-		memcpy(all + sizeof(head), s->code, s->bytes);
-	rt_hash(all, room, hex);
-	free(all);
-	return 0;
+	rt_hash(&head, sizeof(head), hex);
 }
 
 int rt_program_make(const struct rt_target *target, const void *code, size_t code_bytes,
@@ -108,13 +98,12 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 	struct tc_options o = { .level = 1, .cores = target->cores,
 				.memory_limit = target->memory_bytes };
 	struct tc_result r;
-	char key[65];
-	int status = make_key(&source, &o, key, err);
+	char key[65], hash[65];
+	int status;
 
-	if (status)
-		return status;
-	if (!*was_cached && !rt_cache_get(key, &r.image, &r.image_bytes) &&
-	    !make(r.image, r.image_bytes, &source, options, options_bytes, out, NULL)) {
+	make_key(&source, &o, key);
+	if (!*was_cached && !rt_cache_get(key, &r.image, &r.image_bytes, hash) &&
+	    !make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, NULL)) {
 		*was_cached = true;
 		return 0;
 	}
@@ -122,8 +111,9 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 	status = tc_compile(&source, &o, &r, err);
 	if (status)
 		return status;
-	rt_cache_put(key, r.image, r.image_bytes);
-	return make(r.image, r.image_bytes, &source, options, options_bytes, out, err);
+	rt_hash(r.image, r.image_bytes, hash);
+	rt_cache_put(key, r.image, r.image_bytes, hash);
+	return make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, err);
 }
 
 int rt_program_compile(const struct rt_target *target, const void *code, size_t code_bytes,
@@ -195,8 +185,9 @@ int rt_program_deserialize(const void *p, size_t n, struct rt_program **out, str
 	image = copy_of(at, h.image);
 	if (!image)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	rt_hash(image, h.image, hex);
 	source = (struct tc_source){ at + h.image, h.source, h.format };
-	return make(image, h.image, &source, at + h.image + h.source, h.options, out, err);
+	return make(hex, image, h.image, &source, at + h.image + h.source, h.options, out, err);
 }
 
 /* ---- asking ---- */

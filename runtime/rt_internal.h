@@ -174,8 +174,9 @@ struct rt_event *rt_buffer_content(struct rt_buffer *b);
 void rt_event_pass(void *event, const struct err *err);
 void rt_mapping_unref(struct rt_client *c, struct rt_mapping *m);
 
-int rt_cache_get(const char *key, void **out, size_t *bytes);	/* 0: found */
-void rt_cache_put(const char *key, const void *p, size_t n);
+/* `hash`: rt_hash of the image, in hex. */
+int rt_cache_get(const char *key, void **out, size_t *bytes, char hash[65]); /* 0: found */
+void rt_cache_put(const char *key, const void *p, size_t n, const char *hash);
 /* What tells this build of the compiler from others: its object's build id as hex digits,
  * or "" if the linker left none. */
 void rt_build_id(char *out, size_t room);

@@ -203,27 +203,30 @@ static int check(const struct image *im, struct err *err)
 	return code;
 }
 
-static int copy_parts(const struct parts *s, struct image *im, struct err *err)
+/* All sections, but code and constants (the large ones) only if `is_whole`. */
+static int copy_parts(const struct parts *s, bool is_whole, struct image *im,
+		      struct err *err)
 {
 	size_t at[N_SECTIONS], total = 0;
 	char *block;
 
 	for (unsigned i = 0; i < N_SECTIONS; i++) {
 		at[i] = total;
-		total += (s->n[i] + 63) & ~(size_t)63;
+		if (is_whole || (i != TEXT && i != RODATA))
+			total += (s->n[i] + 63) & ~(size_t)63;
 	}
 	block = aligned_alloc(64, total + 64);
 	if (!block)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED,
 			       "out of memory for an executable of %zu bytes", total);
 	for (unsigned i = 0; i < N_SECTIONS; i++)
-		if (s->n[i])
+		if (s->n[i] && (is_whole || (i != TEXT && i != RODATA)))
 			memcpy(block + at[i], s->p[i], s->n[i]);
 	im->owned = block;
 	memcpy(&im->info, block + at[INFO], sizeof(im->info));
-	im->text = block + at[TEXT];
+	im->text = is_whole ? block + at[TEXT] : s->p[TEXT];
 	im->text_bytes = s->n[TEXT];
-	im->rodata = block + at[RODATA];
+	im->rodata = is_whole ? block + at[RODATA] : s->p[RODATA];
 	im->rodata_bytes = s->n[RODATA];
 	im->bindings = (const void *)(block + at[BINDINGS]);
 	im->n_bindings = s->n[BINDINGS] / units[BINDINGS];
@@ -255,7 +258,8 @@ static int open_elf(const void *bytes, size_t n, Elf **elf, struct parts *s,
 	return find_sections(*elf, names_index, n, bytes, s, err);
 }
 
-int image_parse(const void *bytes, size_t n, struct image **out, struct err *err)
+static int parse(const void *bytes, size_t n, bool is_whole, struct image **out,
+		 struct err *err)
 {
 	struct parts s = { 0 };
 	struct image *im;
@@ -272,7 +276,7 @@ int image_parse(const void *bytes, size_t n, struct image **out, struct err *err
 	if (!code)
 		code = check_units(&s, err);
 	if (!code)
-		code = copy_parts(&s, im, err);
+		code = copy_parts(&s, is_whole, im, err);
 	if (!code)
 		code = check(im, err);
 	elf_end(elf);
@@ -282,6 +286,16 @@ int image_parse(const void *bytes, size_t n, struct image **out, struct err *err
 	}
 	*out = im;
 	return 0;
+}
+
+int image_parse(const void *bytes, size_t n, struct image **out, struct err *err)
+{
+	return parse(bytes, n, true, out, err);
+}
+
+int image_view(const void *bytes, size_t n, struct image **out, struct err *err)
+{
+	return parse(bytes, n, false, out, err);
 }
 
 void image_free(struct image *im)

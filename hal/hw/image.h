@@ -90,6 +90,8 @@ struct image {
  * kinds, order of bindings, string offsets, aliases in range and of equal size.
  * The bytes are copied. INVALID_ARGUMENT says which rule is broken. */
 int image_parse(const void *bytes, size_t n, struct image **out, struct err *err);
+/* The same, but code and constants stay in `bytes`, which must live as long. */
+int image_view(const void *bytes, size_t n, struct image **out, struct err *err);
 void image_free(struct image *image);
 /* Builds the ELF file; *out is malloc'd, the caller's. */
 int image_write(const struct image *image, void **out, size_t *out_bytes,

@@ -124,20 +124,20 @@ static inline struct tc_array *against_eval_args(const struct image *image)
 }
 
 /* Without the passes that may be left out the others see more of a program. */
-static inline void against_eval_unoptimised(const struct tc_source *source)
+static inline void against_eval_unoptimised(const struct tc_source *source, const char *text)
 {
 	const struct tc_options o = { .level = 0, .verify = true };
 	struct tc_result r;
 	struct err err;
 
 	if (tc_compile(source, &o, &r, &err))
-		fail_msg("%s\n%s", err.msg, (const char *)source->code);
+		fail_msg("level 0: %s\n%s", err.msg, text);
 	tc_result_free(&r);
 }
 
-static inline void runs_as_evaluated(const char *text)
+/* `text` names the program in messages. */
+static inline void against_eval(struct tc_source source, const char *text)
 {
-	struct tc_source source = { text, strlen(text), "mlir" };
 	struct rt_buffer *in[32], *out[32];
 	struct tc_array *args, *want;
 	const struct image *image;
@@ -146,8 +146,8 @@ static inline void runs_as_evaluated(const char *text)
 	struct err err;
 	size_t n, n_args;
 
-	against_eval_unoptimised(&source);
-	if (rt_compile(eval_client, text, strlen(text), "mlir", NULL, 0, &x, &err))
+	against_eval_unoptimised(&source, text);
+	if (rt_compile(eval_client, source.code, source.bytes, "mlir", NULL, 0, &x, &err))
 		fail_msg("%s\n%s", err.msg, text);
 	image = rt_program_image(rt_exe_program(x));
 	n_args = image->info.n_args;
@@ -170,6 +170,29 @@ static inline void runs_as_evaluated(const char *text)
 	tc_array_free(want, n);
 	tc_array_free(args, n_args);
 	rt_exe_unref(x);
+}
+
+static inline void runs_as_evaluated(const char *text)
+{
+	against_eval((struct tc_source){ text, strlen(text), "mlir" }, text);
+}
+
+/* A file of tests/data/programs. */
+static inline void file_runs_as_evaluated(const char *name)
+{
+	char path[256], *bytes = malloc(1 << 20);
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "tests/data/programs/%s.mlirbc", name);
+	f = fopen(path, "rb");
+	assert_non_null(bytes);
+	if (f)
+		n = fread(bytes, 1, 1 << 20, f);
+	assert_true(n > 0);
+	fclose(f);
+	against_eval((struct tc_source){ bytes, n, "mlir" }, name);
+	free(bytes);
 }
 
 #endif

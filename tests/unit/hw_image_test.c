@@ -106,6 +106,33 @@ static void takes_what_it_wrote(void **state)
 	image_free(NULL);
 }
 
+static void a_view_leaves_code_and_constants_where_they_are(void **state)
+{
+	struct image *whole, *view;
+	struct parts p;
+	struct err err;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make(&p);
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &whole, &err), 0);
+	assert_int_equal(image_view(bytes, n, &view, &err), 0);
+	assert_in_range((uintptr_t)view->text, (uintptr_t)bytes, (uintptr_t)bytes + n);
+	assert_in_range((uintptr_t)view->rodata, (uintptr_t)bytes, (uintptr_t)bytes + n);
+	assert_not_in_range((uintptr_t)whole->text, (uintptr_t)bytes, (uintptr_t)bytes + n);
+	assert_int_equal(view->text_bytes, whole->text_bytes);
+	assert_memory_equal(view->text, whole->text, whole->text_bytes);
+	assert_int_equal(view->rodata_bytes, whole->rodata_bytes);
+	assert_memory_equal(view->rodata, whole->rodata, whole->rodata_bytes);
+	assert_memory_equal(view->shapes, p.shapes, sizeof(p.shapes));
+	assert_string_equal(image_string(view, view->info.name), "name");
+	image_free(view);
+	image_free(whole);
+	free(bytes);
+}
+
 static void refuses_every_truncation(void **state)
 {
 	struct parts p;
@@ -381,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_what_it_wrote),
+		cmocka_unit_test(a_view_leaves_code_and_constants_where_they_are),
 		cmocka_unit_test(refuses_every_truncation),
 		cmocka_unit_test(survives_every_bit_flip),
 		cmocka_unit_test(refuses_another_machine),

@@ -344,39 +344,43 @@ const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name)
 
 /* ---- giving attributes to ops ---- */
 
-/* A tensor's bytes as the IR holds them: PRED unpacked, alone if all are equal. */
+/* Bits to bytes; a list of one byte for each is taken as well. */
+static const uint8_t *unpacked(struct bc *r, const uint8_t *from, size_t n, int64_t count)
+{
+	uint8_t *data = bc_get(r, (size_t)count, 1);
+
+	for (int64_t i = 0; i < count; i++)
+		data[i] = n == (uint64_t)count && count > 1 ? from[i] != 0 :
+			  (from[i / 8] >> (i % 8)) & 1;
+	return data;
+}
+
+/* A tensor's bytes as the IR holds them: PRED unpacked, alone if all are equal (then an
+ * array without elements may still bring one). What is not changed stays where it is:
+ * the program's bytes outlive the compile. */
 static void dense(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
 {
 	const struct tc_type *t = a->type;
+	const uint8_t *from = (const uint8_t *)a->text.p;
 	size_t each = elem_bytes(t->elem), n = a->text.n;
 	int64_t count = t->count;
 	bool is_bool = t->elem == ELEM_PRED;
-	uint8_t *data;
 
 	out->kind = TC_ATTR_DENSE;
 	out->type = t;
 	if (t->is_tuple || !each)
-		bc_bad(r, (const uint8_t *)a->text.p, "data of a type without elements");
-	out->is_splat = count > 1 && n == each &&
-			(!is_bool || *(const uint8_t *)a->text.p == 0xff ||
-			 *(const uint8_t *)a->text.p == 0);
-	if (out->is_splat || (!is_bool && n == (uint64_t)t->bytes)) {
-		data = bc_get(r, n, 1);
-		memcpy(data, a->text.p, n);
-		if (is_bool)
-			data[0] = data[0] != 0;
-	} else if (is_bool && (n == (uint64_t)count || n == ((uint64_t)count + 7) / 8)) {
-		const uint8_t *from = (const uint8_t *)a->text.p;
-
-		data = bc_get(r, (size_t)count, 1);
-		for (int64_t i = 0; i < count; i++)
-			data[i] = n == (uint64_t)count && count > 1 ? from[i] != 0 :
-				  (from[i / 8] >> (i % 8)) & 1;
-	} else {
-		bc_bad(r, (const uint8_t *)a->text.p, "%zu bytes of data for %lld elements "
-		       "of %s", n, (long long)count, elem_text(t->elem));
-	}
-	out->data = data;
+		bc_bad(r, from, "data of a type without elements");
+	out->is_splat = count > 1 && n == each && (!is_bool || *from == 0xff || *from == 0);
+	if (is_bool && out->is_splat)
+		out->data = *from ? "\1" : "\0";
+	else if (out->is_splat || (!is_bool && n == (uint64_t)t->bytes) ||
+		 (!count && n == each))
+		out->data = from;
+	else if (is_bool && (n == (uint64_t)count || n == ((uint64_t)count + 7) / 8))
+		out->data = unpacked(r, from, n, count);
+	else
+		bc_bad(r, from, "%zu bytes of data for %lld elements of %s", n,
+		       (long long)count, elem_text(t->elem));
 }
 
 static int64_t int_at(const struct tc_attr *d, int64_t i)

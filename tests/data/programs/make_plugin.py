@@ -21,7 +21,10 @@ if "cpu" not in mlir._platforms_with_donation:
 
 def write(name, f, *args, **options):
     module = jax.jit(f, **options).lower(*args).compiler_ir("stablehlo")
-    text = module.operation.get_asm(enable_debug_info=False)
+    write_text(name, module.operation.get_asm(enable_debug_info=False))
+
+
+def write_text(name, text):
     (HERE / f"{name}.mlirbc").write_bytes(
         _jax.mlir.serialize_portable_artifact(text, VERSION))
 
@@ -35,3 +38,21 @@ write("reverse_add_donated", lambda x, y: x + jnp.flip(jnp.cumsum(y)), x, x,
 write("loop", lambda x: jax.lax.fori_loop(0, 2000, lambda i, v: v * 0.999 + 1.0, x),
       jax.ShapeDtypeStruct((4096,), jnp.float32))
 write("no_results", lambda x: (), x)
+# A splat of a type without elements brings one all the same.
+TYPES = ["0x3xf32", "2x0xcomplex<f64>", "0xi1", "3x0xi4", "0xbf16", "0xui64"]
+VALUES = ["1.5", "(1.0, -2.0)", "true", "-3", "0.5", "7"]
+write_text("empty_splats", f"""func.func @main() -> ({", ".join(f"tensor<{t}>" for t in TYPES)}) {{
+{"".join(f"  %{i} = stablehlo.constant dense<{v}> : tensor<{t}>{chr(10)}"
+         for i, (t, v) in enumerate(zip(TYPES, VALUES)))}
+  return {", ".join(f"%{i}" for i in range(len(TYPES)))} : {
+        ", ".join(f"tensor<{t}>" for t in TYPES)}
+}}
+""")
+write_text("empty_lists", """
+func.func @main() -> (tensor<0xf32>, tensor<0xi1>, tensor<2x0xcomplex<f64>>) {
+  %0 = stablehlo.constant dense<> : tensor<0xf32>
+  %1 = stablehlo.constant dense<> : tensor<0xi1>
+  %2 = stablehlo.constant dense<> : tensor<2x0xcomplex<f64>>
+  return %0, %1, %2 : tensor<0xf32>, tensor<0xi1>, tensor<2x0xcomplex<f64>>
+}
+""")
