@@ -182,6 +182,7 @@ static void compile(struct tc_ctx *c, void *arg)
 	struct dump d;
 	bool dumping = start_dump(c, &d);
 
+	c->dump_dir = dumping ? d.dir : NULL;
 	run_passes(c, &d, dumping, NULL);
 	tc_emit(c, &out->image, &out->image_bytes);
 	if (dumping)

@@ -150,6 +150,7 @@ struct tc_ctx {
 	uint32_t next_id;
 	struct tc_table *types, *keys;	/* interning (ir.c) */
 	struct emit *emit;	/* the back end's state, for tc_emit_free */
+	const char *dump_dir;	/* of this compile (TESSERA_DUMP), or NULL */
 };
 
 /* Leaves the compile with `code`; op (or NULL) adds name and location. */

@@ -21,6 +21,9 @@
 #include "hal/base/err.h"
 
 #define TC_VERSION "0.1"
+/* What a user reads when a check of our own finds a program wrong; what to send follows. */
+#define TC_OUR_BUG "This is a bug of Tessera's compiler, not of the program: please report it " \
+	"with "
 
 struct tc_source {
 	const void *code;

@@ -66,23 +66,18 @@ void tc_walk_dim(struct tc_walk *w, int64_t dim, int64_t stride)
 
 bool tc_walk_span(const struct tc_walk *w, int64_t *lo, int64_t *hi)
 {
-	wide low = w->offset, high = low + w->bytes;
+	int64_t low = w->offset, high, far;
 
-	if (w->is_empty)
+	if (w->is_empty || __builtin_add_overflow(low, (int64_t)w->bytes, &high))
 		return false;
 	for (unsigned d = 0; d < w->n; d++) {
-		wide far = (wide)(w->dim[d] - 1) * w->stride[d];
-
-		if (far < 0)
-			low += far;
-		else
-			high += far;
-		if (low < -MOST || high > MOST)
+		if (__builtin_mul_overflow(w->dim[d] - 1, w->stride[d], &far) ||
+		    __builtin_add_overflow(far < 0 ? low : high, far, far < 0 ? &low : &high))
 			return false;
 	}
-	*lo = (int64_t)low;
-	*hi = (int64_t)high;
-	return true;
+	*lo = low;
+	*hi = high;
+	return low >= -MOST && high <= MOST;
 }
 
 static bool is_equal(const struct tc_walk *a, const struct tc_walk *b)

@@ -44,6 +44,52 @@ static void note_debug(struct emit *e)
 				   e->op ? tc_string(e, e->op->where) : 0 };
 }
 
+static void note(struct emit *e, enum tc_note_kind kind, const struct home *h,
+		 const struct tc_type *t)
+{
+	struct tc_note n = { .at = e->code.len, .kind = (uint8_t)kind };
+
+	if (h) {
+		if (!h->content || !t->count)
+			return;
+		n.lo = h->offset;
+		n.hi = h->offset + (int64_t)elem_bytes(t->elem);
+		for (unsigned d = 0; d < t->rank; d++) {
+			int64_t far = (t->dim[d] - 1) * h->stride[d];
+
+			*(far < 0 ? &n.lo : &n.hi) += far;
+		}
+		n.binding = h->buf->binding;
+		n.content = h->content;
+	}
+	if (e->n_notes == e->room_notes) {
+		size_t room = e->room_notes ? e->room_notes * 2 : 64;
+		struct tc_note *grown = arena_array(&e->c->arena, room, sizeof(*grown));
+
+		if (!grown)
+			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+		if (e->n_notes)
+			memcpy(grown, e->notes, e->n_notes * sizeof(*grown));
+		e->notes = grown;
+		e->room_notes = room;
+	}
+	e->notes[e->n_notes++] = n;
+}
+
+void tc_note_op(struct emit *e, const struct tc_op *op)
+{
+	note(e, TC_NOTE_OP, NULL, NULL);
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (e->homes[tc_in(op, i)->id].buf)
+			note(e, TC_NOTE_READS, &e->homes[tc_in(op, i)->id], tc_in(op, i)->type);
+}
+
+void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t)
+{
+	if (h->buf)
+		note(e, TC_NOTE_HOLDS, h, t);
+}
+
 void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes)
 {
 	static const char zeros[256];
@@ -94,6 +140,7 @@ void tc_branch(struct emit *e, enum isa_opcode op, uint8_t ra, struct label *to)
 void tc_bind(struct emit *e, struct label *l)
 {
 	l->offset = (int64_t)e->code.len;
+	l->notes = (uint32_t)e->n_notes;
 }
 
 uint32_t tc_string(struct emit *e, const char *text)

@@ -81,7 +81,10 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 		if (v->type->count && v->type->elem != ELEM_TOKEN)
 			moves[j] = (struct move){ *tc_home(e, v), carried[j], v->type };
 	}
+	tc_note_op(e, end);
 	tc_move_all(e, moves, end->n_operands);
+	for (unsigned j = 0; j < end->n_operands; j++)
+		tc_note_held(e, &carried[j], tc_in(end, j)->type);
 }
 
 static void emit_while(struct emit *e, const struct tc_op *op)
@@ -101,6 +104,8 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	for (unsigned j = 0; j < op->n_operands; j++)
 		if (tc_in(op, j)->type->elem != ELEM_TOKEN)
 			start_carried(e, op, j, carried, types);
+	for (unsigned j = 0; j < op->n_operands; j++)
+		tc_note_held(e, &carried[j], tc_in(op, j)->type);
 	for (unsigned j = 0; j < op->n_operands; j++) {
 		if (!carried[j].buf)
 			continue;
@@ -123,6 +128,7 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	e->op = op;
 	e->now = last;
 	e->next_reg = 1;
+	tc_note_op(e, cond->last);
 	r = tc_load_scalar(e, tc_in(cond->last, 0));
 	tc_branch(e, ISA_BZ, r, end);
 	tc_emit_block(e, body);
@@ -142,10 +148,13 @@ static void emit_branch(struct emit *e, const struct tc_op *op, const struct tc_
 	tc_emit_block(e, b);
 	e->op = op;
 	e->now = e->spans[op->id].end;
+	tc_note_op(e, b->last);
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (op->results[i].type->count && op->results[i].type->elem != ELEM_TOKEN)
 			tc_copy_value(e, op->results[i].type, tc_home(e, tc_in(b->last, i)),
 				      &e->homes[op->results[i].id]);
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_note_held(e, &e->homes[op->results[i].id], op->results[i].type);
 }
 
 static void emit_case(struct emit *e, const struct tc_op *op)
@@ -259,6 +268,28 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 		tc_refuse(e, "it does not run yet");
 }
 
+/* An op with its evidence: what it reads, and what it leaves. Control flow writes its own
+ * results' (emit_while, emit_branch); ops without code move nothing. */
+static void emit_noted(struct emit *e, const struct tc_op *op)
+{
+	size_t notes = e->n_notes, code = e->code.len;
+	uint32_t contents = e->n_contents;
+
+	tc_note_op(e, op);
+	emit_op(e, op);
+	e->op = op;
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (!e->homes[op->results[i].id].buf && op->results[i].type->elem != ELEM_TOKEN)
+			tc_place(e, tc_out(op, i));
+	if (e->code.len == code)
+		e->n_notes = notes;
+	else if (op->op != TC_WHILE && op->op != TC_CASE && op->op != TC_IF)
+		for (unsigned i = 0; i < op->n_results; i++)
+			if (e->homes[op->results[i].id].content > contents)
+				tc_note_held(e, &e->homes[op->results[i].id],
+					     op->results[i].type);
+}
+
 void tc_emit_block(struct emit *e, const struct tc_block *b)
 {
 	for (const struct tc_op *op = b->first; op; op = op->next) {
@@ -267,12 +298,7 @@ void tc_emit_block(struct emit *e, const struct tc_block *b)
 		e->op = op;
 		e->now = e->spans[op->id].end;
 		e->next_reg = 1;
-		emit_op(e, op);
-		e->op = op;
-		for (unsigned i = 0; i < op->n_results; i++)
-			if (!e->homes[op->results[i].id].buf &&
-			    op->results[i].type->elem != ELEM_TOKEN)
-				tc_place(e, tc_out(op, i));
+		emit_noted(e, op);
 		tc_release(e, e->spans[op->id].end);
 	}
 }
@@ -300,6 +326,7 @@ static void place_arguments(struct emit *e, const struct tc_block *main)
 
 		h->buf = new_buffer(e, BIND_FIRST_ARG + i, main->args[i]->type->bytes,
 				    tc_looks(e, main->args[i]));
+		h->content = ++e->n_contents;
 		tc_dense_strides(main->args[i]->type, h->stride);
 	}
 }
@@ -371,10 +398,14 @@ static void deliver_results(struct emit *e, const struct tc_block *main)
 		if (!v->type->count || v->type->elem == ELEM_TOKEN)
 			continue;
 		to.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
+		to.content = ++e->n_contents;
 		tc_dense_strides(v->type, to.stride);
 		moves[i] = (struct move){ *tc_home(e, v), to, v->type };
 	}
+	tc_note_op(e, end);
 	tc_move_all(e, moves, e->n_results);
+	for (unsigned i = 0; i < e->n_results; i++)
+		tc_note_held(e, &moves[i].to, tc_in(end, i)->type);
 }
 
 static void resolve_branches(struct emit *e)

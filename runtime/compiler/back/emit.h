@@ -20,6 +20,7 @@
 #include "hal/hw/image.h"
 #include "hal/hw/isa.h"
 #include "runtime/compiler/back/alias.h"
+#include "runtime/compiler/back/verify.h"
 #include "runtime/compiler/ir.h"
 
 #define FOREVER_POS UINT32_MAX
@@ -42,6 +43,7 @@ struct home {
 	struct buffer *buf;	/* NULL: not placed yet */
 	int64_t offset;		/* in the binding */
 	uint8_t reg;
+	uint32_t content;	/* for verify.h: new with each value but views; 0: constants */
 	int64_t stride[TC_MAX_RANK];
 };
 
@@ -56,7 +58,7 @@ struct span { uint32_t start, end; };	/* an op's positions */
 
 struct hole { uint64_t offset, bytes; struct hole *next; };
 
-struct label { int64_t offset; };	/* -1: not yet placed */
+struct label { int64_t offset; uint32_t notes; };	/* -1: not yet placed */
 struct fixup { size_t at; struct label *label; struct fixup *next; };
 
 struct emit {
@@ -75,6 +77,10 @@ struct emit {
 	struct image_debug *debug;
 	size_t n_debug, room_debug;
 	struct fixup *fixups;
+	/* evidence for the verifier */
+	struct tc_note *notes;
+	size_t n_notes, room_notes;
+	uint32_t n_contents;
 	const struct tc_op *op;		/* being emitted */
 	uint8_t next_reg;
 	bool has_loop;
@@ -146,6 +152,11 @@ void tc_put_scalar(struct emit *e, struct isa_scalar s, enum isa_opcode op);
 void tc_branch(struct emit *e, enum isa_opcode op, uint8_t ra, struct label *to);
 void tc_bind(struct emit *e, struct label *l);
 uint32_t tc_string(struct emit *e, const char *text);
+/* Notes that the code from here on belongs to one op, or a part of one, which reads the
+ * operands of `op` where they live now. */
+void tc_note_op(struct emit *e, const struct tc_op *op);
+/* Notes that a value has been written whole. */
+void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t);
 uint8_t tc_reg(struct emit *e);
 void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
 	     const struct home *src, const struct home *dst);

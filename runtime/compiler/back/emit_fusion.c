@@ -382,9 +382,9 @@ static void put_output(struct loop *l, unsigned i)
 	l->e->cost_ns += (double)outside->type->bytes * 0.05;
 }
 
+/* l is all zeros. */
 static void start_loop(struct loop *l, struct emit *e, const struct tc_op *fusion)
 {
-	memset(l, 0, sizeof(*l));
 	l->e = e;
 	l->fusion = fusion;
 	l->block = fusion->regions[0].block;

@@ -32,6 +32,38 @@ static void check_memory(struct emit *e, const struct tc_block *main)
 			(unsigned long long)limit);
 }
 
+/* A program that fails here would have given wrong numbers: it is ours to mend. */
+static void verify(struct emit *e, const struct image *im)
+{
+	struct tc_evidence ev = { .notes = e->notes, .n = e->n_notes };
+	struct tc_branch_note *b;
+	const struct image_debug *d;
+	struct tc_verdict why;
+	const char *dump = e->c->dump_dir;
+	int code;
+
+	for (const struct fixup *f = e->fixups; f; f = f->next)
+		ev.n_branches++;
+	b = arena_array(&e->c->arena, ev.n_branches + 1, sizeof(*b));
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	ev.branches = b;
+	for (const struct fixup *f = e->fixups; f; f = f->next)
+		*b++ = (struct tc_branch_note){ f->at, f->label->notes };
+	code = tc_verify(im, &ev, &why);
+	if (!code)
+		return;
+	if (code != ERR_INTERNAL)
+		tc_fail(e->c, code, NULL, "out of memory for checking the program");
+	d = image_where(im, why.offset);
+	tc_fail(e->c, code, NULL, "%s%s%s: the instruction at 0x%llx %s. " TC_OUR_BUG
+		"%s%s", d ? image_string(im, d->op) : "program",
+		d && d->where ? " at " : "", d ? image_string(im, d->where) : "",
+		(unsigned long long)why.offset, why.why,
+		dump ? "the files in " : "the folder that it leaves there when run with "
+		"TESSERA_DUMP=", dump ? dump : "FOLDER");
+}
+
 void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 {
 	const struct tc_block *main = tc_main(e->c);
@@ -95,6 +127,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	im.note = note;
 	if (e->code.failed || e->rodata.failed || e->strings.failed)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory for the image");
+	verify(e, &im);
 	if (image_write(&im, out, bytes, e->c->err))
 		longjmp(*e->c->boundary, 1);
 }

@@ -259,10 +259,9 @@ const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
 
 struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at)
 {
-	struct home *h = &e->homes[v->id];
+	struct home *h = tc_view(e, v, at);
 
-	*h = *at;
-	look_until(h->buf, until_end_of_block(e, v));
+	h->content = ++e->n_contents;
 	return h;
 }
 
@@ -291,6 +290,7 @@ struct home *tc_place(struct emit *e, const struct tc_value *v)
 		looks.last = e->now;
 	h->buf = new_temp(e, v->type->bytes, looks);
 	h->offset = (int64_t)h->buf->offset;
+	h->content = ++e->n_contents;
 	tc_dense_strides(v->type, h->stride);
 	return h;
 }
@@ -335,13 +335,18 @@ struct home tc_scratch(struct emit *e, const struct tc_type *t)
 
 	h.buf = new_temp(e, t->bytes, (struct looks){ e->now, e->now });
 	h.offset = (int64_t)h.buf->offset;
+	h.content = ++e->n_contents;
 	tc_dense_strides(t, h.stride);
 	return h;
 }
 
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from)
 {
-	return tc_place_at(e, v, from);
+	struct home *h = &e->homes[v->id];
+
+	*h = *from;
+	look_until(h->buf, until_end_of_block(e, v));
+	return h;
 }
 
 struct home tc_dense(struct emit *e, const struct tc_value *v)
