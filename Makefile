@@ -125,6 +125,17 @@ floors_of = $(if $(filter base_% hw_%,$1),$(LIB_base),$(if $(filter sim_%,$1),$(
 $(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(FLOORS) -lcmocka $(EXT)
 
+# Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
+# runs with the unit tests.
+FUZZ_OPS := $(OUT)/fuzz_ops/fuzz_ops
+FUZZ_OPS_OBJ := $(call obj,$(wildcard tests/fuzz_ops/*.c))
+$(FUZZ_OPS): $(FUZZ_OPS_OBJ) $(ALL_LIBS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(FUZZ_OPS_OBJ) $(ALL_LIBS) $(EXT)
+FUZZ_OPS_PARTS := $(filter-out %/main.o,$(FUZZ_OPS_OBJ))
+$(OUT)/tests/rt_fuzz_ops_test: FLOORS = $(FUZZ_OPS_PARTS) $(ALL_LIBS)
+$(OUT)/tests/rt_fuzz_ops_test: $(FUZZ_OPS_PARTS)
+
 # The harness of the C suites: prints each program's name and cmocka's own lines.
 .PHONY: unit
 PICKED := $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT)),$(UNIT))
@@ -158,12 +169,6 @@ conformance: $(CONFORMANCE) $(OUT)/tessera-sim
 check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/conformance/kill_test.py $(CONFORMANCE) --server $(OUT)/tessera-sim \
 		--smi $(OUT)/xla-smi $(KILLS)
-
-# Random programs three ways: the device, the evaluator, JAX's CPU backend.
-FUZZ_OPS := $(OUT)/fuzz_ops/fuzz_ops
-$(FUZZ_OPS): $(call obj,$(wildcard tests/fuzz_ops/*.c)) $(ALL_LIBS)
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
@@ -291,7 +296,7 @@ check: packages
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
-check-jax: $(VENV)/.plugin $(TOOLS)
+check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 

@@ -19,9 +19,9 @@ enum fact_kind {
 	FACT_DISTINCT = 'u', /* integers, a permutation of 0..count-1 */
 	FACT_WHOLE = 'f',    /* floats that hold integers in lo..hi (of complex: both parts) */
 	FACT_SPECIAL = 's',  /* floats: NaN, infinities, both zeros, limits; no denormals */
-	FACT_ANY = 'd',      /* floats, any bits, denormals too: may be moved, not computed with */
-	FACT_NEAR = 'a',     /* floats, equal but for lo units in the last place (hi: for JAX) */
-	FACT_NORM = 'n',     /* floats, equal but for lo * epsilon * the largest magnitude */
+	FACT_ANY = 'd',	 /* floats, any bits, denormals too: may be moved, not computed with */
+	FACT_NEAR = 'a', /* floats, equal but for lo units in the last place (hi: for JAX) */
+	FACT_NORM = 'n', /* floats, equal but for lo * epsilon * the largest magnitude */
 };
 
 struct fact {

@@ -26,6 +26,7 @@ struct program {
 	struct tc_array in[FUZZ_MAX_ARGS];
 	struct tc_array *expected;	/* the evaluator's */
 	size_t n_expected;
+	bool is_for_jax;	/* the CPU backend has no quirk that shows in it */
 };
 
 /* What became of a program. */
@@ -74,6 +75,11 @@ struct jax *jax_start(const char *python);	/* NULL: it can't */
 void jax_stop(struct jax *j);
 /* Waits for the answer. */
 enum verdict run_jax(struct jax *j, struct program *p, struct err *err);
+
+/* ---- files: replay.c ---- */
+/* The file's program on every model, and JAX unless NULL; what differs is printed. */
+enum verdict replay_file(const char *path, struct device *d, struct jax *jax);
+char *fuzz_read_file(const char *path);	/* malloc'd; NULL: it can't be read */
 
 /* ---- smaller: reduce.c ---- */
 /* Whether the text shows what is looked for. */

@@ -262,8 +262,11 @@ struct tc_value *gen_index(struct gen *g, unsigned elem, int64_t limit)
 	struct tc_value *v = gen_one_in(g, 3) ? NULL : gen_pick(g, is_scalar_int, &elem);
 	struct fact f = FACT(FACT_BITS, false, 0, 0), all;
 
-	if (v)
+	if (v) {
+		if (v->type->elem == ELEM_U64 && gen_fact(v)->kind == FACT_BITS)
+			gen_not_for_jax(g);
 		return v;
+	}
 	if (!elem)
 		elem = elems[gen_below(g, sizeof(elems))];
 	all = fact_of_type(elem);
@@ -272,6 +275,8 @@ struct tc_value *gen_index(struct gen *g, unsigned elem, int64_t limit)
 				   limit < 1 ? 1 : limit > all.hi ? all.hi : limit);
 	if (elem_bits(elem) < 8)
 		f = FACT(FACT_BITS, false, 0, 0);
+	if (elem == ELEM_U64 && f.kind == FACT_BITS)
+		gen_not_for_jax(g);
 	return gen_source(g, gen_type(g, elem, 0, NULL), f);
 }
 
@@ -360,6 +365,11 @@ void gen_leave(struct gen *g, struct gen_place place, unsigned n,
 		join_pool(g, tc_out(op, i));
 	g->scalars = place.scalars;
 	g->isolated = place.isolated;
+}
+
+void gen_not_for_jax(struct gen *g)
+{
+	tc_set_str(g->c, g->c->module, "sym_name", "not_for_jax");
 }
 
 /* ---- rules ---- */

@@ -112,6 +112,9 @@ void gen_leave(struct gen *g, struct gen_place place, unsigned n,
 void gen_some(struct gen *g, unsigned n);
 void gen_set_fact(struct gen *g, struct tc_value *v, struct fact f);
 
+/* The CPU backend has a quirk here (README.md#jax): the program does not go there. */
+void gen_not_for_jax(struct gen *g);
+
 /* Each makes an op if it finds operands for it. */
 typedef bool gen_rule(struct gen *g);
 gen_rule gen_unary, gen_binary, gen_compare, gen_select, gen_clamp, gen_convert, gen_bitcast,

@@ -81,6 +81,26 @@ static void give_body(struct gen *g, struct tc_op *op, enum tc_opcode body,
 	gen_leave(g, place, 1, &v);
 }
 
+/* The CPU backend counts an initial value several times in a large reduction, which shows
+ * unless it is the identity. */
+static struct tc_value *settle_initial(struct gen *g, enum tc_opcode body,
+				       struct tc_value *init, int64_t n)
+{
+	unsigned elem = init->type->elem;
+	bool is_float = gen_is_float(elem) || gen_is_complex(elem);
+	int64_t identity = body == TC_MULTIPLY;
+
+	if ((body != TC_ADD && body != TC_MULTIPLY && body != TC_XOR) || n <= 16)
+		return init;
+	if (gen_is_complex(elem) || gen_one_in(g, 2)) {
+		gen_not_for_jax(g);
+		return init;
+	}
+	return gen_constant(
+		g, init->type,
+		FACT(is_float ? FACT_WHOLE : FACT_RANGE, false, identity, identity));
+}
+
 static const struct tc_type *without(struct gen *g, const struct tc_type *t,
 				     const int64_t *dims, unsigned n)
 {
@@ -169,6 +189,12 @@ bool gen_reduce(struct gen *g)
 	in[1] = gen_value(g, s, initial(g, t->elem));
 	if (!choose_body(g, t->elem, *gen_fact(in[0]), *gen_fact(in[1]), n, &body, &f))
 		return false;
+	/* of one element, the CPU backend leaves the initial value out */
+	if (n == 1 && !gen_one_in(g, 4))
+		return false;
+	if (n == 1)
+		gen_not_for_jax(g);
+	in[1] = settle_initial(g, body, in[1], n);
 	to = without(g, t, dims, n_dims);
 	op = gen_op(g, TC_REDUCE, 2, in, 1, &to, &f, 1);
 	tc_set_ints(g->c, op, "dimensions", dims, n_dims);

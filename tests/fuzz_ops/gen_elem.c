@@ -41,6 +41,8 @@ static bool int_unary(struct gen *g, struct tc_value *v)
 	unsigned op =
 		v->type->elem == ELEM_PRED ? TC_NOT : any[gen_below(g, is_signed ? 6 : 4)];
 
+	if (op == TC_POPCNT && is_signed && elem_bits(v->type->elem) < 8)
+		gen_not_for_jax(g);
 	gen_op1(g, (enum tc_opcode)op, 1, &v, v->type, any_bits());
 	return true;
 }

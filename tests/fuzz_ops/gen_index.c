@@ -144,6 +144,8 @@ static struct tc_value *indices_of(struct gen *g, const struct numbers *x, bool 
 		f.lo = -2;
 	if (gen_one_in(g, 8))
 		f = FACT(FACT_BITS, false, 0, 0);
+	if (elem == ELEM_U64 && f.kind == FACT_BITS)
+		gen_not_for_jax(g);
 	return gen_value(g, gen_type(g, elem, x->n_indices, x->indices), f);
 }
 
@@ -239,6 +241,9 @@ bool gen_scatter(struct gen *g)
 		body = 0;
 		f = fact_join(*gen_fact(in[0]), update);
 	}
+	/* without index components, the CPU backend applies one window only */
+	if (!x.n_map)
+		gen_not_for_jax(g);
 	in[1] = indices_of(g, &x, distinct);
 	op = gen_op(g, TC_SCATTER, 3, in, 1, &in[0]->type, &f, 1);
 	tc_set_ints(g->c, op, "update_window_dims", x.window, x.n_window);

@@ -25,8 +25,9 @@
 
 #include "tests/fuzz_ops/fuzz.h"
 
-#define MOST_REPORTS 20u	/* failures that are reduced and saved */
+#define MOST_REPORTS 60u	/* failures that are reduced and saved */
 #define PROGRAM_SECONDS 60	/* longer, and it hangs */
+#define TRIAL_SECONDS 10
 
 struct options {
 	unsigned seconds, jax;
@@ -71,7 +72,7 @@ static enum verdict run_ways(struct program *p, uint64_t seed, unsigned model, s
 	if (is == SAME)
 		is = run_device(d, model, p, err);
 	alarm(0);
-	if (is == SAME && jax)
+	if (is == SAME && jax && p->is_for_jax)
 		is = run_jax(jax, p, err);
 	return is;
 }
@@ -99,39 +100,47 @@ static void sign(const struct err *err, enum verdict is, char out[40])
 	snprintf(out, 40, "%.39s", is == REFUSED || is == NO_ORACLE ? err->msg : "");
 }
 
-static bool fails_again(struct search *s, const char *text)
+/* In a child: a smaller program may crash, or loop for ever. */
+static enum verdict try_apart(struct search *s, struct program *p)
 {
 	struct err err = { 0 };
-	struct program p;
 	enum verdict is;
 	char own[40];
-
-	if (program_read(copy(text), &p, &err))
-		return false;
-	is = run_ways(&p, s->seed, (unsigned)s->seed, s->device,
-		      s->is == JAX_DIFFERENT ? s->jax : NULL, &err);
-	program_free(&p);
-	sign(&err, is, own);
-	return is == s->is && !strcmp(own, s->first);
-}
-
-/* A program that crashes does so in a child. */
-static bool still_fails(const char *text, void *arg)
-{
-	struct search *s = arg;
 	int status;
 	pid_t pid;
 
-	if (s->is != CRASHED)
-		return fails_again(s, text);
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
-		s->device = device_new();
-		fails_again(s, text);
-		_exit(0);
+		alarm(TRIAL_SECONDS);
+		is = run_evaluator(p, &err);
+		if (is == SAME)
+			is = run_device(device_new(), (unsigned)s->seed, p, &err);
+		sign(&err, is, own);
+		_exit(is == s->is && strcmp(own, s->first) ? INVALID : (int)is);
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return INVALID;
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGALRM ? INVALID : CRASHED;
+	return (enum verdict)WEXITSTATUS(status);
+}
+
+static bool still_fails(const char *text, void *arg)
+{
+	struct search *s = arg;
+	struct err err = { 0 };
+	struct program p;
+	enum verdict is;
+
+	if (program_read(copy(text), &p, &err))
+		return false;
+	program_fill(&p, s->seed);
+	is = try_apart(s, &p);
+	if (is == SAME && s->is == JAX_DIFFERENT && run_evaluator(&p, &err) == SAME)
+		is = run_jax(s->jax, &p, &err);
+	program_free(&p);
+	return is == s->is;
 }
 
 static void save(const struct options *o, uint64_t seed, const char *kind, const char *text,
@@ -207,7 +216,7 @@ static void run_seed(struct session *s, uint64_t seed)
 	}
 	is = run_ways(&p, seed, (unsigned)seed, s->device, with_jax ? s->jax : NULL, &err);
 	s->state->n[is]++;
-	s->state->with_jax += with_jax && (is == SAME || is == JAX_DIFFERENT);
+	s->state->with_jax += with_jax && p.is_for_jax && (is == SAME || is == JAX_DIFFERENT);
 	program_count(&p, &s->state->coverage);
 	if (is == JAX_REFUSED && getenv("FUZZ_OPS_VERBOSE"))
 		printf("seed 0x%" PRIx64 ": JAX refused: %s\n", seed, err.msg);
@@ -293,58 +302,14 @@ static int run_many(const struct options *o)
 
 /* ---- single programs ---- */
 
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = NULL;
-	long n;
-
-	if (!f)
-		return NULL;
-	if (!fseek(f, 0, SEEK_END) && (n = ftell(f)) >= 0 && !fseek(f, 0, SEEK_SET)) {
-		text = malloc((size_t)n + 1);
-		n = text ? (long)fread(text, 1, (size_t)n, f) : 0;
-		if (text)
-			text[n] = 0;
-	}
-	fclose(f);
-	return text;
-}
-
-/* The seed that made the data: in the first line. */
-static uint64_t seed_of(const char *text)
-{
-	const char *p = strstr(text, "// seed ");
-
-	return p ? strtoull(p + 8, NULL, 0) : 0;
-}
-
 static int replay(const struct options *o, char **files, int n)
 {
 	struct device *d = device_new();
 	struct jax *jax = o->jax ? jax_start(o->python) : NULL;
 	int bad = 0;
 
-	for (int i = 0; i < n; i++) {
-		char *text = read_file(files[i]);
-		uint64_t seed = text ? seed_of(text) : 0;
-		struct err err = { 0 };
-		struct program p;
-		enum verdict is = SAME;
-
-		if (!text || program_read(text, &p, &err)) {
-			printf("%s: %s\n", files[i], text ? err.msg : "it can't be read");
-			bad++;
-			continue;
-		}
-		for (unsigned way = 0; is == SAME && way < 6; way++)
-			is = run_ways(&p, seed, way, d, way ? NULL : jax, &err);
-		if (is != SAME) {
-			printf("%s: %s: %s\n", files[i], verdict_names[is], err.msg);
-			bad += is != JAX_REFUSED;
-		}
-		program_free(&p);
-	}
+	for (int i = 0; i < n; i++)
+		bad += replay_file(files[i], d, jax) != SAME;
 	printf("%d of %d programs are the same\n", n - bad, n);
 	jax_stop(jax);
 	device_free(d);
@@ -367,7 +332,7 @@ static int print_seed(uint64_t seed)
 
 static int print_stablehlo(const char *path)
 {
-	char *text = read_file(path);
+	char *text = fuzz_read_file(path);
 	struct err err = { .msg = "it can't be read" };
 	struct program p;
 

@@ -68,6 +68,7 @@ static void read(struct tc_ctx *c, void *arg)
 	struct program *p = arg;
 	const struct tc_block *b = tc_main(c);
 	const struct tc_op *func = b->region->parent;
+	const char *name;
 
 	if (b->n_args > FUZZ_MAX_ARGS || b->last->n_operands > FUZZ_MAX_RESULTS)
 		tc_fail(c, ERR_INVALID_ARGUMENT, NULL,
@@ -90,6 +91,8 @@ static void read(struct tc_ctx *c, void *arg)
 					      fact_at(func->where, v->index);
 	}
 	p->n_results = b->last->n_operands;
+	name = tc_attr_str(c->module, "sym_name");
+	p->is_for_jax = !name || strcmp(name, "not_for_jax");
 	tc_walk(c->module, count_ops, &p->n_ops);
 }
 

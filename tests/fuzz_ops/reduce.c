@@ -48,6 +48,15 @@ static struct tc_value *new_argument(struct tc_ctx *c, struct tc_value *like)
 	return v;
 }
 
+/* Not in a body of scalars, which has to stay what its op takes. */
+static bool is_free(const struct tc_op *op)
+{
+	for (op = op->block->region->parent; op->op != TC_FUNC; op = op->block->region->parent)
+		if (op->op != TC_WHILE && op->op != TC_IF && op->op != TC_CASE)
+			return false;
+	return true;
+}
+
 static bool is_in_main(const struct tc_op *op)
 {
 	for (; op->op == TC_WHILE || op->op == TC_IF || op->op == TC_CASE || op->op == TC_FUNC;
@@ -272,6 +281,8 @@ static bool apply_to_op(struct tc_ctx *c, struct trial *t)
 	}
 	nth.left = all - 1 - t->n;
 	tc_walk(c->module, find_nth, &nth);
+	if (!is_free(nth.found))
+		return false;
 	switch (t->step) {
 	case TO_ARGUMENT: return t->part == 0 && to_argument(c, nth.found);
 	case TO_OPERAND: return to_operand(nth.found, t->part);

@@ -193,6 +193,52 @@ static unsigned widened(unsigned op, unsigned elem)
 	return computing(elem);
 }
 
+/* Whether the op sees how wide its operand is: where bits end, or where the sign is. */
+static bool is_about_width(unsigned op, unsigned elem)
+{
+	if (elem_bits(elem) >= 8)
+		return false;
+	return op == TC_COUNT_LEADING_ZEROS || op == TC_POPCNT ||
+	       op == TC_SHIFT_RIGHT_ARITHMETIC || op == TC_SHIFT_RIGHT_LOGICAL;
+}
+
+static uint8_t shifted(struct body *b, unsigned uop, uint8_t x, unsigned elem, uint8_t by)
+{
+	return tc_body_uop(b, (struct isa_uop){ .op = (uint8_t)uop, .elem = (uint8_t)elem,
+						.a = x, .b = by }, elem);
+}
+
+/*
+ * Such an op on 2 or 4 bits, which lie in the upper bits of a byte meanwhile: what follows
+ * them are zeros, and their sign is the byte's.
+ */
+static uint8_t narrow_bits(struct body *b, const struct tc_op *op, const uint8_t *arg,
+			   unsigned elem)
+{
+	bool is_signed = op->op == TC_SHIFT_RIGHT_ARITHMETIC;
+	unsigned work = is_signed ? ELEM_S8 : ELEM_U8, bits = elem_bits(elem);
+	uint8_t n = (uint8_t)(8 - bits), most = (uint8_t)bits, room, width, x, by;
+
+	room = tc_body_imm(b, work, &n);
+	x = shifted(b, UOP_SHL, tc_body_convert(b, arg[0], work), work, room);
+	switch (op->op) {
+	case TC_POPCNT:
+	case TC_COUNT_LEADING_ZEROS:
+		x = tc_body_uop(b, (struct isa_uop){ .op = op->op == TC_POPCNT ? UOP_POPC :
+			UOP_CLZ, .elem = (uint8_t)work, .a = x }, work);
+		width = tc_body_imm(b, work, &most);
+		x = shifted(b, UOP_MIN, x, work, width);
+		break;
+	default:
+		/* a negative distance is a large one, as it is unsigned */
+		by = tc_body_convert(b, arg[1], work);
+		x = shifted(b, is_signed ? UOP_SAR : UOP_SHR, x, work, by);
+		x = shifted(b, is_signed ? UOP_SAR : UOP_SHR, x, work, room);
+		break;
+	}
+	return tc_body_convert(b, x, elem);
+}
+
 void tc_body_op(struct body *b, const struct tc_op *op)
 {
 	unsigned to = op->results[0].type->elem, in = op->n_operands ?
@@ -217,6 +263,10 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 	}
 	for (unsigned i = 0; i < op->n_operands && i < 3; i++)
 		arg[i] = tc_body_convert(b, operand(b, tc_in(op, i)), work);
+	if (is_about_width(op->op, in)) {
+		tc_body_know(b, tc_out(op, 0), narrow_bits(b, op, arg, in));
+		return;
+	}
 	if (op->op == TC_COMPARE) {
 		tc_body_know(b, tc_out(op, 0), compare(b, op, arg[0], arg[1], work));
 		return;
