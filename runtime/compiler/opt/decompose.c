@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/opt/fuse.h"
 
 static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
 {
@@ -18,31 +19,160 @@ static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
 
 /* ---- map: its scalar ops on whole arrays ---- */
 
-static void decompose_map(struct tc_ctx *c, struct tc_op *op)
+/* An op of a region of scalars that can't be run on arrays, or NULL. */
+static const struct tc_op *only_for_scalars(const struct tc_block *body)
 {
-	const struct tc_block *body = op->regions[0].block;
-	const struct tc_type *shape = tc_out(op, 0)->type;
-	struct tc_build b = tc_build_at(c, op);
-	struct tc_map *map = tc_map_new(c);
+	for (const struct tc_op *o = body->first; o != body->last; o = o->next)
+		if (!tc_has_trait(o, 'e') && o->op != TC_CONSTANT)
+			return o;
+	return NULL;
+}
+
+/* The region's ops on arrays of the shape, with args for its arguments. */
+static void on_arrays(const struct tc_build *b, const struct tc_block *body,
+		      struct tc_value *const *args, const struct tc_type *shape,
+		      struct tc_value **out)
+{
+	struct tc_map *map = tc_map_new(b->c);
 	const int64_t none = 0;
 
 	for (unsigned i = 0; i < body->n_args; i++)
-		tc_map_set(c, map, body->args[i], tc_in(op, i));
+		tc_map_set(b->c, map, body->args[i], args[i]);
 	for (const struct tc_op *o = body->first; o != body->last; o = o->next) {
-		struct tc_op *copy;
+		const struct tc_type *t = tc_with_elem(b->c, shape, tc_out(o, 0)->type->elem);
+		struct tc_op *copy = tc_build_place(b, tc_clone(b->c, o, map));
 
-		if (!tc_has_trait(o, 'e') && o->op != TC_CONSTANT)
-			tc_fail(c, ERR_UNIMPLEMENTED, o, "it does not run in the region of a "
-				"map yet; elementwise operations and constants do");
-		copy = tc_build_place(&b, tc_clone(c, o, map));
 		if (o->op == TC_CONSTANT)
-			tc_map_set(c, map, tc_out(o, 0),
-				   tc_build_broadcast(&b, tc_out(copy, 0), tc_with_elem(c, shape,
-						      tc_out(o, 0)->type->elem), &none));
+			tc_map_set(b->c, map, tc_out(o, 0),
+				   tc_build_broadcast(b, tc_out(copy, 0), t, &none));
 		else
-			tc_out(copy, 0)->type = tc_with_elem(c, shape, tc_out(o, 0)->type->elem);
+			tc_out(copy, 0)->type = t;
 	}
-	replace(op, 0, tc_map_get(map, tc_in(body->last, 0)));
+	for (unsigned i = 0; i < body->last->n_operands; i++)
+		out[i] = tc_map_get(map, tc_in(body->last, i));
+}
+
+static void decompose_map(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_block *body = op->regions[0].block;
+	const struct tc_op *scalar = only_for_scalars(body);
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value **args = arena_array(&c->arena, op->n_operands, sizeof(*args)), *out;
+
+	if (scalar)
+		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run in the region of a "
+			"map yet; elementwise operations and constants do");
+	if (!args)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	for (unsigned i = 0; i < op->n_operands; i++)
+		args[i] = tc_in(op, i);
+	on_arrays(&b, body, args, tc_out(op, 0)->type, &out);
+	replace(op, 0, out);
+	tc_erase(op);
+}
+
+/*
+ * ---- reduce_window ----
+ *
+ * Emission writes the padding and the holes of a dilated input as initial values, which
+ * is right if these change nothing. Else an array of marks goes along, false there and for
+ * the initial value; two elements of which one is not marked give the other. Whatever was
+ * found is joined with the initial value afterwards.
+ */
+
+enum { MOST_MARKED = 8 };	/* arrays reduced together, the marks among them */
+
+static bool has_padding(const struct tc_op *op)
+{
+	const struct tc_type *in = tc_in(op, 0)->type;
+	const int64_t *padding, *base;
+	unsigned n;
+
+	padding = tc_attr_ints(op, "padding", &n);
+	base = tc_attr_ints(op, "base_dilations", &n);
+	for (unsigned d = 0; d < in->rank; d++)
+		if (padding[2 * d] > 0 || padding[2 * d + 1] > 0 ||
+		    (base[d] > 1 && in->dim[d] > 1))
+			return true;
+	return false;
+}
+
+static bool starts_with_identity(const struct tc_op *op)
+{
+	const struct tc_block *b = op->regions[0].block;
+	const struct tc_op *f = b->first;
+	const void *init = tc_splat_element(tc_in(op, op->n_results));
+
+	return op->n_results == 1 && init && f->n_operands == 2 && f->next == b->last &&
+	       tc_in(b->last, 0) == tc_out(f, 0) && tc_in(f, 0) != tc_in(f, 1) &&
+	       tc_is_identity((enum tc_opcode)f->op, tc_in(op, 0)->type->elem, init);
+}
+
+/* The body on (so far..., mark, element..., mark). */
+static void build_marked(const struct tc_build *outer, struct tc_op *marked,
+			 const struct tc_region *body)
+{
+	struct tc_build b = { .c = outer->c, .where = outer->where,
+			      .block = tc_new_block(outer->c, &marked->regions[0]) };
+	unsigned k = marked->n_results - 1;
+	struct tc_value *arg[2 * MOST_MARKED], *plain[2 * MOST_MARKED], *out[MOST_MARKED];
+
+	for (unsigned i = 0; i < 2 * k + 2; i++)
+		arg[i] = tc_new_arg(b.c, b.block, tc_in(marked, k + 1 + i % (k + 1))->type);
+	for (unsigned i = 0; i < 2 * k; i++)
+		plain[i] = arg[i < k ? i : i + 1];
+	on_arrays(&b, body->block, plain, arg[k]->type, out);
+	for (unsigned i = 0; i < k; i++) {
+		out[i] = tc_build_select(&b, arg[k], out[i], plain[k + i]);
+		out[i] = tc_build_select(&b, arg[2 * k + 1], out[i], arg[i]);
+	}
+	out[k] = tc_build2(&b, TC_OR, arg[k], arg[2 * k + 1]);
+	tc_build_return(&b, k + 1, out);
+}
+
+/* The reduction of what is marked alone: its results, and whether anything was. */
+static struct tc_op *reduce_marked(const struct tc_build *b, const struct tc_op *op)
+{
+	const struct tc_type *types[MOST_MARKED];
+	struct tc_value *v[2 * MOST_MARKED];
+	unsigned k = op->n_results;
+	const uint8_t yes = 1, no = 0;
+	struct tc_op *marked;
+
+	for (unsigned i = 0; i < k; i++) {
+		types[i] = op->results[i].type;
+		v[i] = tc_in(op, i);
+		v[k + 1 + i] = tc_in(op, k + i);
+	}
+	types[k] = tc_with_elem(b->c, types[0], ELEM_PRED);
+	v[k] = tc_splat(b->c, b->before, tc_with_elem(b->c, v[0]->type, ELEM_PRED), &yes);
+	v[2 * k + 1] = tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no);
+	marked = tc_new(b->c, TC_REDUCE_WINDOW, 2 * k + 2, v, k + 1, types, 1);
+	marked->attrs = op->attrs;
+	marked->n_attrs = op->n_attrs;
+	build_marked(b, marked, &op->regions[0]);
+	return tc_build_place(b, marked);
+}
+
+static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *args[2 * MOST_MARKED], *out[MOST_MARKED];
+	unsigned k = op->n_results;
+	const int64_t none = 0;
+	struct tc_op *marked;
+
+	if (k >= MOST_MARKED || !has_padding(op) || starts_with_identity(op) ||
+	    only_for_scalars(op->regions[0].block))
+		return;
+	marked = reduce_marked(&b, op);
+	for (unsigned i = 0; i < k; i++) {
+		args[i] = tc_build_broadcast(&b, tc_in(op, k + i), op->results[i].type, &none);
+		args[k + i] = tc_out(marked, i);
+	}
+	on_arrays(&b, op->regions[0].block, args, op->results[0].type, out);
+	for (unsigned i = 0; i < k; i++)
+		replace(op, i, tc_build_select(&b, tc_out(marked, k), out[i], args[i]));
 	tc_erase(op);
 }
 
@@ -314,6 +444,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 				decompose_block(c, op->regions[r].block);
 		switch (op->op) {
 		case TC_MAP: decompose_map(c, op); break;
+		case TC_REDUCE_WINDOW: decompose_reduce_window(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
 		case TC_BATCH_NORM_INFERENCE: decompose_batch_norm(c, op); break;

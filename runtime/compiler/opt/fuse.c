@@ -63,13 +63,34 @@ const void *tc_splat_element(const struct tc_value *v)
 	return a && (a->is_splat || a->type->count == 1) ? a->data : NULL;
 }
 
-static bool is_identity(enum tc_opcode op, unsigned elem, const void *p)
+/* Of f16 and bf16, by their bits; of other types that are only stored, zero for a sum. */
+static bool is_narrow_identity(enum tc_opcode op, unsigned elem, uint16_t bits)
+{
+	bool is_half = elem == ELEM_F16;
+
+	if (op == TC_ADD)
+		return !bits && elem != ELEM_F8E8M0FNU;
+	if (!is_half && elem != ELEM_BF16)
+		return false;
+	switch (op) {
+	case TC_MULTIPLY: return bits == (is_half ? 0x3c00 : 0x3f80);
+	case TC_MAXIMUM: return bits == (is_half ? 0xfc00 : 0xff80);
+	case TC_MINIMUM: return bits == (is_half ? 0x7c00 : 0x7f80);
+	default: return false;
+	}
+}
+
+bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *p)
 {
 	unsigned bytes = elem_bytes(elem), cls = elem_class(elem);
 	int64_t v = 0, ones = -1;
 	double f = 0;
 
 	memcpy(&v, p, bytes > 8 ? 8 : bytes);
+	/* the largest and the least of 2 and 4 bits are nobody's initial values */
+	if (elem_bits(elem) < 8 && elem != ELEM_PRED &&
+	    (op == TC_MAXIMUM || op == TC_MINIMUM || op == TC_AND))
+		return false;
 	if (elem == ELEM_F32) {
 		float x;
 
@@ -77,6 +98,8 @@ static bool is_identity(enum tc_opcode op, unsigned elem, const void *p)
 		f = x;
 	} else if (elem == ELEM_F64) {
 		memcpy(&f, p, 8);
+	} else if (cls == ELEM_CLASS_FLOAT) {
+		return is_narrow_identity(op, elem, (uint16_t)v);
 	} else if (cls == ELEM_CLASS_COMPLEX) {
 		static const uint8_t zero[16];
 
@@ -126,7 +149,7 @@ enum tc_opcode tc_simple_reduce(const struct tc_op *op)
 	    !(tc_in(f, 0) == b->args[1] && tc_in(f, 1) == b->args[0]))
 		return TC_OP_COUNT;
 	init = tc_splat_element(tc_in(op, 1));
-	if (!init || !is_identity(f->op, elem, init))
+	if (!init || !tc_is_identity(f->op, elem, init))
 		return TC_OP_COUNT;
 	/* A sum of pred is an or, a product an and. */
 	if (elem == ELEM_PRED && f->op == TC_ADD)

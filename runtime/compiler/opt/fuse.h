@@ -8,6 +8,9 @@
  * minimum, maximum, and, or, xor on a computing type, initial value the identity), or
  * TC_OP_COUNT. */
 enum tc_opcode tc_simple_reduce(const struct tc_op *op);
+/* Whether the element (as in memory) changes nothing as an operand of the op. False for
+ * a few rare types' too. */
+bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *element);
 /* A constant whose elements are all equal: the element, else NULL. */
 const void *tc_splat_element(const struct tc_value *v);
 /* Whether dims [n_outer, rank) are exactly the reduced ones. */
