@@ -143,7 +143,7 @@ _Static_assert(sizeof(struct vfu_set_irqs) == 20, "wire size");
 _Static_assert(sizeof(struct vfu_write_one) == 24, "wire size");
 
 /* Deadlines are times of clock_ns(). What fails gives -1 with errno: EAGAIN if the deadline
- * passed, ECONNRESET if the other side has gone. */
+ * passed, ECONNRESET or EPIPE if the other side has gone. */
 
 /* Until `fd` has one of poll's `events`, or an error that the next call tells. */
 int vfu_await(int fd, short events, int64_t deadline);
