@@ -238,6 +238,18 @@ static void registers_take_words_and_posted_writes(void **state)
 	n = 3;
 	memcpy(body, &n, 8);
 	assert_int_equal(ask(fd, VFU_WRITE_MULTI, body, 8 + sizeof(w), NULL, 0), EINVAL);
+	/* All or none. */
+	n = 2;
+	memcpy(body, &n, 8);
+	w[0].data[0] = 9;
+	w[1].region = 9;
+	memcpy(body + 8, w, sizeof(w));
+	assert_int_equal(ask(fd, VFU_WRITE_MULTI, body, 8 + sizeof(w), NULL, 0), EINVAL);
+	w[1].region = 0;
+	w[1].count = 9;
+	memcpy(body + 8, w, sizeof(w));
+	assert_int_equal(ask(fd, VFU_WRITE_MULTI, body, 8 + sizeof(w), NULL, 0), EINVAL);
+	assert_int_equal(read_at(fd, 0, HW_REG_SCRATCH, 8), 2ull << 32 | 1);
 	/* More and less data than it says. */
 	a.count = 4;
 	memcpy(body, &a, sizeof(a));
@@ -365,7 +377,7 @@ static void work_reaches_memory_and_interrupts(void **state)
 	/* Interrupts go on after a reset of the function, as the client's table does. */
 	assert_int_equal(ask(r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
 	memset(r.page, 0, 8192);
-	bring_up(&r);
+	start_rings(&r);
 	put_identify(&r);
 	write32(r.fd, 0, hw_doorbell(0), r.tail);
 	assert_true(identified(&r));
