@@ -738,7 +738,38 @@ static void opens_and_closes_a_hundred_times(void **state)
 }
 
 /* Every test, as a list. */
+struct asker {
+	pthread_t thread;
+	int code;
+};
+
+static void *ask_on_and_on(void *arg)
+{
+	struct asker *a = arg;
+	struct hw_telemetry t;
+	struct err err;
+
+	for (int i = 0; i < 3000 && !a->code; i++)
+		a->code = hal_device_telemetry(dev, &t, &err);
+	return NULL;
+}
+
+static void requests_of_many_threads_get_their_answers(void **state)
+{
+	struct asker askers[3] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_on_and_on,
+						&askers[i]), 0);
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(askers[i].thread, NULL);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(askers[i].code, 0);
+}
+
 #define DEVICE_TESTS \
+	cmocka_unit_test(requests_of_many_threads_get_their_answers), \
 	cmocka_unit_test(executes_inline_and_on_the_engine), \
 	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
 	cmocka_unit_test(everything_behind_a_fault_fails), \

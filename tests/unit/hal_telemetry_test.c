@@ -295,6 +295,28 @@ static void texts_of_strangers_are_printable(void **state)
 	free(seen);
 }
 
+static void a_forked_child_leaves_its_parents_page(void **state)
+{
+	struct hal_page *page;
+	char path[128];
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	page = publish(path, &fd);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		hal_page_close(page, fd, path);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(path, F_OK), 0);
+	hal_page_close(page, fd, path);
+	assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void a_folder_with_too_long_a_name_is_refused(void **state)
 {
 	char deep[160], path[128];
@@ -322,6 +344,7 @@ int main(void)
 		cmocka_unit_test(a_page_of_another_version_is_refused_until_its_process_is_gone),
 		cmocka_unit_test(a_page_that_shrinks_is_no_page),
 		cmocka_unit_test(texts_of_strangers_are_printable),
+		cmocka_unit_test(a_forked_child_leaves_its_parents_page),
 		cmocka_unit_test(a_folder_with_too_long_a_name_is_refused),
 	};
 	int failed;

@@ -122,6 +122,17 @@ static void unnamed_functions_are_found(void **state)
 	assert_string_equal(info.bus_id, A);
 	assert_true(info.can_open);
 	hal_destroy(h);
+	/* Another device of our vendor, and ours of another's, are not. */
+	for (unsigned i = 0; i < 2; i++) {
+		const char *file = i ? "/sys/bus/pci/devices/0000:%02x:00.0/vendor" :
+				       "/sys/bus/pci/devices/0000:%02x:00.0/device";
+
+		fake_write(fake_path(file, 2), "0x4321\n");
+		assert_int_equal(hal_create(&(struct hal_options){ .devices = "" }, &h, &err), 0);
+		assert_int_equal(hal_device_count(h), 1);
+		hal_destroy(h);
+		fake_write(fake_path(file, 2), i ? "0x1234\n" : "0x7e55\n");
+	}
 }
 
 static void a_kernel_that_cannot_add_vectors_is_fine(void **state)
@@ -198,6 +209,44 @@ static void spaces_avoid_holes(void **state)
 	assert_int_equal(a[1].iova, 0x80123000);
 	assert_ptr_equal(vfio_space_drop(&s, 0x100000), &a[0]);
 	assert_null(vfio_space_drop(&s, 0x100000));
+	assert_ptr_equal(vfio_space_drop(&s, 0x80123000), &a[1]);
+	/* One behind the other, and a range that ends within a page. */
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(vfio_space_take(&s, &a[i], 4096, 0x5000 + 4096 * i, &err), 0);
+		assert_int_equal(a[i].iova, 0x100000 + 4096 * i);
+	}
+	s = (struct vfio_space){ 0 };
+	assert_true(vfio_space_set(&s, &(struct vfio_range){ 0x100000, 0x101ffe }, 1));
+	assert_int_equal(vfio_space_take(&s, &a[0], 0x2000, 0, &err), ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(vfio_space_take(&s, &a[0], 0x1000, 0, &err), 0);
+}
+
+/* The limit counts what is mapped now, all of it, and the kernel's refusals are heard. */
+static void pinned_memory_is_counted(void **state)
+{
+	static uint8_t memory[2 * 4096] __attribute__((aligned(4096)));
+	uint64_t iova;
+	struct vfio *v;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(vfio_open(B, way, &v, &err), 0);
+	/* What others of this process have pinned, and a page. */
+	for (fake.memlock = 4096; vfio_dma_map(v, memory, 4096, &iova, &err);
+	     fake.memlock += 4096)
+		assert_true(fake.memlock < 1ull << 32);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(vfio_dma_unmap(v, iova, &err), 0);
+		assert_int_equal(vfio_dma_map(v, memory, 8192, &iova, &err),
+				 ERR_RESOURCE_EXHAUSTED);
+		assert_non_null(strstr(err.msg, "RLIMIT_MEMLOCK"));
+		assert_int_equal(vfio_dma_map(v, memory, 4096, &iova, &err), 0);
+	}
+	/* A mapping that is not there any more. */
+	assert_int_equal(fake_dma_unmap(v->container, iova, 4096), 4096);
+	assert_int_not_equal(vfio_dma_unmap(v, iova, &err), 0);
+	vfio_close(v);
+	fake_be_good();
 }
 
 /* Who holds addresses must find the memory there after a reset. */
@@ -554,6 +603,7 @@ int main(void)
 		cmocka_unit_test(a_kernel_that_cannot_add_vectors_is_fine),
 		cmocka_unit_test(addresses_come_from_the_ranges),
 		cmocka_unit_test(spaces_avoid_holes),
+		cmocka_unit_test(pinned_memory_is_counted),
 		cmocka_unit_test(memory_keeps_its_address_over_resets),
 		cmocka_unit_test(a_busy_kernel_resets_later),
 		cmocka_unit_test(a_link_error_ends_with_a_reset),

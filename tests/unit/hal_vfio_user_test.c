@@ -131,6 +131,12 @@ static void wrong_names_say_what_to_do(void **state)
 			 ERR_INVALID_ARGUMENT);
 	assert_int_equal(hal_create(&(struct hal_options){ .devices = "vfio-user:" }, &h,
 				    &err), ERR_INVALID_ARGUMENT);
+	/* As long as a socket's path may be, and one more. */
+	for (int n = 107; n < 109; n++) {
+		snprintf(stale, sizeof(stale), "vfio-user:/%0*d", n - 1, 0);
+		assert_int_equal(hal_create(&(struct hal_options){ .devices = stale }, &h, &err),
+				 n == 107 ? ERR_NOT_FOUND : ERR_INVALID_ARGUMENT);
+	}
 }
 
 static void reopening_never_meets_a_busy_device(void **state)
