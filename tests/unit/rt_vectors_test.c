@@ -12,8 +12,16 @@
 #include "runtime/rt.h"
 #include "tests/unit/vectors.h"
 
-/* How many must hold: the count that was reached, so that none is lost. */
-enum { AT_LEAST = 764 };
+/* The programs that do not meet their rule, each with why. */
+static const struct vector_near near_programs[] = {
+	/* Sums in another order, some near zero. */
+	{ "cumlogsumexp_float16_8_9", 0.03125, false },
+	{ "cumsum_float16_8_9", 0.125, false },
+	{ "fft_complex64_14_15_16_17", 4, false },
+	{ "fft_float32_14_15_16_17", 2, false },
+	/* One unit, where the rule asks for 0.001 of values of some thousands. */
+	{ "sin_complex64_20_20", 1, true },
+};
 
 struct tally {
 	struct rt_client *client;
@@ -40,7 +48,7 @@ static void *fetch(struct rt_buffer *b, size_t *count)
 	return data;
 }
 
-static enum verdict judge(const struct vector_program *v, struct rt_buffer **outs)
+static enum verdict judge(const struct vector_program *v, double near, struct rt_buffer **outs)
 {
 	enum verdict worst = STRICT, is;
 	size_t na, ne, at;
@@ -51,7 +59,7 @@ static enum verdict judge(const struct vector_program *v, struct rt_buffer **out
 
 		assert_int_equal(na, ne);
 		is = vector_compare(rt_buffer_shape(outs[2 * i])->elem, actual, expected, na,
-				    v->rules[i], &at);
+				    v->rules[i], near, &at);
 		if (is == WRONG)
 			print_message("%s: pair %u differs at element %zu of %zu\n", v->name,
 				      i, at, na);
@@ -63,7 +71,7 @@ static enum verdict judge(const struct vector_program *v, struct rt_buffer **out
 	return worst;
 }
 
-static enum verdict run(struct tally *t, const struct vector_program *v)
+static enum verdict run(struct tally *t, const struct vector_program *v, double near)
 {
 	struct rt_buffer *outs[8] = { 0 };
 	enum verdict is = WRONG;
@@ -84,7 +92,7 @@ static enum verdict run(struct tally *t, const struct vector_program *v)
 		if (rt_event_wait(done, &err))
 			print_message("%s: %s\n", v->name, err.msg);
 		else
-			is = judge(v, outs);
+			is = judge(v, near, outs);
 		rt_event_unref(done);
 	}
 	for (i = 0; i < 8; i++)
@@ -95,12 +103,18 @@ static enum verdict run(struct tally *t, const struct vector_program *v)
 
 static void count(const struct vector_program *v, void *arg)
 {
+	const struct vector_near *near = vector_near_of(
+		near_programs, sizeof(near_programs) / sizeof(near_programs[0]), v->name);
 	struct tally *t = arg;
 	enum verdict is;
 
 	if (t->only && !strstr(v->name, t->only))
 		return;
-	is = run(t, v);
+	is = run(t, v, near ? near->units : 0);
+	if (near && is == STRICT && !near->by_path) {
+		print_message("%s meets its rule: remove it from near_programs\n", v->name);
+		is = WRONG;
+	}
 	t->count[is]++;
 	if (t->only)
 		print_message("%-8s %s\n", verdict_names[is], v->name);
@@ -122,10 +136,9 @@ static void test_programs_of_the_standard_give_what_they_expect(void **state)
 	rt_client_unref(t.client);
 	print_message("%d programs: %u strict, %u near, %u wrong, %u refused\n", n,
 		      t.count[STRICT], t.count[NEAR], t.count[WRONG], t.count[REFUSED]);
-	assert_true(n > 0);
+	assert_int_equal(n, VECTORS_COUNT);
 	assert_int_equal(t.count[WRONG], 0);
-	if (!t.only)
-		assert_true(t.count[STRICT] + t.count[NEAR] >= AT_LEAST);
+	assert_int_equal(t.count[REFUSED], 0);
 }
 
 int main(void)
