@@ -309,6 +309,23 @@ check-model: $(filter $(OUT)/tests/rt_% $(OUT)/tests/pjrt_%,$(UNIT)) $(OUT)/test
 		$(OUT)/tests/hal_device_test,$^)
 	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax
 
+# make check-jax-own JAX_TESTS=FOLDER: tests of the JAX project, which are not part of this
+# tree, on the device. OWN='--only nn_test' picks files; `run.py --help` lists more.
+OWN_VENV ?= $(BUILD)/venv-own
+$(OWN_VENV)/.made:
+	$(Q)$(PYTHON) -m venv $(OWN_VENV)
+	$(Q)$(OWN_VENV)/bin/pip -q install $(JAX) numpy absl-py pytest pytest-timeout hypothesis \
+		scipy flatbuffers cloudpickle portpicker
+	$(Q)touch $@
+$(OWN_VENV)/.plugin: $(OWN_VENV)/.made $(PLUGIN) $(wildcard runtime/python/*.* runtime/python/*/*/*.py)
+	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(OWN_VENV)/bin/pip -q install --force-reinstall \
+		--no-deps ./runtime/python
+	$(Q)touch $@
+
+.PHONY: check-jax-own
+check-jax-own: $(OWN_VENV)/.plugin
+	$(Q)$(PYTHON) tests/jax/own/run.py '$(JAX_TESTS)' --python $(OWN_VENV)/bin/python $(OWN)
+
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
@@ -366,6 +383,7 @@ help:
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make check-vm T=FUZZ  a million random ioctls against the driver"
 	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
+	@echo "make check-jax-own JAX_TESTS=folder  the JAX project's own tests;  OWN='--only nn_test'"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make check-model  C and JAX tests on a model that checks what programs read and write"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"

@@ -97,7 +97,7 @@ static inline void against_eval_same(struct rt_buffer *got, const struct tc_arra
 		fail_msg("%s", err.msg);
 	rt_event_unref(done);
 	if (memcmp(data, want->data, want->bytes) &&
-	    vector_compare((enum elem)want->elem, data, want->data, n, RULE_CLOSE, &at))
+	    vector_compare((enum elem)want->elem, data, want->data, n, RULE_CLOSE, 0, &at))
 		fail_msg("result %u differs at element %zu of %zu:\n%s", result, at, n, text);
 	free(data);
 }

@@ -5,15 +5,17 @@
 
 FOLDER holds tests/*_test.py, pyproject.toml and conftest.py. Each file runs in a
 process of its own; when that dies, the test it died in is named and the rest of
-the file goes on in a fresh one. What fails is run again on JAX's CPU backend, and
-counts only if it passes there. expected.txt beside this file lists the failures
-that are known, under their reasons: a failure that is not listed fails the run,
-and so does a listed one that passes, which asks to be removed.
+the file goes on in a fresh one. expected.txt beside this file lists the failures
+that are known, under their reasons: how many, of which tests, with which words.
+What else fails is run again on JAX's CPU backend, and counts only if it passes
+there. A failure that is not listed fails the run, and so do listed ones that pass:
+their line asks to be corrected.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import fnmatch
 import json
 import os
 import pathlib
@@ -28,25 +30,43 @@ EXPECTED = HERE / "expected.txt"
 RESTARTS = 40           # deaths of one file, after which the rest of it is given up
 
 
+class Known:
+    """A line of expected.txt: 'COUNT PATTERN WORDS', below a line '# why': so many tests
+    that match the pattern fail, with these words."""
+
+    def __init__(self, line, why):
+        count, self.pattern, self.words = line.split(None, 2)
+        self.count, self.line, self.why, self.found = int(count), line, why, 0
+
+    def matches(self, test, text):
+        return fnmatch.fnmatchcase(test, self.pattern) and self.words in " ".join(text.split())
+
+
 def expected_failures(path):
-    """{test: reason}: lines of '# reason' head the tests below them."""
-    known, reason = {}, None
+    known, why = [], None
     for n, line in enumerate(path.read_text().splitlines(), 1):
-        line = line.strip()
         if line.startswith("# "):
-            reason = line[2:]
-        elif line:
-            if reason is None:
-                sys.exit(f"{path}:{n}: a test without a reason above it")
-            if line in known:
-                sys.exit(f"{path}:{n}: {line} is listed twice")
-            known[line] = reason
+            why = line[2:]
+        elif line.strip():
+            try:
+                known.append(Known(line, why))
+            except ValueError:
+                sys.exit(f"{path}:{n}: not 'COUNT PATTERN WORDS'")
+            if why is None:
+                sys.exit(f"{path}:{n}: a line without a reason above it")
     return known
 
 
+def entry(known, test, result):
+    """The line that expects this failure, None."""
+    if result[0] not in ("failed", "died"):
+        return None
+    return next((k for k in known if k.matches(test, result[1])), None)
+
+
 class Runner:
-    def __init__(self, args, scratch):
-        self.args, self.scratch = args, pathlib.Path(scratch)
+    def __init__(self, args, scratch, known):
+        self.args, self.scratch, self.known = args, pathlib.Path(scratch), known
 
     def environment(self, platforms, record, **lists):
         env = dict(os.environ, JAX_PLATFORMS=platforms, RECORD=str(record),
@@ -132,7 +152,8 @@ class Runner:
         """A file's results, with the failures that the CPU backend shares renamed."""
         start = time.monotonic()
         results = self.file(file)
-        bad = [t for t, (o, _) in results.items() if o in ("failed", "died")]
+        bad = [t for t, r in results.items()
+               if r[0] in ("failed", "died") and not entry(self.known, t, r)]
         shared = 0
         if bad:
             cpu = self.file(file, "cpu", bad)
@@ -160,29 +181,36 @@ def died(status):
 def verdict(results, known, files):
     """Prints what is new and what is listed for nothing; returns whether to fail."""
     bad = {t: r for t, r in results.items() if r[0] in ("failed", "died")}
-    new = sorted(set(bad) - set(known))
-    ran = {t for t in known if pathlib.Path(t.split("::")[0]).stem in files}
-    stale = sorted(t for t in ran if t not in bad)
-    for t in new:
-        print(f"NEW {bad[t][0]}: {t}\n    {' '.join(bad[t][1].split())[:300]}")
-    for t in stale:
-        print(f"REMOVE from {EXPECTED.name}, it is "
-              f"{results.get(t, ('no longer a test', ''))[0]}: {t}")
-    for reason, n in collections.Counter(known[t] for t in ran if t in bad).most_common():
-        print(f"expected {n:4d}: {reason}")
+    new, stale, reasons = 0, 0, collections.Counter()
+    for t in sorted(bad):
+        k = entry(known, t, bad[t])
+        if k:
+            k.found += 1
+            reasons[k.why] += 1
+        else:
+            new += 1
+            print(f"NEW {bad[t][0]}: {t}\n    {' '.join(bad[t][1].split())[:300]}")
+    for k in known:
+        ran = any(fnmatch.fnmatchcase(f"tests/{f}.py", k.pattern.split("::")[0])
+                  for f in files)
+        if ran and k.found != k.count:
+            stale += 1
+            print(f"CORRECT {EXPECTED.name}: {k.found} now fail, not {k.count}: {k.line}")
+    for why, n in reasons.most_common():
+        print(f"expected {n:4d}: {why}")
     count = collections.Counter(o for o, _ in results.values())
     print(f"JAX's own tests: {count['passed']} passed, {len(bad)} failed "
-          f"({count['died']} of them by a death), of which {len(new)} new; "
+          f"({count['died']} of them by a death), of which {new} new; "
           f"{count['skipped']} skipped, "
           f"{sum(n for o, n in count.items() if o.startswith('cpu'))} "
-          f"that the CPU backend does not pass; {len(stale)} listed for nothing")
+          f"that the CPU backend does not pass; {stale} lines to correct")
     return bool(new or stale)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("folder", help="JAX_TESTS of `make check-jax-own`")
     p.add_argument("--python", default=sys.executable)
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--timeout", type=int, default=120, help="of one test, in seconds")
@@ -190,10 +218,14 @@ def main():
     p.add_argument("--keep", type=pathlib.Path, help="where records and logs stay")
     args = p.parse_args()
     args.python = os.path.abspath(args.python)
+    if not args.folder:
+        sys.exit("JAX_TESTS is not set: it names a folder with JAX's own tests (tests/*_test.py, "
+                 "conftest.py and pyproject.toml of the JAX project), not part of this tree")
+    args.folder = pathlib.Path(args.folder)
     files = sorted(f.stem for f in (args.folder / "tests").glob("*_test.py"))
     if not files:
-        sys.exit(f"no tests/*_test.py in {args.folder}: JAX_TESTS names the folder of JAX's "
-                 "own tests, which are not part of this tree")
+        sys.exit(f"no tests/*_test.py in {args.folder}: JAX_TESTS is to name a folder with "
+                 "JAX's own tests, which are not part of this tree")
     if args.only:
         unknown = set(args.only.split(",")) - set(files)
         if unknown:
@@ -203,7 +235,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         if args.keep:
             args.keep.mkdir(parents=True, exist_ok=True)
-        runner = Runner(args, args.keep or scratch)
+        runner = Runner(args, args.keep or scratch, known)
         results = {}
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for r in pool.map(runner.judge, files):

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs (random_dags.py): pinned seeds, and fresh ones whose first is printed.
+
+TESSERA_DAGS=N runs N fresh ones, TESSERA_DAG_SEED=S starts them at S. They run in a
+process that may die: the seed that it dies in is named, and the rest goes on.
+"""
+
+import json
+import os
+import pathlib
+import random
+import select
+import subprocess
+import sys
+import time
+
+WORKER = pathlib.Path(__file__).with_name("random_dags.py")
+FRESH = int(os.environ.get("TESSERA_DAGS", "40"))
+SECONDS = 120       # for one program, compiled three times
+
+# Seeds that found a bug each, and what it was.
+PINNED = {
+}
+# One program for each kind of step, however the fresh ones fall.
+ALWAYS = list(range(1, 21))
+
+
+def lines_of(process):
+    """The worker's lines; ends when it does, or with None when it is silent too long."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+        if not ready:
+            yield None
+            return
+        got = os.read(process.stdout.fileno(), 65536)
+        if not got:
+            return
+        *whole, rest = (rest + got).split(b"\n")
+        yield from whole
+
+
+def run_seeds(seeds):
+    """{seed: what is wrong, or None}."""
+    results, todo = {}, list(seeds)
+    while todo:
+        running = None
+        p = subprocess.Popen([sys.executable, WORKER, *map(str, todo)],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for line in lines_of(p):
+            if line is None:
+                p.kill()
+                break
+            told = json.loads(line)
+            if "start" in told:
+                running = told["start"]
+            else:
+                results[told["end"]], running = told["wrong"], None
+        status = p.wait()
+        if running is not None:
+            results[running] = f"it did not end in {SECONDS} s" if line is None else \
+                f"the process ended with status {status}"
+        elif status and not any(s in results for s in todo):
+            raise RuntimeError(f"{WORKER.name} ended with status {status} before a program")
+        todo = [s for s in todo if s not in results]
+    return results
+
+
+def check(seeds):
+    start = time.monotonic()
+    wrong = {s: w for s, w in run_seeds(seeds).items() if w}
+    print(f"\n{len(seeds)} random programs from {seeds[0]}: {len(wrong)} wrong "
+          f"({time.monotonic() - start:.0f} s)")
+    assert not wrong, "\n".join(
+        f"seed {s}: {w}\n  see it: python {WORKER} --show {s}" for s, w in wrong.items())
+
+
+def test_pinned_programs_agree_with_cpu():
+    check([*ALWAYS, *PINNED])
+
+
+def test_fresh_programs_agree_with_cpu():
+    first = int(os.environ.get("TESSERA_DAG_SEED", random.SystemRandom().randrange(1 << 40)))
+    check(range(first, first + FRESH))
