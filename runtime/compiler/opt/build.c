@@ -261,10 +261,16 @@ void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *cons
 	tc_build_place(b, tc_new(b->c, TC_RETURN, n, values, 0, NULL, 0));
 }
 
-struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t set)
+struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t dims)
+{
+	return tc_build_fold(b, TC_ADD, x, 0, dims);
+}
+
+struct tc_value *tc_build_fold(const struct tc_build *b, enum tc_opcode opcode,
+			       struct tc_value *x, double first, uint64_t set)
 {
 	const struct tc_type *t = x->type, *scalar = tc_tensor(b->c, t->elem, 0, NULL), *type;
-	struct tc_value *in[] = { x, tc_build_number(b, scalar, 0) }, *sum;
+	struct tc_value *in[] = { x, tc_build_number(b, scalar, first) }, *sum;
 	struct tc_build inner = { .c = b->c, .where = b->where };
 	int64_t dims[TC_MAX_RANK], kept[TC_MAX_RANK];
 	unsigned n = 0, rank = 0;
@@ -280,7 +286,7 @@ struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint
 	tc_set_ints(b->c, op, "dimensions", dims, n);
 	inner.block = tc_new_block(b->c, &op->regions[0]);
 	sum = tc_new_arg(b->c, inner.block, scalar);
-	sum = tc_build2(&inner, TC_ADD, sum, tc_new_arg(b->c, inner.block, scalar));
+	sum = tc_build2(&inner, opcode, sum, tc_new_arg(b->c, inner.block, scalar));
 	tc_build_return(&inner, 1, &sum);
 	return tc_out(tc_build_place(b, op), 0);
 }
@@ -395,7 +401,7 @@ void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigne
 				tc_build_number(&inner, s32, (double)loop->n));
 	if (loop->more)
 		more = tc_build2(&inner, TC_AND, more,
-				 loop->more(&inner, inner.block->args + 1));
+				 loop->more(&inner, inner.block->args + 1, loop->arg));
 	tc_build_return(&inner, 1, &more);
 	inner.block = op->regions[1].block;
 	memcpy(values, inner.block->args, (n_state + 1) * sizeof(*values));

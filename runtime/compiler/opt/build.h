@@ -64,7 +64,10 @@ struct tc_value *tc_build_put(const struct tc_build *b, struct tc_value *x, unsi
 struct tc_value *tc_build_dot(const struct tc_build *b, struct tc_value *x,
 			      struct tc_value *y, unsigned batch, unsigned x_dim,
 			      unsigned y_dim);
-/* The sum over the dims whose bits are set. */
+/* x folded by op (an addition, a maximum, ...) from `first` on over the dims whose bits are
+ * set; and the sum. */
+struct tc_value *tc_build_fold(const struct tc_build *b, enum tc_opcode op,
+			       struct tc_value *x, double first, uint64_t dims);
 struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t dims);
 /* Ends a region. */
 void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *const *values);
@@ -96,7 +99,8 @@ struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_regio
  */
 struct tc_loop {
 	int64_t n;
-	struct tc_value *(*more)(const struct tc_build *b, struct tc_value *const *state);
+	struct tc_value *(*more)(const struct tc_build *b, struct tc_value *const *state,
+				 void *arg);
 	void (*body)(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
 		     void *arg);
 	void *arg;
@@ -114,9 +118,8 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
 /* One in which every feature is a group of its own; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
-/* Targets of JAX that stand for algorithms; leaves others alone. custom.c, eigh.c */
+/* Targets of JAX that stand for algorithms; leaves others alone. custom.c */
 void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
-void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);
 /* While the functions are still there: the call names its comparator. */
 void tc_decompose_top_k(struct tc_ctx *c, struct tc_op *op);
 

@@ -433,6 +433,20 @@ static void decompose_random_bits(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* A real number is its own real part. */
+static void decompose_part(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *x = tc_in(op, 0);
+
+	if (elem_class(x->type->elem) == ELEM_CLASS_COMPLEX)
+		return;
+	if (op->op == TC_IMAG)
+		x = tc_build_number(&b, x->type, 0);
+	tc_replace_uses(tc_out(op, 0), x);
+	tc_erase(op);
+}
+
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
 	struct tc_op *next;
@@ -455,6 +469,8 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_CONVOLUTION: tc_decompose_convolution(c, op); break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
 		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
+		case TC_REAL:
+		case TC_IMAG: decompose_part(c, op); break;
 		default: break;
 		}
 	}

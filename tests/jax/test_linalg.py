@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factorisations are as accurate as LAPACK's: each error is measured on the device's result and
+on that of JAX's CPU backend, and may be 4 times the latter's, or of a random matrix of the
+same size, or a unit in the last place for a value and for a row of the norms of a matrix."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+TYPES = [np.float32, np.float64, np.complex64, np.complex128]
+TIMES = 4
+
+
+@pytest.fixture(autouse=True)
+def wide_types():
+    with jax.enable_x64(True):
+        yield
+
+
+def adjoint(x):
+    return np.swapaxes(np.conj(x), -1, -2)
+
+
+def is_complex(dtype):
+    return np.issubdtype(dtype, np.complexfloating)
+
+
+def random(rng, *shape, dtype):
+    x = rng.standard_normal(shape)
+    return x + 1j * rng.standard_normal(shape) if is_complex(dtype) else x
+
+
+def with_values(rng, n, dtype, hermitian, values):
+    left = np.linalg.qr(random(rng, n, n, dtype=dtype))[0]
+    right = left if hermitian else np.linalg.qr(random(rng, n, n, dtype=dtype))[0]
+    return (left * values) @ adjoint(right)
+
+
+def matrices(n, dtype, hermitian):
+    """Names and matrices [n, n] of every kind; the first is random."""
+    rng = np.random.default_rng(n)
+    i = np.arange(n)
+    make = functools.partial(with_values, rng, n, dtype, hermitian)
+    scale = np.logspace(0, -10, n)
+    kinds = {
+        "random": random(rng, n, n, dtype=dtype),
+        "graded values": make(np.logspace(0, -12, n)),
+        "two clusters": make(np.where(i < n // 2, 1.0, 1.0 + 1e-6)),
+        "values of 1 and -1": make(np.where(i < n // 2, 1.0, -1.0)),
+        "deficient": make(np.where(i < n // 3 + 1, np.linspace(1, 2, n), 0)),
+        "graded rows": random(rng, n, n, dtype=dtype) * scale[:, None] * scale,
+        "identity": np.eye(n), "zero": np.zeros((n, n)), "ones": np.ones((n, n)),
+        "Hilbert": 1 / (i[:, None] + i + 1.0),
+        "integers": np.floor(3 * rng.standard_normal((n, n))),
+    }
+    found = np.stack(list(kinds.values())).astype(dtype)
+    if hermitian:
+        found = ((found + adjoint(found)) / 2).astype(dtype)
+    return list(kinds), found
+
+
+def widen(*arrays):
+    return [np.asarray(x, np.complex128) for x in arrays]
+
+
+def off_unitary(x):
+    return np.linalg.norm(adjoint(x) @ x - np.eye(x.shape[-1]), axis=(-2, -1))
+
+
+def eigh_errors(a, norm, w, v):
+    a, v = widen(a, v)
+    want = np.linalg.eigvalsh(a)
+    left = np.linalg.norm(a @ v - v * w[:, None, :], axis=(-2, -1))
+    return {"values": np.abs(w - want).max(-1) / norm, "orthogonality": off_unitary(v),
+            "residual": left / norm}
+
+
+def svd_errors(a, norm, u, s, vh):
+    a, u, vh = widen(a, u, vh)
+    k = s.shape[-1]
+    left = np.linalg.norm((u[..., :k] * s[:, None, :]) @ vh[..., :k, :] - a, axis=(-2, -1))
+    assert np.all(np.diff(s) <= 0), "singular values descend"
+    return {**values_errors(a, norm, s), "left": off_unitary(u),
+            "right": off_unitary(adjoint(vh)), "residual": left / norm}
+
+
+def values_errors(a, norm, s):
+    want = np.linalg.svd(np.asarray(a, np.complex128), compute_uv=False)
+    return {"values": np.abs(s - want).max(-1) / norm}
+
+
+def qr_errors(a, norm, q, r):
+    a, q, r = widen(a, q, r)
+    assert np.all(np.tril(r, -1) == 0), "R is a triangle"
+    return {"orthogonality": off_unitary(q),
+            "residual": np.linalg.norm(q @ r - a, axis=(-2, -1)) / norm}
+
+
+METHODS = {
+    "eigh": (functools.partial(jnp.linalg.eigh, symmetrize_input=False), eigh_errors),
+    "svd": (jnp.linalg.svd, svd_errors),
+    "svd thin": (functools.partial(jnp.linalg.svd, full_matrices=False), svd_errors),
+    "svd values": (lambda x: [jnp.linalg.svd(x, compute_uv=False)], values_errors),
+    "qr": (jnp.linalg.qr, qr_errors),
+    "qr complete": (functools.partial(jnp.linalg.qr, mode="complete"), qr_errors),
+}
+
+
+def run(f, device, *args):
+    placed = [jax.device_put(x, device) for x in args]
+    return [np.asarray(x) for x in jax.tree.leaves(jax.jit(f)(*placed))]
+
+
+def check(method, names, a, device, cpu):
+    f, errors = METHODS[method]
+    eps = np.finfo(a.dtype).eps
+    norm = np.linalg.norm(np.asarray(a, np.complex128), 2, axis=(-2, -1))
+    norm = np.where(norm == 0, 1, norm)
+    got, lapack = errors(a, norm, *run(f, device, a)), errors(a, norm, *run(f, cpu, a))
+    for what, found in got.items():
+        # Of f64 the reference is LAPACK too, so that its own error seems to be zero.
+        least = eps if np.finfo(a.dtype).bits == 32 else 2 * eps
+        if what != "values":
+            least = eps * np.sqrt(min(a.shape[1:]))
+        bound = TIMES * np.maximum(np.maximum(lapack[what], lapack[what][0]), least)
+        for i, name in enumerate(names):
+            assert found[i] <= bound[i], (
+                f"{method} of {name}, {a.dtype}{a.shape[1:]}: {what} {found[i] / eps:.1f} eps, "
+                f"LAPACK {lapack[what][i] / eps:.1f}, bound {bound[i] / eps:.1f}")
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 65])
+@pytest.mark.parametrize("method", ["eigh", "svd", "qr"])
+def test_square(method, n, dtype, device, cpu):
+    names, a = matrices(n, dtype, method == "eigh")
+    keep = [0, 2, 4, 7] if n > 16 and dtype != np.float32 else range(len(names))
+    check(method, [names[i] for i in keep], a[list(keep)], device, cpu)
+
+
+@pytest.mark.parametrize("dtype,n", [(np.float32, n) for n in (63, 64, 127, 128, 129, 300)] +
+                         [(np.float64, 129)])
+@pytest.mark.parametrize("method", ["eigh", "svd", "qr", "svd values"])
+def test_square_and_large(method, dtype, n, device, cpu):
+    names, a = matrices(n, dtype, method == "eigh")
+    keep = [0, 2, 4, 9] if n < 128 else [0, 4]
+    check(method, [names[i] for i in keep], a[keep], device, cpu)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("shape", [(5, 1), (1, 5), (65, 3), (3, 65), (129, 64), (64, 129)],
+                         ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("method", ["svd", "svd thin", "svd values", "qr", "qr complete"])
+def test_tall_and_wide(method, shape, dtype, device, cpu):
+    rng = np.random.default_rng(7)
+    a = random(rng, 3, *shape, dtype=dtype)
+    a[1, :, -1] = a[1, :, 0]
+    a[2] = 0
+    check(method, ["random", "a column twice", "zero"], a.astype(dtype), device, cpu)
+
+
+SCALED = {
+    "eigh": METHODS["eigh"][0], "svd": jnp.linalg.svd, "qr": jnp.linalg.qr,
+    "pinv": jnp.linalg.pinv, "lu": jax.scipy.linalg.lu, "cholesky": jnp.linalg.cholesky,
+    "inv": jnp.linalg.inv, "matrix_rank": jnp.linalg.matrix_rank,
+    "lstsq": lambda x: jnp.linalg.lstsq(x, x[:, :1])[0],
+    "solve": lambda x: jnp.linalg.solve(x, x),
+}
+
+
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**-66, 2.0**66, 2.0**110])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("method", SCALED)
+def test_a_power_of_two_scales_the_result(method, dtype, scale, device, cpu):
+    """What is right for numbers near 1 is right for those whose squares leave the range."""
+    a = np.array([[2, 1, 0], [1, 2, 0.5], [0, 0.5, 1]], dtype)
+    if dtype == np.complex64:
+        a = a + np.array([[0, 1j, 0], [-1j, 0, 0], [0, 0, 0]], dtype) / 2
+    got = run(SCALED[method], device, (a * np.float32(scale)).astype(dtype))
+    near_one, want = run(SCALED[method], device, a), run(SCALED[method], cpu, a)
+    for x, y, z in zip(got, near_one, want):
+        assert np.all(np.isfinite(x))
+        ratio = np.abs(x).max() / np.abs(y).max()
+        power = 2.0 ** (np.round(2 * np.log2(ratio)) / 2)
+        assert np.isclose(ratio, power, rtol=1e-5), f"{x} is no multiple of {y}"
+        assert power in (1, scale, 1 / scale) or method == "cholesky"
+        np.testing.assert_allclose(np.abs(x / x.dtype.type(power)), np.abs(z), atol=3e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_eigenvalues_of_small_and_large_numbers(scale, device):
+    a = (np.array([[2, 1], [1, 2]]) * scale).astype(np.float32)
+    w, v = run(METHODS["eigh"][0], device, a)
+    np.testing.assert_allclose(w, np.array([1, 3]) * scale, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(v), np.sqrt(0.5), rtol=1e-6)
+
+
+def test_columns_of_qr_of_any_size(device):
+    """LAPACK's error is small in each column, not only beside the largest."""
+    a = random(np.random.default_rng(1), 9, 4, dtype=np.float32)
+    a = (a * [1e25, 1, 1e-25, 1e-30]).astype(np.float32)
+    q, r = run(jnp.linalg.qr, device, a)
+    off = np.abs(widen(q)[0] @ widen(r)[0] - a).max(0) / np.abs(a.astype(float)).max(0)
+    assert off.max() < 1e-6 and off_unitary(widen(q)[0]) < 4e-6
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [2, 65])
+@pytest.mark.parametrize("method", ["eigh", "svd", "svd values", "qr"])
+def test_no_number_in_no_number_out(method, n, bad, device):
+    """And the other matrices of a batch have their values."""
+    a = matrices(n, np.float32, True)[1][[0, 9, 5]]
+    alone = run(METHODS[method][0], device, a)
+    a[1, n - 1, 0] = a[1, 0, n - 1] = bad
+    for got, good in zip(run(METHODS[method][0], device, a), alone):
+        assert np.isnan(got[1]).any()
+        if method != "qr":
+            assert np.isnan(got[1]).all()
+        assert np.isfinite(got[[0, 2]]).all()
+        if got.ndim == 2:
+            np.testing.assert_allclose(got[[0, 2]], good[[0, 2]], atol=2e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2)],
+                         ids=lambda s: "x".join(map(str, s)))
+def test_empty(shape, device, cpu):
+    methods = [jnp.linalg.svd, jnp.linalg.qr]
+    if shape[-1] == shape[-2]:
+        methods += [jnp.linalg.eigh, jnp.linalg.cholesky]
+    for f in methods:
+        for got, want in zip(run(f, device, np.zeros(shape, np.float32)),
+                             run(f, cpu, np.zeros(shape, np.float32)), strict=True):
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)
+
+
+def test_eigh_reads_one_triangle_and_the_real_diagonal(device, cpu):
+    rng = np.random.default_rng(3)
+    a = random(rng, 5, 5, dtype=np.complex64).astype(np.complex64)
+    for uplo in "LU":
+        f = functools.partial(jnp.linalg.eigh, UPLO=uplo, symmetrize_input=False)
+        got, want = run(f, device, a), run(f, cpu, a)
+        np.testing.assert_allclose(got[0], want[0], atol=1e-5)
+
+
+def test_a_part_of_eigenvalues_and_singular_values(device, cpu):
+    a = random(np.random.default_rng(4), 6, 6, dtype=np.float32).astype(np.float32)
+    a += a.T
+    v, w = run(lambda x: jax.lax.linalg.eigh(x, subset_by_index=(1, 4)), device, a)
+    np.testing.assert_allclose(w, np.linalg.eigvalsh(a)[1:4], atol=1e-5)
+    np.testing.assert_allclose(a @ v, v * w, atol=1e-5)
+    u, s, vh = run(lambda x: jax.lax.linalg.svd(x, subset_by_index=(0, 2),
+                                                full_matrices=False), device, a)
+    np.testing.assert_allclose(s, np.linalg.svd(a)[1][:2], atol=1e-5)
+    np.testing.assert_allclose(a @ adjoint(vh), u * s, atol=1e-5)
+
+
+def test_cholesky_of_a_matrix_without_factor_is_nan(device):
+    for dtype in TYPES:
+        a = np.array([[1, 2], [2, 1]], dtype)
+        got, = run(functools.partial(jnp.linalg.cholesky, symmetrize_input=False), device, a)
+        assert np.isnan(got[np.tril_indices(2)]).all()
+
+
+@pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [1, 3, 65, 129])
+def test_residuals_of_systems(method, n, dtype, device, cpu):
+    a = matrices(n, dtype, False)[1][0]
+    eps = np.finfo(dtype).eps
+    if method == "cholesky":
+        a = (a @ adjoint(a) + n * np.eye(n)).astype(dtype)
+
+    def residual(where):
+        if method == "solve":
+            x, = run(jnp.linalg.solve, where, a, a[:, :2])
+            x, whole = widen(x, a)
+            return np.linalg.norm(whole @ x - whole[:, :2]) / np.linalg.norm(whole, 2) / \
+                np.linalg.norm(x, 2)
+        if method == "lu":
+            p, low, up = widen(*run(jax.scipy.linalg.lu, where, a))
+            return np.linalg.norm(p @ low @ up - a) / np.linalg.norm(a)
+        low, = widen(*run(jnp.linalg.cholesky, where, a))
+        return np.linalg.norm(low @ adjoint(low) - a) / np.linalg.norm(a)
+
+    assert residual(device) <= TIMES * max(residual(cpu), eps)
