@@ -74,7 +74,8 @@ ARRAYS = {
     "a_view_and_itself": lambda a: (a[::-1], a + 1),
     "itself_twice": lambda a: (a, a),
     "two_views": lambda a: (a[::-1], a[::-1] + a[0]),
-    "cumulative": lambda a: jnp.cumsum(a.astype(jnp.int32)) + a[::-1].astype(jnp.int32),
+    "cumulative": lambda a: lax.associative_scan(jnp.add, a.astype(jnp.int32)) +
+    a[::-1].astype(jnp.int32),
     "behind_a_barrier": lambda a: lax.optimization_barrier(a)[::-1] + a,
     "halves_swapped": loop(3, lambda b: jnp.concatenate(
         [b[b.shape[0] // 2:] + b[0], b[:b.shape[0] // 2]])),

@@ -307,6 +307,49 @@ static void an_entry_of_the_cache_is_read_too(void **state)
 	tc_result_free(&r);
 }
 
+static void verify_names_what_is_wrong_with_code_and_where(void **state)
+{
+	struct tc_result r = compile(donating, strlen(donating));
+	struct isa_operand *in, *out;
+	struct isa_tensor *vec;
+	struct json_object *o, *refused;
+	struct image *im;
+	uint64_t stride;
+
+	(void)state;
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("--verify", file), 0);
+	assert_non_null(strstr(output, "  verified     2 instructions\n"));
+	/* The sum is written over the argument: now from behind. */
+	assert_int_equal(image_parse(r.image, r.image_bytes, &im, NULL), 0);
+	vec = memmem(r.image, r.image_bytes, im->text, im->text_bytes);
+	image_free(im);
+	assert_non_null(vec);
+	assert_int_equal(vec->insn.op, ISA_VEC);
+	in = (void *)(vec + 1);
+	assert_int_equal(vec->body.n_in, 2);
+	out = in + 2;
+	assert_int_equal(out->binding, in[1].binding);
+	stride = (uint64_t)out->stride[0];
+	out->offset = 240;
+	out->stride[0] = -(int64_t)stride;
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("--verify", file), 1);
+	assert_non_null(strstr(output, "  REFUSED      the instruction at 0x0 writes operand 2 "
+			       "over an input otherwise than element for element, operand 1\n"));
+	assert_non_null(strstr(output, "of fusion(broadcast_in_dim,add) at jit(step)/add at "
+			       "f.py:3"));
+	assert_int_equal(run("--verify --json", file), 1);
+	o = json_tokener_parse(output);
+	refused = json_object_array_get_idx(json_object_object_get(o, "files"), 0);
+	refused = json_object_object_get(refused, "refused");
+	assert_int_equal(json_object_get_int(json_object_object_get(refused, "offset")), 0);
+	assert_string_equal(json_object_get_string(json_object_object_get(refused, "op")),
+			    "fusion(broadcast_in_dim,add)");
+	json_object_put(o);
+	tc_result_free(&r);
+}
+
 static void refused(const void *p, size_t n, const char *says)
 {
 	write_file(p, n);
@@ -379,6 +422,7 @@ int main(void)
 		cmocka_unit_test(texts_of_a_file_cannot_steer_the_terminal),
 		cmocka_unit_test(json_says_the_same),
 		cmocka_unit_test(an_entry_of_the_cache_is_read_too),
+		cmocka_unit_test(verify_names_what_is_wrong_with_code_and_where),
 		cmocka_unit_test(files_of_others_are_named_for_what_they_are),
 		cmocka_unit_test(broken_executables_are_shown_or_refused),
 	};

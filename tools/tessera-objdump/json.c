@@ -154,6 +154,22 @@ static struct json_object *code(const struct image *im)
 	return list;
 }
 
+/* null: nothing was found. */
+static struct json_object *refusal(const struct objdump_file *f)
+{
+	const struct image_debug *row = image_where(f->image, f->verdict.offset);
+	struct json_object *o;
+
+	if (!f->is_refused)
+		return NULL;
+	o = json_object_new_object();
+	add(o, "offset", number(f->verdict.offset));
+	add(o, "why", clean(f->verdict.why));
+	add(o, "op", row ? clean(image_string(f->image, row->op)) : NULL);
+	add(o, "where", row ? clean(image_string(f->image, row->where)) : NULL);
+	return o;
+}
+
 struct json_object *objdump_json(const struct objdump_file *f, unsigned parts)
 {
 	const struct image *im = f->image;
@@ -175,5 +191,7 @@ struct json_object *objdump_json(const struct objdump_file *f, unsigned parts)
 		}
 		add(o, "code", instructions);
 	}
+	if (parts & OBJDUMP_VERIFY)
+		add(o, "refused", refusal(f));
 	return o;
 }

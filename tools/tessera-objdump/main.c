@@ -13,12 +13,13 @@
 #define MAX_FILE ((size_t)2 << 30)
 
 static const char usage[] =
-	"usage: tessera-objdump [-h] [-s] [-d] [--json] FILE...\n"
+	"usage: tessera-objdump [-h] [-s] [-d] [--verify] [--json] FILE...\n"
 	"Shows executables of the Tessera T1: images that the compiler wrote (TESSERA_DUMP)\n"
 	"and entries of the cache of compiled programs. Needs no device.\n"
 	"  -h, --headers      name, sizes, memory plan (what is shown if nothing is asked for)\n"
 	"  -s, --signature    arguments and results, and which of them share memory\n"
 	"  -d, --disassemble  the code, with the operation that each instruction is of\n"
+	"  --verify           check the code as the compiler does: what it writes and reads\n"
 	"  --json             the same as JSON, schema tessera-objdump/1\n"
 	"  --version          the version\n"
 	"  --help             this text\n";
@@ -80,19 +81,34 @@ static int explain(const char *path, const struct str *file, const struct err *e
 	return complain(path, err->msg);
 }
 
+/* Runs the check; 1 if it refuses the code or can't be done. */
+static int verify(struct objdump_file *f)
+{
+	int code = tc_verify(f->image, NULL, &f->verdict);
+
+	f->is_refused = code == ERR_INTERNAL;
+	if (code && !f->is_refused)
+		complain(f->path, "out of memory");
+	return code != 0;
+}
+
 static int show(const char *path, unsigned parts, struct json_object *list)
 {
 	struct objdump_file f = { .path = path };
 	struct str file = { 0 }, out = { 0 };
 	struct image *im = NULL;
 	struct err err = { 0 };
-	int code = read_file(path, &file);
+	int code = read_file(path, &file), verdict = 0;
 
 	if (!code && image_parse(file.text ? file.text : "", file.len, &im, &err))
 		code = explain(path, &file, &err);
 	f.bytes = file.len;
 	f.image = im;
 	str_free(&file);
+	if (!code && parts & OBJDUMP_VERIFY) {
+		verdict = verify(&f);
+		code = verdict && !f.is_refused;
+	}
 	if (!code && list) {
 		struct json_object *o = objdump_json(&f, parts);
 
@@ -107,12 +123,13 @@ static int show(const char *path, unsigned parts, struct json_object *list)
 	}
 	str_free(&out);
 	image_free(im);
-	return code;
+	return code || verdict;
 }
 
 static const struct option options[] = {
 	{ "headers", no_argument, NULL, 'h' }, { "signature", no_argument, NULL, 's' },
 	{ "disassemble", no_argument, NULL, 'd' }, { "json", no_argument, NULL, 'j' },
+	{ "verify", no_argument, NULL, 'c' },
 	{ "version", no_argument, NULL, 'v' }, { "help", no_argument, NULL, '?' + 256 },
 	{ 0 },
 };
@@ -142,6 +159,7 @@ int main(int argc, char **argv)
 		case 's': parts |= OBJDUMP_SIGNATURE; break;
 		case 'd': parts |= OBJDUMP_CODE; break;
 		case 'j': as_json = true; break;
+		case 'c': parts |= OBJDUMP_VERIFY; break;
 		case 'v': puts("tessera-objdump 0.1"); return 0;
 		case '?' + 256: fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;

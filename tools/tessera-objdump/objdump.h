@@ -8,6 +8,7 @@
 
 #include "hal/base/str.h"
 #include "hal/hw/image.h"
+#include "runtime/compiler/back/verify.h"
 
 struct json_object;
 
@@ -15,9 +16,12 @@ struct objdump_file {
 	const char *path;
 	size_t bytes;
 	const struct image *image;
+	bool is_refused;		/* OBJDUMP_VERIFY: the check found this */
+	struct tc_verdict verdict;
 };
 
-enum { OBJDUMP_HEADERS = 1u << 0, OBJDUMP_SIGNATURE = 1u << 1, OBJDUMP_CODE = 1u << 2 };
+enum { OBJDUMP_HEADERS = 1u << 0, OBJDUMP_SIGNATURE = 1u << 1, OBJDUMP_CODE = 1u << 2,
+       OBJDUMP_VERIFY = 1u << 3 };
 
 /* Appends what `parts` (OBJDUMP_*) asks for. */
 void objdump_text(const struct objdump_file *f, unsigned parts, struct str *out);

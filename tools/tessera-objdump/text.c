@@ -204,6 +204,27 @@ static void note(void *arg, uint64_t offset, struct str *out)
 	}
 }
 
+static void print_verdict(const struct objdump_file *f, struct str *out)
+{
+	const struct image_debug *row = image_where(f->image, f->verdict.offset);
+
+	if (!f->is_refused) {
+		str_printf(out, "  verified     %zu instructions\n", objdump_count(f->image));
+		return;
+	}
+	str_printf(out, "  REFUSED      the instruction at 0x%" PRIx64 " %s\n", f->verdict.offset,
+		   f->verdict.why);
+	if (!row)
+		return;
+	str_printf(out, "               of ");
+	objdump_clean(image_string(f->image, row->op), out);
+	if (*image_string(f->image, row->where)) {
+		str_printf(out, " at ");
+		objdump_clean(image_string(f->image, row->where), out);
+	}
+	str_printf(out, "\n");
+}
+
 void objdump_text(const struct objdump_file *f, unsigned parts, struct str *out)
 {
 	objdump_clean(f->path, out);
@@ -221,6 +242,10 @@ void objdump_text(const struct objdump_file *f, unsigned parts, struct str *out)
 		str_printf(out, "\n");
 		isa_print_program(f->image->text, f->image->text_bytes, note,
 				  (void *)(uintptr_t)f->image, out);
+	}
+	if (parts & OBJDUMP_VERIFY) {
+		str_printf(out, "\n");
+		print_verdict(f, out);
 	}
 	str_printf(out, "\n");
 }

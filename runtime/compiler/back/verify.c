@@ -310,7 +310,7 @@ static int check_holds(struct check *c, const struct tc_note *note)
 		if (s->op != NO_OP && holds == (WRITING | s->op))
 			continue;
 		is_all_new = false;
-		if (holds != VALUE + note->content && !takes(c, s->op, holds))
+		if (!takes(c, s->op, holds))
 			return refuse(c, at, "leaves a part of its result in binding %u, bytes "
 				      "%lld to %lld, unwritten", note->binding,
 				      (long long)note->lo, (long long)note->hi);
