@@ -289,10 +289,6 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 		if (code < 0)
 			tc_refuse(b->e, "it has no vector operation");
 		u.op = (uint8_t)code;
-		/* The real and imaginary part of a real number. */
-		if ((code == UOP_REAL || code == UOP_IMAG) &&
-		    elem_class(work) != ELEM_CLASS_COMPLEX)
-			tc_refuse(b->e, "a part of a number that is not complex");
 		/* Saturating to its own range changes nothing for integers. */
 		if ((code == UOP_FLOOR || code == UOP_CEIL || code == UOP_RNE ||
 		     code == UOP_RAFZ) && elem_class(work) != ELEM_CLASS_FLOAT) {
