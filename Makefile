@@ -18,7 +18,7 @@ CFLAGS.opt := -O2 -g
 CFLAGS.dbg := -O0 -g3 -DTC_VERIFY_ALWAYS=1
 CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
 CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
-CFLAGS.tsan := -O1 -g -fsanitize=thread
+CFLAGS.tsan := -O1 -g -fsanitize=thread -Wno-tsan
 CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=undefined \
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'

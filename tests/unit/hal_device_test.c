@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,6 +17,7 @@
 
 #include "hal/hal.h"
 #include "hal/hw/image.h"
+#include "hal/telemetry.h"
 
 /* Another program may include this one to run its tests on other devices. */
 static const char *devices = "sim:hbm=64M,lanes=2";
@@ -267,6 +269,69 @@ static void notices_come_once_with_the_error(void **state)
 	assert_int_equal(got, ERR_DEADLINE_EXCEEDED);
 	hal_exe_unload(exe);
 	hal_mem_free(out);
+}
+
+static uint64_t used_in_page(void)
+{
+	struct hal_page *page = calloc(1, sizeof(*page));
+	char path[200];
+	struct err err;
+	uint64_t used;
+
+	snprintf(path, sizeof(path), "%s/tessera-%u-%d", hal_page_dir(), getuid(), getpid());
+	if (!page || hal_page_read(path, page, &err))
+		fail_msg("%s: %s", path, err.msg);
+	used = page->devices[0].used_bytes;
+	free(page);
+	return used;
+}
+
+/* In a child: what gives back gives nothing back, what asks is refused, nothing waits. */
+static int use_as_a_child(struct hal_queue *q, uint64_t running, struct hal_exe *exe,
+			  struct hal_mem *mem)
+{
+	struct hal_mem_stats stats;
+	int got = 0, bad = 0;
+	struct hal_mem *view;
+
+	alarm(20);
+	bad |= hal_queue_done(q) >= running;
+	bad |= hal_queue_wait(q, running, CLOCK_FOREVER, NULL) != ERR_FAILED_PRECONDITION;
+	bad |= hal_queue_error(q, 1, NULL) != ERR_FAILED_PRECONDITION;
+	bad |= hal_queue_notify(q, running, note, &got, NULL) != ERR_FAILED_PRECONDITION;
+	bad |= hal_queue_reset(q, "child", NULL) != ERR_FAILED_PRECONDITION;
+	bad |= hal_mem_view(dev, hal_mem_va(mem), 8, &view, NULL) != ERR_FAILED_PRECONDITION;
+	hal_mem_stats(dev, HAL_MEM_HBM, &stats);
+	hal_mem_clear_peak(dev);
+	bad |= stats.limit_bytes != 0 || got != 0;
+	hal_exe_unload(exe);
+	hal_mem_free(mem);
+	hal_device_close(dev);
+	return bad;
+}
+
+static void a_child_of_fork_leaves_the_device_alone(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0);
+	struct hal_mem *out = get(8), *large = get(1 << 20);
+	uint64_t value = run(exe, out, 0), used = used_in_page();
+	struct err err;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(use_as_a_child(q, value, exe, large));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(used_in_page(), used);
+	assert_true(hal_queue_done(q) < value);
+	assert_int_equal(hal_queue_reset(q, "test", &err), 0);
+	assert_int_equal(hal_queue_wait(q, value, clock_after(5000000000), &err), ERR_ABORTED);
+	hal_exe_unload(exe);
+	hal_mem_free(out);
+	hal_mem_free(large);
 }
 
 static void notices_of_what_was_never_submitted_are_refused(void **state)
@@ -775,6 +840,7 @@ static void requests_of_many_threads_get_their_answers(void **state)
 	cmocka_unit_test(everything_behind_a_fault_fails), \
 	cmocka_unit_test(endless_program_meets_its_watchdog), \
 	cmocka_unit_test(notices_come_once_with_the_error), \
+	cmocka_unit_test(a_child_of_fork_leaves_the_device_alone), \
 	cmocka_unit_test(notices_of_what_was_never_submitted_are_refused), \
 	cmocka_unit_test(copies_move_bytes_on_the_queue_and_by_hand), \
 	cmocka_unit_test(strided_copies_follow_any_strides), \

@@ -91,6 +91,114 @@ static void a_client_ends_while_work_is_pending(void **state)
 	}
 }
 
+/* What queued work reads and writes stays its own, however soon its buffers go: the next
+ * ones of their size would lie in the same place. */
+static void memory_in_use_is_not_given_away(void **state)
+{
+	struct PJRT_Client *c = new_client("hbm=64M,lanes=2");
+	struct PJRT_LoadedExecutable *slow = compile_on(c, "loop.mlirbc", 0);
+	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add.mlirbc", 0);
+	float data[16], other[16], back[16];
+	struct PJRT_Buffer *busy = zeros(c, 4096), *in[2], *later[4], *out, *gone, *loops[4];
+
+	(void)state;
+	for (int i = 0; i < 16; i++) {
+		data[i] = (float)i;
+		other[i] = -1;
+	}
+	for (int round = 0; round < rounds(20); round++) {
+		in[0] = put_floats(c, data, 16);
+		in[1] = put_floats(c, data, 16);
+		for (int i = 0; i < 4; i++)
+			assert_ok(run_exe(slow, &busy, 1, &loops[i], NULL));
+		assert_ok(run_exe(x, in, 2, &gone, NULL));
+		assert_ok(run_exe(x, in, 2, &out, NULL));
+		/* One result goes before it is made: what comes there must not change. */
+		drop_buffer(gone);
+		drop_buffer(in[0]);
+		drop_buffer(in[1]);
+		for (int i = 0; i < 4; i++)
+			later[i] = put_floats(c, other, 16);
+		assert_ok(fetch(out, back, sizeof(back)));
+		for (int i = 0; i < 16; i++)
+			assert_true(back[i] == 3.0f * (float)i);
+		for (int i = 0; i < 4; i++) {
+			assert_ok(fetch(later[i], back, sizeof(back)));
+			assert_memory_equal(back, other, sizeof(other));
+			drop_buffer(later[i]);
+			drop_buffer(loops[i]);
+		}
+		drop_buffer(out);
+	}
+	drop_buffer(busy);
+	drop_exe(x);
+	drop_exe(slow);
+	drop_client(c);
+}
+
+/* v -> (v v^T) v, for 4,000 elements: 64 MB are written, which takes more than 1 ms. */
+static struct PJRT_LoadedExecutable *compile_long(struct PJRT_Client *c)
+{
+	static char text[] = "module() {sym_name = \"long\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<4000xf32>) {\n"
+		"    %1 = dot_general(%0, %0) {lhs_batching_dimensions = [], "
+		"lhs_contracting_dimensions = [], precision_config = [0, 0], "
+		"rhs_batching_dimensions = [], rhs_contracting_dimensions = []} : "
+		"tensor<4000x4000xf32>\n"
+		"    %2 = dot_general(%1, %0) {lhs_batching_dimensions = [], "
+		"lhs_contracting_dimensions = [1], precision_config = [0, 0], "
+		"rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
+		"tensor<4000xf32>\n    return(%2)\n  }\n}\n";
+	struct PJRT_Program p = program_of((struct bytes){ text, strlen(text) });
+
+	return GET(Client_Compile, executable, .client = c, .program = &p);
+}
+
+/* Whatever was queued behind work that fails has failed: its results are not made. */
+static void work_behind_work_that_fails_fails(void **state)
+{
+	struct PJRT_LoadedExecutable *slow, *x;
+	struct PJRT_Buffer *v, *in[2], *lost, *out[2];
+	float data[16] = { 1 }, back[16];
+	struct PJRT_Event *done[2];
+	struct PJRT_Client *c;
+
+	(void)state;
+	setenv("TESSERA_LIMIT_MS", "1", 1);
+	c = new_client("hbm=256M,lanes=2");
+	unsetenv("TESSERA_LIMIT_MS");
+	slow = compile_long(c);
+	x = compile_on(c, "scale_add.mlirbc", 0);
+	in[0] = in[1] = put_floats(c, data, 16);
+	/* One behind it, and two. */
+	for (int n = 1; n <= 2; n++) {
+		v = zeros(c, 4000);
+		assert_ok(run_exe(slow, &v, 1, &lost, NULL));
+		for (int i = 0; i < n; i++)
+			assert_ok(run_exe(x, in, 2, &out[i], &done[i]));
+		assert_error(fetch(lost, back, sizeof(back)), INVALID, "dst_size");
+		assert_error(finish(GET(Buffer_ReadyEvent, event, .buffer = lost)),
+			     PJRT_Error_Code_DEADLINE_EXCEEDED, "long");
+		for (int i = 0; i < n; i++) {
+			assert_error(fetch(out[i], back, sizeof(back)),
+				     PJRT_Error_Code_ABORTED, "queued behind");
+			assert_error(finish(done[i]), PJRT_Error_Code_ABORTED, "long");
+			drop_buffer(out[i]);
+		}
+		drop_buffer(lost);
+		drop_buffer(v);
+	}
+	/* And the next one runs. */
+	assert_ok(run_exe(x, in, 2, &out[0], NULL));
+	assert_ok(fetch(out[0], back, sizeof(back)));
+	assert_true(back[0] == 3 && back[1] == 0);
+	drop_buffer(out[0]);
+	drop_buffer(in[0]);
+	drop_exe(x);
+	drop_exe(slow);
+	drop_client(c);
+}
+
 /* ---- dying in callbacks ---- */
 
 struct last {
@@ -373,6 +481,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clients_come_and_go_with_live_objects),
 		cmocka_unit_test(a_client_ends_while_work_is_pending),
+		cmocka_unit_test(memory_in_use_is_not_given_away),
+		cmocka_unit_test(work_behind_work_that_fails_fails),
 		cmocka_unit_test(the_last_object_may_die_in_a_callback),
 		cmocka_unit_test(the_last_object_may_die_in_a_fetch),
 		cmocka_unit_test(threads_work_on_one_client),
