@@ -650,7 +650,7 @@ static void arguments_must_fit(void **state)
 static void count_call(void *pointer, void *arg)
 {
 	(void)pointer;
-	++*(int *)arg;
+	__atomic_add_fetch((int *)arg, 1, __ATOMIC_ACQ_REL);
 }
 
 static void a_view_reads_what_lies_there(void **state)
