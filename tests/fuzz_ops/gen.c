@@ -78,6 +78,18 @@ const struct tc_type *gen_same_dims(struct gen *g, unsigned elem, const struct t
 	return tc_tensor(g->c, (enum elem)elem, t->rank, t->dim);
 }
 
+bool gen_is_small(const struct gen *g, unsigned rank, const int64_t *dim)
+{
+	int64_t n = 1;
+
+	for (unsigned d = 0; d < rank; d++) {
+		if (dim[d] > g->most / n)
+			return false;
+		n *= dim[d] ? dim[d] : 1;
+	}
+	return true;
+}
+
 void gen_set_fact(struct gen *g, struct tc_value *v, struct fact f)
 {
 	struct fact *own = arena_array(&g->c->arena, 1, sizeof(*own));

@@ -77,6 +77,8 @@ const struct tc_type *gen_same_dims(struct gen *g, unsigned elem, const struct t
 struct tc_value *gen_pick(struct gen *g, bool (*fn)(const struct tc_value *v, const void *arg),
 			  const void *arg);
 struct tc_value *gen_pick_any(struct gen *g);
+/* Whether an array is small enough for this program, its dims of 0 counted as 1. */
+bool gen_is_small(const struct gen *g, unsigned rank, const int64_t *dim);
 /* Of the type, whatever the fact. */
 struct tc_value *gen_pick_type(struct gen *g, const struct tc_type *t);
 /* A new value: argument of main, constant, iota. */

@@ -212,8 +212,6 @@ struct window {
 
 static bool choose_window(struct gen *g, const struct tc_type *t, struct window *w, bool plain)
 {
-	int64_t all = 1;
-
 	w->n = 1;
 	for (unsigned d = 0; d < t->rank; d++) {
 		int64_t padded, wide;
@@ -229,9 +227,8 @@ static bool choose_window(struct gen *g, const struct tc_type *t, struct window 
 		wide = (w->size[d] - 1) * w->dilation[d] + 1;
 		w->out[d] = padded < wide ? 0 : (padded - wide) / w->stride[d] + 1;
 		w->n *= w->size[d];
-		all *= w->out[d];
 	}
-	return all <= g->most;
+	return gen_is_small(g, t->rank, w->out);
 }
 
 bool gen_reduce_window(struct gen *g)

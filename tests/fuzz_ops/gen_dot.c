@@ -70,7 +70,7 @@ static const struct tc_type *other_factor(struct gen *g, const struct tc_type *a
 			x->k *= a->dim[order[i]];
 		}
 	}
-	return rank <= 4 ? gen_type(g, a->elem, rank, dim) : NULL;
+	return rank <= 4 && gen_is_small(g, rank, dim) ? gen_type(g, a->elem, rank, dim) : NULL;
 }
 
 static bool is_among(const int64_t *list, unsigned n, int64_t x)
@@ -116,7 +116,7 @@ bool gen_dot(struct gen *g)
 	rank = result_dims(&x, in[0]->type, b, dim);
 	for (unsigned d = 0; d < rank; d++)
 		n *= dim[d];
-	if (rank > GEN_RANK || n > g->most || n * x.k > 3000000)
+	if (rank > GEN_RANK || !gen_is_small(g, rank, dim) || n * x.k > 3000000)
 		return false;
 	in[1] = gen_value(g, b, gen_any_fact(g, b->elem));
 	to = result_elem(g, b->elem);

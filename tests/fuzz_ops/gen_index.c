@@ -112,15 +112,13 @@ static bool has_room(const struct tc_value *v, const void *arg)
 
 static bool choose(struct gen *g, struct numbers *x, const struct tc_value *table)
 {
-	int64_t n = 1;
-
 	*x = (struct numbers){ .table = table->type };
 	choose_dims(g, x);
 	choose_indices(g, x);
 	choose_moved(g, x);
-	for (unsigned i = 0; i < x->n_moved; i++)
-		n = x->moved[i] && n > g->most / x->moved[i] ? g->most + 1 : n * x->moved[i];
-	return n <= g->most && x->n_moved <= GEN_RANK && x->n_indices <= GEN_RANK;
+	return x->n_moved <= GEN_RANK && x->n_indices <= GEN_RANK &&
+	       gen_is_small(g, x->n_moved, x->moved) &&
+	       gen_is_small(g, x->n_indices, x->indices);
 }
 
 static struct tc_value *indices_of(struct gen *g, const struct numbers *x, bool distinct)

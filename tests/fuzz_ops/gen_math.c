@@ -14,12 +14,10 @@ bool gen_rng_bits(struct gen *g)
 	unsigned rank = gen_below(g, 4);
 	struct tc_value *key;
 	struct tc_op *op;
-	int64_t n = 1;
 
 	for (unsigned d = 0; d < rank; d++) {
 		dim[d] = gen_dim(g);
-		n *= dim[d];
-		if (n > g->most)
+		if (!gen_is_small(g, d + 1, dim))
 			return false;
 	}
 	types[0] = gen_type(g, ELEM_U64, 1,

@@ -8,15 +8,14 @@ bool gen_new_source(struct gen *g)
 {
 	unsigned rank = gen_one_in(g, 12) ? gen_below(g, GEN_RANK + 1) : gen_below(g, 4);
 	unsigned elem = gen_elem(g);
-	int64_t dim[GEN_RANK], n = 1;
+	int64_t dim[GEN_RANK];
 
 	if (g->scalars)
 		rank = 0;
 	for (unsigned d = 0; d < rank; d++) {
 		dim[d] = gen_dim(g);
-		if (n && dim[d] > g->most / n)
-			dim[d] = 1 + (int64_t)gen_below(g, 2);
-		n *= dim[d];
+		if (!gen_is_small(g, d + 1, dim))
+			dim[d] = 1;
 	}
 	gen_source(g, gen_type(g, elem, rank, dim), gen_any_fact(g, elem));
 	return true;
@@ -31,7 +30,7 @@ static void set_dims(struct gen *g, struct tc_value *v, const char *name, const 
 bool gen_broadcast(struct gen *g)
 {
 	struct tc_value *v = gen_pick_any(g);
-	int64_t dim[GEN_RANK], at[GEN_RANK], n = 1;
+	int64_t dim[GEN_RANK], at[GEN_RANK];
 	const struct tc_type *t, *like;
 	unsigned rank;
 
@@ -50,9 +49,7 @@ bool gen_broadcast(struct gen *g)
 	for (unsigned i = 0; i < t->rank; i++)
 		if (t->dim[i] != 1)
 			dim[at[i]] = t->dim[i];
-	for (unsigned d = 0; d < rank; d++)
-		n = dim[d] && n > g->most / dim[d] ? g->most + 1 : n * dim[d];
-	if (n > g->most)
+	if (!gen_is_small(g, rank, dim))
 		return false;
 	v = gen_op1(g, TC_BROADCAST_IN_DIM, 1, &v, gen_type(g, t->elem, rank, dim),
 		    *gen_fact(v));
@@ -212,7 +209,7 @@ bool gen_concatenate(struct gen *g)
 	}
 	if (f.kind == FACT_DISTINCT)
 		f.kind = FACT_BITS;
-	if (gen_type(g, p.type->elem, p.type->rank, dim)->count > g->most)
+	if (!gen_is_small(g, p.type->rank, dim))
 		return false;
 	v = gen_op1(g, TC_CONCATENATE, n, in, gen_type(g, p.type->elem, p.type->rank, dim), f);
 	tc_set_int(g->c, v->def, "dimension", TC_ATTR_INT, p.d);
@@ -222,7 +219,7 @@ bool gen_concatenate(struct gen *g)
 bool gen_pad(struct gen *g)
 {
 	struct tc_value *in[2] = { gen_pick(g, has_rank, NULL) };
-	int64_t low[GEN_RANK], high[GEN_RANK], inner[GEN_RANK], dim[GEN_RANK], n = 1, size;
+	int64_t low[GEN_RANK], high[GEN_RANK], inner[GEN_RANK], dim[GEN_RANK], size;
 	const struct tc_type *t;
 	struct tc_value *v;
 
@@ -239,9 +236,8 @@ bool gen_pad(struct gen *g)
 			high[d] += high[d] < 0;
 		}
 		dim[d] = size + low[d] + high[d];
-		n *= dim[d];
 	}
-	if (n > g->most)
+	if (!gen_is_small(g, t->rank, dim))
 		return false;
 	in[1] = gen_value(g, gen_type(g, t->elem, 0, NULL), gen_any_fact(g, t->elem));
 	v = gen_op1(g, TC_PAD, 2, in, gen_type(g, t->elem, t->rank, dim),

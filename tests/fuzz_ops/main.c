@@ -11,6 +11,7 @@
  *shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
  *was refused, or crashed.
  */
+#include <ctype.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -39,7 +40,8 @@ struct options {
 struct state {
 	uint64_t next;		/* the seed of the program that runs */
 	uint64_t n[VERDICTS], with_jax;
-	unsigned reports;
+	char reports[MOST_REPORTS][64];	/* signatures of what was saved */
+	unsigned n_reports;
 	struct coverage coverage;
 	bool is_done;
 };
@@ -86,18 +88,28 @@ static char *copy(const char *text)
 	return p ? strcpy(p, text) : NULL;
 }
 
+enum { SIGNATURE = 64 };
 struct search {
 	enum verdict is;
 	uint64_t seed;
 	struct device *device;
 	struct jax *jax;
-	char first[40];
+	char first[SIGNATURE];
 };
 
-/* The part of a message by which a failure is told from others. */
-static void sign(const struct err *err, enum verdict is, char out[40])
+/* What tells a failure from others: the end of its message without names, places and numbers,
+ * which change with the program. */
+static void sign(const struct err *err, enum verdict is, char out[SIGNATURE])
 {
-	snprintf(out, 40, "%.39s", is == REFUSED || is == NO_ORACLE ? err->msg : "");
+	const char *from = strstr(err->msg, "the instruction at"), *p;
+	unsigned n = 0;
+
+	if (!from)
+		from = strstr(err->msg, "the device refused");
+	for (p = from ? from : err->msg; *p && n + 1 < SIGNATURE; p++)
+		if (strchr(" :(),", *p) || (p > err->msg && isalpha(*p) && !isxdigit(p[-1])))
+			out[n++] = *p;
+	out[is == REFUSED || is == NO_ORACLE ? n : 0] = 0;
 }
 
 /* In a child: a smaller program may crash, or loop for ever. */
@@ -105,7 +117,7 @@ static enum verdict try_apart(struct search *s, struct program *p)
 {
 	struct err err = { 0 };
 	enum verdict is;
-	char own[40];
+	char own[SIGNATURE];
 	int status;
 	pid_t pid;
 
@@ -175,6 +187,18 @@ static void save(const struct options *o, uint64_t seed, const char *kind, const
 	program_free(&p);
 }
 
+/* Refusals in the same words are reduced but twice. */
+static bool is_known(struct state *state, const char *signature)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < state->n_reports; i++)
+		n += *signature && !strcmp(state->reports[i], signature);
+	if (n < 2)
+		snprintf(state->reports[state->n_reports++], SIGNATURE, "%s", signature);
+	return n >= 2;
+}
+
 static void report(struct session *s, uint64_t seed, const char *text, enum verdict is,
 		   const struct err *why)
 {
@@ -186,9 +210,9 @@ static void report(struct session *s, uint64_t seed, const char *text, enum verd
 		if (*p == '\n')
 			*p = ' ';
 	printf("seed 0x%" PRIx64 ": %s\n", seed, line);
-	if (s->state->reports++ < MOST_REPORTS) {
+	sign(why, is, search.first);
+	if (s->state->n_reports < MOST_REPORTS && !is_known(s->state, search.first)) {
 		save(s->o, seed, "", text, line);
-		sign(why, is, search.first);
 		small = reduce_program(text, still_fails, &search);
 		if (small)
 			save(s->o, seed, ".small", small, line);

@@ -240,6 +240,11 @@ static void decompose_select_and_scatter(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *v[3];
 	struct tc_op *scatter;
 
+	if (!source->count) {
+		replace(op, 0, tc_build_broadcast(&b, tc_in(op, 2), in, &zero));
+		tc_erase(op);
+		return;
+	}
 	v[1] = tc_build_reshape(&b, find_places(&b, op), 2, list);
 	v[0] = tc_build_broadcast(&b, tc_in(op, 2), flat, &zero);
 	v[2] = tc_build_reshape(&b, tc_in(op, 1), 1, list);
@@ -447,6 +452,16 @@ static void decompose_part(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* Without updates, what was there. */
+static void drop_empty_scatter(struct tc_op *op)
+{
+	if (tc_in(op, op->n_results + 1)->type->count)
+		return;
+	for (unsigned i = 0; i < op->n_results; i++)
+		replace(op, i, tc_in(op, i));
+	tc_erase(op);
+}
+
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
 	struct tc_op *next;
@@ -458,6 +473,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 				decompose_block(c, op->regions[r].block);
 		switch (op->op) {
 		case TC_MAP: decompose_map(c, op); break;
+		case TC_SCATTER: drop_empty_scatter(op); break;
 		case TC_REDUCE_WINDOW: decompose_reduce_window(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
