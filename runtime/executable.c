@@ -23,6 +23,24 @@ static void free_exe(struct rt_exe *x)
 	rt_client_unref(c);
 }
 
+static void free_job(void *arg)
+{
+	free_exe(arg);
+}
+
+/* On the device's waiter thread, which must not wait. */
+static void is_idle(void *arg, const struct err *err)
+{
+	struct rt_exe *x = arg;
+
+	(void)err;
+	if (rt_later(x->client, free_job, x, NULL)) {
+		rt_in_callback++;
+		free_exe(x);
+		rt_in_callback--;
+	}
+}
+
 void rt_exe_ref(struct rt_exe *x)
 {
 	atomic_fetch_add(&x->refs, 1);
@@ -30,7 +48,16 @@ void rt_exe_ref(struct rt_exe *x)
 
 void rt_exe_unref(struct rt_exe *x)
 {
-	if (x && atomic_fetch_sub(&x->refs, 1) == 1 && !rt_is_orphan(x->client))
+	struct hal_queue *q;
+	uint64_t last;
+
+	if (!x || atomic_fetch_sub(&x->refs, 1) != 1 || rt_is_orphan(x->client))
+		return;
+	q = x->client->devices[x->device].queue;
+	last = atomic_load(&x->last_use);
+	rt_scratch_leave(x);
+	/* Its queued runs need it, however long they take; its owner need not wait. */
+	if (!last || hal_queue_done(q) >= last || hal_queue_notify(q, last, is_idle, x, NULL))
 		free_exe(x);
 }
 
@@ -469,6 +496,8 @@ static int run(struct launch *l, struct rt_event **done, struct err *err)
 		bind(l, d);
 		code = hal_queue_execute(d->queue, &launch, &value, err);
 	}
+	if (!code)
+		atomic_store(&l->x->last_use, value);
 	if (!code && l->x->image->info.temp_bytes)
 		d->scratch_use = value;
 	if (!code)

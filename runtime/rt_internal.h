@@ -123,6 +123,7 @@ struct rt_exe {
 	struct rt_program *program;
 	const struct image *image;	/* the program's */
 	atomic_bool is_deleted;
+	_Atomic uint64_t last_use;	/* newest submission that runs it */
 	struct rt_exe *next, **link;	/* of device.scratch_users; link NULL: not there */
 };
 
