@@ -22,7 +22,26 @@ static unsigned rounded_to(const struct tc_op *op, const char *name, unsigned el
 	return to;
 }
 
-/* An operand, its elements in hand and of the result's type but not rounded to it. */
+/* The kind of number of the sum: the widest of operands and result. */
+static unsigned sum_type(const struct tc_op *op)
+{
+	unsigned best = op->results[0].type->elem;
+
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned elem = tc_in(op, i)->type->elem;
+		unsigned a = elem_class(elem), b = elem_class(best);
+
+		if (a == ELEM_CLASS_UINT)
+			a = ELEM_CLASS_SINT;
+		if (b == ELEM_CLASS_UINT)
+			b = ELEM_CLASS_SINT;
+		if (a > b || (a == b && elem_bytes(elem) > elem_bytes(best)))
+			best = elem;
+	}
+	return best;
+}
+
+/* An operand, its elements in hand and of the sum's type but not rounded to it. */
 struct factor {
 	const struct tc_type *type;
 	struct num *x;
@@ -32,7 +51,7 @@ static struct factor take_factor(struct eval *e, const struct tc_op *op, unsigne
 				 const char *precision)
 {
 	struct eval_array *a = tc_eval_in(e, op, i);
-	unsigned from = a->type->elem, to = op->results[0].type->elem;
+	unsigned from = a->type->elem, to = sum_type(op);
 	unsigned rounded = rounded_to(op, precision, from);
 	struct factor f = { .type = a->type };
 	uint64_t room[2];
@@ -55,23 +74,6 @@ static struct num product(unsigned cls, const struct factor *a, const int64_t *i
 {
 	return tc_num_mul(cls, a->x[tc_eval_linear(a->type, i)],
 			  b->x[tc_eval_linear(b->type, k)]);
-}
-
-/* Products of floats have no integer to go to. */
-static void check_types(struct eval *e, const struct tc_op *op)
-{
-	unsigned cls = elem_class(op->results[0].type->elem);
-
-	for (unsigned i = 0; i < 2; i++) {
-		unsigned from = tc_in(op, i)->type->elem;
-
-		if (cls < ELEM_CLASS_FLOAT && elem_class(from) >= ELEM_CLASS_FLOAT)
-			EVAL_BAD(e, "%s of %s", elem_text(op->results[0].type->elem),
-				 elem_text(from));
-		if (cls == ELEM_CLASS_FLOAT && elem_class(from) == ELEM_CLASS_COMPLEX)
-			EVAL_BAD(e, "%s of %s", elem_text(op->results[0].type->elem),
-				 elem_text(from));
-	}
 }
 
 /* ---- dot_general ---- */
@@ -119,10 +121,10 @@ void tc_eval_dot(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *out = tc_eval_out(e, op, 0);
 	const struct tc_type *t = out->type;
-	struct dot g = { .cls = elem_class(t->elem) };
+	unsigned elem = sum_type(op);
+	struct dot g = { .cls = elem_class(elem) };
 	int64_t idx[TC_MAX_RANK] = { 0 };
 
-	check_types(e, op);
 	g.lhs = take_factor(e, op, 0, "lhs_precision_type");
 	g.rhs = take_factor(e, op, 1, "rhs_precision_type");
 	g.lb = tc_attr_ints(op, "lhs_batching_dimensions", &g.nb);
@@ -134,7 +136,8 @@ void tc_eval_dot(struct eval *e, const struct tc_op *op)
 	if (t->count)
 		g.n_sum = tc_eval_count(g.nk, g.sum_dim);
 	for (int64_t i = 0; i < t->count; i++) {
-		tc_num_store(t->elem, tc_eval_at(out, i), dot_at(&g, idx));
+		tc_num_store(t->elem, tc_eval_at(out, i),
+			     tc_num_convert(elem, t->elem, dot_at(&g, idx)));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
 	tc_eval_release(e, g.lhs.x);
@@ -154,7 +157,7 @@ struct conv {
 
 static struct conv read_conv(struct eval *e, const struct tc_op *op)
 {
-	struct conv v = { .cls = elem_class(op->results[0].type->elem) };
+	struct conv v = { .cls = elem_class(sum_type(op)) };
 	unsigned n;
 
 	v.in = take_factor(e, op, 0, NULL);
@@ -229,13 +232,13 @@ void tc_eval_convolution(struct eval *e, const struct tc_op *op)
 	int64_t idx[TC_MAX_RANK] = { 0 };
 	struct conv v;
 
-	check_types(e, op);
 	v = read_conv(e, op);
 	/* an empty kernel or input adds nothing */
 	if (t->count && v.in.type->count && v.kernel.type->count)
 		v.n_window = tc_eval_count(v.n, v.window);
 	for (int64_t i = 0; i < t->count; i++) {
-		tc_num_store(t->elem, tc_eval_at(out, i), conv_at(&v, idx));
+		tc_num_store(t->elem, tc_eval_at(out, i),
+			     tc_num_convert(sum_type(op), t->elem, conv_at(&v, idx)));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
 	tc_eval_release(e, v.in.x);

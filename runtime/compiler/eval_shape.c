@@ -98,26 +98,34 @@ void tc_eval_reshape(struct eval *e, const struct tc_op *op)
 	memcpy(out->data, in->data, out->bytes);
 }
 
+/* Bits of an element in memory, of which the lowest count. */
+static unsigned bits_of(unsigned elem)
+{
+	return elem == ELEM_PRED ? 8 : elem_bits(elem);
+}
+
+static bool bit_at(const struct eval_array *a, int64_t i, unsigned bit)
+{
+	return a->data[i * elem_bytes(a->type->elem) + bit / 8] >> bit % 8 & 1;
+}
+
 void tc_eval_bitcast(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *in = tc_eval_in(e, op, 0), *out = tc_eval_out(e, op, 0);
-	unsigned a = elem_bits(in->type->elem), b = elem_bits(out->type->elem);
+	unsigned a = bits_of(in->type->elem), b = bits_of(out->type->elem);
+	unsigned bytes = elem_bytes(out->type->elem);
 
-	if (a % 8 == 0 && b % 8 == 0) {
-		memcpy(out->data, in->data, out->bytes);
-		return;
-	}
-	/* They lie in bytes of their own, so only the same width has a meaning. */
-	if (a != b)
-		tc_fail(e->c, ERR_UNIMPLEMENTED, op,
-			"types of less than a byte keep their width");
 	for (int64_t i = 0; i < out->type->count; i++) {
-		struct num x = { .i = in->data[i] & ((1u << a) - 1) };
+		uint8_t *to = &out->data[i * bytes];
 
+		for (unsigned k = 0; k < b; k++) {
+			int64_t at = i * b + k;
+
+			to[k / 8] |= (uint8_t)(bit_at(in, at / a, (unsigned)(at % a)) << k % 8);
+		}
 		/* an integer is kept with its sign spread over the byte */
-		out->data[i] = (uint8_t)x.i;
-		if (elem_class(out->type->elem) != ELEM_CLASS_FLOAT)
-			tc_num_store(out->type->elem, &out->data[i], x);
+		if (b < 8 && elem_class(out->type->elem) != ELEM_CLASS_FLOAT)
+			tc_num_store(out->type->elem, to, (struct num){ .i = *to });
 	}
 }
 

@@ -271,16 +271,23 @@ static void check_transpose(const struct check *k)
 	want(k, in->elem, n, dim);
 }
 
+/* Bits of an element: a truth value is a byte to those who look at its bits. */
+static unsigned bits_of(unsigned elem)
+{
+	return elem == ELEM_PRED ? 8 : elem_bits(elem);
+}
+
 static void check_bitcast(const struct check *k)
 {
 	const struct tc_type *in = in_type(k, 0), *out = out_type(k);
-	unsigned a = elem_bytes(in->elem), b = elem_bytes(out->elem);
+	unsigned a = bits_of(in->elem), b = bits_of(out->elem);
 	const struct tc_type *wide = a > b ? in : out, *narrow = a > b ? out : in;
 
-	if (!a || !b || in->bytes != out->bytes)
-		BAD(k, "the sizes differ");
+	if (!a || !b || ((in->elem == ELEM_PRED || out->elem == ELEM_PRED) && a != b))
+		BAD(k, "the bits of %s as %s", elem_text(in->elem), elem_text(out->elem));
 	if (a == b ? !same_dims(in, out) : narrow->rank != wide->rank + 1u ||
-	    memcmp(narrow->dim, wide->dim, wide->rank * sizeof(*wide->dim)))
+	    memcmp(narrow->dim, wide->dim, wide->rank * sizeof(*wide->dim)) ||
+	    narrow->dim[wide->rank] != (a > b ? a / b : b / a))
 		BAD(k, "the shapes do not fit");
 }
 

@@ -89,11 +89,16 @@ static void check_counts(const struct check *k)
 	}
 }
 
-/* Tuples are taken apart by the pass `inline`; elsewhere they have no meaning. */
+/* Tuples are taken apart by the pass `inline`, which follows them through calls;
+ * elsewhere they have no meaning. */
 static void check_tuples(const struct check *k)
 {
+	const struct tc_op *around = k->op->block->region->parent;
+
 	if (k->op->op == TC_TUPLE || k->op->op == TC_GET_TUPLE_ELEMENT ||
-	    k->op->op == TC_OPAQUE || k->op->op == TC_CUSTOM_CALL)
+	    k->op->op == TC_OPAQUE || k->op->op == TC_CUSTOM_CALL || k->op->op == TC_CALL ||
+	    (k->op->op == TC_RETURN && around->op == TC_FUNC &&
+	     k->op->block != tc_main(k->c)))
 		return;
 	for (unsigned i = 0; i < k->op->n_operands; i++)
 		if (in_type(k, i)->is_tuple)
@@ -130,7 +135,8 @@ static void verify_block(const struct check *outer, const struct tc_block *b)
 
 	for (unsigned i = 0; i < b->n_args; i++) {
 		k.defined[b->args[i]->id] = 1;
-		if (b->args[i]->type->is_tuple)
+		if (b->args[i]->type->is_tuple &&
+		    (outer->op->op != TC_FUNC || b == tc_main(outer->c)))
 			BAD(outer, "argument %u is a tuple", i);
 	}
 	for (struct tc_op *op = b->first; op; op = op->next) {

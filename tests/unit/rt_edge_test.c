@@ -26,11 +26,135 @@ static void no_random_bits_leave_the_key(void **state)
 		}
 }
 
+/* Products whose operands and result are different kinds of numbers. */
+static void products_of_any_kinds(void **state)
+{
+	static const char *const types[] = { "i1", "i8", "i32", "i64", "ui8", "ui32", "f32", "f64",
+					     "complex<f32>" };
+	enum { N = sizeof(types) / sizeof(*types) };
+	char text[2048];
+
+	(void)state;
+	for (unsigned i = 0; i < N * N * N; i++) {
+		const char *a = types[i / N / N], *b = types[i / N % N], *r = types[i % N];
+
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<3x5x%s>, %%2: tensor<5x4x%s>",
+			"%%3 = dot_general(%%1, %%2) {lhs_batching_dimensions = [], "
+			"rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+			"rhs_contracting_dimensions = [0]} : tensor<3x4x%s>\n"
+			"return(%%3)"), a, b, r);
+		runs_as_evaluated(text);
+		if (i % 5)
+			continue;
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<1x5x2x%s>, "
+			"%%2: tensor<3x2x4x%s>",
+			"%%3 = convolution(%%1, %%2) {input_batch_dimension = 0, "
+			"input_feature_dimension = 2, input_spatial_dimensions = [1], "
+			"kernel_input_feature_dimension = 1, "
+			"kernel_output_feature_dimension = 2, "
+			"kernel_spatial_dimensions = [0], output_batch_dimension = 0, "
+			"output_feature_dimension = 2, output_spatial_dimensions = [1], "
+			"window_strides = [1], padding = [1, 1], lhs_dilation = [1], "
+			"rhs_dilation = [1], window_reversal = [0], "
+			"feature_group_count = 1, batch_group_count = 1} : "
+			"tensor<1x5x4x%s>\nreturn(%%3)"), a, b, r);
+		runs_as_evaluated(text);
+	}
+}
+
+static void bits_of_types_narrower_than_a_byte(void **state)
+{
+	static const struct { const char *from, *to; } as[] = {
+		{ "5xi8", "5x2xi4" }, { "5xui8", "5x4xui2" }, { "3xi32", "3x8xui4" },
+		{ "3xf32", "3x8xi4" }, { "2x3xi64", "2x3x32xi2" }, { "3x2xi4", "3xi8" },
+		{ "3x8xui4", "3xf32" }, { "3x4xi2", "3xui8" }, { "3x16xui2", "3xi32" },
+		{ "4x2xui2", "4xi4" }, { "4xui4", "4x2xi2" }, { "4x2xf4E2M1FN", "4xui8" },
+		{ "4xi8", "4x2xf4E2M1FN" }, { "0xi8", "0x2xi4" }, { "i8", "2xi4" },
+		{ "2xi4", "i8" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(as) / sizeof(*as); i++) {
+		bool is_float = strstr(as[i].from, "f4") != NULL;
+
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<%s>",
+			"%s%%3 = bitcast_convert(%%%u) : tensor<%s>\nreturn(%%3)"),
+			is_float ? "4x2xi8" : as[i].from,
+			is_float ? "%2 = convert(%1) : tensor<4x2xf4E2M1FN>\n" : "",
+			is_float ? 2 : 1, as[i].to);
+		runs_as_evaluated(text);
+	}
+}
+
+static void parts_of_real_numbers(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<4xf32>, %4: tensor<0x0xf64>",
+		"%2 = real(%1) : tensor<4xf32>\n%3 = imag(%1) : tensor<4xf32>\n"
+		"%5 = real(%4) : tensor<0x0xf64>\nreturn(%2, %3, %5)"));
+}
+
+#define SUM(n) " : tensor<3xf32> (%" n "0: tensor<f32>, %" n "1: tensor<f32>) {\n" \
+	"%" n "2 = add(%" n "0, %" n "1) : tensor<f32>\nreturn(%" n "2)\n}\n"
+
+static void rows_of_constants_are_reduced_twice(void **state)
+{
+	(void)state;
+	/* x - sum(x), and the sum of that, of an array of twos and of one of numbers */
+	runs_as_evaluated(PROGRAM("",
+		"%90 = constant() {value = dense<0x00000000> : tensor<f32>} : tensor<f32>\n"
+		"%1 = constant() {value = dense<splat 0x00000040> : tensor<3x4xf32>} : "
+		"tensor<3x4xf32>\n"
+		"%2 = reduce(%1, %90) {dimensions = [1]}" SUM("81")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0]} : tensor<3x4xf32>\n"
+		"%4 = subtract(%1, %3) : tensor<3x4xf32>\n"
+		"%5 = reduce(%4, %90) {dimensions = [1]}" SUM("82")
+		"%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0]} : tensor<3x4xf32>\n"
+		"%7 = subtract(%4, %6) : tensor<3x4xf32>\nreturn(%7, %5)"));
+	runs_as_evaluated(PROGRAM("",
+		"%90 = constant() {value = dense<0x00000000> : tensor<f32>} : tensor<f32>\n"
+		"%1 = iota() {iota_dimension = 1} : tensor<3x4xf32>\n"
+		"%2 = reduce(%1, %90) {dimensions = [1]}" SUM("83")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0]} : tensor<3x4xf32>\n"
+		"%4 = subtract(%1, %3) : tensor<3x4xf32>\n"
+		"%5 = reduce(%3, %90) {dimensions = [1]}" SUM("84")
+		"%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0]} : tensor<3x4xf32>\n"
+		"%7 = subtract(%4, %6) : tensor<3x4xf32>\nreturn(%7, %5)"));
+}
+
+static void calls_give_and_take_tuples(void **state)
+{
+	(void)state;
+	runs_as_evaluated(
+		"module() () {\nfunc() {sym_name = \"main\"} (%1: tensor<4xf32>) {\n"
+		"%2 = call(%1) {callee = \"two\"} : tuple<tensor<4xf32>, tensor<4xf32>>\n"
+		"%3 = call(%2) {callee = \"turn\"} : tuple<tensor<4xf32>, tensor<4xf32>>\n"
+		"%4 = get_tuple_element(%3) {index = 0} : tensor<4xf32>\n"
+		"%5 = get_tuple_element(%3) {index = 1} : tensor<4xf32>\n"
+		"return(%4, %5)\n}\n"
+		"func() {sym_name = \"two\"} (%11: tensor<4xf32>) {\n"
+		"%12 = negate(%11) : tensor<4xf32>\n"
+		"%13 = tuple(%11, %12) : tuple<tensor<4xf32>, tensor<4xf32>>\n"
+		"return(%13)\n}\n"
+		"func() {sym_name = \"turn\"} (%21: tuple<tensor<4xf32>, tensor<4xf32>>) {\n"
+		"%22 = get_tuple_element(%21) {index = 0} : tensor<4xf32>\n"
+		"%23 = get_tuple_element(%21) {index = 1} : tensor<4xf32>\n"
+		"%24 = abs(%22) : tensor<4xf32>\n"
+		"%25 = tuple(%23, %24) : tuple<tensor<4xf32>, tensor<4xf32>>\n"
+		"return(%25)\n}\n}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_without_elements_have_constants),
 		cmocka_unit_test(no_random_bits_leave_the_key),
+		cmocka_unit_test(products_of_any_kinds),
+		cmocka_unit_test(bits_of_types_narrower_than_a_byte),
+		cmocka_unit_test(parts_of_real_numbers),
+		cmocka_unit_test(rows_of_constants_are_reduced_twice),
+		cmocka_unit_test(calls_give_and_take_tuples),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);

@@ -492,7 +492,7 @@ static const struct {
 	  "its result is f32", "is missing", "another kind" } },
 	{ "moves", moves, { "does not fit", "or twice", "becomes", "out of range",
 	  "larger than the whole", "does not fit", "dimension is 2 of 2", "6 elements become 7",
-	  "not of the shape", "or twice", "out of range", "the sizes differ",
+	  "not of the shape", "or twice", "out of range", "the shapes do not fit",
 	  "the shapes do not fit" } },
 	{ "cuts", cuts, { "start 0 is no integer", "larger than the whole", "not the result's",
 	  "do not fit", "do not fit", "not of the shape", "is cut from 8 to 7",

@@ -118,6 +118,10 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
 /* One in which every feature is a group of its own; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
+/* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
+ * op is gone), and bits of types narrower than a byte; others stay. */
+bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op);
+void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op);
 /* Targets of JAX that stand for algorithms; leaves others alone. custom.c */
 void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
 /* While the functions are still there: the call names its comparator. */

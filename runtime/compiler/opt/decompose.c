@@ -464,10 +464,11 @@ static void drop_empty_scatter(struct tc_op *op)
 
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
-	struct tc_op *next;
+	struct tc_op *next, *prev;
 
 	for (struct tc_op *op = block->first; op; op = next) {
 		next = op->next;
+		prev = op->prev;
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				decompose_block(c, op->regions[r].block);
@@ -482,7 +483,15 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_FFT: tc_decompose_fft(c, op); break;
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
-		case TC_CONVOLUTION: tc_decompose_convolution(c, op); break;
+		case TC_BITCAST_CONVERT: tc_decompose_bitcast(c, op); break;
+		case TC_DOT_GENERAL: tc_decompose_product(c, op); break;
+		case TC_CONVOLUTION:
+			/* One of one kind of numbers may have other ways to go. */
+			if (tc_decompose_product(c, op))
+				next = prev ? prev->next : block->first;
+			else
+				tc_decompose_convolution(c, op);
+			break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
 		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
 		case TC_REAL:

@@ -28,7 +28,11 @@ struct member {
 	struct tc_op *op;
 	bool is_narrow;
 	int8_t axis[ISA_MAX_RANK];	/* narrow: iteration dim of each dim; -1: size 1 */
+	uint8_t spread;			/* while rows are looked at: enum spread */
 };
+
+/* How a value changes along the rows, for the device: it reduces only what is FULL. */
+enum spread { UNKNOWN, EQUAL, ROW, FULL };	/* everywhere equal; of rows; of points */
 
 struct group {
 	struct tc_ctx *c;
@@ -447,13 +451,48 @@ static bool try_full(struct group *g, struct tc_value *v)
 	return true;
 }
 
+static enum spread spread_of(struct group *g, const struct tc_value *v)
+{
+	struct member *m = v->def ? member_of(g, v->def) : NULL;
+	enum spread s = EQUAL;
+
+	if (!m)
+		return tc_splat_element(v) ? EQUAL : FULL;
+	if (m->is_narrow)
+		return ROW;
+	for (unsigned i = 0; !m->spread && i < m->op->n_operands; i++) {
+		enum spread in = spread_of(g, tc_in(m->op, i));
+
+		s = in > s ? in : s;
+	}
+	if (!m->spread)
+		m->spread = s;
+	return m->spread;
+}
+
+/* Whether every row reduction has a full value to reduce: constants and what rows have
+ * given make none. */
+static bool rows_are_full(struct group *g)
+{
+	bool all = true;
+
+	if (g->n_outer < 0)
+		return true;
+	for (unsigned i = 0; i < g->n; i++)
+		g->members[i].spread = UNKNOWN;
+	for (unsigned i = 0; all && i < g->n; i++)
+		if (g->members[i].op->op == TC_REDUCE)
+			all = spread_of(g, tc_in(g->members[i].op, 0)) == FULL;
+	return all;
+}
+
 /* Takes back the newest member if no register can carry its value or its operands, or
  * if the group has become too wide. */
 static bool fits(struct group *g)
 {
 	struct member *m = &g->members[g->n - 1];
 
-	if (is_carried(g, m) && count_inputs(g) <= MAX_INPUTS &&
+	if (is_carried(g, m) && rows_are_full(g) && count_inputs(g) <= MAX_INPUTS &&
 	    count_outputs(g) <= MAX_OUTPUTS)
 		return true;
 	note_of(m->op)->group = NULL;

@@ -176,6 +176,9 @@ static void inline_op(struct pass *p, struct tc_op *op)
 	case TC_CUSTOM_CALL:
 		if (!strcmp(tc_attr_str(op, "call_target_name"), "ApproxTopK"))
 			tc_decompose_top_k(p->c, op);
+		else if (!strcmp(tc_attr_str(op, "call_target_name"), "dce_sink") &&
+			 !op->n_results)
+			tc_erase(op);	/* JAX's way to keep a value: it is kept by now */
 		break;
 	default:
 		for (unsigned r = 0; r < op->n_regions; r++)
@@ -201,6 +204,27 @@ static void inline_block(struct pass *p, struct tc_block *b)
 	p->depth--;
 }
 
+/* Parts of tuples that came through calls, and tuples that nobody wants any more. */
+static void sweep_parts(struct tc_op *op, void *c)
+{
+	if (op->op == TC_GET_TUPLE_ELEMENT)
+		take_part(c, op);
+}
+
+static void sweep_tuples(struct tc_block *b)
+{
+	struct tc_op *prev;
+
+	for (struct tc_op *op = b->last; op; op = prev) {
+		prev = op->prev;
+		for (unsigned r = 0; r < op->n_regions; r++)
+			if (op->regions[r].block)
+				sweep_tuples(op->regions[r].block);
+		if (op->op == TC_TUPLE && tc_is_unused(tc_out(op, 0)))
+			tc_erase(op);
+	}
+}
+
 void tc_pass_inline(struct tc_ctx *c)
 {
 	struct tc_block *top = c->module->regions[0].block;
@@ -221,6 +245,8 @@ void tc_pass_inline(struct tc_ctx *c)
 			p.funcs[p.n_funcs++] = (struct func_state){ f,
 				f->regions[0].block == main ? BUSY : FRESH };
 	inline_function(&p, main->region->parent);
+	tc_walk(main->region->parent, sweep_parts, c);
+	sweep_tuples(main);
 	for (struct tc_op *f = top->first; f; f = next) {
 		next = f->next;
 		if (f->op != TC_FUNC || f->regions[0].block != main)
