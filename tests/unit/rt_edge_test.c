@@ -145,6 +145,119 @@ static void calls_give_and_take_tuples(void **state)
 		"return(%25)\n}\n}\n");
 }
 
+static void padding_below_zero_with_holes(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	for (int low = -7; low <= 2; low++)
+		for (int high = -3; high <= 1; high++)
+			for (int inner = 0; inner <= 3; inner++) {
+				int wide = 5 + 4 * inner + low + high;
+
+				snprintf(text, sizeof(text), PROGRAM(
+					"%%1: tensor<2x5xi32>, %%2: tensor<i32>",
+					"%%3 = pad(%%1, %%2) {edge_padding_low = [0, %d], "
+					"edge_padding_high = [0, %d], interior_padding = [1, %d]} "
+					": tensor<3x%dxi32>\nreturn(%%3)"), low, high, inner,
+					wide);
+				if (wide >= 0)
+					runs_as_evaluated(text);
+			}
+}
+
+/* Every pair of NaNs of both signs, infinities, zeros, numbers; every direction. */
+static void comparisons_of_special_values(void **state)
+{
+	static const char values[] = "0000c0ff0000807f000080ff0000807f"
+		"000080bf0000008000000000000080000000803f0000c07f";
+	static const char *const directions[] = { "EQ", "NE", "GE", "GT", "LE", "LT" };
+	char text[2048];
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		snprintf(text, sizeof(text), PROGRAM("",
+			"%%1 = constant() {value = dense<0x%s> : tensor<10xf32>} : "
+			"tensor<10xf32>\n"
+			"%%2 = broadcast_in_dim(%%1) {broadcast_dimensions = [0]} : "
+			"tensor<10x10xf32>\n"
+			"%%3 = broadcast_in_dim(%%1) {broadcast_dimensions = [1]} : "
+			"tensor<10x10xf32>\n"
+			"%%4 = compare(%%2, %%3) {comparison_direction = <%s>, "
+			"compare_type = <%s>} : tensor<10x10xi1>\nreturn(%%4)"), values,
+			directions[i % 6], i < 6 ? "TOTALORDER" : "FLOAT");
+		runs_as_evaluated(text);
+	}
+}
+
+/* Starts far outside, as each type of index writes them. */
+static void starts_are_clamped(void **state)
+{
+	static const struct { const char *type, *bytes; } starts[] = {
+		{ "ui64", "ffffffffffffffff" }, { "ui64", "0000000000000080" },
+		{ "i64", "ffffffffffffffff" }, { "i64", "0000000000000080" },
+		{ "i64", "ffffffffffffff7f" }, { "ui32", "ffffffff" }, { "i32", "ffffffff" },
+		{ "ui32", "00000080" }, { "i32", "00000080" }, { "ui8", "ff" }, { "i8", "ff" },
+		{ "ui8", "06" }, { "i8", "07" }, { "ui64", "0600000000000000" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<9xi32>, %%2: tensor<3xi32>",
+			"%%3 = constant() {value = dense<0x%s> : tensor<%s>} : tensor<%s>\n"
+			"%%4 = dynamic_slice(%%1, %%3) {slice_sizes = [3]} : tensor<3xi32>\n"
+			"%%5 = dynamic_update_slice(%%1, %%2, %%3) : tensor<9xi32>\n"
+			"return(%%4, %%5)"), starts[i].bytes, starts[i].type, starts[i].type);
+		runs_as_evaluated(text);
+	}
+}
+
+/* A fold starts where it is told to, be that what changes nothing or not. */
+static void reductions_start_at_any_value(void **state)
+{
+	static const struct { const char *op, *type, *init; } of[] = {
+		{ "minimum", "f32", "0000807f" }, { "minimum", "f32", "000000c0" },
+		{ "minimum", "f32", "ffff7f7f" }, { "minimum", "i32", "ffffff7f" },
+		{ "minimum", "i32", "fdffffff" }, { "minimum", "i32", "ffffffff" },
+		{ "minimum", "ui32", "ffffffff" }, { "minimum", "ui32", "ffffff7f" },
+		{ "minimum", "ui32", "01000000" }, { "minimum", "i8", "7f" },
+		{ "minimum", "i8", "ff" }, { "minimum", "i8", "80" },
+		{ "maximum", "f32", "000080ff" }, { "maximum", "f32", "0000a040" },
+		{ "maximum", "i32", "00000080" }, { "maximum", "i32", "00000000" },
+		{ "maximum", "i32", "07000000" }, { "maximum", "ui32", "00000000" },
+		{ "maximum", "ui32", "00000080" }, { "maximum", "ui32", "05000000" },
+		{ "maximum", "i8", "80" }, { "maximum", "i8", "00" }, { "maximum", "i8", "7f" },
+		{ "add", "f32", "00000000" }, { "add", "f32", "00000080" },
+		{ "add", "f32", "0000803f" }, { "add", "i32", "01000000" },
+		{ "multiply", "i32", "01000000" }, { "multiply", "i32", "02000000" },
+		{ "multiply", "f64", "000000000000f03f" },
+		{ "multiply", "f64", "0000000000000000" },
+		{ "and", "i32", "ffffffff" }, { "and", "i32", "ffffff7f" },
+		{ "and", "i1", "01" }, { "and", "i1", "00" }, { "or", "i1", "00" },
+		{ "or", "i1", "01" }, { "or", "i32", "00000000" }, { "or", "i32", "10000000" },
+		{ "xor", "i32", "00000000" }, { "xor", "i32", "10000000" },
+		{ "xor", "i1", "01" }, { "minimum", "i1", "01" }, { "minimum", "i1", "00" },
+		{ "maximum", "i1", "00" }, { "maximum", "i1", "01" }, { "add", "i1", "00" },
+	};
+	char text[2048];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(of) / sizeof(*of); i++)
+		for (unsigned d = 0; d < 2; d++) {
+			const char *t = of[i].type;
+
+			snprintf(text, sizeof(text), PROGRAM("%%1: tensor<4x4x%s>",
+				"%%2 = constant() {value = dense<0x%s> : tensor<%s>} : "
+				"tensor<%s>\n"
+				"%%3 = reduce(%%1, %%2) {dimensions = [%u]} : tensor<4x%s> "
+				"(%%5: tensor<%s>, %%6: tensor<%s>) {\n"
+				"%%7 = %s(%%5, %%6) : tensor<%s>\nreturn(%%7)\n}\n"
+				"return(%%3)"), t, of[i].init, t, t, d, t, t, t, of[i].op, t);
+			runs_as_evaluated(text);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +268,10 @@ int main(void)
 		cmocka_unit_test(parts_of_real_numbers),
 		cmocka_unit_test(rows_of_constants_are_reduced_twice),
 		cmocka_unit_test(calls_give_and_take_tuples),
+		cmocka_unit_test(padding_below_zero_with_holes),
+		cmocka_unit_test(comparisons_of_special_values),
+		cmocka_unit_test(starts_are_clamped),
+		cmocka_unit_test(reductions_start_at_any_value),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
