@@ -369,6 +369,14 @@ static void copies_move_bytes_on_the_queue_and_by_hand(void **state)
 	assert_memory_equal(y, x + 128, 1000);
 	assert_int_equal(hal_copy_in(a, (1 << 20) - 4, x, 5, CLOCK_FOREVER, &err),
 			 ERR_OUT_OF_RANGE);
+	for (unsigned over = 0; over < 2; over++) {
+		uint64_t n = hal_mem_bytes(b) - 64 + over;
+
+		assert_int_equal(hal_queue_copy(q, b, 64, a, 0, n, NULL, 0, &value, &err),
+				 over ? ERR_OUT_OF_RANGE : 0);
+		assert_int_equal(hal_queue_copy(q, a, 0, b, 64, n, NULL, 0, &value, &err),
+				 over ? ERR_OUT_OF_RANGE : 0);
+	}
 	assert_int_equal(hal_queue_fill(q, b, 0, 20, 0x0807060504030201, &value, &err), 0);
 	hal_queue_wait(q, value, clock_after(5000000000), &err);
 	hal_copy_out(y, b, 0, 20, CLOCK_FOREVER, &err);

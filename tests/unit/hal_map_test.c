@@ -135,6 +135,11 @@ static void a_window_shows_what_lies_there(void **state)
 	assert_int_equal(after.bytes_in_use, before.bytes_in_use);
 	assert_int_equal(hal_mem_view(dev, 64, 64, &v, &err), ERR_NOT_FOUND);
 	assert_int_equal(hal_mem_view(dev, UINT64_MAX, 64, &v, &err), ERR_NOT_FOUND);
+	/* to the last byte and not beyond */
+	assert_int_equal(hal_mem_view(dev, hal_mem_va(mine) + 4 * PAGE - 1, 1, &v, &err), 0);
+	hal_mem_free(v);
+	assert_int_equal(hal_mem_view(dev, hal_mem_va(mine) + 4 * PAGE - 1, 2, &v, &err),
+			 ERR_NOT_FOUND);
 	assert_int_equal(hal_mem_view(dev, (uintptr_t)pages + PAGE, 4 * PAGE, &v, &err),
 			 ERR_NOT_FOUND);
 	assert_int_equal(hal_mem_view(dev, hal_mem_va(hbm), UINT64_MAX, &v, &err),

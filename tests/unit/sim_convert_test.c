@@ -246,7 +246,8 @@ static void fill(unsigned elem, char *p)
 		18446744073709551615.0, 127.5, 128, -128.9, -129, 255.9, 256, 0x1p-24, 0x1p-25,
 		0x1.8p-24, 0x1p-133, 0x1p-9, 0x1p-10, 1.5, 3, 0x1.00ffffp0, 0x1.01p0,
 		0x1.0100000000001p0, 0x1.00fffffffffffp0, 1.0009765625, 0x1.002p0,
-		0x1.0020000000001p0, 0x1.01fffffffffffp0, -7.5, 7.5, -8.5, 3.7, -2.5 };
+		0x1.0020000000001p0, 0x1.01fffffffffffp0, -7.5, 7.5, -8.5, 3.7, -2.5,
+		2147483646.5, 4294967294.5, 126.5, 32766.5, 65534.5, -127.5 };
 	unsigned bytes = elem_bytes(elem), k = sizeof(special) / sizeof(special[0]);
 
 	for (unsigned i = 0; i < N; i++) {

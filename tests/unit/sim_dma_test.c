@@ -179,6 +179,31 @@ static void rows_may_have_holes_between_them(void **state)
 		assert_int_equal(t_unmap(&t, t.ctx, va + 8192 * i), 0);
 }
 
+/* Rows and planes that go backwards reach below where they begin, and no further up. */
+static void backward_rows_are_checked_where_they_go(void **state)
+{
+	const uint64_t va = 1ull << 37;
+
+	(void)state;
+	assert_int_equal(t_map(&t, t.ctx, va, 4 << 20, 4096, HW_MAP_WRITE), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		/* four rows of 16 bytes: 48 below the first, or one row too many */
+		bool planes = i & 1, is_dst = i & 2, strays = i & 4;
+		uint64_t at = va + (strays ? 32 : 48), there = T_HBM_VA + AT;
+		struct hw_copy_2d c = { is_dst ? there : at, is_dst ? at : there, 16,
+					planes ? 1 : 4, planes ? 4 : 1, 16, 16, 16, 16 };
+
+		*(is_dst ? &c.dst_row : &c.src_row) = -16;
+		*(is_dst ? &c.dst_plane : &c.src_plane) = -16;
+		assert_int_equal(copy_2d(&c), strays ? HW_ST_MAP : 0);
+		assert_int_equal(t_reset(&t, &t.dma), 0);
+		/* the last 16 bytes of the mapping */
+		*(is_dst ? &c.dst : &c.src) = va + 4096 - 16;
+		assert_int_equal(copy_2d(&c), 0);
+	}
+	assert_int_equal(t_unmap(&t, t.ctx, va), 0);
+}
+
 static void impossible_rows_are_refused(void **state)
 {
 	const struct hw_copy_2d good = { T_HBM_VA, T_HBM_VA + AT, 16, 2, 2, 16, 16, 32, 32 };
@@ -275,6 +300,7 @@ int main(void)
 		cmocka_unit_test(fills_keep_their_phase_across_mappings),
 		cmocka_unit_test(rows_and_planes_follow_any_strides),
 		cmocka_unit_test(rows_may_have_holes_between_them),
+		cmocka_unit_test(backward_rows_are_checked_where_they_go),
 		cmocka_unit_test(impossible_rows_are_refused),
 		cmocka_unit_test(a_reset_ends_a_copy_without_end),
 		cmocka_unit_test(stamps_are_the_devices_clock),

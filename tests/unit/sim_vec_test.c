@@ -522,6 +522,38 @@ static void long_sums_stay_accurate(void **state)
 	vt_close(&vt);
 }
 
+/* Nothing but infinities, in a short row and in one of several tiles. */
+static void extremes_of_infinities_are_infinite(void **state)
+{
+	enum { MOST = 20000 };
+	static float x[MOST];
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		bool least = i & 1;
+		int64_t n = i & 2 ? MOST : 3;
+		float out[1] = { 7 };
+		struct vt_mem mem[] = { { x, sizeof(x) }, { out, sizeof(out) } };
+		struct vt_insn in = { 0 };
+		struct sim_run run;
+		struct vt vt;
+
+		for (unsigned k = 0; k < MOST; k++)
+			x[k] = least ? INFINITY : -INFINITY;
+		if (!vt_open(&vt, i & 4 ? "avx2" : "portable", 1))
+			continue;
+		in.head.insn.op = ISA_VEC;
+		in.head.body = (struct isa_body){ .rank = 1, .n_in = 1, .n_out = 1,
+			.dim = { n, 1, 1, 1, 1, 1, 1, 1 } };
+		in.op[0] = (struct isa_operand){ .elem = ELEM_F32, .stride = { 4 } };
+		in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1,
+			.combine = least ? ISA_COMBINE_MIN : ISA_COMBINE_MAX };
+		assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+		assert_true(out[0] == (least ? INFINITY : -INFINITY));
+		vt_close(&vt);
+	}
+}
+
 /* What an output that folds holds where nothing is folded. */
 static void empty_folds_give_the_identity(void **state)
 {
@@ -559,6 +591,7 @@ int main(void)
 		cmocka_unit_test(agrees_with_plain_loops),
 		cmocka_unit_test(chains_round_each_step),
 		cmocka_unit_test(long_sums_stay_accurate),
+		cmocka_unit_test(extremes_of_infinities_are_infinite),
 		cmocka_unit_test(empty_folds_give_the_identity),
 	};
 
