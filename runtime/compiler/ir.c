@@ -14,20 +14,40 @@
 
 /* ---- failing ---- */
 
+/* An op as the user knows it: ours go by what they were made of. */
+static void name_op(const struct tc_op *op, char *out, size_t room)
+{
+	const char *text = tc_op_info(op->op)->text;
+	const struct tc_block *b = op->op == TC_FUSION ? op->regions[0].block : NULL;
+	const struct tc_op *o = b ? b->first : NULL;
+	size_t n = 0;
+
+	if (op->op == TC_OPAQUE && tc_attr_str(op, "name"))
+		text = tc_attr_str(op, "name");
+	else if (op->op != TC_FUSION && !strncmp(text, "tc.", 3))
+		text += 3;
+	snprintf(out, room, "%.100s", text);
+	for (unsigned i = 0; o && o != b->last && i < 4 && n < room; o = o->next, i++)
+		n += (size_t)snprintf(out + n, room - n, "%s%s", i ? ", " : "",
+				      i == 3 ? "..." : tc_op_info(o->op)->text);
+}
+
 void tc_fail(struct tc_ctx *c, int code, const struct tc_op *op, const char *fmt, ...)
 {
-	char text[ERR_MSG_BYTES];
+	char text[ERR_MSG_BYTES], name[200];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (!op)
+	if (!op) {
 		err_set(c->err, code, "%s", text);
-	else
-		err_set(c->err, code, "%s: %s%s%s", tc_op_info(op->op)->text, text,
+	} else {
+		name_op(op, name, sizeof(name));
+		err_set(c->err, code, "%s: %s%s%s", name, text,
 			op->where && *op->where ? ", at " : "",
 			op->where ? op->where : "");
+	}
 	longjmp(*c->boundary, 1);
 }
 

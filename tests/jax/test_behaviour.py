@@ -237,3 +237,14 @@ def test_programs_without_results_run(f, device):
     compiled = jax.jit(f).lower(x).compile()
     assert compiled(x) == f(x)
     assert compiled.memory_analysis().output_size_in_bytes == 0
+
+
+def test_messages_name_what_the_user_wrote(device):
+    def f(x):
+        for _ in range(9):
+            x = x[None]
+        return jax.lax.sort(jax.lax.concatenate([x, x], 0), dimension=0)
+    with pytest.raises(jax.errors.JaxRuntimeError) as e:
+        jax.jit(f)(jax.device_put(np.ones(3, np.float32), device))
+    text = str(e.value)
+    assert "sort" in text and "test_behaviour.py" in text and "tc." not in text

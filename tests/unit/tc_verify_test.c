@@ -875,6 +875,37 @@ static void what_a_pass_breaks_is_an_internal_error_with_its_name(void **state)
 	after_pass = NULL;
 }
 
+/* Ops of ours, whose names say nothing to a user, with something wrong. */
+static void ours(unsigned v)
+{
+	struct tc_value *a = arg(ELEM_F32, DIMS(4)), *out;
+	struct tc_op *o = op(v == 2 ? TC_OPAQUE : TC_FUSION, a->type, 1, &a, 1);
+	struct tc_block *b = tc_new_block(&c, &o->regions[0]);
+
+	if (v == 2) {
+		tc_set_str(&c, o, "name", "stablehlo.collective_permute");
+		o->n_regions = 0;
+	} else {
+		tc_new_arg(&c, b, type(ELEM_F32, DIMS(5)));
+		tc_append(b, tc_new(&c, TC_NEGATE, 1, b->args, 1, &b->args[0]->type, 0));
+		tc_append(b, tc_new(&c, TC_ABS, 1, b->args, 1, &b->args[0]->type, 0));
+		out = tc_out(b->last, 0);
+		give_back(b, 1, &out);
+		ENUM(o, "kind", TC_FUSION_LOOP);
+	}
+	out = tc_out(o, 0);
+	give_back(body, 1, &out);
+}
+
+static void messages_name_ops_as_the_user_knows_them(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(ours, 1, VERIFY), ERR_INVALID_ARGUMENT);
+	assert_memory_equal(err.msg, "negate, abs: ", 13);
+	assert_int_equal(judge(ours, 2, EMIT), ERR_UNIMPLEMENTED);
+	assert_string_equal(err.msg, "stablehlo.collective_permute: it does not run yet");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -886,6 +917,7 @@ int main(void)
 		cmocka_unit_test(memory_grows_with_the_program_not_its_square),
 		cmocka_unit_test(a_body_that_yields_a_stranger_is_refused),
 		cmocka_unit_test(what_a_pass_breaks_is_an_internal_error_with_its_name),
+		cmocka_unit_test(messages_name_ops_as_the_user_knows_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,9 +261,6 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 	else if (op->op == TC_CUSTOM_CALL)
 		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "the target \"%s\" does not run yet",
 			tc_attr_str(op, "call_target_name"));
-	else if (op->op == TC_OPAQUE)
-		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "%s does not run yet",
-			tc_attr_str(op, "name"));
 	else
 		tc_refuse(e, "it does not run yet");
 }

@@ -319,7 +319,9 @@ static void read_region(struct bc *r, struct bc_cursor *c, const struct scope *o
 		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a region of %llu blocks: only one "
 			"block a region runs", (unsigned long long)n_blocks);
 	if (++r->depth > MAX_REGION_DEPTH)
-		bc_bad(r, c->p, "regions nest too deep");
+		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "the program's loops, branches and "
+			"other regions nest more than %u deep: make functions' loops flatter, "
+			"as one loop over more values", MAX_REGION_DEPTH);
 	n_values = bc_count(r, c);
 	if (is_isolated) {
 		s.start = outer->start + outer->count;

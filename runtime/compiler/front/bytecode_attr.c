@@ -145,8 +145,11 @@ static struct bc_cursor enter(struct bc *r, struct bc_entry *e)
 {
 	if (!e->is_custom)
 		bc_bad(r, e->p, "an entry in text form");
-	if (e->busy || ++r->depth > 200)
-		bc_bad(r, e->p, "entries that contain each other, or nest too deep");
+	if (e->busy)
+		bc_bad(r, e->p, "entries that contain each other");
+	if (++r->depth > 200)
+		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "the program's attributes or types nest "
+			"more than 200 deep");
 	e->busy = 1;
 	return (struct bc_cursor){ e->p, e->p + e->n };
 }
