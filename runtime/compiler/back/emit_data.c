@@ -139,6 +139,13 @@ static void emit_bitcast(struct emit *e, const struct tc_op *op)
 		h = *tc_home(e, in);
 	} else {
 		h = tc_dense(e, in);
+		/* A view may lie where an element of the new width must not. */
+		if (h.offset % elem_bytes(v->type->elem)) {
+			struct home to = tc_scratch(e, in->type);
+
+			tc_copy_value(e, in->type, &h, &to);
+			h = to;
+		}
 		tc_dense_strides(v->type, h.stride);
 	}
 	tc_view(e, v, &h);

@@ -456,6 +456,12 @@ static enum spread spread_of(struct group *g, const struct tc_value *v)
 	struct member *m = v->def ? member_of(g, v->def) : NULL;
 	enum spread s = EQUAL;
 
+	/* An iota comes along whether it is a member yet or not. */
+	if (v->def && v->def->op == TC_IOTA && !(m && m->is_narrow)) {
+		int64_t d = tc_attr_int(v->def, "iota_dimension", 0);
+
+		return v->type->dim[d] == 1 ? EQUAL : d < g->n_outer ? ROW : FULL;
+	}
 	if (!m)
 		return tc_splat_element(v) ? EQUAL : FULL;
 	if (m->is_narrow)

@@ -44,7 +44,8 @@ static bool is_one_kind(const struct tc_op *op)
 		n += has_class(op, cls) && cls != ELEM_CLASS_UINT;
 	if (has_class(op, ELEM_CLASS_UINT) && !has_class(op, ELEM_CLASS_SINT))
 		n++;
-	if (n > 1)
+	/* the matrix unit reads neither */
+	if (n > 1 || is_any(op, ELEM_F4E2M1FN) || is_any(op, ELEM_F8E8M0FNU))
 		return false;
 	if (elem_class(a) == ELEM_CLASS_COMPLEX)
 		return a == b && a == r;
