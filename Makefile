@@ -370,11 +370,11 @@ fuzz-run: $(FUZZ)
 	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
 		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
-# make fuzz-ops [S=600] [SEED=n] [JAX=10] [PROGRAMS=n]: JAX is the share that goes to JAX's
-# CPU backend too, in percent.
+# make fuzz-ops [S=600] [SEED=n] [JOBS=n] [JAX_SHARE=10] [PROGRAMS=n]: JAX_SHARE percent go to
+# JAX's CPU backend too.
 .PHONY: fuzz-ops
 fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
-	$(Q)$(FUZZ_OPS) --seconds $(S) --jax $(or $(JAX_SHARE),10) --python $(VENV)/bin/python \
+	$(Q)$(FUZZ_OPS) --seconds $(S) --jobs $(or $(JOBS),$(shell nproc)) --jax $(or $(JAX_SHARE),10) --python $(VENV)/bin/python \
 		--out $(OUT)/fuzz-ops $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
 
 help:

@@ -271,9 +271,10 @@ static bool same_float(struct fact f, unsigned elem, const void *a, const void *
 	return llabs(apart) <= (is_jax ? f.hi : f.lo);
 }
 
+/* At least 1: what the numbers came from are integers. */
 static double largest(unsigned elem, const char *p, int64_t n)
 {
-	double most = 0, x;
+	double most = 1, x;
 
 	for (int64_t i = 0; i < n; i++) {
 		x = fabs(tc_num_load(elem, p + i * elem_bytes(elem)).re);

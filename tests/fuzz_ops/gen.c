@@ -78,6 +78,13 @@ const struct tc_type *gen_same_dims(struct gen *g, unsigned elem, const struct t
 	return tc_tensor(g->c, (enum elem)elem, t->rank, t->dim);
 }
 
+void gen_forget(struct gen *g, const struct tc_value *v)
+{
+	for (unsigned i = g->base; i < g->n_pool; i++)
+		if (g->pool[i] == v)
+			g->pool[i] = g->pool[--g->n_pool];
+}
+
 bool gen_is_small(const struct gen *g, unsigned rank, const int64_t *dim)
 {
 	int64_t n = 1;
@@ -399,6 +406,7 @@ static const struct { gen_rule *rule; uint8_t weight, in_scalars; } rules[] = {
 	{ gen_reduce_window, 3, 0 }, { gen_select_and_scatter, 1, 0 }, { gen_map, 1, 0 },
 	{ gen_sort, 4, 0 }, { gen_while, 5, 0 }, { gen_case, 4, 0 }, { gen_call, 2, 0 },
 	{ gen_barrier, 1, 0 }, { gen_tuple, 1, 0 }, { gen_rng_bits, 1, 0 },
+	{ gen_fft, 1, 0 }, { gen_cholesky, 1, 0 }, { gen_solve, 1, 0 }, { gen_norm, 1, 0 },
 };
 
 static bool draw(struct gen *g)

@@ -112,6 +112,8 @@ void gen_leave(struct gen *g, struct gen_place place, unsigned n,
 	       struct tc_value *const *values);
 /* Some ops more, of any kind that fits the place. */
 void gen_some(struct gen *g, unsigned n);
+/* Nothing else may take the value. */
+void gen_forget(struct gen *g, const struct tc_value *v);
 void gen_set_fact(struct gen *g, struct tc_value *v, struct fact f);
 
 /* The CPU backend has a quirk here (README.md#jax): the program does not go there. */

@@ -41,7 +41,8 @@ static bool int_unary(struct gen *g, struct tc_value *v)
 	unsigned op =
 		v->type->elem == ELEM_PRED ? TC_NOT : any[gen_below(g, is_signed ? 6 : 4)];
 
-	if (op == TC_POPCNT && is_signed && elem_bits(v->type->elem) < 8)
+	if (is_signed && ((op == TC_POPCNT && elem_bits(v->type->elem) < 8) ||
+			  (op == TC_COUNT_LEADING_ZEROS && elem_bits(v->type->elem) < 32)))
 		gen_not_for_jax(g);
 	gen_op1(g, (enum tc_opcode)op, 1, &v, v->type, any_bits());
 	return true;
@@ -499,6 +500,7 @@ static const struct near {
 	uint8_t ulps, jax;
 } nears[] = {
 	{ TC_EXPONENTIAL, 1, -8, 8, 4, 16 }, { TC_EXPONENTIAL_MINUS_ONE, 1, -8, 8, 4, 16 },
+	{ TC_ERF, 1, -3, 3, 4, 16 },
 	{ TC_LOG, 1, 2, 100, 4, 16 },	     { TC_LOG_PLUS_ONE, 1, 1, 100, 4, 16 },
 	{ TC_LOGISTIC, 1, -8, 8, 4, 16 },    { TC_TANH, 1, -8, 8, 4, 16 },
 	{ TC_SINE, 1, -8, 8, 4, 16 },	     { TC_COSINE, 1, -8, 8, 4, 16 },

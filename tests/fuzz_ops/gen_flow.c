@@ -236,6 +236,12 @@ bool gen_barrier(struct gen *g)
 	struct tc_value *in[3];
 	struct fact facts[3];
 
+	if (gen_one_in(g, 4)) {
+		in[0] = gen_op1(g, TC_CREATE_TOKEN, 0, NULL, gen_type(g, ELEM_TOKEN, 0, NULL),
+				any);
+		gen_op1(g, TC_AFTER_ALL, 1, in, in[0]->type, any);
+		return true;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		in[i] = gen_pick_any(g);
 		if (!in[i])

@@ -311,6 +311,11 @@ bool gen_dimension_size(struct gen *g)
 	struct tc_value *v = gen_pick(g, has_rank, NULL);
 	unsigned d;
 
+	if (gen_one_in(g, 4)) {
+		gen_op1(g, gen_one_in(g, 2) ? TC_PARTITION_ID : TC_REPLICA_ID, 0, NULL,
+			gen_type(g, ELEM_U32, 0, NULL), FACT(FACT_RANGE, false, 0, 0));
+		return true;
+	}
 	if (!v)
 		return false;
 	d = gen_below(g, v->type->rank);

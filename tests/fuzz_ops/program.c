@@ -169,7 +169,8 @@ static void count_one(struct tc_op *op, void *arg)
 						  NULL;
 
 	if (op->op < 128)
-		c->n[op->op][t && !t->is_tuple && t->elem < 32 ? t->elem : 0]++;
+		__atomic_fetch_add(&c->n[op->op][t && !t->is_tuple && t->elem < 32 ?
+						 t->elem : 0], 1, __ATOMIC_RELAXED);
 }
 
 static void count_all(struct tc_ctx *c, void *arg)

@@ -300,6 +300,8 @@ static const char *name_of(const struct tc_op *op)
 {
 	if (op->op == TC_CALL)
 		return "func.call";
+	if (op->op == TC_ERF)
+		return "chlo.erf";
 	if (op->op == TC_RETURN && op->block->region->parent->op == TC_FUNC)
 		return "func.return";
 	return NULL;

