@@ -4,6 +4,7 @@
 # *_avx2.c, *_avx512.c, ... are compiled for that instruction set and entered only
 # after a check at run time.
 
+.DEFAULT_GOAL := all
 MODE ?= opt
 BUILD ?= build
 OUT := $(BUILD)/$(MODE)
@@ -11,25 +12,45 @@ Q := $(if $(V),,@)
 PYTHON ?= python3
 VENV ?= $(BUILD)/venv
 
-CC := $(if $(filter fuzz,$(MODE)),clang,$(or $(TESSERA_CC),gcc))
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
-	-Wvla -Wformat=2 -Wno-format-nonliteral -Wundef -Wpointer-arith
-CFLAGS.opt := -O2 -g
-CFLAGS.dbg := -O0 -g3 -DTC_VERIFY_ALWAYS=1
-CFLAGS.asan := -O1 -g -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
-CFLAGS.ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
-CFLAGS.tsan := -O1 -g -fsanitize=thread -Wno-tsan
-CFLAGS.fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
+# CC, AR, CFLAGS, CPPFLAGS and LDFLAGS are the builder's: ours stand before theirs. What
+# a MODE needs stands whatever CFLAGS says. WERROR=1 makes warnings errors, as CI does.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+FUZZ_CC ?= clang
+override CC := $(if $(filter fuzz,$(MODE)),$(FUZZ_CC),$(CC))
+OPT.opt := -O2 -g
+OPT.dbg := -O0 -g3
+CFLAGS ?= $(or $(OPT.$(MODE)),-O1 -g)
+MODE.opt := $(empty)
+MODE.dbg := -DTC_VERIFY_ALWAYS=1
+MODE.asan := -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
+MODE.ubsan := -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
+MODE.tsan := -fsanitize=thread -Wno-tsan
+MODE.fuzz := -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=undefined \
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'
-ifeq ($(CFLAGS.$(MODE)),)
+ifeq ($(origin MODE.$(MODE)),undefined)
 $(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
 endif
+WARN := -Wall -Wextra $(if $(WERROR),-Werror) -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Wundef -Wpointer-arith
 # Where libdrm keeps its headers; nothing before it is installed.
 DRM := $(shell pkg-config --cflags libdrm 2>/dev/null)
-CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread -D_GNU_SOURCE -I. -I$(OUT)/gen \
-	$(WARN) $(CFLAGS.$(MODE)) $(DRM) $(EXTRA_CFLAGS)
-LDFLAGS := -pthread $(filter -fsanitize%,$(CFLAGS.$(MODE)))
+# The same bytes whatever folder the tree is in.
+ALL_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread -D_GNU_SOURCE -I. -I$(OUT)/gen \
+	-ffile-prefix-map=$(CURDIR)=. $(WARN) $(MODE.$(MODE)) $(DRM) $(CPPFLAGS) $(CFLAGS)
+LINK := -pthread $(filter -fsanitize%,$(MODE.$(MODE)))
+ALL_LDFLAGS := $(LINK) $(LDFLAGS)
+
+# What was built with other flags, another compiler or other sources is built anew: these
+# files change when what they say does, and only then.
+say = @mkdir -p $(@D); printf '%s\n' $1 | cmp -s - $@ || printf '%s\n' $1 >$@
+.PHONY: always
+.PRECIOUS: $(OUT)/%.list
+$(OUT)/flags: always
+	$(call say,'$(subst ','\'',$(ALL_CFLAGS) $(AVX512) $(ALL_LDFLAGS))' \
+		'$(subst ','\'',$(shell $(CC) --version | head -n 1))')
 
 # Instruction sets by file name.
 AVX512 := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma -mf16c \
@@ -48,7 +69,7 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
-	$(filter-out '-DCMPLX%,$(CFLAGS))),$(CC) $(CFLAGS))
+	$(filter-out '-DCMPLX%,$(ALL_CFLAGS))),$(CC) $(ALL_CFLAGS))
 comma := ,
 
 # ---- libraries: one for each floor ----
@@ -69,11 +90,18 @@ LIB_sim := $(OUT)/libsim.a
 LIB_hal := $(OUT)/libhal.a
 LIB_tc := $(OUT)/libtc.a
 LIB_rt := $(OUT)/librt_tessera.a
-$(LIB_base): $(call obj,$(BASE_SRC))
-$(LIB_sim): $(call obj,$(SIM_SRC))
-$(LIB_hal): $(call obj,$(HAL_SRC))
-$(LIB_tc): $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
-$(LIB_rt): $(call obj,$(RT_SRC)) $(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
+# What each holds, by the name of its file.
+OBJECTS_libbase := $(call obj,$(BASE_SRC))
+OBJECTS_libsim := $(call obj,$(SIM_SRC))
+OBJECTS_libhal := $(call obj,$(HAL_SRC))
+OBJECTS_libtc := $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
+OBJECTS_librt_tessera := $(call obj,$(RT_SRC)) \
+	$(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
+$(LIB_base): $(OBJECTS_libbase)
+$(LIB_sim): $(OBJECTS_libsim)
+$(LIB_hal): $(OBJECTS_libhal)
+$(LIB_tc): $(OBJECTS_libtc)
+$(LIB_rt): $(OBJECTS_librt_tessera)
 ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
 EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl \
 	-Wl,--as-needed -lcrypto
@@ -84,29 +112,31 @@ TOOLS := $(patsubst tools/%/main.c,$(OUT)/%,$(wildcard tools/*/main.c))
 .PHONY: all
 all: $(PLUGIN) $(TOOLS)
 
-$(OUT)/%.o: %.c
+$(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(Q)$(call cc,$<) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
 
-$(OUT)/%.a:
+$(OUT)/%.a: $(OUT)/%.list
 	@mkdir -p $(@D)
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && $(AR) rcsD $@ $(filter %.o,$^)
+$(OUT)/%.list: always
+	$(call say,$(OBJECTS_$*))
 
 $(OUT)/gen/%.pb-c.c $(OUT)/gen/%.pb-c.h: %.proto
 	@mkdir -p $(OUT)/gen
 	$(Q)protoc-c --c_out=$(OUT)/gen $<
 $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
-	$(Q)$(CC) $(filter-out -Werror,$(CFLAGS)) -c $< -o $@
+	$(Q)$(CC) $(filter-out -Werror,$(ALL_CFLAGS)) -c $< -o $@
 $(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
 	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
-		$(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
+		$(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 
 # A tool is a folder of tools/ with a main.c.
 .SECONDEXPANSION:
 $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(EXT)
 
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*_test.c)
@@ -123,7 +153,7 @@ floors_of = $(if $(filter base_% hw_%,$1),$(LIB_base),$(if $(filter sim_%,$1),$(
 	$(LIB_base),$(if $(filter hal_%,$1),$(LIB_hal) $(LIB_sim) $(LIB_base),$(if \
 	$(filter tc_%,$1),$(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base),$(ALL_LIBS)))))
 $(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(FLOORS) -lcmocka $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(FLOORS) -lcmocka $(EXT)
 
 # Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
 # runs with the unit tests.
@@ -131,7 +161,7 @@ FUZZ_OPS := $(OUT)/fuzz_ops/fuzz_ops
 FUZZ_OPS_OBJ := $(call obj,$(wildcard tests/fuzz_ops/*.c))
 $(FUZZ_OPS): $(FUZZ_OPS_OBJ) $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(FUZZ_OPS_OBJ) $(ALL_LIBS) $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(FUZZ_OPS_OBJ) $(ALL_LIBS) $(EXT)
 FUZZ_OPS_PARTS := $(filter-out %/main.o,$(FUZZ_OPS_OBJ))
 $(OUT)/tests/rt_fuzz_ops_test: FLOORS = $(FUZZ_OPS_PARTS) $(ALL_LIBS)
 $(OUT)/tests/rt_fuzz_ops_test: $(FUZZ_OPS_PARTS)
@@ -152,14 +182,14 @@ mutants: packages $(VENV)/.plugin
 BENCH := $(patsubst tests/bench/%.c,$(OUT)/bench/%,$(wildcard tests/bench/*_bench.c))
 $(BENCH): $(OUT)/bench/%: $(OUT)/tests/bench/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS) $(EXT)
 $(OUT)/bench/transport_bench: $(call obj,$(wildcard tests/bench/transport_*.c) tests/kmod/kmod.c)
 
 # One suite for every way to a device.
 CONFORMANCE := $(OUT)/conformance/conformance
 $(CONFORMANCE): $(call obj,$(wildcard tests/conformance/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(EXT)
 $(call obj,$(wildcard tests/conformance/*.c)): tests/conformance/checks.def
 
 # W='--only reset' picks checks; KILLS='--clients 10 --servers 5' makes check-kill short.
@@ -181,7 +211,7 @@ $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 GUEST := $(patsubst tests/guest/%.c,$(OUT)/guest/%,$(wildcard tests/guest/*.c))
 $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_base)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $^ -lcmocka $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ -lcmocka $(EXT)
 
 # make check-vm [T=T1]: fetches what it needs, but once, into build/vm or TESSERA_VM_CACHE.
 .PHONY: check-vm check-vm-run
@@ -205,56 +235,79 @@ check-vm-jax: $(VENV)/.plugin
 	$(Q)TESSERA_VM_PYTHON=$(abspath $(VENV))/bin/python $(MAKE) --no-print-directory \
 		check-vm T=JAX
 
-# ---- install: everything goes below $(DESTDIR)$(PREFIX), and uninstall removes it ----
+# ---- install: everything goes below $(DESTDIR), and uninstall removes it ----
 PREFIX ?= /usr/local
+# Debian keeps libraries in a folder for each architecture.
+LIBDIR ?= $(PREFIX)/lib$(if $(wildcard /etc/debian_version),$(addprefix /,$(shell \
+	$(CC) -print-multiarch 2>/dev/null)))
 VERSION := $(shell sed -n 's/^.define TC_VERSION "\(.*\)"/\1/p' runtime/compiler/tc.h)
 LIBTESSERA := $(OUT)/libtessera.so.$(VERSION)
 # The doors and what they include, under tessera/ instead of hal/.
 PUBLIC = $(patsubst hal/%,%,$(sort $(filter hal/%,$(shell $(CC) -MM -I. hal/hal.h hal/telemetry.h))))
-# mode:file:where below the prefix
-INSTALLED = $(foreach t,$(TOOLS),755:$t:bin/$(notdir $t)) \
-	644:$(LIBTESSERA):lib/$(notdir $(LIBTESSERA)) \
-	644:$(PLUGIN):lib/tessera/$(notdir $(PLUGIN)) \
-	644:$(OUT)/tessera.pc:lib/pkgconfig/tessera.pc \
-	$(foreach h,$(PUBLIC),644:$(OUT)/include/$h:include/tessera/$h) \
-	$(foreach m,$(wildcard tools/*/*.1),644:$m:share/man/man1/$(notdir $m)) \
-	$(foreach m,$(wildcard tools/*.8 tools/*/*.8),644:$m:share/man/man8/$(notdir $m)) \
-	755:tools/tessera-vfio-bind:sbin/tessera-vfio-bind \
-	644:udev/70-tessera.rules:lib/udev/rules.d/70-tessera.rules \
-	644:udev/tessera-modules.conf:lib/modules-load.d/tessera.conf \
-	644:$(OUT)/tessera-sim.service:lib/systemd/system/tessera-sim.service \
-	644:kernel-uapi/include/tessera_drm.h:include/drm/tessera_drm.h \
-	$(foreach c,$(wildcard tools/completion/*),644:$c:share/bash-completion/completions/$(notdir $c))
+# mode:file:where
+INSTALLED = $(foreach t,$(TOOLS),755:$t:$(PREFIX)/bin/$(notdir $t)) \
+	644:$(LIBTESSERA):$(LIBDIR)/$(notdir $(LIBTESSERA)) \
+	644:$(PLUGIN):$(LIBDIR)/tessera/$(notdir $(PLUGIN)) \
+	644:$(STAGE)/tessera.pc:$(LIBDIR)/pkgconfig/tessera.pc \
+	$(foreach h,$(PUBLIC),644:$(STAGE)/include/$h:$(PREFIX)/include/tessera/$h) \
+	$(foreach m,$(wildcard tools/*/*.1),644:$m:$(PREFIX)/share/man/man1/$(notdir $m)) \
+	$(foreach m,$(wildcard tools/*/*.8 tools/*.8),644:$m:$(PREFIX)/share/man/man8/$(notdir $m)) \
+	755:tools/tessera-vfio-bind:$(PREFIX)/sbin/tessera-vfio-bind \
+	644:udev/70-tessera.rules:$(PREFIX)/lib/udev/rules.d/70-tessera.rules \
+	644:udev/tessera-modules.conf:$(PREFIX)/lib/modules-load.d/tessera.conf \
+	644:$(STAGE)/tessera-sim.service:$(PREFIX)/lib/systemd/system/tessera-sim.service \
+	644:kernel-uapi/include/tessera_drm.h:$(PREFIX)/include/drm/tessera_drm.h \
+	$(foreach c,$(wildcard tools/completion/*),644:$c:$(PREFIX)/share/bash-completion/completions/$(notdir $c))
 # The kernel driver's sources, for `dkms add`; the number is DKMS's.
-DRIVER := src/tessera-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel-uapi/driver/dkms.conf)
-INSTALLED_LINKS := lib/libtessera.so.0 lib/libtessera.so
+DRIVER := $(PREFIX)/src/tessera-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel-uapi/driver/dkms.conf)
+INSTALLED_LINKS = $(LIBDIR)/libtessera.so.0 $(LIBDIR)/libtessera.so
 
 $(LIBTESSERA): $(LIB_hal) $(LIB_sim) $(LIB_base) hal/libtessera.map
 	$(Q)$(CC) -shared -Wl,-soname,libtessera.so.0 -Wl,--version-script=hal/libtessera.map \
-		-Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,--as-needed $(LDFLAGS) -o $@ \
+		-Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,--as-needed $(ALL_LDFLAGS) -o $@ \
 		-Wl,--whole-archive $(LIB_hal) -Wl,--no-whole-archive $(LIB_sim) $(LIB_base) $(EXT)
 
 .PHONY: install uninstall check-install
 all: $(LIBTESSERA)
+# Whoever installs writes nothing into the tree: what names the prefix is made elsewhere.
 install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
-	$(Q)for h in $(PUBLIC); do mkdir -p $(OUT)/include/$$(dirname $$h); \
-		sed 's|#include "hal/\(.*\)"|#include <tessera/\1>|' hal/$$h >$(OUT)/include/$$h; done
-	$(Q)sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' hal/tessera.pc.in >$(OUT)/tessera.pc
+	$(Q)stage=$$(mktemp -d) && trap 'rm -rf "$$stage"' EXIT && \
+		$(MAKE) -s install-from STAGE="$$stage"
+.PHONY: install-from
+install-from:
+	$(Q)for h in $(PUBLIC); do mkdir -p $(STAGE)/include/$$(dirname $$h); \
+		sed 's|#include "hal/\(.*\)"|#include <tessera/\1>|' hal/$$h >$(STAGE)/include/$$h; done
+	$(Q)sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|; \
+		s|@VERSION@|$(VERSION)|' hal/tessera.pc.in >$(STAGE)/tessera.pc
 	$(Q)sed 's|^ExecStart=/usr/bin|ExecStart=$(PREFIX)/bin|' tools/tessera-sim/tessera-sim.service \
-		>$(OUT)/tessera-sim.service
+		>$(STAGE)/tessera-sim.service
 	$(Q)set -e; for f in $(INSTALLED); do from=$${f#*:}; \
-		install -D -m $${f%%:*} $${from%:*} "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
-	$(Q)$(MAKE) -s -C kernel-uapi dkms-tree DKMS="$(abspath $(DESTDIR)$(PREFIX)/$(DRIVER))"
-	$(Q)for l in $(INSTALLED_LINKS); do ln -sf $(notdir $(LIBTESSERA)) "$(DESTDIR)$(PREFIX)/$$l"; done
+		install -D -m $${f%%:*} $${from%:*} "$(DESTDIR)$${f##*:}"; done
+	$(Q)$(MAKE) -s -C kernel-uapi dkms-tree DKMS="$(abspath $(DESTDIR)$(DRIVER))"
+	$(Q)for l in $(INSTALLED_LINKS); do ln -sf $(notdir $(LIBTESSERA)) "$(DESTDIR)$$l"; done
 
 uninstall:
-	$(Q)for f in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$(PREFIX)/$${f##*:}"; done
-	$(Q)rm -rf "$(DESTDIR)$(PREFIX)/$(DRIVER)"
-	$(Q)for d in include/tessera/base include/tessera/hw include/tessera lib/tessera; do \
-		rmdir "$(DESTDIR)$(PREFIX)/$$d" 2>/dev/null || true; done
+	$(Q)for f in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$${f##*:}"; done
+	$(Q)rm -rf "$(DESTDIR)$(DRIVER)"
+	$(Q)for d in $(PREFIX)/include/tessera/base $(PREFIX)/include/tessera/hw \
+		$(PREFIX)/include/tessera $(LIBDIR)/tessera; do \
+		rmdir "$(DESTDIR)$$d" 2>/dev/null || true; done
+
+# make dist: the sources as one archive, the same bytes for the same commit.
+.PHONY: dist
+dist:
+	@mkdir -p $(BUILD)
+	$(Q)git archive --format=tar --prefix=tessera-$(VERSION)/ HEAD | xz -9 -T1 \
+		>$(BUILD)/tessera-$(VERSION).tar.xz
+	@ls $(BUILD)/tessera-$(VERSION).tar.xz
 
 check-install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
-	$(Q)MAKE="$(MAKE)" CC="$(CC)" LDFLAGS="$(LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
+	$(Q)MAKE="$(MAKE)" CC="$(CC)" LDFLAGS="$(ALL_LDFLAGS)" BUILD=$(BUILD) MODE=$(MODE) sh tests/install.sh
+
+# What a packager counts on: see the file. It builds the tree a second time.
+.PHONY: check-build
+check-build: all
+	$(Q)MAKE="$(MAKE)" BUILT="$(abspath $(OUT))" MODE=$(MODE) sh tests/build.sh
 
 # ---- Python: an environment of the tree's own, with the plugin in it ----
 JAX := jax==0.10.2
@@ -348,7 +401,7 @@ TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h $(addprefix hal/sim/uop_,cvt
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)
-	$(Q)for h in $(HEADERS); do $(CC) $(CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
+	$(Q)for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
 
 lint: headers $(PLUGIN)
 	$(Q)$(PYTHON) tests/lint.py
@@ -390,6 +443,8 @@ help:
 	@echo "make check-conformance  the same on five ways as one table, three of them in guests"
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools,"
 	@echo "             udev rules, systemd unit, the driver's sources for DKMS; uninstall"
+	@echo "make check-build  what packagers count on: flags, rebuilds, the same bytes twice"
+	@echo "make dist    the sources as one archive"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"

@@ -6,12 +6,13 @@
 set -eu
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
-export DESTDIR=$top/root PREFIX=/opt/tessera
+export DESTDIR=$top/root PREFIX=/opt/tessera LIBDIR=/opt/tessera/lib
 prefix=$DESTDIR$PREFIX
 # An outer make's flags would name its own jobs and goals.
 unset MAKEFLAGS MFLAGS MAKELEVEL
 make_it() {
-	$MAKE -s BUILD="$BUILD" MODE="$MODE" DESTDIR="$DESTDIR" PREFIX="$PREFIX" "$@"
+	$MAKE -s BUILD="$BUILD" MODE="$MODE" DESTDIR="$DESTDIR" \
+		PREFIX="$PREFIX" LIBDIR="$LIBDIR" "$@"
 }
 fail() {
 	echo "install: $*" >&2

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a packager counts on, in a copy of the tree: another folder gives the same bytes,
+# other flags build anew, a file that is gone leaves its archive, whoever installs builds
+# nothing. `make check-build` runs it; BUILT and MODE say which build to compare with.
+set -eu
+top=$(mktemp -d)
+trap 'rm -rf "$top"' EXIT
+unset BUILD MAKEFLAGS MFLAGS MAKELEVEL DESTDIR PREFIX LIBDIR
+fail() {
+	echo "build: $*" >&2
+	exit 1
+}
+copy=$top/another/folder
+mkdir -p "$copy"
+git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$copy"
+make_it() {
+	$MAKE -C "$copy" -s MODE="$MODE" "$@"
+}
+out=$copy/build/$MODE
+
+# The goal of a bare make is everything.
+make_it -j"$(nproc)"
+for file in pjrt_plugin_tessera.so xla-smi tessera-sim tessera-objdump libtessera.so.*; do
+	for built in "$BUILT"/$file; do
+		cmp "$built" "$out/${built##*/}" || fail "${built##*/} depends on the folder it was built in"
+	done
+done
+if strings -a "$out/pjrt_plugin_tessera.so" | grep -qF "$copy"; then
+	fail "the plugin holds the path of its tree"
+fi
+
+# Nothing is built twice, and what installs builds nothing, whoever it is.
+find "$copy" -type f -newer "$out/pjrt_plugin_tessera.so" >"$top/before"
+touch "$top/now"
+make_it
+installer="$MAKE -C $copy -s MODE=$MODE install DESTDIR=$top/root"
+chmod 755 "$top"
+mkdir -m 777 "$top/root"
+if [ "$(id -u)" = 0 ]; then
+	setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "$installer"
+else
+	sh -c "$installer"
+fi
+[ -z "$(find "$copy" -newer "$top/now" -type f)" ] || fail "installing wrote into the tree"
+multiarch=$(gcc -print-multiarch)
+[ -f "$top/root/usr/local/lib/$multiarch/tessera/pjrt_plugin_tessera.so" ] ||
+	[ ! -e /etc/debian_version ] || fail "no plugin in lib/$multiarch"
+
+# Flags of the builder's are used and remembered.
+object=$out/hal/base/err.o
+make_it CFLAGS="-O1 -g" CPPFLAGS=-DTESSERA_PACKAGER=1 "build/$MODE/libbase.a"
+[ "$object" -nt "$top/now" ] || fail "other CFLAGS built nothing anew"
+make_it CFLAGS="-O1 -g" CPPFLAGS=-DTESSERA_PACKAGER=1 V=1 "build/$MODE/libbase.a" >"$top/log"
+grep -q "hal/base/err.c" "$top/log" && fail "the same CFLAGS built anew"
+rm "$object"
+make_it CFLAGS="-O1 -g" CPPFLAGS=-DTESSERA_PACKAGER=1 V=1 "build/$MODE/libbase.a" >"$top/log"
+grep -q -- "-DTESSERA_PACKAGER=1 -O1 -g" "$top/log" || fail "CFLAGS or CPPFLAGS were dropped"
+
+# An archive holds what the tree holds.
+rm "$copy/hal/base/clock.c"
+make_it CFLAGS="-O1 -g" CPPFLAGS=-DTESSERA_PACKAGER=1 "build/$MODE/libbase.a"
+ar t "$out/libbase.a" | grep -q clock.o && fail "clock.c is gone and still in libbase.a"
+echo "build: whole"
