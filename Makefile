@@ -403,6 +403,16 @@ HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 headers: $(PROTO_C)
 	$(Q)for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
 
+# make reuse: every file says whose it is and its licence, as REUSE asks.
+.PHONY: reuse
+REUSE := $(BUILD)/reuse-venv
+$(REUSE)/.made:
+	$(Q)$(PYTHON) -m venv $(REUSE)
+	$(Q)$(REUSE)/bin/pip -q install reuse==6.2.0
+	$(Q)touch $@
+reuse: $(REUSE)/.made
+	$(Q)$(REUSE)/bin/reuse lint -q || $(REUSE)/bin/reuse lint
+
 lint: headers $(PLUGIN)
 	$(Q)$(PYTHON) tests/lint.py
 	$(Q)$(PYTHON) tests/docs.py --check
@@ -448,6 +458,7 @@ help:
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
+	@echo "make reuse   every file says whose it is and under which licence"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
 	@echo "make fuzz-ops S=seconds SEED=n JAX_SHARE=percent  random programs three ways"
 	@echo "make fuzz    F=target S=seconds FUZZ_RUNS=n;  make wheel   the Python package"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 #ifndef BASE_ELEM_H
 #define BASE_ELEM_H
 /* Element types, from elem.def: names, sizes, classes. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 #ifndef HW_REGS_H
 #define HW_REGS_H
 /* BAR0 of the T1, from regs.def (DEVICE.md#registers is the manual). */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Registers and queue 0. One request is on its way at a time, under admin.lock, its
  * arguments in memory that was allocated at probe: requests that end work are on the

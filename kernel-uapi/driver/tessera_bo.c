@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Buffer objects. A buffer's memory and its DMA addresses exist from creation to the
  * last reference, so mapping and submitting never wait for memory. The exception is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * HBM is cleared when it is given out: nobody reads what another left in it. Large
  * pieces are filled by the device, on a queue of a context of the driver's own, whose

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 #ifndef TESSERA_COMPAT_H
 #define TESSERA_COMPAT_H
 /* What differs between the kernels that this builds for, 6.12 to 7.3. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Contexts: the address map, the programs, the timeline. A mapping keeps its buffer,
  * so memory never goes while the device can reach it. ctx.lock is held across the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * /sys/kernel/debug/accel/ADDRESS/: registers, queues, HBM, faults, telemetry, RAS to
  * read; `inject`, which takes "KIND VALUE" (enum hw_inject), and `reset` to write.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The Tessera T1 as a DRM accel device: binding, unbinding, the node's file
  * operations. See README.md for the whole.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* hwmon: temperature, power and clock from the device's telemetry page. */
 #include <linux/hwmon.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * MSI-X. Vector 0 is queue 0's; work queues take turns on the others. Completions
  * are taken by the vector's thread, so that a burst of them does not keep a CPU's

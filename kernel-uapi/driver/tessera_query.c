@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What can be read: QUERY, the device's log pages, fdinfo. Pages are cached for a
  * moment, so that readers cannot keep queue 0 busy.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * When the device is lost, and how it comes back. The function reset is the PCI
  * core's (FLR), so that it keeps and restores the configuration; our part is what

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * SUBMIT: from user descriptors to the ring. A submission waits in its queue until
  * its fences are signalled and the ring has room; run_work, one work item a queue,

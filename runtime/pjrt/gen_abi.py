@@ -71,14 +71,16 @@ def visit(name):
 for name in structs:
     visit(name)
 
+# In two parts, for it is the licence of what is made, not of this file.
+licence = "/* SPDX-License-" "Identifier: Apache-2.0 */"
 if sys.argv[1:] == ["fields"]:
-    print("/* SPDX-License-Identifier: Apache-2.0 */\n/* Every field of pjrt_abi.h: "
+    print(licence + "\n/* Every field of pjrt_abi.h: "
           "FIELD(struct, field). Made by gen_abi.py: do not edit. */")
     for name in order:
         for f in structs[name]["fields"]:
             print(f"FIELD({name}, {f[0]})")
     sys.exit()
-out = ["/* SPDX-License-Identifier: Apache-2.0 */",
+out = [licence,
        "/* The PJRT C API 0.%d as laid out in memory. Made by gen_abi.py: do not edit. */"
        % facts["version"][1],
        "#ifndef PJRT_PJRT_ABI_H", "#define PJRT_PJRT_ABI_H",

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* For the headers of the device's contract, which are C11 of userspace. */
 #include <linux/stddef.h>
 #include <linux/types.h>
