@@ -74,7 +74,9 @@ comma := ,
 
 # ---- libraries: one for each floor ----
 BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
-SIM_SRC := $(wildcard hal/sim/*.c)
+# The wider paths are x86-64's.
+SIM_SRC := $(filter-out $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),,%_avx2.c %_avx512.c \
+	%_avx512bf16.c %_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
 TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
 RT_SRC := $(wildcard runtime/*.c)
@@ -403,6 +405,14 @@ HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 headers: $(PROTO_C)
 	$(Q)for h in $(HEADERS); do $(CC) $(ALL_CFLAGS) -Wno-unused-function -fsyntax-only -x c $$h || exit 1; done
 
+# make check-arm64: everything for arm64 by a cross compiler, unit tests under qemu-user.
+.PHONY: check-arm64
+check-arm64:
+	$(Q)tools/packages.sh arm64
+	$(Q)TESSERA_EMULATOR=qemu-aarch64-static TESSERA_TEST_SECONDS=1200 $(MAKE) \
+		--no-print-directory CC=aarch64-linux-gnu-gcc BUILD=$(BUILD)/arm64 all unit \
+		T='base_* hw_* tc_*'
+
 # make reuse: every file says whose it is and its licence, as REUSE asks.
 .PHONY: reuse
 REUSE := $(BUILD)/reuse-venv
@@ -458,6 +468,7 @@ help:
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
+	@echo "make check-arm64  a build for arm64, its unit tests under qemu-user"
 	@echo "make reuse   every file says whose it is and under which licence"
 	@echo "make lint    house rules, headers, documents;  make docs regenerates tables"
 	@echo "make fuzz-ops S=seconds SEED=n JAX_SHARE=percent  random programs three ways"

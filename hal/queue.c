@@ -12,12 +12,12 @@
  */
 #define LOG_TAG "hal/queue"
 #include <errno.h>
-#include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "hal/base/cpu.h"
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
 #include "hal/hw/regs.h"
@@ -272,7 +272,7 @@ static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
 		if (spins > 1000)
 			sched_yield();
 		else
-			_mm_pause();
+			cpu_relax();
 		if (spins % 1024 == 1023)
 			hal_check_alive(q->dev, NULL);
 		pthread_mutex_lock(&q->lock);
@@ -550,7 +550,7 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct
 		return err_set(err, ERR_INVALID_ARGUMENT, "submission %llu was never made",
 			       (unsigned long long)value);
 	while (hal_queue_done(q) < value && clock_ns() < spin)
-		_mm_pause();
+		cpu_relax();
 	if (hal_queue_done(q) >= value)
 		return hal_queue_error(q, value, err);
 	pthread_mutex_lock(&q->lock);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes sure that the Debian packages the build needs are there.
 #
-#	tools/packages.sh build|lint|fuzz|vm	what to have
+#	tools/packages.sh build|lint|fuzz|vm|arm64	what to have
 #
 # As root it installs what is missing. Otherwise it prints the one command that does,
 # and fails. Where dpkg is not the package manager it trusts what it finds.
@@ -16,12 +16,17 @@ fuzz="$build clang libclang-rt-14-dev"
 
 vm="$build cpio kmod xz-utils"
 
+# A cross compiler, and the libraries that are linked, as the other architecture has them.
+arm64="$build gcc-aarch64-linux-gnu qemu-user-static
+	$(for p in $build; do case $p in lib*) echo $p:arm64 ;; esac; done)"
+
 case "${1-}" in
 build) wanted=$build ;;
 lint) wanted=$lint ;;
 fuzz) wanted=$fuzz ;;
 vm) wanted=$vm ;;
-*) echo "usage: $0 build|lint|fuzz|vm" >&2; exit 2 ;;
+arm64) wanted=$arm64 ;;
+*) echo "usage: $0 build|lint|fuzz|vm|arm64" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
@@ -43,5 +48,6 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 echo "installing:$missing"
+[ "$1" != arm64 ] || dpkg --add-architecture arm64
 apt-get update -q >/dev/null
 DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >/dev/null

@@ -9,7 +9,6 @@
  */
 #include "hal/sim/body.h"
 
-#include <immintrin.h>
 #include <string.h>
 
 /* A box with strides, outermost first. */
@@ -109,19 +108,25 @@ TURNED(some_4, uint32_t)
 TURNED(8, uint64_t)
 TURNED(16, struct c16)
 
-/* Four by four in registers. */
+typedef uint32_t four __attribute__((vector_size(16)));
+
+/* Four by four in registers: pairs of rows are interleaved, then pairs of those. */
 static void turn_block(char *to, int64_t to_pitch, const char *from, int64_t from_pitch)
 {
-	__m128 a = _mm_loadu_ps((const void *)from);
-	__m128 b = _mm_loadu_ps((const void *)(from + from_pitch));
-	__m128 c = _mm_loadu_ps((const void *)(from + 2 * from_pitch));
-	__m128 d = _mm_loadu_ps((const void *)(from + 3 * from_pitch));
+	four row[4], pair[4];
 
-	_MM_TRANSPOSE4_PS(a, b, c, d);
-	_mm_storeu_ps((void *)to, a);
-	_mm_storeu_ps((void *)(to + to_pitch), b);
-	_mm_storeu_ps((void *)(to + 2 * to_pitch), c);
-	_mm_storeu_ps((void *)(to + 3 * to_pitch), d);
+	for (int i = 0; i < 4; i++)
+		memcpy(&row[i], from + i * from_pitch, sizeof(four));
+	for (int i = 0; i < 2; i++) {
+		pair[2 * i] = __builtin_shufflevector(row[i], row[i + 2], 0, 4, 1, 5);
+		pair[2 * i + 1] = __builtin_shufflevector(row[i], row[i + 2], 2, 6, 3, 7);
+	}
+	row[0] = __builtin_shufflevector(pair[0], pair[2], 0, 4, 1, 5);
+	row[1] = __builtin_shufflevector(pair[0], pair[2], 2, 6, 3, 7);
+	row[2] = __builtin_shufflevector(pair[1], pair[3], 0, 4, 1, 5);
+	row[3] = __builtin_shufflevector(pair[1], pair[3], 2, 6, 3, 7);
+	for (int i = 0; i < 4; i++)
+		memcpy(to + i * to_pitch, &row[i], sizeof(four));
 }
 
 static void turned_4(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/base/cpu.h"
 #include "hal/sim/sim_internal.h"
 
 static size_t round_up(size_t n)
@@ -295,9 +296,9 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	run->shared = core->shared;
 	memset(run->reg, 0, sizeof(run->reg));
 	sim_watch_begin(run, p);
-	saved = sim_enter_arithmetic();
+	saved = cpu_enter_arithmetic();
 	status = run_program(run, p);
-	sim_leave_arithmetic(saved);
+	cpu_leave_arithmetic(saved);
 	/* A family that ended early because of `stop` may report success. */
 	if (!status && sim_stopped(run))
 		status = HW_ST_RESET;

@@ -20,6 +20,14 @@
 #include "hal/hw/desc.h"
 #include "hal/hw/isa.h"
 
+/* Kernels of wider paths are built for x86-64 only. Elsewhere their names are nobody's,
+ * and nothing chooses them: cpu.c finds the portable path alone. */
+#ifdef __x86_64__
+#define SIM_X86
+#else
+#define SIM_X86 __attribute__((weak))
+#endif
+
 enum sim_path { SIM_PORTABLE, SIM_AVX2, SIM_AVX512 };
 
 /* What the CPU offers, found once per sim. */

@@ -10,7 +10,6 @@
  * sleeping thread. Workers spin briefly after a job, since the next instruction often
  * follows at once, then sleep on `turn`, a futex.
  */
-#include <immintrin.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -18,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hal/base/cpu.h"
 #include "hal/sim/sim_internal.h"
 
 #define OPEN ((uint64_t)1 << 31)
@@ -48,20 +48,6 @@ struct sim_pool {
 	atomic_bool caller_sleeps;
 };
 
-unsigned sim_enter_arithmetic(void)
-{
-	unsigned saved = _mm_getcsr();
-
-	/* Round to nearest, all exceptions masked, FTZ (bit 15) and DAZ (bit 6). */
-	_mm_setcsr(0x1f80u | 0x8040u);
-	return saved;
-}
-
-void sim_leave_arithmetic(unsigned saved)
-{
-	_mm_setcsr(saved);
-}
-
 void sim_futex_wait(atomic_uint *word, unsigned seen)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
@@ -83,7 +69,7 @@ bool sim_spin(const atomic_uint *word, unsigned seen)
 		for (int i = 0; i < 64; i++) {
 			if (atomic_load_explicit(word, memory_order_acquire) != seen)
 				return true;
-			_mm_pause();
+			cpu_relax();
 		}
 		now = clock_ns();
 	} while (now - began < SIM_SPIN_NS);
@@ -147,7 +133,7 @@ static void *work(void *arg)
 	unsigned seen = 0;
 
 	free(arg);
-	sim_enter_arithmetic();
+	cpu_enter_arithmetic();
 	for (;;) {
 		await_turn(s.pool, seen);
 		if (atomic_load(&s.pool->quit))
@@ -169,7 +155,7 @@ static void join_workers(struct sim_pool *p)
 	atomic_fetch_and(&p->gate, ~OPEN);
 	while (atomic_load(&p->gate) & INSIDE) {
 		if (p->spins && spins++ < PAUSES) {
-			_mm_pause();
+			cpu_relax();
 			continue;
 		}
 		atomic_store(&p->caller_sleeps, true);

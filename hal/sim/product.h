@@ -127,15 +127,15 @@ uint64_t sim_product_ns(const struct sim_product *mm, double macs);
 
 /* ---- product_*.c: packing and kernels, by instruction set ---- */
 sim_product_pack_fn sim_product_pack_a_portable, sim_product_pack_b_portable;
-sim_product_pack_fn sim_product_pack_a_avx2, sim_product_pack_b_avx2;
-sim_product_pack_fn sim_product_pack_a_avx512, sim_product_pack_b_avx512;
+SIM_X86 sim_product_pack_fn sim_product_pack_a_avx2, sim_product_pack_b_avx2;
+SIM_X86 sim_product_pack_fn sim_product_pack_a_avx512, sim_product_pack_b_avx512;
 sim_product_fn sim_product_f32_portable, sim_product_f64_portable, sim_product_s16_portable;
-sim_product_fn sim_product_f32_avx2, sim_product_f64_avx2, sim_product_s16_avx2;
-sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_product_s16_avx512;
-sim_product_fn sim_product_bf16_avx512bf16;
+SIM_X86 sim_product_fn sim_product_f32_avx2, sim_product_f64_avx2, sim_product_s16_avx2;
+SIM_X86 sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_product_s16_avx512;
+SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
 /* a signed; b unsigned, or signed with its sign bits flipped. */
-sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;
+SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;
 /* Names tell the signs of a and b. */
-sim_product_fn sim_product_bf16_amx, sim_product_ss_amx, sim_product_su_amx,
-	       sim_product_us_amx, sim_product_uu_amx;
+SIM_X86 sim_product_fn sim_product_bf16_amx, sim_product_ss_amx, sim_product_su_amx,
+		       sim_product_us_amx, sim_product_uu_amx;
 #endif

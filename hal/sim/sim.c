@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulation's life: options, what the CPU can do, devices with their HBM and
+ * A simulation's life: options, devices with their HBM and
  * threads, function reset. Nothing here is on a hot path.
  */
 #include "hal/sim/sim.h"
 
-#include <asm/prctl.h>
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -14,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "hal/sim/sim_internal.h"
@@ -24,10 +21,6 @@
 #define HBM_UNIT ((uint64_t)2 << 20)
 #define HBM_DEFAULT ((uint64_t)4 << 30)
 #define HBM_MOST ((uint64_t)1 << 44)
-#ifndef ARCH_REQ_XCOMP_PERM
-#define ARCH_REQ_XCOMP_PERM 0x1023
-#endif
-#define XFEATURE_TILEDATA 18
 
 /* ---- options ---- */
 
@@ -112,73 +105,7 @@ int sim_options_parse(const char *text, struct sim_options *out, struct err *err
 	return 0;
 }
 
-/* ---- the CPU ---- */
-
-/* Tile registers are large, so Linux hands them to a process that asks. */
-static bool may_use_tiles(void)
-{
-	return !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA);
-}
-
-static void detect_avx512(struct sim_cpu *cpu)
-{
-	unsigned a, b, c, d;
-
-	if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-	    !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
-	    !__builtin_cpu_supports("avx512cd"))
-		return;
-	cpu->path = SIM_AVX512;
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-		bool tiles = (d >> 24 & 1) && may_use_tiles();
-
-		cpu->avx512_vnni = c >> 11 & 1;
-		cpu->avx512_fp16 = d >> 23 & 1;
-		cpu->amx_bf16 = tiles && (d >> 22 & 1);
-		cpu->amx_int8 = tiles && (d >> 25 & 1);
-	}
-	if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
-		cpu->avx512_bf16 = a >> 5 & 1;
-}
-
-static size_t cache_bytes(int name, size_t otherwise)
-{
-	long n = sysconf(name);
-
-	return n > 0 ? (size_t)n : otherwise;
-}
-
-static void detect_cpu(struct sim_cpu *cpu)
-{
-	unsigned a, b, c, d;
-
-	cpu->path = SIM_PORTABLE;
-	cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-	cpu->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-	__builtin_cpu_init();
-	/* Asks for what the operating system saves, too. F16C: CPUID.1:ECX.29. */
-	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-	    !__builtin_cpu_supports("bmi2") || !__get_cpuid(1, &a, &b, &c, &d) ||
-	    !(c >> 29 & 1))
-		return;
-	cpu->path = SIM_AVX2;
-	detect_avx512(cpu);
-}
-
-static int cap_path(struct sim_cpu *cpu, const char *name, struct err *err)
-{
-	enum sim_path wanted = !strcmp(name, "portable") ? SIM_PORTABLE :
-			       !strcmp(name, "avx2") ? SIM_AVX2 : SIM_AVX512;
-
-	if (wanted > cpu->path)
-		return err_set(err, ERR_FAILED_PRECONDITION, "this CPU has no %s; leave "
-			       "path= out to take the best that it has", name);
-	if (wanted < SIM_AVX512)
-		cpu->avx512_bf16 = cpu->avx512_vnni = cpu->avx512_fp16 =
-			cpu->amx_bf16 = cpu->amx_int8 = false;
-	cpu->path = wanted;
-	return 0;
-}
+/* ---- the host ---- */
 
 static unsigned usable_cpus(void)
 {
@@ -431,10 +358,10 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 	sim = calloc(1, sizeof(*sim));
 	if (!sim)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
-	detect_cpu(&sim->cpu);
+	sim_cpu_detect(&sim->cpu);
 	sim->cpu.lanes = options->lanes ? options->lanes : usable_cpus();
 	sim->spins = usable_cpus() > 1;
-	code = options->isa_path ? cap_path(&sim->cpu, options->isa_path, err) : 0;
+	code = options->isa_path ? sim_cpu_cap(&sim->cpu, options->isa_path, err) : 0;
 	if (!code)
 		code = sim_pool_create(sim->cpu.lanes, sim->spins, &sim->pool, err);
 	sim->devices = code ? NULL : aligned_alloc(_Alignof(struct sim_device),

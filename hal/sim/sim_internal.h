@@ -208,6 +208,13 @@ struct sim {
 /* What FATAL reads. */
 enum { SIM_FATAL_ADMIN_RING = 1, SIM_FATAL_INJECTED = 3 };
 
+/* ---- cpu.c: the host ---- */
+
+/* What the CPU has and the operating system saves; path is the widest. */
+void sim_cpu_detect(struct sim_cpu *cpu);
+/* Takes no path wider than the one named; FAILED_PRECONDITION if the CPU lacks it. */
+int sim_cpu_cap(struct sim_cpu *cpu, const char *path, struct err *err);
+
 /* ---- pool.c: threads ---- */
 
 int sim_pool_create(unsigned lanes, bool spins, struct sim_pool **out, struct err *err);
@@ -216,9 +223,6 @@ void sim_pool_destroy(struct sim_pool *pool);
 void sim_pool_run(struct sim_pool *pool, uint64_t n, uint64_t grain, unsigned lanes,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg);
-/* Sets flush-to-zero arithmetic on this thread; returns what to restore. */
-unsigned sim_enter_arithmetic(void);
-void sim_leave_arithmetic(unsigned saved);
 void sim_futex_wait(atomic_uint *word, unsigned seen);
 void sim_futex_wake(atomic_uint *word, unsigned n);
 /* Whether *word left `seen` within SIM_SPIN_NS. */

@@ -23,6 +23,6 @@ sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes);
 
 /* The tables of each path, by log2 of the element's bytes. */
 extern sim_transpose_fn *const sim_transpose_portable[5];
-extern sim_transpose_fn *const sim_transpose_avx2[5];
+extern SIM_X86 sim_transpose_fn *const sim_transpose_avx2[5];
 
 #endif

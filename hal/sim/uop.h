@@ -53,15 +53,16 @@ struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
 #define UOP_CODES 0x60
 #define UOP_PAIR_FIRST 3
 #define UOP_PAIR_THEN 7
-#define UOP_PATHS(declare) declare(portable) declare(avx2) declare(avx512)
-#define DECLARE(path) \
-	extern const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
-	extern const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
-	extern const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
-	extern sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
-	extern sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
-	sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
-UOP_PATHS(DECLARE)
+#define DECLARE(path, where) \
+	extern where const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
+	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
+	extern where const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
+	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
+	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
+	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
+DECLARE(portable, )
+DECLARE(avx2, SIM_X86)
+DECLARE(avx512, SIM_X86)
 #undef DECLARE
 /* Complex arithmetic has one path. */
 extern const struct sim_uop_row sim_uop_complex[UOP_CODES];

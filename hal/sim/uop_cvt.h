@@ -6,7 +6,9 @@
  * where two roundings would otherwise differ from one: a value rounded to odd with
  * at least two bits to spare rounds on as the original would.
  */
+#ifdef __AVX2__
 #include <immintrin.h>
+#endif
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,9 @@
  * includes this one. f32 functions are those of uop_math.h; f64 ones, and tan
  * and cbrt of f32, are SLEEF's (portable: libm's), all within about 1 ulp.
  */
+#ifdef __AVX2__
 #include <immintrin.h>
+#endif
 #include <sleef.h>
 
 #include "hal/sim/uop_loop.h"

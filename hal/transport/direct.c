@@ -7,7 +7,6 @@
 #include "hal/transport.h"
 
 #include <errno.h>
-#include <immintrin.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <sys/mman.h>
 
 #include "hal/base/clock.h"
+#include "hal/base/cpu.h"
 #include "hal/bus.h"
 #include "hal/hw/regs.h"
 
@@ -134,7 +134,7 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 	while (!is_written(cqe, phase)) {
 		int code;
 
-		_mm_pause();
+		cpu_relax();
 		/* Reading a register may cost a message or a trap. */
 		if (clock_ns() < look)
 			continue;

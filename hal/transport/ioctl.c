@@ -12,7 +12,6 @@
 #include "hal/transport/ioctl.h"
 
 #include <errno.h>
-#include <immintrin.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "hal/base/cpu.h"
 #include "hal/base/log.h"
 #include "hal/hw/regs.h"
 #include "hal/transport.h"
@@ -544,7 +544,7 @@ static void ring(struct hal_ring *r)
 
 	/* HBM is mapped write-combined: what was stored there comes before the doorbell,
 	 * as the descriptor does. */
-	_mm_sfence();
+	cpu_store_fence();
 	r->tail++;
 	accel_sys->store(ring->part[BELL].at, r->tail);
 }
