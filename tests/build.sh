@@ -23,7 +23,8 @@ out=$copy/build/$MODE
 make_it -j"$(nproc)"
 for file in pjrt_plugin_tessera.so xla-smi tessera-sim tessera-objdump libtessera.so.*; do
 	for built in "$BUILT"/$file; do
-		cmp "$built" "$out/${built##*/}" || fail "${built##*/} depends on the folder it was built in"
+		cmp "$built" "$out/${built##*/}" ||
+			fail "${built##*/} depends on the folder it was built in"
 	done
 done
 if strings -a "$out/pjrt_plugin_tessera.so" | grep -qF "$copy"; then
