@@ -485,7 +485,9 @@ static void check_index(const struct check *k, const struct tc_type *table,
 		} else {
 			size = moved->dim[window[w++]];
 		}
-		if (size > table->dim[d] && !(sizes == NULL && !moved->count))
+		/* A scatter of nothing, or into nothing: every update is out of bounds. */
+		if (size > table->dim[d] &&
+		    !(sizes == NULL && (!moved->count || !table->count)))
 			BAD(k, "the window is larger than dim %u", d);
 		if (sizes && sizes[d] != size)
 			BAD(k, "slice_sizes[%u] is %" PRId64, d, sizes[d]);

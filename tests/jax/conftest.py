@@ -8,6 +8,9 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
 os.environ.setdefault("TESSERA_CACHE", "off")   # compile what the tree compiles
+# The CPU's programs run once each: they need not be fast.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 "
+                      "--xla_llvm_disable_expensive_passes=true")
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

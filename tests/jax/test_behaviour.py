@@ -248,3 +248,24 @@ def test_messages_name_what_the_user_wrote(device):
         jax.jit(f)(jax.device_put(np.ones(3, np.float32), device))
     text = str(e.value)
     assert "sort" in text and "test_behaviour.py" in text and "tc." not in text
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_scatter_into_nothing_changes_nothing(shape, n, device):
+    x = jnp.zeros(shape)
+    y = jax.jit(lambda x, i, v: x.at[i].add(v))(x, jnp.zeros(n, int), jnp.ones((n, *shape[1:])))
+    assert y.shape == shape
+
+
+def test_hints_to_other_compilers_are_left_out(device):
+    from jax.experimental.shard_alike import shard_alike
+
+    def f(x):
+        y = x + 1
+        jax.lax.dce_sink(y, prevent_mlir_dce=True)
+        return shard_alike(x, y * 2)
+
+    a, b = jax.jit(f)(np.arange(4, dtype=np.float32))
+    np.testing.assert_array_equal(a, [0, 1, 2, 3])
+    np.testing.assert_array_equal(b, [2, 4, 6, 8])

@@ -473,13 +473,14 @@ static void read_func(struct bc *r, struct op_head *h, struct tc_op *op,
 	*results = a[2];
 }
 
-/* Ops whose results are their operands: reads as nothing. */
+/* Ops whose results are their operands, and one that only speaks of its operand. */
 static bool is_identity(const struct op_head *h)
 {
 	return (h->name->dialect == BC_BUILTIN &&
 		is_text(h->name->name, "unrealized_conversion_cast")) ||
 	       (h->name->dialect == BC_SDY &&
-		is_text(h->name->name, "sharding_constraint"));
+		(is_text(h->name->name, "sharding_constraint") ||
+		 is_text(h->name->name, "sharding_group")));
 }
 
 static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *h,
@@ -521,7 +522,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		flags = bc_varint(r, c);
 	if (flags >> 1 > (uint64_t)(c->end - c->p))
 		bc_bad(r, c->p, "%llu regions", (unsigned long long)(flags >> 1));
-	if (is_identity(&h) && h.n_operands == h.n_results && !flags) {
+	if (is_identity(&h) && (h.n_operands == h.n_results || !h.n_results) && !flags) {
 		for (uint64_t i = 0; i < h.n_results; i++)
 			define(r, c, s, h.operands[i]);
 		return;

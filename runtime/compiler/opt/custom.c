@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Custom calls by which JAX names algorithms on platforms other than its own (qr.c, eigh.c,
- * svd.c), and exact top-k for ApproxTopK. Any other target stays and is refused by name
- * when code is emitted.
+ * svd.c), exact top-k for ApproxTopK, and nothing for dce_sink. Any other target stays and
+ * is refused by name when code is emitted.
  */
 #include <string.h>
 
@@ -20,6 +20,8 @@ void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op)
 		tc_decompose_eigh(c, op);
 	else if (!strcmp(target, "tessera.svd"))
 		tc_decompose_svd(c, op);
+	else if (!strcmp(target, "dce_sink") && !op->n_results)
+		tc_erase(op);	/* it kept its operand from other compilers */
 }
 
 /*
