@@ -62,6 +62,94 @@ static void products_of_any_kinds(void **state)
 	}
 }
 
+#define FACTORS "{lhs_batching_dimensions = [], rhs_batching_dimensions = [], " \
+	"lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]}"
+
+/* 2^24 + 1 and 2^40 + 1 fit the widest of the three types only. */
+static void products_of_any_kinds_lose_nothing(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("",
+		"%1 = constant() {value = dense<0x0100000101000000> : tensor<2xi32>} : "
+		"tensor<2xi32>\n"
+		"%2 = constant() {value = dense<0x000000000000f03f000000000000f03f> : "
+		"tensor<2xf64>} : tensor<2xf64>\n"
+		"%3 = dot_general(%1, %2) " FACTORS " : tensor<f64>\n"
+		"%4 = dot_general(%2, %1) " FACTORS " : tensor<i32>\nreturn(%3, %4)"));
+	runs_as_evaluated(PROGRAM("",
+		"%1 = constant() {value = dense<0x01000000000100000100000000000000> : "
+		"tensor<2xi64>} : tensor<2xi64>\n"
+		"%2 = constant() {value = dense<0x0101> : tensor<2xi1>} : tensor<2xi1>\n"
+		"%3 = dot_general(%1, %2) " FACTORS " : tensor<i64>\n"
+		"%4 = dot_general(%2, %1) " FACTORS " : tensor<ui64>\nreturn(%3, %4)"));
+}
+
+/* Summed dims that lie in memory in another order than they pair up. */
+static void products_sum_over_dims_in_any_order(void **state)
+{
+	static const char *const orders[] = { "[1, 2]", "[2, 1]" };
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<3x4x4xi32>, "
+			"%%2: tensor<5x4x4xi32>",
+			"%%3 = dot_general(%%1, %%2) {lhs_batching_dimensions = [], "
+			"rhs_batching_dimensions = [], lhs_contracting_dimensions = %s, "
+			"rhs_contracting_dimensions = %s} : tensor<3x5xi32>\nreturn(%%3)"),
+			orders[i % 2], orders[i / 2]);
+		runs_as_evaluated(text);
+	}
+}
+
+static void refused(const char *text, const char *says)
+{
+	struct tc_source source = { text, strlen(text), "mlir" };
+	struct tc_result r;
+	struct err err;
+
+	assert_int_equal(tc_compile(&source, NULL, &r, &err), ERR_INVALID_ARGUMENT);
+	if (!strstr(err.msg, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+}
+
+static void shapes_that_do_not_fit_are_refused_both_ways(void **state)
+{
+	(void)state;
+	refused(PROGRAM("%1: tensor<2xi32>, %2: tensor<3xi32>",
+		"%3 = dot_general(%1, %2) " FACTORS " : tensor<i32>\nreturn(%3)"),
+		"contracting dim 0 differs");
+	refused(PROGRAM("%1: tensor<2xi32>, %2: tensor<3xi32>",
+		"%3 = dot_general(%2, %1) " FACTORS " : tensor<i32>\nreturn(%3)"),
+		"contracting dim 0 differs");
+	refused(PROGRAM("%1: tensor<2xi32>",
+		"%3 = concatenate(%1, %1) {dimension = 0} : tensor<5xi32>\nreturn(%3)"),
+		"do not add up");
+	refused(PROGRAM("%1: tensor<2xi32>",
+		"%3 = concatenate(%1, %1) {dimension = 0} : tensor<3xi32>\nreturn(%3)"),
+		"larger than the whole");
+}
+
+/* Of numbers whose upper bits are set, so that a fold of any value shows. */
+static void an_and_starts_at_any_value(void **state)
+{
+	static const char *const inits[] = { "ffffffff", "ffffff7f", "00000000", "0ff00ff0" };
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<4x4xi32>",
+			"%%2 = constant() {value = dense<0x%s> : tensor<i32>} : tensor<i32>\n"
+			"%%8 = constant() {value = dense<splat 0xfffffff0> : tensor<4x4xi32>} : "
+			"tensor<4x4xi32>\n%%9 = or(%%1, %%8) : tensor<4x4xi32>\n"
+			"%%3 = reduce(%%9, %%2) {dimensions = [1]} : tensor<4xi32> "
+			"(%%5: tensor<i32>, %%6: tensor<i32>) {\n"
+			"%%7 = and(%%5, %%6) : tensor<i32>\nreturn(%%7)\n}\nreturn(%%3)"),
+			inits[i]);
+		runs_as_evaluated(text);
+	}
+}
+
 static void bits_of_types_narrower_than_a_byte(void **state)
 {
 	static const struct { const char *from, *to; } as[] = {
@@ -166,6 +254,21 @@ static void padding_below_zero_with_holes(void **state)
 			}
 }
 
+/* What goes out at one end comes in at the other: the same shape, other elements. */
+static void padding_that_keeps_the_shape(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<5xi32>, %2: tensor<i32>",
+		"%3 = pad(%1, %2) {edge_padding_low = [-1], edge_padding_high = [1], "
+		"interior_padding = [0]} : tensor<5xi32>\n"
+		"%4 = pad(%1, %2) {edge_padding_low = [2], edge_padding_high = [-2], "
+		"interior_padding = [0]} : tensor<5xi32>\n"
+		"%5 = pad(%1, %2) {edge_padding_low = [0], edge_padding_high = [-4], "
+		"interior_padding = [1]} : tensor<5xi32>\n"
+		"%6 = pad(%1, %2) {edge_padding_low = [0], edge_padding_high = [0], "
+		"interior_padding = [0]} : tensor<5xi32>\nreturn(%3, %4, %5, %6)"));
+}
+
 /* Every pair of NaNs of both signs, infinities, zeros, numbers; every direction. */
 static void comparisons_of_special_values(void **state)
 {
@@ -264,11 +367,16 @@ int main(void)
 		cmocka_unit_test(arrays_without_elements_have_constants),
 		cmocka_unit_test(no_random_bits_leave_the_key),
 		cmocka_unit_test(products_of_any_kinds),
+		cmocka_unit_test(products_of_any_kinds_lose_nothing),
+		cmocka_unit_test(products_sum_over_dims_in_any_order),
+		cmocka_unit_test(shapes_that_do_not_fit_are_refused_both_ways),
+		cmocka_unit_test(an_and_starts_at_any_value),
 		cmocka_unit_test(bits_of_types_narrower_than_a_byte),
 		cmocka_unit_test(parts_of_real_numbers),
 		cmocka_unit_test(rows_of_constants_are_reduced_twice),
 		cmocka_unit_test(calls_give_and_take_tuples),
 		cmocka_unit_test(padding_below_zero_with_holes),
+		cmocka_unit_test(padding_that_keeps_the_shape),
 		cmocka_unit_test(comparisons_of_special_values),
 		cmocka_unit_test(starts_are_clamped),
 		cmocka_unit_test(reductions_start_at_any_value),

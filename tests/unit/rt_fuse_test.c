@@ -121,6 +121,20 @@ static void a_row_reduction_comes_back_in_two_ways(void **state)
 		"%6 = add(%5, %1) : tensor<8x8xf32>\nreturn(%6, %2)"));
 }
 
+static void a_reduction_over_leading_dims_makes_no_rows(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%1: tensor<8x1xf32>", ZERO
+		"%2 = reduce(%1, %90) {dimensions = [0]}" REDUCE("add", "tensor<1xf32>")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [1]} : tensor<8x1xf32>\n"
+		"%4 = subtract(%1, %3) : tensor<8x1xf32>\nreturn(%4)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5x8xf32>", ZERO
+		"%2 = reduce(%1, %90) {dimensions = [1]}" REDUCE("add", "tensor<6x8xf32>")
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [0, 2]} : "
+		"tensor<6x5x8xf32>\n"
+		"%4 = subtract(%1, %3) : tensor<6x5x8xf32>\nreturn(%4)"));
+}
+
 static void a_row_reduction_is_an_operand_of_a_product_too(void **state)
 {
 	(void)state;
@@ -179,6 +193,7 @@ int main(void)
 		cmocka_unit_test(an_input_of_a_convolution_is_used_after_it),
 		cmocka_unit_test(a_value_is_read_as_it_is_and_turned),
 		cmocka_unit_test(a_row_reduction_comes_back_in_two_ways),
+		cmocka_unit_test(a_reduction_over_leading_dims_makes_no_rows),
 		cmocka_unit_test(a_row_reduction_is_an_operand_of_a_product_too),
 		cmocka_unit_test(rows_of_one_element),
 		cmocka_unit_test(a_reduction_to_a_scalar_chooses),
