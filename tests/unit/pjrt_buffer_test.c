@@ -129,6 +129,7 @@ static void strides_of_any_sign_are_followed(void **state)
 	strided((int64_t[]){ 12 }, (int64_t[]){ -1 }, 1, data + 11, "lkjihgfedcba", 12);
 	strided((int64_t[]){ 2, 3 }, (int64_t[]){ 0, 2 }, 2, data, "aceace", 6);
 	strided((int64_t[]){ 3, 2, 2 }, (int64_t[]){ -4, 2, 1 }, 3, data + 8, "ijklefghabcd", 12);
+	strided((int64_t[]){ 2, 2, 2 }, (int64_t[]){ 1, 2, 4 }, 3, data, "aecgbfdh", 8);
 	strided((int64_t[]){ 0, 4 }, (int64_t[]){ 0, 0 }, 2, data, "", 0);
 	strided(NULL, NULL, 0, data, "a", 1);
 }
@@ -184,6 +185,9 @@ static void layouts_other_than_row_major_are_refused(void **state)
 	l.tiled.minor_to_major_size = 2;
 	l.tiled.minor_to_major = NULL;
 	assert_error(FETCH, INVALID, "layout");
+	l.tiled.minor_to_major = down;
+	l.tiled.num_tiles = 1;
+	assert_error(FETCH, INVALID, "tiled");
 	l.type = PJRT_Buffer_MemoryLayout_Type_Strides;
 	assert_error(FETCH, INVALID, "strided");
 #undef FETCH
@@ -761,6 +765,12 @@ static void memory_runs_out_with_an_answer(void **state)
 		     "largest free block");
 	drop_buffer(a);
 	assert_int_equal(in_use(0), before);
+	/* The peak stays until it is cleared. */
+	a = put_as(client, "x", PJRT_Buffer_Type_U8, NULL, 0);
+	drop_buffer(a);
+	assert_true(GET(Device_MemoryStats, peak_bytes_in_use, .device = dev[0]) >= before + n);
+	assert_ok(CALL(Device_ClearMemoryStats, .device = dev[0]));
+	assert_int_equal(GET(Device_MemoryStats, peak_bytes_in_use, .device = dev[0]), before);
 }
 
 int main(void)

@@ -154,6 +154,17 @@ static void buffers_fill_in_pieces(void **state)
 	drop_buffer(b);
 }
 
+static void an_event_is_set_once(void **state)
+{
+	struct PJRT_Event *e = GET(Event_Create, event);
+
+	(void)state;
+	assert_ok(CALL(Event_Set, .event = e));
+	assert_ok(CALL(Event_Set, .event = e, .error_code = INVALID));
+	assert_ok(CALL(Event_Error, .event = e));
+	assert_ok(finish(e));
+}
+
 static void wrong_pieces_are_refused(void **state)
 {
 	struct PJRT_AsyncHostToDeviceTransferManager *m = transfer(1);
@@ -312,6 +323,51 @@ static void an_alias_is_what_it_is_given(void **state)
 	assert_error(fetch(c.b, back, 64), INVALID, "32 bytes in place of 64");
 	drop_buffer(small);
 	drop_buffer(c.b);
+}
+
+static void an_alias_takes_no_array_of_another_device(void **state)
+{
+	struct alias a = new_alias();
+	struct PJRT_Buffer *real = filled(3), *far;
+
+	(void)state;
+	far = GET(Buffer_CopyToDevice, dst_buffer, .buffer = real,
+		  .dst_device = device_of(client, 1));
+	assert_error(fulfill(a, far), INVALID, "device 1");
+	drop_buffer(a.b);
+	drop_buffer(far);
+	drop_buffer(real);
+}
+
+/* A launch that waits and then can't be made: its results and its event say why. */
+static void a_launch_that_fails_later_says_so(void **state)
+{
+	struct PJRT_Client *c = new_client("hbm=16M,lanes=1");
+	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add.mlirbc", 0);
+	struct PJRT_Client_CreateAliasBuffer_Args a;
+	float data[16] = { 0 }, back[16];
+	struct PJRT_Buffer *real = put_floats(c, data, 16), *in[2] = { real }, *out;
+	struct PJRT_Event *done;
+	int64_t n = 16;
+
+	(void)state;
+	assert_ok(CALL_AS(&a, Client_CreateAliasBuffer, .client = c,
+			  .memory = memory_of(device_of(c, 0), 0), .shape_dims = &n,
+			  .shape_num_dims = 1, .shape_element_type = PJRT_Buffer_Type_F32));
+	in[1] = a.alias_buffer;
+	assert_ok(run_exe(x, in, 2, &out, &done));
+	assert_ok(CALL(Device_PoisonExecution, .device = device_of(c, 0),
+		       .error_code = PJRT_Error_Code_INTERNAL, .error_message = "bad",
+		       .error_message_size = 3));
+	assert_ok(CALL(Client_FulfillAliasBuffer, .client = c, .buffer = real,
+		       .fulfill_alias_buffer_cb = a.fulfill_alias_buffer_cb));
+	assert_error(fetch(out, back, sizeof(back)), PJRT_Error_Code_INTERNAL, "bad");
+	assert_error(finish(done), PJRT_Error_Code_INTERNAL, "bad");
+	drop_buffer(out);
+	drop_buffer(in[1]);
+	drop_buffer(real);
+	drop_exe(x);
+	drop_client(c);
 }
 
 static void an_alias_may_be_deleted_first(void **state)
@@ -582,10 +638,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_fill_in_pieces),
+		cmocka_unit_test(an_event_is_set_once),
 		cmocka_unit_test(wrong_pieces_are_refused),
 		cmocka_unit_test(an_unfinished_transfer_ends_in_an_error),
 		cmocka_unit_test(pieces_may_come_from_several_threads),
 		cmocka_unit_test(an_alias_is_what_it_is_given),
+		cmocka_unit_test(an_alias_takes_no_array_of_another_device),
+		cmocka_unit_test(a_launch_that_fails_later_says_so),
 		cmocka_unit_test(an_alias_may_be_deleted_first),
 		cmocka_unit_test(aliases_of_aliases_are_followed),
 		cmocka_unit_test(a_launch_waits_for_its_alias),
