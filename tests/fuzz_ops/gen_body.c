@@ -81,8 +81,8 @@ static void give_body(struct gen *g, struct tc_op *op, enum tc_opcode body,
 	gen_leave(g, place, 1, &v);
 }
 
-/* The CPU backend counts an initial value several times in a large reduction, which shows
- * unless it is the identity. */
+/* The CPU backend counts an initial value several times, in large reductions and in those
+ * of a concatenation, which shows unless it is the identity. */
 static struct tc_value *settle_initial(struct gen *g, enum tc_opcode body,
 				       struct tc_value *init, int64_t n)
 {
@@ -90,7 +90,7 @@ static struct tc_value *settle_initial(struct gen *g, enum tc_opcode body,
 	bool is_float = gen_is_float(elem) || gen_is_complex(elem);
 	int64_t identity = body == TC_MULTIPLY;
 
-	if ((body != TC_ADD && body != TC_MULTIPLY && body != TC_XOR) || n <= 16)
+	if ((body != TC_ADD && body != TC_MULTIPLY && body != TC_XOR) || n <= 1)
 		return init;
 	if (gen_is_complex(elem) || gen_one_in(g, 2)) {
 		gen_not_for_jax(g);

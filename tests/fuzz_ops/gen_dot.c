@@ -215,6 +215,9 @@ bool gen_convolution(struct gen *g)
 		return false;
 	in[0] = gen_value(g, t[0], small);
 	in[1] = gen_value(g, t[1], small);
+	if (gen_is_int(elem) && in[0]->def && in[0]->def->op == TC_CONSTANT && in[1]->def &&
+	    in[1]->def->op == TC_CONSTANT)
+		gen_not_for_jax(g);
 	op = gen_op1(g, TC_CONVOLUTION, 2, in, t[2], f)->def;
 	tc_set_int(g->c, op, "input_batch_dimension", TC_ATTR_INT, a[0]);
 	tc_set_int(g->c, op, "input_feature_dimension", TC_ATTR_INT, a[1]);

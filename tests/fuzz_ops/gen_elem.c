@@ -41,8 +41,8 @@ static bool int_unary(struct gen *g, struct tc_value *v)
 	unsigned op =
 		v->type->elem == ELEM_PRED ? TC_NOT : any[gen_below(g, is_signed ? 6 : 4)];
 
-	if (is_signed && ((op == TC_POPCNT && elem_bits(v->type->elem) < 8) ||
-			  (op == TC_COUNT_LEADING_ZEROS && elem_bits(v->type->elem) < 32)))
+	if (is_signed && (op == TC_COUNT_LEADING_ZEROS ||
+			  (op == TC_POPCNT && elem_bits(v->type->elem) < 8)))
 		gen_not_for_jax(g);
 	gen_op1(g, (enum tc_opcode)op, 1, &v, v->type, any_bits());
 	return true;
@@ -280,6 +280,8 @@ bool gen_binary(struct gen *g)
 		gen_fact_of_binary((enum tc_opcode)op, elem, *gen_fact(in[0]), *gen_fact(in[1]),
 				   &f);
 	}
+	if (elem == ELEM_PRED && op == TC_ADD)
+		gen_not_for_jax(g);
 	gen_op1(g, (enum tc_opcode)op, 2, in, in[0]->type, f);
 	return true;
 }

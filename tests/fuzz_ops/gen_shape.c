@@ -272,6 +272,8 @@ bool gen_dynamic_slice(struct gen *g)
 	for (unsigned d = 0; d < t->rank; d++)
 		dim[d] =
 			gen_one_in(g, 3) ? t->dim[d] : gen_between(g, t->dim[d] > 0, t->dim[d]);
+	if (in[0]->def && in[0]->def->op == TC_DYNAMIC_SLICE)
+		gen_not_for_jax(g);
 	starts(g, t, in + 1);
 	v = gen_op1(g, TC_DYNAMIC_SLICE, 1u + t->rank, in, gen_type(g, t->elem, t->rank, dim),
 		    *gen_fact(in[0]));

@@ -49,13 +49,18 @@ void device_free(struct device *d)
 static struct rt_client *client_of(struct device *d, unsigned which, struct err *err)
 {
 	struct rt_client_options o = { 0 };
+	char options[96];
 
 	which = d->is_fixed ? 0 : which % MODELS;
 	while (which > 1 && d->is_missing[which])
 		which -= 2;
 	if (d->client[which])
 		return d->client[which];
-	o.devices = d->is_fixed ? getenv("TESSERA_DEVICES") : models[which];
+	/* TESSERA_SIM=check goes for all models */
+	snprintf(options, sizeof(options), "%s%s", models[which],
+		 getenv("TESSERA_SIM") && strstr(getenv("TESSERA_SIM"), "check") ? ",check" :
+										   "");
+	o.devices = d->is_fixed ? getenv("TESSERA_DEVICES") : options;
 	if (!rt_client_create(&o, &d->client[which], err))
 		return d->client[which];
 	d->client[which] = NULL;
