@@ -269,3 +269,18 @@ def test_hints_to_other_compilers_are_left_out(device):
     a, b = jax.jit(f)(np.arange(4, dtype=np.float32))
     np.testing.assert_array_equal(a, [0, 1, 2, 3])
     np.testing.assert_array_equal(b, [2, 4, 6, 8])
+
+
+def test_candidates_of_an_approximate_top_k_are_not_brought_down_when_not_asked(device):
+    x = np.random.default_rng(1).permutation(24).reshape(3, 8).astype(np.float32)
+    values, places = jax.jit(lambda x: jax.lax.approx_max_k(x, 4, aggregate_to_topk=False))(x)
+    assert values.shape[1] >= 4
+    np.testing.assert_array_equal(np.sort(values)[:, -4:], np.sort(x)[:, -4:])
+    np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), 1), values)
+
+
+def test_exported_factorisations_run(device):
+    x = np.random.default_rng(2).standard_normal((5, 3)).astype(np.float32)
+    f = jax.jit(lambda x: jnp.linalg.svd(x, compute_uv=False))
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    np.testing.assert_array_equal(jax.export.export(f)(shape).call(x), f(x))

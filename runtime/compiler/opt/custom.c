@@ -52,6 +52,10 @@ void tc_decompose_top_k(struct tc_ctx *c, struct tc_op *op)
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "ApproxTopK takes values, their numbers and "
 			"a comparator; top_k is %lld, reduction_dim %lld", (long long)k,
 			(long long)dim);
+	/* A call that is not to bring its candidates down to k says by its type how many. */
+	if (tc_out(op, 0)->type->rank == t->rank && tc_out(op, 0)->type->dim[dim] > k &&
+	    tc_out(op, 0)->type->dim[dim] <= t->dim[dim])
+		k = tc_out(op, 0)->type->dim[dim];
 	for (unsigned i = 0; i < 2; i++) {
 		in[i] = tc_in(op, i);
 		types[i] = in[i]->type;

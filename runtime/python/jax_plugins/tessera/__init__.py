@@ -46,6 +46,16 @@ def _register_lowerings():
                       "eigh and what is made of it do not run", stacklevel=2)
 
 
+def _allow_export():
+    """jax.export takes calls of targets in a list of JAX's own. Ours keeps its meaning."""
+    try:
+        from jax._src.export import _export
+        _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.add("tessera.svd")
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its list of exportable calls elsewhere ({e}); "
+                      "jax.export refuses programs with svd", stacklevel=2)
+
+
 def _call(mlir, ctx, target, operand, config):
     shapes = None
     if any(not isinstance(n, int) for aval in ctx.avals_out for n in aval.shape):
@@ -108,3 +118,4 @@ def initialize():
     xla_bridge.register_plugin(NAME, priority=-100, library_path=_library())
     _enable_donation()
     _register_lowerings()
+    _allow_export()
