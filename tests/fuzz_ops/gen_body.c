@@ -197,6 +197,10 @@ bool gen_reduce(struct gen *g)
 	/* and a NaN too */
 	if (gen_fact(in[0])->kind == FACT_SPECIAL)
 		gen_not_for_jax(g);
+	/* of few elements, or of parts, it may be made of reductions of one */
+	if (n <= 8 || (in[0]->def && (in[0]->def->op == TC_CONCATENATE ||
+				      in[0]->def->op == TC_RNG_BIT_GENERATOR)))
+		gen_not_for_jax(g);
 	in[1] = settle_initial(g, body, in[1], n);
 	to = without(g, t, dims, n_dims);
 	op = gen_op(g, TC_REDUCE, 2, in, 1, &to, &f, 1);
