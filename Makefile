@@ -66,7 +66,7 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
 # Of CMPLX clang lacks just the name.
-KERNELS := hal/sim/uop_% hal/sim/product% hal/sim/transpose_% hal/sim/rng_% hal/sim/exec_conv%
+KERNELS := hal/sim/kernels/% hal/sim/core/product% hal/sim/core/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
 	$(filter-out '-DCMPLX%,$(ALL_CFLAGS))),$(CC) $(ALL_CFLAGS))
@@ -74,9 +74,13 @@ comma := ,
 
 # ---- libraries: one for each floor ----
 BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
-# The wider paths are x86-64's.
-SIM_SRC := $(filter-out $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),,%_avx2.c %_avx512.c \
-	%_avx512bf16.c %_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c))
+# Kernels of the model that are one source for each path of the host (kernels/path.h), and
+# those of one instruction set; only x86-64 has more paths than one.
+X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine))
+PATHS := portable $(if $(X86),avx2 avx512)
+EACH_PATH := $(addprefix hal/sim/kernels/,uop_cvt.c uop_float.c uop_fold.c uop_int.c rng.c)
+SIM_SRC := $(filter-out $(EACH_PATH) $(if $(X86),,%_avx2.c %_avx512.c %_avx512bf16.c \
+	%_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c hal/sim/*/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
 TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
 RT_SRC := $(wildcard runtime/*.c)
@@ -94,7 +98,7 @@ LIB_tc := $(OUT)/libtc.a
 LIB_rt := $(OUT)/librt_tessera.a
 # What each holds, by the name of its file.
 OBJECTS_libbase := $(call obj,$(BASE_SRC))
-OBJECTS_libsim := $(call obj,$(SIM_SRC))
+OBJECTS_libsim := $(call obj,$(SIM_SRC)) $(foreach p,$(PATHS),$(EACH_PATH:%.c=$(OUT)/%_$p.o))
 OBJECTS_libhal := $(call obj,$(HAL_SRC))
 OBJECTS_libtc := $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 OBJECTS_librt_tessera := $(call obj,$(RT_SRC)) \
@@ -117,6 +121,13 @@ all: $(PLUGIN) $(TOOLS)
 $(OUT)/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	$(Q)$(call cc,$<) $(call speed,$<) $(call isa,$<) -MMD -MP -c $< -o $@
+
+define compile_path
+$(EACH_PATH:%.c=$(OUT)/%_$1.o): $(OUT)/%_$1.o: %.c $(OUT)/flags
+	@mkdir -p $$(@D)
+	$(Q)$$(call cc,$$<) $$(call speed,$$<) $$(call isa,_$1.c) -DSIM_PATH=$1 -MMD -MP -c $$< -o $$@
+endef
+$(foreach p,$(PATHS),$(eval $(call compile_path,$p)))
 
 $(OUT)/%.a: $(OUT)/%.list
 	@mkdir -p $(@D)
@@ -141,21 +152,23 @@ $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(EXT)
 
 # ---- tests: a program a file; its first word says which floors it may use ----
-UNIT_SRC := $(wildcard tests/unit/*_test.c)
-UNIT := $(patsubst tests/unit/%.c,$(OUT)/tests/%,$(UNIT_SRC))
+UNIT_SRC := $(wildcard tests/unit/*/*_test.c)
+UNIT := $(addprefix $(OUT)/tests/,$(basename $(notdir $(UNIT_SRC))))
 $(call obj,$(UNIT_SRC)): | $(PROTO_C)
-$(OUT)/tests/base_%: FLOORS = $(LIB_base)
-$(OUT)/tests/hw_%: FLOORS = $(LIB_base)
-$(OUT)/tests/sim_%: FLOORS = $(LIB_sim) $(LIB_base)
-$(OUT)/tests/hal_%: FLOORS = $(LIB_hal) $(LIB_sim) $(LIB_base)
-$(OUT)/tests/tc_%: FLOORS = $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-$(OUT)/tests/rt_%: FLOORS = $(ALL_LIBS)
-$(OUT)/tests/pjrt_%: FLOORS = $(ALL_LIBS)
-floors_of = $(if $(filter base_% hw_%,$1),$(LIB_base),$(if $(filter sim_%,$1),$(LIB_sim) \
-	$(LIB_base),$(if $(filter hal_%,$1),$(LIB_hal) $(LIB_sim) $(LIB_base),$(if \
-	$(filter tc_%,$1),$(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base),$(ALL_LIBS)))))
-$(UNIT): $(OUT)/tests/%: $(OUT)/tests/unit/%.o $$(call floors_of,$$*)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(FLOORS) -lcmocka $(EXT)
+# tests/unit/FLOOR/FLOOR_SUBJECT_test.c links these libraries:
+FLOOR_base := $(LIB_base)
+FLOOR_hw := $(FLOOR_base)
+FLOOR_sim := $(LIB_sim) $(FLOOR_base)
+FLOOR_hal := $(LIB_hal) $(FLOOR_sim)
+FLOOR_tc := $(LIB_tc) $(FLOOR_hal)
+FLOOR_rt := $(ALL_LIBS)
+FLOOR_pjrt := $(ALL_LIBS)
+define link_unit
+$(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(FLOOR_$1)
+	@mkdir -p $$(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
+endef
+$(foreach f,base hw sim hal tc rt pjrt,$(eval $(call link_unit,$f)))
 
 # Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
 # runs with the unit tests.
@@ -165,7 +178,6 @@ $(FUZZ_OPS): $(FUZZ_OPS_OBJ) $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(FUZZ_OPS_OBJ) $(ALL_LIBS) $(EXT)
 FUZZ_OPS_PARTS := $(filter-out %/main.o,$(FUZZ_OPS_OBJ))
-$(OUT)/tests/rt_fuzz_ops_test: FLOORS = $(FUZZ_OPS_PARTS) $(ALL_LIBS)
 $(OUT)/tests/rt_fuzz_ops_test: $(FUZZ_OPS_PARTS)
 
 # The harness of the C suites: prints each program's name and cmocka's own lines.
@@ -399,7 +411,7 @@ bench-transports: bench-host
 # plugin exports one symbol.
 # Templates that a .c file includes once for each instruction set stand aside, and
 # the headers of the kernel driver and its tests, which need those of the kernel.
-TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h $(addprefix hal/sim/uop_,cvt.h float.h fold.h int.h)
+TEMPLATES := kernel-uapi/% tests/kmod/% %_kernels.h
 HEADERS := $(filter-out $(TEMPLATES),$(shell git ls-files '*.h' 2>/dev/null))
 .PHONY: headers
 headers: $(PROTO_C)

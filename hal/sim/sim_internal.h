@@ -15,7 +15,7 @@
 
 #include "hal/base/clock.h"
 #include "hal/hw/regs.h"
-#include "hal/sim/core.h"
+#include "hal/sim/core/core.h"
 #include "hal/sim/sim.h"
 
 #define SIM_MAX_PROGRAMS 65536u

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 #include "runtime/compiler/tc.h"
 
 #define ARENA_FACTOR 256u	/* memory that a program may make us take, to its size */

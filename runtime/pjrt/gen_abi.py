@@ -2,7 +2,7 @@
 """Writes pjrt_abi.h from the layout facts of the PJRT C API.
 
     python3 runtime/pjrt/gen_abi.py > runtime/pjrt/pjrt_abi.h
-    python3 runtime/pjrt/gen_abi.py fields > tests/unit/pjrt_fields.def
+    python3 runtime/pjrt/gen_abi.py fields > tests/unit/pjrt/pjrt_fields.def
 
 The facts (tests/data/pjrt_layout.json) are names, offsets, sizes and types. Function
 pointers are void pointers here; whoever calls one says its type. `fields` lists every

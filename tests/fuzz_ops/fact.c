@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/compiler/eval.h"
+#include "runtime/compiler/eval/eval.h"
 
 int64_t fact_reach(unsigned elem)
 {

@@ -3,7 +3,7 @@
 #define FUZZ_OPS_FACTS_IR_H
 /* Facts of values (`side`) to and from the IR's locations: an op's are those of its
  * results, a function's those of its arguments. */
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 #include "tests/fuzz_ops/fact.h"
 
 void facts_read(struct tc_ctx *c);

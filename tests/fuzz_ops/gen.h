@@ -6,7 +6,7 @@
  * that are there, each with the fact (fact.h) that follows from its operands' facts. An op
  * whose result would not be determined by them is not made. The door is gen_program().
  */
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 #include "tests/fuzz_ops/fact.h"
 
 enum { GEN_POOL = 512, GEN_RANK = 6 };

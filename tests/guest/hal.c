@@ -8,7 +8,7 @@
  * KIND is "vfio" or "vfio-noiommu".
  */
 #define DEVICE_TESTS_ONLY
-#include "tests/unit/hal_device_test.c"
+#include "tests/unit/hal/hal_device_test.c"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -21,7 +21,7 @@
 #include "hal/hw/isa.h"
 #include "runtime/compiler/back/alias.h"
 #include "runtime/compiler/back/verify.h"
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 
 #define FOREVER_POS UINT32_MAX
 

@@ -6,7 +6,7 @@
  * bytecode_attr.c (attributes, types, locations). Private to front/. Every function
  * leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
  */
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 
 enum bc_dialect { BC_OTHER, BC_BUILTIN, BC_VHLO, BC_SDY };
 

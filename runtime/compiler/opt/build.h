@@ -6,7 +6,7 @@
  * it and returns its result. Shapes are the caller's: nothing is inferred that a
  * verified program does not ensure. Fails by tc_fail only.
  */
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 
 struct tc_build {
 	struct tc_ctx *c;

@@ -2,7 +2,7 @@
 #ifndef TC_OPT_FUSE_H
 #define TC_OPT_FUSE_H
 /* What fusing and emission both ask of ops. */
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 
 /* The single elementwise op of a reduce that the device folds by itself (add, multiply,
  * minimum, maximum, and, or, xor on a computing type, initial value the identity), or

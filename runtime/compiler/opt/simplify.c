@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/ir.h"
+#include "runtime/compiler/ir/ir.h"
 
 static bool is_dead(const struct tc_op *op)
 {

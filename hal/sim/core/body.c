@@ -1,0 +1,949 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bodies: the uops that a tensor instruction runs at each point.
+ *
+ * The one idea: a tile of points at a time. Each uop is one call of a kernel over
+ * dense arrays that stay in the L1 and L2 caches, so the cost of choosing what to do
+ * is paid once for a thousand points. sim_body_prepare() checks the uops (they are
+ * hostile), picks kernels and gives values their buffers by liveness;
+ * sim_body_run() walks the steps.
+ *
+ * A value has one of three shapes in a tile: SPREAD (one element for all points), ROW
+ * (one a row) or FULL. Which one depends on how the inputs of this tile lie in
+ * memory, so shapes are found at run time: it costs a few operations a step and saves
+ * work whenever an operand is broadcast.
+ *
+ * Where values come from and go to in memory is body_tile.c's business.
+ */
+#include "hal/sim/core/body.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { SPREAD, ROW, FULL };
+enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD };
+
+#define NO_ROOM UINT32_MAX
+/* Rows shorter than this are spread into a full array: dearer than a call only if
+ * there is much to write. */
+#define SHORT_COLS 160
+/* Keeps equal places of different buffers from meeting in one cache set. */
+#define BUFFER_GAP 192
+
+struct step {
+	uint8_t kind;
+	uint8_t n_args;
+	uint8_t elem;		/* of the result */
+	uint8_t bytes;		/* of the result's element */
+	uint8_t arg[3];		/* values */
+	uint8_t arg_bytes[3];
+	int8_t out;		/* the output that may be computed in place, or -1 */
+	bool taken;		/* the room was an argument's */
+	uint8_t aux;
+	uint32_t room;		/* offset of its buffer or cell in scratch */
+	uint32_t spare;		/* FOLD: room to spread an argument that is not full */
+	uint64_t imm;
+	sim_uop_fn *fn;
+	sim_fold_fn *fold;
+	uint64_t constant[2];	/* IMM */
+};
+
+struct sim_body {
+	uint8_t n_pre, n_in, n_out, rank;
+	uint16_t n_uop;
+	unsigned points;
+	size_t scratch;
+	size_t spread[2];	/* rooms to spread row values in */
+	uint32_t direct;
+	uint8_t elem[ISA_MAX_VALUES];
+	struct step step[];
+};
+
+/* Leads the scratch. */
+struct frame {
+	const void *ptr[ISA_MAX_VALUES];
+	uint8_t shape[ISA_MAX_VALUES];
+};
+
+/* ---- prepare: checking ---- */
+
+struct checker {
+	struct sim_load *load;
+	const struct isa_body *body;
+	unsigned n_pre, n_values;	/* values so far */
+	uint8_t elem[ISA_MAX_VALUES];
+	bool row[ISA_MAX_VALUES];	/* a row value by the rules of isa.h */
+	bool constant[ISA_MAX_VALUES];	/* IMM, SREG: row values of any use */
+};
+
+static bool is_fold(unsigned op)
+{
+	return op >= UOP_RADD && op <= UOP_RXOR;
+}
+
+/* The two-argument uop that an R* uop repeats. */
+static unsigned uop_of_fold(unsigned op)
+{
+	static const uint8_t uop[] = {
+		UOP_ADD, UOP_MUL, UOP_MIN, UOP_MAX, UOP_AND, UOP_OR, UOP_XOR,
+	};
+
+	return uop[op - UOP_RADD];
+}
+
+static int check_args(struct checker *c, unsigned i, const struct isa_uop *u)
+{
+	const struct isa_uop_info *info = isa_uop_info(u->op);
+	const uint8_t arg[3] = { u->a, u->b, u->c };
+
+	for (unsigned k = 0; k < 3; k++) {
+		unsigned want = u->op == UOP_SELECT && k == 0 ? ELEM_PRED : u->elem;
+
+		if (k >= info->n_args && arg[k])
+			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				"uop %u (%s) takes %u arguments, but names value %u in the next",
+				i, info->mnemonic, info->n_args, arg[k]);
+		if (k >= info->n_args)
+			continue;
+		if (arg[k] >= c->n_values)
+			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				"uop %u (%s) uses value %u; only %u are there before it",
+				i, info->mnemonic, arg[k], c->n_values);
+		if (c->elem[arg[k]] != want)
+			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				"uop %u (%s) wants %s, value %u is %s", i, info->mnemonic,
+				elem_text(want), arg[k], elem_text(c->elem[arg[k]]));
+	}
+	return 0;
+}
+
+/* The fields that only some uops have. */
+static int check_fields(struct checker *c, unsigned i, const struct isa_uop *u)
+{
+	const char *name = isa_uop_info(u->op)->mnemonic;
+	unsigned most = u->elem == ELEM_F64 ? 11 : 8;
+	bool has_aux = u->op == UOP_IOTA || u->op == UOP_SREG || u->op == UOP_RDPREC;
+
+	if (u->zero || (!has_aux && u->aux) ||
+	    (u->op != UOP_IMM && u->op != UOP_RDPREC && u->imm) ||
+	    (isa_uop_info(u->op)->result != 'T' && u->to))
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u (%s): a field that it has no use for is not 0", i, name);
+	if (u->op == UOP_IMM && u->elem == ELEM_C128)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: imm has no room for complex<f64>; join two f64", i);
+	if (u->op == UOP_IOTA && u->aux >= c->body->rank)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: iota over dim %u of %u", i, u->aux, c->body->rank);
+	if (u->op == UOP_SREG && u->aux >= ISA_N_REG)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: sreg %u, registers are 0..%u", i, u->aux, ISA_N_REG - 1);
+	if (u->op == UOP_RDPREC && (u->aux < 1 || u->aux > most || u->imm > 52))
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: rdprec to %u exponent bits (1..%u), %llu mantissa bits (0..52)",
+			i, u->aux, most, (unsigned long long)u->imm);
+	if (u->op == UOP_BITCAST && elem_bits(u->elem) != elem_bits(u->to))
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: bitcast of %s to %s, which has another size", i,
+			elem_text(u->elem), elem_text(u->to));
+	if (u->op == UOP_COMPLEX &&
+	    u->to != (u->elem == ELEM_F32 ? ELEM_C64 : ELEM_C128))
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u: complex of two %s is not %s", i, elem_text(u->elem),
+			elem_text(u->to));
+	return 0;
+}
+
+/* Row rules; sets whether the result is a row value. */
+static int check_rows(struct checker *c, unsigned i, const struct isa_uop *u,
+		      bool *row, bool *constant)
+{
+	const uint8_t arg[3] = { u->a, u->b, u->c };
+	unsigned n_args = isa_uop_info(u->op)->n_args;
+	unsigned outer = c->body->rank - c->body->row_rank;
+
+	*constant = u->op == UOP_IMM || u->op == UOP_SREG;
+	*row = *constant || (u->op == UOP_IOTA && u->aux < outer);
+	if (is_fold(u->op)) {
+		if (!c->body->row_rank || c->row[u->a])
+			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				"uop %u (%s) folds rows, but %s", i,
+				isa_uop_info(u->op)->mnemonic, c->body->row_rank ?
+				"its argument is a row value" : "row_rank is 0");
+		*row = true;
+		return 0;
+	}
+	if (!n_args)
+		return 0;
+	*row = true;
+	*constant = true;
+	for (unsigned k = 0; k < n_args; k++) {
+		*row &= c->row[arg[k]];
+		*constant &= c->constant[arg[k]];
+	}
+	return 0;
+}
+
+static int check_uop(struct checker *c, unsigned i, const struct isa_uop *u)
+{
+	enum elem result;
+	bool row, constant;
+	int ret;
+
+	if (!isa_uop_info(u->op)->mnemonic)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				  "uop %u: there is no uop 0x%x", i, u->op);
+	if (!elem_valid(u->elem) || !elem_bytes(u->elem))
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				  "uop %u: there is no element type %u", i, u->elem);
+	result = isa_uop_result(u);
+	if (result == ELEM_INVALID)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"uop %u (%s) is not for %s%s%s", i, isa_uop_info(u->op)->mnemonic,
+			elem_text(u->elem), u->to ? " to " : "",
+			u->to ? elem_text(u->to) : "");
+	ret = check_fields(c, i, u);
+	if (!ret)
+		ret = check_args(c, i, u);
+	if (!ret)
+		ret = check_rows(c, i, u, &row, &constant);
+	if (ret)
+		return ret;
+	c->elem[c->n_values] = (uint8_t)result;
+	c->row[c->n_values] = row;
+	c->constant[c->n_values] = constant;
+	c->n_values++;
+	return 0;
+}
+
+static int check_shape(struct checker *c)
+{
+	const struct isa_body *body = c->body;
+	int64_t row = 1;
+
+	if (body->rank > ISA_MAX_RANK || body->row_rank > body->rank)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"rank %u, rows of rank %u; ranks are at most %d",
+			body->rank, body->row_rank, ISA_MAX_RANK);
+	if (body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT ||
+	    c->n_pre + body->n_in + body->n_uop > ISA_MAX_VALUES)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"%u inputs, %u outputs, %u uops: at most %d, %d, and %d values in all",
+			body->n_in, body->n_out, body->n_uop, ISA_MAX_IN,
+			ISA_MAX_OUT, ISA_MAX_VALUES);
+	for (unsigned d = body->rank - body->row_rank; d < body->rank; d++)
+		if (body->dim[d] < 0 ||
+		    __builtin_mul_overflow(row, body->dim[d], &row))
+			row = INT64_MAX;
+	if (body->row_rank && row > ISA_MAX_ROW)
+		return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+			"a row of %lld elements; at most %d", (long long)row, ISA_MAX_ROW);
+	return 0;
+}
+
+int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j)
+{
+	struct isa_uop u = { .elem = out->elem };
+
+	if (out->combine >= ISA_COMBINE_COUNT)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			"output %u: there is no combination %u", j, out->combine);
+	if (out->combine == ISA_STORE)
+		return 0;
+	u.op = (uint8_t)sim_combine_uop(out->combine);
+	if (!elem_valid(out->elem) || isa_uop_result(&u) == ELEM_INVALID)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			"output %u: %s does not combine by %s", j,
+			elem_text(out->elem), isa_uop_info(u.op)->mnemonic);
+	return 0;
+}
+
+static int check_outputs(struct checker *c, const struct isa_operand *out)
+{
+	const struct isa_body *body = c->body;
+
+	for (unsigned j = 0; j < body->n_out; j++) {
+		unsigned v = out[j].value;
+		int ret = sim_check_combine(c->load, &out[j], j);
+
+		if (ret)
+			return ret;
+		if (v >= c->n_values || c->elem[v] != out[j].elem)
+			return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+				"output %u is %s, but value %u is %s (of %u values)", j,
+				elem_text(out[j].elem), v, v < c->n_values ?
+				elem_text(c->elem[v]) : "not there", c->n_values);
+		if (!body->row_rank || !c->row[v] || c->constant[v])
+			continue;
+		for (unsigned d = body->rank - body->row_rank; d < body->rank; d++)
+			if (out[j].stride[d])
+				return sim_refuse(c->load, HW_ST_BAD_PROGRAM,
+					"output %u is a row value, but moves along "
+					"dim %u of the row",
+					j, d);
+	}
+	return 0;
+}
+
+int sim_body_check(struct sim_load *load, const struct isa_body *body,
+		   const struct isa_operand *in, const struct isa_operand *out,
+		   const struct isa_uop *uops, const uint8_t *pre_elem,
+		   unsigned n_pre, struct sim_body_facts *facts)
+{
+	struct checker c = { .load = load, .body = body, .n_pre = n_pre };
+	int ret = check_shape(&c);
+
+	if (ret)
+		return ret;
+	for (unsigned v = 0; v < n_pre; v++)
+		c.elem[c.n_values++] = pre_elem[v];
+	for (unsigned j = 0; j < body->n_in; j++) {
+		if (!elem_valid(in[j].elem) || !elem_bytes(in[j].elem))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				"input %u: there is no element type %u", j, in[j].elem);
+		c.elem[c.n_values++] = in[j].elem;
+	}
+	for (unsigned i = 0; i < body->n_uop && !ret; i++)
+		ret = check_uop(&c, i, &uops[i]);
+	if (!ret)
+		ret = check_outputs(&c, out);
+	memcpy(facts->elem, c.elem, sizeof(c.elem));
+	memcpy(facts->constant, c.constant, sizeof(c.constant));
+	for (unsigned v = 0; v < ISA_MAX_VALUES; v++)
+		facts->row[v] = body->row_rank && c.row[v];
+	return ret;
+}
+
+/* ---- prepare: planning ---- */
+
+struct slot { uint32_t offset; uint8_t bytes; bool free; };
+
+struct planner {
+	struct sim_body *b;
+	int last[ISA_MAX_VALUES];	/* the last uop that reads the value, or n_uop */
+	struct slot slot[ISA_MAX_VALUES];
+	int slot_of[ISA_MAX_VALUES];	/* value's slot, or -1 */
+	unsigned n_slots;
+	size_t used;
+};
+
+static unsigned take_slot(struct planner *p, unsigned bytes)
+{
+	size_t room = ((size_t)p->b->points * bytes + 63) / 64 * 64 + BUFFER_GAP;
+	unsigned s;
+
+	for (s = 0; s < p->n_slots; s++) {
+		if (p->slot[s].free && p->slot[s].bytes == bytes) {
+			p->slot[s].free = false;
+			return s;
+		}
+	}
+	p->slot[s].offset = (uint32_t)p->used;
+	p->slot[s].bytes = (uint8_t)bytes;
+	p->slot[s].free = false;
+	p->n_slots++;
+	p->used += room;
+	return s;
+}
+
+/* An argument's slot may become the result's if it dies here and its elements have the
+ * same size: kernels allow it. */
+static int slot_of_dying(struct planner *p, const struct step *s, int i)
+{
+	for (unsigned k = 0; k < s->n_args; k++) {
+		unsigned v = s->arg[k];
+
+		if (p->last[v] == i && p->slot_of[v] >= 0 &&
+		    s->arg_bytes[k] == s->bytes)
+			return p->slot_of[v];
+	}
+	return -1;
+}
+
+static void plan_room(struct planner *p, struct step *s, int i, unsigned value)
+{
+	int slot = -1;
+
+	p->slot_of[value] = -1;
+	if (s->kind == STEP_IMM || s->kind == STEP_NONE)
+		return;
+	if (s->kind == STEP_SREG) {
+		s->room = (uint32_t)p->used;
+		p->used += 64;
+		return;
+	}
+	if (s->kind == STEP_FOLD)
+		s->spare = p->slot[take_slot(p, s->arg_bytes[0])].offset;
+	if (s->kind == STEP_CALL)
+		slot = slot_of_dying(p, s, i);
+	s->taken = slot >= 0;
+	if (slot < 0)
+		slot = (int)take_slot(p, s->bytes);
+	p->slot_of[value] = slot;
+	s->room = p->slot[slot].offset;
+	if (s->kind == STEP_FOLD)
+		for (unsigned k = 0; k < p->n_slots; k++)
+			if (p->slot[k].offset == s->spare)
+				p->slot[k].free = true;
+	/* those that die here and were not taken over; and a result nobody reads */
+	for (unsigned k = 0; k < s->n_args; k++) {
+		unsigned v = s->arg[k];
+
+		if (p->last[v] == i && p->slot_of[v] >= 0 && p->slot_of[v] != slot)
+			p->slot[p->slot_of[v]].free = true;
+		if (p->last[v] == i)
+			p->slot_of[v] = -1;
+	}
+	if (p->last[value] < 0)
+		p->slot[slot].free = true;
+}
+
+static void fill_step(struct sim_body *b, enum sim_path path, struct step *s,
+		      const struct isa_uop *u, unsigned value)
+{
+	const uint8_t arg[3] = { u->a, u->b, u->c };
+
+	*s = (struct step){
+		.kind = STEP_CALL, .n_args = isa_uop_info(u->op)->n_args,
+		.elem = b->elem[value], .bytes = elem_bytes(b->elem[value]),
+		.out = -1, .aux = u->aux, .imm = u->imm, .room = NO_ROOM,
+	};
+	for (unsigned k = 0; k < s->n_args; k++) {
+		s->arg[k] = arg[k];
+		s->arg_bytes[k] = elem_bytes(b->elem[arg[k]]);
+	}
+	switch (u->op) {
+	case UOP_IMM:
+		s->kind = STEP_IMM;
+		s->constant[0] = u->elem == ELEM_PRED ? (u->imm & 0xff) != 0 : u->imm;
+		return;
+	case UOP_IOTA:
+		s->kind = STEP_IOTA;
+		return;
+	case UOP_SREG:
+		s->kind = STEP_SREG;
+		s->fn = sim_uop_convert(path, ELEM_S64, u->elem);
+		s->imm = ELEM_S64 | (uint64_t)u->elem << 8;
+		return;
+	case UOP_CVT:
+		s->imm = u->elem | (uint64_t)u->to << 8;
+		break;
+	case UOP_RDPREC:
+		s->imm = u->aux | u->imm << 8;
+		break;
+	default:
+		break;
+	}
+	if (is_fold(u->op)) {
+		s->kind = STEP_FOLD;
+		s->fold = sim_uop_fold(path, uop_of_fold(u->op), u->elem);
+		assert(s->fold);
+		return;
+	}
+	s->fn = sim_uop_kernel(path, u);
+	assert(s->fn);
+}
+
+/* Joins a step with the one that makes one of its arguments, if that has no other
+ * use and is done for all points anyway. */
+static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+		      const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	unsigned first = b->n_pre + b->n_in;
+	struct step *s = &b->step[i];
+
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned v = s->arg[k], w = s->arg[1 - k];
+		struct step *from;
+		sim_uop_fn *fn;
+		bool turn;
+
+		if (v < first || uses[v] != 1 || facts->row[v] || facts->constant[v])
+			continue;
+		from = &b->step[v - first];
+		if (from->kind != STEP_CALL || from->n_args != 2)
+			continue;
+		fn = sim_uop_pair_kernel(path, &uops[v - first], &uops[i], k == 1);
+		if (!fn)
+			continue;
+		s->fn = fn;
+		/* kernels prefer the spread one second */
+		turn = uops[v - first].op != UOP_SUB && facts->constant[from->arg[0]];
+		s->arg[0] = from->arg[turn];
+		s->arg[1] = from->arg[!turn];
+		s->arg[2] = (uint8_t)w;
+		s->arg_bytes[2] = s->bytes;
+		s->n_args = 3;
+		from->kind = STEP_NONE;
+		from->n_args = 0;
+		return;
+	}
+}
+
+static void join_pairs(struct sim_body *b, enum sim_path path,
+		       const struct isa_operand *out, const struct isa_uop *uops,
+		       const struct sim_body_facts *facts)
+{
+	unsigned uses[ISA_MAX_VALUES] = { 0 };
+
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args; k++)
+			uses[b->step[i].arg[k]]++;
+	for (unsigned j = 0; j < b->n_out; j++)
+		uses[out[j].value] += 2;
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
+			join_pair(b, path, uops, facts, uses, i);
+}
+
+/* Which outputs can be computed in place: see sim_body_direct(). */
+static void find_direct(struct sim_body *b, const struct isa_operand *out)
+{
+	unsigned first = b->n_pre + b->n_in;
+	int last_read = -1;
+
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args; k++)
+			if (b->step[i].arg[k] < first)
+				last_read = (int)i;
+	for (unsigned j = 0; j < b->n_out; j++)
+		if (out[j].value < first)
+			return;
+	for (unsigned j = 0; j < b->n_out; j++) {
+		int i = out[j].value - (int)first;
+
+		if (out[j].combine != ISA_STORE || i < last_read ||
+		    b->step[i].kind != STEP_CALL || b->step[i].out >= 0)
+			continue;
+		b->step[i].out = (int8_t)j;
+		b->direct |= 1u << j;
+	}
+}
+
+static void plan(struct planner *p, const struct isa_operand *out)
+{
+	struct sim_body *b = p->b;
+	unsigned first = b->n_pre + b->n_in, widest = 0;
+
+	for (unsigned v = 0; v < first + b->n_uop; v++) {
+		p->last[v] = -1;
+		p->slot_of[v] = -1;
+	}
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args; k++)
+			p->last[b->step[i].arg[k]] = (int)i;
+	for (unsigned j = 0; j < b->n_out; j++)
+		p->last[out[j].value] = b->n_uop;
+	p->used = (sizeof(struct frame) + 63) / 64 * 64;
+	for (unsigned i = 0; i < b->n_uop; i++)
+		plan_room(p, &b->step[i], (int)i, first + i);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < b->step[i].n_args && b->step[i].n_args > 1; k++)
+			if (b->step[i].arg_bytes[k] > widest)
+				widest = b->step[i].arg_bytes[k];
+	for (unsigned k = 0; k < 2 && widest; k++) {
+		b->spread[k] = p->used;
+		p->used += ((size_t)b->points * widest + 63) / 64 * 64 + BUFFER_GAP;
+	}
+	b->scratch = p->used;
+}
+
+int sim_body_plan(struct sim_load *load, const struct isa_body *body,
+		  const struct isa_operand *out, const struct isa_uop *uops,
+		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
+		  const struct sim_body **out_body)
+{
+	struct planner p = { 0 };
+	struct sim_body *b;
+
+	b = arena_alloc(load->arena, sizeof(*b) + body->n_uop * sizeof(b->step[0]));
+	if (!b)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
+	b->n_pre = (uint8_t)n_pre;
+	b->n_in = body->n_in;
+	b->n_out = body->n_out;
+	b->rank = body->rank;
+	b->n_uop = body->n_uop;
+	b->points = points;
+	memcpy(b->elem, facts->elem, sizeof(b->elem));
+	for (unsigned i = 0; i < b->n_uop; i++)
+		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
+			  n_pre + b->n_in + i);
+	join_pairs(b, load->cpu->path, out, uops, facts);
+	find_direct(b, out);
+	p.b = b;
+	plan(&p, out);
+	*out_body = b;
+	return 0;
+}
+
+int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
+		     const struct isa_operand *in, const struct isa_operand *out,
+		     const struct isa_uop *uops, const uint8_t *pre_elem,
+		     unsigned n_pre, unsigned points, const struct sim_body **out_body)
+{
+	struct sim_body_facts facts;
+	int ret = sim_body_check(load, body, in, out, uops, pre_elem, n_pre, &facts);
+
+	return ret ? ret : sim_body_plan(load, body, out, uops, n_pre, &facts, points,
+					 out_body);
+}
+
+size_t sim_body_scratch(const struct sim_body *b)
+{
+	return b->scratch;
+}
+
+uint32_t sim_body_direct(const struct sim_body *b)
+{
+	return b->direct;
+}
+
+enum elem sim_body_elem(const struct sim_body *b, unsigned value)
+{
+	return (enum elem)b->elem[value];
+}
+
+unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body)
+{
+	/* a guess at how many values live at once */
+	size_t live = 2u + body->n_in + body->n_uop / 4;
+	size_t l1 = cpu->l1_bytes ? cpu->l1_bytes : 32 << 10;
+	size_t points;
+
+	if (live > 16)
+		live = 16;
+	points = l1 / (4 * live) / 64 * 64;
+	/* inputs alone need no room */
+	if (!body->n_uop)
+		return 4096;
+	if (points < 512)
+		return 512;
+	return points > 2048 ? 2048 : (unsigned)points;
+}
+
+/* ---- run ---- */
+
+/* The shape of i[d] in a tile. */
+static int iota_shape(const struct sim_tile *tile, unsigned d)
+{
+	unsigned first_col = tile->rank - tile->col_dims;
+
+	if (d >= first_col)
+		return tile->col_dim[d - first_col] > 1 ? FULL : SPREAD;
+	return d + 1 == first_col && tile->rows > 1 ? ROW : SPREAD;
+}
+
+#define SEQUENCE(T, start, n) do { \
+	T *to = dst; \
+	for (size_t j = 0; j < (n); j++) \
+		to[j] = (T)((start) + j); \
+} while (0)
+/* via int32 where that holds it: every path can convert those */
+#define FLOAT_SEQUENCE(T, start, n) do { \
+	T *to = dst; \
+	if ((start) >= 0 && (start) < 1 << 30) \
+		for (int32_t j = 0; j < (int32_t)(n); j++) \
+			to[j] = (T)((int32_t)(start) + j); \
+	else \
+		for (size_t j = 0; j < (n); j++) \
+			to[j] = (T)((int64_t)((start) + (int64_t)j)); \
+} while (0)
+
+/* n consecutive integers from `start` as elements. */
+static void write_sequence(unsigned elem, void *dst, int64_t start, size_t n)
+{
+	switch (elem) {
+	case ELEM_F32:
+		FLOAT_SEQUENCE(float, start, n);
+		return;
+	case ELEM_F64:
+		FLOAT_SEQUENCE(double, start, n);
+		return;
+	default:
+		break;
+	}
+	switch (elem_bytes(elem)) {
+	case 1:
+		SEQUENCE(uint8_t, (uint64_t)start, n);
+		return;
+	case 2:
+		SEQUENCE(uint16_t, (uint64_t)start, n);
+		return;
+	case 4:
+		SEQUENCE(uint32_t, (uint64_t)start, n);
+		return;
+	default:
+		SEQUENCE(uint64_t, (uint64_t)start, n);
+		return;
+	}
+}
+
+static void run_iota(const struct step *s, const struct sim_tile *tile, int shape,
+		     char *dst)
+{
+	unsigned d = s->aux, first_col = tile->rank - tile->col_dims;
+	size_t bytes = s->bytes, n = 0, inner = 1, row = tile->cols * bytes;
+	char *to = dst;
+
+	if (shape != FULL) {
+		write_sequence(s->elem, dst, tile->index[d], shape == ROW ? tile->rows : 1);
+		return;
+	}
+	for (unsigned k = d + 1 - first_col; k < tile->col_dims; k++)
+		inner *= (size_t)tile->col_dim[k];
+	n = (size_t)tile->col_dim[d - first_col];
+	if (inner == 1)
+		write_sequence(s->elem, dst, tile->index[d], n);
+	for (size_t i = 0; inner > 1 && i < n; i++) {
+		write_sequence(s->elem, to, tile->index[d] + (int64_t)i, 1);
+		for (size_t j = 1; j < inner; j++)
+			memcpy(to + j * bytes, to, bytes);
+		to += inner * bytes;
+	}
+	/* the dims before it repeat what there is */
+	for (size_t done = n * inner * bytes, all = row * tile->rows; done < all;) {
+		size_t more = done < all - done ? done : all - done;
+
+		memcpy(dst + done, dst, more);
+		done += more;
+	}
+}
+
+/* Copies row values along their rows: 64 bytes at a time, past the row's end and,
+ * after the last row, into the gap between buffers. */
+#define SPREAD_ROWS(name, T) \
+static void name(char *to, const char *from, size_t rows, size_t cols) \
+{ \
+	typedef T block __attribute__((vector_size(64), aligned(sizeof(T)))); \
+	for (size_t r = 0; r < rows; r++, to += cols * sizeof(T)) { \
+		block x = (block){ 0 } + ((const T *)from)[r]; \
+		for (size_t j = 0; j < cols; j += 64 / sizeof(T)) \
+			*(block *)(to + j * sizeof(T)) = x; \
+	} \
+}
+SPREAD_ROWS(spread_rows_1, uint8_t)
+SPREAD_ROWS(spread_rows_2, uint16_t)
+SPREAD_ROWS(spread_rows_4, uint32_t)
+SPREAD_ROWS(spread_rows_8, uint64_t)
+
+static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
+			unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		spread_rows_1(to, from, rows, cols);
+		break;
+	case 2:
+		spread_rows_2(to, from, rows, cols);
+		break;
+	case 4:
+		spread_rows_4(to, from, rows, cols);
+		break;
+	case 8:
+		spread_rows_8(to, from, rows, cols);
+		break;
+	default:
+		for (size_t r = 0; r < rows; r++)
+			sim_fill(to + r * cols * bytes, from + r * bytes, cols, bytes);
+		break;
+	}
+}
+
+static const void *spread_argument(const struct step *s, const struct sim_tile *tile,
+				   const char *src, int shape, char *room)
+{
+	if (shape == ROW)
+		spread_rows(room, src, tile->rows, tile->cols, s->arg_bytes[0]);
+	else
+		sim_fill(room, src, (size_t)tile->rows * tile->cols, s->arg_bytes[0]);
+	return room;
+}
+
+/* A full result of which some arguments are row values: row by row. From the last
+ * to the first, for the room may be that of a row value. */
+static void run_by_rows(const struct step *s, const struct frame *f,
+			const struct sim_tile *tile, char *dst)
+{
+	size_t cols = tile->cols;
+
+	for (size_t r = tile->rows; r-- > 0;) {
+		const char *p[3] = { NULL, NULL, NULL };
+		unsigned spread = 0;
+
+		for (unsigned k = 0; k < s->n_args; k++) {
+			int shape = f->shape[s->arg[k]];
+
+			p[k] = f->ptr[s->arg[k]];
+			if (shape == FULL)
+				p[k] += r * cols * s->arg_bytes[k];
+			else
+				spread |= 1u << k;
+			if (shape == ROW)
+				p[k] += r * s->arg_bytes[k];
+		}
+		s->fn(dst + r * cols * s->bytes, p[0], p[1], p[2], cols, spread, s->imm);
+	}
+}
+
+/* Row values made full, so that one call does. At most two of three are. */
+static void spread_arguments(const struct sim_body *b, const struct step *s,
+			     const struct frame *f, const struct sim_tile *tile,
+			     char *scratch, const void **p)
+{
+	unsigned used = 0;
+
+	for (unsigned k = 0; k < s->n_args; k++) {
+		char *room;
+
+		if (f->shape[s->arg[k]] != ROW)
+			continue;
+		room = scratch + b->spread[used];
+		spread_rows(room, p[k], tile->rows, tile->cols, s->arg_bytes[k]);
+		p[k] = room;
+		used++;
+	}
+}
+
+/* Returns the shape of the result. *to: where it is put. */
+static int run_call(const struct sim_body *b, const struct step *s, struct frame *f,
+		    const struct sim_tile *tile, void *direct, char **to)
+{
+	size_t n[] = { [SPREAD] = 1, [ROW] = tile->rows,
+		       [FULL] = (size_t)tile->rows * tile->cols };
+	const void *p[3] = { NULL, NULL, NULL };
+	int most = SPREAD, least = FULL;
+	unsigned spread = 0;
+
+	for (unsigned k = 0; k < s->n_args; k++) {
+		int shape = f->shape[s->arg[k]];
+
+		p[k] = f->ptr[s->arg[k]];
+		most = shape > most ? shape : most;
+		if (shape == SPREAD)
+			spread |= 1u << k;
+		else
+			least = shape < least ? shape : least;
+	}
+	if (direct && most == FULL)
+		*to = direct;
+	if (most == FULL && least == ROW && tile->cols >= SHORT_COLS) {
+		run_by_rows(s, f, tile, *to);
+		return most;
+	}
+	if (most == FULL && least == ROW)
+		spread_arguments(b, s, f, tile, (char *)f, p);
+	s->fn(*to, p[0], p[1], p[2], n[most], spread, s->imm);
+	return most;
+}
+
+static int run_fold(const struct step *s, const struct frame *f,
+		    const struct sim_tile *tile, char *scratch)
+{
+	const void *src = f->ptr[s->arg[0]];
+	int shape = f->shape[s->arg[0]];
+
+	if (shape != FULL)
+		src = spread_argument(s, tile, src, shape, scratch + s->spare);
+	s->fold(scratch + s->room, src, tile->rows, tile->cols);
+	return tile->rows > 1 ? ROW : SPREAD;
+}
+
+static void set_inputs(const struct sim_body *b, const struct sim_tile *tile,
+		       struct frame *f)
+{
+	bool one = (uint64_t)tile->rows * tile->cols == 1;
+
+	for (unsigned v = 0; v < b->n_pre; v++) {
+		f->ptr[v] = tile->pre[v];
+		f->shape[v] = one ? SPREAD : FULL;
+	}
+	for (unsigned j = 0; j < b->n_in; j++) {
+		int shape = FULL;
+
+		if (tile->in_spread >> j & 1 || one)
+			shape = SPREAD;
+		else if (tile->in_row >> j & 1)
+			shape = tile->rows > 1 ? ROW : SPREAD;
+		f->ptr[b->n_pre + j] = tile->in[j];
+		f->shape[b->n_pre + j] = (uint8_t)shape;
+	}
+}
+
+/* The next tile's inputs mostly follow this one's: fetches step i's share of them. */
+static void prefetch(const struct sim_body *b, const struct sim_tile *tile, unsigned i)
+{
+	size_t points = (size_t)tile->rows * tile->cols;
+
+	for (unsigned j = 0; j < b->n_in; j++) {
+		size_t bytes = points * elem_bytes(b->elem[b->n_pre + j]);
+		const char *next = (const char *)tile->in[j] + bytes;
+		size_t begin = bytes * i / b->n_uop / 64, end = bytes * (i + 1) / b->n_uop / 64;
+
+		if ((tile->in_spread | tile->in_row) >> j & 1)
+			continue;
+		for (size_t k = begin; k < end; k++)
+			__builtin_prefetch(next + k * 64, 0, 2);
+	}
+}
+
+void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
+		       const struct sim_tile *tile, void *scratch,
+		       void *const *direct)
+{
+	struct frame *f = scratch;
+	unsigned value = b->n_pre + b->n_in;
+	char *base = scratch;
+
+	set_inputs(b, tile, f);
+	for (unsigned i = 0; i < b->n_uop; i++, value++) {
+		const struct step *s = &b->step[i];
+		char *to = base + s->room;
+		int shape = SPREAD;
+
+		switch (s->kind) {
+		case STEP_NONE:
+			continue;
+		case STEP_IMM:
+			to = (char *)(uintptr_t)s->constant;
+			break;
+		case STEP_SREG:
+			s->fn(to, &run->reg[s->aux], NULL, NULL, 1, 1, s->imm);
+			break;
+		case STEP_IOTA:
+			shape = iota_shape(tile, s->aux);
+			run_iota(s, tile, shape, to);
+			break;
+		case STEP_FOLD:
+			shape = run_fold(s, f, tile, base);
+			break;
+		default:
+			shape = run_call(b, s, f, tile, direct && s->out >= 0 ?
+					 direct[s->out] : NULL, &to);
+			break;
+		}
+		f->ptr[value] = to;
+		f->shape[value] = (uint8_t)shape;
+		if (b->n_uop >= 3)
+			prefetch(b, tile, i);
+	}
+}
+
+void sim_body_run(const struct sim_body *b, const struct sim_run *run,
+		  const struct sim_tile *tile, void *scratch)
+{
+	sim_body_run_into(b, run, tile, scratch, NULL);
+}
+
+const void *sim_body_value(const struct sim_body *b, unsigned value,
+			   const struct sim_tile *tile, void *scratch,
+			   bool *is_spread, bool *is_row)
+{
+	const struct frame *f = scratch;
+
+	(void)b;
+	(void)tile;
+	*is_spread = f->shape[value] == SPREAD;
+	*is_row = f->shape[value] == ROW;
+	return f->ptr[value];
+}

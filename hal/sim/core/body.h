@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_BODY_H
+#define SIM_BODY_H
+/*
+ * What body.c and body_tile.c offer beyond core.h, to exec_vec*.c. Private to
+ * hal/sim.
+ */
+#include "hal/sim/core/core.h"
+#include "hal/sim/kernels/uop.h"
+
+/*
+ * Outputs (a bit each) whose value may be computed straight into memory: no uop
+ * after the one that makes it reads an input, so that an output over an input's own
+ * memory does not spoil it.
+ */
+uint32_t sim_body_direct(const struct sim_body *b);
+/*
+ * As sim_body_run(). direct[j], where not NULL, is dense room for the whole tile
+ * for output j (of sim_body_direct()); the value is computed there if it turns out full,
+ * as sim_body_value() tells by its address.
+ */
+void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
+		       const struct sim_tile *tile, void *scratch,
+		       void *const *direct);
+
+/* sim_body_prepare() in two steps: what the rules of isa.h say of each value, and
+ * the plan, for which the body may have been rewritten to another space. */
+struct sim_body_facts {
+	uint8_t elem[ISA_MAX_VALUES];
+	bool row[ISA_MAX_VALUES];	/* a row value; false without rows */
+	bool constant[ISA_MAX_VALUES];	/* of IMM and SREG alone */
+};
+int sim_body_check(struct sim_load *load, const struct isa_body *body,
+		   const struct isa_operand *in, const struct isa_operand *out,
+		   const struct isa_uop *uops, const uint8_t *pre_elem,
+		   unsigned n_pre, struct sim_body_facts *facts);
+/* NO_ROOM, or 0. */
+int sim_body_plan(struct sim_load *load, const struct isa_body *body,
+		  const struct isa_operand *out, const struct isa_uop *uops,
+		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
+		  const struct sim_body **out_body);
+
+/*
+ * 0 if `out` is an output that a value of its type can be combined into: a known
+ * combine whose operation exists for the type. For families with combining outputs.
+ */
+int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j);
+/* Writes the identity of `combine` to every element that `ref` touches over dims. */
+void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
+		      const int64_t *dim, unsigned combine);
+
+/* n copies of one element; `one` may be the first of them. */
+void sim_fill(void *to, const void *one, size_t n, size_t bytes);
+/* A tile's address in an operand. */
+static inline uint8_t *sim_tile_at(const struct sim_ref *ref, const uint8_t *first,
+				   const struct sim_tile *tile)
+{
+	uint8_t *p = (uint8_t *)(uintptr_t)first;
+
+	for (unsigned d = 0; d < tile->rank; d++)
+		p += tile->index[d] * ref->stride[d];
+	return p;
+}
+/* How the tile lies in the operand's memory: one dense array; one element for all
+ * points; one a row, side by side; otherwise. Needs the tile's sizes alone. */
+enum sim_tile_kind { SIM_TILE_ANY, SIM_TILE_DENSE, SIM_TILE_SPREAD, SIM_TILE_ROW };
+enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile);
+/* The tile as a dense full array: where it lies, or copied into `room`. */
+const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
+			    const struct sim_tile *tile, void *room);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tiles and memory: loads of tiles from strided operands, and stores to them.
+ *
+ * A tile is a box of the iteration space. Its dims, with the operand's strides, are
+ * first simplified: dims of one element vanish, neighbours that continue each other
+ * merge. What is left decides: dense memory is used where it lies, a lone stride
+ * of 0 makes a spread or row value, the rest is copied run by run.
+ */
+#include "hal/sim/core/body.h"
+
+#include <string.h>
+
+/* A box with strides, outermost first. */
+struct box {
+	unsigned n;
+	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
+};
+
+static void add_dim(struct box *x, int64_t count, int64_t stride)
+{
+	if (count == 1)
+		return;
+	if (x->n && x->stride[x->n - 1] == stride * count) {
+		x->count[x->n - 1] *= count;
+		x->stride[x->n - 1] = stride;
+		return;
+	}
+	x->count[x->n] = count;
+	x->stride[x->n++] = stride;
+}
+
+static void add_cols(struct box *x, const struct sim_ref *ref,
+		     const struct sim_tile *tile)
+{
+	for (unsigned k = 0; k < tile->col_dims; k++)
+		add_dim(x, tile->col_dim[k], ref->stride[tile->rank - tile->col_dims + k]);
+}
+
+static int64_t row_stride(const struct sim_ref *ref, const struct sim_tile *tile)
+{
+	return tile->rows > 1 ? ref->stride[tile->rank - tile->col_dims - 1] : 0;
+}
+
+static struct box box_of(const struct sim_ref *ref, const struct sim_tile *tile)
+{
+	struct box x = { 0 };
+
+	if (tile->rows > 1)
+		add_dim(&x, tile->rows, row_stride(ref, tile));
+	add_cols(&x, ref, tile);
+	return x;
+}
+
+static bool is_dense(const struct box *x, unsigned bytes)
+{
+	return !x->n || (x->n == 1 && x->stride[0] == (int64_t)bytes);
+}
+
+enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile)
+{
+	int64_t row = row_stride(ref, tile), bytes = elem_bytes(ref->elem);
+	struct box cols = { 0 }, whole;
+	bool still;
+
+	add_cols(&cols, ref, tile);
+	still = !cols.n || (cols.n == 1 && !cols.stride[0]);
+	if (still && !row)
+		return SIM_TILE_SPREAD;
+	if (still && cols.n)
+		return row == bytes ? SIM_TILE_ROW : SIM_TILE_ANY;
+	whole = box_of(ref, tile);
+	return is_dense(&whole, elem_bytes(ref->elem)) ? SIM_TILE_DENSE : SIM_TILE_ANY;
+}
+
+/* ---- copies between dense and strided memory ---- */
+
+struct c16 { uint64_t part[2]; };
+
+/* to[i * to_step] = from[i * from_step], steps in bytes */
+#define STRIDED(name, T) \
+static void strided_##name(char *to, int64_t to_step, const char *from, \
+			int64_t from_step, int64_t n) \
+{ \
+	for (int64_t i = 0; i < n; i++) \
+		*(T *)(to + i * to_step) = *(const T *)(from + i * from_step); \
+}
+/* A transposition: to[i][j] = from[j][i], pitches in bytes. A line of `from` is read
+ * as a whole, since lines far apart in memory may share a set of the cache. */
+#define TURNED(name, T) \
+static void turned_##name(char *to, int64_t to_pitch, const char *from, \
+			  int64_t from_pitch, int64_t n, int64_t m) \
+{ \
+	for (int64_t j = 0; j < m; j++) { \
+		const T *line = (const T *)(from + j * from_pitch); \
+		for (int64_t i = 0; i < n; i++) \
+			*(T *)(to + i * to_pitch + j * (int64_t)sizeof(T)) = line[i]; \
+	} \
+}
+STRIDED(1, uint8_t)
+STRIDED(2, uint16_t)
+STRIDED(4, uint32_t)
+STRIDED(8, uint64_t)
+STRIDED(16, struct c16)
+TURNED(1, uint8_t)
+TURNED(2, uint16_t)
+TURNED(some_4, uint32_t)
+TURNED(8, uint64_t)
+TURNED(16, struct c16)
+
+typedef uint32_t four __attribute__((vector_size(16)));
+
+/* Four by four in registers: pairs of rows are interleaved, then pairs of those. */
+static void turn_block(char *to, int64_t to_pitch, const char *from, int64_t from_pitch)
+{
+	four row[4], pair[4];
+
+	for (int i = 0; i < 4; i++)
+		memcpy(&row[i], from + i * from_pitch, sizeof(four));
+	for (int i = 0; i < 2; i++) {
+		pair[2 * i] = __builtin_shufflevector(row[i], row[i + 2], 0, 4, 1, 5);
+		pair[2 * i + 1] = __builtin_shufflevector(row[i], row[i + 2], 2, 6, 3, 7);
+	}
+	row[0] = __builtin_shufflevector(pair[0], pair[2], 0, 4, 1, 5);
+	row[1] = __builtin_shufflevector(pair[0], pair[2], 2, 6, 3, 7);
+	row[2] = __builtin_shufflevector(pair[1], pair[3], 0, 4, 1, 5);
+	row[3] = __builtin_shufflevector(pair[1], pair[3], 2, 6, 3, 7);
+	for (int i = 0; i < 4; i++)
+		memcpy(to + i * to_pitch, &row[i], sizeof(four));
+}
+
+static void turned_4(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
+		     int64_t n, int64_t m)
+{
+	int64_t i, j;
+
+	for (j = 0; j + 4 <= m; j += 4) {
+		for (i = 0; i + 4 <= n; i += 4)
+			turn_block(to + i * to_pitch + j * 4, to_pitch,
+				   from + j * from_pitch + i * 4, from_pitch);
+		if (i < n)
+			turned_some_4(to + i * to_pitch + j * 4, to_pitch,
+				      from + j * from_pitch + i * 4, from_pitch, n - i, 4);
+	}
+	if (j < m)
+		turned_some_4(to + j * 4, to_pitch, from + j * from_pitch, from_pitch, n,
+			      m - j);
+}
+
+static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
+			int64_t n, int64_t m, unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		turned_1(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 2:
+		turned_2(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 4:
+		turned_4(to, to_pitch, from, from_pitch, n, m);
+		break;
+	case 8:
+		turned_8(to, to_pitch, from, from_pitch, n, m);
+		break;
+	default:
+		turned_16(to, to_pitch, from, from_pitch, n, m);
+		break;
+	}
+}
+
+static void copy_strided(char *to, int64_t to_step, const char *from, int64_t from_step,
+			 int64_t n, unsigned bytes)
+{
+	if (to_step == (int64_t)bytes && from_step == (int64_t)bytes) {
+		memmove(to, from, (size_t)n * bytes);
+		return;
+	}
+	switch (bytes) {
+	case 1:
+		strided_1(to, to_step, from, from_step, n);
+		break;
+	case 2:
+		strided_2(to, to_step, from, from_step, n);
+		break;
+	case 4:
+		strided_4(to, to_step, from, from_step, n);
+		break;
+	case 8:
+		strided_8(to, to_step, from, from_step, n);
+		break;
+	default:
+		strided_16(to, to_step, from, from_step, n);
+		break;
+	}
+}
+
+static int64_t magnitude(int64_t x)
+{
+	return x < 0 ? -x : x;
+}
+
+/* The two innermost dims of `x`; `wide` says which side has its strides, the other
+ * is dense. */
+static void copy_plane(const struct box *x, char *to, const char *from, bool gather,
+		       unsigned bytes)
+{
+	unsigned k = x->n - 1;
+	int64_t rows = k ? x->count[k - 1] : 1, cols = x->count[k];
+	int64_t row = k ? x->stride[k - 1] : 0, step = x->stride[k];
+	int64_t dense_row = cols * bytes;
+
+	if (rows > 1 && row == bytes && magnitude(row) < magnitude(step)) {
+		if (gather)
+			copy_turned(to, dense_row, from, step, rows, cols, bytes);
+		else
+			copy_turned(to, step, from, dense_row, cols, rows, bytes);
+		return;
+	}
+	for (int64_t r = 0; r < rows; r++) {
+		if (gather && r && !row)
+			memcpy(to + r * dense_row, to, (size_t)dense_row);
+		else if (gather)
+			copy_strided(to + r * dense_row, bytes, from + r * row, step,
+				     cols, bytes);
+		else
+			copy_strided(to + r * row, step, from + r * dense_row, bytes,
+				     cols, bytes);
+	}
+}
+
+/* Copies a box out of (gather) or into strided memory; the other side is dense. */
+static void copy_box(const struct box *x, char *to, const char *from, bool gather,
+		     unsigned bytes)
+{
+	int64_t at[ISA_MAX_RANK] = { 0 }, plane = 1;
+	unsigned outer = x->n > 2 ? x->n - 2 : 0;
+
+	if (!x->n) {
+		memmove(to, from, bytes);
+		return;
+	}
+	for (unsigned k = outer; k < x->n; k++)
+		plane *= x->count[k];
+	for (;;) {
+		unsigned k = outer;
+
+		copy_plane(x, to, from, gather, bytes);
+		if (gather)
+			to += plane * bytes;
+		else
+			from += plane * bytes;
+		while (k-- > 0) {
+			int64_t step = x->stride[k];
+
+			if (++at[k] < x->count[k]) {
+				to += gather ? 0 : step;
+				from += gather ? step : 0;
+				break;
+			}
+			at[k] = 0;
+			to -= gather ? 0 : step * (x->count[k] - 1);
+			from -= gather ? step * (x->count[k] - 1) : 0;
+		}
+		if (k == UINT32_MAX)
+			return;
+	}
+}
+
+void sim_fill(void *room, const void *one, size_t n, size_t bytes)
+{
+	size_t done = bytes, all = n * bytes;
+	char *to = room;
+
+	if (!n)
+		return;
+	if (to != one)
+		memcpy(to, one, bytes);
+	while (done < all) {
+		size_t more = done < all - done ? done : all - done;
+
+		memcpy(to + done, to, more);
+		done += more;
+	}
+}
+
+/* Copies the tile; the rows of a row broadcast are made once. */
+static void gather(const struct sim_ref *ref, const char *from,
+		   const struct sim_tile *tile, void *room)
+{
+	unsigned bytes = elem_bytes(ref->elem);
+	struct box x = { 0 };
+
+	if (tile->rows > 1 && !row_stride(ref, tile)) {
+		add_cols(&x, ref, tile);
+		copy_box(&x, room, from, true, bytes);
+		sim_fill(room, room, tile->rows, (size_t)tile->cols * bytes);
+		return;
+	}
+	x = box_of(ref, tile);
+	copy_box(&x, room, from, true, bytes);
+}
+
+void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
+		 struct sim_tile *tile, unsigned j, void *room)
+{
+	const char *from = (const char *)sim_tile_at(ref, first, tile);
+	unsigned bytes = elem_bytes(ref->elem);
+	struct box cols = { 0 };
+
+	tile->in_spread &= ~(1u << j);
+	tile->in_row &= ~(1u << j);
+	tile->in[j] = from;
+	switch (sim_tile_kind(ref, tile)) {
+	case SIM_TILE_DENSE:
+		return;
+	case SIM_TILE_SPREAD:
+		tile->in_spread |= 1u << j;
+		return;
+	case SIM_TILE_ROW:
+		tile->in_row |= 1u << j;
+		return;
+	default:
+		break;
+	}
+	tile->in[j] = room;
+	add_cols(&cols, ref, tile);
+	if (cols.n == 1 && !cols.stride[0]) {
+		tile->in_row |= 1u << j;
+		copy_strided(room, bytes, from, row_stride(ref, tile), tile->rows, bytes);
+		return;
+	}
+	gather(ref, from, tile, room);
+}
+
+void sim_tile_keep(struct sim_tile *tile, unsigned j, unsigned bytes, void *room)
+{
+	size_t n = tile->in_spread >> j & 1 ? 1 : tile->in_row >> j & 1 ? tile->rows :
+		(size_t)tile->rows * tile->cols;
+
+	if (tile->in[j] != room)
+		memcpy(room, tile->in[j], n * bytes);
+	tile->in[j] = room;
+}
+
+const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
+			    const struct sim_tile *tile, void *room)
+{
+	const char *from = (const char *)sim_tile_at(ref, first, tile);
+
+	if (sim_tile_kind(ref, tile) == SIM_TILE_DENSE)
+		return from;
+	gather(ref, from, tile, room);
+	return room;
+}
+
+/* ---- stores ---- */
+
+/* Walks a box: calls fn for each run of the innermost dim. */
+struct run_of {
+	char *to;
+	int64_t n, stride;
+	uint64_t first;		/* number of its first point in the tile */
+};
+
+static void each_run(const struct box *x, char *to,
+		     void (*fn)(void *arg, const struct run_of *run), void *arg)
+{
+	int64_t at[ISA_MAX_RANK] = { 0 };
+	unsigned inner = x->n ? x->n - 1 : 0;
+	struct run_of run = {
+		.to = to, .n = x->n ? x->count[inner] : 1,
+		.stride = x->n ? x->stride[inner] : 0,
+	};
+
+	for (;;) {
+		unsigned k = inner;
+
+		fn(arg, &run);
+		run.first += (uint64_t)run.n;
+		while (k-- > 0) {
+			run.to += x->stride[k];
+			if (++at[k] < x->count[k])
+				break;
+			run.to -= x->stride[k] * x->count[k];
+			at[k] = 0;
+		}
+		if (k == UINT32_MAX)
+			return;
+	}
+}
+
+struct store {
+	const char *value;
+	unsigned bytes, cols;
+	bool spread, row;
+	sim_uop_fn *fn;		/* combine */
+	sim_fold_fn *fold;
+};
+
+static void store_run(void *arg, const struct run_of *run)
+{
+	const struct store *s = arg;
+	uint64_t row = run->first / s->cols;
+	int64_t n = run->n;
+	const char *v = s->value + (s->spread ? 0 : s->row ? row * s->bytes :
+				    run->first * s->bytes);
+
+	if (!s->spread && !s->row) {
+		copy_strided(run->to, run->stride, v, s->bytes, n, s->bytes);
+		return;
+	}
+	/* a run may span rows only of a spread value */
+	if (run->stride == (int64_t)s->bytes)
+		sim_fill(run->to, v, (size_t)n, s->bytes);
+	else
+		copy_strided(run->to, run->stride, v, 0, n, s->bytes);
+}
+
+/* Folds n points of the value, from number `first` on and within a row, into memory. */
+static void combine_part(const struct store *s, char *to, int64_t stride,
+			 uint64_t first, size_t n)
+{
+	enum { CHUNK = 128 };
+	_Alignas(64) char block[CHUNK * 16], one[16];
+	const char *v = s->value + (s->row ? first / s->cols : first) * s->bytes;
+	bool full = !s->spread && !s->row;
+
+	if (s->spread)
+		v = s->value;
+	if (!full)
+		sim_fill(block, v, n < CHUNK ? n : CHUNK, s->bytes);
+	while (n) {
+		size_t m = n < CHUNK ? n : CHUNK;
+		const char *from = full ? v : block;
+
+		if (!stride) {
+			s->fold(one, from, 1, m);
+			s->fn(to, to, one, NULL, 1, 3, 0);
+		} else if (stride == (int64_t)s->bytes) {
+			s->fn(to, to, from, NULL, m, 0, 0);
+		} else {
+			for (size_t i = 0; i < m; i++) {
+				char *p = to + (int64_t)i * stride;
+
+				s->fn(p, p, from + i * s->bytes, NULL, 1, 3, 0);
+			}
+		}
+		to += (int64_t)m * stride;
+		v += m * s->bytes;
+		n -= m;
+	}
+}
+
+static void combine_run(void *arg, const struct run_of *run)
+{
+	const struct store *s = arg;
+	uint64_t first = run->first, end = first + (uint64_t)run->n;
+	char *to = run->to;
+
+	while (first < end) {
+		uint64_t n = end - first;
+
+		if (s->row && n > s->cols - first % s->cols)
+			n = s->cols - first % s->cols;
+		combine_part(s, to, run->stride, first, n);
+		to += (int64_t)n * run->stride;
+		first += n;
+	}
+}
+
+void sim_tile_out(const struct sim_ref *ref, uint8_t *first,
+		  const struct sim_tile *tile, const void *value, bool is_spread,
+		  bool is_row, unsigned combine)
+{
+	char *to = (char *)sim_tile_at(ref, first, tile);
+	struct store s = {
+		.value = value, .bytes = elem_bytes(ref->elem), .cols = tile->cols,
+		.spread = is_spread, .row = is_row && tile->rows > 1,
+	};
+	struct box x = { 0 };
+
+	s.spread |= is_row && tile->rows == 1;
+	/* rows of a row value must not merge with what follows */
+	if (s.row) {
+		x.count[0] = tile->rows;
+		x.stride[0] = row_stride(ref, tile);
+		x.n = 1;
+		for (unsigned k = 0; k < tile->col_dims; k++) {
+			x.count[x.n] = tile->col_dim[k];
+			x.stride[x.n++] = ref->stride[tile->rank - tile->col_dims + k];
+		}
+	} else {
+		x = box_of(ref, tile);
+	}
+	if (combine != ISA_STORE) {
+		struct isa_uop u = { .op = (uint8_t)sim_combine_uop(combine),
+				     .elem = ref->elem };
+
+		s.fn = sim_uop_kernel(SIM_PORTABLE, &u);
+		s.fold = sim_uop_fold(SIM_PORTABLE, u.op, u.elem);
+		each_run(&x, to, combine_run, &s);
+	} else if (!s.spread && !s.row) {
+		copy_box(&x, to, value, false, s.bytes);
+	} else {
+		each_run(&x, to, store_run, &s);
+	}
+}
+
+void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
+		      const int64_t *dim, unsigned combine)
+{
+	_Alignas(16) char one[16];
+	struct store s = {
+		.value = one, .bytes = elem_bytes(ref->elem), .cols = 1, .spread = true,
+	};
+	struct box x = { 0 };
+
+	sim_uop_identity(sim_combine_uop(combine), ref->elem, one);
+	for (unsigned d = 0; d < rank; d++) {
+		if (!ref->stride[d])
+			continue;
+		if (!dim[d])
+			return;
+		add_dim(&x, dim[d], ref->stride[d]);
+	}
+	each_run(&x, (char *)first, store_run, &s);
+}

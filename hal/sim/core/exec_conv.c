@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CONV as a matrix product: rows are points of the output (batch and spatial), columns
+ * are features, k runs over kernel positions and, within each, input features.
+ *
+ * The iteration space is turned so that features come last, which is how the product
+ * hands its sums over, and dims that lie behind each other in all operands become
+ * one. A block of rows is a number of whole lines of the last of these, or a part of one.
+ */
+#include <string.h>
+
+#include "hal/sim/core/product.h"
+
+struct conv_plan {
+	struct sim_product mm;
+	struct sim_ref lhs, rhs;
+	unsigned n_spatial, rank;
+	int64_t dim[ISA_MAX_RANK];	/* batch, spatial..., feature */
+	unsigned body_rank;		/* of the epilogue, which joins dims where it can */
+	int64_t body_dim[ISA_MAX_RANK];
+	struct isa_conv c;		/* the windows */
+	int64_t line, lines;		/* points of a line of the epilogue; lines in all */
+	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
+	int64_t o_group, nb, n_blocks, m_blocks;
+	uint64_t ns, ops;
+};
+
+/* Coordinates (batch, then spatial) of point i of the block. */
+static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
+{
+	const struct conv_plan *p = t->plan;
+	int64_t at = t->row0 + i;
+
+	for (unsigned d = p->n_spatial; d > 0; d--) {
+		/* Division of fewer bits is faster, and there is one for every row. */
+		if (at >> 32 || p->dim[d] >> 32) {
+			x[d] = at % p->dim[d];
+			at /= p->dim[d];
+		} else {
+			x[d] = (uint32_t)at % (uint32_t)p->dim[d];
+			at = (uint32_t)at / (uint32_t)p->dim[d];
+		}
+	}
+	x[0] = at;
+}
+
+/*
+ * A window sliding over one side: for every tap (kernel position, the last spatial dim
+ * fastest) the features. A tap of dim d is at origin[d] + y * dilation[d], which must be a
+ * multiple of `holes` and lie in the side; else there are zeros.
+ */
+#define NEAR 16		/* taps of a dim whose places are worth noting */
+
+struct window {
+	unsigned n_spatial, bytes;
+	int64_t features, feature_step;
+	const int64_t *taps, *size;
+	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
+	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
+	int64_t origin[ISA_MAX_SPATIAL], y[ISA_MAX_SPATIAL];
+	int64_t near[ISA_MAX_SPATIAL][NEAR];	/* where the first taps are, or -1 */
+	int64_t low, high;		/* taps of the last dim in the side, without holes */
+	const uint8_t *at;		/* the side's first point */
+};
+
+static int64_t find_place(const struct window *w, unsigned d, int64_t y)
+{
+	int64_t q = w->origin[d] + y * w->dilation[d];
+
+	if (q < 0)
+		return -1;
+	if (w->holes[d] != 1) {
+		if (q % w->holes[d])
+			return -1;
+		q /= w->holes[d];
+	}
+	return q < w->size[d] ? q : -1;
+}
+
+/* Where tap y of dim d lies, or -1: nowhere. */
+static int64_t place_of(const struct window *w, unsigned d, int64_t y)
+{
+	return y < NEAR ? w->near[d][y] : find_place(w, d, y);
+}
+
+/* The first tap of the last dim that lies at or beyond `limit`. */
+static int64_t reach(const struct window *w, int64_t limit)
+{
+	unsigned d = w->n_spatial - 1;
+	int64_t first = limit - w->origin[d];
+
+	if (first <= 0)
+		return 0;
+	if (w->dilation[d] != 1)
+		first = (first + w->dilation[d] - 1) / w->dilation[d];
+	return first < w->taps[d] ? first : w->taps[d];
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* `count` whole taps along the last dim from its tap y, at the line `line`. */
+static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, int64_t count,
+		      uint8_t *to)
+{
+	unsigned d = w->n_spatial - 1;
+	int64_t tap = w->features * w->bytes, step = w->dilation[d] * w->step[d];
+	int64_t low, high;
+	const uint8_t *from;
+
+	if (w->holes[d] != 1) {
+		for (int64_t i = 0; i < count; i++, to += tap) {
+			int64_t q = place_of(w, d, y + i);
+
+			if (q < 0)
+				memset(to, 0, (size_t)tap);
+			else
+				sim_product_gather(line + q * w->step[d], w->feature_step,
+						   w->features, w->bytes, to);
+		}
+		return;
+	}
+	low = clamp(w->low, y, y + count);
+	high = clamp(w->high, low, y + count);
+	from = line + (w->origin[d] + low * w->dilation[d]) * w->step[d];
+	if (low > y)
+		memset(to, 0, (size_t)((low - y) * tap));
+	if (high < y + count)
+		memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
+	to += (low - y) * tap;
+	if (w->features == 1)
+		sim_product_gather(from, step, high - low, w->bytes, to);
+	else if (w->feature_step == w->bytes && step == tap)
+		memcpy(to, from, (size_t)((high - low) * tap));
+	else
+		for (int64_t i = low; i < high; i++, from += step, to += tap)
+			sim_product_gather(from, w->feature_step, w->features, w->bytes, to);
+}
+
+/* The line of the side that the outer taps name, or NULL: outside. */
+static const uint8_t *find_line(const struct window *w)
+{
+	const uint8_t *line = w->at;
+
+	for (unsigned d = 0; d + 1 < w->n_spatial; d++) {
+		int64_t q = place_of(w, d, w->y[d]);
+
+		if (q < 0)
+			return NULL;
+		line += q * w->step[d];
+	}
+	return line;
+}
+
+/* Elements k .. k + n of the window. */
+static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
+{
+	unsigned last = w->n_spatial - 1;
+	int64_t f = k % w->features, tap = k / w->features;
+
+	if (!w->n_spatial) {
+		sim_product_gather(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
+		return;
+	}
+	for (unsigned d = w->n_spatial; d-- > 0;) {
+		w->y[d] = tap % w->taps[d];
+		tap /= w->taps[d];
+		for (int64_t y = 0; y < w->taps[d] && y < NEAR; y++)
+			w->near[d][y] = find_place(w, d, y);
+	}
+	w->low = reach(w, 0);
+	w->high = reach(w, w->size[last]);
+	while (n) {
+		const uint8_t *line = find_line(w);
+		int64_t taps = w->taps[last] - w->y[last], got = taps * w->features - f, q;
+
+		got = got < n ? got : n;
+		if (!line) {
+			memset(to, 0, (size_t)(got * w->bytes));
+			w->y[last] += (f + got) / w->features;
+			f = (f + got) % w->features;
+		} else if (!f && got >= w->features) {
+			taps = got / w->features;
+			got = taps * w->features;
+			copy_taps(w, line, w->y[last], taps, to);
+			w->y[last] += taps;
+		} else {	/* a part of one tap's features */
+			got = got < w->features - f ? got : w->features - f;
+			q = place_of(w, last, w->y[last]);
+			if (q < 0)
+				memset(to, 0, (size_t)(got * w->bytes));
+			else
+				sim_product_gather(line + q * w->step[last] +
+						   f * w->feature_step, w->feature_step, got,
+						   w->bytes, to);
+			f += got;
+			if (f == w->features) {
+				f = 0;
+				w->y[last]++;
+			}
+		}
+		to += got * w->bytes;
+		n -= got;
+		for (unsigned d = last; d > 0 && w->y[d] == w->taps[d]; d--) {
+			w->y[d] = 0;
+			w->y[d - 1]++;
+		}
+	}
+}
+
+static const void *row_lhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			   void *room)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	int64_t x[ISA_MAX_RANK];
+	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->lhs.elem),
+			    .features = c->in_features, .feature_step = p->lhs.stride[1],
+			    .taps = c->kernel, .size = c->in_size };
+
+	point(t, i, x);
+	w.at = t->a + x[0] * p->lhs.stride[0];
+	for (unsigned d = 0; d < p->n_spatial; d++) {
+		w.dilation[d] = c->rhs_dilation[d];
+		w.holes[d] = c->lhs_dilation[d];
+		w.step[d] = p->lhs.stride[2 + d];
+		w.origin[d] = x[1 + d] * c->window_stride[d] - c->pad_low[d];
+	}
+	copy_window(&w, k, n, room);
+	return room;
+}
+
+/* The kernel is a window at its own origin, from the other end where it is reversed. */
+static const void *row_rhs(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
+			   void *room)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->rhs.elem),
+			    .features = c->in_features, .feature_step = p->rhs.stride[1],
+			    .taps = c->kernel, .size = c->kernel,
+			    .at = t->b + i * p->rhs.stride[0] };
+
+	for (unsigned d = 0; d < p->n_spatial; d++) {
+		w.dilation[d] = w.holes[d] = 1;
+		w.step[d] = p->rhs.stride[2 + d];
+		if (c->reversed >> d & 1) {
+			w.at += (c->kernel[d] - 1) * w.step[d];
+			w.step[d] = -w.step[d];
+		}
+	}
+	copy_window(&w, k, n, room);
+	return room;
+}
+
+static void lines_rhs(const struct sim_product_task *t, int64_t k, unsigned n,
+		      const uint8_t **at)
+{
+	const struct conv_plan *p = t->plan;
+	const struct isa_conv *c = &p->c;
+	int64_t y[ISA_MAX_SPATIAL], tap = k / c->in_features, f = k % c->in_features;
+
+	for (unsigned d = p->n_spatial; d-- > 0;) {
+		y[d] = tap % c->kernel[d];
+		tap /= c->kernel[d];
+	}
+	for (unsigned i = 0; i < n;) {
+		const uint8_t *from = t->b + f * p->rhs.stride[1];
+
+		for (unsigned d = 0; d < p->n_spatial; d++)
+			from += (c->reversed >> d & 1 ? c->kernel[d] - 1 - y[d] : y[d]) *
+				p->rhs.stride[2 + d];
+		for (; i < n && f < c->in_features; f++, from += p->rhs.stride[1])
+			at[i++] = from;
+		f = 0;
+		for (unsigned d = p->n_spatial; d-- > 0;) {
+			if (++y[d] < c->kernel[d])
+				break;
+			y[d] = 0;
+		}
+	}
+}
+
+static bool is_sane(const struct isa_conv *c, unsigned n)
+{
+	int64_t most = (int64_t)1 << 40, last, taps;
+
+	for (unsigned i = 0; i < sizeof(c->zero); i++)
+		if (c->zero[i])
+			return false;
+
+	if (c->n_spatial != n || n > ISA_MAX_SPATIAL || c->in_features < 0 ||
+	    c->in_features >= most || c->feature_groups < 1 || c->batch_groups < 1 ||
+	    c->feature_groups >= most || c->batch_groups >= most ||
+	    (c->feature_groups > 1 && c->batch_groups > 1) ||
+	    c->precision > ISA_PRECISION_BF16 || c->reversed >> n)
+		return false;
+	for (unsigned d = 0; d < n; d++)
+		if (c->in_size[d] < 0 || c->in_size[d] >= most || c->kernel[d] < 0 ||
+		    c->kernel[d] >= most >> 8 || c->window_stride[d] < 1 ||
+		    c->window_stride[d] >= most >> 20 || c->lhs_dilation[d] < 1 ||
+		    c->rhs_dilation[d] < 1 || c->lhs_dilation[d] >= most ||
+		    c->rhs_dilation[d] >= most >> 20 || c->pad_low[d] <= -most ||
+		    c->pad_low[d] >= most ||
+		    /* where the last tap of the last point is */
+		    __builtin_mul_overflow(c->body.dim[2 + d], c->window_stride[d], &last) ||
+		    __builtin_mul_overflow(c->kernel[d], c->rhs_dilation[d], &taps) ||
+		    __builtin_add_overflow(last, taps, &last) || last > INT64_MAX - most)
+			return false;
+	return true;
+}
+
+/* Strides and dims with the features last. */
+static void turn(const int64_t *from, unsigned rank, int64_t *to)
+{
+	int64_t feature = from[1];
+
+	to[0] = from[0];
+	for (unsigned d = 2; d < rank; d++)
+		to[d - 1] = from[d];
+	to[rank - 1] = feature;
+}
+
+struct turned {
+	struct isa_body body;
+	struct isa_operand in[ISA_MAX_IN], out[ISA_MAX_OUT];
+	struct isa_uop *uops;
+};
+
+static int turn_body(struct sim_load *load, const struct isa_conv *c, struct turned *t)
+{
+	const struct isa_body *body = &c->body;
+	const struct isa_operand *in = (const void *)(c + 1), *out = in + body->n_in;
+	const struct isa_uop *uops = (const void *)(out + body->n_out);
+	unsigned r = body->rank;
+
+	t->body = *body;
+	turn(body->dim, r, t->body.dim);
+	for (unsigned j = 0; j < body->n_in; j++) {
+		t->in[j] = in[j];
+		turn(in[j].stride, r, t->in[j].stride);
+	}
+	for (unsigned j = 0; j < body->n_out; j++) {
+		t->out[j] = out[j];
+		turn(out[j].stride, r, t->out[j].stride);
+	}
+	t->uops = arena_copy(load->arena, uops, body->n_uop * sizeof(*uops));
+	if (!t->uops)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
+	for (unsigned i = 0; i < body->n_uop; i++)
+		if (t->uops[i].op == UOP_IOTA && t->uops[i].aux < r && t->uops[i].aux)
+			t->uops[i].aux = (uint8_t)(t->uops[i].aux == 1 ? r - 1 :
+						   t->uops[i].aux - 1u);
+	return 0;
+}
+
+static bool can_join(const struct isa_operand *o, unsigned n, unsigned d, int64_t dim)
+{
+	int64_t all;
+
+	for (unsigned j = 0; j < n; j++)
+		if (__builtin_mul_overflow(o[j].stride[d], dim, &all) ||
+		    o[j].stride[d - 1] != all)
+			return false;
+	return true;
+}
+
+/* Takes dim d of an epilogue's operands into the one before. */
+static void join(struct turned *t, unsigned d)
+{
+	unsigned after = t->body.rank - d - 1u;
+
+	t->body.dim[d - 1] *= t->body.dim[d];
+	memmove(t->body.dim + d, t->body.dim + d + 1, after * sizeof(*t->body.dim));
+	for (unsigned j = 0; j < t->body.n_in + t->body.n_out; j++) {
+		struct isa_operand *o = j < t->body.n_in ? &t->in[j] :
+							   &t->out[j - t->body.n_in];
+
+		memmove(o->stride + d - 1, o->stride + d, (after + 1) * sizeof(*o->stride));
+		o->stride[t->body.rank - 1] = 0;
+	}
+	t->body.dim[--t->body.rank] = 1;
+}
+
+static void join_dims(struct turned *t)
+{
+	for (unsigned i = 0; i < t->body.n_uop; i++)
+		if (t->uops[i].op == UOP_IOTA)
+			return;
+	for (unsigned d = t->body.rank - 2u; d > 0; d--)
+		if (t->body.rank > 2 && d < t->body.rank - 1u &&
+		    can_join(t->in, t->body.n_in, d, t->body.dim[d]) &&
+		    can_join(t->out, t->body.n_out, d, t->body.dim[d]))
+			join(t, d);
+}
+
+static int check_sides(struct sim_load *load, struct conv_plan *p)
+{
+	const struct isa_conv *c = &p->c;
+	unsigned n = p->n_spatial;
+	int64_t l[ISA_MAX_RANK], r[ISA_MAX_RANK];
+	int ret;
+
+	if (__builtin_mul_overflow(p->dim[0], c->batch_groups, &l[0]) ||
+	    __builtin_mul_overflow(c->in_features, c->feature_groups, &l[1]) ||
+	    p->dim[p->rank - 1] % c->feature_groups || p->dim[p->rank - 1] % c->batch_groups)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "groups that do not divide");
+	r[0] = p->dim[p->rank - 1];
+	r[1] = c->in_features;
+	memcpy(l + 2, c->in_size, n * sizeof(*l));
+	memcpy(r + 2, c->kernel, n * sizeof(*r));
+	ret = sim_ref(load, &c->lhs, 0, false, 0, n + 2, l, NULL, 0, &p->lhs);
+	return ret ? ret : sim_ref(load, &c->rhs, 1, false, 0, n + 2, r, NULL, 0, &p->rhs);
+}
+
+static void cut(struct sim_load *load, struct conv_plan *p)
+{
+	int64_t groups = p->c.feature_groups * p->c.batch_groups, o = p->dim[p->rank - 1];
+	int64_t wanted;
+
+	p->line = p->body_dim[p->body_rank - 2];
+	p->lines = 1;
+	for (unsigned d = 0; d + 2 < p->body_rank; d++)
+		p->lines *= p->body_dim[d];
+	p->o_group = o / groups;
+	p->nb = p->o_group < SIM_PRODUCT_NB ? p->o_group : SIM_PRODUCT_NB;
+	p->n_blocks = p->nb ? (p->o_group + p->nb - 1) / p->nb * groups : 0;
+	if (!p->line || !p->lines || !p->n_blocks) {
+		p->m_blocks = 0;
+		return;
+	}
+	/* Blocks enough for every lane, unless there is little work. */
+	wanted = p->ns < 20000 ? 1 : 2 * (int64_t)load->cpu->lanes;
+	wanted = (wanted + p->n_blocks - 1) / p->n_blocks;
+	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	if (p->lines * p->parts < wanted)
+		p->parts = (wanted + p->lines - 1) / p->lines;
+	p->part = (p->line + p->parts - 1) / p->parts;
+	p->parts = (p->line + p->part - 1) / p->part;
+	p->lines_a_block = p->parts > 1 ? 1 : SIM_PRODUCT_MB / p->line;
+	while (p->lines_a_block > 1 && p->lines / p->lines_a_block < wanted)
+		p->lines_a_block /= 2;
+	p->m_blocks = p->parts > 1 ? p->lines * p->parts :
+		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
+}
+
+static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
+			const void **plan)
+{
+	const struct isa_conv *c = (const void *)insn;
+	const struct isa_body *body = &c->body;
+	size_t bytes = sizeof(*c) + (body->n_in + body->n_out) * sizeof(struct isa_operand) +
+		       body->n_uop * sizeof(struct isa_uop);
+	struct conv_plan *p = arena_alloc(load->arena, sizeof(*p));
+	struct turned *t = arena_alloc(load->arena, sizeof(*t));
+	int64_t points = 1;
+	double work = 1;
+	int ret;
+
+	if (!p || !t)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	if (insn->bytes != bytes || insn->flags || body->rank < 2 ||
+	    body->rank > ISA_MAX_RANK || body->n_in > ISA_MAX_IN ||
+	    body->n_out > ISA_MAX_OUT || !is_sane(c, body->rank - 2u))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "conv with a field out of range");
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		if (d < body->rank ? body->dim[d] < 0 || body->dim[d] > SIM_PRODUCT_MAX_DIM ||
+		    __builtin_mul_overflow(points, body->dim[d] + 1, &points) :
+		    body->dim[d] != 1)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "dim %u is %lld", d,
+					  (long long)body->dim[d]);
+	ret = turn_body(load, c, t);
+	if (ret)
+		return ret;
+	p->c = *c;
+	p->n_spatial = c->n_spatial;
+	p->rank = body->rank;
+	memcpy(p->dim, t->body.dim, sizeof(p->dim));
+	ret = check_sides(load, p);
+	if (ret)
+		return ret;
+	join_dims(t);
+	p->body_rank = t->body.rank;
+	memcpy(p->body_dim, t->body.dim, sizeof(p->body_dim));
+	p->mm.acc = c->acc;
+	p->mm.k = c->in_features;
+	for (unsigned d = 0; d < c->n_spatial; d++)
+		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
+	p->mm.a = (struct sim_side){ c->lhs.elem, false, row_lhs, NULL };
+	p->mm.b = (struct sim_side){ c->rhs.elem,
+				     p->rhs.stride[0] == elem_bytes(c->rhs.elem), row_rhs,
+				     lines_rhs };
+	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
+	if (ret)
+		return ret;
+	for (unsigned d = 0; d < p->rank; d++)
+		work *= (double)p->dim[d];
+	work *= (double)p->mm.k;
+	p->ns = sim_product_ns(&p->mm, work);
+	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	cut(load, p);
+	*plan = p;
+	return 0;
+}
+
+static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, void *scratch)
+{
+	const struct conv_plan *p = j->plan;
+	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
+	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
+	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
+				      .b = j->b };
+	int64_t index[ISA_MAX_RANK];
+
+	if (p->parts > 1) {
+		first_line = m / p->parts;
+		lines = 1;
+		part0 = m % p->parts * p->part;
+		width = p->line - part0 < p->part ? p->line - part0 : p->part;
+	} else {
+		first_line = m * p->lines_a_block;
+		lines = p->lines - first_line < p->lines_a_block ? p->lines - first_line :
+								   p->lines_a_block;
+	}
+	if (p->c.feature_groups > 1)
+		t.a += group * p->c.in_features * p->lhs.stride[1];
+	else
+		t.a += group * p->dim[0] * p->lhs.stride[0];
+	t.row0 = first_line * p->line + part0;
+	t.rows = (unsigned)(lines * width);
+	t.cols = (unsigned)(p->o_group - o0 < p->nb ? p->o_group - o0 : p->nb);
+	t.b += (group * p->o_group + o0) * p->rhs.stride[0];
+	if (!t.rows)
+		return;
+	sim_product_sum(&t, scratch);
+	for (int64_t l = 0; l < lines; l++) {
+		int64_t rest = first_line + l;
+
+		memset(index, 0, sizeof(index));
+		for (unsigned d = p->body_rank - 2; d-- > 0;) {
+			index[d] = rest % p->body_dim[d];
+			rest /= p->body_dim[d];
+		}
+		index[p->body_rank - 2] = part0;
+		index[p->body_rank - 1] = group * p->o_group + o0;
+		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index,
+				   j->in, j->out);
+	}
+}
+
+static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct sim_product_job *j = arg;
+	const struct conv_plan *p = j->plan;
+	void *scratch = sim_scratch(j->run, lane);
+
+	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++)
+		run_block(j, (int64_t)(i / (uint64_t)p->n_blocks),
+			  (int64_t)(i % (uint64_t)p->n_blocks), scratch);
+}
+
+static int run_conv(struct sim_run *run, const void *plan)
+{
+	const struct conv_plan *p = plan;
+	struct sim_product_job j;
+	int ret = sim_product_bind(run, &p->mm, p, &p->lhs, &p->rhs, &j);
+
+	if (ret)
+		return ret;
+	run->matrix_ops += p->ops;
+	sim_parallel(run, (uint64_t)(p->m_blocks * p->n_blocks), 1, p->ns, run_blocks, &j);
+	return 0;
+}
+
+const struct sim_family sim_family_conv = { prepare_conv, run_conv };

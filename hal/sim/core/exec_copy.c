@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * COPY: elements from one strided place to another.
+ *
+ * The order of points is free, so prepare() turns the space around: dims of one
+ * element go, dims are ordered by the destination's strides, neighbours that run on
+ * merge, and a contiguous run of 2, 4, 8 or 16 bytes becomes one larger element. What
+ * remains is either rows, contiguous or strided (ROWS), or a transposition: one dim
+ * contiguous in the source, another in the destination (TURN). Both are cut into
+ * units that lanes take.
+ *
+ * Operands that overlap otherwise than point by point give undefined contents, but
+ * nothing worse: rows move by memmove.
+ */
+#include <string.h>
+
+#include "hal/sim/core/core.h"
+#include "hal/sim/kernels/transpose.h"
+
+#define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
+#define BLOCK 64		/* elements of a TURN's unit, each way */
+#define GRAIN_BYTES (32 << 10)
+
+enum kind { NOTHING, ROWS, TURN };
+
+struct copy_plan {
+	enum kind kind;
+	unsigned rank;		/* what is left */
+	unsigned bytes;		/* of an element */
+	int64_t dim[ISA_MAX_RANK], from[ISA_MAX_RANK], to[ISA_MAX_RANK];
+	int64_t piece;		/* ROWS: elements of the last dim in one unit */
+	unsigned turned;	/* TURN: the dim contiguous in the source; the last one is
+				 * so in the destination */
+	uint64_t units, grain, ns;
+	sim_transpose_fn *transpose;
+	struct sim_ref src, dst;
+	uint64_t total;		/* bytes */
+};
+
+struct copy_job {
+	struct sim_run *run;
+	const struct copy_plan *p;
+	const char *from;
+	char *to;
+};
+
+/* ---- rows ---- */
+
+typedef uint8_t cell1;
+typedef uint16_t cell2 __attribute__((aligned(1), may_alias));
+typedef uint32_t cell4 __attribute__((aligned(1), may_alias));
+typedef uint64_t cell8 __attribute__((aligned(1), may_alias));
+struct cell16_parts { uint64_t part[2]; } __attribute__((packed, may_alias));
+typedef struct cell16_parts cell16;
+
+/* The shapes of a row that compilers make vectors of are spelled out. */
+#define ROW(bytes) \
+static void row_##bytes(char *to, int64_t ts, const char *from, int64_t fs, int64_t n) \
+{ \
+	cell##bytes *d = (cell##bytes *)to; \
+	const cell##bytes *s = (const cell##bytes *)from; \
+	if (ts == (bytes) && !fs) { \
+		const cell##bytes one = *s; \
+		for (int64_t i = 0; i < n; i++) \
+			d[i] = one; \
+	} else if (ts == (bytes) && fs == -(bytes)) { \
+		for (int64_t i = 0; i < n; i++) \
+			d[i] = s[-i]; \
+	} else if (ts == (bytes) && fs == 2 * (bytes)) { \
+		for (int64_t i = 0; i < n; i++) \
+			d[i] = s[2 * i]; \
+	} else { \
+		for (int64_t i = 0; i < n; i++) \
+			*(cell##bytes *)(to + i * ts) = \
+				*(const cell##bytes *)(from + i * fs); \
+	} \
+}
+ROW(1)
+ROW(2)
+ROW(4)
+ROW(8)
+ROW(16)
+
+static void copy_strided(char *to, int64_t ts, const char *from, int64_t fs, int64_t n,
+			 unsigned bytes)
+{
+	switch (bytes) {
+	case 1:
+		row_1(to, ts, from, fs, n);
+		break;
+	case 2:
+		row_2(to, ts, from, fs, n);
+		break;
+	case 4:
+		row_4(to, ts, from, fs, n);
+		break;
+	case 8:
+		row_8(to, ts, from, fs, n);
+		break;
+	default:
+		row_16(to, ts, from, fs, n);
+		break;
+	}
+}
+
+/* Units of ROWS: rows, long ones in pieces; the last dims count fastest. */
+static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct copy_job *job = arg;
+	const struct copy_plan *p = job->p;
+	unsigned last = p->rank - 1;
+	int64_t n = p->dim[last], fs = p->from[last], ts = p->to[last], bytes = p->bytes;
+	uint64_t pieces = (uint64_t)((n + p->piece - 1) / p->piece);
+	int64_t at[ISA_MAX_RANK] = { 0 }, part = (int64_t)(begin % pieces);
+	uint64_t row = begin / pieces;
+	const char *from = job->from;
+	char *to = job->to;
+
+	(void)lane;
+	for (unsigned d = last; d-- > 0; row /= (uint64_t)p->dim[d]) {
+		at[d] = (int64_t)(row % (uint64_t)p->dim[d]);
+		from += at[d] * p->from[d];
+		to += at[d] * p->to[d];
+	}
+	for (uint64_t done = begin; done < end; done++) {
+		int64_t first = part * p->piece;
+		int64_t m = n - first < p->piece ? n - first : p->piece;
+		unsigned d = last;
+
+		if (!((done - begin) & 15) && sim_stopped(job->run))
+			return;
+		if (fs == bytes && ts == bytes)
+			memmove(to + first * bytes, from + first * bytes,
+				(size_t)(m * bytes));
+		else
+			copy_strided(to + first * ts, ts, from + first * fs, fs, m,
+				     p->bytes);
+		if (++part < (int64_t)pieces)
+			continue;
+		for (part = 0; d-- > 0;) {
+			from += p->from[d];
+			to += p->to[d];
+			if (++at[d] < p->dim[d])
+				break;
+			from -= p->from[d] * p->dim[d];
+			to -= p->to[d] * p->dim[d];
+			at[d] = 0;
+		}
+	}
+}
+
+/* ---- transposition ---- */
+
+static uint64_t blocks_of(int64_t n)
+{
+	return (uint64_t)((n + BLOCK - 1) / BLOCK);
+}
+
+/* Units of TURN: BLOCK x BLOCK elements of the two dims, those along the source's
+ * rows fastest; the other dims count from the last. */
+static void run_turn(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct copy_job *job = arg;
+	const struct copy_plan *p = job->p;
+	unsigned last = p->rank - 1, t = p->turned;
+	uint64_t across = blocks_of(p->dim[t]), down = blocks_of(p->dim[last]);
+
+	(void)lane;
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		int64_t c = (int64_t)(begin % across) * BLOCK;
+		int64_t r = (int64_t)(begin / across % down) * BLOCK;
+		uint64_t plane = begin / across / down;
+		const char *from = job->from + c * p->from[t] + r * p->from[last];
+		char *to = job->to + c * p->to[t] + r * p->to[last];
+		int64_t rows = p->dim[last] - r, cols = p->dim[t] - c;
+
+		for (unsigned d = last; d-- > 0;) {
+			int64_t i;
+
+			if (d == t)
+				continue;
+			i = (int64_t)(plane % (uint64_t)p->dim[d]);
+			plane /= (uint64_t)p->dim[d];
+			from += i * p->from[d];
+			to += i * p->to[d];
+		}
+		p->transpose(to, p->to[t], from, p->from[last],
+			     (size_t)(rows < BLOCK ? rows : BLOCK),
+			     (size_t)(cols < BLOCK ? cols : BLOCK));
+	}
+}
+
+/* ---- prepare ---- */
+
+static int64_t magnitude(int64_t x)
+{
+	return x < 0 ? -x : x;
+}
+
+static void remove_dim(struct copy_plan *p, unsigned d)
+{
+	p->rank--;
+	for (; d < p->rank; d++) {
+		p->dim[d] = p->dim[d + 1];
+		p->from[d] = p->from[d + 1];
+		p->to[d] = p->to[d + 1];
+	}
+}
+
+static void swap(int64_t *x, unsigned a, unsigned b)
+{
+	int64_t t = x[a];
+
+	x[a] = x[b];
+	x[b] = t;
+}
+
+/* Whether dim a should be outside of dim b. */
+static bool is_outer(const struct copy_plan *p, unsigned a, unsigned b)
+{
+	int64_t x = magnitude(p->to[a]), y = magnitude(p->to[b]);
+
+	return x != y ? x > y : magnitude(p->from[a]) > magnitude(p->from[b]);
+}
+
+static void simplify(struct copy_plan *p)
+{
+	for (unsigned d = p->rank; d-- > 0;)
+		if (p->dim[d] == 1)
+			remove_dim(p, d);
+	for (unsigned i = 1; i < p->rank; i++) {
+		for (unsigned d = i; d > 0 && is_outer(p, d, d - 1); d--) {
+			swap(p->dim, d, d - 1);
+			swap(p->from, d, d - 1);
+			swap(p->to, d, d - 1);
+		}
+	}
+	for (unsigned d = p->rank; d-- > 1;) {
+		int64_t n = p->dim[d], from, to;
+
+		if (__builtin_mul_overflow(n, p->from[d], &from) ||
+		    __builtin_mul_overflow(n, p->to[d], &to) ||
+		    from != p->from[d - 1] || to != p->to[d - 1])
+			continue;
+		p->dim[d - 1] *= n;
+		p->from[d - 1] = p->from[d];
+		p->to[d - 1] = p->to[d];
+		remove_dim(p, d);
+	}
+	if (!p->rank) {
+		p->rank = 1;
+		p->dim[0] = 1;
+		p->from[0] = p->to[0] = p->bytes;
+	}
+}
+
+/* A short contiguous run becomes one element: as the only element of the last dim,
+ * which then goes. */
+static void widen(struct copy_plan *p)
+{
+	unsigned last = p->rank - 1;
+	int64_t run = p->dim[last] * p->bytes;
+
+	if (p->from[last] != p->bytes || p->to[last] != p->bytes || run > 16 ||
+	    (run & (run - 1)) || p->rank < 2)
+		return;
+	p->bytes = (unsigned)run;
+	remove_dim(p, last);
+}
+
+/* The dim that is contiguous in the source while the last is so in the destination. */
+static int find_turn(const struct copy_plan *p)
+{
+	unsigned last = p->rank - 1;
+
+	if (p->to[last] != p->bytes || p->from[last] == p->bytes || !p->from[last])
+		return -1;
+	for (unsigned d = last; d-- > 0;)
+		if (p->from[d] == p->bytes && p->dim[d] > 1)
+			return (int)d;
+	return -1;
+}
+
+static void choose(struct sim_load *load, struct copy_plan *p)
+{
+	unsigned last = p->rank - 1;
+	int turn = find_turn(p);
+	uint64_t each;
+
+	p->units = 1;
+	for (unsigned d = 0; d < last; d++)
+		if ((int)d != turn)
+			p->units *= (uint64_t)p->dim[d];
+	if (turn >= 0) {
+		p->kind = TURN;
+		p->turned = (unsigned)turn;
+		p->transpose = sim_transpose(load->cpu->path, p->bytes);
+		p->units *= blocks_of(p->dim[turn]) * blocks_of(p->dim[last]);
+	} else {
+		p->kind = ROWS;
+		p->piece = PIECE_BYTES / p->bytes;
+		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
+	}
+	each = p->total / p->units + 1;
+	p->grain = each > GRAIN_BYTES ? 1 : GRAIN_BYTES / each;
+	p->ns = p->total / (turn >= 0 ? 4 : 8) + p->units * 4;
+	if (turn < 0 && (p->from[last] != p->bytes || p->to[last] != p->bytes))
+		p->ns += p->total / p->bytes / 2;
+}
+
+static int check_fields(struct sim_load *load, const struct isa_copy *c)
+{
+	static const uint8_t none[sizeof(c->zero)];
+	unsigned b = c->elem_bytes;
+
+	if (c->rank > ISA_MAX_RANK || memcmp(c->zero, none, sizeof(none)))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "copy: a field is out of range");
+	if (b != 1 && b != 2 && b != 4 && b != 8 && b != 16)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "copy: elements of %u bytes; "
+				  "1, 2, 4, 8 or 16", b);
+	return 0;
+}
+
+static int prepare(struct sim_load *load, const struct isa_insn *insn, const void **plan)
+{
+	const struct isa_copy *c = (const void *)insn;
+	struct copy_plan *p = arena_alloc(load->arena, sizeof(*p));
+	int ret;
+
+	if (!p)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	ret = check_fields(load, c);
+	if (!ret)
+		ret = sim_ref(load, &c->src, 0, false, c->elem_bytes, c->rank, c->dim, NULL,
+			      0, &p->src);
+	if (!ret)
+		ret = sim_ref(load, &c->dst, 1, true, c->elem_bytes, c->rank, c->dim, NULL,
+			      0, &p->dst);
+	if (ret)
+		return ret;
+	*plan = p;
+	p->rank = c->rank;
+	p->bytes = c->elem_bytes;
+	p->total = p->bytes;
+	for (unsigned d = 0; d < c->rank; d++) {
+		p->dim[d] = c->dim[d];
+		p->from[d] = p->src.stride[d];
+		p->to[d] = p->dst.stride[d];
+		if (__builtin_mul_overflow(p->total, (uint64_t)p->dim[d], &p->total))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM, "copy: too many elements");
+	}
+	if (!p->total)
+		return 0;
+	simplify(p);
+	widen(p);
+	choose(load, p);
+	return 0;
+}
+
+static int run(struct sim_run *run, const void *plan)
+{
+	const struct copy_plan *p = plan;
+	struct copy_job job = { .run = run, .p = p };
+
+	job.from = (const char *)sim_at(run, &p->src);
+	job.to = job.from ? (char *)sim_at(run, &p->dst) : NULL;
+	if (!job.to)
+		return run->fault.status;
+	if (p->kind == NOTHING)
+		return 0;
+	run->read_bytes += p->total;
+	run->write_bytes += p->total;
+	sim_parallel(run, p->units, p->grain, p->ns, p->kind == TURN ? run_turn : run_rows,
+		     &job);
+	return 0;
+}
+
+const struct sim_family sim_family_copy = { .prepare = prepare, .run = run };

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VEC: a body at each point of an iteration space.
+ *
+ * prepare() simplifies the space, cuts it into tiles and prepares the body; run()
+ * hands ranges of tiles to the lanes. For each tile inputs are made dense (most
+ * lie so already), the body runs, and outputs are stored; the last uop of an output
+ * writes straight into memory where it can. Outputs that fold (isa_combine) are in
+ * exec_vec_combine.c, REDUCE is in exec_vec_reduce.c.
+ */
+#include "hal/sim/core/exec_vec.h"
+
+#include <string.h>
+
+/* ---- tiles ---- */
+
+static bool is_full(const struct vec_plan *p, const struct sim_tile *tile)
+{
+	return tile->rows == p->tiling.rows && tile->cols == p->tiling.cols;
+}
+
+void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,
+	      char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	bool full = is_full(p, tile), same;
+
+	same = last->rows == tile->rows && last->cols == tile->cols;
+	last->rows = tile->rows;
+	last->cols = tile->cols;
+	for (unsigned j = 0; j < p->n_in; j++) {
+		const uint8_t *at = sim_tile_at(&p->in[j], job->in[j], tile);
+		unsigned kind = full ? p->in_kind[j] : SIM_TILE_ANY;
+		char *room = scratch + p->in_room[j];
+
+		if (kind != SIM_TILE_ANY) {
+			tile->in[j] = at;
+			tile->in_spread &= ~(1u << j);
+			tile->in_row &= ~(1u << j);
+			tile->in_spread |= (uint32_t)(kind == SIM_TILE_SPREAD) << j;
+			tile->in_row |= (uint32_t)(kind == SIM_TILE_ROW) << j;
+			continue;
+		}
+		/* a row that all tiles share is copied once */
+		if (same && last->at[j] == at) {
+			tile->in[j] = room;
+			tile->in_spread &= ~(1u << j);
+			tile->in_row &= ~(1u << j);
+			continue;
+		}
+		sim_tile_in(&p->in[j], job->in[j], tile, j, room);
+		last->at[j] = tile->in[j] == room && !(tile->in_row >> j & 1) ? at : NULL;
+		if (p->copied >> j & 1)
+			sim_tile_keep(tile, j, elem_bytes(p->in[j].elem), room);
+	}
+}
+
+/* A row value has no points along the row. */
+static void store_row_value(const struct vec_out *out, uint8_t *first,
+			    const struct sim_tile *tile, const void *value,
+			    bool is_spread, unsigned combine)
+{
+	struct sim_tile rows = *tile;
+
+	rows.cols = 1;
+	for (unsigned k = 0; k < rows.col_dims; k++)
+		rows.col_dim[k] = 1;
+	sim_tile_out(&out->ref, first, &rows, value, is_spread, false, combine);
+}
+
+static void store(const struct vec_job *job, unsigned j, const struct sim_tile *tile,
+		  char *scratch, const void *done)
+{
+	const struct vec_out *out = &job->plan->out[j];
+	bool is_spread, is_row;
+	const void *value = sim_body_value(job->plan->body, out->value, tile, scratch,
+					   &is_spread, &is_row);
+
+	if (value == done)
+		return;
+	if (out->row_value)
+		store_row_value(out, job->out[j], tile, value, is_spread, out->combine);
+	else
+		sim_tile_out(&out->ref, job->out[j], tile, value, is_spread, is_row,
+			     out->combine);
+}
+
+void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	void *direct[ISA_MAX_OUT] = { NULL };
+	bool full = is_full(p, tile);
+
+	for (unsigned j = 0; j < p->n_out; j++) {
+		const struct sim_ref *ref = &p->out[j].ref;
+
+		if (!(p->direct >> j & 1))
+			continue;
+		if (full || sim_tile_kind(ref, tile) == SIM_TILE_DENSE)
+			direct[j] = sim_tile_at(ref, job->out[j], tile);
+	}
+	sim_body_run_into(p->body, job->run, tile, scratch, direct);
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (p->out[j].combine == ISA_STORE || !p->uniform)
+			store(job, j, tile, scratch, direct[j]);
+}
+
+static void run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, lane);
+	struct vec_last last = { { NULL }, 0, 0 };
+	struct sim_tile tile = { 0 };
+	uint64_t at[ISA_MAX_RANK] = { 0 };
+
+	vec_seek(&p->tiling, p->space.rank, UINT32_MAX, begin, at);
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		vec_load(job, &tile, &last, scratch);
+		vec_body(job, &tile, scratch);
+		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
+	}
+}
+
+/* ---- prepare ---- */
+
+/*
+ * With a dim of size 0 nothing is stored, but an output that folds over that dim
+ * holds the fold of nothing: the identity. Its other dims are checked here.
+ */
+static int prepare_empty(struct sim_load *load, const struct isa_body *b,
+			 const struct isa_operand *out, struct vec_plan *p)
+{
+	p->points = 0;
+	p->space.rank = b->rank;
+	memcpy(p->space.dim, b->dim, sizeof(p->space.dim));
+	for (unsigned j = 0; j < b->n_out; j++) {
+		int64_t dim[ISA_MAX_RANK];
+		int ret;
+
+		if (out[j].combine == ISA_STORE || p->out[j].acc)
+			continue;
+		for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+			dim[d] = d < b->rank && out[j].stride[d] ? b->dim[d] : 1;
+		ret = sim_ref(load, &out[j], b->n_in + j, true, 0, b->rank, dim, NULL, 0,
+			      &p->out[j].ref);
+		if (ret)
+			return ret;
+		p->combining |= 1u << j;
+	}
+	return 0;
+}
+
+static void run_empty(struct vec_job *job)
+{
+	const struct vec_plan *p = job->plan;
+
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (p->combining >> j & 1)
+			sim_out_identity(&p->out[j].ref, job->out[j], p->space.rank,
+					 p->space.dim, p->out[j].combine);
+}
+
+static int prepare_refs(struct sim_load *load, const struct isa_tensor *t,
+			const struct isa_operand *in, const struct isa_operand *out,
+			struct vec_plan *p)
+{
+	const struct isa_body *b = &t->body;
+	int ret = 0;
+
+	for (unsigned j = 0; j < b->n_in && !ret; j++)
+		ret = sim_ref(load, &in[j], j, false, 0, b->rank, b->dim, NULL, 0, &p->in[j]);
+	for (unsigned j = 0; j < b->n_out && !ret; j++) {
+		p->out[j].value = out[j].value;
+		p->out[j].combine = out[j].combine;
+		p->out[j].acc = out[j].flags & ISA_OPERAND_ACC;
+		ret = sim_ref(load, &out[j], b->n_in + j, true, 0, b->rank, b->dim, NULL, 0,
+			      &p->out[j].ref);
+	}
+	return ret;
+}
+
+static void set_totals(const struct sim_load *load, struct vec_plan *p,
+		       const struct isa_uop *uops)
+{
+	uint64_t in = 0, out = 0;
+
+	p->points = 1;
+	for (unsigned d = 0; d < p->space.rank; d++)
+		p->points *= (uint64_t)p->space.dim[d];
+	for (unsigned j = 0; j < p->n_in; j++)
+		in += elem_bytes(p->in[j].elem);
+	for (unsigned j = 0; j < p->n_out; j++)
+		out += elem_bytes(p->out[j].ref.elem);
+	p->read_bytes = p->points * in;
+	p->write_bytes = p->points * out;
+	/* memory at some 10 bytes a ns; a tile costs its steps' set-up */
+	p->ns = (uint64_t)((double)p->points * ((double)vec_cost(load->cpu->path, uops,
+			   p->n_uop) / 1024 + (double)(in + out) / 10) +
+		(double)p->tiling.n_tiles * (30 + 10 * p->n_uop));
+}
+
+static void classify_inputs(struct vec_plan *p)
+{
+	const uint64_t at[ISA_MAX_RANK] = { 0 };
+	struct sim_tile tile = { 0 };
+
+	vec_tile_at(&p->space, &p->tiling, at, &tile);
+	for (unsigned j = 0; j < p->n_in; j++)
+		if (!(p->copied >> j & 1))
+			p->in_kind[j] = (uint8_t)sim_tile_kind(&p->in[j], &tile);
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (sim_tile_kind(&p->out[j].ref, &tile) != SIM_TILE_DENSE)
+			p->direct &= ~(1u << j);
+}
+
+/* The dims that output j folds. */
+static uint32_t folded_dims(const struct vec_plan *p, unsigned j)
+{
+	uint32_t mask = 0;
+
+	for (unsigned d = 0; d < p->space.rank; d++)
+		if (!p->out[j].ref.stride[d])
+			mask |= 1u << d;
+	return mask;
+}
+
+/* Cuts the space, and prepares the body for what it has become. */
+static int prepare_body(struct sim_load *load, const struct isa_body *b,
+			const struct isa_operand *out, const struct isa_uop *uops,
+			const struct sim_body_facts *facts, struct vec_plan *p)
+{
+	struct sim_ref *refs[VEC_OPERANDS];
+	unsigned n = 0, points = sim_body_points(load->cpu, b);
+	struct isa_body body = *b;
+	struct isa_uop *own;
+	int64_t row = 1;
+
+	for (unsigned j = 0; j < p->n_in; j++)
+		refs[n++] = &p->in[j];
+	for (unsigned j = 0; j < p->n_out; j++)
+		refs[n++] = &p->out[j].ref;
+	p->space.rank = b->rank;
+	p->space.row_rank = b->row_rank;
+	memcpy(p->space.dim, b->dim, sizeof(p->space.dim));
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_IOTA)
+			p->space.tied |= 1u << uops[i].aux;
+	/* folded dims: of the first output that folds */
+	for (unsigned j = p->n_out; j-- > 0;)
+		if (p->out[j].combine != ISA_STORE)
+			p->space.reduced = folded_dims(p, j);
+	vec_simplify(&p->space, refs, p->n_in, n);
+	for (unsigned d = p->space.rank - p->space.row_rank; d < p->space.rank; d++)
+		row *= p->space.dim[d];
+	vec_cut(&p->space, refs, n, points > row ? points : (unsigned)row, &p->tiling);
+	own = vec_uops(load, &p->space, uops, b->n_uop);
+	if (!own)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
+	body.rank = (uint8_t)p->space.rank;
+	return sim_body_plan(load, &body, out, own, 0, facts, p->tiling.points, &p->body);
+}
+
+static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
+		       const void **plan)
+{
+	const struct isa_body *b = &t->body;
+	const struct isa_operand *in, *out;
+	const struct isa_uop *uops;
+	struct sim_body_facts facts;
+	struct vec_plan *p;
+	int ret;
+
+	ret = vec_parts(load, t, &in, &out, &uops);
+	if (!ret && t->reduce_dims)
+		ret = sim_refuse(load, HW_ST_BAD_PROGRAM, "reduce_dims is REDUCE's");
+	/* the body as it stands: rules speak of the dims of the program */
+	if (!ret)
+		ret = sim_body_check(load, b, in, out, uops, NULL, 0, &facts);
+	if (ret)
+		return ret;
+	p = arena_alloc(load->arena, sizeof(*p));
+	if (!p)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	p->n_in = b->n_in;
+	p->n_out = b->n_out;
+	p->n_uop = b->n_uop;
+	ret = prepare_refs(load, t, in, out, p);
+	if (ret)
+		return ret;
+	*plan = p;
+	for (unsigned d = 0; d < b->rank; d++)
+		if (!b->dim[d])
+			return prepare_empty(load, b, out, p);
+	for (unsigned j = 0; j < b->n_out; j++) {
+		p->out[j].row_value = facts.row[out[j].value];
+		for (unsigned d = b->rank - b->row_rank; d < b->rank; d++)
+			p->out[j].row_value &= !out[j].stride[d];
+		if (out[j].combine != ISA_STORE)
+			p->combining |= 1u << j;
+	}
+	ret = prepare_body(load, b, out, uops, &facts, p);
+	if (ret)
+		return ret;
+	p->direct = sim_body_direct(p->body);
+	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
+		if (out[j].value < p->n_in)
+			p->copied |= 1u << out[j].value;
+	classify_inputs(p);
+	set_totals(load, p, uops);
+	p->scratch = sim_body_scratch(p->body);
+	for (unsigned j = 0; j < p->n_in; j++)
+		p->in_room[j] = vec_room(&p->scratch, (size_t)p->tiling.points *
+					 elem_bytes(p->in[j].elem));
+	if (p->combining)
+		ret = vec_plan_combine(load, p);
+	sim_need_scratch(load, p->scratch);
+	return ret;
+}
+
+static int prepare(struct sim_load *load, const struct isa_insn *insn,
+		   const void **plan)
+{
+	const struct isa_tensor *t = (const void *)insn;
+
+	return insn->op == ISA_REDUCE ? vec_prepare_reduce(load, t, plan) :
+		prepare_vec(load, t, plan);
+}
+
+/* ---- run ---- */
+
+static int run(struct sim_run *run, const void *plan)
+{
+	const struct vec_plan *p = plan;
+	struct vec_job job = { .run = run, .plan = p };
+
+	if (p->is_reduce)
+		return vec_run_reduce(run, p);
+	for (unsigned j = 0; j < p->n_in; j++) {
+		job.in[j] = sim_at(run, &p->in[j]);
+		if (!job.in[j])
+			return run->fault.status;
+	}
+	for (unsigned j = 0; j < p->n_out; j++) {
+		job.out[j] = sim_at(run, &p->out[j].ref);
+		if (!job.out[j])
+			return run->fault.status;
+	}
+	run->vector_ops += p->points * p->n_uop;
+	run->read_bytes += p->read_bytes;
+	run->write_bytes += p->write_bytes;
+	if (!p->points)
+		run_empty(&job);
+	else if (p->combining)
+		vec_run_combine(&job);
+	else
+		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, run_tiles, &job);
+	return 0;
+}
+
+const struct sim_family sim_family_tensor = { .prepare = prepare, .run = run };

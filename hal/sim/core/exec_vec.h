@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_EXEC_VEC_H
+#define SIM_EXEC_VEC_H
+/*
+ * What VEC (exec_vec.c, exec_vec_combine.c) and REDUCE (exec_vec_reduce.c) share:
+ * the iteration space made simple, and its cutting into tiles (exec_vec_space.c).
+ */
+#include "hal/sim/core/body.h"
+
+#define VEC_OPERANDS (ISA_MAX_IN + ISA_MAX_OUT)
+
+/*
+ * An iteration space after simplification: no dims of 1, dims that run on in every
+ * operand merged, the outer ones ordered for locality. refs' strides are
+ * permuted alike. The trailing row_rank dims are the row.
+ */
+struct vec_space {
+	unsigned rank, row_rank;
+	int64_t dim[ISA_MAX_RANK];
+	uint32_t tied;		/* dims that must stay as they are: IOTA counts them */
+	uint32_t reduced;	/* dims that are folded */
+	bool ordered;		/* these keep their order among themselves (REDUCE) */
+	int8_t from[ISA_MAX_RANK]; /* original dim -> dim here, -1: gone */
+};
+
+/* How a space is cut: tile[d] elements of each dim; rows and cols as in sim_tile. */
+struct vec_tiling {
+	unsigned points;
+	unsigned rows, cols, col_dims;
+	int64_t tile[ISA_MAX_RANK], tiles[ISA_MAX_RANK];
+	uint64_t n_tiles;
+};
+
+/* Simplifies the space, whose dims are not 0. Operands: n refs, of which the first
+ * n_in are inputs. */
+void vec_simplify(struct vec_space *s, struct sim_ref *const *refs, unsigned n_in,
+		  unsigned n);
+/* Chooses tiles of at most `points` (rows: at least a row). cols never mix folded
+ * and kept dims. May reorder outer dims. */
+void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
+	     unsigned points, struct vec_tiling *t);
+/* The tile at coordinates at[] (counted in tiles). */
+void vec_tile_at(const struct vec_space *s, const struct vec_tiling *t,
+		 const uint64_t *at, struct sim_tile *tile);
+/* at[] of number n over the dims of `mask`, others unchanged. */
+void vec_seek(const struct vec_tiling *t, unsigned rank, uint32_t mask, uint64_t n,
+	      uint64_t *at);
+/* Steps at[] on over the dims of `mask`, last dim fastest. */
+void vec_advance(const struct vec_tiling *t, unsigned rank, uint32_t mask, uint64_t *at);
+/* How many tiles the dims of `mask` have. */
+uint64_t vec_count(const struct vec_tiling *t, unsigned rank, uint32_t mask);
+
+/* A copy of uops for the simplified space: IOTA dims renumbered, IOTA over vanished dims
+ * replaced by 0. NULL: no memory. */
+struct isa_uop *vec_uops(struct sim_load *load, const struct vec_space *s,
+			 const struct isa_uop *uops, unsigned n);
+/* Estimated time of the body's uops for a point, in 1/1024 ns. */
+uint64_t vec_cost(enum sim_path path, const struct isa_uop *uops, unsigned n);
+/* Checks the layout of a tensor instruction; finds its parts. */
+int vec_parts(struct sim_load *load, const struct isa_tensor *t,
+	      const struct isa_operand **in, const struct isa_operand **out,
+	      const struct isa_uop **uops);
+
+/* ---- plans ---- */
+
+struct vec_out {
+	struct sim_ref ref;
+	uint8_t value, combine;
+	bool acc;		/* fold into old content */
+	bool row_value;		/* has no points along the row */
+	/* combining outputs that keep partial results: */
+	uint8_t acc_elem;	/* type of the partial result */
+	sim_uop_fn *fn;		/* of the value's type */
+	sim_fold_fn *fold;
+	sim_uop_fn *acc_fn;	/* of acc_elem */
+	sim_uop_fn *widen, *narrow; /* between them, NULL if the same */
+	size_t acc_room, wide_room, part_room, full_room; /* offsets in scratch */
+	size_t shared;		/* offset in shared memory */
+};
+
+struct vec_plan {
+	bool is_reduce;
+	struct vec_space space;
+	struct vec_tiling tiling;
+	const struct sim_body *body;
+	unsigned n_in, n_out, n_uop;
+	uint8_t in_kind[ISA_MAX_IN];	/* enum sim_tile_kind of full tiles */
+	uint32_t copied;	/* inputs that are copied in any case */
+	struct sim_ref in[ISA_MAX_IN];
+	size_t in_room[ISA_MAX_IN];	/* offsets in scratch */
+	struct vec_out out[ISA_MAX_OUT];
+	uint32_t direct;	/* outputs that are computed in place */
+	uint32_t combining;	/* outputs that fold */
+	bool uniform;		/* ... and all fold the same dims */
+	bool rows_folded, cols_folded; /* within a tile */
+	uint64_t kept_tiles, folded_tiles, parts;
+	size_t acc_points;	/* elements of a tile's partial result */
+	size_t scratch;
+	uint64_t ns;		/* of the whole on one lane */
+	uint64_t points, read_bytes, write_bytes;
+	struct reduce_plan *reduce;
+};
+
+/* A run in progress. */
+struct vec_job {
+	struct sim_run *run;
+	const struct vec_plan *plan;
+	const uint8_t *in[ISA_MAX_IN];
+	uint8_t *out[ISA_MAX_OUT];
+};
+
+/* Loads a tile's inputs; `full`: the tile has full size. last[] remembers what the
+ * rooms hold: start with zeros. */
+struct vec_last { const uint8_t *at[ISA_MAX_IN]; unsigned rows, cols; };
+void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,
+	      char *scratch);
+/* Runs the body and stores the STORE outputs. */
+void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scratch);
+
+/* exec_vec_combine.c */
+int vec_plan_combine(struct sim_load *load, struct vec_plan *p);
+void vec_run_combine(struct vec_job *job);
+
+/* exec_vec_reduce.c */
+int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
+		       const void **plan);
+int vec_run_reduce(struct sim_run *run, const struct vec_plan *p);
+
+/* Room in scratch: returns the offset, 64-aligned and staggered. */
+static inline size_t vec_room(size_t *scratch, size_t bytes)
+{
+	size_t at = *scratch;
+
+	*scratch += (bytes + 63) / 64 * 64 + 320;
+	return at;
+}
+
+#endif

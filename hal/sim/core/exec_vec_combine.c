@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VEC with outputs that fold (isa_combine != STORE).
+ *
+ * The folded dims are those along which the output does not move. Where all folding
+ * outputs agree on them, the work is cut into items: a tile of kept dims, and a
+ * part of the folded ones. An item folds tile after tile into a partial result in
+ * scratch; parts meet in shared memory and are joined in order at the end. How many
+ * parts there are does not depend on the lanes, so results do not either. Sums of f32
+ * go in two levels: 64 tiles in f32, these in f64.
+ *
+ * Outputs that disagree (a sum over rows and one over columns at once) are folded
+ * straight into memory, tile by tile on one lane.
+ */
+#include "hal/sim/core/exec_vec.h"
+
+#include <string.h>
+
+/* Items to aim for: enough to keep many lanes busy to the end. */
+#define ITEMS 64
+/* The most that partial results may take together. */
+#define SHARED_BYTES ((size_t)32 << 20)
+/* Additions to a narrow sum before it goes to the wide one. */
+#define NARROW_ADDS 64
+
+/* ---- prepare ---- */
+
+static bool find_uniform(struct vec_plan *p)
+{
+	unsigned first_col = p->space.rank - p->tiling.col_dims;
+	uint32_t cols = 0, mask = 0;
+	bool any = false;
+
+	for (unsigned d = first_col; d < p->space.rank; d++)
+		cols |= 1u << d;
+	for (unsigned j = 0; j < p->n_out; j++) {
+		uint32_t own = 0;
+
+		if (p->out[j].combine == ISA_STORE)
+			continue;
+		for (unsigned d = 0; d < p->space.rank; d++)
+			if (!p->out[j].ref.stride[d])
+				own |= 1u << d;
+		if (any && own != mask)
+			return false;
+		mask = own;
+		any = true;
+	}
+	p->space.reduced = mask;
+	p->cols_folded = cols && (mask & cols) == cols;
+	p->rows_folded = first_col && (mask >> (first_col - 1) & 1);
+	return !(mask & cols) || p->cols_folded;
+}
+
+static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec_out *out)
+{
+	enum sim_path path = load->cpu->path;
+	struct isa_uop u = { .op = (uint8_t)sim_combine_uop(out->combine),
+			     .elem = out->ref.elem };
+	unsigned bytes = elem_bytes(out->ref.elem);
+	size_t points = (size_t)p->tiling.points * bytes;
+
+	out->fn = sim_uop_kernel(path, &u);
+	out->fold = sim_uop_fold(path, u.op, u.elem);
+	out->acc_elem = out->ref.elem;
+	out->acc_fn = out->fn;
+	if (u.op == UOP_ADD && u.elem == ELEM_F32) {
+		out->acc_elem = u.elem = ELEM_F64;
+		out->acc_fn = sim_uop_kernel(path, &u);
+		out->widen = sim_uop_convert(path, ELEM_F32, ELEM_F64);
+		out->narrow = sim_uop_convert(path, ELEM_F64, ELEM_F32);
+	}
+	out->acc_room = vec_room(&p->scratch, p->acc_points * bytes);
+	out->wide_room = vec_room(&p->scratch, 2 * p->acc_points *
+				  elem_bytes(out->acc_elem));
+	out->part_room = vec_room(&p->scratch, points);
+	out->full_room = vec_room(&p->scratch, points);
+}
+
+/* Bytes of all partial results with so many parts. */
+static size_t shared_bytes(struct vec_plan *p, uint64_t parts)
+{
+	size_t all = 0;
+
+	for (unsigned j = 0; j < p->n_out; j++) {
+		struct vec_out *out = &p->out[j];
+		size_t bytes;
+
+		if (out->combine == ISA_STORE)
+			continue;
+		out->shared = all;
+		if (__builtin_mul_overflow(p->kept_tiles * parts, p->acc_points *
+					   elem_bytes(out->acc_elem), &bytes) ||
+		    bytes > SHARED_BYTES)
+			return SIZE_MAX;
+		all += (bytes + 63) / 64 * 64;
+	}
+	return all;
+}
+
+int vec_plan_combine(struct sim_load *load, struct vec_plan *p)
+{
+	uint32_t kept, all = p->space.rank ? UINT32_MAX >> (32 - p->space.rank) : 0;
+
+	p->uniform = find_uniform(p);
+	if (!p->uniform)
+		return 0;
+	kept = all & ~p->space.reduced;
+	p->kept_tiles = vec_count(&p->tiling, p->space.rank, kept);
+	p->folded_tiles = vec_count(&p->tiling, p->space.rank, p->space.reduced);
+	p->acc_points = (p->rows_folded ? 1 : (size_t)p->tiling.rows) *
+		(p->cols_folded ? 1 : (size_t)p->tiling.cols);
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (p->out[j].combine != ISA_STORE)
+			plan_out(load, p, &p->out[j]);
+	p->parts = p->kept_tiles < ITEMS ? ITEMS / p->kept_tiles : 1;
+	/* a part of a few tiles is not worth its join */
+	if (p->parts > p->folded_tiles / 4)
+		p->parts = p->folded_tiles / 4 ? p->folded_tiles / 4 : 1;
+	while (p->parts > 1 && shared_bytes(p, p->parts) > SHARED_BYTES)
+		p->parts /= 2;
+	if (p->parts > 1)
+		sim_need_shared(load, shared_bytes(p, p->parts));
+	return 0;
+}
+
+/* ---- run ---- */
+
+/* The kept points of a tile. */
+static size_t kept_points(const struct vec_plan *p, const struct sim_tile *tile)
+{
+	return (p->rows_folded ? 1 : (size_t)tile->rows) *
+		(p->cols_folded ? 1 : (size_t)tile->cols);
+}
+
+static void fill_identity(const struct vec_out *out, unsigned elem, char *to, size_t n)
+{
+	char one[16];
+
+	sim_uop_identity(sim_combine_uop(out->combine), elem, one);
+	sim_fill(to, one, n, elem_bytes(elem));
+}
+
+/* The value of a tile as a full array. */
+static const char *full_value(const struct vec_plan *p, const struct vec_out *out,
+			      const struct sim_tile *tile, size_t cols, char *scratch)
+{
+	unsigned bytes = elem_bytes(out->ref.elem);
+	bool is_spread, is_row;
+	const char *v = sim_body_value(p->body, out->value, tile, scratch, &is_spread,
+				       &is_row);
+	char *to = scratch + out->full_room;
+
+	if ((!is_spread && !is_row) || tile->rows * cols == 1 || (is_row && cols == 1))
+		return v;
+	for (size_t r = 0; is_row && r < tile->rows; r++)
+		sim_fill(to + r * cols * bytes, v + r * bytes, cols, bytes);
+	if (is_spread)
+		sim_fill(to, v, tile->rows * cols, bytes);
+	return to;
+}
+
+/* Folds rows x cols values over the rows by halves, then into acc. */
+static void fold_rows(const struct vec_out *out, const char *v, size_t rows, size_t cols,
+		      char *acc, char *room)
+{
+	size_t pitch = cols * elem_bytes(out->ref.elem);
+
+	while (rows > 1) {
+		size_t half = rows / 2;
+
+		if (rows & 1)
+			out->fn(acc, acc, v + (rows - 1) * pitch, NULL, cols, 0, 0);
+		out->fn(room, v, v + half * pitch, NULL, half * cols, 0, 0);
+		v = room;
+		rows = half;
+	}
+	out->fn(acc, acc, v, NULL, cols, 0, 0);
+}
+
+static void fold_tile(const struct vec_plan *p, const struct vec_out *out,
+		      const struct sim_tile *tile, char *scratch)
+{
+	size_t cols = out->row_value ? 1 : tile->cols, rows = tile->rows;
+	const char *v = full_value(p, out, tile, cols, scratch);
+	char *acc = scratch + out->acc_room, *part = scratch + out->part_room;
+
+	if (!p->cols_folded) {
+		if (p->rows_folded)
+			fold_rows(out, v, rows, cols, acc, part);
+		else
+			out->fn(acc, acc, v, NULL, rows * cols, 0, 0);
+		return;
+	}
+	if (p->rows_folded) {
+		cols *= rows;
+		rows = 1;
+	}
+	out->fold(part, v, rows, cols);
+	out->fn(acc, acc, part, NULL, rows, 0, 0);
+}
+
+/* A single tile has no use for a second level. */
+static bool is_wide(const struct vec_plan *p)
+{
+	return p->folded_tiles > 1;
+}
+
+/* Moves the narrow sum to the wide one and starts it anew. */
+static void flush(const struct vec_plan *p, const struct vec_out *out, char *scratch,
+		  size_t n)
+{
+	char *acc = scratch + out->acc_room, *wide = scratch + out->wide_room;
+	char *more = wide + n * elem_bytes(out->acc_elem);
+
+	if (!is_wide(p))
+		return;
+	if (!out->widen) {
+		out->acc_fn(wide, wide, acc, NULL, n, 0, 0);
+	} else {
+		out->widen(more, acc, NULL, NULL, n, 0, 0);
+		out->acc_fn(wide, wide, more, NULL, n, 0, 0);
+	}
+	fill_identity(out, out->ref.elem, acc, n);
+}
+
+static void each_out(const struct vec_plan *p, char *scratch, size_t n,
+		     void (*fn)(const struct vec_plan *p, const struct vec_out *out,
+				char *scratch, size_t n))
+{
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (p->out[j].combine != ISA_STORE)
+			fn(p, &p->out[j], scratch, n);
+}
+
+static void start(const struct vec_plan *p, const struct vec_out *out, char *scratch,
+		  size_t n)
+{
+	fill_identity(out, out->ref.elem, scratch + out->acc_room, n);
+	if (is_wide(p))
+		fill_identity(out, out->acc_elem, scratch + out->wide_room, n);
+}
+
+/* Stores a tile's result from the wide room. */
+static void store_result(const struct vec_job *job, unsigned j,
+			 const struct sim_tile *tile, char *scratch, const char *wide)
+{
+	const struct vec_plan *p = job->plan;
+	const struct vec_out *out = &p->out[j];
+	struct sim_tile kept = *tile;
+
+	if (p->rows_folded)
+		kept.rows = 1;
+	if (p->cols_folded || out->row_value)
+		kept.cols = 1;
+	for (unsigned k = 0; kept.cols == 1 && k < kept.col_dims; k++)
+		kept.col_dim[k] = 1;
+	if (is_wide(p) && out->narrow) {
+		char *acc = scratch + out->acc_room;
+
+		out->narrow(acc, wide, NULL, NULL, kept_points(p, tile), 0, 0);
+		wide = acc;
+	} else if (!is_wide(p)) {
+		wide = scratch + out->acc_room;
+	}
+	sim_tile_out(&out->ref, job->out[j], &kept, wide, false, false,
+		     out->acc ? out->combine : ISA_STORE);
+}
+
+static char *partial(const struct vec_job *job, unsigned j, uint64_t kept, uint64_t part)
+{
+	const struct vec_plan *p = job->plan;
+	const struct vec_out *out = &p->out[j];
+
+	return (char *)job->run->shared + out->shared +
+		(kept * p->parts + part) * p->acc_points * elem_bytes(out->acc_elem);
+}
+
+static void finish_item(const struct vec_job *job, const struct sim_tile *tile,
+			uint64_t kept, uint64_t part, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	size_t n = kept_points(p, tile);
+
+	for (unsigned j = 0; j < p->n_out; j++) {
+		const struct vec_out *out = &p->out[j];
+		char *wide = scratch + out->wide_room;
+
+		if (out->combine == ISA_STORE)
+			continue;
+		flush(p, out, scratch, n);
+		if (p->parts > 1)
+			memcpy(partial(job, j, kept, part), wide,
+			       n * elem_bytes(out->acc_elem));
+		else
+			store_result(job, j, tile, scratch, wide);
+	}
+}
+
+static void run_item(const struct vec_job *job, uint64_t item, char *scratch,
+		     struct vec_last *last)
+{
+	const struct vec_plan *p = job->plan;
+	uint64_t kept = item / p->parts, part = item % p->parts;
+	uint64_t begin = p->folded_tiles * part / p->parts;
+	uint64_t end = p->folded_tiles * (part + 1) / p->parts;
+	uint64_t at[ISA_MAX_RANK] = { 0 };
+	struct sim_tile tile = { 0 };
+	unsigned adds = 0;
+
+	vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, kept, at);
+	vec_seek(&p->tiling, p->space.rank, p->space.reduced, begin, at);
+	vec_tile_at(&p->space, &p->tiling, at, &tile);
+	each_out(p, scratch, kept_points(p, &tile), start);
+	for (; begin < end; begin++) {
+		if (sim_stopped(job->run))
+			return;
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		vec_load(job, &tile, last, scratch);
+		vec_body(job, &tile, scratch);
+		for (unsigned j = 0; j < p->n_out; j++)
+			if (p->out[j].combine != ISA_STORE)
+				fold_tile(p, &p->out[j], &tile, scratch);
+		if (++adds % NARROW_ADDS == 0)
+			each_out(p, scratch, kept_points(p, &tile), flush);
+		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
+	}
+	finish_item(job, &tile, kept, part, scratch);
+}
+
+static void run_items(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	char *scratch = sim_scratch(job->run, lane);
+	struct vec_last last = { { NULL }, 0, 0 };
+
+	for (; begin < end && !sim_stopped(job->run); begin++)
+		run_item(job, begin, scratch, &last);
+}
+
+/* Joins the parts of tiles of kept dims, in order. */
+static void join(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, lane);
+
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		uint64_t at[ISA_MAX_RANK] = { 0 };
+		struct sim_tile tile = { 0 };
+
+		vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, begin, at);
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		for (unsigned j = 0; j < p->n_out; j++) {
+			char *first = partial(job, j, begin, 0);
+
+			if (p->out[j].combine == ISA_STORE)
+				continue;
+			for (uint64_t part = 1; part < p->parts; part++)
+				p->out[j].acc_fn(first, first, partial(job, j, begin, part),
+						 NULL, kept_points(p, &tile), 0, 0);
+			store_result(job, j, &tile, scratch, first);
+		}
+	}
+}
+
+/* All tiles in order on one lane, each folded into memory. */
+static void run_mixed(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, lane);
+	struct vec_last last = { { NULL }, 0, 0 };
+	uint64_t at[ISA_MAX_RANK] = { 0 };
+	struct sim_tile tile = { 0 };
+
+	vec_seek(&p->tiling, p->space.rank, UINT32_MAX, begin, at);
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		vec_load(job, &tile, &last, scratch);
+		vec_body(job, &tile, scratch);
+		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
+	}
+}
+
+void vec_run_combine(struct vec_job *job)
+{
+	const struct vec_plan *p = job->plan;
+
+	if (!p->uniform) {
+		for (unsigned j = 0; j < p->n_out; j++)
+			if (p->out[j].combine != ISA_STORE && !p->out[j].acc)
+				sim_out_identity(&p->out[j].ref, job->out[j], p->space.rank,
+						 p->space.dim, p->out[j].combine);
+		sim_parallel(job->run, p->tiling.n_tiles, p->tiling.n_tiles, 0, run_mixed,
+			     job);
+		return;
+	}
+	sim_parallel(job->run, p->kept_tiles * p->parts, 1, p->ns, run_items, job);
+	if (p->parts > 1)
+		sim_parallel(job->run, p->kept_tiles, 1,
+			     p->kept_tiles * p->parts * (20 + p->acc_points / 4), join, job);
+}

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * REDUCE: folds K operands together by a body of any kind.
+ *
+ * The body always runs on arrays. A tile is seen as `outer` x `n` x `inner` elements,
+ * of which the middle is folded. If inner is long, rows are folded one after the other
+ * into accumulators. Else segments of 16 neighbours are laid side by side and folded at
+ * once, and what is left in pairs, again and again. What is on the left is always the
+ * accumulator, so the order of elements never changes and a body that prefers
+ * what it met first stays right. Items, parts and
+ * their join are as in exec_vec_combine.c; the initial values enter in front of all.
+ */
+#include "hal/sim/core/exec_vec.h"
+
+#include <string.h>
+
+/* From so many on, rows are folded one by one. */
+#define LONG_INNER 192
+/* Elements of a segment. */
+#define SEGMENT 16
+#define ITEMS 64
+#define SHARED_BYTES ((size_t)32 << 20)
+
+struct reduce_plan {
+	unsigned k;			/* results */
+	uint8_t elem[ISA_MAX_OUT], bytes[ISA_MAX_OUT];
+	/* rooms in scratch, for each result */
+	size_t tile[ISA_MAX_OUT], left[ISA_MAX_OUT], right[ISA_MAX_OUT];
+	size_t half[ISA_MAX_OUT], tail[2][ISA_MAX_OUT], acc[2][ISA_MAX_OUT];
+	size_t shared[ISA_MAX_OUT];
+};
+
+/* Arrays of the K values. */
+struct values { char *p[ISA_MAX_OUT]; };
+
+/* ---- prepare ---- */
+
+static int check_reduce(struct sim_load *load, const struct isa_tensor *t,
+			const struct isa_operand *in, const struct isa_operand *out,
+			const struct isa_uop *uops)
+{
+	const struct isa_body *b = &t->body;
+	unsigned k = b->n_out;
+
+	if (!k || b->n_in != 2 * k || b->row_rank)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			"%u results want %u inputs and no rows, but there are %u inputs, "
+			"row_rank %u",
+			k, 2 * k, b->n_in, b->row_rank);
+	if (t->reduce_dims >> b->rank)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			"reduce_dims 0x%x of rank %u", t->reduce_dims, b->rank);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_IOTA)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				"uop %u: parts are joined anywhere, so iota has no meaning", i);
+	for (unsigned j = 0; j < k; j++) {
+		if (in[j].elem != in[k + j].elem || in[j].elem != out[j].elem)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				"result %u: initial value, operand and output are %s, %s, %s", j,
+				elem_text(in[j].elem), elem_text(in[k + j].elem),
+				elem_text(out[j].elem));
+		if (out[j].combine != ISA_STORE)
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				"output %u combines, but the body does that", j);
+		for (unsigned d = 0; d < b->rank; d++)
+			if ((t->reduce_dims >> d & 1) && (in[j].stride[d] || out[j].stride[d]))
+				return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					"result %u moves along folded dim %u", j, d);
+	}
+	return 0;
+}
+
+/* Operands over their dims: initial values and outputs have the kept ones alone. */
+static int prepare_refs(struct sim_load *load, const struct isa_tensor *t,
+			const struct isa_operand *in, const struct isa_operand *out,
+			struct vec_plan *p)
+{
+	const struct isa_body *b = &t->body;
+	int64_t kept[ISA_MAX_RANK];
+	int ret = 0;
+
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		kept[d] = t->reduce_dims >> d & 1 ? 1 : b->dim[d];
+	for (unsigned j = 0; j < b->n_in && !ret; j++)
+		ret = sim_ref(load, &in[j], j, false, 0, b->rank,
+			      j < b->n_out ? kept : b->dim, NULL, 0, &p->in[j]);
+	for (unsigned j = 0; j < b->n_out && !ret; j++) {
+		p->out[j].value = out[j].value;
+		ret = sim_ref(load, &out[j], b->n_in + j, true, 0, b->rank, kept, NULL, 0,
+			      &p->out[j].ref);
+	}
+	return ret;
+}
+
+static void plan_rooms(struct vec_plan *p, struct reduce_plan *r)
+{
+	size_t points = p->tiling.points;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		size_t all = points * r->bytes[j], half = (points + 1) / 2 * r->bytes[j];
+
+		r->tile[j] = vec_room(&p->scratch, all);
+		r->left[j] = vec_room(&p->scratch, half);
+		r->right[j] = vec_room(&p->scratch, half);
+		r->half[j] = vec_room(&p->scratch, half);
+		for (unsigned i = 0; i < 2; i++) {
+			r->tail[i][j] = vec_room(&p->scratch, all);
+			r->acc[i][j] = vec_room(&p->scratch, all);
+		}
+	}
+}
+
+static size_t shared_bytes(const struct vec_plan *p, struct reduce_plan *r, uint64_t parts)
+{
+	size_t all = 0;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		size_t bytes;
+
+		r->shared[j] = all;
+		if (__builtin_mul_overflow(p->kept_tiles * parts,
+					   p->acc_points * r->bytes[j], &bytes) ||
+		    bytes > SHARED_BYTES)
+			return SIZE_MAX;
+		all += (bytes + 63) / 64 * 64;
+	}
+	return all;
+}
+
+static void plan_items(struct sim_load *load, struct vec_plan *p, struct reduce_plan *r)
+{
+	unsigned rank = p->space.rank, first_col = rank - p->tiling.col_dims;
+	uint32_t all = rank ? UINT32_MAX >> (32 - rank) : 0;
+
+	p->cols_folded = p->tiling.col_dims && (p->space.reduced >> (rank - 1) & 1);
+	p->rows_folded = first_col && (p->space.reduced >> (first_col - 1) & 1);
+	p->kept_tiles = vec_count(&p->tiling, rank, all & ~p->space.reduced);
+	p->folded_tiles = vec_count(&p->tiling, rank, p->space.reduced);
+	p->acc_points = (p->rows_folded ? 1 : (size_t)p->tiling.rows) *
+		(p->cols_folded ? 1 : (size_t)p->tiling.cols);
+	p->parts = p->kept_tiles < ITEMS ? ITEMS / p->kept_tiles : 1;
+	if (p->parts > p->folded_tiles / 4)
+		p->parts = p->folded_tiles / 4 ? p->folded_tiles / 4 : 1;
+	while (p->parts > 1 && shared_bytes(p, r, p->parts) > SHARED_BYTES)
+		p->parts /= 2;
+	if (p->parts > 1)
+		sim_need_shared(load, shared_bytes(p, r, p->parts));
+}
+
+/* Without elements the results are the initial values: one point, no tile. */
+static bool is_empty(const struct isa_tensor *t, bool *nothing)
+{
+	bool empty = false;
+
+	*nothing = false;
+	for (unsigned d = 0; d < t->body.rank; d++) {
+		if (t->body.dim[d])
+			continue;
+		empty = true;
+		*nothing |= !(t->reduce_dims >> d & 1);
+	}
+	return empty;
+}
+
+static int plan_space(struct sim_load *load, const struct isa_tensor *t,
+		      const struct isa_operand *out, const struct isa_uop *uops,
+		      const struct sim_body_facts *facts, struct vec_plan *p)
+{
+	const struct isa_body *b = &t->body;
+	unsigned n = 0, points = sim_body_points(load->cpu, b) / 2;
+	struct sim_ref *refs[VEC_OPERANDS];
+	struct reduce_plan *r = p->reduce;
+	struct isa_body flat = *b;
+
+	/* the operands decide the order, as inputs; the rest goes along */
+	for (unsigned j = 0; j < r->k; j++)
+		refs[n++] = &p->in[r->k + j];
+	for (unsigned j = 0; j < r->k; j++)
+		refs[n++] = &p->in[j];
+	for (unsigned j = 0; j < r->k; j++)
+		refs[n++] = &p->out[j].ref;
+	p->space.rank = b->rank;
+	p->space.reduced = t->reduce_dims;
+	p->space.ordered = true;
+	memcpy(p->space.dim, b->dim, sizeof(p->space.dim));
+	for (unsigned d = 0; d < b->rank; d++)
+		if ((t->reduce_dims >> d & 1) && !b->dim[d])
+			p->space.dim[d] = 1;
+	vec_simplify(&p->space, refs, n, n);
+	/* along a folded dim a tile shrinks at once: it may be large */
+	if (p->space.rank && (p->space.reduced >> (p->space.rank - 1) & 1))
+		points *= SEGMENT / 2;
+	vec_cut(&p->space, refs, n, points < 256 ? 256 : points, &p->tiling);
+	flat.rank = 0;
+	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, &p->body);
+}
+
+int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
+		       const void **plan)
+{
+	const struct isa_operand *in, *out;
+	const struct isa_uop *uops;
+	struct sim_body_facts facts;
+	struct reduce_plan *r;
+	struct vec_plan *p;
+	bool nothing, empty;
+	int ret;
+
+	ret = vec_parts(load, t, &in, &out, &uops);
+	if (!ret)
+		ret = check_reduce(load, t, in, out, uops);
+	if (!ret)
+		ret = sim_body_check(load, &t->body, in, out, uops, NULL, 0, &facts);
+	if (ret)
+		return ret;
+	p = arena_alloc(load->arena, sizeof(*p));
+	r = arena_alloc(load->arena, sizeof(*r));
+	if (!p || !r)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
+	*plan = p;
+	p->is_reduce = true;
+	p->reduce = r;
+	p->n_in = t->body.n_in;
+	p->n_out = r->k = t->body.n_out;
+	p->n_uop = t->body.n_uop;
+	for (unsigned j = 0; j < r->k; j++) {
+		r->elem[j] = in[j].elem;
+		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
+	}
+	ret = prepare_refs(load, t, in, out, p);
+	empty = is_empty(t, &nothing);
+	if (ret || nothing)
+		return ret;
+	ret = plan_space(load, t, out, uops, &facts, p);
+	if (ret)
+		return ret;
+	p->scratch = sim_body_scratch(p->body);
+	plan_rooms(p, r);
+	plan_items(load, p, r);
+	sim_need_scratch(load, p->scratch);
+	p->points = 1;
+	for (unsigned d = 0; d < p->space.rank; d++)
+		p->points *= (uint64_t)p->space.dim[d];
+	for (unsigned j = 0; j < r->k; j++)
+		p->read_bytes += p->points * r->bytes[j];
+	p->write_bytes = p->kept_tiles * p->acc_points * r->bytes[0];
+	p->ns = (uint64_t)((double)p->points * (1 + (double)vec_cost(load->cpu->path, uops,
+			   p->n_uop) / 512) + (double)p->read_bytes / 10 +
+		(double)p->tiling.n_tiles * 200);
+	/* nothing to fold: parts = 0 says that the initial values are all */
+	if (empty)
+		p->parts = 0;
+	return 0;
+}
+
+/* ---- run ---- */
+
+static struct values rooms(const struct reduce_plan *r, const size_t *room, char *scratch)
+{
+	struct values v = { { NULL } };
+
+	for (unsigned j = 0; j < r->k; j++)
+		v.p[j] = scratch + room[j];
+	return v;
+}
+
+static struct values moved(const struct reduce_plan *r, const struct values *v, size_t n)
+{
+	struct values to = { { NULL } };
+
+	for (unsigned j = 0; j < r->k; j++)
+		to.p[j] = v->p[j] + n * r->bytes[j];
+	return to;
+}
+
+/* to = body(acc, elem) for n points. `to` meets neither. */
+static void apply(const struct vec_job *job, const struct values *to,
+		  const struct values *acc, const struct values *elem, size_t n,
+		  char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	uint32_t mask = sim_body_direct(p->body);
+	void *direct[ISA_MAX_OUT] = { NULL };
+	struct sim_tile tile = { .rows = 1 };
+
+	tile.cols = (unsigned)n;
+	for (unsigned j = 0; j < r->k; j++) {
+		tile.in[j] = acc->p[j];
+		tile.in[r->k + j] = elem->p[j];
+		direct[j] = mask >> j & 1 ? to->p[j] : NULL;
+	}
+	sim_body_run_into(p->body, job->run, &tile, scratch, direct);
+	for (unsigned j = 0; j < r->k; j++) {
+		bool is_spread, is_row;
+		const char *v = sim_body_value(p->body, p->out[j].value, &tile, scratch,
+					       &is_spread, &is_row);
+
+		if (v == to->p[j])
+			continue;
+		for (size_t i = 0; is_spread && i < n; i++)
+			memcpy(to->p[j] + i * r->bytes[j], v, r->bytes[j]);
+		if (!is_spread)
+			memcpy(to->p[j], v, n * r->bytes[j]);
+	}
+}
+
+/* Copies every other group of `inner` elements, `count` times from each of `outer`
+ * runs that are `pitch` elements apart. */
+static void pick(const struct reduce_plan *r, const struct values *to,
+		 const struct values *from, size_t outer, size_t pitch, size_t count,
+		 size_t inner, size_t step)
+{
+	for (unsigned j = 0; j < r->k; j++) {
+		struct sim_ref ref = { .elem = r->elem[j] };
+		struct sim_tile tile = {
+			.rank = 3, .rows = (unsigned)outer, .col_dims = 2,
+			.cols = (unsigned)(count * inner),
+			.col_dim = { (int64_t)count, (int64_t)inner },
+		};
+		const void *got;
+
+		ref.stride[0] = (int64_t)(pitch * r->bytes[j]);
+		ref.stride[1] = (int64_t)(step * r->bytes[j]);
+		ref.stride[2] = r->bytes[j];
+		got = sim_tile_gather(&ref, (const uint8_t *)from->p[j], &tile, to->p[j]);
+		if (got != to->p[j])
+			memcpy(to->p[j], got, outer * count * inner * r->bytes[j]);
+	}
+}
+
+/*
+ * Folds outer x n x inner to outer x inner by pairs; gives where the result is. A last
+ * element without partner waits in `tail` for the next odd level.
+ */
+static struct values fold_pairs(const struct vec_job *job, const struct values *from,
+				size_t outer, size_t n, size_t inner, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	struct values left = rooms(r, r->left, scratch);
+	struct values right = rooms(r, r->right, scratch);
+	struct values half = rooms(r, r->half, scratch);
+	struct values tail[2] = { rooms(r, r->tail[0], scratch),
+				  rooms(r, r->tail[1], scratch) };
+	struct values now = *from, last;
+	size_t points = outer * inner;
+	bool has_tail = false;
+
+	while (n > 1) {
+		size_t pitch = n * inner;
+
+		if (n & 1) {
+			last = moved(r, &now, (n - 1) * inner);
+			if (has_tail) {
+				pick(r, &left, &last, outer, pitch, 1, inner, inner);
+				apply(job, &tail[1], &left, &tail[0], points, scratch);
+				last = tail[0];
+				tail[0] = tail[1];
+				tail[1] = last;
+			} else {
+				pick(r, &tail[0], &last, outer, pitch, 1, inner, inner);
+			}
+			has_tail = true;
+			n--;
+		}
+		pick(r, &left, &now, outer, pitch, n / 2, inner, 2 * inner);
+		last = moved(r, &now, inner);
+		pick(r, &right, &last, outer, pitch, n / 2, inner, 2 * inner);
+		apply(job, &half, &left, &right, outer * (n / 2) * inner, scratch);
+		now = half;
+		n /= 2;
+	}
+	if (!has_tail)
+		return now;
+	apply(job, &tail[1], &now, &tail[0], points, scratch);
+	return tail[1];
+}
+
+/*
+ * Folds `rows` rows of n elements, n a multiple of SEGMENT, to rows of n / SEGMENT: all
+ * segments at once, element after element.
+ */
+static struct values fold_segments(const struct vec_job *job, const struct values *from,
+				   size_t rows, size_t n, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	struct values turned = rooms(r, r->tail[0], scratch);
+	struct values part[2] = { rooms(r, r->left, scratch), rooms(r, r->right, scratch) };
+	size_t segments = rows * n / SEGMENT;
+	unsigned now = 0;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		struct sim_ref ref = { .elem = r->elem[j] };
+		struct sim_tile tile = {
+			.rank = 2, .rows = SEGMENT, .col_dims = 1,
+			.cols = (unsigned)segments, .col_dim = { (int64_t)segments },
+		};
+
+		ref.stride[0] = r->bytes[j];
+		ref.stride[1] = SEGMENT * (int64_t)r->bytes[j];
+		turned.p[j] = (char *)(uintptr_t)sim_tile_gather(&ref,
+			(const uint8_t *)from->p[j], &tile, turned.p[j]);
+	}
+	for (size_t i = 1; i < SEGMENT; i++) {
+		struct values elem = moved(r, &turned, i * segments);
+
+		apply(job, &part[!now], i == 1 ? &turned : &part[now], &elem, segments,
+		      scratch);
+		now = !now;
+	}
+	/* where fold_pairs() does not put anything before it has read */
+	turned = rooms(r, r->half, scratch);
+	for (unsigned j = 0; j < r->k; j++)
+		memcpy(turned.p[j], part[now].p[j], segments * r->bytes[j]);
+	return turned;
+}
+
+/* The accumulators of an item. */
+struct folding {
+	struct values acc[2];
+	unsigned now;
+	bool any;
+};
+
+static void fold_in(const struct vec_job *job, struct folding *f,
+		    const struct values *elem, size_t n, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+
+	if (f->any) {
+		apply(job, &f->acc[!f->now], &f->acc[f->now], elem, n, scratch);
+		f->now = !f->now;
+		return;
+	}
+	for (unsigned j = 0; j < r->k; j++)
+		memcpy(f->acc[f->now].p[j], elem->p[j], n * r->bytes[j]);
+	f->any = true;
+}
+
+static void fold_tile(const struct vec_job *job, struct folding *f,
+		      const struct sim_tile *tile, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	size_t outer = 1, n = 1, inner = 1;
+	struct values v = { { NULL } };
+
+	for (unsigned j = 0; j < r->k; j++)
+		v.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[r->k + j],
+			job->in[r->k + j], tile, scratch + r->tile[j]);
+	*(p->cols_folded ? &n : &inner) = tile->cols;
+	*(p->rows_folded ? &n : p->cols_folded ? &outer : &inner) *= tile->rows;
+	if (outer == 1 && inner >= LONG_INNER) {
+		for (size_t i = 0; i < n; i++) {
+			struct values row = moved(r, &v, i * inner);
+
+			fold_in(job, f, &row, inner, scratch);
+		}
+		return;
+	}
+	if (inner == 1 && n % SEGMENT == 0) {
+		v = fold_segments(job, &v, outer, n, scratch);
+		n /= SEGMENT;
+	}
+	v = fold_pairs(job, &v, outer, n, inner, scratch);
+	fold_in(job, f, &v, outer * inner, scratch);
+}
+
+/* out = body(init, total) over a tile of kept dims; without a total, init. */
+static void finish(const struct vec_job *job, const struct sim_tile *tile,
+		   const struct values *total, size_t n, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	struct values first, to = rooms(r, r->tile, scratch);
+	struct sim_tile kept = *tile;
+
+	if (p->rows_folded)
+		kept.rows = 1;
+	for (unsigned k = 0; p->cols_folded && k < kept.col_dims; k++)
+		kept.col_dim[k] = 1;
+	if (p->cols_folded)
+		kept.cols = 1;
+	/* left has room for half a tile, tail for all */
+	for (unsigned j = 0; j < r->k; j++)
+		first.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[j], job->in[j],
+			&kept, scratch + r->tail[0][j]);
+	if (total)
+		apply(job, &to, &first, total, n, scratch);
+	/* one result may lie on the initial value of another */
+	for (unsigned j = 0; j < r->k && !total; j++)
+		memcpy(to.p[j], first.p[j], n * r->bytes[j]);
+	for (unsigned j = 0; j < r->k; j++)
+		sim_tile_out(&p->out[j].ref, job->out[j], &kept, to.p[j], false, false,
+			     ISA_STORE);
+}
+
+static size_t kept_points(const struct vec_plan *p, const struct sim_tile *tile)
+{
+	return (p->rows_folded ? 1 : (size_t)tile->rows) *
+		(p->cols_folded ? 1 : (size_t)tile->cols);
+}
+
+static struct values partial(const struct vec_job *job, uint64_t kept, uint64_t part)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	struct values v = { { NULL } };
+
+	for (unsigned j = 0; j < r->k; j++)
+		v.p[j] = (char *)job->run->shared + r->shared[j] +
+			(kept * p->parts + part) * p->acc_points * r->bytes[j];
+	return v;
+}
+
+static struct folding start_folding(const struct reduce_plan *r, char *scratch)
+{
+	return (struct folding){ .acc = { rooms(r, r->acc[0], scratch),
+					  rooms(r, r->acc[1], scratch) } };
+}
+
+static void run_item(const struct vec_job *job, uint64_t item, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	uint64_t kept = item / p->parts, part = item % p->parts;
+	uint64_t begin = p->folded_tiles * part / p->parts;
+	uint64_t end = p->folded_tiles * (part + 1) / p->parts;
+	struct folding f = start_folding(r, scratch);
+	uint64_t at[ISA_MAX_RANK] = { 0 };
+	struct sim_tile tile = { 0 };
+	struct values to;
+
+	vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, kept, at);
+	vec_seek(&p->tiling, p->space.rank, p->space.reduced, begin, at);
+	for (; begin < end; begin++) {
+		if (sim_stopped(job->run))
+			return;
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		fold_tile(job, &f, &tile, scratch);
+		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
+	}
+	if (p->parts == 1) {
+		finish(job, &tile, &f.acc[f.now], kept_points(p, &tile), scratch);
+		return;
+	}
+	to = partial(job, kept, part);
+	for (unsigned j = 0; j < r->k; j++)
+		memcpy(to.p[j], f.acc[f.now].p[j], kept_points(p, &tile) * r->bytes[j]);
+}
+
+static void run_items(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	char *scratch = sim_scratch(job->run, lane);
+
+	for (; begin < end && !sim_stopped(job->run); begin++)
+		run_item(job, begin, scratch);
+}
+
+/* Joins parts in order; with no parts, stores the initial values. */
+static void join(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, lane);
+
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		struct folding f = start_folding(p->reduce, scratch);
+		uint64_t at[ISA_MAX_RANK] = { 0 };
+		struct sim_tile tile = { 0 };
+		size_t n;
+
+		vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, begin, at);
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		n = kept_points(p, &tile);
+		for (uint64_t part = 0; part < p->parts; part++) {
+			struct values v = partial(job, begin, part);
+
+			fold_in(job, &f, &v, n, scratch);
+		}
+		finish(job, &tile, p->parts ? &f.acc[f.now] : NULL, n, scratch);
+	}
+}
+
+int vec_run_reduce(struct sim_run *run, const struct vec_plan *p)
+{
+	struct vec_job job = { .run = run, .plan = p };
+
+	for (unsigned j = 0; j < p->n_in; j++) {
+		job.in[j] = sim_at(run, &p->in[j]);
+		if (!job.in[j])
+			return run->fault.status;
+	}
+	for (unsigned j = 0; j < p->n_out; j++) {
+		job.out[j] = sim_at(run, &p->out[j].ref);
+		if (!job.out[j])
+			return run->fault.status;
+	}
+	if (!p->body)
+		return 0;
+	run->vector_ops += p->points * p->n_uop;
+	run->read_bytes += p->read_bytes;
+	run->write_bytes += p->write_bytes;
+	if (p->parts)
+		sim_parallel(run, p->kept_tiles * p->parts, 1, p->ns, run_items, &job);
+	if (p->parts != 1)
+		sim_parallel(run, p->kept_tiles, 1,
+			     p->kept_tiles * (p->parts + 1) * (100 + p->acc_points), join, &job);
+	return 0;
+}

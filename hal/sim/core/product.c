@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of a kernel, sums of a block, and epilogues (product.h). */
+#include <string.h>
+
+#include "hal/sim/core/product.h"
+
+/* ---- kernels of the types that are not made fast ---- */
+
+#define GENERIC(name, type, madd) \
+	static void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
+			 unsigned cols, unsigned ld) \
+	{ \
+		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) \
+			for (unsigned i = 0; i < rows; i++) { \
+				const type *x = (const type *)a + i * SIM_PRODUCT_PITCH; \
+				const type *y = (const type *)b + (size_t)j * ku; \
+				unsigned w = cols - j < SIM_PRODUCT_LINE ? \
+					     cols - j : SIM_PRODUCT_LINE; \
+				type *out = (type *)sums + (size_t)i * ld + j; \
+				type s[SIM_PRODUCT_LINE] = { 0 }; \
+	\
+				for (unsigned k = 0; k < ku; k++) \
+					for (unsigned c = 0; c < SIM_PRODUCT_LINE; c++) \
+						madd(s[c], x[k], y[k * SIM_PRODUCT_LINE + c]); \
+				for (unsigned c = 0; c < w; c++) \
+					madd##_join(out[c], s[c]); \
+			} \
+	}
+#define MADD(s, x, y) ((s) += (x) * (y))
+#define MADD_join(out, s) ((out) += (s))
+#define BOTH(s, x, y) ((s) |= (x) & (y))
+#define BOTH_join(out, s) ((out) |= (s))
+typedef float _Complex complex64;
+typedef double _Complex complex128;
+GENERIC(kernel_32, uint32_t, MADD)
+GENERIC(kernel_64, uint64_t, MADD)
+GENERIC(kernel_c64, complex64, MADD)
+GENERIC(kernel_c128, complex128, MADD)
+GENERIC(kernel_pred, uint8_t, BOTH)
+
+
+static bool is_byte(unsigned elem)
+{
+	return elem == ELEM_S8 || elem == ELEM_U8;
+}
+
+static bool is_short(unsigned elem)
+{
+	return is_byte(elem) || elem == ELEM_S16;
+}
+
+/* A kernel of units of 4 bytes. */
+static struct sim_product_kernel fast(sim_product_fn *fn, uint8_t a, uint8_t b, uint16_t speed)
+{
+	uint8_t group = (uint8_t)(4 / elem_bytes(a));
+
+	return (struct sim_product_kernel){ .fn = fn, .a = a, .b = b, .group = group,
+					    .unit = 4, .k_step = 1, .row_step = 1, .mr = 12,
+					    .speed = speed };
+}
+
+static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
+{
+	struct sim_product_kernel k = fast(fn, a, b, elem_bytes(a) == 1 ? 1000 : 500);
+
+	k.k_step = 16;
+	k.row_step = k.mr = 32;
+	return k;
+}
+
+static struct sim_product_kernel plain(sim_product_fn *fn, uint8_t acc, uint16_t speed)
+{
+	return (struct sim_product_kernel){ .fn = fn, .a = acc, .b = acc, .group = 1,
+					    .unit = (uint8_t)elem_bytes(acc), .k_step = 1,
+					    .row_step = 1, .mr = 6, .speed = speed };
+}
+
+static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b)
+{
+	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->amx_bf16)
+		return tiles(sim_product_bf16_amx, ELEM_BF16, ELEM_BF16);
+	if (a == ELEM_BF16 && b == ELEM_BF16 && cpu->avx512_bf16)
+		return fast(sim_product_bf16_avx512bf16, ELEM_BF16, ELEM_BF16, 110);
+	if (cpu->path == SIM_AVX512)
+		return fast(sim_product_f32_avx512, ELEM_F32, ELEM_F32, 50);
+	if (cpu->path == SIM_AVX2)
+		return fast(sim_product_f32_avx2, ELEM_F32, ELEM_F32, 30);
+	return fast(sim_product_f32_portable, ELEM_F32, ELEM_F32, 4);
+}
+
+static struct sim_product_kernel choose_bytes(const struct sim_cpu *cpu, uint8_t a, uint8_t b)
+{
+	struct sim_product_kernel k;
+
+	if (cpu->amx_int8)
+		return tiles(a == ELEM_S8 ? b == ELEM_S8 ? sim_product_ss_amx : sim_product_su_amx :
+				     b == ELEM_S8 ? sim_product_us_amx : sim_product_uu_amx, a, b);
+	if (b == ELEM_U8)
+		return fast(sim_product_u8_avx512vnni, a, b, 200);
+	k = fast(sim_product_s8_avx512vnni, a, b, 200);
+	k.k_step = 16;
+	k.flip_b = 0x80;
+	return k;
+}
+
+static struct sim_product_kernel choose_s32(const struct sim_cpu *cpu, unsigned acc, uint8_t a,
+					    uint8_t b)
+{
+	if (!is_short(a) || !is_short(b))
+		return plain(kernel_32, (uint8_t)acc, 2);
+	if (is_byte(a) && is_byte(b) && (cpu->amx_int8 || (cpu->avx512_vnni && a == ELEM_S8)))
+		return choose_bytes(cpu, a, b);
+	return cpu->path == SIM_AVX512 ? fast(sim_product_s16_avx512, ELEM_S16, ELEM_S16, 50) :
+	       cpu->path == SIM_AVX2 ? fast(sim_product_s16_avx2, ELEM_S16, ELEM_S16, 25) :
+				       fast(sim_product_s16_portable, ELEM_S16, ELEM_S16, 3);
+}
+
+static int choose_kernel(struct sim_load *load, struct sim_product *mm)
+{
+	const struct sim_cpu *cpu = load->cpu;
+
+	switch (mm->acc) {
+	case ELEM_F32: mm->kernel = choose_f32(cpu, mm->a.elem, mm->b.elem); break;
+	case ELEM_F64:
+		mm->kernel = cpu->path == SIM_AVX512 ? plain(sim_product_f64_avx512, ELEM_F64, 25) :
+			     cpu->path == SIM_AVX2 ? plain(sim_product_f64_avx2, ELEM_F64, 10) :
+						     plain(sim_product_f64_portable, ELEM_F64, 2);
+		break;
+	case ELEM_S32:
+	case ELEM_U32: mm->kernel = choose_s32(cpu, mm->acc, mm->a.elem, mm->b.elem); break;
+	case ELEM_S64:
+	case ELEM_U64: mm->kernel = plain(kernel_64, mm->acc, 1); break;
+	case ELEM_C64: mm->kernel = plain(kernel_c64, mm->acc, 1); break;
+	case ELEM_C128: mm->kernel = plain(kernel_c128, mm->acc, 1); break;
+	case ELEM_PRED: mm->kernel = plain(kernel_pred, mm->acc, 2); break;
+	default:
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "sums in %s", elem_text(mm->acc));
+	}
+	mm->acc_bytes = elem_bytes(mm->acc);
+	mm->pack_a = cpu->path == SIM_AVX512 ? sim_product_pack_a_avx512 :
+		     cpu->path == SIM_AVX2 ? sim_product_pack_a_avx2 :
+					     sim_product_pack_a_portable;
+	mm->pack_b = cpu->path == SIM_AVX512 ? sim_product_pack_b_avx512 :
+		     cpu->path == SIM_AVX2 ? sim_product_pack_b_avx2 :
+					     sim_product_pack_b_portable;
+	mm->transpose = sim_transpose(cpu->path, mm->kernel.unit);
+	return 0;
+}
+
+/* Whether elements of `elem` may be summed in acc. */
+static bool fits(unsigned elem, unsigned acc)
+{
+	if (!elem_valid(elem) || !elem_bytes(elem))
+		return false;
+	switch (elem_class(acc)) {
+	case ELEM_CLASS_FLOAT:
+		return elem_class(elem) == ELEM_CLASS_FLOAT && elem != ELEM_F8E8M0FNU &&
+		       elem != ELEM_F4E2M1FN && (elem != ELEM_F64 || acc == ELEM_F64);
+	case ELEM_CLASS_COMPLEX:
+	case ELEM_CLASS_PRED:
+		return elem == acc;
+	default:
+		return elem_class(elem) == ELEM_CLASS_SINT ||
+		       elem_class(elem) == ELEM_CLASS_UINT;
+	}
+}
+
+static size_t up(size_t n)
+{
+	return (n + 63) & ~(size_t)63;
+}
+
+/* ---- preparing ---- */
+
+static void place(struct sim_load *load, struct sim_product *mm)
+{
+	size_t at = 0, unit = mm->kernel.unit;
+
+#define ROOM(field, bytes) (mm->field = at, at += up(bytes))
+	ROOM(sums_at, (size_t)SIM_PRODUCT_MB * SIM_PRODUCT_NB * mm->acc_bytes);
+	ROOM(a_at, (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH * unit);
+	ROOM(b_at, SIM_PRODUCT_NB * SIM_PRODUCT_KU * unit);
+	ROOM(turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
+	ROOM(raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
+	ROOM(lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
+	ROOM(room_at, (size_t)mm->n_in * mm->points * 16);
+	ROOM(body_at, sim_body_scratch(mm->body));
+#undef ROOM
+	sim_need_scratch(load, at);
+}
+
+int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
+			const struct isa_body *body, const struct isa_operand *in,
+			const struct isa_operand *out, const struct isa_uop *uops,
+			unsigned first_operand)
+{
+	int ret;
+
+	if (!elem_valid(mm->acc) || !fits(mm->a.elem, mm->acc) || !fits(mm->b.elem, mm->acc))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "products of %s and %s summed in %s",
+				  elem_text(mm->a.elem), elem_text(mm->b.elem),
+				  elem_text(mm->acc));
+	ret = choose_kernel(load, mm);
+	if (ret)
+		return ret;
+	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
+	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
+	mm->rank = body->rank;
+	mm->points = sim_body_points(load->cpu, body);
+	if (mm->points < SIM_PRODUCT_NB)
+		mm->points = SIM_PRODUCT_NB;
+	ret = sim_body_prepare(load, body, in, out, uops, &mm->acc, 1, mm->points, &mm->body);
+	for (unsigned j = 0; !ret && j < body->n_in; j++)
+		ret = sim_ref(load, &in[j], first_operand + j, false, 0, body->rank, body->dim,
+			      NULL, 0, &mm->in[j]);
+	for (unsigned j = 0; !ret && j < body->n_out; j++) {
+		if (out[j].combine != ISA_STORE)
+			ret = sim_refuse(load, HW_ST_BAD_PROGRAM, "a product's output combines");
+		mm->value[j] = out[j].value;
+		if (!ret)
+			ret = sim_ref(load, &out[j], first_operand + body->n_in + j, true, 0,
+				      body->rank, body->dim, NULL, 0, &mm->out[j]);
+	}
+	if (ret)
+		return ret;
+	mm->n_in = body->n_in;
+	mm->n_out = body->n_out;
+	for (unsigned j = 0; j < mm->n_out && mm->n_out > 1; j++)
+		if (mm->value[j] && mm->value[j] <= mm->n_in)
+			mm->copied |= 1u << (mm->value[j] - 1);
+	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
+			out[0].elem == mm->acc;
+	place(load, mm);
+	return 0;
+}
+
+uint64_t sim_product_ns(const struct sim_product *mm, double macs)
+{
+	double ns = macs / mm->kernel.speed;
+
+	return ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2;
+}
+
+/* ---- running ---- */
+
+int sim_product_bind(struct sim_run *run, const struct sim_product *mm, const void *plan,
+		     const struct sim_ref *a, const struct sim_ref *b,
+		     struct sim_product_job *out)
+{
+	out->run = run;
+	out->plan = plan;
+	out->a = sim_at(run, a);
+	out->b = out->a ? sim_at(run, b) : NULL;
+	if (!out->b)
+		return run->fault.status;
+	for (unsigned i = 0; i < mm->n_in; i++)
+		if (!(out->in[i] = sim_at(run, &mm->in[i])))
+			return run->fault.status;
+	for (unsigned i = 0; i < mm->n_out; i++)
+		if (!(out->out[i] = sim_at(run, &mm->out[i])))
+			return run->fault.status;
+	return 0;
+}
+
+void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned bytes, void *to)
+{
+	if (step == bytes) {
+		memcpy(to, from, (size_t)n * bytes);
+		return;
+	}
+#define GATHER(type) \
+	do { \
+		for (int64_t i = 0; i < n; i++, from += step) \
+			((type *)to)[i] = *(const type *)(const void *)from; \
+	} while (0)
+	switch (bytes) {
+	case 1: GATHER(uint8_t); break;
+	case 2: GATHER(uint16_t); break;
+	case 4: GATHER(uint32_t); break;
+	case 8: GATHER(uint64_t); break;
+	default:
+		for (int64_t i = 0; i < n; i++, from += step)
+			memcpy((uint8_t *)to + i * bytes, from, bytes);
+	}
+#undef GATHER
+}
+
+void sim_product_sum(const struct sim_product_task *t, void *scratch)
+{
+	const struct sim_product *mm = t->mm;
+	const struct sim_product_kernel *kernel = &mm->kernel;
+	unsigned most = SIM_PRODUCT_KU * kernel->group, n, ku;
+	uint8_t *s = scratch;
+
+	memset(s + mm->sums_at, 0, (size_t)t->rows * t->cols * mm->acc_bytes);
+	for (int64_t k = 0; k < mm->k && !sim_stopped(t->run); k += most) {
+		n = mm->k - k < most ? (unsigned)(mm->k - k) : most;
+		ku = (n + kernel->group - 1) / kernel->group;
+		ku = (ku + kernel->k_step - 1) / kernel->k_step * kernel->k_step;
+		mm->pack_a(t, s, k, n, ku);
+		mm->pack_b(t, s, k, n, ku);
+		kernel->fn(s + mm->a_at, s + mm->b_at, s + mm->sums_at, ku, t->rows, t->cols,
+			   t->cols);
+	}
+}
+
+static void store_direct(const struct sim_product_task *t, const uint8_t *sums, unsigned row,
+			 unsigned rows, const int64_t *index, const struct sim_ref *ref,
+			 unsigned rank, uint8_t *first)
+{
+	unsigned bytes = t->mm->acc_bytes;
+
+	for (unsigned d = 0; d < rank; d++)
+		first += index[d] * ref->stride[d];
+	for (unsigned i = 0; i < rows; i++, first += ref->stride[rank - 2]) {
+		const uint8_t *from = sums + (size_t)(row + i) * t->cols * bytes;
+		uint8_t *to = first;
+
+		if (ref->stride[rank - 1] == bytes) {
+			memcpy(to, from, (size_t)t->cols * bytes);
+			continue;
+		}
+		for (unsigned j = 0; j < t->cols; j++, to += ref->stride[rank - 1])
+			memcpy(to, from + (size_t)j * bytes, bytes);
+	}
+}
+
+static void finish_box(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
+		       const int64_t *index, unsigned rank, const uint8_t *const *first_in,
+		       uint8_t *const *first_out)
+{
+	const struct sim_product *mm = t->mm;
+	struct sim_tile tile = { .rank = rank, .rows = rows, .cols = t->cols, .col_dims = 1,
+				 .col_dim = { t->cols } };
+
+	memcpy(tile.index, index, sizeof(tile.index));
+	tile.pre[0] = s + mm->sums_at + (size_t)row * t->cols * mm->acc_bytes;
+	for (unsigned j = 0; j < mm->n_in; j++) {
+		uint8_t *room = s + mm->room_at + (size_t)j * mm->points * 16;
+
+		sim_tile_in(&mm->in[j], first_in[j], &tile, j, room);
+		if (mm->copied >> j & 1)
+			sim_tile_keep(&tile, j, elem_bytes(mm->in[j].elem), room);
+	}
+	sim_body_run(mm->body, t->run, &tile, s + mm->body_at);
+	for (unsigned j = 0; j < mm->n_out; j++) {
+		bool is_spread, is_row;
+		const void *v = sim_body_value(mm->body, mm->value[j], &tile, s + mm->body_at,
+					       &is_spread, &is_row);
+
+		sim_tile_out(&mm->out[j], first_out[j], &tile, v, is_spread, is_row, ISA_STORE);
+	}
+}
+
+void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row,
+			unsigned rows, const int64_t *index,
+			const uint8_t *const *first_in, uint8_t *const *first_out)
+{
+	const struct sim_product *mm = t->mm;
+	unsigned rank = mm->rank, most = mm->points / t->cols;
+	int64_t at[ISA_MAX_RANK];
+
+	if (mm->is_direct) {
+		store_direct(t, (uint8_t *)scratch + mm->sums_at, row, rows, index, &mm->out[0],
+			     rank, first_out[0]);
+		return;
+	}
+	memcpy(at, index, sizeof(at));
+	for (unsigned i = 0; i < rows; i += most) {
+		finish_box(t, scratch, row + i, rows - i < most ? rows - i : most, at, rank,
+			   first_in, first_out);
+		at[rank - 2] += most;
+	}
+}

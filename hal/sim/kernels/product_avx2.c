@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <immintrin.h>
+
+#include "hal/sim/core/product.h"
+
+#pragma GCC optimize("fp-contract=fast")
+
+#define NAME sim_product_f32_avx2
+#define SUM float
+#define LANES 8
+#define UNIT float
+#define MR 3
+#define STEP(acc, a, b) ((a) * (b) + (acc))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_f64_avx2
+#define SUM double
+#define LANES 4
+#define UNIT double
+#define MR 1
+#define STEP(acc, a, b) ((a) * (b) + (acc))
+#include "hal/sim/kernels/product_kernels.h"
+
+typedef uint32_t v8u32 __attribute__((vector_size(32)));
+#define NAME sim_product_s16_avx2
+#define SUM uint32_t
+#define LANES 8
+#define UNIT int32_t
+#define MR 2
+#define STEP(acc, a, b) \
+	((acc) + (v8u32)_mm256_madd_epi16(_mm256_set1_epi32(a), (__m256i)(b)))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define PATH avx2
+#include "hal/sim/kernels/product_pack_kernels.h"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <immintrin.h>
+
+#include "hal/sim/core/product.h"
+
+#pragma GCC optimize("fp-contract=fast")
+
+#define NAME sim_product_f32_avx512
+#define SUM float
+#define LANES 16
+#define UNIT float
+#define MR 12
+#define STEP(acc, a, b) ((a) * (b) + (acc))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_f64_avx512
+#define SUM double
+#define LANES 8
+#define UNIT double
+#define MR 6
+#define STEP(acc, a, b) ((a) * (b) + (acc))
+#include "hal/sim/kernels/product_kernels.h"
+
+typedef uint32_t v16u32 __attribute__((vector_size(64)));
+#define NAME sim_product_s16_avx512
+#define SUM uint32_t
+#define LANES 16
+#define UNIT int32_t
+#define MR 12
+#define STEP(acc, a, b) \
+	((acc) + (v16u32)_mm512_madd_epi16(_mm512_set1_epi32(a), (__m512i)(b)))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define PATH avx512
+#include "hal/sim/kernels/product_pack_kernels.h"

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packing of the panels of a matrix product (product.h): conversion to the kernel's type,
+ * and transposition where the operand lies the other way around. Rows of a panel of a
+ * run along k, those of b across it, so one of the two is moved by whole rows and the
+ * other is turned. Compiled once for each path: the includer defines PATH.
+ */
+#include <string.h>
+
+#include "hal/sim/core/product.h"
+
+#define NAME_(a, b) a##_##b
+#define NAME(a, b) NAME_(a, b)
+
+/* ---- one element to a panel's type ---- */
+
+static float half_to_float(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023, bits;
+	float f;
+
+	if (e == 31) {
+		bits = sign | 0x7f800000u | m << 13;
+	} else if (e) {
+		bits = sign | (e + 112) << 23 | m << 13;
+	} else {
+		f = (float)m * 0x1p-24f;
+		return sign ? -f : f;
+	}
+	memcpy(&f, &bits, 4);
+	return f;
+}
+
+/* A float of 1 byte with the given exponent bits and bias. */
+static float tiny_to_float(uint8_t x, unsigned e_bits, int bias, bool is_fn, bool is_uz)
+{
+	unsigned m_bits = 7 - e_bits, e = x >> m_bits & ((1u << e_bits) - 1);
+	unsigned m = x & ((1u << m_bits) - 1), all = (1u << e_bits) - 1;
+	float f;
+
+	if (is_uz && x == 0x80)
+		return __builtin_nanf("");
+	if (!is_uz && e == all && (!is_fn || m == (1u << m_bits) - 1))
+		return is_fn || m ? __builtin_nanf("") : x & 0x80 ? -__builtin_inff() :
+								    __builtin_inff();
+	f = e ? __builtin_ldexpf((float)((1u << m_bits) + m), (int)e - bias - (int)m_bits) :
+		__builtin_ldexpf((float)m, 1 - bias - (int)m_bits);
+	return x & 0x80 ? -f : f;
+}
+
+static float load_f32(const uint8_t *p, unsigned elem)
+{
+	uint32_t bits;
+	uint16_t h;
+	float f;
+	double d;
+
+	switch (elem) {
+	case ELEM_F32: memcpy(&f, p, 4); return f;
+	case ELEM_S8: return (float)(int8_t)*p;
+	case ELEM_U8: return (float)*p;
+	case ELEM_BF16:
+		memcpy(&h, p, 2);
+		bits = (uint32_t)h << 16;
+		memcpy(&f, &bits, 4);
+		return f;
+	case ELEM_F16: memcpy(&h, p, 2); return half_to_float(h);
+	case ELEM_F64: memcpy(&d, p, 8); return (float)d;
+	case ELEM_F8E5M2: return tiny_to_float(*p, 5, 15, false, false);
+	case ELEM_F8E4M3FN: return tiny_to_float(*p, 4, 7, true, false);
+	case ELEM_F8E4M3: return tiny_to_float(*p, 4, 7, false, false);
+	case ELEM_F8E3M4: return tiny_to_float(*p, 3, 3, false, false);
+	case ELEM_F8E4M3B11FNUZ: return tiny_to_float(*p, 4, 11, true, true);
+	case ELEM_F8E5M2FNUZ: return tiny_to_float(*p, 5, 16, true, true);
+	case ELEM_F8E4M3FNUZ: return tiny_to_float(*p, 4, 8, true, true);
+	default: return 0;
+	}
+}
+
+static int64_t load_int(const uint8_t *p, unsigned elem)
+{
+	unsigned bits = elem_bytes(elem) * 8;
+	int64_t v = 0;
+
+	memcpy(&v, p, elem_bytes(elem));
+	if (elem_class(elem) == ELEM_CLASS_SINT && bits < 64)
+		v = (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
+	return v;
+}
+
+static double load_f64(const uint8_t *p, unsigned elem)
+{
+	double d;
+
+	if (elem != ELEM_F64)
+		return load_f32(p, elem);
+	memcpy(&d, p, 8);
+	return d;
+}
+
+static void load_one(const uint8_t *p, unsigned elem, unsigned type, uint8_t *to)
+{
+	int64_t i;
+	double d;
+	float f;
+
+	switch (type) {
+	case ELEM_F32: f = load_f32(p, elem); memcpy(to, &f, 4); break;
+	case ELEM_F64: d = load_f64(p, elem); memcpy(to, &d, 8); break;
+	case ELEM_C64:
+	case ELEM_C128: memcpy(to, p, elem_bytes(type)); break;
+	case ELEM_PRED: *to = *p != 0; break;
+	default: i = load_int(p, elem); memcpy(to, &i, elem_bytes(type)); break;
+	}
+}
+
+/* n neighbours, converted. */
+static void convert(unsigned elem, unsigned type, const void *from, unsigned n, void *to)
+{
+	unsigned each = elem_bytes(elem), bytes = elem_bytes(type);
+
+	if (elem == type) {
+		memcpy(to, from, (size_t)n * bytes);
+	} else if (elem == ELEM_BF16 && type == ELEM_F32) {
+		for (unsigned j = 0; j < n; j++)
+			((uint32_t *)to)[j] = (uint32_t)((const uint16_t *)from)[j] << 16;
+#ifdef __F16C__
+	} else if (elem == ELEM_F16 && type == ELEM_F32) {
+		for (unsigned j = 0; j < n; j++)
+			((float *)to)[j] = _cvtsh_ss(((const uint16_t *)from)[j]);
+#endif
+	} else if (elem == ELEM_S8 && type == ELEM_S16) {
+		for (unsigned j = 0; j < n; j++)
+			((int16_t *)to)[j] = ((const int8_t *)from)[j];
+	} else if (elem == ELEM_U8 && type == ELEM_S16) {
+		for (unsigned j = 0; j < n; j++)
+			((int16_t *)to)[j] = ((const uint8_t *)from)[j];
+	} else {
+		for (unsigned j = 0; j < n; j++)
+			load_one((const uint8_t *)from + (size_t)j * each, elem, type,
+				 (uint8_t *)to + (size_t)j * bytes);
+	}
+}
+
+static void flip(uint8_t *p, unsigned n, uint8_t mask)
+{
+	if (mask)
+		for (unsigned j = 0; j < n; j++)
+			p[j] ^= mask;
+}
+
+/* ---- one side of a panel ---- */
+
+struct packing {
+	const struct sim_product_task *t;
+	const struct sim_side *side;
+	uint8_t type, flip;
+	unsigned group, unit;	/* elements, bytes */
+	unsigned n, ku;		/* elements of k, units to fill */
+	int64_t k0;
+	const uint8_t **at;	/* by lines */
+	uint8_t *turn, *raw;
+};
+
+static struct packing start(const struct sim_product_task *t, uint8_t *s, bool is_b,
+			    int64_t k0, unsigned n, unsigned ku)
+{
+	const struct sim_product *mm = t->mm;
+	struct packing p = {
+		.t = t, .side = is_b ? &mm->b : &mm->a,
+		.type = is_b ? mm->kernel.b : mm->kernel.a,
+		.flip = is_b ? mm->kernel.flip_b : 0,
+		.group = mm->kernel.group, .unit = mm->kernel.unit, .n = n, .ku = ku,
+		.k0 = k0, .at = (const uint8_t **)(void *)(s + mm->lines_at),
+		.turn = s + mm->turn_at, .raw = s + mm->raw_at,
+	};
+
+	if (p.side->by_lines)
+		p.side->lines(t, k0, n, p.at);
+	return p;
+}
+
+/* Lane i along k, then zeros. */
+static void pack_row(const struct packing *p, unsigned i, uint8_t *to)
+{
+	size_t bytes = elem_bytes(p->type);
+	bool same = p->side->elem == p->type;
+	const void *from = p->side->row(p->t, i, p->k0, p->n, same ? to : p->raw);
+
+	if (from != to)
+		convert(p->side->elem, p->type, from, p->n, to);
+	flip(to, (unsigned)(p->n * bytes), p->flip);
+	if (p->n != p->ku * p->group)
+		memset(to + p->n * bytes, 0, (size_t)p->ku * p->unit - p->n * bytes);
+}
+
+static inline __attribute__((always_inline)) void
+zip2(const uint16_t *const *l, unsigned n, uint16_t *restrict to)
+{
+	for (unsigned j = 0; j < n; j++) {
+		to[2 * j] = l[0][j];
+		to[2 * j + 1] = l[1][j];
+	}
+}
+
+static inline __attribute__((always_inline)) void
+zip4(const uint8_t *const *l, unsigned n, uint8_t *restrict to)
+{
+	for (unsigned j = 0; j < n; j++) {
+		to[4 * j] = l[0][j];
+		to[4 * j + 1] = l[1][j];
+		to[4 * j + 2] = l[2][j];
+		to[4 * j + 3] = l[3][j];
+	}
+}
+
+/* Unit u of lanes i .. i + n, n <= SIM_PRODUCT_LINE, side by side. */
+static void pack_units(const struct packing *p, unsigned u, unsigned i, unsigned n,
+		       uint8_t *to)
+{
+	uint8_t room[SIM_PRODUCT_GROUP][SIM_PRODUCT_LINE * 2];
+	const uint8_t *line[SIM_PRODUCT_GROUP];
+	unsigned elem = p->side->elem, each = elem_bytes(elem), k = u * p->group;
+
+	if (p->group == 1) {
+		if (k < p->n && elem == p->type && n * p->unit == SIM_PRODUCT_LINE * 4)
+			memcpy(to, p->at[k] + (size_t)i * each, SIM_PRODUCT_LINE * 4);
+		else if (k < p->n)
+			convert(elem, p->type, p->at[k] + (size_t)i * each, n, to);
+		else
+			memset(to, 0, (size_t)n * p->unit);
+		return;
+	}
+	for (unsigned g = 0; g < p->group; g++) {
+		line[g] = room[g];
+		if (k + g >= p->n)
+			memset(room[g], 0, sizeof(room[g]));
+		else if (elem == p->type)
+			line[g] = p->at[k + g] + (size_t)i * each;
+		else
+			convert(elem, p->type, p->at[k + g] + (size_t)i * each, n,
+				room[g]);
+	}
+	/* Whole lines are most, and a constant makes them vectors. */
+	if (p->group == 2 && n == SIM_PRODUCT_LINE)
+		zip2((const uint16_t *const *)(const void *)line, SIM_PRODUCT_LINE,
+		     (uint16_t *)(void *)to);
+	else if (p->group == 2)
+		zip2((const uint16_t *const *)(const void *)line, n, (uint16_t *)(void *)to);
+	else if (n == SIM_PRODUCT_LINE)
+		zip4(line, SIM_PRODUCT_LINE, to);
+	else
+		zip4(line, n, to);
+	flip(to, n * p->unit, p->flip);
+}
+
+void NAME(sim_product_pack_a, PATH)(const struct sim_product_task *t, uint8_t *scratch, int64_t k0,
+			unsigned n, unsigned ku)
+{
+	struct packing p = start(t, scratch, false, k0, n, ku);
+	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
+	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
+	unsigned step = t->mm->kernel.row_step;
+	uint8_t *to = scratch + t->mm->a_at;
+
+	for (unsigned i = 0; i < t->rows && !p.side->by_lines; i++)
+		pack_row(&p, i, to + i * pitch);
+	for (unsigned i = 0; i < t->rows && p.side->by_lines; i += SIM_PRODUCT_LINE) {
+		unsigned w = t->rows - i < SIM_PRODUCT_LINE ? t->rows - i : SIM_PRODUCT_LINE;
+
+		for (unsigned u = 0; u < ku; u++)
+			pack_units(&p, u, i, w, p.turn + u * line);
+		t->mm->transpose(to + i * pitch, (int64_t)pitch, p.turn, (int64_t)line, ku, w);
+	}
+	for (unsigned i = t->rows; i % step; i++)
+		memset(to + i * pitch, 0, (size_t)ku * p.unit);
+}
+
+void NAME(sim_product_pack_b, PATH)(const struct sim_product_task *t, uint8_t *scratch, int64_t k0,
+			unsigned n, unsigned ku)
+{
+	struct packing p = start(t, scratch, true, k0, n, ku);
+	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
+	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
+	uint8_t *to = scratch + t->mm->b_at;
+	unsigned rest = t->cols % SIM_PRODUCT_LINE;
+
+	if (rest)
+		memset(to + (t->cols - rest) * (size_t)ku * p.unit, 0, ku * line);
+	for (unsigned u = 0; u < ku && p.side->by_lines; u++)
+		for (unsigned j = 0; j < t->cols; j += SIM_PRODUCT_LINE)
+			pack_units(&p, u, j, t->cols - j < SIM_PRODUCT_LINE ? t->cols - j :
+				   SIM_PRODUCT_LINE, to + (size_t)j * ku * p.unit + u * line);
+	for (unsigned j = 0; j < t->cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
+		unsigned w = t->cols - j < SIM_PRODUCT_LINE ? t->cols - j : SIM_PRODUCT_LINE;
+
+		for (unsigned i = 0; i < w; i++)
+			pack_row(&p, j + i, p.turn + i * pitch);
+		t->mm->transpose(to + (size_t)j * ku * p.unit, (int64_t)line, p.turn,
+				 (int64_t)pitch, w, ku);
+	}
+}
+
+#undef NAME
+#undef NAME_

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_TRANSPOSE_H
+#define SIM_TRANSPOSE_H
+/*
+ * Transposition of blocks of elements: what COPY and the packing of matrix operands
+ * are made of. Private to hal/sim.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/sim/core/core.h"
+
+/*
+ * dst[c][r] = src[r][c] for r < rows, c < cols. Pitches are bytes between rows of
+ * src and between rows of dst and may be negative; elements along a row are side by
+ * side. src and dst do not meet. Memory need not be aligned.
+ */
+typedef void sim_transpose_fn(void *dst, int64_t dst_pitch, const void *src,
+			      int64_t src_pitch, size_t rows, size_t cols);
+
+/* For elements of 1, 2, 4, 8 or 16 bytes; never NULL for these. */
+sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes);
+
+/* The tables of each path, by log2 of the element's bytes. */
+extern sim_transpose_fn *const sim_transpose_portable[5];
+extern SIM_X86 sim_transpose_fn *const sim_transpose_avx2[5];
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Transposition, compiled once for each path. A block of registers is transposed by
+ * rounds of interleaving: after k rounds runs of 2^k elements are in place. The
+ * includer defines PATH, and WIDE if registers of 32 bytes are worth while.
+ *
+ * Blocks are walked so that stores complete a cache line soon: a strip of columns,
+ * down enough rows to fill lines of the destination, then the next strip.
+ */
+#include <string.h>
+
+#include "hal/sim/kernels/transpose.h"
+
+#define NAME_(a, b) a##_##b
+#define NAME(a, b) NAME_(a, b)
+
+#define LINE 64
+
+typedef uint8_t v16u8 __attribute__((vector_size(16)));
+typedef uint16_t v8u16 __attribute__((vector_size(16)));
+typedef uint32_t v4u32 __attribute__((vector_size(16)));
+typedef uint64_t v2u64 __attribute__((vector_size(16)));
+
+/* One element of each size, at any address. */
+typedef uint8_t cell1;
+typedef uint16_t cell2 __attribute__((aligned(1), may_alias));
+typedef uint32_t cell4 __attribute__((aligned(1), may_alias));
+typedef uint64_t cell8 __attribute__((aligned(1), may_alias));
+struct cell16_parts { uint64_t part[2]; } __attribute__((packed, may_alias));
+typedef struct cell16_parts cell16;
+
+#define LOW8 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH8 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW16 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH16 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW32 0, 4, 1, 5
+#define HIGH32 2, 6, 3, 7
+#define LOW64 0, 2
+#define HIGH64 1, 3
+
+/* An N x N block of vectors V: log2(N) rounds of interleaving rows i and i + N/2. */
+#define BLOCK(name, V, N, low, high) \
+static inline void name(char *dst, int64_t dp, const char *src, int64_t sp) \
+{ \
+	V x[N], y[N]; \
+	_Pragma("GCC unroll 16") \
+	for (int i = 0; i < N; i++) \
+		memcpy(&x[i], src + i * sp, sizeof(V)); \
+	_Pragma("GCC unroll 4") \
+	for (int round = 1; round < N; round *= 2) { \
+		_Pragma("GCC unroll 16") \
+		for (int i = 0; i < N / 2; i++) { \
+			y[2 * i] = __builtin_shuffle(x[i], x[i + N / 2], (V){ low }); \
+			y[2 * i + 1] = __builtin_shuffle(x[i], x[i + N / 2], (V){ high }); \
+		} \
+		_Pragma("GCC unroll 16") \
+		for (int i = 0; i < N; i++) \
+			x[i] = y[i]; \
+	} \
+	_Pragma("GCC unroll 16") \
+	for (int i = 0; i < N; i++) \
+		memcpy(dst + i * dp, &x[i], sizeof(V)); \
+}
+BLOCK(block_1, v16u8, 16, LOW8, HIGH8)
+BLOCK(block_2, v8u16, 8, LOW16, HIGH16)
+#define N_1 16
+#define N_2 8
+#ifdef WIDE
+/* Registers of two halves: interleave within the halves, then trade halves. */
+static inline void block_4(char *dst, int64_t dp, const char *src, int64_t sp)
+{
+	__m256 x[8], y[8];
+
+	for (int i = 0; i < 8; i++)
+		x[i] = _mm256_loadu_ps((const float *)(src + i * sp));
+	for (int i = 0; i < 4; i++) {
+		y[2 * i] = _mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]);
+		y[2 * i + 1] = _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]);
+	}
+	for (int i = 0; i < 8; i += 4) {
+		x[i] = _mm256_shuffle_ps(y[i], y[i + 2], 0x44);
+		x[i + 1] = _mm256_shuffle_ps(y[i], y[i + 2], 0xee);
+		x[i + 2] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+		x[i + 3] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0xee);
+	}
+	for (int i = 0; i < 4; i++) {
+		_mm256_storeu_ps((float *)(dst + i * dp),
+				 _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
+		_mm256_storeu_ps((float *)(dst + (i + 4) * dp),
+				 _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+	}
+}
+
+static inline void block_8(char *dst, int64_t dp, const char *src, int64_t sp)
+{
+	__m256d x[4], y[4];
+
+	for (int i = 0; i < 4; i++)
+		x[i] = _mm256_loadu_pd((const double *)(src + i * sp));
+	y[0] = _mm256_unpacklo_pd(x[0], x[1]);
+	y[1] = _mm256_unpackhi_pd(x[0], x[1]);
+	y[2] = _mm256_unpacklo_pd(x[2], x[3]);
+	y[3] = _mm256_unpackhi_pd(x[2], x[3]);
+	for (int i = 0; i < 2; i++) {
+		_mm256_storeu_pd((double *)(dst + i * dp),
+				 _mm256_permute2f128_pd(y[i], y[i + 2], 0x20));
+		_mm256_storeu_pd((double *)(dst + (i + 2) * dp),
+				 _mm256_permute2f128_pd(y[i], y[i + 2], 0x31));
+	}
+}
+#define N_4 8
+#define N_8 4
+#else
+BLOCK(block_4, v4u32, 4, LOW32, HIGH32)
+BLOCK(block_8, v2u64, 2, LOW64, HIGH64)
+#define N_4 4
+#define N_8 2
+#endif
+
+static inline void block_16(char *dst, int64_t dp, const char *src, int64_t sp)
+{
+	(void)dp;
+	(void)sp;
+	memcpy(dst, src, 16);
+}
+#define N_16 1
+
+/* A part smaller than a block. */
+#define EDGE(bytes) \
+static void edge_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, \
+			 size_t rows, size_t cols) \
+{ \
+	for (size_t c = 0; c < cols; c++) \
+		for (size_t r = 0; r < rows; r++) \
+			*(cell##bytes *)(dst + (int64_t)c * dp + r * (bytes)) = \
+				*(const cell##bytes *)(src + (int64_t)r * sp + c * (bytes)); \
+}
+
+#define TRANSPOSE(bytes) \
+EDGE(bytes) \
+static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src, \
+					  int64_t sp, size_t rows, size_t cols) \
+{ \
+	enum { N = N_##bytes, ROWS = LINE / (bytes) > N ? LINE / (bytes) : N }; \
+	const char *from = src; \
+	char *to = dst; \
+	size_t whole = cols - cols % N; \
+	for (size_t r0 = 0; r0 < rows; r0 += ROWS) { \
+		size_t n = rows - r0 < ROWS ? rows - r0 : ROWS, m = n - n % N; \
+		const char *s = from + (int64_t)r0 * sp; \
+		char *d = to + r0 * (bytes); \
+		for (size_t c = 0; c < whole; c += N) { \
+			for (size_t r = 0; r < m; r += N) \
+				block_##bytes(d + (int64_t)c * dp + r * (bytes), dp, \
+					      s + (int64_t)r * sp + c * (bytes), sp); \
+			if (m < n) \
+				edge_##bytes(d + (int64_t)c * dp + m * (bytes), dp, \
+					     s + (int64_t)m * sp + c * (bytes), sp, \
+					     n - m, N); \
+		} \
+		if (whole < cols) \
+			edge_##bytes(d + (int64_t)whole * dp, dp, s + whole * (bytes), sp, \
+				     n, cols - whole); \
+	} \
+}
+TRANSPOSE(1)
+TRANSPOSE(2)
+TRANSPOSE(4)
+TRANSPOSE(8)
+TRANSPOSE(16)
+
+sim_transpose_fn *const NAME(sim_transpose, PATH)[5] = {
+	NAME(transpose_1, PATH), NAME(transpose_2, PATH), NAME(transpose_4, PATH),
+	NAME(transpose_8, PATH), NAME(transpose_16, PATH),
+};

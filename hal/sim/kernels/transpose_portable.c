@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transposition without vector extensions, and the choice between paths. */
+#define PATH portable
+#include "hal/sim/kernels/transpose_kernels.h"
+
+sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes)
+{
+	unsigned k = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
+
+	/* wider registers than AVX2's gain nothing: memory sets the pace */
+	return path == SIM_PORTABLE ? sim_transpose_portable[k] : sim_transpose_avx2[k];
+}

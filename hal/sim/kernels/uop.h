@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_UOP_H
+#define SIM_UOP_H
+/*
+ * Kernels of the vector unit: one uop over dense arrays. Private to hal/sim.
+ *
+ * The sources uop_*.c are compiled once for each path (path.h) with the same
+ * algorithms, so that paths agree; a path only decides
+ * how many elements go at a time. Kernels keep no state, touch exactly the n
+ * elements named and never fail. Pointers are aligned to the element.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/sim/core/core.h"
+
+enum { UOP_SPREAD_A = 1, UOP_SPREAD_B = 2, UOP_SPREAD_C = 4 };
+
+/*
+ * dst[i] = op(a[i], b[i], c[i]) for i < n. spread: which arguments are a single
+ * element instead (all of them only if n is 1). dst may be exactly the array of
+ * an argument whose elements have the same size. aux: RDPREC: exponent bits |
+ * mantissa bits << 8.
+ */
+typedef void sim_uop_fn(void *dst, const void *a, const void *b, const void *c,
+			size_t n, unsigned spread, uint64_t aux);
+/* dst[r] = fold of src[r * cols .. (r + 1) * cols) for r < rows; cols >= 1. */
+typedef void sim_fold_fn(void *dst, const void *src, size_t rows, size_t cols);
+
+/* The kernel of uop u, whose isa_uop_result() is valid; not for IMM, IOTA, SREG
+ * and R*. Never NULL then. */
+sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u);
+/* from -> to, any two element types with bytes. */
+sim_uop_fn *sim_uop_convert(enum sim_path path, unsigned from, unsigned to);
+/* A kernel for `then` of the result of `first` and a third argument: first takes a
+ * and b, then takes c as its other argument, as its first one if c_first. NULL: none. */
+sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
+				const struct isa_uop *then, bool c_first);
+/* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
+unsigned sim_combine_uop(unsigned combine);
+/* Folds of `op` = UOP_ADD, MUL, MIN, MAX, AND, OR, XOR; NULL where `elem` has none. */
+sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem);
+/* Writes the identity of `op` in `elem` (at most 16 bytes). */
+void sim_uop_identity(unsigned op, unsigned elem, void *out);
+
+/* ---- the tables of each path (uop_*.c) ---- */
+
+/* Computing types are below ELEM_F8E5M2; rows are uop codes. */
+#define UOP_TYPES 16
+struct sim_uop_row { sim_uop_fn *fn[UOP_TYPES]; };
+struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
+
+#define UOP_CODES 0x60
+#define UOP_PAIR_FIRST 3
+#define UOP_PAIR_THEN 7
+#define DECLARE(path, where) \
+	extern where const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
+	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
+	extern where const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
+	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
+	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
+	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
+DECLARE(portable, )
+DECLARE(avx2, SIM_X86)
+DECLARE(avx512, SIM_X86)
+#undef DECLARE
+/* Complex arithmetic has one path. */
+extern const struct sim_uop_row sim_uop_complex[UOP_CODES];
+extern const struct sim_fold_row sim_uop_fold_complex[UOP_CODES];
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conversions, for one path: see path.h. Any type to any other: a chain of at most four
+ * of the kernels here, through f32, f64 or an integer (cvt_chain). Narrowing goes
+ * through "round to odd" steps where two roundings would otherwise differ from one: a
+ * value rounded to odd with at least two bits to spare rounds on as the original would.
+ */
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+#include <math.h>
+#include <string.h>
+
+#include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop_loop.h"
+
+static inline uint32_t raw32(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof(u));
+	return u;
+}
+
+static inline float from_raw32(uint32_t u)
+{
+	float x;
+
+	memcpy(&x, &u, sizeof(x));
+	return x;
+}
+
+/* ---- between computing types ---- */
+
+/* x to an integer that holds LOW..HIGH (as floats; HIGH is the largest F in reach)
+ * and whose largest value is MOST. */
+#define SATURATE(name, T, F, LOW, HIGH, MOST) \
+static inline T name(F x) \
+{ \
+	F y = x > (F)(HIGH) ? (F)(HIGH) : x; \
+	T r; \
+	y = y < (F)(LOW) ? (F)(LOW) : y; \
+	y = x != x ? 0 : y; \
+	r = (T)y; \
+	return x > (F)(HIGH) ? MOST : r; \
+}
+SATURATE(f32_s8_value, int32_t, float, -128, 127, 127)
+SATURATE(f32_u8_value, int32_t, float, 0, 255, 255)
+SATURATE(f32_s16_value, int32_t, float, -32768, 32767, 32767)
+SATURATE(f32_u16_value, int32_t, float, 0, 65535, 65535)
+SATURATE(f32_s32_value, int32_t, float, -0x1p31, 0x1.fffffep30, INT32_MAX)
+SATURATE(f32_u32_value, uint32_t, float, 0, 0x1.fffffep31, UINT32_MAX)
+SATURATE(f32_s64_value, int64_t, float, -0x1p63, 0x1.fffffep62, INT64_MAX)
+SATURATE(f32_u64_value, uint64_t, float, 0, 0x1.fffffep63, UINT64_MAX)
+SATURATE(f64_s8_value, int32_t, double, -128, 127, 127)
+SATURATE(f64_u8_value, int32_t, double, 0, 255, 255)
+SATURATE(f64_s16_value, int32_t, double, -32768, 32767, 32767)
+SATURATE(f64_u16_value, int32_t, double, 0, 65535, 65535)
+SATURATE(f64_s32_value, int32_t, double, -0x1p31, 2147483647.0, INT32_MAX)
+SATURATE(f64_u32_value, uint32_t, double, 0, 4294967295.0, UINT32_MAX)
+SATURATE(f64_s64_value, int64_t, double, -0x1p63, 0x1.fffffffffffffp62, INT64_MAX)
+SATURATE(f64_u64_value, uint64_t, double, 0, 0x1.fffffffffffffp63, UINT64_MAX)
+
+#define FROM_INTEGER(T, t) \
+	UNARY(t##_to_8, uint8_t, T, x) \
+	UNARY(t##_to_16, uint16_t, T, x) \
+	UNARY(t##_to_32, uint32_t, T, x) \
+	UNARY(t##_to_64, uint64_t, T, x) \
+	UNARY(t##_to_f32, float, T, x) \
+	UNARY(t##_to_f64, double, T, x)
+FROM_INTEGER(int8_t, s8)
+FROM_INTEGER(int16_t, s16)
+FROM_INTEGER(int32_t, s32)
+FROM_INTEGER(int64_t, s64)
+FROM_INTEGER(uint8_t, u8)
+FROM_INTEGER(uint16_t, u16)
+FROM_INTEGER(uint32_t, u32)
+FROM_INTEGER(uint64_t, u64)
+#define FROM_FLOAT(T, t) \
+	UNARY(t##_to_s8, int8_t, T, t##_s8_value(x)) \
+	UNARY(t##_to_s16, int16_t, T, t##_s16_value(x)) \
+	UNARY(t##_to_s32, int32_t, T, t##_s32_value(x)) \
+	UNARY(t##_to_s64, int64_t, T, t##_s64_value(x)) \
+	UNARY(t##_to_u8, uint8_t, T, t##_u8_value(x)) \
+	UNARY(t##_to_u16, uint16_t, T, t##_u16_value(x)) \
+	UNARY(t##_to_u32, uint32_t, T, t##_u32_value(x)) \
+	UNARY(t##_to_u64, uint64_t, T, t##_u64_value(x)) \
+	UNARY(t##_to_f32, float, T, x) \
+	UNARY(t##_to_f64, double, T, x)
+FROM_FLOAT(float, f32)
+FROM_FLOAT(double, f64)
+
+#define TO_PRED(T, t) UNARY(t##_to_pred, uint8_t, T, x != 0)
+TO_PRED(uint8_t, u8)
+TO_PRED(uint16_t, u16)
+TO_PRED(uint32_t, u32)
+TO_PRED(uint64_t, u64)
+TO_PRED(float, f32)
+TO_PRED(double, f64)
+
+#define INTEGER_ROW(t, p) { \
+	[ELEM_PRED] = p##_to_pred, \
+	[ELEM_S8] = t##_to_8, [ELEM_S16] = t##_to_16, [ELEM_S32] = t##_to_32, \
+	[ELEM_S64] = t##_to_64, [ELEM_U8] = t##_to_8, [ELEM_U16] = t##_to_16, \
+	[ELEM_U32] = t##_to_32, [ELEM_U64] = t##_to_64, \
+	[ELEM_F32] = t##_to_f32, [ELEM_F64] = t##_to_f64 }
+#define FLOAT_ROW(t) { \
+	[ELEM_PRED] = t##_to_pred, \
+	[ELEM_S8] = t##_to_s8, [ELEM_S16] = t##_to_s16, [ELEM_S32] = t##_to_s32, \
+	[ELEM_S64] = t##_to_s64, [ELEM_U8] = t##_to_u8, [ELEM_U16] = t##_to_u16, \
+	[ELEM_U32] = t##_to_u32, [ELEM_U64] = t##_to_u64, \
+	[ELEM_F32] = t##_to_f32, [ELEM_F64] = t##_to_f64 }
+
+static sim_uop_fn *const direct[UOP_TYPES][UOP_TYPES] = {
+	[ELEM_PRED] = INTEGER_ROW(u8, u8),
+	[ELEM_S8] = INTEGER_ROW(s8, u8), [ELEM_S16] = INTEGER_ROW(s16, u16),
+	[ELEM_S32] = INTEGER_ROW(s32, u32), [ELEM_S64] = INTEGER_ROW(s64, u64),
+	[ELEM_U8] = INTEGER_ROW(u8, u8), [ELEM_U16] = INTEGER_ROW(u16, u16),
+	[ELEM_U32] = INTEGER_ROW(u32, u32), [ELEM_U64] = INTEGER_ROW(u64, u64),
+	[ELEM_F32] = FLOAT_ROW(f32), [ELEM_F64] = FLOAT_ROW(f64),
+};
+
+/* ---- rounding to odd ---- */
+
+/* To f32, truncated, with the last bit set if anything was lost. */
+static inline uint32_t odd_f32(double x)
+{
+	float f = (float)x;
+	double back = (double)f;
+	uint32_t u = raw32(f);
+
+	u -= fabs(back) > fabs(x);
+	u |= back != x;
+	return x != x ? raw32(f) : u;
+}
+
+static inline double odd_u64(uint64_t x)
+{
+	uint64_t cut = (x & ~(uint64_t)0x7ff) | (uint64_t)((x & 0x7ff) != 0) << 11;
+
+	return (double)(x >> 53 ? cut : x);
+}
+
+static inline double odd_s64(int64_t x)
+{
+	double a = odd_u64(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
+
+	return x < 0 ? -a : a;
+}
+
+UNARY(f64_odd, uint32_t, double, odd_f32(x))
+UNARY(u64_odd, double, uint64_t, odd_u64(x))
+UNARY(s64_odd, double, int64_t, odd_s64(x))
+
+/* ---- small floats ---- */
+
+/* How codes beyond the numbers are used. */
+enum { IEEE, FN, FNUZ, FINITE };
+
+/* E exponent bits, M mantissa bits, value 2^(exp - BIAS). In f32 all are normal. */
+#define DECODE(name, U, E, M, BIAS, KIND) \
+static inline uint32_t name(U x) \
+{ \
+	uint32_t mag = x & ((1u << (E + M)) - 1), sign = (uint32_t)x >> (E + M) & 1; \
+	uint32_t normal = (mag << (23 - M)) + ((127u - BIAS) << 23); \
+	/* a subnormal is a small integer times 2^(1 - BIAS - M) */ \
+	float sub = (float)(int32_t)mag * from_raw32((128u - BIAS - M) << 23); \
+	uint32_t r = mag >> M ? normal : raw32(sub); \
+	uint32_t top = ((1u << E) - 1) << M; \
+	if (KIND == IEEE) { \
+		r = mag >= top ? 0x7f800000 : r; \
+		r = mag > top ? 0x7fc00000 | (mag - top) << (23 - M) : r; \
+	} \
+	if (KIND == FN) \
+		r = mag == (1u << (E + M)) - 1 ? 0x7fc00000 : r; \
+	if (KIND == FNUZ) \
+		r = sign && !mag ? 0x7fc00000 : r; \
+	return r | sign << 31; \
+}
+
+/* Nearest even. Overflow: infinity (IEEE), NaN (FN, FNUZ), the largest (FINITE). */
+#define ENCODE(name, U, E, M, BIAS, KIND) \
+static inline U name(uint32_t x) \
+{ \
+	uint32_t sign = x >> 31, a = x & 0x7fffffff; \
+	uint32_t normal = (a + (1u << (22 - M)) - 1 + (a >> (23 - M) & 1)) >> (23 - M); \
+	float sub = from_raw32(a) * from_raw32((126u + BIAS + M) << 23) + 0x1.8p23f; \
+	uint32_t least = (128u - BIAS) << 23, r; \
+	/* the first code that is no number, and what overflow and NaN become */ \
+	uint32_t end = KIND == IEEE ? ((1u << E) - 1) << M : \
+		KIND == FN ? (1u << (E + M)) - 1 : 1u << (E + M); \
+	uint32_t over = KIND == FINITE ? end - 1 : end; \
+	uint32_t nan = KIND == IEEE ? end | 1u << (M - 1) : end; \
+	normal -= (127u - BIAS) << M; \
+	r = a < least ? raw32(sub) & 0x3fffff : normal; \
+	r = a >= 0x7f000000 || r >= end ? over : r; \
+	if (KIND == IEEE && sizeof(U) == 2) \
+		nan |= a >> (23 - M) & ((1u << M) - 1); \
+	r = a > 0x7f800000 ? nan : r; \
+	if (KIND == FNUZ) \
+		return (U)(r ? r | (r < end ? sign << (E + M) : 0) : 0); \
+	if (KIND == FINITE) \
+		return (U)(a > 0x7f800000 ? end : r | sign << (E + M)); \
+	return (U)(r | sign << (E + M)); \
+}
+
+#define SMALL(name, U, E, M, BIAS, KIND) \
+	DECODE(name##_decoded, U, E, M, BIAS, KIND) \
+	ENCODE(name##_encoded, U, E, M, BIAS, KIND) \
+	UNARY(name##_decode, uint32_t, U, name##_decoded(x)) \
+	UNARY(name##_encode, U, uint32_t, name##_encoded(x))
+SMALL(f16_bits, uint16_t, 5, 10, 15, IEEE)
+SMALL(f8e5m2, uint8_t, 5, 2, 15, IEEE)
+SMALL(f8e4m3, uint8_t, 4, 3, 7, IEEE)
+SMALL(f8e3m4, uint8_t, 3, 4, 3, IEEE)
+SMALL(f8e4m3fn, uint8_t, 4, 3, 7, FN)
+SMALL(f8e4m3b11, uint8_t, 4, 3, 11, FNUZ)
+SMALL(f8e5m2fnuz, uint8_t, 5, 2, 16, FNUZ)
+SMALL(f8e4m3fnuz, uint8_t, 4, 3, 8, FNUZ)
+SMALL(f4e2m1, uint8_t, 2, 1, 1, FINITE)
+
+/* A power of two, 2^(x - 127); 255 is NaN. 2^-127 is subnormal in f32 and stays. */
+static inline uint32_t e8m0_decoded(uint8_t x)
+{
+	uint32_t u = x ? (uint32_t)x << 23 : 0x400000;
+
+	return x == 255 ? 0x7fc00000 : u;
+}
+
+/* Nearest power of two, halfway up; there is no sign and no zero: those are NaN. */
+static inline uint8_t e8m0_encoded(uint32_t x)
+{
+	uint32_t a = x & 0x7fffffff, e = (a + 0x400000) >> 23;
+
+	/* below 2^-126 the one code is 2^-127, to 1.5 times that */
+	e = a < 0x800000 ? a >= 0x600000 : e;
+	return (uint8_t)(x - 1 >= 0x7f7fffff || e > 254 ? 255 : e);
+}
+UNARY(e8m0_decode, uint32_t, uint8_t, e8m0_decoded(x))
+UNARY(e8m0_encode, uint8_t, uint32_t, e8m0_encoded(x))
+
+/* bf16 is the upper half of f32. */
+static inline uint16_t bf16_encoded(uint32_t x)
+{
+	uint32_t r = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+
+	return (uint16_t)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : r);
+}
+UNARY(bf16_decode, uint32_t, uint16_t, (uint32_t)x << 16)
+UNARY(bf16_encode, uint16_t, uint32_t, bf16_encoded(x))
+
+KERNEL(f16_decode)
+{
+#ifdef __F16C__
+	const uint16_t *pa = ra;
+	float *d = dst;
+
+	for (; n >= 8; n -= 8, pa += 8, d += 8)
+		_mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128((const void *)pa)));
+	dst = d;
+	ra = pa;
+#endif
+	f16_bits_decode(dst, ra, rb, rc, n, spread, aux);
+}
+
+KERNEL(f16_encode)
+{
+#ifdef __F16C__
+	const float *pa = ra;
+	uint16_t *d = dst;
+
+	for (; n >= 8; n -= 8, pa += 8, d += 8)
+		_mm_storeu_si128((void *)d, _mm256_cvtps_ph(_mm256_loadu_ps(pa),
+							    _MM_FROUND_TO_NEAREST_INT));
+	dst = d;
+	ra = pa;
+#endif
+	f16_bits_encode(dst, ra, rb, rc, n, spread, aux);
+}
+
+/* ---- integers of less than a byte: a byte that is the value ---- */
+
+UNARY(s4_wrap, int8_t, uint8_t, (int8_t)(x << 4) >> 4)
+UNARY(s2_wrap, int8_t, uint8_t, (int8_t)(x << 6) >> 6)
+UNARY(u4_wrap, uint8_t, uint8_t, x & 15)
+UNARY(u2_wrap, uint8_t, uint8_t, x & 3)
+UNARY(s4_clamp, int8_t, int8_t, x < -8 ? -8 : x > 7 ? 7 : x)
+UNARY(s2_clamp, int8_t, int8_t, x < -2 ? -2 : x > 1 ? 1 : x)
+UNARY(u4_clamp, uint8_t, uint8_t, x > 15 ? 15 : x)
+UNARY(u2_clamp, uint8_t, uint8_t, x > 3 ? 3 : x)
+
+/* ---- complex ---- */
+
+#define COMPLEX(c, T) \
+	struct c##_parts { T re, im; }; \
+	UNARY(c##_to_pred, uint8_t, struct c##_parts, x.re != 0 || x.im != 0) \
+	KERNEL(c##_real) \
+	{ \
+		const T *pa = ra; \
+		T *d = dst; \
+		UNUSED_ARGS; \
+		for (size_t i = 0; i < n; i++) \
+			d[i] = pa[2 * i]; \
+	} \
+	KERNEL(c##_join) \
+	{ \
+		const T *pa = ra; \
+		T *d = dst; \
+		UNUSED_ARGS; \
+		for (size_t i = 0; i < n; i++) { \
+			d[2 * i] = pa[i]; \
+			d[2 * i + 1] = 0; \
+		} \
+	}
+COMPLEX(c64, float)
+COMPLEX(c128, double)
+
+KERNEL(c64_to_c128)
+{
+	f32_to_f64(dst, ra, rb, rc, 2 * n, spread, aux);
+}
+
+KERNEL(c128_to_c64)
+{
+	f64_to_f32(dst, ra, rb, rc, 2 * n, spread, aux);
+}
+
+/* ---- chains ---- */
+
+KERNEL(copy)
+{
+	UNUSED_ARGS;
+	memmove(dst, ra, n * elem_bytes(aux & 0xff));
+}
+
+/* What a storage or complex type is read as, and how. */
+struct leg { sim_uop_fn *fn; uint8_t elem; };
+
+static const struct leg decode[ELEM_COUNT] = {
+	[ELEM_F16] = { f16_decode, ELEM_F32 }, [ELEM_BF16] = { bf16_decode, ELEM_F32 },
+	[ELEM_F8E5M2] = { f8e5m2_decode, ELEM_F32 },
+	[ELEM_F8E4M3] = { f8e4m3_decode, ELEM_F32 },
+	[ELEM_F8E3M4] = { f8e3m4_decode, ELEM_F32 },
+	[ELEM_F8E4M3FN] = { f8e4m3fn_decode, ELEM_F32 },
+	[ELEM_F8E4M3B11FNUZ] = { f8e4m3b11_decode, ELEM_F32 },
+	[ELEM_F8E5M2FNUZ] = { f8e5m2fnuz_decode, ELEM_F32 },
+	[ELEM_F8E4M3FNUZ] = { f8e4m3fnuz_decode, ELEM_F32 },
+	[ELEM_F8E8M0FNU] = { e8m0_decode, ELEM_F32 },
+	[ELEM_F4E2M1FN] = { f4e2m1_decode, ELEM_F32 },
+	[ELEM_S4] = { s4_wrap, ELEM_S8 }, [ELEM_S2] = { s2_wrap, ELEM_S8 },
+	[ELEM_U4] = { u4_wrap, ELEM_U8 }, [ELEM_U2] = { u2_wrap, ELEM_U8 },
+	[ELEM_C64] = { c64_real, ELEM_F32 }, [ELEM_C128] = { c128_real, ELEM_F64 },
+};
+
+/* How such a type is made, and of what. */
+static const struct leg encode[ELEM_COUNT] = {
+	[ELEM_F16] = { f16_encode, ELEM_F32 }, [ELEM_BF16] = { bf16_encode, ELEM_F32 },
+	[ELEM_F8E5M2] = { f8e5m2_encode, ELEM_F32 },
+	[ELEM_F8E4M3] = { f8e4m3_encode, ELEM_F32 },
+	[ELEM_F8E3M4] = { f8e3m4_encode, ELEM_F32 },
+	[ELEM_F8E4M3FN] = { f8e4m3fn_encode, ELEM_F32 },
+	[ELEM_F8E4M3B11FNUZ] = { f8e4m3b11_encode, ELEM_F32 },
+	[ELEM_F8E5M2FNUZ] = { f8e5m2fnuz_encode, ELEM_F32 },
+	[ELEM_F8E4M3FNUZ] = { f8e4m3fnuz_encode, ELEM_F32 },
+	[ELEM_F8E8M0FNU] = { e8m0_encode, ELEM_F32 },
+	[ELEM_F4E2M1FN] = { f4e2m1_encode, ELEM_F32 },
+	[ELEM_S4] = { s4_wrap, ELEM_S8 }, [ELEM_S2] = { s2_wrap, ELEM_S8 },
+	[ELEM_U4] = { u4_wrap, ELEM_U8 }, [ELEM_U2] = { u2_wrap, ELEM_U8 },
+	[ELEM_C64] = { c64_join, ELEM_F32 }, [ELEM_C128] = { c128_join, ELEM_F64 },
+};
+
+/* Saturating instead, for floats. */
+static sim_uop_fn *const clamped[ELEM_COUNT] = {
+	[ELEM_S4] = s4_clamp, [ELEM_S2] = s2_clamp,
+	[ELEM_U4] = u4_clamp, [ELEM_U2] = u2_clamp,
+};
+
+struct chain {
+	unsigned n;
+	struct leg leg[5];
+};
+
+static void add_leg(struct chain *c, sim_uop_fn *fn, unsigned elem)
+{
+	c->leg[c->n++] = (struct leg){ fn, (uint8_t)elem };
+}
+
+/* From computing type `from` to f32, rounded to odd unless it is exact. */
+static void add_odd(struct chain *c, unsigned from)
+{
+	if (from == ELEM_F32)
+		return;
+	if (from != ELEM_F64 && elem_bits(from) <= 16) {
+		add_leg(c, direct[from][ELEM_F32], ELEM_F32);
+		return;
+	}
+	if (from == ELEM_S64 || from == ELEM_U64)
+		add_leg(c, from == ELEM_S64 ? s64_odd : u64_odd, ELEM_F64);
+	else if (from != ELEM_F64)
+		add_leg(c, direct[from][ELEM_F64], ELEM_F64);
+	add_leg(c, f64_odd, ELEM_F32);
+}
+
+static struct chain chain_of(unsigned from, unsigned to)
+{
+	struct chain c = { 0 };
+	struct leg first = decode[from], last = encode[to];
+	unsigned now = from;
+
+	if (from == to) {
+		add_leg(&c, copy, to);
+		return c;
+	}
+	if (elem_class(from) == ELEM_CLASS_COMPLEX && to == ELEM_PRED) {
+		add_leg(&c, from == ELEM_C64 ? c64_to_pred : c128_to_pred, to);
+		return c;
+	}
+	if (elem_class(from) == ELEM_CLASS_COMPLEX &&
+	    elem_class(to) == ELEM_CLASS_COMPLEX) {
+		add_leg(&c, from == ELEM_C64 ? c64_to_c128 : c128_to_c64, to);
+		return c;
+	}
+	if (first.fn) {
+		add_leg(&c, first.fn, first.elem);
+		now = first.elem;
+	}
+	if (!last.fn) {
+		if (now != to)
+			add_leg(&c, direct[now][to], to);
+		return c;
+	}
+	if (elem_class(to) == ELEM_CLASS_FLOAT)
+		add_odd(&c, now);
+	else if (now != last.elem)
+		add_leg(&c, direct[now][last.elem], last.elem);
+	add_leg(&c, elem_class(now) == ELEM_CLASS_FLOAT && clamped[to] ?
+		clamped[to] : last.fn, to);
+	return c;
+}
+
+/* aux: from | to << 8 */
+KERNEL(cvt_chain)
+{
+	enum { CHUNK = 256 };
+	struct chain c = chain_of(aux & 0xff, aux >> 8 & 0xff);
+	size_t in = elem_bytes(aux & 0xff), out = elem_bytes(aux >> 8 & 0xff);
+	_Alignas(64) char room[2][CHUNK * 8];
+	const char *src = ra;
+	char *d = dst;
+
+	(void)rb;
+	(void)rc;
+	while (n) {
+		size_t m = n < CHUNK ? n : CHUNK;
+		const void *from = src;
+
+		for (unsigned k = 0; k < c.n; k++) {
+			void *to = k + 1 == c.n ? (void *)d : room[k & 1];
+
+			c.leg[k].fn(to, from, NULL, NULL, m, spread, aux);
+			from = to;
+		}
+		src += m * in;
+		d += m * out;
+		n -= m;
+	}
+}
+
+sim_uop_fn *PATH(sim_uop_cvt)(unsigned from, unsigned to)
+{
+	struct chain c = chain_of(from, to);
+
+	return c.n == 1 ? c.leg[0].fn : cvt_chain;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Kernels on f32 and f64, for one path: see path.h. f32 functions are those of
+ * uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's (portable: libm's), all
+ * within about 1 ulp.
+ */
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+#include <sleef.h>
+
+#include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop_loop.h"
+#include "hal/sim/kernels/uop_math.h"
+
+static inline uint64_t bits_of64(double x)
+{
+	uint64_t u;
+
+	memcpy(&u, &x, sizeof(u));
+	return u;
+}
+
+static inline double double_of(uint64_t u)
+{
+	double x;
+
+	memcpy(&x, &u, sizeof(x));
+	return x;
+}
+
+/* Ordered by the integer: -NaN < -inf < .. < -0 < +0 < .. < NaN. */
+static inline int32_t total_f32(float x)
+{
+	int32_t s = (int32_t)bits_of(x);
+
+	return s ^ (int32_t)((uint32_t)(s >> 31) >> 1);
+}
+
+static inline int64_t total_f64(double x)
+{
+	int64_t s = (int64_t)bits_of64(x);
+
+	return s ^ (int64_t)((uint64_t)(s >> 63) >> 1);
+}
+
+/*
+ * The CPU's minimum gives y if the two are unordered, or equal: then the zeros may
+ * differ in sign, and or-ing bits gives -0, and-ing +0.
+ */
+#define EXTREME(name, T, bits, from, LESS, MIX) \
+static inline T name(T x, T y) \
+{ \
+	T r = x LESS y ? x : y; \
+	r = x == y ? from(bits(x) MIX bits(y)) : r; \
+	return x != x ? x : r; \
+}
+EXTREME(min_f32, float, bits_of, float_of, <, |)
+EXTREME(max_f32, float, bits_of, float_of, >, &)
+EXTREME(min_f64, double, bits_of64, double_of, <, |)
+EXTREME(max_f64, double, bits_of64, double_of, >, &)
+
+static inline float away_f32(float x)
+{
+	float t = __builtin_truncf(x);
+
+	t = fabsf(x - t) >= 0.5f ? t + copysignf(1.0f, x) : t;
+	return copysignf(t, x);
+}
+
+static inline double away_f64(double x)
+{
+	double t = __builtin_trunc(x);
+
+	t = fabs(x - t) >= 0.5 ? t + copysign(1.0, x) : t;
+	return copysign(t, x);
+}
+
+/* x rounded to `exp` exponent bits and `mant` mantissa bits; out of W bits with M of
+ * mantissa. */
+#define RDPREC(name, U, M, E) \
+static inline U name(U x, unsigned exp, unsigned mant) \
+{ \
+	U sign = x & (U)1 << (M + E), inf = (((U)1 << E) - 1) << M; \
+	U a = x ^ sign, bias = ((U)1 << (E - 1)) - 1; \
+	U most, least, r = a; \
+	if (mant < M) { \
+		U lsb = (U)1 << (M - mant); \
+		r = a + (lsb >> 1) - 1 + ((a & lsb) != 0); \
+		r &= ~(lsb - 1); \
+	} \
+	if (exp < E) { \
+		U half = ((U)1 << (exp - 1)) - 1; \
+		most = (bias + half) << M | (((U)1 << M) - 1); \
+		least = (bias - half + 1) << M; \
+		r = r < least ? 0 : r; \
+		r = r > most ? inf : r; \
+	} \
+	return a > inf ? x : r | sign; \
+}
+RDPREC(round_f32, uint32_t, 23, 8)
+RDPREC(round_f64, uint64_t, 52, 11)
+
+#define COMMON(T, t, s, I) \
+	UNARY(s##_neg, T, T, -x) \
+	UNARY(s##_abs, T, T, __builtin_fabs##t(x)) \
+	UNARY(s##_sign, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
+	UNARY(s##_floor, T, T, __builtin_floor##t(x)) \
+	UNARY(s##_ceil, T, T, __builtin_ceil##t(x)) \
+	UNARY(s##_rne, T, T, __builtin_rint##t(x)) \
+	UNARY(s##_rafz, T, T, away_##s(x)) \
+	UNARY(s##_trunc, T, T, __builtin_trunc##t(x)) \
+	UNARY(s##_isfin, uint8_t, T, __builtin_fabs##t(x) < (T)INFINITY) \
+	UNARY(s##_sqrt, T, T, __builtin_sqrt##t(x)) \
+	UNARY(s##_rsqrt, T, T, 1 / __builtin_sqrt##t(x)) \
+	BINARY(s##_add, T, T, x + y) \
+	BINARY(s##_sub, T, T, x - y) \
+	BINARY(s##_mul, T, T, x * y) \
+	BINARY(s##_div, T, T, x / y) \
+	BINARY(s##_min, T, T, min_##s(x, y)) \
+	BINARY(s##_max, T, T, max_##s(x, y)) \
+	BINARY(s##_eq, uint8_t, T, x == y) \
+	BINARY(s##_ne, uint8_t, T, x != y) \
+	BINARY(s##_lt, uint8_t, T, x < y) \
+	BINARY(s##_le, uint8_t, T, x <= y) \
+	BINARY(s##_gt, uint8_t, T, x > y) \
+	BINARY(s##_ge, uint8_t, T, x >= y) \
+	BINARY(s##_tlt, uint8_t, T, total_##s(x) < total_##s(y)) \
+	BINARY(s##_tle, uint8_t, T, total_##s(x) <= total_##s(y)) \
+	BINARY(s##_teq, uint8_t, I, x == y) \
+	TERNARY(s##_fma, T, T, T, __builtin_fma##t(x, y, z)) \
+	TERNARY(s##_clamp, T, T, T, min_##s(max_##s(y, x), z)) \
+	UNARY(s##_rdprec, I, I, round_##s(x, aux & 0xff, (unsigned)(aux >> 8)))
+
+COMMON(float, f, f32, uint32_t)
+COMMON(double, , f64, uint64_t)
+
+/*
+ * Pairs: one result used once, by the next operation. They are the same two
+ * operations, each rounded, but the one in between is neither stored nor loaded,
+ * which is what most of the time goes to.
+ */
+#define PAIR_LOOP(Y, Z, EXPR) \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		float x = pa[j], y = Y, z = Z; \
+		d[j] = (EXPR); \
+	}
+/* Spread arguments in registers: loads are what counts here. */
+#define PAIR(name, EXPR) \
+TERNARY(name##_any, float, float, float, EXPR) \
+KERNEL(name) \
+{ \
+	const float *pa = ra, *pb = rb, *pc = rc; \
+	float *d = dst, one = *pb, two = *pc; \
+	if (spread == (UOP_SPREAD_B | UOP_SPREAD_C)) { \
+		PAIR_LOOP(one, two, EXPR) \
+	} else if (spread == UOP_SPREAD_B) { \
+		PAIR_LOOP(one, pc[j], EXPR) \
+	} else if (spread == UOP_SPREAD_C) { \
+		PAIR_LOOP(pb[j], two, EXPR) \
+	} else { \
+		name##_any(dst, ra, rb, rc, n, spread, aux); \
+	} \
+}
+#define PAIRS(first, OP) \
+	PAIR(first##_add, (x OP y) + z) \
+	PAIR(first##_sub, (x OP y) - z) \
+	PAIR(first##_from, z - (x OP y)) \
+	PAIR(first##_mul, (x OP y) * z) \
+	PAIR(first##_div, (x OP y) / z) \
+	PAIR(first##_max, max_f32(x OP y, z)) \
+	PAIR(first##_min, min_f32(x OP y, z))
+PAIRS(f32_add, +)
+PAIRS(f32_sub, -)
+PAIRS(f32_mul, *)
+
+sim_uop_fn *const PATH(sim_uop_pair)[UOP_PAIR_FIRST][UOP_PAIR_THEN] = {
+#define ROW(first) { first##_add, first##_sub, first##_from, first##_mul, first##_div, \
+		     first##_max, first##_min }
+	ROW(f32_add), ROW(f32_sub), ROW(f32_mul),
+#undef ROW
+};
+
+UNARY(f32_exp, float, float, exp_f32(x))
+UNARY(f32_expm1, float, float, expm1_f32(x))
+UNARY(f32_log, float, float, log_f32(x))
+UNARY(f32_log1p, float, float, log1p_f32(x))
+UNARY(f32_tanh, float, float, tanh_f32(x))
+UNARY(f32_logistic, float, float, logistic_f32(x))
+UNARY(f32_erf, float, float, erf_f32(x))
+BINARY(f32_pow, float, float, pow_f32(x, y))
+BINARY(f32_atan2, float, float, atan2_f32(x, y))
+
+/* Blocks whose arguments are all small go fast; others fall to libm one by one. */
+#define TRIGONOMETRY(name, fast, slow) \
+KERNEL(name) \
+{ \
+	const float *pa = ra; \
+	float *d = dst, block[BLOCK]; \
+	UNUSED_ARGS; \
+	while (n) { \
+		size_t m = n < BLOCK ? n : BLOCK; \
+		unsigned large = 0; \
+		if (m == BLOCK) { \
+			IVDEP \
+			for (size_t j = 0; j < BLOCK; j++) { \
+				block[j] = fast(pa[j]); \
+				large += !(fabsf(pa[j]) < SINCOS_MOST); \
+			} \
+		} else { \
+			IVDEP \
+			for (size_t j = 0; j < m; j++) { \
+				block[j] = fast(pa[j]); \
+				large += !(fabsf(pa[j]) < SINCOS_MOST); \
+			} \
+		} \
+		for (size_t j = 0; large && j < m; j++) \
+			if (!(fabsf(pa[j]) < SINCOS_MOST)) \
+				block[j] = slow(pa[j]); \
+		memcpy(d, block, m * sizeof(*d)); \
+		d += m; \
+		pa += m; \
+		n -= m; \
+	} \
+}
+TRIGONOMETRY(f32_sin, sin_f32, sinf)
+TRIGONOMETRY(f32_cos, cos_f32, cosf)
+
+/*
+ * x - trunc(x / y) y. Two floats' quotient below 2^28 in f64 truncates right and
+ * the product is exact; larger quotients take the slow way.
+ */
+KERNEL(f32_rem)
+{
+	float *d = dst, block[BLOCK];
+	ARGUMENT(float, pa, ra, UOP_SPREAD_A)
+	ARGUMENT(float, pb, rb, UOP_SPREAD_B)
+	UNUSED_ARGS;
+	while (n) {
+		size_t m = n < BLOCK ? n : BLOCK;
+		unsigned slow = 0;
+
+		IVDEP
+		for (size_t j = 0; j < m; j++) {
+			double x = pa[j], y = pb[j], q = x / y;
+			int fits = fabs(q) < 0x1p28;
+			int32_t k = (int32_t)(fits ? q : 0.0);
+			float r = copysignf((float)(x - k * y), pa[j]);
+
+			block[j] = fabs(y) < (double)INFINITY || x != x ? r : pa[j];
+			slow += !fits && x == x && y == y;
+		}
+		for (size_t j = 0; slow && j < m; j++)
+			if (!(fabs((double)pa[j] / pb[j]) < 0x1p28))
+				block[j] = fmodf(pa[j], pb[j]);
+		for (size_t j = 0; j < m; j++)
+			d[j] = pb[j] != pb[j] ? pb[j] :
+				fabsf(pa[j]) == INFINITY ? NAN : block[j];
+		d += m;
+		pa += pa_step ? m : 0;
+		pb += pb_step ? m : 0;
+		n -= m;
+	}
+}
+
+BINARY(f64_rem, double, double, fmod(x, y))
+
+/* ---- SLEEF, a vector at a time ---- */
+
+#if defined(__AVX512F__)
+#define W32 16
+#define W64 8
+#define LOAD32 _mm512_loadu_ps
+#define LOAD64 _mm512_loadu_pd
+#define STORE32 _mm512_storeu_ps
+#define STORE64 _mm512_storeu_pd
+#define SLEEF32(f, u) Sleef_##f##f16_##u##avx512f
+#define SLEEF64(f, u) Sleef_##f##d8_##u##avx512f
+#elif defined(__AVX2__)
+#define W32 8
+#define W64 4
+#define LOAD32 _mm256_loadu_ps
+#define LOAD64 _mm256_loadu_pd
+#define STORE32 _mm256_storeu_ps
+#define STORE64 _mm256_storeu_pd
+#define SLEEF32(f, u) Sleef_##f##f8_##u##avx2
+#define SLEEF64(f, u) Sleef_##f##d4_##u##avx2
+#else
+/* libm one by one, as good and faster than SLEEF's scalars */
+#define W32 1
+#define W64 1
+#define LOAD32(p) ((double)*(p))
+#define LOAD64(p) (*(p))
+#define STORE32(p, v) (*(p) = (float)(v))
+#define STORE64(p, v) (*(p) = (v))
+#define SLEEF32(f, u) f
+#define SLEEF64(f, u) f
+#endif
+
+#define SLEEF_UNARY(name, T, W, LOAD, STORE, fn) \
+KERNEL(name) \
+{ \
+	const T *pa = ra; \
+	T *d = dst, tail[W] = { 0 }; \
+	UNUSED_ARGS; \
+	for (; n >= W; n -= W, pa += W, d += W) \
+		STORE(d, fn(LOAD(pa))); \
+	if (n && W > 1) { \
+		memcpy(tail, pa, n * sizeof(T)); \
+		STORE(tail, fn(LOAD(tail))); \
+		memcpy(d, tail, n * sizeof(T)); \
+	} \
+}
+
+#define SLEEF_BINARY(name, T, W, LOAD, STORE, fn) \
+KERNEL(name) \
+{ \
+	T *d = dst, tail_a[W] = { 0 }, tail_b[W] = { 0 }; \
+	ARGUMENT(T, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(T, pb, rb, UOP_SPREAD_B) \
+	UNUSED_ARGS; \
+	for (; n >= W; n -= W, d += W) { \
+		STORE(d, fn(LOAD(pa), LOAD(pb))); \
+		pa += pa_step ? W : 0; \
+		pb += pb_step ? W : 0; \
+	} \
+	if (n && W > 1) { \
+		memcpy(tail_a, pa, n * sizeof(T)); \
+		memcpy(tail_b, pb, n * sizeof(T)); \
+		STORE(tail_a, fn(LOAD(tail_a), LOAD(tail_b))); \
+		memcpy(d, tail_a, n * sizeof(T)); \
+	} \
+}
+
+#define UNARY32(op) SLEEF_UNARY(f32_##op, float, W32, LOAD32, STORE32, SLEEF32(op, u10))
+#define UNARY64(op) SLEEF_UNARY(f64_##op, double, W64, LOAD64, STORE64, SLEEF64(op, u10))
+UNARY32(tan)
+UNARY32(cbrt)
+UNARY64(cbrt)
+UNARY64(exp)
+UNARY64(expm1)
+UNARY64(log)
+UNARY64(log1p)
+UNARY64(sin)
+UNARY64(cos)
+UNARY64(tan)
+UNARY64(tanh)
+UNARY64(erf)
+SLEEF_BINARY(f64_pow, double, W64, LOAD64, STORE64, SLEEF64(pow, u10))
+SLEEF_BINARY(f64_atan2, double, W64, LOAD64, STORE64, SLEEF64(atan2, u10))
+
+KERNEL(f64_logistic)
+{
+	double *d = dst;
+
+	f64_neg(dst, ra, NULL, NULL, n, spread, aux);
+	f64_exp(dst, dst, NULL, NULL, n, spread, aux);
+	(void)rb;
+	(void)rc;
+	IVDEP
+	for (size_t i = 0; i < n; i++)
+		d[i] = 1.0 / (1.0 + d[i]);
+}
+
+#define FLOATS(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op }}
+
+const struct sim_uop_row PATH(sim_uop_float)[UOP_CODES] = {
+	[UOP_RDPREC] = FLOATS(rdprec), [UOP_NEG] = FLOATS(neg),
+	[UOP_ABS] = FLOATS(abs), [UOP_SIGN] = FLOATS(sign),
+	[UOP_FLOOR] = FLOATS(floor), [UOP_CEIL] = FLOATS(ceil),
+	[UOP_RNE] = FLOATS(rne), [UOP_RAFZ] = FLOATS(rafz),
+	[UOP_TRUNC] = FLOATS(trunc), [UOP_ISFIN] = FLOATS(isfin),
+	[UOP_SQRT] = FLOATS(sqrt), [UOP_RSQRT] = FLOATS(rsqrt),
+	[UOP_CBRT] = FLOATS(cbrt), [UOP_EXP] = FLOATS(exp),
+	[UOP_EXPM1] = FLOATS(expm1), [UOP_LOG] = FLOATS(log),
+	[UOP_LOG1P] = FLOATS(log1p), [UOP_SIN] = FLOATS(sin),
+	[UOP_COS] = FLOATS(cos), [UOP_TAN] = FLOATS(tan),
+	[UOP_TANH] = FLOATS(tanh), [UOP_LOGISTIC] = FLOATS(logistic),
+	[UOP_ERF] = FLOATS(erf), [UOP_ADD] = FLOATS(add),
+	[UOP_SUB] = FLOATS(sub), [UOP_MUL] = FLOATS(mul),
+	[UOP_DIV] = FLOATS(div), [UOP_REM] = FLOATS(rem),
+	[UOP_MIN] = FLOATS(min), [UOP_MAX] = FLOATS(max),
+	[UOP_POW] = FLOATS(pow), [UOP_ATAN2] = FLOATS(atan2),
+	[UOP_EQ] = FLOATS(eq), [UOP_NE] = FLOATS(ne),
+	[UOP_LT] = FLOATS(lt), [UOP_LE] = FLOATS(le),
+	[UOP_GT] = FLOATS(gt), [UOP_GE] = FLOATS(ge),
+	[UOP_TLT] = FLOATS(tlt), [UOP_TLE] = FLOATS(tle),
+	[UOP_TEQ] = FLOATS(teq), [UOP_FMA] = FLOATS(fma),
+	[UOP_CLAMP] = FLOATS(clamp),
+};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Folds of rows, for one path: see path.h. A long row is folded into 128 lanes, in the
+ * order of memory, and these by halves; shorter ones into fewer lanes, several rows at
+ * once. The shape of the tree depends on the length alone, so every path gives the same
+ * bytes.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop_loop.h"
+
+#define LANES 128
+/* A loop of few turns, for the vectoriser: not to be unrolled before. */
+#define LANE_LOOP IVDEP _Pragma("GCC unroll 1")
+/* Short rows are folded many at once; rows shorter than LONG_ROW by NARROW lanes. */
+#define IS_SHORT(cols) ((cols) < 32 || ((cols) < 128 && (cols) % 8 == 0))
+#define LONG_ROW 512
+#define GROUP 16
+#define NARROW 16
+#define PAIRS 512
+
+static inline uint32_t f32_bits(float x)
+{
+	uint32_t u;
+
+	memcpy(&u, &x, sizeof(u));
+	return u;
+}
+
+static inline uint64_t f64_bits(double x)
+{
+	uint64_t u;
+
+	memcpy(&u, &x, sizeof(u));
+	return u;
+}
+
+static inline float f32_from(uint32_t u)
+{
+	float x;
+
+	memcpy(&x, &u, sizeof(x));
+	return x;
+}
+
+static inline double f64_from(uint64_t u)
+{
+	double x;
+
+	memcpy(&x, &u, sizeof(x));
+	return x;
+}
+
+/* As UOP_MIN and UOP_MAX (uop_float.h): NaN wins, -0 < +0. */
+#define EXTREME(name, T, bits, from, LESS, MIX) \
+static inline T name(T x, T y) \
+{ \
+	T r = x LESS y ? x : y; \
+	r = x == y ? from(bits(x) MIX bits(y)) : r; \
+	return x != x ? x : r; \
+}
+EXTREME(f32_least, float, f32_bits, f32_from, <, |)
+EXTREME(f32_most, float, f32_bits, f32_from, >, &)
+EXTREME(f64_least, double, f64_bits, f64_from, <, |)
+EXTREME(f64_most, double, f64_bits, f64_from, >, &)
+
+#define PLUS(x, y) ((x) + (y))
+#define TIMES(x, y) ((x) * (y))
+#define WIDE_TIMES(x, y) ((uint32_t)(x) * (y))
+#define LEAST(x, y) ((x) < (y) ? (x) : (y))
+#define MOST(x, y) ((x) > (y) ? (x) : (y))
+#define BIT_AND(x, y) ((x) & (y))
+#define BIT_OR(x, y) ((x) | (y))
+#define BIT_XOR(x, y) ((x) ^ (y))
+
+/* Rows one element after the other, GROUP at once. */
+#define SERIAL_FOLD(name, T, OP) \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T acc[GROUP]; \
+	for (; rows >= GROUP; rows -= GROUP, s += GROUP * cols, d += GROUP) { \
+		for (size_t r = 0; r < GROUP; r++) \
+			acc[r] = s[r * cols]; \
+		for (size_t j = 1; j < cols; j++) { \
+			for (size_t r = 0; r < GROUP; r++) \
+				acc[r] = (T)OP(acc[r], s[r * cols + j]); \
+		} \
+		memcpy(d, acc, sizeof(acc)); \
+	} \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		T x = s[0]; \
+		for (size_t j = 1; j < cols; j++) \
+			x = (T)OP(x, s[j]); \
+		d[r] = x; \
+	} \
+}
+
+/* Neighbours are folded in pairs while rows have an even length, all rows at once:
+ * pairs never reach into the next row. */
+#define SHORT_FOLD(name, T, OP) \
+SERIAL_FOLD(name##_serial, T, OP) \
+static void name##_halve(T *d, const T *s, size_t n) \
+{ \
+	IVDEP \
+	for (size_t i = 0; i < n; i++) { \
+		T x = s[2 * i], y = s[2 * i + 1]; \
+		d[i] = (T)OP(x, y); \
+	} \
+} \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T room[PAIRS]; \
+	size_t group = 2 * PAIRS / cols; \
+	if (cols & 1) { \
+		name##_serial(d, s, rows, cols); \
+		return; \
+	} \
+	for (size_t g; rows; rows -= g, s += g * cols, d += g) { \
+		size_t left = cols / 2; \
+		g = rows < group ? rows : group; \
+		name##_halve(left == 1 ? d : room, s, g * left); \
+		for (; !(left & 1); left /= 2) \
+			name##_halve(left == 2 ? d : room, room, g * left / 2); \
+		if (left > 1) \
+			name##_serial(d, room, g, left); \
+	} \
+}
+
+/* Long rows, one by one. */
+#define LONG_FOLD(name, T, OP) \
+static void name##_lanes(T *acc, const T *s, size_t n) \
+{ \
+	memcpy(acc, s, LANES * sizeof(T)); \
+	s += LANES; \
+	n -= LANES; \
+	for (; n >= LANES; n -= LANES, s += LANES) { \
+		IVDEP \
+		for (size_t j = 0; j < LANES; j++) \
+			acc[j] = (T)OP(acc[j], s[j]); \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) \
+		acc[j] = (T)OP(acc[j], s[j]); \
+} \
+static void name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T acc[LANES]; \
+	for (size_t r = 0; r < rows; r++, s += cols) { \
+		name##_lanes(acc, s, cols); \
+		for (size_t h = LANES / 2; h; h /= 2) { \
+			IVDEP \
+			for (size_t j = 0; j < h; j++) \
+				acc[j] = (T)OP(acc[j], acc[j + h]); \
+		} \
+		d[r] = acc[0]; \
+	} \
+}
+
+/* Integers: any order gives the same. */
+#define INTEGER_FOLD(name, T, OP) \
+SHORT_FOLD(name##_short, T, OP) \
+LONG_FOLD(name##_long, T, OP) \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	(cols < LANES ? name##_short : name##_long)(dst, src, rows, cols); \
+}
+
+#define FOLD(name, T, OP) \
+SHORT_FOLD(name##_short, T, OP) \
+LONG_FOLD(name##_long, T, OP) \
+static void name##_narrow(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	T part[GROUP * NARROW], acc[NARROW]; \
+	for (size_t g; rows; rows -= g, d += g) { \
+		g = rows < GROUP ? rows : GROUP; \
+		for (size_t r = 0; r < g; r++, s += cols) { \
+			size_t n = cols - NARROW; \
+			const T *p = s + NARROW; \
+			memcpy(acc, s, sizeof(acc)); \
+			for (; n >= NARROW; n -= NARROW, p += NARROW) { \
+				IVDEP \
+				for (size_t j = 0; j < NARROW; j++) \
+					acc[j] = (T)OP(acc[j], p[j]); \
+			} \
+			for (size_t j = 0; j < n; j++) \
+				acc[j] = (T)OP(acc[j], p[j]); \
+			memcpy(part + r * NARROW, acc, sizeof(acc)); \
+		} \
+		name##_short(d, part, g, NARROW); \
+	} \
+} \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	(IS_SHORT(cols) ? name##_short : cols < LONG_ROW ? name##_narrow : name##_long) \
+		(dst, src, rows, cols); \
+}
+
+/*
+ * Extremes of floats: the CPU's own comparison for speed, with NaN counted beside it,
+ * and a second look at a row whose extreme is zero, for the sign. L: lanes.
+ */
+#define EXTREME_ROW(name, L, T, U, I, bits, LESS, SIGNED) \
+static T name(const T *s, size_t n) \
+{ \
+	T acc[L]; \
+	I nans[L], any = 0; \
+	U sign = (U)1 << (sizeof(U) * 8 - 1), want = SIGNED ? sign : 0; \
+	const T *p = s + 2 * L, *end = s + n; \
+	size_t left = n % (2 * L), some = left < L ? left : L; \
+	LANE_LOOP \
+	for (size_t j = 0; j < L; j++) { \
+		acc[j] = s[j] LESS s[j + L] ? s[j] : s[j + L]; \
+		nans[j] = __builtin_isunordered(s[j], s[j + L]); \
+	} \
+	for (; end - p >= 2 * L; p += 2 * L) { \
+		LANE_LOOP \
+		for (size_t j = 0; j < L; j++) { \
+			T x = p[j], y = p[j + L], m = x LESS y ? x : y; \
+			acc[j] = m LESS acc[j] ? m : acc[j]; \
+			nans[j] += __builtin_isunordered(x, y); \
+		} \
+	} \
+	for (size_t j = 0; j < some; j++) { \
+		acc[j] = p[j] LESS acc[j] ? p[j] : acc[j]; \
+		nans[j] += p[j] != p[j]; \
+	} \
+	for (size_t j = L; j < left; j++) { \
+		acc[j - L] = p[j] LESS acc[j - L] ? p[j] : acc[j - L]; \
+		nans[j - L] += p[j] != p[j]; \
+	} \
+	LANE_LOOP \
+	for (size_t j = 0; j < L; j++) \
+		any |= nans[j]; \
+	if (any) \
+		return (T)NAN; \
+	for (size_t h = L / 2; h; h /= 2) { \
+		LANE_LOOP \
+		for (size_t j = 0; j < h; j++) \
+			acc[j] = acc[j + h] LESS acc[j] ? acc[j + h] : acc[j]; \
+	} \
+	for (size_t j = 0; acc[0] == 0 && j < n; j++) \
+		any |= s[j] == 0 && (bits(s[j]) & sign) == want; \
+	return acc[0] == 0 ? (T)(any == SIGNED ? -0.0 : 0.0) : acc[0]; \
+}
+#define FLOAT_FOLD(name, T, U, I, bits, LESS, op, SIGNED) \
+SHORT_FOLD(name##_short, T, op) \
+EXTREME_ROW(name##_narrow, NARROW, T, U, I, bits, LESS, SIGNED) \
+EXTREME_ROW(name##_long, LANES / 2, T, U, I, bits, LESS, SIGNED) \
+static void name(void *dst, const void *src, size_t rows, size_t cols) \
+{ \
+	const T *s = src; \
+	T *d = dst; \
+	if (IS_SHORT(cols)) { \
+		name##_short(dst, src, rows, cols); \
+		return; \
+	} \
+	for (size_t r = 0; r < rows; r++, s += cols) \
+		d[r] = (cols < LONG_ROW ? name##_narrow : name##_long)(s, cols); \
+}
+
+#define INTEGERS(T, u, S, s, MULTIPLY) \
+	INTEGER_FOLD(u##_radd, T, PLUS) \
+	INTEGER_FOLD(u##_rmul, T, MULTIPLY) \
+	INTEGER_FOLD(u##_rmin, T, LEAST) \
+	INTEGER_FOLD(u##_rmax, T, MOST) \
+	INTEGER_FOLD(s##_rmin, S, LEAST) \
+	INTEGER_FOLD(s##_rmax, S, MOST) \
+	INTEGER_FOLD(u##_rand, T, BIT_AND) \
+	INTEGER_FOLD(u##_ror, T, BIT_OR) \
+	INTEGER_FOLD(u##_rxor, T, BIT_XOR)
+INTEGERS(uint8_t, u8, int8_t, s8, WIDE_TIMES)
+INTEGERS(uint16_t, u16, int16_t, s16, WIDE_TIMES)
+INTEGERS(uint32_t, u32, int32_t, s32, TIMES)
+INTEGERS(uint64_t, u64, int64_t, s64, TIMES)
+FOLD(f32_radd, float, PLUS)
+FOLD(f32_rmul, float, TIMES)
+FLOAT_FOLD(f32_rmin, float, uint32_t, int32_t, f32_bits, <, f32_least, 1)
+FLOAT_FOLD(f32_rmax, float, uint32_t, int32_t, f32_bits, >, f32_most, 0)
+FOLD(f64_radd, double, PLUS)
+FOLD(f64_rmul, double, TIMES)
+FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, f64_bits, <, f64_least, 1)
+FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, f64_bits, >, f64_most, 0)
+
+#define BOTH(op) \
+	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \
+	[ELEM_S64] = u64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
+	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
+#define EACH(op) \
+	[ELEM_S8] = s8_##op, [ELEM_S16] = s16_##op, [ELEM_S32] = s32_##op, \
+	[ELEM_S64] = s64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
+	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
+#define FLOATS(op) [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op
+
+const struct sim_fold_row PATH(sim_uop_fold)[UOP_CODES] = {
+	[UOP_ADD] = {{ [ELEM_PRED] = u8_ror, BOTH(radd), FLOATS(radd) }},
+	[UOP_MUL] = {{ [ELEM_PRED] = u8_rand, BOTH(rmul), FLOATS(rmul) }},
+	[UOP_MIN] = {{ [ELEM_PRED] = u8_rand, EACH(rmin), FLOATS(rmin) }},
+	[UOP_MAX] = {{ [ELEM_PRED] = u8_ror, EACH(rmax), FLOATS(rmax) }},
+	[UOP_AND] = {{ [ELEM_PRED] = u8_rand, BOTH(rand) }},
+	[UOP_OR] = {{ [ELEM_PRED] = u8_ror, BOTH(ror) }},
+	[UOP_XOR] = {{ [ELEM_PRED] = u8_rxor, BOTH(rxor) }},
+};

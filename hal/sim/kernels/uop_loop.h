@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_UOP_LOOP_H
+#define SIM_UOP_LOOP_H
+/*
+ * Loops of kernels. The compiler vectorises them: a block of 64 elements has a
+ * fixed trip count, so no remainder is left in it. A spread argument is first
+ * copied over a block of its own, which is then read again and again: one loop
+ * serves every mix of arguments.
+ */
+#include "hal/sim/kernels/uop.h"
+
+#define BLOCK 64
+#define IVDEP _Pragma("GCC ivdep")
+
+/* Makes `p` walk: over its array, or on the spot over a block of copies. */
+#define ARGUMENT(T, p, raw, bit) \
+	_Alignas(64) T p##_block[BLOCK]; \
+	const T *p = raw; \
+	size_t p##_step = BLOCK; \
+	if (spread & (bit)) { \
+		size_t fill = n < BLOCK ? n : BLOCK; \
+		T one = *p; \
+		for (size_t j = 0; j < fill; j++) \
+			p##_block[j] = one; \
+		p = p##_block; \
+		p##_step = 0; \
+	}
+
+#define KERNEL(name) \
+	static void name(void *dst, const void *ra, const void *rb, const void *rc, \
+			 size_t n, unsigned spread, uint64_t aux)
+#define UNUSED_ARGS (void)ra, (void)rb, (void)rc, (void)spread, (void)aux
+
+/* d[i] = EXPR of x */
+#define UNARY(name, R, T, EXPR) \
+KERNEL(name) \
+{ \
+	R *d = dst; \
+	const T *pa = ra; \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK, d += BLOCK, pa += BLOCK) { \
+		IVDEP \
+		for (size_t j = 0; j < BLOCK; j++) { \
+			T x = pa[j]; \
+			d[j] = (R)(EXPR); \
+		} \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		T x = pa[j]; \
+		d[j] = (R)(EXPR); \
+	} \
+}
+
+/* d[i] = EXPR of x, y */
+#define BINARY(name, R, T, EXPR) \
+KERNEL(name) \
+{ \
+	R *d = dst; \
+	ARGUMENT(T, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(T, pb, rb, UOP_SPREAD_B) \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK) { \
+		IVDEP \
+		for (size_t j = 0; j < BLOCK; j++) { \
+			T x = pa[j], y = pb[j]; \
+			d[j] = (R)(EXPR); \
+		} \
+		d += BLOCK; \
+		pa += pa_step; \
+		pb += pb_step; \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		T x = pa[j], y = pb[j]; \
+		d[j] = (R)(EXPR); \
+	} \
+}
+
+/* d[i] = EXPR of x (of type A), y and z (of type T) */
+#define TERNARY(name, R, A, T, EXPR) \
+KERNEL(name) \
+{ \
+	R *d = dst; \
+	ARGUMENT(A, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(T, pb, rb, UOP_SPREAD_B) \
+	ARGUMENT(T, pc, rc, UOP_SPREAD_C) \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK) { \
+		IVDEP \
+		for (size_t j = 0; j < BLOCK; j++) { \
+			A x = pa[j]; \
+			T y = pb[j], z = pc[j]; \
+			d[j] = (R)(EXPR); \
+		} \
+		d += BLOCK; \
+		pa += pa_step; \
+		pb += pb_step; \
+		pc += pc_step; \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		A x = pa[j]; \
+		T y = pb[j], z = pc[j]; \
+		d[j] = (R)(EXPR); \
+	} \
+}
+
+#endif

@@ -1,4 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions of the avx2 path. */
-#define PATH(name) name##_avx2
-#include "hal/sim/uop_cvt.h"

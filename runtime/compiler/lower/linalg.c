@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cholesky factors and triangular systems as loops over rows or columns; what is inside
+ * a loop is one product and a few elementwise ops on the whole batch. And what all
+ * factorisations share (linalg.h).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/compiler/lower/linalg.h"
+
+static const int64_t as_is[] = { 0, 1, 2 };
+
+bool tc_linalg_takes(enum elem elem)
+{
+	return elem == ELEM_F32 || elem == ELEM_F64 || elem_class(elem) == ELEM_CLASS_COMPLEX;
+}
+
+void tc_linalg_check(struct tc_ctx *c, const struct tc_op *op, const char *name, unsigned n)
+{
+	const struct tc_type *t = op->n_operands == n ? tc_in(op, 0)->type : NULL;
+
+	if (!t || t->is_tuple)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "%s takes %u operand%s, not %u", name, n,
+			n == 1 ? "" : "s", op->n_operands);
+	if (!tc_linalg_takes((enum elem)t->elem))
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "%s is given a matrix of %s; it takes f32, "
+			"f64, complex<f32> and complex<f64>: convert it first", name,
+			elem_text(t->elem));
+	if (t->rank < 2)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "%s is given an array of rank %u; it takes "
+			"matrices, of rank 2 or more with batches of them", name, t->rank);
+}
+
+double tc_linalg_unit(enum elem elem)
+{
+	return tc_real_of(elem) == ELEM_F32 ? 0x1p-24 : 0x1p-53;
+}
+
+struct tc_value *tc_linalg_adjoint(const struct tc_build *b, struct tc_value *x)
+{
+	return tc_build_conjugate(b, tc_build_turn(b, x));
+}
+
+struct tc_value *tc_linalg_times(const struct tc_build *b, struct tc_value *x,
+				 struct tc_value *y)
+{
+	return tc_build_dot(b, x, y, 1, 2, 1);
+}
+
+struct tc_value *tc_linalg_times_adjoint(const struct tc_build *b, struct tc_value *x,
+					 struct tc_value *y)
+{
+	return tc_build_dot(b, x, tc_build_conjugate(b, y), 1, 2, 2);
+}
+
+struct tc_value *tc_linalg_identity(const struct tc_build *b, const struct tc_type *type)
+{
+	return tc_build_convert(b, tc_build_where(b, type, TC_CMP_EQ), (enum elem)type->elem);
+}
+
+struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x)
+{
+	x = tc_build_select(b, tc_build_where(b, x->type, TC_CMP_EQ), x,
+			    tc_build_number(b, x->type, 0));
+	return tc_build_sum(b, x, 1u << 2);
+}
+
+/* The parts of x; im is NULL for a real one. */
+static struct tc_value *part_of(const struct tc_build *b, struct tc_value *x,
+				struct tc_value **im)
+{
+	struct tc_value *re = tc_build_real(b, x);
+
+	*im = re == x ? NULL : tc_build(b, TC_IMAG, re->type, 1, &x);
+	return re;
+}
+
+struct tc_value *tc_linalg_square(const struct tc_build *b, struct tc_value *x)
+{
+	struct tc_value *im, *re = part_of(b, x, &im);
+
+	re = tc_build2(b, TC_MULTIPLY, re, re);
+	return im ? tc_build2(b, TC_ADD, re, tc_build2(b, TC_MULTIPLY, im, im)) : re;
+}
+
+/* The largest |part| over dims, which stay with size 1. */
+static struct tc_value *largest(const struct tc_build *b, struct tc_value *x, uint64_t dims)
+{
+	struct tc_value *im, *re = part_of(b, x, &im);
+	int64_t dim[TC_MAX_RANK];
+
+	re = tc_build1(b, TC_ABS, re);
+	if (im)
+		re = tc_build2(b, TC_MAXIMUM, re, tc_build1(b, TC_ABS, im));
+	for (unsigned d = 0; d < x->type->rank; d++)
+		dim[d] = dims >> d & 1 ? 1 : x->type->dim[d];
+	return tc_build_reshape(b, tc_build_fold(b, TC_MAXIMUM, re, -INFINITY, dims),
+				x->type->rank, dim);
+}
+
+static struct tc_value *bits_as(const struct tc_build *b, struct tc_value *x, enum elem elem)
+{
+	return tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, x->type, elem), 1, &x);
+}
+
+/* Without the bits of its fraction a number is a power of two, or 0, or infinite. */
+static struct tc_value *power_of(const struct tc_build *b, struct tc_value *most,
+				 struct tc_value *is_finite)
+{
+	bool narrow = most->type->elem == ELEM_F32;
+	struct tc_value *one = tc_build_number(b, most->type, 1), *bits, *p, *good;
+
+	bits = bits_as(b, most, narrow ? ELEM_U32 : ELEM_U64);
+	p = tc_build_number(b, bits->type, narrow ? 0x7f800000p0 : 0x7ff0000000000000p0);
+	p = bits_as(b, tc_build2(b, TC_AND, bits, p), (enum elem)most->type->elem);
+	good = tc_build_compare(b, TC_CMP_GT, p, tc_build_number(b, p->type, 0));
+	return tc_build_select(b, tc_build2(b, TC_AND, good, is_finite), p, one);
+}
+
+static struct tc_value *is_finite(const struct tc_build *b, struct tc_value *most)
+{
+	return tc_build_compare(b, TC_CMP_LT, most,
+				tc_build_number(b, most->type, INFINITY));
+}
+
+struct tc_value *tc_linalg_power(const struct tc_build *b, struct tc_value *x, uint64_t dims)
+{
+	struct tc_value *most = largest(b, x, dims);
+
+	return power_of(b, most, is_finite(b, most));
+}
+
+/* One value for each matrix, as large as x, which is of rank 2 or 3. */
+static struct tc_value *spread(const struct tc_build *b, struct tc_value *value,
+			       const struct tc_type *t)
+{
+	t = tc_with_elem(b->c, t, (enum elem)value->type->elem);
+	if (t->rank == 3)
+		return tc_build_broadcast(b, value, t, as_is);
+	return tc_build_broadcast(b, tc_build_reshape(b, value, 1, t->dim), t, as_is);
+}
+
+struct tc_value *tc_linalg_by(const struct tc_build *b, enum tc_opcode op, struct tc_value *x,
+			      struct tc_value *real)
+{
+	struct tc_value *part[2];
+
+	part[0] = part_of(b, x, &part[1]);
+	real = spread(b, real, x->type);
+	for (unsigned i = 0; i < 2 && part[i]; i++)
+		part[i] = tc_build2(b, op, part[i], real);
+	return part[1] ? tc_build(b, TC_COMPLEX, x->type, 2, part) : part[0];
+}
+
+struct tc_value *tc_linalg_spoil(const struct tc_build *b, struct tc_value *x,
+				 struct tc_value *is_good)
+{
+	return tc_build_select(b, spread(b, is_good, x->type), x,
+			       tc_build_number(b, x->type, NAN));
+}
+
+struct tc_scaled tc_linalg_scale(const struct tc_build *b, struct tc_value *a)
+{
+	struct tc_value *most = largest(b, a, 6);
+	struct tc_scaled s = { .is_finite = is_finite(b, most) };
+
+	s.scale = power_of(b, most, s.is_finite);
+	s.x = tc_linalg_by(b, TC_DIVIDE, a, s.scale);
+	s.x = tc_build_select(b, spread(b, s.is_finite, a->type), s.x,
+			      tc_build_number(b, a->type, 0));
+	return s;
+}
+
+void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_value **rows)
+{
+	const struct tc_type *t = (*keys)->type, *square;
+	struct tc_value *in[2] = { *keys, NULL }, *pick, *arg[4];
+	const struct tc_type *types[2] = { t, tc_with_elem(b->c, t, ELEM_S32) };
+	struct tc_build inner = { .c = b->c, .where = b->where };
+	int64_t dim[] = { t->dim[0], t->dim[1], t->dim[1] };
+	struct tc_op *sort;
+
+	in[1] = tc_build_iota(b, types[1], 1);
+	sort = tc_new(b->c, TC_SORT, 2, in, 2, types, 1);
+	tc_set_int(b->c, sort, "dimension", TC_ATTR_INT, 1);
+	tc_set_int(b->c, sort, "is_stable", TC_ATTR_BOOL, 1);
+	inner.block = tc_new_block(b->c, &sort->regions[0]);
+	for (unsigned i = 0; i < 4; i++)
+		arg[i] = tc_new_arg(b->c, inner.block,
+				    tc_tensor(b->c, (enum elem)types[i / 2]->elem, 0, NULL));
+	pick = tc_build_compare(&inner, TC_CMP_LT, arg[0], arg[1]);
+	tc_build_return(&inner, 1, &pick);
+	tc_build_place(b, sort);
+	/* Row i of the result is row pick[i]: a product with a permutation. */
+	square = tc_tensor(b->c, ELEM_S32, 3, dim);
+	pick = tc_build_broadcast(b, tc_out(sort, 1), square, (const int64_t[]){ 0, 1 });
+	pick = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, square, 2), pick);
+	pick = tc_build_convert(b, pick, (enum elem)(*rows)->type->elem);
+	*keys = tc_out(sort, 0);
+	*rows = tc_linalg_times(b, pick, *rows);
+}
+
+/* Types that the sums of a factorisation are worth doing in. */
+static enum elem working(enum elem elem)
+{
+	return elem == ELEM_F16 || elem == ELEM_BF16 ? ELEM_F32 : elem;
+}
+
+/*
+ * Column j of L from the columns before it: c = A[:, j] - L conj(L[j, :]), then
+ * L[i, j] = c[i] / sqrt(c[j]) for i >= j. Columns from j on are still zero.
+ */
+static void factor_column(const struct tc_build *b, struct tc_value *j,
+			  struct tc_value **state, void *arg)
+{
+	struct tc_value *a = arg, *l = state[0], *row, *column, *pivot, *mask;
+	int64_t n = a->type->dim[2];
+	const struct tc_type *s32;
+
+	row = tc_build_conjugate(b, tc_build_take(b, l, 1, j, 1));		/* [batch, 1, n] */
+	column = tc_build_take(b, a, 2, j, 1);				/* [batch, n, 1] */
+	column = tc_build2(b, TC_SUBTRACT, column, tc_build_dot(b, l, row, 1, 2, 2));
+	pivot = tc_build_real(b, tc_build_take(b, column, 1, j, 1));
+	column = tc_linalg_by(b, TC_DIVIDE, column, tc_build1(b, TC_SQRT, pivot));
+	s32 = tc_with_elem(b->c, column->type, ELEM_S32);
+	mask = tc_build_compare(b, TC_CMP_GE, tc_build_iota(b, s32, 1),
+				tc_build_broadcast(b, j, s32, &n));
+	column = tc_build_select(b, mask, column, tc_build_number(b, column->type, 0));
+	state[0] = tc_build_put(b, l, 2, j, column);
+}
+
+/* Where a matrix had no factor its last pivot is NaN, because each pivot hands it on: then
+ * all of L is, as people test for. */
+static struct tc_value *spoil(const struct tc_build *b, struct tc_value *l)
+{
+	int64_t n = l->type->dim[1];
+	struct tc_value *last = tc_build_part(b, tc_build_part(b, l, 1, n - 1, 1), 2, n - 1, 1);
+
+	last = tc_build_broadcast(b, last, l->type, (const int64_t[]){ 0, 1, 2 });
+	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, last, last), l, last);
+}
+
+/* The diagonal of a Hermitian matrix is real, whatever its imaginary parts hold. */
+void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *t = tc_out(op, 0)->type;
+	bool lower = tc_attr_int(op, "lower", 0);
+	struct tc_value *a = tc_in(op, 0), *l;
+	struct tc_loop loop;
+
+	if (t->count) {
+		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
+		if (!lower)
+			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
+		l = tc_build_number(&b, a->type, 0);
+		loop = (struct tc_loop){ .n = a->type->dim[1], .body = factor_column, .arg = a };
+		tc_build_loop(&b, &loop, 1, &l);
+		l = spoil(&b, l);
+		if (!lower)
+			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
+		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
+				     (enum elem)t->elem);
+	}
+	tc_replace_uses(tc_out(op, 0), a);
+	tc_erase(op);
+}
+
+struct system {
+	struct tc_value *t;	/* [batch, n, n], zero outside its triangle */
+	struct tc_value *rhs;	/* [batch, n, k] */
+	bool lower, unit;
+};
+
+/* Row i of X: (B[i] - T[i, :] X) / T[i, i]; rows to come are still zero. */
+static void solve_row(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
+		      void *arg)
+{
+	const struct system *s = arg;
+	struct tc_value *x = state[0], *row, *line, *pivot, *last;
+
+	if (!s->lower) {
+		last = tc_build_number(b, i->type, (double)(s->t->type->dim[1] - 1));
+		i = tc_build2(b, TC_SUBTRACT, last, i);
+	}
+	line = tc_build_take(b, s->t, 1, i, 1);				/* [batch, 1, n] */
+	row = tc_build_take(b, s->rhs, 1, i, 1);			/* [batch, 1, k] */
+	row = tc_build2(b, TC_SUBTRACT, row, tc_build_dot(b, line, x, 1, 2, 1));
+	if (!s->unit) {
+		pivot = tc_build_take(b, line, 2, i, 1);
+		pivot = tc_build_broadcast(b, pivot, row->type, (const int64_t[]){ 0, 1, 2 });
+		row = tc_build2(b, TC_DIVIDE, row, pivot);
+	}
+	state[0] = tc_build_put(b, x, 1, i, row);
+}
+
+/* X op(A) = B is op(A)^T X^T = B^T. */
+void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *t = tc_out(op, 0)->type;
+	int64_t transpose = tc_attr_int(op, "transpose_a", TC_SOLVE_PLAIN);
+	bool left = tc_attr_int(op, "left_side", 1), turned;
+	enum elem work = working((enum elem)t->elem);
+	struct system s = { .lower = tc_attr_int(op, "lower", 0),
+			    .unit = tc_attr_int(op, "unit_diagonal", 0) };
+	struct tc_value *x = tc_in(op, 1);
+	struct tc_loop loop;
+
+	if (t->count) {
+		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
+		s.rhs = tc_build_matrices(&b, tc_build_convert(&b, x, work));
+		s.t = tc_build_select(&b, tc_build_where(&b, s.t->type, s.lower ? TC_CMP_GE :
+							     TC_CMP_LE), s.t,
+				      tc_build_number(&b, s.t->type, 0));
+		if (transpose == TC_SOLVE_ADJOINT)
+			s.t = tc_build_conjugate(&b, s.t);
+		turned = (transpose != TC_SOLVE_PLAIN) != !left;
+		if (turned) {
+			s.t = tc_build_turn(&b, s.t);
+			s.lower = !s.lower;
+		}
+		if (!left)
+			s.rhs = tc_build_turn(&b, s.rhs);
+		x = tc_build_number(&b, s.rhs->type, 0);
+		loop = (struct tc_loop){ .n = s.t->type->dim[1], .body = solve_row, .arg = &s };
+		tc_build_loop(&b, &loop, 1, &x);
+		if (!left)
+			x = tc_build_turn(&b, x);
+		x = tc_build_convert(&b, tc_build_reshape(&b, x, t->rank, t->dim),
+				     (enum elem)t->elem);
+	}
+	tc_replace_uses(tc_out(op, 0), x);
+	tc_erase(op);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Singular values and vectors: A = Q R, then rows of V^H R that Jacobi's rotations make
+ * orthogonal (Hestenes, 1958, on what Drmac and Veselic, 2008, found converges
+ * faster than A), then the QR of its adjoint, which orthonormalises them and completes
+ * those of a matrix without full rank.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/compiler/lower/linalg.h"
+
+struct svd {
+	struct tc_value *s;	/* [batch, n], descending */
+	struct tc_value *u, *vh;
+};
+
+/* V^H R, and what is left of products of its rows: what would stand beside the diagonal
+ * if rows were orthonormalised, of the norm's square. */
+static struct tc_value *renew(const struct tc_build *b, struct tc_value *vectors,
+			      struct tc_value **level, const void *arg)
+{
+	struct tc_value *const *r = arg, *y, *gram, *norm, *size, *off, *zero;
+	const int64_t rows[] = { 0, 1 }, columns[] = { 0, 2 };
+
+	y = tc_linalg_times(b, vectors, *r);
+	gram = tc_linalg_times_adjoint(b, y, y);
+	norm = tc_build_real(b, tc_linalg_diagonal(b, gram));
+	off = tc_linalg_square(b, gram);
+	size = tc_build2(b, TC_MAXIMUM, tc_build_broadcast(b, norm, off->type, rows),
+			 tc_build_broadcast(b, norm, off->type, columns));
+	zero = tc_build_number(b, off->type, 0);
+	off = tc_build2(b, TC_DIVIDE, off, size);
+	off = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, zero), zero, off);
+	off = tc_build_select(b, tc_build_where(b, off->type, TC_CMP_EQ), zero, off);
+	*level = tc_build2(b, TC_DIVIDE, tc_build_sum(b, off, 6), tc_build_sum(b, norm, 2));
+	return y;
+}
+
+/* Rounding may exchange values that are nearly the same: each is at most those before. */
+static struct tc_value *descend(const struct tc_build *b, struct tc_value *s)
+{
+	int64_t dim[] = { s->type->dim[0], s->type->dim[1], s->type->dim[1] };
+	const struct tc_type *t = tc_tensor(b->c, s->type->elem, 3, dim);
+	struct tc_value *x = tc_build_broadcast(b, s, t, (const int64_t[]){ 0, 2 });
+
+	x = tc_build_select(b, tc_build_where(b, t, TC_CMP_GE), x,
+			    tc_build_number(b, t, INFINITY));
+	return tc_build_fold(b, TC_MINIMUM, x, INFINITY, 1u << 2);
+}
+
+/* The rows' norms, from the largest on, and with them the rows of y and vectors. */
+static struct tc_value *order(const struct tc_build *b, struct tc_value **y,
+			      struct tc_value **vectors)
+{
+	struct tc_value *norm = tc_build_sum(b, tc_linalg_square(b, *y), 1u << 2), *both[2], *all;
+	int64_t n = (*y)->type->dim[2];
+
+	norm = tc_build1(b, TC_NEGATE, norm);
+	both[0] = *y;
+	both[1] = *vectors;
+	all = tc_build_join(b, 2, both, 2);
+	tc_linalg_sort(b, &norm, &all);
+	*y = tc_build_part(b, all, 2, 0, n);
+	*vectors = tc_build_part(b, all, 2, n, n);
+	return tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, norm));
+}
+
+/* x with the vectors in its first rows and columns, and ones on the diagonal behind. */
+static struct tc_value *extend(const struct tc_build *b, struct tc_value *x, int64_t rows,
+			       int64_t columns)
+{
+	int64_t n = x->type->dim[1];
+	struct tc_value *eye, *part[2];
+
+	x = tc_linalg_widen(b, x, rows, n);
+	if (columns == n)
+		return x;
+	part[0] = x;
+	x = tc_linalg_widen(b, x, rows, columns);
+	eye = tc_linalg_identity(b, x->type);
+	part[1] = tc_build_part(b, eye, 2, n, columns - n);
+	return tc_build_join(b, 2, part, 2);
+}
+
+/* Of [batch, m, n], m >= n, that is scaled. */
+static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vectors, bool full)
+{
+	const struct tc_type *t = a->type;
+	int64_t m = t->dim[1], n = t->dim[2], batch = t->dim[0], one[] = { batch, n, 1 };
+	struct tc_sweep sweep = tc_linalg_sweep(n, false);
+	int64_t wide = 2 * sweep.pairs * sweep.size, square[] = { batch, wide, wide };
+	double unit = tc_linalg_unit((enum elem)t->elem);
+	struct tc_value *r, *taus, *rows, *y, *sign, *w, *zero;
+	struct tc_iteration it = { .sweep = sweep, .renew = renew, .arg = &r };
+	struct svd d = { NULL };
+
+	it.tight = unit * unit * (double)wide;
+	it.loose = 64 * it.tight;
+	tc_linalg_qr(b, &a, &taus);
+	r = tc_build_part(b, a, 1, 0, n);
+	r = tc_build_select(b, tc_build_where(b, r->type, TC_CMP_LE), r,
+			    tc_build_number(b, r->type, 0));
+	r = tc_linalg_widen(b, r, wide, n);
+	rows = tc_linalg_identity(b, tc_tensor(b->c, t->elem, 3, square));
+	tc_linalg_iterate(b, &it, &y, &rows);
+	y = tc_build_part(b, y, 1, 0, n);
+	rows = tc_build_part(b, tc_build_part(b, rows, 1, 0, n), 2, 0, n);
+	d.s = order(b, &y, &rows);
+	if (!vectors)
+		return d;
+	w = tc_linalg_adjoint(b, y);
+	d.u = extend(b, tc_linalg_adjoint(b, rows), m, full ? m : n);
+	d.u = tc_linalg_reflections(b, a, taus, d.u);
+	tc_linalg_qr(b, &w, &taus);
+	d.vh = tc_linalg_reflections(b, w, taus, tc_linalg_identity(b, w->type));
+	d.vh = tc_linalg_adjoint(b, d.vh);
+	d.s = tc_build_real(b, tc_linalg_diagonal(b, w));
+	zero = tc_build_number(b, d.s->type, 0);
+	sign = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, d.s, zero),
+			       tc_build_number(b, d.s->type, -1),
+			       tc_build_number(b, d.s->type, 1));
+	sign = tc_build_convert(b, tc_build_reshape(b, sign, 3, one), (enum elem)t->elem);
+	d.vh = tc_build2(b, TC_MULTIPLY, d.vh, tc_build_broadcast(b, sign, d.vh->type,
+							(const int64_t[]){ 0, 1, 2 }));
+	d.s = descend(b, tc_build1(b, TC_ABS, d.s));
+	return d;
+}
+
+/* Whether t is `like` with other last dims; rank: how many of them. */
+static bool is_like(const struct tc_type *t, const struct tc_type *like, enum elem elem,
+		    unsigned rank, int64_t rows, int64_t columns)
+{
+	unsigned r = like->rank - 2u;
+
+	return !t->is_tuple && t->elem == elem && t->rank == r + rank &&
+	       !memcmp(t->dim, like->dim, r * sizeof(*t->dim)) &&
+	       t->dim[r + rank - 1] == columns && (rank == 1 || t->dim[r] == rows);
+}
+
+/* backend_config: "full" for square matrices of vectors. True: it is, and well formed. */
+static bool check(struct tc_ctx *c, const struct tc_op *op)
+{
+	const char *config = tc_attr_str(op, "backend_config");
+	bool full = config && !strcmp(config, "full"), good;
+	const struct tc_type *t;
+	int64_t m, n, k;
+	enum elem elem;
+
+	tc_linalg_check(c, op, "svd", 1);
+	t = tc_in(op, 0)->type;
+	elem = (enum elem)t->elem;
+	m = t->dim[t->rank - 2];
+	n = t->dim[t->rank - 1];
+	k = m < n ? m : n;
+	good = (op->n_results == 1 || op->n_results == 3) &&
+	       is_like(tc_out(op, 0)->type, t, tc_real_of(elem), 1, 0, k);
+	if (good && op->n_results == 3)
+		good = is_like(tc_out(op, 1)->type, t, elem, 2, m, full ? m : k) &&
+		       is_like(tc_out(op, 2)->type, t, elem, 2, full ? n : k, n);
+	if (!good)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "svd of %lld x %lld gives %lld real values, "
+			"or values and the vectors on the left and the right",
+			(long long)m, (long long)n, (long long)k);
+	return full;
+}
+
+/* A wide matrix by its adjoint, whose vectors are this one's exchanged. */
+static struct svd solve_any(const struct tc_build *b, struct tc_value *a, bool vectors, bool full)
+{
+	bool wide = a->type->dim[1] < a->type->dim[2];
+	struct tc_scaled scaled = tc_linalg_scale(b, wide ? tc_linalg_adjoint(b, a) : a);
+	struct svd d = solve(b, scaled.x, vectors, full);
+	struct tc_value *u;
+
+	d.s = tc_linalg_by(b, TC_MULTIPLY, d.s, scaled.scale);
+	d.s = tc_linalg_spoil(b, d.s, scaled.is_finite);
+	if (!vectors)
+		return d;
+	u = tc_linalg_spoil(b, d.u, scaled.is_finite);
+	d.u = u;
+	d.vh = tc_linalg_spoil(b, d.vh, scaled.is_finite);
+	if (wide) {
+		d.u = tc_linalg_adjoint(b, d.vh);
+		d.vh = tc_linalg_adjoint(b, u);
+	}
+	return d;
+}
+
+static struct svd solve_empty(const struct tc_build *b, const struct tc_op *op)
+{
+	struct svd d = { .s = tc_build_number(b, tc_out(op, 0)->type, 0) };
+
+	if (op->n_results == 3) {
+		const struct tc_type *u = tc_out(op, 1)->type, *vh = tc_out(op, 2)->type;
+
+		d.u = tc_build_number(b, u, 0);
+		d.u = tc_linalg_identity(b, tc_build_matrices(b, d.u)->type);
+		d.vh = tc_build_number(b, vh, 0);
+		d.vh = tc_linalg_identity(b, tc_build_matrices(b, d.vh)->type);
+	}
+	return d;
+}
+
+void tc_decompose_svd(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	bool full = check(c, op), vectors = op->n_results == 3;
+	struct tc_value *a = tc_build_matrices(&b, tc_in(op, 0)), *results[3];
+	struct svd d;
+
+	d = a->type->count ? solve_any(&b, a, vectors, full) : solve_empty(&b, op);
+	results[0] = d.s;
+	results[1] = d.u;
+	results[2] = d.vh;
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_type *t = tc_out(op, i)->type;
+
+		a = tc_build_reshape(&b, results[i], t->rank, t->dim);
+		tc_replace_uses(tc_out(op, i), a);
+	}
+	tc_erase(op);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bodies: every rule that sim_body_prepare() checks, broken one at a time; shapes of
+ * values; tiles in and out of memory; and random instructions, which may be refused
+ * but touch nothing that is not theirs (run under MODE=asan).
+ */
+#include "tests/unit/sim/sim_vec.h"
+
+#include <math.h>
+
+static struct sim_cpu cpu = { .path = SIM_PORTABLE, .lanes = 1, .l1_bytes = 32 << 10,
+			      .l2_bytes = 1 << 20 };
+
+struct fixture {
+	struct arena arena;
+	struct sim_load load;
+	struct isa_body body;
+	struct isa_operand in[2], out[2];
+	struct isa_uop uop[ISA_MAX_VALUES];
+	uint8_t pre[4];
+	unsigned n_pre;
+};
+
+/* f32: two inputs of [4][8], value 2 = in0 + in1, stored. */
+static struct fixture sum(void)
+{
+	struct fixture f = { .body = { .rank = 2, .n_in = 2, .n_out = 1, .n_uop = 1,
+		.dim = { 4, 8, 1, 1, 1, 1, 1, 1 } } };
+
+	for (unsigned j = 0; j < 2; j++) {
+		f.in[j] = f.out[j] = (struct isa_operand){ .elem = ELEM_F32 };
+		f.in[j].stride[0] = f.out[j].stride[0] = 32;
+		f.in[j].stride[1] = f.out[j].stride[1] = 4;
+	}
+	f.uop[0] = vt_uop(UOP_ADD, ELEM_F32, 0, 1, 0);
+	f.out[0].value = 2;
+	return f;
+}
+
+static int prepare(struct fixture *f, const struct sim_body **b)
+{
+	const struct sim_body *none;
+
+	f->load = (struct sim_load){ .arena = &f->arena, .cpu = &cpu };
+	return sim_body_prepare(&f->load, &f->body, f->in, f->out, f->uop, f->pre, f->n_pre,
+				ISA_MAX_ROW, b ? b : &none);
+}
+
+#define EXPECT(status, change) do { \
+	struct fixture f = sum(); \
+	change; \
+	int got = prepare(&f, NULL); \
+	if (got != (status)) \
+		fail_msg("%s: %d (%s)", #change, got, f.load.why); \
+	if (status) \
+		assert_true(f.load.why[0]); \
+	arena_free(&f.arena); \
+} while (0)
+#define REFUSED(change) EXPECT(HW_ST_BAD_PROGRAM, change)
+#define TAKEN(change) EXPECT(0, change)
+#define ONE(...) (f.uop[0] = (struct isa_uop){ __VA_ARGS__ })
+
+static void rules_of_uops(void **state)
+{
+	(void)state;
+	TAKEN();
+	REFUSED(f.uop[0].op = 0x7f);
+	REFUSED(f.uop[0].elem = ELEM_BF16);
+	REFUSED(f.uop[0].elem = ELEM_TOKEN);
+	REFUSED(f.uop[0].elem = 200);
+	REFUSED(f.uop[0].a = 2);
+	REFUSED(f.uop[0].b = 255);
+	REFUSED(f.uop[0].c = 1);
+	REFUSED(f.uop[0].zero = 1);
+	REFUSED(f.uop[0].to = ELEM_F32);
+	REFUSED(f.uop[0].imm = 1);
+	REFUSED(f.uop[0].aux = 1);
+	REFUSED(f.in[1].elem = ELEM_S32);
+	REFUSED(f.in[1].elem = ELEM_TOKEN);
+	REFUSED(f.out[0].elem = ELEM_F64);
+	REFUSED(f.out[0].value = 3);
+	REFUSED(ONE(.op = UOP_IMM, .elem = ELEM_C128));
+	REFUSED(ONE(.op = UOP_IOTA, .elem = ELEM_F32, .aux = 2));
+	TAKEN(ONE(.op = UOP_IOTA, .elem = ELEM_F32, .aux = 1));
+	REFUSED(ONE(.op = UOP_SREG, .elem = ELEM_F32, .aux = 64));
+	TAKEN(ONE(.op = UOP_SREG, .elem = ELEM_F32, .aux = 63));
+	REFUSED(ONE(.op = UOP_CVT, .elem = ELEM_F32, .to = ELEM_INVALID));
+	REFUSED(ONE(.op = UOP_CVT, .elem = ELEM_F32, .to = ELEM_COUNT));
+	REFUSED(ONE(.op = UOP_CVT, .elem = ELEM_F32, .to = ELEM_TOKEN));
+	TAKEN(ONE(.op = UOP_CVT, .elem = ELEM_F32, .to = ELEM_F32));
+	REFUSED(ONE(.op = UOP_BITCAST, .elem = ELEM_F32, .to = ELEM_F64));
+	REFUSED(ONE(.op = UOP_BITCAST, .elem = ELEM_F32, .to = ELEM_PRED));
+	REFUSED(ONE(.op = UOP_SELECT, .elem = ELEM_F32));
+	REFUSED(ONE(.op = UOP_COMPLEX, .elem = ELEM_F32, .to = ELEM_C128));
+	REFUSED(ONE(.op = UOP_RDPREC, .elem = ELEM_F32, .aux = 9));
+	REFUSED(ONE(.op = UOP_RDPREC, .elem = ELEM_F32, .aux = 0));
+	REFUSED(ONE(.op = UOP_RDPREC, .elem = ELEM_F32, .aux = 8, .imm = 53));
+	TAKEN(ONE(.op = UOP_RDPREC, .elem = ELEM_F32, .aux = 8, .imm = 7));
+	REFUSED(f.body.n_uop = ISA_MAX_VALUES);
+	REFUSED(f.body.rank = 9);
+	REFUSED(f.body.row_rank = 3);
+}
+
+static void rules_of_outputs(void **state)
+{
+	(void)state;
+	TAKEN(f.out[0].combine = ISA_COMBINE_ADD);
+	REFUSED(f.out[0].combine = ISA_COMBINE_AND);
+	REFUSED(f.out[0].combine = ISA_COMBINE_COUNT);
+	REFUSED(f.in[0].elem = f.out[0].elem = ELEM_BF16; f.out[0].value = 0;
+		f.body.n_uop = 0; f.out[0].combine = ISA_COMBINE_ADD);
+	TAKEN(f.in[0].elem = f.out[0].elem = ELEM_BF16; f.out[0].value = 0;
+	      f.body.n_uop = 0);
+}
+
+static void rules_of_rows(void **state)
+{
+	(void)state;
+	REFUSED(ONE(.op = UOP_RADD, .elem = ELEM_F32));
+	/* a row value moves along the row */
+	REFUSED(f.body.row_rank = 1; ONE(.op = UOP_RADD, .elem = ELEM_F32));
+	TAKEN(f.body.row_rank = 1; ONE(.op = UOP_RADD, .elem = ELEM_F32);
+	      f.out[0].stride[1] = 0);
+	/* folding what is folded */
+	REFUSED(f.body.row_rank = 1; ONE(.op = UOP_RADD, .elem = ELEM_F32);
+		f.out[0].stride[1] = 0; f.body.n_uop = 2; f.out[0].value = 3;
+		f.uop[1] = vt_uop(UOP_RADD, ELEM_F32, 2, 0, 0));
+	REFUSED(f.body.row_rank = 1; ONE(.op = UOP_IOTA, .elem = ELEM_F32, .aux = 0));
+	TAKEN(f.body.row_rank = 1; ONE(.op = UOP_IOTA, .elem = ELEM_F32, .aux = 1));
+	TAKEN(f.body.row_rank = 1; ONE(.op = UOP_IMM, .elem = ELEM_F32));
+	REFUSED(f.body.row_rank = 1; f.body.dim[1] = ISA_MAX_ROW + 1);
+	REFUSED(f.body.row_rank = 2; f.body.dim[1] = f.body.dim[0] = INT64_MAX);
+	REFUSED(f.body.row_rank = 1; ONE(.op = UOP_RMIN, .elem = ELEM_PRED);
+		f.in[0].elem = ELEM_PRED);
+}
+
+/* value 2 = in0 * in1, 3 = row sum of it, 4 = 2 / 3 */
+static void rows_and_spreads_keep_their_shapes(void **state)
+{
+	struct fixture f = sum();
+	float x[32], w[8], want, scale = 2;
+	struct sim_tile tile = { .rank = 2, .rows = 4, .cols = 8, .col_dims = 1,
+				 .col_dim = { 8 } };
+	const struct sim_body *b;
+	const float *v;
+	bool is_spread, is_row;
+	void *scratch;
+
+	(void)state;
+	f.body.row_rank = 1;
+	f.body.n_uop = 3;
+	f.body.n_out = 2;
+	f.uop[0] = vt_uop(UOP_MUL, ELEM_F32, 0, 1, 0);
+	f.uop[1] = vt_uop(UOP_RADD, ELEM_F32, 2, 0, 0);
+	f.uop[2] = vt_uop(UOP_DIV, ELEM_F32, 2, 3, 0);
+	f.out[0].value = 4;
+	f.out[1].value = 3;
+	f.out[1].stride[1] = 0;
+	assert_int_equal(prepare(&f, &b), 0);
+	scratch = aligned_alloc(64, (sim_body_scratch(b) + 63) / 64 * 64);
+	for (unsigned i = 0; i < 32; i++)
+		x[i] = (float)(i + 1);
+	for (unsigned i = 0; i < 8; i++)
+		w[i] = 1;
+	tile.in[0] = x;
+	for (unsigned spread = 0; spread < 3; spread++) {
+		/* in1: the same for all, one a row */
+		tile.in[1] = spread == 0 ? &scale : w;
+		tile.in_spread = spread == 0 ? 2 : 0;
+		tile.in_row = spread == 1 ? 2 : 0;
+		if (spread == 2) {
+			tile.in[1] = x;
+			tile.in[0] = &scale;
+			tile.in_spread = 1;
+		}
+		sim_body_run(b, NULL, &tile, scratch);
+		v = sim_body_value(b, 3, &tile, scratch, &is_spread, &is_row);
+		assert_true(is_row && !is_spread);
+		want = (float)(8 * 1 + 28) * (spread == 1 ? 1 : 2);
+		assert_true(v[0] == want);
+		v = sim_body_value(b, 4, &tile, scratch, &is_spread, &is_row);
+		assert_false(is_row || is_spread);
+		for (unsigned i = 0; i < 32; i++) {
+			float row = (float)(64 * (i / 8) + 36);
+
+			assert_true(fabsf(v[i] - x[i] / row) < 1e-6f);
+		}
+	}
+	free(scratch);
+	arena_free(&f.arena);
+}
+
+/* Iota over each dim of a tile that starts at (3, 5, 7) and is 2 x (3 x 4). */
+static void iota_counts_from_the_tile(void **state)
+{
+	struct fixture f = sum();
+	struct sim_tile tile = { .rank = 3, .rows = 2, .cols = 12, .col_dims = 2,
+				 .col_dim = { 3, 4 }, .index = { 3, 5, 7 } };
+	const struct sim_body *b;
+	bool is_spread, is_row;
+	void *scratch;
+
+	(void)state;
+	f.body = (struct isa_body){ .rank = 3, .n_out = 1, .n_uop = 2,
+		.dim = { 9, 9, 20, 1, 1, 1, 1, 1 } };
+	for (unsigned d = 0; d < 3; d++) {
+		const float *v;
+
+		f.uop[0] = (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_F32,
+					     .aux = (uint8_t)d };
+		f.uop[1] = vt_uop(UOP_NEG, ELEM_F32, 0, 0, 0);
+		f.out[0].value = 1;
+		assert_int_equal(prepare(&f, &b), 0);
+		scratch = aligned_alloc(64, (sim_body_scratch(b) + 63) / 64 * 64);
+		sim_body_run(b, NULL, &tile, scratch);
+		v = sim_body_value(b, 1, &tile, scratch, &is_spread, &is_row);
+		for (unsigned i = 0; i < 24; i++) {
+			unsigned at[3] = { 3 + i / 12, 5 + i / 4 % 3, 7 + i % 4 };
+
+			assert_true(v[is_row ? i / 12 : i] == -(float)at[d]);
+		}
+		free(scratch);
+	}
+	arena_free(&f.arena);
+}
+
+/* Boxes of every element size, strided, turned, reversed: in and out again. */
+static void tiles_survive_memory(void **state)
+{
+	static const uint8_t elems[] = { ELEM_U8, ELEM_BF16, ELEM_F32, ELEM_F64, ELEM_C128 };
+	static const int64_t strides[][3] = {
+		{ 200, 20, 1 }, { 1, 10, 120 }, { 300, 25, 2 }, { -200, 20, -1 },
+		{ 40, 1, 140 }, { 200, -20, 1 },
+	};
+	char memory[1000 * 16], back[1000 * 16], room[1000 * 16];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned e = 0; e < sizeof(elems); e++) {
+		unsigned bytes = elem_bytes(elems[e]);
+
+		for (unsigned s = 0; s < sizeof(strides) / sizeof(strides[0]); s++) {
+			struct sim_ref ref = { .elem = elems[e] };
+			struct sim_tile tile = { .rank = 3, .rows = 3, .cols = 40,
+				.col_dims = 2, .col_dim = { 8, 5 }, .index = { 0, 1, 2 } };
+			uint8_t *first;
+
+			for (unsigned i = 0; i < sizeof(memory); i++)
+				memory[i] = (char)vt_random(&seed);
+			memset(back, 0, sizeof(back));
+			for (unsigned d = 0; d < 3; d++)
+				ref.stride[d] = strides[s][d] * bytes;
+			first = (uint8_t *)memory + (strides[s][0] < 0 ? 400 * bytes : 0) +
+				(strides[s][1] < 0 ? 300 * bytes : 0) +
+				(strides[s][2] < 0 ? 30 * bytes : 0);
+			sim_tile_in(&ref, first, &tile, 0, room);
+			assert_false(tile.in_spread || tile.in_row);
+			for (int64_t i = 0; i < 120; i++)
+				assert_memory_equal((const char *)tile.in[0] + i * bytes,
+					first + i / 40 * ref.stride[0] +
+					(1 + i / 5 % 8) * ref.stride[1] +
+					(2 + i % 5) * ref.stride[2], bytes);
+			sim_tile_out(&ref, (uint8_t *)back + ((char *)first - memory), &tile,
+				     tile.in[0], false, false, ISA_STORE);
+			tile.in[0] = NULL;
+			sim_tile_in(&ref, (uint8_t *)back + ((char *)first - memory), &tile, 0,
+				    room);
+			for (int64_t i = 0; i < 120; i++)
+				assert_memory_equal((const char *)tile.in[0] + i * bytes,
+					first + i / 40 * ref.stride[0] +
+					(1 + i / 5 % 8) * ref.stride[1] +
+					(2 + i % 5) * ref.stride[2], bytes);
+		}
+	}
+}
+
+/* ---- random instructions ---- */
+
+/* Something that loads, for mutation. */
+static void valid(uint64_t *seed, struct vt_insn *in)
+{
+	unsigned kind = vt_random(seed) % 3;
+
+	memset(in, 0, sizeof(*in));
+	in->head.insn.op = kind == 2 ? ISA_REDUCE : ISA_VEC;
+	in->head.body = (struct isa_body){ .rank = 2, .n_in = 2, .n_out = 1, .n_uop = 2,
+		.row_rank = kind == 1, .dim = { 5, 7, 1, 1, 1, 1, 1, 1 } };
+	for (unsigned j = 0; j < 3; j++) {
+		in->op[j] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)j };
+		in->op[j].stride[0] = 28;
+		in->op[j].stride[1] = 4;
+	}
+	in->uop[0] = vt_uop(kind == 1 ? UOP_RADD : UOP_MUL, ELEM_F32, 0, kind != 1, 0);
+	in->uop[1] = vt_uop(UOP_ADD, ELEM_F32, 1, 2, 0);
+	in->op[2].value = 3;
+	if (kind == 2) {
+		in->head.reduce_dims = 2;
+		in->op[0].stride[1] = in->op[2].stride[1] = 0;
+	}
+}
+
+static void mutate(uint64_t *seed, struct vt_insn *in)
+{
+	struct { void *p; size_t bytes; } part[] = {
+		{ &in->head.body, 8 }, { in->head.body.dim, 16 }, { in->op, 3 * sizeof(in->op[0]) },
+		{ in->uop, 3 * sizeof(in->uop[0]) }, { &in->head.reduce_dims, 4 },
+	};
+	unsigned n = 1 + vt_random(seed) % 4;
+
+	while (n--) {
+		unsigned k = vt_random(seed) % 5;
+		uint8_t *p = (uint8_t *)part[k].p + vt_random(seed) % part[k].bytes;
+
+		*p = vt_random(seed) % 2 ? (uint8_t)(vt_random(seed) % 20) :
+			(uint8_t)(vt_random(seed) % 2 ? *p ^ 1u << vt_random(seed) % 8 :
+				  vt_random(seed));
+	}
+}
+
+static uint64_t points_of(const struct isa_body *b)
+{
+	uint64_t n = 1;
+
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		if (b->dim[d] < 0 || __builtin_mul_overflow(n, (uint64_t)b->dim[d], &n))
+			return UINT64_MAX;
+	return n;
+}
+
+static void random_instructions_stay_inside(void **state)
+{
+	unsigned trials = getenv("BODY_TRIALS") ? (unsigned)atoi(getenv("BODY_TRIALS")) : 60000;
+	uint64_t seed = getenv("BODY_SEED") ? strtoull(getenv("BODY_SEED"), NULL, 0) : 21;
+	unsigned ran = 0;
+	struct vt vt[3];
+	unsigned n = 0;
+
+	(void)state;
+	n += vt_open(&vt[n], "portable", 1);
+	n += vt_open(&vt[n], "avx2", 1);
+	n += vt_open(&vt[n], "avx512", 1);
+	for (unsigned i = 0; i < trials; i++) {
+		static struct vt_insn in;
+		struct vt_mem mem[3];
+		struct sim_run run;
+
+		valid(&seed, &in);
+		mutate(&seed, &in);
+		if (points_of(&in.head.body) > 100000 || in.head.body.n_in > ISA_MAX_IN ||
+		    in.head.body.n_out > ISA_MAX_OUT || in.head.body.n_uop > ISA_MAX_VALUES)
+			continue;
+		for (unsigned k = 0; k < 3; k++) {
+			mem[k].bytes = 140 + (k == 1 ? 100 : 0);
+			mem[k].p = malloc(mem[k].bytes);
+			memset(mem[k].p, 0x3f, mem[k].bytes);
+		}
+		ran += !vt_run(&vt[i % n], &in, mem, 3, &run);
+		for (unsigned k = 0; k < 3; k++)
+			free(mem[k].p);
+	}
+	while (n)
+		vt_close(&vt[--n]);
+	/* most are refused, but not all */
+	assert_true(ran > trials / 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_of_uops), cmocka_unit_test(rules_of_outputs),
+		cmocka_unit_test(rules_of_rows),
+		cmocka_unit_test(rows_and_spreads_keep_their_shapes),
+		cmocka_unit_test(iota_counts_from_the_tile),
+		cmocka_unit_test(tiles_survive_memory),
+		cmocka_unit_test(random_instructions_stay_inside),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

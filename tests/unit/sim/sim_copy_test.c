@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* COPY: any strides, all element sizes, each path, against plain loops. */
+#include "tests/unit/sim/sim_insn.h"
+
+static const struct sim_family *const used __attribute__((used)) = &sim_family_copy;
+
+static int run_copy(struct vt *t, const struct isa_copy *c, const struct vt_mem *mem)
+{
+	struct in_code code = { .n = 0 };
+	struct sim_run run;
+
+	in_put(&code, c, sizeof(*c));
+	return in_run(t, &code, mem, 2, &run);
+}
+
+/* Runs c on random bytes and compares every byte of the destination. */
+static void compare(struct vt *t, uint64_t *seed, struct isa_copy *c, uint64_t from_bytes,
+		    uint64_t to_bytes)
+{
+	uint8_t *from = malloc(from_bytes + 1), *to = malloc(to_bytes + 1);
+	uint8_t *want = malloc(to_bytes + 1);
+	bool is_empty = false;
+
+	for (uint64_t i = 0; i < from_bytes; i++)
+		from[i] = (uint8_t)vt_random(seed);
+	memset(to, 0x5a, to_bytes);
+	memset(want, 0x5a, to_bytes);
+	c->dst.binding = 1;
+	c->insn.op = ISA_COPY;
+	for (unsigned d = 0; d < c->rank; d++)
+		is_empty |= !c->dim[d];
+	if (!is_empty) {
+		IN_EACH_POINT(c->rank, c->dim, at)
+			memcpy(want + in_at(&c->dst, c->rank, at),
+			       from + in_at(&c->src, c->rank, at), c->elem_bytes);
+	}
+	assert_int_equal(run_copy(t, c, (struct vt_mem[]){ { from, from_bytes },
+							   { to, to_bytes } }), 0);
+	assert_memory_equal(to, want, to_bytes);
+	free(from);
+	free(to);
+	free(want);
+}
+
+static void random_copies(struct vt *t, const char *path)
+{
+	uint64_t seed = 7;
+
+	(void)path;
+	for (int round = 0; round < 600; round++) {
+		struct isa_copy c = { .rank = (uint8_t)in_range(&seed, 0, 5) };
+		int64_t most = c.rank < 3 ? 150 : c.rank == 3 ? 40 : 9;
+		uint64_t from, to;
+
+		c.elem_bytes = (uint8_t)(1 << in_range(&seed, 0, 4));
+		for (unsigned d = 0; d < c.rank; d++)
+			c.dim[d] = in_range(&seed, round % 20 ? 1 : 0, most);
+		from = in_scatter_strides(&seed, &c.src, c.rank, c.dim, c.elem_bytes,
+					  round % 3 == 0);
+		to = in_scatter_strides(&seed, &c.dst, c.rank, c.dim, c.elem_bytes,
+					round % 3 == 1);
+		/* now and then a broadcast */
+		if (c.rank && round % 7 == 0 && c.src.stride[0] > 0)
+			c.src.stride[0] = 0;
+		compare(t, &seed, &c, from, to);
+	}
+}
+
+/* Large enough for several lanes and for pieces of a row. */
+static void large_copies(struct vt *t, const char *path)
+{
+	static const int64_t dims[][3] = {
+		{ 1, 1, 1 << 20 }, { 3, 400, 500 }, { 1, 1024, 1024 }, { 700, 3, 64 },
+		{ 4096, 3, 8 }, { 2, 3, 70001 },
+	};
+	static const uint8_t orders[][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 2, 1, 0 },
+					     { 1, 0, 2 } };
+	uint64_t seed = 3;
+
+	(void)path;
+	for (unsigned k = 0; k < sizeof(dims) / sizeof(*dims); k++) {
+		for (unsigned o = 0; o < 4; o++) {
+			struct isa_copy c = { .rank = 3,
+					      .elem_bytes = (uint8_t)(1 << (k + o) % 4) };
+			int64_t step = c.elem_bytes;
+
+			memcpy(c.dim, dims[k], sizeof(dims[k]));
+			in_scatter_strides(&seed, &c.src, 3, c.dim, c.elem_bytes, true);
+			for (unsigned i = 3; i-- > 0;) {
+				c.dst.stride[orders[o][i]] = step;
+				step *= c.dim[orders[o][i]];
+			}
+			compare(t, &seed, &c, (uint64_t)step, (uint64_t)step);
+		}
+	}
+}
+
+static void copies_match_plain_loops(void **state)
+{
+	(void)state;
+	in_each_path(random_copies);
+}
+
+static void large_copies_match(void **state)
+{
+	(void)state;
+	in_each_path(large_copies);
+}
+
+/* A copy onto itself keeps what is there; overlap must not leave the binding. */
+static void overlap_is_harmless(void **state)
+{
+	struct isa_copy c = { .insn.op = ISA_COPY, .rank = 1, .elem_bytes = 4,
+			      .dim = { 1000 }, .src.stride = { 4 }, .dst.stride = { 4 } };
+	uint32_t a[1001];
+	struct vt t;
+
+	(void)state;
+	for (unsigned i = 0; i < 1001; i++)
+		a[i] = i;
+	assert_true(vt_open(&t, "portable", 1));
+	assert_int_equal(run_copy(&t, &c, (struct vt_mem[]){ { a, 4000 }, { a, 4000 } }), 0);
+	for (unsigned i = 0; i < 1001; i++)
+		assert_int_equal(a[i], i);
+	c.dst.offset = 4;
+	assert_int_equal(run_copy(&t, &c, (struct vt_mem[]){ { a, 4004 }, { a, 4004 } }), 0);
+	assert_int_equal(a[0], 0);
+	vt_close(&t);
+}
+
+static void malformed_copies_are_refused(void **state)
+{
+	const struct isa_copy good = { .insn.op = ISA_COPY, .rank = 2, .elem_bytes = 4,
+		.dim = { 4, 4 }, .src.stride = { 16, 4 },
+		.dst = { .binding = 1, .stride = { 16, 4 } } };
+	uint8_t a[64], b[64];
+	struct vt_mem mem[2] = { { a, 64 }, { b, 64 } };
+	struct isa_copy c;
+	struct vt t;
+
+	(void)state;
+	memset(a, 0, sizeof(a));
+	assert_true(vt_open(&t, "portable", 1));
+	c = good;
+	assert_int_equal(run_copy(&t, &c, mem), 0);
+#define REFUSES(change) do { \
+		c = good; \
+		change; \
+		assert_int_equal(run_copy(&t, &c, mem), HW_ST_BAD_PROGRAM); \
+	} while (0)
+	REFUSES(c.rank = 9);
+	REFUSES(c.elem_bytes = 3);
+	REFUSES(c.elem_bytes = 0);
+	REFUSES(c.zero[5] = 1);
+	REFUSES(c.dim[0] = -1);
+	REFUSES(c.dim[0] = 5);
+	REFUSES(c.dim[0] = INT64_MAX);
+	REFUSES(c.src.stride[1] = 2);
+	REFUSES(c.src.stride[0] = INT64_MAX);
+	REFUSES(c.dst.offset = -4);
+	REFUSES(c.dst.offset = 4);
+	REFUSES(c.src.binding = 7);
+	REFUSES(c.src.reg = 64);
+	REFUSES((c.dim[0] = INT64_MAX, c.dim[1] = INT64_MAX, c.src.stride[0] = 0,
+		 c.src.stride[1] = 0, c.dst.stride[0] = 0, c.dst.stride[1] = 0));
+#undef REFUSES
+	vt_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(copies_match_plain_loops),
+		cmocka_unit_test(large_copies_match),
+		cmocka_unit_test(overlap_is_harmless),
+		cmocka_unit_test(malformed_copies_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fault records, watchdogs, poison, the fatal state. */
+#include "tests/unit/sim/sim_test.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct t_sim t;
+static struct t_program p;
+
+static int setup(void **state)
+{
+	(void)state;
+	t_open(&t, "lanes=1");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	t_close(&t);
+	return 0;
+}
+
+static struct hw_ras ras(void)
+{
+	struct hw_ras r;
+
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_RAS, 0), 0);
+	memcpy(&r, t_args(&t), sizeof(r));
+	return r;
+}
+
+static void endless(void)
+{
+	t_program(&p);
+	t_li(&p, 1, 1);
+	t_branch(&p, ISA_BNZ, 1, 0);
+}
+
+static void records_are_whole(void **state)
+{
+	uint32_t id;
+
+	(void)state;
+	t_program(&p);
+	t_bind(&p, T_HBM_VA, 64, HW_BIND_READ);
+	t_bind(&p, T_HBM_VA + 64, 128, HW_BIND_READ);
+	t_li(&p, 5, 121);
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_LD, .elem = ELEM_U64, .rd = 1,
+					  .ra = 5, .binding = 1 });
+	t_halt(&p);
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	t_put(&t, &t.work, t_execute(&t, &p, id));
+	((struct hw_sqe *)(t.host + t.work.page * HW_PAGE))[(t.work.tail - 1) % T_ENTRIES].tag =
+		0xdeadbeef;
+	t_ring_bell(&t, &t.work);
+	assert_int_equal(t_take(&t, &t.work), HW_ST_BOUNDS);
+	assert_int_equal(t.cqe.tag, 0xdeadbeef);
+	t_last_fault(&t);
+	assert_int_equal(t.fault.status, HW_ST_BOUNDS);
+	assert_int_equal(t.fault.queue, t.work.id);
+	assert_int_equal(t.fault.ctx, t.ctx);
+	assert_int_equal(t.fault.operand, 0);
+	assert_int_equal(t.fault.program, id);
+	assert_int_equal(t.fault.tag, 0xdeadbeef);
+	assert_int_equal(t.fault.pc, 24);
+	assert_int_equal(t.fault.va, 121);
+	assert_int_equal(t.fault.bytes, 128);
+	assert_int_equal(t.fault.binding, 1);
+	assert_int_equal(t.fault.is_write, 0);
+	assert_true(t.fault.time_ns && t.fault.time_ns <=
+		    sim_mmio_read(t.dev, HW_REG_CLOCK, 8));
+	assert_int_equal(t_reset(&t, &t.work), 0);
+	assert_int_equal(t_unload(&t, id), 0);
+}
+
+static void the_log_keeps_the_newest(void **state)
+{
+	const struct hw_fault *log = t_args(&t);
+	uint64_t newest = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 70; i++) {
+		assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = 0xee, .tag = i }),
+				 HW_ST_BAD_DESCRIPTOR);
+		newest = t.cqe.detail;
+		assert_int_equal(t_reset(&t, &t.dma), 0);
+	}
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_FAULT, 0), 0);
+	assert_int_equal(t.cqe.value, 64 * sizeof(*log));
+	for (unsigned i = 0; i < 64; i++) {
+		assert_int_equal(log[i].number, newest - i);
+		assert_int_equal(log[i].tag, 69 - i);
+	}
+	assert_int_equal(t_ask(&t, &t.admin, (struct hw_sqe){ .op = HW_LOG_PAGE,
+		.id = HW_LOG_FAULT, .u.admin = { .addr = t_iova(&t, t_args(&t)),
+						 .bytes = 100 } }), 0);
+	assert_int_equal(t.cqe.value, 100);
+}
+
+static void each_watchdog_fires(void **state)
+{
+	struct t_ring q;
+	uint64_t before = ras().watchdog_fires;
+	uint32_t id;
+
+	(void)state;
+	endless();
+	p.limit_ns = 3000000;
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	assert_int_equal(t.fault.pc, 24);
+	assert_int_equal(t_queue(&t, &q, (struct hw_queue){ .ctx = (uint16_t)t.ctx,
+		.cls = HW_CLASS_COMPUTE, .vector = HW_NO_VECTOR, .limit_ns = 2000000 }), 0);
+	p.limit_ns = 0;
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	assert_int_equal(t_ask(&t, &q, t_execute(&t, &p, id)), HW_ST_WATCHDOG);
+	assert_true(t.cqe.value >= 2000000);
+	assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, q.id, 0), 0);
+	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_DEFAULT_LIMIT_NS, 1000000), 0);
+	assert_int_equal(t_ask(&t, &t.work, t_execute(&t, &p, id)), HW_ST_WATCHDOG);
+	assert_int_equal(t_reset(&t, &t.work), 0);
+	/* A later deadline, then an earlier one: the earlier fires in its time. */
+	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_DEFAULT_LIMIT_NS, 0), 0);
+	assert_int_equal(t_ask(&t, &t.work, (struct hw_sqe){ .op = HW_NOP }), 0);
+	assert_int_equal(t_unload(&t, id), 0);
+	assert_int_equal(ras().watchdog_fires, before + 3);
+}
+
+static void a_limit_that_is_kept_does_nothing(void **state)
+{
+	(void)state;
+	t_program(&p);
+	t_halt(&p);
+	p.limit_ns = 1000000000;
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(t_run(&t, &p), 0);
+	p.limit_ns = UINT64_MAX;
+	assert_int_equal(t_run(&t, &p), 0);
+	endless();
+	p.limit_ns = 2000000;
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+}
+
+static void poison_is_found_when_read_and_healed_when_written(void **state)
+{
+	uint64_t bad = 40 * HW_PAGE, uncorrected = ras().ecc_uncorrected;
+
+	(void)state;
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, bad + 1), HW_ST_BAD_FIELD);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, t.hbm_bytes),
+			 HW_ST_BAD_FIELD);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, bad), 0);
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + bad - 64, 128, HW_BIND_READ);
+	t_halt(&p);
+	assert_int_equal(t_run(&t, &p), HW_ST_POISON);
+	assert_int_equal(t.fault.binding, 0);
+	p.bind[0].va -= 64;
+	assert_int_equal(t_run(&t, &p), 0);
+	p.bind[0].va += 64;
+	p.want[0].access = HW_BIND_WRITE;
+	assert_int_equal(t_run(&t, &p), 0);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_COPY,
+		.u.copy = { T_HBM_VA + bad + 100, T_HBM_VA, 8 } }), HW_ST_POISON);
+	assert_int_equal(t_reset(&t, &t.dma), 0);
+	assert_int_equal(ras().ecc_uncorrected, uncorrected + 2);
+	assert_int_equal(ras().poisoned_pages, 1);
+	/* Half a page does not heal it, a whole one does. */
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_FILL,
+		.u.copy = { 0, T_HBM_VA + bad, 4095 } }), 0);
+	p.want[0].access = HW_BIND_READ;
+	assert_int_equal(t_run(&t, &p), HW_ST_POISON);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_FILL,
+		.u.copy = { 0, T_HBM_VA + bad, 4096 } }), 0);
+	assert_int_equal(t_run(&t, &p), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_ECC_CORRECTED, 12), 0);
+	assert_int_equal(ras().ecc_corrected, 12);
+}
+
+/* The fatal state ends what runs, raises every vector and answers nothing more;
+ * a reset brings the device back. */
+static void the_fatal_state_is_loud_and_final(void **state)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	uint64_t n, before = ras().fatal;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(sim_irq_fd(t.dev, 1, fd, NULL), 0);
+	sim_mmio_write(t.dev, HW_MSIX_TABLE + 16 + 12, 4, 0);
+	endless();
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	t_put(&t, &t.work, t_execute(&t, &p, id));
+	t_ring_bell(&t, &t.work);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_FATAL, 0), 0);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_STATUS, 4), HW_STATUS_FATAL);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_FATAL, 4), 3);
+	assert_int_equal(read(fd, &n, 8), 8);
+	t_put(&t, &t.dma, (struct hw_sqe){ .op = HW_NOP });
+	t_ring_bell(&t, &t.dma);
+	t_put(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP });
+	t_ring_bell(&t, &t.admin);
+	assert_false(t_poll(&t, &t.admin));
+	/* Turning it off and on does not help. */
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, 0);
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_STATUS, 4), HW_STATUS_FATAL);
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, HW_CTRL_RESET);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_CTRL, 4), 0);
+	assert_int_equal(sim_mmio_read(t.dev, HW_REG_STATUS, 4), 0);
+	assert_false(t_poll(&t, &t.work));
+	assert_false(t_poll(&t, &t.dma));
+	t_bring_up(&t);
+	assert_int_equal(ras().fatal, before + 1);
+	assert_int_equal(sim_irq_fd(t.dev, 1, -1, NULL), 0);
+	close(fd);
+}
+
+static void heat_and_power_follow_work(void **state)
+{
+	struct hw_telemetry idle, busy;
+
+	(void)state;
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_TELEMETRY, 0), 0);
+	memcpy(&idle, t_args(&t), sizeof(idle));
+	assert_in_range(idle.temperature_mc, 35000, 80000);
+	assert_in_range(idle.power_mw, 60000, 330000);
+	endless();
+	p.limit_ns = 60000000;
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_TELEMETRY, 0), 0);
+	memcpy(&busy, t_args(&t), sizeof(busy));
+	assert_true(busy.power_mw > idle.power_mw);
+	assert_true(busy.temperature_mc >= idle.temperature_mc);
+	assert_true(busy.busy_compute_ns - idle.busy_compute_ns >= 60000000);
+	assert_true(busy.n_insn > idle.n_insn + 1000);
+	assert_int_equal(busy.n_execute, idle.n_execute + 1);
+	assert_int_equal(busy.n_fault, idle.n_fault + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_are_whole),
+		cmocka_unit_test(the_log_keeps_the_newest),
+		cmocka_unit_test(each_watchdog_fires),
+		cmocka_unit_test(a_limit_that_is_kept_does_nothing),
+		cmocka_unit_test(poison_is_found_when_read_and_healed_when_written),
+		cmocka_unit_test(the_fatal_state_is_loud_and_final),
+		cmocka_unit_test(heat_and_power_follow_work),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MM against plain loops: every pair of types, sizes around the ends of blocks,
+ * turned and spread operands, batches, bodies, on each path; and what it refuses.
+ */
+#include "tests/unit/sim/sim_epilogue.h"
+#include "tests/unit/sim/sim_test.h"
+
+struct trial {
+	struct isa_mm mm;
+	struct ep e;
+	bool wild;
+	char what[160];
+};
+
+/* A side over batch dims, its own dim and k; some batch dims are spread. */
+static uint64_t place_side(uint64_t *seed, unsigned rank, const int64_t *dim, int64_t own,
+			   int64_t k, unsigned own_dim, struct isa_operand *op,
+			   int64_t *k_stride)
+{
+	int64_t dims[ISA_MAX_RANK + 1];
+	struct isa_operand all = { .elem = op->elem };
+	uint64_t bytes;
+
+	for (unsigned d = 0; d + 2 < rank; d++)
+		dims[d] = vt_random(seed) % 4 == 0 && dim[d] ? 1 : dim[d];
+	dims[rank - 2] = own;
+	dims[rank - 1] = k;
+	bytes = ty_layout(seed, &all, rank, dims, elem_bytes(op->elem));
+	op->offset = all.offset;
+	for (unsigned d = 0; d + 2 < rank; d++)
+		op->stride[d] = dims[d] == dim[d] ? all.stride[d] : 0;
+	op->stride[own_dim] = all.stride[rank - 2];
+	*k_stride = all.stride[rank - 1];
+	return bytes;
+}
+
+static void expect(struct trial *t)
+{
+	const struct isa_mm *mm = &t->mm;
+	const struct isa_body *b = &t->e.body;
+
+	for (unsigned d = 0; d < b->rank; d++)
+		if (!b->dim[d])
+			return;
+	IN_EACH_POINT(b->rank, b->dim, at) {
+		const uint8_t *x = (uint8_t *)t->e.mem[EP_A].p + in_at(&mm->a, b->rank, at);
+		const uint8_t *y = (uint8_t *)t->e.mem[EP_B].p + in_at(&mm->b, b->rank, at);
+		struct ty_sum sum = { { 0, 0, 0 }, 0 };
+
+		for (int64_t k = 0; k < mm->k; k++)
+			ty_madd(&sum, mm->acc, ty_get(mm->a.elem, x + k * mm->a_k_stride),
+				ty_get(mm->b.elem, y + k * mm->b_k_stride));
+		ep_expect(&t->e, at, &sum, mm->precision, mm->k);
+	}
+}
+
+static void make(struct trial *t, uint64_t *seed, struct ep_pair pair, enum ep_kind kind,
+		 bool wild, unsigned rank, const int64_t *dim, int64_t k)
+{
+	memset(t, 0, sizeof(*t));
+	t->mm = (struct isa_mm){ .insn.op = ISA_MM, .acc = pair.acc, .k = k,
+				 .a.elem = pair.a, .b = { .elem = pair.b, .binding = EP_B } };
+	/* Sums that round have no body: what it would do to errors is its own matter. */
+	if (wild && !ty_is_integer(pair.acc))
+		kind = EP_DIRECT;
+	t->wild = wild;
+	ep_make(&t->e, seed, kind, pair.acc, wild, rank, dim);
+	t->e.mem[EP_A].bytes = place_side(seed, rank, dim, dim[rank - 2], k, rank - 2,
+					  &t->mm.a, &t->mm.a_k_stride);
+	t->e.mem[EP_B].bytes = place_side(seed, rank, dim, dim[rank - 1], k, rank - 1,
+					  &t->mm.b, &t->mm.b_k_stride);
+	t->e.mem[EP_A] = ty_memory(seed, pair.a, wild, t->e.mem[EP_A].bytes);
+	t->e.mem[EP_B] = ty_memory(seed, pair.b, wild, t->e.mem[EP_B].bytes);
+	if (pair.acc == ELEM_F32)
+		t->mm.precision = (uint8_t)(vt_random(seed) % 3);
+	t->mm.body = t->e.body;
+	snprintf(t->what, sizeof(t->what), "%s by %s in %s, body %u, rank %u, %lldx%lldx%lld",
+		 elem_text(pair.a), elem_text(pair.b), elem_text(pair.acc), t->e.kind, rank,
+		 (long long)dim[rank - 2], (long long)dim[rank - 1], (long long)k);
+}
+
+static void run_trial(struct vt *vt, unsigned n, struct trial *t)
+{
+	struct sim_run run;
+
+	expect(t);
+	for (unsigned i = 0; i < n; i++) {
+		struct in_code c = { .n = 0 };
+
+		in_put(&c, &t->mm, sizeof(t->mm));
+		ep_put(&t->e, &c);
+		ep_start(&t->e);
+		if (in_run(&vt[i], &c, t->e.mem, EP_MEMORIES, &run))
+			fail_msg("%s: does not run", t->what);
+		ep_check(&t->e, t->what);
+	}
+	free(t->e.mem[EP_A].p);
+	free(t->e.mem[EP_B].p);
+	ep_free(&t->e);
+}
+
+/* Dims and k whose product is at most `work`. */
+static int64_t random_dims(uint64_t *seed, unsigned rank, int64_t *dim, int64_t work)
+{
+	unsigned order = vt_random(seed) % 3;
+	int64_t k = 1;
+
+	for (unsigned d = 0; d + 2 < rank; d++) {
+		dim[d] = in_range(seed, 1, rank > 4 ? 2 : 4);
+		work /= dim[d];
+	}
+	/* Which is drawn first may be the longest. */
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned which = (order + i) % 3;
+		int64_t n = ty_size(seed, work);
+
+		if (which == 2)
+			k = n;
+		else
+			dim[rank - 2 + which] = n;
+		work /= n;
+	}
+	return k;
+}
+
+static void every_pair_of_types(void **state)
+{
+	static struct trial t;
+	int64_t dim[ISA_MAX_RANK];
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 11;
+
+	(void)state;
+	for (unsigned p = 0; p < EP_N_PAIRS; p++)
+		for (unsigned kind = 0; kind < EP_KINDS; kind++)
+			for (unsigned wild = 0; wild < 2; wild++) {
+				unsigned rank = 2 + vt_random(&seed) % 3;
+				int64_t k = random_dims(&seed, rank, dim, 30000);
+
+				make(&t, &seed, ep_pairs[p], kind, wild, rank, dim, k);
+				run_trial(vt, n, &t);
+			}
+	ty_close(vt, n);
+}
+
+/* Each of m, n and k around the ends of lines, panels and blocks. */
+static void ends_of_blocks(void **state)
+{
+	static const int64_t edges[] = { 1, 2, 3, 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48,
+					 49, 63, 64, 65, 127, 129, 191, 192, 193, 255, 256,
+					 257, 383, 384, 385, 511, 512, 513, 1023, 1024, 1025,
+					 2047, 2048, 2049 };
+	static const struct ep_pair pairs[] = {
+		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
+		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
+		{ ELEM_S16, ELEM_S16, ELEM_S32 }, { ELEM_U8, ELEM_S8, ELEM_S32 },
+	};
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 5;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+		for (unsigned which = 0; which < 3; which++)
+			for (unsigned p = 0; p < 6; p++) {
+				int64_t size[3] = { in_range(&seed, 1, 7), in_range(&seed, 1, 7),
+						    in_range(&seed, 1, 7) };
+
+				size[which] = edges[i];
+				make(&t, &seed, pairs[p], vt_random(&seed) % EP_KINDS,
+				     vt_random(&seed) % 2, 2, size, size[2]);
+				run_trial(vt, n, &t);
+			}
+	ty_close(vt, n);
+}
+
+static void batches_of_up_to_eight_dims(void **state)
+{
+	static struct trial t;
+	int64_t dim[ISA_MAX_RANK];
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 23;
+
+	(void)state;
+	for (unsigned round = 0; round < 60; round++) {
+		unsigned rank = 3 + round % 6;
+		int64_t k = random_dims(&seed, rank, dim, 20000);
+
+		make(&t, &seed, ep_pairs[vt_random(&seed) % EP_N_PAIRS],
+		     vt_random(&seed) % EP_KINDS, round % 2, rank, dim, k);
+		run_trial(vt, n, &t);
+	}
+	ty_close(vt, n);
+}
+
+/* A dim of 0 changes nothing; k = 0 gives the body of zeros. */
+static void empty_products(void **state)
+{
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 3;
+
+	(void)state;
+	for (unsigned p = 0; p < EP_N_PAIRS; p++)
+		for (unsigned kind = 0; kind < EP_KINDS; kind++)
+			for (unsigned zero = 0; zero < 4; zero++) {
+				int64_t size[4] = { 2, 5, 40, 3 };
+
+				size[zero] = 0;
+				make(&t, &seed, ep_pairs[p], kind, false, 3, size, size[3]);
+				run_trial(vt, n, &t);
+			}
+	ty_close(vt, n);
+}
+
+/* Enough for several lanes and blocks, all of it exact. */
+static void large_products(void **state)
+{
+	enum { M = 517, N = 389, K = 530 };
+	float *a = malloc(sizeof(float) * M * K), *b = malloc(sizeof(float) * K * N);
+	float *out = malloc(sizeof(float) * M * N), *want = calloc(M * N, sizeof(float));
+	struct isa_mm mm = { .insn.op = ISA_MM, .acc = ELEM_F32, .k = K, .a_k_stride = 4,
+		.a = { .elem = ELEM_F32, .stride = { 4 * K, 0 } },
+		.b = { .elem = ELEM_F32, .binding = 1, .stride = { 0, 4 } },
+		.b_k_stride = 4 * N, .body = { .rank = 2, .n_out = 1,
+			.dim = { M, N, 1, 1, 1, 1, 1, 1 } } };
+	struct isa_operand to = { .elem = ELEM_F32, .binding = 2, .stride = { 4 * N, 4 } };
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	struct sim_run run;
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < M * K; i++)
+		a[i] = (float)ty_small(&seed);
+	for (unsigned i = 0; i < K * N; i++)
+		b[i] = (float)ty_small(&seed);
+	for (unsigned i = 0; i < M; i++)
+		for (unsigned k = 0; k < K; k++)
+			for (unsigned j = 0; j < N; j++)
+				want[i * N + j] += a[i * K + k] * b[k * N + j];
+	for (unsigned i = 0; i < n; i++) {
+		struct in_code c = { .n = 0 };
+
+		in_put(&c, &mm, sizeof(mm));
+		in_put(&c, &to, sizeof(to));
+		memset(out, 0xff, sizeof(float) * M * N);
+		assert_int_equal(in_run(&vt[i], &c, (struct vt_mem[]){
+			{ a, sizeof(float) * M * K }, { b, sizeof(float) * K * N },
+			{ out, sizeof(float) * M * N } }, 3, &run), 0);
+		assert_memory_equal(out, want, sizeof(float) * M * N);
+	}
+	ty_close(vt, n);
+	free(a);
+	free(b);
+	free(out);
+	free(want);
+}
+
+static void fill_extremes(uint64_t *seed, unsigned elem, struct vt_mem m)
+{
+	unsigned each = elem_bytes(elem), bits = each * 8;
+	uint64_t least = elem_class(elem) == ELEM_CLASS_SINT ? 1ull << (bits - 1) : 0;
+
+	for (uint64_t at = 0; at + each <= m.bytes; at += each) {
+		uint64_t v = vt_random(seed) % 4 ? least : least - 1;
+
+		memcpy((uint8_t *)m.p + at, &v, each);
+	}
+}
+
+/* The smallest and largest integers, whose sums leave every narrower type. */
+static void extremes_of_integers(void **state)
+{
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 37;
+
+	(void)state;
+	for (unsigned p = 0; p < EP_N_PAIRS; p++)
+		for (unsigned round = 0; round < 4; round++) {
+			int64_t size[] = { 5, 37, round % 2 ? 1500 : 31 };
+
+			if (!ty_is_integer(ep_pairs[p].acc) || ep_pairs[p].acc == ELEM_PRED)
+				continue;
+			make(&t, &seed, ep_pairs[p], EP_DIRECT, true, 2, size, size[2]);
+			fill_extremes(&seed, ep_pairs[p].a, t.e.mem[EP_A]);
+			fill_extremes(&seed, ep_pairs[p].b, t.e.mem[EP_B]);
+			run_trial(vt, n, &t);
+		}
+	ty_close(vt, n);
+}
+
+/* NaN and infinity reach the rows and columns that hold them and no others: neither
+ * through what fills blocks up nor through what an earlier product left behind. */
+static void specials_stay_where_they_are(void **state)
+{
+	static const unsigned types[] = { ELEM_F32, ELEM_BF16, ELEM_F64 };
+	enum { M = 19, N = 35, K = 37 };
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	struct sim_run run;
+	uint64_t seed = 9;
+
+	(void)state;
+	for (unsigned v = 0; v < 3 * n; v++) {
+		unsigned elem = types[v / n], acc = elem == ELEM_BF16 ? ELEM_F32 : elem;
+		int64_t each = elem_bytes(elem), wide = elem_bytes(acc);
+		struct vt_mem m[3] = { ty_memory(&seed, elem, true, (uint64_t)(M * K * each)),
+				       ty_memory(&seed, elem, true, (uint64_t)(N * K * each)),
+				       ty_memory(&seed, acc, true, (uint64_t)(M * N * wide)) };
+		struct isa_mm mm = { .insn.op = ISA_MM, .acc = (uint8_t)acc, .k = K,
+			.a = { .elem = (uint8_t)elem, .stride = { K * each, 0 } },
+			.b = { .elem = (uint8_t)elem, .binding = 1, .stride = { 0, each } },
+			.a_k_stride = each, .b_k_stride = N * each,
+			.body = { .rank = 2, .n_out = 1, .dim = { M, N, 1, 1, 1, 1, 1, 1 } } };
+		struct isa_operand to = { .elem = (uint8_t)acc, .binding = 2,
+					  .stride = { N * wide, wide } };
+		struct in_code c = { .n = 0 };
+
+		ty_set(elem, (uint8_t *)m[0].p + (4 * K + 36) * each,
+		       (struct ty){ .re = INFINITY });
+		ty_set(elem, (uint8_t *)m[0].p + (18 * K + 2) * each, (struct ty){ .re = NAN });
+		ty_set(elem, (uint8_t *)m[1].p + (7 * N + 34) * each,
+		       (struct ty){ .re = -INFINITY });
+		ty_set(elem, (uint8_t *)m[1].p + (36 * N + 3) * each, (struct ty){ .re = NAN });
+		in_put(&c, &mm, sizeof(mm));
+		in_put(&c, &to, sizeof(to));
+		for (unsigned again = 0; again < 2; again++)
+			assert_int_equal(in_run(&vt[v % n], &c, m, 3, &run), 0);
+		for (unsigned i = 0; i < M; i++)
+			for (unsigned j = 0; j < N; j++) {
+				double x = ty_get(acc, (uint8_t *)m[2].p + (i * N + j) * wide).re;
+				bool nan = i == 18 || j == 3;
+
+				assert_true(nan ? isnan(x) : (i == 4 || j == 34) ?
+					    !isfinite(x) : isfinite(x));
+			}
+		for (unsigned i = 0; i < 3; i++)
+			free(m[i].p);
+	}
+	ty_close(vt, n);
+}
+
+static struct t_sim sim;
+static struct t_program prog;
+
+static const struct isa_mm good = { .insn = { ISA_MM, 0, 0 }, .acc = ELEM_F32, .k = 4,
+	.a_k_stride = 4, .b_k_stride = 16,
+	.a = { .elem = ELEM_F32, .stride = { 16, 0 } },
+	.b = { .elem = ELEM_F32, .binding = 1, .stride = { 0, 4 } },
+	.body = { .rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
+		  .dim = { 4, 4, 1, 1, 1, 1, 1, 1 } } };
+static const struct isa_operand good_in = { .elem = ELEM_F32, .binding = 2,
+					    .stride = { 16, 4 } };
+static const struct isa_operand good_out = { .elem = ELEM_F32, .binding = 3, .value = 2,
+					     .stride = { 16, 4 } };
+
+struct whole {
+	struct isa_mm mm;
+	struct isa_operand in, out;
+	struct isa_uop uop;
+};
+
+static struct whole whole_good(void)
+{
+	return (struct whole){ good, good_in, good_out,
+			       vt_uop(UOP_ADD, ELEM_F32, 0, 1, 0) };
+}
+
+/* Runs w with register 1 at `reg` on four regions of 64 bytes full of 7: the status.
+ * Unless it is 0, nothing has changed. */
+static unsigned run_whole(struct whole w, int64_t reg)
+{
+	unsigned status;
+
+	if (!w.mm.insn.bytes)
+		w.mm.insn.bytes = sizeof(w);
+	t_program(&prog);
+	for (unsigned i = 0; i < 4; i++)
+		t_bind(&prog, T_HBM_VA + i * 64, 64,
+		       i == 3 ? HW_BIND_READ | HW_BIND_WRITE : HW_BIND_READ);
+	t_li(&prog, 1, reg);
+	t_add(&prog, &w, sizeof(w));
+	t_halt(&prog);
+	memset(sim.hbm, 7, 4096);
+	memset(&sim.fault, 0, sizeof(sim.fault));
+	status = t_run(&sim, &prog);
+	for (unsigned i = 0; i < 4096 && status; i++)
+		assert_int_equal(sim.hbm[i], 7);
+	return status;
+}
+
+static void malformed_products_are_refused(void **state)
+{
+	struct whole w;
+
+	(void)state;
+	t_open(&sim, "lanes=1");
+	w = whole_good();
+	assert_int_equal(run_whole(w, 0), 0);
+	w.mm.insn.bytes = sizeof(w) - 8;
+	assert_int_equal(run_whole(w, 0), HW_ST_BAD_PROGRAM);
+#define REFUSES(change) do { \
+		w = whole_good(); \
+		change; \
+		assert_int_equal(run_whole(w, 0), HW_ST_BAD_PROGRAM); \
+		assert_int_equal(sim.refused_at, sizeof(struct isa_scalar)); \
+	} while (0)
+	REFUSES(w.mm.insn.flags = 1);
+	REFUSES(w.mm.acc = ELEM_BF16);
+	REFUSES(w.mm.acc = ELEM_S8);
+	REFUSES(w.mm.acc = ELEM_S32);
+	REFUSES(w.mm.acc = ELEM_INVALID);
+	REFUSES(w.mm.acc = 200);
+	REFUSES(w.mm.precision = 3);
+	REFUSES(w.mm.zero[5] = 1);
+	REFUSES(w.mm.k = -1);
+	REFUSES(w.mm.k = 5);
+	REFUSES(w.mm.k = INT64_MAX);
+	REFUSES(w.mm.a_k_stride = 2);
+	REFUSES(w.mm.a_k_stride = INT64_MAX - 3);
+	REFUSES(w.mm.a_k_stride = -4);
+	REFUSES(w.mm.a.stride[1] = 4);
+	REFUSES(w.mm.b.stride[0] = 4);
+	REFUSES(w.mm.a.elem = ELEM_S8);
+	REFUSES(w.mm.a.elem = ELEM_C64);
+	REFUSES(w.mm.a.elem = ELEM_TOKEN);
+	REFUSES(w.mm.b.elem = ELEM_F8E8M0FNU);
+	REFUSES(w.mm.b.elem = ELEM_F4E2M1FN);
+	REFUSES(w.mm.b.elem = 255);
+	REFUSES(w.mm.a.binding = 4);
+	REFUSES(w.mm.a.reg = 64);
+	REFUSES(w.mm.a.zero = 1);
+	REFUSES(w.mm.a.flags = 2);
+	REFUSES(w.mm.b.offset = 4);
+	REFUSES(w.mm.b.offset = -4);
+	REFUSES(w.mm.b.offset = 2);
+	REFUSES(w.mm.body.rank = 1);
+	REFUSES(w.mm.body.rank = 9);
+	REFUSES(w.mm.body.row_rank = 1);
+	REFUSES(w.mm.body.dim[0] = 5);
+	REFUSES(w.mm.body.dim[0] = -1);
+	REFUSES(w.mm.body.dim[1] = INT64_MIN);
+	REFUSES(w.mm.body.dim[2] = 2);
+	REFUSES(w.mm.body.zero = 1);
+	REFUSES((w.mm.body.n_in = 0, w.mm.body.n_out = 2));
+	REFUSES((w.mm.body.n_in = 2, w.mm.body.n_out = 0));
+	REFUSES(w.in.stride[0] = 20);
+	REFUSES(w.in.binding = 9);
+	REFUSES(w.out.binding = 2);
+	REFUSES(w.out.combine = ISA_COMBINE_ADD);
+	REFUSES(w.out.combine = 200);
+	REFUSES(w.out.value = 3);
+	REFUSES(w.out.elem = ELEM_S32);
+	REFUSES(w.out.elem = ELEM_F64);
+	REFUSES(w.out.stride[0] = 24);
+	REFUSES(w.uop.op = UOP_RADD);
+	REFUSES(w.uop.elem = ELEM_F64);
+	REFUSES(w.uop.a = 2);
+	REFUSES(w.uop.op = 0xff);
+#undef REFUSES
+	t_close(&sim);
+}
+
+/* A register that leads an operand astray: a record, and memory as it was. */
+static void registers_are_checked_before_the_product(void **state)
+{
+	static const int64_t wrong[] = { 4, -4, 64, INT64_MAX, INT64_MIN, 1ll << 40 };
+	const uint64_t pc = sizeof(struct isa_scalar);
+
+	(void)state;
+	t_open(&sim, "lanes=2");
+	for (unsigned operand = 0; operand < 4; operand++) {
+		struct whole w = whole_good();
+		struct isa_operand *ops[] = { &w.mm.a, &w.mm.b, &w.in, &w.out };
+
+		ops[operand]->reg = 1;
+		assert_int_equal(run_whole(w, 0), 0);
+		for (unsigned i = 0; i < 6; i++) {
+			assert_int_equal(run_whole(w, wrong[i]), HW_ST_BOUNDS);
+			assert_int_equal(sim.fault.status, HW_ST_BOUNDS);
+			assert_int_equal(sim.fault.pc, pc);
+			assert_int_equal(sim.fault.operand, operand);
+			assert_int_equal(sim.fault.binding, operand);
+			assert_int_equal(sim.fault.is_write, operand == 3);
+			assert_int_equal(sim.fault.va, (uint64_t)wrong[i]);
+		}
+		/* half the rows leave room for a step that is no multiple of 4 */
+		w.mm.body.dim[0] = operand == 1 ? 4 : 2;
+		w.mm.k = operand == 1 ? 2 : 4;
+		assert_int_equal(run_whole(w, 2), HW_ST_ALIGNMENT);
+		assert_int_equal(sim.fault.operand, operand);
+		assert_int_equal(run_whole(w, 4), 0);
+	}
+	t_close(&sim);
+}
+
+/* Bindings that the context does not map, or maps for reading only. */
+static void bindings_outside_the_map_fault(void **state)
+{
+	struct whole w = whole_good();
+
+	(void)state;
+	w.mm.insn.bytes = sizeof(w);
+	t_open(&sim, "lanes=1");
+	for (unsigned i = 0; i < 4; i++) {
+		t_program(&prog);
+		for (unsigned j = 0; j < 4; j++)
+			t_bind(&prog, i == j ? T_HBM_VA + sim.hbm_bytes - 64 :
+			       T_HBM_VA + j * 64, i == j ? 128 : 64,
+			       HW_BIND_READ | HW_BIND_WRITE);
+		t_add(&prog, &w, sizeof(w));
+		t_halt(&prog);
+		memset(sim.hbm, 7, 4096);
+		assert_int_equal(t_run(&sim, &prog), HW_ST_MAP);
+		assert_int_equal(sim.fault.binding, i);
+		for (unsigned k = 0; k < 4096; k++)
+			assert_int_equal(sim.hbm[k], 7);
+	}
+	t_close(&sim);
+}
+
+/* A whole product whose operands stay on one element, of these dims and k. */
+static unsigned run_spread(const int64_t *dim, unsigned rank, int64_t k)
+{
+	struct whole w = whole_good();
+
+	memset(w.mm.a.stride, 0, sizeof(w.mm.a.stride));
+	memset(w.mm.b.stride, 0, sizeof(w.mm.b.stride));
+	memset(w.in.stride, 0, sizeof(w.in.stride));
+	memset(w.out.stride, 0, sizeof(w.out.stride));
+	w.mm.a_k_stride = w.mm.b_k_stride = 0;
+	w.mm.k = k;
+	w.mm.body.rank = (uint8_t)rank;
+	memcpy(w.mm.body.dim, dim, rank * sizeof(*dim));
+	w.mm.insn.bytes = sizeof(w);
+	t_program(&prog);
+	for (unsigned i = 0; i < 4; i++)
+		t_bind(&prog, T_HBM_VA + i * 64, 64, HW_BIND_READ | HW_BIND_WRITE);
+	t_add(&prog, &w, sizeof(w));
+	t_halt(&prog);
+	prog.limit_ns = 3000000;
+	return t_run(&sim, &prog);
+}
+
+/* Operands that stay where they are lie in their bindings however large the dims. */
+static void endless_products_end_by_the_watchdog(void **state)
+{
+	static const int64_t huge[][5] = {
+		{ 1ll << 56, 1, 1 }, { 1, 1ll << 56, 1 }, { 1, 1, 1ll << 56 },
+		{ 1ll << 28, 1 << 28, 1 }, { 3, 1ll << 27, 1 << 27 },
+	};
+
+	(void)state;
+	t_open(&sim, TY_LANES);
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned k = 0; k < 2; k++)
+			assert_int_equal(run_spread(huge[i], 3, (int64_t)k * 3),
+					 HW_ST_WATCHDOG);
+	assert_int_equal(run_spread((int64_t[]){ 1, 1 }, 2, 1ll << 62), HW_ST_WATCHDOG);
+	assert_int_equal(run_spread((int64_t[]){ 1 << 20, 1 << 20 }, 2, 1ll << 40),
+			 HW_ST_WATCHDOG);
+	t_close(&sim);
+}
+
+static void sizes_that_overflow_are_refused(void **state)
+{
+	static const int64_t huge[][4] = {
+		{ INT64_MAX, 2, 1, 1 }, { 1, 1, 1ll << 32, 1ll << 31 },
+		{ 1ll << 40, 1ll << 40, 1, 1 }, { 1ll << 21, 1 << 21, 1 << 21, 2 },
+	};
+
+	(void)state;
+	t_open(&sim, "lanes=1");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(run_spread(huge[i], 4, 1), HW_ST_BAD_PROGRAM);
+	t_close(&sim);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_pair_of_types),
+		cmocka_unit_test(ends_of_blocks),
+		cmocka_unit_test(batches_of_up_to_eight_dims),
+		cmocka_unit_test(empty_products),
+		cmocka_unit_test(large_products),
+		cmocka_unit_test(extremes_of_integers),
+		cmocka_unit_test(specials_stay_where_they_are),
+		cmocka_unit_test(malformed_products_are_refused),
+		cmocka_unit_test(registers_are_checked_before_the_product),
+		cmocka_unit_test(bindings_outside_the_map_fault),
+		cmocka_unit_test(endless_products_end_by_the_watchdog),
+		cmocka_unit_test(sizes_that_overflow_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
