@@ -126,7 +126,7 @@ MOVES = {
     "tile": lambda x, k: jnp.tile(x, (2, 1))[k % x.shape[0]:][:x.shape[0]],
     "stack": lambda x, k: jnp.stack([x, x[::-1]], 1).reshape(-1, x.shape[1])[::2],
     "window": lambda x, k: lax.reduce_window(
-        x, jnp.zeros((), x.dtype), lax.add, (2, 1), (1, 1), ((1, 0), (0, 0))),
+        x, np.zeros((), x.dtype), lax.add, (2, 1), (1, 1), ((1, 0), (0, 0))),
 }
 PRODUCTS = {
     "dense": lambda x, y, w: x @ w,
