@@ -13,7 +13,7 @@ A list (tests/mutants/*.txt) holds blocks that end with a line `%%`:
     ---
     the exact text as it stands, once in the file
     +++
-    the text with the bug
+    the text with the bug; nothing, if the text goes
 
 A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, or `jax:`
 and arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
@@ -42,7 +42,7 @@ LISTS = TOP / "tests/mutants"
 class Mutant:
     def __init__(self, origin, block):
         head, _, rest = block.partition("\n---\n")
-        old, sep, new = rest.partition("\n+++\n")
+        old, sep, new = rest.partition("\n+++")
         fields = dict(re.findall(r"^(\w+):\s*(.*)$", head, re.M))
         if not sep or not {"file", "suites", "why"} <= fields.keys():
             raise ValueError(f"{origin}: a block needs file, suites, why, --- and +++:\n{block}")
