@@ -23,7 +23,8 @@ static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
 static const struct tc_op *only_for_scalars(const struct tc_block *body)
 {
 	for (const struct tc_op *o = body->first; o != body->last; o = o->next)
-		if (!tc_has_trait(o, 'e') && o->op != TC_CONSTANT)
+		if ((!tc_has_trait(o, 'e') && o->op != TC_CONSTANT) ||
+		    tc_out(o, 0)->type->rank)
 			return o;
 	return NULL;
 }
@@ -160,11 +161,16 @@ static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *args[2 * MOST_MARKED], *out[MOST_MARKED];
 	unsigned k = op->n_results;
 	const int64_t none = 0;
+	const struct tc_op *scalar;
 	struct tc_op *marked;
 
-	if (k >= MOST_MARKED || !has_padding(op) || starts_with_identity(op) ||
-	    only_for_scalars(op->regions[0].block))
+	if (k >= MOST_MARKED || !has_padding(op) || starts_with_identity(op))
 		return;
+	scalar = only_for_scalars(op->regions[0].block);
+	if (scalar)
+		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
+			"window with padding that starts with a value that counts; elementwise "
+			"operations and constants do, or pad first");
 	marked = reduce_marked(&b, op);
 	for (unsigned i = 0; i < k; i++) {
 		args[i] = tc_build_broadcast(&b, tc_in(op, k + i), op->results[i].type, &none);

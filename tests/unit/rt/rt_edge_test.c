@@ -130,6 +130,25 @@ static void shapes_that_do_not_fit_are_refused_both_ways(void **state)
 		"larger than the whole");
 }
 
+/* The padding is the initial value, which counts: the body has to run on marked values. */
+static void windows_whose_body_cant_be_marked_are_refused(void **state)
+{
+	static const char text[] = PROGRAM("%1: tensor<5xi32>, %2: tensor<i32>",
+		"%3 = reduce_window(%1, %2) {window_dimensions = [2], window_strides = [1], "
+		"base_dilations = [1], window_dilations = [1], padding = [1, 0]} : "
+		"tensor<5xi32> (%4: tensor<i32>, %5: tensor<i32>) {\n"
+		"%6 = bitcast_convert(%5) : tensor<ui32>\n"
+		"%7 = bitcast_convert(%6) : tensor<i32>\n"
+		"%8 = add(%4, %7) : tensor<i32>\nreturn(%8)\n}\nreturn(%3)");
+	struct tc_source source = { text, strlen(text), "mlir" };
+	struct tc_result r;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(tc_compile(&source, NULL, &r, &err), ERR_UNIMPLEMENTED);
+	assert_non_null(strstr(err.msg, "bitcast_convert: it does not run yet in the region"));
+}
+
 /* Of numbers whose upper bits are set, so that a fold of any value shows. */
 static void an_and_starts_at_any_value(void **state)
 {
@@ -370,6 +389,7 @@ int main(void)
 		cmocka_unit_test(products_of_any_kinds_lose_nothing),
 		cmocka_unit_test(products_sum_over_dims_in_any_order),
 		cmocka_unit_test(shapes_that_do_not_fit_are_refused_both_ways),
+		cmocka_unit_test(windows_whose_body_cant_be_marked_are_refused),
 		cmocka_unit_test(an_and_starts_at_any_value),
 		cmocka_unit_test(bits_of_types_narrower_than_a_byte),
 		cmocka_unit_test(parts_of_real_numbers),
