@@ -18,8 +18,10 @@ WORKER = pathlib.Path(__file__).with_name("random_dags.py")
 FRESH = int(os.environ.get("TESSERA_DAGS", "40"))
 SECONDS = 120       # for one program, compiled three times
 
-# Seeds that found a bug each, and what it was.
+# Seeds that found something each, and what it was.
 PINNED = {
+    10: "a window and a gradient: the CPU knew no derivative of the program as drawn then",
+    302160: "XLA's CPU backend writes in place what it still reads",
 }
 # One program for each kind of step, however the fresh ones fall.
 ALWAYS = list(range(1, 21))
@@ -56,6 +58,8 @@ def run_seeds(seeds):
                 running = told["start"]
             else:
                 results[told["end"]], running = told["wrong"], None
+                if told["cpu_wrong"]:
+                    print(f"seed {told['end']}: XLA's CPU backend is wrong, op by op it agrees")
         status = p.wait()
         if running is not None:
             results[running] = f"it did not end in {SECONDS} s" if line is None else \
@@ -76,7 +80,7 @@ def check(seeds):
 
 
 def test_pinned_programs_agree_with_cpu():
-    check([*ALWAYS, *PINNED])
+    check(sorted({*ALWAYS, *PINNED}))
 
 
 def test_fresh_programs_agree_with_cpu():
