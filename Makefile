@@ -291,8 +291,9 @@ install: $(PLUGIN) $(TOOLS) $(LIBTESSERA)
 install-from:
 	$(Q)for h in $(PUBLIC); do mkdir -p $(STAGE)/include/$$(dirname $$h); \
 		sed 's|#include "hal/\(.*\)"|#include <tessera/\1>|' hal/$$h >$(STAGE)/include/$$h; done
-	$(Q)sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|; \
-		s|@VERSION@|$(VERSION)|' hal/tessera.pc.in >$(STAGE)/tessera.pc
+	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+		-e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' \
+		hal/tessera.pc.in >$(STAGE)/tessera.pc
 	$(Q)sed 's|^ExecStart=/usr/bin|ExecStart=$(PREFIX)/bin|' tools/tessera-sim/tessera-sim.service \
 		>$(STAGE)/tessera-sim.service
 	$(Q)set -e; for f in $(INSTALLED); do from=$${f#*:}; \
