@@ -19,44 +19,10 @@ static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
 
 /* ---- map: its scalar ops on whole arrays ---- */
 
-/* An op of a region of scalars that can't be run on arrays, or NULL. */
-static const struct tc_op *only_for_scalars(const struct tc_block *body)
-{
-	for (const struct tc_op *o = body->first; o != body->last; o = o->next)
-		if ((!tc_has_trait(o, 'e') && o->op != TC_CONSTANT) ||
-		    tc_out(o, 0)->type->rank)
-			return o;
-	return NULL;
-}
-
-/* The region's ops on arrays of the shape, with args for its arguments. */
-static void on_arrays(const struct tc_build *b, const struct tc_block *body,
-		      struct tc_value *const *args, const struct tc_type *shape,
-		      struct tc_value **out)
-{
-	struct tc_map *map = tc_map_new(b->c);
-	const int64_t none = 0;
-
-	for (unsigned i = 0; i < body->n_args; i++)
-		tc_map_set(b->c, map, body->args[i], args[i]);
-	for (const struct tc_op *o = body->first; o != body->last; o = o->next) {
-		const struct tc_type *t = tc_with_elem(b->c, shape, tc_out(o, 0)->type->elem);
-		struct tc_op *copy = tc_build_place(b, tc_clone(b->c, o, map));
-
-		if (o->op == TC_CONSTANT)
-			tc_map_set(b->c, map, tc_out(o, 0),
-				   tc_build_broadcast(b, tc_out(copy, 0), t, &none));
-		else
-			tc_out(copy, 0)->type = t;
-	}
-	for (unsigned i = 0; i < body->last->n_operands; i++)
-		out[i] = tc_map_get(map, tc_in(body->last, i));
-}
-
 static void decompose_map(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_block *body = op->regions[0].block;
-	const struct tc_op *scalar = only_for_scalars(body);
+	const struct tc_op *scalar = tc_only_for_scalars(body);
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_value **args = arena_array(&c->arena, op->n_operands, sizeof(*args)), *out;
 
@@ -67,7 +33,7 @@ static void decompose_map(struct tc_ctx *c, struct tc_op *op)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
 	for (unsigned i = 0; i < op->n_operands; i++)
 		args[i] = tc_in(op, i);
-	on_arrays(&b, body, args, tc_out(op, 0)->type, &out);
+	tc_build_on_arrays(&b, body, args, tc_out(op, 0)->type, &out);
 	replace(op, 0, out);
 	tc_erase(op);
 }
@@ -122,7 +88,7 @@ static void build_marked(const struct tc_build *outer, struct tc_op *marked,
 		arg[i] = tc_new_arg(b.c, b.block, tc_in(marked, k + 1 + i % (k + 1))->type);
 	for (unsigned i = 0; i < 2 * k; i++)
 		plain[i] = arg[i < k ? i : i + 1];
-	on_arrays(&b, body->block, plain, arg[k]->type, out);
+	tc_build_on_arrays(&b, body->block, plain, arg[k]->type, out);
 	for (unsigned i = 0; i < k; i++) {
 		out[i] = tc_build_select(&b, arg[k], out[i], plain[k + i]);
 		out[i] = tc_build_select(&b, arg[2 * k + 1], out[i], arg[i]);
@@ -166,7 +132,7 @@ static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
 
 	if (k >= MOST_MARKED || !has_padding(op) || starts_with_identity(op))
 		return;
-	scalar = only_for_scalars(op->regions[0].block);
+	scalar = tc_only_for_scalars(op->regions[0].block);
 	if (scalar)
 		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
 			"window with padding that starts with a value that counts; elementwise "
@@ -176,7 +142,7 @@ static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
 		args[i] = tc_build_broadcast(&b, tc_in(op, k + i), op->results[i].type, &none);
 		args[k + i] = tc_out(marked, i);
 	}
-	on_arrays(&b, op->regions[0].block, args, op->results[0].type, out);
+	tc_build_on_arrays(&b, op->regions[0].block, args, op->results[0].type, out);
 	for (unsigned i = 0; i < k; i++)
 		replace(op, i, tc_build_select(&b, tc_out(marked, k), out[i], args[i]));
 	tc_erase(op);
@@ -481,7 +447,10 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		switch (op->op) {
 		case TC_MAP: decompose_map(c, op); break;
 		case TC_SCATTER: drop_empty_scatter(op); break;
-		case TC_REDUCE_WINDOW: decompose_reduce_window(c, op); break;
+		case TC_REDUCE_WINDOW:
+			if (!tc_decompose_scan(c, op))
+				decompose_reduce_window(c, op);
+			break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
 		case TC_BATCH_NORM_INFERENCE: decompose_batch_norm(c, op); break;

@@ -377,6 +377,38 @@ struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_regio
 	return tc_map_get(map, tc_in(block->last, 0));
 }
 
+const struct tc_op *tc_only_for_scalars(const struct tc_block *body)
+{
+	for (const struct tc_op *o = body->first; o != body->last; o = o->next)
+		if ((!tc_has_trait(o, 'e') && o->op != TC_CONSTANT) ||
+		    tc_out(o, 0)->type->rank)
+			return o;
+	return NULL;
+}
+
+void tc_build_on_arrays(const struct tc_build *b, const struct tc_block *body,
+			struct tc_value *const *args, const struct tc_type *shape,
+			struct tc_value **out)
+{
+	struct tc_map *map = tc_map_new(b->c);
+	const int64_t none = 0;
+
+	for (unsigned i = 0; i < body->n_args; i++)
+		tc_map_set(b->c, map, body->args[i], args[i]);
+	for (const struct tc_op *o = body->first; o != body->last; o = o->next) {
+		const struct tc_type *t = tc_with_elem(b->c, shape, tc_out(o, 0)->type->elem);
+		struct tc_op *copy = tc_build_place(b, tc_clone(b->c, o, map));
+
+		if (o->op == TC_CONSTANT)
+			tc_map_set(b->c, map, tc_out(o, 0),
+				   tc_build_broadcast(b, tc_out(copy, 0), t, &none));
+		else
+			tc_out(copy, 0)->type = t;
+	}
+	for (unsigned i = 0; i < body->last->n_operands; i++)
+		out[i] = tc_map_get(map, tc_in(body->last, i));
+}
+
 void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
 		   struct tc_value **state)
 {

@@ -92,6 +92,13 @@ struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x)
 /* The ops of a region of scalars, with its arguments; returns what it yields first. */
 struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_region *r,
 				 struct tc_value *const *args);
+/* An op of a region of scalars that can't be run on arrays, or NULL. */
+const struct tc_op *tc_only_for_scalars(const struct tc_block *body);
+/* The region's ops, all fit for that, on arrays of the shape: args for its arguments; out:
+ * what it returns. */
+void tc_build_on_arrays(const struct tc_build *b, const struct tc_block *body,
+			struct tc_value *const *args, const struct tc_type *shape,
+			struct tc_value **out);
 /*
  * for (i = 0; i < n && more(state); i++) state = body(i, state): s32 counter, more may
  * be NULL. body appends to the builder it is given and changes state[] in place; arg is the
@@ -118,6 +125,9 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
 /* One in which every feature is a group of its own; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
+/* scan.c: a reduce_window over all that is before, or after, each element (true: op is
+ * gone); others stay. */
+bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
  * op is gone), and bits of types narrower than a byte; others stay. */
 bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op);

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running sums, products and extremes: windows over all that comes before an element."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+CPU = jax.devices("cpu")[0]
+
+SCANS = {"cumsum": lax.cumsum, "cumprod": lax.cumprod, "cummax": lax.cummax,
+         "cummin": lax.cummin}
+
+
+def both(f, *args):
+    here = jax.device_get(jax.jit(f)(*args))
+    with jax.default_device(CPU):
+        there = jax.device_get(jax.jit(f)(*args))
+    return here, there
+
+
+# 8 and 9: window by window, and not; 16384: a row of the device; 40,000: several tiles.
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 10, 31, 32, 33, 127, 128, 1000, 16384, 16385, 40000])
+@pytest.mark.parametrize("name", SCANS)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_integers_agree_exactly(name, n, reverse):
+    x = np.random.default_rng(n).integers(-5, 6, n).astype(np.int32)
+    x[::7] = 1
+    here, there = both(lambda a: SCANS[name](a, reverse=reverse), x)
+    np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("shape,axis", [((65, 33), 0), ((65, 33), 1), ((3, 40, 17), 1),
+                                        ((1, 64, 2), 1), ((9, 1), 0), ((0, 12), 1),
+                                        ((12, 0), 0)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_dim_is_scanned_apart(shape, axis, reverse):
+    x = np.random.default_rng(3).integers(-99, 99, shape).astype(np.int64).astype(np.int32)
+    here, there = both(lambda a: lax.cumsum(a, axis, reverse=reverse), x)
+    np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "float16", "bfloat16",
+                                   "float32", "complex64"])
+def test_types_of_small_numbers_agree_exactly(dtype):
+    x = jnp.asarray(np.random.default_rng(5).integers(0, 2, (4, 100)), dtype)
+    here, there = both(lambda a: lax.cumsum(a, 1), x)
+    np.testing.assert_array_equal(here, there)
+
+
+def test_floats_agree_within_the_sum_of_their_errors():
+    x = np.random.default_rng(7).standard_normal((8, 3000)).astype(np.float32)
+    here, _ = both(lambda a: lax.cumsum(a, 1), x)
+    true = np.cumsum(x.astype(np.float64), 1)
+    # log2(3000) additions, each half a unit of the sum of magnitudes
+    bound = 12 * np.finfo(np.float32).eps / 2 * np.cumsum(np.abs(x.astype(np.float64)), 1)
+    assert (np.abs(here - true) <= bound).all()
+    here, there = both(lambda a: lax.cumlogsumexp(a, 1), x)
+    np.testing.assert_allclose(here, there, rtol=3e-6, atol=3e-6)
+
+
+def test_special_values_spread_as_far_as_they_reach():
+    x = np.ones(50, np.float32)
+    x[20], x[30] = np.inf, np.nan
+    for name, f in SCANS.items():
+        for reverse in (False, True):
+            here, there = both(lambda a, f=f, r=reverse: f(a, reverse=r), x)
+            np.testing.assert_array_equal(here, there, err_msg=name)
+
+
+def test_an_initial_value_counts_once():
+    def f(x):
+        return lax.reduce_window(x, jnp.int32(1000), lax.add, (20,), (1,), [(19, 0)])
+    x = np.arange(20, dtype=np.int32)
+    np.testing.assert_array_equal(jax.device_get(jax.jit(f)(x)), np.cumsum(x) + 1000)
+
+
+def test_gradients_and_loops_scan_too():
+    x = np.random.default_rng(9).integers(-3, 4, (5, 70)).astype(np.float32)
+    here, there = both(jax.grad(lambda a: (lax.cumsum(a, 1) * a).sum()), x)
+    np.testing.assert_array_equal(here, there)
+    here, there = both(lambda a: lax.fori_loop(0, 3, lambda i, b: lax.cumsum(b, 1), a), x)
+    np.testing.assert_array_equal(here, there)
+
+
+def test_cost_grows_with_the_size_and_not_with_its_square():
+    def seconds(n):
+        x = jax.device_put(np.ones(n, np.int32))
+        f = jax.jit(jnp.cumsum)
+        f(x).block_until_ready()
+        best = np.inf
+        for _ in range(5):
+            began = time.perf_counter()
+            f(x).block_until_ready()
+            best = min(best, time.perf_counter() - began)
+        return best
+    # 16 times the elements: 256 times the work if each window were walked
+    assert seconds(1 << 20) < 64 * seconds(1 << 16)
