@@ -284,3 +284,20 @@ def test_exported_factorisations_run(device):
     f = jax.jit(lambda x: jnp.linalg.svd(x, compute_uv=False))
     shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
     np.testing.assert_array_equal(jax.export.export(f)(shape).call(x), f(x))
+
+
+@pytest.mark.parametrize("n", [1, 7, 8])
+def test_windows_leave_padding_out_or_are_refused(n, device, cpu):
+    x = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+
+    def f(*xs):
+        return jax.lax.reduce_window(xs, (np.float32(3),) * n, lambda a, b: tuple(
+            u * v for u, v in zip(a, b)), (1, 2), (1, 2), ((0, 0), (1, 1)))
+
+    args = [x + i for i in range(n)]
+    if n == 8:
+        with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*over 8 arrays"):
+            jax.jit(f)(*jax.device_put(args, device))
+        return
+    got, want = (jax.jit(f)(*jax.device_put(args, d)) for d in (device, cpu))
+    np.testing.assert_array_equal(got, want)

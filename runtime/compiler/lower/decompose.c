@@ -130,8 +130,12 @@ static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
 	const struct tc_op *scalar;
 	struct tc_op *marked;
 
-	if (k >= MOST_MARKED || !has_padding(op) || starts_with_identity(op))
+	if (!has_padding(op) || starts_with_identity(op))
 		return;
+	if (k >= MOST_MARKED)
+		tc_fail(c, ERR_UNIMPLEMENTED, op, "a window over %u arrays, with padding and "
+			"initial values that count, does not run yet: at most %u arrays, or pad "
+			"first", k, MOST_MARKED - 1);
 	scalar = tc_only_for_scalars(op->regions[0].block);
 	if (scalar)
 		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
