@@ -41,6 +41,16 @@ static inline int await_serving(int fd)
 	return -1;
 }
 
+/* Stops it as a debugger would; no thread of it runs when this returns. 0 or -1. */
+static inline int server_freeze(const struct vfio_server *s)
+{
+	int status;
+
+	if (kill(s->pid, SIGSTOP) || waitpid(s->pid, &status, WUNTRACED) != s->pid)
+		return -1;
+	return WIFSTOPPED(status) ? 0 : -1;
+}
+
 /* Two devices of 64 MiB, with --client-limit `limit`. 0, or -1 with a text on standard
  * error. */
 static inline int server_start_with(struct vfio_server *s, const char *limit)

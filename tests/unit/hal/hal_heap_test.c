@@ -146,7 +146,7 @@ static void the_owners_of_most_are_named_first(void **state)
 	str_free(&out);
 	/* More owners than are told apart. */
 	for (int i = 0; i < 100; i++) {
-		char tag[16];
+		char tag[24];
 
 		snprintf(tag, sizeof(tag), "owner%d", i);
 		assert_non_null(hal_heap_alloc(h, 64, tag));

@@ -423,7 +423,7 @@ static void who_finds_a_server_lost_wakes_all(void **state)
 	unsetenv("TESSERA_SERVER_LIMIT_MS");
 	assert_int_equal(bus->ops->irq_fd(bus, 0, irq, &err), 0);
 	assert_int_equal(bus->ops->health(bus, &err), 0);
-	kill(real.pid, SIGSTOP);
+	assert_int_equal(server_freeze(&real), 0);
 	assert_int_equal(poll(&p, 1, 0), 0);
 	assert_int_equal(bus->ops->read(bus, HW_REG_STATUS), 0xffffffff);
 	assert_int_equal(poll(&p, 1, 5000), 1);

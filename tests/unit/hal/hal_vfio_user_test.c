@@ -299,7 +299,7 @@ static void a_server_that_stops_in_a_program_is_noticed(void **state)
 	assert_int_equal(hal_queue_notify(u.q, value, note_death, &u.noted, &err), 0);
 	/* As long as it answers, a program may run. */
 	assert_false(is_noted(&u, 4 * SECOND));
-	kill(u.server.pid, SIGSTOP);
+	assert_int_equal(server_freeze(&u.server), 0);
 	assert_true(is_noted(&u, HEARD_WITHIN));
 	assert_int_equal(u.noted, ERR_UNAVAILABLE);
 	close_hung(&u);
@@ -313,7 +313,7 @@ static void a_server_that_stopped_before_an_execute_is_noticed(void **state)
 
 	(void)state;
 	open_hung(&u);
-	kill(u.server.pid, SIGSTOP);
+	assert_int_equal(server_freeze(&u.server), 0);
 	/* The device's counters are read now and then, with a launch: */
 	usleep(150000);
 	value = run(u.exe, u.out, 0);
@@ -332,7 +332,7 @@ static void a_server_that_stops_is_noticed_by_close(void **state)
 	(void)state;
 	open_hung(&u);
 	run(u.exe, u.out, 0);
-	kill(u.server.pid, SIGSTOP);
+	assert_int_equal(server_freeze(&u.server), 0);
 	began = clock_ns();
 	hal_destroy(u.h);
 	assert_true(clock_ns() < began + HEARD_WITHIN);

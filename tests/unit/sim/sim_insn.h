@@ -24,7 +24,7 @@ static inline void in_put(struct in_code *c, const void *part, size_t n)
 static inline int in_run(struct vt *t, struct in_code *c, const struct vt_mem *mem,
 			 unsigned n_mem, struct sim_run *run)
 {
-	struct hw_program_binding bind[64];
+	struct hw_program_binding bind[64] = { 0 };
 	struct sim_program *p;
 	atomic_bool stop = false;
 	uint64_t detail;
