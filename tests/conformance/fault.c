@@ -182,8 +182,8 @@ void check_only_the_faulting_queue_notices(struct conf *c)
 	OK(c, hal_queue_fill(c->dma, m, 0, 65536, 0, &value, &c->err));
 	OK(c, hal_queue_fill(c->dma, out, 0, 8, 0, &value, &c->err));
 	OK(c, hal_queue_wait(c->dma, value, SOON, &c->err));
-	/* Holds the queue until all the others are in it. */
-	conf_run(c, spin, out, 20 * MS);
+	/* Holds the queue until all the others are in it, on a slow and busy machine too. */
+	conf_run(c, spin, out, 300 * MS);
 	for (uint64_t i = 0; i < 20; i++)
 		OK(c, hal_queue_fill(c->dma, m, i * 1000, 2000, i, &copies[i], &c->err));
 	at = conf_run(c, bad, out, 0);
