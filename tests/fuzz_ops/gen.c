@@ -118,8 +118,10 @@ struct tc_value *gen_pick(struct gen *g, bool (*fn)(const struct tc_value *v, co
 	struct tc_value *fit[GEN_POOL];
 	unsigned n = 0, i;
 
+	/* What is compared by the largest of its array is for the end only: a part of it
+	 * may lack that element. */
 	for (i = g->base; i < g->n_pool; i++)
-		if (fn(g->pool[i], arg))
+		if (gen_fact(g->pool[i])->kind != FACT_NORM && fn(g->pool[i], arg))
 			fit[n++] = g->pool[i];
 	if (!n)
 		return NULL;
