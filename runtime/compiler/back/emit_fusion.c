@@ -371,6 +371,40 @@ static void place_over_input(struct loop *l, unsigned i, struct isa_operand op)
 	}
 }
 
+/* Whether a value is one for each row: an R operation, or made of such and constants. */
+static bool is_of_rows(const struct body *b, unsigned value)
+{
+	bool rows[ISA_MAX_VALUES] = { false }, fixed[ISA_MAX_VALUES] = { false };
+	unsigned first = b->n_pre + b->n_in;
+
+	for (unsigned k = 0; k < b->n_uop; k++) {
+		const struct isa_uop *u = &b->uops[k];
+		const uint8_t args[3] = { u->a, u->b, u->c };
+		bool any = u->op >= UOP_RADD && u->op <= UOP_RXOR, all = true;
+
+		for (unsigned i = 0; !any && i < isa_uop_info(u->op)->n_args; i++)
+			all &= rows[args[i]] || fixed[args[i]];
+		for (unsigned i = 0; all && i < isa_uop_info(u->op)->n_args; i++)
+			any |= rows[args[i]];
+		rows[first + k] = any;
+		fixed[first + k] = u->op == UOP_IMM;
+	}
+	return rows[value];
+}
+
+/* The same at every point, for an output that has them all: chosen where a point is itself. */
+static uint8_t spread_over_rows(struct loop *l, uint8_t value, unsigned elem)
+{
+	struct body *b = &l->b;
+	uint8_t at = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = ELEM_S32,
+		.aux = (uint8_t)(l->shape->rank - 1) }, ELEM_S32);
+	uint8_t yes = tc_body_uop(b, (struct isa_uop){ .op = UOP_EQ, .elem = ELEM_S32, .a = at,
+		.b = at }, ELEM_PRED);
+
+	return tc_body_uop(b, (struct isa_uop){ .op = UOP_SELECT, .elem = (uint8_t)elem, .a = yes,
+		.b = value, .c = value }, elem);
+}
+
 static void put_output(struct loop *l, unsigned i)
 {
 	const struct tc_value *inside = tc_in(l->block->last, i);
@@ -379,6 +413,8 @@ static void put_output(struct loop *l, unsigned i)
 	struct isa_operand op = { .elem = outside->type->elem,
 				  .value = value_of(l, inside, f ? f->axis : straight) };
 
+	if (l->n_outer >= 0 && is_full(l, outside->type) && is_of_rows(&l->b, op.value))
+		op.value = spread_over_rows(l, op.value, outside->type->elem);
 	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0)
 		op.combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
 	place_over_input(l, i, op);
