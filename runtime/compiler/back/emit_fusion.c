@@ -371,16 +371,19 @@ static void place_over_input(struct loop *l, unsigned i, struct isa_operand op)
 	}
 }
 
-/* Whether a value is one for each row: an R operation, or made of such and constants. */
-static bool is_of_rows(const struct body *b, unsigned value)
+/* Whether a value is one for each row: an R operation, an iota over the dims before the rows,
+ * or made of such and constants. */
+static bool is_of_rows(const struct loop *l, unsigned value)
 {
+	const struct body *b = &l->b;
 	bool rows[ISA_MAX_VALUES] = { false }, fixed[ISA_MAX_VALUES] = { false };
 	unsigned first = b->n_pre + b->n_in;
 
 	for (unsigned k = 0; k < b->n_uop; k++) {
 		const struct isa_uop *u = &b->uops[k];
 		const uint8_t args[3] = { u->a, u->b, u->c };
-		bool any = u->op >= UOP_RADD && u->op <= UOP_RXOR, all = true;
+		bool any = (u->op >= UOP_RADD && u->op <= UOP_RXOR) ||
+			   (u->op == UOP_IOTA && u->aux < l->n_outer), all = true;
 
 		for (unsigned i = 0; !any && i < isa_uop_info(u->op)->n_args; i++)
 			all &= rows[args[i]] || fixed[args[i]];
@@ -413,7 +416,7 @@ static void put_output(struct loop *l, unsigned i)
 	struct isa_operand op = { .elem = outside->type->elem,
 				  .value = value_of(l, inside, f ? f->axis : straight) };
 
-	if (l->n_outer >= 0 && is_full(l, outside->type) && is_of_rows(&l->b, op.value))
+	if (l->n_outer >= 0 && is_full(l, outside->type) && is_of_rows(l, op.value))
 		op.value = spread_over_rows(l, op.value, outside->type->elem);
 	if (inside->def && inside->def->op == TC_REDUCE && l->n_outer < 0)
 		op.combine = (uint8_t)combine_of(tc_simple_reduce(inside->def));
