@@ -93,6 +93,20 @@ struct hw_map {
 	uint32_t zero;
 };
 
+/* WINDOW_OPEN: [va, va + bytes) of a context, which is HBM in one piece, writable; multiples
+ * of 4096. It stays mapped as long as it is lent. */
+struct hw_window {
+	uint64_t va, bytes;
+};
+
+/* PEER_MAP: `bytes` at `offset` of chip `chip`'s window `key` appear at va; multiples of 4096. */
+struct hw_peer_map {
+	uint64_t va, offset, bytes;
+	uint64_t key;
+	uint32_t chip;
+	uint32_t zero;
+};
+
 enum hw_class { HW_CLASS_COMPUTE = 1, HW_CLASS_DMA = 2 };
 
 struct hw_queue {
@@ -102,9 +116,10 @@ struct hw_queue {
 	uint8_t cls;		/* enum hw_class */
 	uint8_t priority;	/* 0 to 3; 3 first */
 	uint32_t vector;	/* MSI-X vector; HW_NO_VECTOR: completions are polled */
-	uint32_t zero;
+	uint32_t flags;		/* HW_QUEUE_* */
 	uint64_t limit_ns;	/* default watchdog of a descriptor; 0: none */
 };
+enum { HW_QUEUE_UNCAPPED = 1u << 0 };	/* feature MAX_LIMIT_NS is not for its work */
 #define HW_NO_VECTOR 0xffffffffu
 
 /* PROGRAM_CREATE. The code is read from `code_va` once. */
@@ -120,6 +135,7 @@ struct hw_program {
 enum {
 	HW_BIND_READ = 1u << 0, HW_BIND_WRITE = 1u << 1,
 	HW_BIND_SCRATCH = 1u << 2,	/* what it holds before and after a run is nobody's */
+	HW_BIND_PEER = 1u << 3,	/* with WRITE alone: it lies in another chip's window */
 };
 
 /* What a program asks of a binding. A binding's va must be a multiple of 64. */
@@ -150,10 +166,16 @@ struct hw_identify {
 	uint32_t n_vectors;
 	uint32_t cores;		/* parallel lanes, for the compiler's choices */
 	uint64_t is_model;	/* 1: the software model */
-	uint8_t zero[40];
+	uint64_t fabric;	/* the same on all chips that are linked; 0: it has no links */
+	uint16_t chip, n_chips;	/* its number in the fabric, of so many */
+	uint16_t coords[3], shape[3];	/* its place in the torus, and the torus's size */
+	uint8_t zero[16];
 };
 
-enum hw_log { HW_LOG_FAULT = 1, HW_LOG_TELEMETRY = 2, HW_LOG_RAS = 3 };
+enum hw_log {
+	HW_LOG_FAULT = 1, HW_LOG_TELEMETRY = 2, HW_LOG_RAS = 3, HW_LOG_QUEUES = 4,
+	HW_LOG_LINKS = 5,
+};
 
 /* HW_LOG_FAULT: the newest records, newest first, at most 64. */
 struct hw_fault {
@@ -189,13 +211,57 @@ struct hw_ras {
 	uint64_t queue_resets, function_resets, fatal;
 };
 
-enum hw_feature { HW_FEATURE_INLINE_NS = 1, HW_FEATURE_DEFAULT_LIMIT_NS = 2 };
+/* HW_LOG_QUEUES: the work queues that are, ascending by number. */
+enum hw_queue_is {
+	HW_QUEUE_IDLE = 0,	/* nothing is queued */
+	HW_QUEUE_READY = 1,	/* its head can begin, or nobody has looked whether it can */
+	HW_QUEUE_WAITING = 2,	/* its head waits for a semaphore */
+	HW_QUEUE_RUNNING = 3,	/* the engine works on it */
+	HW_QUEUE_FAULTED = 4,
+	HW_QUEUE_PARKED = 5,	/* its program waits for a semaphore (RWAIT) */
+};
+struct hw_queue_state {
+	uint16_t queue, ctx;
+	uint8_t cls;		/* enum hw_class */
+	uint8_t is;		/* enum hw_queue_is */
+	uint16_t zero;
+	uint32_t tail, head;	/* descriptors announced and begun, free-running */
+	uint64_t run_ns;	/* RUNNING, PARKED: for how long its descriptor has; else 0 */
+};
+
+/* HW_LOG_LINKS: the links of a chip, to its neighbours in the torus; totals since reset. */
+#define HW_MAX_LINKS 6u
+enum hw_link_is {
+	HW_LINK_UP = 1,
+	HW_LINK_PEER_FATAL = 2,	/* the neighbour is in its fatal state */
+	HW_LINK_PEER_OFF = 3,	/* the neighbour has no driver */
+};
+struct hw_link {
+	uint16_t peer;		/* number of the neighbour */
+	uint8_t dim;		/* of the torus, along which it is */
+	uint8_t is_down;	/* 1: towards lower coordinates */
+	uint8_t is;		/* enum hw_link_is */
+	uint8_t zero[3];
+	uint64_t tx_bytes, rx_bytes;	/* what it carried, passing traffic included */
+	uint64_t n_packets;	/* sent: one an RPUT, RSIG or piece of a copy */
+	uint64_t n_errors;	/* refused, because the chip they were for had failed */
+};
+
+enum hw_feature {
+	HW_FEATURE_INLINE_NS = 1, HW_FEATURE_DEFAULT_LIMIT_NS = 2,
+	HW_FEATURE_MAX_LIMIT_NS = 3,
+};
 
 enum hw_inject {
 	HW_INJECT_ECC_CORRECTED = 1,	/* value: how many */
 	HW_INJECT_POISON = 2,		/* value: HBM offset of a 4 KiB page */
 	HW_INJECT_FATAL = 3,		/* the device enters its fatal state */
 	HW_INJECT_DROP_IRQ = 4,		/* value: how many interrupts get lost */
+	/* Lies, for tests of drivers. Of the requests that come after this one: */
+	HW_INJECT_WRONG_VALUE = 5,	/* value: what the next one's completion says it is */
+	HW_INJECT_WRONG_TAG = 6,	/* value: how many get another's tag back */
+	HW_INJECT_NO_ANSWER = 7,	/* value: how many get no completion */
+	HW_INJECT_DOORBELL = 8,		/* value: queue | tail << 32, as if somebody rang it */
 };
 
 static_assert(sizeof(struct hw_sqe) == 64, "submission");
@@ -204,6 +270,10 @@ static_assert(sizeof(struct hw_map) == 32, "map");
 static_assert(sizeof(struct hw_queue) == 40, "queue");
 static_assert(sizeof(struct hw_program) == 32, "program");
 static_assert(sizeof(struct hw_fault) == 64, "fault");
+static_assert(sizeof(struct hw_queue_state) == 24, "state of a queue");
+static_assert(sizeof(struct hw_peer_map) == 40, "map of a window");
+static_assert(sizeof(struct hw_link) == 40, "link");
+static_assert(sizeof(struct hw_identify) == 192, "identity");
 static_assert(sizeof(struct isa_scalar) == 24, "scalar");
 static_assert(sizeof(struct isa_operand) == 80, "operand");
 static_assert(sizeof(struct isa_uop) == 16, "uop");

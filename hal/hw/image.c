@@ -21,16 +21,17 @@
 #define MAX_ARGS 65536u
 
 enum section {
-	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, STRINGS, NOTE, N_SECTIONS
+	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, HOST, STRINGS, NOTE, N_SECTIONS
 };
 
 static const char *const names[N_SECTIONS] = {
 	".text", ".rodata", ".tessera.info", ".tessera.bindings", ".tessera.shapes",
-	".tessera.debug", ".tessera.strings", ".tessera.note",
+	".tessera.debug", ".tessera.host", ".tessera.strings", ".tessera.note",
 };
 static const size_t units[N_SECTIONS] = {
 	8, 1, sizeof(struct image_info), sizeof(struct image_binding),
-	sizeof(struct image_shape), sizeof(struct image_debug), 1, 1,
+	sizeof(struct image_shape), sizeof(struct image_debug),
+	sizeof(struct image_transfer), 1, 1,
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -105,6 +106,21 @@ uint64_t image_shape_bytes(const struct image_shape *s)
 	return n;
 }
 
+/* All 0, or each dim once. */
+static bool is_order(const struct image_shape *s)
+{
+	uint64_t seen = 0, any = 0;
+
+	for (unsigned k = 0; k < IMAGE_MAX_RANK; k++) {
+		any |= s->order[k];
+		if (k < s->rank && s->order[k] < s->rank)
+			seen |= 1ull << s->order[k];
+		else if (s->order[k])
+			return false;
+	}
+	return !any || seen == (1ull << s->rank) - 1;
+}
+
 static int check_shapes(const struct image *im, struct err *err)
 {
 	uint32_t n_args = im->info.n_args, n = n_args + im->info.n_results;
@@ -119,6 +135,8 @@ static int check_shapes(const struct image *im, struct err *err)
 				return bad(err, "a shape has a negative dim");
 		if (image_shape_bytes(s) > INT64_MAX)
 			return bad(err, "a shape overflows");
+		if (!is_order(s))
+			return bad(err, "a shape's order is none of its dims");
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct image_shape *s = &im->shapes[i], *other;
@@ -137,11 +155,30 @@ static int check_shapes(const struct image *im, struct err *err)
 	return 0;
 }
 
+/* The mailbox, and peers behind it, ascending. */
+static bool is_joint_binding(const struct image *im, size_t i)
+{
+	const struct image_binding *b = &im->bindings[i], *before = b - 1;
+
+	if (b->kind == IMAGE_MAILBOX)
+		return !b->index && before->kind < IMAGE_MAILBOX;
+	return b->access == (HW_BIND_WRITE | HW_BIND_PEER) && (b->index & 0xffff) &&
+	       (b->index & 0xffff) < ISA_MAX_BINDINGS &&
+	       (before->kind == IMAGE_MAILBOX ||
+		(before->kind == IMAGE_PEER && before->index < b->index));
+}
+
 static int check_bindings(const struct image *im, struct err *err)
 {
 	uint32_t args = 0, results = 0;
+	size_t n = im->n_bindings;
 
-	if (im->n_bindings < 2 || im->bindings[0].kind != IMAGE_CONSTANTS ||
+	if (image_draws(im)) {
+		n--;
+		if (im->bindings[n].index || im->bindings[n].bytes > IMAGE_RANDOM_WORDS * 8)
+			return bad(err, "more random state is bound than there is");
+	}
+	if (n < 2 || im->bindings[0].kind != IMAGE_CONSTANTS ||
 	    im->bindings[1].kind != IMAGE_TEMP)
 		return bad(err, "the first bindings are not constants and temporaries");
 	if (im->bindings[0].bytes > im->rodata_bytes ||
@@ -151,10 +188,18 @@ static int check_bindings(const struct image *im, struct err *err)
 		const struct image_binding *b = &im->bindings[i];
 		const struct image_shape *s;
 
-		if (b->zero || b->access & ~(HW_BIND_READ | HW_BIND_WRITE))
+		if (b->zero || b->access & ~(HW_BIND_READ | HW_BIND_WRITE |
+					     (b->kind == IMAGE_PEER ? HW_BIND_PEER : 0)))
 			return bad(err, "a binding has unknown bits");
-		if (i < 2)
+		if (i < 2 || i == n)
 			continue;
+		if (b->kind == IMAGE_MAILBOX || b->kind == IMAGE_PEER) {
+			if (!is_joint_binding(im, i))
+				return bad(err, "the mailbox and the peers are out of order");
+			continue;
+		}
+		if (im->bindings[i - 1].kind >= IMAGE_MAILBOX)
+			return bad(err, "the bindings are out of order");
 		if (b->kind == IMAGE_ARG ? b->index != args++ || results :
 		    b->kind != IMAGE_RESULT)
 			return bad(err, "the bindings are out of order");
@@ -180,6 +225,35 @@ static int check_bindings(const struct image *im, struct err *err)
 	return 0;
 }
 
+static int check_transfers(const struct image *im, struct err *err)
+{
+	uint32_t call = 0;
+	bool is_receiving = false;
+
+	if (im->n_transfers && im->bindings[1].bytes < 8)
+		return bad(err, "it calls the host and has no room for the call's number");
+	for (size_t i = 0; i < im->n_transfers; i++) {
+		const struct image_transfer *t = &im->transfers[i];
+		const struct image_binding *b;
+
+		if (t->call != call) {
+			is_receiving = false;
+			call++;
+		}
+		if (!call || t->call != call || t->zero || t->is_recv > 1 ||
+		    (is_receiving && !t->is_recv))
+			return bad(err, "its calls of the host are out of order");
+		is_receiving = t->is_recv;
+		if (t->binding >= im->n_bindings)
+			return bad(err, "a call of the host names no binding");
+		b = &im->bindings[t->binding];
+		if (t->bytes > b->bytes || t->offset > b->bytes - t->bytes ||
+		    (t->bytes && !(b->access & (t->is_recv ? HW_BIND_WRITE : HW_BIND_READ))))
+			return bad(err, "a call of the host moves what is not there");
+	}
+	return 0;
+}
+
 static int check(const struct image *im, struct err *err)
 {
 	int code;
@@ -195,6 +269,8 @@ static int check(const struct image *im, struct err *err)
 	code = check_shapes(im, err);
 	if (!code)
 		code = check_bindings(im, err);
+	if (!code)
+		code = check_transfers(im, err);
 	for (size_t i = 0; !code && i < im->n_debug; i++)
 		if (im->debug[i].op >= im->strings_bytes ||
 		    im->debug[i].where >= im->strings_bytes ||
@@ -233,6 +309,8 @@ static int copy_parts(const struct parts *s, bool is_whole, struct image *im,
 	im->shapes = (const void *)(block + at[SHAPES]);
 	im->debug = (const void *)(block + at[DEBUG]);
 	im->n_debug = s->n[DEBUG] / units[DEBUG];
+	im->transfers = (const void *)(block + at[HOST]);
+	im->n_transfers = s->n[HOST] / units[HOST];
 	im->strings = block + at[STRINGS];
 	im->strings_bytes = s->n[STRINGS];
 	im->note = s->n[NOTE] ? block + at[NOTE] : "";
@@ -306,6 +384,11 @@ void image_free(struct image *im)
 	free(im);
 }
 
+bool image_draws(const struct image *im)
+{
+	return im->n_bindings && im->bindings[im->n_bindings - 1].kind == IMAGE_RANDOM;
+}
+
 const char *image_string(const struct image *im, uint32_t offset)
 {
 	return offset < im->strings_bytes ? im->strings + offset : "";
@@ -328,9 +411,12 @@ const struct image_debug *image_where(const struct image *im, uint64_t offset)
 
 /* ---- writing ---- */
 
+/* What is written is right, and goes to memory: libelf fails where there is none left, and
+ * does not always say so. */
 static int fail(struct err *err)
 {
-	return err_set(err, ERR_INTERNAL, "libelf: %s", elf_errmsg(-1));
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the image (libelf: %s)",
+		       elf_errmsg(-1));
 }
 
 static int add_section(Elf *elf, const void *p, size_t n, uint32_t name, bool is_code,
@@ -372,13 +458,14 @@ static int build(Elf *elf, const struct image *im, char *text, struct err *err)
 {
 	const void *p[N_SECTIONS] = {
 		im->text, im->rodata, &im->info, im->bindings, im->shapes, im->debug,
-		im->strings, im->note,
+		im->transfers, im->strings, im->note,
 	};
 	size_t n[N_SECTIONS] = {
 		im->text_bytes, im->rodata_bytes, sizeof(im->info),
 		im->n_bindings * sizeof(*im->bindings),
 		((size_t)im->info.n_args + im->info.n_results) * sizeof(*im->shapes),
-		im->n_debug * sizeof(*im->debug), im->strings_bytes,
+		im->n_debug * sizeof(*im->debug), im->n_transfers * sizeof(*im->transfers),
+		im->strings_bytes,
 		im->note ? strlen(im->note) + 1 : 0,
 	};
 	uint32_t at[N_SECTIONS + 1];
@@ -395,9 +482,9 @@ static int build(Elf *elf, const struct image *im, char *text, struct err *err)
 	eh->e_version = EV_CURRENT;
 	for (unsigned i = 0; i < N_SECTIONS; i++)
 		if (n[i] && add_section(elf, p[i], n[i], at[i], i == TEXT, i == RODATA, err))
-			return ERR_INTERNAL;
+			return ERR_RESOURCE_EXHAUSTED;
 	if (add_section(elf, text, names_bytes, at[N_SECTIONS], false, false, err))
-		return ERR_INTERNAL;
+		return ERR_RESOURCE_EXHAUSTED;
 	scn = NULL;
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));)
 		scn = s;

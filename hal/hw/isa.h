@@ -97,11 +97,11 @@ struct isa_insn {
 
 struct isa_scalar {
 	struct isa_insn insn;
-	uint8_t fn;		/* enum isa_alu */
+	uint8_t fn;		/* enum isa_alu; RSIG: ADD, or MAX (of unsigned) */
 	uint8_t rd, ra, rb;
-	uint8_t elem;		/* LD, ST: pred or an integer type */
+	uint8_t elem;		/* LD, ST: pred or an integer type; RSIG, RWAIT: u64 */
 	uint8_t zero;
-	uint16_t binding;	/* LD, ST */
+	uint16_t binding;	/* LD, ST, RWAIT; RSIG: a peer's */
 	int64_t imm;		/* branches: bytes from the start of this one */
 };
 
@@ -154,7 +154,8 @@ struct isa_tensor {
 	struct isa_body body;
 };
 
-/* COPY: elements of 1, 2, 4, 8 or 16 bytes; operand.elem is ignored. */
+/* COPY, RPUT: elements of 1, 2, 4, 8 or 16 bytes; operand.elem is ignored. RPUT's dst is in
+ * a binding declared HW_BIND_PEER, where nothing but RPUT and RSIG goes. */
 struct isa_copy {
 	struct isa_insn insn;
 	uint8_t rank;

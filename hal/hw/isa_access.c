@@ -165,7 +165,7 @@ static bool is_same(const struct isa_access *a, int64_t a_at, const struct isa_a
 bool isa_conflict(const struct isa_access *a, int64_t a_at, const struct isa_access *b,
 		  int64_t b_at)
 {
-	if (!a->is_write && !b->is_write)
+	if ((!a->is_write && !b->is_write) || a->is_peer != b->is_peer)
 		return false;
 	if (a->is_write != b->is_write && a->may_match && b->may_match &&
 	    is_same(a, a_at, b, b_at))
@@ -344,6 +344,7 @@ static void list_copy(struct list *l, const struct isa_copy *c)
 		 c->src.stride);
 	add_dims(add(l, &c->dst, 1, c->elem_bytes, true, true), c->rank, c->dim,
 		 c->dst.stride);
+	l->a[l->n - 1].is_peer = c->insn.op == ISA_RPUT;
 }
 
 /* Index vectors: one a batch point. */
@@ -490,7 +491,7 @@ static void list_scalar(struct list *l, const struct isa_scalar *s, bool is_writ
 	const struct isa_operand op = { .reg = s->ra, .binding = s->binding,
 					.offset = s->imm };
 
-	add(l, &op, 0, elem_bytes(s->elem), is_write, false);
+	add(l, &op, 0, elem_bytes(s->elem), is_write, false)->is_peer = s->insn.op == ISA_RSIG;
 }
 
 unsigned isa_accesses(const struct isa_insn *insn, struct isa_access *out)
@@ -499,11 +500,14 @@ unsigned isa_accesses(const struct isa_insn *insn, struct isa_access *out)
 	struct list l = { .a = out };
 
 	switch (insn->op) {
-	case ISA_LD: list_scalar(&l, p, false); break;
-	case ISA_ST: list_scalar(&l, p, true); break;
+	case ISA_LD:
+	case ISA_RWAIT: list_scalar(&l, p, false); break;
+	case ISA_ST:
+	case ISA_RSIG: list_scalar(&l, p, true); break;
 	case ISA_VEC: list_vec(&l, p); break;
 	case ISA_REDUCE: list_reduce(&l, p); break;
-	case ISA_COPY: list_copy(&l, p); break;
+	case ISA_COPY:
+	case ISA_RPUT: list_copy(&l, p); break;
 	case ISA_GATHER: list_gather(&l, p); break;
 	case ISA_SCATTER: list_scatter(&l, p); break;
 	case ISA_SORT: list_sort(&l, p); break;

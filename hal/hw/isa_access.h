@@ -36,6 +36,7 @@ struct isa_access {
 	bool is_acc;		/* a write that reads what is there first */
 	bool may_match;		/* may lie on one of the other kind that may, element for
 				 * element */
+	bool is_peer;		/* another chip's memory: apart from all of this one's */
 	bool is_table;		/* GATHER's and SCATTER's: indices say which of these it
 				 * touches; else all */
 	unsigned bytes;		/* of an element */

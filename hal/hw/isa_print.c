@@ -5,7 +5,7 @@
  * One idea: a cursor that gives the bytes of one instruction piece by piece, copied out
  * and never past their end. Every count and every number in them may be wrong; a piece
  * that is not there ends the instruction's text. Nothing is judged that the printing does
- * not need: sim/program.c does that when a program loads.
+ * not need: hal/sim/core/program.c does that when a program loads.
  */
 #include "hal/hw/isa_print.h"
 
@@ -228,7 +228,7 @@ static void print_scalar(struct cursor *c, const struct isa_insn *insn,
 	if (!take(c, &s, sizeof(s)))
 		return;
 	fn = isa_alu_name(s.fn);
-	if (insn->op == ISA_ALU || insn->op == ISA_ALUI)
+	if (insn->op == ISA_ALU || insn->op == ISA_ALUI || insn->op == ISA_RSIG)
 		snprintf(name, sizeof(name), "%s.%s", info->mnemonic, fn ? fn : "!");
 	else if (insn->op == ISA_LD || insn->op == ISA_ST)
 		snprintf(name, sizeof(name), "%s.%.13s", info->mnemonic, elem_text(s.elem));
@@ -252,7 +252,11 @@ static void print_scalar(struct cursor *c, const struct isa_insn *insn,
 		str_printf(c->out, "r%u, ", s.rd);
 		print_address(c->out, s.binding, s.imm, s.ra);
 		break;
+	case ISA_RWAIT:
+		str_printf(c->out, "r%u, ", s.rd);
+		/* fall through */
 	case ISA_ST:
+	case ISA_RSIG:
 		print_address(c->out, s.binding, s.imm, s.ra);
 		str_printf(c->out, ", r%u", s.rb);
 		break;
@@ -271,8 +275,10 @@ static void print_scalar(struct cursor *c, const struct isa_insn *insn,
 		str_printf(c->out, "r%u, r%u, r%u, %" PRId64, s.rd, s.ra, s.rb, s.imm);
 		break;
 	}
-	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !fn)
+	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI || insn->op == ISA_RSIG) && !fn)
 		str_printf(c->out, " ! no function %u", s.fn);
+	if ((insn->op == ISA_RSIG || insn->op == ISA_RWAIT) && s.elem != ELEM_U64)
+		str_printf(c->out, " ! type %u", s.elem);
 	if (s.rd >= ISA_N_REG || s.ra >= ISA_N_REG || s.rb >= ISA_N_REG)
 		str_printf(c->out, " ! registers end at r%d", ISA_N_REG - 1);
 }
