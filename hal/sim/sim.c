@@ -134,13 +134,19 @@ static void *watch(void *arg)
 		for (unsigned i = 0; i < 2; i++) {
 			struct sim_engine *e = &dev->engines[i];
 
+			int64_t deadline = e->deadline, waited = sim_turn_waited(&e->turn);
+
 			if (!e->queue || e->stop_status)
 				continue;
-			if (e->deadline <= now)
+			/* Time in which it waited for its turn does not count. */
+			deadline = deadline > CLOCK_FOREVER - waited ? CLOCK_FOREVER :
+								       deadline + waited;
+			if (deadline <= now)
 				sim_engine_halt(e, HW_ST_WATCHDOG);
-			else if (e->deadline < next)
-				next = e->deadline;
+			else if (deadline < next)
+				next = deadline;
 		}
+		sim_parked_look(dev, now, &next);
 		dev->watch_until = next;
 		t.tv_sec = next / 1000000000;
 		t.tv_nsec = next % 1000000000;
@@ -151,34 +157,6 @@ static void *watch(void *arg)
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return NULL;
-}
-
-/* What disabling gives back: only a function reset ends the fatal state. */
-static void set_defaults(struct sim_device *dev)
-{
-	dev->ctrl = 0;
-	dev->status = dev->fatal ? HW_STATUS_FATAL : 0;
-	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
-	dev->drop_irqs = 0;
-	dev->default_limit_ns = 0;
-	dev->inline_ns = SIM_INLINE_NS;
-}
-
-/* What a function reset gives back. The clock and RAS counts go on. */
-static void power_on(struct sim_device *dev)
-{
-	dev->fatal = 0;
-	set_defaults(dev);
-	dev->asq = dev->acq = dev->scratch = 0;
-	dev->aqsize = dev->bad_access = 0;
-	dev->avector = HW_NO_VECTOR;
-	dev->n_faults = 0;
-	memset(&dev->total, 0, sizeof(dev->total));
-	dev->average = (struct sim_load_average){ .time = clock_ns() };
-	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
-		dev->vectors[i].masked = true;
-		dev->vectors[i].pending = false;
-	}
 }
 
 /* A memfd of fixed size, so that whom it is handed cannot take pages from under us. */
@@ -238,10 +216,12 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err)
 	return code;
 }
 
-static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes, bool check,
+static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, bool check,
 		       struct err *err)
 {
-	struct sim_device *dev = &sim->devices[index];
+	struct sim_device *dev = &sim->devices[number];
+	unsigned index = number / sim->n_functions;
+	struct sim_turns *turns = sim->turns ? &sim->turns[2 * index] : NULL;
 	pthread_condattr_t attr;
 	int code;
 
@@ -259,15 +239,14 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes, bool
 		dev->vectors[i].fd = -1;
 	dev->watch_until = CLOCK_FOREVER;
 	dev->power_on = clock_ns();
-	power_on(dev);
-	pthread_mutex_init(&dev->watch_lock, NULL);
+	sim_power_on(dev);
 	code = make_hbm(dev, hbm_bytes, err);
 	if (!code && check)
-		code = sim_watch_start(dev, err);
+		code = sim_watch_start(&dev->watch, dev->hbm, dev->hbm_bytes, err);
 	if (code)
 		return code;
-	if (sim_engine_start(dev, &dev->engines[0], HW_CLASS_COMPUTE) ||
-	    sim_engine_start(dev, &dev->engines[1], HW_CLASS_DMA) ||
+	if (sim_engine_start(dev, &dev->engines[0], HW_CLASS_COMPUTE, turns) ||
+	    sim_engine_start(dev, &dev->engines[1], HW_CLASS_DMA, turns ? turns + 1 : NULL) ||
 	    pthread_create(&dev->watchdog, NULL, watch, dev))
 		return err_set(err, ERR_RESOURCE_EXHAUSTED,
 			       "could not start the threads of model device %u", index);
@@ -275,54 +254,11 @@ static int make_device(struct sim *sim, unsigned index, uint64_t hbm_bytes, bool
 	return 0;
 }
 
-void sim_clear(struct sim_device *dev)
-{
-	pthread_mutex_lock(&dev->lock);
-	sim_queue_hear(dev);
-	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_RESETTING;
-	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
-		struct sim_queue *q = &dev->queues[i];
-
-		if (q->state == SIM_QUEUE_NONE)
-			continue;
-		sim_queue_clear(dev, q, false);
-		sim_queue_part(dev, q);
-		q->state = SIM_QUEUE_NONE;
-	}
-	for (unsigned i = 0; i < dev->room_programs; i++)
-		if (dev->programs[i])
-			sim_program_free(dev->programs[i]);
-	free(dev->programs);
-	dev->programs = NULL;
-	dev->room_programs = dev->program_hint = 0;
-	dev->program_bytes = 0;
-	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++) {
-		free(dev->contexts[i].maps);
-		dev->contexts[i] = (struct sim_ctx){ 0 };
-	}
-	free(dev->poisoned);
-	dev->poisoned = NULL;
-	dev->n_poisoned = 0;
-	set_defaults(dev);
-	pthread_mutex_unlock(&dev->lock);
-}
-
-void sim_flr(struct sim_device *dev)
-{
-	pthread_mutex_lock(&dev->admin_lock);
-	sim_clear(dev);
-	pthread_mutex_lock(&dev->lock);
-	dev->ras.function_resets++;
-	power_on(dev);
-	pthread_mutex_unlock(&dev->lock);
-	pthread_mutex_unlock(&dev->admin_lock);
-}
-
+/* Nothing runs on any device. */
 static void free_device(struct sim_device *dev)
 {
 	if (!dev->sim)
 		return;
-	sim_clear(dev);
 	pthread_mutex_lock(&dev->lock);
 	dev->quit = true;
 	pthread_cond_broadcast(&dev->timer);
@@ -332,38 +268,56 @@ static void free_device(struct sim_device *dev)
 	if (dev->has_watchdog)
 		pthread_join(dev->watchdog, NULL);
 	sim_dma_free(dev);
-	sim_watch_end(dev);
+	sim_watch_end(&dev->watch);
 	if (dev->hbm)
 		munmap(dev->hbm, dev->hbm_bytes);
 	if (dev->hbm_fd >= 0)
 		close(dev->hbm_fd);
 	pthread_mutex_destroy(&dev->admin_lock);
 	pthread_mutex_destroy(&dev->lock);
-	pthread_mutex_destroy(&dev->watch_lock);
 	pthread_cond_destroy(&dev->idle);
 	pthread_cond_destroy(&dev->timer);
 }
 
+static int make_turns(struct sim *sim, struct err *err)
+{
+	sim->turns = calloc(sim->n_cards, 2 * sizeof(*sim->turns));
+	if (!sim->turns)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
+	for (unsigned i = 0; i < 2 * sim->n_cards; i++)
+		sim_turns_init(&sim->turns[i]);
+	return 0;
+}
+
 int sim_create(const struct sim_options *options, struct sim **out, struct err *err)
 {
-	unsigned n = options->n_devices ? options->n_devices : 1;
+	unsigned n_cards = options->n_devices ? options->n_devices : 1;
+	unsigned n_functions = options->n_functions ? options->n_functions : 1;
+	unsigned n = n_cards * n_functions;
 	uint64_t hbm = options->hbm_bytes ? options->hbm_bytes : HBM_DEFAULT;
 	struct sim *sim;
 	int code;
 
-	if (n > MAX_DEVICES || hbm % HBM_UNIT || hbm > HBM_MOST || options->lanes > MAX_LANES)
-		return err_set(err, ERR_INVALID_ARGUMENT, "a model of %u devices with %llu "
-			       "bytes of HBM and %u lanes", n, (unsigned long long)hbm,
-			       options->lanes);
+	if (n_cards > MAX_DEVICES || n_functions > MAX_DEVICES || n > MAX_DEVICES ||
+	    hbm % (n_functions * HBM_UNIT) || hbm > HBM_MOST || options->lanes > MAX_LANES)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a model of %u devices with %u "
+			       "functions, %llu bytes of HBM and %u lanes", n_cards, n_functions,
+			       (unsigned long long)hbm, options->lanes);
 	sim = calloc(1, sizeof(*sim));
 	if (!sim)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
+	/* A card that is shared is linked with none: whose work would its peers wait for? */
+	sim_fabric_init(sim, n_functions > 1 ? 1 : n_cards);
 	sim_cpu_detect(&sim->cpu);
 	sim->cpu.lanes = options->lanes ? options->lanes : usable_cpus();
 	sim->spins = usable_cpus() > 1;
+	sim->n_cards = n_cards;
+	sim->n_functions = n_functions;
 	code = options->isa_path ? sim_cpu_cap(&sim->cpu, options->isa_path, err) : 0;
 	if (!code)
 		code = sim_pool_create(sim->cpu.lanes, sim->spins, &sim->pool, err);
+	if (!code && n_functions > 1)
+		code = make_turns(sim, err);
 	sim->devices = code ? NULL : aligned_alloc(_Alignof(struct sim_device),
 						   n * sizeof(*sim->devices));
 	if (sim->devices)
@@ -372,8 +326,10 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
 	for (unsigned i = 0; !code && i < n; i++) {
 		sim->n_devices = i + 1;
-		code = make_device(sim, i, hbm, options->check, err);
+		code = make_device(sim, i, hbm / n_functions, options->check, err);
 	}
+	for (unsigned i = 0; !code && i < n; i++)
+		sim_links_init(&sim->devices[i]);
 	if (code) {
 		sim_destroy(sim);
 		return code;
@@ -386,8 +342,16 @@ void sim_destroy(struct sim *sim)
 {
 	if (!sim)
 		return;
+	/* All of them first: they write to each other's memory. */
+	for (unsigned i = 0; i < sim->n_devices; i++)
+		if (sim->devices[i].sim)
+			sim_clear(&sim->devices[i]);
 	for (unsigned i = 0; i < sim->n_devices; i++)
 		free_device(&sim->devices[i]);
+	for (unsigned i = 0; sim->turns && i < 2 * sim->n_cards; i++)
+		sim_turns_destroy(&sim->turns[i]);
+	free(sim->turns);
+	sim_fabric_free(sim);
 	sim_pool_destroy(sim->pool);
 	free(sim->devices);
 	free(sim);
@@ -395,12 +359,23 @@ void sim_destroy(struct sim *sim)
 
 unsigned sim_device_count(const struct sim *sim)
 {
-	return sim->n_devices;
+	return sim->n_cards;
+}
+
+unsigned sim_function_count(const struct sim *sim)
+{
+	return sim->n_functions;
 }
 
 struct sim_device *sim_device(struct sim *sim, unsigned index)
 {
-	return index < sim->n_devices ? &sim->devices[index] : NULL;
+	return sim_function(sim, index, 0);
+}
+
+struct sim_device *sim_function(struct sim *sim, unsigned index, unsigned function)
+{
+	return index < sim->n_cards && function < sim->n_functions ?
+	       &sim->devices[index * sim->n_functions + function] : NULL;
 }
 
 void *sim_hbm(struct sim_device *dev, uint64_t *bytes)
@@ -412,4 +387,14 @@ void *sim_hbm(struct sim_device *dev, uint64_t *bytes)
 int sim_hbm_fd(struct sim_device *dev)
 {
 	return dev->hbm_fd;
+}
+
+bool sim_is_checked(const struct sim_device *dev)
+{
+	return dev->watch.written;
+}
+
+void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes)
+{
+	sim_watch_discard(&dev->watch, offset, bytes);
 }

@@ -36,6 +36,8 @@ struct sim_options {
 				 * 0: one for each CPU that the process may use */
 	const char *isa_path;	/* "portable", "avx2", "avx512": force a code path;
 				 * NULL: the best that the CPU has */
+	unsigned n_functions;	/* that each device shows, for several drivers at once
+				 * (DEVICE.md#functions); 0: 1 */
 	bool check;		/* watch programs (DEVICE.md#a-model-that-checks) */
 };
 
@@ -50,7 +52,11 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 void sim_destroy(struct sim *sim);
 
 unsigned sim_device_count(const struct sim *sim);
+unsigned sim_function_count(const struct sim *sim);
+/* Its first function, which is all of it if it has no other. NULL: there is none. */
 struct sim_device *sim_device(struct sim *sim, unsigned index);
+/* Each is used as a device by itself. */
+struct sim_device *sim_function(struct sim *sim, unsigned index, unsigned function);
 
 /* Registers and doorbells (BAR0). bytes is 4 or 8 (8: two accesses at once). */
 uint64_t sim_mmio_read(struct sim_device *dev, uint32_t offset, unsigned bytes);

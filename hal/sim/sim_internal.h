@@ -2,156 +2,204 @@
 #ifndef SIM_SIM_INTERNAL_H
 #define SIM_SIM_INTERNAL_H
 /*
- * The model's own structures. Private to hal/sim.
+ * The structures of a model's devices, and what the files of hal/sim/device offer each
+ * other and sim.c. Private to hal/sim; who may call from outside finds sim.h.
  *
- * Locks: a device has one mutex, `lock`, over its registers, tables, rings and
- * semaphores. It is never held while a program or a copy runs, so it is held briefly.
- * What a run uses is marked instead: a program is counted, host mappings carry the
- * run's number, address ranges are noted in its core. `admin_lock` makes admin
- * requests and resets run one at a time and is taken before `lock`.
+ * Locks. A device has one mutex, `lock`, over its registers, tables, rings and semaphores.
+ * It is never held while a program or a copy runs, so it is held briefly. What a run uses is
+ * protected without it: a program by its reference count, host mappings by the run's number,
+ * addresses of the context by a list in the engine. `admin_lock` makes admin requests and
+ * resets run one at a time; it is taken before `lock` and may be held for long, since both
+ * wait for runs to end. Where a comment says "under lock", the caller holds `lock`; what a
+ * function waits for by `idle` or `timer` releases it meanwhile. The fabric's lock, one for
+ * all devices of a model, is over what they share: windows and links. It is a leaf.
+ *
+ * Threads. Each engine has one, which runs descriptors; whoever rings a doorbell may run
+ * small ones itself (HW_INLINE). The watchdog thread stops runs that pass their deadline.
+ * Register accesses, resets and DMA mappings come on any thread of the host's.
+ *
+ * Errors. What the host asks for by a function gets a struct err; what it asks for by a
+ * register or a descriptor gets a status of hw/fault.def, or is counted in bad_access.
+ * Nothing that a driver writes ends the process.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "hal/base/clock.h"
 #include "hal/hw/regs.h"
-#include "hal/sim/core/core.h"
+#include "hal/sim/core/program.h"
 #include "hal/sim/sim.h"
 
 #define SIM_MAX_PROGRAMS 65536u
 #define SIM_MAX_MAPS 65536u	/* of a context, and of the IOMMU */
-#define SIM_MAX_CODE ((uint64_t)64 << 20)
-#define SIM_FAULTS 64u		/* records kept */
-#define SIM_CONTRACT 0x00010000u
-#define SIM_SPIN_NS 20000	/* before an engine or worker sleeps */
-#define SIM_PARALLEL_NS 20000	/* less work than this stays on one lane */
+#define SIM_FAULTS 64u		/* records kept; older ones are overwritten */
+#define SIM_CONTRACT 0x00010001u	/* the version of DEVICE.md that this is: 1.1 */
+#define SIM_MAX_PEERS 64u	/* windows that a run may have bound */
 #define SIM_INLINE_NS 20000	/* HW_FEATURE_INLINE_NS after a reset */
 
-struct sim_pool;
-
-/* Host memory that the IOMMU lets the device reach. */
+/* Host memory that the IOMMU lets the device reach. Owned by sim_device.dma; the memory
+ * is the host's and stays until sim_dma_unmap() returns. */
 struct sim_dma {
 	uint64_t iova, bytes;
 	uint8_t *host;
 	bool writable;
-	bool dying;		/* being unmapped: nobody reaches it any more */
+	bool dying;		/* being unmapped: nothing resolves to it any more */
 	uint64_t used_by[2];	/* number of the last run of each engine to use it */
 };
 
-/* One mapping of a context. */
+/* One mapping of a context: [va, va + bytes) is at pa, in HBM, as an iova, or in a window. */
 struct sim_map {
 	uint64_t va, pa, bytes;
 	uint32_t flags;		/* HW_MAP_* */
+	struct sim_window *window;	/* holds a reference; NULL: not another chip's */
 };
 
+/*
+ * Memory of a context that linked chips may write to. Open until it breaks, which is for good.
+ * Constant but for what is under the fabric's lock.
+ */
+struct sim_window {
+	struct sim_window *next;	/* of dev->windows, under the fabric's lock */
+	struct sim_device *dev;	/* whose memory it is */
+	uint64_t key;
+	unsigned ctx;
+	uint64_t va, bytes;	/* in the context */
+	uint8_t *memory;	/* in dev->hbm */
+	unsigned refs;		/* the owner's while it is open, and one a mapping; under the
+				 * fabric's lock, as writers */
+	unsigned writers;	/* writes under way */
+	_Atomic uint32_t broken;	/* sim_break_why(); 0: open. Written under that lock */
+};
+
+/* A link to a neighbour; the counts are under the fabric's lock, as hw_link has them. */
+struct sim_port {
+	uint16_t peer;
+	uint8_t dim;
+	bool is_down;
+	uint64_t tx_bytes, rx_bytes, n_packets, n_errors;
+};
+
+/* What links the devices of a model. Constant but for what the lock is over. */
+struct sim_fabric {
+	pthread_mutex_t lock;
+	pthread_cond_t quiet;	/* the last write into a broken window has ended */
+	uint64_t id;		/* 0: there is one chip, and no links */
+	uint16_t shape[3];
+};
+
+/* A range of a context's addresses that a run uses: UNMAP refuses it as busy. */
+struct sim_use { uint64_t va, bytes; };
+
+/*
+ * A run that waits at an RWAIT, taken off its engine. As long as no other run begins there
+ * and no memory is unmapped, the engine has its bindings still; else they are bound anew.
+ * Under lock, but for `run` while it runs.
+ */
+struct sim_parked {
+	struct sim_run run;
+	struct sim_program *program;	/* holds a reference */
+	struct sim_use *uses;	/* [program->n_bindings], of `room` */
+	unsigned room;
+	struct sim_window *peers[SIM_MAX_PEERS];	/* as sim_engine.peers */
+	unsigned n_peers;
+	uint64_t number;	/* sim_engine.run of its last turn */
+	uint64_t n_unmaps;	/* sim_device.n_unmaps at its end */
+	int64_t began, deadline;	/* of the descriptor */
+	uint64_t ns;		/* that it has run */
+	int stop_status;	/* it is to end so; 0: it is not */
+};
+
+/* An address space. Queues and programs name it by its index; 0 is nobody's. */
 struct sim_ctx {
 	bool used;
-	struct sim_map *maps;	/* ascending by va */
+	struct sim_map *maps;	/* [n_maps], ascending by va, apart from each other */
 	unsigned n_maps, room;
-};
-
-/* A checked instruction. */
-struct sim_insn {
-	const struct sim_family *family; /* NULL: scalar */
-	const void *plan;	/* a family's; LD and ST: struct sim_ref */
-	uint32_t offset;	/* in the code, for records */
-	uint32_t target;	/* branches: index of the instruction */
-	struct isa_scalar s;
-};
-
-struct sim_program {
-	unsigned refs;		/* the table's and each run's; under dev->lock */
-	uint16_t ctx;
-	bool is_straight;	/* no backward branch, no call: it ends soon */
-	uint64_t last_ns;	/* its last run's time; under dev->lock */
-	uint64_t bytes;		/* of memory that it takes */
-	void *code;		/* a copy: plans may point into it */
-	uint64_t code_bytes;
-	struct arena arena;
-	struct sim_insn *insns;
-	unsigned n_insns;
-	struct hw_program_binding *bindings;
-	unsigned n_bindings;
-	size_t scratch, shared;
+	unsigned n_peers;	/* of the maps, those into windows */
 };
 
 enum sim_queue_state { SIM_QUEUE_NONE, SIM_QUEUE_READY, SIM_QUEUE_FAULTED };
 
+/*
+ * A work queue. Descriptors between head and tail are submitted; the one at head is read
+ * into sqe once, since the host can overwrite its ring at any time, and is judged there.
+ */
 struct sim_queue {
 	enum sim_queue_state state;
-	struct hw_queue info;
-	uint32_t tail, head;	/* free-running */
+	struct hw_queue info;	/* as QUEUE_CREATE gave it, checked */
+	uint32_t tail, head;	/* free-running, as the indices of both rings are */
 	uint32_t cq_tail;
-	struct hw_sqe sqe;	/* the descriptor at head, read once */
+	struct hw_sqe sqe;	/* the descriptor at head */
 	bool has_sqe;
-	bool is_lost;		/* the ring could not be read for it */
-	bool is_clearing;	/* starts nothing more */
+	bool is_lost;		/* sqe is empty: the ring could not be read */
+	bool is_clearing;	/* begins nothing more */
 	bool is_silent;		/* completes nothing more: the function is reset */
-	struct sim_engine *running; /* the engine that works on its descriptor */
+	struct sim_engine *running; /* the engine that executes sqe; NULL: none */
+	bool is_parked;		/* sqe waits in *parked */
+	struct sim_parked *parked; /* NULL: none of its runs was ever parked */
 };
 
-/* A range of a context's addresses that a run uses. */
-struct sim_use { uint64_t va, bytes; };
-
-/* One engine's working memory. */
-struct sim_core {
-	struct sim_device *dev;
-	unsigned n_lanes;
-	void **scratch;		/* [n_lanes] */
-	size_t scratch_bytes, shared_bytes;
-	void *shared;
-	uint8_t **base;		/* [ISA_MAX_BINDINGS] */
-	uint64_t *bytes;
-	struct sim_use *uses;	/* [ISA_MAX_BINDINGS] */
-	unsigned n_uses;
-	uint64_t n_insns;	/* that the last run executed */
-	atomic_flag faulting;	/* the first fault of a run is kept */
-};
-
+/*
+ * An engine executes one descriptor at a time, on its own thread or on that of whoever rang
+ * the doorbell. Members are under dev->lock but for the atomic ones.
+ */
 struct sim_engine {
 	struct sim_device *dev;
 	uint8_t cls;		/* enum hw_class */
 	pthread_t thread;
 	bool has_thread;
+
+	/* How the thread is woken (sim_kick): without lock. */
 	atomic_uint kick;	/* futex: changes whenever there may be work */
-	atomic_bool is_asleep;
+	atomic_bool is_asleep;	/* in the futex: whoever changes kick must wake it */
 	atomic_bool is_idle;	/* its thread found nothing, and waits for a kick */
 	unsigned seen;		/* kick when the thread last looked */
 	bool was_missed;	/* it looked while the engine was busy */
-	uint64_t of_priority[4]; /* its queues, a bit each */
+
+	/* Its queues, a bit each. */
+	uint64_t of_priority[4]; /* those of each priority, 3 first */
 	uint64_t active;	/* those whose doorbell rang and that may have work */
 	_Atomic uint64_t waiting; /* whose head waits for a semaphore; written under lock */
-	unsigned next;		/* queue to look at first */
+	unsigned next;		/* queue to look at first: turns among equals */
 
-	/* the run, under dev->lock; `stop` is read without */
-	struct sim_queue *queue; /* NULL: idle */
+	/* The run. */
+	struct sim_queue *queue; /* whose descriptor it is; NULL: the engine is idle */
 	uint64_t run;		/* its number, for sim_dma.used_by */
-	int64_t began, deadline; /* FOREVER: none */
-	atomic_bool stop;	/* tells it to end */
+	int64_t began, deadline; /* clock_ns(); deadline CLOCK_FOREVER: none */
+	atomic_bool stop;	/* tells it to end; read without lock */
 	int stop_status;	/* why: HW_ST_RESET, WATCHDOG, MAP, DEVICE_FATAL */
-	struct sim_core core;
+	struct sim_turn turn;	/* on the card's engine, of which this is a part */
+	struct sim_use *uses;	/* [ISA_MAX_BINDINGS], n_uses of them for this run: of an
+				 * EXECUTE one a binding, empty ones too */
+	unsigned n_uses;
+	bool is_joint;		/* other chips rely on it: its failure breaks the windows */
+	struct sim_window *peers[SIM_MAX_PEERS];	/* that it has bound, each once */
+	unsigned n_peers;
+	struct sim_core core;	/* the run's alone, used without lock */
 };
 
+/* An MSI-X vector. */
 struct sim_vector {
-	int fd;			/* -1: none */
+	int fd;			/* the host's eventfd, not owned; -1: none */
 	bool masked, pending;
 	uint32_t table[3];	/* address and data, kept for the driver */
 };
 
-/* Exponential averages of utilisation, 0 to 1 (telemetry.c). */
+/* Exponential averages of utilisation, 0 to 1 (log_page.c). */
 struct sim_load_average {
-	int64_t time;
-	uint64_t busy[2];
-	double fast[2], slow[2];
+	int64_t time;		/* clock_ns() of the last update */
+	uint64_t busy[2];	/* of compute and DMA until then, in ns */
+	double fast[2], slow[2]; /* averaged over about 1 s and 8 s */
 };
 
+/* One device. Under `lock` but for what says otherwise. */
 struct sim_device {
+	/* Constant while it lives. */
 	struct sim *sim;
-	unsigned index;
-	int hbm_fd;
-	uint8_t *hbm;
+	unsigned index;		/* of its card, among the model's; the serial number */
+	int hbm_fd;		/* memfd behind HBM, owned; under admin_lock (renewal) */
+	uint8_t *hbm;		/* mapped, shared with the host's views */
 	uint64_t hbm_bytes;
-	int64_t power_on;	/* clock_ns() */
+	int64_t power_on;	/* clock_ns(); the device's clock counts from here */
 
 	pthread_mutex_t admin_lock, lock;
 	pthread_cond_t idle;	/* a run ended */
@@ -159,176 +207,238 @@ struct sim_device {
 	int64_t watch_until;	/* when the watchdog looks next */
 	pthread_t watchdog;
 	bool has_watchdog;
-	bool quit;
+	bool quit;		/* all threads of the device end */
 
+	/* Registers, by the names of regs.def; queue 0's rings. */
 	uint32_t ctrl, status, fatal, bad_access;
 	uint64_t asq, acq, scratch;
 	uint32_t aqsize, avector;
 	uint32_t admin_tail, admin_head, admin_cq_tail;
 	struct sim_vector vectors[HW_MAX_VECTORS];
-	uint64_t drop_irqs;
+	uint64_t drop_irqs;	/* injected: so many interrupts more are lost */
+	struct sim_lies {	/* injected into queue 0's next completions */
+		bool has_value;
+		uint64_t value, wrong_tags, no_answers;
+	} lies;
 
+	/* What descriptors name. */
 	struct sim_dma **dma;	/* [room_dma], ascending by iova */
 	unsigned n_dma, room_dma;
 	struct sim_ctx contexts[HW_MAX_CONTEXTS];
+	struct sim_program **programs;	/* [room_programs]; id is the index */
+	unsigned room_programs, program_hint;	/* no id below the hint is free */
+	uint64_t program_bytes;	/* of all of them */
+
 	/* Doorbells, without lock: what they were last written with; those that nobody
 	 * has looked at since; whose queues are the DMA engine's. */
 	_Atomic uint32_t bell[HW_MAX_QUEUES];
 	_Alignas(64) _Atomic uint64_t rung;
 	_Atomic uint64_t of_dma;
+	unsigned n_parked;	/* queues whose run is parked */
+	uint64_t n_unmaps;	/* times that the IOMMU took memory away */
 	_Alignas(64) struct sim_queue queues[HW_MAX_QUEUES];
-	struct sim_program **programs;	/* [room_programs]; id is the index */
-	unsigned room_programs, program_hint;
-	uint64_t program_bytes;
 	struct sim_engine engines[2];	/* compute, DMA */
 
-	struct hw_fault faults[SIM_FAULTS];
+	/* What log pages tell. */
+	struct hw_fault faults[SIM_FAULTS];	/* record n at (n - 1) % SIM_FAULTS */
 	uint64_t n_faults;
 	struct hw_telemetry total;
 	struct sim_load_average average;
 	struct hw_ras ras;
-	uint64_t default_limit_ns, inline_ns;
-	uint64_t *poisoned;	/* HBM offsets of poisoned pages */
+	uint64_t default_limit_ns, max_limit_ns, inline_ns;	/* features */
+	uint64_t *poisoned;	/* [n_poisoned] HBM offsets of poisoned pages */
 	unsigned n_poisoned;
 
-	/* A model that checks (watch.c): a bit for each byte of HBM, set once something
-	 * wrote it; else NULL. The lock is a leaf. */
-	pthread_mutex_t watch_lock;
-	uint64_t *written;
+	uint16_t coords[3];	/* in the fabric's torus: constant, as the next but for counts */
+	unsigned n_ports;
+	struct sim_port ports[HW_MAX_LINKS];
+	struct sim_window *windows;	/* that it lends or lent, under the fabric's lock */
+
+	struct sim_watch watch;	/* has a lock of its own, taken last */
 };
 
+/* The model: devices that share a pool of worker threads. Constant while it lives. */
 struct sim {
-	unsigned n_devices;
+	unsigned n_cards, n_functions;	/* functions of each card */
+	unsigned n_devices;	/* made so far: functions, of one card after the other */
 	struct sim_device *devices;
+	struct sim_turns *turns;	/* [2] of each card: compute, DMA; NULL: one function */
 	struct sim_cpu cpu;
 	bool spins;		/* more than one CPU: waiting threads may spin */
 	struct sim_pool *pool;
+	struct sim_fabric fabric;
 };
 
 /* What FATAL reads. */
 enum { SIM_FATAL_ADMIN_RING = 1, SIM_FATAL_INJECTED = 3 };
 
-/* ---- cpu.c: the host ---- */
+/* ---- map.c: addresses; all under lock but sim_dma_free() ---- */
 
-/* What the CPU has and the operating system saves; path is the widest. */
-void sim_cpu_detect(struct sim_cpu *cpu);
-/* Takes no path wider than the one named; FAILED_PRECONDITION if the CPU lacks it. */
-int sim_cpu_cap(struct sim_cpu *cpu, const char *path, struct err *err);
-
-/* ---- pool.c: threads ---- */
-
-int sim_pool_create(unsigned lanes, bool spins, struct sim_pool **out, struct err *err);
-void sim_pool_destroy(struct sim_pool *pool);
-/* fn over [0, n) in parts of `grain` on at most `lanes` lanes; all parts run. */
-void sim_pool_run(struct sim_pool *pool, uint64_t n, uint64_t grain, unsigned lanes,
-		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
-		  void *arg);
-void sim_futex_wait(atomic_uint *word, unsigned seen);
-void sim_futex_wake(atomic_uint *word, unsigned n);
-/* Whether *word left `seen` within SIM_SPIN_NS. */
-bool sim_spin(const atomic_uint *word, unsigned seen);
-
-/* ---- map.c: addresses; all under dev->lock ---- */
-
-/* The host address of [iova, iova + bytes), or NULL if any of it cannot be reached.
- * With an engine, the mappings are marked as used by its run. */
+/*
+ * The host address of [iova, iova + bytes), or NULL if any of it can't be reached. Valid
+ * until the lock is released; with an engine the mappings are marked as used by its run, and
+ * it is valid until the run ends.
+ */
 uint8_t *sim_iova(struct sim_device *dev, struct sim_engine *e, uint64_t iova,
 		  uint64_t bytes, bool write);
 /* Whether the device reaches all of it, in however many pieces. */
 bool sim_iova_reaches(struct sim_device *dev, uint64_t iova, uint64_t bytes, bool write);
-/* As sim_iova of a context's va. *got is how many bytes follow one another in the
- * model's memory; with got NULL it must be all. *is_host (may be NULL): not HBM. */
+/* As sim_iova of a context's va; other chips' memory is none. *got is how many bytes follow
+ * one another in the model's memory; with got NULL it must be all. *is_host (may be NULL):
+ * not HBM. */
 uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint64_t va,
 		uint64_t bytes, bool write, uint64_t *got, bool *is_host);
 /* Whether a poisoned page of HBM lies in `bytes` from this host address. */
 bool sim_is_poisoned(const struct sim_device *dev, const uint8_t *p, uint64_t bytes);
 /* New content heals the poisoned pages that it covers whole. */
 void sim_heal(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
+/* Requests MAP and UNMAP of a context that is used: 0 or their status. A range that a run
+ * uses is BUSY. */
 int sim_ctx_map(struct sim_device *dev, unsigned ctx, const struct hw_map *m);
 int sim_ctx_unmap(struct sim_device *dev, unsigned ctx, uint64_t va);
+/* Adds a mapping that was checked; a window's reference is the map's then. */
+int sim_ctx_add(struct sim_device *dev, unsigned ctx, const struct sim_map *m);
+/* Forgets a context's mappings. Nothing of it runs. */
+void sim_ctx_free(struct sim_ctx *ctx);
+/* Where a context's va leads into another chip's window, `bytes` of it: the address in that
+ * chip's HBM, which lives as long as the model; NULL: not all of it does. */
+uint8_t *sim_peer_va(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes,
+		     struct sim_window **w);
+/* Frees all DMA mappings; the device has no threads any more. */
 void sim_dma_free(struct sim_device *dev);
 
-/* ---- program.c; without dev->lock ---- */
+/* ---- signal.c ---- */
 
-/* Copies and checks. Below 16: refused, *detail is the offset. */
-int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
-		     const struct hw_program_binding *bindings, unsigned n_bindings,
-		     struct sim_program **out, uint64_t *detail);
-void sim_program_free(struct sim_program *p);
+/* Makes the engine's thread look for work; without or under lock. */
+void sim_kick(struct sim_engine *e);
+/* The following under lock. Tells a run to end with this status, the first one given;
+ * nothing if the engine is idle. Does not wait: `idle` is signalled when it has ended. */
+void sim_engine_halt(struct sim_engine *e, int status);
+/* Raises an interrupt, or leaves it pending if the vector is masked. */
+void sim_irq(struct sim_device *dev, uint32_t vector);
+/* ---- fabric.c ---- */
 
-/* ---- core.c ---- */
+/* Makes the torus, before any device, and frees it after all. */
+void sim_fabric_init(struct sim *sim, unsigned n_devices);
+void sim_fabric_free(struct sim *sim);
+/* A device's place and links, when all devices have memory. */
+void sim_links_init(struct sim_device *dev);
+void sim_links_clear(struct sim_device *dev);	/* the counts; with or without lock */
+/* HW_LOG_LINKS; out has room for HW_MAX_LINKS; how many there are. Under lock. */
+unsigned sim_link_states(struct sim_device *dev, struct hw_link *out);
+/* Why a window is broken: by which chip, and the status with which that began. */
+static inline uint32_t sim_break_why(const struct sim_device *dev, unsigned status)
+{
+	return 1u << 31 | dev->index << 16 | status;
+}
+static inline unsigned sim_broken_by(uint32_t why) { return why >> 16 & 0x7fff; }
+static inline unsigned sim_broken_as(uint32_t why) { return why & 0xffff; }
+/* Opens a window of dev like `like`; NO_ROOM. With or without lock, as all up to sim_break. */
+int sim_window_add(struct sim_device *dev, const struct sim_window *like, uint64_t *key);
+/* The open window of dev with this key and a reference to it, or NULL; and back. */
+struct sim_window *sim_window_get(struct sim_device *dev, uint64_t key);
+void sim_window_put(struct sim_window *w);
+/* Whether any of a context's range is lent. */
+bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes);
+/* Around a write of dev's into a window, without lock. False: it is broken. */
+bool sim_window_begin(struct sim_device *dev, struct sim_window *w);
+void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes);
+/* *sem, which is in the window, becomes fn (ADD, MAX) of itself and value; its chip's engines
+ * look if they wait. Without lock. False: the window is broken. */
+bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
+		      uint64_t value);
+/* Breaks the windows of a context (0: of all) and wakes those who may wait for it. Under
+ * lock; does not wait. */
+void sim_break(struct sim_device *dev, unsigned ctx, uint32_t why);
+/* Waits until nobody writes into broken windows any more, lock released: then the memory is
+ * the context's alone. */
+void sim_break_wait(struct sim_device *dev);
+/* WINDOW_CLOSE, under lock, which it releases to wait as sim_break_wait: 0 or its status. */
+int sim_window_close(struct sim_device *dev, uint64_t key);
 
-int sim_core_init(struct sim_core *core, struct sim_device *dev, unsigned lanes);
-void sim_core_free(struct sim_core *core);
-/* Runs p; core->base and bytes are filled. 0 or the fault status in run->fault. */
-int sim_core_run(struct sim_core *core, const struct sim_program *p,
-		 atomic_bool *stop, struct sim_run *run);
+/* ---- link.c; under lock ---- */
 
-/* ---- watch.c: what a model that checks looks at; all do nothing in others ---- */
+/* Requests WINDOW_OPEN and PEER_MAP of a context that is used: 0 or their status. */
+int sim_window_open(struct sim_device *dev, unsigned ctx, const struct hw_window *in,
+		    uint64_t *key);
+int sim_peer_map(struct sim_device *dev, unsigned ctx, const struct hw_peer_map *in);
+extern const struct sim_links sim_links;	/* for cores; their link is the engine */
 
-int sim_watch_start(struct sim_device *dev, struct err *err);
-void sim_watch_end(struct sim_device *dev);
-/* Before an instruction of a checked program runs: 0, or the status of a fault that it
- * recorded. What the instruction will write counts as written. Only if dev->written. */
-int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn);
-/* Before a program runs: its scratch holds nothing. */
-void sim_watch_begin(struct sim_run *run, const struct sim_program *p);
-/* Something else wrote `bytes` at p, or copied them from `from`: whatever was not written
- * there is not written here either. Memory other than HBM is always written. */
-void sim_watch_write(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
-void sim_watch_copy(struct sim_device *dev, const uint8_t *p, const uint8_t *from,
-		    uint64_t bytes);
+/* ---- engine.c ---- */
 
-/* ---- queue.c ---- */
-
-/* A doorbell: a store, unless the engine is idle. Without lock. */
+/* HW_LOG_QUEUES; out has room for all; how many there are. Under lock. */
+unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out);
+/* A doorbell that no driver rang. Under lock. */
+void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail);
+/* A doorbell: a store, unless the engine is idle; then it may run the work. Without lock. */
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
 /* Brings what doorbells said into the queues; under lock. Whoever tells of queues, or
  * changes them, calls it first: then doorbells count in the order in which they came. */
 void sim_queue_hear(struct sim_device *dev);
-int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls);
+/* The watchdog's look at parked runs: those past their deadline end; *next becomes that of
+ * the first, if it is earlier. Under lock. */
+void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next);
+/* Starts the engine's thread; `turns` (NULL: nobody) are whom it shares the card with. -1: no
+ * memory or thread, and sim_engine_stop() is due. */
+int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
+		     struct sim_turns *turns);
+/* Joins the thread, for which dev->quit is set, and frees what the engine owns. */
 void sim_engine_stop(struct sim_engine *e);
 static inline struct sim_engine *sim_engine_of(struct sim_device *dev, uint8_t cls)
 {
 	return &dev->engines[cls == HW_CLASS_DMA];
 }
-/* Lets the engine's thread look for work. */
-void sim_kick(struct sim_engine *e);
-/* The following under lock. Joins a queue to its engine, and takes it away. */
+/* For how long what the engine runs has run until `now`; of an engine that takes turns, for how long
+ * it had one. Under lock. */
+uint64_t sim_engine_ran(struct sim_engine *e, int64_t now);
+/* Fills in what a descriptor failed of, in f; returns the status. */
+static inline int sim_fail(struct hw_fault *f, int status, uint64_t va, uint64_t bytes,
+			   bool write)
+{
+	f->status = (uint16_t)status;
+	f->va = va;
+	f->bytes = bytes;
+	f->is_write = write;
+	return status;
+}
+/* The following under lock. Adds a queue to those of its engine, and takes it away. */
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q);
 void sim_queue_part(struct sim_device *dev, struct sim_queue *q);
 /* Wakes the engines for which a wait has ended; the others sleep on. */
 void sim_look_at_waiting(struct sim_device *dev);
-/* Stops what runs and empties the queue; also under admin_lock. with_completions:
- * what had not begun completes as DROPPED, else nothing completes. */
+/* Stops what runs, waits for its end and empties the queue; also under admin_lock.
+ * with_completions: what had not begun completes as DROPPED, else nothing completes. */
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions);
-/* Tells a run to end with this status. */
-void sim_engine_halt(struct sim_engine *e, int status);
-void sim_irq(struct sim_device *dev, uint32_t vector);
 /* Copies a descriptor out of ring memory, reading each byte once. */
 void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe);
 /* Writes a completion into ring memory, the phase last. */
 void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe);
-/* The device enters its fatal state: see DEVICE.md#fatal. */
-void sim_die(struct sim_device *dev, uint32_t why);
 
 /* ---- admin.c ---- */
 
+/* Queue 0's doorbell: runs its requests and waits for them. Takes both locks. */
 void sim_admin_ring(struct sim_device *dev, uint32_t tail);
 
-/* ---- sim.c ---- */
+/* ---- reset.c ---- */
 
-/* Ends all queues, contexts and programs; under admin_lock. */
+/* The device enters its fatal state: see DEVICE.md#fatal-state. Under lock. */
+void sim_die(struct sim_device *dev, uint32_t why);
+
+/* Ends all queues, contexts and programs, and waits for runs; under admin_lock. */
 void sim_clear(struct sim_device *dev);
+/* What a function reset gives back; under lock. The clock and RAS counts go on. */
+void sim_power_on(struct sim_device *dev);
 
 /* ---- dma.c ---- */
 
-/* A descriptor other than EXECUTE, on engine e; without lock. 0 or f's status. */
+/* Executes a descriptor other than EXECUTE, on engine e whose run it is; without lock.
+ * 0 or f's status. */
 int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault *f);
 
-/* ---- telemetry.c; under lock ---- */
+/* ---- log_page.c; under lock ---- */
 
 void sim_telemetry(struct sim_device *dev, struct hw_telemetry *out);
+/* Numbers and dates a fault and keeps it; older records may go. */
 void sim_fault_record(struct sim_device *dev, struct hw_fault *f);
 /* Fills `page` (room for SIM_FAULTS records); bytes, or 0: no such page. */
 size_t sim_log_page(struct sim_device *dev, unsigned id, void *page);

@@ -1,137 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running a checked program: the scalar unit's loop, and what families ask for while
- * they run. One core belongs to one engine, so one program runs on it at a time.
+ * Running a checked program: the scalar unit's loop, which hands what is not its own to
+ * the families. One core belongs to one engine, so one program runs on it at a time.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "hal/base/cpu.h"
-#include "hal/sim/sim_internal.h"
-
-static size_t round_up(size_t n)
-{
-	return (n + 63) & ~(size_t)63;
-}
-
-int sim_core_init(struct sim_core *core, struct sim_device *dev, unsigned lanes)
-{
-	*core = (struct sim_core){ .dev = dev, .n_lanes = lanes };
-	core->scratch = calloc(lanes, sizeof(*core->scratch));
-	core->base = calloc(ISA_MAX_BINDINGS, sizeof(*core->base));
-	core->bytes = calloc(ISA_MAX_BINDINGS, sizeof(*core->bytes));
-	core->uses = calloc(ISA_MAX_BINDINGS, sizeof(*core->uses));
-	return core->scratch && core->base && core->bytes && core->uses ? 0 : -1;
-}
-
-void sim_core_free(struct sim_core *core)
-{
-	for (unsigned i = 0; core->scratch && i < core->n_lanes; i++)
-		free(core->scratch[i]);
-	free(core->scratch);
-	free(core->shared);
-	free(core->base);
-	free(core->bytes);
-	free(core->uses);
-	memset(core, 0, sizeof(*core));
-}
-
-/* Grows the lanes' scratch to what p wants. */
-static int reserve(struct sim_core *core, const struct sim_program *p)
-{
-	if (p->shared > core->shared_bytes) {
-		void *grown = aligned_alloc(64, round_up(p->shared));
-
-		if (!grown)
-			return -1;
-		free(core->shared);
-		core->shared = grown;
-		core->shared_bytes = round_up(p->shared);
-	}
-	if (p->scratch <= core->scratch_bytes)
-		return 0;
-	for (unsigned i = 0; i < core->n_lanes; i++) {
-		void *grown = aligned_alloc(64, round_up(p->scratch));
-
-		if (!grown)
-			return -1;
-		free(core->scratch[i]);
-		core->scratch[i] = grown;
-	}
-	core->scratch_bytes = round_up(p->scratch);
-	return 0;
-}
-
-void *sim_scratch(struct sim_run *run, unsigned lane)
-{
-	return run->core->scratch[lane];
-}
-
-/* Lanes may fault at once: the first is the run's. */
-int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64_t va,
-	      uint64_t bytes)
-{
-	if (atomic_flag_test_and_set(&run->core->faulting))
-		return status;
-	run->fault.status = (uint16_t)status;
-	run->fault.operand = ref ? ref->operand : 0xffff;
-	run->fault.binding = ref ? ref->binding : 0xffffffffu;
-	run->fault.is_write = ref && ref->write;
-	run->fault.va = va;
-	run->fault.bytes = bytes;
-	return status;
-}
-
-uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
-{
-	uint64_t bytes = run->bytes[ref->binding];
-	unsigned size = elem_bytes(ref->elem);
-	int64_t at, lo, hi;
-
-	if (ref->lo == ref->hi)
-		return run->base[ref->binding];
-	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
-	    __builtin_add_overflow(at, ref->lo, &lo) ||
-	    __builtin_add_overflow(at, ref->hi, &hi) || lo < 0 || (uint64_t)hi > bytes) {
-		at = (int64_t)((uint64_t)ref->offset + (uint64_t)run->reg[ref->reg]);
-		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)at, bytes);
-		return NULL;
-	}
-	if (at & (int64_t)((size > 8 ? 8 : size) - 1)) {
-		sim_fault(run, HW_ST_ALIGNMENT, ref, (uint64_t)at, bytes);
-		return NULL;
-	}
-	return run->base[ref->binding] + at;
-}
-
-/*
- * Every part runs even if the run is to stop: what follows in a family may rely on
- * what its parts computed. Parts poll `stop` themselves.
- */
-void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
-		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
-		  void *arg)
-{
-	uint64_t lanes = run->core->n_lanes, units, parts;
-
-	if (!n)
-		return;
-	if (!grain)
-		grain = 1;
-	if (ns < SIM_PARALLEL_NS || lanes == 1 || n <= grain) {
-		fn(arg, 0, n, 0);
-		return;
-	}
-	/* A lane for each 10 us; a few parts for each, to balance. */
-	units = n / grain + !!(n % grain);
-	if (lanes > ns / (SIM_PARALLEL_NS / 2))
-		lanes = ns / (SIM_PARALLEL_NS / 2);
-	if (lanes > units)
-		lanes = units;
-	parts = lanes * 4 > units ? units : lanes * 4;
-	grain *= (units + parts - 1) / parts;
-	sim_pool_run(run->core->dev->sim->pool, n, grain, (unsigned)lanes, fn, arg);
-}
+#include "hal/sim/core/program.h"
 
 static int64_t divide(int64_t a, int64_t b)
 {
@@ -204,11 +79,56 @@ static int access_memory(struct sim_run *run, const struct sim_insn *in)
 	return 0;
 }
 
+/* Whether to ask for the time, which takes as long as many a scalar instruction. */
+static bool may_pass(const struct sim_run *run, bool was_long)
+{
+	return run->core->turn && sim_turn_is_wanted(run->core->turn) &&
+	       (was_long || !(run->core->n_insns & 63));
+}
+
+static int raise(struct sim_run *run, const struct sim_insn *in)
+{
+	const struct sim_core *core = run->core;
+	const struct sim_ref *ref = in->plan;
+	struct sim_window *w = core->window[ref->binding];
+	uint8_t *p = sim_at(run, ref);
+
+	if (!p)
+		return run->fault.status;
+	return core->links->raise(core->link, w, (void *)p, in->s.fn,
+				  (uint64_t)run->reg[in->s.rb]) ? 0 :
+		sim_peer_fault(run, ref, w);
+}
+
+/* RWAIT. A semaphore that is there counts, whatever became of those who raised it. */
+static int await(struct sim_run *run, const struct sim_insn *in)
+{
+	const struct sim_core *core = run->core;
+	const uint8_t *p = sim_at(run, in->plan);
+	const struct sim_window *broken;
+	uint64_t value;
+
+	if (!p)
+		return run->fault.status;
+	if (p < core->hbm || p >= core->hbm + core->hbm_bytes)
+		return sim_fault(run, HW_ST_BINDING, in->plan, 0, 8);
+	run->sem = (const void *)p;
+	run->until = (uint64_t)run->reg[in->s.rb];
+	value = __atomic_load_n(run->sem, __ATOMIC_ACQUIRE);
+	if (value < run->until) {
+		broken = core->links->broken(core->link);
+		return broken ? sim_peer_fault(run, NULL, broken) : SIM_PARKED;
+	}
+	set_reg(run, in->s.rd, (int64_t)value);
+	return 0;
+}
+
 /* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
 static int run_program(struct sim_run *run, const struct sim_program *p)
 {
-	uint32_t stack[ISA_CALL_DEPTH];
-	unsigned depth = 0, pc = 0;
+	uint32_t *stack = run->stack;
+	unsigned depth = run->depth, pc = run->pc;
+	bool was_long = false;
 
 	for (;; run->core->n_insns++) {
 		const struct sim_insn *in = &p->insns[pc];
@@ -220,10 +140,13 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			return sim_fault(run, HW_ST_PC, NULL, 0, 0);
 		}
 		run->fault.pc = in->offset;
+		if (may_pass(run, was_long))
+			sim_turn_pass(run->core->turn, run->stop);
 		if (sim_stopped(run))
 			return HW_ST_RESET;
+		was_long = in->family;
 		pc++;
-		if (run->core->dev->written)
+		if (run->core->watch->written)
 			status = sim_watch_insn(run, (const void *)((const char *)p->code +
 								     in->offset));
 		if (status)
@@ -270,6 +193,14 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 				return sim_fault(run, HW_ST_STACK, NULL, 0, 0);
 			pc = stack[--depth];
 			break;
+		case ISA_RSIG:
+			status = raise(run, in);
+			break;
+		case ISA_RWAIT:
+			status = await(run, in);
+			run->pc = pc - 1;
+			run->depth = depth;
+			break;
 		default:	/* TRAP */
 			return sim_fault(run, HW_ST_PROGRAM_TRAP, NULL, (uint64_t)s->imm, 0);
 		}
@@ -278,31 +209,47 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 	}
 }
 
+static int go_on(const struct sim_program *p, struct sim_run *run)
+{
+	unsigned saved = cpu_enter_arithmetic();
+	int status = run_program(run, p);
+
+	cpu_leave_arithmetic(saved);
+	/* A family that ended early because of `stop` may report success. */
+	if (!status && sim_stopped(run))
+		status = HW_ST_RESET;
+	if (status > 0 && !run->fault.status)
+		sim_fault(run, status, NULL, 0, 0);
+	return status;
+}
+
+int sim_core_resume(struct sim_core *core, const struct sim_program *p, atomic_bool *stop,
+		    struct sim_run *run)
+{
+	run->stop = stop;
+	core->n_insns = 0;
+	if (sim_core_reserve(core, p))
+		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
+	run->shared = core->shared;
+	atomic_flag_clear(&core->faulting);
+	return go_on(p, run);
+}
+
 int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool *stop,
 		 struct sim_run *run)
 {
-	unsigned saved;
-	int status;
-
-	run->cpu = &core->dev->sim->cpu;
+	run->cpu = core->cpu;
 	run->core = core;
 	run->base = core->base;
 	run->bytes = core->bytes;
 	run->stop = stop;
 	core->n_insns = 0;
 	atomic_flag_clear(&core->faulting);
-	if (reserve(core, p))
+	if (sim_core_reserve(core, p))
 		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
 	run->shared = core->shared;
 	memset(run->reg, 0, sizeof(run->reg));
+	run->pc = run->depth = 0;
 	sim_watch_begin(run, p);
-	saved = cpu_enter_arithmetic();
-	status = run_program(run, p);
-	cpu_leave_arithmetic(saved);
-	/* A family that ended early because of `stop` may report success. */
-	if (!status && sim_stopped(run))
-		status = HW_ST_RESET;
-	if (status && !run->fault.status)
-		sim_fault(run, status, NULL, 0, 0);
-	return status;
+	return go_on(p, run);
 }

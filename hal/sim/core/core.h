@@ -15,29 +15,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "hal/base/arena.h"
 #include "hal/hw/desc.h"
 #include "hal/hw/isa.h"
-
-/* Kernels of wider paths are built for x86-64 only. Elsewhere their names are nobody's,
- * and nothing chooses them: cpu.c finds the portable path alone. */
-#ifdef __x86_64__
-#define SIM_X86
-#else
-#define SIM_X86 __attribute__((weak))
-#endif
-
-enum sim_path { SIM_PORTABLE, SIM_AVX2, SIM_AVX512 };
-
-/* What the CPU offers, found once per sim. */
-struct sim_cpu {
-	enum sim_path path;	/* the widest vector path allowed */
-	bool avx512_bf16, avx512_vnni, avx512_fp16;
-	bool amx_bf16, amx_int8;
-	unsigned lanes;
-	size_t l1_bytes, l2_bytes;
-};
+#include "hal/sim/kernels/cpu.h"
 
 /* A checked operand. */
 struct sim_ref {
@@ -63,6 +46,30 @@ struct sim_load {
 	char why[160];		/* why it was refused (log, debugging) */
 };
 
+/*
+ * Memory that another chip lends, and what the chip's links do with it for RPUT and RSIG. The
+ * room above implements it (device/link.c); `link` is what it gave the core. Without locks of
+ * this room; they block as long as a link's mutex is held, which is briefly.
+ */
+struct sim_window;
+struct sim_watch;
+struct sim_links {
+	/* A write into the window begins; false: it is broken. Until end() its memory is not
+	 * anybody else's. */
+	bool (*begin)(void *link, struct sim_window *w);
+	/* `bytes` were written. */
+	void (*end)(void *link, struct sim_window *w, uint64_t bytes);
+	/* *sem = fn(*sem, value), and whoever waits for it looks. False: broken. */
+	bool (*raise)(void *link, struct sim_window *w, uint64_t *sem, unsigned fn,
+		      uint64_t value);
+	/* A window that the run has bound and that is broken; NULL: all are whole. */
+	struct sim_window *(*broken)(void *link);
+	/* Of a broken one: the chip that failed first, and the status with which. */
+	void (*why)(const struct sim_window *w, uint64_t *chip, uint64_t *status);
+	/* What a model that checks knows of the window's memory. */
+	struct sim_watch *(*watch)(struct sim_window *w);
+};
+
 /* One program running. */
 struct sim_run {
 	const struct sim_cpu *cpu;
@@ -73,6 +80,10 @@ struct sim_run {
 	void *shared;		/* sim_load.shared bytes, aligned to 64 */
 	atomic_bool *stop;	/* set: end soon (reset, watchdog); poll per tile */
 	struct hw_fault fault;	/* status != 0: what went wrong */
+	unsigned pc, depth;	/* where it goes on, by index, and how many calls deep */
+	const uint64_t *sem;	/* parked: it goes on once *sem >= until. In HBM */
+	uint64_t until;
+	uint32_t stack[ISA_CALL_DEPTH];	/* of indices, as pc */
 	uint64_t matrix_ops, vector_ops, read_bytes, write_bytes; /* telemetry */
 };
 
@@ -88,14 +99,14 @@ struct sim_family {
 
 extern const struct sim_family sim_family_tensor;	/* exec_vec.c: VEC REDUCE */
 extern const struct sim_family sim_family_copy;		/* exec_copy.c */
-extern const struct sim_family sim_family_gather;	/* exec_gather.c */
+extern const struct sim_family sim_family_gather;	/* exec_index.c */
 extern const struct sim_family sim_family_scatter;
 extern const struct sim_family sim_family_sort;		/* exec_sort.c */
 extern const struct sim_family sim_family_rng;		/* exec_rng.c */
-extern const struct sim_family sim_family_mm;		/* exec_mm.c */
+extern const struct sim_family sim_family_mm;		/* exec_product.c */
 extern const struct sim_family sim_family_conv;		/* exec_conv.c */
 
-/* ---- for prepare() (program.c) ---- */
+/* ---- for prepare() (operand.c) ---- */
 
 /* Notes why and returns `status`. */
 int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
@@ -109,29 +120,42 @@ int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
  * components). Fills *ref. 0 or BAD_PROGRAM.
  */
 struct sim_range { int64_t count, stride; };
+/* As sim_ref of what RPUT and RSIG write: the binding must be a peer's, which sim_ref
+ * refuses. */
+int sim_peer_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+		 unsigned elem_bytes, unsigned rank, const int64_t *dim, struct sim_ref *ref);
 int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
 	    bool write, unsigned elem_bytes, unsigned rank, const int64_t *dim,
 	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref);
+/* Whether an iteration space is one that families can count in 64 bits: no dim below 0, at
+ * most 2^56 points. */
+bool sim_is_countable(unsigned rank, const int64_t *dim);
 /* Ensures that each lane's scratch (shared memory) has at least `bytes`. */
 void sim_need_scratch(struct sim_load *load, size_t bytes);
 void sim_need_shared(struct sim_load *load, size_t bytes);
 
-/* ---- for run() (core.c) ---- */
+/* ---- for run() (operand.c, lanes.c) ---- */
 
 /* The host address of the operand's first element (all its strides at 0), or NULL
  * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref);
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref);
+/* Around a write of `bytes` to a peer's operand. False: a fault was recorded. */
+bool sim_put_begin(struct sim_run *run, const struct sim_ref *ref);
+void sim_put_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes);
+/* Records that w is broken; returns the status. */
+int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct sim_window *w);
 /* Records a fault (the core adds pc, program and queue) and returns `status`. */
 int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref,
 	      uint64_t va, uint64_t bytes);
 
 /*
  * Runs fn over [0, n) in parts, on as many lanes as is worth while: `ns` is the
- * estimated time of the whole on one lane; below about 20 us it stays on the caller.
+ * estimated time of the whole on one lane; below SIM_PARALLEL_NS it stays on the caller.
  * Parts are multiples of `grain` (but for the last). lane tells which scratch is
  * fn's own. Returns after all parts. fn polls run->stop in long loops.
  */
+#define SIM_PARALLEL_NS 20000
 void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg);
@@ -149,8 +173,24 @@ static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref)
 	return run->base[ref->binding] + ref->offset;
 }
 
-/* The number that an index of GATHER or SCATTER stands for (exec_index.c). */
-int64_t sim_index_at(const uint8_t *p, unsigned elem);
+/* The number that an index of GATHER or SCATTER stands for. Here, because it is asked for
+ * each index. */
+static inline int64_t sim_index_at(const uint8_t *p, unsigned elem)
+{
+	unsigned bits = elem_bytes(elem) * 8;
+	int64_t v = 0;
+	int32_t narrow;
+
+	if (elem == ELEM_S32) {
+		memcpy(&narrow, p, sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&v, p, elem_bytes(elem));
+	if (elem_class(elem) == ELEM_CLASS_SINT && bits < 64)
+		return (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
+	/* An unsigned index past the signed range is too large. */
+	return v < 0 && elem == ELEM_U64 ? INT64_MAX : v;
+}
 
 /* ---- bodies, shared by VEC, REDUCE, SCATTER, SORT, MM, CONV (body.c) ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COPY: elements from one strided place to another.
+ * COPY: elements from one strided place to another, and RPUT, whose destination is in
+ * another chip's memory.
  *
  * The order of points is free, so prepare() turns the space around: dims of one
  * element go, dims are ordered by the destination's strides, neighbours that run on
@@ -35,6 +36,7 @@ struct copy_plan {
 	sim_transpose_fn *transpose;
 	struct sim_ref src, dst;
 	uint64_t total;		/* bytes */
+	bool is_put;		/* dst is in a window */
 };
 
 struct copy_job {
@@ -333,9 +335,12 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	if (!ret)
 		ret = sim_ref(load, &c->src, 0, false, c->elem_bytes, c->rank, c->dim, NULL,
 			      0, &p->src);
+	p->is_put = insn->op == ISA_RPUT;
 	if (!ret)
-		ret = sim_ref(load, &c->dst, 1, true, c->elem_bytes, c->rank, c->dim, NULL,
-			      0, &p->dst);
+		ret = p->is_put ? sim_peer_ref(load, &c->dst, 1, c->elem_bytes, c->rank, c->dim,
+					       &p->dst) :
+			sim_ref(load, &c->dst, 1, true, c->elem_bytes, c->rank, c->dim, NULL, 0,
+				&p->dst);
 	if (ret)
 		return ret;
 	*plan = p;
@@ -357,6 +362,22 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	return 0;
 }
 
+static void move(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)
+{
+	sim_parallel(run, p->units, p->grain, p->ns, p->kind == TURN ? run_turn : run_rows,
+		     job);
+}
+
+static int put(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)
+{
+	if (!sim_put_begin(run, &p->dst))
+		return run->fault.status;
+	run->read_bytes += p->total;
+	move(run, p, job);
+	sim_put_end(run, &p->dst, p->total);
+	return 0;
+}
+
 static int run(struct sim_run *run, const void *plan)
 {
 	const struct copy_plan *p = plan;
@@ -368,10 +389,11 @@ static int run(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (p->kind == NOTHING)
 		return 0;
+	if (p->is_put)
+		return put(run, p, &job);
 	run->read_bytes += p->total;
 	run->write_bytes += p->total;
-	sim_parallel(run, p->units, p->grain, p->ns, p->kind == TURN ? run_turn : run_rows,
-		     &job);
+	move(run, p, &job);
 	return 0;
 }
 

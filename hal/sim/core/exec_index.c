@@ -4,11 +4,13 @@
  *
  * The batch points are walked one by one; a window is copied as one run if it is
  * dense on both sides. Scatter applies updates in the order of batch points, so what
- * happens to duplicates is determined.
+ * happens to duplicates is determined: lanes share out the places, not the points.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hal/sim/core/core.h"
+#include "hal/sim/kernels/uop.h"
 
 #define LARGE 4096	/* points of a window that is worth a lane of its own */
 
@@ -22,18 +24,6 @@ struct walk {
 	unsigned end;		/* dims from here on are one run on both sides */
 	size_t tail;		/* its bytes */
 };
-
-int64_t sim_index_at(const uint8_t *p, unsigned elem)
-{
-	unsigned bits = elem_bytes(elem) * 8;
-	int64_t v = 0;
-
-	memcpy(&v, p, elem_bytes(elem));
-	if (elem_class(elem) == ELEM_CLASS_SINT && bits < 64)
-		return (int64_t)((uint64_t)v << (64 - bits)) >> (64 - bits);
-	/* An unsigned index past the signed range is too large. */
-	return v < 0 && elem == ELEM_U64 ? INT64_MAX : v;
-}
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
@@ -254,8 +244,65 @@ struct scatter_plan {
 	const struct sim_body *body;
 	unsigned points;
 	bool is_replace;	/* one array, the update takes the place */
+	sim_uop_fn *direct;	/* one array, one operation on it and the update, in place */
+	bool update_first;	/* the operation's first argument is the update */
+	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
+
+static int by_step(const void *a, const void *b)
+{
+	const struct sim_range *x = a, *y = b;
+
+	return (x->stride > y->stride) - (x->stride < y->stride);
+}
+
+/* Whether windows of array j that start at different places never meet: each step, the
+ * smallest first, leads past all that the smaller ones reach. */
+static bool is_apart(const struct scatter_plan *p, unsigned j)
+{
+	struct sim_range range[ISA_MAX_INDEX + ISA_MAX_RANK];
+	int64_t reach = elem_bytes(p->dst[j].elem);
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < p->w.rank; d++) {
+		struct sim_range r = { p->w.dim[d] - 1, llabs(p->dst[j].stride[d]) };
+
+		if (d < p->w.n_batch)
+			range[n++] = r;
+		else
+			reach += r.count * r.stride;
+	}
+	for (unsigned k = 0; k < p->w.n_index; k++)
+		range[n++] = (struct sim_range){ p->w.comp[k].limit, llabs(p->w.comp[k].step) };
+	qsort(range, n, sizeof(*range), by_step);
+	for (unsigned i = 0; i < n; i++) {
+		if (range[i].count < 1 || !range[i].stride)
+			continue;
+		if (range[i].stride < reach)
+			return false;
+		reach += range[i].count * range[i].stride;
+	}
+	return true;
+}
+
+/* Bodies that need no tile. */
+static void find_short_cut(const struct sim_load *load, const struct isa_body *body,
+			   const struct isa_uop *u, struct scatter_plan *p)
+{
+	enum { OLD, UPDATE, RESULT };
+
+	if (p->k != 1)
+		return;
+	p->is_replace = !body->n_uop && p->value[0] == UPDATE;
+	if (body->n_uop != 1)
+		return;
+	p->update_first = u->a == UPDATE;
+	if (p->value[0] == RESULT && isa_uop_info(u->op)->n_args == 2 &&
+	    u->a + u->b == OLD + UPDATE && u->a != u->b && !u->aux &&
+	    isa_uop_result(u) == p->dst[0].elem)
+		p->direct = sim_uop_kernel(load->cpu->path, u);
+}
 
 static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 			   const void **plan)
@@ -303,8 +350,12 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	for (unsigned i = 0; i < body->n_uop; i++)
 		if (uops[i].op == UOP_IOTA)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "iota in a scatter's body");
-	p->is_replace = p->k == 1 && !body->n_uop && dst[0].value == 1;
+	find_short_cut(load, body, uops, p);
+	split_windows(load, &p->w);
 	find_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
+	p->is_apart = true;
+	for (unsigned j = 0; j < p->k; j++)
+		p->is_apart &= is_apart(p, j);
 	p->each = (size_t)p->points * 16;
 	p->pre_at = (sim_body_scratch(p->body) + 63) & ~(size_t)63;
 	p->room_at = p->pre_at + p->each * p->k;
@@ -317,14 +368,21 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 static void move_points(const struct walk *w, int64_t first, unsigned n, uint8_t *memory,
 			const int64_t *stride, uint8_t *line, unsigned bytes, bool load)
 {
-	for (unsigned i = 0; i < n; i++, line += bytes) {
-		int64_t at = first + i, offset = 0;
+	int64_t at[ISA_MAX_RANK];
 
+	for (unsigned d = w->rank; d-- > w->n_batch; first /= w->dim[d]) {
+		at[d] = first % w->dim[d];
+		memory += at[d] * stride[d];
+	}
+	for (unsigned i = 0; i < n; i++, line += bytes) {
+		copy_run(load ? line : memory, load ? memory : line, bytes);
 		for (unsigned d = w->rank; d-- > w->n_batch;) {
-			offset += at % w->dim[d] * stride[d];
-			at /= w->dim[d];
+			memory += stride[d];
+			if (++at[d] < w->dim[d])
+				break;
+			memory -= w->dim[d] * stride[d];
+			at[d] = 0;
 		}
-		memcpy(load ? line : memory + offset, load ? memory + offset : line, bytes);
 	}
 }
 
@@ -366,52 +424,133 @@ static void update_window(struct sim_run *run, const struct scatter_plan *p, uin
 	}
 }
 
+/* The one operation, in place, on each run of a window. */
+static void update_direct(const struct sim_run *run, const struct scatter_plan *p, unsigned d,
+			  uint8_t *to, const uint8_t *from)
+{
+	const struct walk *w = &p->w;
+
+	if (d == w->end) {
+		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL,
+			  w->tail / elem_bytes(p->dst[0].elem), 0, 0);
+		return;
+	}
+	for (int64_t i = 0; i < w->dim[d]; i++) {
+		if (i % 1024 == 0 && sim_stopped(run))
+			return;
+		update_direct(run, p, d + 1, to + i * p->dst[0].stride[d],
+			      from + i * p->upd[0].stride[d]);
+	}
+}
+
+struct scatter_job {
+	struct sim_run *run;
+	const struct scatter_plan *p;
+	const uint8_t *idx;
+	uint8_t *dst[ISA_MAX_SORT], *upd[ISA_MAX_SORT];
+	unsigned parts;
+};
+
+/* A batch point: its coordinates, and where its indices and windows lie. */
+struct batch_point {
+	int64_t at[ISA_MAX_RANK], idx, dst[ISA_MAX_SORT], upd[ISA_MAX_SORT];
+};
+
+static void next_point(const struct scatter_plan *p, struct batch_point *b)
+{
+	for (unsigned d = p->w.n_batch; d-- > 0;) {
+		int64_t steps = ++b->at[d] < p->w.dim[d] ? 1 : 1 - p->w.dim[d];
+
+		b->idx += steps * p->idx.stride[d];
+		for (unsigned j = 0; j < p->k; j++) {
+			b->dst[j] += steps * p->dst[j].stride[d];
+			b->upd[j] += steps * p->upd[j].stride[d];
+		}
+		if (steps == 1)
+			return;
+		b->at[d] = 0;
+	}
+}
+
+/* Where the indices lead; false if one is outside. */
+static bool find_window(const struct scatter_job *j, const struct batch_point *b, int64_t *at)
+{
+	const struct walk *w = &j->p->w;
+
+	*at = 0;
+	for (unsigned k = 0; k < w->n_index; k++) {
+		int64_t v = sim_index_at(j->idx + b->idx + k * w->index_stride, j->p->idx.elem);
+
+		if (v < 0 || v > w->comp[k].limit)
+			return false;
+		*at += v * w->comp[k].step;
+	}
+	return true;
+}
+
+/* Shares out places evenly, whatever their distances. */
+static unsigned part_of(int64_t place, unsigned parts)
+{
+	return (unsigned)(((uint64_t)place * 0x9e3779b97f4a7c15 >> 32) * parts >> 32);
+}
+
+/* Every part walks all batch points in order and takes the places that are its own. */
+static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
+{
+	const struct scatter_plan *p = j->p;
+	struct batch_point b = { .idx = 0 };
+	int64_t at;
+
+	for (uint64_t i = 0; i < p->w.batches; i++, next_point(p, &b)) {
+		uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
+
+		if (i % 256 == 0 && sim_stopped(j->run))
+			return;
+		if (!find_window(j, &b, &at))
+			continue;
+		if (j->parts > 1 && part_of(b.dst[0] + at, j->parts) != part)
+			continue;
+		for (unsigned a = 0; a < p->k; a++) {
+			to[a] = j->dst[a] + b.dst[a] + at;
+			from[a] = j->upd[a] + b.upd[a];
+		}
+		if (p->is_replace)
+			copy_window(j->run, &p->w, p->w.n_batch, to[0], p->dst[0].stride,
+				    from[0], p->upd[0].stride);
+		else if (p->direct)
+			update_direct(j->run, p, p->w.n_batch, to[0], from[0]);
+		else
+			update_window(j->run, p, to, from, scratch);
+	}
+}
+
+static void scatter_parts(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct scatter_job *j = arg;
+
+	for (uint64_t part = begin; part < end; part++)
+		scatter_part(j, (unsigned)part, sim_scratch(j->run, lane));
+}
+
 static int run_scatter(struct sim_run *run, const void *plan)
 {
 	const struct scatter_plan *p = plan;
-	const struct walk *w = &p->w;
-	uint8_t *dst[ISA_MAX_SORT], *upd[ISA_MAX_SORT], *scratch = sim_scratch(run, 0);
-	const uint8_t *idx = sim_at(run, &p->idx);
+	struct scatter_job j = { .run = run, .p = p, .idx = sim_at(run, &p->idx) };
+	double ns = (double)p->w.batches * (10 + (double)p->w.window);
 
-	if (!idx)
+	if (!j.idx)
 		return run->fault.status;
-	for (unsigned j = 0; j < p->k; j++) {
-		upd[j] = sim_at(run, &p->upd[j]);
-		dst[j] = upd[j] ? sim_at(run, &p->dst[j]) : NULL;
-		if (!dst[j])
+	for (unsigned a = 0; a < p->k; a++) {
+		j.upd[a] = sim_at(run, &p->upd[a]);
+		j.dst[a] = j.upd[a] ? sim_at(run, &p->dst[a]) : NULL;
+		if (!j.dst[a])
 			return run->fault.status;
 	}
-	for (uint64_t b = 0; b < w->batches && w->window; b++) {
-		uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
-		int64_t oi, od, ou, at = 0;
-		bool inside = true;
-
-		if (b % 256 == 0 && sim_stopped(run))
-			break;
-		batch_offsets(w, b, p->idx.stride, p->dst[0].stride, p->upd[0].stride, &oi, &od,
-			      &ou);
-		for (unsigned k = 0; k < w->n_index; k++) {
-			int64_t v = sim_index_at(idx + oi + k * w->index_stride, p->idx.elem);
-
-			inside &= v >= 0 && v <= w->comp[k].limit;
-			if (inside)
-				at += v * w->comp[k].step;
-		}
-		if (!inside)
-			continue;
-		for (unsigned j = 0; j < p->k; j++) {
-			if (j)
-				batch_offsets(w, b, p->idx.stride, p->dst[j].stride,
-					      p->upd[j].stride, &oi, &od, &ou);
-			to[j] = dst[j] + od + at;
-			from[j] = upd[j] + ou;
-		}
-		if (p->is_replace)
-			copy_window(run, w, w->n_batch, to[0], p->dst[0].stride, from[0],
-				    p->upd[0].stride);
-		else
-			update_window(run, p, to, from, scratch);
-	}
+	if (!p->w.window)
+		return 0;
+	j.parts = p->is_apart && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
+	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
+		     &j);
 	return 0;
 }
 

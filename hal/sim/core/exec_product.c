@@ -29,7 +29,8 @@ static const void *row_a(const struct sim_product_task *t, unsigned i, int64_t k
 {
 	const struct mm_plan *p = t->plan;
 
-	return gather(t->a + i * p->am + k * p->ak, p->ak, n, elem_bytes(p->mm.a.elem), room);
+	return gather(t->a + i * p->am + k * p->ak, p->ak, n,
+		      elem_bytes(p->mm.panels.a.elem), room);
 }
 
 static const void *row_b(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
@@ -37,7 +38,8 @@ static const void *row_b(const struct sim_product_task *t, unsigned i, int64_t k
 {
 	const struct mm_plan *p = t->plan;
 
-	return gather(t->b + i * p->bn + k * p->bk, p->bk, n, elem_bytes(p->mm.b.elem), room);
+	return gather(t->b + i * p->bn + k * p->bk, p->bk, n,
+		      elem_bytes(p->mm.panels.b.elem), room);
 }
 
 static void lines_a(const struct sim_product_task *t, int64_t k, unsigned n, const uint8_t **at)
@@ -74,7 +76,7 @@ static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
  * for every block packs its own panels. */
 static void cut(const struct sim_load *load, struct mm_plan *p)
 {
-	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.kernel.mr;
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
 	int64_t lanes = load->cpu->lanes, wanted = (p->ns < 300000 ? 1 : 2) * lanes, tasks;
 
 	p->m_blocks = blocks(m, SIM_PRODUCT_MB, mr, &p->mb);
@@ -144,10 +146,10 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->mm.acc = mm->acc;
 	p->mm.k = mm->k;
 	bytes = elem_valid(mm->a.elem) ? elem_bytes(mm->a.elem) : 0;
-	p->mm.a = (struct sim_side){ mm->a.elem, p->am == (int64_t)bytes &&
+	p->mm.panels.a = (struct sim_side){ mm->a.elem, p->am == (int64_t)bytes &&
 				     p->ak != (int64_t)bytes, row_a, lines_a };
 	bytes = elem_valid(mm->b.elem) ? elem_bytes(mm->b.elem) : 0;
-	p->mm.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, lines_b };
+	p->mm.panels.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, lines_b };
 	ret = sim_product_prepare(load, &p->mm, body, in, out, uops, 2);
 	if (ret)
 		return ret;

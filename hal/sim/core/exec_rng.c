@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RNG: random words from a key and a counter. Blocks depend on their number alone,
- * so lanes take ranges of them (rng_kernels.h).
+ * so lanes take ranges of them (kernels/rng.c).
  *
  * Words and state are those of XLA's CPU backend. The state is the key, then the
  * counter, low half first. PHILOX counts in 128 bits: with a third state word that

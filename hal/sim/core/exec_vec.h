@@ -3,7 +3,8 @@
 #define SIM_EXEC_VEC_H
 /*
  * What VEC (exec_vec.c, exec_vec_combine.c) and REDUCE (exec_vec_reduce.c) share:
- * the iteration space made simple, and its cutting into tiles (exec_vec_space.c).
+ * the iteration space made simple, its cutting into tiles (exec_vec_space.c), the body on
+ * one tile (exec_vec_tile.c).
  */
 #include "hal/sim/core/body.h"
 
@@ -109,7 +110,9 @@ struct vec_job {
 	uint8_t *out[ISA_MAX_OUT];
 };
 
-/* Loads a tile's inputs; `full`: the tile has full size. last[] remembers what the
+/* ---- exec_vec_tile.c ---- */
+
+/* Loads a tile's inputs. last[] remembers what the
  * rooms hold: start with zeros. */
 struct vec_last { const uint8_t *at[ISA_MAX_IN]; unsigned rows, cols; };
 void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,

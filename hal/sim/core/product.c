@@ -30,14 +30,9 @@
 #define MADD_join(out, s) ((out) += (s))
 #define BOTH(s, x, y) ((s) |= (x) & (y))
 #define BOTH_join(out, s) ((out) |= (s))
-typedef float _Complex complex64;
-typedef double _Complex complex128;
 GENERIC(kernel_32, uint32_t, MADD)
 GENERIC(kernel_64, uint64_t, MADD)
-GENERIC(kernel_c64, complex64, MADD)
-GENERIC(kernel_c128, complex128, MADD)
 GENERIC(kernel_pred, uint8_t, BOTH)
-
 
 static bool is_byte(unsigned elem)
 {
@@ -118,21 +113,31 @@ static struct sim_product_kernel choose_s32(const struct sim_cpu *cpu, unsigned 
 static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 {
 	const struct sim_cpu *cpu = load->cpu;
+	uint8_t a = mm->panels.a.elem, b = mm->panels.b.elem;
+	struct sim_product_kernel *kernel = &mm->panels.kernel;
 
 	switch (mm->acc) {
-	case ELEM_F32: mm->kernel = choose_f32(cpu, mm->a.elem, mm->b.elem); break;
+	case ELEM_F32: *kernel = choose_f32(cpu, a, b); break;
 	case ELEM_F64:
-		mm->kernel = cpu->path == SIM_AVX512 ? plain(sim_product_f64_avx512, ELEM_F64, 25) :
+		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_f64_avx512, ELEM_F64, 25) :
 			     cpu->path == SIM_AVX2 ? plain(sim_product_f64_avx2, ELEM_F64, 10) :
 						     plain(sim_product_f64_portable, ELEM_F64, 2);
 		break;
 	case ELEM_S32:
-	case ELEM_U32: mm->kernel = choose_s32(cpu, mm->acc, mm->a.elem, mm->b.elem); break;
+	case ELEM_U32: *kernel = choose_s32(cpu, mm->acc, a, b); break;
 	case ELEM_S64:
-	case ELEM_U64: mm->kernel = plain(kernel_64, mm->acc, 1); break;
-	case ELEM_C64: mm->kernel = plain(kernel_c64, mm->acc, 1); break;
-	case ELEM_C128: mm->kernel = plain(kernel_c128, mm->acc, 1); break;
-	case ELEM_PRED: mm->kernel = plain(kernel_pred, mm->acc, 2); break;
+	case ELEM_U64: *kernel = plain(kernel_64, mm->acc, 1); break;
+	case ELEM_C64:
+		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_c64_avx512, ELEM_C64, 12) :
+			  cpu->path == SIM_AVX2 ? plain(sim_product_c64_avx2, ELEM_C64, 7) :
+						  plain(sim_product_c64_portable, ELEM_C64, 1);
+		break;
+	case ELEM_C128:
+		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_c128_avx512, ELEM_C128, 6) :
+			  cpu->path == SIM_AVX2 ? plain(sim_product_c128_avx2, ELEM_C128, 3) :
+						  plain(sim_product_c128_portable, ELEM_C128, 1);
+		break;
+	case ELEM_PRED: *kernel = plain(kernel_pred, mm->acc, 2); break;
 	default:
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "sums in %s", elem_text(mm->acc));
 	}
@@ -143,7 +148,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 	mm->pack_b = cpu->path == SIM_AVX512 ? sim_product_pack_b_avx512 :
 		     cpu->path == SIM_AVX2 ? sim_product_pack_b_avx2 :
 					     sim_product_pack_b_portable;
-	mm->transpose = sim_transpose(cpu->path, mm->kernel.unit);
+	mm->panels.transpose = sim_transpose(cpu->path, kernel->unit);
 	return 0;
 }
 
@@ -174,15 +179,15 @@ static size_t up(size_t n)
 
 static void place(struct sim_load *load, struct sim_product *mm)
 {
-	size_t at = 0, unit = mm->kernel.unit;
+	size_t at = 0, unit = mm->panels.kernel.unit;
 
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
 	ROOM(sums_at, (size_t)SIM_PRODUCT_MB * SIM_PRODUCT_NB * mm->acc_bytes);
-	ROOM(a_at, (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH * unit);
-	ROOM(b_at, SIM_PRODUCT_NB * SIM_PRODUCT_KU * unit);
-	ROOM(turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
-	ROOM(raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
-	ROOM(lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
+	ROOM(panels.a_at, (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH * unit);
+	ROOM(panels.b_at, SIM_PRODUCT_NB * SIM_PRODUCT_KU * unit);
+	ROOM(panels.turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
+	ROOM(panels.raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
+	ROOM(panels.lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
 	ROOM(room_at, (size_t)mm->n_in * mm->points * 16);
 	ROOM(body_at, sim_body_scratch(mm->body));
 #undef ROOM
@@ -196,9 +201,10 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 {
 	int ret;
 
-	if (!elem_valid(mm->acc) || !fits(mm->a.elem, mm->acc) || !fits(mm->b.elem, mm->acc))
+	if (!elem_valid(mm->acc) || !fits(mm->panels.a.elem, mm->acc) ||
+	    !fits(mm->panels.b.elem, mm->acc))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "products of %s and %s summed in %s",
-				  elem_text(mm->a.elem), elem_text(mm->b.elem),
+				  elem_text(mm->panels.a.elem), elem_text(mm->panels.b.elem),
 				  elem_text(mm->acc));
 	ret = choose_kernel(load, mm);
 	if (ret)
@@ -237,7 +243,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 
 uint64_t sim_product_ns(const struct sim_product *mm, double macs)
 {
-	double ns = macs / mm->kernel.speed;
+	double ns = macs / mm->panels.kernel.speed;
 
 	return ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2;
 }
@@ -289,7 +295,7 @@ void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned b
 void sim_product_sum(const struct sim_product_task *t, void *scratch)
 {
 	const struct sim_product *mm = t->mm;
-	const struct sim_product_kernel *kernel = &mm->kernel;
+	const struct sim_product_kernel *kernel = &mm->panels.kernel;
 	unsigned most = SIM_PRODUCT_KU * kernel->group, n, ku;
 	uint8_t *s = scratch;
 
@@ -298,10 +304,10 @@ void sim_product_sum(const struct sim_product_task *t, void *scratch)
 		n = mm->k - k < most ? (unsigned)(mm->k - k) : most;
 		ku = (n + kernel->group - 1) / kernel->group;
 		ku = (ku + kernel->k_step - 1) / kernel->k_step * kernel->k_step;
-		mm->pack_a(t, s, k, n, ku);
-		mm->pack_b(t, s, k, n, ku);
-		kernel->fn(s + mm->a_at, s + mm->b_at, s + mm->sums_at, ku, t->rows, t->cols,
-			   t->cols);
+		mm->pack_a(&mm->panels, t, t->rows, s, k, n, ku);
+		mm->pack_b(&mm->panels, t, t->cols, s, k, n, ku);
+		kernel->fn(s + mm->panels.a_at, s + mm->panels.b_at, s + mm->sums_at, ku,
+			   t->rows, t->cols, t->cols);
 	}
 }
 

@@ -5,20 +5,15 @@
  * for run time is what only registers know. Programs are hostile input.
  */
 #define LOG_TAG "sim/program"
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hal/base/log.h"
-#include "hal/sim/sim_internal.h"
+#include "hal/sim/core/program.h"
 
 #define MAX_PLANS ((size_t)1 << 30)	/* bytes of one program's plans */
 #define MAX_SCRATCH ((size_t)256 << 20)	/* of a lane */
 #define MAX_SHARED ((size_t)4 << 30)
-#define MAX_SPAN ((int64_t)1 << 60)	/* from the lowest to the highest address */
-#define MAX_POINTS ((int64_t)1 << 56)	/* of an iteration space */
-
 
 /* An instruction's family follows from its layout. */
 #define FAMILY_isa_scalar NULL
@@ -37,165 +32,6 @@ static const struct sim_family *const families[256] = {
 #undef INSN
 };
 
-int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(load->why, sizeof(load->why), fmt, ap);
-	va_end(ap);
-	return status;
-}
-
-void sim_need_scratch(struct sim_load *load, size_t bytes)
-{
-	if (bytes > load->scratch)
-		load->scratch = bytes;
-}
-
-void sim_need_shared(struct sim_load *load, size_t bytes)
-{
-	if (bytes > load->shared)
-		load->shared = bytes;
-}
-
-/* Widens [*lo, *hi] by a range of `count` steps; -1 if it passes MAX_SPAN. */
-static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
-{
-	int64_t span;
-
-	if (count <= 1)
-		return 0;
-	if (__builtin_mul_overflow(count - 1, stride, &span) || span > MAX_SPAN ||
-	    span < -MAX_SPAN)
-		return -1;
-	if (span < 0)
-		*lo += span;
-	else
-		*hi += span;
-	return *lo < -MAX_SPAN || *hi > MAX_SPAN ? -1 : 0;
-}
-
-/* Families count points, tiles and blocks in 64 bits. */
-static bool is_countable(unsigned rank, const int64_t *dim)
-{
-	int64_t points = 1;
-
-	for (unsigned d = 0; d < rank; d++)
-		if (dim[d] < 0 || dim[d] > MAX_POINTS ||
-		    __builtin_mul_overflow(points, dim[d] ? dim[d] : 1, &points) ||
-		    points > MAX_POINTS)
-			return false;
-	return true;
-}
-
-/* Whether a stride keeps elements of `align` bytes aligned. */
-static bool is_aligned(int64_t value, unsigned align)
-{
-	return (value & (int64_t)(align - 1)) == 0;
-}
-
-static int check_binding(struct sim_load *load, unsigned operand, bool write,
-			 unsigned binding)
-{
-	unsigned need = write ? HW_BIND_WRITE : HW_BIND_READ;
-
-	if (binding >= load->n_bindings)
-		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-				  "operand %u names binding %u of %u", operand, binding,
-				  load->n_bindings);
-	if (!(load->bindings[binding].access & need))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-				  "operand %u %s binding %u, which is not declared so",
-				  operand, write ? "writes" : "reads", binding);
-	return 0;
-}
-
-/* [first, last) of an operand without a register lies in its binding. */
-static int check_static(struct sim_load *load, const struct isa_operand *op,
-			unsigned operand, int64_t first, int64_t last)
-{
-	uint64_t room = load->bindings[op->binding].bytes;
-
-	if (first >= 0 && (uint64_t)last <= room)
-		return 0;
-	return sim_refuse(load, HW_ST_BAD_PROGRAM,
-			  "operand %u reaches [%lld, %lld) of binding %u's %llu bytes",
-			  operand, (long long)first, (long long)last, op->binding,
-			  (unsigned long long)room);
-}
-
-/* A type as large as a COPY's element: what counts there is size and alignment. */
-static unsigned elem_of_size(unsigned bytes)
-{
-	switch (bytes) {
-	case 1: return ELEM_U8;
-	case 2: return ELEM_U16;
-	case 4: return ELEM_U32;
-	case 8: return ELEM_U64;
-	case 16: return ELEM_C128;
-	default: return ELEM_INVALID;
-	}
-}
-
-int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
-	    bool write, unsigned elem_size, unsigned rank, const int64_t *dim,
-	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref)
-{
-	unsigned elem = elem_size ? elem_of_size(elem_size) : op->elem;
-	unsigned bytes = elem_valid(elem) ? elem_bytes(elem) : 0;
-	unsigned align = bytes > 8 ? 8 : bytes;
-	int64_t lo = 0, hi = bytes, first, last;
-	bool is_empty = false;
-
-	if (!bytes)
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u has no type %u",
-				  operand, elem_size ? elem_size : op->elem);
-	if (rank > ISA_MAX_RANK || op->reg >= ISA_N_REG || op->zero ||
-	    (op->flags & ~ISA_OPERAND_ACC))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-				  "operand %u has a field out of range", operand);
-	if (!is_countable(rank, dim))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM,
-				  "operand %u runs over too many points", operand);
-	if (check_binding(load, operand, write, op->binding))
-		return HW_ST_BAD_PROGRAM;
-	if (!is_aligned(op->offset, align))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u is misaligned",
-				  operand);
-	for (unsigned d = 0; d < rank; d++) {
-		is_empty |= dim[d] == 0;
-		if (!is_aligned(op->stride[d], align) ||
-		    widen(&lo, &hi, dim[d], op->stride[d]))
-			return sim_refuse(load, HW_ST_BAD_PROGRAM,
-					  "operand %u: dim %u is out of range", operand, d);
-	}
-	for (unsigned i = 0; i < n_extra; i++) {
-		is_empty |= extra[i].count == 0;
-		if (extra[i].count < 0 || !is_aligned(extra[i].stride, align) ||
-		    widen(&lo, &hi, extra[i].count, extra[i].stride))
-			return sim_refuse(load, HW_ST_BAD_PROGRAM,
-					  "operand %u: range %u is out of range", operand, i);
-	}
-	if (is_empty)
-		lo = hi = 0;
-	if (__builtin_add_overflow(op->offset, lo, &first) ||
-	    __builtin_add_overflow(op->offset, hi, &last))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u overflows", operand);
-	if (!op->reg && !is_empty && check_static(load, op, operand, first, last))
-		return HW_ST_BAD_PROGRAM;
-	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg,
-				 .elem = (uint8_t)elem, .write = write,
-				 .operand = (uint8_t)operand,
-				 .offset = is_empty && !op->reg ? 0 : op->offset,
-				 .lo = lo, .hi = hi };
-	/* Nothing bounds the stride of a dim without a second element, nor any if there
-	 * are no elements: it is none. */
-	for (unsigned d = 0; d < rank; d++)
-		ref->stride[d] = dim[d] > 1 && !is_empty ? op->stride[d] : 0;
-	return 0;
-}
-
 static bool is_branch(unsigned op)
 {
 	return op == ISA_JMP || op == ISA_BZ || op == ISA_BNZ || op == ISA_CALL;
@@ -208,7 +44,12 @@ static bool is_integer(unsigned elem)
 	return cls == ELEM_CLASS_PRED || cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT;
 }
 
-/* LD and ST: their place in memory becomes the plan. */
+static bool has_address(unsigned op)
+{
+	return op == ISA_LD || op == ISA_ST || op == ISA_RSIG || op == ISA_RWAIT;
+}
+
+/* Scalar ones with an address: it becomes the plan. */
 static int prepare_access(struct sim_load *load, struct sim_insn *out)
 {
 	const struct isa_scalar *s = &out->s;
@@ -222,7 +63,15 @@ static int prepare_access(struct sim_load *load, struct sim_insn *out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "type %u is not an integer's",
 				  s->elem);
 	out->plan = ref;
-	return sim_ref(load, &op, 0, s->insn.op == ISA_ST, 0, 0, NULL, NULL, 0, ref);
+	if (s->insn.op == ISA_LD || s->insn.op == ISA_ST)
+		return sim_ref(load, &op, 0, s->insn.op == ISA_ST, 0, 0, NULL, NULL, 0, ref);
+	if (s->elem != ELEM_U64)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "type %u is no semaphore's", s->elem);
+	if (s->insn.op == ISA_RSIG && s->fn != ISA_ALU_ADD && s->fn != ISA_ALU_MAX)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "rsig by function %u; add or max",
+				  s->fn);
+	return s->insn.op == ISA_RSIG ? sim_peer_ref(load, &op, 0, 0, 0, NULL, ref) :
+		sim_ref(load, &op, 0, false, 0, 0, NULL, NULL, 0, ref);
 }
 
 static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
@@ -234,7 +83,7 @@ static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field is out of range");
 	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !isa_alu_name(out->s.fn))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no function %u", out->s.fn);
-	return insn->op == ISA_LD || insn->op == ISA_ST ? prepare_access(load, out) : 0;
+	return has_address(insn->op) ? prepare_access(load, out) : 0;
 }
 
 /* The instruction that starts at `offset`, or -1. insns ascend by offset. */
@@ -261,6 +110,8 @@ static int resolve_branches(struct sim_load *load, struct sim_program *p)
 		int64_t to;
 		long target;
 
+		if (!in->family && in->s.insn.op == ISA_RWAIT)
+			p->is_straight = false;
 		if (in->family || !is_branch(in->s.insn.op))
 			continue;
 		load->offset = in->offset;
@@ -306,7 +157,7 @@ static int check_length(struct sim_load *load, const struct isa_insn *insn,
 	if (b && (b->n_in > ISA_MAX_IN || b->n_out > ISA_MAX_OUT ||
 		  b->rank > ISA_MAX_RANK || b->row_rank > b->rank || b->zero))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field of the body is out of range");
-	if (b && !is_countable(ISA_MAX_RANK, b->dim))
+	if (b && !sim_is_countable(ISA_MAX_RANK, b->dim))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "%s has too many points",
 				  info->mnemonic);
 	if (insn->bytes != want)
@@ -406,6 +257,8 @@ static struct sim_program *copy_in(const void *code, size_t bytes,
 	memcpy(p->code, code, bytes);
 	if (n)
 		memcpy(p->bindings, bindings, n * sizeof(*bindings));
+	for (unsigned i = 0; i < n; i++)
+		p->is_joint |= (bindings[i].access & HW_BIND_PEER) != 0;
 	return p;
 }
 

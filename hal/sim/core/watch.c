@@ -16,7 +16,8 @@
 #include <sys/mman.h>
 
 #include "hal/hw/isa_access.h"
-#include "hal/sim/sim_internal.h"
+#include "hal/hw/regs.h"
+#include "hal/sim/core/program.h"
 
 #define DROP_FROM ((uint64_t)1 << 20)	/* bytes of bits that are worth a system call */
 
@@ -78,137 +79,139 @@ static uint64_t word_at(const uint64_t *map, uint64_t at)
 /* ---- memory ---- */
 
 /* The part of [p, p + bytes) that is HBM, as offsets; false: none. */
-static bool in_hbm(const struct sim_device *dev, const uint8_t *p, uint64_t bytes,
+static bool in_hbm(const struct sim_watch *w, const uint8_t *p, uint64_t bytes,
 		   uint64_t *from, uint64_t *to)
 {
-	if (!dev->written || p < dev->hbm || p >= dev->hbm + dev->hbm_bytes || !bytes)
+	if (!w->written || p < w->hbm || p >= w->hbm + w->hbm_bytes || !bytes)
 		return false;
-	*from = (uint64_t)(p - dev->hbm);
-	*to = *from + bytes < dev->hbm_bytes ? *from + bytes : dev->hbm_bytes;
+	*from = (uint64_t)(p - w->hbm);
+	*to = *from + bytes < w->hbm_bytes ? *from + bytes : w->hbm_bytes;
 	return true;
 }
 
-int sim_watch_start(struct sim_device *dev, struct err *err)
+int sim_watch_start(struct sim_watch *w, uint8_t *hbm, uint64_t hbm_bytes, struct err *err)
 {
 	/* a word more, for word_at() */
-	void *p = mmap(NULL, dev->hbm_bytes / 8 + HW_PAGE, PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, hbm_bytes / 8 + HW_PAGE, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return err_sys(err, errno, "the record of what is written, for %llu bytes of "
 			       "HBM; ask for less: TESSERA_SIM=hbm=1G,check",
-			       (unsigned long long)dev->hbm_bytes);
-	dev->written = p;
+			       (unsigned long long)hbm_bytes);
+	pthread_mutex_init(&w->lock, NULL);
+	w->hbm = hbm;
+	w->hbm_bytes = hbm_bytes;
+	w->written = p;
 	return 0;
 }
 
-void sim_watch_end(struct sim_device *dev)
+void sim_watch_end(struct sim_watch *w)
 {
-	if (dev->written)
-		munmap(dev->written, dev->hbm_bytes / 8 + HW_PAGE);
-	dev->written = NULL;
+	if (!w->written)
+		return;
+	munmap(w->written, w->hbm_bytes / 8 + HW_PAGE);
+	pthread_mutex_destroy(&w->lock);
+	w->written = NULL;
 }
 
-bool sim_is_checked(const struct sim_device *dev)
-{
-	return dev->written;
-}
-
-void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes)
+void sim_watch_discard(struct sim_watch *w, uint64_t offset, uint64_t bytes)
 {
 	uint64_t from, to;
 
-	if (offset > dev->hbm_bytes || !in_hbm(dev, dev->hbm + offset, bytes, &from, &to))
+	if (!w->written || offset > w->hbm_bytes ||
+	    !in_hbm(w, w->hbm + offset, bytes, &from, &to))
 		return;
-	pthread_mutex_lock(&dev->watch_lock);
-	clear_bits(dev->written, from, to);
-	pthread_mutex_unlock(&dev->watch_lock);
+	pthread_mutex_lock(&w->lock);
+	clear_bits(w->written, from, to);
+	pthread_mutex_unlock(&w->lock);
 }
 
-void sim_watch_write(struct sim_device *dev, const uint8_t *p, uint64_t bytes)
+void sim_watch_write(struct sim_watch *w, const uint8_t *p, uint64_t bytes)
 {
 	uint64_t from, to;
 
-	if (!in_hbm(dev, p, bytes, &from, &to))
+	if (!in_hbm(w, p, bytes, &from, &to))
 		return;
-	pthread_mutex_lock(&dev->watch_lock);
-	set_bits(dev->written, from, to);
-	pthread_mutex_unlock(&dev->watch_lock);
+	pthread_mutex_lock(&w->lock);
+	set_bits(w->written, from, to);
+	pthread_mutex_unlock(&w->lock);
 }
 
-void sim_watch_copy(struct sim_device *dev, const uint8_t *p, const uint8_t *from,
+void sim_watch_copy(struct sim_watch *w, const uint8_t *p, const uint8_t *from,
 		    uint64_t bytes)
 {
 	uint64_t at, end, src, src_end;
 
-	if (!in_hbm(dev, p, bytes, &at, &end))
+	if (!in_hbm(w, p, bytes, &at, &end))
 		return;
 	/* One that repeats its start comes from what it wrote itself. */
-	if (!in_hbm(dev, from, bytes, &src, &src_end) || (src < end && at < src_end)) {
-		sim_watch_write(dev, p, bytes);
+	if (!in_hbm(w, from, bytes, &src, &src_end) || (src < end && at < src_end)) {
+		sim_watch_write(w, p, bytes);
 		return;
 	}
-	pthread_mutex_lock(&dev->watch_lock);
+	pthread_mutex_lock(&w->lock);
 	for (uint64_t n; at < end; at += n, src += n) {
-		uint64_t *to = &dev->written[at / 64], mask;
+		uint64_t *to = &w->written[at / 64], mask;
 
 		n = 64 - at % 64 < end - at ? 64 - at % 64 : end - at;
 		mask = mask_of(at / 64, at, at + n);
-		*to = (*to & ~mask) | (word_at(dev->written, src) << at % 64 & mask);
+		*to = (*to & ~mask) | (word_at(w->written, src) << at % 64 & mask);
 	}
-	pthread_mutex_unlock(&dev->watch_lock);
+	pthread_mutex_unlock(&w->lock);
 }
 
 void sim_watch_begin(struct sim_run *run, const struct sim_program *p)
 {
-	struct sim_device *dev = run->core->dev;
+	struct sim_watch *w = run->core->watch;
 	uint64_t from, to;
 
-	for (unsigned i = 0; dev->written && i < p->n_bindings; i++)
+	for (unsigned i = 0; w->written && i < p->n_bindings; i++)
 		if (p->bindings[i].access & HW_BIND_SCRATCH &&
-		    in_hbm(dev, run->base[i], run->bytes[i], &from, &to))
-			sim_discard(dev, from, to - from);
+		    in_hbm(w, run->base[i], run->bytes[i], &from, &to))
+			sim_watch_discard(w, from, to - from);
 }
 
 /* ---- instructions ---- */
 
 /* One access of the instruction that is about to run. */
-struct watch {
+struct visit {
 	struct sim_run *run;
 	const struct isa_insn *insn;
 	const struct isa_access *access, *indices;
 	int64_t at, indices_at;	/* where they begin in the model's memory */
+	struct sim_watch *watch;	/* of the memory: another chip's, for RPUT and RSIG */
 	const uint8_t *missing;	/* the first byte found that nothing has written */
 };
 
-static bool expect_written(struct watch *w, const uint8_t *p, uint64_t bytes)
+static bool expect_written(struct visit *v, const uint8_t *p, uint64_t bytes)
 {
-	struct sim_device *dev = w->run->core->dev;
+	struct sim_watch *w = v->watch;
 	uint64_t from, to, gap;
 
-	if (!in_hbm(dev, p, bytes, &from, &to))
+	if (!in_hbm(w, p, bytes, &from, &to))
 		return true;
-	gap = find_clear(dev->written, from, to);
+	gap = find_clear(w->written, from, to);
 	if (gap == to)
 		return true;
-	w->missing = dev->hbm + gap;
+	v->missing = w->hbm + gap;
 	return false;
 }
 
-static bool note_written(struct watch *w, const uint8_t *p, uint64_t bytes)
+static bool note_written(struct visit *v, const uint8_t *p, uint64_t bytes)
 {
-	struct sim_device *dev = w->run->core->dev;
+	struct sim_watch *w = v->watch;
 	uint64_t from, to;
 
-	if (in_hbm(dev, p, bytes, &from, &to))
-		set_bits(dev->written, from, to);
+	if (in_hbm(w, p, bytes, &from, &to))
+		set_bits(w->written, from, to);
 	return true;
 }
 
-typedef bool watch_fn(struct watch *w, const uint8_t *p, uint64_t bytes);
+typedef bool visit_fn(struct visit *v, const uint8_t *p, uint64_t bytes);
 
 /* Calls fn for every run of an access, until it says no. */
-static bool each_run(struct watch *w, const struct isa_access *a, int64_t at, watch_fn *fn)
+static bool each_run(struct visit *v, const struct isa_access *a, int64_t at, visit_fn *fn)
 {
 	struct isa_runs r = isa_access_runs(a, at);
 	int64_t i[ISA_MAX_RANK + ISA_MAX_INDEX] = { 0 }, p = r.lowest;
@@ -216,7 +219,7 @@ static bool each_run(struct watch *w, const struct isa_access *a, int64_t at, wa
 	for (;;) {
 		unsigned k = 0;
 
-		if (!fn(w, (const uint8_t *)(uintptr_t)p, (uint64_t)r.bytes))
+		if (!fn(v, (const uint8_t *)(uintptr_t)p, (uint64_t)r.bytes))
 			return false;
 		for (; k < r.n; i[k++] = 0) {
 			p += r.range[k].stride;
@@ -224,7 +227,7 @@ static bool each_run(struct watch *w, const struct isa_access *a, int64_t at, wa
 				break;
 			p -= r.range[k].stride * r.range[k].count;
 		}
-		if (k == r.n || sim_stopped(w->run))
+		if (k == r.n || sim_stopped(v->run))
 			return true;
 	}
 }
@@ -265,39 +268,39 @@ static bool follow(const struct tour *t, int64_t indices_at, int64_t *offset)
 }
 
 /* As each_run for the windows that the indices name. */
-static bool each_window(struct watch *w, watch_fn *fn)
+static bool each_window(struct visit *v, visit_fn *fn)
 {
-	const struct isa_access *a = w->access;
-	struct tour t = tour_of(w->insn);
+	const struct isa_access *a = v->access;
+	struct tour t = tour_of(v->insn);
 	struct isa_access window = { .bytes = a->bytes, .n = t.rank - t.n_batch };
 	int64_t i[ISA_MAX_RANK] = { 0 };
 
 	memcpy(window.range, a->range + t.n_batch, window.n * sizeof(*window.range));
 	for (;;) {
-		int64_t at = w->at, indices_at = w->indices_at;
+		int64_t at = v->at, indices_at = v->indices_at;
 		unsigned d = t.n_batch;
 
 		for (unsigned b = 0; b < t.n_batch; b++) {
 			at += i[b] * a->range[b].stride;
-			if (w->indices)
-				indices_at += i[b] * w->indices->range[b].stride;
+			if (v->indices)
+				indices_at += i[b] * v->indices->range[b].stride;
 		}
-		if (follow(&t, indices_at, &at) && !each_run(w, &window, at, fn))
+		if (follow(&t, indices_at, &at) && !each_run(v, &window, at, fn))
 			return false;
 		while (d-- > 0) {
 			if (++i[d] < a->range[d].count)
 				break;
 			i[d] = 0;
 		}
-		if (d == UINT32_MAX || sim_stopped(w->run))
+		if (d == UINT32_MAX || sim_stopped(v->run))
 			return true;
 	}
 }
 
-static bool each(struct watch *w, watch_fn *fn)
+static bool each(struct visit *v, visit_fn *fn)
 {
-	return w->access->is_table ? each_window(w, fn) :
-		each_run(w, w->access, w->at, fn);
+	return v->access->is_table ? each_window(v, fn) :
+		each_run(v, v->access, v->at, fn);
 }
 
 static int fail(struct sim_run *run, int status, const struct isa_access *a,
@@ -342,12 +345,24 @@ static int check_overlap(struct sim_run *run, const struct isa_access *a, const 
 	return 0;
 }
 
+/* What an instruction writes to another chip is written there. */
+static void note_put(struct visit *v)
+{
+	const struct sim_core *core = v->run->core;
+	struct sim_watch *w = core->links->watch(core->window[v->access->binding]);
+
+	v->watch = w;
+	pthread_mutex_lock(&w->lock);
+	each(v, note_written);
+	pthread_mutex_unlock(&w->lock);
+}
+
 int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
 {
-	struct sim_device *dev = run->core->dev;
+	struct sim_watch *w = run->core->watch;
 	struct isa_access a[ISA_MAX_ACCESS];
 	unsigned n = isa_accesses(insn, a);
-	struct watch w = { .run = run, .insn = insn };
+	struct visit v = { .run = run, .insn = insn, .watch = w };
 	int64_t at[ISA_MAX_ACCESS];
 	int status;
 
@@ -361,21 +376,27 @@ int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
 	for (unsigned i = 0; i < n; i++)
 		if (!a[i].is_write && a[i].operand == 1 &&
 		    (insn->op == ISA_GATHER || insn->op == ISA_SCATTER)) {
-			w.indices = &a[i];
-			w.indices_at = at[i];
+			v.indices = &a[i];
+			v.indices_at = at[i];
 		}
-	pthread_mutex_lock(&dev->watch_lock);
-	for (unsigned pass = 0; pass < 3 && !w.missing; pass++)
-		for (unsigned i = 0; i < n && !w.missing; i++) {
+	pthread_mutex_lock(&w->lock);
+	for (unsigned pass = 0; pass < 3 && !v.missing; pass++)
+		for (unsigned i = 0; i < n && !v.missing; i++) {
 			bool reads = pass == a[i].is_table && (!a[i].is_write || a[i].is_acc);
 
-			w.access = &a[i];
-			w.at = at[i];
-			if (reads || (pass == 2 && a[i].is_write))
-				each(&w, pass == 2 ? note_written : expect_written);
+			v.access = &a[i];
+			v.at = at[i];
+			if (!a[i].is_peer && (reads || (pass == 2 && a[i].is_write)))
+				each(&v, pass == 2 ? note_written : expect_written);
 		}
-	pthread_mutex_unlock(&dev->watch_lock);
-	if (!w.missing)
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n && !v.missing; i++)
+		if (a[i].is_peer) {
+			v.access = &a[i];
+			v.at = at[i];
+			note_put(&v);
+		}
+	if (!v.missing)
 		return 0;
-	return fail(run, HW_ST_UNWRITTEN, w.access, w.missing, run->bytes[w.access->binding]);
+	return fail(run, HW_ST_UNWRITTEN, v.access, v.missing, run->bytes[v.access->binding]);
 }

@@ -44,7 +44,16 @@ static int identify(struct sim_device *dev, const struct hw_sqe *sqe)
 		.max_queues = HW_MAX_QUEUES, .max_programs = SIM_MAX_PROGRAMS - 1,
 		.max_maps = SIM_MAX_MAPS, .n_vectors = HW_MAX_VECTORS,
 		.cores = dev->sim->cpu.lanes, .is_model = 1,
+		.fabric = dev->sim->fabric.id, .n_chips = 1,
 	};
+
+	if (id.fabric) {
+		id.chip = (uint16_t)dev->index;
+		id.n_chips = (uint16_t)dev->sim->n_cards;
+	}
+
+	memcpy(id.coords, dev->coords, sizeof(id.coords));
+	memcpy(id.shape, dev->sim->fabric.shape, sizeof(id.shape));
 
 	memcpy(id.serial, "SIM00000", 9);
 	id.serial[6] = (char)('0' + dev->index / 10 % 10);
@@ -99,9 +108,29 @@ static int ctx_destroy(struct sim_device *dev, unsigned ctx)
 	for (uint32_t i = 0; i < dev->room_programs; i++)
 		if (dev->programs[i] && dev->programs[i]->ctx == ctx)
 			program_end(dev, i);
-	free(dev->contexts[ctx].maps);
-	dev->contexts[ctx] = (struct sim_ctx){ 0 };
+	sim_break(dev, ctx, sim_break_why(dev, HW_ST_RESET));
+	sim_break_wait(dev);
+	sim_ctx_free(&dev->contexts[ctx]);
 	return 0;
+}
+
+/* WINDOW_OPEN and PEER_MAP. */
+static int join(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
+{
+	union {
+		struct hw_window window;
+		struct hw_peer_map map;
+	} in;
+	size_t bytes = sqe->op == HW_PEER_MAP ? sizeof(in.map) : sizeof(in.window);
+	int status;
+
+	if (!is_ctx(dev, sqe->id))
+		return HW_ST_NO_SUCH_ID;
+	status = fetch(dev, sqe->u.admin.addr, &in, bytes);
+	if (status)
+		return status;
+	return sqe->op == HW_PEER_MAP ? sim_peer_map(dev, sqe->id, &in.map) :
+		sim_window_open(dev, sqe->id, &in.window, value);
 }
 
 static int map(struct sim_device *dev, const struct hw_sqe *sqe)
@@ -129,7 +158,8 @@ static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64
 	if (!is_ctx(dev, in.ctx))
 		return HW_ST_NO_SUCH_ID;
 	if (in.n_entries < 2 || in.n_entries > MAX_RING ||
-	    in.n_entries & (in.n_entries - 1) || in.zero || in.priority > 3 ||
+	    in.n_entries & (in.n_entries - 1) || in.flags & ~(uint32_t)HW_QUEUE_UNCAPPED ||
+	    in.priority > 3 ||
 	    (in.cls != HW_CLASS_COMPUTE && in.cls != HW_CLASS_DMA) ||
 	    (in.vector != HW_NO_VECTOR && in.vector >= HW_MAX_VECTORS) ||
 	    in.sq_iova % 64 || in.cq_iova % 64)
@@ -201,6 +231,12 @@ static int program_room(struct sim_device *dev, uint32_t *id)
 	return 0;
 }
 
+static bool is_access(uint32_t access)
+{
+	return access & HW_BIND_PEER ? access == (HW_BIND_PEER | HW_BIND_WRITE) :
+		!(access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE | HW_BIND_SCRATCH));
+}
+
 /* The code and the bindings, copied under the lock. */
 static int program_fetch(struct sim_device *dev, const struct hw_program *in, void **code,
 			 struct hw_program_binding **bindings)
@@ -225,8 +261,7 @@ static int program_fetch(struct sim_device *dev, const struct hw_program *in, vo
 		       in->n_bindings * sizeof(**bindings));
 	for (unsigned i = 0; !status && i < in->n_bindings; i++)
 		if ((*bindings)[i].zero || (*bindings)[i].bytes > INT64_MAX ||
-		    (*bindings)[i].access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE |
-							HW_BIND_SCRATCH))
+		    !is_access((*bindings)[i].access))
 			status = HW_ST_BAD_FIELD;
 	return status;
 }
@@ -285,12 +320,16 @@ static int log_page(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *
 		struct hw_fault faults[SIM_FAULTS];
 		struct hw_telemetry telemetry;
 		struct hw_ras ras;
+		struct hw_queue_state queues[HW_MAX_QUEUES];
+		struct hw_link links[HW_MAX_LINKS];
 	} page;
 	uint64_t n;
 
-	if (sqe->id < HW_LOG_FAULT || sqe->id > HW_LOG_RAS)
+	if (sqe->id < HW_LOG_FAULT || sqe->id > HW_LOG_LINKS)
 		return HW_ST_BAD_FIELD;
-	n = sim_log_page(dev, sqe->id, &page);
+	n = sqe->id == HW_LOG_QUEUES ? sim_queue_states(dev, page.queues) * sizeof(*page.queues) :
+	    sqe->id == HW_LOG_LINKS ? sim_link_states(dev, page.links) * sizeof(*page.links) :
+	    sim_log_page(dev, sqe->id, &page);
 	if (n > sqe->u.admin.bytes)
 		n = sqe->u.admin.bytes;
 	*value = n;
@@ -300,7 +339,8 @@ static int log_page(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *
 static int feature(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
 {
 	uint64_t *f = sqe->id == HW_FEATURE_INLINE_NS ? &dev->inline_ns :
-		      sqe->id == HW_FEATURE_DEFAULT_LIMIT_NS ? &dev->default_limit_ns : NULL;
+		      sqe->id == HW_FEATURE_DEFAULT_LIMIT_NS ? &dev->default_limit_ns :
+		      sqe->id == HW_FEATURE_MAX_LIMIT_NS ? &dev->max_limit_ns : NULL;
 
 	if (!f)
 		return HW_ST_BAD_FIELD;
@@ -308,6 +348,29 @@ static int feature(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *v
 		*f = sqe->u.admin.value;
 	*value = *f;
 	return 0;
+}
+
+static int inject_lie(struct sim_device *dev, unsigned what, uint64_t value)
+{
+	switch (what) {
+	case HW_INJECT_WRONG_VALUE:
+		dev->lies.has_value = true;
+		dev->lies.value = value;
+		return 0;
+	case HW_INJECT_WRONG_TAG:
+		dev->lies.wrong_tags = value;
+		return 0;
+	case HW_INJECT_NO_ANSWER:
+		dev->lies.no_answers = value;
+		return 0;
+	case HW_INJECT_DOORBELL:
+		if (!find_queue(dev, (uint32_t)value))
+			return HW_ST_NO_SUCH_ID;
+		sim_queue_ring_by_itself(dev, (uint32_t)value, (uint32_t)(value >> 32));
+		return 0;
+	default:
+		return HW_ST_BAD_FIELD;
+	}
 }
 
 static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
@@ -336,7 +399,7 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 		dev->drop_irqs = value;
 		return 0;
 	default:
-		return HW_ST_BAD_FIELD;
+		return inject_lie(dev, sqe->id, value);
 	}
 }
 
@@ -362,6 +425,9 @@ static int request(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *v
 	case HW_SET_FEATURE:
 	case HW_GET_FEATURE: return feature(dev, sqe, value);
 	case HW_INJECT: return inject(dev, sqe);
+	case HW_WINDOW_OPEN:
+	case HW_PEER_MAP: return join(dev, sqe, value);
+	case HW_WINDOW_CLOSE: return sim_window_close(dev, sqe->u.admin.value);
 	case HW_CTX_RESET:
 	case HW_FIRMWARE: return HW_ST_NOT_BUILT;
 	default: return HW_ST_BAD_OPCODE;
@@ -388,6 +454,25 @@ static void complete(struct sim_device *dev, const struct hw_sqe *sqe, int statu
 		sim_irq(dev, dev->avector);
 }
 
+/* As complete(), with what was injected before this request came. */
+static void answer_with(struct sim_device *dev, const struct sim_lies *lies, struct hw_sqe *sqe,
+			int status, uint64_t value, uint64_t detail)
+{
+	if (lies->no_answers) {
+		dev->lies.no_answers--;
+		return;
+	}
+	if (lies->wrong_tags) {
+		dev->lies.wrong_tags--;
+		sqe->tag--;
+	}
+	if (lies->has_value) {
+		dev->lies.has_value = false;
+		value = lies->value;
+	}
+	complete(dev, sqe, status, value, detail);
+}
+
 void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 {
 	pthread_mutex_lock(&dev->admin_lock);
@@ -402,6 +487,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		uint32_t at = dev->admin_head & (dev->aqsize - 1);
 		const uint8_t *p = sim_iova(dev, NULL, dev->asq + at * sizeof(struct hw_sqe),
 					    sizeof(struct hw_sqe), false);
+		struct sim_lies lies = dev->lies;
 		struct hw_sqe sqe;
 		int status;
 
@@ -412,7 +498,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		}
 		sim_sqe_read(p, &sqe);
 		status = request(dev, &sqe, &value, &detail);
-		complete(dev, &sqe, status, value, detail);
+		answer_with(dev, &lies, &sqe, status, value, detail);
 	}
 	sim_look_at_waiting(dev);
 	pthread_mutex_unlock(&dev->lock);

@@ -14,6 +14,7 @@
 #define BLOCK ((uint64_t)1 << 20)
 #define SHARED_FROM ((uint64_t)4 << 20)	/* copies this large use several lanes */
 #define SHARE ((uint64_t)512 << 10)
+#define PACKET ((uint64_t)8 << 20)	/* to another chip, which may want its memory back */
 
 struct mover {
 	struct sim_engine *e;
@@ -22,23 +23,22 @@ struct mover {
 	struct hw_fault *f;
 };
 
-static int fail(struct hw_fault *f, int status, uint64_t va, uint64_t bytes, bool write)
-{
-	f->status = (uint16_t)status;
-	f->va = va;
-	f->bytes = bytes;
-	f->is_write = write;
-	return status;
-}
-
 static bool is_stopped(const struct mover *m)
 {
 	return atomic_load_explicit(&m->e->stop, memory_order_relaxed);
 }
 
+/* Between blocks, on the engine's own thread: lets others go first whose turn it is. */
+static bool is_over(const struct mover *m)
+{
+	if (sim_turn_is_wanted(&m->e->turn))
+		sim_turn_pass(&m->e->turn, &m->e->stop);
+	return is_stopped(m);
+}
+
 static int stopped(const struct mover *m)
 {
-	return fail(m->f, HW_ST_RESET, 0, 0, false);
+	return sim_fail(m->f, HW_ST_RESET, 0, 0, false);
 }
 
 /* One piece of [va, va + *bytes): *bytes becomes its length. */
@@ -61,9 +61,9 @@ static int check_range(const struct mover *m, uint64_t va, uint64_t bytes, bool 
 			piece(m, va + at, &n, write, NULL);
 
 		if (!p)
-			return fail(m->f, HW_ST_MAP, va + at, bytes, write);
+			return sim_fail(m->f, HW_ST_MAP, va + at, bytes, write);
 		if (!write && sim_is_poisoned(m->dev, p, n))
-			return fail(m->f, HW_ST_POISON, va + at, bytes, false);
+			return sim_fail(m->f, HW_ST_POISON, va + at, bytes, false);
 		at += n;
 	}
 	return 0;
@@ -71,7 +71,7 @@ static int check_range(const struct mover *m, uint64_t va, uint64_t bytes, bool 
 
 static void note(const struct mover *m, uint64_t va, uint64_t bytes)
 {
-	m->e->core.uses[m->e->core.n_uses++] = (struct sim_use){ va, bytes };
+	m->e->uses[m->e->n_uses++] = (struct sim_use){ va, bytes };
 }
 
 static int check(const struct mover *m, uint64_t va, uint64_t bytes, bool write)
@@ -156,17 +156,19 @@ static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t byte
 		pthread_mutex_lock(&dev->lock);
 		from = piece(m, src + at, &n, false, &from_host);
 		to = from ? piece(m, dst + at, &n, true, &to_host) : NULL;
+		if (m->e->turn.all && n > SHARED_FROM)
+			n = SHARED_FROM;	/* between which others have their turn */
 		if (to) {
 			count(dev, n, from_host, false);
 			count(dev, n, to_host, true);
 		}
 		pthread_mutex_unlock(&dev->lock);
 		if (!to)	/* an IOMMU mapping went */
-			return fail(m->f, HW_ST_MAP, from ? dst + at : src + at, bytes,
+			return sim_fail(m->f, HW_ST_MAP, from ? dst + at : src + at, bytes,
 				    from != NULL);
 		move(m, to, from, n);
-		sim_watch_copy(dev, to, from, n);
-		if (is_stopped(m))
+		sim_watch_copy(&dev->watch, to, from, n);
+		if (is_over(m))
 			return stopped(m);
 		pthread_mutex_lock(&dev->lock);
 		sim_heal(dev, to, n);
@@ -176,13 +178,67 @@ static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t byte
 	return 0;
 }
 
+/* Where [va, va + bytes) is in a window; NULL: it is not. */
+static uint8_t *find_peer(const struct mover *m, uint64_t va, uint64_t bytes,
+			  struct sim_window **w)
+{
+	uint8_t *p;
+
+	pthread_mutex_lock(&m->dev->lock);
+	p = sim_peer_va(m->dev, m->ctx, va, bytes, w);
+	if (p)
+		note(m, va, bytes);
+	pthread_mutex_unlock(&m->dev->lock);
+	return p;
+}
+
+/* As copy(), into another chip's window, of whose memory `to` is. */
+static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to, uint64_t src,
+			uint64_t bytes)
+{
+	struct sim_device *dev = m->dev;
+
+	for (uint64_t at = 0; at < bytes; ) {
+		uint64_t n = bytes - at < PACKET ? bytes - at : PACKET;
+		bool is_host = false;
+		const uint8_t *from;
+		uint32_t why;
+
+		pthread_mutex_lock(&dev->lock);
+		from = piece(m, src + at, &n, false, &is_host);
+		if (from)
+			count(dev, n, is_host, false);
+		pthread_mutex_unlock(&dev->lock);
+		if (!from)
+			return sim_fail(m->f, HW_ST_MAP, src + at, bytes, false);
+		if (!sim_window_begin(dev, w)) {
+			why = atomic_load(&w->broken);
+			return sim_fail(m->f, HW_ST_PEER, sim_broken_by(why), sim_broken_as(why),
+				    true);
+		}
+		move(m, to + at, from, n);
+		sim_watch_write(&w->dev->watch, to + at, n);
+		sim_window_end(dev, w, n);
+		if (is_stopped(m))
+			return stopped(m);
+		at += n;
+	}
+	return 0;
+}
+
 static int run_copy(const struct mover *m, const struct hw_sqe *sqe)
 {
 	uint64_t n = sqe->u.copy.bytes;
 	int status = check(m, sqe->u.copy.src, n, false);
+	struct sim_window *w;
+	uint8_t *to;
 
-	if (!status)
-		status = check(m, sqe->u.copy.dst, n, true);
+	if (status)
+		return status;
+	to = m->dev->sim->fabric.id ? find_peer(m, sqe->u.copy.dst, n, &w) : NULL;
+	if (to)
+		return copy_to_peer(m, w, to, sqe->u.copy.src, n);
+	status = check(m, sqe->u.copy.dst, n, true);
 	return status ? status : copy(m, sqe->u.copy.dst, sqe->u.copy.src, n);
 }
 
@@ -211,10 +267,10 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 			count(m->dev, n, is_host, true);
 		pthread_mutex_unlock(&m->dev->lock);
 		if (!to)
-			return fail(m->f, HW_ST_MAP, va + at, bytes, true);
+			return sim_fail(m->f, HW_ST_MAP, va + at, bytes, true);
 		fill_words(to, turn ? pattern >> turn | pattern << (64 - turn) : pattern, n);
-		sim_watch_write(m->dev, to, n);
-		if (is_stopped(m))
+		sim_watch_write(&m->dev->watch, to, n);
+		if (is_over(m))
 			return stopped(m);
 		pthread_mutex_lock(&m->dev->lock);
 		sim_heal(m->dev, to, n);
@@ -230,16 +286,16 @@ static int run_timestamp(const struct mover *m, const struct hw_sqe *sqe)
 	uint8_t *to;
 
 	if (va % 8)
-		return fail(m->f, HW_ST_ALIGNMENT, va, 8, true);
+		return sim_fail(m->f, HW_ST_ALIGNMENT, va, 8, true);
 	pthread_mutex_lock(&m->dev->lock);
 	to = sim_va(m->dev, NULL, m->ctx, va, 8, true, NULL, NULL);
 	if (to) {
 		__atomic_store_n((uint64_t *)to, (uint64_t)(clock_ns() - m->dev->power_on),
 				 __ATOMIC_RELEASE);
-		sim_watch_write(m->dev, to, 8);
+		sim_watch_write(&m->dev->watch, to, 8);
 	}
 	pthread_mutex_unlock(&m->dev->lock);
-	return to ? 0 : fail(m->f, HW_ST_MAP, va, 8, true);
+	return to ? 0 : sim_fail(m->f, HW_ST_MAP, va, 8, true);
 }
 
 /* ---- COPY_2D ---- */
@@ -277,7 +333,7 @@ static int each_row(const struct mover *m, const struct hw_copy_2d *c,
 			uint64_t dst = c->dst + z * (uint64_t)c->dst_plane +
 				       y * (uint64_t)c->dst_row;
 
-			status = is_stopped(m) ? stopped(m) :
+			status = is_over(m) ? stopped(m) :
 				 fn(m, dst, src, c->row_bytes);
 			if (status)
 				return status;
@@ -323,9 +379,9 @@ static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t 
 				move(m, to, from, c->row_bytes);
 			else
 				copy_row(to, from, c->row_bytes);
-			sim_watch_copy(m->dev, to, from, c->row_bytes);
+			sim_watch_copy(&m->dev->watch, to, from, c->row_bytes);
 			moved += c->row_bytes + 64;
-			if (moved >= BLOCK && is_stopped(m))
+			if (moved >= BLOCK && is_over(m))
 				return stopped(m);
 			moved = moved < BLOCK ? moved : 0;
 		}
@@ -337,13 +393,13 @@ static int read_2d(const struct mover *m, uint64_t va, struct hw_copy_2d *c)
 	const uint8_t *p;
 
 	if (va % 8)
-		return fail(m->f, HW_ST_ALIGNMENT, va, sizeof(*c), false);
+		return sim_fail(m->f, HW_ST_ALIGNMENT, va, sizeof(*c), false);
 	pthread_mutex_lock(&m->dev->lock);
 	p = sim_va(m->dev, NULL, m->ctx, va, sizeof(*c), false, NULL, NULL);
 	if (p)
 		memcpy(c, p, sizeof(*c));
 	pthread_mutex_unlock(&m->dev->lock);
-	return p ? 0 : fail(m->f, HW_ST_MAP, va, sizeof(*c), false);
+	return p ? 0 : sim_fail(m->f, HW_ST_MAP, va, sizeof(*c), false);
 }
 
 static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
@@ -362,7 +418,7 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	    __builtin_mul_overflow(all, c.row_bytes, &all) ||
 	    extent(&c, c.src, c.src_row, c.src_plane, &src_va, &src_bytes) ||
 	    extent(&c, c.dst, c.dst_row, c.dst_plane, &dst_va, &dst_bytes))
-		return fail(m->f, HW_ST_BAD_DESCRIPTOR, sqe->u.copy.src, sizeof(c), false);
+		return sim_fail(m->f, HW_ST_BAD_DESCRIPTOR, sqe->u.copy.src, sizeof(c), false);
 	if (!c.row_bytes)
 		return 0;
 	pthread_mutex_lock(&dev->lock);

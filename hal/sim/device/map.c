@@ -157,6 +157,7 @@ int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 			       (unsigned long long)iova);
 	}
 	d->dying = true;
+	dev->n_unmaps++;
 	while (is_used(dev, d))
 		pthread_cond_wait(&dev->idle, &dev->lock);
 	i = find_dma(dev, iova);
@@ -222,7 +223,7 @@ uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint
 		uint64_t at = va + so_far, here, want;
 		uint8_t *p;
 
-		if (at < m->va || (write && !(m->flags & HW_MAP_WRITE)))
+		if (at < m->va || m->window || (write && !(m->flags & HW_MAP_WRITE)))
 			break;
 		want = m->bytes - (at - m->va);
 		p = reach_map(dev, e, m, at - m->va, bytes - so_far, write, &here);
@@ -240,6 +241,19 @@ uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint
 	return so_far == bytes || (got && so_far) ? first : NULL;
 }
 
+uint8_t *sim_peer_va(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes,
+		     struct sim_window **w)
+{
+	const struct sim_ctx *c = &dev->contexts[ctx];
+	unsigned i = c->n_peers ? find_map(c, va) : c->n_maps;
+	const struct sim_map *m = &c->maps[i];
+
+	if (i == c->n_maps || !m->window || va < m->va || bytes > m->bytes - (va - m->va))
+		return NULL;
+	*w = m->window;
+	return m->window->memory + m->pa + (va - m->va);
+}
+
 static bool is_sane(const struct sim_device *dev, const struct hw_map *m)
 {
 	if (m->va % HW_PAGE || m->pa % HW_PAGE || m->bytes % HW_PAGE || !m->bytes ||
@@ -251,12 +265,17 @@ static bool is_sane(const struct sim_device *dev, const struct hw_map *m)
 
 int sim_ctx_map(struct sim_device *dev, unsigned ctx, const struct hw_map *m)
 {
-	struct sim_ctx *c = &dev->contexts[ctx];
-	unsigned i;
-
 	if (!is_sane(dev, m))
 		return HW_ST_BAD_FIELD;
-	i = find_map(c, m->va);
+	return sim_ctx_add(dev, ctx, &(struct sim_map){ .va = m->va, .pa = m->pa,
+							.bytes = m->bytes, .flags = m->flags });
+}
+
+int sim_ctx_add(struct sim_device *dev, unsigned ctx, const struct sim_map *m)
+{
+	struct sim_ctx *c = &dev->contexts[ctx];
+	unsigned i = find_map(c, m->va);
+
 	if (i < c->n_maps && c->maps[i].va < m->va + m->bytes)
 		return HW_ST_OVERLAP;
 	if (c->n_maps == c->room) {
@@ -270,9 +289,27 @@ int sim_ctx_map(struct sim_device *dev, unsigned ctx, const struct hw_map *m)
 		c->room = room;
 	}
 	memmove(&c->maps[i + 1], &c->maps[i], (c->n_maps - i) * sizeof(*c->maps));
-	c->maps[i] = (struct sim_map){ m->va, m->pa, m->bytes, m->flags };
+	c->maps[i] = *m;
 	c->n_maps++;
+	c->n_peers += m->window != NULL;
 	return 0;
+}
+
+void sim_ctx_free(struct sim_ctx *c)
+{
+	for (unsigned i = 0; i < c->n_maps && c->n_peers; i++)
+		if (c->maps[i].window)
+			sim_window_put(c->maps[i].window);
+	free(c->maps);
+	*c = (struct sim_ctx){ 0 };
+}
+
+static bool is_any_in(const struct sim_use *uses, unsigned n, uint64_t va, uint64_t bytes)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (uses[i].va < va + bytes && va < uses[i].va + uses[i].bytes)
+			return true;
+	return false;
 }
 
 /* Whether a run of ctx uses any of [va, va + bytes). */
@@ -282,12 +319,16 @@ static bool is_range_used(const struct sim_device *dev, unsigned ctx, uint64_t v
 	for (unsigned n = 0; n < 2; n++) {
 		const struct sim_engine *e = &dev->engines[n];
 
-		if (!e->queue || e->queue->info.ctx != ctx)
-			continue;
-		for (unsigned i = 0; i < e->core.n_uses; i++)
-			if (e->core.uses[i].va < va + bytes &&
-			    va < e->core.uses[i].va + e->core.uses[i].bytes)
-				return true;
+		if (e->queue && e->queue->info.ctx == ctx &&
+		    is_any_in(e->uses, e->n_uses, va, bytes))
+			return true;
+	}
+	for (unsigned i = 1; dev->n_parked && i < HW_MAX_QUEUES; i++) {
+		const struct sim_queue *q = &dev->queues[i];
+
+		if (q->is_parked && q->info.ctx == ctx &&
+		    is_any_in(q->parked->uses, q->parked->program->n_bindings, va, bytes))
+			return true;
 	}
 	return false;
 }
@@ -299,8 +340,13 @@ int sim_ctx_unmap(struct sim_device *dev, unsigned ctx, uint64_t va)
 
 	if (i == c->n_maps || c->maps[i].va != va)
 		return HW_ST_NO_SUCH_ID;
-	if (is_range_used(dev, ctx, va, c->maps[i].bytes))
+	if (is_range_used(dev, ctx, va, c->maps[i].bytes) ||
+	    sim_is_lent(dev, ctx, va, c->maps[i].bytes))
 		return HW_ST_BUSY;
+	if (c->maps[i].window) {
+		sim_window_put(c->maps[i].window);
+		c->n_peers--;
+	}
 	memmove(&c->maps[i], &c->maps[i + 1], (c->n_maps - i - 1) * sizeof(*c->maps));
 	c->n_maps--;
 	return 0;

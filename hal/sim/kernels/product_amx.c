@@ -3,12 +3,12 @@
  * Products in matrix tiles of 16 rows by 64 bytes: 32 rows and 32 columns at a time are
  * four tiles of sums, fed by two of a and two of b. Panels are tiles as they lie.
  *
- * The process has asked for tile state (sim.c); configuration belongs to the thread.
+ * The process has asked for tile state (cpu.c); configuration belongs to the thread.
  */
 #include <immintrin.h>
 #include <string.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 struct config {
 	uint8_t palette, start_row, zero[14];

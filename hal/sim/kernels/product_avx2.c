@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <immintrin.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 #pragma GCC optimize("fp-contract=fast")
 
@@ -30,6 +30,24 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 #define STEP(acc, a, b) \
 	((acc) + (v8u32)_mm256_madd_epi16(_mm256_set1_epi32(a), (__m256i)(b)))
 #include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_c64_avx2
+#define SUM float
+#define WORD int32_t
+#define LANES 8
+#define TURNED 1, 0, 3, 2, 5, 4, 7, 6
+#define MR 3
+#define VECS 2
+#include "hal/sim/kernels/product_complex_kernels.h"
+
+#define NAME sim_product_c128_avx2
+#define SUM double
+#define WORD int64_t
+#define LANES 4
+#define TURNED 1, 0, 3, 2
+#define MR 3
+#define VECS 2
+#include "hal/sim/kernels/product_complex_kernels.h"
 
 #define PATH avx2
 #include "hal/sim/kernels/product_pack_kernels.h"

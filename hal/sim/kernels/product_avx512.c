@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <immintrin.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 #pragma GCC optimize("fp-contract=fast")
 
@@ -30,6 +30,24 @@ typedef uint32_t v16u32 __attribute__((vector_size(64)));
 #define STEP(acc, a, b) \
 	((acc) + (v16u32)_mm512_madd_epi16(_mm512_set1_epi32(a), (__m512i)(b)))
 #include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_c64_avx512
+#define SUM float
+#define WORD int32_t
+#define LANES 16
+#define TURNED 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#define MR 3
+#define VECS 4
+#include "hal/sim/kernels/product_complex_kernels.h"
+
+#define NAME sim_product_c128_avx512
+#define SUM double
+#define WORD int64_t
+#define LANES 8
+#define TURNED 1, 0, 3, 2, 5, 4, 7, 6
+#define MR 3
+#define VECS 4
+#include "hal/sim/kernels/product_complex_kernels.h"
 
 #define PATH avx512
 #include "hal/sim/kernels/product_pack_kernels.h"

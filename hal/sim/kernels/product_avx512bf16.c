@@ -3,7 +3,7 @@
  * instruction has it. */
 #include <immintrin.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 typedef float v16f32 __attribute__((vector_size(64)));
 #define NAME sim_product_bf16_avx512bf16

@@ -6,7 +6,7 @@
  */
 #include <immintrin.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 typedef uint32_t v16u32 __attribute__((vector_size(64)));
 #define NAME sim_product_u8_avx512vnni

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of the matrix product (product.h), compiled once for each type and instruction
+ * A kernel of the matrix product (panel.h), compiled once for each type and instruction
  * set. The sums of some rows by 32 columns stay in registers for all of k; a unit
  * of a is spread over a register, one of b is there for each column.
  *

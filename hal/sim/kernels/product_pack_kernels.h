@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packing of the panels of a matrix product (product.h): conversion to the kernel's type,
+ * Packing of the panels of a matrix product (panel.h): conversion to the kernel's type,
  * and transposition where the operand lies the other way around. Rows of a panel of a
  * run along k, those of b across it, so one of the two is moved by whole rows and the
  * other is turned. Compiled once for each path: the includer defines PATH.
  */
 #include <string.h>
 
-#include "hal/sim/core/product.h"
+#include "hal/base/elem.h"
+#include "hal/sim/kernels/panel.h"
 
 #define NAME_(a, b) a##_##b
 #define NAME(a, b) NAME_(a, b)
@@ -162,10 +163,9 @@ struct packing {
 	uint8_t *turn, *raw;
 };
 
-static struct packing start(const struct sim_product_task *t, uint8_t *s, bool is_b,
-			    int64_t k0, unsigned n, unsigned ku)
+static struct packing start(const struct sim_panels *mm, const struct sim_product_task *t,
+			    uint8_t *s, bool is_b, int64_t k0, unsigned n, unsigned ku)
 {
-	const struct sim_product *mm = t->mm;
 	struct packing p = {
 		.t = t, .side = is_b ? &mm->b : &mm->a,
 		.type = is_b ? mm->kernel.b : mm->kernel.a,
@@ -254,49 +254,51 @@ static void pack_units(const struct packing *p, unsigned u, unsigned i, unsigned
 	flip(to, n * p->unit, p->flip);
 }
 
-void NAME(sim_product_pack_a, PATH)(const struct sim_product_task *t, uint8_t *scratch, int64_t k0,
-			unsigned n, unsigned ku)
+void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
+				    const struct sim_product_task *t, unsigned rows,
+				    uint8_t *scratch, int64_t k0, unsigned n, unsigned ku)
 {
-	struct packing p = start(t, scratch, false, k0, n, ku);
+	struct packing p = start(panels, t, scratch, false, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
 	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
-	unsigned step = t->mm->kernel.row_step;
-	uint8_t *to = scratch + t->mm->a_at;
+	unsigned step = panels->kernel.row_step;
+	uint8_t *to = scratch + panels->a_at;
 
-	for (unsigned i = 0; i < t->rows && !p.side->by_lines; i++)
+	for (unsigned i = 0; i < rows && !p.side->by_lines; i++)
 		pack_row(&p, i, to + i * pitch);
-	for (unsigned i = 0; i < t->rows && p.side->by_lines; i += SIM_PRODUCT_LINE) {
-		unsigned w = t->rows - i < SIM_PRODUCT_LINE ? t->rows - i : SIM_PRODUCT_LINE;
+	for (unsigned i = 0; i < rows && p.side->by_lines; i += SIM_PRODUCT_LINE) {
+		unsigned w = rows - i < SIM_PRODUCT_LINE ? rows - i : SIM_PRODUCT_LINE;
 
 		for (unsigned u = 0; u < ku; u++)
 			pack_units(&p, u, i, w, p.turn + u * line);
-		t->mm->transpose(to + i * pitch, (int64_t)pitch, p.turn, (int64_t)line, ku, w);
+		panels->transpose(to + i * pitch, (int64_t)pitch, p.turn, (int64_t)line, ku, w);
 	}
-	for (unsigned i = t->rows; i % step; i++)
+	for (unsigned i = rows; i % step; i++)
 		memset(to + i * pitch, 0, (size_t)ku * p.unit);
 }
 
-void NAME(sim_product_pack_b, PATH)(const struct sim_product_task *t, uint8_t *scratch, int64_t k0,
-			unsigned n, unsigned ku)
+void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
+				    const struct sim_product_task *t, unsigned cols,
+				    uint8_t *scratch, int64_t k0, unsigned n, unsigned ku)
 {
-	struct packing p = start(t, scratch, true, k0, n, ku);
+	struct packing p = start(panels, t, scratch, true, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
 	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
-	uint8_t *to = scratch + t->mm->b_at;
-	unsigned rest = t->cols % SIM_PRODUCT_LINE;
+	uint8_t *to = scratch + panels->b_at;
+	unsigned rest = cols % SIM_PRODUCT_LINE;
 
 	if (rest)
-		memset(to + (t->cols - rest) * (size_t)ku * p.unit, 0, ku * line);
+		memset(to + (cols - rest) * (size_t)ku * p.unit, 0, ku * line);
 	for (unsigned u = 0; u < ku && p.side->by_lines; u++)
-		for (unsigned j = 0; j < t->cols; j += SIM_PRODUCT_LINE)
-			pack_units(&p, u, j, t->cols - j < SIM_PRODUCT_LINE ? t->cols - j :
+		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE)
+			pack_units(&p, u, j, cols - j < SIM_PRODUCT_LINE ? cols - j :
 				   SIM_PRODUCT_LINE, to + (size_t)j * ku * p.unit + u * line);
-	for (unsigned j = 0; j < t->cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
-		unsigned w = t->cols - j < SIM_PRODUCT_LINE ? t->cols - j : SIM_PRODUCT_LINE;
+	for (unsigned j = 0; j < cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
+		unsigned w = cols - j < SIM_PRODUCT_LINE ? cols - j : SIM_PRODUCT_LINE;
 
 		for (unsigned i = 0; i < w; i++)
 			pack_row(&p, j + i, p.turn + i * pitch);
-		t->mm->transpose(to + (size_t)j * ku * p.unit, (int64_t)line, p.turn,
+		panels->transpose(to + (size_t)j * ku * p.unit, (int64_t)line, p.turn,
 				 (int64_t)pitch, w, ku);
 	}
 }

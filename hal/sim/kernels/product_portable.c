@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels that every CPU runs, in vectors of 16 bytes. */
-#include "hal/sim/core/product.h"
+#include "hal/sim/kernels/panel.h"
 
 #define NAME sim_product_f32_portable
 #define SUM float
@@ -31,6 +31,24 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 	((acc) + (v4u32)((int32_t)(int16_t)(a) * LOW(b)) + \
 	 (v4u32)(((a) >> 16) * ((v4s32)(b) >> 16)))
 #include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_c64_portable
+#define SUM float
+#define WORD int32_t
+#define LANES 4
+#define TURNED 1, 0, 3, 2
+#define MR 3
+#define VECS 2
+#include "hal/sim/kernels/product_complex_kernels.h"
+
+#define NAME sim_product_c128_portable
+#define SUM double
+#define WORD int64_t
+#define LANES 2
+#define TURNED 1, 0
+#define MR 3
+#define VECS 2
+#include "hal/sim/kernels/product_complex_kernels.h"
 
 #define PATH portable
 #include "hal/sim/kernels/product_pack_kernels.h"

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hal/sim/core/core.h"
+#include "hal/sim/kernels/cpu.h"
 
 /* Blocks first .. first + n - 1 of the generator. PHILOX: 4 words a block; counter is
  * 128 bits, low half first. THREEFRY: 2 words a block; the high half is not used. */

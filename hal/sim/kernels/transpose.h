@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hal/sim/core/core.h"
+#include "hal/sim/kernels/cpu.h"
 
 /*
  * dst[c][r] = src[r][c] for r < rows, c < cols. Pitches are bytes between rows of

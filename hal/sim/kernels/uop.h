@@ -4,15 +4,17 @@
 /*
  * Kernels of the vector unit: one uop over dense arrays. Private to hal/sim.
  *
- * The sources uop_*.c are compiled once for each path (path.h) with the same
- * algorithms, so that paths agree; a path only decides
- * how many elements go at a time. Kernels keep no state, touch exactly the n
+ * The sources uop_*.c are compiled once for each path (path.h) with the same algorithms.
+ * Paths differ in how many elements go at a time, and in whether steps of an elementary
+ * function are fused: ISA.md#arithmetic says how far results may differ for that.
+ * Kernels keep no state, touch exactly the n
  * elements named and never fail. Pointers are aligned to the element.
  */
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hal/sim/core/core.h"
+#include "hal/hw/isa.h"
+#include "hal/sim/kernels/cpu.h"
 
 enum { UOP_SPREAD_A = 1, UOP_SPREAD_B = 2, UOP_SPREAD_C = 4 };
 

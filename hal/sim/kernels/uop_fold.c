@@ -53,7 +53,7 @@ static inline double f64_from(uint64_t u)
 	return x;
 }
 
-/* As UOP_MIN and UOP_MAX (uop_float.h): NaN wins, -0 < +0. */
+/* As UOP_MIN and UOP_MAX (uop_float.c): NaN wins, -0 < +0. */
 #define EXTREME(name, T, bits, from, LESS, MIX) \
 static inline T name(T x, T y) \
 { \

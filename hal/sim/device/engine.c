@@ -12,42 +12,12 @@
  * a time, whoever lends it the thread. A doorbell of a busy engine is a store and no
  * more, as it is of a real device.
  */
-#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hal/sim/sim_internal.h"
 
 #define INLINE_COPY_BYTES 65536u
-
-void sim_kick(struct sim_engine *e)
-{
-	atomic_fetch_add(&e->kick, 1);
-	if (atomic_load(&e->is_asleep))
-		sim_futex_wake(&e->kick, INT_MAX);
-}
-
-void sim_irq(struct sim_device *dev, uint32_t vector)
-{
-	struct sim_vector *v;
-	uint64_t one = 1;
-
-	if (vector >= HW_MAX_VECTORS)
-		return;
-	v = &dev->vectors[vector];
-	if (dev->drop_irqs) {
-		dev->drop_irqs--;
-		return;
-	}
-	if (v->masked) {
-		v->pending = true;
-		return;
-	}
-	/* A full counter means that the host has not looked yet: nothing is lost.
-	 * Any other failure is the host's, as with a bad address in the table. */
-	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
-		return;
-}
 
 /* ---- rings ---- */
 
@@ -143,6 +113,10 @@ void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
 	e->of_priority[q->info.priority] &= ~bit_of(dev, q);
 	e->active &= ~bit_of(dev, q);
 	set_waiting(dev, e, q, false);
+	if (q->parked)
+		free(q->parked->uses);
+	free(q->parked);
+	q->parked = NULL;
 }
 
 static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, uint64_t va,
@@ -151,7 +125,30 @@ static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, ui
 	return va % 8 ? NULL : (void *)sim_va(dev, NULL, q->info.ctx, va, 8, write, NULL, NULL);
 }
 
-/* Whether the head of q can begin. One with a bad wait address can: it faults. */
+/* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
+static bool is_due(const struct sim_parked *k)
+{
+	if (k->stop_status || __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
+		return true;
+	for (unsigned i = 0; i < k->n_peers; i++)
+		if (atomic_load(&k->peers[i]->broken))
+			return true;
+	return false;
+}
+
+static bool can_resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	if (is_due(q->parked))
+		return true;
+	set_waiting(dev, e, q, true);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!is_due(q->parked))
+		return false;
+	set_waiting(dev, e, q, false);
+	return true;
+}
+
+/* Whether the head of q can begin, or go on. One with a bad wait address can: it faults. */
 static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
 	const uint64_t *sem;
@@ -162,13 +159,20 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 			e->active &= ~bit_of(dev, q);
 		return false;
 	}
+	if (q->is_parked)
+		return can_resume(dev, e, q);
 	if (!(q->sqe.flags & HW_WAIT))
 		return true;
 	sem = semaphore(dev, q, q->sqe.wait_va, false);
 	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
 		return true;
+	/* Another chip that raises it looks at `waiting` afterwards. */
 	set_waiting(dev, e, q, true);
-	return false;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value)
+		return false;
+	set_waiting(dev, e, q, false);
+	return true;
 }
 
 void sim_look_at_waiting(struct sim_device *dev)
@@ -213,13 +217,28 @@ static struct sim_queue *pick(struct sim_device *dev, struct sim_engine *e)
 
 /* ---- EXECUTE ---- */
 
-static int refuse(struct hw_fault *f, int status, uint64_t va, uint64_t bytes, bool write)
+/* A binding in another chip's window, which must be whole. */
+static int bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
+		     const struct hw_binding *b, struct hw_fault *f)
 {
-	f->status = (uint16_t)status;
-	f->va = va;
-	f->bytes = bytes;
-	f->is_write = write;
-	return status;
+	struct sim_window *w;
+	uint8_t *p = sim_peer_va(dev, e->queue->info.ctx, b->va, b->bytes, &w);
+	unsigned k = 0;
+
+	if (!p)
+		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, true);
+	while (k < e->n_peers && e->peers[k] != w)
+		k++;
+	if (k == SIM_MAX_PEERS)
+		return sim_fail(f, HW_ST_NO_MEMORY, b->va, b->bytes, true);
+	e->peers[k] = w;
+	e->n_peers += k == e->n_peers;
+	e->core.base[i] = p;
+	e->core.window[i] = w;
+	if (w->broken)
+		return sim_fail(f, HW_ST_PEER, sim_broken_by(w->broken),
+			      sim_broken_as(w->broken), true);
+	return 0;
 }
 
 static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_program *p,
@@ -229,20 +248,22 @@ static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_p
 	struct sim_core *core = &e->core;
 	bool write = want->access & HW_BIND_WRITE;
 
+	e->uses[e->n_uses++] = (struct sim_use){ b->bytes ? b->va : 0, b->bytes };
 	if (b->bytes < want->bytes || b->bytes > INT64_MAX)
-		return refuse(f, HW_ST_BINDING, b->va, b->bytes, write);
+		return sim_fail(f, HW_ST_BINDING, b->va, b->bytes, write);
 	core->bytes[i] = b->bytes;
 	core->base[i] = dev->hbm;
 	if (!b->bytes)
 		return 0;
 	if (b->va % 64)
-		return refuse(f, HW_ST_ALIGNMENT, b->va, b->bytes, write);
+		return sim_fail(f, HW_ST_ALIGNMENT, b->va, b->bytes, write);
+	if (want->access & HW_BIND_PEER)
+		return bind_peer(dev, e, i, b, f);
 	core->base[i] = sim_va(dev, e, e->queue->info.ctx, b->va, b->bytes, write, NULL, NULL);
 	if (!core->base[i])
-		return refuse(f, HW_ST_MAP, b->va, b->bytes, write);
+		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, write);
 	if (want->access & HW_BIND_READ && sim_is_poisoned(dev, core->base[i], b->bytes))
-		return refuse(f, HW_ST_POISON, b->va, b->bytes, false);
-	core->uses[core->n_uses++] = (struct sim_use){ b->va, b->bytes };
+		return sim_fail(f, HW_ST_POISON, b->va, b->bytes, false);
 	return 0;
 }
 
@@ -292,18 +313,18 @@ static int bind_all(struct sim_device *dev, struct sim_engine *e,
 	int status;
 
 	if (sqe->u.execute.n_bindings != p->n_bindings)
-		return refuse(f, HW_ST_BINDING, va, sqe->u.execute.n_bindings, false);
+		return sim_fail(f, HW_ST_BINDING, va, sqe->u.execute.n_bindings, false);
 	if (!p->n_bindings)
 		return 0;
 	if (va % 8)
-		return refuse(f, HW_ST_ALIGNMENT, va, bytes, false);
+		return sim_fail(f, HW_ST_ALIGNMENT, va, bytes, false);
 	for (unsigned i = 0; i < p->n_bindings; i++) {
 		status = read_table(dev, e, &t, &b.va);
 		if (!status)
 			status = read_table(dev, e, &t, &b.bytes);
 		if (status) {
 			f->binding = 0xffffffffu;
-			return refuse(f, status, t.va, t.left, false);
+			return sim_fail(f, status, t.va, t.left, false);
 		}
 		f->binding = i;
 		status = bind(dev, e, p, i, &b, f);
@@ -314,16 +335,57 @@ static int bind_all(struct sim_device *dev, struct sim_engine *e,
 	return 0;
 }
 
-static void count_run(struct sim_device *dev, const struct sim_run *run)
+/* What a run did since it began or went on. */
+static void count_run(struct sim_device *dev, struct sim_run *run)
 {
 	struct hw_telemetry *t = &dev->total;
 
-	t->n_execute++;
 	t->n_insn += run->core->n_insns;
 	t->matrix_ops += run->matrix_ops;
 	t->vector_ops += run->vector_ops;
 	t->hbm_read_bytes += run->read_bytes;
 	t->hbm_write_bytes += run->write_bytes;
+	run->matrix_ops = run->vector_ops = run->read_bytes = run->write_bytes = 0;
+}
+
+static void release_program(struct sim_program *p)
+{
+	if (!--p->refs)
+		sim_program_free(p);
+}
+
+/* Takes a run off its engine, until its semaphore is raised. */
+static int park(struct sim_engine *e, struct sim_program *p, const struct sim_run *run)
+{
+	struct sim_queue *q = e->queue;
+	struct sim_parked *k = q->parked;
+
+	if (!k)
+		k = q->parked = calloc(1, sizeof(*k));
+	if (k && k->room < p->n_bindings) {
+		free(k->uses);
+		k->uses = malloc(p->n_bindings * sizeof(*k->uses));
+		k->room = k->uses ? p->n_bindings : 0;
+	}
+	if (!k || k->room < p->n_bindings)
+		return HW_ST_NO_MEMORY;
+	k->run = *run;
+	k->program = p;
+	memcpy(k->uses, e->uses, p->n_bindings * sizeof(*k->uses));
+	memcpy(k->peers, e->peers, e->n_peers * sizeof(*k->peers));
+	k->n_peers = e->n_peers;
+	k->began = e->began;
+	k->ns = 0;
+	k->stop_status = 0;
+	return SIM_PARKED;
+}
+
+/* Since it began; of an engine that takes turns, while it had one. */
+uint64_t sim_engine_ran(struct sim_engine *e, int64_t now)
+{
+	int64_t ns = e->turn.all ? sim_turn_had(&e->turn, now) : now - e->began;
+
+	return ns > 0 ? (uint64_t)ns : 0;
 }
 
 /* Called with the lock, which it drops while the program runs. */
@@ -335,7 +397,8 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 
 	f->program = e->queue->sqe.u.execute.program;
 	if (!p)
-		return refuse(f, HW_ST_BAD_DESCRIPTOR, f->program, 0, false);
+		return sim_fail(f, HW_ST_BAD_DESCRIPTOR, f->program, 0, false);
+	e->is_joint = p->is_joint;
 	status = bind_all(dev, e, p, f);
 	if (status)
 		return status;
@@ -345,12 +408,67 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 	pthread_mutex_unlock(&dev->lock);
 	status = sim_core_run(&e->core, p, &e->stop, &run);
 	pthread_mutex_lock(&dev->lock);
-	p->last_ns = (uint64_t)(clock_ns() - e->began);
-	if (!--p->refs)
-		sim_program_free(p);
 	count_run(dev, &run);
-	if (status)
+	dev->total.n_execute++;
+	if (status == SIM_PARKED && (status = park(e, p, &run)) == SIM_PARKED)
+		return status;
+	p->last_ns = sim_engine_ran(e, clock_ns());
+	release_program(p);
+	if (status) {
 		*f = run.fault;
+		f->status = (uint16_t)status;
+	}
+	return status;
+}
+
+/* The engine has the run's bindings no more, or they may not be there any more. */
+static int bind_again(struct sim_device *dev, struct sim_engine *e, struct sim_parked *k,
+		      struct hw_fault *f)
+{
+	const struct sim_program *p = k->program;
+	int status = 0;
+
+	e->run++;
+	e->n_uses = e->n_peers = 0;
+	for (unsigned i = 0; i < p->n_bindings && !status; i++) {
+		const struct hw_binding b = { k->uses[i].va, k->uses[i].bytes };
+
+		f->binding = i;
+		status = bind(dev, e, p, i, &b, f);
+	}
+	if (!status)
+		f->binding = 0xffffffffu;
+	return status;
+}
+
+/* Goes on with the run that q has parked; with the lock, as execute(). */
+static int resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
+		  struct hw_fault *f)
+{
+	struct sim_parked *k = q->parked;
+	struct sim_program *p = k->program;
+	int status = k->stop_status;
+
+	f->program = k->run.fault.program;
+	if (!status && (e->run != k->number || dev->n_unmaps != k->n_unmaps))
+		status = bind_again(dev, e, k, f);
+	else if (status)
+		sim_fail(f, status, 0, 0, false);
+	if (status) {
+		f->pc = k->run.fault.pc;
+		release_program(p);
+		return status;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	status = sim_core_resume(&e->core, p, &e->stop, &k->run);
+	pthread_mutex_lock(&dev->lock);
+	count_run(dev, &k->run);
+	if (status == SIM_PARKED)
+		return status;
+	p->last_ns = k->ns + sim_engine_ran(e, clock_ns());
+	release_program(p);
+	if (status)
+		*f = k->run.fault;
 	return status;
 }
 
@@ -374,40 +492,63 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 	uint64_t *sem = semaphore(dev, q, q->sqe.signal_va, true), old;
 
 	if (!sem)
-		return refuse(f, HW_ST_MAP, q->sqe.signal_va, 8, true);
+		return sim_fail(f, HW_ST_MAP, q->sqe.signal_va, 8, true);
 	old = __atomic_load_n(sem, __ATOMIC_RELAXED);
 	while (old < q->sqe.signal_value &&
 	       !__atomic_compare_exchange_n(sem, &old, q->sqe.signal_value, true,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
-	sim_watch_write(dev, (const uint8_t *)sem, sizeof(*sem));
+	sim_watch_write(&dev->watch, (const uint8_t *)sem, sizeof(*sem));
 	sim_look_at_waiting(dev);
 	return 0;
+}
+
+/* What takes a while, in the engine's turn. Called with the lock, which it drops. */
+static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f,
+		bool was_parked)
+{
+	struct sim_queue *q = e->queue;
+	bool has_turn = true;
+	int status;
+
+	if (e->turn.all) {
+		pthread_mutex_unlock(&dev->lock);
+		has_turn = sim_turn_take(&e->turn, &e->stop);
+		pthread_mutex_lock(&dev->lock);
+	}
+	if (!has_turn && was_parked)
+		release_program(q->parked->program);
+	if (!has_turn)
+		return sim_fail(f, HW_ST_RESET, 0, 0, false);
+	if (was_parked) {
+		status = resume(dev, e, q, f);
+	} else if (q->sqe.op == HW_EXECUTE) {
+		status = execute(dev, e, f);
+	} else {
+		pthread_mutex_unlock(&dev->lock);
+		status = sim_dma_run(e, q, f);
+		pthread_mutex_lock(&dev->lock);
+	}
+	sim_turn_end(&e->turn);
+	return status;
 }
 
 static int run_descriptor(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
 {
 	const struct sim_queue *q = e->queue;
 	const struct hw_sqe *sqe = &q->sqe;
-	int status;
 
 	if (q->is_lost)
-		return refuse(f, HW_ST_MAP, q->info.sq_iova, 64, false);
+		return sim_fail(f, HW_ST_MAP, q->info.sq_iova, 64, false);
 	if (!is_known(q) || sqe->id ||
 	    sqe->flags & ~(HW_WAIT | HW_SIGNAL | HW_IRQ | HW_INLINE))
-		return refuse(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0, false);
+		return sim_fail(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0, false);
 	if (sqe->flags & HW_WAIT && !semaphore(dev, q, sqe->wait_va, false))
-		return refuse(f, HW_ST_MAP, sqe->wait_va, 8, false);
+		return sim_fail(f, HW_ST_MAP, sqe->wait_va, 8, false);
 	if (sqe->flags & HW_SIGNAL && !semaphore(dev, q, sqe->signal_va, true))
-		return refuse(f, HW_ST_MAP, sqe->signal_va, 8, true);
-	if (sqe->op == HW_EXECUTE)
-		return execute(dev, e, f);
-	if (sqe->op == HW_NOP || sqe->op == HW_SEMAPHORE)
-		return 0;
-	pthread_mutex_unlock(&dev->lock);
-	status = sim_dma_run(e, q, f);
-	pthread_mutex_lock(&dev->lock);
-	return status;
+		return sim_fail(f, HW_ST_MAP, sqe->signal_va, 8, true);
+	return sqe->op == HW_NOP || sqe->op == HW_SEMAPHORE ? 0 :
+		work(dev, e, f, false);
 }
 
 static int64_t limit_of(const struct sim_device *dev, const struct sim_queue *q)
@@ -418,15 +559,10 @@ static int64_t limit_of(const struct sim_device *dev, const struct sim_queue *q)
 		limit = q->info.limit_ns;
 	if (!limit)
 		limit = dev->default_limit_ns;
+	if (dev->max_limit_ns && !(q->info.flags & HW_QUEUE_UNCAPPED) &&
+	    (!limit || limit > dev->max_limit_ns))
+		limit = dev->max_limit_ns;
 	return limit && limit < INT64_MAX ? (int64_t)limit : CLOCK_FOREVER;
-}
-
-void sim_engine_halt(struct sim_engine *e, int status)
-{
-	if (!e->queue || e->stop_status)
-		return;
-	e->stop_status = status;
-	atomic_store(&e->stop, true);
 }
 
 static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
@@ -436,9 +572,11 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	e->queue = q;
 	q->running = e;
 	e->run++;
-	e->core.n_uses = 0;
+	e->n_uses = e->n_peers = 0;
+	e->is_joint = false;
 	e->stop_status = 0;
 	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
+	sim_turn_begin(&e->turn);
 	e->began = clock_ns();
 	e->deadline = limit > CLOCK_FOREVER - e->began ? CLOCK_FOREVER : e->began + limit;
 	/* The watchdog sleeps on to an earlier time if it has one. */
@@ -447,35 +585,126 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	q->head++;
 }
 
-/* Runs the descriptor in q->sqe to its end. Called and left with the lock. */
+/* A parked run has an engine again. */
+static void begin_again(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	q->is_parked = false;
+	dev->n_parked--;
+	e->queue = q;
+	q->running = e;
+	e->is_joint = q->parked->program->is_joint;
+	e->stop_status = 0;
+	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
+	sim_turn_begin(&e->turn);
+	e->began = clock_ns();
+	e->deadline = q->parked->deadline;
+}
+
+/* The engine is free. */
+static uint64_t leave(struct sim_device *dev, struct sim_engine *e)
+{
+	uint64_t ns = sim_engine_ran(e, clock_ns());
+
+	*(e->cls == HW_CLASS_DMA ? &dev->total.busy_dma_ns : &dev->total.busy_compute_ns) += ns;
+	e->queue->running = NULL;
+	e->queue = NULL;
+	pthread_cond_broadcast(&dev->idle);
+	return ns;
+}
+
+/* The descriptor in q->sqe has ended. */
+static void finish(struct sim_device *dev, struct sim_queue *q, struct hw_fault *f, int status,
+		   uint64_t ns, bool is_joint)
+{
+	uint32_t why = status == HW_ST_PEER ?
+		1u << 31 | (uint32_t)f->va << 16 | (uint32_t)f->bytes :
+		sim_break_why(dev, (unsigned)status);
+
+	q->has_sqe = false;
+	if (status && is_joint)
+		sim_break(dev, q->info.ctx, why);
+	if (q->is_silent || dev->fatal)
+		return;
+	if (status) {
+		sim_fault_record(dev, f);
+		q->state = SIM_QUEUE_FAULTED;
+	}
+	complete(dev, q, (unsigned)status, ns, status ? f->number : 0);
+}
+
+static struct hw_fault fault_of(const struct sim_device *dev, const struct sim_queue *q)
+{
+	return (struct hw_fault){ .queue = (uint16_t)(q - dev->queues), .ctx = q->info.ctx,
+				  .operand = 0xffff, .tag = q->sqe.tag,
+				  .binding = 0xffffffffu };
+}
+
+/* Runs the descriptor in q->sqe to its end, or until it is parked. Called and left with the
+ * lock. */
 static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
-	struct hw_fault f = { .queue = (uint16_t)(q - dev->queues), .ctx = q->info.ctx,
-			      .operand = 0xffff, .tag = q->sqe.tag,
-			      .binding = 0xffffffffu };
+	struct hw_fault f = fault_of(dev, q);
+	bool was_parked = q->is_parked;
 	uint64_t ns;
 	int status;
 
-	begin(dev, e, q);
-	status = run_descriptor(dev, e, &f);
+	if (was_parked)
+		begin_again(dev, e, q);
+	else
+		begin(dev, e, q);
+	status = was_parked ? work(dev, e, &f, true) : run_descriptor(dev, e, &f);
+	if (status == SIM_PARKED) {
+		struct sim_parked *k = q->parked;
+		int64_t waited = sim_turn_waited(&e->turn);
+
+		k->deadline = e->deadline > CLOCK_FOREVER - waited ? CLOCK_FOREVER :
+								      e->deadline + waited;
+		k->number = e->run;
+		k->n_unmaps = dev->n_unmaps;
+		k->stop_status = e->stop_status;
+		k->ns += leave(dev, e);
+		q->is_parked = true;
+		dev->n_parked++;
+		return;
+	}
 	/* The run may have passed its last look at `stop` and still be good. */
 	if (status == HW_ST_RESET && e->stop_status)
 		f.status = (uint16_t)(status = e->stop_status);
 	if (!status && q->sqe.flags & HW_SIGNAL && !q->is_silent)
 		status = signal(dev, q, &f);
-	ns = (uint64_t)(clock_ns() - e->began);
-	*(e->cls == HW_CLASS_DMA ? &dev->total.busy_dma_ns : &dev->total.busy_compute_ns) += ns;
-	e->queue = NULL;
-	q->running = NULL;
-	q->has_sqe = false;
-	if (!q->is_silent && !dev->fatal) {
-		if (status) {
-			sim_fault_record(dev, &f);
-			q->state = SIM_QUEUE_FAULTED;
+	ns = leave(dev, e) + (was_parked ? q->parked->ns : 0);
+	finish(dev, q, &f, status, ns, e->is_joint);
+}
+
+/* A parked run ends without another turn. */
+static void end_parked(struct sim_device *dev, struct sim_queue *q, int status)
+{
+	struct hw_fault f = fault_of(dev, q);
+	bool is_joint = q->parked->program->is_joint;
+
+	f.program = q->parked->run.fault.program;
+	f.pc = q->parked->run.fault.pc;
+	sim_fail(&f, status, 0, 0, false);
+	q->is_parked = false;
+	dev->n_parked--;
+	release_program(q->parked->program);
+	finish(dev, q, &f, status, q->parked->ns, is_joint);
+}
+
+void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next)
+{
+	for (unsigned i = 1; dev->n_parked && i < HW_MAX_QUEUES; i++) {
+		struct sim_parked *k = dev->queues[i].parked;
+
+		if (!dev->queues[i].is_parked || k->stop_status)
+			continue;
+		if (k->deadline <= now) {
+			k->stop_status = HW_ST_WATCHDOG;
+			sim_kick(&dev->engines[0]);
+		} else if (k->deadline < *next) {
+			*next = k->deadline;
 		}
-		complete(dev, q, (unsigned)status, ns, status ? f.number : 0);
 	}
-	pthread_cond_broadcast(&dev->idle);
 }
 
 /* ---- engines ---- */
@@ -519,12 +748,21 @@ static void *engine(void *arg)
 	return NULL;
 }
 
-int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls)
+int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
+		     struct sim_turns *turns)
 {
 	e->dev = dev;
 	e->cls = cls;
-	if (sim_core_init(&e->core, dev, dev->sim->cpu.lanes) ||
-	    pthread_create(&e->thread, NULL, engine, e))
+	e->turn.all = turns;
+	e->uses = calloc(ISA_MAX_BINDINGS, sizeof(*e->uses));
+	if (sim_core_init(&e->core, &dev->sim->cpu, dev->sim->pool, &dev->watch) || !e->uses)
+		return -1;
+	e->core.turn = turns ? &e->turn : NULL;
+	e->core.links = &sim_links;
+	e->core.link = e;
+	e->core.hbm = dev->hbm;
+	e->core.hbm_bytes = dev->hbm_bytes;
+	if (pthread_create(&e->thread, NULL, engine, e))
 		return -1;
 	e->has_thread = true;
 	return 0;
@@ -538,6 +776,8 @@ void sim_engine_stop(struct sim_engine *e)
 	}
 	e->has_thread = false;
 	sim_core_free(&e->core);
+	free(e->uses);
+	e->uses = NULL;
 }
 
 /* Whether the descriptor in q->sqe is small enough for the caller's thread. */
@@ -562,7 +802,8 @@ static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_
 	while (is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {
 		if (!is_runnable(dev, e, q))
 			return !e->was_missed;
-		if (!is_small(dev, q))
+		/* Whoever rings is not made to wait for other functions of the card. */
+		if (!is_small(dev, q) || !sim_turn_is_free(&e->turn))
 			return false;
 		step(dev, e, q);
 	}
@@ -618,6 +859,46 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 		sim_kick(e);
 }
 
+void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail)
+{
+	atomic_store(&dev->bell[queue], tail);
+	atomic_fetch_or(&dev->rung, bit_of(dev, &dev->queues[queue]));
+	sim_queue_hear(dev);
+	sim_kick(sim_engine_of(dev, dev->queues[queue].info.cls));
+}
+
+static enum hw_queue_is state_of(struct sim_device *dev, const struct sim_queue *q)
+{
+	if (q->state == SIM_QUEUE_FAULTED)
+		return HW_QUEUE_FAULTED;
+	if (q->running)
+		return HW_QUEUE_RUNNING;
+	if (q->is_parked)
+		return HW_QUEUE_PARKED;
+	if (atomic_load(&sim_engine_of(dev, q->info.cls)->waiting) & bit_of(dev, q))
+		return HW_QUEUE_WAITING;
+	return q->head == q->tail ? HW_QUEUE_IDLE : HW_QUEUE_READY;
+}
+
+unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
+		const struct sim_queue *q = &dev->queues[i];
+
+		if (q->state == SIM_QUEUE_NONE)
+			continue;
+		out[n++] = (struct hw_queue_state){
+			.queue = (uint16_t)i, .ctx = q->info.ctx, .cls = q->info.cls,
+			.is = (uint8_t)state_of(dev, q), .tail = q->tail, .head = q->head,
+			.run_ns = q->running ? sim_engine_ran(q->running, clock_ns()) :
+				  q->is_parked ? (uint64_t)(clock_ns() - q->parked->began) : 0,
+		};
+	}
+	return n;
+}
+
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
 {
 	sim_queue_hear(dev);
@@ -627,27 +908,22 @@ void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_comp
 		sim_engine_halt(q->running, HW_ST_RESET);
 		pthread_cond_wait(&dev->idle, &dev->lock);
 	}
+	if (q->is_parked)
+		end_parked(dev, q, HW_ST_RESET);
 	while (with_completions && fetch(dev, q)) {
+		const struct sim_program *p = find_program(dev, q);
+
+		/* Other chips may wait for it; and of a program that is gone nobody knows. */
+		if (q->sqe.op == HW_EXECUTE && (!p || p->is_joint))
+			sim_break(dev, q->info.ctx, sim_break_why(dev, HW_ST_DROPPED));
 		q->head++;
 		complete(dev, q, HW_ST_DROPPED, 0, 0);
 		q->has_sqe = false;
 	}
+	sim_break_wait(dev);
 	q->head = q->tail;
 	q->has_sqe = false;
 	q->is_clearing = q->is_silent = false;
 	if (q->state == SIM_QUEUE_FAULTED)
 		q->state = SIM_QUEUE_READY;
-}
-
-void sim_die(struct sim_device *dev, uint32_t why)
-{
-	if (dev->fatal)
-		return;
-	dev->fatal = why;
-	dev->status = (dev->status & ~(uint32_t)HW_STATUS_READY) | HW_STATUS_FATAL;
-	dev->ras.fatal++;
-	for (unsigned i = 0; i < 2; i++)
-		sim_engine_halt(&dev->engines[i], HW_ST_DEVICE_FATAL);
-	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
-		sim_irq(dev, i);
 }

@@ -27,12 +27,12 @@ void sim_fault_record(struct sim_device *dev, struct hw_fault *f)
 }
 
 /* An engine's busy time, what runs now included. */
-static uint64_t busy_of(const struct sim_device *dev, unsigned i, int64_t now)
+static uint64_t busy_of(struct sim_device *dev, unsigned i, int64_t now)
 {
-	const struct sim_engine *e = &dev->engines[i];
+	struct sim_engine *e = &dev->engines[i];
 	uint64_t done = i ? dev->total.busy_dma_ns : dev->total.busy_compute_ns;
 
-	return done + (e->queue ? (uint64_t)(now - e->began) : 0);
+	return done + (e->queue ? sim_engine_ran(e, now) : 0);
 }
 
 static void update(struct sim_device *dev, int64_t now)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host's CPU offers the model. On x86-64 there are wider paths than the portable
- * one; on other CPUs that one is all there is (SIM_X86 in core.h). */
+ * one; on other CPUs that one is all there is (SIM_X86 in cpu.h). */
+#include "hal/sim/kernels/cpu.h"
+
 #include <string.h>
 #include <unistd.h>
-
-#include "hal/sim/sim_internal.h"
 
 #ifdef __x86_64__
 #include <asm/prctl.h>
@@ -33,7 +33,6 @@ static void detect_avx512(struct sim_cpu *cpu)
 		bool tiles = (d >> 24 & 1) && may_use_tiles();
 
 		cpu->avx512_vnni = c >> 11 & 1;
-		cpu->avx512_fp16 = d >> 23 & 1;
 		cpu->amx_bf16 = tiles && (d >> 22 & 1);
 		cpu->amx_int8 = tiles && (d >> 25 & 1);
 	}
@@ -85,8 +84,8 @@ int sim_cpu_cap(struct sim_cpu *cpu, const char *name, struct err *err)
 		return err_set(err, ERR_FAILED_PRECONDITION, "this CPU has no %s; leave "
 			       "path= out to take the best that it has", name);
 	if (wanted < SIM_AVX512)
-		cpu->avx512_bf16 = cpu->avx512_vnni = cpu->avx512_fp16 =
-			cpu->amx_bf16 = cpu->amx_int8 = false;
+		cpu->avx512_bf16 = cpu->avx512_vnni = cpu->amx_bf16 =
+			cpu->amx_int8 = false;
 	cpu->path = wanted;
 	return 0;
 }

@@ -4,21 +4,23 @@
  * counter, so lanes that are slow take fewer. The caller is lane 0 and works too; a
  * second caller that finds the pool busy works alone.
  *
- * `gate` is the whole protocol: its low bits count the workers inside the job, OPEN
- * says whether one more may enter, the high half numbers the job. A worker that
- * wakes late finds the gate shut and the caller gone: nobody ever waits for a
+ * `entry` is the whole protocol, one atomic word: its low bits count the workers inside
+ * the job, OPEN says whether one more may enter, the high half numbers the job. A worker
+ * that wakes late finds the job closed and the caller gone: nobody ever waits for a
  * sleeping thread. Workers spin briefly after a job, since the next instruction often
  * follows at once, then sleep on `turn`, a futex.
  */
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hal/base/clock.h"
 #include "hal/base/cpu.h"
-#include "hal/sim/sim_internal.h"
+#include "hal/sim/core/pool.h"
 
 #define OPEN ((uint64_t)1 << 31)
 #define INSIDE (OPEN - 1)
@@ -41,7 +43,7 @@ struct sim_pool {
 	atomic_bool quit;
 	atomic_flag busy;	/* a job is being run */
 	struct job job;
-	_Alignas(64) _Atomic uint64_t gate;
+	_Alignas(64) _Atomic uint64_t entry;
 	_Alignas(64) atomic_uint turn;	/* futex: counts jobs */
 	atomic_uint asleep;
 	_Alignas(64) atomic_uint left;	/* futex: counts last workers leaving */
@@ -91,21 +93,21 @@ static void take_parts(struct job *j, unsigned lane)
 
 static bool enter(struct sim_pool *p)
 {
-	uint64_t gate = atomic_load(&p->gate);
+	uint64_t entry = atomic_load(&p->entry);
 
-	/* The job's fields may be read once the gate was passed, `workers` too: a
-	 * worker too many leaves again. */
-	while (gate & OPEN)
-		if (atomic_compare_exchange_weak(&p->gate, &gate, gate + 1))
+	/* The job's fields may be read after entering, `workers` too: a worker too
+	 * many leaves again. */
+	while (entry & OPEN)
+		if (atomic_compare_exchange_weak(&p->entry, &entry, entry + 1))
 			return true;
 	return false;
 }
 
 static void leave(struct sim_pool *p)
 {
-	uint64_t gate = atomic_fetch_sub(&p->gate, 1) - 1;
+	uint64_t entry = atomic_fetch_sub(&p->entry, 1) - 1;
 
-	if (gate & (INSIDE | OPEN))
+	if (entry & (INSIDE | OPEN))
 		return;
 	atomic_fetch_add(&p->left, 1);
 	if (atomic_load(&p->caller_sleeps))
@@ -147,20 +149,20 @@ static void *work(void *arg)
 	}
 }
 
-/* Shuts the gate and waits for the workers inside. */
+/* Closes the job and waits for the workers inside. */
 static void join_workers(struct sim_pool *p)
 {
 	unsigned spins = 0, seen;
 
-	atomic_fetch_and(&p->gate, ~OPEN);
-	while (atomic_load(&p->gate) & INSIDE) {
+	atomic_fetch_and(&p->entry, ~OPEN);
+	while (atomic_load(&p->entry) & INSIDE) {
 		if (p->spins && spins++ < PAUSES) {
 			cpu_relax();
 			continue;
 		}
 		atomic_store(&p->caller_sleeps, true);
 		seen = atomic_load(&p->left);
-		if (atomic_load(&p->gate) & INSIDE)
+		if (atomic_load(&p->entry) & INSIDE)
 			sim_futex_wait(&p->left, seen);
 		atomic_store(&p->caller_sleeps, false);
 	}
@@ -183,7 +185,7 @@ void sim_pool_run(struct sim_pool *p, uint64_t n, uint64_t grain, unsigned lanes
 	p->job.grain = grain;
 	p->job.workers = lanes - 1;
 	atomic_store_explicit(&p->job.next, 0, memory_order_relaxed);
-	atomic_fetch_add(&p->gate, TURN | OPEN);
+	atomic_fetch_add(&p->entry, TURN | OPEN);
 	atomic_fetch_add(&p->turn, 1);
 	/* Sleepers are not numbered: with some lanes left out, wake them all. */
 	if (atomic_load(&p->asleep))

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operands, for the families of instructions (core.h): checked when a program is loaded,
+ * turned into addresses and faults when it runs.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "hal/sim/core/program.h"
+
+#define MAX_SPAN ((int64_t)1 << 60)	/* from the lowest to the highest address */
+#define MAX_POINTS ((int64_t)1 << 56)	/* of an iteration space */
+
+/* ---- for prepare() ---- */
+
+int sim_refuse(struct sim_load *load, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(load->why, sizeof(load->why), fmt, ap);
+	va_end(ap);
+	return status;
+}
+
+void sim_need_scratch(struct sim_load *load, size_t bytes)
+{
+	if (bytes > load->scratch)
+		load->scratch = bytes;
+}
+
+void sim_need_shared(struct sim_load *load, size_t bytes)
+{
+	if (bytes > load->shared)
+		load->shared = bytes;
+}
+
+/* Widens [*lo, *hi] by a range of `count` steps; -1 if it passes MAX_SPAN. */
+static int widen(int64_t *lo, int64_t *hi, int64_t count, int64_t stride)
+{
+	int64_t span;
+
+	if (count <= 1)
+		return 0;
+	if (__builtin_mul_overflow(count - 1, stride, &span) || span > MAX_SPAN ||
+	    span < -MAX_SPAN)
+		return -1;
+	if (span < 0)
+		*lo += span;
+	else
+		*hi += span;
+	return *lo < -MAX_SPAN || *hi > MAX_SPAN ? -1 : 0;
+}
+
+bool sim_is_countable(unsigned rank, const int64_t *dim)
+{
+	int64_t points = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		if (dim[d] < 0 || dim[d] > MAX_POINTS ||
+		    __builtin_mul_overflow(points, dim[d] ? dim[d] : 1, &points) ||
+		    points > MAX_POINTS)
+			return false;
+	return true;
+}
+
+/* Whether a stride keeps elements of `align` bytes aligned. */
+static bool is_aligned(int64_t value, unsigned align)
+{
+	return (value & (int64_t)(align - 1)) == 0;
+}
+
+/* need: HW_BIND_*; a peer's memory is for whom asks for a peer's. */
+static int check_binding(struct sim_load *load, unsigned operand, unsigned need,
+			 unsigned binding)
+{
+	if (binding >= load->n_bindings)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u names binding %u of %u", operand, binding,
+				  load->n_bindings);
+	if ((load->bindings[binding].access & (need | HW_BIND_PEER)) != need)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u %s binding %u, which is not declared so",
+				  operand, need & HW_BIND_PEER ? "writes to a peer by" :
+				  need == HW_BIND_WRITE ? "writes" : "reads", binding);
+	return 0;
+}
+
+/* [first, last) of an operand without a register lies in its binding. */
+static int check_static(struct sim_load *load, const struct isa_operand *op,
+			unsigned operand, int64_t first, int64_t last)
+{
+	uint64_t room = load->bindings[op->binding].bytes;
+
+	if (first >= 0 && (uint64_t)last <= room)
+		return 0;
+	return sim_refuse(load, HW_ST_BAD_PROGRAM,
+			  "operand %u reaches [%lld, %lld) of binding %u's %llu bytes",
+			  operand, (long long)first, (long long)last, op->binding,
+			  (unsigned long long)room);
+}
+
+/* A type as large as a COPY's element: what counts there is size and alignment. */
+static unsigned elem_of_size(unsigned bytes)
+{
+	switch (bytes) {
+	case 1: return ELEM_U8;
+	case 2: return ELEM_U16;
+	case 4: return ELEM_U32;
+	case 8: return ELEM_U64;
+	case 16: return ELEM_C128;
+	default: return ELEM_INVALID;
+	}
+}
+
+static int refer(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+		 unsigned need, unsigned elem_size, unsigned rank, const int64_t *dim,
+		 const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref)
+{
+	unsigned elem = elem_size ? elem_of_size(elem_size) : op->elem;
+	unsigned bytes = elem_valid(elem) ? elem_bytes(elem) : 0;
+	unsigned align = bytes > 8 ? 8 : bytes;
+	int64_t lo = 0, hi = bytes, first, last;
+	bool is_empty = false;
+
+	if (!bytes)
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u has no type %u",
+				  operand, elem_size ? elem_size : op->elem);
+	if (rank > ISA_MAX_RANK || op->reg >= ISA_N_REG || op->zero ||
+	    (op->flags & ~ISA_OPERAND_ACC))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u has a field out of range", operand);
+	if (!sim_is_countable(rank, dim))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM,
+				  "operand %u runs over too many points", operand);
+	if (check_binding(load, operand, need, op->binding))
+		return HW_ST_BAD_PROGRAM;
+	if (!is_aligned(op->offset, align))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u is misaligned",
+				  operand);
+	for (unsigned d = 0; d < rank; d++) {
+		is_empty |= dim[d] == 0;
+		if (!is_aligned(op->stride[d], align) ||
+		    widen(&lo, &hi, dim[d], op->stride[d]))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "operand %u: dim %u is out of range", operand, d);
+	}
+	for (unsigned i = 0; i < n_extra; i++) {
+		is_empty |= extra[i].count == 0;
+		if (extra[i].count < 0 || !is_aligned(extra[i].stride, align) ||
+		    widen(&lo, &hi, extra[i].count, extra[i].stride))
+			return sim_refuse(load, HW_ST_BAD_PROGRAM,
+					  "operand %u: range %u is out of range", operand, i);
+	}
+	if (is_empty)
+		lo = hi = 0;
+	if (__builtin_add_overflow(op->offset, lo, &first) ||
+	    __builtin_add_overflow(op->offset, hi, &last))
+		return sim_refuse(load, HW_ST_BAD_PROGRAM, "operand %u overflows", operand);
+	if (!op->reg && !is_empty && check_static(load, op, operand, first, last))
+		return HW_ST_BAD_PROGRAM;
+	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg,
+				 .elem = (uint8_t)elem, .write = need != HW_BIND_READ,
+				 .operand = (uint8_t)operand,
+				 .offset = is_empty && !op->reg ? 0 : op->offset,
+				 .lo = lo, .hi = hi };
+	/* Nothing bounds the stride of a dim without a second element, nor any if there
+	 * are no elements: it is none. */
+	for (unsigned d = 0; d < rank; d++)
+		ref->stride[d] = dim[d] > 1 && !is_empty ? op->stride[d] : 0;
+	return 0;
+}
+
+int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+	    bool write, unsigned elem_size, unsigned rank, const int64_t *dim,
+	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref)
+{
+	return refer(load, op, operand, write ? HW_BIND_WRITE : HW_BIND_READ, elem_size, rank,
+		     dim, extra, n_extra, ref);
+}
+
+int sim_peer_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+		 unsigned elem_size, unsigned rank, const int64_t *dim, struct sim_ref *ref)
+{
+	return refer(load, op, operand, HW_BIND_WRITE | HW_BIND_PEER, elem_size, rank, dim,
+		     NULL, 0, ref);
+}
+
+/* ---- for run() ---- */
+
+/* Lanes may fault at once: the first is the run's. */
+int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64_t va,
+	      uint64_t bytes)
+{
+	if (atomic_flag_test_and_set(&run->core->faulting))
+		return status;
+	run->fault.status = (uint16_t)status;
+	run->fault.operand = ref ? ref->operand : 0xffff;
+	run->fault.binding = ref ? ref->binding : 0xffffffffu;
+	run->fault.is_write = ref && ref->write;
+	run->fault.va = va;
+	run->fault.bytes = bytes;
+	return status;
+}
+
+uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
+{
+	uint64_t bytes = run->bytes[ref->binding];
+	unsigned size = elem_bytes(ref->elem);
+	int64_t at, lo, hi;
+
+	if (ref->lo == ref->hi)
+		return run->base[ref->binding];
+	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
+	    __builtin_add_overflow(at, ref->lo, &lo) ||
+	    __builtin_add_overflow(at, ref->hi, &hi) || lo < 0 || (uint64_t)hi > bytes) {
+		at = (int64_t)((uint64_t)ref->offset + (uint64_t)run->reg[ref->reg]);
+		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)at, bytes);
+		return NULL;
+	}
+	if (at & (int64_t)((size > 8 ? 8 : size) - 1)) {
+		sim_fault(run, HW_ST_ALIGNMENT, ref, (uint64_t)at, bytes);
+		return NULL;
+	}
+	return run->base[ref->binding] + at;
+}
+
+int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct sim_window *w)
+{
+	uint64_t chip, status;
+
+	run->core->links->why(w, &chip, &status);
+	return sim_fault(run, HW_ST_PEER, ref, chip, status);
+}
+
+bool sim_put_begin(struct sim_run *run, const struct sim_ref *ref)
+{
+	const struct sim_core *core = run->core;
+	struct sim_window *w = core->window[ref->binding];
+
+	if (core->links->begin(core->link, w))
+		return true;
+	sim_peer_fault(run, ref, w);
+	return false;
+}
+
+void sim_put_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
+{
+	const struct sim_core *core = run->core;
+
+	core->links->end(core->link, core->window[ref->binding], bytes);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows as a driver asks for them (DEVICE.md#links), and what RPUT, RSIG and RWAIT do with
+ * those that a run has bound.
+ */
+#include "hal/sim/sim_internal.h"
+
+/* ---- requests ---- */
+
+int sim_window_open(struct sim_device *dev, unsigned ctx, const struct hw_window *in,
+		    uint64_t *key)
+{
+	bool is_host = false;
+	uint8_t *p;
+
+	if (!dev->sim->fabric.id)
+		return HW_ST_NOT_BUILT;
+	if (in->va % HW_PAGE || in->bytes % HW_PAGE || !in->bytes)
+		return HW_ST_BAD_FIELD;
+	p = sim_va(dev, NULL, ctx, in->va, in->bytes, true, NULL, &is_host);
+	if (!p || is_host)
+		return HW_ST_BAD_ADDRESS;
+	return sim_window_add(dev, &(struct sim_window){ .ctx = ctx, .va = in->va,
+							 .bytes = in->bytes, .memory = p }, key);
+}
+
+int sim_peer_map(struct sim_device *dev, unsigned ctx, const struct hw_peer_map *in)
+{
+	struct sim_window *w;
+	int status;
+
+	if (!dev->sim->fabric.id)
+		return HW_ST_NOT_BUILT;
+	if (in->va % HW_PAGE || in->offset % HW_PAGE || in->bytes % HW_PAGE || !in->bytes ||
+	    in->va + in->bytes < in->va || in->zero)
+		return HW_ST_BAD_FIELD;
+	w = in->chip < dev->sim->n_cards ?
+		sim_window_get(&dev->sim->devices[in->chip], in->key) : NULL;
+	if (!w)
+		return HW_ST_NO_SUCH_ID;
+	status = in->bytes > w->bytes || in->offset > w->bytes - in->bytes ? HW_ST_BAD_FIELD :
+		 sim_ctx_add(dev, ctx, &(struct sim_map){ .va = in->va, .pa = in->offset,
+							  .bytes = in->bytes, .window = w });
+	if (status)
+		sim_window_put(w);
+	return status;
+}
+
+/* ---- what a run does with them ---- */
+
+static bool begin_put(void *link, struct sim_window *w)
+{
+	const struct sim_engine *e = link;
+
+	return sim_window_begin(e->dev, w);
+}
+
+static void end_put(void *link, struct sim_window *w, uint64_t bytes)
+{
+	const struct sim_engine *e = link;
+
+	sim_window_end(e->dev, w, bytes);
+}
+
+static bool raise(void *link, struct sim_window *w, uint64_t *sem, unsigned fn, uint64_t value)
+{
+	const struct sim_engine *e = link;
+
+	return sim_window_raise(e->dev, w, sem, fn, value);
+}
+
+static struct sim_window *find_broken(void *link)
+{
+	const struct sim_engine *e = link;
+
+	for (unsigned i = 0; i < e->n_peers; i++)
+		if (atomic_load(&e->peers[i]->broken))
+			return e->peers[i];
+	return NULL;
+}
+
+static void say_why(const struct sim_window *w, uint64_t *chip, uint64_t *status)
+{
+	uint32_t why = atomic_load(&w->broken);
+
+	*chip = sim_broken_by(why);
+	*status = sim_broken_as(why);
+}
+
+static struct sim_watch *watch_of(struct sim_window *w)
+{
+	return &w->dev->watch;
+}
+
+const struct sim_links sim_links = {
+	.begin = begin_put, .end = end_put, .raise = raise, .broken = find_broken,
+	.why = say_why, .watch = watch_of,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals: to an engine's thread (there may be work), to a run (end), to the host (an
+ * interrupt).
+ */
+#include <limits.h>
+#include <unistd.h>
+
+#include "hal/sim/sim_internal.h"
+
+void sim_kick(struct sim_engine *e)
+{
+	atomic_fetch_add(&e->kick, 1);
+	if (atomic_load(&e->is_asleep))
+		sim_futex_wake(&e->kick, INT_MAX);
+}
+
+void sim_engine_halt(struct sim_engine *e, int status)
+{
+	if (!e->queue || e->stop_status)
+		return;
+	e->stop_status = status;
+	atomic_store(&e->stop, true);
+	sim_turn_wake(&e->turn);
+}
+
+void sim_irq(struct sim_device *dev, uint32_t vector)
+{
+	struct sim_vector *v;
+	uint64_t one = 1;
+
+	if (vector >= HW_MAX_VECTORS)
+		return;
+	v = &dev->vectors[vector];
+	if (dev->drop_irqs) {
+		dev->drop_irqs--;
+		return;
+	}
+	if (v->masked) {
+		v->pending = true;
+		return;
+	}
+	/* A full counter means that the host has not looked yet: nothing is lost.
+	 * Any other failure is the host's, as with a bad address in the table. */
+	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
+		return;
+}

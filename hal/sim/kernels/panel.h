@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_PANEL_H
+#define SIM_PANEL_H
+/*
+ * Panels: the operands of a matrix product as its kernels read them, and the functions that
+ * pack and multiply them, for each instruction set. Private to hal/sim.
+ *
+ * Panels hold units: `group` neighbours along k in the kernel's type, 4 bytes for the
+ * fast kernels (one f32, two bf16 or s16, four bytes), because that is what dot-product
+ * instructions and matrix tiles take. A panel of a is [row][SIM_PRODUCT_PITCH], of b
+ * [unit of k][SIM_PRODUCT_LINE] for every SIM_PRODUCT_LINE columns. What a panel has
+ * beyond the operands is zero.
+ *
+ * Kernels keep no state and never fail; they write to the lane's scratch alone, so that
+ * several threads may run one at once, each with a scratch of its own.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hal/sim/kernels/transpose.h"
+
+#define SIM_PRODUCT_KU 256u		/* units of k of a panel */
+#define SIM_PRODUCT_PITCH 272u		/* units from row to row: not a power of two */
+#define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
+#define SIM_PRODUCT_GROUP 4u		/* most elements of a unit */
+
+struct sim_product_task;	/* the caller's (core/product.h): handed through */
+
+/* One side of the product: rows of a, columns of b ("lanes"). Two ways to read it: */
+struct sim_side {
+	uint8_t elem;		/* of the operand; packing converts */
+	bool by_lines;
+	/* Elements k .. k + n of lane i, side by side: in place, or written to room. */
+	const void *(*row)(const struct sim_product_task *t, unsigned i, int64_t k,
+			   unsigned n, void *room);
+	/* If by_lines, where neighbour lanes are neighbours in memory: the addresses of
+	 * element k .. k + n of lane 0. */
+	void (*lines)(const struct sim_product_task *t, int64_t k, unsigned n,
+		      const uint8_t **at);
+};
+
+/* sums[i * ld + j] += product of a panel's row i and column j, over ku units. */
+typedef void sim_product_fn(const void *a, const void *b, void *sums, unsigned ku,
+			    unsigned rows, unsigned cols, unsigned ld);
+
+/* A kernel and the panels that it takes. */
+struct sim_product_kernel {
+	sim_product_fn *fn;
+	uint8_t a, b;		/* types of the panels */
+	uint8_t group;		/* elements of a unit */
+	uint8_t unit;		/* bytes of it */
+	uint8_t k_step;		/* units of k are a multiple of this */
+	uint8_t row_step;	/* rows of a panel of a, too */
+	uint8_t mr;		/* rows are worth cutting at multiples of this */
+	uint8_t flip_b;		/* xor of every byte of b */
+	uint16_t speed;		/* products of elements in a ns, about */
+};
+
+/* What packing needs to know of a product; constant while it runs. */
+struct sim_panels {
+	struct sim_product_kernel kernel;
+	struct sim_side a, b;
+	sim_transpose_fn *transpose;	/* of units */
+	/* Offsets in a lane's scratch: the panels; room for transposing, for elements as
+	 * they are in memory, for addresses. */
+	size_t a_at, b_at, turn_at, raw_at, lines_at;
+};
+
+/* Fills a panel of `lanes` rows of a, or columns of b, with n elements of k from k0 on, and
+ * zeros up to ku units. t is what the side's functions are called with. */
+typedef void sim_product_pack_fn(const struct sim_panels *panels,
+				 const struct sim_product_task *t, unsigned lanes,
+				 uint8_t *scratch, int64_t k0, unsigned n, unsigned ku);
+
+/* ---- by instruction set: product_*.c ---- */
+
+sim_product_pack_fn sim_product_pack_a_portable, sim_product_pack_b_portable;
+SIM_X86 sim_product_pack_fn sim_product_pack_a_avx2, sim_product_pack_b_avx2;
+SIM_X86 sim_product_pack_fn sim_product_pack_a_avx512, sim_product_pack_b_avx512;
+sim_product_fn sim_product_f32_portable, sim_product_f64_portable, sim_product_s16_portable,
+	       sim_product_c64_portable, sim_product_c128_portable;
+SIM_X86 sim_product_fn sim_product_f32_avx2, sim_product_f64_avx2, sim_product_s16_avx2,
+		       sim_product_c64_avx2, sim_product_c128_avx2;
+SIM_X86 sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_product_s16_avx512,
+		       sim_product_c64_avx512, sim_product_c128_avx512;
+SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
+/* a signed; b unsigned, or signed with its sign bits flipped. */
+SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;
+/* Names tell the signs of a and b. */
+SIM_X86 sim_product_fn sim_product_bf16_amx, sim_product_ss_amx, sim_product_su_amx,
+		       sim_product_us_amx, sim_product_uu_amx;
+
+#endif
