@@ -24,13 +24,19 @@ static int check(struct hal_mem *m, uint64_t offset, uint64_t bytes, struct err 
 	return 0;
 }
 
+static void free_stage(void *arg, const struct err *err)
+{
+	(void)err;
+	hal_mem_free(arg);
+}
+
 /* Through staging memory; `in` says which way. */
 static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t bytes,
 		       bool in, int64_t deadline, struct err *err)
 {
 	struct hal_queue *q = hal_device_queue(m->dev, HAL_QUEUE_DMA);
 	struct hal_mem *stage = NULL;
-	uint64_t value, n;
+	uint64_t value = 0, n;
 	int code = hal_mem_alloc(m->dev, HAL_MEM_HOST, bytes < STAGE ? bytes : STAGE,
 				 "staging", &stage, err);
 
@@ -45,7 +51,12 @@ static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t 
 		if (!code && !in)
 			memcpy((char *)host + at, stage->host, n);
 	}
-	hal_mem_free(stage);
+	/* The device may still be at it: the memory goes when it is done, or if that can't
+	 * be arranged with the device. */
+	if (code == ERR_DEADLINE_EXCEEDED)
+		hal_queue_notify(q, value, free_stage, stage, NULL);
+	else
+		hal_mem_free(stage);
 	return code;
 }
 

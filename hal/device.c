@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A HAL's and a device's life: opening, the waiter thread, dying, resetting, and what
- * the process tells of it in its telemetry page.
- *
- * Death is for good until a reset: the first error is kept, every pending submission
- * fails with it, every later call returns it.
+ * A HAL's and a device's life, on top of all other files here: opening, the waiter
+ * thread, resetting, closing.
  */
 #define LOG_TAG "hal/device"
 #include <errno.h>
@@ -17,99 +14,7 @@
 
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
-
-/* ---- fork ---- */
-
-static atomic_uint generation;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void count_fork(void)
-{
-	atomic_fetch_add(&generation, 1);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, count_fork);
-}
-
-unsigned hal_generation(void)
-{
-	pthread_once(&fork_once, watch_forks);
-	return atomic_load_explicit(&generation, memory_order_relaxed);
-}
-
-bool hal_is_inherited(const struct hal *hal)
-{
-	return hal->generation != hal_generation();
-}
-
-int hal_check(struct hal_device *dev, struct err *err)
-{
-	if (hal_is_orphan(dev))
-		return err_set(err, ERR_FAILED_PRECONDITION, "this process was forked from one "
-			       "that had the device open: devices do not survive fork; "
-			       "start processes by spawn, or open devices in the child");
-	if (atomic_load_explicit(&dev->is_dead, memory_order_acquire)) {
-		int code;
-
-		pthread_mutex_lock(&dev->death_lock);
-		code = dev->death.code;
-		if (err)
-			*err = dev->death;
-		pthread_mutex_unlock(&dev->death_lock);
-		return code;
-	}
-	return 0;
-}
-
-/* ---- death ---- */
-
-void hal_die(struct hal_device *dev, const struct err *why)
-{
-	uint64_t one = 1;
-	bool is_first;
-
-	pthread_mutex_lock(&dev->lock);
-	is_first = !atomic_load(&dev->is_dead);
-	if (is_first) {
-		pthread_mutex_lock(&dev->death_lock);
-		dev->death = *why;
-		err_add(&dev->death, "%s died", dev->entry->info.bus_id);
-		pthread_mutex_unlock(&dev->death_lock);
-		if (dev->page)
-			snprintf(dev->page->state, sizeof(dev->page->state), "dead: %.80s",
-				 why->msg);
-		atomic_store_explicit(&dev->is_dead, true, memory_order_release);
-	}
-	pthread_mutex_unlock(&dev->lock);
-	/* The waiter fails what is pending: our caller may hold a queue's lock. */
-	if (is_first && write(dev->irq_fd, &one, sizeof(one)) < 0)
-		log_error("waking the waiter: %s", strerror(errno));
-}
-
-int hal_check_alive(struct hal_device *dev, struct err *err)
-{
-	struct err why;
-	int code = hal_check(dev, err);
-
-	if (code)
-		return code;
-	/* What is seen before a reset must not kill the device after it. */
-	pthread_mutex_lock(&dev->life);
-	code = hal_check(dev, err);
-	if (!code && dev->t->ops->alive(dev->t, &why)) {
-		hal_die(dev, &why);
-		code = hal_check(dev, err);
-	}
-	pthread_mutex_unlock(&dev->life);
-	return code;
-}
-
-int hal_device_error(struct hal_device *dev, struct err *err)
-{
-	return hal_check(dev, err);
-}
+#include "hal/sim/sim.h"
 
 /* ---- the waiter ---- */
 
@@ -126,24 +31,6 @@ static bool has_pending(struct hal_device *dev)
 	return false;
 }
 
-/* Lets queues look again that may wait for a queue which failed. */
-static void nudge(struct hal_device *dev)
-{
-	uint64_t value;
-
-	if (!atomic_exchange(&dev->nudge, false))
-		return;
-	for (unsigned i = 0; i < 2; i++) {
-		struct hal_queue *q = dev->queues[i];
-		uint64_t pending = q ? q->submitted - atomic_load(&q->done) : 0;
-		struct hal_mem *m = q ? q->semaphore : NULL;
-
-		/* An empty copy rings the doorbell, which makes the device look. */
-		if (pending)
-			hal_queue_copy(q, m, 0, m, 0, 0, NULL, 0, &value, NULL);
-	}
-}
-
 static void *wait_for_events(void *arg)
 {
 	struct hal_device *dev = arg;
@@ -157,8 +44,11 @@ static void *wait_for_events(void *arg)
 			break;
 		/* A device that hangs sends no interrupt: whoever waits for one hears of
 		 * it by this look. */
-		if (!n && !has_pending(dev))
+		if (!n && !has_pending(dev)) {
+			if (dev->page)
+				hal_page_update(dev, false);
 			continue;
+		}
 		if (read(dev->irq_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			break;
 		hal_check_alive(dev, NULL);
@@ -169,55 +59,17 @@ static void *wait_for_events(void *arg)
 		pthread_mutex_unlock(&dev->life);
 		for (unsigned i = 0; i < 2; i++)
 			hal_queue_reap(dev->queues[i]);
-		nudge(dev);
+		/* Where a queue failed, others may wait for it. */
+		if (atomic_exchange(&dev->must_kick, false))
+			for (unsigned i = 0; i < 2; i++)
+				hal_queue_kick(dev->queues[i]);
 		if (dev->page)
-			hal_page_update(dev);
+			hal_page_update(dev, true);
 	}
 	return NULL;
 }
 
 /* ---- the telemetry page ---- */
-
-int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out, struct err *err)
-{
-	int code = hal_check(dev, err);
-
-	return code ? code : dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
-		.id = HW_LOG_TELEMETRY }, out, sizeof(*out), NULL, err);
-}
-
-void hal_page_update(struct hal_device *dev)
-{
-	int64_t now = clock_ns(), due = atomic_load_explicit(&dev->page_due,
-							     memory_order_relaxed);
-	struct hal_page_device *p = dev->page;
-	struct hw_telemetry t;
-
-	if (now < due || !atomic_compare_exchange_strong(&dev->page_due, &due,
-							 now + HAL_PAGE_NS))
-		return;
-	if (hal_device_telemetry(dev, &t, NULL))
-		return;
-	/* A reset of the function starts the count anew. */
-	if (t.busy_compute_ns < dev->last_busy_ns)
-		dev->last_busy_ns = 0;
-	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
-	p->busy_ns = t.busy_compute_ns - dev->last_busy_ns;
-	p->window_ns = t.time_ns - dev->last_time_ns;
-	p->read_at_ns = (uint64_t)now;
-	p->temperature_mc = t.temperature_mc;
-	p->power_mw = t.power_mw;
-	p->n_fault = t.n_fault;
-	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
-	dev->last_busy_ns = t.busy_compute_ns;
-	dev->last_time_ns = t.time_ns;
-}
-
-void hal_note_executable(struct hal_device *dev, const char *what)
-{
-	if (dev->page && !hal_is_orphan(dev))
-		snprintf(dev->page->running, sizeof(dev->page->running), "%s", what);
-}
 
 static void join_page(struct hal_device *dev)
 {
@@ -231,6 +83,7 @@ static void join_page(struct hal_device *dev)
 	if (dev->index >= HAL_PAGE_DEVICES)
 		return;
 	dev->page_head = hal->page;
+	dev->told_submitted = UINT64_MAX;	/* nothing yet: the first look asks */
 	dev->page = &hal->page->devices[dev->index];
 	*dev->page = (struct hal_page_device){ .is_model = dev->identity.is_model != 0,
 		.kind = dev->entry->info.kind, .hbm_bytes = dev->identity.hbm_bytes };
@@ -253,11 +106,15 @@ static void read_limit(struct hal_device *dev)
 		dev->default_limit_ns = strtoull(text, NULL, 10) * 1000000;
 }
 
-/* The waiter has ended, perhaps before it told all: whoever asked is told now. */
-static void tell_the_last(struct hal_device *dev)
+/* Ends the waiter, perhaps before it told all: whoever asked is told now. With no lock held,
+ * because this runs callbacks. */
+static void stop_waiter(struct hal_device *dev)
 {
 	struct err why;
 
+	atomic_store(&dev->quit, true);
+	hal_wake_waiter(dev);
+	pthread_join(dev->waiter, NULL);
 	if (!hal_check(dev, &why))
 		err_set(&why, ERR_ABORTED, "%s was closed", dev->entry->info.bus_id);
 	for (unsigned i = 0; i < 2; i++) {
@@ -267,15 +124,9 @@ static void tell_the_last(struct hal_device *dev)
 	}
 }
 
+/* Under hal.lock; the waiter has ended, or never was. */
 static void free_device(struct hal_device *dev)
 {
-	uint64_t one = 1;
-
-	atomic_store(&dev->quit, true);
-	if (dev->has_waiter && write(dev->irq_fd, &one, sizeof(one)) > 0) {
-		pthread_join(dev->waiter, NULL);
-		tell_the_last(dev);
-	}
 	while (dev->exes)
 		hal_exe_unload(dev->exes);
 	for (unsigned i = 0; i < 2; i++)
@@ -329,7 +180,6 @@ static int start(struct hal_device *dev, struct err *err)
 	join_page(dev);
 	if (pthread_create(&dev->waiter, NULL, wait_for_events, dev))
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
-	dev->has_waiter = true;
 	return 0;
 }
 
@@ -340,13 +190,13 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	struct hal_device *dev;
 	int code;
 
+	/* The model's threads, and who has hal.lock, may be the parent's. */
+	if (hal_is_inherited(hal))
+		return hal_refuse_child(err);
 	if (index >= hal->n_entries)
 		return err_set(err, ERR_OUT_OF_RANGE, "device %u of %u", index,
 			       hal->n_entries);
 	e = &hal->entries[index];
-	if (!e->transport)
-		return err_set(err, ERR_UNIMPLEMENTED, "%s can't be opened: %s",
-			       e->info.bus_id, e->info.state);
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
@@ -395,6 +245,7 @@ void hal_device_close(struct hal_device *dev)
 		    ERR_DEADLINE_EXCEEDED)
 			hal_queue_reset(q, "the device is being closed", NULL);
 	}
+	stop_waiter(dev);
 	pthread_mutex_lock(&hal->lock);
 	free_device(dev);
 	pthread_mutex_unlock(&hal->lock);
@@ -419,6 +270,8 @@ static int reset_locked(struct hal_device *dev, struct err *err)
 		atomic_store(&dev->is_dead, false);
 	if (!code && dev->page)
 		snprintf(dev->page->state, sizeof(dev->page->state), "ready");
+	if (!code)
+		hal_page_tell(dev, 0, "the function was reset");
 	return code;
 }
 
@@ -430,6 +283,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
 	if (hal_check(dev, NULL) == ERR_FAILED_PRECONDITION)
 		return hal_check(dev, err);
+	pthread_mutex_lock(&dev->hal->links);
 	pthread_mutex_lock(&dev->exes_lock);
 	pthread_mutex_lock(&dev->life);
 	hal_die(dev, &why);
@@ -439,6 +293,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	}
 	pthread_mutex_lock(&dev->lock);
 	code = reset_locked(dev, err);
+	hal_links_forget(dev);
 	pthread_mutex_unlock(&dev->lock);
 	for (unsigned i = 2; i--;)
 		pthread_mutex_unlock(&dev->queues[i]->lock);
@@ -446,6 +301,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	for (struct hal_exe *x = dev->exes; !code && x; x = x->next)
 		code = hal_exe_reload(x, err);
 	pthread_mutex_unlock(&dev->exes_lock);
+	pthread_mutex_unlock(&dev->hal->links);
 	return code;
 }
 
@@ -465,6 +321,22 @@ unsigned hal_device_index(const struct hal_device *dev)
 
 /* ---- the HAL ---- */
 
+void hal_destroy(struct hal *hal)
+{
+	if (!hal)
+		return;
+	for (unsigned i = 0; i < hal->n_entries; i++)
+		hal_device_close(hal->entries[i].open);
+	if (hal->generation == hal_generation())
+		sim_destroy(hal->sim);
+	hal_page_close(hal->page, hal->page_fd, hal->page_path);
+	pthread_mutex_destroy(&hal->lock);
+	pthread_mutex_destroy(&hal->page_lock);
+	pthread_mutex_destroy(&hal->links);
+	free(hal->entries);
+	free(hal);
+}
+
 int hal_create(const struct hal_options *options, struct hal **out, struct err *err)
 {
 	const char *devices = options && options->devices ? options->devices :
@@ -477,6 +349,8 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	hal->generation = hal_generation();
 	pthread_mutex_init(&hal->lock, NULL);
+	pthread_mutex_init(&hal->page_lock, NULL);
+	pthread_mutex_init(&hal->links, NULL);
 	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", sim ? sim : "");
 	code = hal_enumerate(hal, devices ? devices : "", err);
 	if (code) {

@@ -3,7 +3,8 @@
 #define HAL_HAL_H
 /*
  * The hardware abstraction layer: devices, memory, queues, executables, events.
- * The door of hal/: what is above includes nothing else of it (but hal/base, hal/hw).
+ * The door of hal/: what is above includes nothing else of it (but hal/base, hal/hw, and a
+ * tool that only looks hal/telemetry.h and hal/scan.h).
  *
  *	struct hal *hal;
  *	hal_create(NULL, &hal, err);
@@ -53,10 +54,11 @@ struct hal_options {
 	const char *sim;	/* as TESSERA_SIM; NULL: the environment */
 };
 
-/* Finds the devices, opens none. options may be NULL. INVALID_ARGUMENT: a word of
+/* Finds the devices and brings none up. options may be NULL. INVALID_ARGUMENT: a word of
  * the selection is wrong; NOT_FOUND: a named device is not there. Owned by the caller. */
 int hal_create(const struct hal_options *options, struct hal **out, struct err *err);
-/* Closes what is open. NULL is fine. Objects of it must not be used afterwards. */
+/* Closes what is open, and blocks as hal_device_close does. NULL is fine. Objects of it
+ * must not be used afterwards. */
 void hal_destroy(struct hal *hal);
 /* A number that is another one in each child of fork. */
 unsigned hal_generation(void);
@@ -81,31 +83,73 @@ struct hal_device_info {
 };
 
 unsigned hal_device_count(const struct hal *hal);
-/* Filled from what is known without disturbing the device. OUT_OF_RANGE. */
+/* Filled from what is known without disturbing the device, and once it was opened from what
+ * it said; not to be asked for while another thread opens it. OUT_OF_RANGE. */
 int hal_device_info(const struct hal *hal, unsigned index,
 		    struct hal_device_info *out, struct err *err);
 
-/* Brings the device up: context, queues, waiter thread. Blocks (bounded by 10 s).
- * One opener at a time: FAILED_PRECONDITION if open; UNIMPLEMENTED for kinds that
- * this build does not reach; UNAVAILABLE. */
+/* Brings the device up: context, queues, waiter thread. Blocks (10 s at most for each of
+ * its answers). OUT_OF_RANGE; FAILED_PRECONDITION: it is open in this process, or something
+ * has to be done first; PERMISSION_DENIED; RESOURCE_EXHAUSTED; UNAVAILABLE. Owned by the
+ * HAL: hal_device_close gives it back early, hal_destroy in any case. */
 int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 		    struct err *err);
-/* Waits for running work (bounded: it is reset after 5 s), then frees the device
- * with all its queues, executables and memory. NULL is fine. */
+/* Waits for running work (a queue is reset after 5 s), delivers the last notices, on the
+ * calling thread, too, and frees the device with all its queues, executables and memory.
+ * NULL is fine. */
 void hal_device_close(struct hal_device *dev);
 unsigned hal_device_index(const struct hal_device *dev);
-/* 0 while the device lives; else the first error, copied to *err. */
+/* 0 while the device lives, or the first error, copied to *err, which stays the same until
+ * a reset. Looks at no hardware. */
 int hal_device_error(struct hal_device *dev, struct err *err);
-/* Resets the function: pending work fails with ABORTED, memory contents are lost
- * to programs (allocations stay valid), queues and executables work again. Blocks. */
+/* Resets what this process has of the device: pending work fails with ABORTED, what is in
+ * HBM is lost but for executables and their constants, allocations stay valid where they
+ * are, queues and executables work again, a dead device lives. If that fails it is dead, or
+ * stays so. That is a reset of the function where the function is ours alone; where the kernel
+ * driver owns it, a new context, and other processes do not notice, whoever asks. Blocks. */
 int hal_device_reset(struct hal_device *dev, struct err *err);
 /* The device's counters. Where the kernel driver owns it they may be a moment (50 ms) old,
- * so that nobody who looks keeps the device busy; a reset starts them anew at once. */
+ * so that nobody who looks keeps the device busy; a reset starts them anew at once. Blocks
+ * briefly. */
 int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out,
 			 struct err *err);
-/* Injects an error (enum hw_inject); for tests and xla-smi. Blocks briefly. */
+/* Injects an error (enum hw_inject), for tests. UNIMPLEMENTED where the kernel driver owns
+ * the device. Blocks briefly. */
 int hal_device_inject(struct hal_device *dev, unsigned what, uint64_t value,
 		      struct err *err);
+
+/* ---- links ---- */
+
+/* Where a device is among those that it is linked with: chips in a torus. */
+struct hal_position {
+	uint64_t fabric;	/* the same of devices that are linked; 0: it has no links */
+	unsigned chip, n_chips;	/* its number there, of so many, opened here or not */
+	unsigned coords[3], shape[3];
+};
+void hal_device_position(const struct hal_device *dev, struct hal_position *out);
+/* Its links to neighbours, with what they carried. *n is 0 where it has none. Blocks briefly. */
+int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
+		     struct err *err);
+/* Whether dev can write to peer's memory, both of one HAL. */
+bool hal_is_linked(const struct hal_device *dev, const struct hal_device *peer);
+
+struct hal_mem;
+/*
+ * Where dev sees memory of another device, for bindings that a program declares as a peer's
+ * (HW_BIND_PEER), and for the ends of copies. Links the two if that is due: blocks briefly then.
+ * For memory of its own it is hal_mem_va.
+ *
+ * An address holds until work fails that others rely on, on either of the two (or either is
+ * reset); after that what was launched with it fails, and asking again gives another one. So
+ * who launches one program on several devices asks for all addresses of the launch before its
+ * first submission, and lets no other launch come between: then either all members meet, or
+ * each of them fails with a text that names the device that failed first.
+ *
+ * UNIMPLEMENTED: not linked, or not by this way to the device; the text says which and what
+ * helps. INVALID_ARGUMENT: host memory. A dead device's error, of either.
+ */
+int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
+		struct err *err);
 
 /* ---- memory ---- */
 
@@ -116,17 +160,25 @@ enum hal_mem_kind {
 
 #define HAL_MEM_ALIGN 64u	/* of every allocation's va */
 
+/* Of one kind of memory, also what the HAL takes for itself; not what is mapped
+ * (hal_mem_map), nor views. */
 struct hal_mem_stats {
-	uint64_t bytes_in_use, peak_bytes, limit_bytes, largest_free_bytes;
-	uint64_t largest_alloc_bytes, n_allocs;	/* n_allocs: live now */
-	uint64_t total_allocs;			/* ever */
+	uint64_t bytes_in_use;		/* of blocks, padded */
+	uint64_t peak_bytes;		/* the most of them since hal_mem_clear_peak */
+	uint64_t limit_bytes;		/* of HBM; 0 for host memory */
+	uint64_t largest_free_bytes;	/* of host memory: of what is pinned already */
+	uint64_t largest_alloc_bytes;	/* as asked for, since hal_mem_clear_peak */
+	uint64_t n_allocs;		/* live now */
+	uint64_t total_allocs;		/* ever */
 };
 
 /*
  * bytes > 0, any size; the block starts at a multiple of 64 and is padded to one.
- * `tag` says who owns it in reports (copied, cut to 47 bytes). RESOURCE_EXHAUSTED
- * names the request, what is free, the largest free block and the five largest
- * owners. Time: O(log n). The contents are undefined.
+ * `tag` says who owns it in reports (copied, cut to 47 bytes). INVALID_ARGUMENT;
+ * RESOURCE_EXHAUSTED, which for HBM names the request, what is free, the largest free block
+ * and the five largest owners. HBM takes constant time; host memory blocks briefly where
+ * more has to be pinned, which stays pinned until the device is closed. The contents are
+ * undefined. Owned by the caller until hal_mem_free, or the device's close.
  */
 int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
 		  const char *tag, struct hal_mem **out, struct err *err);
@@ -138,6 +190,12 @@ int hal_mem_alloc_high(struct hal_device *dev, uint64_t bytes, const char *tag,
  * Makes the caller's own host memory (whole pages) reachable for the device. It must
  * stay until hal_mem_free, which unmaps it and leaves it alone. ALREADY_EXISTS: a
  * part of it is mapped. Blocks briefly, as its hal_mem_free does.
+ *
+ * Over vfio-user the call copies the memory to pages that the server shares and puts those
+ * in its place, where they stay after hal_mem_free, too. So nothing may store to it during
+ * the call: what other threads store, or the kernel for them (a read() under way), may be
+ * lost. What was pinned for another device is no longer what is seen here, and a child of
+ * fork has nothing at these addresses.
  */
 int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_mem **out,
 		struct err *err);
@@ -157,17 +215,17 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind,
 void hal_mem_clear_peak(struct hal_device *dev);
 
 /*
- * Copies by the calling thread, at once, by stores to a mapped BAR or through
- * staging memory and a DMA queue, whichever the device makes faster. Blocks until
- * done, at most until `deadline`. They are not ordered with queued work: wait first.
- * OUT_OF_RANGE if offset + bytes passes the end.
+ * Copies by the calling thread: at once where the CPU sees the memory (hal_mem_host), else
+ * through staging memory and the DMA queue. Blocks until done; a wait for the DMA queue ends
+ * at `deadline` with DEADLINE_EXCEEDED, and what is under way then may yet be done. They are
+ * not ordered with queued work: wait first. OUT_OF_RANGE if offset + bytes passes the end.
  */
 int hal_copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
 		int64_t deadline, struct err *err);
 int hal_copy_out(void *dst, struct hal_mem *src, uint64_t offset, uint64_t bytes,
 		 int64_t deadline, struct err *err);
 /* As above for a host array with byte strides (any sign, 0 too), to or from a dense
- * row-major block. elem_bytes 1..16, rank <= 32. */
+ * row-major block. elem_bytes 1..16, rank <= 32, else INVALID_ARGUMENT. */
 struct hal_strided {
 	unsigned rank, elem_bytes;
 	const int64_t *dim, *stride;
@@ -184,15 +242,18 @@ int hal_copy_out_strided(void *dst, struct hal_mem *src, uint64_t offset,
 enum hal_queue_class { HAL_QUEUE_COMPUTE, HAL_QUEUE_DMA };
 
 /*
- * A queue runs submissions in order and numbers them 1, 2, 3...: submission v is
- * done when hal_queue_done(q) >= v. Some numbers are of empty submissions that the HAL
- * makes for itself, so a caller's own ascend with gaps. A fault fails the submission it happened in
+ * A device has one queue of each class, which lives as long as it does. A queue runs
+ * submissions in order and numbers them 1, 2, 3...: submission v is done when
+ * hal_queue_done(q) >= v. Some numbers are of empty submissions that the HAL makes for
+ * itself, so a caller's own ascend with gaps. A fault fails the submission it happened in
  * with a full message (instruction, operand, address) and those queued behind
  * it with ABORTED naming it; the queue is then reset and takes work again.
  */
 struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls);
 
-/* Submission `value` of queue `queue` must be done first. */
+/* Submission `value` of queue `queue` must be done first, however it ends. It may be one
+ * that is yet to be made, if not of the queue that is to wait. INVALID_ARGUMENT: the queue
+ * is another device's, or none. */
 struct hal_after {
 	struct hal_queue *queue;
 	uint64_t value;
@@ -201,39 +262,48 @@ struct hal_after {
 struct hal_launch {
 	struct hal_exe *exe;
 	const struct hw_binding *bindings;	/* exe's n_bindings, copied */
-	const struct hal_after *after;		/* of other queues of this device */
+	const struct hal_after *after;		/* of queues of this device */
 	unsigned n_after;
 	uint64_t limit_ns;	/* watchdog; 0: TESSERA_LIMIT_MS or none */
 };
 
-/* Runs an executable. *value is its number. Does not block, except while the
- * ring is full. INVALID_ARGUMENT: bindings that do not match the executable. */
+/* Runs an executable. *value is its number. Does not block, except while the ring is full;
+ * a short program may run before this returns. INVALID_ARGUMENT: bindings that do not match
+ * the executable; ABORTED: it is being loaded again after a reset. */
 int hal_queue_execute(struct hal_queue *q, const struct hal_launch *launch,
 		      uint64_t *value, struct err *err);
-/* Copies between memory of this device (HBM or host) in queue order. */
+/* Copies from memory of this device (HBM or host) to memory of it or HBM of a device that it
+ * is linked with, in queue order: by links, not through the host. The memory must stay
+ * until that is done. OUT_OF_RANGE; INVALID_ARGUMENT: from another device; for what is linked
+ * as hal_peer_va. Blocks, as what follows does, while the ring is full. */
 int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,
 		   struct hal_mem *src, uint64_t src_offset, uint64_t bytes,
 		   const struct hal_after *after, unsigned n_after,
 		   uint64_t *value, struct err *err);
+/* The same, by addresses that the device checks itself. `what` is copied. */
 int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
 		      const struct hal_after *after, unsigned n_after,
 		      uint64_t *value, struct err *err);
+/* Stores the 8 bytes of `pattern` again and again, the last time as much as fits. */
 int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
 		   uint64_t bytes, uint64_t pattern, uint64_t *value,
 		   struct err *err);
 
-/* The newest submission that is done, failed ones included. Polls the completion
- * ring: cheap, and does not enter the kernel. */
+/* The newest submission that is done, failed ones included. Polls the completion ring,
+ * unless another thread is at it: cheap, and enters the kernel only where a notice became
+ * due or work failed. */
 uint64_t hal_queue_done(struct hal_queue *q);
 /* Blocks until `value` is done or `deadline` passes (DEADLINE_EXCEEDED, names the
- * executable, instruction and op that run). Returns the submission's own error. */
+ * submission and the executable that run). Returns the submission's own error, or the
+ * device's. */
 int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline,
 		   struct err *err);
 /* The error of a done submission; 0 if it went well. Kept until 4096 later failures. */
 int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err);
 /* Calls fn(arg, err) exactly once when `value` is done (err NULL: success): at once
- * if it is, else on the device's waiter thread, with no lock held. fn must be brief
- * and may call any hal_ function that does not block. RESOURCE_EXHAUSTED;
+ * if it is, else on the device's waiter thread or the one that closes the device, with no
+ * lock of the HAL held. fn must be brief and may call any hal_ function that does not block.
+ * Where this fails fn is not called. RESOURCE_EXHAUSTED; the dead device's error;
  * INVALID_ARGUMENT: `value` was never submitted (hal_queue_wait says so too). */
 int hal_queue_notify(struct hal_queue *q, uint64_t value,
 		     void (*fn)(void *arg, const struct err *err), void *arg,
@@ -244,14 +314,15 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err);
 /* ---- executables ---- */
 
 /* Loads an ELF executable (hal/hw/image.h) into HBM and onto the device; `image` is
- * not kept. INVALID_ARGUMENT: malformed, or refused by the device, with the offset.
- * Blocks briefly. */
+ * not kept. INVALID_ARGUMENT: malformed, or refused by the device, with the offset;
+ * RESOURCE_EXHAUSTED. Blocks briefly. Owned by the caller until hal_exe_unload, or the
+ * device's close. */
 int hal_exe_load(struct hal_device *dev, const void *image, size_t bytes,
 		 struct hal_exe **out, struct err *err);
 /* The same, but the image stays where it is and must live as long as the executable. */
 int hal_exe_load_kept(struct hal_device *dev, const void *image, size_t bytes,
 		      struct hal_exe **out, struct err *err);
-/* Waits for submitted runs of it (bounded as close). NULL is fine. */
+/* Waits for submitted runs of it, for 5 s at most. NULL is fine. */
 void hal_exe_unload(struct hal_exe *exe);
 struct image;
 /* What the image says: bindings, debug map. Valid as long as the executable. */

@@ -2,11 +2,33 @@
 #ifndef HAL_HAL_INTERNAL_H
 #define HAL_HAL_INTERNAL_H
 /*
- * The HAL's own structures. Private to hal/.
+ * The HAL's own structures, and what its files ask of each other. Private to hal/.
  *
- * Locks, in the order in which they may be taken: device.lock (heaps, host memory,
- * the page), queue.lock (ring, numbering, failures, notices). Neither is held
- * while a callback runs. A queue's lock is held across its doorbell.
+ * Files, each of which calls only those before it:
+ *
+ *	heap.c telemetry.c	know nothing of devices
+ *	state.c			whether a device may be used; its numbers in the page
+ *	memory.c		allocation
+ *	link.c			other devices' memory
+ *	queue.c			submission, completion, failure
+ *	copy.c			copies by the calling thread
+ *	loader.c		executables
+ *	scan.c enumerate.c	which devices there are
+ *	device.c		opening, the waiter thread, reset, closing
+ *
+ * Locks, in the one order in which they may be taken, each while holding any of those
+ * before it; README.md says more of each:
+ *
+ *	hal.lock  hal.links  device.exes_lock  device.life  queue.lock (compute, then DMA)
+ *	device.lock  device.death_lock  hal.page_lock
+ *
+ * A transport and its bus lock for themselves, behind device.lock; under death_lock nothing
+ * is called. No callback runs under any of them. Under hal.lock and exes_lock a thread may
+ * wait for a queue, for HAL_CLOSE_NS or HAL_ADMIN_NS; under the others for the device's
+ * answer to a request at most, which HAL_ADMIN_NS bounds. "Constant" below means: set before
+ * a second thread sees the object.
+ *
+ * Functions return 0 or a code of err.def, with the text in *err (which may be NULL).
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,161 +39,282 @@
 #include "hal/telemetry.h"
 #include "hal/transport.h"
 
-#define HAL_INLINE_NS 20000u	/* programs estimated below run on the caller */
+#define HAL_INLINE_NS 20000u	/* programs estimated below may run on the caller */
 #define HAL_SPIN_NS 20000	/* a waiter polls so long before it sleeps */
-#define HAL_RING 1024u		/* descriptors of a queue */
-#define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight */
-#define HAL_FAILURES 4096u
-#define HAL_CLOSE_NS 5000000000ll
+#define HAL_RING 1024u		/* descriptors of a queue, and of its completions */
+#define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight, of a queue */
+#define HAL_FAILURES 4096u	/* failures that a queue remembers */
+#define HAL_CLOSE_NS 5000000000ll	/* closing and unloading wait so long for work */
+#define HAL_CHIPS 128u		/* of a fabric, most */
+#define HAL_VIEWS 8u		/* of one chip's windows, old ones that work may name included */
 #define HAL_PAGE_NS 100000000ll	/* device counters are read at most so often */
 
 struct sim;
 
+/*
+ * A device that can be opened, or that is listed with the reason why it can't. Made by
+ * enumerate.c; constant but for `info`, to which opening adds what the device says, and
+ * `open`, both under hal.lock.
+ */
 struct hal_entry {
 	struct hal_device_info info;
-	const struct hal_transport_ops *transport;	/* NULL: not reached by this build */
-	struct hal_direct_host host;
-	char where[128];
-	struct hal_device *open;
+	const struct hal_transport_ops *transport;
+	struct hal_direct_host host;	/* for the direct transport: which bus */
+	char where[128];	/* for the transport: an index, an address, a path */
+	struct hal_device *open;	/* NULL: it is not */
 };
 
+/* What hal_create makes. Owned by its caller, and owns what is below. */
 struct hal {
-	pthread_mutex_t lock;	/* over opening and closing */
-	unsigned generation;	/* hal_generation() at creation: fork changes it */
+	pthread_mutex_t lock;	/* opening and closing, one at a time */
+	pthread_mutex_t links;	/* over windows and views of all devices (link.c) */
+	unsigned generation;	/* hal_generation() at creation: fork changes it. Constant */
+	/* Constant once hal_create is done: devices point into the array. */
 	struct hal_entry *entries;
 	unsigned n_entries, room;
-	struct sim *sim;	/* the model in this process, made when first needed */
+	/* The model in this process: made under lock when a device of it is first opened;
+	 * its options are constant. */
+	struct sim *sim;
 	char sim_options[256];
+	/* This process's telemetry page: mapped under lock when a device is first opened;
+	 * NULL where there is none, which is no error. */
 	struct hal_page *page;
 	int page_fd;
 	char page_path[128];
+	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
 };
 
-/* A range of pinned host memory, mapped for the device. */
+/*
+ * A range of host memory that is mapped for the device: pinned memory of the HAL's with a heap
+ * over it, which stays until the device is closed, or the caller's own (hal_mem_map). Of
+ * device.chunks, under device.lock. A reset maps all of them again, at the same va.
+ */
 struct hal_host_chunk {
 	struct hal_host_chunk *next;
-	void *host;
-	uint64_t bytes, va;
+	void *host;		/* where the CPU sees it */
+	uint64_t bytes, va;	/* va: where the device does; 0: not mapped yet */
 	struct hal_heap *heap;	/* NULL: foreign */
-	bool is_foreign;	/* the caller's memory (hal_mem_map) */
+	bool is_foreign;	/* the caller's memory: unmapped, never freed */
 	bool is_granted;	/* came from the transport, which has it back */
 };
 
+/*
+ * A block of memory, or a window on one. The caller's from hal_mem_alloc, _map or _view to
+ * hal_mem_free; then the record is kept for the next one. Constant but for the list.
+ */
 struct hal_mem {
 	struct hal_device *dev;
 	enum hal_mem_kind kind;
-	uint64_t va, bytes;
-	uint8_t *host;
+	uint64_t va, bytes;	/* bytes: as asked for */
+	uint8_t *host;		/* NULL: the CPU does not see it */
 	struct hal_block *block;	/* NULL: mapped or a view, see chunk */
 	struct hal_host_chunk *chunk;	/* HOST; NULL with block: a view */
-	struct hal_mem *next_spare;
-	struct hal_mem *next, **link;	/* of device.mems */
+	struct hal_mem *next_spare;	/* of device.spare_mems, under device.lock */
+	struct hal_mem *next, **pprev;	/* of device.mems, under device.lock */
 };
 
+/* Whom to call when `value` is done. The queue's, then that of the thread that calls. */
 struct hal_notice {
 	uint64_t value;
 	void (*fn)(void *arg, const struct err *err);
 	void *arg;
-	struct hal_notice *next;
+	struct hal_notice *next;	/* ascending by value */
 };
 
+/* Submissions first..last failed for one reason. */
 struct hal_failure {
 	uint64_t first, last;
 	struct err err;
 };
 
+/* What is known of a submission in flight, at slots[number % HAL_RING]. */
 struct hal_slot {
-	struct hal_exe *exe;	/* what the submission runs, for messages */
+	struct hal_exe *exe;	/* what it runs, for messages; NULL: a copy or nothing */
 	uint64_t args_end;	/* of its bindings in the ring of arguments */
 };
 
+/*
+ * A queue, from hal_queue_open to hal_queue_close. All under `lock` but for what is atomic
+ * and what is constant: dev, cls, args, semaphore, the array of failures.
+ */
 struct hal_queue {
 	struct hal_device *dev;
 	enum hal_queue_class cls;
+	/* The transport's; another one after a reset, NULL if that failed. Descriptors of what
+	 * is not done are in its ring, so at most HAL_RING are in flight. */
 	struct hal_ring *ring;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;	/* held while the doorbell rings, in which a model may work */
 	pthread_cond_t moved;	/* done has grown; CLOCK_MONOTONIC */
-	unsigned sleepers;
-	_Atomic uint64_t submitted;	/* written under lock */
-	uint64_t last_irq;
-	_Atomic uint64_t done;
+	unsigned sleepers;	/* on `moved` */
+	_Atomic uint64_t submitted;	/* the newest number; written under lock */
+	uint64_t last_irq;	/* the newest that raises an interrupt */
+	_Atomic uint64_t done;	/* the newest that is done; written under lock */
 	struct hal_slot slots[HAL_RING];
-	struct hal_mem *args;	/* bindings of submissions in flight */
+	struct hal_mem *args;	/* bindings of submissions in flight, as a ring */
 	uint64_t args_head, args_tail;	/* free-running bytes */
 	struct hal_mem *semaphore;	/* raised to a submission's number at its end */
 	struct hal_failure *failures;	/* [HAL_FAILURES], oldest first, as a ring */
-	uint64_t n_failures;
+	uint64_t n_failures;	/* ever; read without the lock, to see whether there is any */
 	struct hal_notice *notices;	/* not due yet, ascending by value */
 	struct hal_notice *last_notice;
 };
 
+/* Where a device sees a window of another one, by the place among device.views. */
+struct hal_view {
+	uint64_t key;		/* of the window; 0: nothing is there */
+	bool is_old;		/* the window was replaced; then what may still name it: */
+	uint64_t last_use[2];	/* submissions by enum hal_queue_class */
+};
+
+/*
+ * An open device, from hal_device_open to hal_device_close. Constant but for what stands
+ * behind a lock or is atomic.
+ */
 struct hal_device {
 	struct hal *hal;
-	struct hal_entry *entry;
-	unsigned index;
-	struct hal_transport *t;
-	struct hw_identify identity;
+	struct hal_entry *entry;	/* of hal.entries */
+	unsigned index;		/* of it */
+	struct hal_transport *t;	/* locks for itself */
+	struct hw_identify identity;	/* as the device said when it was opened */
 	uint8_t *hbm;		/* as the CPU sees it; NULL: it does not */
-	pthread_mutex_t life;	/* looking whether it lives, and resetting */
-	pthread_mutex_t lock;
-	struct hal_heap *heap;
+	/* Held while it is found out whether the device lives, and while it is reset: what is
+	 * seen before a reset must not kill the device after it. */
+	pthread_mutex_t life;
+
+	pthread_mutex_t lock;	/* over what follows, up to `total` */
+	struct hal_heap *heap;	/* of all HBM */
 	struct hal_host_chunk *chunks;
-	struct hal_mem *spare_mems;
-	struct hal_mem *mems;	/* allocated */
+	struct hal_mem *spare_mems;	/* records for the next blocks */
+	struct hal_mem *mems;	/* blocks, views and mappings that live */
 	uint64_t used[2], peak[2], largest[2], total[2];	/* by enum hal_mem_kind */
-	struct hal_queue *queues[2];
+
+	struct hal_queue *queues[2];	/* by enum hal_queue_class */
+	/* The waiter thread: handles completions, tells of death, runs callbacks. It starts last
+	 * and ends first. irq_fd, an eventfd, wakes it: interrupts and hal_wake_waiter add. */
 	int irq_fd;
 	pthread_t waiter;
-	bool has_waiter;
-	atomic_bool quit;
+	atomic_bool quit;	/* it is to end */
+	atomic_bool must_kick;	/* a queue failed: others may wait for its semaphore */
+
+	/* Set by hal_die under lock; taken back by a reset, which has all locks above. */
 	atomic_bool is_dead;
-	struct err death;	/* set once in a life, before is_dead */
-	pthread_mutex_t death_lock;	/* for death, as it is copied; innermost */
-	uint64_t default_limit_ns;
+	struct err death;	/* why; set once in a life, before is_dead */
+	pthread_mutex_t death_lock;	/* while it is set or copied */
+
+	/* Links; under hal.links but for what is atomic. */
+	uint64_t window;	/* key of what it lends; 0: nothing yet */
+	atomic_bool is_window_stale;	/* work that peers relied on failed: lend anew */
+	struct hal_view views[HAL_CHIPS][HAL_VIEWS];	/* of other chips */
+	_Atomic(const struct hal_entry *) chips[HAL_CHIPS];	/* those it was linked with */
+
+	uint64_t default_limit_ns;	/* watchdog of what names none; 0: none */
+	/* Its part of the page (NULL: none) and the page. Memory's numbers and the state are
+	 * written under lock, the name of what runs without, counters as below. */
 	struct hal_page_device *page;
 	struct hal_page *page_head;
-	atomic_int_fast64_t page_due;	/* when counters are read again */
+	/* When counters are read again. Whoever puts CLOCK_FOREVER there reads them, and the
+	 * two numbers, the newest counters, are that thread's until it puts a time back. */
+	atomic_int_fast64_t page_due;
 	uint64_t last_busy_ns, last_time_ns;
-	pthread_mutex_t exes_lock;	/* first of all locks: a reset loads them again */
-	struct hal_exe *exes;	/* loaded */
-	atomic_bool nudge;	/* a queue failed: others may wait for it */
+	uint64_t told_submitted;	/* all that was submitted before; also that thread's */
+	int64_t heap_due;	/* that thread's, too: the heap is looked at again */
+	pthread_mutex_t exes_lock;	/* held while one is loaded, unloaded, loaded again */
+	struct hal_exe *exes;	/* those that are on the device, or were before a reset */
 };
 
+/* An executable, the caller's from hal_exe_load to hal_exe_unload. Constant but for what is
+ * atomic and the list. */
 struct hal_exe {
 	struct hal_device *dev;
-	struct image *image;
-	struct hal_mem *constants;
-	_Atomic uint32_t program; /* 0: lost in a reset, not yet loaded again */
-	uint32_t flags;		/* HW_INLINE or 0 */
-	_Atomic uint64_t last_use;	/* newest submission that runs it */
+	struct image *image;	/* owned */
+	struct hal_mem *constants;	/* owned; NULL: it has none */
+	/* The device's number for it. 0: lost in a reset, not yet loaded again; then nothing
+	 * of it is submitted. Written under exes_lock; a reset clears it under queue.lock, too,
+	 * under which it is read. */
+	_Atomic uint32_t program;
+	uint32_t flags;		/* HW_INLINE or 0: then its end raises an interrupt */
+	bool is_joint;		/* peers rely on its runs */
+	_Atomic uint64_t last_use;	/* newest submission that runs it; under queue.lock */
 	char name[64];
-	struct hal_exe *next, **link;	/* of device.exes */
+	struct hal_exe *next, **pprev;	/* of device.exes, under exes_lock */
 };
 
+/* ---- state.c ---- */
+
 /* In a child of fork: locks may be held by threads that are not here, pinned memory is not
- * mapped, and shared memory is the parent's. */
+ * mapped, and shared memory is the parent's. Whoever may be called there asks this before it
+ * takes a lock. */
 static inline bool hal_is_orphan(const struct hal_device *dev)
 {
 	return dev->hal->generation != hal_generation();
 }
-/* FAILED_PRECONDITION in a child of fork; the first error of a dead device. */
+/* FAILED_PRECONDITION, and what to do instead. */
+int hal_refuse_child(struct err *err);
+/* FAILED_PRECONDITION in a child of fork; the first error of a dead device. A few loads if
+ * all is well; takes death_lock otherwise, and may be called under any other lock. */
 int hal_check(struct hal_device *dev, struct err *err);
+/* The device is dead from now on, for the reason *why (copied) unless it is already. Fails
+ * nothing itself: the waiter does, because the caller may hold a queue's lock. Takes
+ * device.lock. */
 void hal_die(struct hal_device *dev, const struct err *why);
-/* Looks at the device's own state and lets it die if it is fatal. */
+/* Has the waiter thread look at completions, death and notices. Under any lock. */
+void hal_wake_waiter(struct hal_device *dev);
+/* hal_check, after a look at the device itself, which dies if it is in its fatal state or
+ * gone. Takes device.life, so under no lock behind it. A look may cost a message. */
 int hal_check_alive(struct hal_device *dev, struct err *err);
+/* Reads the heap's map for the page, if that is due, for which at most a hundredth of the time
+ * is taken, and if it may ask the device, or something was submitted since, its counters: two
+ * requests, so it blocks briefly ten times a second. Under no lock. The device has a page. */
+void hal_page_update(struct hal_device *dev, bool may_ask);
+/* Tells in the page what went wrong (a code of err.def; 0: nothing). Under any lock. */
+void hal_page_tell(struct hal_device *dev, int code, const char *text);
 
-int hal_enumerate(struct hal *hal, const char *devices, struct err *err);
-int hal_sim_start(struct hal *hal, struct err *err);
+/* ---- memory.c ---- */
 
+/* Makes the heap over HBM; at opening. RESOURCE_EXHAUSTED. */
+int hal_memory_open(struct hal_device *dev, struct err *err);
+/* Unmaps and frees all host memory and records, also of what its user did not free. At
+ * closing, when the queues are gone; a device that was never quite opened is fine. */
+void hal_memory_close(struct hal_device *dev);
+
+/* ---- link.c ---- */
+
+/* What a device's driver calls a chip that it was linked with, or is; NULL: not known. */
+const char *hal_chip_name(struct hal_device *dev, uint64_t chip);
+/* A reset forgot windows and views. Under hal.links. */
+void hal_links_forget(struct hal_device *dev);
+
+/* ---- queue.c ---- */
+
+/* Makes device.queues[cls]; at opening, and before any other thread. On failure what there
+ * is of it stays for hal_queue_close. RESOURCE_EXHAUSTED, or why the device made no queue. */
 int hal_queue_open(struct hal_device *dev, enum hal_queue_class cls, struct err *err);
+/* Frees it, with notices that nobody was told. NULL is fine. At closing, alone. */
 void hal_queue_close(struct hal_queue *q);
-void hal_queue_reap(struct hal_queue *q);	/* on the waiter thread: runs callbacks */
+/* Takes completions and runs the callbacks that are due, with no lock held: on the waiter
+ * thread, or where that has ended on the one that closes the device. */
+void hal_queue_reap(struct hal_queue *q);
+/* What is pending is done and failed with *why (copied). For a device that is dead or ends:
+ * the queue itself is not touched. Takes queue.lock; wakes sleepers, calls nobody. */
 void hal_queue_fail_all(struct hal_queue *q, const struct err *why);
-int hal_queue_reopen(struct hal_queue *q, struct err *err);	/* after a reset */
+/* Has the device look again at the semaphore that the queue waits for. Takes queue.lock. */
+void hal_queue_kick(struct hal_queue *q);
+/* Makes its ring anew, at opening and in a reset; the caller holds queue.lock or is alone.
+ * Numbers go on where they were. */
+int hal_queue_reopen(struct hal_queue *q, struct err *err);
+
+/* ---- loader.c ---- */
+
+/* Puts constants and code onto a device that was reset. The caller holds exes_lock and no
+ * lock behind it. Blocks briefly. */
 int hal_exe_reload(struct hal_exe *exe, struct err *err);
 
-int hal_memory_open(struct hal_device *dev, struct err *err);
-void hal_memory_close(struct hal_device *dev);
-void hal_page_update(struct hal_device *dev);
+/* ---- enumerate.c ---- */
+
+/* Fills hal.entries by a selection as in TESSERA_DEVICES; "" is none. For hal_create, whose
+ * errors these are. */
+int hal_enumerate(struct hal *hal, const char *devices, struct err *err);
+/* Makes hal.sim, if there is none yet. Under hal.lock. */
+int hal_sim_start(struct hal *hal, struct err *err);
 
 #endif

@@ -12,7 +12,7 @@
 #define FIRST 58u
 
 struct hal_heap {
-	uint64_t in_use, n_blocks;
+	uint64_t bytes, in_use, n_blocks;
 	uint64_t first_map;
 	uint32_t second_map[FIRST];
 	struct hal_block *lists[FIRST][SECOND];
@@ -90,6 +90,7 @@ struct hal_heap *hal_heap_create(uint64_t bytes)
 		return NULL;
 	}
 	b->bytes = bytes / HAL_HEAP_UNIT * HAL_HEAP_UNIT;
+	h->bytes = b->bytes;
 	h->lowest = b;
 	if (b->bytes)
 		list_add(h, b);
@@ -274,11 +275,13 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
 }
 
-void hal_heap_owners(const struct hal_heap *h, struct str *out)
+/* The tags of all blocks in use, most bytes first; those past OWNERS are summed up behind
+ * them. Gives how many there are. */
+static unsigned find_owners(const struct hal_heap *h, struct owner owners[OWNERS + 1])
 {
-	struct owner owners[OWNERS + 1] = { 0 };
 	unsigned n = 0;
 
+	memset(owners, 0, (OWNERS + 1) * sizeof(*owners));
 	for (const struct hal_block *b = h->lowest; b; b = b->after) {
 		unsigned i = 0;
 
@@ -292,6 +295,14 @@ void hal_heap_owners(const struct hal_heap *h, struct str *out)
 		owners[i].n++;
 	}
 	qsort(owners, n, sizeof(*owners), by_bytes);
+	return n;
+}
+
+void hal_heap_owners(const struct hal_heap *h, struct str *out)
+{
+	struct owner owners[OWNERS + 1];
+	unsigned n = find_owners(h, owners);
+
 	for (unsigned i = 0; i < n && i < 5; i++)
 		str_printf(out, "%s%s %llu bytes in %llu", i ? ", " : "",
 			   *owners[i].tag ? owners[i].tag : "(untagged)",
@@ -299,4 +310,63 @@ void hal_heap_owners(const struct hal_heap *h, struct str *out)
 			   (unsigned long long)owners[i].n);
 	if (!n)
 		str_printf(out, "nobody");
+}
+
+/* Adds a block in use to the parts of the heap that it lies in, `room` bytes each. */
+static void fill_cells(uint64_t *used, uint64_t room, const struct hal_block *b)
+{
+	uint64_t at = b->offset, end = b->offset + b->bytes, n;
+
+	for (; at < end; at += n) {
+		uint64_t cell = at / room;
+
+		n = (cell + 1) * room - at;
+		if (n > end - at)
+			n = end - at;
+		used[cell < HAL_PAGE_CELLS ? cell : HAL_PAGE_CELLS - 1] += n;
+	}
+}
+
+static void draw(const struct hal_heap *h, struct hal_page_heap *out)
+{
+	uint64_t used[HAL_PAGE_CELLS] = { 0 };
+	uint64_t room = h->bytes / HAL_PAGE_CELLS + (h->bytes % HAL_PAGE_CELLS != 0);
+
+	for (const struct hal_block *b = h->lowest; b; b = b->after) {
+		if (!b->is_free)
+			fill_cells(used, room, b);
+		else if (b->bytes)
+			out->n_holes++;
+	}
+	for (unsigned i = 0; i < HAL_PAGE_CELLS; i++) {
+		uint64_t start = i * room, size = start >= h->bytes ? 0 :
+				 h->bytes - start < room ? h->bytes - start : room;
+
+		if (used[i])
+			out->cells[i] = used[i] >= size ? 255 :
+				(uint8_t)(1 + (double)used[i] / (double)size * 253);
+	}
+}
+
+void hal_heap_show(const struct hal_heap *h, struct hal_page_heap *out)
+{
+	struct owner owners[OWNERS + 1];
+	unsigned n;
+
+	memset(out, 0, sizeof(*out));
+	out->bytes = h->bytes;
+	out->in_use = h->in_use;
+	out->largest_free_bytes = hal_heap_largest(h);
+	out->n_blocks = h->n_blocks;
+	if (h->n_blocks > HAL_HEAP_SHOWN)
+		return;
+	out->is_whole = 1;
+	draw(h, out);
+	n = find_owners(h, owners);
+	out->n_owners = n < HAL_PAGE_OWNERS ? n : HAL_PAGE_OWNERS;
+	for (unsigned i = 0; i < out->n_owners; i++) {
+		snprintf(out->owners[i].tag, sizeof(out->owners[i].tag), "%s", owners[i].tag);
+		out->owners[i].bytes = owners[i].bytes;
+		out->owners[i].n_blocks = owners[i].n;
+	}
 }

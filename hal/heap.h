@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "hal/base/str.h"
+#include "hal/telemetry.h"
 
 #define HAL_HEAP_UNIT 64u	/* every block's start and size are multiples */
 
@@ -35,5 +36,10 @@ uint64_t hal_heap_in_use(const struct hal_heap *heap);
 uint64_t hal_heap_blocks(const struct hal_heap *heap);	/* allocated ones */
 /* "weights 1024 bytes in 2 blocks, ..." of the five tags that hold most. */
 void hal_heap_owners(const struct hal_heap *heap, struct str *out);
+/* What the page tells of it, but for `changes` and `read_at_ns`, which are 0. Time: linear
+ * in the number of blocks up to HAL_HEAP_SHOWN of them; constant above, where the map is
+ * left out. */
+#define HAL_HEAP_SHOWN 16384u
+void hal_heap_show(const struct hal_heap *heap, struct hal_page_heap *out);
 
 #endif

@@ -49,8 +49,10 @@ static int load_code(struct hal_exe *exe, struct err *err)
 	for (size_t i = 0; i < im->n_bindings; i++) {
 		b[i] = (struct hw_program_binding){ im->bindings[i].bytes,
 						    im->bindings[i].access, 0 };
-		if (im->bindings[i].kind == IMAGE_TEMP)
+		/* Those of a program that calls the host outlive a run. */
+		if (im->bindings[i].kind == IMAGE_TEMP && !im->n_transfers)
 			b[i].access |= HW_BIND_SCRATCH;
+		exe->is_joint |= im->bindings[i].kind == IMAGE_PEER;
 	}
 	status = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->text_bytes, exe->name, &code, err);
 	if (!status)
@@ -87,9 +89,9 @@ static int join(struct hal_exe *exe, struct err *err)
 	code = load_code(exe, err);
 	if (!code) {
 		exe->next = dev->exes;
-		exe->link = &dev->exes;
+		exe->pprev = &dev->exes;
 		if (exe->next)
-			exe->next->link = &exe->next;
+			exe->next->pprev = &exe->next;
 		dev->exes = exe;
 	}
 	pthread_mutex_unlock(&dev->exes_lock);
@@ -166,9 +168,9 @@ void hal_exe_unload(struct hal_exe *exe)
 	/* The queue's slots may name it in messages until its last run is done. */
 	hal_queue_wait(q, atomic_load(&exe->last_use), clock_after(HAL_CLOSE_NS), NULL);
 	pthread_mutex_lock(&dev->exes_lock);
-	*exe->link = exe->next;
+	*exe->pprev = exe->next;
 	if (exe->next)
-		exe->next->link = exe->link;
+		exe->next->pprev = exe->pprev;
 	/* Lost in a reset and not loaded again, there is none. */
 	if (exe->program)
 		dev->t->ops->program_destroy(dev->t, exe->program);

@@ -155,10 +155,10 @@ static int report_exhausted(struct hal_device *dev, uint64_t bytes, const char *
 {
 	struct str owners = { 0 };
 	uint64_t in_use = hal_heap_in_use(dev->heap);
-	int code;
+	struct err why;
 
 	hal_heap_owners(dev->heap, &owners);
-	code = err_set(err, ERR_RESOURCE_EXHAUSTED,
+	err_set(&why, ERR_RESOURCE_EXHAUSTED,
 		       "%s: %s asks for %llu bytes (%.2f GiB) of HBM for \"%s\"; free are %llu of "
 		       "%llu, the largest free block is %llu. Largest owners: %s. Free arrays, "
 		       "or make the batch or the model smaller",
@@ -169,7 +169,10 @@ static int report_exhausted(struct hal_device *dev, uint64_t bytes, const char *
 		       (unsigned long long)hal_heap_largest(dev->heap),
 		       owners.text ? owners.text : "unknown");
 	str_free(&owners);
-	return code;
+	hal_page_tell(dev, why.code, why.msg);
+	if (err)
+		*err = why;
+	return why.code;
 }
 
 static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, bool is_high,
@@ -222,12 +225,12 @@ static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag
 }
 
 /* Under dev->lock. */
-static void link_mem(struct hal_device *dev, struct hal_mem *m)
+static void add_mem(struct hal_device *dev, struct hal_mem *m)
 {
 	m->next = dev->mems;
-	m->link = &dev->mems;
+	m->pprev = &dev->mems;
 	if (m->next)
-		m->next->link = &m->next;
+		m->next->pprev = &m->next;
 	dev->mems = m;
 }
 
@@ -281,7 +284,7 @@ int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_m
 		dev->chunks = c;
 		*m = (struct hal_mem){ .dev = dev, .kind = HAL_MEM_HOST, .va = c->va,
 				       .bytes = bytes, .host = host, .chunk = c };
-		link_mem(dev, m);
+		add_mem(dev, m);
 		*out = m;
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -326,7 +329,7 @@ int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 	m = found && bytes ? new_mem(dev) : NULL;
 	if (m) {
 		*m = v;
-		link_mem(dev, m);
+		add_mem(dev, m);
 		*out = m;
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -350,6 +353,7 @@ static void count(struct hal_device *dev, const struct hal_mem *m)
 	if (m->bytes > dev->largest[k])
 		dev->largest[k] = m->bytes;
 	if (dev->page && k == HAL_MEM_HBM) {
+		dev->page->heap_changes++;
 		dev->page->used_bytes = dev->used[k];
 		dev->page->peak_bytes = dev->peak[k];
 	}
@@ -380,7 +384,7 @@ static int alloc(struct hal_device *dev, enum hal_mem_kind kind, bool is_high, u
 	if (code) {
 		drop_mem(dev, m);
 	} else {
-		link_mem(dev, m);
+		add_mem(dev, m);
 		count(dev, m);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -414,15 +418,17 @@ void hal_mem_free(struct hal_mem *m)
 	pthread_mutex_lock(&dev->lock);
 	if (m->block) {
 		dev->used[m->kind] -= m->block->bytes;
-		if (dev->page && m->kind == HAL_MEM_HBM)
+		if (dev->page && m->kind == HAL_MEM_HBM) {
+			dev->page->heap_changes++;
 			dev->page->used_bytes = dev->used[m->kind];
+		}
 		hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
 	} else if (m->chunk) {
 		drop_foreign(dev, m->chunk);
 	}
-	*m->link = m->next;
+	*m->pprev = m->next;
 	if (m->next)
-		m->next->link = m->link;
+		m->next->pprev = m->pprev;
 	drop_mem(dev, m);
 	pthread_mutex_unlock(&dev->lock);
 }

@@ -10,34 +10,22 @@
  *
  * Bindings of a submission lie in a ring of pinned memory until it is done.
  */
-#define LOG_TAG "hal/queue"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hal/base/cpu.h"
-#include "hal/base/log.h"
 #include "hal/hal_internal.h"
 #include "hal/hw/regs.h"
 
 #define BOUND_ALIGN 64u
 #define SMALL_COPY 65536u	/* bytes; more is worth an interrupt */
+#define PAGE_LAUNCHES 64u	/* so often the page's numbers may be due */
 #define REAP_EVERY 16u		/* submissions: to look for completions costs a cache miss */
 
 struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls)
 {
 	return dev->queues[cls];
-}
-
-static void wake_waiter(struct hal_device *dev)
-{
-	uint64_t one = 1;
-
-	/* EAGAIN: the counter is full, so the waiter will look anyway. */
-	if (write(dev->irq_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
-		log_error("waking the waiter: %s", strerror(errno));
 }
 
 /* ---- failures ---- */
@@ -61,7 +49,10 @@ static int find_failure(struct hal_queue *q, uint64_t value, struct err *err)
 	for (uint64_t i = 0; i < n; i++) {
 		const struct hal_failure *f = &q->failures[(q->n_failures - 1 - i) % HAL_FAILURES];
 
-		if (value >= f->first && value <= f->last) {
+		/* Numbers ascend: what is older failed lower ones. */
+		if (value > f->last)
+			break;
+		if (value >= f->first) {
 			if (err)
 				*err = f->err;
 			return f->err.code;
@@ -101,6 +92,19 @@ static const char *mnemonic_at(const struct image *im, uint64_t pc)
 	return name ? name : "?";
 }
 
+/* A device that this one met failed: which, and how. */
+static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const char *what,
+			  struct err *err)
+{
+	const char *name = hal_chip_name(q->dev, f->va);
+	char chip[32];
+
+	snprintf(chip, sizeof(chip), "chip %llu", (unsigned long long)f->va);
+	err_set(err, hw_status_code(f->status), "%s on %s: peer %s failed: %s (%s)", what,
+		q->dev->entry->info.bus_id, name ? name : chip, hw_status_text((unsigned)f->bytes),
+		hw_status_name((unsigned)f->bytes));
+}
+
 static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 			   const struct hal_exe *exe, struct err *err)
 {
@@ -112,6 +116,10 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 		err_set(err, hw_status_code(cqe->status), "%s: %s (%s)",
 			exe ? exe->name : "copy", hw_status_text(cqe->status),
 			hw_status_name(cqe->status));
+		return;
+	}
+	if (f.status == HW_ST_PEER) {
+		describe_peer(q, &f, exe ? exe->name : "copy", err);
 		return;
 	}
 	if (!exe) {
@@ -153,6 +161,9 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 	struct err behind;
 
 	add_failure(q, value, value, why);
+	for (uint64_t v = value; v <= last; v++)
+		if (q->slots[v % HAL_RING].exe && q->slots[v % HAL_RING].exe->is_joint)
+			atomic_store(&q->dev->is_window_stale, true);
 	if (last > value) {
 		err_set(&behind, ERR_ABORTED, "dropped: it was queued behind work that "
 			"failed: %s", why->msg);
@@ -160,7 +171,7 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 	}
 	/* Other queues may wait for our semaphore. */
 	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, last, __ATOMIC_RELEASE);
-	atomic_store(&q->dev->nudge, true);
+	atomic_store(&q->dev->must_kick, true);
 }
 
 static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cqe *cqe)
@@ -170,6 +181,7 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 
 	describe_fault(q, cqe, q->slots[value % HAL_RING].exe, &why);
 	fail_pending(q, value, q->submitted, &why);
+	hal_page_tell(q->dev, why.code, why.msg);
 	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
 		hal_die(q->dev, &reset_err);
 	} else {
@@ -178,7 +190,7 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 			;
 	}
 	set_done(q, q->submitted);
-	wake_waiter(q->dev);
+	hal_wake_waiter(q->dev);
 }
 
 static void reap(struct hal_queue *q)
@@ -248,25 +260,34 @@ void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
 	pthread_mutex_unlock(&q->lock);
 }
 
+void hal_queue_kick(struct hal_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	if (!atomic_load(&q->dev->is_dead) && atomic_load(&q->done) < q->submitted)
+		q->dev->t->ops->kick(q->ring);
+	pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- submission ---- */
 
-static bool has_room(struct hal_queue *q, uint64_t args, unsigned descriptors)
+/* Whether one more descriptor, with `args` bytes of bindings, overwrites nothing that the
+ * device may yet read. One entry of the ring stays free: ask_for_irq fills it. */
+static bool has_room(struct hal_queue *q, uint64_t args)
 {
-	return q->submitted + descriptors - atomic_load(&q->done) <= HAL_RING - 2 &&
+	return q->submitted - atomic_load(&q->done) < HAL_RING - 1 &&
 	       q->args_head + args - q->args_tail <= HAL_ARGS;
 }
 
 /* Waits, under the lock, until the ring and the arguments have room. */
-static int await_room(struct hal_queue *q, uint64_t args, unsigned descriptors,
-		      struct err *err)
+static int await_room(struct hal_queue *q, uint64_t args, struct err *err)
 {
 	/* Under the lock: hal_queue_fail_all fails what comes before it, and what
 	 * would come after it is refused here. */
 	int code = hal_check(q->dev, err);
 
-	for (unsigned spins = 0; !code && !has_room(q, args, descriptors); spins++) {
+	for (unsigned spins = 0; !code && !has_room(q, args); spins++) {
 		reap(q);
-		if (has_room(q, args, descriptors))
+		if (has_room(q, args))
 			break;
 		pthread_mutex_unlock(&q->lock);
 		if (spins > 1000)
@@ -302,24 +323,37 @@ static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *ex
 	return value;
 }
 
-/* Waits on other queues: the last goes into the descriptor itself. */
-static void push_waits(struct hal_queue *q, struct hw_sqe *sqe,
-		       const struct hal_after *after, unsigned n)
+/* Whether all of that can be waited for: by its semaphore, which only queues of this device
+ * reach, and without waiting for itself. */
+static int check_after(const struct hal_queue *q, const struct hal_after *after, unsigned n,
+		       struct err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct hw_sqe wait = { .op = HW_SEMAPHORE };
-		struct hw_sqe *to = i + 1 == n ? sqe : &wait;
+		if (!after[i].queue || after[i].queue->dev != q->dev)
+			return err_set(err, ERR_INVALID_ARGUMENT, "a submission may wait for those "
+				       "of queues of this device, %s; number %u of its %u waits "
+				       "is for another's", q->dev->entry->info.bus_id, i, n);
+		if (after[i].queue == q && after[i].value > atomic_load(&q->submitted))
+			return err_set(err, ERR_INVALID_ARGUMENT, "a submission can't wait for "
+				       "number %llu of its own queue, which comes after it",
+				       (unsigned long long)after[i].value);
+	}
+	return 0;
+}
 
-		if (after[i].queue == q) {
-			if (to == sqe)
-				continue;
-		} else {
-			to->flags |= HW_WAIT;
-			to->wait_va = after[i].queue->semaphore->va;
-			to->wait_value = after[i].value;
-		}
-		if (to == &wait && after[i].queue != q)
-			push(q, &wait, NULL);
+/* Adds a wait to a descriptor. A device has one queue besides q, and its submissions are
+ * done in order, so of all those named the newest counts. */
+static void add_wait(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
+		     unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		/* What is before it in its own queue is done first anyway. */
+		if (after[i].queue == q ||
+		    (sqe->flags & HW_WAIT && after[i].value <= sqe->wait_value))
+			continue;
+		sqe->flags |= HW_WAIT;
+		sqe->wait_va = after[i].queue->semaphore->va;
+		sqe->wait_value = after[i].value;
 	}
 }
 
@@ -370,10 +404,13 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 			 BOUND_ALIGN * BOUND_ALIGN;
 	struct hw_sqe sqe = { .op = HW_EXECUTE };
 	struct hw_binding *args;
+	bool is_due;
 	int code = hal_check(q->dev, err);
 
 	if (!code)
 		code = check_launch(l, err);
+	if (!code)
+		code = check_after(q, l->after, l->n_after, err);
 	if (code)
 		return code;
 	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
@@ -381,7 +418,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
 	/* The jump to a page's or the ring's start may cost as much again. */
-	code = await_room(q, 2 * bytes, l->n_after + 2, err);
+	code = await_room(q, 2 * bytes, err);
 	sqe.u.execute.program = l->exe->program;
 	if (!code && !sqe.u.execute.program)
 		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
@@ -392,17 +429,17 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	}
 	args = take_args(q, bytes, &sqe.u.execute.bindings);
 	memcpy(args, l->bindings, im->n_bindings * sizeof(*args));
-	push_waits(q, &sqe, l->after, l->n_after);
+	add_wait(q, &sqe, l->after, l->n_after);
 	*value = push(q, &sqe, l->exe);
 	if (sqe.flags & HW_INLINE)
 		reap(q);
 	else
 		reap_in_passing(q);
+	/* Reading the clock takes a twentieth of a launch: not at each. */
+	is_due = q->dev->page && q->dev->page->n_execute++ % PAGE_LAUNCHES == 0;
 	pthread_mutex_unlock(&q->lock);
-	if (q->dev->page) {
-		__atomic_fetch_add(&q->dev->page->n_execute, 1, __ATOMIC_RELAXED);
-		hal_page_update(q->dev);
-	}
+	if (is_due)
+		hal_page_update(q->dev, true);
 	return 0;
 }
 
@@ -416,12 +453,14 @@ static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_afte
 {
 	int code = hal_check(q->dev, err);
 
+	if (!code)
+		code = check_after(q, after, n_after, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 0, n_after + 2, err);
+	code = await_room(q, 0, err);
 	if (!code) {
-		push_waits(q, sqe, after, n_after);
+		add_wait(q, sqe, after, n_after);
 		*value = push(q, sqe, NULL);
 		reap_in_passing(q);
 	}
@@ -450,6 +489,14 @@ int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset
 
 	if (!code)
 		code = check_range(src, src_offset, bytes, "a copy out", err);
+	if (!code && src->dev != q->dev)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a copy out of %s by a queue of %s: "
+			       "links carry writes only, so ask the device that has the data",
+			       src->dev->entry->info.bus_id, q->dev->entry->info.bus_id);
+	if (!code && dst->dev != q->dev) {
+		code = hal_peer_va(q->dev, dst, &sqe.u.copy.dst, err);
+		sqe.u.copy.dst += dst_offset;
+	}
 	return code ? code : submit(q, &sqe, after, n_after, value, err);
 }
 
@@ -460,13 +507,15 @@ int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
 	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
 	int code = hal_check(q->dev, err);
 
+	if (!code)
+		code = check_after(q, after, n_after, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 4 * BOUND_ALIGN, n_after + 2, err);
+	code = await_room(q, 4 * BOUND_ALIGN, err);
 	if (!code) {
 		memcpy(take_args(q, 2 * BOUND_ALIGN, &sqe.u.copy.src), what, sizeof(*what));
-		push_waits(q, &sqe, after, n_after);
+		add_wait(q, &sqe, after, n_after);
 		*value = push(q, &sqe, NULL);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -494,21 +543,23 @@ uint64_t hal_queue_done(struct hal_queue *q)
 		reap(q);
 		done = atomic_load_explicit(&q->done, memory_order_relaxed);
 		if (q->notices && q->notices->value <= done)
-			wake_waiter(q->dev);
+			hal_wake_waiter(q->dev);
 		pthread_mutex_unlock(&q->lock);
 	}
 	return done;
 }
 
-/* Sees to it, under the lock, that an interrupt follows `value`. */
-static int want_irq(struct hal_queue *q, uint64_t value, struct err *err)
+/* Sees to it, under the lock, that an interrupt follows `value`. Does not wait: has_room left
+ * an entry free, and a second such descriptor is asked for only behind an ordinary one. */
+static int ask_for_irq(struct hal_queue *q, uint64_t value, struct err *err)
 {
 	struct hw_sqe sqe = { .op = HW_NOP, .flags = HW_IRQ };
 	int code;
 
 	if (q->last_irq >= value || atomic_load(&q->done) >= value)
 		return 0;
-	code = await_room(q, 0, 2, err);
+	/* Under the lock, as in await_room. */
+	code = hal_check(q->dev, err);
 	if (!code)
 		push(q, &sqe, NULL);
 	return code;
@@ -554,7 +605,7 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct
 	if (hal_queue_done(q) >= value)
 		return hal_queue_error(q, value, err);
 	pthread_mutex_lock(&q->lock);
-	code = want_irq(q, value, err);
+	code = ask_for_irq(q, value, err);
 	q->sleepers++;
 	while (!code && atomic_load(&q->done) < value) {
 		/* Look at the device itself now and then: an interrupt may be lost,
@@ -607,7 +658,7 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 	*n = (struct hal_notice){ value, fn, arg, NULL };
 	pthread_mutex_lock(&q->lock);
 	reap(q);
-	code = want_irq(q, value, err);
+	code = ask_for_irq(q, value, err);
 	if (code && atomic_load(&q->done) < value) {
 		pthread_mutex_unlock(&q->lock);
 		free(n);
@@ -625,7 +676,7 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 		*at = n;
 	}
 	if (atomic_load(&q->done) >= value)
-		wake_waiter(q->dev);
+		hal_wake_waiter(q->dev);
 	pthread_mutex_unlock(&q->lock);
 	return 0;
 }
@@ -648,10 +699,11 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
 	if (!code && done < q->submitted) {
 		err_set(&text, ERR_ABORTED, "the queue was reset: %s", why);
 		fail_pending(q, done + 1, q->submitted, &text);
+		hal_page_tell(q->dev, text.code, text.msg);
 		set_done(q, q->submitted);
 	}
 	pthread_mutex_unlock(&q->lock);
-	wake_waiter(q->dev);
+	hal_wake_waiter(q->dev);
 	return code;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, keeping and reading telemetry pages. device.c and memory.c fill them. */
+/* Making, keeping and reading telemetry pages. state.c, device.c, memory.c and queue.c
+ * fill them. */
 #include "hal/telemetry.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,89 +26,6 @@ const char *hal_page_dir(void)
 	const char *dir = getenv("TESSERA_TELEMETRY_DIR");
 
 	return dir && *dir ? dir : "/dev/shm";
-}
-
-static void read_command(char *out, size_t n)
-{
-	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd >= 0 ? read(fd, out, n - 1) : 0;
-
-	if (fd >= 0)
-		close(fd);
-	out[got > 0 ? got : 0] = 0;
-	out[strcspn(out, "\n")] = 0;
-}
-
-/* Maps a new file of one page, locked; -1 with errno. */
-static int make_page(const char *path, struct hal_page **out)
-{
-	int f, saved;
-
-	unlink(path);
-	f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-	if (f < 0)
-		return -1;
-	if (!flock(f, LOCK_EX | LOCK_NB) && !ftruncate(f, sizeof(**out))) {
-		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
-		if (*out != MAP_FAILED)
-			return f;
-	}
-	saved = errno;
-	close(f);
-	unlink(path);
-	errno = saved;
-	return -1;
-}
-
-int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err)
-{
-	static unsigned serial;
-	unsigned mine = __atomic_fetch_add(&serial, 1, __ATOMIC_RELAXED);
-	char number[16] = "", fresh[160];
-	struct hal_page *page;
-	int f, n;
-
-	if (mine)
-		snprintf(number, sizeof(number), ".%u", mine);
-	n = snprintf(path, 128, "%s/tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(), number);
-	if (n >= 128)
-		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_TELEMETRY_DIR=%s is too long: "
-			       "a page's path has at most 127 characters", hal_page_dir());
-	/* Readers take a page that is not locked for that of a dead process and remove
-	 * it: they see this one when it is locked and whole, by a name of theirs. */
-	snprintf(fresh, sizeof(fresh), "%s/.tessera-%u-%d%s", hal_page_dir(), getuid(), getpid(),
-		 number);
-	f = make_page(fresh, &page);
-	if (f < 0)
-		return err_sys(err, errno, "telemetry page %s", path);
-	page->version = HAL_PAGE_VERSION;
-	page->bytes = sizeof(*page);
-	page->pid = (uint32_t)getpid();
-	page->start_ns = (uint64_t)clock_ns();
-	read_command(page->command, sizeof(page->command));
-	__atomic_store_n(&page->magic, HAL_PAGE_MAGIC, __ATOMIC_RELEASE);
-	if (rename(fresh, path)) {
-		int code = err_sys(err, errno, "telemetry page %s", path);
-
-		munmap(page, sizeof(*page));
-		close(f);
-		unlink(fresh);
-		return code;
-	}
-	*out = page;
-	*fd = f;
-	return 0;
-}
-
-void hal_page_close(struct hal_page *page, int fd, const char *path)
-{
-	if (!page)
-		return;
-	/* A child of fork shares the file: only its maker removes it. */
-	if (page->pid == (uint32_t)getpid())
-		unlink(path);
-	munmap(page, sizeof(*page));
-	close(fd);
 }
 
 /* ---- reading others' pages: any file may be there, and change meanwhile ---- */
@@ -159,6 +81,20 @@ static void clean(char *text, size_t n)
 	}
 }
 
+static void clean_device(struct hal_page_device *d)
+{
+	clean(d->bus_id, sizeof(d->bus_id));
+	clean(d->name, sizeof(d->name));
+	clean(d->serial, sizeof(d->serial));
+	clean(d->driver, sizeof(d->driver));
+	clean(d->state, sizeof(d->state));
+	clean(d->running, sizeof(d->running));
+	if (d->heap.n_owners > HAL_PAGE_OWNERS)
+		d->heap.n_owners = HAL_PAGE_OWNERS;
+	for (unsigned i = 0; i < d->heap.n_owners; i++)
+		clean(d->heap.owners[i].tag, sizeof(d->heap.owners[i].tag));
+}
+
 static bool copy_page(int fd, struct hal_page *out)
 {
 	const off_t at = offsetof(struct hal_page, sequence);
@@ -184,42 +120,54 @@ static int no_page(const char *path, struct err *err)
 		       path);
 }
 
+/* Opens a file of any kind, which a FIFO without a writer must not hold up. */
+static int open_file(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+static bool is_page(int fd)
+{
+	struct stat st;
+	uint64_t magic;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && read_at(fd, &magic, sizeof(magic), 0) &&
+	       magic == HAL_PAGE_MAGIC;
+}
+
+/* Whatever its version, the page of a process that is gone is nobody's. */
+static bool remove_dead(int fd, const char *path)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB))
+		return false;
+	unlink(path);
+	return true;
+}
+
 static int read_page(int fd, const char *path, struct hal_page *out, struct err *err)
 {
 	struct stat st;
-	bool is_page;
 
 	memset(out, 0, sizeof(*out));
-	is_page = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-		  read_at(fd, &out->magic, sizeof(out->magic), 0) &&
-		  out->magic == HAL_PAGE_MAGIC;
-	/* Whatever its version, the page of a process that is gone is nobody's. */
-	if (is_page && !flock(fd, LOCK_SH | LOCK_NB)) {
-		unlink(path);
+	if (!is_page(fd))
+		return no_page(path, err);
+	if (remove_dead(fd, path))
 		return err_set(err, ERR_NOT_FOUND, "the process of %s is gone", path);
-	}
-	if (!is_page || st.st_size != sizeof(*out) || !copy_page(fd, out) ||
+	if (fstat(fd, &st) || st.st_size != sizeof(*out) || !copy_page(fd, out) ||
 	    out->magic != HAL_PAGE_MAGIC || out->version != HAL_PAGE_VERSION ||
 	    out->n_devices > HAL_PAGE_DEVICES)
 		return no_page(path, err);
 	clean(out->command, sizeof(out->command));
-	for (unsigned i = 0; i < out->n_devices; i++) {
-		struct hal_page_device *d = &out->devices[i];
-
-		clean(d->bus_id, sizeof(d->bus_id));
-		clean(d->name, sizeof(d->name));
-		clean(d->serial, sizeof(d->serial));
-		clean(d->driver, sizeof(d->driver));
-		clean(d->state, sizeof(d->state));
-		clean(d->running, sizeof(d->running));
-	}
+	for (unsigned i = 0; i < HAL_PAGE_EVENTS; i++)
+		clean(out->events[i].text, sizeof(out->events[i].text));
+	for (unsigned i = 0; i < out->n_devices; i++)
+		clean_device(&out->devices[i]);
 	return 0;
 }
 
 int hal_page_read(const char *path, struct hal_page *out, struct err *err)
 {
-	/* O_NONBLOCK: of a FIFO nobody may be the writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), code;
+	int fd = open_file(path), code;
 
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO))	/* a link, a socket */
 		return no_page(path, err);
@@ -228,4 +176,101 @@ int hal_page_read(const char *path, struct hal_page *out, struct err *err)
 	code = read_page(fd, path, out, err);
 	close(fd);
 	return code;
+}
+
+/* ---- this process's page ---- */
+
+/* Nobody may look at this machine's pages for months: a process takes its user's away. */
+static void remove_dead_pages(void)
+{
+	DIR *dir = opendir(hal_page_dir());
+	char mine[32], path[PATH_MAX];
+	struct dirent *d;
+	int fd;
+
+	snprintf(mine, sizeof(mine), "tessera-%u-", getuid());
+	while (dir && (d = readdir(dir))) {
+		if (strncmp(d->d_name, mine, strlen(mine)) ||
+		    snprintf(path, sizeof(path), "%s/%s", hal_page_dir(), d->d_name) >=
+		    (int)sizeof(path))
+			continue;
+		fd = open_file(path);
+		if (fd < 0)
+			continue;
+		if (is_page(fd))
+			remove_dead(fd, path);
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void read_command(char *out, size_t n)
+{
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, out, n - 1) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	out[got > 0 ? got : 0] = 0;
+	out[strcspn(out, "\n")] = 0;
+}
+
+/* Maps a new file of one page, locked; -1 with errno. Without its magic yet, it is no
+ * page to readers, who else would take one that is not locked for a dead process's. */
+static int make_page(const char *path, struct hal_page **out)
+{
+	int f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), saved;
+
+	if (f < 0)
+		return -1;
+	if (!flock(f, LOCK_EX | LOCK_NB) && !ftruncate(f, sizeof(**out))) {
+		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		if (*out != MAP_FAILED)
+			return f;
+	}
+	saved = errno;
+	close(f);
+	unlink(path);
+	errno = saved;
+	return -1;
+}
+
+int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err)
+{
+	struct hal_page *page;
+	uint64_t dice;
+	int f, n;
+
+	if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
+		return err_sys(err, errno, "a name for the telemetry page");
+	n = snprintf(path, 128, "%s/tessera-%u-%d-%016" PRIx64, hal_page_dir(), getuid(),
+		     getpid(), dice);
+	if (n >= 128)
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_TELEMETRY_DIR=%s is too long: "
+			       "a page's path has at most 127 characters", hal_page_dir());
+	remove_dead_pages();
+	f = make_page(path, &page);
+	if (f < 0)
+		return err_sys(err, errno, "telemetry page %s", path);
+	page->version = HAL_PAGE_VERSION;
+	page->bytes = sizeof(*page);
+	page->pid = (uint32_t)getpid();
+	page->start_ns = (uint64_t)clock_ns();
+	read_command(page->command, sizeof(page->command));
+	__atomic_store_n(&page->magic, HAL_PAGE_MAGIC, __ATOMIC_RELEASE);
+	*out = page;
+	*fd = f;
+	return 0;
+}
+
+void hal_page_close(struct hal_page *page, int fd, const char *path)
+{
+	if (!page)
+		return;
+	/* A child of fork shares the file: only its maker removes it. */
+	if (page->pid == (uint32_t)getpid())
+		unlink(path);
+	munmap(page, sizeof(*page));
+	close(fd);
 }

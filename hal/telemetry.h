@@ -5,19 +5,57 @@
  * The telemetry page: what a process tells of its use of devices, for xla-smi.
  *
  * A file of one struct hal_page in TESSERA_TELEMETRY_DIR, else /dev/shm, named
- * tessera-UID-PID, and tessera-UID-PID.1, .2, ... for later HALs of the process,
- * mapped shared. The process holds an exclusive flock on it for life: a page that can
- * be locked is of a process that is gone. The writer stores plain
- * numbers; `sequence` is odd while a group of them changes (a seqlock). Readers open
- * nothing else and wake nobody.
+ * tessera-UID-PID-RANDOM, one for each HAL, mapped shared. RANDOM is 16 hex digits:
+ * processes of several PID namespaces that share the folder have the same ids, and no
+ * stranger can take a name first. The process holds an exclusive flock on it for life,
+ * from before `magic` is there: a page that can be locked is of a process that is gone.
+ * The writer stores plain numbers; `sequence` is odd while a group of them changes (a
+ * seqlock). Readers open nothing else and wake nobody. They read and never map: a page
+ * is its writer's to truncate, and a mapping of it would end them. A layout that
+ * changes is another HAL_PAGE_VERSION.
  */
 #include <stdint.h>
 
 #include "hal/base/err.h"
+#include "hal/hw/desc.h"
 
 #define HAL_PAGE_MAGIC 0x314d535354455354ull
-#define HAL_PAGE_VERSION 1u
+#define HAL_PAGE_VERSION 2u
 #define HAL_PAGE_DEVICES 64u
+#define HAL_PAGE_OWNERS 16u
+#define HAL_PAGE_CELLS 64u
+#define HAL_PAGE_EVENTS 32u
+
+/* Blocks of one tag. */
+struct hal_page_owner {
+	char tag[48];
+	uint64_t bytes, n_blocks;
+};
+
+/* The heap over a device's memory, as it was at read_at_ns. */
+struct hal_page_heap {
+	uint64_t bytes, in_use, largest_free_bytes;
+	uint64_t n_blocks, n_holes;	/* in use, free */
+	uint64_t changes;	/* hal_page_device.heap_changes then */
+	uint64_t read_at_ns;	/* CLOCK_MONOTONIC; 0: it was not looked at yet */
+	/* 0: so many blocks that only in_use, largest_free_bytes and n_blocks were read. */
+	uint32_t is_whole;
+	uint32_t n_owners;
+	/* How full each part of an equal size is, ascending: 0 is empty, 255 full, and
+	 * what holds anything is at least 1. */
+	uint8_t cells[HAL_PAGE_CELLS];
+	/* Most bytes first; what has no room here is missing. */
+	struct hal_page_owner owners[HAL_PAGE_OWNERS];
+};
+
+/* Something that went wrong, or a reset. Event n is at events[(n - 1) % HAL_PAGE_EVENTS]. */
+struct hal_page_event {
+	uint64_t number;	/* 1, 2, ... in this page; 0: none */
+	uint64_t time_ns;	/* CLOCK_REALTIME */
+	uint32_t device;	/* index in the page */
+	uint32_t code;		/* of err.def; 0: nothing failed */
+	char text[240];
+};
 
 struct hal_page_device {
 	char bus_id[64], name[32], serial[32], driver[32], state[96];
@@ -30,6 +68,11 @@ struct hal_page_device {
 	uint64_t busy_ns, window_ns, read_at_ns;	/* read_at: CLOCK_MONOTONIC */
 	uint32_t temperature_mc, power_mw;
 	uint64_t n_fault;
+	/* As the device told at read_at_ns; of the whole device, whoever uses it. */
+	struct hw_telemetry counters;
+	struct hw_ras ras;
+	uint64_t heap_changes;	/* allocations and releases ever */
+	struct hal_page_heap heap;
 };
 
 struct hal_page {
@@ -40,6 +83,8 @@ struct hal_page {
 	uint64_t start_ns;	/* CLOCK_MONOTONIC */
 	char command[64];
 	uint32_t n_devices, zero;
+	uint64_t n_events;	/* ever; the newest HAL_PAGE_EVENTS are here */
+	struct hal_page_event events[HAL_PAGE_EVENTS];
 	struct hal_page_device devices[HAL_PAGE_DEVICES];
 };
 
@@ -50,7 +95,8 @@ extern "C" {
 
 /* The folder that pages are in. */
 const char *hal_page_dir(void);
-/* Makes this process's page. Failure is not fatal: the process works unwatched. */
+/* Makes this process's page, and removes those that dead processes of its user left.
+ * Failure is not fatal: the process works unwatched. */
 int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err);
 void hal_page_close(struct hal_page *page, int fd, const char *path);
 /* A consistent copy of a page file, its texts made of printable UTF-8. NOT_FOUND if its

@@ -5,8 +5,8 @@
  * Who owns the device: us (direct.c, over a bus) or a kernel driver. Private to hal/.
  *
  * A transport moves descriptors and knows nothing of fences, fault texts or
- * allocation. ring() and reap() of one queue are called under that queue's lock; all
- * else may come from any thread. Blocking calls are bounded by HAL_ADMIN_NS.
+ * allocation. ring(), kick() and reap() of one queue are called under that queue's
+ * lock; all else may come from any thread. Blocking calls are bounded by HAL_ADMIN_NS.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,8 @@ struct hal_transport_ops {
 	int (*open)(void *host, const char *where, int irq_fd, struct hal_transport **out,
 		    struct hw_identify *identity, struct err *err);
 	void (*close)(struct hal_transport *t);
-	/* Function reset and bring-up again; all rings and programs are gone. */
+	/* Reset of the function, or of what we have of it, and bring-up again; all rings and
+	 * programs are gone. */
 	int (*reset)(struct hal_transport *t, struct err *err);
 	/* Whether the device still works; the reason if not. Cheap. */
 	int (*alive)(struct hal_transport *t, struct err *err);
@@ -60,6 +61,8 @@ struct hal_transport_ops {
 	void (*ring_destroy)(struct hal_ring *ring);
 	/* Publishes the descriptor at ring->sq[tail]; tail moves on. Room is there. */
 	void (*ring)(struct hal_ring *ring);
+	/* Rings again with the old tail: the host wrote a semaphore. */
+	void (*kick)(struct hal_ring *ring);
 	/* The next completion, if there is one. */
 	bool (*reap)(struct hal_ring *ring, struct hw_cqe *out);
 	/* Stops the queue; what was pending completes as DROPPED. */
@@ -70,6 +73,10 @@ struct hal_transport_ops {
 			      const struct hw_program_binding *bindings, unsigned n,
 			      uint32_t *id, uint64_t *bad, struct err *err);
 	void (*program_destroy)(struct hal_transport *t, uint32_t id);
+	/* A request of the links (WINDOW_OPEN, WINDOW_CLOSE, PEER_MAP), or UNMAP of a window,
+	 * with what it points to. NULL: not built for this way to the device. */
+	int (*link)(struct hal_transport *t, struct hw_sqe sqe, const void *in, uint64_t bytes,
+		    uint64_t *value, struct err *err);
 	/* An admin request without memory, or one that fills `page`. */
 	int (*ask)(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
 		   uint64_t *value, struct err *err);

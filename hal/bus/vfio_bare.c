@@ -248,9 +248,6 @@ static int attach(struct vfio *v, struct err *err)
 
 static void detach(struct vfio *v)
 {
-	/* The kernel does it as well; memory is freed after this, whatever it does. */
-	if (v->device >= 0 && v->config)
-		vfio_cut(v, "it was closed");
 	if (v->pagemap >= 0)
 		v->sys->close(v->pagemap);
 	if (v->pageflags >= 0)

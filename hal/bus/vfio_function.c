@@ -9,15 +9,12 @@
  */
 #define LOG_TAG "hal/vfio"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hal/base/clock.h"
@@ -29,49 +26,6 @@
 #define COMMAND_MEMORY_MASTER 6u
 #define RESET_NS 3000000000ll
 #define RESET_PAUSE_MS 10
-#define CAP_IPC_LOCK 14
-
-/* ---- the kernel ---- */
-
-static int sys_open(const char *path, int flags)
-{
-	return open(path, flags);
-}
-
-static int sys_ioctl(int fd, unsigned long request, void *arg)
-{
-	return ioctl(fd, request, arg);
-}
-
-static bool may_pin_anything(void)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	unsigned long long caps = 0;
-	char line[256];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return caps >> CAP_IPC_LOCK & 1;
-}
-
-static uint64_t sys_memlock(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY ||
-	    may_pin_anything())
-		return UINT64_MAX;
-	return limit.rlim_cur;
-}
-
-static const struct vfio_sys kernel = {
-	.root = "", .open = sys_open, .close = close, .ioctl = sys_ioctl, .mmap = mmap,
-	.munmap = munmap, .pread = pread, .pwrite = pwrite, .memlock = sys_memlock,
-};
-const struct vfio_sys *vfio_sys = &kernel;
 
 /* By all devices of this process: the limit is the process's. */
 static _Atomic uint64_t pinned;
@@ -358,6 +312,10 @@ void vfio_close(struct vfio *v)
 	end_irqs(v);
 	while (v->space.areas)
 		vfio_dma_unmap(v, v->space.areas->iova, NULL);
+	/* Memory is freed after this, and without an IOMMU only this keeps the device from it.
+	 * The kernel does it as well. */
+	if (v->place.no_iommu && v->device >= 0 && v->config)
+		vfio_cut(v, "it was closed");
 	if (v->iommu)
 		v->iommu->detach(v);
 	if (v->err_fd >= 0)

@@ -392,8 +392,8 @@ static int negotiate(struct vfio_user *v, struct err *err)
 	close_got(&c);
 	if (error == EBUSY)
 		return err_set(err, ERR_FAILED_PRECONDITION, "another process has the device "
-			       "behind %s: end it (tessera-sim's log names its pid) or use "
-			       "another device", v->path);
+			       "behind %s: end it (tessera-sim's log names its pid), serve more "
+			       "of them (tessera-sim --clients) or use another device", v->path);
 	if (error)
 		return err_sys(err, error, "the device's server at %s refused this version of "
 			       "vfio-user", v->path);

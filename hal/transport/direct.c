@@ -31,6 +31,7 @@ struct direct {
 	uint64_t admin_bytes, admin_iova, admin_at;	/* at: as the device is told */
 	uint32_t tail, head;
 	bool is_up;		/* requests are taken; under admin_lock */
+	bool is_confused;	/* not, because an answer did not come, or another's did */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -145,13 +146,22 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 		if (code)
 			return code;
 		look = clock_after(LOOK_NS);
-		if (look > deadline)
+		if (look > deadline) {
+			/* It may still come, when somebody waits for another. */
+			d->is_up = false;
+			d->is_confused = true;
 			return err_set(err, ERR_DEADLINE_EXCEEDED, "the device did not "
 				       "answer an admin request within 10 s: reset it");
+		}
 	}
 	*out = *cqe;
 	d->head++;
-	return 0;
+	if (out->tag == d->tail - 1)
+		return 0;
+	d->is_up = false;
+	d->is_confused = true;
+	return err_set(err, ERR_INTERNAL, "the device answered request %u, asked was %u: reset it",
+		       out->tag, d->tail - 1);
 }
 
 /* Sends sqe; `args` are copied to where the request points. Under admin_lock. */
@@ -163,8 +173,9 @@ static int send_for(struct direct *d, struct hw_sqe *sqe, const void *args, uint
 	int code;
 
 	if (!d->is_up)
-		return err_set(err, ERR_UNAVAILABLE, "the device did not come up after its "
-			       "last reset: reset it again");
+		return err_set(err, ERR_UNAVAILABLE, d->is_confused ?
+			       "the device answers no request, or another than was made: reset it" :
+			       "the device did not come up after its last reset: reset it again");
 	if (args)
 		memcpy(d->admin + 2 * PAGE, args, bytes);
 	sqe->u.admin.addr = d->admin_at + 2 * PAGE;
@@ -226,6 +237,15 @@ static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t 
 	return code;
 }
 
+static int link_request(struct hal_transport *t, struct hw_sqe sqe, const void *in,
+			uint64_t bytes, uint64_t *value, struct err *err)
+{
+	struct direct *d = direct_of(t);
+
+	sqe.id = d->ctx;
+	return request(d, sqe, in, bytes, value, err);
+}
+
 static void write64(struct direct *d, uint32_t reg, uint64_t value)
 {
 	d->bus->ops->write(d->bus, reg, (uint32_t)value);
@@ -240,6 +260,7 @@ static int start_admin(struct direct *d, struct err *err)
 	int code;
 
 	d->is_up = false;
+	d->is_confused = false;
 	code = bus->reset(d->bus, err);
 	if (code)
 		return code;
@@ -493,14 +514,19 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	return 0;
 }
 
-static void ring(struct hal_ring *r)
+static void kick(struct hal_ring *r)
 {
 	struct direct *d = direct_of(r->t);
 
-	/* The descriptor must be in memory before the doorbell is. */
+	/* The descriptor, or the semaphore, must be in memory before the doorbell is. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	r->tail++;
 	d->bus->ops->write(d->bus, hw_doorbell(r->id), r->tail);
+}
+
+static void ring(struct hal_ring *r)
+{
+	r->tail++;
+	kick(r);
 }
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
@@ -560,7 +586,7 @@ const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
 	.host_pages = host_pages, .host_free = host_free,
-	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
-	.program_destroy = program_destroy, .ask = ask,
+	.program_destroy = program_destroy, .link = link_request, .ask = ask,
 };

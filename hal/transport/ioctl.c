@@ -8,7 +8,6 @@
  * A function reset ends the context. What was made in it says of which generation
  * it is, because the kernel's numbers are given out again.
  */
-#define LOG_TAG "hal/ioctl"
 #include "hal/transport/ioctl.h"
 
 #include <errno.h>
@@ -21,7 +20,6 @@
 #include <sys/resource.h>
 
 #include "hal/base/cpu.h"
-#include "hal/base/log.h"
 #include "hal/hw/regs.h"
 #include "hal/transport.h"
 #include "kernel-uapi/include/tessera_drm.h"
@@ -181,7 +179,8 @@ static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
 				       "512M, 3G or a number of bytes", text);
 		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
 	} else {
-		bytes = m.hbm_largest_free / 4 * 3;
+		/* A share that an administrator states is meant to be had. */
+		bytes = limit < m.hbm_total ? m.hbm_largest_free : m.hbm_largest_free / 4 * 3;
 		bytes = (bytes < limit ? bytes : limit) & ~(PAGE - 1);
 		if (bytes < LEAST_HBM)
 			return report_full(a, LEAST_HBM, &m, err);
@@ -330,21 +329,14 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 }
 
 /*
- * Who may resets the function. Who may not, or comes after a reset already, gets
- * a new context alone, and leaves the others in peace.
+ * A new context: ending the old one stops its work. The function is reset by its driver
+ * where it has to be, and by who asks for that on purpose, since it ends everybody's context.
  */
 static int reset(struct hal_transport *t, struct err *err)
 {
-	struct drm_tessera_reset r = { 0 };
 	struct accel *a = accel_of(t);
-	int sysno = 0, code;
+	int code;
 
-	if (a->ctx && !is_alive(t, NULL))
-		sysno = call(a, DRM_IOCTL_TESSERA_RESET, &r);
-	if (sysno == EACCES || sysno == EPERM)
-		log_info("%s: only root may reset the function; making a new context", a->path);
-	else if (sysno)
-		return refused(a, sysno, "resetting the function", err);
 	pthread_mutex_lock(&a->lock);
 	end_context(a);
 	code = start_context(a, err);
@@ -538,15 +530,20 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	return 0;
 }
 
-static void ring(struct hal_ring *r)
+static void kick(struct hal_ring *r)
 {
 	struct accel_ring *ring = (struct accel_ring *)r;
 
 	/* HBM is mapped write-combined: what was stored there comes before the doorbell,
 	 * as the descriptor does. */
 	cpu_store_fence();
-	r->tail++;
 	accel_sys->store(ring->part[BELL].at, r->tail);
+}
+
+static void ring(struct hal_ring *r)
+{
+	r->tail++;
+	kick(r);
 }
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
@@ -590,6 +587,11 @@ static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t by
 			       "(%s%s0x%llx): %s", hw_status_name(p.status),
 			       p.status == HW_ST_BAD_PROGRAM ? " at " : ", detail ",
 			       (unsigned long long)p.detail, hw_status_text(p.status));
+	if (sysno == E2BIG)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "a program has %llu bytes of code, "
+			       "more than the kernel driver of %s loads. Raise it, as root: echo "
+			       "MIB > /sys/module/tessera/parameters/program_mib",
+			       (unsigned long long)bytes, a->path);
 	if (sysno)
 		return refused(a, sysno, "loading a program", err);
 	*id = p.id;
@@ -657,7 +659,7 @@ static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t 
 const struct hal_transport_ops hal_transport_ioctl = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
-	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
 	.program_destroy = program_destroy, .ask = ask,
 };

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Devices that are linked: where one sees another's HBM (DEVICE.md#links).
+ *
+ * Each device lends all of its HBM, by one window, to those that this process has; what they
+ * write there is the programs' business, as it is with a device's own. A window breaks when
+ * work that others rely on fails. Then it is lent anew, and mapped at another address: a
+ * launch that was made with the old one fails whenever it begins, instead of waiting for
+ * somebody who waits no more. An old address is used again when all that may name it is done.
+ *
+ * hal.links is over all of it, and is held while the devices answer.
+ */
+#include <string.h>
+
+#include "hal/hal_internal.h"
+
+#define PEER_VA (1ull << 56)	/* where contexts see others' HBM: of chip k from k << 48 on */
+#define SLOT_BYTES (1ull << 45)
+
+void hal_device_position(const struct hal_device *dev, struct hal_position *out)
+{
+	const struct hw_identify *id = &dev->identity;
+
+	*out = (struct hal_position){ .fabric = id->fabric, .chip = id->chip,
+				      .n_chips = id->n_chips };
+	for (unsigned d = 0; d < 3; d++) {
+		out->coords[d] = id->coords[d];
+		out->shape[d] = id->shape[d];
+	}
+}
+
+int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
+		     struct err *err)
+{
+	uint64_t bytes = 0;
+	int code = hal_check(dev, err);
+
+	*n = 0;
+	if (code || !dev->identity.fabric)
+		return code;
+	code = dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_LINKS },
+				out, HW_MAX_LINKS * sizeof(*out), &bytes, err);
+	*n = (unsigned)(bytes / sizeof(*out));
+	return code;
+}
+
+const char *hal_chip_name(struct hal_device *dev, uint64_t chip)
+{
+	const struct hal_entry *e = chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;
+
+	return chip == dev->identity.chip ? dev->entry->info.bus_id : e ? e->info.bus_id : NULL;
+}
+
+static int refuse(const struct hal_device *dev, const struct hal_device *peer, struct err *err)
+{
+	const char *a = dev->entry->info.bus_id, *b = peer->entry->info.bus_id;
+
+	if (dev->hal != peer->hal)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s were opened by two HALs: open "
+			       "both by one", a, b);
+	if (!dev->t->ops->link || !peer->t->ops->link)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s: the kernel driver maps no "
+			       "other device's memory; for programs over several devices own them "
+			       "by VFIO (TESSERA_DEVICES=vfio:ADDRESS,ADDRESS)", a, b);
+	if (!dev->identity.fabric || dev->identity.fabric != peer->identity.fabric)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s are not linked: links join the "
+			       "chips of one machine, or of one tessera-sim (--devices N)", a, b);
+	if (dev->identity.chip >= HAL_CHIPS || peer->identity.chip >= HAL_CHIPS)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s: chips from number %u on", a, b,
+			       HAL_CHIPS);
+	return 0;
+}
+
+bool hal_is_linked(const struct hal_device *dev, const struct hal_device *peer)
+{
+	return !refuse(dev, peer, NULL);
+}
+
+static int ask(struct hal_device *dev, struct hw_sqe sqe, const void *in, size_t bytes,
+	       uint64_t *value, struct err *err)
+{
+	return dev->t->ops->link(dev->t, sqe, in, bytes, value, err);
+}
+
+/* A window that is whole, as far as is known: key. Under hal.links. */
+static int lend(struct hal_device *dev, struct err *err)
+{
+	struct hw_window w = { HAL_HBM_VA, dev->identity.hbm_bytes };
+	bool is_stale = atomic_exchange(&dev->is_window_stale, false);
+
+	if (dev->window && !is_stale)
+		return 0;
+	if (dev->window)	/* it is broken, if not by the device then now */
+		ask(dev, (struct hw_sqe){ .op = HW_WINDOW_CLOSE, .u.admin.value = dev->window },
+		    NULL, 0, NULL, NULL);
+	dev->window = 0;
+	return ask(dev, (struct hw_sqe){ .op = HW_WINDOW_OPEN }, &w, sizeof(w), &dev->window,
+		   err);
+}
+
+static bool is_done(struct hal_device *dev, const struct hal_view *v)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (atomic_load(&dev->queues[i]->done) < v->last_use[i])
+			return false;
+	return true;
+}
+
+/* A place for one more view of the peer: one that was never used, or not any more. */
+static struct hal_view *find_room(struct hal_device *dev, unsigned chip, uint64_t *va)
+{
+	for (unsigned i = 0; i < HAL_VIEWS; i++) {
+		struct hal_view *v = &dev->views[chip][i];
+		struct hw_peer_map m = { .va = PEER_VA + ((uint64_t)chip << 48) + i * SLOT_BYTES };
+
+		*va = m.va;
+		if (!v->key)
+			return v;
+		if (is_done(dev, v) && !ask(dev, (struct hw_sqe){ .op = HW_UNMAP }, &m, sizeof(m),
+					    NULL, NULL)) {
+			v->key = 0;
+			return v;
+		}
+	}
+	return NULL;
+}
+
+/* Under hal.links; peer->window is whole. */
+static int look_at(struct hal_device *dev, struct hal_device *peer, uint64_t *base,
+		   struct err *err)
+{
+	unsigned chip = peer->identity.chip;
+	struct hw_peer_map m = { .bytes = peer->identity.hbm_bytes, .key = peer->window,
+				 .chip = chip };
+	struct hal_view *v;
+	int code;
+
+	for (unsigned i = 0; i < HAL_VIEWS; i++) {
+		v = &dev->views[chip][i];
+		if (v->key == peer->window) {
+			*base = PEER_VA + ((uint64_t)chip << 48) + i * SLOT_BYTES;
+			return 0;
+		}
+		/* What is queued already may be of the old one. */
+		for (unsigned q = 0; v->key && !v->is_old && q < 2; q++)
+			v->last_use[q] = atomic_load(&dev->queues[q]->submitted);
+		v->is_old = true;
+	}
+	v = find_room(dev, chip, &m.va);
+	if (!v)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s failed its peers %u times, and "
+			       "%s has work queued from before each: wait for it",
+			       peer->entry->info.bus_id, HAL_VIEWS, dev->entry->info.bus_id);
+	code = ask(dev, (struct hw_sqe){ .op = HW_PEER_MAP }, &m, sizeof(m), NULL, err);
+	if (code)
+		return code;
+	*v = (struct hal_view){ .key = peer->window };
+	atomic_store(&dev->chips[chip], peer->entry);
+	*base = m.va;
+	return 0;
+}
+
+int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
+		struct err *err)
+{
+	struct hal_device *peer = mem->dev;
+	struct hal *hal = dev->hal;
+	uint64_t base = 0;
+	int code = hal_check(dev, err);
+
+	if (!code)
+		code = hal_check(peer, err);
+	if (code)
+		return code;
+	if (mem->kind != HAL_MEM_HBM)
+		return err_set(err, ERR_INVALID_ARGUMENT, "links lead to HBM; this is host memory "
+			       "of %s", peer->entry->info.bus_id);
+	if (dev == peer) {
+		*va = mem->va;
+		return 0;
+	}
+	code = refuse(dev, peer, err);
+	if (code)
+		return code;
+	pthread_mutex_lock(&hal->links);
+	code = lend(peer, err);
+	if (!code)
+		code = look_at(dev, peer, &base, err);
+	pthread_mutex_unlock(&hal->links);
+	if (code)
+		return err_add(err, "linking %s to %s", dev->entry->info.bus_id,
+			       peer->entry->info.bus_id);
+	*va = base + (mem->va - HAL_HBM_VA);
+	return 0;
+}
+
+void hal_links_forget(struct hal_device *dev)
+{
+	dev->window = 0;
+	atomic_store(&dev->is_window_stale, false);
+	memset(dev->views, 0, sizeof(dev->views));
+}

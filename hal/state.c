@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a device may be used, and what this process tells of it in its telemetry
+ * page. The lowest file of the HAL: all others ask here, and it calls none of them.
+ *
+ * Death is for good until a reset: the first error is kept, every pending submission
+ * fails with it, every later call returns it.
+ */
+#define LOG_TAG "hal/state"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hal/base/log.h"
+#include "hal/hal_internal.h"
+
+/* ---- fork ---- */
+
+static atomic_uint generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned hal_generation(void)
+{
+	pthread_once(&fork_once, watch_forks);
+	return atomic_load_explicit(&generation, memory_order_relaxed);
+}
+
+bool hal_is_inherited(const struct hal *hal)
+{
+	return hal->generation != hal_generation();
+}
+
+int hal_refuse_child(struct err *err)
+{
+	return err_set(err, ERR_FAILED_PRECONDITION, "this process was forked from one that had "
+		       "the device open: devices do not survive fork; start processes by spawn, "
+		       "or open devices in the child");
+}
+
+int hal_check(struct hal_device *dev, struct err *err)
+{
+	if (hal_is_orphan(dev))
+		return hal_refuse_child(err);
+	if (atomic_load_explicit(&dev->is_dead, memory_order_acquire)) {
+		int code;
+
+		pthread_mutex_lock(&dev->death_lock);
+		code = dev->death.code;
+		if (err)
+			*err = dev->death;
+		pthread_mutex_unlock(&dev->death_lock);
+		return code;
+	}
+	return 0;
+}
+
+/* ---- death ---- */
+
+void hal_wake_waiter(struct hal_device *dev)
+{
+	uint64_t one = 1;
+
+	/* EAGAIN: the counter is full, so the waiter will look anyway. */
+	if (write(dev->irq_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		log_error("waking the waiter: %s", strerror(errno));
+}
+
+void hal_die(struct hal_device *dev, const struct err *why)
+{
+	bool is_first;
+
+	pthread_mutex_lock(&dev->lock);
+	is_first = !atomic_load(&dev->is_dead);
+	if (is_first) {
+		pthread_mutex_lock(&dev->death_lock);
+		dev->death = *why;
+		err_add(&dev->death, "%s died", dev->entry->info.bus_id);
+		pthread_mutex_unlock(&dev->death_lock);
+		if (dev->page)
+			snprintf(dev->page->state, sizeof(dev->page->state), "dead: %.80s",
+				 why->msg);
+		/* A reset tells of itself. */
+		if (why->code != ERR_ABORTED)
+			hal_page_tell(dev, why->code, dev->death.msg);
+		atomic_store_explicit(&dev->is_dead, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	/* The waiter fails what is pending: our caller may hold a queue's lock. */
+	if (is_first)
+		hal_wake_waiter(dev);
+}
+
+int hal_check_alive(struct hal_device *dev, struct err *err)
+{
+	struct err why;
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	/* What is seen before a reset must not kill the device after it. */
+	pthread_mutex_lock(&dev->life);
+	code = hal_check(dev, err);
+	if (!code && dev->t->ops->alive(dev->t, &why)) {
+		hal_die(dev, &why);
+		code = hal_check(dev, err);
+	}
+	pthread_mutex_unlock(&dev->life);
+	return code;
+}
+
+int hal_device_error(struct hal_device *dev, struct err *err)
+{
+	return hal_check(dev, err);
+}
+
+/* ---- the telemetry page ---- */
+
+int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out, struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	return code ? code : dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
+		.id = HW_LOG_TELEMETRY }, out, sizeof(*out), NULL, err);
+}
+
+/* Between these two a group of numbers changes; readers see all of it or nothing. */
+static void begin_group(struct hal_device *dev)
+{
+	pthread_mutex_lock(&dev->hal->page_lock);
+	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
+}
+
+static void end_group(struct hal_device *dev)
+{
+	__atomic_fetch_add(&dev->page_head->sequence, 1, __ATOMIC_ACQ_REL);
+	pthread_mutex_unlock(&dev->hal->page_lock);
+}
+
+void hal_page_tell(struct hal_device *dev, int code, const char *text)
+{
+	struct hal_page *page = dev->page_head;
+	struct hal_page_event *e;
+	struct timespec now;
+
+	if (!dev->page)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	begin_group(dev);
+	/* Who tries again and again for memory must not push out what else went wrong. */
+	e = &page->events[(page->n_events - 1) % HAL_PAGE_EVENTS];
+	if (!page->n_events || code != ERR_RESOURCE_EXHAUSTED || e->code != (uint32_t)code ||
+	    e->device != dev->page - page->devices)
+		e = &page->events[page->n_events++ % HAL_PAGE_EVENTS];
+	e->number = page->n_events;
+	e->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	e->device = (uint32_t)(dev->page - page->devices);
+	e->code = (uint32_t)code;
+	snprintf(e->text, sizeof(e->text), "%s", text);
+	end_group(dev);
+}
+
+/* A look may take as long as there are blocks: the next is a hundred times that later. */
+static void write_heap(struct hal_device *dev, int64_t now)
+{
+	struct hal_page_heap heap;
+
+	if (now < dev->heap_due)
+		return;
+	pthread_mutex_lock(&dev->lock);
+	if (dev->page->heap_changes == dev->page->heap.changes && dev->page->heap.read_at_ns) {
+		pthread_mutex_unlock(&dev->lock);
+		return;
+	}
+	hal_heap_show(dev->heap, &heap);
+	heap.changes = dev->page->heap_changes;
+	pthread_mutex_unlock(&dev->lock);
+	heap.read_at_ns = (uint64_t)now;
+	begin_group(dev);
+	dev->page->heap = heap;
+	end_group(dev);
+	dev->heap_due = now + 100 * (clock_ns() - now);
+}
+
+static void write_counters(struct hal_device *dev, const struct hw_telemetry *t,
+			   const struct hw_ras *ras, int64_t now)
+{
+	struct hal_page_device *p = dev->page;
+
+	/* A reset of the function starts the count anew. */
+	if (t->busy_compute_ns < dev->last_busy_ns)
+		dev->last_busy_ns = 0;
+	begin_group(dev);
+	p->busy_ns = t->busy_compute_ns - dev->last_busy_ns;
+	p->window_ns = t->time_ns - dev->last_time_ns;
+	p->read_at_ns = (uint64_t)now;
+	p->temperature_mc = t->temperature_mc;
+	p->power_mw = t->power_mw;
+	p->n_fault = t->n_fault;
+	p->counters = *t;
+	p->ras = *ras;
+	end_group(dev);
+	dev->last_busy_ns = t->busy_compute_ns;
+	dev->last_time_ns = t->time_ns;
+}
+
+static uint64_t count_submitted(const struct hal_device *dev)
+{
+	return atomic_load_explicit(&dev->queues[0]->submitted, memory_order_relaxed) +
+	       atomic_load_explicit(&dev->queues[1]->submitted, memory_order_relaxed);
+}
+
+void hal_page_update(struct hal_device *dev, bool may_ask)
+{
+	uint64_t submitted = count_submitted(dev);
+	int64_t now = clock_ns(), due = atomic_load_explicit(&dev->page_due,
+							     memory_order_relaxed);
+	struct hw_telemetry t;
+	struct hw_ras ras;
+
+	/* One thread at a time: until it is done, it is not due. */
+	if (now < due || !atomic_compare_exchange_strong(&dev->page_due, &due, CLOCK_FOREVER))
+		return;
+	/* The last of what was done is told once, though nobody works any more. */
+	if ((may_ask || submitted != dev->told_submitted) &&
+	    !hal_device_telemetry(dev, &t, NULL) &&
+	    !dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_RAS },
+			      &ras, sizeof(ras), NULL, NULL)) {
+		write_counters(dev, &t, &ras, now);
+		dev->told_submitted = submitted;
+	}
+	write_heap(dev, now);
+	atomic_store(&dev->page_due, now + HAL_PAGE_NS);
+}
+
+void hal_note_executable(struct hal_device *dev, const char *what)
+{
+	if (dev->page && !hal_is_orphan(dev))
+		snprintf(dev->page->running, sizeof(dev->page->running), "%s", what);
+}
