@@ -142,12 +142,74 @@ static int send(struct tessera_device *tdev, struct tessera_request *r)
 	dma_rmb();
 	cqe = ((struct hw_cqe *)(a->memory + PAGE))[a->head % TESSERA_ADMIN_ENTRIES];
 	a->head++;
+	if (cqe.tag != sqe->tag)
+		return -EBADMSG;
 	r->status = cqe.status;
 	r->value = cqe.value;
 	r->detail = cqe.detail;
 	if (!cqe.status && r->out)
 		memcpy(r->out, a->memory + ARGS, r->out_bytes);
 	return tessera_status_errno(cqe.status);
+}
+
+/*
+ * Ids are believed only if they are new ones of those that there can be: a queue's is a
+ * page of BAR0 that its owner maps, a context's is an address map.
+ */
+static int note_id(struct tessera_admin *a, const struct tessera_request *r)
+{
+	const struct hw_queue *queue = r->in;
+
+	switch (r->sqe.op) {
+	case HW_CTX_CREATE:
+		if (!r->value || r->value >= HW_MAX_CONTEXTS ||
+		    __test_and_set_bit(r->value, a->ctxs))
+			return -EBADR;
+		return 0;
+	case HW_QUEUE_CREATE:
+		if (!r->value || r->value >= HW_MAX_QUEUES || a->ctx_of_queue[r->value])
+			return -EBADR;
+		a->ctx_of_queue[r->value] = queue->ctx;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static void forget_ids(struct tessera_admin *a, const struct tessera_request *r)
+{
+	unsigned int i;
+
+	if (r->sqe.op == HW_QUEUE_DESTROY && r->sqe.id < HW_MAX_QUEUES)
+		a->ctx_of_queue[r->sqe.id] = 0;
+	if (r->sqe.op != HW_CTX_DESTROY || r->sqe.id >= HW_MAX_CONTEXTS)
+		return;
+	__clear_bit(r->sqe.id, a->ctxs);
+	for (i = 0; i < HW_MAX_QUEUES; i++) {
+		if (a->ctx_of_queue[i] == r->sqe.id)
+			a->ctx_of_queue[i] = 0;
+	}
+}
+
+/* A device that breaks its contract is reset. The errno for who asked. */
+static int distrust(struct tessera_device *tdev, int ret)
+{
+	switch (ret) {
+	case -ETIMEDOUT:
+		tessera_reset_begin(tdev, "a request was not answered");
+		return ret;
+	case -EIO:	/* a fatal device answers nobody */
+		tessera_reset_begin(tdev, "fatal state");
+		return -ECANCELED;
+	case -EBADMSG:
+		tessera_reset_begin(tdev, "an answer to another request");
+		return -ECANCELED;
+	case -EBADR:
+		tessera_reset_begin(tdev, "the device gave a number that cannot be");
+		return -ECANCELED;
+	default:
+		return ret;
+	}
 }
 
 static int refusal(struct tessera_device *tdev, u32 generation)
@@ -173,16 +235,18 @@ int tessera_request(struct tessera_device *tdev, u32 generation,
 		return -ENODEV;
 	mutex_lock(&tdev->admin.lock);
 	ret = refusal(tdev, generation);
-	if (!ret)
+	if (!ret) {
 		ret = send(tdev, r);
+		if (!ret)
+			ret = note_id(&tdev->admin, r);
+		if (!ret)
+			forget_ids(&tdev->admin, r);
+		/* Under the lock: a late answer must find nobody who waits for another. */
+		if (ret && !r->status)
+			ret = distrust(tdev, ret);
+	}
 	mutex_unlock(&tdev->admin.lock);
 	drm_dev_exit(idx);
-	/* No answer at all: status is 0. A fatal device answers nobody. */
-	if (ret == -ETIMEDOUT || (ret == -EIO && !r->status)) {
-		tessera_reset_begin(tdev, ret == -EIO ? "fatal state" :
-				    "a request was not answered");
-		ret = ret == -EIO ? -ECANCELED : ret;
-	}
 	return ret;
 }
 
@@ -198,6 +262,18 @@ int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
 	if (!ret && value)
 		*value = r.value;
 	return ret;
+}
+
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
+{
+	int ret = tessera_simple(tdev, generation, op, id, NULL);
+
+	if (!ret)
+		return;
+	/* Lost already, or about to be; anything else is a device that lies. */
+	if (ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+		tessera_reset_begin(tdev, "something of ours could not be ended");
+	tessera_settle(tdev);
 }
 
 /* Waits for bits of a register; all ones (no device) end it too. */
@@ -227,13 +303,13 @@ void tessera_disable(struct tessera_device *tdev)
 	pci_clear_master(tdev->pdev);
 }
 
+/* Kept from the first time: others read it without a lock. */
 static int identify(struct tessera_device *tdev)
 {
+	struct hw_identify it, *id = &it;
 	struct tessera_request r = {
-		.sqe = { .op = HW_IDENTIFY },
-		.out = &tdev->identity, .out_bytes = sizeof(tdev->identity),
+		.sqe = { .op = HW_IDENTIFY }, .out = id, .out_bytes = sizeof(*id),
 	};
-	struct hw_identify *id = &tdev->identity;
 	int ret = send(tdev, &r);
 
 	if (ret) {
@@ -246,20 +322,44 @@ static int identify(struct tessera_device *tdev)
 			id->isa, ISA_VERSION);
 		return -ENODEV;
 	}
+	if (id->max_contexts >= HW_MAX_CONTEXTS || id->max_queues > HW_MAX_QUEUES ||
+	    id->max_queues < 2 || !id->max_contexts) {
+		drm_err(&tdev->drm, "the device says that it has %u contexts and %u queues\n",
+			id->max_contexts, id->max_queues);
+		return -ENODEV;
+	}
 	id->name[sizeof(id->name) - 1] = 0;
 	id->serial[sizeof(id->serial) - 1] = 0;
 	id->firmware[sizeof(id->firmware) - 1] = 0;
+	if (!tdev->identity.magic) {
+		tdev->identity = *id;
+	} else if (id->hbm_bytes != tdev->identity.hbm_bytes ||
+		   strcmp(id->serial, tdev->identity.serial)) {
+		drm_err(&tdev->drm, "%s with %llu bytes of HBM came back as %s with %llu\n",
+			tdev->identity.serial, tdev->identity.hbm_bytes, id->serial,
+			id->hbm_bytes);
+		return -ENODEV;
+	}
 	return 0;
 }
 
-static int set_limit(struct tessera_device *tdev)
+/* What work has that names no limit, and the most that it may name. */
+static int set_limits(struct tessera_device *tdev)
 {
-	struct tessera_request r = {
-		.sqe = { .op = HW_SET_FEATURE, .id = HW_FEATURE_DEFAULT_LIMIT_NS,
-			 .u.admin.value = (u64)tessera_limit_ms * NSEC_PER_MSEC },
-	};
+	static const u16 features[] = { HW_FEATURE_DEFAULT_LIMIT_NS,
+					HW_FEATURE_MAX_LIMIT_NS };
+	unsigned int i;
+	int ret = 0;
 
-	return send(tdev, &r);
+	for (i = 0; i < ARRAY_SIZE(features) && !ret; i++) {
+		struct tessera_request r = {
+			.sqe = { .op = HW_SET_FEATURE, .id = features[i],
+				 .u.admin.value = (u64)tessera_limit_ms * NSEC_PER_MSEC },
+		};
+
+		ret = send(tdev, &r);
+	}
+	return ret;
 }
 
 int tessera_bring_up(struct tessera_device *tdev)
@@ -275,6 +375,8 @@ int tessera_bring_up(struct tessera_device *tdev)
 		return -ENODEV;
 	}
 	memset(a->memory, 0, a->bytes);
+	bitmap_zero(a->ctxs, HW_MAX_CONTEXTS);
+	memset(a->ctx_of_queue, 0, sizeof(a->ctx_of_queue));
 	a->tail = 0;
 	a->head = 0;
 	pci_set_master(tdev->pdev);
@@ -291,7 +393,7 @@ int tessera_bring_up(struct tessera_device *tdev)
 	}
 	ret = identify(tdev);
 	if (!ret)
-		ret = set_limit(tdev);
+		ret = set_limits(tdev);
 	return ret;
 }
 

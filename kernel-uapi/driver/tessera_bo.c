@@ -2,10 +2,14 @@
 /*
  * Buffer objects. A buffer's memory and its DMA addresses exist from creation to the
  * last reference, so mapping and submitting never wait for memory. The exception is
- * unbinding: DMA addresses end with the device, CPU memory stays.
+ * unbinding: DMA addresses end with the device, memory stays as long as anybody has it:
+ * another device may reach it by a dma-buf.
  *
- * CPU mappings are made in the fault handler (all but COHERENT), so that they can be
- * taken away: by the core at unplug, by us from a doorbell whose queue has ended.
+ * CPU mappings are made in the fault handler alone, so that they can be taken away: by
+ * the core at unplug, by us from a doorbell whose queue has ended.
+ *
+ * Nothing here moves data between CPU and device: a kernel that bounces DMA, or a
+ * machine whose devices do not see its caches, is refused.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -13,9 +17,11 @@
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include <drm/drm_drv.h>
 #include <drm/drm_prime.h>
+#include <drm/drm_print.h>
 #include <drm/drm_vma_manager.h>
 
 #include "tessera_drv.h"
@@ -90,7 +96,7 @@ static enum dma_data_direction direction(struct tessera_bo *bo)
 	return bo->is_read_only ? DMA_TO_DEVICE : DMA_BIDIRECTIONAL;
 }
 
-/* Ends what the device's IOMMU knows of the buffer. Under bos_lock, or alone. */
+/* Ends what the device's IOMMU knows of the buffer. Under bos_lock. */
 static void bo_detach(struct tessera_bo *bo)
 {
 	struct device *dev = &bo_device(bo)->pdev->dev;
@@ -101,9 +107,6 @@ static void bo_detach(struct tessera_bo *bo)
 	if (bo->kind == TESSERA_BO_IMPORT && !bo->base.import_attach)
 		return;
 	bo->is_detached = true;
-	if (bo->cpu)
-		dma_free_coherent(dev, bo->base.size, bo->cpu, bo->iova);
-	bo->cpu = NULL;
 	if (!bo->sgt)
 		return;
 	if (bo->kind == TESSERA_BO_IMPORT) {
@@ -129,10 +132,16 @@ void tessera_bo_detach_all(struct tessera_device *tdev)
 
 static void free_pages_of(struct tessera_bo *bo)
 {
-	unsigned long n = bo->base.size >> PAGE_SHIFT;
+	unsigned long n = bo->base.size >> PAGE_SHIFT, i;
 
+	if (is_vmalloc_addr(bo->cpu))
+		vunmap(bo->cpu);
 	if (bo->kind == TESSERA_BO_SYSTEM && bo->pages) {
 		drm_gem_put_pages(&bo->base, bo->pages, true, true);
+	} else if (bo->kind == TESSERA_BO_CONTIGUOUS && bo->pages) {
+		for (i = 0; i < n && bo->pages[i]; i++)
+			__free_page(bo->pages[i]);
+		kvfree(bo->pages);
 	} else if (bo->kind == TESSERA_BO_USERPTR) {
 		if (bo->pages)
 			unpin_user_pages_dirty_lock(bo->pages, n, !bo->is_read_only);
@@ -169,10 +178,11 @@ static void bo_free(struct drm_gem_object *obj)
 	struct tessera_bo *bo = to_bo(obj);
 	struct tessera_device *tdev = bo_device(bo);
 
+	/* At once: unbinding must find it in the list, or nothing of it in the IOMMU. */
 	mutex_lock(&tdev->bos_lock);
 	list_del(&bo->link);
-	mutex_unlock(&tdev->bos_lock);
 	bo_detach(bo);
+	mutex_unlock(&tdev->bos_lock);
 	free_pages_of(bo);
 	uncount_pinned(bo);
 	if (bo->dummy)
@@ -224,23 +234,71 @@ static struct tessera_bo *new_hbm(struct tessera_device *tdev, struct tessera_fi
 	return ERR_PTR(ret);
 }
 
+/* Whether somebody would have to carry data to and from there. */
+static bool is_bounced(struct device *dev, dma_addr_t iova)
+{
+	/* Behind an IOMMU this option has it say so of all, to see the calls. */
+	if (IS_ENABLED(CONFIG_DMA_API_DEBUG) && device_iommu_mapped(dev))
+		return false;
+	return dma_need_sync(dev, iova);
+}
+
+int tessera_bo_probe(struct tessera_device *tdev)
+{
+	struct device *dev = &tdev->pdev->dev;
+	struct page *page = alloc_page(GFP_KERNEL);
+	bool is_bad = false;
+	dma_addr_t iova;
+	int ret;
+
+	if (!page)
+		return -ENOMEM;
+	iova = dma_map_page(dev, page, 0, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	ret = dma_mapping_error(dev, iova);
+	if (!ret) {
+		is_bad = is_bounced(dev, iova);
+		dma_unmap_page(dev, iova, PAGE_SIZE, DMA_BIDIRECTIONAL);
+	}
+	__free_page(page);
+	if (!is_bad)
+		return ret;
+	drm_err(&tdev->drm, "this kernel bounces DMA (swiotlb=force, SEV, TDX) or keeps no caches "
+		"coherent with it: programs and the device share memory, which cannot work\n");
+	return -EOPNOTSUPP;
+}
+
 static int map_pages(struct tessera_bo *bo)
 {
 	struct tessera_device *tdev = bo_device(bo);
-	unsigned int n = bo->base.size >> PAGE_SHIFT;
+	struct device *dev = &tdev->pdev->dev;
+	unsigned int n = bo->base.size >> PAGE_SHIFT, i;
 	struct sg_table *sgt = drm_prime_pages_to_sg(&tdev->drm, bo->pages, n);
+	struct scatterlist *sg;
 	int ret;
 
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
-	ret = dma_map_sgtable(&tdev->pdev->dev, sgt, direction(bo), 0);
-	if (ret) {
-		sg_free_table(sgt);
-		kfree(sgt);
-		return ret;
+	ret = dma_map_sgtable(dev, sgt, direction(bo), 0);
+	if (ret)
+		goto free;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		if (is_bounced(dev, sg_dma_address(sg)))
+			ret = -EOPNOTSUPP;
 	}
+	if (!ret && bo->kind == TESSERA_BO_CONTIGUOUS && sgt->nents != 1)
+		ret = -ENOMEM;
+	if (ret)
+		goto unmap;
 	bo->sgt = sgt;
+	bo->iova = sg_dma_address(sgt->sgl);
 	return 0;
+
+unmap:
+	dma_unmap_sgtable(dev, sgt, direction(bo), 0);
+free:
+	sg_free_table(sgt);
+	kfree(sgt);
+	return ret;
 }
 
 static struct tessera_bo *new_system(struct tessera_device *tdev, size_t bytes)
@@ -266,15 +324,61 @@ static struct tessera_bo *new_system(struct tessera_device *tdev, size_t bytes)
 	return ERR_PTR(ret);
 }
 
-struct tessera_bo *tessera_bo_coherent(struct tessera_device *tdev, size_t bytes)
+/*
+ * Pages of one piece if there are, else behind an IOMMU single ones, which it shows as one.
+ * Ours, not the DMA allocator's: that takes its memory back with the device.
+ */
+static int get_contiguous(struct tessera_bo *bo)
 {
-	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_COHERENT, bytes);
+	unsigned long n = bo->base.size >> PAGE_SHIFT, i;
+	bool has_iommu = device_iommu_mapped(&bo_device(bo)->pdev->dev);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	void *piece = NULL;
+
+	bo->pages = kvcalloc(n, sizeof(*bo->pages), GFP_KERNEL_ACCOUNT);
+	if (!bo->pages)
+		return -ENOMEM;
+	if (get_order(bo->base.size) <= MAX_PAGE_ORDER)
+		piece = alloc_pages_exact(bo->base.size, gfp | (has_iommu ? __GFP_NORETRY :
+								__GFP_RETRY_MAYFAIL));
+	if (!piece && !has_iommu)
+		return -ENOMEM;
+	bo->is_one_piece = piece;
+	for (i = 0; i < n; i++) {
+		bo->pages[i] = piece ? virt_to_page(piece + (i << PAGE_SHIFT)) : alloc_page(gfp);
+		if (!bo->pages[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct tessera_bo *new_contiguous(struct tessera_device *tdev, size_t bytes)
+{
+	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_CONTIGUOUS, bytes);
+	int ret;
 
 	if (IS_ERR(bo))
 		return bo;
-	if (!count_pinned(bo))
-		bo->cpu = dma_alloc_coherent(&tdev->pdev->dev, bytes, &bo->iova,
-					     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	ret = count_pinned(bo);
+	if (!ret)
+		ret = get_contiguous(bo);
+	if (!ret)
+		ret = map_pages(bo);
+	if (!ret)
+		return bo;
+	tessera_bo_put(bo);
+	return ERR_PTR(ret);
+}
+
+struct tessera_bo *tessera_bo_ring(struct tessera_device *tdev, size_t bytes)
+{
+	struct tessera_bo *bo = new_contiguous(tdev, bytes);
+
+	if (IS_ERR(bo))
+		return bo;
+	bo->is_private = true;
+	bo->cpu = bo->is_one_piece ? page_address(bo->pages[0]) :
+		  vmap(bo->pages, bytes >> PAGE_SHIFT, VM_MAP, PAGE_KERNEL);
 	if (bo->cpu)
 		return bo;
 	tessera_bo_put(bo);
@@ -363,7 +467,7 @@ static vm_fault_t bo_fault(struct vm_fault *vmf)
 
 	if (bo->kind == TESSERA_BO_DOORBELL)
 		return fault_doorbell(vmf, bo);
-	if (bo->kind != TESSERA_BO_HBM && bo->kind != TESSERA_BO_SYSTEM)
+	if (bo->kind == TESSERA_BO_USERPTR || bo->kind == TESSERA_BO_IMPORT)
 		return ret;
 	if (drm_dev_enter(bo->base.dev, &idx)) {
 		ret = fault_pages(vmf, bo);
@@ -377,21 +481,6 @@ static const struct vm_operations_struct bo_vm_ops = {
 	.open = drm_gem_vm_open,
 	.close = drm_gem_vm_close,
 };
-
-static int mmap_coherent(struct tessera_bo *bo, struct vm_area_struct *vma)
-{
-	int idx, ret = -ENODEV;
-
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_pgoff -= drm_vma_node_start(&bo->base.vma_node);
-	if (!drm_dev_enter(bo->base.dev, &idx))
-		return ret;
-	if (bo->cpu)
-		ret = dma_mmap_coherent(&bo_device(bo)->pdev->dev, vma, bo->cpu,
-					bo->iova, bo->base.size);
-	drm_dev_exit(idx);
-	return ret;
-}
 
 static int bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 {
@@ -407,9 +496,10 @@ static int bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 			return -EACCES;
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
-	if (bo->kind == TESSERA_BO_COHERENT)
-		return mmap_coherent(bo, vma);
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
+	/* A queue has one driver: a child has no part of it. */
+	if (bo->is_private)
+		vm_flags_set(vma, VM_DONTCOPY);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	if (bo->kind == TESSERA_BO_HBM)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
@@ -431,21 +521,10 @@ static struct dma_buf *bo_export(struct drm_gem_object *obj, int flags)
 static struct sg_table *bo_get_sg_table(struct drm_gem_object *obj)
 {
 	struct tessera_bo *bo = to_bo(obj);
-	struct sg_table *sgt;
-	int ret;
 
-	if (bo->kind == TESSERA_BO_SYSTEM)
-		return drm_prime_pages_to_sg(obj->dev, bo->pages, obj->size >> PAGE_SHIFT);
-	if (bo->kind != TESSERA_BO_COHERENT || !bo->cpu)
+	if (bo->kind != TESSERA_BO_SYSTEM && bo->kind != TESSERA_BO_CONTIGUOUS)
 		return ERR_PTR(-EOPNOTSUPP);
-	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
-	if (!sgt)
-		return ERR_PTR(-ENOMEM);
-	ret = dma_get_sgtable(&bo_device(bo)->pdev->dev, sgt, bo->cpu, bo->iova, obj->size);
-	if (!ret)
-		return sgt;
-	kfree(sgt);
-	return ERR_PTR(ret);
+	return drm_prime_pages_to_sg(obj->dev, bo->pages, obj->size >> PAGE_SHIFT);
 }
 
 static const struct drm_gem_object_funcs bo_funcs = {
@@ -455,6 +534,19 @@ static const struct drm_gem_object_funcs bo_funcs = {
 	.mmap = bo_mmap,
 	.vm_ops = &bo_vm_ops,
 };
+
+/* As a whole before unbinding, or not at all: the core's ioctls do not hold the device. */
+struct drm_gem_object *tessera_bo_import(struct drm_device *drm, struct dma_buf *buf)
+{
+	struct drm_gem_object *obj;
+	int idx;
+
+	if (!drm_dev_enter(drm, &idx))
+		return ERR_PTR(-ENODEV);
+	obj = drm_gem_prime_import(drm, buf);
+	drm_dev_exit(idx);
+	return obj;
+}
 
 struct drm_gem_object *
 tessera_bo_import_sg_table(struct drm_device *drm, struct dma_buf_attachment *attach,
@@ -500,14 +592,15 @@ static struct tessera_bo *bo_create(struct tessera_device *tdev, struct tessera_
 		if (bytes >> PAGE_SHIFT > totalram_pages())
 			return ERR_PTR(-ENOMEM);
 		return flags & DRM_TESSERA_BO_CONTIGUOUS ?
-		       tessera_bo_coherent(tdev, bytes) : new_system(tdev, bytes);
+		       new_contiguous(tdev, bytes) : new_system(tdev, bytes);
 	default:
 		return ERR_PTR(-EINVAL);
 	}
 }
 
-static int map_new(struct tessera_bo *bo, struct drm_tessera_bo_create *args,
-		   struct drm_file *file)
+/* The handle last: what another thread may use or close by then is not taken back. */
+static int map_and_give(struct tessera_bo *bo, struct drm_tessera_bo_create *args,
+			struct drm_file *file)
 {
 	struct tessera_ctx *ctx = tessera_ctx_get(file->driver_priv, args->ctx);
 	int ret;
@@ -515,6 +608,11 @@ static int map_new(struct tessera_bo *bo, struct drm_tessera_bo_create *args,
 	if (!ctx)
 		return -ENOENT;
 	ret = tessera_ctx_map(ctx, bo, 0, 0, HW_MAP_WRITE, &args->va);
+	if (!ret) {
+		ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
+		if (ret)
+			tessera_ctx_unmap(ctx, args->va, bo);
+	}
 	tessera_ctx_put(ctx);
 	return ret;
 }
@@ -531,12 +629,10 @@ int tessera_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file 
 	bo = bo_create(to_tessera(drm), file->driver_priv, args->flags, args->size);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
-	if (!ret && args->ctx) {
-		ret = map_new(bo, args, file);
-		if (ret)
-			drm_gem_handle_delete(file, args->handle);
-	}
+	if (args->ctx)
+		ret = map_and_give(bo, args, file);
+	else
+		ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
 	tessera_bo_put(bo);
 	return ret;
 }
@@ -561,7 +657,18 @@ static int pin(struct tessera_bo *bo, u64 address, unsigned long n)
 		done += got;
 	}
 	bo->pages = pages;
-	return map_pages(bo);
+	return 0;
+}
+
+static int map_guarded(struct tessera_bo *bo)
+{
+	int ret, idx;
+
+	if (!drm_dev_enter(bo->base.dev, &idx))
+		return -ENODEV;
+	ret = map_pages(bo);
+	drm_dev_exit(idx);
+	return ret;
 }
 
 int tessera_ioctl_bo_userptr(struct drm_device *drm, void *data, struct drm_file *file)
@@ -584,6 +691,9 @@ int tessera_ioctl_bo_userptr(struct drm_device *drm, void *data, struct drm_file
 	ret = count_pinned(bo);
 	if (!ret)
 		ret = pin(bo, args->address, args->size >> PAGE_SHIFT);
+	/* The device is held for this alone: pinning may take as long as the caller's memory. */
+	if (!ret)
+		ret = map_guarded(bo);
 	if (!ret)
 		ret = bo_handle(bo, file, &args->handle, NULL);
 	tessera_bo_put(bo);
@@ -599,7 +709,7 @@ static u32 bo_flags(struct tessera_bo *bo)
 		return flags | DRM_TESSERA_BO_HBM | DRM_TESSERA_BO_CONTIGUOUS;
 	case TESSERA_BO_SYSTEM:
 		return flags | DRM_TESSERA_BO_SYSTEM;
-	case TESSERA_BO_COHERENT:
+	case TESSERA_BO_CONTIGUOUS:
 		return flags | DRM_TESSERA_BO_SYSTEM | DRM_TESSERA_BO_CONTIGUOUS;
 	case TESSERA_BO_USERPTR:
 		return flags | DRM_TESSERA_BO_USER;

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include <drm/drm_drv.h>
 #include <drm/drm_print.h>
 #include <drm/drm_syncobj.h>
 
@@ -25,8 +26,8 @@ struct piece {
 static int piece_at(struct tessera_bo *bo, u64 offset, u64 most,
 		    struct scatterlist **sg, u64 *at, struct piece *out)
 {
-	if (bo->kind == TESSERA_BO_HBM || bo->kind == TESSERA_BO_COHERENT) {
-		out->pa = (bo->kind == TESSERA_BO_HBM ? bo->hbm.start : bo->iova) + offset;
+	if (bo->kind == TESSERA_BO_HBM) {
+		out->pa = bo->hbm.start + offset;
 		out->bytes = most;
 		return 0;
 	}
@@ -180,6 +181,22 @@ static struct tessera_mapping *find_mapping(struct tessera_ctx *ctx, u64 va)
 	return NULL;
 }
 
+int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo)
+{
+	struct tessera_mapping *m;
+	int ret = -ENOENT;
+
+	mutex_lock(&ctx->lock);
+	m = find_mapping(ctx, va);
+	if (m && (!bo || m->bo == bo)) {
+		ret = device_unmap(ctx, m, m->bytes);
+		if (!ret)
+			mapping_free(m);
+	}
+	mutex_unlock(&ctx->lock);
+	return ret;
+}
+
 static void ctx_free(struct kref *ref)
 {
 	struct tessera_ctx *ctx = container_of(ref, struct tessera_ctx, ref);
@@ -222,7 +239,7 @@ bool tessera_ctx_is_lost(struct tessera_ctx *ctx)
  * lost its bus mastering. Other threads may still hold ctx; what they ask for fails
  * on the device, because hw_id is 0 then and no context.
  */
-static void ctx_end(struct tessera_ctx *ctx)
+void tessera_ctx_end(struct tessera_ctx *ctx)
 {
 	struct tessera_usage *usage = ctx->file->usage;
 	struct drm_mm_node *node, *next;
@@ -241,23 +258,6 @@ static void ctx_end(struct tessera_ctx *ctx)
 		mapping_free(container_of(node, struct tessera_mapping, node));
 	mutex_unlock(&ctx->lock);
 	tessera_ctx_put(ctx);
-}
-
-/* Under f.lock, as its queues' ends are. */
-void tessera_ctx_end(struct tessera_file *f, u32 id)
-{
-	struct tessera_ctx *ctx = xa_erase(&f->ctxs, id);
-	struct tessera_queue *q;
-	unsigned long i;
-
-	lockdep_assert_held(&f->lock);
-	if (!ctx)
-		return;
-	xa_for_each(&f->queues, i, q) {
-		if (q->ctx == ctx)
-			tessera_queue_end(f, i);
-	}
-	ctx_end(ctx);
 }
 
 static struct tessera_ctx *ctx_new(struct tessera_device *tdev, struct tessera_file *f)
@@ -299,6 +299,7 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 	struct tessera_file *f = file->driver_priv;
 	unsigned int tries = 0;
 	struct tessera_ctx *ctx;
+	u32 id;
 	int ret;
 
 	if (args->flags || args->zero)
@@ -327,31 +328,21 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 		tessera_ctx_put(ctx);
 		return ret;
 	}
-	ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
-	/* Last: from here on another thread may use or end it. */
-	if (!ret)
-		ret = xa_alloc(&f->ctxs, &args->id, ctx, xa_limit_31b,
-			       GFP_KERNEL_ACCOUNT);
-	if (ret)
-		ctx_end(ctx);
-	return ret;
-}
-
-int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file)
-{
-	struct drm_tessera_ctx_destroy *args = data;
-	struct tessera_file *f = file->driver_priv;
-	int ret = -ENOENT;
-
-	if (args->zero)
-		return -EINVAL;
-	mutex_lock(&f->lock);
-	if (xa_load(&f->ctxs, args->id)) {
-		tessera_ctx_end(f, args->id);
-		ret = 0;
+	/* The place first, then the handle, which nobody could take back. */
+	ret = xa_alloc(&f->ctxs, &id, NULL, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (!ret) {
+		ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
+		if (ret)
+			xa_erase(&f->ctxs, id);
 	}
-	mutex_unlock(&f->lock);
-	return ret;
+	if (ret) {
+		tessera_ctx_end(ctx);
+		return ret;
+	}
+	args->id = id;
+	/* From here on another thread may use or end it. */
+	xa_store(&f->ctxs, id, ctx, GFP_KERNEL_ACCOUNT);
+	return 0;
 }
 
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file)
@@ -379,23 +370,15 @@ int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file)
 int tessera_ioctl_unmap(struct drm_device *drm, void *data, struct drm_file *file)
 {
 	struct drm_tessera_unmap *args = data;
-	struct tessera_mapping *m;
 	struct tessera_ctx *ctx;
-	int ret = -ENOENT;
+	int ret;
 
 	if (args->zero || args->va % HW_PAGE)
 		return -EINVAL;
 	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
 	if (!ctx)
 		return -ENOENT;
-	mutex_lock(&ctx->lock);
-	m = find_mapping(ctx, args->va);
-	if (m) {
-		ret = device_unmap(ctx, m, m->bytes);
-		if (!ret)
-			mapping_free(m);
-	}
-	mutex_unlock(&ctx->lock);
+	ret = tessera_ctx_unmap(ctx, args->va, NULL);
 	tessera_ctx_put(ctx);
 	return ret;
 }
@@ -427,7 +410,13 @@ static int program_create(struct tessera_ctx *ctx, const void *bindings,
 		return ret;
 	}
 	args->id = r.value;
-	ret = xa_err(xa_store(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL_ACCOUNT));
+	ret = r.value > U32_MAX ? -EBUSY :
+	      xa_insert(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL_ACCOUNT);
+	if (ret == -EBUSY) {	/* no number, or one that we have */
+		tessera_reset_begin(tdev, "the device gave a number that cannot be");
+		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
+		return -ECANCELED;
+	}
 	if (ret) {
 		r = (struct tessera_request){
 			.sqe = { .op = HW_PROGRAM_DESTROY, .u.admin.value = args->id },
@@ -444,12 +433,15 @@ int tessera_ioctl_program_create(struct drm_device *drm, void *data,
 	struct drm_tessera_program_create *args = data;
 	struct tessera_ctx *ctx;
 	void *bindings = NULL;
-	int ret;
+	int ret, idx;
 
 	if (args->n_bindings > ISA_MAX_BINDINGS)
 		return -EINVAL;
 	args->status = 0;
 	args->detail = 0;
+	/* The device checks the code in queue 0's time, which is everybody's. */
+	if (args->code_bytes > (u64)READ_ONCE(tessera_program_mib) << 20)
+		return -E2BIG;
 	if (args->n_bindings) {
 		bindings = vmemdup_user(u64_to_user_ptr(args->bindings),
 					args->n_bindings *
@@ -458,13 +450,16 @@ int tessera_ioctl_program_create(struct drm_device *drm, void *data,
 			return PTR_ERR(bindings);
 	}
 	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
-	ret = -ENOENT;
-	if (ctx) {
+	ret = ctx ? -ENODEV : -ENOENT;
+	/* Not before the bindings were copied: unbinding would wait for the caller's memory. */
+	if (ctx && drm_dev_enter(drm, &idx)) {
 		mutex_lock(&ctx->lock);
 		ret = program_create(ctx, bindings, args);
 		mutex_unlock(&ctx->lock);
-		tessera_ctx_put(ctx);
+		drm_dev_exit(idx);
 	}
+	if (ctx)
+		tessera_ctx_put(ctx);
 	kvfree(bindings);
 	return ret;
 }

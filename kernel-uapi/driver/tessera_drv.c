@@ -26,114 +26,55 @@
 #error "descriptors are little endian and not converted"
 #endif
 
-unsigned int tessera_limit_ms = 60000;
-module_param_named(limit_ms, tessera_limit_ms, uint, 0444);
-MODULE_PARM_DESC(limit_ms, "the device stops work that runs longer and names no limit; 0: never");
-
-unsigned int tessera_hang_ms = 120000;
-module_param_named(hang_ms, tessera_hang_ms, uint, 0644);
-MODULE_PARM_DESC(hang_ms, "a queue that completes nothing for so long is reset; 0: never");
-
-static unsigned int file_limits[TESSERA_USES] = {
-	[TESSERA_USE_CONTEXTS] = 16, [TESSERA_USE_QUEUES] = 32,
-	[TESSERA_USE_PROGRAMS] = 16384,
-};
-module_param_named(file_contexts, file_limits[TESSERA_USE_CONTEXTS], uint, 0644);
-MODULE_PARM_DESC(file_contexts, "how many contexts an open file may have; 0: all");
-module_param_named(file_queues, file_limits[TESSERA_USE_QUEUES], uint, 0644);
-MODULE_PARM_DESC(file_queues, "how many queues an open file may have; 0: all");
-module_param_named(file_programs, file_limits[TESSERA_USE_PROGRAMS], uint, 0644);
-MODULE_PARM_DESC(file_programs, "how many programs an open file may have; 0: all");
-module_param_named(file_hbm_mib, file_limits[TESSERA_USE_HBM], uint, 0644);
-MODULE_PARM_DESC(file_hbm_mib, "how much HBM an open file may have, in MiB; 0: all");
-
-u64 tessera_use_limit(enum tessera_use what)
-{
-	u64 limit = READ_ONCE(file_limits[what]);
-
-	return what == TESSERA_USE_HBM ? limit << 20 : limit;
+/*
+ * Most calls hold the device, so that unbinding waits for them, once the core has copied their
+ * arguments. Those that touch more of the caller's memory, which it can make take for ever,
+ * hold it by themselves when they have (SELF).
+ */
+#define GUARDED(function) \
+static int guarded_##function(struct drm_device *drm, void *data, struct drm_file *file) \
+{ \
+	int ret, idx; \
+\
+	if (!drm_dev_enter(drm, &idx)) \
+		return -ENODEV; \
+	ret = tessera_ioctl_##function(drm, data, file); \
+	drm_dev_exit(idx); \
+	return ret; \
 }
 
-int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n)
-{
-	u64 limit = tessera_use_limit(what);
-
-	if (atomic64_add_return(n, &u->n[what]) <= limit || !limit)
-		return 0;
-	atomic64_sub(n, &u->n[what]);
-	return -EMFILE;
-}
-
-void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n)
-{
-	atomic64_sub(n, &u->n[what]);
-}
-
-static void usage_free(struct kref *ref)
-{
-	kfree(container_of(ref, struct tessera_usage, ref));
-}
-
-void tessera_usage_put(struct tessera_usage *u)
-{
-	kref_put(&u->ref, usage_free);
-}
-
-static int open_file(struct drm_device *drm, struct drm_file *file)
-{
-	struct tessera_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
-	struct tessera_usage *u = kzalloc(sizeof(*u), GFP_KERNEL_ACCOUNT);
-
-	if (!f || !u) {
-		kfree(f);
-		kfree(u);
-		return -ENOMEM;
-	}
-	kref_init(&u->ref);
-	f->usage = u;
-	f->tdev = to_tessera(drm);
-	mutex_init(&f->lock);
-	xa_init_flags(&f->ctxs, XA_FLAGS_ALLOC1);
-	xa_init_flags(&f->queues, XA_FLAGS_ALLOC1);
-	file->driver_priv = f;
-	return 0;
-}
-
-static void close_file(struct drm_device *drm, struct drm_file *file)
-{
-	struct tessera_file *f = file->driver_priv;
-	struct tessera_ctx *ctx;
-	unsigned long i;
-
-	mutex_lock(&f->lock);
-	xa_for_each(&f->ctxs, i, ctx)
-		tessera_ctx_end(f, i);
-	mutex_unlock(&f->lock);
-	xa_destroy(&f->ctxs);
-	xa_destroy(&f->queues);
-	mutex_destroy(&f->lock);
-	tessera_usage_put(f->usage);
-	kfree(f);
-}
+GUARDED(ctx_create)
+GUARDED(ctx_destroy)
+GUARDED(bo_create)
+GUARDED(bo_info)
+GUARDED(map)
+GUARDED(unmap)
+GUARDED(queue_create)
+GUARDED(queue_destroy)
+GUARDED(queue_reset)
+GUARDED(program_destroy)
+GUARDED(reset)
 
 #define IOCTL(NAME, function) \
+	DRM_IOCTL_DEF_DRV(TESSERA_##NAME, guarded_##function, 0)
+#define SELF(NAME, function) \
 	DRM_IOCTL_DEF_DRV(TESSERA_##NAME, tessera_ioctl_##function, 0)
 
 static const struct drm_ioctl_desc ioctls[] = {
-	IOCTL(QUERY, query),
+	SELF(QUERY, query),
 	IOCTL(CTX_CREATE, ctx_create),
 	IOCTL(CTX_DESTROY, ctx_destroy),
 	IOCTL(BO_CREATE, bo_create),
-	IOCTL(BO_USERPTR, bo_userptr),
+	SELF(BO_USERPTR, bo_userptr),
 	IOCTL(BO_INFO, bo_info),
 	IOCTL(MAP, map),
 	IOCTL(UNMAP, unmap),
 	IOCTL(QUEUE_CREATE, queue_create),
 	IOCTL(QUEUE_DESTROY, queue_destroy),
 	IOCTL(QUEUE_RESET, queue_reset),
-	IOCTL(PROGRAM_CREATE, program_create),
+	SELF(PROGRAM_CREATE, program_create),
 	IOCTL(PROGRAM_DESTROY, program_destroy),
-	IOCTL(SUBMIT, submit),
+	SELF(SUBMIT, submit),
 	IOCTL(RESET, reset),
 };
 
@@ -156,35 +97,15 @@ static bool is_of_master(unsigned int nr)
 	}
 }
 
-/* The driver's own calls hold the device: unbinding waits for them. */
-static long enter(struct file *filp, unsigned int cmd, unsigned long arg,
-		  long (*call)(struct file *, unsigned int, unsigned long))
-{
-	struct drm_file *file = filp->private_data;
-	unsigned int nr = DRM_IOCTL_NR(cmd);
-	long ret;
-	int idx;
-
-	if (is_of_master(nr))
-		return -EACCES;
-	if (nr < DRM_COMMAND_BASE || nr >= DRM_COMMAND_END)
-		return call(filp, cmd, arg);
-	if (!drm_dev_enter(file->minor->dev, &idx))
-		return -ENODEV;
-	ret = call(filp, cmd, arg);
-	drm_dev_exit(idx);
-	return ret;
-}
-
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	return enter(filp, cmd, arg, drm_ioctl);
+	return is_of_master(DRM_IOCTL_NR(cmd)) ? -EACCES : drm_ioctl(filp, cmd, arg);
 }
 
 #ifdef CONFIG_COMPAT
 static long file_compat_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
-	return enter(filp, cmd, arg, drm_compat_ioctl);
+	return is_of_master(DRM_IOCTL_NR(cmd)) ? -EACCES : drm_compat_ioctl(filp, cmd, arg);
 }
 #endif
 
@@ -207,8 +128,9 @@ static const struct file_operations fops = {
 static const struct drm_driver driver = {
 	.driver_features = DRIVER_COMPUTE_ACCEL | DRIVER_GEM | DRIVER_SYNCOBJ |
 			   DRIVER_SYNCOBJ_TIMELINE,
-	.open = open_file,
-	.postclose = close_file,
+	.open = tessera_file_open,
+	.postclose = tessera_file_close,
+	.gem_prime_import = tessera_bo_import,
 	.gem_prime_import_sg_table = tessera_bo_import_sg_table,
 	.show_fdinfo = tessera_show_fdinfo,
 	.ioctls = ioctls,
@@ -276,7 +198,7 @@ static int init_pci(struct tessera_device *tdev)
 	if (ret)
 		return ret;
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
-	return 0;
+	return tessera_bo_probe(tdev);
 }
 
 static int start(struct tessera_device *tdev)

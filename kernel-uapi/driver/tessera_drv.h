@@ -30,6 +30,8 @@
 #define TESSERA_ADMIN_MS 10000u		/* a request unanswered so long: reset */
 #define TESSERA_SUBMIT_MAX 1024u	/* descriptors of one submission */
 #define TESSERA_SYNCS_MAX 256u
+#define TESSERA_QUEUE_WAITING 1024u	/* submissions of a queue beside those on its ring */
+#define TESSERA_JOB_UNITS 8u		/* of TESSERA_USE_PENDING, for a job's own memory */
 #define TESSERA_RING_MAX 65536u
 #define TESSERA_VA_FIRST (1ull << 32)	/* where addresses are chosen */
 #define TESSERA_VA_END (1ull << 47)
@@ -61,6 +63,8 @@ struct tessera_admin {
 	dma_addr_t iova;
 	size_t bytes;
 	u32 tail, head;
+	DECLARE_BITMAP(ctxs, HW_MAX_CONTEXTS);	/* ids that the device has given */
+	u8 ctx_of_queue[HW_MAX_QUEUES];		/* 0: not given */
 };
 
 /* The queue that fills HBM with zeros, and the context that it is in. */
@@ -124,8 +128,9 @@ struct tessera_device {
 	struct hw_telemetry telemetry;
 	struct hw_ras ras;
 
-	struct mutex fault_lock;	/* over faults, which requests fill */
+	struct mutex fault_lock;	/* over the two below, which requests fill */
 	struct hw_fault *faults;	/* [TESSERA_FAULT_RECORDS] */
+	struct hw_queue_state queue_states[HW_MAX_QUEUES];
 };
 
 /* What one open file has taken, against the limits of the module's parameters. */
@@ -134,11 +139,13 @@ enum tessera_use {
 	TESSERA_USE_QUEUES,
 	TESSERA_USE_PROGRAMS,
 	TESSERA_USE_HBM,	/* bytes */
+	TESSERA_USE_PENDING,	/* memory of submissions, in descriptors */
 	TESSERA_USES,
 };
 
 struct tessera_usage {		/* buffers may outlive their file */
 	struct kref ref;
+	wait_queue_head_t room;		/* a submission has ended */
 	atomic64_t n[TESSERA_USES];
 };
 
@@ -180,7 +187,7 @@ struct tessera_ctx {
 enum tessera_bo_kind {
 	TESSERA_BO_HBM,
 	TESSERA_BO_SYSTEM,	/* shmem pages */
-	TESSERA_BO_COHERENT,	/* one piece from the DMA allocator */
+	TESSERA_BO_CONTIGUOUS,	/* pages that the device sees as one piece */
 	TESSERA_BO_USERPTR,
 	TESSERA_BO_IMPORT,	/* another device's dma-buf */
 	TESSERA_BO_DOORBELL,	/* a page of BAR0 */
@@ -193,13 +200,14 @@ struct tessera_bo {
 	bool is_read_only;		/* for the device (USERPTR) or the CPU (a CQ) */
 	bool is_private;		/* part of a queue: neither exported nor mapped by MAP */
 	bool is_revoked;		/* DOORBELL: its queue is gone; under lock */
+	bool is_one_piece;		/* CONTIGUOUS: of physical memory, too */
 	bool is_detached;		/* the device is unbound: no DMA address any more */
 	struct mutex lock;		/* over the page tables of a DOORBELL */
 	struct drm_mm_node hbm;
-	struct page **pages;		/* SYSTEM, USERPTR */
-	struct sg_table *sgt;		/* SYSTEM, USERPTR, IMPORT */
-	void *cpu;			/* COHERENT */
-	dma_addr_t iova;
+	struct page **pages;		/* SYSTEM, CONTIGUOUS, USERPTR; until the end */
+	struct sg_table *sgt;		/* the same and IMPORT; until it is detached */
+	dma_addr_t iova;		/* CONTIGUOUS */
+	void *cpu;			/* a ring: where the kernel sees it */
 	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
 	struct tessera_usage *usage;	/* HBM: who is charged, a reference */
 	unsigned int hw_queue;		/* DOORBELL */
@@ -229,7 +237,9 @@ struct tessera_queue {
 	u16 hw_id;			/* 0: the device does not have it */
 	u8 cls, priority;
 	bool is_user;
+	bool is_uncapped;		/* its work may run longer than limit_ms */
 	bool is_listed;
+	atomic_t n_jobs;
 	char name[24];
 
 	spinlock_t lock;		/* over all that follows */
@@ -239,7 +249,9 @@ struct tessera_queue {
 	struct list_head pending, running;	/* tessera_job.link, in order */
 	unsigned long moved;		/* jiffies of the last progress */
 	u64 looked_ns;			/* USER: when its completions were read */
-	bool is_hung;			/* fault_work is to tell of it */
+	bool is_hung;			/* fault_work is to find out why */
+	bool is_condemned;		/* it keeps an engine: fault_work is to reset it */
+	unsigned int n_idle_looks;	/* that found it ready and the engine idle */
 	u64 fault_record;
 	u16 fault_status;		/* 0: no fault is waiting to be read */
 	struct work_struct run_work, fault_work;
@@ -252,20 +264,13 @@ struct tessera_job {
 	struct dma_fence *fence;
 	struct hw_sqe *descs;
 	u32 n_descs, n_left;		/* n_left: completions still to come */
+	u32 units;			/* of TESSERA_USE_PENDING */
 	int error;
 	struct dma_fence **deps;	/* what must be signalled before it begins */
 	unsigned int n_deps, next_dep;
 	struct dma_fence_cb cb;		/* on deps[next_dep] if is_armed */
 	bool is_armed;
 };
-
-/* tessera_drv.c */
-extern unsigned int tessera_limit_ms, tessera_hang_ms;
-/* EMFILE: the file would have more than it may. */
-int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n);
-void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n);
-u64 tessera_use_limit(enum tessera_use what);	/* 0: none */
-void tessera_usage_put(struct tessera_usage *u);
 
 static inline struct tessera_device *to_tessera(struct drm_device *drm)
 {
@@ -276,6 +281,32 @@ static inline struct tessera_bo *to_bo(struct drm_gem_object *obj)
 {
 	return container_of(obj, struct tessera_bo, base);
 }
+
+/* Of the descriptor that is `at` in a ring. Never 0 soon: memory where nothing was written
+ * reads as a NOP with tag 0. */
+static inline u32 tessera_tag(u32 at)
+{
+	return ~at;
+}
+
+/*
+ * The files' functions, lower files first: a file calls those above it here, and none below.
+ */
+
+/* tessera_limits.c */
+extern unsigned int tessera_limit_ms, tessera_hang_ms, tessera_program_mib;
+/* EMFILE: the file would have more than it may. */
+int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n);
+void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n);
+u64 tessera_use_limit(enum tessera_use what);	/* 0: none */
+void tessera_usage_put(struct tessera_usage *u);
+
+/* tessera_state.c */
+/* Begins a function reset unless one is under way. Any context; reason is a literal. */
+void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
+/* Waits until no reset is under way: 0 if the device runs. */
+int tessera_settle(struct tessera_device *tdev);
+int tessera_settle_interruptible(struct tessera_device *tdev);
 
 /* tessera_admin.c: registers and queue 0. */
 struct tessera_request {
@@ -301,6 +332,9 @@ int tessera_request(struct tessera_device *tdev, u32 generation,
 		    struct tessera_request *r);
 int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
 		   u64 *value);
+/* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
+ * device has let go of what id named. Sleeps. */
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
 /* Stops all work and DMA, at most a second. Under admin.lock. */
 void tessera_disable(struct tessera_device *tdev);
 /* From a reset function to RUNNING. */
@@ -309,39 +343,41 @@ int tessera_status_errno(unsigned int status);
 const char *tessera_status_name(unsigned int status);
 const char *tessera_status_text(unsigned int status);
 
-/* tessera_reset.c */
-void tessera_reset_init(struct tessera_device *tdev);
-void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
-void tessera_reset_fini(struct tessera_device *tdev);
-/* Begins a function reset unless one is under way. Any context; reason is a literal. */
-void tessera_reset_begin(struct tessera_device *tdev, const char *reason);
-/* Waits until no reset is under way: 0 if the device runs. */
-int tessera_settle(struct tessera_device *tdev);
-/* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
- * device has let go of what id named. Sleeps. */
-void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
-int tessera_settle_interruptible(struct tessera_device *tdev);
-void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
+/* tessera_log.c */
+int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
+		      struct hw_ras *ras);
+/* Fills tdev.faults, newest first. Under fault_lock. */
+int tessera_faults_read(struct tessera_device *tdev, unsigned int *n);
+/* Fills tdev.queue_states. Under fault_lock. */
+int tessera_queues_read(struct tessera_device *tdev, unsigned int *n);
+
+/* tessera_dump.c */
+void tessera_dump_init(struct tessera_device *tdev);
+void tessera_dump_fini(struct tessera_device *tdev);
+/* guilty: only that queue; NULL: all. */
 void tessera_dump(struct tessera_device *tdev, const char *reason,
 		  struct tessera_queue *guilty);
 void tessera_print_registers(struct tessera_device *tdev, struct drm_printer *p);
 void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p);
-extern const struct pci_error_handlers tessera_err_handlers;
-int tessera_ioctl_reset(struct drm_device *drm, void *data, struct drm_file *file);
 
-/* tessera_irq.c */
-int tessera_irq_init(struct tessera_device *tdev);
-void tessera_irq_fini(struct tessera_device *tdev);
+/* tessera_clear.c */
+int tessera_clear_init(struct tessera_device *tdev);
+void tessera_clear_fini(struct tessera_device *tdev);
+/* Fills HBM that is nobody's yet with zeros. EINTR: not all of it, and nothing is under way. */
+int tessera_clear(struct tessera_device *tdev, u64 start, u64 bytes);
+void tessera_clear_print(struct tessera_device *tdev, struct drm_printer *p);
 
 /* tessera_ctx.c */
 void tessera_ctx_put(struct tessera_ctx *ctx);
 struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id);
-void tessera_ctx_end(struct tessera_file *f, u32 id);
+/* On the device and in its maps; its queues have ended. Puts the caller's reference. */
+void tessera_ctx_end(struct tessera_ctx *ctx);
 bool tessera_ctx_is_lost(struct tessera_ctx *ctx);
 int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		    u64 bytes, u32 flags, u64 *va);
+/* A whole mapping; bo: only if it is of that buffer. */
+int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo);
 int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file);
-int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_unmap(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_program_create(struct drm_device *drm, void *data,
@@ -350,13 +386,17 @@ int tessera_ioctl_program_destroy(struct drm_device *drm, void *data,
 				  struct drm_file *file);
 
 /* tessera_bo.c */
-struct tessera_bo *tessera_bo_coherent(struct tessera_device *tdev, size_t bytes);
+/* Fails where the kernel would copy DMA through memory of its own, and says so. */
+int tessera_bo_probe(struct tessera_device *tdev);
+/* Contiguous, and mapped for the kernel too. */
+struct tessera_bo *tessera_bo_ring(struct tessera_device *tdev, size_t bytes);
 struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
 				       unsigned int hw_queue);
 void tessera_bo_revoke(struct tessera_bo *bo);
 void tessera_bo_detach_all(struct tessera_device *tdev);
 void tessera_bo_hbm_init(struct tessera_device *tdev);
 u64 tessera_bo_largest_free(struct tessera_device *tdev);
+struct drm_gem_object *tessera_bo_import(struct drm_device *drm, struct dma_buf *buf);
 struct drm_gem_object *
 tessera_bo_import_sg_table(struct drm_device *drm, struct dma_buf_attachment *attach,
 			   struct sg_table *sgt);
@@ -375,12 +415,20 @@ static inline bool tessera_bo_is_hbm(const struct tessera_bo *bo)
 	return bo->kind == TESSERA_BO_HBM;
 }
 
-/* tessera_clear.c */
-int tessera_clear_init(struct tessera_device *tdev);
-void tessera_clear_fini(struct tessera_device *tdev);
-/* Fills HBM that is nobody's yet with zeros. EINTR: not all of it, and nothing is under way. */
-int tessera_clear(struct tessera_device *tdev, u64 start, u64 bytes);
-void tessera_clear_print(struct tessera_device *tdev, struct drm_printer *p);
+/* tessera_job.c */
+/* Takes room for a submission: EAGAIN if there is none. tessera_job_leave gives it back, as the
+ * end of a job does whose units it is. */
+int tessera_job_enter(struct tessera_queue *q, u32 units);
+void tessera_job_leave(struct tessera_queue *q, u32 units);
+/* Of no queue's lists yet, with a fence that has no number; NULL: no memory. */
+struct tessera_job *tessera_job_new(struct tessera_queue *q);
+/* Of a job that was never queued, or whose fence is signalled. */
+void tessera_job_free(struct tessera_job *job);
+/* Signals the fence and frees the job, which is in no list. Any context. */
+void tessera_job_end(struct tessera_job *job, int error);
+void tessera_run_work(struct work_struct *work);
+/* Fails what has not begun. run_work does not run, nor will it. */
+void tessera_drain_pending(struct tessera_queue *q);
 
 /* tessera_queue.c */
 struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id);
@@ -400,17 +448,26 @@ int tessera_ioctl_queue_destroy(struct drm_device *drm, void *data,
 int tessera_ioctl_queue_reset(struct drm_device *drm, void *data, struct drm_file *file);
 
 /* tessera_submit.c */
-/* Signals the fence and frees the job, which is in no list. Any context. */
-void tessera_job_end(struct tessera_job *job, int error);
-void tessera_run_work(struct work_struct *work);
-/* Fails what has not begun. run_work does not run, nor will it. */
-void tessera_drain_pending(struct tessera_queue *q);
 int tessera_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *file);
 
+/* tessera_irq.c */
+int tessera_irq_init(struct tessera_device *tdev);
+void tessera_irq_fini(struct tessera_device *tdev);
+
+/* tessera_reset.c */
+void tessera_reset_init(struct tessera_device *tdev);
+void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
+void tessera_reset_fini(struct tessera_device *tdev);
+void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
+extern const struct pci_error_handlers tessera_err_handlers;
+int tessera_ioctl_reset(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_file.c */
+int tessera_file_open(struct drm_device *drm, struct drm_file *file);
+void tessera_file_close(struct drm_device *drm, struct drm_file *file);
+int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file);
+
 /* tessera_query.c */
-int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
-		      struct hw_ras *ras);
-int tessera_faults_read(struct tessera_device *tdev, unsigned int *n);
 void tessera_show_fdinfo(struct drm_printer *p, struct drm_file *file);
 int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *file);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What can be read: QUERY, the device's log pages, fdinfo. Pages are cached for a
- * moment, so that readers cannot keep queue 0 busy.
+ * What a program can read: QUERY, and fdinfo.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -12,66 +11,36 @@
 
 #include "tessera_drv.h"
 
-static int read_log(struct tessera_device *tdev, u16 page, void *out, size_t bytes,
-		    size_t *got)
-{
-	struct tessera_request r = {
-		.sqe = { .op = HW_LOG_PAGE, .id = page },
-		.out = out, .out_bytes = bytes,
+/* What is to be copied out once the device is let go. */
+struct answer {
+	union {
+		struct drm_tessera_device device;
+		struct drm_tessera_memory memory;
+		struct drm_tessera_error error;
+		struct hw_telemetry telemetry;
+		struct hw_ras ras;
 	};
-	int ret = tessera_request(tdev, 0, &r);
+	const void *data;
+	size_t bytes, unit;	/* whole units are given */
+	void *owned;		/* to be freed, or NULL */
+};
 
-	if (!ret && got)
-		*got = min_t(u64, r.value, bytes);
-	return ret;
-}
-
-int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
-		      struct hw_ras *ras)
+static int set_answer(struct answer *a, const void *data, size_t bytes, size_t unit)
 {
-	int ret = 0;
-
-	mutex_lock(&tdev->page_lock);
-	if (!tdev->page_time || time_after(jiffies, tdev->page_time +
-					   msecs_to_jiffies(TESSERA_PAGE_AGE_MS))) {
-		ret = read_log(tdev, HW_LOG_TELEMETRY, &tdev->telemetry,
-			       sizeof(tdev->telemetry), NULL);
-		if (!ret)
-			ret = read_log(tdev, HW_LOG_RAS, &tdev->ras, sizeof(tdev->ras),
-				       NULL);
-		if (!ret)
-			tdev->page_time = jiffies | 1;
-	}
-	if (!ret && t)
-		*t = tdev->telemetry;
-	if (!ret && ras)
-		*ras = tdev->ras;
-	mutex_unlock(&tdev->page_lock);
-	return ret;
-}
-
-/* Fills tdev.faults, newest first. Under fault_lock. */
-int tessera_faults_read(struct tessera_device *tdev, unsigned int *n)
-{
-	size_t got = 0;
-	int ret;
-
-	lockdep_assert_held(&tdev->fault_lock);
-	ret = read_log(tdev, HW_LOG_FAULT, tdev->faults,
-		       TESSERA_FAULT_RECORDS * sizeof(*tdev->faults), &got);
-	*n = got / sizeof(*tdev->faults);
-	return ret;
+	a->data = data;
+	a->bytes = bytes;
+	a->unit = unit;
+	return 0;
 }
 
 /* Copies what fits; args->size becomes what there is. */
-static int give(struct drm_tessera_query *args, const void *data, size_t bytes,
-		size_t unit)
+static int give(struct drm_tessera_query *args, const struct answer *a)
 {
-	size_t n = min_t(size_t, args->size, bytes);
+	size_t n = min_t(size_t, args->size, a->bytes);
 
-	n -= n % unit;
-	args->size = bytes;
-	if (args->data && copy_to_user(u64_to_user_ptr(args->data), data, n))
+	n -= n % a->unit;
+	args->size = a->bytes;
+	if (args->data && copy_to_user(u64_to_user_ptr(args->data), a->data, n))
 		return -EFAULT;
 	return 0;
 }
@@ -84,9 +53,9 @@ static u64 most(enum tessera_use what, u64 there)
 	return limit ? min(limit, there) : there;
 }
 
-static int give_device(struct tessera_device *tdev, struct drm_tessera_query *args)
+static int ask_device(struct tessera_device *tdev, struct answer *a)
 {
-	struct drm_tessera_device d = {
+	a->device = (struct drm_tessera_device){
 		.abi = DRM_TESSERA_ABI,
 		.is_usable = READ_ONCE(tdev->state) != TESSERA_WEDGED,
 		.queue_entries_max = TESSERA_RING_MAX,
@@ -100,9 +69,10 @@ static int give_device(struct tessera_device *tdev, struct drm_tessera_query *ar
 		.contexts_of_file = most(TESSERA_USE_CONTEXTS, tdev->identity.max_contexts),
 		.queues_of_file = most(TESSERA_USE_QUEUES, tdev->identity.max_queues - 1),
 		.programs_of_file = most(TESSERA_USE_PROGRAMS, tdev->identity.max_programs),
+		.pending_of_file = tessera_use_limit(TESSERA_USE_PENDING),
+		.program_bytes = (u64)READ_ONCE(tessera_program_mib) << 20,
 	};
-
-	return give(args, &d, sizeof(d), 1);
+	return set_answer(a, &a->device, sizeof(a->device), 1);
 }
 
 /* A file's buffers by where they are: [0] HBM, [1] system memory. */
@@ -128,8 +98,7 @@ static void sum_file(struct drm_file *file, struct drm_memory_stats sums[2])
 	spin_unlock(&file->table_lock);
 }
 
-static int give_memory(struct tessera_device *tdev, struct drm_tessera_query *args,
-		       struct drm_file *file)
+static int ask_memory(struct tessera_device *tdev, struct answer *a, struct drm_file *file)
 {
 	struct tessera_file *f = file->driver_priv;
 	struct drm_memory_stats sums[2];
@@ -146,22 +115,21 @@ static int give_memory(struct tessera_device *tdev, struct drm_tessera_query *ar
 	m.hbm_total = tdev->hbm_bytes;
 	m.hbm_used = tdev->hbm_used;
 	mutex_unlock(&tdev->hbm_lock);
-	return give(args, &m, sizeof(m), 1);
+	a->memory = m;
+	return set_answer(a, &a->memory, sizeof(m), 1);
 }
 
-static int give_error(struct tessera_ctx *ctx, struct drm_tessera_query *args)
+static int ask_error(struct tessera_ctx *ctx, struct answer *a)
 {
-	struct drm_tessera_error e;
-
 	spin_lock(&ctx->error_lock);
-	e = ctx->error;
+	a->error = ctx->error;
 	spin_unlock(&ctx->error_lock);
-	e.state = tessera_ctx_is_lost(ctx) ? DRM_TESSERA_CTX_LOST : DRM_TESSERA_CTX_OK;
-	return give(args, &e, sizeof(e), 1);
+	a->error.state = tessera_ctx_is_lost(ctx) ? DRM_TESSERA_CTX_LOST : DRM_TESSERA_CTX_OK;
+	return set_answer(a, &a->error, sizeof(a->error), 1);
 }
 
 /* The device's records are of all contexts: only this one's are handed out. */
-static int give_faults(struct tessera_ctx *ctx, struct drm_tessera_query *args)
+static int ask_faults(struct tessera_ctx *ctx, struct answer *a)
 {
 	struct tessera_device *tdev = ctx->tdev;
 	struct hw_fault *mine;
@@ -179,37 +147,29 @@ static int give_faults(struct tessera_ctx *ctx, struct drm_tessera_query *args)
 			mine[kept++] = tdev->faults[i];
 	}
 	mutex_unlock(&tdev->fault_lock);
-	if (!ret)
-		ret = give(args, mine, kept * sizeof(*mine), sizeof(*mine));
-	kfree(mine);
-	return ret;
+	a->owned = mine;
+	return ret ? ret : set_answer(a, mine, kept * sizeof(*mine), sizeof(*mine));
 }
 
-static int give_of_ctx(struct drm_tessera_query *args, struct drm_file *file)
+static int ask_of_ctx(struct drm_tessera_query *args, struct answer *a, struct drm_file *file)
 {
 	struct tessera_ctx *ctx = tessera_ctx_get(file->driver_priv, args->ctx);
 	int ret;
 
 	if (!ctx)
 		return -ENOENT;
-	ret = args->type == DRM_TESSERA_QUERY_ERROR ? give_error(ctx, args) :
-	      give_faults(ctx, args);
+	ret = args->type == DRM_TESSERA_QUERY_ERROR ? ask_error(ctx, a) : ask_faults(ctx, a);
 	tessera_ctx_put(ctx);
 	return ret;
 }
 
-int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *file)
+static int ask(struct tessera_device *tdev, struct drm_tessera_query *args, struct answer *a,
+	       struct drm_file *file)
 {
-	struct tessera_device *tdev = to_tessera(drm);
-	struct drm_tessera_query *args = data;
-	struct hw_telemetry t;
-	struct hw_ras ras;
 	int ret;
 
-	if (args->zero)
-		return -EINVAL;
 	if (args->type == DRM_TESSERA_QUERY_ERROR || args->type == DRM_TESSERA_QUERY_FAULTS)
-		return give_of_ctx(args, file);
+		return ask_of_ctx(args, a, file);
 	if (args->ctx)
 		return -EINVAL;
 	if (args->type == DRM_TESSERA_QUERY_TELEMETRY ||
@@ -220,20 +180,39 @@ int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *fil
 	}
 	switch (args->type) {
 	case DRM_TESSERA_QUERY_DEVICE:
-		return give_device(tdev, args);
+		return ask_device(tdev, a);
 	case DRM_TESSERA_QUERY_IDENTIFY:
-		return give(args, &tdev->identity, sizeof(tdev->identity), 1);
+		return set_answer(a, &tdev->identity, sizeof(tdev->identity), 1);
 	case DRM_TESSERA_QUERY_MEMORY:
-		return give_memory(tdev, args, file);
+		return ask_memory(tdev, a, file);
 	case DRM_TESSERA_QUERY_TELEMETRY:
-		ret = tessera_page_read(tdev, &t, NULL);
-		return ret ? ret : give(args, &t, sizeof(t), 1);
+		ret = tessera_page_read(tdev, &a->telemetry, NULL);
+		return ret ? ret : set_answer(a, &a->telemetry, sizeof(a->telemetry), 1);
 	case DRM_TESSERA_QUERY_RAS:
-		ret = tessera_page_read(tdev, NULL, &ras);
-		return ret ? ret : give(args, &ras, sizeof(ras), 1);
+		ret = tessera_page_read(tdev, NULL, &a->ras);
+		return ret ? ret : set_answer(a, &a->ras, sizeof(a->ras), 1);
 	default:
 		return -EINVAL;
 	}
+}
+
+/* The device is let go before the answer is copied: the caller's memory may take for ever. */
+int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_query *args = data;
+	struct answer a = { };
+	int ret, idx;
+
+	if (args->zero)
+		return -EINVAL;
+	if (!drm_dev_enter(drm, &idx))
+		return -ENODEV;
+	ret = ask(to_tessera(drm), args, &a, file);
+	drm_dev_exit(idx);
+	if (!ret)
+		ret = give(args, &a);
+	kfree(a.owned);
+	return ret;
 }
 
 static void look_at_queues(struct tessera_file *f)
@@ -241,10 +220,14 @@ static void look_at_queues(struct tessera_file *f)
 	struct tessera_queue *q;
 	unsigned long i;
 
-	mutex_lock(&f->lock);
-	xa_for_each(&f->queues, i, q)
+	/* Not under f.lock, whose owner may wait for the device, and a monitor for it. */
+	xa_for_each(&f->queues, i, q) {
+		q = tessera_queue_get(f, i);
+		if (!q)
+			continue;
 		tessera_queue_look(q);
-	mutex_unlock(&f->lock);
+		tessera_queue_put(q);
+	}
 }
 
 void tessera_show_fdinfo(struct drm_printer *p, struct drm_file *file)

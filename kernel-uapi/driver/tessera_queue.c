@@ -35,7 +35,7 @@ static void complete_one(struct tessera_queue *q, const struct hw_cqe *cqe)
 	struct tessera_job *job = first_running(q);
 
 	atomic64_add(cqe->value, &q->ctx->file->busy_ns[q->cls]);
-	if (!job || cqe->tag != q->head - 1) {
+	if (!job || cqe->tag != tessera_tag(q->head - 1)) {
 		tessera_reset_begin(q->tdev, "a completion that nobody waits for");
 		return;
 	}
@@ -154,11 +154,7 @@ void tessera_queue_check(struct tessera_queue *q)
 	if (!q->is_user && tessera_hang_ms && q->head != q->tail &&
 	    q->state == TESSERA_QUEUE_LIVE &&
 	    time_after(jiffies, q->moved + msecs_to_jiffies(tessera_hang_ms))) {
-		q->state = TESSERA_QUEUE_FAULTED;
 		q->is_hung = true;
-		/* Whatever the device says of it when it drops it. */
-		if (first_running(q))
-			first_running(q)->error = -ETIME;
 		queue_work(q->tdev->wq, &q->fault_work);
 	}
 	spin_unlock(&q->lock);
@@ -166,10 +162,84 @@ void tessera_queue_check(struct tessera_queue *q)
 		eventfd_signal(q->eventfd);
 }
 
+/*
+ * q has work and has not moved for hang_ms: which queue is to be reset for it? By what the
+ * device says: the one that has run one descriptor for so long, or q itself if what keeps
+ * it is its own. 0: none, it is its turn soon.
+ */
+static unsigned int find_culprit(struct tessera_queue *q)
+{
+	struct tessera_device *tdev = q->tdev;
+	const struct hw_queue_state *mine = NULL, *runs = NULL;
+	unsigned int n = 0, i, id = 0;
+
+	mutex_lock(&tdev->fault_lock);
+	if (tessera_queues_read(tdev, &n))
+		goto out;	/* a reset ends it anyhow */
+	for (i = 0; i < n; i++) {
+		const struct hw_queue_state *s = &tdev->queue_states[i];
+
+		if (s->queue == q->hw_id)
+			mine = s;
+		if (s->is == HW_QUEUE_RUNNING && s->cls == q->cls)
+			runs = s;
+	}
+	if (!mine || (mine->is != HW_QUEUE_READY && mine->is != HW_QUEUE_RUNNING))
+		id = q->hw_id;
+	else if (runs && runs->run_ns >= (u64)tessera_hang_ms * NSEC_PER_MSEC)
+		id = runs->queue;
+	else if (!runs && ++q->n_idle_looks == 3)	/* once it may be between two */
+		id = q->hw_id;
+out:
+	mutex_unlock(&tdev->fault_lock);
+	return id;
+}
+
+static void condemn(struct tessera_device *tdev, unsigned int hw_id)
+{
+	struct tessera_queue *q;
+	unsigned int i;
+
+	for (i = 0; i < TESSERA_VECTORS; i++) {
+		struct tessera_vector *v = &tdev->vectors[i];
+
+		mutex_lock(&v->lock);
+		list_for_each_entry(q, &v->queues, vector_link) {
+			if (q->hw_id != hw_id)
+				continue;
+			spin_lock(&q->lock);
+			q->is_condemned = q->state != TESSERA_QUEUE_DEAD;
+			spin_unlock(&q->lock);
+			/* Does nothing if its end has begun. */
+			queue_work(tdev->wq, &q->fault_work);
+		}
+		mutex_unlock(&v->lock);
+	}
+}
+
+/* Condemns whom it is the fault of that q does not move. */
+static void judge(struct tessera_queue *q)
+{
+	unsigned int id = find_culprit(q);
+	bool is_it;
+
+	spin_lock(&q->lock);
+	reap_kernel(q);
+	is_it = id == q->hw_id && q->head != q->tail && q->state == TESSERA_QUEUE_LIVE;
+	q->is_condemned |= is_it;
+	q->moved = jiffies;
+	if (is_it)
+		q->n_idle_looks = 0;
+	spin_unlock(&q->lock);
+	if (id && id != q->hw_id)
+		condemn(q->tdev, id);
+}
+
 static void note_hang(struct tessera_queue *q)
 {
-	drm_warn(&q->tdev->drm, "queue %u (%s) has not moved for %u ms: resetting it\n",
-		 q->hw_id, q->name, tessera_hang_ms);
+	drm_warn(&q->tdev->drm, "queue %u (%s) has kept %s for %u ms: resetting it\n",
+		 q->hw_id, q->name, q->is_user ? "an engine" : "an engine or itself",
+		 tessera_hang_ms);
 	tessera_dump(q->tdev, "a queue does not move", q);
 	spin_lock(&q->ctx->error_lock);
 	q->ctx->error.n_hangs++;
@@ -207,26 +277,42 @@ static void fault_work(struct work_struct *work)
 	struct tessera_queue *q = container_of(work, struct tessera_queue, fault_work);
 	bool cookie = dma_fence_begin_signalling();
 	struct tessera_device *tdev = q->tdev;
-	bool is_hung;
+	bool is_hung, is_condemned, is_faulted;
 	u64 record;
 	u16 status;
 	int ret;
 
 	spin_lock(&q->lock);
-	status = q->fault_status;
-	record = q->fault_record;
-	q->fault_status = 0;
-	is_hung = q->is_hung;
+	is_hung = q->is_hung && q->state == TESSERA_QUEUE_LIVE;
 	q->is_hung = false;
 	spin_unlock(&q->lock);
 	if (is_hung)
+		judge(q);
+	spin_lock(&q->lock);
+	status = q->fault_status;
+	record = q->fault_record;
+	q->fault_status = 0;
+	is_condemned = q->is_condemned;
+	q->is_condemned = false;
+	if (is_condemned && !q->is_user && q->state == TESSERA_QUEUE_LIVE) {
+		q->state = TESSERA_QUEUE_FAULTED;
+		/* Whatever the device says of it when it drops it. */
+		if (first_running(q))
+			first_running(q)->error = -ETIME;
+	}
+	is_faulted = q->state == TESSERA_QUEUE_FAULTED;
+	spin_unlock(&q->lock);
+	if (!is_condemned && !is_faulted)
+		goto out;
+	if (is_condemned)
 		note_hang(q);
 	if (status)
 		note_fault(q, record, status);
 	ret = tessera_simple(tdev, q->ctx->generation, HW_QUEUE_RESET, q->hw_id, NULL);
 	atomic64_inc(&tdev->queue_resets);
 	spin_lock(&q->lock);
-	reap_kernel(q);
+	if (!q->is_user)
+		reap_kernel(q);
 	q->moved = jiffies;
 	if (!ret && q->state == TESSERA_QUEUE_FAULTED)
 		q->state = TESSERA_QUEUE_LIVE;
@@ -234,7 +320,9 @@ static void fault_work(struct work_struct *work)
 	/* If that failed, a function reset ends the queue. */
 	if (ret && ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
 		tessera_reset_begin(tdev, "a queue could not be reset");
-	queue_work(tdev->wq, &q->run_work);
+out:
+	if (!q->is_user)
+		queue_work(tdev->wq, &q->run_work);
 	dma_fence_end_signalling(cookie);
 }
 
@@ -297,8 +385,11 @@ static void queue_end(struct tessera_queue *q)
 	if (q->state != TESSERA_QUEUE_DEAD)
 		q->state = TESSERA_QUEUE_ENDING;
 	spin_unlock(&q->lock);
-	/* Nothing names hw_id after it was given back: it may be another's then. */
+	/* Nothing names hw_id after it was given back: it may be another's then. So its owner
+	 * loses the doorbell before. */
 	disable_work_sync(&q->fault_work);
+	if (q->doorbell)
+		tessera_bo_revoke(q->doorbell);
 	if (q->hw_id)
 		tessera_make_end(q->tdev, q->ctx->generation, HW_QUEUE_DESTROY, q->hw_id);
 	tessera_unuse(q->ctx->file->usage, TESSERA_USE_QUEUES, 1);
@@ -320,8 +411,6 @@ static void queue_end(struct tessera_queue *q)
 	spin_unlock(&q->lock);
 	disable_work_sync(&q->run_work);
 	tessera_drain_pending(q);
-	if (q->doorbell)
-		tessera_bo_revoke(q->doorbell);
 	tessera_queue_put(q);
 }
 
@@ -339,16 +428,14 @@ static int rings_create(struct tessera_queue *q)
 	struct tessera_device *tdev = q->tdev;
 	struct tessera_bo *bo;
 
-	bo = tessera_bo_coherent(tdev, PAGE_ALIGN(q->n_entries * sizeof(struct hw_sqe)));
+	bo = tessera_bo_ring(tdev, PAGE_ALIGN(q->n_entries * sizeof(struct hw_sqe)));
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	bo->is_private = true;
 	q->sq_bo = bo;
 	q->sq = bo->cpu;
-	bo = tessera_bo_coherent(tdev, PAGE_ALIGN(q->n_entries * sizeof(struct hw_cqe)));
+	bo = tessera_bo_ring(tdev, PAGE_ALIGN(q->n_entries * sizeof(struct hw_cqe)));
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	bo->is_private = true;
 	bo->is_read_only = true;
 	q->cq_bo = bo;
 	q->cq = bo->cpu;
@@ -378,6 +465,7 @@ static struct tessera_queue *queue_new(struct tessera_ctx *ctx,
 	q->cls = args->cls;
 	q->priority = args->priority;
 	q->is_user = args->flags & DRM_TESSERA_QUEUE_USER;
+	q->is_uncapped = capable(CAP_SYS_NICE);
 	q->moved = jiffies;
 	q->looked_ns = ktime_get_ns();
 	q->state = TESSERA_QUEUE_DEAD;	/* until the device has it */
@@ -397,6 +485,7 @@ static int queue_start(struct tessera_queue *q)
 		.n_entries = q->n_entries, .ctx = q->ctx->hw_id, .cls = q->cls,
 		.priority = q->priority, .vector = q->vector->index,
 		.limit_ns = q->limit_ns,
+		.flags = q->is_uncapped ? HW_QUEUE_UNCAPPED : 0,
 	};
 	struct tessera_request r = {
 		.sqe = { .op = HW_QUEUE_CREATE }, .in = &hw, .in_bytes = sizeof(hw),
@@ -420,20 +509,30 @@ static int share(struct tessera_bo *bo, struct drm_file *file, u32 *handle, u64 
 	return drm_gem_handle_create(file, &bo->base, handle);
 }
 
-static int share_all(struct tessera_queue *q, struct drm_file *file,
-		     struct drm_tessera_queue_create *args)
+/* A reset that revokes doorbells finds this one in the list, or is seen here. */
+static int make_doorbell(struct tessera_queue *q)
 {
 	struct tessera_bo *bo = tessera_bo_doorbell(q->tdev, q->hw_id);
-	int ret;
 
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
+	mutex_lock(&q->vector->lock);
 	q->doorbell = bo;
+	mutex_unlock(&q->vector->lock);
+	return tessera_ctx_is_lost(q->ctx) ? -ECANCELED : 0;
+}
+
+static int share_all(struct tessera_queue *q, struct drm_file *file,
+		     struct drm_tessera_queue_create *args)
+{
+	int ret;
+
 	ret = share(q->sq_bo, file, &args->sq_handle, &args->sq_offset);
 	if (!ret)
 		ret = share(q->cq_bo, file, &args->cq_handle, &args->cq_offset);
 	if (!ret)
-		ret = share(bo, file, &args->doorbell_handle, &args->doorbell_offset);
+		ret = share(q->doorbell, file, &args->doorbell_handle,
+			    &args->doorbell_offset);
 	return ret;
 }
 
@@ -447,8 +546,8 @@ static void unshare(struct drm_file *file, const struct drm_tessera_queue_create
 		drm_gem_handle_delete(file, args->doorbell_handle);
 }
 
-static int queue_create(struct tessera_ctx *ctx, struct drm_file *file,
-			struct drm_tessera_queue_create *args, struct tessera_queue **out)
+static int queue_create(struct tessera_ctx *ctx, struct drm_tessera_queue_create *args,
+			struct tessera_queue **out)
 {
 	struct tessera_usage *usage = ctx->file->usage;
 	int ret = tessera_use(usage, TESSERA_USE_QUEUES, 1);
@@ -476,14 +575,16 @@ static int queue_create(struct tessera_ctx *ctx, struct drm_file *file,
 	mutex_lock(&ctx->lock);
 	ret = queue_start(q);
 	mutex_unlock(&ctx->lock);
-	if (!ret && q->is_user)
-		ret = share_all(q, file, args);
 	if (ret)
 		return ret;
 	mutex_lock(&q->vector->lock);
 	list_add_tail(&q->vector_link, &q->vector->queues);
 	q->is_listed = true;
 	mutex_unlock(&q->vector->lock);
+	if (q->is_user)
+		ret = make_doorbell(q);
+	if (ret)
+		return ret;
 	/* A function reset that came before the queue was in the list. */
 	return tessera_ctx_is_lost(ctx) ? -ECANCELED : 0;
 }
@@ -498,7 +599,8 @@ static int check_args(const struct drm_tessera_queue_create *args)
 	if (args->eventfd < -1 ||
 	    (args->eventfd >= 0 && !(args->flags & DRM_TESSERA_QUEUE_USER)))
 		return -EINVAL;
-	if (args->priority == 3 && !capable(CAP_SYS_NICE))
+	/* What is above normal goes before all that others have queued. */
+	if (args->priority > 1 && !capable(CAP_SYS_NICE))
 		return -EACCES;
 	/* A larger page would show a neighbour's doorbell. */
 	if (args->flags & DRM_TESSERA_QUEUE_USER && PAGE_SIZE != HW_DOORBELL_STRIDE)
@@ -512,6 +614,7 @@ int tessera_ioctl_queue_create(struct drm_device *drm, void *data, struct drm_fi
 	struct tessera_file *f = file->driver_priv;
 	struct tessera_queue *q = NULL;
 	struct tessera_ctx *ctx;
+	u32 id;
 	int ret = check_args(args);
 
 	if (ret)
@@ -522,15 +625,22 @@ int tessera_ioctl_queue_create(struct drm_device *drm, void *data, struct drm_fi
 	/* f.lock keeps the context from ending before its queue is known. */
 	mutex_lock(&f->lock);
 	ctx = xa_load(&f->ctxs, args->ctx);
-	ret = ctx ? queue_create(ctx, file, args, &q) : -ENOENT;
-	if (!ret)
-		ret = xa_alloc(&f->queues, &args->id, q, xa_limit_31b,
-			       GFP_KERNEL_ACCOUNT);
+	ret = ctx ? xa_alloc(&f->queues, &id, NULL, xa_limit_31b, GFP_KERNEL_ACCOUNT) : -ENOENT;
+	if (ret)
+		goto out;
+	ret = queue_create(ctx, args, &q);
+	if (!ret && q->is_user)
+		ret = share_all(q, file, args);
 	if (ret) {
 		unshare(file, args);
+		xa_erase(&f->queues, id);
 		if (q)
 			queue_end(q);
+	} else {
+		args->id = id;
+		xa_store(&f->queues, id, q, GFP_KERNEL_ACCOUNT);
 	}
+out:
 	mutex_unlock(&f->lock);
 	return ret;
 }

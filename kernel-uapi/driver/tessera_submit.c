@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SUBMIT: from user descriptors to the ring. A submission waits in its queue until
- * its fences are signalled and the ring has room; run_work, one work item a queue,
- * moves them on in order. It and all that follows to the signal allocate nothing.
- *
- * There is no drm_sched between: the device has its own scheduler, its own per-queue
- * reset and answers every descriptor, so all that is left of one is a list.
+ * SUBMIT: copies what the caller gives, makes a job of it and queues that. All that can
+ * fail and all memory comes before; what follows is in tessera_job.c.
  */
 #include <linux/dma-fence-chain.h>
 #include <linux/overflow.h>
@@ -16,180 +12,6 @@
 #include <drm/drm_syncobj.h>
 
 #include "tessera_drv.h"
-
-/* First member: the core frees a fence by its own address. */
-struct tessera_fence {
-	struct dma_fence base;
-	spinlock_t lock;
-	char name[24];		/* its queue's, which may end before it */
-};
-
-static const char *driver_name(struct dma_fence *fence)
-{
-	return TESSERA_NAME;
-}
-
-static const char *timeline_name(struct dma_fence *fence)
-{
-	return container_of(fence, struct tessera_fence, base)->name;
-}
-
-static const struct dma_fence_ops fence_ops = {
-	.get_driver_name = driver_name,
-	.get_timeline_name = timeline_name,
-};
-
-static void drop_deps(struct tessera_job *job)
-{
-	unsigned int i;
-
-	for (i = 0; i < job->n_deps; i++)
-		dma_fence_put(job->deps[i]);
-	job->n_deps = 0;
-}
-
-/* Of a job that was never queued, or whose fence is signalled. */
-static void job_free(struct tessera_job *job)
-{
-	drop_deps(job);
-	kfree(job->deps);
-	kfree(job->descs);
-	dma_fence_put(job->fence);
-	kfree(job);
-}
-
-void tessera_job_end(struct tessera_job *job, int error)
-{
-	if (error)
-		dma_fence_set_error(job->fence, error);
-	dma_fence_signal(job->fence);
-	job_free(job);
-}
-
-static void wake(struct dma_fence *fence, struct dma_fence_cb *cb)
-{
-	struct tessera_queue *q = container_of(cb, struct tessera_job, cb)->queue;
-
-	queue_work(q->tdev->wq, &q->run_work);
-}
-
-/*
- * Whether all fences are signalled; if not, run_work is queued when one is. Removing
- * the callback takes the fence's lock, under which wake runs: after it, wake is over
- * and the queue may end.
- */
-static bool is_ready(struct tessera_job *job)
-{
-	while (job->next_dep < job->n_deps) {
-		struct dma_fence *fence = job->deps[job->next_dep];
-
-		if (!dma_fence_is_signaled(fence)) {
-			if (job->is_armed)
-				return false;
-			job->is_armed = true;
-			if (!dma_fence_add_callback(fence, &job->cb, wake))
-				return false;
-		}
-		if (job->is_armed)
-			dma_fence_remove_callback(fence, &job->cb);
-		job->is_armed = false;
-		/* A point of a timeline does not take over its fence's error. */
-		if (dma_fence_chain_contained(fence)->error && !job->error)
-			job->error = -ECANCELED;
-		job->next_dep++;
-	}
-	return true;
-}
-
-/* Writes the descriptors and rings. Under q.lock; there is room. */
-static void push(struct tessera_queue *q, struct tessera_job *job)
-{
-	u32 i;
-
-	if (q->head == q->tail)
-		q->moved = jiffies;
-	for (i = 0; i < job->n_descs; i++) {
-		struct hw_sqe *sqe = &job->descs[i];
-
-		sqe->tag = q->tail;
-		if (i == job->n_descs - 1)
-			sqe->flags |= HW_IRQ;
-		q->sq[q->tail & (q->n_entries - 1)] = *sqe;
-		q->tail++;
-	}
-	job->n_left = job->n_descs;
-	list_move_tail(&job->link, &q->running);
-	tessera_write(q->tdev, hw_doorbell(q->hw_id), q->tail);
-}
-
-/* One step; false: nothing more to do now. */
-static bool run_one(struct tessera_queue *q)
-{
-	struct tessera_job *job;
-	bool is_more = false;
-
-	spin_lock(&q->lock);
-	job = list_first_entry_or_null(&q->pending, struct tessera_job, link);
-	spin_unlock(&q->lock);
-	/* Only this work takes jobs from pending: it stays. */
-	if (!job || !is_ready(job))
-		return false;
-	spin_lock(&q->lock);
-	if (q->state != TESSERA_QUEUE_LIVE)
-		goto out;
-	if (job->error) {
-		/* Fences of a queue are signalled in order. */
-		if (q->head != q->tail)
-			goto out;
-		list_del(&job->link);
-		tessera_job_end(job, job->error);
-		is_more = true;
-	} else if (q->n_entries - (q->tail - q->head) >= job->n_descs) {
-		push(q, job);
-		is_more = true;
-	}
-out:
-	spin_unlock(&q->lock);
-	return is_more;
-}
-
-void tessera_drain_pending(struct tessera_queue *q)
-{
-	struct tessera_job *job;
-
-	for (;;) {
-		spin_lock(&q->lock);
-		job = list_first_entry_or_null(&q->pending, struct tessera_job, link);
-		if (job)
-			list_del_init(&job->link);
-		spin_unlock(&q->lock);
-		if (!job)
-			return;
-		if (job->is_armed)
-			dma_fence_remove_callback(job->deps[job->next_dep], &job->cb);
-		tessera_job_end(job, -ECANCELED);
-	}
-}
-
-void tessera_run_work(struct work_struct *work)
-{
-	struct tessera_queue *q = container_of(work, struct tessera_queue, run_work);
-	bool cookie = dma_fence_begin_signalling();
-	bool is_dead;
-	int idx;
-
-	if (drm_dev_enter(&q->tdev->drm, &idx)) {
-		while (run_one(q))
-			;
-		drm_dev_exit(idx);
-	}
-	spin_lock(&q->lock);
-	is_dead = q->state == TESSERA_QUEUE_DEAD;
-	spin_unlock(&q->lock);
-	if (is_dead)
-		tessera_drain_pending(q);
-	dma_fence_end_signalling(cookie);
-}
 
 static bool is_allowed(const struct hw_sqe *sqe)
 {
@@ -204,7 +26,9 @@ static bool is_allowed(const struct hw_sqe *sqe)
 #undef CLASS_ADMIN
 #undef CLASS_ANY
 #undef CLASS_WORK
-		return !(sqe->flags & ~(HW_WAIT | HW_SIGNAL | HW_INLINE));
+		/* Not WAIT: user space writes the semaphore, and would decide when the fence
+		 * comes that others wait for. */
+		return !(sqe->flags & ~(HW_SIGNAL | HW_INLINE));
 	default:
 		return false;
 	}
@@ -307,26 +131,6 @@ static int copy_outs(struct tessera_ctx *ctx, struct drm_file *file,
 	return outs[i].chain ? 0 : -ENOMEM;
 }
 
-static struct tessera_job *job_new(struct tessera_queue *q)
-{
-	struct tessera_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
-	struct tessera_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL_ACCOUNT);
-
-	if (!job || !fence) {
-		kfree(job);
-		kfree(fence);
-		return NULL;
-	}
-	spin_lock_init(&fence->lock);
-	memcpy(fence->name, q->name, sizeof(fence->name));
-	INIT_LIST_HEAD(&job->link);
-	job->queue = q;
-	/* Number 0 until it is queued: then job_free may drop it at any time. */
-	dma_fence_init(&fence->base, &fence_ops, &fence->lock, q->fence_context, 0);
-	job->fence = &fence->base;
-	return job;
-}
-
 /*
  * The point of no return: gives the job its number and its point, both in the order
  * of the queue, and publishes its fence. fence is ours until we put it.
@@ -365,13 +169,51 @@ static int enqueue(struct tessera_queue *q, struct tessera_job *job,
 	return ret;
 }
 
+/* WAIT: sleeps until there is room. */
+static int enter(struct tessera_queue *q, u32 flags, u32 units)
+{
+	int ret = tessera_job_enter(q, units);
+
+	if (ret != -EAGAIN || !(flags & DRM_TESSERA_SUBMIT_WAIT))
+		return ret;
+	if (wait_event_interruptible(q->ctx->file->usage->room,
+				     (ret = tessera_job_enter(q, units)) != -EAGAIN))
+		return -EINTR;
+	return ret;
+}
+
+static int enqueue_guarded(struct tessera_queue *q, struct tessera_job *job,
+			   struct out_sync *outs, u32 n_out, u64 *point)
+{
+	int ret, idx;
+
+	if (!drm_dev_enter(&q->tdev->drm, &idx))
+		return -ENODEV;
+	ret = enqueue(q, job, outs, n_out, point);
+	drm_dev_exit(idx);
+	return ret;
+}
+
+/* The device is held for the last step alone: the caller's memory may make copying it
+ * take for ever, and unbinding would wait. */
 static int submit(struct tessera_queue *q, struct drm_file *file,
 		  struct drm_tessera_submit *args)
 {
-	struct out_sync *outs = kcalloc(args->n_out + 1, sizeof(*outs), GFP_KERNEL);
-	struct tessera_job *job = job_new(q);
-	int ret = outs && job ? 0 : -ENOMEM;
+	u32 units = args->n_descs + args->n_in + args->n_out + TESSERA_JOB_UNITS;
+	struct tessera_job *job;
+	struct out_sync *outs;
+	int ret = enter(q, args->flags, units);
 
+	if (ret)
+		return ret;
+	job = tessera_job_new(q);
+	if (job)
+		job->units = units;
+	else
+		tessera_job_leave(q, units);
+	outs = kcalloc(args->n_out + 1, sizeof(*outs), GFP_KERNEL_ACCOUNT);
+	if (!outs || !job)
+		ret = -ENOMEM;
 	if (!ret)
 		ret = copy_descs(job, args);
 	if (!ret)
@@ -379,10 +221,10 @@ static int submit(struct tessera_queue *q, struct drm_file *file,
 	if (!ret)
 		ret = copy_outs(q->ctx, file, args, outs);
 	if (!ret)
-		ret = enqueue(q, job, outs, args->n_out, &args->point);
+		ret = enqueue_guarded(q, job, outs, args->n_out, &args->point);
 	if (ret && job) {
 		dma_fence_signal(job->fence);
-		job_free(job);
+		tessera_job_free(job);
 	}
 	free_outs(outs, args->n_out + 1);
 	return ret;
@@ -394,9 +236,9 @@ int tessera_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *fi
 	struct tessera_queue *q;
 	int ret;
 
-	if (args->flags || args->desc_bytes != sizeof(struct hw_sqe) || !args->n_descs ||
-	    args->n_descs > TESSERA_SUBMIT_MAX || args->n_in > TESSERA_SYNCS_MAX ||
-	    args->n_out > TESSERA_SYNCS_MAX)
+	if (args->flags & ~DRM_TESSERA_SUBMIT_WAIT || !args->n_descs ||
+	    args->desc_bytes != sizeof(struct hw_sqe) || args->n_descs > TESSERA_SUBMIT_MAX ||
+	    args->n_in > TESSERA_SYNCS_MAX || args->n_out > TESSERA_SYNCS_MAX)
 		return -EINVAL;
 	q = tessera_queue_get(file->driver_priv, args->queue);
 	if (!q)

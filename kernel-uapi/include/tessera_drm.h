@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define DRM_TESSERA_ABI 2	/* drm_tessera_device.abi; grows with additions */
+#define DRM_TESSERA_ABI 3	/* drm_tessera_device.abi; grows with additions */
 
 #define DRM_TESSERA_QUERY		0x00
 #define DRM_TESSERA_CTX_CREATE		0x01
@@ -92,10 +92,12 @@ struct drm_tessera_device {
 	__u64 function_resets;	/* since the driver was bound */
 	__u64 queue_resets;
 	__u64 lost_interrupts;	/* completions that were found by looking */
-	__u64 limit_ns;		/* watchdog of work that names none; 0: none */
+	__u64 limit_ns;		/* the longest that work may run, and its watchdog if it
+				 * names none; 0: none */
 	/* ABI 2: the most that a file may have */
 	__u32 contexts_of_file, queues_of_file, programs_of_file;
-	__u32 zero;
+	__u32 pending_of_file;	/* ABI 3: of descriptors, see SUBMIT; 0: any */
+	__u64 program_bytes;	/* ABI 3: the longest code of a program */
 };
 
 struct drm_tessera_memory {
@@ -244,11 +246,13 @@ struct drm_tessera_unmap {
 /*
  * DRM_IOCTL_TESSERA_QUEUE_CREATE: a ring on one of the engines.
  *
- * Takes: ctx; cls (enum hw_class); priority 0 to 3 (3 needs CAP_SYS_NICE);
+ * Takes: ctx; cls (enum hw_class); priority 0 to 3 (more
+ * than 1, which is normal, needs CAP_SYS_NICE);
  * n_entries, a power of two from 2 to queue_entries_max; limit_ns, the watchdog of
- * descriptors that have none (0: the device's); eventfd or -1. Whatever the limits,
- * a queue without USER that completes nothing for as long as the module's parameter
- * hang_ms says is reset: fences must come.
+ * descriptors that have none (0: the device's); eventfd or -1. Whatever the limits, no
+ * descriptor runs longer than drm_tessera_device.limit_ns, unless CAP_SYS_NICE; and if a queue
+ * without USER completes nothing for as long as the module's parameter hang_ms says, then
+ * what keeps it so long is reset, be it itself or another's work: fences must come.
  *
  * Without USER the kernel writes the ring and SUBMIT is the way in. With USER the
  * caller does: it maps the three buffers that are given, writes descriptors to the
@@ -299,7 +303,8 @@ struct drm_tessera_queue_id {
  *
  * Takes: ctx; code_va and code_bytes, the code in the context's map; bindings, a
  * user pointer to n_bindings struct hw_program_binding. Gives: id for EXECUTE.
- * Errors: EINVAL (status is BAD_PROGRAM and detail the offset of what is wrong, or
+ * Errors: E2BIG (code_bytes is more than drm_tessera_device.program_bytes: to load it keeps all
+ * others waiting), EINVAL (status is BAD_PROGRAM and detail the offset of what is wrong, or
  * a field is bad), EOPNOTSUPP (NOT_BUILT), ENOSPC, EMFILE, ENOENT, ECANCELED. After an
  * error status is the device's, or 0 if it was not asked.
  *
@@ -327,18 +332,22 @@ struct drm_tessera_program_destroy {
  *
  * Takes: descs, a user pointer to n_descs (1 to submit_max, at most the queue's
  * entries) struct hw_sqe of desc_bytes (64) each: work descriptors or NOP, with
- * wait, signal and INLINE as they like; tag is the kernel's. in_syncs: points to
- * be reached first; out_syncs: points that this submission's fence becomes (a
- * binary syncobj has point 0).
+ * signal and INLINE as they like; tag is the kernel's. Not wait: who writes a semaphore
+ * would decide when a fence comes (USER queues wait, and have no fences). in_syncs: points
+ * to be reached first; out_syncs: points that this submission's fence becomes (a binary
+ * syncobj has point 0).
  * Gives: point on the context's timeline. What is submitted to a queue runs in
- * order; the call does not wait for the device.
+ * order; the call does not wait for the device. What a file has submitted and is not done is
+ * limited (pending_of_file descriptors, 8 more for each submission and one for each sync), and a
+ * queue has at most 1024 submissions more than entries: then EAGAIN, or with the flag WAIT the
+ * call sleeps until there is room.
  *
  * The fence carries 0, or (a sync_file of a binary out_sync tells): the errno of the
  * first descriptor's status that failed; ETIME (watchdog or hang); ECANCELED (an
  * in_sync failed, an earlier submission of the queue faulted while this was on the
  * device, the queue or context ended); ENODEV (function reset). A timeline's point
  * that was reached before the call has forgotten how.
- * Errors: ENOENT (queue, or a syncobj), EINVAL (descriptor, point not submitted
+ * Errors: EAGAIN, ENOENT (queue, or a syncobj), EINVAL (descriptor, point not submitted
  * yet), ENOTTY (the queue is USER), ECANCELED.
  */
 struct drm_tessera_sync {
@@ -347,9 +356,11 @@ struct drm_tessera_sync {
 	__u64 point;
 };
 
+#define DRM_TESSERA_SUBMIT_WAIT		(1u << 0)
+
 struct drm_tessera_submit {
 	__u32 queue;
-	__u32 flags;		/* in: 0 */
+	__u32 flags;		/* in: DRM_TESSERA_SUBMIT_* */
 	__u32 n_descs;
 	__u32 desc_bytes;	/* in: 64 */
 	__u64 descs;

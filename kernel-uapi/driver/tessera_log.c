@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The device's log pages. Telemetry is cached for a moment, so that readers cannot keep
+ * queue 0 busy.
+ */
+#include "tessera_drv.h"
+
+/* got: how many bytes of records of `unit` bytes there are; NULL: all must be. */
+static int read_log(struct tessera_device *tdev, u16 page, void *out, size_t bytes,
+		    size_t unit, size_t *got)
+{
+	struct tessera_request r = {
+		.sqe = { .op = HW_LOG_PAGE, .id = page },
+		.out = out, .out_bytes = bytes,
+	};
+	int ret = tessera_request(tdev, 0, &r);
+
+	if (ret)
+		return ret;
+	/* What it did not write is what an earlier request left there. */
+	if (r.value > bytes || r.value % unit || (!got && r.value != bytes)) {
+		tessera_reset_begin(tdev, "a log page of a length that cannot be");
+		return -ECANCELED;
+	}
+	if (got)
+		*got = r.value;
+	return 0;
+}
+
+int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
+		      struct hw_ras *ras)
+{
+	int ret = 0;
+
+	mutex_lock(&tdev->page_lock);
+	if (!tdev->page_time || time_after(jiffies, tdev->page_time +
+					   msecs_to_jiffies(TESSERA_PAGE_AGE_MS))) {
+		ret = read_log(tdev, HW_LOG_TELEMETRY, &tdev->telemetry,
+			       sizeof(tdev->telemetry), sizeof(tdev->telemetry), NULL);
+		if (!ret)
+			ret = read_log(tdev, HW_LOG_RAS, &tdev->ras, sizeof(tdev->ras),
+				       sizeof(tdev->ras), NULL);
+		if (!ret)
+			tdev->page_time = jiffies | 1;
+	}
+	if (!ret && t)
+		*t = tdev->telemetry;
+	if (!ret && ras)
+		*ras = tdev->ras;
+	mutex_unlock(&tdev->page_lock);
+	return ret;
+}
+
+int tessera_queues_read(struct tessera_device *tdev, unsigned int *n)
+{
+	size_t got = 0;
+	int ret;
+
+	lockdep_assert_held(&tdev->fault_lock);
+	ret = read_log(tdev, HW_LOG_QUEUES, tdev->queue_states, sizeof(tdev->queue_states),
+		       sizeof(*tdev->queue_states), &got);
+	*n = got / sizeof(*tdev->queue_states);
+	return ret;
+}
+
+/* Fills tdev.faults, newest first. Under fault_lock. */
+int tessera_faults_read(struct tessera_device *tdev, unsigned int *n)
+{
+	size_t got = 0;
+	int ret;
+
+	lockdep_assert_held(&tdev->fault_lock);
+	ret = read_log(tdev, HW_LOG_FAULT, tdev->faults,
+		       TESSERA_FAULT_RECORDS * sizeof(*tdev->faults),
+		       sizeof(*tdev->faults), &got);
+	*n = got / sizeof(*tdev->faults);
+	return ret;
+}
