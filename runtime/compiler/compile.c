@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "runtime/compiler/ir/ir.h"
-#include "runtime/compiler/tc.h"
+#include "runtime/compiler/passes.h"
 
 #define ARENA_FACTOR 256u	/* memory that a program may make us take, to its size */
 #define ARENA_LEAST ((size_t)256 << 20)
+#define EVAL_BYTES ((uint64_t)8 << 30)	/* of all arrays that an evaluation holds */
 
 #ifndef TC_VERIFY_ALWAYS
 #define TC_VERIFY_ALWAYS 0
@@ -30,6 +30,7 @@ struct pass {
 /* In this order. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
+	{ "host", tc_pass_host, true },
 	{ "decompose", tc_pass_decompose, true },
 	{ "simplify", tc_pass_simplify, false },
 	{ "cse", tc_pass_cse, false },
@@ -60,12 +61,13 @@ static bool is_text(const struct tc_source *s)
 static void read_source(struct tc_ctx *c, const struct tc_source *s)
 {
 	if (!strcmp(s->format, "hlo"))
-		tc_fail(c, ERR_UNIMPLEMENTED, NULL, "programs in format \"hlo\" are not read "
-			"yet: send \"mlir\"");
-	if (strcmp(s->format, "mlir"))
+		tc_read_hlo(c, s->code, s->bytes);
+	else if (!strcmp(s->format, "hlo_with_config"))
+		tc_read_hlo_with_config(c, s->code, s->bytes);
+	else if (strcmp(s->format, "mlir"))
 		tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "Unknown program format '%.40s'.",
 			s->format);
-	if (is_text(s))
+	else if (is_text(s))
 		tc_ir_parse(c, s->code, s->bytes);
 	else
 		tc_read_bytecode(c, s->code, s->bytes);
@@ -90,11 +92,12 @@ int tc_enter(const struct tc_source *source, const struct tc_options *options,
 	if (!setjmp(boundary)) {
 		read_source(&c, source);
 		tc_ir_verify(&c, NULL, true);
+		tc_settle_devices(&c);
 		body(&c, arg);
 	} else {
 		code = c.err->code;
 	}
-	tc_emit_free(&c);
+	tc_free_held(&c);
 	arena_free(&c.arena);
 	return code;
 }
@@ -164,6 +167,7 @@ static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping, const cha
 {
 	if (dumping)
 		dump_ir(c, d, "read");
+	tc_refuse_devices(c);
 	for (unsigned i = 0; i < N_PASSES; i++) {
 		if (!passes[i].is_needed && !c->options->level)
 			continue;
@@ -232,5 +236,59 @@ int tc_print(const struct tc_source *source, const struct tc_options *options,
 		return code ? code : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	}
 	*text = p.text.text;
+	return 0;
+}
+
+struct evaluation {
+	const struct tc_array *args;
+	size_t n_args;
+	struct tc_array *outs;
+	size_t n_outs;
+};
+
+static void evaluate(struct tc_ctx *c, void *arg)
+{
+	struct evaluation *v = arg;
+
+	tc_eval_run(c, v->args, v->n_args, &v->outs, &v->n_outs);
+}
+
+int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t n_args,
+	    struct tc_array **outs, size_t *n_outs, struct err *err)
+{
+	const struct tc_options options = { .memory_limit = EVAL_BYTES };
+	struct evaluation v = { .args = args, .n_args = n_args };
+	int code = tc_enter(source, &options, err, evaluate, &v);
+
+	if (code)
+		return code;
+	*outs = v.outs;
+	*n_outs = v.n_outs;
+	return 0;
+}
+
+struct config {
+	const struct tc_source *source;
+	void *bytes;
+	size_t n;
+};
+
+static void write_config(struct tc_ctx *c, void *arg)
+{
+	struct config *w = arg;
+
+	tc_write_hlo_config(c, w->source, &w->bytes, &w->n);
+}
+
+int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *options,
+		       void **out, size_t *bytes, struct err *err)
+{
+	struct config w = { .source = source };
+	int code = tc_enter(source, options, err, write_config, &w);
+
+	if (code)
+		return code;
+	*out = w.bytes;
+	*bytes = w.n;
 	return 0;
 }

@@ -2,8 +2,15 @@
 #ifndef TC_TC_H
 #define TC_TC_H
 /*
- * The compiler's door: program bytes in, an executable's ELF bytes out. It needs no
- * device and keeps no state: any number of compiles may run at once.
+ * The compiler's door: program bytes in, an executable's ELF bytes out. It needs no device
+ * and keeps no state. Programs are StableHLO: what an op computes is in StableHLO's
+ * specification (version 1), and where that leaves it open as XLA's CPU backend does it.
+ *
+ * Threads: every function may be called from any thread, at any time, any number at once.
+ * They wait for nobody, but compute for as long as it takes, and there is no way to stop
+ * them. Ownership: what is given stays the caller's and is not kept; what is written through
+ * out, on success only, is the caller's to free. Errors: the code is returned and is in *err
+ * with a text; err may be NULL. A program, however broken, is answered by an error.
  *
  *	struct tc_result r;
  *	if (tc_compile(&(struct tc_source){ bytes, n, "mlir" }, &options, &r, err))
@@ -20,26 +27,31 @@
 
 #include "hal/base/err.h"
 
+/* Of the whole tree: in the image's note, the packages and the tools. */
 #define TC_VERSION "0.1"
 /* What a user reads when a check of our own finds a program wrong; what to send follows. */
 #define TC_OUR_BUG "This is a bug of Tessera's compiler, not of the program: please report it " \
 	"with "
 
+/* A program as a framework sends it. */
 struct tc_source {
-	const void *code;
+	const void *code;	/* any alignment; read until the call returns */
 	size_t bytes;
 	/* "mlir": MLIR bytecode with VHLO, or our IR's text (compiler/README.md);
-	 * "hlo": a serialized HloModuleProto. NUL-terminated. */
+	 * "hlo": a serialized HloModuleProto; "hlo_with_config": HloModuleProtoWithConfig.
+	 * NUL-terminated. */
 	const char *format;
 };
 
+/* NULL where it is asked for: level 1 and zeros. */
 struct tc_options {
-	unsigned cores;		/* parallel lanes of the device; 0: 1 */
-	uint64_t memory_limit;	/* HBM that the program may use; 0: no limit */
-	unsigned level;		/* 0: no optimisation; 1 or more: all passes */
+	unsigned cores;		/* parallel lanes of the device; 0: 1. Of no use to a pass
+				 * so far: the device shares out each instruction */
+	uint64_t memory_limit;	/* bytes of HBM that arguments, results, temporaries and
+				 * constants may take together; 0: no limit */
+	unsigned level;		/* 0: only the passes that emission needs; 1 or more: all */
 	bool verify;		/* after every pass types and shapes too, not just structure */
-	bool fast_math_bf16;	/* DEFAULT precision of f32 may round to bf16: never on
-				 * unless the user asked */
+	unsigned replicas, partitions;	/* devices that share the work; 0: 1 */
 };
 
 struct tc_result {
@@ -48,35 +60,44 @@ struct tc_result {
 };
 
 /*
- * Compiles. INVALID_ARGUMENT: malformed bytes, with their offset, or text, with line and
- * column; or an ill-typed program, with op and location. UNIMPLEMENTED: an op or type
- * that does not run yet, by name and location. RESOURCE_EXHAUSTED: out of memory, or
- * the program needs more than memory_limit (says how much, for what). Blocks for as
- * long as it takes.
+ * Compiles: the same bytes and options give the same image. INVALID_ARGUMENT: malformed
+ * bytes, with their offset, or text, with line and column; or an ill-typed program, with op
+ * and location. UNIMPLEMENTED: an op or type that does not run yet, by name and location.
+ * RESOURCE_EXHAUSTED: the host is out of memory, compiling takes more than 256 MiB and 256
+ * times the program's bytes, or the program needs more than memory_limit (says how much,
+ * for what). INTERNAL: one of our own checks found a pass or the emitted code wrong.
  */
 int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	       struct tc_result *out, struct err *err);
-void tc_result_free(struct tc_result *r);
+void tc_result_free(struct tc_result *r);	/* zeros it, too; r: not NULL */
 
 /* The program as our IR's text after reading (stage "read"), after the pass of that name, or
- * after all ("final"). *text is malloc'd. Errors as tc_compile. */
+ * after all ("final", or any name that no pass has). *text is NUL-terminated, malloc'd.
+ * Errors as tc_compile. */
 int tc_print(const struct tc_source *source, const struct tc_options *options,
 	     const char *stage, char **text, struct err *err);
+
+/* A source in format "hlo" or "hlo_with_config" as a serialized HloModuleProtoWithConfig: its
+ * module as it came, and as layouts of main's arguments and results those that they have
+ * here, row-major. *out is malloc'd. Errors as tc_print. */
+int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *options,
+		       void **out, size_t *bytes, struct err *err);
 
 /* A dense row-major array of the evaluator. */
 struct tc_array {
 	uint8_t elem;		/* enum elem */
-	unsigned rank;
-	int64_t dim[32];
-	void *data;
-	size_t bytes;
+	unsigned rank;		/* at most 32 */
+	int64_t dim[32];	/* rank of them, from the outermost */
+	void *data;		/* as in memory (hal/base/elem.def): a byte at least an element */
+	size_t bytes;		/* of data: elements times their size */
 };
 
-/* Runs the program's main function with plain loops (eval.c), the reference for
- * tests. outs[*n_outs]: data is malloc'd, the caller's (tc_array_free). Errors as
- * tc_compile, and INVALID_ARGUMENT for arguments that do not fit. */
+/* Runs the program's main function with plain loops (eval/eval.c), the reference for
+ * tests. args[n_args] are borrowed. (*outs)[*n_outs]: data is malloc'd, the caller's
+ * (tc_array_free). Errors as tc_compile; INVALID_ARGUMENT for arguments that do not fit,
+ * RESOURCE_EXHAUSTED for arrays of more than 8 GiB in all. */
 int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t n_args,
 	    struct tc_array **outs, size_t *n_outs, struct err *err);
-void tc_array_free(struct tc_array *arrays, size_t n);
+void tc_array_free(struct tc_array *arrays, size_t n);	/* NULL, 0: nothing */
 
 #endif

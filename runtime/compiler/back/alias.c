@@ -12,7 +12,6 @@
 
 #include "runtime/compiler/back/alias.h"
 
-#define MOST ((int64_t)1 << 62)
 #define TRIES 512u		/* of a search; then the answer is OVERLAP */
 
 typedef __int128 wide;
@@ -25,60 +24,6 @@ struct search {
 	unsigned n, tries;
 	int64_t low, high;			/* bytes of the elements: x */
 };
-
-void tc_walk_start(struct tc_walk *w, unsigned binding, unsigned reg, int64_t offset,
-		   unsigned bytes)
-{
-	w->binding = (uint16_t)binding;
-	w->reg = (uint8_t)reg;
-	w->bytes = (uint8_t)bytes;
-	w->is_empty = bytes == 0;
-	w->is_unordered = false;
-	w->n = 0;
-	w->offset = offset;
-}
-
-void tc_walk_dim(struct tc_walk *w, int64_t dim, int64_t stride)
-{
-	int64_t joined;
-
-	if (dim == 0)
-		w->is_empty = true;
-	if (dim <= 1)
-		return;
-	if (w->n && !__builtin_mul_overflow(stride, dim, &joined) &&
-	    w->stride[w->n - 1] == joined &&
-	    !__builtin_mul_overflow(w->dim[w->n - 1], dim, &joined)) {
-		w->dim[w->n - 1] = joined;
-		w->stride[w->n - 1] = stride;
-		return;
-	}
-	if (w->n == TC_WALK_DIMS) {
-		/* More than is kept track of: a walk over everything. */
-		w->dim[w->n - 1] = MOST;
-		w->stride[w->n - 1] = 1;
-		w->is_unordered = true;
-		return;
-	}
-	w->dim[w->n] = dim;
-	w->stride[w->n++] = stride;
-}
-
-bool tc_walk_span(const struct tc_walk *w, int64_t *lo, int64_t *hi)
-{
-	int64_t low = w->offset, high, far;
-
-	if (w->is_empty || __builtin_add_overflow(low, (int64_t)w->bytes, &high))
-		return false;
-	for (unsigned d = 0; d < w->n; d++) {
-		if (__builtin_mul_overflow(w->dim[d] - 1, w->stride[d], &far) ||
-		    __builtin_add_overflow(far < 0 ? low : high, far, far < 0 ? &low : &high))
-			return false;
-	}
-	*lo = low;
-	*hi = high;
-	return low >= -MOST && high <= MOST;
-}
 
 static bool is_equal(const struct tc_walk *a, const struct tc_walk *b)
 {

@@ -10,6 +10,13 @@ void tc_refuse(struct emit *e, const char *why)
 	tc_fail(e->c, ERR_UNIMPLEMENTED, e->op, "%s", why);
 }
 
+void tc_refuse_dims(struct emit *e, const char *what, unsigned n)
+{
+	tc_fail(e->c, ERR_UNIMPLEMENTED, e->op, "%s %u dims, an instruction of the device "
+		"at most %d: join neighbouring dims by a reshape before it, and leave out dims of "
+		"size 1", what, n, ISA_MAX_RANK);
+}
+
 static void note_debug(struct emit *e)
 {
 	struct image_debug *d;
@@ -199,7 +206,7 @@ void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_si
 		t[n++] = dst->stride[i];
 	}
 	if (n > ISA_MAX_RANK)
-		tc_refuse(e, "a copy of more than 8 dims");
+		tc_refuse_dims(e, "it copies along", n);
 	c = tc_put(e, ISA_COPY, sizeof(*c));
 	c->rank = (uint8_t)n;
 	c->elem_bytes = (uint8_t)elem_size;
@@ -219,14 +226,4 @@ void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *s
 		   const struct home *dst)
 {
 	tc_copy(e, t->rank, t->dim, elem_bytes(t->elem), src, dst);
-}
-
-uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
-{
-	const struct home *h = tc_home(e, v);
-	uint8_t r = tc_reg(e);
-
-	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .ra = h->reg,
-		.elem = v->type->elem, .binding = h->buf->binding, .imm = h->offset }, ISA_LD);
-	return r;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/passes.h"
 
 static const struct looks for_ever = { FOREVER_POS, FOREVER_POS };
 
@@ -212,6 +213,30 @@ static void emit_rng(struct emit *e, const struct tc_op *op)
 	r->state = tc_operand(&state, ELEM_U64);
 	r->new_state = tc_operand(next, ELEM_U64);
 	r->out = tc_operand(out, ELEM_U32);
+	tc_count_arrays(e, op);
+	e->cost_ns += (double)t->bytes;
+}
+
+/* Words from the device's state, which it leaves behind them. */
+static void emit_draw(struct emit *e, const struct tc_op *op)
+{
+	const struct home *out = tc_place(e, tc_out(op, 0));
+	const struct tc_type *t = op->results[0].type;
+	struct isa_rng *r;
+
+	if (!t->count)
+		return;
+	if (e->random_binding == ISA_MAX_BINDINGS)
+		tc_refuse(e, "random numbers in a program of so many arguments and results");
+	e->has_random = true;
+	r = tc_put(e, ISA_RNG, sizeof(*r));
+	r->algorithm = ISA_RNG_PHILOX;
+	r->state_words = IMAGE_RANDOM_WORDS;
+	r->n_words = (uint64_t)t->bytes / 4;
+	r->state = (struct isa_operand){ .binding = e->random_binding, .elem = ELEM_U64 };
+	r->new_state = r->state;
+	r->out = tc_operand(out, ELEM_U32);
+	tc_count_arrays(e, op);
 	e->cost_ns += (double)t->bytes;
 }
 
@@ -251,7 +276,9 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 	case TC_CASE:
 	case TC_IF: emit_case(e, op); return;
 	case TC_RNG_BIT_GENERATOR: emit_rng(e, op); return;
+	case TC_DRAW: emit_draw(e, op); return;
 	case TC_OPTIMIZATION_BARRIER: emit_barrier(e, op); return;
+	case TC_HOST_CALL: tc_emit_host_call(e, op); return;
 	default: break;
 	}
 	if (tc_emit_is_data(op->op))
@@ -261,12 +288,14 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 	else if (op->op == TC_CUSTOM_CALL)
 		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "the target \"%s\" does not run yet",
 			tc_attr_str(op, "call_target_name"));
+	else if (op->n_results && op->results[0].type->rank > ISA_MAX_RANK)
+		tc_refuse_dims(e, "it has", op->results[0].type->rank);
 	else
 		tc_refuse(e, "it does not run yet");
 }
 
-/* An op with its evidence: what it reads, and what it leaves. Control flow writes its own
- * results' (emit_while, emit_branch); ops without code move nothing. */
+/* An op with its evidence: what it reads, and what it leaves. Control flow and calls of the
+ * host write their own results' (emit_while, emit_branch); ops without code move nothing. */
 static void emit_noted(struct emit *e, const struct tc_op *op)
 {
 	size_t notes = e->n_notes, code = e->code.len;
@@ -280,7 +309,8 @@ static void emit_noted(struct emit *e, const struct tc_op *op)
 			tc_place(e, tc_out(op, i));
 	if (e->code.len == code)
 		e->n_notes = notes;
-	else if (op->op != TC_WHILE && op->op != TC_CASE && op->op != TC_IF)
+	else if (op->op != TC_WHILE && op->op != TC_CASE && op->op != TC_IF &&
+		 op->op != TC_HOST_CALL)
 		for (unsigned i = 0; i < op->n_results; i++)
 			if (e->homes[op->results[i].id].content > contents)
 				tc_note_held(e, &e->homes[op->results[i].id],
@@ -324,7 +354,8 @@ static void place_arguments(struct emit *e, const struct tc_block *main)
 		h->buf = new_buffer(e, BIND_FIRST_ARG + i, main->args[i]->type->bytes,
 				    tc_looks(e, main->args[i]));
 		h->content = ++e->n_contents;
-		tc_dense_strides(main->args[i]->type, h->stride);
+		tc_layout_strides(e, main->region->parent->arg_info, false, i,
+				  main->args[i]->type, h->stride);
 	}
 }
 
@@ -347,6 +378,9 @@ static void match_donations(struct emit *e, const struct tc_op *func)
 			bool wanted = info->alias == (int32_t)i ||
 				      (info->is_donor && info->alias < 0);
 
+			/* In the same memory. */
+			wanted &= info->memory_kind ==
+				  (func->res_info ? func->res_info[i].memory_kind : 0);
 			if (!wanted || e->result_alias[i] >= 0 || e->arg_alias[k] >= 0 ||
 			    tc_in(end, i)->type->bytes != bytes)
 				continue;
@@ -358,6 +392,7 @@ static void match_donations(struct emit *e, const struct tc_op *func)
 
 static void wish_for_results(struct emit *e, const struct tc_block *main)
 {
+	const struct tc_arg_info *info = main->region->parent->res_info;
 	const struct tc_op *end = main->last;
 	unsigned next = BIND_FIRST_ARG + e->n_args;
 
@@ -371,11 +406,14 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 						  (int32_t)next++);
 		for (unsigned k = 0; k < i; k++)
 			is_first &= tc_in(end, k) != v;
-		if (!is_first || !v->def || v->def->op == TC_CONSTANT)
+		/* A wish is for dense places; results in another order are copied. */
+		if (!is_first || !v->def || v->def->op == TC_CONSTANT ||
+		    tc_layout_strides(e, info, true, i, v->type, h.stride))
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
+	e->random_binding = (uint16_t)next;
 }
 
 /* Copies results that were not born in their binding. */
@@ -396,7 +434,7 @@ static void deliver_results(struct emit *e, const struct tc_block *main)
 			continue;
 		to.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		to.content = ++e->n_contents;
-		tc_dense_strides(v->type, to.stride);
+		tc_layout_strides(e, main->region->parent->res_info, true, i, v->type, to.stride);
 		moves[i] = (struct move){ *tc_home(e, v), to, v->type };
 	}
 	tc_note_op(e, end);
@@ -414,14 +452,13 @@ static void resolve_branches(struct emit *e)
 	}
 }
 
-void tc_emit_free(struct tc_ctx *c)
+static void free_texts(struct tc_ctx *c)
 {
-	if (!c->emit)
-		return;
-	str_free(&c->emit->code);
-	str_free(&c->emit->rodata);
-	str_free(&c->emit->strings);
-	c->emit = NULL;
+	struct emit *e = c->held;
+
+	str_free(&e->code);
+	str_free(&e->rodata);
+	str_free(&e->strings);
 }
 
 void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
@@ -431,7 +468,8 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 
 	if (!e)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	c->emit = e;
+	c->held = e;
+	c->free_held = free_texts;
 	e->c = c;
 	str_add(&e->strings, "", 1);
 	if (main->n_args > 60000 || main->last->n_operands > 60000 ||
@@ -447,13 +485,15 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	if (!e->result_binding || !e->result_alias || !e->arg_alias)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	tc_plan_positions(e);
+	tc_start_host_calls(e);
 	place_arguments(e, main);
 	match_donations(e, main->region->parent);
 	wish_for_results(e, main);
 	tc_emit_block(e, main);
 	deliver_results(e, main);
+	tc_end_host_calls(e);
 	tc_put_scalar(e, (struct isa_scalar){ 0 }, ISA_HALT);
 	resolve_branches(e);
 	tc_emit_image(e, image, bytes);
-	tc_emit_free(c);
+	tc_free_held(c);
 }

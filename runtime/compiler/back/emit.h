@@ -83,9 +83,15 @@ struct emit {
 	uint32_t n_contents;
 	const struct tc_op *op;		/* being emitted */
 	uint8_t next_reg;
-	bool has_loop;
+	bool has_loop, has_random;	/* random: its binding is used */
+	/* Where the program stops for the host (emit_host.c) */
+	struct label *resume;		/* n_calls: after each stop */
+	unsigned n_calls, next_call;
+	struct image_transfer *transfers;
+	size_t n_transfers, room_transfers;
 	double flops, bytes, transcendentals, cost_ns;
 	uint16_t n_args, n_results;
+	uint16_t random_binding;	/* after all others */
 	uint16_t *result_binding;	/* by result */
 	int32_t *result_alias;		/* argument, or -1 */
 	int32_t *arg_alias;		/* result, or -1 */
@@ -120,6 +126,8 @@ void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 struct home tc_scratch(struct emit *e, const struct tc_type *t);
 /* v's home becomes a view of from's buffer. */
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from);
+/* A temporary for ever, the first of all: at offset 0. */
+struct home tc_first_temp(struct emit *e, const struct tc_type *t);
 /* The last looks at v itself; FOREVER_POS: until its block ends. */
 struct looks { uint32_t last, deepest; };
 struct looks tc_looks(struct emit *e, const struct tc_value *v);
@@ -145,6 +153,16 @@ struct home tc_dense(struct emit *e, const struct tc_value *v);
 /* Room for a constant's bytes in .rodata; its home. */
 struct home tc_constant(struct emit *e, const struct tc_value *v);
 void tc_dense_strides(const struct tc_type *t, int64_t *stride);
+/* Reads an integer scalar into a fresh register. */
+uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
+
+/* ---- layout.c ---- */
+/* Of argument or result i of main, which is of type t: the order that its layout asks for, as
+ * struct image_shape has it; and its strides. false: row-major. */
+bool tc_layout_order(struct emit *e, const struct tc_arg_info *info, bool is_result, unsigned i,
+		     const struct tc_type *t, uint8_t *order);
+bool tc_layout_strides(struct emit *e, const struct tc_arg_info *info, bool is_result,
+		       unsigned i, const struct tc_type *t, int64_t *stride);
 
 /* ---- asm.c ---- */
 void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes); /* zeroed; until the next put */
@@ -158,13 +176,14 @@ void tc_note_op(struct emit *e, const struct tc_op *op);
 /* Notes that a value has been written whole. */
 void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t);
 uint8_t tc_reg(struct emit *e);
+struct isa_operand tc_operand(const struct home *h, unsigned elem);
 void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
 	     const struct home *src, const struct home *dst);
 void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
 		   const struct home *dst);
-/* Reads an integer scalar into a fresh register. */
-uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
 _Noreturn void tc_refuse(struct emit *e, const char *why);
+/* The same for `what` of n dims, more than ISA_MAX_RANK: says what to do. */
+_Noreturn void tc_refuse_dims(struct emit *e, const char *what, unsigned n);
 
 /* ---- emit_body.c: regions to uops ---- */
 struct body {
@@ -186,9 +205,11 @@ int tc_body_find(const struct body *b, const struct tc_value *v);
 void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value);
 /* One elementwise op whose operands are known (constants become IMM). */
 void tc_body_op(struct body *b, const struct tc_op *op);
-/* A region of scalar ops (comparators, reduction bodies): args are known. */
-void tc_body_region(struct body *b, const struct tc_block *block);
-struct isa_operand tc_operand(const struct home *h, unsigned elem);
+/* A region of scalar ops (comparators, reduction bodies): args are known. The cost analysis
+ * counts it as run so many times. */
+void tc_body_region(struct body *b, const struct tc_block *block, double times);
+/* Counts an op's arrays, each read or written once, for the cost analysis. */
+void tc_count_arrays(struct emit *e, const struct tc_op *op);
 /* Appends operands and uops after an instruction's struct of `head` bytes. Fills the
  * isa_body at body_offset but for rank and dims. Returns the instruction. */
 void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_offset,
@@ -208,6 +229,11 @@ void tc_emit_data(struct emit *e, const struct tc_op *op);	/* emit_data.c */
 bool tc_emit_is_data(unsigned op);
 void tc_emit_index(struct emit *e, const struct tc_op *op);	/* emit_index.c */
 bool tc_emit_is_index(unsigned op);
+/* emit_host.c: what a program with host calls begins with, first of all, and ends with; and
+ * each call. */
+void tc_start_host_calls(struct emit *e);
+void tc_end_host_calls(struct emit *e);
+void tc_emit_host_call(struct emit *e, const struct tc_op *op);
 void tc_emit_image(struct emit *e, void **image, size_t *bytes);	/* emit_image.c */
 /* Uops after the first op of a MATMUL fusion: maps dims of the result to
  * iteration dims. Outputs go to the fusion's results. emit_fusion.c */

@@ -248,6 +248,8 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 	struct isa_uop u = { 0 };
 	int code;
 
+	if (op->op == TC_SELECT || op->op == TC_COMPARE)
+		b->e->flops += (double)op->results[0].type->count;
 	if (op->op == TC_SELECT) {
 		for (unsigned i = 0; i < 3; i++)
 			arg[i] = operand(b, tc_in(op, i));
@@ -310,8 +312,18 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 	tc_body_know(b, tc_out(op, 0), r);
 }
 
-void tc_body_region(struct body *b, const struct tc_block *block)
+void tc_count_arrays(struct emit *e, const struct tc_op *op)
 {
+	for (unsigned i = 0; i < op->n_operands; i++)
+		e->bytes += (double)tc_in(op, i)->type->bytes;
+	for (unsigned i = 0; i < op->n_results; i++)
+		e->bytes += (double)op->results[i].type->bytes;
+}
+
+void tc_body_region(struct body *b, const struct tc_block *block, double times)
+{
+	double flops = b->e->flops, transcendentals = b->e->transcendentals;
+
 	for (const struct tc_op *op = block->first; op != block->last; op = op->next) {
 		const struct tc_value *in = op->n_operands ? tc_in(op, 0) : NULL;
 
@@ -335,6 +347,9 @@ void tc_body_region(struct body *b, const struct tc_block *block)
 				"of %s yet", tc_op_info(b->e->op->op)->text);
 		tc_body_op(b, op);
 	}
+	b->e->flops = flops + (b->e->flops - flops) * times;
+	b->e->transcendentals = transcendentals +
+				(b->e->transcendentals - transcendentals) * times;
 }
 
 void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_offset,

@@ -206,7 +206,7 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	if (t->rank > ISA_MAX_RANK)
-		tc_refuse(e, "it has more than 8 dims");
+		tc_refuse_dims(e, "it has", t->rank);
 	if (!t->count)
 		return;
 	b->e = e;

@@ -226,7 +226,7 @@ void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fus
 	if (!b || !x)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	if (op->results[0].type->rank > 2 * ISA_MAX_RANK)
-		tc_refuse(e, "it has too many dims");
+		tc_refuse_dims(e, "its result has", op->results[0].type->rank);
 	b->e = e;
 	b->n_pre = 1;
 	b->elems[0] = (uint8_t)acc;
@@ -236,7 +236,7 @@ void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fus
 		join_dims(x, h);
 	order_dims(x);
 	if (x->n > ISA_MAX_RANK)
-		tc_refuse(e, "it has more dims than one instruction can walk");
+		tc_refuse_dims(e, "it runs along", x->n);
 	/* A dim of size 1 that was left out is nowhere: any dim does for it. */
 	memset(dim_of, 0, sizeof(dim_of));
 	for (unsigned i = 0; i < x->n; i++) {

@@ -529,6 +529,7 @@ void tc_emit_fill(struct emit *e, const struct tc_type *t, const struct home *to
 	}
 	tc_put_body(e, ISA_VEC, sizeof(struct isa_tensor), offsetof(struct isa_tensor, body),
 		    b, t->rank, dim);
+	e->bytes += (double)t->bytes;
 	e->cost_ns += (double)t->bytes * 0.05;
 }
 
@@ -549,6 +550,8 @@ static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 		tc_refuse(e, "it reduces more arrays than one instruction can");
 	b->e = e;
 	b->n_in = 2 * k;
+	for (unsigned d = 0; d < rank; d++)
+		count *= (double)dim[d];
 	for (unsigned j = 0; j < k; j++) {
 		unsigned elem = op->results[j].type->elem;
 
@@ -559,7 +562,8 @@ static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 		tc_body_know(b, region->args[j], (uint8_t)j);
 		tc_body_know(b, region->args[k + j], (uint8_t)(k + j));
 	}
-	tc_body_region(b, region);
+	tc_body_region(b, region, count);
+	tc_count_arrays(e, op);
 	for (unsigned j = 0; j < k; j++) {
 		const struct tc_value *v = tc_in(region->last, j);
 		struct home *h = tc_place(e, tc_out(op, j));
@@ -575,9 +579,6 @@ static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 				b->out[b->n_out].stride[d] = h->stride[kept[d]];
 		b->n_out++;
 	}
-	for (unsigned d = 0; d < rank; d++)
-		count *= (double)dim[d];
-	e->flops += count;
 	e->cost_ns += count * 0.5;
 	t = tc_put_body(e, ISA_REDUCE, sizeof(*t), offsetof(struct isa_tensor, body), b, rank,
 			dim);
@@ -594,7 +595,7 @@ void tc_emit_reduce(struct emit *e, const struct tc_op *op)
 	uint32_t mask = 0;
 
 	if (t->rank > ISA_MAX_RANK)
-		tc_refuse(e, "it has more than 8 dims");
+		tc_refuse_dims(e, "it has", t->rank);
 	if (op->n_results > ISA_MAX_OUT)
 		tc_refuse(e, "it reduces more arrays than one instruction can");
 	if (!t->count) {
@@ -677,6 +678,10 @@ void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
 	if (!t->count)
 		return;
 	n = 0;
+	for (unsigned d = 0; d < rank; d++)
+		n += (t->dim[d] != 1 || rank <= 4) + (window[d] != 1);
+	if (n > ISA_MAX_RANK)
+		tc_refuse_dims(e, "output and window have together", n);
 	for (unsigned j = 0; j < op->n_results; j++) {
 		struct home from = padded(e, op, j, low, high, base);
 
@@ -685,8 +690,6 @@ void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
 		for (unsigned d = 0; d < rank; d++) {
 			if (t->dim[d] == 1 && rank > 4)
 				continue;
-			if (n == ISA_MAX_RANK)
-				tc_refuse(e, "output and window have more than 8 dims");
 			dim[n] = t->dim[d];
 			kept[n] = (int8_t)d;
 			in[j].stride[n++] = t->dim[d] > 1 ? from.stride[d] * stride[d] : 0;
@@ -694,8 +697,6 @@ void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
 		for (unsigned d = 0; d < rank; d++) {
 			if (window[d] == 1)
 				continue;
-			if (n == ISA_MAX_RANK)
-				tc_refuse(e, "output and window have more than 8 dims");
 			dim[n] = window[d];
 			kept[n] = -1;
 			mask |= 1u << n;

@@ -69,7 +69,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	const struct tc_block *main = tc_main(e->c);
 	const struct tc_op *func = main->region->parent;
 	unsigned n_shapes = e->n_args + e->n_results, n = 2;
-	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 2u, sizeof(*b));
+	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 3u, sizeof(*b));
 	struct image_shape *shapes = arena_array(&e->c->arena, n_shapes + 1u, sizeof(*shapes));
 	const char *name = tc_attr_str(e->c->module, "sym_name");
 	struct image im = { 0 };
@@ -84,6 +84,8 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = e->temp_most };
 	for (unsigned i = 0; i < e->n_args; i++) {
 		set_shape(&shapes[i], main->args[i]->type, e->arg_alias[i]);
+		tc_layout_order(e, func->arg_info, false, i, main->args[i]->type,
+				shapes[i].order);
 		shapes[i].is_donated = e->arg_alias[i] >= 0;
 		if (func->arg_info)
 			shapes[i].memory_kind = func->arg_info[i].memory_kind;
@@ -95,6 +97,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		const struct tc_type *t = tc_in(main->last, i)->type;
 
 		set_shape(&shapes[e->n_args + i], t, e->result_alias[i]);
+		tc_layout_order(e, func->res_info, true, i, t, shapes[e->n_args + i].order);
 		if (func->res_info)
 			shapes[e->n_args + i].memory_kind = func->res_info[i].memory_kind;
 		if (e->result_alias[i] < 0)
@@ -102,6 +105,9 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 				.access = HW_BIND_READ | HW_BIND_WRITE,
 				.bytes = (uint64_t)t->bytes };
 	}
+	if (e->has_random)
+		b[n++] = (struct image_binding){ .kind = IMAGE_RANDOM,
+			.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = IMAGE_RANDOM_WORDS * 8 };
 	im.info = (struct image_info){
 		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
 		.n_results = e->n_results, .flags = e->has_loop ? 0 : IMAGE_STRAIGHT,
@@ -122,6 +128,8 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	im.shapes = shapes;
 	im.debug = e->debug;
 	im.n_debug = e->n_debug;
+	im.transfers = e->transfers;
+	im.n_transfers = e->n_transfers;
 	im.strings = e->strings.text;
 	im.strings_bytes = e->strings.len;
 	im.note = note;

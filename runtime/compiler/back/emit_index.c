@@ -46,7 +46,12 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 	const int64_t *map = tc_attr_ints(op, names->map, &n_map);
 	int64_t vector = tc_attr_int(op, "index_vector_dim", 0);
 	int64_t extent[TC_MAX_RANK];
+	unsigned n = 0;
 
+	for (unsigned d = 0; d < moved->rank; d++)
+		n += !is_in(window, n_window, d) || moved->dim[d] != 1;
+	if (n > ISA_MAX_RANK)
+		tc_refuse_dims(e, "batch and window have together", n);
 	/* Batch dims: those of moved that are no window dims; they are the dims of the
 	 * indices but for the vector's, in order. */
 	for (unsigned d = 0; d < moved->rank; d++) {
@@ -54,8 +59,6 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 			continue;
 		if (k == vector)
 			k++;
-		if (w->rank == ISA_MAX_RANK)
-			tc_refuse(e, "it has more than 8 dims");
 		w->dim[w->rank] = moved->dim[d];
 		w->window[w->rank] = moved->dim[d] > 1 ? mh->stride[d] : 0;
 		w->index[w->rank] = moved->dim[d] > 1 ? ih->stride[k] : 0;
@@ -76,14 +79,14 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 		extent[d] = moved->dim[m];
 		if (extent[d] == 1)
 			continue;
-		if (w->rank == ISA_MAX_RANK)
-			tc_refuse(e, "it has more than 8 dims");
 		w->dim[w->rank] = extent[d];
 		w->window[w->rank] = mh->stride[m];
 		w->table[w->rank++] = th->stride[d];
 	}
 	if (n_map > ISA_MAX_INDEX)
-		tc_refuse(e, "its indices have more than 8 components");
+		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "its indices have %u components, those of an "
+			"instruction of the device at most %d: join the indexed dims by a reshape, "
+			"and their indices by arithmetic", n_map, ISA_MAX_INDEX);
 	w->n_index = n_map;
 	w->index_stride = vector < indices->rank && n_map > 1 ? ih->stride[vector] : 0;
 	for (unsigned i = 0; i < n_map; i++)
@@ -119,7 +122,7 @@ static void emit_gather(struct emit *e, const struct tc_op *op)
 	memcpy(g->src.stride, w.table, sizeof(w.table));
 	memcpy(g->idx.stride, w.index, sizeof(w.index));
 	memcpy(g->dst.stride, w.window, sizeof(w.window));
-	e->bytes += 2 * (double)v->type->bytes;
+	e->bytes += 2 * (double)v->type->bytes + (double)indices->type->bytes;
 	e->cost_ns += (double)v->type->count;
 }
 
@@ -167,9 +170,12 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 		b->elems[j] = b->elems[k + j] = in->type->elem;
 		tc_body_know(b, region->args[j], (uint8_t)j);
 		tc_body_know(b, region->args[k + j], (uint8_t)(k + j));
+		/* What it updates is read and written. */
+		e->bytes += 3 * (double)update->type->bytes;
 		e->cost_ns += (double)update->type->count * 4;
 	}
-	tc_body_region(b, region);
+	e->bytes += (double)indices->type->bytes;
+	tc_body_region(b, region, (double)tc_in(op, k + 1)->type->count);
 	for (unsigned j = 0; j < k; j++) {
 		const struct tc_value *v = tc_in(region->last, j);
 		int known = tc_body_find(b, v);
@@ -196,6 +202,16 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 		s->insn.flags |= ISA_FLAG_SORTED;
 }
 
+/* Comparisons an element, of merging n. */
+static double steps_of(int64_t n)
+{
+	unsigned steps = 0;
+
+	while (n > (int64_t)1 << steps)
+		steps++;
+	return steps;
+}
+
 static void emit_sort(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_type *t = tc_in(op, 0)->type;
@@ -211,7 +227,7 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 	if (k > ISA_MAX_SORT)
 		tc_refuse(e, "it sorts more than 4 arrays together");
 	if (t->rank > ISA_MAX_RANK)
-		tc_refuse(e, "it has more than 8 dims");
+		tc_refuse_dims(e, "it has", t->rank);
 	b->e = e;
 	/* The inputs add no values to the body: they are counted in n_pre alone. */
 	b->n_pre = 2 * k;
@@ -230,7 +246,8 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 		tc_body_know(b, region->args[2 * j], (uint8_t)(2 * j));
 		tc_body_know(b, region->args[2 * j + 1], (uint8_t)(2 * j + 1));
 	}
-	tc_body_region(b, region);
+	tc_body_region(b, region, (double)t->count * steps_of(t->dim[d < 0 ? d + t->rank : d]));
+	tc_count_arrays(e, op);
 	first = tc_body_find(b, tc_in(region->last, 0));
 	if (first < 0)
 		tc_refuse(e, "its comparator yields a constant");

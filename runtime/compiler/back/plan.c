@@ -52,6 +52,16 @@ struct home *tc_home(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
+uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
+{
+	const struct home *h = tc_home(e, v);
+	uint8_t r = tc_reg(e);
+
+	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .ra = h->reg,
+		.elem = v->type->elem, .binding = h->buf->binding, .imm = h->offset }, ISA_LD);
+	return r;
+}
+
 struct looks tc_looks(struct emit *e, const struct tc_value *v)
 {
 	const struct tc_block *home = v->def ? v->def->block : v->block;
@@ -336,6 +346,15 @@ struct home tc_scratch(struct emit *e, const struct tc_type *t)
 	h.buf = new_temp(e, t->bytes, (struct looks){ e->now, e->now });
 	h.offset = (int64_t)h.buf->offset;
 	h.content = ++e->n_contents;
+	tc_dense_strides(t, h.stride);
+	return h;
+}
+
+struct home tc_first_temp(struct emit *e, const struct tc_type *t)
+{
+	struct home h = { 0 };
+
+	h.buf = new_temp(e, t->bytes, (struct looks){ FOREVER_POS, FOREVER_POS });
 	tc_dense_strides(t, h.stride);
 	return h;
 }

@@ -2,16 +2,20 @@
 /*
  * The check of finished code (verify.h).
  *
- * All bindings but the constants are laid into one line of bytes. The state at a point of
- * the program says for runs of bytes what lies there: nothing, a value, what the current
- * op has written, or one thing on one path and another on another. Instructions are run in
- * the order of the code; a branch hands its state to its target, where paths join. A jump
- * back that brings something new to its target goes on from there. States only lose
- * knowledge by joining, so that ends.
+ * All bindings but the constants and the random state are laid into one line of bytes. The
+ * state at a point of the program says for runs of bytes what lies there: nothing, a value,
+ * what the current op has written, or one thing on one path and another on another.
+ * Instructions are run in the order of the code; a branch hands its state to its target,
+ * where paths join. A jump back that brings something new to its target goes on from there.
+ * States only lose knowledge by joining, so that ends.
  *
  * Strided accesses count as everything from their first to their last byte. For reads this
  * is strict, and holds because values are views of buffers that belong to one value
  * whole. For writes it is generous; so the bytes that an op writes are counted, too.
+ *
+ * This runs with every compile and may take 3 % of it. Most of that went into finding runs,
+ * so places where a run was seen (`first`, `written`, `places`) are tried before a search,
+ * and what an op's notes have just found is not looked up again (`taken`).
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +31,7 @@ enum { NOTHING, MIXED, SOMETHING, VALUE };
 #define NO_OP UINT32_MAX
 #define MOST_BYTES ((uint64_t)1 << 62)
 #define MAX_WRITES 256		/* of an op that are counted */
+#define N_PLACES 64		/* where values were put: a power of two, few of them */
 
 struct run { int64_t at; uint32_t holds; };	/* until the next one's `at` */
 
@@ -48,26 +53,36 @@ struct check {
 	const struct image *im;
 	const struct tc_evidence *ev;
 	struct tc_verdict *why;
-	int64_t *base;		/* of each binding in the line of bytes; -1: constants */
+	int64_t *base;		/* of each binding in the line of bytes; -1: not there */
+	uint32_t *first;	/* of each: its first run in `now` when it started */
+	void *tables;		/* the block that all pointers here but `now`'s point into */
 	uint64_t *offset;	/* by instruction */
 	bool *is_checked;	/* by instruction: what does not depend on paths */
 	uint32_t *goes_to;	/* by branch in the code: its label, at its instruction */
+	uint32_t *branch_notes;	/* the same: what the evidence says of it */
 	uint32_t n_insns;
 	struct label *labels;
 	uint32_t n_labels;
 	uint32_t *branches;	/* the instructions that are one, ascending */
 	uint32_t n_branches;
+	uint32_t n_calls;	/* of the host */
 	bool has_calls;
 	struct state now;
 	unsigned n_writes;	/* of the current op */
+	uint64_t at;		/* the offset of instruction i */
 	uint32_t i, note, label;	/* the next of each */
+	uint32_t next_read;	/* of the current op: where its next operand may be */
+	uint32_t places[N_PLACES];	/* by content: a run of `now` where it may be */
+	size_t written;		/* a run of `now`: where the last write began */
+	uint32_t taken;		/* the op whose operands were found in place, as long as
+				 * nothing is written; else NO_OP */
 	/* From here on nothing is set before it is used. */
-	struct tc_reg_value regs[ISA_N_REG];
+	struct tc_regs regs;
 	struct write writes[MAX_WRITES];
 };
 
 static int refuse(struct check *c, uint64_t offset, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((cold, format(printf, 3, 4)));
 
 static int refuse(struct check *c, uint64_t offset, const char *fmt, ...)
 {
@@ -80,25 +95,30 @@ static int refuse(struct check *c, uint64_t offset, const char *fmt, ...)
 	return ERR_INTERNAL;
 }
 
-static uint64_t here(const struct check *c)
+static const struct isa_insn *insn_from(const struct check *c, uint64_t offset)
 {
-	return c->i < c->n_insns ? c->offset[c->i] : c->im->text_bytes;
+	return (const void *)((const char *)c->im->text + offset);
 }
 
-static const struct isa_insn *insn(const struct check *c, uint32_t i)
+/* The instruction that the walk is at. */
+static const struct isa_insn *insn(const struct check *c)
 {
-	return (const void *)((const char *)c->im->text + c->offset[i]);
+	return insn_from(c, c->at);
+}
+
+static void go_on(struct check *c)
+{
+	c->at += insn(c)->bytes;
+	c->i++;
 }
 
 /* ---- states ---- */
 
-static int grow(struct state *s, size_t n)
+static int __attribute__((cold)) grow_to(struct state *s, size_t n)
 {
-	struct run *grown;
 	size_t room = s->room ? s->room : 64;
+	struct run *grown;
 
-	if (n <= s->room)
-		return 0;
 	while (room < n)
 		room *= 2;
 	grown = realloc(s->runs, room * sizeof(*grown));
@@ -107,6 +127,11 @@ static int grow(struct state *s, size_t n)
 	s->runs = grown;
 	s->room = room;
 	return 0;
+}
+
+static int grow(struct state *s, size_t n)
+{
+	return n <= s->room ? 0 : grow_to(s, n);
 }
 
 static int copy_state(struct state *to, const struct state *from)
@@ -119,41 +144,53 @@ static int copy_state(struct state *to, const struct state *from)
 	return 0;
 }
 
-/* The run that `at` lies in. */
-static size_t find_run(const struct state *s, int64_t at)
-{
-	size_t lo = 0, hi = s->n;
-
-	while (hi - lo > 1) {
-		size_t mid = (lo + hi) / 2;
-
-		if (s->runs[mid].at <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static int64_t run_end(const struct state *s, size_t i)
 {
 	return i + 1 < s->n ? s->runs[i + 1].at : INT64_MAX;
 }
 
-/* [lo, hi) holds `what` from now on. */
-static int set(struct state *s, int64_t lo, int64_t hi, uint32_t what)
+static bool is_in_run(const struct state *s, size_t i, int64_t at)
 {
-	size_t first = find_run(s, lo), last = first, n = 0;
+	return i < s->n && s->runs[i].at <= at && at < run_end(s, i);
+}
+
+/* The run that `at`, a place of the binding, lies in: often the one with which the binding
+ * began, as an argument seldom has another and runs before it seldom come or go; or the one
+ * where the last write began. */
+static size_t find_run(const struct check *c, unsigned binding, int64_t at)
+{
+	const struct run *runs = c->now.runs;
+	size_t i = c->first[binding], n = c->now.n;
+
+	if (is_in_run(&c->now, i, at))
+		return i;
+	if (is_in_run(&c->now, c->written, at))
+		return c->written;
+	if (i >= n || runs[i].at > at)
+		i = 0;
+	for (n -= i; n > 1; n -= n / 2)
+		i += runs[i + n / 2].at <= at ? n / 2 : 0;
+	return i;
+}
+
+/* [lo, hi) of the line holds `what` from now on; lo lies in the run `first`. */
+static int set(struct check *c, size_t first, int64_t lo, int64_t hi, uint32_t what)
+{
+	struct state *s = &c->now;
+	size_t last = first, n = 0;
 	struct run put[3];
 
+	c->taken = NO_OP;
+	if (s->runs[first].at == lo && run_end(s, first) == hi) {
+		s->runs[first].holds = what;
+		c->written = first;
+		return 0;
+	}
 	while (run_end(s, last) < hi)
 		last++;
 	if (first == last && s->runs[first].holds == what)
 		return 0;
-	if (first == last && s->runs[first].at == lo && run_end(s, first) == hi) {
-		s->runs[first].holds = what;
-		return 0;
-	}
+	c->written = first + (s->runs[first].at < lo);
 	if (s->runs[first].at < lo)
 		put[n++] = s->runs[first];
 	put[n++] = (struct run){ lo, what };
@@ -161,9 +198,11 @@ static int set(struct state *s, int64_t lo, int64_t hi, uint32_t what)
 		put[n++] = (struct run){ hi, s->runs[last].holds };
 	if (grow(s, s->n + 2))
 		return ERR_RESOURCE_EXHAUSTED;
-	memmove(s->runs + first + n, s->runs + last + 1,
-		(s->n - last - 1) * sizeof(*s->runs));
-	memcpy(s->runs + first, put, n * sizeof(*put));
+	if (n != last + 1 - first)
+		memmove(s->runs + first + n, s->runs + last + 1,
+			(s->n - last - 1) * sizeof(*s->runs));
+	for (size_t k = 0; k < n; k++)
+		s->runs[first + k] = put[k];
 	s->n = s->n - (last + 1 - first) + n;
 	return 0;
 }
@@ -224,12 +263,19 @@ static const struct tc_note *read_of(const struct check *c, uint32_t op, uint32_
 	return &ev->notes[op + 1 + k];
 }
 
-/* Whether the op takes this value. */
-static bool takes(const struct check *c, uint32_t op, uint32_t holds)
+/* Whether the op takes this value. A program's results, which may be thousands, are asked for
+ * in the order of its last op's operands: the search goes on where the last one ended. */
+static bool takes(struct check *c, uint32_t op, uint32_t holds)
 {
 	const struct tc_note *r;
+	uint32_t from = c->next_read, k = from;
 
-	for (uint32_t k = 0; (r = read_of(c, op, k)); k++)
+	for (; (r = read_of(c, op, k)); k++)
+		if (VALUE + r->content == holds) {
+			c->next_read = k + 1;
+			return true;
+		}
+	for (k = 0; k < from && (r = read_of(c, op, k)); k++)
 		if (VALUE + r->content == holds)
 			return true;
 	return false;
@@ -246,22 +292,21 @@ static bool is_operand_of(const struct check *c, uint32_t op, int64_t lo, int64_
 	return false;
 }
 
-/* Everything in a value's range is the value. */
-static int check_reads(struct check *c, const struct tc_note *note)
+/* Everything in a value's range, [lo, hi) of the line, is the value. */
+static int check_reads(struct check *c, const struct tc_note *note, int64_t lo, int64_t hi)
 {
 	const struct state *s = &c->now;
-	int64_t lo = c->base[note->binding] + note->lo, hi = c->base[note->binding] + note->hi;
+	size_t i = c->places[note->content % N_PLACES];
 
-	for (size_t i = find_run(s, lo); i < s->n && s->runs[i].at < hi; i++) {
-		if (s->runs[i].holds == VALUE + note->content)
-			continue;
-		return refuse(c, here(c), "takes a value from binding %u, bytes %lld to %lld, "
-			      "where %s", note->binding, (long long)note->lo,
-			      (long long)note->hi, s->runs[i].holds == NOTHING ?
-			      "nothing has written it on some path" :
-			      "another value has been put since");
-	}
-	return 0;
+	if (!is_in_run(s, i, lo))
+		i = find_run(c, note->binding, lo);
+	for (; s->runs[i].holds == VALUE + note->content; i++)
+		if (run_end(s, i) >= hi)
+			return 0;
+	return refuse(c, c->at, "takes a value from binding %u, bytes %lld to %lld, where %s",
+		      note->binding, (long long)note->lo, (long long)note->hi,
+		      s->runs[i].holds == NOTHING ? "nothing has written it on some path" :
+						    "another value has been put since");
 }
 
 /* Whether all of [lo, hi) was a value that the op takes. */
@@ -297,14 +342,15 @@ static bool is_whole(const struct check *c, int64_t lo, int64_t hi)
 	return sum >= hi - lo;
 }
 
-static int check_holds(struct check *c, const struct tc_note *note)
+/* What an op has left in [lo, hi) of the line, from the run `first` on, is its result. */
+static int check_parts(struct check *c, const struct tc_note *note, size_t first, int64_t lo,
+		       int64_t hi)
 {
-	struct state *s = &c->now;
-	int64_t lo = c->base[note->binding] + note->lo, hi = c->base[note->binding] + note->hi;
-	uint64_t at = s->op == NO_OP ? here(c) : c->ev->notes[s->op].at;
+	const struct state *s = &c->now;
+	uint64_t at = s->op == NO_OP ? c->at : c->ev->notes[s->op].at;
 	bool is_all_new = true;
 
-	for (size_t i = find_run(s, lo); i < s->n && s->runs[i].at < hi; i++) {
+	for (size_t i = first; i < s->n && s->runs[i].at < hi; i++) {
 		uint32_t holds = s->runs[i].holds;
 
 		if (s->op != NO_OP && holds == (WRITING | s->op))
@@ -319,24 +365,42 @@ static int check_holds(struct check *c, const struct tc_note *note)
 		return refuse(c, at, "writes less than its result in binding %u, bytes %lld to "
 			      "%lld", note->binding, (long long)note->lo,
 			      (long long)note->hi);
-	return set(s, lo, hi, VALUE + note->content);
+	return 0;
+}
+
+static int check_holds(struct check *c, const struct tc_note *note, int64_t lo, int64_t hi)
+{
+	size_t first = find_run(c, note->binding, lo);
+	int code = check_parts(c, note, first, lo, hi);
+
+	if (!code)
+		code = set(c, first, lo, hi, VALUE + note->content);
+	c->places[note->content % N_PLACES] = (uint32_t)c->written;
+	return code;
 }
 
 static int take_note(struct check *c, uint32_t k)
 {
 	const struct tc_note *note = &c->ev->notes[k];
+	int64_t base, lo, hi;
 
 	if (note->kind == TC_NOTE_OP) {
-		c->now.op = k;
-		c->n_writes = 0;
+		c->now.op = c->taken = k;
+		c->n_writes = c->next_read = 0;
 		return 0;
 	}
-	if (note->binding >= c->im->n_bindings || note->lo < 0 || note->lo > note->hi ||
+	/* What is below 0 is large without its sign. */
+	if (note->binding >= c->im->n_bindings || (uint64_t)note->lo > (uint64_t)note->hi ||
 	    (uint64_t)note->hi > c->im->bindings[note->binding].bytes)
-		return refuse(c, here(c), "has a value outside of binding %u", note->binding);
-	if (c->base[note->binding] < 0 || note->lo == note->hi)
+		return refuse(c, c->at, "has a value outside of binding %u", note->binding);
+	base = c->base[note->binding];
+	if (base < 0 || note->lo == note->hi)
 		return 0;
-	return note->kind == TC_NOTE_READS ? check_reads(c, note) : check_holds(c, note);
+	lo = base + note->lo;
+	hi = base + note->hi;
+	if (note->kind == TC_NOTE_READS)
+		return check_reads(c, note, lo, hi);
+	return check_holds(c, note, lo, hi);
 }
 
 /* ---- one instruction ---- */
@@ -361,56 +425,74 @@ static const char *clash(const struct tc_access *out, const struct tc_access *ot
 				  "an input otherwise than element for element";
 }
 
-/* What holds on every path. */
-static int check_access(struct check *c, const struct tc_access *a, bool is_inside)
+/* What holds on every path: it is in its binding, of whose bytes a->lo and hi are set. */
+static int check_access(struct check *c, struct tc_access *a)
 {
 	const struct image_binding *b = c->im->bindings + a->walk.binding;
 	bool writes = a->role >= TC_STORED;
+	bool is_remote = insn(c)->op == ISA_RPUT || insn(c)->op == ISA_RSIG;
 
 	if (a->walk.binding >= c->im->n_bindings)
-		return refuse(c, here(c), "names binding %u of %zu as operand %u",
+		return refuse(c, c->at, "names binding %u of %zu as operand %u",
 			      a->walk.binding, c->im->n_bindings, a->operand);
 	if (!(b->access & (writes ? HW_BIND_WRITE : HW_BIND_READ)))
-		return refuse(c, here(c), "%s binding %u, which is not declared so, as operand "
+		return refuse(c, c->at, "%s binding %u, which is not declared so, as operand "
 			      "%u", writes ? "writes" : "reads", a->walk.binding, a->operand);
-	if (!a->is_known || a->walk.is_empty)
+	if (!(b->access & HW_BIND_PEER) != !(writes && is_remote))
+		return refuse(c, c->at, "%s binding %u as operand %u: RPUT and RSIG write to "
+			      "peers, nothing else does, and to nothing else", writes ?
+			      "writes" : "reads", a->walk.binding, a->operand);
+	if (!a->is_known || a->walk.is_empty) {
+		a->lo = a->hi = 0;
 		return 0;
-	if (!is_inside || a->lo < 0 || (uint64_t)a->hi > b->bytes)
-		return refuse(c, here(c), "goes outside of binding %u's %llu bytes with "
+	}
+	if (!tc_walk_span(&a->walk, &a->lo, &a->hi) || a->lo < 0 ||
+	    (uint64_t)a->hi > b->bytes)
+		return refuse(c, c->at, "goes outside of binding %u's %llu bytes with "
 			      "operand %u", a->walk.binding, (unsigned long long)b->bytes,
 			      a->operand);
 	return 0;
 }
 
-static int check_insn(struct check *c, const struct tc_access *a, unsigned n)
+/* Each output against what stands before it: the inputs, and outputs once a pair. */
+static int check_insn(struct check *c, const struct tc_access *a, unsigned n_in, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = 0; a[i].role >= TC_STORED && k < n; k++) {
+	for (unsigned i = n_in; i < n; i++)
+		for (unsigned k = 0; k < i; k++) {
 			const char *what;
 
-			/* Two outputs meet once. */
-			if (k == i || a[k].walk.binding != a[i].walk.binding ||
-			    (a[k].role >= TC_STORED && k > i) || are_apart(&a[i], &a[k]))
+			if (a[k].walk.binding != a[i].walk.binding || are_apart(&a[i], &a[k]))
 				continue;
 			what = clash(&a[i], &a[k]);
 			if (what)
-				return refuse(c, here(c), "writes operand %u over %s, operand "
+				return refuse(c, c->at, "writes operand %u over %s, operand "
 					      "%u", a[i].operand, what, a[k].operand);
 		}
 	return 0;
+}
+
+/* Whether the access stays within an operand that has just been found in its place. */
+static bool is_taken(const struct check *c, const struct tc_access *a)
+{
+	const struct tc_note *r;
+
+	for (uint32_t k = 0; (r = read_of(c, c->taken, k)) && c->taken + k + 1 < c->note; k++)
+		if (r->binding == a->walk.binding && r->lo <= a->lo && a->hi <= r->hi)
+			return true;
+	return false;
 }
 
 static int read_bytes(struct check *c, const struct tc_access *a, int64_t lo, int64_t hi)
 {
 	const struct state *s = &c->now;
 
-	for (size_t i = find_run(s, lo); i < s->n && s->runs[i].at < hi; i++) {
+	for (size_t i = find_run(c, a->walk.binding, lo); i < s->n && s->runs[i].at < hi; i++) {
 		uint32_t holds = s->runs[i].holds;
 		int64_t from = s->runs[i].at > lo ? s->runs[i].at : lo;
 		int64_t to = run_end(s, i) < hi ? run_end(s, i) : hi;
 
 		if (holds == NOTHING)
-			return refuse(c, here(c), "reads bytes of binding %u that on some path "
+			return refuse(c, c->at, "reads bytes of binding %u that on some path "
 				      "nothing has written, as operand %u", a->walk.binding,
 				      a->operand);
 		if (!c->ev)
@@ -418,27 +500,15 @@ static int read_bytes(struct check *c, const struct tc_access *a, int64_t lo, in
 		if (s->op != NO_OP && holds == (WRITING | s->op)) {
 			if (!is_operand_of(c, s->op, from, to))
 				continue;
-			return refuse(c, here(c), "reads operand %u where the same operation "
+			return refuse(c, c->at, "reads operand %u where the same operation "
 				      "has written already", a->operand);
 		}
 		if (!takes(c, s->op, holds))
-			return refuse(c, here(c), "reads bytes of binding %u that belong to "
+			return refuse(c, c->at, "reads bytes of binding %u that belong to "
 				      "another value, as operand %u", a->walk.binding,
 				      a->operand);
 	}
 	return 0;
-}
-
-static int64_t bytes_of_walk(const struct tc_walk *w)
-{
-	int64_t n = w->bytes;
-
-	if (w->is_unordered)
-		return -1;
-	for (unsigned d = 0; d < w->n; d++)
-		if (w->stride[d] && __builtin_mul_overflow(n, w->dim[d], &n))
-			return INT64_MAX;
-	return n;
 }
 
 static int write_bytes(struct check *c, const struct tc_access *a, int64_t lo, int64_t hi)
@@ -446,37 +516,46 @@ static int write_bytes(struct check *c, const struct tc_access *a, int64_t lo, i
 	uint32_t what = c->ev && c->now.op != NO_OP ? WRITING | c->now.op : SOMETHING;
 
 	if (c->n_writes < MAX_WRITES)
-		c->writes[c->n_writes++] = (struct write){ lo, hi, bytes_of_walk(&a->walk) };
-	return set(&c->now, lo, hi, what);
+		c->writes[c->n_writes++] = (struct write){ lo, hi, tc_bytes_of_walk(&a->walk) };
+	return set(c, find_run(c, a->walk.binding, lo), lo, hi, what);
 }
 
-static int run_access(struct check *c, const struct tc_access *a, bool writes)
+static int run_read(struct check *c, const struct tc_access *a)
+{
+	int64_t base = c->base[a->walk.binding];
+
+	/* What could be anywhere the device keeps in its binding. */
+	if (base < 0 || a->walk.is_empty || !a->is_known || is_taken(c, a))
+		return 0;
+	return read_bytes(c, a, base + a->lo, base + a->hi);
+}
+
+static int run_write(struct check *c, const struct tc_access *a)
 {
 	int64_t base = c->base[a->walk.binding];
 
 	if (base < 0 || a->walk.is_empty)
 		return 0;
 	if (a->is_known)
-		return writes ? write_bytes(c, a, base + a->lo, base + a->hi) :
-				read_bytes(c, a, base + a->lo, base + a->hi);
+		return write_bytes(c, a, base + a->lo, base + a->hi);
 	/* It could be anywhere: the device checks that it stays in its binding. What the
 	 * op has found or written around it is what the evidence is about. */
-	if (!writes || !c->im->bindings[a->walk.binding].bytes || c->ev)
+	if (!c->im->bindings[a->walk.binding].bytes || c->ev)
 		return 0;
-	return set(&c->now, base, base + (int64_t)c->im->bindings[a->walk.binding].bytes,
-		   SOMETHING);
+	return set(c, find_run(c, a->walk.binding, base), base,
+		   base + (int64_t)c->im->bindings[a->walk.binding].bytes, SOMETHING);
 }
 
-/* The instruction's accesses, each within its binding. */
-static int get_accesses(struct check *c, struct tc_access *a, unsigned *n)
+/* The instruction's accesses, inputs first, each within its binding. */
+static int get_accesses(struct check *c, struct tc_access *a, unsigned *n_in, unsigned *n)
 {
 	int code = 0;
 
-	*n = tc_accesses(insn(c, c->i), c->regs, a);
+	*n = tc_accesses(insn(c), &c->regs, a);
+	*n_in = 0;
 	for (unsigned i = 0; i < *n && !code; i++) {
-		a[i].lo = a[i].hi = 0;
-		code = check_access(c, &a[i], a[i].walk.is_empty || !a[i].is_known ||
-					      tc_walk_span(&a[i].walk, &a[i].lo, &a[i].hi));
+		*n_in += a[i].role < TC_STORED;
+		code = check_access(c, &a[i]);
 	}
 	return code;
 }
@@ -484,19 +563,88 @@ static int get_accesses(struct check *c, struct tc_access *a, unsigned *n)
 static int run_insn(struct check *c)
 {
 	struct tc_access a[TC_MAX_ACCESSES];
-	unsigned n;
-	int code = get_accesses(c, a, &n);
+	unsigned n, n_in;
+	int code = get_accesses(c, a, &n_in, &n);
 
-	if (!code && !c->is_checked[c->i])
-		code = check_insn(c, a, n);
-	c->is_checked[c->i] = true;
-	for (unsigned i = 0; i < n && !code; i++)
-		if (a[i].role != TC_STORED && a[i].role != TC_FOLDED)
-			code = run_access(c, &a[i], false);
-	for (unsigned i = 0; i < n && !code; i++)
-		if (a[i].role >= TC_STORED)
-			code = run_access(c, &a[i], true);
+	if (!code && !(c->n_branches && c->is_checked[c->i]))
+		code = check_insn(c, a, n_in, n);
+	if (c->n_branches)
+		c->is_checked[c->i] = true;
+	for (unsigned i = 0; i < n_in && !code; i++)
+		code = run_read(c, &a[i]);
+	for (unsigned i = n_in; i < n && a[i].role == TC_CHANGED && !code; i++)
+		code = run_read(c, &a[i]);
+	for (unsigned i = n_in; i < n && !code; i++)
+		code = run_write(c, &a[i]);
 	return code;
+}
+
+/* ---- calls of the host ---- */
+
+/* Where the program goes on after call n; n_insns: it does not make that call. */
+static uint32_t after_call(const struct check *c, uint32_t n)
+{
+	return n < c->n_calls ? c->labels[c->goes_to[2 + 2 * n]].insn : c->n_insns;
+}
+
+/* Whether the HALT that the walk is at ends the run for call *n, counted from 0. */
+static bool is_stop(const struct check *c, uint32_t *n)
+{
+	return c->n_calls && c->i >= 2 && tc_is_stop(insn_from(c, c->offset[c->i - 2]),
+						     insn_from(c, c->offset[c->i - 1]), n) &&
+	       after_call(c, *n) == c->i + 1;
+}
+
+/* The host reads and writes as an instruction would, all reads first. */
+static int run_call(struct check *c, uint32_t n)
+{
+	const struct image_transfer *t = c->im->transfers, *end = t + c->im->n_transfers;
+	int code = 0;
+
+	for (; t < end && !code; t++) {
+		struct tc_access a = { .role = t->is_recv ? TC_STORED : TC_AT_POINT,
+				       .operand = (unsigned)(t - c->im->transfers),
+				       .is_known = true };
+
+		if (t->call != n + 1 || !t->bytes)
+			continue;
+		tc_walk_start(&a.walk, t->binding, 0, (int64_t)t->offset, 1);
+		tc_walk_dim(&a.walk, (int64_t)t->bytes, 1);
+		code = check_access(c, &a);
+		if (!code)
+			code = t->is_recv ? run_write(c, &a) : run_read(c, &a);
+	}
+	return code;
+}
+
+/* A program that calls the host begins with a branch for each call (emit_host.c), taken only
+ * when the run before has stopped for it: memory there is what it was then. So the walk
+ * begins behind them, and goes on from each stop. */
+static int check_beginning(struct check *c)
+{
+	uint64_t at = 0, most;
+	uint32_t call;
+
+	if (!c->im->n_transfers)
+		return 0;
+	c->n_calls = c->im->transfers[c->im->n_transfers - 1].call;
+	most = 2 * (uint64_t)c->n_calls + 1;
+	while (at < most && at < c->n_insns && c->n_branches &&
+	       tc_begins_calls(insn_from(c, c->offset[at]), (uint32_t)at))
+		at++;
+	if (at < most || at >= c->n_insns || c->labels->insn < at)
+		return refuse(c, 0, "begins a program with %u calls of the host otherwise than "
+			      "such a program does", c->n_calls);
+	for (uint32_t n = 0; n < c->n_calls; n++) {
+		c->i = after_call(c, n) - 1;
+		if (insn_from(c, c->offset[c->i])->op != ISA_HALT || !is_stop(c, &call) ||
+		    call != n)
+			return refuse(c, c->offset[c->i], "does not stop for call %u of the "
+				      "host", n + 1);
+	}
+	c->i = (uint32_t)at;
+	c->at = c->offset[at];
+	return 0;
 }
 
 /* HALT hands the results out. */
@@ -507,10 +655,10 @@ static int check_results(struct check *c)
 
 		if (c->im->bindings[b].kind != IMAGE_RESULT)
 			continue;
-		for (size_t i = find_run(&c->now, lo); i < c->now.n && hi > lo &&
+		for (size_t i = find_run(c, (unsigned)b, lo); i < c->now.n && hi > lo &&
 		     c->now.runs[i].at < hi; i++)
 			if (c->now.runs[i].holds == NOTHING)
-				return refuse(c, here(c), "ends the program while nothing has "
+				return refuse(c, c->at, "ends the program while nothing has "
 					      "written a part of result %u on some path",
 					      c->im->bindings[b].index);
 	}
@@ -524,15 +672,6 @@ static bool is_branch(unsigned op)
 	return op == ISA_JMP || op == ISA_BZ || op == ISA_BNZ;
 }
 
-static void forget_regs(struct check *c)
-{
-	for (unsigned i = 1; i < ISA_N_REG; i++)
-		c->regs[i].kind = TC_REG_ANY;
-	c->regs[0].kind = TC_REG_SUM;
-	c->regs[0].base = 0;
-	c->regs[0].n = 0;
-}
-
 /* Paths join here. */
 static int arrive(struct check *c, struct label *l)
 {
@@ -540,7 +679,8 @@ static int arrive(struct check *c, struct label *l)
 
 	if (c->now.n && join(&l->in, &c->now, &changed))
 		return ERR_RESOURCE_EXHAUSTED;
-	forget_regs(c);
+	c->taken = NO_OP;
+	tc_forget_regs(&c->regs);
 	if (!l->in.n) {
 		c->now.n = 0;
 		return 0;
@@ -566,35 +706,51 @@ static int take_branch(struct check *c, bool *back)
 	if (!changed || l->insn > c->i)
 		return 0;
 	*back = true;
+	c->taken = NO_OP;
 	c->i = l->insn;
+	c->at = c->offset[c->i];
 	c->note = l->notes;
 	c->label = (uint32_t)(l - c->labels) + 1;
-	forget_regs(c);
+	tc_forget_regs(&c->regs);
 	return copy_state(&c->now, &l->in);
 }
 
 /* Runs instruction c->i and goes on to the next one. */
 static int step(struct check *c)
 {
-	const struct isa_scalar *s = (const void *)insn(c, c->i);
+	const struct isa_scalar *s = (const void *)insn(c);
 	unsigned op = s->insn.op;
+	uint32_t call = c->n_insns;
 	bool back = false;
 	int code = 0;
 
 	if (is_branch(op))
 		code = take_branch(c, &back);
 	else if (op == ISA_HALT)
-		code = check_results(c);
-	else
+		code = is_stop(c, &call) ? run_call(c, call) : check_results(c);
+	else if (op != ISA_LI && op != ISA_ALU && op != ISA_ALUI)
 		code = run_insn(c);
 	if (code || back)
 		return code;
-	if (op == ISA_JMP || op == ISA_HALT || op == ISA_TRAP)
+	if (op == ISA_JMP || op == ISA_TRAP || (op == ISA_HALT && call == c->n_insns))
 		c->now.n = 0;
 	else if (op == ISA_LI || op == ISA_ALU || op == ISA_ALUI || op == ISA_LD)
-		tc_step_regs(s, c->regs);
-	c->i++;
+		tc_step_regs(s, &c->regs);
+	go_on(c);
 	return 0;
+}
+
+/* All notes from the next one to `end` that stand here. */
+static int take_notes(struct check *c, size_t end)
+{
+	int code = 0;
+
+	while (!code && c->note < end && c->ev->notes[c->note].at <= c->at) {
+		if (c->now.n)
+			code = take_note(c, c->note);
+		c->note++;
+	}
+	return code;
 }
 
 static int walk(struct check *c)
@@ -607,13 +763,13 @@ static int walk(struct check *c)
 
 		if (c->label < c->n_labels && l->insn == c->i && l->notes <= c->note)
 			code = arrive(c, &c->labels[c->label++]);
-		else if (c->note < n_notes && c->ev->notes[c->note].at <= here(c)) {
-			code = c->now.n ? take_note(c, c->note) : 0;
-			c->note++;
-		} else if (c->i == c->n_insns)
+		else if (c->note < n_notes && c->ev->notes[c->note].at <= c->at)
+			code = take_notes(c, c->label < c->n_labels && l->insn == c->i ?
+					     l->notes : n_notes);
+		else if (c->i == c->n_insns)
 			return 0;
 		else if (!c->now.n)
-			c->i++;
+			go_on(c);
 		else
 			code = step(c);
 	}
@@ -638,40 +794,57 @@ static uint32_t insn_at(const struct check *c, uint64_t offset)
 	return lo < c->n_insns && c->offset[lo] == offset ? lo : c->n_insns;
 }
 
-/* Checks form and counts; a second time with memory for what it finds. */
-static int find_insns(struct check *c, bool is_counting)
+/* Checks form and counts. */
+static int count_insns(struct check *c)
 {
-	c->n_insns = c->n_branches = 0;
-	for (size_t at = 0; at < c->im->text_bytes; c->n_insns++) {
-		const struct isa_insn *in = (const void *)((const char *)c->im->text + at);
+	for (uint64_t at = 0; at < c->im->text_bytes; at += insn_from(c, at)->bytes) {
+		unsigned op;
 
-		if (is_counting && !tc_is_well_formed(c->im->text, c->im->text_bytes, at))
+		if (!tc_is_well_formed(c->im->text, c->im->text_bytes, at))
 			return refuse(c, at, "has counts that do not hold together");
-		if (!is_counting) {
-			c->offset[c->n_insns] = at;
-			if (is_branch(in->op))
-				c->branches[c->n_branches] = c->n_insns;
-		}
-		c->n_branches += is_branch(in->op);
-		c->has_calls |= in->op == ISA_CALL || in->op == ISA_RET;
-		at += in->bytes;
+		op = insn_from(c, at)->op;
+		c->n_insns++;
+		c->n_branches += is_branch(op);
+		c->has_calls |= op == ISA_CALL || op == ISA_RET;
 	}
 	return 0;
 }
 
-static int decode(struct check *c)
+/* Memory for all tables: one block, as most programs are small, and those without branches
+ * need no table of their code. */
+static int get_tables(struct check *c)
 {
-	int code = find_insns(c, true);
+	size_t n_bindings = c->im->n_bindings + 1, n_branches = c->n_branches;
+	size_t n_insns = n_branches ? c->n_insns + 1u : 0;
+	size_t bytes = n_bindings * (sizeof(*c->base) + sizeof(*c->first)) +
+		       n_insns * (sizeof(*c->offset) + sizeof(*c->goes_to) +
+				  sizeof(*c->branch_notes) + sizeof(*c->is_checked)) +
+		       n_branches * (sizeof(*c->labels) + sizeof(*c->branches));
 
-	if (code)
-		return code;
-	c->offset = malloc((c->n_insns + 1u) * sizeof(*c->offset));
-	c->branches = malloc((c->n_branches + 1u) * sizeof(*c->branches));
-	c->goes_to = malloc((c->n_insns + 1u) * sizeof(*c->goes_to));
-	c->is_checked = calloc(c->n_insns + 1u, sizeof(*c->is_checked));
-	if (!c->offset || !c->branches || !c->goes_to || !c->is_checked)
+	c->tables = calloc(1, bytes);
+	if (!c->tables)
 		return ERR_RESOURCE_EXHAUSTED;
-	return find_insns(c, false);
+	/* The widest first, so each is aligned. */
+	c->labels = c->tables;
+	c->base = (void *)(c->labels + n_branches);
+	c->offset = (void *)(c->base + n_bindings);
+	c->first = (void *)(c->offset + n_insns);
+	c->goes_to = c->first + n_bindings;
+	c->branch_notes = c->goes_to + n_insns;
+	c->branches = c->branch_notes + n_insns;
+	c->is_checked = (void *)(c->branches + n_branches);
+	return 0;
+}
+
+static void find_insns(struct check *c)
+{
+	uint32_t i = 0, n = 0;
+
+	for (uint64_t at = 0; at < c->im->text_bytes; at += insn_from(c, at)->bytes, i++) {
+		c->offset[i] = at;
+		if (is_branch(insn_from(c, at)->op))
+			c->branches[n++] = i;
+	}
 }
 
 static int by_place(const void *a, const void *b)
@@ -686,7 +859,7 @@ static int by_place(const void *a, const void *b)
 /* The instruction a branch goes to; n_insns: none starts there. */
 static uint32_t target_of(const struct check *c, uint32_t i)
 {
-	const struct isa_scalar *s = (const void *)insn(c, i);
+	const struct isa_scalar *s = (const void *)insn_from(c, c->offset[i]);
 	int64_t to;
 
 	if (__builtin_add_overflow((int64_t)c->offset[i], s->imm, &to) || to < 0)
@@ -695,92 +868,98 @@ static uint32_t target_of(const struct check *c, uint32_t i)
 }
 
 /* What the evidence says of each branch, by its instruction. */
-static void take_branch_notes(const struct check *c, uint32_t *notes)
+static void take_branch_notes(struct check *c)
 {
 	for (size_t k = 0; c->ev && k < c->ev->n_branches; k++) {
 		const struct tc_branch_note *b = &c->ev->branches[k];
 
-		notes[insn_at(c, b->at)] = b->notes;
+		c->branch_notes[insn_at(c, b->at)] = b->notes;
 	}
 }
 
 static int find_labels(struct check *c)
 {
-	struct label *found = calloc(c->n_branches + 1u, sizeof(*found));
-	uint32_t *notes = calloc(c->n_insns + 1u, sizeof(*notes));
-	int code = found && notes ? 0 : ERR_RESOURCE_EXHAUSTED;
+	struct label *found = c->labels;
 
-	c->labels = found;
-	if (!code)
-		take_branch_notes(c, notes);
-	for (uint32_t k = 0; k < c->n_branches && !code; k++) {
+	if (!c->n_branches)
+		return 0;
+	find_insns(c);
+	take_branch_notes(c);
+	for (uint32_t k = 0; k < c->n_branches; k++) {
 		uint32_t i = c->branches[k];
 
-		found[k] = (struct label){ .insn = target_of(c, i), .notes = notes[i],
+		found[k] = (struct label){ .insn = target_of(c, i), .notes = c->branch_notes[i],
 					   .in = { .op = NO_OP } };
 		if (found[k].insn == c->n_insns)
-			code = refuse(c, c->offset[i], "branches to where none starts");
+			return refuse(c, c->offset[i], "branches to where none starts");
 	}
-	if (!code)
-		qsort(found, c->n_branches, sizeof(*found), by_place);
-	for (uint32_t k = 0; k < c->n_branches && !code; k++)
+	qsort(found, c->n_branches, sizeof(*found), by_place);
+	for (uint32_t k = 0; k < c->n_branches; k++)
 		if (!c->n_labels || by_place(&found[k], &found[c->n_labels - 1]))
 			found[c->n_labels++] = found[k];
-	for (uint32_t k = 0; k < c->n_branches && !code; k++) {
+	for (uint32_t k = 0; k < c->n_branches; k++) {
 		uint32_t i = c->branches[k];
-		struct label key = { .insn = target_of(c, i), .notes = notes[i] }, *l;
+		struct label key = { .insn = target_of(c, i), .notes = c->branch_notes[i] }, *l;
 
 		l = bsearch(&key, found, c->n_labels, sizeof(*found), by_place);
 		l->is_loop |= l->insn <= i;
 		c->goes_to[i] = (uint32_t)(l - found);
 	}
-	free(notes);
-	return code;
+	return 0;
 }
 
-/* Lays the bindings out in a line and says what they hold at first. */
+/* Lays binding b out behind the others and says what it holds at first. */
+static int lay_out(struct check *c, size_t b, uint64_t *at)
+{
+	const struct image_binding *ib = &c->im->bindings[b];
+	uint32_t holds = NOTHING;
+
+	c->base[b] = -1;
+	/* Nobody here writes the one; the others are written by other programs or chips, too. */
+	if (ib->kind == IMAGE_CONSTANTS || ib->kind >= IMAGE_RANDOM)
+		return 0;
+	if (ib->bytes > MOST_BYTES - *at)
+		return refuse(c, 0, "needs more memory than there can be");
+	if (ib->kind == IMAGE_ARG)
+		holds = c->ev ? VALUE + ib->index + 1 : SOMETHING;
+	c->base[b] = (int64_t)*at;
+	c->first[b] = (uint32_t)c->now.n;
+	if (ib->bytes)
+		c->now.runs[c->now.n++] = (struct run){ (int64_t)*at, holds };
+	*at += ib->bytes;
+	return 0;
+}
+
+/* Temporaries, whose runs come and go, are last: so other bindings' stay where they are. An
+ * image has them at its front. */
 static int start(struct check *c)
 {
 	uint64_t at = 0;
+	int code = grow(&c->now, c->im->n_bindings + 1);
 
-	c->base = calloc(c->im->n_bindings + 1, sizeof(*c->base));
-	if (!c->base || grow(&c->now, c->im->n_bindings + 1))
-		return ERR_RESOURCE_EXHAUSTED;
-	for (size_t b = 0; b < c->im->n_bindings; b++) {
-		const struct image_binding *ib = &c->im->bindings[b];
-		uint32_t holds = NOTHING;
-
-		c->base[b] = -1;
-		if (ib->kind == IMAGE_CONSTANTS)
-			continue;
-		if (ib->bytes > MOST_BYTES - at)
-			return refuse(c, 0, "needs more memory than there can be");
-		if (ib->kind == IMAGE_ARG)
-			holds = c->ev ? VALUE + ib->index + 1 : SOMETHING;
-		c->base[b] = (int64_t)at;
-		if (ib->bytes)
-			c->now.runs[c->now.n++] = (struct run){ (int64_t)at, holds };
-		at += ib->bytes;
-	}
+	for (size_t b = c->im->n_bindings; b-- > 0 && !code;)
+		code = lay_out(c, b, &at);
+	if (code)
+		return code;
 	/* A state without runs is one that no path leads to. */
 	if (!c->now.n)
 		c->now.runs[c->now.n++] = (struct run){ 0, NOTHING };
-	c->now.op = NO_OP;
-	forget_regs(c);
-	return 0;
+	c->now.op = c->taken = NO_OP;
+	tc_forget_regs(&c->regs);
+	return check_beginning(c);
 }
 
 /* Calls go where this does not follow: what holds on every path is all that is checked. */
 static int check_each(struct check *c)
 {
 	struct tc_access a[TC_MAX_ACCESSES];
+	unsigned n, n_in;
 	int code = 0;
-	unsigned n;
 
-	for (c->i = 0; c->i < c->n_insns && !code; c->i++) {
-		code = get_accesses(c, a, &n);
+	for (; c->i < c->n_insns && !code; go_on(c)) {
+		code = get_accesses(c, a, &n_in, &n);
 		if (!code)
-			code = check_insn(c, a, n);
+			code = check_insn(c, a, n_in, n);
 	}
 	return code;
 }
@@ -788,32 +967,27 @@ static int check_each(struct check *c)
 int tc_verify(const struct image *im, const struct tc_evidence *evidence,
 	      struct tc_verdict *why)
 {
-	struct check *c = malloc(sizeof(*c));
+	struct check c;
 	int code;
 
-	memset(why, 0, sizeof(*why));
-	if (!c)
-		return ERR_RESOURCE_EXHAUSTED;
-	memset(c, 0, offsetof(struct check, regs));
-	c->im = im;
-	c->ev = evidence;
-	c->why = why;
-	code = decode(c);
+	memset(&c, 0, offsetof(struct check, regs));
+	c.im = im;
+	c.ev = evidence;
+	c.why = why;
+	*why->why = '\0';
+	why->offset = 0;
+	code = count_insns(&c);
 	if (!code)
-		code = find_labels(c);
+		code = get_tables(&c);
 	if (!code)
-		code = start(c);
+		code = find_labels(&c);
 	if (!code)
-		code = c->has_calls ? check_each(c) : walk(c);
-	for (uint32_t i = 0; i < c->n_labels; i++)
-		free(c->labels[i].in.runs);
-	free(c->labels);
-	free(c->now.runs);
-	free(c->base);
-	free(c->offset);
-	free(c->is_checked);
-	free(c->branches);
-	free(c->goes_to);
-	free(c);
+		code = start(&c);
+	if (!code)
+		code = c.has_calls ? check_each(&c) : walk(&c);
+	for (uint32_t i = 0; i < c.n_labels; i++)
+		free(c.labels[i].in.runs);
+	free(c.now.runs);
+	free(c.tables);
 	return code;
 }

@@ -74,6 +74,12 @@ struct tc_reg_value {
 	int64_t count[TC_REG_TERMS], step[TC_REG_TERMS];
 };
 
+/* All registers. Forgetting them is one store: joins of paths do it often. */
+struct tc_regs {
+	uint64_t known;		/* bit r: value[r] is set; else r may hold anything */
+	struct tc_reg_value value[ISA_N_REG];
+};
+
 enum tc_access_role {
 	TC_AT_POINT,	/* read where the point is */
 	TC_AS_WHOLE,	/* read from anywhere, any number of times */
@@ -92,12 +98,22 @@ struct tc_access {
 
 #define TC_MAX_ACCESSES (ISA_MAX_IN + ISA_MAX_OUT + 4)
 
-/* What a whole, well-formed instruction accesses. */
-unsigned tc_accesses(const struct isa_insn *insn, const struct tc_reg_value *regs,
+/* What a whole, well-formed instruction accesses; returns how many. Inputs (roles before
+ * TC_STORED) are first; of outputs all or none are TC_CHANGED. */
+unsigned tc_accesses(const struct isa_insn *insn, const struct tc_regs *regs,
 		     struct tc_access *out);
 /* Whether counts and lengths of the instruction at `at` hold together. */
 bool tc_is_well_formed(const void *text, size_t bytes, size_t at);
+/* How many bytes a walk touches, counted as often as it does; -1: some of them. */
+int64_t tc_bytes_of_walk(const struct tc_walk *w);
 /* What a scalar instruction does to the registers. */
-void tc_step_regs(const struct isa_scalar *s, struct tc_reg_value *regs);
+void tc_step_regs(const struct isa_scalar *s, struct tc_regs *regs);
+/* Of a program that calls the host (emit_host.c): whether instruction i is as such a program
+ * begins, with a load of the call's number and two instructions for each call; and whether
+ * these two, before a HALT, note call *n, counted from 0. */
+bool tc_begins_calls(const struct isa_insn *insn, uint32_t i);
+bool tc_is_stop(const struct isa_insn *first, const struct isa_insn *second, uint32_t *n);
+/* Nothing is known but that register 0 reads 0. */
+void tc_forget_regs(struct tc_regs *regs);
 
 #endif

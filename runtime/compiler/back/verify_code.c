@@ -36,10 +36,53 @@ bool tc_is_well_formed(const void *text, size_t bytes, size_t at)
 	if (insn->op == ISA_CONV &&
 	    ((const struct isa_conv *)(const void *)insn)->n_spatial > ISA_MAX_SPATIAL)
 		return false;
-	if (insn->op == ISA_COPY && ((const struct isa_copy *)(const void *)insn)->rank >
-	    ISA_MAX_RANK)
+	if ((insn->op == ISA_COPY || insn->op == ISA_RPUT) &&
+	    ((const struct isa_copy *)(const void *)insn)->rank > ISA_MAX_RANK)
 		return false;
 	return want == insn->bytes;
+}
+
+int64_t tc_bytes_of_walk(const struct tc_walk *w)
+{
+	int64_t n = w->bytes;
+
+	if (w->is_unordered)
+		return -1;
+	for (unsigned d = 0; d < w->n; d++)
+		if (w->stride[d] && __builtin_mul_overflow(n, w->dim[d], &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* ---- calls of the host ---- */
+
+/* Whether a load or store is of the call's number. */
+static bool is_number(const struct isa_scalar *s)
+{
+	return s->elem == ELEM_U64 && s->binding == 1 && !s->ra && !s->imm;
+}
+
+bool tc_begins_calls(const struct isa_insn *insn, uint32_t i)
+{
+	const struct isa_scalar *s = (const void *)insn;
+
+	if (!i)
+		return insn->op == ISA_LD && s->rd == 1 && is_number(s);
+	if (i % 2)
+		return insn->op == ISA_ALUI && s->fn == ISA_ALU_EQ && s->rd == 2 &&
+		       s->ra == 1 && s->imm == i / 2 + 1;
+	return insn->op == ISA_BNZ && s->ra == 2;
+}
+
+bool tc_is_stop(const struct isa_insn *first, const struct isa_insn *second, uint32_t *n)
+{
+	const struct isa_scalar *li = (const void *)first, *st = (const void *)second;
+
+	if (first->op != ISA_LI || second->op != ISA_ST || st->rb != li->rd || !li->rd ||
+	    !is_number(st) || li->imm < 1 || li->imm > UINT32_MAX)
+		return false;
+	*n = (uint32_t)li->imm - 1;
+	return true;
 }
 
 /* ---- registers ---- */
@@ -120,12 +163,28 @@ static void step_alui(const struct isa_scalar *s, struct tc_reg_value *regs)
 	}
 }
 
-void tc_step_regs(const struct isa_scalar *s, struct tc_reg_value *regs)
+void tc_forget_regs(struct tc_regs *regs)
 {
-	struct tc_reg_value *rd = &regs[s->rd % ISA_N_REG];
+	regs->known = 1;
+	set_sum(&regs->value[0], 0);
+}
+
+static void touch(struct tc_regs *regs, unsigned r)
+{
+	if (!(regs->known >> r & 1))
+		regs->value[r].kind = TC_REG_ANY;
+	regs->known |= (uint64_t)1 << r;
+}
+
+void tc_step_regs(const struct isa_scalar *s, struct tc_regs *all)
+{
+	struct tc_reg_value *regs = all->value, *rd = &regs[s->rd % ISA_N_REG];
 
 	if (s->rd >= ISA_N_REG || s->ra >= ISA_N_REG || s->rb >= ISA_N_REG)
 		return;
+	touch(all, s->rd);
+	touch(all, s->ra);
+	touch(all, s->rb);
 	switch (s->insn.op) {
 	case ISA_LI:
 		set_sum(rd, s->imm);
@@ -140,6 +199,7 @@ void tc_step_regs(const struct isa_scalar *s, struct tc_reg_value *regs)
 			rd->kind = TC_REG_ANY;
 		break;
 	case ISA_LD:
+	case ISA_RWAIT:
 		rd->kind = TC_REG_ANY;
 		break;
 	default:
@@ -153,7 +213,7 @@ void tc_step_regs(const struct isa_scalar *s, struct tc_reg_value *regs)
 struct list {
 	struct tc_access *at;
 	unsigned n;
-	const struct tc_reg_value *regs;
+	const struct tc_regs *regs;
 };
 
 /* Starts the next access; its dims follow. */
@@ -172,11 +232,12 @@ static struct tc_access *start(struct list *l, enum tc_access_role role,
 /* Adds what the register may hold. */
 static void lead(struct list *l, struct tc_access *a, unsigned reg)
 {
-	const struct tc_reg_value *v = &l->regs[reg % ISA_N_REG];
+	const struct tc_reg_value *v;
 
 	if (!reg)
 		return;
-	if (reg >= ISA_N_REG || v->kind != TC_REG_SUM ||
+	v = &l->regs->value[reg % ISA_N_REG];
+	if (reg >= ISA_N_REG || !(l->regs->known >> reg & 1) || v->kind != TC_REG_SUM ||
 	    __builtin_add_overflow(a->walk.offset, v->base, &a->walk.offset)) {
 		a->walk.reg = (uint8_t)reg;
 		a->is_known = false;
@@ -210,8 +271,8 @@ static void body(struct list *l, const struct isa_body *b, const struct isa_oper
 	for (unsigned i = 0; i < b->n_out; i++, op++) {
 		bool folds = false;
 
-		for (unsigned d = 0; d < b->rank; d++)
-			folds |= op->combine != ISA_STORE && b->dim[d] > 1 && !op->stride[d];
+		for (unsigned d = 0; op->combine != ISA_STORE && d < b->rank; d++)
+			folds |= b->dim[d] > 1 && !op->stride[d];
 		point(l, folds || op->flags & ISA_OPERAND_ACC ? TC_FOLDED : TC_STORED, op,
 		      bytes_of(op), b->rank, b->dim);
 	}
@@ -330,12 +391,13 @@ static void scalar(struct list *l, const struct isa_scalar *s)
 	struct isa_operand op = { .elem = s->elem, .reg = s->ra, .binding = s->binding,
 				  .offset = s->imm };
 
-	if (s->insn.op == ISA_LD || s->insn.op == ISA_ST)
-		point(l, s->insn.op == ISA_LD ? TC_AT_POINT : TC_STORED, &op, bytes_of(&op), 0,
-		      NULL);
+	if (s->insn.op == ISA_ST || s->insn.op == ISA_RSIG)
+		point(l, TC_STORED, &op, bytes_of(&op), 0, NULL);
+	else if (s->insn.op == ISA_LD || s->insn.op == ISA_RWAIT)
+		point(l, TC_AT_POINT, &op, bytes_of(&op), 0, NULL);
 }
 
-unsigned tc_accesses(const struct isa_insn *insn, const struct tc_reg_value *regs,
+unsigned tc_accesses(const struct isa_insn *insn, const struct tc_regs *regs,
 		     struct tc_access *out)
 {
 	struct list l = { .at = out, .regs = regs };
@@ -358,6 +420,7 @@ unsigned tc_accesses(const struct isa_insn *insn, const struct tc_reg_value *reg
 		break;
 	}
 	case ISA_COPY:
+	case ISA_RPUT:
 	{
 		const struct isa_copy *c = p;
 

@@ -3,11 +3,14 @@
 #define TC_EVAL_H
 /*
  * The reference evaluator's inside (tc_eval() is its door). Private to the eval*.c
- * files, which share nothing with the back end or the device model.
+ * files, which share nothing with the back end or the device model. Below are
+ * eval_frame.c and eval_num.c, above them a handler for each op, on top eval.c with
+ * the table of handlers.
  *
  * Each op has a handler: it reads its operands' arrays, makes its results' and fills
  * them, element by element. An element in hand is a struct num; every op computes in
- * 64-bit integers or in double, and rounds once, when the element is stored.
+ * 64-bit integers or in double, and rounds once, when the element is stored. A handler
+ * whose op has regions runs them by the frame's `run`.
  *
  * Handlers leave by tc_fail(). All memory that they hold is on the evaluator's list,
  * freed at the boundary, so none leaks.
@@ -24,32 +27,54 @@ struct eval_array {
 	_Alignas(16) unsigned char data[];
 };
 
+/* The frame that ops run in. */
 struct eval {
 	struct tc_ctx *c;
+	/* Runs a region's block, whose arguments are set; its values stay until
+	 * tc_eval_end(). Regions hold any op: eval.c's table is behind this. */
+	void (*run)(struct eval *e, const struct tc_block *b);
 	struct eval_array *all;
 	struct eval_array **at;		/* by value id; NULL: not computed or dropped */
 	const struct tc_op **last;	/* by value id: its last user in its own block */
 	uint64_t held, limit;		/* bytes of all arrays */
+	uint64_t random[3];		/* Philox state of draws: a device's with seed 0 */
 	unsigned depth;			/* of blocks being run */
 	const struct tc_op *op;		/* being run, for messages */
 };
 
-/* ---- memory and blocks: eval.c ---- */
+/* ---- arrays and values: eval_frame.c ---- */
 
-/* The operand's array, borrowed. */
+/* What the value holds, borrowed; NULL: nothing. */
+struct eval_array *tc_eval_get(struct eval *e, const struct tc_value *v);
+/* A zeroed array becomes the value's. */
+struct eval_array *tc_eval_new(struct eval *e, const struct tc_value *v);
+/* The value holds a, whose reference it takes. */
+void tc_eval_set(struct eval *e, const struct tc_value *v, struct eval_array *a);
+void tc_eval_drop(struct eval *e, const struct tc_value *v);
+struct eval_array *tc_eval_ref(struct eval_array *a);
+/* The same of an op's operand and result; share: makes `from` the result's value. */
 struct eval_array *tc_eval_in(struct eval *e, const struct tc_op *op, unsigned i);
-/* A zeroed array for the result, which becomes its value. */
 struct eval_array *tc_eval_out(struct eval *e, const struct tc_op *op, unsigned i);
-/* Makes `from` the result's value. */
 void tc_eval_share(struct eval *e, const struct tc_op *op, unsigned i,
 		   struct eval_array *from);
+/* Cuts elements of less than a byte, which come with any bits above their own. */
+void tc_eval_tidy(struct eval_array *a);
 /* count * size zeroed bytes until tc_eval_release(). */
 void *tc_eval_scratch(struct eval *e, int64_t count, size_t size);
 void tc_eval_release(struct eval *e, void *scratch);
+
+/* ---- regions: eval_frame.c ---- */
+
 /* Runs a region of scalars: in[i] is the element for its argument i; its results are
  * written to out[i] at the end, so they may lie where the arguments do. */
 void tc_eval_apply(struct eval *e, const struct tc_block *b, const void *const *in,
 		   void *const *out);
+/* Runs a block, whose arguments are set and whose results are the op's. */
+void tc_eval_become(struct eval *e, const struct tc_op *op, const struct tc_block *b);
+/* After e->run(): what the block returns as number i, borrowed; then its values go. */
+struct eval_array *tc_eval_result(struct eval *e, const struct tc_block *b, unsigned i);
+void tc_eval_end(struct eval *e, const struct tc_block *b);
+
 /* Refuses: INVALID_ARGUMENT with the reason; UNIMPLEMENTED on the element type. */
 #define EVAL_BAD(e, ...) tc_fail((e)->c, ERR_INVALID_ARGUMENT, (e)->op, __VA_ARGS__)
 _Noreturn void tc_eval_refuse(struct eval *e, unsigned elem);
@@ -142,6 +167,18 @@ static inline struct num tc_num_mul(unsigned cls, struct num a, struct num b)
 
 /* ---- handlers ---- */
 
+/* eval_flow.c */
+void tc_eval_constant(struct eval *e, const struct tc_op *op);
+void tc_eval_call(struct eval *e, const struct tc_op *op);
+void tc_eval_composite(struct eval *e, const struct tc_op *op);
+void tc_eval_custom_call(struct eval *e, const struct tc_op *op);
+void tc_eval_while(struct eval *e, const struct tc_op *op);
+void tc_eval_case(struct eval *e, const struct tc_op *op);
+void tc_eval_tuple(struct eval *e, const struct tc_op *op);
+void tc_eval_part(struct eval *e, const struct tc_op *op);
+void tc_eval_same(struct eval *e, const struct tc_op *op);
+void tc_eval_token(struct eval *e, const struct tc_op *op);
+void tc_eval_number(struct eval *e, const struct tc_op *op);
 /* eval_elem.c */
 void tc_eval_elementwise(struct eval *e, const struct tc_op *op);
 /* eval_shape.c */
@@ -170,6 +207,8 @@ void tc_eval_map(struct eval *e, const struct tc_op *op);
 void tc_eval_sort(struct eval *e, const struct tc_op *op);
 /* eval_rng.c */
 void tc_eval_rng_bits(struct eval *e, const struct tc_op *op);
+void tc_eval_rng(struct eval *e, const struct tc_op *op);
+void tc_eval_draw(struct eval *e, const struct tc_op *op);
 /* eval_linalg.c */
 void tc_eval_fft(struct eval *e, const struct tc_op *op);
 void tc_eval_cholesky(struct eval *e, const struct tc_op *op);

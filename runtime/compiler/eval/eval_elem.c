@@ -232,6 +232,11 @@ static bool is_before(struct num a, struct num b)
 	return a.re < b.re || (a.re == b.re && a.im < b.im);
 }
 
+static bool has_nan(struct num a)
+{
+	return isnan(a.re) || isnan(a.im);
+}
+
 static struct num binary_complex(struct eval *e, unsigned op, unsigned elem, struct num a,
 				 struct num b)
 {
@@ -241,8 +246,8 @@ static struct num binary_complex(struct eval *e, unsigned op, unsigned elem, str
 	case TC_ADD: return tc_num_add(a, b);
 	case TC_SUBTRACT: return tc_num_sub(a, b);
 	case TC_MULTIPLY: return tc_num_mul(ELEM_CLASS_COMPLEX, a, b);
-	case TC_MAXIMUM: return is_before(a, b) ? b : a;
-	case TC_MINIMUM: return is_before(b, a) ? b : a;
+	case TC_MAXIMUM: return has_nan(a) ? a : has_nan(b) || is_before(a, b) ? b : a;
+	case TC_MINIMUM: return has_nan(a) ? a : has_nan(b) || is_before(b, a) ? b : a;
 	case TC_DIVIDE: z = x / y; break;
 	case TC_POWER: z = x == 0 && creal(y) > 0 ? 0 : y == 0 ? 1 : cpow(x, y); break;
 	default: tc_eval_refuse(e, elem);
@@ -274,8 +279,7 @@ static int64_t total_order(double x)
 	return i < 0 ? i ^ INT64_MAX : i;
 }
 
-static bool compare(struct eval *e, const struct tc_op *op, unsigned elem, struct num x,
-		    struct num y)
+static bool compare(const struct tc_op *op, unsigned elem, struct num x, struct num y)
 {
 	int64_t direction = tc_attr_int(op, "comparison_direction", 0);
 	bool less, equal;
@@ -293,9 +297,10 @@ static bool compare(struct eval *e, const struct tc_op *op, unsigned elem, struc
 		equal = x.re == y.re;
 		break;
 	case ELEM_CLASS_COMPLEX:
-		if (direction != TC_CMP_EQ && direction != TC_CMP_NE)
-			EVAL_BAD(e, "complex numbers have no order");
-		less = false;
+		if (isnan(x.re) || isnan(y.re) ||
+		    (x.re == y.re && (isnan(x.im) || isnan(y.im))))
+			return direction == TC_CMP_NE;
+		less = is_before(x, y);
 		equal = x.re == y.re && x.im == y.im;
 		break;
 	default:
@@ -393,7 +398,7 @@ static struct num at_point(struct eval *e, const struct tc_op *op, unsigned elem
 	case TC_CONVERT:
 		return tc_num_convert(elem, op->results[0].type->elem, x[0]);
 	case TC_COMPARE:
-		return (struct num){ .i = compare(e, op, elem, x[0], x[1]) };
+		return (struct num){ .i = compare(op, elem, x[0], x[1]) };
 	case TC_COMPLEX:
 		return (struct num){ .re = x[0].re, .im = x[1].re };
 	case TC_CLAMP:

@@ -89,13 +89,18 @@ void tc_eval_norm_training(struct eval *e, const struct tc_op *op)
 	double *mean = tc_eval_scratch(e, m.features, sizeof(*mean));
 	double *variance = tc_eval_scratch(e, m.features, sizeof(*variance));
 
+	/* Sums first: one division rounds less than one for each element. */
 	for (int64_t i = 0; i < out->type->count; i++)
-		mean[feature(&m, i)] += load(m.x, i) / m.n;
+		mean[feature(&m, i)] += load(m.x, i);
+	for (int64_t f = 0; f < m.features; f++)
+		mean[f] /= m.n;
 	for (int64_t i = 0; i < out->type->count; i++) {
 		double d = load(m.x, i) - mean[feature(&m, i)];
 
-		variance[feature(&m, i)] += d * d / m.n;
+		variance[feature(&m, i)] += d * d;
 	}
+	for (int64_t f = 0; f < m.features; f++)
+		variance[f] /= m.n;
 	for (int64_t i = 0; i < out->type->count; i++) {
 		int64_t f = feature(&m, i);
 

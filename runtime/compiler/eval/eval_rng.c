@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rng_bit_generator of the reference evaluator, with XLA's words: Philox4x32-10 and
+ * Random numbers of the reference evaluator: rng_bit_generator, and rng, numbers of a
+ * distribution, by words from the run's own state.
+ *
+ * rng_bit_generator has XLA's words: Philox4x32-10 and
  * Threefry2x32-20 over a counter. The state is the key, then the counter, low half
  * first; the new state's counter is past the blocks that were used.
  *
@@ -10,6 +13,7 @@
  * one, or else the first of the largest. A 64-bit number is two words, the low one
  * first; a number of less than 32 bits is the low bits of a word of its own.
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/eval/eval.h"
@@ -61,11 +65,10 @@ static void store_word(struct eval_array *out, int64_t i, uint64_t word)
 	tc_num_store(out->type->elem, tc_eval_at(out, i), (struct num){ .i = word });
 }
 
-/* s: the state, `words` of it. */
-static void fill_philox(struct eval_array *out, uint64_t *s, unsigned words)
+/* The next n numbers of 32 or 64 bits. s: the state, `words` of it. */
+static void next_philox(uint64_t *out, uint64_t n, bool is_wide, uint64_t *s, unsigned words)
 {
-	bool is_wide = elem_bits(out->type->elem) == 64;
-	uint64_t n = (uint64_t)out->type->count, each = is_wide ? 2 : 4;
+	uint64_t each = is_wide ? 2 : 4;
 	uint64_t blocks = n / each + (n % each != 0);
 	uint64_t high = words == 3 ? s[2] : s[0];
 
@@ -75,12 +78,23 @@ static void fill_philox(struct eval_array *out, uint64_t *s, unsigned words)
 
 		philox(s[0], low, high + (low < b), x);
 		for (uint64_t w = 0; w < each && b * each + w < n; w++)
-			store_word(out, (int64_t)(b * each + w), is_wide ?
-				   x[2 * w] | (uint64_t)x[2 * w + 1] << 32 : x[w]);
+			out[b * each + w] = is_wide ? x[2 * w] | (uint64_t)x[2 * w + 1] << 32 :
+						      x[w];
 	}
 	s[1] += blocks;
 	if (words == 3)
 		s[2] += s[1] < blocks;
+}
+
+static void fill_philox(struct eval *e, struct eval_array *out, uint64_t *s, unsigned words)
+{
+	int64_t n = out->type->count;
+	uint64_t *w = tc_eval_scratch(e, n, sizeof(*w));
+
+	next_philox(w, (uint64_t)n, elem_bits(out->type->elem) == 64, s, words);
+	for (int64_t i = 0; i < n; i++)
+		store_word(out, i, w[i]);
+	tc_eval_release(e, w);
 }
 
 /* The dim along which the words of a block lie; the rank: there is none. */
@@ -151,6 +165,90 @@ void tc_eval_rng_bits(struct eval *e, const struct tc_op *op)
 	if (is_threefry)
 		fill_threefry(out, s);
 	else
-		fill_philox(out, s, words);
+		fill_philox(e, out, s, words);
 	memcpy(next->data, s, next->bytes);
+}
+
+/* ---- from the run's own state ---- */
+
+void tc_eval_draw(struct eval *e, const struct tc_op *op)
+{
+	fill_philox(e, tc_eval_out(e, op, 0), e->random, 3);
+}
+
+enum { UNIFORM = 1, NORMAL };
+
+static double rounded(unsigned elem, double x)
+{
+	double room;
+
+	tc_num_store(elem, &room, (struct num){ .re = x });
+	return tc_num_load(elem, &room).re;
+}
+
+/* The fraction of a number in [1, 2) whose low bits are the word's high ones. */
+static double unit(unsigned elem, uint64_t word)
+{
+	return elem == ELEM_F64 ? (double)(word >> 12) * 0x1p-52 : (double)(word >> 9) * 0x1p-23;
+}
+
+/* a: mean, b: deviation; each step is rounded as the device's. By Box and Muller. */
+static double normal(unsigned t, double radius, double angle, double a, double b)
+{
+	double r = rounded(t, rounded(t, log(rounded(t, 1 - radius))) * -2);
+	double turn = rounded(t, cos(rounded(t, angle * rounded(t, 6.283185307179586))));
+
+	return rounded(t, rounded(t, rounded(t, sqrt(r)) * turn) * b) + a;
+}
+
+static void fill_floats(struct eval *e, struct eval_array *out, double a, double b,
+			bool is_normal)
+{
+	unsigned t = out->type->elem == ELEM_F64 ? ELEM_F64 : ELEM_F32;
+	int64_t n = out->type->count;
+	uint64_t *w = tc_eval_scratch(e, n, sizeof(*w)), *v = tc_eval_scratch(e, n, sizeof(*v));
+	double range = rounded(t, b - a);
+
+	next_philox(w, (uint64_t)n, t == ELEM_F64, e->random, 3);
+	if (is_normal)
+		next_philox(v, (uint64_t)n, t == ELEM_F64, e->random, 3);
+	for (int64_t i = 0; i < n; i++) {
+		double x = is_normal ? normal(t, unit(t, w[i]), unit(t, v[i]), a, b) :
+				       rounded(t, unit(t, w[i]) * range) + a;
+
+		tc_num_store(out->type->elem, tc_eval_at(out, i),
+			     (struct num){ .re = rounded(t, x) });
+	}
+	tc_eval_release(e, v);
+	tc_eval_release(e, w);
+}
+
+static void fill_integers(struct eval *e, struct eval_array *out, uint64_t a, uint64_t b)
+{
+	bool is_wide = elem_bits(out->type->elem) > 32;
+	int64_t n = out->type->count;
+	uint64_t *w = tc_eval_scratch(e, n, sizeof(*w)), count = b - a;
+
+	if (!is_wide)
+		count = (uint32_t)count;
+	next_philox(w, (uint64_t)n, is_wide, e->random, 3);
+	for (int64_t i = 0; i < n; i++)
+		store_word(out, i, (count ? w[i] % count : w[i]) + a);
+	tc_eval_release(e, w);
+}
+
+void tc_eval_rng(struct eval *e, const struct tc_op *op)
+{
+	struct eval_array *out = tc_eval_out(e, op, 0);
+	unsigned elem = out->type->elem, kind = elem_class(elem);
+	struct num a = tc_num_load(elem, tc_eval_in(e, op, 0)->data);
+	struct num b = tc_num_load(elem, tc_eval_in(e, op, 1)->data);
+	bool is_normal = tc_attr_int(op, "rng_distribution", 0) == NORMAL;
+
+	if (kind == ELEM_CLASS_FLOAT)
+		fill_floats(e, out, a.re, b.re, is_normal);
+	else if ((kind == ELEM_CLASS_SINT || kind == ELEM_CLASS_UINT) && !is_normal)
+		fill_integers(e, out, a.i, b.i);
+	else
+		tc_eval_refuse(e, elem);
 }

@@ -7,11 +7,11 @@
  * itself beyond what reading needs. Fails with the byte offset. The bytes are hostile:
  * every count is bounded by what is left of the input before memory is taken.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiler/front/reader.h"
+#include "runtime/compiler/passes.h"
 
 #define MAX_REGION_DEPTH 200u
 
@@ -24,85 +24,11 @@ static const struct bc_vhlo vhlo_ops[] = {
 #undef VHLO
 };
 
-/* ---- primitives ---- */
-
-void bc_bad(struct bc *r, const uint8_t *at, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	tc_fail(r->c, ERR_INVALID_ARGUMENT, NULL, "broken program at byte %zu of %zu: %s",
-		at >= r->base && at <= r->base + r->bytes ? (size_t)(at - r->base) : 0,
-		r->bytes, text);
-}
-
-void *bc_get(struct bc *r, size_t count, size_t size)
-{
-	void *p = arena_array(&r->c->arena, count, size);
-
-	if (!p)
-		tc_fail(r->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory while reading a "
-			"program of %zu bytes", r->bytes);
-	return p;
-}
-
-uint8_t bc_byte(struct bc *r, struct bc_cursor *c)
-{
-	if (c->p >= c->end)
-		bc_bad(r, c->end, "it ends too early");
-	return *c->p++;
-}
-
-uint64_t bc_varint(struct bc *r, struct bc_cursor *c)
-{
-	const uint8_t *at = c->p;
-	uint8_t first = bc_byte(r, c);
-	unsigned extra = first ? (unsigned)__builtin_ctz(first) : 8;
-	uint64_t v = first;
-
-	if (extra > (size_t)(c->end - c->p))
-		bc_bad(r, at, "a number passes the end");
-	if (extra == 8) {
-		memcpy(&v, c->p, 8);
-		c->p += 8;
-		return v;
-	}
-	for (unsigned i = 0; i < extra; i++)
-		v |= (uint64_t)*c->p++ << (8 * (i + 1));
-	return v >> (extra + 1);
-}
-
-int64_t bc_svarint(struct bc *r, struct bc_cursor *c)
-{
-	uint64_t v = bc_varint(r, c);
-
-	return (int64_t)(v >> 1 ^ (0 - (v & 1)));
-}
-
-uint64_t bc_count(struct bc *r, struct bc_cursor *c)
-{
-	const uint8_t *at = c->p;
-	uint64_t n = bc_varint(r, c);
-
-	if (n > (uint64_t)(c->end - c->p))
-		bc_bad(r, at, "%llu things in %zu bytes", (unsigned long long)n,
-		       (size_t)(c->end - c->p));
-	return n;
-}
-
-uint64_t bc_index(struct bc *r, struct bc_cursor *c, uint64_t limit, const char *what)
-{
-	const uint8_t *at = c->p;
-	uint64_t i = bc_varint(r, c);
-
-	if (i >= limit)
-		bc_bad(r, at, "%s %llu of %llu", what, (unsigned long long)i,
-		       (unsigned long long)limit);
-	return i;
-}
+static const struct bc_vhlo sdy_ops[] = {
+#define SDY(name, op, properties) { name, TC_##op, properties },
+#include "runtime/compiler/front/sdy.def"
+#undef SDY
+};
 
 /* ---- sections ---- */
 
@@ -163,11 +89,15 @@ static bool is_text(struct bc_text t, const char *text)
 	return t.n == strlen(text) && !memcmp(t.p, text, t.n);
 }
 
-static const struct bc_vhlo *find_vhlo(struct bc_text name)
+static const struct bc_vhlo *find_row(uint8_t dialect, struct bc_text name)
 {
-	for (size_t i = 0; i < sizeof(vhlo_ops) / sizeof(*vhlo_ops); i++)
-		if (is_text(name, vhlo_ops[i].name))
-			return &vhlo_ops[i];
+	const struct bc_vhlo *rows = dialect == BC_VHLO ? vhlo_ops : sdy_ops;
+	size_t n = dialect == BC_VHLO ? sizeof(vhlo_ops) / sizeof(*vhlo_ops) :
+		   dialect == BC_SDY ? sizeof(sdy_ops) / sizeof(*sdy_ops) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_text(name, rows[i].name))
+			return &rows[i];
 	return NULL;
 }
 
@@ -203,8 +133,7 @@ static void read_dialects(struct bc *r, struct bc_cursor c)
 				bc_bad(r, c.p, "the op names do not add up");
 			r->op_names[at].dialect = r->dialects[d];
 			r->op_names[at].name = r->strings[v >> 1];
-			if (r->dialects[d] == BC_VHLO)
-				r->op_names[at].vhlo = find_vhlo(r->strings[v >> 1]);
+			r->op_names[at].row = find_row(r->dialects[d], r->strings[v >> 1]);
 			at++;
 		}
 	}
@@ -386,56 +315,46 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 		skip_use_list(r, c, h->n_results);
 }
 
-/* Reads the property blob of a VHLO op into attributes. */
-static void read_vhlo_properties(struct bc *r, const struct bc_vhlo *v,
-				 struct bc_cursor *c, struct tc_op *op)
+/* Reads the property blob of an op into attributes. */
+static void read_properties_of(struct bc *r, const struct bc_op_name *name,
+			       struct bc_cursor *c, struct tc_op *op)
 {
-	const char *p = v->properties;
+	const char *p = name->row->properties;
 
 	while (*p) {
 		size_t n = strcspn(p, " ");
 		const struct bc_attr *a =
 			bc_attribute(r, bc_index(r, c, r->n_attrs, "attribute"));
 
-		bc_give(r, op, p, n, a, n == 5 && !memcmp(p, "value", 5));
+		if (name->dialect == BC_SDY)
+			bc_sdy_give(r, op, p, n, a);
+		else
+			bc_give(r, op, p, n, a, n == 5 && !memcmp(p, "value", 5));
 		p += n + (p[n] == ' ');
 	}
 }
 
-/* "default", "auto", or dims from minor to major, "{1,0}": from rank - 1 down to 0. */
-static bool is_row_major(const char *p, size_t n)
+/* Emission says what is wrong with one. */
+static const char *layout_of(struct bc *r, const struct bc_attr *mode)
 {
-	const char *end = p + n;
-	unsigned want = 0, dims = 1, v;
-
-	if ((n == 7 && !memcmp(p, "default", 7)) || (n == 4 && !memcmp(p, "auto", 4)) ||
-	    (n == 2 && !memcmp(p, "{}", 2)))
-		return true;
-	if (n < 3 || *p++ != '{' || *--end != '}')
-		return false;
-	for (const char *c = p; c < end; c++)
-		dims += *c == ',';
-	for (want = dims; want--; p++) {
-		for (v = 0; p < end && *p >= '0' && *p <= '9' && v < 100; p++)
-			v = 10 * v + (unsigned)(*p - '0');
-		if (v != want || (want && (p == end || *p != ',')))
-			return false;
-	}
-	return p == end + 1;
+	if (!mode || mode->kind != BC_STR || is_text(mode->text, "default") ||
+	    is_text(mode->text, "auto"))
+		return NULL;
+	return tc_key(r->c, mode->text.p, mode->text.n);
 }
 
-static void check_layout(struct bc *r, const struct bc_attr *mode, const char *what, unsigned i)
+/* Shardy's attribute or GSPMD's, as text; NULL: neither. */
+static const char *read_sharding(struct bc *r, const struct bc_attr *dict)
 {
-	if (!mode || mode->kind != BC_STR || is_row_major(mode->text.p, mode->text.n))
-		return;
-	tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "%s %u of the program is to lie in memory with "
-		"layout %.*s (minor to major): arrays lie row-major here. Leave the layout "
-		"out (a Format without Layout, or Layout.AUTO), and transpose the array where "
-		"another order of its dims is meant", what, i,
-		(int)(mode->text.n > 60 ? 60 : mode->text.n), mode->text.p);
+	const struct bc_attr *a = bc_find(dict, "sdy.sharding");
+
+	if (a)
+		return bc_sdy_text(r, a);
+	a = bc_find(dict, "mhlo.sharding");
+	return a && a->kind == BC_STR ? tc_key(r->c, a->text.p, a->text.n) : NULL;
 }
 
-static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n, const char *what,
+static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n,
 			  struct tc_arg_info **out)
 {
 	static const char *const kinds[] = { "device", "pinned_host", "unpinned_host" };
@@ -449,7 +368,8 @@ static void give_arg_info(struct bc *r, const struct bc_attr *list, uint32_t n, 
 		const struct bc_attr *donor = bc_find(d, "jax.buffer_donor");
 		const struct bc_attr *kind = bc_find(d, "mhlo.memory_kind");
 
-		check_layout(r, bc_find(d, "mhlo.layout_mode"), what, i);
+		info[i].layout = layout_of(r, bc_find(d, "mhlo.layout_mode"));
+		info[i].sharding = read_sharding(r, d);
 		if (alias && alias->kind == BC_INT && alias->i >= 0 && alias->i < 1 << 20)
 			info[i].alias = (int32_t)alias->i;
 		info[i].is_donor = donor && donor->kind == BC_BOOL && donor->i;
@@ -473,25 +393,20 @@ static void read_func(struct bc *r, struct op_head *h, struct tc_op *op,
 	*results = a[2];
 }
 
-/* Ops whose results are their operands, and one that only speaks of its operand. */
+/* Whether its results are its operands: it stands between types of VHLO's and MLIR's own. */
 static bool is_identity(const struct op_head *h)
 {
-	return (h->name->dialect == BC_BUILTIN &&
-		is_text(h->name->name, "unrealized_conversion_cast")) ||
-	       (h->name->dialect == BC_SDY &&
-		(is_text(h->name->name, "sharding_constraint") ||
-		 is_text(h->name->name, "sharding_group")));
+	return h->name->dialect == BC_BUILTIN &&
+	       is_text(h->name->name, "unrealized_conversion_cast");
 }
 
 static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *h,
 			     unsigned n_regions)
 {
-	const struct bc_vhlo *v = h->name->vhlo;
-	enum tc_opcode code = v ? v->op : TC_OPAQUE;
+	const struct bc_vhlo *row = h->name->row;
+	enum tc_opcode code = row ? row->op : TC_OPAQUE;
 	struct tc_op *op;
 
-	if (h->name->dialect == BC_SDY && is_text(h->name->name, "return"))
-		code = TC_RETURN;
 	if (h->name->dialect == BC_BUILTIN && is_text(h->name->name, "module"))
 		code = TC_MODULE;
 	if (h->n_results > 1 << 20 || h->n_operands > 1 << 20)
@@ -510,6 +425,27 @@ static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *
 	return op;
 }
 
+/* A dot without dimension numbers sums over the first's last dim and the second's first. XLA
+ * writes CHLO's erf as a call when it hands a program to a plugin. */
+static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *op)
+{
+	const char *target = op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "call_target_name") :
+			     NULL;
+	int64_t last, first = 0;
+
+	if (op->op == TC_DOT_GENERAL && op->n_operands == 2 && is_text(h->name->name, "dot_v1")) {
+		last = tc_in(op, 0)->type->rank - 1;
+		tc_set_ints(r->c, op, "lhs_batching_dimensions", NULL, 0);
+		tc_set_ints(r->c, op, "rhs_batching_dimensions", NULL, 0);
+		tc_set_ints(r->c, op, "lhs_contracting_dimensions", &last, 1);
+		tc_set_ints(r->c, op, "rhs_contracting_dimensions", &first, 1);
+	}
+	if (target && !strcmp(target, "mhlo.erf") && op->n_operands == 1 && op->n_results == 1) {
+		op->op = TC_ERF;
+		op->n_attrs = 0;
+	}
+}
+
 static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct tc_block *b)
 {
 	const struct bc_attr *args = NULL, *results = NULL;
@@ -522,7 +458,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		flags = bc_varint(r, c);
 	if (flags >> 1 > (uint64_t)(c->end - c->p))
 		bc_bad(r, c->p, "%llu regions", (unsigned long long)(flags >> 1));
-	if (is_identity(&h) && (h.n_operands == h.n_results || !h.n_results) && !flags) {
+	if (is_identity(&h) && h.n_operands == h.n_results && !flags) {
 		for (uint64_t i = 0; i < h.n_results; i++)
 			define(r, c, s, h.operands[i]);
 		return;
@@ -530,11 +466,14 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	op = make_op(r, c, &h, (unsigned)(flags >> 1));
 	if (op->op == TC_FUNC)
 		read_func(r, &h, op, &args, &results);
-	else if (h.name->vhlo && (h.mask & 0x40))
-		read_vhlo_properties(r, h.name->vhlo, &h.properties, op);
+	else if (h.name->row && (h.mask & 0x40))
+		read_properties_of(r, h.name, &h.properties, op);
+	read_old_forms(r, &h, op);
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.backend_config"))
 		bc_give(r, op, "attributes", 10,
 			bc_find(h.discardable, "mhlo.backend_config"), false);
+	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.sharding"))
+		bc_give(r, op, "sharding", 8, bc_find(h.discardable, "mhlo.sharding"), false);
 	if (op->op == TC_MODULE) {
 		const struct bc_attr *n = bc_find(h.discardable, "mhlo.num_partitions");
 		struct bc_cursor p = h.properties;
@@ -545,7 +484,9 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		if (name & 1 && name >> 1 < r->n_attrs)
 			bc_give(r, op, "sym_name", 8, bc_attribute(r, name >> 1), false);
 		r->c->module = op;
-	} else if (!(h.name->dialect == BC_SDY && is_text(h.name->name, "mesh"))) {
+	} else if (h.name->dialect == BC_SDY && is_text(h.name->name, "mesh")) {
+		bc_sdy_mesh(r, &h.properties);
+	} else {
 		tc_append(b, op);
 	}
 	for (unsigned i = 0; i < op->n_results; i++)
@@ -567,9 +508,9 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	if (op->op == TC_FUNC && op->n_regions && op->regions[0].block) {
 		struct tc_block *body = op->regions[0].block;
 
-		give_arg_info(r, args, body->n_args, "argument", &op->arg_info);
+		give_arg_info(r, args, body->n_args, &op->arg_info);
 		give_arg_info(r, results, body->last ? body->last->n_operands : 0,
-			      "result", &op->res_info);
+			      &op->res_info);
 	}
 }
 
@@ -643,6 +584,9 @@ void tc_read_bytecode(struct tc_ctx *ctx, const void *p, size_t n)
 		read_properties(r, sections[PROPERTIES]);
 	top = tc_new_block(ctx, &holder);
 	read_block(r, &sections[IR], &none, top);
+	if (ctx->module && r->n_meshes)
+		tc_set_attr(ctx, ctx->module, (struct tc_attr){ .key = TC_KEY(ctx, "meshes"),
+			    .kind = TC_ATTR_ATTRS, .n = r->n_meshes, .attrs = r->meshes });
 	if (!ctx->module || ctx->module->n_regions != 1 || !ctx->module->regions[0].block)
 		bc_bad(r, sections[IR].p, "no module");
 }

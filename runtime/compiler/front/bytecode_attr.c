@@ -325,6 +325,9 @@ const struct bc_attr *bc_attribute(struct bc *r, uint64_t index)
 		vhlo_attr(r, &c, a);
 	else if (e->dialect == BC_BUILTIN)
 		builtin_attr(r, &c, a);
+	else if (e->dialect == BC_SDY)
+		*a = (struct bc_attr){ .kind = BC_SHARDING,
+				       .text = { (const char *)e->p, e->n } };
 	else
 		a->kind = BC_SKIPPED;
 	leave(r, e, a);

@@ -2,9 +2,11 @@
 #ifndef TC_FRONT_READER_H
 #define TC_FRONT_READER_H
 /*
- * The bytecode reader's state, shared by bytecode.c (the container and the ops) and
- * bytecode_attr.c (attributes, types, locations). Private to front/. Every function
- * leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
+ * The bytecode reader's state, shared by its files: bytecode_number.c (numbers, memory,
+ * failing), above it bytecode_attr.c (attributes, types, locations), above that bytecode_sdy.c
+ * (shardings), above that bytecode.c (the container and the ops). Private to front/. Every
+ * function leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is
+ * broken.
  */
 #include "runtime/compiler/ir/ir.h"
 
@@ -30,7 +32,7 @@ struct bc_vhlo { const char *name; enum tc_opcode op; const char *properties; };
 struct bc_op_name {
 	uint8_t dialect;
 	struct bc_text name;
-	const struct bc_vhlo *vhlo;	/* NULL: not known */
+	const struct bc_vhlo *row;	/* NULL: not known */
 };
 
 struct bc {
@@ -45,24 +47,27 @@ struct bc {
 	uint64_t n_strings, n_attrs, n_types, n_op_names, n_properties, n_dialects;
 	struct tc_value **values;	/* of the open scopes */
 	size_t room_values;
+	struct tc_attr *meshes;	/* for the module's attribute */
+	uint32_t n_meshes, room_meshes;
 	unsigned depth;		/* of nested regions */
 };
 
 /* A decoded attribute before it is given to an op. */
 enum bc_kind {
 	BC_NONE, BC_INT, BC_BOOL, BC_ENUM, BC_STR, BC_TYPE, BC_TENSOR, BC_ARRAY, BC_DICT,
-	BC_FLOAT, BC_SKIPPED,
+	BC_FLOAT, BC_SHARDING, BC_SKIPPED,
 };
 struct bc_attr {
 	enum bc_kind kind;
 	int64_t i;
-	struct bc_text text;		/* STR; TENSOR and FLOAT: the bytes */
+	struct bc_text text;		/* STR; TENSOR, FLOAT and SHARDING: the bytes */
 	const struct tc_type *type;	/* TENSOR, FLOAT; TYPE: NULL if it is none */
 	const char *type_text;		/* TYPE */
 	uint32_t n;
 	const struct bc_attr **items;	/* ARRAY; DICT: name, value, name, value, ... */
 };
 
+/* bytecode_number.c */
 _Noreturn void bc_bad(struct bc *r, const uint8_t *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 uint64_t bc_varint(struct bc *r, struct bc_cursor *c);
@@ -83,5 +88,14 @@ void bc_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 	     const struct bc_attr *a, bool as_dense);
 /* The value of `name` in a dictionary, or NULL. */
 const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name);
+
+/* bytecode_sdy.c: attributes of the dialect sdy as the texts of spmd/sharding.h, in the arena. */
+/* A sharding, or a list of manual axes. */
+const char *bc_sdy_text(struct bc *r, const struct bc_attr *a);
+/* Gives a sharding, a list of them or manual axes to op under `key`; a number as it is. */
+void bc_sdy_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
+		 const struct bc_attr *a);
+/* One more mesh of the program, from the properties of the op that names it. */
+void bc_sdy_mesh(struct bc *r, struct bc_cursor *properties);
 
 #endif

@@ -51,6 +51,14 @@ void tc_fail(struct tc_ctx *c, int code, const struct tc_op *op, const char *fmt
 	longjmp(*c->boundary, 1);
 }
 
+void tc_free_held(struct tc_ctx *c)
+{
+	if (c->free_held)
+		c->free_held(c);
+	c->free_held = NULL;
+	c->held = NULL;
+}
+
 static void *get(struct tc_ctx *c, size_t count, size_t size)
 {
 	void *p = arena_array(&c->arena, count, size);
@@ -87,6 +95,18 @@ bool tc_has_trait(const struct tc_op *op, char trait)
 	while (*t && *t != trait)
 		t++;
 	return *t != '\0';
+}
+
+bool tc_has_effect(const struct tc_op *op)
+{
+	if (tc_has_trait(op, 'h'))
+		return true;
+	for (unsigned r = 0; r < op->n_regions; r++)
+		for (const struct tc_op *o = op->regions[r].block ? op->regions[r].block->first :
+		     NULL; o; o = o->next)
+			if (tc_has_effect(o))
+				return true;
+	return false;
 }
 
 int tc_op_find(const char *text, size_t n)
@@ -415,11 +435,6 @@ void tc_replace_uses(struct tc_value *from, struct tc_value *to)
 	}
 }
 
-bool tc_has_one_use(const struct tc_value *v)
-{
-	return v->uses && !v->uses->next;
-}
-
 /* ---- ops and blocks ---- */
 
 struct tc_op *tc_new(struct tc_ctx *c, enum tc_opcode op, unsigned n_operands,
@@ -495,14 +510,6 @@ void tc_insert_before(struct tc_op *at, struct tc_op *op)
 	else
 		at->block->first = op;
 	at->prev = op;
-}
-
-void tc_insert_after(struct tc_op *at, struct tc_op *op)
-{
-	if (at->next)
-		tc_insert_before(at->next, op);
-	else
-		tc_append(at->block, op);
 }
 
 void tc_unlink(struct tc_op *op)

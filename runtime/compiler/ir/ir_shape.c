@@ -4,9 +4,26 @@
  * dims are known to be >= 0 and sizes to fit TC_MAX_BYTES since types are made (ir.c).
  */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiler/ir/ir_verify.h"
+
+void tc_check_failed(const struct check *k, const char *fmt, ...)
+{
+	char text[ERR_MSG_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!k->pass)
+		tc_fail(k->c, ERR_INVALID_ARGUMENT, k->op, "%s", text);
+	tc_fail(k->c, ERR_INTERNAL, k->op, "a bug of the compiler, its pass \"%s\" left a "
+		"program in which %s; please report it, with what TESSERA_DUMP=folder "
+		"writes", k->pass, text);
+}
 
 static bool same_dims(const struct tc_type *a, const struct tc_type *b)
 {
@@ -581,6 +598,34 @@ static void check_while(const struct check *k)
 	same_types(k, body, body->last, 0);
 }
 
+/* A list of n shardings, each a text. */
+static void check_shardings(const struct check *k, const char *name, unsigned n)
+{
+	const struct tc_attr *list = tc_attr(k->op, name);
+
+	if (list->kind != TC_ATTR_ATTRS ? n : list->n != n)
+		BAD(k, "%s is not a list of %u shardings", name, n);
+	for (unsigned i = 0; i < n; i++)
+		if (list->attrs[i].kind != TC_ATTR_STR)
+			BAD(k, "%s has something else than a text", name);
+}
+
+static void check_manual(const struct check *k)
+{
+	const struct tc_block *b = k->op->regions[0].block;
+
+	if (b->n_args != k->op->n_operands || b->last->n_operands != k->op->n_results)
+		BAD(k, "its body takes %u values and gives %u", b->n_args, b->last->n_operands);
+	for (unsigned i = 0; i < b->n_args; i++)
+		if (b->args[i]->type->rank != in_type(k, i)->rank ||
+		    b->args[i]->type->elem != in_type(k, i)->elem)
+			BAD(k, "argument %u of its body is no part of operand %u", i, i);
+	for (unsigned i = 0; i < k->op->n_results; i++)
+		if (tc_in(b->last, i)->type->rank != k->op->results[i].type->rank ||
+		    tc_in(b->last, i)->type->elem != k->op->results[i].type->elem)
+			BAD(k, "result %u of its body is no part of result %u", i, i);
+}
+
 static void check_case(const struct check *k)
 {
 	if (in_type(k, 0)->rank || !k->op->n_regions ||
@@ -616,7 +661,20 @@ static void check_constant(const struct check *k)
 		BAD(k, "its value is of another type");
 }
 
+/* Numbers of the result's type between the first two operands; the third is its shape. */
 static void check_rng(const struct check *k)
+{
+	int64_t kind = tc_attr_int(k->op, "rng_distribution", 0);
+
+	want_scalar(k, 0, out_type(k)->elem);
+	want_scalar(k, 1, out_type(k)->elem);
+	if (in_type(k, 2)->rank != 1 || in_type(k, 2)->dim[0] != out_type(k)->rank)
+		BAD(k, "its shape is of rank %u", in_type(k, 2)->rank);
+	if (kind != 1 && kind != 2)
+		BAD(k, "a distribution of number %" PRId64, kind);
+}
+
+static void check_random_bits(const struct check *k)
 {
 	const struct tc_type *s = in_type(k, 0);
 
@@ -626,6 +684,46 @@ static void check_rng(const struct check *k)
 		BAD(k, "its state is %" PRId64 " bytes of %s", s->bytes, elem_text(s->elem));
 	if (!is_int(k->op->results[1].type->elem))
 		BAD(k, "random bits of %s", elem_text(k->op->results[1].type->elem));
+}
+
+/* The token comes last, behind what is sent or received. */
+static void check_channel(const struct check *k)
+{
+	bool is_send = k->op->op == TC_SEND;
+	unsigned n = is_send ? k->op->n_operands : k->op->n_results;
+
+	for (unsigned i = 0; i < n; i++)
+		if (((is_send ? in_type(k, i) : k->op->results[i].type)->elem == ELEM_TOKEN) !=
+		    (i + 1 == n))
+			BAD(k, "its %s are not arrays and a token", is_send ? "operands" :
+			    "results");
+	if (!n || (is_send ? out_type(k) : in_type(k, 0))->elem != ELEM_TOKEN)
+		BAD(k, "it %s no token", is_send ? "gives" : "takes");
+}
+
+static void check_host_call(const struct check *k)
+{
+	unsigned n_in, n_out, n = k->op->n_results;
+
+	tc_attr_ints(k->op, "send_channels", &n_in);
+	tc_attr_ints(k->op, "recv_channels", &n_out);
+	if (n_in != k->op->n_operands || n != n_out + 1 || !(n_in + n_out))
+		BAD(k, "it has %u operands and %u results for %u and %u channels",
+		    k->op->n_operands, n, n_in, n_out);
+	for (unsigned i = 0; i < n_in; i++)
+		if (in_type(k, i)->elem == ELEM_TOKEN)
+			BAD(k, "operand %u is no array", i);
+	for (unsigned i = 0; i < n; i++)
+		if ((k->op->results[i].type->elem == ELEM_TOKEN) != (i + 1 == n))
+			BAD(k, "its results are not arrays and a token");
+}
+
+static void check_transfer(const struct check *k)
+{
+	if (k->op->op == TC_HOST_CALL)
+		check_host_call(k);
+	else
+		check_channel(k);
 }
 
 static void check_map(const struct check *k)
@@ -808,7 +906,13 @@ void tc_check_op(const struct check *k)
 	case TC_WHILE: check_while(k); break;
 	case TC_CASE:
 	case TC_IF: check_case(k); break;
-	case TC_RNG_BIT_GENERATOR: check_rng(k); break;
+	case TC_MANUAL_COMPUTATION:
+		check_manual(k);
+		check_shardings(k, "in_shardings", k->op->n_operands);
+		check_shardings(k, "out_shardings", k->op->n_results);
+		break;
+	case TC_RNG: check_rng(k); break;
+	case TC_RNG_BIT_GENERATOR: check_random_bits(k); break;
 	case TC_GET_DIMENSION_SIZE:
 		dim_of(k, "dimension", in->rank);
 		if (out->rank || !is_int(out->elem))
@@ -819,17 +923,32 @@ void tc_check_op(const struct check *k)
 		if (out->rank || !is_int(out->elem))
 			BAD(k, "its result is no integer");
 		break;
+	case TC_AFTER_ALL:
+	case TC_CREATE_TOKEN:
+		for (unsigned i = 0; i < k->op->n_operands; i++)
+			if (in_type(k, i)->elem != ELEM_TOKEN)
+				BAD(k, "operand %u is no token", i);
+		if (out->elem != ELEM_TOKEN)
+			BAD(k, "its result is no token");
+		break;
 	case TC_OPTIMIZATION_BARRIER:
 		for (unsigned i = 0; i < k->op->n_results; i++)
 			if (k->op->n_operands != k->op->n_results ||
 			    in_type(k, i) != k->op->results[i].type)
 				BAD(k, "its results are not its operands");
 		break;
+	case TC_DRAW:
+		if (out->elem != ELEM_U32 && out->elem != ELEM_U64)
+			BAD(k, "it draws %s", elem_text(out->elem));
+		break;
 	case TC_COPY:
+	case TC_SHARDING_CONSTRAINT:
 		if (in != out)
 			BAD(k, "its result has another type");
 		break;
 	default:
+		if (tc_has_trait(k->op, 'h'))
+			check_transfer(k);
 		break;
 	}
 }
@@ -838,6 +957,7 @@ void tc_check_frame(const struct check *k)
 {
 	switch (k->op->op) {
 	case TC_FUSION: check_fusion(k); break;
+	case TC_MANUAL_COMPUTATION: check_manual(k); break;
 	case TC_WHILE: check_while(k); break;
 	case TC_CASE:
 	case TC_IF: check_case(k); break;

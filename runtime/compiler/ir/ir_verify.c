@@ -4,14 +4,10 @@
  *
  * Structure (counts of operands, results, regions; required attributes and their kinds;
  * every region one block that ends in return; operands defined before, in the block or
- * around it) is checked from ops.def, after each pass again: it costs 2 % of a
+ * around it) is checked from ops.def, after each pass again: it costs 5 % of a
  * compile, and without it a pass that breaks a program crashes the next. Attributes and
  * shapes are checked as the program comes; ir_shape.c has a rule for each op.
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "runtime/compiler/ir/ir_verify.h"
 
 enum { REQ = 1, OPT = 0 };
@@ -40,21 +36,6 @@ static const uint16_t first_rule[TC_OP_COUNT] = {
 #undef OP
 #undef OP_ATTR
 };
-
-void tc_check_failed(const struct check *k, const char *fmt, ...)
-{
-	char text[ERR_MSG_BYTES];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (!k->pass)
-		tc_fail(k->c, ERR_INVALID_ARGUMENT, k->op, "%s", text);
-	tc_fail(k->c, ERR_INTERNAL, k->op, "a bug of the compiler, its pass \"%s\" left a "
-		"program in which %s; please report it, with what TESSERA_DUMP=folder "
-		"writes", k->pass, text);
-}
 
 /* ---- structure ---- */
 

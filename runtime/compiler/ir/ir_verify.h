@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef TC_IR_VERIFY_H
 #define TC_IR_VERIFY_H
-/* What ir_verify.c, which walks, and ir_shape.c, which knows each op, share. */
+/* What ir_shape.c, which knows each op, offers ir_verify.c, which walks. */
 #include "runtime/compiler/ir/ir.h"
 
 struct check {

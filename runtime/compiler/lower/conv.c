@@ -14,7 +14,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
 
 #define MOST_PHASES 8
 #define LEAST_WORK 64	/* products for an element of the result */

@@ -9,7 +9,8 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
+#include "runtime/compiler/passes.h"
 #include "runtime/compiler/opt/fuse.h"
 
 static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
@@ -428,6 +429,46 @@ static void decompose_part(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* ---- the order of complex numbers: by the real part, then the imaginary ---- */
+
+/* (GT, LT) of the parts for the directions GE, GT, LE, LT: a NaN is in no order. */
+static void decompose_compare(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	int64_t direction = tc_attr_int(op, "comparison_direction", 0);
+	struct tc_value *x = tc_in(op, 0), *y = tc_in(op, 1), *re[2], *im[2], *v;
+	int strict = direction == TC_CMP_GE || direction == TC_CMP_GT ? TC_CMP_GT : TC_CMP_LT;
+
+	if (elem_class(x->type->elem) != ELEM_CLASS_COMPLEX || direction <= TC_CMP_NE)
+		return;
+	re[0] = tc_build_real(&b, x);
+	re[1] = tc_build_real(&b, y);
+	im[0] = tc_build(&b, TC_IMAG, re[0]->type, 1, &x);
+	im[1] = tc_build(&b, TC_IMAG, re[1]->type, 1, &y);
+	v = tc_build2(&b, TC_AND, tc_build_compare(&b, TC_CMP_EQ, re[0], re[1]),
+		      tc_build_compare(&b, (int)direction, im[0], im[1]));
+	v = tc_build2(&b, TC_OR, tc_build_compare(&b, strict, re[0], re[1]), v);
+	replace(op, 0, v);
+	tc_erase(op);
+}
+
+static void decompose_clamp(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *v[3];
+
+	if (elem_class(op->results[0].type->elem) != ELEM_CLASS_COMPLEX)
+		return;
+	for (unsigned i = 0; i < 3; i++) {
+		v[i] = tc_in(op, i);
+		if (v[i]->type != op->results[0].type)
+			v[i] = tc_build_broadcast(&b, v[i], op->results[0].type, NULL);
+	}
+	v[1] = tc_build2(&b, TC_MAXIMUM, v[1], v[0]);
+	replace(op, 0, tc_build2(&b, TC_MINIMUM, v[1], v[2]));
+	tc_erase(op);
+}
+
 /* Without updates, what was there. */
 static void drop_empty_scatter(struct tc_op *op)
 {
@@ -455,6 +496,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			if (!tc_decompose_scan(c, op))
 				decompose_reduce_window(c, op);
 			break;
+		case TC_SORT: tc_decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
 		case TC_BATCH_NORM_INFERENCE: decompose_batch_norm(c, op); break;
@@ -472,7 +514,10 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 				tc_decompose_convolution(c, op);
 			break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
+		case TC_RNG: tc_decompose_rng(c, op); break;
 		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
+		case TC_COMPARE: decompose_compare(c, op); break;
+		case TC_CLAMP: decompose_clamp(c, op); break;
 		case TC_REAL:
 		case TC_IMAG: decompose_part(c, op); break;
 		default: break;

@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
 
 #define MOST_TAPS 64
 

@@ -3,15 +3,22 @@
  * Fourier transforms as products with small matrices of roots of unity: the matrix unit
  * is what the device is good at.
  *
- * A transform of n = p * q elements x[j p + ..] is p-point transforms of the columns of a
- * [p, q] matrix, a multiplication by twiddle factors, and q-point transforms of its rows
- * (Cooley and Tukey, 1965). Factors of at most WIDE are one product.
+ * A transform of n = p * q elements is p-point transforms of the columns of a [p, q] matrix,
+ * a multiplication by twiddle factors, and q-point transforms of its rows (Cooley and Tukey,
+ * 1965). What the columns gave goes behind what is still to be done, so that all ends in order
+ * without a transposition (Stockham; Cochran and others, "What is the fast Fourier
+ * transform?", 1967), and dims behind the one transformed go along in the same way.
  */
 #include <math.h>
+#include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
 
-enum { WIDE = 64, MOST = 4096 };	/* MOST: of a prime factor */
+enum {
+	WIDE = 64,	/* the largest factor, if not a prime */
+	PASS = 40,	/* what going through memory once more costs, in points of a factor */
+	MOST = 512,	/* of a prime factor: longer ones go by convolution */
+};
 
 struct fft {
 	struct tc_build b;
@@ -20,98 +27,250 @@ struct fft {
 	double sign;		/* of the exponent */
 };
 
+/* Of complex numbers given as pairs of f64. */
+static struct tc_value *data(const struct fft *f, unsigned rank, const int64_t *dim, double *wide)
+{
+	const struct tc_type *t = tc_tensor(f->b.c, f->elem, rank, dim);
+	float *narrow = (float *)wide;
+
+	for (int64_t i = 0; f->elem == ELEM_C64 && i < 2 * t->count; i++)
+		narrow[i] = (float)wide[i];
+	return tc_build_data(&f->b, t, wide);
+}
+
+static double *pairs(const struct fft *f, int64_t n)
+{
+	return arena_array(&f->b.c->arena, (size_t)n, 2 * sizeof(double));
+}
+
+/* exp(sign 2 pi i turn / n); quarters of a turn are exact. */
+static void root(const struct fft *f, int64_t turn, int64_t n, double *to)
+{
+	static const int quarter[] = { 1, 0, -1, 0, 1 };
+	double angle = 2 * M_PI * (double)turn / (double)n;
+	bool is_exact = 4 * turn % n == 0;
+
+	to[0] = is_exact ? quarter[4 * turn / n] : cos(angle);
+	to[1] = f->sign * (is_exact ? quarter[(4 * turn / n + 3) % 4] : sin(angle));
+}
+
 /* exp(sign 2 pi i r c / n) for r < rows, c < cols. */
 static struct tc_value *roots(const struct fft *f, int64_t n, int64_t rows, int64_t cols)
 {
 	const int64_t dim[] = { rows, cols };
-	const struct tc_type *t = tc_tensor(f->b.c, f->elem, 2, dim);
-	double *wide = arena_array(&f->b.c->arena, (size_t)(rows * cols), 2 * sizeof(*wide));
-	float *narrow = (float *)wide;
+	double *wide = pairs(f, rows * cols);
 
-	for (int64_t i = 0; i < rows * cols; i++) {
-		/* The product is reduced first: large angles lose digits. */
-		int64_t turn = (i / cols) * (i % cols) % n;
-		double angle = f->sign * 2 * M_PI * (double)turn / (double)n;
-		double re = cos(angle), im = sin(angle);
+	/* The product is reduced first: large angles lose digits. */
+	for (int64_t i = 0; i < rows * cols; i++)
+		root(f, (i / cols) * (i % cols) % n, n, wide + 2 * i);
+	return data(f, 2, dim, wide);
+}
 
-		if (f->elem == ELEM_C64) {
-			narrow[2 * i] = (float)re;
-			narrow[2 * i + 1] = (float)im;
-		} else {
-			wide[2 * i] = re;
-			wide[2 * i + 1] = im;
-		}
+/* The factors of a length, and what transforms of that length cost. */
+struct factors {
+	int64_t p[64], cost;
+	unsigned n;
+};
+
+/* Factors of `rest`, the largest first, after those of `sofar`. */
+static void find_factors(int64_t rest, const struct factors *sofar, struct factors *best)
+{
+	int64_t most = sofar->n && sofar->p[sofar->n - 1] < WIDE ? sofar->p[sofar->n - 1] : WIDE;
+	struct factors f = *sofar;
+
+	if (sofar->cost >= best->cost)
+		return;
+	if (rest == 1)
+		*best = *sofar;
+	for (int64_t p = rest < most ? rest : most; p > 1; p--) {
+		if (rest % p)
+			continue;
+		f.p[sofar->n] = p;
+		f.n = sofar->n + 1;
+		f.cost = sofar->cost + p + PASS;
+		find_factors(rest / p, &f, best);
 	}
-	return tc_build_data(&f->b, t, wide);
 }
 
-/* The largest factor of n that is one product; n itself if it has none. */
-static int64_t factor_of(int64_t n)
+/* Without factors, if n has a prime beyond MOST. */
+static struct factors factors_of(int64_t n)
 {
-	if (n <= WIDE)
-		return n;
-	for (int64_t p = WIDE; p > 1; p--)
-		if (n % p == 0)
-			return p;
-	for (int64_t p = WIDE + 1; p * p <= n; p++)
-		if (n % p == 0)
-			return p;
-	return n;
+	struct factors large = { .n = 0 }, best = { .cost = INT64_MAX };
+	int64_t rest = n;
+
+	for (int64_t p = 2; p <= MOST; p++)
+		for (; rest % p == 0; rest /= p)
+			if (p > WIDE) {
+				large.p[large.n++] = p;
+				n /= p;
+			}
+	if (rest > 1)
+		return (struct factors){ .n = 0 };
+	find_factors(n, &large, &best);
+	return best;
 }
 
-/* x is [count, n]; so is the result. */
-static struct tc_value *transform(const struct fft *f, struct tc_value *x, int64_t n)
+/* One factor of x as [count, p, q, s]; the result is [count, q, p, s], twiddled, or without s
+ * if that is 1. */
+static struct tc_value *step(const struct fft *f, struct tc_value *x, int64_t p, int64_t q,
+			     int64_t s)
 {
-	int64_t count = x->type->dim[0], p = factor_of(n), q = n / p;
-	const int64_t split[] = { count, p, q }, rows[] = { count * p, q };
-	const int64_t back[] = { count, p, q }, whole[] = { count, n };
-	const int64_t turn[] = { 0, 2, 1 };
-	struct tc_value *twiddle;
+	int64_t count = x->type->count / (p * q * s);
+	const int64_t split[] = { count, p, q, s }, matrix[] = { count, q, p, p };
+	const int64_t first[] = { count, p, p }, own[] = { 1, 2, 3 }, turn[] = { 0, 2, 1, 3 };
+	struct tc_value *w = roots(f, p, p, p), *twiddle;
+	bool is_first = s == 1;
 
-	if (p > MOST)
-		tc_fail(f->b.c, ERR_UNIMPLEMENTED, f->op, "a transform of %lld elements has the "
-			"prime factor %lld; factors up to %d run: pad the array",
-			(long long)n, (long long)p, MOST);
+	x = tc_build_reshape(&f->b, x, is_first ? 3 : 4, split);
+	w = tc_build_broadcast(&f->b, w, tc_tensor(f->b.c, f->elem, is_first ? 3 : 4,
+						   is_first ? first : matrix), own + !is_first);
+	if (is_first)
+		x = tc_build_dot(&f->b, x, w, 1, 1, 1);
+	else
+		x = tc_build_dot(&f->b, w, tc_build_transpose(&f->b, x, turn), 2, 3, 2);
 	if (q == 1)
-		return tc_build_dot(&f->b, x, roots(f, n, n, n), 0, 1, 0);
-	/* [count, p, q] to [count, q, p]: column transforms leave their dim last. */
-	x = tc_build_reshape(&f->b, x, 3, split);
-	x = tc_build_dot(&f->b, x, roots(f, p, p, p), 0, 1, 0);
-	twiddle = roots(f, n, q, p);
-	twiddle = tc_build_broadcast(&f->b, twiddle, x->type, (const int64_t[]){ 1, 2 });
-	x = tc_build2(&f->b, TC_MULTIPLY, x, twiddle);
-	x = tc_build_transpose(&f->b, x, turn);
-	x = transform(f, tc_build_reshape(&f->b, x, 2, rows), q);
-	x = tc_build_reshape(&f->b, x, 3, back);
-	x = tc_build_transpose(&f->b, x, turn);
-	return tc_build_reshape(&f->b, x, 2, whole);
+		return x;
+	twiddle = tc_build_broadcast(&f->b, roots(f, p * q, q, p), x->type, own);
+	return tc_build2(&f->b, TC_MULTIPLY, x, twiddle);
+}
+
+static struct tc_value *along(const struct fft *f, struct tc_value *x, unsigned d);
+
+static struct tc_value *times(const struct fft *f, struct tc_value *x, unsigned d,
+			      struct tc_value *line)
+{
+	const int64_t dim = d;
+
+	return tc_build2(&f->b, TC_MULTIPLY, x,
+			 tc_build_broadcast(&f->b, line, x->type, &dim));
+}
+
+/*
+ * Any length as a convolution with a chirp, exp(sign pi i k k / n), in transforms of a power of
+ * two elements (Bluestein, "A linear filtering approach to the computation of discrete Fourier
+ * transform", 1970).
+ */
+static struct tc_value *by_chirp(const struct fft *f, struct tc_value *x, unsigned d)
+{
+	struct fft back = *f;
+	int64_t n = x->type->dim[d], wide = 1, dim[TC_MAX_RANK];
+	struct tc_value *chirp, *filter, *part[2];
+	double *up = pairs(f, n), *down;
+
+	while (wide < 2 * n - 1)
+		wide *= 2;
+	back.sign = -f->sign;
+	down = pairs(f, wide);
+	memset(down, 0, (size_t)wide * 2 * sizeof(*down));
+	for (int64_t i = 0; i < n; i++) {
+		int64_t turn = (int64_t)((uint64_t)i * (uint64_t)i % (uint64_t)(2 * n));
+
+		root(f, turn, 2 * n, up + 2 * i);
+		for (unsigned k = 0; k < 2; k++)
+			down[2 * i + k] = down[2 * ((wide - i) % wide) + k] =
+				(k ? -1 : 1) * up[2 * i + k] / (double)wide;
+	}
+	chirp = data(f, 1, &n, up);
+	filter = along(f, data(f, 1, &wide, down), 0);
+	memcpy(dim, x->type->dim, x->type->rank * sizeof(*dim));
+	dim[d] = wide - n;
+	part[0] = times(f, x, d, chirp);
+	part[1] = tc_build_number(&f->b, tc_tensor(f->b.c, f->elem, x->type->rank, dim), 0);
+	x = along(f, tc_build_join(&f->b, 2, part, d), d);
+	x = along(&back, times(f, x, d, filter), d);
+	return times(f, tc_build_part(&f->b, x, d, 0, n), d, chirp);
 }
 
 /* Along dim d. */
 static struct tc_value *along(const struct fft *f, struct tc_value *x, unsigned d)
 {
 	const struct tc_type *t = x->type;
-	unsigned last = t->rank - 1;
-	int64_t swap[TC_MAX_RANK], flat[2] = { t->count / (t->dim[d] ? t->dim[d] : 1), t->dim[d] };
-	const struct tc_type *turned;
+	int64_t q = t->dim[d], s = 1;
+	struct factors factors = factors_of(q);
 
-	for (unsigned i = 0; i < t->rank; i++)
-		swap[i] = i;
-	swap[d] = last;
-	swap[last] = d;
-	if (d != last)
-		x = tc_build_transpose(&f->b, x, swap);
-	turned = x->type;
-	x = transform(f, tc_build_reshape(&f->b, x, 2, flat), flat[1]);
-	x = tc_build_reshape(&f->b, x, turned->rank, turned->dim);
-	return d != last ? tc_build_transpose(&f->b, x, swap) : x;
+	if (q > 1 && !factors.n)
+		return by_chirp(f, x, d);
+	for (unsigned i = d + 1; i < t->rank; i++)
+		s *= t->dim[i];
+	for (unsigned i = 0; i < factors.n; i++) {
+		q /= factors.p[i];
+		x = step(f, x, factors.p[i], q, s);
+		s *= factors.p[i];
+	}
+	return tc_build_reshape(&f->b, x, t->rank, t->dim);
+}
+
+/*
+ * ---- real signals ----
+ *
+ * One of n = 2 m elements is one of m complex numbers, of even elements and odd ones. Its
+ * spectrum is that of both: with z the other end's conjugate (a row turned around),
+ * a (1 + i w^k) / 2 + z (1 - i w^k) / 2, and back the same without the halves.
+ */
+static struct tc_value *untangle(const struct fft *f, struct tc_value *a, struct tc_value *z,
+				 int64_t n, double scale)
+{
+	int64_t last = a->type->rank - 1, size = a->type->dim[last];
+	double *first = pairs(f, size), *second = pairs(f, size), w[2];
+
+	for (int64_t k = 0; k < size; k++) {
+		root(f, k, n, w);
+		first[2 * k] = scale * (1 - f->sign * w[1]);
+		second[2 * k] = scale * (1 + f->sign * w[1]);
+		first[2 * k + 1] = scale * f->sign * w[0];
+		second[2 * k + 1] = -first[2 * k + 1];
+	}
+	z = tc_build1(&f->b, TC_REVERSE, tc_build_conjugate(&f->b, z));
+	tc_set_ints(f->b.c, z->def, "dimensions", &last, 1);
+	a = tc_build2(&f->b, TC_MULTIPLY, a,
+		      tc_build_broadcast(&f->b, data(f, 1, &size, first), a->type, &last));
+	z = tc_build2(&f->b, TC_MULTIPLY, z,
+		      tc_build_broadcast(&f->b, data(f, 1, &size, second), z->type, &last));
+	return tc_build2(&f->b, TC_ADD, a, z);
+}
+
+static struct tc_value *complex_of(const struct fft *f, struct tc_value *re, struct tc_value *im)
+{
+	struct tc_value *part[] = { re, im ? im : tc_build_number(&f->b, re->type, 0) };
+
+	return tc_build(&f->b, TC_COMPLEX, tc_with_elem(f->b.c, re->type, f->elem), 2, part);
+}
+
+/* Each second element along the last dim, from `from` on. */
+static struct tc_value *each_second(const struct fft *f, struct tc_value *x, int64_t from)
+{
+	unsigned last = x->type->rank - 1u;
+	int64_t start[TC_MAX_RANK] = { 0 }, step[TC_MAX_RANK], dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d <= last; d++) {
+		step[d] = d == last ? 2 : 1;
+		dim[d] = x->type->dim[d] / step[d];
+	}
+	start[last] = from;
+	return tc_build_steps(&f->b, x, start, step, tc_tensor(f->b.c, (enum elem)x->type->elem,
+							       last + 1, dim));
+}
+
+static struct tc_value *from_real(const struct fft *f, struct tc_value *x, int64_t n)
+{
+	unsigned last = x->type->rank - 1u;
+	struct tc_value *part[2];
+
+	if (n % 2) {
+		x = along(f, complex_of(f, x, NULL), last);
+		return tc_build_part(&f->b, x, last, 0, n / 2 + 1);
+	}
+	x = along(f, complex_of(f, each_second(f, x, 0), each_second(f, x, 1)), last);
+	part[0] = x;
+	part[1] = tc_build_part(&f->b, x, last, 0, 1);
+	x = tc_build_join(&f->b, 2, part, last);
+	return untangle(f, x, x, n, 0.5);
 }
 
 /* The second half of a real signal's spectrum mirrors the first. */
 static struct tc_value *mirror(const struct fft *f, struct tc_value *x, int64_t n)
 {
-	const struct tc_type *t = x->type;
-	int64_t m = n / 2 + 1, last = t->rank - 1;
+	int64_t m = n / 2 + 1, last = x->type->rank - 1;
 	struct tc_value *part[2] = { x };
 
 	if (n <= 2)
@@ -122,12 +281,54 @@ static struct tc_value *mirror(const struct fft *f, struct tc_value *x, int64_t 
 	return tc_build_join(&f->b, 2, part, (unsigned)last);
 }
 
+/* The ends of a real signal's spectrum are real, whatever their imaginary parts hold. */
+static struct tc_value *with_real_ends(const struct fft *f, struct tc_value *x)
+{
+	unsigned last = x->type->rank - 1u;
+	struct tc_value *re = tc_build_real(&f->b, x), *zero = tc_build_number(&f->b, re->type, 0);
+	struct tc_value *im = tc_build(&f->b, TC_IMAG, re->type, 1, &x), *i, *is_end;
+	const struct tc_type *t = tc_with_elem(f->b.c, re->type, ELEM_S32);
+	double end = (double)(x->type->dim[last] - 1);
+
+	i = tc_build_iota(&f->b, t, last);
+	is_end = tc_build2(&f->b, TC_OR,
+			   tc_build_compare(&f->b, TC_CMP_EQ, i, tc_build_number(&f->b, t, 0)),
+			   tc_build_compare(&f->b, TC_CMP_EQ, i, tc_build_number(&f->b, t, end)));
+	return complex_of(f, re, tc_build_select(&f->b, is_end, zero, im));
+}
+
+static struct tc_value *to_real(const struct fft *f, struct tc_value *x, int64_t n,
+				const struct tc_type *out)
+{
+	unsigned last = x->type->rank - 1u, rank = last + 2;
+	struct tc_value *part[2];
+	int64_t dim[TC_MAX_RANK];
+
+	/* Pairs need a dim of their own. */
+	if (n % 2 || rank > TC_MAX_RANK) {
+		x = along(f, mirror(f, x, n), last);
+		return tc_build(&f->b, TC_REAL, out, 1, &x);
+	}
+	x = with_real_ends(f, x);
+	x = untangle(f, tc_build_part(&f->b, x, last, 0, n / 2),
+		     tc_build_part(&f->b, x, last, 1, n / 2), n, 1);
+	x = along(f, x, last);
+	memcpy(dim, x->type->dim, (last + 1) * sizeof(*dim));
+	dim[last + 1] = 1;
+	part[0] = tc_build_real(&f->b, x);
+	part[1] = tc_build(&f->b, TC_IMAG, part[0]->type, 1, &x);
+	for (unsigned i = 0; i < 2; i++)
+		part[i] = tc_build_reshape(&f->b, part[i], rank, dim);
+	x = tc_build_join(&f->b, 2, part, rank - 1);
+	return tc_build_reshape(&f->b, x, out->rank, out->dim);
+}
+
 void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op)
 {
 	int64_t kind = tc_attr_int(op, "fft_type", 0);
 	bool inverse = kind == TC_FFT_IFFT || kind == TC_FFT_IRFFT;
 	struct fft f = { .b = tc_build_at(c, op), .op = op, .sign = inverse ? 1 : -1 };
-	struct tc_value *x = tc_in(op, 0), *part[2];
+	struct tc_value *x = tc_in(op, 0);
 	const struct tc_type *out = tc_out(op, 0)->type, *in = x->type;
 	unsigned n, rank = in->rank;
 	const int64_t *length = tc_attr_ints(op, "fft_length", &n);
@@ -139,21 +340,14 @@ void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op)
 	if (!out->count || !in->count) {
 		x = tc_build_number(&f.b, out, 0);
 	} else {
-		if (kind == TC_FFT_RFFT) {
-			part[0] = x;
-			part[1] = tc_build_number(&f.b, in, 0);
-			x = tc_build(&f.b, TC_COMPLEX, tc_with_elem(c, in, f.elem), 2, part);
+		if (kind == TC_FFT_RFFT)
+			x = from_real(&f, x, length[n - 1]);
+		else if (kind != TC_FFT_IRFFT)
 			x = along(&f, x, rank - 1);
-			x = tc_build_part(&f.b, x, rank - 1, 0, length[n - 1] / 2 + 1);
-		} else if (kind != TC_FFT_IRFFT) {
-			x = along(&f, x, rank - 1);
-		}
 		for (unsigned i = 1; i < n; i++)
 			x = along(&f, x, rank - 1 - i);
-		if (kind == TC_FFT_IRFFT) {
-			x = along(&f, mirror(&f, x, length[n - 1]), rank - 1);
-			x = tc_build(&f.b, TC_REAL, out, 1, &x);
-		}
+		if (kind == TC_FFT_IRFFT)
+			x = to_real(&f, x, length[n - 1], out);
 		if (inverse)
 			x = tc_build2(&f.b, TC_MULTIPLY, x,
 				      tc_build_number(&f.b, x->type, 1 / size));

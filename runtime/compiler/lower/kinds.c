@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
 
 /* ---- products ---- */
 

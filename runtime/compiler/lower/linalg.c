@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cholesky factors and triangular systems as loops over rows or columns; what is inside
- * a loop is one product and a few elementwise ops on the whole batch. And what all
- * factorisations share (linalg.h).
+ * Cholesky factors and triangular systems, cut in halves until FEW columns or rows are left:
+ * what is between the halves is one product, and so nearly all of the work; the few are a
+ * loop, with a few elementwise ops on the whole batch inside. And what all factorisations
+ * share (linalg.h).
  */
 #include <math.h>
 #include <string.h>
 
+#include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/lower/linalg.h"
+
+enum { FEW = 16 };	/* columns or rows that a loop does one by one */
 
 static const int64_t as_is[] = { 0, 1, 2 };
 
@@ -207,6 +211,12 @@ static enum elem working(enum elem elem)
 	return elem == ELEM_F16 || elem == ELEM_BF16 ? ELEM_F32 : elem;
 }
 
+/* Of more than FEW columns or rows, what comes before the cut. */
+static int64_t half_of(int64_t n)
+{
+	return (n / 2 + FEW - 1) / FEW * FEW;
+}
+
 /*
  * Column j of L from the columns before it: c = A[:, j] - L conj(L[j, :]), then
  * L[i, j] = c[i] / sqrt(c[j]) for i >= j. Columns from j on are still zero.
@@ -214,20 +224,47 @@ static enum elem working(enum elem elem)
 static void factor_column(const struct tc_build *b, struct tc_value *j,
 			  struct tc_value **state, void *arg)
 {
-	struct tc_value *a = arg, *l = state[0], *row, *column, *pivot, *mask;
-	int64_t n = a->type->dim[2];
+	struct tc_value *a = arg, *l = state[0], *row, *column, *pivot, *mask, *sum;
 	const struct tc_type *s32;
 
-	row = tc_build_conjugate(b, tc_build_take(b, l, 1, j, 1));		/* [batch, 1, n] */
+	row = tc_build_conjugate(b, tc_build_take(b, l, 1, j, 1));	/* [batch, 1, w] */
 	column = tc_build_take(b, a, 2, j, 1);				/* [batch, n, 1] */
-	column = tc_build2(b, TC_SUBTRACT, column, tc_build_dot(b, l, row, 1, 2, 2));
+	sum = tc_build2(b, TC_MULTIPLY, l, tc_build_broadcast(b, row, l->type, as_is));
+	sum = tc_build_reshape(b, tc_build_sum(b, sum, 1u << 2), 3, column->type->dim);
+	column = tc_build2(b, TC_SUBTRACT, column, sum);
 	pivot = tc_build_real(b, tc_build_take(b, column, 1, j, 1));
 	column = tc_linalg_by(b, TC_DIVIDE, column, tc_build1(b, TC_SQRT, pivot));
 	s32 = tc_with_elem(b->c, column->type, ELEM_S32);
 	mask = tc_build_compare(b, TC_CMP_GE, tc_build_iota(b, s32, 1),
-				tc_build_broadcast(b, j, s32, &n));
+				tc_build_broadcast(b, j, s32, NULL));
 	column = tc_build_select(b, mask, column, tc_build_number(b, column->type, 0));
 	state[0] = tc_build_put(b, l, 2, j, column);
+}
+
+/* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are
+ * taken off. */
+static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value *a)
+{
+	int64_t n = a->type->dim[1], w = a->type->dim[2], h = half_of(w);
+	struct tc_value *left, *right, *below, *part[2];
+	const int64_t corner[] = { a->type->dim[0], h, w - h };
+	struct tc_loop loop = { .n = w, .body = factor_column, .arg = a };
+
+	if (w <= FEW) {
+		left = tc_build_number(b, a->type, 0);
+		tc_build_loop(b, &loop, 1, &left);
+		return left;
+	}
+	left = factor_columns(b, tc_build_part(b, a, 2, 0, h));
+	below = tc_build_part(b, left, 1, h, n - h);
+	right = tc_build_part(b, tc_build_part(b, a, 1, h, n - h), 2, h, w - h);
+	right = tc_build2(b, TC_SUBTRACT, right,
+			  tc_linalg_times_adjoint(b, below, tc_build_part(b, left, 1, h, w - h)));
+	part[0] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 3, corner), 0);
+	part[1] = factor_columns(b, right);
+	part[1] = tc_build_join(b, 2, part, 1);
+	part[0] = left;
+	return tc_build_join(b, 2, part, 2);
 }
 
 /* Where a matrix had no factor its last pivot is NaN, because each pivot hands it on: then
@@ -248,16 +285,12 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 	const struct tc_type *t = tc_out(op, 0)->type;
 	bool lower = tc_attr_int(op, "lower", 0);
 	struct tc_value *a = tc_in(op, 0), *l;
-	struct tc_loop loop;
 
 	if (t->count) {
 		a = tc_build_matrices(&b, tc_build_convert(&b, a, working((enum elem)t->elem)));
 		if (!lower)
 			a = tc_build_conjugate(&b, tc_build_turn(&b, a));
-		l = tc_build_number(&b, a->type, 0);
-		loop = (struct tc_loop){ .n = a->type->dim[1], .body = factor_column, .arg = a };
-		tc_build_loop(&b, &loop, 1, &l);
-		l = spoil(&b, l);
+		l = spoil(&b, factor_columns(&b, a));
 		if (!lower)
 			l = tc_build_conjugate(&b, tc_build_turn(&b, l));
 		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
@@ -295,6 +328,35 @@ static void solve_row(const struct tc_build *b, struct tc_value *i, struct tc_va
 	state[0] = tc_build_put(b, x, 1, i, row);
 }
 
+static struct tc_value *solve(const struct tc_build *b, const struct system *s)
+{
+	int64_t n = s->t->type->dim[1], h = half_of(n), size[] = { h, n - h };
+	unsigned first = !s->lower, second = s->lower;
+	struct tc_value *x[2], *t[2][2], *rhs[2];
+	struct system half = *s;
+	struct tc_loop loop = { .n = n, .body = solve_row, .arg = &half };
+
+	if (n <= FEW) {
+		x[0] = tc_build_number(b, s->rhs->type, 0);
+		tc_build_loop(b, &loop, 1, x);
+		return x[0];
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		rhs[i] = tc_build_part(b, s->rhs, 1, i * h, size[i]);
+		for (unsigned j = 0; j < 2; j++)
+			t[i][j] = tc_build_part(b, tc_build_part(b, s->t, 1, i * h, size[i]), 2,
+						j * h, size[j]);
+	}
+	half.t = t[first][first];
+	half.rhs = rhs[first];
+	x[first] = solve(b, &half);
+	half.t = t[second][second];
+	half.rhs = tc_build2(b, TC_SUBTRACT, rhs[second],
+			     tc_linalg_times(b, t[second][first], x[first]));
+	x[second] = solve(b, &half);
+	return tc_build_join(b, 2, x, 1);
+}
+
 /* X op(A) = B is op(A)^T X^T = B^T. */
 void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 {
@@ -306,7 +368,6 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 	struct system s = { .lower = tc_attr_int(op, "lower", 0),
 			    .unit = tc_attr_int(op, "unit_diagonal", 0) };
 	struct tc_value *x = tc_in(op, 1);
-	struct tc_loop loop;
 
 	if (t->count) {
 		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
@@ -323,9 +384,7 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		}
 		if (!left)
 			s.rhs = tc_build_turn(&b, s.rhs);
-		x = tc_build_number(&b, s.rhs->type, 0);
-		loop = (struct tc_loop){ .n = s.t->type->dim[1], .body = solve_row, .arg = &s };
-		tc_build_loop(&b, &loop, 1, &x);
+		x = solve(&b, &s);
 		if (!left)
 			x = tc_build_turn(&b, x);
 		x = tc_build_convert(&b, tc_build_reshape(&b, x, t->rank, t->dim),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TC_OPT_LINALG_H
-#define TC_OPT_LINALG_H
+#ifndef TC_LOWER_LINALG_H
+#define TC_LOWER_LINALG_H
 /*
  * What factorisations share. Matrices are [batch, rows, columns] of f32, f64, C64 or C128;
  * what is one number for each matrix is [batch, 1, 1] and real.

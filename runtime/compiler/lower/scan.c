@@ -9,7 +9,7 @@
  * order of the elements is kept, so any associative body will do; how sums are grouped is
  * free in a reduce_window, and this grouping has the smaller error.
  */
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/lower/decompose.h"
 
 enum {
 	LEAST = 9,	/* elements: shorter ones are as quick window by window */

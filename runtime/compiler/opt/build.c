@@ -86,7 +86,9 @@ static size_t encode(enum elem elem, double value, void *to)
 {
 	float f = (float)value, pair[2] = { f, 0 };
 	double wide[2] = { value, 0 };
-	int64_t i = (int64_t)value;
+	/* Only whole numbers are asked for of those. */
+	int64_t i = elem_class(elem) == ELEM_CLASS_SINT || elem_class(elem) == ELEM_CLASS_UINT ?
+		    (int64_t)value : 0;
 
 	switch (elem) {
 	case ELEM_F32: memcpy(to, &f, 4); return 4;

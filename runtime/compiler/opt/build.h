@@ -115,26 +115,4 @@ struct tc_loop {
 void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
 		   struct tc_value **state);
 
-/* Parts of tc_pass_decompose. Each replaces op. */
-void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);		/* fft.c */
-void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op);	/* linalg.c */
-void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
-/* One with holes in its input, where that pays, and those of depthwise.c; leaves others
- * alone. conv.c */
-void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
-/* One in which every feature is a group of its own; leaves others alone. depthwise.c */
-void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
-bool tc_is_depthwise(const struct tc_op *op);
-/* scan.c: a reduce_window over all that is before, or after, each element (true: op is
- * gone); others stay. */
-bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
-/* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
- * op is gone), and bits of types narrower than a byte; others stay. */
-bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op);
-void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op);
-/* Targets of JAX that stand for algorithms; leaves others alone. custom.c */
-void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
-/* While the functions are still there: the call names its comparator. */
-void tc_decompose_top_k(struct tc_ctx *c, struct tc_op *op);
-
 #endif

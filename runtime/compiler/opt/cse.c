@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/ir/ir.h"
+#include "runtime/compiler/passes.h"
 
 struct table {
 	struct tc_op **slots;

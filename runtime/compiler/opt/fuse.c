@@ -15,6 +15,7 @@
  * those of the iteration shape by `axis`.
  */
 #include "runtime/compiler/opt/fuse.h"
+#include "runtime/compiler/passes.h"
 
 #include <string.h>
 

@@ -3,7 +3,8 @@
  * Replaces calls and composites by the bodies that they name, and tuples by their parts.
  *
  * Requires: a verified module. Ensures: main is the only function; no call, composite,
- * tuple or get_tuple_element is left, but for custom calls that yield tuples.
+ * tuple or get_tuple_element is left, but for tuples within tuples that custom calls
+ * yield; no ApproxTopK, whose comparator is a function.
  * Fails: INVALID_ARGUMENT on recursion or a call that does not fit, RESOURCE_EXHAUSTED
  * when the program grows past MAX_OPS or nests deeper than MAX_NEST: later passes walk
  * regions by recursion.
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/passes.h"
 
 #define MAX_OPS 2000000u
 #define MAX_NEST 500u	/* of regions, and of calls while they are followed */
@@ -158,6 +160,104 @@ static void take_apart(struct tc_op *op)
 	tc_erase(op);
 }
 
+/*
+ * ApproxTopK: values and their numbers sorted by the comparator that the call names, and
+ * the first k of them: exact is approximate enough. Here, as the function that it names is
+ * gone afterwards.
+ */
+static void replace_top_k(struct tc_ctx *c, struct tc_op *op)
+{
+	const char *name = tc_attr_str(op, "called_computations");
+	const struct tc_op *f = name ? tc_find_func(c, name) : NULL;
+	const struct tc_attr *config = tc_attr(op, "attributes");
+	const struct tc_type *t = op->n_operands == 4 ? tc_in(op, 0)->type : NULL, *types[2];
+	struct tc_value *in[2], *yield, *args[4];
+	struct tc_build b = tc_build_at(c, op), inner = { .c = c, .where = op->where };
+	int64_t dim = -1, k = -1;
+	struct tc_op *sort;
+
+	for (unsigned i = 0; config && i < config->n; i++) {
+		if (!strcmp(config->attrs[i].key, "reduction_dim"))
+			dim = config->attrs[i].i;
+		if (!strcmp(config->attrs[i].key, "top_k"))
+			k = config->attrs[i].i;
+	}
+	if (!t || op->n_results != 2 || !f || dim < 0 || dim >= t->rank || k < 0 ||
+	    k > t->dim[dim] || tc_in(op, 1)->type->is_tuple ||
+	    tc_in(op, 1)->type != tc_with_elem(c, t, (enum elem)tc_in(op, 1)->type->elem) ||
+	    f->regions[0].block->n_args != 4 || f->regions[0].block->last->n_operands != 1)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "ApproxTopK takes values, their numbers and "
+			"a comparator; top_k is %lld, reduction_dim %lld", (long long)k,
+			(long long)dim);
+	/* A call that is not to bring its candidates down to k says by its type how many. */
+	if (tc_out(op, 0)->type->rank == t->rank && tc_out(op, 0)->type->dim[dim] > k &&
+	    tc_out(op, 0)->type->dim[dim] <= t->dim[dim])
+		k = tc_out(op, 0)->type->dim[dim];
+	for (unsigned i = 0; i < 2; i++) {
+		in[i] = tc_in(op, i);
+		types[i] = in[i]->type;
+	}
+	sort = tc_new(c, TC_SORT, 2, in, 2, types, 1);
+	tc_set_int(c, sort, "dimension", TC_ATTR_INT, dim);
+	tc_set_int(c, sort, "is_stable", TC_ATTR_BOOL, 1);
+	inner.block = tc_new_block(c, &sort->regions[0]);
+	for (unsigned i = 0; i < 4; i++)
+		args[i] = tc_new_arg(c, inner.block,
+				     tc_tensor(c, (enum elem)types[i / 2]->elem, 0, NULL));
+	yield = tc_build_region(&inner, &f->regions[0], args);
+	if (yield->type != tc_tensor(c, ELEM_PRED, 0, NULL))
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its comparator yields no truth value");
+	tc_build_return(&inner, 1, &yield);
+	tc_build_place(&b, sort);
+	for (unsigned i = 0; i < 2; i++) {
+		struct tc_value *head = tc_build_part(&b, tc_out(sort, i), (unsigned)dim, 0, k);
+
+		if (head->type != tc_out(op, i)->type)
+			tc_fail(c, ERR_INVALID_ARGUMENT, op, "result %u has another type", i);
+		tc_replace_uses(tc_out(op, i), head);
+	}
+	tc_erase(op);
+}
+
+/* A call that gives its results as one tuple gives them one by one: as torch_xla's MLIR has
+ * Qr and Eigh. Tuples within stay. */
+static struct tc_op *take_results_apart(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->n_results == 1 ? op->results[0].type : NULL;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value **parts, **in;
+	struct tc_op *flat;
+
+	if (!t || !t->is_tuple || t->n_parts > UINT16_MAX)
+		return op;
+	in = arena_array(&c->arena, op->n_operands + 1u, sizeof(*in));
+	parts = arena_array(&c->arena, t->n_parts + 1u, sizeof(*parts));
+	if (!in || !parts)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned i = 0; i < op->n_operands; i++)
+		in[i] = tc_in(op, i);
+	flat = tc_build_place(&b, tc_new(c, TC_CUSTOM_CALL, op->n_operands, in, t->n_parts,
+					 t->parts, 0));
+	flat->attrs = op->attrs;
+	flat->n_attrs = op->n_attrs;
+	for (unsigned i = 0; i < t->n_parts; i++)
+		parts[i] = tc_out(flat, i);
+	tc_replace_uses(tc_out(op, 0), tc_build(&b, TC_TUPLE, t, t->n_parts, parts));
+	tc_erase(op);
+	return flat;
+}
+
+static void inline_custom_call(struct tc_ctx *c, struct tc_op *op)
+{
+	const char *target = tc_attr_str(op, "call_target_name");
+
+	op = take_results_apart(c, op);
+	if (!strcmp(target, "ApproxTopK"))
+		replace_top_k(c, op);
+	else if (!strcmp(target, "dce_sink") && !op->n_results)
+		tc_erase(op);	/* JAX's way to keep a value: it is kept by now */
+}
+
 static void inline_op(struct pass *p, struct tc_op *op)
 {
 	switch (op->op) {
@@ -174,11 +274,7 @@ static void inline_op(struct pass *p, struct tc_op *op)
 		take_part(p->c, op);
 		break;
 	case TC_CUSTOM_CALL:
-		if (!strcmp(tc_attr_str(op, "call_target_name"), "ApproxTopK"))
-			tc_decompose_top_k(p->c, op);
-		else if (!strcmp(tc_attr_str(op, "call_target_name"), "dce_sink") &&
-			 !op->n_results)
-			tc_erase(op);	/* JAX's way to keep a value: it is kept by now */
+		inline_custom_call(p->c, op);
 		break;
 	default:
 		for (unsigned r = 0; r < op->n_regions; r++)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/ir/ir.h"
+#include "runtime/compiler/passes.h"
 
 static bool is_dead(const struct tc_op *op)
 {
@@ -16,7 +16,7 @@ static bool is_dead(const struct tc_op *op)
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (!tc_is_unused(&op->results[i]))
 			return false;
-	return true;
+	return !tc_has_effect(op);
 }
 
 static const struct tc_attr *splat_of(const struct tc_value *v)

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computations of HLO modules, and the instructions that name some; custom calls and
+ * collectives too, of which others know what they are (hlo.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/compiler/front/hlo.h"
+
+#define MAX_DEPTH 200u		/* of computations in computations */
+
+#define READ(name) static struct hlo_value read_##name(struct hlo *r, struct tc_block *b, \
+	const struct hlo_insn *i, enum tc_opcode code)
+
+static struct hlo_value read_insn(struct hlo *r, struct tc_block *b, const struct hlo_insn *i);
+
+/* ---- computations ---- */
+
+static struct hlo_value take_parameter(struct hlo *r, const struct hlo_insn *i,
+				       const struct hlo_value *args)
+{
+	const struct hlo_value *v = &args[i->p->parameter_number];
+
+	if (hlo_type(r, i->p->shape) != v->type)
+		hlo_bad(r, "parameter %" PRId64 " is not of the type of what is given for it",
+			i->p->parameter_number);
+	return *v;
+}
+
+struct hlo_value hlo_read_computation(struct hlo *r, uint32_t computation, struct tc_block *b,
+				      const struct hlo_value *args)
+{
+	struct hlo_computation *k = &r->computations[computation];
+	const struct hlo_insn *around = r->now;
+	const struct hlo_slot *root = hlo_find(&r->insn_ids, k->p->root_id);
+	struct hlo_insn *all = r->insns + k->first;
+
+	if (k->is_open)
+		hlo_bad(r, "computation %.100s calls itself", k->p->name ? k->p->name : "");
+	if (++r->depth > MAX_DEPTH)
+		hlo_refuse(r, "the program's loops, branches and calls nest more than %u deep",
+			   MAX_DEPTH);
+	if (!root->is_used || r->insns[root->at].computation != computation)
+		hlo_bad(r, "computation %.100s has no instruction %" PRId64 ", which is to be "
+			"its root", k->p->name ? k->p->name : "", k->p->root_id);
+	k->is_open = true;
+	for (size_t i = 0; i < k->p->n_instructions; i++) {
+		all[i].is_defined = false;
+		all[i].size = NULL;
+	}
+	for (size_t i = 0; i < k->p->n_instructions; i++) {
+		r->now = &all[i];
+		if (all[i].p->opcode && !strcmp(all[i].p->opcode, "parameter"))
+			all[i].value = take_parameter(r, &all[i], args);
+		else
+			all[i].value = read_insn(r, b, &all[i]);
+		all[i].is_defined = true;
+	}
+	if (r->insns[root->at].size)
+		hlo_refuse(r, "a computation gives a value of which not all counts");
+	k->is_open = false;
+	r->depth--;
+	r->now = around;
+	return r->insns[root->at].value;
+}
+
+/* Arguments of b for every array of the type. */
+static struct hlo_value new_arguments(struct hlo *r, struct tc_block *b,
+				      const struct tc_type *t)
+{
+	struct hlo_value v = { t, hlo_get(r, hlo_count(t), sizeof(*v.leaf)) };
+	unsigned n = 0;
+
+	if (!t->is_tuple) {
+		v.leaf[0] = tc_new_arg(r->c, b, t);
+		return v;
+	}
+	for (unsigned i = 0; i < t->n_parts; i++) {
+		struct hlo_value part = new_arguments(r, b, t->parts[i]);
+		unsigned m = hlo_count(part.type);
+
+		if (m)
+			memcpy(v.leaf + n, part.leaf, m * sizeof(*v.leaf));
+		n += m;
+	}
+	return v;
+}
+
+void hlo_end_block(struct hlo *r, struct tc_block *b, const struct hlo_value *v)
+{
+	tc_append(b, tc_new(r->c, TC_RETURN, hlo_count(v->type), v->leaf, 0, NULL, 0));
+}
+
+struct hlo_value *hlo_arguments(struct hlo *r, uint32_t computation, struct tc_block *b)
+{
+	const struct hlo_computation *k = hlo_parameters(r, computation);
+	struct hlo_value *args = hlo_get(r, k->n_params, sizeof(*args));
+
+	for (uint32_t i = 0; i < k->n_params; i++)
+		args[i] = new_arguments(r, b, hlo_type(r, r->insns[k->params[i]].p->shape));
+	return args;
+}
+
+static void read_region(struct hlo *r, uint32_t computation, struct tc_region *region)
+{
+	struct tc_block *b = tc_new_block(r->c, region);
+	struct hlo_value *args = hlo_arguments(r, computation, b), result;
+
+	result = hlo_read_computation(r, computation, b, args);
+	hlo_end_block(r, b, &result);
+}
+
+/* ---- scalar functions on arrays ---- */
+
+READ(reduce)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 1);
+
+	hlo_give_dims(r, i, op, "dimensions");
+	read_region(r, hlo_callee(r, i, 0), &op->regions[0]);
+	return hlo_results(r, i, op);
+}
+
+READ(map)
+{
+	return read_reduce(r, b, i, code);
+}
+
+READ(reduce_window)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 1);
+
+	hlo_give_window(r, i, op);
+	read_region(r, hlo_callee(r, i, 0), &op->regions[0]);
+	return hlo_results(r, i, op);
+}
+
+READ(select_and_scatter)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 2);
+
+	hlo_give_window(r, i, op);
+	read_region(r, hlo_callee(r, i, 0), &op->regions[0]);
+	read_region(r, hlo_callee(r, i, 1), &op->regions[1]);
+	return hlo_results(r, i, op);
+}
+
+READ(sort)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 1);
+
+	if (i->p->n_dimensions != 1)
+		hlo_bad(r, "it names %zu dimensions, not one", i->p->n_dimensions);
+	tc_set_int(r->c, op, "dimension", TC_ATTR_INT, i->p->dimensions[0]);
+	tc_set_int(r->c, op, "is_stable", TC_ATTR_BOOL, i->p->is_stable != 0);
+	read_region(r, hlo_callee(r, i, 0), &op->regions[0]);
+	return hlo_results(r, i, op);
+}
+
+/* The region of a sort by its first array: the larger, or the smaller, comes first. */
+static void compare_first(struct hlo *r, struct tc_op *sort, int direction)
+{
+	struct tc_build b = { .c = r->c, .where = sort->where,
+			      .block = tc_new_block(r->c, &sort->regions[0]) };
+	struct tc_value *arg[4], *before;
+
+	for (unsigned i = 0; i < 4; i++)
+		arg[i] = tc_new_arg(r->c, b.block, tc_tensor(r->c, (enum elem)tc_in(sort,
+				    i / 2)->type->elem, 0, NULL));
+	before = tc_build_compare(&b, direction, arg[0], arg[1]);
+	if (elem_class(arg[0]->type->elem) == ELEM_CLASS_FLOAT)
+		tc_set_int(r->c, before->def, "compare_type", TC_ATTR_ENUM, TC_CMP_TOTALORDER);
+	tc_build_return(&b, 1, &before);
+}
+
+/* The first k of the last dim, sorted, and where they were: equal ones in their order. */
+READ(top_k)
+{
+	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
+	struct tc_value *x = hlo_array(r, i, 0), *in[2];
+	const struct tc_type *t = x->type, *types[2], *out = hlo_type(r, i->p->shape);
+	unsigned last = t->rank ? t->rank - 1u : 0;
+	struct hlo_value v = { out, hlo_get(r, 2, sizeof(*v.leaf)) };
+	struct tc_op *op;
+
+	if (!t->rank || i->p->k < 0 || i->p->k > t->dim[last])
+		hlo_bad(r, "%" PRId64 " of an array of rank %u", i->p->k, t->rank);
+	in[0] = x;
+	types[0] = t;
+	types[1] = tc_with_elem(r->c, t, ELEM_S32);
+	in[1] = tc_build_iota(&to, types[1], last);
+	op = tc_build_place(&to, tc_new(r->c, code, 2, in, 2, types, 1));
+	tc_set_int(r->c, op, "dimension", TC_ATTR_INT, last);
+	tc_set_int(r->c, op, "is_stable", TC_ATTR_BOOL, 1);
+	compare_first(r, op, i->p->largest ? TC_CMP_GT : TC_CMP_LT);
+	for (unsigned k = 0; k < 2; k++)
+		v.leaf[k] = tc_build_part(&to, tc_out(op, k), last, 0, i->p->k);
+	if (!out->is_tuple || out->n_parts != 2 || out->parts[0] != v.leaf[0]->type ||
+	    out->parts[1] != v.leaf[1]->type)
+		hlo_bad(r, "its shape is not that of %" PRId64 " values and their places",
+			i->p->k);
+	return v;
+}
+
+/* Of a value whose dim counts only in part: that value, and how much (hlo_insn.size). */
+READ(set_size)
+{
+	struct hlo_insn *own = &r->insns[i - r->insns];
+	const struct hlo_value *v = hlo_operand(r, i, 0);
+	struct tc_value *size = hlo_array(r, i, 1);
+
+	(void)b;
+	(void)code;
+	if (i->p->n_dimensions != 1 || i->p->dimensions[0] < 0 || v->type->is_tuple ||
+	    i->p->dimensions[0] >= v->type->rank || hlo_bound_type(r, i->p->shape) != v->type ||
+	    size->type != tc_tensor(r->c, ELEM_S32, 0, NULL))
+		hlo_bad(r, "its operands do not fit");
+	own->size = size;
+	own->cut = (unsigned)i->p->dimensions[0];
+	return *v;
+}
+
+/* A scatter's updates that do not count: their indices become -1, which is nowhere. */
+static struct tc_value *cut_indices(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+				    const Hlo__ScatterDims *s, size_t n)
+{
+	const struct hlo_insn *def = hlo_sized_operand(r, i, n);
+	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
+	struct tc_value *v = def->value.type->is_tuple ? NULL : def->value.leaf[0], *at, *bound;
+	const struct tc_type *t = def->value.type;
+
+	if (!v || !def->size)
+		return hlo_array(r, i, n);
+	if (def->cut == s->index_vector_dim)
+		hlo_refuse(r, "indices with parts that do not count do not run");
+	if (elem_bits(t->elem) < 32)
+		v = tc_build_convert(&to, v, ELEM_S32);
+	t = tc_with_elem(r->c, t, ELEM_S32);
+	at = tc_build_iota(&to, t, def->cut);
+	bound = t->rank ? tc_build_broadcast(&to, def->size, t, NULL) : def->size;
+	return tc_build_select(&to, tc_build_compare(&to, TC_CMP_LT, at, bound), v,
+			       tc_build_number(&to, v->type, -1));
+}
+
+/* Updates may be cut only where their indices are. */
+static struct tc_value *cut_updates(struct hlo *r, const struct hlo_insn *i,
+				    const Hlo__ScatterDims *s, size_t indices, size_t n)
+{
+	const struct hlo_insn *def = hlo_sized_operand(r, i, n);
+	const struct hlo_insn *by = hlo_sized_operand(r, i, indices);
+	unsigned dim = by->cut;
+
+	if (!def->size || def->value.type->is_tuple)
+		return hlo_array(r, i, n);
+	/* Among the updates' dims, those of the indices in order, but for the vector's. */
+	dim -= by->size && s->index_vector_dim >= 0 && s->index_vector_dim < dim;
+	if (!by->size || by->size != def->size || s->n_update_window_dims || def->cut != dim)
+		hlo_refuse(r, "updates that do not count where their indices do not run yet");
+	return def->value.leaf[0];
+}
+
+READ(scatter)
+{
+	static const Hlo__ScatterDims none = HLO__SCATTER_DIMS__INIT;
+	const Hlo__ScatterDims *s = i->p->scatter_dims ? i->p->scatter_dims : &none;
+	size_t n_in = i->p->n_operand_ids, indices = n_in / 2;
+	struct tc_value **in = hlo_get(r, n_in, sizeof(*in));
+	struct tc_op *op;
+
+	for (size_t k = 0; k < n_in; k++)
+		in[k] = k < indices ? hlo_array(r, i, k) :
+			k == indices ? cut_indices(r, b, i, s, k) :
+			cut_updates(r, i, s, indices, k);
+	op = hlo_op_on(r, b, i, code, (unsigned)n_in, in, 1);
+
+	hlo_give_ints(r, op, "update_window_dims", s->n_update_window_dims,
+		      s->update_window_dims);
+	hlo_give_ints(r, op, "inserted_window_dims", s->n_inserted_window_dims,
+		      s->inserted_window_dims);
+	hlo_give_ints(r, op, "input_batching_dims", s->n_input_batching_dims,
+		      s->input_batching_dims);
+	hlo_give_ints(r, op, "scatter_indices_batching_dims",
+		      s->n_scatter_indices_batching_dims, s->scatter_indices_batching_dims);
+	hlo_give_ints(r, op, "scatter_dims_to_operand_dims",
+		      s->n_scatter_dims_to_operand_dims, s->scatter_dims_to_operand_dims);
+	tc_set_int(r->c, op, "index_vector_dim", TC_ATTR_INT, s->index_vector_dim);
+	tc_set_int(r->c, op, "indices_are_sorted", TC_ATTR_BOOL, i->p->indices_are_sorted != 0);
+	tc_set_int(r->c, op, "unique_indices", TC_ATTR_BOOL, i->p->unique_indices != 0);
+	read_region(r, hlo_callee(r, i, 0), &op->regions[0]);
+	return hlo_results(r, i, op);
+}
+
+/* ---- control flow ---- */
+
+/* HLO names the body first, the IR's regions are condition and body. */
+READ(while)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 2);
+
+	read_region(r, hlo_callee(r, i, 1), &op->regions[0]);
+	read_region(r, hlo_callee(r, i, 0), &op->regions[1]);
+	return hlo_results(r, i, op);
+}
+
+/* A branch sees its operand where it stands: regions of branches take no arguments. */
+static void read_branch(struct hlo *r, const struct hlo_insn *i, size_t n,
+			struct tc_region *region)
+{
+	uint32_t computation = hlo_callee(r, i, n);
+	struct tc_block *b = tc_new_block(r->c, region);
+	struct hlo_value result;
+
+	if (hlo_parameters(r, computation)->n_params != 1)
+		hlo_bad(r, "branch %zu takes %u parameters, not one", n,
+			hlo_parameters(r, computation)->n_params);
+	result = hlo_read_computation(r, computation, b, hlo_operand(r, i, n + 1));
+	hlo_end_block(r, b, &result);
+}
+
+READ(conditional)
+{
+	size_t n = i->p->n_called_computation_ids;
+	struct tc_value *index = hlo_array(r, i, 0);
+	bool is_if = index->type->elem == ELEM_PRED;
+	struct tc_op *op;
+
+	(void)code;
+	if (!n || i->p->n_operand_ids != n + 1 || (is_if && n != 2))
+		hlo_bad(r, "%zu branches with %zu operands", n, i->p->n_operand_ids);
+	op = hlo_op(r, b, i, is_if ? TC_IF : TC_CASE, (unsigned)n);
+	tc_set_operands(r->c, op, 1, &index);
+	for (size_t k = 0; k < n; k++)
+		read_branch(r, i, k, &op->regions[k]);
+	return hlo_results(r, i, op);
+}
+
+READ(call)
+{
+	uint32_t computation = hlo_callee(r, i, 0);
+	size_t n = i->p->n_operand_ids;
+	struct hlo_value *args = hlo_get(r, n, sizeof(*args)), v;
+
+	(void)code;
+	if (hlo_parameters(r, computation)->n_params != n)
+		hlo_bad(r, "%zu operands for %u parameters", n,
+			hlo_parameters(r, computation)->n_params);
+	for (size_t k = 0; k < n; k++)
+		args[k] = *hlo_operand(r, i, k);
+	v = hlo_read_computation(r, computation, b, args);
+	if (hlo_type(r, i->p->shape) != v.type)
+		hlo_bad(r, "its shape is not that of what it calls");
+	return v;
+}
+
+/* ---- custom calls ---- */
+
+READ(custom_call)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 0);
+	const ProtobufCBinaryData *config = &i->p->backend_config;
+
+	if (!i->p->custom_call_target)
+		hlo_bad(r, "it names no target");
+	tc_set_str(r->c, op, "call_target_name", i->p->custom_call_target);
+	tc_set_int(r->c, op, "has_side_effect", TC_ATTR_BOOL,
+		   i->p->custom_call_has_side_effect != 0);
+	tc_set_str(r->c, op, "backend_config", config->len ?
+		   arena_text(&r->c->arena, (const char *)config->data, config->len) : "");
+	if (i->p->sharding && !hlo_type(r, i->p->shape)->is_tuple)
+		tc_set_str(r->c, op, "sharding", hlo_sharding(r, i->p->sharding));
+	return hlo_results(r, i, op);
+}
+
+/* ---- collectives ---- */
+
+/* As StableHLO has them: the name with other strokes, groups as one list. What they are on
+ * this many devices opt/devices.c decides. */
+READ(collective)
+{
+	struct tc_op *op = hlo_op(r, b, i, code, 0);
+	const Hlo__Instruction *p = i->p;
+	const Hlo__DeviceGroups *d = p->device_groups;
+	size_t n_groups = d ? d->n_replica_groups : p->n_replica_groups, n = 0, room = 0;
+	Hlo__ReplicaGroup *const *groups = d ? d->replica_groups : p->replica_groups;
+	char name[40];
+	int64_t *list;
+
+	snprintf(name, sizeof(name), "%s", p->opcode);
+	for (char *at = name; *at; at++)
+		*at = *at == '-' ? '_' : *at;
+	tc_set_str(r->c, op, "name", name);
+	for (size_t k = 0; k < n_groups; k++)
+		room += groups[k]->n_replica_ids;
+	list = hlo_get(r, room, sizeof(*list));
+	for (size_t k = 0; k < n_groups; k++)
+		for (size_t m = 0; m < groups[k]->n_replica_ids; m++)
+			list[n++] = groups[k]->replica_ids[m];
+	tc_set_ints(r->c, op, "replica_groups", list, (unsigned)n);
+	list = hlo_get(r, p->n_source_target_pairs, 2 * sizeof(*list));
+	for (size_t k = 0; k < p->n_source_target_pairs; k++) {
+		list[2 * k] = p->source_target_pairs[k]->source;
+		list[2 * k + 1] = p->source_target_pairs[k]->target;
+	}
+	tc_set_ints(r->c, op, "source_target_pairs", list,
+		    (unsigned)(2 * p->n_source_target_pairs));
+	return hlo_results(r, i, op);
+}
+
+/* ---- any instruction ---- */
+
+static struct hlo_value read_insn(struct hlo *r, struct tc_block *b, const struct hlo_insn *i)
+{
+	static const struct {
+		const char *name;
+		enum tc_opcode op;
+		struct hlo_value (*read)(struct hlo *r, struct tc_block *b,
+					 const struct hlo_insn *i, enum tc_opcode code);
+	} rules[] = {
+#define HLO(name, op, fn)
+#define REGION(name, op, fn) { name, TC_##op, fn },
+#include "runtime/compiler/front/hlo.def"
+#undef HLO
+#undef REGION
+	};
+	struct hlo_value v;
+
+	if (hlo_read_op(r, b, i, &v))
+		return v;
+	for (size_t k = 0; i->p->opcode && k < sizeof(rules) / sizeof(*rules); k++)
+		if (!strcmp(i->p->opcode, rules[k].name))
+			return rules[k].read(r, b, i, rules[k].op);
+	hlo_refuse(r, "this instruction does not run yet");
+}

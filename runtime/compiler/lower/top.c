@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sort of which only the first k elements are looked at (lax.top_k, torch.topk).
+ *
+ * The array is cut into groups. What is among the first k lies in one of the k groups whose
+ * first elements come first, for each of these has an element that goes before all others
+ * of the rest; so the groups are chosen by the same method and only what is in them is sorted.
+ * Groups stay in their order, and among equals a sort that is stable takes the earlier one, so
+ * the result is the same to the bit.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/compiler/lower/decompose.h"
+
+enum {
+	GROUP = 32,	/* elements */
+	WORTH = 4,	/* times fewer elements to sort */
+};
+
+/* A sort of `n` arrays by the first of them along their last dim. */
+static void sort_by(const struct tc_build *b, int direction, unsigned n, struct tc_value **v)
+{
+	const struct tc_type *types[] = { v[0]->type, n > 1 ? v[1]->type : NULL };
+	struct tc_op *sort = tc_new(b->c, TC_SORT, n, v, n, types, 1);
+	struct tc_build inner = { .c = b->c, .where = b->where };
+	struct tc_value *arg[4], *first;
+
+	tc_set_int(b->c, sort, "dimension", TC_ATTR_INT, types[0]->rank - 1);
+	tc_set_int(b->c, sort, "is_stable", TC_ATTR_BOOL, 1);
+	inner.block = tc_new_block(b->c, &sort->regions[0]);
+	for (unsigned i = 0; i < 2 * n; i++)
+		arg[i] = tc_new_arg(b->c, inner.block,
+				    tc_tensor(b->c, (enum elem)types[i / 2]->elem, 0, NULL));
+	first = tc_build_compare(&inner, direction, arg[0], arg[1]);
+	tc_build_return(&inner, 1, &first);
+	tc_build_place(b, sort);
+	for (unsigned i = 0; i < n; i++)
+		v[i] = tc_out(sort, i);
+}
+
+/* The first k of each row in falling order; v: keys and their places, [rows, n]. */
+static void sort_and_cut(const struct tc_build *b, int64_t k, struct tc_value **v)
+{
+	sort_by(b, TC_CMP_GT, 2, v);
+	for (unsigned i = 0; i < 2; i++)
+		v[i] = tc_build_part(b, v[i], 1, 0, k);
+}
+
+/* Groups chosen[r, i] of x, [rows, groups, GROUP]. */
+static struct tc_value *take_groups(const struct tc_build *b, struct tc_value *x,
+				    struct tc_value *chosen)
+{
+	const int64_t dim[] = { chosen->type->dim[0], chosen->type->dim[1], GROUP };
+	const int64_t zero = 0, one = 1, two = 2, sizes[] = { 1, 1, GROUP };
+	struct tc_value *in[] = { x, chosen };
+	struct tc_op *op;
+
+	x = tc_build(b, TC_GATHER, tc_tensor(b->c, (enum elem)x->type->elem, 3, dim), 2, in);
+	op = x->def;
+	tc_set_ints(b->c, op, "offset_dims", &two, 1);
+	tc_set_ints(b->c, op, "collapsed_slice_dims", &one, 1);
+	tc_set_ints(b->c, op, "operand_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_indices_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_index_map", &one, 1);
+	tc_set_int(b->c, op, "index_vector_dim", TC_ATTR_INT, 2);
+	tc_set_ints(b->c, op, "slice_sizes", sizes, 3);
+	tc_set_int(b->c, op, "indices_are_sorted", TC_ATTR_BOOL, 1);
+	return x;
+}
+
+/* Of keys [rows, n] the first k and their places, [rows, k]. */
+static void find_top(const struct tc_build *b, struct tc_value *keys, int64_t k,
+		     struct tc_value **v)
+{
+	int64_t rows = keys->type->dim[0], n = keys->type->dim[1], groups = (n + GROUP - 1) / GROUP;
+	const int64_t grouped[] = { rows, groups, GROUP }, flat[] = { rows, k * GROUP };
+	const int64_t rest[] = { rows, groups * GROUP - n }, own[] = { 0, 1 };
+	enum elem elem = (enum elem)keys->type->elem;
+	double least = -ldexp(1, (int)elem_bytes(elem) * 8 - 1);
+	struct tc_value *part[2] = { keys }, *best[2], *place;
+	const struct tc_type *t;
+
+	if (n < WORTH * k * GROUP) {
+		v[0] = keys;
+		v[1] = tc_build_iota(b, tc_with_elem(b->c, keys->type, ELEM_S32), 1);
+		sort_and_cut(b, k, v);
+		return;
+	}
+	/* What fills the last group comes after all that is equal to it. */
+	if (rest[1]) {
+		part[1] = tc_build_number(b, tc_tensor(b->c, elem, 2, rest), least);
+		keys = tc_build_join(b, 2, part, 1);
+	}
+	keys = tc_build_reshape(b, keys, 3, grouped);
+	find_top(b, tc_build_fold(b, TC_MAXIMUM, keys, least, 1u << 2), k, best);
+	sort_by(b, TC_CMP_LT, 1, &best[1]);
+	v[0] = take_groups(b, keys, best[1]);
+	t = tc_with_elem(b->c, v[0]->type, ELEM_S32);
+	place = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, best[1], t, own),
+			  tc_build_number(b, t, GROUP));
+	v[1] = tc_build2(b, TC_ADD, place, tc_build_iota(b, t, 2));
+	for (unsigned i = 0; i < 2; i++)
+		v[i] = tc_build_reshape(b, v[i], 2, flat);
+	sort_and_cut(b, k, v);
+}
+
+static struct tc_value *bits_as(const struct tc_build *b, struct tc_value *x, enum elem elem)
+{
+	return elem == x->type->elem ? x :
+		tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(b->c, x->type, elem), 1, &x);
+}
+
+/* Numbers whose order is a float's total order, and back: of a negative one all bits but the
+ * sign are turned around. */
+static struct tc_value *turn_negative(const struct tc_build *b, struct tc_value *x)
+{
+	double bits = (double)elem_bytes(x->type->elem) * 8;
+	struct tc_value *most = tc_build_number(b, x->type, -1), *sign;
+
+	most = tc_build2(b, TC_SHIFT_RIGHT_LOGICAL, most, tc_build_number(b, x->type, 1));
+	sign = tc_build2(b, TC_SHIFT_RIGHT_ARITHMETIC, x, tc_build_number(b, x->type, bits - 1));
+	return tc_build2(b, TC_XOR, x, tc_build2(b, TC_AND, sign, most));
+}
+
+/* The integer whose order the comparison is; ELEM_INVALID: it is another one. */
+static enum elem key_elem(const struct tc_op *op)
+{
+	unsigned elem = tc_in(op, 0)->type->elem;
+	const struct tc_block *body = op->regions[0].block;
+	const struct tc_op *first = body->first;
+	int64_t way = tc_attr_int(first, "comparison_direction", -1);
+
+	if (first->op != TC_COMPARE || first->next != body->last || body->last->n_operands != 1 ||
+	    tc_in(body->last, 0) != tc_out(first, 0) || tc_in(first, 0) != body->args[0] ||
+	    tc_in(first, 1) != body->args[1] || (way != TC_CMP_GT && way != TC_CMP_LT))
+		return ELEM_INVALID;
+	if (elem == ELEM_S8 || elem == ELEM_S16 || elem == ELEM_S32 || elem == ELEM_S64)
+		return (enum elem)elem;
+	if (tc_attr_int(first, "compare_type", 0) != TC_CMP_TOTALORDER)
+		return ELEM_INVALID;
+	return elem == ELEM_F32 ? ELEM_S32 : elem == ELEM_F64 ? ELEM_S64 :
+	       elem == ELEM_F16 || elem == ELEM_BF16 ? ELEM_S16 : ELEM_INVALID;
+}
+
+/* The most elements of a line that are looked at; -1: any may be. */
+static int64_t elements_used(const struct tc_op *op, unsigned dim)
+{
+	int64_t most = 0;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		for (const struct tc_use *u = tc_out(op, i)->uses; u; u = u->next) {
+			unsigned n;
+
+			if (u->user->op != TC_SLICE)
+				return -1;
+			if (tc_attr_ints(u->user, "limit_indices", &n)[dim] > most)
+				most = tc_attr_ints(u->user, "limit_indices", &n)[dim];
+		}
+	return most;
+}
+
+void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = tc_in(op, 0)->type;
+	unsigned last = t->rank - 1u;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *keys = tc_in(op, 0), *v[2];
+	const struct tc_op *places = op->n_operands == 2 ? tc_in(op, 1)->def : NULL;
+	int64_t dim[TC_MAX_RANK], flat[2], k;
+	enum elem elem = key_elem(op);
+	bool is_falling;
+
+	if (!elem || !t->rank || op->n_operands > 2 || tc_attr_int(op, "dimension", -1) != last)
+		return;
+	if (op->n_operands == 2 && (!places || places->op != TC_IOTA ||
+				    tc_attr_int(places, "iota_dimension", -1) != last))
+		return;
+	k = elements_used(op, last);
+	if (k < 1 || t->dim[last] >> 31 || t->dim[last] < WORTH * GROUP * k || !t->count)
+		return;
+	is_falling = tc_attr_int(op->regions[0].block->first, "comparison_direction", 0) ==
+		     TC_CMP_GT;
+	keys = bits_as(&b, keys, elem);
+	if (elem != t->elem)
+		keys = turn_negative(&b, keys);
+	if (!is_falling)
+		keys = tc_build1(&b, TC_NOT, keys);
+	flat[0] = t->count / t->dim[last];
+	flat[1] = t->dim[last];
+	find_top(&b, tc_build_reshape(&b, keys, 2, flat), k, v);
+	keys = v[0];
+	if (!is_falling)
+		keys = tc_build1(&b, TC_NOT, keys);
+	if (elem != t->elem)
+		keys = turn_negative(&b, keys);
+	v[0] = bits_as(&b, keys, (enum elem)t->elem);
+	/* The slices stay: what they take is there. */
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[last] = k;
+	for (unsigned i = 0; i < op->n_results; i++) {
+		v[i] = tc_build_convert(&b, v[i], (enum elem)tc_out(op, i)->type->elem);
+		tc_replace_uses(tc_out(op, i), tc_build_reshape(&b, v[i], t->rank, dim));
+	}
+	tc_erase(op);
+}

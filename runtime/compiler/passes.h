@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_PASSES_H
+#define TC_PASSES_H
+/*
+ * What compile.c, which is on top, calls of the rooms: readers, passes, emission and the
+ * evaluator. Private to runtime/compiler and its tests; programs come in by tc.h.
+ *
+ * All run inside of tc_enter() and leave by tc_fail(). Each takes the program of c->module
+ * as the one before left it, and tc_ir_verify() has judged it in between.
+ */
+#include "runtime/compiler/ir/ir.h"
+#include "runtime/compiler/tc.h"
+
+/* Reads and verifies the source, calls body inside the boundary, frees all; returns what
+ * tc_fail() was given, or 0. What body hands out through arg is malloc'd. `options` and
+ * `err` may be NULL. Blocks for as long as body does. compile.c */
+int tc_enter(const struct tc_source *source, const struct tc_options *options,
+	     struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg);
+
+/* n bytes of MLIR bytecode into c->module, which is not verified yet. They stay the caller's
+ * and must outlive the compile: constants point into them. front/bytecode.c */
+void tc_read_bytecode(struct tc_ctx *c, const void *p, size_t n);
+
+/* The same of a serialized HloModuleProto and HloModuleProtoWithConfig; constants are copies.
+ * front/hlo.c */
+void tc_read_hlo(struct tc_ctx *c, const void *p, size_t n);
+void tc_read_hlo_with_config(struct tc_ctx *c, const void *p, size_t n);
+
+/* What tc_hlo_with_config gives, of bytes that the functions above have read. *out is malloc'd.
+ * front/hlo_config.c */
+void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source, void **out,
+			 size_t *bytes);
+
+/* What a verified program says of other devices, settled for as many as the options name:
+ * before anything else looks at it, the evaluator too. opt/devices.c */
+void tc_settle_devices(struct tc_ctx *c);
+/* UNIMPLEMENTED if the program is still to be shared out among devices, or speaks to others.
+ * opt/devices.c */
+void tc_refuse_devices(struct tc_ctx *c);
+
+void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
+void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */
+void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */
+void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
+void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
+void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
+
+/* Plans memory, writes code, checks it, makes the image; *image is malloc'd and written on
+ * success only. back/emit.c */
+void tc_emit(struct tc_ctx *c, void **image, size_t *bytes);
+
+/* Runs main on args[n_args] with plain loops; c->options->memory_limit bounds the bytes of
+ * all arrays. *outs is malloc'd (tc_array_free) and written on success only. eval/eval.c */
+void tc_eval_run(struct tc_ctx *c, const struct tc_array *args, size_t n_args,
+		 struct tc_array **outs, size_t *n_outs);
+
+#endif

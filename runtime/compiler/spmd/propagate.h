@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_SPMD_PROPAGATE_H
+#define TC_SPMD_PROPAGATE_H
+/*
+ * From the shardings that a program says to one for every value: as Shardy does it, so that
+ * programs written for it come out alike. Shardings only grow: along factors (rule.h) from
+ * operands to results and back, by kinds of ops in turn (plain ones first), until none changes.
+ *
+ * Requires a verified program after `inline` and spmd_prepare(). Changes nothing of it. The
+ * answers are the arena's. Errors: INVALID_ARGUMENT for shardings that are malformed;
+ * UNIMPLEMENTED for some of two meshes that don't fit on one. Threads as ir.h.
+ */
+#include "runtime/compiler/spmd/sharding.h"
+
+/* Changes a program into the form that propagation wants: a constant for each of its users, and
+ * no calls that say shardings in GSPMD's way. prepare.c */
+void spmd_prepare(struct spmd *s);
+
+struct spmd_shardings {
+	struct spmd *s;
+	const struct spmd_mesh *mesh;	/* of all of them */
+	struct spmd_sharding **of;	/* by value id; NULL: of no tensor */
+	uint32_t n_results;
+	struct spmd_sharding **result;	/* of main */
+};
+
+/* Dims are closed in all answers. Main's arguments and results for which nothing was said
+ * divide evenly, by whole axes. */
+struct spmd_shardings *spmd_propagate(struct spmd *s);
+
+#endif
