@@ -20,11 +20,11 @@ oldest = json.loads((TOP / "tests/data/pjrt_layout_75.json").read_text())["struc
 # Younger than 0.75 and longer since: what their first version had.
 FIRST = {"PJRT_Client_CreateErrorBuffer_Args": 96, "PJRT_Device_PoisonExecution_Args": 49}
 structs = dict(facts["structs"])
-# Handles whose content is ours (wrap.h).
+# Handles whose content is ours (pjrt_wrap.h).
 for name in ("PJRT_Error", "PJRT_Memory"):
     structs.pop(name)
 for name, s in facts["extension_structs"].items():
-    if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_")):
+    if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_", "PJRT_Profiler_", "PLUGIN_")):
         structs[name] = s
 PLAIN = {"size_t", "int64_t", "int", "int32_t", "float", "uint64_t", "uintptr_t",
          "intptr_t", "char", "void", "_Bool"}

@@ -3101,6 +3101,142 @@ _Static_assert(offsetof(struct PJRT_Shardings_Extension, base) == 0, "base");
 _Static_assert(offsetof(struct PJRT_Shardings_Extension, PJRT_Shardings_PJRT_Executable_ParameterShardings) == 24, "PJRT_Shardings_PJRT_Executable_ParameterShardings");
 _Static_assert(offsetof(struct PJRT_Shardings_Extension, PJRT_Shardings_PJRT_Executable_OutputShardings) == 32, "PJRT_Shardings_PJRT_Executable_OutputShardings");
 
+struct PLUGIN_Profiler_Error_Destroy_Args {
+	size_t struct_size;
+	void *priv;
+	void *error;
+};
+#define PLUGIN_Profiler_Error_Destroy_Args_SIZE 24u
+#define PLUGIN_Profiler_Error_Destroy_Args_OLDEST 24u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Error_Destroy_Args) == 24, "PLUGIN_Profiler_Error_Destroy_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Destroy_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Destroy_Args, priv) == 8, "priv");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Destroy_Args, error) == 16, "error");
+
+struct PLUGIN_Profiler_Error_Message_Args {
+	size_t struct_size;
+	void *priv;
+	void *error;
+	const char *message;
+	size_t message_size;
+};
+#define PLUGIN_Profiler_Error_Message_Args_SIZE 40u
+#define PLUGIN_Profiler_Error_Message_Args_OLDEST 40u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Error_Message_Args) == 40, "PLUGIN_Profiler_Error_Message_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Message_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Message_Args, priv) == 8, "priv");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Message_Args, error) == 16, "error");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Message_Args, message) == 24, "message");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_Message_Args, message_size) == 32, "message_size");
+
+struct PLUGIN_Profiler_Error_GetCode_Args {
+	size_t struct_size;
+	void *priv;
+	void *error;
+	int code;
+};
+#define PLUGIN_Profiler_Error_GetCode_Args_SIZE 28u
+#define PLUGIN_Profiler_Error_GetCode_Args_OLDEST 28u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Error_GetCode_Args) == 32, "PLUGIN_Profiler_Error_GetCode_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_GetCode_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_GetCode_Args, priv) == 8, "priv");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_GetCode_Args, error) == 16, "error");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Error_GetCode_Args, code) == 24, "code");
+
+struct PLUGIN_Profiler_Create_Args {
+	size_t struct_size;
+	const char *options;
+	size_t options_size;
+	void *profiler;
+};
+#define PLUGIN_Profiler_Create_Args_SIZE 32u
+#define PLUGIN_Profiler_Create_Args_OLDEST 32u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Create_Args) == 32, "PLUGIN_Profiler_Create_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Create_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Create_Args, options) == 8, "options");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Create_Args, options_size) == 16, "options_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Create_Args, profiler) == 24, "profiler");
+
+struct PLUGIN_Profiler_Destroy_Args {
+	size_t struct_size;
+	void *profiler;
+};
+#define PLUGIN_Profiler_Destroy_Args_SIZE 16u
+#define PLUGIN_Profiler_Destroy_Args_OLDEST 16u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Destroy_Args) == 16, "PLUGIN_Profiler_Destroy_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Destroy_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Destroy_Args, profiler) == 8, "profiler");
+
+struct PLUGIN_Profiler_Start_Args {
+	size_t struct_size;
+	void *profiler;
+};
+#define PLUGIN_Profiler_Start_Args_SIZE 16u
+#define PLUGIN_Profiler_Start_Args_OLDEST 16u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Start_Args) == 16, "PLUGIN_Profiler_Start_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Start_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Start_Args, profiler) == 8, "profiler");
+
+struct PLUGIN_Profiler_Stop_Args {
+	size_t struct_size;
+	void *profiler;
+};
+#define PLUGIN_Profiler_Stop_Args_SIZE 16u
+#define PLUGIN_Profiler_Stop_Args_OLDEST 16u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Stop_Args) == 16, "PLUGIN_Profiler_Stop_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Stop_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Stop_Args, profiler) == 8, "profiler");
+
+struct PLUGIN_Profiler_CollectData_Args {
+	size_t struct_size;
+	void *profiler;
+	void *buffer;
+	size_t buffer_size_in_bytes;
+};
+#define PLUGIN_Profiler_CollectData_Args_SIZE 32u
+#define PLUGIN_Profiler_CollectData_Args_OLDEST 32u
+_Static_assert(sizeof(struct PLUGIN_Profiler_CollectData_Args) == 32, "PLUGIN_Profiler_CollectData_Args");
+_Static_assert(offsetof(struct PLUGIN_Profiler_CollectData_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_CollectData_Args, profiler) == 8, "profiler");
+_Static_assert(offsetof(struct PLUGIN_Profiler_CollectData_Args, buffer) == 16, "buffer");
+_Static_assert(offsetof(struct PLUGIN_Profiler_CollectData_Args, buffer_size_in_bytes) == 24, "buffer_size_in_bytes");
+
+struct PLUGIN_Profiler_Api {
+	size_t struct_size;
+	void *priv;
+	void *error_destroy;
+	void *error_message;
+	void *error_get_code;
+	void *create;
+	void *destroy;
+	void *start;
+	void *stop;
+	void *collect_data;
+};
+#define PLUGIN_Profiler_Api_SIZE 80u
+_Static_assert(sizeof(struct PLUGIN_Profiler_Api) == 80, "PLUGIN_Profiler_Api");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, priv) == 8, "priv");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, error_destroy) == 16, "error_destroy");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, error_message) == 24, "error_message");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, error_get_code) == 32, "error_get_code");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, create) == 40, "create");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, destroy) == 48, "destroy");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, start) == 56, "start");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, stop) == 64, "stop");
+_Static_assert(offsetof(struct PLUGIN_Profiler_Api, collect_data) == 72, "collect_data");
+
+struct PJRT_Profiler_Extension {
+	struct PJRT_Extension_Base base;
+	void *profiler_api;
+	int64_t traceme_context_id;
+};
+#define PJRT_Profiler_Extension_SIZE 40u
+_Static_assert(sizeof(struct PJRT_Profiler_Extension) == 40, "PJRT_Profiler_Extension");
+_Static_assert(offsetof(struct PJRT_Profiler_Extension, base) == 0, "base");
+_Static_assert(offsetof(struct PJRT_Profiler_Extension, profiler_api) == 24, "profiler_api");
+_Static_assert(offsetof(struct PJRT_Profiler_Extension, traceme_context_id) == 32, "traceme_context_id");
+
 /* Every slot of the function table: SLOT(name without PJRT_, byte offset). */
 #define PJRT_SLOTS(SLOT) \
 	SLOT(Error_Destroy, 40) \

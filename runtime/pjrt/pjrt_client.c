@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client, devices, memories. */
+/* The plugin, its clients, their devices and memories. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
+#include "runtime/pjrt/pjrt_wrap.h"
 
-struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v)
+/* ---- plugin ---- */
+
+struct PJRT_Error *pjrt_Plugin_Initialize(struct PJRT_Plugin_Initialize_Args *args)
 {
-	return (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE, .name = name,
-		.name_size = strlen(name), .type = PJRT_NamedValue_kInt64,
-		.int64_value = v, .value_size = 1 };
+	(void)args;
+	return NULL;
 }
 
-void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *kind,
-		   const char *bus_id, bool is_model, unsigned cores)
+struct PJRT_Error *pjrt_Plugin_Attributes(struct PJRT_Plugin_Attributes_Args *args)
 {
-	t->id = (int)id;
-	snprintf(t->kind, sizeof(t->kind), "%s", kind);
-	/* One slice: the chips stand in a row along the first axis of the torus. */
-	t->coords[0] = id;
-	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
-		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
-		.int64_array_value = t->coords, .value_size = 3 };
-	t->attributes[1] = pjrt_int_value("core_on_chip", 0);
-	t->attributes[2] = pjrt_int_value("slice_index", 0);
-	t->attributes[3] = pjrt_int_value("num_cores", cores);
-	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", id, bus_id);
-	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", id, bus_id,
-		 is_model ? "model" : "hardware");
+	static const int64_t current[] = { 1, 17, 0 }, minimum[] = { 1, 10, 0 };
+	static const struct PJRT_NamedValue values[] = {
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "xla_version", .name_size = 11,
+		  .type = PJRT_NamedValue_kInt64, .int64_value = 2, .value_size = 1 },
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "stablehlo_current_version",
+		  .name_size = 25, .type = PJRT_NamedValue_kInt64List,
+		  .int64_array_value = current, .value_size = 3 },
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "stablehlo_minimum_version",
+		  .name_size = 25, .type = PJRT_NamedValue_kInt64List,
+		  .int64_array_value = minimum, .value_size = 3 },
+	};
+
+	args->attributes = values;
+	args->num_attributes = sizeof(values) / sizeof(*values);
+	return NULL;
 }
+
+/* ---- client ---- */
 
 static void describe(struct PJRT_Device *d)
 {
@@ -70,34 +74,50 @@ static char *copy_option(const struct PJRT_NamedValue *v)
 	return p;
 }
 
-static bool is_named(const struct PJRT_NamedValue *v, const char *name)
+static bool is_named(const struct PJRT_NamedValue *v, unsigned type, const char *name)
 {
-	return v->type == PJRT_NamedValue_kString && v->name && v->name_size == strlen(name) &&
+	return (unsigned)v->type == type && v->name && v->name_size == strlen(name) &&
 	       !memcmp(v->name, name, v->name_size);
+}
+
+/* What create_options say; texts are malloc'd. */
+struct asked {
+	char *devices, *sim;
+	uint64_t seed;
+	bool has_seed;
+};
+
+static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct asked *out)
+{
+	char **to = is_named(v, PJRT_NamedValue_kString, "devices") ? &out->devices :
+		    is_named(v, PJRT_NamedValue_kString, "sim") ? &out->sim : NULL;
+
+	if (is_named(v, PJRT_NamedValue_kInt64, "rng_seed")) {
+		out->seed = (uint64_t)v->int64_value;
+		out->has_seed = true;
+	}
+	if (!to || *to)
+		return NULL;
+	if (!v->string_value)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: \"%.*s\" has no "
+				       "value", (int)v->name_size, v->name);
+	*to = copy_option(v);
+	return *to ? NULL : NO_ROOM();
 }
 
 /* The options that are ours; others are somebody else's. */
 static struct PJRT_Error *read_options(const struct PJRT_Client_Create_Args *args,
-				       char **devices, char **sim)
+				       struct asked *out)
 {
 	const struct PJRT_NamedValue *v = args->create_options;
+	struct PJRT_Error *e = NULL;
 
 	if (args->num_options && !v)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu create_options at NULL",
 				       args->num_options);
-	for (size_t i = 0; i < args->num_options; i++, v++) {
-		char **to = is_named(v, "devices") ? devices : is_named(v, "sim") ? sim : NULL;
-
-		if (!to || *to)
-			continue;
-		if (!v->string_value)
-			return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: \"%.*s\" "
-					       "has no value", (int)v->name_size, v->name);
-		*to = copy_option(v);
-		if (!*to)
-			return NO_ROOM();
-	}
-	return NULL;
+	for (size_t i = 0; i < args->num_options && !e; i++)
+		e = read_option(&v[i], out);
+	return e;
 }
 
 static bool make_lists(struct PJRT_Client *c)
@@ -126,19 +146,22 @@ static bool make_lists(struct PJRT_Client *c)
 struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 {
 	struct PJRT_Client *c = calloc(1, sizeof(*c));
-	char *devices = NULL, *sim = NULL;
+	struct asked asked = { 0 };
 	struct rt_client_options o;
 	struct PJRT_Error *e;
 	struct err err;
 
 	if (!c)
 		return NO_ROOM();
-	e = read_options(args, &devices, &sim);
-	o = (struct rt_client_options){ devices, sim };
+	e = pjrt_read_platform(&c->topology.platform);
+	if (!e)
+		e = read_options(args, &asked);
+	o = (struct rt_client_options){ asked.devices, asked.sim,
+					asked.has_seed ? &asked.seed : NULL };
 	if (!e && rt_client_create(&o, &c->rt, &err))
 		e = pjrt_error(&err);
-	free(devices);
-	free(sim);
+	free(asked.devices);
+	free(asked.sim);
 	if (!e && !make_lists(c))
 		e = NO_ROOM();
 	if (e) {
@@ -158,8 +181,8 @@ struct PJRT_Error *pjrt_Client_Destroy(struct PJRT_Client_Destroy_Args *args)
 
 struct PJRT_Error *pjrt_Client_PlatformName(struct PJRT_Client_PlatformName_Args *args)
 {
-	args->platform_name = pjrt_platform;
-	args->platform_name_size = strlen(pjrt_platform);
+	args->platform_name = args->client->topology.platform;
+	args->platform_name_size = strlen(args->platform_name);
 	return NULL;
 }
 
@@ -270,7 +293,7 @@ struct PJRT_Error *pjrt_DeviceDescription_Attributes(
 	struct PJRT_DeviceDescription_Attributes_Args *args)
 {
 	args->attributes = args->device_description->attributes;
-	args->num_attributes = 4;
+	args->num_attributes = PJRT_ATTRIBUTES;
 	return NULL;
 }
 
@@ -378,7 +401,7 @@ static void keep_attributes(struct PJRT_Device_Attributes *attributes)
 struct PJRT_Error *pjrt_Device_GetAttributes(struct PJRT_Device_GetAttributes_Args *args)
 {
 	args->attributes = args->device->description.attributes;
-	args->num_attributes = 4;
+	args->num_attributes = PJRT_ATTRIBUTES;
 	args->device_attributes = (void *)args->device->description.attributes;
 	args->attributes_deleter = (void *)keep_attributes;
 	return NULL;

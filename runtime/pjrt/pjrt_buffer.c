@@ -1,95 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers that are there, and copies of them. What comes later is transfer.c's. */
-#include <stdio.h>
+/* Buffers that are there, and copies of them. What comes later is pjrt_transfer.c's. */
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
-
-struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b)
-{
-	struct PJRT_Buffer *p = calloc(1, sizeof(*p));
-	unsigned rank;
-
-	if (!p) {
-		rt_buffer_unref(b);
-		return NULL;
-	}
-	p->rt = b;
-	p->client = c;
-	rank = rt_buffer_shape(b)->rank;
-	for (unsigned d = 0; d < rank; d++)
-		p->minor_to_major[d] = rank - 1 - d;
-	return p;
-}
-
-struct PJRT_Error *pjrt_read_shape(int type, const int64_t *dims, size_t n,
-				   struct rt_shape *out)
-{
-	if (!elem_valid((unsigned)type))
-		return type == PJRT_Buffer_Type_INVALID || type < 0 ?
-		       pjrt_error_text(ERR_INVALID_ARGUMENT, "arrays of PJRT type %d", type) :
-		       pjrt_part(PART_TYPES);
-	if (n > IMAGE_MAX_RANK || (n && !dims))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "an array of %zu dims at %p, at "
-				       "most %d", n, (const void *)dims, IMAGE_MAX_RANK);
-	memset(out, 0, sizeof(*out));
-	out->elem = (enum elem)type;
-	out->rank = (unsigned)n;
-	for (size_t d = 0; d < n; d++) {
-		if (dims[d] < 0)
-			return pjrt_error_text(ERR_INVALID_ARGUMENT, "dim %zu is %lld", d,
-					       (long long)dims[d]);
-		out->dim[d] = dims[d];
-	}
-	return NULL;
-}
-
-/* XLA's client leaves struct_size and extension_start of a layout and its parts unset:
- * they are not read. */
-struct PJRT_Error *pjrt_check_layout(const struct PJRT_Buffer_MemoryLayout *l, size_t rank)
-{
-	size_t n;
-
-	if (!l)
-		return NULL;
-	if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled || l->tiled.num_tiles)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT,
-				       "strided and tiled layouts are not taken here");
-	n = l->tiled.minor_to_major_size;
-	if (n && (n != rank || !l->tiled.minor_to_major))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "a layout of %zu dims at %p for an "
-				       "array of %zu", n, (const void *)l->tiled.minor_to_major,
-				       rank);
-	for (size_t i = 0; i < n; i++)
-		if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
-			return pjrt_part(PART_LAYOUTS);
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
-				    struct PJRT_Buffer **out)
-{
-	struct PJRT_Buffer *p = pjrt_buffer(c, b);
-
-	if (!p)
-		return NO_ROOM();
-	*out = p;
-	return NULL;
-}
-
-struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
-				   const struct PJRT_Device *d, unsigned *device,
-				   enum rt_memory_kind *kind)
-{
-	if (m)
-		d = m->device;
-	if (d && d->client != c)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "the device or memory belongs to "
-				       "another client");
-	*device = d ? d->index : 0;
-	*kind = m ? m->kind : RT_DEVICE;
-	return NULL;
-}
+#include "runtime/pjrt/pjrt_wrap.h"
 
 static struct PJRT_Error *check_host(const struct PJRT_Client_BufferFromHostBuffer_Args *args,
 				     const struct rt_shape *shape)
@@ -125,7 +38,7 @@ struct PJRT_Error *pjrt_Client_BufferFromHostBuffer(
 
 	e = pjrt_read_shape(args->type, args->dims, args->num_dims, &shape);
 	if (!e)
-		e = pjrt_check_layout(args->device_layout, args->num_dims);
+		e = pjrt_read_layout(args->device_layout, &shape);
 	if (!e)
 		e = check_host(args, &shape);
 	if (!e)
@@ -164,7 +77,7 @@ struct PJRT_Error *pjrt_Client_CreateUninitializedBuffer(
 	struct err err;
 
 	if (!e)
-		e = pjrt_check_layout(args->shape_layout, args->shape_num_dims);
+		e = pjrt_read_layout(args->shape_layout, &shape);
 	if (!e)
 		e = pjrt_find_place(args->client, args->memory, args->device, &device, &kind);
 	if (e)
@@ -224,7 +137,7 @@ struct PJRT_Error *pjrt_Client_CreateViewOfDeviceBuffer(
 	struct err err;
 
 	if (!e)
-		e = pjrt_check_layout(args->layout, args->num_dims);
+		e = pjrt_read_layout(args->layout, &shape);
 	if (!e)
 		e = pjrt_find_place(args->client, args->memory, args->device, &device, &kind);
 	if (!e && args->stream)
@@ -362,10 +275,16 @@ struct PJRT_Error *pjrt_Buffer_ReadyEvent(struct PJRT_Buffer_ReadyEvent_Args *ar
 struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args *args)
 {
 	const struct rt_shape *s = rt_buffer_shape(args->src->rt);
+	struct rt_shape host = *s;
 	uint64_t bytes = rt_shape_bytes(s);
-	struct PJRT_Error *e = pjrt_check_layout(args->host_layout, s->rank);
+	int64_t stride[IMAGE_MAX_RANK];
+	struct PJRT_Error *e = NULL;
 	struct rt_event *done;
 	struct err err;
+
+	/* No layout: as the array lies on the device. */
+	if (args->host_layout)
+		e = pjrt_read_layout(args->host_layout, &host);
 
 	if (e)
 		return e;
@@ -377,7 +296,10 @@ struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args
 	if (args->dst_size < bytes)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "`dst_size` must be >= %llu, got "
 				       "%zu.", (unsigned long long)bytes, args->dst_size);
-	if (rt_buffer_to_host(args->src->rt, 0, args->dst, bytes, &done, &err))
+	rt_dense_strides(&host, stride);
+	if (memcmp(host.order, s->order, sizeof(s->order)) ?
+	    rt_buffer_to_host_strided(args->src->rt, args->dst, stride, &done, &err) :
+	    rt_buffer_to_host(args->src->rt, 0, args->dst, bytes, &done, &err))
 		return pjrt_error(&err);
 	return pjrt_give_event(done, &args->event);
 }
@@ -433,7 +355,7 @@ struct PJRT_Error *pjrt_Buffer_Bitcast(struct PJRT_Buffer_Bitcast_Args *args)
 	struct err err;
 
 	if (!e)
-		e = pjrt_check_layout(args->device_layout, args->num_dims);
+		e = pjrt_read_layout(args->device_layout, &shape);
 	if (e)
 		return e;
 	if (rt_buffer_bitcast(args->buffer->rt, &shape, &b, &err))
@@ -455,7 +377,7 @@ struct PJRT_Error *pjrt_Buffer_UnsafePointer(struct PJRT_Buffer_UnsafePointer_Ar
 struct PJRT_Error *pjrt_Buffer_IncreaseExternalReferenceCount(
 	struct PJRT_Buffer_IncreaseExternalReferenceCount_Args *args)
 {
-	rt_buffer_hold(args->buffer->rt);
+	rt_buffer_ref_external(args->buffer->rt);
 	return NULL;
 }
 
@@ -464,7 +386,7 @@ struct PJRT_Error *pjrt_Buffer_DecreaseExternalReferenceCount(
 {
 	struct err err;
 
-	return rt_buffer_release(args->buffer->rt, &err) ? pjrt_error(&err) : NULL;
+	return rt_buffer_unref_external(args->buffer->rt, &err) ? pjrt_error(&err) : NULL;
 }
 
 struct PJRT_Error *pjrt_Buffer_OpaqueDeviceMemoryDataPointer(

@@ -3,7 +3,7 @@
  * copies to a place that is not known yet, and streams. */
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
+#include "runtime/pjrt/pjrt_wrap.h"
 
 /* ---- transfers in pieces ---- */
 
@@ -24,7 +24,7 @@ static struct PJRT_Error *read_specs(
 
 		e = pjrt_read_shape(s->element_type, s->dims, s->num_dims, &shapes[i]);
 		if (!e && args->num_device_layouts)
-			e = pjrt_check_layout(args->device_layouts[i], s->num_dims);
+			e = pjrt_read_layout(args->device_layouts[i], &shapes[i]);
 	}
 	return e;
 }
@@ -95,7 +95,7 @@ struct PJRT_Error *pjrt_AsyncHostToDeviceTransferManager_TransferLiteral(
 	struct err err;
 
 	if (!e)
-		e = pjrt_check_layout(args->shape_layout, args->shape_num_dims);
+		e = pjrt_read_layout(args->shape_layout, &shape);
 	if (e)
 		return e;
 	if (rt_transfer_bytes(t, args->buffer_index, &bytes, &err))
@@ -103,6 +103,7 @@ struct PJRT_Error *pjrt_AsyncHostToDeviceTransferManager_TransferLiteral(
 	want = rt_transfer_shape(t, (size_t)args->buffer_index);
 	if (shape.elem != want->elem || shape.rank != want->rank ||
 	    memcmp(shape.dim, want->dim, shape.rank * sizeof(*shape.dim)) ||
+	    memcmp(shape.order, want->order, sizeof(shape.order)) ||
 	    (!args->data && bytes))
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "a literal of %s rank %u at %p for "
 				       "buffer %d, which is of %s rank %u",
@@ -187,7 +188,7 @@ struct PJRT_Error *pjrt_Client_CreateAliasBuffer(
 	struct err err;
 
 	if (!e)
-		e = pjrt_check_layout(args->shape_layout, args->shape_num_dims);
+		e = pjrt_read_layout(args->shape_layout, &shape);
 	if (!e)
 		e = pjrt_find_place(args->client, args->memory, NULL, &device, &kind);
 	if (!e && !cb)
@@ -312,7 +313,7 @@ struct PJRT_Error *pjrt_CopyToDeviceStream_Destroy(
 	struct PJRT_CopyToDeviceStream_Destroy_Args *args)
 {
 	if (args->stream)
-		rt_stream_free(args->stream->rt);
+		rt_stream_unref(args->stream->rt);
 	free(args->stream);
 	return NULL;
 }

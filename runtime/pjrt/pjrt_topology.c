@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topologies, and compiling for one without a client. */
-#include <stdio.h>
+/* Topologies: devices that programs are compiled for without a client. */
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
-
-const char pjrt_platform[] = "tessera";
-const char pjrt_version[] = "tessera 0.1 (ISA 1)";
+#include "runtime/pjrt/pjrt_wrap.h"
 
 static void free_topology(struct PJRT_TopologyDescription *t)
 {
@@ -19,9 +15,15 @@ static struct PJRT_Error *make(const struct rt_topology *rt,
 			       struct PJRT_TopologyDescription **out)
 {
 	struct PJRT_TopologyDescription *t = calloc(1, sizeof(*t));
+	struct PJRT_Error *e;
 
 	if (!t)
 		return NO_ROOM();
+	e = pjrt_read_platform(&t->platform);
+	if (e) {
+		free_topology(t);
+		return e;
+	}
 	t->rt = *rt;
 	t->own = calloc(rt->n_devices, sizeof(*t->own));
 	t->descriptions = calloc(rt->n_devices, sizeof(*t->descriptions));
@@ -81,8 +83,8 @@ struct PJRT_Error *pjrt_Client_TopologyDescription(
 struct PJRT_Error *pjrt_TopologyDescription_PlatformName(
 	struct PJRT_TopologyDescription_PlatformName_Args *args)
 {
-	args->platform_name = pjrt_platform;
-	args->platform_name_size = strlen(pjrt_platform);
+	args->platform_name = args->topology->platform;
+	args->platform_name_size = strlen(args->platform_name);
 	return NULL;
 }
 
@@ -179,7 +181,7 @@ struct PJRT_Error *pjrt_TopologyDescription_MakeCanonicalShapeForMemorySpace(
 	void *p;
 
 	if (!e)
-		e = pjrt_check_layout(args->layout, args->num_dims);
+		e = pjrt_read_layout(args->layout, &shape);
 	if (!e && (id < 1 || id > RT_KINDS))
 		e = pjrt_error_text(ERR_INVALID_ARGUMENT, "no memory has kind id %d; there are "
 				    "1 to %d", id, RT_KINDS);
@@ -191,28 +193,4 @@ struct PJRT_Error *pjrt_TopologyDescription_MakeCanonicalShapeForMemorySpace(
 	args->serialized_shape = p;
 	args->serialized_shape_deleter = (void *)free_bytes;
 	return NULL;
-}
-
-struct PJRT_Error *pjrt_Compile(struct PJRT_Compile_Args *args)
-{
-	const struct PJRT_Program *p = args->program;
-	const struct rt_topology *t = &args->topology->rt;
-	struct rt_program *program;
-	struct PJRT_Error *e;
-	char format[16];
-	struct err err;
-
-	e = pjrt_read_program(p, format);
-	if (!e && args->compile_options_size && !args->compile_options)
-		e = pjrt_error_text(ERR_INVALID_ARGUMENT, "%zu bytes of compile_options at NULL",
-				    args->compile_options_size);
-	if (e)
-		return e;
-	if (rt_check_options(t->n_devices, args->compile_options, args->compile_options_size,
-			     &err) ||
-	    rt_program_compile(&t->target, p->code, p->code_size, format, args->compile_options,
-			       args->compile_options_size, &program, &err))
-		return pjrt_error(&err);
-	args->executable = pjrt_executable(program);
-	return args->executable ? NULL : NO_ROOM();
 }

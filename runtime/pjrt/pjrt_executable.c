@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling, executables, execution. */
-#include <stdio.h>
+/* Compiling, with a client or for a topology; executables; execution. */
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
+#include "runtime/pjrt/pjrt_wrap.h"
 
 /* ---- making ---- */
 
-void pjrt_executable_unref(struct PJRT_Executable *x)
+static void unref_executable(struct PJRT_Executable *x)
 {
 	if (!x || __atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL))
 		return;
@@ -39,8 +38,11 @@ static void fill_facts(struct PJRT_Executable *x)
 	size_t n_args = im->info.n_args, at = 0;
 
 	for (size_t i = 0; i < n_args + x->n_outputs; i++) {
+		struct rt_shape shape;
+
+		rt_shape_of(&im->shapes[i], &shape);
 		x->layout_list[i] = &x->layouts[i];
-		pjrt_layout_init(&x->layouts[i], im->shapes[i].rank);
+		pjrt_layout_init(&x->layouts[i], &shape);
 		x->layouts[i].is_executables = true;
 		/* No bytes: replicated, which one device always is. */
 		x->shardings[i] = "";
@@ -65,7 +67,7 @@ static void fill_facts(struct PJRT_Executable *x)
 	x->cost[3] = cost("optimal_seconds", (double)im->info.cost_ns * 1e-9);
 }
 
-struct PJRT_Executable *pjrt_executable(struct rt_program *p)
+static struct PJRT_Executable *make_executable(struct rt_program *p)
 {
 	const struct image *im = rt_program_image(p);
 	struct PJRT_Executable *x = calloc(1, sizeof(*x));
@@ -93,36 +95,51 @@ struct PJRT_Executable *pjrt_executable(struct rt_program *p)
 	    !x->output_kind_sizes || !x->shardings || !x->sharding_sizes ||
 	    !x->parameter_kinds || !x->parameter_kind_sizes || !x->layouts ||
 	    !x->layout_list) {
-		pjrt_executable_unref(x);
+		unref_executable(x);
 		return NULL;
 	}
 	fill_facts(x);
 	return x;
 }
 
-/* Takes the reference. */
-static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_exe *x,
+static void free_loaded(struct PJRT_LoadedExecutable *l)
+{
+	rt_free_replicas(&l->rt);
+	unref_executable(l->shared);
+	free(l->devices);
+	free(l->logical);
+	free(l);
+}
+
+/* Takes the executables. */
+static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_replicas *r,
 				      struct PJRT_LoadedExecutable **out)
 {
 	struct PJRT_LoadedExecutable *l = calloc(1, sizeof(*l));
 
-	if (l) {
-		rt_program_ref(rt_exe_program(x));
-		l->shared = pjrt_executable(rt_exe_program(x));
-	}
-	if (!l || !l->shared) {
-		free(l);
-		rt_exe_unref(x);
+	if (!l) {
+		rt_free_replicas(r);
 		return NO_ROOM();
 	}
-	l->rt = x;
+	l->rt = *r;
 	l->client = c;
-	l->device = &c->devices[rt_exe_device(x)];
+	l->devices = calloc(r->n, sizeof(*l->devices));
+	l->logical = calloc(r->n, sizeof(*l->logical));
+	rt_program_ref(rt_exe_program(r->exe[0]));
+	l->shared = make_executable(rt_exe_program(r->exe[0]));
+	if (!l->devices || !l->logical || !l->shared) {
+		free_loaded(l);
+		return NO_ROOM();
+	}
+	for (unsigned i = 0; i < r->n; i++) {
+		l->devices[i] = &c->devices[rt_exe_device(r->exe[i])];
+		l->logical[i].replica = (int)i;
+	}
 	*out = l;
 	return NULL;
 }
 
-struct PJRT_Error *pjrt_read_program(const struct PJRT_Program *p, char format[16])
+static struct PJRT_Error *read_program(const struct PJRT_Program *p, char format[16])
 {
 	if (p->struct_size < PJRT_Program_SIZE)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_Program size: "
@@ -152,8 +169,8 @@ struct PJRT_Error *pjrt_Client_Compile(struct PJRT_Client_Compile_Args *args)
 {
 	const struct PJRT_Program *p = args->program;
 	char format[16];
-	struct PJRT_Error *e = pjrt_read_program(p, format);
-	struct rt_exe *x;
+	struct PJRT_Error *e = read_program(p, format);
+	struct rt_replicas x;
 	struct err err;
 
 	if (!e)
@@ -161,25 +178,49 @@ struct PJRT_Error *pjrt_Client_Compile(struct PJRT_Client_Compile_Args *args)
 				args->compile_options_size);
 	if (e)
 		return e;
-	if (rt_compile(args->client->rt, p->code, p->code_size, format, args->compile_options,
-		       args->compile_options_size, &x, &err))
+	if (rt_compile_replicas(args->client->rt, p->code, p->code_size, format,
+				args->compile_options, args->compile_options_size, &x, &err))
 		return pjrt_error(&err);
-	return give_loaded(args->client, x, &args->executable);
+	return give_loaded(args->client, &x, &args->executable);
+}
+
+struct PJRT_Error *pjrt_Compile(struct PJRT_Compile_Args *args)
+{
+	const struct PJRT_Program *p = args->program;
+	const struct rt_topology *t = &args->topology->rt;
+	struct rt_program *program;
+	struct PJRT_Error *e;
+	char format[16];
+	struct err err;
+
+	e = read_program(p, format);
+	if (!e)
+		e = check_bytes("compile_options", args->compile_options,
+				args->compile_options_size);
+	if (e)
+		return e;
+	if (rt_check_options(t->n_devices, args->compile_options, args->compile_options_size,
+			     &err) ||
+	    rt_program_compile(&t->target, p->code, p->code_size, format, args->compile_options,
+			       args->compile_options_size, &program, &err))
+		return pjrt_error(&err);
+	args->executable = make_executable(program);
+	return args->executable ? NULL : NO_ROOM();
 }
 
 struct PJRT_Error *pjrt_Client_Load(struct PJRT_Client_Load_Args *args)
 {
 	struct PJRT_Error *e = check_bytes("compile_options", args->compile_options,
 					   args->compile_options_size);
-	struct rt_exe *x;
+	struct rt_replicas x;
 	struct err err;
 
 	if (e)
 		return e;
-	if (rt_load(args->client->rt, args->executable->rt, args->compile_options,
-		    args->compile_options_size, &x, &err))
+	if (rt_load_replicas(args->client->rt, args->executable->rt, args->compile_options,
+			     args->compile_options_size, &x, &err))
 		return pjrt_error(&err);
-	return give_loaded(args->client, x, &args->loaded_executable);
+	return give_loaded(args->client, &x, &args->loaded_executable);
 }
 
 struct PJRT_Error *pjrt_Executable_DeserializeAndLoad(
@@ -188,24 +229,24 @@ struct PJRT_Error *pjrt_Executable_DeserializeAndLoad(
 	const char *options = args->overridden_serialized_compile_options;
 	size_t n = options ? args->overridden_serialized_compile_options_size : 0;
 	struct rt_program *p;
-	struct rt_exe *x;
+	struct rt_replicas x;
 	struct err err;
 	int code;
 
 	if (rt_program_deserialize(args->serialized_executable,
 				   args->serialized_executable_size, &p, &err))
 		return pjrt_error(&err);
-	code = rt_load(args->client->rt, p, options, n, &x, &err);
+	code = rt_load_replicas(args->client->rt, p, options, n, &x, &err);
 	rt_program_unref(p);
 	return code ? pjrt_error(&err) :
-		      give_loaded(args->client, x, &args->loaded_executable);
+		      give_loaded(args->client, &x, &args->loaded_executable);
 }
 
 /* ---- executables ---- */
 
 struct PJRT_Error *pjrt_Executable_Destroy(struct PJRT_Executable_Destroy_Args *args)
 {
-	pjrt_executable_unref(args->executable);
+	unref_executable(args->executable);
 	return NULL;
 }
 
@@ -220,7 +261,7 @@ struct PJRT_Error *pjrt_Executable_Name(struct PJRT_Executable_Name_Args *args)
 
 struct PJRT_Error *pjrt_Executable_NumReplicas(struct PJRT_Executable_NumReplicas_Args *args)
 {
-	args->num_replicas = 1;
+	args->num_replicas = rt_program_replicas(args->executable->rt);
 	return NULL;
 }
 
@@ -378,13 +419,15 @@ struct PJRT_Error *pjrt_Executable_OptimizedProgram(
 	struct PJRT_Program *p = args->program;
 	const char *format;
 	const void *source;
+	struct err err;
 	size_t n;
 
 	if (p->struct_size < PJRT_Program_SIZE)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_Program size: "
 				       "expected %u, got %zu", PJRT_Program_SIZE,
 				       p->struct_size);
-	source = rt_program_source(args->executable->rt, &n, &format);
+	if (rt_program_show(args->executable->rt, &source, &n, &format, &err))
+		return pjrt_error(&err);
 	if (p->code && p->code_size < n)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Executable_OptimizedProgram: "
 				       "room for %zu bytes, the program has %zu", p->code_size,
@@ -402,11 +445,8 @@ struct PJRT_Error *pjrt_Executable_OptimizedProgram(
 struct PJRT_Error *pjrt_LoadedExecutable_Destroy(
 	struct PJRT_LoadedExecutable_Destroy_Args *args)
 {
-	if (args->executable) {
-		rt_exe_unref(args->executable->rt);
-		pjrt_executable_unref(args->executable->shared);
-	}
-	free(args->executable);
+	if (args->executable)
+		free_loaded(args->executable);
 	return NULL;
 }
 
@@ -421,40 +461,38 @@ struct PJRT_Error *pjrt_LoadedExecutable_GetExecutable(
 struct PJRT_Error *pjrt_LoadedExecutable_AddressableDevices(
 	struct PJRT_LoadedExecutable_AddressableDevices_Args *args)
 {
-	args->addressable_devices = &args->executable->device->self;
-	args->num_addressable_devices = 1;
+	args->addressable_devices = args->executable->devices;
+	args->num_addressable_devices = args->executable->rt.n;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_LoadedExecutable_AddressableDeviceLogicalIds(
 	struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args *args)
 {
-	args->addressable_device_logical_ids = &args->executable->logical;
-	args->num_addressable_device_logical_ids = 1;
+	args->addressable_device_logical_ids = args->executable->logical;
+	args->num_addressable_device_logical_ids = args->executable->rt.n;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_LoadedExecutable_GetDeviceAssignment(
 	struct PJRT_LoadedExecutable_GetDeviceAssignment_Args *args)
 {
-	/* replica_count 1, computation_count 1, one list of one id (a varint). */
-	uint8_t *p = malloc(24), *id;
-	unsigned n = 0, v = args->executable->device->index;
+	const struct PJRT_LoadedExecutable *l = args->executable;
+	int64_t *ids = calloc(l->rt.n, sizeof(*ids));
+	struct err err;
+	void *p;
+	int code;
 
-	if (!p)
+	if (!ids)
 		return NO_ROOM();
-	memcpy(p, "\x08\x01\x10\x01\x1a", 5);
-	id = p + 8;
-	do {
-		id[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-		v >>= 7;
-	} while (v);
-	p[5] = (uint8_t)(n + 2);
-	p[6] = 0x0a;
-	p[7] = (uint8_t)n;
-	args->serialized_bytes = (const char *)p;
-	args->serialized_bytes_size = 8 + n;
-	args->serialized_device_assignment = (void *)p;
+	for (unsigned i = 0; i < l->rt.n; i++)
+		ids[i] = l->devices[i]->index;
+	code = rt_assignment_proto(ids, l->rt.n, &p, &args->serialized_bytes_size, &err);
+	free(ids);
+	if (code)
+		return pjrt_error(&err);
+	args->serialized_bytes = p;
+	args->serialized_device_assignment = p;
 	args->serialized_device_assignment_deleter = (void *)free_serialized;
 	return NULL;
 }
@@ -462,14 +500,15 @@ struct PJRT_Error *pjrt_LoadedExecutable_GetDeviceAssignment(
 struct PJRT_Error *pjrt_LoadedExecutable_Delete(
 	struct PJRT_LoadedExecutable_Delete_Args *args)
 {
-	rt_exe_delete(args->executable->rt);
+	for (unsigned i = 0; i < args->executable->rt.n; i++)
+		rt_exe_delete(args->executable->rt.exe[i]);
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_LoadedExecutable_IsDeleted(
 	struct PJRT_LoadedExecutable_IsDeleted_Args *args)
 {
-	args->is_deleted = rt_exe_is_deleted(args->executable->rt);
+	args->is_deleted = rt_exe_is_deleted(args->executable->rt.exe[0]);
 	return NULL;
 }
 
@@ -504,6 +543,17 @@ static struct PJRT_Error *wrap_outputs(struct PJRT_Client *c, struct rt_buffer *
 	return NULL;
 }
 
+/* The executable of the device that the caller names, or the only one; NULL: it has none. */
+static struct rt_exe *exe_of(const struct PJRT_LoadedExecutable_Execute_Args *args)
+{
+	const struct PJRT_LoadedExecutable *l = args->executable;
+
+	for (unsigned i = 0; i < l->rt.n; i++)
+		if (!args->execute_device || args->execute_device == l->devices[i])
+			return l->rt.exe[i];
+	return NULL;
+}
+
 static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execute_Args *args)
 {
 	static const char name[] = "PJRT_LoadedExecutable_Execute";
@@ -518,16 +568,23 @@ static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execu
 	if (o && o->struct_size < OLDEST)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_ExecuteOptions "
 				       "size: expected %d, got %zu", OLDEST, o->struct_size);
-	if (o && (o->num_send_ops || o->num_recv_ops))
-		return pjrt_part(PART_CALLBACKS);
+	if (o && ((o->num_send_ops && (!o->send_callbacks || !o->send_callbacks[0])) ||
+		  (o->num_recv_ops && (!o->recv_callbacks || !o->recv_callbacks[0]))))
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `send_callbacks` or "
+				       "`recv_callbacks` is NULL", name);
 	if (o && o->num_non_donatable_input_indices && !o->non_donatable_input_indices)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: "
 				       "`non_donatable_input_indices` is NULL", name);
-	if (args->execute_device && args->execute_device != args->executable->device)
+	if (!args->execute_device && args->executable->rt.n > 1)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: the program was loaded on %u "
+				       "devices: say by `execute_device` on which one it is "
+				       "to run", name, args->executable->rt.n);
+	if (!exe_of(args))
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `execute_device` is %s, the "
-				       "program was loaded on %s", name,
+				       "program was loaded on %s%s", name,
 				       args->execute_device->description.text,
-				       args->executable->device->description.text);
+				       args->executable->devices[0]->description.text,
+				       args->executable->rt.n > 1 ? " and others" : "");
 	if (args->num_args && (!args->argument_lists || !args->argument_lists[0]))
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `argument_lists` is NULL",
 				       name);
@@ -569,6 +626,30 @@ static struct PJRT_Error *hand_over(const struct PJRT_LoadedExecutable_Execute_A
 	return e;
 }
 
+static struct PJRT_Error *launch(const struct PJRT_LoadedExecutable_Execute_Args *args,
+				 struct rt_buffer **in, const bool *kept,
+				 struct rt_buffer **out, struct rt_event **done)
+{
+	const struct PJRT_ExecuteOptions *o = args->options;
+	struct PJRT_Error *e;
+	struct rt_host host;
+	struct err err;
+	int code;
+
+	if (!o || !(o->num_send_ops || o->num_recv_ops))
+		return rt_execute(exe_of(args), in, args->num_args, kept, out, done, &err) ?
+		       pjrt_error(&err) : NULL;
+	e = pjrt_read_callbacks(o, &host);
+	if (e)
+		return e;
+	code = rt_execute_with_host(exe_of(args), in, args->num_args, kept, &host, out, done,
+				    &err);
+	if (!code)
+		return NULL;
+	host.free(host.arg);
+	return pjrt_error(&err);
+}
+
 struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	struct PJRT_LoadedExecutable_Execute_Args *args)
 {
@@ -578,7 +659,6 @@ struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	bool some_kept[FEW], *kept = some_kept;
 	struct PJRT_Error *e = check_execute(args);
 	struct rt_event *done;
-	struct err err;
 
 	if (e)
 		return e;
@@ -595,8 +675,9 @@ struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	for (size_t i = 0; i < n; i++)
 		in[i] = args->argument_lists[0][i]->rt;
 	mark_kept(args->options, n, kept);
-	e = rt_execute(args->executable->rt, in, n, kept, out, &done, &err) ?
-	    pjrt_error(&err) : hand_over(args, out, done);
+	e = launch(args, in, kept, out, &done);
+	if (!e)
+		e = hand_over(args, out, done);
 free_lists:
 	if (in != some_in)
 		free(in);

@@ -3,29 +3,16 @@
  * The Layouts and Shardings extensions. Layouts and shardings of an executable are its
  * own and live as long; a layout of a buffer or a default one is its asker's.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/pjrt/wrap.h"
-
-void pjrt_layout_init(struct pjrt_layout *l, unsigned rank)
-{
-	size_t n = 0;
-
-	l->rank = rank;
-	n += (size_t)snprintf(l->text, sizeof(l->text), "{");
-	for (unsigned d = 0; d < rank; d++)
-		n += (size_t)snprintf(l->text + n, sizeof(l->text) - n, "%s%u", d ? "," : "",
-				      rank - 1 - d);
-	snprintf(l->text + n, sizeof(l->text) - n, "}");
-}
+#include "runtime/pjrt/pjrt_wrap.h"
 
 static struct PJRT_Error *refuse(const char *name, const char *what)
 {
 	return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: %s", name, what);
 }
 
-/* As in api.c: a struct that is too short, or lacks what the function stands on. */
+/* As in pjrt_api.c: a struct that is too short, or lacks what the function stands on. */
 #define CHECK(args, type, field) do { \
 	if (!(args)) \
 		return refuse(#type, "NULL"); \
@@ -35,19 +22,27 @@ static struct PJRT_Error *refuse(const char *name, const char *what)
 		return refuse(#type, "`" #field "` is NULL"); \
 } while (0)
 
-static struct PJRT_Error *give_layout(size_t rank, struct PJRT_Layouts_MemoryLayout **out)
+static struct PJRT_Error *give_layout(const struct rt_shape *s,
+				      struct PJRT_Layouts_MemoryLayout **out)
 {
-	struct pjrt_layout *l;
+	struct pjrt_layout *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NO_ROOM();
+	pjrt_layout_init(l, s);
+	*out = (void *)l;
+	return NULL;
+}
+
+/* Row-major. */
+static struct PJRT_Error *give_default(size_t rank, struct PJRT_Layouts_MemoryLayout **out)
+{
+	const struct rt_shape s = { .rank = (unsigned)rank };
 
 	if (rank > IMAGE_MAX_RANK)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "a layout of %zu dims, at most %d",
 				       rank, IMAGE_MAX_RANK);
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return NO_ROOM();
-	pjrt_layout_init(l, (unsigned)rank);
-	*out = (void *)l;
-	return NULL;
+	return give_layout(&s, out);
 }
 
 static struct PJRT_Error *layout_destroy(struct PJRT_Layouts_MemoryLayout_Destroy_Args *args)
@@ -84,21 +79,21 @@ static struct PJRT_Error *layout_default(
 	struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args *args)
 {
 	CHECK(args, PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, client);
-	return give_layout(args->num_dims, &args->layout);
+	return give_default(args->num_dims, &args->layout);
 }
 
 static struct PJRT_Error *layout_topology(
 	struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args *args)
 {
 	CHECK(args, PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, topology_description);
-	return give_layout(args->num_dims, &args->layout);
+	return give_default(args->num_dims, &args->layout);
 }
 
 static struct PJRT_Error *layout_of_buffer(
 	struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *args)
 {
 	CHECK(args, PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, buffer);
-	return give_layout(rt_buffer_shape(args->buffer->rt)->rank, &args->layout);
+	return give_layout(rt_buffer_shape(args->buffer->rt), &args->layout);
 }
 
 static struct PJRT_Error *layouts_out(
@@ -163,5 +158,6 @@ struct PJRT_Extension_Base *pjrt_extensions(void)
 		.PJRT_Layouts_PJRT_Executable_GetParameterLayouts = (void *)layouts_in,
 	};
 
+	shardings.base.next = pjrt_profiler_extension();
 	return &layouts.base;
 }
