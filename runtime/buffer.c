@@ -2,25 +2,15 @@
 /*
  * Buffers: dense arrays in device or pinned host memory. The content comes from a
  * submission (value) or was written when the buffer was made (value 0), or it is an
- * error. Several buffers may share one storage. Content that comes later is the
- * matter of pending.c, memory that is not ours that of view.c.
+ * error. Several buffers may share one storage.
+ *
+ * Content may come later. Whoever makes a pending buffer writes storage, value or error
+ * under its lock and then sets the event `resolved`; everybody else looks at that first.
+ * Nothing here waits.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/rt_internal.h"
-
-#define COPY_PIECE ((uint64_t)4 << 20)	/* of what goes by way of the host */
-
-uint64_t rt_shape_bytes(const struct rt_shape *s)
-{
-	uint64_t n = elem_bytes(s->elem);
-
-	for (unsigned d = 0; d < s->rank; d++)
-		if (s->dim[d] < 0 || __builtin_mul_overflow(n, (uint64_t)s->dim[d], &n))
-			return UINT64_MAX;
-	return n;
-}
 
 static void free_view(void *arg)
 {
@@ -138,10 +128,10 @@ int rt_buffer_new_pending(struct rt_client *c, unsigned device, enum rt_memory_k
 		b = make(c, device, kind, shape);
 	}
 	if (b) {
-		b->gate = rt_event_new();
+		b->resolved = rt_event_new();
 		b->spare_error = malloc(sizeof(*b->spare_error));
 	}
-	if (!b || !b->gate || !b->spare_error) {
+	if (!b || !b->resolved || !b->spare_error) {
 		rt_buffer_unref(b);
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	}
@@ -185,35 +175,12 @@ void rt_buffer_unref(struct rt_buffer *b)
 		return;
 	c = b->client;
 	rt_storage_unref(b->storage);
-	rt_event_unref(b->gate);
+	rt_event_unref(b->resolved);
 	free(b->error);
 	free(b->spare_error);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 	rt_client_unref(c);
-}
-
-int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-			const struct rt_shape *shape, const void *data,
-			const int64_t *strides, struct rt_buffer **out, struct err *err)
-{
-	struct rt_buffer *b;
-	int code = rt_buffer_new(c, device, kind, shape, "array", &b, err);
-	struct hal_strided s = { shape->rank, elem_bytes(shape->elem), shape->dim, strides };
-
-	if (code)
-		return code;
-	if (b->storage->mem && strides)
-		code = hal_copy_in_strided(b->storage->mem, 0, data, &s, CLOCK_FOREVER, err);
-	else if (b->storage->mem)
-		code = hal_copy_in(b->storage->mem, 0, data, rt_shape_bytes(shape),
-				   CLOCK_FOREVER, err);
-	if (code) {
-		rt_buffer_unref(b);
-		return code;
-	}
-	*out = b;
-	return 0;
 }
 
 int rt_buffer_uninitialized(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
@@ -236,6 +203,44 @@ int rt_buffer_of_error(struct rt_client *c, unsigned device, enum rt_memory_kind
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	}
 	*b->error = *why;
+	*out = b;
+	return 0;
+}
+
+int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		   const struct rt_shape *shape, void *pointer,
+		   void (*on_free)(void *pointer, void *arg), void *arg,
+		   struct rt_buffer **out, struct err *err)
+{
+	static const struct rt_shape empty = { .elem = ELEM_U8, .rank = 1 };
+	uint64_t bytes = rt_shape_bytes(shape);
+	struct rt_storage reached = { 0 }, *s;
+	struct rt_buffer *b;
+	int code = 0;
+
+	if (bytes > INT64_MAX || (uintptr_t)pointer % HAL_MEM_ALIGN || !pointer)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a view of %llu bytes at %p: views "
+			       "start at multiples of %u", (unsigned long long)bytes, pointer,
+			       HAL_MEM_ALIGN);
+	if (bytes)
+		code = rt_mapping_reach(c, device, kind, pointer, bytes, &reached, err);
+	if (code)
+		return code;
+	/* An empty buffer's storage takes the memory over. */
+	code = rt_buffer_new(c, device, kind, &empty, "view", &b, err);
+	if (code) {
+		hal_mem_free(reached.mem);
+		rt_mapping_unref(c, reached.mapping);
+		return code;
+	}
+	s = b->storage;
+	b->shape = *shape;
+	s->mem = reached.mem;
+	s->mapping = reached.mapping;
+	s->on_free = on_free;
+	s->pointer = pointer;
+	s->arg = arg;
+	rt_client_ref(c);
 	*out = b;
 	return 0;
 }
@@ -272,6 +277,28 @@ bool rt_buffer_is_deleted(struct rt_buffer *b)
 	return is;
 }
 
+/* ---- use, deletion, resolving ---- */
+
+bool rt_buffer_is_pending(const struct rt_buffer *b)
+{
+	return b->resolved && !rt_event_is_ready(b->resolved);
+}
+
+int rt_buffer_begin_use(struct rt_buffer *b, struct err *err)
+{
+	int code = 0;
+
+	pthread_mutex_lock(&b->lock);
+	if (b->is_deleted)
+		code = err_set(err, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
+	else
+		b->uses++;
+	pthread_mutex_unlock(&b->lock);
+	if (!code)
+		rt_buffer_ref(b);
+	return code;
+}
+
 void rt_buffer_delete(struct rt_buffer *b)
 {
 	struct rt_storage *s;
@@ -282,39 +309,101 @@ void rt_buffer_delete(struct rt_buffer *b)
 	}
 	pthread_mutex_lock(&b->lock);
 	b->is_deleted = true;
-	s = b->holds || b->pins || rt_buffer_is_pending(b) ? NULL : b->storage;
+	s = b->external_refs || b->uses || rt_buffer_is_pending(b) ? NULL : b->storage;
 	if (s)
 		b->storage = NULL;
 	pthread_mutex_unlock(&b->lock);
 	rt_storage_unref(s);
 }
 
-/* Of a settled buffer. */
-static struct rt_event *settled_content(struct rt_buffer *b)
+/* Under b->lock, resolved: the storage, if nobody may use it any more. */
+static struct rt_storage *drop(struct rt_buffer *b)
 {
-	struct hal_queue *q = b->client->devices[b->device].queue;
-	struct rt_event *e;
-	struct err why;
-	int code;
+	struct rt_storage *s = b->storage;
 
-	if (b->error)
-		return rt_event_done(b->error);
-	if (!b->value)
-		return rt_event_done(NULL);
-	if (hal_queue_done(q) >= b->value) {
-		code = hal_queue_error(q, b->value, &why);
-		return rt_event_done(code ? &why : NULL);
-	}
-	e = rt_event_new();
-	if (!e)
+	if (!b->is_deleted || b->uses || b->external_refs)
 		return NULL;
-	rt_event_ref(e);
-	if (hal_queue_notify(q, b->value, rt_event_pass, e, &why))
-		rt_event_pass(e, &why);
-	return e;
+	b->storage = NULL;
+	return s;
 }
 
-struct gated {
+void rt_buffer_end_use(struct rt_buffer *b)
+{
+	struct rt_storage *s;
+
+	pthread_mutex_lock(&b->lock);
+	b->uses--;
+	s = rt_buffer_is_pending(b) ? NULL : drop(b);
+	pthread_mutex_unlock(&b->lock);
+	rt_storage_unref(s);
+	rt_buffer_unref(b);
+}
+
+/* The last step of resolving: takes b->lock held and lets it go. */
+static void publish(struct rt_buffer *b)
+{
+	struct rt_event *resolved = b->resolved;
+	struct rt_storage *s = drop(b);
+
+	rt_event_ref(resolved);
+	pthread_mutex_unlock(&b->lock);
+	rt_event_set(resolved, NULL);
+	rt_event_unref(resolved);
+	/* Who deleted it in between saw it pending and left the storage to us. */
+	pthread_mutex_lock(&b->lock);
+	if (!s)
+		s = drop(b);
+	pthread_mutex_unlock(&b->lock);
+	rt_storage_unref(s);
+}
+
+void rt_buffer_resolve(struct rt_buffer *b, const struct err *why)
+{
+	rt_buffer_ref(b);
+	pthread_mutex_lock(&b->lock);
+	if (why) {
+		*b->spare_error = *why;
+		b->error = b->spare_error;
+		b->spare_error = NULL;
+	}
+	publish(b);
+	rt_buffer_unref(b);
+}
+
+void rt_buffer_resolve_from(struct rt_buffer *b, struct rt_buffer *from)
+{
+	struct rt_storage *s;
+	uint64_t value;
+
+	if (from->error) {
+		rt_buffer_resolve(b, from->error);
+		return;
+	}
+	pthread_mutex_lock(&from->lock);
+	s = from->storage;
+	if (s)
+		atomic_fetch_add(&s->refs, 1);
+	value = from->value;
+	pthread_mutex_unlock(&from->lock);
+	rt_buffer_ref(b);
+	pthread_mutex_lock(&b->lock);
+	b->storage = s;
+	b->value = value;
+	publish(b);
+	rt_buffer_unref(b);
+}
+
+/* ---- when the content is there ---- */
+
+/* Of a buffer that is not pending. */
+static struct rt_event *event_of_value(struct rt_buffer *b)
+{
+	if (b->error || !b->value)
+		return rt_event_done(b->error);
+	return rt_event_of_submission(b->client->devices[b->device].queue, b->value);
+}
+
+struct wait {
 	struct rt_buffer *buffer;
 	struct rt_event *event;
 	struct rt_callback callback;
@@ -322,49 +411,50 @@ struct gated {
 
 static void content_is_there(void *arg, const struct err *err)
 {
-	struct gated *g = arg;
+	struct wait *w = arg;
 
-	rt_event_pass(g->event, err);
+	rt_event_pass(w->event, err);
 	rt_in_callback++;
-	rt_buffer_unref(g->buffer);
+	rt_buffer_unref(w->buffer);
 	rt_in_callback--;
-	free(g);
+	free(w);
 }
 
-static void gate_is_set(void *arg, const struct err *err)
+static void on_resolved(void *arg, const struct err *err)
 {
-	struct gated *g = arg;
-	struct rt_event *inner = settled_content(g->buffer);
+	struct wait *w = arg;
+	struct rt_event *inner = event_of_value(w->buffer);
 	struct err why;
 
 	(void)err;
 	if (inner) {
-		rt_event_on_ready(inner, &g->callback, content_is_there, g);
+		rt_event_on_ready(inner, &w->callback, content_is_there, w);
 		rt_event_unref(inner);
 		return;
 	}
 	err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	content_is_there(g, &why);
+	content_is_there(w, &why);
 }
 
-struct rt_event *rt_buffer_content(struct rt_buffer *b)
+/* Ready when the content is, whether the buffer was deleted or not. */
+static struct rt_event *content(struct rt_buffer *b)
 {
 	struct rt_event *e;
-	struct gated *g;
+	struct wait *w;
 
 	if (!rt_buffer_is_pending(b))
-		return settled_content(b);
-	g = malloc(sizeof(*g));
+		return event_of_value(b);
+	w = malloc(sizeof(*w));
 	e = rt_event_new();
-	if (!g || !e) {
-		free(g);
+	if (!w || !e) {
+		free(w);
 		rt_event_unref(e);
 		return NULL;
 	}
-	*g = (struct gated){ .buffer = b, .event = e };
+	*w = (struct wait){ .buffer = b, .event = e };
 	rt_event_ref(e);
 	rt_buffer_ref(b);
-	rt_event_on_ready(b->gate, &g->callback, gate_is_set, g);
+	rt_event_on_ready(b->resolved, &w->callback, on_resolved, w);
 	return e;
 }
 
@@ -378,10 +468,10 @@ struct rt_event *rt_buffer_ready(struct rt_buffer *b)
 		err_set(&why, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
 		return rt_event_done(&why);
 	}
-	return rt_buffer_content(b);
+	return content(b);
 }
 
-/* The storage of a settled buffer with a reference, or NULL and an error. */
+/* The storage of a buffer with a reference, or NULL and an error. */
 static struct rt_storage *use(struct rt_buffer *b, struct err *err)
 {
 	struct rt_storage *s;
@@ -403,225 +493,6 @@ static struct rt_storage *use(struct rt_buffer *b, struct err *err)
 	if (!s)
 		err_set(err, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
 	return s;
-}
-
-/* A copy out of `from`, which is pinned: to host memory, or to another buffer. */
-struct rt_fetch {
-	struct rt_buffer *from, *to;
-	uint64_t offset, bytes;
-	void *dst;
-	struct rt_event *done;
-};
-
-/* By way of the host, in pieces: neither the CPU nor the other device sees `from`. */
-static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
-		     struct err *err)
-{
-	uint64_t room = bytes < COPY_PIECE ? bytes : COPY_PIECE, n;
-	void *piece = malloc(room);
-	int code = piece ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-
-	for (uint64_t at = 0; !code && at < bytes; at += n) {
-		n = bytes - at < room ? bytes - at : room;
-		code = hal_copy_out(piece, from, at, n, CLOCK_FOREVER, err);
-		if (!code)
-			code = hal_copy_in(to, at, piece, n, CLOCK_FOREVER, err);
-	}
-	free(piece);
-	return code;
-}
-
-static int do_copy(const struct rt_fetch *c, struct err *err)
-{
-	struct rt_buffer *from = c->from;
-	struct hal_mem *mem;
-	void *direct;
-	int code;
-
-	if (from->error) {
-		*err = *from->error;
-		return err->code;
-	}
-	if (from->value) {
-		code = hal_queue_wait(from->client->devices[from->device].queue, from->value,
-				      CLOCK_FOREVER, err);
-		if (code)
-			return code;
-	}
-	if (!c->bytes)
-		return 0;
-	mem = from->storage->mem;
-	if (!c->to)
-		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
-	direct = hal_mem_host(mem);
-	if (!direct)
-		return copy_over(c->to->storage->mem, mem, c->bytes, err);
-	return hal_copy_in(c->to->storage->mem, 0, direct, c->bytes, CLOCK_FOREVER, err);
-}
-
-static void copy_later(void *arg)
-{
-	struct rt_fetch *c = arg;
-	struct err why;
-	int code = do_copy(c, &why);
-
-	rt_buffer_unpin(c->from);
-	if (c->to) {
-		rt_buffer_settle(c->to, code ? &why : NULL);
-		rt_buffer_unref(c->to);
-	} else {
-		rt_event_set(c->done, code ? &why : NULL);
-		rt_event_unref(c->done);
-	}
-	free(c);
-}
-
-static bool is_there(const struct rt_buffer *b)
-{
-	return !rt_buffer_is_pending(b) && (!b->value || b->error ||
-	       hal_queue_done(b->client->devices[b->device].queue) >= b->value);
-}
-
-static int check_range(const struct rt_buffer *b, uint64_t offset, uint64_t bytes,
-		       struct err *err)
-{
-	uint64_t size = rt_shape_bytes(&b->shape);
-
-	if (offset <= size && bytes <= size - offset)
-		return 0;
-	return err_set(err, ERR_INVALID_ARGUMENT, "invalid offset %llu, transfer size %llu of a "
-		       "buffer of %llu bytes", (unsigned long long)offset,
-		       (unsigned long long)bytes, (unsigned long long)size);
-}
-
-int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
-		     struct rt_fetch **out, struct rt_event **done, struct err *err)
-{
-	struct rt_fetch *c;
-	int code = check_range(b, offset, bytes, err);
-
-	if (!code)
-		code = rt_buffer_pin(b, err);
-	if (code)
-		return code;
-	c = calloc(1, sizeof(*c));
-	if (c)
-		c->done = rt_event_new();
-	if (!c || !c->done) {
-		free(c);
-		rt_buffer_unpin(b);
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	c->from = b;
-	c->offset = offset;
-	c->bytes = bytes;
-	rt_event_ref(c->done);
-	*done = c->done;
-	*out = c;
-	return 0;
-}
-
-void rt_fetch_fail(struct rt_fetch *c, const struct err *why)
-{
-	if (!rt_is_orphan(c->from->client))
-		rt_buffer_unpin(c->from);
-	rt_event_set(c->done, why);
-	rt_event_unref(c->done);
-	free(c);
-}
-
-void rt_fetch_start(struct rt_fetch *c, void *dst)
-{
-	struct err why;
-
-	if (rt_client_check(c->from->client, &why)) {
-		rt_fetch_fail(c, &why);
-		return;
-	}
-	c->dst = dst;
-	if (rt_after(c->from, copy_later, c, &why))
-		rt_fetch_fail(c, &why);
-}
-
-int rt_buffer_to_host(struct rt_buffer *b, uint64_t offset, void *dst, uint64_t bytes,
-		      struct rt_event **done, struct err *err)
-{
-	struct rt_fetch c = { .from = b, .offset = offset, .bytes = bytes, .dst = dst }, *later;
-	struct err why;
-	int code;
-
-	if (!is_there(b)) {
-		code = rt_fetch_prepare(b, offset, bytes, &later, done, err);
-		if (!code)
-			rt_fetch_start(later, dst);
-		return code;
-	}
-	code = check_range(b, offset, bytes, err);
-	if (!code)
-		code = rt_buffer_pin(b, err);
-	if (code)
-		return code;
-	code = do_copy(&c, &why);
-	rt_buffer_unpin(b);
-	*done = rt_event_done(code ? &why : NULL);
-	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-}
-
-/* Gives the pin and the reference of `to` back if it fails. */
-static int copy_aside(const struct rt_fetch *what, struct err *err)
-{
-	struct rt_fetch *c = malloc(sizeof(*c));
-	int code;
-
-	if (c)
-		*c = *what;
-	code = c ? rt_after(c->from, copy_later, c, err) :
-		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	if (code) {
-		free(c);
-		rt_buffer_unref(what->to);
-		rt_buffer_unpin(what->from);
-	}
-	return code;
-}
-
-int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
-		   struct rt_buffer **out, struct err *err)
-{
-	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape) };
-	struct rt_buffer *to;
-	bool now;
-	int code = rt_buffer_pin(b, err);
-
-	if (code)
-		return code;
-	now = is_there(b);
-	if (now && b->error)
-		code = rt_buffer_of_error(b->client, device, kind, &b->shape, b->error, &to,
-					  err);
-	else if (now)
-		code = rt_buffer_new(b->client, device, kind, &b->shape, "copy", &to, err);
-	else
-		code = rt_buffer_new_pending(b->client, device, kind, &b->shape, "copy", &to,
-					     err);
-	if (code) {
-		rt_buffer_unpin(b);
-		return code;
-	}
-	c.to = to;
-	if (now) {
-		code = b->error ? 0 : do_copy(&c, err);
-		rt_buffer_unpin(b);
-	} else {
-		rt_buffer_ref(to);
-		code = copy_aside(&c, err);
-	}
-	if (code) {
-		rt_buffer_unref(to);
-		return code;
-	}
-	*out = to;
-	return 0;
 }
 
 int rt_buffer_address(struct rt_buffer *b, uint64_t *out, struct err *err)
@@ -648,25 +519,25 @@ int rt_buffer_pointer(struct rt_buffer *b, void **out, struct err *err)
 	return 0;
 }
 
-void rt_buffer_hold(struct rt_buffer *b)
+void rt_buffer_ref_external(struct rt_buffer *b)
 {
 	pthread_mutex_lock(&b->lock);
-	b->holds++;
+	b->external_refs++;
 	pthread_mutex_unlock(&b->lock);
 }
 
-int rt_buffer_release(struct rt_buffer *b, struct err *err)
+int rt_buffer_unref_external(struct rt_buffer *b, struct err *err)
 {
 	struct rt_storage *s = NULL;
 
 	pthread_mutex_lock(&b->lock);
-	if (!b->holds) {
+	if (!b->external_refs) {
 		pthread_mutex_unlock(&b->lock);
 		return err_set(err, ERR_INVALID_ARGUMENT, "Attempting to decrease reference "
 			       "on a buffer with zero reference count.");
 	}
-	b->holds--;
-	if (!b->holds && !b->pins && b->is_deleted && !rt_buffer_is_pending(b)) {
+	b->external_refs--;
+	if (!b->external_refs && !b->uses && b->is_deleted && !rt_buffer_is_pending(b)) {
 		s = b->storage;
 		b->storage = NULL;
 	}

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client: its devices, and one thread for transfers that must wait. */
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/random.h>
 
 #include "runtime/rt_internal.h"
 
 const char *const rt_memory_kind_names[RT_KINDS] = {
 	"device", "pinned_host", "unpinned_host",
 };
-
-_Thread_local unsigned rt_in_callback;
 
 static void *work(void *arg)
 {
@@ -67,8 +66,8 @@ int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *
 	if (!j)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	*j = (struct rt_job){ .client = b->client, .fn = fn, .arg = arg };
-	if (b->gate)
-		rt_event_on_ready(b->gate, &j->callback, enqueue, j);
+	if (b->resolved)
+		rt_event_on_ready(b->resolved, &j->callback, enqueue, j);
 	else
 		enqueue(j, NULL);
 	return 0;
@@ -86,6 +85,8 @@ static void free_client(struct rt_client *c)
 		pthread_mutex_unlock(&c->job_lock);
 		pthread_join(c->worker, NULL);
 	}
+	for (unsigned i = 0; i < c->n_devices; i++)
+		rt_turns_end(&c->devices[i].turns);
 	while ((m = c->mappings)) {
 		c->mappings = m->next;
 		for (unsigned i = 0; i < c->n_devices; i++)
@@ -142,6 +143,25 @@ void rt_client_unref(struct rt_client *c)
 	free_client(c);
 }
 
+/* The environment's, or one that nobody knows. */
+static int choose_seed(uint64_t *seed, struct err *err)
+{
+	const char *text = getenv("TESSERA_RNG_SEED");
+	char *end;
+
+	if (!text || !*text) {
+		if (getrandom(seed, sizeof(*seed), 0) == (ssize_t)sizeof(*seed))
+			return 0;
+		return err_sys(err, errno, "getrandom for the seed of random numbers");
+	}
+	errno = 0;
+	*seed = strtoull(text, &end, 0);
+	if (errno || *end || (*text < '0' || *text > '9'))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_RNG_SEED=%s: the seed of "
+			       "random numbers is a whole number from 0 to 2^64 - 1", text);
+	return 0;
+}
+
 int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		     struct err *err)
 {
@@ -156,7 +176,10 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 	pthread_mutex_init(&c->map_lock, NULL);
 	pthread_cond_init(&c->job_cond, NULL);
 	c->last_job = &c->jobs;
-	code = hal_create(&options, &c->hal, err);
+	c->seed = o->seed ? *o->seed : 0;
+	code = o->seed ? 0 : choose_seed(&c->seed, err);
+	if (!code)
+		code = hal_create(&options, &c->hal, err);
 	if (!code) {
 		c->devices = calloc(hal_device_count(c->hal), sizeof(*c->devices));
 		if (!c->devices)
@@ -168,6 +191,7 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		c->n_devices = i + 1;
 		pthread_mutex_init(&d->lock, NULL);
 		pthread_mutex_init(&d->grow_lock, NULL);
+		rt_turns_start(&d->turns);
 		code = hal_device_open(c->hal, i, &d->hal, err);
 		if (code)
 			break;
@@ -209,7 +233,7 @@ const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned
 	return &c->devices[device].info;
 }
 
-int rt_device_poison(struct rt_client *c, unsigned device, const struct err *why)
+void rt_device_poison(struct rt_client *c, unsigned device, const struct err *why)
 {
 	struct rt_device *d = &c->devices[device];
 
@@ -218,5 +242,4 @@ int rt_device_poison(struct rt_client *c, unsigned device, const struct err *why
 		d->poison = *why;
 	d->is_poisoned = true;
 	pthread_mutex_unlock(&d->lock);
-	return 0;
 }

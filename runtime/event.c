@@ -5,6 +5,8 @@
 
 #include "runtime/rt_internal.h"
 
+_Thread_local unsigned rt_in_callback;
+
 struct rt_event {
 	atomic_uint refs;
 	unsigned generation;	/* of the process: in a child nobody sets it any more */
@@ -110,6 +112,25 @@ void rt_event_pass(void *event, const struct err *err)
 	rt_event_set(event, err);
 	rt_event_unref(event);
 	rt_in_callback--;
+}
+
+struct rt_event *rt_event_of_submission(struct hal_queue *q, uint64_t value)
+{
+	struct rt_event *e;
+	struct err why;
+	int code;
+
+	if (hal_queue_done(q) >= value) {
+		code = hal_queue_error(q, value, &why);
+		return rt_event_done(code ? &why : NULL);
+	}
+	e = rt_event_new();
+	if (!e)
+		return NULL;
+	rt_event_ref(e);
+	if (hal_queue_notify(q, value, rt_event_pass, e, &why))
+		rt_event_pass(e, &why);
+	return e;
 }
 
 bool rt_event_is_ready(const struct rt_event *e)

@@ -7,37 +7,69 @@
 #include "runtime/compile_options.pb-c.h"
 #include "runtime/rt_internal.h"
 
-static int device_of(unsigned n_devices, const Rt__BuildOptions *b, unsigned *device,
-		     struct err *err)
+/* The id that replica i runs on, before it is known to be one of a device. */
+static int64_t id_of(const Rt__BuildOptions *b, unsigned i)
 {
 	const Rt__DeviceAssignment *a = b->device_assignment;
-	int64_t id = 0;
 
-	if ((b->has_num_replicas && b->num_replicas < 0) ||
-	    (b->has_num_partitions && b->num_partitions < 0))
+	if (a && a->n_computation_devices)
+		return a->computation_devices[0]->replica_device_ids[i];
+	return i + (b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0);
+}
+
+static int check_counts(const Rt__BuildOptions *b, unsigned n_devices, int64_t n, struct err *err)
+{
+	const Rt__DeviceAssignment *a = b->device_assignment;
+
+	if (n < 1 || (b->has_num_partitions && b->num_partitions < 0))
 		return err_set(err, ERR_INVALID_ARGUMENT, "the options ask for %lld replicas "
 			       "and %lld partitions", (long long)b->num_replicas,
 			       (long long)b->num_partitions);
-	if ((b->has_num_replicas && b->num_replicas > 1) ||
-	    (b->has_num_partitions && b->num_partitions > 1))
+	if (b->has_num_partitions && b->num_partitions > 1)
 		return err_set(err, ERR_UNIMPLEMENTED, "a program for %lld replicas and %lld "
-			       "partitions: only programs for one device run yet",
-			       (long long)b->num_replicas, (long long)b->num_partitions);
-	if (!a || !a->n_computation_devices) {
-		if (b->has_device_ordinal && b->device_ordinal > 0)
-			id = b->device_ordinal;
-	} else {
-		if (a->n_computation_devices != 1 ||
-		    a->computation_devices[0]->n_replica_device_ids != 1)
-			return err_set(err, ERR_UNIMPLEMENTED, "a device assignment of more "
-				       "than one device");
-		id = a->computation_devices[0]->replica_device_ids[0];
-	}
-	if (id < 0 || id >= n_devices)
-		return err_set(err, ERR_INVALID_ARGUMENT, "the options name device %lld; there "
-			       "are %u", (long long)id, n_devices);
-	*device = (unsigned)id;
+			       "partitions: programs of more than one partition do not run yet",
+			       (long long)n, (long long)b->num_partitions);
+	if (n > n_devices)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a program for %lld replicas; there "
+			       "are %u devices", (long long)n, n_devices);
+	if (a && a->n_computation_devices > 1)
+		return err_set(err, ERR_UNIMPLEMENTED, "a device assignment of %zu partitions: "
+			       "programs of more than one do not run yet",
+			       a->n_computation_devices);
+	if (a && a->n_computation_devices &&
+	    a->computation_devices[0]->n_replica_device_ids != (uint64_t)n)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a device assignment of %zu devices "
+			       "for %lld replicas",
+			       a->computation_devices[0]->n_replica_device_ids, (long long)n);
 	return 0;
+}
+
+static int64_t count_of(const Rt__BuildOptions *b)
+{
+	return b->has_num_replicas && b->num_replicas ? b->num_replicas : 1;
+}
+
+static int place(unsigned n_devices, const Rt__BuildOptions *b, unsigned *devices,
+		 unsigned *n, struct err *err)
+{
+	int64_t replicas = count_of(b);
+	int code = check_counts(b, n_devices, replicas, err);
+
+	for (unsigned i = 0; !code && i < replicas; i++) {
+		int64_t id = id_of(b, i);
+
+		if (id < 0 || id >= n_devices)
+			return err_set(err, ERR_INVALID_ARGUMENT, "the options name device "
+				       "%lld; there are %u", (long long)id, n_devices);
+		for (unsigned k = 0; k < i; k++)
+			if (devices[k] == id)
+				return err_set(err, ERR_INVALID_ARGUMENT, "the options name "
+					       "device %lld for replicas %u and %u",
+					       (long long)id, k, i);
+		devices[i] = (unsigned)id;
+	}
+	*n = (unsigned)replicas;
+	return code;
 }
 
 enum option_type { BOOL, INT, FLOAT, STRING };
@@ -120,22 +152,32 @@ static void give(void *failed, void *p)
 	free(p);
 }
 
-int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *device,
-		     struct err *err)
+static int unpack(ProtobufCAllocator *memory, const void *p, size_t n,
+		  Rt__CompileOptions **out, struct err *err)
+{
+	*out = rt__compile_options__unpack(memory, n, p);
+	if (*out)
+		return 0;
+	if (*(bool *)memory->allocator_data)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	return err_set(err, ERR_INVALID_ARGUMENT, "PJRT_Client_Compile: failed to "
+		       "deserialize CompileOptionsProto");
+}
+
+int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
+		     unsigned *n_replicas, struct err *err)
 {
 	bool failed = false;
 	ProtobufCAllocator memory = { take, give, &failed };
-	Rt__CompileOptions *o = rt__compile_options__unpack(&memory, n, p);
-	int code = 0;
+	Rt__CompileOptions *o;
+	int code = unpack(&memory, p, n, &o, err);
 
-	if (failed && !o)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	if (!o)
-		return err_set(err, ERR_INVALID_ARGUMENT, "PJRT_Client_Compile: failed to "
-			       "deserialize CompileOptionsProto");
-	*device = 0;
+	if (code)
+		return code;
+	devices[0] = 0;
+	*n_replicas = 1;
 	if (o->executable_build_options)
-		code = device_of(n_devices, o->executable_build_options, device, err);
+		code = place(n_devices, o->executable_build_options, devices, n_replicas, err);
 	for (size_t i = 0; !code && i < o->n_env_option_overrides; i++)
 		code = check_option(o->env_option_overrides[i], err);
 	rt__compile_options__free_unpacked(o, &memory);
@@ -144,7 +186,25 @@ int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devi
 
 int rt_check_options(unsigned n_devices, const void *p, size_t n, struct err *err)
 {
-	unsigned device;
+	unsigned *devices = malloc(n_devices * sizeof(*devices)), n_replicas;
+	int code = devices ? rt_parse_options(n_devices, p, n, devices, &n_replicas, err) :
+			     err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 
-	return rt_parse_options(n_devices, p, n, &device, err);
+	free(devices);
+	return code;
+}
+
+unsigned rt_count_replicas(const void *p, size_t n)
+{
+	bool failed = false;
+	ProtobufCAllocator memory = { take, give, &failed };
+	Rt__CompileOptions *o;
+	int64_t count = 1;
+
+	if (unpack(&memory, p, n, &o, NULL))
+		return 1;
+	if (o->executable_build_options)
+		count = count_of(o->executable_build_options);
+	rt__compile_options__free_unpacked(o, &memory);
+	return count > 0 && count <= UINT32_MAX ? (unsigned)count : 1;
 }

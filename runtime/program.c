@@ -23,6 +23,8 @@ void rt_program_unref(struct rt_program *p)
 	free(p->bytes);
 	free(p->source);
 	free(p->options);
+	free(p->shown);
+	pthread_mutex_destroy(&p->shown_lock);
 	free(p);
 }
 
@@ -48,6 +50,8 @@ static int make(const char hash[65], void *image, size_t n, const struct tc_sour
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	}
 	atomic_init(&p->refs, 1);
+	pthread_mutex_init(&p->shown_lock, NULL);
+	p->replicas = rt_count_replicas(options, options_bytes);
 	p->bytes = image;
 	p->n_bytes = n;
 	memcpy(p->fingerprint, hash, sizeof(p->fingerprint));
@@ -60,6 +64,10 @@ static int make(const char hash[65], void *image, size_t n, const struct tc_sour
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	else
 		code = image_view(image, n, &p->image, err);
+	for (size_t i = 0; !code && i < p->image->n_bindings; i++)
+		if (p->image->bindings[i].kind >= IMAGE_MAILBOX)
+			code = err_set(err, ERR_UNIMPLEMENTED, "an executable that meets others "
+				       "on several devices: this runtime launches one at a time");
 	if (code) {
 		rt_program_unref(p);
 		return code;
@@ -87,6 +95,7 @@ static void make_key(const struct tc_source *s, const struct tc_options *o, char
 	head.o.cores = o->cores;
 	head.o.memory_limit = o->memory_limit;
 	head.o.level = o->level;
+	head.o.replicas = o->replicas;
 	rt_hash(&head, sizeof(head), hex);
 }
 
@@ -96,7 +105,8 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 {
 	struct tc_source source = { code, code_bytes, format };
 	struct tc_options o = { .level = 1, .cores = target->cores,
-				.memory_limit = target->memory_bytes };
+				.memory_limit = target->memory_bytes,
+				.replicas = rt_count_replicas(options, options_bytes) };
 	struct tc_result r;
 	char key[65], hash[65];
 	int status;
@@ -208,9 +218,30 @@ const char *rt_program_fingerprint(const struct rt_program *p)
 	return p->fingerprint;
 }
 
-const void *rt_program_source(const struct rt_program *p, size_t *bytes, const char **format)
+unsigned rt_program_replicas(const struct rt_program *p)
 {
+	return p->replicas;
+}
+
+int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const char **format,
+		    struct err *err)
+{
+	struct tc_options o = { .level = 1, .replicas = p->replicas };
+	int code = 0;
+
+	*out = p->source;
 	*bytes = p->source_bytes;
 	*format = p->format;
-	return p->source;
+	if (!strcmp(p->format, "mlir"))
+		return 0;
+	pthread_mutex_lock(&p->shown_lock);
+	if (!p->shown)
+		code = tc_hlo_with_config(&(struct tc_source){ p->source, p->source_bytes,
+							       p->format }, &o,
+					  &p->shown, &p->shown_bytes, err);
+	pthread_mutex_unlock(&p->shown_lock);
+	*out = p->shown;
+	*bytes = p->shown_bytes;
+	*format = "hlo_with_config";
+	return code;
 }

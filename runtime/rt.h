@@ -3,13 +3,22 @@
 #define RT_RT_H
 /*
  * The runtime's door: client, devices, buffers, events, executables. It decides what
- * frameworks see; runtime/pjrt/ only wraps it.
+ * frameworks see; runtime/pjrt/ only wraps it. README.md has the threads and locks.
  *
- * Shared objects (buffer, event, executable) are counted: rt_x_ref and rt_x_unref,
- * any thread; unref takes NULL. A client must outlive nothing: it is counted by its objects.
- * Work on a device is asynchronous: launches return at once, and what fails later
- * travels in events. Callbacks run with no lock held. Codes are those of err.def.
- *
+ * Ownership: buffers, events, programs, executables and the client are reference counted.
+ * An `out` or `done` is a new reference, the caller's, and is written on success only. An
+ * argument is borrowed for the call unless said otherwise; what outlives the call takes a
+ * reference of its own. unref, free and destroy take NULL. Objects keep their client alive.
+ * Threads: every function may be called from any thread, on the same object too, except
+ * where one owner is named; destroying is the owner's last call.
+ * Blocking: a function that says "blocks" waits for the device or the disk. The others take
+ * short locks only, but allocation of device memory (whatever makes a buffer with content)
+ * waits for queued work, up to two minutes, when memory is short.
+ * Callbacks run with no lock held, on the thread that makes the event ready: a caller's, the
+ * client's or a device's waiter. They must not block.
+ * Errors: 0 or a code of err.def, with a text in *err (NULL: not wanted). Any call that
+ * allocates may give RESOURCE_EXHAUSTED; a device that died gives its first error to each
+ * call that needs it. What fails after a call returned travels in its event or buffer.
  * In a child of fork a client and all that is its is only to be let go: unref, destroy
  * and delete do nothing but count, a buffer's or event's pending content is an error, and
  * whoever calls more asks rt_client_check first.
@@ -31,34 +40,52 @@ struct rt_program;
 struct rt_transfer;
 struct rt_stream;
 
+/* PJRT's memories of a device. Both host kinds are pinned host memory of the HAL. */
 enum rt_memory_kind { RT_DEVICE, RT_PINNED_HOST, RT_UNPINNED_HOST, RT_KINDS };
 extern const char *const rt_memory_kind_names[RT_KINDS];
 
 /* ---- client ---- */
-struct rt_client_options { const char *devices, *sim; };	/* as hal_options */
-/* Opens every device of the selection. Blocks. */
+struct rt_client_options {
+	const char *devices, *sim;	/* as hal_options */
+	/* Where the random numbers of programs that draw without a state start; NULL:
+	 * TESSERA_RNG_SEED, a whole number of 64 bits, else somewhere new each time. */
+	const uint64_t *seed;
+};
+/* Opens every device of the selection and starts the client's thread. Blocks. Errors as
+ * hal_create and hal_device_open, INVALID_ARGUMENT for a seed in the environment that is
+ * no number; on failure all that was opened is closed. */
 int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		     struct err *err);
-/* The caller's reference goes; devices close when the last object is gone. */
+/* The caller's reference goes. The last one, of the caller or an object, ends the client's
+ * thread and closes the devices: blocks, except in a callback, where a thread does it. */
 void rt_client_unref(struct rt_client *c);
 /* FAILED_PRECONDITION: this is a child of fork, and the client its parent's. */
 int rt_client_check(const struct rt_client *c, struct err *err);
+/* Devices are numbered from 0. Numbers past the last are the caller's mistake. */
 unsigned rt_device_count(const struct rt_client *c);
+/* The client's, as long as it lives; does not change. */
 const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device);
+/* HBM only, after freeing what is no longer in use. */
 void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out);
-void rt_clear_memory_stats(struct rt_client *c, unsigned device);
-/* Fails every later use of the device with this error. */
-int rt_device_poison(struct rt_client *c, unsigned device, const struct err *why);
+void rt_clear_memory_stats(struct rt_client *c, unsigned device);	/* the peak */
+/* Fails every later launch on the device with this error, whose code is not 0. The first
+ * one stays. Work that is queued and copies go on. */
+void rt_device_poison(struct rt_client *c, unsigned device, const struct err *why);
 
-/* ---- events ---- */
+/* ---- events: set once, by whoever makes them; waited for by all ---- */
 struct rt_event *rt_event_new(void);		/* not ready; NULL: out of memory */
-struct rt_event *rt_event_done(const struct err *why);	/* ready; why may be NULL */
+/* Ready, with this error (copied) or NULL: none. NULL: out of memory. */
+struct rt_event *rt_event_done(const struct err *why);
 void rt_event_ref(struct rt_event *e);
 void rt_event_unref(struct rt_event *e);
-void rt_event_set(struct rt_event *e, const struct err *why);	/* once */
+/* Makes it ready and calls the callbacks, in the order in which they came, before it
+ * returns. `why` is copied. A second time: nothing. */
+void rt_event_set(struct rt_event *e, const struct err *why);
 bool rt_event_is_ready(const struct rt_event *e);
-int rt_event_error(struct rt_event *e, struct err *err);	/* of a ready event */
-int rt_event_wait(struct rt_event *e, struct err *err);	/* blocks */
+/* Of a ready event: its code, and its text. Does not wait. */
+int rt_event_error(struct rt_event *e, struct err *err);
+/* Blocks, without a limit, until it is ready; its error, as above. */
+int rt_event_wait(struct rt_event *e, struct err *err);
 /* A place in an event's list, the caller's; it is not looked at once fn was called. */
 struct rt_callback {
 	void (*fn)(void *arg, const struct err *err);
@@ -70,134 +97,186 @@ struct rt_callback {
 void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
 		       void (*fn)(void *arg, const struct err *err), void *arg);
 
-/* ---- buffers: dense row-major arrays ---- */
-struct rt_shape { enum elem elem; unsigned rank; int64_t dim[IMAGE_MAX_RANK]; };
+/* ---- buffers: dense arrays, row-major but for those whose shape says otherwise ---- */
+/* A value. dim[] in elements, rank of them; an element takes elem_bytes. */
+struct rt_shape {
+	enum elem elem;
+	unsigned rank;
+	uint8_t order[IMAGE_MAX_RANK];	/* in memory, as of struct image_shape; 0: row-major */
+	int64_t dim[IMAGE_MAX_RANK];
+};
+/* UINT64_MAX: negative or too large for 64 bits. */
 uint64_t rt_shape_bytes(const struct rt_shape *s);
-/* Copies from host memory at once; strides (bytes) may be NULL: dense. */
+void rt_shape_of(const struct image_shape *s, struct rt_shape *out);
+/* The dim at place i from the innermost, as layouts list them. */
+unsigned rt_minor_to_major(const struct rt_shape *s, unsigned i);
+/* Byte strides of its dims, as it lies in memory. */
+void rt_dense_strides(const struct rt_shape *s, int64_t *stride);
+/* Copies from host memory; `data` is the caller's again on return. Strides in bytes, one a
+ * dim, may be NULL: dense. Blocks for the copy. INVALID_ARGUMENT: the size overflows. */
 int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 			const struct rt_shape *shape, const void *data,
 			const int64_t *strides, struct rt_buffer **out, struct err *err);
+/* Memory with undefined content. INVALID_ARGUMENT as above. */
 int rt_buffer_uninitialized(struct rt_client *c, unsigned device,
 			    enum rt_memory_kind kind, const struct rt_shape *shape,
 			    struct rt_buffer **out, struct err *err);
-/* A buffer whose every use fails so. */
+/* A buffer without memory, whose every use fails with `why` (copied). */
 int rt_buffer_of_error(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		       const struct rt_shape *shape, const struct err *why,
 		       struct rt_buffer **out, struct err *err);
+/* The last unref lets the memory go once the device is done with it; it does not wait. */
 void rt_buffer_ref(struct rt_buffer *b);
 void rt_buffer_unref(struct rt_buffer *b);
+/* What it was made with; the buffer's, as long as it lives. */
 const struct rt_shape *rt_buffer_shape(const struct rt_buffer *b);
 unsigned rt_buffer_device(const struct rt_buffer *b);
 enum rt_memory_kind rt_buffer_kind(const struct rt_buffer *b);
-struct rt_client *rt_buffer_client(const struct rt_buffer *b);
+struct rt_client *rt_buffer_client(const struct rt_buffer *b);	/* no new reference */
+/* Deleted: the content can't be asked for any more. Memory goes with the last use and the
+ * last external reference. Donation to a launch deletes too. */
 bool rt_buffer_is_deleted(struct rt_buffer *b);
 void rt_buffer_delete(struct rt_buffer *b);
-/* A new reference to the event of its content. NULL: out of memory. */
+/* A new reference to an event that is ready when the content is there, with its error;
+ * INVALID_ARGUMENT at once if it is deleted. NULL: out of memory. */
 struct rt_event *rt_buffer_ready(struct rt_buffer *b);
-/* Part of the dense content to host memory; *done is a new reference. */
+/* Part of the dense content to host memory as it lies there, in bytes; `dst` is ours until
+ * *done is ready. Content that is there is copied before it returns, other content by the
+ * client's thread. INVALID_ARGUMENT: past the end, or deleted. The content's own error is
+ * in *done. */
 int rt_buffer_to_host(struct rt_buffer *b, uint64_t offset, void *dst, uint64_t bytes,
 		      struct rt_event **done, struct err *err);
-/* The same in two steps: *done at once, where to when it is known. Then one of start
- * and fail takes the fetch; the content stays until then. */
+/* All of it with these byte strides, one a dim, whatever order it has itself. */
+int rt_buffer_to_host_strided(struct rt_buffer *b, void *dst, const int64_t *strides,
+			      struct rt_event **done, struct err *err);
+/* The same in two steps: *done at once, where to when it is known. Then exactly one of
+ * start and fail takes the fetch; the content stays until then. Neither blocks. */
 struct rt_fetch;
 int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
 		     struct rt_fetch **out, struct rt_event **done, struct err *err);
 void rt_fetch_start(struct rt_fetch *f, void *dst);
 void rt_fetch_fail(struct rt_fetch *f, const struct err *why);
+/* A new buffer with the same content, on any device of the client. Blocks for the copy if
+ * the content is there; else the client's thread copies later and *out is pending. */
 int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
 		   struct rt_buffer **out, struct err *err);
-/* The same bits as another shape of equal size; shares memory. */
+/* The same bits as another shape of equal size; shares memory. INVALID_ARGUMENT: the sizes
+ * differ, or deleted. */
 int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		      struct rt_buffer **out, struct err *err);
 /* Where the content lies for the device and for the CPU; 0 and NULL: an empty array, or
  * the CPU can't see it. FAILED_PRECONDITION: the content has no place yet. */
 int rt_buffer_address(struct rt_buffer *b, uint64_t *out, struct err *err);
 int rt_buffer_pointer(struct rt_buffer *b, void **out, struct err *err);
-void rt_buffer_hold(struct rt_buffer *b);		/* an external reference */
-int rt_buffer_release(struct rt_buffer *b, struct err *err);
+/* PJRT's external references: while there are any, the memory stays even if the buffer is
+ * deleted, and is not donated. INVALID_ARGUMENT: unref without a ref. */
+void rt_buffer_ref_external(struct rt_buffer *b);
+int rt_buffer_unref_external(struct rt_buffer *b, struct err *err);
 /* A buffer on memory that the device reaches (a device address, or where the CPU sees
- * it); host memory is mapped if its pages are not yet. It must stay until on_free
- * (NULL is fine), which is called once, when nothing on the device uses it any more. */
+ * it); host memory is mapped if its pages are not yet, which blocks briefly. It must stay
+ * until on_free (NULL is fine), which is called once, when nothing on the device uses it
+ * any more, on any thread and not in a child of fork. It is never donated.
+ * INVALID_ARGUMENT: not a multiple of HAL_MEM_ALIGN, or memory of another kind;
+ * NOT_FOUND: no memory of the device's. */
 int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		   const struct rt_shape *shape, void *pointer,
 		   void (*on_free)(void *pointer, void *arg), void *arg,
 		   struct rt_buffer **out, struct err *err);
 /* A buffer whose content another one will give. Launches and transfers that use it
- * wait. Whoever makes it settles it, once, with a buffer of equal size or an error. */
+ * wait. Whoever makes it resolves it, once, with a buffer of equal size or an error. */
 int rt_buffer_alias(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		    const struct rt_shape *shape, struct rt_buffer **out,
 		    struct err *err);
-/* INVALID_ARGUMENT: it does not fit (the alias then holds that error). */
+/* INVALID_ARGUMENT: it does not fit (the alias then has that error as its content). */
 int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err *err);
 void rt_alias_fail(struct rt_buffer *alias, const struct err *why);
 /* Moves the content to *out, which is ready once b is and `after` is set; `b` is
- * deleted. FAILED_PRECONDITION: there are external references. */
+ * deleted. An error of `after` is *out's. INVALID_ARGUMENT: deleted.
+ * FAILED_PRECONDITION: there are external references. */
 int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buffer **out,
 		     struct err *err);
 
 /* Makes the caller's memory reachable for every device, whole pages around it. It
- * must stay until it is unmapped by the same pointer. ALREADY_EXISTS, NOT_FOUND. */
+ * must stay until it is unmapped by the same pointer. Both block briefly.
+ * ALREADY_EXISTS: a page is mapped; NOT_FOUND: no mapping was made for the pointer. */
 int rt_dma_map(struct rt_client *c, void *data, size_t bytes, struct err *err);
 int rt_dma_unmap(struct rt_client *c, void *data, struct err *err);
 
-/* ---- transfers in pieces ---- */
-/* Makes n buffers whose content comes in pieces. Calls on one transfer may come from
- * several threads. Destroying it fails buffers that are not complete. */
+/* ---- transfers in pieces: buffers whose content comes by several calls ---- */
+/* One owner. Calls on one transfer may come from several threads, but destroying it is the
+ * last. Makes n pending buffers with memory; `shapes` is copied. */
 int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		       const struct rt_shape *shapes, size_t n, struct rt_transfer **out,
 		       struct err *err);
+/* Buffers that are not complete get CANCELLED as their content. */
 void rt_transfer_destroy(struct rt_transfer *t);
 struct rt_client *rt_transfer_client(const struct rt_transfer *t);
 size_t rt_transfer_count(const struct rt_transfer *t);
-unsigned rt_transfer_device(const struct rt_transfer *t);
 /* INVALID_ARGUMENT below: no buffer has this index. */
 int rt_transfer_bytes(struct rt_transfer *t, int64_t i, uint64_t *out, struct err *err);
-/* A new reference, once for each. */
+/* A new reference, once for each buffer; FAILED_PRECONDITION: it was taken. */
 int rt_transfer_buffer(struct rt_transfer *t, int64_t i, struct rt_buffer **out,
 		       struct err *err);
-/* Copies before it returns; after the last piece the buffer is ready. */
+/* Copies before it returns; once the last piece and all under way are copied the buffer
+ * is ready. Offset and size in bytes of the dense content. A failed copy is the buffer's
+ * error too. FAILED_PRECONDITION: it has had its last piece or an error. */
 int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const void *data,
 		     uint64_t bytes, bool is_last, struct err *err);
+/* The buffer's content is this error. FAILED_PRECONDITION: it has its content. */
 int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why,
 		     struct err *err);
 const struct rt_shape *rt_transfer_shape(const struct rt_transfer *t, size_t i);
 
-/* Bytes that a callback hands over in chunks, granules of equal size. */
+/* Bytes that a callback hands over in chunks, granules of equal size. Counted: who fills it
+ * and who waits for it have a reference each. Nothing but waiting blocks. NULL: out of memory,
+ * or `total` is no multiple of `granule`. */
 struct rt_stream *rt_stream_new(uint64_t total, uint64_t granule);
-void rt_stream_free(struct rt_stream *s);
+void rt_stream_ref(struct rt_stream *s);
+void rt_stream_unref(struct rt_stream *s);
+/* Blocks until all bytes are there. The error of the first chunk that was refused; ABORTED:
+ * nobody else has a reference, so that no more will come. */
+int rt_stream_wait(struct rt_stream *s, struct err *err);
+/* Copies. INVALID_ARGUMENT: part of a granule, or more than is missing. */
 int rt_stream_add(struct rt_stream *s, const void *p, uint64_t n, struct err *err);
 uint64_t rt_stream_total(const struct rt_stream *s);
 uint64_t rt_stream_granule(const struct rt_stream *s);
 uint64_t rt_stream_current(struct rt_stream *s);
-/* All bytes, or NULL before they are there. */
+/* All bytes, the stream's; NULL before they are there. */
 const void *rt_stream_data(struct rt_stream *s);
 
-/* ---- topologies: devices that need not be here ---- */
+/* ---- topologies: devices that need not be here; values, no thread but the caller's ---- */
 struct rt_target { unsigned cores; uint64_t memory_bytes; };
 struct rt_topology {
 	char kind[32];		/* "Tessera T1" */
 	unsigned n_devices;
-	struct rt_target target;
+	struct rt_target target;	/* of each device */
 };
 void rt_topology_of(const struct rt_client *c, struct rt_topology *out);
 /* Reads "", "tessera", or "tessera:devices=4,cores=8,hbm=4294967296" (also what
  * rt_topology_write makes). INVALID_ARGUMENT: the word that is wrong. */
 int rt_topology_parse(const char *text, size_t n, struct rt_topology *out,
 		      struct err *err);
-/* One of the words by name: "devices", "cores", "hbm". */
+/* One of the words by name: "devices", "cores", "hbm" (bytes). */
 int rt_topology_set(struct rt_topology *t, const char *name, int64_t value,
 		    struct err *err);
 #define RT_TOPOLOGY_TEXT 128
 void rt_topology_write(const struct rt_topology *t, char out[RT_TOPOLOGY_TEXT]);
-/* A serialized xla.ShapeProto, malloc'd: row-major, in memory of this kind. */
+
+/* ---- answers as XLA's protobufs, malloc'd: the caller frees ---- */
+/* xla.ShapeProto: in its order, in memory of this kind; of a token, which has no layout. */
 int rt_shape_proto(const struct rt_shape *s, enum rt_memory_kind kind, void **out,
 		   size_t *bytes, struct err *err);
+/* xla.DeviceAssignmentProto: n replicas of one partition, on these devices. */
+int rt_assignment_proto(const int64_t *devices, unsigned n, void **out, size_t *bytes,
+			struct err *err);
 
-/* ---- programs: compiled, on no device ---- */
-/* Compiles, or takes from the cache on disk. Needs no device. Errors as tc_compile. */
+/* ---- programs: compiled, on no device; they do not change ---- */
+/* Compiles, or takes from the cache on disk. Needs no device. Blocks. Errors as
+ * tc_compile; a cache that can't be read or written is no error. */
 int rt_program_compile(const struct rt_target *target, const void *code,
 		       size_t code_bytes, const char *format, const void *options,
 		       size_t options_bytes, struct rt_program **out, struct err *err);
+/* *out is malloc'd, the caller's. */
 int rt_program_serialize(const struct rt_program *p, void **out, size_t *bytes,
 			 struct err *err);
 /* INVALID_ARGUMENT: not what rt_program_serialize made, or damaged. */
@@ -205,37 +284,82 @@ int rt_program_deserialize(const void *p, size_t n, struct rt_program **out,
 			   struct err *err);
 void rt_program_ref(struct rt_program *p);
 void rt_program_unref(struct rt_program *p);
+/* What these give is the program's, as long as it lives. */
 const struct image *rt_program_image(const struct rt_program *p);
 const void *rt_program_options(const struct rt_program *p, size_t *bytes);
 const char *rt_program_fingerprint(const struct rt_program *p);	/* 64 hex digits */
-/* The framework's program as it came; *format is NUL-terminated. */
-const void *rt_program_source(const struct rt_program *p, size_t *bytes,
-			      const char **format);
-/* Checks options for n devices: INVALID_ARGUMENT, UNIMPLEMENTED. */
+unsigned rt_program_replicas(const struct rt_program *p);
+/* The program in a form that frameworks read back: MLIR as it came, format "mlir"; of an HLO
+ * module, "hlo_with_config" with the layouts of its arguments and results. *format is
+ * NUL-terminated. The first call for a module makes it, the others wait for that one. */
+int rt_program_show(struct rt_program *p, const void **out, size_t *bytes,
+		    const char **format, struct err *err);
+/* Checks CompileOptionsProto bytes for n devices: INVALID_ARGUMENT, UNIMPLEMENTED. */
 int rt_check_options(unsigned n_devices, const void *p, size_t n, struct err *err);
 /* SHA-256 of bytes as 64 hex digits. */
 void rt_hash(const void *p, size_t n, char hex[65]);
 
 /* ---- executables: programs on a device ---- */
-/* Compiles (or takes from the cache) for the device that the options name. */
+/* Compiles (or takes from the cache) for the device that the options name, the first one.
+ * Blocks. */
 int rt_compile(struct rt_client *c, const void *code, size_t code_bytes,
 	       const char *format, const void *options, size_t options_bytes,
 	       struct rt_exe **out, struct err *err);
-/* Loads on the device that the options name (NULL: the program's own). */
+/* Loads on the device that the options name (NULL: the program's own). Blocks for the
+ * upload of code and constants. INVALID_ARGUMENT: the device refuses the program. */
 int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	    size_t options_bytes, struct rt_exe **out, struct err *err);
+/* A program on the device of each of its replicas: exe[n], in their order, a reference each. */
+struct rt_replicas { unsigned n; struct rt_exe **exe; };
+/* As rt_compile and rt_load; the caller frees *out. */
+int rt_compile_replicas(struct rt_client *c, const void *code, size_t code_bytes,
+			const char *format, const void *options, size_t options_bytes,
+			struct rt_replicas *out, struct err *err);
+int rt_load_replicas(struct rt_client *c, struct rt_program *p, const void *options,
+		     size_t options_bytes, struct rt_replicas *out, struct err *err);
+/* Gives the references back and empties *r. */
+void rt_free_replicas(struct rt_replicas *r);
+/* Queued runs need it: the last unref leaves freeing to their end and does not wait. */
 void rt_exe_ref(struct rt_exe *x);
 void rt_exe_unref(struct rt_exe *x);
-struct rt_client *rt_exe_client(const struct rt_exe *x);
-struct rt_program *rt_exe_program(const struct rt_exe *x);	/* as long as x */
+struct rt_program *rt_exe_program(const struct rt_exe *x);	/* no new reference */
 unsigned rt_exe_device(const struct rt_exe *x);
+/* Refuses later launches; those that are queued run. */
 void rt_exe_delete(struct rt_exe *x);
 bool rt_exe_is_deleted(struct rt_exe *x);
-/* Launches. outs[n_results] are new references. keep[i]: argument i must not be
- * donated. *done: a new reference, the end of the run. A launch with an argument that
- * is not settled yet starts when it is; its arguments count as used already. */
+/* Launches. outs[n_results] are new references. keep[i] (NULL: none): argument i must not
+ * be donated. *done: a new reference, the end of the run. A launch with an argument that
+ * is still pending starts when it is resolved; its arguments count as used already.
+ * Returns before the program runs; blocks while the queue's ring is full. Donated arguments
+ * are deleted, unless it fails. An argument whose content is an error makes its results
+ * that error. INVALID_ARGUMENT: number, shape, device of arguments; deleted; an array that
+ * is donated and used again. */
 int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
 	       struct err *err);
+
+/* Functions of the framework that a program calls where it sends and receives (transfers of
+ * hal/hw/image.h), by its channels. They are called on a thread of the client's, one after the
+ * other for a launch, may block and may call anything here but what waits for this launch. An
+ * error, which is theirs to choose, ends the launch. */
+struct rt_host {
+	/* An array, dense; `data` is malloc'd, and theirs. */
+	int (*send)(void *arg, int64_t channel, void *data, uint64_t bytes, struct err *err);
+	/* Asks for an array: a reference of theirs, also on failure, to be filled now or
+	 * later. */
+	int (*recv)(void *arg, int64_t channel, struct rt_stream *to, struct err *err);
+	/* Whether there is a function for the channel; called before anything runs. */
+	bool (*knows)(void *arg, int64_t channel, bool is_recv);
+	void (*free)(void *arg);	/* once, when the launch is over */
+	void *arg;
+};
+/* As rt_execute, for a program that calls the host. `host` is copied; on failure it is still
+ * the caller's. *done and the results are ready, and the arguments free, when the last of the
+ * program's runs is over. Launches of a device that call the host run in the order in which
+ * their arguments were there, one at a time, but for those that host functions make and while
+ * functions do not return. INVALID_ARGUMENT: a channel has no function. */
+int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+			 const bool *keep, const struct rt_host *host,
+			 struct rt_buffer **outs, struct rt_event **done, struct err *err);
 
 #endif

@@ -2,12 +2,11 @@
 #ifndef RT_RT_INTERNAL_H
 #define RT_RT_INTERNAL_H
 /*
- * The runtime's structures. Private to runtime/.
+ * The runtime's structures. Private to runtime/. Locks and threads: README.md.
  *
- * Memory that queued work may use is not freed but laid on the device's heap of garbage
- * with the number of the last submission that uses it, and swept when that is done.
- * Locks, in the order in which they may be taken: rt_device.grow_lock (making scratch),
- * rt_device.lock (garbage, scratch, launches), rt_buffer.lock (a buffer's own state).
+ * Device memory that queued work may use is not freed but noted as garbage of its device,
+ * with the number of the last submission that uses it, and swept when that is done. Numbers
+ * of submissions (value, last_use) are those of the device's one compute queue; 0: none.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,31 +14,56 @@
 #include "runtime/rt.h"
 
 struct rt_garbage {
-	struct hal_mem *mem;
+	struct hal_mem *mem;	/* owned */
 	uint64_t value;		/* free when this submission is done */
 	struct rt_garbage *next;
 };
 
+/* A launch that calls the host, waiting for its turn (turns.c). Its maker's, who sets it before
+ * it is queued; in the list until fn runs, and not looked at from then on. */
+struct rt_turn {
+	void (*fn)(void *arg);
+	void *arg;
+	bool is_nested;		/* made by a function of the host: waits for nobody */
+	struct rt_turn *next;
+};
+
+/* Of a device; all under the lock. Threads are made when they are needed and stay until the
+ * end. One of them is without work, or will soon look, whenever the list is not empty. */
+struct rt_turns {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;	/* a turn came, or ended, or entered a function; or quit */
+	struct rt_turn *first, **last;	/* in the order in which they came */
+	struct rt_running *running;	/* on the stacks of their threads */
+	struct rt_turn_thread *threads;	/* owned */
+	unsigned n_idle;	/* threads that wait */
+	bool quit;		/* they end when they find nothing to do */
+};
+
+/* A part of its client. What comes before the lock does not change once it is open. */
 struct rt_device {
 	struct hal_device *hal;
 	struct hal_queue *queue;
 	struct hal_device_info info;
-	pthread_mutex_t lock;
-	struct rt_garbage *garbage, *spare;
-	pthread_mutex_t grow_lock;
-	struct hal_mem *scratch;	/* of all launches: they run in order; see memory.c */
+	pthread_mutex_t lock;	/* over all that follows but grow_lock */
+	struct rt_garbage *garbage, *spare;	/* spare: notes without memory */
+	pthread_mutex_t grow_lock;	/* held while scratch is made; see allocation.c */
+	struct hal_mem *scratch;	/* of all launches: they run in order */
 	uint64_t scratch_use;	/* newest submission that uses it */
-	struct rt_exe *scratch_users;	/* executables that need any */
+	struct rt_exe *scratch_users;	/* executables that need any; no references */
+	struct hal_mem *random;		/* IMAGE_RANDOM; made under grow_lock, then stays */
 	bool is_poisoned;
-	struct err poison;
+	struct err poison;	/* what launches fail with then */
+	struct rt_turns turns;	/* has a lock of its own */
 };
 
+/* Work for the client's thread; owned by the list, then by the thread. */
 struct rt_job {
-	struct rt_client *client;
+	struct rt_client *client;	/* no reference: what fn works on has one */
 	void (*fn)(void *arg);
 	void *arg;
 	struct rt_job *next;
-	struct rt_callback callback;
+	struct rt_callback callback;	/* of the event that it waits for */
 };
 
 /* The caller's memory, mapped for every device. Under client.map_lock. */
@@ -47,64 +71,67 @@ struct rt_mapping {
 	uint8_t *host;		/* whole pages */
 	uint64_t bytes;
 	void *asked;		/* as rt_dma_map was called; NULL: for a view */
-	unsigned refs;
+	unsigned refs;		/* the caller's, and one for each view */
 	struct rt_mapping *next;
-	struct hal_mem *mems[];	/* one a device */
+	struct hal_mem *mems[];	/* one a device, owned */
 };
 
 struct rt_client {
-	atomic_uint refs;
-	struct hal *hal;
+	atomic_uint refs;	/* the caller's, and one for each object */
+	struct hal *hal;	/* owned */
 	struct rt_device *devices;
 	unsigned n_devices;
-	/* the transfer thread */
+	uint64_t seed;		/* each device counts from (seed, 0, its number) on */
+	/* The client's thread takes jobs first in, first out; job_lock is over the list. */
 	pthread_mutex_t job_lock;
 	pthread_cond_t job_cond;
 	struct rt_job *jobs, **last_job;
 	pthread_t worker;
-	bool has_worker, quit;
+	bool has_worker, quit;	/* quit: ends when the list is empty */
 	pthread_mutex_t map_lock;
 	struct rt_mapping *mappings;
 };
 
-/* Memory that buffers share (aliases, bitcasts). */
+/* Memory that buffers share (aliases, bitcasts). Only refs and last_use change. */
 struct rt_storage {
 	atomic_uint refs;
-	struct rt_client *client;
+	struct rt_client *client;	/* a reference if it is a view's */
 	unsigned device;
-	struct hal_mem *mem;	/* NULL: no bytes */
-	_Atomic uint64_t last_use;
+	struct hal_mem *mem;	/* owned; NULL: no bytes */
+	_Atomic uint64_t last_use;	/* only grows */
 	/* Of a view: called when no device work uses the memory any more. */
 	void (*on_free)(void *pointer, void *arg);
-	void *pointer, *arg;
-	struct rt_mapping *mapping;
+	void *pointer, *arg;	/* pointer NULL: no view */
+	struct rt_mapping *mapping;	/* a reference, or NULL */
 };
 
 /*
- * The content of a buffer with a gate comes from elsewhere (an alias, a transfer, a
- * launch that waits): storage, value and error are final once the gate is set, and are
- * not looked at before by anyone but who settles it. Pins keep the content for work
- * that waits, even when the buffer is deleted meanwhile.
+ * A buffer with an event `resolved` is pending until that is set: its content comes from
+ * elsewhere (an alias, a transfer, a launch that waits). Storage, value and error are final
+ * from then on, and before not looked at by anyone but who resolves it. That its result is
+ * known does not mean that the device has computed it: `value` says when. Uses keep the
+ * content for work that waits, even when the buffer is deleted meanwhile.
  */
 struct rt_buffer {
 	atomic_uint refs;
-	struct rt_client *client;
+	struct rt_client *client;	/* a reference */
 	unsigned device;
 	enum rt_memory_kind kind;
 	struct rt_shape shape;
-	pthread_mutex_t lock;
-	struct rt_storage *storage;	/* NULL: deleted, or not there yet */
+	pthread_mutex_t lock;	/* over storage, external_refs, uses, is_deleted */
+	struct rt_storage *storage;	/* a reference; NULL: deleted, or not there yet */
 	uint64_t value;		/* the submission that makes the content; 0: there */
-	struct err *error;	/* the content is this error */
-	struct err *spare_error;	/* room for it while the gate is open */
-	struct rt_event *gate;
-	unsigned holds, pins;
+	struct err *error;	/* owned: the content is this error; no storage is looked at */
+	struct err *spare_error;	/* room for it while pending */
+	struct rt_event *resolved;	/* a reference; NULL: never was pending */
+	unsigned external_refs, uses;
 	bool is_deleted;
 };
 
+/* Does not change but for refs and what is shown; all pointers are owned. */
 struct rt_program {
 	atomic_uint refs;
-	struct image *image;
+	struct image *image;	/* a view of bytes */
 	void *bytes;		/* the ELF image */
 	size_t n_bytes;
 	void *source;		/* the framework's program */
@@ -112,86 +139,144 @@ struct rt_program {
 	char format[16];
 	void *options;		/* CompileOptionsProto */
 	size_t options_bytes;
-	char fingerprint[65];
+	char fingerprint[65];	/* rt_hash of bytes */
+	unsigned replicas;
+	pthread_mutex_t shown_lock;	/* held while it is made */
+	void *shown;		/* what OptimizedProgram shows, once it was asked for */
+	size_t shown_bytes;
 };
 
 struct rt_exe {
 	atomic_uint refs;
-	struct rt_client *client;
+	struct rt_client *client;	/* a reference */
 	unsigned device;
-	struct hal_exe *hal;
-	struct rt_program *program;
+	struct hal_exe *hal;	/* owned */
+	struct rt_program *program;	/* a reference */
 	const struct image *image;	/* the program's */
 	atomic_bool is_deleted;
 	_Atomic uint64_t last_use;	/* newest submission that runs it */
-	struct rt_exe *next, **link;	/* of device.scratch_users; link NULL: not there */
+	/* Of device.scratch_users, under its lock; link NULL: not there. */
+	struct rt_exe *next, **link;
 };
 
+/* ---- event.c ---- */
+/* Not 0 on threads where the client can't be freed: it would wait for itself. Counted up
+ * around whatever may drop a last reference in a callback. */
+extern _Thread_local unsigned rt_in_callback;
+/* Set when a submission is done, with its error if it failed. NULL: out of memory. */
+struct rt_event *rt_event_of_submission(struct hal_queue *q, uint64_t value);
+/* Sets an event of which it takes the reference; for callbacks. */
+void rt_event_pass(void *event, const struct err *err);
+
+/* ---- client.c ---- */
+/* Any thread, at any depth of locks. */
 void rt_client_ref(struct rt_client *c);
 /* Whether this is a child of fork: locks may be held by threads that are not here. */
 bool rt_is_orphan(const struct rt_client *c);
-/* Runs fn on the client's thread; it may wait for the device, never for a gate. */
+/* Runs fn on the client's thread; it may wait for the device, never for a buffer to be
+ * resolved. On failure fn is not called. */
 int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *err);
-/* The same once the buffer is settled. */
+/* The same once the buffer, which the caller keeps until then, is resolved. */
 int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *err);
-/* Set on threads where the client can't be freed: it would wait for itself. */
-extern _Thread_local unsigned rt_in_callback;
-void rt_sweep(struct rt_device *d);	/* under d->lock */
+
+/* ---- turns.c: takes rt_turns.lock ---- */
+void rt_turns_start(struct rt_turns *t);
+/* Nothing is in its list, nor runs. Waits for its threads. */
+void rt_turns_end(struct rt_turns *t);
+/* Runs turn->fn when it is its turn, on one of its threads, where it may wait for anything but
+ * another turn. On failure fn is not called. */
+int rt_turn_queue(struct rt_turns *t, struct rt_turn *turn, struct err *err);
+/* On the thread of a turn: around each function of the framework. */
+void rt_turn_begin_function(void);
+void rt_turn_end_function(void);
+/* Whether this thread is in such a function. */
+bool rt_turn_is_nested(void);
+
+/* ---- calls.c: takes rt_device.lock ---- */
+struct rt_calls {
+	struct rt_exe *x;
+	const struct hw_binding *bindings;
+	struct hal_mem *const *mems;	/* of each binding */
+	const struct rt_host *host;
+};
+/* INVALID_ARGUMENT: a channel of the program has no function. host: NULL: none. */
+int rt_check_host(const struct image *im, const struct rt_host *host, struct err *err);
+/* From submission *value, the first run, to the last one, whose number *value is then. On the
+ * thread of a turn. What failed is no longer running. */
+int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err);
+
+/* ---- allocation.c: takes rt_device.lock; not to be called with it held ---- */
+/* Frees `mem` (NULL: nothing) once submission `value` is done; does not wait for it. */
 void rt_discard(struct rt_client *c, unsigned device, struct hal_mem *mem, uint64_t value);
 /* Allocates; when memory is short, waits for queued work, gives scratch up too, and tries
- * again. */
+ * again. RESOURCE_EXHAUSTED in hal_mem_alloc's words. */
 int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err);
-/* Waits for queued work and frees what it held, and scratch. */
+/* Waits for queued work and frees what it held, and scratch. Blocks, up to a minute. */
 void rt_make_room(struct rt_client *c, unsigned device);
-/* Takes device.lock with scratch of so many bytes there until it is let go; not on failure. */
+/* Takes device.lock with scratch of so many bytes there until it is let go; not on failure.
+ * May wait as rt_alloc does, then under grow_lock. */
 int rt_lock_with_scratch(struct rt_client *c, unsigned device, uint64_t bytes,
 			 struct err *err);
+/* The device's random state is there from then on. May wait as rt_alloc does. */
+int rt_need_random(struct rt_client *c, unsigned device, struct err *err);
 /* From when an executable may need scratch; when it no longer does, once or more. */
 void rt_scratch_join(struct rt_exe *x);
 void rt_scratch_leave(struct rt_exe *x);
-/* A buffer with fresh storage (bytes > 0) and undefined content. */
+
+/* ---- mapping.c: takes client.map_lock, across the HAL's mapping ---- */
+void rt_mapping_unref(struct rt_client *c, struct rt_mapping *m);
+/* Gives a view's storage its memory, and the mapping that it needs. Errors as
+ * rt_buffer_view; nobody looks at the storage then. */
+int rt_mapping_reach(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		     void *pointer, uint64_t bytes, struct rt_storage *s, struct err *err);
+
+/* ---- shape.c ---- */
+/* The dims from the outermost in memory to the innermost, with their strides of another array. */
+void rt_memory_order(const struct rt_shape *s, const int64_t *strides, int64_t *dim,
+		     int64_t *stride);
+bool rt_is_row_major(const struct rt_shape *s);
+
+/* ---- buffer.c: takes rt_buffer.lock, calls others without it ---- */
+/* A buffer with fresh storage (without memory if it has no bytes) and undefined content. */
 int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		  const struct rt_shape *shape, const char *tag, struct rt_buffer **out,
 		  struct err *err);
+/* The last one discards the memory; a view's on_free is called then or later. */
 void rt_storage_unref(struct rt_storage *s);
-/* A buffer with an open gate; with storage if `tag` is given. */
+/* A pending buffer; with storage if `tag` is given. */
 int rt_buffer_new_pending(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 			  const struct rt_shape *shape, const char *tag,
 			  struct rt_buffer **out, struct err *err);
+/* A buffer that is not pending never is again. */
 bool rt_buffer_is_pending(const struct rt_buffer *b);
-/* Opens the way: the content is there (NULL), or it is this error. Once. */
-void rt_buffer_settle(struct rt_buffer *b, const struct err *why);
-/* The content of `b` is that of `from`, which is settled. Sizes agree. */
-void rt_buffer_settle_from(struct rt_buffer *b, struct rt_buffer *from);
-/* Takes a reference and a pin; INVALID_ARGUMENT: deleted. */
-int rt_buffer_pin(struct rt_buffer *b, struct err *err);
-void rt_buffer_unpin(struct rt_buffer *b);
-/* Another buffer on the same storage, value and error; for launches and settled b. */
+/* Ends pending: the content is there (NULL), or it is this error. Once. Runs what waits
+ * for it before it returns; never fails. */
+void rt_buffer_resolve(struct rt_buffer *b, const struct err *why);
+/* The content of `b` is that of `from`, which is resolved. Sizes agree. */
+void rt_buffer_resolve_from(struct rt_buffer *b, struct rt_buffer *from);
+/* Takes a reference and counts a use; INVALID_ARGUMENT: deleted. */
+int rt_buffer_begin_use(struct rt_buffer *b, struct err *err);
+void rt_buffer_end_use(struct rt_buffer *b);
+/* Another buffer on the same storage, value and error; of `b` resolved. NULL: out of
+ * memory. */
 struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *shape);
-/* Ready when the content is, whether the buffer was deleted or not. */
-struct rt_event *rt_buffer_content(struct rt_buffer *b);
-/* Sets an event of which it takes the reference; for callbacks. */
-void rt_event_pass(void *event, const struct err *err);
-void rt_mapping_unref(struct rt_client *c, struct rt_mapping *m);
 
-/* `hash`: rt_hash of the image, in hex. */
-int rt_cache_get(const char *key, void **out, size_t *bytes, char hash[65]); /* 0: found */
+/* ---- cache.c: no lock; safe with other threads and processes ---- */
+/* 0: found, *out malloc'd. `hash`: rt_hash of the image, in hex. Blocks for the disk. */
+int rt_cache_get(const char *key, void **out, size_t *bytes, char hash[65]);
+/* Never fails: what can't be written is compiled again. */
 void rt_cache_put(const char *key, const void *p, size_t n, const char *hash);
+
 /* What tells this build of the compiler from others: its object's build id as hex digits,
  * or "" if the linker left none. */
 void rt_build_id(char *out, size_t room);
-/* The device that CompileOptionsProto bytes name, of n_devices. */
-int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *device,
-		     struct err *err);
-/* The halves of rt_execute, on checked arguments: with settled ones now (pinned by us
- * once if it was deferred), or when they are settled. */
-int rt_execute_now(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-		   const bool *keep, bool was_deferred, struct rt_buffer **outs,
-		   struct rt_event **done, struct err *err);
-int rt_execute_later(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-		     const bool *keep, struct rt_buffer **outs, struct rt_event **done,
-		     struct err *err);
+/* The devices that CompileOptionsProto bytes name, of n_devices: devices[*n_replicas], with
+ * room for n_devices, all different. Errors as rt_check_options. */
+int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
+		     unsigned *n_replicas, struct err *err);
+/* How many replicas they ask for, whatever devices there are; 1: they do not say. */
+unsigned rt_count_replicas(const void *p, size_t n);
 /* As rt_program_compile; *was_cached tells where it came from, and bypasses the cache
  * if it is set on the way in. */
 int rt_program_make(const struct rt_target *target, const void *code, size_t code_bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Topologies: what a program may be compiled for without a device, as one line of
- * text that is name and serialized form at once. And shapes as XLA writes them.
+ * text that is name and serialized form at once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,58 +86,4 @@ void rt_topology_write(const struct rt_topology *t, char out[RT_TOPOLOGY_TEXT])
 {
 	snprintf(out, RT_TOPOLOGY_TEXT, "tessera:devices=%u,cores=%u,hbm=%" PRIu64,
 		 t->n_devices, t->target.cores, t->target.memory_bytes);
-}
-
-/* ---- xla.ShapeProto ---- */
-
-/* XLA's numbers of our element types. */
-static const uint8_t xla_types[ELEM_COUNT] = {
-	[ELEM_PRED] = 1, [ELEM_S8] = 2, [ELEM_S16] = 3, [ELEM_S32] = 4, [ELEM_S64] = 5,
-	[ELEM_U8] = 6, [ELEM_U16] = 7, [ELEM_U32] = 8, [ELEM_U64] = 9, [ELEM_F16] = 10,
-	[ELEM_F32] = 11, [ELEM_F64] = 12, [ELEM_C64] = 15, [ELEM_BF16] = 16, [ELEM_TOKEN] = 17,
-	[ELEM_C128] = 18, [ELEM_F8E5M2] = 19, [ELEM_F8E4M3FN] = 20, [ELEM_S4] = 21,
-	[ELEM_U4] = 22, [ELEM_F8E4M3B11FNUZ] = 23, [ELEM_F8E5M2FNUZ] = 24,
-	[ELEM_F8E4M3FNUZ] = 25, [ELEM_S2] = 26, [ELEM_U2] = 27, [ELEM_F8E4M3] = 28,
-	[ELEM_F8E3M4] = 29, [ELEM_F4E2M1FN] = 32, [ELEM_F8E8M0FNU] = 33,
-};
-
-enum { HOST_SPACE = 5 };	/* XLA's memory space of pinned host memory */
-
-static uint8_t *put_varint(uint8_t *p, uint64_t v)
-{
-	for (; v > 0x7f; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
-}
-
-static uint8_t *put(uint8_t *p, unsigned field, uint64_t v)
-{
-	return put_varint(put_varint(p, field << 3), v);
-}
-
-int rt_shape_proto(const struct rt_shape *s, enum rt_memory_kind kind, void **out,
-		   size_t *bytes, struct err *err)
-{
-	enum { MOST = 32 + IMAGE_MAX_RANK * (11 + 2 + 2) };
-	uint8_t layout[MOST], *l = layout, *all = malloc(2 * MOST), *p = all;
-
-	if (!all)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	for (unsigned d = s->rank; d-- > 0;)
-		l = put(l, 1, d);		/* minor_to_major */
-	if (kind != RT_DEVICE)
-		l = put(l, 8, HOST_SPACE);	/* memory_space */
-	p = put(p, 2, xla_types[s->elem]);	/* element_type */
-	for (unsigned d = 0; d < s->rank; d++)
-		p = put(p, 3, (uint64_t)s->dim[d]);
-	p = put_varint(p, 5 << 3 | 2);		/* layout */
-	p = put_varint(p, (uint64_t)(l - layout));
-	memcpy(p, layout, (size_t)(l - layout));
-	p += l - layout;
-	for (unsigned d = 0; d < s->rank; d++)
-		p = put(p, 6, 0);		/* is_dynamic_dimension */
-	*out = all;
-	*bytes = (size_t)(p - all);
-	return 0;
 }

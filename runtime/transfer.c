@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Transfers in pieces: buffers that are filled by several calls, and streams that a
- * callback fills. A piece is copied by the thread that brings it; a buffer is settled
+ * callback fills. A piece is copied by the thread that brings it; a buffer is resolved
  * by whoever finds the last piece marked and none under way.
  */
 #include <stdlib.h>
@@ -10,27 +10,26 @@
 #include "runtime/rt_internal.h"
 
 struct slot {
-	struct rt_buffer *buffer;	/* pinned */
+	struct rt_buffer *buffer;	/* in use */
 	unsigned under_way;
-	bool is_last, is_settled, is_taken;
+	bool is_last, is_resolved, is_taken;
 };
 
 struct rt_transfer {
 	struct rt_client *client;
-	unsigned device;
 	size_t n;
 	pthread_mutex_t lock;
 	struct slot slots[];
 };
 
 /* Under t->lock, which is let go and taken again. */
-static void settle(struct rt_transfer *t, struct slot *s, const struct err *why)
+static void resolve(struct rt_transfer *t, struct slot *s, const struct err *why)
 {
 	struct rt_buffer *b = s->buffer;
 
-	s->is_settled = true;
+	s->is_resolved = true;
 	pthread_mutex_unlock(&t->lock);
-	rt_buffer_settle(b, why);
+	rt_buffer_resolve(b, why);
 	pthread_mutex_lock(&t->lock);
 }
 
@@ -48,7 +47,6 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 	if (!t)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	t->client = c;
-	t->device = device;
 	pthread_mutex_init(&t->lock, NULL);
 	rt_client_ref(c);
 	for (; !code && t->n < n; t->n += !code) {
@@ -56,7 +54,7 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 
 		code = rt_buffer_new_pending(c, device, kind, &shapes[t->n], "transfer", b, err);
 		if (!code)
-			rt_buffer_pin(*b, NULL);
+			rt_buffer_begin_use(*b, NULL);
 	}
 	if (code) {
 		rt_transfer_destroy(t);
@@ -77,11 +75,11 @@ void rt_transfer_destroy(struct rt_transfer *t)
 	err_set(&why, ERR_CANCELLED, "the transfer was destroyed before all data came");
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < t->n; i++)
-		if (!t->slots[i].is_settled)
-			settle(t, &t->slots[i], &why);
+		if (!t->slots[i].is_resolved)
+			resolve(t, &t->slots[i], &why);
 	pthread_mutex_unlock(&t->lock);
 	for (size_t i = 0; i < t->n; i++) {
-		rt_buffer_unpin(t->slots[i].buffer);
+		rt_buffer_end_use(t->slots[i].buffer);
 		rt_buffer_unref(t->slots[i].buffer);
 	}
 	pthread_mutex_destroy(&t->lock);
@@ -97,11 +95,6 @@ struct rt_client *rt_transfer_client(const struct rt_transfer *t)
 size_t rt_transfer_count(const struct rt_transfer *t)
 {
 	return t->n;
-}
-
-unsigned rt_transfer_device(const struct rt_transfer *t)
-{
-	return t->device;
 }
 
 static struct slot *find(struct rt_transfer *t, int64_t i, struct err *err)
@@ -157,7 +150,7 @@ static int check_piece(const struct slot *s, uint64_t offset, uint64_t bytes,
 		return err_set(err, ERR_INVALID_ARGUMENT, "a piece of %llu bytes at offset "
 			       "%llu of a buffer of %llu", (unsigned long long)bytes,
 			       (unsigned long long)offset, (unsigned long long)size);
-	if (s->is_settled || s->is_last)
+	if (s->is_resolved || s->is_last)
 		return err_set(err, ERR_FAILED_PRECONDITION, "a piece of %llu bytes for a "
 			       "buffer that has had its %s", (unsigned long long)bytes,
 			       s->is_last ? "last piece" : "error");
@@ -187,10 +180,10 @@ int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const vo
 				   &why);
 	pthread_mutex_lock(&t->lock);
 	s->under_way--;
-	if (code && !s->is_settled)
-		settle(t, s, &why);
-	if (s->is_last && !s->under_way && !s->is_settled)
-		settle(t, s, NULL);
+	if (code && !s->is_resolved)
+		resolve(t, s, &why);
+	if (s->is_last && !s->under_way && !s->is_resolved)
+		resolve(t, s, NULL);
 	pthread_mutex_unlock(&t->lock);
 	if (code && err)
 		*err = why;
@@ -205,11 +198,11 @@ int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why, st
 	if (!s)
 		return ERR_INVALID_ARGUMENT;
 	pthread_mutex_lock(&t->lock);
-	if (s->is_settled)
+	if (s->is_resolved)
 		code = err_set(err, ERR_FAILED_PRECONDITION, "an error for a buffer that has "
 			       "its content");
 	else
-		settle(t, s, why);
+		resolve(t, s, why);
 	pthread_mutex_unlock(&t->lock);
 	return code;
 }
@@ -218,8 +211,11 @@ int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why, st
 
 struct rt_stream {
 	pthread_mutex_t lock;
+	pthread_cond_t cond;	/* something came, or somebody let go */
 	unsigned generation;	/* a child of fork leaves the lock alone */
+	unsigned refs;
 	uint64_t total, granule, current;
+	struct err refused;	/* the first chunk that was */
 	uint8_t data[];
 };
 
@@ -233,42 +229,92 @@ struct rt_stream *rt_stream_new(uint64_t total, uint64_t granule)
 	if (!s)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->cond, NULL);
 	s->generation = hal_generation();
+	s->refs = 1;
 	s->total = total;
 	s->granule = granule;
 	s->current = 0;
+	s->refused.code = 0;
 	return s;
 }
 
-void rt_stream_free(struct rt_stream *s)
+void rt_stream_ref(struct rt_stream *s)
 {
-	if (!s)
+	pthread_mutex_lock(&s->lock);
+	s->refs++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+void rt_stream_unref(struct rt_stream *s)
+{
+	bool is_last;
+
+	if (!s || s->generation != hal_generation())
 		return;
+	pthread_mutex_lock(&s->lock);
+	is_last = --s->refs == 0;
+	if (!is_last)
+		pthread_cond_broadcast(&s->cond);
+	pthread_mutex_unlock(&s->lock);
+	if (!is_last)
+		return;
+	pthread_cond_destroy(&s->cond);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
+static int add_chunk(struct rt_stream *s, const void *p, uint64_t n, struct err *err)
+{
+	if (n % s->granule)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where the "
+			       "granule is %llu", (unsigned long long)n,
+			       (unsigned long long)s->granule);
+	if (n > s->total - s->current)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where %llu "
+			       "of %llu are missing", (unsigned long long)n,
+			       (unsigned long long)(s->total - s->current),
+			       (unsigned long long)s->total);
+	if (n)
+		memcpy(s->data + s->current, p, n);
+	s->current += n;
+	return 0;
+}
+
 int rt_stream_add(struct rt_stream *s, const void *p, uint64_t n, struct err *err)
 {
-	int code = 0;
+	struct err why;
+	int code;
 
 	if (s->generation != hal_generation())
 		return err_set(err, ERR_FAILED_PRECONDITION, "a stream of the process that "
 			       "this one was forked from");
 	pthread_mutex_lock(&s->lock);
-	if (n % s->granule)
-		code = err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where the "
-			       "granule is %llu", (unsigned long long)n,
-			       (unsigned long long)s->granule);
-	else if (n > s->total - s->current)
-		code = err_set(err, ERR_INVALID_ARGUMENT, "a chunk of %llu bytes where %llu "
-			       "of %llu are missing", (unsigned long long)n,
-			       (unsigned long long)(s->total - s->current),
-			       (unsigned long long)s->total);
-	else if (n)
-		memcpy(s->data + s->current, p, n);
-	if (!code)
-		s->current += n;
+	code = add_chunk(s, p, n, &why);
+	if (code && !s->refused.code)
+		s->refused = why;
+	pthread_cond_broadcast(&s->cond);
+	pthread_mutex_unlock(&s->lock);
+	if (code && err)
+		*err = why;
+	return code;
+}
+
+int rt_stream_wait(struct rt_stream *s, struct err *err)
+{
+	int code = 0;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->current < s->total && !s->refused.code && s->refs > 1)
+		pthread_cond_wait(&s->cond, &s->lock);
+	if (s->refused.code) {
+		code = s->refused.code;
+		if (err)
+			*err = s->refused;
+	} else if (s->current < s->total) {
+		code = err_set(err, ERR_ABORTED, "the stream ended after %llu of %llu bytes",
+			       (unsigned long long)s->current, (unsigned long long)s->total);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return code;
 }

@@ -22,7 +22,7 @@ class BuildWithPlugin(build_py):
             top = HERE.parents[1]
             subprocess.run(["make", "-C", top, f"build/opt/{NAME}"], check=True)
             built = top / "build/opt" / NAME
-        target = pathlib.Path(self.build_lib) / "jax_plugins/tessera"
+        target = pathlib.Path(self.build_lib) / "tessera_pjrt"
         target.mkdir(parents=True, exist_ok=True)
         shutil.copy2(built, target / NAME)
 

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX finds this through its entry point and calls initialize().
+"""JAX finds this through its entry point and calls initialize()."""
 
-TESSERA_PLUGIN names another build of the plugin than the one in this package.
-"""
-
-import os
+import functools
+import hashlib
 import pathlib
 import warnings
 
+import tessera_pjrt
+
 NAME = "tessera"
-
-
-def _library():
-    named = os.environ.get("TESSERA_PLUGIN")
-    path = pathlib.Path(named) if named else \
-        pathlib.Path(__file__).parent / "pjrt_plugin_tessera.so"
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: install the package again, or let "
-                                "TESSERA_PLUGIN name a built pjrt_plugin_tessera.so")
-    return str(path)
 
 
 def _enable_donation():
@@ -54,6 +44,112 @@ def _allow_export():
     except (ImportError, AttributeError) as e:
         warnings.warn(f"tessera: this JAX keeps its list of exportable calls elsewhere ({e}); "
                       "jax.export refuses programs with svd", stacklevel=2)
+
+
+def _register_callbacks():
+    """Functions of the host are called by sends and receives, as JAX does it for a TPU."""
+    try:
+        from jax._src import callback, checkify, debugging
+        from jax._src.interpreters import mlir
+        callback.emit_python_callback = _emit_callback(callback.emit_python_callback)
+        for primitive, rule in (
+                (debugging.debug_callback_p, debugging.debug_callback_lowering),
+                (debugging.debug_print_p, debugging.debug_print_lowering_rule),
+                (checkify.check_p, checkify.check_lowering_rule)):
+            # What is lowered holds the numbers of its channels: not to be used twice.
+            mlir.register_lowering(primitive, rule, platform=NAME, cacheable=False)
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its lowerings of callbacks elsewhere ({e}); "
+                      "callbacks, jax.debug.print among them, do not run", stacklevel=2)
+
+
+def _enable_cache():
+    """JAX keeps compiled programs on disk for platforms in a list of its own. What another build of
+    ours compiled is another entry."""
+    try:
+        from jax._src import compilation_cache
+        is_used, key_of = compilation_cache.is_cache_used, compilation_cache.get_cache_key
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its cache of compiled programs elsewhere ({e}); "
+                      "it is not used", stacklevel=2)
+        return
+
+    @functools.lru_cache
+    def build():
+        return hashlib.sha256(pathlib.Path(tessera_pjrt.library()).read_bytes()).hexdigest()[:16]
+
+    def is_cache_used(backend):
+        return is_used(_Supported if backend.platform == NAME else backend)
+
+    def get_cache_key(module, devices, options, backend, *args, **kwargs):
+        key = key_of(module, devices, options, backend, *args, **kwargs)
+        return f"{key}-{build()}" if backend.platform == NAME else key
+    compilation_cache.is_cache_used = is_cache_used
+    compilation_cache.get_cache_key = get_cache_key
+
+
+class _Supported:
+    """What JAX asks a backend before it uses its cache."""
+
+    platform, supports_executable_serialization = "tpu", True
+
+
+def _enable_dlpack():
+    """DLPack has no number for our device: others get a copy in the CPU's memory."""
+    try:
+        from jax._src import xla_bridge
+        from jax._src.array import ArrayImpl
+        from jax._src.dlpack import DLDeviceType
+        give, where = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its part of DLPack elsewhere ({e}); arrays of the "
+                      "device are not taken by others", stacklevel=2)
+        return
+
+    def is_ours(array):
+        return len(array.sharding.device_set) == 1 and array.platform() == NAME
+
+    def __dlpack__(self, *, copy=None, **kwargs):
+        if not is_ours(self):
+            return give(self, copy=copy, **kwargs)
+        if copy is False:
+            raise BufferError(f"an array on {NAME} is given to others as a copy in the CPU's "
+                              "memory, and copy=False was asked for")
+        import jax
+        cpu = xla_bridge.local_devices(backend="cpu")[0]
+        return give(jax.device_put(self, cpu), **kwargs)
+
+    def __dlpack_device__(self):
+        return (DLDeviceType.kDLCPU, 0) if is_ours(self) else where(self)
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = __dlpack__, __dlpack_device__
+
+
+def _emit_callback(theirs):
+    def emit(ctx, *args, partitioned=False, **kwargs):
+        module = ctx.module_context
+        if tuple(module.platforms) != (NAME,):
+            return theirs(ctx, *args, partitioned=partitioned, **kwargs)
+        backend = module.get_backend()
+        if partitioned and len(backend.local_devices()) > 1:
+            raise NotImplementedError("partitioned callbacks among several devices do not run "
+                                      f"on {NAME}")
+        return theirs(ctx.replace(module_context=_AsTpu(module, backend)), *args, **kwargs)
+    return emit
+
+
+class _AsTpu:
+    """A module's context that asks for what a TPU would be given, of our backend."""
+
+    platforms = ("tpu",)
+
+    def __init__(self, module, backend):
+        self._module, self._backend = module, backend
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+    def get_backend(self, optional=False):
+        return self._backend
 
 
 def _call(mlir, ctx, target, operand, config):
@@ -115,7 +211,10 @@ def _lower_svd(mlir, linalg, theirs):
 def initialize():
     from jax._src import xla_bridge
     # Above cpu: with the package installed and JAX_PLATFORMS unset, cpu stays default.
-    xla_bridge.register_plugin(NAME, priority=-100, library_path=_library())
+    xla_bridge.register_plugin(NAME, priority=-100, library_path=tessera_pjrt.library())
     _enable_donation()
     _register_lowerings()
+    _register_callbacks()
+    _enable_cache()
+    _enable_dlpack()
     _allow_export()

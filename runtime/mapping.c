@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is not ours: the caller's pages, mapped for every device, and buffers on
- * memory that somebody else keeps. A mapping lives as long as its user or a view on it
- * wants it; a page is mapped once.
+ * Memory that is not ours: the caller's pages, mapped for every device. A mapping lives as
+ * long as its user or a view on it wants it; a page is mapped once.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -108,9 +107,8 @@ static struct rt_mapping *find(struct rt_client *c, uintptr_t at, uint64_t bytes
 	return m;
 }
 
-/* Memory for a view, and the mapping that it needs. */
-static int reach(struct rt_client *c, unsigned device, enum rt_memory_kind kind, void *pointer,
-		 uint64_t bytes, struct rt_storage *s, struct err *err)
+int rt_mapping_reach(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		     void *pointer, uint64_t bytes, struct rt_storage *s, struct err *err)
 {
 	struct hal_device *hal = c->devices[device].hal;
 	int code;
@@ -133,42 +131,4 @@ static int reach(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		drop(c, s->mapping);
 	pthread_mutex_unlock(&c->map_lock);
 	return code;
-}
-
-int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
-		   const struct rt_shape *shape, void *pointer,
-		   void (*on_free)(void *pointer, void *arg), void *arg,
-		   struct rt_buffer **out, struct err *err)
-{
-	static const struct rt_shape empty = { .elem = ELEM_U8, .rank = 1 };
-	uint64_t bytes = rt_shape_bytes(shape);
-	struct rt_storage reached = { 0 }, *s;
-	struct rt_buffer *b;
-	int code = 0;
-
-	if (bytes > INT64_MAX || (uintptr_t)pointer % HAL_MEM_ALIGN || !pointer)
-		return err_set(err, ERR_INVALID_ARGUMENT, "a view of %llu bytes at %p: views "
-			       "start at multiples of %u", (unsigned long long)bytes, pointer,
-			       HAL_MEM_ALIGN);
-	if (bytes)
-		code = reach(c, device, kind, pointer, bytes, &reached, err);
-	if (code)
-		return code;
-	/* An empty buffer's storage takes the memory over. */
-	code = rt_buffer_new(c, device, kind, &empty, "view", &b, err);
-	if (code) {
-		hal_mem_free(reached.mem);
-		rt_mapping_unref(c, reached.mapping);
-		return code;
-	}
-	s = b->storage;
-	b->shape = *shape;
-	s->mem = reached.mem;
-	s->mapping = reached.mapping;
-	s->on_free = on_free;
-	s->pointer = pointer;
-	s->arg = arg;
-	rt_client_ref(c);
-	*out = b;
-	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a device: allocation, what waits to be freed, and scratch.
+ * Memory of a device: allocation, what waits to be freed, scratch, and random state.
  *
  * All programs of a device share one block of scratch, because they run in order: as
  * large as the neediest that ran needs, at the high end of HBM. It goes with the last
@@ -16,7 +16,8 @@
 
 /* ---- memory that waits to be freed ---- */
 
-void rt_sweep(struct rt_device *d)
+/* Under d->lock. */
+static void sweep(struct rt_device *d)
 {
 	struct rt_garbage **p = &d->garbage, *g;
 	uint64_t done;
@@ -45,7 +46,7 @@ static bool throw_away(struct rt_device *d, struct hal_mem *mem, uint64_t value)
 		hal_mem_free(mem);
 		return true;
 	}
-	rt_sweep(d);
+	sweep(d);
 	g = d->spare;
 	if (g)
 		d->spare = g->next;
@@ -103,7 +104,7 @@ static void make_room(struct rt_device *d, bool all)
 		return;
 	hal_queue_wait(d->queue, newest, clock_after(DRAIN_NS), NULL);
 	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
+	sweep(d);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -120,7 +121,7 @@ int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 	int code;
 
 	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
+	sweep(d);
 	pthread_mutex_unlock(&d->lock);
 	code = hal_mem_alloc(d->hal, k, bytes, tag, out, err);
 	/* Again in any case: another thread may have made the room. */
@@ -147,7 +148,7 @@ static int grow(struct rt_device *d, uint64_t bytes, struct err *err)
 
 	/* First the smaller one goes: both at a time may be too much. */
 	drop_scratch(d);
-	rt_sweep(d);
+	sweep(d);
 	pthread_mutex_unlock(&d->lock);
 	code = hal_mem_alloc_high(d->hal, bytes, "temporaries", &grown, err);
 	if (code == ERR_RESOURCE_EXHAUSTED) {
@@ -190,7 +191,8 @@ void rt_scratch_join(struct rt_exe *x)
 {
 	struct rt_device *d = &x->client->devices[x->device];
 
-	if (!x->image->info.temp_bytes)
+	/* One that calls the host has temporaries of its own. */
+	if (!x->image->info.temp_bytes || x->image->n_transfers)
 		return;
 	pthread_mutex_lock(&d->lock);
 	x->next = d->scratch_users;
@@ -206,7 +208,7 @@ void rt_scratch_leave(struct rt_exe *x)
 	struct rt_device *d = &x->client->devices[x->device];
 	uint64_t most = 0;
 
-	if (!x->image->info.temp_bytes)
+	if (!x->image->info.temp_bytes || x->image->n_transfers)
 		return;
 	pthread_mutex_lock(&d->lock);
 	if (x->link)
@@ -225,6 +227,29 @@ void rt_scratch_leave(struct rt_exe *x)
 	pthread_mutex_unlock(&d->lock);
 }
 
+/* ---- random state ---- */
+
+/* Programs advance it in the queue's order, so it goes with the device only. */
+int rt_need_random(struct rt_client *c, unsigned device, struct err *err)
+{
+	struct rt_device *d = &c->devices[device];
+	const uint64_t start[IMAGE_RANDOM_WORDS] = { c->seed, 0, device };
+	struct hal_mem *mem;
+	int code = 0;
+
+	pthread_mutex_lock(&d->grow_lock);
+	if (!d->random) {
+		code = rt_alloc(c, device, RT_DEVICE, sizeof(start), "random state", &mem, err);
+		if (!code && (code = hal_copy_in(mem, 0, start, sizeof(start), CLOCK_FOREVER,
+						err)))
+			hal_mem_free(mem);
+		if (!code)
+			d->random = mem;
+	}
+	pthread_mutex_unlock(&d->grow_lock);
+	return code;
+}
+
 /* ---- figures ---- */
 
 void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out)
@@ -232,7 +257,7 @@ void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats 
 	struct rt_device *d = &c->devices[device];
 
 	pthread_mutex_lock(&d->lock);
-	rt_sweep(d);
+	sweep(d);
 	pthread_mutex_unlock(&d->lock);
 	hal_mem_stats(d->hal, HAL_MEM_HBM, out);
 }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers whose content another buffer gives: bitcasts, aliases, donation after an event.
+ * Nothing here waits.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rt_internal.h"
+
+struct forward {
+	struct rt_buffer *from;	/* in use */
+	struct rt_buffer *to;
+	struct rt_callback callback;
+};
+
+static void follow(void *arg, const struct err *err)
+{
+	struct forward *f = arg;
+
+	(void)err;
+	rt_in_callback++;
+	rt_buffer_resolve_from(f->to, f->from);
+	rt_buffer_end_use(f->from);
+	rt_buffer_unref(f->to);
+	free(f);
+	rt_in_callback--;
+}
+
+/* Takes the use of `from`, and a reference to `to`. */
+static void forward_to(struct forward *f, struct rt_buffer *from, struct rt_buffer *to)
+{
+	*f = (struct forward){ .from = from, .to = to };
+	rt_buffer_ref(to);
+	if (from->resolved)
+		rt_event_on_ready(from->resolved, &f->callback, follow, f);
+	else
+		follow(f, NULL);
+}
+
+static int check_fit(const struct rt_shape *want, const struct rt_shape *is, const char *what,
+		     struct err *err)
+{
+	if (rt_shape_bytes(want) == rt_shape_bytes(is))
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s: %llu bytes in place of %llu", what,
+		       (unsigned long long)rt_shape_bytes(is),
+		       (unsigned long long)rt_shape_bytes(want));
+}
+
+int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
+		      struct rt_buffer **out, struct err *err)
+{
+	struct rt_buffer *to;
+	struct forward *f;
+	int code = check_fit(&b->shape, shape, "a bitcast", err);
+
+	if (!code)
+		code = rt_buffer_begin_use(b, err);
+	if (code)
+		return code;
+	if (!rt_buffer_is_pending(b)) {
+		to = rt_buffer_share(b, shape);
+		rt_buffer_end_use(b);
+		*out = to;
+		return to ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	f = malloc(sizeof(*f));
+	code = f ? rt_buffer_new_pending(b->client, b->device, b->kind, shape, NULL, &to, err) :
+		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code) {
+		free(f);
+		rt_buffer_end_use(b);
+		return code;
+	}
+	forward_to(f, b, to);
+	*out = to;
+	return 0;
+}
+
+/* ---- aliases ---- */
+
+int rt_buffer_alias(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		    const struct rt_shape *shape, struct rt_buffer **out, struct err *err)
+{
+	return rt_buffer_new_pending(c, device, kind, shape, NULL, out, err);
+}
+
+void rt_alias_fail(struct rt_buffer *alias, const struct err *why)
+{
+	rt_buffer_resolve(alias, why);
+}
+
+int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err *err)
+{
+	struct forward *f;
+	struct err why;
+	int code;
+
+	if (with == alias)
+		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias can't be its own content");
+	else if (with->client != alias->client || with->device != alias->device ||
+		 (with->kind == RT_DEVICE) != (alias->kind == RT_DEVICE))
+		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias in %s of device %u is "
+			       "given a buffer in %s of device %u",
+			       rt_memory_kind_names[alias->kind], alias->device,
+			       rt_memory_kind_names[with->kind], with->device);
+	else if (memcmp(alias->shape.order, with->shape.order, sizeof(with->shape.order)))
+		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias is given a buffer whose "
+			       "dims lie in memory in another order");
+	else
+		code = check_fit(&alias->shape, &with->shape, "an alias", &why);
+	if (!code)
+		code = rt_buffer_begin_use(with, &why);
+	f = malloc(sizeof(*f));
+	if (!code && !f) {
+		rt_buffer_end_use(with);
+		code = err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	if (code) {
+		free(f);
+		rt_buffer_resolve(alias, &why);
+		if (err)
+			*err = why;
+		return code;
+	}
+	forward_to(f, with, alias);
+	return 0;
+}
+
+/* ---- donation after an event ---- */
+
+static void may_donate(void *arg, const struct err *err)
+{
+	struct forward *f = arg;
+
+	if (!err && f->from->resolved) {
+		rt_event_on_ready(f->from->resolved, &f->callback, follow, f);
+		return;
+	}
+	if (!err) {
+		follow(f, NULL);
+		return;
+	}
+	rt_in_callback++;
+	rt_buffer_resolve(f->to, err);
+	rt_buffer_end_use(f->from);
+	rt_buffer_unref(f->to);
+	free(f);
+	rt_in_callback--;
+}
+
+int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buffer **out,
+		     struct err *err)
+{
+	struct forward *f = malloc(sizeof(*f));
+	struct rt_buffer *to;
+	int code = f ? rt_buffer_new_pending(b->client, b->device, b->kind, &b->shape, NULL,
+					     &to, err) :
+		       err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	if (code) {
+		free(f);
+		return code;
+	}
+	pthread_mutex_lock(&b->lock);
+	if (b->is_deleted)
+		code = err_set(err, ERR_INVALID_ARGUMENT, "the buffer was deleted or donated");
+	else if (b->external_refs)
+		code = err_set(err, ERR_FAILED_PRECONDITION, "the buffer has %u external "
+			       "references: it can't be donated", b->external_refs);
+	if (!code) {
+		b->is_deleted = true;
+		b->uses++;
+	}
+	pthread_mutex_unlock(&b->lock);
+	if (code) {
+		free(f);
+		rt_buffer_unref(to);
+		return code;
+	}
+	rt_buffer_ref(b);
+	rt_buffer_ref(to);
+	*f = (struct forward){ .from = b, .to = to };
+	rt_event_on_ready(after, &f->callback, may_donate, f);
+	*out = to;
+	return 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of buffers' content: from host memory, to host memory, to another buffer. What is
+ * there is copied by the caller's thread, what is still to come by the client's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rt_internal.h"
+
+#define COPY_PIECE ((uint64_t)4 << 20)	/* of what goes by way of the host */
+
+int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+			const struct rt_shape *shape, const void *data,
+			const int64_t *strides, struct rt_buffer **out, struct err *err)
+{
+	struct rt_buffer *b;
+	int code = rt_buffer_new(c, device, kind, shape, "array", &b, err);
+	int64_t dim[IMAGE_MAX_RANK], stride[IMAGE_MAX_RANK], dense[IMAGE_MAX_RANK];
+	struct rt_shape row_major = { 0 };
+	struct hal_strided s = { shape->rank, elem_bytes(shape->elem), dim, stride };
+
+	if (code)
+		return code;
+	row_major.elem = shape->elem;
+	row_major.rank = shape->rank;
+	memcpy(row_major.dim, shape->dim, sizeof(row_major.dim));
+	rt_dense_strides(&row_major, dense);
+	rt_memory_order(shape, strides ? strides : dense, dim, stride);
+	if (b->storage->mem && (strides || !rt_is_row_major(shape)))
+		code = hal_copy_in_strided(b->storage->mem, 0, data, &s, CLOCK_FOREVER, err);
+	else if (b->storage->mem)
+		code = hal_copy_in(b->storage->mem, 0, data, rt_shape_bytes(shape),
+				   CLOCK_FOREVER, err);
+	if (code) {
+		rt_buffer_unref(b);
+		return code;
+	}
+	*out = b;
+	return 0;
+}
+
+/* A copy out of `from`, which is in use: to host memory, or to another buffer. */
+struct rt_fetch {
+	struct rt_buffer *from, *to;
+	uint64_t offset, bytes;
+	void *dst;
+	struct rt_event *done;
+	bool is_strided;	/* dst is; then all of it: */
+	int64_t stride[IMAGE_MAX_RANK];	/* in bytes, one a dim */
+};
+
+/* By way of the host, in pieces: neither the CPU nor the other device sees `from`. */
+static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
+		     struct err *err)
+{
+	uint64_t room = bytes < COPY_PIECE ? bytes : COPY_PIECE, n;
+	void *piece = malloc(room);
+	int code = piece ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	for (uint64_t at = 0; !code && at < bytes; at += n) {
+		n = bytes - at < room ? bytes - at : room;
+		code = hal_copy_out(piece, from, at, n, CLOCK_FOREVER, err);
+		if (!code)
+			code = hal_copy_in(to, at, piece, n, CLOCK_FOREVER, err);
+	}
+	free(piece);
+	return code;
+}
+
+static int copy_strided(const struct rt_fetch *c, struct err *err)
+{
+	const struct rt_shape *s = &c->from->shape;
+	int64_t dim[IMAGE_MAX_RANK], stride[IMAGE_MAX_RANK];
+	struct hal_strided to = { s->rank, elem_bytes(s->elem), dim, stride };
+
+	rt_memory_order(s, c->stride, dim, stride);
+	return hal_copy_out_strided(c->dst, c->from->storage->mem, 0, &to, CLOCK_FOREVER, err);
+}
+
+static int do_copy(const struct rt_fetch *c, struct err *err)
+{
+	struct rt_buffer *from = c->from;
+	struct hal_mem *mem;
+	void *direct;
+	int code;
+
+	if (from->error) {
+		*err = *from->error;
+		return err->code;
+	}
+	if (from->value) {
+		code = hal_queue_wait(from->client->devices[from->device].queue, from->value,
+				      CLOCK_FOREVER, err);
+		if (code)
+			return code;
+	}
+	if (!c->bytes)
+		return 0;
+	mem = from->storage->mem;
+	if (c->is_strided)
+		return copy_strided(c, err);
+	if (!c->to)
+		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
+	direct = hal_mem_host(mem);
+	if (!direct)
+		return copy_over(c->to->storage->mem, mem, c->bytes, err);
+	return hal_copy_in(c->to->storage->mem, 0, direct, c->bytes, CLOCK_FOREVER, err);
+}
+
+static void copy_later(void *arg)
+{
+	struct rt_fetch *c = arg;
+	struct err why;
+	int code = do_copy(c, &why);
+
+	rt_buffer_end_use(c->from);
+	if (c->to) {
+		rt_buffer_resolve(c->to, code ? &why : NULL);
+		rt_buffer_unref(c->to);
+	} else {
+		rt_event_set(c->done, code ? &why : NULL);
+		rt_event_unref(c->done);
+	}
+	free(c);
+}
+
+static bool is_there(const struct rt_buffer *b)
+{
+	return !rt_buffer_is_pending(b) && (!b->value || b->error ||
+	       hal_queue_done(b->client->devices[b->device].queue) >= b->value);
+}
+
+static int check_range(const struct rt_buffer *b, uint64_t offset, uint64_t bytes,
+		       struct err *err)
+{
+	uint64_t size = rt_shape_bytes(&b->shape);
+
+	if (offset <= size && bytes <= size - offset)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "invalid offset %llu, transfer size %llu of a "
+		       "buffer of %llu bytes", (unsigned long long)offset,
+		       (unsigned long long)bytes, (unsigned long long)size);
+}
+
+int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
+		     struct rt_fetch **out, struct rt_event **done, struct err *err)
+{
+	struct rt_fetch *c;
+	int code = check_range(b, offset, bytes, err);
+
+	if (!code)
+		code = rt_buffer_begin_use(b, err);
+	if (code)
+		return code;
+	c = calloc(1, sizeof(*c));
+	if (c)
+		c->done = rt_event_new();
+	if (!c || !c->done) {
+		free(c);
+		rt_buffer_end_use(b);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	c->from = b;
+	c->offset = offset;
+	c->bytes = bytes;
+	rt_event_ref(c->done);
+	*done = c->done;
+	*out = c;
+	return 0;
+}
+
+void rt_fetch_fail(struct rt_fetch *c, const struct err *why)
+{
+	if (!rt_is_orphan(c->from->client))
+		rt_buffer_end_use(c->from);
+	rt_event_set(c->done, why);
+	rt_event_unref(c->done);
+	free(c);
+}
+
+void rt_fetch_start(struct rt_fetch *c, void *dst)
+{
+	struct err why;
+
+	if (rt_client_check(c->from->client, &why)) {
+		rt_fetch_fail(c, &why);
+		return;
+	}
+	c->dst = dst;
+	if (rt_after(c->from, copy_later, c, &why))
+		rt_fetch_fail(c, &why);
+}
+
+/* `what` has everything but `done`. */
+static int fetch(const struct rt_fetch *what, struct rt_event **done, struct err *err)
+{
+	struct rt_buffer *b = what->from;
+	struct rt_fetch *later;
+	struct err why;
+	int code;
+
+	if (!is_there(b)) {
+		code = rt_fetch_prepare(b, what->offset, what->bytes, &later, done, err);
+		if (code)
+			return code;
+		later->is_strided = what->is_strided;
+		memcpy(later->stride, what->stride, sizeof(later->stride));
+		rt_fetch_start(later, what->dst);
+		return 0;
+	}
+	code = check_range(b, what->offset, what->bytes, err);
+	if (!code)
+		code = rt_buffer_begin_use(b, err);
+	if (code)
+		return code;
+	code = do_copy(what, &why);
+	rt_buffer_end_use(b);
+	*done = rt_event_done(code ? &why : NULL);
+	return *done ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+int rt_buffer_to_host(struct rt_buffer *b, uint64_t offset, void *dst, uint64_t bytes,
+		      struct rt_event **done, struct err *err)
+{
+	const struct rt_fetch c = { .from = b, .offset = offset, .bytes = bytes, .dst = dst };
+
+	return fetch(&c, done, err);
+}
+
+int rt_buffer_to_host_strided(struct rt_buffer *b, void *dst, const int64_t *strides,
+			      struct rt_event **done, struct err *err)
+{
+	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape), .dst = dst,
+			      .is_strided = true };
+
+	memcpy(c.stride, strides, b->shape.rank * sizeof(*strides));
+	return fetch(&c, done, err);
+}
+
+/* Gives the use and the reference of `to` back if it fails. */
+static int copy_aside(const struct rt_fetch *what, struct err *err)
+{
+	struct rt_fetch *c = malloc(sizeof(*c));
+	int code;
+
+	if (c)
+		*c = *what;
+	code = c ? rt_after(c->from, copy_later, c, err) :
+		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code) {
+		free(c);
+		rt_buffer_unref(what->to);
+		rt_buffer_end_use(what->from);
+	}
+	return code;
+}
+
+int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
+		   struct rt_buffer **out, struct err *err)
+{
+	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape) };
+	struct rt_buffer *to;
+	bool now;
+	int code = rt_buffer_begin_use(b, err);
+
+	if (code)
+		return code;
+	now = is_there(b);
+	if (now && b->error)
+		code = rt_buffer_of_error(b->client, device, kind, &b->shape, b->error, &to,
+					  err);
+	else if (now)
+		code = rt_buffer_new(b->client, device, kind, &b->shape, "copy", &to, err);
+	else
+		code = rt_buffer_new_pending(b->client, device, kind, &b->shape, "copy", &to,
+					     err);
+	if (code) {
+		rt_buffer_end_use(b);
+		return code;
+	}
+	c.to = to;
+	if (now) {
+		code = b->error ? 0 : do_copy(&c, err);
+		rt_buffer_end_use(b);
+	} else {
+		rt_buffer_ref(to);
+		code = copy_aside(&c, err);
+	}
+	if (code) {
+		rt_buffer_unref(to);
+		return code;
+	}
+	*out = to;
+	return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of the host: a program that makes them ends where it calls (hal/hw/image.h). What it
+ * sends is handed to the framework's functions, what it is to receive is waited for, and it is
+ * launched again; other work runs on the device meanwhile.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "runtime/rt_internal.h"
+
+static int out_of_memory(const struct image_transfer *t, struct err *err)
+{
+	return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for %" PRIu64 " bytes that "
+		       "go between the program and a function of the host", t->bytes);
+}
+
+static int send(const struct rt_calls *k, const struct image_transfer *t, struct err *err)
+{
+	void *data = malloc(t->bytes ? t->bytes : 1);
+	int code = 0;
+
+	if (!data)
+		return out_of_memory(t, err);
+	if (t->bytes)
+		code = hal_copy_out(data, k->mems[t->binding], t->offset, t->bytes,
+				    CLOCK_FOREVER, err);
+	if (code) {
+		free(data);
+		return code;
+	}
+	rt_turn_begin_function();
+	code = k->host->send(k->host->arg, t->channel, data, t->bytes, err);
+	rt_turn_end_function();
+	return code;
+}
+
+/* Asks for an array; *out is ours to wait for. */
+static int ask(const struct rt_calls *k, const struct image_transfer *t, struct rt_stream **out,
+	       struct err *err)
+{
+	struct rt_stream *s = rt_stream_new(t->bytes, 1);
+	int code;
+
+	if (!s)
+		return out_of_memory(t, err);
+	rt_stream_ref(s);
+	rt_turn_begin_function();
+	code = k->host->recv(k->host->arg, t->channel, s, err);
+	rt_turn_end_function();
+	if (code)
+		rt_stream_unref(s);
+	else
+		*out = s;
+	return code;
+}
+
+static int receive(const struct rt_calls *k, const struct image_transfer *t,
+		   struct rt_stream *s, struct err *err)
+{
+	int code;
+
+	rt_turn_begin_function();
+	code = rt_stream_wait(s, err);
+	rt_turn_end_function();
+	if (code) {
+		err_add(err, "receiving from the host by channel %" PRId64, t->channel);
+		return code;
+	}
+	return t->bytes ? hal_copy_in(k->mems[t->binding], t->offset, rt_stream_data(s),
+				      t->bytes, CLOCK_FOREVER, err) : 0;
+}
+
+/* All of call `number`: sends, then receives, which are all asked for before one is waited
+ * for. */
+static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
+{
+	const struct image *im = k->x->image;
+	size_t first = 0, n = 0, n_asked = 0;
+	struct rt_stream **asked;
+	int code = 0;
+
+	while (first < im->n_transfers && im->transfers[first].call != number)
+		first++;
+	while (first + n < im->n_transfers && im->transfers[first + n].call == number)
+		n++;
+	if (!n)
+		return err_set(err, ERR_INTERNAL, "the program stopped for call %" PRIu64 " of "
+			       "the host, which it does not have", number);
+	asked = calloc(n, sizeof(*asked));
+	if (!asked)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (size_t i = 0; !code && i < n; i++) {
+		const struct image_transfer *t = &im->transfers[first + i];
+
+		if (!t->is_recv)
+			code = send(k, t, err);
+		else
+			code = ask(k, t, &asked[i], err);
+		n_asked = i + 1;
+	}
+	for (size_t i = 0; i < n_asked; i++) {
+		if (asked[i] && !code)
+			code = receive(k, &im->transfers[first + i], asked[i], err);
+		rt_stream_unref(asked[i]);
+	}
+	free(asked);
+	return code;
+}
+
+int rt_check_host(const struct image *im, const struct rt_host *host, struct err *err)
+{
+	for (size_t i = 0; i < im->n_transfers; i++) {
+		const struct image_transfer *t = &im->transfers[i];
+
+		if (!host || !host->knows(host->arg, t->channel, t->is_recv))
+			return err_set(err, ERR_INVALID_ARGUMENT, "the program %s the host by "
+				       "channel %" PRId64 ", for which no function was given",
+				       t->is_recv ? "receives from" : "sends to", t->channel);
+	}
+	return 0;
+}
+
+int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
+{
+	struct rt_device *d = &k->x->client->devices[k->x->device];
+	struct hal_launch launch = { .exe = k->x->hal, .bindings = k->bindings };
+	uint64_t number;
+	int code;
+
+	for (;;) {
+		code = hal_queue_wait(d->queue, *value, CLOCK_FOREVER, err);
+		if (!code)
+			code = hal_copy_out(&number, k->mems[1], 0, sizeof(number),
+					    CLOCK_FOREVER, err);
+		if (code || !number)
+			return code;
+		code = serve(k, number, err);
+		if (code)
+			return code;
+		pthread_mutex_lock(&d->lock);
+		code = hal_queue_execute(d->queue, &launch, value, err);
+		if (!code)
+			atomic_store(&k->x->last_use, *value);
+		pthread_mutex_unlock(&d->lock);
+		if (code)
+			return code;
+	}
+}
