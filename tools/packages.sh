@@ -10,8 +10,8 @@ set -eu
 
 build="gcc make pkg-config libc6-dev libsleef-dev libelf-dev libprotobuf-c-dev
 	protobuf-c-compiler libjson-c-dev libnuma-dev libpci-dev libdrm-dev libssl-dev
-	libcmocka-dev python3 python3-venv"
-lint="$build"
+	libcmocka-dev libncurses-dev python3 python3-venv"
+lint="$build tmux"
 fuzz="$build clang libclang-rt-14-dev"
 
 vm="$build cpio kmod xz-utils"

@@ -59,6 +59,25 @@ static struct json_object *bindings(const struct image *im)
 	return list;
 }
 
+static struct json_object *transfers(const struct image *im)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < im->n_transfers; i++) {
+		const struct image_transfer *t = &im->transfers[i];
+		struct json_object *o = json_object_new_object();
+
+		add(o, "call", number(t->call));
+		add(o, "is_from_host", json_object_new_boolean(t->is_recv));
+		add(o, "channel", json_object_new_int64(t->channel));
+		add(o, "binding", number(t->binding));
+		add(o, "offset", number(t->offset));
+		add(o, "bytes", number(t->bytes));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static void add_headers(struct json_object *o, const struct objdump_file *f)
 {
 	const struct image *im = f->image;
@@ -86,6 +105,7 @@ static void add_headers(struct json_object *o, const struct objdump_file *f)
 	add(o, "bytes_moved", json_object_new_double(in->bytes_accessed));
 	add(o, "transcendentals", json_object_new_double(in->transcendentals));
 	add(o, "bindings", bindings(im));
+	add(o, "host_transfers", transfers(im));
 }
 
 static struct json_object *shapes(const struct image_shape *s, uint32_t n, bool of_results)

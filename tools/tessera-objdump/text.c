@@ -68,9 +68,10 @@ const char *objdump_memory_kind(const struct image_shape *s)
 
 const char *objdump_binding_kind(const struct image_binding *b)
 {
-	static const char *const names[] = { "constants", "temporaries", "argument", "result" };
+	static const char *const names[] = { "constants", "temporaries", "argument", "result",
+					     "random state", "mailbox", "peer" };
 
-	return b->kind <= IMAGE_RESULT ? names[b->kind] : "unknown";
+	return b->kind <= IMAGE_PEER ? names[b->kind] : "unknown";
 }
 
 const char *objdump_access(const struct image_binding *b)
@@ -117,6 +118,20 @@ static void print_fingerprint(const struct image *im, struct str *out)
 	str_printf(out, "\n");
 }
 
+static void print_transfers(const struct image *im, struct str *out)
+{
+	if (im->n_transfers)
+		str_printf(out, "\n  %-8s %-9s %-20s %-7s %14s %14s\n", "CALL", "MOVES", "CHANNEL",
+			   "BINDING", "OFFSET", "BYTES");
+	for (size_t i = 0; i < im->n_transfers; i++) {
+		const struct image_transfer *t = &im->transfers[i];
+
+		str_printf(out, "  %-8u %-9s %-20" PRId64 " b%-6u %14" PRIu64 " %14" PRIu64 "\n",
+			   t->call, t->is_recv ? "from host" : "to host", t->channel, t->binding,
+			   t->offset, t->bytes);
+	}
+}
+
 static void print_headers(const struct objdump_file *f, struct str *out)
 {
 	const struct image *im = f->image;
@@ -156,6 +171,7 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 		}
 		str_printf(out, "\n");
 	}
+	print_transfers(im, out);
 }
 
 static void print_shapes(const struct image *im, bool of_results, struct str *out)

@@ -163,6 +163,13 @@ void bells_ring(struct bells *b, unsigned queue, uint32_t tail)
 	wake(b);
 }
 
+void bells_sync(struct bells *b, struct remotes *remotes)
+{
+	pthread_mutex_lock(&b->lock);
+	b->remotes = remotes;
+	pthread_mutex_unlock(&b->lock);
+}
+
 void bells_hold(struct bells *b, bool drop)
 {
 	pthread_mutex_lock(&b->lock);

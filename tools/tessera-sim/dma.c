@@ -263,8 +263,10 @@ static int find_memory(struct device *d, struct mapping *m, int fd)
 		error = ENOSPC;
 	else
 		m->remote = remote_create(d, m->iova, m->bytes, &error);
-	if (m->remote)
+	if (m->remote) {
 		d->dma.backed_bytes += m->bytes;
+		bells_sync(&d->bells, d->remotes);
+	}
 	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
 	 * would reach by DMA: keep the range, and let accesses fault. */
 	if (!m->remote && !d->n_unreachable++)

@@ -8,6 +8,7 @@
 
 #include "tools/tessera-sim/server.h"
 
+#define MAX_CLIENTS 64u
 #define LIMIT_NS 10000000000ll
 #define MAX_LIMIT_MS 86400000
 
@@ -15,6 +16,8 @@ static const char usage[] =
 	"usage: tessera-sim [options]\n"
 	"Serves model devices on the sockets DIR/0.sock, DIR/1.sock, ..., until it gets SIGTERM.\n"
 	"  --devices N       how many (1)\n"
+	"  --clients N       how many may use a device at once, 1, 2, 4, ...; each has that\n"
+	"                    part of its memory and of its time (1)\n"
 	"  --hbm SIZE        memory of each, a power of two such as 4G (4G)\n"
 	"  --lanes N         worker threads in all (one for each CPU)\n"
 	"  --path NAME       portable, avx2 or avx512 (the best that the CPU has)\n"
@@ -53,11 +56,19 @@ static int fail_usage(const char *text, const char *what)
 static int read_option(int c, struct server_options *o, struct words *w)
 {
 	struct group *group;
+	unsigned long n;
 	char *end;
 	long ms;
 
 	switch (c) {
 	case 'n': add_word(w, "devices", optarg); break;
+	case 'c':
+		n = strtoul(optarg, &end, 10);
+		if (!*optarg || *end || *optarg == '-' || !n || n > MAX_CLIENTS || n & (n - 1))
+			return fail_usage("no number of clients, a power of two up to 64:",
+					  optarg);
+		o->clients = (unsigned)n;
+		break;
 	case 'b': add_word(w, "hbm", optarg); break;
 	case 'l': add_word(w, "lanes", optarg); break;
 	case 'p': add_word(w, "path", optarg); break;
@@ -96,6 +107,7 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "devices", required_argument, NULL, 'n' },
+		{ "clients", required_argument, NULL, 'c' },
 		{ "hbm", required_argument, NULL, 'b' },
 		{ "lanes", required_argument, NULL, 'l' },
 		{ "path", required_argument, NULL, 'p' },
@@ -108,7 +120,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	struct server_options o = { .dir = "/run/tessera", .mode = 0660, .group = -1,
-				    .limit_ns = LIMIT_NS };
+				    .limit_ns = LIMIT_NS, .clients = 1 };
 	struct words words = { .n = 0 };
 	struct err err;
 	int c, status;
@@ -123,6 +135,7 @@ int main(int argc, char **argv)
 	if (words.is_full || sim_options_parse(words.text, &o.sim, &err))
 		return fail_usage("the model's options are wrong:", words.is_full ?
 				  words.text : err.msg);
+	o.sim.n_functions = o.clients;
 	/* BAR2 is all of HBM, and a BAR is a power of two. */
 	if (o.sim.hbm_bytes & (o.sim.hbm_bytes - 1))
 		return fail_usage("a PCI function shows memory in powers of two:", words.text);

@@ -380,9 +380,7 @@ struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, in
 
 		if (!a)
 			return NULL;
-		bells_hold(&d->bells, false);
-		d->remotes = d->bells.remotes = a;
-		bells_go_on(&d->bells);
+		d->remotes = a;
 	}
 	r = calloc(1, sizeof(*r));
 	*error = ENOMEM;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets and seats. Each device has a listening socket, DIR/N.sock, and a thread that
- * serves one client after another. The main thread accepts: a client that comes while
- * another sits is told EBUSY in answer to its VERSION, unless the one that sits has
- * hung up already and is just being cleaned up after.
+ * Sockets and seats. Each device has a listening socket, DIR/N.sock, and for each of its
+ * functions a seat: a thread that serves one client after another. The main thread accepts:
+ * a client that comes while all seats are taken is told EBUSY in answer to its VERSION,
+ * unless one that sits has hung up already and is just being cleaned up after.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +39,7 @@ struct seat {
 	pthread_cond_t moved;
 	int fd, next;			/* the client and the one after it; -1: none */
 	bool has_hung_up, quit, is_done;
-	int listen_fd, wake_fd;
+	int listen_fd, wake_fd;		/* listen_fd, path: the first of a device's */
 	char path[108];
 };
 
@@ -54,26 +53,13 @@ struct turned {
 struct server {
 	const struct server_options *o;
 	struct sim *sim;
-	unsigned n;
+	unsigned n, of_device;		/* seats in all, and neighbours of one device */
 	struct seat *seats;
 	int lock_fd, signal_fd, guard_fd, wake_fd;
 	struct turned turned[MAX_TURNED];
 	unsigned n_turned;
 	int64_t rest_until;		/* no client is accepted before; 0: now */
 };
-
-void say(const char *fmt, ...)
-{
-	char line[600] = "tessera-sim: ";
-	size_t n = strlen(line);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
-	va_end(ap);
-	strcat(line, "\n");
-	fputs(line, stderr);
-}
 
 /* ---- a seat's thread ---- */
 
@@ -163,10 +149,34 @@ static bool hung_up(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* Gives the client a seat that is free (is_free), or will be in a moment. */
+static bool take_seat(struct seat *seat, bool is_free, int fd)
+{
+	bool has = false;
+
+	pthread_mutex_lock(&seat->lock);
+	if (seat->next >= 0 && hung_up(seat->next)) {
+		close(seat->next);
+		seat->next = -1;
+	}
+	if (is_free && seat->fd < 0) {
+		seat->fd = fd;
+		pthread_cond_signal(&seat->moved);
+		has = true;
+	} else if (!is_free && seat->next < 0 && seat->fd >= 0 &&
+		   (seat->has_hung_up || hung_up(seat->fd))) {
+		seat->next = fd;
+		has = true;
+	}
+	pthread_mutex_unlock(&seat->lock);
+	return has;
+}
+
+/* `seat` is the first of the device's. */
 static void accept_client(struct server *s, struct seat *seat)
 {
 	int fd = accept4(seat->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	bool is_busy = false;
+	bool has_seat = false;
 
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
@@ -176,21 +186,11 @@ static void accept_client(struct server *s, struct seat *seat)
 		s->rest_until = clock_after(REST_NS);
 		return;
 	}
-	pthread_mutex_lock(&seat->lock);
-	if (seat->next >= 0 && hung_up(seat->next)) {
-		close(seat->next);
-		seat->next = -1;
-	}
-	if (seat->fd < 0) {
-		seat->fd = fd;
-		pthread_cond_signal(&seat->moved);
-	} else if (seat->next < 0 && (seat->has_hung_up || hung_up(seat->fd))) {
-		seat->next = fd;
-	} else {
-		is_busy = true;
-	}
-	pthread_mutex_unlock(&seat->lock);
-	if (is_busy) {
+	for (unsigned i = 0; !has_seat && i < s->of_device; i++)
+		has_seat = take_seat(&seat[i], true, fd);
+	for (unsigned i = 0; !has_seat && i < s->of_device; i++)
+		has_seat = take_seat(&seat[i], false, fd);
+	if (!has_seat) {
 		say("%u: busy; another client was turned away", seat->d.index);
 		turn_away(s, fd);
 	}
@@ -307,11 +307,12 @@ static int open_seat(struct server *s, unsigned i, struct err *err)
 
 	pthread_mutex_init(&seat->lock, NULL);
 	pthread_cond_init(&seat->moved, NULL);
-	device_init(&seat->d, sim_device(s->sim, i), i);
+	device_init(&seat->d, sim_function(s->sim, i / s->of_device, i % s->of_device),
+		    i / s->of_device);
 	seat->d.limit_ns = s->o->limit_ns;
 	seat->fd = seat->next = seat->listen_fd = -1;
 	seat->wake_fd = s->wake_fd;
-	code = listen_at(s, seat, err);
+	code = i % s->of_device ? 0 : listen_at(s, seat, err);
 	if (code)
 		return code;
 	if (pthread_create(&seat->thread, NULL, serve_seat, seat))
@@ -392,6 +393,7 @@ static void raise_limit(void)
 
 static int start(struct server *s, struct err *err)
 {
+	unsigned seats;
 	sigset_t set;
 	int code;
 
@@ -414,10 +416,12 @@ static int start(struct server *s, struct err *err)
 		code = sim_create(&s->o->sim, &s->sim, err);
 	if (code)
 		return code;
-	s->seats = calloc(sim_device_count(s->sim), sizeof(*s->seats));
+	s->of_device = sim_function_count(s->sim);
+	seats = sim_device_count(s->sim) * s->of_device;
+	s->seats = calloc(seats, sizeof(*s->seats));
 	if (!s->seats)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	for (unsigned i = 0; !code && i < sim_device_count(s->sim); i++) {
+	for (unsigned i = 0; !code && i < seats; i++) {
 		s->n = i + 1;
 		code = open_seat(s, i, err);
 	}
@@ -447,8 +451,8 @@ int server_run(const struct server_options *o, struct err *err)
 
 	if (!code) {
 		printf("serving %s/0.sock", o->dir);
-		if (s.n > 1)
-			printf(" to %u.sock", s.n - 1);
+		if (s.n > s.of_device)
+			printf(" to %u.sock", s.n / s.of_device - 1);
 		printf("\n");
 		fflush(stdout);
 		tell_ready();

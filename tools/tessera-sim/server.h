@@ -2,8 +2,8 @@
 #ifndef SERVER_H
 #define SERVER_H
 /*
- * tessera-sim's own structures. A `struct device` is what one socket shows: a PCI
- * function around a device of the model. It is used by one client at a time; between
+ * tessera-sim's own structures. A `struct device` is what a client sees: a PCI function
+ * around one of a device of the model. It is used by one client at a time; between
  * device_begin() and device_end() lies a session, and nothing of one session is
  * seen by the next.
  *
@@ -22,6 +22,11 @@
 #include "hal/bus/vfio_user.h"
 #include "hal/hw/regs.h"
 #include "hal/sim/sim.h"
+
+/* ---- say.c ---- */
+
+/* A line for the operator, on standard error. From any thread. */
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- config.c: PCI configuration space ---- */
 
@@ -100,6 +105,8 @@ struct bells {
 int bells_open(struct bells *b, struct sim_device *sim, struct err *err);
 void bells_close(struct bells *b);
 void bells_ring(struct bells *b, unsigned queue, uint32_t tail);
+/* From now on each doorbell first has `remotes` fetched anew (remote.c). */
+void bells_sync(struct bells *b, struct remotes *remotes);
 /* No doorbell rings between the two; what was pending is forgotten if `drop`. */
 void bells_hold(struct bells *b, bool drop);
 void bells_go_on(struct bells *b);
@@ -176,7 +183,7 @@ void remote_sync(struct remotes *a);
 /* After the last of its ranges. */
 void remotes_stop(struct device *d);
 
-/* ---- message.c ---- */
+/* ---- messages ---- */
 
 struct message {
 	struct vfu_header h;
@@ -193,19 +200,55 @@ struct reply {
 	unsigned n_fds;
 };
 
+/* ---- link.c: a client's socket ---- */
+
+struct kept;
+
+struct link {
+	struct device *d;
+	int fd;
+	pthread_mutex_t send_lock, ask_lock, lock;
+	pthread_cond_t moved;
+	int64_t join_by;		/* for a version */
+	bool is_reading, is_lost;
+	const char *why;		/* NULL: the client left */
+	struct kept *first, **last;	/* commands that came while an answer was awaited */
+	unsigned n_kept, n_kept_fds;
+	size_t kept_bytes;
+	/* the one question */
+	bool is_asking, is_answered;
+	uint16_t id, command;
+	int error;
+	void *to;
+	size_t n_to;
+};
+
+void link_init(struct link *l, struct device *d, int fd);
+/* Frees what was kept; `fd` is the caller's. */
+void link_end(struct link *l);
+/* The next command, for the session's thread; its fds and body are the caller's, who gives
+ * them to link_free_message. False: the client has left, or broke the protocol. Blocks. */
+bool link_next(struct link *l, struct message *m);
+void link_free_message(struct message *m);
+/* Sends the reply to m, or `error` instead. False: it could not be sent. */
+bool link_reply(struct link *l, const struct message *m, struct reply *r, int error);
+/* Nothing more is read: whoever waits for an answer waits no longer. `why` (NULL: the
+ * client left) is kept if it is the first reason; it is not copied. */
+void link_lose(struct link *l, const char *why);
+/* Sends a command of the server and waits for its reply; from any other thread than
+ * the session's. `to` gets n_to bytes behind the reply's first 16. */
+int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes,
+	     const void *data, size_t n_data, void *to, size_t n_to);
+
+/* ---- message.c ---- */
+
 /* Does what a command says. 0: `out` is the reply; else an errno to reply. */
 int message_handle(struct device *d, struct message *m, struct reply *out);
 
 /* ---- session.c ---- */
 
-struct link;
-
 /* Serves a connected client until it leaves. Blocks. */
 void session_run(struct device *d, int fd);
-/* Sends a command of the server and waits for its reply; from any other thread than
- * the session's. `to` gets n_to bytes behind the reply's first 16. */
-int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes,
-	     const void *data, size_t n_data, void *to, size_t n_to);
 
 /* ---- server.c ---- */
 
@@ -213,12 +256,12 @@ struct server_options {
 	struct sim_options sim;
 	const char *dir;
 	int64_t limit_ns;		/* device.limit_ns */
+	unsigned clients;		/* sim.n_functions */
 	unsigned mode;			/* of the sockets */
 	int group;			/* -1: as it comes */
 };
 
 /* Serves until SIGTERM or SIGINT. */
 int server_run(const struct server_options *o, struct err *err);
-void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

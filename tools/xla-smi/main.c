@@ -1,17 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* xla-smi: what devices there are and who uses them. Exit: 0, 1 failure, 2 usage. */
+/* xla-smi: what devices there are, who uses them, how they are. */
 #include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/xla-smi/smi.h"
 
-static const char usage[] =
-	"usage: xla-smi [--json]\n"
-	"Shows devices, their memory and utilisation, and the processes that use them.\n"
-	"Reads what processes publish; opens no device and disturbs no work.\n"
-	"  --json     the same as JSON, schema tessera-smi/1\n"
-	"  --version  the version\n"
-	"  --help     this text\n";
+static const struct command {
+	const char *name;
+	int (*run)(const struct smi_options *o, int argc, char **argv);
+	const char *arguments, *meaning;
+} commands[] = {
+#define COMMAND(name, function, arguments, meaning) { #name, function, arguments, meaning },
+#define VIEW(...)
+#include "tools/xla-smi/commands.def"
+#undef COMMAND
+#undef VIEW
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(*commands))
+
+enum which {
+#define OPTION(name, letter, argument, meaning) OPTION_##name,
+#include "tools/xla-smi/options.def"
+#undef OPTION
+	N_OPTIONS
+};
+static const struct {
+	const char *name, *argument, *meaning;
+	char letter;
+} options[] = {
+#define OPTION(name, letter, argument, meaning) { #name, argument, meaning, letter },
+#include "tools/xla-smi/options.def"
+#undef OPTION
+};
+
+/* dry_run is --dry-run. */
+static char names[N_OPTIONS][24];
+
+static void name_options(void)
+{
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%.23s", options[i].name);
+		for (char *p = names[i]; *p; p++)
+			*p = *p == '_' ? '-' : *p;
+	}
+}
+
+static void print_help(FILE *to)
+{
+	fputs("usage: xla-smi [COMMAND] [OPTION...]\n"
+	      "Shows devices, their memory and utilisation, and the processes that use "
+	      "them.\n\n", to);
+	for (unsigned i = 0; i < N_COMMANDS; i++)
+		fprintf(to, "  %-8s %-16s %s\n", commands[i].name, commands[i].arguments,
+			commands[i].meaning);
+	fputs("\n", to);
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "--%.23s%s%.30s", names[i],
+			 *options[i].argument ? " " : "", options[i].argument);
+		fprintf(to, "  %c%c%c %-20s %s\n", options[i].letter ? '-' : ' ',
+			options[i].letter ? options[i].letter : ' ',
+			options[i].letter ? ',' : ' ', name, options[i].meaning);
+	}
+}
+
+static int complain(const char *what, const char *word)
+{
+	fprintf(stderr, "xla-smi: \"%s\" %s\nusage: xla-smi [COMMAND] [OPTION...]; xla-smi --help "
+		"lists them\n", word, what);
+	return SMI_USAGE;
+}
 
 /* Exit status: what was printed must have arrived. */
 static int end(int status)
@@ -19,48 +80,143 @@ static int end(int status)
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
 	fprintf(stderr, "xla-smi: the output could not be written: %s\n", strerror(errno));
-	return 1;
+	return SMI_FAILED;
 }
 
-static int show(bool as_json)
+static bool read_number(const char *text, double least, double most, double *out)
 {
-	struct smi_facts facts;
-	int status;
+	char *rest;
 
-	smi_gather(&facts);
-	if (as_json)
-		smi_json(&facts, stdout);
-	else
-		smi_table(&facts, stdout);
-	status = end(0);
-	if (*facts.problem) {
-		fprintf(stderr, "xla-smi: %s\n", facts.problem);
-		status = 1;
+	*out = strtod(text, &rest);
+	return *text && !*rest && *out >= least && *out <= most;
+}
+
+static int take_option(struct smi_options *o, enum which which, const char *argument)
+{
+	double n;
+
+	switch (which) {
+	case OPTION_json:
+		o->form = SMI_JSON;
+		break;
+	case OPTION_csv:
+		o->form = SMI_CSV;
+		break;
+	case OPTION_prometheus:
+		o->form = SMI_PROMETHEUS;
+		break;
+	case OPTION_device:
+		if (!*argument || o->n_devices == SMI_MAX_SELECTED)
+			return complain("is one device too many, or none", argument);
+		o->device[o->n_devices++] = argument;
+		break;
+	case OPTION_interval:
+		if (!read_number(argument, 0.01, 86400, &o->interval))
+			return complain("is no time between 0.01 and 86400 seconds", argument);
+		break;
+	case OPTION_count:
+		if (!read_number(argument, 1, 1e15, &n))
+			return complain("is no count of 1 or more", argument);
+		o->count = (uint64_t)n;
+		break;
+	case OPTION_force:
+		o->force = true;
+		break;
+	case OPTION_dry_run:
+		o->dry_run = true;
+		break;
+	case OPTION_port:
+		if (!read_number(argument, 0, 65535, &n))
+			return complain("is no port", argument);
+		o->port = (unsigned)n;
+		break;
+	case OPTION_root:
+		o->root = argument;
+		break;
+	default:
+		break;
 	}
-	if (facts.n_unreadable)
-		fprintf(stderr, "xla-smi: this user may not read the telemetry pages of %u "
-			"processes\n", facts.n_unreadable);
-	smi_free(&facts);
-	return status;
+	return SMI_OK;
+}
+
+static int parse(struct smi_options *o, int argc, char **argv, enum which *asked)
+{
+	struct option longs[N_OPTIONS + 1] = { { 0 } };
+	char letters[2 * N_OPTIONS + 2] = ":";
+	size_t n = 1;
+	int c, status;
+
+	name_options();
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		longs[i] = (struct option){ names[i], *options[i].argument ?
+			required_argument : no_argument, NULL, (int)(1000 + i) };
+		if (!options[i].letter)
+			continue;
+		letters[n++] = options[i].letter;
+		if (*options[i].argument)
+			letters[n++] = ':';
+	}
+	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		unsigned which = c >= 1000 ? (unsigned)(c - 1000) : 0;
+
+		if (c == '?' || c == ':')
+			return complain(c == '?' ? "is no option" : "needs an argument",
+					argv[optind - 1]);
+		for (unsigned i = 0; c < 1000 && i < N_OPTIONS; i++)
+			if (options[i].letter == c)
+				which = i;
+		if (which == OPTION_help || which == OPTION_version)
+			*asked = (enum which)which;
+		status = take_option(o, (enum which)which, optarg);
+		if (status)
+			return status;
+	}
+	return SMI_OK;
+}
+
+/* Words in upper case are needed, those in brackets may be left out. */
+static bool fits(const struct command *c, int n)
+{
+	int least = 0, most = 0;
+
+	for (const char *p = c->arguments; *p; p += strspn(p, " ")) {
+		most++;
+		least += *p != '[';
+		p += strcspn(p, " ");
+	}
+	return n >= least && n <= most;
 }
 
 int main(int argc, char **argv)
 {
-	bool as_json = false;
+	struct smi_options o = { .root = "", .interval = 1, .port = 9877 };
+	enum which asked = N_OPTIONS;
+	const struct command *c = NULL;
+	const char *name;
+	char *none[] = { "list", NULL };
+	int status = parse(&o, argc, argv, &asked);
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--json")) {
-			as_json = true;
-		} else if (!strcmp(argv[i], "--help")) {
-			fputs(usage, stdout);
-			return end(0);
-		} else if (!strcmp(argv[i], "--version")) {
-			puts("xla-smi 0.1");
-			return end(0);
-		} else {
-			fprintf(stderr, "xla-smi: \"%s\" is no option\n%s", argv[i], usage);
-			return 2;
-		}
+	if (status)
+		return status;
+	if (asked == OPTION_help) {
+		print_help(stdout);
+		return end(SMI_OK);
 	}
-	return show(as_json);
+	if (asked == OPTION_version) {
+		puts("xla-smi " SMI_VERSION);
+		return end(SMI_OK);
+	}
+	argc -= optind;
+	argv += optind;
+	name = argc ? argv[0] : none[0];
+	for (unsigned i = 0; i < N_COMMANDS && !c; i++)
+		if (!strcmp(commands[i].name, name))
+			c = &commands[i];
+	if (!c)
+		return complain("is no command", name);
+	if (!fits(c, argc ? argc - 1 : 0)) {
+		fprintf(stderr, "xla-smi: usage: xla-smi %s %s\n", name, c->arguments);
+		return SMI_USAGE;
+	}
+	return end(c->run(&o, argc ? argc : 1, argc ? argv : none));
 }

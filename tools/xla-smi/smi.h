@@ -1,42 +1,252 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef SMI_SMI_H
 #define SMI_SMI_H
-/* xla-smi: facts are gathered once into plain structs (facts.c) and shown in one of
- * several forms (out.c). Nothing here opens a device. */
+/*
+ * xla-smi: facts are gathered once into tables of plain rows (a node) and then shown in one
+ * of several forms. Nothing that only looks opens a device or wakes who uses one; the kernel
+ * driver's nodes are asked for what it keeps anyway.
+ *
+ * Files, each of which calls only those before it:
+ *
+ *	node.c			tables, fields, rows; which devices are meant
+ *	json.c text.c		a node in each of the forms; json.c reads one back, too
+ *	place.c holders.c	where hardware is: sysfs; who has a file open: /proc
+ *	pages.c gather.c	telemetry pages; all there is, as a node
+ *	doctor.c		what stands in the way of using devices
+ *	show.c			a node by a command's views; recorded and repeated
+ *	act.c serve.c top.c	reset, inject, containers; metrics; the terminal
+ *	main.c			options and commands
+ *
+ * One thread. A function that can fail gives an exit status (enum smi_exit) after a line on
+ * standard error, if nothing else is said.
+ */
+#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "hal/telemetry.h"
+#define SMI_SCHEMA "tessera-smi/2"
+#define SMI_VERSION "0.2"
+#define SMI_PATH 8192	/* room for a path made of two */
+
+enum smi_exit {
+#define EXIT(name, number, meaning) SMI_##name = number,
+#include "tools/xla-smi/exits.def"
+#undef EXIT
+};
+
+/* ---- node.c: rows ---- */
+
+struct smi_num {
+	uint64_t n;
+	bool is_known;
+};
+
+static inline struct smi_num smi_known(uint64_t n)
+{
+	return (struct smi_num){ n, true };
+}
+
+enum smi_type { SMI_TEXT, SMI_NUM, SMI_REAL, SMI_FLAG };
+enum smi_unit { SMI_NONE, SMI_BYTES, SMI_NS, SMI_PERCENT, SMI_C, SMI_W, SMI_MHZ, SMI_GTS };
+enum smi_metric { SMI_NO, SMI_LABEL, SMI_GAUGE, SMI_COUNTER };
+
+#define SMI_MEMBER_TEXT(name, bytes) char name[bytes];
+#define SMI_MEMBER_NUM(name, bytes) struct smi_num name;
+#define SMI_MEMBER_REAL(name, bytes) double name;
+#define SMI_MEMBER_FLAG(name, bytes) bool name;
+#define SMI_MEMBER(name, type, bytes, ...) SMI_MEMBER_##type(name, bytes)
 
 struct smi_device {
-	char bus_id[64], name[32], driver[32], state[96];
-	bool is_model;
-	unsigned pid;		/* of the process whose page tells of it; 0: found by us */
-	uint64_t memory_total, memory_used;
-	double utilisation;	/* 0 to 100; -1: unknown */
-	unsigned temperature_c, power_w;
+#define DEVICES SMI_MEMBER
+#include "tools/xla-smi/fields.def"
 };
-
 struct smi_process {
-	unsigned pid;
-	char command[64], running[64];
-	char devices[96];	/* bus ids */
-	uint64_t memory_used;
+#define PROCESSES SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_client {
+#define CLIENTS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_heap {
+#define HEAPS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_owner {
+#define OWNERS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_event {
+#define EVENTS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_path {
+#define PATHS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_finding {
+#define FINDINGS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
 };
 
-struct smi_facts {
-	struct smi_device *devices;
-	struct smi_process *processes;
-	unsigned n_devices, n_processes;
-	char looked[256];	/* where */
+enum smi_table_id {
+#define TABLE(name, structure, meaning) SMI_##name,
+#include "tools/xla-smi/fields.def"
+	SMI_TABLES
+};
+
+struct smi_field {
+	const char *name, *heading, *meaning;
+	enum smi_type type;
+	enum smi_unit unit;
+	enum smi_metric metric;
+	size_t offset, bytes;	/* in the row; bytes: of a text with its NUL */
+};
+
+struct smi_table {
+	const char *name, *one, *meaning;	/* one: a row's name */
+	const struct smi_field *fields;
+	unsigned n_fields;
+	size_t row_bytes;
+};
+extern const struct smi_table smi_tables[SMI_TABLES];
+
+/* NULL: there is none of that name. */
+const struct smi_field *smi_field(const struct smi_table *t, const char *name, size_t n);
+
+/* What is known at one moment. */
+struct smi_node {
+	struct { void *rows; unsigned n, room; } tables[SMI_TABLES];
+	char host[72], time[32];	/* time: UTC */
+	char looked[256];	/* for what, and where */
 	char problem[512];	/* why this is not all there is; "": it is */
 	unsigned n_unreadable;	/* pages that this user may not read */
 };
 
-void smi_gather(struct smi_facts *out);
-void smi_free(struct smi_facts *f);
-/* Whether the stream took it all is the caller's to ask. */
-void smi_table(const struct smi_facts *f, FILE *to);
-void smi_json(const struct smi_facts *f, FILE *to);
+/* A fresh row, all of it unknown; NULL when memory is out, of which the node then tells. It
+ * stays where it is until the next row of its table. */
+void *smi_add(struct smi_node *node, enum smi_table_id table);
+#define SMI_GET(node, table, structure) ((struct structure *)(node)->tables[SMI_##table].rows)
+#define SMI_COUNT(node, table) ((node)->tables[SMI_##table].n)
+/* What is told first stands. */
+void smi_note(struct smi_node *node, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void smi_node_init(struct smi_node *node);
+void smi_node_free(struct smi_node *node);
+/* The device that `name` means, by number, bus id, PCI address, node or UUID; NULL. */
+const struct smi_device *smi_find(const struct smi_node *node, const char *name);
+/* Leaves only the devices that are named, and what is of them. NO_DEVICE. */
+int smi_select(struct smi_node *node, const char *const *names, unsigned n);
+
+/* ---- options ---- */
+
+enum smi_form { SMI_TABLE, SMI_JSON, SMI_CSV, SMI_PROMETHEUS };
+
+#define SMI_MAX_SELECTED 64
+
+struct smi_options {
+	enum smi_form form;
+	const char *device[SMI_MAX_SELECTED];
+	unsigned n_devices;
+	const char *root;	/* in front of /sys, /proc and /dev; "" */
+	double interval;	/* seconds */
+	uint64_t count;		/* 0: without end */
+	bool force, dry_run;
+	unsigned port;
+};
+
+/* What a command shows of one table. */
+struct smi_view {
+	const char *command;
+	enum smi_table_id table;
+	enum { SMI_AS_ROWS, SMI_AS_PAIRS, SMI_AS_MATRIX } shape;
+	const char *fields;	/* names with a space between; "": all */
+};
+
+/* ---- the forms; the stream is asked by the caller whether it took it all ---- */
+
+/* The tables of n views. is_line: on one line. */
+void smi_write_json(const struct smi_node *node, const char *command,
+		    const struct smi_view *views, unsigned n, bool is_line, FILE *to);
+/* Fills an empty node from what smi_write_json wrote. The text is anybody's. */
+int smi_read_json(const char *path, struct smi_node *node);
+void smi_write_schema(FILE *to);
+/* All fields of one table; the heading first if it is asked for. */
+void smi_write_csv(const struct smi_node *node, enum smi_table_id table, bool with_heading,
+		   FILE *to);
+void smi_write_prometheus(const struct smi_node *node, FILE *to);
+void smi_write_text(const struct smi_node *node, const struct smi_view *views, unsigned n,
+		    FILE *to);
+
+/* ---- place.c ---- */
+
+/* What sysfs tells of the device's PCI function (d->pci), of its link and of the port above. */
+void smi_place(const char *root, struct smi_device *d);
+/* The function of an accel node ("accel0"); "": unknown. */
+void smi_place_of_node(const char *root, const char *name, char pci[16]);
+/* A line of text of a file below the root, without its end; false: there is none. */
+bool smi_read_line(char *out, size_t bytes, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Adds the rows of `paths`. */
+void smi_add_paths(const char *root, struct smi_node *node);
+
+/* ---- holders.c ---- */
+
+/* Adds the processes that have a device's node open and did not tell of it, and what the
+ * kernel driver counts for each. Of others' processes only root sees that. */
+void smi_add_holders(const char *root, struct smi_node *node);
+/* The locks of files that are held; a node of no locks if they can't be read. */
+struct smi_locks {
+	struct smi_lock { uint64_t major, minor, inode, pid; } *lock;
+	unsigned n;
+};
+void smi_read_locks(const char *root, struct smi_locks *out);
+/* Who has the lock, as he is called here; unknown if that can't be seen from here. */
+struct smi_num smi_lock_holder(const struct smi_locks *locks, uint64_t device, uint64_t inode);
+/* The name of a user, or its number. */
+void smi_user_name(unsigned uid, char *out, size_t bytes);
+
+/* ---- pages.c ---- */
+
+struct hw_telemetry;
+struct hw_ras;
+void smi_take_telemetry(struct smi_device *d, const struct hw_telemetry *t);
+void smi_take_ras(struct smi_device *d, const struct hw_ras *r);
+/* Adds what the pages of processes tell. */
+void smi_add_pages(const char *root, struct smi_node *node);
+
+/* ---- gather.c ---- */
+
+/* All there is now. What could not be had, the node tells. */
+void smi_gather(const struct smi_options *o, struct smi_node *node);
+
+/* ---- doctor.c ---- */
+
+/* Adds the rows of `findings`: of the devices of a gathered node, and of this process's
+ * surroundings. Opens devices' files for a moment. */
+void smi_diagnose(const struct smi_options *o, struct smi_node *node);
+
+/* ---- show.c ---- */
+
+/* The views of a command; how many. 0: there is no such command, or it shows no tables. */
+unsigned smi_views(const char *command, const struct smi_view **out);
+
+/* Fills in what the kernel driver does not keep: how busy devices were since the last look. */
+void smi_compare(struct smi_node *now, const struct smi_node *last);
+
+/* ---- commands, by main.c's table: argv[0] is the command ---- */
+
+int smi_show(const struct smi_options *o, int argc, char **argv);
+int smi_reset(const struct smi_options *o, int argc, char **argv);
+int smi_inject(const struct smi_options *o, int argc, char **argv);
+int smi_cdi(const struct smi_options *o, int argc, char **argv);
+int smi_serve(const struct smi_options *o, int argc, char **argv);
+int smi_top(const struct smi_options *o, int argc, char **argv);
+int smi_watch(const struct smi_options *o, int argc, char **argv);
+int smi_record(const struct smi_options *o, int argc, char **argv);
+int smi_replay(const struct smi_options *o, int argc, char **argv);
+int smi_print_schema(const struct smi_options *o, int argc, char **argv);
 
 #endif

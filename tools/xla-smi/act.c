@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that change something, and the specification for containers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hal/hw/desc.h"
+#include "hal/hw/regs.h"
+#include "hal/transport/ioctl.h"
+#include "kernel-uapi/include/tessera_drm.h"
+#include "tools/xla-smi/smi.h"
+
+static int refuse(const char *why, const char *what)
+{
+	fprintf(stderr, "xla-smi: %s: %s\n", what, why);
+	return SMI_REFUSED;
+}
+
+static int fail(const char *what, int sysno)
+{
+	fprintf(stderr, "xla-smi: %s: %s\n", what, strerror(sysno));
+	return sysno == EACCES || sysno == EPERM ? SMI_REFUSED : SMI_FAILED;
+}
+
+/* One write, as sysfs and debugfs want it; an errno. */
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), sysno = 0;
+	size_t n = strlen(text);
+
+	if (fd < 0)
+		return errno;
+	if (write(fd, text, n) != (ssize_t)n)
+		sysno = errno ? errno : EIO;
+	if (close(fd) && !sysno)
+		sysno = errno;
+	return sysno;
+}
+
+/* ---- reset ---- */
+
+/* Prints who uses the device; how many. */
+static unsigned name_users(const struct smi_node *node, const struct smi_device *d)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SMI_COUNT(node, clients); i++) {
+		const struct smi_client *c = &SMI_GET(node, clients, smi_client)[i];
+		const char *command = "";
+
+		if (strcmp(c->bus_id, d->bus_id))
+			continue;
+		for (unsigned k = 0; k < SMI_COUNT(node, processes); k++)
+			if (SMI_GET(node, processes, smi_process)[k].pid.n == c->pid.n)
+				command = SMI_GET(node, processes, smi_process)[k].command;
+		printf("%s: used by process %llu (%s)\n", d->bus_id, (unsigned long long)c->pid.n,
+		       command);
+		n++;
+	}
+	return n;
+}
+
+/* Through the driver, which fails the work in order and asks the device who it is. */
+static int reset_node(const struct smi_device *d)
+{
+	struct drm_tessera_reset r = { 0 };
+	struct hw_identify identity;
+	struct err err;
+	int fd, sysno = 0;
+
+	if (accel_open(d->node, &fd, &identity, &err)) {
+		fprintf(stderr, "xla-smi: %s\n", err.msg);
+		return SMI_FAILED;
+	}
+	if (accel_sys->ioctl(fd, DRM_IOCTL_TESSERA_RESET, &r))
+		sysno = errno;
+	accel_sys->close(fd);
+	if (sysno)
+		return fail(d->bus_id, sysno);
+	/* What it says of itself now, by another opening. */
+	if (accel_open(d->node, &fd, &identity, &err)) {
+		fprintf(stderr, "xla-smi: %s did not come back: %s\n", d->bus_id, err.msg);
+		return SMI_FAILED;
+	}
+	accel_sys->close(fd);
+	return SMI_OK;
+}
+
+/* The kernel's function reset, and whether the function answers afterwards. */
+static int reset_function(const char *root, const struct smi_device *d)
+{
+	unsigned char id[4] = { 0 };
+	char path[SMI_PATH];
+	int sysno, fd;
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/reset", root, d->pci);
+	if (access(path, F_OK))
+		return refuse("the kernel knows no way to reset this function alone", d->bus_id);
+	sysno = write_file(path, "1");
+	if (sysno)
+		return fail(path, sysno);
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/config", root, d->pci);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(path, errno);
+	if (pread(fd, id, sizeof(id), 0) != sizeof(id))
+		memset(id, 0xff, sizeof(id));
+	close(fd);
+	if ((id[0] | id[1] << 8) == HW_PCI_VENDOR && (id[2] | id[3] << 8) == HW_PCI_DEVICE)
+		return SMI_OK;
+	fprintf(stderr, "xla-smi: %s did not come back: its configuration space reads %02x%02x:"
+		"%02x%02x\n", d->bus_id, id[1], id[0], id[3], id[2]);
+	return SMI_FAILED;
+}
+
+static int reset_device(const struct smi_options *o, const struct smi_node *node,
+			const struct smi_device *d)
+{
+	bool is_node = !strcmp(d->kind, "accel");
+	unsigned users;
+	int status;
+
+	if (!is_node && strcmp(d->kind, "vfio"))
+		return refuse("a model belongs to its process or server: end or restart that",
+			      d->bus_id);
+	printf("%s: a function reset %s: all contexts, queues and programs end, their work fails; "
+	       "counters and the fault log start anew; memory keeps its contents but for poisoned "
+	       "pages\n", d->bus_id, is_node ? "by the kernel driver" : "by the PCI core");
+	users = name_users(node, d);
+	if (o->dry_run)
+		return SMI_OK;
+	if (users && !o->force)
+		return refuse("others use it, see above; --force resets it all the same",
+			      d->bus_id);
+	/* It may take a while, and may be the last that is heard. */
+	fflush(stdout);
+	status = is_node ? reset_node(d) : reset_function(o->root, d);
+	if (!status)
+		printf("%s: reset, and it answers\n", d->bus_id);
+	return status;
+}
+
+static int with_device(const struct smi_options *o, const char *name, struct smi_node *node,
+		       const struct smi_device **out)
+{
+	smi_gather(o, node);
+	*out = smi_find(node, name);
+	if (*out)
+		return SMI_OK;
+	fprintf(stderr, "xla-smi: there is no device \"%s\": xla-smi list shows those that there "
+		"are\n", name);
+	smi_node_free(node);
+	return SMI_NO_DEVICE;
+}
+
+int smi_reset(const struct smi_options *o, int argc, char **argv)
+{
+	const struct smi_device *d;
+	struct smi_node node;
+	int status = with_device(o, argv[1], &node, &d);
+
+	(void)argc;
+	if (status)
+		return status;
+	status = reset_device(o, &node, d);
+	smi_node_free(&node);
+	return status;
+}
+
+/* ---- inject ---- */
+
+static const struct { const char *name, *value; unsigned kind; } errors[] = {
+	{ "ecc", "how many memory errors are counted as corrected", HW_INJECT_ECC_CORRECTED },
+	{ "poison", "offset in device memory of a page that can't be read any more",
+	  HW_INJECT_POISON },
+	{ "fatal", "nothing: the device stops", HW_INJECT_FATAL },
+	{ "drop-irq", "how many interrupts get lost", HW_INJECT_DROP_IRQ },
+};
+
+static int inject(const struct smi_options *o, const struct smi_device *d, unsigned which,
+		  const char *value)
+{
+	char path[SMI_PATH], text[64];
+	int sysno;
+
+	if (strcmp(d->kind, "accel") || !*d->pci)
+		return refuse("errors are injected through the kernel driver, which has not this "
+			      "device; a program's own by hal_device_inject", d->bus_id);
+	if (!o->force)
+		return refuse("this breaks work on the device: --force does it", d->bus_id);
+	snprintf(path, sizeof(path), "%s/sys/kernel/debug/accel/%s/inject", o->root, d->pci);
+	snprintf(text, sizeof(text), "%u %s", errors[which].kind, value);
+	sysno = write_file(path, text);
+	if (sysno)
+		return fail(path, sysno);
+	printf("%s: %s %s\n", d->bus_id, errors[which].name, value);
+	return SMI_OK;
+}
+
+int smi_inject(const struct smi_options *o, int argc, char **argv)
+{
+	const char *value = argc > 3 ? argv[3] : "1";
+	unsigned which = 0, n = sizeof(errors) / sizeof(*errors);
+	const struct smi_device *d;
+	struct smi_node node;
+	char *end;
+	int status;
+
+	while (which < n && strcmp(errors[which].name, argv[2]))
+		which++;
+	strtoull(value, &end, 0);
+	if (which == n || *end || *value < '0' || *value > '9') {
+		fprintf(stderr, "xla-smi: usage: xla-smi inject DEVICE ERROR [VALUE]\n");
+		for (unsigned i = 0; i < n; i++)
+			fprintf(stderr, "  %-8s VALUE: %s\n", errors[i].name, errors[i].value);
+		return SMI_USAGE;
+	}
+	status = with_device(o, argv[1], &node, &d);
+	if (status)
+		return status;
+	status = inject(o, d, which, value);
+	smi_node_free(&node);
+	return status;
+}
+
+/* ---- containers ---- */
+
+static void add(struct json_object *to, const char *key, struct json_object *value)
+{
+	json_object_object_add(to, key, value);
+}
+
+static void add_node(struct json_object *nodes, const char *path)
+{
+	struct json_object *o = json_object_new_object();
+
+	add(o, "path", json_object_new_string(path));
+	add(o, "permissions", json_object_new_string("rw"));
+	json_object_array_add(nodes, o);
+}
+
+/* The files that using a device takes. */
+static void add_nodes(struct json_object *nodes, const struct smi_device *d)
+{
+	add_node(nodes, d->node);
+	if (!strcmp(d->kind, "vfio"))
+		add_node(nodes, strstr(d->node, "/devices/") ? "/dev/iommu" : "/dev/vfio/vfio");
+}
+
+static struct json_object *container_device(const char *name, const struct smi_device *d,
+					    unsigned n)
+{
+	struct json_object *o = json_object_new_object(), *edits = json_object_new_object();
+	struct json_object *nodes = json_object_new_array();
+
+	for (unsigned i = 0; i < n; i++)
+		if (*d[i].node)
+			add_nodes(nodes, &d[i]);
+	add(o, "name", json_object_new_string(name));
+	add(edits, "deviceNodes", nodes);
+	add(o, "containerEdits", edits);
+	return o;
+}
+
+int smi_cdi(const struct smi_options *o, int argc, char **argv)
+{
+	struct json_object *spec = json_object_new_object(), *list = json_object_new_array();
+	const struct smi_device *d;
+	struct smi_node node;
+	unsigned n, given = 0;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	smi_gather(o, &node);
+	status = smi_select(&node, o->device, o->n_devices);
+	d = SMI_GET(&node, devices, smi_device);
+	n = status ? 0 : SMI_COUNT(&node, devices);
+	for (unsigned i = 0; i < n; i++) {
+		char name[24];
+
+		if (!*d[i].node)
+			continue;
+		given++;
+		snprintf(name, sizeof(name), "%llu", (unsigned long long)d[i].index.n);
+		json_object_array_add(list, container_device(name, &d[i], 1));
+		if (*d[i].uuid)
+			json_object_array_add(list, container_device(d[i].uuid, &d[i], 1));
+	}
+	if (given)
+		json_object_array_add(list, container_device("all", d, n));
+	add(spec, "cdiVersion", json_object_new_string("0.6.0"));
+	add(spec, "kind", json_object_new_string("tessera/accel"));
+	add(spec, "devices", list);
+	if (!status)
+		printf("%s\n", json_object_to_json_string_ext(spec, JSON_C_TO_STRING_PRETTY |
+							      JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(spec);
+	if (!status && *node.problem) {
+		fprintf(stderr, "xla-smi: %s\n", node.problem);
+		status = SMI_FAILED;
+	}
+	smi_node_free(&node);
+	return status;
+}
