@@ -4,8 +4,8 @@
     python3 tests/docs.py --check     fails if a table is stale
     python3 tests/docs.py --write     writes them
 
-A table stands between `<!-- generated: NAME -->` and `<!-- end -->`; NAME is a row
-of TABLES below.
+A table stands between `<!-- generated: NAME -->` and `<!-- end -->`, in a manual between
+`.\\" generated: NAME` and `.\\" end`; NAME is a row of TABLES below.
 """
 
 import pathlib
@@ -75,7 +75,47 @@ def unimplemented():
                                             rows("runtime/pjrt/unimplemented.def", "PART")])
 
 
-TABLES = {"runtime/pjrt/README.md": {"unimplemented": unimplemented},
+def roff(text):
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+
+
+def tagged(lines):
+    """Paragraphs of a manual: (what, in italics, meaning)."""
+    return "\n".join(f".TP\n\\fB{roff(a)}\\fR{f' {chr(92)}fI{roff(b)}{chr(92)}fR' if b else ''}\n"
+                     f"{roff(c)}." for a, b, c in lines)
+
+
+def smi_commands():
+    return tagged((n, a, m) for n, _, a, m in rows("tools/xla-smi/commands.def", "COMMAND"))
+
+
+def smi_options():
+    return tagged((("" if x == "0" else f"-{x[1]}, ") + f"--{n.replace('_', '-')}", a, m)
+                  for n, x, a, m in rows("tools/xla-smi/options.def", "OPTION"))
+
+
+def smi_exits():
+    return tagged((i, "", m) for _, i, m in rows("tools/xla-smi/exits.def", "EXIT"))
+
+
+def smi_causes():
+    return tagged((c, s, m) for c, s, m in rows("tools/xla-smi/causes.def", "CAUSE"))
+
+
+def smi_fields():
+    """A section for each table: its fields, their units where they have one."""
+    out = []
+    for name, _, meaning in rows("tools/xla-smi/fields.def", "TABLE"):
+        out.append(f".SS {name}\n{roff(meaning[0].upper() + meaning[1:])}.")
+        out.append(tagged((f, "", m) for f, _, _, _, _, _, m in
+                          rows("tools/xla-smi/fields.def", name.upper())))
+    return "\n".join(out)
+
+
+TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_options,
+                                      "exits": smi_exits, "causes": smi_causes,
+                                      "fields": smi_fields},
+          "runtime/pjrt/README.md": {"unimplemented": unimplemented},
           "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault},
           "hal/hw/ISA.md": {"isa": isa, "uop": uop, "alu": alu, "elem": elem}}
 
@@ -86,13 +126,17 @@ def main(write):
         path = TOP / name
         old = path.read_text()
 
-        def fill(m, tables=tables, name=name):
+        begin, middle, end = ('.\\" generated: ', "", '.\\" end') if name[-1].isdigit() else \
+            ("<!-- generated: ", " -->", "<!-- end -->")
+
+        def fill(m, tables=tables, name=name, around=(begin, middle, end)):
             if m[1] not in tables:
                 sys.exit(f"{name}: no table is called {m[1]}")
-            return f"<!-- generated: {m[1]} -->\n{tables[m[1]]()}\n<!-- end -->"
+            return f"{around[0]}{m[1]}{around[1]}\n{tables[m[1]]()}\n{around[2]}"
 
-        new = re.sub(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", fill, old, flags=re.S)
-        missing = [t for t in tables if f"<!-- generated: {t} -->" not in old]
+        new = re.sub(rf"{re.escape(begin)}(\w+){middle}\n.*?{re.escape(end)}", fill, old,
+                     flags=re.S)
+        missing = [t for t in tables if f"{begin}{t}{middle}" not in old]
         if missing:
             sys.exit(f"{name}: no place for the table {missing[0]}")
         if new != old:

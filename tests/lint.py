@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the house rules on the tracked sources: sizes, floors, headers' first lines.
+"""Checks the house rules: on the tracked sources sizes, floors, comments, what documents
+name, the lists of mutants; on a built tree who calls whom (tests/lint_calls.py).
 
-    python3 tests/lint.py
+    python3 tests/lint.py [--build build/opt]
 
 Prints one line a finding and exits 1 if there is any.
 """
 
+import argparse
+import fnmatch
 import pathlib
+import posixpath
 import re
 import subprocess
 import sys
 
+import lint_calls
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TOP / "tests/mutants"))
+import run as mutants   # noqa: E402
 
 MAX_LINES = {".c": 1000, ".h": 600, ".py": 1000}
 MAX_COLUMNS = 100
@@ -25,23 +33,28 @@ DOORS = {
     "kernel-uapi/driver/": ("hal/base/elem.h", "hal/hw/"),
     "hal/base/": (),
     "hal/hw/": ("hal/base/",),
-    "hal/sim/": ("hal/sim/core/core.h",),
-    "hal/sim/device/": ("hal/sim/sim.h", "hal/sim/sim_internal.h"),
-    "hal/sim/core/": ("hal/sim/sim_internal.h", "hal/sim/kernels/uop.h",
-                      "hal/sim/kernels/rng.h", "hal/sim/kernels/transpose.h"),
-    "hal/sim/kernels/": ("hal/sim/core/core.h", "hal/sim/core/product.h"),
+    "hal/sim/": ("hal/sim/core/program.h", "hal/sim/core/pool.h", "hal/sim/core/turn.h",
+                 "hal/sim/kernels/cpu.h"),
+    "hal/sim/device/": ("hal/sim/sim.h", "hal/sim/sim_internal.h", "hal/sim/core/program.h",
+                        "hal/sim/core/pool.h", "hal/sim/core/turn.h"),
+    "hal/sim/core/": ("hal/sim/kernels/cpu.h", "hal/sim/kernels/panel.h",
+                      "hal/sim/kernels/rng.h", "hal/sim/kernels/transpose.h",
+                      "hal/sim/kernels/uop.h"),
+    "hal/sim/kernels/": (),
     "hal/bus/": ("hal/bus.h", "hal/sim/sim.h"),
     "hal/transport/": ("hal/transport.h", "hal/bus.h", "kernel-uapi/include/tessera_drm.h"),
     "hal/": ("hal/sim/sim.h", "hal/bus/vfio.h", "hal/transport/ioctl.h"),
     "runtime/compiler/": ("runtime/compiler/ir/ir.h",),
-    "runtime/compiler/ir/": ("runtime/compiler/tc.h",),
-    "runtime/compiler/front/": ("runtime/compiler/ir/ir.h",),
-    "runtime/compiler/opt/": ("runtime/compiler/ir/ir.h",),
-    "runtime/compiler/lower/": ("runtime/compiler/ir/ir.h", "runtime/compiler/opt/build.h",
-                                "runtime/compiler/opt/fuse.h"),
-    "runtime/compiler/back/": ("runtime/compiler/ir/ir.h", "runtime/compiler/tc.h",
-                               "runtime/compiler/opt/fuse.h"),
-    "runtime/compiler/eval/": ("runtime/compiler/ir/ir.h", "runtime/compiler/tc.h"),
+    "runtime/compiler/ir/": (),
+    "runtime/compiler/front/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
+                                "runtime/compiler/opt/build.h"),
+    "runtime/compiler/opt/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h"),
+    "runtime/compiler/lower/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
+                                "runtime/compiler/opt/build.h", "runtime/compiler/opt/fuse.h"),
+    "runtime/compiler/back/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
+                               "runtime/compiler/tc.h", "runtime/compiler/opt/fuse.h"),
+    "runtime/compiler/spmd/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h"),
+    "runtime/compiler/eval/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h"),
     "runtime/pjrt/": ("runtime/rt.h", "runtime/compiler/tc.h"),
     "runtime/": ("hal/hal.h", "runtime/compiler/tc.h"),
     "tools/": ("",),
@@ -55,13 +68,11 @@ findings = []
 
 
 def find(path, line, text):
-    findings.append(f"{path}:{line}: {text}")
+    findings.append((path, line, text))
 
 
 def tracked():
-    names = subprocess.run(["git", "ls-files"], cwd=TOP, capture_output=True,
-                           text=True, check=True).stdout.split("\n")
-    return [n for n in names if n and (TOP / n).exists()]
+    return sorted(mutants.tracked())
 
 
 def check_width_and_first_line(name, lines):
@@ -115,22 +126,54 @@ def check_includes(name, lines):
     if room is None:
         return
     for i, line in enumerate(lines, 1):
-        m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-        if not m or m[1].endswith(".pb-c.h"):
-            continue
-        target = m[1]
-        own = "/" not in target or floor_of(target) == room
-        below = room not in ("hal/base/", "hal/hw/", "kernel-uapi/") and \
-            target.startswith(SHARED)
-        door = any(target == d or d.endswith("/") and target.startswith(d) or not d
-                   for d in DOORS[room])
-        if not (own or below or door):
-            find(name, i, f'"{target}" is not a door of {room}')
+        m = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
+        ours = m and not m[2].endswith(".pb-c.h") and "/" in m[2] and \
+            (m[1] == '"' or (TOP / m[2]).exists())
+        if ours and not may_include(room, m[2]):
+            find(name, i, f'"{m[2]}" is not a door of {room}')
+
+
+def may_include(room, target):
+    own = floor_of(target) == room
+    below = room not in ("hal/base/", "hal/hw/", "kernel-uapi/") and target.startswith(SHARED)
+    door = any(target == d or d.endswith("/") and target.startswith(d) or not d
+               for d in DOORS[room])
+    return own or below or door
 
 
 MAX_FILES = 30
-# Where paths in documents start.
-ROOTS = [TOP / r for r in ("", "hal", "runtime/compiler", "tests", "kernel-uapi")]
+# Lines of comment a line of code in the headers that carry a contract. A line counts as
+# what it has words of: `int fd; /* -1: none */` as both, `/*` and an empty line as neither.
+MIN_COMMENTS = 0.7
+CONTRACTS = ("runtime/rt.h", "runtime/rt_internal.h", "runtime/pjrt/pjrt_wrap.h",
+             "runtime/compiler/tc.h", "runtime/compiler/ir/ir.h",
+             "hal/hal_internal.h", "hal/sim/sim_internal.h")
+KNOWN_BARE = set()
+
+
+def comment_lines(text):
+    """(lines of comment, lines of code)."""
+    comment = code = 0
+    for line in re.sub(r"/\*.*?\*/", lambda m: "".join(
+            "\n" if c == "\n" else "\1" if c.isalnum() else " " for c in m[0]),
+            text, flags=re.S).split("\n"):
+        comment += "\1" in line
+        code += bool(line.replace("\1", " ").strip())
+    return comment, code
+
+
+def check_contracts(names):
+    for name in CONTRACTS:
+        if name not in names:
+            find(name, 0, "is not there: correct CONTRACTS in tests/lint.py")
+            continue
+        comment, code = comment_lines((TOP / name).read_text())
+        enough = comment >= MIN_COMMENTS * code
+        if not enough and name not in KNOWN_BARE:
+            find(name, 1, f"{comment} lines of comment for {code} of code, at least "
+                 f"{MIN_COMMENTS} each")
+        if enough and name in KNOWN_BARE:
+            find(name, 1, "has its comments: take it out of KNOWN_BARE in tests/lint.py")
 
 
 def check_rooms(names):
@@ -145,20 +188,101 @@ def check_rooms(names):
             find(folder, 0, f"{n} sources in one folder, at most {MAX_FILES}")
 
 
-def check_paths(name, text):
-    """What a document names in backquotes with a folder is there."""
-    base = (TOP / name).parent
-    for m in re.finditer(r"`((?:[\w.-]+/)+[\w.-]+\.(?:c|h|def|py|sh|md))`", text):
-        if not any((p / m[1]).exists() for p in (base, base.parent, *ROOTS)):
-            find(name, text.count("\n", 0, m.start()) + 1, f"`{m[1]}` is not there")
+# Where paths that a text names start, besides its own folder and the one above.
+ROOTS = ("", "hal", "runtime/compiler", "tests", "kernel-uapi")
+SUFFIXES = "c|h|def|py|sh|md|txt|proto|map|service|rules|8|1"
+# What texts name as an example.
+ELSEWHERE = {"f.py", "main.c", "prog.c", "yours.py"}
+
+
+def is_there(name, path, names):
+    """Whether `path`, which may hold *, can be what the file `name` means."""
+    if "/" not in path and fnmatch.filter(names, f"*/{path}"):
+        return True
+    folder = posixpath.dirname(name)
+    return path in ELSEWHERE or any(
+        fnmatch.filter(names, posixpath.normpath(posixpath.join(start, path)))
+        for start in (folder, posixpath.dirname(folder), *ROOTS))
+
+
+def check_paths(name, text, names):
+    """What a document names in backquotes or links to is there, and what comments name."""
+    if name.endswith(".md"):
+        for m in re.finditer(rf"`([\w./*-]+\.(?:{SUFFIXES}))(?=[` ])", text):
+            if not is_there(name, m[1], names):
+                find(name, text.count("\n", 0, m.start()) + 1, f"`{m[1]}` is not there")
+        for m in re.finditer(r"\]\(([\w./-]+)\)", text):
+            if posixpath.normpath(posixpath.join(posixpath.dirname(name), m[1])) not in names:
+                find(name, text.count("\n", 0, m.start()) + 1, f"the link {m[1]} leads nowhere")
+        return
+    for c in re.finditer(r"/\*.*?\*/", text, re.S):
+        for m in re.finditer(r"(?<![\w<\"/.*-])((?:[\w*-]+/)*[\w*-]+\.(?:c|h|def|py|md))\b"
+                             r"(?![.\w(])", c[0]):
+            if not is_there(name, m[1], names):
+                find(name, text.count("\n", 0, c.start() + m.start()) + 1,
+                     f"the comment names {m[1]}, which is not there")
+
+
+def check_variables(names):
+    """README.md names each variable of the environment that is read, and no other."""
+    read = {}
+    for name in names:
+        if name.startswith(("hal/", "runtime/", "tools/")) and name.endswith((".c", ".py")):
+            text = (TOP / name).read_text()
+            for m in re.finditer(r'(?:getenv\(|environ\.get\()"(TESSERA_\w+)"', text):
+                read.setdefault(m[1], (name, text.count("\n", 0, m.start()) + 1))
+    table = "\n".join(re.findall(r"^\| `TESSERA_.*$", (TOP / "README.md").read_text(), re.M))
+    told = set(re.findall(r"`(TESSERA_\w+)`", table))
+    for variable in sorted(read.keys() - told):
+        find(*read[variable], f"README.md does not say what {variable} is")
+    for variable in sorted(told - read.keys()):
+        find("README.md", 0, f"nothing reads {variable}")
+
+
+def check_mutants():
+    """The text that a mutant replaces is in the tree, once."""
+    for path in sorted(mutants.LISTS.glob("*.txt")):
+        try:
+            wrong = [m.check() if (TOP / m.file).is_file() else f"{path.name}: {m}: no such file"
+                     for m in mutants.read_list(path)]
+        except ValueError as e:
+            wrong = [str(e).split("\n")[0]]
+        for text in filter(None, wrong):
+            find(f"tests/mutants/{path.name}", 0, text)
+
+
+def check_calls(names, build):
+    sources = [n for n in names if n.endswith(".c")]
+    texts = {n: (TOP / n).read_text() for n in sources}
+    compiled = [n for n in sources if n.startswith(("hal/", "runtime/", "tools/"))]
+    read = [n for n in sources if n.startswith(("kernel-uapi/driver/", "tests/")) and
+            not n.startswith("tests/unit/")]
+    calls = lint_calls.Calls()
+    calls.add_objects(build, compiled)
+    for name in calls.missing:
+        find(name, 0, f"has no object in {build}: `make lint` builds it")
+    headers = {n: (TOP / n).read_text() for n in names if n.endswith(".h")}
+    findings.extend(lint_calls.check_doors(calls, floor_of, headers, may_include))
+    findings.extend(lint_calls.check_walk(calls, (TOP / "README.md").read_text(), texts, headers))
+    for folder in {posixpath.dirname(n) for n in read}:
+        calls.add_sources({n: texts[n] for n in read if posixpath.dirname(n) == folder})
+    findings.extend(lint_calls.check_circles(calls, compiled + read, floor_of))
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", help="a folder of objects: checks calls, too")
+    args = parser.parse_args()
     names = tracked()
     check_rooms(names)
+    check_contracts(names)
+    check_mutants()
+    check_variables(names)
+    if args.build:
+        check_calls(names, args.build)
     for name in names:
         if name.endswith(".md"):
-            check_paths(name, (TOP / name).read_text())
+            check_paths(name, (TOP / name).read_text(), names)
         if not name.endswith((".c", ".h", ".def", ".py", ".sh", ".mk")):
             continue
         lines = (TOP / name).read_text().split("\n")
@@ -169,7 +293,11 @@ def main():
             check_comments(name, lines)
         if name.endswith((".c", ".h", ".def")):
             check_includes(name, lines)
-    print("\n".join(findings) if findings else "lint: clean")
+            check_paths(name, "\n".join(lines), names)
+    for path, line, text in findings:
+        print(f"{path}:{line}: {text}")
+    if not findings:
+        print("lint: clean")
     return 1 if findings else 0
 
 

@@ -26,13 +26,14 @@ expect() {
 	fi
 }
 
-# function ADDRESS CLASS GROUP DRIVER
+# function ADDRESS CLASS GROUP DRIVER [ID]
 function_() {
 	d=$sysfs/bus/pci/devices/$1
 	mkdir -p "$d" "$sysfs/kernel/iommu_groups/$3/devices" "$sysfs/bus/pci/drivers/$4"
 	echo 0x1234 >"$d/vendor"
 	echo 0x7e55 >"$d/device"
 	echo "$2" >"$d/class"
+	printf 'DRIVER=%s\nPCI_CLASS=%X\nPCI_ID=%s\n' "$4" "$2" "${5:-1234:7E55}" >"$d/uevent"
 	: >"$d/driver_override"
 	: >"$sysfs/bus/pci/drivers/$4/unbind"
 	ln -s "$sysfs/bus/pci/drivers/$4" "$d/driver"
@@ -40,8 +41,8 @@ function_() {
 	ln -s "$d" "$sysfs/kernel/iommu_groups/$3/devices/$1"
 }
 function_ 0000:01:00.0 0x120000 7 tessera
-function_ 0000:01:00.1 0x040300 7 snd_hda_intel
-function_ 0000:00:1c.0 0x060400 7 pcieport
+function_ 0000:01:00.1 0x040300 7 snd_hda_intel 8086:A170
+function_ 0000:00:1c.0 0x060400 7 pcieport 8086:A110
 function_ 0000:02:00.0 0x120000 8 vfio-pci
 : >"$sysfs/bus/pci/drivers_probe"
 
@@ -83,6 +84,26 @@ expect "refuses what is not there" 1 "there is no PCI function 0000:09:00.0" \
 	"$bind" 0000:09:00.0
 expect "refuses strange options" 2 "no option --force" "$bind" --force
 expect "explains itself" 0 "ADDRESS is like" "$bind" --help
+
+# The rule's own programs for a group's node, as udev would run them: who may have it.
+programs=$(sed -e ':a' -e '/\\$/N; s/\\\n//; ta' "$top/udev/70-tessera.rules" |
+	sed -n 's/^PROGRAM=="\/bin\/sh -c '\''\(.*\)'\''".*/\1/p' |
+	sed -e "s|/sys/|$sysfs/|g" -e 's/\$\$/$/g')
+given() {
+	echo "$programs" | sed -n 1p | sed "s/%k/$1/" | sh | grep -q "PCI_ID=1234:7E55" &&
+		[ -z "$(echo "$programs" | sed -n 2p | sed "s/%k/$1/" | sh)" ]
+}
+function_ 0000:04:00.0 0x120000 10 vfio-pci
+function_ 0000:04:00.1 0x120000 10 vfio-pci
+function_ 0000:00:1d.0 0x060400 10 pcieport 8086:A118
+function_ 0000:05:00.0 0x600000 11 vfio-pci 8086:0001
+function_ 0000:05:00.1 0x120000 11 vfio-pci
+function_ 0000:06:00.0 0x020000 12 vfio-pci 8086:10D3
+expect "gives a group of ours" 0 "" given 8
+expect "gives a group with bridges" 0 "" given 10
+expect "gives no group with a sound card" 1 "" given 7
+expect "knows bridges by their class alone" 1 "" given 11
+expect "gives no group without ours" 1 "" given 12
 
 if ! command -v udevadm >/dev/null; then
 	echo "skip udevadm verify: no udevadm here"

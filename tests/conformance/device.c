@@ -387,7 +387,7 @@ static void find_page(struct conf *c, const char *what, struct hal_page *page)
 	bool found = false;
 	struct dirent *d;
 
-	snprintf(name, sizeof(name), "tessera-%u-%d", (unsigned)getuid(), (int)getpid());
+	snprintf(name, sizeof(name), "tessera-%u-%d-", (unsigned)getuid(), (int)getpid());
 	while (dir && !found && (d = readdir(dir))) {
 		if (strncmp(d->d_name, name, strlen(name)))
 			continue;

@@ -7,7 +7,7 @@
 After each client killed: the next one finds an empty device and computes the same bytes; a
 client of the server's second device, busy all the time, never sees others. In the end the
 server has no more descriptors, mappings and memory than before, and xla-smi shows no device
-memory in use.
+memory in use. The same again with both clients on one device.
 
 After each server killed: its client ends by itself with the reason, a new server takes the
 folder over, and the next client works.
@@ -110,23 +110,32 @@ def nobody_is_listed(smi, pages):
     expect(not left, f"pages of dead processes are left: {left}")
 
 
-def kill_clients(a, rng, want):
-    """Returns the count of rounds that the client on the other device did meanwhile."""
+def warm_up(a, server, pages, want):
+    """Whatever clients come first takes memory of the server's that it keeps."""
+    for i in range(2):
+        clients = [Client(a.program, server.device(i), pages, 1) for _ in range(server.clients)]
+        for client in clients:
+            status, digests, err = client.end()
+            expect(status == 0 and digests == [want], f"warming up: {status}: {err}")
+
+
+def kill_clients(a, rng, want, kills, share):
+    """Returns the count of rounds that another client did meanwhile, on another device or on
+    the same (share)."""
     with tempfile.TemporaryDirectory(prefix="tessera-pages-") as pages:
-        server = Server(a.server)
+        server = Server(a.server, clients=2 if share else 1)
         other = None
         try:
             for _ in range(2):
-                expect(one_round(a.program, server.device(0), pages) == want, "warming up")
-                expect(one_round(a.program, server.device(1), pages) == want, "warming up")
+                warm_up(a, server, pages, want)
             time.sleep(0.1)
             idle = footprint(server.process.pid)
             with open(os.path.join(server.dir, "other"), "w+", encoding="ascii") as log:
                 other = subprocess.Popen(
                     [a.program, "--busy", "0"], stdout=log, stderr=subprocess.STDOUT,
-                    env=dict(os.environ, TESSERA_DEVICES=server.device(1),
+                    env=dict(os.environ, TESSERA_DEVICES=server.device(0 if share else 1),
                              TESSERA_TELEMETRY_DIR=pages))
-                for i in range(a.clients):
+                for i in range(kills):
                     client = Client(a.program, server.device(0), pages)
                     time.sleep(rng.uniform(0.001, a.span))
                     status, digests, err = client.kill()
@@ -134,13 +143,13 @@ def kill_clients(a, rng, want):
                     expect(set(digests) <= {want}, f"kill {i}: other bytes: {digests}")
                     expect(one_round(a.program, server.device(0), pages) == want,
                            f"kill {i}: the next client saw other bytes")
-                expect(other.poll() is None, "the client of the other device ended")
+                expect(other.poll() is None, "the other client ended")
                 other.kill()
                 other.wait()
                 log.seek(0)
                 lines = log.read().split("\n")[:-1]
             expect(lines and all(line.split("\t")[2] == want for line in lines),
-                   f"the client of the other device saw other bytes: {set(lines)}")
+                   f"the other client saw other bytes: {set(lines)}")
             now = settle(server.process.pid, idle)
             expect(is_steady(idle, now), f"the server was {idle} and is {now}")
             print(f"  the server before {idle}\n  and after         {now}")
@@ -194,9 +203,13 @@ def main():
             want = one_round(a.program, "sim:hbm=64M,lanes=2", pages)
             # Up to a few rounds after the start, so that kills meet everything.
             a.span = 3 * (time.monotonic() - began)
-        rounds = kill_clients(a, rng, want)
+        rounds = kill_clients(a, rng, want, a.clients, share=False)
         print(f"kill: {a.clients} clients killed, each next one saw {want}; "
               f"the other device's did {rounds} rounds of the same")
+        kills = -(-a.clients // 4)
+        rounds = kill_clients(a, rng, want, kills, share=True)
+        print(f"kill: {kills} clients killed beside another one on the same device, "
+              f"which did {rounds} rounds of the same")
         cut = kill_servers(a, rng, want)
         print(f"kill: {a.servers} servers killed, {cut} under a working client; "
               "each client said why, each folder was taken over")

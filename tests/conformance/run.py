@@ -34,7 +34,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 CHECKS = TOP / "tests/conformance/checks.def"
-HBM = "64M"
+HBM_MIB = 64
 LIMIT_S = 300
 
 
@@ -47,13 +47,16 @@ class Way:
 
 
 class Server:
-    """A tessera-sim of two devices, in a folder of its own or in one that a server left."""
+    """A tessera-sim of two devices, with so much HBM for each client that may share one, in
+    a folder of its own or in one that a server left."""
 
-    def __init__(self, program, folder=None):
+    def __init__(self, program, folder=None, clients=1):
+        self.clients = clients
         self.dir = folder or tempfile.mkdtemp(prefix="tessera-")
         self.process = subprocess.Popen(
-            [program, "--devices", "2", "--hbm", HBM, "--lanes", "2", "--socket-dir",
-             self.dir], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            [program, "--devices", "2", "--hbm", f"{HBM_MIB * clients}M", "--lanes", "2",
+             "--clients", str(clients), "--socket-dir", self.dir],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         ready, _, _ = select.select([self.process.stdout], [], [], 20)
         line = self.process.stdout.readline() if ready else b""
         if not line.startswith(b"serving"):
@@ -95,7 +98,7 @@ def accel_nodes():
 def find_ways(server, wanted):
     """Every way; the server, where there is one, is the caller's to stop."""
     functions, nodes = vfio_functions(), accel_nodes()
-    ways = [Way("sim", f"sim:devices=2,hbm={HBM},lanes=2"),
+    ways = [Way("sim", f"sim:devices=2,hbm={HBM_MIB}M,lanes=2"),
             Way("vfio-user", f"{server.device(0)},{server.device(1)}" if server else None,
                 "no tessera-sim given"),
             Way("vfio", ",".join(functions) or None, "no 1234:7e55 bound to vfio-pci"),
@@ -202,7 +205,7 @@ def print_table(ways, rows):
 
 
 def update(program):
-    way = Way("sim", f"sim:devices=2,hbm={HBM},lanes=2")
+    way = Way("sim", f"sim:devices=2,hbm={HBM_MIB}M,lanes=2")
     run(program, way, [])
 
     def renew(m):

@@ -70,6 +70,7 @@ static struct fake {
 	int ram_fd;
 	uint8_t *ram;		/* what is at FAKE_FIRST_SLOT */
 	unsigned n_given;	/* huge pages, ever */
+	unsigned n_left_on;	/* devices without an IOMMU that were closed as bus master */
 
 	/* What the kernel is like. */
 	bool viable, type1, can_reset, resizes, sparse;
@@ -668,6 +669,7 @@ static void fake_release_device(unsigned device)
 	if (fake.device[device].req_fd >= 0)
 		close(fake.device[device].req_fd);
 	fake.device[device].err_fd = fake.device[device].req_fd = -1;
+	fake.n_left_on += fake_is_master(device);
 	fake_set_command(device, 0);
 	sim_flr(fake_sim(device));
 }

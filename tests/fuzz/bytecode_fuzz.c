@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
+#include "tests/fuzz/compiled.h"
 #include "tests/fuzz/seeds.h"
 
 #define MAX_SECTIONS 16u
@@ -150,41 +150,17 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 	return n;
 }
 
-static _Noreturn void found(const char *what, const struct err *err)
-{
-	fprintf(stderr, "%s: %s: %s\n", what, err_name(err->code), err->msg);
-	abort();
-}
-
-/* As users compile: without the verifier between passes. What compiles so must do so
- * with it, or a pass made something that only happened not to hurt. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	struct tc_options options = { .cores = 1 + n % 2, .level = n % 4 != 3,
 				      .memory_limit = 64u << 20 };
 	struct tc_source source = { data, n, "mlir" };
-	struct tc_result r, again;
-	struct image *im;
 	struct err err;
 	char *text;
 
 	if (n % 8 == 5 && !tc_print(&source, &options, n % 16 > 8 ? "read" : "final", &text,
 				    &err))
 		free(text);
-	if (tc_compile(&source, &options, &r, &err)) {
-		if (err.code == ERR_INTERNAL || !*err.msg)
-			found("not a program's fault", &err);
-		return 0;
-	}
-	if (image_parse(r.image, r.image_bytes, &im, &err))
-		found("an image that is not taken", &err);
-	image_free(im);
-	options.verify = true;
-	if (tc_compile(&source, &options, &again, &err))
-		found("a pass broke the program", &err);
-	if (again.image_bytes != r.image_bytes || memcmp(again.image, r.image, r.image_bytes))
-		found("two compiles, two images", &err);
-	tc_result_free(&again);
-	tc_result_free(&r);
+	compiles(&source, options);
 	return 0;
 }

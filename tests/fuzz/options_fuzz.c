@@ -31,12 +31,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	unsigned device = UINT32_MAX;
+	unsigned devices[DEVICES] = { UINT32_MAX, UINT32_MAX }, replicas = 0;
 	struct err err;
-	int code = rt_parse_options(rt_device_count(client), data, n, &device, &err);
+	int code = rt_parse_options(rt_device_count(client), data, n, devices, &replicas, &err);
 
-	if (code ? code != err.code || !*err.msg : device >= DEVICES) {
-		fprintf(stderr, "code %d, device %u\n", code, device);
+	if (code ? code != err.code || !*err.msg :
+	    !replicas || replicas > DEVICES || replicas != rt_count_replicas(data, n) ||
+	    devices[replicas - 1] >= DEVICES || devices[0] >= DEVICES ||
+	    (replicas > 1 && devices[0] == devices[1])) {
+		fprintf(stderr, "code %d, %u replicas, devices %u and %u\n", code, replicas,
+			devices[0], devices[1]);
 		abort();
 	}
 	return 0;

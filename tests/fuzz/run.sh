@@ -22,6 +22,12 @@ for program in "$@"; do
 		for folder in tests/data/programs tests/data/vectors; do
 			[ -d "$folder" ] && seeds="$seeds $folder"
 		done ;;
+	hlo)
+		length=8192
+		seeds="$seeds $CORPUS/$name-seeds"
+		mkdir -p "$CORPUS/$name-seeds"
+		find tests/data/torch tests/data/hlo -name '*.hlo' -size -8 \
+			-exec cp {} "$CORPUS/$name-seeds" \; ;;
 	image) length=32768 ;;
 	options) length=256 ;;
 	text) length=16384 ;;

@@ -7,7 +7,12 @@ import sys
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_ENABLE_X64"] = "1"
 # One thread is enough for small programs, and another process has the other core.
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# Without the passes that rewrite by rules of their own (README.md#jax), and without LLVM's
+# optimizations: most of the time would go there.
+os.environ["XLA_FLAGS"] = (
+    "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true "
+    "--xla_disable_hlo_passes=constant_folding,algsimp,fusion,cpu-instruction-fusion")
 
 import jax  # noqa: E402
 import ml_dtypes  # noqa: E402

@@ -11,7 +11,7 @@
 
 #include "hal/base/err.h"
 #include "hal/base/str.h"
-#include "runtime/compiler/tc.h"
+#include "runtime/compiler/passes.h"
 #include "tests/fuzz_ops/fact.h"
 
 enum { FUZZ_MAX_ARGS = 64, FUZZ_MAX_RESULTS = 64 };
@@ -21,6 +21,9 @@ struct fuzz_value { struct fact fact; unsigned elem, rank; int64_t dim[8], count
 struct program {
 	char *text;		/* malloc'd */
 	char *stablehlo;	/* the same as MLIR reads it, malloc'd; NULL until asked for */
+	char *for_jax;		/* that with constants as arguments behind the others */
+	struct tc_array *constants;	/* what those are */
+	unsigned n_constants;
 	struct fuzz_value args[FUZZ_MAX_ARGS], results[FUZZ_MAX_RESULTS];
 	unsigned n_args, n_results, n_ops;
 	struct tc_array in[FUZZ_MAX_ARGS];
@@ -53,6 +56,7 @@ int program_read(char *text, struct program *out, struct err *err);
 /* Fills the arguments. */
 void program_fill(struct program *p, uint64_t seed);
 int program_stablehlo(struct program *p, struct err *err);
+int program_for_jax(struct program *p, struct err *err);
 void program_count(const struct program *p, struct coverage *c);
 void coverage_print(const struct coverage *c);
 void program_free(struct program *p);

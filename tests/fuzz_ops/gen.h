@@ -28,9 +28,10 @@ struct gen {
 	unsigned n_dims;
 	int64_t most;		/* elements of a value */
 	unsigned n_funcs;
+	bool (*draw)(struct gen *g);	/* one rule of all; false: it made nothing */
 };
 
-/* Builds the program of the seed into c, whose module is replaced. gen.c */
+/* Builds the program of the seed into c, whose module is replaced. gen_program.c */
 void gen_program(struct tc_ctx *c, uint64_t seed);
 
 /* ---- choice ---- */
@@ -47,7 +48,9 @@ static inline int64_t gen_between(struct gen *g, int64_t lo, int64_t hi)
 {
 	return lo + (int64_t)(fuzz_next(&g->rng) % (uint64_t)(hi - lo + 1));
 }
+/* One of this program's types, seldom another; of all types. */
 unsigned gen_elem(struct gen *g);
+unsigned gen_any_elem(struct gen *g);
 int64_t gen_dim(struct gen *g);
 /* n different numbers below `limit`, in any order. */
 void gen_sample(struct gen *g, unsigned n, unsigned limit, int64_t *out);
@@ -76,6 +79,7 @@ const struct tc_type *gen_same_dims(struct gen *g, unsigned elem, const struct t
 /* A value of the pool that fn accepts, or NULL; the newer the likelier. */
 struct tc_value *gen_pick(struct gen *g, bool (*fn)(const struct tc_value *v, const void *arg),
 			  const void *arg);
+bool gen_is_tensor(const struct tc_value *v, const void *arg);	/* arg: not read */
 struct tc_value *gen_pick_any(struct gen *g);
 /* Whether an array is small enough for this program, its dims of 0 counted as 1. */
 bool gen_is_small(const struct gen *g, unsigned rank, const int64_t *dim);
@@ -92,6 +96,8 @@ struct tc_value *gen_value(struct gen *g, const struct tc_type *t, struct fact f
 struct tc_value *gen_fit(struct gen *g, struct tc_value *v, struct fact f);
 /* A scalar integer for a start, a count or a choice: any type, mostly small numbers. */
 struct tc_value *gen_index(struct gen *g, unsigned elem, int64_t limit);
+/* The CPU backend may take an unsigned index with its highest bit set for a negative one. */
+void gen_taken_as_index(struct gen *g, unsigned elem, struct fact f);
 
 /* ---- ops ---- */
 /* Appends; results get their facts and join the pool. */

@@ -310,6 +310,9 @@ bool gen_select_and_scatter(struct gen *g)
 	if (!gen_fact_of_sum(fact_join(*gen_fact(in[1]), *gen_fact(in[2])), t->elem, w.n + 1,
 			     &f))
 		return false;
+	/* which of equal elements a window selects is open */
+	if (gen_fact(in[0])->kind != FACT_DISTINCT)
+		gen_not_for_jax(g);
 	op = gen_op(g, TC_SELECT_AND_SCATTER, 3, in, 1, &t, &f, 2);
 	tc_set_ints(g->c, op, "window_dimensions", w.size, t->rank);
 	tc_set_ints(g->c, op, "window_strides", w.stride, t->rank);
@@ -444,6 +447,8 @@ bool gen_sort(struct gen *g)
 			in[i] = gen_pick(g, moves_along, in[0]->type);
 		types[i] = in[i]->type;
 		facts[i] = *gen_fact(in[i]);
+		if (elem_bits(types[i]->elem) < 8)
+			gen_not_for_jax(g);
 	}
 	op = gen_op(g, TC_SORT, n, in, n, types, facts, 1);
 	tc_set_int(g->c, op, "dimension", TC_ATTR_INT, gen_below(g, types[0]->rank));

@@ -123,6 +123,8 @@ bool gen_dot(struct gen *g)
 	if (!is_factor(in[1], NULL) ||
 	    !of_products(to, *gen_fact(in[0]), *gen_fact(in[1]), x.k, &f))
 		return false;
+	if (!x.k)
+		gen_not_for_jax(g);
 	op = gen_op1(g, TC_DOT_GENERAL, 2, in, gen_type(g, to, rank, dim), f)->def;
 	tc_set_ints(g->c, op, "lhs_batching_dimensions", x.lb, x.n_b);
 	tc_set_ints(g->c, op, "rhs_batching_dimensions", x.rb, x.n_b);

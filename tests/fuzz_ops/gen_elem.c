@@ -98,6 +98,8 @@ bool gen_unary(struct gen *g)
 		return complex_unary(g, v);
 	if (!gen_is_float(v->type->elem))
 		return int_unary(g, v);
+	if (op == TC_SIGN && v->def && v->def->op == TC_CONSTANT)
+		gen_not_for_jax(g);
 	if (op == TC_IS_FINITE)
 		gen_op1(g, TC_IS_FINITE, 1, &v, gen_same_dims(g, ELEM_PRED, v->type),
 			any_bits());
@@ -280,7 +282,8 @@ bool gen_binary(struct gen *g)
 		gen_fact_of_binary((enum tc_opcode)op, elem, *gen_fact(in[0]), *gen_fact(in[1]),
 				   &f);
 	}
-	if (elem == ELEM_PRED && op == TC_ADD)
+	if ((elem == ELEM_PRED && op == TC_ADD) ||
+	    (gen_is_int(elem) && op == TC_POWER && gen_fact(in[1])->hi > 15))
 		gen_not_for_jax(g);
 	gen_op1(g, (enum tc_opcode)op, 2, in, in[0]->type, f);
 	return true;
@@ -404,6 +407,8 @@ bool gen_convert(struct gen *g)
 
 	if (!v || !of_convert(v->type->elem, to, *gen_fact(v), &f))
 		return false;
+	if (gen_is_complex(v->type->elem) && to == ELEM_PRED)
+		gen_not_for_jax(g);
 	gen_op1(g, TC_CONVERT, 1, &v, gen_same_dims(g, to, v->type), f);
 	return true;
 }

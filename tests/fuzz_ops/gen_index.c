@@ -142,8 +142,7 @@ static struct tc_value *indices_of(struct gen *g, const struct numbers *x, bool 
 		f.lo = -2;
 	if (gen_one_in(g, 8))
 		f = FACT(FACT_BITS, false, 0, 0);
-	if (elem == ELEM_U64 && f.kind == FACT_BITS)
-		gen_not_for_jax(g);
+	gen_taken_as_index(g, elem, f);
 	return gen_value(g, gen_type(g, elem, x->n_indices, x->indices), f);
 }
 

@@ -27,6 +27,8 @@ bool gen_rng_bits(struct gen *g)
 			    way == TC_RNG_PHILOX && gen_one_in(g, 2) ? three : two);
 	types[1] = gen_type(g, elems[gen_below(g, sizeof(elems))], rank, dim);
 	key = gen_value(g, types[0], any);
+	if (types[1]->elem == ELEM_S32)
+		gen_not_for_jax(g);
 	op = gen_op(g, TC_RNG_BIT_GENERATOR, 1, &key, 2, types, facts, 0);
 	tc_set_int(g->c, op, "rng_algorithm", TC_ATTR_ENUM, way);
 	return true;
@@ -160,10 +162,15 @@ bool gen_norm(struct gen *g)
 {
 	static const uint8_t ops[] = { TC_BATCH_NORM_TRAINING, TC_BATCH_NORM_INFERENCE,
 				       TC_BATCH_NORM_GRAD };
+	/* How large the terms are of which each result is a sum: operands are -7 to 7, a
+	 * difference from the mean is twice that. Where they cancel, as in a mean of 0, the
+	 * result says nothing of its error. */
+	static const int16_t terms[3][3] = { { 14 * 7, 7, 14 * 14 }, { 14 * 7 },
+					     { 14 * 7 * 7, 14 * 7, 7 } };
 	unsigned way = gen_below(g, 3), elem = gen_one_in(g, 3) ? ELEM_F64 : ELEM_F32;
 	unsigned rank = 2 + gen_below(g, 3), f = gen_below(g, rank);
 	const struct tc_type *x, *s, *one, *types[3];
-	const struct fact f3 = FACT(FACT_NORM, false, 256, 1024), facts[3] = { f3, f3, f3 };
+	struct fact facts[3];
 	const float epsilon = 0.5f;
 	struct tc_attr a = { .kind = TC_ATTR_DENSE, .key = TC_KEY(g->c, "epsilon") };
 	struct tc_value *in[5];
@@ -186,6 +193,8 @@ bool gen_norm(struct gen *g)
 		in[4] = gen_value(g, x, FACT(FACT_WHOLE, false, -7, 7));
 	types[0] = x;
 	types[1] = types[2] = s;
+	for (unsigned i = 0; i < 3; i++)
+		facts[i] = FACT(FACT_NORM, false, 256 * terms[way][i], 1024 * terms[way][i]);
 	op = gen_op(g, (enum tc_opcode)ops[way], way ? 5 : 3, in, way == 1 ? 1 : 3, types,
 		    facts, 0);
 	data = arena_array(&g->c->arena, 1, sizeof(*data));

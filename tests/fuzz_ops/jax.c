@@ -89,19 +89,23 @@ void jax_stop(struct jax *j)
 	free(j);
 }
 
+static void send_array(struct jax *j, const struct tc_array *a)
+{
+	fprintf(j->to, "%s %zu", elem_text(a->elem), a->bytes);
+	for (unsigned d = 0; d < a->rank; d++)
+		fprintf(j->to, " %" PRId64, a->dim[d]);
+	fprintf(j->to, "\n");
+	fwrite(a->data, 1, a->bytes, j->to);
+}
+
 static void send_program(struct jax *j, const struct program *p)
 {
-	fprintf(j->to, "%zu %u\n", strlen(p->stablehlo), p->n_args);
-	fputs(p->stablehlo, j->to);
-	for (unsigned i = 0; i < p->n_args; i++) {
-		const struct fuzz_value *v = &p->args[i];
-
-		fprintf(j->to, "%s %zu", elem_text(v->elem), p->in[i].bytes);
-		for (unsigned d = 0; d < v->rank; d++)
-			fprintf(j->to, " %" PRId64, v->dim[d]);
-		fprintf(j->to, "\n");
-		fwrite(p->in[i].data, 1, p->in[i].bytes, j->to);
-	}
+	fprintf(j->to, "%zu %u\n", strlen(p->for_jax), p->n_args + p->n_constants);
+	fputs(p->for_jax, j->to);
+	for (unsigned i = 0; i < p->n_args; i++)
+		send_array(j, &p->in[i]);
+	for (unsigned i = 0; i < p->n_constants; i++)
+		send_array(j, &p->constants[i]);
 	fflush(j->to);
 }
 
@@ -150,7 +154,7 @@ static enum verdict take_answer(struct jax *j, const struct program *p, struct e
 
 enum verdict run_jax(struct jax *j, struct program *p, struct err *err)
 {
-	if (program_stablehlo(p, err))
+	if (program_for_jax(p, err))
 		return JAX_REFUSED;
 	if (!j->to && !spawn(j)) {
 		err_set(err, ERR_UNAVAILABLE, "no process for the CPU backend");

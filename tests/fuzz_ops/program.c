@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz_ops/args.h"
 #include "tests/fuzz_ops/fuzz.h"
 #include "tests/fuzz_ops/gen.h"
 #include "tests/fuzz_ops/stablehlo.h"
@@ -129,6 +130,9 @@ void program_free(struct program *p)
 		free(p->in[i].data);
 	if (p->expected)
 		tc_array_free(p->expected, p->n_expected);
+	if (p->constants)
+		tc_array_free(p->constants, p->n_constants);
+	free(p->for_jax);
 	free(p->stablehlo);
 	free(p->text);
 	*p = (struct program){ 0 };
@@ -141,21 +145,50 @@ static void print(struct tc_ctx *c, void *arg)
 	stablehlo_print(c, arg);
 }
 
+/* NULL: err says why. */
+static char *text_of(const struct program *p, void (*body)(struct tc_ctx *c, void *arg),
+		     void *arg, struct str *s, struct err *err)
+{
+	int code = tc_enter(&(struct tc_source){ p->text, strlen(p->text), "mlir" }, NULL, err,
+			    body, arg);
+
+	if (!code && !s->failed)
+		return s->text;
+	str_free(s);
+	if (!code)
+		err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	return NULL;
+}
+
 int program_stablehlo(struct program *p, struct err *err)
 {
 	struct str s = { 0 };
-	int code;
 
-	if (p->stablehlo)
-		return 0;
-	code = tc_enter(&(struct tc_source){ p->text, strlen(p->text), "mlir" }, NULL, err,
-			print, &s);
-	if (code || s.failed) {
-		str_free(&s);
-		return code ? code : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	p->stablehlo = s.text;
-	return 0;
+	if (!p->stablehlo)
+		p->stablehlo = text_of(p, print, &s, &s, err);
+	return p->stablehlo ? 0 : err->code;
+}
+
+struct for_jax { struct program *p; struct str s; };
+
+static void print_for_jax(struct tc_ctx *c, void *arg)
+{
+	struct for_jax *to = arg;
+
+	to->p->constants = calloc(ARGS_CONSTANTS, sizeof(*to->p->constants));
+	if (!to->p->constants)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	to->p->n_constants = args_replace_constants(c, to->p->constants);
+	stablehlo_print(c, &to->s);
+}
+
+int program_for_jax(struct program *p, struct err *err)
+{
+	struct for_jax to = { .p = p };
+
+	if (!p->for_jax)
+		p->for_jax = text_of(p, print_for_jax, &to, &to.s, err);
+	return p->for_jax ? 0 : err->code;
 }
 
 /* ---- coverage ---- */

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz_ops/args.h"
 #include "tests/fuzz_ops/facts_ir.h"
 #include "tests/fuzz_ops/fuzz.h"
 #include "tests/fuzz_ops/gen.h"
+#include "tests/fuzz_ops/shrink.h"
 
 enum step {
 	ONE_RESULT,	/* only the n-th */
@@ -18,6 +20,7 @@ enum step {
 	TO_OPERAND,	/* an operand of the type takes the result's place */
 	OPEN_REGION,	/* a branch, one turn of a loop, or a function in place of the op */
 	LESS_DONATION,
+	SMALLER_ARRAYS,	/* the n-th size of dims, smaller */
 	STEPS
 };
 
@@ -30,24 +33,6 @@ struct trial {
 
 /* ---- steps ---- */
 
-static struct tc_value *new_argument(struct tc_ctx *c, struct tc_value *like)
-{
-	struct tc_block *b = tc_main(c);
-	struct tc_op *func = b->region->parent;
-	struct tc_arg_info *infos = arena_array(&c->arena, b->n_args + 1u, sizeof(*infos));
-	struct tc_value *v;
-
-	if (!infos)
-		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	for (unsigned i = 0; i <= b->n_args; i++)
-		infos[i] = i < b->n_args && func->arg_info ? func->arg_info[i] :
-			   (struct tc_arg_info){ .alias = -1 };
-	func->arg_info = infos;
-	v = tc_new_arg(c, b, like->type);
-	v->side = like->side;
-	return v;
-}
-
 /* Not in a body of scalars, which has to stay what its op takes. */
 static bool is_free(const struct tc_op *op)
 {
@@ -55,34 +40,6 @@ static bool is_free(const struct tc_op *op)
 		if (op->op != TC_WHILE && op->op != TC_IF && op->op != TC_CASE)
 			return false;
 	return true;
-}
-
-static bool is_in_main(const struct tc_op *op)
-{
-	for (; op->op == TC_WHILE || op->op == TC_IF || op->op == TC_CASE || op->op == TC_FUNC;
-	     op = op->block->region->parent)
-		if (op->op == TC_FUNC)
-			return !strcmp(tc_attr_str(op, "sym_name"), "main");
-	return false;
-}
-
-static bool to_argument(struct tc_ctx *c, struct tc_op *op)
-{
-	bool any = false;
-
-	if (!op->n_results || !is_in_main(op->block->region->parent))
-		return false;
-	for (unsigned i = 0; i < op->n_results; i++) {
-		struct tc_value *v = tc_out(op, i);
-
-		if (v->type->is_tuple || v->type->elem == ELEM_TOKEN)
-			return false;
-		if (tc_is_unused(v))
-			continue;
-		tc_replace_uses(v, new_argument(c, v));
-		any = true;
-	}
-	return any;
 }
 
 static bool to_operand(struct tc_op *op, unsigned part)
@@ -284,7 +241,7 @@ static bool apply_to_op(struct tc_ctx *c, struct trial *t)
 	if (!is_free(nth.found))
 		return false;
 	switch (t->step) {
-	case TO_ARGUMENT: return t->part == 0 && to_argument(c, nth.found);
+	case TO_ARGUMENT: return t->part == 0 && args_replace(c, nth.found);
 	case TO_OPERAND: return to_operand(nth.found, t->part);
 	default: return open_region(c, nth.found, t->part);
 	}
@@ -306,6 +263,9 @@ static void attempt(struct tc_ctx *c, void *arg)
 	case LESS_DONATION:
 		t->is_past = t->n >= b->n_args;
 		t->is_applied = !t->is_past && !t->part && less_donation(c, t->n);
+		break;
+	case SMALLER_ARRAYS:
+		t->is_applied = shrink_size(c, t->n, t->part, &t->is_past);
 		break;
 	default:
 		t->is_applied = apply_to_op(c, t);

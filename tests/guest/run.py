@@ -13,6 +13,9 @@ A tier is one kind of guest and the checks that run in it:
         xla-smi beside a client
     T5-7.2 the same on 7.2
     T5P the same with physical addresses: the IOMMU is off
+    T5B a kernel that bounces DMA: the driver says so and does not bind
+    TENANTS users without capabilities on two devices, each wrong by itself, and devices that lie
+    ATTACK all of that at once for a while, beside a victim whose work stays right
     T6  the conformance suite on all five ways to a device, as one table
     T7  a T1 without an IOMMU, by its name, with the same modules as T3
     KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
@@ -21,6 +24,7 @@ and on request only:
 
     KILLS-7.2 the same on 7.2
     LEAKS that the test before would notice, one kind of leak after the other
+    ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
     FUZZ a million random ioctls against the driver
     JAX a model trains in the guest, through VFIO and through the driver, with the same losses
         as on the host
@@ -54,6 +58,9 @@ TIERS = {
     "T5": tier_driver.tier_driver,
     "T5-7.2": lambda m: tier_driver.tier_driver(m.of_line("7.2")),
     "T5P": tier_driver.tier_scattered,
+    "T5B": tier_driver.tier_bounced,
+    "TENANTS": tier_driver.tier_tenants,
+    "ATTACK": tier_driver.tier_attack,
     "T6": tier_conformance.tier_conformance,
     "T7": tier_bare.tier_bare,
     "KILLS": tier_driver.tier_kills,
@@ -61,6 +68,7 @@ TIERS = {
 ON_REQUEST = {
     "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
+    "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
     "FUZZ": tier_driver.tier_fuzz,
     "JAX": tier_jax.tier_jax,
     "BENCH": tier_bench.tier_bench,

@@ -24,8 +24,12 @@ BY = {"vfio-type1": "by group and type 1", "vfio-iommufd": "by device file and i
 # Checks that do not fit a way; any other that says so hides something.
 OWN_HBM = "a_new_client_sees_nothing_of_the_last"
 ALONE = "open_is_exclusive_between_processes"
+# The driver maps no peer's memory.
+LINKED = ("copies_between_devices_go_by_links", "programs_meet_on_two_devices",
+          "a_device_that_fails_fails_those_that_wait_for_it")
 NOT_APPLICABLE = {("sim", OWN_HBM), ("sim", ALONE), ("vfio-type1", OWN_HBM),
-                  ("vfio-iommufd", OWN_HBM), ("accel", ALONE)}
+                  ("vfio-iommufd", OWN_HBM), ("accel", ALONE),
+                  *(("accel", check) for check in LINKED)}
 PROGRAM = "conformance/conformance"
 N_DEVICES = 2
 HBM = "64M"

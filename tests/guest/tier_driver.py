@@ -25,7 +25,7 @@ pid=$!
 stop_with_memory() {
 	for i in $(seq 200); do
 		kill -STOP $pid || return 1
-		! xla-smi --json | grep -q '"memory_used_bytes":[1-9]' || return 0
+		! xla-smi proc --csv | grep -qE ',[1-9][0-9]*,[^,]*,page' || return 0
 		kill -CONT $pid
 		sleep 0.1
 	done
@@ -35,6 +35,7 @@ hbm() { cat /sys/kernel/debug/accel/$(basename $(readlink $node))/hbm; }
 fact() { echo "fact $1 $2"; }
 check client stop_with_memory
 smi busy
+echo "smi clients"; xla-smi proc --json; echo "table clients"
 echo "facts"
 fact pid $pid
 fact driver $(basename $(readlink $node/driver))
@@ -67,20 +68,22 @@ def module_of(work):
     return work / "src/kernel-uapi/driver/tessera.ko"
 
 
-def drive(machine, work, uapi, program, arguments="", limit=240, for_kernel=""):
-    """Runs one of tests/kmod; what its guest said. for_kernel: more of its command line."""
+def drive(machine, work, uapi, program, arguments="", limit=240, for_kernel="", **more):
+    """Runs one of tests/kmod; what its guest said. for_kernel: more of its command line; more:
+    of guest.sh's environment."""
     run_or_fail("building its test", [*uapi, f"OUT={work}/test", f"{work}/test/{program}"])
     env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
                LIMIT=str(limit), TEST_ARGS=arguments, CMDLINE=for_kernel,
                KERNEL=str(machine.kernel()), MODULES=str(machine.modules()),
                BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
-               SERVER=str(machine.build / "tessera-sim"))
+               SERVER=str(machine.build / "tessera-sim"), **more)
     text = run_or_fail("the driver's guest", ["sh", str(TOP / "tests/kmod/guest.sh"),
                                               str(module_of(work)), f"{work}/test/{program}"],
                        env=env)
     if machine.verbose:
         say(text)
-    for line in re.findall(r"^# (?:.* calls,|.* processes killed:|not steady:).*", text, re.M):
+    for line in re.findall(r"^# (?:.* calls,|.* attackers' rounds:|.* processes killed:|"
+                           r"not steady:).*", text, re.M):
         say(line.strip())
     return text
 
@@ -115,20 +118,23 @@ def judge_smi(text):
         expect(len(facts["devices"]) == 1, f"{when}: {len(facts['devices'])} devices", text)
         d = facts["devices"][0]
         want = {"bus_id": "accel:accel0", "name": fact["device"], "driver": fact["driver"],
-                "is_model": True, "state": "ready", "memory_total_bytes":
-                client_has if when == "busy" else int(fact["mib"]) << 20}
+                "is_model": True, "state": "ready", "pid": None,
+                "memory_total_bytes": int(fact["mib"]) << 20,
+                "memory_used_bytes": client_has if when == "busy" else 0}
         got = {k: d[k] for k in want}
         expect(got == want, f"{when}: {got}, not {want}", text)
         if when != "busy":
-            expect(not facts["processes"] and not d["memory_used_bytes"] and d["pid"] is None,
-                   f"{when}: {facts}", text)
+            expect(not facts["processes"], f"{when}: {facts}", text)
     facts = said["busy"]
     expect(len(facts["processes"]) == 1, "not one process", text)
-    p, used = facts["processes"][0], facts["devices"][0]["memory_used_bytes"]
-    expect(p["pid"] == int(fact["pid"]) == facts["devices"][0]["pid"] and
-           p["command"] == "conformance" and p["devices"] == "accel:accel0" and
-           p["memory_used_bytes"] == used, f"another process: {p}", text)
-    expect(0 < used <= client_has, f"{used} bytes are used of {client_has}", text)
+    p = facts["processes"][0]
+    expect(p["pid"] == p["holder_pid"] == int(fact["pid"]) and p["command"] == "conformance" and
+           p["devices"] == "accel:accel0", f"another process: {p}", text)
+    expect(0 < p["memory_used_bytes"] <= client_has,
+           f"{p['memory_used_bytes']} bytes are used of {client_has}", text)
+    told = json.loads(text.partition("smi clients\n")[2].partition("table clients")[0])["clients"]
+    expect(len(told) == 1 and told[0]["memory_held_bytes"] == client_has,
+           f"the client is {told}, with {client_has} bytes", text)
     expect(fact["clients"] == fact["module_uses"] == "1", "more than one client", text)
     expect(fact["left"] == "0 0", f"left are blocks of HBM and files: {fact['left']}", text)
 
@@ -147,6 +153,29 @@ def tier_scattered(machine):
     """Without an IOMMU: what is not contiguous is in many pieces."""
     with driver_built(machine) as (work, uapi):
         return count_ok(drive(machine, work, uapi, "kmod_test", for_kernel="intel_iommu=off"))
+
+
+def tier_tenants(machine, arguments="", limit=240):
+    """Two devices, users without capabilities, and devices that lie."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_tenants", arguments, limit,
+                              "slub_debug=FZPU page_poison=1", DEVICES="2",
+                              MODULE_ARGS="limit_ms=3000"))
+
+
+def tier_attack(machine, arguments="", limit=240):
+    """Attackers on two devices beside a victim; arguments: seconds, its submissions."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_attack", arguments, limit,
+                              "slub_debug=FZPU page_poison=1", DEVICES="2",
+                              MODULE_ARGS="limit_ms=100"))
+
+
+def tier_bounced(machine):
+    """A kernel that copies DMA through memory of its own: the driver must not bind."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_tenants", "bounced",
+                              for_kernel="intel_iommu=off swiotlb=force"))
 
 
 def tier_fuzz(machine):

@@ -30,7 +30,6 @@ LEFT_OUT = [
     ("model/", (SIGNED, WIDE, SPECIAL), "weights and data as models have them"),
     ("rng/", (SIGNED, WIDE, SPECIAL), "it takes no array"),
     ("spmd/", (SIGNED, WIDE, SPECIAL), "moves nothing on one device"),
-    ("cb/", (SIGNED, WIDE, SPECIAL), "does not run"),
     ("ctl/vwhile", (SIGNED, SPECIAL), "its loop ends for positive numbers only"),
     ("fft/", (SPECIAL,), "where a NaN spreads to is the algorithm's"),
     ("cplx/", (SPECIAL,), "C and XLA differ in the parts of a complex NaN"),

@@ -198,6 +198,16 @@ def test_eigenvalues_of_small_and_large_numbers(scale, device):
     np.testing.assert_allclose(np.abs(v), np.sqrt(0.5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("first", [0, 1e-3])
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+@pytest.mark.parametrize("method", ["eigh", "svd", "svd values"])
+def test_the_first_row_may_be_smaller_than_the_others(method, scale, first, device):
+    a = np.array([[first, 0, 0], [0, 2, 1], [0, 1, 2]])
+    got = run(METHODS[method][0], device, (a * scale).astype(np.float32))
+    values = next(x for x in got if x.ndim == 1)
+    np.testing.assert_allclose(np.sort(values), np.array([first, 1, 3]) * scale, rtol=1e-6)
+
+
 def test_columns_of_qr_of_any_size(device):
     """LAPACK's error is small in each column, not only beside the largest."""
     a = random(np.random.default_rng(1), 9, 4, dtype=np.float32)
@@ -222,6 +232,13 @@ def test_no_number_in_no_number_out(method, n, bad, device):
         assert np.isfinite(got[[0, 2]]).all()
         if got.ndim == 2:
             np.testing.assert_allclose(got[[0, 2]], good[[0, 2]], atol=2e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("method", ["eigh", "svd", "svd values"])
+def test_an_infinity_on_a_diagonal_spoils_the_whole_result(method, bad, device):
+    for got in run(METHODS[method][0], device, np.diag([1, bad, 2, 3]).astype(np.float32)):
+        assert np.isnan(got).all()
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2)],
@@ -263,6 +280,36 @@ def test_cholesky_of_a_matrix_without_factor_is_nan(device):
         a = np.array([[1, 2], [2, 1]], dtype)
         got, = run(functools.partial(jnp.linalg.cholesky, symmetrize_input=False), device, a)
         assert np.isnan(got[np.tril_indices(2)]).all()
+
+
+# In the first columns, in the first half, at its end, in the second half, at the very end.
+@pytest.mark.parametrize("bad", [0, 3, 23, 24, 30, 39])
+def test_cholesky_fails_as_a_whole_wherever_it_fails(bad, device):
+    a = 40 * np.eye(40, dtype=np.float32) + 1
+    a[bad, bad] = -1
+    got, = run(jnp.linalg.cholesky, device, a)
+    assert np.isnan(got[np.tril_indices(40)]).all()
+
+
+# FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three.
+@pytest.mark.parametrize("n", [15, 16, 17, 32, 33, 40])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+def test_triangular_systems_of_every_form(n, dtype, device, cpu):
+    rng = np.random.default_rng(n)
+    t = (random(rng, 2, n, n, dtype=dtype) / n + 2 * np.eye(n)).astype(dtype)
+    rhs = random(rng, 2, n, 3, dtype=dtype).astype(dtype)
+
+    def solve_all(t, rhs):
+        return [jax.lax.linalg.triangular_solve(
+                    t, rhs if left else rhs.mT, left_side=left, lower=lower,
+                    transpose_a=transpose, conjugate_a=transpose and is_complex(dtype),
+                    unit_diagonal=unit)
+                for left in (True, False) for lower in (True, False)
+                for transpose in (True, False) for unit in (True, False)]
+
+    for here, there in zip(run(solve_all, device, t, rhs), run(solve_all, cpu, t, rhs)):
+        error = np.linalg.norm(here - there) / np.linalg.norm(there)
+        assert error <= 16 * np.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])

@@ -67,15 +67,27 @@ def test_an_array_donated_and_used_is_refused(donated, device):
     np.testing.assert_array_equal(np.asarray(both[0]), 2 * np.arange(5))
 
 
-@pytest.mark.parametrize("where", ["argument", "result"])
-def test_a_column_major_layout_is_refused(where, device):
-    from jax.experimental.layout import Format, Layout
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    column = Format(Layout(major_to_minor=(0, 1)[::-1]), sharding)
-    row = Format(Layout(major_to_minor=(0, 1)), sharding)
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    options = {"argument": {"in_shardings": column}, "result": {"out_shardings": column}}
-    with pytest.raises(Exception, match=where + r" 0 .*layout \{0,1\}.*row-major"):
-        jax.jit(lambda a: a + 1, **options[where]).lower(x).compile()
-    y = jax.jit(lambda a: a + 1, in_shardings=row, out_shardings=row)(jax.device_put(x, device))
-    np.testing.assert_array_equal(np.asarray(y), x + 1)
+MANY = {
+    "iota": lambda x: jax.lax.broadcasted_iota(np.int32, x.shape, 4),
+    "sort": lambda x: jax.numpy.sort(x, axis=4),
+    "reduce": lambda x: x.sum(axis=range(0, 10, 2)),
+    "reduce_window": lambda x: jax.lax.reduce_window(
+        x.reshape((4,) * 5), -np.inf, jax.lax.max, (2,) * 5, (1,) * 5, "VALID"),
+    "dot_general": lambda x: jax.lax.dot_general(x, x, (((9,), (0,)), ((), ()))),
+    "copies along": lambda x: x.transpose(range(9, -1, -1)),
+    "multiply": lambda x: x * x.transpose(range(9, -1, -1)),
+    "window": lambda x: x[np.arange(2)[:, None], :, np.arange(2)],
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_more_dims_than_an_instruction_has_are_refused_with_advice(what, device):
+    x = jax.device_put(np.zeros((2,) * 10, np.float32), device)
+    with pytest.raises(Exception, match=what + r".* \d+ dims, .*at most 8: .*by a reshape"):
+        jax.jit(MANY[what])(x)
+
+
+def test_more_indices_than_an_instruction_has_are_refused_with_advice(device):
+    x = jax.device_put(np.zeros((2,) * 10, np.float32), device)
+    with pytest.raises(Exception, match="9 components.*at most 8: .*by a reshape"):
+        jax.jit(lambda a: a[(np.arange(2),) * 9])(x)

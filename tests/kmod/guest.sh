@@ -12,7 +12,7 @@
 #   SERVER    tessera-sim; empty: load and unload the module without a device
 # and takes TEST_ARGS (for the test), TEST_ENV (its environment: TESSERA_DEVICES=accel:0 to run
 # a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
-# WORK (a folder for what is made), LIMIT (90 s),
+# WORK (a folder for what is made), LIMIT (90 s), DEVICES (1), MODULE_ARGS (for the last insmod),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
 # KILL (1: the server ends when a test says so).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
@@ -23,6 +23,7 @@ module=$1 test=$2
 SERVER=${SERVER-}
 WORK=${WORK:-$(mktemp -d)}
 LIMIT=${LIMIT:-90}
+DEVICES=${DEVICES:-1}
 root=$WORK/root
 rm -rf "$root"
 mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/lib" \
@@ -65,6 +66,7 @@ cat > "$root/init" <<EOF
 mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
+mkdir /dev/shm
 mount -t debugfs none /sys/kernel/debug
 mount -t tmpfs none /tmp
 echo 1 > /proc/sys/kernel/panic_on_oops
@@ -76,7 +78,7 @@ for i in 1 2; do
 	insmod /lib/tessera.ko || ok=FAILED
 	rmmod tessera || ok=FAILED
 done
-insmod /lib/tessera.ko || ok=FAILED
+insmod /lib/tessera.ko ${MODULE_ARGS-} || ok=FAILED
 if [ -n "$SERVER" ]; then
 	ls -l /dev/accel
 	env ${TEST_ENV-} drive ${TEST_ARGS:-} || ok=FAILED
@@ -108,15 +110,20 @@ chmod +x "$root/init"
 
 device=
 if [ -n "$SERVER" ]; then
-	"$SERVER" --hbm 256M --lanes 1 --socket-dir "$WORK/sock" 2> "$WORK/server.log" &
+	"$SERVER" --devices "$DEVICES" --hbm 256M --lanes 1 --socket-dir "$WORK/sock" \
+		2> "$WORK/server.log" &
 	server=$!
 	trap 'kill $server 2>/dev/null || :' EXIT
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		[ -S "$WORK/sock/0.sock" ] && break
+		[ -S "$WORK/sock/$((DEVICES - 1)).sock" ] && break
 		sleep 0.1
 	done
-	device='{"driver":"vfio-user-pci","id":"t1","x-msg-timeout":600000,"socket":{"path":"'
-	device="$device$WORK/sock/0.sock\",\"type\":\"unix\"}}"
+	i=0
+	while [ $i -lt "$DEVICES" ]; do
+		device="$device -device {\"driver\":\"vfio-user-pci\",\"x-msg-timeout\":600000"
+		device="$device,\"socket\":{\"path\":\"$WORK/sock/$i.sock\",\"type\":\"unix\"}}"
+		i=$((i + 1))
+	done
 fi
 : > "$WORK/console.log"
 if [ -n "${KILL-}" ]; then
@@ -129,7 +136,7 @@ fi
 timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
 	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
 	-object memory-backend-memfd,id=mem0,size=1G,share=on \
-	-device intel-iommu,intremap=on,caching-mode=on ${device:+-device} ${device:+"$device"} \
+	-device intel-iommu,intremap=on,caching-mode=on $device \
 	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
 	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
 	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2

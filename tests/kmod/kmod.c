@@ -214,6 +214,17 @@ struct hw_sqe copy(uint64_t to, uint64_t from, uint64_t bytes)
 							   .bytes = bytes } };
 }
 
+struct hw_sqe endless(const struct drm_tessera_bo_create *b)
+{
+	struct hw_copy_2d rows = { .src = b->va + PAGE / 2 + 128, .dst = b->va + PAGE / 2 + 192,
+				   .row_bytes = 8, .rows = 1ull << 50, .planes = 1 };
+	uint8_t *p = (void *)map_at(b->mmap_offset, PAGE);
+
+	memcpy(p + PAGE / 2, &rows, sizeof(rows));
+	munmap(p, PAGE);
+	return (struct hw_sqe){ .op = HW_COPY_2D, .u.copy.src = b->va + PAGE / 2 };
+}
+
 void write_file(const char *path, const char *text)
 {
 	int f = open(path, O_WRONLY);

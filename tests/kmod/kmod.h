@@ -67,6 +67,8 @@ int fence_errno(uint32_t syncobj);
 int run(uint32_t queue, const struct hw_sqe *descs, uint32_t n);
 struct hw_sqe fill(uint64_t va, uint64_t bytes, uint64_t pattern);
 struct hw_sqe copy(uint64_t to, uint64_t from, uint64_t bytes);
+/* A copy without end, as b's second half says. b is mapped in a context, and a page at least. */
+struct hw_sqe endless(const struct drm_tessera_bo_create *b);
 void write_file(const char *path, const char *text);
 /* The part of a file from `word` on; "" if it is not there. Until the next call. */
 const char *read_from(const char *path, const char *word);

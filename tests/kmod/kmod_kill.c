@@ -139,11 +139,11 @@ static void copy_data(struct victim *v)
 			    copy(v->hbm.va, v->sys.va, SYSTEM_BYTES));
 }
 
-/* One waits on the device for what nobody writes, one in the kernel for that. */
+/* One never ends on the device, one waits in the kernel for that. */
 static void block_work(struct victim *v)
 {
-	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT,
-				.wait_va = v->hbm.va + 8, .wait_value = ~0ull };
+	struct drm_tessera_bo_create loop = bo_create(PAGE, DRM_TESSERA_BO_HBM, v->ctx.id);
+	struct hw_sqe stuck = endless(&loop);
 	struct drm_tessera_sync sync = { .handle = v->never = syncobj_create() };
 	uint32_t behind = queue_create(v->ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct hw_sqe d = fill(v->hbm.va, PAGE, 1);

@@ -36,8 +36,7 @@ void a_queue_that_hangs_is_reset_alone(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	uint32_t quiet = queue_create(innocent.id, HW_CLASS_DMA, 0, -1).id;
-	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
-				.wait_value = 1 };
+	struct hw_sqe stuck = endless(&b);
 	struct hw_sqe nop = { .op = HW_NOP };
 	struct drm_tessera_error e;
 
@@ -85,8 +84,7 @@ void a_function_reset_ends_contexts_and_keeps_memory(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va + 8,
-				.wait_value = 1 };
+	struct hw_sqe stuck = endless(&b);
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_tessera_device d;
 	struct ring r;
@@ -176,8 +174,7 @@ void a_killed_process_leaves_nothing(void)
 			struct drm_tessera_bo_create b = bo_create(1 << 20,
 				DRM_TESSERA_BO_HBM, ctx.id);
 			uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
-			struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT,
-						.wait_va = b.va, .wait_value = 1 };
+			struct hw_sqe stuck = endless(&b);
 
 			submit(q, &stuck, 1);
 			if (write(pipes[1], "x", 1) == 1)
@@ -211,8 +208,7 @@ void unplugging_under_an_open_file(void)
 	struct drm_tessera_bo_create sys = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
-				.wait_value = 1 };
+	struct hw_sqe stuck = endless(&b);
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_tessera_ctx_create other = { 0 };
 	struct ring r;
@@ -257,8 +253,7 @@ void dying_for_good(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va,
-				.wait_value = 1 };
+	struct hw_sqe stuck = endless(&b);
 	struct drm_tessera_ctx_create again = { 0 };
 	struct drm_tessera_bo_create more = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM };
 	struct drm_tessera_device d = { .is_usable = 1 };

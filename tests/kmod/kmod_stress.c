@@ -145,8 +145,10 @@ static void work(struct slot *s, struct slot *other, unsigned *rng)
 			d[i] = copy(s->va, pick(rng, 1 << 20), 64);	/* faults */
 			break;
 		case 1:
-			d[i] = (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
-						.wait_va = s->va, .wait_value = 1 };
+			/* Only a queue of the caller's own takes it. */
+			d[i] = (struct hw_sqe){ .op = HW_SEMAPHORE, .wait_va = s->va,
+						.flags = s->sq && s->bell ? HW_WAIT : 0,
+						.wait_value = 1 };
 			break;
 		case 2:
 			for (unsigned k = 0; k < sizeof(d[i]); k++)

@@ -293,8 +293,7 @@ static void fences_order_queues(void)
 	CHECK(!wait_point(ctx.syncobj, point, 10 * SECOND));
 	SAME(p[0], 2);
 	/* What waits in a queue that ends fails, and the fences behind it. */
-	first = (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = b.va + 64,
-				 .wait_value = 1 };
+	first = endless(&b);
 	CHECK(!ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &pending));
 	late.handle = pending.handle;
 	CHECK(!submit_full(q1, &first, 1, NULL, 0, &mid, 1, &point));

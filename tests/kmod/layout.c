@@ -7,7 +7,7 @@
 	_Static_assert((bytes) % 8 == 0, #name " aligned")
 
 HAS(query, 24);
-HAS(device, 88);
+HAS(device, 96);
 HAS(memory, 56);
 HAS(error, 40);
 HAS(ctx_create, 16);

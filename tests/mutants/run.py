@@ -144,8 +144,8 @@ class Copy:
                              "build/opt/conformance/conformance", "--server",
                              "build/opt/tessera-sim", "--quick", "--brief"], seconds, **env)
         if suite == "smi":
-            return self.run([sys.executable, "tests/smi_test.py", "build/opt/xla-smi"], seconds,
-                            **env)
+            return self.run(["sh", "-c", "for t in smi smi_doctor; do \"$0\" tests/${t}_test.py "
+                             "build/opt/xla-smi || exit 1; done", sys.executable], seconds, **env)
         if suite == "udev":
             return self.run(["sh", "tests/udev.sh"], seconds, **env)
         return self.run(["sh", "tests/run.sh"] +

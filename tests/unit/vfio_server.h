@@ -51,12 +51,12 @@ static inline int server_freeze(const struct vfio_server *s)
 	return WIFSTOPPED(status) ? 0 : -1;
 }
 
-/* Two devices of 64 MiB, with --client-limit `limit`. 0, or -1 with a text on standard
- * error. */
-static inline int server_start_with(struct vfio_server *s, const char *limit)
+/* Two devices with 64 MiB for each of `clients`, with --client-limit `limit`. 0, or -1 with
+ * a text on standard error. */
+static inline int server_start_for(struct vfio_server *s, unsigned clients, const char *limit)
 {
 	const char *build = getenv("TESSERA_BUILD"), *tmp = getenv("TMPDIR");
-	char program[300];
+	char program[300], number[16], hbm[16];
 	int out[2], failed;
 
 	snprintf(program, sizeof(program), "%s/tessera-sim", build ? build : "build/opt");
@@ -75,8 +75,11 @@ static inline int server_start_with(struct vfio_server *s, const char *limit)
 		dup2(out[1], 1);
 		close(out[0]);
 		close(out[1]);
-		execl(program, program, "--devices", "2", "--hbm", "64M", "--lanes", "2",
-		      "--client-limit", limit, "--socket-dir", s->dir, (char *)NULL);
+		snprintf(number, sizeof(number), "%u", clients);
+		snprintf(hbm, sizeof(hbm), "%uM", 64 * clients);
+		execl(program, program, "--devices", "2", "--hbm", hbm, "--lanes", "2",
+		      "--clients", number, "--client-limit", limit, "--socket-dir",
+		      s->dir, (char *)NULL);
 		_exit(127);
 	}
 	close(out[1]);
@@ -85,6 +88,11 @@ static inline int server_start_with(struct vfio_server *s, const char *limit)
 	if (failed)
 		fprintf(stderr, "%s does not serve\n", program);
 	return failed;
+}
+
+static inline int server_start_with(struct vfio_server *s, const char *limit)
+{
+	return server_start_for(s, 1, limit);
 }
 
 static inline int server_start(struct vfio_server *s)

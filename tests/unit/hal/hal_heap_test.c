@@ -157,6 +157,67 @@ static void the_owners_of_most_are_named_first(void **state)
 	hal_heap_destroy(h);
 }
 
+static void the_map_shows_what_is_where(void **state)
+{
+	enum { PART = 4096 };
+	struct hal_heap *h = hal_heap_create(HAL_PAGE_CELLS * PART);
+	struct hal_page_heap map;
+	struct hal_block *b;
+
+	(void)state;
+	hal_heap_show(h, &map);
+	assert_int_equal(map.bytes, HAL_PAGE_CELLS * PART);
+	assert_int_equal(map.largest_free_bytes, map.bytes);
+	assert_int_equal(map.n_holes, 1);
+	assert_int_equal(map.n_owners + map.in_use + map.n_blocks, 0);
+	/* Two parts and a half, a hole of one and a half, a byte in the last but one. */
+	hal_heap_alloc(h, 2 * PART + PART / 2, "weights");
+	b = hal_heap_alloc(h, PART + PART / 2, "gone");
+	hal_heap_alloc(h, (HAL_PAGE_CELLS - 6) * PART, "batch");
+	hal_heap_alloc(h, 1, "batch");
+	hal_heap_free(h, b);
+	hal_heap_show(h, &map);
+	assert_int_equal(map.is_whole, 1);
+	assert_int_equal(map.n_blocks, 3);
+	assert_int_equal(map.n_holes, 2);
+	assert_int_equal(map.in_use, hal_heap_in_use(h));
+	assert_int_equal(map.largest_free_bytes, 2 * PART - 64);
+	assert_int_equal(map.cells[0], 255);
+	assert_int_equal(map.cells[1], 255);
+	assert_in_range(map.cells[2], 126, 129);
+	assert_int_equal(map.cells[3], 0);
+	assert_int_equal(map.cells[4], 255);
+	assert_int_equal(map.cells[HAL_PAGE_CELLS - 3], 255);
+	assert_in_range(map.cells[HAL_PAGE_CELLS - 2], 1, 8);
+	assert_int_equal(map.cells[HAL_PAGE_CELLS - 1], 0);
+	assert_int_equal(map.n_owners, 2);
+	assert_string_equal(map.owners[0].tag, "batch");
+	assert_int_equal(map.owners[0].n_blocks, 2);
+	assert_string_equal(map.owners[1].tag, "weights");
+	assert_int_equal(map.owners[1].bytes, 2 * PART + PART / 2);
+	hal_heap_destroy(h);
+}
+
+static void a_map_of_too_many_blocks_is_left_out(void **state)
+{
+	struct hal_heap *h = hal_heap_create((HAL_HEAP_SHOWN + 2) * 64);
+	struct hal_page_heap map;
+
+	(void)state;
+	for (unsigned i = 0; i < HAL_HEAP_SHOWN; i++)
+		hal_heap_alloc(h, 64, "each");
+	hal_heap_show(h, &map);
+	assert_int_equal(map.is_whole, 1);
+	assert_int_equal(map.owners[0].n_blocks, HAL_HEAP_SHOWN);
+	hal_heap_alloc(h, 64, "each");
+	hal_heap_show(h, &map);
+	assert_int_equal(map.is_whole, 0);
+	assert_int_equal(map.n_blocks, HAL_HEAP_SHOWN + 1);
+	assert_int_equal(map.largest_free_bytes, 64);
+	assert_int_equal(map.n_owners + map.cells[0], 0);
+	hal_heap_destroy(h);
+}
+
 static void an_empty_heap_refuses(void **state)
 {
 	struct hal_heap *h = hal_heap_create(63);
@@ -166,6 +227,7 @@ static void an_empty_heap_refuses(void **state)
 	assert_null(hal_heap_alloc(h, 1, "x"));
 	assert_null(hal_heap_alloc_high(h, 1, "x"));
 	assert_int_equal(hal_heap_largest(h), 0);
+	hal_heap_show(h, &(struct hal_page_heap){ 0 });
 	hal_heap_destroy(h);
 	hal_heap_destroy(NULL);
 }
@@ -175,6 +237,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_use_matches_a_list),
 		cmocka_unit_test(the_owners_of_most_are_named_first),
+		cmocka_unit_test(the_map_shows_what_is_where),
+		cmocka_unit_test(a_map_of_too_many_blocks_is_left_out),
 		cmocka_unit_test(an_empty_heap_refuses),
 	};
 

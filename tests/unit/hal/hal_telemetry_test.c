@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Telemetry pages under readers, who remove what nobody holds. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -113,6 +115,80 @@ static void the_page_of_a_dead_process_is_removed(void **state)
 	assert_int_equal(read_all(seen), 0);
 	assert_int_equal(count_entries(), 0);
 	free(seen);
+}
+
+/* Publishes as process 1 of a PID namespace of its own until it is killed. */
+static int live_as_the_first(void *told)
+{
+	struct hal_page *page;
+	char path[128], done;
+	struct err err;
+	int fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	done = getpid() == 1 && !hal_page_open(&page, &fd, path, &err);
+	if (write(*(int *)told, &done, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void processes_of_two_pid_namespaces_share_no_page(void **state)
+{
+	static char stacks[2][64 << 10] __attribute__((aligned(16)));
+	struct hal_page *seen = malloc(sizeof(*seen));
+	int told[2];
+	pid_t pids[2];
+	char done = 0;
+
+	(void)state;
+	assert_non_null(seen);
+	assert_int_equal(pipe(told), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pids[i] = clone(live_as_the_first, stacks[i] + sizeof(stacks[i]),
+				CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, &told[1]);
+		if (pids[i] < 0 && !i) {
+			print_message("no PID namespace for this user: %s\n", strerror(errno));
+			skip();
+		}
+		assert_true(pids[i] > 0);
+		assert_int_equal(read(told[0], &done, 1), 1);
+		assert_int_equal(done, 1);
+	}
+	assert_int_equal(read_all(seen), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(kill(pids[i], SIGKILL), 0);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+		assert_int_equal(read_all(seen), 1 - i);
+	}
+	assert_int_equal(count_entries(), 0);
+	close(told[0]);
+	close(told[1]);
+	free(seen);
+}
+
+static void pages_of_dead_processes_are_removed_by_the_next(void **state)
+{
+	struct hal_page *page;
+	struct err err;
+	char path[128];
+	int fd, status;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid)
+			_exit(hal_page_open(&page, &fd, path, &err) ? 1 : 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	if (hal_page_open(&page, &fd, path, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(count_entries(), 1);
+	hal_page_close(page, fd, path);
+	assert_int_equal(count_entries(), 0);
 }
 
 static void files_that_are_no_pages_are_left_alone(void **state)
@@ -340,6 +416,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_page_that_is_made_under_readers_is_seen),
 		cmocka_unit_test(the_page_of_a_dead_process_is_removed),
+		cmocka_unit_test(processes_of_two_pid_namespaces_share_no_page),
+		cmocka_unit_test(pages_of_dead_processes_are_removed_by_the_next),
 		cmocka_unit_test(files_that_are_no_pages_are_left_alone),
 		cmocka_unit_test(a_page_of_another_version_is_refused_until_its_process_is_gone),
 		cmocka_unit_test(a_page_that_shrinks_is_no_page),

@@ -70,6 +70,21 @@ static void long_memory_is_found_piece_by_piece(void **state)
 	vfio_close(v);
 }
 
+/* Whoever closes it frees memory next: it does not rely on the kernel. */
+static void a_closed_device_was_cut_off_before(void **state)
+{
+	unsigned before = fake.n_left_on;
+	struct vfio *v;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(vfio_open(B, VFIO_WITHOUT_IOMMU, &v, &err), 0);
+	assert_int_equal(vfio_enable(v, &err), 0);
+	assert_int_equal(fake.device[1].command & 4, 4);
+	vfio_close(v);
+	assert_int_equal(fake.n_left_on, before);
+}
+
 static void copies_cross_from_piece_to_piece(void **state)
 {
 	uint64_t bytes = 6 * FAKE_HUGE, value = 0;
@@ -351,6 +366,7 @@ static void six_pages_and_no_locked_memory_are_taken(void **state)
 
 #define BARE_TESTS \
 	cmocka_unit_test(long_memory_is_found_piece_by_piece), \
+	cmocka_unit_test(a_closed_device_was_cut_off_before), \
 	cmocka_unit_test(copies_cross_from_piece_to_piece), \
 	cmocka_unit_test(small_buffers_are_in_one_piece), \
 	cmocka_unit_test(operands_in_several_pieces_are_refused), \

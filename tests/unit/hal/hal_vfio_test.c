@@ -135,6 +135,43 @@ static void unnamed_functions_are_found(void **state)
 	}
 }
 
+/* What libpci can't read hides nothing else, and is given back (LeakSanitizer sees to it). */
+static void a_function_that_goes_hides_no_other(void **state)
+{
+	static const char *const files[] = { "vendor", "device", "resource" };
+	static const char *const strange[] = { "nonsense", "0000:00:1f" };
+	char file[300], folder[300], command[700];
+	struct hal *h;
+	struct err err;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(file, sizeof(file), "/sys/bus/pci/devices/" A "/%s", files[i]);
+		snprintf(file, sizeof(file), "%s", fake_path(file, 0));
+		assert_int_equal(rename(file, fake_path("/hidden", 0)), 0);
+		assert_int_equal(hal_create(&(struct hal_options){ .devices = "" }, &h, &err), 0);
+		assert_int_equal(hal_device_count(h), 1);
+		hal_destroy(h);
+		assert_int_equal(rename(fake_path("/hidden", 0), file), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(file, sizeof(file), "/sys/bus/pci/devices/%s/vendor", strange[i]);
+		fake_write(fake_path(file, 0), "0x1234\n");
+	}
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "" }, &h, &err), 0);
+	assert_int_equal(hal_device_count(h), 2);
+	hal_destroy(h);
+	/* A machine without PCI has the model. */
+	snprintf(folder, sizeof(folder), "%s", fake_path("/sys/bus/pci/devices", 0));
+	assert_int_equal(rename(folder, fake_path("/hidden", 0)), 0);
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "" }, &h, &err), 0);
+	assert_int_equal(hal_device_count(h), 1);
+	hal_destroy(h);
+	assert_int_equal(rename(fake_path("/hidden", 0), folder), 0);
+	snprintf(command, sizeof(command), "cd %s && rm -r %s %s", folder, strange[0], strange[1]);
+	fake_run(command);
+}
+
 static void a_kernel_that_cannot_add_vectors_is_fine(void **state)
 {
 	struct vfio *v;
@@ -600,6 +637,7 @@ int main(void)
 		cmocka_unit_test(pinned_memory_is_reached_by_dma),
 		cmocka_unit_test(two_functions_work_side_by_side),
 		cmocka_unit_test(unnamed_functions_are_found),
+		cmocka_unit_test(a_function_that_goes_hides_no_other),
 		cmocka_unit_test(a_kernel_that_cannot_add_vectors_is_fine),
 		cmocka_unit_test(addresses_come_from_the_ranges),
 		cmocka_unit_test(spaces_avoid_holes),

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #include "hal/bus/vfio_user.h"
+#include "hal/transport.h"
 #include "tests/unit/vfio_server.h"
 
 #define SECOND 1000000000ll
@@ -93,6 +94,78 @@ static void a_second_client_is_told_who_is_busy(void **state)
 	assert_int_equal(err.code, ERR_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "another process"));
 	assert_non_null(strstr(err.msg, server.socket[0]));
+}
+
+/* Fills all of its HBM with what nobody else stores. */
+static void fill_all(struct hal_device *d, uint64_t pattern)
+{
+	struct hal_mem_stats stats;
+	struct hal_mem *m;
+	struct err err;
+	uint64_t *p;
+
+	hal_mem_stats(d, HAL_MEM_HBM, &stats);
+	if (hal_mem_alloc(d, HAL_MEM_HBM, stats.largest_free_bytes, "all", &m, &err))
+		fail_msg("%s", err.msg);
+	p = hal_mem_host(m);
+	for (uint64_t i = 0; i < stats.largest_free_bytes / 8; i++)
+		p[i] = pattern;
+}
+
+static bool holds_all(struct hal_device *d, uint64_t pattern)
+{
+	struct hal_mem_stats stats;
+	struct hal_mem *m;
+	struct err err;
+	bool holds = true;
+
+	/* A view from the first byte of HBM; the HAL's own blocks come first. */
+	hal_mem_stats(d, HAL_MEM_HBM, &stats);
+	assert_int_equal(hal_mem_view(d, HAL_HBM_VA, stats.limit_bytes, &m, &err), 0);
+	for (uint64_t i = stats.limit_bytes / 16; holds && i < stats.limit_bytes / 8; i++)
+		holds = ((uint64_t *)hal_mem_host(m))[i] == pattern;
+	hal_mem_free(m);
+	return holds;
+}
+
+static void as_many_clients_as_it_serves_share_a_device(void **state)
+{
+	struct vfio_server shared;
+	struct hal_device_info info;
+	struct hal_device *d[3];
+	struct hal *h[3];
+	struct err err;
+
+	(void)state;
+	assert_int_equal(server_start_for(&shared, 2, "10000"), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		d[i] = open_at(shared.device[0], 0, &h[i], &err);
+		if (!d[i])
+			fail_msg("client %u: %s", i, err.msg);
+		assert_int_equal(hal_device_info(h[i], 0, &info, &err), 0);
+		assert_int_equal(info.hbm_bytes, 64 << 20);
+		assert_string_equal(info.serial, "SIM00000");
+		fill_all(d[i], 0x1111 * (i + 1));
+	}
+	assert_null(open_at(shared.device[0], 0, &h[2], &err));
+	assert_int_equal(err.code, ERR_FAILED_PRECONDITION);
+	assert_non_null(strstr(err.msg, "--clients"));
+	assert_true(holds_all(d[0], 0x1111));
+	assert_true(holds_all(d[1], 0x2222));
+	/* The reset of one, its leaving, and its successor. */
+	assert_int_equal(hal_device_reset(d[0], &err), 0);
+	assert_int_equal(hal_device_error(d[1], &err), 0);
+	assert_true(holds_all(d[1], 0x2222));
+	hal_destroy(h[0]);
+	d[2] = open_at(shared.device[0], 0, &h[2], &err);
+	if (!d[2])
+		fail_msg("the next: %s", err.msg);
+	assert_true(holds_all(d[2], 0));
+	fill_all(d[2], 0x3333);
+	assert_true(holds_all(d[1], 0x2222));
+	hal_destroy(h[1]);
+	hal_destroy(h[2]);
+	assert_int_equal(server_stop(&shared, SIGTERM), 0);
 }
 
 static void two_devices_work_side_by_side(void **state)
@@ -533,6 +606,7 @@ int main(void)
 		DEVICE_TESTS,
 		cmocka_unit_test(pinned_memory_is_reached_by_dma),
 		cmocka_unit_test(a_second_client_is_told_who_is_busy),
+		cmocka_unit_test(as_many_clients_as_it_serves_share_a_device),
 		cmocka_unit_test(two_devices_work_side_by_side),
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(servers_that_are_none_are_refused),

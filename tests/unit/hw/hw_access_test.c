@@ -340,6 +340,31 @@ static void copies_go_onto_themselves_or_elsewhere(void **state)
 	assert_false(is_allowed());
 }
 
+/* What RPUT and RSIG write is another chip's, wherever it seems to be. */
+static void puts_lie_on_nothing(void **state)
+{
+	struct isa_access a[ISA_MAX_ACCESS];
+	struct isa_copy *c = begin(ISA_RPUT);
+	struct isa_scalar *s;
+
+	(void)state;
+	c->rank = 1;
+	c->elem_bytes = 4;
+	c->dim[0] = 4;
+	c->src = c->dst = at(0);
+	c->dst.offset = 4;
+	assert_true(is_allowed());
+	assert_int_equal(isa_accesses(&c->insn, a), 2);
+	assert_true(a[1].is_write && a[1].is_peer && !a[0].is_peer);
+	s = begin(ISA_RSIG);
+	s->elem = ELEM_U64;
+	assert_int_equal(isa_accesses(&s->insn, a), 1);
+	assert_true(a[0].is_write && a[0].is_peer);
+	s->insn.op = ISA_RWAIT;
+	assert_int_equal(isa_accesses(&s->insn, a), 1);
+	assert_false(a[0].is_write || a[0].is_peer);
+}
+
 static bool gather(int64_t src, int64_t idx, int64_t dst)
 {
 	struct isa_gather *g = begin(ISA_GATHER);
@@ -532,6 +557,7 @@ int main(void)
 		cmocka_unit_test(empty_dims_touch_nothing_but_what_a_fold_leaves),
 		cmocka_unit_test(reduce_stores_onto_initial_values_and_operands_that_stand_still),
 		cmocka_unit_test(copies_go_onto_themselves_or_elsewhere),
+		cmocka_unit_test(puts_lie_on_nothing),
 		cmocka_unit_test(gather_reads_its_table_as_far_as_indices_reach),
 		cmocka_unit_test(scatter_writes_apart_from_what_it_reads),
 		cmocka_unit_test(sort_stores_onto_what_it_sorts),

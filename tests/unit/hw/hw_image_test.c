@@ -18,9 +18,10 @@ struct parts {
 	struct image im;
 	uint64_t text[4];
 	char rodata[64];
-	struct image_binding bindings[4];
+	struct image_binding bindings[5];
 	struct image_shape shapes[3];
 	struct image_debug debug[2];
+	struct image_transfer transfers[3];
 	char strings[16];
 };
 
@@ -41,12 +42,17 @@ static void make(struct parts *p)
 	p->shapes[2] = (struct image_shape){ .elem = ELEM_F64, .alias = -1 };
 	p->debug[0] = (struct image_debug){ 0, 6, 9 };
 	p->debug[1] = (struct image_debug){ 16, 6, 0 };
+	/* Call 1 sends the argument and receives to the temporaries, call 2 sends nothing. */
+	p->transfers[0] = (struct image_transfer){ 1, 0, 0, 2, 4, 20, 7 };
+	p->transfers[1] = (struct image_transfer){ 1, 1, 0, 1, 64, 64, 8 };
+	p->transfers[2] = (struct image_transfer){ 2, 0, 0, 0, 64, 0, -1 };
 	p->im = (struct image){
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = 1,
 			  .n_results = 2, .name = 1, .temp_bytes = 128 },
 		.text = p->text, .text_bytes = sizeof(p->text), .rodata = p->rodata,
 		.rodata_bytes = sizeof(p->rodata), .bindings = p->bindings, .n_bindings = 4,
-		.shapes = p->shapes, .debug = p->debug, .n_debug = 2, .strings = p->strings,
+		.shapes = p->shapes, .debug = p->debug, .n_debug = 2,
+		.transfers = p->transfers, .n_transfers = 3, .strings = p->strings,
 		.strings_bytes = 15, .note = "note",
 	};
 }
@@ -97,6 +103,8 @@ static void takes_what_it_wrote(void **state)
 	free(bytes);
 	assert_int_equal(im->n_bindings, 4);
 	assert_memory_equal(im->shapes, p.shapes, sizeof(p.shapes));
+	assert_int_equal(im->n_transfers, 3);
+	assert_memory_equal(im->transfers, p.transfers, sizeof(p.transfers));
 	assert_string_equal(image_string(im, im->info.name), "name");
 	assert_string_equal(image_string(im, UINT32_MAX), "");
 	assert_string_equal(im->note, "note");
@@ -218,7 +226,7 @@ static Elf64_Shdr *section(uint8_t *bytes, unsigned i)
 }
 
 /* Section headers of the written file: 1 .text, 2 .rodata, 3 info, 4 bindings, 5 shapes,
- * 6 debug, 7 strings, 8 note, 9 names. */
+ * 6 debug, 7 host, 8 strings, 9 note, 10 names. */
 static void refuses_sections_that_pass_the_end(void **state)
 {
 	static const uint64_t offsets[] = { UINT64_MAX, UINT64_MAX - 63, 1ull << 63, 1u << 30 };
@@ -233,7 +241,7 @@ static void refuses_sections_that_pass_the_end(void **state)
 	bytes = write_image(&p, &n);
 	copy = malloc(n);
 	assert_non_null(copy);
-	for (unsigned s = 1; s <= 9; s++)
+	for (unsigned s = 1; s <= 10; s++)
 		for (unsigned i = 0; i < 4; i++) {
 			memcpy(copy, bytes, n);
 			section(copy, s)->sh_offset = offsets[i];
@@ -298,7 +306,7 @@ static void refuses_counts_that_lie(void **state)
 	free(bytes);
 	make(&p);
 	p.im.info.version++;
-	refused_parts(&p, "format 2");
+	refused_parts(&p, "format 3");
 	make(&p);
 	p.im.info.isa++;
 	refused_parts(&p, "compile it again");
@@ -308,6 +316,49 @@ static void refuses_counts_that_lie(void **state)
 	make(&p);
 	p.im.info.temp_bytes = 1ull << 63;
 	refused_parts(&p, "a count is out of range");
+}
+
+static void refuses_transfers_that_lie(void **state)
+{
+	static const char order[] = "its calls of the host are out of order";
+	static const char place[] = "a call of the host moves what is not there";
+	struct parts p;
+
+	(void)state;
+	make(&p);
+	p.transfers[0].call = 0;
+	refused_parts(&p, order);
+	make(&p);
+	p.transfers[2].call = 3;
+	refused_parts(&p, order);
+	make(&p);
+	p.transfers[2].call = 1;	/* a send behind a receive */
+	refused_parts(&p, order);
+	make(&p);
+	p.transfers[1].is_recv = 2;
+	refused_parts(&p, order);
+	make(&p);
+	p.transfers[1].zero = 1;
+	refused_parts(&p, order);
+	make(&p);
+	p.transfers[1].binding = 4;
+	refused_parts(&p, "names no binding");
+	make(&p);
+	p.transfers[1].offset = 65;
+	refused_parts(&p, place);
+	make(&p);
+	p.transfers[1].offset = UINT64_MAX;
+	refused_parts(&p, place);
+	make(&p);
+	p.transfers[0].bytes = UINT64_MAX;
+	refused_parts(&p, place);
+	make(&p);	/* constants are not to be written */
+	p.transfers[1] = (struct image_transfer){ 1, 1, 0, 0, 0, 8, 8 };
+	refused_parts(&p, place);
+	make(&p);
+	p.bindings[1].bytes = 7;
+	p.im.n_transfers = 1;
+	refused_parts(&p, "no room for the call's number");
 }
 
 static void refuses_shapes_that_lie(void **state)
@@ -325,6 +376,17 @@ static void refuses_shapes_that_lie(void **state)
 	make(&p);
 	p.shapes[1].rank = 33;
 	refused_parts(&p, "a shape has a wrong type");
+	make(&p);
+	p.shapes[0].order[0] = 1;	/* 1, 0 */
+	free(write_image(&p, &(size_t){ 0 }));
+	p.shapes[0].order[1] = 1;
+	refused_parts(&p, "a shape's order is none of its dims");
+	make(&p);
+	p.shapes[0].order[0] = 2;
+	refused_parts(&p, "a shape's order is none of its dims");
+	make(&p);
+	p.shapes[0].order[31] = 1;
+	refused_parts(&p, "a shape's order is none of its dims");
 	make(&p);
 	p.shapes[2].memory_kind = 3;
 	refused_parts(&p, "a shape has a wrong type");
@@ -379,6 +441,93 @@ static void refuses_bindings_that_lie(void **state)
 	refused_parts(&p, "not a Tessera executable");
 }
 
+static void random_state_is_bound_last(void **state)
+{
+	const struct image_binding random = { IMAGE_RANDOM, 0, HW_BIND_READ, 0, 24 };
+	struct image *im;
+	struct parts p;
+	struct err err;
+	uint8_t *bytes;
+	size_t n;
+
+	(void)state;
+	make(&p);
+	p.bindings[4] = random;
+	p.im.n_bindings = 5;
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	assert_true(image_draws(im));
+	image_free(im);
+	free(bytes);
+	p.im.n_bindings = 4;
+	assert_false(image_draws(&p.im));
+	p.im.n_bindings = 5;
+	p.bindings[4].bytes = 25;
+	refused_parts(&p, "more random state");
+	p.bindings[4] = random;
+	p.bindings[4].index = 1;
+	refused_parts(&p, "more random state");
+	p.bindings[4] = random;
+	p.bindings[4].access = 4;
+	refused_parts(&p, "unknown bits");
+	make(&p);
+	p.bindings[3] = random;
+	refused_parts(&p, "has no binding");
+	p.bindings[4] = (struct image_binding){ IMAGE_RESULT, 0, HW_BIND_WRITE, 1, 8 };
+	p.im.n_bindings = 5;
+	refused_parts(&p, "out of order");
+}
+
+static void mailboxes_and_peers_come_last_in_order(void **state)
+{
+	const uint16_t both = HW_BIND_READ | HW_BIND_WRITE, peer = HW_BIND_WRITE | HW_BIND_PEER;
+	struct image_binding b[8];
+	struct image *im = NULL;
+	struct parts p;
+	struct err err;
+	uint8_t *bytes;
+	size_t n;
+
+	(void)state;
+	make(&p);
+	memcpy(b, p.bindings, 4 * sizeof(*b));
+	b[4] = (struct image_binding){ IMAGE_MAILBOX, 0, both, 0, 4096 };
+	b[5] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x10004, 4096 };
+	b[6] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x30002, 0 };
+	p.im.bindings = b;
+	p.im.n_bindings = 7;
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	image_free(im);
+	free(bytes);
+	/* random state is behind them */
+	b[7] = (struct image_binding){ IMAGE_RANDOM, 0, both, 0, 24 };
+	p.im.n_bindings = 8;
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	assert_true(image_draws(im));
+	image_free(im);
+	free(bytes);
+	p.im.n_bindings = 7;
+	b[6].index = 0x10004;
+	refused_parts(&p, "the mailbox and the peers are out of order");
+	b[6].index = 0x20000;
+	refused_parts(&p, "the mailbox and the peers are out of order");
+	b[6].index = 0x20004;
+	b[6].access = both;
+	refused_parts(&p, "the mailbox and the peers are out of order");
+	b[6] = b[4];
+	refused_parts(&p, "the mailbox and the peers are out of order");
+	b[6] = b[2];
+	refused_parts(&p, "out of order");
+	b[6] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x30002, 0 };
+	b[4].access = peer;
+	refused_parts(&p, "unknown bits");
+	p.im.n_bindings = 6;
+	b[4] = b[5];
+	refused_parts(&p, "the mailbox and the peers are out of order");
+}
+
 static void refuses_texts_and_rows_that_lie(void **state)
 {
 	struct parts p;
@@ -414,8 +563,11 @@ int main(void)
 		cmocka_unit_test(refuses_another_machine),
 		cmocka_unit_test(refuses_sections_that_pass_the_end),
 		cmocka_unit_test(refuses_counts_that_lie),
+		cmocka_unit_test(refuses_transfers_that_lie),
 		cmocka_unit_test(refuses_shapes_that_lie),
 		cmocka_unit_test(refuses_bindings_that_lie),
+		cmocka_unit_test(random_state_is_bound_last),
+		cmocka_unit_test(mailboxes_and_peers_come_last_in_order),
 		cmocka_unit_test(refuses_texts_and_rows_that_lie),
 	};
 

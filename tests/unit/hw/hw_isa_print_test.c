@@ -58,7 +58,10 @@ static void scalar_instructions_name_their_operands(void **state)
 	scalar(s, ISA_BZ, "bz        r2, 000000f0");
 	scalar(s, ISA_BNZ, "bnz       r2, 000000f0");
 	scalar(s, ISA_TRAP, "trap      -16");
-	scalar(s, ISA_RSIG, "rsig      r1, r2, r3, -16 ! not built");
+	scalar(s, ISA_RWAIT, "rwait     r1, b7-16[r2], r3 ! type 7");
+	s.elem = ELEM_U64;
+	scalar(s, ISA_RWAIT, "rwait     r1, b7-16[r2], r3");
+	scalar(s, ISA_RSIG, "rsig.sar  b7-16[r2], r3");
 	s.fn = 200;
 	s.rb = 64;
 	scalar(s, ISA_ALU, "alu.!     r1, r2, r64 ! no function 200 ! registers end at r63");

@@ -159,9 +159,10 @@ static void wrong_host_arrays_are_refused(void **state)
 #undef PUT
 }
 
-static void layouts_other_than_row_major_are_refused(void **state)
+static void layouts_of_the_host_are_orders_of_dims(void **state)
 {
 	int64_t dims[] = { 2, 2 }, up[] = { 0, 1 }, down[] = { 1, 0 }, none[] = { 7, 9 };
+	int64_t twice[] = { 1, 1 };
 	char data[4] = "abcd", back[4];
 	struct PJRT_Buffer_MemoryLayout l = { .struct_size = PJRT_Buffer_MemoryLayout_SIZE,
 		.tiled = { .struct_size = PJRT_Buffer_MemoryLayout_Tiled_SIZE,
@@ -176,10 +177,15 @@ static void layouts_other_than_row_major_are_refused(void **state)
 #define FETCH CALL(Buffer_ToHostBuffer, .src = b, .dst = back, .dst_size = 4, .host_layout = &l)
 	drop_event(GET(Buffer_ToHostBuffer, event, .src = b, .dst = back, .dst_size = 4,
 		       .host_layout = &l));
+	assert_memory_equal(back, "abcd", 4);
 	l.tiled.minor_to_major = up;
-	assert_error(FETCH, PJRT_Error_Code_UNIMPLEMENTED, "row-major");
+	assert_ok(finish(GET(Buffer_ToHostBuffer, event, .src = b, .dst = back, .dst_size = 4,
+			     .host_layout = &l)));
+	assert_memory_equal(back, "acbd", 4);
 	l.tiled.minor_to_major = none;
-	assert_error(FETCH, PJRT_Error_Code_UNIMPLEMENTED, "row-major");
+	assert_error(FETCH, INVALID, "dim 7, out of range or twice");
+	l.tiled.minor_to_major = twice;
+	assert_error(FETCH, INVALID, "dim 1, out of range or twice");
 	l.tiled.minor_to_major_size = SIZE_MAX;
 	assert_error(FETCH, INVALID, "layout");
 	l.tiled.minor_to_major_size = 2;
@@ -194,6 +200,52 @@ static void layouts_other_than_row_major_are_refused(void **state)
 	assert_error(CALL(Buffer_ToHostBuffer, .src = b, .dst = back, .dst_size = 3), INVALID,
 		     "`dst_size` must be >= 4, got 3.");
 	drop_buffer(b);
+}
+
+/* A literal has its own order, or that of the buffer; bytes are as they lie. */
+static void arrays_lie_in_the_order_that_was_asked_for(void **state)
+{
+	/* [2,3,4] as [4,2,3] in memory: minor to major 1, 0, 2. */
+	static const int64_t dims[] = { 2, 3, 4 }, m2m[] = { 1, 0, 2 }, plain[] = { 2, 1, 0 };
+	static const int64_t strides[] = { 24, -8, 2 };
+	struct PJRT_Buffer_MemoryLayout l = { .tiled = { .minor_to_major = m2m,
+		.minor_to_major_size = 3 } }, row = { .tiled = { .minor_to_major = plain,
+		.minor_to_major_size = 3 } };
+	uint16_t data[24], as_it_lies[24], back[24], turned[24];
+	struct PJRT_Client_BufferFromHostBuffer_Args a;
+	struct PJRT_Buffer_GetMemoryLayout_Args own;
+	struct PJRT_Buffer *copy;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned j = 0; j < 3; j++)
+			for (unsigned k = 0; k < 4; k++) {
+				data[(i * 3 + j) * 4 + k] = (uint16_t)(100 * i + 10 * j + k);
+				turned[(i * 3 + 2 - j) * 4 + k] = (uint16_t)(100 * i + 10 * j + k);
+				as_it_lies[(k * 2 + i) * 3 + j] = (uint16_t)(100 * i + 10 * j + k);
+			}
+	for (unsigned strided = 0; strided < 2; strided++) {
+		assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client,
+				  .data = strided ? turned + 8 : data,
+				  .type = PJRT_Buffer_Type_U16, .dims = dims, .num_dims = 3,
+				  .byte_strides = strides, .num_byte_strides = strided ? 3 : 0,
+				  .device_layout = &l));
+		drop_event(a.done_with_host_buffer);
+		assert_ok(CALL_AS(&own, Buffer_GetMemoryLayout, .buffer = a.buffer));
+		assert_memory_equal(own.layout.tiled.minor_to_major, m2m, sizeof(m2m));
+		assert_ok(finish(GET(Buffer_CopyRawToHost, event, .buffer = a.buffer,
+				     .dst = back, .transfer_size = sizeof(back))));
+		assert_memory_equal(back, as_it_lies, sizeof(back));
+		assert_ok(fetch(a.buffer, back, sizeof(back)));
+		assert_memory_equal(back, as_it_lies, sizeof(back));
+		copy = GET(Buffer_CopyToMemory, dst_buffer, .buffer = a.buffer,
+			   .dst_memory = memory_of(dev[1], 1));
+		assert_ok(finish(GET(Buffer_ToHostBuffer, event, .src = copy, .dst = back,
+				     .dst_size = sizeof(back), .host_layout = &row)));
+		assert_memory_equal(back, data, sizeof(back));
+		drop_buffer(copy);
+		drop_buffer(a.buffer);
+	}
 }
 
 /* XLA's client sets neither size nor extensions of a layout and of its tiled part. */
@@ -375,15 +427,21 @@ static void external_references_keep_the_memory(void **state)
 	float data[4] = { 1, 2, 3, 4 };
 	struct PJRT_Buffer *b = put_floats(client, data, 4);
 	int64_t before = in_use(0);
+	float back[4];
 	void *p;
 
 	(void)state;
 	assert_error(CALL(Buffer_DecreaseExternalReferenceCount, .buffer = b), INVALID,
 		     "Attempting to decrease reference on a buffer with zero reference count.");
 	assert_ok(CALL(Buffer_IncreaseExternalReferenceCount, .buffer = b));
+	assert_ok(CALL(Buffer_DecreaseExternalReferenceCount, .buffer = b));
+	assert_ok(fetch(b, back, sizeof(back)));
+	assert_memory_equal(back, data, sizeof(data));
+	assert_ok(CALL(Buffer_IncreaseExternalReferenceCount, .buffer = b));
 	p = GET(Buffer_OpaqueDeviceMemoryDataPointer, device_memory_ptr, .buffer = b);
 	assert_ok(CALL(Buffer_Delete, .buffer = b));
 	assert_true(is_deleted(b));
+	assert_error(CALL(Buffer_UnsafePointer, .buffer = b), INVALID, "deleted");
 	assert_int_equal(in_use(0), before);
 	assert_memory_equal(p, data, sizeof(data));
 	assert_ok(CALL(Buffer_DecreaseExternalReferenceCount, .buffer = b));
@@ -627,6 +685,29 @@ static void a_failed_launch_gives_its_arguments_back(void **state)
 	drop_exe(x);
 }
 
+static void a_launch_refused_late_gives_its_arguments_back(void **state)
+{
+	struct PJRT_Client *c = new_client("hbm=64M,lanes=2");
+	struct PJRT_LoadedExecutable *x = compile_on(c, "scale_add_donated.mlirbc", 0);
+	float data[16] = { 5, 6, 7 }, back[16];
+	struct PJRT_Buffer *in[2] = { put_floats(c, data, 16), put_floats(c, data, 16) }, *out;
+	struct PJRT_Event *done;
+
+	(void)state;
+	assert_ok(CALL(Device_PoisonExecution, .device = device_of(c, 0),
+		       .error_code = PJRT_Error_Code_ABORTED, .error_message = "over",
+		       .error_message_size = 4));
+	assert_error(run_exe(x, in, 2, &out, &done), PJRT_Error_Code_ABORTED, "over");
+	for (int i = 0; i < 2; i++) {
+		assert_false(is_deleted(in[i]));
+		assert_ok(fetch(in[i], back, sizeof(back)));
+		assert_memory_equal(back, data, sizeof(data));
+		drop_buffer(in[i]);
+	}
+	drop_exe(x);
+	drop_client(c);
+}
+
 static void arguments_must_fit(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
@@ -780,7 +861,8 @@ int main(void)
 		cmocka_unit_test(unknown_types_are_refused),
 		cmocka_unit_test(strides_of_any_sign_are_followed),
 		cmocka_unit_test(wrong_host_arrays_are_refused),
-		cmocka_unit_test(layouts_other_than_row_major_are_refused),
+		cmocka_unit_test(layouts_of_the_host_are_orders_of_dims),
+		cmocka_unit_test(arrays_lie_in_the_order_that_was_asked_for),
 		cmocka_unit_test(what_clients_leave_unset_in_a_layout_is_not_read),
 		cmocka_unit_test(copies_reach_every_memory),
 		cmocka_unit_test(raw_copies_take_a_part),
@@ -794,6 +876,7 @@ int main(void)
 		cmocka_unit_test(an_array_donated_and_used_is_refused),
 		cmocka_unit_test(an_array_given_twice_is_read_whole),
 		cmocka_unit_test(a_failed_launch_gives_its_arguments_back),
+		cmocka_unit_test(a_launch_refused_late_gives_its_arguments_back),
 		cmocka_unit_test(arguments_must_fit),
 		cmocka_unit_test(a_view_reads_what_lies_there),
 		cmocka_unit_test(host_memory_is_used_where_it_lies),

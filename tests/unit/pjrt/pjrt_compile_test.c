@@ -476,7 +476,7 @@ static void older_execute_options_are_read_as_far_as_they_go(void **state)
 	assert_error(run_with(x, &o, in, &out), INVALID, "non_donatable");
 	o.num_non_donatable_input_indices = 0;
 	o.num_send_ops = 1;
-	assert_error(run_with(x, &o, in, &out), PJRT_Error_Code_UNIMPLEMENTED, "callbacks");
+	assert_error(run_with(x, &o, in, &out), INVALID, "`send_callbacks`");
 	drop_buffer(in[0]);
 	drop_buffer(in[1]);
 	drop_exe(x);
@@ -748,6 +748,51 @@ static void shardings_are_replicated(void **state)
 	drop_exe(l);
 }
 
+static void a_profiler_starts_and_stops(void **state)
+{
+	const struct PJRT_Profiler_Extension *ext =
+		(const void *)extension(PJRT_Extension_Type_Profiler);
+	struct PLUGIN_Profiler_Create_Args made = {
+		.struct_size = PLUGIN_Profiler_Create_Args_SIZE };
+	struct PLUGIN_Profiler_Start_Args start = {
+		.struct_size = PLUGIN_Profiler_Start_Args_SIZE };
+	struct PLUGIN_Profiler_Stop_Args stop = { .struct_size = PLUGIN_Profiler_Stop_Args_SIZE };
+	struct PLUGIN_Profiler_CollectData_Args data = {
+		.struct_size = PLUGIN_Profiler_CollectData_Args_SIZE, .buffer_size_in_bytes = 9 };
+	struct PLUGIN_Profiler_Destroy_Args gone = {
+		.struct_size = PLUGIN_Profiler_Destroy_Args_SIZE };
+	struct PLUGIN_Profiler_Error_Message_Args text = {
+		.struct_size = PLUGIN_Profiler_Error_Message_Args_SIZE };
+	struct PLUGIN_Profiler_Error_GetCode_Args code = {
+		.struct_size = PLUGIN_Profiler_Error_GetCode_Args_SIZE };
+	struct PLUGIN_Profiler_Error_Destroy_Args drop = {
+		.struct_size = PLUGIN_Profiler_Error_Destroy_Args_SIZE };
+	const struct PLUGIN_Profiler_Api *calls;
+
+	(void)state;
+	assert_non_null(ext);
+	calls = ext->profiler_api;
+	assert_int_equal(calls->struct_size, PLUGIN_Profiler_Api_SIZE);
+	assert_ok(((slot_fn *)calls->create)(&made));
+	start.profiler = stop.profiler = data.profiler = gone.profiler = made.profiler;
+	assert_ok(((slot_fn *)calls->start)(&start));
+	text.error = code.error = drop.error = ((slot_fn *)calls->start)(&start);
+	assert_non_null(text.error);
+	((void (*)(void *))calls->error_message)(&text);
+	assert_non_null(strstr(text.message, "runs already"));
+	assert_null(((slot_fn *)calls->error_get_code)(&code));
+	assert_int_equal(code.code, PJRT_Error_Code_FAILED_PRECONDITION);
+	((void (*)(void *))calls->error_destroy)(&drop);
+	assert_ok(((slot_fn *)calls->stop)(&stop));
+	assert_error(((slot_fn *)calls->stop)(&stop), PJRT_Error_Code_FAILED_PRECONDITION,
+		     "was not started");
+	assert_ok(((slot_fn *)calls->collect_data)(&data));
+	assert_int_equal(data.buffer_size_in_bytes, 0);
+	assert_ok(((slot_fn *)calls->destroy)(&gone));
+	start.profiler = NULL;
+	assert_error(((slot_fn *)calls->start)(&start), INVALID, "`profiler` is NULL");
+}
+
 /* Clients refuse a list of no shardings, and with it the program. */
 static void a_program_without_results_has_no_list_of_shardings(void **state)
 {
@@ -798,6 +843,7 @@ int main(void)
 		cmocka_unit_test(layouts_of_an_executable_are_its_own),
 		cmocka_unit_test(default_layouts_are_their_askers),
 		cmocka_unit_test(shardings_are_replicated),
+		cmocka_unit_test(a_profiler_starts_and_stops),
 		cmocka_unit_test(a_program_without_results_has_no_list_of_shardings),
 	};
 

@@ -181,9 +181,9 @@ static struct PJRT_LoadedExecutable *compile_endless(struct PJRT_Client *c)
 static void work_behind_work_that_fails_fails(void **state)
 {
 	struct PJRT_LoadedExecutable *slow, *x;
-	struct PJRT_Buffer *v, *in[2], *lost, *out[2];
+	struct PJRT_Buffer *v, *in[2], *lost, *out[2], *late;
 	float data[16] = { 1 }, back[16];
-	struct PJRT_Event *done[2];
+	struct PJRT_Event *done[2], *late_done;
 	struct PJRT_Client *c;
 
 	(void)state;
@@ -201,6 +201,13 @@ static void work_behind_work_that_fails_fails(void **state)
 			assert_ok(run_exe(x, in, 2, &out[i], &done[i]));
 		assert_error(fetch(lost, back, sizeof(back)),
 			     PJRT_Error_Code_DEADLINE_EXCEEDED, "endless");
+		/* What takes such a result later has its error. */
+		assert_ok(run_exe(x, (struct PJRT_Buffer *[]){ in[0], out[0] }, 2, &late,
+				  &late_done));
+		assert_error(finish(late_done), PJRT_Error_Code_ABORTED, "endless");
+		assert_error(fetch(late, back, sizeof(back)), PJRT_Error_Code_ABORTED,
+			     "queued behind");
+		drop_buffer(late);
 		for (int i = 0; i < n; i++) {
 			assert_error(fetch(out[i], back, sizeof(back)),
 				     PJRT_Error_Code_ABORTED, "queued behind");
@@ -475,6 +482,47 @@ static void threads_have_clients_of_their_own(void **state)
 	}
 }
 
+/* What the first launch of a client with this seed draws. */
+static void draw(int64_t seed, uint64_t *to)
+{
+	static char text[] = "module() () {\nfunc() {sym_name = \"main\"} () {\n"
+			     "%0 = tc.draw() : tensor<2xui64>\nreturn(%0)\n}\n}\n";
+	struct PJRT_NamedValue o[] = {
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "devices", .name_size = 7,
+		  .type = PJRT_NamedValue_kString, .string_value = "sim:hbm=16M",
+		  .value_size = 11 },
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "rng_seed", .name_size = 8,
+		  .type = PJRT_NamedValue_kInt64, .int64_value = seed, .value_size = 1 },
+	};
+	struct PJRT_Program p = program_of((struct bytes){ text, sizeof(text) - 1 });
+	struct PJRT_Client *c = GET(Client_Create, client, .create_options = o,
+				    .num_options = 2);
+	struct PJRT_LoadedExecutable *x;
+	struct PJRT_Buffer *out;
+	char options[32];
+	size_t n = options_for(0, options);
+
+	x = GET(Client_Compile, executable, .client = c, .program = &p,
+		.compile_options = options, .compile_options_size = n);
+	assert_ok(run_exe(x, NULL, 0, &out, NULL));
+	assert_ok(fetch(out, to, 16));
+	drop_buffer(out);
+	drop_exe(x);
+	drop_client(c);
+}
+
+static void a_client_takes_a_seed(void **state)
+{
+	uint64_t a[2], b[2], c[2];
+
+	(void)state;
+	draw(-7, a);
+	draw(-7, b);
+	draw(7, c);
+	assert_memory_equal(a, b, sizeof(a));
+	assert_memory_not_equal(a, c, sizeof(a));
+}
+
 /* One thread reads a buffer while another deletes it: content or "deleted", no more. */
 struct race { struct PJRT_Buffer *b; int wrong; };
 
@@ -534,6 +582,7 @@ int main(void)
 		cmocka_unit_test(the_last_object_may_die_in_a_fetch),
 		cmocka_unit_test(threads_work_on_one_client),
 		cmocka_unit_test(threads_have_clients_of_their_own),
+		cmocka_unit_test(a_client_takes_a_seed),
 		cmocka_unit_test(deleting_what_another_thread_reads_is_safe),
 	};
 

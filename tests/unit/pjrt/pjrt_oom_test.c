@@ -419,6 +419,52 @@ static void loading_survives(void **state)
 	torture(reload);
 }
 
+static struct PJRT_Executable_Serialize_Args serialized;
+
+/* A program of two replicas, from an HLO module, and what is shown of it. It is not compiled
+ * here: libelf, which writes images, does not survive where memory ends. */
+static void load_replicas(void)
+{
+	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE };
+	struct PJRT_Executable_DeserializeAndLoad_Args l;
+	struct PJRT_LoadedExecutable_GetExecutable_Args x;
+
+	if (!went(CALL_AS(&l, Executable_DeserializeAndLoad, .client = client,
+			  .serialized_executable = serialized.serialized_bytes,
+			  .serialized_executable_size = serialized.serialized_bytes_size)))
+		return;
+	assert_ok(CALL_AS(&x, LoadedExecutable_GetExecutable,
+			  .loaded_executable = l.loaded_executable));
+	went(CALL(Executable_OptimizedProgram, .executable = x.executable, .program = &p));
+	assert_ok(CALL(Executable_Destroy, .executable = x.executable));
+	drop_exe(l.loaded_executable);
+}
+
+static void replicas_and_modules_survive(void **state)
+{
+	static const char options[] = "\x1a\x02\x20\x02";
+	static char module[8192];
+	FILE *f = fopen("tests/data/torch/reduce__prod.hlo", "rb");
+	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE, .code = module,
+				  .format = "hlo", .format_size = 3 };
+	struct PJRT_LoadedExecutable *l;
+	struct PJRT_Executable *x;
+
+	(void)state;
+	assert_non_null(f);
+	p.code_size = fread(module, 1, sizeof(module), f);
+	fclose(f);
+	l = GET(Client_Compile, executable, .client = client, .program = &p,
+		.compile_options = options, .compile_options_size = sizeof(options) - 1);
+	x = GET(LoadedExecutable_GetExecutable, executable, .loaded_executable = l);
+	assert_ok(CALL_AS(&serialized, Executable_Serialize, .executable = x));
+	torture(load_replicas);
+	((void (*)(void *))serialized.serialized_executable_deleter)(
+		serialized.serialized_executable);
+	assert_ok(CALL(Executable_Destroy, .executable = x));
+	drop_exe(l);
+}
+
 static void describe(void)
 {
 	struct PJRT_TopologyDescription_Create_Args t;
@@ -453,6 +499,7 @@ int main(void)
 		cmocka_unit_test(donating_survives),
 		cmocka_unit_test(views_survive),
 		cmocka_unit_test(loading_survives),
+		cmocka_unit_test(replicas_and_modules_survive),
 		cmocka_unit_test(describing_survives),
 	};
 

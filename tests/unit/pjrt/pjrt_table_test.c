@@ -301,18 +301,19 @@ static void events_call_back_once_with_their_own_error(void **state)
 	struct PJRT_Event *e = GET(Event_Create, event);
 	struct heard before = { 0 }, after = { 0 };
 	/* Not terminated, and longer than an error's text can be. */
-	char *text = malloc(5000);
+	const size_t n = 70000;
+	char *text = malloc(n);
 
 	(void)state;
 	assert_non_null(text);
-	memset(text, 'x', 5000);
+	memset(text, 'x', n);
 	assert_false(GET(Event_IsReady, is_ready, .event = e));
 	assert_null(CALL(Event_Error, .event = e));
 	assert_ok(CALL(Event_OnReady, .event = e, .callback = (void *)hear,
 		       .user_arg = &before));
 	assert_int_equal(before.calls, 0);
 	assert_ok(CALL(Event_Set, .event = e, .error_code = PJRT_Error_Code_DATA_LOSS,
-		       .error_message = text, .error_message_size = 5000));
+		       .error_message = text, .error_message_size = n));
 	assert_int_equal(before.calls, 1);
 	assert_int_equal(before.code, PJRT_Error_Code_DATA_LOSS);
 	assert_memory_equal(before.text, "xxxx", 4);
@@ -403,6 +404,54 @@ static void wrong_client_options_are_refused(void **state)
 		     "has no value");
 }
 
+static void platform_is(struct PJRT_Client *c, const char *name)
+{
+	struct PJRT_Client_PlatformName_Args a;
+	struct PJRT_TopologyDescription_PlatformName_Args t;
+	struct PJRT_TopologyDescription *own = GET(Client_TopologyDescription, topology,
+						   .client = c);
+
+	assert_ok(CALL_AS(&a, Client_PlatformName, .client = c));
+	assert_int_equal(a.platform_name_size, strlen(name));
+	assert_memory_equal(a.platform_name, name, strlen(name));
+	assert_ok(CALL_AS(&t, TopologyDescription_PlatformName, .topology = own));
+	assert_int_equal(t.platform_name_size, strlen(name));
+	assert_memory_equal(t.platform_name, name, strlen(name));
+}
+
+static void the_platform_may_be_called_tpu(void **state)
+{
+	struct PJRT_Client *plain = new_client("hbm=64M,lanes=1"), *tpu;
+
+	(void)state;
+	setenv("TESSERA_PLATFORM_NAME", "tpu", 1);
+	tpu = new_client("hbm=64M,lanes=1");
+	setenv("TESSERA_PLATFORM_NAME", "gpu", 1);
+	assert_error(CALL(Client_Create), INVALID, "TESSERA_PLATFORM_NAME=\"gpu\": say tpu");
+	assert_error(CALL(TopologyDescription_Create), INVALID, "say tpu");
+	unsetenv("TESSERA_PLATFORM_NAME");
+	platform_is(tpu, "tpu");
+	platform_is(plain, "tessera");
+	drop_client(tpu);
+	drop_client(plain);
+}
+
+/* slice_index is not among them: HybridMesh of torch_xla refuses one slice that has it. */
+static void attributes_are_of_one_slice(struct PJRT_DeviceDescription *t, int id)
+{
+	static const char *const names[] = { "coords", "core_on_chip", "num_cores" };
+	struct PJRT_DeviceDescription_Attributes_Args a;
+
+	assert_ok(CALL_AS(&a, DeviceDescription_Attributes, .device_description = t));
+	assert_int_equal(a.num_attributes, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(a.attributes[i].name_size, strlen(names[i]));
+		assert_memory_equal(a.attributes[i].name, names[i], strlen(names[i]));
+	}
+	assert_int_equal(a.attributes[0].value_size, 3);
+	assert_int_equal(a.attributes[0].int64_array_value[0], id);
+}
+
 static void devices_are_described(void **state)
 {
 	struct PJRT_Client *c = new_client("devices=2,hbm=64M,lanes=1");
@@ -426,6 +475,7 @@ static void devices_are_described(void **state)
 		for (int k = 0; k < 3; k++)
 			assert_true(GET(Memory_Kind_Id, kind_id, .memory = memory_of(d, k)) > 0);
 		assert_non_null(GET(Device_GetAttributes, attributes, .device = d));
+		attributes_are_of_one_slice(t, i);
 	}
 	assert_error(CALL(Client_LookupDevice, .client = c, .id = 2), INVALID,
 		     "No matching device found for device_id 2");
@@ -506,6 +556,7 @@ int main(void)
 		cmocka_unit_test(an_event_that_nobody_sets_is_cancelled),
 		cmocka_unit_test(the_plugin_names_its_attributes),
 		cmocka_unit_test(wrong_client_options_are_refused),
+		cmocka_unit_test(the_platform_may_be_called_tpu),
 		cmocka_unit_test(devices_are_described),
 		cmocka_unit_test(default_assignments_are_checked),
 		cmocka_unit_test(small_objects_come_and_go),

@@ -84,7 +84,7 @@ static inline int error_code(struct PJRT_Error *e)
 /* The text, copied to a buffer that the next call overwrites. */
 static inline const char *error_text(struct PJRT_Error *e)
 {
-	static _Thread_local char text[1024];
+	static _Thread_local char text[1 << 17];
 	struct PJRT_Error_Message_Args a;
 
 	CALL_AS(&a, Error_Message, .error = e);

@@ -312,6 +312,77 @@ static void comparisons_of_special_values(void **state)
 	}
 }
 
+/* The same of complex numbers: by the real part, then the imaginary, where neither is NaN. */
+static void complex_numbers_have_an_order(void **state)
+{
+	static const char values[] =
+		"000000000000803f000000800000803f00000000000080bf0000803f00000000"
+		"000080ff000000400000807f000000c00000c07f00000000000000000000c07f"
+		"0000803f0000807f0000803f000080ff";
+	static const char *const ops[] = {
+		"compare(%2, %3) {comparison_direction = <GE>, compare_type = <FLOAT>} : "
+			"tensor<10x10xi1>",
+		"compare(%2, %3) {comparison_direction = <GT>, compare_type = <FLOAT>} : "
+			"tensor<10x10xi1>",
+		"compare(%2, %3) {comparison_direction = <LE>, compare_type = <FLOAT>} : "
+			"tensor<10x10xi1>",
+		"compare(%2, %3) {comparison_direction = <LT>, compare_type = <FLOAT>} : "
+			"tensor<10x10xi1>",
+		"maximum(%2, %3) : tensor<10x10xcomplex<f32>>",
+		"minimum(%2, %3) : tensor<10x10xcomplex<f32>>",
+		"clamp(%2, %5, %3) : tensor<10x10xcomplex<f32>>",
+		"clamp(%6, %2, %7) : tensor<10x10xcomplex<f32>>",
+	};
+	char text[2048];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
+		snprintf(text, sizeof(text), PROGRAM("%%5: tensor<10x10xcomplex<f32>>, "
+			"%%6: tensor<complex<f32>>, %%7: tensor<complex<f32>>",
+			"%%1 = constant() {value = dense<0x%s> : tensor<10xcomplex<f32>>} : "
+			"tensor<10xcomplex<f32>>\n"
+			"%%2 = broadcast_in_dim(%%1) {broadcast_dimensions = [0]} : "
+			"tensor<10x10xcomplex<f32>>\n"
+			"%%3 = broadcast_in_dim(%%1) {broadcast_dimensions = [1]} : "
+			"tensor<10x10xcomplex<f32>>\n"
+			"%%4 = %s\nreturn(%%4)"), values, ops[i]);
+		runs_as_evaluated(text);
+	}
+}
+
+#define PAIR "(%10: tensor<complex<f64>>, %11: tensor<complex<f64>>) {\n"
+#define GREATER "%12 = compare(%10, %11) {comparison_direction = <GE>, " \
+	"compare_type = <FLOAT>} : tensor<i1>\nreturn(%12)\n}"
+#define LARGEST "%12 = maximum(%10, %11) : tensor<complex<f64>>\nreturn(%12)\n}"
+
+/* In regions, too. */
+static void complex_numbers_are_sorted_and_reduced(void **state)
+{
+	static const char *const lines[] = {
+		"%4 = sort(%1) {dimension = 1, is_stable = true} : tensor<6x8xcomplex<f64>> "
+			PAIR GREATER "\nreturn(%4)",
+		"%4 = reduce(%1, %3) {dimensions = [0]} : tensor<8xcomplex<f64>> "
+			PAIR LARGEST "\nreturn(%4)",
+		"%4 = reduce(%1, %3) {dimensions = [1]} : tensor<6xcomplex<f64>> "
+			PAIR LARGEST "\nreturn(%4)",
+		"%4 = reduce_window(%1, %3) {window_dimensions = [2, 2], window_strides = [2, 2], "
+			"base_dilations = [1, 1], window_dilations = [1, 1], "
+			"padding = [0, 0, 0, 0]} : tensor<3x4xcomplex<f64>> "
+			PAIR LARGEST "\nreturn(%4)",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		char text[2048];
+
+		snprintf(text, sizeof(text), PROGRAM("%%0: tensor<6x8xcomplex<f32>>",
+			"%%1 = convert(%%0) : tensor<6x8xcomplex<f64>>\n"
+			"%%3 = constant() {value = dense<0x000000000000f0ff000000000000f0ff> : "
+			"tensor<complex<f64>>} : tensor<complex<f64>>\n%s"), lines[i]);
+		runs_as_evaluated(text);
+	}
+}
+
 /* Starts far outside, as each type of index writes them. */
 static void starts_are_clamped(void **state)
 {
@@ -398,6 +469,8 @@ int main(void)
 		cmocka_unit_test(padding_below_zero_with_holes),
 		cmocka_unit_test(padding_that_keeps_the_shape),
 		cmocka_unit_test(comparisons_of_special_values),
+		cmocka_unit_test(complex_numbers_have_an_order),
+		cmocka_unit_test(complex_numbers_are_sorted_and_reduced),
 		cmocka_unit_test(starts_are_clamped),
 		cmocka_unit_test(reductions_start_at_any_value),
 	};

@@ -30,6 +30,19 @@ static int teardown(void **state)
 	return 0;
 }
 
+static unsigned replicas;
+
+/* The first replica's device. */
+static int parse_bytes(const void *bytes, size_t n, unsigned *device, struct err *err)
+{
+	unsigned devices[2];
+	int code = rt_parse_options(rt_device_count(client), bytes, n, devices, &replicas, err);
+
+	if (!code)
+		*device = devices[0];
+	return code;
+}
+
 /* The options of one build: its code, *device, and err.msg. */
 static int parse(Rt__BuildOptions *b, unsigned *device, struct err *err)
 {
@@ -41,7 +54,7 @@ static int parse(Rt__BuildOptions *b, unsigned *device, struct err *err)
 	n = rt__compile_options__get_packed_size(&o);
 	assert_in_range(n, 0, sizeof(bytes));
 	rt__compile_options__pack(&o, bytes);
-	return rt_parse_options(rt_device_count(client), bytes, n, device, err);
+	return parse_bytes(bytes, n, device, err);
 }
 
 static int parse_ordinal(int64_t ordinal, unsigned *device, struct err *err)
@@ -60,7 +73,7 @@ static void an_ordinal_names_a_device_that_is_there(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(rt_parse_options(rt_device_count(client), "", 0, &device, &err), 0);
+	assert_int_equal(parse_bytes("", 0, &device, &err), 0);
 	assert_int_equal(device, 0);
 	assert_int_equal(parse_ordinal(-1, &device, &err), 0);
 	assert_int_equal(device, 0);
@@ -96,11 +109,48 @@ static void an_assignment_names_one_device(void **state)
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
 	ids[0] = 1;
 	one.n_replica_device_ids = 2;
-	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "2 devices for 1 replicas"));
 	one.n_replica_device_ids = 0;
-	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
 	one.n_replica_device_ids = 1;
 	a.n_computation_devices = 2;
+	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+}
+
+static void replicas_are_on_devices_of_their_own(void **state)
+{
+	int64_t ids[2] = { 1, 0 };
+	Rt__ComputationDevices one = RT__COMPUTATION_DEVICES__INIT, *list = &one;
+	Rt__DeviceAssignment a = RT__DEVICE_ASSIGNMENT__INIT;
+	Rt__BuildOptions b = RT__BUILD_OPTIONS__INIT;
+	unsigned device;
+	struct err err;
+
+	(void)state;
+	b.has_num_replicas = 1;
+	b.num_replicas = 2;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	assert_int_equal(device, 0);
+	assert_int_equal(replicas, 2);
+	one.replica_device_ids = ids;
+	one.n_replica_device_ids = 2;
+	a.computation_devices = &list;
+	a.n_computation_devices = 1;
+	b.device_assignment = &a;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	assert_int_equal(device, 1);
+	ids[1] = 1;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "device 1 for replicas 0 and 1"));
+	b.num_replicas = 3;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "3 replicas; there are 2 devices"));
+	b.num_replicas = -1;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	b.num_replicas = 2;
+	b.has_num_partitions = 1;
+	b.num_partitions = 2;
 	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
 }
 
@@ -120,7 +170,7 @@ static int parse_option(const char *key, Rt__OptionValue *v, struct err *err)
 	n = rt__compile_options__get_packed_size(&o);
 	assert_in_range(n, 0, sizeof(bytes));
 	rt__compile_options__pack(&o, bytes);
-	return rt_parse_options(rt_device_count(client), bytes, n, &device, err);
+	return parse_bytes(bytes, n, &device, err);
 }
 
 static void unknown_options_are_refused_by_name(void **state)
@@ -187,7 +237,7 @@ static void broken_bytes_are_refused(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(rt_parse_options(rt_device_count(client), cut, sizeof(cut), &device, &err),
+	assert_int_equal(parse_bytes(cut, sizeof(cut), &device, &err),
 			 ERR_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "CompileOptionsProto"));
 }
@@ -197,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_ordinal_names_a_device_that_is_there),
 		cmocka_unit_test(an_assignment_names_one_device),
+		cmocka_unit_test(replicas_are_on_devices_of_their_own),
 		cmocka_unit_test(unknown_options_are_refused_by_name),
 		cmocka_unit_test(values_fit_their_options),
 		cmocka_unit_test(broken_bytes_are_refused),

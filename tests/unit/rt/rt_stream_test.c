@@ -26,7 +26,7 @@ static void a_stream_is_whole_when_all_granules_came(void **state)
 	assert_memory_equal(rt_stream_data(s), "abcdefghijkl", 12);
 	assert_int_equal(rt_stream_add(s, "more", 4, &err), ERR_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "0 of 12 are missing"));
-	rt_stream_free(s);
+	rt_stream_unref(s);
 }
 
 static void chunks_of_part_of_a_granule_are_refused(void **state)
@@ -40,8 +40,8 @@ static void chunks_of_part_of_a_granule_are_refused(void **state)
 	assert_int_equal(rt_stream_add(s, "x", UINT64_MAX - 3, &err), ERR_INVALID_ARGUMENT);
 	assert_int_equal(rt_stream_current(s), 0);
 	assert_int_equal(rt_stream_add(s, NULL, 0, &err), 0);
-	rt_stream_free(s);
-	rt_stream_free(NULL);
+	rt_stream_unref(s);
+	rt_stream_unref(NULL);
 }
 
 static void streams_that_cant_be_are_not_made(void **state)
@@ -54,7 +54,7 @@ static void streams_that_cant_be_are_not_made(void **state)
 	assert_null(rt_stream_new(UINT64_MAX, 1));
 	assert_non_null(s);
 	assert_non_null(rt_stream_data(s));
-	rt_stream_free(s);
+	rt_stream_unref(s);
 }
 
 int main(void)

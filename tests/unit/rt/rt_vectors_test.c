@@ -19,6 +19,10 @@ static const struct vector_near near_programs[] = {
 	{ "cumsum_float16_8_9", 0.125, false },
 	{ "fft_complex64_14_15_16_17", 4, false },
 	{ "fft_float32_14_15_16_17", 2, false },
+	/* Products of the parts are summed apart, and joined at the end. */
+	{ "dot_general_float16_4_3_complex128_3_6", 0.5, true },
+	{ "dot_general_float32_4_3_complex128_3_6", 0.5, true },
+	{ "dot_general_uint8_4_3_complex64_3_6", 0.5, true },
 	/* One unit, where the rule asks for 0.001 of values of some thousands. */
 	{ "sin_complex64_20_20", 1, true },
 };

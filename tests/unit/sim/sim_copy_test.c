@@ -95,10 +95,33 @@ static void large_copies(struct vt *t, const char *path)
 	}
 }
 
+/* Pieces of rows that are a little shorter or longer than some of them; a byte between rows. */
+static void rows_end_where_they_should(struct vt *t, const char *path)
+{
+	uint64_t seed = 5;
+
+	(void)path;
+	for (int64_t whole = 1 << 12; whole <= 1 << 18; whole *= 2) {
+		for (int64_t n = whole - 1; n <= whole + 1; n++) {
+			struct isa_copy c = { .rank = 2, .elem_bytes = 1, .dim = { 2, n },
+					      .src.stride = { n + 2, 1 },
+					      .dst.stride = { n + 1, 1 } };
+
+			compare(t, &seed, &c, (uint64_t)(2 * n + 2), (uint64_t)(2 * n + 1));
+		}
+	}
+}
+
 static void copies_match_plain_loops(void **state)
 {
 	(void)state;
 	in_each_path(random_copies);
+}
+
+static void long_rows_match(void **state)
+{
+	(void)state;
+	in_each_path(rows_end_where_they_should);
 }
 
 static void large_copies_match(void **state)
@@ -159,6 +182,10 @@ static void malformed_copies_are_refused(void **state)
 	REFUSES(c.src.stride[0] = INT64_MAX);
 	REFUSES(c.dst.offset = -4);
 	REFUSES(c.dst.offset = 4);
+	REFUSES((c.rank = 1, c.elem_bytes = 1, c.dim[0] = 65, c.src.stride[0] = 0,
+		 c.dst.stride[0] = 1));
+	REFUSES((c.rank = 1, c.elem_bytes = 1, c.dim[0] = 65, c.src.stride[0] = 1,
+		 c.dst.stride[0] = 0));
 	REFUSES(c.src.binding = 7);
 	REFUSES(c.src.reg = 64);
 	REFUSES((c.dim[0] = INT64_MAX, c.dim[1] = INT64_MAX, c.src.stride[0] = 0,
@@ -171,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_match_plain_loops),
+		cmocka_unit_test(long_rows_match),
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),

@@ -142,6 +142,115 @@ static void a_limit_that_is_kept_does_nothing(void **state)
 	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
 }
 
+/* Descriptor and queue ask for all the time there is; the device's owner allows little. */
+static void no_limit_is_longer_than_the_longest(void **state)
+{
+	struct hw_queue with = { .ctx = (uint16_t)t.ctx, .cls = HW_CLASS_COMPUTE,
+				 .vector = HW_NO_VECTOR, .limit_ns = UINT64_MAX };
+	struct t_ring capped, free;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 20000000), 0);
+	assert_int_equal(t_queue(&t, &capped, with), 0);
+	with.flags = HW_QUEUE_UNCAPPED;
+	with.limit_ns = 40000000;
+	assert_int_equal(t_queue(&t, &free, with), 0);
+	endless();
+	for (unsigned i = 0; i < 2; i++) {
+		p.limit_ns = i ? UINT64_MAX : 0;
+		assert_int_equal(t_load(&t, &p, &id), 0);
+		assert_int_equal(t_ask(&t, &capped, t_execute(&t, &p, id)), HW_ST_WATCHDOG);
+		assert_in_range(t.cqe.value, 20000000, 5000000000);	/* or it is for ever */
+		assert_int_equal(t_reset(&t, &capped), 0);
+		assert_int_equal(t_unload(&t, id), 0);
+	}
+	p.limit_ns = 0;
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	assert_int_equal(t_ask(&t, &free, t_execute(&t, &p, id)), HW_ST_WATCHDOG);
+	assert_true(t.cqe.value >= 40000000);
+	assert_int_equal(t_unload(&t, id), 0);
+	assert_int_equal(t_admin(&t, HW_SET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), 0);
+	assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, capped.id, 0), 0);
+	assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, free.id, 0), 0);
+}
+
+static struct hw_queue_state state_of(const struct t_ring *r)
+{
+	const struct hw_queue_state *s = t_args(&t);
+
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_QUEUES, 0), 0);
+	for (unsigned i = 0; i < t.cqe.value / sizeof(*s); i++)
+		if (s[i].queue == r->id)
+			return s[i];
+	fail_msg("no queue %u", r->id);
+	return *s;
+}
+
+static void a_page_tells_which_queue_runs(void **state)
+{
+	struct hw_sqe wait = { .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = T_HBM_VA,
+			       .wait_value = 1 };
+	uint32_t id;
+
+	(void)state;
+	memset(t.hbm, 0, 8);
+	assert_int_equal(state_of(&t.work).is, HW_QUEUE_IDLE);
+	assert_int_equal(state_of(&t.work).cls, HW_CLASS_COMPUTE);
+	assert_int_equal(state_of(&t.dma).ctx, t.ctx);
+	endless();
+	p.limit_ns = 0;
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	t_put(&t, &t.work, t_execute(&t, &p, id));
+	t_ring_bell(&t, &t.work);
+	t_put(&t, &t.dma, wait);
+	t_ring_bell(&t, &t.dma);
+	while (state_of(&t.work).is != HW_QUEUE_RUNNING || !state_of(&t.work).run_ns ||
+	       state_of(&t.dma).is != HW_QUEUE_WAITING)
+		;
+	assert_int_equal(state_of(&t.dma).run_ns, 0);
+	assert_int_equal(state_of(&t.dma).tail, state_of(&t.dma).head + 1);
+	assert_int_equal(t_reset(&t, &t.work), 0);
+	assert_int_equal(t_take(&t, &t.work), HW_ST_RESET);
+	assert_int_equal(t_reset(&t, &t.dma), 0);
+	assert_int_equal(t_take(&t, &t.dma), HW_ST_DROPPED);
+	assert_int_equal(state_of(&t.work).is, HW_QUEUE_IDLE);
+	assert_int_equal(t_unload(&t, id), 0);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = 0xee }),
+			 HW_ST_BAD_DESCRIPTOR);
+	assert_int_equal(state_of(&t.dma).is, HW_QUEUE_FAULTED);
+	assert_int_equal(t_reset(&t, &t.dma), 0);
+}
+
+/* For drivers' tests: what a device that is broken says. */
+static void lies_are_told_once(void **state)
+{
+	(void)state;
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_WRONG_VALUE, 4711), 0);
+	assert_int_equal(t_admin(&t, HW_GET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), 0);
+	assert_int_equal(t.cqe.value, 4711);
+	assert_int_equal(t_admin(&t, HW_GET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), 0);
+	assert_int_equal(t.cqe.value, 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_WRONG_TAG, 1), 0);
+	assert_int_equal(t_ask(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP, .tag = 7 }), 0);
+	assert_int_equal(t.cqe.tag, 6);
+	assert_int_equal(t_ask(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP, .tag = 7 }), 0);
+	assert_int_equal(t.cqe.tag, 7);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_NO_ANSWER, 1), 0);
+	t_put(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP });
+	t_ring_bell(&t, &t.admin);
+	assert_false(t_poll(&t, &t.admin));
+	assert_int_equal(t_ask(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP, .tag = 8 }), 0);
+	assert_int_equal(t.cqe.tag, 8);
+	/* What is in the ring by chance runs: here an old NOP. */
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_DOORBELL,
+				 t.dma.id | (uint64_t)(t.dma.tail + 1) << 32), 0);
+	t.dma.tail++;
+	t_take(&t, &t.dma);
+	t_reset(&t, &t.dma);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_DOORBELL, 63), HW_ST_NO_SUCH_ID);
+}
+
 static void poison_is_found_when_read_and_healed_when_written(void **state)
 {
 	uint64_t bad = 40 * HW_PAGE, uncorrected = ras().ecc_uncorrected;
@@ -246,6 +355,9 @@ int main(void)
 		cmocka_unit_test(the_log_keeps_the_newest),
 		cmocka_unit_test(each_watchdog_fires),
 		cmocka_unit_test(a_limit_that_is_kept_does_nothing),
+		cmocka_unit_test(no_limit_is_longer_than_the_longest),
+		cmocka_unit_test(a_page_tells_which_queue_runs),
+		cmocka_unit_test(lies_are_told_once),
 		cmocka_unit_test(poison_is_found_when_read_and_healed_when_written),
 		cmocka_unit_test(the_fatal_state_is_loud_and_final),
 		cmocka_unit_test(heat_and_power_follow_work),

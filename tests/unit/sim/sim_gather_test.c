@@ -58,6 +58,8 @@ static void draw_any_place(uint64_t *seed, struct place *p, int64_t most, unsign
 	p->n_batch = pick(seed, 4);
 	for (unsigned d = 0; d < p->n_batch; d++) {
 		p->dim[d] = in_range(seed, pick(seed, 20) ? 1 : 0, 7);
+		if (!d && !pick(seed, 8))
+			p->dim[d] = 3000;	/* worth sharing out */
 		of_batch[d] = pick(seed, 3) ? UINT32_MAX : n;
 		if (of_batch[d] != UINT32_MAX)
 			size[n++] = p->dim[d];

@@ -133,7 +133,7 @@ static void little_work_is_not_shared(void **state)
 
 	(void)state;
 	t_open(&t, "lanes=2");
-	assert_int_equal(sim_core_init(&core, t.dev, 2), 0);
+	assert_int_equal(sim_core_init(&core, &t.sim->cpu, t.sim->pool, &t.dev->watch), 0);
 	run.core = &core;
 	run.cpu = &t.sim->cpu;
 	sim_parallel(&run, 1000, 1, SIM_PARALLEL_NS - 1, count_call, &calls);

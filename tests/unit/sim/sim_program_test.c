@@ -62,6 +62,7 @@ static void alu_follows_its_equations(void **state)
 		{ ISA_ALU_ADD, INT64_MAX, 1, INT64_MIN }, { ISA_ALU_SUB, 1, 3, -2 },
 		{ ISA_ALU_MUL, 1ll << 62, 4, 0 }, { ISA_ALU_DIV, -7, 2, -3 },
 		{ ISA_ALU_DIV, 5, 0, -1 }, { ISA_ALU_DIV, INT64_MIN, -1, INT64_MIN },
+		{ ISA_ALU_DIV, 7, -1, -7 },
 		{ ISA_ALU_REM, -7, 2, -1 }, { ISA_ALU_REM, 5, 0, 5 },
 		{ ISA_ALU_REM, INT64_MIN, -1, 0 }, { ISA_ALU_MIN, -1, 1, -1 },
 		{ ISA_ALU_MAX, -1, 1, 1 }, { ISA_ALU_AND, 12, 10, 8 },
@@ -69,6 +70,7 @@ static void alu_follows_its_equations(void **state)
 		{ ISA_ALU_SHL, 1, 63, INT64_MIN }, { ISA_ALU_SHL, 1, 64, 0 },
 		{ ISA_ALU_SHR, -1, 63, 1 }, { ISA_ALU_SHR, -1, -1, 0 },
 		{ ISA_ALU_SAR, -8, 1, -4 }, { ISA_ALU_SAR, -8, 99, -1 },
+		{ ISA_ALU_SAR, -8, 64, -1 }, { ISA_ALU_SAR, 8, 64, 0 },
 		{ ISA_ALU_EQ, 3, 3, 1 }, { ISA_ALU_NE, 3, 3, 0 },
 		{ ISA_ALU_LT, -1, 0, 1 }, { ISA_ALU_LE, 1, 0, 0 },
 		{ ISA_ALU_LTU, -1, 0, 0 },
@@ -137,6 +139,30 @@ static void loops_and_calls_work(void **state)
 	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RET });
 	assert_int_equal(t_run(&t, &p), HW_ST_OK);
 	assert_int_equal(result(0), 10100);
+}
+
+/* r2 counts the calls of a function that calls itself until r1 is 0. */
+static unsigned nest(int64_t calls)
+{
+	start();
+	t_li(&p, 1, calls);
+	t_branch(&p, ISA_CALL, 0, 72);
+	store(ELEM_S64, 0, 0, 2);
+	t_halt(&p);
+	alu(ISA_ALUI, ISA_ALU_ADD, 2, 2, 0, 1);
+	alu(ISA_ALUI, ISA_ALU_SUB, 1, 1, 0, 1);
+	t_branch(&p, ISA_BZ, 1, 48);
+	t_branch(&p, ISA_CALL, 0, -72);
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RET });
+	return t_run(&t, &p);
+}
+
+static void calls_nest_as_deep_as_allowed(void **state)
+{
+	(void)state;
+	assert_int_equal(nest(ISA_CALL_DEPTH), HW_ST_OK);
+	assert_int_equal(result(0), ISA_CALL_DEPTH);
+	assert_int_equal(nest(ISA_CALL_DEPTH + 1), HW_ST_STACK);
 }
 
 static void faults_name_the_instruction(void **state)
@@ -426,6 +452,7 @@ int main(void)
 		cmocka_unit_test(alu_follows_its_equations),
 		cmocka_unit_test(loads_extend_and_stores_cut),
 		cmocka_unit_test(loops_and_calls_work),
+		cmocka_unit_test(calls_nest_as_deep_as_allowed),
 		cmocka_unit_test(faults_name_the_instruction),
 		cmocka_unit_test(dynamic_addresses_are_checked),
 		cmocka_unit_test(bad_branches_do_not_load),

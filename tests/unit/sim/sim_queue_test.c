@@ -419,7 +419,7 @@ static void bad_queues_are_refused(void **state)
 	assert_int_equal(t_queue(&t, &r, q), HW_ST_BAD_FIELD);
 	q = good, q.vector = HW_MAX_VECTORS;
 	assert_int_equal(t_queue(&t, &r, q), HW_ST_BAD_FIELD);
-	q = good, q.zero = 1;
+	q = good, q.flags = 2;
 	assert_int_equal(t_queue(&t, &r, q), HW_ST_BAD_FIELD);
 	q = good, q.sq_iova = T_IOVA + 8;
 	assert_int_equal(t_queue(&t, &r, q), HW_ST_BAD_FIELD);

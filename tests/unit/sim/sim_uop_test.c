@@ -437,8 +437,8 @@ static void f64_is_accurate(void **state)
 	}
 }
 
-/* Paths use the same algorithms: with and without fused steps 2 ulp apart at most, the
- * two fused ones not at all but for SLEEF's functions. */
+/* Paths use the same algorithms: with and without fused steps 3 units in the last place apart
+ * at most, the two fused ones not at all. */
 static void paths_agree(void **state)
 {
 	static const uint8_t own[] = {

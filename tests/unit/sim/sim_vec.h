@@ -32,7 +32,8 @@ static inline bool vt_open(struct vt *t, const char *path, unsigned lanes)
 		return false;
 	assert_int_equal(sim_create(&(struct sim_options){
 		.n_devices = 1, .lanes = lanes, .isa_path = path }, &t->sim, &err), 0);
-	assert_int_equal(sim_core_init(&t->core, sim_device(t->sim, 0), lanes), 0);
+	assert_int_equal(sim_core_init(&t->core, &t->sim->cpu, t->sim->pool,
+				       &sim_device(t->sim, 0)->watch), 0);
 	return true;
 }
 

@@ -522,6 +522,38 @@ static void long_sums_stay_accurate(void **state)
 	vt_close(&vt);
 }
 
+/*
+ * Sums go in two levels, so a term that is large hides the few tiles that are added to it
+ * before the narrow sum moves to the wide one, and no more. A row is a tile of 4096 equal
+ * terms here, of which the first is the large one.
+ */
+static void a_large_term_hides_few_others(void **state)
+{
+	enum { PARTS = 64, TILES = 192, ROWS = PARTS * TILES, COLS = 4096 };
+	const double large = 0x1p26, hidden = 64.0 * COLS, rounding = 0x1p15;
+	float *x = malloc(ROWS * sizeof(*x)), out[1];
+	struct vt_mem mem[] = { { x, ROWS * sizeof(*x) }, { out, sizeof(out) } };
+	double want = COLS * (large + ROWS - 1);
+	struct vt_insn in = { 0 };
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	vt_open(&vt, "portable", 2);
+	for (unsigned i = 0; i < ROWS; i++)
+		x[i] = i ? 1 : (float)large;
+	in.head.insn.op = ISA_VEC;
+	in.head.body = (struct isa_body){ .rank = 2, .n_in = 1, .n_out = 1,
+		.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } };
+	in.op[0] = (struct isa_operand){ .elem = ELEM_F32, .stride = { 4, 0 } };
+	in.op[1] = (struct isa_operand){ .elem = ELEM_F32, .binding = 1,
+					 .combine = ISA_COMBINE_ADD };
+	assert_int_equal(vt_run(&vt, &in, mem, 2, &run), 0);
+	assert_true(fabs(out[0] - want) <= hidden + rounding);
+	free(x);
+	vt_close(&vt);
+}
+
 /* Nothing but infinities, in a short row and in one of several tiles. */
 static void extremes_of_infinities_are_infinite(void **state)
 {
@@ -591,6 +623,7 @@ int main(void)
 		cmocka_unit_test(agrees_with_plain_loops),
 		cmocka_unit_test(chains_round_each_step),
 		cmocka_unit_test(long_sums_stay_accurate),
+		cmocka_unit_test(a_large_term_hides_few_others),
 		cmocka_unit_test(extremes_of_infinities_are_infinite),
 		cmocka_unit_test(empty_folds_give_the_identity),
 	};

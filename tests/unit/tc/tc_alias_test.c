@@ -193,6 +193,8 @@ static struct tc_note notes[64];
 static size_t n_notes;
 static struct tc_branch_note branch_notes[8];
 static size_t n_branches;
+static struct image_transfer transfers[2];
+static size_t n_transfers;
 
 static void *put(enum isa_opcode op, size_t bytes)
 {
@@ -587,8 +589,12 @@ static void given_to_another(unsigned v)
 	/* Value 3 is read where 4 lies by now. */
 	move(TEMP, A, v == 2 ? 4 : 3, TEMP, C, 5);
 	op();
-	reads(TEMP, C, C + BYTES, 5);
-	copy(at(TEMP, v == 3 ? B : C, 4), at(RESULT, 0, 4), N);
+	/* 4 without what lies beside it, which half of the copy is of. */
+	if (v == 4)
+		reads(TEMP, B, B + BYTES, 4);
+	else
+		reads(TEMP, C, C + BYTES, 5);
+	copy(at(TEMP, v == 3 ? B : v == 4 ? B + BYTES / 2 : C, 4), at(RESULT, 0, 4), N);
 	holds(RESULT, 0, BYTES, 6);
 	halt();
 }
@@ -668,6 +674,48 @@ static void branches(unsigned v)
 	halt();
 }
 
+/* The host takes GIVEN and gives TEMP's B; the call's number is in A. */
+static void called(unsigned v)
+{
+	const struct isa_scalar number = { .rd = 1, .rb = 1, .elem = ELEM_U64, .binding = TEMP };
+	struct isa_scalar *go_on, *back;
+
+	transfers[0] = (struct image_transfer){ 1, 0, 0, v == 1 ? TEMP : GIVEN,
+						v == 1 ? C : 0, BYTES, 5 };
+	transfers[1] = (struct image_transfer){ 1, 1, 0, v == 7 ? KEPT : TEMP,
+						v == 7 ? 0 : v == 8 ? C : B,
+						v == 2 ? BYTES / 2 : BYTES, 6 };
+	n_transfers = 2;
+	if (v != 3)
+		scalar(ISA_LD, number);
+	scalar(ISA_ALUI, (struct isa_scalar){ .fn = ISA_ALU_EQ, .rd = 2, .ra = 1, .imm = 1 });
+	go_on = scalar(ISA_BNZ, (struct isa_scalar){ .ra = 2 });
+	move(KEPT, 0, 2, TEMP, C, 3);
+	if (v == 1)
+		length -= sizeof(struct isa_copy);
+	op();
+	reads(GIVEN, 0, BYTES, 1);
+	scalar(ISA_LI, (struct isa_scalar){ .rd = 1, .imm = v == 5 ? 2 : 1 });
+	scalar(ISA_ST, number);
+	halt();
+	if (v == 4)
+		scalar(ISA_LI, (struct isa_scalar){ .rd = 1 });
+	holds(TEMP, v == 8 ? C : B, (v == 8 ? C : B) + BYTES, 4);
+	branch_to(go_on, length);
+	note_branch(go_on, n_notes);
+	if (v == 6) {
+		back = scalar(ISA_BNZ, (struct isa_scalar){ .ra = 2 });
+		branch_to(back, 0);
+		note_branch(back, 0);
+	}
+	/* What the host gave, or what it may have been given the place of. */
+	if (v == 8)
+		move(TEMP, C, 3, RESULT, 0, 6);
+	else
+		move(TEMP, B, 4, RESULT, 0, 6);
+	halt();
+}
+
 static const struct {
 	void (*build)(unsigned v);
 	unsigned variant;
@@ -739,6 +787,7 @@ static const struct {
 	{ given_to_another, 1, 1, "where another value has been put since" },
 	{ given_to_another, 2, 1, "where another value has been put since" },
 	{ given_to_another, 3, 1, "that belong to another value, as operand 0" },
+	{ given_to_another, 4, 1, "that belong to another value, as operand 0" },
 	{ overwritten_within, 0, 1, NULL },
 	{ overwritten_within, 1, 1, "reads operand 0 where the same operation has written" },
 	{ written_whole, 0, 1, NULL },
@@ -753,6 +802,18 @@ static const struct {
 	{ branches, 0, 1, NULL },
 	{ branches, 1, 1, "where another value has been put since" },
 	{ branches, 2, 1, "where nothing has written it on some path" },
+	{ called, 0, 0, NULL },
+	{ called, 0, 1, NULL },
+	{ called, 1, 0, "reads bytes of binding 1 that on some path nothing has written" },
+	{ called, 2, 0, "reads bytes of binding 1 that on some path nothing has written" },
+	{ called, 2, 1, "leaves a part of its result in binding 1" },
+	{ called, 3, 0, "begins a program with 1 calls of the host otherwise" },
+	{ called, 4, 0, "does not stop for call 1" },
+	{ called, 5, 0, "does not stop for call 1" },
+	{ called, 6, 0, "begins a program with 1 calls of the host otherwise" },
+	{ called, 7, 0, "writes binding 3, which is not declared so" },
+	{ called, 8, 0, NULL },
+	{ called, 8, 1, "where another value has been put since" },
 };
 
 static int judge(unsigned i, struct tc_verdict *why)
@@ -764,11 +825,13 @@ static int judge(unsigned i, struct tc_verdict *why)
 		{ IMAGE_ARG, 0, HW_BIND_READ, 1, BYTES },
 		{ IMAGE_RESULT, 0, HW_BIND_READ | HW_BIND_WRITE, 0, BYTES },
 	};
-	struct image im = { .text = code, .bindings = bindings, .n_bindings = N_BINDINGS };
+	struct image im = { .text = code, .bindings = bindings, .n_bindings = N_BINDINGS,
+			    .transfers = transfers };
 	struct tc_evidence ev = { notes, 0, branch_notes, 0 };
 
-	length = n_notes = n_branches = 0;
+	length = n_notes = n_branches = n_transfers = 0;
 	programs[i].build(programs[i].variant);
+	im.n_transfers = n_transfers;
 	im.text_bytes = length;
 	ev.n = n_notes;
 	ev.n_branches = n_branches;
@@ -788,6 +851,54 @@ static void broken_programs_are_refused_and_right_ones_taken(void **state)
 			fail_msg("program %u: %s", i, why.why);
 		if (programs[i].says && why.offset % 8)
 			fail_msg("program %u: at 0x%llx", i, (unsigned long long)why.offset);
+	}
+}
+
+/* Peers are written by RPUT and RSIG and by nothing else, and those write to peers alone. */
+static void links_write_to_peers_and_nothing_else_does(void **state)
+{
+	static const struct image_binding bindings[] = {
+		{ IMAGE_CONSTANTS, 0, HW_BIND_READ, 0, 64 },
+		{ IMAGE_TEMP, 0, HW_BIND_READ | HW_BIND_WRITE, 0, 256 },
+		{ IMAGE_ARG, 0, HW_BIND_READ, 0, 64 },
+		{ IMAGE_MAILBOX, 0, HW_BIND_READ | HW_BIND_WRITE, 0, 256 },
+		{ IMAGE_PEER, 0, HW_BIND_WRITE | HW_BIND_PEER, 0, 256 },
+	};
+	static const struct { unsigned op, src, dst; const char *says; } cases[] = {
+		{ ISA_RPUT, 2, 4, NULL },
+		{ ISA_RPUT, 3, 4, NULL },
+		{ ISA_RPUT, 1, 4, "nothing has written" },
+		{ ISA_RPUT, 2, 1, "RPUT and RSIG write to peers" },
+		{ ISA_COPY, 2, 4, "RPUT and RSIG write to peers" },
+		{ ISA_COPY, 3, 1, NULL },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct {
+			struct isa_copy put;
+			struct isa_scalar sig, wait, halt;
+		} text = {
+			.put = { .insn = { (uint16_t)cases[i].op, 0, sizeof(text.put) },
+				 .rank = 1, .elem_bytes = 8, .dim = { 8, 1, 1, 1, 1, 1, 1, 1 },
+				 .src = { .binding = (uint16_t)cases[i].src, .stride = { 8 } },
+				 .dst = { .binding = (uint16_t)cases[i].dst, .stride = { 8 } } },
+			.sig = { .insn = { ISA_RSIG, 0, sizeof(text.sig) }, .elem = ELEM_U64,
+				 .binding = 4, .imm = 248 },
+			.wait = { .insn = { ISA_RWAIT, 0, sizeof(text.wait) }, .elem = ELEM_U64,
+				  .binding = 3, .imm = 248 },
+			.halt = { .insn = { ISA_HALT, 0, sizeof(text.halt) } },
+		};
+		struct image im = { .text = &text, .text_bytes = sizeof(text),
+				    .bindings = bindings, .n_bindings = 5 };
+		struct tc_verdict why;
+		int got = tc_verify(&im, NULL, &why);
+
+		if (got != (cases[i].says ? ERR_INTERNAL : 0) ||
+		    (got && !strstr(why.why, cases[i].says)))
+			fail_msg("program %u: %d, %s", i, got, got ? why.why : "");
+		text.sig.imm = 256;
+		assert_int_equal(tc_verify(&im, NULL, &why), ERR_INTERNAL);
 	}
 }
 
@@ -829,6 +940,7 @@ int main(void)
 		cmocka_unit_test(one_way_of_walking_has_one_form),
 		cmocka_unit_test(far_walks_and_registers_are_told_apart_or_not_trusted),
 		cmocka_unit_test(broken_programs_are_refused_and_right_ones_taken),
+		cmocka_unit_test(links_write_to_peers_and_nothing_else_does),
 		cmocka_unit_test(changed_bytes_do_no_harm),
 	};
 

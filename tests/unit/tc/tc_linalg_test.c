@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
 
 /* Compiles a function of one argument whose body is `op`, of its results' types. */
@@ -64,6 +65,43 @@ static void a_part_of_a_real_number_compiles(void **state)
 		fail_msg("%s", err.msg);
 }
 
+/* The code of a program with these lines. */
+static struct image *compiled(const char *lines)
+{
+	struct tc_source s = { .format = "mlir" };
+	struct tc_result r;
+	struct image *im;
+	char text[1024];
+	struct err err;
+
+	s.bytes = (size_t)snprintf(text, sizeof(text), "module() () {\n"
+				   "func() {sym_name = \"main\"} (%%1: tensor<3x2xf32>) {\n"
+				   "%s}\n}\n", lines);
+	s.code = text;
+	if (tc_compile(&s, NULL, &r, &err) ||
+	    image_parse(r.image, r.image_bytes, &im, &err))
+		fail_msg("%s", err.msg);
+	tc_result_free(&r);
+	return im;
+}
+
+static void results_may_come_in_a_tuple(void **state)
+{
+	struct image *apart, *together;
+
+	(void)state;
+	apart = compiled("%2, %3 = " CALL("Qr") " : tensor<3x2xf32>, tensor<2xf32>\n"
+			 "return(%3, %2)\n");
+	together = compiled("%2 = " CALL("Qr") " : tuple<tensor<3x2xf32>, tensor<2xf32>>\n"
+			    "%3 = get_tuple_element(%2) {index = 0} : tensor<3x2xf32>\n"
+			    "%4 = get_tuple_element(%2) {index = 1} : tensor<2xf32>\n"
+			    "return(%4, %3)\n");
+	assert_int_equal(apart->text_bytes, together->text_bytes);
+	assert_memory_equal(apart->text, together->text, apart->text_bytes);
+	image_free(apart);
+	image_free(together);
+}
+
 static void what_cannot_be_factorised_is_named(void **state)
 {
 	static const struct {
@@ -100,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(factorisations_compile),
 		cmocka_unit_test(a_part_of_a_real_number_compiles),
+		cmocka_unit_test(results_may_come_in_a_tuple),
 		cmocka_unit_test(what_cannot_be_factorised_is_named),
 	};
 

@@ -60,12 +60,15 @@ static void write_file(const void *p, size_t n)
 /* What the tool prints, errors too; its exit status. */
 static int run(const char *arguments, const char *path)
 {
+	/* As tests/run.sh runs this program, for another architecture. */
+	const char *emulator = getenv("TESSERA_EMULATOR");
 	char command[1024];
 	size_t n;
 	FILE *f;
 	int status;
 
-	snprintf(command, sizeof(command), "%s %s %s 2>&1", tool, arguments, path);
+	snprintf(command, sizeof(command), "%s %s %s %s 2>&1", emulator ? emulator : "",
+		 tool, arguments, path);
 	f = popen(command, "r");
 	assert_non_null(f);
 	n = fread(output, 1, MAX_OUT - 1, f);

@@ -16,8 +16,7 @@
 #include <cmocka.h>
 
 #include "hal/hw/image.h"
-#include "runtime/compiler/ir/ir.h"
-#include "runtime/compiler/tc.h"
+#include "runtime/compiler/passes.h"
 
 /* The program being built: the boundary that the compiler has in compile.c. */
 static struct tc_ctx c;
@@ -135,7 +134,7 @@ static int judge(void (*build)(unsigned variant), unsigned variant, enum stage s
 	} else {
 		code = err.code;
 	}
-	tc_emit_free(&c);
+	tc_free_held(&c);
 	arena_free(&c.arena);
 	return code;
 }

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links: copies between devices, programs that meet, and one that fails the other. */
+#include "tests/conformance/conf.h"
+#include "tests/unit/ring.h"
+
+enum { ELEMENTS = 30000, DATA = 4 * ELEMENTS };
+
+/* The second device; not applicable where it is not linked, which has to be said. */
+static struct hal_device *open_peer(struct conf *c)
+{
+	struct hal_device *other = conf_open_other(c, 1);
+	struct hal_mem *there = conf_get_of(c, other, HAL_MEM_HBM, 4096);
+	uint64_t va;
+
+	if (hal_is_linked(c->dev, other)) {
+		hal_mem_free(there);
+		return other;
+	}
+	REFUSED(c, ERR_UNIMPLEMENTED, c->info.bus_id, hal_peer_va(c->dev, there, &va, &c->err));
+	hal_device_close(other);
+	not_applicable(c, "%s", c->err.msg);
+}
+
+void check_copies_between_devices_go_by_links(struct conf *c)
+{
+	struct hal_device *other = open_peer(c);
+	struct hal_mem *from = conf_get(c, 3 << 20), *mail = conf_get(c, 4096);
+	struct hal_mem *to = conf_get_of(c, other, HAL_MEM_HBM, 3 << 20);
+	uint8_t *x = conf_bytes(c, 3 << 20, 5), *got = conf_room(c, 3 << 20);
+	struct hw_link before[HW_MAX_LINKS], after[HW_MAX_LINKS];
+	uint64_t value;
+	unsigned n;
+
+	OK(c, hal_copy_in(from, 0, x, 3 << 20, SOON, &c->err));
+	OK(c, hal_device_links(c->dev, before, &n, &c->err));
+	EXPECT(c, n == 1);
+	OK(c, hal_queue_copy(c->dma, to, 0, from, 0, 3 << 20, NULL, 0, &value, &c->err));
+	OK(c, hal_queue_wait(c->dma, value, SOON, &c->err));
+	OK(c, hal_copy_out(got, to, 0, 3 << 20, SOON, &c->err));
+	EXPECT(c, !memcmp(got, x, 3 << 20));
+	see(c, got, 3 << 20);
+	OK(c, hal_device_links(c->dev, after, &n, &c->err));
+	EXPECT(c, after->tx_bytes - before->tx_bytes == 3 << 20);
+	REFUSED(c, ERR_INVALID_ARGUMENT, "links carry writes only",
+		hal_queue_copy(c->dma, mail, 0, to, 0, 64, NULL, 0, &value, &c->err));
+	hal_mem_free(from);
+	hal_mem_free(mail);
+	hal_device_close(other);
+	free(x);
+	free(got);
+}
+
+/* Two members of a sum. */
+struct pair {
+	struct hal_device *dev[2];
+	struct hal_exe *exe[2];
+	struct hal_mem *data[2], *box[2];
+	uint64_t value[2];
+};
+
+static struct pair *make_pair(struct conf *c)
+{
+	struct pair *p = conf_room(c, sizeof(*p));
+	struct ring_code *code = conf_room(c, sizeof(*code));
+
+	p->dev[0] = c->dev;
+	p->dev[1] = open_peer(c);
+	for (unsigned r = 0; r < 2; r++) {
+		size_t bytes;
+		void *image;
+
+		*code = (struct ring_code){ .n = 2, .member = r, .elements = ELEMENTS };
+		ring_all_reduce(code);
+		OK(c, ring_image(code, &image, &bytes, &c->err));
+		OK(c, hal_exe_load(p->dev[r], image, bytes, &p->exe[r], &c->err));
+		free(image);
+		p->data[r] = conf_get_of(c, p->dev[r], HAL_MEM_HBM, DATA);
+		p->box[r] = conf_get_of(c, p->dev[r], HAL_MEM_HBM, RING_MAILBOX(2, ELEMENTS));
+	}
+	free(code);
+	return p;
+}
+
+/* Both from the beginning: mailboxes of zeros, small whole numbers as data. */
+static void fill(struct conf *c, struct pair *p)
+{
+	static const uint8_t zeros[RING_SLOTS];
+	float *x = conf_room(c, DATA);
+
+	for (unsigned r = 0; r < 2; r++) {
+		uint8_t *bytes = conf_bytes(c, ELEMENTS, 90 + r);
+
+		for (unsigned i = 0; i < ELEMENTS; i++)
+			x[i] = bytes[i];
+		OK(c, hal_copy_in(p->data[r], 0, x, DATA, SOON, &c->err));
+		OK(c, hal_copy_in(p->box[r], 0, zeros, sizeof(zeros), SOON, &c->err));
+		free(bytes);
+	}
+	free(x);
+}
+
+static void start(struct conf *c, struct pair *p, unsigned n)
+{
+	struct hw_binding b[2][RING_BINDINGS(2)] = { 0 };
+
+	for (unsigned r = 0; r < 2; r++)
+		for (unsigned k = 0; k < 2; k++) {
+			unsigned at = k == r ? 2 : 4 + 2 * k;
+
+			b[r][at].bytes = hal_mem_bytes(p->data[k]);
+			b[r][at + 1].bytes = hal_mem_bytes(p->box[k]);
+			OK(c, hal_peer_va(p->dev[r], p->data[k], &b[r][at].va, &c->err));
+			OK(c, hal_peer_va(p->dev[r], p->box[k], &b[r][at + 1].va, &c->err));
+		}
+	for (unsigned r = 0; r < n; r++)
+		OK(c, hal_queue_execute(hal_device_queue(p->dev[r], HAL_QUEUE_COMPUTE),
+					&(struct hal_launch){ .exe = p->exe[r],
+					.bindings = b[r] }, &p->value[r], &c->err));
+}
+
+static void meet(struct conf *c, struct pair *p)
+{
+	float *got = conf_room(c, DATA), *same = conf_room(c, DATA);
+
+	fill(c, p);
+	start(c, p, 2);
+	for (unsigned r = 0; r < 2; r++)
+		OK(c, hal_queue_wait(hal_device_queue(p->dev[r], HAL_QUEUE_COMPUTE), p->value[r],
+				     SOON, &c->err));
+	OK(c, hal_copy_out(got, p->data[0], 0, DATA, SOON, &c->err));
+	OK(c, hal_copy_out(same, p->data[1], 0, DATA, SOON, &c->err));
+	EXPECT(c, !memcmp(got, same, DATA));
+	see(c, got, DATA);
+	free(got);
+	free(same);
+}
+
+static void drop_pair(struct pair *p)
+{
+	hal_exe_unload(p->exe[0]);
+	hal_mem_free(p->data[0]);
+	hal_mem_free(p->box[0]);
+	hal_device_close(p->dev[1]);
+	free(p);
+}
+
+void check_programs_meet_on_two_devices(struct conf *c)
+{
+	struct pair *p = make_pair(c);
+
+	for (unsigned i = 0; i < 20; i++)
+		meet(c, p);
+	drop_pair(p);
+}
+
+void check_a_device_that_fails_fails_those_that_wait_for_it(struct conf *c)
+{
+	struct pair *p = make_pair(c);
+	int64_t began;
+
+	meet(c, p);
+	for (unsigned i = 0; i < 3; i++) {
+		start(c, p, 1);
+		began = clock_ns();
+		if (i == 0)
+			OK(c, hal_device_inject(p->dev[1], HW_INJECT_FATAL, 0, &c->err));
+		else
+			OK(c, hal_device_reset(p->dev[1], &c->err));
+		REFUSED(c, ERR_UNAVAILABLE, "failed: ", hal_queue_wait(c->compute, p->value[0],
+								       SOON, &c->err));
+		EXPECT(c, strstr(c->err.msg, i ? "(RESET)" : "(DEVICE_FATAL)"));
+		EXPECT(c, clock_ns() - began < SECOND);
+		if (i == 0)
+			OK(c, hal_device_reset(p->dev[1], &c->err));
+		meet(c, p);
+	}
+	drop_pair(p);
+}

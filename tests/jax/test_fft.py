@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fourier transforms against NumPy's in f64: errors are of the whole array's size."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+BOUND = {np.complex64: 5e-7, np.complex128: 2e-15}
+
+# 64 and 65: the largest factor, and 5 * 13; 67 and 509: primes beyond it, in 134 = 2 * 67 and
+# 4489 = 67 * 67 as factors; 521, 2018 = 2 * 1009, 99991: by convolution.
+LENGTHS = [1, 2, 3, 4, 5, 8, 31, 63, 64, 65, 66, 67, 96, 128, 134, 360, 509, 521, 1000, 1024, 2018,
+           4489, 65536, 99991]
+
+
+def numbers(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)
+
+
+def check(f, true, x, bound):
+    with jax.enable_x64(True):
+        here = np.asarray(jax.jit(f)(x))
+    true = true(x.astype(np.complex128 if np.iscomplexobj(x) else np.float64))
+    assert here.shape == true.shape
+    assert np.linalg.norm(here - true) <= bound * max(np.linalg.norm(true), 1e-30)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("dtype", BOUND)
+def test_lengths(n, dtype):
+    x, bound = numbers((3, n)).astype(dtype), BOUND[dtype]
+    check(jnp.fft.fft, np.fft.fft, x, bound)
+    check(jnp.fft.ifft, np.fft.ifft, x, bound)
+    check(jnp.fft.rfft, np.fft.rfft, x.real, bound)
+    # Imaginary parts of the ends count for nothing.
+    half = x[:, :n // 2 + 1]
+    check(lambda a: jnp.fft.irfft(a, n), lambda a: np.fft.irfft(a, n), half, bound)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 65, 32), (1, 128, 128), (5, 130, 2), (96, 1, 33),
+                                   (2, 8, 16, 32)])
+def test_several_dims(shape):
+    x, bound = numbers(shape).astype(np.complex64), BOUND[np.complex64]
+    axes = (-3, -2, -1)
+    check(lambda a: jnp.fft.fftn(a, axes=axes), lambda a: np.fft.fftn(a, axes=axes), x, bound)
+    check(lambda a: jnp.fft.ifft(a, axis=0), lambda a: np.fft.ifft(a, axis=0), x, bound)
+    check(jnp.fft.rfft2, np.fft.rfft2, x.real, bound)
+    if shape[-1] > 1:
+        size = shape[-2:]
+        check(lambda a: jnp.fft.irfft2(a, size), lambda a: np.fft.irfft2(a, size),
+              x[..., :size[-1] // 2 + 1], bound)
+
+
+def test_a_real_spectrum_has_real_ends():
+    x = numbers((4, 96)).real.astype(np.float32)
+    y = np.asarray(jax.jit(jnp.fft.rfft)(x))
+    assert (y.imag[:, 0] == 0).all() and (y.imag[:, -1] == 0).all()

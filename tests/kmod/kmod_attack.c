@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two devices, a victim on the first, and attackers of other users on both, who do all that
+ * they may do and much that they may not; meanwhile the second device is unbound and bound
+ * again. The victim's work stays right and comes in time.
+ *
+ *	kmod_attack [SECONDS [SUBMISSIONS]]	15, 100: for so long, and until the victim
+ *						has made so many
+ *
+ * The module is loaded with limit_ms=100: what an attacker may keep an engine for.
+ */
+#include "tests/kmod/kmod_tenants.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_NS (SECOND / 10)
+#define N_ALONE 200		/* submissions by which the victim's own latency is known */
+#define N_ATTACKERS 6
+#define BYTES (16 * PAGE)
+
+/* What all processes see. */
+struct arena {
+	atomic_bool stop;
+	atomic_uint rounds[N_ATTACKERS];
+};
+
+static unsigned pick(unsigned *rng, unsigned n)
+{
+	*rng = *rng * 1664525 + 1013904223;
+	return (*rng >> 8) % n;
+}
+
+static char *node_of(unsigned device)
+{
+	return device ? (char *)OTHER_NODE : (char *)NODE;
+}
+
+/* ---- attackers: no call's result matters to them ---- */
+
+struct bell {
+	volatile uint32_t *at;
+	atomic_bool stop;
+};
+
+static void *ring_on(void *arg)
+{
+	struct bell *b = arg;
+
+	while (!b->stop)
+		*b->at = 1;
+	return NULL;
+}
+
+/* Stores to the doorbell without pause until its queue has ended. */
+static void end_queue_ringing(uint32_t id, volatile uint32_t *at)
+{
+	struct drm_tessera_queue_id q = { .id = id };
+	struct bell b = { .at = at };
+	pthread_t thread;
+	bool rings = !pthread_create(&thread, NULL, ring_on, &b);
+
+	usleep(500);
+	ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_DESTROY, &q);
+	usleep(2000);
+	b.stop = true;
+	if (rings)
+		pthread_join(thread, NULL);
+}
+
+/* A queue of its own, endless work on it, and its end. */
+static void hog(unsigned *rng, uint32_t ctx)
+{
+	struct drm_tessera_bo_create b = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM, .ctx = ctx };
+	struct drm_tessera_queue_create q = { .ctx = ctx, .flags = DRM_TESSERA_QUEUE_USER,
+					      .cls = (uint8_t)(1 + pick(rng, 2)), .priority = 1,
+					      .n_entries = 64, .eventfd = -1, .limit_ns = ~0ull };
+	volatile struct hw_cqe *cq;
+	volatile uint32_t *bell;
+	struct hw_sqe *sq;
+
+	if (ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &b) ||
+	    ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q))
+		return;
+	sq = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)q.sq_offset);
+	bell = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)q.doorbell_offset);
+	cq = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, (off_t)q.cq_offset);
+	if (sq != MAP_FAILED && bell != MAP_FAILED && cq != MAP_FAILED) {
+		sq[0] = endless(&b);
+		/* Now and then, until it is stopped. */
+		if (!pick(rng, 4)) {
+			*bell = 1;
+			for (unsigned i = 0; i < 1000 && !(cq->phase & 1); i++)
+				usleep(5000);
+		}
+		end_queue_ringing(q.id, bell);
+	}
+	munmap((void *)(uintptr_t)cq, PAGE);
+	munmap(sq, PAGE);
+	munmap((void *)(uintptr_t)bell, PAGE);
+	bo_close(q.sq_handle);
+	bo_close(q.cq_handle);
+	bo_close(q.doorbell_handle);
+	bo_close(b.handle);
+}
+
+/* Faults, bad addresses, submissions until there is no room. */
+static void flood(unsigned *rng, uint32_t ctx)
+{
+	struct drm_tessera_queue_create q = { .ctx = ctx, .cls = HW_CLASS_DMA, .n_entries = 64,
+					      .priority = (uint8_t)pick(rng, 4), .eventfd = -1 };
+	struct hw_sqe d[8];
+	struct drm_tessera_submit s = { .n_descs = 8, .desc_bytes = 64, .descs = P(d) };
+	struct drm_tessera_queue_id id = { 0 };
+
+	if (ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q))
+		return;
+	s.queue = id.id = q.id;
+	for (unsigned i = 0; i < 8; i++)
+		d[i] = pick(rng, 4) ? (struct hw_sqe){ .op = HW_NOP } :
+		       fill((uint64_t)pick(rng, 1 << 20) << 12, PAGE, 0xbad);
+	for (unsigned i = 0; i < 200 && !ioctl(fd, DRM_IOCTL_TESSERA_SUBMIT, &s); i++)
+		;
+	ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_DESTROY, &id);
+}
+
+/* All the memory that there is, given to the other device, mapped, and let go. */
+static void grab(unsigned *rng, uint32_t ctx)
+{
+	struct drm_tessera_bo_create b = {
+		.size = PAGE << pick(rng, 14), .ctx = ctx,
+		.flags = pick(rng, 2) ? DRM_TESSERA_BO_HBM : DRM_TESSERA_BO_SYSTEM |
+			 (pick(rng, 2) ? DRM_TESSERA_BO_CONTIGUOUS : 0),
+	};
+	struct drm_prime_handle prime = { .fd = -1, .flags = DRM_CLOEXEC | DRM_RDWR };
+	int other = open(pick(rng, 2) ? OTHER_NODE : NODE, O_RDWR | O_CLOEXEC);
+	uint8_t *p;
+
+	if (!ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &b)) {
+		prime.handle = b.handle;
+		ioctl(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime);
+		if (prime.fd >= 0 && other >= 0)
+			ioctl(other, DRM_IOCTL_PRIME_FD_TO_HANDLE, &prime);
+		p = mmap(NULL, b.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			 (off_t)b.mmap_offset);
+		if (p != MAP_FAILED && fd >= 0) {
+			p[0] = 1;
+			munmap(p, b.size);
+		}
+		bo_close(b.handle);
+	}
+	if (prime.fd >= 0)
+		close(prime.fd);
+	if (other >= 0)
+		close(other);
+}
+
+struct attacker {
+	struct arena *arena;
+	unsigned number;
+};
+
+/* Some rounds in a process of its own, which may end anywhere. */
+static void attack_for_a_while(struct attacker *a, unsigned rng)
+{
+	if (setjmp(test_end))
+		_exit(0);
+	for (unsigned round = 0; round < 30 && !a->arena->stop; round++) {
+		struct drm_tessera_ctx_create c = { 0 };
+		struct drm_tessera_ctx_destroy d = { 0 };
+
+		fd = open(node_of(a->number % 2), O_RDWR | O_CLOEXEC);
+		if (fd < 0 || ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c)) {
+			usleep(10000);
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
+		for (unsigned i = 0; i < 5; i++) {
+			switch (a->number / 2) {
+			case 0:
+				hog(&rng, c.id);
+				break;
+			case 1:
+				flood(&rng, c.id);
+				break;
+			default:
+				grab(&rng, c.id);
+			}
+		}
+		d.id = c.id;
+		if (pick(&rng, 2))
+			ioctl(fd, DRM_IOCTL_TESSERA_CTX_DESTROY, &d);
+		close(fd);
+		a->arena->rounds[a->number]++;
+	}
+	_exit(0);
+}
+
+/* Odd ones are the second device's, which goes away now and then, under mappings, too. */
+static int attack(void *arg)
+{
+	struct attacker *a = arg;
+	unsigned rng = a->number * 7919 + 1;
+
+	/* What fails is theirs to bear. */
+	if (!freopen("/dev/null", "w", stdout))
+		return 1;
+	close(fd);
+	while (!a->arena->stop) {
+		pid_t child = fork();
+
+		if (!child)
+			attack_for_a_while(a, pick(&rng, 1u << 24));
+		waitpid(child, NULL, 0);
+	}
+	return 0;
+}
+
+/* ---- the victim ---- */
+
+struct victim {
+	struct drm_tessera_ctx_create ctx;
+	struct drm_tessera_bo_create hbm, sys;
+	uint64_t *p;
+	uint32_t queue;
+	unsigned n, wrong, failed;
+};
+
+static struct victim victim_open(void)
+{
+	struct victim v = { .ctx = ctx_create() };
+
+	v.hbm = bo_create(BYTES, DRM_TESSERA_BO_HBM, v.ctx.id);
+	v.sys = bo_create(BYTES, DRM_TESSERA_BO_SYSTEM, v.ctx.id);
+	v.p = map_at(v.sys.mmap_offset, BYTES);
+	v.queue = queue_create(v.ctx.id, HW_CLASS_DMA, 0, -1).id;
+	return v;
+}
+
+/* One submission: a pattern through HBM and back. How long it took. */
+static int64_t victim_step(struct victim *v)
+{
+	uint64_t pattern = 0x9e3779b97f4a7c15 * ++v->n;
+	struct hw_sqe d[2] = { fill(v->hbm.va, BYTES, pattern),
+			       copy(v->sys.va, v->hbm.va, BYTES) };
+	int64_t began;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	struct drm_syncobj_destroy gone = { .handle = out.handle };
+
+	v->p[0] = v->p[BYTES / 16] = v->p[BYTES / 8 - 1] = 0;
+	/* A queue whose number may have been another's just now. */
+	if (v->n % 4 == 0) {
+		CHECK(!queue_call(DRM_IOCTL_TESSERA_QUEUE_DESTROY, v->queue));
+		v->queue = queue_create(v->ctx.id, HW_CLASS_DMA, 0, -1).id;
+	}
+	began = now_ns();
+	CHECK(!submit_full(v->queue, d, 2, NULL, 0, &out, 1, NULL));
+	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
+	began = now_ns() - began;
+	if (fence_errno(out.handle))
+		v->failed++;
+	ioctl(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &gone);
+	for (unsigned i = 0; i < BYTES / 8; i++)
+		if (v->p[i] != pattern) {
+			v->wrong++;
+			break;
+		}
+	return began;
+}
+
+static int longer(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int64_t p99(int64_t *times, unsigned n)
+{
+	qsort(times, n, sizeof(*times), longer);
+	return times[n - 1 - n / 100];
+}
+
+static void rebind(unsigned *rounds)
+{
+	bind_driver(1, false);
+	bind_driver(1, true);
+	await_node(OTHER_NODE);
+	++*rounds;
+}
+
+static void beside_attackers(int64_t ns, unsigned least)
+{
+	struct arena *arena = shared(sizeof(*arena));
+	struct attacker a[N_ATTACKERS];
+	pid_t children[N_ATTACKERS];
+	struct victim v = victim_open();
+	unsigned n = 0, rebinds = 0, kept = least < 100000 ? 100000 : least;
+	int64_t *times = malloc(kept * sizeof(*times)), alone, beside, next_bind;
+	int64_t began;
+	uint64_t resets = function_resets();
+	struct drm_tessera_error e;
+
+	CHECK(times);
+	for (unsigned i = 0; i < N_ALONE; i++)
+		times[i] = victim_step(&v);
+	alone = p99(times, N_ALONE);
+	for (unsigned i = 0; i < N_ATTACKERS; i++) {
+		a[i] = (struct attacker){ arena, i };
+		children[i] = tenant(1 + i, attack, &a[i]);
+	}
+	began = next_bind = now_ns();
+	while (n < kept && (n < least || now_ns() < began + ns)) {
+		times[n++] = victim_step(&v);
+		if (now_ns() < next_bind)
+			continue;
+		rebind(&rebinds);
+		next_bind = now_ns() + SECOND;
+	}
+	arena->stop = true;
+	for (unsigned i = 0; i < N_ATTACKERS; i++)
+		end_of(children[i], 30 * SECOND);
+	beside = p99(times, n);
+	query_all(DRM_TESSERA_QUERY_ERROR, v.ctx.id, &e, sizeof(e));
+	printf("# %u submissions, %u wrong, %u failed; the longest of 99 in 100: %lld us alone, "
+	       "%lld us beside attackers, the longest %lld; %u unbinds; attackers' rounds:", n,
+	       v.wrong, v.failed, (long long)alone / 1000, (long long)beside / 1000,
+	       (long long)times[n - 1] / 1000, rebinds);
+	for (unsigned i = 0; i < N_ATTACKERS; i++)
+		printf(" %u", arena->rounds[i]);
+	printf("\n");
+	SAME(v.wrong + v.failed, 0);
+	SAME(e.n_faults + e.n_hangs + e.state, 0);
+	SAME(function_resets(), resets);
+	for (unsigned i = 0; i < N_ATTACKERS; i++)
+		CHECK(arena->rounds[i]);
+	/* One that runs is not interrupted, and eight threads share two CPUs with the victim; a
+	 * hog that nobody stops takes five seconds. */
+	CHECK(beside < 3 * alone + 20 * LIMIT_NS);
+	CHECK(times[n - 1] < 4 * SECOND);
+}
+
+int main(int argc, char **argv)
+{
+	static int64_t t;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	find_devices();
+	await_node(NODE);
+	await_node(OTHER_NODE);
+	t = now_ns();
+	test_name = "a_victim_does_not_notice_its_attackers";
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	if (!setjmp(test_end)) {
+		CHECK(fd >= 0);
+		beside_attackers((argc > 1 ? atoll(argv[1]) : 15) * SECOND,
+				 argc > 2 ? (unsigned)atoi(argv[2]) : 100);
+	}
+	printf("%s %s (%lld ms)\n", n_failed ? "not ok" : "ok", test_name,
+	       (long long)(now_ns() - t) / 1000000);
+	printf("%s: %u failed\n", n_failed ? "FAILED" : "PASSED", n_failed);
+	return n_failed != 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef KMOD_TENANTS_H
+#define KMOD_TENANTS_H
+/*
+ * What the tests of tenants share: processes of users without capabilities, and two devices.
+ * As in kmod.h what gives no error ends the test.
+ */
+#include <sys/types.h>
+
+#include "tests/kmod/kmod.h"
+
+#define OTHER_NODE "/dev/accel/accel1"
+
+extern char pci[2][64];		/* addresses of the devices, "" where there is none */
+
+/* Forks a process of user 1000 + n, which opens the node as fd, runs fn and ends with what
+ * that gives. */
+pid_t tenant(unsigned n, int (*fn)(void *arg), void *arg);
+/* The child's exit status; -1: it did not end in time, and was killed. */
+int end_of(pid_t child, int64_t ns);
+/* Zeros that children see, too. */
+void *shared(size_t bytes);
+uint64_t function_resets(void);
+/* Waits for a function reset that is on its way, until there were so many. */
+void await_reset(uint64_t resets);
+/* Fills pci. */
+void find_devices(void);
+/* No file of the device may be open: a node's number is its own until the last is closed. */
+void bind_driver(unsigned device, bool on);
+/* Until the node is there; then it is everybody's. */
+void await_node(const char *node);
+
+/* kmod_fair.c */
+void fdinfo_answers_while_the_device_does_not(void);
+void more_than_normal_priority_takes_a_capability(void);
+void the_hog_is_stopped_and_not_who_waits(void);
+void the_one_that_keeps_an_engine_is_reset(void);
+void who_asks_to_wait_for_room_does(void);
+void what_waits_is_bounded(void);
+void no_fence_waits_for_memory(void);
+void long_programs_keep_nobody_long(void);
+void unbinding_waits_for_no_user(void);
+
+#endif

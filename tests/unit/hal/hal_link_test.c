@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linked devices through the HAL: where they are, copies between them, programs that meet,
+ * and one that fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "hal/hal.h"
+#include "tests/unit/ring.h"
+
+#define N 8
+#define SECOND 1000000000ll
+#define SOON clock_after(60 * SECOND)
+
+static struct hal *hal;
+static struct hal_device *dev[N];
+
+static int open_all(void **state)
+{
+	struct err err;
+
+	(void)state;
+	if (hal_create(&(struct hal_options){ .devices = "sim:devices=8,lanes=1,hbm=256M" },
+		       &hal, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned i = 0; i < N; i++)
+		if (hal_device_open(hal, i, &dev[i], &err))
+			fail_msg("%s", err.msg);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	hal_destroy(hal);
+	return 0;
+}
+
+static struct hal_queue *queue(unsigned i, enum hal_queue_class cls)
+{
+	return hal_device_queue(dev[i], cls);
+}
+
+static struct hal_mem *get(unsigned i, enum hal_mem_kind kind, uint64_t bytes)
+{
+	struct hal_mem *m;
+	struct err err;
+
+	if (hal_mem_alloc(dev[i], kind, bytes, "test", &m, &err))
+		fail_msg("%s", err.msg);
+	return m;
+}
+
+static void expect(int code, struct err *err, int want, const char *part)
+{
+	if (code != want || (want && !strstr(err->msg, part)))
+		fail_msg("code %d instead of %d, without \"%s\": %s", code, want, part,
+			 code ? err->msg : "");
+}
+
+static void devices_know_their_places(void **state)
+{
+	struct hal_position first, p;
+	struct hw_link l[HW_MAX_LINKS];
+	struct err err;
+	unsigned n;
+
+	(void)state;
+	hal_device_position(dev[0], &first);
+	assert_true(first.fabric);
+	for (unsigned i = 0; i < N; i++) {
+		hal_device_position(dev[i], &p);
+		assert_true(p.fabric == first.fabric);
+		assert_int_equal(p.chip, i);
+		assert_int_equal(p.n_chips, N);
+		assert_int_equal(p.coords[0] + 4 * p.coords[1], i);
+		assert_int_equal(p.shape[0], 4);
+		assert_int_equal(p.shape[1], 2);
+		assert_int_equal(hal_device_links(dev[i], l, &n, &err), 0);
+		assert_int_equal(n, 3);
+		assert_true(hal_is_linked(dev[i], dev[0]));
+	}
+}
+
+static void what_is_not_linked_is_refused_by_name(void **state)
+{
+	struct hal *other;
+	struct hal_device *alone;
+	struct hal_mem *m, *host = get(1, HAL_MEM_HOST, 64), *mine = get(0, HAL_MEM_HBM, 64);
+	struct hw_link l[HW_MAX_LINKS];
+	struct hal_position p;
+	struct err err;
+	uint64_t va;
+	unsigned n;
+
+	(void)state;
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim" }, &other, &err), 0);
+	assert_int_equal(hal_device_open(other, 0, &alone, &err), 0);
+	assert_int_equal(hal_mem_alloc(alone, HAL_MEM_HBM, 64, "test", &m, &err), 0);
+	hal_device_position(alone, &p);
+	assert_true(!p.fabric);
+	assert_int_equal(hal_device_links(alone, l, &n, &err), 0);
+	assert_int_equal(n, 0);
+	assert_false(hal_is_linked(dev[0], alone));
+	expect(hal_peer_va(dev[0], m, &va, &err), &err, ERR_UNIMPLEMENTED, "by two HALs");
+	expect(hal_peer_va(dev[0], host, &va, &err), &err, ERR_INVALID_ARGUMENT, "host memory");
+	expect(hal_queue_copy(queue(0, HAL_QUEUE_DMA), host, 0, mine, 0, 64, NULL, 0, &va, &err),
+	       &err, ERR_INVALID_ARGUMENT, "host memory");
+	expect(hal_queue_copy(queue(1, HAL_QUEUE_DMA), host, 0, mine, 0, 64, NULL, 0, &va, &err),
+	       &err, ERR_INVALID_ARGUMENT, "links carry writes only");
+	assert_int_equal(hal_peer_va(dev[0], mine, &va, &err), 0);
+	assert_true(va == hal_mem_va(mine));
+	hal_mem_free(m);
+	hal_mem_free(host);
+	hal_mem_free(mine);
+	hal_destroy(other);
+}
+
+static void copies_go_by_links(void **state)
+{
+	enum { BYTES = 3 << 20 };
+	struct hal_mem *a = get(2, HAL_MEM_HBM, BYTES), *b = get(5, HAL_MEM_HBM, BYTES + 64);
+	struct hal_mem *h = get(2, HAL_MEM_HOST, 4096);
+	uint8_t *in = malloc(BYTES), *out = malloc(BYTES);
+	struct hw_link l[HW_MAX_LINKS], m[HW_MAX_LINKS];
+	struct hw_telemetry t, u;
+	struct err err;
+	uint64_t value;
+	unsigned n;
+
+	(void)state;
+	assert_true(in && out);
+	for (unsigned i = 0; i < BYTES; i++)
+		in[i] = (uint8_t)(i * 7 + i / 251);
+	assert_int_equal(hal_copy_in(a, 0, in, BYTES, SOON, &err), 0);
+	assert_int_equal(hal_device_links(dev[2], l, &n, &err), 0);
+	assert_int_equal(hal_device_telemetry(dev[2], &t, &err), 0);
+	assert_int_equal(hal_queue_copy(queue(2, HAL_QUEUE_DMA), b, 64, a, 0, BYTES, NULL, 0,
+					&value, &err), 0);
+	if (hal_queue_wait(queue(2, HAL_QUEUE_DMA), value, SOON, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(hal_copy_out(out, b, 64, BYTES, SOON, &err), 0);
+	assert_memory_equal(in, out, BYTES);
+	/* 2 is at (2, 0), 5 at (1, 1): first down */
+	assert_int_equal(hal_device_links(dev[2], m, &n, &err), 0);
+	assert_int_equal(m[1].tx_bytes - l[1].tx_bytes, BYTES);
+	assert_int_equal(hal_device_telemetry(dev[2], &u, &err), 0);
+	assert_true(u.dma_out_bytes == t.dma_out_bytes && u.dma_in_bytes == t.dma_in_bytes);
+	/* out of host memory, too */
+	memcpy(hal_mem_host(h), "by way of a link", 16);
+	assert_int_equal(hal_queue_copy(queue(2, HAL_QUEUE_DMA), b, 0, h, 0, 16, NULL, 0, &value,
+					&err), 0);
+	assert_int_equal(hal_queue_wait(queue(2, HAL_QUEUE_DMA), value, SOON, &err), 0);
+	assert_int_equal(hal_copy_out(out, b, 0, 16, SOON, &err), 0);
+	assert_memory_equal(out, "by way of a link", 16);
+	hal_mem_free(a);
+	hal_mem_free(b);
+	hal_mem_free(h);
+	free(in);
+	free(out);
+}
+
+/* ---- programs that meet ---- */
+
+/* Members are device (first + r * step) % N. */
+struct group {
+	unsigned n, at[N];
+	uint64_t elements;
+	struct hal_exe *exe[N];
+	struct hal_mem *data[N], *box[N];
+	uint64_t value[N];
+};
+
+static pthread_mutex_t gang = PTHREAD_MUTEX_INITIALIZER;
+
+static void clear_boxes(const struct group *g)
+{
+	static const uint8_t zeros[RING_SLOTS];
+	struct err err;
+
+	for (unsigned r = 0; r < g->n; r++)
+		if (hal_copy_in(g->box[r], 0, zeros, sizeof(zeros), SOON, &err))
+			fail_msg("%s", err.msg);
+}
+
+static void make(struct group *g, unsigned n, unsigned first, unsigned step, uint64_t elements)
+{
+	static _Thread_local struct ring_code c;
+	struct err err;
+
+	*g = (struct group){ .n = n, .elements = elements };
+	for (unsigned r = 0; r < n; r++) {
+		size_t bytes;
+		void *image;
+
+		g->at[r] = (first + r * step) % N;
+		c.n = n;
+		c.member = r;
+		c.elements = elements;
+		ring_all_reduce(&c);
+		if (ring_image(&c, &image, &bytes, &err) ||
+		    hal_exe_load(dev[g->at[r]], image, bytes, &g->exe[r], &err))
+			fail_msg("%s", err.msg);
+		free(image);
+		g->data[r] = get(g->at[r], HAL_MEM_HBM, 4 * elements);
+		g->box[r] = get(g->at[r], HAL_MEM_HBM, RING_MAILBOX(n, elements));
+	}
+	clear_boxes(g);
+}
+
+static void drop(struct group *g)
+{
+	for (unsigned r = 0; r < g->n; r++) {
+		hal_exe_unload(g->exe[r]);
+		hal_mem_free(g->data[r]);
+		hal_mem_free(g->box[r]);
+	}
+}
+
+static void fill(const struct group *g)
+{
+	float *x = malloc(4 * g->elements);
+	struct err err;
+
+	assert_non_null(x);
+	for (unsigned r = 0; r < g->n; r++) {
+		for (uint64_t i = 0; i < g->elements; i++)
+			x[i] = 0.1f * (float)(r + 1) + (float)i;
+		assert_int_equal(hal_copy_in(g->data[r], 0, x, 4 * g->elements, SOON, &err), 0);
+	}
+	free(x);
+}
+
+static int bind(const struct group *g, unsigned r, struct hw_binding *b, struct err *err)
+{
+	int code = 0;
+
+	memset(b, 0, RING_BINDINGS(g->n) * sizeof(*b));
+	for (unsigned k = 0; k < g->n && !code; k++) {
+		unsigned at = k == r ? 2 : 4 + 2 * k;
+
+		b[at].bytes = hal_mem_bytes(g->data[k]);
+		b[at + 1].bytes = hal_mem_bytes(g->box[k]);
+		code = hal_peer_va(dev[g->at[r]], g->data[k], &b[at].va, err);
+		if (!code)
+			code = hal_peer_va(dev[g->at[r]], g->box[k], &b[at + 1].va, err);
+	}
+	return code;
+}
+
+/* All addresses, then all submissions, and no other launch between them. The member `missing`
+ * stays away. */
+static int launch(struct group *g, unsigned missing, struct err *err)
+{
+	struct hw_binding b[N][RING_BINDINGS(N)];
+	int code = 0;
+
+	pthread_mutex_lock(&gang);
+	for (unsigned r = 0; r < g->n && !code; r++)
+		code = bind(g, r, b[r], err);
+	for (unsigned r = 0; r < g->n && !code; r++)
+		if (r != missing)
+			code = hal_queue_execute(queue(g->at[r], HAL_QUEUE_COMPUTE),
+						 &(struct hal_launch){ .exe = g->exe[r],
+						 .bindings = b[r] }, &g->value[r], err);
+	pthread_mutex_unlock(&gang);
+	return code;
+}
+
+static int wait_for(const struct group *g, unsigned r, struct err *err)
+{
+	return hal_queue_wait(queue(g->at[r], HAL_QUEUE_COMPUTE), g->value[r], SOON, err);
+}
+
+static void meet(struct group *g)
+{
+	float *sum = malloc(4 * g->elements), *same = malloc(4 * g->elements);
+	struct err err;
+
+	assert_true(sum && same);
+	fill(g);
+	if (launch(g, N, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned r = 0; r < g->n; r++)
+		if (wait_for(g, r, &err))
+			fail_msg("member %u: %s", r, err.msg);
+	assert_int_equal(hal_copy_out(sum, g->data[0], 0, 4 * g->elements, SOON, &err), 0);
+	for (uint64_t i = 0; i < g->elements; i++) {
+		float want = (float)g->n * (float)i + 0.05f * (float)(g->n * (g->n + 1));
+
+		if (sum[i] < want * 0.99999f - 1e-4f || sum[i] > want * 1.00001f + 1e-4f)
+			fail_msg("element %u is %.9g, not %.9g", (unsigned)i, (double)sum[i],
+				 (double)want);
+	}
+	for (unsigned r = 1; r < g->n; r++) {
+		assert_int_equal(hal_copy_out(same, g->data[r], 0, 4 * g->elements, SOON, &err),
+				 0);
+		assert_memory_equal(sum, same, 4 * g->elements);
+	}
+	free(sum);
+	free(same);
+}
+
+static void sums_have_the_same_bits_everywhere(void **state)
+{
+	static const struct { unsigned n, first, step; uint64_t elements; } cases[] = {
+		{ 2, 0, 1, 2 }, { 2, 3, 4, 4096 }, { 4, 6, 3, 1024 }, { 8, 0, 1, 8 },
+		{ 8, 5, 7, 80000 }, { 3, 1, 2, 999 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct group g;
+
+		make(&g, cases[i].n, cases[i].first, cases[i].step, cases[i].elements);
+		for (unsigned k = 0; k < 5; k++)
+			meet(&g);
+		drop(&g);
+	}
+}
+
+/* The device at `at` fails while the others wait for it; each says so by its name, soon. */
+static void others_hear(struct group *g, unsigned missing, const char *part)
+{
+	int64_t began = clock_ns();
+	struct err err;
+
+	for (unsigned r = 0; r < g->n; r++) {
+		if (r == missing)
+			continue;
+		assert_int_equal(wait_for(g, r, &err), ERR_UNAVAILABLE);
+		if (!strstr(err.msg, part))
+			fail_msg("member %u: \"%s\" is not in: %s", r, part, err.msg);
+	}
+	assert_true(clock_ns() - began < SECOND);
+}
+
+static void a_dead_device_fails_those_that_meet_it(void **state)
+{
+	struct group g, apart;
+	struct err err;
+	uint64_t va;
+
+	(void)state;
+	make(&g, 7, 0, 1, 7000);
+	make(&apart, 2, 0, 7, 64);
+	for (unsigned i = 0; i < 3; i++) {
+		char part[80];
+
+		meet(&g);
+		if (launch(&g, 3, &err))
+			fail_msg("%s", err.msg);
+		snprintf(part, sizeof(part), "peer sim:3 failed: %s", i ? "the queue was reset" :
+			 "the device is in its fatal state");
+		if (i)
+			assert_int_equal(hal_device_reset(dev[3], &err), 0);
+		else
+			assert_int_equal(hal_device_inject(dev[3], HW_INJECT_FATAL, 0, &err), 0);
+		others_hear(&g, 3, part);
+		if (!i) {
+			int64_t deadline = SOON;
+
+			while (!hal_device_error(dev[3], &err) && clock_ns() < deadline)
+				hal_queue_wait(queue(3, HAL_QUEUE_COMPUTE), UINT64_MAX, 0, NULL);
+			expect(hal_peer_va(dev[0], g.data[3], &va, &err), &err, ERR_UNAVAILABLE,
+			       "sim:3 died");
+			/* those that do not meet it go on meanwhile */
+			meet(&apart);
+			assert_int_equal(hal_device_reset(dev[3], &err), 0);
+		}
+		clear_boxes(&g);
+		clear_boxes(&apart);
+		meet(&g);
+		meet(&apart);
+	}
+	drop(&g);
+	drop(&apart);
+}
+
+static void a_queue_reset_fails_those_that_meet_it(void **state)
+{
+	struct group g, pair;
+	struct err err;
+
+	(void)state;
+	make(&g, 8, 0, 1, 800);
+	make(&pair, 2, 4, 1, 64);
+	/* more often than a device can see old windows of another */
+	for (unsigned i = 0; i < 12; i++) {
+		/* member 5 waits within, and another launch behind it, when its queue is reset */
+		if (launch(&g, 2, &err) || launch(&pair, N, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err), 0);
+		for (unsigned r = 0; r < 8; r++) {
+			if (r == 2)
+				continue;
+			assert_int_equal(wait_for(&g, r, &err), r == 5 ? ERR_ABORTED :
+					 ERR_UNAVAILABLE);
+			if (!strstr(err.msg, r == 5 ? "a test" : "peer sim:5 failed"))
+				fail_msg("member %u: %s", r, err.msg);
+		}
+		assert_true(wait_for(&pair, 0, &err));
+		assert_true(wait_for(&pair, 1, &err));
+		clear_boxes(&g);
+		clear_boxes(&pair);
+		meet(&g);
+		meet(&pair);
+	}
+	drop(&g);
+	drop(&pair);
+}
+
+struct user {
+	pthread_t thread;
+	unsigned number, rounds, failed;
+};
+
+/* Launches a group of its own again and again, over devices that others use too. */
+static void *use(void *arg)
+{
+	struct user *u = arg;
+	struct group g;
+	struct err err;
+
+	make(&g, 2 + u->number % 4, u->number, 1 + 2 * (u->number % 2), 120);
+	for (unsigned i = 0; i < u->rounds; i++) {
+		u->failed += launch(&g, N, &err) != 0;
+		for (unsigned r = 0; i % 8 == 7 && r < g.n; r++)
+			u->failed += wait_for(&g, r, &err) != 0;
+	}
+	for (unsigned r = 0; r < g.n; r++)
+		u->failed += wait_for(&g, r, &err) != 0;
+	drop(&g);
+	return NULL;
+}
+
+static void threads_launch_over_devices_they_share(void **state)
+{
+	struct user u[8] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		u[i].number = i;
+		u[i].rounds = 100;
+		assert_int_equal(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		pthread_join(u[i].thread, NULL);
+		assert_int_equal(u[i].failed, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(devices_know_their_places),
+		cmocka_unit_test(what_is_not_linked_is_refused_by_name),
+		cmocka_unit_test(copies_go_by_links),
+		cmocka_unit_test(sums_have_the_same_bits_everywhere),
+		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
+		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),
+		cmocka_unit_test(threads_launch_over_devices_they_share),
+	};
+
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}

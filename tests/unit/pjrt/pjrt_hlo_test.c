@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HLO modules through the table, as torch_xla sends them: what it asks of an executable,
+ * replicas, donation. */
+#include "runtime/compiler/front/hlo.pb-c.h"
+#include "tests/unit/pjrt/pjrt_test.h"
+#include "tests/unit/torch.h"
+
+static struct PJRT_Client *client;
+
+static int setup(void **state)
+{
+	if (load_plugin(state))
+		return -1;
+	client = new_client("devices=2,hbm=64M,lanes=2");
+	return !client;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	drop_client(client);
+	return 0;
+}
+
+static struct bytes read_hlo(const char *name)
+{
+	struct bytes b = { 0 };
+	char path[256];
+
+	snprintf(path, sizeof(path), TORCH_DIR "/%s.hlo", name);
+	b.p = torch_read_file(path, &b.n);
+	assert_non_null(b.p);
+	return b;
+}
+
+/* Build options for 2 replicas, on devices 1 and 0; and for 1. */
+static const char two[] = "\x1a\x10\x20\x02\x28\x01\x4a\x0a\x08\x02\x10\x01\x1a\x04\x0a\x02\x01";
+static const char one[] = "\x1a\x04\x20\x01\x28\x01";
+
+static struct PJRT_Error *compile_bytes(struct bytes b, const char *format, bool is_for_two,
+					struct PJRT_LoadedExecutable **out)
+{
+	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE, .code = b.p,
+				  .code_size = b.n, .format = format,
+				  .format_size = strlen(format) };
+	struct PJRT_Client_Compile_Args a;
+	struct PJRT_Error *e;
+
+	/* The array's NUL is the id of the second device. */
+	e = CALL_AS(&a, Client_Compile, .client = client, .program = &p,
+		    .compile_options = is_for_two ? two : one,
+		    .compile_options_size = is_for_two ? sizeof(two) : sizeof(one) - 1);
+	*out = e ? NULL : a.executable;
+	return e;
+}
+
+static struct PJRT_LoadedExecutable *compile_hlo(const char *name, bool is_for_two)
+{
+	struct PJRT_LoadedExecutable *x;
+	struct bytes b = read_hlo(name);
+
+	assert_ok(compile_bytes(b, "hlo", is_for_two, &x));
+	free(b.p);
+	return x;
+}
+
+/* As clients ask: for the size, then for the bytes. */
+static struct bytes show(struct PJRT_LoadedExecutable *l, char format[16])
+{
+	struct PJRT_Executable *x = GET(LoadedExecutable_GetExecutable, executable,
+					.loaded_executable = l);
+	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE };
+	struct bytes b;
+
+	assert_ok(CALL(Executable_OptimizedProgram, .executable = x, .program = &p));
+	b = (struct bytes){ malloc(p.code_size), p.code_size };
+	assert_non_null(b.p);
+	p.code = b.p;
+	assert_ok(CALL(Executable_OptimizedProgram, .executable = x, .program = &p));
+	snprintf(format, 16, "%.*s", (int)p.format_size, p.format);
+	assert_ok(CALL(Executable_Destroy, .executable = x));
+	return b;
+}
+
+static void assert_row_major(const Hlo__Shape *s)
+{
+	assert_int_equal(s->n_tuple_shapes || s->layout, 1);
+	for (size_t i = 0; i < s->n_tuple_shapes; i++)
+		assert_row_major(s->tuple_shapes[i]);
+	if (!s->layout)
+		return;
+	assert_int_equal(s->layout->n_minor_to_major, s->n_dimensions);
+	for (size_t d = 0; d < s->n_dimensions; d++)
+		assert_int_equal(s->layout->minor_to_major[d], s->n_dimensions - 1 - d);
+}
+
+static void a_module_comes_back_with_layouts(void **state)
+{
+	/* The root of the second says {0,1}; the third has one parameter, a tuple. */
+	static const struct { const char *name; size_t parameters, results; } cases[] = {
+		{ "act__celu", 2, 2 }, { "matmul__einsum_one", 1, 3 },
+		{ "control__params_3301", 1, 2 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct bytes source = read_hlo(cases[i].name), shown;
+		struct PJRT_LoadedExecutable *x = compile_hlo(cases[i].name, i == 0), *again;
+		Hlo__ModuleWithConfig *m;
+		char format[16];
+
+		shown = show(x, format);
+		assert_string_equal(format, "hlo_with_config");
+		m = hlo__module_with_config__unpack(NULL, shown.n, (const uint8_t *)shown.p);
+		assert_non_null(m);
+		assert_int_equal(m->module.len, source.n);
+		assert_memory_equal(m->module.data, source.p, source.n);
+		assert_int_equal(m->config->replica_count, i == 0 ? 2 : 1);
+		assert_int_equal(m->config->entry_computation_layout->n_parameters,
+				 cases[i].parameters);
+		assert_int_equal(m->config->entry_computation_layout->n_parameter_names,
+				 cases[i].parameters);
+		for (size_t k = 0; k < cases[i].parameters; k++)
+			assert_row_major(m->config->entry_computation_layout->parameters[k]);
+		assert_int_equal(m->config->entry_computation_layout->result->n_tuple_shapes,
+				 cases[i].results);
+		assert_row_major(m->config->entry_computation_layout->result);
+		/* It is a program itself, and shown as such. */
+		assert_ok(compile_bytes(shown, format, i == 0, &again));
+		hlo__module_with_config__free_unpacked(m, NULL);
+		free(source.p);
+		source = show(again, format);
+		assert_string_equal(format, "hlo_with_config");
+		assert_int_equal(source.n, shown.n);
+		assert_memory_equal(source.p, shown.p, shown.n);
+		free(source.p);
+		free(shown.p);
+		drop_exe(again);
+		drop_exe(x);
+	}
+}
+
+static void mlir_comes_back_as_it_was(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
+	struct bytes source = read_bytes("scale_add.mlirbc"), shown;
+	char format[16];
+
+	(void)state;
+	shown = show(x, format);
+	assert_string_equal(format, "mlir");
+	assert_int_equal(shown.n, source.n);
+	assert_memory_equal(shown.p, source.p, shown.n);
+	free(shown.p);
+	free(source.p);
+	drop_exe(x);
+}
+
+static struct PJRT_Buffer *put_on(const float *data, int64_t rows, int64_t columns, int device)
+{
+	struct PJRT_Client_BufferFromHostBuffer_Args a;
+	int64_t dims[] = { rows, columns };
+
+	assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client, .data = data,
+			  .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2,
+			  .device = device_of(client, device)));
+	assert_ok(finish(a.done_with_host_buffer));
+	return a.buffer;
+}
+
+static struct PJRT_Error *run_on(struct PJRT_LoadedExecutable *x, struct PJRT_Device *device,
+				 struct PJRT_Buffer *const *args, size_t n,
+				 struct PJRT_Buffer **outs)
+{
+	struct PJRT_ExecuteOptions o = { .struct_size = PJRT_ExecuteOptions_SIZE };
+
+	return CALL(LoadedExecutable_Execute, .executable = x, .options = &o,
+		    .argument_lists = (void *)&args, .num_devices = 1, .num_args = n,
+		    .output_lists = (void *)&outs, .execute_device = device);
+}
+
+static void each_replica_runs_on_its_device(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile_hlo("act__celu", true);
+	struct PJRT_LoadedExecutable_AddressableDevices_Args d;
+	struct PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args l;
+	struct PJRT_LoadedExecutable_GetDeviceAssignment_Args a;
+	struct PJRT_Executable *shared = GET(LoadedExecutable_GetExecutable, executable,
+					     .loaded_executable = x);
+	float data[18] = { 0, 1, 2 }, back[2][18];
+
+	(void)state;
+	assert_ok(CALL_AS(&d, LoadedExecutable_AddressableDevices, .executable = x));
+	assert_int_equal(d.num_addressable_devices, 2);
+	assert_ptr_equal(d.addressable_devices[0], device_of(client, 1));
+	assert_ptr_equal(d.addressable_devices[1], device_of(client, 0));
+	assert_ok(CALL_AS(&l, LoadedExecutable_AddressableDeviceLogicalIds, .executable = x));
+	assert_int_equal(l.num_addressable_device_logical_ids, 2);
+	assert_int_equal(l.addressable_device_logical_ids[1].replica, 1);
+	assert_int_equal(l.addressable_device_logical_ids[1].partition, 0);
+	assert_int_equal(GET(Executable_NumReplicas, num_replicas, .executable = shared), 2);
+	assert_int_equal(GET(Executable_NumPartitions, num_partitions, .executable = shared), 1);
+	assert_ok(CALL_AS(&a, LoadedExecutable_GetDeviceAssignment, .executable = x));
+	assert_int_equal(a.serialized_bytes_size, 10);
+	assert_memory_equal(a.serialized_bytes, "\x08\x02\x10\x01\x1a\x04\x0a\x02\x01\x00", 10);
+	((void (*)(void *))a.serialized_device_assignment_deleter)(
+		a.serialized_device_assignment);
+	for (int i = 0; i < 2; i++) {
+		struct PJRT_Buffer *in[2] = { put_on(data, 3, 6, i), put_on(data, 3, 6, i) };
+		struct PJRT_Buffer *out[2];
+
+		assert_error(run_on(x, NULL, in, 2, out), INVALID, "loaded on 2 devices");
+		assert_error(run_on(x, device_of(client, !i), in, 2, out), INVALID,
+			     "argument 0 lies on device");
+		assert_ok(run_on(x, device_of(client, i), in, 2, out));
+		assert_ptr_equal(GET(Buffer_Device, device, .buffer = out[0]),
+				 device_of(client, i));
+		assert_ok(fetch(out[0], back[i], sizeof(back[i])));
+		for (unsigned k = 0; k < 2; k++) {
+			drop_buffer(in[k]);
+			drop_buffer(out[k]);
+		}
+	}
+	assert_memory_equal(back[0], back[1], sizeof(back[0]));
+	assert_ok(CALL(LoadedExecutable_Delete, .executable = x));
+	assert_true(GET(LoadedExecutable_IsDeleted, is_deleted, .executable = x));
+	assert_ok(CALL(Executable_Destroy, .executable = shared));
+	drop_exe(x);
+}
+
+static void replicas_that_talk_are_refused_by_name(void **state)
+{
+	struct bytes b = read_hlo("coll1__all_reduce_sum");
+	struct PJRT_LoadedExecutable *x;
+
+	(void)state;
+	assert_error(compile_bytes(b, "hlo", true, &x), PJRT_Error_Code_UNIMPLEMENTED,
+		     "all_reduce: a program for 2 replicas");
+	assert_ok(compile_bytes(b, "hlo", false, &x));
+	drop_exe(x);
+	free(b.p);
+}
+
+/* Takes what HloModuleProto.buffer_donor names. */
+static void a_step_of_training_takes_its_parameters(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile_hlo("train__mlp_sgd_mom.1", false);
+	static const bool donated[13] = { [1] = true, [2] = true, [3] = true, [4] = true,
+					  [8] = true, [10] = true, [11] = true, [12] = true };
+	struct PJRT_Executable *shared = GET(LoadedExecutable_GetExecutable, executable,
+					     .loaded_executable = x);
+	int64_t alias = GET(Executable_GetCompiledMemoryStats, alias_size_in_bytes,
+			    .executable = shared);
+	struct PJRT_Buffer *in[13], *out[17];
+	size_t bytes = 0;
+	FILE *f = fopen(TORCH_DIR "/train__mlp_sgd_mom.1.arrays", "rb");
+	char line[64];
+
+	(void)state;
+	assert_non_null(f);
+	for (unsigned i = 0; i < 13; i++) {
+		static const float zero[64];
+		int64_t dims[4];
+		size_t n = 0, count = 1;
+		char *at, type[8];
+
+		assert_non_null(fgets(line, sizeof(line), f));
+		assert_int_equal(sscanf(line, "in %7s", type), 1);
+		for (at = line + 4 + strlen(type); *at && *at != '\n'; n++) {
+			dims[n] = strtoll(at, &at, 10);
+			count *= (size_t)dims[n];
+		}
+		assert_true(count <= 64);
+		bytes += donated[i] ? count * sizeof(float) : 0;
+		in[i] = put_as(client, zero, strcmp(type, "s64") ? PJRT_Buffer_Type_F32 :
+			       PJRT_Buffer_Type_S64, dims, n);
+	}
+	fclose(f);
+	assert_int_equal(alias, bytes);
+	assert_ok(run_on(x, NULL, in, 13, out));
+	for (unsigned i = 0; i < 13; i++) {
+		assert_int_equal(is_deleted(in[i]), donated[i]);
+		drop_buffer(in[i]);
+	}
+	for (unsigned i = 0; i < 17; i++)
+		drop_buffer(out[i]);
+	assert_ok(CALL(Executable_Destroy, .executable = shared));
+	drop_exe(x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_module_comes_back_with_layouts),
+		cmocka_unit_test(mlir_comes_back_as_it_was),
+		cmocka_unit_test(each_replica_runs_on_its_device),
+		cmocka_unit_test(replicas_that_talk_are_refused_by_name),
+		cmocka_unit_test(a_step_of_training_takes_its_parameters),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cost analysis: what programs compute and touch by their ops' own word, and the same
+ * figures whichever format a program comes in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "hal/hw/image.h"
+#include "runtime/compiler/tc.h"
+#include "tests/unit/torch.h"
+
+#define PAIR(t) "(%10: tensor<" t ">, %11: tensor<" t ">) {\n"
+#define LESS "%12 = compare(%10, %11) {comparison_direction = <LT>, compare_type = <FLOAT>} " \
+	": tensor<i1>\nreturn(%12)\n}\n"
+
+static struct image_info info_of(struct tc_source s, const char *name)
+{
+	struct image_info info;
+	struct tc_result r;
+	struct image *im;
+	struct err err;
+
+	if (tc_compile(&s, NULL, &r, &err) || image_parse(r.image, r.image_bytes, &im, &err))
+		fail_msg("%s as %s: %s", name, s.format, err.msg);
+	info = im->info;
+	image_free(im);
+	tc_result_free(&r);
+	return info;
+}
+
+static const struct {
+	const char *args, *lines;
+	double flops, bytes, transcendentals;
+} cases[] = {
+	{ "%1: tensor<64x128xf32>", "%2 = add(%1, %1) : tensor<64x128xf32>\nreturn(%2)\n",
+	  8192, 2 * 32768, 0 },
+	{ "%1: tensor<64x128xf32>", "%2 = exponential(%1) : tensor<64x128xf32>\nreturn(%2)\n",
+	  0, 2 * 32768, 8192 },
+	{ "%1: tensor<64x128xf32>, %2: tensor<128x32xf32>", "%3 = dot_general(%1, %2) "
+	  "{lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+	  "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]} "
+	  ": tensor<64x32xf32>\nreturn(%3)\n", 2 * 64 * 128 * 32, 32768 + 16384 + 8192, 0 },
+	/* Merging 128 takes 7 comparisons an element. */
+	{ "%1: tensor<64x128xf32>", "%2 = sort(%1) {dimension = 1, is_stable = true} "
+	  ": tensor<64x128xf32> " PAIR("f32") LESS "return(%2)\n", 7 * 8192, 2 * 32768, 0 },
+	/* A body of three operations that is no simple one. */
+	{ "%1: tensor<64x128xf32>, %2: tensor<f32>", "%3 = reduce(%1, %2) {dimensions = [1]} "
+	  ": tensor<64xf32> " PAIR("f32") "%12 = multiply(%10, %11) : tensor<f32>\n"
+	  "%13 = subtract(%11, %12) : tensor<f32>\n%14 = add(%13, %10) : tensor<f32>\n"
+	  "return(%14)\n}\nreturn(%3)\n", 3 * 8192, 32768 + 4 + 256, 0 },
+	/* 16 rows of 8: those and their indices are read, and what is made is written. */
+	{ "%1: tensor<64x8xf32>, %2: tensor<16xi32>", "%3 = gather(%1, %2) {offset_dims = [1], "
+	  "collapsed_slice_dims = [0], operand_batching_dims = [], "
+	  "start_indices_batching_dims = [], start_index_map = [0], index_vector_dim = 1, "
+	  "slice_sizes = [1, 8]} : tensor<16x8xf32>\nreturn(%3)\n", 0, 2 * 512 + 64, 0 },
+	{ "%1: tensor<2xui64>", "%2, %3 = rng_bit_generator(%1) {rng_algorithm = <PHILOX>} "
+	  ": tensor<2xui64>, tensor<256xui32>\nreturn(%3)\n", 0, 2 * 16 + 1024, 0 },
+};
+
+static void ops_count_what_they_do(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct tc_source s = { .format = "mlir" };
+		struct image_info info;
+		char text[2048];
+
+		s.bytes = (size_t)snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = "
+					   "\"main\"} (%s) {\n%s}\n}\n", cases[i].args,
+					   cases[i].lines);
+		s.code = text;
+		info = info_of(s, text);
+		if (info.flops != cases[i].flops || info.bytes_accessed != cases[i].bytes ||
+		    info.transcendentals != cases[i].transcendentals)
+			fail_msg("%g operations, %g bytes, %g transcendentals:\n%s", info.flops,
+				 info.bytes_accessed, info.transcendentals, text);
+	}
+}
+
+/* torch_xla simplifies a few programs on their way to MLIR. */
+static bool is_close(double a, double b)
+{
+	return a <= 1.5 * b && b <= 1.5 * a;
+}
+
+static void both_formats_count_the_same(void **state)
+{
+	glob_t found = { 0 };
+	unsigned n = 0, same = 0;
+
+	(void)state;
+	glob("tests/data/torch/*.hlo", 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		struct tc_source hlo = { .format = "hlo" }, mlir = { .format = "mlir" };
+		char path[512];
+		struct image_info a, b;
+
+		snprintf(path, sizeof(path), "%.*s.mlirbc",
+			 (int)strlen(found.gl_pathv[i]) - 4, found.gl_pathv[i]);
+		mlir.code = torch_read_file(path, &mlir.bytes);
+		if (!mlir.code)
+			continue;
+		hlo.code = torch_read_file(found.gl_pathv[i], &hlo.bytes);
+		a = info_of(hlo, path);
+		b = info_of(mlir, path);
+		n++;
+		same += a.flops == b.flops && a.bytes_accessed == b.bytes_accessed &&
+			a.transcendentals == b.transcendentals;
+		if (!is_close(a.flops, b.flops) ||
+		    !is_close(a.transcendentals, b.transcendentals))
+			fail_msg("%s: %g and %g operations, %g and %g transcendentals", path,
+				 a.flops, b.flops, a.transcendentals, b.transcendentals);
+		free((void *)(uintptr_t)hlo.code);
+		free((void *)(uintptr_t)mlir.code);
+	}
+	globfree(&found);
+	assert_true(n >= 360 && same >= 300);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ops_count_what_they_do),
+		cmocka_unit_test(both_formats_count_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
