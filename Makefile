@@ -140,7 +140,7 @@ $(OUT)/gen/%.pb-c.c $(OUT)/gen/%.pb-c.h: %.proto
 	$(Q)protoc-c --c_out=$(OUT)/gen $<
 $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 	$(Q)$(CC) $(filter-out -Werror,$(ALL_CFLAGS)) -c $< -o $@
-$(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC)): | $(PROTO_C)
+$(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC) tests/fuzz/hlo_fuzz.c): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
 	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \
@@ -149,7 +149,9 @@ $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
 # A tool is a folder of tools/ with a main.c.
 .SECONDEXPANSION:
 $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(EXT)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(EXT)
+
+$(OUT)/xla-smi: EXT += -lncursesw -ltinfo
 
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*/*_test.c)
@@ -326,14 +328,30 @@ check-build: all
 
 # ---- Python: an environment of the tree's own, with the plugin in it ----
 JAX := jax==0.10.2
+# What a wheel is made of, beside the plugin.
+WHEEL := $(wildcard runtime/python/*.* runtime/python/tessera_pjrt/*.py \
+	runtime/python/jax_plugins/*/*.py)
 $(VENV)/.made: runtime/python/pyproject.toml
 	$(Q)$(PYTHON) -m venv $(VENV)
 	$(Q)$(VENV)/bin/pip -q install $(JAX) numpy scikit-learn pytest
 	$(Q)touch $@
 # The installed package reads the plugin of this build, so that no wheel is needed
 # to try a change: the wheel itself is what `make wheel` builds.
-$(VENV)/.plugin: $(VENV)/.made $(PLUGIN) $(wildcard runtime/python/*.* runtime/python/*/*/*.py)
+$(VENV)/.plugin: $(VENV)/.made $(PLUGIN) $(WHEEL)
 	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(VENV)/bin/pip -q install --force-reinstall \
+		--no-deps ./runtime/python
+	$(Q)touch $@
+
+# PyTorch has an environment of its own: it is large, and `make check` does without.
+TORCH_VENV ?= $(BUILD)/venv-torch
+$(TORCH_VENV)/.made: tests/torch/requirements.txt
+	$(Q)$(PYTHON) -m venv $(TORCH_VENV)
+	$(Q)$(TORCH_VENV)/bin/pip -q install numpy scikit-learn pytest absl-py pyyaml requests \
+		typing_extensions filelock sympy networkx jinja2 fsspec
+	$(Q)$(TORCH_VENV)/bin/pip -q install --no-deps -r $<
+	$(Q)touch $@
+$(TORCH_VENV)/.plugin: $(TORCH_VENV)/.made $(PLUGIN) $(WHEEL)
+	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(TORCH_VENV)/bin/pip -q install --force-reinstall \
 		--no-deps ./runtime/python
 	$(Q)touch $@
 
@@ -354,18 +372,33 @@ run: packages
 	$(Q)$(MAKE) --no-print-directory $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python runtime/python/examples/digits.py --smi $(OUT)/xla-smi
 
+# make run-torch, make check-torch: through PyTorch. EXITS=50 ends programs so often.
+.PHONY: run-torch check-torch
+run-torch: packages
+	$(Q)$(MAKE) --no-print-directory $(TORCH_VENV)/.plugin
+	$(Q)$(TORCH_VENV)/bin/python runtime/python/examples/torch_digits.py
+check-torch: $(TORCH_VENV)/.plugin
+	$(Q)$(TORCH_VENV)/bin/python -m pytest -q --tb=short --exits $(or $(EXITS),10) $(PYTEST) \
+		tests/torch
+
 check: packages
 	$(Q)$(MAKE) --no-print-directory unit
 	$(Q)sh tests/udev.sh
 	$(Q)$(MAKE) --no-print-directory conformance W='--quick --brief'
 	$(Q)$(PYTHON) tests/conformance/columns_test.py $(CONFORMANCE)
 	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/smi_doctor_test.py $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/package_test.py
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install
 	$(Q)$(MAKE) --no-print-directory check-jax
 
+# A test that hangs, as XLA's CPU backend has under load, is a failure: after JAX_SECONDS the
+# stacks of all threads are printed and the run ends.
+JAX_SECONDS ?= 1200
 check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
-	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short $(PYTEST) tests/jax | \
+	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short -o faulthandler_timeout=$(JAX_SECONDS) \
+		-o faulthandler_exit_on_timeout=true $(PYTEST) tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
 # The suites that run programs, on a model that checks them (DEVICE.md).
@@ -385,7 +418,7 @@ $(OWN_VENV)/.made:
 	$(Q)$(OWN_VENV)/bin/pip -q install $(JAX) numpy absl-py pytest pytest-timeout hypothesis \
 		scipy flatbuffers cloudpickle portpicker
 	$(Q)touch $@
-$(OWN_VENV)/.plugin: $(OWN_VENV)/.made $(PLUGIN) $(wildcard runtime/python/*.* runtime/python/*/*/*.py)
+$(OWN_VENV)/.plugin: $(OWN_VENV)/.made $(PLUGIN) $(WHEEL)
 	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(OWN_VENV)/bin/pip -q install --force-reinstall \
 		--no-deps ./runtime/python
 	$(Q)touch $@
@@ -436,8 +469,9 @@ $(REUSE)/.made:
 reuse: $(REUSE)/.made
 	$(Q)$(REUSE)/bin/reuse lint -q || $(REUSE)/bin/reuse lint
 
-lint: headers $(PLUGIN)
-	$(Q)$(PYTHON) tests/lint.py
+lint: headers $(PLUGIN) $(TOOLS)
+	$(Q)$(PYTHON) tests/lint.py --build $(OUT)
+	$(Q)$(PYTHON) tests/lint_test.py --build $(OUT)
 	$(Q)$(PYTHON) tests/docs.py --check
 	$(Q)test "$$(nm -D --defined-only $(PLUGIN) | awk '{print $$3}')" = GetPjrtApi || \
 		{ echo "the plugin exports more than GetPjrtApi:"; nm -D --defined-only $(PLUGIN); exit 1; }
@@ -465,6 +499,8 @@ fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
+	@echo "make run-torch  train two models in PyTorch on the device, beside PJRT_DEVICE=CPU"
+	@echo "make check-torch EXITS=50  torch_xla's documented functions on the device"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make check-vm T=FUZZ  a million random ioctls against the driver"
