@@ -388,9 +388,13 @@ static inline struct sim_engine *sim_engine_of(struct sim_device *dev, uint8_t c
 {
 	return &dev->engines[cls == HW_CLASS_DMA];
 }
-/* For how long what the engine runs has run until `now`; of an engine that takes turns, for how long
- * it had one. Under lock. */
-uint64_t sim_engine_ran(struct sim_engine *e, int64_t now);
+/* For how long what the engine runs has run until `now`. Under lock. */
+static inline uint64_t sim_engine_ran(struct sim_engine *e, int64_t now)
+{
+	int64_t ns = sim_turn_ran(&e->turn, e->began, now);
+
+	return ns > 0 ? (uint64_t)ns : 0;
+}
 /* Fills in what a descriptor failed of, in f; returns the status. */
 static inline int sim_fail(struct hw_fault *f, int status, uint64_t va, uint64_t bytes,
 			   bool write)

@@ -226,10 +226,12 @@ int64_t sim_turn_waited(const struct sim_turn *t)
 	return atomic_load(&t->waited_ns) + (since && now > since ? now - since : 0);
 }
 
-int64_t sim_turn_had(struct sim_turn *t, int64_t now)
+int64_t sim_turn_ran(struct sim_turn *t, int64_t began, int64_t now)
 {
 	int64_t ns;
 
+	if (!t->all)
+		return now - began;
 	pthread_mutex_lock(&t->all->lock);
 	ns = t->had_ns + (t->all->holder == t && now > t->since ? now - t->since : 0);
 	pthread_mutex_unlock(&t->all->lock);

@@ -65,8 +65,8 @@ bool sim_turn_is_free(struct sim_turn *t);
 void sim_turn_wake(struct sim_turn *t);
 /* For how long this run has waited; from any thread. */
 int64_t sim_turn_waited(const struct sim_turn *t);
-/* For how long this run had the turn until `now`; from any thread. Of those that take turns no two
- * have it at a time, so that the sum is never more than what the clock shows. */
-int64_t sim_turn_had(struct sim_turn *t, int64_t now);
+/* For how long a run that began at `began` ran until `now`: while it had the turn. No two
+ * have it at a time, so the sum of all is at most what the clock shows. From any thread. */
+int64_t sim_turn_ran(struct sim_turn *t, int64_t began, int64_t now);
 
 #endif

@@ -380,14 +380,6 @@ static int park(struct sim_engine *e, struct sim_program *p, const struct sim_ru
 	return SIM_PARKED;
 }
 
-/* Since it began; of an engine that takes turns, while it had one. */
-uint64_t sim_engine_ran(struct sim_engine *e, int64_t now)
-{
-	int64_t ns = e->turn.all ? sim_turn_had(&e->turn, now) : now - e->began;
-
-	return ns > 0 ? (uint64_t)ns : 0;
-}
-
 /* Called with the lock, which it drops while the program runs. */
 static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
 {
