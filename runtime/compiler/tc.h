@@ -52,6 +52,8 @@ struct tc_options {
 	unsigned level;		/* 0: only the passes that emission needs; 1 or more: all */
 	bool verify;		/* after every pass types and shapes too, not just structure */
 	unsigned replicas, partitions;	/* devices that share the work; 0: 1 */
+	const char *evaluate_after;	/* tc_eval_gang: a pass; NULL: the last one before
+				 * collectives are taken apart. Of no use to others */
 };
 
 struct tc_result {
@@ -98,6 +100,18 @@ struct tc_array {
  * RESOURCE_EXHAUSTED for arrays of more than 8 GiB in all. */
 int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t n_args,
 	    struct tc_array **outs, size_t *n_outs, struct err *err);
+
+/*
+ * The same of a program for several devices, M = replicas * partitions members: member m is
+ * replica m / partitions and partition m % partitions. It is evaluated as the passes up to
+ * `evaluate_after` leave it, each member by a thread, with arguments and results of its own.
+ * args[M * n_args] and (*outs)[M * *n_outs] are member by member, the first one's first.
+ * Errors as tc_eval, of the member that fails first, with its number; INVALID_ARGUMENT too if
+ * members wait for each other in different ops, or for one that has ended.
+ */
+int tc_eval_gang(const struct tc_source *source, const struct tc_options *options,
+		 const struct tc_array *args, size_t n_args, struct tc_array **outs,
+		 size_t *n_outs, struct err *err);
 void tc_array_free(struct tc_array *arrays, size_t n);	/* NULL, 0: nothing */
 
 #endif

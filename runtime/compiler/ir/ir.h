@@ -2,7 +2,7 @@
 #ifndef TC_IR_H
 #define TC_IR_H
 /*
- * The compiler's IR: StableHLO's operations in SSA form, and four of our own (ops.def). What an
+ * The compiler's IR: StableHLO's operations in SSA form, and a few of our own (ops.def). What an
  * op means is in StableHLO's specification, under the op's name; attributes have its names.
  * runtime/compiler/README.md has the text form and fusions. Private to runtime/compiler
  * and its tests.
@@ -198,6 +198,8 @@ const struct tc_op_info *tc_op_info(unsigned op);	/* any other number: OPAQUE's 
 bool tc_has_trait(const struct tc_op *op, char trait);
 /* Whether op, or one in its regions, speaks with the host: it does more than give results. */
 bool tc_has_effect(const struct tc_op *op);
+/* Whether members of a program for several devices meet in op. */
+static inline bool tc_is_collective(const struct tc_op *op) { return tc_has_trait(op, 'm'); }
 /* By text of n bytes; -1: none. */
 int tc_op_find(const char *text, size_t n);
 

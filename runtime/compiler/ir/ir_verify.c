@@ -6,7 +6,8 @@
  * every region one block that ends in return; operands defined before, in the block or
  * around it) is checked from ops.def, after each pass again: it costs 5 % of a
  * compile, and without it a pass that breaks a program crashes the next. Attributes and
- * shapes are checked as the program comes; ir_shape.c has a rule for each op.
+ * shapes are checked as the program comes; ir_shape.c, and ir_collective.c for those that
+ * several devices meet in, have a rule for each op.
  */
 #include "runtime/compiler/ir/ir_verify.h"
 
@@ -78,6 +79,7 @@ static void check_tuples(const struct check *k)
 
 	if (k->op->op == TC_TUPLE || k->op->op == TC_GET_TUPLE_ELEMENT ||
 	    k->op->op == TC_OPAQUE || k->op->op == TC_CUSTOM_CALL || k->op->op == TC_CALL ||
+	    k->op->op == TC_ASYNC_START || k->op->op == TC_ASYNC_DONE ||
 	    (k->op->op == TC_RETURN && around->op == TC_FUNC &&
 	     k->op->block != tc_main(k->c)))
 		return;
@@ -135,10 +137,12 @@ static void verify_block(const struct check *outer, const struct tc_block *b)
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				verify_block(&k, op->regions[r].block);
-		if (!k.is_deep)
+		if (!k.is_deep) {
 			tc_check_frame(&k);
-		else if (op->op != TC_FUNC && op->op != TC_OPAQUE)
+		} else if (op->op != TC_FUNC && op->op != TC_OPAQUE) {
 			tc_check_op(&k);
+			tc_check_collective(&k);
+		}
 		for (unsigned i = 0; i < op->n_results; i++)
 			k.defined[op->results[i].id] = 1;
 	}

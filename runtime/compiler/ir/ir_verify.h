@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef TC_IR_VERIFY_H
 #define TC_IR_VERIFY_H
-/* What ir_shape.c, which knows each op, offers ir_verify.c, which walks. */
+/* What ir_shape.c and, above it, ir_collective.c, which know each op, offer ir_verify.c, which
+ * walks. */
 #include "runtime/compiler/ir/ir.h"
 
 struct check {
@@ -30,7 +31,9 @@ static inline const struct tc_type *out_type(const struct check *k)
 /* Everything about one op that its operands, attributes and regions must meet. Their
  * number and kinds are checked already. */
 void tc_check_op(const struct check *k);
-/* Of it what emission follows without looking: arguments and results of regions. */
+/* The same of a collective; of any other op nothing. ir_collective.c */
+void tc_check_collective(const struct check *k);
+/* Of tc_check_op's what emission follows without looking: arguments and results of regions. */
 void tc_check_frame(const struct check *k);
 
 #endif

@@ -30,6 +30,8 @@ static bool is_collective(const struct tc_op *op)
 	};
 	const char *name = op->op == TC_OPAQUE ? tc_attr_str(op, "name") : NULL;
 
+	if (tc_is_collective(op))
+		return true;
 	/* StableHLO's names end in a version. */
 	for (unsigned i = 0; name && i < sizeof(bases) / sizeof(*bases); i++) {
 		size_t n = strlen(bases[i]);
@@ -88,7 +90,12 @@ static void settle_collective(struct tc_ctx *c, struct tc_op *op)
 			tc_fail(c, ERR_INVALID_ARGUMENT, op, "among one device, result %u has "
 				"another type than operand %u", i, i);
 	tc_attr_ints(op, "source_target_pairs", &n);
-	if (strncmp(tc_attr_str(op, "name"), "collective_permute", 18) || n) {
+	if (op->op != TC_COLLECTIVE_PERMUTE &&
+	    (op->op != TC_OPAQUE || strncmp(tc_attr_str(op, "name"), "collective_permute", 18))) {
+		take_operands(op);
+		return;
+	}
+	if (n) {
 		take_operands(op);
 		return;
 	}
