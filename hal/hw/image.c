@@ -21,17 +21,19 @@
 #define MAX_ARGS 65536u
 
 enum section {
-	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, HOST, STRINGS, NOTE, N_SECTIONS
+	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, HOST, PEERS, MEMBERS, SHARDINGS, STRINGS,
+	NOTE, N_SECTIONS
 };
 
 static const char *const names[N_SECTIONS] = {
 	".text", ".rodata", ".tessera.info", ".tessera.bindings", ".tessera.shapes",
-	".tessera.debug", ".tessera.host", ".tessera.strings", ".tessera.note",
+	".tessera.debug", ".tessera.host", ".tessera.peers", ".tessera.members",
+	".tessera.shardings", ".tessera.strings", ".tessera.note",
 };
 static const size_t units[N_SECTIONS] = {
 	8, 1, sizeof(struct image_info), sizeof(struct image_binding),
 	sizeof(struct image_shape), sizeof(struct image_debug),
-	sizeof(struct image_transfer), 1, 1,
+	sizeof(struct image_transfer), sizeof(uint32_t), sizeof(uint64_t), 1, 1, 1,
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -79,6 +81,21 @@ static int find_sections(Elf *elf, size_t names_index, size_t file_bytes,
 		}
 	}
 	return 0;
+}
+
+/* Of what starts every version's information. */
+static int check_version(const struct parts *s, struct err *err)
+{
+	struct { uint32_t version, isa; } is = { 0 };
+
+	if (s->n[INFO] < sizeof(is))
+		return bad(err, "code or information is missing");
+	memcpy(&is, s->p[INFO], sizeof(is));
+	if (is.version == IMAGE_VERSION && is.isa == ISA_VERSION)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "the executable is of format %u and ISA %u, "
+		       "this build reads %u and %u; compile it again", is.version, is.isa,
+		       IMAGE_VERSION, ISA_VERSION);
 }
 
 static int check_units(const struct parts *s, struct err *err)
@@ -155,17 +172,28 @@ static int check_shapes(const struct image *im, struct err *err)
 	return 0;
 }
 
-/* The mailbox, and peers behind it, ascending. */
-static bool is_joint_binding(const struct image *im, size_t i)
+/* What stands behind arguments and results, each kind behind the one before. */
+static bool is_tail(const struct image_binding *b)
 {
-	const struct image_binding *b = &im->bindings[i], *before = b - 1;
+	return b->kind >= IMAGE_RANDOM && b->kind <= IMAGE_MEMBER;
+}
 
-	if (b->kind == IMAGE_MAILBOX)
-		return !b->index && before->kind < IMAGE_MAILBOX;
-	return b->access == (HW_BIND_WRITE | HW_BIND_PEER) && (b->index & 0xffff) &&
-	       (b->index & 0xffff) < ISA_MAX_BINDINGS &&
-	       (before->kind == IMAGE_MAILBOX ||
-		(before->kind == IMAGE_PEER && before->index < b->index));
+/* The mailbox, peers behind it by slot, the member's row. */
+static bool is_in_its_place(const struct image_binding *b)
+{
+	const struct image_binding *before = b - 1;
+
+	switch (b->kind) {
+	case IMAGE_MAILBOX:
+		return !b->index && !is_tail(before);
+	case IMAGE_PEER:
+		return b->access == (HW_BIND_WRITE | HW_BIND_PEER) &&
+		       ((before->kind == IMAGE_MAILBOX && !b->index) ||
+			(before->kind == IMAGE_PEER && b->index == before->index + 1));
+	default:
+		return !b->index && b->access == HW_BIND_READ &&
+		       (before->kind == IMAGE_PEER || !is_tail(before));
+	}
 }
 
 static int check_bindings(const struct image *im, struct err *err)
@@ -193,12 +221,13 @@ static int check_bindings(const struct image *im, struct err *err)
 			return bad(err, "a binding has unknown bits");
 		if (i < 2 || i == n)
 			continue;
-		if (b->kind == IMAGE_MAILBOX || b->kind == IMAGE_PEER) {
-			if (!is_joint_binding(im, i))
-				return bad(err, "the mailbox and the peers are out of order");
+		if (b->kind > IMAGE_RANDOM && b->kind <= IMAGE_MEMBER) {
+			if (!is_in_its_place(b))
+				return bad(err, "the mailbox, the peers or the member's row are "
+					   "out of order");
 			continue;
 		}
-		if (im->bindings[i - 1].kind >= IMAGE_MAILBOX)
+		if (is_tail(b - 1))
 			return bad(err, "the bindings are out of order");
 		if (b->kind == IMAGE_ARG ? b->index != args++ || results :
 		    b->kind != IMAGE_RESULT)
@@ -254,14 +283,71 @@ static int check_transfers(const struct image *im, struct err *err)
 	return 0;
 }
 
+/* A mailbox with peers or neither; the peers' mailboxes are like this one. */
+static int check_peers(const struct image *im, struct err *err)
+{
+	uint32_t n_members = image_n_members(im);
+	const struct image_binding *box = NULL;
+	size_t n_slots = 0;
+
+	for (size_t i = 0; i < im->n_bindings; i++) {
+		const struct image_binding *b = &im->bindings[i];
+
+		if (b->kind == IMAGE_MAILBOX)
+			box = b;
+		if (b->kind != IMAGE_PEER)
+			continue;
+		n_slots++;
+		if (b->bytes > box->bytes)	/* is_in_its_place: there is one */
+			return bad(err, "a peer's mailbox is larger than its own");
+	}
+	if (!box != !n_slots)
+		return bad(err, "it has a mailbox that nobody writes to");
+	if (n_slots != im->n_slots)
+		return bad(err, "there are not as many rows of peers as members");
+	for (size_t i = 0; n_slots && i < n_slots * n_members; i++)
+		if (im->peers[i] >= n_members || im->peers[i] == i / n_slots)
+			return bad(err, "a peer is no other member");
+	return 0;
+}
+
+static int check_members(const struct image *im, struct err *err)
+{
+	uint32_t n_members = image_n_members(im);
+	const struct image_binding *row = NULL;
+
+	for (size_t i = 0; i < im->n_bindings; i++)
+		if (im->bindings[i].kind == IMAGE_MEMBER)
+			row = &im->bindings[i];
+	if (!row != !im->n_words || (row && (im->n_words < 2 || row->bytes > im->n_words * 8)))
+		return bad(err, "the rows of the members are not what is bound");
+	for (size_t m = 0; row && m < n_members; m++)
+		if (im->members[m * im->n_words] != m / im->info.n_partitions ||
+		    im->members[m * im->n_words + 1] != m % im->info.n_partitions)
+			return bad(err, "a member's row is of another member");
+	return 0;
+}
+
+static int check_shardings(const struct image *im, struct err *err)
+{
+	uint32_t n = im->info.n_args + im->info.n_results, bytes;
+	size_t at = 0;
+
+	if (!im->shardings_bytes)
+		return 0;
+	if (im->info.n_partitions == 1)
+		return bad(err, "it shards, and has one partition");
+	while (n && image_next_sharding(im, &at, &bytes))
+		n--;
+	if (n || at != im->shardings_bytes)
+		return bad(err, "there are not as many shardings as arguments and results");
+	return 0;
+}
+
 static int check(const struct image *im, struct err *err)
 {
 	int code;
 
-	if (im->info.version != IMAGE_VERSION || im->info.isa != ISA_VERSION)
-		return err_set(err, ERR_INVALID_ARGUMENT, "the executable is of format %u "
-			       "and ISA %u, this build reads %u and %u; compile it again",
-			       im->info.version, im->info.isa, IMAGE_VERSION, ISA_VERSION);
 	if (im->info.n_args > MAX_ARGS || im->info.n_results > MAX_ARGS ||
 	    im->n_bindings > ISA_MAX_BINDINGS || im->info.name >= im->strings_bytes ||
 	    im->info.temp_bytes > INT64_MAX)
@@ -270,6 +356,12 @@ static int check(const struct image *im, struct err *err)
 	if (!code)
 		code = check_bindings(im, err);
 	if (!code)
+		code = check_peers(im, err);
+	if (!code)
+		code = check_members(im, err);
+	if (!code)
+		code = check_shardings(im, err);
+	if (!code)
 		code = check_transfers(im, err);
 	for (size_t i = 0; !code && i < im->n_debug; i++)
 		if (im->debug[i].op >= im->strings_bytes ||
@@ -277,6 +369,21 @@ static int check(const struct image *im, struct err *err)
 		    (i && im->debug[i].offset <= im->debug[i - 1].offset))
 			code = bad(err, "the debug map is out of order");
 	return code;
+}
+
+/* How wide the tables are that have a row for each member. */
+static int count_members(const struct parts *s, struct image *im, struct err *err)
+{
+	uint64_t n = (uint64_t)im->info.n_replicas * im->info.n_partitions;
+	size_t peers = s->n[PEERS] / units[PEERS], words = s->n[MEMBERS] / units[MEMBERS];
+
+	if (!n || n > IMAGE_MAX_MEMBERS)
+		return bad(err, "a count of members is out of range");
+	if (peers % n || words % n)
+		return bad(err, "a table has not a row for each member");
+	im->n_slots = peers / n;
+	im->n_words = words / n;
+	return 0;
 }
 
 /* All sections, but code and constants (the large ones) only if `is_whole`. */
@@ -311,13 +418,17 @@ static int copy_parts(const struct parts *s, bool is_whole, struct image *im,
 	im->n_debug = s->n[DEBUG] / units[DEBUG];
 	im->transfers = (const void *)(block + at[HOST]);
 	im->n_transfers = s->n[HOST] / units[HOST];
+	im->peers = (const void *)(block + at[PEERS]);
+	im->members = (const void *)(block + at[MEMBERS]);
+	im->shardings = (const void *)(block + at[SHARDINGS]);
+	im->shardings_bytes = s->n[SHARDINGS];
 	im->strings = block + at[STRINGS];
 	im->strings_bytes = s->n[STRINGS];
 	im->note = s->n[NOTE] ? block + at[NOTE] : "";
 	if (s->n[SHAPES] / units[SHAPES] !=
 	    (size_t)im->info.n_args + im->info.n_results)
 		return bad(err, "there are not as many shapes as arguments and results");
-	return 0;
+	return count_members(s, im, err);
 }
 
 static int open_elf(const void *bytes, size_t n, Elf **elf, struct parts *s,
@@ -352,6 +463,8 @@ static int parse(const void *bytes, size_t n, bool is_whole, struct image **out,
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	code = open_elf(bytes, n, &elf, &s, err);
 	if (!code)
+		code = check_version(&s, err);
+	if (!code)
 		code = check_units(&s, err);
 	if (!code)
 		code = copy_parts(&s, is_whole, im, err);
@@ -382,6 +495,26 @@ void image_free(struct image *im)
 		return;
 	free(im->owned);
 	free(im);
+}
+
+uint32_t image_n_members(const struct image *im)
+{
+	return im->info.n_replicas * im->info.n_partitions;
+}
+
+const void *image_next_sharding(const struct image *im, size_t *at, uint32_t *bytes)
+{
+	size_t left = im->shardings_bytes - *at;
+	const uint8_t *p;
+
+	if (left < sizeof(*bytes))
+		return NULL;
+	p = im->shardings + *at;
+	memcpy(bytes, p, sizeof(*bytes));
+	if (*bytes > left - sizeof(*bytes))
+		return NULL;
+	*at += sizeof(*bytes) + *bytes;
+	return p + sizeof(*bytes);
 }
 
 bool image_draws(const struct image *im)
@@ -458,13 +591,16 @@ static int build(Elf *elf, const struct image *im, char *text, struct err *err)
 {
 	const void *p[N_SECTIONS] = {
 		im->text, im->rodata, &im->info, im->bindings, im->shapes, im->debug,
-		im->transfers, im->strings, im->note,
+		im->transfers, im->peers, im->members, im->shardings, im->strings, im->note,
 	};
+	size_t n_members = image_n_members(im);
 	size_t n[N_SECTIONS] = {
 		im->text_bytes, im->rodata_bytes, sizeof(im->info),
 		im->n_bindings * sizeof(*im->bindings),
 		((size_t)im->info.n_args + im->info.n_results) * sizeof(*im->shapes),
 		im->n_debug * sizeof(*im->debug), im->n_transfers * sizeof(*im->transfers),
+		n_members * im->n_slots * sizeof(*im->peers),
+		n_members * im->n_words * sizeof(*im->members), im->shardings_bytes,
 		im->strings_bytes,
 		im->note ? strlen(im->note) + 1 : 0,
 	};

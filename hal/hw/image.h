@@ -13,17 +13,39 @@
  *	.tessera.debug    struct image_debug[], ascending by offset
  *	.tessera.strings  NUL-terminated texts, offset 0 is ""
  *	.tessera.host     struct image_transfer[], by call (none: the program makes no calls)
+ *	.tessera.peers    u32[M][slots]: whose mailbox each peer binding of member m is
+ *	.tessera.members  u64[M][words]: what each member binds as its row
+ *	.tessera.shardings  of arguments, then results: u32 n, then n bytes of a serialized
+ *	                  xla.OpSharding (n = 0: replicated), unaligned; none: nothing to say
  *	.tessera.note     text for people: the compiler's version and options
  *
- * Binding order: 0 constants, 1 temporaries, then arguments, then those results
- * that do not live in an argument's memory, then at most one mailbox, then peers; last, of a
- * program that draws random numbers without being given a state, the device's own:
- * IMAGE_RANDOM_WORDS u64, an ISA_RNG_PHILOX state, which is the same memory for all programs.
+ * Members. A program for R replicas and P partitions (info) is run by M = R * P members at
+ * once, each on a device of its own; member m is replica m / P, partition m % P. All run this
+ * one image. .tessera.shapes are those of one member's arrays.
  *
- * A program that meets others on other chips has a mailbox: memory that those write to, kept
- * from run to run. Its first content is zeros, and again after a launch failed. A peer binding
- * is a binding of another member of the launch, which that lends; `index` is member << 16 |
- * its number there.
+ * Binding order, each kind with `index` ascending by one from 0:
+ *
+ *	0 constants, 1 temporaries
+ *	arguments, then those results that do not live in an argument's memory (index: which)
+ *	mailbox   at most one, index 0; there if and only if there are peers. Memory of the
+ *	          member's own that others write to, of `bytes` at least, 64-aligned, kept from
+ *	          run to run
+ *	peers     index: the slot. Bound for member m: the mailbox of member peers[m][slot],
+ *	          a valid one and never m, as hal_peer_va names it on m's device. Two slots
+ *	          of a row may name the same member. Not more bytes than the mailbox
+ *	member    at most one, index 0, read only: words of it, bound for m: members[m], which
+ *	          starts with the replica and the partition; the rest is the compiler's
+ *	random    at most one, index 0: of a program that draws random numbers without being given
+ *	          a state: the device's own, IMAGE_RANDOM_WORDS u64, an ISA_RNG_PHILOX state; the
+ *	          same memory for all programs of the device
+ *
+ * Mailboxes. Before the first launch all mailboxes of a load are zeros, whole; then nobody but
+ * the members writes to them as long as launches go well. When a launch failed, for
+ * whatever reason and on whichever member, the mailboxes of all M members are zeros again
+ * before any member is launched anew. All M members are launched, each as often as the others,
+ * and two programs with mailboxes in the same order on all the devices that they share. Two
+ * launches of one load may be queued behind each other; they may use the same mailbox, and
+ * no two loads may. A program of M > 1 members that meet nobody has no mailbox.
  *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,
@@ -38,13 +60,14 @@
 #include "hal/hw/desc.h"
 
 #define IMAGE_MACHINE 0x7e55
-#define IMAGE_VERSION 2u
+#define IMAGE_VERSION 3u
 #define IMAGE_MAX_RANK 32
 #define IMAGE_RANDOM_WORDS 3u
+#define IMAGE_MAX_MEMBERS 65536u
 
 enum image_kind {
 	IMAGE_CONSTANTS, IMAGE_TEMP, IMAGE_ARG, IMAGE_RESULT, IMAGE_RANDOM, IMAGE_MAILBOX,
-	IMAGE_PEER,
+	IMAGE_PEER, IMAGE_MEMBER,
 };
 
 enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch: always ends */
@@ -59,13 +82,14 @@ struct image_info {
 	uint64_t cost_ns;	/* estimated time on the device; 0: unknown */
 	double flops, bytes_accessed, transcendentals;	/* cost analysis */
 	uint8_t fingerprint[32];
+	uint32_t n_replicas, n_partitions;	/* both at least 1 */
 };
 
 struct image_binding {
 	uint8_t kind;		/* enum image_kind */
 	uint8_t zero;
 	uint16_t access;	/* HW_BIND_* */
-	uint32_t index;		/* of the argument or result; peers: see above; else 0 */
+	uint32_t index;		/* of the argument, result or slot; else 0 */
 	uint64_t bytes;		/* the least that must be bound */
 };
 
@@ -113,6 +137,12 @@ struct image {
 	size_t n_debug;
 	const struct image_transfer *transfers;
 	size_t n_transfers;
+	const uint32_t *peers;		/* [M][n_slots] */
+	size_t n_slots;			/* peer bindings */
+	const uint64_t *members;	/* [M][n_words] */
+	size_t n_words;			/* 0: no member binding */
+	const uint8_t *shardings;	/* see image_next_sharding */
+	size_t shardings_bytes;
 	const char *strings;
 	size_t strings_bytes;
 	const char *note;
@@ -121,7 +151,8 @@ struct image {
 
 /* Checks everything that can be checked without decoding instructions: counts,
  * kinds, order of bindings, string offsets, aliases in range and of equal size, transfers
- * within bindings of their direction.
+ * within bindings of their direction, members that are there, one sharding for each argument
+ * and result or none at all.
  * The bytes are copied. INVALID_ARGUMENT says which rule is broken. */
 int image_parse(const void *bytes, size_t n, struct image **out, struct err *err);
 /* The same, but code and constants stay in `bytes`, which must live as long. */
@@ -130,6 +161,11 @@ void image_free(struct image *image);
 /* Builds the ELF file; *out is malloc'd, the caller's. */
 int image_write(const struct image *image, void **out, size_t *out_bytes,
 		struct err *err);
+/* R * P. */
+uint32_t image_n_members(const struct image *image);
+/* The next sharding of an image that has them: those of the arguments come first, then the
+ * results'. *at is where to look, 0 for the first; it is moved on. NULL: no more. */
+const void *image_next_sharding(const struct image *image, size_t *at, uint32_t *bytes);
 /* Whether it draws from the device's random state: its last binding is that. */
 bool image_draws(const struct image *image);
 /* A text of the string section; "" if out of range. */

@@ -84,7 +84,7 @@ static void make_image(struct bench *b, uint64_t turns, void **image, size_t *by
 	struct image_debug debug = { .offset = 0 };
 	struct image im = {
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_results = 1,
-			  .name = 1 },
+			  .name = 1, .n_replicas = 1, .n_partitions = 1 },
 		.text = code, .text_bytes = sizeof(code), .bindings = bindings,
 		.n_bindings = 3, .shapes = &shape, .debug = &debug, .n_debug = 1,
 		.strings = strings, .strings_bytes = sizeof(strings), .note = "by hand",

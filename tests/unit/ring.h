@@ -186,7 +186,8 @@ static inline void ring_all_pairs(struct ring_code *c)
 	ring_end(c);
 }
 
-/* The program as an image; *out is malloc'd. Needs libelf, so not for tests of the model. */
+/* The program as an image; *out is malloc'd. Needs libelf, so not for tests of the model.
+ * Members bind each other's data, too, which images have no word for: as peers like any. */
 static inline int ring_image(const struct ring_code *c, void **out, size_t *bytes,
 			     struct err *err)
 {
@@ -198,15 +199,17 @@ static inline int ring_image(const struct ring_code *c, void **out, size_t *byte
 		{ .kind = IMAGE_RESULT, .access = both, .bytes = data },
 		{ .kind = IMAGE_MAILBOX, .access = both, .bytes = box },
 	};
+	uint32_t peers[64][2 * 64], *row = &peers[0][0];
 	struct image_shape shape = { .elem = ELEM_F32, .rank = 1, .alias = -1,
 				     .dim = { (int64_t)c->elements } };
 	struct image_debug debug = { .offset = 0, .op = 6, .where = 10 };
 	struct image im = {
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_results = 1,
-			  .name = 1 },
+			  .name = 1, .n_replicas = c->n, .n_partitions = 1 },
 		.text = c->text, .text_bytes = c->bytes, .bindings = b,
 		.n_bindings = RING_BINDINGS(c->n), .shapes = &shape, .debug = &debug,
-		.n_debug = 1, .strings = strings, .strings_bytes = sizeof(strings),
+		.n_debug = 1, .peers = row, .n_slots = 2 * c->n,
+		.strings = strings, .strings_bytes = sizeof(strings),
 		.note = "by hand",
 	};
 
@@ -214,10 +217,13 @@ static inline int ring_image(const struct ring_code *c, void **out, size_t *byte
 		uint64_t some = k != c->member;
 
 		b[4 + 2 * k] = (struct image_binding){ IMAGE_PEER, 0,
-			HW_BIND_WRITE | HW_BIND_PEER, k << 16 | 2, some * data };
+			HW_BIND_WRITE | HW_BIND_PEER, 2 * k, some * data };
 		b[5 + 2 * k] = (struct image_binding){ IMAGE_PEER, 0,
-			HW_BIND_WRITE | HW_BIND_PEER, k << 16 | 3, some * box };
+			HW_BIND_WRITE | HW_BIND_PEER, 2 * k + 1, some * box };
 	}
+	for (unsigned m = 0; m < c->n; m++)
+		for (unsigned k = 0; k < 2 * c->n; k++)
+			*row++ = k / 2 == m ? (m + 1) % c->n : k / 2;
 	return image_write(&im, out, bytes, err);
 }
 

@@ -51,7 +51,8 @@ static struct json_object *bindings(const struct image *im)
 		struct json_object *o = json_object_new_object();
 
 		add(o, "holds", json_object_new_string(objdump_binding_kind(b)));
-		add(o, "index", objdump_shape_of(im, b) ? number(b->index) : NULL);
+		add(o, "index", objdump_shape_of(im, b) || b->kind == IMAGE_PEER ?
+		    number(b->index) : NULL);
 		add(o, "access", json_object_new_string(objdump_access(b)));
 		add(o, "bytes", number(b->bytes));
 		json_object_array_add(list, o);
@@ -78,6 +79,27 @@ static struct json_object *transfers(const struct image *im)
 	return list;
 }
 
+/* Whom each member meets, and its row. */
+static struct json_object *members(const struct image *im)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t m = 0; m < image_n_members(im); m++) {
+		struct json_object *o = json_object_new_object();
+		struct json_object *peers = json_object_new_array();
+		struct json_object *row = json_object_new_array();
+
+		for (size_t k = 0; k < im->n_slots; k++)
+			json_object_array_add(peers, number(im->peers[m * im->n_slots + k]));
+		for (size_t k = 0; k < im->n_words; k++)
+			json_object_array_add(row, number(im->members[m * im->n_words + k]));
+		add(o, "peers", peers);
+		add(o, "row", row);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static void add_headers(struct json_object *o, const struct objdump_file *f)
 {
 	const struct image *im = f->image;
@@ -99,6 +121,8 @@ static void add_headers(struct json_object *o, const struct objdump_file *f)
 	add(o, "is_straight", json_object_new_boolean(in->flags & IMAGE_STRAIGHT));
 	add(o, "constants_bytes", number(im->rodata_bytes));
 	add(o, "temporaries_bytes", number(in->temp_bytes));
+	add(o, "replicas", number(in->n_replicas));
+	add(o, "partitions", number(in->n_partitions));
 	add(o, "debug_rows", number(im->n_debug));
 	add(o, "estimated_ns", number(in->cost_ns));
 	add(o, "operations", json_object_new_double(in->flops));
@@ -106,6 +130,7 @@ static void add_headers(struct json_object *o, const struct objdump_file *f)
 	add(o, "transcendentals", json_object_new_double(in->transcendentals));
 	add(o, "bindings", bindings(im));
 	add(o, "host_transfers", transfers(im));
+	add(o, "members", members(im));
 }
 
 static struct json_object *shapes(const struct image_shape *s, uint32_t n, bool of_results)

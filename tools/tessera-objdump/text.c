@@ -69,9 +69,9 @@ const char *objdump_memory_kind(const struct image_shape *s)
 const char *objdump_binding_kind(const struct image_binding *b)
 {
 	static const char *const names[] = { "constants", "temporaries", "argument", "result",
-					     "random state", "mailbox", "peer" };
+					     "random state", "mailbox", "peer", "member" };
 
-	return b->kind <= IMAGE_PEER ? names[b->kind] : "unknown";
+	return b->kind <= IMAGE_MEMBER ? names[b->kind] : "unknown";
 }
 
 const char *objdump_access(const struct image_binding *b)
@@ -132,6 +132,26 @@ static void print_transfers(const struct image *im, struct str *out)
 	}
 }
 
+/* Whom each member meets, and its row. */
+static void print_members(const struct image *im, struct str *out)
+{
+	uint32_t n = image_n_members(im);
+
+	if (!im->n_slots && !im->n_words)
+		return;
+	str_printf(out, "\n  %-8s %s%s\n", "MEMBER", im->n_slots ? "PEERS" : "",
+		   !im->n_words ? "" : im->n_slots ? ", ROW" : "ROW");
+	for (size_t m = 0; m < n; m++) {
+		str_printf(out, "  %-8zu", m);
+		for (size_t k = 0; k < im->n_slots; k++)
+			str_printf(out, " %" PRIu32, im->peers[m * im->n_slots + k]);
+		str_printf(out, im->n_slots && im->n_words ? "," : "");
+		for (size_t k = 0; k < im->n_words; k++)
+			str_printf(out, " %" PRIu64, im->members[m * im->n_words + k]);
+		str_printf(out, "\n");
+	}
+}
+
 static void print_headers(const struct objdump_file *f, struct str *out)
 {
 	const struct image *im = f->image;
@@ -152,6 +172,9 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 	str_printf(out, "  constants    %zu bytes\n", im->rodata_bytes);
 	str_printf(out, "  temporaries  %" PRIu64 " bytes\n", in->temp_bytes);
 	str_printf(out, "  debug map    %zu rows\n", im->n_debug);
+	str_printf(out, "  members      %" PRIu32 ": %" PRIu32 " replicas of %" PRIu32
+		   " partitions%s\n", image_n_members(im), in->n_replicas, in->n_partitions,
+		   im->shardings_bytes ? ", arrays sharded" : "");
 	str_printf(out, "  estimated    %" PRIu64 " ns, %.6g operations, %.6g bytes moved, %.6g "
 		   "transcendentals\n", in->cost_ns, in->flops, in->bytes_accessed,
 		   in->transcendentals);
@@ -160,7 +183,7 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 	for (size_t i = 0; i < im->n_bindings; i++) {
 		const struct image_binding *b = &im->bindings[i];
 		const struct image_shape *s = objdump_shape_of(im, b);
-		int n = s ? (int)b->index : -1;
+		int n = s || b->kind == IMAGE_PEER ? (int)b->index : -1;
 
 		str_printf(out, "  b%-7zu %-11s", i, objdump_binding_kind(b));
 		str_printf(out, n >= 0 ? " %-4d" : "     ", n);
@@ -172,6 +195,7 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 		str_printf(out, "\n");
 	}
 	print_transfers(im, out);
+	print_members(im, out);
 }
 
 static void print_shapes(const struct image *im, bool of_results, struct str *out)

@@ -68,6 +68,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 {
 	const struct tc_block *main = tc_main(e->c);
 	const struct tc_op *func = main->region->parent;
+	const struct tc_options *o = e->c->options;
 	unsigned n_shapes = e->n_args + e->n_results, n = 2;
 	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 3u, sizeof(*b));
 	struct image_shape *shapes = arena_array(&e->c->arena, n_shapes + 1u, sizeof(*shapes));
@@ -116,6 +117,8 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		.cost_ns = (uint64_t)(e->cost_ns < 1e18 ? e->cost_ns : 1e18) + 1,
 		.flops = e->flops, .bytes_accessed = e->bytes,
 		.transcendentals = e->transcendentals,
+		.n_replicas = o->replicas ? o->replicas : 1,
+		.n_partitions = o->partitions ? o->partitions : 1,
 	};
 	snprintf(note, sizeof(note), "tessera compiler %s, level %u", TC_VERSION,
 		 e->c->options->level);

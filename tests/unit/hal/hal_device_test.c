@@ -71,7 +71,8 @@ static void make_image(const struct isa_scalar *code, size_t n, uint32_t flags, 
 	struct image_debug debug = { .offset = 0, .op = 6, .where = 12 };
 	struct image im = {
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_results = 1,
-			  .flags = flags, .name = 1, .cost_ns = flags ? 100 : 0 },
+			  .flags = flags, .name = 1, .cost_ns = flags ? 100 : 0,
+			  .n_replicas = 1, .n_partitions = 1 },
 		.text = code, .text_bytes = n * sizeof(*code), .bindings = b,
 		.n_bindings = 3, .shapes = &shape, .debug = &debug, .n_debug = 1,
 		.strings = strings, .strings_bytes = sizeof(strings), .note = "test",

@@ -69,7 +69,8 @@ static struct hal_exe *load(const struct isa_scalar *code, size_t n, size_t n_bi
 	struct image_debug debug = { .offset = 0, .op = 6, .where = 12 };
 	struct image im = {
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION,
-			  .n_results = (uint32_t)n_bindings - 2, .name = 1 },
+			  .n_results = (uint32_t)n_bindings - 2, .name = 1,
+			  .n_replicas = 1, .n_partitions = 1 },
 		.text = code, .text_bytes = n * sizeof(*code), .bindings = b,
 		.n_bindings = n_bindings, .shapes = shapes, .debug = &debug, .n_debug = 1,
 		.strings = strings, .strings_bytes = sizeof(strings), .note = "test",

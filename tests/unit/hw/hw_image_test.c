@@ -48,7 +48,8 @@ static void make(struct parts *p)
 	p->transfers[2] = (struct image_transfer){ 2, 0, 0, 0, 64, 0, -1 };
 	p->im = (struct image){
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = 1,
-			  .n_results = 2, .name = 1, .temp_bytes = 128 },
+			  .n_results = 2, .name = 1, .temp_bytes = 128, .n_replicas = 1,
+			  .n_partitions = 1 },
 		.text = p->text, .text_bytes = sizeof(p->text), .rodata = p->rodata,
 		.rodata_bytes = sizeof(p->rodata), .bindings = p->bindings, .n_bindings = 4,
 		.shapes = p->shapes, .debug = p->debug, .n_debug = 2,
@@ -306,7 +307,7 @@ static void refuses_counts_that_lie(void **state)
 	free(bytes);
 	make(&p);
 	p.im.info.version++;
-	refused_parts(&p, "format 3");
+	refused_parts(&p, "format 4");
 	make(&p);
 	p.im.info.isa++;
 	refused_parts(&p, "compile it again");
@@ -478,54 +479,276 @@ static void random_state_is_bound_last(void **state)
 	refused_parts(&p, "out of order");
 }
 
-static void mailboxes_and_peers_come_last_in_order(void **state)
+/* Members 0 to 3, two replicas of two partitions: each meets one other of its replica and one
+ * of its partition. */
+struct gang {
+	struct parts p;
+	struct image_binding b[10];
+	uint32_t peers[4][2];
+	uint64_t members[4][3];
+	uint8_t shardings[3 * 4 + 5];
+};
+
+static void make_gang(struct gang *g)
 {
 	const uint16_t both = HW_BIND_READ | HW_BIND_WRITE, peer = HW_BIND_WRITE | HW_BIND_PEER;
-	struct image_binding b[8];
-	struct image *im = NULL;
-	struct parts p;
+	static const uint32_t peers[4][2] = { { 1, 2 }, { 0, 3 }, { 3, 0 }, { 2, 1 } };
+	static const uint64_t members[4][3] = { { 0, 0, 9 }, { 0, 1, 8 }, { 1, 0, 7 },
+						{ 1, 1, 6 } };
+	/* of the argument 2 bytes, of the results none and 3 */
+	static const uint8_t shardings[] = { 2, 0, 0, 0, 8, 1, 0, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3 };
+
+	make(&g->p);
+	memcpy(g->b, g->p.bindings, 4 * sizeof(*g->b));
+	g->b[4] = (struct image_binding){ IMAGE_MAILBOX, 0, both, 0, 4096 };
+	g->b[5] = (struct image_binding){ IMAGE_PEER, 0, peer, 0, 4096 };
+	g->b[6] = (struct image_binding){ IMAGE_PEER, 0, peer, 1, 64 };
+	g->b[7] = (struct image_binding){ IMAGE_MEMBER, 0, HW_BIND_READ, 0, 24 };
+	g->b[8] = (struct image_binding){ IMAGE_RANDOM, 0, both, 0, 24 };
+	memcpy(g->peers, peers, sizeof(peers));
+	memcpy(g->members, members, sizeof(members));
+	memcpy(g->shardings, shardings, sizeof(shardings));
+	g->p.im.info.n_replicas = g->p.im.info.n_partitions = 2;
+	g->p.im.bindings = g->b;
+	g->p.im.n_bindings = 9;
+	g->p.im.peers = &g->peers[0][0];
+	g->p.im.n_slots = 2;
+	g->p.im.members = &g->members[0][0];
+	g->p.im.n_words = 3;
+	g->p.im.shardings = g->shardings;
+	g->p.im.shardings_bytes = sizeof(g->shardings);
+}
+
+static void taken(const struct gang *g)
+{
+	struct image *im;
 	struct err err;
-	uint8_t *bytes;
 	size_t n;
+	uint8_t *bytes = write_image(&g->p, &n);
+
+	if (image_parse(bytes, n, &im, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(im->n_slots, g->p.im.n_slots);
+	assert_int_equal(im->n_words, g->p.im.n_words);
+	assert_int_equal(image_n_members(im), 4);
+	if (im->n_slots)
+		assert_memory_equal(im->peers, g->peers, sizeof(g->peers));
+	if (im->n_words)
+		assert_memory_equal(im->members, g->members, sizeof(g->members));
+	image_free(im);
+	free(bytes);
+}
+
+static void members_have_peers_rows_and_shardings(void **state)
+{
+	struct gang g;
+	struct image *im;
+	struct err err;
+	const uint8_t *p;
+	uint8_t *bytes;
+	uint32_t len;
+	size_t n, at = 0;
 
 	(void)state;
-	make(&p);
-	memcpy(b, p.bindings, 4 * sizeof(*b));
-	b[4] = (struct image_binding){ IMAGE_MAILBOX, 0, both, 0, 4096 };
-	b[5] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x10004, 4096 };
-	b[6] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x30002, 0 };
-	p.im.bindings = b;
-	p.im.n_bindings = 7;
-	bytes = write_image(&p, &n);
-	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
-	image_free(im);
-	free(bytes);
-	/* random state is behind them */
-	b[7] = (struct image_binding){ IMAGE_RANDOM, 0, both, 0, 24 };
-	p.im.n_bindings = 8;
-	bytes = write_image(&p, &n);
-	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	make_gang(&g);
+	taken(&g);
+	bytes = write_image(&g.p, &n);
+	assert_int_equal(image_view(bytes, n, &im, &err), 0);
 	assert_true(image_draws(im));
+	p = image_next_sharding(im, &at, &len);
+	assert_true(p && len == 2 && p[0] == 8 && p[1] == 1);
+	p = image_next_sharding(im, &at, &len);
+	assert_true(p && len == 0);
+	p = image_next_sharding(im, &at, &len);
+	assert_true(p && len == 3 && p[2] == 3);
+	assert_null(image_next_sharding(im, &at, &len));
 	image_free(im);
 	free(bytes);
-	p.im.n_bindings = 7;
-	b[6].index = 0x10004;
-	refused_parts(&p, "the mailbox and the peers are out of order");
-	b[6].index = 0x20000;
-	refused_parts(&p, "the mailbox and the peers are out of order");
-	b[6].index = 0x20004;
-	b[6].access = both;
-	refused_parts(&p, "the mailbox and the peers are out of order");
-	b[6] = b[4];
-	refused_parts(&p, "the mailbox and the peers are out of order");
-	b[6] = b[2];
-	refused_parts(&p, "out of order");
-	b[6] = (struct image_binding){ IMAGE_PEER, 0, peer, 0x30002, 0 };
-	b[4].access = peer;
-	refused_parts(&p, "unknown bits");
-	p.im.n_bindings = 6;
-	b[4] = b[5];
-	refused_parts(&p, "the mailbox and the peers are out of order");
+	/* each may be there alone */
+	g.p.im.shardings_bytes = 0;
+	g.b[7] = g.b[8];
+	g.p.im.n_bindings = 8;
+	g.p.im.n_words = 0;
+	taken(&g);
+	make_gang(&g);
+	g.b[4] = g.b[7];
+	g.p.im.n_bindings = 5;
+	g.p.im.n_slots = 0;
+	taken(&g);
+	g.p.im.n_bindings = 4;
+	g.p.im.n_words = 0;
+	taken(&g);
+}
+
+/* Every bit of the image's tables, too. */
+static void survives_every_bit_flip_of_members(void **state)
+{
+	struct image *im;
+	struct gang g;
+	struct err err;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make_gang(&g);
+	bytes = write_image(&g.p, &n);
+	for (size_t k = 0; k < n * 8; k++) {
+		bytes[k / 8] ^= (uint8_t)(1u << k % 8);
+		if (!image_parse(bytes, n, &im, &err)) {
+			for (size_t i = 0; i < image_n_members(im) * im->n_slots; i++)
+				assert_true(im->peers[i] < image_n_members(im));
+			image_free(im);
+		} else {
+			assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
+		}
+		bytes[k / 8] ^= (uint8_t)(1u << k % 8);
+	}
+	free(bytes);
+}
+
+static void mailboxes_peers_and_rows_come_last_in_order(void **state)
+{
+	static const char order[] = "the mailbox, the peers or the member's row are out of order";
+	const uint16_t both = HW_BIND_READ | HW_BIND_WRITE;
+	struct gang g;
+
+	(void)state;
+	make_gang(&g);
+	g.b[5].index = 1;
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[6].index = 2;
+	refused_parts(&g.p, order);
+	g.b[6].index = 0;
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[6].access = both;
+	refused_parts(&g.p, order);
+	g.b[6] = g.b[4];
+	refused_parts(&g.p, order);
+	g.b[6] = g.b[2];
+	refused_parts(&g.p, "the bindings are out of order");
+	make_gang(&g);
+	g.b[4].index = 1;
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[4].access |= HW_BIND_PEER;
+	refused_parts(&g.p, "unknown bits");
+	make_gang(&g);
+	g.b[4] = g.b[5];
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[7].access = both;
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[7].index = 1;
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[7] = g.b[8];		/* random state before the last */
+	refused_parts(&g.p, "the bindings are out of order");
+	make_gang(&g);
+	g.b[6] = g.b[7];		/* two rows */
+	refused_parts(&g.p, order);
+	make_gang(&g);
+	g.b[7].kind = IMAGE_MEMBER + 1;
+	refused_parts(&g.p, "the bindings are out of order");
+}
+
+static void refuses_members_that_lie(void **state)
+{
+	struct gang g;
+
+	(void)state;
+	make_gang(&g);
+	g.p.im.info.n_replicas = 0;
+	g.p.im.n_slots = g.p.im.n_words = 0;
+	refused_parts(&g.p, "a count of members is out of range");
+	g.p.im.info.n_replicas = g.p.im.info.n_partitions = 1u << 16;	/* 0 of 32 bits */
+	refused_parts(&g.p, "a count of members is out of range");
+	g.p.im.info.n_replicas = IMAGE_MAX_MEMBERS / 2 + 1;
+	g.p.im.info.n_partitions = 2;
+	refused_parts(&g.p, "a count of members is out of range");
+	make_gang(&g);
+	g.peers[2][1] = 4;
+	refused_parts(&g.p, "a peer is no other member");
+	g.peers[2][1] = 2;
+	refused_parts(&g.p, "a peer is no other member");
+	make_gang(&g);
+	g.b[6].bytes = 4097;
+	refused_parts(&g.p, "larger than its own");
+	make_gang(&g);
+	g.p.im.n_slots = 1;
+	refused_parts(&g.p, "not as many rows of peers");
+	g.p.im.n_slots = 0;
+	refused_parts(&g.p, "not as many rows of peers");
+	make_gang(&g);
+	memmove(&g.b[5], &g.b[7], 2 * sizeof(*g.b));
+	g.p.im.n_bindings = 7;
+	g.p.im.n_slots = 0;
+	refused_parts(&g.p, "out of order");
+	make_gang(&g);
+	g.p.im.n_bindings = 5;
+	g.p.im.n_slots = g.p.im.n_words = 0;
+	refused_parts(&g.p, "a mailbox that nobody writes to");
+	make_gang(&g);
+	g.p.im.n_words = 0;
+	refused_parts(&g.p, "the rows of the members");
+	make_gang(&g);
+	g.b[7].bytes = 25;
+	refused_parts(&g.p, "the rows of the members");
+	make_gang(&g);
+	g.p.im.n_words = 1;
+	g.b[7].bytes = 8;
+	refused_parts(&g.p, "the rows of the members");
+	make_gang(&g);
+	g.b[7] = g.b[8];
+	g.p.im.n_bindings = 8;
+	refused_parts(&g.p, "the rows of the members");
+	make_gang(&g);
+	g.members[3][0] = 0;
+	refused_parts(&g.p, "of another member");
+	make_gang(&g);
+	g.members[2][1] = 1;
+	refused_parts(&g.p, "of another member");
+}
+
+static void refuses_tables_of_members_that_lie(void **state)
+{
+	struct gang g;
+	size_t n;
+	uint8_t *bytes;
+
+	(void)state;
+	make_gang(&g);
+	bytes = write_image(&g.p, &n);
+	section(bytes, 8)->sh_size -= 4;	/* peers */
+	refused(bytes, n, "a table has not a row for each member");
+	section(bytes, 8)->sh_size += 4;
+	section(bytes, 9)->sh_size -= 8;	/* members */
+	refused(bytes, n, "a table has not a row for each member");
+	section(bytes, 9)->sh_size += 8;
+	for (unsigned less = 1; less < 17; less++) {
+		section(bytes, 10)->sh_size = 17 - less;
+		refused(bytes, n, "not as many shardings");
+	}
+	free(bytes);
+	g.p.im.info.n_results = 1;	/* one sharding too many */
+	g.shardings[0] = 255;
+	refused_parts(&g.p, "not a Tessera executable");
+	make_gang(&g);
+	g.shardings[3] = 255;
+	refused_parts(&g.p, "not as many shardings");
+	make_gang(&g);
+	g.shardings[0] = 3;
+	refused_parts(&g.p, "not as many shardings");
+	make_gang(&g);
+	g.p.im.info.n_replicas = 4;
+	g.p.im.info.n_partitions = 1;
+	for (unsigned m = 0; m < 4; m++) {
+		g.members[m][0] = m;
+		g.members[m][1] = 0;
+	}
+	refused_parts(&g.p, "it shards, and has one partition");
 }
 
 static void refuses_texts_and_rows_that_lie(void **state)
@@ -567,7 +790,11 @@ int main(void)
 		cmocka_unit_test(refuses_shapes_that_lie),
 		cmocka_unit_test(refuses_bindings_that_lie),
 		cmocka_unit_test(random_state_is_bound_last),
-		cmocka_unit_test(mailboxes_and_peers_come_last_in_order),
+		cmocka_unit_test(members_have_peers_rows_and_shardings),
+		cmocka_unit_test(survives_every_bit_flip_of_members),
+		cmocka_unit_test(mailboxes_peers_and_rows_come_last_in_order),
+		cmocka_unit_test(refuses_members_that_lie),
+		cmocka_unit_test(refuses_tables_of_members_that_lie),
 		cmocka_unit_test(refuses_texts_and_rows_that_lie),
 	};
 
