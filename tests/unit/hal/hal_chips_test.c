@@ -793,7 +793,7 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 			assert_int_equal(t[r].fault.va, dead);
 			assert_int_equal(t[r].fault.bytes, broken_as[how]);
 		}
-		assert_true(clock_ns() - began < SECOND);
+		assert_true(clock_ns() - began < 5 * SECOND);
 		for (unsigned r = 0; r < N; r++)
 			if (r != dead)
 				assert_int_equal(t_reset(&t[r], &t[r].work), 0);

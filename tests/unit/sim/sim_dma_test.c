@@ -255,7 +255,7 @@ static void a_reset_ends_a_copy_without_end(void **state)
 		;
 	began = clock_ns();
 	assert_int_equal(t_reset(&t, &t.dma), 0);
-	assert_true(clock_ns() - began < 2000000000);
+	assert_true(clock_ns() - began < 20000000000);
 	assert_int_equal(t_take(&t, &t.dma), HW_ST_RESET);
 	assert_int_equal(copy(&t.dma, 0, 100, 100), 0);
 }
