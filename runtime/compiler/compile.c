@@ -6,6 +6,7 @@
  * and the arena takes all memory with it.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #define ARENA_FACTOR 256u	/* memory that a program may make us take, to its size */
 #define ARENA_LEAST ((size_t)256 << 20)
 #define EVAL_BYTES ((uint64_t)8 << 30)	/* of all arrays that an evaluation holds */
+#define MOST_EVALUATED 1024u	/* members of a gang: each is a thread */
 
 #ifndef TC_VERIFY_ALWAYS
 #define TC_VERIFY_ALWAYS 0
@@ -31,6 +33,7 @@ struct pass {
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
 	{ "host", tc_pass_host, true },
+	{ "collectives", tc_pass_collectives, true },
 	{ "decompose", tc_pass_decompose, true },
 	{ "simplify", tc_pass_simplify, false },
 	{ "cse", tc_pass_cse, false },
@@ -167,7 +170,6 @@ static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping, const cha
 {
 	if (dumping)
 		dump_ir(c, d, "read");
-	tc_refuse_devices(c);
 	for (unsigned i = 0; i < N_PASSES; i++) {
 		if (!passes[i].is_needed && !c->options->level)
 			continue;
@@ -187,6 +189,7 @@ static void compile(struct tc_ctx *c, void *arg)
 	bool dumping = start_dump(c, &d);
 
 	c->dump_dir = dumping ? d.dir : NULL;
+	tc_refuse_devices(c);
 	run_passes(c, &d, dumping, NULL);
 	tc_emit(c, &out->image, &out->image_bytes);
 	if (dumping)
@@ -265,6 +268,105 @@ int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t 
 	*outs = v.outs;
 	*n_outs = v.n_outs;
 	return 0;
+}
+
+/* A member of a gang, in its thread. */
+struct member {
+	pthread_t thread;
+	const struct tc_source *source;
+	struct tc_options options;
+	struct tc_seat *seat;
+	struct evaluation v;
+};
+
+static void evaluate_member(struct tc_ctx *c, void *arg)
+{
+	struct member *m = arg;
+	struct dump d;
+
+	run_passes(c, &d, false, m->options.evaluate_after);
+	c->seat = m->seat;
+	tc_eval_run(c, m->v.args, m->v.n_args, &m->v.outs, &m->v.n_outs);
+}
+
+static void *run_member(void *arg)
+{
+	struct member *m = arg;
+	struct err err;
+
+	tc_gang_leave(m->seat, tc_enter(m->source, &m->options, &err, evaluate_member, m), &err);
+	return NULL;
+}
+
+/* One after the other's results. */
+static int join_results(struct member *m, unsigned n, struct tc_array **outs, size_t *n_outs,
+			struct err *err)
+{
+	size_t each = m[0].v.n_outs;
+	struct tc_array *all = calloc(n * each + 1, sizeof(*all));
+
+	if (!all)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for results");
+	for (unsigned i = 0; i < n; i++)
+		for (size_t k = 0; k < each; k++) {
+			all[i * each + k] = m[i].v.outs[k];
+			m[i].v.outs[k].data = NULL;
+		}
+	*outs = all;
+	*n_outs = each;
+	return 0;
+}
+
+/* All members, each in a thread, to their ends. */
+static int run_gang(struct tc_gang *g, struct member *m, unsigned n, struct err *err)
+{
+	const struct err failed = { .msg = "the host has no thread for it" };
+	unsigned n_started = 0;
+
+	for (; n_started < n; n_started++)
+		if (pthread_create(&m[n_started].thread, NULL, run_member, &m[n_started]))
+			break;
+	for (unsigned i = n_started; i < n; i++)
+		tc_gang_leave(m[i].seat, ERR_RESOURCE_EXHAUSTED, &failed);
+	for (unsigned i = 0; i < n_started; i++)
+		pthread_join(m[i].thread, NULL);
+	return tc_gang_result(g, err);
+}
+
+int tc_eval_gang(const struct tc_source *source, const struct tc_options *options,
+		 const struct tc_array *args, size_t n_args, struct tc_array **outs,
+		 size_t *n_outs, struct err *err)
+{
+	static const struct tc_options defaults = { .level = 1 };
+	struct tc_options o = options ? *options : defaults;
+	uint64_t n = (uint64_t)(o.replicas ? o.replicas : 1) * (o.partitions ? o.partitions : 1);
+	struct member *m;
+	struct tc_gang *g = NULL;
+	int code;
+
+	if (n > MOST_EVALUATED)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "a program for %u replicas and %u "
+			       "partitions: at most %u members are evaluated", o.replicas,
+			       o.partitions, MOST_EVALUATED);
+	o.memory_limit = EVAL_BYTES / n;
+	if (!o.evaluate_after)
+		o.evaluate_after = "host";
+	m = calloc(n, sizeof(*m));
+	code = m ? tc_gang_create((unsigned)n, o.partitions ? o.partitions : 1, &g, err) :
+	       err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (uint64_t i = 0; !code && i < n; i++)
+		m[i] = (struct member){ .source = source, .options = o,
+					.seat = tc_gang_seat(g, (unsigned)i),
+					.v = { .args = args + i * n_args, .n_args = n_args } };
+	if (!code)
+		code = run_gang(g, m, (unsigned)n, err);
+	if (!code)
+		code = join_results(m, (unsigned)n, outs, n_outs, err);
+	for (uint64_t i = 0; m && i < n; i++)
+		tc_array_free(m[i].v.outs, m[i].v.n_outs);
+	tc_gang_destroy(g);
+	free(m);
+	return code;
 }
 
 struct config {

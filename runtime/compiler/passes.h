@@ -40,6 +40,7 @@ void tc_refuse_devices(struct tc_ctx *c);
 
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
 void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */
+void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchange */
 void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */
 void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
@@ -53,5 +54,30 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes);
  * all arrays. *outs is malloc'd (tc_array_free) and written on success only. eval/eval.c */
 void tc_eval_run(struct tc_ctx *c, const struct tc_array *args, size_t n_args,
 		 struct tc_array **outs, size_t *n_outs);
+
+/*
+ * Several evaluations of one program side by side, each a member of a gang, which meet in
+ * its collectives. A member that meets others waits for them; when none can go on any more,
+ * because all wait for each other or for members that have ended, or when one has failed, all
+ * fail. eval/eval_gang.c
+ *
+ *	tc_gang_create(n, partitions, &g, err);
+ *	each of n threads:	c->seat = tc_gang_seat(g, m);
+ *				... tc_eval_run(c, ...) ...
+ *				tc_gang_leave(seat, code, err);
+ *	after all have ended:	code = tc_gang_result(g, err);
+ *	tc_gang_destroy(g);
+ */
+struct tc_gang;
+struct tc_seat;
+/* RESOURCE_EXHAUSTED: out of memory. n is at least 1. */
+int tc_gang_create(unsigned n, unsigned partitions, struct tc_gang **out, struct err *err);
+/* NULL: nothing. Nobody sits on a seat any more. */
+void tc_gang_destroy(struct tc_gang *g);
+struct tc_seat *tc_gang_seat(struct tc_gang *g, unsigned member);
+/* The member has ended, with this code and, if it is not 0, this error. */
+void tc_gang_leave(struct tc_seat *s, int code, const struct err *err);
+/* 0, or the code of what failed first, with its text and which member it was in *err. */
+int tc_gang_result(const struct tc_gang *g, struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reference evaluator: runs a program's IR as it was read, before any pass, with
- * plain loops over dense arrays. It is the oracle for tests of everything else, so it
- * is written to be plainly right and not to be fast.
+ * The reference evaluator: runs a program's IR as it was read, before any pass (a gang's
+ * after some), with plain loops over dense arrays. It is the oracle for tests of everything
+ * else, so it is written to be plainly right and not to be fast.
  *
  * Every value of the program has one slot. That is enough: functions do not recurse,
  * and a region that runs again overwrites what it left. A slot is emptied after its
@@ -41,6 +41,9 @@ static void run_block(struct eval *e, const struct tc_block *b)
 /* Every op that runs, but for the elementwise ones (trait e). */
 static void (*const handlers[TC_OP_COUNT])(struct eval *e, const struct tc_op *op) = {
 	[TC_AFTER_ALL] = tc_eval_token,
+	[TC_ALL_GATHER] = tc_eval_collective,
+	[TC_ALL_REDUCE] = tc_eval_collective,
+	[TC_ALL_TO_ALL] = tc_eval_collective,
 	[TC_BATCH_NORM_GRAD] = tc_eval_norm_grad,
 	[TC_BATCH_NORM_INFERENCE] = tc_eval_norm_inference,
 	[TC_BATCH_NORM_TRAINING] = tc_eval_norm_training,
@@ -49,6 +52,8 @@ static void (*const handlers[TC_OP_COUNT])(struct eval *e, const struct tc_op *o
 	[TC_CALL] = tc_eval_call,
 	[TC_CASE] = tc_eval_case,
 	[TC_CHOLESKY] = tc_eval_cholesky,
+	[TC_COLLECTIVE_BROADCAST] = tc_eval_collective,
+	[TC_COLLECTIVE_PERMUTE] = tc_eval_collective,
 	[TC_COMPOSITE] = tc_eval_composite,
 	[TC_CONCATENATE] = tc_eval_concatenate,
 	[TC_CONSTANT] = tc_eval_constant,
@@ -60,6 +65,7 @@ static void (*const handlers[TC_OP_COUNT])(struct eval *e, const struct tc_op *o
 	[TC_DRAW] = tc_eval_draw,
 	[TC_DYNAMIC_SLICE] = tc_eval_dynamic_slice,
 	[TC_DYNAMIC_UPDATE_SLICE] = tc_eval_dynamic_update,
+	[TC_EXCHANGE] = tc_eval_collective,
 	[TC_FFT] = tc_eval_fft,
 	[TC_GATHER] = tc_eval_gather,
 	[TC_GET_DIMENSION_SIZE] = tc_eval_number,
@@ -69,10 +75,11 @@ static void (*const handlers[TC_OP_COUNT])(struct eval *e, const struct tc_op *o
 	[TC_MAP] = tc_eval_map,
 	[TC_OPTIMIZATION_BARRIER] = tc_eval_same,
 	[TC_PAD] = tc_eval_pad,
-	[TC_PARTITION_ID] = tc_eval_number,
+	[TC_PARTITION_ID] = tc_eval_own_number,
 	[TC_REDUCE] = tc_eval_reduce,
 	[TC_REDUCE_WINDOW] = tc_eval_reduce_window,
-	[TC_REPLICA_ID] = tc_eval_number,
+	[TC_REDUCE_SCATTER] = tc_eval_collective,
+	[TC_REPLICA_ID] = tc_eval_own_number,
 	[TC_RESHAPE] = tc_eval_reshape,
 	[TC_REVERSE] = tc_eval_reverse,
 	[TC_RNG] = tc_eval_rng,

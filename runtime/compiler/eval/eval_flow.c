@@ -143,8 +143,6 @@ void tc_eval_number(struct eval *e, const struct tc_op *op)
 	struct eval_array *out = tc_eval_out(e, op, 0);
 	struct num x = { 0 };
 
-	/* One device runs the program: it is partition and replica 0. */
-	if (op->op == TC_GET_DIMENSION_SIZE)
-		x.i = (uint64_t)tc_in(op, 0)->type->dim[tc_attr_int(op, "dimension", 0)];
+	x.i = (uint64_t)tc_in(op, 0)->type->dim[tc_attr_int(op, "dimension", 0)];
 	tc_num_store(out->type->elem, out->data, x);
 }

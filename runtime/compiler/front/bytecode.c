@@ -315,6 +315,19 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 		skip_use_list(r, c, h->n_results);
 }
 
+/* Groups are a matrix, of which the IR has the numbers and the width. */
+static void give_group_size(struct bc *r, struct tc_op *op, const struct bc_attr *groups)
+{
+	const struct tc_type *t = groups->kind == BC_TENSOR ? groups->type : NULL;
+
+	if (!t || t->is_tuple || t->rank != 2)
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "groups that are not given as a matrix of "
+			"numbers do not run yet");
+	if (t->dim[1] >> 31)
+		tc_fail(r->c, ERR_INVALID_ARGUMENT, op, "groups of %lld", (long long)t->dim[1]);
+	tc_set_int(r->c, op, "group_size", TC_ATTR_INT, t->dim[1]);
+}
+
 /* Reads the property blob of an op into attributes. */
 static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 			       struct bc_cursor *c, struct tc_op *op)
@@ -330,6 +343,8 @@ static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 			bc_sdy_give(r, op, p, n, a);
 		else
 			bc_give(r, op, p, n, a, n == 5 && !memcmp(p, "value", 5));
+		if (n == 14 && !memcmp(p, "replica_groups", 14))
+			give_group_size(r, op, a);
 		p += n + (p[n] == ' ');
 	}
 }
@@ -425,6 +440,26 @@ static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *
 	return op;
 }
 
+/* The region that adds two scalars of the type. */
+static void add_region(struct bc *r, struct tc_op *op, const struct tc_type *like)
+{
+	const struct tc_type *t = tc_tensor(r->c, (enum elem)like->elem, 0, NULL);
+	struct tc_block *b;
+	struct tc_value *in[2];
+	struct tc_op *add;
+
+	op->n_regions = 1;
+	op->regions = bc_get(r, 1, sizeof(*op->regions));
+	op->regions[0].parent = op;
+	b = tc_new_block(r->c, &op->regions[0]);
+	in[0] = tc_new_arg(r->c, b, t);
+	in[1] = tc_new_arg(r->c, b, t);
+	add = tc_new(r->c, TC_ADD, 2, in, 1, &t, 0);
+	tc_append(b, add);
+	in[0] = tc_out(add, 0);
+	tc_append(b, tc_new(r->c, TC_RETURN, 1, in, 0, NULL, 0));
+}
+
 /* A dot without dimension numbers sums over the first's last dim and the second's first. XLA
  * writes CHLO's erf as a call when it hands a program to a plugin. */
 static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *op)
@@ -440,6 +475,8 @@ static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *
 		tc_set_ints(r->c, op, "lhs_contracting_dimensions", &last, 1);
 		tc_set_ints(r->c, op, "rhs_contracting_dimensions", &first, 1);
 	}
+	if (op->op == TC_COLLECTIVE_BROADCAST && tc_attr_int(op, "has_dynamic_root", 0))
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "a root that is computed does not run yet");
 	if (target && !strcmp(target, "mhlo.erf") && op->n_operands == 1 && op->n_results == 1) {
 		op->op = TC_ERF;
 		op->n_attrs = 0;
@@ -505,6 +542,9 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		}
 		read_region(r, c, s, false, &op->regions[i]);
 	}
+	if (h.name->row && is_text(h.name->name, "cross-replica-sum_v1") && !op->n_regions &&
+	    op->n_operands && !tc_in(op, 0)->type->is_tuple)
+		add_region(r, op, tc_in(op, 0)->type);
 	if (op->op == TC_FUNC && op->n_regions && op->regions[0].block) {
 		struct tc_block *body = op->regions[0].block;
 

@@ -25,7 +25,7 @@ static const uint8_t vhlo_elems[] = {
 static const char *const vhlo_type_names[] = {
 	[21] = "a tensor with encoding", [24] = "a quantized type", [25] = "an unranked tensor",
 	[26] = "witness", [30] = "a quantized type", [33] = "none", [34] = "tf32",
-	[38] = "f6E2M3FN", [39] = "f6E3M2FN", [41] = "buffer", [42] = "future",
+	[38] = "f6E2M3FN", [39] = "f6E3M2FN", [41] = "buffer",
 	[8] = "a function type",
 };
 
@@ -93,6 +93,7 @@ static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c)
 	case 22:
 		return scalar(r, ELEM_TOKEN);
 	case 23:
+	case 42:	/* a future stands for its arrays */
 		return tuple(r, c);
 	default:
 		break;

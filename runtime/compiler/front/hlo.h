@@ -4,8 +4,9 @@
 /*
  * The HLO reader's state, and its files one above the other: hlo_value.c finds values by
  * their ids and has messages; hlo_bytes.c unpacks; hlo_shape.c reads shapes and literals;
- * hlo_op.c instructions; hlo_region.c those with computations of their own; hlo.c the
- * module. hlo_config.c wraps modules for frameworks. Private to front/.
+ * hlo_op.c instructions; hlo_collective.c those in which devices meet; hlo_region.c those
+ * with computations of their own; hlo.c the module. hlo_config.c wraps modules for
+ * frameworks. Private to front/.
  *
  * Tuples are gone after reading: a value is the list of its arrays, so tuples and their
  * parts make no ops, and what carries a tuple (loops, branches, calls) carries arrays.
@@ -127,6 +128,15 @@ void hlo_give_ints(struct hlo *r, struct tc_op *op, const char *name, size_t n,
 void hlo_give_dims(struct hlo *r, const struct hlo_insn *i, struct tc_op *op, const char *name);
 /* Window attributes of ops on whole arrays. */
 void hlo_give_window(struct hlo *r, const struct hlo_insn *i, struct tc_op *op);
+
+/* ---- hlo_collective.c ---- */
+/* Reads one to the end of b; its ops, up to a NULL, of which some want a region still. */
+struct hlo_value hlo_read_collective(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+				     enum tc_opcode code, struct tc_op ***ops);
+/* What an instruction gives that begins something: its operands, the results, and zeros for
+ * whatever else its shape has. */
+struct hlo_value hlo_begun(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+			   const struct hlo_value *results);
 
 /* ---- hlo_region.c ---- */
 /* Arguments of b for the arrays of the computation's parameters; one value each. */

@@ -104,6 +104,24 @@ static struct hlo_value read_first(struct hlo *r, struct tc_block *b, const stru
 	return *v;
 }
 
+/* What was begun gives operands, results, and what else there is: the results. */
+static struct hlo_value read_done(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+				  enum tc_opcode code)
+{
+	const struct hlo_value *whole = hlo_operand(r, i, 0);
+	struct hlo_value v;
+
+	(void)b;
+	(void)code;
+	if (!whole->type->is_tuple || whole->type->n_parts < 2)
+		hlo_bad(r, "its operand was not begun");
+	v.type = whole->type->parts[1];
+	v.leaf = whole->leaf + hlo_part_at(r, whole->type, 1);
+	if (hlo_type(r, i->p->shape) != v.type)
+		hlo_bad(r, "its shape is not that of the result");
+	return v;
+}
+
 static struct hlo_value read_tuple(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
 				   enum tc_opcode code)
 {

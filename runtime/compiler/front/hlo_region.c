@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computations of HLO modules, and the instructions that name some; custom calls and
- * collectives too, of which others know what they are (hlo.h). */
+/* Computations of HLO modules, and the instructions that name some; custom calls too, of which
+ * others know what they are (hlo.h). */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiler/front/hlo.h"
@@ -373,37 +372,32 @@ READ(custom_call)
 
 /* ---- collectives ---- */
 
-/* As StableHLO has them: the name with other strokes, groups as one list. What they are on
- * this many devices opt/devices.c decides. */
 READ(collective)
 {
-	struct tc_op *op = hlo_op(r, b, i, code, 0);
-	const Hlo__Instruction *p = i->p;
-	const Hlo__DeviceGroups *d = p->device_groups;
-	size_t n_groups = d ? d->n_replica_groups : p->n_replica_groups, n = 0, room = 0;
-	Hlo__ReplicaGroup *const *groups = d ? d->replica_groups : p->replica_groups;
-	char name[40];
-	int64_t *list;
+	struct tc_op **ops;
+	struct hlo_value v = hlo_read_collective(r, b, i, code, &ops);
 
-	snprintf(name, sizeof(name), "%s", p->opcode);
-	for (char *at = name; *at; at++)
-		*at = *at == '-' ? '_' : *at;
-	tc_set_str(r->c, op, "name", name);
-	for (size_t k = 0; k < n_groups; k++)
-		room += groups[k]->n_replica_ids;
-	list = hlo_get(r, room, sizeof(*list));
-	for (size_t k = 0; k < n_groups; k++)
-		for (size_t m = 0; m < groups[k]->n_replica_ids; m++)
-			list[n++] = groups[k]->replica_ids[m];
-	tc_set_ints(r->c, op, "replica_groups", list, (unsigned)n);
-	list = hlo_get(r, p->n_source_target_pairs, 2 * sizeof(*list));
-	for (size_t k = 0; k < p->n_source_target_pairs; k++) {
-		list[2 * k] = p->source_target_pairs[k]->source;
-		list[2 * k + 1] = p->source_target_pairs[k]->target;
-	}
-	tc_set_ints(r->c, op, "source_target_pairs", list,
-		    (unsigned)(2 * p->n_source_target_pairs));
-	return hlo_results(r, i, op);
+	for (; *ops; ops++)
+		if ((*ops)->n_regions)
+			read_region(r, hlo_callee(r, i, 0), &(*ops)->regions[0]);
+	return v;
+}
+
+/* What is begun is done at once. */
+READ(async)
+{
+	uint32_t computation = hlo_callee(r, i, 0);
+	size_t n = i->p->n_operand_ids;
+	struct hlo_value *args = hlo_get(r, n, sizeof(*args)), v;
+
+	(void)code;
+	if (hlo_parameters(r, computation)->n_params != n)
+		hlo_bad(r, "%zu operands for %u parameters", n,
+			hlo_parameters(r, computation)->n_params);
+	for (size_t k = 0; k < n; k++)
+		args[k] = *hlo_operand(r, i, k);
+	v = hlo_read_computation(r, computation, b, args);
+	return hlo_begun(r, b, i, &v);
 }
 
 /* ---- any instruction ---- */

@@ -165,6 +165,7 @@ struct tc_op {
 
 /* A compile, or another use of the IR inside of tc_enter() (passes.h). */
 struct tc_options;
+struct tc_seat;
 struct tc_ctx {
 	struct arena arena;
 	struct tc_op *module;	/* NULL until the source is read */
@@ -178,6 +179,7 @@ struct tc_ctx {
 	void *held;
 	void (*free_held)(struct tc_ctx *c);
 	const char *dump_dir;	/* of this compile (TESSERA_DUMP), or NULL */
+	struct tc_seat *seat;	/* in a gang's evaluation (passes.h); NULL: in none */
 };
 
 /* Leaves the compile with `code` (enum err_code) and the text in c->err; op (or NULL) adds its

@@ -388,6 +388,16 @@ const struct tc_op *tc_only_for_scalars(const struct tc_block *body)
 	return NULL;
 }
 
+/* A scalar of around the body, if v is one, is the same for all elements. */
+static void spread_captured(const struct tc_build *b, const struct tc_block *body,
+			    struct tc_value *v, const struct tc_type *shape, struct tc_map *map)
+{
+	const struct tc_type *t = tc_with_elem(b->c, shape, (enum elem)v->type->elem);
+
+	if ((v->def ? v->def->block : v->block) != body && tc_map_get(map, v) == v)
+		tc_map_set(b->c, map, v, tc_build_broadcast(b, v, t, NULL));
+}
+
 void tc_build_on_arrays(const struct tc_build *b, const struct tc_block *body,
 			struct tc_value *const *args, const struct tc_type *shape,
 			struct tc_value **out)
@@ -397,6 +407,9 @@ void tc_build_on_arrays(const struct tc_build *b, const struct tc_block *body,
 
 	for (unsigned i = 0; i < body->n_args; i++)
 		tc_map_set(b->c, map, body->args[i], args[i]);
+	for (const struct tc_op *o = body->first; o; o = o->next)
+		for (unsigned i = 0; i < o->n_operands; i++)
+			spread_captured(b, body, tc_in(o, i), shape, map);
 	for (const struct tc_op *o = body->first; o != body->last; o = o->next) {
 		const struct tc_type *t = tc_with_elem(b->c, shape, tc_out(o, 0)->type->elem);
 		struct tc_op *copy = tc_build_place(b, tc_clone(b->c, o, map));

@@ -532,11 +532,17 @@ static void collectives_know_how_many_they_are(void **state)
 
 	(void)state;
 	assert_int_equal(compile(s, NULL, &err), 0);
-	assert_int_equal(compile(s, &four, &err), ERR_UNIMPLEMENTED);
-	assert_non_null(strstr(err.msg, "all_reduce: a program for 4 replicas"));
+	assert_int_equal(compile(s, &four, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "all_reduce: replica_groups leaves out replica 1"));
 	free((void *)(uintptr_t)s.code);
 	find(m, "all-reduce")->replica_groups[0]->replica_ids[0] = 3;
 	refuses(m, ERR_INVALID_ARGUMENT, "all_reduce: replica_groups names device 3", NULL);
+	hlo__module__free_unpacked(m, NULL);
+	m = read_module("coll1__all_reduce_sum");
+	s = pack(m);
+	assert_int_equal(compile(s, &four, &err), ERR_UNIMPLEMENTED);
+	assert_non_null(strstr(err.msg, "all_reduce: a program for 4 replicas"));
+	free((void *)(uintptr_t)s.code);
 	hlo__module__free_unpacked(m, NULL);
 	/* Without any, the number of replicas changes nothing. */
 	m = read_module("act__celu");

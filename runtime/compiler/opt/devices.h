@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_OPT_DEVICES_H
+#define TC_OPT_DEVICES_H
+/* What members.c offers devices.c. Private to opt/. */
+#include "runtime/compiler/ir/ir.h"
+
+/* How a program is shared out: member m is replica m / partitions and partition
+ * m % partitions. Each at least 1. */
+struct tc_members { int64_t replicas, partitions; };
+
+/* Settles a verified collective (ops.def says how). INVALID_ARGUMENT for members that the
+ * program does not have, or that are left out, and for groups of different sizes where
+ * that has no meaning; UNIMPLEMENTED for more than 65536 members. */
+void tc_settle_members(struct tc_ctx *c, struct tc_op *op, struct tc_members of);
+
+#endif
