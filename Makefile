@@ -403,11 +403,14 @@ check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 
 # The suites that run programs, on a model that checks them (DEVICE.md).
 .PHONY: check-model
-check-model: $(filter $(OUT)/tests/rt_% $(OUT)/tests/pjrt_%,$(UNIT)) $(OUT)/tests/hal_device_test
+check-model: $(filter $(OUT)/tests/rt_% $(OUT)/tests/pjrt_%,$(UNIT)) $(OUT)/tests/hal_device_test \
+		$(OUT)/tests/tc_link_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_DEVICES=sim:hbm=64M,lanes=2,check sh tests/run.sh \
 		$(OUT)/tests/hal_device_test
+	$(Q)TESSERA_BUILD=$(OUT) TESSERA_DEVICES=sim:devices=8,hbm=256M,lanes=1,check \
+		sh tests/run.sh $(OUT)/tests/tc_link_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_SIM=check sh tests/run.sh $(filter-out \
-		$(OUT)/tests/hal_device_test,$^)
+		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test,$^)
 	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax
 
 # make check-jax-own JAX_TESTS=FOLDER: tests of the JAX project, which are not part of this

@@ -70,7 +70,7 @@ enum image_kind {
 	IMAGE_PEER, IMAGE_MEMBER,
 };
 
-enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch: always ends */
+enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch, waits for nobody: always ends */
 
 struct image_info {
 	uint32_t version;	/* IMAGE_VERSION */

@@ -179,8 +179,8 @@ struct isa_operand tc_operand(const struct home *h, unsigned elem)
 				     .binding = h->buf->binding, .offset = h->offset };
 }
 
-void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_size,
-	     const struct home *src, const struct home *dst)
+static void copy(struct emit *e, enum isa_opcode op, unsigned rank, const int64_t *dim,
+		 unsigned elem_size, const struct home *src, const struct home *dst)
 {
 	int64_t d[TC_MAX_RANK], s[TC_MAX_RANK], t[TC_MAX_RANK];
 	struct isa_copy *c;
@@ -207,7 +207,7 @@ void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_si
 	}
 	if (n > ISA_MAX_RANK)
 		tc_refuse_dims(e, "it copies along", n);
-	c = tc_put(e, ISA_COPY, sizeof(*c));
+	c = tc_put(e, op, sizeof(*c));
 	c->rank = (uint8_t)n;
 	c->elem_bytes = (uint8_t)elem_size;
 	for (unsigned i = 0; i < ISA_MAX_RANK; i++)
@@ -220,6 +220,18 @@ void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_si
 	}
 	e->bytes += 2 * bytes;
 	e->cost_ns += bytes * 0.2;
+}
+
+void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_size,
+	     const struct home *src, const struct home *dst)
+{
+	copy(e, ISA_COPY, rank, dim, elem_size, src, dst);
+}
+
+void tc_rput(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_size,
+	     const struct home *src, const struct home *dst)
+{
+	copy(e, ISA_RPUT, rank, dim, elem_size, src, dst);
 }
 
 void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/back/link.h"
 #include "runtime/compiler/passes.h"
 
 static const struct looks for_ever = { FOREVER_POS, FOREVER_POS };
@@ -279,6 +279,10 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 	case TC_DRAW: emit_draw(e, op); return;
 	case TC_OPTIMIZATION_BARRIER: emit_barrier(e, op); return;
 	case TC_HOST_CALL: tc_emit_host_call(e, op); return;
+	case TC_EXCHANGE:
+	case TC_COLLECTIVE_PERMUTE: tc_emit_link(e, op); return;
+	case TC_PARTITION_ID:
+	case TC_REPLICA_ID: tc_emit_member_id(e, op); return;
 	default: break;
 	}
 	if (tc_emit_is_data(op->op))
@@ -294,8 +298,20 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 		tc_refuse(e, "it does not run yet");
 }
 
-/* An op with its evidence: what it reads, and what it leaves. Control flow and calls of the
- * host write their own results' (emit_while, emit_branch); ops without code move nothing. */
+/* Those that see to the evidence of what they leave: control flow (emit_while, emit_branch),
+ * and what waits for others. */
+static bool notes_results(const struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_WHILE: case TC_CASE: case TC_IF: case TC_HOST_CALL:
+	case TC_EXCHANGE: case TC_COLLECTIVE_PERMUTE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* An op with its evidence: what it reads, and what it leaves. Ops without code move nothing. */
 static void emit_noted(struct emit *e, const struct tc_op *op)
 {
 	size_t notes = e->n_notes, code = e->code.len;
@@ -309,8 +325,7 @@ static void emit_noted(struct emit *e, const struct tc_op *op)
 			tc_place(e, tc_out(op, i));
 	if (e->code.len == code)
 		e->n_notes = notes;
-	else if (op->op != TC_WHILE && op->op != TC_CASE && op->op != TC_IF &&
-		 op->op != TC_HOST_CALL)
+	else if (!notes_results(op))
 		for (unsigned i = 0; i < op->n_results; i++)
 			if (e->homes[op->results[i].id].content > contents)
 				tc_note_held(e, &e->homes[op->results[i].id],
@@ -413,6 +428,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
+	tc_number_links(e, &next);
 	e->random_binding = (uint16_t)next;
 }
 
@@ -485,6 +501,7 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	if (!e->result_binding || !e->result_alias || !e->arg_alias)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	tc_plan_positions(e);
+	tc_plan_links(e);
 	tc_start_host_calls(e);
 	place_arguments(e, main);
 	match_donations(e, main->region->parent);

@@ -84,6 +84,8 @@ struct emit {
 	const struct tc_op *op;		/* being emitted */
 	uint8_t next_reg;
 	bool has_loop, has_random;	/* random: its binding is used */
+	struct links *links;		/* link.h */
+	struct home zeros;		/* tc_zeros, once it was asked for */
 	/* Where the program stops for the host (emit_host.c) */
 	struct label *resume;		/* n_calls: after each stop */
 	unsigned n_calls, next_call;
@@ -152,6 +154,8 @@ bool tc_is_dense(const struct home *h, const struct tc_type *t);
 struct home tc_dense(struct emit *e, const struct tc_value *v);
 /* Room for a constant's bytes in .rodata; its home. */
 struct home tc_constant(struct emit *e, const struct tc_value *v);
+/* An element's worth of zeros, of any type; strides are 0. */
+struct home tc_zeros(struct emit *e);
 void tc_dense_strides(const struct tc_type *t, int64_t *stride);
 /* Reads an integer scalar into a fresh register. */
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
@@ -178,6 +182,9 @@ void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t)
 uint8_t tc_reg(struct emit *e);
 struct isa_operand tc_operand(const struct home *h, unsigned elem);
 void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
+	     const struct home *src, const struct home *dst);
+/* The same to another chip's memory. */
+void tc_rput(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,
 	     const struct home *src, const struct home *dst);
 void tc_copy_value(struct emit *e, const struct tc_type *t, const struct home *src,
 		   const struct home *dst);
@@ -234,6 +241,9 @@ bool tc_emit_is_index(unsigned op);
 void tc_start_host_calls(struct emit *e);
 void tc_end_host_calls(struct emit *e);
 void tc_emit_host_call(struct emit *e, const struct tc_op *op);
+/* emit_link.c: where members of a program meet, and what number this one is. */
+void tc_emit_link(struct emit *e, const struct tc_op *op);
+void tc_emit_member_id(struct emit *e, const struct tc_op *op);
 void tc_emit_image(struct emit *e, void **image, size_t *bytes);	/* emit_image.c */
 /* Uops after the first op of a MATMUL fusion: maps dims of the result to
  * iteration dims. Outputs go to the fusion's results. emit_fusion.c */

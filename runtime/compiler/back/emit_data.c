@@ -13,7 +13,7 @@ bool tc_emit_is_data(unsigned op)
 	case TC_RESHAPE: case TC_TRANSPOSE: case TC_SLICE: case TC_REVERSE:
 	case TC_BROADCAST_IN_DIM: case TC_BITCAST_CONVERT: case TC_CONCATENATE: case TC_PAD:
 	case TC_COPY: case TC_IOTA: case TC_DYNAMIC_SLICE: case TC_DYNAMIC_UPDATE_SLICE:
-	case TC_GET_DIMENSION_SIZE: case TC_PARTITION_ID: case TC_REPLICA_ID:
+	case TC_GET_DIMENSION_SIZE:
 		return true;
 	default:
 		return false;
@@ -291,8 +291,7 @@ static void emit_number(struct emit *e, const struct tc_op *op)
 {
 	const struct home *to = tc_place(e, tc_out(op, 0));
 	uint8_t r = tc_reg(e);
-	int64_t value = op->op != TC_GET_DIMENSION_SIZE ? 0 :
-		tc_in(op, 0)->type->dim[tc_attr_int(op, "dimension", 0)];
+	int64_t value = tc_in(op, 0)->type->dim[tc_attr_int(op, "dimension", 0)];
 
 	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .imm = value }, ISA_LI);
 	tc_put_scalar(e, (struct isa_scalar){ .rb = r, .elem = op->results[0].type->elem,
@@ -310,9 +309,7 @@ void tc_emit_data(struct emit *e, const struct tc_op *op)
 	case TC_DYNAMIC_SLICE: emit_dynamic_slice(e, op); break;
 	case TC_DYNAMIC_UPDATE_SLICE: emit_update(e, op); break;
 	case TC_COPY: tc_view(e, tc_out(op, 0), tc_home(e, tc_in(op, 0))); break;
-	case TC_GET_DIMENSION_SIZE: case TC_PARTITION_ID: case TC_REPLICA_ID:
-		emit_number(e, op);
-		break;
+	case TC_GET_DIMENSION_SIZE: emit_number(e, op); break;
 	default: emit_view(e, op); break;
 	}
 }

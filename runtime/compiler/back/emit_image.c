@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/back/link.h"
 #include "runtime/compiler/tc.h"
 
 static void set_shape(struct image_shape *s, const struct tc_type *t, int32_t alias)
@@ -15,20 +15,21 @@ static void set_shape(struct image_shape *s, const struct tc_type *t, int32_t al
 static void check_memory(struct emit *e, const struct tc_block *main)
 {
 	uint64_t limit = e->c->options->memory_limit, args = 0, results = 0;
+	uint64_t temps = e->temp_most + e->links->bytes;
 
 	for (unsigned i = 0; i < e->n_args; i++)
 		args += (uint64_t)main->args[i]->type->bytes;
 	for (unsigned i = 0; i < e->n_results; i++)
 		if (e->result_alias[i] < 0)
 			results += (uint64_t)tc_in(main->last, i)->type->bytes;
-	if (limit && args + results + e->temp_most + e->rodata.len > limit)
+	if (limit && args + results + temps + e->rodata.len > limit)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program needs %llu bytes of "
 			"device memory (arguments %llu, results %llu, temporaries %llu, "
 			"constants %zu), more than the %llu that are there: out of memory; the "
 			"largest free block cannot be larger",
-			(unsigned long long)(args + results + e->temp_most + e->rodata.len),
+			(unsigned long long)(args + results + temps + e->rodata.len),
 			(unsigned long long)args, (unsigned long long)results,
-			(unsigned long long)e->temp_most, e->rodata.len,
+			(unsigned long long)temps, e->rodata.len,
 			(unsigned long long)limit);
 }
 
@@ -68,9 +69,9 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 {
 	const struct tc_block *main = tc_main(e->c);
 	const struct tc_op *func = main->region->parent;
-	const struct tc_options *o = e->c->options;
 	unsigned n_shapes = e->n_args + e->n_results, n = 2;
-	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 3u, sizeof(*b));
+	struct image_binding *b = arena_array(&e->c->arena, n_shapes + 3u +
+					      tc_count_link_bindings(e), sizeof(*b));
 	struct image_shape *shapes = arena_array(&e->c->arena, n_shapes + 1u, sizeof(*shapes));
 	const char *name = tc_attr_str(e->c->module, "sym_name");
 	struct image im = { 0 };
@@ -106,19 +107,21 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 				.access = HW_BIND_READ | HW_BIND_WRITE,
 				.bytes = (uint64_t)t->bytes };
 	}
+	tc_put_links(e, &im, b, &n);
 	if (e->has_random)
 		b[n++] = (struct image_binding){ .kind = IMAGE_RANDOM,
 			.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = IMAGE_RANDOM_WORDS * 8 };
 	im.info = (struct image_info){
 		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
-		.n_results = e->n_results, .flags = e->has_loop ? 0 : IMAGE_STRAIGHT,
+		.n_results = e->n_results,
+		.flags = e->has_loop || e->links->n_slots ? 0 : IMAGE_STRAIGHT,
 		.name = tc_string(e, name && *name ? name : "main"),
 		.temp_bytes = e->temp_most,
 		.cost_ns = (uint64_t)(e->cost_ns < 1e18 ? e->cost_ns : 1e18) + 1,
 		.flops = e->flops, .bytes_accessed = e->bytes,
 		.transcendentals = e->transcendentals,
-		.n_replicas = o->replicas ? o->replicas : 1,
-		.n_partitions = o->partitions ? o->partitions : 1,
+		.n_replicas = e->links->n_members / e->links->n_partitions,
+		.n_partitions = e->links->n_partitions,
 	};
 	snprintf(note, sizeof(note), "tessera compiler %s, level %u", TC_VERSION,
 		 e->c->options->level);

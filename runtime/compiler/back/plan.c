@@ -399,6 +399,23 @@ struct home tc_constant(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
+struct home tc_zeros(struct emit *e)
+{
+	static const char zeros[ALIGN];
+	struct home h = { 0 };
+
+	if (e->zeros.buf)
+		return e->zeros;
+	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
+	h.buf = get(e, 1, sizeof(*h.buf));
+	h.buf->binding = BIND_CONST;
+	h.buf->last = h.buf->deepest = FOREVER_POS;
+	h.offset = (int64_t)e->rodata.len;
+	str_add(&e->rodata, zeros, 16);
+	e->zeros = h;
+	return h;
+}
+
 /* ---- what meets what ---- */
 
 void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t)

@@ -734,7 +734,8 @@ static int step(struct check *c)
 		return code;
 	if (op == ISA_JMP || op == ISA_TRAP || (op == ISA_HALT && call == c->n_insns))
 		c->now.n = 0;
-	else if (op == ISA_LI || op == ISA_ALU || op == ISA_ALUI || op == ISA_LD)
+	else if (op == ISA_LI || op == ISA_ALU || op == ISA_ALUI || op == ISA_LD ||
+		 op == ISA_RWAIT)
 		tc_step_regs(s, &c->regs);
 	go_on(c);
 	return 0;

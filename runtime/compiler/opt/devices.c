@@ -213,11 +213,10 @@ static void refuse(struct tc_op *op, void *arg)
 {
 	struct tc_ctx *c = arg;
 
-	if (op->op == TC_PARTITION_ID || op->op == TC_REPLICA_ID || tc_is_collective(op) ||
-	    op->op == TC_SHARDING_CONSTRAINT || op->op == TC_SHARDING_GROUP ||
+	if (op->op == TC_SHARDING_CONSTRAINT || op->op == TC_SHARDING_GROUP ||
 	    op->op == TC_MANUAL_COMPUTATION)
 		tc_fail(c, ERR_UNIMPLEMENTED, op, "a program for %u replicas and %u partitions "
-			"runs only without communication yet", c->options->replicas,
+			"is not split among them yet", c->options->replicas,
 			c->options->partitions);
 }
 

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops in which members of a program meet (link.h). An exchange in a row of n, at place i:
+ *
+ *	ld turn
+ *	for k in 1..n-1: rwait credit[k] >= turn
+ *			 rput what is for place (i + k) mod n -> its area, part i; rsig arrived[k]
+ *	copy what is for place i -> own area, part i
+ *	turn + 1
+ *	for k in 1..n-1: rwait arrived[k] >= turn
+ *	copy the area -> the result
+ *	for k in 1..n-1: rsig credit[k] of the member at place (i - k) mod n
+ *	st turn
+ *
+ * Everybody sends first and then receives, and a credit is waited for only if it was given
+ * for an earlier turn; so as long as members meet in one order, nobody waits in a circle. The
+ * operand is read before anything of the result is written: the result may lie where it lies.
+ *
+ * Where rows differ in length, or members of a permutation in what they do, the code branches
+ * by a word of the member's row. A branch is a part of its own to the check of the code, which
+ * takes the op's operands again and leaves its results.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/link.h"
+
+/* Guesses at what it takes to wake up who waits, and to reach another chip. */
+#define WAIT_NS 3000.0
+#define REACH_NS 300.0
+
+struct meeting {
+	struct emit *e;
+	const struct tc_op *op;
+	const struct channel *ch;
+	const struct tc_value *in;
+	struct home to;		/* of the result */
+	uint8_t turn, one;	/* registers; one: 1 */
+};
+
+static struct label *new_labels(struct emit *e, unsigned n)
+{
+	struct label *l = arena_array(&e->c->arena, n, sizeof(*l));
+
+	if (!l)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned i = 0; i < n; i++)
+		l[i].offset = -1;
+	return l;
+}
+
+/* A place of the mailbox of this member, or of another one. */
+static struct home at_mailbox(struct emit *e, int slot, uint64_t offset, uint8_t reg)
+{
+	struct buffer *b = arena_alloc(&e->c->arena, sizeof(*b));
+
+	if (!b)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	b->binding = (uint16_t)(slot < 0 ? e->links->mailbox : e->links->first_peer + slot);
+	b->bytes = e->links->bytes;
+	return (struct home){ .buf = b, .offset = (int64_t)offset, .reg = reg };
+}
+
+/* ---- semaphores ---- */
+
+static void wait_for(struct meeting *m, uint64_t at)
+{
+	tc_put_scalar(m->e, (struct isa_scalar){ .elem = ELEM_U64, .rb = m->turn,
+		.binding = m->e->links->mailbox, .imm = (int64_t)at }, ISA_RWAIT);
+	m->e->cost_ns += WAIT_NS;
+}
+
+static void raise(struct meeting *m, unsigned slot, uint64_t at)
+{
+	tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .elem = ELEM_U64,
+		.rb = m->one, .binding = (uint16_t)(m->e->links->first_peer + slot),
+		.imm = (int64_t)at }, ISA_RSIG);
+	m->e->cost_ns += REACH_NS;
+}
+
+static void begin_turn(struct meeting *m)
+{
+	m->turn = tc_reg(m->e);
+	m->one = tc_reg(m->e);
+	tc_put_scalar(m->e, (struct isa_scalar){ .rd = m->turn, .elem = ELEM_U64,
+		.binding = m->e->links->mailbox, .imm = (int64_t)m->ch->state }, ISA_LD);
+	tc_put_scalar(m->e, (struct isa_scalar){ .rd = m->one, .imm = 1 }, ISA_LI);
+}
+
+/* From here on it waits for this turn's. */
+static void send_is_over(struct meeting *m)
+{
+	tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = m->turn, .ra = m->turn,
+						 .imm = 1 }, ISA_ALUI);
+}
+
+static void end_turn(struct meeting *m)
+{
+	tc_put_scalar(m->e, (struct isa_scalar){ .rb = m->turn, .elem = ELEM_U64,
+		.binding = m->e->links->mailbox, .imm = (int64_t)m->ch->state }, ISA_ST);
+}
+
+/* ---- what differs between members ---- */
+
+/* A place from the row, times `step` bytes. Held to 0..most, which it is anyway, so that the
+ * check of the code knows it. */
+static uint8_t load_place(struct emit *e, unsigned word, int64_t most, int64_t step)
+{
+	uint8_t r = tc_load_word(e, word);
+
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r, .imm = 0 },
+		      ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r, .imm = most },
+		      ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r, .imm = step },
+		      ISA_ALUI);
+	return r;
+}
+
+static void branch_if(struct emit *e, unsigned word, int64_t value, struct label *to)
+{
+	uint8_t r = tc_load_word(e, word);
+
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_EQ, .rd = r, .ra = r, .imm = value },
+		      ISA_ALUI);
+	tc_branch(e, ISA_BNZ, r, to);
+}
+
+/* ---- places ---- */
+
+/* The result; where the operand lies at most if that is read before it is written. */
+static struct home place_result(struct emit *e, const struct tc_value *v, bool reads_first)
+{
+	const struct wish *w = reads_first ? tc_next_wish(e, v, NULL) : NULL;
+
+	return w ? *tc_place_at(e, v, &w->home) : *tc_place(e, v);
+}
+
+/* The home without its outermost dim, or with one more. */
+static struct home shifted(const struct home *h, int by)
+{
+	struct home out = *h;
+
+	memset(out.stride, 0, sizeof(out.stride));
+	if (by < 0)
+		memcpy(out.stride, h->stride + 1, (TC_MAX_RANK - 1) * sizeof(*h->stride));
+	else
+		memcpy(out.stride + 1, h->stride, (TC_MAX_RANK - 1) * sizeof(*h->stride));
+	return out;
+}
+
+/* Adds what a register holds to its address. */
+static void lead(struct emit *e, struct home *h, uint8_t reg)
+{
+	if (h->reg)
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = reg, .ra = reg,
+						      .rb = h->reg }, ISA_ALU);
+	h->reg = reg;
+}
+
+/* ---- exchanges ---- */
+
+/* What an exchange moves: arrays of `rank` dims, `step` bytes apart at the receiver. */
+struct parts {
+	bool is_same;
+	unsigned rank;
+	const int64_t *dim;
+	uint8_t elem_bytes;
+	int64_t step;
+	int64_t stride[TC_MAX_RANK];	/* dense */
+};
+
+static struct parts parts_of(const struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	struct parts p = { .is_same = tc_attr_int(op, "is_same", 0), .rank = t->rank - 1u,
+			   .dim = t->dim + 1, .elem_bytes = (uint8_t)elem_bytes(t->elem),
+			   .step = t->bytes / t->dim[0] };
+	int64_t stride[TC_MAX_RANK];
+
+	tc_dense_strides(t, stride);
+	memcpy(p.stride, stride + 1, p.rank * sizeof(*stride));
+	return p;
+}
+
+/* The operand, or what of it is for the place that the word says, in a row of n. */
+static struct home part_for(struct meeting *m, const struct parts *p, unsigned word, unsigned n)
+{
+	const struct home *h = tc_home(m->e, m->in);
+	struct home part;
+
+	if (p->is_same)
+		return *h;
+	part = shifted(h, -1);
+	lead(m->e, &part, load_place(m->e, word, n - 1, h->stride[0]));
+	return part;
+}
+
+static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
+{
+	const struct channel *ch = m->ch;
+	struct emit *e = m->e;
+	uint8_t own = load_place(e, ch->place_word, n - 1, p->step), mark = e->next_reg;
+	struct home from, to;
+
+	for (unsigned k = 1; k < n; k++) {
+		wait_for(m, tc_credit(ch, k));
+		from = part_for(m, p, p->is_same ? 0 : ch->to_word[k], n);
+		to = at_mailbox(e, ch->slot[k], ch->area, own);
+		memcpy(to.stride, p->stride, sizeof(to.stride));
+		tc_rput(e, p->rank, p->dim, p->elem_bytes, &from, &to);
+		raise(m, ch->slot[k], tc_arrived(ch, k));
+		e->next_reg = mark;
+	}
+	from = part_for(m, p, ch->place_word, n);
+	to = at_mailbox(e, -1, ch->area, own);
+	memcpy(to.stride, p->stride, sizeof(to.stride));
+	tc_copy(e, p->rank, p->dim, p->elem_bytes, &from, &to);
+	e->next_reg = mark;
+}
+
+static void receive_parts(struct meeting *m, const struct parts *p, unsigned n)
+{
+	const struct channel *ch = m->ch;
+	struct home from = at_mailbox(m->e, -1, ch->area, 0);
+	int64_t dim[TC_MAX_RANK] = { n };
+
+	for (unsigned k = 1; k < n; k++)
+		wait_for(m, tc_arrived(ch, k));
+	memcpy(dim + 1, p->dim, p->rank * sizeof(*dim));
+	from.stride[0] = p->step;
+	memcpy(from.stride + 1, p->stride, p->rank * sizeof(*dim));
+	tc_copy(m->e, p->rank + 1, dim, p->elem_bytes, &from, &m->to);
+	for (unsigned k = 1; k < n; k++)
+		raise(m, ch->slot[n - k], tc_credit(ch, k));
+}
+
+/* In a row of n; what the row does not have is zeros. */
+static void exchange(struct meeting *m, unsigned n)
+{
+	const struct tc_type *t = m->op->results[0].type;
+	struct parts p = parts_of(m->op);
+	struct home zeros, to;
+	int64_t dim[TC_MAX_RANK];
+
+	if (n > 1) {
+		begin_turn(m);
+		send_parts(m, &p, n);
+		send_is_over(m);
+		receive_parts(m, &p, n);
+		end_turn(m);
+	} else {
+		to = shifted(&m->to, -1);
+		tc_copy(m->e, p.rank, p.dim, p.elem_bytes, tc_home(m->e, m->in), &to);
+	}
+	if (n < t->dim[0]) {
+		memcpy(dim, t->dim, t->rank * sizeof(*dim));
+		dim[0] -= n;
+		zeros = tc_zeros(m->e);
+		to = m->to;
+		to.offset += n * to.stride[0];
+		tc_copy(m->e, t->rank, dim, p.elem_bytes, &zeros, &to);
+	}
+	tc_note_held(m->e, &m->to, t);
+}
+
+/* The lengths of the rows, each once. */
+static unsigned find_lengths(struct emit *e, const struct channel *ch, unsigned **out)
+{
+	unsigned *lengths = arena_array(&e->c->arena, ch->size, sizeof(*lengths)), n = 0, k;
+
+	if (!lengths)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (unsigned m = 0; m < e->links->n_members; m++) {
+		for (k = 0; k < n && lengths[k] != ch->length[m]; k++)
+			;
+		if (k == n)
+			lengths[n++] = (unsigned)ch->length[m];
+	}
+	*out = lengths;
+	return n;
+}
+
+static void emit_exchange(struct meeting *m)
+{
+	struct emit *e = m->e;
+	const struct tc_value *v = tc_out(m->op, 0);
+	unsigned *lengths, n = find_lengths(e, m->ch, &lengths);
+	struct label *at = new_labels(e, n), *end = new_labels(e, 1);
+	bool is_alone = false;
+
+	for (unsigned i = 0; i < n; i++)
+		is_alone |= lengths[i] == 1;
+	m->to = place_result(e, v, !is_alone);
+	if (n == 1) {
+		exchange(m, lengths[0]);
+		return;
+	}
+	for (unsigned i = 0; i + 1 < n; i++)
+		branch_if(e, m->ch->length_word, lengths[i], &at[i]);
+	tc_branch(e, ISA_JMP, 0, &at[n - 1]);
+	for (unsigned i = 0; i < n; i++) {
+		tc_bind(e, &at[i]);
+		tc_note_op(e, m->op);
+		e->next_reg = 1;
+		exchange(m, lengths[i]);
+		if (i + 1 < n)
+			tc_branch(e, ISA_JMP, 0, end);
+	}
+	tc_bind(e, end);
+}
+
+/* ---- permutations ---- */
+
+static void send(struct meeting *m)
+{
+	const struct channel *ch = m->ch;
+	const struct tc_type *t = m->in->type;
+	struct label *none = new_labels(m->e, 1);
+	struct home to;
+	uint8_t r;
+
+	if (!ch->sends[LINK_OTHER])
+		return;
+	if (ch->sends_word != LINK_NO_WORD) {
+		r = tc_load_word(m->e, ch->sends_word);
+		tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_EQ, .rd = r, .ra = r,
+							 .imm = LINK_OTHER }, ISA_ALUI);
+		tc_branch(m->e, ISA_BZ, r, none);
+		tc_note_op(m->e, m->op);
+	}
+	wait_for(m, tc_credit(ch, 1));
+	to = at_mailbox(m->e, ch->slot[LINK_TARGET], ch->area, 0);
+	tc_dense_strides(t, to.stride);
+	tc_rput(m->e, t->rank, t->dim, elem_bytes(t->elem), tc_home(m->e, m->in), &to);
+	raise(m, ch->slot[LINK_TARGET], tc_arrived(ch, 1));
+	if (ch->sends_word != LINK_NO_WORD) {
+		tc_bind(m->e, none);
+		tc_note_op(m->e, m->op);
+	}
+}
+
+static void receive(struct meeting *m, unsigned kind)
+{
+	const struct tc_type *t = m->in->type;
+	struct home zeros, from;
+
+	if (kind == LINK_ZEROS) {
+		zeros = tc_zeros(m->e);
+		tc_copy_value(m->e, t, &zeros, &m->to);
+	} else if (kind == LINK_SELF) {
+		tc_copy_value(m->e, t, tc_home(m->e, m->in), &m->to);
+	} else {
+		from = at_mailbox(m->e, -1, m->ch->area, 0);
+		tc_dense_strides(t, from.stride);
+		wait_for(m, tc_arrived(m->ch, 1));
+		tc_copy_value(m->e, t, &from, &m->to);
+		raise(m, m->ch->slot[LINK_SOURCE], tc_credit(m->ch, 1));
+	}
+	tc_note_held(m->e, &m->to, t);
+}
+
+static void receive_any(struct meeting *m)
+{
+	struct emit *e = m->e;
+	struct label *at = new_labels(e, 3), *end = new_labels(e, 1);
+	unsigned last = LINK_ZEROS;
+
+	for (unsigned kind = 0; kind < 3; kind++)
+		if (m->ch->takes[kind])
+			last = kind;
+	if (m->ch->takes_word == LINK_NO_WORD) {
+		receive(m, last);
+		return;
+	}
+	for (unsigned kind = 0; kind < last; kind++)
+		if (m->ch->takes[kind])
+			branch_if(e, m->ch->takes_word, kind, &at[kind]);
+	tc_branch(e, ISA_JMP, 0, &at[last]);
+	for (unsigned kind = 0; kind <= last; kind++) {
+		if (!m->ch->takes[kind])
+			continue;
+		tc_bind(e, &at[kind]);
+		tc_note_op(e, m->op);
+		receive(m, kind);
+		if (kind != last)
+			tc_branch(e, ISA_JMP, 0, end);
+	}
+	tc_bind(e, end);
+}
+
+static void permute(struct meeting *m)
+{
+	m->e->next_reg = 1;
+	tc_note_op(m->e, m->op);
+	if (m->ch->meets)
+		begin_turn(m);
+	send(m);
+	if (m->ch->meets)
+		send_is_over(m);
+	receive_any(m);
+	if (m->ch->meets)
+		end_turn(m);
+}
+
+static void emit_permute(struct meeting *m)
+{
+	const struct tc_op *op = m->op;
+	bool reads_first = op->n_operands == 1 && !m->ch->takes[LINK_SELF];
+
+	for (unsigned i = 0; i < op->n_operands; i++)
+		place_result(m->e, tc_out(op, i), reads_first);
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		m->in = tc_in(op, i);
+		m->to = *tc_home(m->e, tc_out(op, i));
+		if (m->in->type->count)
+			permute(m);
+	}
+}
+
+/* ---- one op ---- */
+
+void tc_emit_link(struct emit *e, const struct tc_op *op)
+{
+	struct meeting m = { .e = e, .op = op, .ch = tc_channel(e, op), .in = tc_in(op, 0) };
+	struct home h;
+
+	if (op->op == TC_COLLECTIVE_PERMUTE) {
+		emit_permute(&m);
+	} else if (!op->results[0].type->count) {
+		tc_place(e, tc_out(op, 0));
+	} else if (m.ch->size == 1) {
+		h = *tc_home(e, m.in);
+		if (tc_attr_int(op, "is_same", 0))
+			h = shifted(&h, 1);
+		tc_view(e, tc_out(op, 0), &h);
+	} else {
+		emit_exchange(&m);
+	}
+}
+
+void tc_emit_member_id(struct emit *e, const struct tc_op *op)
+{
+	const struct home *to = tc_place(e, tc_out(op, 0));
+	uint8_t r = tc_load_word(e, op->op == TC_REPLICA_ID ? LINK_WORD_REPLICA :
+				 LINK_WORD_PARTITION);
+
+	tc_put_scalar(e, (struct isa_scalar){ .rb = r, .elem = op->results[0].type->elem,
+		.binding = to->buf->binding, .imm = to->offset }, ISA_ST);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan of who meets whom (link.h). */
+#include <string.h>
+
+#include "runtime/compiler/back/link.h"
+#include "runtime/compiler/tc.h"
+
+static void *get(struct emit *e, size_t count, size_t size)
+{
+	void *p = arena_array(&e->c->arena, count, size);
+
+	if (!p)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	return p;
+}
+
+static int64_t *new_list(struct emit *e, int64_t value)
+{
+	int64_t *list = get(e, e->links->n_members, sizeof(*list));
+
+	for (unsigned m = 0; m < e->links->n_members; m++)
+		list[m] = value;
+	return list;
+}
+
+static unsigned append(struct emit *e, int64_t ***lists, unsigned *n, unsigned *room,
+		       int64_t *list)
+{
+	if (*n == *room) {
+		int64_t **grown = get(e, *room * 2 + 16, sizeof(*grown));
+
+		if (*n)
+			memcpy(grown, *lists, *n * sizeof(*grown));
+		*lists = grown;
+		*room = *room * 2 + 16;
+	}
+	(*lists)[*n] = list;
+	return (*n)++;
+}
+
+/* ---- slots and words ---- */
+
+static bool is_like(const int64_t *slot, const int64_t *list, unsigned n)
+{
+	for (unsigned m = 0; m < n; m++)
+		if (slot[m] >= 0 && list[m] >= 0 && slot[m] != list[m])
+			return false;
+	return true;
+}
+
+/* The slot where each member finds list[m], or whoever if that is negative. */
+static uint16_t slot_for(struct emit *e, int64_t *list)
+{
+	struct links *l = e->links;
+
+	for (unsigned s = 0; s < l->n_slots; s++) {
+		if (!is_like(l->slots[s], list, l->n_members))
+			continue;
+		for (unsigned m = 0; m < l->n_members; m++)
+			if (list[m] >= 0)
+				l->slots[s][m] = list[m];
+		return (uint16_t)s;
+	}
+	if (l->n_slots == ISA_MAX_BINDINGS)
+		tc_refuse(e, "members meet more others than an instruction can name");
+	return (uint16_t)append(e, &l->slots, &l->n_slots, &l->room_slots, list);
+}
+
+static unsigned word_for(struct emit *e, int64_t *list)
+{
+	struct links *l = e->links;
+
+	l->has_row = true;
+	for (unsigned w = 0; w < l->n_words; w++)
+		if (!memcmp(l->words[w], list, l->n_members * sizeof(*list)))
+			return w;
+	return append(e, &l->words, &l->n_words, &l->room_words, list);
+}
+
+/* LINK_NO_WORD if all members have the same. */
+static unsigned word_if_needed(struct emit *e, int64_t *list)
+{
+	for (unsigned m = 1; m < e->links->n_members; m++)
+		if (list[m] != list[0])
+			return word_for(e, list);
+	return LINK_NO_WORD;
+}
+
+/* ---- channels ---- */
+
+static struct channel *find(const struct emit *e, const struct tc_op *op)
+{
+	bool is_rows = op->op == TC_EXCHANGE;
+	unsigned n, size = is_rows ? (unsigned)tc_attr_int(op, "group_size", 0) : 0;
+	const int64_t *ids = tc_attr_ints(op, is_rows ? "replica_groups" : "source_target_pairs",
+					  &n);
+
+	for (struct channel *ch = e->links->channels; ch; ch = ch->next)
+		if (ch->size == size && ch->n_ids == n &&
+		    (!n || !memcmp(ch->ids, ids, n * sizeof(*ids))))
+			return ch;
+	return NULL;
+}
+
+const struct channel *tc_channel(const struct emit *e, const struct tc_op *op)
+{
+	return find(e, op);
+}
+
+static void check_member(struct emit *e, const struct tc_op *op, int64_t id)
+{
+	if (id < 0 || id >= e->links->n_members)
+		tc_fail(e->c, ERR_INTERNAL, op, "it names member %lld of a program for %u",
+			(long long)id, e->links->n_members);
+}
+
+/* Where each member stands; all are in one row, at its front. */
+static void find_places(struct emit *e, const struct tc_op *op, struct channel *ch)
+{
+	unsigned found = 0;
+
+	ch->place = new_list(e, -1);
+	ch->length = new_list(e, 0);
+	for (unsigned row = 0; row < ch->n_ids; row += ch->size) {
+		unsigned n = 0;
+
+		while (n < ch->size && ch->ids[row + n] >= 0)
+			n++;
+		for (unsigned i = 0; i < ch->size; i++) {
+			int64_t id = ch->ids[row + i];
+
+			if (i >= n && id < 0)
+				continue;
+			check_member(e, op, id);
+			if (i >= n || ch->place[id] >= 0)
+				tc_fail(e->c, ERR_INTERNAL, op, "its groups are not settled: "
+					"member %lld", (long long)id);
+			ch->place[id] = i;
+			ch->length[id] = n;
+			found++;
+		}
+		ch->meets |= n > 1;
+	}
+	if (found != e->links->n_members)
+		tc_fail(e->c, ERR_INTERNAL, op, "its groups have %u of %u members", found,
+			e->links->n_members);
+}
+
+/* For each member who is k places on in its row, -1 if that is shorter; or at what place. */
+static int64_t *places_on(struct emit *e, const struct channel *ch, unsigned k, bool is_member)
+{
+	int64_t *list = new_list(e, is_member ? -1 : 0);
+
+	for (unsigned i = 0; i < ch->n_ids; i++) {
+		int64_t id = ch->ids[i], place;
+
+		if (id < 0 || k >= ch->length[id])
+			continue;
+		place = (ch->place[id] + k) % ch->length[id];
+		list[id] = is_member ? ch->ids[i - ch->place[id] + place] : place;
+	}
+	return list;
+}
+
+static void plan_rows(struct emit *e, const struct tc_op *op, struct channel *ch)
+{
+	find_places(e, op, ch);
+	if (!ch->meets)
+		return;
+	ch->slot = get(e, ch->size, sizeof(*ch->slot));
+	for (unsigned k = 1; k < ch->size; k++)
+		ch->slot[k] = slot_for(e, places_on(e, ch, k, true));
+	ch->place_word = word_for(e, ch->place);
+	ch->length_word = word_if_needed(e, ch->length);
+}
+
+/* Who sends to whom, and who has from whom. */
+static void plan_pairs(struct emit *e, const struct tc_op *op, struct channel *ch)
+{
+	int64_t *target = new_list(e, -1), *source = new_list(e, -1);
+	int64_t *sends = new_list(e, LINK_ZEROS), *takes = new_list(e, LINK_ZEROS);
+
+	for (unsigned i = 0; i < ch->n_ids; i += 2) {
+		int64_t from = ch->ids[i], to = ch->ids[i + 1];
+
+		check_member(e, op, from);
+		check_member(e, op, to);
+		sends[from] = takes[to] = from == to ? LINK_SELF : LINK_OTHER;
+		ch->meets |= from != to;
+		if (from == to)
+			continue;
+		target[from] = to;
+		source[to] = from;
+	}
+	for (unsigned m = 0; m < e->links->n_members; m++)
+		ch->sends[sends[m]] = ch->takes[takes[m]] = true;
+	ch->sends_word = word_if_needed(e, sends);
+	ch->takes_word = word_if_needed(e, takes);
+	if (!ch->meets)
+		return;
+	ch->slot = get(e, 3, sizeof(*ch->slot));
+	ch->slot[LINK_TARGET] = slot_for(e, target);
+	ch->slot[LINK_SOURCE] = slot_for(e, source);
+}
+
+static struct channel *new_channel(struct emit *e, const struct tc_op *op)
+{
+	struct channel *ch = get(e, 1, sizeof(*ch)), **end = &e->links->channels;
+	bool is_rows = op->op == TC_EXCHANGE;
+
+	ch->ids = tc_attr_ints(op, is_rows ? "replica_groups" : "source_target_pairs",
+			       &ch->n_ids);
+	if (is_rows) {
+		ch->size = (unsigned)tc_attr_int(op, "group_size", 0);
+		plan_rows(e, op, ch);
+	} else {
+		plan_pairs(e, op, ch);
+	}
+	while (*end)
+		end = &(*end)->next;
+	*end = ch;
+	return ch;
+}
+
+/* The place of each part that a member keeps for another one. */
+static void plan_parts(struct emit *e, struct channel *ch)
+{
+	ch->to_word = get(e, ch->size, sizeof(*ch->to_word));
+	for (unsigned k = 1; k < ch->size; k++)
+		ch->to_word[k] = word_for(e, places_on(e, ch, k, false));
+}
+
+/* ---- the plan ---- */
+
+static void plan_op(struct tc_op *op, void *arg)
+{
+	struct emit *e = arg;
+	struct channel *ch;
+
+	if (op->op == TC_PARTITION_ID || op->op == TC_REPLICA_ID)
+		e->links->has_row = true;
+	if (op->op != TC_EXCHANGE && op->op != TC_COLLECTIVE_PERMUTE)
+		return;
+	e->op = op;
+	ch = find(e, op);
+	if (!ch)
+		ch = new_channel(e, op);
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (ch->bytes < (uint64_t)op->results[i].type->bytes)
+			ch->bytes = (uint64_t)op->results[i].type->bytes;
+	if (ch->size && ch->meets && !ch->to_word && !tc_attr_int(op, "is_same", 0))
+		plan_parts(e, ch);
+}
+
+/* All semaphores, then the areas, so that what is raised lies close together. */
+static void lay_out(struct emit *e)
+{
+	uint64_t at = 0;
+
+	for (struct channel *ch = e->links->channels; ch; ch = ch->next) {
+		if (!ch->meets)
+			continue;
+		ch->state = at;
+		at = tc_credit(ch, ch->size ? ch->size : 2);
+		at = (at + 63) / 64 * 64;
+	}
+	for (struct channel *ch = e->links->channels; ch; ch = ch->next) {
+		if (!ch->meets)
+			continue;
+		ch->area = at;
+		if (__builtin_add_overflow(at, (ch->bytes + 63) / 64 * 64, &at) ||
+		    at > (uint64_t)TC_MAX_BYTES << 8)
+			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "mailboxes overflow");
+	}
+	e->links->bytes = at;
+}
+
+void tc_plan_links(struct emit *e)
+{
+	const struct tc_options *o = e->c->options;
+	uint64_t replicas = o->replicas ? o->replicas : 1;
+	uint64_t partitions = o->partitions ? o->partitions : 1;
+	struct links *l = get(e, 1, sizeof(*l));
+	int64_t *replica, *partition;
+
+	if (replicas * partitions > IMAGE_MAX_MEMBERS)
+		tc_fail(e->c, ERR_INVALID_ARGUMENT, NULL, "%llu replicas of %llu partitions: a "
+			"program is for at most %u devices", (unsigned long long)replicas,
+			(unsigned long long)partitions, IMAGE_MAX_MEMBERS);
+	e->links = l;
+	l->n_members = (unsigned)(replicas * partitions);
+	l->n_partitions = (unsigned)partitions;
+	replica = new_list(e, 0);
+	partition = new_list(e, 0);
+	for (unsigned m = 0; m < l->n_members; m++) {
+		replica[m] = m / l->n_partitions;
+		partition[m] = m % l->n_partitions;
+	}
+	append(e, &l->words, &l->n_words, &l->room_words, replica);
+	append(e, &l->words, &l->n_words, &l->room_words, partition);
+	tc_walk(tc_main(e->c)->region->parent, plan_op, e);
+	lay_out(e);
+}
+
+/* ---- bindings ---- */
+
+void tc_number_links(struct emit *e, unsigned *next)
+{
+	struct links *l = e->links;
+	unsigned first = *next;
+
+	*next += tc_count_link_bindings(e);
+	if (*next > ISA_MAX_BINDINGS)
+		tc_fail(e->c, ERR_UNIMPLEMENTED, NULL, "%u arguments and results, and %u other "
+			"members to meet; at most %d together", first - BIND_FIRST_ARG,
+			l->n_slots, ISA_MAX_BINDINGS - 4);
+	l->mailbox = (uint16_t)first;
+	l->first_peer = (uint16_t)(first + 1);
+	l->row = (uint16_t)(*next - 1);
+}
+
+uint8_t tc_load_word(struct emit *e, unsigned word)
+{
+	uint8_t r = tc_reg(e);
+
+	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .elem = ELEM_U64,
+		.binding = e->links->row, .imm = 8ll * word }, ISA_LD);
+	return r;
+}
+
+unsigned tc_count_link_bindings(const struct emit *e)
+{
+	const struct links *l = e->links;
+
+	return (l->n_slots ? 1 + l->n_slots : 0) + l->has_row;
+}
+
+static void put_peers(struct emit *e, struct image *im)
+{
+	const struct links *l = e->links;
+	uint32_t *peers = get(e, (size_t)l->n_members * l->n_slots, sizeof(*peers));
+
+	im->peers = peers;
+	im->n_slots = l->n_slots;
+	for (unsigned m = 0; m < l->n_members; m++)
+		for (unsigned s = 0; s < l->n_slots; s++)
+			*peers++ = (uint32_t)(l->slots[s][m] >= 0 ? l->slots[s][m] :
+					      (m + 1) % l->n_members);
+}
+
+static void put_rows(struct emit *e, struct image *im)
+{
+	const struct links *l = e->links;
+	uint64_t *rows = get(e, (size_t)l->n_members * l->n_words, sizeof(*rows));
+
+	im->members = rows;
+	im->n_words = l->n_words;
+	for (unsigned m = 0; m < l->n_members; m++)
+		for (unsigned w = 0; w < l->n_words; w++)
+			*rows++ = (uint64_t)l->words[w][m];
+}
+
+void tc_put_links(struct emit *e, struct image *im, struct image_binding *b, unsigned *n)
+{
+	const struct links *l = e->links;
+
+	if (l->n_slots) {
+		b[(*n)++] = (struct image_binding){ .kind = IMAGE_MAILBOX,
+			.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = l->bytes };
+		put_peers(e, im);
+	}
+	for (unsigned s = 0; s < l->n_slots; s++)
+		b[(*n)++] = (struct image_binding){ .kind = IMAGE_PEER, .index = s,
+			.access = HW_BIND_WRITE | HW_BIND_PEER, .bytes = l->bytes };
+	if (l->has_row) {
+		b[(*n)++] = (struct image_binding){ .kind = IMAGE_MEMBER,
+			.access = HW_BIND_READ, .bytes = 8ull * l->n_words };
+		put_rows(e, im);
+	}
+}
