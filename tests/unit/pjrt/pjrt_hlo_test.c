@@ -235,7 +235,7 @@ static void replicas_that_talk_are_refused_by_name(void **state)
 
 	(void)state;
 	assert_error(compile_bytes(b, "hlo", true, &x), PJRT_Error_Code_UNIMPLEMENTED,
-		     "all_reduce: a program for 2 replicas");
+		     "meets others on several devices");
 	assert_ok(compile_bytes(b, "hlo", false, &x));
 	drop_exe(x);
 	free(b.p);
