@@ -16,6 +16,10 @@
 
 #define TORCH_DIR "tests/data/torch"
 #define TORCH_COUNT 420u	/* programs: none may be lost */
+/* Of four replicas: arrays have one more dim in front, the replica's. */
+#define TORCH_REPLICATED TORCH_DIR "/replicated"
+#define TORCH_REPLICATED_COUNT 35u
+#define TORCH_REPLICAS 4u
 
 struct torch_program {
 	char name[128];
@@ -127,27 +131,28 @@ static inline void torch_free(struct torch_program *p)
 	tc_array_free(p->out, p->n_out);
 }
 
-/* Calls fn for every program whose name contains `only` (NULL: all); how many there were,
- * -1: a file can't be read. Runs from the top of the tree. */
-static inline int torch_each(const char *only,
-			     void (*fn)(const struct torch_program *p, void *arg), void *arg)
+/* Calls fn for every program of the folder whose name contains `only` (NULL: all); how many
+ * there were, -1: a file can't be read. Runs from the top of the tree. */
+static inline int torch_each_in(const char *dir, const char *only,
+				void (*fn)(const struct torch_program *p, void *arg), void *arg)
 {
 	glob_t found = { 0 };
+	char path[256];
 	int n = 0;
 
-	glob(TORCH_DIR "/*.hlo", 0, NULL, &found);
+	snprintf(path, sizeof(path), "%s/*.hlo", dir);
+	glob(path, 0, NULL, &found);
 	for (size_t i = 0; n >= 0 && i < found.gl_pathc; i++) {
-		const char *base = found.gl_pathv[i] + sizeof(TORCH_DIR);
+		const char *base = found.gl_pathv[i] + strlen(dir) + 1;
 		struct torch_program p = { .source.format = "hlo", .mlir.format = "mlir" };
-		char path[256];
 
 		snprintf(p.name, sizeof(p.name), "%.*s", (int)strlen(base) - 4, base);
 		if (only && !strstr(p.name, only))
 			continue;
 		p.source.code = torch_read_file(found.gl_pathv[i], &p.source.bytes);
-		snprintf(path, sizeof(path), TORCH_DIR "/%s.mlirbc", p.name);
+		snprintf(path, sizeof(path), "%s/%s.mlirbc", dir, p.name);
 		p.mlir.code = torch_read_file(path, &p.mlir.bytes);
-		snprintf(path, sizeof(path), TORCH_DIR "/%s.arrays", p.name);
+		snprintf(path, sizeof(path), "%s/%s.arrays", dir, p.name);
 		n++;
 		if (p.source.code && torch_read_arrays(&p, path))
 			fn(&p, arg);
@@ -159,6 +164,13 @@ static inline int torch_each(const char *only,
 	}
 	globfree(&found);
 	return n;
+}
+
+/* Of those of one device. */
+static inline int torch_each(const char *only,
+			     void (*fn)(const struct torch_program *p, void *arg), void *arg)
+{
+	return torch_each_in(TORCH_DIR, only, fn, arg);
 }
 
 #endif

@@ -2,11 +2,13 @@
 """Packs programs that torch_xla sent, with their arguments and results, for the C tests.
 
     python3 tests/data/torch/make.py FOLDER [NAME...]
+    python3 tests/data/torch/make.py FOLDER/replicated --replicated
 
 FOLDER holds, for each program, NAME.hlo.pb (a serialized HloModuleProto) and NAME.npz (in0,
 ..., out0, ... in the order of Execute's lists, and `meta`: JSON with the dtypes and whether
 the results are random). Writes NAME.hlo and NAME.arrays here, and NAME.mlirbc by jaxlib's
-converter where that can; README.md has the form.
+converter where that can; README.md has the form. --replicated: programs that all of four
+replicas ran, into replicated/, whose arrays have the replica as one more dim in front.
 """
 
 import json
@@ -49,7 +51,23 @@ def to_mlir(hlo):
     return _jax.mlir.serialize_portable_artifact(_jax.mlir.hlo_to_stablehlo(hlo), "1.13.0")
 
 
+def pack_replicated(folder):
+    for program in sorted(pathlib.Path(folder).glob("*.hlo.pb")):
+        name = program.name[:-len(".hlo.pb")]
+        arrays = program.with_name(f"{name}.npz")
+        if not arrays.exists():
+            continue
+        with np.load(arrays) as z:
+            if json.loads(bytes(z["meta"]))["ranks"] != [0, 1, 2, 3]:
+                continue
+        (HERE / "replicated" / f"{name}.hlo").write_bytes(program.read_bytes())
+        (HERE / "replicated" / f"{name}.arrays").write_bytes(pack(arrays))
+
+
 def main(folder, *names):
+    if names == ("--replicated",):
+        pack_replicated(folder)
+        return
     for program in sorted(pathlib.Path(folder).glob("*.hlo.pb")):
         name = program.name[:-len(".hlo.pb")]
         if names and name not in names:
