@@ -150,6 +150,13 @@ struct hal_mem;
  */
 int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 		struct err *err);
+/* How often dev's memory was lent. An address of it that was asked for while this stayed the same
+ * is the one of before; where it has grown between two launches, the first may have failed. */
+uint64_t hal_times_lent(const struct hal_device *dev);
+/* Fails whatever was launched with addresses of dev's memory, also what has not begun, as when
+ * work of dev's fails; the next hal_peer_va lends anew. For a launch of which only a part could
+ * be submitted. Blocks briefly. A dead device's error. */
+int hal_take_back(struct hal_device *dev, struct err *err);
 
 /* ---- memory ---- */
 

@@ -204,6 +204,7 @@ struct hal_device {
 	/* Links; under hal.links but for what is atomic. */
 	uint64_t window;	/* key of what it lends; 0: nothing yet */
 	atomic_bool is_window_stale;	/* work that peers relied on failed: lend anew */
+	_Atomic uint64_t n_lent;	/* windows opened; written under hal.links */
 	struct hal_view views[HAL_CHIPS][HAL_VIEWS];	/* of other chips */
 	_Atomic(const struct hal_entry *) chips[HAL_CHIPS];	/* those it was linked with */
 

@@ -82,6 +82,12 @@ static int ask(struct hal_device *dev, struct hw_sqe sqe, const void *in, size_t
 	return dev->t->ops->link(dev->t, sqe, in, bytes, value, err);
 }
 
+static int close_window(struct hal_device *dev, struct err *err)
+{
+	return ask(dev, (struct hw_sqe){ .op = HW_WINDOW_CLOSE, .u.admin.value = dev->window },
+		   NULL, 0, NULL, err);
+}
+
 /* A window that is whole, as far as is known: key. Under hal.links. */
 static int lend(struct hal_device *dev, struct err *err)
 {
@@ -91,11 +97,31 @@ static int lend(struct hal_device *dev, struct err *err)
 	if (dev->window && !is_stale)
 		return 0;
 	if (dev->window)	/* it is broken, if not by the device then now */
-		ask(dev, (struct hw_sqe){ .op = HW_WINDOW_CLOSE, .u.admin.value = dev->window },
-		    NULL, 0, NULL, NULL);
+		close_window(dev, NULL);
 	dev->window = 0;
+	atomic_fetch_add(&dev->n_lent, 1);
 	return ask(dev, (struct hw_sqe){ .op = HW_WINDOW_OPEN }, &w, sizeof(w), &dev->window,
 		   err);
+}
+
+uint64_t hal_times_lent(const struct hal_device *dev)
+{
+	return atomic_load(&dev->n_lent);
+}
+
+int hal_take_back(struct hal_device *dev, struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	if (code)
+		return code;
+	pthread_mutex_lock(&dev->hal->links);
+	if (dev->window)
+		code = close_window(dev, err);
+	if (!code)
+		dev->window = 0;
+	pthread_mutex_unlock(&dev->hal->links);
+	return code;
 }
 
 static bool is_done(struct hal_device *dev, const struct hal_view *v)

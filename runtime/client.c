@@ -112,6 +112,7 @@ static void free_client(struct rt_client *c)
 	free(c->devices);
 	hal_destroy(c->hal);
 	pthread_mutex_destroy(&c->map_lock);
+	pthread_mutex_destroy(&c->gang_lock);
 	pthread_mutex_destroy(&c->job_lock);
 	pthread_cond_destroy(&c->job_cond);
 	free(c);
@@ -174,6 +175,7 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 	atomic_init(&c->refs, 1);
 	pthread_mutex_init(&c->job_lock, NULL);
 	pthread_mutex_init(&c->map_lock, NULL);
+	pthread_mutex_init(&c->gang_lock, NULL);
 	pthread_cond_init(&c->job_cond, NULL);
 	c->last_job = &c->jobs;
 	c->seed = o->seed ? *o->seed : 0;
@@ -231,6 +233,21 @@ unsigned rt_device_count(const struct rt_client *c)
 const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device)
 {
 	return &c->devices[device].info;
+}
+
+void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3])
+{
+	struct hal_position first, p;
+	bool is_one = true;
+
+	hal_device_position(c->devices[0].hal, &first);
+	for (unsigned i = 0; i < c->n_devices; i++) {
+		hal_device_position(c->devices[i].hal, &p);
+		is_one &= p.fabric && p.fabric == first.fabric;
+	}
+	hal_device_position(c->devices[device].hal, &p);
+	for (unsigned d = 0; d < 3; d++)
+		out[d] = is_one ? p.coords[d] : d ? 0 : device;
 }
 
 void rt_device_poison(struct rt_client *c, unsigned device, const struct err *why)

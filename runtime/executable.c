@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executables: a program loaded on one device, until the last run of it is over. */
+/* Executables: a program loaded on one device, or on one for each of its members, until the
+ * last run of it is over. */
 #include <stdlib.h>
 
 #include "runtime/rt_internal.h"
@@ -12,6 +13,7 @@ static void free_exe(struct rt_exe *x)
 
 	hal_exe_unload(x->hal);
 	rt_scratch_leave(x);
+	rt_meeting_unref(x->meeting);
 	rt_program_unref(x->program);
 	free(x);
 	rt_client_unref(c);
@@ -88,6 +90,92 @@ static int load(struct rt_client *c, unsigned device, struct rt_program *p,
 	return 0;
 }
 
+/* ---- all members ---- */
+
+void rt_free_gang(struct rt_gang *g)
+{
+	for (unsigned i = 0; i < g->n; i++)
+		rt_exe_unref(g->exe[i]);
+	free(g->exe);
+	*g = (struct rt_gang){ 0 };
+}
+
+/* Where a program is to run, by options. */
+struct place {
+	struct rt_counts members;
+	unsigned *devices;	/* of each; malloc'd */
+};
+
+static int find_place(const struct rt_client *c, const void *options, size_t bytes,
+		      struct place *out, struct err *err)
+{
+	int code;
+
+	out->devices = malloc(c->n_devices * sizeof(*out->devices));
+	code = out->devices ? rt_parse_options(c->n_devices, options, bytes, out->devices,
+					       &out->members, err) :
+			      err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code)
+		free(out->devices);
+	return code;
+}
+
+/* What they need to meet, a reference for each. */
+static int join(struct rt_client *c, const struct rt_gang *g, const struct place *at,
+		struct err *err)
+{
+	struct rt_meeting *m;
+	int code;
+
+	if (!rt_meeting_is_needed(g->exe[0]->image))
+		return 0;
+	code = rt_meeting_new(c, g->exe[0]->image, at->devices, &m, err);
+	if (code)
+		return code;
+	for (unsigned i = 0; i < g->n; i++) {
+		atomic_fetch_add(&m->refs, 1);
+		g->exe[i]->meeting = m;
+	}
+	rt_meeting_unref(m);
+	return 0;
+}
+
+/* Whether the program was compiled for so many. */
+static int check_members(const struct rt_program *p, struct rt_counts n, struct err *err)
+{
+	const struct image_info *i = &p->image->info;
+
+	if (i->n_replicas == n.replicas && i->n_partitions == n.partitions)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s was compiled for %u replicas of %u "
+		       "partitions; the options that it is loaded with ask for %u of %u: compile "
+		       "it for these", image_string(p->image, i->name), i->n_replicas,
+		       i->n_partitions, n.replicas, n.partitions);
+}
+
+static int load_all(struct rt_client *c, const struct place *at, struct rt_program *p,
+		    struct rt_gang *out, struct err *err)
+{
+	unsigned n = at->members.replicas * at->members.partitions;
+	struct rt_gang g = { .members = at->members, .exe = calloc(n, sizeof(*g.exe)) };
+	int code = g.exe ? check_members(p, at->members, err) :
+			   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	while (!code && g.n < n) {
+		code = load(c, at->devices[g.n], p, &g.exe[g.n], err);
+		if (!code)
+			g.exe[g.n]->member = g.n;
+		g.n += !code;
+	}
+	if (!code)
+		code = join(c, &g, at, err);
+	if (code)
+		rt_free_gang(&g);
+	else
+		*out = g;
+	return code;
+}
+
 /* A device that refuses what was just compiled for it: nothing is wrong with the source. */
 static int not_the_users(int status, struct err *err)
 {
@@ -98,22 +186,21 @@ static int not_the_users(int status, struct err *err)
 	return ERR_INTERNAL;
 }
 
-static int compile(struct rt_client *c, unsigned device, const void *code, size_t code_bytes,
-		   const char *format, const void *options, size_t options_bytes,
-		   struct rt_exe **out, struct err *err)
+static int compile(struct rt_client *c, const struct place *at, const void *code,
+		   size_t code_bytes, const char *format, const void *options,
+		   size_t options_bytes, struct rt_gang *out, struct err *err)
 {
-	struct rt_target target;
+	const struct hal_device_info *info = &c->devices[at->devices[0]].info;
+	const struct rt_target target = { info->cores, info->hbm_bytes };
 	struct rt_program *p;
 	bool was_cached = false;
 	int status;
 
-	target.cores = c->devices[device].info.cores;
-	target.memory_bytes = c->devices[device].info.hbm_bytes;
 	status = rt_program_make(&target, code, code_bytes, format, options, options_bytes,
 				 &was_cached, &p, err);
 	if (status)
 		return status;
-	status = load(c, device, p, out, err);
+	status = load_all(c, at, p, out, err);
 	rt_program_unref(p);
 	if (!was_cached)
 		return not_the_users(status, err);
@@ -124,126 +211,76 @@ static int compile(struct rt_client *c, unsigned device, const void *code, size_
 				 &was_cached, &p, err);
 	if (status)
 		return status;
-	status = load(c, device, p, out, err);
+	status = load_all(c, at, p, out, err);
 	rt_program_unref(p);
 	return not_the_users(status, err);
 }
 
-/* The devices that the options name, malloc'd; NULL and an error. */
-static unsigned *find_devices(const struct rt_client *c, const void *options, size_t bytes,
-			      unsigned *n, int *code, struct err *err)
+int rt_compile_gang(struct rt_client *c, const void *code, size_t code_bytes,
+		    const char *format, const void *options, size_t options_bytes,
+		    struct rt_gang *out, struct err *err)
 {
-	unsigned *devices = malloc(c->n_devices * sizeof(*devices));
+	struct place at;
+	int status = find_place(c, options, options_bytes, &at, err);
 
-	*code = devices ? rt_parse_options(c->n_devices, options, bytes, devices, n, err) :
-			  err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	if (!*code)
-		return devices;
-	free(devices);
-	return NULL;
+	if (status)
+		return status;
+	status = compile(c, &at, code, code_bytes, format, options, options_bytes, out, err);
+	free(at.devices);
+	return status;
+}
+
+int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
+		 size_t options_bytes, struct rt_gang *out, struct err *err)
+{
+	struct place at;
+	int code;
+
+	if (!options_bytes) {
+		options = p->options;
+		options_bytes = p->options_bytes;
+	}
+	code = find_place(c, options, options_bytes, &at, err);
+	if (code)
+		return code;
+	code = load_all(c, &at, p, out, err);
+	free(at.devices);
+	return code;
+}
+
+/* ---- one device ---- */
+
+/* The only member's reference; the gang is empty then. */
+static int take_only(struct rt_gang *g, struct rt_exe **out, struct err *err)
+{
+	unsigned n = g->n;
+
+	if (n == 1) {
+		*out = g->exe[0];
+		rt_exe_ref(*out);
+	}
+	rt_free_gang(g);
+	return n == 1 ? 0 : err_set(err, ERR_INVALID_ARGUMENT, "the options ask for %u devices, "
+				    "the caller for a program on one", n);
 }
 
 int rt_compile(struct rt_client *c, const void *code, size_t code_bytes, const char *format,
 	       const void *options, size_t options_bytes, struct rt_exe **out,
 	       struct err *err)
 {
-	unsigned n, *devices;
-	int status;
+	struct rt_gang g;
+	int status = rt_compile_gang(c, code, code_bytes, format, options, options_bytes, &g, err);
 
-	devices = find_devices(c, options, options_bytes, &n, &status, err);
-	if (devices)
-		status = compile(c, devices[0], code, code_bytes, format, options,
-				 options_bytes, out, err);
-	free(devices);
-	return status;
+	return status ? status : take_only(&g, out, err);
 }
 
 int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	    size_t options_bytes, struct rt_exe **out, struct err *err)
 {
-	unsigned n, *devices;
-	int code;
+	struct rt_gang g;
+	int code = rt_load_gang(c, p, options, options_bytes, &g, err);
 
-	if (!options_bytes) {
-		options = p->options;
-		options_bytes = p->options_bytes;
-	}
-	devices = find_devices(c, options, options_bytes, &n, &code, err);
-	if (devices)
-		code = load(c, devices[0], p, out, err);
-	free(devices);
-	return code;
-}
-
-/* ---- replicas ---- */
-
-void rt_free_replicas(struct rt_replicas *r)
-{
-	for (unsigned i = 0; i < r->n; i++)
-		rt_exe_unref(r->exe[i]);
-	free(r->exe);
-	*r = (struct rt_replicas){ 0 };
-}
-
-/* The first replica's executable, of which it takes the reference, and the others. */
-static int load_others(struct rt_client *c, struct rt_exe *first, const unsigned *devices,
-		       unsigned n, struct rt_replicas *out, struct err *err)
-{
-	struct rt_replicas r = { .n = 1, .exe = calloc(n, sizeof(*r.exe)) };
-	int code = 0;
-
-	if (!r.exe) {
-		rt_exe_unref(first);
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	r.exe[0] = first;
-	while (!code && r.n < n) {
-		code = load(c, devices[r.n], first->program, &r.exe[r.n], err);
-		r.n += !code;
-	}
-	if (code)
-		rt_free_replicas(&r);
-	else
-		*out = r;
-	return code;
-}
-
-int rt_compile_replicas(struct rt_client *c, const void *code, size_t code_bytes,
-			const char *format, const void *options, size_t options_bytes,
-			struct rt_replicas *out, struct err *err)
-{
-	unsigned n, *devices;
-	struct rt_exe *first;
-	int status;
-
-	devices = find_devices(c, options, options_bytes, &n, &status, err);
-	if (devices)
-		status = compile(c, devices[0], code, code_bytes, format, options,
-				 options_bytes, &first, err);
-	if (!status)
-		status = load_others(c, first, devices, n, out, err);
-	free(devices);
-	return status;
-}
-
-int rt_load_replicas(struct rt_client *c, struct rt_program *p, const void *options,
-		     size_t options_bytes, struct rt_replicas *out, struct err *err)
-{
-	unsigned n, *devices;
-	struct rt_exe *first;
-	int code;
-
-	if (!options_bytes) {
-		options = p->options;
-		options_bytes = p->options_bytes;
-	}
-	devices = find_devices(c, options, options_bytes, &n, &code, err);
-	if (devices)
-		code = load(c, devices[0], p, &first, err);
-	if (!code)
-		code = load_others(c, first, devices, n, out, err);
-	free(devices);
-	return code;
+	return code ? code : take_only(&g, out, err);
 }
 
 /* ---- asking ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compile options: which device a program is for, and the options by name. */
+/* Compile options: which devices a program is for, and the options by name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,56 +7,74 @@
 #include "runtime/compile_options.pb-c.h"
 #include "runtime/rt_internal.h"
 
-/* The id that replica i runs on, before it is known to be one of a device. */
-static int64_t id_of(const Rt__BuildOptions *b, unsigned i)
+#define MOST_MEMBERS 65536	/* of a program, as of a topology's devices */
+
+/* The id that a member runs on, before it is known to be one of a device. */
+static int64_t id_of(const Rt__BuildOptions *b, unsigned replica, unsigned partition,
+		     unsigned n_partitions)
 {
 	const Rt__DeviceAssignment *a = b->device_assignment;
 
 	if (a && a->n_computation_devices)
-		return a->computation_devices[0]->replica_device_ids[i];
-	return i + (b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0);
+		return a->computation_devices[partition]->replica_device_ids[replica];
+	return replica * n_partitions + partition +
+	       (b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0);
 }
 
-static int check_counts(const Rt__BuildOptions *b, unsigned n_devices, int64_t n, struct err *err)
-{
-	const Rt__DeviceAssignment *a = b->device_assignment;
-
-	if (n < 1 || (b->has_num_partitions && b->num_partitions < 0))
-		return err_set(err, ERR_INVALID_ARGUMENT, "the options ask for %lld replicas "
-			       "and %lld partitions", (long long)b->num_replicas,
-			       (long long)b->num_partitions);
-	if (b->has_num_partitions && b->num_partitions > 1)
-		return err_set(err, ERR_UNIMPLEMENTED, "a program for %lld replicas and %lld "
-			       "partitions: programs of more than one partition do not run yet",
-			       (long long)n, (long long)b->num_partitions);
-	if (n > n_devices)
-		return err_set(err, ERR_INVALID_ARGUMENT, "a program for %lld replicas; there "
-			       "are %u devices", (long long)n, n_devices);
-	if (a && a->n_computation_devices > 1)
-		return err_set(err, ERR_UNIMPLEMENTED, "a device assignment of %zu partitions: "
-			       "programs of more than one do not run yet",
-			       a->n_computation_devices);
-	if (a && a->n_computation_devices &&
-	    a->computation_devices[0]->n_replica_device_ids != (uint64_t)n)
-		return err_set(err, ERR_INVALID_ARGUMENT, "a device assignment of %zu devices "
-			       "for %lld replicas",
-			       a->computation_devices[0]->n_replica_device_ids, (long long)n);
-	return 0;
-}
-
-static int64_t count_of(const Rt__BuildOptions *b)
+static int64_t replicas_of(const Rt__BuildOptions *b)
 {
 	return b->has_num_replicas && b->num_replicas ? b->num_replicas : 1;
 }
 
-static int place(unsigned n_devices, const Rt__BuildOptions *b, unsigned *devices,
-		 unsigned *n, struct err *err)
+static int64_t partitions_of(const Rt__BuildOptions *b)
 {
-	int64_t replicas = count_of(b);
-	int code = check_counts(b, n_devices, replicas, err);
+	return b->has_num_partitions && b->num_partitions ? b->num_partitions : 1;
+}
 
-	for (unsigned i = 0; !code && i < replicas; i++) {
-		int64_t id = id_of(b, i);
+/* The assignment, if one is given, has an id for each member. */
+static int check_assignment(const Rt__DeviceAssignment *a, int64_t replicas, int64_t partitions,
+			    struct err *err)
+{
+	if (!a || !a->n_computation_devices)
+		return 0;
+	if (a->n_computation_devices != (uint64_t)partitions)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a device assignment of %zu partitions "
+			       "for a program of %lld", a->n_computation_devices,
+			       (long long)partitions);
+	for (size_t i = 0; i < a->n_computation_devices; i++)
+		if (a->computation_devices[i]->n_replica_device_ids != (uint64_t)replicas)
+			return err_set(err, ERR_INVALID_ARGUMENT, "a device assignment of %zu "
+				       "devices for %lld replicas, of partition %zu",
+				       a->computation_devices[i]->n_replica_device_ids,
+				       (long long)replicas, i);
+	return 0;
+}
+
+static int check_counts(const Rt__BuildOptions *b, unsigned n_devices, struct err *err)
+{
+	int64_t r = replicas_of(b), p = partitions_of(b);
+
+	if (r < 1 || p < 1)
+		return err_set(err, ERR_INVALID_ARGUMENT, "the options ask for %lld replicas "
+			       "and %lld partitions", (long long)b->num_replicas,
+			       (long long)b->num_partitions);
+	if (r > n_devices || p > n_devices || r * p > n_devices)
+		return err_set(err, ERR_INVALID_ARGUMENT, "a program for %lld replicas of %lld "
+			       "partitions, a device for each; there are %u devices", (long long)r,
+			       (long long)p, n_devices);
+	return check_assignment(b->device_assignment, r, p, err);
+}
+
+static int place(unsigned n_devices, const Rt__BuildOptions *b, unsigned *devices,
+		 struct rt_counts *n, struct err *err)
+{
+	int code = check_counts(b, n_devices, err);
+
+	if (code)
+		return code;
+	*n = (struct rt_counts){ (unsigned)replicas_of(b), (unsigned)partitions_of(b) };
+	for (unsigned i = 0; i < n->replicas * n->partitions; i++) {
+		int64_t id = id_of(b, i / n->partitions, i % n->partitions, n->partitions);
 
 		if (id < 0 || id >= n_devices)
 			return err_set(err, ERR_INVALID_ARGUMENT, "the options name device "
@@ -64,12 +82,12 @@ static int place(unsigned n_devices, const Rt__BuildOptions *b, unsigned *device
 		for (unsigned k = 0; k < i; k++)
 			if (devices[k] == id)
 				return err_set(err, ERR_INVALID_ARGUMENT, "the options name "
-					       "device %lld for replicas %u and %u",
-					       (long long)id, k, i);
+					       "device %lld for members %u and %u (member = "
+					       "replica * %u + partition)", (long long)id, k, i,
+					       n->partitions);
 		devices[i] = (unsigned)id;
 	}
-	*n = (unsigned)replicas;
-	return code;
+	return 0;
 }
 
 enum option_type { BOOL, INT, FLOAT, STRING };
@@ -165,7 +183,7 @@ static int unpack(ProtobufCAllocator *memory, const void *p, size_t n,
 }
 
 int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
-		     unsigned *n_replicas, struct err *err)
+		     struct rt_counts *counts, struct err *err)
 {
 	bool failed = false;
 	ProtobufCAllocator memory = { take, give, &failed };
@@ -175,9 +193,9 @@ int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devi
 	if (code)
 		return code;
 	devices[0] = 0;
-	*n_replicas = 1;
+	*counts = (struct rt_counts){ 1, 1 };
 	if (o->executable_build_options)
-		code = place(n_devices, o->executable_build_options, devices, n_replicas, err);
+		code = place(n_devices, o->executable_build_options, devices, counts, err);
 	for (size_t i = 0; !code && i < o->n_env_option_overrides; i++)
 		code = check_option(o->env_option_overrides[i], err);
 	rt__compile_options__free_unpacked(o, &memory);
@@ -186,25 +204,31 @@ int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devi
 
 int rt_check_options(unsigned n_devices, const void *p, size_t n, struct err *err)
 {
-	unsigned *devices = malloc(n_devices * sizeof(*devices)), n_replicas;
-	int code = devices ? rt_parse_options(n_devices, p, n, devices, &n_replicas, err) :
+	unsigned *devices = malloc(n_devices * sizeof(*devices));
+	struct rt_counts counts;
+	int code = devices ? rt_parse_options(n_devices, p, n, devices, &counts, err) :
 			     err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 
 	free(devices);
 	return code;
 }
 
-unsigned rt_count_replicas(const void *p, size_t n)
+struct rt_counts rt_count_members(const void *p, size_t n)
 {
+	struct rt_counts one = { 1, 1 };
 	bool failed = false;
 	ProtobufCAllocator memory = { take, give, &failed };
 	Rt__CompileOptions *o;
-	int64_t count = 1;
+	int64_t replicas = 1, partitions = 1;
 
 	if (unpack(&memory, p, n, &o, NULL))
-		return 1;
-	if (o->executable_build_options)
-		count = count_of(o->executable_build_options);
+		return one;
+	if (o->executable_build_options) {
+		replicas = replicas_of(o->executable_build_options);
+		partitions = partitions_of(o->executable_build_options);
+	}
 	rt__compile_options__free_unpacked(o, &memory);
-	return count > 0 && count <= UINT32_MAX ? (unsigned)count : 1;
+	if (replicas < 1 || partitions < 1 || replicas > MOST_MEMBERS / partitions)
+		return one;
+	return (struct rt_counts){ (unsigned)replicas, (unsigned)partitions };
 }

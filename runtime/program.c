@@ -51,7 +51,7 @@ static int make(const char hash[65], void *image, size_t n, const struct tc_sour
 	}
 	atomic_init(&p->refs, 1);
 	pthread_mutex_init(&p->shown_lock, NULL);
-	p->replicas = rt_count_replicas(options, options_bytes);
+	p->members = rt_count_members(options, options_bytes);
 	p->bytes = image;
 	p->n_bytes = n;
 	memcpy(p->fingerprint, hash, sizeof(p->fingerprint));
@@ -64,10 +64,6 @@ static int make(const char hash[65], void *image, size_t n, const struct tc_sour
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	else
 		code = image_view(image, n, &p->image, err);
-	for (size_t i = 0; !code && i < p->image->n_bindings; i++)
-		if (p->image->bindings[i].kind >= IMAGE_MAILBOX)
-			code = err_set(err, ERR_UNIMPLEMENTED, "an executable that meets others "
-				       "on several devices: this runtime launches one at a time");
 	if (code) {
 		rt_program_unref(p);
 		return code;
@@ -96,6 +92,7 @@ static void make_key(const struct tc_source *s, const struct tc_options *o, char
 	head.o.memory_limit = o->memory_limit;
 	head.o.level = o->level;
 	head.o.replicas = o->replicas;
+	head.o.partitions = o->partitions;
 	rt_hash(&head, sizeof(head), hex);
 }
 
@@ -103,10 +100,12 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 		    const char *format, const void *options, size_t options_bytes,
 		    bool *was_cached, struct rt_program **out, struct err *err)
 {
+	const struct rt_counts members = rt_count_members(options, options_bytes);
 	struct tc_source source = { code, code_bytes, format };
 	struct tc_options o = { .level = 1, .cores = target->cores,
 				.memory_limit = target->memory_bytes,
-				.replicas = rt_count_replicas(options, options_bytes) };
+				.replicas = members.replicas,
+				.partitions = members.partitions };
 	struct tc_result r;
 	char key[65], hash[65];
 	int status;
@@ -218,15 +217,16 @@ const char *rt_program_fingerprint(const struct rt_program *p)
 	return p->fingerprint;
 }
 
-unsigned rt_program_replicas(const struct rt_program *p)
+struct rt_counts rt_program_members(const struct rt_program *p)
 {
-	return p->replicas;
+	return p->members;
 }
 
 int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const char **format,
 		    struct err *err)
 {
-	struct tc_options o = { .level = 1, .replicas = p->replicas };
+	struct tc_options o = { .level = 1, .replicas = p->members.replicas,
+				.partitions = p->members.partitions };
 	int code = 0;
 
 	*out = p->source;

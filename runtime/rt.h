@@ -65,6 +65,8 @@ int rt_client_check(const struct rt_client *c, struct err *err);
 unsigned rt_device_count(const struct rt_client *c);
 /* The client's, as long as it lives; does not change. */
 const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device);
+/* Its place in the torus of links; in a row where the client's devices are not of one torus. */
+void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3]);
 /* HBM only, after freeing what is no longer in use. */
 void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out);
 void rt_clear_memory_stats(struct rt_client *c, unsigned device);	/* the peak */
@@ -266,8 +268,11 @@ void rt_topology_write(const struct rt_topology *t, char out[RT_TOPOLOGY_TEXT]);
 /* xla.ShapeProto: in its order, in memory of this kind; of a token, which has no layout. */
 int rt_shape_proto(const struct rt_shape *s, enum rt_memory_kind kind, void **out,
 		   size_t *bytes, struct err *err);
-/* xla.DeviceAssignmentProto: n replicas of one partition, on these devices. */
-int rt_assignment_proto(const int64_t *devices, unsigned n, void **out, size_t *bytes,
+/* How many run a program: a member for each partition of each replica, each on a device of its
+ * own; member = replica * partitions + partition. Both at least 1. */
+struct rt_counts { unsigned replicas, partitions; };
+/* xla.DeviceAssignmentProto: the device of each member, by member. */
+int rt_assignment_proto(const int64_t *devices, struct rt_counts n, void **out, size_t *bytes,
 			struct err *err);
 
 /* ---- programs: compiled, on no device; they do not change ---- */
@@ -288,7 +293,7 @@ void rt_program_unref(struct rt_program *p);
 const struct image *rt_program_image(const struct rt_program *p);
 const void *rt_program_options(const struct rt_program *p, size_t *bytes);
 const char *rt_program_fingerprint(const struct rt_program *p);	/* 64 hex digits */
-unsigned rt_program_replicas(const struct rt_program *p);
+struct rt_counts rt_program_members(const struct rt_program *p);
 /* The program in a form that frameworks read back: MLIR as it came, format "mlir"; of an HLO
  * module, "hlo_with_config" with the layouts of its arguments and results. *format is
  * NUL-terminated. The first call for a module makes it, the others wait for that one. */
@@ -300,25 +305,26 @@ int rt_check_options(unsigned n_devices, const void *p, size_t n, struct err *er
 void rt_hash(const void *p, size_t n, char hex[65]);
 
 /* ---- executables: programs on a device ---- */
-/* Compiles (or takes from the cache) for the device that the options name, the first one.
- * Blocks. */
+/* Compiles (or takes from the cache) for the device that the options name. Blocks.
+ * INVALID_ARGUMENT: the options name several. */
 int rt_compile(struct rt_client *c, const void *code, size_t code_bytes,
 	       const char *format, const void *options, size_t options_bytes,
 	       struct rt_exe **out, struct err *err);
 /* Loads on the device that the options name (NULL: the program's own). Blocks for the
- * upload of code and constants. INVALID_ARGUMENT: the device refuses the program. */
+ * upload of code and constants. INVALID_ARGUMENT: the device refuses the program, it was
+ * compiled for other members than the options name, or those are several. */
 int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	    size_t options_bytes, struct rt_exe **out, struct err *err);
-/* A program on the device of each of its replicas: exe[n], in their order, a reference each. */
-struct rt_replicas { unsigned n; struct rt_exe **exe; };
-/* As rt_compile and rt_load; the caller frees *out. */
-int rt_compile_replicas(struct rt_client *c, const void *code, size_t code_bytes,
-			const char *format, const void *options, size_t options_bytes,
-			struct rt_replicas *out, struct err *err);
-int rt_load_replicas(struct rt_client *c, struct rt_program *p, const void *options,
-		     size_t options_bytes, struct rt_replicas *out, struct err *err);
-/* Gives the references back and empties *r. */
-void rt_free_replicas(struct rt_replicas *r);
+/* A program on the device of each of its members: exe[n], by member, a reference each. */
+struct rt_gang { struct rt_counts members; unsigned n; struct rt_exe **exe; };
+/* As rt_compile and rt_load, on all devices that the options name; the caller frees *out. */
+int rt_compile_gang(struct rt_client *c, const void *code, size_t code_bytes,
+		    const char *format, const void *options, size_t options_bytes,
+		    struct rt_gang *out, struct err *err);
+int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
+		 size_t options_bytes, struct rt_gang *out, struct err *err);
+/* Gives the references back and empties *g. */
+void rt_free_gang(struct rt_gang *g);
 /* Queued runs need it: the last unref leaves freeing to their end and does not wait. */
 void rt_exe_ref(struct rt_exe *x);
 void rt_exe_unref(struct rt_exe *x);
@@ -337,6 +343,15 @@ bool rt_exe_is_deleted(struct rt_exe *x);
 int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
 	       struct err *err);
+/* The same on all devices of a gang, at once: args[n][n_args], outs[n][n_results] and done[n] by
+ * member. All members start, or none: where this fails nothing has begun. An argument of any
+ * of them that is pending defers all; one whose content is an error makes all results that
+ * error. Launches that share devices run in one order on all of these, whatever threads make
+ * them. Where members meet and one fails, those that rely on it fail with a text that names its
+ * device, and the next launch runs again; who had ended before has right results. */
+int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
+		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
+		    struct err *err);
 
 /* Functions of the framework that a program calls where it sends and receives (transfers of
  * hal/hw/image.h), by its channels. They are called on a thread of the client's, one after the
@@ -361,5 +376,11 @@ struct rt_host {
 int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 			 const bool *keep, const struct rt_host *host,
 			 struct rt_buffer **outs, struct rt_event **done, struct err *err);
+/* On all devices of a gang whose members do not meet: hosts[n], taken also on failure. Where it
+ * fails members that were launched already run to their ends. */
+int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const *const *args,
+			       size_t n_args, const bool *keep, const struct rt_host *hosts,
+			       struct rt_buffer **const *outs, struct rt_event **done,
+			       struct err *err);
 
 #endif

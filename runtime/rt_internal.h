@@ -90,6 +90,7 @@ struct rt_client {
 	bool has_worker, quit;	/* quit: ends when the list is empty */
 	pthread_mutex_t map_lock;
 	struct rt_mapping *mappings;
+	pthread_mutex_t gang_lock;	/* one launch of members that meet at a time; README.md */
 };
 
 /* Memory that buffers share (aliases, bitcasts). Only refs and last_use change. */
@@ -140,10 +141,30 @@ struct rt_program {
 	void *options;		/* CompileOptionsProto */
 	size_t options_bytes;
 	char fingerprint[65];	/* rt_hash of bytes */
-	unsigned replicas;
+	struct rt_counts members;
 	pthread_mutex_t shown_lock;	/* held while it is made */
 	void *shown;		/* what OptimizedProgram shows, once it was asked for */
 	size_t shown_bytes;
+};
+
+/* Of one load, by member. */
+struct rt_place {
+	unsigned device;
+	struct hal_mem *mailbox, *row;	/* owned; NULL: the program has none */
+	uint64_t lent;		/* hal_times_lent of its device when addresses were asked */
+	uint64_t last_use;	/* newest submission of its executable */
+};
+
+/* What the members of a load share, see meeting.c. But for refs all that changes is under
+ * client.gang_lock. */
+struct rt_meeting {
+	atomic_uint refs;	/* of each member's executable */
+	struct rt_client *client;	/* no reference */
+	const struct image *image;	/* the program's, which executables keep */
+	bool was_launched, is_spoilt;	/* spoilt: to be cleared before the next launch */
+	uint64_t *va;		/* owned: [n][image.n_slots], where members see mailboxes */
+	unsigned n;
+	struct rt_place at[];
 };
 
 struct rt_exe {
@@ -153,6 +174,8 @@ struct rt_exe {
 	struct hal_exe *hal;	/* owned */
 	struct rt_program *program;	/* a reference */
 	const struct image *image;	/* the program's */
+	unsigned member;	/* of the program's */
+	struct rt_meeting *meeting;	/* a reference; NULL: the program needs none */
 	atomic_bool is_deleted;
 	_Atomic uint64_t last_use;	/* newest submission that runs it */
 	/* Of device.scratch_users, under its lock; link NULL: not there. */
@@ -204,6 +227,97 @@ int rt_check_host(const struct image *im, const struct rt_host *host, struct err
 /* From submission *value, the first run, to the last one, whose number *value is then. On the
  * thread of a turn. What failed is no longer running. */
 int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err);
+
+/* ---- gang.c: takes client.gang_lock, then each device's lock ---- */
+/* What to launch: a program's executable on each of n devices. */
+struct rt_run {
+	unsigned n;
+	struct rt_exe *const *x;	/* [n] */
+	struct rt_buffer *const *const *args;	/* [n][n_args] */
+	size_t n_args;
+	const bool *keep;	/* [n_args], the same of all; NULL: none */
+	bool was_deferred;	/* the arguments are in use once, deleted or not */
+	const struct rt_host *host;	/* of a program that calls it, n being 1; else NULL */
+};
+/* Launches, checked, with arguments that are resolved. As rt_execute_gang. */
+int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
+		  struct rt_event **done, struct err *err);
+
+/* ---- launch.c: a launch by one member ---- */
+enum { RT_LAUNCH_FEW = 128 };
+/* Room for the lists of a program with few arguments and bindings. */
+struct rt_launch_room {
+	struct rt_storage *storages[RT_LAUNCH_FEW];
+	struct hw_binding bindings[RT_LAUNCH_FEW];
+	bool donated[RT_LAUNCH_FEW];
+};
+struct rt_launch {
+	struct rt_exe *x;
+	struct rt_buffer *const *args;
+	struct rt_buffer **outs;
+	struct rt_event **done;
+	const bool *keep;
+	bool was_deferred;	/* as in struct rt_run */
+	const struct rt_host *host;	/* likewise */
+	/* What follows is zero at first. */
+	uint64_t value;		/* its submission; 0: there is none yet */
+	struct rt_storage **storages;	/* of the arguments, with references */
+	struct hw_binding *bindings;
+	bool *donated, is_few;
+	struct hal_mem **mems;	/* of each binding; with a host only, as what follows */
+	struct hal_mem *temp;	/* its own */
+	uint64_t temp_use;	/* newest submission that uses it */
+};
+/* Whether these may be the arguments; *wait: one is still pending. */
+int rt_launch_check(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+		    const bool *keep, bool *wait, struct err *err);
+/* References to the arguments' storages, and which of them nobody else has: those are
+ * deleted from here on, so that nobody else gets one. After this, failed or not,
+ * rt_launch_end is due. few: NULL: there is none. */
+int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, size_t n_args,
+		   struct err *err);
+/* What keeps an argument's content from being what its program computes: an error in its place,
+ * or a submission that has failed; 0 if nothing has by now. */
+int rt_launch_argument_error(const struct rt_launch *l, struct err *why);
+/* Results and *done of a launch that is not made: this error. */
+int rt_launch_spread(struct rt_launch *l, const struct err *why, struct err *err);
+/* Memory for results, or the donated argument's. */
+int rt_launch_make_results(struct rt_launch *l, struct err *err);
+/* Takes the device's lock, with temporaries; not on failure. Who takes several does so in the
+ * devices' order. */
+int rt_launch_lock(struct rt_launch *l, struct err *err);
+void rt_launch_unlock(struct rt_launch *l);
+/* Under the lock: what is to come before the submission, and the submission. */
+int rt_launch_bind(struct rt_launch *l, struct err *err);
+int rt_launch_submit(struct rt_launch *l, struct err *err);
+/* Of a program that calls the host: to its end, however often it stops. */
+int rt_launch_run_calls(struct rt_launch *l, struct err *err);
+/* Notes what the submission uses; results are its own from then on, donated arguments gone. */
+void rt_launch_finish(struct rt_launch *l);
+/* *done: the end of the submission; or results and *done of one that read what was never
+ * written: that error. */
+int rt_launch_tell(struct rt_launch *l, struct err *err);
+int rt_launch_spoil(struct rt_launch *l, const struct err *why, struct err *err);
+/* Lets go. A launch that failed loses its results and, if nothing was submitted, gives back
+ * what it took, unless its owner deleted it since. */
+void rt_launch_end(struct rt_launch *l, bool is_failed);
+
+/* ---- meeting.c: allocates; launches call it under client.gang_lock ---- */
+/* Whether members of the program need one. */
+bool rt_meeting_is_needed(const struct image *im);
+/* Mailboxes and rows on the device of each member; a reference. Blocks. UNIMPLEMENTED: a program
+ * that calls the host as well. */
+int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *devices,
+		   struct rt_meeting **out, struct err *err);
+void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
+/* All addresses anew, and mailboxes that are fit for a launch: if one has failed, waits for what
+ * is under way, clears them. */
+int rt_meeting_begin(struct rt_meeting *g, struct err *err);
+/* A member was launched. */
+void rt_meeting_note(struct rt_meeting *g, unsigned member, uint64_t value);
+/* Member `missing` could not be launched, though others were: they fail. Not 0: nobody could tell
+ * them. */
+int rt_meeting_abandon(struct rt_meeting *g, unsigned missing);
 
 /* ---- allocation.c: takes rt_device.lock; not to be called with it held ---- */
 /* Frees `mem` (NULL: nothing) once submission `value` is done; does not wait for it. */
@@ -271,12 +385,12 @@ void rt_cache_put(const char *key, const void *p, size_t n, const char *hash);
 /* What tells this build of the compiler from others: its object's build id as hex digits,
  * or "" if the linker left none. */
 void rt_build_id(char *out, size_t room);
-/* The devices that CompileOptionsProto bytes name, of n_devices: devices[*n_replicas], with
- * room for n_devices, all different. Errors as rt_check_options. */
+/* The devices that CompileOptionsProto bytes name, of n_devices: of each member, all different;
+ * room for n_devices. Errors as rt_check_options. */
 int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
-		     unsigned *n_replicas, struct err *err);
-/* How many replicas they ask for, whatever devices there are; 1: they do not say. */
-unsigned rt_count_replicas(const void *p, size_t n);
+		     struct rt_counts *counts, struct err *err);
+/* How many members they ask for, whatever devices there are; 1: they do not say. */
+struct rt_counts rt_count_members(const void *p, size_t n);
 /* As rt_program_compile; *was_cached tells where it came from, and bypasses the cache
  * if it is set on the way in. */
 int rt_program_make(const struct rt_target *target, const void *code, size_t code_bytes,

@@ -51,24 +51,35 @@ int rt_shape_proto(const struct rt_shape *s, enum rt_memory_kind kind, void **ou
 	return 0;
 }
 
-int rt_assignment_proto(const int64_t *devices, unsigned n, void **out, size_t *bytes,
+int rt_assignment_proto(const int64_t *devices, struct rt_counts n, void **out, size_t *bytes,
 			struct err *err)
 {
-	Rt__ComputationDevices one = RT__COMPUTATION_DEVICES__INIT, *list = &one;
 	Rt__DeviceAssignment a = RT__DEVICE_ASSIGNMENT__INIT;
-	uint8_t *p;
+	Rt__ComputationDevices *all = calloc(n.partitions, sizeof(*all));
+	Rt__ComputationDevices **list = calloc(n.partitions, sizeof(*list));
+	int64_t *ids = calloc((size_t)n.replicas * n.partitions, sizeof(*ids));
+	uint8_t *p = NULL;
 
-	one.n_replica_device_ids = n;
-	one.replica_device_ids = (int64_t *)(uintptr_t)devices;
+	for (unsigned k = 0; all && list && ids && k < n.partitions; k++) {
+		rt__computation_devices__init(&all[k]);
+		list[k] = &all[k];
+		all[k].n_replica_device_ids = n.replicas;
+		all[k].replica_device_ids = ids + (size_t)k * n.replicas;
+		for (unsigned r = 0; r < n.replicas; r++)
+			all[k].replica_device_ids[r] = devices[r * n.partitions + k];
+	}
 	a.has_replica_count = a.has_computation_count = true;
-	a.replica_count = (int32_t)n;
-	a.computation_count = 1;
-	a.n_computation_devices = 1;
-	a.computation_devices = &list;
-	p = malloc(rt__device_assignment__get_packed_size(&a));
-	if (!p)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	*bytes = rt__device_assignment__pack(&a, p);
+	a.replica_count = (int32_t)n.replicas;
+	a.computation_count = (int32_t)n.partitions;
+	a.n_computation_devices = n.partitions;
+	a.computation_devices = list;
+	if (all && list && ids)
+		p = malloc(rt__device_assignment__get_packed_size(&a));
+	if (p)
+		*bytes = rt__device_assignment__pack(&a, p);
+	free(all);
+	free(list);
+	free(ids);
 	*out = p;
-	return 0;
+	return p ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 }

@@ -80,7 +80,7 @@ static int recv(void *arg, int64_t channel, struct rt_stream *to, struct err *er
 	return 0;
 }
 
-struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o,
+struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, unsigned device,
 				       struct rt_host *host)
 {
 	size_t n_send = o->num_send_ops, n_recv = o->num_recv_ops, n = n_send + n_recv;
@@ -91,12 +91,12 @@ struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o,
 	c->n_send = n_send;
 	c->n_recv = n_recv;
 	for (size_t i = 0; i < n_send; i++) {
-		const struct PJRT_SendCallbackInfo *s = &o->send_callbacks[0][i];
+		const struct PJRT_SendCallbackInfo *s = &o->send_callbacks[device][i];
 
 		c->list[i] = (struct callback){ s->channel_id, s->user_arg, s->send_callback };
 	}
 	for (size_t i = 0; i < n_recv; i++) {
-		const struct PJRT_RecvCallbackInfo *r = &o->recv_callbacks[0][i];
+		const struct PJRT_RecvCallbackInfo *r = &o->recv_callbacks[device][i];
 
 		c->list[n_send + i] = (struct callback){ r->channel_id, r->user_arg,
 							 r->recv_callback };

@@ -37,9 +37,11 @@ struct PJRT_Error *pjrt_Plugin_Attributes(struct PJRT_Plugin_Attributes_Args *ar
 static void describe(struct PJRT_Device *d)
 {
 	const struct hal_device_info *info = rt_device_info(d->client->rt, d->index);
+	int64_t coords[3];
 
-	pjrt_describe(&d->description, d->index, info->name, info->bus_id, info->is_model,
-		      info->cores);
+	rt_device_coords(d->client->rt, d->index, coords);
+	pjrt_describe(&d->description, d->index, coords, info->name, info->bus_id,
+		      info->is_model, info->cores);
 	d->self = d;
 	for (unsigned k = 0; k < RT_KINDS; k++) {
 		struct PJRT_Memory *m = &d->memories[k];
@@ -96,6 +98,9 @@ static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct as
 		out->seed = (uint64_t)v->int64_value;
 		out->has_seed = true;
 	}
+	/* What a framework that spans several processes says. */
+	if (is_named(v, PJRT_NamedValue_kInt64, "num_nodes") && v->int64_value > 1)
+		return pjrt_part(PART_NODES);
 	if (!to || *to)
 		return NULL;
 	if (!v->string_value)

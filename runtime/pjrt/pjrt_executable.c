@@ -35,7 +35,8 @@ static struct PJRT_NamedValue cost(const char *name, double v)
 static void fill_facts(struct PJRT_Executable *x)
 {
 	const struct image *im = rt_program_image(x->rt);
-	size_t n_args = im->info.n_args, at = 0;
+	size_t n_args = im->info.n_args, at = 0, next = 0;
+	uint32_t bytes = 0;
 
 	for (size_t i = 0; i < n_args + x->n_outputs; i++) {
 		struct rt_shape shape;
@@ -45,7 +46,9 @@ static void fill_facts(struct PJRT_Executable *x)
 		pjrt_layout_init(&x->layouts[i], &shape);
 		x->layouts[i].is_executables = true;
 		/* No bytes: replicated, which one device always is. */
-		x->shardings[i] = "";
+		x->shardings[i] = im->shardings_bytes ?
+				  image_next_sharding(im, &next, &bytes) : "";
+		x->sharding_sizes[i] = bytes;
 	}
 	for (size_t i = 0; i < n_args; i++) {
 		x->parameter_kinds[i] = rt_memory_kind_names[im->shapes[i].memory_kind];
@@ -104,7 +107,7 @@ static struct PJRT_Executable *make_executable(struct rt_program *p)
 
 static void free_loaded(struct PJRT_LoadedExecutable *l)
 {
-	rt_free_replicas(&l->rt);
+	rt_free_gang(&l->rt);
 	unref_executable(l->shared);
 	free(l->devices);
 	free(l->logical);
@@ -112,13 +115,13 @@ static void free_loaded(struct PJRT_LoadedExecutable *l)
 }
 
 /* Takes the executables. */
-static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_replicas *r,
+static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_gang *r,
 				      struct PJRT_LoadedExecutable **out)
 {
 	struct PJRT_LoadedExecutable *l = calloc(1, sizeof(*l));
 
 	if (!l) {
-		rt_free_replicas(r);
+		rt_free_gang(r);
 		return NO_ROOM();
 	}
 	l->rt = *r;
@@ -133,7 +136,8 @@ static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_replicas 
 	}
 	for (unsigned i = 0; i < r->n; i++) {
 		l->devices[i] = &c->devices[rt_exe_device(r->exe[i])];
-		l->logical[i].replica = (int)i;
+		l->logical[i].replica = (int)(i / r->members.partitions);
+		l->logical[i].partition = (int)(i % r->members.partitions);
 	}
 	*out = l;
 	return NULL;
@@ -170,7 +174,7 @@ struct PJRT_Error *pjrt_Client_Compile(struct PJRT_Client_Compile_Args *args)
 	const struct PJRT_Program *p = args->program;
 	char format[16];
 	struct PJRT_Error *e = read_program(p, format);
-	struct rt_replicas x;
+	struct rt_gang x;
 	struct err err;
 
 	if (!e)
@@ -178,7 +182,7 @@ struct PJRT_Error *pjrt_Client_Compile(struct PJRT_Client_Compile_Args *args)
 				args->compile_options_size);
 	if (e)
 		return e;
-	if (rt_compile_replicas(args->client->rt, p->code, p->code_size, format,
+	if (rt_compile_gang(args->client->rt, p->code, p->code_size, format,
 				args->compile_options, args->compile_options_size, &x, &err))
 		return pjrt_error(&err);
 	return give_loaded(args->client, &x, &args->executable);
@@ -212,12 +216,12 @@ struct PJRT_Error *pjrt_Client_Load(struct PJRT_Client_Load_Args *args)
 {
 	struct PJRT_Error *e = check_bytes("compile_options", args->compile_options,
 					   args->compile_options_size);
-	struct rt_replicas x;
+	struct rt_gang x;
 	struct err err;
 
 	if (e)
 		return e;
-	if (rt_load_replicas(args->client->rt, args->executable->rt, args->compile_options,
+	if (rt_load_gang(args->client->rt, args->executable->rt, args->compile_options,
 			     args->compile_options_size, &x, &err))
 		return pjrt_error(&err);
 	return give_loaded(args->client, &x, &args->loaded_executable);
@@ -229,14 +233,14 @@ struct PJRT_Error *pjrt_Executable_DeserializeAndLoad(
 	const char *options = args->overridden_serialized_compile_options;
 	size_t n = options ? args->overridden_serialized_compile_options_size : 0;
 	struct rt_program *p;
-	struct rt_replicas x;
+	struct rt_gang x;
 	struct err err;
 	int code;
 
 	if (rt_program_deserialize(args->serialized_executable,
 				   args->serialized_executable_size, &p, &err))
 		return pjrt_error(&err);
-	code = rt_load_replicas(args->client->rt, p, options, n, &x, &err);
+	code = rt_load_gang(args->client->rt, p, options, n, &x, &err);
 	rt_program_unref(p);
 	return code ? pjrt_error(&err) :
 		      give_loaded(args->client, &x, &args->loaded_executable);
@@ -261,14 +265,14 @@ struct PJRT_Error *pjrt_Executable_Name(struct PJRT_Executable_Name_Args *args)
 
 struct PJRT_Error *pjrt_Executable_NumReplicas(struct PJRT_Executable_NumReplicas_Args *args)
 {
-	args->num_replicas = rt_program_replicas(args->executable->rt);
+	args->num_replicas = rt_program_members(args->executable->rt).replicas;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_Executable_NumPartitions(
 	struct PJRT_Executable_NumPartitions_Args *args)
 {
-	args->num_partitions = 1;
+	args->num_partitions = rt_program_members(args->executable->rt).partitions;
 	return NULL;
 }
 
@@ -487,7 +491,7 @@ struct PJRT_Error *pjrt_LoadedExecutable_GetDeviceAssignment(
 		return NO_ROOM();
 	for (unsigned i = 0; i < l->rt.n; i++)
 		ids[i] = l->devices[i]->index;
-	code = rt_assignment_proto(ids, l->rt.n, &p, &args->serialized_bytes_size, &err);
+	code = rt_assignment_proto(ids, l->rt.members, &p, &args->serialized_bytes_size, &err);
 	free(ids);
 	if (code)
 		return pjrt_error(&err);
@@ -514,6 +518,174 @@ struct PJRT_Error *pjrt_LoadedExecutable_IsDeleted(
 
 /* ---- execution ---- */
 
+/* An execution: on all devices of the executable at once, or on one of them. */
+struct execution {
+	const struct PJRT_LoadedExecutable_Execute_Args *args;
+	struct rt_gang on;	/* borrowed: the executables, a list for each */
+	size_t n_args, n_outs;	/* of a device */
+	bool *kept;	/* [n_args] */
+	struct rt_buffer **in, **out;	/* by device, one after the other */
+	struct rt_buffer *const **in_of;	/* [on.n], into in */
+	struct rt_buffer ***out_of;
+	struct rt_event **done;	/* [on.n] */
+	struct PJRT_Event **events;	/* wrapped, if they are wanted */
+};
+
+/* Wraps what came; takes it, also on failure. */
+static struct PJRT_Error *wrap(struct execution *e)
+{
+	struct PJRT_Client *c = e->args->executable->client;
+	bool is_asked = e->args->device_complete_events;
+	size_t n = e->on.n * e->n_outs, n_wrapped = 0;
+	bool failed = false;
+
+	for (unsigned d = 0; d < e->on.n; d++) {
+		e->events[d] = is_asked ? pjrt_event(e->done[d]) : NULL;
+		if (!is_asked)
+			rt_event_unref(e->done[d]);
+		failed |= is_asked && !e->events[d];
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct PJRT_Buffer *b = failed ? NULL : pjrt_buffer(c, e->out[i]);
+
+		if (failed)
+			rt_buffer_unref(e->out[i]);
+		if (b)
+			e->args->output_lists[i / e->n_outs][i % e->n_outs] = b;
+		n_wrapped += b != NULL;
+		failed |= !b;
+	}
+	for (unsigned d = 0; !failed && is_asked && d < e->on.n; d++)
+		e->args->device_complete_events[d] = e->events[d];
+	if (!failed)
+		return NULL;
+	for (size_t i = 0; i < n_wrapped; i++) {
+		struct PJRT_Buffer *b = e->args->output_lists[i / e->n_outs][i % e->n_outs];
+
+		rt_buffer_unref(b->rt);
+		free(b);
+	}
+	for (unsigned d = 0; d < e->on.n; d++) {
+		rt_event_unref(e->events[d] ? e->events[d]->event : NULL);
+		free(e->events[d]);
+	}
+	return NO_ROOM();
+}
+
+/* How many devices the executable is to run on, by its number from *first on; 0: the caller
+ * names one on which it was not loaded. */
+static unsigned devices_of(const struct PJRT_LoadedExecutable_Execute_Args *args,
+			   unsigned *first)
+{
+	const struct PJRT_LoadedExecutable *l = args->executable;
+
+	*first = 0;
+	if (!args->execute_device)
+		return l->rt.n;
+	for (; *first < l->rt.n; (*first)++)
+		if (args->execute_device == l->devices[*first])
+			return 1;
+	return 0;
+}
+
+static struct PJRT_Error *check_options(const struct PJRT_ExecuteOptions *o, size_t n_devices)
+{
+	static const char name[] = "PJRT_LoadedExecutable_Execute";
+	enum { OLDEST = 80 };	/* of PJRT_ExecuteOptions, in 0.75 */
+	bool missing = false;
+
+	if (!o)
+		return NULL;
+	if (o->struct_size < OLDEST)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_ExecuteOptions "
+				       "size: expected %d, got %zu", OLDEST, o->struct_size);
+	for (size_t d = 0; d < n_devices; d++)
+		missing |= (o->num_send_ops && (!o->send_callbacks || !o->send_callbacks[d])) ||
+			   (o->num_recv_ops && (!o->recv_callbacks || !o->recv_callbacks[d]));
+	if (missing)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `send_callbacks` or "
+				       "`recv_callbacks` is NULL", name);
+	if (o->num_non_donatable_input_indices && !o->non_donatable_input_indices)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: "
+				       "`non_donatable_input_indices` is NULL", name);
+	return NULL;
+}
+
+static struct PJRT_Error *check_lists(const struct PJRT_LoadedExecutable_Execute_Args *args)
+{
+	static const char name[] = "PJRT_LoadedExecutable_Execute";
+
+	for (size_t d = 0; d < args->num_devices; d++) {
+		if (args->num_args && (!args->argument_lists || !args->argument_lists[d]))
+			return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `argument_lists` is "
+					       "NULL", name);
+		for (size_t i = 0; i < args->num_args; i++)
+			if (!args->argument_lists[d][i])
+				return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: argument %zu "
+						       "is NULL", name, i);
+		if (args->executable->shared->n_outputs &&
+		    (!args->output_lists || !args->output_lists[d]))
+			return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `output_lists` is NULL",
+					       name);
+	}
+	return NULL;
+}
+
+static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execute_Args *args)
+{
+	static const char name[] = "PJRT_LoadedExecutable_Execute";
+	const struct PJRT_LoadedExecutable *l = args->executable;
+	unsigned first, n = devices_of(args, &first);
+	struct PJRT_Error *e;
+
+	if (!n)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `execute_device` is %s, the "
+				       "program was loaded on %s%s", name,
+				       args->execute_device->description.text,
+				       l->devices[0]->description.text,
+				       l->rt.n > 1 ? " and others" : "");
+	if (args->num_devices != n)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: the program %s on %u device%s; "
+				       "argument lists for %zu came%s", name, args->execute_device ?
+				       "is to run" : "was loaded", n, n > 1 ? "s" : "",
+				       args->num_devices, n > 1 && args->num_devices == 1 ?
+				       ": give one for each, or say by `execute_device` on which "
+				       "one it is to run" : "");
+	e = check_options(args->options, n);
+	return e ? e : check_lists(args);
+}
+
+static struct PJRT_Error *launch(struct execution *x)
+{
+	const struct PJRT_ExecuteOptions *o = x->args->options;
+	struct rt_host *hosts;
+	struct PJRT_Error *e = NULL;
+	unsigned n = 0;
+	struct err err;
+	int code;
+
+	if (!o || !(o->num_send_ops || o->num_recv_ops))
+		return rt_execute_gang(&x->on, x->in_of, x->n_args, x->kept, x->out_of, x->done,
+				       &err) ? pjrt_error(&err) : NULL;
+	hosts = calloc(x->on.n, sizeof(*hosts));
+	if (!hosts)
+		return NO_ROOM();
+	while (!e && n < x->on.n) {
+		e = pjrt_read_callbacks(o, n, &hosts[n]);
+		n += !e;
+	}
+	if (e) {
+		while (n--)
+			hosts[n].free(hosts[n].arg);
+	} else {
+		code = rt_execute_gang_with_hosts(&x->on, x->in_of, x->n_args, x->kept, hosts,
+						  x->out_of, x->done, &err);
+		e = code ? pjrt_error(&err) : NULL;
+	}
+	free(hosts);
+	return e;
+}
+
 static void mark_kept(const struct PJRT_ExecuteOptions *o, size_t n, bool *kept)
 {
 	memset(kept, 0, n);
@@ -525,166 +697,71 @@ static void mark_kept(const struct PJRT_ExecuteOptions *o, size_t n, bool *kept)
 	}
 }
 
-static struct PJRT_Error *wrap_outputs(struct PJRT_Client *c, struct rt_buffer **from,
-				       size_t n, struct PJRT_Buffer **to)
+/* Everything but the lists' own memory is filled in. */
+static struct PJRT_Error *execute(struct execution *x)
 {
-	for (size_t i = 0; i < n; i++) {
-		to[i] = pjrt_buffer(c, from[i]);
-		if (to[i])
-			continue;
-		for (size_t k = i + 1; k < n; k++)
-			rt_buffer_unref(from[k]);
-		while (i-- > 0) {
-			rt_buffer_unref(to[i]->rt);
-			free(to[i]);
-		}
-		return NO_ROOM();
-	}
-	return NULL;
-}
-
-/* The executable of the device that the caller names, or the only one; NULL: it has none. */
-static struct rt_exe *exe_of(const struct PJRT_LoadedExecutable_Execute_Args *args)
-{
-	const struct PJRT_LoadedExecutable *l = args->executable;
-
-	for (unsigned i = 0; i < l->rt.n; i++)
-		if (!args->execute_device || args->execute_device == l->devices[i])
-			return l->rt.exe[i];
-	return NULL;
-}
-
-static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execute_Args *args)
-{
-	static const char name[] = "PJRT_LoadedExecutable_Execute";
-	const struct PJRT_ExecuteOptions *o = args->options;
-	enum { OLDEST = 80 };	/* of PJRT_ExecuteOptions, in 0.75 */
-
-	if (args->num_devices > 1)
-		return pjrt_part(PART_DEVICES);
-	if (!args->num_devices)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: the program runs on 1 device; "
-				       "argument lists for 0 came", name);
-	if (o && o->struct_size < OLDEST)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "Unexpected PJRT_ExecuteOptions "
-				       "size: expected %d, got %zu", OLDEST, o->struct_size);
-	if (o && ((o->num_send_ops && (!o->send_callbacks || !o->send_callbacks[0])) ||
-		  (o->num_recv_ops && (!o->recv_callbacks || !o->recv_callbacks[0]))))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `send_callbacks` or "
-				       "`recv_callbacks` is NULL", name);
-	if (o && o->num_non_donatable_input_indices && !o->non_donatable_input_indices)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: "
-				       "`non_donatable_input_indices` is NULL", name);
-	if (!args->execute_device && args->executable->rt.n > 1)
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: the program was loaded on %u "
-				       "devices: say by `execute_device` on which one it is "
-				       "to run", name, args->executable->rt.n);
-	if (!exe_of(args))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `execute_device` is %s, the "
-				       "program was loaded on %s%s", name,
-				       args->execute_device->description.text,
-				       args->executable->devices[0]->description.text,
-				       args->executable->rt.n > 1 ? " and others" : "");
-	if (args->num_args && (!args->argument_lists || !args->argument_lists[0]))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `argument_lists` is NULL",
-				       name);
-	for (size_t i = 0; i < args->num_args; i++)
-		if (!args->argument_lists[0][i])
-			return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: argument %zu is NULL",
-					       name, i);
-	if (args->executable->shared->n_outputs && (!args->output_lists || !args->output_lists[0]))
-		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: `output_lists` is NULL", name);
-	return NULL;
-}
-
-/* Stores the results; takes them and `done`. */
-static struct PJRT_Error *hand_over(const struct PJRT_LoadedExecutable_Execute_Args *args,
-				    struct rt_buffer **out, struct rt_event *done)
-{
-	size_t n = args->executable->shared->n_outputs;
-	struct PJRT_Event *event = NULL;
 	struct PJRT_Error *e;
 
-	if (args->device_complete_events) {
-		event = pjrt_event(done);
-		if (!event) {
-			for (size_t i = 0; i < n; i++)
-				rt_buffer_unref(out[i]);
-			return NO_ROOM();
-		}
-	} else {
-		rt_event_unref(done);
+	for (unsigned d = 0; d < x->on.n; d++) {
+		x->in_of[d] = x->in + d * x->n_args;
+		x->out_of[d] = x->out + d * x->n_outs;
+		for (size_t i = 0; i < x->n_args; i++)
+			x->in[d * x->n_args + i] = x->args->argument_lists[d][i]->rt;
 	}
-	e = wrap_outputs(args->executable->client, out, n,
-			 n ? args->output_lists[0] : NULL);
-	if (e && event) {
-		rt_event_unref(event->event);
-		free(event);
-	} else if (event) {
-		args->device_complete_events[0] = event;
-	}
-	return e;
+	mark_kept(x->args->options, x->n_args, x->kept);
+	e = launch(x);
+	return e ? e : wrap(x);
 }
 
-static struct PJRT_Error *launch(const struct PJRT_LoadedExecutable_Execute_Args *args,
-				 struct rt_buffer **in, const bool *kept,
-				 struct rt_buffer **out, struct rt_event **done)
-{
-	const struct PJRT_ExecuteOptions *o = args->options;
-	struct PJRT_Error *e;
-	struct rt_host host;
-	struct err err;
-	int code;
+/* A block of it: of the room on the stack while that lasts. */
+struct room { char *at, *end, *more; };
 
-	if (!o || !(o->num_send_ops || o->num_recv_ops))
-		return rt_execute(exe_of(args), in, args->num_args, kept, out, done, &err) ?
-		       pjrt_error(&err) : NULL;
-	e = pjrt_read_callbacks(o, &host);
-	if (e)
-		return e;
-	code = rt_execute_with_host(exe_of(args), in, args->num_args, kept, &host, out, done,
-				    &err);
-	if (!code)
+static void *take_room(struct room *r, size_t bytes)
+{
+	void *p = r->at;
+
+	bytes = (bytes + 15) & ~(size_t)15;
+	if ((size_t)(r->end - r->at) < bytes)
 		return NULL;
-	host.free(host.arg);
-	return pjrt_error(&err);
+	r->at += bytes;
+	return p;
 }
 
 struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 	struct PJRT_LoadedExecutable_Execute_Args *args)
 {
-	enum { FEW = 64 };
-	size_t n = args->num_args, n_out = args->executable->shared->n_outputs;
-	struct rt_buffer *some_in[FEW], *some_out[FEW], **in = some_in, **out = some_out;
-	bool some_kept[FEW], *kept = some_kept;
+	enum { FEW = 2048, LISTS = 8, ALIGN = 16 };
+	const struct PJRT_LoadedExecutable *l = args->executable;
+	struct execution x = { .args = args, .n_args = args->num_args,
+			       .n_outs = l->shared->n_outputs };
+	_Alignas(16) char some[FEW];
+	struct room room = { some, some + sizeof(some), NULL };
 	struct PJRT_Error *e = check_execute(args);
-	struct rt_event *done;
+	unsigned first;
+	size_t n, bytes;
 
 	if (e)
 		return e;
-	if (n > FEW) {
-		in = calloc(n, sizeof(*in));
-		kept = calloc(n, sizeof(*kept));
+	n = devices_of(args, &first);
+	x.on = (struct rt_gang){ .members = l->rt.members, .n = (unsigned)n,
+				 .exe = l->rt.exe + first };
+	bytes = x.n_args + (n * (x.n_args + x.n_outs + 4)) * sizeof(void *) + LISTS * ALIGN;
+	if (bytes > sizeof(some)) {
+		room.more = malloc(bytes);
+		if (!room.more)
+			return NO_ROOM();
+		room.at = room.more;
+		room.end = room.more + bytes;
 	}
-	if (n_out > FEW)
-		out = calloc(n_out, sizeof(*out));
-	if (!in || !kept || !out) {
-		e = NO_ROOM();
-		goto free_lists;
-	}
-	for (size_t i = 0; i < n; i++)
-		in[i] = args->argument_lists[0][i]->rt;
-	mark_kept(args->options, n, kept);
-	e = launch(args, in, kept, out, &done);
-	if (!e)
-		e = hand_over(args, out, done);
-free_lists:
-	if (in != some_in)
-		free(in);
-	if (kept != some_kept)
-		free(kept);
-	if (out != some_out)
-		free(out);
+	x.kept = take_room(&room, x.n_args);
+	x.in = take_room(&room, n * x.n_args * sizeof(*x.in));
+	x.out = take_room(&room, n * x.n_outs * sizeof(*x.out));
+	x.in_of = take_room(&room, n * sizeof(*x.in_of));
+	x.out_of = take_room(&room, n * sizeof(*x.out_of));
+	x.done = take_room(&room, n * sizeof(*x.done));
+	x.events = take_room(&room, n * sizeof(*x.events));
+	e = execute(&x);
+	free(room.more);
 	return e;
 }
 

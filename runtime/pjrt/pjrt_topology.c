@@ -32,7 +32,11 @@ static struct PJRT_Error *make(const struct rt_topology *rt,
 		return NO_ROOM();
 	}
 	for (unsigned i = 0; i < rt->n_devices; i++) {
-		pjrt_describe(&t->own[i], i, rt->kind, "topology", false, rt->target.cores);
+		/* Nobody knows how these are joined: in a row. */
+		const int64_t coords[3] = { i, 0, 0 };
+
+		pjrt_describe(&t->own[i], i, coords, rt->kind, "topology", false,
+			      rt->target.cores);
 		t->descriptions[i] = &t->own[i];
 	}
 	*out = t;

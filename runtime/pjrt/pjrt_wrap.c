@@ -154,14 +154,13 @@ struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v)
 		.int64_value = v, .value_size = 1 };
 }
 
-void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *kind,
-		   const char *bus_id, bool is_model, unsigned cores)
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const int64_t coords[3],
+		   const char *kind, const char *bus_id, bool is_model, unsigned cores)
 {
 	t->id = (int)id;
 	snprintf(t->kind, sizeof(t->kind), "%s", kind);
-	/* One slice: the chips stand in a row along the first axis of the torus. Who finds
-	 * slice_index takes it that there are several. */
-	t->coords[0] = id;
+	/* One slice. Who finds slice_index takes it that there are several. */
+	memcpy(t->coords, coords, sizeof(t->coords));
 	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
 		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
 		.int64_array_value = t->coords, .value_size = 3 };

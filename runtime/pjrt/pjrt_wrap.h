@@ -103,19 +103,21 @@ struct PJRT_Executable {
 	int *output_types;
 	int64_t *output_dims;
 	size_t *output_ranks;
-	/* Constant strings; shardings of parameters, then outputs, all empty. */
+	/* Constant strings; shardings of parameters, then outputs: serialized xla.OpSharding of
+	 * the program's image. */
 	const char **output_kinds, **parameter_kinds, **shardings;
 	size_t *output_kind_sizes, *parameter_kind_sizes, *sharding_sizes;
 	struct pjrt_layout *layouts, **layout_list;	/* of parameters, then outputs */
 	struct PJRT_NamedValue cost[4];	/* of one run, estimated by the compiler */
 };
-/* A program on the device of each replica. An Executable that was got from it may outlive it. */
+/* A program on the device of each member: by replica, then partition. An Executable that was got
+ * from it may outlive it. */
 struct PJRT_LoadedExecutable {
 	struct PJRT_Executable *shared;	/* a reference */
-	struct rt_replicas rt;	/* owned */
+	struct rt_gang rt;	/* owned */
 	struct PJRT_Client *client;	/* none */
-	struct PJRT_Device **devices;	/* of the replicas */
-	struct PJRT_LogicalDeviceIds *logical;	/* partition 0 of each */
+	struct PJRT_Device **devices;	/* of the members */
+	struct PJRT_LogicalDeviceIds *logical;	/* which members they are */
 };
 
 struct PJRT_AsyncHostToDeviceTransferManager {
@@ -176,8 +178,8 @@ struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
 /* `name` is not copied. */
 struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v);
 /* Fills a description in its place: its attributes point into it. */
-void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *kind,
-		   const char *bus_id, bool is_model, unsigned cores);
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const int64_t coords[3],
+		   const char *kind, const char *bus_id, bool is_model, unsigned cores);
 
 /* ---- one file a section of the ABI ---- */
 /* The function behind each slot: pjrt_SLOT(Args *), called with a struct that covers
@@ -189,9 +191,9 @@ void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const char *ki
 #undef SLOT
 #undef MUTE
 
-/* pjrt_callback.c: the functions that a caller gives to one execution, copied; *host is freed
- * by its own `free`. */
-struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o,
+/* pjrt_callback.c: the functions that a caller gives to one execution for the device of this
+ * place in its lists, copied; *host is freed by its own `free`. */
+struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, unsigned device,
 				       struct rt_host *host);
 
 /* pjrt_extension.c: the list that the table begins with. Static. */

@@ -31,16 +31,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	unsigned devices[DEVICES] = { UINT32_MAX, UINT32_MAX }, replicas = 0;
+	unsigned devices[DEVICES] = { UINT32_MAX, UINT32_MAX }, members;
+	struct rt_counts counts = { 0 }, same = rt_count_members(data, n);
 	struct err err;
-	int code = rt_parse_options(rt_device_count(client), data, n, devices, &replicas, &err);
+	int code = rt_parse_options(rt_device_count(client), data, n, devices, &counts, &err);
 
+	members = counts.replicas * counts.partitions;
 	if (code ? code != err.code || !*err.msg :
-	    !replicas || replicas > DEVICES || replicas != rt_count_replicas(data, n) ||
-	    devices[replicas - 1] >= DEVICES || devices[0] >= DEVICES ||
-	    (replicas > 1 && devices[0] == devices[1])) {
-		fprintf(stderr, "code %d, %u replicas, devices %u and %u\n", code, replicas,
-			devices[0], devices[1]);
+	    !counts.replicas || !counts.partitions || members > DEVICES ||
+	    counts.replicas != same.replicas || counts.partitions != same.partitions ||
+	    devices[members - 1] >= DEVICES || devices[0] >= DEVICES ||
+	    (members > 1 && devices[0] == devices[1])) {
+		fprintf(stderr, "code %d, %u replicas of %u, devices %u and %u\n", code,
+			counts.replicas, counts.partitions, devices[0], devices[1]);
 		abort();
 	}
 	return 0;

@@ -123,7 +123,7 @@ static void assignments_choose_the_device(void **state)
 	options[5] = 2;		/* num_partitions */
 	assert_error(CALL(Client_Compile, .client = client, .program = &p,
 			  .compile_options = options, .compile_options_size = n),
-		     PJRT_Error_Code_UNIMPLEMENTED, "2 partitions");
+		     INVALID, "assignment of 1 partitions for a program of 2");
 	/* A device ordinal that only fits 64 bits is not device 0. */
 	assert_error(CALL(Client_Compile, .client = client, .program = &p, .compile_options =
 			  "\x1a\x06\x08\x80\x80\x80\x80\x10", .compile_options_size = 8),
@@ -422,8 +422,8 @@ static void deleted_executables_do_not_run(void **state)
 	assert_error(run_exe(x, none, 2, &out, &done), INVALID, "argument 0 is NULL");
 	assert_error(run_exe(x, in, 1, &out, &done), INVALID, "takes 2 arguments, not 1");
 	assert_error(CALL(LoadedExecutable_Execute, .executable = x), INVALID, "for 0 came");
-	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .num_devices = 2),
-		     PJRT_Error_Code_UNIMPLEMENTED, "more than one device");
+	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .num_devices = 2), INVALID,
+		     "loaded on 1 device; argument lists for 2 came");
 	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .num_devices = 1,
 			  .execute_device = device_of(client, 1)), INVALID, "execute_device");
 	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .num_devices = 1,

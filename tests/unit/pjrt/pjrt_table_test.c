@@ -404,6 +404,26 @@ static void wrong_client_options_are_refused(void **state)
 		     "has no value");
 }
 
+/* Each of several processes would take itself for the only one. */
+static void several_processes_are_refused_by_name(void **state)
+{
+	struct PJRT_NamedValue v[] = {
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "node_id", .name_size = 7,
+		  .type = PJRT_NamedValue_kInt64, .int64_value = 0, .value_size = 1 },
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "num_nodes", .name_size = 9,
+		  .type = PJRT_NamedValue_kInt64, .int64_value = 2, .value_size = 1 },
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "devices", .name_size = 7,
+		  .type = PJRT_NamedValue_kString, .string_value = "sim:hbm=64M,lanes=1",
+		  .value_size = 19 },
+	};
+
+	(void)state;
+	assert_error(CALL(Client_Create, .create_options = v, .num_options = 3),
+		     PJRT_Error_Code_UNIMPLEMENTED, "`num_nodes` of more than 1");
+	v[1].int64_value = 1;
+	drop_client(GET(Client_Create, client, .create_options = v, .num_options = 3));
+}
+
 static void platform_is(struct PJRT_Client *c, const char *name)
 {
 	struct PJRT_Client_PlatformName_Args a;
@@ -450,6 +470,28 @@ static void attributes_are_of_one_slice(struct PJRT_DeviceDescription *t, int id
 	}
 	assert_int_equal(a.attributes[0].value_size, 3);
 	assert_int_equal(a.attributes[0].int64_array_value[0], id);
+}
+
+/* Of eight that are linked: 4 x 2. */
+static void coords_are_places_in_the_torus(void **state)
+{
+	struct PJRT_Client *c = new_client("devices=8,hbm=64M,lanes=1");
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		struct PJRT_Device *d = device_of(c, i);
+		struct PJRT_DeviceDescription *t = GET(Device_GetDescription, device_description,
+						       .device = d);
+		struct PJRT_DeviceDescription_Attributes_Args a;
+		const int64_t *at;
+
+		assert_ok(CALL_AS(&a, DeviceDescription_Attributes, .device_description = t));
+		at = a.attributes[0].int64_array_value;
+		assert_int_equal(at[0], i % 4);
+		assert_int_equal(at[1], i / 4);
+		assert_int_equal(at[2], 0);
+	}
+	drop_client(c);
 }
 
 static void devices_are_described(void **state)
@@ -556,7 +598,9 @@ int main(void)
 		cmocka_unit_test(an_event_that_nobody_sets_is_cancelled),
 		cmocka_unit_test(the_plugin_names_its_attributes),
 		cmocka_unit_test(wrong_client_options_are_refused),
+		cmocka_unit_test(several_processes_are_refused_by_name),
 		cmocka_unit_test(the_platform_may_be_called_tpu),
+		cmocka_unit_test(coords_are_places_in_the_torus),
 		cmocka_unit_test(devices_are_described),
 		cmocka_unit_test(default_assignments_are_checked),
 		cmocka_unit_test(small_objects_come_and_go),

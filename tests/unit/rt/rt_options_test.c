@@ -12,31 +12,15 @@
 #include "runtime/compile_options.pb-c.h"
 #include "runtime/rt_internal.h"
 
-static struct rt_client *client;
+enum { MOST = 8 };
 
-static int setup(void **state)
-{
-	struct rt_client_options o = { .devices = "sim:devices=2,hbm=16M,lanes=1" };
-	struct err err;
-
-	(void)state;
-	return rt_client_create(&o, &client, &err);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	rt_client_unref(client);
-	return 0;
-}
-
-static unsigned replicas;
+static unsigned n_devices = 2, devices[MOST];	/* how many there are; of each member */
+static struct rt_counts counts;
 
 /* The first replica's device. */
 static int parse_bytes(const void *bytes, size_t n, unsigned *device, struct err *err)
 {
-	unsigned devices[2];
-	int code = rt_parse_options(rt_device_count(client), bytes, n, devices, &replicas, err);
+	int code = rt_parse_options(n_devices, bytes, n, devices, &counts, err);
 
 	if (!code)
 		*device = devices[0];
@@ -110,12 +94,13 @@ static void an_assignment_names_one_device(void **state)
 	ids[0] = 1;
 	one.n_replica_device_ids = 2;
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
-	assert_non_null(strstr(err.msg, "2 devices for 1 replicas"));
+	assert_non_null(strstr(err.msg, "2 devices for 1 replicas, of partition 0"));
 	one.n_replica_device_ids = 0;
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
 	one.n_replica_device_ids = 1;
 	a.n_computation_devices = 2;
-	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "assignment of 2 partitions for a program of 1"));
 }
 
 static void replicas_are_on_devices_of_their_own(void **state)
@@ -132,7 +117,8 @@ static void replicas_are_on_devices_of_their_own(void **state)
 	b.num_replicas = 2;
 	assert_int_equal(parse(&b, &device, &err), 0);
 	assert_int_equal(device, 0);
-	assert_int_equal(replicas, 2);
+	assert_int_equal(counts.replicas, 2);
+	assert_int_equal(counts.partitions, 1);
 	one.replica_device_ids = ids;
 	one.n_replica_device_ids = 2;
 	a.computation_devices = &list;
@@ -142,16 +128,78 @@ static void replicas_are_on_devices_of_their_own(void **state)
 	assert_int_equal(device, 1);
 	ids[1] = 1;
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
-	assert_non_null(strstr(err.msg, "device 1 for replicas 0 and 1"));
+	assert_non_null(strstr(err.msg, "device 1 for members 0 and 1"));
 	b.num_replicas = 3;
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
-	assert_non_null(strstr(err.msg, "3 replicas; there are 2 devices"));
+	assert_non_null(strstr(err.msg, "3 replicas of 1 partitions, a device for each; there are "
+			       "2 devices"));
 	b.num_replicas = -1;
 	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
 	b.num_replicas = 2;
 	b.has_num_partitions = 1;
 	b.num_partitions = 2;
-	assert_int_equal(parse(&b, &device, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "2 replicas of 2 partitions"));
+	b.num_partitions = -1;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	/* the product of these is 0 in 64 bits */
+	b.num_replicas = b.num_partitions = 1ll << 32;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+}
+
+/* An assignment has a list for each partition, with an id for each replica. */
+static void members_are_counted_by_replica_then_partition(void **state)
+{
+	int64_t ids[3][2] = { { 7, 2 }, { 0, 5 }, { 1, 3 } };
+	Rt__ComputationDevices part[3], *list[3];
+	Rt__DeviceAssignment a = RT__DEVICE_ASSIGNMENT__INIT;
+	Rt__BuildOptions b = RT__BUILD_OPTIONS__INIT;
+	static const unsigned want[6] = { 7, 0, 1, 2, 5, 3 };
+	struct err err;
+	unsigned device;
+
+	(void)state;
+	n_devices = 8;
+	b.has_num_replicas = b.has_num_partitions = 1;
+	b.num_replicas = 2;
+	b.num_partitions = 3;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(devices[i], i);
+	for (unsigned i = 0; i < 3; i++) {
+		rt__computation_devices__init(&part[i]);
+		part[i].replica_device_ids = ids[i];
+		part[i].n_replica_device_ids = 2;
+		list[i] = &part[i];
+	}
+	a.computation_devices = list;
+	a.n_computation_devices = 3;
+	b.device_assignment = &a;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	assert_int_equal(counts.replicas, 2);
+	assert_int_equal(counts.partitions, 3);
+	assert_memory_equal(devices, want, sizeof(want));
+	ids[2][1] = 7;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "device 7 for members 0 and 5"));
+	ids[2][1] = 8;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	ids[2][1] = 3;
+	part[1].n_replica_device_ids = 1;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "1 devices for 2 replicas, of partition 1"));
+	part[1].n_replica_device_ids = 2;
+	a.n_computation_devices = 2;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	a.n_computation_devices = 3;
+	/* all of 8, and one more than there are */
+	b.device_assignment = NULL;
+	b.num_partitions = 4;
+	assert_int_equal(parse(&b, &device, &err), 0);
+	assert_int_equal(devices[7], 7);
+	n_devices = 7;
+	assert_int_equal(parse(&b, &device, &err), ERR_INVALID_ARGUMENT);
+	n_devices = 2;
 }
 
 /* Parses one option by name, as its framework packs it. */
@@ -248,10 +296,11 @@ int main(void)
 		cmocka_unit_test(an_ordinal_names_a_device_that_is_there),
 		cmocka_unit_test(an_assignment_names_one_device),
 		cmocka_unit_test(replicas_are_on_devices_of_their_own),
+		cmocka_unit_test(members_are_counted_by_replica_then_partition),
 		cmocka_unit_test(unknown_options_are_refused_by_name),
 		cmocka_unit_test(values_fit_their_options),
 		cmocka_unit_test(broken_bytes_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

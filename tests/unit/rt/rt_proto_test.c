@@ -47,7 +47,8 @@ static void check_assignment(const char *devices, const char *want)
 
 	for (char *end; *devices; devices = end)
 		ids[n_ids++] = strtoll(devices, &end, 10);
-	assert_int_equal(rt_assignment_proto(ids, n_ids, &p, &n, &err), 0);
+	assert_int_equal(rt_assignment_proto(ids, (struct rt_counts){ n_ids, 1 }, &p,
+					     &n, &err), 0);
 	assert_bytes(p, n, want);
 	free(p);
 }
@@ -65,10 +66,26 @@ static void shapes_and_assignments_have_these_bytes(void **state)
 	assert_true(n > 60);
 }
 
+/* Of two replicas of three partitions: a list for each partition. */
+static void an_assignment_lists_replicas_by_partition(void **state)
+{
+	static const int64_t by_member[] = { 7, 0, 1, 2, 5, 3 };
+	struct err err;
+	size_t n;
+	void *p;
+
+	(void)state;
+	assert_int_equal(rt_assignment_proto(by_member, (struct rt_counts){ 2, 3 }, &p, &n, &err),
+			 0);
+	assert_bytes(p, n, "080210031a040a0207021a040a0200051a040a020103");
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shapes_and_assignments_have_these_bytes),
+		cmocka_unit_test(an_assignment_lists_replicas_by_partition),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

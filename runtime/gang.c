@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches by all their members: of a program for one device, or for several that may meet.
+ *
+ * Nothing is submitted before all can be: arguments taken, results and scratch made, all
+ * devices locked, all addresses asked. Members that meet wait for each other on their devices, so
+ * two launches that share devices have to be in one order on all of these: client.gang_lock
+ * is held from the first address to the last submission. What is queued then is always whole
+ * launches, of which the oldest waits for nobody that is not running; a full ring empties by
+ * itself.
+ */
+#include <stdlib.h>
+
+#include "runtime/rt_internal.h"
+
+static void unlock_all(struct rt_launch *l, unsigned n)
+{
+	while (n)
+		rt_launch_unlock(&l[--n]);
+}
+
+/* In the devices' order. */
+static int lock_all(struct rt_launch *l, unsigned n, struct err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int code = rt_launch_lock(&l[i], err);
+
+		if (!code)
+			continue;
+		unlock_all(l, i);
+		if (n > 1)
+			err_add(err, "member %u, on device %u", l[i].x->member,
+				l[i].x->device);
+		return code;
+	}
+	return 0;
+}
+
+/* Some were submitted, l[missing] was not: those would wait for it. */
+static void abandon(struct rt_launch *l, unsigned missing, const struct err *why)
+{
+	struct rt_meeting *g = l->x->meeting;
+
+	if (!g || !rt_meeting_abandon(g, l[missing].x->member))
+		return;
+	for (unsigned i = 0; i < missing; i++)
+		hal_queue_reset(l[i].x->client->devices[l[i].x->device].queue, why->msg, NULL);
+}
+
+/* Under all locks. */
+static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
+{
+	struct err why;
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < n; i++)
+		code = rt_launch_bind(&l[i], err);
+	for (unsigned i = 0; !code && i < n; i++) {
+		code = rt_launch_submit(&l[i], &why);
+		if (code && err)
+			*err = why;
+		if (code && i)
+			abandon(l, i, &why);
+	}
+	return code;
+}
+
+static int launch_all(struct rt_launch *l, unsigned n, struct err *err)
+{
+	struct rt_meeting *g = l->x->meeting;
+	struct rt_client *c = l->x->client;
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < n; i++)
+		code = rt_launch_make_results(&l[i], err);
+	if (code)
+		return code;
+	if (g)
+		pthread_mutex_lock(&c->gang_lock);
+	code = g ? rt_meeting_begin(g, err) : 0;
+	if (!code)
+		code = lock_all(l, n, err);
+	if (!code) {
+		code = submit_all(l, n, err);
+		unlock_all(l, n);
+	}
+	if (g)
+		pthread_mutex_unlock(&c->gang_lock);
+	return code;
+}
+
+/* The first error that a member's argument holds; all of them compute with it. */
+static int argument_error(const struct rt_launch *l, unsigned n, struct err *why)
+{
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < n; i++)
+		code = rt_launch_argument_error(&l[i], why);
+	return code;
+}
+
+static int run(struct rt_launch *l, unsigned n, struct err *err)
+{
+	struct err why;
+	bool is_spoilt;
+	int code = 0;
+
+	if (argument_error(l, n, &why)) {
+		for (unsigned i = 0; !code && i < n; i++)
+			code = rt_launch_spread(&l[i], &why, err);
+		return code;
+	}
+	code = launch_all(l, n, err);
+	if (!code && l->host)
+		code = rt_launch_run_calls(l, err);
+	for (unsigned i = 0; i < n; i++)
+		if (l[i].value && (!code || n > 1))
+			rt_launch_finish(&l[i]);
+	if (code)
+		return code;
+	/* What wrote an argument may have failed just before this was submitted. */
+	is_spoilt = argument_error(l, n, &why);
+	for (unsigned i = 0; !code && i < n; i++)
+		code = is_spoilt ? rt_launch_spoil(&l[i], &why, err) : rt_launch_tell(&l[i], err);
+	return code;
+}
+
+/* Fills in the members, in the order of their devices. */
+static void list_members(const struct rt_run *r, struct rt_buffer **const *outs,
+			 struct rt_event **done, struct rt_launch *l)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		unsigned at = i;
+
+		for (; at && l[at - 1].x->device > r->x[i]->device; at--)
+			l[at] = l[at - 1];
+		done[i] = NULL;
+		l[at] = (struct rt_launch){ .x = r->x[i], .args = r->args[i], .outs = outs[i],
+					    .done = &done[i], .keep = r->keep,
+					    .was_deferred = r->was_deferred, .host = r->host };
+	}
+}
+
+int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
+		  struct rt_event **done, struct err *err)
+{
+	struct rt_launch one, *l = r->n == 1 ? &one : calloc(r->n, sizeof(*l));
+	struct rt_launch_room few;
+	unsigned n = 0;
+	int code = 0;
+
+	if (!l)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	list_members(r, outs, done, l);
+	while (!code && n < r->n)
+		code = rt_launch_take(&l[n++], l == &one ? &few : NULL, r->n_args, err);
+	if (!code)
+		code = run(l, r->n, err);
+	for (unsigned i = 0; i < n; i++)
+		rt_launch_end(&l[i], code != 0);
+	for (unsigned i = 0; code && i < r->n; i++)
+		rt_event_unref(done[i]);
+	if (l != &one)
+		free(l);
+	return code;
+}

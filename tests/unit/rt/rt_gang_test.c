@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that run on several devices at once: members that meet by links, launched from many
+ * threads, on any devices in any order, with arguments that come later or never, and with devices
+ * that fail. The programs are written by hand; what members send each other is checked as
+ * numbers that only these members on these devices give. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/rt/rt_gang.h"
+
+static int setup(void **state)
+{
+	struct rt_client_options o = { .devices = "sim:devices=8,lanes=1,hbm=64M" };
+	struct err err;
+
+	(void)state;
+	alarm(600);	/* a deadlock ends the test, not the day */
+	if (!rt_client_create(&o, &client, &err))
+		return 0;
+	fprintf(stderr, "%s\n", err.msg);
+	return -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rt_client_unref(client);
+	return 0;
+}
+
+/* ---- launches ---- */
+
+static const struct rt_shape array = { .elem = ELEM_F32, .rank = 1, .dim = { ELEMENTS } };
+
+/* A member's argument: whole numbers, so that sums are exact in any order. */
+static float number(unsigned device, unsigned round, unsigned i)
+{
+	return (float)((device + 1) * 1000 + round % 100 * 10 + i % 7);
+}
+
+static struct rt_buffer *argument(unsigned device, unsigned round)
+{
+	struct rt_buffer *b;
+	float x[ELEMENTS];
+	struct err err;
+
+	for (unsigned i = 0; i < ELEMENTS; i++)
+		x[i] = number(device, round, i);
+	if (rt_buffer_from_host(client, device, RT_DEVICE, &array, x, NULL, &b, &err))
+		fail_msg("%s", err.msg);
+	return b;
+}
+
+/* One launch: arguments, results and ends of all members. */
+struct launch {
+	const struct rt_gang *g;
+	struct rt_buffer *in[N], *out[N][2];
+	struct rt_event *done[N];
+};
+
+static int execute(struct launch *l, const bool *keep, struct err *err)
+{
+	struct rt_buffer *const *in[N];
+	struct rt_buffer **out[N];
+
+	for (unsigned m = 0; m < l->g->n; m++) {
+		in[m] = &l->in[m];
+		out[m] = l->out[m];
+	}
+	return rt_execute_gang(l->g, in, 1, keep, out, l->done, err);
+}
+
+static void give_arguments(struct launch *l, const struct rt_gang *g, unsigned round)
+{
+	memset(l, 0, sizeof(*l));
+	l->g = g;
+	for (unsigned m = 0; m < g->n; m++)
+		l->in[m] = argument(rt_exe_device(g->exe[m]), round);
+}
+
+static void start(struct launch *l, const struct rt_gang *g, unsigned round)
+{
+	struct err err;
+
+	give_arguments(l, g, round);
+	if (execute(l, NULL, &err))
+		fail_msg("%s", err.msg);
+}
+
+static int fetch(struct rt_buffer *b, void *to, uint64_t bytes, struct err *err)
+{
+	struct rt_event *e;
+	int code = rt_buffer_to_host(b, 0, to, bytes, &e, err);
+
+	if (code)
+		return code;
+	code = rt_event_wait(e, err);
+	rt_event_unref(e);
+	return code;
+}
+
+/* 0, or what is wrong; for threads too. */
+static int check(const struct launch *l, unsigned round, struct err *err)
+{
+	float sum[ELEMENTS], want;
+	uint32_t who;
+	int code;
+
+	for (unsigned m = 0; m < l->g->n; m++) {
+		code = rt_event_wait(l->done[m], err);
+		if (!code)
+			code = fetch(l->out[m][0], sum, BYTES, err);
+		if (!code)
+			code = fetch(l->out[m][1], &who, 4, err);
+		if (code)
+			return code;
+		if (who != m)
+			return err_set(err, ERR_INTERNAL, "member %u takes itself for %u", m, who);
+		for (unsigned i = 0; i < ELEMENTS; i++) {
+			want = 0;
+			for (unsigned k = 0; k < l->g->n; k++)
+				want += number(rt_exe_device(l->g->exe[k]), round, i);
+			if (sum[i] != want)
+				return err_set(err, ERR_INTERNAL, "member %u, round %u: element "
+					       "%u is %g, not %g", m, round, i, (double)sum[i],
+					       (double)want);
+		}
+	}
+	return 0;
+}
+
+static void drop(struct launch *l)
+{
+	for (unsigned m = 0; m < l->g->n; m++) {
+		rt_buffer_unref(l->in[m]);
+		rt_buffer_unref(l->out[m][0]);
+		rt_buffer_unref(l->out[m][1]);
+		rt_event_unref(l->done[m]);
+	}
+	memset(l, 0, sizeof(*l));
+}
+
+static void run(const struct rt_gang *g, unsigned round)
+{
+	struct launch l;
+	struct err err;
+
+	start(&l, g, round);
+	if (check(&l, round, &err))
+		fail_msg("%s", err.msg);
+	drop(&l);
+}
+
+static void expect(int code, const struct err *err, int want, const char *part)
+{
+	if (code != want || !strstr(err->msg, part))
+		fail_msg("code %d instead of %d, without \"%s\": %s", code, want, part,
+			 code ? err->msg : "");
+}
+
+/* ---- a gate: keeps a device until it is opened ---- */
+
+struct gate {
+	struct rt_exe *exe;
+	struct rt_buffer *word;
+	struct rt_event *done;
+};
+
+static void shut(struct gate *g, unsigned device)
+{
+	const struct rt_shape shape = { .elem = ELEM_U64, .rank = 1, .dim = { 1 } };
+	uint64_t zero = 0;
+	struct err err;
+
+	g->exe = load_gate(device);
+	assert_int_equal(rt_buffer_from_host(client, device, RT_DEVICE, &shape, &zero, NULL,
+					     &g->word, &err), 0);
+	if (rt_execute(g->exe, &g->word, 1, NULL, NULL, &g->done, &err))
+		fail_msg("%s", err.msg);
+}
+
+static void open_gate(struct gate *g)
+{
+	struct rt_device *d = &client->devices[rt_exe_device(g->exe)];
+	uint64_t value;
+	struct err err;
+
+	assert_int_equal(hal_queue_fill(hal_device_queue(d->hal, HAL_QUEUE_DMA),
+					g->word->storage->mem, 0, 8, 1, &value, &err), 0);
+	if (rt_event_wait(g->done, &err))
+		fail_msg("%s", err.msg);
+}
+
+static void drop_gate(struct gate *g)
+{
+	rt_event_unref(g->done);
+	rt_buffer_unref(g->word);
+	rt_exe_unref(g->exe);
+}
+
+/* ---- tests ---- */
+
+static const struct { unsigned n, at[N]; } sets[] = {
+	{ 8, { 0, 1, 2, 3, 4, 5, 6, 7 } }, { 2, { 0, 1 } }, { 2, { 6, 3 } }, { 3, { 5, 0, 7 } },
+	{ 4, { 3, 1, 0, 2 } }, { 4, { 2, 3, 4, 5 } }, { 6, { 7, 6, 5, 2, 1, 0 } },
+	{ 8, { 3, 7, 0, 4, 1, 5, 2, 6 } },
+};
+enum { N_SETS = sizeof(sets) / sizeof(*sets) };
+
+static void members_meet_on_any_devices(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N_SETS; i++) {
+		struct rt_gang g;
+
+		load(&g, sets[i].n, sets[i].at, 0);
+		for (unsigned m = 0; m < g.n; m++)
+			assert_int_equal(rt_exe_device(g.exe[m]), sets[i].at[m]);
+		for (unsigned round = 0; round < 5; round++)
+			run(&g, round);
+		rt_free_gang(&g);
+	}
+}
+
+/* Launches that follow each other without anybody waiting share the mailboxes. */
+static void launches_queue_up(void **state)
+{
+	enum { DEEP = 60 };
+	struct launch *l = calloc(DEEP, sizeof(*l));
+	struct rt_gang g, other;
+	struct err err;
+
+	(void)state;
+	assert_non_null(l);
+	load(&g, 8, sets[7].at, 0);
+	load(&other, 4, sets[4].at, 0);
+	for (unsigned i = 0; i < DEEP; i++)
+		start(&l[i], i % 3 ? &g : &other, i);
+	for (unsigned i = DEEP; i--;) {
+		if (check(&l[i], i, &err))
+			fail_msg("launch %u: %s", i, err.msg);
+		drop(&l[i]);
+	}
+	rt_free_gang(&g);
+	rt_free_gang(&other);
+	free(l);
+}
+
+enum { THREADS = 8, EACH = 1250, BEHIND = 6 };
+
+struct user {
+	pthread_t thread;
+	struct rt_gang *gangs;
+	unsigned number;
+	struct err err;
+};
+
+static void *launch_often(void *arg)
+{
+	struct launch l[BEHIND] = { 0 };
+	struct user *u = arg;
+	uint64_t seed = u->number + 1;
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < EACH + BEHIND; i++) {
+		struct launch *at = &l[i % BEHIND];
+
+		if (at->g)
+			code = check(at, i - BEHIND, &u->err);
+		if (at->g)
+			drop(at);
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		if (!code && i < EACH)
+			start(at, &u->gangs[(seed >> 33) % N_SETS], i);
+	}
+	return code ? u : NULL;
+}
+
+/* 10,000 launches on sets of devices that overlap: each of them whole, and none waits for
+ * ever. */
+static void launches_are_in_one_order_everywhere(void **state)
+{
+	struct rt_gang gangs[N_SETS];
+	struct user users[THREADS];
+	void *failed;
+
+	(void)state;
+	for (unsigned i = 0; i < N_SETS; i++)
+		load(&gangs[i], sets[i].n, sets[i].at, i % 2 ? IN_PLACE : 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		users[i] = (struct user){ .gangs = gangs, .number = i };
+		assert_int_equal(pthread_create(&users[i].thread, NULL, launch_often, &users[i]),
+				 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(users[i].thread, &failed), 0);
+		if (failed)
+			fail_msg("thread %u: %s", i, users[i].err.msg);
+	}
+	for (unsigned i = 0; i < N_SETS; i++)
+		rt_free_gang(&gangs[i]);
+}
+
+/* Whoever waits for one member's argument holds no place in any queue. */
+static void a_pending_argument_defers_all_members(void **state)
+{
+	struct launch l, next, chained;
+	struct rt_buffer *alias, *with;
+	struct rt_gang g, pair;
+	struct err err;
+
+	(void)state;
+	load(&g, 8, sets[7].at, 0);
+	load(&pair, 2, sets[2].at, 0);
+	give_arguments(&l, &g, 1);
+	assert_int_equal(rt_buffer_alias(client, sets[7].at[5], RT_DEVICE, &array, &alias, &err),
+			 0);
+	with = l.in[5];
+	l.in[5] = alias;
+	assert_int_equal(execute(&l, NULL, &err), 0);
+	assert_true(rt_buffer_is_pending(l.out[0][0]));
+	/* what needs nothing of it runs at once, on the same devices */
+	for (unsigned i = 0; i < 3; i++) {
+		run(&g, i);
+		run(&pair, i);
+	}
+	/* what needs a result waits for it */
+	give_arguments(&chained, &pair, 0);
+	for (unsigned k = 0; k < 2; k++) {
+		rt_buffer_unref(chained.in[k]);
+		for (unsigned m = 0; m < 8; m++)
+			if (sets[7].at[m] == sets[2].at[k])
+				chained.in[k] = l.out[m][0];
+		rt_buffer_ref(chained.in[k]);
+	}
+	assert_int_equal(execute(&chained, NULL, &err), 0);
+	start(&next, &g, 2);
+	if (check(&next, 2, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned m = 0; m < 8; m++)
+		assert_false(rt_event_is_ready(l.done[m]));
+	assert_int_equal(rt_alias_fulfill(alias, with, &err), 0);
+	if (check(&l, 1, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned k = 0; k < 2; k++) {
+		float one[ELEMENTS], twice[ELEMENTS];
+
+		if (rt_event_wait(chained.done[k], &err) ||
+		    fetch(chained.out[k][0], twice, BYTES, &err) ||
+		    fetch(l.out[0][0], one, BYTES, &err))
+			fail_msg("%s", err.msg);
+		for (unsigned i = 0; i < ELEMENTS; i++)
+			assert_true(twice[i] == 2 * one[i]);
+	}
+	rt_buffer_unref(with);
+	drop(&l);
+	drop(&next);
+	drop(&chained);
+	rt_free_gang(&g);
+	rt_free_gang(&pair);
+}
+
+static void an_error_of_one_argument_is_all_results(void **state)
+{
+	struct rt_buffer *old, *alias;
+	struct rt_gang g;
+	struct launch l;
+	struct err err, why;
+
+	(void)state;
+	err_set(&why, ERR_DATA_LOSS, "the disk is gone");
+	load(&g, 4, sets[4].at, 0);
+	for (unsigned later = 0; later < 2; later++) {
+		give_arguments(&l, &g, 0);
+		old = l.in[2];
+		if (later)
+			assert_int_equal(rt_buffer_alias(client, sets[4].at[2], RT_DEVICE, &array,
+							 &alias, &err), 0);
+		else
+			assert_int_equal(rt_buffer_of_error(client, sets[4].at[2], RT_DEVICE,
+							    &array, &why, &alias, &err), 0);
+		l.in[2] = alias;
+		assert_int_equal(execute(&l, NULL, &err), 0);
+		if (later)
+			rt_alias_fail(alias, &why);
+		for (unsigned m = 0; m < 4; m++) {
+			float x[ELEMENTS];
+
+			expect(rt_event_wait(l.done[m], &err), &err, ERR_DATA_LOSS, "the disk");
+			expect(fetch(l.out[m][0], x, BYTES, &err), &err, ERR_DATA_LOSS, "the disk");
+		}
+		rt_buffer_unref(old);
+		drop(&l);
+		run(&g, 1);
+	}
+	rt_free_gang(&g);
+}
+
+/* Device 5 is reset, or dies as the HAL sees it, while all others wait for its member. */
+static void a_device_that_fails_is_named_and_all_run_again(void **state)
+{
+	struct rt_gang g, pair, apart;
+	struct launch l, behind, other;
+	struct gate gate;
+	struct err err;
+
+	(void)state;
+	load(&g, 8, sets[7].at, 0);
+	load(&pair, 2, (const unsigned[]){ 5, 4 }, IN_PLACE);
+	load(&apart, 2, (const unsigned[]){ 1, 2 }, 0);
+	for (unsigned i = 0; i < 12; i++) {
+		run(&g, i);
+		shut(&gate, 5);
+		start(&l, &g, i);
+		start(&behind, &g, i);
+		start(&other, &pair, i);
+		assert_int_equal(hal_queue_reset(client->devices[5].queue, "a test", &err), 0);
+		for (unsigned m = 0; m < 8; m++) {
+			int code = rt_event_wait(l.done[m], &err);
+			float x[ELEMENTS];
+
+			if (sets[7].at[m] == 5)
+				expect(code, &err, ERR_ABORTED, "a test");
+			else
+				expect(code, &err, ERR_UNAVAILABLE, "peer sim:5 failed");
+			assert_int_not_equal(fetch(l.out[m][0], x, BYTES, &err), 0);
+			assert_int_not_equal(rt_event_wait(behind.done[m], &err), 0);
+		}
+		assert_int_not_equal(rt_event_wait(other.done[0], &err), 0);
+		assert_int_not_equal(rt_event_wait(other.done[1], &err), 0);
+		rt_event_wait(gate.done, NULL);
+		drop(&l);
+		drop(&behind);
+		drop(&other);
+		drop_gate(&gate);
+		run(&apart, i);
+		/* in either order, and without waiting */
+		start(&l, i % 2 ? &g : &pair, i);
+		start(&other, i % 2 ? &pair : &g, i);
+		if (check(&other, i, &err) || check(&l, i, &err))
+			fail_msg("round %u: %s", i, err.msg);
+		drop(&l);
+		drop(&other);
+	}
+	rt_free_gang(&g);
+	rt_free_gang(&pair);
+	rt_free_gang(&apart);
+}
+
+/* Failures of others, as often as a device can see old windows, between two launches of one. */
+static void what_others_failed_does_not_come_back(void **state)
+{
+	struct rt_gang g, pair;
+	struct launch l, other;
+	struct gate gate;
+	struct err err;
+
+	(void)state;
+	load(&g, 4, sets[5].at, 0);
+	load(&pair, 2, (const unsigned[]){ 3, 4 }, 0);
+	for (unsigned times = 0; times < WINDOWS + 2; times++) {
+		run(&g, times);
+		/* one of its own: half of its counts are raised */
+		shut(&gate, 3);
+		start(&l, &g, times);
+		assert_int_equal(hal_queue_reset(client->devices[3].queue, "a test", &err), 0);
+		for (unsigned m = 0; m < 4; m++)
+			assert_int_not_equal(rt_event_wait(l.done[m], &err), 0);
+		drop(&l);
+		drop_gate(&gate);
+		for (unsigned i = 0; i < times; i++) {
+			shut(&gate, 3);
+			start(&other, &pair, i);
+			assert_int_equal(hal_queue_reset(client->devices[3].queue, "a test", &err),
+					 0);
+			assert_int_not_equal(rt_event_wait(other.done[1], &err), 0);
+			drop(&other);
+			drop_gate(&gate);
+		}
+		run(&g, times);
+	}
+	rt_free_gang(&g);
+	rt_free_gang(&pair);
+}
+
+/* A device that is poisoned, or has no room, keeps all members from starting. */
+static void nothing_starts_unless_all_can(void **state)
+{
+	static const struct rt_shape large = { .elem = ELEM_U8, .rank = 1, .dim = { 1 << 20 } };
+	struct rt_buffer *full[128];
+	struct rt_gang g;
+	struct launch l;
+	unsigned n = 0;
+	struct err err;
+
+	(void)state;
+	load(&g, 8, sets[0].at, 0);
+	run(&g, 0);
+	give_arguments(&l, &g, 0);
+	for (uint64_t bytes = 1 << 20; bytes >= 64; bytes /= 2) {
+		struct rt_shape some = large;
+
+		some.dim[0] = (int64_t)bytes;
+		while (n < 128 && !rt_buffer_uninitialized(client, 6, RT_DEVICE, &some, &full[n],
+							   &err))
+			n++;
+	}
+	assert_in_range(n, 20, 127);
+	expect(execute(&l, NULL, &err), &err, ERR_RESOURCE_EXHAUSTED, "sim:6");
+	for (unsigned m = 0; m < 8; m++)
+		assert_false(rt_buffer_is_deleted(l.in[m]));
+	while (n)
+		rt_buffer_unref(full[--n]);
+	assert_int_equal(execute(&l, NULL, &err), 0);
+	if (check(&l, 0, &err))
+		fail_msg("%s", err.msg);
+	drop(&l);
+	rt_free_gang(&g);
+}
+
+static void arguments_are_donated_on_each_device(void **state)
+{
+	const bool keep = true;
+	struct rt_gang g;
+	struct launch l;
+	struct err err;
+	uint64_t before, after;
+
+	(void)state;
+	load(&g, 3, sets[3].at, IN_PLACE);
+	for (unsigned i = 0; i < 2; i++) {
+		give_arguments(&l, &g, i);
+		assert_int_equal(rt_buffer_address(l.in[1], &before, &err), 0);
+		assert_int_equal(execute(&l, i ? &keep : NULL, &err), 0);
+		if (check(&l, i, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(rt_buffer_address(l.out[1][0], &after, &err), 0);
+		assert_int_equal(before == after, !i);
+		for (unsigned m = 0; m < 3; m++) {
+			float x[ELEMENTS];
+
+			assert_int_equal(rt_buffer_is_deleted(l.in[m]), !i);
+			if (!i)
+				continue;
+			assert_int_equal(fetch(l.in[m], x, BYTES, &err), 0);
+			assert_true(x[8] == number(sets[3].at[m], i, 8));
+		}
+		drop(&l);
+	}
+	/* what one member refuses, none starts */
+	give_arguments(&l, &g, 0);
+	rt_buffer_delete(l.in[2]);
+	expect(execute(&l, NULL, &err), &err, ERR_INVALID_ARGUMENT, "deleted");
+	assert_false(rt_buffer_is_deleted(l.in[0]));
+	assert_false(rt_buffer_is_deleted(l.in[1]));
+	for (unsigned m = 0; m < 3; m++)
+		rt_buffer_unref(l.in[m]);
+	rt_free_gang(&g);
+}
+
+static uint64_t in_use(unsigned device)
+{
+	struct hal_mem_stats s;
+
+	rt_memory_stats(client, device, &s);
+	return s.bytes_in_use;
+}
+
+/* Whoever lets go of everything while launches are queued leaves nothing behind, and what
+ * others write to is there until they have ended. */
+static void executables_go_when_their_last_run_is_over(void **state)
+{
+	uint64_t before[N];
+	struct rt_gang g, g2;
+	struct launch l[8];
+	struct gate gate;
+	struct err err;
+
+	(void)state;
+	shut(&gate, 7);
+	open_gate(&gate);
+	drop_gate(&gate);
+	for (unsigned i = 0; i < N; i++)
+		before[i] = in_use(i);
+	for (unsigned turn = 0; turn < 6; turn++) {
+		struct rt_event *last[N];
+
+		load(&g, 8, sets[turn % 2 ? 0 : 7].at, 0);
+		load(&g2, 2, (const unsigned[]){ 7, 3 }, IN_PLACE);
+		shut(&gate, turn);
+		for (unsigned i = 0; i < 8; i++)
+			start(&l[i], i % 2 ? &g2 : &g, i);
+		for (unsigned m = 0; m < 8; m++) {
+			last[m] = l[6].done[m];
+			rt_event_ref(last[m]);
+		}
+		for (unsigned i = 0; i < 8; i++)
+			drop(&l[i]);
+		rt_free_gang(&g);
+		rt_free_gang(&g2);
+		if (turn % 3)
+			open_gate(&gate);
+		else
+			hal_queue_reset(client->devices[turn].queue, "a test", &err);
+		for (unsigned m = 0; m < 8; m++) {
+			assert_int_equal(rt_event_wait(last[m], &err) != 0, turn % 3 == 0);
+			rt_event_unref(last[m]);
+		}
+		drop_gate(&gate);
+	}
+	for (unsigned i = 0; i < N; i++) {
+		int64_t deadline = clock_after(20000000000ll);
+
+		while (in_use(i) > before[i] && clock_ns() < deadline)
+			sched_yield();
+		assert_int_equal(in_use(i), before[i]);
+	}
+}
+
+static void members_that_meet_nobody_may_run_alone(void **state)
+{
+	struct rt_buffer *out[2];
+	struct rt_event *done;
+	struct rt_gang g, meeting;
+	struct launch l;
+	struct err err;
+	uint32_t who;
+
+	(void)state;
+	load(&g, 4, sets[4].at, ALONE);
+	load(&meeting, 4, sets[4].at, 0);
+	start(&l, &g, 0);
+	for (unsigned m = 0; m < 4; m++) {
+		assert_int_equal(fetch(l.out[m][1], &who, 4, &err), 0);
+		assert_int_equal(who, m);
+		assert_int_equal(rt_execute(g.exe[m], &l.out[m][0], 1, NULL, out, &done, &err), 0);
+		assert_int_equal(fetch(out[1], &who, 4, &err), 0);
+		assert_int_equal(who, m);
+		rt_buffer_unref(out[0]);
+		rt_buffer_unref(out[1]);
+		rt_event_unref(done);
+	}
+	drop(&l);
+	give_arguments(&l, &meeting, 0);
+	expect(rt_execute(meeting.exe[1], &l.in[1], 1, NULL, out, &done, &err), &err,
+	       ERR_INVALID_ARGUMENT, "meets others on 4 devices");
+	/* an argument on another member's device, by name */
+	{
+		struct rt_buffer *first = l.in[0];
+
+		l.in[0] = l.in[1];
+		l.in[1] = first;
+		expect(execute(&l, NULL, &err), &err, ERR_INVALID_ARGUMENT,
+		       "member 0 of 4: argument 0 lies on device 1");
+	}
+	for (unsigned m = 0; m < 4; m++)
+		rt_buffer_unref(l.in[m]);
+	rt_free_gang(&g);
+	rt_free_gang(&meeting);
+}
+
+static void programs_are_loaded_for_as_many_as_they_are_for(void **state)
+{
+	static const unsigned at[] = { 4, 1, 6 };
+	struct rt_program *p = make_program(3, at, 0);
+	uint8_t options[256];
+	struct rt_exe *x;
+	struct rt_gang g;
+	struct err err;
+	size_t n;
+
+	(void)state;
+	n = options_for(at, 2, options);
+	expect(rt_load_gang(client, p, options, n, &g, &err), &err, ERR_INVALID_ARGUMENT,
+	       "compiled for 1 replicas of 3 partitions; the options that it is loaded with ask "
+	       "for 1 of 2");
+	expect(rt_load(client, p, NULL, 0, &x, &err), &err, ERR_INVALID_ARGUMENT, "3 devices");
+	/* on others than it was made with */
+	n = options_for(sets[3].at, 3, options);
+	assert_int_equal(rt_load_gang(client, p, options, n, &g, &err), 0);
+	assert_int_equal(rt_exe_device(g.exe[0]), 5);
+	run(&g, 0);
+	rt_free_gang(&g);
+	rt_program_unref(p);
+}
+
+static void a_child_of_fork_lets_go(void **state)
+{
+	struct rt_gang g;
+	struct launch l;
+	struct gate gate;
+	struct err err;
+	int status;
+	pid_t child;
+
+	(void)state;
+	load(&g, 8, sets[0].at, 0);
+	shut(&gate, 2);
+	start(&l, &g, 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		bool ok = rt_client_check(client, NULL) == ERR_FAILED_PRECONDITION &&
+			  rt_event_wait(l.done[3], NULL) == ERR_FAILED_PRECONDITION;
+
+		rt_buffer_unref(l.out[0][0]);
+		rt_free_gang(&g);
+		_exit(ok ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	open_gate(&gate);
+	if (check(&l, 0, &err))
+		fail_msg("%s", err.msg);
+	drop(&l);
+	drop_gate(&gate);
+	run(&g, 1);
+	rt_free_gang(&g);
+}
+
+/* Poison stays, so this is the last one. */
+static void a_poisoned_device_keeps_all_from_starting(void **state)
+{
+	struct rt_gang g, without;
+	struct launch l;
+	struct err err, why;
+
+	(void)state;
+	load(&g, 8, sets[0].at, 0);
+	load(&without, 4, sets[4].at, 0);
+	err_set(&why, ERR_INTERNAL, "poison of a test");
+	rt_device_poison(client, 6, &why);
+	give_arguments(&l, &g, 0);
+	expect(execute(&l, NULL, &err), &err, ERR_INTERNAL, "member 6, on device 6: poison");
+	for (unsigned m = 0; m < 8; m++)
+		rt_buffer_unref(l.in[m]);
+	run(&without, 1);
+	rt_free_gang(&g);
+	rt_free_gang(&without);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_meet_on_any_devices),
+		cmocka_unit_test(launches_queue_up),
+		cmocka_unit_test(launches_are_in_one_order_everywhere),
+		cmocka_unit_test(a_pending_argument_defers_all_members),
+		cmocka_unit_test(an_error_of_one_argument_is_all_results),
+		cmocka_unit_test(a_device_that_fails_is_named_and_all_run_again),
+		cmocka_unit_test(what_others_failed_does_not_come_back),
+		cmocka_unit_test(nothing_starts_unless_all_can),
+		cmocka_unit_test(arguments_are_donated_on_each_device),
+		cmocka_unit_test(executables_go_when_their_last_run_is_over),
+		cmocka_unit_test(members_that_meet_nobody_may_run_alone),
+		cmocka_unit_test(programs_are_loaded_for_as_many_as_they_are_for),
+		cmocka_unit_test(a_child_of_fork_lets_go),
+		cmocka_unit_test(a_poisoned_device_keeps_all_from_starting),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
