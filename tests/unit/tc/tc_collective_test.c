@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives: each against plain loops over what the members bring, as the program has it and as
- * exchanges (the pass `collectives`), by a gang of evaluators; what numbers of members mean; what
+ * exchanges (the pass `collectives`), by a gang of evaluators, and on devices that are linked; what numbers of members mean; what
  * members say that cannot meet.
  *
  * What a member brings as operand k, element i, is a small whole number (brought()), so that
@@ -20,10 +20,14 @@
 
 #include "hal/base/elem.h"
 #include "runtime/compiler/tc.h"
+#include "tests/unit/gang.h"
 
 #define MOST_OPS 32
 #define MOST_MEMBERS 8
-static const char *const stages[] = { "host", "collectives" };
+/* Passes after which it is evaluated, and where it runs at last. */
+static const char devices[] = "devices";
+static const char *const stages[] = { "host", "collectives", devices };
+#define N_STAGES 3
 
 /* ---- numbers ---- */
 
@@ -320,11 +324,43 @@ static void check(const struct program *p, const struct tc_array *outs, const ch
 		}
 }
 
+/* As tc_eval_gang. */
+static void on_devices(const char *text, const struct tc_options *o, const struct tc_array *args,
+		       size_t n_args, struct tc_array **outs, size_t *n_outs)
+{
+	struct gang g;
+
+	gang_make(&g, text, o->replicas ? o->replicas : 1, o->partitions ? o->partitions : 1, 1);
+	assert_int_equal(g.n_args, n_args);
+	*outs = calloc(g.n * g.n_results + 1, sizeof(**outs));
+	*n_outs = g.n_results;
+	assert_non_null(*outs);
+	for (unsigned m = 0; m < g.n; m++)
+		for (unsigned k = 0; k < n_args; k++)
+			gang_set(&g, m, k, args[m * n_args + k].data);
+	gang_run(&g);
+	for (unsigned m = 0; m < g.n; m++)
+		for (unsigned k = 0; k < g.n_results; k++) {
+			const struct image_shape *s = &g.image->shapes[n_args + k];
+			struct shape dims = { .rank = s->rank };
+
+			assert_in_range(s->rank, 0, 4);
+			memcpy(dims.dim, s->dim, s->rank * sizeof(*s->dim));
+			(*outs)[m * g.n_results + k] = new_array(s->elem, dims);
+			gang_get(&g, m, k, (*outs)[m * g.n_results + k].data);
+		}
+	gang_drop(&g);
+}
+
 static int evaluate(const char *text, struct tc_options o, const struct tc_array *args,
 		    size_t n_args, struct tc_array **outs, size_t *n_outs, struct err *err)
 {
 	o.level = 1;
 	o.verify = true;
+	if (o.evaluate_after == devices) {
+		on_devices(text, &o, args, n_args, outs, n_outs);
+		return 0;
+	}
 	return tc_eval_gang(&(struct tc_source){ text, strlen(text), "mlir" }, &o, args, n_args,
 			    outs, n_outs, err);
 }
@@ -336,7 +372,7 @@ static void run(struct program *p)
 	struct err err;
 
 	write_program(p);
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < N_STAGES; s++) {
 		struct tc_options o = { .partitions = p->m, .evaluate_after = stages[s] };
 
 		if (evaluate(p->text, o, args, p->n_ops, &outs, &n_outs, &err))
@@ -565,7 +601,7 @@ static void who_is_in_no_group_of_a_broadcast_has_zeros(void **state)
 	">\nreturn(%92)\n}\n"
 #define ALL4 "{group_size = 4, replica_groups = [0, 1, 2, 3], use_global_device_ids = true}"
 
-/* One f32 a member in, one out; by both ways. */
+/* One f32 a member in, one out. */
 static void expect_scalars(const char *text, unsigned members, const float *in, const float *want)
 {
 	struct tc_array args[MOST_MEMBERS], *outs;
@@ -575,7 +611,7 @@ static void expect_scalars(const char *text, unsigned members, const float *in, 
 	for (unsigned m = 0; m < members; m++)
 		args[m] = (struct tc_array){ .elem = ELEM_F32, .data = (void *)(uintptr_t)&in[m],
 					     .bytes = 4 };
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < N_STAGES; s++) {
 		struct tc_options o = { .partitions = members, .evaluate_after = stages[s] };
 
 		if (evaluate(text, o, args, 1, &outs, &n, &err))
@@ -682,7 +718,7 @@ static void several_operands_are_reduced_together(void **state)
 	for (unsigned k = 0; k < 7; k++)
 		add(&p, (struct collective){ .kind = REDUCE, .body = "add", .in = shapes[k] });
 	args = make_args(&p);
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < N_STAGES; s++) {
 		struct tc_options o = { .partitions = 4, .evaluate_after = stages[s] };
 
 		if (evaluate(text, o, args, 7, &outs, &n, &err))
@@ -780,12 +816,15 @@ static void numbers_of_both_kinds_are_known(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(evaluate(text, o, NULL, 0, &outs, &n, &err), 0);
-	for (unsigned m = 0; m < 6; m++) {
-		assert_int_equal(*(uint32_t *)outs[2 * m].data, m / 2);
-		assert_int_equal(*(uint32_t *)outs[2 * m + 1].data, m % 2);
+	for (unsigned s = 0; s < N_STAGES; s++) {
+		o.evaluate_after = stages[s];
+		assert_int_equal(evaluate(text, o, NULL, 0, &outs, &n, &err), 0);
+		for (unsigned m = 0; m < 6; m++) {
+			assert_int_equal(*(uint32_t *)outs[2 * m].data, m / 2);
+			assert_int_equal(*(uint32_t *)outs[2 * m + 1].data, m % 2);
+		}
+		tc_array_free(outs, 12);
 	}
-	tc_array_free(outs, 12);
 }
 
 static void replicas_and_partitions_meet_by_their_tables(void **state)
@@ -803,7 +842,7 @@ static void replicas_and_partitions_meet_by_their_tables(void **state)
 	for (unsigned m = 0; m < 4; m++)
 		args[m] = (struct tc_array){ .elem = ELEM_F32, .bytes = 4,
 					     .data = (void *)(uintptr_t)&four[m] };
-	for (unsigned s = 0; s < 2; s++) {
+	for (unsigned s = 0; s < N_STAGES; s++) {
 		struct tc_options o = { .replicas = 2, .partitions = 2,
 					.evaluate_after = stages[s] };
 
@@ -956,6 +995,22 @@ static void one_that_fails_ends_all(void **state)
 	assert_int_equal(evaluate(text, o, args, 1, &outs, &n, &err), ERR_RESOURCE_EXHAUSTED);
 }
 
+static int open_all(void **state)
+{
+	const char *named = getenv("TESSERA_DEVICES");
+
+	(void)state;
+	gang_open(named ? named : "sim:devices=8,lanes=1,hbm=256M");
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	gang_close();
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -980,5 +1035,5 @@ int main(void)
 		cmocka_unit_test(one_that_fails_ends_all),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, open_all, close_all);
 }
