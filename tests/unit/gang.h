@@ -5,7 +5,6 @@
  * Runs a program of M members on M linked devices straight through the HAL, as the image says
  * how (hal/hw/image.h): for tests of the compiler below the runtime.
  *
- *	gang_open("sim:devices=8,lanes=1");
  *	gang_make(&g, text, replicas, partitions, level);
  *	gang_set(&g, member, arg, data);
  *	gang_run(&g);
@@ -48,20 +47,27 @@ static struct hal *gang_hal;
 static struct hal_device *gang_dev[GANG_DEVICES];
 static pthread_mutex_t gang_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static inline void gang_open(const char *devices)
+/* For a group of tests: as TESSERA_DEVICES says, or models of one lane. */
+static inline int gang_start(void **state)
 {
+	const char *devices = getenv("TESSERA_DEVICES");
 	struct err err;
 
-	if (hal_create(&(struct hal_options){ .devices = devices }, &gang_hal, &err))
+	(void)state;
+	if (hal_create(&(struct hal_options){ .devices = devices ? devices :
+					      "sim:devices=8,lanes=1,hbm=256M" }, &gang_hal, &err))
 		fail_msg("%s", err.msg);
 	for (unsigned i = 0; i < GANG_DEVICES; i++)
 		if (hal_device_open(gang_hal, i, &gang_dev[i], &err))
 			fail_msg("%s", err.msg);
+	return 0;
 }
 
-static inline void gang_close(void)
+static inline int gang_stop(void **state)
 {
+	(void)state;
 	hal_destroy(gang_hal);
+	return 0;
 }
 
 static inline struct hal_queue *gang_queue(const struct gang *g, unsigned m)
@@ -268,6 +274,37 @@ static inline void gang_get(const struct gang *g, unsigned m, unsigned result, v
 
 	if (bytes && hal_copy_out(data, g->result[m][result], 0, bytes, GANG_SOON, &err))
 		fail_msg("%s", err.msg);
+}
+
+/* As tc_eval_gang. */
+static inline void gang_evaluate(const char *text, const struct tc_options *o,
+				 const struct tc_array *args, size_t n_args,
+				 struct tc_array **outs, size_t *n_outs)
+{
+	struct tc_array *a;
+	struct gang g;
+
+	gang_make(&g, text, o->replicas ? o->replicas : 1, o->partitions ? o->partitions : 1, 1);
+	assert_int_equal(g.n_args, n_args);
+	*outs = a = calloc(g.n * g.n_results + 1, sizeof(*a));
+	*n_outs = g.n_results;
+	assert_non_null(a);
+	for (unsigned m = 0; m < g.n; m++)
+		for (unsigned k = 0; k < n_args; k++)
+			gang_set(&g, m, k, args[m * n_args + k].data);
+	gang_run(&g);
+	for (unsigned m = 0; m < g.n; m++)
+		for (unsigned k = 0; k < g.n_results; k++, a++) {
+			const struct image_shape *s = &g.image->shapes[n_args + k];
+
+			*a = (struct tc_array){ .elem = s->elem, .rank = s->rank,
+						.bytes = image_shape_bytes(s) };
+			memcpy(a->dim, s->dim, sizeof(a->dim));
+			a->data = malloc(a->bytes + 1);
+			assert_non_null(a->data);
+			gang_get(&g, m, k, a->data);
+		}
+	gang_drop(&g);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives: each against plain loops over what the members bring, as the program has it and as
- * exchanges (the pass `collectives`), by a gang of evaluators, and on devices that are linked; what numbers of members mean; what
- * members say that cannot meet.
+ * exchanges (the pass `collectives`), by a gang of evaluators, and on devices that are linked;
+ * what numbers of members mean; what members say that cannot meet.
  *
  * What a member brings as operand k, element i, is a small whole number (brought()), so that
  * every type holds every sum.
@@ -324,41 +324,13 @@ static void check(const struct program *p, const struct tc_array *outs, const ch
 		}
 }
 
-/* As tc_eval_gang. */
-static void on_devices(const char *text, const struct tc_options *o, const struct tc_array *args,
-		       size_t n_args, struct tc_array **outs, size_t *n_outs)
-{
-	struct gang g;
-
-	gang_make(&g, text, o->replicas ? o->replicas : 1, o->partitions ? o->partitions : 1, 1);
-	assert_int_equal(g.n_args, n_args);
-	*outs = calloc(g.n * g.n_results + 1, sizeof(**outs));
-	*n_outs = g.n_results;
-	assert_non_null(*outs);
-	for (unsigned m = 0; m < g.n; m++)
-		for (unsigned k = 0; k < n_args; k++)
-			gang_set(&g, m, k, args[m * n_args + k].data);
-	gang_run(&g);
-	for (unsigned m = 0; m < g.n; m++)
-		for (unsigned k = 0; k < g.n_results; k++) {
-			const struct image_shape *s = &g.image->shapes[n_args + k];
-			struct shape dims = { .rank = s->rank };
-
-			assert_in_range(s->rank, 0, 4);
-			memcpy(dims.dim, s->dim, s->rank * sizeof(*s->dim));
-			(*outs)[m * g.n_results + k] = new_array(s->elem, dims);
-			gang_get(&g, m, k, (*outs)[m * g.n_results + k].data);
-		}
-	gang_drop(&g);
-}
-
 static int evaluate(const char *text, struct tc_options o, const struct tc_array *args,
 		    size_t n_args, struct tc_array **outs, size_t *n_outs, struct err *err)
 {
 	o.level = 1;
 	o.verify = true;
 	if (o.evaluate_after == devices) {
-		on_devices(text, &o, args, n_args, outs, n_outs);
+		gang_evaluate(text, &o, args, n_args, outs, n_outs);
 		return 0;
 	}
 	return tc_eval_gang(&(struct tc_source){ text, strlen(text), "mlir" }, &o, args, n_args,
@@ -995,22 +967,6 @@ static void one_that_fails_ends_all(void **state)
 	assert_int_equal(evaluate(text, o, args, 1, &outs, &n, &err), ERR_RESOURCE_EXHAUSTED);
 }
 
-static int open_all(void **state)
-{
-	const char *named = getenv("TESSERA_DEVICES");
-
-	(void)state;
-	gang_open(named ? named : "sim:devices=8,lanes=1,hbm=256M");
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	gang_close();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1035,5 +991,5 @@ int main(void)
 		cmocka_unit_test(one_that_fails_ends_all),
 	};
 
-	return cmocka_run_group_tests(tests, open_all, close_all);
+	return cmocka_run_group_tests(tests, gang_start, gang_stop);
 }

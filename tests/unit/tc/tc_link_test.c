@@ -11,22 +11,6 @@
 	"module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} (" arguments \
 	") {\n" lines "}\n}\n"
 
-static int open_all(void **state)
-{
-	const char *devices = getenv("TESSERA_DEVICES");
-
-	(void)state;
-	gang_open(devices ? devices : "sim:devices=8,lanes=1,hbm=256M");
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	gang_close();
-	return 0;
-}
-
 static uint8_t byte_of(unsigned m, size_t i, unsigned salt)
 {
 	uint64_t x = (m + 1) * 0x9e3779b97f4a7c15u + i * 0xbf58476d1ce4e5b9u + salt * 77777u;
@@ -800,5 +784,5 @@ int main(void)
 		cmocka_unit_test(groups_of_others_are_refused_by_name),
 	};
 
-	return cmocka_run_group_tests(tests, open_all, close_all);
+	return cmocka_run_group_tests(tests, gang_start, gang_stop);
 }
