@@ -32,6 +32,7 @@ struct pass {
 /* In this order. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
+	{ "shard", tc_pass_shard, true },
 	{ "host", tc_pass_host, true },
 	{ "collectives", tc_pass_collectives, true },
 	{ "decompose", tc_pass_decompose, true },
@@ -189,7 +190,6 @@ static void compile(struct tc_ctx *c, void *arg)
 	bool dumping = start_dump(c, &d);
 
 	c->dump_dir = dumping ? d.dir : NULL;
-	tc_refuse_devices(c);
 	run_passes(c, &d, dumping, NULL);
 	tc_emit(c, &out->image, &out->image_bytes);
 	if (dumping)

@@ -34,11 +34,9 @@ void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source, void 
 /* What a verified program says of other devices, settled for as many as the options name:
  * before anything else looks at it, the evaluator too. opt/devices.c */
 void tc_settle_devices(struct tc_ctx *c);
-/* UNIMPLEMENTED if the program is still to be shared out among devices, or speaks to others.
- * opt/devices.c */
-void tc_refuse_devices(struct tc_ctx *c);
 
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
+void tc_pass_shard(struct tc_ctx *c);		/* spmd/shard.c: one member's of several */
 void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */
 void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchange */
 void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */

@@ -163,6 +163,12 @@ struct tc_op {
 	void *side;		/* free for who runs, who sets it before reading it */
 };
 
+/* How an argument or result of main lies on several devices: a serialized xla.OpSharding. */
+struct tc_sharding {
+	const uint8_t *bytes;	/* NULL: replicated */
+	size_t n;
+};
+
 /* A compile, or another use of the IR inside of tc_enter() (passes.h). */
 struct tc_options;
 struct tc_seat;
@@ -178,6 +184,9 @@ struct tc_ctx {
 	 * ends, be it by tc_fail(). NULL: nothing. */
 	void *held;
 	void (*free_held)(struct tc_ctx *c);
+	/* Of main's arguments, then its results; NULL, 0: the program was not shared out. */
+	const struct tc_sharding *shardings;
+	uint32_t n_shardings;
 	const char *dump_dir;	/* of this compile (TESSERA_DUMP), or NULL */
 	struct tc_seat *seat;	/* in a gang's evaluation (passes.h); NULL: in none */
 };

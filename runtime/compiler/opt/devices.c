@@ -6,8 +6,7 @@
  * these is left, and no marks; work of each device by itself is part of the program. A
  * collective among one device gives what it takes. Among several, collectives are settled
  * (ir/ops.def); what is begun here and waited for there is done where it begins.
- * Fails: INVALID_ARGUMENT for groups with devices that the program does not have. What is
- * left for several devices is refused before it would be compiled.
+ * Fails: INVALID_ARGUMENT for groups with devices that the program does not have.
  */
 #include <string.h>
 
@@ -207,22 +206,6 @@ static bool settle_block(struct tc_ctx *c, struct tc_block *b)
 		meets |= settle(c, op);
 	}
 	return meets;
-}
-
-static void refuse(struct tc_op *op, void *arg)
-{
-	struct tc_ctx *c = arg;
-
-	if (op->op == TC_SHARDING_CONSTRAINT || op->op == TC_SHARDING_GROUP ||
-	    op->op == TC_MANUAL_COMPUTATION)
-		tc_fail(c, ERR_UNIMPLEMENTED, op, "a program for %u replicas and %u partitions "
-			"is not split among them yet", c->options->replicas,
-			c->options->partitions);
-}
-
-void tc_refuse_devices(struct tc_ctx *c)
-{
-	tc_walk(c->module, refuse, c);
 }
 
 void tc_settle_devices(struct tc_ctx *c)

@@ -83,7 +83,7 @@ static void project_dim(const struct node *n, struct desk *desk, uint32_t t, uin
 	}
 }
 
-static void project(const struct node *n, struct desk *desk)
+void spmd_project(const struct node *n, struct desk *desk)
 {
 	memset(desk->cell, 0, (size_t)n->rule->n_tensors * n->rule->n_factors *
 	       sizeof(*desk->cell));
@@ -337,7 +337,7 @@ bool spmd_step(const struct node *n, struct desk *desk)
 	uint32_t n_in = n->rule->n_operands, n_all = n->rule->n_tensors;
 	bool is_other = false;
 
-	project(n, desk);
+	spmd_project(n, desk);
 	for (uint32_t f = 0; f < n->rule->n_factors; f++)
 		agree(n, desk, f);
 	sort_factors(n, desk);

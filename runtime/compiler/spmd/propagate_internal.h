@@ -34,6 +34,8 @@ struct desk {
 	uint8_t *way;		/* by factor: which of TO_RESULTS, TO_OPERANDS */
 };
 
+/* What the dims of all tensors say of their factors, into the desk's cells. */
+void spmd_project(const struct node *n, struct desk *desk);
 /* Lets shardings through the op as `way` of the desk allows; whether any changed. */
 bool spmd_step(const struct node *n, struct desk *desk);
 

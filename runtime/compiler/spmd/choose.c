@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Along which axes an op's factors are shared out.
+ *
+ * Each tensor's sharding says something of its factors; of what can be had together, that is
+ * taken first which the most elements lie by already. A factor that an op can't be run in
+ * parts of is whole, and so is one whose size the axes do not divide.
+ */
+#include <string.h>
+
+#include "runtime/compiler/spmd/shard_internal.h"
+
+static uint32_t gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t r = a % b;
+
+		a = b;
+		b = r;
+	}
+	return (uint32_t)a;
+}
+
+/* The front of a list that divides `size`, and of which nothing is among `taken`. */
+static struct spmd_axes front(const struct spmd_axes *a, int64_t size,
+			      const struct spmd_axes *taken)
+{
+	struct spmd_axes to = { 0 };
+
+	for (uint32_t i = 0; i < a->n; i++) {
+		struct spmd_piece p = a->at[i];
+
+		p.size = gcd((uint64_t)size, p.size);
+		if (p.size < 2 || a->at[i].size % p.size || spmd_has(taken, p))
+			break;
+		spmd_push(&to, p);
+		size /= p.size;
+		if (p.size < a->at[i].size)
+			break;
+	}
+	return to;
+}
+
+struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h,
+				  const struct tc_type *t, const struct spmd_axes *manual)
+{
+	struct spmd_sharding *to = spmd_new(s->p->s, s->mesh, t->rank);
+
+	to->manual = *manual;
+	for (uint32_t d = 0; d < t->rank; d++) {
+		to->dim[d].is_open = false;
+		if (h && h->kind == SPMD_TILED)
+			to->dim[d].axes = front(&h->dim[d].axes, t->dim[d], manual);
+	}
+	return to;
+}
+
+/* ---- what can be shared out ---- */
+
+static bool has_int(const struct tc_op *op, const char *name, int64_t x)
+{
+	unsigned n;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == x)
+			return true;
+	return false;
+}
+
+/* Whether the bytes of a number of that type are op's identity. */
+static bool is_identity(enum tc_opcode op, const struct tc_attr *a)
+{
+	enum elem elem = (enum elem)a->type->elem;
+	unsigned cls = elem_class(elem);
+	size_t n = (size_t)a->type->bytes;
+	const uint8_t *p = a->data;
+	uint8_t zero[16] = { 0 };
+
+	/* 0.0 of a sum; -0.0 would be exact, but frameworks write 0. */
+	if (op == TC_ADD || op == TC_OR || op == TC_XOR)
+		return n <= sizeof(zero) && !memcmp(p, zero, n);
+	if (op == TC_AND && elem == ELEM_PRED)
+		return *p == 1;
+	if (op == TC_MULTIPLY && elem == ELEM_F32)
+		return !memcmp(p, &(float){ 1 }, 4);
+	if (op == TC_MULTIPLY && (cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT)) {
+		zero[0] = 1;
+		return n <= sizeof(zero) && !memcmp(p, zero, n);
+	}
+	return false;
+}
+
+/* The op of a body of scalars that is one op of its two arguments, whose order does not count;
+ * TC_OP_COUNT: it is something else. */
+static enum tc_opcode body_of(const struct tc_block *b)
+{
+	const struct tc_op *op = b->first;
+
+	if (b->n_args != 2 || op == b->last || op->next != b->last ||
+	    op->n_operands != 2 || b->last->n_operands != 1 || tc_in(b->last, 0)->def != op ||
+	    !((tc_in(op, 0) == b->args[0] && tc_in(op, 1) == b->args[1]) ||
+	      (tc_in(op, 0) == b->args[1] && tc_in(op, 1) == b->args[0])))
+		return TC_OP_COUNT;
+	switch (op->op) {
+	case TC_ADD: case TC_MULTIPLY: case TC_MAXIMUM: case TC_MINIMUM: case TC_AND: case TC_OR:
+	case TC_XOR:
+		return (enum tc_opcode)op->op;
+	default:
+		return TC_OP_COUNT;
+	}
+}
+
+/* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
+static enum tc_opcode sum_of(const struct tc_op *op)
+{
+	enum tc_opcode body;
+	const struct tc_op *first;
+
+	switch (op->op) {
+	case TC_DOT_GENERAL:
+	case TC_CONVOLUTION:
+		return TC_ADD;
+	case TC_REDUCE:
+		if (op->n_results != 1)
+			return TC_OP_COUNT;
+		body = body_of(op->regions[0].block);
+		first = tc_in(op, 1)->def;
+		/* Minimum and maximum count what they begin with once or often. */
+		if (body == TC_MAXIMUM || body == TC_MINIMUM)
+			return body;
+		return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&
+		       is_identity(body, tc_attr(first, "value")) ? body : TC_OP_COUNT;
+	case TC_GATHER:
+		return elem_class(tc_out(op, 0)->type->elem) == ELEM_CLASS_PRED ? TC_OR : TC_ADD;
+	case TC_SCATTER:
+		return op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
+	default:
+		return TC_OP_COUNT;
+	}
+}
+
+static bool is_in_dim(const struct spmd_rule *r, uint32_t t, uint32_t d, uint32_t f)
+{
+	for (uint32_t i = 0; i < r->tensor[t][d].n; i++)
+		if (r->tensor[t][d].factor[i] == f)
+			return true;
+	return false;
+}
+
+static const struct tc_type *type_of(const struct shard *s, const struct tc_op *op, uint32_t t)
+{
+	const struct tc_value *v = t < op->n_operands ? tc_in(op, t) :
+				   tc_out(op, t - op->n_operands);
+
+	return s->of[v->id].type;
+}
+
+/* Of a gather's operand: whether a slice has one element of the dim, by an index. */
+static bool is_reduced_dim(const struct tc_op *op, int64_t d)
+{
+	unsigned n;
+
+	return tc_attr_ints(op, "slice_sizes", &n)[d] == 1 &&
+	       !has_int(op, "operand_batching_dims", d);
+}
+
+/* Of a dim that has the factor: whether the op runs on a part of it as on the whole. */
+static bool runs_on_part(const struct shard *s, const struct tc_op *op, uint32_t t, uint32_t d)
+{
+	unsigned n;
+
+	switch (op->op) {
+	case TC_PAD:
+		return !tc_attr_ints(op, "edge_padding_low", &n)[d] &&
+		       !tc_attr_ints(op, "edge_padding_high", &n)[d] &&
+		       !tc_attr_ints(op, "interior_padding", &n)[d];
+	case TC_SLICE:
+		return type_of(s, op, 0)->dim[d] == type_of(s, op, 1)->dim[d];
+	case TC_DYNAMIC_UPDATE_SLICE:
+		return type_of(s, op, 0)->dim[d] == type_of(s, op, 1)->dim[d];
+	case TC_SCATTER:
+		return (t >= op->n_results && t <= 2 * op->n_results) ||
+		       !has_int(op, "inserted_window_dims", d) ||
+		       (op->n_results == 1 && has_int(op, "scatter_dims_to_operand_dims", d));
+	case TC_GATHER:
+		return t || !is_reduced_dim(op, d) || has_int(op, "start_index_map", d);
+	case TC_CONVOLUTION:
+		return !has_int(op, t == 0 ? "input_spatial_dimensions" :
+				t == 1 ? "kernel_spatial_dimensions" :
+				"output_spatial_dimensions", d);
+	default:
+		return true;
+	}
+}
+
+/* Whether a dim's factors make it up. */
+static bool is_made_up(const struct spmd_rule *r, uint32_t t, uint32_t d, int64_t size)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < r->tensor[t][d].n; i++)
+		n *= r->factor[r->tensor[t][d].factor[i]].size;
+	return n == size;
+}
+
+/* What only operands have would be lost, and only what is spread over dims comes from nowhere. */
+static bool is_carried(const struct tc_op *op, const struct spmd_rule *r, uint32_t f)
+{
+	bool in = false, out = false;
+
+	for (uint32_t t = 0; t < r->n_tensors; t++)
+		for (uint32_t d = 0; d < r->rank[t]; d++)
+			*(t < r->n_operands ? &in : &out) |= is_in_dim(r, t, d, f);
+	if (r->factor[f].kind == SPMD_REDUCTION)
+		return in && !out;
+	return out && (in || op->op == TC_BROADCAST_IN_DIM);
+}
+
+static bool may_share(const struct shard *s, const struct tc_op *op, const struct spmd_rule *r,
+		      uint32_t f)
+{
+	uint8_t kind = r->factor[f].kind;
+
+	if (op->op == TC_RNG_BIT_GENERATOR || r->factor[f].size < 2 ||
+	    kind == SPMD_REPLICATE || kind == SPMD_PERMUTATION ||
+	    (kind == SPMD_REDUCTION && sum_of(op) == TC_OP_COUNT) || !is_carried(op, r, f))
+		return false;
+	for (uint32_t t = 0; t < r->n_tensors; t++)
+		for (uint32_t d = 0; d < r->rank[t]; d++)
+			if (is_in_dim(r, t, d, f) &&
+			    (!is_made_up(r, t, d, type_of(s, op, t)->dim[d]) ||
+			     !runs_on_part(s, op, t, d)))
+				return false;
+	return true;
+}
+
+/* ---- choosing ---- */
+
+struct choice {
+	struct shard *s;
+	const struct node *n;
+	struct desk desk;
+	bool *may;		/* by factor: be shared out */
+	struct spmd_axes *factor;	/* chosen */
+	const struct spmd_axes *manual;
+};
+
+static const struct cell *cell_at(const struct choice *k, uint32_t t, uint32_t f)
+{
+	return &k->desk.cell[(size_t)t * k->n->rule->n_factors + f];
+}
+
+static bool is_front(const struct spmd_axes *a, const struct spmd_axes *of)
+{
+	struct spmd_axes same = *of;
+
+	if (a->n > of->n)
+		return false;
+	same.n = a->n;
+	if (a->n && a->at[a->n - 1].axis == of->at[a->n - 1].axis &&
+	    a->at[a->n - 1].pre == of->at[a->n - 1].pre &&
+	    of->at[a->n - 1].size % a->at[a->n - 1].size == 0)
+		same.at[a->n - 1].size = a->at[a->n - 1].size;
+	return spmd_same_axes(a, &same);
+}
+
+/* What a factor may have of the tensor's wish for it. */
+static struct spmd_axes offer(const struct choice *k, uint32_t t, uint32_t f)
+{
+	struct spmd_axes taken = *k->manual;
+
+	for (uint32_t g = 0; g < k->n->rule->n_factors; g++)
+		for (uint32_t i = 0; g != f && i < k->factor[g].n; i++)
+			if (taken.n < SPMD_MAX_PIECES)
+				taken.at[taken.n++] = k->factor[g].at[i];
+	return front(&cell_at(k, t, f)->axes, k->n->rule->factor[f].size, &taken);
+}
+
+/* How many elements lie so already. */
+static int64_t weight_of(const struct choice *k, uint32_t f, const struct spmd_axes *a)
+{
+	int64_t sum = 0;
+
+	for (uint32_t t = 0; t < k->n->rule->n_tensors; t++)
+		if (k->n->tensor[t] && cell_at(k, t, f)->is_there &&
+		    is_front(a, &cell_at(k, t, f)->axes))
+			sum += k->n->count[t];
+	return sum;
+}
+
+struct best { struct spmd_axes axes; uint32_t f; int64_t weight; bool is_pass; };
+
+static bool is_better(const struct best *a, const struct best *b)
+{
+	if (a->weight != b->weight)
+		return a->weight > b->weight;
+	if (a->is_pass != b->is_pass)
+		return a->is_pass;
+	return spmd_size(&a->axes) > spmd_size(&b->axes);
+}
+
+/* Adds the best of what is left to have; false: nothing is. */
+static bool choose_one(struct choice *k)
+{
+	const struct spmd_rule *r = k->n->rule;
+	struct best best = { .weight = -1 };
+
+	for (uint32_t f = 0; f < r->n_factors; f++)
+		for (uint32_t t = 0; k->may[f] && t < r->n_tensors; t++) {
+			struct best b = { .f = f, .is_pass = r->factor[f].kind == SPMD_PASS };
+
+			if (!k->n->tensor[t] || !cell_at(k, t, f)->is_there)
+				continue;
+			b.axes = offer(k, t, f);
+			if (spmd_size(&b.axes) <= spmd_size(&k->factor[f]) ||
+			    !is_front(&k->factor[f], &b.axes))
+				continue;
+			b.weight = weight_of(k, f, &b.axes);
+			if (is_better(&b, &best))
+				best = b;
+		}
+	if (best.weight < 0)
+		return false;
+	k->factor[best.f] = best.axes;
+	return true;
+}
+
+/* In a dim of several factors one has axes only if those before it are used up. */
+static bool drop_strided(struct choice *k)
+{
+	const struct spmd_rule *r = k->n->rule;
+	bool any = false;
+
+	for (uint32_t t = 0; t < r->n_tensors; t++)
+		for (uint32_t d = 0; d < r->rank[t]; d++) {
+			bool is_full = true;
+
+			for (uint32_t i = 0; i < r->tensor[t][d].n; i++) {
+				uint32_t f = r->tensor[t][d].factor[i];
+
+				if (!is_full && k->factor[f].n) {
+					k->factor[f].n = 0;
+					k->may[f] = false;
+					any = true;
+				}
+				is_full &= (int64_t)spmd_size(&k->factor[f]) ==
+					   r->factor[f].size;
+			}
+		}
+	return any;
+}
+
+static void *room(struct shard *s, size_t n, size_t size)
+{
+	return arena_array(&s->c->arena, n, size);
+}
+
+/* ---- a plan ---- */
+
+static void plan_tensor(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+			uint32_t t, const struct spmd_axes *manual)
+{
+	const struct tc_type *type = type_of(s, op, t);
+	struct spmd_sharding *h;
+
+	if (type->is_tuple || type->elem == ELEM_TOKEN)
+		return;
+	h = plan->tensor[t] = shard_plain(s, NULL, type, manual);
+	for (uint32_t d = 0; plan->rule && d < type->rank; d++) {
+		const struct spmd_split *split = &plan->rule->tensor[t][d];
+
+		for (uint32_t i = 0; i < split->n; i++)
+			for (uint32_t k = 0; k < plan->factor[split->factor[i]].n; k++)
+				spmd_push(&h->dim[d].axes,
+					  plan->factor[split->factor[i]].at[k]);
+	}
+}
+
+static void plan_sum(const struct tc_op *op, struct shard_plan *plan)
+{
+	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
+		for (uint32_t i = 0; plan->rule->factor[f].kind == SPMD_REDUCTION &&
+		     i < plan->factor[f].n; i++)
+			spmd_push(&plan->sum.axes, plan->factor[f].at[i]);
+	if (plan->sum.axes.n)
+		plan->sum.op = sum_of(op);
+}
+
+static void start_node(struct shard *s, const struct tc_op *op, struct node *n,
+		       struct spmd_sharding *const *wish)
+{
+	uint32_t all = n->rule->n_tensors;
+
+	n->tensor = room(s, all, sizeof(*n->tensor));
+	n->count = room(s, all, sizeof(*n->count));
+	for (uint32_t t = 0; t < all; t++) {
+		/* Only read. */
+		n->tensor[t] = t >= op->n_operands ? wish[t - op->n_operands] :
+			       (struct spmd_sharding *)(uintptr_t)s->of[tc_in(op, t)->id].h;
+		n->count[t] = type_of(s, op, t)->count;
+	}
+}
+
+static void choose(struct shard *s, const struct tc_op *op, const struct spmd_axes *manual,
+		   struct spmd_sharding *const *wish, struct shard_plan *plan)
+{
+	struct node n = { .rule = plan->rule };
+	struct choice k = { .s = s, .n = &n, .manual = manual };
+	uint32_t all = n.rule->n_factors;
+
+	start_node(s, op, &n, wish);
+	k.desk.cell = room(s, (size_t)n.rule->n_tensors * all, sizeof(*k.desk.cell));
+	k.may = room(s, all, sizeof(*k.may));
+	k.factor = plan->factor = room(s, all, sizeof(*k.factor));
+	for (uint32_t f = 0; f < all; f++)
+		k.may[f] = may_share(s, op, n.rule, f);
+	spmd_project(&n, &k.desk);
+	do {
+		while (choose_one(&k))
+			;
+	} while (drop_strided(&k));
+	plan_sum(op, plan);
+}
+
+/* A source of elements is made where it is wanted. */
+static bool is_made_in_place(const struct tc_op *op)
+{
+	return op->op == TC_IOTA || (op->op == TC_CONSTANT && tc_attr(op, "value")->is_splat);
+}
+
+struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
+			       const struct spmd_axes *manual,
+			       struct spmd_sharding *const *wish)
+{
+	struct shard_plan plan = { 0 };
+	uint32_t all = op->n_operands + op->n_results;
+
+	plan.tensor = room(s, all, sizeof(*plan.tensor));
+	plan.type = room(s, all, sizeof(*plan.type));
+	for (uint32_t t = 0; t < all; t++)
+		plan.type[t] = type_of(s, op, t);
+	if (is_made_in_place(op)) {
+		plan.tensor[0] = wish[0];
+		return plan;
+	}
+	if (!s->is_whole)
+		plan.rule = s->rule[op->id];
+	if (plan.rule)
+		choose(s, op, manual, wish, &plan);
+	for (uint32_t t = 0; t < all; t++)
+		plan_tensor(s, op, &plan, t, manual);
+	return plan;
+}

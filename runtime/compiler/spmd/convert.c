@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From one sharding to another, in the cheapest way that is found: cutting off what others
+ * have too, exchanging parts (all_to_all), passing them on (collective_permute), collecting
+ * them (all_gather). Parts of a sum are added up where that costs least: reduce_scatter where
+ * they are cut along the sum's axes anyway.
+ *
+ * Both shardings' pieces are cut into *atoms*: any two are the same or have nothing in common.
+ */
+#include <string.h>
+
+#include "runtime/compiler/spmd/shard_internal.h"
+
+/* A tensor on its way; lists of atoms for each dim. */
+struct move {
+	struct shard *s;
+	const struct tc_build *b;
+	struct tc_value *v;
+	uint32_t rank;
+	struct spmd_axes *is, *want;
+	struct spmd_axes sum;		/* atoms along which v is a part of a sum */
+	enum tc_opcode op;
+};
+
+const struct tc_type *shard_local_type(struct shard *s, const struct tc_type *t,
+				       const struct spmd_sharding *h)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t n = spmd_size(&h->dim[d].axes);
+
+		dim[d] = t->dim[d] / n + (t->dim[d] % n != 0);
+	}
+	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
+}
+
+bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b)
+{
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (!spmd_same_axes(&a->dim[d].axes, &b->dim[d].axes))
+			return false;
+	return true;
+}
+
+/* ---- atoms ---- */
+
+/* The first place behind p.pre where another piece of the same axis begins or ends. */
+static uint32_t next_cut(struct spmd_piece p, const struct spmd_axes *all)
+{
+	uint32_t cut = p.pre * p.size;
+
+	for (uint32_t i = 0; i < all->n; i++) {
+		uint32_t ends[2] = { all->at[i].pre, all->at[i].pre * all->at[i].size };
+
+		for (unsigned k = 0; k < 2; k++)
+			if (all->at[i].axis == p.axis && ends[k] > p.pre && ends[k] < cut)
+				cut = ends[k];
+	}
+	return cut;
+}
+
+/* Cuts each piece of a list where a piece of `all` begins or ends; false: that is no grid. */
+static bool to_atoms(const struct spmd_axes *list, const struct spmd_axes *all,
+		     struct spmd_axes *out)
+{
+	out->n = 0;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct spmd_piece p = list->at[i];
+
+		while (p.size > 1) {
+			uint32_t cut = next_cut(p, all), size = cut / p.pre;
+
+			if (cut % p.pre || p.size % size || out->n == SPMD_MAX_PIECES)
+				return false;
+			out->at[out->n++] = (struct spmd_piece){ p.axis, p.pre, size };
+			p = (struct spmd_piece){ p.axis, cut, p.size / size };
+		}
+	}
+	return true;
+}
+
+static bool make_atoms(struct move *m, const struct spmd_sharding *from,
+		       const struct spmd_sharding *to, const struct spmd_axes *sum)
+{
+	struct spmd_axes all = { 0 };
+	bool fits = true;
+
+	for (uint32_t d = 0; d < 2 * m->rank; d++) {
+		const struct spmd_axes *a = d < m->rank ? &from->dim[d].axes :
+					    &to->dim[d - m->rank].axes;
+
+		for (uint32_t i = 0; i < a->n; i++)
+			if (all.n == SPMD_MAX_PIECES)
+				return false;
+			else if (!all.n || memcmp(&all.at[all.n - 1], &a->at[i], sizeof(*a->at)))
+				all.at[all.n++] = a->at[i];
+	}
+	for (uint32_t i = 0; i < sum->n; i++)
+		if (all.n == SPMD_MAX_PIECES)
+			return false;
+		else
+			all.at[all.n++] = sum->at[i];
+	for (uint32_t d = 0; d < m->rank; d++) {
+		fits &= to_atoms(&from->dim[d].axes, &all, &m->is[d]);
+		fits &= to_atoms(&to->dim[d].axes, &all, &m->want[d]);
+	}
+	return fits && to_atoms(sum, &all, &m->sum);
+}
+
+static bool is_atom(struct spmd_piece a, struct spmd_piece b)
+{
+	return !memcmp(&a, &b, sizeof(a));
+}
+
+static bool is_front(const struct spmd_axes *a, const struct spmd_axes *of)
+{
+	return a->n <= of->n && !memcmp(a->at, of->at, a->n * sizeof(*a->at));
+}
+
+/* The last n atoms of a list. */
+static struct spmd_axes end_of(const struct spmd_axes *a, uint32_t n)
+{
+	struct spmd_axes end = { .n = n };
+
+	memcpy(end.at, a->at + a->n - n, n * sizeof(*a->at));
+	return end;
+}
+
+static void append(struct spmd_axes *to, const struct spmd_axes *more)
+{
+	for (uint32_t i = 0; i < more->n && to->n < SPMD_MAX_PIECES; i++)
+		to->at[to->n++] = more->at[i];
+}
+
+static bool is_used(const struct move *m, struct spmd_piece p)
+{
+	for (uint32_t d = 0; d < m->rank; d++)
+		if (spmd_has(&m->is[d], p))
+			return true;
+	return false;
+}
+
+/* The same axes with pieces joined that are one. */
+static struct spmd_axes joined(const struct spmd_axes *a)
+{
+	struct spmd_axes to = { 0 };
+
+	for (uint32_t i = 0; i < a->n; i++)
+		spmd_push(&to, a->at[i]);
+	return to;
+}
+
+/* ---- ops ---- */
+
+/* One operand to a type with dim d as said. */
+static struct tc_op *new_op(struct move *m, enum tc_opcode op, const struct tc_type *type,
+			    unsigned n_regions)
+{
+	struct tc_op *o = tc_new(m->s->c, op, 1, &m->v, 1, &type, n_regions);
+
+	tc_build_place(m->b, o);
+	m->v = tc_out(o, 0);
+	return o;
+}
+
+static const struct tc_type *resized(struct move *m, const struct tc_type *t, unsigned d,
+				     int64_t size)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] = size;
+	return tc_tensor(m->s->c, (enum elem)t->elem, t->rank, dim);
+}
+
+/* The region of a reduction of scalars. */
+static void put_body(struct move *m, struct tc_op *op)
+{
+	const struct tc_type *t = tc_tensor(m->s->c, (enum elem)m->v->type->elem, 0, NULL);
+	struct tc_build inner = { .c = m->s->c, .where = m->b->where };
+	struct tc_value *x;
+
+	inner.block = tc_new_block(m->s->c, &op->regions[0]);
+	x = tc_new_arg(m->s->c, inner.block, t);
+	x = tc_build2(&inner, m->op, x, tc_new_arg(m->s->c, inner.block, t));
+	tc_build_return(&inner, 1, &x);
+}
+
+static void all_reduce(struct move *m, const struct spmd_axes *a)
+{
+	struct spmd_axes list = joined(a);
+	struct tc_op *op = new_op(m, TC_ALL_REDUCE, m->v->type, 1);
+
+	put_body(m, op);
+	shard_set_groups(m->s, op, &list);
+}
+
+static void reduce_scatter(struct move *m, unsigned d, const struct spmd_axes *a)
+{
+	struct spmd_axes list = joined(a);
+	struct tc_op *op = new_op(m, TC_REDUCE_SCATTER,
+				  resized(m, m->v->type, d, m->v->type->dim[d] / spmd_size(a)),
+				  1);
+
+	put_body(m, op);
+	tc_set_int(m->s->c, op, "scatter_dimension", TC_ATTR_INT, d);
+	shard_set_groups(m->s, op, &list);
+	append(&m->is[d], a);
+}
+
+/* Collects the parts along the last n atoms of a dim. */
+static void gather(struct move *m, unsigned d, uint32_t n)
+{
+	struct spmd_axes end = end_of(&m->is[d], n), list = joined(&end);
+	struct tc_op *op = new_op(m, TC_ALL_GATHER,
+				  resized(m, m->v->type, d, m->v->type->dim[d] * spmd_size(&end)),
+				  0);
+
+	tc_set_int(m->s->c, op, "all_gather_dim", TC_ATTR_INT, d);
+	shard_set_groups(m->s, op, &list);
+	m->is[d].n -= n;
+}
+
+/* The last n atoms of dim d go to the end of dim e. */
+static void exchange(struct move *m, unsigned d, uint32_t n, unsigned e)
+{
+	struct spmd_axes end = end_of(&m->is[d], n), list = joined(&end);
+	const struct tc_type *t = resized(m, m->v->type, d,
+					  m->v->type->dim[d] * spmd_size(&end));
+	struct tc_op *op = new_op(m, TC_ALL_TO_ALL,
+				  resized(m, t, e, t->dim[e] / spmd_size(&end)), 0);
+
+	tc_set_int(m->s->c, op, "split_dimension", TC_ATTR_INT, e);
+	tc_set_int(m->s->c, op, "concat_dimension", TC_ATTR_INT, d);
+	tc_set_int(m->s->c, op, "split_count", TC_ATTR_INT, spmd_size(&end));
+	shard_set_groups(m->s, op, &list);
+	m->is[d].n -= n;
+	append(&m->is[e], &end);
+}
+
+/* Of each dim the part that its `more` atoms say. */
+static void cut(struct move *m, const struct spmd_axes *more)
+{
+	const struct tc_type *s32 = tc_tensor(m->s->c, ELEM_S32, 0, NULL), *t = m->v->type;
+	struct tc_value *in[TC_MAX_RANK + 1] = { m->v };
+	int64_t size[TC_MAX_RANK];
+	struct tc_value *v;
+
+	for (unsigned d = 0; d < m->rank; d++) {
+		struct spmd_axes list = joined(&more[d]);
+
+		size[d] = t->dim[d] / spmd_size(&list);
+		in[d + 1] = list.n ? tc_build2(m->b, TC_MULTIPLY, shard_index_of(m->s, &list),
+					       tc_build_number(m->b, s32, (double)size[d])) :
+			    tc_build_number(m->b, s32, 0);
+		append(&m->is[d], &more[d]);
+	}
+	v = tc_build(m->b, TC_DYNAMIC_SLICE, tc_tensor(m->s->c, (enum elem)t->elem, m->rank,
+						       size), m->rank + 1, in);
+	tc_set_ints(m->s->c, v->def, "slice_sizes", size, m->rank);
+	m->v = v;
+}
+
+/* ---- who passes on to whom ---- */
+
+/* A number for the part that a partition has by the lists. */
+static uint32_t part_of(const struct move *m, const struct spmd_axes *list, uint32_t partition)
+{
+	uint32_t part = 0;
+
+	for (uint32_t d = 0; d < m->rank; d++)
+		part = part * spmd_size(&list[d]) + shard_place(m->s, partition, &list[d]);
+	return part;
+}
+
+/* Each partition's source: who has what it wants, itself if it can be; each is one's source. */
+static void find_sources(const struct move *m, uint32_t *source)
+{
+	uint32_t n = m->s->partitions;
+	uint32_t *has = arena_array(&m->s->c->arena, n, sizeof(*has));
+	uint8_t *is_taken = arena_array(&m->s->c->arena, n, 1);
+
+	for (uint32_t p = 0; p < n; p++) {
+		has[p] = part_of(m, m->is, p);
+		source[p] = UINT32_MAX;
+	}
+	for (uint32_t p = 0; p < n; p++)
+		if (has[p] == part_of(m, m->want, p)) {
+			source[p] = p;
+			is_taken[p] = 1;
+		}
+	for (uint32_t p = 0; p < n; p++) {
+		uint32_t part = part_of(m, m->want, p);
+
+		for (uint32_t q = 0; source[p] == UINT32_MAX && q < n; q++)
+			if (!is_taken[q] && has[q] == part) {
+				source[p] = q;
+				is_taken[q] = 1;
+			}
+	}
+}
+
+static void permute(struct move *m)
+{
+	uint32_t n = m->s->partitions, k = 0;
+	uint32_t *source = arena_array(&m->s->c->arena, n, sizeof(*source));
+	int64_t *pairs = arena_array(&m->s->c->arena, 2 * (size_t)n * m->s->replicas,
+				     sizeof(*pairs));
+	struct tc_op *op;
+
+	find_sources(m, source);
+	for (uint32_t r = 0; r < m->s->replicas; r++)
+		for (uint32_t p = 0; p < n; p++) {
+			pairs[k++] = (int64_t)r * n + source[p];
+			pairs[k++] = (int64_t)r * n + p;
+		}
+	op = new_op(m, TC_COLLECTIVE_PERMUTE, m->v->type, 0);
+	tc_set_ints(m->s->c, op, "source_target_pairs", pairs, k);
+	tc_set_int(m->s->c, op, "channel_id", TC_ATTR_INT, 1);
+	tc_set_int(m->s->c, op, "use_global_device_ids", TC_ATTR_BOOL, 1);
+	for (uint32_t d = 0; d < m->rank; d++)
+		m->is[d] = m->want[d];
+}
+
+/* ---- the way ---- */
+
+static bool is_arrived(const struct move *m)
+{
+	for (uint32_t d = 0; d < m->rank; d++)
+		if (m->is[d].n != m->want[d].n || !is_front(&m->is[d], &m->want[d]))
+			return false;
+	return true;
+}
+
+/* Cuts off what is wanted behind what is there, along axes that nothing lies on. */
+static void cut_wanted(struct move *m)
+{
+	struct spmd_axes more[TC_MAX_RANK];
+	bool any = false;
+
+	for (uint32_t d = 0; d < m->rank; d++) {
+		more[d].n = 0;
+		for (uint32_t i = m->is[d].n; is_front(&m->is[d], &m->want[d]) &&
+		     i < m->want[d].n; i++) {
+			struct spmd_piece p = m->want[d].at[i];
+
+			if (is_used(m, p) || spmd_has(&m->sum, p))
+				break;
+			more[d].at[more[d].n++] = p;
+		}
+		any |= more[d].n;
+	}
+	if (any)
+		cut(m, more);
+}
+
+/* Adds up; where a dim is wanted cut along the sum's axes next, each gets the part that it wants
+ * of the sum. */
+static void add_up(struct move *m)
+{
+	for (uint32_t d = 0; d < m->rank; d++) {
+		struct spmd_axes list = { 0 }, rest = { 0 };
+
+		for (uint32_t i = m->is[d].n; is_front(&m->is[d], &m->want[d]) &&
+		     i < m->want[d].n && spmd_has(&m->sum, m->want[d].at[i]); i++)
+			list.at[list.n++] = m->want[d].at[i];
+		if (!list.n)
+			continue;
+		for (uint32_t i = 0; i < m->sum.n; i++)
+			if (!spmd_has(&list, m->sum.at[i]))
+				rest.at[rest.n++] = m->sum.at[i];
+		m->sum = rest;
+		reduce_scatter(m, d, &list);
+	}
+	if (m->sum.n)
+		all_reduce(m, &m->sum);
+	m->sum.n = 0;
+}
+
+static bool has_sizes(const struct move *m)
+{
+	for (uint32_t d = 0; d < m->rank; d++)
+		if (spmd_size(&m->is[d]) != spmd_size(&m->want[d]))
+			return false;
+	return true;
+}
+
+/* How many of the last atoms of dim d may go to dim e, as they are wanted there next; or, if
+ * `by_size`, so that both dims have as many parts as they are to have. 0: none. */
+static uint32_t fits(const struct move *m, uint32_t d, uint32_t e, bool by_size)
+{
+	uint32_t least = 0;
+
+	while (least < m->is[d].n && least < m->want[d].n &&
+	       is_atom(m->is[d].at[least], m->want[d].at[least]))
+		least++;
+	for (uint32_t n = m->is[d].n - least; n > 0; n--) {
+		struct spmd_axes end = end_of(&m->is[d], n), to = m->is[e];
+		uint32_t size = spmd_size(&end);
+
+		append(&to, &end);
+		if (by_size ? spmd_size(&m->is[d]) / size == spmd_size(&m->want[d]) &&
+			      spmd_size(&to) == spmd_size(&m->want[e]) :
+		    is_front(&to, &m->want[e]))
+			return n;
+	}
+	return 0;
+}
+
+static bool exchange_any(struct move *m, bool by_size)
+{
+	for (uint32_t d = 0; d < m->rank; d++)
+		for (uint32_t e = 0; e < m->rank; e++) {
+			uint32_t n = d == e ? 0 : fits(m, d, e, by_size);
+
+			if (n) {
+				exchange(m, d, n, e);
+				return true;
+			}
+		}
+	return false;
+}
+
+/* Of a dim that has other atoms than are wanted the last ones: as many as make it as many parts
+ * as it is to have, or all that are not wanted there. */
+static void gather_one(struct move *m)
+{
+	for (uint32_t d = 0; d < m->rank; d++) {
+		const struct spmd_axes *is = &m->is[d], *want = &m->want[d];
+		uint32_t same = 0;
+
+		if (is_front(is, want))
+			continue;
+		while (same < want->n && is_atom(is->at[same], want->at[same]))
+			same++;
+		for (uint32_t n = 1; n <= is->n - same; n++) {
+			struct spmd_axes end = end_of(is, n);
+
+			if (n == is->n - same ||
+			    spmd_size(is) / spmd_size(&end) == spmd_size(want)) {
+				gather(m, d, n);
+				return;
+			}
+		}
+	}
+}
+
+static void go(struct move *m)
+{
+	cut_wanted(m);
+	add_up(m);
+	while (!is_arrived(m)) {
+		cut_wanted(m);
+		if (is_arrived(m))
+			return;
+		if (has_sizes(m))
+			permute(m);
+		else if (!exchange_any(m, false) && !exchange_any(m, true))
+			gather_one(m);
+	}
+}
+
+/* Where pieces are of no common grid: all is collected, then cut. */
+static void go_whole(struct move *m, const struct spmd_sharding *from,
+		     const struct spmd_sharding *to, const struct spmd_axes *sum)
+{
+	struct spmd_axes want[TC_MAX_RANK];
+
+	if (sum->n)
+		all_reduce(m, sum);
+	m->sum.n = 0;
+	for (uint32_t d = 0; d < m->rank; d++) {
+		m->is[d] = from->dim[d].axes;
+		if (m->is[d].n)
+			gather(m, d, m->is[d].n);
+		want[d] = to->dim[d].axes;
+	}
+	cut(m, want);
+}
+
+struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct tc_type *global, const struct spmd_sharding *from,
+			       const struct spmd_sharding *to, const struct shard_sum *sum)
+{
+	static const struct shard_sum none;
+	struct move m = { .s = s, .b = b, .v = v, .rank = global->rank };
+
+	sum = sum ? sum : &none;
+	m.op = sum->op;
+	if (!sum->axes.n && shard_is_same(from, to))
+		return v;
+	m.is = arena_array(&s->c->arena, m.rank, sizeof(*m.is));
+	m.want = arena_array(&s->c->arena, m.rank, sizeof(*m.want));
+	if (make_atoms(&m, from, to, &sum->axes))
+		go(&m);
+	else
+		go_whole(&m, from, to, &sum->axes);
+	return m.v;
+}

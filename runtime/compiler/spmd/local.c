@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One op as a member runs it, on its parts of the tensors. Most ops are the same with other
+ * types; what says sizes or counts is divided.
+ */
+#include <string.h>
+
+#include "runtime/compiler/spmd/shard_internal.h"
+
+/* A list with a number for each dim of a tensor: where it is the dim's size, the part's. */
+static void divide_sizes(struct shard *s, struct tc_op *op, const char *name,
+			 const struct tc_type *whole, const struct spmd_sharding *h)
+{
+	const struct tc_type *part = shard_local_type(s, whole, h);
+	int64_t size[TC_MAX_RANK];
+	unsigned n;
+
+	memcpy(size, tc_attr_ints(op, name, &n), whole->rank * sizeof(*size));
+	for (unsigned d = 0; d < whole->rank; d++)
+		if (h->dim[d].axes.n && size[d] == whole->dim[d])
+			size[d] = part->dim[d];
+	tc_set_ints(s->c, op, name, size, whole->rank);
+}
+
+/* Groups are shared out as a dim of which they are the major factor is. */
+static void divide_groups(struct shard *s, struct tc_op *op, const char *name, uint32_t t,
+			  const char *dim, const struct shard_plan *plan)
+{
+	int64_t groups = tc_attr_int(op, name, 1);
+	const struct spmd_split *split;
+
+	if (groups == 1 || !plan->rule)
+		return;
+	split = &plan->rule->tensor[t][tc_attr_int(op, dim, 0)];
+	if (split->n)
+		tc_set_int(s->c, op, name, TC_ATTR_INT,
+			   groups / spmd_size(&plan->factor[split->factor[0]]));
+}
+
+static void set_constant(struct shard *s, struct tc_op *op, const struct tc_type *type)
+{
+	struct tc_attr value = *tc_attr(op, "value");
+
+	value.type = type;
+	tc_set_attr(s->c, op, value);
+}
+
+/* Counts from where the member's part begins. */
+static struct tc_value *move_iota(struct shard *s, struct tc_op *op,
+				  const struct spmd_sharding *h)
+{
+	struct tc_build b = { .c = s->c, .before = op->next, .where = op->where };
+	int64_t d = tc_attr_int(op, "iota_dimension", 0);
+	const struct tc_type *t = tc_out(op, 0)->type, *scalar, *s32;
+	struct tc_value *start;
+
+	if (!h->dim[d].axes.n)
+		return tc_out(op, 0);
+	scalar = tc_tensor(s->c, (enum elem)t->elem, 0, NULL);
+	s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
+	start = tc_build2(&b, TC_MULTIPLY, shard_index_of(s, &h->dim[d].axes),
+			  tc_build_number(&b, s32, (double)t->dim[d]));
+	start = tc_build_convert(&b, start, (enum elem)scalar->elem);
+	return tc_build2(&b, TC_ADD, tc_out(op, 0), tc_build_broadcast(&b, start, t, NULL));
+}
+
+/* Members draw each by itself, but all are to have the same: the first one's. */
+static struct tc_value *share_draw(struct shard *s, struct tc_op *op)
+{
+	struct tc_build b = { .c = s->c, .before = op->next, .where = op->where };
+	struct spmd_axes none = { 0 }, all = spmd_rest(s->mesh, &none);
+	struct tc_value *v = tc_build(&b, TC_COLLECTIVE_BROADCAST, tc_out(op, 0)->type, 1,
+				      &(struct tc_value *){ tc_out(op, 0) });
+
+	shard_set_groups(s, v->def, &all);
+	return v;
+}
+
+static void set_attributes(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+{
+	struct spmd_sharding *const *h = plan->tensor;
+
+	switch (op->op) {
+	case TC_SLICE:
+		divide_sizes(s, op, "limit_indices", plan->type[0], h[0]);
+		break;
+	case TC_DYNAMIC_SLICE:
+		divide_sizes(s, op, "slice_sizes", plan->type[op->n_operands], h[op->n_operands]);
+		break;
+	case TC_GATHER:
+		divide_sizes(s, op, "slice_sizes", plan->type[0], h[0]);
+		break;
+	case TC_CONVOLUTION:
+		divide_groups(s, op, "feature_group_count", 0, "input_feature_dimension", plan);
+		divide_groups(s, op, "batch_group_count", 0, "input_batch_dimension", plan);
+		break;
+	default:
+		break;
+	}
+}
+
+struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+{
+	set_attributes(s, op, plan);
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (plan->tensor[op->n_operands + i])
+			tc_out(op, i)->type =
+				shard_local_type(s, plan->type[op->n_operands + i],
+						 plan->tensor[op->n_operands + i]);
+	if (op->op == TC_CONSTANT && plan->tensor[0])
+		set_constant(s, op, tc_out(op, 0)->type);
+	if (op->op == TC_IOTA)
+		return move_iota(s, op, plan->tensor[0]);
+	if (op->op == TC_RNG)
+		return share_draw(s, op);
+	if (op->op == TC_GATHER)
+		return shard_gather(s, op, plan);
+	if (op->op == TC_SCATTER)
+		shard_scatter(s, op, plan);
+	return op->n_results ? tc_out(op, 0) : NULL;
+}

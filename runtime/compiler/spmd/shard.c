@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pass that shares a program out among its partitions.
+ *
+ * Requires: a verified program after `inline`, for several partitions. Ensures: the program is
+ * one member's: types are those of its parts, members meet in collectives in settled form
+ * (ir/ops.def), and nothing speaks of shardings any more; tc_ctx.shardings says how main's
+ * arguments and results lie. At level 0 every op runs on whole tensors, but what the program
+ * itself has each device do.
+ * Fails: INVALID_ARGUMENT for shardings that don't fit; UNIMPLEMENTED for calls of a framework's
+ * own partitioner, and arguments on one device alone.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/compiler/passes.h"
+#include "runtime/compiler/spmd/shard_internal.h"
+
+static void share_block(struct shard *s, struct tc_op *first);
+
+static struct shard_value *value_of(const struct shard *s, const struct tc_value *v)
+{
+	return &s->of[v->id];
+}
+
+static struct tc_build behind(struct shard *s, struct tc_op *op)
+{
+	return (struct tc_build){ .c = s->c, .before = op->next, .where = op->where };
+}
+
+static void bury(struct shard *s, struct tc_op *op)
+{
+	uint32_t room = s->room_dead ? 2 * s->room_dead : 64;
+	struct tc_op **grown;
+
+	if (s->n_dead == s->room_dead) {
+		grown = arena_array(&s->c->arena, room, sizeof(*grown));
+		if (s->n_dead)
+			memcpy(grown, s->dead, s->n_dead * sizeof(*grown));
+		s->dead = grown;
+		s->room_dead = room;
+	}
+	s->dead[s->n_dead++] = op;
+}
+
+/* ---- values ---- */
+
+static bool is_around(const struct tc_block *outer, const struct tc_block *b)
+{
+	while (b && b != outer)
+		b = b->region->parent->block;
+	return b;
+}
+
+/* The value as it is to lie where `b` puts ops. */
+static struct tc_value *get_as(struct shard *s, const struct tc_build *b, const struct tc_value *v,
+			       const struct spmd_sharding *h)
+{
+	struct shard_value *is = value_of(s, v);
+	const struct tc_block *here = b->before->block;
+	struct shard_copy *copy;
+
+	if (!is->h || !h || shard_is_same(is->h, h))
+		return is->local;
+	for (copy = is->copies; copy; copy = copy->next)
+		if (shard_is_same(copy->h, h) && is_around(copy->block, here))
+			return copy->local;
+	copy = arena_alloc(&s->c->arena, sizeof(*copy));
+	*copy = (struct shard_copy){
+		.local = shard_convert(s, b, is->local, is->type, is->h, h, NULL),
+		.h = h, .block = here, .next = is->copies };
+	is->copies = copy;
+	return copy->local;
+}
+
+static void put(struct shard *s, const struct tc_value *v, struct tc_value *local,
+		const struct spmd_sharding *h)
+{
+	struct shard_value *is = value_of(s, v);
+
+	is->local = local;
+	is->h = h;
+}
+
+static bool has_sharding(const struct tc_type *t)
+{
+	return !t->is_tuple && t->elem != ELEM_TOKEN;
+}
+
+/* How a value should lie; NULL: it is no tensor. */
+static struct spmd_sharding *wish_of(struct shard *s, const struct tc_value *v,
+				     const struct spmd_axes *manual)
+{
+	const struct tc_type *t = value_of(s, v)->type;
+
+	if (!has_sharding(t))
+		return NULL;
+	return shard_plain(s, s->is_whole ? NULL : s->p->of[v->id], t, manual);
+}
+
+static void add_axes(struct spmd_axes *to, const struct spmd_axes *more)
+{
+	for (uint32_t i = 0; i < more->n; i++)
+		if (!spmd_has(to, more->at[i]))
+			spmd_push(to, more->at[i]);
+}
+
+/* The axes along which what an op takes is one device's own. */
+static struct spmd_axes manual_of(const struct shard *s, const struct tc_op *op)
+{
+	struct spmd_axes all = s->manual;
+
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (value_of(s, tc_in(op, i))->h)
+			add_axes(&all, &value_of(s, tc_in(op, i))->h->manual);
+	return all;
+}
+
+/* ---- an op ---- */
+
+static void take_operands(struct shard *s, struct tc_op *op, struct spmd_sharding *const *h)
+{
+	struct tc_build b = tc_build_at(s->c, op);
+
+	for (unsigned i = 0; i < op->n_operands; i++)
+		tc_set_operand(op, i, get_as(s, &b, tc_in(op, i), h[i]));
+}
+
+/* In the body of a reduction, of scalars, nothing is to say where they lie. */
+static void drop_remark(struct tc_op *op, void *arg)
+{
+	(void)arg;
+	if (op->op == TC_SHARDING_CONSTRAINT) {
+		tc_replace_uses(tc_out(op, 0), tc_in(op, 0));
+		tc_erase(op);
+	} else if (op->op == TC_SHARDING_GROUP) {
+		tc_erase(op);
+	}
+}
+
+static void share_op(struct shard *s, struct tc_op *op)
+{
+	struct spmd_axes manual = manual_of(s, op);
+	struct spmd_sharding **wish = arena_array(&s->c->arena, op->n_results, sizeof(*wish));
+	struct shard_plan plan;
+	struct tc_value *first;
+	struct tc_build b;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		wish[i] = wish_of(s, tc_out(op, i), &manual);
+	plan = shard_choose(s, op, &manual, wish);
+	take_operands(s, op, plan.tensor);
+	if (op->n_regions)
+		tc_walk(op, drop_remark, NULL);
+	b = behind(s, op);
+	first = shard_localize(s, op, &plan);
+	for (unsigned i = 0; i < op->n_results; i++) {
+		struct tc_value *v = i ? tc_out(op, i) : first;
+		const struct spmd_sharding *h = plan.tensor[op->n_operands + i];
+
+		if (h)
+			v = shard_convert(s, &b, v, value_of(s, tc_out(op, i))->type, h, wish[i],
+					  &plan.sum);
+		put(s, tc_out(op, i), v, wish[i]);
+	}
+}
+
+/* All axes, or those that are said to be one device's own. */
+static struct spmd_axes manual_said(struct shard *s, const struct spmd_sharding *said)
+{
+	struct spmd_axes none = { 0 };
+
+	return said->kind == SPMD_MANUAL ? spmd_rest(s->mesh, &none) : said->manual;
+}
+
+static void share_constraint(struct shard *s, struct tc_op *op)
+{
+	const struct spmd_sharding *said = s->p->of[tc_out(op, 0)->id];
+	struct tc_build b = tc_build_at(s->c, op);
+	struct spmd_axes manual = manual_of(s, op), own = manual_said(s, said);
+	struct spmd_sharding *wish;
+
+	add_axes(&manual, &own);
+	wish = wish_of(s, tc_out(op, 0), &manual);
+	put(s, tc_out(op, 0), get_as(s, &b, tc_in(op, 0), wish), wish);
+	bury(s, op);
+}
+
+/* ---- data that flows ---- */
+
+/* What a region ends in, as op's results are to lie. */
+static void share_return(struct shard *s, struct tc_block *b, struct spmd_sharding *const *h)
+{
+	take_operands(s, b->last, h);
+}
+
+static void share_args(struct shard *s, struct tc_block *b, struct spmd_sharding *const *h)
+{
+	for (unsigned i = 0; i < b->n_args; i++) {
+		if (h[i])
+			b->args[i]->type = shard_local_type(s, value_of(s, b->args[i])->type,
+							    h[i]);
+		put(s, b->args[i], b->args[i], h[i]);
+	}
+}
+
+static void share_flow(struct shard *s, struct tc_op *op)
+{
+	struct spmd_axes manual = manual_of(s, op);
+	uint32_t most = op->n_results > op->n_operands ? op->n_results : op->n_operands;
+	struct spmd_sharding **h = arena_array(&s->c->arena, most + 1, sizeof(*h));
+	struct spmd_sharding **whole = arena_array(&s->c->arena, most + 1, sizeof(*whole));
+	bool is_branch = op->op == TC_CASE || op->op == TC_IF;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		h[i] = wish_of(s, tc_out(op, i), &manual);
+	if (is_branch || op->op == TC_WHILE)
+		whole[0] = shard_plain(s, NULL, tc_tensor(s->c, ELEM_PRED, 0, NULL), &manual);
+	take_operands(s, op, is_branch ? whole : h);
+	for (unsigned k = 0; k < op->n_regions; k++) {
+		struct tc_block *b = op->regions[k].block;
+
+		if (op->op == TC_WHILE)
+			share_args(s, b, h);
+		share_block(s, b->first);
+		share_return(s, b, op->op == TC_WHILE && !k ? whole : h);
+	}
+	for (unsigned i = 0; i < op->n_results; i++) {
+		if (h[i])
+			tc_out(op, i)->type = shard_local_type(s, value_of(s, tc_out(op, i))->type,
+							       h[i]);
+		put(s, tc_out(op, i), tc_out(op, i), h[i]);
+	}
+}
+
+/* ---- what each device does by itself ---- */
+
+/* How a tensor lies outside of a manual computation: of what is said the manual axes, which the
+ * body's is without, and behind them how it lies inside. */
+static struct spmd_sharding *outside(struct shard *s, const struct tc_op *op, const char *text,
+				     const struct tc_type *t, const struct spmd_axes *manual,
+				     const struct spmd_sharding *inner)
+{
+	struct spmd_sharding *said = spmd_read(s->p->s, op, text, t->rank), h;
+	struct spmd_sharding *to = shard_plain(s, NULL, t, &s->manual);
+
+	if (said->kind != SPMD_TILED || !spmd_to_mesh(s->p->s, said, s->mesh, &h))
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "a manual computation takes or gives a value "
+			"as %.100s, which is over another mesh than the program's", text);
+	for (uint32_t d = 0; d < t->rank; d++) {
+		for (uint32_t i = 0; i < h.dim[d].axes.n; i++)
+			if (spmd_has(manual, h.dim[d].axes.at[i]))
+				spmd_push(&to->dim[d].axes, h.dim[d].axes.at[i]);
+		for (uint32_t i = 0; i < inner->dim[d].axes.n; i++)
+			spmd_push(&to->dim[d].axes, inner->dim[d].axes.at[i]);
+	}
+	return to;
+}
+
+/* Of a value outside and inside of a body: whether they are the same to a member. */
+static void check_sides(struct shard *s, const struct tc_op *op, const char *what, unsigned i,
+			const struct tc_type *local, const struct tc_type *inner,
+			const struct spmd_sharding *h)
+{
+	if (local != shard_local_type(s, inner, h))
+		tc_fail(s->c, ERR_INVALID_ARGUMENT, op, "%s %u of the body is no part of what is "
+			"outside as its sharding says", what, i);
+}
+
+static void open_body(struct tc_op *op, struct tc_block *b)
+{
+	struct tc_op *next;
+
+	for (struct tc_op *o = b->first; o != b->last; o = next) {
+		next = o->next;
+		tc_unlink(o);
+		tc_insert_before(op, o);
+	}
+}
+
+static void enter_body(struct shard *s, struct tc_op *op, const struct spmd_axes *manual,
+		       const struct spmd_axes *all)
+{
+	const struct tc_attr *in = tc_attr(op, "in_shardings");
+	struct tc_block *b = op->regions[0].block;
+	struct tc_build at = tc_build_at(s->c, op);
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct tc_type *t = value_of(s, tc_in(op, i))->type;
+		struct spmd_sharding *inner = wish_of(s, b->args[i], all), *outer;
+
+		if (!inner) {
+			put(s, b->args[i], value_of(s, tc_in(op, i))->local, NULL);
+			continue;
+		}
+		outer = outside(s, op, in->attrs[i].text, t, manual, inner);
+		check_sides(s, op, "argument", i, shard_local_type(s, t, outer),
+			    value_of(s, b->args[i])->type, inner);
+		put(s, b->args[i], get_as(s, &at, tc_in(op, i), outer), inner);
+	}
+}
+
+static void leave_body(struct shard *s, struct tc_op *op, const struct spmd_axes *manual,
+		       const struct spmd_axes *all)
+{
+	const struct tc_attr *out = tc_attr(op, "out_shardings");
+	struct tc_op *last = op->regions[0].block->last;
+	struct tc_build inside = tc_build_at(s->c, last), after = behind(s, op);
+
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_type *t = value_of(s, tc_out(op, i))->type;
+		const struct tc_type *part = value_of(s, tc_in(last, i))->type;
+		struct spmd_sharding *wish = wish_of(s, tc_out(op, i), &s->manual);
+		struct spmd_sharding *inner, *outer;
+		struct tc_value *v;
+
+		if (!wish) {
+			put(s, tc_out(op, i), value_of(s, tc_in(last, i))->local, NULL);
+			continue;
+		}
+		/* As the body's value lies; along free axes that is so outside, too. */
+		inner = shard_plain(s, value_of(s, tc_in(last, i))->h, part, all);
+		outer = outside(s, op, out->attrs[i].text, t, manual, inner);
+		check_sides(s, op, "result", i, shard_local_type(s, t, outer), part, inner);
+		v = get_as(s, &inside, tc_in(last, i), inner);
+		put(s, tc_out(op, i), shard_convert(s, &after, v, t, outer, wish, NULL), wish);
+	}
+}
+
+static void share_manual(struct shard *s, struct tc_op *op)
+{
+	struct spmd_axes before = s->manual, all = before;
+	struct spmd_axes manual = spmd_read_names(s->p->s, op, tc_attr_str(op, "manual_axes"),
+						  s->mesh);
+
+	add_axes(&all, &manual);
+	enter_body(s, op, &manual, &all);
+	s->manual = all;
+	share_block(s, op->regions[0].block->first);
+	s->manual = before;
+	leave_body(s, op, &manual, &all);
+	open_body(op, op->regions[0].block);
+	bury(s, op);
+}
+
+/* ---- GSPMD's way of saying the same ---- */
+
+static struct spmd_sharding *read_text(struct shard *s, const struct tc_op *op, const char *text,
+				       uint32_t rank)
+{
+	struct spmd_sharding *said = spmd_read(s->p->s, op, text, rank);
+	struct spmd_sharding *to = spmd_new(s->p->s, s->mesh, rank);
+
+	if (said->kind != SPMD_TILED) {
+		to->kind = said->kind;
+		return to;
+	}
+	if (!spmd_to_mesh(s->p->s, said, s->mesh, to))
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "%.100s is over another mesh than the "
+			"program's", text);
+	return to;
+}
+
+/* From how the operand of a way in is said to lie: its manual axes, then the rest. */
+static void share_way_in(struct shard *s, struct tc_op *op, const char *text)
+{
+	const struct tc_value *in = tc_in(op, 0), *out = tc_out(op, 0);
+	const struct tc_type *t = value_of(s, in)->type, *part = value_of(s, out)->type;
+	struct spmd_sharding *said = read_text(s, op, text, part->rank), *h, *outer;
+	struct spmd_axes manual = manual_said(s, said);
+	struct tc_build b = tc_build_at(s->c, op);
+
+	h = shard_plain(s, NULL, part, &manual);
+	outer = shard_plain(s, NULL, t, &s->manual);
+	for (uint32_t d = 0; d < t->rank; d++)
+		for (uint32_t i = 0; i < s->p->of[in->id]->dim[d].axes.n; i++)
+			if (spmd_has(&manual, s->p->of[in->id]->dim[d].axes.at[i]))
+				spmd_push(&outer->dim[d].axes,
+					  s->p->of[in->id]->dim[d].axes.at[i]);
+	check_sides(s, op, "result", 0, shard_local_type(s, t, outer), part, h);
+	put(s, out, get_as(s, &b, in, outer), h);
+	bury(s, op);
+}
+
+static void share_way_out(struct shard *s, struct tc_op *op, const char *text)
+{
+	const struct tc_value *in = tc_in(op, 0), *out = tc_out(op, 0);
+	const struct tc_type *t = value_of(s, out)->type, *part = value_of(s, in)->type;
+	struct spmd_sharding *said = read_text(s, op, text, t->rank), *outer, *inner;
+	const struct spmd_axes *manual = &value_of(s, in)->h->manual;
+	struct spmd_sharding *wish = wish_of(s, out, &said->manual);
+	struct tc_build b = tc_build_at(s->c, op);
+	struct tc_value *v;
+
+	inner = shard_plain(s, NULL, part, manual);
+	outer = shard_plain(s, NULL, t, &said->manual);
+	for (uint32_t d = 0; said->kind == SPMD_TILED && d < t->rank; d++)
+		for (uint32_t i = 0; i < said->dim[d].axes.n; i++)
+			if (!manual->n || spmd_has(manual, said->dim[d].axes.at[i]))
+				spmd_push(&outer->dim[d].axes, said->dim[d].axes.at[i]);
+	check_sides(s, op, "operand", 0, shard_local_type(s, t, outer), part, inner);
+	v = get_as(s, &b, in, inner);
+	put(s, out, shard_convert(s, &b, v, t, outer, wish, NULL), wish);
+	bury(s, op);
+}
+
+static void share_call(struct shard *s, struct tc_op *op)
+{
+	const char *target = tc_attr_str(op, "call_target_name");
+	const char *text = tc_attr_str(op, "sharding");
+	bool is_one = op->n_operands == 1 && op->n_results == 1;
+
+	if (is_one && text && !strcmp(target, "SPMDFullToShardShape"))
+		share_way_in(s, op, text);
+	else if (is_one && text && !strcmp(target, "SPMDShardToFullShape"))
+		share_way_out(s, op, text);
+	else if (!strcmp(target, "CustomSPMDPartitioning"))
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "a call that is shared out by a function of "
+			"the framework's process (custom_partitioning) does not run yet: call it "
+			"in a shard_map");
+	else if (!strcmp(target, "InspectSharding"))
+		bury(s, op);
+	else
+		share_op(s, op);
+}
+
+/* ---- blocks ---- */
+
+/* From an op to its block's end; what is put in is not met. */
+static void share_block(struct shard *s, struct tc_op *first)
+{
+	struct tc_op *next;
+
+	for (struct tc_op *op = first; op->op != TC_RETURN; op = next) {
+		next = op->next;
+		switch (op->op) {
+		case TC_WHILE:
+		case TC_CASE:
+		case TC_IF:
+		case TC_OPTIMIZATION_BARRIER: share_flow(s, op); break;
+		case TC_MANUAL_COMPUTATION: share_manual(s, op); break;
+		case TC_SHARDING_CONSTRAINT: share_constraint(s, op); break;
+		case TC_SHARDING_GROUP: bury(s, op); break;
+		case TC_CUSTOM_CALL: share_call(s, op); break;
+		default: share_op(s, op); break;
+		}
+	}
+}
+
+/* ---- main ---- */
+
+/* Dims rounded up to what the sharding divides. */
+static const struct tc_type *padded(struct shard *s, const struct tc_type *t,
+				    const struct spmd_sharding *h)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t n = spmd_size(&h->dim[d].axes);
+
+		dim[d] = (t->dim[d] + n - 1) / n * n;
+	}
+	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
+}
+
+/* As the framework cuts an argument or result: uneven dims, too. */
+static struct spmd_sharding *at_border(struct shard *s, const struct spmd_sharding *h,
+				       const char *what, unsigned i)
+{
+	struct spmd_sharding *to = spmd_new(s->p->s, s->mesh, h->rank);
+
+	if (h->kind == SPMD_MAXIMAL)
+		tc_fail(s->c, ERR_UNIMPLEMENTED, NULL, "%s %u of the program is on device %" PRIu32
+			" alone, of %" PRIu32 ": this does not run yet; replicate it", what, i,
+			h->device, s->partitions);
+	for (uint32_t d = 0; d < h->rank; d++) {
+		to->dim[d].is_open = false;
+		if (h->kind == SPMD_TILED)
+			to->dim[d].axes = h->dim[d].axes;
+	}
+	return to;
+}
+
+/* The part that came is of a tensor with dims rounded up: those are collected and cut off. */
+static void share_argument(struct shard *s, struct tc_value *v, unsigned i)
+{
+	const struct tc_type *t = value_of(s, v)->type, *wide;
+	const struct spmd_axes none = { 0 };
+	struct tc_build b = { .c = s->c, .before = s->top, .where = "" };
+	int64_t zero[TC_MAX_RANK] = { 0 };
+	struct spmd_sharding *h, *even;
+	struct tc_value *local = v;
+
+	if (!has_sharding(t)) {
+		put(s, v, v, NULL);
+		return;
+	}
+	h = at_border(s, s->p->of[v->id], "argument", i);
+	even = shard_plain(s, h, t, &none);
+	v->type = shard_local_type(s, t, h);
+	if (!shard_is_same(h, even)) {
+		wide = padded(s, t, h);
+		local = shard_convert(s, &b, v, wide, h, even, NULL);
+		local = tc_build_slice(&b, local, zero, shard_local_type(s, t, even));
+	}
+	if (s->is_whole) {
+		h = shard_plain(s, NULL, t, &none);
+		local = shard_convert(s, &b, local, t, even, h, NULL);
+		even = h;
+	}
+	put(s, v, local, even);
+}
+
+static struct tc_value *pad_end(struct shard *s, const struct tc_build *b, struct tc_value *x,
+				const struct tc_type *type)
+{
+	const struct tc_type *scalar = tc_tensor(s->c, (enum elem)type->elem, 0, NULL);
+	struct tc_value *in[2] = { x, tc_build_number(b, scalar, 0) }, *v;
+	int64_t zero[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < type->rank; d++)
+		high[d] = type->dim[d] - x->type->dim[d];
+	v = tc_build(b, TC_PAD, type, 2, in);
+	tc_set_ints(s->c, v->def, "edge_padding_low", zero, type->rank);
+	tc_set_ints(s->c, v->def, "edge_padding_high", high, type->rank);
+	tc_set_ints(s->c, v->def, "interior_padding", zero, type->rank);
+	return v;
+}
+
+static struct tc_value *share_result(struct shard *s, const struct tc_build *b,
+				     const struct tc_value *v, unsigned i)
+{
+	const struct tc_type *t = value_of(s, v)->type, *wide;
+	const struct spmd_axes none = { 0 };
+	struct spmd_sharding *h, *even;
+	struct tc_value *local;
+
+	if (!has_sharding(t))
+		return value_of(s, v)->local;
+	h = at_border(s, s->p->result[i], "result", i);
+	even = shard_plain(s, h, t, &none);
+	local = get_as(s, b, v, even);
+	if (shard_is_same(h, even))
+		return local;
+	wide = padded(s, t, h);
+	return shard_convert(s, b, pad_end(s, b, local, shard_local_type(s, wide, even)), wide,
+			     even, h, NULL);
+}
+
+/* What frameworks are told: as they said it, or as was found. */
+static void write_shardings(struct shard *s, const struct tc_block *main)
+{
+	uint32_t n = main->n_args + main->last->n_operands;
+	struct tc_sharding *list = arena_array(&s->c->arena, n, sizeof(*list));
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct spmd_sharding *h = i < main->n_args ?
+			s->p->of[main->args[i]->id] : s->p->result[i - main->n_args];
+
+		if (h)
+			list[i].bytes = spmd_write_proto(s->p->s, h, &list[i].n);
+	}
+	s->c->shardings = list;
+	s->c->n_shardings = n;
+}
+
+/* A result can't be in the memory of an argument that is larger or smaller to a member. */
+static void settle_info(struct tc_op *func, const struct tc_block *main)
+{
+	for (uint32_t i = 0; func->arg_info && i < main->n_args; i++) {
+		int32_t to = func->arg_info[i].alias;
+
+		func->arg_info[i].sharding = NULL;
+		if (to >= 0 && ((uint32_t)to >= main->last->n_operands ||
+				tc_in(main->last, (unsigned)to)->type != main->args[i]->type))
+			func->arg_info[i].alias = -1;
+	}
+	for (uint32_t i = 0; func->res_info && i < main->last->n_operands; i++)
+		func->res_info[i].sharding = NULL;
+}
+
+static void share_main(struct shard *s, struct tc_block *main)
+{
+	struct tc_build b = tc_build_at(s->c, main->last);
+
+	write_shardings(s, main);
+	s->top = main->first;
+	for (unsigned i = 0; i < main->n_args; i++)
+		share_argument(s, main->args[i], i);
+	share_block(s, s->top);
+	for (unsigned i = 0; i < main->last->n_operands; i++)
+		tc_set_operand(main->last, i, share_result(s, &b, tc_in(main->last, i), i));
+	/* Later ones use earlier ones. */
+	while (s->n_dead)
+		tc_erase(s->dead[--s->n_dead]);
+	settle_info(main->region->parent, main);
+}
+
+/* ---- the pass ---- */
+
+/* Types and rules while they are the whole's. */
+static void note_op(struct tc_op *op, void *arg)
+{
+	struct shard *s = arg;
+	enum spmd_when when;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		value_of(s, tc_out(op, i))->type = tc_out(op, i)->type;
+	for (unsigned r = 0; r < op->n_regions; r++)
+		for (unsigned i = 0; op->regions[r].block && i < op->regions[r].block->n_args; i++)
+			value_of(s, op->regions[r].block->args[i])->type =
+				op->regions[r].block->args[i]->type;
+	if (!s->is_whole)
+		s->rule[op->id] = spmd_rule(s->c, op, &when);
+}
+
+void tc_pass_shard(struct tc_ctx *c)
+{
+	struct shard s = { .c = c, .is_whole = !c->options->level };
+	struct spmd *spmd;
+
+	if (c->options->partitions <= 1)
+		return;
+	tc_set_int(c, c->module, "num_partitions", TC_ATTR_INT, c->options->partitions);
+	spmd = spmd_open(c);
+	spmd_prepare(spmd);
+	s.p = spmd_propagate(spmd);
+	s.mesh = s.p->mesh;
+	shard_places(&s);
+	s.n_values = c->next_id;
+	s.of = arena_array(&c->arena, s.n_values, sizeof(*s.of));
+	s.rule = arena_array(&c->arena, s.n_values, sizeof(*s.rule));
+	tc_walk(c->module, note_op, &s);
+	share_main(&s, tc_main(c));
+}

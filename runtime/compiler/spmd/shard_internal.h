@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_SPMD_SHARD_INTERNAL_H
+#define TC_SPMD_SHARD_INTERNAL_H
+/*
+ * From a program for all devices to the one that each member runs. shard.c goes over the
+ * program; below it are local.c and local_index.c (one op on parts of its tensors), choose.c
+ * (which parts), convert.c (from one sharding to another) and place.c (who has which part).
+ * Private to spmd/.
+ *
+ * The program is changed in place: a value's `type` becomes the member's, and what its users
+ * are to take instead is in `of`. Shardings here are *plain*: of kind TILED, over the
+ * program's mesh, closed, dims cut evenly, nothing unreduced.
+ */
+#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/spmd/propagate_internal.h"
+
+/* The same value in another sharding, made in a block. */
+struct shard_copy {
+	struct tc_value *local;
+	const struct spmd_sharding *h;
+	const struct tc_block *block;
+	struct shard_copy *next;
+};
+
+/* A value of the program. */
+struct shard_value {
+	const struct tc_type *type;	/* for all members together; in a manual computation
+					 * for those that do it together */
+	struct tc_value *local;		/* what a member has; NULL: not met yet */
+	const struct spmd_sharding *h;	/* NULL: no tensor */
+	struct shard_copy *copies;
+};
+
+/* The member's place along some axes, as a value. */
+struct shard_index {
+	struct spmd_axes axes;
+	struct tc_value *value;
+	struct shard_index *next;
+};
+
+/* Parts of a sum along some axes, which are still to be put together by op. */
+struct shard_sum {
+	struct spmd_axes axes;
+	enum tc_opcode op;
+};
+
+struct shard {
+	struct tc_ctx *c;
+	struct spmd_shardings *p;
+	const struct spmd_mesh *mesh;
+	uint32_t replicas, partitions;
+	const uint32_t *place;		/* of each partition in the mesh */
+	uint32_t n_values;		/* of the program as it came */
+	struct shard_value *of;		/* by id */
+	const struct spmd_rule **rule;	/* by op's id; NULL: none */
+	struct spmd_axes manual;	/* along which the block at work is one device's */
+	struct shard_index *indices;
+	struct tc_op *top;		/* indices are made before it, in main */
+	struct tc_value *number;	/* the partition's, or NULL */
+	struct tc_op **dead;		/* ops without a meaning for one member */
+	uint32_t n_dead, room_dead;
+	bool is_whole;			/* every op runs on whole tensors */
+};
+
+/* ---- place.c ---- */
+/* Reads options and mesh; INVALID_ARGUMENT: a mesh of another number of devices. */
+void shard_places(struct shard *s);
+/* The partition's place along the axes, from 0. */
+uint32_t shard_place(const struct shard *s, uint32_t partition, const struct spmd_axes *a);
+/* Sets the attributes of a collective in which those meet that differ in `a` only, in its order. */
+void shard_set_groups(struct shard *s, struct tc_op *op, const struct spmd_axes *a);
+/* The member's place along the axes as an s32 scalar, made at main's beginning. */
+struct tc_value *shard_index_of(struct shard *s, const struct spmd_axes *a);
+
+/* ---- convert.c ---- */
+/* The tensor's part of a member: dims are divided by the axes' sizes, rounded up. */
+const struct tc_type *shard_local_type(struct shard *s, const struct tc_type *t,
+				       const struct spmd_sharding *h);
+bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b);
+/* A tensor of type `global`, of which v is the member's part by `from`, by `to`. `sum` is NULL, or
+ * what v still is a part of along axes that `from` has in no dim; then it has none left. */
+struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct tc_type *global, const struct spmd_sharding *from,
+			       const struct spmd_sharding *to, const struct shard_sum *sum);
+
+/* ---- choose.c ---- */
+/* How an op's tensors lie while it runs, by number (rule.h). */
+struct shard_plan {
+	const struct spmd_rule *rule;	/* NULL: all of them whole */
+	struct spmd_axes *factor;	/* of each of the rule's */
+	struct spmd_sharding **tensor;	/* NULL: no tensor */
+	const struct tc_type **type;	/* of the whole tensors */
+	struct shard_sum sum;		/* what the results are parts of */
+};
+/* Of h what a tensor of that type can have: plain. `manual` axes are none of its own. */
+struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h,
+				  const struct tc_type *t, const struct spmd_axes *manual);
+/* `manual`: the op's; wish: what its results should have, plain. */
+struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
+			       const struct spmd_axes *manual,
+			       struct spmd_sharding *const *wish);
+
+/* ---- local.c ---- */
+/* Makes op, whose operands lie as planned, the member's: attributes, types of its results. What
+ * must be added to it is put behind it; gives what then stands for result 0. */
+struct tc_value *shard_localize(struct shard *s, struct tc_op *op,
+				const struct shard_plan *plan);
+
+/* ---- local_index.c ---- */
+/* Both are called with operands as planned and results' types the member's. */
+struct tc_value *shard_gather(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+void shard_scatter(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+
+#endif
