@@ -277,14 +277,22 @@ static int launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
 
 /* ---- one device ---- */
 
+/* Whoever meets others comes with them. */
+static int check_whole(const struct rt_exe *x, unsigned n, struct err *err)
+{
+	if (!x->image->n_slots || x->meeting->n == n)
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices: it runs on all of "
+		       "them at once, by one call", image_string(x->image, x->image->info.name),
+		       x->meeting->n);
+}
+
 static int check_one(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 		     const bool *keep, bool *wait, struct err *err)
 {
-	if (x->meeting && x->image->n_slots)
-		return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices: it "
-			       "runs on all of them at once, by one call", image_string(x->image,
-			       x->image->info.name), x->meeting->n);
-	return rt_launch_check(x, args, n_args, keep, wait, err);
+	int code = check_whole(x, 1, err);
+
+	return code ? code : rt_launch_check(x, args, n_args, keep, wait, err);
 }
 
 int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
@@ -330,11 +338,15 @@ int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t
 static int check_all(const struct rt_gang *g, struct rt_buffer *const *const *args,
 		     size_t n_args, const bool *keep, bool *wait, struct err *err)
 {
+	int code = check_whole(g->exe[0], g->n, err);
+
+	if (code)
+		return code;
 	*wait = false;
 	for (unsigned m = 0; m < g->n; m++) {
 		bool waits = false;
-		int code = rt_launch_check(g->exe[m], args[m], n_args, keep, &waits, err);
 
+		code = rt_launch_check(g->exe[m], args[m], n_args, keep, &waits, err);
 		if (code && g->n > 1)
 			err_add(err, "member %u of %u", m, g->n);
 		if (code)

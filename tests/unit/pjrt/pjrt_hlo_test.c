@@ -156,16 +156,23 @@ static void mlir_comes_back_as_it_was(void **state)
 	drop_exe(x);
 }
 
-static struct PJRT_Buffer *put_on(const float *data, int64_t rows, int64_t columns, int device)
+static struct PJRT_Buffer *put_floats_on(int device, const float *data, const int64_t *dims,
+					 size_t rank)
 {
 	struct PJRT_Client_BufferFromHostBuffer_Args a;
-	int64_t dims[] = { rows, columns };
 
 	assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client, .data = data,
-			  .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2,
+			  .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = rank,
 			  .device = device_of(client, device)));
 	assert_ok(finish(a.done_with_host_buffer));
 	return a.buffer;
+}
+
+static struct PJRT_Buffer *put_on(const float *data, int64_t rows, int64_t columns, int device)
+{
+	int64_t dims[] = { rows, columns };
+
+	return put_floats_on(device, data, dims, 2);
 }
 
 static struct PJRT_Error *run_on(struct PJRT_LoadedExecutable *x, struct PJRT_Device *device,
@@ -228,17 +235,52 @@ static void each_replica_runs_on_its_device(void **state)
 	drop_exe(x);
 }
 
-static void replicas_that_talk_are_refused_by_name(void **state)
+/* The sum over two replicas, on devices 1 and 0. Arguments: a scalar that it does not use, and
+ * the array. */
+static void replicas_that_talk_run_by_one_call(void **state)
 {
-	struct bytes b = read_hlo("coll1__all_reduce_sum");
-	struct PJRT_LoadedExecutable *x;
+	struct PJRT_LoadedExecutable *x = compile_hlo("coll1__all_reduce_sum", true);
+	struct PJRT_Buffer *in[2][2], *out[2], **outs[2] = { &out[0], &out[1] };
+	struct PJRT_Buffer *const *ins[2] = { in[0], in[1] }, *swapped[2][2];
+	struct PJRT_Buffer *const *wrong[2] = { swapped[0], swapped[1] };
+	struct PJRT_ExecuteOptions o = { .struct_size = PJRT_ExecuteOptions_SIZE };
+	struct PJRT_Event *done[2];
+	struct PJRT_LoadedExecutable_Execute_Args a;
+	float data[2][12], back[12];
 
 	(void)state;
-	assert_error(compile_bytes(b, "hlo", true, &x), PJRT_Error_Code_UNIMPLEMENTED,
-		     "meets others on several devices");
-	assert_ok(compile_bytes(b, "hlo", false, &x));
+	for (int r = 0; r < 2; r++) {
+		for (int i = 0; i < 12; i++)
+			data[r][i] = (float)(100 * r + i);
+		in[r][0] = put_floats_on(1 - r, &data[r][0], NULL, 0);
+		in[r][1] = put_on(data[r], 3, 4, 1 - r);
+		memcpy(swapped[1 - r], in[r], sizeof(in[r]));
+	}
+	assert_error(run_on(x, device_of(client, 1), in[0], 2, out), INVALID,
+		     "meets others on 2 devices");
+	assert_error(run_on(x, NULL, in[0], 2, out), INVALID, "loaded on 2 devices");
+	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .options = &o,
+			  .argument_lists = (void *)wrong, .num_devices = 2, .num_args = 2,
+			  .output_lists = (void *)outs), INVALID, "lies on device 0");
+	for (int turn = 0; turn < 3; turn++) {
+		assert_ok(CALL_AS(&a, LoadedExecutable_Execute, .executable = x, .options = &o,
+				  .argument_lists = (void *)ins, .num_devices = 2, .num_args = 2,
+				  .output_lists = (void *)outs,
+				  .device_complete_events = done));
+		for (int r = 0; r < 2; r++) {
+			assert_ok(finish(done[r]));
+			assert_ptr_equal(GET(Buffer_Device, device, .buffer = out[r]),
+					 device_of(client, 1 - r));
+			assert_ok(fetch(out[r], back, sizeof(back)));
+			for (int i = 0; i < 12; i++)
+				assert_true(back[i] == (float)(100 + 2 * i));
+			drop_buffer(out[r]);
+		}
+	}
+	for (int r = 0; r < 2; r++)
+		for (int i = 0; i < 2; i++)
+			drop_buffer(in[r][i]);
 	drop_exe(x);
-	free(b.p);
 }
 
 /* Takes what HloModuleProto.buffer_donor names. */
@@ -294,7 +336,7 @@ int main(void)
 		cmocka_unit_test(a_module_comes_back_with_layouts),
 		cmocka_unit_test(mlir_comes_back_as_it_was),
 		cmocka_unit_test(each_replica_runs_on_its_device),
-		cmocka_unit_test(replicas_that_talk_are_refused_by_name),
+		cmocka_unit_test(replicas_that_talk_run_by_one_call),
 		cmocka_unit_test(a_step_of_training_takes_its_parameters),
 	};
 
