@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies of buffers' content: from host memory, to host memory, to another buffer. What is
- * there is copied by the caller's thread, what is still to come by the client's.
+ * there is copied by the caller's thread, what is still to come by the client's. Between linked
+ * devices the one that has the content copies, and the host has no part in it.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/rt_internal.h"
 
 #define COPY_PIECE ((uint64_t)4 << 20)	/* of what goes by way of the host */
+#define HEARD_NS 1000000000ll	/* the HAL has heard of a failure by then */
 
 int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 			const struct rt_shape *shape, const void *data,
@@ -68,6 +71,44 @@ static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
 	return code;
 }
 
+static bool is_by_link(const struct rt_fetch *c)
+{
+	const struct rt_device *d = c->from->client->devices;
+
+	return c->to && c->to->device != c->from->device && c->to->kind == RT_DEVICE &&
+	       hal_is_linked(d[c->from->device].hal, d[c->to->device].hal);
+}
+
+/* By the device that has the content, to the one that is to have it. A program that fails on
+ * either breaks the window between them (hal.h), which is not the copy's fault: it is made again
+ * as soon as the HAL has heard of it, and lends anew. */
+static int copy_by_link(const struct rt_fetch *c, struct err *err)
+{
+	struct rt_device *from = &c->from->client->devices[c->from->device];
+	struct rt_device *to = &c->from->client->devices[c->to->device];
+	struct hal_queue *q = hal_device_queue(from->hal, HAL_QUEUE_DMA);
+	int64_t deadline = 0;
+	uint64_t value;
+	int code;
+
+	for (;;) {
+		code = hal_queue_copy(q, c->to->storage->mem, 0, c->from->storage->mem, 0,
+				      c->bytes, NULL, 0, &value, err);
+		if (!code)
+			code = hal_queue_wait(q, value, CLOCK_FOREVER, err);
+		if ((code != ERR_UNAVAILABLE && code != ERR_ABORTED) ||
+		    hal_device_error(from->hal, NULL) || hal_device_error(to->hal, NULL))
+			return code;
+		if (!deadline)
+			deadline = clock_after(HEARD_NS);
+		if (clock_ns() > deadline)
+			return code;
+		hal_queue_done(from->queue);	/* hears of what is there to hear */
+		hal_queue_done(to->queue);
+		sched_yield();
+	}
+}
+
 static int copy_strided(const struct rt_fetch *c, struct err *err)
 {
 	const struct rt_shape *s = &c->from->shape;
@@ -102,6 +143,8 @@ static int do_copy(const struct rt_fetch *c, struct err *err)
 		return copy_strided(c, err);
 	if (!c->to)
 		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
+	if (is_by_link(c))
+		return copy_by_link(c, err);
 	direct = hal_mem_host(mem);
 	if (!direct)
 		return copy_over(c->to->storage->mem, mem, c->bytes, err);

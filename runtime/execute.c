@@ -282,8 +282,8 @@ static int check_whole(const struct rt_exe *x, unsigned n, struct err *err)
 {
 	if (!x->image->n_slots || x->meeting->n == n)
 		return 0;
-	return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices: it runs on all of "
-		       "them at once, by one call", image_string(x->image, x->image->info.name),
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices: it runs on all "
+		       "of them at once, by one call", image_string(x->image, x->image->info.name),
 		       x->meeting->n);
 }
 

@@ -31,24 +31,34 @@ void rt_meeting_unref(struct rt_meeting *g)
 	free(g);
 }
 
+/* A fill behind a copy to a device that fails is dropped with that (hal.h): again, then. */
+static int zero(struct rt_meeting *g, unsigned member, struct err *err)
+{
+	struct hal_queue *q = hal_device_queue(hal_of(g, member), HAL_QUEUE_DMA);
+	struct hal_mem *m = g->at[member].mailbox;
+	uint64_t value;
+	int code;
+
+	do {
+		code = hal_queue_fill(q, m, 0, hal_mem_bytes(m), 0, &value, err);
+		if (!code)
+			code = hal_queue_wait(q, value, CLOCK_FOREVER, err);
+	} while (code == ERR_ABORTED && !hal_device_error(hal_of(g, member), NULL));
+	return code;
+}
+
 /* Mailboxes are zeros, and rows are there, when it returns. Nothing that is queued uses them. */
 static int clear(struct rt_meeting *g, struct err *err)
 {
 	const struct image *im = g->image;
-	uint64_t row = im->n_words * sizeof(*im->members), value;
+	uint64_t row = im->n_words * sizeof(*im->members);
 	int code = 0;
 
 	for (unsigned m = 0; !code && m < g->n; m++) {
-		struct rt_place *p = &g->at[m];
-		struct hal_queue *q = hal_device_queue(hal_of(g, m), HAL_QUEUE_DMA);
-
-		if (p->mailbox)
-			code = hal_queue_fill(q, p->mailbox, 0, hal_mem_bytes(p->mailbox), 0,
-					      &value, err);
-		if (!code && p->mailbox)
-			code = hal_queue_wait(q, value, CLOCK_FOREVER, err);
-		if (!code && p->row)
-			code = hal_copy_in(p->row, 0, im->members + m * im->n_words, row,
+		if (g->at[m].mailbox)
+			code = zero(g, m, err);
+		if (!code && g->at[m].row)
+			code = hal_copy_in(g->at[m].row, 0, im->members + m * im->n_words, row,
 					   CLOCK_FOREVER, err);
 	}
 	return code;

@@ -718,6 +718,126 @@ static void a_child_of_fork_lets_go(void **state)
 	rt_free_gang(&g);
 }
 
+/* What all links carried by now. */
+static uint64_t carried(void)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < N; i++) {
+		struct hw_link l[HW_MAX_LINKS];
+		struct err err;
+		unsigned n;
+
+		assert_int_equal(hal_device_links(client->devices[i].hal, l, &n, &err), 0);
+		for (unsigned k = 0; k < n; k++)
+			sum += l[k].tx_bytes;
+	}
+	return sum;
+}
+
+static void copies_between_devices_go_by_links(void **state)
+{
+	static const struct { enum rt_memory_kind from, to; unsigned a, b, hops; } cases[] = {
+		{ RT_DEVICE, RT_DEVICE, 0, 1, 1 }, { RT_DEVICE, RT_DEVICE, 2, 5, 2 },
+		{ RT_PINNED_HOST, RT_DEVICE, 7, 0, 2 }, { RT_DEVICE, RT_DEVICE, 3, 3, 0 },
+		{ RT_DEVICE, RT_PINNED_HOST, 3, 4, 0 },
+	};
+	struct rt_shape shape = { .elem = ELEM_U8, .rank = 1, .dim = { 3 << 20 } };
+	uint8_t *in = malloc(3 << 20), *out = malloc(3 << 20);
+	uint64_t before;
+	struct rt_buffer *a, *b, *alias;
+	struct err err;
+
+	(void)state;
+	assert_true(in && out);
+	for (unsigned i = 0; i < 3 << 20; i++)
+		in[i] = (uint8_t)(i * 7 + i / 251);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(rt_buffer_from_host(client, cases[i].a, cases[i].from, &shape, in,
+						     NULL, &a, &err), 0);
+		before = carried();
+		if (rt_buffer_copy(a, cases[i].b, cases[i].to, &b, &err) ||
+		    fetch(b, out, 3 << 20, &err))
+			fail_msg("%s", err.msg);
+		assert_memory_equal(in, out, 3 << 20);
+		assert_int_equal(carried() - before, cases[i].hops * (3ull << 20));
+		rt_buffer_unref(b);
+		/* content that comes later */
+		assert_int_equal(rt_buffer_alias(client, cases[i].a, cases[i].from, &shape, &alias,
+						 &err), 0);
+		assert_int_equal(rt_buffer_copy(alias, cases[i].b, cases[i].to, &b, &err), 0);
+		memset(out, 0, 3 << 20);
+		before = carried();
+		assert_int_equal(rt_alias_fulfill(alias, a, &err), 0);
+		if (fetch(b, out, 3 << 20, &err))
+			fail_msg("%s", err.msg);
+		assert_memory_equal(in, out, 3 << 20);
+		assert_int_equal(carried() - before, cases[i].hops * (3ull << 20));
+		rt_buffer_unref(alias);
+		rt_buffer_unref(a);
+		rt_buffer_unref(b);
+	}
+	/* empty */
+	shape.dim[0] = 0;
+	assert_int_equal(rt_buffer_from_host(client, 0, RT_DEVICE, &shape, in, NULL, &a, &err), 0);
+	assert_int_equal(rt_buffer_copy(a, 1, RT_DEVICE, &b, &err), 0);
+	rt_buffer_unref(a);
+	rt_buffer_unref(b);
+	free(in);
+	free(out);
+}
+
+static atomic_bool over;
+
+static void *copy_often(void *arg)
+{
+	static struct err err;
+
+	(void)arg;
+	while (!atomic_load(&over)) {
+		struct rt_buffer *a = argument(3, 1), *b;
+		float x[ELEMENTS];
+
+		if (rt_buffer_copy(a, 5, RT_DEVICE, &b, &err))
+			return &err;
+		if (fetch(b, x, BYTES, &err) || x[5] != number(3, 1, 5))
+			return &err;
+		rt_buffer_unref(a);
+		rt_buffer_unref(b);
+	}
+	return NULL;
+}
+
+/* A window that breaks under a copy is not the copy's fault. */
+static void copies_outlive_programs_that_fail(void **state)
+{
+	struct rt_gang pair;
+	struct launch l;
+	struct gate gate;
+	pthread_t copier;
+	struct err err;
+	void *failed;
+
+	(void)state;
+	atomic_store(&over, false);
+	load(&pair, 2, (const unsigned[]){ 3, 5 }, 0);
+	assert_int_equal(pthread_create(&copier, NULL, copy_often, NULL), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		shut(&gate, 5);
+		start(&l, &pair, i);
+		assert_int_equal(hal_queue_reset(client->devices[5].queue, "a test", &err), 0);
+		assert_int_not_equal(rt_event_wait(l.done[0], &err), 0);
+		drop(&l);
+		drop_gate(&gate);
+	}
+	run(&pair, 1);
+	atomic_store(&over, true);
+	assert_int_equal(pthread_join(copier, &failed), 0);
+	if (failed)
+		fail_msg("%s", ((struct err *)failed)->msg);
+	rt_free_gang(&pair);
+}
+
 /* Poison stays, so this is the last one. */
 static void a_poisoned_device_keeps_all_from_starting(void **state)
 {
@@ -755,6 +875,8 @@ int main(void)
 		cmocka_unit_test(members_that_meet_nobody_may_run_alone),
 		cmocka_unit_test(programs_are_loaded_for_as_many_as_they_are_for),
 		cmocka_unit_test(a_child_of_fork_lets_go),
+		cmocka_unit_test(copies_between_devices_go_by_links),
+		cmocka_unit_test(copies_outlive_programs_that_fail),
 		cmocka_unit_test(a_poisoned_device_keeps_all_from_starting),
 	};
 
