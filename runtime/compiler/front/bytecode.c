@@ -315,19 +315,6 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 		skip_use_list(r, c, h->n_results);
 }
 
-/* Groups are a matrix, of which the IR has the numbers and the width. */
-static void give_group_size(struct bc *r, struct tc_op *op, const struct bc_attr *groups)
-{
-	const struct tc_type *t = groups->kind == BC_TENSOR ? groups->type : NULL;
-
-	if (!t || t->is_tuple || t->rank != 2)
-		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "groups that are not given as a matrix of "
-			"numbers do not run yet");
-	if (t->dim[1] >> 31)
-		tc_fail(r->c, ERR_INVALID_ARGUMENT, op, "groups of %lld", (long long)t->dim[1]);
-	tc_set_int(r->c, op, "group_size", TC_ATTR_INT, t->dim[1]);
-}
-
 /* Reads the property blob of an op into attributes. */
 static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 			       struct bc_cursor *c, struct tc_op *op)
@@ -341,10 +328,12 @@ static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 
 		if (name->dialect == BC_SDY)
 			bc_sdy_give(r, op, p, n, a);
+		else if (n == 14 && !memcmp(p, "replica_groups", 14) && op->op != TC_OPAQUE)
+			bc_give_groups(r, op, a);
+		else if (op->op == TC_CUSTOM_CALL && a->kind == BC_DICT)
+			bc_give(r, op, "attributes", 10, a, false);
 		else
 			bc_give(r, op, p, n, a, n == 5 && !memcmp(p, "value", 5));
-		if (n == 14 && !memcmp(p, "replica_groups", 14))
-			give_group_size(r, op, a);
 		p += n + (p[n] == ' ');
 	}
 }

@@ -267,6 +267,36 @@ static void type_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 		a->type_text = "tf32";
 }
 
+/* Axes of a mesh, and what names them: kinds by code, items as reader.h has them. */
+static void groups(struct bc *r, struct bc_cursor *c, struct bc_attr *a, uint64_t code)
+{
+	static const uint8_t kinds[] = { BC_SUB_AXIS, BC_AXIS_REF, BC_GROUPS, BC_AXIS, BC_MESH };
+	uint64_t more;
+
+	a->kind = kinds[code - 21];
+	if (a->kind == BC_SUB_AXIS) {
+		a->i = bc_svarint(r, c);
+		a->size = bc_svarint(r, c);
+		return;
+	}
+	a->items = bc_get(r, 2, sizeof(*a->items));
+	a->items[a->n++] = ref(r, c);
+	if (a->kind == BC_GROUPS) {
+		a->items[a->n++] = ref(r, c);
+	} else if (a->kind == BC_AXIS) {
+		a->i = bc_svarint(r, c);
+	} else if (a->kind == BC_AXIS_REF) {
+		if (bc_varint(r, c))
+			a->items[a->n++] = ref(r, c);
+	} else {
+		more = bc_varint(r, c);
+		if (more >> 1 >= r->n_attrs && more & 1)
+			bc_bad(r, c->p, "attribute %llu", (unsigned long long)(more >> 1));
+		if (more & 1)
+			a->items[a->n++] = bc_attribute(r, more >> 1);
+	}
+}
+
 static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 {
 	const uint8_t *at = c->p;
@@ -289,8 +319,11 @@ static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 		a->text = blob(r, c);
 		break;
 	case 17: type_attr(r, c, a); break;
-	case 10: case 18: case 20: case 21: case 22: case 23: case 24: case 25:
+	case 10: case 18: case 20:
 		a->kind = BC_SKIPPED;
+		break;
+	case 21: case 22: case 23: case 24: case 25:
+		groups(r, c, a, code);
 		break;
 	default:
 		bc_bad(r, at, "unknown attribute code %llu", (unsigned long long)code);
@@ -417,6 +450,15 @@ static void ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
 	out->kind = TC_ATTR_INTS;
 	out->ints = list_of;
 	out->n = (uint32_t)d.type->count;
+}
+
+bool bc_ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
+{
+	*out = (struct tc_attr){ .kind = TC_ATTR_INTS };
+	if (a->kind != BC_TENSOR)
+		return false;
+	ints(r, a, out);
+	return true;
 }
 
 static void copy_text(struct bc *r, struct bc_text t, struct tc_attr *out)

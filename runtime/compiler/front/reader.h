@@ -3,10 +3,10 @@
 #define TC_FRONT_READER_H
 /*
  * The bytecode reader's state, shared by its files: bytecode_number.c (numbers, memory,
- * failing), above it bytecode_attr.c (attributes, types, locations), above that bytecode_sdy.c
- * (shardings), above that bytecode.c (the container and the ops). Private to front/. Every
- * function leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is
- * broken.
+ * failing), above it bytecode_attr.c (attributes, types, locations), above that
+ * bytecode_sdy.c (shardings) and bytecode_groups.c (members of collectives), above these
+ * bytecode.c (the container and the ops). Private to front/. Every function leaves through
+ * tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
  */
 #include "runtime/compiler/ir/ir.h"
 
@@ -55,16 +55,20 @@ struct bc {
 /* A decoded attribute before it is given to an op. */
 enum bc_kind {
 	BC_NONE, BC_INT, BC_BOOL, BC_ENUM, BC_STR, BC_TYPE, BC_TENSOR, BC_ARRAY, BC_DICT,
-	BC_FLOAT, BC_SHARDING, BC_SKIPPED,
+	BC_FLOAT, BC_SHARDING, BC_SKIPPED, BC_SUB_AXIS, BC_AXIS_REF, BC_GROUPS, BC_AXIS, BC_MESH,
 };
 struct bc_attr {
 	enum bc_kind kind;
-	int64_t i;
+	int64_t i;			/* SUB_AXIS: places before it; AXIS: its size */
+	int64_t size;			/* SUB_AXIS */
 	struct bc_text text;		/* STR; TENSOR, FLOAT and SHARDING: the bytes */
 	const struct tc_type *type;	/* TENSOR, FLOAT; TYPE: NULL if it is none */
 	const char *type_text;		/* TYPE */
 	uint32_t n;
-	const struct bc_attr **items;	/* ARRAY; DICT: name, value, name, value, ... */
+	/* ARRAY; DICT: name, value, name, value, ...; AXIS, AXIS_REF: its name, of which the
+	 * latter may have a SUB_AXIS; MESH: a list of axes, perhaps ids; GROUPS: MESH or its
+	 * name, a list of AXIS_REF */
+	const struct bc_attr **items;
 };
 
 /* bytecode_number.c */
@@ -88,6 +92,12 @@ void bc_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 	     const struct bc_attr *a, bool as_dense);
 /* The value of `name` in a dictionary, or NULL. */
 const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name);
+
+/* A tensor of numbers as INTS; false: it is none. */
+bool bc_ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out);
+
+/* bytecode_groups.c: gives op who meets in it. */
+void bc_give_groups(struct bc *r, struct tc_op *op, const struct bc_attr *a);
 
 /* bytecode_sdy.c: attributes of the dialect sdy as the texts of spmd/sharding.h, in the arena. */
 /* A sharding, or a list of manual axes. */
