@@ -314,7 +314,7 @@ def test_triangular_systems_of_every_form(n, dtype, device, cpu):
 
 @pytest.mark.parametrize("method", ["cholesky", "lu", "solve"])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("n", [1, 3, 65, 129])
+@pytest.mark.parametrize("n", [1, 3, 65, 129, 300])
 def test_residuals_of_systems(method, n, dtype, device, cpu):
     a = matrices(n, dtype, False)[1][0]
     eps = np.finfo(dtype).eps
@@ -334,3 +334,70 @@ def test_residuals_of_systems(method, n, dtype, device, cpu):
         return np.linalg.norm(low @ adjoint(low) - a) / np.linalg.norm(a)
 
     assert residual(device) <= TIMES * max(residual(cpu), eps)
+
+
+def lu_errors(a, where):
+    """And L has no large entry, as pivots are the largest of |re| + |im|; they give the rows."""
+    lu, pivots, rows = run(jax.lax.linalg.lu, where, a)
+    assert pivots.dtype == rows.dtype == np.int32
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    errors = []
+    for x, f, swaps, order in zip(a, lu, pivots, rows):
+        low = np.tril(f[:, :k], -1)
+        assert np.all(np.abs(low) <= (1.4143 if is_complex(a.dtype) else 1))
+        want = np.arange(m)
+        for i, j in enumerate(swaps):
+            want[[i, j]] = want[[j, i]]
+        np.testing.assert_array_equal(order, want)
+        x, low, up = widen(x, low + np.eye(m, k), np.triu(f[:k]))
+        errors.append(np.linalg.norm(low @ up - x[order]) / max(np.linalg.norm(x), 1e-30))
+    return np.array(errors)
+
+
+# FEW of runtime/compiler/lower/lu.c is 16; batches larger than matrices go the other way.
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("shape", [(3, 5, 1), (3, 1, 5), (2, 17, 16), (2, 16, 17), (1, 70, 33),
+                                   (2, 33, 70), (40, 5, 4), (40, 33, 33)],
+                         ids=lambda s: "x".join(map(str, s)))
+def test_lu_of_every_shape(shape, dtype, device, cpu):
+    a = random(np.random.default_rng(11), *shape, dtype=dtype).astype(dtype)
+    a[-1, :, -1] = a[-1, :, 0]
+    least = np.finfo(dtype).eps
+    assert np.all(lu_errors(a, device) <= TIMES * np.maximum(lu_errors(a, cpu), least))
+
+
+@pytest.mark.parametrize("n", [4, 40])
+def test_what_is_made_of_lu(n, device, cpu):
+    a = random(np.random.default_rng(12), 3, n, n, dtype=np.float64)
+    for f in (jnp.linalg.det, jnp.linalg.slogdet, jnp.linalg.inv,
+              jax.vmap(jax.grad(lambda x: jnp.linalg.slogdet(x)[1])),
+              lambda x: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(x), x[..., :1])):
+        for got, want in zip(run(f, device, a), run(f, cpu, a), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-11)
+
+
+def test_lu_of_a_matrix_without_an_inverse(device, cpu):
+    a = np.array([[[1, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [0, 2]]], np.float32)
+    for got, want in zip(run(jax.lax.linalg.lu, device, a), run(jax.lax.linalg.lu, cpu, a)):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(run(jnp.linalg.det, device, a)[0], 0)
+
+
+@pytest.mark.parametrize("batch", [2, 40])
+def test_a_nan_in_a_batch_of_lu_is_of_its_matrix(batch, device):
+    a = random(np.random.default_rng(13), batch, 20, 20, dtype=np.float32).astype(np.float32)
+    good, = run(jnp.linalg.inv, device, a)
+    a[1, 3, 0] = np.nan
+    got, = run(jnp.linalg.inv, device, a)
+    assert np.isnan(got[1]).all()
+    np.testing.assert_array_equal(np.delete(got, 1, 0), np.delete(good, 1, 0))
+
+
+def test_lu_of_nothing(device, cpu):
+    for shape in [(0, 0), (0, 3), (3, 0), (2, 0, 3), (0, 2, 2)]:
+        for got, want in zip(run(jax.lax.linalg.lu, device, np.zeros(shape, np.float32)),
+                             run(jax.lax.linalg.lu, cpu, np.zeros(shape, np.float32)),
+                             strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got, want)

@@ -213,6 +213,7 @@ void tc_eval_draw(struct eval *e, const struct tc_op *op);
 void tc_eval_fft(struct eval *e, const struct tc_op *op);
 void tc_eval_cholesky(struct eval *e, const struct tc_op *op);
 void tc_eval_solve(struct eval *e, const struct tc_op *op);
+void tc_eval_lu(struct eval *e, const struct tc_op *op);
 /* eval_gang.c */
 void tc_eval_collective(struct eval *e, const struct tc_op *op);
 void tc_eval_own_number(struct eval *e, const struct tc_op *op);

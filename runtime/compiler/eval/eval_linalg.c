@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fft, cholesky and triangular_solve of the reference evaluator, by definition: sums of
+ * fft, cholesky, triangular_solve and LU of the reference evaluator, by definition: sums of
  * n terms, and the textbook's loops over a matrix. ir_verify.c knows no rule for these
  * ops, so their shapes are checked here.
  */
@@ -340,4 +340,113 @@ void tc_eval_solve(struct eval *e, const struct tc_op *op)
 				store_one(s.out, first + i * step, x[i]);
 		}
 	tc_eval_release(e, x);
+}
+
+/* ---- LU ---- */
+
+/* |real| + |imaginary part|, and a NaN before all numbers. */
+static double size_of(double complex x)
+{
+	double size = fabs(creal(x)) + fabs(cimag(x));
+
+	return isnan(size) ? -1 : size;
+}
+
+static void swap_rows(double complex *a, int64_t n, int64_t i, int64_t j)
+{
+	for (int64_t c = 0; c < n; c++) {
+		double complex x = a[i * n + c];
+
+		a[i * n + c] = a[j * n + c];
+		a[j * n + c] = x;
+	}
+}
+
+/* Row by row below the pivot, in place. */
+static void eliminate(bool is_complex, double complex *a, int64_t m, int64_t n, int64_t j)
+{
+	double complex pivot = a[j * n + j];
+
+	for (int64_t i = j + 1; i < m; i++) {
+		double complex *row = a + i * n;
+
+		if (pivot != 0)
+			row[j] = over(is_complex, row[j], pivot);
+		for (int64_t c = j + 1; c < n; c++)
+			row[c] -= times(is_complex, row[j], a[j * n + c]);
+	}
+}
+
+static void check_lu(struct eval *e, const struct tc_op *op)
+{
+	const struct tc_type *a = op->n_operands == 1 ? tc_in(op, 0)->type : NULL, *t;
+	unsigned cls = a && !a->is_tuple ? elem_class(a->elem) : ELEM_CLASS_PRED;
+
+	if ((cls != ELEM_CLASS_FLOAT && cls != ELEM_CLASS_COMPLEX) || a->rank < 2)
+		EVAL_BAD(e, "its operand is no matrix");
+	if (op->n_results != 3 || op->results[0].type != a)
+		EVAL_BAD(e, "it gives three results, the first of its operand's type");
+	for (unsigned i = 1; i < 3; i++) {
+		int64_t n = a->dim[a->rank - 2];
+
+		if (i == 1 && n > a->dim[a->rank - 1])
+			n = a->dim[a->rank - 1];
+		t = op->results[i].type;
+		if (t->is_tuple || t->elem != ELEM_S32 || t->rank != a->rank - 1 ||
+		    memcmp(t->dim, a->dim, (a->rank - 2u) * sizeof(*a->dim)) ||
+		    t->dim[t->rank - 1] != n)
+			EVAL_BAD(e, "result %u does not fit", i);
+	}
+}
+
+/* a of m * n in place; the rows that were exchanged, and which row each one was. */
+static void factor_by_rows(bool is_complex, double complex *a, int64_t m, int64_t n,
+			   struct eval_array *pivots, struct eval_array *rows, int64_t b)
+{
+	int64_t k = m < n ? m : n;
+
+	for (int64_t i = 0; i < m; i++)
+		tc_num_store(ELEM_S32, tc_eval_at(rows, b * m + i),
+			     (struct num){ .i = (uint64_t)i });
+	for (int64_t j = 0; j < k; j++) {
+		int64_t best = j;
+		struct num one, other;
+
+		for (int64_t i = j + 1; i < m; i++)
+			if (size_of(a[i * n + j]) > size_of(a[best * n + j]))
+				best = i;
+		swap_rows(a, n, j, best);
+		one = tc_num_load(ELEM_S32, tc_eval_at(rows, b * m + j));
+		other = tc_num_load(ELEM_S32, tc_eval_at(rows, b * m + best));
+		tc_num_store(ELEM_S32, tc_eval_at(rows, b * m + best), one);
+		tc_num_store(ELEM_S32, tc_eval_at(rows, b * m + j), other);
+		tc_num_store(ELEM_S32, tc_eval_at(pivots, b * k + j),
+			     (struct num){ .i = (uint64_t)best });
+		eliminate(is_complex, a, m, n, j);
+	}
+}
+
+/* Partial pivoting: LuDecomposition. */
+void tc_eval_lu(struct eval *e, const struct tc_op *op)
+{
+	struct eval_array *lu, *pivots, *rows;
+	const struct tc_type *t;
+	double complex *z;
+	int64_t m, n;
+
+	check_lu(e, op);
+	t = tc_in(op, 0)->type;
+	lu = tc_eval_out(e, op, 0);
+	pivots = tc_eval_out(e, op, 1);
+	rows = tc_eval_out(e, op, 2);
+	m = t->dim[t->rank - 2];
+	n = t->dim[t->rank - 1];
+	z = load_all(e, tc_eval_in(e, op, 0));
+	/* Without columns there are rows still. */
+	for (int64_t b = 0; b < tc_eval_count(t->rank - 2u, t->dim); b++)
+		factor_by_rows(elem_class(t->elem) == ELEM_CLASS_COMPLEX, z + b * m * n, m, n,
+			       pivots, rows, b);
+	for (int64_t i = 0; i < t->count; i++)
+		store_one(lu, i, z[i]);
+	tc_eval_release(e, z);
 }

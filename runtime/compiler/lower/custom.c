@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Custom calls by which JAX names algorithms on platforms other than its own (qr.c, eigh.c,
- * svd.c), and nothing for dce_sink and for where a value is to be placed: within a program all
- * are in the device's memory, and results lie where main says. Any other target stays and is
- * refused by name when code is emitted.
+ * Custom calls by which JAX names algorithms on platforms other than its own (qr.c, lu.c,
+ * eigh.c, svd.c), and nothing for dce_sink and for where a value is to be placed: within a
+ * program all are in the device's memory, and results lie where main says. Any other target
+ * stays and is refused by name when code is emitted.
  */
 #include <string.h>
 
@@ -24,6 +24,8 @@ void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op)
 		tc_decompose_qr(c, op);
 	else if (!strcmp(target, "ProductOfElementaryHouseholderReflectors"))
 		tc_decompose_householder(c, op);
+	else if (!strcmp(target, "LuDecomposition"))
+		tc_decompose_lu(c, op);
 	else if (!strcmp(target, "Eigh"))
 		tc_decompose_eigh(c, op);
 	else if (!strcmp(target, "tessera.svd"))

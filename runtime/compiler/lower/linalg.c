@@ -357,6 +357,16 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	return tc_build_join(b, 2, x, 1);
 }
 
+struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value *l,
+				       struct tc_value *rhs)
+{
+	struct tc_value *zero = tc_build_number(b, l->type, 0);
+	struct system s = { .rhs = rhs, .lower = true, .unit = true };
+
+	s.t = tc_build_select(b, tc_build_where(b, l->type, TC_CMP_GT), l, zero);
+	return solve(b, &s);
+}
+
 /* X op(A) = B is op(A)^T X^T = B^T. */
 void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 {

@@ -46,6 +46,10 @@ void tc_linalg_check(struct tc_ctx *c, const struct tc_op *op, const char *name,
 double tc_linalg_unit(enum elem elem);
 /* keys [batch, n] in ascending order, and the rows of `rows` [batch, n, m] in theirs. */
 void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_value **rows);
+/* X of L X = B, where L has ones on its diagonal and, below it, what `l` [batch, n, n] has
+ * there. */
+struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value *l,
+				       struct tc_value *rhs);
 
 /*
  * A sweep of Jacobi rotations, jacobi.c: each pair of rows is rotated once. Rows are in
@@ -88,6 +92,7 @@ struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value
 
 void tc_decompose_qr(struct tc_ctx *c, struct tc_op *op);		/* qr.c */
 void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op);
+void tc_decompose_lu(struct tc_ctx *c, struct tc_op *op);		/* lu.c */
 void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);		/* eigh.c */
 void tc_decompose_svd(struct tc_ctx *c, struct tc_op *op);		/* svd.c */
 

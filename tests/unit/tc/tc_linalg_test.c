@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that stand for factorisations: what compiles, and what is said where one cannot.
- * Results are held against LAPACK's by tests/jax/test_linalg.py.
+ * Calls that stand for factorisations: what compiles, what is said where one cannot, and what
+ * LU is made of against the evaluator's. Results are held against LAPACK's by
+ * tests/jax/test_linalg.py.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "hal/base/elem.h"
 #include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
 
@@ -121,6 +125,10 @@ static void what_cannot_be_factorised_is_named(void **state)
 		  { "svd of 2 x 3 gives 2 real values", "f.py:3" } },
 		{ "tensor<2x3xf32>", CALL("Qr"), "tensor<2x3xf32>, tensor<3xf32>",
 		  { "Qr gives 2 factors", "f.py:3" } },
+		{ "tensor<2x3xf16>", CALL("LuDecomposition"), "tensor<2x3xf16>, tensor<2xi32>",
+		  { "LuDecomposition is given a matrix of f16", "convert it first" } },
+		{ "tensor<2x3xf32>", CALL("LuDecomposition"), "tensor<2x3xf32>, tensor<2xi32>",
+		  { "LuDecomposition of 2 x 3 gives", "2 pivots and the order of 2 rows" } },
 	};
 	struct err err;
 
@@ -133,6 +141,168 @@ static void what_cannot_be_factorised_is_named(void **state)
 	}
 }
 
+/* ---- LU against the evaluator ---- */
+
+enum kind { RANDOM, ZERO, DEFICIENT, TIES, A_NAN, AN_INFINITY, KINDS };
+
+static uint32_t seed = 1;
+
+static double pick(void)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (double)(int32_t)seed * 0x1p-31;
+}
+
+/* Entry (i, j) of the matrix number `b` of a batch: others than the last are random. */
+static double entry(enum kind kind, bool is_last, int64_t i, int64_t j)
+{
+	double x = pick();
+
+	if (!is_last || kind == RANDOM)
+		return x;
+	if (kind == ZERO)
+		return 0;
+	if (kind == DEFICIENT)
+		return (double)((i % 3 + 1) * (j % 2 + 1));
+	if (kind == TIES)
+		return (i + j) % 2 ? 1 : -1;
+	if (i == 1 && j == 0)
+		return kind == A_NAN ? NAN : INFINITY;
+	return x;
+}
+
+struct lu_case {
+	enum elem elem;
+	int64_t batch, m, n;
+	enum kind kind;
+};
+
+static struct tc_array make_matrices(const struct lu_case *t)
+{
+	unsigned parts = elem_class(t->elem) == ELEM_CLASS_COMPLEX ? 2 : 1;
+	size_t n = (size_t)(t->batch * t->m * t->n) * parts;
+	struct tc_array a = { t->elem, 3, { t->batch, t->m, t->n }, NULL,
+			      n / parts * elem_bytes(t->elem) };
+
+	a.data = malloc(a.bytes + 1);
+	assert_non_null(a.data);
+	for (size_t i = 0; i < n; i++) {
+		int64_t at = (int64_t)(i / parts);
+		double x = entry(t->kind, at / (t->m * t->n) == t->batch - 1,
+				 at / t->n % t->m, at % t->n);
+
+		if (elem_bytes(t->elem) / parts == 4)
+			((float *)a.data)[i] = (float)x;
+		else
+			((double *)a.data)[i] = x;
+	}
+	return a;
+}
+
+static struct tc_array *eval_lu(const char *text, const struct tc_array *a)
+{
+	struct tc_array *out;
+	struct err err;
+	size_t n;
+
+	if (tc_eval(&(struct tc_source){ text, strlen(text), "mlir" }, a, 1, &out, &n, &err))
+		fail_msg("%s\n%.2000s", err.msg, text);
+	assert_int_equal(n, 3);
+	return out;
+}
+
+static double part_at(const struct tc_array *a, size_t i)
+{
+	bool is_narrow = a->elem == ELEM_F32 || a->elem == ELEM_C64;
+
+	return is_narrow ? (double)((float *)a->data)[i] : ((double *)a->data)[i];
+}
+
+static void same_numbers(const struct lu_case *t, const struct tc_array *got,
+			 const struct tc_array *want)
+{
+	bool is_narrow = t->elem == ELEM_F32 || t->elem == ELEM_C64;
+	double most = (is_narrow ? 1e-4 : 1e-12) * (double)(t->m + t->n);
+
+	assert_int_equal(got->bytes, want->bytes);
+	for (size_t i = 0; i < got->bytes / (is_narrow ? 4 : 8); i++) {
+		double x = part_at(got, i), y = part_at(want, i);
+
+		if (isnan(x) != isnan(y) || isinf(x) != isinf(y) ||
+		    (isfinite(x) && fabs(x - y) > most * fmax(1, fabs(y))))
+			fail_msg("%s, %ld x %ld x %ld, kind %d: part %zu is %g, not %g",
+				 elem_text(t->elem), t->batch, t->m, t->n, t->kind, i, x, y);
+	}
+}
+
+/* The same pivots, so the same rows; and L and U but for rounding. */
+static void check_lu(const struct lu_case *t)
+{
+	const struct tc_options options = { .level = 1, .verify = true };
+	struct tc_array a = make_matrices(t), *want, *got;
+	int64_t k = t->m < t->n ? t->m : t->n;
+	char text[512], type[64], *final;
+	struct err err;
+
+	snprintf(type, sizeof(type), "tensor<%ldx%ldx%ldx%s>", t->batch, t->m, t->n,
+		 elem_text(t->elem));
+	snprintf(text, sizeof(text), "module() {sym_name = \"m\"} () {\n"
+		 "  func() {sym_name = \"main\"} (%%1: %s) {\n    %%2, %%3, %%4 = "
+		 "%s : %s, tensor<%ldx%ldxi32>, tensor<%ldx%ldxi32>\n"
+		 "    return(%%2, %%3, %%4)\n  }\n}\n",
+		 type, CALL("LuDecomposition"), type, t->batch, k, t->batch, t->m);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &options, "decompose",
+		     &final, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	assert_null(strstr(final, "custom_call"));
+	want = eval_lu(text, &a);
+	got = eval_lu(final, &a);
+	same_numbers(t, &got[0], &want[0]);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(got[i].bytes, want[i].bytes);
+		if (memcmp(got[i].data, want[i].data, want[i].bytes))
+			fail_msg("%s, %ld x %ld x %ld, kind %d: %s differ", elem_text(t->elem),
+				 t->batch, t->m, t->n, t->kind, i == 1 ? "pivots" : "rows");
+	}
+	tc_array_free(want, 3);
+	tc_array_free(got, 3);
+	free(final);
+	free(a.data);
+}
+
+/* FEW of lower/lu.c and of linalg.c is 16: one loop, two, three, and none at all. */
+static void lu_has_the_pivots_and_the_factors_of_plain_loops(void **state)
+{
+	static const int64_t shapes[][2] = {
+		{ 1, 1 }, { 2, 2 }, { 15, 15 }, { 16, 16 }, { 17, 17 }, { 32, 32 }, { 33, 33 },
+		{ 49, 49 }, { 1, 9 }, { 9, 1 }, { 16, 40 }, { 40, 16 }, { 17, 16 }, { 16, 17 },
+		{ 70, 33 }, { 33, 70 }, { 0, 0 }, { 0, 3 }, { 3, 0 },
+	};
+	static const enum elem elems[] = { ELEM_F32, ELEM_F64, ELEM_C64, ELEM_C128 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+		for (unsigned e = 0; e < 4; e++)
+			for (int64_t batch = 1; batch <= 3; batch += 2)
+				check_lu(&(struct lu_case){ elems[e], batch, shapes[i][0],
+							    shapes[i][1], RANDOM });
+	check_lu(&(struct lu_case){ ELEM_F32, 0, 4, 4, RANDOM });
+}
+
+static void lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops(void **state)
+{
+	static const int64_t shapes[][2] = { { 4, 4 }, { 6, 3 }, { 3, 6 } };
+
+	(void)state;
+	for (int kind = ZERO; kind < KINDS; kind++)
+		for (unsigned i = 0; i < 3; i++)
+			for (int64_t batch = 1; batch <= 2; batch++)
+				check_lu(&(struct lu_case){ ELEM_F64, batch, shapes[i][0],
+							    shapes[i][1], (enum kind)kind });
+	check_lu(&(struct lu_case){ ELEM_C64, 2, 33, 33, ZERO });
+	check_lu(&(struct lu_case){ ELEM_F32, 2, 20, 20, A_NAN });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +310,8 @@ int main(void)
 		cmocka_unit_test(a_part_of_a_real_number_compiles),
 		cmocka_unit_test(results_may_come_in_a_tuple),
 		cmocka_unit_test(what_cannot_be_factorised_is_named),
+		cmocka_unit_test(lu_has_the_pivots_and_the_factors_of_plain_loops),
+		cmocka_unit_test(lu_of_a_singular_or_spoiled_matrix_is_that_of_plain_loops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

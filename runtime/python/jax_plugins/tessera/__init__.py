@@ -23,17 +23,18 @@ def _enable_donation():
 
 
 def _register_lowerings():
-    """Eigenvectors and singular values: calls that the compiler knows, of any size. An algorithm
-    that the user names stays JAX's."""
+    """LU, eigenvectors and singular values: calls that the compiler knows, of any size. An
+    algorithm that the user names stays JAX's."""
     try:
         from jax._src.interpreters import mlir
         from jax._src.lax import linalg
         from jax._src.tpu.linalg import eigh, svd
+        mlir.register_lowering(linalg.lu_p, _lower_lu(mlir), platform=NAME)
         mlir.register_lowering(linalg.eigh_p, _lower_eigh(mlir, linalg, eigh), platform=NAME)
         mlir.register_lowering(linalg.svd_p, _lower_svd(mlir, linalg, svd), platform=NAME)
     except (ImportError, AttributeError) as e:
-        warnings.warn(f"tessera: this JAX keeps its lowerings of eigh and svd elsewhere ({e}); "
-                      "eigh and what is made of it do not run", stacklevel=2)
+        warnings.warn("tessera: this JAX keeps its lowerings of lu, eigh and svd elsewhere "
+                      f"({e}); eigh and what is made of it do not run, lu is slow", stacklevel=2)
 
 
 def _allow_export():
@@ -159,6 +160,12 @@ def _call(mlir, ctx, target, operand, config):
     types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
     return mlir.custom_call(target, result_types=types, operands=[operand],
                             backend_config=config, api_version=1, result_shapes=shapes).results
+
+
+def _lower_lu(mlir):
+    def lower(ctx, operand):
+        return _call(mlir, ctx, "LuDecomposition", operand, "")
+    return lower
 
 
 def _lower_eigh(mlir, linalg, theirs):

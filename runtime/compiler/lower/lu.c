@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * LU with partial pivoting as LAPACK's getrf leaves it, cut in halves by columns until FEW are
+ * left: what is right of the first half is a triangular system and one product, and so nearly all
+ * of the work (Toledo, 1997). The few are a loop with a few elementwise ops on the whole batch
+ * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/compiler/lower/linalg.h"
+
+enum { FEW = 16 };	/* columns that a loop does one by one */
+
+static const int64_t as_is[] = { 0, 1, 2 };
+
+struct lu {
+	struct tc_value *x;		/* L below the diagonal, U above: [batch, m, w] */
+	struct tc_value *pivots;	/* row j was exchanged with row pivots[j]: [batch, w] */
+	struct tc_value *rows;		/* which row of A each one was: [batch, m] */
+};
+
+/*
+ * ---- few columns ----
+ *
+ * Which dim is which: lanes go along the last one, the batch of many small matrices or the rows
+ * of others. Sizes in that order: x batch, w, m; pivots batch, w, 1; rows batch, 1, m.
+ */
+struct few {
+	unsigned batch, column, row;
+};
+
+enum { X, PIVOTS, ROWS, STATES };
+
+static struct few few_of(const struct tc_type *t)
+{
+	static const struct few along_rows = { 0, 1, 2 }, along_batch = { 2, 0, 1 };
+
+	return t->dim[0] > t->dim[1] ? along_batch : along_rows;
+}
+
+/* [batch, m, w] in that order of dims; and back. */
+static struct tc_value *turn(const struct tc_build *b, const struct few *f, struct tc_value *x)
+{
+	static const int64_t mirror[] = { 2, 1, 0 };
+
+	return f->batch ? tc_build_transpose(b, x, mirror) : tc_build_turn(b, x);
+}
+
+/* Zeros of these sizes. */
+static struct tc_value *zeros(const struct tc_build *b, const struct few *f, enum elem elem,
+			      int64_t batch, int64_t w, int64_t m)
+{
+	int64_t dim[3];
+
+	dim[f->batch] = batch;
+	dim[f->column] = w;
+	dim[f->row] = m;
+	return tc_build_number(b, tc_tensor(b->c, elem, 3, dim), 0);
+}
+
+/* x with one element where t has many. */
+static struct tc_value *spread(const struct tc_build *b, struct tc_value *x,
+			       const struct tc_type *t)
+{
+	t = tc_with_elem(b->c, t, (enum elem)x->type->elem);
+	return tc_build_broadcast(b, x, t, x->type->rank ? as_is : NULL);
+}
+
+/* Where positions along `dim` of t compare with j, a scalar or one for each matrix. */
+static struct tc_value *where(const struct tc_build *b, const struct tc_type *t, unsigned dim,
+			      int direction, struct tc_value *j)
+{
+	struct tc_value *at = tc_build_iota(b, tc_with_elem(b->c, t, ELEM_S32), dim);
+
+	return tc_build_compare(b, direction, at, spread(b, j, t));
+}
+
+/* x folded along the rows, which stay as a dim of 1. */
+static struct tc_value *fold(const struct tc_build *b, const struct few *f, enum tc_opcode op,
+			     struct tc_value *x, double first)
+{
+	int64_t dim[] = { x->type->dim[0], x->type->dim[1], x->type->dim[2] };
+
+	dim[f->row] = 1;
+	return tc_build_reshape(b, tc_build_fold(b, op, x, first, 1u << f->row), 3, dim);
+}
+
+/*
+ * The first row from j on whose |real| + |imaginary part| is the largest, one for each matrix. A
+ * NaN is less than any number, as LAPACK's comparisons have it, and more than what is done.
+ */
+static struct tc_value *find_pivot(const struct tc_build *b, const struct few *f,
+				   struct tc_value *column, struct tc_value *j)
+{
+	struct tc_value *size = tc_build1(b, TC_ABS, tc_build_real(b, column)), *im, *top, *at;
+	const struct tc_type *t = size->type, *s32 = tc_with_elem(b->c, t, ELEM_S32);
+
+	if (t != column->type) {
+		im = tc_build(b, TC_IMAG, t, 1, &column);
+		size = tc_build2(b, TC_ADD, size, tc_build1(b, TC_ABS, im));
+	}
+	size = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, size), size,
+			       tc_build_number(b, t, -1));
+	size = tc_build_select(b, where(b, t, f->row, TC_CMP_LT, j), tc_build_number(b, t, -2),
+			       size);
+	top = spread(b, fold(b, f, TC_MAXIMUM, size, -INFINITY), t);
+	at = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, top),
+			     tc_build_iota(b, s32, f->row),
+			     tc_build_number(b, s32, INT32_MAX));
+	return fold(b, f, TC_MINIMUM, at, INT32_MAX);
+}
+
+/* Two rows to exchange: j, the same of each matrix, and p. Marks are narrow: one column. */
+struct swap {
+	const struct few *few;
+	struct tc_value *j, *p, *is_j, *is_p;
+};
+
+static bool is_one(const struct swap *s)
+{
+	return s->p->type->count == 1;
+}
+
+/* What x has in row p. */
+static struct tc_value *row_p(const struct tc_build *b, const struct swap *s, struct tc_value *x)
+{
+	const struct few *f = s->few;
+
+	if (is_one(s))
+		return tc_build_take(b, x, f->row, tc_build_reshape(b, s->p, 0, NULL), 1);
+	x = tc_build_select(b, spread(b, s->is_p, x->type), x, tc_build_number(b, x->type, 0));
+	return fold(b, f, TC_ADD, x, 0);
+}
+
+static struct tc_value *exchange(const struct tc_build *b, const struct swap *s,
+				 struct tc_value *x, struct tc_value *at_j, struct tc_value *at_p)
+{
+	const struct tc_type *t = x->type;
+
+	if (is_one(s)) {
+		x = tc_build_put(b, x, s->few->row, tc_build_reshape(b, s->p, 0, NULL), at_j);
+		return tc_build_put(b, x, s->few->row, s->j, at_p);
+	}
+	x = tc_build_select(b, spread(b, s->is_p, t), spread(b, at_j, t), x);
+	return tc_build_select(b, spread(b, s->is_j, t), spread(b, at_p, t), x);
+}
+
+/* Column j: its pivot to row j, over it what is below, and that off the columns to come. A pivot
+ * of zero has zeros below it. */
+static void eliminate(const struct tc_build *b, struct tc_value *j, struct tc_value **state,
+		      void *arg)
+{
+	const struct few *f = arg;
+	struct tc_value *x = state[X], *column = tc_build_take(b, x, f->column, j, 1), *rows;
+	struct tc_value *at_j = tc_build_take(b, x, f->row, j, 1), *at_p, *pivot, *none, *l;
+	struct tc_value *below, *less, *later;
+	struct swap s = { .few = f, .j = j, .p = find_pivot(b, f, column, j) };
+
+	s.is_j = where(b, column->type, f->row, TC_CMP_EQ, j);
+	s.is_p = where(b, column->type, f->row, TC_CMP_EQ, s.p);
+	at_p = row_p(b, &s, x);
+	x = exchange(b, &s, x, at_j, at_p);
+	pivot = tc_build_take(b, at_p, f->column, j, 1);
+	column = exchange(b, &s, column, tc_build_take(b, at_j, f->column, j, 1), pivot);
+	none = tc_build_compare(b, TC_CMP_EQ, pivot, tc_build_number(b, pivot->type, 0));
+	l = tc_build_select(b, none, tc_build_number(b, pivot->type, 1), pivot);
+	l = tc_build2(b, TC_DIVIDE, column, spread(b, l, column->type));
+	below = where(b, column->type, f->row, TC_CMP_GT, j);
+	column = tc_build_select(b, below, l, column);
+	later = where(b, at_p->type, f->column, TC_CMP_GT, j);
+	less = tc_build2(b, TC_MULTIPLY, spread(b, l, x->type), spread(b, at_p, x->type));
+	less = tc_build2(b, TC_SUBTRACT, x, less);
+	below = tc_build2(b, TC_AND, spread(b, below, x->type), spread(b, later, x->type));
+	x = tc_build_select(b, below, less, x);
+	state[X] = tc_build_put(b, x, f->column, j, column);
+	state[PIVOTS] = tc_build_put(b, state[PIVOTS], f->column, j, s.p);
+	rows = state[ROWS];
+	state[ROWS] = exchange(b, &s, rows, tc_build_take(b, rows, f->row, j, 1),
+			       row_p(b, &s, rows));
+}
+
+static struct lu factor_few(const struct tc_build *b, struct tc_value *a)
+{
+	const int64_t batch = a->type->dim[0], m = a->type->dim[1], w = a->type->dim[2];
+	struct few f = few_of(a->type);
+	struct tc_loop loop = { .n = w, .body = eliminate, .arg = &f };
+	struct tc_value *state[STATES];
+
+	state[X] = turn(b, &f, a);
+	state[PIVOTS] = zeros(b, &f, ELEM_S32, batch, w, 1);
+	state[ROWS] = tc_build_iota(b, zeros(b, &f, ELEM_S32, batch, 1, m)->type, f.row);
+	tc_build_loop(b, &loop, STATES, state);
+	for (unsigned i = 0; i < STATES; i++)
+		state[i] = turn(b, &f, state[i]);
+	return (struct lu){
+		.x = state[X],
+		.pivots = tc_build_reshape(b, state[PIVOTS], 2, (int64_t[]){ batch, w }),
+		.rows = tc_build_reshape(b, state[ROWS], 2, (int64_t[]){ batch, m }),
+	};
+}
+
+/* ---- halves ---- */
+
+/* Rows of x [batch, m, w] in another order. */
+static struct tc_value *reorder(const struct tc_build *b, struct tc_value *x,
+				struct tc_value *rows)
+{
+	const int64_t zero = 0, one = 1, two = 2, sizes[] = { 1, 1, x->type->dim[2] };
+	struct tc_value *in[] = { x, rows };
+	struct tc_op *op;
+
+	x = tc_build(b, TC_GATHER, x->type, 2, in);
+	op = x->def;
+	tc_set_ints(b->c, op, "offset_dims", &two, 1);
+	tc_set_ints(b->c, op, "collapsed_slice_dims", &one, 1);
+	tc_set_ints(b->c, op, "operand_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_indices_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_index_map", &one, 1);
+	tc_set_int(b->c, op, "index_vector_dim", TC_ATTR_INT, 2);
+	tc_set_ints(b->c, op, "slice_sizes", sizes, 3);
+	tc_set_int(b->c, op, "indices_are_sorted", TC_ATTR_BOOL, 0);
+	return x;
+}
+
+/* What stands right of the first h columns, `left`, once they are factored: in their order of
+ * rows, U on top. */
+static void apply_left(const struct tc_build *b, const struct lu *left, struct tc_value *right,
+		       struct tc_value **top, struct tc_value **rest)
+{
+	int64_t h = left->x->type->dim[2], m = left->x->type->dim[1];
+	struct tc_value *l = tc_build_part(b, left->x, 1, 0, h), *below;
+
+	right = reorder(b, right, left->rows);
+	*top = tc_linalg_solve_below(b, l, tc_build_part(b, right, 1, 0, h));
+	*rest = NULL;
+	if (m == h)
+		return;
+	below = tc_build_part(b, left->x, 1, h, m - h);
+	*rest = tc_build2(b, TC_SUBTRACT, tc_build_part(b, right, 1, h, m - h),
+			  tc_linalg_times(b, below, *top));
+}
+
+/* The order of all rows, once those from h on are in the order of `below`. */
+static struct tc_value *compose(const struct tc_build *b, struct tc_value *rows, int64_t h,
+				struct tc_value *below)
+{
+	const int64_t n = rows->type->dim[1] - h, dim[] = { rows->type->dim[0], n, 1 };
+	struct tc_value *tail = tc_build_part(b, rows, 1, h, n), *part[2];
+
+	tail = reorder(b, tc_build_reshape(b, tail, 3, dim), below);
+	part[0] = tc_build_part(b, rows, 1, 0, h);
+	part[1] = tc_build_reshape(b, tail, 2, dim);
+	return tc_build_join(b, 2, part, 1);
+}
+
+/* Of at least as many rows as columns. */
+static struct lu factor(const struct tc_build *b, struct tc_value *a)
+{
+	int64_t m = a->type->dim[1], w = a->type->dim[2], h = (w / 2 + FEW - 1) / FEW * FEW;
+	struct tc_value *top, *rest, *part[2], *column[2];
+	struct lu left, right;
+
+	if (w <= FEW)
+		return factor_few(b, a);
+	left = factor(b, tc_build_part(b, a, 2, 0, h));
+	apply_left(b, &left, tc_build_part(b, a, 2, h, w - h), &top, &rest);
+	right = factor(b, rest);
+	part[0] = tc_build_part(b, left.x, 1, 0, h);
+	part[1] = reorder(b, tc_build_part(b, left.x, 1, h, m - h), right.rows);
+	column[0] = tc_build_join(b, 2, part, 1);
+	part[0] = top;
+	part[1] = right.x;
+	column[1] = tc_build_join(b, 2, part, 1);
+	left.x = tc_build_join(b, 2, column, 2);
+	left.rows = compose(b, left.rows, h, right.rows);
+	part[0] = left.pivots;
+	part[1] = tc_build2(b, TC_ADD, right.pivots,
+			    tc_build_number(b, right.pivots->type, (double)h));
+	left.pivots = tc_build_join(b, 2, part, 1);
+	return left;
+}
+
+static struct lu factor_any(const struct tc_build *b, struct tc_value *a)
+{
+	int64_t m = a->type->dim[1], n = a->type->dim[2];
+	struct tc_value *part[2], *rest;
+	struct lu lu;
+
+	if (m >= n)
+		return factor(b, a);
+	lu = factor(b, tc_build_part(b, a, 2, 0, m));
+	part[0] = lu.x;
+	apply_left(b, &lu, tc_build_part(b, a, 2, m, n - m), &part[1], &rest);
+	lu.x = tc_build_join(b, 2, part, 2);
+	return lu;
+}
+
+/* ---- the call ---- */
+
+/* Whether t is s32[batch of a..., n]. */
+static bool is_index(const struct tc_type *a, const struct tc_type *t, int64_t n)
+{
+	return !t->is_tuple && t->elem == ELEM_S32 && t->rank == a->rank - 1 &&
+	       !memcmp(t->dim, a->dim, (a->rank - 2) * sizeof(*a->dim)) &&
+	       t->dim[t->rank - 1] == n;
+}
+
+void tc_decompose_lu(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	const struct tc_type *t;
+	struct tc_value *out[3];
+	int64_t m, n, k;
+	struct lu lu;
+
+	tc_linalg_check(c, op, "LuDecomposition", 1);
+	t = tc_in(op, 0)->type;
+	m = t->dim[t->rank - 2];
+	n = t->dim[t->rank - 1];
+	k = m < n ? m : n;
+	if (op->n_results != 3 || tc_out(op, 0)->type != t ||
+	    !is_index(t, tc_out(op, 1)->type, k) || !is_index(t, tc_out(op, 2)->type, m))
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "LuDecomposition of %lld x %lld gives a "
+			"matrix of its operand's type, %lld pivots and the order of %lld rows, "
+			"both of i32",
+			(long long)m, (long long)n, (long long)k, (long long)m);
+	out[0] = tc_in(op, 0);
+	out[1] = tc_build_number(&b, tc_out(op, 1)->type, 0);
+	out[2] = tc_build_iota(&b, tc_out(op, 2)->type, t->rank - 2u);
+	if (t->count) {
+		lu = factor_any(&b, tc_build_matrices(&b, out[0]));
+		out[0] = lu.x;
+		out[1] = lu.pivots;
+		out[2] = lu.rows;
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		t = tc_out(op, i)->type;
+		tc_replace_uses(tc_out(op, i), tc_build_reshape(&b, out[i], t->rank, t->dim));
+	}
+	tc_erase(op);
+}
