@@ -91,3 +91,15 @@ def test_more_indices_than_an_instruction_has_are_refused_with_advice(device):
     x = jax.device_put(np.zeros((2,) * 10, np.float32), device)
     with pytest.raises(Exception, match="9 components.*at most 8: .*by a reshape"):
         jax.jit(lambda a: a[(np.arange(2),) * 9])(x)
+
+
+def test_what_is_to_run_on_the_host_is_refused_with_advice(device):
+    from jax.experimental.compute_on import compute_on
+
+    def f(x, where):
+        with compute_on(where):
+            return jax.numpy.sin(x)
+    x = jax.device_put(np.ones(2, np.float32), device)
+    with pytest.raises(Exception, match="device_host.*leave out compute_on.*pure_callback"):
+        jax.jit(f, static_argnums=1)(x, "device_host")
+    np.testing.assert_allclose(jax.jit(f, static_argnums=1)(x, "device"), np.sin(1), rtol=1e-6)

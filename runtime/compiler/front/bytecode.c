@@ -472,6 +472,24 @@ static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *
 	}
 }
 
+/* JAX's compute_on. "dense" is the device itself. */
+static void check_processor(struct bc *r, const struct op_head *h, const struct tc_op *op)
+{
+	const struct bc_attr *own = bc_find(h->discardable, "mhlo.frontend_attributes");
+	const struct bc_attr *where = bc_find(own, "_xla_compute_type");
+
+	if (!where || where->kind != BC_STR)
+		return;
+	if (is_text(where->text, "host"))
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "it is to be computed on the host (compute_on "
+			"\"device_host\"), which programs of this device do not do yet: leave out "
+			"compute_on, or call a function of the host (jax.pure_callback)");
+	if (is_text(where->text, "sparseoffload"))
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "it is to be computed on a sparse core "
+			"(compute_on \"tpu_sparsecore\"), which this device does not have: "
+			"leave out compute_on");
+}
+
 static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct tc_block *b)
 {
 	const struct bc_attr *args = NULL, *results = NULL;
@@ -495,6 +513,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	else if (h.name->row && (h.mask & 0x40))
 		read_properties_of(r, h.name, &h.properties, op);
 	read_old_forms(r, &h, op);
+	check_processor(r, &h, op);
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.backend_config"))
 		bc_give(r, op, "attributes", 10,
 			bc_find(h.discardable, "mhlo.backend_config"), false);

@@ -282,6 +282,10 @@ static void what_does_not_run_names_itself_and_its_place(void **state)
 		(const char *[]){ "custom_call", "somebody.else", "jit(f)/call", NULL });
 	refuses("refused_collective", &a, 1, ERR_INVALID_ARGUMENT,
 		(const char *[]){ "collective_permute", "device 1", "jit(f)/permute", NULL });
+	refuses("refused_compute_on_host", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "sine", "compute_on \"device_host\"", "jit(f)/sin", NULL });
+	refuses("refused_compute_on_sparse_core", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "call", "sparse core", "jit(f)/compute_on", NULL });
 	refuses("refused_type", &z, 1, ERR_UNIMPLEMENTED,
 		(const char *[]){ "atan2", "complex<f32>", "jit(f)/atan2", NULL });
 	refuses("recursion", &a, 1, ERR_INVALID_ARGUMENT,
