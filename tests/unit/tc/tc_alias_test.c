@@ -902,6 +902,34 @@ static void links_write_to_peers_and_nothing_else_does(void **state)
 	}
 }
 
+/* It is another number than what was there, so nothing is known of where it leads. */
+static void what_rwait_reads_takes_the_place_of_what_was(void **state)
+{
+	static const struct image_binding bindings[] = {
+		{ IMAGE_CONSTANTS, 0, HW_BIND_READ, 0, 64 },
+		{ IMAGE_TEMP, 0, HW_BIND_READ | HW_BIND_WRITE, 0, 256 },
+		{ IMAGE_MAILBOX, 0, HW_BIND_READ | HW_BIND_WRITE, 0, 256 },
+		{ IMAGE_PEER, 0, HW_BIND_WRITE | HW_BIND_PEER, 0, 256 },
+	};
+	struct isa_scalar text[] = {
+		{ .insn = { ISA_LI, 0, sizeof(*text) }, .rd = 5, .imm = 256 },
+		{ .insn = { ISA_RWAIT, 0, sizeof(*text) }, .elem = ELEM_U64, .binding = 2,
+		  .rd = 5 },
+		{ .insn = { ISA_RSIG, 0, sizeof(*text) }, .elem = ELEM_U64, .binding = 3,
+		  .ra = 5 },
+		{ .insn = { ISA_HALT, 0, sizeof(*text) } },
+	};
+	struct image im = { .text = text, .text_bytes = sizeof(text), .bindings = bindings,
+			    .n_bindings = 4 };
+	struct tc_verdict why;
+
+	(void)state;
+	assert_int_equal(tc_verify(&im, NULL, &why), 0);
+	text[1].rd = 6;
+	assert_int_equal(tc_verify(&im, NULL, &why), ERR_INTERNAL);
+	assert_non_null(strstr(why.why, "goes outside of binding 3"));
+}
+
 /* Bytes are changed at random in right programs: an answer, and no harm. */
 static void changed_bytes_do_no_harm(void **state)
 {
@@ -941,6 +969,7 @@ int main(void)
 		cmocka_unit_test(far_walks_and_registers_are_told_apart_or_not_trusted),
 		cmocka_unit_test(broken_programs_are_refused_and_right_ones_taken),
 		cmocka_unit_test(links_write_to_peers_and_nothing_else_does),
+		cmocka_unit_test(what_rwait_reads_takes_the_place_of_what_was),
 		cmocka_unit_test(changed_bytes_do_no_harm),
 	};
 

@@ -465,6 +465,93 @@ static void loops_meet_in_every_turn(void **state)
 	}
 }
 
+/* Member 0 hears from nobody: only credit keeps it from sending before the others have taken. */
+static void nobody_is_overrun(void **state)
+{
+	static const char text[] = MODULE("%0: tensor<300xui32>, %2: tensor<i32>",
+		"%3 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		"%4 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+		"%5 = constant() {value = dense<splat 0x03000000> : tensor<300xui32>} : "
+		"tensor<300xui32>\n"
+		"%6 = constant() {value = dense<splat 0x00000000> : tensor<300xui32>} : "
+		"tensor<300xui32>\n"
+		"%7, %8, %9 = while(%3, %0, %6) : tensor<i32>, tensor<300xui32>, tensor<300xui32> "
+		"(%10: tensor<i32>, %11: tensor<300xui32>, %12: tensor<300xui32>) {\n"
+		"%13 = compare(%10, %2) {compare_type = <SIGNED>, comparison_direction = <LT>} : "
+		"tensor<i1>\nreturn(%13)\n"
+		"} (%20: tensor<i32>, %21: tensor<300xui32>, %22: tensor<300xui32>) {\n"
+		"%23 = collective_permute(%21) {source_target_pairs = [0, 1], "
+		"use_global_device_ids = true} : tensor<300xui32>\n"
+		"%24 = multiply(%21, %5) : tensor<300xui32>\n"
+		"%25 = multiply(%22, %5) : tensor<300xui32>\n"
+		"%26 = add(%25, %23) : tensor<300xui32>\n"
+		"%27 = add(%26, %26) : tensor<300xui32>\n"
+		"%28 = add(%20, %4) : tensor<i32>\n"
+		"return(%28, %24, %27)\n}\nreturn(%9)\n");
+	uint32_t x[300], got[300], turns = 2000;
+	struct gang g;
+
+	(void)state;
+	gang_make(&g, text, 2, 1, 1);
+	for (unsigned m = 0; m < 2; m++) {
+		for (unsigned i = 0; i < 300; i++)
+			x[i] = m ? 0 : i * 2 + 1;
+		gang_set(&g, m, 0, x);
+		gang_set(&g, m, 1, &turns);
+	}
+	gang_run(&g);
+	gang_get(&g, 1, 0, got);
+	for (unsigned i = 0; i < 300; i++) {
+		uint32_t sum = 0, sent = i * 2 + 1;
+
+		for (unsigned k = 0; k < turns; k++, sent *= 3)
+			sum = 2 * (sum * 3 + sent);
+		assert_int_equal(got[i], sum);
+	}
+	gang_drop(&g);
+}
+
+/* One area for all of them, and another one behind it. */
+static void sizes_may_change_among_the_same_members(void **state)
+{
+	static const char text[] = MODULE("%0: tensor<3xui8>, %1: tensor<2x5000xui8>, "
+		"%2: tensor<7xui8>, %3: tensor<4000xui8>",
+		"%10 = tc.exchange(%0) {replica_groups = [1, 0], group_size = 2, is_same = true} : "
+		"tensor<2x3xui8>\n"
+		"%11 = collective_permute(%2) {source_target_pairs = [0, 1, 1, 0], "
+		"use_global_device_ids = true} : tensor<7xui8>\n"
+		"%12 = tc.exchange(%1) {replica_groups = [1, 0], group_size = 2, "
+		"is_same = false} : tensor<2x5000xui8>\n"
+		"%13 = collective_permute(%3) {source_target_pairs = [0, 1, 1, 0], "
+		"use_global_device_ids = true} : tensor<4000xui8>\n"
+		"return(%10, %11, %12, %13)\n");
+	uint8_t got[10000];
+	struct gang g;
+
+	(void)state;
+	gang_make(&g, text, 1, 2, 1);
+	for (unsigned round = 0; round < 20; round++) {
+		set_args(&g, round);
+		gang_run(&g);
+		for (unsigned m = 0; m < 2; m++) {
+			gang_get(&g, m, 0, got);
+			for (unsigned i = 0; i < 6; i++)
+				assert_int_equal(got[i], byte_of(1 - i / 3, i % 3, round));
+			gang_get(&g, m, 1, got);
+			for (unsigned i = 0; i < 7; i++)
+				assert_int_equal(got[i], byte_of(1 - m, i, round + 2));
+			gang_get(&g, m, 2, got);
+			for (unsigned i = 0; i < 10000; i++)
+				assert_int_equal(got[i], byte_of(1 - i / 5000, i % 5000 +
+						 (1 - m) * 5000, round + 1));
+			gang_get(&g, m, 3, got);
+			for (unsigned i = 0; i < 4000; i++)
+				assert_int_equal(got[i], byte_of(1 - m, i, round + 3));
+		}
+	}
+	gang_drop(&g);
+}
+
 /* The same choice everywhere, made by data. */
 static void branches_meet(void **state)
 {
@@ -776,6 +863,8 @@ int main(void)
 		cmocka_unit_test(permutations_bring_what_was_sent_or_zeros),
 		cmocka_unit_test(exchanges_are_ops_like_others),
 		cmocka_unit_test(loops_meet_in_every_turn),
+		cmocka_unit_test(nobody_is_overrun),
+		cmocka_unit_test(sizes_may_change_among_the_same_members),
 		cmocka_unit_test(branches_meet),
 		cmocka_unit_test(launches_may_be_queued_behind_each_other),
 		cmocka_unit_test(different_programs_take_turns),
