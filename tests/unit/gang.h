@@ -164,19 +164,30 @@ static inline void gang_load(struct gang *g, const void *image, size_t bytes, un
 	gang_begin_anew(g);
 }
 
+static inline int gang_compile(struct gang *g, const struct tc_source *source,
+			       const struct tc_options *o, struct err *err)
+{
+	struct tc_result r;
+	int code = tc_compile(source, o, &r, err);
+
+	if (code)
+		return code;
+	gang_load(g, r.image, r.image_bytes, 0, 1);
+	assert_int_equal(g->n, (o->replicas ? o->replicas : 1) *
+			 (o->partitions ? o->partitions : 1));
+	tc_result_free(&r);
+	return 0;
+}
+
 static inline void gang_make(struct gang *g, const char *text, unsigned replicas,
 			     unsigned partitions, unsigned level)
 {
 	const struct tc_options o = { .level = level, .verify = true, .replicas = replicas,
 				      .partitions = partitions };
-	struct tc_result r;
 	struct err err;
 
-	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, &err))
+	if (gang_compile(g, &(struct tc_source){ text, strlen(text), "mlir" }, &o, &err))
 		fail_msg("%s\n%s", err.msg, text);
-	gang_load(g, r.image, r.image_bytes, 0, 1);
-	assert_int_equal(g->n, replicas * partitions);
-	tc_result_free(&r);
 }
 
 static inline void gang_drop(struct gang *g)
@@ -277,14 +288,16 @@ static inline void gang_get(const struct gang *g, unsigned m, unsigned result, v
 }
 
 /* As tc_eval_gang. */
-static inline void gang_evaluate(const char *text, const struct tc_options *o,
-				 const struct tc_array *args, size_t n_args,
-				 struct tc_array **outs, size_t *n_outs)
+static inline int gang_evaluate(const struct tc_source *source, const struct tc_options *o,
+				const struct tc_array *args, size_t n_args,
+				struct tc_array **outs, size_t *n_outs, struct err *err)
 {
 	struct tc_array *a;
 	struct gang g;
+	int code = gang_compile(&g, source, o, err);
 
-	gang_make(&g, text, o->replicas ? o->replicas : 1, o->partitions ? o->partitions : 1, 1);
+	if (code)
+		return code;
 	assert_int_equal(g.n_args, n_args);
 	*outs = a = calloc(g.n * g.n_results + 1, sizeof(*a));
 	*n_outs = g.n_results;
@@ -305,6 +318,7 @@ static inline void gang_evaluate(const char *text, const struct tc_options *o,
 			gang_get(&g, m, k, a->data);
 		}
 	gang_drop(&g);
+	return 0;
 }
 
 #endif

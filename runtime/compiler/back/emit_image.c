@@ -65,6 +65,35 @@ static void verify(struct emit *e, const struct image *im)
 		"TESSERA_DUMP=", dump ? dump : "FOLDER");
 }
 
+/* How the arrays of the framework lie on the members, as the image has it. */
+static void put_shardings(struct emit *e, struct image *im)
+{
+	const struct tc_ctx *c = e->c;
+	size_t bytes = 0;
+	uint8_t *to;
+
+	for (uint32_t i = 0; i < c->n_shardings; i++)
+		bytes += sizeof(uint32_t) + (c->shardings[i].bytes ? c->shardings[i].n : 0);
+	if (!bytes || e->links->n_partitions == 1)
+		return;
+	if (c->n_shardings != (uint32_t)e->n_args + e->n_results)
+		tc_fail(e->c, ERR_INTERNAL, NULL, "%u shardings of %u arrays", c->n_shardings,
+			(uint32_t)e->n_args + e->n_results);
+	to = arena_array(&e->c->arena, bytes, 1);
+	if (!to)
+		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	im->shardings = to;
+	im->shardings_bytes = bytes;
+	for (uint32_t i = 0; i < c->n_shardings; i++) {
+		uint32_t n = c->shardings[i].bytes ? (uint32_t)c->shardings[i].n : 0;
+
+		memcpy(to, &n, sizeof(n));
+		if (n)
+			memcpy(to + sizeof(n), c->shardings[i].bytes, n);
+		to += sizeof(n) + n;
+	}
+}
+
 void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 {
 	const struct tc_block *main = tc_main(e->c);
@@ -107,6 +136,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 				.access = HW_BIND_READ | HW_BIND_WRITE,
 				.bytes = (uint64_t)t->bytes };
 	}
+	put_shardings(e, &im);
 	tc_put_links(e, &im, b, &n);
 	if (e->has_random)
 		b[n++] = (struct image_binding){ .kind = IMAGE_RANDOM,

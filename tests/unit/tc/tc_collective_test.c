@@ -327,14 +327,12 @@ static void check(const struct program *p, const struct tc_array *outs, const ch
 static int evaluate(const char *text, struct tc_options o, const struct tc_array *args,
 		    size_t n_args, struct tc_array **outs, size_t *n_outs, struct err *err)
 {
+	const struct tc_source source = { text, strlen(text), "mlir" };
+
 	o.level = 1;
 	o.verify = true;
-	if (o.evaluate_after == devices) {
-		gang_evaluate(text, &o, args, n_args, outs, n_outs);
-		return 0;
-	}
-	return tc_eval_gang(&(struct tc_source){ text, strlen(text), "mlir" }, &o, args, n_args,
-			    outs, n_outs, err);
+	return (o.evaluate_after == devices ? gang_evaluate : tc_eval_gang)(&source, &o, args,
+		n_args, outs, n_outs, err);
 }
 
 static void run(struct program *p)
