@@ -71,6 +71,20 @@ static void *wait_for_events(void *arg)
 
 /* ---- the telemetry page ---- */
 
+static void place_page(struct hal_device *dev)
+{
+	struct hal_position p;
+
+	hal_device_position(dev, &p);
+	dev->page->fabric = p.fabric;
+	dev->page->chip = p.chip;
+	dev->page->n_chips = p.n_chips;
+	for (unsigned d = 0; d < 3; d++) {
+		dev->page->coords[d] = p.coords[d];
+		dev->page->shape[d] = p.shape[d];
+	}
+}
+
 static void join_page(struct hal_device *dev)
 {
 	struct hal *hal = dev->hal;
@@ -92,6 +106,7 @@ static void join_page(struct hal_device *dev)
 	snprintf(dev->page->serial, sizeof(dev->page->serial), "%s", dev->entry->info.serial);
 	snprintf(dev->page->driver, sizeof(dev->page->driver), "%s", dev->entry->info.driver);
 	snprintf(dev->page->state, sizeof(dev->page->state), "ready");
+	place_page(dev);
 	if (hal->page->n_devices <= dev->index)
 		hal->page->n_devices = dev->index + 1;
 }

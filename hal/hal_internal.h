@@ -264,8 +264,9 @@ void hal_wake_waiter(struct hal_device *dev);
  * gone. Takes device.life, so under no lock behind it. A look may cost a message. */
 int hal_check_alive(struct hal_device *dev, struct err *err);
 /* Reads the heap's map for the page, if that is due, for which at most a hundredth of the time
- * is taken, and if it may ask the device, or something was submitted since, its counters: two
- * requests, so it blocks briefly ten times a second. Under no lock. The device has a page. */
+ * is taken, and if it may ask the device, something was submitted since or a link does not
+ * work, its counters: three requests, so it blocks briefly ten times a second. Under no lock.
+ * The device has a page. */
 void hal_page_update(struct hal_device *dev, bool may_ask);
 /* Tells in the page what went wrong (a code of err.def; 0: nothing). Under any lock. */
 void hal_page_tell(struct hal_device *dev, int code, const char *text);

@@ -29,21 +29,6 @@ void hal_device_position(const struct hal_device *dev, struct hal_position *out)
 	}
 }
 
-int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
-		     struct err *err)
-{
-	uint64_t bytes = 0;
-	int code = hal_check(dev, err);
-
-	*n = 0;
-	if (code || !dev->identity.fabric)
-		return code;
-	code = dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_LINKS },
-				out, HW_MAX_LINKS * sizeof(*out), &bytes, err);
-	*n = (unsigned)(bytes / sizeof(*out));
-	return code;
-}
-
 const char *hal_chip_name(struct hal_device *dev, uint64_t chip)
 {
 	const struct hal_entry *e = chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;

@@ -134,6 +134,21 @@ int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out, struc
 		.id = HW_LOG_TELEMETRY }, out, sizeof(*out), NULL, err);
 }
 
+int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
+		     struct err *err)
+{
+	uint64_t bytes = 0;
+	int code = hal_check(dev, err);
+
+	*n = 0;
+	if (code || !dev->identity.fabric)
+		return code;
+	code = dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_LINKS },
+				out, HW_MAX_LINKS * sizeof(*out), &bytes, err);
+	*n = (unsigned)(bytes / sizeof(*out));
+	return code;
+}
+
 /* Between these two a group of numbers changes; readers see all of it or nothing. */
 static void begin_group(struct hal_device *dev)
 {
@@ -192,10 +207,30 @@ static void write_heap(struct hal_device *dev, int64_t now)
 	dev->heap_due = now + 100 * (clock_ns() - now);
 }
 
-static void write_counters(struct hal_device *dev, const struct hw_telemetry *t,
-			   const struct hw_ras *ras, int64_t now)
+/* What the device answered, all of one moment. */
+struct answers {
+	struct hw_telemetry counters;
+	struct hw_ras ras;
+	struct hw_link links[HW_MAX_LINKS];
+	unsigned n_links;
+};
+
+static bool ask_counters(struct hal_device *dev, struct answers *out)
+{
+	if (hal_device_telemetry(dev, &out->counters, NULL) ||
+	    dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_RAS },
+			     &out->ras, sizeof(out->ras), NULL, NULL))
+		return false;
+	/* The kernel driver gives no such log page: then the page tells of no links. */
+	if (hal_device_links(dev, out->links, &out->n_links, NULL))
+		out->n_links = 0;
+	return true;
+}
+
+static void write_counters(struct hal_device *dev, const struct answers *a, int64_t now)
 {
 	struct hal_page_device *p = dev->page;
+	const struct hw_telemetry *t = &a->counters;
 
 	/* A reset of the function starts the count anew. */
 	if (t->busy_compute_ns < dev->last_busy_ns)
@@ -208,7 +243,9 @@ static void write_counters(struct hal_device *dev, const struct hw_telemetry *t,
 	p->power_mw = t->power_mw;
 	p->n_fault = t->n_fault;
 	p->counters = *t;
-	p->ras = *ras;
+	p->ras = a->ras;
+	p->n_links = a->n_links;
+	memcpy(p->links, a->links, a->n_links * sizeof(*a->links));
 	end_group(dev);
 	dev->last_busy_ns = t->busy_compute_ns;
 	dev->last_time_ns = t->time_ns;
@@ -220,23 +257,30 @@ static uint64_t count_submitted(const struct hal_device *dev)
 	       atomic_load_explicit(&dev->queues[1]->submitted, memory_order_relaxed);
 }
 
+/* One that is opened after this one makes a link work, which no interrupt tells. Those that
+ * failed are looked at again until they do. */
+static bool has_link_down(const struct hal_page_device *p)
+{
+	for (unsigned i = 0; i < p->n_links; i++)
+		if (p->links[i].is != HW_LINK_UP)
+			return true;
+	return false;
+}
+
 void hal_page_update(struct hal_device *dev, bool may_ask)
 {
 	uint64_t submitted = count_submitted(dev);
 	int64_t now = clock_ns(), due = atomic_load_explicit(&dev->page_due,
 							     memory_order_relaxed);
-	struct hw_telemetry t;
-	struct hw_ras ras;
+	struct answers a;
 
 	/* One thread at a time: until it is done, it is not due. */
 	if (now < due || !atomic_compare_exchange_strong(&dev->page_due, &due, CLOCK_FOREVER))
 		return;
 	/* The last of what was done is told once, though nobody works any more. */
-	if ((may_ask || submitted != dev->told_submitted) &&
-	    !hal_device_telemetry(dev, &t, NULL) &&
-	    !dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_RAS },
-			      &ras, sizeof(ras), NULL, NULL)) {
-		write_counters(dev, &t, &ras, now);
+	if ((may_ask || submitted != dev->told_submitted || has_link_down(dev->page)) &&
+	    ask_counters(dev, &a)) {
+		write_counters(dev, &a, now);
 		dev->told_submitted = submitted;
 	}
 	write_heap(dev, now);

@@ -66,8 +66,7 @@ static unsigned character(const unsigned char *p)
 	return n;
 }
 
-/* Makes text of what a stranger wrote. */
-static void clean(char *text, size_t n)
+void hal_text_clean(char *text, size_t n)
 {
 	unsigned step;
 
@@ -83,16 +82,18 @@ static void clean(char *text, size_t n)
 
 static void clean_device(struct hal_page_device *d)
 {
-	clean(d->bus_id, sizeof(d->bus_id));
-	clean(d->name, sizeof(d->name));
-	clean(d->serial, sizeof(d->serial));
-	clean(d->driver, sizeof(d->driver));
-	clean(d->state, sizeof(d->state));
-	clean(d->running, sizeof(d->running));
+	hal_text_clean(d->bus_id, sizeof(d->bus_id));
+	hal_text_clean(d->name, sizeof(d->name));
+	hal_text_clean(d->serial, sizeof(d->serial));
+	hal_text_clean(d->driver, sizeof(d->driver));
+	hal_text_clean(d->state, sizeof(d->state));
+	hal_text_clean(d->running, sizeof(d->running));
 	if (d->heap.n_owners > HAL_PAGE_OWNERS)
 		d->heap.n_owners = HAL_PAGE_OWNERS;
+	if (d->n_links > HW_MAX_LINKS)
+		d->n_links = HW_MAX_LINKS;
 	for (unsigned i = 0; i < d->heap.n_owners; i++)
-		clean(d->heap.owners[i].tag, sizeof(d->heap.owners[i].tag));
+		hal_text_clean(d->heap.owners[i].tag, sizeof(d->heap.owners[i].tag));
 }
 
 static bool copy_page(int fd, struct hal_page *out)
@@ -157,9 +158,9 @@ static int read_page(int fd, const char *path, struct hal_page *out, struct err 
 	    out->magic != HAL_PAGE_MAGIC || out->version != HAL_PAGE_VERSION ||
 	    out->n_devices > HAL_PAGE_DEVICES)
 		return no_page(path, err);
-	clean(out->command, sizeof(out->command));
+	hal_text_clean(out->command, sizeof(out->command));
 	for (unsigned i = 0; i < HAL_PAGE_EVENTS; i++)
-		clean(out->events[i].text, sizeof(out->events[i].text));
+		hal_text_clean(out->events[i].text, sizeof(out->events[i].text));
 	for (unsigned i = 0; i < out->n_devices; i++)
 		clean_device(&out->devices[i]);
 	return 0;

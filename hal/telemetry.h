@@ -14,13 +14,14 @@
  * is its writer's to truncate, and a mapping of it would end them. A layout that
  * changes is another HAL_PAGE_VERSION.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 #include "hal/base/err.h"
 #include "hal/hw/desc.h"
 
 #define HAL_PAGE_MAGIC 0x314d535354455354ull
-#define HAL_PAGE_VERSION 2u
+#define HAL_PAGE_VERSION 3u
 #define HAL_PAGE_DEVICES 64u
 #define HAL_PAGE_OWNERS 16u
 #define HAL_PAGE_CELLS 64u
@@ -73,6 +74,14 @@ struct hal_page_device {
 	struct hw_ras ras;
 	uint64_t heap_changes;	/* allocations and releases ever */
 	struct hal_page_heap heap;
+	/* Where it is among the chips that it is linked with, as hal_position; fabric 0: it has no
+	 * links. */
+	uint64_t fabric;
+	uint32_t chip, n_chips, coords[3], shape[3];
+	/* The chip's links as it told at read_at_ns. 0 of a linked chip that was read: this way to
+	 * the device tells nothing of them. */
+	uint32_t n_links, zero;
+	struct hw_link links[HW_MAX_LINKS];
 };
 
 struct hal_page {
@@ -104,6 +113,9 @@ void hal_page_close(struct hal_page *page, int fd, const char *path);
  * is none, which is then left alone, whatever it is; else why it can't be opened. Does not
  * block. */
 int hal_page_read(const char *path, struct hal_page *out, struct err *err);
+/* Makes printable UTF-8 of a stranger's text of n > 0 bytes, and ends it: each byte that is of no
+ * character, or of one that controls a terminal, becomes '?'. */
+void hal_text_clean(char *text, size_t n);
 
 #ifdef __cplusplus
 }

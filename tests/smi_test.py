@@ -32,7 +32,7 @@ SCHEMA = json.loads((DATA / "schema.json").read_text(encoding="utf-8"))
 
 
 U32, U64, S64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
-OWNERS, CELLS, EVENTS = 16, 64, 32
+OWNERS, CELLS, EVENTS, LINKS = 16, 64, 32, 6
 COUNTERS = ("time_ns", "busy_compute", "busy_dma", "hbm_read", "hbm_write", "dma_in", "dma_out",
             "n_execute", "n_copy", "n_fault", "n_insn", "matrix_ops", "vector_ops")
 RAS = ("ecc_corrected", "ecc_uncorrected", "poisoned", "watchdog", "queue_resets",
@@ -55,6 +55,12 @@ class Event(ctypes.Structure):
                 ("text", ctypes.c_char * 240)]
 
 
+class Link(ctypes.Structure):
+    _fields_ = [("peer", ctypes.c_uint16), ("dim", ctypes.c_uint8), ("is_down", ctypes.c_uint8),
+                ("is_", ctypes.c_uint8), ("zero", ctypes.c_uint8 * 3), ("tx_bytes", U64),
+                ("rx_bytes", U64), ("n_packets", U64), ("n_errors", U64)]
+
+
 class Device(ctypes.Structure):
     _fields_ = [(name, ctypes.c_char * n) for name, n in (
         ("bus_id", 64), ("name", 32), ("serial", 32), ("driver", 32), ("state", 96),
@@ -63,7 +69,9 @@ class Device(ctypes.Structure):
         ] + [("temperature_mc", U32), ("power_mw", U32), ("n_fault", U64)] + [
         (f"c_{name}", U64) for name in COUNTERS] + [
         (name, U32) for name in ("c_temperature", "c_power", "clock_khz", "throttle")] + [
-        (f"r_{name}", U64) for name in RAS] + [("heap_changes", U64), ("heap", Heap)]
+        (f"r_{name}", U64) for name in RAS] + [("heap_changes", U64), ("heap", Heap),
+        ("fabric", U64), ("chip", U32), ("n_chips", U32), ("coords", U32 * 3), ("shape", U32 * 3),
+        ("n_links", U32), ("zero", U32), ("links", Link * LINKS)]
 
 
 class Page(ctypes.Structure):
@@ -74,7 +82,7 @@ class Page(ctypes.Structure):
 
 
 def page(pid, command=b"train", devices=1):
-    p = Page(magic=0x314d535354455354, version=2, bytes=ctypes.sizeof(Page), pid=pid,
+    p = Page(magic=0x314d535354455354, version=3, bytes=ctypes.sizeof(Page), pid=pid,
              command=command, n_devices=devices)
     for i in range(devices):
         p.devices[i] = Device(bus_id=b"sim:%d" % i, name=b"Tessera T1", driver=b"in-process",

@@ -10,9 +10,12 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <glob.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "hal/hal.h"
+#include "hal/telemetry.h"
 #include "tests/unit/ring.h"
 
 #define N 8
@@ -441,6 +444,97 @@ static void *use(void *arg)
 	return NULL;
 }
 
+static void read_page(struct hal_page *out)
+{
+	char pattern[300];
+	glob_t found;
+	struct err err;
+
+	snprintf(pattern, sizeof(pattern), "%s/tessera-%u-%d-*", hal_page_dir(), getuid(),
+		 getpid());
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	if (hal_page_read(found.gl_pathv[0], out, &err))
+		fail_msg("%s", err.msg);
+	globfree(&found);
+}
+
+static void the_page_tells_of_places_and_links(void **state)
+{
+	enum { BYTES = 1 << 16 };
+	struct hal_mem *from = get(6, HAL_MEM_HBM, BYTES), *to = get(7, HAL_MEM_HBM, BYTES);
+	struct hal_page *page = malloc(sizeof(*page));
+	const struct hal_page_device *d;
+	struct hw_link l[HW_MAX_LINKS];
+	struct hal_position p;
+	int64_t deadline = SOON;
+	uint64_t value;
+	struct err err;
+	unsigned n;
+
+	(void)state;
+	assert_non_null(page);
+	read_page(page);
+	assert_int_equal(page->n_devices, N);
+	for (unsigned i = 0; i < N; i++) {
+		d = &page->devices[i];
+		hal_device_position(dev[i], &p);
+		assert_true(d->fabric == p.fabric);
+		assert_int_equal(d->chip, i);
+		assert_int_equal(d->n_chips, N);
+		for (unsigned k = 0; k < 3; k++) {
+			assert_int_equal(d->coords[k], p.coords[k]);
+			assert_int_equal(d->shape[k], p.shape[k]);
+		}
+	}
+	assert_int_equal(hal_queue_copy(queue(6, HAL_QUEUE_DMA), to, 0, from, 0, BYTES, NULL, 0,
+					&value, &err), 0);
+	assert_int_equal(hal_queue_wait(queue(6, HAL_QUEUE_DMA), value, SOON, &err), 0);
+	assert_int_equal(hal_device_links(dev[6], l, &n, &err), 0);
+	d = &page->devices[6];
+	do
+		read_page(page);
+	while (memcmp(d->links, l, sizeof(*l) * n) && clock_ns() < deadline);
+	assert_int_equal(n, 3);
+	assert_int_equal(d->n_links, 3);
+	assert_memory_equal(d->links, l, sizeof(*l) * n);
+	/* 6 is at (2, 1), 7 at (3, 1) */
+	assert_int_equal(d->links[0].peer, 7);
+	assert_true(d->links[0].tx_bytes >= BYTES);
+	free(page);
+	hal_mem_free(from);
+	hal_mem_free(to);
+}
+
+/* Which chip was opened first is no matter: the page hears of the others. */
+static void a_neighbour_that_comes_later_is_told_of(void **state)
+{
+	struct hal_page *page = malloc(sizeof(*page));
+	struct hal_page_device *d = &page->devices[0];
+	int64_t deadline = SOON;
+	struct err err;
+
+	(void)state;
+	assert_non_null(page);
+	close_all(NULL);
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:devices=2,lanes=1,"
+				    "hbm=256M" }, &hal, &err), 0);
+	assert_int_equal(hal_device_open(hal, 0, &dev[0], &err), 0);
+	do
+		read_page(page);
+	while ((d->n_links != 1 || d->links[0].is != HW_LINK_PEER_OFF) && clock_ns() < deadline);
+	assert_int_equal(d->n_links, 1);
+	assert_int_equal(d->links[0].is, HW_LINK_PEER_OFF);
+	assert_int_equal(hal_device_open(hal, 1, &dev[1], &err), 0);
+	do
+		read_page(page);
+	while (d->links[0].is != HW_LINK_UP && clock_ns() < deadline);
+	assert_int_equal(d->links[0].is, HW_LINK_UP);
+	close_all(NULL);
+	assert_int_equal(open_all(NULL), 0);
+	free(page);
+}
+
 static void threads_launch_over_devices_they_share(void **state)
 {
 	struct user u[8] = { 0 };
@@ -466,6 +560,8 @@ int main(void)
 		cmocka_unit_test(sums_have_the_same_bits_everywhere),
 		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
 		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),
+		cmocka_unit_test(the_page_tells_of_places_and_links),
+		cmocka_unit_test(a_neighbour_that_comes_later_is_told_of),
 		cmocka_unit_test(threads_launch_over_devices_they_share),
 	};
 
