@@ -388,6 +388,7 @@ check: packages
 	$(Q)$(PYTHON) tests/conformance/columns_test.py $(CONFORMANCE)
 	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_doctor_test.py $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/smi_link_test.py $(OUT)/xla-smi $(LIBTESSERA) $(OUT)/tessera-sim
 	$(Q)$(PYTHON) tests/package_test.py
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install

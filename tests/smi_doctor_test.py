@@ -240,6 +240,39 @@ class Doctor(Machine):
         self.publish("tessera-0-7", p)
         self.alone("MEMORY_ERRORS", "2 uncorrected", "reset sim:0")
 
+    def linked(self, state, refused=0, others=True):
+        """A chip whose link to the other one of two is so."""
+        p = page(7, devices=2 if others else 1)
+        for i, d in enumerate(p.devices[:p.n_devices]):
+            d.fabric, d.chip, d.n_chips, d.read_at, d.n_links = 5, i, 2, 1, 1
+            d.coords[0], d.shape[0], d.shape[1], d.shape[2] = i, 2, 1, 1
+            d.links[0].peer, d.links[0].is_ = 1 - i, 1 if i else state
+            d.links[0].n_packets, d.links[0].n_errors = 40, 0 if i else refused
+        while self.held:    # the page of before
+            self.held.pop().close()
+        self.publish("tessera-0-7", p)
+
+    def test_link_down(self):
+        self.linked(2)
+        self.alone("LINK_DOWN", "link x+ to sim:1: neighbour fatal, as process 7 read it",
+                   "restart the process that has sim:1")
+        self.linked(9)
+        self.alone("LINK_DOWN", "link x+ to sim:1: unknown (9)")
+
+    def test_link_unused(self):
+        self.linked(3)
+        self.alone("LINK_UNUSED", "link x+ to sim:1: neighbour off", "TESSERA_DEVICES")
+        # Who uses one chip of two misses nobody.
+        self.linked(3, others=False)
+        self.assertEqual(self.doctor().keys() - {"MEMLOCK"}, set())
+
+    def test_link_refuses(self):
+        self.linked(1)
+        self.assertEqual(self.doctor().keys() - {"MEMLOCK"}, set())
+        self.linked(1, refused=3)
+        self.alone("LINK_REFUSES", "link x+ to sim:1 refused 3 writes since this chip's reset and "
+                   "sent 40 packets", "xla-smi log")
+
     def test_huge_pages(self):
         self.put(self.group / "name", "vfio-noiommu")
         self.put(self.card / "dev/vfio/noiommu-7", "")

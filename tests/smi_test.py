@@ -490,7 +490,7 @@ class Smi(unittest.TestCase):
         self.assertEqual(path.read_text(encoding="utf-8"), text, f"{name}: --update writes it")
 
     def test_every_command_in_every_form_is_as_on_record(self):
-        for command in (*SHOWN, "doctor"):
+        for command in (*SHOWN, "doctor", "report", "reg"):
             for suffix, form in FORMS.items():
                 done = self.smi("replay", DATA / "node.json", command, *form)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -618,7 +618,11 @@ class Smi(unittest.TestCase):
         self.assertEqual(self.complete("re"), [n for n in named if n.startswith("re")])
         self.assertEqual(self.complete("list", "--j"), ["--json"])
         self.publish("tessera-0-7", page(7, devices=2))
-        self.assertEqual(self.complete("-d", ""), ["sim:0", "sim:1"])
+        for word in ("-d", "reset", "reg"):
+            self.assertEqual(self.complete(word, ""), ["sim:0", "sim:1"])
+        (self.dir / "node.json").write_text("")
+        for word in ("record", "replay", "report"):
+            self.assertEqual(self.complete(word, f"{self.dir}/no"), [f"{self.dir}/node.json"])
 
 
 if __name__ == "__main__":

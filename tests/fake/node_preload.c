@@ -2,7 +2,8 @@
 /*
  * A node of the kernel driver that is a plain file, for a program that this library is
  * preloaded into: FAKE_OPEN is the errno that opening /dev/accel/accel0 gives, FAKE_ABI and
- * FAKE_USABLE are what the driver says of itself, FAKE_RESET is the errno of a reset, after
+ * FAKE_USABLE are what the driver says of itself, FAKE_FABRIC is the number of a fabric
+ * of two chips that it is in, FAKE_RESET is the errno of a reset, after
  * which FAKE_DIES says that the device is no more.
  */
 #include <dlfcn.h>
@@ -37,12 +38,19 @@ static int query(struct drm_tessera_query *q)
 		.is_usable = (uint32_t)(number("FAKE_USABLE", 1) && !is_dead) };
 	struct hw_identify id = { .magic = HW_IDENTIFY_MAGIC, .isa = ISA_VERSION,
 		.name = "Tessera T1", .serial = "T1-7", .firmware = "1.2", .hbm_bytes = 1 << 30 };
+	uint64_t fabric = (uint64_t)number("FAKE_FABRIC", 0);
 	struct drm_tessera_memory m = { .hbm_total = 1 << 30, .hbm_used = 3 << 20,
 					.hbm_largest_free = 5 << 20 };
 	struct hw_telemetry t = { .time_ns = 1000, .busy_compute_ns = 250, .n_execute = 9,
 				  .temperature_mc = 51500, .clock_khz = 1000000 };
 	struct hw_ras r = { .ecc_corrected = 2 };
 
+	if (fabric) {	/* two chips in a row, of which it is the second */
+		id.fabric = fabric;
+		id.chip = id.coords[0] = 1;
+		id.n_chips = id.shape[0] = 2;
+		id.shape[1] = id.shape[2] = 1;
+	}
 	switch (q->type) {
 	case DRM_TESSERA_QUERY_DEVICE: give(q, &d, sizeof(d)); return 0;
 	case DRM_TESSERA_QUERY_IDENTIFY: give(q, &id, sizeof(id)); return 0;

@@ -353,6 +353,72 @@ static void check_link(struct doctor *d, const struct smi_device *s)
 	     "again, try another slot or riser, and see sudo lspci -vv -s %s", s->pci);
 }
 
+/* ---- links between chips ---- */
+
+static const char *name_of_peer(const struct smi_link *l, char out[96])
+{
+	if (*l->peer_bus_id)
+		snprintf(out, 96, "%s", l->peer_bus_id);
+	else
+		snprintf(out, 96, "chip %llu of fabric %s", (unsigned long long)l->peer_chip.n,
+			 l->fabric);
+	return out;
+}
+
+static bool is_neighbour_told(const struct doctor *d, const struct smi_link *l)
+{
+	for (unsigned i = 0; i < SMI_COUNT(d->node, devices); i++) {
+		const struct smi_device *s = &SMI_GET(d->node, devices, smi_device)[i];
+
+		if (!strcmp(s->fabric, l->fabric) && s->chip.n != l->chip.n)
+			return true;
+	}
+	return false;
+}
+
+static void blame_link(struct doctor *d, const struct smi_link *l)
+{
+	bool is_off = !strcmp(l->state, "neighbour off");
+	char peer[96];
+	struct smi_finding *f;
+
+	/* Who uses one chip of many misses nobody at the other ends. */
+	if (is_off && !is_neighbour_told(d, l))
+		return;
+	f = found(d, is_off ? LINK_UNUSED : LINK_DOWN, l->bus_id);
+	SEEN(f, "link %s to %s: %s, as process %llu read it %.1f s ago", l->port,
+	     name_of_peer(l, peer), l->state, (unsigned long long)l->pid.n,
+	     (double)l->age_ns.n / 1e9);
+	if (is_off)
+		MEND(f, "programs over several chips need all of them in one process: name them "
+		     "in its TESSERA_DEVICES, or leave that unset");
+	else
+		MEND(f, "see what failed: xla-smi log; restart the process that has %s, or as root "
+		     "xla-smi reset, and look again when process %llu works", peer,
+		     (unsigned long long)l->pid.n);
+}
+
+static void check_chip_link(struct doctor *d, const struct smi_link *l)
+{
+	struct smi_finding *f;
+	char peer[96];
+
+	if (l->up.is_known && !l->up.n)
+		blame_link(d, l);
+	if (!l->n_refused.n)
+		return;
+	f = found(d, LINK_REFUSES, l->bus_id);
+	SEEN(f, "link %s to %s refused %llu writes since this chip's reset and sent %llu packets, "
+	     "as process %llu read it %.1f s ago; the chip that failed may be one behind it",
+	     l->port, name_of_peer(l, peer), (unsigned long long)l->n_refused.n,
+	     (unsigned long long)l->n_packets.n, (unsigned long long)l->pid.n,
+	     (double)l->age_ns.n / 1e9);
+	MEND(f, "what failed first is in xla-smi log; if it comes again without a fault of the "
+	     "program's: xla-smi record node.json, for a report");
+}
+
+/* ---- where it is near to ---- */
+
 /* Whether a list as "0-3,8" names a processor that this process may run on. */
 static bool may_run_on(const char *cpus)
 {
@@ -569,6 +635,8 @@ void smi_diagnose(const struct smi_options *o, struct smi_node *node)
 	check_bus(&d);
 	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++)
 		check_device(&d, &SMI_GET(node, devices, smi_device)[i]);
+	for (unsigned i = 0; i < SMI_COUNT(node, links); i++)
+		check_chip_link(&d, &SMI_GET(node, links, smi_link)[i]);
 	check_selection(&d);
 	check_memlock(&d);
 	check_pages(&d);

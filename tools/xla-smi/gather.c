@@ -22,6 +22,7 @@ static void ask_driver(struct smi_device *d)
 
 	if (accel_open(d->node, &fd, &identity, NULL))
 		return;
+	smi_take_position(d, &identity);
 	if (!accel_query(fd, DRM_TESSERA_QUERY_MEMORY, 0, &m, &bytes)) {
 		d->memory_total_bytes = smi_known(m.hbm_total);
 		d->memory_used_bytes = smi_known(m.hbm_used);
@@ -136,4 +137,5 @@ void smi_gather(const struct smi_options *o, struct smi_node *node)
 		qsort(node->tables[SMI_devices].rows, SMI_COUNT(node, devices),
 		      sizeof(struct smi_device), by_name);
 	count_processes(node);
+	smi_join_links(node);
 }

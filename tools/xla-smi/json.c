@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/telemetry.h"
 #include "tools/xla-smi/smi.h"
 
 #define MAX_BYTES ((size_t)64 << 20)	/* of what is replayed */
@@ -70,8 +71,10 @@ void smi_write_json(const struct smi_node *node, const char *command,
 	add(o, "command", json_object_new_string(command));
 	add(o, "time", json_object_new_string(node->time));
 	add(o, "host", json_object_new_string(node->host));
-	for (unsigned i = 0; i < n; i++)
-		add(o, smi_tables[views[i].table].name, table(node, views[i].table));
+	for (unsigned i = 0; i < n; i++)	/* a table of two views is there once */
+		if (!json_object_object_get_ex(o, smi_tables[views[i].table].name, NULL))
+			add(o, smi_tables[views[i].table].name,
+			    table(node, views[i].table));
 	add(o, "looked_for", json_object_new_string(node->looked));
 	add(o, "unreadable_pages", json_object_new_int64(node->n_unreadable));
 	add(o, "problem", text_or_null(node->problem));
@@ -90,9 +93,7 @@ static void copy_text(struct json_object *o, const char *key, char *out, size_t 
 	    json_object_is_type(value, json_type_string))
 		snprintf(out, bytes, "%s", json_object_get_string(value));
 	/* Text of strangers, on somebody's terminal. */
-	for (char *p = out; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	hal_text_clean(out, bytes);
 }
 
 static void read_value(const struct smi_field *f, struct json_object *o, char *row)

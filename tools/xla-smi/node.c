@@ -40,6 +40,18 @@ static const struct smi_field events_fields[] = {
 static const struct smi_field paths_fields[] = {
 #include "tools/xla-smi/fields.def"
 };
+#define LINKS(...) COLUMN(smi_link, __VA_ARGS__)
+static const struct smi_field links_fields[] = {
+#include "tools/xla-smi/fields.def"
+};
+#define HOPS(...) COLUMN(smi_hop, __VA_ARGS__)
+static const struct smi_field hops_fields[] = {
+#include "tools/xla-smi/fields.def"
+};
+#define REGISTERS(...) COLUMN(smi_register, __VA_ARGS__)
+static const struct smi_field registers_fields[] = {
+#include "tools/xla-smi/fields.def"
+};
 #define FINDINGS(...) COLUMN(smi_finding, __VA_ARGS__)
 static const struct smi_field findings_fields[] = {
 #include "tools/xla-smi/fields.def"
@@ -207,6 +219,32 @@ static bool keep_path(const struct smi_node *node, const void *row)
 	       is_left(node, p->to, (struct smi_num){ 0 });
 }
 
+static bool keep_link(const struct smi_node *node, const void *row)
+{
+	const struct smi_link *l = row;
+
+	return is_left(node, l->bus_id, l->pid);
+}
+
+static bool is_chip_left(const struct smi_node *node, const char *fabric, struct smi_num chip)
+{
+	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++) {
+		const struct smi_device *d = &SMI_GET(node, devices, smi_device)[i];
+
+		if (!strcmp(d->fabric, fabric) && d->chip.n == chip.n)
+			return true;
+	}
+	return false;
+}
+
+static bool keep_hop(const struct smi_node *node, const void *row)
+{
+	const struct smi_hop *h = row;
+
+	return is_chip_left(node, h->fabric, h->from_chip) &&
+	       is_chip_left(node, h->fabric, h->to_chip);
+}
+
 static bool keep_process(const struct smi_node *node, const void *row)
 {
 	const struct smi_process *p = row;
@@ -240,6 +278,8 @@ int smi_select(struct smi_node *node, const char *const *names, unsigned n)
 	filter(node, SMI_owners, keep_owner);
 	filter(node, SMI_events, keep_event);
 	filter(node, SMI_paths, keep_path);
+	filter(node, SMI_links, keep_link);
+	filter(node, SMI_hops, keep_hop);
 	filter(node, SMI_processes, keep_process);
 	return SMI_OK;
 }

@@ -3,6 +3,7 @@
  * driver or sysfs tell of a device stands before it. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,73 @@ void smi_take_ras(struct smi_device *s, const struct hw_ras *r)
 	s->fatal = smi_known(r->fatal);
 }
 
+static void place(struct smi_device *s, uint64_t fabric, const unsigned chip[2],
+		  const unsigned coords[3], const unsigned shape[3])
+{
+	if (!fabric) {
+		snprintf(s->links, sizeof(s->links), "none");
+		return;
+	}
+	snprintf(s->fabric, sizeof(s->fabric), "%016" PRIx64, fabric);
+	s->chip = smi_known(chip[0]);
+	s->n_chips = smi_known(chip[1]);
+	snprintf(s->coords, sizeof(s->coords), "%u,%u,%u", coords[0], coords[1], coords[2]);
+	snprintf(s->shape, sizeof(s->shape), "%ux%ux%u", shape[0], shape[1], shape[2]);
+}
+
+void smi_take_position(struct smi_device *s, const struct hw_identify *id)
+{
+	const unsigned chip[] = { id->chip, id->n_chips };
+	const unsigned coords[] = { id->coords[0], id->coords[1], id->coords[2] };
+	const unsigned shape[] = { id->shape[0], id->shape[1], id->shape[2] };
+
+	place(s, id->fabric, chip, coords, shape);
+}
+
+static const char *link_state(unsigned is, char other[32])
+{
+	static const char *const names[] = { [HW_LINK_UP] = "up",
+		[HW_LINK_PEER_FATAL] = "neighbour fatal", [HW_LINK_PEER_OFF] = "neighbour off" };
+
+	if (is < sizeof(names) / sizeof(*names) && names[is])
+		return names[is];
+	snprintf(other, 32, "unknown (%u)", is);
+	return other;
+}
+
+static void add_links(struct smi_node *node, const struct hal_page *page,
+		      const struct hal_page_device *d, const struct smi_device *s)
+{
+	char other[32];
+
+	for (unsigned i = 0; d->fabric && d->read_at_ns && i < d->n_links; i++) {
+		const struct hw_link *from = &d->links[i];
+		struct smi_link *l = smi_add(node, SMI_links);
+		uint64_t now = (uint64_t)clock_ns();
+
+		if (!l)
+			return;
+		snprintf(l->bus_id, sizeof(l->bus_id), "%s", s->bus_id);
+		snprintf(l->fabric, sizeof(l->fabric), "%s", s->fabric);
+		l->pid = smi_known(page->pid);
+		l->chip = s->chip;
+		if (from->dim < 3)
+			snprintf(l->port, sizeof(l->port), "%c%c", 'x' + from->dim,
+				 from->is_down ? '-' : '+');
+		else
+			snprintf(l->port, sizeof(l->port), "%u%c", from->dim,
+				 from->is_down ? '-' : '+');
+		l->peer_chip = smi_known(from->peer);
+		snprintf(l->state, sizeof(l->state), "%s", link_state(from->is, other));
+		l->up = smi_known(from->is == HW_LINK_UP);
+		l->tx_bytes = smi_known(from->tx_bytes);
+		l->rx_bytes = smi_known(from->rx_bytes);
+		l->n_packets = smi_known(from->n_packets);
+		l->n_refused = smi_known(from->n_errors);
+		l->age_ns = smi_known(now > d->read_at_ns ? now - d->read_at_ns : 0);
+	}
+}
+
 static void add_device(struct smi_node *node, const struct hal_page *page,
 		       const struct hal_page_device *d)
 {
@@ -117,6 +185,13 @@ static void add_device(struct smi_node *node, const struct hal_page *page,
 	s->memory_used_bytes = smi_known(s->memory_used_bytes.n + d->used_bytes);
 	if (d->heap.read_at_ns)
 		s->memory_largest_free_bytes = smi_known(d->heap.largest_free_bytes);
+	/* Of a device that two tell of, the first one's word stands. */
+	if (!*s->fabric && !*s->links) {
+		const unsigned chip[] = { d->chip, d->n_chips };
+
+		place(s, d->fabric, chip, d->coords, d->shape);
+		add_links(node, page, d, s);
+	}
 	if (d->read_at_ns) {
 		smi_take_telemetry(s, &d->counters);
 		smi_take_ras(s, &d->ras);

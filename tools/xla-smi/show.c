@@ -34,9 +34,8 @@ static bool shows(const struct smi_view *v, unsigned n, enum smi_table_id table)
 	return false;
 }
 
-/* What is written of a node of which the rows are chosen. */
-static void write_node(const struct smi_options *o, const char *command,
-		       const struct smi_node *node, bool is_again)
+void smi_write_node(const struct smi_options *o, const char *command,
+		    const struct smi_node *node, bool is_again)
 {
 	const struct smi_view *v = NULL;
 	unsigned n = smi_views(command, &v);
@@ -56,14 +55,15 @@ static void write_node(const struct smi_options *o, const char *command,
 	}
 }
 
-/* What is found out of a node that was gathered, for the views that show it. */
-static void complete(const struct smi_options *o, const char *command, struct smi_node *node)
+void smi_complete(const struct smi_options *o, const char *command, struct smi_node *node)
 {
 	const struct smi_view *v = NULL;
 	unsigned n = smi_views(command, &v);
 
 	if (shows(v, n, SMI_paths))
 		smi_add_paths(o->root, node);
+	if (shows(v, n, SMI_hops))
+		smi_add_hops(node);
 	if (!shows(v, n, SMI_findings))
 		return;
 	smi_diagnose(o, node);
@@ -89,7 +89,7 @@ static int show_part(const struct smi_options *o, const char *command, struct sm
 
 	if (status)
 		return status;
-	write_node(o, command, node, is_again);
+	smi_write_node(o, command, node, is_again);
 	if (*node->problem) {
 		fprintf(stderr, "xla-smi: %s\n", node->problem);
 		status = SMI_FAILED;
@@ -109,7 +109,7 @@ int smi_show(const struct smi_options *o, int argc, char **argv)
 	(void)argc;
 	once.interval = 0;
 	smi_gather(o, &node);
-	complete(o, argv[0], &node);
+	smi_complete(o, argv[0], &node);
 	status = show_part(&once, argv[0], &node, false);
 	smi_node_free(&node);
 	return status;
@@ -167,7 +167,7 @@ int smi_watch(const struct smi_options *o, int argc, char **argv)
 		if (i)
 			await(&next, o->interval);
 		smi_gather(o, &node);
-		complete(o, command, &node);
+		smi_complete(o, command, &node);
 		smi_compare(&node, &last);
 		if (o->form == SMI_TABLE && isatty(STDOUT_FILENO))
 			fputs("\033[H\033[J", stdout);
@@ -207,6 +207,7 @@ int smi_record(const struct smi_options *o, int argc, char **argv)
 		return status;
 	}
 	smi_add_paths(o->root, &node);
+	smi_add_hops(&node);
 	smi_diagnose(o, &node);
 	to = is_stdout ? stdout : fopen(argv[1], "we");
 	if (to)

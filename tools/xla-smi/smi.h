@@ -11,9 +11,11 @@
  *	node.c			tables, fields, rows; which devices are meant
  *	json.c text.c		a node in each of the forms; json.c reads one back, too
  *	place.c holders.c	where hardware is: sysfs; who has a file open: /proc
- *	pages.c gather.c	telemetry pages; all there is, as a node
+ *	pages.c			telemetry pages
+ *	fabric.c gather.c	chips that are linked; all there is, as a node
  *	doctor.c		what stands in the way of using devices
  *	show.c			a node by a command's views; recorded and repeated
+ *	report.c reg.c		a page of HTML; registers
  *	act.c serve.c top.c	reset, inject, containers; metrics; the terminal
  *	main.c			options and commands
  *
@@ -84,6 +86,18 @@ struct smi_event {
 };
 struct smi_path {
 #define PATHS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_link {
+#define LINKS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_hop {
+#define HOPS SMI_MEMBER
+#include "tools/xla-smi/fields.def"
+};
+struct smi_register {
+#define REGISTERS SMI_MEMBER
 #include "tools/xla-smi/fields.def"
 };
 struct smi_finding {
@@ -177,6 +191,20 @@ void smi_write_schema(FILE *to);
 void smi_write_csv(const struct smi_node *node, enum smi_table_id table, bool with_heading,
 		   FILE *to);
 void smi_write_prometheus(const struct smi_node *node, FILE *to);
+/* The fields that a view shows, of its table; how many, at most SMI_COLUMNS. */
+#define SMI_COLUMNS 80
+unsigned smi_fields_of(const struct smi_view *v, const struct smi_field **out);
+/* The value for people; "-": unknown. */
+void smi_show_value(const struct smi_field *f, const char *row, char *out, size_t bytes);
+/* Why a table that is shown has no rows. */
+void smi_say_none(const struct smi_node *node, enum smi_table_id table, FILE *to);
+/* The devices of the fabric that device number `first` is the first of, at most SMI_COLUMNS; how
+ * many. 0: it has no fabric, or is not the first. */
+unsigned smi_chips(const struct smi_node *node, unsigned first, const struct smi_device **out);
+/* What a matrix has between two devices of the same fabric, or on PCI. */
+void smi_show_hops(const struct smi_node *node, const struct smi_device *from,
+		   const struct smi_device *to, char *out, size_t bytes);
+const char *smi_show_path(const struct smi_node *node, const char *from, const char *to);
 void smi_write_text(const struct smi_node *node, const struct smi_view *views, unsigned n,
 		    FILE *to);
 
@@ -212,10 +240,22 @@ void smi_user_name(unsigned uid, char *out, size_t bytes);
 
 struct hw_telemetry;
 struct hw_ras;
+struct hw_identify;
+void smi_take_position(struct smi_device *d, const struct hw_identify *identity);
 void smi_take_telemetry(struct smi_device *d, const struct hw_telemetry *t);
 void smi_take_ras(struct smi_device *d, const struct hw_ras *r);
 /* Adds what the pages of processes tell. */
 void smi_add_pages(const char *root, struct smi_node *node);
+
+/* ---- fabric.c ---- */
+
+/* Says of each device how its links are, or why that is not known, and of each link who is at
+ * its other end. When all are gathered. */
+void smi_join_links(struct smi_node *node);
+/* Adds the rows of `hops`. */
+void smi_add_hops(struct smi_node *node);
+/* The device of this number in a fabric; NULL: nobody tells of it. */
+const struct smi_device *smi_chip(const struct smi_node *node, const char *fabric, uint64_t chip);
 
 /* ---- gather.c ---- */
 
@@ -233,12 +273,22 @@ void smi_diagnose(const struct smi_options *o, struct smi_node *node);
 /* The views of a command; how many. 0: there is no such command, or it shows no tables. */
 unsigned smi_views(const char *command, const struct smi_view **out);
 
+/* Writes a node of which the rows are chosen, in the form that is asked for. is_again: CSV has
+ * had its heading. */
+void smi_write_node(const struct smi_options *o, const char *command,
+		    const struct smi_node *node, bool is_again);
+
+/* Finds out what a command shows beside what was gathered. */
+void smi_complete(const struct smi_options *o, const char *command, struct smi_node *node);
+
 /* Fills in what the kernel driver does not keep: how busy devices were since the last look. */
 void smi_compare(struct smi_node *now, const struct smi_node *last);
 
 /* ---- commands, by main.c's table: argv[0] is the command ---- */
 
 int smi_show(const struct smi_options *o, int argc, char **argv);
+int smi_report(const struct smi_options *o, int argc, char **argv);
+int smi_reg(const struct smi_options *o, int argc, char **argv);
 int smi_reset(const struct smi_options *o, int argc, char **argv);
 int smi_inject(const struct smi_options *o, int argc, char **argv);
 int smi_cdi(const struct smi_options *o, int argc, char **argv);

@@ -6,8 +6,6 @@
 
 #include "tools/xla-smi/smi.h"
 
-#define MAX_COLUMNS 64
-
 static struct smi_num num_of(const struct smi_field *f, const char *row)
 {
 	struct smi_num n;
@@ -226,7 +224,7 @@ static void draw(char *map)
 		*map = *map == '0' ? '.' : *map == '9' ? '#' : *map;
 }
 
-static void show(const struct smi_field *f, const char *row, char *out, size_t bytes)
+void smi_show_value(const struct smi_field *f, const char *row, char *out, size_t bytes)
 {
 	if (!is_known(f, row))
 		snprintf(out, bytes, "-");
@@ -260,15 +258,15 @@ static void put_cell(const char *text, unsigned width, bool is_right, bool is_la
 		is_right || is_last ? 0 : (int)pad, "", is_last ? "\n" : "  ");
 }
 
-static unsigned pick_fields(const struct smi_view *v, const struct smi_field **out)
+unsigned smi_fields_of(const struct smi_view *v, const struct smi_field **out)
 {
 	const struct smi_table *t = &smi_tables[v->table];
 	unsigned n = 0;
 
 	if (!*v->fields)
-		for (; n < t->n_fields && n < MAX_COLUMNS; n++)
+		for (; n < t->n_fields && n < SMI_COLUMNS; n++)
 			out[n] = &t->fields[n];
-	for (const char *p = v->fields; *p && n < MAX_COLUMNS; p += strspn(p, " ")) {
+	for (const char *p = v->fields; *p && n < SMI_COLUMNS; p += strspn(p, " ")) {
 		const struct smi_field *f = smi_field(t, p, strcspn(p, " "));
 
 		if (f)
@@ -281,15 +279,15 @@ static unsigned pick_fields(const struct smi_view *v, const struct smi_field **o
 static void put_rows(const struct smi_node *node, const struct smi_view *v, FILE *to)
 {
 	const struct smi_table *t = &smi_tables[v->table];
-	const struct smi_field *f[MAX_COLUMNS];
-	unsigned n = pick_fields(v, f), width[MAX_COLUMNS];
+	const struct smi_field *f[SMI_COLUMNS];
+	unsigned n = smi_fields_of(v, f), width[SMI_COLUMNS];
 	const char *rows = node->tables[v->table].rows;
 	char value[512];
 
 	for (unsigned k = 0; k < n; k++) {
 		width[k] = width_of(f[k]->heading);
 		for (unsigned i = 0; i < node->tables[v->table].n; i++) {
-			show(f[k], rows + i * t->row_bytes, value, sizeof(value));
+			smi_show_value(f[k], rows + i * t->row_bytes, value, sizeof(value));
 			if (width_of(value) > width[k])
 				width[k] = width_of(value);
 		}
@@ -298,7 +296,7 @@ static void put_rows(const struct smi_node *node, const struct smi_view *v, FILE
 		put_cell(f[k]->heading, width[k], f[k]->type != SMI_TEXT, k + 1 == n, to);
 	for (unsigned i = 0; i < node->tables[v->table].n; i++)
 		for (unsigned k = 0; k < n; k++) {
-			show(f[k], rows + i * t->row_bytes, value, sizeof(value));
+			smi_show_value(f[k], rows + i * t->row_bytes, value, sizeof(value));
 			put_cell(value, width[k], f[k]->type != SMI_TEXT, k + 1 == n, to);
 		}
 }
@@ -306,8 +304,8 @@ static void put_rows(const struct smi_node *node, const struct smi_view *v, FILE
 static void put_pairs(const struct smi_node *node, const struct smi_view *v, FILE *to)
 {
 	const struct smi_table *t = &smi_tables[v->table];
-	const struct smi_field *f[MAX_COLUMNS];
-	unsigned n = pick_fields(v, f), width = 0;
+	const struct smi_field *f[SMI_COLUMNS];
+	unsigned n = smi_fields_of(v, f), width = 0;
 	char value[512];
 
 	for (unsigned k = 0; k < n; k++)
@@ -320,14 +318,14 @@ static void put_pairs(const struct smi_node *node, const struct smi_view *v, FIL
 		for (unsigned k = 0; k < n; k++) {
 			if (!is_known(f[k], row))
 				continue;
-			show(f[k], row, value, sizeof(value));
+			smi_show_value(f[k], row, value, sizeof(value));
 			put_cell(f[k]->heading, width, false, false, to);
 			fprintf(to, "%s\n", value);
 		}
 	}
 }
 
-static const char *relation(const struct smi_node *node, const char *from, const char *to)
+const char *smi_show_path(const struct smi_node *node, const char *from, const char *to)
 {
 	for (unsigned i = 0; i < SMI_COUNT(node, paths); i++) {
 		const struct smi_path *p = &SMI_GET(node, paths, smi_path)[i];
@@ -338,13 +336,13 @@ static const char *relation(const struct smi_node *node, const char *from, const
 	return strcmp(from, to) ? "-" : "X";
 }
 
-static void put_matrix(const struct smi_node *node, FILE *to)
+static void put_paths(const struct smi_node *node, FILE *to)
 {
-	const struct smi_device *d[MAX_COLUMNS];
+	const struct smi_device *d[SMI_COLUMNS];
 	unsigned n = 0, width = 4;
 	char number[24];
 
-	for (unsigned i = 0; i < SMI_COUNT(node, devices) && n < MAX_COLUMNS; i++) {
+	for (unsigned i = 0; i < SMI_COUNT(node, devices) && n < SMI_COLUMNS; i++) {
 		const struct smi_device *one = &SMI_GET(node, devices, smi_device)[i];
 
 		if (!*one->pci)
@@ -365,13 +363,13 @@ static void put_matrix(const struct smi_node *node, FILE *to)
 	for (unsigned i = 0; i < n; i++) {
 		put_cell(d[i]->bus_id, width, false, false, to);
 		for (unsigned k = 0; k < n; k++)
-			put_cell(relation(node, d[i]->bus_id, d[k]->bus_id), 4, false, k + 1 == n,
-				 to);
+			put_cell(smi_show_path(node, d[i]->bus_id, d[k]->bus_id), 4, false,
+				 k + 1 == n, to);
 	}
 }
 
 /* With a problem, nobody knows whether there is none. */
-static void put_none(const struct smi_node *node, enum smi_table_id id, FILE *to)
+void smi_say_none(const struct smi_node *node, enum smi_table_id id, FILE *to)
 {
 	if (*node->problem)
 		fprintf(to, "%s could not all be looked for\n", smi_tables[id].name);
@@ -383,8 +381,84 @@ static void put_none(const struct smi_node *node, enum smi_table_id id, FILE *to
 		fputs("nothing went wrong in the processes that run\n", to);
 	else if (id == SMI_findings)
 		fputs("nothing stands in the way\n", to);
+	else if (id == SMI_hops)
+		fputs("no chips are linked\n", to);
 	else
 		fprintf(to, "no process tells of %s\n", smi_tables[id].name);
+}
+
+/* ---- chips of a fabric ---- */
+
+void smi_show_hops(const struct smi_node *node, const struct smi_device *from,
+		   const struct smi_device *to, char *out, size_t bytes)
+{
+	snprintf(out, bytes, from == to ? "0" : "-");
+	for (unsigned i = 0; i < SMI_COUNT(node, hops); i++) {
+		const struct smi_hop *h = &SMI_GET(node, hops, smi_hop)[i];
+
+		if (h->from_chip.n != from->chip.n || h->to_chip.n != to->chip.n ||
+		    strcmp(h->fabric, from->fabric) || !h->hops.is_known)
+			continue;
+		snprintf(out, bytes, "%" PRIu64, h->hops.n);
+		return;
+	}
+}
+
+unsigned smi_chips(const struct smi_node *node, unsigned first, const struct smi_device **out)
+{
+	const struct smi_device *d = SMI_GET(node, devices, smi_device);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SMI_COUNT(node, devices) && n < SMI_COLUMNS; i++) {
+		if (!*d[first].fabric || strcmp(d[i].fabric, d[first].fabric))
+			continue;
+		if (i < first)
+			return 0;
+		out[n++] = &d[i];
+	}
+	return n;
+}
+
+static void put_fabric(const struct smi_node *node, const struct smi_device *const *d, unsigned n,
+		       FILE *to)
+{
+	unsigned width = 0;
+	char text[24];
+
+	fprintf(to, "hops in fabric %s, %s\n", d[0]->fabric, d[0]->shape);
+	for (unsigned i = 0; i < n; i++)
+		if (width_of(d[i]->bus_id) > width)
+			width = width_of(d[i]->bus_id);
+	put_cell("", width, false, false, to);
+	for (unsigned k = 0; k < n; k++) {
+		snprintf(text, sizeof(text), "%" PRIu64, d[k]->chip.n);
+		put_cell(text, 4, true, k + 1 == n, to);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		put_cell(d[i]->bus_id, width, false, false, to);
+		for (unsigned k = 0; k < n; k++) {
+			smi_show_hops(node, d[i], d[k], text, sizeof(text));
+			put_cell(text, 4, true, k + 1 == n, to);
+		}
+	}
+}
+
+static void put_fabrics(const struct smi_node *node, FILE *to)
+{
+	const struct smi_device *d[SMI_COLUMNS];
+	bool is_first = true;
+
+	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++) {
+		unsigned n = smi_chips(node, i, d);
+
+		if (!n)
+			continue;
+		fputs(is_first ? "" : "\n", to);
+		put_fabric(node, d, n, to);
+		is_first = false;
+	}
+	if (is_first)
+		smi_say_none(node, SMI_hops, to);
 }
 
 void smi_write_text(const struct smi_node *node, const struct smi_view *views, unsigned n,
@@ -392,10 +466,12 @@ void smi_write_text(const struct smi_node *node, const struct smi_view *views, u
 {
 	for (unsigned i = 0; i < n; i++) {
 		fputs(i ? "\n" : "", to);
-		if (views[i].shape == SMI_AS_MATRIX)
-			put_matrix(node, to);
+		if (views[i].shape == SMI_AS_MATRIX && views[i].table == SMI_paths)
+			put_paths(node, to);
+		else if (views[i].shape == SMI_AS_MATRIX)
+			put_fabrics(node, to);
 		else if (!node->tables[views[i].table].n)
-			put_none(node, views[i].table, to);
+			smi_say_none(node, views[i].table, to);
 		else if (views[i].shape == SMI_AS_PAIRS)
 			put_pairs(node, &views[i], to);
 		else
