@@ -401,3 +401,58 @@ def test_lu_of_nothing(device, cpu):
                              strict=True):
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want)
+
+
+def tridiagonal(low, diagonal, up):
+    n = diagonal.shape[-1]
+    full = np.zeros((*diagonal.shape, n), diagonal.dtype)
+    i = np.arange(n)
+    full[..., i, i] = diagonal
+    full[..., i[1:], i[:-1]] = low[..., 1:]
+    full[..., i[:-1], i[1:]] = up[..., :-1]
+    return full
+
+
+# A turn of the plugin's loops does 16 rows.
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 18, 40])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+def test_tridiagonal_systems_take_pivots(n, dtype, device, cpu):
+    rng = np.random.default_rng(n)
+    diagonals = [random(rng, 3, n, dtype=dtype).astype(dtype) for _ in range(3)]
+    diagonals[1][1] /= 1e6
+    diagonals[0][:, 0] = diagonals[2][:, -1] = np.nan  # which stand for nothing
+    rhs = random(rng, 3, n, 2, dtype=dtype).astype(dtype)
+    a, eps = tridiagonal(*diagonals), np.finfo(dtype).eps
+
+    def residual(where):
+        x, = run(jax.lax.linalg.tridiagonal_solve, where, *diagonals, rhs)
+        full, x, right = widen(a, x, rhs)
+        off = np.linalg.norm(full @ x - right, axis=(-2, -1))
+        return off / np.linalg.norm(full, 2, (-2, -1)) / np.linalg.norm(x, axis=(-2, -1))
+    assert np.all(residual(device) <= TIMES * np.maximum(residual(cpu), eps))
+
+
+def test_tridiagonal_systems_without_a_solution_or_unknowns(device, cpu):
+    solve = jax.lax.linalg.tridiagonal_solve
+    one = np.ones((3, 3), np.float32)
+    diagonal = np.array([[0, 1, 2], [1, 1, 0], [3, 4, 5]], np.float32)  # without: the second
+    low = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1]], np.float32)
+    for got, want in zip(run(solve, device, low, diagonal, one, one[..., None]),
+                         run(solve, cpu, low, diagonal, one, one[..., None])):
+        assert np.isnan(got[1]).all() and np.isfinite(got[[0, 2]]).all()
+        np.testing.assert_allclose(got, want, atol=1e-6)
+    for n, k in [(0, 2), (3, 0)]:
+        none = [np.zeros((2, n), np.float32)] * 3
+        got, = run(solve, device, *none, np.zeros((2, n, k), np.float32))
+        assert got.shape == (2, n, k)
+
+
+def test_the_gradient_of_a_tridiagonal_system(device, cpu):
+    rng = np.random.default_rng(5)
+    args = [random(rng, n, dtype=np.float64) for n in (9, 9, 9)] + [rng.standard_normal((9, 2))]
+
+    def loss(*args):
+        return (jax.lax.linalg.tridiagonal_solve(*args) ** 2).sum()
+    f = jax.grad(loss, argnums=(0, 1, 2, 3))
+    for got, want in zip(run(f, device, *args), run(f, cpu, *args), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())

@@ -30,11 +30,14 @@ def _register_lowerings():
         from jax._src.lax import linalg
         from jax._src.tpu.linalg import eigh, svd
         mlir.register_lowering(linalg.lu_p, _lower_lu(mlir), platform=NAME)
+        mlir.register_lowering(linalg.tridiagonal_solve_p,
+                               _lower_tridiagonal_solve(mlir, linalg), platform=NAME)
         mlir.register_lowering(linalg.eigh_p, _lower_eigh(mlir, linalg, eigh), platform=NAME)
         mlir.register_lowering(linalg.svd_p, _lower_svd(mlir, linalg, svd), platform=NAME)
     except (ImportError, AttributeError) as e:
-        warnings.warn("tessera: this JAX keeps its lowerings of lu, eigh and svd elsewhere "
-                      f"({e}); eigh and what is made of it do not run, lu is slow", stacklevel=2)
+        warnings.warn("tessera: this JAX keeps its lowerings of linear algebra elsewhere "
+                      f"({e}); eigh and what is made of it do not run, lu is slow, "
+                      "tridiagonal_solve takes no pivots", stacklevel=2)
 
 
 def _allow_export():
@@ -166,6 +169,64 @@ def _lower_lu(mlir):
     def lower(ctx, operand):
         return _call(mlir, ctx, "LuDecomposition", operand, "")
     return lower
+
+
+def _lower_tridiagonal_solve(mlir, theirs):
+    """JAX's own lowering has no pivots. perturb_singular it refuses."""
+    def lower(ctx, *operands, perturb_singular):
+        rule = theirs._tridiagonal_solve_jax if perturb_singular else _solve_tridiagonal
+        if perturb_singular:
+            rule = functools.partial(rule, perturb_singular=True)
+        return mlir.lower_fun(rule, multiple_results=False)(ctx, *operands)
+    return lower
+
+
+def _solve_tridiagonal(low, diagonal, up, rhs):
+    """Elimination with partial pivoting as LAPACK's gtsv: an exchange of two rows leaves a second
+    diagonal above. A matrix with a pivot of zero has NaNs for its solution."""
+    import jax
+    import jax.numpy as jnp
+
+    n, k = rhs.shape[-2:]
+    if not rhs.size:
+        return rhs
+    low, diagonal, up = (x.reshape(-1, n).T[..., None] for x in (low, diagonal, up))
+    up = jnp.concatenate([up[:-1], jnp.zeros_like(up[:1])])  # its last is not read
+    b = jnp.moveaxis(rhs.reshape(-1, n, k), 1, 0)
+
+    def size(x):
+        return abs(x.real) + abs(x.imag) if jnp.iscomplexobj(x) else abs(x)
+
+    def eliminate(row, following):
+        d, u, y = row
+        next_l, next_d, next_u, next_y = following
+        is_kept = size(d) >= size(next_l)
+        pivot, other = jnp.where(is_kept, d, next_l), jnp.where(is_kept, next_l, d)
+        factor = other / jnp.where(pivot == 0, 1, pivot)
+
+        def split(above, below):
+            first, second = jnp.where(is_kept, above, below), jnp.where(is_kept, below, above)
+            return first, second - factor * first
+        done_u, new_d = split(u, next_d)
+        done_u2, new_u = split(jnp.zeros_like(u), next_u)
+        done_y, new_y = split(y, next_y)
+        return (new_d, new_u, new_y), (pivot, done_u, done_u2, done_y)
+
+    def substitute(known, row):
+        after, later = known
+        d, u, u2, y = row
+        x = (y - u * after - u2 * later) / d
+        return (x, after), x
+
+    last, rows = jax.lax.scan(eliminate, (diagonal[0], up[0], b[0]),
+                              (low[1:], diagonal[1:], up[1:], b[1:]), unroll=16)
+    x_last = last[2] / last[0]
+    _, x = jax.lax.scan(substitute, (x_last, jnp.zeros_like(x_last)), rows, reverse=True,
+                        unroll=16)
+    x = jnp.concatenate([x, x_last[None]])
+    is_singular = jnp.any(rows[0] == 0, axis=0) | (last[0] == 0)
+    x = jnp.where(is_singular, jnp.nan, x)
+    return jnp.moveaxis(x, 0, 1).reshape(rhs.shape)
 
 
 def _lower_eigh(mlir, linalg, theirs):
