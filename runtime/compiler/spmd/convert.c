@@ -301,26 +301,43 @@ static void find_sources(const struct move *m, uint32_t *source)
 	}
 }
 
-static void permute(struct move *m)
+/* v of each partition from its source. */
+static struct tc_value *take_from(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				  const uint32_t *source)
 {
-	uint32_t n = m->s->partitions, k = 0;
-	uint32_t *source = arena_array(&m->s->c->arena, n, sizeof(*source));
-	int64_t *pairs = arena_array(&m->s->c->arena, 2 * (size_t)n * m->s->replicas,
-				     sizeof(*pairs));
-	struct tc_op *op;
+	uint32_t n = s->partitions, k = 0;
+	int64_t *pairs = arena_array(&s->c->arena, 2 * (size_t)n * s->replicas, sizeof(*pairs));
 
-	find_sources(m, source);
-	for (uint32_t r = 0; r < m->s->replicas; r++)
+	for (uint32_t r = 0; r < s->replicas; r++)
 		for (uint32_t p = 0; p < n; p++) {
 			pairs[k++] = (int64_t)r * n + source[p];
 			pairs[k++] = (int64_t)r * n + p;
 		}
-	op = new_op(m, TC_COLLECTIVE_PERMUTE, m->v->type, 0);
-	tc_set_ints(m->s->c, op, "source_target_pairs", pairs, k);
-	tc_set_int(m->s->c, op, "channel_id", TC_ATTR_INT, 1);
-	tc_set_int(m->s->c, op, "use_global_device_ids", TC_ATTR_BOOL, 1);
+	v = tc_build(b, TC_COLLECTIVE_PERMUTE, v->type, 1, &v);
+	tc_set_ints(s->c, v->def, "source_target_pairs", pairs, k);
+	tc_set_int(s->c, v->def, "channel_id", TC_ATTR_INT, 1);
+	tc_set_int(s->c, v->def, "use_global_device_ids", TC_ATTR_BOOL, 1);
+	return v;
+}
+
+static void permute(struct move *m)
+{
+	uint32_t *source = arena_array(&m->s->c->arena, m->s->partitions, sizeof(*source));
+
+	find_sources(m, source);
+	m->v = take_from(m->s, m->b, m->v, source);
 	for (uint32_t d = 0; d < m->rank; d++)
 		m->is[d] = m->want[d];
+}
+
+struct tc_value *shard_reorder(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct spmd_mesh *from, const struct spmd_mesh *to)
+{
+	uint32_t *source = arena_array(&s->c->arena, s->partitions, sizeof(*source));
+
+	for (uint32_t place = 0; place < s->partitions; place++)
+		source[to->ids ? to->ids[place] : place] = from->ids ? from->ids[place] : place;
+	return take_from(s, b, v, source);
 }
 
 /* ---- the way ---- */

@@ -43,6 +43,23 @@ static struct spmd_sharding *of(const struct run *r, const struct tc_value *v)
 
 /* ---- shardings to begin with ---- */
 
+/* By places: as if both meshes had the devices in one order. */
+static bool by_place(struct run *r, const struct spmd_sharding *h, struct spmd_sharding *to)
+{
+	struct arena *a = &r->s->c->arena;
+	struct spmd_mesh *from = arena_copy(a, h->mesh, sizeof(*from));
+	struct spmd_mesh *mesh = arena_copy(a, r->p->mesh, sizeof(*mesh));
+	struct spmd_sharding said = *h;
+
+	from->ids = mesh->ids = NULL;
+	said.mesh = from;
+	if (!spmd_to_mesh(r->s, &said, mesh, to))
+		return false;
+	to->mesh = r->p->mesh;
+	r->p->has_orders = true;
+	return true;
+}
+
 /* Over the program's mesh, whichever the text names. */
 static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
 					  const char *text, uint32_t rank)
@@ -56,7 +73,7 @@ static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
 		return to;
 	}
 	to = spmd_new(r->s, r->p->mesh, rank);
-	if (!spmd_to_mesh(r->s, h, r->p->mesh, to))
+	if (!spmd_to_mesh(r->s, h, r->p->mesh, to) && !by_place(r, h, to))
 		tc_fail(r->s->c, ERR_UNIMPLEMENTED, op, "the sharding %.100s is over another "
 			"mesh than the program's other ones, in an order that is no part of "
 			"theirs", text);
@@ -451,15 +468,28 @@ static void cut_all_evenly(struct spmd_sharding *h, const struct tc_type *t)
 		cut_evenly(h->mesh, &h->dim[d].axes, t->dim[d]);
 }
 
+/* What is said at main's border: its device order counts. */
+static struct spmd_sharding *read_border(struct run *r, const char *text, uint32_t rank, uint32_t i)
+{
+	struct spmd_sharding *to = read_on_mesh(r, NULL, text, rank), *said, strict;
+
+	said = spmd_read(r->s, NULL, text, rank);
+	if (said->kind == SPMD_TILED && !spmd_to_mesh(r->s, said, r->p->mesh, &strict))
+		r->p->ordered[i] = said;
+	return to;
+}
+
 static void start_main(struct run *r, const struct tc_block *b)
 {
 	const struct tc_op *f = b->region->parent;
 
+	r->p->n_results = b->last->n_operands;
+	r->p->ordered = arena_array(&r->s->c->arena, b->n_args + r->p->n_results,
+				    sizeof(*r->p->ordered));
 	for (unsigned i = 0; f->arg_info && i < b->n_args; i++)
 		if (f->arg_info[i].sharding && of(r, b->args[i]))
-			r->p->of[b->args[i]->id] = read_on_mesh(r, NULL, f->arg_info[i].sharding,
-								b->args[i]->type->rank);
-	r->p->n_results = b->last->n_operands;
+			r->p->of[b->args[i]->id] = read_border(r, f->arg_info[i].sharding,
+							       b->args[i]->type->rank, i);
 	r->p->result = arena_array(&r->s->c->arena, r->p->n_results, sizeof(*r->p->result));
 	for (unsigned i = 0; i < r->p->n_results; i++) {
 		const struct tc_type *t = tc_in(b->last, i)->type;
@@ -467,7 +497,7 @@ static void start_main(struct run *r, const struct tc_block *b)
 		if (!of(r, tc_in(b->last, i)))
 			continue;
 		r->p->result[i] = f->res_info && f->res_info[i].sharding ?
-			read_on_mesh(r, NULL, f->res_info[i].sharding, t->rank) :
+			read_border(r, f->res_info[i].sharding, t->rank, b->n_args + i) :
 			spmd_new(r->s, r->p->mesh, t->rank);
 	}
 }

@@ -22,6 +22,11 @@ struct spmd_shardings {
 	struct spmd_sharding **of;	/* by value id; NULL: of no tensor */
 	uint32_t n_results;
 	struct spmd_sharding **result;	/* of main */
+	/* Of main's arguments, then its results: as the program says it, if that is over the
+	 * devices in another order than the mesh's; else NULL. `of` and `result` are then of the
+	 * same places. */
+	struct spmd_sharding **ordered;
+	bool has_orders;	/* anything is over another order */
 };
 
 /* Dims are closed in all answers. Main's arguments and results for which nothing was said

@@ -327,12 +327,21 @@ static void leave_body(struct shard *s, struct tc_op *op, const struct spmd_axes
 	}
 }
 
+static void refuse_orders(struct shard *s, const struct tc_op *op)
+{
+	if (s->p->has_orders)
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "a manual computation in a program whose "
+			"shardings have the devices in several orders does not run yet: use one "
+			"mesh");
+}
+
 static void share_manual(struct shard *s, struct tc_op *op)
 {
 	struct spmd_axes before = s->manual, all = before;
 	struct spmd_axes manual = spmd_read_names(s->p->s, op, tc_attr_str(op, "manual_axes"),
 						  s->mesh);
 
+	refuse_orders(s, op);
 	add_axes(&all, &manual);
 	enter_body(s, op, &manual, &all);
 	s->manual = all;
@@ -370,6 +379,7 @@ static void share_way_in(struct shard *s, struct tc_op *op, const char *text)
 	struct spmd_axes manual = manual_said(s, said);
 	struct tc_build b = tc_build_at(s->c, op);
 
+	refuse_orders(s, op);
 	h = shard_plain(s, NULL, part, &manual);
 	outer = shard_plain(s, NULL, t, &s->manual);
 	for (uint32_t d = 0; d < t->rank; d++)
@@ -463,6 +473,18 @@ static const struct tc_type *padded(struct shard *s, const struct tc_type *t,
 	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
 }
 
+/* The same with dims whole that it cuts unevenly: parts of another size lie elsewhere. */
+static struct spmd_sharding *even_dims(struct shard *s, const struct spmd_sharding *h,
+				       const struct tc_type *t)
+{
+	struct spmd_sharding *to = spmd_copy(s->p->s, h);
+
+	for (uint32_t d = 0; d < h->rank; d++)
+		if (t->dim[d] % spmd_size(&h->dim[d].axes))
+			to->dim[d].axes.n = 0;
+	return to;
+}
+
 /* As the framework cuts an argument or result: uneven dims, too. */
 static struct spmd_sharding *at_border(struct shard *s, const struct spmd_sharding *h,
 				       const char *what, unsigned i)
@@ -496,11 +518,13 @@ static void share_argument(struct shard *s, struct tc_value *v, unsigned i)
 		return;
 	}
 	h = at_border(s, s->p->of[v->id], "argument", i);
-	even = shard_plain(s, h, t, &none);
+	even = even_dims(s, h, t);
 	v->type = shard_local_type(s, t, h);
+	if (s->p->ordered[i])
+		local = shard_reorder(s, &b, v, s->p->ordered[i]->mesh, s->mesh);
 	if (!shard_is_same(h, even)) {
 		wide = padded(s, t, h);
-		local = shard_convert(s, &b, v, wide, h, even, NULL);
+		local = shard_convert(s, &b, local, wide, h, even, NULL);
 		local = tc_build_slice(&b, local, zero, shard_local_type(s, t, even));
 	}
 	if (s->is_whole) {
@@ -531,20 +555,21 @@ static struct tc_value *share_result(struct shard *s, const struct tc_build *b,
 				     const struct tc_value *v, unsigned i)
 {
 	const struct tc_type *t = value_of(s, v)->type, *wide;
-	const struct spmd_axes none = { 0 };
-	struct spmd_sharding *h, *even;
+	struct spmd_sharding *h, *even, *said;
 	struct tc_value *local;
 
 	if (!has_sharding(t))
 		return value_of(s, v)->local;
 	h = at_border(s, s->p->result[i], "result", i);
-	even = shard_plain(s, h, t, &none);
+	even = even_dims(s, h, t);
 	local = get_as(s, b, v, even);
-	if (shard_is_same(h, even))
-		return local;
-	wide = padded(s, t, h);
-	return shard_convert(s, b, pad_end(s, b, local, shard_local_type(s, wide, even)), wide,
-			     even, h, NULL);
+	if (!shard_is_same(h, even)) {
+		wide = padded(s, t, h);
+		local = pad_end(s, b, local, shard_local_type(s, wide, even));
+		local = shard_convert(s, b, local, wide, even, h, NULL);
+	}
+	said = s->p->ordered[tc_main(s->c)->n_args + i];
+	return said ? shard_reorder(s, b, local, s->mesh, said->mesh) : local;
 }
 
 /* What frameworks are told: as they said it, or as was found. */
@@ -557,6 +582,8 @@ static void write_shardings(struct shard *s, const struct tc_block *main)
 		const struct spmd_sharding *h = i < main->n_args ?
 			s->p->of[main->args[i]->id] : s->p->result[i - main->n_args];
 
+		if (s->p->ordered[i])
+			h = s->p->ordered[i];
 		if (h)
 			list[i].bytes = spmd_write_proto(s->p->s, h, &list[i].n);
 	}

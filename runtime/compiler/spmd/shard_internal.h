@@ -83,6 +83,11 @@ struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct
 			       const struct tc_type *global, const struct spmd_sharding *from,
 			       const struct spmd_sharding *to, const struct shard_sum *sum);
 
+/* v, each part of which goes from the device at a place of one mesh to the one at the same place
+ * of the other. */
+struct tc_value *shard_reorder(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct spmd_mesh *from, const struct spmd_mesh *to);
+
 /* ---- choose.c ---- */
 /* How an op's tensors lie while it runs, by number (rule.h). */
 struct shard_plan {

@@ -3,10 +3,10 @@
  * Programs shared out among several devices, evaluated by all members side by side, and run on
  * linked devices: what each gives is its part of the answer.
  *
- * tests/data/spmd/gang.bin holds programs as they arrive with arguments and results of 8
- * devices of XLA's CPU backend: for each
+ * tests/data/spmd/gang.bin holds programs as they arrive with arguments and results of
+ * XLA's CPU backend: for each
  *
- *	program NAME PARTITIONS BYTES ARGUMENTS RESULTS\n	and the program,
+ *	program NAME FORMAT PARTITIONS BYTES ARGUMENTS RESULTS\n	and the program,
  *	array TYPE BYTES DIMSxDIMS\n	and its elements (numpy's; bf16 as f32), or
  *	as NAME\n	for those of another program.
  */
@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "hal/hw/image.h"
 #include "runtime/compiler/passes.h"
 #include "runtime/compiler/spmd/propagate.h"
 #include "tests/unit/gang.h"
@@ -81,6 +82,7 @@ static void find_lays(struct tc_ctx *c, void *arg)
 	struct spmd *s;
 
 	tc_pass_inline(c);
+	tc_set_int(c, c->module, "num_partitions", TC_ATTR_INT, l->partitions);
 	s = spmd_open(c);
 	spmd_prepare(s);
 	p = spmd_propagate(s);
@@ -89,9 +91,11 @@ static void find_lays(struct tc_ctx *c, void *arg)
 	l->n_results = p->n_results;
 	assert_true(l->n_args <= MOST && l->n_results <= MOST);
 	for (unsigned i = 0; i < l->n_args; i++)
-		find_lay(&l->arg[i], b->args[i]->type, p->of[b->args[i]->id]);
+		find_lay(&l->arg[i], b->args[i]->type, p->ordered[i] ? p->ordered[i] :
+			 p->of[b->args[i]->id]);
 	for (unsigned i = 0; i < l->n_results; i++)
-		find_lay(&l->result[i], tc_in(b->last, i)->type, p->result[i]);
+		find_lay(&l->result[i], tc_in(b->last, i)->type, p->ordered[l->n_args + i] ?
+			 p->ordered[l->n_args + i] : p->result[i]);
 }
 
 /* ---- parts ---- */
@@ -178,6 +182,7 @@ static double number(uint8_t elem, const void *p, int64_t i)
 	case ELEM_F16: return half(((const uint16_t *)p)[i]);
 	case ELEM_S32: return ((const int32_t *)p)[i];
 	case ELEM_U32: return ((const uint32_t *)p)[i];
+	case ELEM_S64: return (double)((const int64_t *)p)[i];
 	case ELEM_S8: return ((const int8_t *)p)[i];
 	case ELEM_PRED: case ELEM_U8: return b[i];
 	default: fail_msg("type %u", elem); return 0;
@@ -271,7 +276,7 @@ static int run(const struct tc_source *source, const struct tc_options *options,
 /* ---- programs with references ---- */
 
 struct program {
-	char name[64], as[64];
+	char name[64], as[64], format[8];
 	char *code;
 	size_t bytes;
 	unsigned partitions, n_args, n_results;
@@ -297,8 +302,8 @@ static void read_program(FILE *f, struct program *p)
 	char word[16];
 	int n_args, n_results;
 
-	assert_int_equal(fscanf(f, "%63s %u %zu %d %d", p->name, &p->partitions, &p->bytes,
-				&n_args, &n_results), 5);
+	assert_int_equal(fscanf(f, "%63s %7s %u %zu %d %d", p->name, p->format,
+				&p->partitions, &p->bytes, &n_args, &n_results), 6);
 	assert_int_equal(fgetc(f), '\n');
 	p->code = malloc(p->bytes);
 	assert_non_null(p->code);
@@ -388,7 +393,7 @@ static bool agrees(struct program *p, unsigned level, bool on_devices)
 {
 	struct tc_options o = { .level = level, .verify = true, .partitions = p->partitions,
 				.evaluate_after = "shard" };
-	const struct tc_source source = { p->code, p->bytes, "mlir" };
+	const struct tc_source source = { p->code, p->bytes, p->format };
 	const struct program *data = data_of(p);
 	static struct lays l;
 	struct err err = { 0 };
@@ -422,18 +427,19 @@ static bool agrees(struct program *p, unsigned level, bool on_devices)
 
 static void check_programs(unsigned level, bool on_devices)
 {
-	unsigned n_wrong = 0;
+	unsigned n = 0, n_odd = 0;
 
 	assert_true(n_programs > 0);
 	for (unsigned i = 0; i < n_programs; i++) {
 		const struct exception *e = find_exception(programs[i].name);
 		bool is_right = agrees(&programs[i], level, on_devices);
 
-		if (is_right != (!e || (on_devices && e->runs)))
-			fail_msg("%s", programs[i].name);
-		n_wrong += !is_right;
+		n_odd += is_right != (!e || (on_devices && e->runs));
+		n += is_right;
 	}
-	print_message("%u of %u programs agree\n", n_programs - n_wrong, n_programs);
+	print_message("level %u%s: %u of %u programs agree\n", level,
+		      on_devices ? ", on devices" : "", n, n_programs);
+	assert_int_equal(n_odd, 0);
 }
 
 static void test_whole(void **state)
@@ -455,12 +461,457 @@ static void test_devices(void **state)
 	gang_stop(state);
 }
 
+/* ---- what frameworks are told ---- */
+
+static const struct program *find(const char *name)
+{
+	for (unsigned i = 0; i < n_programs; i++)
+		if (!strcmp(programs[i].name, name))
+			return &programs[i];
+	fail_msg("no program %s", name);
+	return NULL;
+}
+
+/* Of a mesh [x=4,y=2]: x by rows, weights by columns and rows; the result by rows. */
+static void test_shardings(void **state)
+{
+	static const char *const should[] = {
+		"\x08\x03\x1a\x03\x04\x01\x02\x30\x01\x4a\x01\x08\x52\x01",
+		"\x08\x03\x1a\x03\x01\x02\x04\x30\x01\x4a\x02\x04\x02\x52\x02\x01",
+		"\x08\x03\x1a\x03\x02\x01\x04\x30\x01\x4a\x02\x04\x02\x52\x02\x01",
+		"\x08\x03\x1a\x03\x04\x01\x02\x30\x01\x4a\x01\x08\x52\x01",
+	};
+	const struct program *p = find("dot__megatron");
+	const struct tc_options o = { .level = 1, .partitions = 8 };
+	struct tc_result r;
+	struct image *im;
+	struct err err;
+	size_t at = 0;
+
+	(void)state;
+	if (tc_compile(&(struct tc_source){ p->code, p->bytes, "mlir" }, &o, &r, &err) ||
+	    image_parse(r.image, r.image_bytes, &im, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(im->info.n_partitions, 8);
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t n;
+		const void *is = image_next_sharding(im, &at, &n);
+
+		assert_non_null(is);
+		/* Ends in the 0 that the text does, too. */
+		assert_int_equal(n, strlen(should[i]) + 1);
+		assert_memory_equal(is, should[i], n);
+	}
+	/* Rows of x are cut, columns of the first weights. */
+	assert_int_equal(im->shapes[0].dim[0], 4);
+	assert_int_equal(im->shapes[1].dim[1], 32);
+	image_free(im);
+	tc_result_free(&r);
+}
+
+/* ---- random programs ---- */
+
+static const struct random_mesh {
+	const char *text;
+	unsigned devices, n;
+	char axis[3][2];
+} meshes[] = {
+	{ "[x=4,y=2]", 8, 2, { "x", "y" } },
+	{ "[x=2,y=2,z=2]", 8, 3, { "x", "y", "z" } },
+	{ "[x=4,y=2]ids[3,1,7,5,0,2,4,6]", 8, 2, { "x", "y" } },
+	{ "[x=2,y=3]", 6, 2, { "x", "y" } },
+	{ "[x=3]ids[2,0,1]", 3, 1, { "x" } },
+	{ "[x=4]", 4, 1, { "x" } },
+};
+
+struct writer {
+	uint64_t seed;
+	const struct random_mesh *m;
+	struct str text;
+	unsigned n;		/* values, of which number i is %i */
+	unsigned rank[64];
+	int64_t dim[64][4];
+};
+
+static unsigned draw(struct writer *w, unsigned n)
+{
+	w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(w->seed >> 33) % n;
+}
+
+static void put_type(struct writer *w, unsigned v)
+{
+	str_printf(&w->text, "tensor<");
+	for (unsigned d = 0; d < w->rank[v]; d++)
+		str_printf(&w->text, "%dx", (int)w->dim[v][d]);
+	str_printf(&w->text, "f32>");
+}
+
+/* Each axis in at most one dim, which it divides, or, `uneven`, need not. */
+static void put_sharding(struct writer *w, unsigned v, bool is_uneven)
+{
+	int64_t left[4];
+	int where[3];
+
+	memcpy(left, w->dim[v], sizeof(left));
+	for (unsigned k = 0; k < w->m->n; k++) {
+		int64_t size = strchr(w->m->text, w->m->axis[k][0])[2] - '0';
+
+		where[k] = w->rank[v] ? (int)draw(w, w->rank[v] + 1) - 1 : -1;
+		if (where[k] >= 0 && !is_uneven && left[where[k]] % size)
+			where[k] = -1;
+		if (where[k] >= 0)
+			left[where[k]] /= size;
+	}
+	str_printf(&w->text, "@mesh[");
+	for (unsigned d = 0; d < w->rank[v]; d++) {
+		const char *comma = "";
+
+		str_printf(&w->text, d ? ",{" : "{");
+		for (unsigned i = 0; i < w->m->n; i++) {
+			/* Minor axes first, at times. */
+			unsigned k = v & 1 ? w->m->n - 1 - i : i;
+
+			if (where[k] == (int)d) {
+				str_printf(&w->text, "%s%s", comma, w->m->axis[k]);
+				comma = ",";
+			}
+		}
+		str_printf(&w->text, "}");
+	}
+	str_printf(&w->text, "]");
+}
+
+static unsigned add_value(struct writer *w, unsigned rank, const int64_t *dim)
+{
+	w->rank[w->n] = rank;
+	memcpy(w->dim[w->n], dim, rank * sizeof(*dim));
+	return w->n++;
+}
+
+static void put_end(struct writer *w, unsigned v)
+{
+	str_printf(&w->text, " : ");
+	put_type(w, v);
+	str_printf(&w->text, "\n");
+}
+
+static int64_t draw_dim(struct writer *w)
+{
+	static const int64_t sizes[] = { 8, 12, 4, 6, 24, 5, 1, 16 };
+
+	return sizes[draw(w, 8)];
+}
+
+/* A sum or maximum of scalars, whose values nobody else names. */
+static void put_body(struct writer *w, const char *op, unsigned v)
+{
+	str_printf(&w->text, " (%%%u: tensor<f32>, %%%u: tensor<f32>) {\n%%%u = %s(%%%u, %%%u) : "
+		   "tensor<f32>\nreturn(%%%u)\n}\n", 1000 + v, 2000 + v, 3000 + v, op, 1000 + v,
+		   2000 + v, 3000 + v);
+}
+
+static void put_reduce(struct writer *w, unsigned v)
+{
+	bool is_max = draw(w, 2);
+	unsigned gone = draw(w, w->rank[v]), n = 0, to;
+	int64_t dim[4];
+
+	for (unsigned d = 0; d < w->rank[v]; d++)
+		if (d != gone)
+			dim[n++] = w->dim[v][d];
+	to = add_value(w, n, dim);
+	str_printf(&w->text, "%%%u = constant() {value = dense<splat 0x%s> : tensor<f32>} : "
+		   "tensor<f32>\n%%%u = reduce(%%%u, %%%u) {dimensions = [%u]} : ", 4000 + to,
+		   is_max ? "000080ff" : "00000000", to, v, 4000 + to, gone);
+	put_type(w, to);
+	put_body(w, is_max ? "maximum" : "add", to);
+}
+
+static void put_dot(struct writer *w, unsigned v)
+{
+	unsigned other = draw(w, w->n), to, n = 0;
+	int64_t dim[8];
+
+	for (unsigned i = 0; i < w->n; i++, other = (other + 1) % w->n)
+		for (unsigned a = 0; a < w->rank[v]; a++)
+			for (unsigned b = 0; b < w->rank[other]; b++) {
+				if (w->dim[v][a] != w->dim[other][b] ||
+				    w->rank[v] + w->rank[other] > 5)
+					continue;
+				for (unsigned d = 0; d < w->rank[v]; d++)
+					if (d != a)
+						dim[n++] = w->dim[v][d];
+				for (unsigned d = 0; d < w->rank[other]; d++)
+					if (d != b)
+						dim[n++] = w->dim[other][d];
+				to = add_value(w, n, dim);
+				str_printf(&w->text, "%%%u = dot_general(%%%u, %%%u) "
+					   "{lhs_batching_dimensions = [], "
+					   "rhs_batching_dimensions = [], "
+					   "lhs_contracting_dimensions = [%u], "
+					   "rhs_contracting_dimensions = [%u]}", to, v, other,
+					   a, b);
+				put_end(w, to);
+				return;
+			}
+}
+
+static void put_list(struct writer *w, const char *name, unsigned n, const int64_t *list)
+{
+	str_printf(&w->text, "%s = [", name);
+	for (unsigned i = 0; i < n; i++)
+		str_printf(&w->text, i ? ", %d" : "%d", (int)list[i]);
+	str_printf(&w->text, "]");
+}
+
+static void put_slice(struct writer *w, unsigned v)
+{
+	unsigned d = draw(w, w->rank[v]), to;
+	int64_t start[4] = { 0 }, limit[4], step[4] = { 1, 1, 1, 1 }, dim[4];
+
+	memcpy(limit, w->dim[v], sizeof(limit));
+	memcpy(dim, w->dim[v], sizeof(dim));
+	start[d] = draw(w, (unsigned)dim[d]);
+	step[d] = 1 + draw(w, 2);
+	dim[d] = (limit[d] - start[d] + step[d] - 1) / step[d];
+	to = add_value(w, w->rank[v], dim);
+	str_printf(&w->text, "%%%u = slice(%%%u) {", to, v);
+	put_list(w, "start_indices", w->rank[v], start);
+	put_list(w, ", limit_indices", w->rank[v], limit);
+	put_list(w, ", strides", w->rank[v], step);
+	str_printf(&w->text, "}");
+	put_end(w, to);
+}
+
+static void put_pad(struct writer *w, unsigned v)
+{
+	unsigned d = draw(w, w->rank[v]), to;
+	int64_t low[4] = { 0 }, high[4] = { 0 }, none[4] = { 0 }, dim[4];
+
+	memcpy(dim, w->dim[v], sizeof(dim));
+	low[d] = draw(w, 3);
+	high[d] = draw(w, 2) ? -low[d] : draw(w, 3);	/* moved, of the same size */
+	if (dim[d] + low[d] + high[d] < 1 || dim[d] < -high[d])
+		return;
+	dim[d] += low[d] + high[d];
+	to = add_value(w, w->rank[v], dim);
+	str_printf(&w->text, "%%%u = constant() {value = dense<splat 0x0000803f> : tensor<f32>} "
+		   ": tensor<f32>\n%%%u = pad(%%%u, %%%u) {", 4000 + to, to, v, 4000 + to);
+	put_list(w, "edge_padding_low", w->rank[v], low);
+	put_list(w, ", edge_padding_high", w->rank[v], high);
+	put_list(w, ", interior_padding", w->rank[v], none);
+	str_printf(&w->text, "}");
+	put_end(w, to);
+}
+
+static void put_reshape(struct writer *w, unsigned v)
+{
+	int64_t dim[4] = { 1, 1, 1, 1 }, rest = 1;
+	unsigned to, n = 1 + draw(w, 4);
+
+	for (unsigned d = 0; d < w->rank[v]; d++)
+		rest *= w->dim[v][d];
+	for (unsigned d = 0; d + 1 < n; d++)
+		for (int64_t f = 2 + draw(w, 2); rest % f == 0 && draw(w, 4);) {
+			dim[d] *= f;
+			rest /= f;
+		}
+	dim[n - 1] = rest;
+	to = add_value(w, n, dim);
+	str_printf(&w->text, "%%%u = reshape(%%%u)", to, v);
+	put_end(w, to);
+}
+
+static void put_transpose(struct writer *w, unsigned v)
+{
+	int64_t perm[4], dim[4];
+	unsigned to, turn = draw(w, w->rank[v]);
+
+	for (unsigned d = 0; d < w->rank[v]; d++) {
+		perm[d] = (d + turn) % w->rank[v];
+		dim[d] = w->dim[v][perm[d]];
+	}
+	to = add_value(w, w->rank[v], dim);
+	str_printf(&w->text, "%%%u = transpose(%%%u) {", to, v);
+	put_list(w, "permutation", w->rank[v], perm);
+	str_printf(&w->text, "}");
+	put_end(w, to);
+}
+
+static void put_two(struct writer *w, unsigned v)
+{
+	unsigned to = add_value(w, w->rank[v], w->dim[v]), other = v;
+
+	for (unsigned i = 0; i < to; i++)
+		if (w->rank[i] == w->rank[v] && draw(w, 2) &&
+		    !memcmp(w->dim[i], w->dim[v], w->rank[v] * sizeof(int64_t)))
+			other = i;
+	str_printf(&w->text, "%%%u = %s(%%%u, %%%u)", to, draw(w, 2) ? "add" : "minimum", v, other);
+	put_end(w, to);
+}
+
+static void put_iota(struct writer *w, unsigned v)
+{
+	unsigned to;
+
+	str_printf(&w->text, "%%%u = iota() {iota_dimension = %u}", w->n,
+		   draw(w, w->rank[v]));
+	to = add_value(w, w->rank[v], w->dim[v]);
+	put_end(w, to);
+}
+
+static void put_join(struct writer *w, unsigned v)
+{
+	unsigned d = draw(w, w->rank[v]), to;
+	int64_t dim[4];
+
+	memcpy(dim, w->dim[v], sizeof(dim));
+	dim[d] *= 2;
+	to = add_value(w, w->rank[v], dim);
+	str_printf(&w->text, "%%%u = concatenate(%%%u, %%%u) {dimension = %u}", to, v, v, d);
+	put_end(w, to);
+}
+
+static void put_spread(struct writer *w, unsigned v)
+{
+	int64_t dims[4], dim[4];
+	unsigned at = draw(w, w->rank[v] + 1), to;
+
+	for (unsigned d = 0; d < w->rank[v]; d++) {
+		dims[d] = d + (d >= at);
+		dim[dims[d]] = w->dim[v][d];
+	}
+	dim[at] = draw_dim(w);
+	to = add_value(w, w->rank[v] + 1, dim);
+	str_printf(&w->text, "%%%u = broadcast_in_dim(%%%u) {", to, v);
+	put_list(w, "broadcast_dimensions", w->rank[v], dims);
+	str_printf(&w->text, "}");
+	put_end(w, to);
+}
+
+static void put_constraint(struct writer *w, unsigned v)
+{
+	unsigned to = add_value(w, w->rank[v], w->dim[v]);
+
+	str_printf(&w->text, "%%%u = sharding_constraint(%%%u) {sharding = \"", to, v);
+	put_sharding(w, to, draw(w, 4) == 0);
+	str_printf(&w->text, "\"}");
+	put_end(w, to);
+}
+
+static void put_op(struct writer *w)
+{
+	unsigned v = w->n - 1 - draw(w, w->n < 4 ? w->n : 4);
+	int64_t n = 1;
+
+	for (unsigned d = 0; d < w->rank[v]; d++)
+		n *= w->dim[v][d];
+	if (!w->rank[v] || n > 4096) {
+		put_two(w, 0);
+		return;
+	}
+	switch (draw(w, 12)) {
+	case 0: put_two(w, v); break;
+	case 1: put_reduce(w, v); break;
+	case 2: put_dot(w, v); break;
+	case 3: put_slice(w, v); break;
+	case 4: put_pad(w, v); break;
+	case 5: put_reshape(w, v); break;
+	case 6: put_transpose(w, v); break;
+	case 7: put_iota(w, v); break;
+	case 8: put_join(w, v); break;
+	case 9: if (w->rank[v] < 4) put_spread(w, v); break;
+	default: put_constraint(w, v); break;
+	}
+}
+
+enum { RANDOM_ARGS = 3, RANDOM_RESULTS = 3 };
+
+static void write_program(struct writer *w)
+{
+	unsigned first;
+
+	str_printf(&w->text, "module() {num_partitions = %u, meshes = {mesh = \"%s\"}} () {\n"
+		   "func() {sym_name = \"main\"} (", w->m->devices, w->m->text);
+	for (unsigned i = 0; i < RANDOM_ARGS; i++) {
+		int64_t dim[2] = { draw_dim(w), draw_dim(w) };
+
+		add_value(w, 2, dim);
+		str_printf(&w->text, "%s%%%u: ", i ? ", " : "", i);
+		put_type(w, i);
+		if (draw(w, 4)) {
+			str_printf(&w->text, " {sharding = \"");
+			put_sharding(w, i, draw(w, 3) == 0);
+			str_printf(&w->text, "\"}");
+		}
+	}
+	str_printf(&w->text, ") {\n");
+	for (unsigned i = 0; i < 10; i++)
+		put_op(w);
+	first = w->n - RANDOM_RESULTS;
+	str_printf(&w->text, "return(%%%u, %%%u, %%%u)\n}\n}\n", first, first + 1, first + 2);
+}
+
+static void check_random(uint64_t seed)
+{
+	struct writer w = { .seed = seed, .m = &meshes[seed % 6] };
+	struct tc_options o = { .level = 1, .verify = true, .partitions = w.m->devices,
+				.evaluate_after = "shard" };
+	struct tc_array args[RANDOM_ARGS] = { { 0 } }, *should;
+	static struct lays l;
+	struct tc_source source;
+	struct err err;
+	size_t n;
+	double far;
+
+	write_program(&w);
+	assert_false(w.text.failed);
+	source = (struct tc_source){ w.text.text, w.text.len, "mlir" };
+	for (unsigned i = 0; i < RANDOM_ARGS; i++) {
+		args[i] = (struct tc_array){ .elem = ELEM_F32, .rank = 2, .bytes = 4 };
+		for (unsigned d = 0; d < 2; d++) {
+			args[i].dim[d] = w.dim[i][d];
+			args[i].bytes *= (size_t)w.dim[i][d];
+		}
+		args[i].data = malloc(args[i].bytes);
+		assert_non_null(args[i].data);
+		for (size_t k = 0; k < args[i].bytes / 4; k++)
+			((float *)args[i].data)[k] = (float)draw(&w, 17) - 8;
+	}
+	if (tc_eval(&source, args, RANDOM_ARGS, &should, &n, &err))
+		fail_msg("%llu: %s\n%s", (unsigned long long)seed, err.msg, w.text.text);
+	l = (struct lays){ .partitions = w.m->devices };
+	if (tc_enter(&source, &o, &err, find_lays, &l) ||
+	    run(&source, &o, &l, args, should, &far, &err))
+		fail_msg("%llu: %s\n%s", (unsigned long long)seed, err.msg, w.text.text);
+	if (far > 1)
+		fail_msg("%llu: %g bounds off\n%s", (unsigned long long)seed, far, w.text.text);
+	tc_array_free(should, n);
+	for (unsigned i = 0; i < RANDOM_ARGS; i++)
+		free(args[i].data);
+	str_free(&w.text);
+}
+
+/* What one device gives, on any mesh, by any shardings. */
+static void test_random(void **state)
+{
+	const char *turns = getenv("TESSERA_GANG_TURNS");
+	uint64_t n = turns ? strtoull(turns, NULL, 10) : 600;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < n; seed++)
+		check_random(seed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_shardings),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);
