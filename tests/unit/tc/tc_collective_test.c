@@ -555,7 +555,7 @@ static void who_is_in_no_group_of_a_broadcast_has_zeros(void **state)
 	(void)state;
 	for (unsigned k = 0; k < 2; k++) {
 		if (k)
-			set_rows(&p, 6, 2, 4, (int64_t[]){ 4, 1, 0, 5 });
+			set_rows(&p, 6, 2, 4, (int64_t[]){ 4, 1, 2, 5 });
 		else
 			set_rows(&p, 3, 1, 1, (int64_t[]){ 1 });
 		add(&p, (struct collective){ .kind = BROADCAST, .in = small });
