@@ -356,6 +356,16 @@ static void *room(struct shard *s, size_t n, size_t size)
 	return arena_array(&s->c->arena, n, size);
 }
 
+/* They are large, and one op's are of no use to the next. */
+static struct cell *cells_for(struct shard *s, size_t n)
+{
+	if (n > s->n_cells) {
+		s->cells = room(s, n, sizeof(*s->cells));
+		s->n_cells = n;
+	}
+	return s->cells;
+}
+
 /* ---- a plan ---- */
 
 static void plan_tensor(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
@@ -410,7 +420,7 @@ static void choose(struct shard *s, const struct tc_op *op, const struct spmd_ax
 	uint32_t all = n.rule->n_factors;
 
 	start_node(s, op, &n, wish);
-	k.desk.cell = room(s, (size_t)n.rule->n_tensors * all, sizeof(*k.desk.cell));
+	k.desk.cell = cells_for(s, (size_t)n.rule->n_tensors * all);
 	k.may = room(s, all, sizeof(*k.may));
 	k.factor = plan->factor = room(s, all, sizeof(*k.factor));
 	for (uint32_t f = 0; f < all; f++)

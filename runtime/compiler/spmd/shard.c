@@ -418,7 +418,9 @@ static void share_call(struct shard *s, struct tc_op *op)
 {
 	const char *target = tc_attr_str(op, "call_target_name");
 	const char *text = tc_attr_str(op, "sharding");
-	bool is_one = op->n_operands == 1 && op->n_results == 1;
+	bool is_one = op->n_operands == 1 && op->n_results == 1 &&
+		      has_sharding(value_of(s, tc_in(op, 0))->type) &&
+		      has_sharding(value_of(s, tc_out(op, 0))->type);
 
 	if (is_one && text && !strcmp(target, "SPMDFullToShardShape"))
 		share_way_in(s, op, text);

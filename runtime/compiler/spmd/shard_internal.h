@@ -59,6 +59,8 @@ struct shard {
 	struct tc_value *number;	/* the partition's, or NULL */
 	struct tc_op **dead;		/* ops without a meaning for one member */
 	uint32_t n_dead, room_dead;
+	struct cell *cells;		/* room for one op at a time */
+	size_t n_cells;
 	bool is_whole;			/* every op runs on whole tensors */
 };
 

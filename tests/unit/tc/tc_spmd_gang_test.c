@@ -509,6 +509,48 @@ static void test_shardings(void **state)
 	tc_result_free(&r);
 }
 
+/* ---- what is refused ---- */
+
+static void refuses(const char *args, const char *body, int code, const char *why)
+{
+	static const struct tc_options o = { .level = 1, .verify = true, .partitions = 8 };
+	struct str text = { 0 };
+	struct tc_result r = { 0 };
+	struct err err = { 0 };
+
+	str_printf(&text, "module() {meshes = {mesh = \"[x=4,y=2]\", small = \"[x=2]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%s) {\n%s}\n}\n", args, body);
+	if (tc_compile(&(struct tc_source){ text.text, text.len, "mlir" }, &o, &r, &err) != code ||
+	    (why && !strstr(err.msg, why)))
+		fail_msg("%d: %s\n%s", err.code, err.msg, text.text);
+	tc_result_free(&r);
+	str_free(&text);
+}
+
+#define MANUAL(in, type) "%1 = manual_computation(%0) {in_shardings = {a = \"@mesh[" in "]\"}, " \
+	"out_shardings = {a = \"@mesh[" in "]\"}, manual_axes = \"{x}\"} : tensor<8xf32> " \
+	"(%2: tensor<" type "xf32>) {\nreturn(%2)\n}\nreturn(%1)\n"
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refuses("%0: tensor<8xf32>", MANUAL("{x}", "2"), 0, NULL);
+	refuses("%0: tensor<8xf32>", MANUAL("{x}", "4"), ERR_INVALID_ARGUMENT,
+		"argument 0 of the body is no part of what is outside");
+	refuses("%0: tensor<8xf32> {sharding = \"{maximal device=3}\"}", "return(%0)\n",
+		ERR_UNIMPLEMENTED, "argument 0 of the program is on device 3 alone, of 8");
+	refuses("%0: tensor<8xf32> {sharding = \"@small[{x}]\"}", "return(%0)\n",
+		ERR_UNIMPLEMENTED, "@small[{x}] is over another mesh");
+	refuses("%0: tensor<8xf32> {sharding = \"@mesh[{x}]unreduced{y}\"}", "return(%0)\n",
+		ERR_UNIMPLEMENTED, "left unreduced");
+	refuses("%0: tensor<8xf32>", "%1 = create_token() : token\n%2 = custom_call(%1) "
+		"{call_target_name = \"SPMDShardToFullShape\", sharding = \"{replicated}\"} : "
+		"tensor<8xf32>\nreturn(%2)\n", ERR_UNIMPLEMENTED, "SPMDShardToFullShape");
+	refuses("%0: tensor<8xf32>", "%1 = custom_call(%0) {call_target_name = "
+		"\"SPMDFullToShardShape\", sharding = \"{manual}\"} : tensor<2xf32>\n"
+		"return(%1)\n", ERR_INVALID_ARGUMENT, "result 0 of the body is no part");
+}
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -911,6 +953,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_shardings),
+		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_random),
 	};
 
