@@ -120,11 +120,16 @@ static struct PJRT_Error *layouts_in(
 static struct PJRT_Error *shardings_out(
 	struct PJRT_Shardings_PJRT_Executable_OutputShardings_Args *args)
 {
+	struct PJRT_Executable *x;
+	size_t first;
+
 	CHECK(args, PJRT_Shardings_PJRT_Executable_OutputShardings_Args, executable);
+	x = args->executable;
+	first = rt_program_image(x->rt)->info.n_args;
 	/* A list without entries is refused by clients; NULL says that there is none. */
-	args->num_outputs = args->executable->n_outputs;
-	args->shardings = args->num_outputs ? args->executable->shardings : NULL;
-	args->sharding_sizes = args->num_outputs ? args->executable->sharding_sizes : NULL;
+	args->num_outputs = x->n_outputs;
+	args->shardings = x->n_outputs ? x->shardings + first : NULL;
+	args->sharding_sizes = x->n_outputs ? x->sharding_sizes + first : NULL;
 	return NULL;
 }
 

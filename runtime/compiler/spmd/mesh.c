@@ -328,6 +328,11 @@ bool spmd_to_mesh(struct spmd *s, const struct spmd_sharding *from, const struct
 	*to = *spmd_copy(s, from);
 	if (of == m || from->kind != SPMD_TILED)
 		return true;
+	/* JAX's @empty_mesh: whole on every device, whatever the mesh. */
+	if (!of->n_axes && !of->ids) {
+		to->mesh = m;
+		return true;
+	}
 	if (of->devices != m->devices || of->ids || m->ids)
 		return false;
 	to->mesh = m;

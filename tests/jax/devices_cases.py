@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs over several devices: run as a program, each on 8 devices of tessera and on 8 of JAX's
+CPU backend, prints a line of JSON for each: its name, and what is wrong ("" if nothing).
+test_devices.py runs it.
+
+A case takes 8 devices and gives arrays. Their values must agree, and which device has which part of
+each.
+"""
+
+import json
+import os
+import sys
+import threading
+import traceback
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") +
+                               " --xla_force_host_platform_device_count=8")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+from jax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+CASES = {}
+RTOL = 2e-5     # of the largest number of an array: sums are in another order
+
+
+def case(f):
+    CASES[f.__name__] = f
+    return f
+
+
+def mesh(devices, shape, names, axis_type=AxisType.Auto):
+    n = int(np.prod(shape))
+    return Mesh(np.array(devices[:n]).reshape(shape), names, axis_types=(axis_type,) * len(names))
+
+
+def data(*shape, seed=0, dtype=np.float32):
+    x = np.random.RandomState(seed + sum(shape)).uniform(-1, 1, shape)
+    return (x * 100 if np.issubdtype(dtype, np.integer) else x).astype(dtype)
+
+
+def put(m, x, *spec):
+    return jax.device_put(x, NamedSharding(m, P(*spec)))
+
+
+# ---- jit: data, tensors, parameters shared out ----
+
+@case
+def elementwise_over_two_axes(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    return jax.jit(lambda a: jnp.sin(a) * 2 + 1)(put(m, data(16, 8), "x", "y"))
+
+
+@case
+def products_with_any_sharding(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    f = jax.jit(lambda a, b: a @ b)
+    specs = [(), ("x",), (None, "x"), ("y", "x"), (("x", "y"),), (None, ("y", "x"))]
+    return [f(put(m, data(16, 32), *p), put(m, data(32, 24), *q)) for p in specs for q in specs]
+
+
+def mlp(params, x):
+    (w1, b1), (w2, b2) = params
+    return jnp.tanh(x @ w1 + b1) @ w2 + b2
+
+
+def mlp_loss(params, x, y):
+    return jnp.mean((mlp(params, x) - y) ** 2)
+
+
+def mlp_params(place):
+    return [(place(data(32, 64, seed=1), 0), place(data(64, seed=2), 1)),
+            (place(data(64, 8, seed=3), 2), place(data(8, seed=4), 3))]
+
+
+@case
+def data_parallel_training(d):
+    m = mesh(d, (8,), ("data",))
+    params = mlp_params(lambda a, i: put(m, a))
+    x, y = put(m, data(64, 32), "data"), put(m, data(64, 8), "data")
+    step = jax.jit(lambda p, x, y: jax.tree.map(lambda a, g: a - 0.1 * g, p,
+                                                jax.grad(mlp_loss)(p, x, y)))
+    for _ in range(5):
+        params = step(params, x, y)
+    return params
+
+
+@case
+def tensor_parallel_gradients(d):
+    m = mesh(d, (2, 4), ("data", "model"))
+    specs = [(None, "model"), ("model",), ("model", None), ()]
+    params = mlp_params(lambda a, i: put(m, a, *specs[i]))
+    x, y = put(m, data(32, 32), "data"), put(m, data(32, 8), "data")
+    return jax.jit(jax.value_and_grad(mlp_loss))(params, x, y)
+
+
+@case
+def parameters_shared_out_and_donated(d):
+    m = mesh(d, (8,), ("all",))
+    specs = [("all",), ("all",), ("all",), ("all",)]
+    params = mlp_params(lambda a, i: put(m, a, *specs[i]))
+    shardings = jax.tree.map(lambda a: a.sharding, params)
+    x, y = put(m, data(64, 32), "all"), put(m, data(64, 8), "all")
+
+    def step(p, x, y):
+        loss, g = jax.value_and_grad(mlp_loss)(p, x, y)
+        return jax.tree.map(lambda a, b: a - 0.1 * b, p, g), loss
+
+    step = jax.jit(step, donate_argnums=0, out_shardings=(shardings, NamedSharding(m, P())))
+    losses = []
+    for _ in range(5):
+        old = params
+        params, loss = step(params, x, y)
+        losses.append(loss)
+        assert all(a.is_deleted() for a in jax.tree.leaves(old))
+    return params, losses
+
+
+@case
+def attention_with_heads_shared_out(d):
+    m = mesh(d, (2, 4), ("batch", "heads"))
+
+    def attend(q, k, v):
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k) / 4
+        s = jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s, -jnp.inf)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s), v)
+
+    q, k, v = (put(m, data(4, 12, 8, 16, seed=s), "batch", None, "heads") for s in range(3))
+    return jax.jit(jax.value_and_grad(lambda *a: attend(*a).sum(), argnums=(0, 1, 2)))(q, k, v)
+
+
+@case
+def convolution_over_space(d):
+    m = mesh(d, (2, 4), ("n", "h"))
+    x = put(m, data(4, 16, 8, 3), "n", "h")
+    w = put(m, data(3, 3, 3, 8))
+    return jax.jit(lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))(x, w)
+
+
+@case
+def along_what_is_shared_out(d):
+    m = mesh(d, (8,), ("x",))
+    a = put(m, data(32, 6), "x")
+    return [jax.jit(f)(a) for f in (
+        lambda a: jnp.sort(a, 0), lambda a: jnp.cumsum(a, 0), lambda a: a[::-1],
+        lambda a: jnp.roll(a, 3, 0), lambda a: a[1:] - a[:-1], lambda a: a.reshape(8, 24),
+        lambda a: jnp.argmax(a, 0), lambda a: a[5], lambda a: jnp.concatenate([a, a * 2]),
+        lambda a: jnp.pad(a, ((3, 1), (0, 0))), lambda a: a.at[4:9].set(0), lambda a: a.T)]
+
+
+@case
+def uneven_within(d):
+    m = mesh(d, (8,), ("x",))
+
+    def f(a):
+        b = lax.with_sharding_constraint(a[1:] * 2, NamedSharding(m, P("x")))
+        return b.sum(), jnp.max(b, 0), b @ b.T
+    return jax.jit(f)(put(m, data(16, 6), "x"))
+
+
+@case
+def results_where_they_are_asked_for(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    a = put(m, data(16, 8), "x", "y")
+    specs = [P(), P("y"), P(None, "x"), P(("x", "y")), P(("y", "x")), P("y", "x")]
+    return [jax.jit(lambda a: a + 1, out_shardings=NamedSharding(m, p))(a) for p in specs]
+
+
+@case
+def arguments_that_nobody_placed(d):
+    m = mesh(d, (8,), ("x",))
+    f = jax.jit(lambda a, b, c: (a * c, b + c), in_shardings=(NamedSharding(m, P("x")), None, None),
+                out_shardings=(None, NamedSharding(m, P("x"))))
+    return f(data(16, 4), put(m, data(8)), 3.0)
+
+
+@case
+def random_numbers_do_not_depend_on_the_mesh(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    f = jax.jit(lambda k: jax.random.normal(k, (16, 8)),
+                out_shardings=NamedSharding(m, P("x", "y")))
+    return f(jax.device_put(jax.random.key(3), NamedSharding(m, P())))
+
+
+@case
+def explicit_axes(d):
+    m = mesh(d, (4, 2), ("x", "y"), AxisType.Explicit)
+    with jax.sharding.set_mesh(m):
+        a, b = put(m, data(16, 8), "x", "y"), put(m, data(8, 12), None, None)
+        f = jax.jit(lambda a, b: (jnp.sin(a) * 2, jnp.einsum(
+            "ij,jk->ik", a, b, out_sharding=P("x", None))))
+        return f(a, b)
+
+
+# ---- meshes ----
+
+@case
+def meshes_of_any_devices_in_any_order(d):
+    out = []
+    for order in ([7, 6, 5, 4, 3, 2, 1, 0], [3, 1, 0, 2], [5, 0], [6, 2, 4],
+                  [1, 7, 2, 5, 4, 0], [3]):
+        n = len(order)
+        m = mesh([d[i] for i in order], (n,), ("x",))
+        a = put(m, data(n * 2, 6), "x")
+        out += jax.jit(lambda a: (a * 2, a.sum(0), a @ a.T))(a)
+    return out
+
+
+@case
+def programs_on_meshes_that_overlap(d):
+    meshes = [mesh(d, (8,), ("x",)), mesh(d[2:6], (4,), ("x",)), mesh(d[::-2], (4,), ("x",)),
+              mesh([d[7], d[0]], (2,), ("x",))]
+    f = jax.jit(lambda a: (a * a).sum(0) + a)
+    results, failed = [[] for _ in range(8)], []
+
+    def work(i):
+        try:
+            for k in range(40):
+                m = meshes[(i + k) % 4]
+                results[i].append(f(put(m, np.full((8, 4), i + k, np.float32), "x")))
+        except Exception as e:    # noqa: BLE001: told by the main thread
+            failed.append(e)
+
+    # XLA's CPU backend waits for ever where threads launch in different orders.
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+        if d[0].platform == "cpu":
+            t.join()
+    for t in threads:
+        t.join()
+    if failed:
+        raise failed[0]
+    return results
+
+
+# ---- moving ----
+
+@case
+def arrays_move_to_other_shardings(d):
+    m, other = mesh(d, (4, 2), ("x", "y")), mesh(d[::-1], (8,), ("z",))
+    a = put(m, data(16, 8), "x", "y")
+    one = jax.device_put(a, SingleDeviceSharding(d[5]))
+    return [jax.device_put(a, NamedSharding(m, P("y"))), one, put(m, one, None, "x"),
+            jax.device_put(a, NamedSharding(other, P("z"))),
+            jax.make_array_from_callback((16, 8), NamedSharding(other, P(None, "z")),
+                                         lambda i: data(16, 8)[i])]
+
+
+# ---- shard_map ----
+
+def shmap(m, f, i, o, **kw):
+    return jax.jit(jax.shard_map(f, mesh=m, in_specs=i, out_specs=o, **kw))
+
+
+@case
+def collectives_of_shard_map(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    a = put(m, data(16, 8), "x", "y")
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+    xy = P("x", "y")
+    return [
+        shmap(m, lambda a: lax.psum(a, "x"), xy, P(None, "y"))(a),
+        shmap(m, lambda a: lax.psum(a, ("x", "y")), xy, P())(a),
+        shmap(m, lambda a: lax.pmax(a, "y"), xy, P("x"))(a),
+        shmap(m, lambda a: lax.pmean(a, "x"), xy, P(None, "y"))(a),
+        shmap(m, lambda a: lax.all_gather(a, "x", tiled=True), xy, P(None, "y"),
+              check_vma=False)(a),
+        shmap(m, lambda a: lax.all_gather(a, "y", axis=1), xy, P("x"), check_vma=False)(a),
+        shmap(m, lambda a: lax.ppermute(a, "x", ring), xy, xy)(a),
+        shmap(m, lambda a: lax.ppermute(a, "x", [(0, 2), (3, 1)]), xy, xy)(a),
+        shmap(m, lambda a: lax.all_to_all(a, "x", 0, 1, tiled=True), xy, P(None, ("y", "x")))(a),
+        shmap(m, lambda a: lax.psum_scatter(a, "x", tiled=True), P(None, "y"), xy)(a),
+        shmap(m, lambda a: a + lax.axis_index("x") * 10 + lax.axis_index("y"), xy, xy)(a),
+    ]
+
+
+@case
+def collectives_of_other_types(d):
+    m = mesh(d, (8,), ("x",))
+    return [shmap(m, lambda a: lax.psum(a, "x"), P("x"), P())(put(m, data(16, 4, dtype=t), "x"))
+            for t in (jnp.bfloat16, np.int32, np.int8, np.uint32, np.complex64)] + [
+            shmap(m, lambda a: lax.pmin(a, "x"), P("x"), P())(put(m, data(16, 4) > 0, "x"))]
+
+
+@case
+def large_collectives(d):
+    m = mesh(d, (8,), ("x",))
+    a = put(m, data(256, 1024), "x")
+    return [shmap(m, lambda a: lax.psum(a, "x"), P("x"), P())(a),
+            shmap(m, lambda a: lax.all_gather(a, "x", tiled=True), P("x"), P(),
+                  check_vma=False)(a),
+            shmap(m, lambda a: lax.psum_scatter(a, "x", tiled=True), P("x"), P("x"))(a)]
+
+
+@case
+def collectives_in_loops(d):
+    m = mesh(d, (8,), ("x",))
+    ring = [(i, (i + 1) % 8) for i in range(8)]
+
+    def f(a):
+        def turn(c, _):
+            c = lax.ppermute(c, "x", ring)
+            return c, c.sum()
+        last, sums = lax.scan(turn, a, None, length=8)
+        big = lax.while_loop(lambda c: lax.pmax(jnp.max(c), "x") < 50, lambda c: c * 3, a)
+        some = lax.cond(lax.psum(a.sum(), "x") > 0, lambda v: lax.psum(v, "x"),
+                        lambda v: -lax.psum(v, "x"), a)
+        return last, lax.psum(sums, "x"), big, some
+    return shmap(m, f, P("x"), (P("x"), P(), P("x"), P()))(put(m, np.abs(data(16, 4)), "x"))
+
+
+@case
+def gradients_through_collectives(d):
+    m = mesh(d, (8,), ("x",))
+
+    def loss(w, a):
+        def part(w, a):
+            g = lax.all_gather(a, "x", tiled=True)
+            return lax.psum(jnp.sum(jnp.tanh(a @ w) * g.mean()), "x")
+        return jax.shard_map(part, mesh=m, in_specs=(P(), P("x")), out_specs=P())(w, a)
+    return jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(put(m, data(6, 5)),
+                                                             put(m, data(16, 6), "x"))
+
+
+@case
+def partly_manual(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    f = shmap(m, lambda a: lax.psum(jnp.sin(a) @ jnp.ones((8, 3), a.dtype), "x"), P("x"), P(),
+              axis_names={"x"})
+    return f(put(m, data(16, 8), "x", "y"))
+
+
+@case
+def pmap_with_collectives(d):
+    f = jax.pmap(lambda a: (lax.psum(a, "i"), lax.axis_index("i") + a[0]), "i", devices=d)
+    g = jax.pmap(lambda a, s: a * s, "i", in_axes=(0, None), devices=d[:4])
+    return f(data(8, 5)), g(data(4, 3), np.float32(2))
+
+
+# ---- compiled ahead ----
+
+@case
+def compiled_ahead_and_serialized(d):
+    from jax.experimental import serialize_executable
+    m = mesh(d[::-1], (4, 2), ("x", "y"))
+    a = put(m, data(16, 8), "x", "y")
+    compiled = jax.jit(lambda a: (a @ a.T, a.sum())).lower(a).compile()
+    if d[0].platform == "cpu":
+        return compiled(a), compiled(a)
+    assert compiled.cost_analysis() is not None
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled), execution_devices=list(m.devices.flat))
+    return compiled(a), again(a)
+
+
+# ---- comparing ----
+
+def parts(a, devices):
+    """Which device, by place, has which part."""
+    return {devices.index(dev): tuple((s.start or 0, s.stop or n) for s, n in zip(i, a.shape))
+            for dev, i in a.sharding.devices_indices_map(a.shape).items()}
+
+
+def lies_as(a, b, devices, cpus):
+    """Where the programs did not say, GSPMD's choice is its own."""
+    return parts(a, devices) == parts(b, cpus) or not jax.config.jax_use_shardy_partitioner
+
+
+def compare(name, got, want, devices, cpus):
+    got, want = jax.tree.leaves(got), jax.tree.leaves(want)
+    assert len(got) == len(want), name
+    for i, (a, b) in enumerate(zip(got, want)):
+        assert a.shape == b.shape and a.dtype == b.dtype, (i, a.aval, b.aval)
+        assert lies_as(a, b, devices, cpus), (i, a.sharding, b.sharding)
+        whole = np.asarray(b)
+        for s in a.addressable_shards:
+            x, y = np.asarray(s.data), whole[s.index]
+            if np.issubdtype(x.dtype, np.integer) or x.dtype == bool:
+                np.testing.assert_array_equal(x, y, err_msg=f"array {i}")
+                continue
+            big = x.dtype if x.dtype.kind == "c" else np.float64
+            x, y = x.astype(big), y.astype(big)
+            room = 0.02 if a.dtype == jnp.bfloat16 else RTOL
+            room *= max(1, np.max(np.abs(y), initial=0))
+            np.testing.assert_allclose(x, y, rtol=0, atol=room, err_msg=f"array {i}")
+
+
+def main():
+    devices, cpus = jax.devices("tessera")[:8], jax.devices("cpu")[:8]
+    assert len(devices) == len(cpus) == 8, (devices, cpus)
+    for name, f in CASES.items():
+        wrong = ""
+        try:
+            compare(name, f(devices), f(cpus), devices, cpus)
+        except Exception:    # noqa: BLE001: the test's message
+            wrong = traceback.format_exc()[-3000:]
+        print(json.dumps([name, wrong]), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
