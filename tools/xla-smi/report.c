@@ -21,7 +21,7 @@ static const char style[] =
 	"div.wide{overflow-x:auto}table{border-collapse:collapse}\n"
 	"th,td{padding:.2em .7em;text-align:left;border-bottom:1px solid #ddd;vertical-align:top;"
 	"unicode-bidi:isolate}\n"
-	"th{font-size:.8em;color:#555;white-space:nowrap}td.n{text-align:right;"
+	"th.n{text-align:right}th{font-size:.8em;color:#555;white-space:nowrap}td.n{text-align:right;"
 	"white-space:nowrap;font-variant-numeric:tabular-nums}\n"
 	"tr.error td:first-child{color:#fff;background:#b00020}\n"
 	"tr.warning td:first-child{background:#ffd76a}tr.note td:first-child{background:#dfe7f2}\n"
@@ -107,8 +107,8 @@ static void put_value(const struct smi_view *v, const struct smi_field *f, const
 	bool is_map = v->table == SMI_heaps && !strcmp(f->name, "map") && row[f->offset];
 	char value[512];
 
-	fprintf(to, "<td%s>", is_bad(v, f, row) ? " class=\"bad\"" : f->type != SMI_TEXT ?
-		" class=\"n\"" : "");
+	fprintf(to, "<td class=\"%s%s\">", f->type != SMI_TEXT ? "n" : "t",
+		is_bad(v, f, row) ? " bad" : "");
 	smi_show_value(f, row, value, sizeof(value));
 	if (is_map)
 		draw_map(row + f->offset, to);
@@ -125,7 +125,7 @@ static void put_table(const struct smi_node *node, const struct smi_view *v, FIL
 
 	fputs("<div class=\"wide\"><table>\n<thead><tr>", to);
 	for (unsigned k = 0; k < n; k++) {
-		fprintf(to, "<th title=\"");
+		fprintf(to, "<th class=\"%s\" title=\"", f[k]->type != SMI_TEXT ? "n" : "t");
 		put_text(f[k]->meaning, to);
 		fputs("\">", to);
 		put_text(f[k]->heading, to);
@@ -242,7 +242,8 @@ static void draw_link(const struct smi_link *l, const struct smi_device *d, FILE
 	if (dim < 0 || !place_of(d, at, shape))
 		return;
 	memcpy(other, at, sizeof(at));
-	other[dim] = is_down ? at[dim] - 1 : at[dim] + 1;
+	/* Between two chips there is one link, and both its ends are called +. */
+	other[dim] = shape[dim] == 2 ? 1 - at[dim] : is_down ? at[dim] - 1 : at[dim] + 1;
 	middle_of(at, shape, &x, &y);
 	if (other[dim] < shape[dim]) {
 		middle_of(other, shape, &u, &v);
