@@ -254,6 +254,16 @@ class Linked(Smi):
             self.assertEqual(self.smi(command, "--root", "/none").stderr, "")
         self.assertEqual(self.smi("report", self.dir / "r.html").returncode, 0)
 
+    def test_a_place_outside_the_torus_has_no_hops(self):
+        for last, hops in ((3, 1), (4, None)):
+            p = linked(7, 4)
+            p.devices[3].coords[0] = last
+            self.publish(f"tessera-0-{last}", p)
+            rows = self.smi_json("topo")["hops"]
+            told = {(h["from_chip"], h["to_chip"]): h["hops"] for h in rows}
+            self.assertEqual((told[(0, 3)], told[(3, 0)], told[(0, 2)]), (hops, hops, 2))
+            self.held.pop().close()
+
     def test_more_chips_than_hops_are_counted_for_are_told_of(self):
         for pid in range(1, 6):
             self.publish(f"tessera-0-{pid}", linked(pid, 64))
