@@ -26,23 +26,14 @@ static const struct named { const char *name; struct row row; } named_rows[] = {
 #undef RULE_NAMED
 };
 
-/* StableHLO's names end in a version. */
-static bool is_called(const char *is, const char *name)
-{
-	size_t n = strlen(name);
-
-	return !strncmp(is, name, n) && (!is[n] || !strncmp(is + n, "_v", 2));
-}
-
 static const struct row *find_row(const struct tc_op *op)
 {
-	const char *name = op->op == TC_OPAQUE ? tc_attr_str(op, "name") :
-			   op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "call_target_name") : NULL;
+	const char *name = op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "call_target_name") : NULL;
 
 	if (!name)
 		return rows[op->op].make ? &rows[op->op] : NULL;
 	for (unsigned i = 0; i < sizeof(named_rows) / sizeof(*named_rows); i++)
-		if (is_called(name, named_rows[i].name))
+		if (!strcmp(name, named_rows[i].name))
 			return &named_rows[i].row;
 	return NULL;
 }
