@@ -33,24 +33,38 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t max);
 
+/* Of two members that meet: with a mailbox, peers and rows. */
+static const char gang[] = "module() () {\nfunc() {sym_name = \"main\"} (%0: tensor<2x4xf32>) {\n"
+	"%1 = tc.exchange(%0) {replica_groups = [1, 0], group_size = 2, is_same = false} : "
+	"tensor<2x4xf32>\n"
+	"%2 = collective_permute(%1) {source_target_pairs = [0, 1], use_global_device_ids = true} "
+	": tensor<2x4xf32>\nreturn(%2)\n}\n}\n";
+
+static void add_image(const void *code, size_t bytes, unsigned partitions)
+{
+	struct tc_options options = { .cores = 1, .level = 1, .partitions = partitions };
+	struct tc_source s = { code, bytes, "mlir" };
+	struct tc_result r;
+	struct err err;
+
+	if (n_images < SEEDS_MAX && !tc_compile(&s, &options, &r, &err))
+		images[n_images++] = (struct seed){ r.image, r.image_bytes };
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct hal_options o = { .devices = getenv("TESSERA_DEVICES") ? NULL :
 				 "sim:hbm=64M,lanes=1" };
-	struct tc_options options = { .cores = 1, .level = 1 };
 	struct seed programs[SEEDS_MAX];
 	unsigned n = seeds_load("tests/data/programs/*.mlirbc", programs);
-	struct tc_result r;
 	struct err err;
 	struct hal *hal;
 
 	(void)argc;
 	(void)argv;
+	add_image(gang, sizeof(gang) - 1, 2);
 	for (unsigned i = 0; i < n; i++) {
-		struct tc_source s = { programs[i].bytes, programs[i].n, "mlir" };
-
-		if (!tc_compile(&s, &options, &r, &err))
-			images[n_images++] = (struct seed){ r.image, r.image_bytes };
+		add_image(programs[i].bytes, programs[i].n, 1);
 		free(programs[i].bytes);
 	}
 	if (!n_images || hal_create(&o, &hal, &err) || hal_device_open(hal, 0, &dev, &err) ||

@@ -381,7 +381,7 @@ static const char loop_text[] = MODULE(
 static void write_loop(char *out, size_t room_for, unsigned n)
 {
 	char pairs[128], all[64];
-	int ids[2 * N];
+	int ids[2 * N] = { 0 };
 	size_t at = 0;
 
 	for (unsigned m = 0; m < n; m++) {
