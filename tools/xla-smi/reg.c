@@ -148,7 +148,7 @@ static void add_register(struct smi_node *node, const struct smi_device *d, cons
 static int read_registers(const struct smi_options *o, struct smi_node *node,
 			  const struct smi_device *d, const struct reg *only)
 {
-	const volatile char *bar;
+	const volatile char *bar = NULL;
 	int status = *d->pci ? check_decoding(o->root, d) : refuse_kind(d);
 
 	if (!status)
