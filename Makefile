@@ -372,6 +372,13 @@ run: packages
 	$(Q)$(MAKE) --no-print-directory $(VENV)/.plugin $(TOOLS)
 	$(Q)$(VENV)/bin/python runtime/python/examples/digits.py --smi $(OUT)/xla-smi
 
+# make run-spmd [STEPS=30]: one program on eight chips.
+.PHONY: run-spmd
+run-spmd: packages
+	$(Q)$(MAKE) --no-print-directory $(VENV)/.plugin $(TOOLS)
+	$(Q)$(VENV)/bin/python runtime/python/examples/spmd_transformer.py --smi $(OUT)/xla-smi \
+		$(if $(STEPS),--steps $(STEPS))
+
 # make run-torch, make check-torch: through PyTorch. EXITS=50 ends programs so often.
 .PHONY: run-torch check-torch
 run-torch: packages
@@ -503,6 +510,7 @@ fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
+	@echo "make run-spmd  train a transformer on eight chips of a mesh, beside one chip"
 	@echo "make run-torch  train two models in PyTorch on the device, beside PJRT_DEVICE=CPU"
 	@echo "make check-torch EXITS=50  torch_xla's documented functions on the device"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
