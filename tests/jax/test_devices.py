@@ -74,7 +74,19 @@ except jax.errors.JaxRuntimeError as e:
 
 # ---- runtime/python/examples/spmd_transformer.py ----
 
-def test_a_transformer_trains_on_eight_chips_as_on_one():
+@pytest.fixture
+def idle_process():
+    """Another process with linked chips of the same bus ids, which does nothing with them."""
+    env = dict(os.environ, JAX_PLATFORMS="tessera", TESSERA_SIM="devices=8,hbm=64M")
+    with subprocess.Popen([sys.executable, "-c", "import jax; jax.devices(); print(1, flush=True); "
+                           "input()"], env=env, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"1\n"
+        yield
+        other.communicate(b"\n")
+
+
+def test_a_transformer_trains_on_eight_chips_as_on_one(idle_process):
     r = run([str(EXAMPLE), "--steps", "4", "--smi", str(BUILD / "xla-smi")])
     assert r.returncode == 0, r.stdout + r.stderr[-2000:]
     chips = re.findall(r"^ *(eight|one) +(sim:\d) +[01],[0-3] +(.*)", r.stdout, re.M)

@@ -119,8 +119,11 @@ def look(smi, coords, touch):
         now = time.monotonic()
         told = json.loads(subprocess.run([smi, "topo", "--json"], check=True,
                                          capture_output=True).stdout)
-        chips = {d["coords"]: d for d in told["devices"] if d["pid"] == os.getpid()}
-        links = {c: [x for x in told["links"] if x["bus_id"] == chips[c]["bus_id"]]
+        # Models of other processes have the same bus ids.
+        of_us = {table: [row for row in told[table] if row["pid"] == os.getpid()]
+                 for table in ("devices", "links")}
+        chips = {d["coords"]: d for d in of_us["devices"]}
+        links = {c: [x for x in of_us["links"] if x["bus_id"] == chips[c]["bus_id"]]
                  for c in coords if c in chips}
         if len(links) == len(coords) and all(now - x["age_ns"] * 1e-9 > since
                                              for of in links.values() for x in of):
