@@ -210,7 +210,8 @@ struct sim_device {
 	bool quit;		/* all threads of the device end */
 
 	/* Registers, by the names of regs.def; queue 0's rings. */
-	uint32_t ctrl, status, fatal, bad_access;
+	uint32_t ctrl, fatal, bad_access;
+	_Atomic uint32_t status;	/* also read by linked chips, without the lock */
 	uint64_t asq, acq, scratch;
 	uint32_t aqsize, avector;
 	uint32_t admin_tail, admin_head, admin_cq_tail;

@@ -153,8 +153,8 @@ unsigned sim_link_states(struct sim_device *dev, struct hw_link *out)
 	for (unsigned i = 0; i < dev->n_ports; i++) {
 		const struct sim_port *p = &dev->ports[i];
 		/* Read without its lock, as a link sees its other end. */
-		uint32_t status = __atomic_load_n(&dev->sim->devices[p->peer].status,
-						  __ATOMIC_RELAXED);
+		uint32_t status = atomic_load_explicit(&dev->sim->devices[p->peer].status,
+						       memory_order_relaxed);
 
 		out[i] = (struct hw_link){
 			.peer = p->peer, .dim = p->dim, .is_down = p->is_down,
