@@ -443,9 +443,13 @@ bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
 		--floors $(OUT)/bench/floors_bench
 
+# make bench-spmd: collectives of 2, 4 and 8 devices.
+bench-spmd: $(VENV)/.plugin
+	$(Q)$(VENV)/bin/python tests/bench/spmd.py --write $(RESULTS)
+
 # make bench-transports: every way to a device, on the host and in guests.
 TRANSPORTS := $(PYTHON) tests/bench/transports.py --build $(OUT) --write $(RESULTS)
-.PHONY: bench-host bench-transports
+.PHONY: bench-host bench-transports bench-spmd
 bench-host: $(OUT)/bench/transport_bench $(OUT)/tessera-sim
 	$(Q)$(TRANSPORTS)
 bench-transports: bench-host
@@ -527,6 +531,7 @@ help:
 	@echo "make check-build  what packagers count on: flags, rebuilds, the same bytes twice"
 	@echo "make dist    the sources as one archive"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
+	@echo "make bench-spmd  collectives of 2, 4, 8 devices against XLA:CPU and memcpy; writes its section"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
 	@echo "make check-arm64  a build for arm64, its unit tests under qemu-user"

@@ -27,6 +27,7 @@ from jax import lax  # noqa: E402
 
 import digits  # noqa: E402
 import results  # noqa: E402
+import rounds  # noqa: E402
 from results import show  # noqa: E402
 
 ROUNDS = 7
@@ -37,25 +38,9 @@ rows = []
 FLOORS = None
 
 
-def per_call(run, n):
-    began = time.perf_counter()
-    for _ in range(n):
-        run()
-    return (time.perf_counter() - began) / n
-
-
 def measure(name, target, ours, peer, peer_name="XLA:CPU"):
     """Medians of both sides; the ratio is how much faster we are."""
-    counts = []
-    for run in (ours, peer):
-        run()
-        once = max(per_call(run, 1), 1e-7)
-        counts.append(max(1, int(SECONDS / once)))
-    times = ([], [])
-    for _ in range(ROUNDS):
-        for side, run in enumerate((ours, peer)):
-            times[side].append(per_call(run, counts[side]))
-    mine, theirs = (sorted(t)[ROUNDS // 2] for t in times)
+    mine, theirs = rounds.medians((ours, peer), ROUNDS, SECONDS)
     add_row(name, target, mine, theirs, peer_name)
 
 
@@ -194,9 +179,9 @@ def transfers():
         times = ([], [])
         for _ in range(9):      # each array can be fetched once: it keeps its copy
             x = jax.block_until_ready(jax.device_put(source, DEVICE))
-            times[0].append(per_call(lambda x=x: np.asarray(x), 1))
+            times[0].append(rounds.per_call(lambda x=x: np.asarray(x), 1))
             fresh = np.empty(n, np.uint8)
-            times[1].append(per_call(lambda t=fresh: np.copyto(t, source), 1))
+            times[1].append(rounds.per_call(lambda t=fresh: np.copyto(t, source), 1))
         mine, theirs = (sorted(t)[4] for t in times)
         add_row(f"device to host {label}", ">= 0.7x", mine, theirs, "memcpy")
 

@@ -10,9 +10,10 @@ TITLE = """# Benchmark results
 Each section is written by the command that it names, which leaves the others alone. Times pass
 or fail nothing.
 """
-SECTIONS = ("Against XLA's CPU backend and memcpy", "Ways to a device, on the host",
-            "Ways to a device, in a guest", "Beside published figures")
-JAX, HOST, GUEST, PUBLISHED = SECTIONS
+SECTIONS = ("Against XLA's CPU backend and memcpy", "Collectives of several devices",
+            "Ways to a device, on the host", "Ways to a device, in a guest",
+            "Beside published figures")
+JAX, SPMD, HOST, GUEST, PUBLISHED = SECTIONS
 
 
 def read(path):
