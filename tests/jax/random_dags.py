@@ -2,6 +2,8 @@
 """Random programs: DAGs of jnp operations with products, on the device and on the CPU.
 
     random_dags.py SEED [SEED ...]        run these; one JSON line before and after each
+    random_dags.py --spread SEED [...]    the same on a random mesh of 2 to 8 devices, with
+                                          arguments and values in between shared out at random
     random_dags.py --show SEED            print the program of a seed
 
 A program is made from its seed alone. It is of one of two kinds. Of int32, where all
@@ -27,11 +29,16 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.sharding import Mesh, NamedSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
 
 ALLOWED, SLACK = 16, 64
 # Sizes on both sides of the lanes, vectors, rows and tiles of the model.
 SIZES = [1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 48, 63, 64, 65, 67]
 LONG = [100, 129, 255, 513, 1025]
+# For programs that are spread: JAX shares out arguments only where the parts are even.
+EVEN = [2, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64, 72]
+MESHES = [(2,), (3,), (4,), (6,), (8,), (2, 2), (2, 3), (4, 2), (2, 4), (2, 2, 2)]
 
 
 def near_one(x):
@@ -196,12 +203,12 @@ def loops(rng, reverse):
 class Program:
     """What a seed stands for: steps, shapes, which results, whether there is a gradient."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, sizes=SIZES, long=LONG):
         rng = self.rng = random.Random(seed)
         self.seed, self.exact = seed, rng.random() < 0.4
-        self.b, self.d = rng.choice(SIZES), rng.choice(SIZES)
+        self.b, self.d = rng.choice(sizes), rng.choice(sizes)
         if rng.random() < 0.15:
-            self.b = rng.choice(LONG)
+            self.b = rng.choice(long)
         if rng.random() < 0.3:
             self.b = self.d
         self.text = [f"{'int32' if self.exact else 'float32'}[{self.b},{self.d}]"]
@@ -261,11 +268,13 @@ class Program:
             return near_one(r.astype(x.dtype) if self.exact else r)
         return run
 
-    def function(self):
+    def function(self, place=None):
+        """place(number of the step, value): where the value is to be, as it is."""
         def values(x, y, w, c):
             vs = [x, y]
-            for s in self.steps:
-                vs.append(s(vs, w, c))
+            for i, s in enumerate(self.steps):
+                v = s(vs, w, c)
+                vs.append(place(i, v) if place else v)
             return [vs[i] for i in self.results]
 
         def loss(x, y, w, c):
@@ -292,6 +301,42 @@ class Program:
         return [*draw, np.int32(rng.integers(0, 4))]
 
 
+class Spread:
+    """A mesh and shardings for a program, of its seed."""
+
+    def __init__(self, program, devices):
+        rng = self.rng = random.Random(f"{program.seed} spread")
+        shape = rng.choice(MESHES)
+        devices = rng.sample(devices, int(np.prod(shape)))
+        self.mesh = Mesh(np.array(devices).reshape(shape), tuple("xyz"[:len(shape)]))
+        b, d = program.b, program.d
+        self.args = [self.sharding(b, d), self.sharding(b, d), self.sharding(d, d),
+                     NamedSharding(self.mesh, P())]
+        self.values = [self.sharding(b, d) if rng.random() < 0.4 else None
+                       for _ in program.steps]
+        self.text = [f"mesh {shape} of {[d.id for d in devices]}",
+                     f"arguments {[s.spec for s in self.args]}",
+                     f"values {[s and s.spec for s in self.values]}"]
+
+    def sharding(self, *dims):
+        spec, left = [[] for _ in dims], list(dims)
+        for axis in self.rng.sample(self.mesh.axis_names, len(self.mesh.axis_names)):
+            i = self.rng.randint(0, len(dims))
+            if i < len(dims) and left[i] % self.mesh.shape[axis] == 0:
+                left[i] //= self.mesh.shape[axis]
+                spec[i].append(axis)
+        return NamedSharding(self.mesh, P(*(tuple(a) or None for a in spec)))
+
+    def place(self, i, v):
+        s = self.values[i]
+        return lax.with_sharding_constraint(v, s) if s else v
+
+    def run(self, program, args, donate):
+        args = [jax.device_put(a, s) for a, s in zip(args, self.args)]
+        out = jax.jit(program.function(self.place), donate_argnums=donate)(*args)
+        return [np.asarray(x) for x in jax.tree.leaves(out)]
+
+
 def run(program, where, args, donate=(), whole=True):
     """whole: as one compiled program, else op by op."""
     f = program.function()
@@ -301,13 +346,21 @@ def run(program, where, args, donate=(), whole=True):
         return [np.asarray(x) for x in jax.tree.leaves(out)]
 
 
-def judge(seed, device, cpu):
+def draw(seed, spread):
+    return Program(seed, EVEN, EVEN) if spread else Program(seed)
+
+
+def judge(seed, devices, cpu, spread):
     """(what is wrong or None, whether XLA's CPU backend was wrong): where they differ, the
     CPU runs the program op by op, which knows none of its mistakes with whole programs
     (t = x[i]; t.at[1:].set(t[:-1]) is one)."""
-    p = Program(seed)
+    p = draw(seed, spread)
     args = p.arguments()
-    got = run(p, device, args, (0, 1) if p.donate else ())
+    donate = (0, 1) if p.donate else ()
+    if spread:
+        got = Spread(p, devices).run(p, args, donate)
+    else:
+        got = run(p, devices[0], args, donate)
     wrong = compare(p, got, args, cpu, True)
     if not wrong:
         return None, False
@@ -345,14 +398,17 @@ def compare(p, got, args, cpu, whole):
 
 
 def main():
-    if sys.argv[1] == "--show":
-        print("\n".join(Program(int(sys.argv[2])).text))
+    spread = "--spread" in sys.argv
+    words = [w for w in sys.argv[1:] if w != "--spread"]
+    if words[0] == "--show":
+        p = draw(int(words[1]), spread)
+        print("\n".join(p.text + (Spread(p, jax.devices("tessera")).text if spread else [])))
         return
-    device, cpu = jax.devices("tessera")[0], jax.devices("cpu")[0]
-    for seed in map(int, sys.argv[1:]):
+    devices, cpu = jax.devices("tessera"), jax.devices("cpu")[0]
+    for seed in map(int, words):
         print(json.dumps({"start": seed}), flush=True)
         try:
-            wrong, cpu_wrong = judge(seed, device, cpu)
+            wrong, cpu_wrong = judge(seed, devices, cpu, spread)
         except Exception:
             wrong, cpu_wrong = traceback.format_exc(limit=-1)[-600:], False
         print(json.dumps({"end": seed, "wrong": wrong, "cpu_wrong": cpu_wrong}), flush=True)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs (random_dags.py): pinned seeds, and fresh ones whose first is printed.
+"""Random programs (random_dags.py): pinned seeds, and fresh ones whose first is printed; on one
+device, and spread over several.
 
-TESSERA_DAGS=N runs N fresh ones, TESSERA_DAG_SEED=S starts them at S. They run in a
-process that may die: the seed that it dies in is named, and the rest goes on.
+TESSERA_DAGS=N runs N fresh ones (N/2 spread, by each partitioner), TESSERA_DAG_SEED=S starts
+them at S. They run in a process that may die: the seed that it dies in is named, and the rest
+goes on.
 """
 
 import json
@@ -13,6 +15,8 @@ import select
 import subprocess
 import sys
 import time
+
+import pytest
 
 WORKER = pathlib.Path(__file__).with_name("random_dags.py")
 FRESH = int(os.environ.get("TESSERA_DAGS", "40"))
@@ -42,13 +46,14 @@ def lines_of(process):
         yield from whole
 
 
-def run_seeds(seeds):
+def run_seeds(seeds, options, env):
     """{seed: what is wrong, or None}."""
     results, todo = {}, list(seeds)
     while todo:
         running = None
-        p = subprocess.Popen([sys.executable, WORKER, *map(str, todo)],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        p = subprocess.Popen([sys.executable, WORKER, *options, *map(str, todo)],
+                             env=dict(os.environ, **env), stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL)
         for line in lines_of(p):
             if line is None:
                 p.kill()
@@ -70,13 +75,18 @@ def run_seeds(seeds):
     return results
 
 
-def check(seeds):
+def check(seeds, *options, **env):
     start = time.monotonic()
-    wrong = {s: w for s, w in run_seeds(seeds).items() if w}
+    wrong = {s: w for s, w in run_seeds(seeds, options, env).items() if w}
     print(f"\n{len(seeds)} random programs from {seeds[0]}: {len(wrong)} wrong "
           f"({time.monotonic() - start:.0f} s)")
+    see = " ".join([*(f"{k}={v}" for k, v in env.items()), f"python {WORKER}", *options])
     assert not wrong, "\n".join(
-        f"seed {s}: {w}\n  see it: python {WORKER} --show {s}" for s, w in wrong.items())
+        f"seed {s}: {w}\n  see it: {see} --show {s}" for s, w in wrong.items())
+
+
+def first_fresh():
+    return int(os.environ.get("TESSERA_DAG_SEED", random.SystemRandom().randrange(1 << 40)))
 
 
 def test_pinned_programs_agree_with_cpu():
@@ -84,5 +94,14 @@ def test_pinned_programs_agree_with_cpu():
 
 
 def test_fresh_programs_agree_with_cpu():
-    first = int(os.environ.get("TESSERA_DAG_SEED", random.SystemRandom().randrange(1 << 40)))
+    first = first_fresh()
     check(range(first, first + FRESH))
+
+
+@pytest.mark.parametrize("partitioner", ["shardy", "gspmd"])
+def test_programs_spread_over_devices_agree_with_cpu(partitioner):
+    env = {"TESSERA_SIM": "devices=8,hbm=512M" + (
+               ",check" if "check" in os.environ.get("TESSERA_SIM", "") else ""),
+           "JAX_USE_SHARDY_PARTITIONER": str(int(partitioner == "shardy"))}
+    first = first_fresh()
+    check([*ALWAYS, *range(first, first + FRESH // 2)], "--spread", **env)
