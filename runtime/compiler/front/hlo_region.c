@@ -333,19 +333,26 @@ READ(conditional)
 	return hlo_results(r, i, op);
 }
 
-READ(call)
+/* What the instruction calls, in its place. */
+static struct hlo_value read_called(struct hlo *r, struct tc_block *b, const struct hlo_insn *i)
 {
 	uint32_t computation = hlo_callee(r, i, 0);
 	size_t n = i->p->n_operand_ids;
-	struct hlo_value *args = hlo_get(r, n, sizeof(*args)), v;
+	struct hlo_value *args = hlo_get(r, n, sizeof(*args));
 
-	(void)code;
 	if (hlo_parameters(r, computation)->n_params != n)
 		hlo_bad(r, "%zu operands for %u parameters", n,
 			hlo_parameters(r, computation)->n_params);
 	for (size_t k = 0; k < n; k++)
 		args[k] = *hlo_operand(r, i, k);
-	v = hlo_read_computation(r, computation, b, args);
+	return hlo_read_computation(r, computation, b, args);
+}
+
+READ(call)
+{
+	struct hlo_value v = read_called(r, b, i);
+
+	(void)code;
 	if (hlo_type(r, i->p->shape) != v.type)
 		hlo_bad(r, "its shape is not that of what it calls");
 	return v;
@@ -386,17 +393,9 @@ READ(collective)
 /* What is begun is done at once. */
 READ(async)
 {
-	uint32_t computation = hlo_callee(r, i, 0);
-	size_t n = i->p->n_operand_ids;
-	struct hlo_value *args = hlo_get(r, n, sizeof(*args)), v;
+	struct hlo_value v = read_called(r, b, i);
 
 	(void)code;
-	if (hlo_parameters(r, computation)->n_params != n)
-		hlo_bad(r, "%zu operands for %u parameters", n,
-			hlo_parameters(r, computation)->n_params);
-	for (size_t k = 0; k < n; k++)
-		args[k] = *hlo_operand(r, i, k);
-	v = hlo_read_computation(r, computation, b, args);
 	return hlo_begun(r, b, i, &v);
 }
 

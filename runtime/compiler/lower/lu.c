@@ -202,27 +202,6 @@ static struct lu factor_few(const struct tc_build *b, struct tc_value *a)
 
 /* ---- halves ---- */
 
-/* Rows of x [batch, m, w] in another order. */
-static struct tc_value *reorder(const struct tc_build *b, struct tc_value *x,
-				struct tc_value *rows)
-{
-	const int64_t zero = 0, one = 1, two = 2, sizes[] = { 1, 1, x->type->dim[2] };
-	struct tc_value *in[] = { x, rows };
-	struct tc_op *op;
-
-	x = tc_build(b, TC_GATHER, x->type, 2, in);
-	op = x->def;
-	tc_set_ints(b->c, op, "offset_dims", &two, 1);
-	tc_set_ints(b->c, op, "collapsed_slice_dims", &one, 1);
-	tc_set_ints(b->c, op, "operand_batching_dims", &zero, 1);
-	tc_set_ints(b->c, op, "start_indices_batching_dims", &zero, 1);
-	tc_set_ints(b->c, op, "start_index_map", &one, 1);
-	tc_set_int(b->c, op, "index_vector_dim", TC_ATTR_INT, 2);
-	tc_set_ints(b->c, op, "slice_sizes", sizes, 3);
-	tc_set_int(b->c, op, "indices_are_sorted", TC_ATTR_BOOL, 0);
-	return x;
-}
-
 /* What stands right of the first h columns, `left`, once they are factored: in their order of
  * rows, U on top. */
 static void apply_left(const struct tc_build *b, const struct lu *left, struct tc_value *right,
@@ -231,7 +210,7 @@ static void apply_left(const struct tc_build *b, const struct lu *left, struct t
 	int64_t h = left->x->type->dim[2], m = left->x->type->dim[1];
 	struct tc_value *l = tc_build_part(b, left->x, 1, 0, h), *below;
 
-	right = reorder(b, right, left->rows);
+	right = tc_build_rows(b, right, left->rows);
 	*top = tc_linalg_solve_below(b, l, tc_build_part(b, right, 1, 0, h));
 	*rest = NULL;
 	if (m == h)
@@ -248,7 +227,7 @@ static struct tc_value *compose(const struct tc_build *b, struct tc_value *rows,
 	const int64_t n = rows->type->dim[1] - h, dim[] = { rows->type->dim[0], n, 1 };
 	struct tc_value *tail = tc_build_part(b, rows, 1, h, n), *part[2];
 
-	tail = reorder(b, tc_build_reshape(b, tail, 3, dim), below);
+	tail = tc_build_rows(b, tc_build_reshape(b, tail, 3, dim), below);
 	part[0] = tc_build_part(b, rows, 1, 0, h);
 	part[1] = tc_build_reshape(b, tail, 2, dim);
 	return tc_build_join(b, 2, part, 1);
@@ -267,7 +246,7 @@ static struct lu factor(const struct tc_build *b, struct tc_value *a)
 	apply_left(b, &left, tc_build_part(b, a, 2, h, w - h), &top, &rest);
 	right = factor(b, rest);
 	part[0] = tc_build_part(b, left.x, 1, 0, h);
-	part[1] = reorder(b, tc_build_part(b, left.x, 1, h, m - h), right.rows);
+	part[1] = tc_build_rows(b, tc_build_part(b, left.x, 1, h, m - h), right.rows);
 	column[0] = tc_build_join(b, 2, part, 1);
 	part[0] = top;
 	part[1] = right.x;

@@ -47,28 +47,6 @@ static void sort_and_cut(const struct tc_build *b, int64_t k, struct tc_value **
 		v[i] = tc_build_part(b, v[i], 1, 0, k);
 }
 
-/* Groups chosen[r, i] of x, [rows, groups, GROUP]. */
-static struct tc_value *take_groups(const struct tc_build *b, struct tc_value *x,
-				    struct tc_value *chosen)
-{
-	const int64_t dim[] = { chosen->type->dim[0], chosen->type->dim[1], GROUP };
-	const int64_t zero = 0, one = 1, two = 2, sizes[] = { 1, 1, GROUP };
-	struct tc_value *in[] = { x, chosen };
-	struct tc_op *op;
-
-	x = tc_build(b, TC_GATHER, tc_tensor(b->c, (enum elem)x->type->elem, 3, dim), 2, in);
-	op = x->def;
-	tc_set_ints(b->c, op, "offset_dims", &two, 1);
-	tc_set_ints(b->c, op, "collapsed_slice_dims", &one, 1);
-	tc_set_ints(b->c, op, "operand_batching_dims", &zero, 1);
-	tc_set_ints(b->c, op, "start_indices_batching_dims", &zero, 1);
-	tc_set_ints(b->c, op, "start_index_map", &one, 1);
-	tc_set_int(b->c, op, "index_vector_dim", TC_ATTR_INT, 2);
-	tc_set_ints(b->c, op, "slice_sizes", sizes, 3);
-	tc_set_int(b->c, op, "indices_are_sorted", TC_ATTR_BOOL, 1);
-	return x;
-}
-
 /* Of keys [rows, n] the first k and their places, [rows, k]. */
 static void find_top(const struct tc_build *b, struct tc_value *keys, int64_t k,
 		     struct tc_value **v)
@@ -95,7 +73,7 @@ static void find_top(const struct tc_build *b, struct tc_value *keys, int64_t k,
 	keys = tc_build_reshape(b, keys, 3, grouped);
 	find_top(b, tc_build_fold(b, TC_MAXIMUM, keys, least, 1u << 2), k, best);
 	sort_by(b, TC_CMP_LT, 1, &best[1]);
-	v[0] = take_groups(b, keys, best[1]);
+	v[0] = tc_build_rows(b, keys, best[1]);
 	t = tc_with_elem(b->c, v[0]->type, ELEM_S32);
 	place = tc_build2(b, TC_MULTIPLY, tc_build_broadcast(b, best[1], t, own),
 			  tc_build_number(b, t, GROUP));

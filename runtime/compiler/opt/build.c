@@ -223,6 +223,25 @@ struct tc_value *tc_build_take(const struct tc_build *b, struct tc_value *x, uns
 	return v;
 }
 
+struct tc_value *tc_build_rows(const struct tc_build *b, struct tc_value *x,
+			       struct tc_value *rows)
+{
+	const int64_t dim[] = { rows->type->dim[0], rows->type->dim[1], x->type->dim[2] };
+	const int64_t zero = 0, one = 1, two = 2, sizes[] = { 1, 1, dim[2] };
+	const struct tc_type *type = tc_tensor(b->c, (enum elem)x->type->elem, 3, dim);
+	struct tc_op *op = tc_build(b, TC_GATHER, type, 2, (struct tc_value *[]){ x, rows })->def;
+
+	tc_set_ints(b->c, op, "offset_dims", &two, 1);
+	tc_set_ints(b->c, op, "collapsed_slice_dims", &one, 1);
+	tc_set_ints(b->c, op, "operand_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_indices_batching_dims", &zero, 1);
+	tc_set_ints(b->c, op, "start_index_map", &one, 1);
+	tc_set_int(b->c, op, "index_vector_dim", TC_ATTR_INT, 2);
+	tc_set_ints(b->c, op, "slice_sizes", sizes, 3);
+	tc_set_int(b->c, op, "indices_are_sorted", TC_ATTR_BOOL, 0);
+	return tc_out(op, 0);
+}
+
 struct tc_value *tc_build_put(const struct tc_build *b, struct tc_value *x, unsigned dim,
 			      struct tc_value *index, struct tc_value *part)
 {

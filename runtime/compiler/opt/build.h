@@ -60,6 +60,9 @@ struct tc_value *tc_build_take(const struct tc_build *b, struct tc_value *x, uns
 			       struct tc_value *index, int64_t size);
 struct tc_value *tc_build_put(const struct tc_build *b, struct tc_value *x, unsigned dim,
 			      struct tc_value *index, struct tc_value *part);
+/* Rows rows[i, k] of x[i], x [batch, m, w] and rows [batch, n] of integers: [batch, n, w]. */
+struct tc_value *tc_build_rows(const struct tc_build *b, struct tc_value *x,
+			       struct tc_value *rows);
 /* x and y share `batch` leading dims; one dim of each is summed over. */
 struct tc_value *tc_build_dot(const struct tc_build *b, struct tc_value *x,
 			      struct tc_value *y, unsigned batch, unsigned x_dim,

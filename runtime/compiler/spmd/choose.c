@@ -10,17 +10,6 @@
 
 #include "runtime/compiler/spmd/shard_internal.h"
 
-static uint32_t gcd(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t r = a % b;
-
-		a = b;
-		b = r;
-	}
-	return (uint32_t)a;
-}
-
 /* The front of a list that divides `size`, and of which nothing is among `taken`. */
 static struct spmd_axes front(const struct spmd_axes *a, int64_t size,
 			      const struct spmd_axes *taken)
@@ -30,7 +19,7 @@ static struct spmd_axes front(const struct spmd_axes *a, int64_t size,
 	for (uint32_t i = 0; i < a->n; i++) {
 		struct spmd_piece p = a->at[i];
 
-		p.size = gcd((uint64_t)size, p.size);
+		p.size = spmd_gcd((uint64_t)size, p.size);
 		if (p.size < 2 || a->at[i].size % p.size || spmd_has(taken, p))
 			break;
 		spmd_push(&to, p);

@@ -12,17 +12,6 @@ static struct cell *cell_at(const struct node *n, const struct desk *desk, uint3
 	return &desk->cell[(size_t)t * n->rule->n_factors + f];
 }
 
-static uint32_t gcd(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t r = a % b;
-
-		a = b;
-		b = r;
-	}
-	return (uint32_t)a;
-}
-
 /* The first `size` devices' part of a piece, which divides it. */
 static struct spmd_piece head(struct spmd_piece p, uint32_t size)
 {
@@ -41,7 +30,7 @@ static int64_t fill_factor(struct cell *c, int64_t room, struct spmd_axes *list,
 {
 	while (*at < list->n) {
 		struct spmd_piece p = list->at[*at];
-		uint32_t g = gcd((uint64_t)room, p.size);
+		uint32_t g = spmd_gcd((uint64_t)room, p.size);
 
 		if (g <= 1)
 			break;
@@ -203,7 +192,7 @@ static uint32_t free_of(struct spmd_piece p, const struct spmd_axes *taken)
 	for (uint32_t i = 0; i < taken->n; i++)
 		if (spmd_overlap(head(p, size), taken->at[i]))
 			size = taken->at[i].pre > p.pre && taken->at[i].pre % p.pre == 0 ?
-			       gcd(size, taken->at[i].pre / p.pre) : 1;
+			       spmd_gcd(size, taken->at[i].pre / p.pre) : 1;
 	return size;
 }
 
@@ -224,7 +213,7 @@ static uint32_t may_have(const struct node *n, const struct desk *desk, uint32_t
 			size = free_of(head(p, size), &c->rest);
 	}
 	if (!cell_at(n, desk, t, f)->is_minor)
-		size = gcd(size, (uint64_t)n->rule->factor[f].size / so_far);
+		size = spmd_gcd(size, (uint64_t)n->rule->factor[f].size / so_far);
 	return size;
 }
 

@@ -277,15 +277,15 @@ static uint32_t before(const struct spmd_mesh *m, uint32_t k)
 	return n;
 }
 
-static uint32_t gcd(uint32_t a, uint32_t b)
+uint32_t spmd_gcd(uint64_t a, uint64_t b)
 {
 	while (b) {
-		uint32_t r = a % b;
+		uint64_t r = a % b;
 
 		a = b;
 		b = r;
 	}
-	return a;
+	return (uint32_t)a;
 }
 
 /* Of all devices as [pre, size, rest] the middle, in pieces of m. */
@@ -298,7 +298,7 @@ static bool cut(const struct spmd_mesh *m, uint32_t pre, uint32_t size, struct s
 			continue;
 		if (pre % first || end % pre)
 			return false;
-		part = gcd(end / pre, size);
+		part = spmd_gcd(end / pre, size);
 		if (part != size && part != end / pre)
 			return false;
 		if (part > 1)

@@ -107,6 +107,8 @@ const struct spmd_mesh *spmd_flat_mesh(struct spmd *s, uint32_t devices);
 struct spmd_sharding *spmd_new(struct spmd *s, const struct spmd_mesh *m, uint32_t rank);
 struct spmd_sharding *spmd_copy(struct spmd *s, const struct spmd_sharding *h);
 
+/* The greatest common divisor, of which one at least fits 32 bits and is not 0. */
+uint32_t spmd_gcd(uint64_t a, uint64_t b);
 /* What a list's axes multiply to; 1 if it is empty. */
 uint32_t spmd_size(const struct spmd_axes *a);
 bool spmd_overlap(struct spmd_piece a, struct spmd_piece b);
