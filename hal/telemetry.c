@@ -136,7 +136,29 @@ static bool is_page(int fd)
 	       magic == HAL_PAGE_MAGIC;
 }
 
-/* Whatever its version, the page of a process that is gone is nobody's. */
+static bool is_page_name(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	unsigned uid, pid;
+	int end = 0;
+
+	return name && sscanf(name, "/tessera-%u-%u-%*16[0-9a-f]%n", &uid, &pid, &end) == 2 &&
+	       end && !name[end];
+}
+
+/* A page that is being made, or whose maker died over it. */
+static bool is_begun(int fd, const char *path)
+{
+	struct stat st;
+	uint64_t magic;
+
+	return is_page_name(path) && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       (!st.st_size || (st.st_size == sizeof(struct hal_page) &&
+				read_at(fd, &magic, sizeof(magic), 0) && !magic));
+}
+
+/* Whatever its version, the page of a process that is gone is nobody's. One that is taken away
+ * from a process that has not locked it yet is made again (make_page). */
 static bool remove_dead(int fd, const char *path)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB))
@@ -150,7 +172,7 @@ static int read_page(int fd, const char *path, struct hal_page *out, struct err 
 	struct stat st;
 
 	memset(out, 0, sizeof(*out));
-	if (!is_page(fd))
+	if (!is_page(fd) && !is_begun(fd, path))
 		return no_page(path, err);
 	if (remove_dead(fd, path))
 		return err_set(err, ERR_NOT_FOUND, "the process of %s is gone", path);
@@ -198,7 +220,7 @@ static void remove_dead_pages(void)
 		fd = open_file(path);
 		if (fd < 0)
 			continue;
-		if (is_page(fd))
+		if (is_page(fd) || is_begun(fd, path))
 			remove_dead(fd, path);
 		close(fd);
 	}
@@ -217,15 +239,34 @@ static void read_command(char *out, size_t n)
 	out[strcspn(out, "\n")] = 0;
 }
 
-/* Maps a new file of one page, locked; -1 with errno. Without its magic yet, it is no
- * page to readers, who else would take one that is not locked for a dead process's. */
+/* A new file, locked; -1 with errno. Without its magic yet, it is no page to readers. */
+static int make_file(const char *path)
+{
+	struct stat st;
+
+	for (unsigned tries = 0; tries < 100; tries++) {
+		int f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+		if (f < 0)
+			return -1;
+		/* Before the lock it may be taken for a dead process's, with a lock or for good. */
+		if (!flock(f, LOCK_EX | LOCK_NB) && !fstat(f, &st) && st.st_nlink)
+			return f;
+		close(f);
+		unlink(path);
+	}
+	errno = EBUSY;
+	return -1;
+}
+
+/* Maps a new file of one page; -1 with errno. */
 static int make_page(const char *path, struct hal_page **out)
 {
-	int f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), saved;
+	int f = make_file(path), saved;
 
 	if (f < 0)
 		return -1;
-	if (!flock(f, LOCK_EX | LOCK_NB) && !ftruncate(f, sizeof(**out))) {
+	if (!ftruncate(f, sizeof(**out))) {
 		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
 		if (*out != MAP_FAILED)
 			return f;

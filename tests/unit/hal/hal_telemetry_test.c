@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -189,6 +190,44 @@ static void pages_of_dead_processes_are_removed_by_the_next(void **state)
 	assert_int_equal(count_entries(), 1);
 	hal_page_close(page, fd, path);
 	assert_int_equal(count_entries(), 0);
+}
+
+/* Killed between the file's beginning and its first word. */
+static void a_page_whose_maker_died_over_it_is_removed(void **state)
+{
+	struct hal_page *page = calloc(1, sizeof(*page));
+	const off_t sizes[] = { 0, sizeof(*page) };
+	char path[128], begun[200];
+	struct err err;
+	int fd, other;
+
+	(void)state;
+	assert_non_null(page);
+	for (unsigned by_reader = 0; by_reader < 2; by_reader++) {
+		for (unsigned i = 0; i < 2; i++) {
+			snprintf(begun, sizeof(begun), "%s/tessera-%u-1-0123456789abcdef", dir,
+				 getuid());
+			other = open(begun, O_RDWR | O_CREAT | O_EXCL, 0600);
+			assert_true(other >= 0);
+			assert_int_equal(ftruncate(other, sizes[i]), 0);
+			/* Its maker is at work, and then is not. */
+			assert_int_equal(flock(other, LOCK_EX), 0);
+			assert_int_equal(hal_page_read(begun, page, &err), ERR_INVALID_ARGUMENT);
+			assert_int_equal(count_entries(), 1);
+			close(other);
+			if (by_reader) {
+				assert_int_equal(hal_page_read(begun, page, &err), ERR_NOT_FOUND);
+			} else {
+				struct hal_page *mine;
+
+				assert_int_equal(hal_page_open(&mine, &fd, path, &err), 0);
+				assert_int_equal(count_entries(), 1);
+				hal_page_close(mine, fd, path);
+			}
+			assert_int_equal(count_entries(), 0);
+		}
+	}
+	free(page);
 }
 
 static void files_that_are_no_pages_are_left_alone(void **state)
@@ -418,6 +457,7 @@ int main(void)
 		cmocka_unit_test(the_page_of_a_dead_process_is_removed),
 		cmocka_unit_test(processes_of_two_pid_namespaces_share_no_page),
 		cmocka_unit_test(pages_of_dead_processes_are_removed_by_the_next),
+		cmocka_unit_test(a_page_whose_maker_died_over_it_is_removed),
 		cmocka_unit_test(files_that_are_no_pages_are_left_alone),
 		cmocka_unit_test(a_page_of_another_version_is_refused_until_its_process_is_gone),
 		cmocka_unit_test(a_page_that_shrinks_is_no_page),
