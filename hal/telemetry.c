@@ -158,7 +158,7 @@ static bool is_begun(int fd, const char *path)
 }
 
 /* Whatever its version, the page of a process that is gone is nobody's. One that is taken away
- * from a process that has not locked it yet is made again (make_page). */
+ * from a process that has not locked it yet is made again (hal_page_open). */
 static bool remove_dead(int fd, const char *path)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB))
@@ -239,22 +239,17 @@ static void read_command(char *out, size_t n)
 	out[strcspn(out, "\n")] = 0;
 }
 
-/* A new file, locked; -1 with errno. Without its magic yet, it is no page to readers. */
+/* A new file, locked; -1 with errno. Without its magic yet, it is no page to readers. EBUSY:
+ * before the lock it was taken for a dead process's, and is given up. */
 static int make_file(const char *path)
 {
+	int f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
 	struct stat st;
 
-	for (unsigned tries = 0; tries < 100; tries++) {
-		int f = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-
-		if (f < 0)
-			return -1;
-		/* Before the lock it may be taken for a dead process's, with a lock or for good. */
-		if (!flock(f, LOCK_EX | LOCK_NB) && !fstat(f, &st) && st.st_nlink)
-			return f;
-		close(f);
-		unlink(path);
-	}
+	if (f < 0 || (!flock(f, LOCK_EX | LOCK_NB) && !fstat(f, &st) && st.st_nlink))
+		return f;
+	close(f);
+	unlink(path);
 	errno = EBUSY;
 	return -1;
 }
@@ -278,21 +273,33 @@ static int make_page(const char *path, struct hal_page **out)
 	return -1;
 }
 
-int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err)
+static int make_name(char path[128], struct err *err)
 {
-	struct hal_page *page;
 	uint64_t dice;
-	int f, n;
+	int n;
 
 	if (getrandom(&dice, sizeof(dice), 0) != sizeof(dice))
 		return err_sys(err, errno, "a name for the telemetry page");
 	n = snprintf(path, 128, "%s/tessera-%u-%d-%016" PRIx64, hal_page_dir(), getuid(),
 		     getpid(), dice);
-	if (n >= 128)
-		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_TELEMETRY_DIR=%s is too long: "
-			       "a page's path has at most 127 characters", hal_page_dir());
+	return n < 128 ? 0 :
+	       err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_TELEMETRY_DIR=%s is too long: a page's "
+		       "path has at most 127 characters", hal_page_dir());
+}
+
+int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err)
+{
+	struct hal_page *page;
+	int code, tries = 100, f;
+
 	remove_dead_pages();
-	f = make_page(path, &page);
+	do {
+		/* Each under a name of its own: whoever takes one away may do it late. */
+		code = make_name(path, err);
+		if (code)
+			return code;
+		f = make_page(path, &page);
+	} while (f < 0 && errno == EBUSY && --tries);
 	if (f < 0)
 		return err_sys(err, errno, "telemetry page %s", path);
 	page->version = HAL_PAGE_VERSION;
