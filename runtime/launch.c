@@ -135,7 +135,8 @@ static bool make_lists(struct rt_launch *l, struct rt_launch_room *few)
 	l->bindings = l->is_few ? few->bindings : malloc(room * sizeof(*l->bindings));
 	l->donated = l->is_few ? few->donated : malloc(room * sizeof(*l->donated));
 	l->mems = l->host ? calloc(im->n_bindings, sizeof(*l->mems)) : NULL;
-	memset(l->outs, 0, im->info.n_results * sizeof(*l->outs));
+	if (im->info.n_results)
+		memset(l->outs, 0, im->info.n_results * sizeof(*l->outs));
 	if (l->storages)
 		memset(l->storages, 0, room * sizeof(*l->storages));
 	if (l->donated)

@@ -74,8 +74,10 @@ static void project_dim(const struct node *n, struct desk *desk, uint32_t t, uin
 
 void spmd_project(const struct node *n, struct desk *desk)
 {
-	memset(desk->cell, 0, (size_t)n->rule->n_tensors * n->rule->n_factors *
-	       sizeof(*desk->cell));
+	size_t cells = (size_t)n->rule->n_tensors * n->rule->n_factors;
+
+	if (cells)
+		memset(desk->cell, 0, cells * sizeof(*desk->cell));
 	for (uint32_t t = 0; t < n->rule->n_tensors; t++)
 		for (uint32_t d = 0; n->tensor[t] && d < n->rule->rank[t]; d++)
 			project_dim(n, desk, t, d);

@@ -34,7 +34,8 @@ static int64_t *numbers(unsigned n, const int64_t *from)
 {
 	int64_t *p = need(n + 1, sizeof(*p));
 
-	memcpy(p, from, n * sizeof(*p));
+	if (n)
+		memcpy(p, from, n * sizeof(*p));
 	return p;
 }
 #define LIST(...) sizeof((int64_t[]){ __VA_ARGS__ }) / 8, (const int64_t[]){ __VA_ARGS__ }
