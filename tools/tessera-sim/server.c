@@ -149,7 +149,7 @@ static bool hung_up(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Gives the client a seat that is free (is_free), or will be in a moment. */
+/* Gives the client a seat that is free, or, unless is_free, will be in a moment. */
 static bool take_seat(struct seat *seat, bool is_free, int fd)
 {
 	bool has = false;
@@ -159,11 +159,12 @@ static bool take_seat(struct seat *seat, bool is_free, int fd)
 		close(seat->next);
 		seat->next = -1;
 	}
-	if (is_free && seat->fd < 0) {
+	/* Also where it has become so since the first look. */
+	if (seat->fd < 0) {
 		seat->fd = fd;
 		pthread_cond_signal(&seat->moved);
 		has = true;
-	} else if (!is_free && seat->next < 0 && seat->fd >= 0 &&
+	} else if (!is_free && seat->next < 0 &&
 		   (seat->has_hung_up || hung_up(seat->fd))) {
 		seat->next = fd;
 		has = true;
