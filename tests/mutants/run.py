@@ -196,7 +196,7 @@ def main():
 
     start = time.monotonic()
     copies = queue.Queue()
-    made = [Copy(args.folder / str(i), args.python) for i in range(args.jobs)]
+    made = [Copy(args.folder.resolve() / str(i), args.python) for i in range(args.jobs)]
     suites = sorted({s for m in mutants for s in m.suites})
     times = {}
     try:
