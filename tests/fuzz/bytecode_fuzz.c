@@ -162,5 +162,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 				    &err))
 		free(text);
 	compiles(&source, options);
+	compiles_for_several(&source, options);
 	return 0;
 }

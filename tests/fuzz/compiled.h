@@ -17,6 +17,20 @@ static inline _Noreturn void found(const char *what, const struct err *err)
 	abort();
 }
 
+/* Whether the program may speak of several devices: those it is to be compiled for, too. */
+static inline bool is_for_several(const struct tc_source *source)
+{
+	static const char *const words[] = {
+		"sdy", "replica_groups", "source_target_pairs", "mhlo.sharding", "Sharding",
+		"all-", "reduce-scatter", "collective-",
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (memmem(source->code, source->bytes, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
 /* Compiles as users do, without the verifier between passes, and again with it: what passes
  * made must not only happen not to hurt. False: the source is refused, in words. */
 static inline bool compiles(const struct tc_source *source, struct tc_options options)
@@ -41,6 +55,18 @@ static inline bool compiles(const struct tc_source *source, struct tc_options op
 	tc_result_free(&again);
 	tc_result_free(&r);
 	return true;
+}
+
+/* The same for 8 members, as partitions, replicas or both. */
+static inline void compiles_for_several(const struct tc_source *source, struct tc_options options)
+{
+	static const unsigned replicas[] = { 1, 1, 2, 8 };
+
+	if (!is_for_several(source))
+		return;
+	options.replicas = replicas[source->bytes / 4 % 4];
+	options.partitions = 8 / options.replicas;
+	compiles(source, options);
 }
 
 #endif

@@ -224,6 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n % 8 == 5 && !tc_print(&source, &options, "read", &text, &err))
 		free(text);
+	compiles_for_several(&source, options);
 	if (!compiles(&source, options))
 		return 0;
 	options.verify = true;

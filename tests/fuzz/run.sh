@@ -19,7 +19,9 @@ for program in "$@"; do
 	length=4096
 	case $name in
 	bytecode)
-		for folder in tests/data/programs tests/data/vectors; do
+		length=8192
+		for folder in tests/data/programs tests/data/vectors tests/data/spmd/captured \
+				tests/data/spmd/groups; do
 			[ -d "$folder" ] && seeds="$seeds $folder"
 		done ;;
 	hlo)
