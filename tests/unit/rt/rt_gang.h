@@ -128,30 +128,39 @@ static inline void wait_at_gate(struct ring_code *c)
 	ring_scalar(c, ISA_HALT, (struct isa_scalar){ 0 });
 }
 
-/* A device assignment of one replica, as framework's options. */
-static inline size_t options_for(const unsigned *devices, unsigned n, uint8_t out[256])
+/* A device assignment as framework's options: devices[replicas * partitions], by member. */
+static inline size_t options_of(const unsigned *devices, unsigned replicas, unsigned partitions,
+				uint8_t out[256])
 {
 	Rt__CompileOptions o = RT__COMPILE_OPTIONS__INIT;
 	Rt__BuildOptions b = RT__BUILD_OPTIONS__INIT;
 	Rt__DeviceAssignment a = RT__DEVICE_ASSIGNMENT__INIT;
 	Rt__ComputationDevices part[N], *list[N];
-	int64_t ids[N];
+	int64_t ids[N][N];
 
-	for (unsigned i = 0; i < n; i++) {
-		rt__computation_devices__init(&part[i]);
-		ids[i] = devices[i];
-		part[i].n_replica_device_ids = 1;
-		part[i].replica_device_ids = &ids[i];
-		list[i] = &part[i];
+	for (unsigned p = 0; p < partitions; p++) {
+		rt__computation_devices__init(&part[p]);
+		for (unsigned r = 0; r < replicas; r++)
+			ids[p][r] = devices[r * partitions + p];
+		part[p].n_replica_device_ids = replicas;
+		part[p].replica_device_ids = ids[p];
+		list[p] = &part[p];
 	}
-	a.n_computation_devices = n;
+	a.n_computation_devices = partitions;
 	a.computation_devices = list;
 	b.device_assignment = &a;
-	b.has_num_partitions = true;
-	b.num_partitions = n;
+	b.has_num_replicas = b.has_num_partitions = true;
+	b.num_replicas = replicas;
+	b.num_partitions = partitions;
 	o.executable_build_options = &b;
 	assert_in_range(rt__compile_options__get_packed_size(&o), 1, 256);
 	return rt__compile_options__pack(&o, out);
+}
+
+/* Of one replica. */
+static inline size_t options_for(const unsigned *devices, unsigned n, uint8_t out[256])
+{
+	return options_of(devices, 1, n, out);
 }
 
 /* An image as a program, in the form that rt_program_serialize writes. */
