@@ -25,22 +25,25 @@ struct conv_plan {
 	uint64_t ns, ops;
 };
 
+/* a / b and a % b for a >= 0, b > 0. Fewer bits are faster, and every row divides. */
+static int64_t divide(int64_t a, int64_t b, int64_t *rest)
+{
+	if (a >> 32 || b >> 32) {
+		*rest = a % b;
+		return a / b;
+	}
+	*rest = (uint32_t)a % (uint32_t)b;
+	return (uint32_t)a / (uint32_t)b;
+}
+
 /* Coordinates (batch, then spatial) of point i of the block. */
 static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
 {
 	const struct conv_plan *p = t->plan;
 	int64_t at = t->row0 + i;
 
-	for (unsigned d = p->n_spatial; d > 0; d--) {
-		/* Division of fewer bits is faster, and there is one for every row. */
-		if (at >> 32 || p->dim[d] >> 32) {
-			x[d] = at % p->dim[d];
-			at /= p->dim[d];
-		} else {
-			x[d] = (uint32_t)at % (uint32_t)p->dim[d];
-			at = (uint32_t)at / (uint32_t)p->dim[d];
-		}
-	}
+	for (unsigned d = p->n_spatial; d > 0; d--)
+		at = divide(at, p->dim[d], &x[d]);
 	x[0] = at;
 }
 
@@ -49,8 +52,6 @@ static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
  * fastest) the features. A tap of dim d is at origin[d] + y * dilation[d], which must be a
  * multiple of `holes` and lie in the side; else there are zeros.
  */
-#define NEAR 16		/* taps of a dim whose places are worth noting */
-
 struct window {
 	unsigned n_spatial, bytes;
 	int64_t features, feature_step;
@@ -58,29 +59,20 @@ struct window {
 	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
 	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
 	int64_t origin[ISA_MAX_SPATIAL], y[ISA_MAX_SPATIAL];
-	int64_t near[ISA_MAX_SPATIAL][NEAR];	/* where the first taps are, or -1 */
 	int64_t low, high;		/* taps of the last dim in the side, without holes */
 	const uint8_t *at;		/* the side's first point */
 };
 
-static int64_t find_place(const struct window *w, unsigned d, int64_t y)
-{
-	int64_t q = w->origin[d] + y * w->dilation[d];
-
-	if (q < 0)
-		return -1;
-	if (w->holes[d] != 1) {
-		if (q % w->holes[d])
-			return -1;
-		q /= w->holes[d];
-	}
-	return q < w->size[d] ? q : -1;
-}
-
 /* Where tap y of dim d lies, or -1: nowhere. */
 static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 {
-	return y < NEAR ? w->near[d][y] : find_place(w, d, y);
+	int64_t q = w->origin[d] + y * w->dilation[d], rest = 0;
+
+	if (q < 0)
+		return -1;
+	if (w->holes[d] != 1)
+		q = divide(q, w->holes[d], &rest);
+	return !rest && q < w->size[d] ? q : -1;
 }
 
 /* The first tap of the last dim that lies at or beyond `limit`. */
@@ -158,18 +150,14 @@ static const uint8_t *find_line(const struct window *w)
 static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 {
 	unsigned last = w->n_spatial - 1;
-	int64_t f = k % w->features, tap = k / w->features;
+	int64_t f, tap = divide(k, w->features, &f);
 
 	if (!w->n_spatial) {
 		sim_product_gather(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
 		return;
 	}
-	for (unsigned d = w->n_spatial; d-- > 0;) {
-		w->y[d] = tap % w->taps[d];
-		tap /= w->taps[d];
-		for (int64_t y = 0; y < w->taps[d] && y < NEAR; y++)
-			w->near[d][y] = find_place(w, d, y);
-	}
+	for (unsigned d = w->n_spatial; d-- > 0;)
+		tap = divide(tap, w->taps[d], &w->y[d]);
 	w->low = reach(w, 0);
 	w->high = reach(w, w->size[last]);
 	while (n) {

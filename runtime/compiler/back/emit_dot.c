@@ -75,9 +75,9 @@ static bool join_k(const struct tc_type *t, const struct home *h, const int64_t 
 	return true;
 }
 
-/* A dense copy of an operand with its contracting dims last, as given. */
-static struct home contracting_last(struct emit *e, const struct tc_value *v,
-				    const int64_t *dims, unsigned n)
+/* A dense copy of an operand with some of its dims last, as given. */
+static struct home copy_with_last(struct emit *e, const struct tc_value *v, const int64_t *dims,
+				  unsigned n)
 {
 	const struct tc_type *t = v->type;
 	const struct home *from = tc_home(e, v);
@@ -138,11 +138,11 @@ static void collect_dims(struct emit *e, const struct tc_op *op, const struct tc
 	x->a = *tc_home(e, lhs);
 	x->b = *tc_home(e, rhs);
 	if (!join_k(x->at, &x->a, lk, nk, &x->k, &x->ak)) {
-		x->a = contracting_last(e, lhs, lk, nk);
+		x->a = copy_with_last(e, lhs, lk, nk);
 		join_k(x->at, &x->a, lk, nk, &x->k, &x->ak);
 	}
 	if (!join_k(x->bt, &x->b, rk, nk, &size, &x->bk)) {
-		x->b = contracting_last(e, rhs, rk, nk);
+		x->b = copy_with_last(e, rhs, rk, nk);
 		join_k(x->bt, &x->b, rk, nk, &size, &x->bk);
 	}
 	for (unsigned i = 0; i < nb; i++, x->n++)
@@ -302,6 +302,19 @@ static void set_window(const struct tc_op *op, const struct tc_type *lhs,
 	}
 }
 
+/*
+ * The matrix unit takes what lies along `dim` together: element by element if these are apart,
+ * and again for every block of its other operand. They are brought side by side first.
+ */
+static struct home side_by_side(struct emit *e, const struct tc_value *v, int64_t dim)
+{
+	const struct home *h = tc_home(e, v);
+
+	if (v->type->dim[dim] < 2 || h->stride[dim] == elem_bytes(v->type->elem))
+		return *h;
+	return copy_with_last(e, v, &dim, 1);
+}
+
 void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc_op *fusion)
 {
 	const struct tc_value *lhs = fusion ? tc_in(fusion, tc_in(op, 0)->index) : tc_in(op, 0);
@@ -312,11 +325,14 @@ void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc
 	const int64_t *is = tc_attr_ints(op, "input_spatial_dimensions", &n);
 	const int64_t *ks = tc_attr_ints(op, "kernel_spatial_dimensions", &n);
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
-	struct home a = *tc_home(e, lhs), k = *tc_home(e, rhs), *h;
+	int64_t feature = tc_attr_int(op, "input_feature_dimension", 0);
+	int64_t out_feature = tc_attr_int(op, "kernel_output_feature_dimension", 0);
+	int64_t in_feature = tc_attr_int(op, "kernel_input_feature_dimension", 0);
+	struct home a, k, *h;
 	int64_t dim[ISA_MAX_RANK], lead[2];
 	int8_t dim_of[ISA_MAX_RANK] = { 0 };
 	struct isa_conv *c;
-	double work = 2.0 * (double)t->count;
+	double work = 2.0 * (double)t->count, points, taps;
 
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
@@ -346,6 +362,15 @@ void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc
 	}
 	if (!t->count)
 		return;
+	points = (double)t->count / (double)t->dim[tc_attr_int(op, "output_feature_dimension", 0)];
+	taps = (double)rhs->type->count / (double)rhs->type->dim[out_feature];
+	a = *tc_home(e, lhs);
+	k = *tc_home(e, rhs);
+	/* Strides between points can leave most of it out. */
+	if (points * taps >= (double)lhs->type->count)
+		a = side_by_side(e, lhs, feature);
+	if (k.stride[in_feature] != elem_bytes(rhs->type->elem))
+		k = side_by_side(e, rhs, out_feature);
 	c = tc_put_body(e, ISA_CONV, sizeof(*c), offsetof(struct isa_conv, body), b, n + 2,
 			dim);
 	c->acc = (uint8_t)acc;
@@ -353,14 +378,14 @@ void tc_emit_convolution(struct emit *e, const struct tc_op *op, const struct tc
 	c->n_spatial = (uint8_t)n;
 	c->feature_groups = tc_attr_int(op, "feature_group_count", 1);
 	c->batch_groups = tc_attr_int(op, "batch_group_count", 1);
-	c->in_features = rhs->type->dim[tc_attr_int(op, "kernel_input_feature_dimension", 0)];
+	c->in_features = rhs->type->dim[in_feature];
 	set_window(op, lhs->type, rhs->type, c, n);
 	c->lhs = tc_operand(&a, lhs->type->elem);
 	c->rhs = tc_operand(&k, rhs->type->elem);
 	c->lhs.stride[0] = a.stride[tc_attr_int(op, "input_batch_dimension", 0)];
-	c->lhs.stride[1] = a.stride[tc_attr_int(op, "input_feature_dimension", 0)];
-	c->rhs.stride[0] = k.stride[tc_attr_int(op, "kernel_output_feature_dimension", 0)];
-	c->rhs.stride[1] = k.stride[tc_attr_int(op, "kernel_input_feature_dimension", 0)];
+	c->lhs.stride[1] = a.stride[feature];
+	c->rhs.stride[0] = k.stride[out_feature];
+	c->rhs.stride[1] = k.stride[in_feature];
 	for (unsigned i = 0; i < n; i++) {
 		c->lhs.stride[2 + i] = a.stride[is[i]];
 		c->rhs.stride[2 + i] = k.stride[ks[i]];

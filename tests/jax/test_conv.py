@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions whose operands have their dims in every usual order, and their gradients: what the
+matrix unit takes together lies apart, side by side, or is brought there first. Small whole numbers,
+so every sum is exact and equals the CPU backend's."""
+
+import jax
+import numpy as np
+import pytest
+
+lax = jax.lax
+CPU = jax.devices("cpu")[0]
+
+ORDERS = {"torch": ("NCHW", "OIHW", "NCHW"), "jax": ("NHWC", "HWIO", "NHWC"),
+          "batch last": ("CHWN", "IHWO", "CHWN"), "mixed": ("HNWC", "WIOH", "CNWH")}
+# (points a side, features in, features out, kernel), and what else is given
+SHAPES = {
+    "one point": ((1, 1, 1, 1), {}),
+    "one feature": ((9, 1, 5, 3), {}),
+    "two features": ((9, 2, 5, 3), {}),
+    "by points": ((8, 17, 3, 1), {}),
+    "strided": ((13, 16, 9, 3), {"window_strides": (2, 3)}),
+    "dilated": ((13, 6, 4, 3), {"rhs_dilation": (2, 1), "lhs_dilation": (1, 3)}),
+    "feature groups": ((7, 12, 8, 3), {"feature_group_count": 4}),
+    "batch groups": ((7, 5, 6, 3), {"batch_group_count": 2}),
+    "many features": ((4, 600, 40, 2), {}),
+    "many points": ((70, 3, 4, 5), {}),
+}
+
+
+def whole(*shape):
+    n = int(np.prod(shape))
+    return (np.arange(n, dtype=np.int64) * 7919 % 13 - 6).astype(np.float32).reshape(shape)
+
+
+def ordered(a, order, names):
+    """a, whose dims are called `names`, with its dims in another order."""
+    return np.ascontiguousarray(a.transpose([names.index(c) for c in order]))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_of_dims_gives_the_same_sums(order, shape, device):
+    (side, c, o, k), more = SHAPES[shape]
+    batch = 4
+    x = ordered(whole(batch, c, side, side), ORDERS[order][0], "NCHW")
+    w = ordered(whole(o, c // more.get("feature_group_count", 1), k, k), ORDERS[order][1], "OIHW")
+    more = {"window_strides": (1, 1), **more}
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, padding=[(1, 1), (k // 2, 0)],
+                                        dimension_numbers=ORDERS[order], **more)
+
+    def with_gradients(x, w):
+        y, pull = jax.vjp(f, x, w)
+        return y, *pull(y % 3)
+
+    wanted = jax.jit(with_gradients)(*jax.device_put((x, w), CPU))
+    got = jax.jit(with_gradients)(*jax.device_put((x, w), device))
+    for g, want in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(g), np.asarray(want))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_operand_may_be_turned_and_reversed(order, device):
+    x = whole(16, 10, 11, 5)
+    w = whole(3, 3, 5, 7)
+
+    def f(x, w):
+        x = x.transpose(["NHWC".index(c) for c in ORDERS[order][0]])[:, ::-1]
+        w = w.transpose(["HWIO".index(c) for c in ORDERS[order][1]])[..., ::-1]
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=ORDERS[order])
+
+    wanted = jax.jit(f)(*jax.device_put((x, w), CPU))
+    got = jax.jit(f)(*jax.device_put((x, w), device))
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
