@@ -63,8 +63,10 @@ static inline bool replicas_are_near(const struct tc_array *outs, size_t n_outs,
 	for (size_t i = 0; i < n; i++) {
 		const char *got = (char *)outs[i * each / part * n_outs].data + i * each % part;
 
-		if (!(fabs(replica_number(want->elem, got) - replica_number(want->elem, w + i * each)) <=
-		      fmax(unit * most, apart)))
+		double by = fabs(replica_number(want->elem, got) -
+				 replica_number(want->elem, w + i * each));
+
+		if (!(by <= fmax(unit * most, apart)))
 			return false;
 	}
 	return true;
