@@ -38,6 +38,7 @@ static const struct pass passes[] = {
 	{ "decompose", tc_pass_decompose, true },
 	{ "simplify", tc_pass_simplify, false },
 	{ "cse", tc_pass_cse, false },
+	{ "combine", tc_pass_combine, false },
 	{ "simplify-again", tc_pass_simplify, false },
 	{ "fuse", tc_pass_fuse, true },
 };

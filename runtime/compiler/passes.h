@@ -42,6 +42,7 @@ void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchang
 void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */
 void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
+void tc_pass_combine(struct tc_ctx *c);		/* opt/combine.c: of small meetings one */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
 
 /* Plans memory, writes code, checks it, makes the image; *image is malloc'd and written on

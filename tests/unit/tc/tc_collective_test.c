@@ -26,8 +26,8 @@
 #define MOST_MEMBERS 8
 /* Passes after which it is evaluated, and where it runs at last. */
 static const char devices[] = "devices";
-static const char *const stages[] = { "host", "collectives", devices };
-#define N_STAGES 3
+static const char *const stages[] = { "host", "collectives", "combine", devices };
+#define N_STAGES 4
 
 /* ---- numbers ---- */
 
