@@ -14,6 +14,7 @@
 
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
 #include "hal/sim/sim.h"
 
 /* ---- the waiter ---- */
@@ -216,7 +217,7 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	if (!dev)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	pthread_mutex_lock(&hal->lock);
-	if (e->open) {
+	if (e->open || e->is_bare) {
 		pthread_mutex_unlock(&hal->lock);
 		free(dev);
 		return err_set(err, ERR_FAILED_PRECONDITION, "%s is open already in this "
@@ -327,6 +328,35 @@ int hal_device_inject(struct hal_device *dev, unsigned what, uint64_t value,
 
 	return code ? code : dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_INJECT,
 		.id = (uint16_t)what, .u.admin.value = value }, NULL, 0, NULL, err);
+}
+
+int hal_device_log(struct hal_device *dev, unsigned page, void *out, uint64_t bytes,
+		   uint64_t *got, struct err *err)
+{
+	int code = hal_check(dev, err);
+	uint64_t n;
+
+	if (!code)
+		code = dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE,
+			.id = (uint16_t)page }, out, bytes, &n, err);
+	if (!code)
+		*got = n < bytes ? n : bytes;
+	return code;
+}
+
+int hal_device_register(struct hal_device *dev, uint32_t offset, uint32_t *value,
+			struct err *err)
+{
+	if (hal_is_orphan(dev))
+		return hal_refuse_child(err);
+	if (offset % 4 || offset >= HW_MSIX_TABLE)
+		return err_set(err, ERR_OUT_OF_RANGE, "0x%x is no register: they are the multiples "
+			       "of 4 below 0x%x", offset, HW_MSIX_TABLE);
+	if (!dev->t->ops->reg)
+		return err_set(err, ERR_UNIMPLEMENTED, "the registers of %s are the kernel "
+			       "driver's", dev->entry->info.bus_id);
+	*value = dev->t->ops->reg(dev->t, offset);
+	return 0;
 }
 
 unsigned hal_device_index(const struct hal_device *dev)

@@ -118,6 +118,15 @@ int hal_device_telemetry(struct hal_device *dev, struct hw_telemetry *out,
 int hal_device_inject(struct hal_device *dev, unsigned what, uint64_t value,
 		      struct err *err);
 
+/* A log page (enum hw_log): as much of it as fits, *got bytes. UNIMPLEMENTED: the kernel
+ * driver gives faults, telemetry and RAS only. Blocks briefly. */
+int hal_device_log(struct hal_device *dev, unsigned page, void *out, uint64_t bytes,
+		   uint64_t *got, struct err *err);
+/* A register of BAR0 (regs.def) as it reads now, of a device that is dead, too. A multiple of
+ * 4 below HW_MSIX_TABLE, else OUT_OF_RANGE; UNIMPLEMENTED: the kernel driver owns them. */
+int hal_device_register(struct hal_device *dev, uint32_t offset, uint32_t *value,
+			struct err *err);
+
 /* ---- links ---- */
 
 /* Where a device is among those that it is linked with: chips in a torus. */

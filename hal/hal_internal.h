@@ -62,6 +62,7 @@ struct hal_entry {
 	struct hal_direct_host host;	/* for the direct transport: which bus */
 	char where[128];	/* for the transport: an index, an address, a path */
 	struct hal_device *open;	/* NULL: it is not */
+	bool is_bare;		/* taken by hal_bare_open; under hal.lock */
 };
 
 /* What hal_create makes. Owned by its caller, and owns what is below. */

@@ -42,6 +42,8 @@ struct hal_transport_ops {
 	int (*reset)(struct hal_transport *t, struct err *err);
 	/* Whether the device still works; the reason if not. Cheap. */
 	int (*alive)(struct hal_transport *t, struct err *err);
+	/* A register, whatever state the device is in. NULL: they are not ours. */
+	uint32_t (*reg)(struct hal_transport *t, uint32_t offset);
 	/* HBM as the CPU sees it, or NULL. */
 	void *(*hbm)(struct hal_transport *t, uint64_t *bytes);
 	/* HBM was allocated anew (bus.h). NULL: nobody wants to know. */

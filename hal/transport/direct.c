@@ -373,6 +373,13 @@ static int reset(struct hal_transport *t, struct err *err)
 	return bring_up(d, &id, err);
 }
 
+static uint32_t reg(struct hal_transport *t, uint32_t offset)
+{
+	struct direct *d = direct_of(t);
+
+	return d->bus->ops->read(d->bus, offset);
+}
+
 static void *hbm(struct hal_transport *t, uint64_t *bytes)
 {
 	struct direct *d = direct_of(t);
@@ -584,7 +591,7 @@ static void program_destroy(struct hal_transport *t, uint32_t id)
 
 const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
-	.hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
+	.reg = reg, .hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
 	.host_pages = host_pages, .host_free = host_free,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
