@@ -31,7 +31,7 @@ def table(head, lines):
 
 def regs():
     return table(["offset", "register", "bytes", "access", "reset", "meaning"],
-                 [[f"`{o}`", n, b, a, r, m] for n, o, b, a, r, m
+                 [[f"`{o}`", n, b, a, "its own" if r == "OWN" else r, m] for n, o, b, a, r, m
                   in rows("hal/hw/regs.def", "REG")])
 
 
@@ -44,6 +44,12 @@ def desc():
 def fault():
     return table(["number", "status", "error code", "meaning"],
                  [[i, n, c, t] for n, i, c, t in rows("hal/hw/fault.def", "FAULT")])
+
+
+def cell():
+    return table(["kind", "name", "class", "cells", "the cell"],
+                 [[i, n, c, "1" if k == "ONE" else "2", m] for n, i, c, k, m
+                  in rows("hal/hw/cell.def", "CELL")])
 
 
 def isa():
@@ -98,6 +104,20 @@ def smi_exits():
     return tagged((i, "", m) for _, i, m in rows("tools/xla-smi/exits.def", "EXIT"))
 
 
+def bringup_steps():
+    return tagged((f"{i} {n}", f"level {v}", m)
+                  for i, n, v, m in rows("tools/bringup/steps.def", "STEP"))
+
+
+def bringup_options():
+    return tagged((("" if x == "0" else f"-{x[1]}, ") + f"--{n.replace('_', '-')}", a, m)
+                  for n, x, a, m in rows("tools/tessera-bringup/options.def", "OPTION"))
+
+
+def bringup_exits():
+    return tagged((i, "", m) for _, i, m in rows("tools/tessera-bringup/exits.def", "EXIT"))
+
+
 def smi_causes():
     return tagged((c, s, m) for c, s, m in rows("tools/xla-smi/causes.def", "CAUSE"))
 
@@ -115,8 +135,11 @@ def smi_fields():
 TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_options,
                                       "exits": smi_exits, "causes": smi_causes,
                                       "fields": smi_fields},
+          "tools/tessera-bringup/tessera-bringup.1": {"steps": bringup_steps,
+                                                      "options": bringup_options,
+                                                      "exits": bringup_exits},
           "runtime/pjrt/README.md": {"unimplemented": unimplemented},
-          "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault},
+          "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault, "cell": cell},
           "hal/hw/ISA.md": {"isa": isa, "uop": uop, "alu": alu, "elem": elem}}
 
 

@@ -257,11 +257,23 @@ enum hw_inject {
 	HW_INJECT_POISON = 2,		/* value: HBM offset of a 4 KiB page */
 	HW_INJECT_FATAL = 3,		/* the device enters its fatal state */
 	HW_INJECT_DROP_IRQ = 4,		/* value: how many interrupts get lost */
+	/* Faulty cells of HBM (cell.def), for tests of memory tests. A bit of HBM is named by
+	 * its offset in bytes times 8 plus its number in the byte. */
+	HW_INJECT_CELL = 9,		/* value: enum hw_cell << 56 | the bit */
+	HW_INJECT_CELL_BY = 10,		/* value: the second cell of those that need one */
+	HW_INJECT_MEND = 11,		/* no cell is faulty any more */
 	/* Lies, for tests of drivers. Of the requests that come after this one: */
 	HW_INJECT_WRONG_VALUE = 5,	/* value: what the next one's completion says it is */
 	HW_INJECT_WRONG_TAG = 6,	/* value: how many get another's tag back */
 	HW_INJECT_NO_ANSWER = 7,	/* value: how many get no completion */
 	HW_INJECT_DOORBELL = 8,		/* value: queue | tail << 32, as if somebody rang it */
+};
+
+/* What HW_INJECT_CELL makes of a cell. */
+enum hw_cell {
+#define CELL(name, number, class, needs, meaning) HW_CELL_##name = number,
+#include "hal/hw/cell.def"
+#undef CELL
 };
 
 static_assert(sizeof(struct hw_sqe) == 64, "submission");

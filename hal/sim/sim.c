@@ -211,6 +211,7 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err)
 		close(dev->hbm_fd);
 		dev->hbm_fd = fd;
 		sim_discard(dev, 0, dev->hbm_bytes);
+		sim_cells_mend(&dev->cells);
 	}
 	pthread_mutex_unlock(&dev->admin_lock);
 	return code;
@@ -230,6 +231,7 @@ static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, boo
 	dev->hbm_fd = -1;
 	pthread_mutex_init(&dev->admin_lock, NULL);
 	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->cells.lock, NULL);
 	pthread_cond_init(&dev->idle, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -241,6 +243,8 @@ static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, boo
 	dev->power_on = clock_ns();
 	sim_power_on(dev);
 	code = make_hbm(dev, hbm_bytes, err);
+	dev->cells.hbm = dev->hbm;
+	dev->cells.bytes = code ? 0 : hbm_bytes;
 	if (!code && check)
 		code = sim_watch_start(&dev->watch, dev->hbm, dev->hbm_bytes, err);
 	if (code)
@@ -275,6 +279,7 @@ static void free_device(struct sim_device *dev)
 		close(dev->hbm_fd);
 	pthread_mutex_destroy(&dev->admin_lock);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->cells.lock);
 	pthread_cond_destroy(&dev->idle);
 	pthread_cond_destroy(&dev->timer);
 }

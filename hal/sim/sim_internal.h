@@ -256,6 +256,7 @@ struct sim_device {
 	struct sim_window *windows;	/* that it lends or lent, under the fabric's lock */
 
 	struct sim_watch watch;	/* has a lock of its own, taken last */
+	struct sim_cells cells;	/* so have these */
 };
 
 /* The model: devices that share a pool of worker threads. Constant while it lives. */

@@ -76,6 +76,8 @@ static int access_memory(struct sim_run *run, const struct sim_insn *in)
 		set_reg(run, in->s.rd, load_int(p, in->s.elem));
 	else
 		memcpy(p, &run->reg[in->s.rb], elem_bytes(in->s.elem));
+	if (in->s.insn.op == ISA_ST)
+		sim_cells_wrote(run->core->cells, p, elem_bytes(in->s.elem));
 	return 0;
 }
 
@@ -153,6 +155,7 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			return status;
 		if (in->family) {
 			status = in->family->run(run, in->plan);
+			sim_cells_wrote(run->core->cells, NULL, 0);
 			if (status)
 				return status;
 			continue;
@@ -251,5 +254,6 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	memset(run->reg, 0, sizeof(run->reg));
 	run->pc = run->depth = 0;
 	sim_watch_begin(run, p);
+	sim_cells_wrote(core->cells, NULL, 0);
 	return go_on(p, run);
 }

@@ -68,6 +68,26 @@ struct sim_watch {
 	uint64_t *written;	/* NULL: this model does not check */
 };
 
+#define SIM_MAX_CELLS 64u
+
+/* A faulty cell. Bits are counted over all of HBM. */
+struct sim_cell {
+	uint8_t kind;		/* enum hw_cell */
+	bool was_victim, was_by;	/* what the two held after the last store */
+	uint64_t victim, by;	/* by: the victim itself where there is no second cell */
+	uint64_t own, victim_word, by_word;	/* of AF: its own cell; the two words, as above */
+};
+
+/* The faulty cells of a device's HBM (cells.c). Under `lock`, a leaf, but for reading n. */
+struct sim_cells {
+	pthread_mutex_t lock;
+	uint8_t *hbm;		/* the device's, not owned; constant, as its size */
+	uint64_t bytes;
+	_Atomic unsigned n;
+	uint64_t by;		/* the second cell of the next one; under the device's lock */
+	struct sim_cell cells[SIM_MAX_CELLS];
+};
+
 /* An engine's core: its registers are in struct sim_run, here is its working memory. */
 struct sim_core {
 	const struct sim_cpu *cpu;	/* these three are shared and outlive the core */
@@ -84,6 +104,7 @@ struct sim_core {
 				 * that are not empty; others hold anything */
 	/* The owner's, before programs that need them: what other chips' memory is written by,
 	 * and where semaphores may be that RWAIT waits for. */
+	struct sim_cells *cells;	/* NULL: memory is good */
 	const struct sim_links *links;
 	void *link;
 	const uint8_t *hbm;
@@ -132,6 +153,20 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p,
  * the core as before; `run` may have moved, its counters may have been zeroed. */
 int sim_core_resume(struct sim_core *core, const struct sim_program *p,
 		    atomic_bool *stop, struct sim_run *run);
+
+/* ---- cells.c ---- */
+
+/* The device stored `bytes` at p (NULL: it is not known where, or the host may have). For
+ * sim_cells_wrote(). Takes the lock. */
+void sim_cells_settle(struct sim_cells *c, const void *p, uint64_t bytes);
+static inline void sim_cells_wrote(struct sim_cells *c, const void *p, uint64_t bytes)
+{
+	if (c && atomic_load_explicit(&c->n, memory_order_relaxed))
+		sim_cells_settle(c, p, bytes);
+}
+/* INJECT of CELL and MEND: 0 or the status. */
+int sim_cells_add(struct sim_cells *c, unsigned kind, uint64_t victim);
+void sim_cells_mend(struct sim_cells *c);
 
 /* ---- watch.c ---- */
 

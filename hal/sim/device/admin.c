@@ -398,6 +398,14 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 	case HW_INJECT_DROP_IRQ:
 		dev->drop_irqs = value;
 		return 0;
+	case HW_INJECT_CELL:
+		return sim_cells_add(&dev->cells, (unsigned)(value >> 56), value << 8 >> 8);
+	case HW_INJECT_CELL_BY:
+		dev->cells.by = value;
+		return 0;
+	case HW_INJECT_MEND:
+		sim_cells_mend(&dev->cells);
+		return 0;
 	default:
 		return inject_lie(dev, sqe->id, value);
 	}

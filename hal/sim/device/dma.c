@@ -168,6 +168,7 @@ static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t byte
 				    from != NULL);
 		move(m, to, from, n);
 		sim_watch_copy(&dev->watch, to, from, n);
+		sim_cells_wrote(&dev->cells, to, n);
 		if (is_over(m))
 			return stopped(m);
 		pthread_mutex_lock(&dev->lock);
@@ -218,6 +219,7 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 		}
 		move(m, to + at, from, n);
 		sim_watch_write(&w->dev->watch, to + at, n);
+		sim_cells_wrote(&w->dev->cells, to + at, n);
 		sim_window_end(dev, w, n);
 		if (is_stopped(m))
 			return stopped(m);
@@ -270,6 +272,7 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 			return sim_fail(m->f, HW_ST_MAP, va + at, bytes, true);
 		fill_words(to, turn ? pattern >> turn | pattern << (64 - turn) : pattern, n);
 		sim_watch_write(&m->dev->watch, to, n);
+		sim_cells_wrote(&m->dev->cells, to, n);
 		if (is_over(m))
 			return stopped(m);
 		pthread_mutex_lock(&m->dev->lock);
@@ -293,6 +296,7 @@ static int run_timestamp(const struct mover *m, const struct hw_sqe *sqe)
 		__atomic_store_n((uint64_t *)to, (uint64_t)(clock_ns() - m->dev->power_on),
 				 __ATOMIC_RELEASE);
 		sim_watch_write(&m->dev->watch, to, 8);
+		sim_cells_wrote(&m->dev->cells, to, 8);
 	}
 	pthread_mutex_unlock(&m->dev->lock);
 	return to ? 0 : sim_fail(m->f, HW_ST_MAP, va, 8, true);
@@ -380,6 +384,7 @@ static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t 
 			else
 				copy_row(to, from, c->row_bytes);
 			sim_watch_copy(&m->dev->watch, to, from, c->row_bytes);
+			sim_cells_wrote(&m->dev->cells, to, c->row_bytes);
 			moved += c->row_bytes + 64;
 			if (moved >= BLOCK && is_over(m))
 				return stopped(m);
@@ -444,6 +449,8 @@ int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault
 	const struct mover m = { e, e->dev, q->info.ctx, f };
 	int status;
 
+	/* What the host stored since counts when the device looks. */
+	sim_cells_wrote(&e->dev->cells, NULL, 0);
 	switch (q->sqe.op) {
 	case HW_COPY: status = run_copy(&m, &q->sqe); break;
 	case HW_COPY_2D: status = run_copy_2d(&m, &q->sqe); break;

@@ -491,6 +491,7 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	sim_watch_write(&dev->watch, (const uint8_t *)sem, sizeof(*sem));
+	sim_cells_wrote(&dev->cells, sem, sizeof(*sem));
 	sim_look_at_waiting(dev);
 	return 0;
 }
@@ -752,6 +753,7 @@ int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
 	e->core.turn = turns ? &e->turn : NULL;
 	e->core.links = &sim_links;
 	e->core.link = e;
+	e->core.cells = &dev->cells;
 	e->core.hbm = dev->hbm;
 	e->core.hbm_bytes = dev->hbm_bytes;
 	if (pthread_create(&e->thread, NULL, engine, e))
