@@ -85,6 +85,7 @@ HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
 TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
 RT_SRC := $(wildcard runtime/*.c)
 PJRT_SRC := $(wildcard runtime/pjrt/*.c)
+BRINGUP_SRC := $(wildcard tools/bringup/*.c)
 PROTO := $(wildcard runtime/*.proto runtime/compiler/front/*.proto)
 
 obj = $(patsubst %.c,$(OUT)/%.o,$1)
@@ -96,10 +97,12 @@ LIB_sim := $(OUT)/libsim.a
 LIB_hal := $(OUT)/libhal.a
 LIB_tc := $(OUT)/libtc.a
 LIB_rt := $(OUT)/librt_tessera.a
+LIB_bringup := $(OUT)/libbringup.a
 # What each holds, by the name of its file.
 OBJECTS_libbase := $(call obj,$(BASE_SRC))
 OBJECTS_libsim := $(call obj,$(SIM_SRC)) $(foreach p,$(PATHS),$(EACH_PATH:%.c=$(OUT)/%_$p.o))
 OBJECTS_libhal := $(call obj,$(HAL_SRC))
+OBJECTS_libbringup := $(call obj,$(BRINGUP_SRC))
 OBJECTS_libtc := $(call obj,$(TC_SRC)) $(filter $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
 OBJECTS_librt_tessera := $(call obj,$(RT_SRC)) \
 	$(filter-out $(OUT)/gen/runtime/compiler/%,$(PROTO_O))
@@ -108,6 +111,7 @@ $(LIB_sim): $(OBJECTS_libsim)
 $(LIB_hal): $(OBJECTS_libhal)
 $(LIB_tc): $(OBJECTS_libtc)
 $(LIB_rt): $(OBJECTS_librt_tessera)
+$(LIB_bringup): $(OBJECTS_libbringup)
 ALL_LIBS := $(LIB_rt) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
 EXT := -lsleef -lelf -lprotobuf-c -ljson-c -lnuma -lpci -ldrm -lm -ldl \
 	-Wl,--as-needed -lcrypto
@@ -148,10 +152,12 @@ $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
 
 # A tool is a folder of tools/ with a main.c.
 .SECONDEXPANSION:
-$(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
+$(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $$(LIBS_$$*) $(LIB_tc) $(LIB_hal) $(LIB_sim) $(LIB_base)
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(EXT)
 
 $(OUT)/xla-smi: EXT += -lncursesw -ltinfo
+# The steps of bring-up; xla-smi runs the program and links none of them.
+LIBS_tessera-bringup := $(LIB_bringup)
 
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*/*_test.c)
@@ -163,6 +169,7 @@ FLOOR_hw := $(FLOOR_base)
 FLOOR_sim := $(LIB_sim) $(FLOOR_base)
 FLOOR_hal := $(LIB_hal) $(FLOOR_sim)
 FLOOR_tc := $(LIB_tc) $(FLOOR_hal)
+FLOOR_bringup := $(LIB_bringup) $(FLOOR_tc)
 FLOOR_rt := $(ALL_LIBS)
 FLOOR_pjrt := $(ALL_LIBS)
 define link_unit
@@ -170,7 +177,7 @@ $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
-$(foreach f,base hw sim hal tc rt pjrt,$(eval $(call link_unit,$f)))
+$(foreach f,base hw sim hal tc bringup rt pjrt,$(eval $(call link_unit,$f)))
 
 # Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
 # runs with the unit tests.
@@ -396,6 +403,7 @@ check: packages
 	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_doctor_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_link_test.py $(OUT)/xla-smi $(LIBTESSERA) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/bringup_test.py $(OUT)/tessera-bringup $(OUT)/tessera-sim
 	$(Q)$(PYTHON) tests/package_test.py
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
 	$(Q)$(MAKE) --no-print-directory check-install

@@ -25,7 +25,8 @@ out=$copy/build/$MODE
 
 # The goal of a bare make is everything.
 make_it -j"$(nproc)"
-for file in pjrt_plugin_tessera.so xla-smi tessera-sim tessera-objdump libtessera.so.*; do
+for file in pjrt_plugin_tessera.so xla-smi tessera-sim tessera-objdump tessera-bringup \
+	libtessera.so.*; do
 	for built in "$BUILT"/$file; do
 		[ -f "$out/${built##*/}" ] || fail "a bare make does not build ${built##*/}"
 		cmp "$built" "$out/${built##*/}" ||

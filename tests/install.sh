@@ -21,7 +21,8 @@ fail() {
 
 make_it install
 [ -z "$(find "$top" ! -type d ! -path "$prefix/*")" ] || fail "files outside the prefix"
-for file in bin/xla-smi bin/tessera-objdump lib/libtessera.so.0 lib/tessera/pjrt_plugin_tessera.so \
+for file in bin/xla-smi bin/tessera-objdump bin/tessera-bringup lib/libtessera.so.0 \
+	lib/tessera/pjrt_plugin_tessera.so \
 	lib/pkgconfig/tessera.pc include/tessera/hal.h share/man/man1/tessera-objdump.1 \
 	share/bash-completion/completions/xla-smi share/man/man8/tessera-sim.8 \
 	lib/udev/rules.d/70-tessera.rules lib/modules-load.d/tessera.conf sbin/tessera-vfio-bind \
@@ -127,7 +128,7 @@ for page in "$prefix"/share/man/man[18]/*; do
 	command -v groff >/dev/null || break
 	[ -z "$(groff -man -ww -z "$page" 2>&1)" ] || fail "$page is no clean manual page"
 done
-for tool in xla-smi tessera-objdump; do
+for tool in xla-smi tessera-objdump tessera-bringup; do
 	bash -c '. "$1/share/bash-completion/completions/$2" && f=$(complete -p "$2") &&
 		f=${f#*-F } && "${f%% *}" "$1/bin/$2" --j && [ "${COMPREPLY[*]}" = --json ]' \
 		bash "$prefix" "$tool" || fail "completion for $tool"

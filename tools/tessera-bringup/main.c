@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tessera-bringup: is this card good? Runs the steps of tools/bringup and says what they saw. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/compiler/tc.h"
+#include "tools/bringup/bringup.h"
+
+enum which {
+#define OPTION(name, letter, argument, meaning) OPTION_##name,
+#include "tools/tessera-bringup/options.def"
+#undef OPTION
+	N_OPTIONS
+};
+static const struct {
+	const char *name, *argument, *meaning;
+	char letter;
+} options[] = {
+#define OPTION(name, letter, argument, meaning) { #name, argument, meaning, letter },
+#include "tools/tessera-bringup/options.def"
+#undef OPTION
+};
+
+enum {
+#define EXIT(name, number, meaning) EXIT_##name = number,
+#include "tools/tessera-bringup/exits.def"
+#undef EXIT
+};
+
+/* What the command line said. */
+struct command {
+	struct bringup_options run;
+	const char *json, *junit;
+	bool must_list, must_help, must_version;
+};
+
+/* keep_going is --keep-going. */
+static char names[N_OPTIONS][24];
+
+static void name_options(void)
+{
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%.23s", options[i].name);
+		for (char *p = names[i]; *p; p++)
+			*p = *p == '_' ? '-' : *p;
+	}
+}
+
+static void print_help(FILE *to)
+{
+	fputs("usage: tessera-bringup [OPTION...]\n"
+	      "Brings a device up in numbered steps, each of which proves something, and stops at "
+	      "the\nfirst that fails. The device must be idle: it is reset.\n\n", to);
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "--%.23s%s%.30s", names[i],
+			 *options[i].argument ? " " : "", options[i].argument);
+		fprintf(to, "  %c%c%c %-18s %s\n", options[i].letter ? '-' : ' ',
+			options[i].letter ? options[i].letter : ' ',
+			options[i].letter ? ',' : ' ', name, options[i].meaning);
+	}
+}
+
+static void print_list(void)
+{
+	for (unsigned i = 0; i < bringup_n_steps; i++)
+		printf("%2u  level %u  %-18s %s\n", bringup_steps[i].number, bringup_steps[i].level,
+		       bringup_steps[i].name, bringup_steps[i].proves);
+}
+
+/* ---- the command line ---- */
+
+static int complain(const char *what, const char *word)
+{
+	fprintf(stderr, "tessera-bringup: \"%s\" %s\nusage: tessera-bringup [OPTION...]; "
+		"--help lists them\n", word, what);
+	return EXIT_USAGE;
+}
+
+static bool read_number(const char *text, double least, double most, double *out)
+{
+	char *rest;
+
+	*out = strtod(text, &rest);
+	return *text && !*rest && *out >= least && *out <= most;
+}
+
+static int take_option(struct command *c, enum which which, const char *argument)
+{
+	double n;
+
+	switch (which) {
+	case OPTION_level:
+		if (!read_number(argument, 1, 4, &n) || n != (unsigned)n)
+			return complain("is no level from 1 to 4", argument);
+		c->run.level = (unsigned)n;
+		break;
+	case OPTION_only:
+		c->run.only = argument;
+		break;
+	case OPTION_keep_going:
+		c->run.keep_going = true;
+		break;
+	case OPTION_device:
+		if (!read_number(argument, 0, 65535, &n) || n != (unsigned)n)
+			return complain("is no number of a device", argument);
+		c->run.index = (unsigned)n;
+		break;
+	case OPTION_json:
+		c->json = argument;
+		break;
+	case OPTION_junit:
+		c->junit = argument;
+		break;
+	case OPTION_list:
+		c->must_list = true;
+		break;
+	case OPTION_version:
+		c->must_version = true;
+		break;
+	default:
+		c->must_help = true;
+	}
+	return EXIT_OK;
+}
+
+static int parse(struct command *c, int argc, char **argv)
+{
+	struct option longs[N_OPTIONS + 1] = { { 0 } };
+	char letters[2 * N_OPTIONS + 2] = ":";
+	size_t n = 1;
+	int got, status;
+
+	name_options();
+	for (unsigned i = 0; i < N_OPTIONS; i++) {
+		longs[i] = (struct option){ names[i], *options[i].argument ?
+			required_argument : no_argument, NULL, (int)(1000 + i) };
+		if (!options[i].letter)
+			continue;
+		letters[n++] = options[i].letter;
+		if (*options[i].argument)
+			letters[n++] = ':';
+	}
+	while ((got = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		unsigned which = got >= 1000 ? (unsigned)(got - 1000) : 0;
+
+		if (got == '?' || got == ':')
+			return complain(got == '?' ? "is no option" : "needs an argument",
+					argv[optind - 1]);
+		for (unsigned i = 0; got < 1000 && i < N_OPTIONS; i++)
+			if (options[i].letter == got)
+				which = i;
+		status = take_option(c, (enum which)which, optarg);
+		if (status)
+			return status;
+	}
+	return optind < argc ? complain("is no option", argv[optind]) : EXIT_OK;
+}
+
+/* ---- what people see ---- */
+
+static void print_numbers(const struct bringup_row *row, FILE *to)
+{
+	for (unsigned i = 0; i < row->n_numbers; i++) {
+		const struct bringup_number *n = &row->numbers[i];
+
+		fprintf(to, "      %-28s measured %10.4g %-6s", n->name, n->measured, n->unit);
+		if (n->expected > 0)
+			fprintf(to, " expected %10.4g  ratio %.2f\n", n->expected,
+				bringup_ratio(n));
+		else
+			fputs(" no value is expected\n", to);
+	}
+}
+
+/* A line before a step on a terminal, and what it found. */
+static void tell(void *arg, const struct bringup_row *row)
+{
+	FILE *to = arg;
+
+	if (row->seconds < 0) {
+		fprintf(to, "%2u  %-18s ", row->step->number, row->step->name);
+	} else {
+		fprintf(to, "%s %7.2f s  %s\n", bringup_result_name(row->result), row->seconds,
+			row->text);
+		print_numbers(row, to);
+		if (*row->state)
+			fprintf(to, "--- the device then\n%s---\n", row->state);
+	}
+	/* A step may hang the machine: what was said before it must be seen. */
+	fflush(to);
+}
+
+/* One report; false: it could not be written. */
+static bool write_report(const char *path, const struct bringup_report *r,
+			 void (*write)(const struct bringup_report *r, FILE *to))
+{
+	bool is_stdout = path && !strcmp(path, "-"), good;
+	FILE *to = !path ? NULL : is_stdout ? stdout : fopen(path, "we");
+
+	if (!path)
+		return true;
+	good = to;
+	if (to) {
+		write(r, to);
+		good = !fflush(to) && !ferror(to);
+	}
+	if (to && !is_stdout && fclose(to))
+		good = false;
+	if (!good)
+		fprintf(stderr, "tessera-bringup: %s: %s\n", path, strerror(errno));
+	return good;
+}
+
+static int run(struct command *c)
+{
+	bool is_quiet = (c->json && !strcmp(c->json, "-")) ||
+			(c->junit && !strcmp(c->junit, "-"));
+	FILE *to = is_quiet ? stderr : stdout;
+	struct bringup_report report;
+	struct err err;
+	int status;
+
+	c->run.tell = tell;
+	c->run.arg = to;
+	if (bringup_run(&c->run, &report, &err)) {
+		fprintf(stderr, "tessera-bringup: %s\n", err.msg);
+		bringup_report_free(&report);
+		return EXIT_USAGE;
+	}
+	fprintf(to, "%s%s%s: %u passed, %u failed, %u skipped, %.1f s\n", report.bus_id,
+		*report.bus_id ? " " : "", report.name, report.n_pass, report.n_fail,
+		report.n_skip, report.seconds);
+	status = report.n_fail || !report.n_pass ? EXIT_FAILED : EXIT_OK;
+	if (!write_report(c->json, &report, bringup_write_json) ||
+	    !write_report(c->junit, &report, bringup_write_junit))
+		status = EXIT_NOT_WRITTEN;
+	bringup_report_free(&report);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct command c = { 0 };
+	int status = parse(&c, argc, argv);
+
+	if (status)
+		return status;
+	if (c.must_help)
+		print_help(stdout);
+	else if (c.must_version)
+		puts("tessera-bringup " TC_VERSION);
+	else if (c.must_list)
+		print_list();
+	else
+		status = run(&c);
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "tessera-bringup: the output could not be written: %s\n",
+			strerror(errno));
+		return EXIT_NOT_WRITTEN;
+	}
+	return status;
+}
