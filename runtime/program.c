@@ -237,7 +237,7 @@ int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const
 	pthread_mutex_lock(&p->shown_lock);
 	if (!p->shown)
 		code = tc_hlo_with_config(&(struct tc_source){ p->source, p->source_bytes,
-							       p->format }, &o,
+							       p->format }, &o, p->image,
 					  &p->shown, &p->shown_bytes, err);
 	pthread_mutex_unlock(&p->shown_lock);
 	*out = p->shown;

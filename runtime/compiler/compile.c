@@ -372,6 +372,7 @@ int tc_eval_gang(const struct tc_source *source, const struct tc_options *option
 
 struct config {
 	const struct tc_source *source;
+	const struct image *image;
 	void *bytes;
 	size_t n;
 };
@@ -380,13 +381,13 @@ static void write_config(struct tc_ctx *c, void *arg)
 {
 	struct config *w = arg;
 
-	tc_write_hlo_config(c, w->source, &w->bytes, &w->n);
+	tc_write_hlo_config(c, w->source, w->image, &w->bytes, &w->n);
 }
 
 int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *options,
-		       void **out, size_t *bytes, struct err *err)
+		       const struct image *image, void **out, size_t *bytes, struct err *err)
 {
-	struct config w = { .source = source };
+	struct config w = { .source = source, .image = image };
 	int code = tc_enter(source, options, err, write_config, &w);
 
 	if (code)

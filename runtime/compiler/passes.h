@@ -28,8 +28,8 @@ void tc_read_hlo_with_config(struct tc_ctx *c, const void *p, size_t n);
 
 /* What tc_hlo_with_config gives, of bytes that the functions above have read. *out is malloc'd.
  * front/hlo_config.c */
-void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source, void **out,
-			 size_t *bytes);
+void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source,
+			 const struct image *image, void **out, size_t *bytes);
 
 /* What a verified program says of other devices, settled for as many as the options name:
  * before anything else looks at it, the evaluator too. opt/devices.c */

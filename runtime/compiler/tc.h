@@ -27,6 +27,8 @@
 
 #include "hal/base/err.h"
 
+struct image;	/* hal/hw/image.h */
+
 /* Of the whole tree: in the image's note, the packages and the tools. */
 #define TC_VERSION "0.1"
 /* What a user reads when a check of our own finds a program wrong; what to send follows. */
@@ -80,10 +82,12 @@ int tc_print(const struct tc_source *source, const struct tc_options *options,
 	     const char *stage, char **text, struct err *err);
 
 /* A source in format "hlo" or "hlo_with_config" as a serialized HloModuleProtoWithConfig: its
- * module as it came, and as layouts of main's arguments and results those that they have
- * here, row-major. *out is malloc'd. Errors as tc_print. */
+ * module as it came, but for how the results lie on partitions, which is as `image` says, what
+ * the source was compiled to (NULL: nothing is said); and as layouts of main's arguments and
+ * results those that they have here, row-major. *out is malloc'd. Errors as tc_print. */
 int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *options,
-		       void **out, size_t *bytes, struct err *err);
+		       const struct image *image, void **out, size_t *bytes,
+		       struct err *err);
 
 /* A dense row-major array of the evaluator. */
 struct tc_array {

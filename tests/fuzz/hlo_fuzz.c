@@ -228,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (!compiles(&source, options))
 		return 0;
 	options.verify = true;
-	if (tc_hlo_with_config(&source, &options, &shown, &bytes, &err))
+	if (tc_hlo_with_config(&source, &options, NULL, &shown, &bytes, &err))
 		found("it is not shown", &err);
 	source = (struct tc_source){ shown, bytes, "hlo_with_config" };
 	if (tc_compile(&source, &options, &again, &err))

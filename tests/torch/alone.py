@@ -10,13 +10,13 @@ import torch_xla.debug.metrics as met
 import torch_xla.runtime as xr
 
 
-def hybrid_mesh():
-    """A mesh of one device, which HybridMesh makes for the hardware type TPU alone."""
+def hybrid_mesh(sizes=(1, 1)):
+    """A mesh of these sizes, which HybridMesh makes for the hardware type TPU alone."""
     xr.use_spmd()
     import torch_xla.distributed.spmd as xs
     hardware = xm.xla_device_hw(torch_xla.device())
     try:
-        mesh = xs.HybridMesh(ici_mesh_shape=(1, 1), axis_names=("data", "model"))
+        mesh = xs.HybridMesh(ici_mesh_shape=tuple(sizes), axis_names=("data", "model"))
     except AssertionError:
         return [hardware]
     x = torch.arange(8.0).reshape(4, 2).to(torch_xla.device())

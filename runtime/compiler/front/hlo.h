@@ -104,6 +104,8 @@ struct hlo_value hlo_literal(struct hlo *r, struct tc_block *b, const Hlo__Liter
 			     const struct tc_type *type);
 
 /* ---- hlo_sharding.c ---- */
+/* Types of a sharding. */
+enum { HLO_REPLICATED, HLO_MAXIMAL, HLO_TUPLE, HLO_OTHER, HLO_MANUAL, HLO_UNKNOWN };
 /* GSPMD's text (spmd/sharding.h) of how an array lies on several devices; NULL: s is NULL. */
 const char *hlo_sharding(struct hlo *r, const Hlo__Sharding *s);
 /* The same of all arrays of a value, leaf[hlo_count(t)]; a tuple may have one for all. */

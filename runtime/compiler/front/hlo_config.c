@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/hw/image.h"
 #include "runtime/compiler/front/hlo.h"
 #include "runtime/compiler/passes.h"
 
@@ -26,6 +27,42 @@ static Hlo__Shape *row_major(struct hlo *r, const Hlo__Shape *from)
 		for (unsigned d = 0; d < t->rank; d++)
 			s->layout->minor_to_major[d] = t->rank - 1u - d;
 	}
+	return s;
+}
+
+static Hlo__Sharding *read_sharding(struct hlo *r, const void *p, uint32_t n)
+{
+	Hlo__Sharding *s = hlo_get(r, 1, sizeof(*s));
+
+	if (n)
+		return hlo_unpack(r, &hlo__sharding__descriptor, p, n, "OpSharding");
+	hlo__sharding__init(s);
+	s->has_type = true;
+	s->type = HLO_REPLICATED;
+	return s;
+}
+
+/* How the results lie that the image makes; NULL: whole on every device. */
+static Hlo__Sharding *output_sharding(struct hlo *r, const struct image *im, bool is_tuple)
+{
+	Hlo__Sharding *s = hlo_get(r, 1, sizeof(*s)), **part;
+	size_t at = 0, i = 0;
+	const void *p;
+	uint32_t n;
+
+	if (!im || !im->shardings_bytes || !im->info.n_results)
+		return NULL;
+	part = hlo_get(r, im->info.n_results, sizeof(*part));
+	while ((p = image_next_sharding(im, &at, &n)))
+		if (i++ >= im->info.n_args)
+			part[i - 1 - im->info.n_args] = read_sharding(r, p, n);
+	if (!is_tuple)
+		return part[0];
+	hlo__sharding__init(s);
+	s->has_type = true;
+	s->type = HLO_TUPLE;
+	s->n_tuple_shardings = im->info.n_results;
+	s->tuple_shardings = part;
 	return s;
 }
 
@@ -59,24 +96,39 @@ static void describe(struct hlo *r, const Hlo__Computation *entry, Hlo__ProgramS
 	out->n_parameter_names = out->n_parameters;
 }
 
-void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source, void **out,
-			 size_t *bytes)
+/* The module says how its results lie, and nothing else than it came with. */
+static void say_sharding(struct hlo *r, Hlo__Module *m, Hlo__Sharding *s,
+			 ProtobufCBinaryData *bytes)
+{
+	if (!s && !m->spmd_output_sharding)
+		return;
+	m->spmd_output_sharding = s;
+	bytes->data = hlo_get(r, hlo__module__get_packed_size(m), 1);
+	bytes->len = hlo__module__pack(m, bytes->data);
+}
+
+void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source,
+			 const struct image *image, void **out, size_t *bytes)
 {
 	struct hlo r = { .c = c };
 	Hlo__ProgramShape shape = HLO__PROGRAM_SHAPE__INIT;
 	Hlo__Config config = HLO__CONFIG__INIT;
 	Hlo__ModuleWithConfig all = HLO__MODULE_WITH_CONFIG__INIT;
 	const Hlo__Computation *entry;
+	Hlo__Module *m;
 	uint8_t *p;
 
 	all.module = (ProtobufCBinaryData){ source->bytes, (uint8_t *)(uintptr_t)source->code };
 	if (!strcmp(source->format, "hlo_with_config"))
 		all.module = hlo_unpack_with_config(&r, source->code, source->bytes)->module;
-	entry = entry_of(hlo_unpack(&r, &hlo__module__descriptor, all.module.data,
-				    all.module.len, "HloModuleProto"));
+	m = hlo_unpack(&r, &hlo__module__descriptor, all.module.data, all.module.len,
+		       "HloModuleProto");
+	entry = entry_of(m);
 	if (!entry)
 		hlo_bad(&r, "the module has no entry");
 	describe(&r, entry, &shape);
+	say_sharding(&r, m, output_sharding(&r, image, hlo_type(&r, shape.result)->is_tuple),
+		     &all.module);
 	config.entry_computation_layout = &shape;
 	config.has_replica_count = config.has_num_partitions = true;
 	config.replica_count = c->options->replicas ? c->options->replicas : 1;

@@ -6,8 +6,6 @@
 
 #include "runtime/compiler/front/hlo.h"
 
-enum { REPLICATED, MAXIMAL, TUPLE, OTHER, MANUAL, UNKNOWN };
-
 #define MAX_DEVICES (1u << 16)
 #define DIGITS 21u		/* of a number, with its comma */
 
@@ -45,13 +43,13 @@ static const char *last_dims(struct hlo *r, const Hlo__Sharding *s)
 	if (s->replicate_on_last_tile_dim)
 		return " last_tile_dim_replicate";
 	for (size_t i = 0; i < s->n_last_tile_dims; i++) {
-		if (i == 8 || (s->last_tile_dims[i] != REPLICATED &&
-			       s->last_tile_dims[i] != MANUAL))
+		if (i == 8 || (s->last_tile_dims[i] != HLO_REPLICATED &&
+			       s->last_tile_dims[i] != HLO_MANUAL))
 			hlo_refuse(r, "a sharding whose last dims are more than replicated and "
 				   "manual ones");
 		text = arena_printf(&r->c->arena, "%s%s%s", text,
 				    i ? "," : " last_tile_dims={",
-				    s->last_tile_dims[i] == MANUAL ? "manual" : "replicated");
+				    s->last_tile_dims[i] == HLO_MANUAL ? "manual" : "replicated");
 	}
 	return *text ? arena_printf(&r->c->arena, "%s}", text) : text;
 }
@@ -72,18 +70,18 @@ const char *hlo_sharding(struct hlo *r, const Hlo__Sharding *s)
 	if (!s)
 		return NULL;
 	switch (s->type) {
-	case REPLICATED: break;
-	case MAXIMAL:
+	case HLO_REPLICATED: break;
+	case HLO_MAXIMAL:
 		if (s->n_tile_assignment_devices != 1)
 			hlo_bad(r, "its sharding names %zu devices for one",
 				s->n_tile_assignment_devices);
 		what = arena_printf(&r->c->arena, "maximal device=%" PRId64,
 				    s->tile_assignment_devices[0]);
 		break;
-	case OTHER: what = tiles(r, s); break;
-	case MANUAL: what = "manual"; break;
-	case UNKNOWN: what = "unknown"; break;
-	case TUPLE: hlo_bad(r, "an array has a sharding of a tuple");
+	case HLO_OTHER: what = tiles(r, s); break;
+	case HLO_MANUAL: what = "manual"; break;
+	case HLO_UNKNOWN: what = "unknown"; break;
+	case HLO_TUPLE: hlo_bad(r, "an array has a sharding of a tuple");
 	default: hlo_refuse(r, "a sharding of type %" PRId32, s->type);
 	}
 	if (s->is_shard_group)
@@ -95,7 +93,7 @@ void hlo_shardings(struct hlo *r, const Hlo__Sharding *s, const struct tc_type *
 		   const char **leaf)
 {
 	unsigned n = hlo_count(t);
-	bool is_tuple = s && s->type == TUPLE;
+	bool is_tuple = s && s->type == HLO_TUPLE;
 
 	/* An empty tuple has one sharding. */
 	if (is_tuple && s->n_tuple_shardings != n && n)

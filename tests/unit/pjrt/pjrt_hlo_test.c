@@ -140,6 +140,71 @@ static void a_module_comes_back_with_layouts(void **state)
 	}
 }
 
+/* Of 4 partitions, each of one device. */
+static const char four[] = "\x1a\x1e\x20\x01\x28\x04\x4a\x18\x08\x01\x10\x04"
+	"\x1a\x03\x0a\x01\x00\x1a\x03\x0a\x01\x01\x1a\x03\x0a\x01\x02\x1a\x03\x0a\x01\x03";
+
+static struct PJRT_LoadedExecutable *compile_for_four(struct PJRT_Client *on, struct bytes b,
+						      const char *format)
+{
+	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE, .code = b.p,
+				  .code_size = b.n, .format = format,
+				  .format_size = strlen(format) };
+	struct PJRT_Client_Compile_Args a;
+
+	assert_ok(CALL_AS(&a, Client_Compile, .client = on, .program = &p,
+			  .compile_options = four, .compile_options_size = sizeof(four) - 1));
+	return a.executable;
+}
+
+/* torch_xla asks the module how results lie on the devices, and believes that they are
+ * whole on each where it says nothing. */
+static void a_module_says_how_results_lie(void **state)
+{
+	static const char path[] = "tests/data/spmd/captured/torch__both_axes_reversed.hlo.pb";
+	struct PJRT_Client *on = new_client("devices=4,hbm=64M,lanes=1");
+	struct bytes source = { 0 }, shown[2] = { { 0 } };
+	char format[16] = "hlo";
+
+	(void)state;
+	source.p = torch_read_file(path, &source.n);
+	assert_non_null(source.p);
+	/* The second time it says so when it comes. */
+	for (unsigned i = 0; i < 2; i++) {
+		struct PJRT_LoadedExecutable *x = compile_for_four(on, i ? shown[0] : source,
+								   format);
+		Hlo__ModuleWithConfig *w;
+		Hlo__Sharding *s;
+		Hlo__Module *m;
+
+		shown[i] = show(x, format);
+		assert_string_equal(format, "hlo_with_config");
+		w = hlo__module_with_config__unpack(NULL, shown[i].n, (uint8_t *)shown[i].p);
+		assert_non_null(w);
+		m = hlo__module__unpack(NULL, w->module.len, w->module.data);
+		assert_non_null(m);
+		s = m->spmd_output_sharding;
+		assert_non_null(s);
+		assert_int_equal(s->type, 2);
+		assert_int_equal(s->n_tuple_shardings, 1);
+		s = s->tuple_shardings[0];
+		assert_int_equal(s->type, 3);
+		assert_int_equal(s->n_tile_assignment_dimensions, 2);
+		assert_int_equal(s->tile_assignment_dimensions[0], 4);
+		assert_int_equal(s->tile_assignment_dimensions[1], 1);
+		assert_int_equal(w->config->num_partitions, 4);
+		hlo__module__free_unpacked(m, NULL);
+		hlo__module_with_config__free_unpacked(w, NULL);
+		drop_exe(x);
+	}
+	assert_int_equal(shown[0].n, shown[1].n);
+	assert_memory_equal(shown[0].p, shown[1].p, shown[0].n);
+	free(shown[0].p);
+	free(shown[1].p);
+	free(source.p);
+	drop_client(on);
+}
+
 static void mlir_comes_back_as_it_was(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
@@ -334,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_module_comes_back_with_layouts),
+		cmocka_unit_test(a_module_says_how_results_lie),
 		cmocka_unit_test(mlir_comes_back_as_it_was),
 		cmocka_unit_test(each_replica_runs_on_its_device),
 		cmocka_unit_test(replicas_that_talk_run_by_one_call),
