@@ -138,6 +138,40 @@ static void drop_remark(struct tc_op *op, void *arg)
 	}
 }
 
+/* In regions that stay as they are: what they take from around them, whole. */
+struct capture { struct shard *s; struct tc_build at; const struct spmd_axes *manual; };
+
+static void take_captured(struct tc_op *inner, void *arg)
+{
+	const struct capture *k = arg;
+
+	for (unsigned i = 0; i < inner->n_operands; i++) {
+		const struct tc_value *v = tc_in(inner, i);
+		const struct shard_value *is = value_of(k->s, v);
+		struct spmd_axes own = *k->manual;
+
+		if (is->h)
+			add_axes(&own, &is->h->manual);
+		/* What the regions define themselves lies nowhere. */
+		if (is->local)
+			tc_set_operand(inner, i, get_as(k->s, &k->at, v, !is->h ? NULL :
+				shard_plain(k->s, NULL, is->type, &own)));
+	}
+}
+
+static void take_regions(struct shard *s, struct tc_op *op, const struct spmd_axes *manual)
+{
+	struct capture k = { s, tc_build_at(s->c, op), manual };
+
+	tc_walk(op, drop_remark, NULL);
+	for (unsigned r = 0; r < op->n_regions; r++) {
+		struct tc_block *b = op->regions[r].block;
+
+		for (struct tc_op *o = b ? b->first : NULL; o; o = o->next)
+			tc_walk(o, take_captured, &k);
+	}
+}
+
 static void share_op(struct shard *s, struct tc_op *op)
 {
 	struct spmd_axes manual = manual_of(s, op);
@@ -151,7 +185,7 @@ static void share_op(struct shard *s, struct tc_op *op)
 	plan = shard_choose(s, op, &manual, wish);
 	take_operands(s, op, plan.tensor);
 	if (op->n_regions)
-		tc_walk(op, drop_remark, NULL);
+		take_regions(s, op, &manual);
 	b = behind(s, op);
 	first = shard_localize(s, op, &plan);
 	for (unsigned i = 0; i < op->n_results; i++) {

@@ -150,6 +150,24 @@ static void test_refused(void **state)
 		"return(%1)\n", ERR_INVALID_ARGUMENT, "result 0 of the body is no part");
 }
 
+/* What a region takes from around it comes along, also where that is a part by now: so it is
+ * refused for what it is, in the program's own words. */
+static void test_captured(void **state)
+{
+	(void)state;
+	refuses("%0: tensor<8xf32>, %1: tensor<f32>", "%2 = manual_computation(%0, %1) "
+		"{in_shardings = {a = \"@mesh[{x}]\", b = \"@mesh[]\"}, out_shardings = "
+		"{a = \"@mesh[]\"}, manual_axes = \"{x}\"} : tensor<f32> (%3: tensor<2xf32>, "
+		"%4: tensor<f32>) {\n%5 = reduce(%3, %4) {dimensions = [0]} : tensor<f32> "
+		"(%6: tensor<f32>, %7: tensor<f32>) {\n%8 = add(%6, %7) : tensor<f32>\n"
+		"%9 = add(%8, %4) : tensor<f32>\nreturn(%9)\n}\nreturn(%5)\n}\nreturn(%2)\n",
+		ERR_UNIMPLEMENTED, "a body uses a value from outside");
+	refuses("%0: tensor<8xf32> {sharding = \"@mesh[{x}]\"}", "%1 = negate(%0) : "
+		"tensor<8xf32>\n%2 = tc.opaque(%0) {name = \"odd\"} : tensor<8xf32> () {\n"
+		"%3 = add(%0, %1) : tensor<8xf32>\nreturn(%3)\n}\nreturn(%2)\n",
+		ERR_UNIMPLEMENTED, "odd: it does not run yet");
+}
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -570,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_shardings),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
