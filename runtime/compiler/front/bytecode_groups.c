@@ -6,23 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/compiler/front/groups.h"
 #include "runtime/compiler/front/reader.h"
-
-#define MOST_AXES 32u
-#define MOST_DEVICES 65536
 
 /* A grid of devices; without ids the one at place p is p. */
 struct mesh {
 	unsigned n_axes;
-	struct bc_text name[MOST_AXES];
-	int64_t size[MOST_AXES];
+	struct bc_text name[GRID_MOST_AXES];
+	int64_t size[GRID_MOST_AXES];
 	int64_t n_devices;
 	const int64_t *ids;
 	uint32_t n_ids;
 };
-
-/* A part of an axis: so many places, so far from each other. */
-struct piece { int64_t size, stride; };
 
 static _Noreturn void bad(struct bc *r, const struct tc_op *op, const char *what)
 {
@@ -32,7 +27,7 @@ static _Noreturn void bad(struct bc *r, const struct tc_op *op, const char *what
 static void add_axis(struct bc *r, const struct tc_op *op, struct mesh *m, struct bc_text name,
 		     int64_t size)
 {
-	if (m->n_axes == MOST_AXES || size < 1 || size > MOST_DEVICES / m->n_devices)
+	if (m->n_axes == GRID_MOST_AXES || size < 1 || size > GRID_MOST_DEVICES / m->n_devices)
 		bad(r, op, "a mesh of more than 32 axes or 65536 devices");
 	m->name[m->n_axes] = name;
 	m->size[m->n_axes++] = size;
@@ -91,10 +86,11 @@ static void find_mesh(struct bc *r, const struct tc_op *op, struct bc_text name,
 	m->ids = ids;
 }
 
-static struct piece find_piece(struct bc *r, const struct tc_op *op, const struct mesh *m,
+static struct grid_piece find_piece(struct bc *r, const struct tc_op *op, const struct mesh *m,
 			       const struct bc_attr *ref)
 {
 	int64_t stride = m->n_devices, before = 1, size;
+	struct grid_piece piece;
 	struct bc_text name;
 
 	if (ref->kind != BC_AXIS_REF || ref->items[0]->kind != BC_STR)
@@ -108,51 +104,22 @@ static struct piece find_piece(struct bc *r, const struct tc_op *op, const struc
 		if (ref->n > 1) {
 			before = ref->items[1]->i;
 			size = ref->items[1]->size;
-			if (ref->items[1]->kind != BC_SUB_AXIS || before < 1 || size < 1 ||
-			    before > m->size[i] || size > m->size[i] / before ||
-			    m->size[i] % (before * size))
-				bad(r, op, "a part of an axis that does not divide it");
 		}
-		return (struct piece){ size, stride * (m->size[i] / (before * size)) };
+		if ((ref->n > 1 && ref->items[1]->kind != BC_SUB_AXIS) ||
+		    !tc_grid_part(m->size[i], stride, before, size, &piece))
+			bad(r, op, "a part of an axis that does not divide it");
+		return piece;
 	}
 	bad(r, op, "an axis that the mesh does not have");
-}
-
-/* The devices that differ only in the pieces, for each place where these begin. */
-static void list_rows(struct bc *r, struct tc_op *op, const struct mesh *m,
-		      const struct piece *piece, unsigned n)
-{
-	int64_t *out = bc_get(r, (size_t)m->n_devices, sizeof(*out)), width = 1, at = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (piece[i].size > m->n_devices / width)
-			bad(r, op, "an axis is named twice");
-		width *= piece[i].size;
-	}
-	for (int64_t first = 0; first < m->n_devices; first++) {
-		bool begins = true;
-
-		for (unsigned i = 0; i < n; i++)
-			begins &= first / piece[i].stride % piece[i].size == 0;
-		for (int64_t k = 0; begins && k < width; k++) {
-			int64_t rest = k, place = first;
-
-			for (unsigned i = n; i-- > 0; rest /= piece[i].size)
-				place += rest % piece[i].size * piece[i].stride;
-			if (place >= m->n_devices || at == m->n_devices)
-				bad(r, op, "an axis is named twice");
-			out[at++] = m->ids ? m->ids[place] : place;
-		}
-	}
-	tc_set_ints(r->c, op, "replica_groups", out, (unsigned)at);
-	tc_set_int(r->c, op, "group_size", TC_ATTR_INT, width);
 }
 
 static void give_axes(struct bc *r, struct tc_op *op, const struct bc_attr *a)
 {
 	const struct bc_attr *mesh = a->items[0], *axes = a->items[1];
+	struct grid_piece piece[GRID_MOST_AXES];
 	struct mesh m = { .n_devices = 1 };
-	struct piece piece[MOST_AXES];
+	struct grid_rows rows;
+	const char *wrong;
 
 	if (mesh->kind == BC_STR)
 		find_mesh(r, op, mesh->text, &m);
@@ -162,11 +129,15 @@ static void give_axes(struct bc *r, struct tc_op *op, const struct bc_attr *a)
 		bad(r, op, "axes of no mesh");
 	if (m.ids && m.n_ids != m.n_devices)
 		bad(r, op, "a mesh with ids for other devices than it has");
-	if (axes->kind != BC_ARRAY || axes->n > MOST_AXES)
+	if (axes->kind != BC_ARRAY || axes->n > GRID_MOST_AXES)
 		bad(r, op, "a list of axes that is none");
 	for (uint32_t i = 0; i < axes->n; i++)
 		piece[i] = find_piece(r, op, &m, axes->items[i]);
-	list_rows(r, op, &m, piece, axes->n);
+	wrong = tc_grid_rows(r->c, &(struct grid){ m.n_devices, m.ids }, piece, axes->n, &rows);
+	if (wrong)
+		bad(r, op, wrong);
+	tc_set_ints(r->c, op, "replica_groups", rows.ids, rows.n);
+	tc_set_int(r->c, op, "group_size", TC_ATTR_INT, rows.width);
 }
 
 void bc_give_groups(struct bc *r, struct tc_op *op, const struct bc_attr *a)

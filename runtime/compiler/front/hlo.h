@@ -4,7 +4,8 @@
 /*
  * The HLO reader's state, and its files one above the other: hlo_value.c finds values by
  * their ids and has messages; hlo_bytes.c unpacks; hlo_shape.c reads shapes and literals;
- * hlo_op.c instructions; hlo_collective.c those in which devices meet; hlo_region.c those
+ * hlo_op.c instructions; hlo_collective.c those in which devices meet, hlo_groups.c below it who
+ * does; hlo_region.c those
  * with computations of their own; hlo.c the module. hlo_config.c wraps modules for
  * frameworks. Private to front/.
  *
@@ -130,6 +131,12 @@ void hlo_give_ints(struct hlo *r, struct tc_op *op, const char *name, size_t n,
 void hlo_give_dims(struct hlo *r, const struct hlo_insn *i, struct tc_op *op, const char *name);
 /* Window attributes of ops on whole arrays. */
 void hlo_give_window(struct hlo *r, const struct hlo_insn *i, struct tc_op *op);
+
+/* ---- hlo_groups.c ---- */
+/* Who meets: rows of `size`, one after the other, n numbers in all, -1 where a row is shorter;
+ * n = 0: all. */
+struct hlo_groups { const int64_t *ids; size_t n, size; };
+struct hlo_groups hlo_groups(struct hlo *r, const struct hlo_insn *i);
 
 /* ---- hlo_collective.c ---- */
 /* Reads one to the end of b; its ops, up to a NULL, of which some want a region still. */

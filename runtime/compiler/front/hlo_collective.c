@@ -14,35 +14,11 @@
 
 /* ---- what it says of members ---- */
 
-struct groups { Hlo__ReplicaGroup *const *row; size_t n, size; };
-
-static struct groups find_groups(struct hlo *r, const struct hlo_insn *i)
-{
-	const Hlo__DeviceGroups *d = i->p->device_groups;
-	struct groups g = { d ? d->replica_groups : i->p->replica_groups,
-			    d ? d->n_replica_groups : i->p->n_replica_groups, 0 };
-
-	if (i->p->has_groups_formula || i->p->has_groups_of_mesh || (d && d->has_formula))
-		hlo_refuse(r, "groups that are not given as lists do not run yet");
-	for (size_t k = 0; k < g.n; k++)
-		if (g.row[k]->n_replica_ids > g.size)
-			g.size = g.row[k]->n_replica_ids;
-	if (g.size >> 24 || (g.size && g.n > ((size_t)1 << 24) / g.size))
-		hlo_bad(r, "%zu groups of up to %zu", g.n, g.size);
-	return g;
-}
-
-/* Rows of equal length, the short ones filled up with -1. A row of nobody says nothing. */
 static void give_groups(struct hlo *r, const struct hlo_insn *i, struct tc_op *op)
 {
-	struct groups g = find_groups(r, i);
-	int64_t *list = hlo_get(r, g.n * g.size, sizeof(*list));
+	struct hlo_groups g = hlo_groups(r, i);
 
-	for (size_t k = 0; k < g.n; k++)
-		for (size_t m = 0; m < g.size; m++)
-			list[k * g.size + m] = m < g.row[k]->n_replica_ids ?
-					       g.row[k]->replica_ids[m] : -1;
-	tc_set_ints(r->c, op, "replica_groups", list, (unsigned)(g.n * g.size));
+	tc_set_ints(r->c, op, "replica_groups", g.ids, (unsigned)g.n);
 	tc_set_int(r->c, op, "group_size", TC_ATTR_INT, (int64_t)g.size);
 }
 
@@ -72,7 +48,7 @@ static void give_members(struct hlo *r, const struct hlo_insn *i, struct tc_op *
 /* How many meet: without groups, all that its numbers count. */
 static int64_t group_size(struct hlo *r, const struct hlo_insn *i)
 {
-	struct groups g = find_groups(r, i);
+	struct hlo_groups g = hlo_groups(r, i);
 	const struct tc_options *o = r->c->options;
 	unsigned all = i->p->channel_id > 0 ? o->partitions : o->replicas;
 

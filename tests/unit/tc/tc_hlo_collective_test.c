@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Collectives of HLO that StableHLO has in other forms: begun here and done there, of one array
- * for each member, of several; by two replicas, with XLA's meaning. And groups in forms that
- * are refused.
+ * for each member, of several; by two replicas, with XLA's meaning. And groups as a formula, and
+ * as axes of a mesh.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -287,29 +287,207 @@ static void several_arrays_are_scattered(void **state)
 	gives(m, 2, first, second);
 }
 
-/* Read as none they would mean all. */
-static void groups_in_other_forms_are_refused(void **state)
-{
-	for (unsigned k = 0; k < 3; k++) {
-		Hlo__Computation *e;
-		Hlo__Module *m = begin(&e);
-		Hlo__Instruction *i = add(e, 11, "all-reduce", array(F32, 4), LIST(10));
-		ProtobufCBinaryData *data = k ? &i->groups_formula : &i->groups_of_mesh;
+/* ---- groups by a formula, and along axes of a mesh ---- */
 
-		calls(i, 1);
-		if (k == 2) {
-			i->device_groups = need(1, sizeof(*i->device_groups));
-			hlo__device_groups__init(i->device_groups);
-			i->device_groups->has_formula = 1;
-			data = &i->device_groups->formula;
-		} else {
-			*(k ? &i->has_groups_formula : &i->has_groups_of_mesh) = 1;
-		}
-		*data = (ProtobufCBinaryData){ 2, need(2, 1) };
-		refuses(m, ERR_UNIMPLEMENTED, "groups that are not given as lists");
-	}
-	(void)state;
+#define EIGHT 8
+
+static Hlo__GroupsFormula *formula(int64_t n, int64_t size, unsigned n_grid, const int64_t *grid,
+				   unsigned n_order, const int64_t *order)
+{
+	Hlo__GroupsFormula *f = need(1, sizeof(*f));
+
+	hlo__groups_formula__init(f);
+	f->has_n_groups = f->has_group_size = 1;
+	f->n_groups = n;
+	f->group_size = size;
+	f->n_grid = n_grid;
+	f->grid = numbers(n_grid, grid);
+	f->n_order = n_order;
+	f->order = need(n_order + 1, sizeof(*f->order));
+	for (unsigned i = 0; i < n_order; i++)
+		f->order[i] = (int32_t)order[i];
+	return f;
 }
+
+static Hlo__Mesh *mesh(unsigned n_axes, const int64_t *sizes, unsigned n_ids, const int64_t *ids)
+{
+	Hlo__Mesh *m = need(1, sizeof(*m));
+
+	hlo__mesh__init(m);
+	m->n_axes = n_axes;
+	m->axes = need(n_axes + 1, sizeof(*m->axes));
+	for (unsigned i = 0; i < n_axes; i++) {
+		m->axes[i] = need(1, sizeof(**m->axes));
+		hlo__mesh_axis__init(m->axes[i]);
+		m->axes[i]->has_size = 1;
+		m->axes[i]->size = sizes[i];
+	}
+	m->n_device_ids = n_ids;
+	m->device_ids = numbers(n_ids, ids);
+	return m;
+}
+
+/* parts: of each axis a pre-size and a size; 0 for all of it. */
+static Hlo__GroupsOfMesh *along_axes(Hlo__Mesh *m, unsigned n, const int64_t *axes,
+				     const int64_t (*parts)[2])
+{
+	Hlo__GroupsOfMesh *g = need(1, sizeof(*g));
+
+	hlo__groups_of_mesh__init(g);
+	g->mesh = m;
+	g->n_axes = n;
+	g->axes = need(n + 1, sizeof(*g->axes));
+	for (unsigned i = 0; i < n; i++) {
+		Hlo__AxisRef *a = g->axes[i] = need(1, sizeof(*a));
+
+		hlo__axis_ref__init(a);
+		a->has_axis = 1;
+		a->axis = axes[i];
+		if (!parts || !parts[i][1])
+			continue;
+		a->part = need(1, sizeof(*a->part));
+		hlo__sub_axis__init(a->part);
+		a->part->has_pre_size = a->part->has_size = 1;
+		a->part->pre_size = parts[i][0];
+		a->part->size = parts[i][1];
+	}
+	return g;
+}
+
+/* A gather of one element each by members 0 to 7, and the groups to be given to it. */
+static Hlo__Module *gather(unsigned size, Hlo__Instruction **i)
+{
+	Hlo__Computation *e;
+	Hlo__Module *m = begin(&e);
+
+	*i = add(e, 11, "all-gather", array(F32, 4 * size), LIST(10));
+	along(*i, 0);
+	return m;
+}
+
+/* Each member sees the members of its group in the order that `rows` has, by 8 / size rows. */
+static void gathers(Hlo__Module *m, unsigned size, const unsigned *rows)
+{
+	struct tc_source s = { .bytes = hlo__module__get_packed_size(m), .format = "hlo" };
+	uint8_t *bytes = need(s.bytes + 1, 1);
+	struct tc_options o = { .replicas = EIGHT, .level = 1 };
+	struct tc_array args[EIGHT], *outs;
+	float own[EIGHT][4];
+	struct err err;
+	size_t n_outs;
+
+	s.code = bytes;
+	hlo__module__pack(m, bytes);
+	for (unsigned k = 0; k < EIGHT; k++) {
+		for (unsigned x = 0; x < 4; x++)
+			own[k][x] = (float)k;
+		args[k] = (struct tc_array){ .elem = ELEM_F32, .rank = 1, .dim = { 4 },
+					     .bytes = 16, .data = own[k] };
+	}
+	if (tc_eval_gang(&s, &o, args, 1, &outs, &n_outs, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned at = 0; at < EIGHT; at++)
+		for (unsigned k = 0; k < size; k++)
+			if (((float *)outs[rows[at]].data)[4 * k] !=
+			    (float)rows[at / size * size + k])
+				fail_msg("member %u has %g at place %u", rows[at],
+					 (double)((float *)outs[rows[at]].data)[4 * k], k);
+	tc_array_free(outs, EIGHT * n_outs);
+	free(bytes);
+	hlo__module__free_unpacked(m, NULL);
+}
+
+static void groups_may_be_a_formula(void **state)
+{
+	static const unsigned turned[] = { 0, 4, 1, 5, 2, 6, 3, 7 };
+	static const unsigned three[] = { 0, 2, 4, 6, 1, 3, 5, 7 };
+	Hlo__Instruction *i;
+	Hlo__Module *m = gather(2, &i);
+
+	(void)state;
+	i->device_groups = need(1, sizeof(*i->device_groups));
+	hlo__device_groups__init(i->device_groups);
+	i->device_groups->formula = formula(4, 2, LIST(2, 4), LIST(1, 0));
+	gathers(m, 2, turned);
+	m = gather(4, &i);
+	i->groups_formula = formula(2, 4, LIST(2, 2, 2), LIST(2, 0, 1));
+	gathers(m, 4, three);
+	m = gather(8, &i);
+	i->groups_formula = formula(1, 8, LIST(8), LIST(0));
+	gathers(m, 8, (const unsigned[]){ 0, 1, 2, 3, 4, 5, 6, 7 });
+}
+
+static void groups_may_be_axes_of_a_mesh(void **state)
+{
+	static const int64_t part[][2] = { { 2, 2 }, { 0, 0 } };
+	Hlo__Instruction *i;
+	Hlo__Module *m = gather(2, &i);
+
+	(void)state;
+	i->groups_of_mesh = along_axes(mesh(LIST(2, 4), 0, NULL), LIST(0), NULL);
+	gathers(m, 2, (const unsigned[]){ 0, 4, 1, 5, 2, 6, 3, 7 });
+	/* The minor half of the second axis, then the first. */
+	m = gather(4, &i);
+	i->groups_of_mesh = along_axes(mesh(LIST(2, 4), 0, NULL), LIST(1, 0), part);
+	gathers(m, 4, (const unsigned[]){ 0, 4, 1, 5, 2, 6, 3, 7 });
+	m = gather(2, &i);
+	i->groups_of_mesh = along_axes(mesh(LIST(4, 2), LIST(7, 6, 5, 4, 3, 2, 1, 0)), LIST(1),
+				       NULL);
+	gathers(m, 2, (const unsigned[]){ 7, 6, 5, 4, 3, 2, 1, 0 });
+}
+
+static void refuses_formula(Hlo__GroupsFormula *f, const char *words)
+{
+	Hlo__Instruction *i;
+	Hlo__Module *m = gather(2, &i);
+
+	i->groups_formula = f;
+	refuses(m, ERR_INVALID_ARGUMENT, words);
+}
+
+static void refuses_axes(Hlo__GroupsOfMesh *g, const char *words)
+{
+	Hlo__Instruction *i;
+	Hlo__Module *m = gather(2, &i);
+
+	i->groups_of_mesh = g;
+	refuses(m, ERR_INVALID_ARGUMENT, words);
+}
+
+static void groups_that_are_none_are_refused(void **state)
+{
+	static const int64_t large = (int64_t)1 << 62, uneven[][2] = { { 3, 2 } };
+	Hlo__Instruction *i;
+	Hlo__Module *m;
+
+	(void)state;
+	refuses_formula(formula(2, 2, LIST(2, 4), LIST(1, 0)), "8 members for 2 groups of 2");
+	refuses_formula(formula(0, 0, LIST(2, 4), LIST(1, 0)), "8 members for 0 groups of 0");
+	refuses_formula(formula(-4, -2, LIST(2, 4), LIST(1, 0)), "for -4 groups of -2");
+	refuses_formula(formula(4, 2, LIST(2, 4), LIST(1, 1)), "an order that is none");
+	refuses_formula(formula(4, 2, LIST(2, 4), LIST(1, 2)), "an order that is none");
+	refuses_formula(formula(4, 2, LIST(2, 4), LIST(1, -1)), "an order that is none");
+	refuses_formula(formula(4, 2, LIST(2, 4), LIST(1)), "2 dims in an order of 1");
+	refuses_formula(formula(4, 2, LIST(0, 4), LIST(1, 0)), "a dim of 0");
+	refuses_formula(formula(4, 2, LIST(8, large), LIST(1, 0)), "at most 65536 members");
+	refuses_formula(formula(32768, 2, LIST(2, 32769), LIST(1, 0)), "at most 65536 members");
+	/* As many as may be; only they are not there. */
+	refuses_formula(formula(32768, 2, LIST(2, 32768), LIST(1, 0)), "names replica 32768");
+	refuses_axes(along_axes(NULL, LIST(0), NULL), "axes of no mesh");
+	refuses_axes(along_axes(mesh(LIST(2, 4), 0, NULL), LIST(2), NULL), "axis 2 of a mesh of 2");
+	refuses_axes(along_axes(mesh(LIST(2, 4), 0, NULL), LIST(-1), NULL), "axis -1 of a mesh");
+	refuses_axes(along_axes(mesh(LIST(2, 4), 0, NULL), LIST(1), uneven), "does not divide it");
+	refuses_axes(along_axes(mesh(LIST(2, 4), 0, NULL), LIST(1, 1), NULL), "named twice");
+	refuses_axes(along_axes(mesh(LIST(2, 0), 0, NULL), LIST(0), NULL), "devices, or none");
+	refuses_axes(along_axes(mesh(LIST(2, large), 0, NULL), LIST(0), NULL), "than 65536");
+	refuses_axes(along_axes(mesh(LIST(2), LIST(1, 0, 2)), LIST(0), NULL), "3 ids for 2 devices");
+	m = gather(2, &i);
+	i->groups_formula = formula(1, 2, LIST(2), LIST(0));
+	i->groups_of_mesh = along_axes(mesh(LIST(2), 0, NULL), LIST(0), NULL);
+	refuses(m, ERR_INVALID_ARGUMENT, "in two ways who meets");
+}
+
+/* ---- what does not fit ---- */
 
 static void what_was_not_begun_cannot_be_done(void **state)
 {
@@ -342,7 +520,9 @@ int main(void)
 		cmocka_unit_test(anything_may_be_begun_in_a_computation),
 		cmocka_unit_test(arrays_go_one_to_each_member),
 		cmocka_unit_test(several_arrays_are_scattered),
-		cmocka_unit_test(groups_in_other_forms_are_refused),
+		cmocka_unit_test(groups_may_be_a_formula),
+		cmocka_unit_test(groups_may_be_axes_of_a_mesh),
+		cmocka_unit_test(groups_that_are_none_are_refused),
 		cmocka_unit_test(what_was_not_begun_cannot_be_done),
 	};
 
