@@ -89,11 +89,13 @@ static void add_name(struct text *t, struct bc_text name, const uint8_t *at)
 static struct bc_cursor open_any(struct bc *r, const struct bc_attr *a, uint64_t *code,
 				 const uint8_t *at)
 {
-	struct bc_cursor c = { (const uint8_t *)a->text.p,
-			       (const uint8_t *)a->text.p + a->text.n };
+	struct bc_cursor c;
 
+	/* Others have no text. */
 	if (a->kind != BC_SHARDING)
 		bc_bad(r, at, "no attribute of shardings where one should be");
+	c = (struct bc_cursor){ (const uint8_t *)a->text.p,
+				(const uint8_t *)a->text.p + a->text.n };
 	*code = bc_varint(r, &c);
 	return c;
 }
