@@ -142,6 +142,8 @@ struct hlo_groups hlo_groups(struct hlo *r, const struct hlo_insn *i);
 /* Reads one to the end of b; its ops, up to a NULL, of which some want a region still. */
 struct hlo_value hlo_read_collective(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
 				     enum tc_opcode code, struct tc_op ***ops);
+/* A ragged-all-to-all, as JAX's call. */
+struct hlo_value hlo_read_ragged(struct hlo *r, struct tc_block *b, const struct hlo_insn *i);
 /* What an instruction gives that begins something: its operands, the results, and zeros for
  * whatever else its shape has. */
 struct hlo_value hlo_begun(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,

@@ -4,7 +4,8 @@
  * numbers mean on this many devices opt/devices.c says.
  *
  * HLO's forms that StableHLO has not: one that is begun here and done there, which is done
- * where it begins; an all-to-all of one array for each member; a reduce-scatter of several.
+ * where it begins; an all-to-all of one array for each member; a reduce-scatter of several; an
+ * all-to-all of any number of rows each, for which JAX has a call.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -202,4 +203,22 @@ struct hlo_value hlo_read_collective(struct hlo *r, struct tc_block *b, const st
 		if (v.leaf[k]->type != types[k])
 			hlo_bad(r, "result %u is of another type than what it gives", k);
 	return begins ? hlo_begun(r, b, i, &v) : v;
+}
+
+struct hlo_value hlo_read_ragged(struct hlo *r, struct tc_block *b, const struct hlo_insn *i)
+{
+	struct tc_op *op = hlo_op(r, b, i, TC_CUSTOM_CALL, 0);
+	struct tc_attr *said = hlo_get(r, 2, sizeof(*said));
+	struct hlo_groups g = hlo_groups(r, i);
+	const int64_t dim[2] = { g.size ? (int64_t)(g.n / g.size) : 0, (int64_t)g.size };
+
+	said[0] = (struct tc_attr){ .key = TC_KEY(r->c, "channel_id"), .kind = TC_ATTR_INT,
+				    .i = i->p->channel_id };
+	said[1] = (struct tc_attr){ .key = TC_KEY(r->c, "replica_groups"), .data = g.ids,
+				    .kind = TC_ATTR_DENSE,
+				    .type = tc_tensor(r->c, ELEM_S64, 2, dim) };
+	tc_set_str(r->c, op, "call_target_name", "ragged_all_to_all");
+	tc_set_attr(r->c, op, (struct tc_attr){ .key = TC_KEY(r->c, "attributes"), .n = 2,
+						.kind = TC_ATTR_ATTRS, .attrs = said });
+	return hlo_results(r, i, op);
 }

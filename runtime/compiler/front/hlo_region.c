@@ -390,6 +390,12 @@ READ(collective)
 	return v;
 }
 
+READ(ragged)
+{
+	(void)code;
+	return hlo_read_ragged(r, b, i);
+}
+
 /* What is begun is done at once. */
 READ(async)
 {

@@ -186,6 +186,8 @@ static bool settle(struct tc_ctx *c, struct tc_op *op)
 		settle_start(c, op);
 	} else if (op->op == TC_ASYNC_DONE) {
 		settle_done(c, op);
+	} else if (tc_is_ragged(op)) {
+		return tc_settle_ragged(c, op, of);
 	} else if (tc_is_collective(op)) {
 		settle_collective(c, op, of);
 		return of.replicas * of.partitions > 1;

@@ -10,7 +10,7 @@
 #include "tests/unit/rt/rt_members.h"
 
 #define GRID "tests/data/spmd/grid/grid.bin"
-#define COUNT 161u
+#define COUNT 189u
 
 struct program {
 	char name[80];

@@ -480,11 +480,80 @@ static void groups_that_are_none_are_refused(void **state)
 	refuses_axes(along_axes(mesh(LIST(2, 4), 0, NULL), LIST(1, 1), NULL), "named twice");
 	refuses_axes(along_axes(mesh(LIST(2, 0), 0, NULL), LIST(0), NULL), "devices, or none");
 	refuses_axes(along_axes(mesh(LIST(2, large), 0, NULL), LIST(0), NULL), "than 65536");
-	refuses_axes(along_axes(mesh(LIST(2), LIST(1, 0, 2)), LIST(0), NULL), "3 ids for 2 devices");
+	refuses_axes(along_axes(mesh(LIST(2), LIST(1, 0, 2)), LIST(0), NULL), "3 ids for 2");
 	m = gather(2, &i);
 	i->groups_formula = formula(1, 2, LIST(2), LIST(0));
 	i->groups_of_mesh = along_axes(mesh(LIST(2), 0, NULL), LIST(0), NULL);
 	refuses(m, ERR_INVALID_ARGUMENT, "in two ways who meets");
+}
+
+/* ---- rows by the number ---- */
+
+/* A list of two numbers, the same on both members. */
+static void list(Hlo__Computation *e, int64_t id, int32_t first, int32_t second)
+{
+	Hlo__Instruction *i = add(e, id, "constant", array(4, 2), 0, NULL);
+	Hlo__Literal *l = need(1, sizeof(*l));
+
+	hlo__literal__init(l);
+	l->shape = array(4, 2);
+	l->n_s32s = 2;
+	l->s32s = need(2, sizeof(*l->s32s));
+	l->s32s[0] = first;
+	l->s32s[1] = second;
+	i->literal = l;
+}
+
+/* To the first member one row from row 1 on, to its row 0; to the second two, from row 2, to 2. */
+static Hlo__Module *ragged(unsigned last)
+{
+	Hlo__Computation *e;
+	Hlo__Module *m = begin(&e);
+
+	add(e, 11, "negate", array(F32, 4), LIST(10));
+	list(e, 12, 1, 2);
+	list(e, 13, 1, 2);
+	list(e, 14, 0, 2);
+	if (last)
+		add(e, 15, "iota", array(4, last), 0, NULL)->n_dimensions = 1;
+	if (last)
+		e->instructions[e->n_instructions - 1]->dimensions = numbers(1, &(int64_t){ 0 });
+	add(e, 16, "ragged-all-to-all", array(F32, 4), LIST(10, 11, 12, 13, 14, last ? 15 : 12));
+	return m;
+}
+
+static void rows_are_sent_by_the_number(void **state)
+{
+	/* Of two that are for one row the last member's stays. */
+	static const float first[4] = { 20, -2, -3, -4 }, second[4] = { -10, -20, 30, 40 };
+
+	(void)state;
+	gives(ragged(0), 4, first, second);
+}
+
+static void lists_of_rows_are_as_long_as_each_other(void **state)
+{
+	Hlo__Module *m = ragged(3);
+
+	(void)state;
+	refuses(m, ERR_INVALID_ARGUMENT, "operand 5 is no list of whole numbers as long as "
+		"operand 2");
+	m = ragged(0);
+	m->computations[1]->instructions[5]->n_operand_ids = 5;
+	refuses(m, ERR_INVALID_ARGUMENT, "it has 5 operands and 1 results, not 6 and 1");
+	m = ragged(0);
+	m->computations[1]->instructions[1]->shape = array(F32, 4);
+	m->computations[1]->instructions[5]->operand_ids[0] = 12;
+	refuses(m, ERR_INVALID_ARGUMENT, "have other rows");
+	m = ragged(0);
+	m->computations[1]->instructions[5]->replica_groups = need(1, sizeof(void *));
+	m->computations[1]->instructions[5]->n_replica_groups = 1;
+	m->computations[1]->instructions[5]->replica_groups[0] = need(1, sizeof(Hlo__ReplicaGroup));
+	hlo__replica_group__init(m->computations[1]->instructions[5]->replica_groups[0]);
+	m->computations[1]->instructions[5]->replica_groups[0]->n_replica_ids = 1;
+	m->computations[1]->instructions[5]->replica_groups[0]->replica_ids = numbers(1,
+		&(int64_t){ 1 });
+	refuses(m, ERR_INVALID_ARGUMENT, "leaves out replica 0");
 }
 
 /* ---- what does not fit ---- */
@@ -520,6 +589,8 @@ int main(void)
 		cmocka_unit_test(anything_may_be_begun_in_a_computation),
 		cmocka_unit_test(arrays_go_one_to_each_member),
 		cmocka_unit_test(several_arrays_are_scattered),
+		cmocka_unit_test(rows_are_sent_by_the_number),
+		cmocka_unit_test(lists_of_rows_are_as_long_as_each_other),
 		cmocka_unit_test(groups_may_be_a_formula),
 		cmocka_unit_test(groups_may_be_axes_of_a_mesh),
 		cmocka_unit_test(groups_that_are_none_are_refused),

@@ -3,9 +3,10 @@
 
     python3 tests/data/spmd/grid/make.py
 
-Collectives in all four ways in which StableHLO's specification names who meets, and main
-arguments that are cut among the partitions of each replica. What they give is worked out here
-by numpy, member by member, as the specification says. Needs JAX, for its dialects and writer.
+Collectives in all four ways in which StableHLO's specification names who meets, JAX's call
+ragged_all_to_all, and main arguments that are cut among the partitions of each replica. What
+they give is worked out here by numpy, member by member, as the specification says. Needs JAX,
+for its dialects and writer.
 
 Writes grid.bin: for each program `program NAME REPLICAS PARTITIONS BYTES ARGUMENTS RESULTS\\n`
 and its bytecode, and for each array, with the member as one more dim in front,
@@ -176,6 +177,57 @@ def collectives(R, P):
                 attributes_of(way)), [x], [out]
 
 
+# ---- rows by the number ----
+
+def ragged_all_to_all(x, y, lists, at):
+    """lists: [members, 3, entries]: from, how many, to. What leaves an array is not sent."""
+    out = y.copy()
+    for m in range(len(x)):
+        group, i = at[m]
+        for k in group:
+            u = lists.shape[2] // len(group)
+            for start, size, to in lists[k, :, i * u:(i + 1) * u].T.astype(int):
+                for n in range(size):
+                    if 0 <= start + n < x.shape[1] and 0 <= to + n < y.shape[1]:
+                        out[m, to + n] = x[k, start + n]
+    return out
+
+
+def lists_for(at, u, rows, rng):
+    """Any rows of anyone's, behind each other at the receiver."""
+    lists = np.zeros((len(at), 3, u * len(at[0][0])), np.float32)
+    for m, (group, i) in at.items():
+        to = 0
+        for k in group:
+            for e in range(i * u, (i + 1) * u):
+                size = rng.integers(0, 4)
+                lists[k, :, e] = rng.integers(-1, rows), size, to - (m == 0)
+                to += size
+    return lists
+
+
+def ragged(R, P):
+    for way in "cross_replica", "cross_partition":
+        for name, rows in groupings(count_of(way, R, P)):
+            for u, shape in (1, (16,)), (2, (24, 3)):
+                at = place(groups_of(way, rows, R, P), P)
+                x, y = brought(R * P, *shape), -brought(R * P, 20, *shape[1:]) - 1000
+                lists = lists_for(at, u, shape[0], np.random.default_rng(u))
+                n = lists.shape[2]
+                parts = "".join(f"""
+%s{i} = stablehlo.slice %i [{i}:{i + 1}, 0:{n}] : (tensor<3x{n}xi32>) -> tensor<1x{n}xi32>
+%l{i} = stablehlo.reshape %s{i} : (tensor<1x{n}xi32>) -> tensor<{n}xi32>""" for i in range(3))
+                dictionary = f"replica_groups = {matrix(rows)}" + (
+                    ", channel_id = 1 : i64" if way == "cross_partition" else "")
+                yield f"ragged.{way}.{name}.{u}", f"""func.func @main(%x: {type_of(x)},
+  %y: {type_of(y)}, %l: {type_of(lists)}) -> {type_of(y)} {{
+%i = stablehlo.convert %l : ({type_of(lists)}) -> tensor<3x{n}xi32>{parts}
+%r = stablehlo.custom_call @ragged_all_to_all(%x, %y, %l0, %l1, %l2, %l1) {{
+  api_version = 4 : i32, backend_config = {{{dictionary}}}}} : ({type_of(x)}, {type_of(y)},
+  tensor<{n}xi32>, tensor<{n}xi32>, tensor<{n}xi32>, tensor<{n}xi32>) -> {type_of(y)}
+return %r : {type_of(y)} }}""", [x, y, lists], [ragged_all_to_all(x, y, lists, at)]
+
+
 def ids(R, P):
     out = np.array([[10 * r + p] for r in range(R) for p in range(P)], np.float32)
     yield "ids", """func.func @main() -> tensor<1xf32> {
@@ -275,7 +327,7 @@ def bytecode(text, R, P):
 def main():
     with open(HERE / "grid.bin", "wb") as f:
         for R, P in GRIDS:
-            for kind in collectives, ids, sharded:
+            for kind in collectives, ragged, ids, sharded:
                 for name, text, args, outs in kind(R, P):
                     code = bytecode(text, R, P)
                     f.write(f"program {name} {R} {P} {len(code)} {len(args)} {len(outs)}\n"
