@@ -94,6 +94,8 @@ class Bringup(unittest.TestCase):
         for args, says in ((("--level", "5"), "no level"), (("--level", "1.5"), "no level"),
                            (("--only", "nonsense"), "is no step"), (("--only", ""), "is no step"),
                            (("--only", "1,,2"), "is no step"),
+                           (("--hbm", "0"), "no size"), (("--hbm", "1Q"), "no size"),
+                           (("--hbm", "99999999999T"), "no size"), (("--hbm", "-1"), "no size"),
                            (("--nothing",), "is no option"), (("more",), "is no option"),
                            (("--device", "-1"), "no number"), (("--json",), "needs an argument")):
             r = run(*args)

@@ -72,6 +72,7 @@ struct bringup_options {
 	/* Names or numbers of steps by commas, of any level; NULL: all up to the level. */
 	const char *only;
 	bool keep_going;	/* after a failure, too */
+	uint64_t hbm_bytes;	/* tested by each test of HBM; 0: as the level says */
 	/* Called before each step (row->seconds < 0) and after it. NULL: nobody wants to know. */
 	void (*tell)(void *arg, const struct bringup_row *row);
 	void *arg;

@@ -2,14 +2,15 @@
 /* Images of scalar instructions, and running them. */
 #include "tools/bringup/program.h"
 
-struct hal_exe *bringup_scalar(struct bringup *b, const struct isa_scalar *code, size_t n)
+struct hal_exe *bringup_scalar(struct bringup *b, const struct isa_scalar *code, size_t n,
+			       uint64_t other_bytes)
 {
 	static const char strings[] = "\0bring-up\0scalar\0bring-up:1";
 	struct image_binding bindings[] = {
 		{ .kind = IMAGE_CONSTANTS }, { .kind = IMAGE_TEMP },
 		{ .kind = IMAGE_RESULT, .access = HW_BIND_READ | HW_BIND_WRITE, .bytes = 8 },
 		{ .kind = IMAGE_RESULT, .access = HW_BIND_READ | HW_BIND_WRITE, .index = 1,
-		  .bytes = 8 },
+		  .bytes = other_bytes },
 	};
 	struct image_shape shape = { .elem = ELEM_S64, .rank = 1, .alias = -1, .dim = { 1 } };
 	struct image_shape shapes[] = { shape, shape };
@@ -24,6 +25,7 @@ struct hal_exe *bringup_scalar(struct bringup *b, const struct isa_scalar *code,
 	size_t bytes;
 	void *image;
 
+	shapes[1].dim[0] = (int64_t)other_bytes / 8;
 	if (image_write(&im, &image, &bytes, &b->err))
 		return NULL;
 	return bringup_load(b, image, bytes);

@@ -156,9 +156,9 @@ enum bringup_result step_queues(struct bringup *b)
 	STEP_TRY(bringup_need_device(b));
 	m = bringup_mem(b, HAL_MEM_HBM, 8);
 	NEED(b, m);
-	count = bringup_scalar(b, count_code, COUNT(count_code));
+	count = bringup_scalar(b, count_code, COUNT(count_code), 8);
 	NEED(b, count);
-	stray = bringup_scalar(b, stray_code, COUNT(stray_code));
+	stray = bringup_scalar(b, stray_code, COUNT(stray_code), 8);
 	NEED(b, stray);
 	STEP_TRY(many_laps(b, count, m));
 	STEP_TRY(after_fault(b, count, stray, m));
@@ -229,9 +229,9 @@ enum bringup_result step_semaphores(struct bringup *b)
 	STEP_TRY(bringup_need_device(b));
 	m = bringup_mem(b, HAL_MEM_HBM, 16);
 	NEED(b, m);
-	count = bringup_scalar(b, count_code, COUNT(count_code));
+	count = bringup_scalar(b, count_code, COUNT(count_code), 8);
 	NEED(b, count);
-	spin = bringup_scalar(b, spin_code, COUNT(spin_code));
+	spin = bringup_scalar(b, spin_code, COUNT(spin_code), 8);
 	NEED(b, spin);
 	STEP_TRY(ping_pong(b, count, m));
 	STEP_TRY(hold_back(b, spin, m));

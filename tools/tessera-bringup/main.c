@@ -88,6 +88,33 @@ static bool read_number(const char *text, double least, double most, double *out
 	return *text && !*rest && *out >= least && *out <= most;
 }
 
+/* 64M, 1G, bytes; all. */
+static bool read_size(const char *text, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *rest;
+
+	if (!strcmp(text, "all")) {
+		*out = UINT64_MAX;
+		return true;
+	}
+	errno = 0;
+	*out = strtoull(text, &rest, 10);
+	if (*text < '0' || *text > '9' || errno || !*out)
+		return false;
+	unit = *rest ? strchr(units, *rest) : NULL;
+	if (unit && !rest[1]) {
+		unsigned shift = 10 * (unsigned)(unit - units + 1);
+
+		if (*out > UINT64_MAX >> shift)
+			return false;
+		*out <<= shift;
+		return true;
+	}
+	return !*rest;
+}
+
 static int take_option(struct command *c, enum which which, const char *argument)
 {
 	double n;
@@ -108,6 +135,10 @@ static int take_option(struct command *c, enum which which, const char *argument
 		if (!read_number(argument, 0, 65535, &n) || n != (unsigned)n)
 			return complain("is no number of a device", argument);
 		c->run.index = (unsigned)n;
+		break;
+	case OPTION_hbm:
+		if (!read_size(argument, &c->run.hbm_bytes))
+			return complain("is no size as 64M, 2G or all", argument);
 		break;
 	case OPTION_json:
 		c->json = argument;
