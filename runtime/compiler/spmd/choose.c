@@ -449,5 +449,6 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 		choose(s, op, manual, wish, &plan);
 	for (uint32_t t = 0; t < all; t++)
 		plan_tensor(s, op, &plan, t, manual);
+	shard_plan_windows(s, op, &plan, wish);
 	return plan;
 }

@@ -102,6 +102,7 @@ static void set_attributes(struct shard *s, struct tc_op *op, const struct shard
 struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
 {
 	set_attributes(s, op, plan);
+	shard_take_windows(s, op, plan);
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (plan->tensor[op->n_operands + i])
 			tc_out(op, i)->type =

@@ -56,6 +56,17 @@ uint32_t shard_place(const struct shard *s, uint32_t partition, const struct spm
 	return index_at(s->mesh, s->place[partition], a);
 }
 
+uint32_t shard_other(const struct shard *s, uint32_t partition, const struct spmd_axes *a,
+		     uint32_t place)
+{
+	const struct spmd_mesh *m = s->mesh;
+	uint32_t first = s->place[partition] - place_at(m, 0, a, index_at(m, s->place[partition],
+									  a));
+	uint32_t to = place_at(m, first, a, place);
+
+	return m->ids ? m->ids[to] : to;
+}
+
 void shard_set_groups(struct shard *s, struct tc_op *op, const struct spmd_axes *a)
 {
 	uint32_t size = spmd_size(a), n = 0;

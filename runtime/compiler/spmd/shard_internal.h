@@ -4,7 +4,8 @@
 /*
  * From a program for all devices to the one that each member runs. shard.c goes over the
  * program; below it are local.c and local_index.c (one op on parts of its tensors), choose.c
- * (which parts), convert.c (from one sharding to another) and place.c (who has which part).
+ * (which parts), halo.c (of which the op needs neighbours' elements), convert.c (from one
+ * sharding to another) and place.c (who has which part).
  * Private to spmd/.
  *
  * The program is changed in place: a value's `type` becomes the member's, and what its users
@@ -69,6 +70,9 @@ struct shard {
 void shard_places(struct shard *s);
 /* The partition's place along the axes, from 0. */
 uint32_t shard_place(const struct shard *s, uint32_t partition, const struct spmd_axes *a);
+/* The partition at another place along the axes, and else at the same. */
+uint32_t shard_other(const struct shard *s, uint32_t partition, const struct spmd_axes *a,
+		     uint32_t place);
 /* Sets the attributes of a collective in which those meet that differ in `a` only, in its order. */
 void shard_set_groups(struct shard *s, struct tc_op *op, const struct spmd_axes *a);
 /* The member's place along the axes as an s32 scalar, made at main's beginning. */
@@ -98,6 +102,7 @@ struct shard_plan {
 	struct spmd_sharding **tensor;	/* NULL: no tensor */
 	const struct tc_type **type;	/* of the whole tensors */
 	struct shard_sum sum;		/* what the results are parts of */
+	uint64_t windows;		/* dims of result 0 of which parts need their neighbours' */
 };
 /* Of h what a tensor of that type can have: plain. `manual` axes are none of its own. */
 struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h,
@@ -106,6 +111,14 @@ struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h
 struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 			       const struct spmd_axes *manual,
 			       struct spmd_sharding *const *wish);
+
+/* ---- halo.c ---- */
+/* Adds to a plan those dims along which op looks at windows, or moves, that lie as they are
+ * wished for and of which it is no more work to take a few neighbours' elements than all. */
+void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+			struct spmd_sharding *const *wish);
+/* Gives op, whose operands lie as planned, what it needs of its neighbours; sets attributes. */
+void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
 /* ---- local.c ---- */
 /* Makes op, whose operands lie as planned, the member's: attributes, types of its results. What

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that move along a dim or look at windows of it, on parts of the dim: a member takes from
+ * its neighbours the rows that its part of the result needs (collective_permute), and runs the
+ * op on these. What is outside of the whole tensor is what the op has there: zeros, or its
+ * padding value.
+ *
+ * A part of the result begins `step` rows of the operand after the one before it, and takes as
+ * many rows as the others; so all members run the same op, on rows from different places.
+ */
+#include <inttypes.h>
+
+#include "runtime/compiler/spmd/shard_internal.h"
+
+/* Permutations instead of one all_gather: where each member takes from as far as all others,
+ * and where that depends on its place. */
+#define MOST_HOPS 4
+#define MOST_DRIFTING 2
+#define MOST_ROWS ((int64_t)1 << 30)	/* counted in s32 */
+
+/* Element r of the result's dim looks at r * stride - low and on, `reach` wide, of the operand
+ * with base - 1 holes between elements. */
+struct window {
+	unsigned in, out;	/* dims */
+	int64_t stride, base, low, reach;
+};
+
+/* What a member takes: `span` rows from row start + place * step of the whole. */
+struct rows {
+	int64_t whole, part, parts;
+	int64_t start, step, span;
+	int64_t low, high;	/* of the op on these rows: its padding */
+	int64_t first, last;	/* neighbours they come from, by how much farther their place is */
+	int64_t from, to;	/* row of the first one, row behind that of the last one */
+	bool is_outside;	/* some are not in the tensor */
+};
+
+static int64_t nth(const struct tc_op *op, const char *name, unsigned i)
+{
+	unsigned n;
+
+	return tc_attr_ints(op, name, &n)[i];
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- what an op looks at ---- */
+
+static bool find_spatial(const struct tc_op *op, unsigned out, struct window *w)
+{
+	unsigned n;
+	const int64_t *dims = tc_attr_ints(op, "output_spatial_dimensions", &n);
+	const struct tc_type *kernel = tc_in(op, 1)->type;
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t k = nth(op, "kernel_spatial_dimensions", i);
+
+		if (dims[i] != out)
+			continue;
+		w->in = (unsigned)nth(op, "input_spatial_dimensions", i);
+		w->stride = nth(op, "window_strides", i);
+		w->base = nth(op, "lhs_dilation", i);
+		w->low = nth(op, "padding", 2 * i);
+		w->reach = (kernel->dim[k] - 1) * nth(op, "rhs_dilation", i) + 1;
+		return kernel->dim[k] > 0;
+	}
+	return false;
+}
+
+/* false: not at windows of this dim. */
+static bool find_window(const struct tc_op *op, unsigned out, struct window *w)
+{
+	*w = (struct window){ out, out, 1, 1, 0, 1 };
+	switch (op->op) {
+	case TC_SLICE:
+		w->stride = nth(op, "strides", out);
+		w->low = -nth(op, "start_indices", out);
+		return true;
+	case TC_PAD:
+		w->base = nth(op, "interior_padding", out) + 1;
+		w->low = nth(op, "edge_padding_low", out);
+		return true;
+	case TC_REDUCE_WINDOW:
+		w->stride = nth(op, "window_strides", out);
+		w->base = nth(op, "base_dilations", out);
+		w->low = nth(op, "padding", 2 * out);
+		w->reach = (nth(op, "window_dimensions", out) - 1) *
+			   nth(op, "window_dilations", out) + 1;
+		return true;
+	case TC_CONVOLUTION:
+		return find_spatial(op, out, w);
+	default:
+		return false;
+	}
+}
+
+/* ---- which rows that takes ---- */
+
+/* From which neighbours, and which of their rows; false: from none. */
+static bool find_neighbours(struct rows *r)
+{
+	bool any = false;
+
+	r->is_outside = false;
+	for (int64_t p = 0; p < r->parts; p++) {
+		int64_t a = r->start + p * r->step, e = a + r->span;
+		int64_t first, last, from, to;
+
+		r->is_outside |= a < 0 || e > r->whole;
+		a = most(a, 0);
+		e = least(e, r->whole);
+		if (a >= e)
+			continue;
+		first = a / r->part - p;
+		last = (e - 1) / r->part - p;
+		from = a % r->part;
+		to = (e - 1) % r->part + 1;
+		if (!any || first < r->first || (first == r->first && from < r->from)) {
+			r->first = first;
+			r->from = from;
+		}
+		if (!any || last > r->last || (last == r->last && to > r->to)) {
+			r->last = last;
+			r->to = to;
+		}
+		any = true;
+	}
+	return any;
+}
+
+static bool is_worth_it(const struct rows *r)
+{
+	int64_t hops = r->last - r->first + (r->first > 0 || r->last < 0);
+
+	if (hops <= MOST_DRIFTING)
+		return true;
+	return r->step == r->part && hops <= MOST_HOPS && hops < r->parts - 1;
+}
+
+/* false: parts of the result can't be made of as many rows, or it is as well to take all. */
+static bool find_rows(const struct window *w, int64_t in, int64_t out, int64_t parts,
+		      struct rows *r)
+{
+	int64_t part = out / parts, total;
+
+	*r = (struct rows){ .whole = in, .part = in / parts, .parts = parts };
+	if (in < 1 || out < 1 || in % parts || out % parts || in >= MOST_ROWS ||
+	    out >= MOST_ROWS || w->stride >= MOST_ROWS || w->base >= MOST_ROWS ||
+	    w->reach >= MOST_ROWS || w->low >= MOST_ROWS || w->low <= -MOST_ROWS ||
+	    part * w->stride % w->base)
+		return false;
+	total = (part - 1) * w->stride + w->reach;
+	r->step = part * w->stride / w->base;
+	r->start = -floor_div(w->low, w->base);
+	r->low = r->start * w->base + w->low;
+	if (r->low >= total)
+		return false;
+	r->span = (total - r->low - 1) / w->base + 1;
+	r->high = total - r->low - (r->span - 1) * w->base - 1;
+	return parts * r->step < MOST_ROWS && r->span < MOST_ROWS && find_neighbours(r) &&
+	       is_worth_it(r);
+}
+
+/* ---- a plan ---- */
+
+static bool is_free(const struct shard_plan *plan, const struct spmd_axes *a)
+{
+	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
+		for (uint32_t i = 0; i < plan->factor[f].n; i++)
+			if (spmd_has(a, plan->factor[f].at[i]))
+				return false;
+	return true;
+}
+
+static bool is_reversed(const struct tc_op *op, unsigned d)
+{
+	unsigned n;
+	const int64_t *dims;
+
+	if (op->op != TC_REVERSE)
+		return false;
+	dims = tc_attr_ints(op, "dimensions", &n);
+	for (unsigned i = 0; i < n; i++)
+		if (dims[i] == d)
+			return true;
+	return false;
+}
+
+/* Of a windowed op's operands those that it looks at; others are what is outside. */
+static unsigned n_inputs(const struct tc_op *op)
+{
+	return op->op == TC_REDUCE_WINDOW ? op->n_operands / 2 : 1;
+}
+
+void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+			struct spmd_sharding *const *wish)
+{
+	const struct spmd_sharding *is = op->n_operands ? s->of[tc_in(op, 0)->id].h : NULL;
+	const struct tc_type *out;
+	struct window w;
+	struct rows r;
+
+	if (!plan->rule || !op->n_results || !wish[0] || !is)
+		return;
+	out = plan->type[op->n_operands];
+	for (unsigned d = 0; d < out->rank; d++) {
+		const struct spmd_axes *a = &wish[0]->dim[d].axes;
+		bool turns = is_reversed(op, d);
+
+		if (!a->n || (!turns && !find_window(op, d, &w)))
+			continue;
+		if (turns)
+			w.in = d;
+		if (plan->tensor[0]->dim[w.in].axes.n ||
+		    plan->tensor[op->n_operands]->dim[d].axes.n ||
+		    !spmd_same_axes(&is->dim[w.in].axes, a) || !is_free(plan, a) ||
+		    (!turns && !find_rows(&w, plan->type[0]->dim[w.in], out->dim[d],
+					  spmd_size(a), &r)))
+			continue;
+		for (unsigned i = 0; i < n_inputs(op); i++)
+			plan->tensor[i]->dim[w.in].axes = *a;
+		for (unsigned i = 0; i < op->n_results; i++)
+			plan->tensor[op->n_operands + i]->dim[d].axes = *a;
+		plan->windows |= 1ull << d;
+	}
+}
+
+/* ---- rows of others ---- */
+
+/* v of the member `by` places farther along the axes, or zeros; or of the one that is as far from
+ * the end as this one is from the beginning. */
+static struct tc_value *pass_on(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				const struct spmd_axes *a, int64_t by, bool turns)
+{
+	int64_t parts = spmd_size(a), n = s->partitions;
+	int64_t *pairs = arena_array(&s->c->arena, 2 * (size_t)n * s->replicas, sizeof(*pairs));
+	unsigned k = 0;
+
+	for (uint32_t r = 0; r < s->replicas; r++)
+		for (uint32_t p = 0; p < s->partitions; p++) {
+			int64_t at = shard_place(s, p, a), from = turns ? parts - 1 - at : at + by;
+
+			if (from < 0 || from >= parts)
+				continue;
+			pairs[k++] = r * n + shard_other(s, p, a, (uint32_t)from);
+			pairs[k++] = r * n + p;
+		}
+	v = tc_build(b, TC_COLLECTIVE_PERMUTE, v->type, 1, &v);
+	tc_set_ints(s->c, v->def, "source_target_pairs", pairs, k);
+	tc_set_int(s->c, v->def, "channel_id", TC_ATTR_INT, 1);
+	tc_set_int(s->c, v->def, "use_global_device_ids", TC_ATTR_BOOL, 1);
+	return v;
+}
+
+/* The rows from `from` of the first neighbour to `to` of the last one, of the own part and of
+ * theirs; who has no such neighbour has zeros. */
+static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *b,
+					struct tc_value *v, unsigned d,
+					const struct spmd_axes *a, const struct rows *r)
+{
+	struct tc_value *parts[MOST_HOPS + 1];
+	unsigned n = 0;
+
+	for (int64_t k = r->first; k <= r->last; k++) {
+		int64_t from = k == r->first ? r->from : 0, to = k == r->last ? r->to : r->part;
+		struct tc_value *x = v;
+
+		if (to - from < r->part)
+			x = tc_build_part(b, v, d, from, to - from);
+		parts[n++] = k ? pass_on(s, b, x, a, k, false) : x;
+	}
+	return n > 1 ? tc_build_join(b, n, parts, d) : parts[0];
+}
+
+/* Zeros at both ends of dim d. */
+static struct tc_value *pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
+				  unsigned d, int64_t low, int64_t high)
+{
+	const struct tc_type *t = x->type;
+	int64_t dim[TC_MAX_RANK], edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
+	struct tc_value *in[2] = { x, NULL };
+
+	if (!low && !high)
+		return x;
+	for (unsigned i = 0; i < t->rank; i++)
+		dim[i] = t->dim[i];
+	dim[d] += low + high;
+	edge[0][d] = low;
+	edge[1][d] = high;
+	in[1] = tc_build_number(b, tc_tensor(s->c, (enum elem)t->elem, 0, NULL), 0);
+	x = tc_build(b, TC_PAD, tc_tensor(s->c, (enum elem)t->elem, t->rank, dim), 2, in);
+	tc_set_ints(s->c, x->def, "edge_padding_low", edge[0], t->rank);
+	tc_set_ints(s->c, x->def, "edge_padding_high", edge[1], t->rank);
+	tc_set_ints(s->c, x->def, "interior_padding", none, t->rank);
+	return x;
+}
+
+/* place * step + first, s32. */
+static struct tc_value *at_place(struct shard *s, const struct tc_build *b,
+				 const struct spmd_axes *a, int64_t step, int64_t first)
+{
+	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
+	struct tc_value *v = tc_build2(b, TC_MULTIPLY, shard_index_of(s, a),
+				       tc_build_number(b, s32, (double)step));
+
+	return tc_build2(b, TC_ADD, v, tc_build_number(b, s32, (double)first));
+}
+
+/* `fill` where a row is none of the whole's. */
+static struct tc_value *mask_outside(struct shard *s, const struct tc_build *b,
+				     struct tc_value *x, unsigned d, const struct spmd_axes *a,
+				     const struct rows *r, struct tc_value *fill)
+{
+	const struct tc_type *t = tc_with_elem(s->c, x->type, ELEM_S32);
+	struct tc_value *row = tc_build_iota(b, t, d), *start, *is_in;
+
+	start = at_place(s, b, a, r->step, r->start);
+	row = tc_build2(b, TC_ADD, row, tc_build_broadcast(b, start, t, NULL));
+	is_in = tc_build2(b, TC_AND,
+			  tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, t, 0)),
+			  tc_build_compare(b, TC_CMP_LT, row,
+					   tc_build_number(b, t, (double)r->whole)));
+	return tc_build_select(b, is_in, x, tc_build_broadcast(b, fill, x->type, NULL));
+}
+
+/* The member's rows; NULL for `fill`: zeros. */
+static struct tc_value *take_rows(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				  unsigned d, const struct spmd_axes *a, const struct rows *r,
+				  struct tc_value *fill)
+{
+	struct tc_value *x = join_neighbours(s, b, v, d, a, r);
+	int64_t drift = r->step - r->part, wide = x->type->dim[d], low, high;
+	/* Where they begin in x at the first place, and at the last one. */
+	int64_t first = r->start - r->first * r->part - r->from;
+	int64_t last = first + (r->parts - 1) * drift;
+
+	low = most(0, -least(first, last));
+	high = most(0, most(first, last) + r->span - wide);
+	x = pad_zeros(s, b, x, d, low, high);
+	if (drift)
+		x = tc_build_take(b, x, d, at_place(s, b, a, drift, first + low), r->span);
+	else if (x->type->dim[d] != r->span)
+		x = tc_build_part(b, x, d, first + low, r->span);
+	return fill && r->is_outside ? mask_outside(s, b, x, d, a, r, fill) : x;
+}
+
+/* ---- the op ---- */
+
+static void set_nth(struct shard *s, struct tc_op *op, const char *name, unsigned i, int64_t x)
+{
+	int64_t list[2 * TC_MAX_RANK];
+	unsigned n;
+	const int64_t *is = tc_attr_ints(op, name, &n);
+
+	for (unsigned k = 0; k < n; k++)
+		list[k] = k == i ? x : is[k];
+	tc_set_ints(s->c, op, name, list, n);
+}
+
+/* The place of dim `out` in the lists of a window. */
+static unsigned place_of(const struct tc_op *op, unsigned out)
+{
+	unsigned i = 0;
+
+	while (op->op == TC_CONVOLUTION && nth(op, "output_spatial_dimensions", i) != out)
+		i++;
+	return op->op == TC_CONVOLUTION ? i : out;
+}
+
+static void set_rows(struct shard *s, struct tc_op *op, unsigned d, const struct rows *r)
+{
+	switch (op->op) {
+	case TC_SLICE:
+		set_nth(s, op, "start_indices", d, 0);
+		set_nth(s, op, "limit_indices", d, r->span);
+		break;
+	case TC_PAD:
+		set_nth(s, op, "edge_padding_low", d, r->low);
+		set_nth(s, op, "edge_padding_high", d, r->high);
+		break;
+	default:
+		set_nth(s, op, "padding", 2 * place_of(op, d), r->low);
+		set_nth(s, op, "padding", 2 * place_of(op, d) + 1, r->high);
+		break;
+	}
+}
+
+static struct tc_value *fill_of(const struct tc_op *op, unsigned i)
+{
+	return op->op == TC_PAD || op->op == TC_REDUCE_WINDOW ? tc_in(op, n_inputs(op) + i) : NULL;
+}
+
+void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+{
+	const struct tc_type *out = op->n_results ? plan->type[op->n_operands] : NULL;
+	struct tc_build b = tc_build_at(s->c, op);
+	struct window w;
+	struct rows r;
+
+	for (unsigned d = 0; plan->windows && d < out->rank; d++) {
+		const struct spmd_axes *a = &plan->tensor[op->n_operands]->dim[d].axes;
+
+		if (!(plan->windows >> d & 1))
+			continue;
+		if (op->op == TC_REVERSE) {
+			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, true));
+			continue;
+		}
+		find_window(op, d, &w);
+		find_rows(&w, plan->type[0]->dim[w.in], out->dim[d], spmd_size(a), &r);
+		for (unsigned i = 0; i < n_inputs(op); i++)
+			tc_set_operand(op, i, take_rows(s, &b, tc_in(op, i), w.in, a, &r,
+							fill_of(op, i)));
+		set_rows(s, op, d, &r);
+	}
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ops that move along a dim or look at windows of it, where the dim is cut: members take what
+ * they need of their neighbours and give what one device does, bit for bit. Sizes, steps, holes
+ * and padding are drawn; parts are as small as one row, and windows wider than a part.
+ */
+#include "tests/unit/gang.h"
+#include "tests/unit/spmd.h"
+
+enum kind { SLICE, PAD, WINDOW, CONV, TURN, N_KINDS };
+static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse" };
+
+/* An op along the middle dim of [2, n, 3]. */
+struct drawn {
+	enum kind kind;
+	unsigned parts;
+	bool is_other_order;	/* of the devices */
+	int64_t n, out, stride, base, low, high, size, step;	/* size, step: the window's */
+};
+
+static uint64_t state_of_draw;
+
+static int64_t draw(int64_t least, int64_t most)
+{
+	state_of_draw = state_of_draw * 6364136223846793005u + 1442695040888963407u;
+	return least + (int64_t)(state_of_draw >> 33) % (most - least + 1);
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return a / b + (a % b > 0);
+}
+
+/* false: it is none, or its result is not cut evenly. */
+static bool draw_op(struct drawn *k)
+{
+	static const unsigned parts[] = { 2, 3, 4, 6, 6, 8, 8, 8 };
+	int64_t room;
+
+	*k = (struct drawn){ .kind = (enum kind)draw(0, N_KINDS - 1), .stride = 1, .base = 1,
+			     .size = 1, .step = 1 };
+	k->parts = parts[draw(0, 7)];
+	k->is_other_order = draw(0, 3) == 0;
+	k->n = k->parts * draw(1, 4);
+	if (k->kind == SLICE) {
+		k->low = draw(0, k->n - 1);
+		k->stride = draw(1, 3);
+		k->high = draw(k->low, k->n);	/* where it ends */
+		k->out = ceil_div(k->high - k->low, k->stride);
+	} else if (k->kind == TURN) {
+		k->out = draw(0, 9) ? 0 : k->n;	/* others often do not fit */
+	} else {
+		k->base = draw(1, 2 + (k->kind != WINDOW));
+		k->low = draw(-3, 6);
+		k->high = draw(-3, 6);
+		room = k->n * k->base - k->base + 1 + k->low + k->high;
+		if (k->kind != PAD) {
+			k->stride = draw(1, 3);
+			k->size = draw(1, 6);
+			k->step = draw(1, 2);
+		}
+		room -= (k->size - 1) * k->step;
+		/* More is cut off than is there: not every op has that. */
+		if (room < 1 || k->low < 1 - k->n || k->high < 1 - k->n)
+			return false;
+		k->out = (room - 1) / k->stride + 1;
+	}
+	return k->out > 0 && k->out % k->parts == 0;
+}
+
+static void put_op(const struct drawn *k, struct str *s)
+{
+	int low = (int)k->low, high = (int)k->high, base = (int)k->base, out = (int)k->out;
+	int stride = (int)k->stride, size = (int)k->size, step = (int)k->step;
+
+	switch (k->kind) {
+	case SLICE:
+		str_printf(s, "%%3 = slice(%%0) {start_indices = [0, %d, 0], limit_indices = [2, "
+			   "%d, 3], strides = [1, %d, 1]} : tensor<2x%dx3xf32>\n", low, high,
+			   stride, out);
+		return;
+	case PAD:
+		str_printf(s, "%%3 = pad(%%0, %%2) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, %d, 0], interior_padding = [0, %d, 0]} : "
+			   "tensor<2x%dx3xf32>\n", low, high, base - 1, out);
+		return;
+	case WINDOW:
+		str_printf(s, "%%3 = reduce_window(%%0, %%2) {window_dimensions = [1, %d, 1], "
+			   "window_strides = [1, %d, 1], base_dilations = [1, %d, 1], "
+			   "window_dilations = [1, %d, 1], padding = [0, 0, %d, %d, 0, 0]} : "
+			   "tensor<2x%dx3xf32> (%%7: tensor<f32>, %%8: tensor<f32>) {\n"
+			   "%%9 = maximum(%%7, %%8) : tensor<f32>\nreturn(%%9)\n}\n", size, stride,
+			   base, step, low, high, out);
+		return;
+	case CONV:
+		str_printf(s, "%%4 = slice(%%1) {start_indices = [0, 0, 0], limit_indices = [%d, "
+			   "3, 3], strides = [1, 1, 1]} : tensor<%dx3x3xf32>\n"
+			   "%%3 = convolution(%%0, %%4) {input_batch_dimension = 0, "
+			   "input_feature_dimension = 2, input_spatial_dimensions = [1], "
+			   "kernel_input_feature_dimension = 1, kernel_output_feature_dimension = "
+			   "2, kernel_spatial_dimensions = [0], output_batch_dimension = 0, "
+			   "output_feature_dimension = 2, output_spatial_dimensions = [1], "
+			   "window_strides = [%d], padding = [%d, %d], lhs_dilation = [%d], "
+			   "rhs_dilation = [%d], window_reversal = [%d], feature_group_count = 1, "
+			   "batch_group_count = 1} : tensor<2x%dx3xf32>\n", size, size, stride, low,
+			   high, base, step, size & 1, out);
+		return;
+	default:
+		str_printf(s, "%%3 = reverse(%%0) {dimensions = [1]} : tensor<2x%dx3xf32>\n", out);
+		return;
+	}
+}
+
+/* What is outside is 1.5, below nothing that is there. */
+static void write_program(const struct drawn *k, struct str *s)
+{
+	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u]", k->parts,
+		   k->parts);
+	for (unsigned i = 0; k->is_other_order && i < k->parts; i++)
+		str_printf(s, i ? ",%u" : "ids[%u", (i + 1) % k->parts);
+	str_printf(s, "%s\"}} () {\nfunc() {sym_name = \"main\"} (%%0: tensor<2x%dx3xf32> "
+		   "{sharding = \"@mesh[{},{x},{}]\"}, %%1: tensor<6x3x3xf32>) {\n"
+		   "%%2 = constant() {value = dense<splat 0x0000c03f> : tensor<f32>} : "
+		   "tensor<f32>\n", k->is_other_order ? "]" : "", (int)k->n);
+	put_op(k, s);
+	str_printf(s, "%%5 = sharding_constraint(%%3) {sharding = \"@mesh[{},{x},{}]\"} : "
+		   "tensor<2x%dx3xf32>\nreturn(%%5)\n}\n}\n", (int)k->out);
+}
+
+static unsigned occurs(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (text = strstr(text, word); text; text = strstr(text + 1, word))
+		n++;
+	return n;
+}
+
+/* How many permutations the members' program has; 100: it collects instead. */
+static unsigned hops_of(const struct tc_source *source, const struct tc_options *o)
+{
+	struct err err;
+	unsigned n;
+	char *ir;
+
+	if (tc_print(source, o, "shard", &ir, &err))
+		fail_msg("%s", err.msg);
+	n = strstr(ir, "all_gather(") ? 100 : occurs(ir, "collective_permute(");
+	free(ir);
+	return n;
+}
+
+static struct tc_array new_array(unsigned rank, const int64_t *dim)
+{
+	struct tc_array a = { .elem = ELEM_F32, .rank = (uint8_t)rank, .bytes = 4 };
+
+	for (unsigned d = 0; d < rank; d++) {
+		a.dim[d] = dim[d];
+		a.bytes *= (size_t)dim[d];
+	}
+	a.data = malloc(a.bytes);
+	assert_non_null(a.data);
+	for (size_t i = 0; i < a.bytes / 4; i++)
+		((float *)a.data)[i] = (float)draw(-8, 8);
+	return a;
+}
+
+/* Returns its hops. */
+static unsigned check_op(const struct drawn *k, spmd_evaluate *evaluate)
+{
+	struct tc_options o = { .level = 1, .verify = true, .partitions = k->parts,
+				.evaluate_after = "shard" };
+	struct tc_array args[2], *should;
+	static struct lays l;
+	struct tc_source source;
+	struct str text = { 0 };
+	unsigned hops;
+	struct err err;
+	double far;
+	size_t n;
+
+	write_program(k, &text);
+	source = (struct tc_source){ text.text, text.len, "mlir" };
+	args[0] = new_array(3, (const int64_t[]){ 2, k->n, 3 });
+	args[1] = new_array(3, (const int64_t[]){ 6, 3, 3 });
+	if (tc_eval(&source, args, 2, &should, &n, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	hops = hops_of(&source, &o);
+	l = (struct lays){ .partitions = k->parts };
+	if (tc_enter(&source, &o, &err, find_lays, &l) ||
+	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	/* Whole numbers: sums are exact. */
+	if (far > 0)
+		fail_msg("%g bounds off, %u hops\n%s", far, hops, text.text);
+	tc_array_free(should, n);
+	free(args[0].data);
+	free(args[1].data);
+	str_free(&text);
+	return hops;
+}
+
+/* n ops; most of each kind are to run in parts, some with several neighbours. */
+static void check_drawn(unsigned n, uint64_t seed, spmd_evaluate *evaluate)
+{
+	unsigned in_parts[N_KINDS] = { 0 }, all[N_KINDS] = { 0 }, far = 0;
+	struct drawn k;
+
+	state_of_draw = seed;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned hops;
+
+		while (!draw_op(&k))
+			;
+		hops = check_op(&k, evaluate);
+		all[k.kind]++;
+		in_parts[k.kind] += hops < 100;
+		far += hops > 2 && hops < 100;
+	}
+	for (unsigned i = 0; i < N_KINDS; i++)
+		print_message("%s: %u of %u in parts\n", kinds[i], in_parts[i], all[i]);
+	print_message("%u take from more than two\n", far);
+	assert_int_equal(in_parts[TURN], all[TURN]);
+	for (unsigned i = 0; i < N_KINDS; i++)
+		assert_true(3 * in_parts[i] >= all[i]);
+	assert_true(far > 0);
+}
+
+static void neighbours_give_what_is_needed(void **state)
+{
+	(void)state;
+	check_drawn(1000, 1, tc_eval_gang);
+}
+
+static void neighbours_give_it_on_devices(void **state)
+{
+	gang_start(state);
+	check_drawn(200, 2, gang_evaluate);
+	gang_stop(state);
+}
+
+/* By how many neighbours' rows an op is made. */
+static void as_few_as_can_be(void **state)
+{
+	static const struct { struct drawn k; unsigned hops; } cases[] = {
+		/* Of 4 rows each: itself, one row of each side, of two, of four. */
+		{ { CONV, 8, false, 32, 32, 1, 1, 0, 0, 1, 1 }, 0 },
+		{ { CONV, 8, false, 32, 32, 1, 1, 1, 1, 3, 1 }, 2 },
+		{ { CONV, 8, false, 32, 32, 1, 1, 2, 0, 3, 1 }, 1 },
+		{ { CONV, 8, false, 8, 8, 1, 1, 2, 2, 5, 1 }, 4 },
+		{ { CONV, 8, false, 8, 8, 1, 1, 5, 0, 6, 1 }, 100 },
+		/* Every other one, from the first or second. */
+		{ { SLICE, 8, false, 16, 8, 2, 1, 0, 16, 1, 1 }, 0 },
+		{ { SLICE, 8, false, 16, 8, 2, 1, 1, 16, 1, 1 }, 0 },
+		/* Holes between, and the other way round. */
+		{ { PAD, 4, false, 8, 16, 1, 2, 0, 1, 1, 1 }, 0 },
+		{ { PAD, 4, false, 8, 8, 1, 1, 1, -1, 1, 1 }, 1 },
+		{ { TURN, 3, false, 3, 3, 1, 1, 0, 0, 1, 1 }, 1 },
+	};
+
+	(void)state;
+	state_of_draw = 3;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned hops = check_op(&cases[i].k, tc_eval_gang);
+
+		if (hops != cases[i].hops)
+			fail_msg("case %u: %u hops", i, hops);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neighbours_give_what_is_needed),
+		cmocka_unit_test(neighbours_give_it_on_devices),
+		cmocka_unit_test(as_few_as_can_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
