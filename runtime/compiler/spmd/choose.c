@@ -450,5 +450,6 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 	for (uint32_t t = 0; t < all; t++)
 		plan_tensor(s, op, &plan, t, manual);
 	shard_plan_windows(s, op, &plan, wish);
+	shard_plan_dynamic(s, op, &plan, wish);
 	return plan;
 }

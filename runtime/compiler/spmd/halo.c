@@ -176,7 +176,7 @@ static bool find_rows(const struct window *w, int64_t in, int64_t out, int64_t p
 
 /* ---- a plan ---- */
 
-static bool is_free(const struct shard_plan *plan, const struct spmd_axes *a)
+bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a)
 {
 	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
 		for (uint32_t i = 0; i < plan->factor[f].n; i++)
@@ -226,7 +226,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 			w.in = d;
 		if (plan->tensor[0]->dim[w.in].axes.n ||
 		    plan->tensor[op->n_operands]->dim[d].axes.n ||
-		    !spmd_same_axes(&is->dim[w.in].axes, a) || !is_free(plan, a) ||
+		    !spmd_same_axes(&is->dim[w.in].axes, a) || !shard_are_free(plan, a) ||
 		    (!turns && !find_rows(&w, plan->type[0]->dim[w.in], out->dim[d],
 					  spmd_size(a), &r)))
 			continue;
@@ -285,9 +285,8 @@ static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *
 	return n > 1 ? tc_build_join(b, n, parts, d) : parts[0];
 }
 
-/* Zeros at both ends of dim d. */
-static struct tc_value *pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
-				  unsigned d, int64_t low, int64_t high)
+struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
+				 unsigned d, int64_t low, int64_t high)
 {
 	const struct tc_type *t = x->type;
 	int64_t dim[TC_MAX_RANK], edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
@@ -308,9 +307,8 @@ static struct tc_value *pad_zeros(struct shard *s, const struct tc_build *b, str
 	return x;
 }
 
-/* place * step + first, s32. */
-static struct tc_value *at_place(struct shard *s, const struct tc_build *b,
-				 const struct spmd_axes *a, int64_t step, int64_t first)
+struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
+				const struct spmd_axes *a, int64_t step, int64_t first)
 {
 	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
 	struct tc_value *v = tc_build2(b, TC_MULTIPLY, shard_index_of(s, a),
@@ -327,7 +325,7 @@ static struct tc_value *mask_outside(struct shard *s, const struct tc_build *b,
 	const struct tc_type *t = tc_with_elem(s->c, x->type, ELEM_S32);
 	struct tc_value *row = tc_build_iota(b, t, d), *start, *is_in;
 
-	start = at_place(s, b, a, r->step, r->start);
+	start = shard_at_place(s, b, a, r->step, r->start);
 	row = tc_build2(b, TC_ADD, row, tc_build_broadcast(b, start, t, NULL));
 	is_in = tc_build2(b, TC_AND,
 			  tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, t, 0)),
@@ -349,9 +347,9 @@ static struct tc_value *take_rows(struct shard *s, const struct tc_build *b, str
 
 	low = most(0, -least(first, last));
 	high = most(0, most(first, last) + r->span - wide);
-	x = pad_zeros(s, b, x, d, low, high);
+	x = shard_pad_zeros(s, b, x, d, low, high);
 	if (drift)
-		x = tc_build_take(b, x, d, at_place(s, b, a, drift, first + low), r->span);
+		x = tc_build_take(b, x, d, shard_at_place(s, b, a, drift, first + low), r->span);
 	else if (x->type->dim[d] != r->span)
 		x = tc_build_part(b, x, d, first + low, r->span);
 	return fill && r->is_outside ? mask_outside(s, b, x, d, a, r, fill) : x;

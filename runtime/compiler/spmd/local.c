@@ -102,7 +102,8 @@ static void set_attributes(struct shard *s, struct tc_op *op, const struct shard
 struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
 {
 	set_attributes(s, op, plan);
-	shard_take_windows(s, op, plan);
+	if (op->op != TC_DYNAMIC_SLICE && op->op != TC_DYNAMIC_UPDATE_SLICE)
+		shard_take_windows(s, op, plan);
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (plan->tensor[op->n_operands + i])
 			tc_out(op, i)->type =
@@ -114,6 +115,8 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct 
 		return move_iota(s, op, plan->tensor[0]);
 	if (op->op == TC_RNG)
 		return share_draw(s, op);
+	if (op->op == TC_DYNAMIC_SLICE || op->op == TC_DYNAMIC_UPDATE_SLICE)
+		return shard_dynamic(s, op, plan);
 	if (op->op == TC_GATHER)
 		return shard_gather(s, op, plan);
 	if (op->op == TC_SCATTER)

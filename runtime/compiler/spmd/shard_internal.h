@@ -120,6 +120,22 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 /* Gives op, whose operands lie as planned, what it needs of its neighbours; sets attributes. */
 void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
+/* Whether no factor of the plan has any of the axes. */
+bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
+/* x with zeros at both ends of dim d. */
+struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
+				 unsigned d, int64_t low, int64_t high);
+/* The member's place along the axes, times step, and first: s32, and so have the numbers to be. */
+struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
+				const struct spmd_axes *a, int64_t step, int64_t first);
+
+/* ---- local_dynamic.c ---- */
+/* The same of dynamic slices, where a slice is no larger than a part, and updates; gives what
+ * stands for the result. */
+void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+			struct spmd_sharding *const *wish);
+struct tc_value *shard_dynamic(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+
 /* ---- local.c ---- */
 /* Makes op, whose operands lie as planned, the member's: attributes, types of its results. What
  * must be added to it is put behind it; gives what then stands for result 0. */

@@ -239,6 +239,149 @@ static void neighbours_give_it_on_devices(void **state)
 	gang_stop(state);
 }
 
+/* ---- places that are known only as it runs ---- */
+
+struct dynamic { unsigned parts; bool is_update, is_two; int64_t n, size, at; unsigned elem; };
+
+static void draw_dynamic(struct dynamic *k)
+{
+	static const unsigned parts[] = { 2, 3, 4, 6, 8 };
+	static const unsigned elems[] = { ELEM_F32, ELEM_S8, ELEM_BF16, ELEM_PRED };
+
+	k->parts = parts[draw(0, 4)];
+	k->is_two = k->parts < 6 && draw(0, 1);
+	k->n = k->parts * draw(1, 4);
+	k->size = draw(1, draw(0, 2) ? k->n / k->parts : k->n - 1);
+	k->at = draw(-3, k->n + 2);
+	k->is_update = draw(0, 1);
+	k->elem = elems[draw(0, 3)];
+}
+
+/* With two axes slices are of one element of the outer dim, too. */
+static void write_dynamic(const struct dynamic *k, struct str *s)
+{
+	const char *elem = elem_text((enum elem)k->elem);
+	int n = (int)k->n, size = (int)k->size, outer = k->is_two ? 1 : 2;
+	const char *lies = k->is_two ? "@mesh[{y},{x},{}]" : "@mesh[{},{x},{}]";
+
+	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u%s]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<2x%dx3x%s> {sharding = \"%s\"}, "
+		   "%%1: tensor<%dx%dx3x%s>, %%2: tensor<i32>, %%3: tensor<i32>) {\n",
+		   k->parts * (k->is_two ? 2 : 1), k->parts, k->is_two ? ",y=2" : "", n, elem,
+		   lies, outer, size, elem);
+	if (k->is_update)
+		str_printf(s, "%%4 = dynamic_update_slice(%%0, %%1, %%3, %%2, %%3) : "
+			   "tensor<2x%dx3x%s>\n%%5 = sharding_constraint(%%4) {sharding = "
+			   "\"%s\"} : tensor<2x%dx3x%s>\n", n, elem, lies, n, elem);
+	else
+		str_printf(s, "%%5 = dynamic_slice(%%0, %%3, %%2, %%3) {slice_sizes = [%d, %d, 3]} "
+			   ": tensor<%dx%dx3x%s>\n", outer, size, outer, size, elem);
+	str_printf(s, "return(%%5)\n}\n}\n");
+}
+
+static struct tc_array new_bytes(unsigned elem, unsigned rank, const int64_t *dim)
+{
+	static const uint32_t values[] = { 0x80000000, 0, 0x3f800000, 0xff7fffff, 0x7f800000 };
+	struct tc_array a = { .elem = (uint8_t)elem, .rank = (uint8_t)rank,
+			      .bytes = elem_bytes(elem) };
+
+	for (unsigned d = 0; d < rank; d++) {
+		a.dim[d] = dim[d];
+		a.bytes *= (size_t)dim[d];
+	}
+	a.data = malloc(a.bytes);
+	assert_non_null(a.data);
+	for (size_t i = 0; i < a.bytes; i += elem_bytes(elem)) {
+		uint32_t v = values[draw(0, 4)];
+
+		v = elem == ELEM_F32 ? v : elem == ELEM_PRED ? v & 1 ? 1 : v != 0 :
+		    elem == ELEM_S8 ? (uint32_t)draw(0, 255) : v >> 16;
+		memcpy((char *)a.data + i, &v, elem_bytes(elem));
+	}
+	return a;
+}
+
+/* A member's part, bit for bit: of a slice the whole. */
+static void check_parts(const struct dynamic *k, const struct lay *l, unsigned members,
+			const struct tc_array *outs, const struct tc_array *should,
+			const char *text)
+{
+	for (unsigned m = 0; m < members; m++) {
+		struct tc_array part = cut(l, should, m);
+
+		if (part.bytes != outs[m].bytes || memcmp(part.data, outs[m].data, part.bytes))
+			fail_msg("member %u, start %d\n%s", m, (int)k->at, text);
+		free(part.data);
+	}
+}
+
+static void check_dynamic(const struct dynamic *k, spmd_evaluate *evaluate)
+{
+	unsigned members = k->parts * (k->is_two ? 2 : 1);
+	struct tc_options o = { .level = 1, .verify = true, .partitions = members,
+				.evaluate_after = "shard" };
+	int32_t starts[2] = { (int32_t)k->at, k->at & 1 };
+	struct tc_array whole[4], args[4 * 8], *should, *outs;
+	static struct lays l;
+	struct tc_source source;
+	struct str text = { 0 };
+	struct err err;
+	size_t n;
+
+	write_dynamic(k, &text);
+	source = (struct tc_source){ text.text, text.len, "mlir" };
+	whole[0] = new_bytes(k->elem, 3, (const int64_t[]){ 2, k->n, 3 });
+	whole[1] = new_bytes(k->elem, 3, (const int64_t[]){ k->is_two ? 1 : 2, k->size, 3 });
+	for (unsigned i = 0; i < 2; i++)
+		whole[2 + i] = (struct tc_array){ .elem = ELEM_S32, .bytes = 4,
+						  .data = &starts[i] };
+	l = (struct lays){ .partitions = members };
+	if (tc_eval(&source, whole, 4, &should, &n, &err) ||
+	    tc_enter(&source, &o, &err, find_lays, &l))
+		fail_msg("%s\n%s", err.msg, text.text);
+	for (unsigned m = 0; m < members; m++)
+		for (unsigned i = 0; i < 4; i++)
+			args[4 * m + i] = cut(&l.arg[i], &whole[i], m);
+	if (evaluate(&source, &o, args, 4, &outs, &n, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	check_parts(k, &l.result[0], members, outs, should, text.text);
+	/* Nobody collects what is sliced or updated. */
+	if ((k->is_update || k->size <= k->n / k->parts) && hops_of(&source, &o) == 100)
+		fail_msg("it collects\n%s", text.text);
+	tc_array_free(outs, members);
+	tc_array_free(should, 1);
+	for (unsigned i = 0; i < 4 * members; i++)
+		free(args[i].data);
+	free(whole[0].data);
+	free(whole[1].data);
+	str_free(&text);
+}
+
+static void slices_are_taken_and_put_where_they_lie(void **state)
+{
+	struct dynamic k;
+
+	(void)state;
+	state_of_draw = 4;
+	for (unsigned i = 0; i < 500; i++) {
+		draw_dynamic(&k);
+		check_dynamic(&k, tc_eval_gang);
+	}
+}
+
+static void they_are_so_on_devices(void **state)
+{
+	struct dynamic k;
+
+	gang_start(state);
+	state_of_draw = 5;
+	for (unsigned i = 0; i < 80; i++) {
+		draw_dynamic(&k);
+		check_dynamic(&k, gang_evaluate);
+	}
+	gang_stop(state);
+}
+
 /* By how many neighbours' rows an op is made. */
 static void as_few_as_can_be(void **state)
 {
@@ -273,6 +416,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neighbours_give_what_is_needed),
 		cmocka_unit_test(neighbours_give_it_on_devices),
+		cmocka_unit_test(slices_are_taken_and_put_where_they_lie),
+		cmocka_unit_test(they_are_so_on_devices),
 		cmocka_unit_test(as_few_as_can_be),
 	};
 
