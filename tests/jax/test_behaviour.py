@@ -305,18 +305,27 @@ def test_exported_factorisations_run(device):
     np.testing.assert_array_equal(jax.export.export(f)(shape).call(x), f(x))
 
 
-@pytest.mark.parametrize("n", [1, 7, 8])
-def test_windows_leave_padding_out_or_are_refused(n, device, cpu):
-    x = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+@pytest.mark.parametrize("dilation", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("padding", [((0, 0), (0, 0)), ((0, 0), (1, 1)), ((-1, 2), (3, -2))])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 20])
+def test_windows_leave_padding_out(n, padding, dilation, device, cpu):
+    x = np.arange(1, 36, dtype=np.float32).reshape(5, 7) % 5
 
     def f(*xs):
-        return jax.lax.reduce_window(xs, (np.float32(3),) * n, lambda a, b: tuple(
-            u * v for u, v in zip(a, b)), (1, 2), (1, 2), ((0, 0), (1, 1)))
+        return jax.lax.reduce_window(
+            xs, (np.float32(3),) * n, lambda a, b: tuple(u * v for u, v in zip(a, b)),
+            (1, 2), (1, 2), padding, base_dilation=dilation, window_dilation=(1, 2))
 
     args = [x + i for i in range(n)]
-    if n == 8:
-        with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*over 8 arrays"):
-            jax.jit(f)(*jax.device_put(args, device))
-        return
     got, want = (jax.jit(f)(*jax.device_put(args, d)) for d in (device, cpu))
     np.testing.assert_array_equal(got, want)
+
+
+def test_a_large_window_over_many_arrays_is_refused(device):
+    def f(*xs):
+        return jax.lax.reduce_window(
+            xs, (np.float32(3),) * 9, lambda a, b: tuple(u + v for u, v in zip(a, b)),
+            (17, 17), (1, 1), "VALID")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*over 9 arrays"):
+        jax.jit(f)(*[np.ones((20, 20), np.float32)] * 9)

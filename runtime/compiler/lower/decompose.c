@@ -40,120 +40,6 @@ static void decompose_map(struct tc_ctx *c, struct tc_op *op)
 }
 
 /*
- * ---- reduce_window ----
- *
- * Emission writes the padding and the holes of a dilated input as initial values, which
- * is right if these change nothing. Else an array of marks goes along, false there and for
- * the initial value; two elements of which one is not marked give the other. Whatever was
- * found is joined with the initial value afterwards.
- */
-
-enum { MOST_MARKED = 8 };	/* arrays reduced together, the marks among them */
-
-static bool has_padding(const struct tc_op *op)
-{
-	const struct tc_type *in = tc_in(op, 0)->type;
-	const int64_t *padding, *base;
-	unsigned n;
-
-	padding = tc_attr_ints(op, "padding", &n);
-	base = tc_attr_ints(op, "base_dilations", &n);
-	for (unsigned d = 0; d < in->rank; d++)
-		if (padding[2 * d] > 0 || padding[2 * d + 1] > 0 ||
-		    (base[d] > 1 && in->dim[d] > 1))
-			return true;
-	return false;
-}
-
-static bool starts_with_identity(const struct tc_op *op)
-{
-	const struct tc_block *b = op->regions[0].block;
-	const struct tc_op *f = b->first;
-	const void *init = tc_splat_element(tc_in(op, op->n_results));
-
-	return op->n_results == 1 && init && f->n_operands == 2 && f->next == b->last &&
-	       tc_in(b->last, 0) == tc_out(f, 0) && tc_in(f, 0) != tc_in(f, 1) &&
-	       tc_is_identity((enum tc_opcode)f->op, tc_in(op, 0)->type->elem, init);
-}
-
-/* The body on (so far..., mark, element..., mark). */
-static void build_marked(const struct tc_build *outer, struct tc_op *marked,
-			 const struct tc_region *body)
-{
-	struct tc_build b = { .c = outer->c, .where = outer->where,
-			      .block = tc_new_block(outer->c, &marked->regions[0]) };
-	unsigned k = marked->n_results - 1;
-	struct tc_value *arg[2 * MOST_MARKED], *plain[2 * MOST_MARKED], *out[MOST_MARKED];
-
-	for (unsigned i = 0; i < 2 * k + 2; i++)
-		arg[i] = tc_new_arg(b.c, b.block, tc_in(marked, k + 1 + i % (k + 1))->type);
-	for (unsigned i = 0; i < 2 * k; i++)
-		plain[i] = arg[i < k ? i : i + 1];
-	tc_build_on_arrays(&b, body->block, plain, arg[k]->type, out);
-	for (unsigned i = 0; i < k; i++) {
-		out[i] = tc_build_select(&b, arg[k], out[i], plain[k + i]);
-		out[i] = tc_build_select(&b, arg[2 * k + 1], out[i], arg[i]);
-	}
-	out[k] = tc_build2(&b, TC_OR, arg[k], arg[2 * k + 1]);
-	tc_build_return(&b, k + 1, out);
-}
-
-/* The reduction of what is marked alone: its results, and whether anything was. */
-static struct tc_op *reduce_marked(const struct tc_build *b, const struct tc_op *op)
-{
-	const struct tc_type *types[MOST_MARKED];
-	struct tc_value *v[2 * MOST_MARKED];
-	unsigned k = op->n_results;
-	const uint8_t yes = 1, no = 0;
-	struct tc_op *marked;
-
-	for (unsigned i = 0; i < k; i++) {
-		types[i] = op->results[i].type;
-		v[i] = tc_in(op, i);
-		v[k + 1 + i] = tc_in(op, k + i);
-	}
-	types[k] = tc_with_elem(b->c, types[0], ELEM_PRED);
-	v[k] = tc_splat(b->c, b->before, tc_with_elem(b->c, v[0]->type, ELEM_PRED), &yes);
-	v[2 * k + 1] = tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no);
-	marked = tc_new(b->c, TC_REDUCE_WINDOW, 2 * k + 2, v, k + 1, types, 1);
-	marked->attrs = op->attrs;
-	marked->n_attrs = op->n_attrs;
-	build_marked(b, marked, &op->regions[0]);
-	return tc_build_place(b, marked);
-}
-
-static void decompose_reduce_window(struct tc_ctx *c, struct tc_op *op)
-{
-	struct tc_build b = tc_build_at(c, op);
-	struct tc_value *args[2 * MOST_MARKED], *out[MOST_MARKED];
-	unsigned k = op->n_results;
-	const int64_t none = 0;
-	const struct tc_op *scalar;
-	struct tc_op *marked;
-
-	if (!has_padding(op) || starts_with_identity(op))
-		return;
-	if (k >= MOST_MARKED)
-		tc_fail(c, ERR_UNIMPLEMENTED, op, "a window over %u arrays, with padding and "
-			"initial values that count, does not run yet: at most %u arrays, or pad "
-			"first", k, MOST_MARKED - 1);
-	scalar = tc_only_for_scalars(op->regions[0].block);
-	if (scalar)
-		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
-			"window with padding that starts with a value that counts; elementwise "
-			"operations and constants do, or pad first");
-	marked = reduce_marked(&b, op);
-	for (unsigned i = 0; i < k; i++) {
-		args[i] = tc_build_broadcast(&b, tc_in(op, k + i), op->results[i].type, &none);
-		args[k + i] = tc_out(marked, i);
-	}
-	tc_build_on_arrays(&b, op->regions[0].block, args, op->results[0].type, out);
-	for (unsigned i = 0; i < k; i++)
-		replace(op, i, tc_build_select(&b, tc_out(marked, k), out[i], args[i]));
-	tc_erase(op);
-}
-
-/*
  * ---- select_and_scatter ----
  *
  * A windowed reduction over pairs (value, place) finds the place that each window
@@ -494,7 +380,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_SCATTER: drop_empty_scatter(op); break;
 		case TC_REDUCE_WINDOW:
 			if (!tc_decompose_scan(c, op))
-				decompose_reduce_window(c, op);
+				tc_decompose_window(c, op);
 			break;
 		case TC_SORT: tc_decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;

@@ -19,6 +19,9 @@ bool tc_is_depthwise(const struct tc_op *op);
 /* scan.c: a reduce_window over all that is before, or after, each element (true: op is
  * gone); others stay. */
 bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
+/* A reduce_window over padding that counts, or over more arrays than one instruction
+ * reduces; leaves others alone. window.c */
+void tc_decompose_window(struct tc_ctx *c, struct tc_op *op);
 /* One of which only the first elements are looked at; leaves others alone. top.c */
 void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:

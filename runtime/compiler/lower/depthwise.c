@@ -60,23 +60,15 @@ static struct tc_value *turn(const struct depthwise *v, struct tc_value *x, int6
 
 static struct tc_value *pad(const struct depthwise *v, struct tc_value *x)
 {
-	struct tc_ctx *c = v->b.c;
-	unsigned rank = v->n + 2;
 	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, none[TC_MAX_RANK] = { 0 };
-	int64_t dim[TC_MAX_RANK];
-	struct tc_value *in[2] = { x, tc_build_number(&v->b, tc_tensor(c, v->elem, 0, NULL), 0) };
+	struct tc_value *zero;
 
-	memcpy(dim, x->type->dim, rank * sizeof(*dim));
 	for (unsigned i = 0; i < v->n; i++) {
 		low[i + 1] = v->low[2 * i];
 		high[i + 1] = v->low[2 * i + 1];
-		dim[i + 1] += low[i + 1] + high[i + 1];
 	}
-	x = tc_build(&v->b, TC_PAD, tc_tensor(c, v->elem, rank, dim), 2, in);
-	tc_set_ints(c, x->def, "edge_padding_low", low, rank);
-	tc_set_ints(c, x->def, "edge_padding_high", high, rank);
-	tc_set_ints(c, x->def, "interior_padding", none, rank);
-	return x;
+	zero = tc_build_number(&v->b, tc_tensor(v->b.c, v->elem, 0, NULL), 0);
+	return tc_build_pad(&v->b, x, zero, low, high, none);
 }
 
 /* Spatial positions at + i * step, i below count, of x; features repeated to `out`. */

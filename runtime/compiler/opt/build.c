@@ -197,6 +197,23 @@ struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
 	return tc_build_steps(b, x, start, step, type);
 }
 
+struct tc_value *tc_build_pad(const struct tc_build *b, struct tc_value *x, struct tc_value *by,
+			      const int64_t *low, const int64_t *high, const int64_t *interior)
+{
+	const struct tc_type *t = x->type;
+	struct tc_value *in[2] = { x, by }, *v;
+	int64_t dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++)
+		dim[d] = low[d] + high[d] + t->dim[d] +
+			 (t->dim[d] ? t->dim[d] - 1 : 0) * interior[d];
+	v = tc_build(b, TC_PAD, tc_tensor(b->c, (enum elem)t->elem, t->rank, dim), 2, in);
+	tc_set_ints(b->c, v->def, "edge_padding_low", low, t->rank);
+	tc_set_ints(b->c, v->def, "edge_padding_high", high, t->rank);
+	tc_set_ints(b->c, v->def, "interior_padding", interior, t->rank);
+	return v;
+}
+
 /* Operands of a dynamic slice: x, then (for an update) the part, then an index a dim. */
 static unsigned place_indices(const struct tc_build *b, unsigned rank, unsigned dim,
 			      struct tc_value *index, struct tc_value **to)

@@ -55,6 +55,10 @@ struct tc_value *tc_build_steps(const struct tc_build *b, struct tc_value *x,
 /* The same with steps of 1. */
 struct tc_value *tc_build_slice(const struct tc_build *b, struct tc_value *x,
 				const int64_t *start, const struct tc_type *type);
+/* Elements of the scalar `by` before, after and between those of x: so many along each dim;
+ * before and after also less than none. */
+struct tc_value *tc_build_pad(const struct tc_build *b, struct tc_value *x, struct tc_value *by,
+			      const int64_t *low, const int64_t *high, const int64_t *interior);
 /* Along `dim` from a scalar index, `size` wide; and the update of such a slice. */
 struct tc_value *tc_build_take(const struct tc_build *b, struct tc_value *x, unsigned dim,
 			       struct tc_value *index, int64_t size);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Windows (reduce_window) over padding.
+ *
+ * Emission writes the padding and the holes of a dilated input as initial values, which
+ * is right if these change nothing. Else an array of marks goes along, false there and for
+ * the initial value; two elements of which one is not marked give the other. Whatever was
+ * found is joined with the initial value afterwards.
+ *
+ * One instruction reduces as many arrays as it has outputs. Where there are more, the marks
+ * among them, the window becomes its taps: each is a part of the padded arrays, and joined to
+ * what is there so far where its place is not padding.
+ */
+#include "runtime/compiler/lower/decompose.h"
+#include "runtime/compiler/opt/fuse.h"
+
+enum {
+	MOST_MARKED = 8,	/* arrays reduced together, the marks among them */
+	MOST_TAPS = 256		/* of a window over more */
+};
+
+static bool has_padding(const struct tc_op *op)
+{
+	const struct tc_type *in = tc_in(op, 0)->type;
+	const int64_t *padding, *base;
+	unsigned n;
+
+	padding = tc_attr_ints(op, "padding", &n);
+	base = tc_attr_ints(op, "base_dilations", &n);
+	for (unsigned d = 0; d < in->rank; d++)
+		if (padding[2 * d] > 0 || padding[2 * d + 1] > 0 ||
+		    (base[d] > 1 && in->dim[d] > 1))
+			return true;
+	return false;
+}
+
+static bool starts_with_identity(const struct tc_op *op)
+{
+	const struct tc_block *b = op->regions[0].block;
+	const struct tc_op *f = b->first;
+	const void *init = tc_splat_element(tc_in(op, op->n_results));
+
+	return op->n_results == 1 && init && f->n_operands == 2 && f->next == b->last &&
+	       tc_in(b->last, 0) == tc_out(f, 0) && tc_in(f, 0) != tc_in(f, 1) &&
+	       tc_is_identity((enum tc_opcode)f->op, tc_in(op, 0)->type->elem, init);
+}
+
+/* The body on (so far..., mark, element..., mark). */
+static void build_marked(const struct tc_build *outer, struct tc_op *marked,
+			 const struct tc_region *body)
+{
+	struct tc_build b = { .c = outer->c, .where = outer->where,
+			      .block = tc_new_block(outer->c, &marked->regions[0]) };
+	unsigned k = marked->n_results - 1;
+	struct tc_value *arg[2 * MOST_MARKED], *plain[2 * MOST_MARKED], *out[MOST_MARKED];
+
+	for (unsigned i = 0; i < 2 * k + 2; i++)
+		arg[i] = tc_new_arg(b.c, b.block, tc_in(marked, k + 1 + i % (k + 1))->type);
+	for (unsigned i = 0; i < 2 * k; i++)
+		plain[i] = arg[i < k ? i : i + 1];
+	tc_build_on_arrays(&b, body->block, plain, arg[k]->type, out);
+	for (unsigned i = 0; i < k; i++) {
+		out[i] = tc_build_select(&b, arg[k], out[i], plain[k + i]);
+		out[i] = tc_build_select(&b, arg[2 * k + 1], out[i], arg[i]);
+	}
+	out[k] = tc_build2(&b, TC_OR, arg[k], arg[2 * k + 1]);
+	tc_build_return(&b, k + 1, out);
+}
+
+/* The reduction of what is marked alone: its results, and whether anything was. */
+static struct tc_op *reduce_marked(const struct tc_build *b, const struct tc_op *op)
+{
+	const struct tc_type *types[MOST_MARKED];
+	struct tc_value *v[2 * MOST_MARKED];
+	unsigned k = op->n_results;
+	const uint8_t yes = 1, no = 0;
+	struct tc_op *marked;
+
+	for (unsigned i = 0; i < k; i++) {
+		types[i] = op->results[i].type;
+		v[i] = tc_in(op, i);
+		v[k + 1 + i] = tc_in(op, k + i);
+	}
+	types[k] = tc_with_elem(b->c, types[0], ELEM_PRED);
+	v[k] = tc_splat(b->c, b->before, tc_with_elem(b->c, v[0]->type, ELEM_PRED), &yes);
+	v[2 * k + 1] = tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no);
+	marked = tc_new(b->c, TC_REDUCE_WINDOW, 2 * k + 2, v, k + 1, types, 1);
+	marked->attrs = op->attrs;
+	marked->n_attrs = op->n_attrs;
+	build_marked(b, marked, &op->regions[0]);
+	return tc_build_place(b, marked);
+}
+
+static struct tc_value *padded(const struct tc_build *b, const struct tc_op *op,
+			       struct tc_value *x, struct tc_value *by)
+{
+	int64_t low[TC_MAX_RANK], high[TC_MAX_RANK], interior[TC_MAX_RANK];
+	unsigned n;
+	const int64_t *padding = tc_attr_ints(op, "padding", &n);
+	const int64_t *base = tc_attr_ints(op, "base_dilations", &n);
+
+	for (unsigned d = 0; d < x->type->rank; d++) {
+		low[d] = padding[2 * d];
+		high[d] = padding[2 * d + 1];
+		interior[d] = base[d] - 1;
+	}
+	return tc_build_pad(b, x, by, low, high, interior);
+}
+
+static int64_t count_taps(struct tc_ctx *c, const struct tc_op *op)
+{
+	unsigned n;
+	const int64_t *size = tc_attr_ints(op, "window_dimensions", &n);
+	int64_t taps = 1;
+
+	for (unsigned d = 0; d < n; d++)
+		if (__builtin_mul_overflow(taps, size[d], &taps) || taps > MOST_TAPS)
+			tc_fail(c, ERR_UNIMPLEMENTED, op, "a window of more than %d elements over "
+				"%u arrays, which are more than %d with the marks of padding, does "
+				"not run yet: reduce fewer arrays together", MOST_TAPS,
+				op->n_results, MOST_MARKED);
+	return taps;
+}
+
+/* Which element of the padded arrays the first window has at its tap of this number. */
+static void place_tap(const struct tc_op *op, int64_t tap, int64_t *start)
+{
+	unsigned n;
+	const int64_t *size = tc_attr_ints(op, "window_dimensions", &n);
+	const int64_t *dilation = tc_attr_ints(op, "window_dilations", &n);
+
+	for (unsigned d = n; d-- > 0; tap /= size[d])
+		start[d] = tap % size[d] * dilation[d];
+}
+
+static void reduce_by_taps(const struct tc_build *b, struct tc_op *op)
+{
+	unsigned k = op->n_results, n;
+	const int64_t *stride = tc_attr_ints(op, "window_strides", &n), none = 0;
+	int64_t taps = count_taps(b->c, op), start[TC_MAX_RANK];
+	struct tc_value **v = arena_array(&b->c->arena, 4 * (size_t)k, sizeof(*v));
+	struct tc_value **so_far = v, **element = v + k, **out = v + 2 * k, **in = v + 3 * k;
+	struct tc_value *marks, *mark;
+	const uint8_t yes = 1, no = 0;
+
+	if (!v)
+		tc_fail(b->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	for (unsigned i = 0; i < k; i++) {
+		so_far[i] = tc_build_broadcast(b, tc_in(op, k + i), op->results[i].type, &none);
+		in[i] = padded(b, op, tc_in(op, i), tc_in(op, k + i));
+	}
+	marks = padded(b, op, tc_splat(b->c, b->before, tc_with_elem(b->c, tc_in(op, 0)->type,
+								     ELEM_PRED), &yes),
+		       tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no));
+	for (int64_t t = 0; t < taps && op->results[0].type->count; t++) {
+		place_tap(op, t, start);
+		for (unsigned i = 0; i < k; i++)
+			element[i] = tc_build_steps(b, in[i], start, stride, op->results[i].type);
+		mark = tc_build_steps(b, marks, start, stride,
+				      tc_with_elem(b->c, op->results[0].type, ELEM_PRED));
+		tc_build_on_arrays(b, op->regions[0].block, v, op->results[0].type, out);
+		for (unsigned i = 0; i < k; i++)
+			so_far[i] = tc_build_select(b, mark, out[i], so_far[i]);
+	}
+	for (unsigned i = 0; i < k; i++)
+		tc_replace_uses(tc_out(op, i), so_far[i]);
+	tc_erase(op);
+}
+
+static void reduce_with_marks(const struct tc_build *b, struct tc_op *op)
+{
+	struct tc_value *args[2 * MOST_MARKED], *out[MOST_MARKED];
+	struct tc_op *marked = reduce_marked(b, op);
+	unsigned k = op->n_results;
+	const int64_t none = 0;
+
+	for (unsigned i = 0; i < k; i++) {
+		args[i] = tc_build_broadcast(b, tc_in(op, k + i), op->results[i].type, &none);
+		args[k + i] = tc_out(marked, i);
+	}
+	tc_build_on_arrays(b, op->regions[0].block, args, op->results[0].type, out);
+	for (unsigned i = 0; i < k; i++)
+		tc_replace_uses(tc_out(op, i),
+				tc_build_select(b, tc_out(marked, k), out[i], args[i]));
+	tc_erase(op);
+}
+
+void tc_decompose_window(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	bool is_marked = has_padding(op) && !starts_with_identity(op);
+	const struct tc_op *scalar = tc_only_for_scalars(op->regions[0].block);
+
+	if (!is_marked && op->n_results <= MOST_MARKED)
+		return;
+	if (scalar)
+		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
+			"window with padding that starts with a value that counts, nor of one "
+			"over more than %d arrays; elementwise operations and constants do, or "
+			"pad first", MOST_MARKED);
+	if (op->n_results + is_marked > MOST_MARKED)
+		reduce_by_taps(&b, op);
+	else
+		reduce_with_marks(&b, op);
+}
