@@ -442,9 +442,14 @@ $(OWN_VENV)/.plugin: $(OWN_VENV)/.made $(PLUGIN) $(WHEEL)
 		--no-deps ./runtime/python
 	$(Q)touch $@
 
-.PHONY: check-jax-own
+.PHONY: check-jax-own check-jax-own-devices
 check-jax-own: $(OWN_VENV)/.plugin
 	$(Q)$(PYTHON) tests/jax/own/run.py '$(JAX_TESTS)' --python $(OWN_VENV)/bin/python $(OWN)
+
+# make check-jax-own-devices JAX_TESTS=FOLDER: those of them that want several devices, on 8.
+check-jax-own-devices: $(OWN_VENV)/.plugin
+	$(Q)$(PYTHON) tests/jax/own/run.py '$(JAX_TESTS)' --python $(OWN_VENV)/bin/python \
+		--devices 8 $(OWN)
 
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
@@ -530,6 +535,7 @@ help:
 	@echo "make check-vm T=FUZZ  a million random ioctls against the driver"
 	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
 	@echo "make check-jax-own JAX_TESTS=folder  the JAX project's own tests;  OWN='--only nn_test'"
+	@echo "make check-jax-own-devices JAX_TESTS=folder  those that want several devices, on 8"
 	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
 	@echo "make check-model  C and JAX tests on a model that checks what programs read and write"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"

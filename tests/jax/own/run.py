@@ -2,6 +2,7 @@
 """Runs a part of JAX's own tests on the device and judges what fails.
 
     run.py FOLDER [--python VENV/bin/python] [--jobs 2] [--only nn_test,lax_test]
+    run.py FOLDER --devices 8
 
 FOLDER holds tests/*_test.py, pyproject.toml and conftest.py. Each file runs in a
 process of its own; when that dies, the test it died in is named and the rest of
@@ -10,6 +11,10 @@ that are known, under their reasons: how many, of which tests, with which words.
 What else fails is run again on JAX's CPU backend, and counts only if it passes
 there. A failure that is not listed fails the run, and so do listed ones that pass:
 their line asks to be corrected.
+
+With --devices the model has so many chips, and the CPU backend so many devices; of the
+files those are run that want several, or those of --only. What fails then is listed in
+expected_devices.txt, for 8.
 """
 
 import argparse
@@ -19,6 +24,7 @@ import fnmatch
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -26,7 +32,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-EXPECTED = HERE / "expected.txt"
+ONE, SEVERAL = HERE / "expected.txt", HERE / "expected_devices.txt"
+# What a file says that has tests for several devices.
+WANTS_SEVERAL = re.compile(r"request_cpu_devices|device_count\(\)|devices\(\)\[(?!0)|"
+                           r"local_devices\(|len\(jax\.devices\(\)\)")
 RESTARTS = 40           # deaths of one file, after which the rest of it is given up
 
 
@@ -75,6 +84,11 @@ class Runner:
                    HYPOTHESIS_STORAGE_DIRECTORY=str(self.scratch / "hypothesis"),
                    **lists)
         env.setdefault("TESSERA_CACHE", "off")
+        if self.args.devices:
+            env["TESSERA_SIM"] = f"devices={self.args.devices}"
+            # JAX's own option: XLA's --xla_force_host_platform_device_count by another
+            # name, which files that ask for devices themselves don't object to.
+            env["JAX_NUM_CPU_DEVICES"] = str(self.args.devices)
         return env
 
     def once(self, file, platforms, record, log, **lists):
@@ -178,7 +192,7 @@ def died(status):
     return f"the process exited with {status}"
 
 
-def verdict(results, known, files):
+def verdict(results, expected, known, files):
     """Prints what is new and what is listed for nothing; returns whether to fail."""
     bad = {t: r for t, r in results.items() if r[0] in ("failed", "died")}
     new, stale, reasons = 0, 0, collections.Counter()
@@ -195,7 +209,7 @@ def verdict(results, known, files):
                   for f in files)
         if ran and k.found != k.count:
             stale += 1
-            print(f"CORRECT {EXPECTED.name}: {k.found} now fail, not {k.count}: {k.line}")
+            print(f"CORRECT {expected.name}: {k.found} now fail, not {k.count}: {k.line}")
     for why, n in reasons.most_common():
         print(f"expected {n:4d}: {why}")
     count = collections.Counter(o for o, _ in results.values())
@@ -215,6 +229,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--timeout", type=int, default=120, help="of one test, in seconds")
     p.add_argument("--only", default="", help="files without .py, separated by commas")
+    p.add_argument("--devices", type=int, help="run the files that want several on so many")
     p.add_argument("--keep", type=pathlib.Path, help="where records and logs stay")
     args = p.parse_args()
     args.python = os.path.abspath(args.python)
@@ -222,7 +237,8 @@ def main():
         sys.exit("JAX_TESTS is not set: it names a folder with JAX's own tests (tests/*_test.py, "
                  "conftest.py and pyproject.toml of the JAX project), not part of this tree")
     args.folder = pathlib.Path(args.folder)
-    files = sorted(f.stem for f in (args.folder / "tests").glob("*_test.py"))
+    found = sorted((args.folder / "tests").glob("*_test.py"))
+    files = [f.stem for f in found]
     if not files:
         sys.exit(f"no tests/*_test.py in {args.folder}: JAX_TESTS is to name a folder with "
                  "JAX's own tests, which are not part of this tree")
@@ -231,7 +247,10 @@ def main():
         if unknown:
             sys.exit(f"no such files in {args.folder}/tests: {', '.join(sorted(unknown))}")
         files = args.only.split(",")
-    known = expected_failures(EXPECTED)
+    elif args.devices:
+        files = [f.stem for f in found if WANTS_SEVERAL.search(f.read_text())]
+    expected = SEVERAL if args.devices else ONE
+    known = expected_failures(expected)
     with tempfile.TemporaryDirectory() as scratch:
         if args.keep:
             args.keep.mkdir(parents=True, exist_ok=True)
@@ -240,7 +259,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             for r in pool.map(runner.judge, files):
                 results.update(r)
-    sys.exit(verdict(results, known, set(files)))
+    sys.exit(verdict(results, expected, known, set(files)))
 
 
 if __name__ == "__main__":
