@@ -71,6 +71,28 @@ static int receive(const struct rt_calls *k, const struct image_transfer *t,
 				      t->bytes, CLOCK_FOREVER, err) : 0;
 }
 
+static bool is_of(const struct rt_exe *x, const struct image_transfer *t)
+{
+	return !t->only || t->only - 1u == x->member % x->image->info.n_partitions;
+}
+
+/* What another member receives. */
+static int receive_zeros(const struct rt_calls *k, const struct image_transfer *t,
+			 struct err *err)
+{
+	void *zeros;
+	int code;
+
+	if (!t->is_recv || !t->bytes)
+		return 0;
+	zeros = calloc(1, t->bytes);
+	if (!zeros)
+		return out_of_memory(t, err);
+	code = hal_copy_in(k->mems[t->binding], t->offset, zeros, t->bytes, CLOCK_FOREVER, err);
+	free(zeros);
+	return code;
+}
+
 /* All of call `number`: sends, then receives, which are all asked for before one is waited
  * for. */
 static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
@@ -93,7 +115,9 @@ static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
 	for (size_t i = 0; !code && i < n; i++) {
 		const struct image_transfer *t = &im->transfers[first + i];
 
-		if (!t->is_recv)
+		if (!is_of(k->x, t))
+			code = receive_zeros(k, t, err);
+		else if (!t->is_recv)
 			code = send(k, t, err);
 		else
 			code = ask(k, t, &asked[i], err);
@@ -108,17 +132,24 @@ static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
 	return code;
 }
 
-int rt_check_host(const struct image *im, const struct rt_host *host, struct err *err)
+int rt_check_host(const struct rt_exe *x, const struct rt_host *host, struct err *err)
 {
+	const struct image *im = x->image;
+
 	for (size_t i = 0; i < im->n_transfers; i++) {
 		const struct image_transfer *t = &im->transfers[i];
 
-		if (!host || !host->knows(host->arg, t->channel, t->is_recv))
+		if (!host || (is_of(x, t) && !host->knows(host->arg, t->channel, t->is_recv)))
 			return err_set(err, ERR_INVALID_ARGUMENT, "the program %s the host by "
 				       "channel %" PRId64 ", for which no function was given",
 				       t->is_recv ? "receives from" : "sends to", t->channel);
 	}
 	return 0;
+}
+
+static bool is_stopped(const struct rt_calls *k)
+{
+	return k->stop && atomic_load(k->stop);
 }
 
 int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
@@ -135,7 +166,10 @@ int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
 					    CLOCK_FOREVER, err);
 		if (code || !number)
 			return code;
-		code = serve(k, number, err);
+		if (!is_stopped(k))
+			code = serve(k, number, err);
+		if (!code && is_stopped(k))
+			code = err_set(err, ERR_ABORTED, "another member of the program failed");
 		if (code)
 			return code;
 		pthread_mutex_lock(&d->lock);

@@ -37,8 +37,8 @@ struct deferred {
 	struct end *ends;	/* [n] */
 	struct rt_event **done;	/* [n], room for the launch's own */
 	atomic_size_t waits, running;	/* running: members */
-	bool calls_host;
-	struct rt_host host;	/* if so; arg is ours until `free` is NULL */
+	struct rt_host *hosts;	/* [n], ours; NULL: it calls none */
+	struct rt_callback after;	/* of what holds a device */
 	struct rt_turn turn;
 };
 
@@ -56,8 +56,9 @@ static void free_deferred(struct deferred *d)
 	let_go(d);
 	for (unsigned m = 0; d->ends && m < d->n; m++)
 		rt_event_unref(d->ends[m].done);
-	if (d->host.free)
-		d->host.free(d->host.arg);
+	for (unsigned m = 0; d->hosts && m < d->n; m++)
+		if (d->hosts[m].free)
+			d->hosts[m].free(d->hosts[m].arg);
 	for (unsigned m = 0; d->x && m < d->n; m++)
 		rt_exe_unref(d->x[m]);
 	free(d->x);
@@ -70,6 +71,7 @@ static void free_deferred(struct deferred *d)
 	free(d->keep);
 	free(d->ends);
 	free(d->done);
+	free(d->hosts);
 	free(d);
 }
 
@@ -95,16 +97,26 @@ static void fail(struct deferred *d, const struct err *why)
 		end(&d->ends[m], why);
 }
 
+static void arrive(void *arg, const struct err *err);
+
 static void run_deferred(void *arg)
 {
 	struct deferred *d = arg;
+	struct rt_event *held = NULL;
 	const struct rt_run r = { .n = d->n, .x = d->x, .args = d->args_of, .n_args = d->n_args,
 				  .keep = d->keep, .was_deferred = true,
-				  .host = d->calls_host ? &d->host : NULL };
+				  .hosts = d->hosts, .held = &held };
 	unsigned n = d->n;
 	struct err err;
+	int code = rt_launch_now(&r, d->real_of, d->done, &err);
 
-	if (rt_launch_now(&r, d->real_of, d->done, &err)) {
+	if (held) {
+		atomic_store(&d->waits, 1);
+		rt_event_on_ready(held, &d->after, arrive, d);
+		rt_event_unref(held);
+		return;
+	}
+	if (code) {
 		fail(d, &err);
 		return;
 	}
@@ -131,7 +143,7 @@ static void arrive(void *arg, const struct err *err)
 	(void)err;
 	if (atomic_fetch_sub(&d->waits, 1) != 1)
 		return;
-	if (d->calls_host) {
+	if (d->hosts) {
 		if (rt_turn_queue(&c->devices[d->x[0]->device].turns, &d->turn, &why))
 			fail(d, &why);
 		return;
@@ -240,15 +252,22 @@ static void hand_out(struct deferred *d, struct rt_buffer **const *outs, struct 
 	}
 }
 
+/* When the arguments are there; held: and when that is set. Takes the hosts, if it succeeds. */
 static int launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
-		    struct rt_event **done, struct err *err)
+			struct rt_event **done, struct rt_event *held, struct err *err)
 {
 	struct deferred *d = make_deferred(r);
-	int code;
+	int code = 0;
 
 	if (!d)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	code = make_outs(d, err);
+	if (r->hosts) {
+		d->hosts = calloc(r->n, sizeof(*d->hosts));
+		if (!d->hosts)
+			code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	if (!code)
+		code = make_outs(d, err);
 	if (!code)
 		code = use_args(d, r, err);
 	if (code) {
@@ -256,13 +275,14 @@ static int launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
 		return code;
 	}
 	hand_out(d, outs, done);
-	d->calls_host = r->host != NULL;
-	if (r->host)
-		d->host = *r->host;
+	if (r->hosts)
+		memcpy(d->hosts, r->hosts, r->n * sizeof(*d->hosts));
 	d->turn = (struct rt_turn){ .fn = run_deferred, .arg = d,
 				    .is_nested = rt_turn_is_nested() };
 	atomic_init(&d->running, d->n);
-	atomic_init(&d->waits, 1);
+	atomic_init(&d->waits, held ? 2 : 1);
+	if (held)
+		rt_event_on_ready(held, &d->after, arrive, d);
 	for (size_t i = 0; i < d->n_used; i++) {
 		struct rt_buffer *b = d->args[i];
 
@@ -305,10 +325,10 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	int code = check_one(x, args, n_args, keep, &wait, err);
 
 	if (!code)
-		code = rt_check_host(x->image, NULL, err);
+		code = rt_check_host(x, NULL, err);
 	if (code)
 		return code;
-	return wait ? launch_later(&r, &outs, done, err) :
+	return wait ? launch_later(&r, &outs, done, NULL, err) :
 		      rt_launch_now(&r, &outs, done, err);
 }
 
@@ -317,14 +337,14 @@ int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t
 			 struct rt_buffer **outs, struct rt_event **done, struct err *err)
 {
 	const struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args,
-				  .keep = keep, .host = host };
+				  .keep = keep, .hosts = host };
 	bool wait;
 	int code = check_one(x, args, n_args, keep, &wait, err);
 
 	if (!code)
-		code = rt_check_host(x->image, host, err);
+		code = rt_check_host(x, host, err);
 	if (!code && x->image->n_transfers)
-		return launch_later(&r, &outs, done, err);
+		return launch_later(&r, &outs, done, NULL, err);
 	/* It has functions that it does not call. */
 	if (!code)
 		code = rt_execute(x, args, n_args, keep, outs, done, err);
@@ -342,6 +362,12 @@ static int check_all(const struct rt_gang *g, struct rt_buffer *const *const *ar
 
 	if (code)
 		return code;
+	if (g->exe[0]->image->n_slots && rt_is_held_by_caller(g))
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s is launched by a function of the "
+			       "host, on a device that the program which calls it is on, and both "
+			       "meet others there: it would run only when the function has "
+			       "returned. Launch it after that, or on other devices",
+			       image_string(g->exe[0]->image, g->exe[0]->image->info.name));
 	*wait = false;
 	for (unsigned m = 0; m < g->n; m++) {
 		bool waits = false;
@@ -356,20 +382,56 @@ static int check_all(const struct rt_gang *g, struct rt_buffer *const *const *ar
 	return 0;
 }
 
+/* All together, now or when they may be. hosts: as in struct rt_run. */
+static int launch_gang(const struct rt_gang *g, struct rt_buffer *const *const *args,
+		       size_t n_args, const bool *keep, const struct rt_host *hosts, bool wait,
+		       struct rt_buffer **const *outs, struct rt_event **done, struct err *err)
+{
+	struct rt_event *held = NULL;
+	const struct rt_run r = { .n = g->n, .x = g->exe, .args = args, .n_args = n_args,
+				  .keep = keep, .hosts = hosts, .held = &held };
+	int code;
+
+	if (wait || hosts)
+		return launch_later(&r, outs, done, NULL, err);
+	code = rt_launch_now(&r, outs, done, err);
+	if (!held)
+		return code;
+	code = launch_later(&r, outs, done, held, err);
+	rt_event_unref(held);
+	return code;
+}
+
 int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
 		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
 		    struct err *err)
 {
-	const struct rt_run r = { .n = g->n, .x = g->exe, .args = args, .n_args = n_args,
-				  .keep = keep };
 	bool wait;
 	int code = check_all(g, args, n_args, keep, &wait, err);
 
 	if (!code)
-		code = rt_check_host(g->exe[0]->image, NULL, err);
-	if (code)
-		return code;
-	return wait ? launch_later(&r, outs, done, err) : rt_launch_now(&r, outs, done, err);
+		code = rt_check_host(g->exe[0], NULL, err);
+	return code ? code : launch_gang(g, args, n_args, keep, NULL, wait, outs, done, err);
+}
+
+/* Members that meet: served together. Takes the hosts, if it succeeds. */
+static int execute_meeting_with_hosts(const struct rt_gang *g,
+				      struct rt_buffer *const *const *args, size_t n_args,
+				      const bool *keep, const struct rt_host *hosts,
+				      struct rt_buffer **const *outs, struct rt_event **done,
+				      struct err *err)
+{
+	bool calls = g->exe[0]->image->n_transfers, wait;
+	int code = check_all(g, args, n_args, keep, &wait, err);
+
+	for (unsigned m = 0; !code && calls && m < g->n; m++)
+		code = rt_check_host(g->exe[m], &hosts[m], err);
+	if (!code)
+		code = launch_gang(g, args, n_args, keep, calls ? hosts : NULL, wait, outs, done,
+				   err);
+	for (unsigned m = 0; !code && !calls && m < g->n; m++)
+		hosts[m].free(hosts[m].arg);
+	return code;
 }
 
 int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const *const *args,
@@ -377,11 +439,15 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 			       struct rt_buffer **const *outs, struct rt_event **done,
 			       struct err *err)
 {
+	bool meets = g->exe[0]->image->n_slots, wait;
 	unsigned n = 0;
-	bool wait;
-	int code = check_all(g, args, n_args, keep, &wait, err);
+	int code;
 
-	while (!code && n < g->n) {
+	if (meets)
+		code = execute_meeting_with_hosts(g, args, n_args, keep, hosts, outs, done, err);
+	else
+		code = check_all(g, args, n_args, keep, &wait, err);
+	while (!code && !meets && n < g->n) {
 		code = rt_execute_with_host(g->exe[n], args[n], n_args, keep, &hosts[n], outs[n],
 					    &done[n], err);
 		n += !code;

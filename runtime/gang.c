@@ -65,7 +65,33 @@ static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
 	return code;
 }
 
-static int launch_all(struct rt_launch *l, unsigned n, struct err *err)
+/* Under client.gang_lock. hold, or NULL: holds the devices from then on. */
+static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **held,
+			  struct rt_event *hold, struct err *err)
+{
+	struct rt_meeting *g = l->x->meeting;
+	int code;
+
+	if (g && g->image->n_slots) {
+		*held = rt_find_hold(l, n);
+		if (*held)
+			return err_set(err, ERR_ABORTED, "a program that calls the host holds "
+				       "a device");
+	}
+	code = g ? rt_meeting_begin(g, err) : 0;
+	if (!code)
+		code = lock_all(l, n, err);
+	if (code)
+		return code;
+	code = submit_all(l, n, err);
+	unlock_all(l, n);
+	if (!code && hold)
+		rt_hold(l, n, hold);
+	return code;
+}
+
+static int launch_all(struct rt_launch *l, unsigned n, struct rt_event **held,
+		      struct rt_event *hold, struct err *err)
 {
 	struct rt_meeting *g = l->x->meeting;
 	struct rt_client *c = l->x->client;
@@ -77,13 +103,7 @@ static int launch_all(struct rt_launch *l, unsigned n, struct err *err)
 		return code;
 	if (g)
 		pthread_mutex_lock(&c->gang_lock);
-	code = g ? rt_meeting_begin(g, err) : 0;
-	if (!code)
-		code = lock_all(l, n, err);
-	if (!code) {
-		code = submit_all(l, n, err);
-		unlock_all(l, n);
-	}
+	code = launch_meeting(l, n, held, hold, err);
 	if (g)
 		pthread_mutex_unlock(&c->gang_lock);
 	return code;
@@ -99,7 +119,30 @@ static int argument_error(const struct rt_launch *l, unsigned n, struct err *why
 	return code;
 }
 
-static int run(struct rt_launch *l, unsigned n, struct err *err)
+/* Launches, and serves the host's part, if there is one. */
+static int launch_and_serve(struct rt_launch *l, unsigned n, struct rt_event **held,
+			    struct err *err)
+{
+	struct rt_event *hold;
+	int code;
+
+	if (!l->host || n == 1) {
+		code = launch_all(l, n, held, NULL, err);
+		return !code && l->host ? rt_launch_run_calls(l, NULL, err) : code;
+	}
+	hold = rt_event_new();
+	if (!hold)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	code = launch_all(l, n, held, hold, err);
+	if (!code) {
+		code = rt_run_all_calls(l, n, hold, err);
+		rt_end_hold(l, n, hold);
+	}
+	rt_event_unref(hold);
+	return code;
+}
+
+static int run(struct rt_launch *l, unsigned n, struct rt_event **held, struct err *err)
 {
 	struct err why;
 	bool is_spoilt;
@@ -110,9 +153,7 @@ static int run(struct rt_launch *l, unsigned n, struct err *err)
 			code = rt_launch_spread(&l[i], &why, err);
 		return code;
 	}
-	code = launch_all(l, n, err);
-	if (!code && l->host)
-		code = rt_launch_run_calls(l, err);
+	code = launch_and_serve(l, n, held, err);
 	for (unsigned i = 0; i < n; i++)
 		if (l[i].value && (!code || n > 1))
 			rt_launch_finish(&l[i]);
@@ -137,7 +178,8 @@ static void list_members(const struct rt_run *r, struct rt_buffer **const *outs,
 		done[i] = NULL;
 		l[at] = (struct rt_launch){ .x = r->x[i], .args = r->args[i], .outs = outs[i],
 					    .done = &done[i], .keep = r->keep,
-					    .was_deferred = r->was_deferred, .host = r->host };
+					    .was_deferred = r->was_deferred,
+					    .host = r->hosts ? &r->hosts[i] : NULL };
 	}
 }
 
@@ -155,7 +197,7 @@ int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
 	while (!code && n < r->n)
 		code = rt_launch_take(&l[n++], l == &one ? &few : NULL, r->n_args, err);
 	if (!code)
-		code = run(l, r->n, err);
+		code = run(l, r->n, r->held, err);
 	for (unsigned i = 0; i < n; i++)
 		rt_launch_end(&l[i], code != 0);
 	for (unsigned i = 0; code && i < r->n; i++)

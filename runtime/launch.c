@@ -448,9 +448,9 @@ int rt_launch_submit(struct rt_launch *l, struct err *err)
 	return 0;
 }
 
-int rt_launch_run_calls(struct rt_launch *l, struct err *err)
+int rt_launch_run_calls(struct rt_launch *l, const atomic_bool *stop, struct err *err)
 {
-	const struct rt_calls calls = { l->x, l->bindings, l->mems, l->host };
+	const struct rt_calls calls = { l->x, l->bindings, l->mems, l->host, stop };
 	int code = rt_run_calls(&calls, &l->value, err);
 
 	l->temp_use = l->value;

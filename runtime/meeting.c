@@ -104,11 +104,6 @@ int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *
 	struct rt_meeting *g;
 	int code;
 
-	if (im->n_slots && im->n_transfers)
-		return err_set(err, ERR_UNIMPLEMENTED, "%s meets others on several devices and "
-			       "calls functions of the host: take the callbacks (jax.debug.print, "
-			       "pure_callback, io_callback) out of what is sharded, or run it on "
-			       "one device", image_string(im, im->info.name));
 	g = calloc(1, sizeof(*g) + n * sizeof(*g->at));
 	if (g)
 		g->va = calloc(n * im->n_slots + 1, sizeof(*g->va));
@@ -194,8 +189,13 @@ void rt_meeting_note(struct rt_meeting *g, unsigned member, uint64_t value)
 	g->was_launched = true;
 }
 
-int rt_meeting_abandon(struct rt_meeting *g, unsigned missing)
+void rt_meeting_spoil(struct rt_meeting *g)
 {
 	g->is_spoilt = true;
+}
+
+int rt_meeting_abandon(struct rt_meeting *g, unsigned missing)
+{
+	rt_meeting_spoil(g);
 	return g->image->n_slots ? hal_take_back(hal_of(g, missing), NULL) : 0;
 }

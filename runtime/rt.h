@@ -376,8 +376,11 @@ struct rt_host {
 int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 			 const bool *keep, const struct rt_host *host,
 			 struct rt_buffer **outs, struct rt_event **done, struct err *err);
-/* On all devices of a gang whose members do not meet: hosts[n], taken also on failure. Where it
- * fails members that were launched already run to their ends. */
+/* On all devices of a gang: hosts[n], one for each member, taken also on failure. Members that do
+ * not meet are launched one by one, and where it fails those that were run to their ends.
+ * Those that meet are launched together; until all are over other launches whose members meet
+ * on one of these devices are made later, and FAILED_PRECONDITION if one of these functions
+ * asks for them. An error of one member's function is all results'. */
 int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const *const *args,
 			       size_t n_args, const bool *keep, const struct rt_host *hosts,
 			       struct rt_buffer **const *outs, struct rt_event **done,

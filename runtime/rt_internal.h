@@ -45,7 +45,7 @@ struct rt_device {
 	struct hal_device *hal;
 	struct hal_queue *queue;
 	struct hal_device_info info;
-	pthread_mutex_t lock;	/* over all that follows but grow_lock */
+	pthread_mutex_t lock;	/* over all that follows but grow_lock and what says so */
 	struct rt_garbage *garbage, *spare;	/* spare: notes without memory */
 	pthread_mutex_t grow_lock;	/* held while scratch is made; see allocation.c */
 	struct hal_mem *scratch;	/* of all launches: they run in order */
@@ -55,6 +55,9 @@ struct rt_device {
 	bool is_poisoned;
 	struct err poison;	/* what launches fail with then */
 	struct rt_turns turns;	/* has a lock of its own */
+	/* Under client.gang_lock: ready when a launch is over whose members meet and call the
+	 * host (gang_calls.c), of which one is on this device; NULL: no such. A reference. */
+	struct rt_event *held;
 };
 
 /* Work for the client's thread; owned by the list, then by the thread. */
@@ -214,6 +217,8 @@ void rt_turn_begin_function(void);
 void rt_turn_end_function(void);
 /* Whether this thread is in such a function. */
 bool rt_turn_is_nested(void);
+/* Runs fn here, as a part of a launch whose turn it is already, perhaps on another device. */
+void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg);
 
 /* ---- calls.c: takes rt_device.lock ---- */
 struct rt_calls {
@@ -221,9 +226,10 @@ struct rt_calls {
 	const struct hw_binding *bindings;
 	struct hal_mem *const *mems;	/* of each binding */
 	const struct rt_host *host;
+	const atomic_bool *stop;	/* ERR_ABORTED at the next stop once it is true; or NULL */
 };
-/* INVALID_ARGUMENT: a channel of the program has no function. host: NULL: none. */
-int rt_check_host(const struct image *im, const struct rt_host *host, struct err *err);
+/* INVALID_ARGUMENT: a channel of the member has no function. host: NULL: none. */
+int rt_check_host(const struct rt_exe *x, const struct rt_host *host, struct err *err);
 /* From submission *value, the first run, to the last one, whose number *value is then. On the
  * thread of a turn. What failed is no longer running. */
 int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err);
@@ -237,9 +243,12 @@ struct rt_run {
 	size_t n_args;
 	const bool *keep;	/* [n_args], the same of all; NULL: none */
 	bool was_deferred;	/* the arguments are in use once, deleted or not */
-	const struct rt_host *host;	/* of a program that calls it, n being 1; else NULL */
+	const struct rt_host *hosts;	/* [n], of a program that calls them; else NULL */
+	/* Where nothing was launched since a device is held: until when, a reference. */
+	struct rt_event **held;	/* NULL: members don't meet */
 };
-/* Launches, checked, with arguments that are resolved. As rt_execute_gang. */
+/* Launches, checked, with arguments that are resolved. As rt_execute_gang; ERR_ABORTED with
+ * *held set: later. */
 int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
 		  struct rt_event **done, struct err *err);
 
@@ -258,7 +267,7 @@ struct rt_launch {
 	struct rt_event **done;
 	const bool *keep;
 	bool was_deferred;	/* as in struct rt_run */
-	const struct rt_host *host;	/* likewise */
+	const struct rt_host *host;	/* of this member, or NULL */
 	/* What follows is zero at first. */
 	uint64_t value;		/* its submission; 0: there is none yet */
 	struct rt_storage **storages;	/* of the arguments, with references */
@@ -291,7 +300,7 @@ void rt_launch_unlock(struct rt_launch *l);
 int rt_launch_bind(struct rt_launch *l, struct err *err);
 int rt_launch_submit(struct rt_launch *l, struct err *err);
 /* Of a program that calls the host: to its end, however often it stops. */
-int rt_launch_run_calls(struct rt_launch *l, struct err *err);
+int rt_launch_run_calls(struct rt_launch *l, const atomic_bool *stop, struct err *err);
 /* Notes what the submission uses; results are its own from then on, donated arguments gone. */
 void rt_launch_finish(struct rt_launch *l);
 /* *done: the end of the submission; or results and *done of one that read what was never
@@ -302,11 +311,23 @@ int rt_launch_spoil(struct rt_launch *l, const struct err *why, struct err *err)
  * what it took, unless its owner deleted it since. */
 void rt_launch_end(struct rt_launch *l, bool is_failed);
 
+/* ---- gang_calls.c: what members that meet and call the host hold ---- */
+/* Whether this thread is in a function of the host whose launch holds a device of the gang. */
+bool rt_is_held_by_caller(const struct rt_gang *g);
+/* Under client.gang_lock: what holds one of their devices, a reference; NULL: nothing does. */
+struct rt_event *rt_find_hold(const struct rt_launch *l, unsigned n);
+/* Under client.gang_lock: holds all their devices, which nothing does. */
+void rt_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold);
+/* Takes client.gang_lock; sets the event. */
+void rt_end_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold);
+/* All members, which are submitted, to their ends; the first error. On the thread of a turn. */
+int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hold,
+		     struct err *err);
+
 /* ---- meeting.c: allocates; launches call it under client.gang_lock ---- */
 /* Whether members of the program need one. */
 bool rt_meeting_is_needed(const struct image *im);
-/* Mailboxes and rows on the device of each member; a reference. Blocks. UNIMPLEMENTED: a program
- * that calls the host as well. */
+/* Mailboxes and rows on the device of each member; a reference. Blocks. */
 int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *devices,
 		   struct rt_meeting **out, struct err *err);
 void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
@@ -315,6 +336,8 @@ void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
 int rt_meeting_begin(struct rt_meeting *g, struct err *err);
 /* A member was launched. */
 void rt_meeting_note(struct rt_meeting *g, unsigned member, uint64_t value);
+/* A launch ended in its middle: mailboxes are not fit for another. */
+void rt_meeting_spoil(struct rt_meeting *g);
 /* Member `missing` could not be launched, though others were: they fail. Not 0: nobody could tell
  * them. */
 int rt_meeting_abandon(struct rt_meeting *g, unsigned missing);

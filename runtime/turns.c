@@ -113,7 +113,8 @@ static void wait_until(struct rt_turns *t, int64_t deadline)
 
 static int add_thread(struct rt_turns *t);
 
-static void run(struct rt_turns *t, struct rt_turn *turn)
+/* Called with the lock, which fn is without. */
+static void run(struct rt_turns *t, void (*fn)(void *arg), void *arg)
 {
 	struct rt_running self = { .turns = t, .next = t->running }, **p;
 
@@ -122,7 +123,7 @@ static void run(struct rt_turns *t, struct rt_turn *turn)
 		add_thread(t);	/* if there is none, whoever is done first looks */
 	pthread_mutex_unlock(&t->lock);
 	mine = &self;
-	turn->fn(turn->arg);
+	fn(arg);
 	mine = NULL;
 	pthread_mutex_lock(&t->lock);
 	for (p = &t->running; *p != &self; p = &(*p)->next)
@@ -143,7 +144,7 @@ static void *work(void *arg)
 	for (;;) {
 		turn = take(t, &again);
 		if (turn)
-			run(t, turn);
+			run(t, turn->fn, turn->arg);
 		else if (t->quit)
 			break;
 		else
@@ -187,6 +188,13 @@ int rt_turn_queue(struct rt_turns *t, struct rt_turn *turn, struct err *err)
 	}
 	pthread_mutex_unlock(&t->lock);
 	return code ? err_set(err, code, "could not start a thread for calls of the host") : 0;
+}
+
+void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&t->lock);
+	run(t, fn, arg);
+	pthread_mutex_unlock(&t->lock);
 }
 
 void rt_turns_start(struct rt_turns *t)

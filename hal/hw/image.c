@@ -269,9 +269,11 @@ static int check_transfers(const struct image *im, struct err *err)
 			is_receiving = false;
 			call++;
 		}
-		if (!call || t->call != call || t->zero || t->is_recv > 1 ||
-		    (is_receiving && !t->is_recv))
+		if (!call || t->call != call || t->is_recv > 1 || (is_receiving && !t->is_recv))
 			return bad(err, "its calls of the host are out of order");
+		if (t->only > im->info.n_partitions || (i && t[-1].call == call &&
+							t[-1].only != t->only))
+			return bad(err, "a call of the host is nobody's");
 		is_receiving = t->is_recv;
 		if (t->binding >= im->n_bindings)
 			return bad(err, "a call of the host names no binding");

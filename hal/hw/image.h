@@ -110,7 +110,8 @@ struct image_shape {
 struct image_transfer {
 	uint32_t call;
 	uint8_t is_recv;	/* from the host; else to it */
-	uint8_t zero;
+	uint8_t only;		/* 0: of each member; n: of those of partition n - 1, the same in
+				 * all of a call; the others stop, too, and receive zeros */
 	uint16_t binding;	/* where it lies */
 	uint64_t offset, bytes;	/* in the binding; bytes may be 0 */
 	int64_t channel;	/* by which the framework names the transfer */

@@ -54,22 +54,58 @@ def test_results_and_their_places_are_those_of_the_cpu(results, name, partitione
     assert not wrong[name], wrong[name]
 
 
-def test_callbacks_in_what_meets_are_refused_by_name():
-    r = run(["-c", """
-import jax, numpy as np
+CALLBACKS = """
+import jax, numpy as np, jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec as P
-m = jax.sharding.Mesh(np.array(jax.devices("tessera")), "x")
-a = jax.device_put(np.arange(16.), NamedSharding(m, P("x")))
-def f(a):
-    jax.debug.print("sum {}", a.sum())
-    return a
+m = jax.sharding.Mesh(np.array(jax.devices("tessera")[:4]), "x")
+s = NamedSharding(m, P("x"))
+x = np.arange(8, dtype="float32")
+a = jax.device_put(x, s)
+
+# Of the whole array, once.
+def whole(a):
+    jax.debug.print("whole {}", a.sum())
+    y, z = jax.pure_callback(lambda v: (v + 1, v.sum()), (a, jnp.float32(0)), a)
+    return y * 2 + z
+y = jax.jit(whole, out_shardings=s)(a)
+np.testing.assert_array_equal(y, (x + 1) * 2 + x.sum())
+assert y.sharding == s
+
+# Of each part; and of one of them, which the others wait for.
+def part(a):
+    y = jax.pure_callback(lambda v: v + v.size, a, a)
+    t = jax.lax.psum(y, "x")
+    def tell(t):
+        jax.debug.print("member 2 {}", t)
+        return t * 2
+    t = jax.lax.cond(jax.lax.axis_index("x") == 2, tell, lambda t: t * 2, t)
+    return y + jax.lax.psum(t, "x")
+f = jax.jit(jax.shard_map(part, mesh=m, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+p = x.reshape(4, 2) + 2
+for _ in range(3):
+    np.testing.assert_array_equal(f(a), (p + p.sum(0) * 8).reshape(8))
+
+def bad(a):
+    def fail(v):
+        raise ValueError("boo")
+    call = lambda a: jax.pure_callback(fail, a, a)
+    return jax.lax.psum(jax.lax.cond(jax.lax.axis_index("x") == 1, call, lambda a: a, a), "x")
+g = jax.jit(jax.shard_map(bad, mesh=m, in_specs=P("x"), out_specs=P(), check_vma=False))
 try:
-    jax.jit(f)(a)
+    jax.block_until_ready(g(a))
 except jax.errors.JaxRuntimeError as e:
-    print(e)
-"""])
-    assert "UNIMPLEMENTED" in r.stdout and "calls functions of the host" in r.stdout, \
-        r.stdout + r.stderr[-2000:]
+    print("boo" in str(e))
+np.testing.assert_array_equal(f(a), (p + p.sum(0) * 8).reshape(8))
+jax.effects_barrier()
+print("end")
+"""
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_callbacks_in_what_meets(partitioner):
+    r = run(["-c", CALLBACKS], JAX_USE_SHARDY_PARTITIONER=str(int(partitioner == "shardy")))
+    assert sorted(r.stdout.splitlines()) == ["True", "end"] + 4 * ["member 2 [20. 24.]"] + \
+        ["whole 28.0"], r.stdout + r.stderr[-3000:]
 
 
 # ---- runtime/python/examples/spmd_transformer.py ----

@@ -8,6 +8,7 @@
  *	li r1, n; st [state], r1; halt; after n:			call n
  *	st [state], r0; halt						the end
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
@@ -49,10 +50,15 @@ void tc_end_host_calls(struct emit *e)
 						      .binding = BIND_TEMP }, ISA_ST);
 }
 
-static void add(struct emit *e, bool is_recv, int64_t channel, const struct home *h,
-		const struct tc_type *t)
+static void add(struct emit *e, const struct tc_op *op, bool is_recv, int64_t channel,
+		const struct home *h, const struct tc_type *t)
 {
+	int64_t partition = tc_attr_int(op, "partition", -1);
 	struct image_transfer *x;
+
+	if (partition >= UINT8_MAX)
+		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "partition %" PRId64 " calls the host alone: "
+			"%d is the last that can", partition, UINT8_MAX - 1);
 
 	if (e->n_transfers == e->room_transfers) {
 		size_t room = e->room_transfers ? e->room_transfers * 2 : 16;
@@ -67,6 +73,7 @@ static void add(struct emit *e, bool is_recv, int64_t channel, const struct home
 	}
 	x = &e->transfers[e->n_transfers++];
 	*x = (struct image_transfer){ .call = e->next_call, .is_recv = is_recv,
+				      .only = (uint8_t)(partition + 1),
 				      .channel = channel, .bytes = (uint64_t)t->bytes };
 	if (!t->bytes)
 		return;
@@ -87,10 +94,10 @@ void tc_emit_host_call(struct emit *e, const struct tc_op *op)
 
 		if (t->bytes)
 			h = tc_dense(e, tc_in(op, i));
-		add(e, false, send[i], &h, t);
+		add(e, op, false, send[i], &h, t);
 	}
 	for (unsigned i = 0; i < n_out; i++)
-		add(e, true, recv[i], tc_place(e, tc_out(op, i)), op->results[i].type);
+		add(e, op, true, recv[i], tc_place(e, tc_out(op, i)), op->results[i].type);
 	tc_put_scalar(e, (struct isa_scalar){ .rd = 1, .imm = e->next_call }, ISA_LI);
 	tc_put_scalar(e, (struct isa_scalar){ .rb = 1, .elem = ELEM_U64,
 					      .binding = BIND_TEMP }, ISA_ST);

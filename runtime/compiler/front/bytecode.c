@@ -341,19 +341,18 @@ static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 /* Emission says what is wrong with one. */
 static const char *layout_of(struct bc *r, const struct bc_attr *mode)
 {
-	if (!mode || mode->kind != BC_STR || is_text(mode->text, "default") ||
-	    is_text(mode->text, "auto"))
+	if (!mode || mode->kind != BC_STR || is_text(mode->text, "default"))
 		return NULL;
 	return tc_key(r->c, mode->text.p, mode->text.n);
 }
 
-/* Shardy's attribute or GSPMD's, as text; NULL: neither. */
+/* Shardy's attribute or GSPMD's, as text; of a list the first; NULL: neither. */
 static const char *read_sharding(struct bc *r, const struct bc_attr *dict)
 {
 	const struct bc_attr *a = bc_find(dict, "sdy.sharding");
 
 	if (a)
-		return bc_sdy_text(r, a);
+		return bc_sdy_first(r, a);
 	a = bc_find(dict, "mhlo.sharding");
 	return a && a->kind == BC_STR ? tc_key(r->c, a->text.p, a->text.n) : NULL;
 }
@@ -490,6 +489,15 @@ static void check_processor(struct bc *r, const struct op_head *h, const struct 
 			"leave out compute_on");
 }
 
+/* Of a transfer: on which device. */
+static void read_place(struct bc *r, const struct op_head *h, struct tc_op *op)
+{
+	const char *text = read_sharding(r, h->discardable);
+
+	if (text)
+		tc_set_str(r->c, op, "sharding", text);
+}
+
 static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct tc_block *b)
 {
 	const struct bc_attr *args = NULL, *results = NULL;
@@ -519,6 +527,8 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 			bc_find(h.discardable, "mhlo.backend_config"), false);
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.sharding"))
 		bc_give(r, op, "sharding", 8, bc_find(h.discardable, "mhlo.sharding"), false);
+	if (op->op == TC_SEND || op->op == TC_RECV)
+		read_place(r, &h, op);
 	if (op->op == TC_MODULE) {
 		const struct bc_attr *n = bc_find(h.discardable, "mhlo.num_partitions");
 		struct bc_cursor p = h.properties;

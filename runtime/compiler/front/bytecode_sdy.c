@@ -273,6 +273,19 @@ const char *bc_sdy_text(struct bc *r, const struct bc_attr *a)
 	return t.p;
 }
 
+const char *bc_sdy_first(struct bc *r, const struct bc_attr *a)
+{
+	struct bc_cursor c;
+	uint64_t code;
+
+	if (a->kind != BC_SHARDING)
+		return bc_sdy_text(r, a);
+	c = open_any(r, a, &code, (const uint8_t *)a->text.p);
+	if (code != PER_VALUE && code != PER_VALUE_UNREDUCED)
+		return bc_sdy_text(r, a);
+	return bc_count(r, &c) ? bc_sdy_text(r, next_attr(r, &c)) : NULL;
+}
+
 /* An attribute of this text. */
 static struct tc_attr text_attr(const char *key, const char *text)
 {

@@ -11,9 +11,10 @@
 #include "runtime/compiler/ir/ir.h"
 #include "runtime/compiler/passes.h"
 
-/* Sends and receives that follow each other, first to last. */
+/* Sends and receives of the same members that follow each other, first to last. */
 struct group {
 	struct tc_op *first, *last;
+	int64_t partition;	/* whose they are; -1: everyone's */
 	unsigned n_sent, n_received;	/* arrays */
 };
 
@@ -29,6 +30,11 @@ static void *get(struct tc_ctx *c, size_t n, size_t size)
 	if (!p)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	return p;
+}
+
+static int64_t partition_of(const struct tc_op *op)
+{
+	return tc_attr_int(op, "partition", -1);
 }
 
 /* Whether op takes an array that the group receives: the device has to be told first. */
@@ -56,8 +62,10 @@ static void add(struct tc_ctx *c, struct group *g, struct tc_op *op)
 			"the host only (is_host_transfer)");
 	if (n != 2)
 		tc_fail(c, ERR_UNIMPLEMENTED, op, "it carries %u arrays, not one", n - 1);
-	if (!g->first)
+	if (!g->first) {
 		g->first = op;
+		g->partition = partition_of(op);
+	}
 	g->last = op;
 	g->n_sent += op->op == TC_SEND;
 	g->n_received += op->op == TC_RECV;
@@ -87,6 +95,8 @@ static void close_group(struct tc_ctx *c, struct group *g)
 	call->where = g->first->where;
 	tc_set_ints(c, call, "send_channels", send, n_in);
 	tc_set_ints(c, call, "recv_channels", recv, n_out);
+	if (g->partition >= 0)
+		tc_set_int(c, call, "partition", TC_ATTR_INT, g->partition);
 	tc_insert_before(end, call);
 	n_out = 0;
 	for (struct tc_op *op = g->first; op != call; op = op->next) {
@@ -112,7 +122,8 @@ static void group_block(struct tc_ctx *c, struct tc_block *b)
 	for (struct tc_op *op = b->first; op; op = op->next) {
 		bool is_more = is_transfer(op);
 
-		if (g.first && ((!is_more && !is_between(op)) || needs_received(&g, op)))
+		if (g.first && ((!is_more && !is_between(op)) || needs_received(&g, op) ||
+				(is_more && partition_of(op) != g.partition)))
 			close_group(c, &g);
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)

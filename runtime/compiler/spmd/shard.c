@@ -470,6 +470,67 @@ static void share_call(struct shard *s, struct tc_op *op)
 		share_op(s, op);
 }
 
+/* ---- transfers to and from the host ---- */
+
+/* What partition `from` has, given to all. */
+static struct tc_value *broadcast(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				  uint32_t from)
+{
+	uint32_t n = s->replicas * s->partitions;
+	int64_t *rows = arena_array(&s->c->arena, n, sizeof(*rows));
+	struct tc_op *op;
+
+	v = tc_build(b, TC_COLLECTIVE_BROADCAST, v->type, 1, &v);
+	op = v->def;
+	for (uint32_t m = 0; m < n; m++) {
+		uint32_t first = m / s->partitions * s->partitions, at = m - first;
+
+		/* The others keep their order behind it. */
+		rows[m] = (int64_t)first + (!at ? from : at <= from ? at - 1 : at);
+	}
+	tc_set_ints(s->c, op, "replica_groups", rows, n);
+	tc_set_int(s->c, op, "group_size", TC_ATTR_INT, s->partitions);
+	tc_set_int(s->c, op, "use_global_device_ids", TC_ATTR_BOOL, 1);
+	return v;
+}
+
+/* The whole array is one device's to send or receive; others get what it received. */
+static void share_with_one(struct shard *s, struct tc_op *op, const struct spmd_axes *manual,
+			   uint32_t device)
+{
+	struct tc_build b;
+
+	if (device >= s->partitions)
+		tc_fail(s->c, ERR_INVALID_ARGUMENT, op, "it is on device %" PRIu32 ", the program "
+			"is for %" PRIu32, device, s->partitions);
+	if (manual->n)
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "it is on one device alone, within what each "
+			"device does by itself: this does not run yet; do it on each");
+	share_op(s, op);
+	tc_set_int(s->c, op, "partition", TC_ATTR_INT, device);
+	b = behind(s, op);
+	if (op->op == TC_RECV && op->n_results > 1 && s->partitions > 1) {
+		struct spmd_sharding *whole = shard_plain(s, NULL, value_of(s, tc_out(op, 0))->type,
+							  manual);
+
+		put(s, tc_out(op, 0), broadcast(s, &b, tc_out(op, 0), device), whole);
+	}
+}
+
+static void share_transfer(struct shard *s, struct tc_op *op)
+{
+	const char *text = tc_attr_str(op, "sharding");
+	struct spmd_axes manual = manual_of(s, op);
+	struct spmd_sharding *said = text ? spmd_read(s->p->s, op, text, op->op == TC_SEND ? 0 :
+						      value_of(s, tc_out(op, 0))->type->rank) :
+					    NULL;
+
+	if (said && said->kind == SPMD_MAXIMAL)
+		share_with_one(s, op, &manual, said->device);
+	else
+		share_op(s, op);
+}
+
 /* ---- blocks ---- */
 
 /* From an op to its block's end; what is put in is not met. */
@@ -488,6 +549,8 @@ static void share_block(struct shard *s, struct tc_op *first)
 		case TC_SHARDING_CONSTRAINT: share_constraint(s, op); break;
 		case TC_SHARDING_GROUP: bury(s, op); break;
 		case TC_CUSTOM_CALL: share_call(s, op); break;
+		case TC_SEND:
+		case TC_RECV: share_transfer(s, op); break;
 		default: share_op(s, op); break;
 		}
 	}

@@ -339,8 +339,11 @@ static void refuses_transfers_that_lie(void **state)
 	p.transfers[1].is_recv = 2;
 	refused_parts(&p, order);
 	make(&p);
-	p.transfers[1].zero = 1;
-	refused_parts(&p, order);
+	p.transfers[1].only = 1;	/* and the other of the call each member's */
+	refused_parts(&p, "a call of the host is nobody's");
+	make(&p);
+	p.transfers[2].only = 2;	/* of one partition */
+	refused_parts(&p, "a call of the host is nobody's");
 	make(&p);
 	p.transfers[1].binding = 4;
 	refused_parts(&p, "names no binding");

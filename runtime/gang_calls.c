@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of the host by members that meet. Each member stops, is served and goes on by itself,
+ * on a thread of its own: they need not call the same functions, and one may wait on its device
+ * for another that is stopped. So until all are over their devices are held: no other launch
+ * whose members meet is put on one of them, as it would stand behind the one that waits, and
+ * before what that one waits for. Such launches come later; others run between two submissions.
+ *
+ * A member whose function fails does not go on. The others end by themselves where they stop
+ * next; who waits for it on its device is told by the links, after a while.
+ */
+#include <stdlib.h>
+
+#include "hal/base/clock.h"
+#include "runtime/rt_internal.h"
+
+#define PATIENCE ((int64_t)200 * 1000000)	/* ns, for members to stop by themselves */
+
+struct member {
+	struct all *of;
+	struct rt_launch *launch;
+	pthread_t thread;
+	bool has_thread;
+	struct err err;
+};
+
+struct all {
+	struct member *members;	/* [n] */
+	unsigned n;
+	const struct rt_event *hold;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned running;
+	struct member *failed;	/* the first; NULL: none */
+	atomic_bool stop;
+};
+
+/* Of the launch that called the function which this thread is in; NULL: no such. */
+static _Thread_local const struct rt_event *mine;
+
+bool rt_is_held_by_caller(const struct rt_gang *g)
+{
+	struct rt_client *c = g->exe[0]->client;
+	bool is_held = false;
+
+	if (!mine)
+		return false;
+	pthread_mutex_lock(&c->gang_lock);
+	for (unsigned m = 0; m < g->n; m++)
+		is_held |= c->devices[g->exe[m]->device].held == mine;
+	pthread_mutex_unlock(&c->gang_lock);
+	return is_held;
+}
+
+struct rt_event *rt_find_hold(const struct rt_launch *l, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rt_event *e = l[i].x->client->devices[l[i].x->device].held;
+
+		if (!e)
+			continue;
+		rt_event_ref(e);
+		return e;
+	}
+	return NULL;
+}
+
+void rt_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold)
+{
+	for (unsigned i = 0; i < n; i++) {
+		rt_event_ref(hold);
+		l[i].x->client->devices[l[i].x->device].held = hold;
+	}
+}
+
+void rt_end_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold)
+{
+	struct rt_client *c = l->x->client;
+
+	pthread_mutex_lock(&c->gang_lock);
+	for (unsigned i = 0; i < n; i++) {
+		c->devices[l[i].x->device].held = NULL;
+		rt_event_unref(hold);
+	}
+	pthread_mutex_unlock(&c->gang_lock);
+	rt_event_set(hold, NULL);
+}
+
+static void fail(struct all *a, struct member *m)
+{
+	if (!a->failed)
+		a->failed = m;
+	atomic_store(&a->stop, true);
+}
+
+static void serve(void *arg)
+{
+	struct member *m = arg;
+	struct all *a = m->of;
+	int code;
+
+	mine = a->hold;
+	code = rt_launch_run_calls(m->launch, &a->stop, &m->err);
+	mine = NULL;
+	pthread_mutex_lock(&a->lock);
+	if (code)
+		fail(a, m);
+	a->running--;
+	pthread_cond_signal(&a->cond);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void *work(void *arg)
+{
+	struct member *m = arg;
+	struct rt_exe *x = m->launch->x;
+
+	rt_in_callback = 1;
+	rt_turn_beside(&x->client->devices[x->device].turns, serve, m);
+	return NULL;
+}
+
+static void start(struct all *a)
+{
+	for (unsigned i = 0; i < a->n; i++) {
+		struct member *m = &a->members[i];
+
+		pthread_mutex_lock(&a->lock);
+		m->has_thread = !pthread_create(&m->thread, NULL, work, m);
+		a->running += m->has_thread;
+		if (!m->has_thread) {
+			err_set(&m->err, ERR_RESOURCE_EXHAUSTED, "could not start a thread for "
+				"calls of the host");
+			fail(a, m);
+		}
+		pthread_mutex_unlock(&a->lock);
+	}
+}
+
+/* Those that wait for the one that failed fail, too. */
+static void tell(const struct all *a)
+{
+	const struct rt_exe *x = a->failed->launch->x;
+
+	if (!rt_meeting_abandon(x->meeting, x->member))
+		return;
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct rt_exe *other = a->members[i].launch->x;
+
+		if (other != x)
+			hal_queue_reset(x->client->devices[other->device].queue,
+					a->failed->err.msg, NULL);
+	}
+}
+
+/* Under the lock. */
+static void wait_for_all(struct all *a)
+{
+	struct timespec at;
+	int64_t deadline;
+
+	while (a->running && !a->failed)
+		pthread_cond_wait(&a->cond, &a->lock);
+	deadline = clock_ns() + PATIENCE;
+	at = (struct timespec){ .tv_sec = deadline / 1000000000,
+				.tv_nsec = deadline % 1000000000 };
+	while (a->running && !pthread_cond_timedwait(&a->cond, &a->lock, &at))
+		;
+	if (a->running)
+		tell(a);
+	while (a->running)
+		pthread_cond_wait(&a->cond, &a->lock);
+}
+
+static void make_cond(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hold,
+		     struct err *err)
+{
+	struct all a = { .members = calloc(n, sizeof(*a.members)), .n = n, .hold = hold };
+	struct rt_meeting *g = l->x->meeting;
+	int code = 0;
+
+	/* All were submitted: who is not served keeps the others waiting. */
+	if (!a.members) {
+		for (unsigned i = 0; i < n; i++)
+			hal_queue_reset(l->x->client->devices[l[i].x->device].queue,
+					"out of memory", NULL);
+		rt_meeting_abandon(g, l->x->member);
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
+	pthread_mutex_init(&a.lock, NULL);
+	make_cond(&a.cond);
+	for (unsigned i = 0; i < n; i++)
+		a.members[i] = (struct member){ .of = &a, .launch = &l[i] };
+	rt_turn_begin_function();	/* for the device's turns it is the member that counts */
+	start(&a);
+	pthread_mutex_lock(&a.lock);
+	wait_for_all(&a);
+	pthread_mutex_unlock(&a.lock);
+	rt_turn_end_function();
+	for (unsigned i = 0; i < n; i++) {
+		if (a.members[i].has_thread)
+			pthread_join(a.members[i].thread, NULL);
+		rt_meeting_note(g, l[i].x->member, l[i].value);
+	}
+	if (a.failed) {
+		rt_meeting_spoil(g);
+		*err = a.failed->err;
+		code = err->code;
+	}
+	pthread_cond_destroy(&a.cond);
+	pthread_mutex_destroy(&a.lock);
+	free(a.members);
+	return code;
+}
