@@ -32,6 +32,7 @@ struct pass {
 /* In this order. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
+	{ "layout", tc_pass_layout, false },
 	{ "shard", tc_pass_shard, true },
 	{ "host", tc_pass_host, true },
 	{ "collectives", tc_pass_collectives, true },

@@ -36,6 +36,7 @@ void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source,
 void tc_settle_devices(struct tc_ctx *c);
 
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
+void tc_pass_layout(struct tc_ctx *c);		/* opt/layout.c: of results, where left to us */
 void tc_pass_shard(struct tc_ctx *c);		/* spmd/shard.c: one member's of several */
 void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */
 void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchange */

@@ -77,7 +77,30 @@ def test_auto_and_serialized_programs():
     assert z.format.layout.major_to_minor == (1, 0)
     auto = jax.jit(lambda a: a.T, in_shardings=Format(Layout.AUTO),
                    out_shardings=Format(Layout.AUTO))
-    np.testing.assert_array_equal(auto.lower(x).compile()(x), x.T)
+    c = auto.lower(x).compile()
+    assert c.output_formats.layout.major_to_minor == (1, 0)     # nothing is turned
+    np.testing.assert_array_equal(c(x), x.T)
+
+
+def test_what_is_left_to_us_lies_as_it_is_made():
+    def orders(f, *args, **kw):
+        c = jax.jit(f, out_shardings=Format(Layout.AUTO), **kw).lower(*args).compile()
+        for y, want in zip(jax.tree.leaves(c(*args)), jax.tree.leaves(f(*args))):
+            np.testing.assert_array_equal(y, want)
+        return jax.tree.map(lambda o: o.layout.major_to_minor, c.output_formats)
+    x = array(3, 4, 5)
+    assert orders(lambda a: a.transpose(1, 2, 0), x) == (2, 0, 1)
+    assert orders(lambda a: ((a + 1).transpose(2, 0, 1) * 3).transpose(1, 0, 2), x) == (0, 2, 1)
+    assert orders(lambda a: (a.T, a * 2, jnp.sum(a, 1)), x) == ((2, 1, 0), (0, 1, 2), (0, 1))
+    square = array(4, 4)
+    assert orders(lambda a: a.T + 0, square, donate_argnums=0,
+                  in_shardings=Format(Layout.AUTO)) == (0, 1)
+
+
+def test_an_order_within_a_program_is_ours():
+    x, fmt = array(4, 6), format_of(1, 0)
+    y = jax.jit(lambda a: jax.lax.with_sharding_constraint(a.T, fmt) + 1)(x)
+    np.testing.assert_array_equal(y, x.T + 1)
 
 
 def test_pending_arrays_in_another_order():

@@ -142,7 +142,7 @@ struct tc_arg_info {
 	bool is_donor;		/* jax.buffer_donor */
 	uint8_t memory_kind;	/* mhlo.memory_kind: 0 device 1 pinned_host 2 unpinned_host */
 	const char *sharding;	/* as text, or NULL */
-	const char *layout;	/* mhlo.layout_mode, or NULL */
+	const char *layout;	/* mhlo.layout_mode, or NULL: row-major */
 };
 
 /* An operation. Who holds a pointer to it may read all of this; lists are changed by the

@@ -22,17 +22,19 @@ static bool is_one_of(const char *name, const char *const *list, unsigned n)
 	return false;
 }
 
-/* Calls that tell a partitioner where a value lies, and marks of torch_xla's exporter. */
+/* Calls that tell a partitioner where a value lies, marks of torch_xla's exporter, and in which
+ * order a value within the program lies in memory, which is ours to say. */
 static bool is_remark(const struct tc_op *op, bool is_partitioned)
 {
 	static const char *const shardings[] = { "Sharding", "SPMDFullToShardShape",
 						 "SPMDShardToFullShape" };
+	static const char *const marks[] = { "xla_mark_tensor", "LayoutConstraint" };
 	const char *target = tc_attr_str(op, "call_target_name");
 
 	return op->op == TC_CUSTOM_CALL && op->n_operands == 1 && op->n_results == 1 &&
 	       tc_in(op, 0)->type == tc_out(op, 0)->type &&
 	       ((!is_partitioned && is_one_of(target, shardings, 3)) ||
-		is_one_of(target, (const char *const[]){ "xla_mark_tensor" }, 1));
+		is_one_of(target, marks, 2));
 }
 
 static void take_operands(struct tc_op *op)

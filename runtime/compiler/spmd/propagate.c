@@ -73,6 +73,12 @@ static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
 		return to;
 	}
 	to = spmd_new(r->s, r->p->mesh, rank);
+	/* An exported program of one device says nothing to several. */
+	if (h->mesh->devices == 1) {
+		for (uint32_t d = 0; d < rank; d++)
+			to->dim[d].is_open = h->dim[d].is_open;
+		return to;
+	}
 	if (!spmd_to_mesh(r->s, h, r->p->mesh, to) && !by_place(r, h, to))
 		tc_fail(r->s->c, ERR_UNIMPLEMENTED, op, "the sharding %.100s is over another "
 			"mesh than the program's other ones, in an order that is no part of "

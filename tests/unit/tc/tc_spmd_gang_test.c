@@ -117,7 +117,8 @@ static void refuses(const char *args, const char *body, int code, const char *wh
 	struct tc_result r = { 0 };
 	struct err err = { 0 };
 
-	str_printf(&text, "module() {meshes = {mesh = \"[x=4,y=2]\", small = \"[x=2]\"}} () {\n"
+	str_printf(&text, "module() {meshes = {mesh = \"[x=4,y=2]\", small = \"[x=2]\", "
+		   "single = \"[i=1]\"}} () {\n"
 		   "func() {sym_name = \"main\"} (%s) {\n%s}\n}\n", args, body);
 	if (tc_compile(&(struct tc_source){ text.text, text.len, "mlir" }, &o, &r, &err) != code ||
 	    (why && !strstr(err.msg, why)))
@@ -140,6 +141,13 @@ static void test_refused(void **state)
 		ERR_UNIMPLEMENTED, "argument 0 of the program is on device 3 alone, of 8");
 	refuses("%0: tensor<8xf32> {sharding = \"@small[{x}]\"}", "return(%0)\n",
 		ERR_UNIMPLEMENTED, "@small[{x}] is over another mesh");
+	/* Of a program that was exported for one device; and an order in memory. */
+	refuses("%0: tensor<8xf32> {sharding = \"@mesh[{x}]\"}", "%1 = sharding_constraint(%0) "
+		"{sharding = \"@single[{i}]\"} : tensor<8xf32>\n%2 = custom_call(%1) "
+		"{call_target_name = \"LayoutConstraint\"} : tensor<8xf32>\nreturn(%2)\n", 0, NULL);
+	refuses("%0: tensor<8xf32>", "%1 = create_token() : token\n%2 = send(%0, %1) {channel_id = "
+		"1, is_host_transfer = true, sharding = \"{maximal device=8}\"} : token\n"
+		"return(%0)\n", ERR_INVALID_ARGUMENT, "it is on device 8, the program is for 8");
 	refuses("%0: tensor<8xf32> {sharding = \"@mesh[{x}]unreduced{y}\"}", "return(%0)\n",
 		ERR_UNIMPLEMENTED, "left unreduced");
 	refuses("%0: tensor<8xf32>", "%1 = create_token() : token\n%2 = custom_call(%1) "
