@@ -73,6 +73,49 @@ class Bringup(unittest.TestCase):
         self.assertEqual(report["passed"], 0)
         self.assertIn("registers: ", report["steps"][1]["state"])
 
+    def test_figures_are_judged_by_expected_values(self):
+        with tempfile.TemporaryDirectory() as top:
+            path = os.path.join(top, "expected")
+
+            def figures(text):
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(text)
+                r = run("--only", "latency", "--expected", path, "--json", "-")
+                numbers = json.loads(r.stdout)["steps"][0]["numbers"] if r.stdout else []
+                return r, {n["name"]: n for n in numbers}
+
+            # A day is enough, a picosecond is not; what the file does not name is not judged.
+            r, n = figures("# a day\n\nround_trip 8.64e10\n")
+            self.assertEqual(r.returncode, 0, r.stderr)
+            self.assertGreater(n["round_trip"]["ratio"], 1)
+            self.assertIsNone(n["submission"]["expected"])
+            r, n = figures("submission 1e-6 # us\nround_trip 8.64e10\n")
+            self.assertEqual(r.returncode, 1)
+            self.assertLess(n["submission"]["ratio"], 0.75)
+            self.assertIn("submission: ", r.stderr)
+            self.assertIn("expected", r.stderr)
+            self.assertEqual(len(n), 2)
+            for text in ("round_trip", "round_trip 1 2", "round_trip 0", "round_trip nan",
+                         "nonsense 1", "round_trip -1"):
+                r, n = figures("# first\n" + text + "\n")
+                self.assertEqual(r.returncode, 2, text)
+                self.assertIn("expected:2: ", r.stderr)
+        r = run("--expected", "/nowhere")
+        self.assertEqual(r.returncode, 2)
+
+    def test_linked_devices_send_to_their_neighbours(self):
+        r = run("--only", "links", "--json", "-", devices="sim:devices=4,hbm=64M,lanes=1")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("2 neighbours", json.loads(r.stdout)["steps"][0]["text"])
+        r = run("--only", "1,links", "--json", "-")
+        self.assertEqual(json.loads(r.stdout)["steps"][1]["result"], "skip")
+
+    def test_load_and_resets_are_borne(self):
+        r = run("--only", "concurrency,reset_under_load,soak", "--soak", "0.5", "--hbm", "64K",
+                "--json", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual([s["result"] for s in json.loads(r.stdout)["steps"]], ["pass"] * 3)
+
     def test_junit_is_what_its_readers_take(self):
         with tempfile.TemporaryDirectory() as top:
             path = os.path.join(top, "r.xml")
@@ -94,7 +137,8 @@ class Bringup(unittest.TestCase):
         for args, says in ((("--level", "5"), "no level"), (("--level", "1.5"), "no level"),
                            (("--only", "nonsense"), "is no step"), (("--only", ""), "is no step"),
                            (("--only", "1,,2"), "is no step"),
-                           (("--hbm", "0"), "no size"), (("--hbm", "1Q"), "no size"),
+                           (("--soak", "0"), "no time"), (("--hbm", "0"), "no size"),
+                           (("--hbm", "1Q"), "no size"),
                            (("--hbm", "99999999999T"), "no size"), (("--hbm", "-1"), "no size"),
                            (("--nothing",), "is no option"), (("more",), "is no option"),
                            (("--device", "-1"), "no number"), (("--json",), "needs an argument")):

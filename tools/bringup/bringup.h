@@ -72,7 +72,9 @@ struct bringup_options {
 	/* Names or numbers of steps by commas, of any level; NULL: all up to the level. */
 	const char *only;
 	bool keep_going;	/* after a failure, too */
+	double soak_seconds;	/* of the soak step; 0: 60 */
 	uint64_t hbm_bytes;	/* tested by each test of HBM; 0: as the level says */
+	const char *expected;	/* a file of expected values; NULL: those built in */
 	/* Called before each step (row->seconds < 0) and after it. NULL: nobody wants to know. */
 	void (*tell)(void *arg, const struct bringup_row *row);
 	void *arg;
@@ -80,8 +82,9 @@ struct bringup_options {
 
 /*
  * Runs the steps. 0, whatever they found: that is in *out, which is the caller's to free in any
- * case. INVALID_ARGUMENT: `only` names no step, or the selection of
- * devices is malformed. Blocks for as long as the steps take; each wait in them is bounded.
+ * case. INVALID_ARGUMENT: `only` names no step, the file of expected
+ * values or the selection of devices is malformed. Blocks for as long as the steps take; each wait
+ * in them is bounded.
  */
 int bringup_run(const struct bringup_options *o, struct bringup_report *out, struct err *err);
 void bringup_report_free(struct bringup_report *r);

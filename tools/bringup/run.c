@@ -6,6 +6,7 @@
 
 #include "hal/hw/regs.h"
 #include "tools/bringup/context.h"
+#include "tools/bringup/speed.h"
 
 const struct bringup_step bringup_steps[] = {
 #define STEP(number, name, level, proves) { number, level, #name, proves },
@@ -185,6 +186,8 @@ int bringup_run(const struct bringup_options *o, struct bringup_report *out, str
 	int code = o->only ? check_list(o->only, err) : 0;
 
 	*out = (struct bringup_report){ .level = o->level ? o->level : 1 };
+	if (!code)
+		code = bringup_check_expected(o->expected, err);
 	if (!code)
 		code = hal_create(&h, &b.hal, err);
 	if (code)

@@ -136,6 +136,13 @@ static int take_option(struct command *c, enum which which, const char *argument
 			return complain("is no number of a device", argument);
 		c->run.index = (unsigned)n;
 		break;
+	case OPTION_soak:
+		if (!read_number(argument, 0.1, 1e7, &c->run.soak_seconds))
+			return complain("is no time from 0.1 to 10000000 seconds", argument);
+		break;
+	case OPTION_expected:
+		c->run.expected = argument;
+		break;
 	case OPTION_hbm:
 		if (!read_size(argument, &c->run.hbm_bytes))
 			return complain("is no size as 64M, 2G or all", argument);
