@@ -291,12 +291,24 @@ static struct spmd_sharding *outside(struct shard *s, const struct tc_op *op, co
 	return to;
 }
 
+/* A side of a body: a tensor, and how it lies. */
+struct side { const struct tc_type *type; const struct spmd_sharding *h; };
+
 /* Of a value outside and inside of a body: whether they are the same to a member. */
 static void check_sides(struct shard *s, const struct tc_op *op, const char *what, unsigned i,
-			const struct tc_type *local, const struct tc_type *inner,
-			const struct spmd_sharding *h)
+			struct side outer, struct side inner)
 {
-	if (local != shard_local_type(s, inner, h))
+	for (uint32_t d = 0; d < outer.type->rank; d++) {
+		int64_t size = outer.type->dim[d], n = spmd_size(&outer.h->dim[d].axes);
+
+		/* Shardy knows no such program; GSPMD fills up the last part. */
+		if (size % n)
+			tc_fail(s->c, op->op == TC_CUSTOM_CALL ? ERR_UNIMPLEMENTED :
+				ERR_INVALID_ARGUMENT, op, "%s %u of the body: %" PRId64
+				" parts of %" PRId64 " elements of dim %" PRIu32 ": make them "
+				"even", what, i, n, size, d);
+	}
+	if (shard_local_type(s, outer.type, outer.h) != shard_local_type(s, inner.type, inner.h))
 		tc_fail(s->c, ERR_INVALID_ARGUMENT, op, "%s %u of the body is no part of what is "
 			"outside as its sharding says", what, i);
 }
@@ -328,8 +340,8 @@ static void enter_body(struct shard *s, struct tc_op *op, const struct spmd_axes
 			continue;
 		}
 		outer = outside(s, op, in->attrs[i].text, t, manual, inner);
-		check_sides(s, op, "argument", i, shard_local_type(s, t, outer),
-			    value_of(s, b->args[i])->type, inner);
+		check_sides(s, op, "argument", i, (struct side){ t, outer },
+			    (struct side){ value_of(s, b->args[i])->type, inner });
 		put(s, b->args[i], get_as(s, &at, tc_in(op, i), outer), inner);
 	}
 }
@@ -355,7 +367,8 @@ static void leave_body(struct shard *s, struct tc_op *op, const struct spmd_axes
 		/* As the body's value lies; along free axes that is so outside, too. */
 		inner = shard_plain(s, value_of(s, tc_in(last, i))->h, part, all);
 		outer = outside(s, op, out->attrs[i].text, t, manual, inner);
-		check_sides(s, op, "result", i, shard_local_type(s, t, outer), part, inner);
+		check_sides(s, op, "result", i, (struct side){ t, outer },
+			    (struct side){ part, inner });
 		v = get_as(s, &inside, tc_in(last, i), inner);
 		put(s, tc_out(op, i), shard_convert(s, &after, v, t, outer, wish, NULL), wish);
 	}
@@ -421,7 +434,7 @@ static void share_way_in(struct shard *s, struct tc_op *op, const char *text)
 			if (spmd_has(&manual, s->p->of[in->id]->dim[d].axes.at[i]))
 				spmd_push(&outer->dim[d].axes,
 					  s->p->of[in->id]->dim[d].axes.at[i]);
-	check_sides(s, op, "result", 0, shard_local_type(s, t, outer), part, h);
+	check_sides(s, op, "result", 0, (struct side){ t, outer }, (struct side){ part, h });
 	put(s, out, get_as(s, &b, in, outer), h);
 	bury(s, op);
 }
@@ -442,7 +455,7 @@ static void share_way_out(struct shard *s, struct tc_op *op, const char *text)
 		for (uint32_t i = 0; i < said->dim[d].axes.n; i++)
 			if (!manual->n || spmd_has(manual, said->dim[d].axes.at[i]))
 				spmd_push(&outer->dim[d].axes, said->dim[d].axes.at[i]);
-	check_sides(s, op, "operand", 0, shard_local_type(s, t, outer), part, inner);
+	check_sides(s, op, "operand", 0, (struct side){ t, outer }, (struct side){ part, inner });
 	v = get_as(s, &b, in, inner);
 	put(s, out, shard_convert(s, &b, v, t, outer, wish, NULL), wish);
 	bury(s, op);

@@ -137,6 +137,8 @@ static void test_refused(void **state)
 	refuses("%0: tensor<8xf32>", MANUAL("{x}", "2"), 0, NULL);
 	refuses("%0: tensor<8xf32>", MANUAL("{x}", "4"), ERR_INVALID_ARGUMENT,
 		"argument 0 of the body is no part of what is outside");
+	refuses("%0: tensor<6xf32>", MANUAL("{x}", "2"), ERR_INVALID_ARGUMENT,
+		"argument 0 of the body: 4 parts of 6 elements of dim 0: make them even");
 	refuses("%0: tensor<8xf32> {sharding = \"{maximal device=3}\"}", "return(%0)\n",
 		ERR_UNIMPLEMENTED, "argument 0 of the program is on device 3 alone, of 8");
 	refuses("%0: tensor<8xf32> {sharding = \"@small[{x}]\"}", "return(%0)\n",
