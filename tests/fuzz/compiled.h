@@ -22,7 +22,7 @@ static inline bool is_for_several(const struct tc_source *source)
 {
 	static const char *const words[] = {
 		"sdy", "replica_groups", "source_target_pairs", "mhlo.sharding", "Sharding",
-		"all-", "reduce-scatter", "collective-",
+		"all-", "reduce-scatter", "collective-", "sharding = ", "manual_axes",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)

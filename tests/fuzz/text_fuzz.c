@@ -16,8 +16,9 @@
 #include "hal/hw/image.h"
 #include "hal/hw/isa_print.h"
 #include "runtime/compiler/tc.h"
+#include "tests/fuzz/compiled.h"
 
-#define MAX_SEEDS 128u
+#define MAX_SEEDS 256u
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -31,7 +32,7 @@ static unsigned n_seeds;
 
 /* ---- programs to start from ---- */
 
-static void add_seed(const char *path)
+static void add_seed(const char *path, const struct tc_options *o)
 {
 	static const char *const stages[] = { "read", "final" };
 	static char bytes[1 << 20];
@@ -44,25 +45,32 @@ static void add_seed(const char *path)
 	for (unsigned i = 0; i < 2 && n_seeds < MAX_SEEDS; i++) {
 		char *text;
 
-		if (!tc_print(&source, NULL, stages[i], &text, NULL))
+		if (!tc_print(&source, o, stages[i], &text, NULL))
 			seeds[n_seeds++] = (struct piece){ text, strlen(text) };
+	}
+}
+
+static void add_seeds(const char *pattern, const struct tc_options *o)
+{
+	glob_t found = { 0 };
+	unsigned before = n_seeds;
+
+	glob(pattern, 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		add_seed(found.gl_pathv[i], o);
+	globfree(&found);
+	if (n_seeds == before) {
+		fprintf(stderr, "no seeds at %s: run from the top of the tree\n", pattern);
+		exit(1);
 	}
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	glob_t found = { 0 };
-
 	(void)argc;
 	(void)argv;
-	glob("tests/data/programs/*.mlirbc", 0, NULL, &found);
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		add_seed(found.gl_pathv[i]);
-	globfree(&found);
-	if (!n_seeds) {
-		fprintf(stderr, "no seeds in tests/data/programs: run from the top of the tree\n");
-		exit(1);
-	}
+	add_seeds("tests/data/spmd/captured/*.mlirbc", &(struct tc_options){ .partitions = 8 });
+	add_seeds("tests/data/programs/*.mlirbc", NULL);
 	return 0;
 }
 
@@ -173,7 +181,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 
 /* ---- what must hold ---- */
 
-static _Noreturn void found(const char *what, const char *text)
+static _Noreturn void found_text(const char *what, const char *text)
 {
 	fprintf(stderr, "%s: %s\n", what, text);
 	abort();
@@ -187,17 +195,39 @@ static void check_text(const struct tc_source *source)
 
 	if (tc_print(source, NULL, "read", &first, &err)) {
 		if (err.code == ERR_INTERNAL || !*err.msg)
-			found("not a program's fault", err.msg);
+			found_text("not a program's fault", err.msg);
 		return;
 	}
 	printed.code = first;
 	printed.bytes = strlen(first);
 	if (tc_print(&printed, NULL, "read", &second, &err))
-		found("what was printed is not read", err.msg);
+		found_text("what was printed is not read", err.msg);
 	if (strcmp(first, second))
-		found("it reads back as another text", second);
+		found_text("it reads back as another text", second);
 	free(first);
 	free(second);
+}
+
+static void check_code(const struct tc_source *source, const struct tc_options *options)
+{
+	struct tc_result r;
+	struct image *im;
+	struct str code = { 0 };
+	struct err err;
+
+	if (tc_compile(source, options, &r, &err)) {
+		if (err.code == ERR_INTERNAL || !*err.msg)
+			found_text("not a program's fault", err.msg);
+		return;
+	}
+	if (image_parse(r.image, r.image_bytes, &im, &err))
+		found_text("an image that is not taken", err.msg);
+	isa_print_program(im->text, im->text_bytes, NULL, NULL, &code);
+	if (code.failed || !code.text || strchr(code.text, '!'))
+		found_text("an instruction that no device takes", code.text ? code.text : "");
+	str_free(&code);
+	image_free(im);
+	tc_result_free(&r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -205,24 +235,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct tc_options options = { .cores = 1, .level = n % 4 != 3, .verify = n % 2,
 				      .memory_limit = 64u << 20 };
 	struct tc_source source = { data, n, "mlir" };
-	struct tc_result r;
-	struct image *im;
-	struct str code = { 0 };
-	struct err err;
 
 	check_text(&source);
-	if (tc_compile(&source, &options, &r, &err)) {
-		if (err.code == ERR_INTERNAL || !*err.msg)
-			found("not a program's fault", err.msg);
-		return 0;
-	}
-	if (image_parse(r.image, r.image_bytes, &im, &err))
-		found("an image that is not taken", err.msg);
-	isa_print_program(im->text, im->text_bytes, NULL, NULL, &code);
-	if (code.failed || !code.text || strchr(code.text, '!'))
-		found("an instruction that no device takes", code.text ? code.text : "");
-	str_free(&code);
-	image_free(im);
-	tc_result_free(&r);
+	check_code(&source, &options);
+	options.partitions = 8;
+	if (is_for_several(&source))
+		check_code(&source, &options);
 	return 0;
 }

@@ -164,6 +164,8 @@ void tc_ir_verify(struct tc_ctx *c, const char *pass, bool is_deep)
 	}
 	if (!n)
 		BAD(&k, "the module has no function");
+	if (is_deep)
+		check_attrs(&k);
 	verify_block(&k, top);
 	if (!tc_main(c))
 		BAD(&k, "the module has no main function");

@@ -178,6 +178,27 @@ static void test_captured(void **state)
 		ERR_UNIMPLEMENTED, "odd: it does not run yet");
 }
 
+static void test_meshes_are_texts(void **state)
+{
+	static const char *const meshes[] = { "[1]", "4", "{mesh = 4}", "\"[x=8]\"" };
+	static const struct tc_options o = { .level = 1, .partitions = 8 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(meshes) / sizeof(*meshes); i++) {
+		struct str text = { 0 };
+		struct tc_result r = { 0 };
+		struct err err = { 0 };
+
+		str_printf(&text, "module() {meshes = %s} () {\nfunc() {sym_name = \"main\"} "
+			   "(%%0: tensor<8xf32>) {\nreturn(%%0)\n}\n}\n", meshes[i]);
+		assert_int_equal(tc_compile(&(struct tc_source){ text.text, text.len, "mlir" }, &o,
+					    &r, &err), ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, "mesh"));
+		tc_result_free(&r);
+		str_free(&text);
+	}
+}
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -599,6 +620,7 @@ int main(void)
 		cmocka_unit_test(test_shardings),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_captured),
+		cmocka_unit_test(test_meshes_are_texts),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
