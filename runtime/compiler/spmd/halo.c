@@ -144,7 +144,12 @@ static bool find_neighbours(struct rows *r)
 static bool is_worth_it(const struct rows *r)
 {
 	int64_t hops = r->last - r->first + (r->first > 0 || r->last < 0);
+	/* Of others, the first one from `from` and the last one up to `to`. */
+	int64_t moved = hops * r->part - (r->first ? r->from : 0) -
+			(r->last ? r->part - r->to : 0);
 
+	if (hops > 1 && moved >= (r->parts - 1) * r->part)
+		return false;
 	if (hops <= MOST_DRIFTING)
 		return true;
 	return r->step == r->part && hops <= MOST_HOPS && hops < r->parts - 1;

@@ -392,6 +392,9 @@ static void as_few_as_can_be(void **state)
 		{ { CONV, 8, false, 32, 32, 1, 1, 2, 0, 3, 1 }, 1 },
 		{ { CONV, 8, false, 8, 8, 1, 1, 2, 2, 5, 1 }, 4 },
 		{ { CONV, 8, false, 8, 8, 1, 1, 5, 0, 6, 1 }, 100 },
+		/* By two neighbours all that there is. */
+		{ { CONV, 3, false, 6, 6, 1, 1, 4, 4, 5, 2 }, 100 },
+		{ { CONV, 3, false, 6, 6, 1, 1, 1, 1, 3, 1 }, 2 },
 		/* Every other one, from the first or second. */
 		{ { SLICE, 8, false, 16, 8, 2, 1, 0, 16, 1, 1 }, 0 },
 		{ { SLICE, 8, false, 16, 8, 2, 1, 1, 16, 1, 1 }, 0 },
