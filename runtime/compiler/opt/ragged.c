@@ -89,8 +89,9 @@ static void give_groups(const struct ragged *r, struct tc_op *to)
 		tc_fail(r->c, ERR_INVALID_ARGUMENT, r->op, "replica_groups: not a matrix of "
 			"numbers");
 	ids = arena_array(&r->c->arena, t ? (size_t)t->count : 1, sizeof(*ids));
+	/* Where it lies in the program's bytes is not aligned. */
 	for (int64_t i = 0; t && i < t->count; i++)
-		ids[i] = ((const int64_t *)groups->data)[groups->is_splat ? 0 : i];
+		memcpy(&ids[i], (const char *)groups->data + (groups->is_splat ? 0 : 8 * i), 8);
 	tc_set_ints(r->c, to, "replica_groups", ids, t ? (unsigned)t->count : 0);
 	tc_set_int(r->c, to, "group_size", TC_ATTR_INT, t ? t->dim[1] : 0);
 	tc_set_int(r->c, to, "channel_id", TC_ATTR_INT,
