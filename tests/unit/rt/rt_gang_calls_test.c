@@ -49,6 +49,19 @@ static const char lone[] = PROGRAM(TAKES, "    %9 = " MANUAL WHO_I_AM
 	"      return(%5)\n    } () {\n      return(%1)\n    }\n"
 	SUM_OF("%7", "%3")
 	"    return(%7)\n    }\n    return(%9)\n");
+/* Member 1 calls, then gets what member 0 has; then all call. */
+static const char early[] = PROGRAM(TAKES, "    %9 = " MANUAL WHO_I_AM
+	"    %2 = create_token() : token\n"
+	"    %3 = if(%22) : tensor<2xf32> () {\n"
+	"      %4 = send(%1, %2) {channel_id = 7, " HOST "token\n"
+	"      %5, %6 = recv(%4) {channel_id = 9, " HOST "tensor<2xf32>, token\n"
+	"      return(%5)\n    } () {\n      return(%1)\n    }\n"
+	"    %10 = collective_permute(%3) {source_target_pairs = [0, 1], channel_id = 1} : "
+	"tensor<2xf32>\n"
+	"    %11 = create_token() : token\n"
+	"    %12 = send(%10, %11) {channel_id = 7, " HOST "token\n"
+	"    %13, %14 = recv(%12) {channel_id = 9, " HOST "tensor<2xf32>, token\n"
+	"    return(%13)\n    }\n    return(%9)\n");
 /* Each member: the sum over members of x. */
 static const char plain[] = PROGRAM(TAKES, "    %9 = " MANUAL
 	SUM_OF("%6", "%1")
@@ -157,6 +170,8 @@ struct launch {
 	struct rt_event *done[MEMBERS];
 };
 
+static float more;	/* is added to all of x */
+
 /* Member m's part of x is { 2 m, 2 m + 1 }. hosts: of each member, or NULL. */
 static int start(struct launch *l, const struct rt_gang *g, struct host *hosts, struct err *err)
 {
@@ -167,7 +182,7 @@ static int start(struct launch *l, const struct rt_gang *g, struct host *hosts, 
 
 	*l = (struct launch){ .g = g, .calls = hosts != NULL };
 	for (unsigned m = 0; m < MEMBERS; m++) {
-		const float x[2] = { 2.0f * (float)m, 2.0f * (float)m + 1 };
+		const float x[2] = { 2.0f * (float)m + more, 2.0f * (float)m + 1 + more };
 
 		if (rt_buffer_from_host(client, rt_exe_device(g->exe[m]), RT_DEVICE, &two, x,
 					NULL, &l->in[m], err))
@@ -362,6 +377,30 @@ static void an_error_of_one_function_is_all_results(void **state)
 	rt_free_gang(&one);
 }
 
+/* Member 0 has sent, and stopped, when member 1 fails. */
+static void what_was_sent_in_a_launch_that_failed_does_not_come_back(void **state)
+{
+	struct host h[MEMBERS] = { { .fails = false } };
+	float out[MEMBERS][2];
+	struct launch l;
+	struct rt_gang g;
+	struct err err;
+
+	(void)state;
+	compile(&g, early, usual);
+	for (unsigned round = 0; round < 3; round++) {
+		fails(&g, 1);
+		more = 100;
+		if (start(&l, &g, h, &err) || end(&l, out, &err))
+			fail_msg("%s", err.msg);
+		more = 0;
+		assert_float_equal(out[1][0], 110, 0);
+		assert_float_equal(out[1][1], 111, 0);
+		assert_float_equal(out[2][0], 10, 0);
+	}
+	rt_free_gang(&g);
+}
+
 /* It would wait for its own end. */
 static void a_function_launches_nothing_that_waits_for_it(void **state)
 {
@@ -394,6 +433,7 @@ int main(void)
 		cmocka_unit_test(each_calls_with_its_own_part),
 		cmocka_unit_test(others_are_launched_when_they_may_be),
 		cmocka_unit_test(an_error_of_one_function_is_all_results),
+		cmocka_unit_test(what_was_sent_in_a_launch_that_failed_does_not_come_back),
 		cmocka_unit_test(a_function_launches_nothing_that_waits_for_it),
 	};
 
