@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.error
 import urllib.request
@@ -402,6 +403,44 @@ class Acts(Machine):
                    memory_total_bytes=1 << 30, memory_used_bytes=3 << 20, n_execute=9,
                    memory_largest_free_bytes=5 << 20, temperature_c=51.5, ecc_corrected=2,
                    pid=None, n_processes=1, node="/dev/accel/accel0")
+
+    def test_diag_runs_bringup_on_an_idle_device(self):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.dir))
+        (folder / "xla-smi").write_bytes(pathlib.Path(smi_test.SMI).read_bytes())
+        (folder / "tessera-bringup").write_text(
+            '#!/bin/sh\necho "$TESSERA_DEVICES" "$@"\nexit "${ENDS:-0}"\n', encoding="ascii")
+        for name in ("xla-smi", "tessera-bringup"):
+            (folder / name).chmod(0o755)
+
+        self.with_driver()
+
+        def diag(*args, ends=0):
+            return subprocess.run([folder / "xla-smi", "--root", self.card, "diag", *args],
+                                  env={**os.environ, **self.env, "ENDS": str(ends),
+                                       "TESSERA_TELEMETRY_DIR": str(self.dir)}, text=True,
+                                  capture_output=True, timeout=60, check=False)
+
+        done = diag("accel:accel0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^accel:\S*/dev/accel/accel0 --level 1\n$")
+        done = diag("accel:accel0", "3", "--json")
+        self.assertRegex(done.stdout, r" --level 3 --json -\n$")
+        # A step that fails is another thing than a run that could not be.
+        for ends, status in ((1, 5), (2, 1), (3, 1)):
+            self.assertEqual(diag("accel:accel0", ends=ends).returncode, status)
+        for level in ("0", "5", "12", "x", ""):
+            self.assertEqual(diag("accel:accel0", level).returncode, 2, level)
+        self.assertEqual(diag("accel:accel7").returncode, 3)
+        # Somebody has it open: that is refused, and done if it must be.
+        p = page(41)
+        p.n_devices = 1
+        d = p.devices[0]
+        d.bus_id, d.kind, d.driver, d.read_at = b"accel:accel0", 3, b"tessera", 1
+        self.publish("tessera-0-41", p)
+        done = diag("accel:accel0", "--json")
+        self.assertEqual((done.returncode, "--level" in done.stdout), (4, False))
+        self.assertIn("--force", done.stderr)
+        self.assertIn("--level 2", diag("accel:accel0", "2", "-f").stdout)
 
     def test_errors_are_injected_through_the_driver_and_only_by_force(self):
         self.with_driver()

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "hal/hw/desc.h"
@@ -166,6 +168,86 @@ int smi_reset(const struct smi_options *o, int argc, char **argv)
 	if (status)
 		return status;
 	status = reset_device(o, &node, d);
+	smi_node_free(&node);
+	return status;
+}
+
+/* ---- diag ---- */
+
+/* tessera-bringup stands beside this program, or where the shell finds it. */
+static void find_bringup(char path[SMI_PATH])
+{
+	static const char name[] = "tessera-bringup";
+	ssize_t n = readlink("/proc/self/exe", path, SMI_PATH - sizeof(name) - 1);
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	memcpy(path + (n > 0 ? n : 0), name, sizeof(name));
+	if (access(path, X_OK))
+		memcpy(path, name, sizeof(name));
+}
+
+/* Runs it on a device, as a program of its own: this one links no model. Its exit status. */
+static int run_bringup(const struct smi_options *o, const char *devices, const char *level)
+{
+	char path[SMI_PATH];
+	const char *argv[] = { path, "--level", level, o->form == SMI_JSON ? "--json" : NULL, "-",
+			       NULL };
+	int status = 0, sysno;
+	pid_t child;
+
+	find_bringup(path);
+	if (setenv("TESSERA_DEVICES", devices, 1))
+		return fail("the environment", errno);
+	fflush(stdout);
+	sysno = posix_spawnp(&child, path, NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+	if (sysno)
+		return fail(path, sysno);
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail(path, errno);
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return SMI_OK;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+		return SMI_UNHEALTHY;
+	fprintf(stderr, "xla-smi: tessera-bringup did not do it: %s %d\n",
+		WIFEXITED(status) ? "status" : "signal",
+		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	return SMI_FAILED;
+}
+
+static int diagnose(const struct smi_options *o, const struct smi_node *node,
+		    const struct smi_device *d, const char *level)
+{
+	bool is_node = !strcmp(d->kind, "accel");
+	char devices[SMI_PATH + 8];
+
+	if (!is_node && strcmp(d->kind, "vfio"))
+		return refuse("a model belongs to its process or server. One of your own: "
+			      "TESSERA_DEVICES=sim tessera-bringup", d->bus_id);
+	/* With --force and --json standard output is the report's alone. */
+	if (!(o->force && o->form == SMI_JSON) && name_users(node, d) && !o->force)
+		return refuse("others use it, see above, and it would be reset; --force tries all "
+			      "the same", d->bus_id);
+	snprintf(devices, sizeof(devices), "%s:%s", d->kind, is_node ? d->node : d->pci);
+	return run_bringup(o, devices, level);
+}
+
+int smi_diag(const struct smi_options *o, int argc, char **argv)
+{
+	const char *level = argc > 2 ? argv[2] : "1";
+	const struct smi_device *d;
+	struct smi_node node;
+	int status;
+
+	if (strlen(level) != 1 || *level < '1' || *level > '4') {
+		fprintf(stderr, "xla-smi: \"%s\" is no level from 1 to 4\n", level);
+		return SMI_USAGE;
+	}
+	status = with_device(o, argv[1], &node, &d);
+	if (status)
+		return status;
+	status = diagnose(o, &node, d, level);
 	smi_node_free(&node);
 	return status;
 }

@@ -290,6 +290,7 @@ int smi_show(const struct smi_options *o, int argc, char **argv);
 int smi_report(const struct smi_options *o, int argc, char **argv);
 int smi_reg(const struct smi_options *o, int argc, char **argv);
 int smi_reset(const struct smi_options *o, int argc, char **argv);
+int smi_diag(const struct smi_options *o, int argc, char **argv);
 int smi_inject(const struct smi_options *o, int argc, char **argv);
 int smi_cdi(const struct smi_options *o, int argc, char **argv);
 int smi_serve(const struct smi_options *o, int argc, char **argv);
