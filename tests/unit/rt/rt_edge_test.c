@@ -26,6 +26,29 @@ static void no_random_bits_leave_the_key(void **state)
 		}
 }
 
+/* One permutation after another is their product, in the right order. */
+static void transposes_follow_each_other(void **state)
+{
+	static const unsigned orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+					       { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	static const unsigned dim[3] = { 2, 3, 4 };
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < 36; i++) {
+		const unsigned *a = orders[i / 6], *b = orders[i % 6];
+
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<2x3x4xi32>",
+			"%%2 = transpose(%%1) {permutation = [%u, %u, %u]} : "
+			"tensor<%ux%ux%uxi32>\n"
+			"%%3 = transpose(%%2) {permutation = [%u, %u, %u]} : "
+			"tensor<%ux%ux%uxi32>\nreturn(%%3)"), a[0], a[1], a[2], dim[a[0]],
+			dim[a[1]], dim[a[2]], b[0], b[1], b[2], dim[a[b[0]]], dim[a[b[1]]],
+			dim[a[b[2]]]);
+		runs_as_evaluated(text);
+	}
+}
+
 /* Products whose operands and result are different kinds of numbers. */
 static void products_of_any_kinds(void **state)
 {
@@ -456,6 +479,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_without_elements_have_constants),
 		cmocka_unit_test(no_random_bits_leave_the_key),
+		cmocka_unit_test(transposes_follow_each_other),
 		cmocka_unit_test(products_of_any_kinds),
 		cmocka_unit_test(products_of_any_kinds_lose_nothing),
 		cmocka_unit_test(products_sum_over_dims_in_any_order),

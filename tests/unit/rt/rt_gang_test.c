@@ -370,16 +370,18 @@ static void an_error_of_one_argument_is_all_results(void **state)
 	(void)state;
 	err_set(&why, ERR_DATA_LOSS, "the disk is gone");
 	load(&g, 4, sets[4].at, 0);
-	for (unsigned later = 0; later < 2; later++) {
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned later = i / 4, whose = i % 4;
+
 		give_arguments(&l, &g, 0);
-		old = l.in[2];
+		old = l.in[whose];
 		if (later)
-			assert_int_equal(rt_buffer_alias(client, sets[4].at[2], RT_DEVICE, &array,
-							 &alias, &err), 0);
+			assert_int_equal(rt_buffer_alias(client, sets[4].at[whose], RT_DEVICE,
+							 &array, &alias, &err), 0);
 		else
-			assert_int_equal(rt_buffer_of_error(client, sets[4].at[2], RT_DEVICE,
+			assert_int_equal(rt_buffer_of_error(client, sets[4].at[whose], RT_DEVICE,
 							    &array, &why, &alias, &err), 0);
-		l.in[2] = alias;
+		l.in[whose] = alias;
 		assert_int_equal(execute(&l, NULL, &err), 0);
 		if (later)
 			rt_alias_fail(alias, &why);

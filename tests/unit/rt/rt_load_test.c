@@ -105,10 +105,41 @@ static void a_refused_program_names_its_op(void **state)
 	rt_program_unref(p);
 }
 
+static void sizes_that_are_not_those_of_the_bytes_are_refused(void **state)
+{
+	struct rt_program *p = compile(
+		"module() {sym_name = \"twice\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<4xf32>) {\n"
+		"    %1 = add(%0, %0) : tensor<4xf32>\n"
+		"    return(%1)\n  }\n}\n");
+	static const uint64_t by[] = { 1, 8, (uint64_t)-1, 1ull << 63 };
+	struct rt_program *q;
+	uint64_t *size;
+	struct err err;
+	size_t n;
+	char *all;
+
+	(void)state;
+	assert_int_equal(rt_program_serialize(p, (void **)&all, &n, &err), 0);
+	size = (uint64_t *)(void *)(all + HEAD - 3 * sizeof(*size));
+	for (unsigned i = 0; i < 12; i++) {
+		size[i % 3] += by[i / 3];
+		assert_int_equal(rt_program_deserialize(all, n, &q, &err),
+				 ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, "was cut or changed"));
+		size[i % 3] -= by[i / 3];
+	}
+	assert_int_equal(rt_program_deserialize(all, n, &q, &err), 0);
+	rt_program_unref(q);
+	rt_program_unref(p);
+	free(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_program_names_its_op),
+		cmocka_unit_test(sizes_that_are_not_those_of_the_bytes_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
