@@ -130,7 +130,7 @@ for page in "$prefix"/share/man/man[18]/*; do
 done
 for tool in xla-smi tessera-objdump tessera-bringup; do
 	bash -c '. "$1/share/bash-completion/completions/$2" && f=$(complete -p "$2") &&
-		f=${f#*-F } && "${f%% *}" "$1/bin/$2" --j && [ "${COMPREPLY[*]}" = --json ]' \
+		f=${f#*-F } && "${f%% *}" "$1/bin/$2" --js && [ "${COMPREPLY[*]}" = --json ]' \
 		bash "$prefix" "$tool" || fail "completion for $tool"
 done
 if grep -rlF "$(pwd)" "$prefix/include" "$prefix/share" "$prefix/lib/pkgconfig"; then
