@@ -542,6 +542,7 @@ static void lists_of_rows_are_as_long_as_each_other(void **state)
 	m->computations[1]->instructions[5]->n_operand_ids = 5;
 	refuses(m, ERR_INVALID_ARGUMENT, "it has 5 operands and 1 results, not 6 and 1");
 	m = ragged(0);
+	hlo__shape__free_unpacked(m->computations[1]->instructions[1]->shape, NULL);
 	m->computations[1]->instructions[1]->shape = array(F32, 4);
 	m->computations[1]->instructions[5]->operand_ids[0] = 12;
 	refuses(m, ERR_INVALID_ARGUMENT, "have other rows");

@@ -379,7 +379,7 @@ static void test_broken(void **state)
 	}
 }
 
-/* For one device shardings say nothing; for several, what is not shared out yet is refused. */
+/* For one device shardings say nothing; for several, a mesh of one has no axis to be manual. */
 static void test_devices(void **state)
 {
 	static const char text[] =
@@ -404,7 +404,8 @@ static void test_devices(void **state)
 	free(out);
 	assert_int_equal(tc_compile(&s, NULL, &r, &err), 0);
 	tc_result_free(&r);
-	assert_int_equal(tc_compile(&s, &eight, &r, &err), ERR_UNIMPLEMENTED);
+	assert_int_equal(tc_compile(&s, &eight, &r, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "no axis of the mesh"));
 }
 
 int main(void)
