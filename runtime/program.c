@@ -222,6 +222,18 @@ struct rt_counts rt_program_members(const struct rt_program *p)
 	return p->members;
 }
 
+/* Whether a member has less than all of a result. */
+static bool has_cut_results(const struct image *im)
+{
+	uint32_t n, i = 0;
+	size_t at = 0;
+
+	for (; image_next_sharding(im, &at, &n); i++)
+		if (i >= im->info.n_args && n)
+			return true;
+	return false;
+}
+
 int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const char **format,
 		    struct err *err)
 {
@@ -233,7 +245,13 @@ int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const
 	*bytes = p->source_bytes;
 	*format = p->format;
 	if (!strcmp(p->format, "mlir"))
-		return 0;
+		return !has_cut_results(p->image) ? 0 :
+			err_set(err, ERR_UNIMPLEMENTED, "the program of %u partitions came as "
+				"MLIR, and can't be shown as each of them runs it: who reads it "
+				"as it came takes parts of results for the whole. Give it as an "
+				"HLO module (torch_xla: without XLA_STABLEHLO_COMPILE), or ask "
+				"the executable for the shardings of its results",
+				p->members.partitions);
 	pthread_mutex_lock(&p->shown_lock);
 	if (!p->shown)
 		code = tc_hlo_with_config(&(struct tc_source){ p->source, p->source_bytes,

@@ -294,7 +294,8 @@ const struct image *rt_program_image(const struct rt_program *p);
 const void *rt_program_options(const struct rt_program *p, size_t *bytes);
 const char *rt_program_fingerprint(const struct rt_program *p);	/* 64 hex digits */
 struct rt_counts rt_program_members(const struct rt_program *p);
-/* The program in a form that frameworks read back: MLIR as it came, format "mlir"; of an HLO
+/* The program in a form that frameworks read back: MLIR as it came, format "mlir", or
+ * UNIMPLEMENTED where its members have parts of results, which it does not say; of an HLO
  * module, "hlo_with_config" with the layouts of its arguments and results. *format is
  * NUL-terminated. The first call for a module makes it, the others wait for that one. */
 int rt_program_show(struct rt_program *p, const void **out, size_t *bytes,

@@ -10,6 +10,23 @@ import torch_xla.debug.metrics as met
 import torch_xla.runtime as xr
 
 
+def product_in_parts():
+    """A result that is cut along both dims, or the words of its refusal."""
+    xr.use_spmd()
+    import torch_xla.distributed.spmd as xs
+    mesh = xs.Mesh(range(4), (2, 2), ("a", "b"))
+    x = torch.arange(64.0).reshape(8, 8)
+    y = x.to(torch_xla.device())
+    xs.mark_sharding(y, mesh, ("a", None))
+    product = y @ y
+    xs.mark_sharding(product, mesh, ("a", "b"))
+    try:
+        torch_xla.sync()
+    except RuntimeError as e:
+        return str(e)
+    return torch.equal(product.cpu(), x @ x)
+
+
 def hybrid_mesh(sizes=(1, 1)):
     """A mesh of these sizes, which HybridMesh makes for the hardware type TPU alone."""
     xr.use_spmd()

@@ -205,6 +205,41 @@ static void a_module_says_how_results_lie(void **state)
 	drop_client(on);
 }
 
+/* MLIR as it came does not say it: whoever reads that would take parts for the whole. */
+static void mlir_is_not_shown_where_results_are_parts(void **state)
+{
+	static const struct { const char *sharding; bool is_shown; } cases[] = {
+		{ "[{x}]", false }, { "[{}]", true },
+	};
+	struct PJRT_Client *on = new_client("devices=4,hbm=64M,lanes=1");
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE };
+		struct PJRT_LoadedExecutable *l;
+		struct PJRT_Executable *x;
+		char text[512];
+
+		snprintf(text, sizeof(text), "module() {meshes = {mesh = \"[x=4]\"}} () {\n"
+			 "func() {sym_name = \"main\"} (%%1: tensor<8xf32> "
+			 "{sharding = \"@mesh%s\"}) {\n%%2 = add(%%1, %%1) : tensor<8xf32>\n"
+			 "%%3 = sharding_constraint(%%2) {sharding = \"@mesh%s\"} : tensor<8xf32>\n"
+			 "return(%%3)\n}\n}", cases[i].sharding, cases[i].sharding);
+		l = compile_for_four(on, (struct bytes){ text, strlen(text) }, "mlir");
+		x = GET(LoadedExecutable_GetExecutable, executable, .loaded_executable = l);
+		if (cases[i].is_shown)
+			assert_ok(CALL(Executable_OptimizedProgram, .executable = x,
+				       .program = &p));
+		else
+			assert_error(CALL(Executable_OptimizedProgram, .executable = x,
+					  .program = &p), PJRT_Error_Code_UNIMPLEMENTED,
+				     "parts of results");
+		assert_ok(CALL(Executable_Destroy, .executable = x));
+		drop_exe(l);
+	}
+	drop_client(on);
+}
+
 static void mlir_comes_back_as_it_was(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
@@ -400,6 +435,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_module_comes_back_with_layouts),
 		cmocka_unit_test(a_module_says_how_results_lie),
+		cmocka_unit_test(mlir_is_not_shown_where_results_are_parts),
 		cmocka_unit_test(mlir_comes_back_as_it_was),
 		cmocka_unit_test(each_replica_runs_on_its_device),
 		cmocka_unit_test(replicas_that_talk_run_by_one_call),
