@@ -85,6 +85,36 @@ static void products_of_any_kinds(void **state)
 	}
 }
 
+/* Features lie apart, as in PyTorch's order, and there is nothing of something. */
+static void convolutions_of_nothing_are_zeros(void **state)
+{
+	static const struct { const char *in, *kernel, *out; } shapes[] = {
+		{ "2x3x0", "4x3x2", "2x4x3" },		/* points */
+		{ "2x0x5", "4x0x2", "2x4x8" },		/* features */
+		{ "0x3x5", "4x3x2", "0x4x8" },		/* batch */
+		{ "2x3x5", "0x3x2", "2x0x8" },		/* features of the result */
+		{ "2x3x5", "4x3x2", "2x4x8" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<%sxf32>, %%2: tensor<%sxf32>",
+			"%%3 = convolution(%%1, %%2) {input_batch_dimension = 0, "
+			"input_feature_dimension = 1, input_spatial_dimensions = [2], "
+			"kernel_input_feature_dimension = 1, "
+			"kernel_output_feature_dimension = 0, "
+			"kernel_spatial_dimensions = [2], output_batch_dimension = 0, "
+			"output_feature_dimension = 1, output_spatial_dimensions = [2], "
+			"window_strides = [1], padding = [2, 2], lhs_dilation = [1], "
+			"rhs_dilation = [1], window_reversal = [0], "
+			"feature_group_count = 1, batch_group_count = 1} : "
+			"tensor<%sxf32>\nreturn(%%3)"), shapes[i].in, shapes[i].kernel,
+			shapes[i].out);
+		runs_as_evaluated(text);
+	}
+}
+
 #define FACTORS "{lhs_batching_dimensions = [], rhs_batching_dimensions = [], " \
 	"lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]}"
 
@@ -481,6 +511,7 @@ int main(void)
 		cmocka_unit_test(no_random_bits_leave_the_key),
 		cmocka_unit_test(transposes_follow_each_other),
 		cmocka_unit_test(products_of_any_kinds),
+		cmocka_unit_test(convolutions_of_nothing_are_zeros),
 		cmocka_unit_test(products_of_any_kinds_lose_nothing),
 		cmocka_unit_test(products_sum_over_dims_in_any_order),
 		cmocka_unit_test(shapes_that_do_not_fit_are_refused_both_ways),
