@@ -184,18 +184,12 @@ static struct tc_value *reduce_small(struct meeting *m, struct tc_value *x)
 static struct tc_value *in_parts(const struct meeting *m, struct tc_value *x)
 {
 	int64_t n = x->type->count, more = (m->n - n % m->n) % m->n, none = 0;
-	int64_t dim[2] = { m->n, (n + more) / m->n }, all = n + more;
-	struct tc_value *in[2] = { tc_build_reshape(&m->b, x, 1, &n), NULL }, *v = in[0];
+	const struct tc_type *scalar = tc_tensor(m->b.c, (enum elem)x->type->elem, 0, NULL);
+	int64_t dim[2] = { m->n, (n + more) / m->n };
+	struct tc_value *v = tc_build_reshape(&m->b, x, 1, &n);
 
-	if (more) {
-		const struct tc_type *t = x->type;
-
-		in[1] = tc_build_number(&m->b, tc_tensor(m->b.c, (enum elem)t->elem, 0, NULL), 0);
-		v = tc_build(&m->b, TC_PAD, tc_tensor(m->b.c, (enum elem)t->elem, 1, &all), 2, in);
-		tc_set_ints(m->b.c, v->def, "edge_padding_low", &none, 1);
-		tc_set_ints(m->b.c, v->def, "edge_padding_high", &more, 1);
-		tc_set_ints(m->b.c, v->def, "interior_padding", &none, 1);
-	}
+	if (more)
+		v = tc_build_pad(&m->b, v, tc_build_number(&m->b, scalar, 0), &none, &more, &none);
 	return tc_build_reshape(&m->b, v, 2, dim);
 }
 

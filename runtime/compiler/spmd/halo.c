@@ -293,23 +293,14 @@ static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *
 struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
 				 unsigned d, int64_t low, int64_t high)
 {
-	const struct tc_type *t = x->type;
-	int64_t dim[TC_MAX_RANK], edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
-	struct tc_value *in[2] = { x, NULL };
+	const struct tc_type *scalar = tc_tensor(s->c, (enum elem)x->type->elem, 0, NULL);
+	int64_t edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
 
 	if (!low && !high)
 		return x;
-	for (unsigned i = 0; i < t->rank; i++)
-		dim[i] = t->dim[i];
-	dim[d] += low + high;
 	edge[0][d] = low;
 	edge[1][d] = high;
-	in[1] = tc_build_number(b, tc_tensor(s->c, (enum elem)t->elem, 0, NULL), 0);
-	x = tc_build(b, TC_PAD, tc_tensor(s->c, (enum elem)t->elem, t->rank, dim), 2, in);
-	tc_set_ints(s->c, x->def, "edge_padding_low", edge[0], t->rank);
-	tc_set_ints(s->c, x->def, "edge_padding_high", edge[1], t->rank);
-	tc_set_ints(s->c, x->def, "interior_padding", none, t->rank);
-	return x;
+	return tc_build_pad(b, x, tc_build_number(b, scalar, 0), edge[0], edge[1], none);
 }
 
 struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,

@@ -651,16 +651,11 @@ static struct tc_value *pad_end(struct shard *s, const struct tc_build *b, struc
 				const struct tc_type *type)
 {
 	const struct tc_type *scalar = tc_tensor(s->c, (enum elem)type->elem, 0, NULL);
-	struct tc_value *in[2] = { x, tc_build_number(b, scalar, 0) }, *v;
 	int64_t zero[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK];
 
 	for (unsigned d = 0; d < type->rank; d++)
 		high[d] = type->dim[d] - x->type->dim[d];
-	v = tc_build(b, TC_PAD, type, 2, in);
-	tc_set_ints(s->c, v->def, "edge_padding_low", zero, type->rank);
-	tc_set_ints(s->c, v->def, "edge_padding_high", high, type->rank);
-	tc_set_ints(s->c, v->def, "interior_padding", zero, type->rank);
-	return v;
+	return tc_build_pad(b, x, tc_build_number(b, scalar, 0), zero, high, zero);
 }
 
 static struct tc_value *share_result(struct shard *s, const struct tc_build *b,
