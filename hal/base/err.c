@@ -109,10 +109,38 @@ int err_from_errno(int sysno)
 const char *err_name(int code)
 {
 	switch (code) {
-#define ERR(name, number, meaning) case number: return #name;
+#define ERR(name, number, severity, meaning, next) case number: return #name;
 #include "hal/base/err.def"
 #undef ERR
 	default:
 		return "UNKNOWN";
+	}
+}
+
+/* Severities by their names in err.def. */
+#define NONE "none"
+#define NOTE "note"
+#define ERROR "error"
+#define CRITICAL "critical"
+
+const char *err_severity(int code)
+{
+	switch (code) {
+#define ERR(name, number, severity, meaning, next) case number: return severity;
+#include "hal/base/err.def"
+#undef ERR
+	default:
+		return ERROR;
+	}
+}
+
+const char *err_next(int code)
+{
+	switch (code) {
+#define ERR(name, number, severity, meaning, next) case number: return next;
+#include "hal/base/err.def"
+#undef ERR
+	default:
+		return "";
 	}
 }

@@ -20,7 +20,7 @@
 #include <stdarg.h>
 
 enum err_code {
-#define ERR(name, number, meaning) ERR_##name = number,
+#define ERR(name, number, severity, meaning, next) ERR_##name = number,
 #include "hal/base/err.def"
 #undef ERR
 };
@@ -60,5 +60,9 @@ int err_from_errno(int sysno);
 
 /* "RESOURCE_EXHAUSTED"; "UNKNOWN" for numbers outside err.def. */
 const char *err_name(int code);
+/* "critical", as err.def has it; "error" for numbers outside it. */
+const char *err_severity(int code);
+/* What to do about any error of this code; "" for numbers outside err.def. */
+const char *err_next(int code);
 
 #endif

@@ -107,12 +107,37 @@ static void elem_texts_parse_back(void **state)
 	assert_false(elem_computes(ELEM_BF16));
 }
 
+static void every_code_has_a_severity_and_a_next_step(void **state)
+{
+	static const int codes[] = {
+#define ERR(name, number, severity, meaning, next) number,
+#include "hal/base/err.def"
+#undef ERR
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		const char *s = err_severity(codes[i]);
+
+		assert_true(!strcmp(s, "none") == !codes[i]);
+		assert_true(!strcmp(s, "none") || !strcmp(s, "note") || !strcmp(s, "error") ||
+			    !strcmp(s, "critical"));
+		/* It fits a field of xla-smi's. */
+		assert_in_range(strlen(err_next(codes[i])), 5, 159);
+	}
+	assert_string_equal(err_severity(ERR_INTERNAL), "critical");
+	assert_non_null(strstr(err_next(ERR_RESOURCE_EXHAUSTED), "xla-smi mem"));
+	assert_string_equal(err_severity(999), "error");
+	assert_string_equal(err_next(-1), "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(err_set_keeps_code_and_text),
 		cmocka_unit_test(err_sys_maps_errno_and_says_it),
 		cmocka_unit_test(err_cuts_long_texts),
+		cmocka_unit_test(every_code_has_a_severity_and_a_next_step),
 		cmocka_unit_test(arena_zeroes_aligns_and_honours_its_limit),
 		cmocka_unit_test(str_grows),
 		cmocka_unit_test(elem_texts_parse_back),
