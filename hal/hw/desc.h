@@ -201,9 +201,19 @@ struct hw_telemetry {
 	uint64_t dma_in_bytes, dma_out_bytes;
 	uint64_t n_execute, n_copy, n_fault, n_insn;
 	uint64_t matrix_ops, vector_ops;	/* multiply-adds; uops times elements */
-	uint32_t temperature_mc, power_mw;	/* from the model of DEVICE.md */
-	uint32_t clock_khz, throttle;
+	/* Sensors; 0: there is none. In the model as DEVICE.md#telemetry has it. */
+	uint32_t temperature_mc, power_mw;
+	uint32_t clock_khz, throttle;	/* HW_THROTTLE_* */
 };
+
+/* Heat, in thousandths of a degree: DEVICE.md#telemetry. */
+#define HW_AIR_MC 35000u		/* of the air, unless INJECT says another */
+#define HW_MAX_AIR_MC 100000u		/* that INJECT takes */
+#define HW_THROTTLE_ON_MC 90000u	/* from here on it is throttled, */
+#define HW_THROTTLE_OFF_MC 85000u	/* until here */
+#define HW_CLOCK_KHZ 1000000u
+#define HW_CLOCK_THROTTLED_KHZ 500000u
+#define HW_THROTTLE_HEAT 1u
 
 /* HW_LOG_RAS */
 struct hw_ras {
@@ -235,6 +245,7 @@ enum hw_link_is {
 	HW_LINK_UP = 1,
 	HW_LINK_PEER_FATAL = 2,	/* the neighbour is in its fatal state */
 	HW_LINK_PEER_OFF = 3,	/* the neighbour has no driver */
+	HW_LINK_DOWN = 4,	/* it carries nothing; a reset at either end brings it up */
 };
 struct hw_link {
 	uint16_t peer;		/* number of the neighbour */
@@ -247,6 +258,40 @@ struct hw_link {
 	uint64_t n_errors;	/* refused, because the chip they were for had failed */
 };
 
+/* TRACE_START: a ring of records, host memory of the context's, writable. */
+struct hw_trace {
+	uint64_t va;		/* struct hw_trace_record[n_records]; a multiple of 64 */
+	uint64_t first;		/* number of the first record, at least 1 */
+	uint32_t n_records;	/* a power of two, 2 to HW_TRACE_MAX_RECORDS */
+	uint32_t vector;	/* raised with each half of the ring; HW_NO_VECTOR: none */
+};
+
+#define HW_TRACE_MAX_RECORDS (1u << 20)
+
+enum hw_trace_kind {
+#define TRACE(name, number, what, pc) HW_TRACE_##name = number,
+#include "hal/hw/trace.def"
+#undef TRACE
+};
+
+/* Record n is at [(n - 1) % n_records]. `number` is 0 while the record is written. */
+struct hw_trace_record {
+	uint64_t number;	/* 1, 2, ...; stored last */
+	uint64_t begin_ns, end_ns;	/* device clock */
+	uint8_t kind;		/* enum hw_trace_kind */
+	uint8_t cls;		/* enum hw_class: the engine */
+	uint16_t queue;
+	uint32_t program;	/* id; of what is no EXECUTE 0 */
+	uint32_t tag;		/* the descriptor's */
+	uint32_t pc;		/* see trace.def */
+	uint64_t bytes;		/* GROUP: as HW_LOG_TELEMETRY counts them; COPY: written */
+	uint64_t ops;		/* GROUP: two a multiply-add, one a vector operation's element */
+	uint32_t n_insns;	/* GROUP: executed, HALT aside */
+	uint16_t status;	/* PROGRAM, COPY: enum hw_status with which it ended */
+	uint8_t op;		/* the descriptor's; GROUP, PARKED: the instruction's at pc */
+	uint8_t zero;
+};
+
 enum hw_feature {
 	HW_FEATURE_INLINE_NS = 1, HW_FEATURE_DEFAULT_LIMIT_NS = 2,
 	HW_FEATURE_MAX_LIMIT_NS = 3,
@@ -255,19 +300,27 @@ enum hw_feature {
 enum hw_inject {
 	HW_INJECT_ECC_CORRECTED = 1,	/* value: how many */
 	HW_INJECT_POISON = 2,		/* value: HBM offset of a 4 KiB page */
-	HW_INJECT_FATAL = 3,		/* the device enters its fatal state */
+	HW_INJECT_FATAL = 3,		/* value: enum hw_fatal from THERMAL on, else INJECTED */
 	HW_INJECT_DROP_IRQ = 4,		/* value: how many interrupts get lost */
 	/* Faulty cells of HBM (cell.def), for tests of memory tests. A bit of HBM is named by
 	 * its offset in bytes times 8 plus its number in the byte. */
 	HW_INJECT_CELL = 9,		/* value: enum hw_cell << 56 | the bit */
-	HW_INJECT_CELL_BY = 10,		/* value: the second cell of those that need one */
+	HW_INJECT_CELL_BY = 10,		/* value: the second cell of those that need one, or N */
 	HW_INJECT_MEND = 11,		/* no cell is faulty any more */
+	HW_INJECT_HANG = 12,		/* value: enum hw_class, whose engine's next run hangs */
+	HW_INJECT_BUS = 13,		/* value: how many copies and fills fail */
+	HW_INJECT_LINK_DOWN = 14,	/* value: number of a link, in HW_LOG_LINKS */
+	HW_INJECT_AIR = 15,		/* value: how warm the air is, at most HW_MAX_AIR_MC */
 	/* Lies, for tests of drivers. Of the requests that come after this one: */
 	HW_INJECT_WRONG_VALUE = 5,	/* value: what the next one's completion says it is */
 	HW_INJECT_WRONG_TAG = 6,	/* value: how many get another's tag back */
 	HW_INJECT_NO_ANSWER = 7,	/* value: how many get no completion */
 	HW_INJECT_DOORBELL = 8,		/* value: queue | tail << 32, as if somebody rang it */
 };
+
+/* HBM is banks of rows: see DEVICE.md#rows-of-hbm. */
+#define HW_HBM_ROW_BYTES 1024u
+#define HW_HBM_BANKS 16u
 
 /* What HW_INJECT_CELL makes of a cell. */
 enum hw_cell {
@@ -285,6 +338,8 @@ static_assert(sizeof(struct hw_fault) == 64, "fault");
 static_assert(sizeof(struct hw_queue_state) == 24, "state of a queue");
 static_assert(sizeof(struct hw_peer_map) == 40, "map of a window");
 static_assert(sizeof(struct hw_link) == 40, "link");
+static_assert(sizeof(struct hw_trace) == 24, "trace");
+static_assert(sizeof(struct hw_trace_record) == 64, "record of a trace");
 static_assert(sizeof(struct hw_identify) == 192, "identity");
 static_assert(sizeof(struct isa_scalar) == 24, "scalar");
 static_assert(sizeof(struct isa_operand) == 80, "operand");
@@ -294,5 +349,7 @@ static_assert(sizeof(struct isa_uop) == 16, "uop");
 int hw_status_code(unsigned status);
 const char *hw_status_text(unsigned status);
 const char *hw_status_name(unsigned status);	/* "BOUNDS" */
+/* "copy": what people call a descriptor of a queue's that is no EXECUTE; "?" for others. */
+const char *hw_work_name(unsigned op);
 
 #endif

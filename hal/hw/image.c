@@ -21,19 +21,21 @@
 #define MAX_ARGS 65536u
 
 enum section {
-	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, HOST, PEERS, MEMBERS, SHARDINGS, STRINGS,
-	NOTE, N_SECTIONS
+	TEXT, RODATA, INFO, BINDINGS, SHAPES, DEBUG, HOST, FUNCTIONS, PEERS, MEMBERS, MEETINGS,
+	SHARDINGS, STRINGS, NOTE, N_SECTIONS
 };
 
 static const char *const names[N_SECTIONS] = {
 	".text", ".rodata", ".tessera.info", ".tessera.bindings", ".tessera.shapes",
-	".tessera.debug", ".tessera.host", ".tessera.peers", ".tessera.members",
-	".tessera.shardings", ".tessera.strings", ".tessera.note",
+	".tessera.debug", ".tessera.host", ".tessera.functions", ".tessera.peers",
+	".tessera.members", ".tessera.meetings", ".tessera.shardings", ".tessera.strings",
+	".tessera.note",
 };
 static const size_t units[N_SECTIONS] = {
 	8, 1, sizeof(struct image_info), sizeof(struct image_binding),
 	sizeof(struct image_shape), sizeof(struct image_debug),
-	sizeof(struct image_transfer), sizeof(uint32_t), sizeof(uint64_t), 1, 1, 1,
+	sizeof(struct image_transfer), 1, sizeof(uint32_t), sizeof(uint64_t),
+	sizeof(struct image_meeting), 1, 1, 1,
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -285,6 +287,21 @@ static int check_transfers(const struct image *im, struct err *err)
 	return 0;
 }
 
+/* Ascending, each of a call that is there. */
+static int check_functions(const struct image *im, struct err *err)
+{
+	uint32_t last = im->n_transfers ? im->transfers[im->n_transfers - 1].call : 0;
+	uint32_t call, bytes, before = 0;
+	size_t at = 0;
+
+	while (image_next_function(im, &at, &call, &bytes)) {
+		if (call <= before || call > last)
+			return bad(err, "its calls by name are out of order");
+		before = call;
+	}
+	return at == im->functions_bytes ? 0 : bad(err, "a call by name is cut off");
+}
+
 /* A mailbox with peers or neither; the peers' mailboxes are like this one. */
 static int check_peers(const struct image *im, struct err *err)
 {
@@ -330,6 +347,20 @@ static int check_members(const struct image *im, struct err *err)
 	return 0;
 }
 
+static int check_meetings(const struct image *im, struct err *err)
+{
+	if (im->n_meetings && !im->n_slots)
+		return bad(err, "members meet that have no peers");
+	for (size_t i = 0; i < im->n_meetings; i++) {
+		const struct image_meeting *m = &im->meetings[i];
+
+		if (m->kind >= IMAGE_MEETING_KINDS || !elem_valid(m->elem) ||
+		    m->groups >= im->strings_bytes || m->where >= im->strings_bytes)
+			return bad(err, "a meeting has a wrong kind, type or text");
+	}
+	return 0;
+}
+
 static int check_shardings(const struct image *im, struct err *err)
 {
 	uint32_t n = im->info.n_args + im->info.n_results, bytes;
@@ -362,9 +393,13 @@ static int check(const struct image *im, struct err *err)
 	if (!code)
 		code = check_members(im, err);
 	if (!code)
+		code = check_meetings(im, err);
+	if (!code)
 		code = check_shardings(im, err);
 	if (!code)
 		code = check_transfers(im, err);
+	if (!code)
+		code = check_functions(im, err);
 	for (size_t i = 0; !code && i < im->n_debug; i++)
 		if (im->debug[i].op >= im->strings_bytes ||
 		    im->debug[i].where >= im->strings_bytes ||
@@ -420,8 +455,12 @@ static int copy_parts(const struct parts *s, bool is_whole, struct image *im,
 	im->n_debug = s->n[DEBUG] / units[DEBUG];
 	im->transfers = (const void *)(block + at[HOST]);
 	im->n_transfers = s->n[HOST] / units[HOST];
+	im->functions = (const void *)(block + at[FUNCTIONS]);
+	im->functions_bytes = s->n[FUNCTIONS];
 	im->peers = (const void *)(block + at[PEERS]);
 	im->members = (const void *)(block + at[MEMBERS]);
+	im->meetings = (const void *)(block + at[MEETINGS]);
+	im->n_meetings = s->n[MEETINGS] / units[MEETINGS];
 	im->shardings = (const void *)(block + at[SHARDINGS]);
 	im->shardings_bytes = s->n[SHARDINGS];
 	im->strings = block + at[STRINGS];
@@ -519,6 +558,23 @@ const void *image_next_sharding(const struct image *im, size_t *at, uint32_t *by
 	return p + sizeof(*bytes);
 }
 
+const void *image_next_function(const struct image *im, size_t *at, uint32_t *call,
+				uint32_t *bytes)
+{
+	size_t left = im->functions_bytes - *at, head = sizeof(*call) + sizeof(*bytes);
+	const uint8_t *p;
+
+	if (left < head)
+		return NULL;
+	p = im->functions + *at;
+	memcpy(call, p, sizeof(*call));
+	memcpy(bytes, p + sizeof(*call), sizeof(*bytes));
+	if (*bytes > left - head)
+		return NULL;
+	*at += head + *bytes;
+	return p + head;
+}
+
 bool image_draws(const struct image *im)
 {
 	return im->n_bindings && im->bindings[im->n_bindings - 1].kind == IMAGE_RANDOM;
@@ -527,6 +583,49 @@ bool image_draws(const struct image *im)
 const char *image_string(const struct image *im, uint32_t offset)
 {
 	return offset < im->strings_bytes ? im->strings + offset : "";
+}
+
+const char *image_meeting_kind_text(const struct image_meeting *m)
+{
+	static const char *const texts[IMAGE_MEETING_KINDS] = {
+		[IMAGE_WHOLE] = "all to each", [IMAGE_PARTS] = "parts to each",
+		[IMAGE_PAIRS] = "pairs",
+	};
+
+	return texts[m->kind];
+}
+
+static bool is_same_meeting(const struct image *a, const struct image *b, size_t i)
+{
+	const struct image_meeting *x = &a->meetings[i], *y = &b->meetings[i];
+
+	return x->kind == y->kind && x->elem == y->elem && x->depth == y->depth &&
+	       x->bytes == y->bytes &&
+	       !strcmp(image_string(a, x->groups), image_string(b, y->groups));
+}
+
+static uint64_t mailbox_bytes(const struct image *im)
+{
+	for (size_t i = 0; i < im->n_bindings; i++)
+		if (im->bindings[i].kind == IMAGE_MAILBOX)
+			return im->bindings[i].bytes;
+	return 0;
+}
+
+int64_t image_meets_otherwise(const struct image *a, const struct image *b)
+{
+	size_t n = a->n_meetings < b->n_meetings ? a->n_meetings : b->n_meetings;
+	size_t peers = image_n_members(a) * a->n_slots * sizeof(*a->peers);
+
+	for (size_t i = 0; i < n; i++)
+		if (!is_same_meeting(a, b, i))
+			return (int64_t)i;
+	if (a->n_meetings != b->n_meetings || (a->n_slots && !n) ||
+	    a->info.n_replicas != b->info.n_replicas ||
+	    a->info.n_partitions != b->info.n_partitions || a->n_slots != b->n_slots ||
+	    (peers && memcmp(a->peers, b->peers, peers)) || mailbox_bytes(a) != mailbox_bytes(b))
+		return (int64_t)n;
+	return -1;
 }
 
 const struct image_debug *image_where(const struct image *im, uint64_t offset)
@@ -542,6 +641,18 @@ const struct image_debug *image_where(const struct image *im, uint64_t offset)
 			hi = mid;
 	}
 	return lo ? &im->debug[lo - 1] : NULL;
+}
+
+void image_split(const char *where, size_t *name_bytes, const char **source, size_t *source_bytes)
+{
+	const char *at = NULL, *end;
+
+	for (const char *p = where; (p = strstr(p, " at ")); p++)
+		at = p;
+	*name_bytes = at ? (size_t)(at - where) : strlen(where);
+	*source = at ? at + 4 : where + *name_bytes;
+	end = strstr(*source, " (");
+	*source_bytes = end ? (size_t)(end - *source) : strlen(*source);
 }
 
 /* ---- writing ---- */
@@ -593,7 +704,8 @@ static int build(Elf *elf, const struct image *im, char *text, struct err *err)
 {
 	const void *p[N_SECTIONS] = {
 		im->text, im->rodata, &im->info, im->bindings, im->shapes, im->debug,
-		im->transfers, im->peers, im->members, im->shardings, im->strings, im->note,
+		im->transfers, im->functions, im->peers, im->members, im->meetings, im->shardings,
+		im->strings, im->note,
 	};
 	size_t n_members = image_n_members(im);
 	size_t n[N_SECTIONS] = {
@@ -601,9 +713,10 @@ static int build(Elf *elf, const struct image *im, char *text, struct err *err)
 		im->n_bindings * sizeof(*im->bindings),
 		((size_t)im->info.n_args + im->info.n_results) * sizeof(*im->shapes),
 		im->n_debug * sizeof(*im->debug), im->n_transfers * sizeof(*im->transfers),
+		im->functions_bytes,
 		n_members * im->n_slots * sizeof(*im->peers),
-		n_members * im->n_words * sizeof(*im->members), im->shardings_bytes,
-		im->strings_bytes,
+		n_members * im->n_words * sizeof(*im->members),
+		im->n_meetings * sizeof(*im->meetings), im->shardings_bytes, im->strings_bytes,
 		im->note ? strlen(im->note) + 1 : 0,
 	};
 	uint32_t at[N_SECTIONS + 1];
@@ -656,7 +769,7 @@ static int read_back(int fd, void **out, size_t *out_bytes, struct err *err)
 
 int image_write(const struct image *im, void **out, size_t *out_bytes, struct err *err)
 {
-	char text[256];
+	char text[320];
 	Elf *elf;
 	int fd, code;
 

@@ -13,8 +13,11 @@
  *	.tessera.debug    struct image_debug[], ascending by offset
  *	.tessera.strings  NUL-terminated texts, offset 0 is ""
  *	.tessera.host     struct image_transfer[], by call (none: the program makes no calls)
+ *	.tessera.functions  what calls by name show the host, by call: of each u32 call, u32 n,
+ *	                  n bytes; see below
  *	.tessera.peers    u32[M][slots]: whose mailbox each peer binding of member m is
  *	.tessera.members  u64[M][words]: what each member binds as its row
+ *	.tessera.meetings struct image_meeting[], in the order of the code (none: not said)
  *	.tessera.shardings  of arguments, then results: u32 n, then n bytes of a serialized
  *	                  xla.OpSharding (n = 0: replicated), unaligned; none: nothing to say
  *	.tessera.note     text for people: the compiler's version and options
@@ -47,10 +50,30 @@
  * launches of one load may be queued behind each other; they may use the same mailbox, and
  * no two loads may. A program of M > 1 members that meet nobody has no mailbox.
  *
+ * Members may run images of their own, compiled apart, if these say the same in
+ * .tessera.meetings but for `where`: such images have mailboxes of one layout and the same peers,
+ * so all bind the mailboxes of one load.
+ *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,
  * the host moves the transfers of call n, and launches the program again on the same bindings:
  * it goes on. Where a run ends with 0 there, the program is over.
+ *
+ * A call by name is of a function that the host knows by it; its transfers have channel 0 and
+ * are its operands and results but for tokens, in order (or one of no bytes, if there are none).
+ * Its n bytes, without padding, little endian:
+ *
+ *	u32 n, the name: n bytes
+ *	u32 operands, u32 results; of each u8 enum elem, u8 rank, s32 alias (result: the operand
+ *	whose memory it takes; else -1), s64 dim[rank]
+ *	attributes: u32 count; of each, ascending by name: u32 n, the name: n bytes, u8 kind, then
+ *		IMAGE_ATTRIBUTE_SCALAR	u8 enum elem, the value
+ *		IMAGE_ATTRIBUTE_ARRAY	u8 enum elem, u64 count, the elements
+ *		IMAGE_ATTRIBUTE_TEXT	u32 n, n bytes
+ *		IMAGE_ATTRIBUTE_LIST	attributes, at most IMAGE_MAX_NESTED in each other
+ *
+ * The dims are those that the function is told; the bytes may lie in another order of them,
+ * which it knows.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,10 +83,15 @@
 #include "hal/hw/desc.h"
 
 #define IMAGE_MACHINE 0x7e55
-#define IMAGE_VERSION 3u
+#define IMAGE_VERSION 5u
 #define IMAGE_MAX_RANK 32
 #define IMAGE_RANDOM_WORDS 3u
 #define IMAGE_MAX_MEMBERS 65536u
+#define IMAGE_MAX_NESTED 16
+
+enum {
+	IMAGE_ATTRIBUTE_SCALAR, IMAGE_ATTRIBUTE_ARRAY, IMAGE_ATTRIBUTE_TEXT, IMAGE_ATTRIBUTE_LIST,
+};
 
 enum image_kind {
 	IMAGE_CONSTANTS, IMAGE_TEMP, IMAGE_ARG, IMAGE_RESULT, IMAGE_RANDOM, IMAGE_MAILBOX,
@@ -120,7 +148,28 @@ struct image_transfer {
 struct image_debug {
 	uint64_t offset;	/* of an instruction in .text */
 	uint32_t op;		/* string: "dot_general" or a fusion's ops */
+	/* string: the framework's name and location, "NAME at FILE:LINE (OP)", of which any part
+	 * may be missing */
+	uint32_t where;
+};
+
+enum image_meeting_kind {
+	IMAGE_WHOLE,	/* each member of a group gives what it has to all others of it */
+	IMAGE_PARTS,	/* a part to each */
+	IMAGE_PAIRS,	/* from one to another */
+	IMAGE_MEETING_KINDS
+};
+
+/* A place in the code where members meet, others or none of a group of one left out. Where it
+ * is in a loop or a branch it may be passed any number of times. */
+struct image_meeting {
+	uint8_t kind;		/* enum image_meeting_kind */
+	uint8_t elem;		/* enum elem: of what is sent */
+	uint16_t depth;		/* of loops and branches that it is in */
+	uint32_t groups;	/* string: "{{0,1},{2,3}}", members; or pairs, from and to */
+	uint64_t bytes;		/* of what a member has from all of its group */
 	uint32_t where;		/* string: the framework's name and location */
+	uint32_t zero;
 };
 
 /* A read or to-be-written image. Pointers lead into memory that the image owns
@@ -138,10 +187,14 @@ struct image {
 	size_t n_debug;
 	const struct image_transfer *transfers;
 	size_t n_transfers;
+	const uint8_t *functions;	/* see image_next_function */
+	size_t functions_bytes;
 	const uint32_t *peers;		/* [M][n_slots] */
 	size_t n_slots;			/* peer bindings */
 	const uint64_t *members;	/* [M][n_words] */
 	size_t n_words;			/* 0: no member binding */
+	const struct image_meeting *meetings;
+	size_t n_meetings;
 	const uint8_t *shardings;	/* see image_next_sharding */
 	size_t shardings_bytes;
 	const char *strings;
@@ -152,7 +205,8 @@ struct image {
 
 /* Checks everything that can be checked without decoding instructions: counts,
  * kinds, order of bindings, string offsets, aliases in range and of equal size, transfers
- * within bindings of their direction, members that are there, one sharding for each argument
+ * within bindings of their direction, functions of calls that are there (not what they are
+ * shown), members that are there and meet only if they have peers, one sharding for each argument
  * and result or none at all.
  * The bytes are copied. INVALID_ARGUMENT says which rule is broken. */
 int image_parse(const void *bytes, size_t n, struct image **out, struct err *err);
@@ -167,12 +221,26 @@ uint32_t image_n_members(const struct image *image);
 /* The next sharding of an image that has them: those of the arguments come first, then the
  * results'. *at is where to look, 0 for the first; it is moved on. NULL: no more. */
 const void *image_next_sharding(const struct image *image, size_t *at, uint32_t *bytes);
+/* The next call by name: its number, and what the function is shown. *at is where to look, 0 for
+ * the first; it is moved on. NULL: no more. */
+const void *image_next_function(const struct image *image, size_t *at, uint32_t *call,
+				uint32_t *bytes);
 /* Whether it draws from the device's random state: its last binding is that. */
 bool image_draws(const struct image *image);
 /* A text of the string section; "" if out of range. */
 const char *image_string(const struct image *image, uint32_t offset);
+/* The first meeting that is not the same in both images, so that members of one can't meet those
+ * of the other; n_meetings where all are, but peers or mailboxes are not; -1: they can. An image
+ * that has peers but does not say how they meet is like none. */
+int64_t image_meets_otherwise(const struct image *a, const struct image *b);
+/* "all to each", "parts to each" or "pairs". */
+const char *image_meeting_kind_text(const struct image_meeting *m);
 /* The debug row that covers `offset`, or NULL. */
 const struct image_debug *image_where(const struct image *image, uint64_t offset);
+/* Splits such a row's `where` into its name, of *name_bytes from the start on, and FILE:LINE, of
+ * *source_bytes from *source on; 0 bytes: it has none. */
+void image_split(const char *where, size_t *name_bytes, const char **source,
+		 size_t *source_bytes);
 /* Bytes of a dense array of this shape. */
 uint64_t image_shape_bytes(const struct image_shape *shape);
 

@@ -141,3 +141,19 @@ const char *hw_status_name(unsigned status)
 		return "UNKNOWN";
 	}
 }
+
+const char *hw_work_name(unsigned op)
+{
+	switch (op) {
+	case HW_COPY:
+		return "copy";
+	case HW_COPY_2D:
+		return "copy 2d";
+	case HW_FILL:
+		return "fill";
+	case HW_TIMESTAMP:
+		return "timestamp";
+	default:
+		return "?";
+	}
+}

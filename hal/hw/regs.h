@@ -30,6 +30,15 @@ enum {
 #define HW_MAX_CONTEXTS 64u
 #define HW_PAGE 4096u
 
+/* What register FATAL reads; other values are for silicon. INJECT FATAL makes those from 4 on. */
+enum hw_fatal {
+	HW_FATAL_RINGS = 1,	/* queue 0's rings could not be reached */
+	HW_FATAL_INJECTED = 3,
+	HW_FATAL_THERMAL = 4,	/* the thermal trip: too hot to go on */
+	HW_FATAL_FIRMWARE = 5,	/* the firmware died: its own watchdog fired */
+	HW_FATAL_PCIE = 6,	/* the link to the host had an uncorrectable error */
+};
+
 static inline uint32_t hw_doorbell(unsigned queue)
 {
 	return HW_DOORBELL_BASE + queue * HW_DOORBELL_STRIDE;

@@ -33,7 +33,7 @@
 #define SIM_MAX_PROGRAMS 65536u
 #define SIM_MAX_MAPS 65536u	/* of a context, and of the IOMMU */
 #define SIM_FAULTS 64u		/* records kept; older ones are overwritten */
-#define SIM_CONTRACT 0x00010001u	/* the version of DEVICE.md that this is: 1.1 */
+#define SIM_CONTRACT 0x00010003u	/* the version of DEVICE.md that this is: 1.3 */
 #define SIM_MAX_PEERS 64u	/* windows that a run may have bound */
 #define SIM_INLINE_NS 20000	/* HW_FEATURE_INLINE_NS after a reset */
 
@@ -76,6 +76,7 @@ struct sim_port {
 	uint16_t peer;
 	uint8_t dim;
 	bool is_down;
+	atomic_bool is_dead;	/* injected, at both ends; written under the fabric's lock */
 	uint64_t tx_bytes, rx_bytes, n_packets, n_errors;
 };
 
@@ -84,6 +85,7 @@ struct sim_fabric {
 	pthread_mutex_t lock;
 	pthread_cond_t quiet;	/* the last write into a broken window has ended */
 	uint64_t id;		/* 0: there is one chip, and no links */
+	atomic_uint n_dead;	/* links, of all chips */
 	uint16_t shape[3];
 };
 
@@ -106,7 +108,17 @@ struct sim_parked {
 	uint64_t n_unmaps;	/* sim_device.n_unmaps at its end */
 	int64_t began, deadline;	/* of the descriptor */
 	uint64_t ns;		/* that it has run */
+	uint64_t trace;		/* sim_engine.trace */
+	int64_t since;		/* clock_ns() when it was parked; only with a trace */
 	int stop_status;	/* it is to end so; 0: it is not */
+};
+
+/* What a context's work is recorded in. */
+struct sim_trace {
+	uint64_t id;		/* another one for each trace of the device; 0: there is none */
+	struct hw_trace in;	/* as TRACE_START gave it, checked */
+	uint64_t next;		/* number of the next record */
+	int64_t began;		/* clock_ns() */
 };
 
 /* An address space. Queues and programs name it by its index; 0 is nobody's. */
@@ -115,6 +127,7 @@ struct sim_ctx {
 	struct sim_map *maps;	/* [n_maps], ascending by va, apart from each other */
 	unsigned n_maps, room;
 	unsigned n_peers;	/* of the maps, those into windows */
+	struct sim_trace trace;
 };
 
 enum sim_queue_state { SIM_QUEUE_NONE, SIM_QUEUE_READY, SIM_QUEUE_FAULTED };
@@ -136,6 +149,8 @@ struct sim_queue {
 	struct sim_engine *running; /* the engine that executes sqe; NULL: none */
 	bool is_parked;		/* sqe waits in *parked */
 	struct sim_parked *parked; /* NULL: none of its runs was ever parked */
+	int64_t waits_since;	/* clock_ns() when its head was first seen to wait, of a context
+				 * that is traced; 0: it was not */
 };
 
 /*
@@ -166,6 +181,7 @@ struct sim_engine {
 	uint64_t run;		/* its number, for sim_dma.used_by */
 	int64_t began, deadline; /* clock_ns(); deadline CLOCK_FOREVER: none */
 	atomic_bool stop;	/* tells it to end; read without lock */
+	bool hangs;		/* injected: the next run does nothing until it is told */
 	int stop_status;	/* why: HW_ST_RESET, WATCHDOG, MAP, DEVICE_FATAL */
 	struct sim_turn turn;	/* on the card's engine, of which this is a part */
 	struct sim_use *uses;	/* [ISA_MAX_BINDINGS], n_uses of them for this run: of an
@@ -174,6 +190,9 @@ struct sim_engine {
 	bool is_joint;		/* other chips rely on it: its failure breaks the windows */
 	struct sim_window *peers[SIM_MAX_PEERS];	/* that it has bound, each once */
 	unsigned n_peers;
+	uint64_t moved;		/* bytes that its copy or fill writes */
+	uint64_t trace;		/* sim_trace.id of the trace that the run is in; 0: none */
+	struct sim_tracer tracer;	/* as core, but for what is between runs */
 	struct sim_core core;	/* the run's alone, used without lock */
 };
 
@@ -217,6 +236,7 @@ struct sim_device {
 	uint32_t admin_tail, admin_head, admin_cq_tail;
 	struct sim_vector vectors[HW_MAX_VECTORS];
 	uint64_t drop_irqs;	/* injected: so many interrupts more are lost */
+	uint64_t bus_errors;	/* injected: so many copies more fail */
 	struct sim_lies {	/* injected into queue 0's next completions */
 		bool has_value;
 		uint64_t value, wrong_tags, no_answers;
@@ -235,6 +255,7 @@ struct sim_device {
 	_Atomic uint32_t bell[HW_MAX_QUEUES];
 	_Alignas(64) _Atomic uint64_t rung;
 	_Atomic uint64_t of_dma;
+	uint64_t n_traces;	/* started ever */
 	unsigned n_parked;	/* queues whose run is parked */
 	uint64_t n_unmaps;	/* times that the IOMMU took memory away */
 	_Alignas(64) struct sim_queue queues[HW_MAX_QUEUES];
@@ -245,6 +266,8 @@ struct sim_device {
 	uint64_t n_faults;
 	struct hw_telemetry total;
 	struct sim_load_average average;
+	uint32_t air_mc;
+	bool is_throttled;
 	struct hw_ras ras;
 	uint64_t default_limit_ns, max_limit_ns, inline_ns;	/* features */
 	uint64_t *poisoned;	/* [n_poisoned] HBM offsets of poisoned pages */
@@ -270,9 +293,6 @@ struct sim {
 	struct sim_pool *pool;
 	struct sim_fabric fabric;
 };
-
-/* What FATAL reads. */
-enum { SIM_FATAL_ADMIN_RING = 1, SIM_FATAL_INJECTED = 3 };
 
 /* ---- map.c: addresses; all under lock but sim_dma_free() ---- */
 
@@ -325,7 +345,10 @@ void sim_fabric_init(struct sim *sim, unsigned n_devices);
 void sim_fabric_free(struct sim *sim);
 /* A device's place and links, when all devices have memory. */
 void sim_links_init(struct sim_device *dev);
-void sim_links_clear(struct sim_device *dev);	/* the counts; with or without lock */
+/* Of a reset: the counts begin anew and dead links work again; with or without lock. */
+void sim_links_clear(struct sim_device *dev);
+/* Kills link number `port` of dev and wakes those who may wait for it: 0 or BAD_FIELD. */
+int sim_link_kill(struct sim_device *dev, uint64_t port);
 /* HW_LOG_LINKS; out has room for HW_MAX_LINKS; how many there are. Under lock. */
 unsigned sim_link_states(struct sim_device *dev, struct hw_link *out);
 /* Why a window is broken: by which chip, and the status with which that began. */
@@ -335,6 +358,9 @@ static inline uint32_t sim_break_why(const struct sim_device *dev, unsigned stat
 }
 static inline unsigned sim_broken_by(uint32_t why) { return why >> 16 & 0x7fff; }
 static inline unsigned sim_broken_as(uint32_t why) { return why & 0xffff; }
+/* Why dev can't write into the window: it is broken, or a link on the way there is dead; 0: it
+ * can. With or without lock. */
+uint32_t sim_window_why(struct sim_device *dev, const struct sim_window *w);
 /* Opens a window of dev like `like`; NO_ROOM. With or without lock, as all up to sim_break. */
 int sim_window_add(struct sim_device *dev, const struct sim_window *like, uint64_t *key);
 /* The open window of dev with this key and a reference to it, or NULL; and back. */
@@ -342,11 +368,11 @@ struct sim_window *sim_window_get(struct sim_device *dev, uint64_t key);
 void sim_window_put(struct sim_window *w);
 /* Whether any of a context's range is lent. */
 bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes);
-/* Around a write of dev's into a window, without lock. False: it is broken. */
+/* Around a write of dev's into a window, without lock. False: sim_window_why. */
 bool sim_window_begin(struct sim_device *dev, struct sim_window *w);
 void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes);
 /* *sem, which is in the window, becomes fn (ADD, MAX) of itself and value; its chip's engines
- * look if they wait. Without lock. False: the window is broken. */
+ * look if they wait. Without lock. False: sim_window_why. */
 bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
 /* Breaks the windows of a context (0: of all) and wakes those who may wait for it. Under
@@ -419,6 +445,22 @@ void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_comp
 void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe);
 /* Writes a completion into ring memory, the phase last. */
 void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe);
+
+/* ---- trace.c; under lock ---- */
+
+/* Requests TRACE_START and TRACE_STOP of a context that is used: 0 or their status. */
+int sim_trace_start(struct sim_device *dev, unsigned ctx, const struct hw_trace *in);
+int sim_trace_stop(struct sim_device *dev, unsigned ctx, uint64_t *last);
+/* The head of q waits for its semaphore. */
+void sim_trace_wait(struct sim_device *dev, struct sim_queue *q);
+/* The engine's descriptor begins; goes on after it was parked; is parked, as k has it; ended,
+ * after it was `parked` or not. */
+void sim_trace_begin(struct sim_device *dev, struct sim_engine *e);
+void sim_trace_resume(struct sim_device *dev, struct sim_engine *e);
+void sim_trace_park(struct sim_engine *e, struct sim_parked *k);
+void sim_trace_end(struct sim_device *dev, struct sim_engine *e, bool was_parked, int status);
+/* The parked run of q ends without another turn. */
+void sim_trace_drop(struct sim_device *dev, struct sim_queue *q, int status);
 
 /* ---- admin.c ---- */
 

@@ -23,6 +23,19 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 		       const struct sim_tile *tile, void *scratch,
 		       void *const *direct);
 
+/*
+ * The steps of a body on a tile of this size, with inputs of these shapes (in_spread,
+ * in_row), and how they run: shapes are not asked for again. in: n_in arrays. is_lone: no tile
+ * follows it. direct as above, n_out of them, and also where a tile is one point. For bodies
+ * without values of the family's. NULL: no memory.
+ */
+struct sim_calls;
+const struct sim_calls *sim_body_calls(struct arena *arena, const struct sim_body *b,
+				       const struct sim_tile *tile, bool is_lone);
+void sim_calls_run(const struct sim_calls *calls, const struct sim_run *run,
+		   const struct sim_tile *tile, const void *const *in, void *scratch,
+		   void *const *direct);
+
 /* sim_body_prepare() in two steps: what the rules of isa.h say of each value, and
  * the plan, for which the body may have been rewritten to another space. */
 struct sim_body_facts {
@@ -62,9 +75,25 @@ static inline uint8_t *sim_tile_at(const struct sim_ref *ref, const uint8_t *fir
 	return p;
 }
 /* How the tile lies in the operand's memory: one dense array; one element for all
- * points; one a row, side by side; otherwise. Needs the tile's sizes alone. */
-enum sim_tile_kind { SIM_TILE_ANY, SIM_TILE_DENSE, SIM_TILE_SPREAD, SIM_TILE_ROW };
+ * points; one a row, side by side; one a row, elsewhere; otherwise. Needs the tile's sizes
+ * alone. */
+enum sim_tile_kind {
+	SIM_TILE_ANY, SIM_TILE_DENSE, SIM_TILE_SPREAD, SIM_TILE_ROW, SIM_TILE_APART,
+};
 enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile);
+/*
+ * Where the elements of a tile lie, from the operand's address of the first: dims with strides,
+ * outermost first, and how many rows are all the same. Of tiles of one size it is the same.
+ */
+struct sim_box {
+	unsigned n, repeat, bytes;	/* bytes: of an element */
+	size_t row_bytes;		/* dense, if rows repeat */
+	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
+};
+void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x);
+/* Makes the elements dense in `room`; and stores them, if no row repeats. */
+void sim_box_in(const struct sim_box *x, const void *from, void *room);
+void sim_box_out(const struct sim_box *x, void *to, const void *value);
 /* The tile as a dense full array: where it lies, or copied into `room`. */
 const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
 			    const struct sim_tile *tile, void *room);

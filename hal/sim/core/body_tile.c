@@ -11,13 +11,7 @@
 
 #include <string.h>
 
-/* A box with strides, outermost first. */
-struct box {
-	unsigned n;
-	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
-};
-
-static void add_dim(struct box *x, int64_t count, int64_t stride)
+static void add_dim(struct sim_box *x, int64_t count, int64_t stride)
 {
 	if (count == 1)
 		return;
@@ -30,7 +24,7 @@ static void add_dim(struct box *x, int64_t count, int64_t stride)
 	x->stride[x->n++] = stride;
 }
 
-static void add_cols(struct box *x, const struct sim_ref *ref,
+static void add_cols(struct sim_box *x, const struct sim_ref *ref,
 		     const struct sim_tile *tile)
 {
 	for (unsigned k = 0; k < tile->col_dims; k++)
@@ -42,9 +36,9 @@ static int64_t row_stride(const struct sim_ref *ref, const struct sim_tile *tile
 	return tile->rows > 1 ? ref->stride[tile->rank - tile->col_dims - 1] : 0;
 }
 
-static struct box box_of(const struct sim_ref *ref, const struct sim_tile *tile)
+static struct sim_box box_of(const struct sim_ref *ref, const struct sim_tile *tile)
 {
-	struct box x = { 0 };
+	struct sim_box x = { 0 };
 
 	if (tile->rows > 1)
 		add_dim(&x, tile->rows, row_stride(ref, tile));
@@ -52,7 +46,7 @@ static struct box box_of(const struct sim_ref *ref, const struct sim_tile *tile)
 	return x;
 }
 
-static bool is_dense(const struct box *x, unsigned bytes)
+static bool is_dense(const struct sim_box *x, unsigned bytes)
 {
 	return !x->n || (x->n == 1 && x->stride[0] == (int64_t)bytes);
 }
@@ -60,7 +54,7 @@ static bool is_dense(const struct box *x, unsigned bytes)
 enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_tile *tile)
 {
 	int64_t row = row_stride(ref, tile), bytes = elem_bytes(ref->elem);
-	struct box cols = { 0 }, whole;
+	struct sim_box cols = { 0 }, whole;
 	bool still;
 
 	add_cols(&cols, ref, tile);
@@ -68,7 +62,7 @@ enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_til
 	if (still && !row)
 		return SIM_TILE_SPREAD;
 	if (still && cols.n)
-		return row == bytes ? SIM_TILE_ROW : SIM_TILE_ANY;
+		return row == bytes ? SIM_TILE_ROW : SIM_TILE_APART;
 	whole = box_of(ref, tile);
 	return is_dense(&whole, elem_bytes(ref->elem)) ? SIM_TILE_DENSE : SIM_TILE_ANY;
 }
@@ -169,6 +163,21 @@ static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t fr
 	}
 }
 
+/* Every second of n elements of 4 bytes, made dense; nothing behind the last is read. */
+static void every_second_4(char *to, const char *from, int64_t n)
+{
+	int64_t i = 0;
+
+	for (; i + 5 <= n; i += 4) {
+		four pair[2];
+
+		memcpy(pair, from + i * 8, sizeof(pair));
+		pair[0] = __builtin_shufflevector(pair[0], pair[1], 0, 2, 4, 6);
+		memcpy(to + i * 4, pair, sizeof(four));
+	}
+	strided_4(to + i * 4, 4, from + i * 8, 8, n - i);
+}
+
 static void copy_strided(char *to, int64_t to_step, const char *from, int64_t from_step,
 			 int64_t n, unsigned bytes)
 {
@@ -184,7 +193,10 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
 		strided_2(to, to_step, from, from_step, n);
 		break;
 	case 4:
-		strided_4(to, to_step, from, from_step, n);
+		if (to_step == 4 && from_step == 8)
+			every_second_4(to, from, n);
+		else
+			strided_4(to, to_step, from, from_step, n);
 		break;
 	case 8:
 		strided_8(to, to_step, from, from_step, n);
@@ -202,7 +214,7 @@ static int64_t magnitude(int64_t x)
 
 /* The two innermost dims of `x`; `wide` says which side has its strides, the other
  * is dense. */
-static void copy_plane(const struct box *x, char *to, const char *from, bool gather,
+static void copy_plane(const struct sim_box *x, char *to, const char *from, bool gather,
 		       unsigned bytes)
 {
 	unsigned k = x->n - 1;
@@ -230,7 +242,7 @@ static void copy_plane(const struct box *x, char *to, const char *from, bool gat
 }
 
 /* Copies a box out of (gather) or into strided memory; the other side is dense. */
-static void copy_box(const struct box *x, char *to, const char *from, bool gather,
+static void copy_box(const struct sim_box *x, char *to, const char *from, bool gather,
 		     unsigned bytes)
 {
 	int64_t at[ISA_MAX_RANK] = { 0 }, plane = 1;
@@ -284,21 +296,38 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 	}
 }
 
-/* Copies the tile; the rows of a row broadcast are made once. */
+/* The rows of a row broadcast are made once. */
+void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x)
+{
+	*x = (struct sim_box){ .repeat = 1, .bytes = elem_bytes(ref->elem) };
+	if (tile->rows > 1 && !row_stride(ref, tile)) {
+		x->repeat = tile->rows;
+		x->row_bytes = (size_t)tile->cols * x->bytes;
+	} else if (tile->rows > 1) {
+		add_dim(x, tile->rows, row_stride(ref, tile));
+	}
+	add_cols(x, ref, tile);
+}
+
+void sim_box_in(const struct sim_box *x, const void *from, void *room)
+{
+	copy_box(x, room, from, true, x->bytes);
+	if (x->repeat > 1)
+		sim_fill(room, room, x->repeat, x->row_bytes);
+}
+
+void sim_box_out(const struct sim_box *x, void *to, const void *value)
+{
+	copy_box(x, to, value, false, x->bytes);
+}
+
 static void gather(const struct sim_ref *ref, const char *from,
 		   const struct sim_tile *tile, void *room)
 {
-	unsigned bytes = elem_bytes(ref->elem);
-	struct box x = { 0 };
+	struct sim_box x;
 
-	if (tile->rows > 1 && !row_stride(ref, tile)) {
-		add_cols(&x, ref, tile);
-		copy_box(&x, room, from, true, bytes);
-		sim_fill(room, room, tile->rows, (size_t)tile->cols * bytes);
-		return;
-	}
-	x = box_of(ref, tile);
-	copy_box(&x, room, from, true, bytes);
+	sim_tile_box(ref, tile, &x);
+	sim_box_in(&x, from, room);
 }
 
 void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
@@ -306,7 +335,6 @@ void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
 {
 	const char *from = (const char *)sim_tile_at(ref, first, tile);
 	unsigned bytes = elem_bytes(ref->elem);
-	struct box cols = { 0 };
 
 	tile->in_spread &= ~(1u << j);
 	tile->in_row &= ~(1u << j);
@@ -320,17 +348,16 @@ void sim_tile_in(const struct sim_ref *ref, const uint8_t *first,
 	case SIM_TILE_ROW:
 		tile->in_row |= 1u << j;
 		return;
-	default:
-		break;
-	}
-	tile->in[j] = room;
-	add_cols(&cols, ref, tile);
-	if (cols.n == 1 && !cols.stride[0]) {
+	case SIM_TILE_APART:
+		tile->in[j] = room;
 		tile->in_row |= 1u << j;
 		copy_strided(room, bytes, from, row_stride(ref, tile), tile->rows, bytes);
 		return;
+	default:
+		tile->in[j] = room;
+		gather(ref, from, tile, room);
+		return;
 	}
-	gather(ref, from, tile, room);
 }
 
 void sim_tile_keep(struct sim_tile *tile, unsigned j, unsigned bytes, void *room)
@@ -363,7 +390,7 @@ struct run_of {
 	uint64_t first;		/* number of its first point in the tile */
 };
 
-static void each_run(const struct box *x, char *to,
+static void each_run(const struct sim_box *x, char *to,
 		     void (*fn)(void *arg, const struct run_of *run), void *arg)
 {
 	int64_t at[ISA_MAX_RANK] = { 0 };
@@ -478,7 +505,7 @@ void sim_tile_out(const struct sim_ref *ref, uint8_t *first,
 		.value = value, .bytes = elem_bytes(ref->elem), .cols = tile->cols,
 		.spread = is_spread, .row = is_row && tile->rows > 1,
 	};
-	struct box x = { 0 };
+	struct sim_box x = { 0 };
 
 	s.spread |= is_row && tile->rows == 1;
 	/* rows of a row value must not merge with what follows */
@@ -514,7 +541,7 @@ void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
 	struct store s = {
 		.value = one, .bytes = elem_bytes(ref->elem), .cols = 1, .spread = true,
 	};
-	struct box x = { 0 };
+	struct sim_box x = { 0 };
 
 	sim_uop_identity(sim_combine_uop(combine), ref->elem, one);
 	for (unsigned d = 0; d < rank; d++) {

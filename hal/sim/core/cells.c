@@ -2,11 +2,11 @@
 /*
  * Faulty cells of HBM (cell.def), as INJECT puts them there.
  *
- * What a faulty cell holds changes only when something is written, so nothing looks at reads:
- * after each store of the device HBM is made what the faults make of it. A store is one event for
- * one cell, as march tests count. One of many cells, as a copy's, goes from the lowest to the
- * highest: a victim above its aggressor is written after it was disturbed, so that is not
- * seen. Where it is not known what was written, changes tell.
+ * But for class ROW, which counts accesses, what a faulty cell holds changes only when something is
+ * written, so nothing looks at reads: after each store of the device HBM is made what the faults
+ * make of it. A store is one event for one cell, as march tests count. One of many cells, as a
+ * copy's, goes from the lowest to the highest: a victim above its aggressor is written after it was
+ * disturbed, so that is not seen. Where it is not known what was written, changes tell.
  *
  * An address that reaches two cells (BOTH_*) has a cell of its own that nobody sees alone; it is
  * kept in the record, and memory holds what a read gives.
@@ -16,8 +16,8 @@
 #include "hal/hw/desc.h"
 #include "hal/sim/core/program.h"
 
-enum class { SAF, TF, CFIN, CFID, CFST, AF };
-enum needs { ONE, TWO };
+enum class { SAF, TF, CFIN, CFID, CFST, AF, ROW };
+enum needs { ONE, TWO, NUMBER };
 
 static const struct { uint8_t class, needs; } kinds[] = {
 #define CELL(name, number, class, needs, meaning) [number] = { class, needs },
@@ -124,6 +124,76 @@ static void redirect(struct sim_cells *c, struct sim_cell *f, const struct store
 	f->by_word = there;
 }
 
+/* ---- rows ---- */
+
+#define STRIDE ((uint64_t)HW_HBM_ROW_BYTES * HW_HBM_BANKS)	/* to the next row of a bank */
+
+static uint64_t row_of(uint64_t byte)
+{
+	return byte / STRIDE;
+}
+
+static uint64_t bank_of(uint64_t byte)
+{
+	return byte / HW_HBM_ROW_BYTES % HW_HBM_BANKS;
+}
+
+/* Bytes that a copy or the like stored: they refresh the cell's row if they are of it. */
+static void refresh(struct sim_cell *f, const struct store *s)
+{
+	uint64_t row = f->victim / 8 / HW_HBM_ROW_BYTES;
+
+	if (s->bytes && s->from / HW_HBM_ROW_BYTES <= row &&
+	    (s->from + s->bytes - 1) / HW_HBM_ROW_BYTES >= row)
+		f->borne = 0;
+}
+
+/* What the Nth activation of `row`, beside the cell's own, makes of it. */
+static void flip(struct sim_cells *c, struct sim_cell *f)
+{
+	set_bit(c, f->victim, f->kind == HW_CELL_ROW_GAINS ||
+			      (f->kind != HW_CELL_ROW_LOSES && !get_bit(c, f->victim)));
+	f->was_victim = get_bit(c, f->victim);
+}
+
+/* Whether that row's activation does something to the cell. */
+static bool is_felt(const struct sim_cells *c, const struct sim_cell *f, uint64_t row)
+{
+	uint64_t own = row_of(f->victim / 8);
+	uint64_t at = row > own ? f->victim + STRIDE * 8 : f->victim - STRIDE * 8;
+	bool is_like = get_bit(c, at) == get_bit(c, f->victim);
+
+	return f->kind == HW_CELL_ROW_LIKE ? is_like : f->kind != HW_CELL_ROW_UNLIKE || !is_like;
+}
+
+static void activate(struct sim_cells *c, struct sim_cell *f, uint64_t byte)
+{
+	uint64_t row = row_of(byte), own = row_of(f->victim / 8);
+	bool is_new = row != f->open;
+
+	if (bank_of(byte) != bank_of(f->victim / 8))
+		return;
+	f->open = row;
+	if (row == own)
+		f->borne = 0;
+	else if (is_new && (row == own + 1 || row + 1 == own) && is_felt(c, f, row) &&
+		 ++f->borne == f->most)
+		flip(c, f);
+}
+
+void sim_cells_activate(struct sim_cells *c, const void *p)
+{
+	const uint8_t *at = p;
+
+	if (at < c->hbm || at >= c->hbm + c->bytes)
+		return;
+	pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < c->n; i++)
+		if (kinds[c->cells[i].kind].class == ROW)
+			activate(c, &c->cells[i], (uint64_t)(at - c->hbm));
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void apply(struct sim_cells *c, struct sim_cell *f, const struct store *s)
 {
 	switch (kinds[f->kind].class) {
@@ -139,6 +209,9 @@ static void apply(struct sim_cells *c, struct sim_cell *f, const struct store *s
 		break;
 	case CFST:
 		hold(c, f);
+		break;
+	case ROW:
+		refresh(f, s);
 		break;
 	default:
 		if (f->kind == HW_CELL_NOWHERE_0 || f->kind == HW_CELL_NOWHERE_1)
@@ -177,11 +250,13 @@ int sim_cells_add(struct sim_cells *c, unsigned kind, uint64_t victim)
 {
 	static const struct store nothing;
 	struct sim_cell *f;
-	uint64_t by = c->by;
+	uint64_t by = c->by, most = by;
 
 	if (kind >= N_KINDS || !kind || victim / 8 >= c->bytes)
 		return HW_ST_BAD_FIELD;
-	if (kinds[kind].needs == ONE)
+	if (kinds[kind].needs == NUMBER && !most)
+		return HW_ST_BAD_FIELD;
+	if (kinds[kind].needs != TWO)
 		by = victim;
 	else if (by / 8 >= c->bytes || by == victim ||
 		 (kinds[kind].class == AF && by / 64 == victim / 64))
@@ -193,7 +268,9 @@ int sim_cells_add(struct sim_cells *c, unsigned kind, uint64_t victim)
 	*f = (struct sim_cell){ .kind = (uint8_t)kind, .victim = victim, .by = by,
 		.was_victim = get_bit(c, victim), .was_by = get_bit(c, by),
 		.victim_word = get_word(c, victim), .by_word = get_word(c, by),
-		.own = get_word(c, victim) };
+		.own = get_word(c, victim), .most = most, .open = row_of(victim / 8) };
+	if (kinds[kind].class == ROW)
+		atomic_store(&c->has_rows, true);
 	atomic_store(&c->n, c->n + 1);
 	apply_all(c, &nothing);
 	pthread_mutex_unlock(&c->lock);
@@ -204,6 +281,7 @@ void sim_cells_mend(struct sim_cells *c)
 {
 	pthread_mutex_lock(&c->lock);
 	atomic_store(&c->n, 0);
+	atomic_store(&c->has_rows, false);
 	c->by = 0;
 	pthread_mutex_unlock(&c->lock);
 }

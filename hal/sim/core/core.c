@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "hal/base/clock.h"
 #include "hal/base/cpu.h"
 #include "hal/sim/core/program.h"
 
@@ -22,7 +23,7 @@ static int64_t remain(int64_t a, int64_t b)
 	return b == -1 ? 0 : a % b;
 }
 
-static int64_t compute(unsigned fn, int64_t a, int64_t b)
+static inline int64_t compute(unsigned fn, int64_t a, int64_t b)
 {
 	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
 
@@ -48,15 +49,41 @@ static int64_t compute(unsigned fn, int64_t a, int64_t b)
 	}
 }
 
+/* By sizes the compiler knows: a copy of so many bytes goes through memory. */
+#define LOAD(T) do { T x; memcpy(&x, p, sizeof(x)); return (int64_t)x; } while (0)
 static int64_t load_int(const uint8_t *p, unsigned elem)
 {
+	bool is_signed = elem_class(elem) == ELEM_CLASS_SINT;
 	int64_t value = 0;
-	unsigned bits = elem_bytes(elem) * 8;
 
-	memcpy(&value, p, elem_bytes(elem));
-	if (elem_class(elem) == ELEM_CLASS_SINT && bits < 64)
-		value = (int64_t)((uint64_t)value << (64 - bits)) >> (64 - bits);
-	return value;
+	switch (elem_bytes(elem)) {
+	case 1:
+		if (is_signed)
+			LOAD(int8_t);
+		LOAD(uint8_t);
+	case 2:
+		if (is_signed)
+			LOAD(int16_t);
+		LOAD(uint16_t);
+	case 4:
+		if (is_signed)
+			LOAD(int32_t);
+		LOAD(uint32_t);
+	default:
+		memcpy(&value, p, sizeof(value));
+		return value;
+	}
+}
+#undef LOAD
+
+static void store_int(uint8_t *p, int64_t value, unsigned bytes)
+{
+	switch (bytes) {
+	case 1: memcpy(p, &value, 1); break;
+	case 2: memcpy(p, &value, 2); break;
+	case 4: memcpy(p, &value, 4); break;
+	default: memcpy(p, &value, 8); break;
+	}
 }
 
 static void set_reg(struct sim_run *run, unsigned r, int64_t value)
@@ -72,10 +99,11 @@ static int access_memory(struct sim_run *run, const struct sim_insn *in)
 
 	if (!p)
 		return run->fault.status;
+	sim_cells_access(run->core->cells, p);
 	if (in->s.insn.op == ISA_LD)
 		set_reg(run, in->s.rd, load_int(p, in->s.elem));
 	else
-		memcpy(p, &run->reg[in->s.rb], elem_bytes(in->s.elem));
+		store_int(p, run->reg[in->s.rb], elem_bytes(in->s.elem));
 	if (in->s.insn.op == ISA_ST)
 		sim_cells_wrote(run->core->cells, p, elem_bytes(in->s.elem));
 	return 0;
@@ -125,6 +153,40 @@ static int await(struct sim_run *run, const struct sim_insn *in)
 	return 0;
 }
 
+/* A group of instructions has ended with `in`, which counts if it is `done`. */
+static void trace_group(struct sim_run *run, const struct sim_insn *in, unsigned op, bool done)
+{
+	struct sim_tracer *t = run->core->tracer;
+	int64_t now = clock_ns();
+	uint64_t insns = run->core->n_insns + done, bytes = run->read_bytes + run->write_bytes;
+	/* matrix_ops counts a multiply-add as two. */
+	uint64_t ops = run->matrix_ops + run->vector_ops;
+	struct hw_trace_record *r = &t->records[t->n++];
+
+	*r = t->like;
+	r->kind = HW_TRACE_GROUP;
+	r->begin_ns = (uint64_t)(t->last - t->epoch);
+	r->end_ns = (uint64_t)(now - t->epoch);
+	r->pc = in->offset;
+	r->op = (uint8_t)op;
+	r->n_insns = (uint32_t)(insns - t->n_insns);
+	r->bytes = bytes - t->bytes;
+	r->ops = ops - t->ops;
+	t->last = now;
+	t->n_insns = insns;
+	t->bytes = bytes;
+	t->ops = ops;
+	if (t->n == SIM_TRACED)
+		t->take(t);
+}
+
+/* Scalar instructions that no tensor instruction follows. */
+static void trace_rest(struct sim_run *run, const struct sim_insn *in)
+{
+	if (run->core->tracer && run->core->n_insns != run->core->tracer->n_insns)
+		trace_group(run, in, in->s.insn.op, false);
+}
+
 /* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
 static int run_program(struct sim_run *run, const struct sim_program *p)
 {
@@ -158,10 +220,14 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			sim_cells_wrote(run->core->cells, NULL, 0);
 			if (status)
 				return status;
+			if (run->core->tracer)
+				trace_group(run, in, ((const struct isa_insn *)(const void *)
+					((const char *)p->code + in->offset))->op, true);
 			continue;
 		}
 		switch (s->insn.op) {
 		case ISA_HALT:
+			trace_rest(run, in);
 			return 0;
 		case ISA_LI:
 			set_reg(run, s->rd, s->imm);
@@ -201,6 +267,8 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			break;
 		case ISA_RWAIT:
 			status = await(run, in);
+			if (status == SIM_PARKED)
+				trace_rest(run, in);
 			run->pc = pc - 1;
 			run->depth = depth;
 			break;
@@ -214,9 +282,15 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 
 static int go_on(const struct sim_program *p, struct sim_run *run)
 {
+	struct sim_tracer *t = run->core->tracer;
 	unsigned saved = cpu_enter_arithmetic();
-	int status = run_program(run, p);
+	int status;
 
+	if (t) {
+		t->last = clock_ns();
+		t->n_insns = t->ops = t->bytes = 0;
+	}
+	status = run_program(run, p);
 	cpu_leave_arithmetic(saved);
 	/* A family that ended early because of `stop` may report success. */
 	if (!status && sim_stopped(run))

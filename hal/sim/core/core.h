@@ -54,20 +54,36 @@ struct sim_load {
 struct sim_window;
 struct sim_watch;
 struct sim_links {
-	/* A write into the window begins; false: it is broken. Until end() its memory is not
-	 * anybody else's. */
+	/* A write into the window begins; false: it can't be written to. Until end() its memory
+	 * is not anybody else's. */
 	bool (*begin)(void *link, struct sim_window *w);
 	/* `bytes` were written. */
 	void (*end)(void *link, struct sim_window *w, uint64_t bytes);
-	/* *sem = fn(*sem, value), and whoever waits for it looks. False: broken. */
+	/* *sem = fn(*sem, value), and whoever waits for it looks. False: as begin. */
 	bool (*raise)(void *link, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
-	/* A window that the run has bound and that is broken; NULL: all are whole. */
+	/* A window that the run has bound and can't write to any more; NULL: there is none. */
 	struct sim_window *(*broken)(void *link);
-	/* Of a broken one: the chip that failed first, and the status with which. */
-	void (*why)(const struct sim_window *w, uint64_t *chip, uint64_t *status);
+	/* Of such a one: the chip that failed first, and the status with which. */
+	void (*why)(void *link, const struct sim_window *w, uint64_t *chip, uint64_t *status);
 	/* What a model that checks knows of the window's memory. */
 	struct sim_watch *(*watch)(struct sim_window *w);
+};
+
+/*
+ * Who records what a run does (DEVICE.md#traces). The room above owns it (device/trace.c); the
+ * core fills records while it runs, without a lock, and has them taken when there is no room.
+ */
+#define SIM_TRACED 64u
+struct sim_tracer {
+	void (*take)(struct sim_tracer *t);	/* all n records; takes locks of its own */
+	void *owner;		/* for take() */
+	int64_t epoch;		/* clock_ns() at which the device's clock was 0 */
+	int64_t last;		/* when the group before ended, and the run's counts then */
+	uint64_t n_insns, ops, bytes;
+	struct hw_trace_record like;	/* what records of this run have in common */
+	unsigned n;
+	struct hw_trace_record records[SIM_TRACED];
 };
 
 /* One program running. */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SORT: merging of ever longer runs over an array of positions.
+ * SORT: by keys where the comparator has them, else merging of ever longer runs over an array
+ * of positions.
  *
- * Comparisons are a body, which pays only by the hundred. So each pass over a line is
+ * A comparator that asks the same of both elements, and then which of the answers is
+ * less, gives each element a key. Keys of up to 32 bits are turned into unsigned numbers, their
+ * positions put below them, and a radix sort does the rest.
+ *
+ * Other comparisons are a body, which pays only by the hundred. So each pass over a line is
  * cut into segments of its result, hundreds of which are merged in step: every step is
  * one tile of comparisons and one element more in each segment. Where a segment starts in
  * its two runs is found by bisection, for many segments at once (Green, Odeh and Birk,
@@ -23,6 +28,8 @@
 #define LONG_LINE 8192		/* elements of a line that lanes may share */
 #define TOGETHER 4096		/* elements of lines that are sorted together, about */
 #define MUCH ((size_t)32 << 20)	/* bytes of a line that lanes must share */
+#define LONGEST_KEYED (1 << 26)	/* elements of a line that is sorted by keys: 16 bytes each */
+#define FEW 48u			/* keys that are inserted one by one */
 
 enum { LEFT, RIGHT };
 
@@ -46,6 +53,10 @@ struct sort_plan {
 	bool is_used[ISA_MAX_SORT];	/* whether comparisons look at it */
 	uint8_t first;
 	const struct sim_body *body;
+	const struct sim_body *key;	/* NULL: elements have no keys. Of the left one */
+	uint8_t key_value, key_elem;
+	bool is_falling;	/* larger keys go first */
+	size_t pair_at[2];	/* of a line's memory: keys with positions, of one line */
 	bool is_shared;		/* lanes share a line */
 	unsigned together;	/* lines sorted at once */
 	uint32_t segment;	/* the most elements of one, a power of two */
@@ -103,6 +114,104 @@ static int check_form(struct sim_load *load, const struct isa_sort *s)
 	return 0;
 }
 
+/* Whether uop x of the left element is uop y of the right one: the same of each argument. */
+struct mirror {
+	const struct isa_uop *uops;
+	unsigned n_pre;
+	uint8_t of[ISA_MAX_VALUES];	/* the value that is asked of the right element alike */
+	bool is_left[ISA_MAX_VALUES];	/* asks nothing of the right element */
+};
+
+static bool is_alike(const struct mirror *m, unsigned v, unsigned w)
+{
+	struct isa_uop x, y;
+	unsigned n_args;
+
+	if (v < m->n_pre || w < m->n_pre)
+		return false;
+	x = m->uops[v - m->n_pre];
+	y = m->uops[w - m->n_pre];
+	n_args = isa_uop_info(x.op)->n_args;
+	if (n_args > 0)
+		x.a = m->of[x.a];
+	if (n_args > 1)
+		x.b = m->of[x.b];
+	if (n_args > 2)
+		x.c = m->of[x.c];
+	return !memcmp(&x, &y, sizeof(x));
+}
+
+/* The key that the comparator's last uop compares, of the left element: its value. The first
+ * uop that is alike is as good as any. */
+static bool find_mirrors(const struct isa_sort *s, const struct isa_uop *uops, unsigned k,
+			 struct mirror *m)
+{
+	unsigned n = 2 * k + s->body.n_uop;
+
+	m->uops = uops;
+	m->n_pre = 2 * k;
+	if (s->first + 1u != n || s->first < m->n_pre)
+		return false;
+	for (unsigned v = 0; v < m->n_pre; v++) {
+		m->of[v] = (uint8_t)(v ^ 1);
+		m->is_left[v] = v % 2 == 0;
+	}
+	for (unsigned v = m->n_pre; v + 1 < n; v++) {
+		const struct isa_uop *u = &uops[v - m->n_pre];
+		const uint8_t arg[] = { u->a, u->b, u->c };
+
+		m->of[v] = UINT8_MAX;
+		m->is_left[v] = true;
+		for (unsigned i = 0; i < isa_uop_info(u->op)->n_args; i++)
+			m->is_left[v] &= m->is_left[arg[i]];
+		for (unsigned w = m->n_pre; w + 1 < n && m->of[v] == UINT8_MAX; w++)
+			if (m->is_left[v] && is_alike(m, v, w))
+				m->of[v] = (uint8_t)w;
+	}
+	return true;
+}
+
+/* Whether comparing numbers of `elem` by `op` is comparing keys of at most 32 bits. */
+static bool has_keys(unsigned op, unsigned elem)
+{
+	unsigned class = elem_class(elem);
+
+	if (op == UOP_TLT)
+		return elem == ELEM_F32;
+	return (op == UOP_LT || op == UOP_GT) && elem_bytes(elem) <= 4 &&
+	       (class == ELEM_CLASS_SINT || class == ELEM_CLASS_UINT);
+}
+
+/* Plans a sort by keys if it can be one; the body was checked. */
+static int prepare_keys(struct sim_load *load, const struct isa_sort *s,
+			const struct isa_uop *uops, const uint8_t *pre, struct sort_plan *p)
+{
+	const struct isa_uop *last = uops + s->body.n_uop - 1;
+	struct isa_body body = s->body;
+	struct isa_operand out = { 0 };
+	struct mirror m = { 0 };
+
+	if (p->n > LONGEST_KEYED || !find_mirrors(s, uops, p->k, &m) ||
+	    !has_keys(last->op, last->elem))
+		return 0;
+	p->is_falling = last->op == UOP_GT;
+	out.elem = p->key_elem = last->elem;
+	/* b < a is a > b */
+	if (m.is_left[last->a] && m.of[last->a] == last->b) {
+		out.value = last->a;
+	} else if (m.is_left[last->b] && m.of[last->b] == last->a) {
+		out.value = last->b;
+		p->is_falling = !p->is_falling;
+	} else {
+		return 0;
+	}
+	p->key_value = out.value;
+	body.n_in = 0;
+	body.n_out = 1;
+	body.n_uop--;
+	return sim_body_prepare(load, &body, NULL, &out, uops, pre, 2 * p->k, SLOTS, &p->key);
+}
+
 static int prepare_body(struct sim_load *load, const struct isa_sort *s,
 			const struct isa_operand *in, const struct isa_uop *uops,
 			struct sort_plan *p)
@@ -110,6 +219,7 @@ static int prepare_body(struct sim_load *load, const struct isa_sort *s,
 	struct isa_body body = s->body;
 	struct isa_operand out = { .elem = ELEM_PRED, .value = s->first };
 	uint8_t pre[2 * ISA_MAX_SORT];
+	int ret;
 
 	p->first = s->first;
 	for (unsigned i = 0; i < s->body.n_uop; i++) {
@@ -127,7 +237,8 @@ static int prepare_body(struct sim_load *load, const struct isa_sort *s,
 		pre[2 * j] = pre[2 * j + 1] = in[j].elem;
 	body.n_in = 0;
 	body.n_out = 1;
-	return sim_body_prepare(load, &body, NULL, &out, uops, pre, 2 * p->k, SLOTS, &p->body);
+	ret = sim_body_prepare(load, &body, NULL, &out, uops, pre, 2 * p->k, SLOTS, &p->body);
+	return ret ? ret : prepare_keys(load, s, uops, pre, p);
 }
 
 /* Where things lie in a line's memory and in a lane's scratch. */
@@ -151,6 +262,10 @@ static void lay_out(struct sim_load *load, struct sort_plan *p)
 	}
 	p->split_at = at;
 	at += up((n / p->segment + p->together + 1) * sizeof(uint32_t));
+	for (unsigned i = 0; i < 2 && p->key; i++) {
+		p->pair_at[i] = at;
+		at += up((size_t)p->n * sizeof(uint64_t));
+	}
 	for (unsigned j = 0; j < p->k; j++) {
 		p->array_at[j] = at;
 		at += up(n * p->bytes[j]);
@@ -162,7 +277,8 @@ static void lay_out(struct sim_load *load, struct sort_plan *p)
 		at += up(2 * SLOTS * (size_t)p->bytes[j]);
 	}
 	p->body_at = at;
-	at += up(sim_body_scratch(p->body));
+	at += up(sim_body_scratch(p->key && sim_body_scratch(p->key) > sim_body_scratch(p->body) ?
+				  p->key : p->body));
 	p->line_at = at;
 	p->is_shared = p->n >= LONG_LINE &&
 		       (p->lines < load->cpu->lanes || p->line_bytes > MUCH);
@@ -209,7 +325,7 @@ static int prepare_sort(struct sim_load *load, const struct isa_insn *insn,
 		return ret;
 	lay_out(load, p);
 	p->ns = 20 * (uint64_t)p->n;
-	for (int64_t i = 1; i < p->n; i *= 2)
+	for (int64_t i = 1; i < p->n && !p->key; i *= 2)
 		p->ns += 10 * (uint64_t)p->n;
 	*plan = p;
 	return 0;
@@ -453,6 +569,107 @@ static void merge_segments(void *arg, uint64_t begin, uint64_t end, unsigned lan
 		merge_batch(b, m, (uint32_t)s, end - s < SLOTS ? (unsigned)(end - s) : SLOTS);
 }
 
+/* ---- keys ---- */
+
+/* n elements' keys from `at` on in the batch, as numbers in the order wanted above positions. */
+static void write_pairs(const struct batch *b, struct merger *m, uint32_t at, unsigned n,
+			uint64_t *to)
+{
+	const struct sort_plan *p = b->j->p;
+	struct sim_tile tile = { .rank = p->rank, .rows = 1, .cols = n, .col_dims = 1,
+				 .col_dim = { n } };
+	unsigned bytes = elem_bytes(p->key_elem), step;
+	char *scratch = (char *)m + p->body_at;
+	bool is_spread, is_row, is_signed = elem_class(p->key_elem) == ELEM_CLASS_SINT;
+	uint32_t sign = 1u << (bytes * 8 - 1), all = sign | (sign - 1);
+	const char *key;
+
+	for (unsigned j = 0; j < p->k; j++)
+		tile.pre[2 * j] = tile.pre[2 * j + 1] =
+			b->room + p->array_at[j] + (size_t)at * p->bytes[j];
+	sim_body_run(p->key, b->j->run, &tile, scratch);
+	key = sim_body_value(p->key, p->key_value, &tile, scratch, &is_spread, &is_row);
+	step = is_spread ? 0 : bytes;
+	for (unsigned i = 0; i < n; i++, key += step) {
+		uint32_t x = 0;
+
+		memcpy(&x, key, bytes);
+		if (p->key_elem == ELEM_F32)
+			x ^= x & sign ? all : sign;
+		else if (is_signed)
+			x ^= sign;
+		if (p->is_falling)
+			x ^= all;
+		to[i] = (uint64_t)x << 32 | (at + i);
+	}
+}
+
+static void insert_each(uint64_t *v, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t x = v[i];
+		uint32_t k = i;
+
+		for (; k && v[k - 1] > x; k--)
+			v[k] = v[k - 1];
+		v[k] = x;
+	}
+}
+
+/* Sorts v by its keys of `bytes` bytes, whose order among equals stays; the result may be in
+ * `other`. A byte that all keys share is passed over. */
+static uint64_t *sort_pairs(uint64_t *v, uint64_t *other, uint32_t n, unsigned bytes)
+{
+	uint32_t count[4][256] = { { 0 } };
+
+	if (n <= FEW) {
+		insert_each(v, n);
+		return v;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned d = 0; d < bytes; d++)
+			count[d][v[i] >> (32 + 8 * d) & 255]++;
+	for (unsigned d = 0; d < bytes; d++) {
+		unsigned shift = 32 + 8 * d;
+		uint32_t sum = 0, here;
+		uint64_t *t = v;
+
+		if (count[d][v[0] >> shift & 255] == n)
+			continue;
+		for (unsigned k = 0; k < 256; k++) {
+			here = count[d][k];
+			count[d][k] = sum;
+			sum += here;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			other[count[d][v[i] >> shift & 255]++] = v[i];
+		v = other;
+		other = t;
+	}
+	return v;
+}
+
+/* Positions in the order of keys, line by line. */
+static void order_by_keys(const struct batch *b, unsigned lane)
+{
+	const struct sort_plan *p = b->j->p;
+	struct merger *m = sim_scratch(b->j->run, lane);
+	uint64_t *pair[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		pair[i] = (uint64_t *)(void *)(b->room + p->pair_at[i]);
+	for (unsigned line = 0; line < b->lines && !sim_stopped(b->j->run); line++) {
+		uint32_t first = line * b->n;
+		const uint64_t *sorted;
+
+		for (uint32_t i = 0; i < b->n; i += SLOTS)
+			write_pairs(b, m, first + i, least(b->n - i, SLOTS), pair[0] + i);
+		sorted = sort_pairs(pair[0], pair[1], b->n, elem_bytes(p->key_elem));
+		for (uint32_t i = 0; i < b->n; i++)
+			b->from[first + i] = (uint32_t)sorted[i];
+	}
+}
+
 /* ---- lines ---- */
 
 static void share(struct batch *b, uint64_t n, uint64_t grain, uint64_t ns,
@@ -522,7 +739,9 @@ static void sort_batch(struct batch *b, unsigned lane)
 	uint64_t n = (uint64_t)b->n * b->lines, ns = 10 * n;
 
 	share(b, n, 4096, ns / 4, load_batch, lane);
-	for (uint64_t size = 1; size < b->n; size *= 2) {
+	if (p->key)
+		order_by_keys(b, lane);
+	for (uint64_t size = 1; size < b->n && !p->key; size *= 2) {
 		uint32_t segments, *t;
 
 		b->size = (uint32_t)size;

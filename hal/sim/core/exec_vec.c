@@ -110,18 +110,70 @@ static void set_totals(const struct sim_load *load, struct vec_plan *p,
 		(double)p->tiling.n_tiles * (30 + 10 * p->n_uop));
 }
 
-static void classify_inputs(struct vec_plan *p)
+/* NULL: no memory. */
+static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref *ref,
+				    const struct sim_tile *tile)
+{
+	struct sim_box *x = arena_alloc(load->arena, sizeof(*x));
+
+	if (x)
+		sim_tile_box(ref, tile, x);
+	return x;
+}
+
+/* Boxes of operands that are neither dense nor spread. */
+static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct sim_tile *tile)
+{
+	for (unsigned j = 0; j < p->n_in; j++) {
+		if (p->in_kind[j] != SIM_TILE_ANY || p->copied >> j & 1)
+			continue;
+		p->in_box[j] = box_of(load, &p->in[j], tile);
+		if (!p->in_box[j])
+			return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a box");
+		p->gathered &= ~(1u << j);
+	}
+	for (unsigned j = 0; j < p->n_out; j++) {
+		if (p->direct >> j & 1 || p->out[j].row_value || p->out[j].combine != ISA_STORE)
+			continue;
+		p->out_box[j] = box_of(load, &p->out[j].ref, tile);
+		if (!p->out_box[j])
+			return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a box");
+		if (p->out_box[j]->repeat > 1)
+			p->out_box[j] = NULL;
+	}
+	return 0;
+}
+
+/* How operands lie on full tiles, and what runs there. */
+static int plan_full(struct sim_load *load, struct vec_plan *p)
 {
 	const uint64_t at[ISA_MAX_RANK] = { 0 };
-	struct sim_tile tile = { 0 };
+	struct sim_tile *tile = arena_alloc(load->arena, sizeof(*tile));
+	bool is_lone = p->tiling.n_tiles == 1;
 
-	vec_tile_at(&p->space, &p->tiling, at, &tile);
-	for (unsigned j = 0; j < p->n_in; j++)
-		if (!(p->copied >> j & 1))
-			p->in_kind[j] = (uint8_t)sim_tile_kind(&p->in[j], &tile);
+	if (!tile)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a tile");
+	vec_tile_at(&p->space, &p->tiling, at, tile);
+	for (unsigned j = 0; j < p->n_in; j++) {
+		unsigned kind = sim_tile_kind(&p->in[j], tile);
+
+		tile->in_spread |= (uint32_t)(kind == SIM_TILE_SPREAD) << j;
+		tile->in_row |= (uint32_t)(kind == SIM_TILE_ROW || kind == SIM_TILE_APART) << j;
+		if (p->copied >> j & 1)
+			kind = SIM_TILE_ANY;
+		p->in_kind[j] = (uint8_t)kind;
+		p->gathered |= (uint32_t)(kind == SIM_TILE_ANY || kind == SIM_TILE_APART) << j;
+	}
 	for (unsigned j = 0; j < p->n_out; j++)
-		if (sim_tile_kind(&p->out[j].ref, &tile) != SIM_TILE_DENSE)
+		if (sim_tile_kind(&p->out[j].ref, tile) != SIM_TILE_DENSE && p->points != 1)
 			p->direct &= ~(1u << j);
+	if (p->combining)
+		return 0;
+	p->calls = sim_body_calls(load->arena, p->body, tile, is_lone);
+	if (!p->calls)
+		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body's calls");
+	p->lone = is_lone ? tile : NULL;
+	return plan_boxes(load, p, tile);
 }
 
 /* The dims that output j folds. */
@@ -216,8 +268,10 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
 		if (out[j].value < p->n_in)
 			p->copied |= 1u << out[j].value;
-	classify_inputs(p);
 	set_totals(load, p, uops);
+	ret = plan_full(load, p);
+	if (ret)
+		return ret;
 	p->scratch = sim_body_scratch(p->body);
 	for (unsigned j = 0; j < p->n_in; j++)
 		p->in_room[j] = vec_room(&p->scratch, (size_t)p->tiling.points *
@@ -242,10 +296,12 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 static int run(struct sim_run *run, const void *plan)
 {
 	const struct vec_plan *p = plan;
-	struct vec_job job = { .run = run, .plan = p };
+	struct vec_job job;
 
 	if (p->is_reduce)
 		return vec_run_reduce(run, p);
+	job.run = run;
+	job.plan = p;
 	for (unsigned j = 0; j < p->n_in; j++) {
 		job.in[j] = sim_at(run, &p->in[j]);
 		if (!job.in[j])
@@ -263,6 +319,8 @@ static int run(struct sim_run *run, const void *plan)
 		run_empty(&job);
 	else if (p->combining)
 		vec_run_combine(&job);
+	else if (p->lone)
+		vec_run_lone(&job);
 	else
 		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, run_tiles, &job);
 	return 0;

@@ -3,8 +3,8 @@
 #define SIM_EXEC_VEC_H
 /*
  * What VEC (exec_vec.c, exec_vec_combine.c) and REDUCE (exec_vec_reduce.c) share:
- * the iteration space made simple, its cutting into tiles (exec_vec_space.c), the body on
- * one tile (exec_vec_tile.c).
+ * the iteration space made simple, its cutting into tiles, the body on one of them
+ * (exec_vec_space.c).
  */
 #include "hal/sim/core/body.h"
 
@@ -84,8 +84,13 @@ struct vec_plan {
 	struct vec_space space;
 	struct vec_tiling tiling;
 	const struct sim_body *body;
+	const struct sim_calls *calls;	/* on full tiles; NULL: outputs fold */
+	const struct sim_tile *lone;	/* the only tile, if there is but one */
 	unsigned n_in, n_out, n_uop;
 	uint8_t in_kind[ISA_MAX_IN];	/* enum sim_tile_kind of full tiles */
+	const struct sim_box *in_box[ISA_MAX_IN];	/* inputs of full tiles to make dense */
+	uint32_t gathered;	/* other inputs that do not stay where they lie */
+	const struct sim_box *out_box[ISA_MAX_OUT];
 	uint32_t copied;	/* inputs that are copied in any case */
 	struct sim_ref in[ISA_MAX_IN];
 	size_t in_room[ISA_MAX_IN];	/* offsets in scratch */
@@ -110,7 +115,7 @@ struct vec_job {
 	uint8_t *out[ISA_MAX_OUT];
 };
 
-/* ---- exec_vec_tile.c ---- */
+/* ---- tiles ---- */
 
 /* Loads a tile's inputs. last[] remembers what the
  * rooms hold: start with zeros. */
@@ -119,6 +124,9 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 	      char *scratch);
 /* Runs the body and stores the STORE outputs. */
 void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scratch);
+
+/* Both, of plan->lone. */
+void vec_run_lone(const struct vec_job *job);
 
 /* exec_vec_combine.c */
 int vec_plan_combine(struct sim_load *load, struct vec_plan *p);

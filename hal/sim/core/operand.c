@@ -229,7 +229,7 @@ int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct 
 {
 	uint64_t chip, status;
 
-	run->core->links->why(w, &chip, &status);
+	run->core->links->why(run->core->link, w, &chip, &status);
 	return sim_fault(run, HW_ST_PEER, ref, chip, status);
 }
 

@@ -76,6 +76,8 @@ struct sim_cell {
 	bool was_victim, was_by;	/* what the two held after the last store */
 	uint64_t victim, by;	/* by: the victim itself where there is no second cell */
 	uint64_t own, victim_word, by_word;	/* of AF: its own cell; the two words, as above */
+	/* Of ROW: activations that it bears and has borne; the row of its bank that is open. */
+	uint64_t most, borne, open;
 };
 
 /* The faulty cells of a device's HBM (cells.c). Under `lock`, a leaf, but for reading n. */
@@ -84,7 +86,8 @@ struct sim_cells {
 	uint8_t *hbm;		/* the device's, not owned; constant, as its size */
 	uint64_t bytes;
 	_Atomic unsigned n;
-	uint64_t by;		/* the second cell of the next one; under the device's lock */
+	uint64_t by;		/* of the next one, as CELL_BY says; under the device's lock */
+	atomic_bool has_rows;	/* one is of class ROW: loads count */
 	struct sim_cell cells[SIM_MAX_CELLS];
 };
 
@@ -109,6 +112,7 @@ struct sim_core {
 	void *link;
 	const uint8_t *hbm;
 	uint64_t hbm_bytes;
+	struct sim_tracer *tracer;	/* before each run; NULL: nobody wants to know */
 	uint64_t n_insns;	/* that the last run executed */
 	atomic_flag faulting;	/* taken by the first lane that faults: its record is kept */
 };
@@ -163,6 +167,13 @@ static inline void sim_cells_wrote(struct sim_cells *c, const void *p, uint64_t 
 {
 	if (c && atomic_load_explicit(&c->n, memory_order_relaxed))
 		sim_cells_settle(c, p, bytes);
+}
+/* The scalar unit loads or stores at p, which may open a row: before it does. Takes the lock. */
+void sim_cells_activate(struct sim_cells *c, const void *p);
+static inline void sim_cells_access(struct sim_cells *c, const void *p)
+{
+	if (c && atomic_load_explicit(&c->has_rows, memory_order_relaxed))
+		sim_cells_activate(c, p);
 }
 /* INJECT of CELL and MEND: 0 or the status. */
 int sim_cells_add(struct sim_cells *c, unsigned kind, uint64_t victim);

@@ -147,6 +147,19 @@ static int map(struct sim_device *dev, const struct hw_sqe *sqe)
 				   sim_ctx_unmap(dev, sqe->id, m.va);
 }
 
+static int trace(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
+{
+	struct hw_trace in;
+	int status;
+
+	if (!is_ctx(dev, sqe->id))
+		return HW_ST_NO_SUCH_ID;
+	if (sqe->op == HW_TRACE_STOP)
+		return sim_trace_stop(dev, sqe->id, value);
+	status = fetch(dev, sqe->u.admin.addr, &in, sizeof(in));
+	return status ? status : sim_trace_start(dev, sqe->id, &in);
+}
+
 static int queue_create(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
 {
 	struct hw_queue in;
@@ -393,11 +406,27 @@ static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 		dev->ras.poisoned_pages++;
 		return 0;
 	case HW_INJECT_FATAL:
-		sim_die(dev, SIM_FATAL_INJECTED);
+		sim_die(dev, value >= HW_FATAL_THERMAL && value <= HW_FATAL_PCIE ?
+			(uint32_t)value : HW_FATAL_INJECTED);
 		return 0;
 	case HW_INJECT_DROP_IRQ:
 		dev->drop_irqs = value;
 		return 0;
+	case HW_INJECT_HANG:
+		if (value != HW_CLASS_COMPUTE && value != HW_CLASS_DMA)
+			return HW_ST_BAD_FIELD;
+		sim_engine_of(dev, (uint8_t)value)->hangs = true;
+		return 0;
+	case HW_INJECT_BUS:
+		dev->bus_errors = value;
+		return 0;
+	case HW_INJECT_AIR:
+		if (value > HW_MAX_AIR_MC)
+			return HW_ST_BAD_FIELD;
+		dev->air_mc = (uint32_t)value;
+		return 0;
+	case HW_INJECT_LINK_DOWN:
+		return sim_link_kill(dev, value);
 	case HW_INJECT_CELL:
 		return sim_cells_add(&dev->cells, (unsigned)(value >> 56), value << 8 >> 8);
 	case HW_INJECT_CELL_BY:
@@ -436,6 +465,8 @@ static int request(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *v
 	case HW_WINDOW_OPEN:
 	case HW_PEER_MAP: return join(dev, sqe, value);
 	case HW_WINDOW_CLOSE: return sim_window_close(dev, sqe->u.admin.value);
+	case HW_TRACE_START:
+	case HW_TRACE_STOP: return trace(dev, sqe, value);
 	case HW_CTX_RESET:
 	case HW_FIRMWARE: return HW_ST_NOT_BUILT;
 	default: return HW_ST_BAD_OPCODE;
@@ -454,7 +485,7 @@ static void complete(struct sim_device *dev, const struct hw_sqe *sqe, int statu
 
 	dev->admin_cq_tail++;
 	if (!to) {
-		sim_die(dev, SIM_FATAL_ADMIN_RING);
+		sim_die(dev, HW_FATAL_RINGS);
 		return;
 	}
 	sim_cqe_write(to, &cqe);
@@ -501,7 +532,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 
 		dev->admin_head++;
 		if (!p) {
-			sim_die(dev, SIM_FATAL_ADMIN_RING);
+			sim_die(dev, HW_FATAL_RINGS);
 			break;
 		}
 		sim_sqe_read(p, &sqe);

@@ -213,7 +213,9 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 		if (!from)
 			return sim_fail(m->f, HW_ST_MAP, src + at, bytes, false);
 		if (!sim_window_begin(dev, w)) {
-			why = atomic_load(&w->broken);
+			why = sim_window_why(dev, w);
+			if (!why)	/* a link that is up again */
+				why = sim_break_why(w->dev, HW_ST_LINK);
 			return sim_fail(m->f, HW_ST_PEER, sim_broken_by(why), sim_broken_as(why),
 				    true);
 		}
@@ -424,6 +426,7 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	    extent(&c, c.src, c.src_row, c.src_plane, &src_va, &src_bytes) ||
 	    extent(&c, c.dst, c.dst_row, c.dst_plane, &dst_va, &dst_bytes))
 		return sim_fail(m->f, HW_ST_BAD_DESCRIPTOR, sqe->u.copy.src, sizeof(c), false);
+	m->e->moved = all;
 	if (!c.row_bytes)
 		return 0;
 	pthread_mutex_lock(&dev->lock);
@@ -451,6 +454,8 @@ int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault
 
 	/* What the host stored since counts when the device looks. */
 	sim_cells_wrote(&e->dev->cells, NULL, 0);
+	e->moved = q->sqe.op == HW_TIMESTAMP ? 8 :
+		   q->sqe.op == HW_COPY_2D ? 0 : q->sqe.u.copy.bytes;
 	switch (q->sqe.op) {
 	case HW_COPY: status = run_copy(&m, &q->sqe); break;
 	case HW_COPY_2D: status = run_copy_2d(&m, &q->sqe); break;

@@ -126,23 +126,23 @@ static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, ui
 }
 
 /* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
-static bool is_due(const struct sim_parked *k)
+static bool is_due(struct sim_device *dev, const struct sim_parked *k)
 {
 	if (k->stop_status || __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
 		return true;
 	for (unsigned i = 0; i < k->n_peers; i++)
-		if (atomic_load(&k->peers[i]->broken))
+		if (sim_window_why(dev, k->peers[i]))
 			return true;
 	return false;
 }
 
 static bool can_resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
-	if (is_due(q->parked))
+	if (is_due(dev, q->parked))
 		return true;
 	set_waiting(dev, e, q, true);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!is_due(q->parked))
+	if (!is_due(dev, q->parked))
 		return false;
 	set_waiting(dev, e, q, false);
 	return true;
@@ -169,8 +169,10 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 	/* Another chip that raises it looks at `waiting` afterwards. */
 	set_waiting(dev, e, q, true);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value)
+	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value) {
+		sim_trace_wait(dev, q);
 		return false;
+	}
 	set_waiting(dev, e, q, false);
 	return true;
 }
@@ -222,6 +224,7 @@ static int bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
 		     const struct hw_binding *b, struct hw_fault *f)
 {
 	struct sim_window *w;
+	uint32_t why;
 	uint8_t *p = sim_peer_va(dev, e->queue->info.ctx, b->va, b->bytes, &w);
 	unsigned k = 0;
 
@@ -235,9 +238,9 @@ static int bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
 	e->n_peers += k == e->n_peers;
 	e->core.base[i] = p;
 	e->core.window[i] = w;
-	if (w->broken)
-		return sim_fail(f, HW_ST_PEER, sim_broken_by(w->broken),
-			      sim_broken_as(w->broken), true);
+	why = sim_window_why(dev, w);
+	if (why)
+		return sim_fail(f, HW_ST_PEER, sim_broken_by(why), sim_broken_as(why), true);
 	return 0;
 }
 
@@ -496,6 +499,20 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 	return 0;
 }
 
+/* Injected: nothing moves until somebody stops it, whose status it is then. */
+static int hang(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f,
+		bool was_parked)
+{
+	e->hangs = false;
+	while (!atomic_load(&e->stop))
+		pthread_cond_wait(&dev->idle, &dev->lock);
+	if (was_parked)
+		release_program(e->queue->parked->program);
+	else if (e->queue->sqe.op == HW_EXECUTE)
+		f->program = e->queue->sqe.u.execute.program;
+	return sim_fail(f, HW_ST_RESET, 0, 0, false);
+}
+
 /* What takes a while, in the engine's turn. Called with the lock, which it drops. */
 static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f,
 		bool was_parked)
@@ -504,6 +521,8 @@ static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f
 	bool has_turn = true;
 	int status;
 
+	if (e->hangs)
+		return hang(dev, e, f, was_parked);
 	if (e->turn.all) {
 		pthread_mutex_unlock(&dev->lock);
 		has_turn = sim_turn_take(&e->turn, &e->stop);
@@ -517,6 +536,9 @@ static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f
 		status = resume(dev, e, q, f);
 	} else if (q->sqe.op == HW_EXECUTE) {
 		status = execute(dev, e, f);
+	} else if (dev->bus_errors) {
+		dev->bus_errors--;
+		status = sim_fail(f, HW_ST_BUS, q->sqe.u.copy.dst, q->sqe.u.copy.bytes, true);
 	} else {
 		pthread_mutex_unlock(&dev->lock);
 		status = sim_dma_run(e, q, f);
@@ -576,6 +598,7 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	if (e->deadline < dev->watch_until)
 		pthread_cond_signal(&dev->timer);
 	q->head++;
+	sim_trace_begin(dev, e);
 }
 
 /* A parked run has an engine again. */
@@ -591,6 +614,7 @@ static void begin_again(struct sim_device *dev, struct sim_engine *e, struct sim
 	sim_turn_begin(&e->turn);
 	e->began = clock_ns();
 	e->deadline = q->parked->deadline;
+	sim_trace_resume(dev, e);
 }
 
 /* The engine is free. */
@@ -655,6 +679,7 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 		k->number = e->run;
 		k->n_unmaps = dev->n_unmaps;
 		k->stop_status = e->stop_status;
+		sim_trace_park(e, k);
 		k->ns += leave(dev, e);
 		q->is_parked = true;
 		dev->n_parked++;
@@ -663,6 +688,7 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 	/* The run may have passed its last look at `stop` and still be good. */
 	if (status == HW_ST_RESET && e->stop_status)
 		f.status = (uint16_t)(status = e->stop_status);
+	sim_trace_end(dev, e, was_parked, status);
 	if (!status && q->sqe.flags & HW_SIGNAL && !q->is_silent)
 		status = signal(dev, q, &f);
 	ns = leave(dev, e) + (was_parked ? q->parked->ns : 0);
@@ -678,6 +704,7 @@ static void end_parked(struct sim_device *dev, struct sim_queue *q, int status)
 	f.program = q->parked->run.fault.program;
 	f.pc = q->parked->run.fault.pc;
 	sim_fail(&f, status, 0, 0, false);
+	sim_trace_drop(dev, q, status);
 	q->is_parked = false;
 	dev->n_parked--;
 	release_program(q->parked->program);
@@ -797,7 +824,7 @@ static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_
 		if (!is_runnable(dev, e, q))
 			return !e->was_missed;
 		/* Whoever rings is not made to wait for other functions of the card. */
-		if (!is_small(dev, q) || !sim_turn_is_free(&e->turn))
+		if (!is_small(dev, q) || e->hangs || !sim_turn_is_free(&e->turn))
 			return false;
 		step(dev, e, q);
 	}
@@ -918,6 +945,7 @@ void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_comp
 	q->head = q->tail;
 	q->has_sqe = false;
 	q->is_clearing = q->is_silent = false;
+	q->waits_since = 0;
 	if (q->state == SIM_QUEUE_FAULTED)
 		q->state = SIM_QUEUE_READY;
 }

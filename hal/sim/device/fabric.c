@@ -117,6 +117,28 @@ static struct sim_port *next_hop(struct sim *sim, uint16_t at[3], const uint16_t
 	return NULL;
 }
 
+/* The neighbour's end of a link. */
+static struct sim_port *other_end(struct sim *sim, const struct sim_port *p)
+{
+	return port_of(&sim->devices[p->peer], p->dim,
+		       sim->fabric.shape[p->dim] > 2 && !p->is_down);
+}
+
+/* Whether a link is dead on the way of what dev sends. */
+static bool is_cut_off(struct sim_device *dev, const struct sim_device *to)
+{
+	uint16_t at[3];
+	struct sim_port *out;
+
+	if (!atomic_load(&dev->sim->fabric.n_dead))
+		return false;
+	memcpy(at, dev->coords, sizeof(at));
+	while ((out = next_hop(dev->sim, at, to->coords)))
+		if (atomic_load(&out->is_dead))
+			return true;
+	return false;
+}
+
 /* Counts a packet on all links of its way; with the fabric's lock. */
 static void count(struct sim_device *from, const struct sim_device *to, uint64_t bytes)
 {
@@ -126,11 +148,9 @@ static void count(struct sim_device *from, const struct sim_device *to, uint64_t
 
 	memcpy(at, from->coords, sizeof(at));
 	while ((out = next_hop(sim, at, to->coords))) {
-		bool other_end = sim->fabric.shape[out->dim] > 2 && !out->is_down;
-
 		out->tx_bytes += bytes;
 		out->n_packets++;
-		port_of(chip_at(sim, at), out->dim, other_end)->rx_bytes += bytes;
+		other_end(sim, out)->rx_bytes += bytes;
 	}
 }
 
@@ -158,7 +178,8 @@ unsigned sim_link_states(struct sim_device *dev, struct hw_link *out)
 
 		out[i] = (struct hw_link){
 			.peer = p->peer, .dim = p->dim, .is_down = p->is_down,
-			.is = status & HW_STATUS_FATAL ? HW_LINK_PEER_FATAL :
+			.is = atomic_load(&p->is_dead) ? HW_LINK_DOWN :
+			      status & HW_STATUS_FATAL ? HW_LINK_PEER_FATAL :
 			      status & HW_STATUS_READY ? HW_LINK_UP : HW_LINK_PEER_OFF,
 			.tx_bytes = p->tx_bytes, .rx_bytes = p->rx_bytes,
 			.n_packets = p->n_packets, .n_errors = p->n_errors };
@@ -167,15 +188,50 @@ unsigned sim_link_states(struct sim_device *dev, struct hw_link *out)
 	return dev->n_ports;
 }
 
+/* Both ends; with the fabric's lock. */
+static void set_dead(struct sim_device *dev, struct sim_port *p, bool is_dead)
+{
+	if (atomic_load(&p->is_dead) == is_dead)
+		return;
+	atomic_store(&p->is_dead, is_dead);
+	atomic_store(&other_end(dev->sim, p)->is_dead, is_dead);
+	if (is_dead)
+		atomic_fetch_add(&dev->sim->fabric.n_dead, 1);
+	else
+		atomic_fetch_sub(&dev->sim->fabric.n_dead, 1);
+}
+
+/* Those who wait for another chip look at once. */
+static void wake_all(struct sim_device *dev)
+{
+	for (unsigned i = 0; i < dev->sim->n_devices; i++)
+		sim_kick(&dev->sim->devices[i].engines[0]);
+}
+
 void sim_links_clear(struct sim_device *dev)
 {
 	struct sim_fabric *fabric = &dev->sim->fabric;
 
 	pthread_mutex_lock(&fabric->lock);
-	for (unsigned i = 0; i < dev->n_ports; i++)
+	for (unsigned i = 0; i < dev->n_ports; i++) {
 		dev->ports[i].tx_bytes = dev->ports[i].rx_bytes = dev->ports[i].n_packets =
 			dev->ports[i].n_errors = 0;
+		set_dead(dev, &dev->ports[i], false);
+	}
 	pthread_mutex_unlock(&fabric->lock);
+}
+
+int sim_link_kill(struct sim_device *dev, uint64_t port)
+{
+	struct sim_fabric *fabric = &dev->sim->fabric;
+
+	if (port >= dev->n_ports)
+		return HW_ST_BAD_FIELD;
+	pthread_mutex_lock(&fabric->lock);
+	set_dead(dev, &dev->ports[port], true);
+	pthread_mutex_unlock(&fabric->lock);
+	wake_all(dev);
+	return 0;
 }
 
 /* ---- windows ---- */
@@ -250,13 +306,6 @@ static void break_one(struct sim_window *w, uint32_t why)
 {
 	atomic_store(&w->broken, why);
 	drop(w);
-}
-
-/* Those who wait for a chip that failed look at once. */
-static void wake_all(struct sim_device *dev)
-{
-	for (unsigned i = 0; i < dev->sim->n_devices; i++)
-		sim_kick(&dev->sim->devices[i].engines[0]);
 }
 
 void sim_break(struct sim_device *dev, unsigned ctx, uint32_t why)
@@ -334,13 +383,20 @@ bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t byt
 
 /* ---- writing ---- */
 
+uint32_t sim_window_why(struct sim_device *dev, const struct sim_window *w)
+{
+	uint32_t why = atomic_load(&w->broken);
+
+	return why || !is_cut_off(dev, w->dev) ? why : sim_break_why(w->dev, HW_ST_LINK);
+}
+
 bool sim_window_begin(struct sim_device *dev, struct sim_window *w)
 {
 	struct sim_fabric *fabric = &dev->sim->fabric;
 	bool is_whole;
 
 	pthread_mutex_lock(&fabric->lock);
-	is_whole = !w->broken;
+	is_whole = !sim_window_why(dev, w);
 	if (is_whole)
 		w->writers++;
 	else
@@ -382,7 +438,7 @@ bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *se
 	bool is_whole;
 
 	pthread_mutex_lock(&fabric->lock);
-	is_whole = !w->broken;
+	is_whole = !sim_window_why(dev, w);
 	if (is_whole) {
 		apply(sem, fn, value);
 		count(dev, w->dev, sizeof(*sem));

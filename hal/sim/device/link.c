@@ -74,15 +74,19 @@ static struct sim_window *find_broken(void *link)
 	const struct sim_engine *e = link;
 
 	for (unsigned i = 0; i < e->n_peers; i++)
-		if (atomic_load(&e->peers[i]->broken))
+		if (sim_window_why(e->dev, e->peers[i]))
 			return e->peers[i];
 	return NULL;
 }
 
-static void say_why(const struct sim_window *w, uint64_t *chip, uint64_t *status)
+static void say_why(void *link, const struct sim_window *w, uint64_t *chip, uint64_t *status)
 {
-	uint32_t why = atomic_load(&w->broken);
+	const struct sim_engine *e = link;
+	uint32_t why = sim_window_why(e->dev, w);
 
+	/* Its link may have come up meanwhile. */
+	if (!why)
+		why = sim_break_why(w->dev, HW_ST_LINK);
 	*chip = sim_broken_by(why);
 	*status = sim_broken_as(why);
 }

@@ -5,14 +5,14 @@
  *
  * Utilisation of an engine is its busy time over elapsed time, smoothed:
  *	u += (busy / dt - u) * (1 - exp(-dt / tau))
- * with tau of 1 s for power and of 8 s for temperature, updated when the page is read.
+ * with tau of 1 s for power and of 8 s for temperature, updated when the page is read. What was
+ * computed while the clock was slower counts by as much less.
  */
 #include <math.h>
 #include <string.h>
 
 #include "hal/sim/sim_internal.h"
 
-#define CLOCK_KHZ 1000000u
 #define TAU_POWER 1e9
 #define TAU_HEAT 8e9
 
@@ -35,6 +35,11 @@ static uint64_t busy_of(struct sim_device *dev, unsigned i, int64_t now)
 	return done + (e->queue ? sim_engine_ran(e, now) : 0);
 }
 
+static uint32_t clock_of(const struct sim_device *dev)
+{
+	return dev->is_throttled ? HW_CLOCK_THROTTLED_KHZ : HW_CLOCK_KHZ;
+}
+
 static void update(struct sim_device *dev, int64_t now)
 {
 	struct sim_load_average *a = &dev->average;
@@ -47,6 +52,8 @@ static void update(struct sim_device *dev, int64_t now)
 		double u = (double)(busy - a->busy[i]) / dt;
 
 		u = u > 1 ? 1 : u;
+		if (!i)
+			u *= (double)clock_of(dev) / HW_CLOCK_KHZ;
 		a->fast[i] += (u - a->fast[i]) * -expm1(-dt / TAU_POWER);
 		a->slow[i] += (u - a->slow[i]) * -expm1(-dt / TAU_HEAT);
 		a->busy[i] = busy;
@@ -65,9 +72,13 @@ void sim_telemetry(struct sim_device *dev, struct hw_telemetry *out)
 	out->busy_compute_ns = busy_of(dev, 0, now);
 	out->busy_dma_ns = busy_of(dev, 1, now);
 	out->power_mw = (uint32_t)(60000 + 240000 * a->fast[0] + 30000 * a->fast[1]);
-	out->temperature_mc = (uint32_t)(35000 + 40000 * a->slow[0] + 5000 * a->slow[1]);
-	out->clock_khz = CLOCK_KHZ;
-	out->throttle = 0;
+	out->temperature_mc = (uint32_t)(dev->air_mc + 40000 * a->slow[0] + 5000 * a->slow[1]);
+	if (out->temperature_mc >= HW_THROTTLE_ON_MC)
+		dev->is_throttled = true;
+	else if (out->temperature_mc <= HW_THROTTLE_OFF_MC)
+		dev->is_throttled = false;
+	out->clock_khz = clock_of(dev);
+	out->throttle = dev->is_throttled ? HW_THROTTLE_HEAT : 0;
 }
 
 size_t sim_log_page(struct sim_device *dev, unsigned id, void *page)

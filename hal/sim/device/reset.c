@@ -25,7 +25,8 @@ static void set_defaults(struct sim_device *dev)
 	dev->ctrl = 0;
 	dev->status = dev->fatal ? HW_STATUS_FATAL : 0;
 	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
-	dev->drop_irqs = 0;
+	dev->drop_irqs = dev->bus_errors = 0;
+	dev->engines[0].hangs = dev->engines[1].hangs = false;
 	dev->default_limit_ns = 0;
 	dev->max_limit_ns = 0;
 	dev->lies = (struct sim_lies){ 0 };
@@ -42,6 +43,8 @@ void sim_power_on(struct sim_device *dev)
 	dev->n_faults = 0;
 	memset(&dev->total, 0, sizeof(dev->total));
 	dev->average = (struct sim_load_average){ .time = clock_ns() };
+	dev->air_mc = HW_AIR_MC;
+	dev->is_throttled = false;
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
 		dev->vectors[i].masked = true;
 		dev->vectors[i].pending = false;

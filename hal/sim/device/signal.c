@@ -22,6 +22,7 @@ void sim_engine_halt(struct sim_engine *e, int status)
 	e->stop_status = status;
 	atomic_store(&e->stop, true);
 	sim_turn_wake(&e->turn);
+	pthread_cond_broadcast(&e->dev->idle);	/* one that hangs */
 }
 
 void sim_irq(struct sim_device *dev, uint32_t vector)

@@ -115,6 +115,28 @@ static void takes_what_it_wrote(void **state)
 	image_free(NULL);
 }
 
+static void where_a_row_comes_from_is_told_in_parts(void **state)
+{
+	static const struct { const char *where, *name, *source; } cases[] = {
+		{ "jit(f)/add at f.py:3 (add)", "jit(f)/add", "f.py:3" },
+		{ "jit(f)/add at f.py:3", "jit(f)/add", "f.py:3" },
+		{ "jit(f)/add", "jit(f)/add", "" }, { "", "", "" },
+		{ " at f.py:3 (add)", "", "f.py:3" },
+		{ "look at it at g.py:7 (a (b))", "look at it", "g.py:7" },
+	};
+	const char *source;
+	size_t n_name, n_source;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		image_split(cases[i].where, &n_name, &source, &n_source);
+		assert_int_equal(n_name, strlen(cases[i].name));
+		assert_memory_equal(cases[i].where, cases[i].name, n_name);
+		assert_int_equal(n_source, strlen(cases[i].source));
+		assert_memory_equal(source, cases[i].source, n_source);
+	}
+}
+
 static void a_view_leaves_code_and_constants_where_they_are(void **state)
 {
 	struct image *whole, *view;
@@ -307,7 +329,7 @@ static void refuses_counts_that_lie(void **state)
 	free(bytes);
 	make(&p);
 	p.im.info.version++;
-	refused_parts(&p, "format 4");
+	refused_parts(&p, "format 6");
 	make(&p);
 	p.im.info.isa++;
 	refused_parts(&p, "compile it again");
@@ -363,6 +385,66 @@ static void refuses_transfers_that_lie(void **state)
 	p.bindings[1].bytes = 7;
 	p.im.n_transfers = 1;
 	refused_parts(&p, "no room for the call's number");
+}
+
+/* Rows of .tessera.functions: u32 call, u32 n, n bytes. */
+static const uint8_t named[] = { 1, 0, 0, 0, 3, 0, 0, 0, 'a', 'b', 'c', 2, 0, 0, 0, 0, 0, 0, 0 };
+
+static void functions_come_back(void **state)
+{
+	uint32_t call, n;
+	const void *shown;
+	struct parts p;
+	struct image *im;
+	struct err err;
+	size_t bytes, at = 0;
+	uint8_t *file;
+
+	(void)state;
+	make(&p);
+	p.im.functions = named;
+	p.im.functions_bytes = sizeof(named);
+	file = write_image(&p, &bytes);
+	assert_int_equal(image_parse(file, bytes, &im, &err), 0);
+	free(file);
+	shown = image_next_function(im, &at, &call, &n);
+	assert_int_equal(call, 1);
+	assert_int_equal(n, 3);
+	assert_memory_equal(shown, "abc", 3);
+	assert_non_null(image_next_function(im, &at, &call, &n));
+	assert_int_equal(call, 2);
+	assert_int_equal(n, 0);
+	assert_null(image_next_function(im, &at, &call, &n));
+	image_free(im);
+}
+
+static void refuses_functions_that_lie(void **state)
+{
+	static const char order[] = "its calls by name are out of order", cut[] = "is cut off";
+	uint8_t rows[sizeof(named)];
+	struct parts p;
+
+	(void)state;
+	make(&p);
+	p.im.functions = rows;
+	p.im.functions_bytes = sizeof(rows);
+	memcpy(rows, named, sizeof(rows));
+	rows[11] = 3;		/* there are two calls */
+	refused_parts(&p, order);
+	rows[11] = 1;
+	refused_parts(&p, order);
+	rows[11] = 2;
+	rows[0] = 0;
+	refused_parts(&p, order);
+	rows[0] = 1;
+	rows[15] = 1;		/* a byte more than there is */
+	refused_parts(&p, cut);
+	rows[15] = 0;
+	p.im.functions_bytes--;
+	refused_parts(&p, cut);
+	p.im.functions_bytes = sizeof(rows);
+	memset(rows + 4, 0xff, 4);
+	refused_parts(&p, cut);
 }
 
 static void refuses_shapes_that_lie(void **state)
@@ -584,8 +666,95 @@ static void members_have_peers_rows_and_shardings(void **state)
 }
 
 /* Every bit of the image's tables, too. */
+/* A gang that says how its members meet: in two places. */
+static void make_meeting_gang(struct gang *g, struct image_meeting meetings[2])
+{
+	make_gang(g);
+	meetings[0] = (struct image_meeting){ IMAGE_WHOLE, ELEM_F32, 0, 1, 64, 6, 0 };
+	meetings[1] = (struct image_meeting){ IMAGE_PAIRS, ELEM_S8, 1, 6, 3, 9, 0 };
+	g->p.im.meetings = meetings;
+	g->p.im.n_meetings = 2;
+}
+
+static void members_say_how_they_meet(void **state)
+{
+	struct image_meeting meetings[2];
+	struct gang g;
+	struct image *im;
+	struct err err;
+	uint8_t *bytes;
+	size_t n;
+
+	(void)state;
+	make_meeting_gang(&g, meetings);
+	bytes = write_image(&g.p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	assert_int_equal(im->n_meetings, 2);
+	assert_memory_equal(im->meetings, meetings, sizeof(meetings));
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), -1);
+	/* by what names the framework knows them is nobody's matter */
+	meetings[1].where = 1;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), -1);
+	meetings[1].kind = IMAGE_PARTS;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	make_meeting_gang(&g, meetings);
+	meetings[1].elem = ELEM_U8;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	make_meeting_gang(&g, meetings);
+	meetings[1].depth = 0;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	make_meeting_gang(&g, meetings);
+	meetings[0].bytes = 60;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	make_meeting_gang(&g, meetings);
+	meetings[0].groups = 6;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	make_meeting_gang(&g, meetings);
+	g.p.im.n_meetings = 1;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	assert_int_equal(image_meets_otherwise(&g.p.im, im), 1);
+	/* the same meetings elsewhere */
+	make_meeting_gang(&g, meetings);
+	g.peers[0][0] = 3;
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 2);
+	/* who does not say it meets nobody but itself */
+	make_gang(&g);
+	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	assert_int_equal(image_meets_otherwise(&g.p.im, &g.p.im), 0);
+	image_free(im);
+	free(bytes);
+}
+
+static void refuses_meetings_that_lie(void **state)
+{
+	static const char text[] = "a meeting has a wrong kind, type or text";
+	struct image_meeting meetings[2];
+	struct gang g;
+	struct parts p;
+
+	(void)state;
+	make_meeting_gang(&g, meetings);
+	meetings[1].kind = IMAGE_MEETING_KINDS;
+	refused_parts(&g.p, text);
+	make_meeting_gang(&g, meetings);
+	meetings[0].elem = 255;
+	refused_parts(&g.p, text);
+	make_meeting_gang(&g, meetings);
+	meetings[0].groups = (uint32_t)g.p.im.strings_bytes;
+	refused_parts(&g.p, text);
+	make_meeting_gang(&g, meetings);
+	meetings[1].where = (uint32_t)g.p.im.strings_bytes;
+	refused_parts(&g.p, text);
+	make_meeting_gang(&g, meetings);
+	make(&p);
+	p.im.meetings = meetings;
+	p.im.n_meetings = 2;
+	refused_parts(&p, "members meet that have no peers");
+}
+
 static void survives_every_bit_flip_of_members(void **state)
 {
+	struct image_meeting meetings[2];
 	struct image *im;
 	struct gang g;
 	struct err err;
@@ -593,13 +762,15 @@ static void survives_every_bit_flip_of_members(void **state)
 	uint8_t *bytes;
 
 	(void)state;
-	make_gang(&g);
+	make_meeting_gang(&g, meetings);
 	bytes = write_image(&g.p, &n);
 	for (size_t k = 0; k < n * 8; k++) {
 		bytes[k / 8] ^= (uint8_t)(1u << k % 8);
 		if (!image_parse(bytes, n, &im, &err)) {
 			for (size_t i = 0; i < image_n_members(im) * im->n_slots; i++)
 				assert_true(im->peers[i] < image_n_members(im));
+			for (size_t i = 0; i < im->n_meetings; i++)
+				assert_true(im->meetings[i].kind < IMAGE_MEETING_KINDS);
 			image_free(im);
 		} else {
 			assert_int_equal(err.code, ERR_INVALID_ARGUMENT);
@@ -783,6 +954,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_what_it_wrote),
+		cmocka_unit_test(where_a_row_comes_from_is_told_in_parts),
 		cmocka_unit_test(a_view_leaves_code_and_constants_where_they_are),
 		cmocka_unit_test(refuses_every_truncation),
 		cmocka_unit_test(survives_every_bit_flip),
@@ -795,7 +967,11 @@ int main(void)
 		cmocka_unit_test(random_state_is_bound_last),
 		cmocka_unit_test(members_have_peers_rows_and_shardings),
 		cmocka_unit_test(survives_every_bit_flip_of_members),
+		cmocka_unit_test(members_say_how_they_meet),
+		cmocka_unit_test(refuses_meetings_that_lie),
 		cmocka_unit_test(mailboxes_peers_and_rows_come_last_in_order),
+		cmocka_unit_test(functions_come_back),
+		cmocka_unit_test(refuses_functions_that_lie),
 		cmocka_unit_test(refuses_members_that_lie),
 		cmocka_unit_test(refuses_tables_of_members_that_lie),
 		cmocka_unit_test(refuses_texts_and_rows_that_lie),

@@ -2,6 +2,8 @@
 /* Fault records, watchdogs, poison, the fatal state. */
 #include "tests/unit/sim/sim_test.h"
 
+#include <math.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -326,6 +328,93 @@ static void the_fatal_state_is_loud_and_final(void **state)
 	close(fd);
 }
 
+/* The register says why, of what INJECT may say; the rest reads as injected. */
+static void death_says_what_of(void **state)
+{
+	static const uint64_t values[][2] = {
+		{ 0, HW_FATAL_INJECTED }, { 1, HW_FATAL_INJECTED }, { 7, HW_FATAL_INJECTED },
+		{ 1ull << 32 | 4, HW_FATAL_INJECTED }, { 4, HW_FATAL_THERMAL },
+		{ 5, HW_FATAL_FIRMWARE }, { 6, HW_FATAL_PCIE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_FATAL, values[i][0]), 0);
+		assert_int_equal(sim_mmio_read(t.dev, HW_REG_FATAL, 4), values[i][1]);
+		sim_mmio_write(t.dev, HW_REG_CTRL, 4, HW_CTRL_RESET);
+		assert_int_equal(sim_mmio_read(t.dev, HW_REG_FATAL, 4), 0);
+		t_bring_up(&t);
+	}
+}
+
+/* One run of that engine makes no progress, and only that; whatever ends runs ends it. */
+static void a_hang_lasts_until_it_is_stopped(void **state)
+{
+	struct hw_sqe copy = { .op = HW_COPY, .flags = HW_INLINE,
+			       .u.copy = { T_HBM_VA, T_HBM_VA + 64, 8 } };
+	int64_t began = clock_ns();
+	uint32_t id;
+
+	(void)state;
+	t_program(&p);
+	t_halt(&p);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, 0), HW_ST_BAD_FIELD);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, 3), HW_ST_BAD_FIELD);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, HW_CLASS_COMPUTE), 0);
+	p.limit_ns = 20000000;
+	assert_int_equal(t_ask(&t, &t.dma, copy), 0);
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	assert_true(clock_ns() - began >= 20000000);
+	assert_int_equal(t_run(&t, &p), 0);
+	p.limit_ns = 0;
+	assert_int_equal(t_load(&t, &p, &id), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, HW_CLASS_COMPUTE), 0);
+	t_put(&t, &t.work, t_execute(&t, &p, id));
+	t_ring_bell(&t, &t.work);
+	while (state_of(&t.work).is != HW_QUEUE_RUNNING)
+		sched_yield();
+	assert_int_equal(t_reset(&t, &t.work), 0);
+	assert_int_equal(t_take(&t, &t.work), HW_ST_RESET);
+	assert_int_equal(t_unload(&t, id), 0);
+	/* Who rings the doorbell does not hang with it. */
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, HW_CLASS_DMA), 0);
+	t_put(&t, &t.dma, copy);
+	t_ring_bell(&t, &t.dma);
+	assert_int_equal(t_run(&t, &p), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_FATAL, 0), 0);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	assert_int_equal(t_ask(&t, &t.dma, copy), 0);
+	/* A reset forgets one that has not come. */
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_HANG, HW_CLASS_DMA), 0);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	assert_int_equal(t_ask(&t, &t.dma, copy), 0);
+}
+
+static void a_bus_error_fails_a_copy_before_it_begins(void **state)
+{
+	uint64_t *word = (uint64_t *)t.hbm;
+	struct hw_sqe fill = { .op = HW_FILL, .u.copy = { 7, T_HBM_VA, 64 } };
+
+	(void)state;
+	word[0] = 1;
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_BUS, 2), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(t_ask(&t, &t.dma, fill), HW_ST_BUS);
+		t_last_fault(&t);
+		assert_int_equal(t.fault.va, T_HBM_VA);
+		assert_int_equal(t.fault.bytes, 64);
+		assert_int_equal(word[0], 1);
+		assert_int_equal(t_reset(&t, &t.dma), 0);
+	}
+	t_program(&p);
+	t_halt(&p);
+	assert_int_equal(t_run(&t, &p), 0);
+	assert_int_equal(t_ask(&t, &t.dma, fill), 0);
+	assert_int_equal(word[0], 7);
+}
+
 static void heat_and_power_follow_work(void **state)
 {
 	struct hw_telemetry idle, busy;
@@ -348,6 +437,60 @@ static void heat_and_power_follow_work(void **state)
 	assert_int_equal(busy.n_fault, idle.n_fault + 1);
 }
 
+static struct hw_telemetry sensors(void)
+{
+	struct hw_telemetry now;
+
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_TELEMETRY, 0), 0);
+	memcpy(&now, t_args(&t), sizeof(now));
+	return now;
+}
+
+static struct hw_telemetry in_air(uint32_t mc)
+{
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_AIR, mc), 0);
+	return sensors();
+}
+
+/* With an engine that did nothing since power on the air is all there is. */
+static void heat_throttles_from_one_limit_to_another(void **state)
+{
+	static const struct { uint32_t air, throttle; } cases[] = {
+		{ 35000, 0 }, { 89999, 0 }, { 90000, 1 }, { 89999, 1 }, { 85001, 1 }, { 85000, 0 },
+		{ 89999, 0 }, { 100000, 1 },
+	};
+	struct hw_telemetry now, before;
+	double seconds, busy, watts;
+
+	(void)state;
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		now = in_air(cases[i].air);
+		assert_int_equal(now.temperature_mc, cases[i].air);
+		assert_int_equal(now.throttle, cases[i].throttle);
+		assert_int_equal(now.clock_khz, cases[i].throttle ? 500000 : 1000000);
+	}
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_AIR, 100001), HW_ST_BAD_FIELD);
+	before = sensors();
+	assert_int_equal(before.temperature_mc, 100000);
+	/* At half the clock half the power. */
+	endless();
+	p.limit_ns = 60000000;
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	now = sensors();
+	assert_true(now.throttle);
+	seconds = (double)(now.time_ns - before.time_ns) / 1e9;
+	busy = (double)(now.busy_compute_ns - before.busy_compute_ns) / 1e9 / seconds;
+	watts = 60 + 120 * busy * -expm1(-seconds);
+	assert_true(fabs(now.power_mw / 1e3 - watts) < 0.1);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	now = sensors();
+	assert_int_equal(now.temperature_mc, 35000);
+	assert_int_equal(now.throttle, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,7 +503,11 @@ int main(void)
 		cmocka_unit_test(lies_are_told_once),
 		cmocka_unit_test(poison_is_found_when_read_and_healed_when_written),
 		cmocka_unit_test(the_fatal_state_is_loud_and_final),
+		cmocka_unit_test(death_says_what_of),
+		cmocka_unit_test(a_hang_lasts_until_it_is_stopped),
+		cmocka_unit_test(a_bus_error_fails_a_copy_before_it_begins),
 		cmocka_unit_test(heat_and_power_follow_work),
+		cmocka_unit_test(heat_throttles_from_one_limit_to_another),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -9,7 +9,7 @@
 
 enum order {
 	LESS,		/* a < b */
-	GREATER,
+	GREATER, TURNED,
 	TOTAL,		/* floats with NaN */
 	TWO_KEYS,	/* by the first array, then by the second backwards */
 	SET_FIRST,	/* pred: a and not b */
@@ -58,6 +58,7 @@ static void write_body(struct trial *t)
 
 	switch (t->order) {
 	case GREATER: u[n++] = vt_uop(UOP_GT, key, 0, 1, 0); break;
+	case TURNED: u[n++] = vt_uop(UOP_LT, key, 1, 0, 0); break;
 	case TOTAL: u[n++] = vt_uop(UOP_TLT, key, 0, 1, 0); break;
 	case LESS_OR_EQUAL: u[n++] = vt_uop(UOP_LE, key, 0, 1, 0); break;
 	case TWO_KEYS:
@@ -143,7 +144,8 @@ static int compare(const void *pa, const void *pb)
 
 	switch (t->order) {
 	case LESS: c = compare_key(elem, a->v[0], b->v[0]); break;
-	case GREATER: c = compare_key(elem, b->v[0], a->v[0]); break;
+	case GREATER:
+	case TURNED: c = compare_key(elem, b->v[0], a->v[0]); break;
 	case TOTAL:
 		c = total(a->v[0].re) < total(b->v[0].re) ? -1 :
 		    total(a->v[0].re) > total(b->v[0].re);

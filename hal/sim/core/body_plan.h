@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_BODY_PLAN_H
+#define SIM_BODY_PLAN_H
+/*
+ * What body.c leaves of a body for body_run.c. Private to these two.
+ */
+#include "hal/sim/core/body.h"
+
+enum { SPREAD, ROW, FULL };
+enum step_kind { STEP_NONE, STEP_CALL, STEP_IMM, STEP_SREG, STEP_IOTA, STEP_FOLD };
+
+#define NO_ROOM UINT32_MAX
+/* Rows shorter than this are spread into a full array: dearer than a call only if
+ * there is much to write. */
+#define SHORT_COLS 160
+/* Keeps equal places of different buffers from meeting in one cache set. */
+#define BUFFER_GAP 192
+
+struct step {
+	uint8_t kind;
+	uint8_t n_args;
+	uint8_t elem;		/* of the result */
+	uint8_t bytes;		/* of the result's element */
+	uint8_t arg[3];		/* values */
+	uint8_t arg_bytes[3];
+	int8_t out;		/* the output that may be computed in place, or -1 */
+	bool taken;		/* the room was an argument's */
+	uint8_t aux;
+	uint32_t room;		/* offset of its buffer or cell in scratch */
+	uint32_t spare;		/* FOLD: room to spread an argument that is not full */
+	uint64_t imm;
+	sim_uop_fn *fn;
+	sim_fold_fn *fold;
+	uint64_t constant[2];	/* IMM */
+};
+
+struct sim_body {
+	uint8_t n_pre, n_in, n_out, rank;
+	uint16_t n_uop;
+	unsigned points;
+	size_t scratch;
+	size_t spread[2];	/* rooms to spread row values in */
+	uint32_t direct;
+	uint8_t elem[ISA_MAX_VALUES];
+	struct step step[];
+};
+
+/* Leads the scratch. */
+struct frame {
+	const void *ptr[ISA_MAX_VALUES];
+	const uint8_t *shape;		/* of each value */
+	uint8_t own[ISA_MAX_VALUES];	/* shapes that are found as the body runs */
+};
+
+#endif
