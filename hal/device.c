@@ -43,6 +43,7 @@ static void *wait_for_events(void *arg)
 
 		if (n < 0 && errno != EINTR)
 			break;
+		hal_hbm_tidy(dev);
 		/* A device that hangs sends no interrupt: whoever waits for one hears of
 		 * it by this look. */
 		if (!n && !has_pending(dev)) {
@@ -60,6 +61,8 @@ static void *wait_for_events(void *arg)
 		pthread_mutex_unlock(&dev->life);
 		for (unsigned i = 0; i < 2; i++)
 			hal_queue_reap(dev->queues[i]);
+		hal_trace_drain(dev);
+		hal_tell_of_death(dev);
 		/* Where a queue failed, others may wait for it. */
 		if (atomic_exchange(&dev->must_kick, false))
 			for (unsigned i = 0; i < 2; i++)
@@ -91,9 +94,12 @@ static void join_page(struct hal_device *dev)
 	struct hal *hal = dev->hal;
 	struct err why;
 
-	if (!hal->page && hal_page_open(&hal->page, &hal->page_fd, hal->page_path, &why)) {
-		log_warn("not visible to xla-smi: %s", why.msg);
-		return;
+	if (!hal->page) {
+		if (hal_page_open(&hal->page, &hal->page_fd, hal->page_path, &why)) {
+			log_warn("not visible to xla-smi: %s", why.msg);
+			return;
+		}
+		hal_server_start(hal);
 	}
 	if (dev->index >= HAL_PAGE_DEVICES)
 		return;
@@ -143,6 +149,11 @@ static void stop_waiter(struct hal_device *dev)
 /* Under hal.lock; the waiter has ended, or never was. */
 static void free_device(struct hal_device *dev)
 {
+	struct hal_trace *trace;
+
+	hal_server_leave(dev);
+	if (dev->tracing && !hal_trace_stop(dev, &trace, NULL))
+		hal_trace_free(trace);
 	while (dev->exes)
 		hal_exe_unload(dev->exes);
 	for (unsigned i = 0; i < 2; i++)
@@ -158,6 +169,7 @@ static void free_device(struct hal_device *dev)
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->life);
 	pthread_mutex_destroy(&dev->exes_lock);
+	pthread_mutex_destroy(&dev->trace_lock);
 	pthread_mutex_destroy(&dev->death_lock);
 	dev->entry->open = NULL;
 	free(dev);
@@ -166,7 +178,6 @@ static void free_device(struct hal_device *dev)
 static int start(struct hal_device *dev, struct err *err)
 {
 	struct hal_entry *e = dev->entry;
-	uint64_t bytes;
 	int code;
 
 	dev->irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -182,13 +193,12 @@ static int start(struct hal_device *dev, struct err *err)
 				  err);
 	if (code)
 		return code;
-	dev->hbm = dev->t->ops->hbm(dev->t, &bytes);
 	e->info.hbm_bytes = dev->identity.hbm_bytes;
 	e->info.cores = dev->identity.cores;
 	e->info.is_model = dev->identity.is_model != 0;
 	memcpy(e->info.serial, dev->identity.serial, sizeof(e->info.serial) - 1);
 	memcpy(e->info.firmware, dev->identity.firmware, sizeof(e->info.firmware) - 1);
-	code = hal_memory_open(dev, err);
+	code = hal_hbm_open(dev, err);
 	for (unsigned i = 0; !code && i < 2; i++)
 		code = hal_queue_open(dev, (enum hal_queue_class)i, err);
 	if (code)
@@ -230,14 +240,17 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->life, NULL);
 	pthread_mutex_init(&dev->exes_lock, NULL);
+	pthread_mutex_init(&dev->trace_lock, NULL);
 	pthread_mutex_init(&dev->death_lock, NULL);
 	read_limit(dev);
+	hal_dumps_start(&hal->dumps);
 	code = start(dev, err);
 	if (code) {
 		err_add(err, "opening %s", e->info.bus_id);
 		free_device(dev);
 	} else {
 		e->open = dev;
+		hal_server_join(dev);
 		*out = dev;
 	}
 	pthread_mutex_unlock(&hal->lock);
@@ -279,7 +292,10 @@ static int reset_locked(struct hal_device *dev, struct err *err)
 	}
 	for (unsigned i = 0; !code && i < 2; i++)
 		code = hal_queue_reopen(dev->queues[i], err);
+	if (!code)
+		code = hal_trace_renew(dev, err);
 	/* The device forgot their programs; hal_exe_reload brings them back. */
+	hal_trace_reset(dev);
 	for (struct hal_exe *x = dev->exes; x; x = x->next)
 		x->program = 0;
 	if (!code)
@@ -293,7 +309,7 @@ static int reset_locked(struct hal_device *dev, struct err *err)
 
 int hal_device_reset(struct hal_device *dev, struct err *err)
 {
-	struct err why;
+	struct err why, dead;
 	int code;
 
 	err_set(&why, ERR_ABORTED, "%s was reset", dev->entry->info.bus_id);
@@ -301,6 +317,7 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 		return hal_check(dev, err);
 	pthread_mutex_lock(&dev->hal->links);
 	pthread_mutex_lock(&dev->exes_lock);
+	pthread_mutex_lock(&dev->trace_lock);
 	pthread_mutex_lock(&dev->life);
 	hal_die(dev, &why);
 	for (unsigned i = 0; i < 2; i++) {
@@ -314,8 +331,17 @@ int hal_device_reset(struct hal_device *dev, struct err *err)
 	for (unsigned i = 2; i--;)
 		pthread_mutex_unlock(&dev->queues[i]->lock);
 	pthread_mutex_unlock(&dev->life);
-	for (struct hal_exe *x = dev->exes; !code && x; x = x->next)
-		code = hal_exe_reload(x, err);
+	pthread_mutex_unlock(&dev->trace_lock);
+	for (struct hal_exe *x = dev->exes; !code && x; x = x->next) {
+		if (!hal_exe_reload(x, &why))
+			continue;
+		/* Alive without it the device would take no work of it, ever. */
+		code = err_set(&dead, ERR_UNAVAILABLE, "loading %s again after a reset: %.300s",
+			       x->name, why.msg);
+		hal_die(dev, &dead);
+		if (err)
+			*err = dead;
+	}
 	pthread_mutex_unlock(&dev->exes_lock);
 	pthread_mutex_unlock(&dev->hal->links);
 	return code;
@@ -370,6 +396,7 @@ void hal_destroy(struct hal *hal)
 {
 	if (!hal)
 		return;
+	hal_server_stop(hal);
 	for (unsigned i = 0; i < hal->n_entries; i++)
 		hal_device_close(hal->entries[i].open);
 	if (hal->generation == hal_generation())
@@ -378,6 +405,8 @@ void hal_destroy(struct hal *hal)
 	pthread_mutex_destroy(&hal->lock);
 	pthread_mutex_destroy(&hal->page_lock);
 	pthread_mutex_destroy(&hal->links);
+	if (hal->generation == hal_generation())
+		hal_dumps_close(&hal->dumps);
 	free(hal->entries);
 	free(hal);
 }
@@ -396,6 +425,7 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 	pthread_mutex_init(&hal->lock, NULL);
 	pthread_mutex_init(&hal->page_lock, NULL);
 	pthread_mutex_init(&hal->links, NULL);
+	hal_dumps_open(&hal->dumps);
 	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", sim ? sim : "");
 	code = hal_enumerate(hal, devices ? devices : "", err);
 	if (code) {

@@ -102,6 +102,11 @@ unsigned hal_device_index(const struct hal_device *dev);
 /* 0 while the device lives, or the first error, copied to *err, which stays the same until
  * a reset. Looks at no hardware. */
 int hal_device_error(struct hal_device *dev, struct err *err);
+/* fn is called each time the device dies, on its waiter thread with no lock held, after what is
+ * pending has failed; not if it was reset meanwhile. It must not block. One a device: a second
+ * call takes the first one's place. Until the device is closed. */
+void hal_device_on_death(struct hal_device *dev,
+			 void (*fn)(void *arg, unsigned index, const struct err *why), void *arg);
 /* Resets what this process has of the device: pending work fails with ABORTED, what is in
  * HBM is lost but for executables and their constants, allocations stay valid where they
  * are, queues and executables work again, a dead device lives. If that fails it is dead, or
@@ -136,7 +141,8 @@ struct hal_position {
 	unsigned coords[3], shape[3];
 };
 void hal_device_position(const struct hal_device *dev, struct hal_position *out);
-/* Its links to neighbours, with what they carried. *n is 0 where it has none. Blocks briefly. */
+/* Its links to neighbours, with what they carried. *n is 0 where it has none. UNIMPLEMENTED:
+ * the kernel driver is too old to tell. Blocks briefly. */
 int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
 		     struct err *err);
 /* Whether dev can write to peer's memory, both of one HAL. */
@@ -167,6 +173,27 @@ uint64_t hal_times_lent(const struct hal_device *dev);
  * be submitted. Blocks briefly. A dead device's error. */
 int hal_take_back(struct hal_device *dev, struct err *err);
 
+/* What a process lends of a device to others that it tells the key, which nobody can guess: all of
+ * its HBM, to be written by links. Plain numbers, to be handed on by any way. */
+struct hal_lent {
+	uint64_t fabric, key, bytes;
+	unsigned chip;
+};
+/* Lends dev, or says what it lends already. It holds as an address of hal_peer_va does, for
+ * everybody who borrowed it; after that this lends anew, by another key. UNIMPLEMENTED: it has
+ * no links, or not by this way to the device. A dead device's error. Blocks briefly. */
+int hal_lend(struct hal_device *dev, struct hal_lent *out, struct err *err);
+/* Where in what is lent a block of HBM begins: bytes. */
+uint64_t hal_lent_offset(const struct hal_mem *mem);
+/* Whether it still holds, as far as is known here. */
+bool hal_is_lent(struct hal_device *dev, const struct hal_lent *lent);
+/* Where dev sees the first byte of what another process lends. *lent is not trusted: the device
+ * checks it. `owner` (copied, cut to 127 bytes) is what errors call the other device.
+ * UNIMPLEMENTED: not linked; INVALID_ARGUMENT: it can't be so; NOT_FOUND: there is no such
+ * key, or no more. Blocks briefly. */
+int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *owner,
+	       uint64_t *va, struct err *err);
+
 /* ---- memory ---- */
 
 enum hal_mem_kind {
@@ -181,7 +208,7 @@ enum hal_mem_kind {
 struct hal_mem_stats {
 	uint64_t bytes_in_use;		/* of blocks, padded */
 	uint64_t peak_bytes;		/* the most of them since hal_mem_clear_peak */
-	uint64_t limit_bytes;		/* of HBM; 0 for host memory */
+	uint64_t limit_bytes;		/* of HBM: had, or to be had; 0 for host memory */
 	uint64_t largest_free_bytes;	/* of host memory: of what is pinned already */
 	uint64_t largest_alloc_bytes;	/* as asked for, since hal_mem_clear_peak */
 	uint64_t n_allocs;		/* live now */
@@ -191,9 +218,11 @@ struct hal_mem_stats {
 /*
  * bytes > 0, any size; the block starts at a multiple of 64 and is padded to one.
  * `tag` says who owns it in reports (copied, cut to 47 bytes). INVALID_ARGUMENT;
- * RESOURCE_EXHAUSTED, which for HBM names the request, what is free, the largest free block
- * and the five largest owners. HBM takes constant time; host memory blocks briefly where
- * more has to be pinned, which stays pinned until the device is closed. The contents are
+ * RESOURCE_EXHAUSTED, which for HBM names the request, what is free, the largest free block,
+ * the five largest owners and, where processes share a card, who has the rest of it. HBM takes
+ * constant time, or where a kernel driver has to give more as long as it takes to clear that;
+ * host memory blocks briefly where more has to be pinned, which stays pinned until the device is
+ * closed. The contents are
  * undefined. Owned by the caller until hal_mem_free, or the device's close.
  */
 int hal_mem_alloc(struct hal_device *dev, enum hal_mem_kind kind, uint64_t bytes,
@@ -281,7 +310,12 @@ struct hal_launch {
 	const struct hal_after *after;		/* of queues of this device */
 	unsigned n_after;
 	uint64_t limit_ns;	/* watchdog; 0: TESSERA_LIMIT_MS or none */
+	/* Not NULL: only if no more work of the queue has failed than hal_queue_failures said,
+	 * else ABORTED. For work whose input others can't be told of later. */
+	const uint64_t *n_failures;
 };
+/* How often work of the queue has failed, as far as its completions were taken. */
+uint64_t hal_queue_failures(const struct hal_queue *q);
 
 /* Runs an executable. *value is its number. Does not block, except while the ring is full;
  * a short program may run before this returns. INVALID_ARGUMENT: bindings that do not match
@@ -345,6 +379,38 @@ struct image;
 const struct image *hal_exe_image(const struct hal_exe *exe);
 /* The constants' block, for binding 0 (NULL: the image has none). */
 struct hal_mem *hal_exe_constants(const struct hal_exe *exe);
+
+/* ---- traces ---- */
+
+/*
+ * What a device ran for this process, and when. Records are those of DEVICE.md#traces, in the
+ * order in which the device wrote them; those that nobody took in time, and those past 4 Mi, are
+ * counted. Times are in ns.
+ */
+struct hal_trace {
+	const struct hw_trace_record *records;
+	size_t n_records;
+	uint64_t n_lost;
+	int64_t began, ended;	/* CLOCK_MONOTONIC */
+};
+/* Has the device record what begins from now on; one trace at a time. Takes 4 MiB of pinned
+ * memory. A reset of the device does not end it. ALREADY_EXISTS: it is traced; UNIMPLEMENTED:
+ * the kernel driver is too old for it; RESOURCE_EXHAUSTED. Blocks briefly, as the next does. */
+int hal_trace_start(struct hal_device *dev, struct err *err);
+/* Ends the trace: work that is done is in it. The caller's until hal_trace_free, longer than the
+ * device if need be. A device that died or was reset meanwhile gives what it had recorded.
+ * FAILED_PRECONDITION: it is not traced. */
+int hal_trace_stop(struct hal_device *dev, struct hal_trace **out, struct err *err);
+void hal_trace_free(struct hal_trace *trace);	/* NULL is fine */
+/* A time of a record, as CLOCK_MONOTONIC. */
+int64_t hal_trace_time(const struct hal_trace *trace, uint64_t device_ns);
+/* What a record's program was: its name; of what was at pc, the operation, and where it comes from
+ * in the framework's words. "" where nobody knows. The trace's. */
+struct hal_trace_words {
+	const char *program, *op, *where;
+};
+void hal_trace_tell(const struct hal_trace *trace, const struct hw_trace_record *record,
+		    struct hal_trace_words *out);
 
 /* ---- being watched ---- */
 

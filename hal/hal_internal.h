@@ -6,12 +6,16 @@
  *
  * Files, each of which calls only those before it:
  *
- *	heap.c telemetry.c	know nothing of devices
+ *	heap.c telemetry.c dump.c dump_file.c	know nothing of devices
+ *	crash.c			what is written down when a device fails
  *	state.c			whether a device may be used; its numbers in the page
+ *	hbm.c			the heap over HBM, and where that comes from
  *	memory.c		allocation
  *	link.c			other devices' memory
  *	queue.c			submission, completion, failure
  *	copy.c			copies by the calling thread
+ *	trace.c			what the device ran, and when
+ *	trace_server.c		the same, for other processes
  *	loader.c		executables
  *	scan.c enumerate.c	which devices there are
  *	device.c		opening, the waiter thread, reset, closing
@@ -19,8 +23,9 @@
  * Locks, in the one order in which they may be taken, each while holding any of those
  * before it; README.md says more of each:
  *
- *	hal.lock  hal.links  device.exes_lock  device.life  queue.lock (compute, then DMA)
- *	device.lock  device.death_lock  hal.page_lock
+ *	hal.lock  hal.links  device.exes_lock  device.trace_lock  device.life
+ *	queue.lock (compute, then DMA)  device.lock  device.death_lock  hal.page_lock
+ *	dumps.lock  `sockets` of trace_server.c
  *
  * A transport and its bus lock for themselves, behind device.lock; under death_lock nothing
  * is called. No callback runs under any of them. Under hal.lock and exes_lock a thread may
@@ -33,6 +38,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "hal/dump.h"
 #include "hal/hal.h"
 #include "hal/heap.h"
 #include "hal/hw/image.h"
@@ -47,9 +53,21 @@
 #define HAL_CLOSE_NS 5000000000ll	/* closing and unloading wait so long for work */
 #define HAL_CHIPS 128u		/* of a fabric, most */
 #define HAL_VIEWS 8u		/* of one chip's windows, old ones that work may name included */
+#define HAL_OWNER 128u		/* bytes of a borrowed chip's name */
 #define HAL_PAGE_NS 100000000ll	/* device counters are read at most so often */
 
 struct sim;
+
+/* Crash dumps of this process, and the threads that write them. Of struct hal. */
+#define HAL_DUMPS_MOST 16u	/* of a process, whatever TESSERA_CRASH_DUMPS says */
+#define HAL_DUMP_PATH 224u	/* bytes of a dump's path, its end included */
+struct hal_dumps {
+	pthread_mutex_t lock;	/* over what follows; nothing is called that waits */
+	int dir;		/* -1: none are written */
+	unsigned most, n;	/* so many may be begun, and were */
+	char path[HAL_DUMP_PATH - 64];	/* of dir, absolute */
+	pthread_t threads[HAL_DUMPS_MOST];	/* [n]; each ends when its file is written */
+};
 
 /*
  * A device that can be opened, or that is listed with the reason why it can't. Made by
@@ -83,6 +101,8 @@ struct hal {
 	int page_fd;
 	char page_path[128];
 	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
+	struct hal_server *server;	/* made and owned with the page; NULL: there is none */
+	struct hal_dumps dumps;	/* opened when a device first is */
 };
 
 /*
@@ -110,8 +130,22 @@ struct hal_mem {
 	uint8_t *host;		/* NULL: the CPU does not see it */
 	struct hal_block *block;	/* NULL: mapped or a view, see chunk */
 	struct hal_host_chunk *chunk;	/* HOST; NULL with block: a view */
+	struct hal_range *range;	/* HBM: of a view, which keeps it */
 	struct hal_mem *next_spare;	/* of device.spare_mems, under device.lock */
 	struct hal_mem *next, **pprev;	/* of device.mems, under device.lock */
+};
+
+/*
+ * A part of HBM that is ours: all of it, or what a kernel driver gave us. Of device.ranges,
+ * ascending by offset, under device.lock.
+ */
+struct hal_range {
+	struct hal_range *next;
+	uint64_t offset, bytes;	/* where a context sees it: at HAL_HBM_VA + offset */
+	uint8_t *host;		/* as the CPU sees it; NULL: it does not */
+	struct hal_block *whole;	/* NULL: something is in it, or it stays */
+	int64_t idle_since;	/* with whole: since when */
+	unsigned n_views;	/* by which somebody may still reach it */
 };
 
 /* Whom to call when `value` is done. The queue's, then that of the thread that calls. */
@@ -177,13 +211,15 @@ struct hal_device {
 	unsigned index;		/* of it */
 	struct hal_transport *t;	/* locks for itself */
 	struct hw_identify identity;	/* as the device said when it was opened */
-	uint8_t *hbm;		/* as the CPU sees it; NULL: it does not */
 	/* Held while it is found out whether the device lives, and while it is reset: what is
 	 * seen before a reset must not kill the device after it. */
 	pthread_mutex_t life;
 
 	pthread_mutex_t lock;	/* over what follows, up to `total` */
-	struct hal_heap *heap;	/* of all HBM */
+	struct hal_range *ranges;	/* of HBM */
+	struct hal_heap *heap;	/* over them */
+	uint64_t idle_bytes;	/* of ranges with nothing in them */
+	atomic_int_fast64_t tidy_due;	/* when one may be given back; CLOCK_FOREVER: none is */
 	struct hal_host_chunk *chunks;
 	struct hal_mem *spare_mems;	/* records for the next blocks */
 	struct hal_mem *mems;	/* blocks, views and mappings that live */
@@ -200,14 +236,18 @@ struct hal_device {
 	/* Set by hal_die under lock; taken back by a reset, which has all locks above. */
 	atomic_bool is_dead;
 	struct err death;	/* why; set once in a life, before is_dead */
-	pthread_mutex_t death_lock;	/* while it is set or copied */
+	pthread_mutex_t death_lock;	/* while it is set or copied, and over on_death */
+	atomic_bool must_tell;		/* the waiter is to call on_death */
+	void (*on_death)(void *arg, unsigned index, const struct err *why);	/* or NULL */
+	void *on_death_arg;
 
 	/* Links; under hal.links but for what is atomic. */
 	uint64_t window;	/* key of what it lends; 0: nothing yet */
 	atomic_bool is_window_stale;	/* work that peers relied on failed: lend anew */
 	_Atomic uint64_t n_lent;	/* windows opened; written under hal.links */
 	struct hal_view views[HAL_CHIPS][HAL_VIEWS];	/* of other chips */
-	_Atomic(const struct hal_entry *) chips[HAL_CHIPS];	/* those it was linked with */
+	_Atomic(const char *) chips[HAL_CHIPS];	/* names of those it was linked with */
+	char owners[HAL_CHIPS][HAL_OWNER];	/* such names, of other processes' */
 
 	uint64_t default_limit_ns;	/* watchdog of what names none; 0: none */
 	/* Its part of the page (NULL: none) and the page. Memory's numbers and the state are
@@ -220,6 +260,10 @@ struct hal_device {
 	uint64_t last_busy_ns, last_time_ns;
 	uint64_t told_submitted;	/* all that was submitted before; also that thread's */
 	int64_t heap_due;	/* that thread's, too: the heap is looked at again */
+	pthread_mutex_t trace_lock;	/* over the next */
+	struct hal_tracing *tracing;	/* owned; NULL: it is not traced */
+	atomic_bool is_traced;	/* a hint, without the lock */
+	bool is_told;		/* its trace is hal.server's; under hal.lock */
 	pthread_mutex_t exes_lock;	/* held while one is loaded, unloaded, loaded again */
 	struct hal_exe *exes;	/* those that are on the device, or were before a reset */
 };
@@ -236,10 +280,42 @@ struct hal_exe {
 	_Atomic uint32_t program;
 	uint32_t flags;		/* HW_INLINE or 0: then its end raises an interrupt */
 	bool is_joint;		/* peers rely on its runs */
+	int64_t since;		/* clock_ns() before it had its number; under exes_lock */
 	_Atomic uint64_t last_use;	/* newest submission that runs it; under queue.lock */
 	char name[64];
 	struct hal_exe *next, **pprev;	/* of device.exes, under exes_lock */
 };
+
+/* ---- dump_file.c ---- */
+
+/* Nothing is written until hal_dumps_start. */
+void hal_dumps_open(struct hal_dumps *dumps);
+/* Opens the folder, once, as the environment says. A folder that can't be had is warned of, and
+ * no error: then no dumps are written. May block as opening a folder may. Under hal.lock. */
+void hal_dumps_start(struct hal_dumps *dumps);
+/* Whether one more is wanted. */
+bool hal_dumps_want(struct hal_dumps *dumps);
+/* Has a thread write these bytes, which are its own from now on, and gives the file's path. False:
+ * it can't or need not; the bytes are freed. Waits for nothing. */
+bool hal_dumps_put(struct hal_dumps *dumps, void *bytes, size_t n, char path[HAL_DUMP_PATH]);
+/* Waits up to a second for what is being written; alone. */
+void hal_dumps_close(struct hal_dumps *dumps);
+
+/* ---- crash.c ---- */
+
+#define HAL_DUMP_SAYS "; for tessera-objdump --dump: "
+struct hal_crash;
+/* Takes down what is known of submission `value` of q at fault, whose record is *fault (NULL: the
+ * device gives none, and is asked nothing); with q NULL, of a device that dies. Under q's lock,
+ * not under device.lock. Requests are bounded by HAL_ADMIN_NS. NULL: no dump is wanted, or there
+ * is no memory. */
+struct hal_crash *hal_crash_begin(struct hal_device *dev, struct hal_queue *q, uint64_t value,
+				  const struct hw_fault *fault);
+/* Adds why, the memory's owners and the last events, and has all of it written. *why then
+ * names the file at its end, behind HAL_DUMP_SAYS. Frees c; NULL is fine. Under device.lock. */
+void hal_crash_end(struct hal_crash *c, struct err *why);
+/* Frees it, unwritten. NULL is fine. */
+void hal_crash_drop(struct hal_crash *c);
 
 /* ---- state.c ---- */
 
@@ -255,6 +331,8 @@ int hal_refuse_child(struct err *err);
 /* FAILED_PRECONDITION in a child of fork; the first error of a dead device. A few loads if
  * all is well; takes death_lock otherwise, and may be called under any other lock. */
 int hal_check(struct hal_device *dev, struct err *err);
+/* Calls on_death if the device died since the last time. On the waiter thread. */
+void hal_tell_of_death(struct hal_device *dev);
 /* The device is dead from now on, for the reason *why (copied) unless it is already. Fails
  * nothing itself: the waiter does, because the caller may hold a queue's lock. Takes
  * device.lock. */
@@ -272,10 +350,37 @@ void hal_page_update(struct hal_device *dev, bool may_ask);
 /* Tells in the page what went wrong (a code of err.def; 0: nothing). Under any lock. */
 void hal_page_tell(struct hal_device *dev, int code, const char *text);
 
+/* ---- hbm.c ---- */
+
+/* Whether [address, + bytes) lies in [base, + room); then *offset is where. */
+static inline bool hal_is_within(uint64_t address, uint64_t bytes, uint64_t base, uint64_t room,
+				 uint64_t *offset)
+{
+	*offset = address - base;
+	return base && address >= base && *offset <= room && bytes <= room - *offset;
+}
+/* Below all but open, close and tidy are for whoever has device.lock. */
+/* Makes the heap over HBM; at opening. RESOURCE_EXHAUSTED. */
+int hal_hbm_open(struct hal_device *dev, struct err *err);
+void hal_hbm_close(struct hal_device *dev);
+/* Fills in block, va and host for m->bytes. RESOURCE_EXHAUSTED without a text of its own, or why
+ * the driver gives nothing. Takes constant time, or where more has to be taken what the driver
+ * needs to clear it. */
+int hal_hbm_alloc(struct hal_device *dev, struct hal_mem *m, bool is_high, const char *tag,
+		  struct err *err);
+void hal_hbm_free(struct hal_device *dev, struct hal_block *block);
+/* Fills in kind, va, host and range, where [address, + bytes) is HBM of ours; false: it is not. */
+bool hal_hbm_view(struct hal_device *dev, uint64_t address, uint64_t bytes, struct hal_mem *out);
+/* As long as it is held the range is not given back. */
+void hal_hbm_hold(struct hal_range *range);
+void hal_hbm_let_go(struct hal_device *dev, struct hal_range *range);
+/* What could be had now; what is idle is given back for that. */
+void hal_hbm_room(struct hal_device *dev, struct hal_room *out);
+/* Gives back what has been idle for long enough. For the waiter: one load if there is nothing. */
+void hal_hbm_tidy(struct hal_device *dev);
+
 /* ---- memory.c ---- */
 
-/* Makes the heap over HBM; at opening. RESOURCE_EXHAUSTED. */
-int hal_memory_open(struct hal_device *dev, struct err *err);
 /* Unmaps and frees all host memory and records, also of what its user did not free. At
  * closing, when the queues are gone; a device that was never quite opened is fine. */
 void hal_memory_close(struct hal_device *dev);
@@ -305,6 +410,28 @@ void hal_queue_kick(struct hal_queue *q);
 /* Makes its ring anew, at opening and in a reset; the caller holds queue.lock or is alone.
  * Numbers go on where they were. */
 int hal_queue_reopen(struct hal_queue *q, struct err *err);
+
+/* ---- trace.c ---- */
+
+/* Takes away what the device has recorded. On the waiter thread, under no lock. */
+void hal_trace_drain(struct hal_device *dev);
+/* The executable's number will be another's: keeps what it was. Takes trace_lock. */
+void hal_trace_forget(struct hal_exe *exe);
+/* Around a reset, under trace_lock and exes_lock: as above for all; goes on with the trace. */
+void hal_trace_reset(struct hal_device *dev);
+int hal_trace_renew(struct hal_device *dev, struct err *err);
+
+/* ---- trace_server.c ---- */
+
+/* Has other processes of this user be told, by a thread of its own, what devices do. Failure is
+ * warned of, and no error. Under hal.lock, with a page. */
+void hal_server_start(struct hal *hal);
+/* Ends it, within what hal_trace_start and hal_trace_stop take. Under no lock, before devices
+ * are closed. */
+void hal_server_stop(struct hal *hal);
+/* A device was opened; a device is about to be freed. Under hal.lock. */
+void hal_server_join(struct hal_device *dev);
+void hal_server_leave(struct hal_device *dev);
 
 /* ---- loader.c ---- */
 

@@ -80,6 +80,12 @@ static struct hal_block *new_block(struct hal_heap *h)
 	return b;
 }
 
+static void put_spare(struct hal_heap *h, struct hal_block *b)
+{
+	b->next = h->spare;
+	h->spare = b;
+}
+
 struct hal_heap *hal_heap_create(uint64_t bytes)
 {
 	struct hal_heap *h = calloc(1, sizeof(*h));
@@ -90,11 +96,54 @@ struct hal_heap *hal_heap_create(uint64_t bytes)
 		return NULL;
 	}
 	b->bytes = bytes / HAL_HEAP_UNIT * HAL_HEAP_UNIT;
+	b->is_first = true;
 	h->bytes = b->bytes;
-	h->lowest = b;
-	if (b->bytes)
+	if (b->bytes) {
+		h->lowest = b;
 		list_add(h, b);
+	} else {
+		put_spare(h, b);
+	}
 	return h;
+}
+
+struct hal_block *hal_heap_add(struct hal_heap *h, uint64_t offset, uint64_t bytes)
+{
+	struct hal_block *b = new_block(h), *before = NULL;
+
+	if (!b)
+		return NULL;
+	b->offset = offset;
+	b->bytes = bytes / HAL_HEAP_UNIT * HAL_HEAP_UNIT;
+	b->is_first = true;
+	b->after = h->lowest;
+	while (b->after && b->after->offset < offset) {
+		before = b->after;
+		b->after = before->after;
+	}
+	b->before = before;
+	if (before)
+		before->after = b;
+	else
+		h->lowest = b;
+	if (b->after)
+		b->after->before = b;
+	h->bytes += b->bytes;
+	list_add(h, b);
+	return b;
+}
+
+void hal_heap_remove(struct hal_heap *h, struct hal_block *b)
+{
+	list_remove(h, b);
+	h->bytes -= b->bytes;
+	if (b->before)
+		b->before->after = b->after;
+	else
+		h->lowest = b->after;
+	if (b->after)
+		b->after->before = b->before;
+	put_spare(h, b);
 }
 
 void hal_heap_destroy(struct hal_heap *h)
@@ -216,24 +265,24 @@ static void join(struct hal_heap *h, struct hal_block *b)
 	b->after = gone->after;
 	if (b->after)
 		b->after->before = b;
-	gone->next = h->spare;
-	h->spare = gone;
+	put_spare(h, gone);
 }
 
-void hal_heap_free(struct hal_heap *h, struct hal_block *b)
+struct hal_block *hal_heap_free(struct hal_heap *h, struct hal_block *b)
 {
 	h->in_use -= b->bytes;
 	h->n_blocks--;
-	if (b->after && b->after->is_free) {
+	if (b->after && b->after->is_free && !b->after->is_first) {
 		list_remove(h, b->after);
 		join(h, b);
 	}
-	if (b->before && b->before->is_free) {
+	if (!b->is_first && b->before->is_free) {
 		b = b->before;
 		list_remove(h, b);
 		join(h, b);
 	}
 	list_add(h, b);
+	return b->is_first && (!b->after || b->after->is_first) ? b : NULL;
 }
 
 uint64_t hal_heap_largest(const struct hal_heap *h)
@@ -254,6 +303,11 @@ uint64_t hal_heap_largest(const struct hal_heap *h)
 uint64_t hal_heap_in_use(const struct hal_heap *h)
 {
 	return h->in_use;
+}
+
+const struct hal_block *hal_heap_lowest(const struct hal_heap *h)
+{
+	return h->lowest;
 }
 
 uint64_t hal_heap_blocks(const struct hal_heap *h)
@@ -312,10 +366,10 @@ void hal_heap_owners(const struct hal_heap *h, struct str *out)
 		str_printf(out, "nobody");
 }
 
-/* Adds a block in use to the parts of the heap that it lies in, `room` bytes each. */
-static void fill_cells(uint64_t *used, uint64_t room, const struct hal_block *b)
+/* Adds [at, end), in use, to the parts of the heap that it lies in, `room` bytes each. */
+static void fill_cells(uint64_t *used, uint64_t room, uint64_t at, uint64_t end)
 {
-	uint64_t at = b->offset, end = b->offset + b->bytes, n;
+	uint64_t n;
 
 	for (; at < end; at += n) {
 		uint64_t cell = at / room;
@@ -331,12 +385,14 @@ static void draw(const struct hal_heap *h, struct hal_page_heap *out)
 {
 	uint64_t used[HAL_PAGE_CELLS] = { 0 };
 	uint64_t room = h->bytes / HAL_PAGE_CELLS + (h->bytes % HAL_PAGE_CELLS != 0);
+	uint64_t at = 0;	/* ranges are drawn one behind the other */
 
 	for (const struct hal_block *b = h->lowest; b; b = b->after) {
 		if (!b->is_free)
-			fill_cells(used, room, b);
+			fill_cells(used, room, at, at + b->bytes);
 		else if (b->bytes)
 			out->n_holes++;
+		at += b->bytes;
 	}
 	for (unsigned i = 0; i < HAL_PAGE_CELLS; i++) {
 		uint64_t start = i * room, size = start >= h->bytes ? 0 :

@@ -10,9 +10,11 @@
  *
  * hal.links is over all of it, and is held while the devices answer.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "hal/hal_internal.h"
+#include "hal/hw/regs.h"
 
 #define PEER_VA (1ull << 56)	/* where contexts see others' HBM: of chip k from k << 48 on */
 #define SLOT_BYTES (1ull << 45)
@@ -31,9 +33,8 @@ void hal_device_position(const struct hal_device *dev, struct hal_position *out)
 
 const char *hal_chip_name(struct hal_device *dev, uint64_t chip)
 {
-	const struct hal_entry *e = chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;
-
-	return chip == dev->identity.chip ? dev->entry->info.bus_id : e ? e->info.bus_id : NULL;
+	return chip == dev->identity.chip ? dev->entry->info.bus_id :
+	       chip < HAL_CHIPS ? atomic_load(&dev->chips[chip]) : NULL;
 }
 
 static int refuse(const struct hal_device *dev, const struct hal_device *peer, struct err *err)
@@ -136,19 +137,18 @@ static struct hal_view *find_room(struct hal_device *dev, unsigned chip, uint64_
 	return NULL;
 }
 
-/* Under hal.links; peer->window is whole. */
-static int look_at(struct hal_device *dev, struct hal_device *peer, uint64_t *base,
-		   struct err *err)
+/* Under hal.links. The owner's name stays where it is. */
+static int look_at(struct hal_device *dev, const struct hal_lent *lent, const char *owner,
+		   uint64_t *base, struct err *err)
 {
-	unsigned chip = peer->identity.chip;
-	struct hw_peer_map m = { .bytes = peer->identity.hbm_bytes, .key = peer->window,
-				 .chip = chip };
+	unsigned chip = lent->chip;
+	struct hw_peer_map m = { .bytes = lent->bytes, .key = lent->key, .chip = chip };
 	struct hal_view *v;
 	int code;
 
 	for (unsigned i = 0; i < HAL_VIEWS; i++) {
 		v = &dev->views[chip][i];
-		if (v->key == peer->window) {
+		if (v->key == lent->key) {
 			*base = PEER_VA + ((uint64_t)chip << 48) + i * SLOT_BYTES;
 			return 0;
 		}
@@ -161,14 +161,22 @@ static int look_at(struct hal_device *dev, struct hal_device *peer, uint64_t *ba
 	if (!v)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s failed its peers %u times, and "
 			       "%s has work queued from before each: wait for it",
-			       peer->entry->info.bus_id, HAL_VIEWS, dev->entry->info.bus_id);
+			       owner, HAL_VIEWS, dev->entry->info.bus_id);
 	code = ask(dev, (struct hw_sqe){ .op = HW_PEER_MAP }, &m, sizeof(m), NULL, err);
 	if (code)
 		return code;
-	*v = (struct hal_view){ .key = peer->window };
-	atomic_store(&dev->chips[chip], peer->entry);
+	*v = (struct hal_view){ .key = lent->key };
+	atomic_store(&dev->chips[chip], owner);
 	*base = m.va;
 	return 0;
+}
+
+/* What is lent of it; under hal.links, peer->window is whole. */
+static struct hal_lent lent_of(const struct hal_device *peer)
+{
+	return (struct hal_lent){ .fabric = peer->identity.fabric, .key = peer->window,
+				  .bytes = peer->identity.hbm_bytes,
+				  .chip = peer->identity.chip };
 }
 
 int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
@@ -195,14 +203,111 @@ int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 		return code;
 	pthread_mutex_lock(&hal->links);
 	code = lend(peer, err);
-	if (!code)
-		code = look_at(dev, peer, &base, err);
+	if (!code) {
+		const struct hal_lent lent = lent_of(peer);
+
+		code = look_at(dev, &lent, peer->entry->info.bus_id, &base, err);
+	}
 	pthread_mutex_unlock(&hal->links);
 	if (code)
 		return err_add(err, "linking %s to %s", dev->entry->info.bus_id,
 			       peer->entry->info.bus_id);
 	*va = base + (mem->va - HAL_HBM_VA);
 	return 0;
+}
+
+/* ---- other processes ---- */
+
+/* Whether it has links that somebody else could be at the other end of. */
+static int refuse_alone(const struct hal_device *dev, struct err *err)
+{
+	const char *a = dev->entry->info.bus_id;
+
+	if (!dev->t->ops->link)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s: the kernel driver maps no other "
+			       "device's memory; for programs of several processes own the devices "
+			       "by VFIO, or serve models by tessera-sim --devices N", a);
+	if (!dev->identity.fabric || dev->identity.chip >= HAL_CHIPS)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s has no links, so it meets no device of "
+			       "another process: serve linked chips by tessera-sim --devices N, "
+			       "and give each process its own of them "
+			       "(TESSERA_DEVICES=vfio-user:DIR/0.sock)", a);
+	return 0;
+}
+
+int hal_lend(struct hal_device *dev, struct hal_lent *out, struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	if (!code)
+		code = refuse_alone(dev, err);
+	if (code)
+		return code;
+	pthread_mutex_lock(&dev->hal->links);
+	code = lend(dev, err);
+	if (!code)
+		*out = lent_of(dev);
+	pthread_mutex_unlock(&dev->hal->links);
+	return code ? err_add(err, "lending %s to other processes", dev->entry->info.bus_id) : 0;
+}
+
+uint64_t hal_lent_offset(const struct hal_mem *mem)
+{
+	return mem->va - HAL_HBM_VA;
+}
+
+bool hal_is_lent(struct hal_device *dev, const struct hal_lent *lent)
+{
+	bool is;
+
+	pthread_mutex_lock(&dev->hal->links);
+	is = dev->window == lent->key && !atomic_load(&dev->is_window_stale);
+	pthread_mutex_unlock(&dev->hal->links);
+	return is && !hal_device_error(dev, NULL);
+}
+
+static int check_lent(const struct hal_device *dev, const struct hal_lent *lent,
+		      const char *owner, struct err *err)
+{
+	const char *a = dev->entry->info.bus_id;
+	int code = refuse_alone(dev, err);
+
+	if (code)
+		return code;
+	if (lent->fabric != dev->identity.fabric)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s are not linked: links join the "
+			       "chips of one machine, or of one tessera-sim (--devices N)", a,
+			       owner);
+	if (lent->chip >= HAL_CHIPS || lent->chip == dev->identity.chip)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%s is said to be chip %u of the fabric "
+			       "in which %s is chip %u of at most %u", owner, lent->chip, a,
+			       dev->identity.chip, HAL_CHIPS);
+	if (!lent->key || !lent->bytes || lent->bytes > SLOT_BYTES || lent->bytes % HW_PAGE)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%s lends %llu bytes by key 0x%llx",
+			       owner, (unsigned long long)lent->bytes,
+			       (unsigned long long)lent->key);
+	return 0;
+}
+
+int hal_borrow(struct hal_device *dev, const struct hal_lent *lent, const char *owner,
+	       uint64_t *va, struct err *err)
+{
+	int code = hal_check(dev, err);
+
+	if (!code)
+		code = check_lent(dev, lent, owner, err);
+	if (code)
+		return code;
+	pthread_mutex_lock(&dev->hal->links);
+	/* The first one stays, since texts may be read at any time. */
+	if (!dev->owners[lent->chip][0])
+		snprintf(dev->owners[lent->chip], sizeof(dev->owners[0]), "%s", owner);
+	code = look_at(dev, lent, dev->owners[lent->chip], va, err);
+	pthread_mutex_unlock(&dev->hal->links);
+	if (!code)
+		return 0;
+	return err_add(err, "linking %s to %s, which may have ended", dev->entry->info.bus_id,
+		       owner);
 }
 
 void hal_links_forget(struct hal_device *dev)

@@ -35,6 +35,20 @@ static void blame(const struct hal_exe *exe, uint64_t at, struct err *err)
 		(unsigned long long)at);
 }
 
+/* Where the device reads the code, once: in HBM, or where that is full, as it may be when a reset
+ * comes, in host memory. */
+static int place_code(struct hal_exe *exe, struct hal_mem **code, struct err *err)
+{
+	const struct image *im = exe->image;
+	int status = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->text_bytes, exe->name, code, err);
+
+	if (status == ERR_RESOURCE_EXHAUSTED &&
+	    !hal_mem_alloc(exe->dev, HAL_MEM_HOST, im->text_bytes, exe->name, code, NULL))
+		status = 0;
+	return status ? status : hal_copy_in(*code, 0, im->text, im->text_bytes,
+					     clock_after(HAL_ADMIN_NS), err);
+}
+
 static int load_code(struct hal_exe *exe, struct err *err)
 {
 	const struct image *im = exe->image;
@@ -54,10 +68,8 @@ static int load_code(struct hal_exe *exe, struct err *err)
 			b[i].access |= HW_BIND_SCRATCH;
 		exe->is_joint |= im->bindings[i].kind == IMAGE_PEER;
 	}
-	status = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->text_bytes, exe->name, &code, err);
-	if (!status)
-		status = hal_copy_in(code, 0, im->text, im->text_bytes,
-				     clock_after(HAL_ADMIN_NS), err);
+	status = place_code(exe, &code, err);
+	exe->since = clock_ns();
 	if (!status)
 		status = exe->dev->t->ops->program_create(exe->dev->t, code->va,
 							  im->text_bytes, b,
@@ -172,8 +184,10 @@ void hal_exe_unload(struct hal_exe *exe)
 	if (exe->next)
 		exe->next->pprev = exe->pprev;
 	/* Lost in a reset and not loaded again, there is none. */
-	if (exe->program)
+	if (exe->program) {
+		hal_trace_forget(exe);
 		dev->t->ops->program_destroy(dev->t, exe->program);
+	}
 	pthread_mutex_unlock(&dev->exes_lock);
 	pthread_mutex_lock(&q->lock);
 	for (unsigned i = 0; i < HAL_RING; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocation: HBM from one heap over all of it, host memory from chunks that are
+ * Allocation: HBM from its heap (hbm.c), host memory from chunks that are
  * pinned, placed near the device and mapped for it once. Records of blocks are
  * outside of the memory itself.
  */
@@ -19,14 +19,6 @@
 #define CHUNK ((uint64_t)2 << 20)
 
 static const char *const kind_names[] = { "HBM", "pinned host memory" };
-
-int hal_memory_open(struct hal_device *dev, struct err *err)
-{
-	dev->heap = hal_heap_create(dev->identity.hbm_bytes);
-	if (!dev->heap)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the heap");
-	return 0;
-}
 
 static void free_chunk(struct hal_device *dev, struct hal_host_chunk *c)
 {
@@ -59,8 +51,7 @@ void hal_memory_close(struct hal_device *dev)
 		dev->spare_mems = m->next_spare;
 		free(m);
 	}
-	hal_heap_destroy(dev->heap);
-	dev->heap = NULL;
+	hal_hbm_close(dev);
 }
 
 /* From a multiple of CHUNK, where huge pages can be: they take fewer calls to pin and fewer
@@ -153,41 +144,34 @@ static void drop_mem(struct hal_device *dev, struct hal_mem *m)
 static int report_exhausted(struct hal_device *dev, uint64_t bytes, const char *tag,
 			    struct err *err)
 {
-	struct str owners = { 0 };
+	struct str owners = { 0 }, others = { 0 };
 	uint64_t in_use = hal_heap_in_use(dev->heap);
+	struct hal_room room;
 	struct err why;
 
+	hal_hbm_room(dev, &room);
 	hal_heap_owners(dev->heap, &owners);
+	if (room.others) {
+		str_printf(&others, ". Others hold %llu bytes of the card: ",
+			   (unsigned long long)room.others);
+		dev->t->ops->hbm_holders(dev->t, room.others, &others);
+	}
 	err_set(&why, ERR_RESOURCE_EXHAUSTED,
 		       "%s: %s asks for %llu bytes (%.2f GiB) of HBM for \"%s\"; free are %llu of "
-		       "%llu, the largest free block is %llu. Largest owners: %s. Free arrays, "
+		       "%llu, the largest free block is %llu%s. Largest owners: %s. Free arrays, "
 		       "or make the batch or the model smaller",
 		       "out of memory", dev->entry->info.bus_id, (unsigned long long)bytes,
 		       (double)bytes / (1 << 30), tag ? tag : "",
-		       (unsigned long long)(dev->identity.hbm_bytes - in_use),
+		       (unsigned long long)(room.limit - in_use),
 		       (unsigned long long)dev->identity.hbm_bytes,
-		       (unsigned long long)hal_heap_largest(dev->heap),
-		       owners.text ? owners.text : "unknown");
+		       (unsigned long long)room.largest,
+		       others.text ? others.text : "", owners.text ? owners.text : "unknown");
 	str_free(&owners);
+	str_free(&others);
 	hal_page_tell(dev, why.code, why.msg);
 	if (err)
 		*err = why;
 	return why.code;
-}
-
-static int alloc_hbm(struct hal_device *dev, struct hal_mem *m, bool is_high,
-		     const char *tag, struct err *err)
-{
-	if (m->bytes <= dev->identity.hbm_bytes)
-		m->block = is_high ? hal_heap_alloc_high(dev->heap, m->bytes, tag) :
-				     hal_heap_alloc(dev->heap, m->bytes, tag);
-	if (!m->block)
-		return report_exhausted(dev, m->bytes, tag, err);
-	m->va = HAL_HBM_VA + m->block->offset;
-	m->host = dev->hbm ? dev->hbm + m->block->offset : NULL;
-	if (dev->t->ops->discard)
-		dev->t->ops->discard(dev->t, m->block->offset, m->block->bytes);
-	return 0;
 }
 
 static int alloc_host(struct hal_device *dev, struct hal_mem *m, const char *tag,
@@ -291,35 +275,21 @@ int hal_mem_map(struct hal_device *dev, void *host, uint64_t bytes, struct hal_m
 	return code;
 }
 
-/* Whether [address, + bytes) lies in [base, + room); then *offset is where. */
-static bool is_within(uint64_t address, uint64_t bytes, uint64_t base, uint64_t room,
-		      uint64_t *offset)
-{
-	*offset = address - base;
-	return base && address >= base && *offset <= room && bytes <= room - *offset;
-}
-
 int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 		 struct hal_mem **out, struct err *err)
 {
 	struct hal_mem *m, v = { .dev = dev, .bytes = bytes };
-	uint64_t hbm = dev->identity.hbm_bytes, at;
-	bool found = false;
+	uint64_t at;
+	bool found;
 	int code = hal_check(dev, err);
 
 	if (code)
 		return code;
 	pthread_mutex_lock(&dev->lock);
-	if (is_within(address, bytes, HAL_HBM_VA, hbm, &at) ||
-	    is_within(address, bytes, (uintptr_t)dev->hbm, hbm, &at)) {
-		v.kind = HAL_MEM_HBM;
-		v.va = HAL_HBM_VA + at;
-		v.host = dev->hbm ? dev->hbm + at : NULL;
-		found = true;
-	}
+	found = hal_hbm_view(dev, address, bytes, &v);
 	for (struct hal_host_chunk *c = dev->chunks; c && !found; c = c->next) {
-		found = is_within(address, bytes, (uintptr_t)c->host, c->bytes, &at) ||
-			is_within(address, bytes, c->va, c->bytes, &at);
+		found = hal_is_within(address, bytes, (uintptr_t)c->host, c->bytes, &at) ||
+			hal_is_within(address, bytes, c->va, c->bytes, &at);
 		if (!found)
 			continue;
 		v.kind = HAL_MEM_HOST;
@@ -329,6 +299,8 @@ int hal_mem_view(struct hal_device *dev, uint64_t address, uint64_t bytes,
 	m = found && bytes ? new_mem(dev) : NULL;
 	if (m) {
 		*m = v;
+		if (m->range)
+			hal_hbm_hold(m->range);
 		add_mem(dev, m);
 		*out = m;
 	}
@@ -379,8 +351,10 @@ static int alloc(struct hal_device *dev, enum hal_mem_kind kind, bool is_high, u
 	m->dev = dev;
 	m->kind = kind;
 	m->bytes = bytes;
-	code = kind == HAL_MEM_HBM ? alloc_hbm(dev, m, is_high, tag, err) :
+	code = kind == HAL_MEM_HBM ? hal_hbm_alloc(dev, m, is_high, tag, err) :
 				     alloc_host(dev, m, tag, err);
+	if (code == ERR_RESOURCE_EXHAUSTED && kind == HAL_MEM_HBM)
+		code = report_exhausted(dev, bytes, tag, err);
 	if (code) {
 		drop_mem(dev, m);
 	} else {
@@ -422,7 +396,12 @@ void hal_mem_free(struct hal_mem *m)
 			dev->page->heap_changes++;
 			dev->page->used_bytes = dev->used[m->kind];
 		}
-		hal_heap_free(m->chunk ? m->chunk->heap : dev->heap, m->block);
+		if (m->chunk)
+			hal_heap_free(m->chunk->heap, m->block);
+		else
+			hal_hbm_free(dev, m->block);
+	} else if (m->range) {
+		hal_hbm_let_go(dev, m->range);
 	} else if (m->chunk) {
 		drop_foreign(dev, m->chunk);
 	}
@@ -456,6 +435,7 @@ void *hal_mem_host(const struct hal_mem *m)
 void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_mem_stats *out)
 {
 	uint64_t blocks = 0, largest = 0;
+	struct hal_room room = { 0 };
 
 	*out = (struct hal_mem_stats){ 0 };
 	if (hal_is_orphan(dev))
@@ -463,7 +443,8 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_me
 	pthread_mutex_lock(&dev->lock);
 	if (kind == HAL_MEM_HBM) {
 		blocks = hal_heap_blocks(dev->heap);
-		largest = hal_heap_largest(dev->heap);
+		hal_hbm_room(dev, &room);
+		largest = room.largest;
 	}
 	for (struct hal_host_chunk *c = dev->chunks; c && kind == HAL_MEM_HOST; c = c->next) {
 		if (c->is_foreign)
@@ -474,7 +455,7 @@ void hal_mem_stats(struct hal_device *dev, enum hal_mem_kind kind, struct hal_me
 	}
 	*out = (struct hal_mem_stats){
 		.bytes_in_use = dev->used[kind], .peak_bytes = dev->peak[kind],
-		.limit_bytes = kind == HAL_MEM_HBM ? dev->identity.hbm_bytes : 0,
+		.limit_bytes = room.limit,
 		.largest_free_bytes = largest, .largest_alloc_bytes = dev->largest[kind],
 		.n_allocs = blocks, .total_allocs = dev->total[kind],
 	};

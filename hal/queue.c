@@ -100,24 +100,33 @@ static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const c
 	char chip[32];
 
 	snprintf(chip, sizeof(chip), "chip %llu", (unsigned long long)f->va);
+	if (f->bytes == HW_ST_LINK) {
+		err_set(err, hw_status_code(f->status), "%s on %s: a link on the way to peer %s "
+			"is down (LINK): xla-smi topo shows which; resetting the device at either "
+			"end brings it up", what, q->dev->entry->info.bus_id, name ? name : chip);
+		return;
+	}
 	err_set(err, hw_status_code(f->status), "%s on %s: peer %s failed: %s (%s)", what,
 		q->dev->entry->info.bus_id, name ? name : chip, hw_status_text((unsigned)f->bytes),
 		hw_status_name((unsigned)f->bytes));
 }
 
+/* `record` may be NULL: the device has none. */
 static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
-			   const struct hal_exe *exe, struct err *err)
+			   const struct hw_fault *record, const struct hal_exe *exe,
+			   struct err *err)
 {
 	const struct image_debug *where;
 	struct hw_fault f;
 	char on[48];
 
-	if (!read_fault(q->dev, cqe->detail, &f)) {
+	if (!record) {
 		err_set(err, hw_status_code(cqe->status), "%s: %s (%s)",
 			exe ? exe->name : "copy", hw_status_text(cqe->status),
 			hw_status_name(cqe->status));
 		return;
 	}
+	f = *record;
 	if (f.status == HW_ST_PEER) {
 		describe_peer(q, &f, exe ? exe->name : "copy", err);
 		return;
@@ -174,12 +183,30 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 	atomic_store(&q->dev->must_kick, true);
 }
 
+/* Writes down what there is to be seen. What a peer's fault is due to is in the peer's dump, and
+ * who has a queue reset knows why. */
+static void keep_evidence(struct hal_queue *q, uint64_t value, unsigned status,
+			  const struct hw_fault *record, struct err *why)
+{
+	struct hal_crash *crash;
+
+	if (status == HW_ST_PEER || status == HW_ST_RESET)
+		return;
+	crash = hal_crash_begin(q->dev, q, value, record);
+	pthread_mutex_lock(&q->dev->lock);
+	hal_crash_end(crash, why);
+	pthread_mutex_unlock(&q->dev->lock);
+}
+
 static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cqe *cqe)
 {
 	struct hw_cqe dropped;
+	struct hw_fault record;
+	bool has_record = read_fault(q->dev, cqe->detail, &record);
 	struct err why, reset_err;
 
-	describe_fault(q, cqe, q->slots[value % HAL_RING].exe, &why);
+	describe_fault(q, cqe, has_record ? &record : NULL, q->slots[value % HAL_RING].exe, &why);
+	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
 	hal_page_tell(q->dev, why.code, why.msg);
 	if (q->dev->t->ops->ring_reset(q->ring, &reset_err)) {
@@ -420,6 +447,11 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	/* The jump to a page's or the ring's start may cost as much again. */
 	code = await_room(q, 2 * bytes, err);
 	sqe.u.execute.program = l->exe->program;
+	/* What fails now, and is not seen yet, halts the queue, and drops this with it. */
+	if (!code && l->n_failures && *l->n_failures != q->n_failures)
+		code = err_set(err, ERR_ABORTED, "work on %s failed before %s was launched, which "
+			       "may read what it was to write", q->dev->entry->info.bus_id,
+			       l->exe->name);
 	if (!code && !sqe.u.execute.program)
 		code = err_set(err, ERR_ABORTED, "%s is being loaded again after a reset",
 			       l->exe->name);
@@ -441,6 +473,11 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	if (is_due)
 		hal_page_update(q->dev, true);
 	return 0;
+}
+
+uint64_t hal_queue_failures(const struct hal_queue *q)
+{
+	return __atomic_load_n(&q->n_failures, __ATOMIC_RELAXED);
 }
 
 static uint8_t copy_flags(uint64_t bytes)

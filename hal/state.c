@@ -78,14 +78,22 @@ void hal_wake_waiter(struct hal_device *dev)
 
 void hal_die(struct hal_device *dev, const struct err *why)
 {
+	struct hal_crash *crash = NULL;
+	struct err death;
 	bool is_first;
 
+	/* A reset is no crash. */
+	if (why->code != ERR_ABORTED && !atomic_load(&dev->is_dead))
+		crash = hal_crash_begin(dev, NULL, 0, NULL);
 	pthread_mutex_lock(&dev->lock);
 	is_first = !atomic_load(&dev->is_dead);
 	if (is_first) {
+		death = *why;
+		err_add(&death, "%s died", dev->entry->info.bus_id);
+		hal_crash_end(crash, &death);
+		crash = NULL;
 		pthread_mutex_lock(&dev->death_lock);
-		dev->death = *why;
-		err_add(&dev->death, "%s died", dev->entry->info.bus_id);
+		dev->death = death;
 		pthread_mutex_unlock(&dev->death_lock);
 		if (dev->page)
 			snprintf(dev->page->state, sizeof(dev->page->state), "dead: %.80s",
@@ -94,11 +102,38 @@ void hal_die(struct hal_device *dev, const struct err *why)
 		if (why->code != ERR_ABORTED)
 			hal_page_tell(dev, why->code, dev->death.msg);
 		atomic_store_explicit(&dev->is_dead, true, memory_order_release);
+		atomic_store(&dev->must_tell, true);
 	}
 	pthread_mutex_unlock(&dev->lock);
+	hal_crash_drop(crash);
 	/* The waiter fails what is pending: our caller may hold a queue's lock. */
 	if (is_first)
 		hal_wake_waiter(dev);
+}
+
+void hal_device_on_death(struct hal_device *dev,
+			 void (*fn)(void *arg, unsigned index, const struct err *why), void *arg)
+{
+	pthread_mutex_lock(&dev->death_lock);
+	dev->on_death = fn;
+	dev->on_death_arg = arg;
+	pthread_mutex_unlock(&dev->death_lock);
+}
+
+void hal_tell_of_death(struct hal_device *dev)
+{
+	void (*fn)(void *arg, unsigned index, const struct err *why);
+	struct err why;
+	void *arg;
+
+	if (!atomic_exchange(&dev->must_tell, false) || !hal_check(dev, &why))
+		return;
+	pthread_mutex_lock(&dev->death_lock);
+	fn = dev->on_death;
+	arg = dev->on_death_arg;
+	pthread_mutex_unlock(&dev->death_lock);
+	if (fn)
+		fn(arg, dev->index, &why);
 }
 
 int hal_check_alive(struct hal_device *dev, struct err *err)
@@ -162,6 +197,17 @@ static void end_group(struct hal_device *dev)
 	pthread_mutex_unlock(&dev->hal->page_lock);
 }
 
+/* A text that is too long is cut before the name of its crash dump. */
+static void fit(char out[], size_t n, const char *text)
+{
+	const char *file = strstr(text, HAL_DUMP_SAYS);
+
+	if (strlen(text) < n || !file || strlen(file) > n / 2)
+		snprintf(out, n, "%s", text);
+	else
+		snprintf(out, n, "%.*s%s", (int)(n - 1 - strlen(file)), text, file);
+}
+
 void hal_page_tell(struct hal_device *dev, int code, const char *text)
 {
 	struct hal_page *page = dev->page_head;
@@ -181,7 +227,7 @@ void hal_page_tell(struct hal_device *dev, int code, const char *text)
 	e->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	e->device = (uint32_t)(dev->page - page->devices);
 	e->code = (uint32_t)code;
-	snprintf(e->text, sizeof(e->text), "%s", text);
+	fit(e->text, sizeof(e->text), text);
 	end_group(dev);
 }
 
@@ -221,7 +267,7 @@ static bool ask_counters(struct hal_device *dev, struct answers *out)
 	    dev->t->ops->ask(dev->t, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_RAS },
 			     &out->ras, sizeof(out->ras), NULL, NULL))
 		return false;
-	/* The kernel driver gives no such log page: then the page tells of no links. */
+	/* A kernel driver that is too old can't be asked: then the page tells of no links. */
 	if (hal_device_links(dev, out->links, &out->n_links, NULL))
 		out->n_links = 0;
 	return true;

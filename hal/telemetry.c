@@ -16,7 +16,10 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "hal/base/clock.h"
@@ -157,12 +160,37 @@ static bool is_begun(int fd, const char *path)
 				read_at(fd, &magic, sizeof(magic), 0) && !magic));
 }
 
+/* The path of a page's socket; false: it is too long, or the page has another name. */
+static bool name_socket(const char *page, uint32_t number, char *out, size_t n)
+{
+	const char *name = strrchr(page, '/');
+
+	return name && !strncmp(name, "/tessera-", 9) &&
+	       snprintf(out, n, "%.*s/" HAL_PAGE_SOCKET "%s-%08x", (int)(name - page), page,
+			name + 9, number) < (int)n;
+}
+
+/* What a dead process of this page's owner left. */
+static void remove_socket(int fd, const char *page)
+{
+	struct stat of_page, st;
+	char path[PATH_MAX];
+	uint32_t number;
+
+	if (!fstat(fd, &of_page) && of_page.st_size == sizeof(struct hal_page) &&
+	    read_at(fd, &number, sizeof(number), offsetof(struct hal_page, socket)) && number &&
+	    name_socket(page, number, path, sizeof(path)) && !lstat(path, &st) &&
+	    S_ISSOCK(st.st_mode) && st.st_uid == of_page.st_uid)
+		unlink(path);
+}
+
 /* Whatever its version, the page of a process that is gone is nobody's. One that is taken away
  * from a process that has not locked it yet is made again (hal_page_open). */
 static bool remove_dead(int fd, const char *path)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB))
 		return false;
+	remove_socket(fd, path);
 	unlink(path);
 	return true;
 }
@@ -203,6 +231,24 @@ int hal_page_read(const char *path, struct hal_page *out, struct err *err)
 
 /* ---- this process's page ---- */
 
+/* A socket of this user's without its page: that was taken away by a program that knows of no
+ * sockets, or its maker died before the page told of it. */
+static void remove_orphan(const char *name)
+{
+	char mine[40], path[PATH_MAX], page[PATH_MAX];
+	size_t n = strlen(name);
+	struct stat st;
+
+	snprintf(mine, sizeof(mine), HAL_PAGE_SOCKET "%u-", getuid());
+	if (strncmp(name, mine, strlen(mine)) || n < strlen(mine) + 9 || name[n - 9] != '-')
+		return;
+	snprintf(path, sizeof(path), "%s/%.255s", hal_page_dir(), name);
+	snprintf(page, sizeof(page), "%s/tessera-%.*s", hal_page_dir(),
+		 (int)(n - 9 - strlen(HAL_PAGE_SOCKET)), name + strlen(HAL_PAGE_SOCKET));
+	if (access(page, F_OK) && errno == ENOENT && !lstat(path, &st) && S_ISSOCK(st.st_mode))
+		unlink(path);
+}
+
 /* Nobody may look at this machine's pages for months: a process takes its user's away. */
 static void remove_dead_pages(void)
 {
@@ -213,6 +259,7 @@ static void remove_dead_pages(void)
 
 	snprintf(mine, sizeof(mine), "tessera-%u-", getuid());
 	while (dir && (d = readdir(dir))) {
+		remove_orphan(d->d_name);
 		if (strncmp(d->d_name, mine, strlen(mine)) ||
 		    snprintf(path, sizeof(path), "%s/%s", hal_page_dir(), d->d_name) >=
 		    (int)sizeof(path))
@@ -318,8 +365,114 @@ void hal_page_close(struct hal_page *page, int fd, const char *path)
 	if (!page)
 		return;
 	/* A child of fork shares the file: only its maker removes it. */
-	if (page->pid == (uint32_t)getpid())
+	if (page->pid == (uint32_t)getpid()) {
+		remove_socket(fd, path);
 		unlink(path);
+	}
 	munmap(page, sizeof(*page));
 	close(fd);
+}
+
+/* ---- its socket ---- */
+
+/* An address has less room than a path may need: then it goes by the folder, open as *dir, which
+ * else is -1. False: it can't be said, with errno. */
+static bool find_address(const char *path, struct sockaddr_un *out, int *dir)
+{
+	const char *name = strrchr(path, '/');
+	char folder[PATH_MAX];
+
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*dir = -1;
+	if (strlen(path) < sizeof(out->sun_path)) {
+		memcpy(out->sun_path, path, strlen(path));
+		return true;
+	}
+	snprintf(folder, sizeof(folder), "%.*s/", (int)(name - path), path);
+	*dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return *dir >= 0 && snprintf(out->sun_path, sizeof(out->sun_path), "/proc/self/fd/%d%s",
+				     *dir, name) < (int)sizeof(out->sun_path);
+}
+
+static int make_socket(const char *path, int fd)
+{
+	struct sockaddr_un a;
+	int dir, code, saved;
+
+	/* Of the file that bind makes; umask takes from it. */
+	code = !find_address(path, &a, &dir) || fchmod(fd, 0600) ||
+		bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -1 : 0;
+	saved = errno;
+	if (dir >= 0)
+		close(dir);
+	errno = saved;
+	return code;
+}
+
+int hal_page_listen(struct hal_page *page, const char *path, int *out, struct err *err)
+{
+	char name[PATH_MAX] = "a socket";
+	int fd, code = -1, saved;
+
+	for (unsigned tries = 0; tries < 100; tries++) {
+		uint32_t number;
+
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0)
+			break;
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number) || !number ||
+		    !name_socket(path, number, name, sizeof(name))) {
+			close(fd);
+			continue;
+		}
+		code = make_socket(name, fd);
+		if (!code) {
+			/* Before anybody can connect: whoever removes the page finds it. */
+			__atomic_store_n(&page->socket, number, __ATOMIC_RELEASE);
+			code = listen(fd, 8);
+		}
+		if (!code) {
+			*out = fd;
+			return 0;
+		}
+		saved = errno;
+		close(fd);
+		errno = saved;
+		if (saved != EADDRINUSE)
+			break;
+	}
+	return err_sys(err, errno, "%s", name);
+}
+
+int hal_page_connect(const char *path, uint32_t number, int64_t limit_ns, int *out,
+		     struct err *err)
+{
+	struct timeval limit = { .tv_sec = limit_ns / 1000000000,
+				 .tv_usec = limit_ns / 1000 % 1000000 };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), dir = -1, code = -1;
+	char name[PATH_MAX] = "";
+	struct sockaddr_un a;
+
+	if (fd < 0)
+		return err_sys(err, errno, "a socket");
+	errno = ENAMETOOLONG;
+	/* It waits while too many others do. */
+	if (name_socket(path, number, name, sizeof(name)) && find_address(name, &a, &dir) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) &&
+	    !connect(fd, (struct sockaddr *)&a, sizeof(a)) && !fcntl(fd, F_SETFL, O_NONBLOCK))
+		code = 0;
+	else if (errno == EAGAIN)
+		code = err_set(err, ERR_DEADLINE_EXCEEDED, "%s: more wait there than its process "
+			       "lets in", name);
+	else if (errno == ECONNREFUSED)
+		code = err_set(err, ERR_UNAVAILABLE, "%s: nobody listens there", name);
+	else
+		code = err_sys(err, errno, "%s", *name ? name : path);
+	if (dir >= 0)
+		close(dir);
+	if (code)
+		close(fd);
+	else
+		*out = fd;
+	return code;
 }

@@ -13,6 +13,12 @@
  * seqlock). Readers open nothing else and wake nobody. They read and never map: a page
  * is its writer's to truncate, and a mapping of it would end them. A layout that
  * changes is another HAL_PAGE_VERSION.
+ *
+ * Beside a page may be a unix socket of the same owner, at which its process tells what its
+ * devices do (trace_wire.h): HAL_PAGE_SOCKET, then the page's name from UID on, and 8 hex
+ * digits that the page tells. They are chosen anew until nothing has the name, so that a
+ * stranger who reads the page can't have taken it. Only the owner and root may connect. It goes
+ * before its page does, whoever removes that.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +32,7 @@
 #define HAL_PAGE_OWNERS 16u
 #define HAL_PAGE_CELLS 64u
 #define HAL_PAGE_EVENTS 32u
+#define HAL_PAGE_SOCKET "tessera-trace-"
 
 /* Blocks of one tag. */
 struct hal_page_owner {
@@ -78,8 +85,8 @@ struct hal_page_device {
 	 * links. */
 	uint64_t fabric;
 	uint32_t chip, n_chips, coords[3], shape[3];
-	/* The chip's links as it told at read_at_ns. 0 of a linked chip that was read: this way to
-	 * the device tells nothing of them. */
+	/* The chip's links as it told at read_at_ns. 0 of a linked chip that was read: the kernel
+	 * driver is too old to tell. */
 	uint32_t n_links, zero;
 	struct hw_link links[HW_MAX_LINKS];
 };
@@ -91,7 +98,8 @@ struct hal_page {
 	uint32_t pid;
 	uint64_t start_ns;	/* CLOCK_MONOTONIC */
 	char command[64];
-	uint32_t n_devices, zero;
+	uint32_t n_devices;
+	uint32_t socket;	/* the digits of its name; 0: there is none */
 	uint64_t n_events;	/* ever; the newest HAL_PAGE_EVENTS are here */
 	struct hal_page_event events[HAL_PAGE_EVENTS];
 	struct hal_page_device devices[HAL_PAGE_DEVICES];
@@ -108,6 +116,14 @@ const char *hal_page_dir(void);
  * Failure is not fatal: the process works unwatched. */
 int hal_page_open(struct hal_page **out, int *fd, char path[128], struct err *err);
 void hal_page_close(struct hal_page *page, int fd, const char *path);
+/* Makes the page's socket, listening, which never blocks and is closed by exec. Failure is not
+ * fatal, either. */
+int hal_page_listen(struct hal_page *page, const char *path, int *out, struct err *err);
+/* Connects to the socket that a page tells of, and gives it as it does not block. NOT_FOUND: there
+ * is no such file; UNAVAILABLE: nobody listens; PERMISSION_DENIED; DEADLINE_EXCEEDED: more wait
+ * there already than its process lets in, for limit_ns. Who is there is for the caller to ask. */
+int hal_page_connect(const char *path, uint32_t number, int64_t limit_ns, int *out,
+		     struct err *err);
 /* A consistent copy of a page file, its texts made of printable UTF-8. NOT_FOUND if its
  * process is gone (the page is then removed where permitted); INVALID_ARGUMENT if the file
  * is none, which is then left alone, whatever it is; else why it can't be opened. Does not

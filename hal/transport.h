@@ -31,6 +31,15 @@ struct hal_ring {
 	void *memory;
 };
 
+/* Of HBM that is dealt out among processes: what this one could have now. */
+struct hal_room {
+	uint64_t limit;		/* in all, what it has included */
+	uint64_t largest;	/* the largest block that it could take */
+	uint64_t others;	/* what others have */
+};
+
+struct str;
+
 struct hal_transport_ops {
 	/* Brings the device up. `identity` is filled; irq_fd (an eventfd) will count
 	 * interrupts. Blocks. */
@@ -44,8 +53,24 @@ struct hal_transport_ops {
 	int (*alive)(struct hal_transport *t, struct err *err);
 	/* A register, whatever state the device is in. NULL: they are not ours. */
 	uint32_t (*reg)(struct hal_transport *t, uint32_t offset);
-	/* HBM as the CPU sees it, or NULL. */
+	/* HBM as the CPU sees it, or NULL. NULL itself: HBM is dealt out, as follows. */
 	void *(*hbm)(struct hal_transport *t, uint64_t *bytes);
+	/* For HBM that is dealt out among processes, all NULL otherwise. The first three come
+	 * under one lock of the caller's, as reset does, after which all blocks are where they
+	 * were.
+	 *
+	 * take: a block of *bytes, zeros, where the context sees HAL_HBM_VA + offset; *host is
+	 * where the CPU does, or NULL. It is of `wanted` bytes, or at least `least`, both whole
+	 * pages. RESOURCE_EXHAUSTED: nobody has so much to give. */
+	int (*hbm_take)(struct hal_transport *t, uint64_t offset, uint64_t least, uint64_t wanted,
+			uint64_t *bytes, void **host, struct err *err);
+	/* Gives the block at `offset` back. FAILED_PRECONDITION: work that runs uses it; it is
+	 * ours still. */
+	int (*hbm_give)(struct hal_transport *t, uint64_t offset, struct err *err);
+	/* Untouched if the driver does not answer. */
+	void (*hbm_room)(struct hal_transport *t, struct hal_room *out);
+	/* Adds to *out who has the `others` bytes, as far as this user may know. */
+	void (*hbm_holders)(struct hal_transport *t, uint64_t others, struct str *out);
 	/* HBM was allocated anew (bus.h). NULL: nobody wants to know. */
 	void (*discard)(struct hal_transport *t, uint64_t offset, uint64_t bytes);
 	/* Page-aligned host memory that programs and copies may use: its va. */
@@ -75,6 +100,16 @@ struct hal_transport_ops {
 			      const struct hw_program_binding *bindings, unsigned n,
 			      uint32_t *id, uint64_t *bad, struct err *err);
 	void (*program_destroy)(struct hal_transport *t, uint32_t id);
+	/* Has the device record what is ours on it (DEVICE.md#traces), in mapped host memory, as
+	 * `ring` says but for the vector: irq_fd counts each half of the ring that was written.
+	 * UNIMPLEMENTED: a driver that is too old. */
+	int (*trace_start)(struct hal_transport *t, struct hw_trace ring, struct err *err);
+	/* When it succeeds the device writes no more there. */
+	int (*trace_stop)(struct hal_transport *t, struct err *err);
+	/* The device's clock, and CLOCK_MONOTONIC right before it was read and after. False: it
+	 * can't be read, or not this time. */
+	bool (*clock)(struct hal_transport *t, uint64_t *device_ns, int64_t *before,
+		      int64_t *after);
 	/* A request of the links (WINDOW_OPEN, WINDOW_CLOSE, PEER_MAP), or UNMAP of a window,
 	 * with what it points to. NULL: not built for this way to the device. */
 	int (*link)(struct hal_transport *t, struct hw_sqe sqe, const void *in, uint64_t bytes,

@@ -97,22 +97,35 @@ static void let_go(struct direct *d, int code)
 		d->bus->ops->cut(d->bus);
 }
 
+static const char *fatal_text(uint32_t reason)
+{
+	switch (reason) {
+	case HW_FATAL_RINGS: return ", queue 0's rings could not be reached";
+	case HW_FATAL_INJECTED: return ", injected";
+	case HW_FATAL_THERMAL: return ", it was too hot: look at its cooling";
+	case HW_FATAL_FIRMWARE: return ", its firmware died";
+	case HW_FATAL_PCIE: return ", an uncorrectable error of the PCIe link";
+	default: return "";
+	}
+}
+
 static int is_alive(struct hal_transport *t, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	uint32_t status = d->bus->ops->read(d->bus, HW_REG_STATUS);
 	int code = d->bus->ops->health ? d->bus->ops->health(d->bus, err) : 0;
+	uint32_t reason;
 
 	if (code)
 		return code;
 	if (status == 0xffffffffu)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "the device does not answer any more (all ones on the bus)");
-	if (status & HW_STATUS_FATAL)
-		return err_set(err, ERR_UNAVAILABLE, "the device is in its fatal state "
-			       "(reason %u): reset the function",
-			       d->bus->ops->read(d->bus, HW_REG_FATAL));
-	return 0;
+	if (!(status & HW_STATUS_FATAL))
+		return 0;
+	reason = d->bus->ops->read(d->bus, HW_REG_FATAL);
+	return err_set(err, ERR_UNAVAILABLE, "the device is in its fatal state (reason %u%s): "
+		       "reset the function", reason, fatal_text(reason));
 }
 
 /* The device stores the word of the phase last, and at once. */
@@ -244,6 +257,18 @@ static int link_request(struct hal_transport *t, struct hw_sqe sqe, const void *
 
 	sqe.id = d->ctx;
 	return request(d, sqe, in, bytes, value, err);
+}
+
+static int trace_start(struct hal_transport *t, struct hw_trace ring, struct err *err)
+{
+	ring.vector = 0;
+	return link_request(t, (struct hw_sqe){ .op = HW_TRACE_START }, &ring, sizeof(ring), NULL,
+			    err);
+}
+
+static int trace_stop(struct hal_transport *t, struct err *err)
+{
+	return link_request(t, (struct hw_sqe){ .op = HW_TRACE_STOP }, NULL, 0, NULL, err);
 }
 
 static void write64(struct direct *d, uint32_t reg, uint64_t value)
@@ -378,6 +403,19 @@ static uint32_t reg(struct hal_transport *t, uint32_t offset)
 	struct direct *d = direct_of(t);
 
 	return d->bus->ops->read(d->bus, offset);
+}
+
+/* The high half moves once in 4 s. */
+static bool device_clock(struct hal_transport *t, uint64_t *device_ns, int64_t *before,
+			 int64_t *after)
+{
+	uint32_t high = reg(t, HW_REG_CLOCK + 4), low;
+
+	*before = clock_ns();
+	low = reg(t, HW_REG_CLOCK);
+	*after = clock_ns();
+	*device_ns = (uint64_t)high << 32 | low;
+	return reg(t, HW_REG_CLOCK + 4) == high;
 }
 
 static void *hbm(struct hal_transport *t, uint64_t *bytes)
@@ -595,5 +633,6 @@ const struct hal_transport_ops hal_transport_direct = {
 	.host_pages = host_pages, .host_free = host_free,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
-	.program_destroy = program_destroy, .link = link_request, .ask = ask,
+	.program_destroy = program_destroy, .trace_start = trace_start, .trace_stop = trace_stop,
+	.clock = device_clock, .link = link_request, .ask = ask,
 };

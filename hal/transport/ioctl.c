@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel driver owns the device: one context of ours, with one buffer of HBM
- * mapped at HAL_HBM_VA for the HAL's heap, and rings that the kernel made and we map, so
- * that no system call is left between a submission and the device. Host memory
+ * The kernel driver owns the device: one context of ours, with buffers of HBM
+ * mapped from HAL_HBM_VA on for the HAL's heap (ioctl_hbm.c), and rings that the kernel made and
+ * we map, so that no system call is left between a submission and the device. Host memory
  * keeps its own address in the context's map, so it is the same after a reset.
  *
- * A function reset ends the context. What was made in it says of which generation
- * it is, because the kernel's numbers are given out again.
+ * A reset, of the function or of our part alone, ends the context. What was made in it says of
+ * which generation it is, because the kernel's numbers are given out again.
  */
 #include "hal/transport/ioctl.h"
 
@@ -19,13 +19,15 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "hal/base/clock.h"
 #include "hal/base/cpu.h"
 #include "hal/hw/regs.h"
 #include "hal/transport.h"
 #include "kernel-uapi/include/tessera_drm.h"
 
 #define PAGE ((uint64_t)HW_PAGE)
-#define LEAST_HBM ((uint64_t)1 << 20)
+#define TRACE_ABI 5u		/* since when the driver has them */
+#define LINKS_ABI 5u
 
 /* Host memory that the device reaches. */
 struct pin {
@@ -43,9 +45,7 @@ struct accel {
 	struct pin *pins;
 	_Atomic uint32_t ctx;	/* 0: there is none */
 	atomic_uint generation;	/* contexts made so far */
-	uint32_t hbm_handle;
-	uint64_t hbm_bytes, hbm_offset;
-	void *hbm;
+	struct accel_hbm hbm;
 };
 
 /* A part of a queue that the kernel made: a buffer, mapped. */
@@ -92,135 +92,6 @@ static void close_handle(struct accel *a, uint32_t handle)
 		call(a, DRM_IOCTL_GEM_CLOSE, &c);
 }
 
-/* Maps a buffer into our address space, not into that of children. */
-static int map_cpu(struct accel *a, uint64_t offset, uint64_t bytes, int prot,
-		   const char *what, void **out, struct err *err)
-{
-	void *p = accel_sys->mmap(NULL, bytes, prot, MAP_SHARED, a->fd, (off_t)offset);
-
-	if (p == MAP_FAILED)
-		return refused(a, errno, what, err);
-	madvise(p, bytes, MADV_DONTFORK);
-	*out = p;
-	return 0;
-}
-
-/* ---- HBM ---- */
-
-/* "3G", "512M", "4096"; 0 if it is no size. */
-static uint64_t read_size(const char *text)
-{
-	static const char units[] = "KMGT";
-	const char *unit;
-	char *end;
-	unsigned long long n;
-	uint64_t bytes;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno || end == text || *text == '-')
-		return 0;
-	unit = *end ? strchr(units, *end) : NULL;
-	if (*end && (!unit || end[1]))
-		return 0;
-	return __builtin_mul_overflow(n, 1ull << (unit ? 10 * (unit - units + 1) : 0), &bytes) ?
-	       0 : bytes;
-}
-
-static int report_full(struct accel *a, uint64_t bytes, const struct drm_tessera_memory *m,
-		       struct err *err)
-{
-	return err_set(err, ERR_RESOURCE_EXHAUSTED, "the card of %s is full: %llu bytes of HBM are "
-		       "asked for, free are %llu of %llu, the largest free block is %llu. See who "
-		       "holds it: sudo fuser -v %s; end one of them, or ask for less: "
-		       "TESSERA_HBM_BYTES=SIZE", a->path, (unsigned long long)bytes,
-		       (unsigned long long)(m->hbm_total - m->hbm_used),
-		       (unsigned long long)m->hbm_total,
-		       (unsigned long long)m->hbm_largest_free, a->path);
-}
-
-static int report_limited(struct accel *a, uint64_t bytes, const struct drm_tessera_memory *m,
-			  struct err *err)
-{
-	return err_set(err, ERR_RESOURCE_EXHAUSTED, "%llu bytes of HBM of %s are asked for, a "
-		       "process may have %llu. Ask for less: TESSERA_HBM_BYTES=SIZE, or let it "
-		       "have more, as root: echo MIB > "
-		       "/sys/module/tessera/parameters/file_hbm_mib", (unsigned long long)bytes,
-		       a->path, (unsigned long long)m->hbm_limit_of_file);
-}
-
-static int ask_memory(struct accel *a, struct drm_tessera_memory *m, struct err *err)
-{
-	uint64_t bytes = sizeof(*m);
-	int sysno;
-
-	memset(m, 0, sizeof(*m));
-	sysno = accel_query(a->fd, DRM_TESSERA_QUERY_MEMORY, 0, m, &bytes);
-	return sysno ? refused(a, sysno, "asking how much HBM is free", err) : 0;
-}
-
-/* How much of HBM this process shall have. */
-static int choose_bytes(struct accel *a, uint64_t *out, struct err *err)
-{
-	const char *text = getenv("TESSERA_HBM_BYTES");
-	struct drm_tessera_memory m;
-	uint64_t bytes, limit;
-	int code = ask_memory(a, &m, err);
-
-	if (code)
-		return code;
-	/* A driver of before ABI 2 says 0: it has none. */
-	limit = m.hbm_limit_of_file ? m.hbm_limit_of_file : m.hbm_total;
-	if (text && *text) {
-		bytes = read_size(text);
-		if (bytes < LEAST_HBM)
-			return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_HBM_BYTES=\"%s\": "
-				       "say how much HBM this process shall have, at least 1M: "
-				       "512M, 3G or a number of bytes", text);
-		bytes = bytes > UINT64_MAX - PAGE ? bytes & ~(PAGE - 1) : round_page(bytes);
-	} else {
-		/* A share that an administrator states is meant to be had. */
-		bytes = limit < m.hbm_total ? m.hbm_largest_free : m.hbm_largest_free / 4 * 3;
-		bytes = (bytes < limit ? bytes : limit) & ~(PAGE - 1);
-		if (bytes < LEAST_HBM)
-			return report_full(a, LEAST_HBM, &m, err);
-	}
-	if (bytes > m.hbm_largest_free)
-		return report_full(a, bytes, &m, err);
-	if (bytes > limit)
-		return report_limited(a, bytes, &m, err);
-	*out = bytes;
-	return 0;
-}
-
-/*
- * The CPU sees HBM write-combined: a load waits for the bus each time. That is nothing on
- * a model, whose memory is the host's; of a real device the copies of hal/copy.c go by DMA,
- * both ways, as over VFIO.
- */
-static int take_hbm(struct accel *a, bool is_model, struct err *err)
-{
-	struct drm_tessera_bo_create bo = { .flags = DRM_TESSERA_BO_HBM };
-	struct drm_tessera_memory m;
-	uint64_t bytes = 0;
-	int code = choose_bytes(a, &bytes, err), sysno;
-
-	if (code)
-		return code;
-	bo.size = bytes;
-	sysno = call(a, DRM_IOCTL_TESSERA_BO_CREATE, &bo);
-	if (sysno == ENOSPC)	/* somebody was faster */
-		return ask_memory(a, &m, err) ? err->code : report_full(a, bytes, &m, err);
-	if (sysno)
-		return refused(a, sysno, "allocating HBM", err);
-	a->hbm_handle = bo.handle;
-	a->hbm_bytes = bo.size;
-	if (!is_model)
-		return 0;
-	return map_cpu(a, bo.mmap_offset, bo.size, PROT_READ | PROT_WRITE, "mapping HBM",
-		       &a->hbm, err);
-}
-
 /* ---- the context ---- */
 
 static void end_context(struct accel *a)
@@ -230,14 +101,6 @@ static void end_context(struct accel *a)
 	if (a->ctx)
 		call(a, DRM_IOCTL_TESSERA_CTX_DESTROY, &d);
 	a->ctx = 0;
-}
-
-static int map_buffer(struct accel *a, uint32_t handle, uint64_t va)
-{
-	struct drm_tessera_map m = { .ctx = a->ctx, .handle = handle, .va = va,
-				     .flags = DRM_TESSERA_MAP_WRITE };
-
-	return call(a, DRM_IOCTL_TESSERA_MAP, &m);
 }
 
 static int start_context(struct accel *a, struct err *err)
@@ -257,8 +120,7 @@ static int start_context(struct accel *a, struct err *err)
 	/* Our queues are not on its timeline. */
 	s.handle = c.syncobj;
 	call(a, DRM_IOCTL_SYNCOBJ_DESTROY, &s);
-	sysno = map_buffer(a, a->hbm_handle, HAL_HBM_VA);
-	return sysno ? refused(a, sysno, "mapping HBM in the context", err) : 0;
+	return accel_hbm_map_all(&a->hbm, a->ctx, err);
 }
 
 static int is_alive(struct hal_transport *t, struct err *err)
@@ -291,9 +153,7 @@ static void close_device(struct hal_transport *t)
 		close_handle(a, p->handle);
 		free(p);
 	}
-	if (a->hbm)
-		accel_sys->munmap(a->hbm, a->hbm_bytes);
-	close_handle(a, a->hbm_handle);
+	accel_hbm_end(&a->hbm);
 	if (a->fd >= 0)
 		accel_sys->close(a->fd);
 	pthread_mutex_destroy(&a->lock);
@@ -316,14 +176,13 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	snprintf(a->path, sizeof(a->path), "%s", where);
 	code = accel_open(where, &a->fd, identity, err);
 	if (!code)
-		code = take_hbm(a, identity->is_model, err);
+		code = accel_hbm_start(&a->hbm, a->path, a->fd, identity, err);
 	if (!code)
 		code = start_context(a, err);
 	if (code) {
 		close_device(&a->t);
 		return code;
 	}
-	identity->hbm_bytes = a->hbm_bytes;
 	*out = &a->t;
 	return 0;
 }
@@ -344,12 +203,29 @@ static int reset(struct hal_transport *t, struct err *err)
 	return code;
 }
 
-static void *hbm(struct hal_transport *t, uint64_t *bytes)
+static int hbm_take(struct hal_transport *t, uint64_t offset, uint64_t least, uint64_t wanted,
+		    uint64_t *bytes, void **host, struct err *err)
 {
 	struct accel *a = accel_of(t);
 
-	*bytes = a->hbm_bytes;
-	return a->hbm;
+	return accel_hbm_take(&a->hbm, a->ctx, offset, least, wanted, bytes, host, err);
+}
+
+static int hbm_give(struct hal_transport *t, uint64_t offset, struct err *err)
+{
+	struct accel *a = accel_of(t);
+
+	return accel_hbm_give(&a->hbm, a->ctx, offset, err);
+}
+
+static void hbm_room(struct hal_transport *t, struct hal_room *out)
+{
+	accel_hbm_room(&accel_of(t)->hbm, out);
+}
+
+static void hbm_holders(struct hal_transport *t, uint64_t others, struct str *out)
+{
+	accel_hbm_holders(&accel_of(t)->hbm, others, out);
 }
 
 /* ---- host memory ---- */
@@ -400,7 +276,7 @@ static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_
 		return report_unpinned(a, host, bytes, sysno, err);
 	}
 	*p = (struct pin){ .va = u.address, .handle = u.handle, .generation = a->generation };
-	sysno = map_buffer(a, u.handle, p->va);
+	sysno = accel_map(a->fd, a->ctx, u.handle, p->va);
 	if (sysno) {
 		close_handle(a, u.handle);
 		free(p);
@@ -482,8 +358,8 @@ static int map_parts(struct accel *a, struct accel_ring *ring,
 	ring->part[CQ].handle = q->cq_handle;
 	ring->part[BELL].handle = q->doorbell_handle;
 	for (unsigned i = 0; i < N_PARTS; i++) {
-		int code = map_cpu(a, offset[i], bytes[i], prot[i], "mapping a queue",
-				   &ring->part[i].at, err);
+		int code = accel_map_cpu(a->path, a->fd, offset[i], bytes[i], prot[i],
+					 "mapping a queue", &ring->part[i].at, err);
 
 		if (code)
 			return code;
@@ -576,7 +452,7 @@ static int program_create(struct hal_transport *t, uint64_t code_va, uint64_t by
 	struct accel *a = accel_of(t);
 	struct drm_tessera_program_create p = {
 		.ctx = a->ctx, .n_bindings = n, .code_va = code_va, .code_bytes = bytes,
-		.bindings = (uintptr_t)bindings,
+		.bindings = (uintptr_t)bindings, .binding_bytes = sizeof(*bindings),
 	};
 	int sysno = call(a, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p);
 
@@ -607,6 +483,48 @@ static void program_destroy(struct hal_transport *t, uint32_t id)
 		call(a, DRM_IOCTL_TESSERA_PROGRAM_DESTROY, &d);
 }
 
+/* ---- traces ---- */
+
+static int trace_start(struct hal_transport *t, struct hw_trace ring, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_trace_start s = {
+		.ctx = a->ctx, .n_records = ring.n_records, .va = ring.va, .first = ring.first,
+		.eventfd = a->irq_fd,
+	};
+	int code = accel_check_abi(a->path, a->fd, TRACE_ABI, "traces need", err);
+	int sysno;
+
+	if (code)
+		return code;
+	sysno = call(a, DRM_IOCTL_TESSERA_TRACE_START, &s);
+	return sysno ? refused(a, sysno, "tracing what this process runs", err) : 0;
+}
+
+static int trace_stop(struct hal_transport *t, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_trace_stop s = { .ctx = a->ctx };
+	int sysno = call(a, DRM_IOCTL_TESSERA_TRACE_STOP, &s);
+
+	return sysno ? refused(a, sysno, "ending a trace", err) : 0;
+}
+
+static bool device_clock(struct hal_transport *t, uint64_t *device_ns, int64_t *before,
+			 int64_t *after)
+{
+	struct accel *a = accel_of(t);
+	struct drm_tessera_clock c = { 0 };
+	uint64_t bytes = sizeof(c);
+	int sysno;
+
+	*before = clock_ns();
+	sysno = accel_query(a->fd, DRM_TESSERA_QUERY_CLOCK, 0, &c, &bytes);
+	*after = clock_ns();
+	*device_ns = c.device_ns;
+	return !sysno;
+}
+
 /* ---- questions ---- */
 
 static const char *request_name(uint8_t op)
@@ -628,7 +546,7 @@ static int refuse_request(struct accel *a, const struct hw_sqe *sqe, struct err 
 			       "%s", sqe->id, (unsigned long long)sqe->u.admin.value, a->path);
 	if (sqe->op == HW_LOG_PAGE)
 		return err_set(err, ERR_UNIMPLEMENTED, "the kernel driver of %s gives no log page "
-			       "%u: it has faults, telemetry and RAS", a->path, sqe->id);
+			       "%u: it has faults, telemetry, RAS and links", a->path, sqe->id);
 	return err_set(err, ERR_UNIMPLEMENTED, "%s (0x%02x) is the kernel driver's own request; %s "
 		       "does not take it from programs", request_name(sqe->op), sqe->op, a->path);
 }
@@ -636,19 +554,26 @@ static int refuse_request(struct accel *a, const struct hw_sqe *sqe, struct err 
 static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
 	       uint64_t *value, struct err *err)
 {
-	static const uint32_t types[] = {
-		[HW_LOG_FAULT] = DRM_TESSERA_QUERY_FAULTS,
-		[HW_LOG_TELEMETRY] = DRM_TESSERA_QUERY_TELEMETRY,
-		[HW_LOG_RAS] = DRM_TESSERA_QUERY_RAS,
+	static const struct { uint32_t type, record; } pages[] = {
+		[HW_LOG_FAULT] = { DRM_TESSERA_QUERY_FAULTS, sizeof(struct hw_fault) },
+		[HW_LOG_TELEMETRY] = { DRM_TESSERA_QUERY_TELEMETRY, 0 },
+		[HW_LOG_RAS] = { DRM_TESSERA_QUERY_RAS, 0 },
+		[HW_LOG_LINKS] = { DRM_TESSERA_QUERY_LINKS, sizeof(struct hw_link) },
 	};
 	struct accel *a = accel_of(t);
 	uint64_t there = bytes;
-	int sysno;
+	int sysno, code;
 
-	if (sqe.op != HW_LOG_PAGE || !sqe.id || sqe.id >= sizeof(types) / sizeof(*types))
+	if (sqe.op != HW_LOG_PAGE || sqe.id >= sizeof(pages) / sizeof(*pages) ||
+	    !pages[sqe.id].type)
 		return refuse_request(a, &sqe, err);
-	sysno = accel_query(a->fd, types[sqe.id], sqe.id == HW_LOG_FAULT ? a->ctx : 0, page,
-			    &there);
+	code = sqe.id == HW_LOG_LINKS ? accel_check_abi(a->path, a->fd, LINKS_ABI,
+							"links need", err) : 0;
+	if (code)
+		return code;
+	sysno = accel_query_records(a->fd, pages[sqe.id].type,
+				    sqe.id == HW_LOG_FAULT ? a->ctx : 0, page, &there,
+				    pages[sqe.id].record);
 	if (sysno)
 		return refused(a, sysno, "reading a log page", err);
 	if (value)
@@ -658,8 +583,10 @@ static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t 
 
 const struct hal_transport_ops hal_transport_ioctl = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
-	.hbm = hbm, .host_map = host_map, .host_unmap = host_unmap,
+	.hbm_take = hbm_take, .hbm_give = hbm_give, .hbm_room = hbm_room,
+	.hbm_holders = hbm_holders, .host_map = host_map, .host_unmap = host_unmap,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
-	.program_destroy = program_destroy, .ask = ask,
+	.program_destroy = program_destroy, .trace_start = trace_start, .trace_stop = trace_stop,
+	.clock = device_clock, .ask = ask,
 };

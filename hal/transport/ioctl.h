@@ -41,9 +41,49 @@ extern const struct accel_sys *accel_sys;
 int accel_open(const char *path, int *fd, struct hw_identify *identity, struct err *err);
 /* QUERY of `type`; *bytes is the room, then what there is. 0, or an errno. */
 int accel_query(int fd, uint32_t type, uint32_t ctx, void *data, uint64_t *bytes);
+/* The same of an array, whose records are of record_bytes here. */
+int accel_query_records(int fd, uint32_t type, uint32_t ctx, void *data, uint64_t *bytes,
+			uint32_t record_bytes);
+/* UNIMPLEMENTED, with what to do, if the driver's interface is older than `least`, which `who`
+ * ("traces need") wants. */
+int accel_check_abi(const char *path, int fd, uint32_t least, const char *who, struct err *err);
 /* What `sysno` means of any call on an open node; `what` was asked for. */
 int accel_refused(const char *path, int fd, int sysno, const char *what, struct err *err);
 /* Why there is no node at `path`. */
 int accel_missing(const char *path, struct err *err);
+/* Maps a buffer into our address space, not into that of children. */
+int accel_map_cpu(const char *path, int fd, uint64_t offset, uint64_t bytes, int prot,
+		  const char *what, void **out, struct err *err);
+
+/* Maps a whole buffer, writable, in a context. 0, or an errno. */
+int accel_map(int fd, uint32_t ctx, uint32_t handle, uint64_t va);
+
+/* ---- ioctl_hbm.c: the HBM of one open node, as hal_transport_ops has it ---- */
+
+struct accel_block;
+struct hal_room;
+struct str;
+
+struct accel_hbm {
+	const char *path;	/* of the node; fd is open on it */
+	int fd;
+	bool is_seen;		/* by the CPU */
+	uint64_t most;		/* that this process wants to have: TESSERA_HBM_BYTES */
+	struct accel_block *blocks;
+};
+
+/* Reads what this process may have, which becomes identity->hbm_bytes. Takes nothing.
+ * INVALID_ARGUMENT, RESOURCE_EXHAUSTED: TESSERA_HBM_BYTES can't be. */
+int accel_hbm_start(struct accel_hbm *h, const char *path, int fd, struct hw_identify *identity,
+		    struct err *err);
+/* Unmaps and closes all blocks; the context has ended. One that never started is fine. */
+void accel_hbm_end(struct accel_hbm *h);
+/* Puts all blocks into a new context. */
+int accel_hbm_map_all(struct accel_hbm *h, uint32_t ctx, struct err *err);
+int accel_hbm_take(struct accel_hbm *h, uint32_t ctx, uint64_t offset, uint64_t least,
+		   uint64_t wanted, uint64_t *bytes, void **host, struct err *err);
+int accel_hbm_give(struct accel_hbm *h, uint32_t ctx, uint64_t offset, struct err *err);
+void accel_hbm_room(struct accel_hbm *h, struct hal_room *out);
+void accel_hbm_holders(struct accel_hbm *h, uint64_t others, struct str *out);
 
 #endif

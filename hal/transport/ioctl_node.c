@@ -18,7 +18,7 @@
 #include "kernel-uapi/include/tessera_drm.h"
 
 #define DRIVER "tessera"
-#define LEAST_ABI 1u	/* the oldest driver that has all that ioctl.c calls */
+#define LEAST_ABI 4u	/* the oldest driver that work runs with; accel_check_abi for more */
 
 static int open_path(const char *path, int flags)
 {
@@ -39,14 +39,30 @@ const struct accel_sys *accel_sys = &kernel;
 
 int accel_query(int fd, uint32_t type, uint32_t ctx, void *data, uint64_t *bytes)
 {
+	return accel_query_records(fd, type, ctx, data, bytes, 0);
+}
+
+int accel_query_records(int fd, uint32_t type, uint32_t ctx, void *data, uint64_t *bytes,
+			uint32_t record_bytes)
+{
 	struct drm_tessera_query q = { .type = type, .ctx = ctx, .data = (uintptr_t)data,
 				       .size = *bytes > UINT32_MAX ? UINT32_MAX :
-					       (uint32_t)*bytes };
+					       (uint32_t)*bytes, .record_bytes = record_bytes };
 
 	if (accel_sys->ioctl(fd, DRM_IOCTL_TESSERA_QUERY, &q))
 		return errno;
 	*bytes = q.size;
 	return 0;
+}
+
+int accel_map(int fd, uint32_t ctx, uint32_t handle, uint64_t va)
+{
+	struct drm_tessera_map_op op = { .handle = handle, .va = va,
+					 .flags = DRM_TESSERA_MAP_WRITE };
+	struct drm_tessera_map m = { .ctx = ctx, .n_ops = 1, .op_bytes = sizeof(op),
+				     .ops = (uintptr_t)&op };
+
+	return accel_sys->ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m) ? errno : 0;
 }
 
 /* ---- what to tell ---- */
@@ -132,11 +148,11 @@ int accel_refused(const char *path, int fd, int sysno, const char *what, struct 
 	case ECANCELED:
 		if (is_given_up(fd))
 			return report_given_up(path, err);
-		return err_set(err, ERR_UNAVAILABLE, "a function reset of %s ended this process's "
-			       "context and all work in it (the device failed, or another process "
-			       "or root asked for the reset; sudo dmesg | grep tessera tells "
-			       "which). Device memory kept its contents. Reset the device in this "
-			       "process or start it again", path);
+		return err_set(err, ERR_UNAVAILABLE, "a reset of %s ended this process's context "
+			       "and all work in it (the device failed, or root asked for a reset, "
+			       "of the function or of what this process has on it; sudo dmesg | "
+			       "grep tessera tells which). Device memory kept its contents. Reset "
+			       "the device in this process or start it again", path);
 	case ETIMEDOUT:
 		return err_set(err, ERR_UNAVAILABLE, "%s did not answer within 10 s: %s. The "
 			       "kernel driver is resetting it; sudo dmesg | grep tessera tells "
@@ -150,6 +166,18 @@ int accel_refused(const char *path, int fd, int sysno, const char *what, struct 
 	default:
 		return err_sys(err, sysno, "%s: %s", path, what);
 	}
+}
+
+int accel_map_cpu(const char *path, int fd, uint64_t offset, uint64_t bytes, int prot,
+		  const char *what, void **out, struct err *err)
+{
+	void *p = accel_sys->mmap(NULL, bytes, prot, MAP_SHARED, fd, (off_t)offset);
+
+	if (p == MAP_FAILED)
+		return accel_refused(path, fd, errno, what, err);
+	madvise(p, bytes, MADV_DONTFORK);
+	*out = p;
+	return 0;
 }
 
 /* ---- opening ---- */
@@ -172,21 +200,35 @@ static int check_driver(const char *path, int fd, struct err *err)
 	return 0;
 }
 
+static int ask_abi(const char *path, int fd, uint32_t least, int code, const char *who,
+		   struct drm_tessera_device *d, struct err *err)
+{
+	uint64_t bytes = sizeof(*d);
+	int sysno = accel_query(fd, DRM_TESSERA_QUERY_DEVICE, 0, d, &bytes);
+
+	if (sysno == ENOTTY || sysno == EINVAL || (!sysno && d->abi < least))
+		return err_set(err, code, "the kernel driver of %s is too old: its interface is "
+			       "version %u, %s %u. Install the driver of this release: sudo make "
+			       "-C kernel-uapi dkms-tree && sudo dkms install tessera/0.1 && sudo "
+			       "modprobe -r tessera && sudo modprobe tessera", path,
+			       sysno ? 0 : d->abi, who, least);
+	return sysno ? accel_refused(path, fd, sysno, "asking for the device's facts", err) : 0;
+}
+
+int accel_check_abi(const char *path, int fd, uint32_t least, const char *who, struct err *err)
+{
+	struct drm_tessera_device d = { 0 };
+
+	return ask_abi(path, fd, least, ERR_UNIMPLEMENTED, who, &d, err);
+}
+
 static int check_device(const char *path, int fd, struct err *err)
 {
 	struct drm_tessera_device d = { 0 };
-	uint64_t bytes = sizeof(d);
-	int sysno = accel_query(fd, DRM_TESSERA_QUERY_DEVICE, 0, &d, &bytes);
+	int code = ask_abi(path, fd, LEAST_ABI, ERR_FAILED_PRECONDITION, "this build needs", &d,
+			   err);
 
-	if (sysno == ENOTTY || sysno == EINVAL || (!sysno && d.abi < LEAST_ABI))
-		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel driver of %s is too old: "
-			       "its interface is version %u, this build needs %u. Install the "
-			       "driver of this release: sudo make -C kernel-uapi dkms-tree && sudo "
-			       "dkms install tessera/0.1 && sudo modprobe -r tessera && sudo "
-			       "modprobe tessera", path, sysno ? 0 : d.abi, LEAST_ABI);
-	if (sysno)
-		return accel_refused(path, fd, sysno, "asking for the device's facts", err);
-	return d.is_usable ? 0 : report_given_up(path, err);
+	return code || d.is_usable ? code : report_given_up(path, err);
 }
 
 static int check_identity(const char *path, int fd, struct hw_identify *id, struct err *err)

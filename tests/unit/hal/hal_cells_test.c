@@ -150,6 +150,117 @@ static void programs_and_the_host_meet_them_too(void **state)
 	mend();
 }
 
+/* ---- rows ---- */
+
+enum { ROW = HW_HBM_ROW_BYTES * HW_HBM_BANKS / 8 };	/* words to the next row of a bank */
+#define OWN (5 * ROW + 7)
+
+/* Loads from these words, as often and in this order. */
+static void load(const unsigned *words, unsigned n)
+{
+	static struct t_program p;
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA, t.hbm_bytes, HW_BIND_READ);
+	for (unsigned i = 0; i < n; i++)
+		t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_LD, .elem = ELEM_U64,
+						  .imm = 8 * words[i], .rd = 1 });
+	t_halt(&p);
+	assert_int_equal(t_run(&t, &p), 0);
+}
+
+static void spoil_row(unsigned kind, unsigned most)
+{
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_CELL_BY, most), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_CELL,
+				 (uint64_t)kind << 56 | (OWN * 64 + 3)), 0);
+}
+
+/* What the cell's word holds, with these in the rows beside it, after three activations of them. */
+static const struct { unsigned kind; uint64_t own, beside, then; } rows[] = {
+	{ HW_CELL_ROW_LOSES, ALL, 0, ALL & ~BIT }, { HW_CELL_ROW_LOSES, ALL, ALL, ALL & ~BIT },
+	{ HW_CELL_ROW_LOSES, 0, ALL, 0 }, { HW_CELL_ROW_GAINS, 0, 0, BIT },
+	{ HW_CELL_ROW_GAINS, 0, ALL, BIT }, { HW_CELL_ROW_UNLIKE, 0, ALL, BIT },
+	{ HW_CELL_ROW_UNLIKE, ALL, 0, ALL & ~BIT }, { HW_CELL_ROW_UNLIKE, 0, 0, 0 },
+	{ HW_CELL_ROW_LIKE, 0, 0, BIT }, { HW_CELL_ROW_LIKE, ALL, 0, ALL },
+	{ HW_CELL_ROW_LIKE, ALL, ALL, ALL & ~BIT },
+};
+
+static void rows_disturb_the_one_between(void **state)
+{
+	const unsigned loads[] = { OWN - ROW, OWN + ROW, OWN - ROW };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		store(OWN, rows[i].own);
+		store(OWN - ROW, rows[i].beside);
+		store(OWN + ROW, rows[i].beside);
+		spoil_row(rows[i].kind, 3);
+		load(loads, 2);
+		assert_true(word(OWN) == rows[i].own);
+		load(&loads[2], 1);
+		assert_true(word(OWN) == rows[i].then);
+		/* Once is enough, and it is not mended by more. */
+		load(loads, 3);
+		assert_true(word(OWN) == rows[i].then);
+		mend();
+	}
+}
+
+static void only_activations_of_neighbours_count(void **state)
+{
+	static const struct { unsigned at[6]; bool flips; } cases[] = {
+		{ { OWN - ROW, OWN + ROW, OWN - ROW, OWN + ROW }, true },
+		/* The open row is not activated. */
+		{ { OWN - ROW, OWN - ROW, OWN - ROW, OWN - ROW, OWN - ROW + 1, OWN - ROW }, false },
+		/* One side with any other row of the bank, */
+		{ { OWN + ROW, OWN + 9 * ROW, OWN + ROW, OWN + 9 * ROW, OWN + ROW }, true },
+		/* but not of another bank, which leaves this one's open. */
+		{ { OWN + ROW, OWN + ROW + 128, OWN + ROW, OWN + 128, OWN + ROW }, false },
+		/* Nor rows further away. */
+		{ { OWN + 2 * ROW, OWN - 2 * ROW, OWN + 2 * ROW, OWN - 2 * ROW, OWN + 2 * ROW },
+		  false },
+		/* Its own activation refreshes the row, by any of its words. */
+		{ { OWN - ROW, OWN + ROW, OWN + 4, OWN - ROW, OWN + ROW }, false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		unsigned n = 0;
+
+		while (n < 6 && cases[i].at[n])
+			n++;
+		store(OWN, ALL);
+		spoil_row(HW_CELL_ROW_LOSES, 3);
+		load(cases[i].at, n);
+		if ((word(OWN) != ALL) != cases[i].flips)
+			fail_msg("case %u", i);
+		mend();
+	}
+}
+
+/* A store of the DMA engine to any part of the row, and to no other. */
+static void stores_refresh_rows(void **state)
+{
+	const unsigned loads[] = { OWN - ROW, OWN + ROW };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		store(OWN, ALL);
+		spoil_row(HW_CELL_ROW_LOSES, 3);
+		load(loads, 2);
+		store(i ? OWN + 128 : OWN + 1, ALL);
+		load(loads, 2);
+		assert_true((word(OWN) != ALL) == i);
+		mend();
+	}
+	/* Good memory bears any number. */
+	store(OWN, ALL);
+	for (unsigned i = 0; i < 10; i++)
+		load(loads, 2);
+	assert_true(word(OWN) == ALL);
+}
+
 static void faults_stay_through_resets_until_mended(void **state)
 {
 	(void)state;
@@ -183,9 +294,12 @@ static void what_makes_no_sense_is_refused(void **state)
 
 	(void)state;
 	assert_int_equal(inject(HW_INJECT_CELL, 0), HW_ST_BAD_FIELD);
-	assert_int_equal(inject(HW_INJECT_CELL, 20ull << 56), HW_ST_BAD_FIELD);
+	assert_int_equal(inject(HW_INJECT_CELL, 24ull << 56), HW_ST_BAD_FIELD);
 	assert_int_equal(inject(HW_INJECT_CELL, ALL), HW_ST_BAD_FIELD);
 	assert_int_equal(inject(HW_INJECT_CELL, stuck | bits), HW_ST_BAD_FIELD);
+	assert_int_equal(inject(HW_INJECT_CELL_BY, 0), 0);
+	assert_int_equal(inject(HW_INJECT_CELL, (uint64_t)HW_CELL_ROW_LIKE << 56 | 64),
+			 HW_ST_BAD_FIELD);
 	assert_int_equal(inject(HW_INJECT_CELL_BY, 64), 0);
 	assert_int_equal(inject(HW_INJECT_CELL, pair | 64), HW_ST_BAD_FIELD);
 	assert_int_equal(inject(HW_INJECT_CELL, both | 65), HW_ST_BAD_FIELD);
@@ -203,6 +317,9 @@ int main(void)
 		cmocka_unit_test(each_kind_does_what_its_row_says),
 		cmocka_unit_test(a_long_store_goes_upwards),
 		cmocka_unit_test(programs_and_the_host_meet_them_too),
+		cmocka_unit_test(rows_disturb_the_one_between),
+		cmocka_unit_test(only_activations_of_neighbours_count),
+		cmocka_unit_test(stores_refresh_rows),
 		cmocka_unit_test(faults_stay_through_resets_until_mended),
 		cmocka_unit_test(what_makes_no_sense_is_refused),
 	};

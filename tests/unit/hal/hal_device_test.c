@@ -544,14 +544,21 @@ static void an_answer_to_another_request_is_none(void **state)
 {
 	struct hal_device_info info;
 	struct err err;
+	int code = 0;
 
 	(void)state;
 	hal_device_info(hal, 0, &info, &err);
 	if (info.kind == HAL_KIND_ACCEL)
 		skip();		/* queue 0 is the kernel's */
-	assert_int_equal(hal_device_inject(dev, HW_INJECT_WRONG_TAG, 1, &err), 0);
-	assert_int_equal(hal_device_inject(dev, HW_INJECT_ECC_CORRECTED, 0, &err), ERR_INTERNAL);
-	assert_non_null(strstr(err.msg, "reset it"));
+	/* The HAL asks for its telemetry page too, and may be the one who gets that answer:
+	 * then ours is refused, and the next round's may come through. */
+	for (int i = 0; i < 20 && code != ERR_INTERNAL; i++) {
+		assert_int_equal(hal_device_reset(dev, &err), 0);
+		assert_int_equal(hal_device_inject(dev, HW_INJECT_WRONG_TAG, 1, &err), 0);
+		code = hal_device_inject(dev, HW_INJECT_ECC_CORRECTED, 0, &err);
+		assert_non_null(strstr(err.msg, "reset it"));
+	}
+	assert_int_equal(code, ERR_INTERNAL);
 	assert_int_equal(hal_device_inject(dev, HW_INJECT_ECC_CORRECTED, 0, &err),
 			 ERR_UNAVAILABLE);
 	assert_non_null(strstr(err.msg, "reset it"));
@@ -755,6 +762,35 @@ static void expect_stop(struct hal_exe *exe, struct hal_mem *out, const char *co
 			fail_msg("no \"%s\" in \"%s\"", *words, err.msg);
 }
 
+/* Whoever trains has taken all of it when a device dies. */
+static void a_reset_needs_no_free_memory(void **state)
+{
+	struct hal_exe *exe = load(store_42, 3, 0);
+	struct hal_mem *all, *out;
+	struct hal_mem_stats s;
+	struct err err;
+
+	(void)state;
+	hal_mem_stats(dev, HAL_MEM_HBM, &s);
+	all = get(s.largest_free_bytes);
+	for (int round = 0; round < 2; round++) {
+		int64_t got = 0;
+		uint64_t value;
+
+		if (hal_device_reset(dev, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(hal_mem_view(dev, hal_mem_va(all), 8, &out, &err), 0);
+		value = run(exe, out, 0);
+		assert_int_equal(hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_COMPUTE), value,
+						clock_after(5000000000), &err), 0);
+		hal_copy_out(&got, out, 0, 8, CLOCK_FOREVER, &err);
+		assert_int_equal(got, 42);
+		hal_mem_free(out);
+	}
+	hal_exe_unload(exe);
+	hal_mem_free(all);
+}
+
 static void a_model_that_checks_names_the_op(void **state)
 {
 	static const struct isa_scalar read[] = {
@@ -890,6 +926,7 @@ static void requests_of_many_threads_get_their_answers(void **state)
 	cmocka_unit_test(resets_meet_loads_of_other_threads), \
 	cmocka_unit_test(closing_delivers_what_was_asked_for), \
 	cmocka_unit_test(resets_leave_allocations_and_programs_usable), \
+	cmocka_unit_test(a_reset_needs_no_free_memory), \
 	cmocka_unit_test(a_model_that_checks_names_the_op), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)

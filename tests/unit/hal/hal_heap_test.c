@@ -126,6 +126,71 @@ static void random_use_matches_a_list(void **state)
 	hal_heap_destroy(h);
 }
 
+/* Which of the ranges `of` a block is in; they are of `units` each, with as much between them. */
+static unsigned range_of(const struct hal_block *b, uint64_t units)
+{
+	uint64_t i = b->offset / UNIT / units;
+
+	assert_int_equal(i % 2, 0);
+	assert_true(b->offset + b->bytes <= (i + 1) * units * UNIT);
+	return (unsigned)(i / 2);
+}
+
+/* Ranges come and go: no block is in two, and a range is told to be whole just when nothing is
+ * in it. */
+static void ranges_are_never_joined(void **state)
+{
+	enum { RANGES = 8, EACH = 64 };
+	struct hal_heap *h = hal_heap_create(0);
+	struct hal_block *held[MOST], *whole[RANGES] = { NULL }, *b;
+	unsigned n = 0, in[RANGES] = { 0 }, seed = 11, n_whole = 0, r;
+	bool there[RANGES] = { false };
+
+	(void)state;
+	assert_non_null(h);
+	assert_null(hal_heap_alloc(h, 1, "x"));
+	for (int i = 0; i < 20000; i++) {
+		unsigned what = (unsigned)rand_r(&seed) % 100;
+
+		r = (unsigned)rand_r(&seed) % RANGES;
+		if (what < 10 && !there[r]) {
+			whole[r] = hal_heap_add(h, (uint64_t)r * 2 * EACH * UNIT, EACH * UNIT);
+			assert_non_null(whole[r]);
+			there[r] = true;
+		} else if (what < 15 && there[r] && whole[r]) {
+			hal_heap_remove(h, whole[r]);
+			whole[r] = NULL;
+			there[r] = false;
+		} else if (what < 60 && n < MOST) {
+			uint64_t bytes = (uint64_t)(rand_r(&seed) % (EACH + 2)) * UNIT;
+
+			b = what % 4 ? hal_heap_alloc(h, bytes, "x") :
+				       hal_heap_alloc_high(h, bytes, "x");
+			assert_true(!b || bytes <= EACH * UNIT);
+			if (!b)
+				continue;
+			r = range_of(b, EACH);
+			assert_true(there[r]);
+			in[r]++;
+			whole[r] = NULL;
+			held[n++] = b;
+		} else if (n) {
+			unsigned k = (unsigned)rand_r(&seed) % n;
+
+			r = range_of(held[k], EACH);
+			b = hal_heap_free(h, held[k]);
+			held[k] = held[--n];
+			assert_int_equal(b != NULL, --in[r] == 0);
+			whole[r] = b;
+			n_whole += b != NULL;
+			if (b)
+				assert_int_equal(b->bytes, EACH * UNIT);
+		}
+	}
+	assert_true(n_whole > 500);
+	hal_heap_destroy(h);
+}
+
 static void the_owners_of_most_are_named_first(void **state)
 {
 	struct hal_heap *h = hal_heap_create(1 << 20);
@@ -236,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_use_matches_a_list),
+		cmocka_unit_test(ranges_are_never_joined),
 		cmocka_unit_test(the_owners_of_most_are_named_first),
 		cmocka_unit_test(the_map_shows_what_is_where),
 		cmocka_unit_test(a_map_of_too_many_blocks_is_left_out),
