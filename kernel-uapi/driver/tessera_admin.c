@@ -70,9 +70,13 @@ u32 tessera_read(struct tessera_device *tdev, u32 offset)
 
 u64 tessera_read64(struct tessera_device *tdev, u32 offset)
 {
-	u32 low = tessera_read(tdev, offset);
+	u32 high = tessera_read(tdev, offset + 4), low = tessera_read(tdev, offset);
+	u32 now = tessera_read(tdev, offset + 4);
 
-	return low | (u64)tessera_read(tdev, offset + 4) << 32;
+	/* The low half went round between the two: it has just begun anew. */
+	if (now != high)
+		low = tessera_read(tdev, offset);
+	return low | (u64)now << 32;
 }
 
 void tessera_write(struct tessera_device *tdev, u32 offset, u32 value)

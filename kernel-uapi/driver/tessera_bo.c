@@ -24,19 +24,22 @@
 #include <drm/drm_print.h>
 #include <drm/drm_vma_manager.h>
 
+#include "tessera_compat.h"
 #include "tessera_drv.h"
 
 #define FAULT_AROUND 512ul	/* pages that one fault maps */
 
 static const struct drm_gem_object_funcs bo_funcs;
 
-void tessera_bo_hbm_init(struct tessera_device *tdev)
+int tessera_bo_hbm_init(struct tessera_device *tdev)
 {
 	u64 bytes = min_t(u64, tdev->identity.hbm_bytes,
 			  pci_resource_len(tdev->pdev, 2));
 
 	tdev->hbm_bytes = round_down(bytes, PAGE_SIZE);
 	drm_mm_init(&tdev->hbm, 0, tdev->hbm_bytes);
+	tdev->region = tessera_region_register(&tdev->drm, "hbm", tdev->hbm_bytes);
+	return PTR_ERR_OR_ZERO(tdev->region);
 }
 
 u64 tessera_bo_largest_free(struct tessera_device *tdev)
@@ -195,6 +198,7 @@ static void bo_free(struct drm_gem_object *obj)
 		tdev->hbm_used -= obj->size;
 		mutex_unlock(&tdev->hbm_lock);
 	}
+	tessera_uncharge(bo->charge, obj->size);
 	if (bo->usage) {
 		tessera_unuse(bo->usage, TESSERA_USE_HBM, obj->size);
 		tessera_usage_put(bo->usage);
@@ -209,7 +213,6 @@ static void bo_free(struct drm_gem_object *obj)
 static struct tessera_bo *new_hbm(struct tessera_device *tdev, struct tessera_file *f,
 				  size_t bytes)
 {
-	u64 align = bytes >= SZ_2M ? SZ_2M : PAGE_SIZE;
 	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_HBM, bytes);
 	int ret;
 
@@ -219,9 +222,17 @@ static struct tessera_bo *new_hbm(struct tessera_device *tdev, struct tessera_fi
 	if (!ret) {
 		kref_get(&f->usage->ref);
 		bo->usage = f->usage;
+		ret = tessera_charge(tdev->region, bytes, &bo->charge);
+	}
+	if (!ret) {
 		mutex_lock(&tdev->hbm_lock);
-		ret = drm_mm_insert_node_generic(&tdev->hbm, &bo->hbm, bytes, align, 0,
-						 DRM_MM_INSERT_BEST);
+		ret = bytes < SZ_2M ? -ENOSPC :
+			drm_mm_insert_node_generic(&tdev->hbm, &bo->hbm, bytes, SZ_2M, 0,
+						   DRM_MM_INSERT_BEST);
+		/* Better somewhere than not at all. */
+		if (ret == -ENOSPC)
+			ret = drm_mm_insert_node_generic(&tdev->hbm, &bo->hbm, bytes, PAGE_SIZE, 0,
+							 DRM_MM_INSERT_BEST);
 		if (!ret)
 			tdev->hbm_used += bytes;
 		mutex_unlock(&tdev->hbm_lock);

@@ -167,18 +167,30 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 	return ret;
 }
 
-static struct tessera_mapping *find_mapping(struct tessera_ctx *ctx, u64 va)
+struct tessera_mapping *tessera_ctx_mapping(struct tessera_ctx *ctx, u64 va, u64 bytes)
 {
 	struct drm_mm_node *node;
+	u64 end;
 
+	lockdep_assert_held(&ctx->lock);
 	/* Past the end of the map the iterator would go round for ever. */
-	if (va > S64_MAX - HW_PAGE)
+	if (va > S64_MAX - HW_PAGE || check_add_overflow(va, bytes, &end))
 		return NULL;
 	drm_mm_for_each_node_in_range(node, &ctx->va, va, va + 1) {
-		if (drm_mm_node_allocated(node) && node->start == va)
+		if (drm_mm_node_allocated(node) && node->start <= va &&
+		    end <= node->start + node->size)
 			return container_of(node, struct tessera_mapping, node);
 	}
 	return NULL;
+}
+
+/* Whether the device records into it. */
+static bool is_traced_into(struct tessera_ctx *ctx, const struct tessera_mapping *m)
+{
+	const struct tessera_trace *t = &ctx->trace;
+
+	return t->bytes && t->va < m->node.start + m->node.size &&
+	       m->node.start < t->va + t->bytes;
 }
 
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo)
@@ -187,9 +199,9 @@ int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo)
 	int ret = -ENOENT;
 
 	mutex_lock(&ctx->lock);
-	m = find_mapping(ctx, va);
-	if (m && (!bo || m->bo == bo)) {
-		ret = device_unmap(ctx, m, m->bytes);
+	m = tessera_ctx_mapping(ctx, va, 1);
+	if (m && m->node.start == va && (!bo || m->bo == bo)) {
+		ret = is_traced_into(ctx, m) ? -EBUSY : device_unmap(ctx, m, m->bytes);
 		if (!ret)
 			mapping_free(m);
 	}
@@ -230,8 +242,18 @@ struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id)
 
 bool tessera_ctx_is_lost(struct tessera_ctx *ctx)
 {
-	return READ_ONCE(ctx->tdev->generation) != ctx->generation ||
+	return READ_ONCE(ctx->tdev->generation) != READ_ONCE(ctx->generation) ||
 	       READ_ONCE(ctx->tdev->state) != TESSERA_RUNNING;
+}
+
+void tessera_ctx_stop(struct tessera_ctx *ctx)
+{
+	mutex_lock(&ctx->lock);
+	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
+	/* The id may be another's from here on; nobody asks for it in this generation. */
+	WRITE_ONCE(ctx->generation, TESSERA_NO_GENERATION);
+	ctx->hw_id = 0;
+	mutex_unlock(&ctx->lock);
 }
 
 /*
@@ -273,6 +295,7 @@ static struct tessera_ctx *ctx_new(struct tessera_device *tdev, struct tessera_f
 	mutex_init(&ctx->submit_lock);
 	spin_lock_init(&ctx->error_lock);
 	xa_init(&ctx->programs);
+	INIT_LIST_HEAD(&ctx->trace.link);
 	drm_mm_init(&ctx->va, HW_PAGE, (u64)S64_MAX - HW_PAGE);
 	return ctx;
 }
@@ -345,25 +368,73 @@ int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file
 	return 0;
 }
 
+static int map_one(struct tessera_ctx *ctx, struct drm_file *file,
+		   struct drm_tessera_map_op *op)
+{
+	struct drm_gem_object *obj;
+	int ret;
+
+	if (op->flags & ~DRM_TESSERA_MAP_WRITE)
+		return -EINVAL;
+	obj = drm_gem_object_lookup(file, op->handle);
+	if (!obj)
+		return -ENOENT;
+	ret = tessera_ctx_map(ctx, to_bo(obj), op->offset, op->bytes,
+			      op->flags & DRM_TESSERA_MAP_WRITE ? HW_MAP_WRITE : 0, &op->va);
+	drm_gem_object_put(obj);
+	return ret;
+}
+
+/* The device is held between the two copies alone, since the caller's memory may make them take
+ * for ever. */
+static int map_all(struct tessera_ctx *ctx, struct drm_file *file,
+		   struct drm_tessera_map_op *ops, u32 n, u32 *n_done)
+{
+	int ret = 0, idx;
+
+	if (!drm_dev_enter(&ctx->tdev->drm, &idx))
+		return -ENODEV;
+	while (!ret && *n_done < n) {
+		ret = map_one(ctx, file, &ops[*n_done]);
+		*n_done += !ret;
+		cond_resched();
+	}
+	drm_dev_exit(idx);
+	return ret;
+}
+
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file)
 {
 	struct drm_tessera_map *args = data;
-	struct drm_gem_object *obj;
+	struct drm_tessera_map_op *ops;
 	struct tessera_ctx *ctx;
+	u64 __user *va;
 	int ret;
+	u32 i;
 
-	if (args->zero || args->flags & ~DRM_TESSERA_MAP_WRITE)
+	if (args->n_done || !args->n_ops || args->n_ops > TESSERA_MAPS_MAX)
 		return -EINVAL;
-	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
-	if (!ctx)
-		return -ENOENT;
-	obj = drm_gem_object_lookup(file, args->handle);
-	ret = obj ? tessera_ctx_map(ctx, to_bo(obj), args->offset, args->bytes,
-				    args->flags & DRM_TESSERA_MAP_WRITE ? HW_MAP_WRITE : 0,
-				    &args->va) : -ENOENT;
-	if (obj)
-		drm_gem_object_put(obj);
-	tessera_ctx_put(ctx);
+	/* An op without va could not be told where it is. */
+	if (args->op_bytes < sizeof(*ops))
+		return -EINVAL;
+	ops = kcalloc(args->n_ops, sizeof(*ops), GFP_KERNEL_ACCOUNT);
+	if (!ops)
+		return -ENOMEM;
+	ret = tessera_copy_records(ops, sizeof(*ops), args->ops, args->op_bytes, args->n_ops);
+	ctx = ret ? NULL : tessera_ctx_get(file->driver_priv, args->ctx);
+	if (ctx) {
+		ret = map_all(ctx, file, ops, args->n_ops, &args->n_done);
+		for (i = 0; i < args->n_done; i++) {
+			va = u64_to_user_ptr(args->ops + (u64)i * args->op_bytes +
+					     offsetof(struct drm_tessera_map_op, va));
+			if (put_user(ops[i].va, va))
+				ret = -EFAULT;
+		}
+		tessera_ctx_put(ctx);
+	} else if (!ret) {
+		ret = -ENOENT;
+	}
+	kfree(ops);
 	return ret;
 }
 
@@ -435,7 +506,7 @@ int tessera_ioctl_program_create(struct drm_device *drm, void *data,
 	void *bindings = NULL;
 	int ret, idx;
 
-	if (args->n_bindings > ISA_MAX_BINDINGS)
+	if (args->zero || args->n_bindings > ISA_MAX_BINDINGS)
 		return -EINVAL;
 	args->status = 0;
 	args->detail = 0;
@@ -443,11 +514,16 @@ int tessera_ioctl_program_create(struct drm_device *drm, void *data,
 	if (args->code_bytes > (u64)READ_ONCE(tessera_program_mib) << 20)
 		return -E2BIG;
 	if (args->n_bindings) {
-		bindings = vmemdup_user(u64_to_user_ptr(args->bindings),
-					args->n_bindings *
-					sizeof(struct hw_program_binding));
-		if (IS_ERR(bindings))
-			return PTR_ERR(bindings);
+		bindings = kvcalloc(args->n_bindings, sizeof(struct hw_program_binding),
+				    GFP_KERNEL_ACCOUNT);
+		if (!bindings)
+			return -ENOMEM;
+		ret = tessera_copy_records(bindings, sizeof(struct hw_program_binding),
+					   args->bindings, args->binding_bytes, args->n_bindings);
+		if (ret) {
+			kvfree(bindings);
+			return ret;
+		}
 	}
 	ctx = tessera_ctx_get(file->driver_priv, args->ctx);
 	ret = ctx ? -ENODEV : -ENOENT;

@@ -47,13 +47,13 @@ GUARDED(ctx_create)
 GUARDED(ctx_destroy)
 GUARDED(bo_create)
 GUARDED(bo_info)
-GUARDED(map)
 GUARDED(unmap)
 GUARDED(queue_create)
 GUARDED(queue_destroy)
 GUARDED(queue_reset)
 GUARDED(program_destroy)
-GUARDED(reset)
+GUARDED(trace_start)
+GUARDED(trace_stop)
 
 #define IOCTL(NAME, function) \
 	DRM_IOCTL_DEF_DRV(TESSERA_##NAME, guarded_##function, 0)
@@ -67,7 +67,7 @@ static const struct drm_ioctl_desc ioctls[] = {
 	IOCTL(BO_CREATE, bo_create),
 	SELF(BO_USERPTR, bo_userptr),
 	IOCTL(BO_INFO, bo_info),
-	IOCTL(MAP, map),
+	SELF(MAP, map),
 	IOCTL(UNMAP, unmap),
 	IOCTL(QUEUE_CREATE, queue_create),
 	IOCTL(QUEUE_DESTROY, queue_destroy),
@@ -75,7 +75,8 @@ static const struct drm_ioctl_desc ioctls[] = {
 	SELF(PROGRAM_CREATE, program_create),
 	IOCTL(PROGRAM_DESTROY, program_destroy),
 	SELF(SUBMIT, submit),
-	IOCTL(RESET, reset),
+	IOCTL(TRACE_START, trace_start),
+	IOCTL(TRACE_STOP, trace_stop),
 };
 
 /*
@@ -139,7 +140,8 @@ static const struct drm_driver driver = {
 	.name = TESSERA_NAME,
 	.desc = "Tessera T1 accelerator",
 	TESSERA_DRIVER_DATE
-	.major = DRM_TESSERA_ABI,
+	.major = DRM_TESSERA_MAJOR,
+	.minor = DRM_TESSERA_ABI,
 };
 
 /* With the last reference: files may have been open after unbinding. */
@@ -217,7 +219,7 @@ static int start(struct tessera_device *tdev)
 		tdev->state = TESSERA_RUNNING;
 	mutex_unlock(&tdev->admin.lock);
 	if (!ret)
-		tessera_bo_hbm_init(tdev);
+		ret = tessera_bo_hbm_init(tdev);
 	return ret;
 }
 
@@ -248,7 +250,25 @@ static ssize_t serial_show(struct device *dev, struct device_attribute *attr, ch
 }
 static DEVICE_ATTR_RO(serial);
 
-static struct attribute *attrs[] = { &dev_attr_serial.attr, NULL };
+/* Root's: what one client has on the device, by its drm-client-id in fdinfo. */
+static ssize_t reset_client_store(struct device *dev, struct device_attribute *attr,
+				  const char *buf, size_t n)
+{
+	struct tessera_device *tdev = dev_get_drvdata(dev);
+	u64 client;
+	int ret = kstrtou64(buf, 10, &client), idx;
+
+	if (ret)
+		return ret;
+	if (!drm_dev_enter(&tdev->drm, &idx))
+		return -ENODEV;
+	ret = tessera_file_reset(tdev, client);
+	drm_dev_exit(idx);
+	return ret ? ret : n;
+}
+static DEVICE_ATTR_WO(reset_client);
+
+static struct attribute *attrs[] = { &dev_attr_serial.attr, &dev_attr_reset_client.attr, NULL };
 static const struct attribute_group attr_group = { .attrs = attrs };
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)

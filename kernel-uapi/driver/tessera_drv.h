@@ -30,6 +30,8 @@
 #define TESSERA_ADMIN_MS 10000u		/* a request unanswered so long: reset */
 #define TESSERA_SUBMIT_MAX 1024u	/* descriptors of one submission */
 #define TESSERA_SYNCS_MAX 256u
+#define TESSERA_MAPS_MAX 256u	/* of one call */
+#define TESSERA_RECORD_MAX 256u	/* bytes of a caller's record in an array */
 #define TESSERA_QUEUE_WAITING 1024u	/* submissions of a queue beside those on its ring */
 #define TESSERA_JOB_UNITS 8u		/* of TESSERA_USE_PENDING, for a job's own memory */
 #define TESSERA_RING_MAX 65536u
@@ -38,6 +40,7 @@
 #define TESSERA_FAULT_RECORDS 64u
 #define TESSERA_DUMP_BYTES (64u << 10)
 #define TESSERA_PAGE_AGE_MS 50u		/* of cached telemetry */
+#define TESSERA_NO_GENERATION (~0u)	/* of a context that was ended alone */
 
 struct drm_syncobj;
 struct eventfd_ctx;
@@ -78,11 +81,12 @@ struct tessera_clear {
 	atomic64_t by_device, by_cpu;	/* bytes so far */
 };
 
-/* An interrupt vector and the queues that raise it. */
+/* An interrupt vector and the queues and traces that raise it. */
 struct tessera_vector {
 	struct tessera_device *tdev;
-	struct mutex lock;	/* over queues; nothing is allocated under it */
+	struct mutex lock;	/* over both lists; nothing is allocated under it */
 	struct list_head queues;	/* tessera_queue.vector_link */
+	struct list_head traces;	/* tessera_trace.link */
 	unsigned int index;
 	int irq;		/* 0: not requested */
 };
@@ -116,6 +120,7 @@ struct tessera_device {
 	struct mutex hbm_lock;		/* over hbm */
 	struct drm_mm hbm;
 	u64 hbm_bytes;			/* constant; 0 before bring-up */
+	struct tessera_region *region;	/* of HBM, to cgroups; NULL: they know of none */
 	u64 hbm_used;
 	struct tessera_clear clear;
 
@@ -123,8 +128,11 @@ struct tessera_device {
 	struct list_head bos;		/* tessera_bo.link */
 	atomic64_t system_used;
 
-	struct mutex page_lock;		/* over the three below */
+	struct mutex page_lock;		/* over what is below, to ras */
 	unsigned long page_time;	/* jiffies of the last read; 0: never */
+	unsigned long links_time;	/* the same of links */
+	unsigned int n_links;
+	struct hw_link links[HW_MAX_LINKS];
 	struct hw_telemetry telemetry;
 	struct hw_ras ras;
 
@@ -151,6 +159,7 @@ struct tessera_usage {		/* buffers may outlive their file */
 
 /* An open file. */
 struct tessera_file {
+	struct kref ref;	/* the open file's, and a reset's of what it has */
 	struct tessera_device *tdev;
 	struct tessera_usage *usage;	/* a reference */
 	struct mutex lock;		/* over creation and destruction of both */
@@ -167,16 +176,26 @@ struct tessera_mapping {
 	u64 gone;			/* bytes that UNMAP has taken back already */
 };
 
+/* What the device records of a context's work. Under ctx.lock. */
+struct tessera_trace {
+	u64 va, bytes;			/* the ring; bytes 0: it is not traced */
+	bool is_over;			/* nor will it be: the context ends */
+	struct tessera_vector *vector;
+	struct list_head link;		/* of vector.traces, if there is an eventfd */
+	struct eventfd_ctx *eventfd;	/* or NULL */
+};
+
 struct tessera_ctx {
 	struct kref ref;
 	struct tessera_device *tdev;
 	struct tessera_file *file;	/* lives longer: closing ends its contexts */
 	u16 hw_id;
-	u32 generation;
+	u32 generation;			/* or TESSERA_NO_GENERATION */
 	u64 born_ns;			/* device clock: older faults are another's */
-	struct mutex lock;		/* over va, mappings, programs */
+	struct mutex lock;		/* over va, mappings, programs, trace */
 	struct drm_mm va;
 	struct xarray programs;
+	struct tessera_trace trace;
 	struct drm_syncobj *timeline;
 	struct mutex submit_lock;	/* over point: order of fences on timeline */
 	u64 point;
@@ -210,6 +229,7 @@ struct tessera_bo {
 	void *cpu;			/* a ring: where the kernel sees it */
 	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
 	struct tessera_usage *usage;	/* HBM: who is charged, a reference */
+	struct tessera_charge *charge;	/* HBM: of a cgroup; or NULL */
 	unsigned int hw_queue;		/* DOORBELL */
 	struct page *dummy;		/* DOORBELL: what stores hit after the queue */
 };
@@ -239,6 +259,7 @@ struct tessera_queue {
 	bool is_user;
 	bool is_uncapped;		/* its work may run longer than limit_ms */
 	bool is_listed;
+	bool is_stopped;		/* the device has forgotten it; under file.lock */
 	atomic_t n_jobs;
 	char name[24];
 
@@ -277,6 +298,15 @@ static inline struct tessera_device *to_tessera(struct drm_device *drm)
 	return container_of(drm, struct tessera_device, drm);
 }
 
+/* Whose turn it is: 0 is queue 0's, unless there is no other. */
+static inline struct tessera_vector *tessera_next_vector(struct tessera_device *tdev)
+{
+	unsigned int n = tdev->n_vectors;
+
+	return &tdev->vectors[n > 1 ? 1 + (unsigned int)
+			      atomic_inc_return(&tdev->next_vector) % (n - 1) : 0];
+}
+
 static inline struct tessera_bo *to_bo(struct drm_gem_object *obj)
 {
 	return container_of(obj, struct tessera_bo, base);
@@ -292,6 +322,12 @@ static inline u32 tessera_tag(u32 at)
 /*
  * The files' functions, lower files first: a file calls those above it here, and none below.
  */
+
+/*
+ * Copies n records of which the caller says that they have user_bytes each into an array of
+ * `bytes` each: EINVAL, E2BIG (it knows more than we), EFAULT.
+ */
+int tessera_copy_records(void *out, size_t bytes, u64 user, u32 user_bytes, u32 n);
 
 /* tessera_limits.c */
 extern unsigned int tessera_limit_ms, tessera_hang_ms, tessera_program_mib;
@@ -325,6 +361,7 @@ struct tessera_request {
 int tessera_admin_init(struct tessera_device *tdev);
 void tessera_admin_fini(struct tessera_device *tdev);
 u32 tessera_read(struct tessera_device *tdev, u32 offset);
+/* Both halves of one moment. */
 u64 tessera_read64(struct tessera_device *tdev, u32 offset);
 void tessera_write(struct tessera_device *tdev, u32 offset, u32 value);
 /* generation 0: any. Sleeps, at most TESSERA_ADMIN_MS. */
@@ -346,6 +383,8 @@ const char *tessera_status_text(unsigned int status);
 /* tessera_log.c */
 int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
 		      struct hw_ras *ras);
+/* n: how many there are, at most HW_MAX_LINKS. */
+int tessera_links_read(struct tessera_device *tdev, struct hw_link *out, unsigned int *n);
 /* Fills tdev.faults, newest first. Under fault_lock. */
 int tessera_faults_read(struct tessera_device *tdev, unsigned int *n);
 /* Fills tdev.queue_states. Under fault_lock. */
@@ -373,8 +412,12 @@ struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id);
 /* On the device and in its maps; its queues have ended. Puts the caller's reference. */
 void tessera_ctx_end(struct tessera_ctx *ctx);
 bool tessera_ctx_is_lost(struct tessera_ctx *ctx);
+/* On the device alone: it is lost from here on, as by a function reset. Its queues are stopped. */
+void tessera_ctx_stop(struct tessera_ctx *ctx);
 int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		    u64 bytes, u32 flags, u64 *va);
+/* That all of [va, + bytes) is in, or NULL. Under ctx.lock. */
+struct tessera_mapping *tessera_ctx_mapping(struct tessera_ctx *ctx, u64 va, u64 bytes);
 /* A whole mapping; bo: only if it is of that buffer. */
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo);
 int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file);
@@ -385,6 +428,14 @@ int tessera_ioctl_program_create(struct drm_device *drm, void *data,
 int tessera_ioctl_program_destroy(struct drm_device *drm, void *data,
 				  struct drm_file *file);
 
+/* tessera_trace.c */
+/* Wakes who reads traces. Under the vector's lock. */
+void tessera_trace_wake(struct tessera_vector *v);
+/* The context is about to end, and with it what the device records: tells nobody any more. */
+void tessera_trace_end(struct tessera_ctx *ctx);
+int tessera_ioctl_trace_start(struct drm_device *drm, void *data, struct drm_file *file);
+int tessera_ioctl_trace_stop(struct drm_device *drm, void *data, struct drm_file *file);
+
 /* tessera_bo.c */
 /* Fails where the kernel would copy DMA through memory of its own, and says so. */
 int tessera_bo_probe(struct tessera_device *tdev);
@@ -394,7 +445,7 @@ struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
 				       unsigned int hw_queue);
 void tessera_bo_revoke(struct tessera_bo *bo);
 void tessera_bo_detach_all(struct tessera_device *tdev);
-void tessera_bo_hbm_init(struct tessera_device *tdev);
+int tessera_bo_hbm_init(struct tessera_device *tdev);
 u64 tessera_bo_largest_free(struct tessera_device *tdev);
 struct drm_gem_object *tessera_bo_import(struct drm_device *drm, struct dma_buf *buf);
 struct drm_gem_object *
@@ -434,6 +485,8 @@ void tessera_drain_pending(struct tessera_queue *q);
 struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id);
 void tessera_queue_put(struct tessera_queue *q);
 void tessera_queue_end(struct tessera_file *f, u32 id);
+/* On the device alone; its work fails and there is no more. Under f.lock. */
+void tessera_queue_stop(struct tessera_queue *q);
 /* Takes completions, or wakes the caller of a USER queue. */
 void tessera_queue_reap(struct tessera_queue *q);
 /* A function reset ended it: every fence is signalled, at once or by run_work. */
@@ -460,11 +513,12 @@ void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
 void tessera_reset_fini(struct tessera_device *tdev);
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
 extern const struct pci_error_handlers tessera_err_handlers;
-int tessera_ioctl_reset(struct drm_device *drm, void *data, struct drm_file *file);
 
 /* tessera_file.c */
 int tessera_file_open(struct drm_device *drm, struct drm_file *file);
 void tessera_file_close(struct drm_device *drm, struct drm_file *file);
+/* Ends all contexts of a DRM client, for which they are lost: ENOENT. */
+int tessera_file_reset(struct tessera_device *tdev, u64 client);
 int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file);
 
 /* tessera_query.c */

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include <drm/drm_file.h>
+#include <drm/drm_print.h>
 
 #include "tessera_drv.h"
 
@@ -18,6 +19,7 @@ int tessera_file_open(struct drm_device *drm, struct drm_file *file)
 		kfree(u);
 		return -ENOMEM;
 	}
+	kref_init(&f->ref);
 	kref_init(&u->ref);
 	init_waitqueue_head(&u->room);
 	f->usage = u;
@@ -43,7 +45,19 @@ static void end_ctx(struct tessera_file *f, u32 id)
 		if (q->ctx == ctx)
 			tessera_queue_end(f, i);
 	}
+	tessera_trace_end(ctx);
 	tessera_ctx_end(ctx);
+}
+
+static void file_free(struct kref *ref)
+{
+	struct tessera_file *f = container_of(ref, struct tessera_file, ref);
+
+	xa_destroy(&f->ctxs);
+	xa_destroy(&f->queues);
+	mutex_destroy(&f->lock);
+	tessera_usage_put(f->usage);
+	kfree(f);
 }
 
 void tessera_file_close(struct drm_device *drm, struct drm_file *file)
@@ -56,11 +70,49 @@ void tessera_file_close(struct drm_device *drm, struct drm_file *file)
 	xa_for_each(&f->ctxs, i, ctx)
 		end_ctx(f, i);
 	mutex_unlock(&f->lock);
-	xa_destroy(&f->ctxs);
-	xa_destroy(&f->queues);
-	mutex_destroy(&f->lock);
-	tessera_usage_put(f->usage);
-	kfree(f);
+	kref_put(&f->ref, file_free);
+}
+
+/* Of an open file. A file that is being closed is in the list no more. */
+static struct tessera_file *find(struct drm_device *drm, u64 client)
+{
+	struct tessera_file *f = NULL;
+	struct drm_file *file;
+
+	mutex_lock(&drm->filelist_mutex);
+	list_for_each_entry(file, &drm->filelist, lhead) {
+		if (file->client_id != client)
+			continue;
+		f = file->driver_priv;
+		kref_get(&f->ref);
+	}
+	mutex_unlock(&drm->filelist_mutex);
+	return f;
+}
+
+int tessera_file_reset(struct tessera_device *tdev, u64 client)
+{
+	struct tessera_file *f = find(&tdev->drm, client);
+	unsigned int n_ctxs = 0;
+	struct tessera_queue *q;
+	struct tessera_ctx *ctx;
+	unsigned long i;
+
+	if (!f)
+		return -ENOENT;
+	mutex_lock(&f->lock);
+	xa_for_each(&f->queues, i, q)
+		tessera_queue_stop(q);
+	xa_for_each(&f->ctxs, i, ctx) {
+		if (tessera_ctx_is_lost(ctx))
+			continue;
+		tessera_ctx_stop(ctx);
+		n_ctxs++;
+	}
+	mutex_unlock(&f->lock);
+	kref_put(&f->ref, file_free);
+	drm_info(&tdev->drm, "client %llu was reset: %u contexts ended\n", client, n_ctxs);
+	return 0;
 }
 
 int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file)

@@ -36,6 +36,7 @@ static irqreturn_t handle(int irq, void *arg)
 	mutex_lock(&v->lock);
 	list_for_each_entry(q, &v->queues, vector_link)
 		tessera_queue_reap(q);
+	tessera_trace_wake(v);
 	mutex_unlock(&v->lock);
 	if (!v->index) {
 		wake_up_all(&tdev->admin.wait);
@@ -63,6 +64,7 @@ int tessera_irq_init(struct tessera_device *tdev)
 		v->irq = 0;
 		mutex_init(&v->lock);
 		INIT_LIST_HEAD(&v->queues);
+		INIT_LIST_HEAD(&v->traces);
 	}
 	if (n < 0) {
 		drm_err(&tdev->drm, "no MSI-X vector: %d\n", n);

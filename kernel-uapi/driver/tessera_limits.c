@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The module's parameters, and what one open file has taken against them.
+ * The module's parameters, what one open file has taken against them, and arrays of callers.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "tessera_drv.h"
 
@@ -71,4 +72,22 @@ static void usage_free(struct kref *ref)
 void tessera_usage_put(struct tessera_usage *u)
 {
 	kref_put(&u->ref, usage_free);
+}
+
+int tessera_copy_records(void *out, size_t bytes, u64 user, u32 user_bytes, u32 n)
+{
+	u32 i;
+	int ret;
+
+	if (!n)
+		return 0;
+	if (user_bytes < 8 || user_bytes > TESSERA_RECORD_MAX || user_bytes % 8)
+		return -EINVAL;
+	for (i = 0; i < n; i++, user += user_bytes) {
+		ret = copy_struct_from_user(out + i * bytes, bytes, u64_to_user_ptr(user),
+					    user_bytes);
+		if (ret)
+			return ret;
+	}
+	return 0;
 }

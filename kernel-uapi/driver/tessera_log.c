@@ -27,14 +27,19 @@ static int read_log(struct tessera_device *tdev, u16 page, void *out, size_t byt
 	return 0;
 }
 
+/* 0: it was never read. */
+static bool is_old(unsigned long time)
+{
+	return !time || time_after(jiffies, time + msecs_to_jiffies(TESSERA_PAGE_AGE_MS));
+}
+
 int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
 		      struct hw_ras *ras)
 {
 	int ret = 0;
 
 	mutex_lock(&tdev->page_lock);
-	if (!tdev->page_time || time_after(jiffies, tdev->page_time +
-					   msecs_to_jiffies(TESSERA_PAGE_AGE_MS))) {
+	if (is_old(tdev->page_time)) {
 		ret = read_log(tdev, HW_LOG_TELEMETRY, &tdev->telemetry,
 			       sizeof(tdev->telemetry), sizeof(tdev->telemetry), NULL);
 		if (!ret)
@@ -47,6 +52,31 @@ int tessera_page_read(struct tessera_device *tdev, struct hw_telemetry *t,
 		*t = tdev->telemetry;
 	if (!ret && ras)
 		*ras = tdev->ras;
+	mutex_unlock(&tdev->page_lock);
+	return ret;
+}
+
+int tessera_links_read(struct tessera_device *tdev, struct hw_link *out, unsigned int *n)
+{
+	size_t got = 0;
+	int ret = 0;
+
+	*n = 0;
+	if (!tdev->identity.fabric)
+		return 0;
+	mutex_lock(&tdev->page_lock);
+	if (is_old(tdev->links_time)) {
+		ret = read_log(tdev, HW_LOG_LINKS, tdev->links, sizeof(tdev->links),
+			       sizeof(*tdev->links), &got);
+		if (!ret) {
+			tdev->n_links = got / sizeof(*tdev->links);
+			tdev->links_time = jiffies | 1;
+		}
+	}
+	if (!ret) {
+		*n = tdev->n_links;
+		memcpy(out, tdev->links, *n * sizeof(*out));
+	}
 	mutex_unlock(&tdev->page_lock);
 	return ret;
 }

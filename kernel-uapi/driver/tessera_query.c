@@ -9,6 +9,7 @@
 #include <drm/drm_gem.h>
 #include <drm/drm_print.h>
 
+#include "tessera_abi.h"
 #include "tessera_drv.h"
 
 /* What is to be copied out once the device is let go. */
@@ -17,11 +18,13 @@ struct answer {
 		struct drm_tessera_device device;
 		struct drm_tessera_memory memory;
 		struct drm_tessera_error error;
+		struct drm_tessera_clock clock;
 		struct hw_telemetry telemetry;
 		struct hw_ras ras;
+		struct hw_link links[HW_MAX_LINKS];
 	};
 	const void *data;
-	size_t bytes, unit;	/* whole units are given */
+	size_t bytes, unit;	/* of all; of a record, 0: it is none */
 	void *owned;		/* to be freed, or NULL */
 };
 
@@ -33,12 +36,30 @@ static int set_answer(struct answer *a, const void *data, size_t bytes, size_t u
 	return 0;
 }
 
+/* Records of the caller's size, as many as there is room for. */
+static int give_records(struct drm_tessera_query *args, const struct answer *a)
+{
+	u32 bytes = args->record_bytes ? args->record_bytes : a->unit;
+	u32 n = min_t(u32, a->bytes / a->unit, args->size / bytes), i;
+	void __user *to = u64_to_user_ptr(args->data);
+
+	args->size = a->bytes / a->unit * bytes;
+	args->record_bytes = a->unit;
+	for (i = 0; args->data && i < n; i++, to += bytes) {
+		if (copy_to_user(to, a->data + i * a->unit, min_t(size_t, bytes, a->unit)) ||
+		    (bytes > a->unit && clear_user(to + a->unit, bytes - a->unit)))
+			return -EFAULT;
+	}
+	return 0;
+}
+
 /* Copies what fits; args->size becomes what there is. */
 static int give(struct drm_tessera_query *args, const struct answer *a)
 {
 	size_t n = min_t(size_t, args->size, a->bytes);
 
-	n -= n % a->unit;
+	if (a->unit)
+		return give_records(args, a);
 	args->size = a->bytes;
 	if (args->data && copy_to_user(u64_to_user_ptr(args->data), a->data, n))
 		return -EFAULT;
@@ -71,8 +92,9 @@ static int ask_device(struct tessera_device *tdev, struct answer *a)
 		.programs_of_file = most(TESSERA_USE_PROGRAMS, tdev->identity.max_programs),
 		.pending_of_file = tessera_use_limit(TESSERA_USE_PENDING),
 		.program_bytes = (u64)READ_ONCE(tessera_program_mib) << 20,
+		.page_bytes = HW_PAGE, .maps_max = TESSERA_MAPS_MAX,
 	};
-	return set_answer(a, &a->device, sizeof(a->device), 1);
+	return set_answer(a, &a->device, sizeof(a->device), 0);
 }
 
 /* A file's buffers by where they are: [0] HBM, [1] system memory. */
@@ -116,7 +138,16 @@ static int ask_memory(struct tessera_device *tdev, struct answer *a, struct drm_
 	m.hbm_used = tdev->hbm_used;
 	mutex_unlock(&tdev->hbm_lock);
 	a->memory = m;
-	return set_answer(a, &a->memory, sizeof(m), 1);
+	return set_answer(a, &a->memory, sizeof(m), 0);
+}
+
+static int ask_clock(struct tessera_device *tdev, struct answer *a)
+{
+	a->clock.device_ns = tessera_read64(tdev, HW_REG_CLOCK);
+	/* Read in a reset it may be anything. */
+	if (READ_ONCE(tdev->state) != TESSERA_RUNNING || a->clock.device_ns == ~0ull)
+		return -ECANCELED;
+	return set_answer(a, &a->clock, sizeof(a->clock), 0);
 }
 
 static int ask_error(struct tessera_ctx *ctx, struct answer *a)
@@ -125,7 +156,7 @@ static int ask_error(struct tessera_ctx *ctx, struct answer *a)
 	a->error = ctx->error;
 	spin_unlock(&ctx->error_lock);
 	a->error.state = tessera_ctx_is_lost(ctx) ? DRM_TESSERA_CTX_LOST : DRM_TESSERA_CTX_OK;
-	return set_answer(a, &a->error, sizeof(a->error), 1);
+	return set_answer(a, &a->error, sizeof(a->error), 0);
 }
 
 /* The device's records are of all contexts: only this one's are handed out. */
@@ -166,6 +197,7 @@ static int ask_of_ctx(struct drm_tessera_query *args, struct answer *a, struct d
 static int ask(struct tessera_device *tdev, struct drm_tessera_query *args, struct answer *a,
 	       struct drm_file *file)
 {
+	unsigned int n;
 	int ret;
 
 	if (args->type == DRM_TESSERA_QUERY_ERROR || args->type == DRM_TESSERA_QUERY_FAULTS)
@@ -173,7 +205,9 @@ static int ask(struct tessera_device *tdev, struct drm_tessera_query *args, stru
 	if (args->ctx)
 		return -EINVAL;
 	if (args->type == DRM_TESSERA_QUERY_TELEMETRY ||
-	    args->type == DRM_TESSERA_QUERY_RAS) {
+	    args->type == DRM_TESSERA_QUERY_RAS ||
+	    args->type == DRM_TESSERA_QUERY_CLOCK ||
+	    args->type == DRM_TESSERA_QUERY_LINKS) {
 		ret = tessera_settle_interruptible(tdev);
 		if (ret)
 			return ret;
@@ -182,15 +216,21 @@ static int ask(struct tessera_device *tdev, struct drm_tessera_query *args, stru
 	case DRM_TESSERA_QUERY_DEVICE:
 		return ask_device(tdev, a);
 	case DRM_TESSERA_QUERY_IDENTIFY:
-		return set_answer(a, &tdev->identity, sizeof(tdev->identity), 1);
+		return set_answer(a, &tdev->identity, sizeof(tdev->identity), 0);
 	case DRM_TESSERA_QUERY_MEMORY:
 		return ask_memory(tdev, a, file);
 	case DRM_TESSERA_QUERY_TELEMETRY:
 		ret = tessera_page_read(tdev, &a->telemetry, NULL);
-		return ret ? ret : set_answer(a, &a->telemetry, sizeof(a->telemetry), 1);
+		return ret ? ret : set_answer(a, &a->telemetry, sizeof(a->telemetry), 0);
 	case DRM_TESSERA_QUERY_RAS:
 		ret = tessera_page_read(tdev, NULL, &a->ras);
-		return ret ? ret : set_answer(a, &a->ras, sizeof(a->ras), 1);
+		return ret ? ret : set_answer(a, &a->ras, sizeof(a->ras), 0);
+	case DRM_TESSERA_QUERY_CLOCK:
+		return ask_clock(tdev, a);
+	case DRM_TESSERA_QUERY_LINKS:
+		ret = tessera_links_read(tdev, a->links, &n);
+		return ret ? ret : set_answer(a, a->links, n * sizeof(*a->links),
+					      sizeof(*a->links));
 	default:
 		return -EINVAL;
 	}
@@ -203,7 +243,10 @@ int tessera_ioctl_query(struct drm_device *drm, void *data, struct drm_file *fil
 	struct answer a = { };
 	int ret, idx;
 
-	if (args->zero)
+	if (args->record_bytes &&
+	    ((args->type != DRM_TESSERA_QUERY_FAULTS &&
+	      args->type != DRM_TESSERA_QUERY_LINKS) || args->record_bytes < 8 ||
+	     args->record_bytes > TESSERA_RECORD_MAX || args->record_bytes % 8))
 		return -EINVAL;
 	if (!drm_dev_enter(drm, &idx))
 		return -ENODEV;

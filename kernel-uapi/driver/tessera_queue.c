@@ -376,8 +376,8 @@ struct tessera_queue *tessera_queue_get(struct tessera_file *f, u32 id)
 	return q;
 }
 
-/* Ends the queue on the device, then every submission, then our part of it. */
-static void queue_end(struct tessera_queue *q)
+/* Ends the queue on the device, then every submission. */
+static void queue_stop(struct tessera_queue *q)
 {
 	struct tessera_job *job;
 
@@ -392,7 +392,6 @@ static void queue_end(struct tessera_queue *q)
 		tessera_bo_revoke(q->doorbell);
 	if (q->hw_id)
 		tessera_make_end(q->tdev, q->ctx->generation, HW_QUEUE_DESTROY, q->hw_id);
-	tessera_unuse(q->ctx->file->usage, TESSERA_USE_QUEUES, 1);
 	if (q->is_listed) {
 		mutex_lock(&q->vector->lock);
 		list_del(&q->vector_link);
@@ -411,6 +410,25 @@ static void queue_end(struct tessera_queue *q)
 	spin_unlock(&q->lock);
 	disable_work_sync(&q->run_work);
 	tessera_drain_pending(q);
+	q->is_stopped = true;
+}
+
+void tessera_queue_stop(struct tessera_queue *q)
+{
+	lockdep_assert_held(&q->ctx->file->lock);
+	if (q->is_stopped)
+		return;
+	queue_stop(q);
+	/* Whoever waits for completions asks what became of the context. */
+	if (q->eventfd)
+		eventfd_signal(q->eventfd);
+}
+
+static void queue_end(struct tessera_queue *q)
+{
+	if (!q->is_stopped)
+		queue_stop(q);
+	tessera_unuse(q->ctx->file->usage, TESSERA_USE_QUEUES, 1);
 	tessera_queue_put(q);
 }
 
@@ -447,7 +465,6 @@ static struct tessera_queue *queue_new(struct tessera_ctx *ctx,
 {
 	struct tessera_device *tdev = ctx->tdev;
 	struct tessera_queue *q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
-	unsigned int n = tdev->n_vectors;
 
 	if (!q)
 		return NULL;
@@ -470,8 +487,7 @@ static struct tessera_queue *queue_new(struct tessera_ctx *ctx,
 	q->looked_ns = ktime_get_ns();
 	q->state = TESSERA_QUEUE_DEAD;	/* until the device has it */
 	q->fence_context = dma_fence_context_alloc(1);
-	q->vector = &tdev->vectors[n > 1 ? 1 + (unsigned int)
-				   atomic_inc_return(&tdev->next_vector) % (n - 1) : 0];
+	q->vector = tessera_next_vector(tdev);
 	snprintf(q->name, sizeof(q->name), "%s/%u", q->cls == HW_CLASS_DMA ? "dma" :
 		 "compute", ctx->hw_id);
 	return q;

@@ -11,7 +11,6 @@
  *
  * The tick looks once a second for what no interrupt tells.
  */
-#include <linux/capability.h>
 #include <linux/delay.h>
 
 #include <drm/drm_drv.h>
@@ -64,6 +63,7 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 		mutex_lock(&v->lock);
 		list_for_each_entry(q, &v->queues, vector_link)
 			tessera_queue_lose(q);
+		tessera_trace_wake(v);
 		mutex_unlock(&v->lock);
 	}
 	dma_fence_end_signalling(cookie);
@@ -119,7 +119,39 @@ static void done(struct pci_dev *pdev)
 		drm_info(&tdev->drm, "the device is back after a function reset\n");
 }
 
+/*
+ * An error on the link (AER). One that is not fatal may have damaged what was on its way to or from
+ * any context, and nobody can say which: everything ends, as in a function reset, and the link's
+ * reset brings the device back.
+ */
+static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct tessera_device *tdev = pci_get_drvdata(pdev);
+
+	if (READ_ONCE(tdev->state) == TESSERA_GONE)
+		return PCI_ERS_RESULT_DISCONNECT;
+	if (state == pci_channel_io_perm_failure) {
+		wedge(tdev, "the PCI core gave the link up", -EIO);
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+	tessera_dump(tdev, "an error on the PCI link", NULL);
+	tessera_lose_all(tdev, TESSERA_RESETTING);
+	return PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t slot_reset(struct pci_dev *pdev)
+{
+	struct tessera_device *tdev = pci_get_drvdata(pdev);
+
+	pci_restore_state(pdev);
+	done(pdev);
+	return READ_ONCE(tdev->state) == TESSERA_RUNNING ? PCI_ERS_RESULT_RECOVERED :
+	       PCI_ERS_RESULT_DISCONNECT;
+}
+
 const struct pci_error_handlers tessera_err_handlers = {
+	.error_detected = error_detected,
+	.slot_reset = slot_reset,
 	.reset_prepare = prepare,
 	.reset_done = done,
 };
@@ -172,25 +204,12 @@ static void tick(struct work_struct *work)
 		mutex_lock(&v->lock);
 		list_for_each_entry(q, &v->queues, vector_link)
 			tessera_queue_check(q);
+		tessera_trace_wake(v);
 		mutex_unlock(&v->lock);
 	}
 	dma_fence_end_signalling(cookie);
 	drm_dev_exit(idx);
 	queue_delayed_work(tdev->wq, &tdev->tick, TICK);
-}
-
-int tessera_ioctl_reset(struct drm_device *drm, void *data, struct drm_file *file)
-{
-	struct tessera_device *tdev = to_tessera(drm);
-	struct drm_tessera_reset *args = data;
-
-	if (args->flags || args->zero)
-		return -EINVAL;
-	if (!capable(CAP_SYS_ADMIN))
-		return -EACCES;
-	tessera_reset_begin(tdev, "asked for by ioctl");
-	/* What bring-up has proved: IDENTIFY was answered. */
-	return tessera_settle_interruptible(tdev);
 }
 
 void tessera_reset_init(struct tessera_device *tdev)

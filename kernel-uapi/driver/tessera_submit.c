@@ -54,10 +54,16 @@ static int copy_descs(struct tessera_job *job, const struct drm_tessera_submit *
 	return 0;
 }
 
+static int copy_sync(struct drm_tessera_sync *sync, u64 user, u32 bytes, u32 i)
+{
+	int ret = tessera_copy_records(sync, sizeof(*sync), user + (u64)i * bytes, bytes, 1);
+
+	return ret ? ret : sync->zero ? -EINVAL : 0;
+}
+
 static int copy_deps(struct tessera_job *job, struct drm_file *file,
 		     const struct drm_tessera_submit *args)
 {
-	const struct drm_tessera_sync __user *user = u64_to_user_ptr(args->in_syncs);
 	u32 i;
 	int ret;
 
@@ -69,10 +75,9 @@ static int copy_deps(struct tessera_job *job, struct drm_file *file,
 	for (i = 0; i < args->n_in; i++) {
 		struct drm_tessera_sync sync;
 
-		if (copy_from_user(&sync, user + i, sizeof(sync)))
-			return -EFAULT;
-		if (sync.zero)
-			return -EINVAL;
+		ret = copy_sync(&sync, args->in_syncs, args->sync_bytes, i);
+		if (ret)
+			return ret;
 		ret = drm_syncobj_find_fence(file, sync.handle, sync.point, 0,
 					     &job->deps[i]);
 		if (ret)
@@ -105,16 +110,15 @@ static void free_outs(struct out_sync *outs, u32 n)
 static int copy_outs(struct tessera_ctx *ctx, struct drm_file *file,
 		     const struct drm_tessera_submit *args, struct out_sync *outs)
 {
-	const struct drm_tessera_sync __user *user = u64_to_user_ptr(args->out_syncs);
 	u32 i;
+	int ret;
 
 	for (i = 0; i < args->n_out; i++) {
 		struct drm_tessera_sync sync;
 
-		if (copy_from_user(&sync, user + i, sizeof(sync)))
-			return -EFAULT;
-		if (sync.zero)
-			return -EINVAL;
+		ret = copy_sync(&sync, args->out_syncs, args->sync_bytes, i);
+		if (ret)
+			return ret;
 		outs[i].syncobj = drm_syncobj_find(file, sync.handle);
 		if (!outs[i].syncobj)
 			return -ENOENT;
@@ -236,7 +240,7 @@ int tessera_ioctl_submit(struct drm_device *drm, void *data, struct drm_file *fi
 	struct tessera_queue *q;
 	int ret;
 
-	if (args->flags & ~DRM_TESSERA_SUBMIT_WAIT || !args->n_descs ||
+	if (args->flags & ~DRM_TESSERA_SUBMIT_WAIT || args->zero || !args->n_descs ||
 	    args->desc_bytes != sizeof(struct hw_sqe) || args->n_descs > TESSERA_SUBMIT_MAX ||
 	    args->n_in > TESSERA_SYNCS_MAX || args->n_out > TESSERA_SYNCS_MAX)
 		return -EINVAL;

@@ -4,26 +4,32 @@
 /*
  * The ioctls of /dev/accel/accelN for a Tessera T1 (driver name "tessera").
  *
- * What the device itself defines is not repeated here: descriptors, completions,
- * log pages and statuses are those of hal/hw/desc.h (the manual is DEVICE.md).
- * Fences are core DRM syncobjs: DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT and its like work
- * on this node, PRIME handles too.
+ * What programs exchange with the device itself, descriptors, completions and records, is in
+ * tessera_device.h; its manual is hal/hw/DEVICE.md. Fences are core DRM syncobjs:
+ * DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT and its like work on this node, PRIME handles too.
  *
  * Rules of every structure: the same layout for 32 and 64 bits, multiples of 8
  * bytes; members called zero and flags that are not named here must be 0, or the
  * call fails with EINVAL. The core accepts shorter and longer structures: what
  * the caller does not know is 0. Ids of contexts and queues belong to the open
- * file; 0 is never an id. Sizes and addresses of memory are multiples of 4096.
+ * file; 0 is never an id. Sizes and addresses of memory are multiples of page_bytes.
+ *
+ * Arrays come with the size of a record of theirs, so that records can grow at their end: it is
+ * at least what is named here, a multiple of 8, and at most 256. What the kernel does not know of
+ * the caller's records must be 0 (else E2BIG); what the caller's are too short for is 0, or is not
+ * given. Descriptors alone have 64 bytes for ever.
  *
  * Errors that any call may give: EFAULT (a pointer leads nowhere), EINVAL,
  * ENOMEM, EINTR, ENODEV (the device is gone or could not be recovered),
- * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a function
- * reset ended the context; destroy it and make another. Memory outlives a reset. The
+ * ETIMEDOUT (the device did not answer; it is being reset). ECANCELED: a reset,
+ * of the function or by root of what this file has, ended the context; destroy it and make
+ * another. Memory outlives a reset. The
  * machine's sleep is a reset too, and HBM's contents may be lost in it.
  *
  * What an open file may have of a device is limited, so that none takes it all. EMFILE:
  * it has as many contexts, queues, programs or bytes of HBM as the module's parameters
- * file_contexts, file_queues, file_programs and file_hbm_mib say; ENOSPC: the device itself has
+ * file_contexts, file_queues, file_programs and file_hbm_mib, or its cgroup (dmem.max), say;
+ * ENOSPC: the device itself has
  * none left. Memory of the system that cannot be swapped out (SYSTEM buffers, rings, user
  * memory) counts against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK: ENOMEM.
  */
@@ -32,12 +38,16 @@
 #else
 #include "drm.h"	/* libdrm's: -I as its .pc says */
 #endif
+#include "tessera_device.h"
 
 #if defined(__cplusplus)
 extern "C" {
 #endif
 
-#define DRM_TESSERA_ABI 3	/* drm_tessera_device.abi; grows with additions */
+/* The driver's version in DRM_IOCTL_VERSION: a program that fits a major number fits all later
+ * drivers of it. The minor is also drm_tessera_device.abi, and grows with additions. */
+#define DRM_TESSERA_MAJOR 1
+#define DRM_TESSERA_ABI 5
 
 #define DRM_TESSERA_QUERY		0x00
 #define DRM_TESSERA_CTX_CREATE		0x01
@@ -53,25 +63,31 @@ extern "C" {
 #define DRM_TESSERA_PROGRAM_CREATE	0x0b
 #define DRM_TESSERA_PROGRAM_DESTROY	0x0c
 #define DRM_TESSERA_SUBMIT		0x0d
-#define DRM_TESSERA_RESET		0x0e
+/* 0x0e is none and stays so */
+#define DRM_TESSERA_TRACE_START		0x0f
+#define DRM_TESSERA_TRACE_STOP		0x10
 
 /*
  * DRM_IOCTL_TESSERA_QUERY: reads one kind of facts.
  *
- * Takes: type; ctx where the type asks for one; data and size, the room there.
+ * Takes: type; ctx where the type asks for one; data and size, the room there; FAULTS and LINKS:
+ * record_bytes, the size of the caller's records, 0 for that of the kernel's.
  * Gives: size, the bytes that there are; min(room, size) of them at data, for
- * FAULTS whole records only. data 0 asks for the size alone. A longer answer of a
- * newer kernel is cut, a shorter one leaves the rest of the room untouched.
+ * these two whole records only, and record_bytes, the kernel's. data 0 asks for the sizes alone. A
+ * longer answer of a newer kernel is cut, a shorter one leaves the rest of the room untouched.
  * Errors: EINVAL (no such type), ENOENT (no such context).
  */
 enum drm_tessera_query_type {
 	DRM_TESSERA_QUERY_DEVICE = 1,	/* struct drm_tessera_device */
-	DRM_TESSERA_QUERY_IDENTIFY = 2,	/* struct hw_identify, read at bring-up */
+	DRM_TESSERA_QUERY_IDENTIFY = 2,	/* struct drm_tessera_identity, of bring-up */
 	DRM_TESSERA_QUERY_MEMORY = 3,	/* struct drm_tessera_memory */
-	DRM_TESSERA_QUERY_TELEMETRY = 4, /* struct hw_telemetry, at most 50 ms old */
-	DRM_TESSERA_QUERY_RAS = 5,	/* struct hw_ras, at most 50 ms old */
+	DRM_TESSERA_QUERY_TELEMETRY = 4, /* struct drm_tessera_telemetry, at most 50 ms old */
+	DRM_TESSERA_QUERY_RAS = 5,	/* struct drm_tessera_ras, at most 50 ms old */
 	DRM_TESSERA_QUERY_ERROR = 6,	/* struct drm_tessera_error of ctx */
-	DRM_TESSERA_QUERY_FAULTS = 7,	/* struct hw_fault[] of ctx, newest first */
+	DRM_TESSERA_QUERY_FAULTS = 7,	/* struct drm_tessera_fault[] of ctx, newest first */
+	DRM_TESSERA_QUERY_CLOCK = 8,	/* ABI 5: struct drm_tessera_clock, read now */
+	DRM_TESSERA_QUERY_LINKS = 9,	/* ABI 5: struct drm_tessera_link[], at most 50 ms old;
+					 * none where identity.fabric is 0 */
 };
 
 struct drm_tessera_query {
@@ -79,7 +95,7 @@ struct drm_tessera_query {
 	__u32 ctx;		/* in: ERROR, FAULTS; else 0 */
 	__u64 data;		/* in: user pointer, or 0 */
 	__u32 size;		/* in: room; out: what there is */
-	__u32 zero;
+	__u32 record_bytes;	/* FAULTS, LINKS: in: or 0; out. Else 0 */
 };
 
 struct drm_tessera_device {
@@ -98,6 +114,9 @@ struct drm_tessera_device {
 	__u32 contexts_of_file, queues_of_file, programs_of_file;
 	__u32 pending_of_file;	/* ABI 3: of descriptors, see SUBMIT; 0: any */
 	__u64 program_bytes;	/* ABI 3: the longest code of a program */
+	/* ABI 4 */
+	__u32 page_bytes;	/* of the device: what sizes and addresses are multiples of */
+	__u32 maps_max;		/* mappings of one MAP */
 };
 
 struct drm_tessera_memory {
@@ -108,17 +127,23 @@ struct drm_tessera_memory {
 	__u64 hbm_limit_of_file;	/* ABI 2 */
 };
 
+/* Those of records, and of drm_tessera_fault. Who wants the host's time looks at his own clock
+ * before and after. */
+struct drm_tessera_clock {
+	__u64 device_ns;
+};
+
 enum drm_tessera_ctx_state {
 	DRM_TESSERA_CTX_OK = 0,
-	DRM_TESSERA_CTX_LOST = 1,	/* a function reset ended it */
+	DRM_TESSERA_CTX_LOST = 1,	/* a reset ended it, of the function or of the file */
 };
 
 struct drm_tessera_error {
 	__u32 state;		/* enum drm_tessera_ctx_state */
-	__u32 last_status;	/* enum hw_status of the newest fault; 0: none */
+	__u32 last_status;	/* enum drm_tessera_status of the newest fault; 0: none */
 	__u64 n_faults;		/* of queues that the kernel runs */
 	__u64 n_hangs;		/* queue resets because nothing moved */
-	__u64 last_record;	/* hw_fault.number of the newest fault */
+	__u64 last_record;	/* drm_tessera_fault.number of it */
 	__u32 last_queue;	/* its queue */
 	__u32 zero;
 };
@@ -214,28 +239,37 @@ struct drm_tessera_bo_info {
 /*
  * DRM_IOCTL_TESSERA_MAP: lets a context reach memory.
  *
- * Takes: ctx, handle, offset and bytes in it (bytes 0: to its end), WRITE or not,
- * va or 0 to have one chosen between va_first and va_end. Gives: va.
+ * Takes: ctx; ops, a user pointer to n_ops (1 to maps_max) struct drm_tessera_map_op of op_bytes
+ * each: handle, offset and bytes in it (bytes 0: to its end), WRITE or not, va or 0 to have one
+ * chosen between va_first and va_end. Gives: each op's va; n_done, how many there are. They are
+ * done in order. The first that fails is the call's error; those before it stay.
  * Errors: ENOENT (context or handle), EEXIST (va is taken), ENOSPC (no room for
- * so many pieces), EACCES (WRITE of a read-only buffer), ECANCELED.
+ * so many pieces), EACCES (WRITE of a read-only buffer), ECANCELED, E2BIG (see above).
  */
 #define DRM_TESSERA_MAP_WRITE		(1u << 0)
 
-struct drm_tessera_map {
-	__u32 ctx;
+struct drm_tessera_map_op {
 	__u32 handle;
+	__u32 flags;		/* DRM_TESSERA_MAP_* */
 	__u64 offset;
 	__u64 bytes;
-	__u64 va;		/* in: 0 or wanted; out */
-	__u32 flags;		/* in: DRM_TESSERA_MAP_* */
-	__u32 zero;
+	__u64 va;		/* 0 or wanted; out */
+};
+
+struct drm_tessera_map {
+	__u32 ctx;
+	__u32 n_ops;
+	__u32 op_bytes;		/* sizeof(struct drm_tessera_map_op) */
+	__u32 n_done;		/* out */
+	__u64 ops;
 };
 
 /*
  * DRM_IOCTL_TESSERA_UNMAP: takes back a whole mapping. Takes: ctx, va as MAP gave
  * it. Work that is queued and not begun does not hold a mapping; it will fault.
  * Errors: ENOENT (no mapping starts there), EBUSY (work that runs uses it; part of
- * it may be gone already; call again when the work has ended).
+ * it may be gone already; call again when the work has ended. Or a trace is written there:
+ * TRACE_STOP comes first).
  */
 struct drm_tessera_unmap {
 	__u32 ctx;
@@ -246,7 +280,7 @@ struct drm_tessera_unmap {
 /*
  * DRM_IOCTL_TESSERA_QUEUE_CREATE: a ring on one of the engines.
  *
- * Takes: ctx; cls (enum hw_class); priority 0 to 3 (more
+ * Takes: ctx; cls (enum drm_tessera_class); priority 0 to 3 (more
  * than 1, which is normal, needs CAP_SYS_NICE);
  * n_entries, a power of two from 2 to queue_entries_max; limit_ns, the watchdog of
  * descriptors that have none (0: the device's); eventfd or -1. Whatever the limits, no
@@ -302,7 +336,8 @@ struct drm_tessera_queue_id {
  * DRM_IOCTL_TESSERA_PROGRAM_CREATE: has the device check and keep a program.
  *
  * Takes: ctx; code_va and code_bytes, the code in the context's map; bindings, a
- * user pointer to n_bindings struct hw_program_binding. Gives: id for EXECUTE.
+ * user pointer to n_bindings struct drm_tessera_program_binding of binding_bytes each. Gives: id
+ * for EXECUTE.
  * Errors: E2BIG (code_bytes is more than drm_tessera_device.program_bytes: to load it keeps all
  * others waiting), EINVAL (status is BAD_PROGRAM and detail the offset of what is wrong, or
  * a field is bad), EOPNOTSUPP (NOT_BUILT), ENOSPC, EMFILE, ENOENT, ECANCELED. After an
@@ -318,8 +353,10 @@ struct drm_tessera_program_create {
 	__u64 code_bytes;
 	__u64 bindings;
 	__u64 detail;		/* out */
-	__u32 status;		/* out: enum hw_status */
+	__u32 status;		/* out: enum drm_tessera_status */
 	__u32 id;		/* out */
+	__u32 binding_bytes;	/* sizeof(struct drm_tessera_program_binding) */
+	__u32 zero;
 };
 
 struct drm_tessera_program_destroy {
@@ -331,11 +368,11 @@ struct drm_tessera_program_destroy {
  * DRM_IOCTL_TESSERA_SUBMIT: work for a queue that the kernel runs.
  *
  * Takes: descs, a user pointer to n_descs (1 to submit_max, at most the queue's
- * entries) struct hw_sqe of desc_bytes (64) each: work descriptors or NOP, with
+ * entries) struct drm_tessera_desc of desc_bytes (64) each: work descriptors or NOP, with
  * signal and INLINE as they like; tag is the kernel's. Not wait: who writes a semaphore
  * would decide when a fence comes (USER queues wait, and have no fences). in_syncs: points
- * to be reached first; out_syncs: points that this submission's fence becomes (a binary
- * syncobj has point 0).
+ * to be reached first, of sync_bytes each; out_syncs: points that this submission's fence
+ * becomes (a binary syncobj has point 0).
  * Gives: point on the context's timeline. What is submitted to a queue runs in
  * order; the call does not wait for the device. What a file has submitted and is not done is
  * limited (pending_of_file descriptors, 8 more for each submission and one for each sync), and a
@@ -367,16 +404,44 @@ struct drm_tessera_submit {
 	__u32 n_in, n_out;	/* at most 256 each */
 	__u64 in_syncs, out_syncs;	/* struct drm_tessera_sync[] */
 	__u64 point;		/* out */
+	__u32 sync_bytes;	/* sizeof(struct drm_tessera_sync), where there are any */
+	__u32 zero;
 };
 
 /*
- * DRM_IOCTL_TESSERA_RESET: function reset of the device; every context of every
- * file ends, memory stays. Needs CAP_SYS_ADMIN. Returns 0 only when the device has
- * answered IDENTIFY afterwards. Errors: EACCES, ENODEV (it did not come back).
+ * DRM_IOCTL_TESSERA_TRACE_START (ABI 5): has the device record what the context's queues run, and
+ * when (DEVICE.md, Traces). What has begun already is not recorded, nor what other contexts run.
+ *
+ * Takes: ctx; va of the ring, a multiple of 64: struct drm_tessera_trace_record[n_records] in one
+ * mapping of the context that has WRITE and is not of HBM; n_records, a power of two between the
+ * two below; first, the number of the first record (1 to 2^63 - 1); eventfd or -1. It counts at
+ * least one for each half of the ring that was written, more when other interrupts come, and one
+ * each second. The device waits for no reader. The mapping stays until the trace ends: UNMAP of
+ * it fails with EBUSY.
+ * TRACE_STOP, the end of the context and resets end it.
+ * Errors: ENOENT (context, or no mapping has all of the ring), EACCES (it has no WRITE), EBUSY
+ * (the context is traced already), EBADF (eventfd), ECANCELED.
+ *
+ * DRM_IOCTL_TESSERA_TRACE_STOP (ABI 5): the device writes no more of it once this returns. Takes:
+ * ctx. Gives: last, the number of the last record. Errors: ENOENT (context, or it is not traced),
+ * ECANCELED (a reset has ended it).
  */
-struct drm_tessera_reset {
-	__u32 flags;		/* in: 0 */
+#define DRM_TESSERA_TRACE_MIN_RECORDS (1u << 6)
+#define DRM_TESSERA_TRACE_MAX_RECORDS (1u << 20)
+
+struct drm_tessera_trace_start {
+	__u32 ctx;
+	__u32 n_records;
+	__u64 va;
+	__u64 first;
+	__s32 eventfd;		/* in: -1, or an eventfd */
 	__u32 zero;
+};
+
+struct drm_tessera_trace_stop {
+	__u32 ctx;
+	__u32 zero;
+	__u64 last;		/* out */
 };
 
 #define DRM_IOCTL_TESSERA_QUERY \
@@ -407,8 +472,10 @@ struct drm_tessera_reset {
 	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_PROGRAM_DESTROY, struct drm_tessera_program_destroy)
 #define DRM_IOCTL_TESSERA_SUBMIT \
 	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_SUBMIT, struct drm_tessera_submit)
-#define DRM_IOCTL_TESSERA_RESET \
-	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_RESET, struct drm_tessera_reset)
+#define DRM_IOCTL_TESSERA_TRACE_START \
+	DRM_IOW(DRM_COMMAND_BASE + DRM_TESSERA_TRACE_START, struct drm_tessera_trace_start)
+#define DRM_IOCTL_TESSERA_TRACE_STOP \
+	DRM_IOWR(DRM_COMMAND_BASE + DRM_TESSERA_TRACE_STOP, struct drm_tessera_trace_stop)
 
 #if defined(__cplusplus)
 }

@@ -64,6 +64,8 @@ struct fake_ctx {
 	uint16_t hw_id;
 	unsigned generation;
 	struct fake_mapping map[FAKE_BOS];
+	int trace_event;	/* of its vector; 0: it is not traced */
+	uint64_t trace_va;
 };
 
 struct fake_queue {
@@ -103,8 +105,11 @@ static struct {
 	char root[64];
 	/* What the driver and the system say. */
 	const char *driver;	/* NULL: no DRM device */
-	uint32_t abi, is_usable, is_root;
+	uint32_t abi, is_usable;
+	struct hw_link links[HW_MAX_LINKS];
+	unsigned n_links;
 	bool is_silicon;	/* the device does not call itself a model */
+	bool is_busy;		/* running work uses whatever is to be unmapped */
 	uint64_t pin_limit, pinned, hbm_limit;	/* 0: none */
 	int open_errno;
 	/* What went on. */
@@ -229,9 +234,19 @@ static bool fake_is_free(uint64_t at, uint64_t bytes, uint64_t *next)
 	return true;
 }
 
-static struct drm_tessera_memory fake_memory(void)
+static uint64_t fake_hbm_of(const struct fake_file *f)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < FAKE_BOS; i++)
+		sum += f->handle[i] && f->handle[i]->kind == FAKE_HBM ? f->handle[i]->bytes : 0;
+	return sum;
+}
+
+static struct drm_tessera_memory fake_memory(const struct fake_file *f)
 {
 	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes,
+					.hbm_used_by_file = fake_hbm_of(f),
 					.hbm_limit_of_file = fake.hbm_limit };
 	uint64_t run = 0, next = 0;
 
@@ -273,7 +288,7 @@ static int fake_bo_create(struct fake_file *f, struct drm_tessera_bo_create *a)
 
 	if (!a->size || bytes < a->size || a->flags != DRM_TESSERA_BO_HBM || a->ctx || a->zero)
 		return EINVAL;
-	if (fake.hbm_limit && bytes > fake.hbm_limit)
+	if (fake.hbm_limit && bytes + fake_hbm_of(f) > fake.hbm_limit)
 		return EMFILE;
 	total = fake.identity.hbm_bytes;
 	while (at <= total && bytes <= total - at && !fake_is_free(at, bytes, &at))
@@ -364,15 +379,17 @@ static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a
 	return 0;
 }
 
-static int fake_map(struct fake_file *f, struct drm_tessera_map *a)
+static int fake_map(struct fake_file *f, struct drm_tessera_map *all)
 {
+	struct drm_tessera_map_op *a = (void *)(uintptr_t)all->ops;
 	struct fake_bo *bo = fake_bo(f, a->handle);
 	struct fake_ctx *c;
 	struct hw_map m;
 	unsigned i = 0;
-	int sysno = fake_find(f, a->ctx, &c);
+	int sysno = fake_find(f, all->ctx, &c);
 
-	if (a->zero || a->flags & ~DRM_TESSERA_MAP_WRITE || !a->va || a->va % FAKE_PAGE ||
+	if (all->n_ops != 1 || all->op_bytes != sizeof(*a) || all->n_done ||
+	    a->flags & ~DRM_TESSERA_MAP_WRITE || !a->va || a->va % FAKE_PAGE ||
 	    a->offset || a->bytes)
 		return EINVAL;
 	if (sysno || !bo)
@@ -389,8 +406,24 @@ static int fake_map(struct fake_file *f, struct drm_tessera_map *a)
 	if (!sysno) {
 		c->map[i] = (struct fake_mapping){ a->va, bo };
 		bo->refs++;
+		all->n_done = 1;
 	}
 	return sysno;
+}
+
+/* A vector of its own, behind those of queues. */
+static unsigned fake_trace_vector(struct fake_file *f, const struct fake_ctx *c)
+{
+	return FAKE_QUEUES + 1 + (unsigned)(c - f->ctx);
+}
+
+static void fake_trace_forget(struct fake_file *f, struct fake_ctx *c)
+{
+	if (!c->trace_event)
+		return;
+	sim_irq_fd(fake.dev, fake_trace_vector(f, c), -1, NULL);
+	close(c->trace_event);
+	c->trace_event = 0;
 }
 
 static int fake_unmap(struct fake_file *f, struct drm_tessera_unmap *a)
@@ -406,6 +439,8 @@ static int fake_unmap(struct fake_file *f, struct drm_tessera_unmap *a)
 		i++;
 	if (i == FAKE_BOS)
 		return ENOENT;
+	if (fake.is_busy || (c->trace_event && c->trace_va == a->va))
+		return EBUSY;
 	m.bytes = c->map[i].bo->bytes;
 	sysno = fake_request((struct hw_sqe){ .op = HW_UNMAP, .id = c->hw_id }, &m, sizeof(m),
 			     NULL);
@@ -442,6 +477,7 @@ static void fake_ctx_end(struct fake_file *f, uint32_t id)
 	if (!fake_is_lost(c))
 		fake_request((struct hw_sqe){ .op = HW_CTX_DESTROY, .id = c->hw_id }, NULL, 0,
 			     NULL);
+	fake_trace_forget(f, c);
 	for (unsigned i = 0; i < FAKE_BOS; i++)
 		fake_bo_put(c->map[i].bo);
 	c->is_used = false;
@@ -531,36 +567,10 @@ static int fake_queue_reset(struct fake_file *f, struct drm_tessera_queue_id *a)
 			    NULL, 0, NULL);
 }
 
-/* ---- programs ---- */
-
-static int fake_program_create(struct fake_file *f, struct drm_tessera_program_create *a)
-{
-	struct hw_program p = { .code_va = a->code_va, .code_bytes = a->code_bytes,
-				.bindings_iova = (uintptr_t)fake.admin + 3 * FAKE_PAGE,
-				.n_bindings = a->n_bindings };
-	struct hw_cqe cqe = { 0 };
-	struct fake_ctx *c;
-	int sysno = fake_find(f, a->ctx, &c);
-
-	a->status = 0;
-	if (a->n_bindings > ISA_MAX_BINDINGS)
-		return EINVAL;
-	if (sysno)
-		return sysno;
-	p.ctx = c->hw_id;
-	memcpy(fake.admin + 3 * FAKE_PAGE, (void *)(uintptr_t)a->bindings,
-	       a->n_bindings * sizeof(struct hw_program_binding));
-	sysno = fake_request((struct hw_sqe){ .op = HW_PROGRAM_CREATE }, &p, sizeof(p), &cqe);
-	a->status = cqe.status;
-	a->detail = cqe.detail;
-	a->id = (uint32_t)cqe.value;
-	return sysno;
-}
-
 /* ---- resets ---- */
 
 /* What the driver does when the device is lost, whoever asked. */
-static void fake_function_reset(void)
+static inline void fake_function_reset(void)
 {
 	uint64_t one = 1;
 

@@ -54,11 +54,13 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 		.submit_max = 1024, .hbm_bytes = fake.identity.hbm_bytes,
 		.va_first = 1ull << 32, .va_end = 1ull << 47, .function_resets = fake.n_resets,
 	};
+	struct drm_tessera_clock clock;
 	struct drm_tessera_memory m;
 	uint64_t bytes;
 	int sysno;
 
-	if (a->zero)
+	if (a->record_bytes != (a->type == DRM_TESSERA_QUERY_FAULTS ? sizeof(struct hw_fault) :
+				a->type == DRM_TESSERA_QUERY_LINKS ? sizeof(struct hw_link) : 0))
 		return EINVAL;
 	switch (a->type) {
 	case DRM_TESSERA_QUERY_DEVICE:
@@ -66,7 +68,7 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 	case DRM_TESSERA_QUERY_IDENTIFY:
 		return a->ctx ? EINVAL : fake_give(a, &fake.identity, sizeof(fake.identity));
 	case DRM_TESSERA_QUERY_MEMORY:
-		m = fake_memory();
+		m = fake_memory(f);
 		return a->ctx ? EINVAL : fake_give(a, &m, sizeof(m));
 	case DRM_TESSERA_QUERY_TELEMETRY:
 	case DRM_TESSERA_QUERY_RAS:
@@ -75,12 +77,94 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 		sysno = fake_log(a->type == DRM_TESSERA_QUERY_RAS ? HW_LOG_RAS :
 				 HW_LOG_TELEMETRY, &bytes);
 		return sysno ? sysno : fake_give(a, fake.admin + 2 * FAKE_PAGE, bytes);
+	case DRM_TESSERA_QUERY_LINKS:
+		if (fake.abi < 5 || a->ctx)
+			return EINVAL;
+		return fake_give(a, fake.links, fake.n_links * sizeof(*fake.links));
+	case DRM_TESSERA_QUERY_CLOCK:
+		clock.device_ns = sim_mmio_read(fake.dev, HW_REG_CLOCK, 8);
+		return a->ctx ? EINVAL : fake_give(a, &clock, sizeof(clock));
 	case DRM_TESSERA_QUERY_ERROR:
 	case DRM_TESSERA_QUERY_FAULTS:
 		return fake_give_of_ctx(f, a);
 	default:
 		return EINVAL;
 	}
+}
+
+/* ---- programs ---- */
+
+static int fake_program_create(struct fake_file *f, struct drm_tessera_program_create *a)
+{
+	struct hw_program p = { .code_va = a->code_va, .code_bytes = a->code_bytes,
+				.bindings_iova = (uintptr_t)fake.admin + 3 * FAKE_PAGE,
+				.n_bindings = a->n_bindings };
+	struct hw_cqe cqe = { 0 };
+	struct fake_ctx *c;
+	int sysno = fake_find(f, a->ctx, &c);
+
+	a->status = 0;
+	if (a->n_bindings > ISA_MAX_BINDINGS || a->zero ||
+	    a->binding_bytes != sizeof(struct hw_program_binding))
+		return EINVAL;
+	if (sysno)
+		return sysno;
+	p.ctx = c->hw_id;
+	memcpy(fake.admin + 3 * FAKE_PAGE, (void *)(uintptr_t)a->bindings,
+	       a->n_bindings * sizeof(struct hw_program_binding));
+	sysno = fake_request((struct hw_sqe){ .op = HW_PROGRAM_CREATE }, &p, sizeof(p), &cqe);
+	a->status = cqe.status;
+	a->detail = cqe.detail;
+	a->id = (uint32_t)cqe.value;
+	return sysno;
+}
+
+/* ---- traces ---- */
+
+static int fake_trace_start(struct fake_file *f, struct drm_tessera_trace_start *a)
+{
+	struct hw_trace hw = { .va = a->va, .first = a->first, .n_records = a->n_records };
+	uint64_t bytes = (uint64_t)a->n_records * sizeof(struct hw_trace_record);
+	struct fake_ctx *c;
+	unsigned i = 0;
+	int sysno = fake_find(f, a->ctx, &c);
+
+	if (a->zero || a->eventfd < 0 || a->n_records < DRM_TESSERA_TRACE_MIN_RECORDS)
+		return EINVAL;
+	if (sysno)
+		return sysno;
+	if (c->trace_event)
+		return EBUSY;
+	while (i < FAKE_BOS && (!c->map[i].bo || c->map[i].bo->kind == FAKE_HBM ||
+				a->va < c->map[i].va ||
+				a->va + bytes > c->map[i].va + c->map[i].bo->bytes))
+		i++;
+	if (i == FAKE_BOS)
+		return ENOENT;
+	hw.vector = fake_trace_vector(f, c);
+	sysno = fake_request((struct hw_sqe){ .op = HW_TRACE_START, .id = c->hw_id }, &hw,
+			     sizeof(hw), NULL);
+	if (sysno)
+		return sysno;
+	c->trace_event = dup(a->eventfd);
+	c->trace_va = c->map[i].va;
+	sim_irq_fd(fake.dev, hw.vector, c->trace_event, NULL);
+	return 0;
+}
+
+static int fake_trace_stop(struct fake_file *f, struct drm_tessera_trace_stop *a)
+{
+	struct fake_ctx *c = fake_ctx(f, a->ctx);
+	struct hw_cqe cqe = { 0 };
+	int sysno;
+
+	if (a->zero || !c || !c->trace_event)
+		return a->zero ? EINVAL : ENOENT;
+	sysno = fake_is_lost(c) ? ECANCELED :
+		fake_request((struct hw_sqe){ .op = HW_TRACE_STOP, .id = c->hw_id }, NULL, 0, &cqe);
+	fake_trace_forget(f, c);
+	a->last = cqe.value;
+	return sysno;
 }
 
 /* ---- the calls ---- */
@@ -122,6 +206,8 @@ static int fake_take_back(struct fake_file *f, unsigned long request, void *arg)
 		return sysno ? sysno : fake_request((struct hw_sqe){ .op = HW_PROGRAM_DESTROY,
 			.u.admin.value = a->id }, NULL, 0, NULL);
 	}
+	case DRM_IOCTL_TESSERA_TRACE_STOP:
+		return fake_trace_stop(f, arg);
 	case DRM_IOCTL_TESSERA_UNMAP:
 		return fake_unmap(f, arg);
 	default:
@@ -139,12 +225,8 @@ static int fake_give_out(struct fake_file *f, unsigned long request, void *arg)
 	case DRM_IOCTL_TESSERA_MAP: return fake_map(f, arg);
 	case DRM_IOCTL_TESSERA_QUEUE_CREATE: return fake_queue_create(f, arg);
 	case DRM_IOCTL_TESSERA_QUEUE_RESET: return fake_queue_reset(f, arg);
+	case DRM_IOCTL_TESSERA_TRACE_START: return fake_trace_start(f, arg);
 	case DRM_IOCTL_TESSERA_PROGRAM_CREATE: return fake_program_create(f, arg);
-	case DRM_IOCTL_TESSERA_RESET:
-		if (!fake.is_root)
-			return EACCES;
-		fake_function_reset();
-		return fake.is_usable ? 0 : ENODEV;
 	default: return ENOTTY;
 	}
 }
@@ -220,7 +302,8 @@ static drmVersionPtr fake_version(int fd)
 	if (!fake.driver || !fake_file(fd) || fake_fails(0))
 		return NULL;
 	v = calloc(1, sizeof(*v));
-	v->version_major = (int)fake.abi;
+	v->version_major = DRM_TESSERA_MAJOR;
+	v->version_minor = (int)fake.abi;
 	v->name = strdup(fake.driver);
 	v->name_len = (int)strlen(fake.driver);
 	return v;

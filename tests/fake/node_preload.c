@@ -3,7 +3,7 @@
  * A node of the kernel driver that is a plain file, for a program that this library is
  * preloaded into: FAKE_OPEN is the errno that opening /dev/accel/accel0 gives, FAKE_ABI and
  * FAKE_USABLE are what the driver says of itself, FAKE_FABRIC is the number of a fabric
- * of two chips that it is in, FAKE_RESET is the errno of a reset, after
+ * of two chips that it is in, FAKE_RESET is the errno of a reset by sysfs, after
  * which FAKE_DIES says that the device is no more.
  */
 #include <dlfcn.h>
@@ -45,11 +45,20 @@ static int query(struct drm_tessera_query *q)
 				  .temperature_mc = 51500, .clock_khz = 1000000 };
 	struct hw_ras r = { .ecc_corrected = 2 };
 
+	struct hw_link link = { .is_down = 1, .is = (uint8_t)number("FAKE_LINK", 0), .tx_bytes = 5,
+				.rx_bytes = 6, .n_packets = 7,
+				.n_errors = (uint64_t)number("FAKE_REFUSED", 0) };
+
 	if (fabric) {	/* two chips in a row, of which it is the second */
 		id.fabric = fabric;
 		id.chip = id.coords[0] = 1;
 		id.n_chips = id.shape[0] = 2;
 		id.shape[1] = id.shape[2] = 1;
+	}
+	if (q->type == DRM_TESSERA_QUERY_LINKS && link.is &&
+	    q->record_bytes == sizeof(link)) {
+		give(q, &link, sizeof(link));
+		return 0;
 	}
 	switch (q->type) {
 	case DRM_TESSERA_QUERY_DEVICE: give(q, &d, sizeof(d)); return 0;
@@ -90,12 +99,11 @@ __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, 
 	switch (request) {
 	case DRM_IOCTL_VERSION:
 		return version(arg);
+	case DRM_IOCTL_TESSERA_CTX_CREATE:
+		errno = number("FAKE_CTX", 0);
+		return errno ? -1 : 0;
 	case DRM_IOCTL_TESSERA_QUERY:
 		return query(arg);
-	case DRM_IOCTL_TESSERA_RESET:
-		errno = number("FAKE_RESET", 0);
-		is_dead = number("FAKE_DIES", 0);
-		return errno ? -1 : 0;
 	default:
 		return next(fd, request, arg);
 	}
@@ -112,5 +120,9 @@ __attribute__((visibility("default"))) int open(const char *path, int flags, ...
 	mode = flags & O_CREAT ? va_arg(ap, int) : 0;
 	va_end(ap);
 	errno = strstr(path, "/dev/accel/accel0") ? number("FAKE_OPEN", 0) : 0;
+	if (strstr(path, "/reset") && flags & O_WRONLY) {
+		errno = number("FAKE_RESET", 0);
+		is_dead = number("FAKE_DIES", 0);
+	}
 	return errno ? -1 : next(path, flags, mode);
 }

@@ -102,12 +102,30 @@ uint64_t *map_at(uint64_t offset, uint64_t size)
 
 int map(uint32_t ctx, uint32_t handle, uint64_t *va, uint32_t flags)
 {
-	struct drm_tessera_map m = { .ctx = ctx, .handle = handle, .va = *va,
-				     .flags = flags };
+	struct drm_tessera_map_op op = { .handle = handle, .va = *va, .flags = flags };
+	int r = map_op(ctx, &op);
+
+	*va = op.va;
+	return r;
+}
+
+int map_op(uint32_t ctx, struct drm_tessera_map_op *op)
+{
+	struct drm_tessera_map m = { .ctx = ctx, .n_ops = 1, .op_bytes = sizeof(*op),
+				     .ops = P(op) };
 	int r = ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m);
 
-	*va = m.va;
+	if (m.n_done != !r)
+		fail(__LINE__, "MAP did %u of 1 and says %d", m.n_done, r);
 	return r;
+}
+
+void reset_function(void)
+{
+	char path[512];
+
+	debug_path(path, sizeof(path), "reset");
+	write_file(path, "1");
 }
 
 int unmap(uint32_t ctx, uint64_t va)
@@ -129,6 +147,24 @@ struct drm_tessera_queue_create queue_create(uint32_t ctx, uint8_t cls, uint32_t
 	return q;
 }
 
+int trace_start(uint32_t ctx, uint64_t va, uint32_t n_records, uint64_t first, int event)
+{
+	struct drm_tessera_trace_start t = { .ctx = ctx, .va = va, .n_records = n_records,
+					     .first = first, .eventfd = event };
+
+	return ioctl(fd, DRM_IOCTL_TESSERA_TRACE_START, &t);
+}
+
+int trace_stop(uint32_t ctx, uint64_t *last)
+{
+	struct drm_tessera_trace_stop t = { .ctx = ctx };
+	int r = ioctl(fd, DRM_IOCTL_TESSERA_TRACE_STOP, &t);
+
+	if (last)
+		*last = t.last;
+	return r;
+}
+
 int queue_call(unsigned long request, uint32_t id)
 {
 	struct drm_tessera_queue_id q = { .id = id };
@@ -143,6 +179,7 @@ int submit_full(uint32_t queue, const struct hw_sqe *descs, uint32_t n,
 	struct drm_tessera_submit s = {
 		.queue = queue, .n_descs = n, .desc_bytes = sizeof(*descs),
 		.descs = P(descs), .in_syncs = P(in), .n_in = n_in, .out_syncs = P(out),
+		.sync_bytes = sizeof(*in),
 		.n_out = n_out,
 	};
 	int r = ioctl(fd, DRM_IOCTL_TESSERA_SUBMIT, &s);

@@ -50,7 +50,13 @@ struct drm_tessera_bo_create bo_create(uint64_t size, uint32_t flags, uint32_t c
 int bo_close(uint32_t handle);
 uint64_t *map_at(uint64_t offset, uint64_t size);
 int map(uint32_t ctx, uint32_t handle, uint64_t *va, uint32_t flags);
+int map_op(uint32_t ctx, struct drm_tessera_map_op *op);
 int unmap(uint32_t ctx, uint64_t va);
+int trace_start(uint32_t ctx, uint64_t va, uint32_t n_records, uint64_t first, int event);
+/* last: may be NULL. */
+int trace_stop(uint32_t ctx, uint64_t *last);
+/* As root, by debugfs: returns when the device is back. */
+void reset_function(void);
 /* 64 entries, priority 1; event: an eventfd or -1. */
 struct drm_tessera_queue_create queue_create(uint32_t ctx, uint8_t cls, uint32_t flags,
 					     int event);
@@ -101,6 +107,23 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void);
 void stores_that_a_reset_swallows_are_made_again(void);
 void a_bindings_table_may_lie_in_pieces(void);
 void killing_who_waits_for_memory_leaves_nothing(void);
+
+/* kmod_abi.c */
+void the_driver_tells_its_version(void);
+void many_mappings_are_one_call(void);
+void records_may_be_of_other_sizes(void);
+
+/* kmod_trace.c */
+void what_a_context_runs_is_recorded(void);
+void who_reads_a_trace_looks_once_a_second(void);
+void bad_traces_are_refused(void);
+void a_traces_memory_stays(void);
+void a_reset_ends_traces(void);
+
+/* kmod_client.c */
+void a_client_is_reset_alone(void);
+void a_reset_client_has_its_limits(void);
+void only_root_resets_clients(void);
 
 /* kmod_limits.c */
 void a_file_has_only_so_many_of_each(void);

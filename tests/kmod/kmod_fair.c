@@ -190,12 +190,14 @@ static int block_in_a_call(void *arg)
 	struct drm_tessera_submit s = { .queue = q, .n_descs = 1, .desc_bytes = 64 };
 	struct drm_tessera_query u = { .type = DRM_TESSERA_QUERY_IDENTIFY,
 				       .size = sizeof(struct hw_identify) };
-	struct drm_tessera_program_create c = { .ctx = ctx.id, .n_bindings = 1,
+	struct drm_tessera_program_create c = { .ctx = ctx.id, .n_bindings = 1, .binding_bytes = 16,
 						.code_bytes = 8 };
 	struct drm_tessera_bo_userptr b = { .size = PAGE };
+	struct drm_tessera_map m = { .ctx = ctx.id, .n_ops = 1,
+				     .op_bytes = sizeof(struct drm_tessera_map_op) };
 	void *p = page_that_blocks();
 
-	s.descs = u.data = c.bindings = b.address = P(p);
+	m.ops = s.descs = u.data = c.bindings = b.address = P(p);
 	switch (*(unsigned *)arg) {
 	case 0:
 		ioctl(fd, DRM_IOCTL_TESSERA_SUBMIT, &s);
@@ -210,7 +212,7 @@ static int block_in_a_call(void *arg)
 		ioctl(fd, DRM_IOCTL_TESSERA_BO_USERPTR, &b);
 		break;
 	default:
-		ioctl(fd, DRM_IOCTL_TESSERA_RESET, p);
+		ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m);
 	}
 	return 0;
 }
@@ -306,6 +308,7 @@ static void *submit_and_wait(void *arg)
 	struct hw_sqe nop = { .op = HW_NOP };
 	struct drm_tessera_submit s = { .queue = w->queue, .n_descs = 1, .desc_bytes = 64,
 					.descs = P(&nop), .in_syncs = P(&gate), .n_in = 1,
+					.sync_bytes = sizeof(gate),
 					.flags = DRM_TESSERA_SUBMIT_WAIT };
 
 	for (; w->n < 3000 && !w->error; w->n++)

@@ -5,7 +5,7 @@
  * a call but that it returns; what counts is what the kernel says afterwards, and that a
  * fresh context works.
  *
- *     kmod_fuzz [CALLS [SEED]]
+ *     kmod_fuzz [CALLS [SEED [PROCESSES]]]	1,000,000 of 4 processes at a time
  */
 #include "tests/kmod/kmod.h"
 
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ARENA ((size_t)1 << 20)
@@ -22,6 +23,7 @@
 #define ROOM 512
 
 static uint64_t state;
+static struct drm_tessera_map_op ops[4];	/* of MAP */
 static uint8_t *arena;		/* what calls may read, write and pin */
 static uint32_t ids[POOL];	/* of contexts, queues, buffers, syncobjs: anything */
 static uint64_t vas[POOL];
@@ -83,7 +85,8 @@ static const struct { unsigned nr, size; } calls[] = {
 	{ DRM_TESSERA_PROGRAM_CREATE, sizeof(struct drm_tessera_program_create) },
 	{ DRM_TESSERA_PROGRAM_DESTROY, sizeof(struct drm_tessera_program_destroy) },
 	{ DRM_TESSERA_SUBMIT, sizeof(struct drm_tessera_submit) },
-	{ DRM_TESSERA_RESET, sizeof(struct drm_tessera_reset) },
+	{ DRM_TESSERA_TRACE_START, sizeof(struct drm_tessera_trace_start) },
+	{ DRM_TESSERA_TRACE_STOP, sizeof(struct drm_tessera_trace_stop) },
 };
 
 /* Arguments that are right as far as they go; most of them are spoiled a little. */
@@ -92,8 +95,9 @@ static void make_right(unsigned nr, void *args)
 	switch (nr) {
 	case DRM_TESSERA_QUERY:
 		*(struct drm_tessera_query *)args = (struct drm_tessera_query){
-			.type = pick(9), .ctx = pick(2) ? some_id() : 0,
-			.data = some_address(), .size = pick(600) };
+			.type = pick(11), .ctx = pick(2) ? some_id() : 0,
+			.data = some_address(), .size = pick(600),
+			.record_bytes = pick(4) ? 0 : pick(40) * 8 };
 		break;
 	case DRM_TESSERA_BO_CREATE:
 		*(struct drm_tessera_bo_create *)args = (struct drm_tessera_bo_create){
@@ -106,8 +110,14 @@ static void make_right(unsigned nr, void *args)
 		break;
 	case DRM_TESSERA_MAP:
 		*(struct drm_tessera_map *)args = (struct drm_tessera_map){
-			.ctx = some_id(), .handle = some_id(), .flags = pick(2),
-			.va = pick(2) ? 0 : some_number() };
+			.ctx = some_id(), .n_ops = 1 + pick(4), .ops = P(ops),
+			.op_bytes = sizeof(*ops) };
+		for (unsigned i = 0; i < 4; i++)
+			ops[i] = (struct drm_tessera_map_op){
+				.handle = some_id(), .flags = pick(2),
+				.offset = pick(3) ? 0 : some_number(),
+				.bytes = pick(3) ? 0 : some_number(),
+				.va = pick(2) ? 0 : some_number() };
 		break;
 	case DRM_TESSERA_UNMAP:
 		*(struct drm_tessera_unmap *)args = (struct drm_tessera_unmap){
@@ -122,13 +132,20 @@ static void make_right(unsigned nr, void *args)
 	case DRM_TESSERA_PROGRAM_CREATE:
 		*(struct drm_tessera_program_create *)args = (struct drm_tessera_program_create){
 			.ctx = some_id(), .n_bindings = pick(6), .code_va = vas[pick(POOL)],
-			.code_bytes = pick(512), .bindings = some_address() };
+			.code_bytes = pick(512), .bindings = some_address(),
+			.binding_bytes = 8 + pick(4) * 8 };
+		break;
+	case DRM_TESSERA_TRACE_START:
+		*(struct drm_tessera_trace_start *)args = (struct drm_tessera_trace_start){
+			.ctx = some_id(), .va = vas[pick(POOL)], .n_records = 64u << pick(4),
+			.first = 1 + pick(1000), .eventfd = -1 };
 		break;
 	case DRM_TESSERA_SUBMIT:
 		*(struct drm_tessera_submit *)args = (struct drm_tessera_submit){
 			.queue = some_id(), .n_descs = pick(6), .desc_bytes = 64,
 			.descs = P(arena) + pick(64) * 64, .n_in = pick(8) ? 0 : pick(3),
-			.n_out = pick(4) ? 0 : pick(3), .in_syncs = some_address(),
+			.n_out = pick(4) ? 0 : pick(3), .sync_bytes = 8 + pick(3) * 8,
+			.in_syncs = some_address(),
 			.out_syncs = some_address() };
 		for (unsigned i = 0; i < 64; i++) {
 			struct hw_sqe *d = (struct hw_sqe *)(void *)arena + i;
@@ -141,8 +158,7 @@ static void make_right(unsigned nr, void *args)
 		break;
 	default:
 		memset(args, 0, ROOM);
-		((uint32_t *)args)[0] = nr == DRM_TESSERA_CTX_CREATE || nr == DRM_TESSERA_RESET ?
-					0 : some_id();
+		((uint32_t *)args)[0] = nr == DRM_TESSERA_CTX_CREATE ? 0 : some_id();
 		((uint32_t *)args)[1] = nr == DRM_TESSERA_PROGRAM_DESTROY ? some_id() : 0;
 	}
 }
@@ -178,7 +194,7 @@ static void harvest(unsigned nr, const void *args)
 		note_id(((const struct drm_tessera_bo_userptr *)args)->handle);
 		break;
 	case DRM_TESSERA_MAP:
-		vas[n_vas++ % POOL] = ((const struct drm_tessera_map *)args)->va;
+		vas[n_vas++ % POOL] = ops[0].va;
 		break;
 	case DRM_TESSERA_QUEUE_CREATE:
 		note_id(((const struct drm_tessera_queue_create *)args)->id);
@@ -195,8 +211,8 @@ static void call_driver(void)
 	unsigned size = calls[k].size, dir = _IOC_READ | _IOC_WRITE;
 
 	/* A reset takes long and ends everything: some of them will do. */
-	if (nr == DRM_TESSERA_RESET && pick(3000))
-		nr = DRM_TESSERA_CTX_CREATE;
+	if (!pick(40000))
+		reset_function();
 	make_right(nr, args);
 	if (!pick(3))
 		spoil(args, size);
@@ -276,20 +292,16 @@ static void check_fresh(void)
 	munmap(p, PAGE);
 }
 
-int main(int argc, char **argv)
+/* One of several processes that fuzz at the same time; does not return. */
+static void fuzz(unsigned wanted, uint64_t seed, unsigned *calls, unsigned *good)
 {
-	unsigned wanted = argc > 1 ? (unsigned)atoi(argv[1]) : 1000000;
-
-	state = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	test_name = "fuzz";
+	state = seed;
 	if (setjmp(test_end))
-		return 1;
-	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
-	arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(arena != MAP_FAILED);
+		_exit(1);
 	reopen();
 	while (n_calls < wanted) {
+		if (n_calls % 25000 == 0)
+			printf("# process %d: %u of %u\n", (int)getpid(), n_calls, wanted);
 		if (!pick(500))
 			reopen();
 		if (pick(6))
@@ -297,8 +309,52 @@ int main(int argc, char **argv)
 		else
 			call_core();
 	}
+	*calls = n_calls;
+	*good = n_good;
+	_exit(n_failed != 0);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned wanted = argc > 1 ? (unsigned)atoi(argv[1]) : 1000000;
+	uint64_t seed = argc > 2 ? (uint64_t)atoll(argv[2]) : 1;
+	unsigned n = argc > 3 ? (unsigned)atoi(argv[3]) : 4;
+	/* static: what longjmp must not spoil */
+	static unsigned total, total_good;
+	unsigned (*told)[2] = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+				   -1, 0);
+	int64_t began = now_ns(), ns;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_name = "fuzz";
+	if (setjmp(test_end))
+		return 1;
+	CHECK(n && n <= 64 && told != MAP_FAILED);
+	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
+	arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(arena != MAP_FAILED);
+	for (unsigned i = 0; i < n; i++) {
+		pid_t child = fork();
+
+		CHECK(child >= 0);
+		if (!child)
+			fuzz(wanted / n, seed + i, &told[i][0], &told[i][1]);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		int status = -1;
+
+		CHECK(wait(&status) > 0);
+		SAME(status, 0);
+	}
+	ns = now_ns() - began;
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(told[i][1] > told[i][0] / 100);
+		total += told[i][0];
+		total_good += told[i][1];
+	}
 	check_fresh();
-	printf("# %u calls, %u of the driver's succeeded\n", n_calls, n_good);
+	printf("# %u calls, %u of the driver's succeeded, of %u processes at a time: %lld a "
+	       "second\n", total, total_good, n, (long long)(total * SECOND / (uint64_t)ns));
 	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
 	printf("%s\n", n_failed ? "FAILED" : "PASSED");
 	return n_failed != 0;

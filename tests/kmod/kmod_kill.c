@@ -124,6 +124,14 @@ static void make_queues(struct victim *v)
 	v->blocked = queue_create(v->ctx.id, HW_CLASS_COMPUTE, 0, -1).id;
 }
 
+/* What it runs from now on is recorded until its end. */
+static void start_trace(struct victim *v)
+{
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, v->ctx.id);
+
+	CHECK(!trace_start(v->ctx.id, b.va, 64, 1, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
+
 static void put_work(struct victim *v, struct hw_sqe d)
 {
 	if (v->is_user)
@@ -215,8 +223,9 @@ static const struct phase {
 } phases[] = {
 	{ "open", open_node }, { "contexts", make_contexts }, { "buffers", make_buffers },
 	{ "touch", touch_buffers }, { "pin", pin_memory }, { "share", share_buffer },
-	{ "queues", make_queues }, { "copy", copy_data }, { "block", block_work },
-	{ "long", start_long_work }, { "thread", add_thread }, { "stay", stay },
+	{ "queues", make_queues }, { "trace", start_trace }, { "copy", copy_data },
+	{ "block", block_work }, { "long", start_long_work }, { "thread", add_thread },
+	{ "stay", stay },
 };
 
 #define PHASES (sizeof(phases) / sizeof(*phases))

@@ -163,8 +163,6 @@ static void *create(void *arg)
 
 void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 {
-	struct drm_tessera_reset reset = { 0 };
-
 	for (unsigned i = 0; i < 3; i++) {
 		struct creation c = { .bytes = 32 * MiB };
 		struct endless e;
@@ -174,7 +172,7 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 		e = endless_begin();
 		CHECK(!pthread_create(&thread, NULL, create, &c));
 		usleep(50000 * i);
-		CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset));
+		reset_function();
 		pthread_join(thread, NULL);
 		SAME(c.error, 0);
 		expect_zeros(c.b);
@@ -186,7 +184,6 @@ void a_reset_while_memory_is_cleared_leaves_it_clear(void)
 /* While the function is reset its BAR is off, and what the CPU stores there is lost. */
 void stores_that_a_reset_swallows_are_made_again(void)
 {
-	struct drm_tessera_reset reset = { 0 };
 	struct creation c = { .bytes = 192 * MiB };
 	uint64_t before;
 	struct endless e;
@@ -199,7 +196,7 @@ void stores_that_a_reset_swallows_are_made_again(void)
 	for (int64_t end = now_ns() + 20 * SECOND; cleared().by_cpu == before &&
 	     now_ns() < end; usleep(1000))
 		;
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset));
+	reset_function();
 	pthread_join(thread, NULL);
 	SAME(c.error, 0);
 	/* By whomever: after the reset the engine is idle. */
@@ -234,6 +231,7 @@ void a_bindings_table_may_lie_in_pieces(void)
 	struct drm_tessera_program_create p = {
 		.ctx = ctx.id, .code_va = b.va, .code_bytes = sizeof(code),
 		.bindings = P(want), .n_bindings = N,
+		.binding_bytes = sizeof(*want),
 	};
 	struct drm_tessera_bo_info info = { 0 };
 	struct hw_sqe d = { .op = HW_EXECUTE };
@@ -259,11 +257,10 @@ void a_bindings_table_may_lie_in_pieces(void)
 	/* Behind an IOMMU too, if its halves are mapped the other way round. */
 	CHECK(!unmap(ctx.id, va));
 	for (unsigned i = 0; i < 2; i++) {
-		struct drm_tessera_map m = { .ctx = ctx.id, .handle = u.handle,
-					     .offset = i * half, .bytes = half,
-					     .va = va + (1 - i) * half };
+		struct drm_tessera_map_op op = { .handle = u.handle, .offset = i * half,
+						 .bytes = half, .va = va + (1 - i) * half };
 
-		CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m));
+		CHECK(!map_op(ctx.id, &op));
 	}
 	SAME(run(q, &d, 1), 0);
 	/* A table that is not all there is a fault. */

@@ -5,7 +5,9 @@
  * taken away. Nothing is expected of a call but that it returns, and of memory that it
  * is zero; what counts is what the kernel says afterwards, and that a fresh context works.
  *
- *     kmod_stress [SECONDS [SEED]]
+ *     kmod_stress [SECONDS [SEED [RESETS [BINDS]]]]
+ *
+ * It goes on for so many seconds, resets, and unbindings of the driver that uses the device.
  */
 #include "tests/kmod/kmod.h"
 
@@ -32,6 +34,8 @@ struct slot {
 	volatile uint32_t *bell;
 	struct hw_sqe *sq;
 };
+
+static int event;	/* an eventfd that nobody reads */
 
 static unsigned pick(unsigned *state, unsigned n)
 {
@@ -209,7 +213,7 @@ static void step(struct slot *slots, unsigned *rng)
 	struct slot *s = &slots[pick(rng, SLOTS)];
 	uint32_t n = 0;
 
-	switch (pick(rng, 16)) {
+	switch (pick(rng, 18)) {
 	case 0:
 		end(s, rng);
 		begin(s, rng);
@@ -233,6 +237,12 @@ static void step(struct slot *slots, unsigned *rng)
 		query(DRM_TESSERA_QUERY_TELEMETRY, 0, NULL, &n);
 		break;
 	case 7:
+		trace_start(s->ctx, s->va, 64, 1 + pick(rng, 1000), pick(rng, 2) ? -1 : event);
+		break;
+	case 8:
+		trace_stop(s->ctx, NULL);
+		break;
+	case 9:
 		if (s->p)
 			s->p[pick(rng, 512)] = pick(rng, 2);
 		break;
@@ -251,7 +261,13 @@ static void *thread(void *arg)
 	for (;;) {
 		struct slot copy = shared[pick(&rng, SLOTS)];
 
-		switch (pick(&rng, 4)) {
+		switch (pick(&rng, 6)) {
+		case 2:
+			trace_start(copy.ctx, copy.va, 64, 1, event);
+			break;
+		case 3:
+			trace_stop(copy.ctx, NULL);
+			break;
 		case 0:
 			queue_call(DRM_IOCTL_TESSERA_QUEUE_RESET, copy.queue);
 			break;
@@ -270,8 +286,9 @@ static void worker(unsigned seed)
 {
 	pthread_t t;
 
+	event = eventfd(0, EFD_NONBLOCK);
 	fd = open(NODE, O_RDWR | O_CLOEXEC);
-	if (fd < 0 || pthread_create(&t, NULL, thread, &seed))
+	if (fd < 0 || event < 0 || pthread_create(&t, NULL, thread, &seed))
 		_exit(1);
 	for (;;)
 		step(shared, &seed);
@@ -324,12 +341,12 @@ static void poke(const char *path, const char *text)
 /* Resets the function by one way or another. */
 static void reset_somehow(unsigned *rng)
 {
-	struct drm_tessera_reset reset = { 0 };
 	char path[512];
 
 	switch (pick(rng, 3)) {
 	case 0:
-		ioctl(fd, DRM_IOCTL_TESSERA_RESET, &reset);
+		debug_path(path, sizeof(path), "reset");
+		poke(path, "1");
 		break;
 	case 1:
 		poke(SYSFS "reset", "1");
@@ -339,6 +356,21 @@ static void reset_somehow(unsigned *rng)
 		poke(path, "3 0");	/* HW_INJECT_FATAL */
 	}
 }
+
+/* What one process has on the device, by one of its files. */
+static void reset_client_of(pid_t pid, unsigned *rng)
+{
+	char path[64], text[16];
+	unsigned id;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%u", (int)pid, 3 + pick(rng, 4));
+	if (sscanf(read_from(path, "drm-client-id:"), "drm-client-id: %u", &id) != 1)
+		return;
+	snprintf(text, sizeof(text), "%u", id);
+	poke(SYSFS "reset_client", text);
+}
+
+static char link_text[512];
 
 static void stop_all(pid_t *pids)
 {
@@ -360,10 +392,37 @@ static void replug(pid_t *pids)
 		usleep(10000);
 }
 
+/* The driver lets go of the device under those who use it, and takes it again. */
+static void rebind(pid_t *pids, unsigned seed)
+{
+	char address[512] = "";
+	ssize_t n = readlink("/sys/class/accel/accel0/device", link_text, sizeof(link_text) - 1);
+	char *base;
+
+	CHECK(n > 0);
+	link_text[n] = 0;
+	base = strrchr(link_text, '/');
+	snprintf(address, sizeof(address), "%s", base ? base + 1 : link_text);
+	close(fd);
+	write_file("/sys/bus/pci/drivers/tessera/unbind", address);
+	CHECK(access(NODE, F_OK));
+	stop_all(pids);
+	write_file("/sys/bus/pci/drivers/tessera/bind", address);
+	for (unsigned i = 0; i < 1000 && access(NODE, F_OK); i++)
+		usleep(10000);
+	for (unsigned i = 0; i < WORKERS; i++)
+		pids[i] = start(seed * 100 + i);
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
+}
+
 int main(int argc, char **argv)
 {
 	int64_t end_ns = now_ns() + (argc > 1 ? atoi(argv[1]) : 20) * SECOND;
 	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : 1, n_resets = 0, n_kills = 0;
+	unsigned least_resets = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
+	unsigned least_binds = argc > 4 ? (unsigned)atoi(argv[4]) : 0, n_binds = 0;
+	unsigned long long function_resets = 0, queue_resets = 0, lost = 0;
 	struct drm_tessera_device device = { 0 };
 	uint32_t bytes = sizeof(device);
 	pid_t pids[WORKERS];
@@ -379,30 +438,43 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < WORKERS; i++)
 		pids[i] = start(seed * 100 + i);
 	fd = open(NODE, O_RDWR | O_CLOEXEC);
-	while (now_ns() < end_ns) {
+	while (now_ns() < end_ns || n_resets < least_resets || n_binds < least_binds) {
 		unsigned i = pick(&seed, WORKERS);
 
 		usleep(pick(&seed, 300000));
-		if (!pick(&seed, 4)) {
+		if (!pick(&seed, least_resets ? 2 : 4)) {
 			reset_somehow(&seed);
 			n_resets++;
 			continue;
 		}
+		if (least_binds && pick(&seed, 2)) {
+			/* The counts end with the binding. */
+			query(DRM_TESSERA_QUERY_DEVICE, 0, &device, &bytes);
+			function_resets += device.function_resets;
+			queue_resets += device.queue_resets;
+			lost += device.lost_interrupts;
+			rebind(pids, seed);
+			n_binds++;
+			continue;
+		}
+		for (unsigned k = pick(&seed, 4); k--;)
+			reset_client_of(pids[pick(&seed, WORKERS)], &seed);
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 		n_kills++;
 		pids[i] = start(seed + i);
 	}
 	query(DRM_TESSERA_QUERY_DEVICE, 0, &device, &bytes);
+	function_resets += device.function_resets;
+	queue_resets += device.queue_resets;
+	lost += device.lost_interrupts;
 	replug(pids);
-	printf("# %u processes killed, %u resets, %llu function and %llu queue resets, %llu lost\n",
-	       n_kills, n_resets, (unsigned long long)device.function_resets,
-	       (unsigned long long)device.queue_resets,
-	       (unsigned long long)device.lost_interrupts);
+	printf("# %u processes killed, %u unbound, %u resets: %llu function and %llu queue resets, "
+	       "%llu lost\n", n_kills, n_binds, n_resets, function_resets, queue_resets, lost);
 	printf("# %lu new pages looked at, %lu were not zero\n", counts->looked, counts->stale);
 	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
 	n_failed += counts->stale || !counts->looked;
-	n_failed += !is_well() || !device.is_usable || !device.function_resets;
+	n_failed += !is_well() || !device.is_usable || !function_resets;
 	printf("%s\n", n_failed ? "FAILED" : "PASSED");
 	return n_failed != 0;
 }

@@ -425,6 +425,95 @@ static void an_answer_to_another_is_none(void)
 	CHECK(!ctx_destroy(c.id));
 }
 
+/* ---- links ---- */
+
+static int ask_links(void *out, uint32_t *bytes, uint32_t *record)
+{
+	struct drm_tessera_query q = { .type = DRM_TESSERA_QUERY_LINKS, .data = P(out),
+				       .size = *bytes, .record_bytes = *record };
+	int r = ioctl(fd, DRM_IOCTL_TESSERA_QUERY, &q);
+
+	*bytes = q.size;
+	*record = q.record_bytes;
+	return r;
+}
+
+/* The only link of the device, which leads to the other. */
+static struct drm_tessera_link link_of(unsigned chip)
+{
+	struct drm_tessera_link l[HW_MAX_LINKS];
+	uint32_t bytes = sizeof(l), record = sizeof(*l);
+
+	CHECK(!ask_links(l, &bytes, &record));
+	SAME(bytes, sizeof(*l));
+	SAME(record, sizeof(*l));
+	SAME(l[0].peer, !chip);
+	return l[0];
+}
+
+static void await_link(unsigned chip, unsigned is)
+{
+	int64_t deadline = now_ns() + 10 * SECOND;
+
+	/* The answer may be 50 ms old. */
+	while (link_of(chip).is != is && now_ns() < deadline)
+		usleep(10000);
+	SAME(link_of(chip).is, is);
+}
+
+static void links_are_told(void)
+{
+	struct { struct drm_tessera_link link; uint64_t more; } longer = { .more = 7 };
+	struct drm_tessera_identity id;
+	struct drm_tessera_link l;
+	struct { uint16_t peer; uint8_t dim, is_down, is, zero[3]; } shorter;
+	uint32_t bytes = 0, record = 0;
+	int other = open(OTHER_NODE, O_RDWR | O_CLOEXEC), own = fd;
+
+	CHECK(other >= 0);
+	query_all(DRM_TESSERA_QUERY_IDENTIFY, 0, &id, sizeof(id));
+	CHECK(id.fabric);
+	SAME(id.n_chips, 2);
+	CHECK(!ask_links(NULL, &bytes, &record));
+	SAME(bytes, sizeof(l));
+	SAME(record, sizeof(l));
+	l = link_of(id.chip);
+	SAME(l.is, DRM_TESSERA_LINK_UP);
+	SAME(l.tx_bytes + l.rx_bytes + l.n_packets + l.n_errors, 0);
+	fd = other;
+	await_link(!id.chip, DRM_TESSERA_LINK_UP);
+	fd = own;
+	/* Records of other sizes, and what is none. */
+	bytes = record = sizeof(longer);
+	CHECK(!ask_links(&longer, &bytes, &record));
+	SAME(bytes, sizeof(longer));
+	SAME(longer.link.peer, !id.chip);
+	SAME(longer.more, 0);
+	bytes = record = sizeof(shorter);
+	CHECK(!ask_links(&shorter, &bytes, &record));
+	SAME(shorter.peer, !id.chip);
+	SAME(shorter.is, DRM_TESSERA_LINK_UP);
+	bytes = sizeof(l);
+	record = 12;
+	REFUSES(ask_links(&l, &bytes, &record), EINVAL);
+	REFUSES(query(DRM_TESSERA_QUERY_LINKS, 1, &l, &bytes), EINVAL);
+	/* It goes down at both ends, and a reset brings it up. */
+	inject(HW_INJECT_LINK_DOWN, 0);
+	await_link(id.chip, DRM_TESSERA_LINK_DOWN);
+	fd = other;
+	await_link(!id.chip, DRM_TESSERA_LINK_DOWN);
+	fd = own;
+	reset_function();
+	await_link(id.chip, DRM_TESSERA_LINK_UP);
+	/* The other end without a driver. */
+	close(other);
+	bind_driver(1, false);
+	await_link(id.chip, DRM_TESSERA_LINK_PEER_OFF);
+	bind_driver(1, true);
+	await_node(OTHER_NODE);
+	await_link(id.chip, DRM_TESSERA_LINK_UP);
+}
+
 /* By name alone, where the kernel bounces DMA: there must be no node, and a reason. */
 static void bounced_dma_is_refused(void)
 {
@@ -454,6 +543,7 @@ static const struct {
 	TEST(numbers_of_contexts_are_checked),
 	TEST(a_page_that_is_too_short_is_none),
 	TEST(an_answer_to_another_is_none),
+	TEST(links_are_told),
 	TEST(fdinfo_answers_while_the_device_does_not),
 	TEST(more_than_normal_priority_takes_a_capability),
 	TEST(the_hog_is_stopped_and_not_who_waits),

@@ -38,7 +38,8 @@ static void queries_negotiate_their_size(void)
 {
 	struct drm_tessera_device d = { 0 };
 	struct hw_identify id = { 0 };
-	struct drm_tessera_query bad = { .type = DRM_TESSERA_QUERY_DEVICE, .zero = 1 };
+	struct drm_tessera_query bad = { .type = DRM_TESSERA_QUERY_DEVICE,
+					 .record_bytes = 64 };
 	unsigned char part[16];
 	uint32_t n = 0;
 
@@ -47,6 +48,7 @@ static void queries_negotiate_their_size(void)
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
 	SAME(d.abi, DRM_TESSERA_ABI);
 	SAME(d.is_usable, 1);
+	SAME(d.page_bytes, PAGE);
 	CHECK(d.hbm_bytes >= 1 << 20);
 	query_all(DRM_TESSERA_QUERY_IDENTIFY, 0, &id, sizeof(id));
 	SAME(id.magic, HW_IDENTIFY_MAGIC);
@@ -148,7 +150,7 @@ static void maps_hold_what_they_promise(void)
 {
 	uint32_t ctx = ctx_create().id;
 	struct drm_tessera_bo_create b = bo_create(4 * PAGE, DRM_TESSERA_BO_HBM, 0);
-	struct drm_tessera_map part = { .ctx = ctx, .handle = b.handle, .offset = PAGE,
+	struct drm_tessera_map_op part = { .handle = b.handle, .offset = PAGE,
 					.bytes = 2 * PAGE };
 	uint64_t va = 0, fixed = 1ull << 48, other;
 
@@ -165,9 +167,9 @@ static void maps_hold_what_they_promise(void)
 	REFUSES(map(ctx, 4242, &other, 0), ENOENT);
 	REFUSES(map(4242, b.handle, &other, 0), ENOENT);
 	REFUSES(map(ctx, b.handle, &other, 8), EINVAL);
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_MAP, &part));
+	CHECK(!map_op(ctx, &part));
 	part.bytes = 4 * PAGE;
-	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_MAP, &part), EINVAL);
+	REFUSES(map_op(ctx, &part), EINVAL);
 	CHECK(!unmap(ctx, part.va));
 	REFUSES(unmap(ctx, part.va), ENOENT);
 	REFUSES(unmap(ctx, fixed + PAGE), ENOENT);
@@ -321,7 +323,7 @@ static void a_mapped_queue_works_without_ioctls(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx.id);
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_prime_handle prime = { .fd = -1 };
-	struct drm_tessera_map m = { .ctx = ctx.id };
+	struct drm_tessera_map_op m = { 0 };
 	struct hw_cqe c = { 0 };
 	struct ring r;
 	uint64_t n;
@@ -349,7 +351,7 @@ static void a_mapped_queue_works_without_ioctls(void)
 	prime.handle = r.q.doorbell_handle;
 	REFUSES(ioctl(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime), EPERM);
 	m.handle = r.q.sq_handle;
-	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_MAP, &m), EINVAL);
+	REFUSES(map_op(ctx.id, &m), EINVAL);
 	REFUSES(submit_full(r.q.id, &(struct hw_sqe){ 0 }, 1, NULL, 0, NULL, 0, NULL),
 		ENOTTY);
 	/* A fault stops it until it is reset. */
@@ -524,7 +526,8 @@ static int program_create(uint32_t ctx, uint64_t va, uint64_t bytes,
 							   .access = HW_BIND_WRITE };
 
 	*out = (struct drm_tessera_program_create){ .ctx = ctx, .code_va = va,
-		.code_bytes = bytes, .bindings = P(&binding), .n_bindings = 1 };
+		.code_bytes = bytes, .bindings = P(&binding), .n_bindings = 1,
+		.binding_bytes = sizeof(binding) };
 	return ioctl(fd, DRM_IOCTL_TESSERA_PROGRAM_CREATE, out);
 }
 
@@ -694,6 +697,13 @@ static const struct {
 	TEST(a_fault_fails_its_fence_and_no_other),
 	TEST(programs_run_and_bad_ones_are_refused),
 	TEST(a_bindings_table_may_lie_in_pieces),
+	TEST(the_driver_tells_its_version),
+	TEST(many_mappings_are_one_call),
+	TEST(records_may_be_of_other_sizes),
+	TEST(what_a_context_runs_is_recorded),
+	TEST(who_reads_a_trace_looks_once_a_second),
+	TEST(bad_traces_are_refused),
+	TEST(a_traces_memory_stays),
 	TEST(a_file_has_only_so_many_of_each),
 	TEST(a_device_that_is_used_up_says_so),
 	TEST(a_file_has_only_so_much_hbm),
@@ -704,11 +714,15 @@ static const struct {
 	TEST(the_serial_number_is_in_sysfs),
 	TEST(speed),
 	TEST(only_root_resets),
+	TEST(a_client_is_reset_alone),
+	TEST(a_reset_client_has_its_limits),
+	TEST(only_root_resets_clients),
 	TEST(a_killed_process_leaves_nothing),
 	TEST(killing_who_waits_for_memory_leaves_nothing),
 	TEST(a_reset_while_memory_is_cleared_leaves_it_clear),
 	TEST(stores_that_a_reset_swallows_are_made_again),
 	TEST(a_function_reset_ends_contexts_and_keeps_memory),
+	TEST(a_reset_ends_traces),
 	TEST(a_fatal_device_comes_back),
 	TEST(sleep_ends_contexts),
 	TEST(unplugging_under_an_open_file),
