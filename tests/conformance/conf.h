@@ -122,6 +122,7 @@ uint64_t conf_run_on(struct conf *c, struct hal_device *dev, struct hal_exe *exe
 /* Programs that several checks need. */
 struct hal_exe *conf_load_store(struct conf *c);	/* 42 to its 8 bytes */
 struct hal_exe *conf_load_count(struct conf *c);	/* adds 1 to its 8 bytes */
+struct hal_exe *conf_load_count_on(struct conf *c, struct hal_device *dev);
 struct hal_exe *conf_load_spin(struct conf *c);		/* for ever */
 struct hal_exe *conf_load_stray(struct conf *c);	/* stores past its 8 bytes */
 
@@ -134,6 +135,13 @@ void conf_program(struct conf *c, const char *text, const void *const *args,
 
 /* Works for so many rounds (0: for ever), a line with a digest for each; 1: failed. */
 int conf_busy(struct conf *c, unsigned long rounds);
+
+/* Each injected error so many times: lines of its name, what was reset, and the ns from the
+ * injection to the error and to the first good result, tabs between; or its name, n.a. or FAIL,
+ * and why. 1: one failed. */
+int conf_recovery(struct conf *c, unsigned long rounds);
+/* The link between the two devices goes down and is mended; ns as in such a line. */
+void conf_cut_link(struct conf *c, int64_t ns[2]);
 
 /* ---- the list ---- */
 

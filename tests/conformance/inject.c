@@ -2,7 +2,7 @@
 /*
  * Injected errors, whoever owns the device: through the HAL, or, where the kernel driver
  * does and programs may not, as root through its debugfs. Poison is placed in the HBM that
- * this process has, which in debugfs is a part of the card's.
+ * this process has, which in debugfs is a block of the card's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int open_debug(struct conf *c, const char *name, int flags)
 	return fd;
 }
 
-/* Where on the card the HBM of this process begins. */
+/* Where on the card the HBM of this process begins, which has taken all of it in one block. */
 static uint64_t hbm_begins(struct conf *c)
 {
 	FILE *f = fdopen(open_debug(c, "hbm", O_RDONLY), "r");
@@ -60,7 +60,8 @@ int conf_inject(struct conf *c, unsigned what, uint64_t value)
 		return hal_device_inject(c->dev, what, value, &c->err);
 	REFUSED(c, ERR_UNIMPLEMENTED, "/sys/kernel/debug/accel/",
 		hal_device_inject(c->dev, what, value, &c->err));
-	if (what == HW_INJECT_POISON)
+	/* What lies past all of it is past the card's, too. */
+	if (what == HW_INJECT_POISON && value < c->info.hbm_bytes)
 		value += hbm_begins(c);
 	fd = open_debug(c, "inject", O_WRONLY);
 	n = snprintf(text, sizeof(text), "%u %llu", what, (unsigned long long)value);

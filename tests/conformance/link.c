@@ -176,3 +176,79 @@ void check_a_device_that_fails_fails_those_that_wait_for_it(struct conf *c)
 	}
 	drop_pair(p);
 }
+
+/* Copies within a device, which need no link; they go on beside what fails. */
+static uint64_t churn(struct conf *c, struct hal_device *dev, struct hal_mem *m, bool is_first)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_DMA);
+	uint64_t value = 0;
+
+	if (is_first)
+		OK(c, hal_queue_fill(q, m, 0, 100000, 1, &value, &c->err));
+	for (uint64_t i = 0; i < 30; i++) {
+		OK(c, hal_queue_fill(q, m, i * 500, 60000, i * i, &value, &c->err));
+		OK(c, hal_queue_copy(q, m, 70000, m, i * 500, 20000, NULL, 0, &value, &c->err));
+	}
+	return value;
+}
+
+static void look(struct conf *c, struct hal_device *dev, struct hal_mem *m, uint64_t last,
+		 uint8_t *got)
+{
+	OK(c, hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_DMA), last, SOON, &c->err));
+	OK(c, hal_copy_out(got, m, 0, 100000, SOON, &c->err));
+}
+
+void conf_cut_link(struct conf *c, int64_t ns[2])
+{
+	struct pair *p = make_pair(c);
+	uint8_t *expected = conf_room(c, 100000), *got = conf_room(c, 100000);
+	struct hal_mem *m[2];
+	struct hw_link l[HW_MAX_LINKS];
+	uint64_t last[2];
+	int64_t injected;
+	unsigned n;
+
+	meet(c, p);
+	for (unsigned r = 0; r < 2; r++) {
+		m[r] = conf_get_of(c, p->dev[r], HAL_MEM_HBM, 100000);
+		churn(c, p->dev[r], m[r], true);
+		look(c, p->dev[r], m[r], churn(c, p->dev[r], m[r], false), expected);
+	}
+	/* The device that waits for the other is the one whose link it is not told of. */
+	for (unsigned r = 0; r < 2; r++)
+		churn(c, p->dev[r], m[r], true);
+	start(c, p, 1);
+	injected = clock_ns();
+	OK(c, hal_device_inject(p->dev[1], HW_INJECT_LINK_DOWN, 0, &c->err));
+	REFUSED(c, ERR_UNAVAILABLE, "(LINK)", hal_queue_wait(c->compute, p->value[0], SOON,
+							     &c->err));
+	ns[0] = clock_ns() - injected;
+	OK(c, hal_device_links(c->dev, l, &n, &c->err));
+	EXPECT(c, n == 1 && l->is == HW_LINK_DOWN);
+	for (unsigned r = 0; r < 2; r++)
+		last[r] = churn(c, p->dev[r], m[r], false);
+	for (unsigned r = 0; r < 2; r++) {
+		look(c, p->dev[r], m[r], last[r], got);
+		EXPECT(c, !memcmp(got, expected, 100000));
+		see(c, got, 100000);
+	}
+	/* The one that is reset is the one that was told. */
+	OK(c, hal_device_reset(p->dev[1], &c->err));
+	meet(c, p);
+	ns[1] = clock_ns() - injected;
+	OK(c, hal_device_links(c->dev, l, &n, &c->err));
+	EXPECT(c, n == 1 && l->is == HW_LINK_UP);
+	hal_mem_free(m[0]);
+	free(expected);
+	free(got);
+	drop_pair(p);
+}
+
+void check_a_dead_link_costs_those_it_joined(struct conf *c)
+{
+	int64_t ns[2];
+
+	for (unsigned i = 0; i < 3; i++)
+		conf_cut_link(c, ns);
+}

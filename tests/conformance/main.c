@@ -4,6 +4,7 @@
  *
  *	conformance [--quick] [--list] [--only WORD]...
  *	conformance --busy ROUNDS	(busy.c; 0: until it is killed)
+ *	conformance --recovery ROUNDS	(recover.c: times)
  *
  * One line a check, fields separated by tabs: area, name, result (ok, FAIL, n.a.), digest
  * of the bytes seen or "-", milliseconds, reason. Exits 1 if a check failed, 2 if it
@@ -105,7 +106,8 @@ static int list(void)
 static int use(const char *word)
 {
 	fprintf(stderr, "conformance: \"%s\"?\nuse: conformance [--quick] [--list] "
-		"[--only WORD]...\n     conformance --busy ROUNDS\n", word);
+		"[--only WORD]...\n     conformance --busy ROUNDS\n     conformance --recovery "
+		"ROUNDS\n", word);
 	return 2;
 }
 
@@ -113,13 +115,17 @@ int main(int argc, char **argv)
 {
 	static struct conf c;
 	unsigned failed = 0, passed = 0, other = 0;
-	const char *rounds = NULL;
+	const char *rounds = NULL, *times = NULL;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--list"))
 			return list();
 		if (!strcmp(argv[i], "--busy") && i + 1 < argc) {
 			rounds = argv[++i];
+			continue;
+		}
+		if (!strcmp(argv[i], "--recovery") && i + 1 < argc) {
+			times = argv[++i];
 			continue;
 		}
 		if (!strcmp(argv[i], "--only") && i + 1 < argc)
@@ -135,6 +141,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (rounds)
 		return conf_busy(&c, strtoul(rounds, NULL, 10));
+	if (times)
+		return conf_recovery(&c, strtoul(times, NULL, 10));
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		int64_t began = clock_ns();
 		char digest[24] = "-";

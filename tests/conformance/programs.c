@@ -61,7 +61,7 @@ struct hal_exe *conf_load_store(struct conf *c)
 	return conf_load(c, code, COUNT(code), IMAGE_STRAIGHT, 8);
 }
 
-struct hal_exe *conf_load_count(struct conf *c)
+struct hal_exe *conf_load_count_on(struct conf *c, struct hal_device *dev)
 {
 	static const struct isa_scalar code[] = {
 		{ INSN(LD), .rd = 1, .elem = ELEM_S64, .binding = 2 },
@@ -70,7 +70,12 @@ struct hal_exe *conf_load_count(struct conf *c)
 		{ INSN(HALT) },
 	};
 
-	return conf_load(c, code, COUNT(code), 0, 8);
+	return conf_load_on(c, dev, code, COUNT(code), 0, 8);
+}
+
+struct hal_exe *conf_load_count(struct conf *c)
+{
+	return conf_load_count_on(c, c->dev);
 }
 
 struct hal_exe *conf_load_spin(struct conf *c)
@@ -128,7 +133,7 @@ uint64_t conf_run_on(struct conf *c, struct hal_device *dev, struct hal_exe *exe
 void conf_compile(struct conf *c, const char *text, void **image, size_t *image_bytes)
 {
 	struct tc_source s = { text, strlen(text), "mlir" };
-	struct tc_options o = { .cores = 2, .level = 1, .verify = true };
+	struct tc_options o = { .level = 1, .verify = true };
 	struct tc_result r;
 
 	OK(c, tc_compile(&s, &o, &r, &c->err));
