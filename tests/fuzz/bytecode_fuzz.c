@@ -152,8 +152,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct tc_options options = { .cores = 1 + n % 2, .level = n % 4 != 3,
-				      .memory_limit = 64u << 20 };
+	struct tc_options options = { .level = n % 4 != 3, .memory_limit = 64u << 20 };
 	struct tc_source source = { data, n, "mlir" };
 	struct err err;
 	char *text;

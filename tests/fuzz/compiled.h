@@ -57,6 +57,22 @@ static inline bool compiles(const struct tc_source *source, struct tc_options op
 	return true;
 }
 
+/* What compiles is shown, or an op of it is refused by name. */
+static inline void can_be_shown(const struct tc_source *source, struct tc_options options)
+{
+	struct err err;
+	size_t bytes;
+	char *text;
+
+	if (!tc_member_program(source, &options, &text, &bytes, &err)) {
+		if (strlen(text) != bytes)
+			found("a text that ends early", &(struct err){ .code = ERR_INTERNAL });
+		free(text);
+	} else if (err.code != ERR_UNIMPLEMENTED || !strstr(err.msg, "can't be shown")) {
+		found("a program that is not shown", &err);
+	}
+}
+
 /* The same for 8 members, as partitions, replicas or both. */
 static inline void compiles_for_several(const struct tc_source *source, struct tc_options options)
 {
@@ -66,7 +82,8 @@ static inline void compiles_for_several(const struct tc_source *source, struct t
 		return;
 	options.replicas = replicas[source->bytes / 4 % 4];
 	options.partitions = 8 / options.replicas;
-	compiles(source, options);
+	if (compiles(source, options))
+		can_be_shown(source, options);
 }
 
 #endif

@@ -42,7 +42,7 @@ static const char gang[] = "module() () {\nfunc() {sym_name = \"main\"} (%0: ten
 
 static void add_image(const void *code, size_t bytes, unsigned partitions)
 {
-	struct tc_options options = { .cores = 1, .level = 1, .partitions = partitions };
+	struct tc_options options = { .level = 1, .partitions = partitions };
 	struct tc_source s = { code, bytes, "mlir" };
 	struct tc_result r;
 	struct err err;

@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	unsigned devices[DEVICES] = { UINT32_MAX, UINT32_MAX }, members;
 	struct rt_counts counts = { 0 }, same = rt_count_members(data, n);
 	struct err err;
-	int code = rt_parse_options(rt_device_count(client), data, n, devices, &counts, &err);
+	const struct rt_ids ids = { rt_device_count(client), 0, rt_device_count(client) };
+	int code = rt_parse_options(ids, data, n, devices, &counts, &err);
 
 	members = counts.replicas * counts.partitions;
 	if (code ? code != err.code || !*err.msg :

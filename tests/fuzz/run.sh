@@ -6,6 +6,7 @@
 #
 # S: seconds at most for each target. FUZZ_RUNS: runs at most, -1: as S allows. What is
 # found to reach new code is kept in CORPUS and read again the next time.
+# FUZZ_SHARE=n: all HLO modules are read, one in n is compiled.
 set -u
 : "${S:=60}" "${FUZZ_RUNS:=-1}" "${CORPUS:?where to keep inputs}"
 total=0

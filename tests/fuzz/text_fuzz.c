@@ -232,7 +232,7 @@ static void check_code(const struct tc_source *source, const struct tc_options *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct tc_options options = { .cores = 1, .level = n % 4 != 3, .verify = n % 2,
+	struct tc_options options = { .level = n % 4 != 3, .verify = n % 2,
 				      .memory_limit = 64u << 20 };
 	struct tc_source source = { data, n, "mlir" };
 

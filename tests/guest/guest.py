@@ -14,10 +14,13 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 DRM = ("drm_panel_orientation_quirks", "drm")
+# Tiers that run at once share the cache: one at a time fills it or builds with what is there.
+FILLING = threading.RLock()
 VFIO = ("irqbypass", "vfio", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci")
 BAD_IN_DMESG = re.compile(
     r"BUG:|WARNING:|Oops|INFO: task|refcount_t|list_(add|del) corr|DMAR:.*fault")
@@ -85,9 +88,13 @@ class Machine:
     def of_line(self, line):
         return Machine(self.cache, self.build, self.verbose, line)
 
+    def fill(self, script, *parts):
+        with FILLING:
+            return subprocess.run(["sh", str(HERE / script), str(self.cache), *parts],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
     def fetch(self, *parts):
-        done = subprocess.run(["sh", str(HERE / "fetch.sh"), str(self.cache), *parts],
-                              stderr=subprocess.PIPE, text=True)
+        done = self.fill("fetch.sh", *parts)
         if done.returncode == 77:
             raise Skip(done.stderr.strip())
         if done.returncode:
@@ -233,6 +240,14 @@ def boot(machine, work, devices, limit, memory, iommu):
     return text
 
 
+def why_failed(checks, passed):
+    """What the checks that failed said, and last, for a log that is cut, their names."""
+    parts = re.split(r"^(?=begin )", checks, flags=re.M)
+    failed = [p for p in parts[1:] if not re.search(rf"^ok {re.escape(p.split()[1])}$", p, re.M)]
+    names = ", ".join(p.split()[1] for p in failed) or "none of the checks: " + checks
+    return f"{''.join(failed)}\nfailed: {names} ({passed} passed)"
+
+
 def judge(text, n_checks):
     """The number of checks that passed; Failure if one did not, or is missing."""
     checks, _, kernel = text.partition("--- kernel")
@@ -242,7 +257,7 @@ def judge(text, n_checks):
     if bad:
         raise Failure("the guest's kernel complains:\n" + "\n".join(bad) + "\n" + checks)
     if re.search(r"^FAILED", checks, re.M) or passed != begun:
-        raise Failure(checks)
+        raise Failure(why_failed(checks, passed))
     if passed != n_checks:
         raise Failure(f"{passed} checks passed, {n_checks} were expected\n{checks}")
     return passed
@@ -280,8 +295,7 @@ def iommufd_modules(machine):
     """Debian's kernels have no iommufd and let no device without an IOMMU be used: modules
     that are built for both."""
     machine.fetch("busybox", "qemu", "kernel", "kbuild", "source")
-    done = subprocess.run(["sh", str(HERE / "modules.sh"), str(machine.cache)],
-                          stderr=subprocess.PIPE, text=True)
+    done = machine.fill("modules.sh")
     if done.returncode == 77:
         raise Skip(done.stderr.strip())
     if done.returncode:
@@ -307,13 +321,14 @@ def run_or_fail(what, argv, **more):
 def build_driver(machine, work):
     """The module, at work/src/kernel-uapi/driver/tessera.ko; the arguments of its make."""
     machine.fetch_kernel(for_modules=True)
-    headers, compiler = run_or_fail(
-        "headers.sh", ["sh", str(HERE / "headers.sh"), str(machine.cache),
-                       *([machine.line] if machine.line else [])]).split()
     uapi = ["make", "-s", "-C", str(TOP / "kernel-uapi")]
     run_or_fail("the driver's sources", [*uapi, "dkms-tree", f"DKMS={work}/src"])
-    run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
-                                        f"KDIR={headers}", f"CC={compiler}"])
+    with FILLING:
+        headers, compiler = run_or_fail(
+            "headers.sh", ["sh", str(HERE / "headers.sh"), str(machine.cache),
+                           *([machine.line] if machine.line else [])]).split()
+        run_or_fail("building the driver", ["make", "-C", f"{work}/src/kernel-uapi/driver",
+                                            f"KDIR={headers}", f"CC={compiler}"])
     return uapi
 
 

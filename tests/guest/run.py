@@ -9,8 +9,8 @@ A tier is one kind of guest and the checks that run in it:
     T2  one T1 and three, served by tessera-sim, through groups and type 1
     T3  the same through device files and iommufd, with modules built for it
     T4  the udev rules: who may open what, with a real udevd
-    T5  the kernel driver on 6.12, as all guests that name no other kernel: every ioctl, and
-        xla-smi beside a client
+    T5  the kernel driver on 6.12, as all guests that name no other kernel: every ioctl,
+        two processes that share the card's memory, and xla-smi beside a client
     T5-7.2 the same on 7.2
     T5P the same with physical addresses: the IOMMU is off
     T5B a kernel that bounces DMA: the driver says so and does not bind
@@ -25,9 +25,12 @@ and on request only:
     KILLS-7.2 the same on 7.2
     LEAKS that the test before would notice, one kind of leak after the other
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
-    FUZZ a million random ioctls against the driver
+    FUZZ a million random ioctls against the driver, of four processes at a time
+    STRESS users that do everything, under 200 resets and 200 unbindings
     JAX a model trains in the guest, through VFIO and through the driver, with the same losses
-        as on the host
+        as on the host; JAX's profiler sees what runs through the driver
+    JAX-TWO two train at a time on one card of the driver, each is killed beside another, and
+        the losses are the host's
     BENCH what VFIO and the driver take, for tests/bench/transports.py
 
 Packages come from Debian into TESSERA_VM_CACHE (fetch.sh); nothing of the system changes and
@@ -36,6 +39,7 @@ exit status is 1 if one failed, 77 if all were skipped.
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import sys
@@ -70,36 +74,45 @@ ON_REQUEST = {
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
     "FUZZ": tier_driver.tier_fuzz,
+    "STRESS": tier_driver.tier_stress,
     "JAX": tier_jax.tier_jax,
+    "JAX-TWO": tier_jax.tier_two,
     "BENCH": tier_bench.tier_bench,
 }
+
+
+def run_tier(machine, name):
+    """What became of it, after saying so."""
+    began = time.monotonic()
+    try:
+        passed = (TIERS | ON_REQUEST)[name](machine)
+    except Skip as why:
+        say(f"skip {name}: {why}")
+        return "skipped"
+    except Failure as why:
+        say(f"FAIL {name}: {why}")
+        return "failed"
+    say(f"ok   {name}: {passed} checks, {time.monotonic() - began:.0f} s")
+    return "passed"
 
 
 def main():
     parser = argparse.ArgumentParser(description="Tests in a virtual machine.")
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--verbose", action="store_true", help="print what guests say")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N",
+                        help="so many tiers at a time (2): guests wait more than they work")
     parser.add_argument("tier", nargs="*", choices=[[], *TIERS, *ON_REQUEST],
                         help="default: all")
     args = parser.parse_args()
     cache = pathlib.Path(os.environ.get("TESSERA_VM_CACHE", "build/vm")).absolute()
     cache.mkdir(parents=True, exist_ok=True)
     machine = Machine(cache, args.build.absolute(), args.verbose)
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for name in args.tier or TIERS:
-        began = time.monotonic()
-        try:
-            passed = (TIERS | ON_REQUEST)[name](machine)
-            counts["passed"] += 1
-            say(f"ok   {name}: {passed} checks, {time.monotonic() - began:.0f} s")
-        except Skip as why:
-            counts["skipped"] += 1
-            say(f"skip {name}: {why}")
-        except Failure as why:
-            counts["failed"] += 1
-            say(f"FAIL {name}: {why}")
-    say("guest tiers: " + ", ".join(f"{n} {word}" for word, n in counts.items()))
-    return 1 if counts["failed"] else 0 if counts["passed"] else 77
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        ends = list(pool.map(lambda name: run_tier(machine, name), args.tier or TIERS))
+    say("guest tiers: " + ", ".join(f"{ends.count(end)} {end}"
+                                    for end in ("passed", "failed", "skipped")))
+    return 1 if "failed" in ends else 0 if "passed" in ends else 77
 
 
 if __name__ == "__main__":

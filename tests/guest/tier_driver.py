@@ -12,12 +12,15 @@ import tempfile
 from guest import (LOAD_DRIVER, TOP, Failure, build_driver, copy_driver, run_guest,
                    run_or_fail, say)
 
-# A client works, is stopped where it has memory, looked at from both sides, and killed.
+# Two share the card. A client works, is stopped where it has memory, looked at from both sides,
+# and killed.
 SMI_SCRIPT = """
 mount -t debugfs none /sys/kernel/debug
 node=/sys/class/accel/accel0/device
 """ + LOAD_DRIVER + """
 check node test -c /dev/accel/accel0
+check share share
+check trace hal_trace_test accel:/dev/accel/accel0
 smi() { echo "smi $1"; xla-smi --json; echo "table $1"; xla-smi; }
 smi idle
 TESSERA_DEVICES=accel:/dev/accel/accel0 conformance --busy 0 >/tmp/busy 2>&1 &
@@ -44,8 +47,39 @@ fact mib "$(dmesg | sed -n 's/.* \\([0-9]*\\) MiB of HBM.*/\\1/p' | tail -n 1)"
 fact module_uses $(cat /sys/module/tessera/refcnt)
 fact clients $(cat /proc/[0-9]*/fdinfo/* 2>/dev/null | grep '^drm-client-id' | sort -u | wc -l)
 fact hbm "$(cat /proc/$pid/fdinfo/* | sed -n 's/^drm-total-hbm:[^0-9]*//p')"
-kill -KILL $pid
-wait $pid
+# A second one works beside it, and its bytes stay the same while root ends what the first has.
+TESSERA_DEVICES=accel:/dev/accel/accel0 conformance --busy 0 >/tmp/other 2>&1 &
+other=$!
+goes_on() {
+	until=$(($(grep -c ^round /tmp/other) + 3))
+	for i in $(seq 400); do
+		[ "$(grep -c ^round /tmp/other)" -lt $until ] || return 0
+		kill -0 $other || break
+		sleep 0.1
+	done
+	cat /tmp/other
+	return 1
+}
+resets() {	# STATUS OPTION...: as xla-smi says, which ends so
+	want=$1
+	shift
+	xla-smi reset accel:accel0 --client $pid "$@"
+	[ $? = $want ]
+}
+is_told() {
+	kill -CONT $pid
+	wait $pid
+	[ $? = 1 ] && grep "ended this process's context" /tmp/busy || { cat /tmp/busy; false; }
+}
+check neighbour goes_on
+check refused resets 4
+check reset-client resets 0 --force
+check told is_told
+check undisturbed goes_on
+kill -KILL $other
+wait $other
+check same-bytes [ $(grep ^round /tmp/other | cut -f 3 | sort -u | wc -l) = 1 ]
+check no-function-reset [ -z "$(dmesg | grep 'back after a function reset')" ]
 smi after
 echo "facts"
 fact left "$(hbm | grep -c ': used') $(cat /sys/module/tessera/refcnt)"
@@ -82,7 +116,8 @@ def drive(machine, work, uapi, program, arguments="", limit=240, for_kernel="", 
                        env=env)
     if machine.verbose:
         say(text)
-    for line in re.findall(r"^# (?:.* calls,|.* attackers' rounds:|.* processes killed:|"
+    for line in re.findall(r"^# (?:.* calls,|.* unbound,|.* attackers' rounds:|"
+                           r".* processes killed:|"
                            r"not steady:).*", text, re.M):
         say(line.strip())
     return text
@@ -140,8 +175,10 @@ def judge_smi(text):
 
 
 def read_by_smi(machine, work):
-    return run_guest(machine, SMI_SCRIPT, [], 1, 3, ["xla-smi", "conformance/conformance"],
-                     {}, extra=lambda root, m: copy_driver(root, m, work), inspect=judge_smi)
+    return run_guest(machine, SMI_SCRIPT, [], 1, 12,
+                     ["xla-smi", "conformance/conformance", "guest/share",
+                      "tests/hal_trace_test"], {},
+                     extra=lambda root, m: copy_driver(root, m, work), inspect=judge_smi)
 
 
 def tier_driver(machine):
@@ -180,7 +217,15 @@ def tier_bounced(machine):
 
 def tier_fuzz(machine):
     with driver_built(machine) as (work, uapi):
-        drive(machine, work, uapi, "kmod_fuzz", "1000000", 3000)
+        drive(machine, work, uapi, "kmod_fuzz", "1000000", 7200)
+        return 1
+
+
+def tier_stress(machine, arguments="20 1 200 200", limit=2400):
+    """Users that do everything, under 200 resets and as many unbindings; arguments: seconds, a
+    seed, how many of each."""
+    with driver_built(machine) as (work, uapi):
+        drive(machine, work, uapi, "kmod_stress", arguments, limit)
         return 1
 
 
