@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/compiler/front/processor.h"
 #include "runtime/compiler/front/reader.h"
 #include "runtime/compiler/passes.h"
 
@@ -315,6 +316,13 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 		skip_use_list(r, c, h->n_results);
 }
 
+/* What a call of another's function has beside its operands. */
+static void give_call(struct bc *r, struct tc_op *op, const struct bc_attr *dict)
+{
+	bc_give(r, op, "attributes", 10, dict, false);
+	bc_give_call_attributes(r, op, dict);
+}
+
 /* Reads the property blob of an op into attributes. */
 static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 			       struct bc_cursor *c, struct tc_op *op)
@@ -331,7 +339,9 @@ static void read_properties_of(struct bc *r, const struct bc_op_name *name,
 		else if (n == 14 && !memcmp(p, "replica_groups", 14) && op->op != TC_OPAQUE)
 			bc_give_groups(r, op, a);
 		else if (op->op == TC_CUSTOM_CALL && a->kind == BC_DICT)
-			bc_give(r, op, "attributes", 10, a, false);
+			give_call(r, op, a);
+		else if (n == 22 && !memcmp(p, "output_operand_aliases", 22))
+			bc_give_call_aliases(r, op, a);
 		else
 			bc_give(r, op, p, n, a, n == 5 && !memcmp(p, "value", 5));
 		p += n + (p[n] == ' ');
@@ -471,22 +481,15 @@ static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *
 	}
 }
 
-/* JAX's compute_on. "dense" is the device itself. */
 static void check_processor(struct bc *r, const struct op_head *h, const struct tc_op *op)
 {
 	const struct bc_attr *own = bc_find(h->discardable, "mhlo.frontend_attributes");
-	const struct bc_attr *where = bc_find(own, "_xla_compute_type");
+	const struct bc_attr *where = bc_find(own, PROCESSOR_KEY);
+	const char *why = where && where->kind == BC_STR ?
+			  processor_refused(where->text.p, where->text.n) : NULL;
 
-	if (!where || where->kind != BC_STR)
-		return;
-	if (is_text(where->text, "host"))
-		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "it is to be computed on the host (compute_on "
-			"\"device_host\"), which programs of this device do not do yet: leave out "
-			"compute_on, or call a function of the host (jax.pure_callback)");
-	if (is_text(where->text, "sparseoffload"))
-		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "it is to be computed on a sparse core "
-			"(compute_on \"tpu_sparsecore\"), which this device does not have: "
-			"leave out compute_on");
+	if (why)
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "%s", why);
 }
 
 /* Of a transfer: on which device. */
@@ -523,8 +526,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	read_old_forms(r, &h, op);
 	check_processor(r, &h, op);
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.backend_config"))
-		bc_give(r, op, "attributes", 10,
-			bc_find(h.discardable, "mhlo.backend_config"), false);
+		give_call(r, op, bc_find(h.discardable, "mhlo.backend_config"));
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.sharding"))
 		bc_give(r, op, "sharding", 8, bc_find(h.discardable, "mhlo.sharding"), false);
 	if (op->op == TC_SEND || op->op == TC_RECV)

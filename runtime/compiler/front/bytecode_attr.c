@@ -234,6 +234,7 @@ static void integer(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 	if (elem_class(t->elem) == ELEM_CLASS_SINT && bits < 64)
 		v = (uint64_t)((int64_t)(v << (64 - bits)) >> (64 - bits));
 	a->kind = BC_INT;
+	a->type = t;
 	a->i = (int64_t)v;
 }
 
@@ -297,6 +298,27 @@ static void groups(struct bc *r, struct bc_cursor *c, struct bc_attr *a, uint64_
 	}
 }
 
+/* Of a result, all of it or part of a tuple, and of an operand that is whole. */
+static void alias(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
+{
+	uint64_t n = bc_count(r, c);
+
+	a->kind = BC_ALIAS;
+	a->size = n > 1 ? -1 : 0;
+	for (uint64_t i = 0; i < n; i++) {
+		int64_t k = bc_svarint(r, c);
+
+		if (n == 1)
+			a->size = k;
+	}
+	a->i = bc_svarint(r, c);
+	n = bc_count(r, c);
+	if (n)
+		a->size = -1;
+	while (n--)
+		bc_svarint(r, c);
+}
+
 static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 {
 	const uint8_t *at = c->p;
@@ -319,7 +341,8 @@ static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 		a->text = blob(r, c);
 		break;
 	case 17: type_attr(r, c, a); break;
-	case 10: case 18: case 20:
+	case 10: alias(r, c, a); break;
+	case 18: case 20:
 		a->kind = BC_SKIPPED;
 		break;
 	case 21: case 22: case 23: case 24: case 25:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/compiler/front/hlo.h"
+#include "runtime/compiler/front/processor.h"
 
 #define MAX_DEPTH 200u		/* of computations in computations */
 
@@ -407,6 +408,21 @@ READ(async)
 
 /* ---- any instruction ---- */
 
+static void check_processor(struct hlo *r, const struct hlo_insn *i)
+{
+	const Hlo__FrontendAttributes *all = i->p->frontend_attributes;
+
+	for (size_t k = 0; all && k < all->n_map; k++) {
+		const Hlo__FrontendAttribute *a = all->map[k];
+		const char *why = NULL;
+
+		if (a->key && a->value && !strcmp(a->key, PROCESSOR_KEY))
+			why = processor_refused(a->value, strlen(a->value));
+		if (why)
+			hlo_refuse(r, "%s", why);
+	}
+}
+
 static struct hlo_value read_insn(struct hlo *r, struct tc_block *b, const struct hlo_insn *i)
 {
 	static const struct {
@@ -423,6 +439,7 @@ static struct hlo_value read_insn(struct hlo *r, struct tc_block *b, const struc
 	};
 	struct hlo_value v;
 
+	check_processor(r, i);
 	if (hlo_read_op(r, b, i, &v))
 		return v;
 	for (size_t k = 0; i->p->opcode && k < sizeof(rules) / sizeof(*rules); k++)

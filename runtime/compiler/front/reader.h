@@ -4,7 +4,8 @@
 /*
  * The bytecode reader's state, shared by its files: bytecode_number.c (numbers, memory,
  * failing), above it bytecode_attr.c (attributes, types, locations), above that
- * bytecode_sdy.c (shardings) and bytecode_groups.c (members of collectives), above these
+ * bytecode_sdy.c (shardings), bytecode_groups.c (members of collectives) and bytecode_call.c
+ * (what functions of the host are given), above these
  * bytecode.c (the container and the ops). Private to front/. Every function leaves through
  * tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
  */
@@ -56,13 +57,15 @@ struct bc {
 enum bc_kind {
 	BC_NONE, BC_INT, BC_BOOL, BC_ENUM, BC_STR, BC_TYPE, BC_TENSOR, BC_ARRAY, BC_DICT,
 	BC_FLOAT, BC_SHARDING, BC_SKIPPED, BC_SUB_AXIS, BC_AXIS_REF, BC_GROUPS, BC_AXIS, BC_MESH,
+	BC_ALIAS,
 };
 struct bc_attr {
 	enum bc_kind kind;
-	int64_t i;			/* SUB_AXIS: places before it; AXIS: its size */
-	int64_t size;			/* SUB_AXIS */
+	int64_t i;			/* SUB_AXIS: places before it; AXIS: its size; ALIAS: of
+					 * which operand */
+	int64_t size;			/* SUB_AXIS; ALIAS: of which result, -1: none that can be */
 	struct bc_text text;		/* STR; TENSOR, FLOAT and SHARDING: the bytes */
-	const struct tc_type *type;	/* TENSOR, FLOAT; TYPE: NULL if it is none */
+	const struct tc_type *type;	/* TENSOR, FLOAT, INT; TYPE: NULL if it is none */
 	const char *type_text;		/* TYPE */
 	uint32_t n;
 	/* ARRAY; DICT: name, value, name, value, ...; AXIS, AXIS_REF: its name, of which the
@@ -95,6 +98,11 @@ const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name);
 
 /* A tensor of numbers as INTS; false: it is none. */
 bool bc_ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out);
+
+/* bytecode_call.c: gives a custom_call what a function of the host takes beside arrays. */
+void bc_give_call_attributes(struct bc *r, struct tc_op *op, const struct bc_attr *dict);
+/* Which results take the memory of which operands. */
+void bc_give_call_aliases(struct bc *r, struct tc_op *op, const struct bc_attr *list);
 
 /* bytecode_groups.c: gives op who meets in it. */
 void bc_give_groups(struct bc *r, struct tc_op *op, const struct bc_attr *a);

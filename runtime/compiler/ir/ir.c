@@ -97,16 +97,27 @@ bool tc_has_trait(const struct tc_op *op, char trait)
 	return *t != '\0';
 }
 
-bool tc_has_effect(const struct tc_op *op)
+/* It, or an op in its regions. */
+static bool some_has_trait(const struct tc_op *op, char trait)
 {
-	if (tc_has_trait(op, 'h'))
+	if (tc_has_trait(op, trait))
 		return true;
 	for (unsigned r = 0; r < op->n_regions; r++)
 		for (const struct tc_op *o = op->regions[r].block ? op->regions[r].block->first :
 		     NULL; o; o = o->next)
-			if (tc_has_effect(o))
+			if (some_has_trait(o, trait))
 				return true;
 	return false;
+}
+
+bool tc_has_effect(const struct tc_op *op)
+{
+	return some_has_trait(op, 'h');
+}
+
+bool tc_meets(const struct tc_op *op)
+{
+	return some_has_trait(op, 'm');
 }
 
 int tc_op_find(const char *text, size_t n)

@@ -209,6 +209,8 @@ const struct tc_op_info *tc_op_info(unsigned op);	/* any other number: OPAQUE's 
 bool tc_has_trait(const struct tc_op *op, char trait);
 /* Whether op, or one in its regions, speaks with the host: it does more than give results. */
 bool tc_has_effect(const struct tc_op *op);
+/* Whether it, or an op in its regions, meets other members. */
+bool tc_meets(const struct tc_op *op);
 /* Whether members of a program for several devices meet in op. */
 static inline bool tc_is_collective(const struct tc_op *op) { return tc_has_trait(op, 'm'); }
 /* By text of n bytes; -1: none. */

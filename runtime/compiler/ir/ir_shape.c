@@ -701,13 +701,35 @@ static void check_channel(const struct check *k)
 		BAD(k, "it %s no token", is_send ? "gives" : "takes");
 }
 
+/* What a function sees are the operands and results, and tokens (ops.def). */
+static void check_function(const struct check *k)
+{
+	unsigned n, at = 1, seen[2] = { 0, 1 }, need;
+	const int64_t *a = tc_attr_ints(k->op, "arrays", &n);
+
+	for (int64_t i = 0; at < n || (n && i < a[0]); i++) {
+		bool is_result = n && i >= a[0];
+
+		need = at + 1 < n && a[at + 1] >= 0 && a[at + 1] <= TC_MAX_RANK ?
+		       2 + (unsigned)a[at + 1] + is_result : n + 1;
+		if (at > n || need > n - at || a[at] < 0 || a[at] > UINT8_MAX)
+			BAD(k, "its list of arrays is broken");
+		seen[is_result] += a[at] != ELEM_TOKEN;
+		at += need;
+	}
+	if (!n || !tc_attr(k->op, "frame") || seen[0] != k->op->n_operands ||
+	    seen[1] != k->op->n_results)
+		BAD(k, "its list of arrays is not of its operands and results");
+}
+
 static void check_host_call(const struct check *k)
 {
 	unsigned n_in, n_out, n = k->op->n_results;
 
 	tc_attr_ints(k->op, "send_channels", &n_in);
 	tc_attr_ints(k->op, "recv_channels", &n_out);
-	if (n_in != k->op->n_operands || n != n_out + 1 || !(n_in + n_out))
+	if (n_in != k->op->n_operands || n != n_out + 1 ||
+	    (!(n_in + n_out) && !tc_attr(k->op, "target")))
 		BAD(k, "it has %u operands and %u results for %u and %u channels",
 		    k->op->n_operands, n, n_in, n_out);
 	for (unsigned i = 0; i < n_in; i++)
@@ -716,6 +738,8 @@ static void check_host_call(const struct check *k)
 	for (unsigned i = 0; i < n; i++)
 		if ((k->op->results[i].type->elem == ELEM_TOKEN) != (i + 1 == n))
 			BAD(k, "its results are not arrays and a token");
+	if (tc_attr(k->op, "target"))
+		check_function(k);
 }
 
 static void check_transfer(const struct check *k)
