@@ -244,6 +244,32 @@ int tc_print(const struct tc_source *source, const struct tc_options *options,
 	return 0;
 }
 
+static void write_member(struct tc_ctx *c, void *arg)
+{
+	struct str *out = arg;
+	struct dump d;
+
+	run_passes(c, &d, false, "shard");
+	tc_write_stablehlo(c, out);
+}
+
+int tc_member_program(const struct tc_source *source, const struct tc_options *options,
+		      char **text, size_t *bytes, struct err *err)
+{
+	struct str s = { 0 };
+	int code = tc_enter(source, options, err, write_member, &s);
+
+	if (!code && s.failed)
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code) {
+		str_free(&s);
+		return code;
+	}
+	*text = s.text;
+	*bytes = s.len;
+	return 0;
+}
+
 struct evaluation {
 	const struct tc_array *args;
 	size_t n_args;

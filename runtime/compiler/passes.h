@@ -31,6 +31,10 @@ void tc_read_hlo_with_config(struct tc_ctx *c, const void *p, size_t n);
 void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source,
 			 const struct image *image, void **out, size_t *bytes);
 
+/* What tc_member_program gives, of a program after the pass "shard", at the end of out. Leaves with
+ * UNIMPLEMENTED, the op by name, if StableHLO has no words for one. front/stablehlo.c */
+void tc_write_stablehlo(struct tc_ctx *c, struct str *out);
+
 /* What a verified program says of other devices, settled for as many as the options name:
  * before anything else looks at it, the evaluator too. opt/devices.c */
 void tc_settle_devices(struct tc_ctx *c);

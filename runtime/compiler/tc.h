@@ -47,8 +47,6 @@ struct tc_source {
 
 /* NULL where it is asked for: level 1 and zeros. */
 struct tc_options {
-	unsigned cores;		/* parallel lanes of the device; 0: 1. Of no use to a pass
-				 * so far: the device shares out each instruction */
 	uint64_t memory_limit;	/* bytes of HBM that arguments, results, temporaries and
 				 * constants may take together; 0: no limit */
 	unsigned level;		/* 0: only the passes that emission needs; 1 or more: all */
@@ -88,6 +86,13 @@ int tc_print(const struct tc_source *source, const struct tc_options *options,
 int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *options,
 		       const struct image *image, void **out, size_t *bytes,
 		       struct err *err);
+
+/* What each member runs of a program for several devices, as StableHLO's text, which XLA's
+ * reader takes: sharded out, its collectives written out, not optimized further. The module
+ * says how arguments and results lie on the partitions. *text is NUL-terminated, malloc'd, and
+ * *bytes long without that. Errors as tc_compile; UNIMPLEMENTED too if an op can't be written. */
+int tc_member_program(const struct tc_source *source, const struct tc_options *options,
+		      char **text, size_t *bytes, struct err *err);
 
 /* A dense row-major array of the evaluator. */
 struct tc_array {

@@ -475,6 +475,7 @@ static void free_texts(struct tc_ctx *c)
 	str_free(&e->code);
 	str_free(&e->rodata);
 	str_free(&e->strings);
+	str_free(&e->functions);
 }
 
 void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)

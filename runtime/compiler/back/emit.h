@@ -73,7 +73,7 @@ struct emit {
 	struct buffer *live;
 	uint32_t now;			/* position of the op being emitted */
 	/* code, constants, debug, strings: malloc'd, freed by the boundary's cleanup */
-	struct str code, rodata, strings;
+	struct str code, rodata, strings, functions;
 	struct image_debug *debug;
 	size_t n_debug, room_debug;
 	struct fixup *fixups;
@@ -91,6 +91,8 @@ struct emit {
 	unsigned n_calls, next_call;
 	struct image_transfer *transfers;
 	size_t n_transfers, room_transfers;
+	struct image_meeting *meetings;
+	size_t n_meetings, room_meetings;
 	double flops, bytes, transcendentals, cost_ns;
 	uint16_t n_args, n_results;
 	uint16_t random_binding;	/* after all others */
@@ -222,6 +224,9 @@ void tc_count_arrays(struct emit *e, const struct tc_op *op);
 void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_offset,
 		  const struct body *b, unsigned rank, const int64_t *dim);
 
+/* The same as a VEC of one point by the scalar unit, if that is less. emit_scalar.c */
+bool tc_put_scalars(struct emit *e, const struct body *b);
+
 /* ---- the rules ---- */
 void tc_emit_block(struct emit *e, const struct tc_block *b);	/* emit.c */
 void tc_emit_fusion(struct emit *e, const struct tc_op *op);	/* emit_fusion.c */
@@ -241,6 +246,8 @@ bool tc_emit_is_index(unsigned op);
 void tc_start_host_calls(struct emit *e);
 void tc_end_host_calls(struct emit *e);
 void tc_emit_host_call(struct emit *e, const struct tc_op *op);
+/* emit_function.c: what call e->next_call, of a function, shows it. */
+void tc_emit_function(struct emit *e, const struct tc_op *op);
 /* emit_link.c: where members of a program meet, and what number this one is. */
 void tc_emit_link(struct emit *e, const struct tc_op *op);
 void tc_emit_member_id(struct emit *e, const struct tc_op *op);

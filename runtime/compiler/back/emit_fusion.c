@@ -456,7 +456,7 @@ void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 		translate(l, op);
 	for (unsigned i = 0; i < fusion->n_results; i++)
 		put_output(l, i);
-	if (!l->shape->count)
+	if (!l->shape->count || (l->shape->count == 1 && tc_put_scalars(e, &l->b)))
 		return;
 	t = tc_put_body(e, ISA_VEC, sizeof(*t), offsetof(struct isa_tensor, body), &l->b,
 			l->shape->rank, l->shape->dim);

@@ -98,6 +98,11 @@ void tc_emit_host_call(struct emit *e, const struct tc_op *op)
 	}
 	for (unsigned i = 0; i < n_out; i++)
 		add(e, op, true, recv[i], tc_place(e, tc_out(op, i)), op->results[i].type);
+	/* Each call has a transfer: that of a function without arrays moves nothing. */
+	if (!n_in && !n_out)
+		add(e, op, false, 0, NULL, op->results[0].type);
+	if (tc_attr(op, "target"))
+		tc_emit_function(e, op);
 	tc_put_scalar(e, (struct isa_scalar){ .rd = 1, .imm = e->next_call }, ISA_LI);
 	tc_put_scalar(e, (struct isa_scalar){ .rb = 1, .elem = ELEM_U64,
 					      .binding = BIND_TEMP }, ISA_ST);

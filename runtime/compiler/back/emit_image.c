@@ -166,6 +166,10 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	im.n_debug = e->n_debug;
 	im.transfers = e->transfers;
 	im.n_transfers = e->n_transfers;
+	im.meetings = e->meetings;
+	im.n_meetings = e->n_meetings;
+	im.functions = (const uint8_t *)e->functions.text;
+	im.functions_bytes = e->functions.len;
 	im.strings = e->strings.text;
 	im.strings_bytes = e->strings.len;
 	im.note = note;

@@ -60,6 +60,44 @@ static struct home at_mailbox(struct emit *e, int slot, uint64_t offset, uint8_t
 	return (struct home){ .buf = b, .offset = (int64_t)offset, .reg = reg };
 }
 
+/* ---- what the image says of it ---- */
+
+static uint16_t depth_of(const struct tc_op *op)
+{
+	uint16_t n = 0;
+
+	for (op = op->block->region->parent; op->op != TC_FUNC && n < UINT16_MAX;
+	     op = op->block->region->parent)
+		n++;
+	return n;
+}
+
+/* Where a member meets others, as others see it who run a program of their own. */
+static void note_meeting(struct meeting *m, const struct tc_type *t)
+{
+	struct emit *e = m->e;
+	const struct tc_op *op = m->op;
+	struct image_meeting *x = e->meetings;
+	enum image_meeting_kind kind = IMAGE_PAIRS;
+
+	if (e->n_meetings == e->room_meetings) {
+		size_t room = e->room_meetings ? e->room_meetings * 2 : 16;
+
+		x = arena_array(&e->c->arena, room, sizeof(*x));
+		if (!x)
+			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+		if (e->n_meetings)
+			memcpy(x, e->meetings, e->n_meetings * sizeof(*x));
+		e->meetings = x;
+		e->room_meetings = room;
+	}
+	if (m->ch->size)
+		kind = tc_attr_int(op, "is_same", 0) ? IMAGE_WHOLE : IMAGE_PARTS;
+	x[e->n_meetings++] = (struct image_meeting){ .kind = (uint8_t)kind, .elem = t->elem,
+		.depth = depth_of(op), .groups = m->ch->groups, .bytes = (uint64_t)t->bytes,
+		.where = tc_string(e, op->where) };
+}
+
 /* ---- semaphores ---- */
 
 static void wait_for(struct meeting *m, uint64_t at)
@@ -291,6 +329,8 @@ static void emit_exchange(struct meeting *m)
 	for (unsigned i = 0; i < n; i++)
 		is_alone |= lengths[i] == 1;
 	m->to = place_result(e, v, !is_alone);
+	if (m->ch->meets)
+		note_meeting(m, v->type);
 	if (n == 1) {
 		exchange(m, lengths[0]);
 		return;
@@ -392,8 +432,10 @@ static void permute(struct meeting *m)
 {
 	m->e->next_reg = 1;
 	tc_note_op(m->e, m->op);
-	if (m->ch->meets)
+	if (m->ch->meets) {
+		note_meeting(m, m->in->type);
 		begin_turn(m);
+	}
 	send(m);
 	if (m->ch->meets)
 		send_is_over(m);

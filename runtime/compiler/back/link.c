@@ -203,6 +203,27 @@ static void plan_pairs(struct emit *e, const struct tc_op *op, struct channel *c
 	ch->slot[LINK_SOURCE] = slot_for(e, source);
 }
 
+/* A comma between members; braces around rows and pairs, and around all. */
+static uint32_t name_groups(struct emit *e, const struct channel *ch)
+{
+	unsigned size = ch->size ? ch->size : 2;
+	struct str s = { 0 };
+	uint32_t at;
+
+	for (unsigned row = 0; row < ch->n_ids; row += size) {
+		str_printf(&s, row ? ",{" : "{{");
+		for (unsigned i = 0; i < size && ch->ids[row + i] >= 0; i++)
+			str_printf(&s, i ? ",%lld" : "%lld", (long long)ch->ids[row + i]);
+		str_printf(&s, "}");
+	}
+	str_printf(&s, "}");
+	at = s.failed ? 0 : tc_string(e, s.text);
+	if (s.failed)
+		e->strings.failed = true;
+	str_free(&s);
+	return at;
+}
+
 static struct channel *new_channel(struct emit *e, const struct tc_op *op)
 {
 	struct channel *ch = get(e, 1, sizeof(*ch)), **end = &e->links->channels;
@@ -216,6 +237,8 @@ static struct channel *new_channel(struct emit *e, const struct tc_op *op)
 	} else {
 		plan_pairs(e, op, ch);
 	}
+	if (ch->meets)
+		ch->groups = name_groups(e, ch);
 	while (*end)
 		end = &(*end)->next;
 	*end = ch;

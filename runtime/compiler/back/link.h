@@ -45,6 +45,7 @@ struct channel {
 	unsigned place_word, length_word;
 	unsigned *to_word;	/* k: the place k places on; NULL: not asked for */
 	unsigned sends_word, takes_word;
+	uint32_t groups;	/* string: who meets, as struct image_meeting has it */
 	bool sends[3], takes[3]; /* LINK_*: some member does; a sender has no ZEROS */
 	struct channel *next;
 };

@@ -94,10 +94,11 @@ static void set_sum(struct tc_reg_value *v, int64_t base)
 	v->n = 0;
 }
 
-/* Adds b's terms to a, of which `out` may be the register. */
+/* Adds b's terms to a's. Any of the three may be the same register. */
 static void add_regs(struct tc_reg_value *out, const struct tc_reg_value *a,
 		     const struct tc_reg_value *b)
 {
+	const struct tc_reg_value *const sides[] = { a, b };
 	int64_t count[TC_REG_TERMS], step[TC_REG_TERMS], base;
 	unsigned n = 0;
 
@@ -106,10 +107,10 @@ static void add_regs(struct tc_reg_value *out, const struct tc_reg_value *a,
 		out->kind = TC_REG_ANY;
 		return;
 	}
-	for (const struct tc_reg_value *v = a; v; v = v == a ? b : NULL)
-		for (unsigned i = 0; i < v->n; i++) {
-			count[n] = v->count[i];
-			step[n++] = v->step[i];
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned i = 0; i < sides[k]->n; i++) {
+			count[n] = sides[k]->count[i];
+			step[n++] = sides[k]->step[i];
 		}
 	set_sum(out, base);
 	out->n = n;

@@ -71,7 +71,7 @@ static struct tc_value *find_places(const struct tc_build *b, struct tc_op *op)
 	const struct tc_type *flat = tc_tensor(b->c, elem, 1, &in->count);
 	const struct tc_type *types[] = { source, tc_with_elem(b->c, source, elem) };
 	int64_t ones[TC_MAX_RANK], zeros[2 * TC_MAX_RANK] = { 0 };
-	struct tc_value *v[4] = { tc_in(op, 0) };
+	struct tc_value *v[4] = { tc_in(op, 0) }, *out[2];
 	struct tc_op *window;
 	const int64_t *list;
 	unsigned n;
@@ -91,7 +91,11 @@ static struct tc_value *find_places(const struct tc_build *b, struct tc_op *op)
 	tc_set_ints(b->c, window, "base_dilations", ones, in->rank);
 	tc_set_ints(b->c, window, "window_dilations", ones, in->rank);
 	build_select(b, window, &op->regions[0]);
-	return tc_out(tc_build_place(b, window), 1);
+	tc_build_place(b, window);
+	if (!tc_window_by_taps(b, window, out))
+		return tc_out(window, 1);
+	tc_erase(window);
+	return out[1];
 }
 
 static void decompose_select_and_scatter(struct tc_ctx *c, struct tc_op *op)

@@ -19,9 +19,12 @@ bool tc_is_depthwise(const struct tc_op *op);
 /* scan.c: a reduce_window over all that is before, or after, each element (true: op is
  * gone); others stay. */
 bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
-/* A reduce_window over padding that counts, or over more arrays than one instruction
- * reduces; leaves others alone. window.c */
+/* A reduce_window of few elements, over padding that counts, or over more arrays than one
+ * instruction reduces; leaves others alone. window.c */
 void tc_decompose_window(struct tc_ctx *c, struct tc_op *op);
+/* The results of a reduce_window of few elements, which stays, as elementwise work on parts of
+ * the padded arrays; padding is as initial values. False: there are too many elements. */
+bool tc_window_by_taps(const struct tc_build *b, const struct tc_op *op, struct tc_value **out);
 /* One of which only the first elements are looked at; leaves others alone. top.c */
 void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
@@ -32,5 +35,9 @@ void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_rng(struct tc_ctx *c, struct tc_op *op);
 /* Targets of JAX that stand for algorithms; leaves others alone. custom.c */
 void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op);
+/* Whether it has such a target, or one that is nothing within a program. */
+bool tc_is_own_call(const struct tc_op *op);
+/* Custom calls that are functions of the host become calls of the host. function.c */
+void tc_take_functions(struct tc_ctx *c);
 
 #endif

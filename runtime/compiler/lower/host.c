@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends to the host and receives from it become calls of the host: neighbours one call, since
- * the device stops once for each.
+ * the device stops once for each. So do custom calls of functions that the host knows by name
+ * (function.c).
  *
  * Requires: main is the only function. Ensures: no send or recv is left. A call takes what
  * was sent, in this order, and gives what was received and a token; the order of the calls is
  * that of the program, tokens say nothing more.
  * Fails: UNIMPLEMENTED for transfers between devices.
  */
-#include "runtime/compiler/ir/ir.h"
+#include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/passes.h"
 
 /* Sends and receives of the same members that follow each other, first to last. */
@@ -135,5 +136,6 @@ static void group_block(struct tc_ctx *c, struct tc_block *b)
 
 void tc_pass_host(struct tc_ctx *c)
 {
+	tc_take_functions(c);
 	group_block(c, tc_main(c));
 }

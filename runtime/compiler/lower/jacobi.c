@@ -32,12 +32,6 @@ struct tc_sweep tc_linalg_sweep(int64_t n, bool is_hermitian)
 	return s;
 }
 
-static struct tc_value *block(const struct tc_build *b, struct tc_value *x, int64_t row,
-			      int64_t column, int64_t size)
-{
-	return tc_build_part(b, tc_build_part(b, x, 1, row, size), 2, column, size);
-}
-
 static struct tc_value *imaginary(const struct tc_build *b, struct tc_value *x)
 {
 	enum elem real = tc_real_of((enum elem)x->type->elem);
@@ -82,9 +76,9 @@ static struct tc_value *to_polar(const struct tc_build *b, struct tc_value **re,
 static struct rotation find_rotation(const struct tc_build *b, struct tc_value *a, int64_t h,
 				     struct tc_value *least)
 {
-	struct tc_value *p = tc_build_real(b, tc_linalg_diagonal(b, block(b, a, 0, 0, h)));
-	struct tc_value *q = tc_build_real(b, tc_linalg_diagonal(b, block(b, a, h, h, h)));
-	struct tc_value *off = tc_linalg_diagonal(b, block(b, a, 0, h, h)), *size, *tau, *t;
+	struct tc_value *p = tc_build_real(b, tc_linalg_diagonal_of(b, a, 0, 0, h));
+	struct tc_value *q = tc_build_real(b, tc_linalg_diagonal_of(b, a, h, h, h));
+	struct tc_value *off = tc_linalg_diagonal_of(b, a, 0, h, h), *size, *tau, *t;
 	struct tc_value *zero = tc_build_number(b, p->type, 0), *none;
 	struct tc_value *one = tc_build_number(b, p->type, 1), *sine;
 	struct rotation r = { .re = tc_build_real(b, off), .im = imaginary(b, off) };

@@ -73,18 +73,32 @@ static struct tc_value *to_kind(const struct tc_build *b, struct tc_value *x, en
 	return tc_build_convert(b, x, elem);
 }
 
+/* The matrix unit reads whole bytes of integers, and what stands above those of fewer bits is
+ * anything: in a host's array, zeros above a negative one. */
+static enum elem whole_bytes(unsigned elem)
+{
+	if (elem_bits(elem) >= 8 || elem_class(elem) == ELEM_CLASS_PRED)
+		return (enum elem)elem;
+	return elem_class(elem) == ELEM_CLASS_SINT ? ELEM_S8 :
+	       elem_class(elem) == ELEM_CLASS_UINT ? ELEM_U8 : (enum elem)elem;
+}
+
 bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
-	enum elem elem = sum_type(op);
+	bool is_one = is_one_kind(op), is_whole = true;
+	enum elem elem = is_one ? (enum elem)op->results[0].type->elem : sum_type(op);
 	const struct tc_type *t = tc_with_elem(c, op->results[0].type, elem);
 	struct tc_value *in[2];
 	struct tc_op *sum;
 
-	if (is_one_kind(op))
+	for (unsigned i = 0; i < 2; i++)
+		is_whole &= whole_bytes(tc_in(op, i)->type->elem) == tc_in(op, i)->type->elem;
+	if (is_one && is_whole)
 		return false;
 	for (unsigned i = 0; i < 2; i++)
-		in[i] = to_kind(&b, tc_in(op, i), elem);
+		in[i] = to_kind(&b, tc_in(op, i), is_one ? whole_bytes(tc_in(op, i)->type->elem) :
+						  elem);
 	sum = tc_build_place(&b, tc_new(c, (enum tc_opcode)op->op, 2, in, 1, &t, 0));
 	sum->attrs = op->attrs;
 	sum->n_attrs = op->n_attrs;

@@ -11,7 +11,10 @@
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/lower/linalg.h"
 
-enum { FEW = 16 };	/* columns or rows that a loop does one by one */
+enum {
+	FEW = 16,	/* columns or rows that a loop does one by one */
+	MANY = 16,	/* systems, which lanes may go along */
+};
 
 static const int64_t as_is[] = { 0, 1, 2 };
 
@@ -63,11 +66,23 @@ struct tc_value *tc_linalg_identity(const struct tc_build *b, const struct tc_ty
 	return tc_build_convert(b, tc_build_where(b, type, TC_CMP_EQ), (enum elem)type->elem);
 }
 
+/* In a run of all elements those of a diagonal are as far apart as a row and one are long. */
+struct tc_value *tc_linalg_diagonal_of(const struct tc_build *b, struct tc_value *x, int64_t row,
+				       int64_t column, int64_t n)
+{
+	const int64_t wide = x->type->dim[2], flat[] = { x->type->dim[0], x->type->dim[1] * wide };
+	const int64_t start[] = { 0, row * wide + column }, step[] = { 1, wide + 1 };
+	const int64_t dim[] = { flat[0], n };
+
+	return tc_build_steps(b, tc_build_reshape(b, x, 2, flat), start, step,
+			      tc_tensor(b->c, (enum elem)x->type->elem, 2, dim));
+}
+
 struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x)
 {
-	x = tc_build_select(b, tc_build_where(b, x->type, TC_CMP_EQ), x,
-			    tc_build_number(b, x->type, 0));
-	return tc_build_sum(b, x, 1u << 2);
+	int64_t m = x->type->dim[1], n = x->type->dim[2];
+
+	return tc_linalg_diagonal_of(b, x, 0, 0, m < n ? m : n);
 }
 
 /* The parts of x; im is NULL for a real one. */
@@ -88,19 +103,25 @@ struct tc_value *tc_linalg_square(const struct tc_build *b, struct tc_value *x)
 	return im ? tc_build2(b, TC_ADD, re, tc_build2(b, TC_MULTIPLY, im, im)) : re;
 }
 
-/* The largest |part| over dims, which stay with size 1. */
-static struct tc_value *largest(const struct tc_build *b, struct tc_value *x, uint64_t dims)
+/* The largest |part| over dims, which go. */
+static struct tc_value *largest_of(const struct tc_build *b, struct tc_value *x, uint64_t dims)
 {
 	struct tc_value *im, *re = part_of(b, x, &im);
-	int64_t dim[TC_MAX_RANK];
 
 	re = tc_build1(b, TC_ABS, re);
 	if (im)
 		re = tc_build2(b, TC_MAXIMUM, re, tc_build1(b, TC_ABS, im));
+	return tc_build_fold(b, TC_MAXIMUM, re, -INFINITY, dims);
+}
+
+/* The same over dims that stay with size 1. */
+static struct tc_value *largest(const struct tc_build *b, struct tc_value *x, uint64_t dims)
+{
+	int64_t dim[TC_MAX_RANK];
+
 	for (unsigned d = 0; d < x->type->rank; d++)
 		dim[d] = dims >> d & 1 ? 1 : x->type->dim[d];
-	return tc_build_reshape(b, tc_build_fold(b, TC_MAXIMUM, re, -INFINITY, dims),
-				x->type->rank, dim);
+	return tc_build_reshape(b, largest_of(b, x, dims), x->type->rank, dim);
 }
 
 static struct tc_value *bits_as(const struct tc_build *b, struct tc_value *x, enum elem elem)
@@ -131,6 +152,13 @@ static struct tc_value *is_finite(const struct tc_build *b, struct tc_value *mos
 struct tc_value *tc_linalg_power(const struct tc_build *b, struct tc_value *x, uint64_t dims)
 {
 	struct tc_value *most = largest(b, x, dims);
+
+	return power_of(b, most, is_finite(b, most));
+}
+
+struct tc_value *tc_linalg_power_along(const struct tc_build *b, struct tc_value *x, unsigned dim)
+{
+	struct tc_value *most = largest_of(b, x, 1u << dim);
 
 	return power_of(b, most, is_finite(b, most));
 }
@@ -217,28 +245,43 @@ static int64_t half_of(int64_t n)
 	return (n / 2 + FEW - 1) / FEW * FEW;
 }
 
+/* x with one element where t has many. */
+static struct tc_value *over(const struct tc_build *b, struct tc_value *x,
+			     const struct tc_type *t)
+{
+	return tc_build_broadcast(b, x, tc_with_elem(b->c, t, (enum elem)x->type->elem), as_is);
+}
+
+/* Positions along `dim` of t compared with the scalar j. */
+static struct tc_value *at(const struct tc_build *b, const struct tc_type *t, unsigned dim,
+			   int direction, struct tc_value *j)
+{
+	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
+
+	return tc_build_compare(b, direction, tc_build_iota(b, s32, dim),
+				tc_build_broadcast(b, j, s32, NULL));
+}
+
 /*
- * Column j of L from the columns before it: c = A[:, j] - L conj(L[j, :]), then
- * L[i, j] = c[i] / sqrt(c[j]) for i >= j. Columns from j on are still zero.
+ * Column j of L, c = A[j:, j] / sqrt(A[j, j]), and c conj(c[k]) off each column k to come. They
+ * lie as rows, [batch, w, n], so that each is a run of memory.
  */
 static void factor_column(const struct tc_build *b, struct tc_value *j,
 			  struct tc_value **state, void *arg)
 {
-	struct tc_value *a = arg, *l = state[0], *row, *column, *pivot, *mask, *sum;
-	const struct tc_type *s32;
+	struct tc_value *x = state[0], *column = tc_build_take(b, x, 1, j, 1), *pivot, *head, *less;
+	const struct tc_type *t = x->type;
 
-	row = tc_build_conjugate(b, tc_build_take(b, l, 1, j, 1));	/* [batch, 1, w] */
-	column = tc_build_take(b, a, 2, j, 1);				/* [batch, n, 1] */
-	sum = tc_build2(b, TC_MULTIPLY, l, tc_build_broadcast(b, row, l->type, as_is));
-	sum = tc_build_reshape(b, tc_build_sum(b, sum, 1u << 2), 3, column->type->dim);
-	column = tc_build2(b, TC_SUBTRACT, column, sum);
-	pivot = tc_build_real(b, tc_build_take(b, column, 1, j, 1));
+	(void)arg;
+	pivot = tc_build_real(b, tc_build_take(b, column, 2, j, 1));
 	column = tc_linalg_by(b, TC_DIVIDE, column, tc_build1(b, TC_SQRT, pivot));
-	s32 = tc_with_elem(b->c, column->type, ELEM_S32);
-	mask = tc_build_compare(b, TC_CMP_GE, tc_build_iota(b, s32, 1),
-				tc_build_broadcast(b, j, s32, NULL));
-	column = tc_build_select(b, mask, column, tc_build_number(b, column->type, 0));
-	state[0] = tc_build_put(b, l, 2, j, column);
+	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_GE, j), column,
+				 tc_build_number(b, column->type, 0));
+	head = tc_build_turn(b, tc_build_part(b, column, 2, 0, t->dim[1]));
+	column = over(b, column, t);
+	less = tc_build2(b, TC_MULTIPLY, over(b, tc_build_conjugate(b, head), t), column);
+	x = tc_build_select(b, at(b, t, 1, TC_CMP_GT, j), tc_build2(b, TC_SUBTRACT, x, less), x);
+	state[0] = tc_build_select(b, at(b, t, 1, TC_CMP_EQ, j), column, x);
 }
 
 /* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are
@@ -248,12 +291,12 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	int64_t n = a->type->dim[1], w = a->type->dim[2], h = half_of(w);
 	struct tc_value *left, *right, *below, *part[2];
 	const int64_t corner[] = { a->type->dim[0], h, w - h };
-	struct tc_loop loop = { .n = w, .body = factor_column, .arg = a };
+	struct tc_loop loop = { .n = w, .body = factor_column };
 
 	if (w <= FEW) {
-		left = tc_build_number(b, a->type, 0);
+		left = tc_build_turn(b, a);
 		tc_build_loop(b, &loop, 1, &left);
-		return left;
+		return tc_build_turn(b, left);
 	}
 	left = factor_columns(b, tc_build_part(b, a, 2, 0, h));
 	below = tc_build_part(b, left, 1, h, n - h);
@@ -328,6 +371,47 @@ static void solve_row(const struct tc_build *b, struct tc_value *i, struct tc_va
 	state[0] = tc_build_put(b, x, 1, i, row);
 }
 
+/*
+ * Row i of many small systems with few right sides: the pivot's row, and that off the rows to
+ * come. Lanes go along the batch, the last dim: t [columns, rows, batch], x [right sides, rows,
+ * batch].
+ */
+static void solve_row_of_many(const struct tc_build *b, struct tc_value *i,
+			      struct tc_value **state, void *arg)
+{
+	const struct system *s = arg;
+	struct tc_value *x = state[0], *column, *row, *later, *less, *last;
+	const struct tc_type *t = x->type;
+
+	if (!s->lower) {
+		last = tc_build_number(b, i->type, (double)(t->dim[1] - 1));
+		i = tc_build2(b, TC_SUBTRACT, last, i);
+	}
+	column = tc_build_take(b, s->t, 0, i, 1);
+	row = tc_build_take(b, x, 1, i, 1);
+	if (!s->unit)
+		row = tc_build2(b, TC_DIVIDE, row,
+				over(b, tc_build_take(b, column, 1, i, 1), row->type));
+	row = over(b, row, t);
+	less = tc_build2(b, TC_MULTIPLY, over(b, column, t), row);
+	later = at(b, t, 1, s->lower ? TC_CMP_GT : TC_CMP_LT, i);
+	x = tc_build_select(b, later, tc_build2(b, TC_SUBTRACT, x, less), x);
+	state[0] = tc_build_select(b, at(b, t, 1, TC_CMP_EQ, i), row, x);
+}
+
+static struct tc_value *solve_many(const struct tc_build *b, const struct system *s)
+{
+	static const int64_t mirror[] = { 2, 1, 0 };
+	struct tc_value *x = tc_build_transpose(b, s->rhs, mirror);
+	struct system turned = *s;
+	struct tc_loop loop = { .n = s->t->type->dim[1], .body = solve_row_of_many,
+				.arg = &turned };
+
+	turned.t = tc_build_transpose(b, s->t, mirror);
+	tc_build_loop(b, &loop, 1, &x);
+	return tc_build_transpose(b, x, mirror);
+}
+
 static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 {
 	int64_t n = s->t->type->dim[1], h = half_of(n), size[] = { h, n - h };
@@ -336,6 +420,9 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	struct system half = *s;
 	struct tc_loop loop = { .n = n, .body = solve_row, .arg = &half };
 
+	if (n <= FEW && s->rhs->type->dim[0] >= MANY &&
+	    s->rhs->type->dim[0] > s->rhs->type->dim[2])
+		return solve_many(b, s);
 	if (n <= FEW) {
 		x[0] = tc_build_number(b, s->rhs->type, 0);
 		tc_build_loop(b, &loop, 1, x);

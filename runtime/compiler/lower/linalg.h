@@ -19,6 +19,8 @@ struct tc_scaled tc_linalg_scale(const struct tc_build *b, struct tc_value *a);
  * stay with size 1; 1 where all are zero or some are not finite. */
 struct tc_value *tc_linalg_power(const struct tc_build *b, struct tc_value *x,
 				 uint64_t dims);
+/* The same along one dim, which goes. */
+struct tc_value *tc_linalg_power_along(const struct tc_build *b, struct tc_value *x, unsigned dim);
 /* x (of any type) times or over a real number that broadcasts to x; op TC_MULTIPLY, TC_DIVIDE.
  * A complex x part by part. */
 struct tc_value *tc_linalg_by(const struct tc_build *b, enum tc_opcode op,
@@ -33,8 +35,10 @@ struct tc_value *tc_linalg_times_adjoint(const struct tc_build *b, struct tc_val
 					 struct tc_value *y);
 struct tc_value *tc_linalg_adjoint(const struct tc_build *b, struct tc_value *x);
 struct tc_value *tc_linalg_identity(const struct tc_build *b, const struct tc_type *type);
-/* The diagonal of [batch, n, n] as [batch, n]. */
+/* The diagonal of [batch, n, n] as [batch, n]; and n elements of one that begins elsewhere. */
 struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x);
+struct tc_value *tc_linalg_diagonal_of(const struct tc_build *b, struct tc_value *x, int64_t row,
+				       int64_t column, int64_t n);
 /* |x|^2, real. */
 struct tc_value *tc_linalg_square(const struct tc_build *b, struct tc_value *x);
 /* Element types that factorisations take. */
@@ -86,9 +90,12 @@ void tc_linalg_iterate(const struct tc_build *b, const struct tc_iteration *it,
 
 /* QR as LAPACK's geqrf leaves it: R above, reflectors below; taus [batch, min]. qr.c */
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus);
-/* The product of the reflections in `a` times x, of as many rows. */
+/* The product of the reflections in `a` times x, of as many rows; and its first columns, as
+ * many as those of `a`. */
 struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value *a,
 				       struct tc_value *taus, struct tc_value *x);
+struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
+				   struct tc_value *taus);
 
 void tc_decompose_qr(struct tc_ctx *c, struct tc_op *op);		/* qr.c */
 void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op);

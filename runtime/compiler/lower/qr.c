@@ -1,44 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Householder QR as LAPACK's geqrf and orgqr leave it: a reflection a column. Each column
- * is scaled by its own largest element while its reflection is made, so that columns of
- * any size in a type's range have one.
+ * Householder QR as LAPACK's geqrf and orgqr leave it: a reflection a column. Columns are cut
+ * in halves until FEW are left, and the product of a half's reflections is kept as
+ * I - V T V^H (Schreiber and Van Loan, 1989), so that what it does to the other half is three
+ * products (Elmroth and Gustavson, 2000). The few are a loop of which a turn is two
+ * instructions: one over the column, one over all of them, which lie as runs of memory.
+ *
+ * Each column is scaled by its own largest element while its reflection is made, so that
+ * columns of any size in a type's range have one.
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/lower/linalg.h"
 
+enum {
+	FEW = 16,	/* columns that a loop does one by one */
+	BLOCK = 64,	/* reflections that are applied together */
+};
+
+/* Dims of what is one number for each column, in [batch, columns, rows]. */
+static const int64_t by_column[] = { 0, 1 };
 static const int64_t as_is[] = { 0, 1, 2 };
 
-/* Row numbers of t compared with the scalar j. */
-static struct tc_value *rows_to(const struct tc_build *b, const struct tc_type *t,
-				unsigned dim, int direction, struct tc_value *j)
+/* Numbers along `dim` of t compared with the scalar j. */
+static struct tc_value *at(const struct tc_build *b, const struct tc_type *t, unsigned dim,
+			   int direction, struct tc_value *j)
 {
 	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
 
 	return tc_build_compare(b, direction, tc_build_iota(b, s32, dim),
 				tc_build_broadcast(b, j, s32, NULL));
-}
-
-/* The reflector in column j: zeros above row j, 1 there, the column below. */
-static struct tc_value *reflector(const struct tc_build *b, struct tc_value *column,
-				  struct tc_value *j)
-{
-	struct tc_value *one = tc_build_number(b, column->type, 1);
-	struct tc_value *zero = tc_build_number(b, column->type, 0);
-
-	column = tc_build_select(b, rows_to(b, column->type, 1, TC_CMP_GT, j), column, zero);
-	return tc_build_select(b, rows_to(b, column->type, 1, TC_CMP_EQ, j), one, column);
-}
-
-/* x - factor v (v^H x), for v [batch, m, 1] and factor [batch, 1, 1] */
-static struct tc_value *reflect(const struct tc_build *b, struct tc_value *x,
-				struct tc_value *v, struct tc_value *factor)
-{
-	struct tc_value *w = tc_build_dot(b, tc_build_conjugate(b, v), x, 1, 1, 1);
-
-	w = tc_build2(b, TC_MULTIPLY, w, tc_build_broadcast(b, factor, w->type, as_is));
-	return tc_build2(b, TC_SUBTRACT, x, tc_build_dot(b, v, w, 1, 2, 1));
 }
 
 /* A number of `type` from its real parts; im is NULL for a real one. */
@@ -50,32 +42,52 @@ static struct tc_value *compose(const struct tc_build *b, const struct tc_type *
 	return im ? tc_build(b, TC_COMPLEX, type, 2, part) : re;
 }
 
+static struct tc_value *spread(const struct tc_build *b, struct tc_value *x,
+			       const struct tc_type *t)
+{
+	t = tc_with_elem(b->c, t, (enum elem)x->type->elem);
+	return tc_build_broadcast(b, x, t, x->type->rank == 2 ? by_column : as_is);
+}
+
+static enum elem wide_of(const struct tc_type *t)
+{
+	enum elem elem = (enum elem)t->elem;
+
+	return elem == ELEM_F32 ? ELEM_F64 : elem == ELEM_C64 ? ELEM_C128 : elem;
+}
+
 struct house {
-	struct tc_value *tau, *beta;	/* [batch, 1, 1]; beta is what becomes of alpha */
+	struct tc_value *tau, *beta;	/* [batch, 1]; beta is what becomes of alpha */
 	struct tc_value *v;		/* below alpha; zeros elsewhere */
 };
 
 /*
- * For a column with alpha at the top and x below: beta = -sign(Re alpha) |(alpha, x)|,
- * tau = (beta - alpha) / beta, v = x / (alpha - beta). All zero below and a real
- * alpha: no reflection. |alpha - beta| is between the scaled column's norm and twice that:
- * its square is in range.
+ * For a column [batch, 1, rows] with alpha in row j and x below: beta = -sign(Re alpha)
+ * |(alpha, x)|, tau = (beta - alpha) / beta, v = x / (alpha - beta). All zero below and a
+ * real alpha: no reflection. |alpha - beta| is between the scaled column's norm and twice
+ * that: its square is in range. Of single numbers the reflection is found in double ones, as
+ * what is lost there is lost of its being unitary.
  */
-static struct house make_reflection(const struct tc_build *b, struct tc_value *alpha,
-				    struct tc_value *x)
+static struct house make_reflection(const struct tc_build *b, struct tc_value *column,
+				    struct tc_value *j)
 {
-	const struct tc_type *t = alpha->type;
-	struct tc_value *both[2] = { alpha, x }, *p, *re, *im = NULL, *rest, *none, *zero, *beta;
-	struct tc_value *bottom, *ratio[2];
+	const enum elem elem = (enum elem)column->type->elem;
+	const struct tc_type *t;
+	struct tc_value *zero = tc_build_number(b, column->type, 0), *alpha, *x, *p, *re;
+	struct tc_value *im = NULL, *rest, *none, *beta, *bottom, *ratio[2];
 	struct house h;
 
-	p = tc_linalg_power(b, tc_build_join(b, 2, both, 1), 6);
-	alpha = tc_linalg_by(b, TC_DIVIDE, alpha, p);
-	x = tc_linalg_by(b, TC_DIVIDE, x, p);
+	x = tc_build_select(b, at(b, column->type, 2, TC_CMP_GE, j), column, zero);
+	p = tc_linalg_power_along(b, x, 2);
+	x = tc_linalg_by(b, TC_DIVIDE, x, spread(b, p, x->type));
+	alpha = tc_build_select(b, at(b, x->type, 2, TC_CMP_EQ, j), x, zero);
+	alpha = tc_build_convert(b, tc_build_sum(b, alpha, 1u << 2), wide_of(x->type));
+	x = tc_build_select(b, at(b, x->type, 2, TC_CMP_GT, j), x, zero);
+	x = tc_build_convert(b, x, wide_of(x->type));
+	t = alpha->type;
 	re = tc_build_real(b, alpha);
 	zero = tc_build_number(b, re->type, 0);
-	rest = tc_build_sum(b, tc_linalg_square(b, x), 6);
-	rest = tc_build_reshape(b, rest, 3, re->type->dim);
+	rest = tc_build_sum(b, tc_linalg_square(b, x), 1u << 2);
 	none = tc_build_compare(b, TC_CMP_EQ, rest, zero);
 	if (re->type != t) {
 		im = tc_build(b, TC_IMAG, re->type, 1, &alpha);
@@ -89,6 +101,7 @@ static struct house make_reflection(const struct tc_build *b, struct tc_value *a
 	ratio[1] = im ? tc_build1(b, TC_NEGATE, tc_build2(b, TC_DIVIDE, im, beta)) : NULL;
 	h.tau = tc_build_select(b, none, tc_build_number(b, t, 0),
 				compose(b, t, ratio[0], ratio[1]));
+	h.tau = tc_build_convert(b, h.tau, elem);
 	re = tc_build2(b, TC_SUBTRACT, re, beta);
 	bottom = tc_build2(b, TC_MULTIPLY, re, re);
 	if (im) {
@@ -97,77 +110,239 @@ static struct house make_reflection(const struct tc_build *b, struct tc_value *a
 	}
 	re = tc_build2(b, TC_DIVIDE, re, bottom);
 	h.v = tc_build_select(b, none, tc_build_number(b, t, 0), compose(b, t, re, im));
-	h.v = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, h.v, x->type, as_is));
+	h.v = tc_build2(b, TC_MULTIPLY, x, spread(b, h.v, x->type));
+	h.v = tc_build_convert(b, h.v, elem);
 	beta = tc_build_select(b, none, tc_build_real(b, alpha), beta);
-	h.beta = tc_build_convert(b, tc_build2(b, TC_MULTIPLY, beta, p), (enum elem)t->elem);
+	beta = tc_build_convert(b, beta, (enum elem)p->type->elem);
+	h.beta = tc_build_convert(b, tc_build2(b, TC_MULTIPLY, beta, p), elem);
 	return h;
 }
 
-/* Column j of the factorisation; state: the matrix, taus [batch, k]. */
+/* Column j, and what its reflection does to those behind it; state: the matrix [batch, columns,
+ * rows], taus [batch, columns]. */
 static void qr_column(const struct tc_build *b, struct tc_value *j, struct tc_value **state,
 		      void *arg)
 {
-	struct tc_value *a = state[0], *column = tc_build_take(b, a, 2, j, 1), *below, *v, *x;
-	const struct tc_type *t = column->type;
-	int64_t batch[] = { t->dim[0], 1 };
-	struct house h;
+	struct tc_value *a = state[0], *column = tc_build_take(b, a, 1, j, 1), *v, *w, *is_j;
+	const struct tc_type *t = column->type, *all = a->type, *taus = state[1]->type;
+	struct house h = make_reflection(b, column, j);
 
 	(void)arg;
-	below = rows_to(b, t, 1, TC_CMP_GT, j);
-	x = tc_build_select(b, below, column, tc_build_number(b, t, 0));
-	h = make_reflection(b, tc_build_take(b, column, 1, j, 1), x);
-	v = reflector(b, h.v, j);
-	a = tc_build_select(b, rows_to(b, a->type, 2, TC_CMP_GT, j),
-			    reflect(b, a, v, tc_build_conjugate(b, h.tau)), a);
-	column = tc_build_select(b, below, v, column);
-	column = tc_build_select(b, rows_to(b, t, 1, TC_CMP_EQ, j),
-				 tc_build_broadcast(b, h.beta, t, as_is), column);
-	state[0] = tc_build_put(b, a, 2, j, column);
-	state[1] = tc_build_put(b, state[1], 1, j, tc_build_reshape(b, h.tau, 2, batch));
+	is_j = at(b, t, 2, TC_CMP_EQ, j);
+	v = tc_build_select(b, is_j, tc_build_number(b, t, 1), h.v);
+	column = tc_build_select(b, at(b, t, 2, TC_CMP_GT, j), h.v, column);
+	column = tc_build_select(b, is_j, spread(b, h.beta, t), column);
+	v = spread(b, v, all);
+	w = tc_build_sum(b, tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, v), a), 1u << 2);
+	w = tc_build2(b, TC_MULTIPLY, w, tc_build_broadcast(b, tc_build_conjugate(b, h.tau),
+							    w->type, by_column));
+	w = tc_build_select(b, at(b, w->type, 1, TC_CMP_GT, j), w,
+			    tc_build_number(b, w->type, 0));
+	w = tc_build2(b, TC_MULTIPLY, spread(b, w, all), v);
+	/* Columns before j are as they were, whatever v is. */
+	w = tc_build_select(b, at(b, all, 1, TC_CMP_GT, j), tc_build2(b, TC_SUBTRACT, a, w), a);
+	state[0] = tc_build_select(b, at(b, all, 1, TC_CMP_EQ, j), spread(b, column, all), w);
+	state[1] = tc_build_select(b, at(b, taus, 1, TC_CMP_EQ, j),
+				   tc_build_broadcast(b, h.tau, taus, by_column), state[1]);
+}
+
+/* Columns of a matrix, and their reflections' product as I - V T V^H. */
+struct block {
+	struct tc_value *x;		/* R above, reflectors below: [batch, m, w] */
+	struct tc_value *taus;		/* [batch, w] */
+	struct tc_value *v, *t;		/* [batch, m, w], [batch, w, w]; t: if asked for */
+};
+
+/* The reflectors of x: what is below the diagonal, and ones on it. */
+static struct tc_value *reflectors(const struct tc_build *b, struct tc_value *x)
+{
+	struct tc_value *v;
+
+	v = tc_build_select(b, tc_build_where(b, x->type, TC_CMP_GT), x,
+			    tc_build_number(b, x->type, 0));
+	return tc_build_select(b, tc_build_where(b, x->type, TC_CMP_EQ),
+			       tc_build_number(b, x->type, 1), v);
+}
+
+/* x^H y of [batch, m, ..]. */
+static struct tc_value *across(const struct tc_build *b, struct tc_value *x, struct tc_value *y)
+{
+	return tc_build_dot(b, tc_build_conjugate(b, x), y, 1, 1, 1);
+}
+
+/* T: its inverse is 1 / taus on the diagonal and V^H V above it. So with D = diag(taus) and S
+ * what is above, (I + S D)^T T^T = D, where taus may be zero. */
+static struct tc_value *join_reflections(const struct tc_build *b, struct tc_value *v,
+					 struct tc_value *taus)
+{
+	struct tc_value *g = tc_build_turn(b, across(b, v, v)), *d, *t;
+
+	t = tc_build_broadcast(b, taus, g->type, by_column);
+	d = tc_build_select(b, tc_build_where(b, g->type, TC_CMP_EQ), t,
+			    tc_build_number(b, g->type, 0));
+	t = tc_linalg_solve_below(b, tc_build2(b, TC_MULTIPLY, g, t), d);
+	return tc_build_turn(b, t);
+}
+
+/* (I - V T V^H) x, or with T^H */
+static struct tc_value *apply(const struct tc_build *b, struct tc_value *v, struct tc_value *t,
+			      bool is_adjoint, struct tc_value *x)
+{
+	struct tc_value *w = across(b, v, x);
+
+	w = is_adjoint ? across(b, t, w) : tc_linalg_times(b, t, w);
+	return tc_build2(b, TC_SUBTRACT, x, tc_linalg_times(b, v, w));
+}
+
+static struct block factor_few(const struct tc_build *b, struct tc_value *a, bool with_t)
+{
+	int64_t dim[] = { a->type->dim[0], a->type->dim[2] };
+	struct tc_loop loop = { .n = a->type->dim[2], .body = qr_column };
+	struct tc_value *state[2] = { tc_build_turn(b, a) };
+	struct block f;
+
+	state[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 2, dim), 0);
+	tc_build_loop(b, &loop, 2, state);
+	f.x = tc_build_turn(b, state[0]);
+	f.taus = state[1];
+	f.v = reflectors(b, f.x);
+	f.t = with_t ? join_reflections(b, f.v, f.taus) : NULL;
+	return f;
+}
+
+/* T of all from those of both halves: what is above the diagonal is -T1 V1^H V2 T2. */
+static struct tc_value *join_halves(const struct tc_build *b, const struct block *left,
+				    const struct block *right)
+{
+	int64_t m = left->v->type->dim[1], h = left->v->type->dim[2];
+	int64_t w = right->v->type->dim[2];
+	struct tc_value *v = tc_build_part(b, left->v, 1, h, m - h), *part[2], *t;
+
+	t = tc_linalg_times(b, left->t, tc_linalg_times(b, across(b, v, right->v), right->t));
+	part[0] = left->t;
+	part[1] = tc_build1(b, TC_NEGATE, t);
+	t = tc_build_join(b, 2, part, 2);
+	part[0] = t;
+	part[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)t->type->elem, 3,
+					       (int64_t[]){ t->type->dim[0], w, h }), 0);
+	part[1] = tc_build_join(b, 2, (struct tc_value *[]){ part[1], right->t }, 2);
+	return tc_build_join(b, 2, part, 1);
+}
+
+/* Of at least as many rows as columns. */
+static struct block factor(const struct tc_build *b, struct tc_value *a, bool with_t)
+{
+	int64_t m = a->type->dim[1], w = a->type->dim[2], h = (w / 2 + FEW - 1) / FEW * FEW;
+	struct tc_value *part[2], *column[2], *x;
+	struct block left, right, f = { NULL };
+
+	if (w <= FEW)
+		return factor_few(b, a, with_t);
+	left = factor(b, tc_build_part(b, a, 2, 0, h), true);
+	x = apply(b, left.v, left.t, true, tc_build_part(b, a, 2, h, w - h));
+	right = factor(b, tc_build_part(b, x, 1, h, m - h), with_t);
+	part[0] = tc_build_part(b, x, 1, 0, h);
+	part[1] = right.x;
+	column[0] = left.x;
+	column[1] = tc_build_join(b, 2, part, 1);
+	f.x = tc_build_join(b, 2, column, 2);
+	part[0] = left.taus;
+	part[1] = right.taus;
+	f.taus = tc_build_join(b, 2, part, 1);
+	if (!with_t)
+		return f;
+	f.v = reflectors(b, f.x);
+	f.t = join_halves(b, &left, &right);
+	return f;
 }
 
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus)
 {
 	const struct tc_type *t = (*a)->type;
-	int64_t dim[2] = { t->dim[0], t->dim[1] < t->dim[2] ? t->dim[1] : t->dim[2] };
-	struct tc_loop loop = { .n = dim[1], .body = qr_column };
-	struct tc_value *state[2] = { *a };
+	int64_t m = t->dim[1], n = t->dim[2], dim[2] = { t->dim[0], m < n ? m : n };
+	struct tc_value *part[2];
+	struct block f;
 
-	state[1] = tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, 2, dim), 0);
-	if (t->count)
-		tc_build_loop(b, &loop, 2, state);
-	*a = state[0];
-	*taus = state[1];
+	if (!t->count) {
+		*taus = tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, 2, dim), 0);
+		return;
+	}
+	if (m >= n) {
+		f = factor(b, *a, false);
+	} else {
+		f = factor(b, tc_build_part(b, *a, 2, 0, m), true);
+		part[0] = f.x;
+		part[1] = apply(b, f.v, f.t, true, tc_build_part(b, *a, 2, m, n - m));
+		f.x = tc_build_join(b, 2, part, 2);
+	}
+	*a = f.x;
+	*taus = f.taus;
 }
 
-struct reflections {
-	struct tc_value *a, *taus;
-};
-
-/* Reflections apply from the last one to the first. */
-static void apply_reflection(const struct tc_build *b, struct tc_value *i,
-			     struct tc_value **state, void *arg)
+/* x with ones on the diagonal before it, `more` rows and columns of zeros else. */
+static struct tc_value *precede(const struct tc_build *b, struct tc_value *x, int64_t more)
 {
-	const struct reflections *r = arg;
-	struct tc_value *j, *v, *tau;
-	int64_t one[] = { r->a->type->dim[0], 1, 1 };
+	struct tc_value *zero, *part[2];
+	const int64_t low[] = { 0, more, more }, none[] = { 0, 0, 0 };
 
-	j = tc_build_number(b, i->type, (double)(r->taus->type->dim[1] - 1));
-	j = tc_build2(b, TC_SUBTRACT, j, i);
-	v = reflector(b, tc_build_take(b, r->a, 2, j, 1), j);
-	tau = tc_build_reshape(b, tc_build_take(b, r->taus, 1, j, 1), 3, one);
-	state[0] = reflect(b, state[0], v, tau);
+	zero = tc_build_number(b, tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL), 0);
+	part[0] = tc_build_pad(b, x, zero, low, none, none);
+	part[1] = tc_linalg_identity(b, part[0]->type);
+	x = tc_build_where(b, part[0]->type, TC_CMP_EQ);
+	x = tc_build2(b, TC_AND, x, at(b, part[0]->type, 1, TC_CMP_LT,
+				       tc_build_number(b, tc_tensor(b->c, ELEM_S32, 0, NULL),
+						       (double)more)));
+	return tc_build_select(b, x, part[1], part[0]);
+}
+
+/*
+ * Blocks of reflections apply from the last one to the first. The first row that one changes is
+ * that of its first reflection: of an identity (x is NULL) what was not reached yet does not
+ * have to be there. One block of single numbers is worth double ones: V and taus may be
+ * anybody's, and what is no reflection cancels digits.
+ */
+static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
+				  struct tc_value *taus, struct tc_value *x)
+{
+	int64_t m = a->type->dim[1], n = a->type->dim[2], k = taus->type->dim[1], from, w;
+	const int64_t rest[] = { a->type->dim[0], m - k, n - k };
+	const enum elem elem = (enum elem)a->type->elem;
+	const enum elem work = k <= BLOCK ? wide_of(a->type) : elem;
+	bool is_identity = !x;
+	struct tc_value *v, *t, *part[2];
+
+	a = tc_build_convert(b, a, work);
+	taus = tc_build_convert(b, taus, work);
+	x = is_identity ? tc_linalg_identity(b, tc_tensor(b->c, work, 3, rest)) :
+			  tc_build_convert(b, x, work);
+	for (from = (k - 1) / BLOCK * BLOCK; from >= 0; from -= BLOCK) {
+		w = k - from < BLOCK ? k - from : BLOCK;
+		v = tc_build_part(b, tc_build_part(b, a, 2, from, w), 1, from, m - from);
+		v = reflectors(b, v);
+		t = join_reflections(b, v, tc_build_part(b, taus, 1, from, w));
+		if (is_identity) {
+			x = apply(b, v, t, false, precede(b, x, w));
+			continue;
+		}
+		part[0] = tc_build_part(b, x, 1, 0, from);
+		part[1] = apply(b, v, t, false, tc_build_part(b, x, 1, from, m - from));
+		x = from ? tc_build_join(b, 2, part, 1) : part[1];
+	}
+	return tc_build_convert(b, x, elem);
 }
 
 struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value *a,
 				       struct tc_value *taus, struct tc_value *x)
 {
-	struct reflections r = { .a = a, .taus = taus };
-	struct tc_loop loop = { .n = taus->type->dim[1], .body = apply_reflection, .arg = &r };
+	return x->type->count && taus->type->dim[1] ? apply_all(b, a, taus, x) : x;
+}
 
-	if (x->type->count && loop.n)
-		tc_build_loop(b, &loop, 1, &x);
-	return x;
+struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
+				   struct tc_value *taus)
+{
+	if (!a->type->count || !taus->type->dim[1])
+		return tc_linalg_identity(b, a->type);
+	return apply_all(b, a, taus, NULL);
 }
 
 static bool is_matrix(const struct tc_type *t)
@@ -236,6 +411,6 @@ void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op)
 			(long long)n);
 	a = tc_build_matrices(&b, tc_in(op, 0));
 	q = tc_build_reshape(&b, tc_in(op, 1), 2, (int64_t[]){ a->type->dim[0], n });
-	q = tc_linalg_reflections(&b, a, q, tc_linalg_identity(&b, a->type));
+	q = tc_linalg_unitary(&b, a, q);
 	finish(c, op, &q);
 }

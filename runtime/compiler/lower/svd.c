@@ -113,7 +113,7 @@ static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vecto
 	d.u = extend(b, tc_linalg_adjoint(b, rows), m, full ? m : n);
 	d.u = tc_linalg_reflections(b, a, taus, d.u);
 	tc_linalg_qr(b, &w, &taus);
-	d.vh = tc_linalg_reflections(b, w, taus, tc_linalg_identity(b, w->type));
+	d.vh = tc_linalg_unitary(b, w, taus);
 	d.vh = tc_linalg_adjoint(b, d.vh);
 	d.s = tc_build_real(b, tc_linalg_diagonal(b, w));
 	zero = tc_build_number(b, d.s->type, 0);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows (reduce_window) over padding.
+ * Windows (reduce_window) of few elements, and those over padding.
+ *
+ * A window of few elements becomes its taps: each is a part of the padded arrays, and joined to
+ * what is there so far, in the order in which a fold takes them. All of them are elementwise
+ * work on operands with strides, a long row at a time, and one instruction with what is done
+ * before and after; a fold has but the window to stream over.
  *
  * Emission writes the padding and the holes of a dilated input as initial values, which
  * is right if these change nothing. Else an array of marks goes along, false there and for
@@ -8,15 +13,18 @@
  * found is joined with the initial value afterwards.
  *
  * One instruction reduces as many arrays as it has outputs. Where there are more, the marks
- * among them, the window becomes its taps: each is a part of the padded arrays, and joined to
- * what is there so far where its place is not padding.
+ * among them, the window becomes its taps too, joined to what is there so far where their place
+ * is not padding.
  */
+#include <string.h>
+
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/opt/fuse.h"
 
 enum {
 	MOST_MARKED = 8,	/* arrays reduced together, the marks among them */
-	MOST_TAPS = 256		/* of a window over more */
+	MOST_TAPS = 256,	/* of a window over more */
+	FEW_TAPS = 20,		/* inputs that one instruction surely has */
 };
 
 static bool has_padding(const struct tc_op *op)
@@ -32,6 +40,21 @@ static bool has_padding(const struct tc_op *op)
 		    (base[d] > 1 && in->dim[d] > 1))
 			return true;
 	return false;
+}
+
+/* JAX broadcasts the scalars that windows start with; of constants there remain constants. */
+static void settle_initial(const struct tc_build *b, struct tc_op *op)
+{
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_value *v = tc_in(op, op->n_results + i);
+		const void *element = NULL;
+
+		if (v->def && v->def->op == TC_BROADCAST_IN_DIM)
+			element = tc_splat_element(tc_in(v->def, 0));
+		if (element)
+			tc_set_operand(op, op->n_results + i,
+				       tc_splat(b->c, b->before, v->type, element));
+	}
 }
 
 static bool starts_with_identity(const struct tc_op *op)
@@ -107,7 +130,8 @@ static struct tc_value *padded(const struct tc_build *b, const struct tc_op *op,
 	return tc_build_pad(b, x, by, low, high, interior);
 }
 
-static int64_t count_taps(struct tc_ctx *c, const struct tc_op *op)
+/* MOST_TAPS + 1: more than MOST_TAPS. */
+static int64_t count_taps(const struct tc_op *op)
 {
 	unsigned n;
 	const int64_t *size = tc_attr_ints(op, "window_dimensions", &n);
@@ -115,10 +139,7 @@ static int64_t count_taps(struct tc_ctx *c, const struct tc_op *op)
 
 	for (unsigned d = 0; d < n; d++)
 		if (__builtin_mul_overflow(taps, size[d], &taps) || taps > MOST_TAPS)
-			tc_fail(c, ERR_UNIMPLEMENTED, op, "a window of more than %d elements over "
-				"%u arrays, which are more than %d with the marks of padding, does "
-				"not run yet: reduce fewer arrays together", MOST_TAPS,
-				op->n_results, MOST_MARKED);
+			return MOST_TAPS + 1;
 	return taps;
 }
 
@@ -133,15 +154,25 @@ static void place_tap(const struct tc_op *op, int64_t tap, int64_t *start)
 		start[d] = tap % size[d] * dilation[d];
 }
 
-static void reduce_by_taps(const struct tc_build *b, struct tc_op *op)
+/* Where each element of the padded arrays is one of the arrays'. */
+static struct tc_value *mark_arrays(const struct tc_build *b, const struct tc_op *op)
+{
+	const struct tc_type *t = tc_with_elem(b->c, tc_in(op, 0)->type, ELEM_PRED);
+	const uint8_t yes = 1, no = 0;
+
+	return padded(b, op, tc_splat(b->c, b->before, t, &yes),
+		      tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no));
+}
+
+/* The results, of op's types. */
+static void join_taps(const struct tc_build *b, const struct tc_op *op, int64_t taps,
+		      struct tc_value *marks, struct tc_value **out)
 {
 	unsigned k = op->n_results, n;
 	const int64_t *stride = tc_attr_ints(op, "window_strides", &n), none = 0;
-	int64_t taps = count_taps(b->c, op), start[TC_MAX_RANK];
-	struct tc_value **v = arena_array(&b->c->arena, 4 * (size_t)k, sizeof(*v));
-	struct tc_value **so_far = v, **element = v + k, **out = v + 2 * k, **in = v + 3 * k;
-	struct tc_value *marks, *mark;
-	const uint8_t yes = 1, no = 0;
+	int64_t start[TC_MAX_RANK];
+	struct tc_value **v = arena_array(&b->c->arena, 3 * (size_t)k, sizeof(*v)), *mark;
+	struct tc_value **so_far = v, **element = v + k, **in = v + 2 * k;
 
 	if (!v)
 		tc_fail(b->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
@@ -149,22 +180,52 @@ static void reduce_by_taps(const struct tc_build *b, struct tc_op *op)
 		so_far[i] = tc_build_broadcast(b, tc_in(op, k + i), op->results[i].type, &none);
 		in[i] = padded(b, op, tc_in(op, i), tc_in(op, k + i));
 	}
-	marks = padded(b, op, tc_splat(b->c, b->before, tc_with_elem(b->c, tc_in(op, 0)->type,
-								     ELEM_PRED), &yes),
-		       tc_splat(b->c, b->before, tc_tensor(b->c, ELEM_PRED, 0, NULL), &no));
 	for (int64_t t = 0; t < taps && op->results[0].type->count; t++) {
 		place_tap(op, t, start);
 		for (unsigned i = 0; i < k; i++)
 			element[i] = tc_build_steps(b, in[i], start, stride, op->results[i].type);
-		mark = tc_build_steps(b, marks, start, stride,
-				      tc_with_elem(b->c, op->results[0].type, ELEM_PRED));
 		tc_build_on_arrays(b, op->regions[0].block, v, op->results[0].type, out);
+		mark = !marks ? NULL :
+			tc_build_steps(b, marks, start, stride,
+				       tc_with_elem(b->c, op->results[0].type, ELEM_PRED));
 		for (unsigned i = 0; i < k; i++)
-			so_far[i] = tc_build_select(b, mark, out[i], so_far[i]);
+			so_far[i] = !mark ? out[i] : tc_build_select(b, mark, out[i], so_far[i]);
 	}
-	for (unsigned i = 0; i < k; i++)
-		tc_replace_uses(tc_out(op, i), so_far[i]);
+	memcpy(out, so_far, k * sizeof(*out));
+}
+
+bool tc_window_by_taps(const struct tc_build *b, const struct tc_op *op, struct tc_value **out)
+{
+	int64_t taps = count_taps(op);
+
+	if (taps > MOST_TAPS || taps * op->n_results > FEW_TAPS ||
+	    tc_only_for_scalars(op->regions[0].block))
+		return false;
+	join_taps(b, op, taps, NULL, out);
+	return true;
+}
+
+static void replace_all(struct tc_op *op, struct tc_value *const *by)
+{
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_replace_uses(tc_out(op, i), by[i]);
 	tc_erase(op);
+}
+
+static void reduce_many(const struct tc_build *b, struct tc_op *op)
+{
+	int64_t taps = count_taps(op);
+	struct tc_value **out = arena_array(&b->c->arena, op->n_results, sizeof(*out));
+
+	if (!out)
+		tc_fail(b->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	if (taps > MOST_TAPS)
+		tc_fail(b->c, ERR_UNIMPLEMENTED, op, "a window of more than %d elements over "
+			"%u arrays, which are more than %d with the marks of padding, does "
+			"not run yet: reduce fewer arrays together", MOST_TAPS,
+			op->n_results, MOST_MARKED);
+	join_taps(b, op, taps, mark_arrays(b, op), out);
+	replace_all(op, out);
 }
 
 static void reduce_with_marks(const struct tc_build *b, struct tc_op *op)
@@ -188,18 +249,24 @@ static void reduce_with_marks(const struct tc_build *b, struct tc_op *op)
 void tc_decompose_window(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
-	bool is_marked = has_padding(op) && !starts_with_identity(op);
 	const struct tc_op *scalar = tc_only_for_scalars(op->regions[0].block);
+	struct tc_value *out[MOST_MARKED];
+	bool is_marked;
 
-	if (!is_marked && op->n_results <= MOST_MARKED)
+	settle_initial(&b, op);
+	is_marked = has_padding(op) && !starts_with_identity(op);
+	if (!is_marked && op->n_results <= MOST_MARKED) {
+		if (tc_window_by_taps(&b, op, out))
+			replace_all(op, out);
 		return;
+	}
 	if (scalar)
 		tc_fail(c, ERR_UNIMPLEMENTED, scalar, "it does not run yet in the region of a "
 			"window with padding that starts with a value that counts, nor of one "
 			"over more than %d arrays; elementwise operations and constants do, or "
 			"pad first", MOST_MARKED);
 	if (op->n_results + is_marked > MOST_MARKED)
-		reduce_by_taps(&b, op);
+		reduce_many(&b, op);
 	else
 		reduce_with_marks(&b, op);
 }

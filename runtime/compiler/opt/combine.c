@@ -6,8 +6,9 @@
  * Requires: of collectives there are only tc.exchange, and collective_permute of one operand.
  * Ensures: of those of a block that have the same groups or pairs and the same elements, and
  * of which none needs another one's result, one is left, which moves what all of them moved;
- * up to limits of size. All members run the same program, so they still meet in one order,
- * and not a bit changes.
+ * up to limits of size. All partitions run the same program, so they still meet in one order,
+ * and not a bit changes. Replicas may run programs of their own, which meet alike but do other
+ * things between, so that what needs what may differ: theirs stay as they are.
  *
  * A meeting stands where the last one of its bundle stood; what needed an earlier one's result
  * follows it, in the order that it had.
@@ -225,6 +226,6 @@ void tc_pass_combine(struct tc_ctx *c)
 {
 	struct bundle k = { .c = c };
 
-	if (c->options->partitions > 1 || c->options->replicas > 1)
+	if (c->options->partitions > 1 && c->options->replicas <= 1)
 		combine_block(&k, tc_main(c));
 }

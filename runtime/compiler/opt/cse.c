@@ -3,7 +3,8 @@
  * Merges equal pure ops of one block.
  *
  * Requires: nothing. Ensures: of ops with the same code, operands, types and attributes
- * the first is left. Ops with regions are kept apart.
+ * the first is left. Ops with regions are kept apart, as are collectives
+ * of several replicas, of which each may run a program of its own (ir/ops.def).
  */
 #include <string.h>
 
@@ -109,7 +110,8 @@ static void merge_block(struct tc_ctx *c, struct tc_block *b)
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				merge_block(c, op->regions[r].block);
-		if (!tc_has_trait(op, 'p') || op->n_regions || !op->n_results)
+		if (!tc_has_trait(op, 'p') || op->n_regions || !op->n_results ||
+		    (c->options->replicas > 1 && tc_is_collective(op)))
 			continue;
 		for (k = hash_op(op) & (t.room - 1); t.slots[k]; k = (k + 1) & (t.room - 1))
 			if (is_same(t.slots[k], op))

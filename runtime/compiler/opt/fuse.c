@@ -377,6 +377,21 @@ static bool leads_to_rows(struct group *g, const struct tc_value *v, unsigned de
 	return false;
 }
 
+/* Whether a narrow value is of row reductions and constants alone. What else it reads comes from
+ * memory, of which the device knows no row values: such a value can be used in the group, but
+ * stored at each point of the row alone. */
+static bool is_of_rows(struct group *g, const struct tc_value *v, unsigned depth)
+{
+	if (is_copied(v))
+		return true;
+	if (!leads_to_rows(g, v, 0) || depth > 8)
+		return false;
+	for (unsigned i = 0; v->def->op != TC_REDUCE && i < v->def->n_operands; i++)
+		if (!is_of_rows(g, tc_in(v->def, i), depth + 1))
+			return false;
+	return true;
+}
+
 static bool row_fits(struct group *g, const struct tc_op *op, const int8_t *axis)
 {
 	const struct tc_type *t = op->results[0].type;
@@ -415,7 +430,7 @@ static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
 		g->n_outer = (int)op->results[0].type->rank;
 		return true;
 	}
-	if (!leads_to_rows(g, v, 0))
+	if (!leads_to_rows(g, v, 0) || (users_of(g, op) == 2 && !is_of_rows(g, v, 0)))
 		return false;
 	if (!is_elementwise(op)) {
 		int8_t below[ISA_MAX_RANK];
@@ -590,6 +605,33 @@ static void drop_idle_chains(struct group *g)
 	}
 }
 
+/* is_of_rows, of the group as it has become. */
+static bool has_become_of_rows(struct group *g, const struct tc_value *v)
+{
+	const struct member *m = v->def ? member_of(g, v->def) : NULL;
+
+	if (!m)
+		return is_copied(v);
+	for (unsigned i = 0; m->op->op != TC_REDUCE && i < m->op->n_operands; i++)
+		if (!has_become_of_rows(g, tc_in(m->op, i)))
+			return false;
+	return m->is_narrow;
+}
+
+/* A reduction that was to come along may have found no room: then the root stays alone. */
+static void drop_all_if_rows_are_missing(struct group *g)
+{
+	bool is_right = true;
+
+	for (unsigned i = 0; is_right && i < g->n; i++)
+		is_right = !g->members[i].is_narrow || users_of(g, g->members[i].op) != 2 ||
+			   has_become_of_rows(g, tc_out(g->members[i].op, 0));
+	while (!is_right && g->n > 1)
+		note_of(g->members[--g->n].op)->group = NULL;
+	if (!is_right)
+		g->n_outer = -1;
+}
+
 /* ---- building the fusion ---- */
 
 struct build {
@@ -719,6 +761,7 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 	join(g, root, false, NULL);
 	grow(g);
 	drop_idle_chains(g);
+	drop_all_if_rows_are_missing(g);
 	build_fusion(g);
 }
 
@@ -745,8 +788,14 @@ static void fuse_block(struct tc_ctx *c, struct tc_block *b)
 			prev = mark ? mark->prev->prev : b->last->prev;
 		}
 	}
-	for (struct tc_op *op = b->first; op; op = op->next) {
+	for (struct tc_op *op = b->first, *next; op; op = next) {
+		next = op->next;
 		op->side = NULL;
+		/* Each fusion has made its own. Other ops that are unused now move nothing. */
+		if (op->op == TC_IOTA && tc_is_unused(tc_out(op, 0))) {
+			tc_erase(op);
+			continue;
+		}
 		if (op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF)
 			for (unsigned r = 0; r < op->n_regions; r++)
 				if (op->regions[r].block)

@@ -9,14 +9,21 @@
 
 #include "runtime/compiler/passes.h"
 
-static bool is_dead(const struct tc_op *op)
+/* Where replicas run programs of their own, all keep what meets others of them, whatever each
+ * does with what it gets. */
+static bool is_kept(const struct tc_ctx *c, const struct tc_op *op)
+{
+	return tc_has_effect(op) || (c->options->replicas > 1 && tc_meets(op));
+}
+
+static bool is_dead(const struct tc_ctx *c, const struct tc_op *op)
 {
 	if (!tc_has_trait(op, 'p') || !op->n_results)
 		return false;
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (!tc_is_unused(&op->results[i]))
 			return false;
-	return !tc_has_effect(op);
+	return !is_kept(c, op);
 }
 
 static const struct tc_attr *splat_of(const struct tc_value *v)
@@ -131,7 +138,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_value *v;
 
-	if (is_dead(op)) {
+	if (is_dead(c, op)) {
 		tc_erase(op);
 		return true;
 	}
@@ -168,7 +175,7 @@ static void simplify_block(struct tc_ctx *c, struct tc_block *b)
 	/* Backwards once more: what died by that. */
 	for (struct tc_op *op = b->last; op; op = prev) {
 		prev = op->prev;
-		if (is_dead(op))
+		if (is_dead(c, op))
 			tc_erase(op);
 	}
 }
