@@ -24,135 +24,10 @@
 
 #include <cmocka.h>
 
-#include "runtime/compiler/passes.h"
-#include "runtime/compiler/spmd/propagate.h"
+#include "tests/lay.h"
 
 #define GANG "tests/data/spmd/gang.bin"
 #define MOST 48		/* arguments or results of a program */
-#define MOST_DEVICES 64u
-
-/* How a tensor is cut, for each partition. */
-struct lay {
-	unsigned rank;
-	uint8_t elem;
-	int64_t dim[TC_MAX_RANK];
-	uint32_t parts[TC_MAX_RANK];
-	uint32_t index[TC_MAX_RANK][MOST_DEVICES];
-};
-
-struct lays {
-	unsigned partitions, n_args, n_results;
-	struct lay arg[MOST], result[MOST];
-};
-
-/* ---- how the program's arguments and results are cut ---- */
-
-static inline void find_lay(struct lay *l, const struct tc_type *t,
-			    const struct spmd_sharding *h)
-{
-	const struct spmd_mesh *m = h->mesh;
-
-	*l = (struct lay){ .rank = t->rank, .elem = t->elem };
-	for (unsigned d = 0; d < t->rank; d++) {
-		const struct spmd_axes *a = &h->dim[d].axes;
-
-		l->dim[d] = t->dim[d];
-		l->parts[d] = 1;
-		for (unsigned i = 0; i < a->n; i++)
-			l->parts[d] *= a->at[i].size;
-		for (unsigned place = 0; place < m->devices; place++) {
-			unsigned at[SPMD_MAX_AXES], rest = place, index = 0;
-
-			for (unsigned k = m->n_axes; k-- > 0; rest /= m->axis[k].size)
-				at[k] = rest % m->axis[k].size;
-			for (unsigned i = 0; i < a->n; i++) {
-				struct spmd_piece p = a->at[i];
-				unsigned below = m->axis[p.axis].size / p.pre / p.size;
-
-				index = index * p.size + at[p.axis] / below % p.size;
-			}
-			l->index[d][m->ids ? m->ids[place] : place] = index;
-		}
-	}
-}
-
-static inline void find_lays(struct tc_ctx *c, void *arg)
-{
-	struct lays *l = arg;
-	struct spmd_shardings *p;
-	struct tc_block *b;
-	struct spmd *s;
-
-	tc_pass_inline(c);
-	tc_set_int(c, c->module, "num_partitions", TC_ATTR_INT, l->partitions);
-	s = spmd_open(c);
-	spmd_prepare(s);
-	p = spmd_propagate(s);
-	b = tc_main(c);
-	l->n_args = b->n_args;
-	l->n_results = p->n_results;
-	assert_true(l->n_args <= MOST && l->n_results <= MOST);
-	for (unsigned i = 0; i < l->n_args; i++)
-		find_lay(&l->arg[i], b->args[i]->type, p->ordered[i] ? p->ordered[i] :
-			 p->of[b->args[i]->id]);
-	for (unsigned i = 0; i < l->n_results; i++)
-		find_lay(&l->result[i], tc_in(b->last, i)->type, p->ordered[l->n_args + i] ?
-			 p->ordered[l->n_args + i] : p->result[i]);
-}
-
-/* ---- parts ---- */
-
-/* Calls for each element of the partition's part that is in the whole. */
-static inline void each_of_part(const struct lay *l, unsigned partition,
-				void (*fn)(int64_t whole, int64_t part, void *arg), void *arg)
-{
-	int64_t size[TC_MAX_RANK + 1], n = 1;
-
-	for (unsigned d = 0; d < l->rank; d++) {
-		size[d] = (l->dim[d] + l->parts[d] - 1) / l->parts[d];
-		n *= size[d];
-	}
-	for (int64_t i = 0; i < n; i++) {
-		int64_t rest = i, whole = 0, step = 1;
-		bool is_in = true;
-
-		for (unsigned d = l->rank; d-- > 0; rest /= size[d]) {
-			int64_t at = rest % size[d] + size[d] * l->index[d][partition];
-
-			is_in &= at < l->dim[d];
-			whole += at * step;
-			step *= l->dim[d];
-		}
-		if (is_in)
-			fn(whole, i, arg);
-	}
-}
-
-struct copy { char *to; const char *from; size_t bytes; };
-
-static inline void copy_one(int64_t whole, int64_t part, void *arg)
-{
-	struct copy *k = arg;
-
-	memcpy(k->to + part * (int64_t)k->bytes, k->from + whole * (int64_t)k->bytes, k->bytes);
-}
-
-static inline struct tc_array cut(const struct lay *l, const struct tc_array *whole,
-				  unsigned partition)
-{
-	struct tc_array a = { .elem = l->elem, .rank = l->rank };
-	struct copy k = { NULL, whole->data, elem_bytes(l->elem) };
-
-	a.bytes = k.bytes;
-	for (unsigned d = 0; d < l->rank; d++) {
-		a.dim[d] = (l->dim[d] + l->parts[d] - 1) / l->parts[d];
-		a.bytes *= (size_t)a.dim[d];
-	}
-	a.data = k.to = calloc(1, a.bytes + 1);
-	assert_non_null(k.to);
-	each_of_part(l, partition, copy_one, &k);
-	return a;
-}
 
 /* ---- numbers ---- */
 
@@ -237,7 +112,7 @@ static inline double compare(const struct lay *l, unsigned partition,
 		if (isfinite(v))
 			k.scale = fmax(k.scale, v);
 	}
-	each_of_part(l, partition, compare_one, &k);
+	lay_each(l, partition, compare_one, &k);
 	return !k.most ? 0 : !bound(l->elem) ? INFINITY : k.most / k.scale / bound(l->elem);
 }
 
@@ -262,7 +137,9 @@ static inline int run_parts(spmd_evaluate *evaluate, const struct tc_source *sou
 	assert_non_null(parts);
 	for (unsigned m = 0; m < l->partitions; m++)
 		for (unsigned i = 0; i < l->n_args; i++)
-			parts[m * l->n_args + i] = cut(&l->arg[i], &args[i], m);
+			parts[m * l->n_args + i] = lay_cut(&l->arg[i], &args[i], m);
+	for (size_t i = 0; i < all; i++)
+		assert_non_null(parts[i].data);
 	code = evaluate(source, o, parts, l->n_args, &outs, &n_outs, err);
 	for (size_t i = 0; i < all; i++)
 		free(parts[i].data);
@@ -393,7 +270,7 @@ static inline bool agrees(struct program *p, const struct tc_options *like,
 
 	o.partitions = p->partitions;
 	l = (struct lays){ .partitions = p->partitions };
-	if (tc_enter(&source, &o, &err, find_lays, &l)) {
+	if (tc_enter(&source, &o, &err, lay_find_all, &l)) {
 		print_message("%s: %s\n", p->name, err.msg);
 		return false;
 	}

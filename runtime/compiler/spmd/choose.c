@@ -57,78 +57,6 @@ static bool has_int(const struct tc_op *op, const char *name, int64_t x)
 	return false;
 }
 
-/* Whether the bytes of a number of that type are op's identity. */
-static bool is_identity(enum tc_opcode op, const struct tc_attr *a)
-{
-	enum elem elem = (enum elem)a->type->elem;
-	unsigned cls = elem_class(elem);
-	size_t n = (size_t)a->type->bytes;
-	const uint8_t *p = a->data;
-	uint8_t zero[16] = { 0 };
-
-	/* 0.0 of a sum; -0.0 would be exact, but frameworks write 0. */
-	if (op == TC_ADD || op == TC_OR || op == TC_XOR)
-		return n <= sizeof(zero) && !memcmp(p, zero, n);
-	if (op == TC_AND && elem == ELEM_PRED)
-		return *p == 1;
-	if (op == TC_MULTIPLY && elem == ELEM_F32)
-		return !memcmp(p, &(float){ 1 }, 4);
-	if (op == TC_MULTIPLY && (cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT)) {
-		zero[0] = 1;
-		return n <= sizeof(zero) && !memcmp(p, zero, n);
-	}
-	return false;
-}
-
-/* The op of a body of scalars that is one op of its two arguments, whose order does not count;
- * TC_OP_COUNT: it is something else. */
-static enum tc_opcode body_of(const struct tc_block *b)
-{
-	const struct tc_op *op = b->first;
-
-	if (b->n_args != 2 || op == b->last || op->next != b->last ||
-	    op->n_operands != 2 || b->last->n_operands != 1 || tc_in(b->last, 0)->def != op ||
-	    !((tc_in(op, 0) == b->args[0] && tc_in(op, 1) == b->args[1]) ||
-	      (tc_in(op, 0) == b->args[1] && tc_in(op, 1) == b->args[0])))
-		return TC_OP_COUNT;
-	switch (op->op) {
-	case TC_ADD: case TC_MULTIPLY: case TC_MAXIMUM: case TC_MINIMUM: case TC_AND: case TC_OR:
-	case TC_XOR:
-		return (enum tc_opcode)op->op;
-	default:
-		return TC_OP_COUNT;
-	}
-}
-
-/* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
-static enum tc_opcode sum_of(const struct tc_op *op)
-{
-	enum tc_opcode body;
-	const struct tc_op *first;
-
-	switch (op->op) {
-	case TC_DOT_GENERAL:
-	case TC_CONVOLUTION:
-		return TC_ADD;
-	case TC_REDUCE:
-		if (op->n_results != 1)
-			return TC_OP_COUNT;
-		body = body_of(op->regions[0].block);
-		first = tc_in(op, 1)->def;
-		/* Minimum and maximum count what they begin with once or often. */
-		if (body == TC_MAXIMUM || body == TC_MINIMUM)
-			return body;
-		return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&
-		       is_identity(body, tc_attr(first, "value")) ? body : TC_OP_COUNT;
-	case TC_GATHER:
-		return elem_class(tc_out(op, 0)->type->elem) == ELEM_CLASS_PRED ? TC_OR : TC_ADD;
-	case TC_SCATTER:
-		return op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
-	default:
-		return TC_OP_COUNT;
-	}
-}
-
 static bool is_in_dim(const struct spmd_rule *r, uint32_t t, uint32_t d, uint32_t f)
 {
 	for (uint32_t i = 0; i < r->tensor[t][d].n; i++)
@@ -213,7 +141,7 @@ static bool may_share(const struct shard *s, const struct tc_op *op, const struc
 
 	if (op->op == TC_RNG_BIT_GENERATOR || r->factor[f].size < 2 ||
 	    kind == SPMD_REPLICATE || kind == SPMD_PERMUTATION ||
-	    (kind == SPMD_REDUCTION && sum_of(op) == TC_OP_COUNT) || !is_carried(op, r, f))
+	    (kind == SPMD_REDUCTION && shard_sum_of(op) == TC_OP_COUNT) || !is_carried(op, r, f))
 		return false;
 	for (uint32_t t = 0; t < r->n_tensors; t++)
 		for (uint32_t d = 0; d < r->rank[t]; d++)
@@ -383,7 +311,7 @@ static void plan_sum(const struct tc_op *op, struct shard_plan *plan)
 		     i < plan->factor[f].n; i++)
 			spmd_push(&plan->sum.axes, plan->factor[f].at[i]);
 	if (plan->sum.axes.n)
-		plan->sum.op = sum_of(op);
+		plan->sum.op = shard_sum_of(op);
 }
 
 static void start_node(struct shard *s, const struct tc_op *op, struct node *n,

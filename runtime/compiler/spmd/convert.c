@@ -350,6 +350,8 @@ static bool is_arrived(const struct move *m)
 	return true;
 }
 
+enum { MOST_STEPS = 4 * SPMD_MAX_PIECES };
+
 /* Cuts off what is wanted behind what is there, along axes that nothing lies on. */
 static void cut_wanted(struct move *m)
 {
@@ -465,12 +467,18 @@ static void gather_one(struct move *m)
 
 static void go(struct move *m)
 {
+	unsigned steps = 0;
+
 	cut_wanted(m);
 	add_up(m);
 	while (!is_arrived(m)) {
 		cut_wanted(m);
 		if (is_arrived(m))
 			return;
+		/* Each step leaves less to do, unless an axis is in two dims. */
+		if (++steps > MOST_STEPS)
+			tc_fail(m->s->c, ERR_INTERNAL, NULL, "no way was found between two "
+				"shardings of a tensor of rank %u: report the program", m->rank);
 		if (has_sizes(m))
 			permute(m);
 		else if (!exchange_any(m, false) && !exchange_any(m, true))
@@ -496,6 +504,40 @@ static void go_whole(struct move *m, const struct spmd_sharding *from,
 	cut(m, want);
 }
 
+/* Bits of real numbers, and the real numbers that complex ones are of. */
+static struct tc_value *convert_bits(struct shard *s, const struct tc_build *b,
+				     struct tc_value *v, const struct tc_type *global,
+				     const struct spmd_sharding *from,
+				     const struct spmd_sharding *to, const struct shard_sum *sum)
+{
+	enum elem is = (enum elem)v->type->elem, as = tc_real_of(is);
+	struct tc_value *part[2] = { v };
+	struct shard_sum bits = *sum;
+
+	if (as != is) {
+		part[0] = tc_build_real(b, v);
+		part[1] = tc_build(b, TC_IMAG, part[0]->type, 1, &v);
+		for (unsigned i = 0; i < 2; i++)
+			part[i] = shard_convert(s, b, part[i], global, from, to, sum);
+		return tc_build(b, TC_COMPLEX, tc_with_elem(s->c, part[0]->type, is), 2, part);
+	}
+	/* No two members have a bit: the sum of integers is the same, which XLA's CPU backend
+	 * knows, too. */
+	bits.op = TC_ADD;
+	as = shard_bits_of(is);
+	v = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, v->type, as), 1, part);
+	v = shard_convert(s, b, v, global, from, to, &bits);
+	return tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, v->type, is), 1, &v);
+}
+
+static bool is_of_bits(const struct shard_sum *sum, const struct tc_value *v)
+{
+	unsigned cls = elem_class(v->type->elem);
+
+	return sum && sum->axes.n && sum->op == TC_OR &&
+	       (cls == ELEM_CLASS_FLOAT || cls == ELEM_CLASS_COMPLEX);
+}
+
 struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
 			       const struct tc_type *global, const struct spmd_sharding *from,
 			       const struct spmd_sharding *to, const struct shard_sum *sum)
@@ -503,6 +545,8 @@ struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct
 	static const struct shard_sum none;
 	struct move m = { .s = s, .b = b, .v = v, .rank = global->rank };
 
+	if (is_of_bits(sum, v))
+		return convert_bits(s, b, v, global, from, to, sum);
 	sum = sum ? sum : &none;
 	m.op = sum->op;
 	if (!sum->axes.n && shard_is_same(from, to))

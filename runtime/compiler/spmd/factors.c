@@ -336,7 +336,12 @@ bool spmd_step(const struct node *n, struct desk *desk)
 		/* Results first. */
 		uint32_t t = i < n_all - n_in ? n_in + i : i - (n_all - n_in);
 
-		if (!n->tensor[t] || !update_tensor(n, desk, t))
+		if (!n->tensor[t])
+			continue;
+		/* It may be the same value as one before, which has axes more by now. */
+		for (uint32_t d = 0; is_other && d < n->rule->rank[t]; d++)
+			project_dim(n, desk, t, d);
+		if (!update_tensor(n, desk, t))
 			continue;
 		for (uint32_t d = 0; d < n->rule->rank[t]; d++)
 			is_other |= write_dim(n, desk, t, d);

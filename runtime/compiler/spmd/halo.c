@@ -229,11 +229,13 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 			continue;
 		if (turns)
 			w.in = d;
+		r.is_outside = false;
 		if (plan->tensor[0]->dim[w.in].axes.n ||
 		    plan->tensor[op->n_operands]->dim[d].axes.n ||
 		    !spmd_same_axes(&is->dim[w.in].axes, a) || !shard_are_free(plan, a) ||
 		    (!turns && !find_rows(&w, plan->type[0]->dim[w.in], out->dim[d],
-					  spmd_size(a), &r)))
+					  spmd_size(a), &r)) ||
+		    (r.is_outside && op->op == TC_REDUCE_WINDOW && !shard_may_repeat(op)))
 			continue;
 		for (unsigned i = 0; i < n_inputs(op); i++)
 			plan->tensor[i]->dim[w.in].axes = *a;
@@ -293,14 +295,22 @@ static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *
 struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
 				 unsigned d, int64_t low, int64_t high)
 {
-	const struct tc_type *scalar = tc_tensor(s->c, (enum elem)x->type->elem, 0, NULL);
+	const struct tc_type *scalar;
 	int64_t edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
+	enum elem elem = (enum elem)x->type->elem;
 
 	if (!low && !high)
 		return x;
 	edge[0][d] = low;
 	edge[1][d] = high;
-	return tc_build_pad(b, x, tc_build_number(b, scalar, 0), edge[0], edge[1], none);
+	/* It has no 0, but bits that are. */
+	if (elem == ELEM_F8E8M0FNU)
+		x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, x->type, ELEM_U8), 1, &x);
+	scalar = tc_tensor(s->c, (enum elem)x->type->elem, 0, NULL);
+	x = tc_build_pad(b, x, tc_build_number(b, scalar, 0), edge[0], edge[1], none);
+	if (elem == ELEM_F8E8M0FNU)
+		x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, x->type, elem), 1, &x);
+	return x;
 }
 
 struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,

@@ -22,23 +22,6 @@ static const struct tc_type *part_type(const struct tc_op *op, const struct shar
 	return plan->type[op->op == TC_DYNAMIC_SLICE ? op->n_operands : 1];
 }
 
-/* The unsigned type of as many bits, or the elements' own where they are combined as they are;
- * ELEM_TOKEN: there is none. */
-static enum elem bits_of(enum elem elem)
-{
-	if (elem == ELEM_PRED)
-		return elem;
-	if (elem_class(elem) == ELEM_CLASS_COMPLEX)
-		return ELEM_TOKEN;
-	switch (elem_bits(elem)) {
-	case 8: return ELEM_U8;
-	case 16: return ELEM_U16;
-	case 32: return ELEM_U32;
-	case 64: return ELEM_U64;
-	default: return ELEM_TOKEN;
-	}
-}
-
 /* ---- a plan ---- */
 
 /* Along a dim whose axes are free: whether it is right, and less to move. */
@@ -52,7 +35,7 @@ static bool fits(const struct tc_op *op, const struct shard_plan *plan, unsigned
 		return false;
 	return op->op == TC_DYNAMIC_UPDATE_SLICE ||
 	       (part->dim[d] <= in->dim[d] / parts &&
-		bits_of((enum elem)in->elem) != ELEM_TOKEN);
+		shard_bits_of((enum elem)in->elem) != ELEM_TOKEN);
 }
 
 void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
@@ -106,7 +89,7 @@ static struct tc_value *put_together(struct shard *s, const struct tc_build *b,
 				     struct tc_value *v, const struct spmd_axes *a)
 {
 	const struct tc_type *t = v->type, *scalar;
-	enum elem bits = bits_of((enum elem)t->elem);
+	enum elem bits = shard_bits_of((enum elem)t->elem);
 	struct tc_build inner = { .c = s->c, .where = b->where };
 	struct tc_value *x;
 	struct tc_op *op;

@@ -3,7 +3,7 @@
  * Gathers and scatters along dims that are shared out: an index counts from where the member's
  * part begins, and what is not there is another member's.
  *
- * A gather takes what it finds and zero for what it does not; the sum over the members is the
+ * A gather takes what it finds and zeros for what it does not; all members' bits together are the
  * answer. A scatter leaves out what is outside of its part by itself. Where updates are shared
  * out, one member's scatter goes on from the operand and others' from what changes nothing.
  */
@@ -36,6 +36,10 @@ static void take_columns(struct columns *k, struct tc_value *indices, unsigned v
 	enum elem elem = (enum elem)indices->type->elem;
 	bool is_wide = elem == ELEM_S64 || elem == ELEM_U64 || elem == ELEM_U32;
 
+	/* Those that s64 has not are beyond any dim, not before it. */
+	if (elem == ELEM_U64)
+		indices = tc_build2(&k->b, TC_MINIMUM, indices,
+				    tc_build_number(&k->b, indices->type, (double)(1ll << 62)));
 	indices = tc_build_convert(&k->b, indices, is_wide ? ELEM_S64 : ELEM_S32);
 	k->type = indices->type;
 	k->vector = vector;
@@ -108,7 +112,8 @@ static bool is_in(const int64_t *list, unsigned n, int64_t x)
 static struct tc_value *mask_result(struct shard *s, struct tc_op *op, struct tc_value *mask)
 {
 	struct tc_build b = { .c = s->c, .before = op->next, .where = op->where };
-	const struct tc_type *t = tc_out(op, 0)->type;
+	struct tc_value *v = tc_out(op, 0);
+	const struct tc_type *t = v->type;
 	unsigned n, k = 0;
 	const int64_t *offset = tc_attr_ints(op, "offset_dims", &n);
 	int64_t dims[TC_MAX_RANK];
@@ -117,7 +122,12 @@ static struct tc_value *mask_result(struct shard *s, struct tc_op *op, struct tc
 		if (!is_in(offset, n, d))
 			dims[k++] = d;
 	mask = tc_build_broadcast(&b, mask, tc_with_elem(s->c, t, ELEM_PRED), dims);
-	return tc_build_select(&b, mask, tc_out(op, 0), tc_build_number(&b, t, 0));
+	/* Not all types have a 0: all have one in bits. */
+	if (elem_class(t->elem) == ELEM_CLASS_FLOAT)
+		v = tc_build(&b, TC_BITCAST_CONVERT, tc_with_elem(s->c, t, shard_bits_of(
+				(enum elem)t->elem)), 1, &v);
+	v = tc_build_select(&b, mask, v, tc_build_number(&b, v->type, 0));
+	return v->type != t ? tc_build(&b, TC_BITCAST_CONVERT, t, 1, &v) : v;
 }
 
 struct tc_value *shard_gather(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
@@ -176,7 +186,8 @@ void shard_scatter(struct shard *s, struct tc_op *op, const struct shard_plan *p
 	struct tc_value *x = tc_in(op, 0), *first;
 	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
 	enum tc_opcode sum = plan->sum.op;
-	const int64_t none = 0;
+	const int64_t dims = 0;
+	double none;
 
 	if (plan->rule)
 		move_indices(s, op, plan);
@@ -188,7 +199,8 @@ void shard_scatter(struct shard *s, struct tc_op *op, const struct shard_plan *p
 				 tc_build_number(&b, s32, 0));
 	if (x->type->rank)
 		first = tc_build_broadcast(&b, first, tc_with_elem(s->c, x->type, ELEM_PRED),
-					   &none);
-	tc_set_operand(op, 0, tc_build_select(&b, first, x, tc_build_number(&b, x->type,
-					      sum == TC_MULTIPLY)));
+					   &dims);
+	/* With -0 a sum is what it is without, the sign of zero too. */
+	none = sum == TC_MULTIPLY ? 1 : sum == TC_ADD ? -0.0 : 0;
+	tc_set_operand(op, 0, tc_build_select(&b, first, x, tc_build_number(&b, x->type, none)));
 }

@@ -39,7 +39,8 @@ struct shard_index {
 	struct shard_index *next;
 };
 
-/* Parts of a sum along some axes, which are still to be put together by op. */
+/* Parts of a sum along some axes, which are still to be put together by op; OR is of bits,
+ * whatever the elements are. */
 struct shard_sum {
 	struct spmd_axes axes;
 	enum tc_opcode op;
@@ -77,6 +78,15 @@ uint32_t shard_other(const struct shard *s, uint32_t partition, const struct spm
 void shard_set_groups(struct shard *s, struct tc_op *op, const struct spmd_axes *a);
 /* The member's place along the axes as an s32 scalar, made at main's beginning. */
 struct tc_value *shard_index_of(struct shard *s, const struct spmd_axes *a);
+
+/* ---- combine.c ---- */
+/* The unsigned type of as many bits, or the elements' own where they are combined as they are;
+ * ELEM_TOKEN: there is none. */
+enum elem shard_bits_of(enum elem elem);
+/* Of a reduce or reduce_window: whether what it begins with may be counted more than once. */
+bool shard_may_repeat(const struct tc_op *op);
+/* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
+enum tc_opcode shard_sum_of(const struct tc_op *op);
 
 /* ---- convert.c ---- */
 /* The tensor's part of a member: dims are divided by the axes' sizes, rounded up. */

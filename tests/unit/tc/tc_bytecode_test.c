@@ -41,7 +41,7 @@ static int free_programs(void **state)
 
 static int compile(const void *bytes, size_t n, struct err *err)
 {
-	static const struct tc_options options = { .cores = 2, .level = 1 };
+	static const struct tc_options options = { .level = 1 };
 	struct tc_result r;
 	int code = tc_compile(&(struct tc_source){ bytes, n, "mlir" }, &options, &r, err);
 
@@ -421,11 +421,56 @@ static void attributes_that_contain_each_other_are_refused(void **state)
 	file_gives(&file, ERR_INVALID_ARGUMENT, "attribute 5 of 5");
 }
 
+/* A module whose block has an argument of type 0. */
+static void put_argument(struct out *file)
+{
+	struct out ir = { 0 };
+
+	number(&ir, 1 << 1);
+	put_op(&ir, MODULE, 0x10);
+	number(&ir, 1 << 1);
+	number(&ir, 1);
+	number(&ir, 1);		/* one value: the block's argument */
+	number(&ir, 0 << 1 | 1);
+	number(&ir, 1);
+	number(&ir, 0 << 1);
+	byte(&ir, 0);
+	section(file, 4, &ir);
+}
+
+static void types_that_the_device_has_not_are_refused_by_name(void **state)
+{
+	static const struct { unsigned code; const char *says; } types[] = {
+		{ 24, "type a quantized type do not run" }, { 30, "type a quantized type do not" },
+		{ 25, "type an unranked tensor do not" }, { 34, "type tf32 do not" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		struct out file, data = { 0 }, s = { 0 };
+
+		start_file(&file);
+		number(&data, 15);		/* attribute 0, builtin */
+		number(&data, types[i].code);	/* type 0, of VHLO */
+		section(&file, 2, &data);
+		number(&s, 1);
+		number(&s, 1);
+		for (unsigned dialect = 0; dialect < 2; dialect++) {
+			number(&s, dialect);
+			number(&s, 1);
+			number(&s, 9 << 1 | 1);
+		}
+		section(&file, 3, &s);
+		put_argument(&file);
+		file_gives(&file, ERR_UNIMPLEMENTED, types[i].says);
+	}
+}
+
 /* Type i is a tuple of type i + 1 and again type i + 1. */
 static void put_types(struct out *file, unsigned n, unsigned last)
 {
 	size_t lengths[64] = { 9 };
-	struct out data = { 0 }, ir = { 0 };
+	struct out data = { 0 };
 
 	start_file(file);
 	number(&data, 15);
@@ -437,16 +482,7 @@ static void put_types(struct out *file, unsigned n, unsigned last)
 		number(&data, i + 1 < n ? i + 1 : last);
 	}
 	put_table(file, 1, n, 0, lengths, &data);
-	number(&ir, 1 << 1);
-	put_op(&ir, MODULE, 0x10);
-	number(&ir, 1 << 1);
-	number(&ir, 1);
-	number(&ir, 1);		/* one value: the block's argument */
-	number(&ir, 0 << 1 | 1);
-	number(&ir, 1);
-	number(&ir, 0 << 1);
-	byte(&ir, 0);
-	section(file, 4, &ir);
+	put_argument(file);
 }
 
 static void types_that_contain_each_other_are_refused(void **state)
@@ -566,6 +602,7 @@ int main(void)
 		cmocka_unit_test(deep_regions_are_refused),
 		cmocka_unit_test(attributes_that_contain_each_other_are_refused),
 		cmocka_unit_test(types_that_contain_each_other_are_refused),
+		cmocka_unit_test(types_that_the_device_has_not_are_refused_by_name),
 		cmocka_unit_test(attributes_that_multiply_are_refused),
 		cmocka_unit_test(values_from_nowhere_are_refused),
 		cmocka_unit_test(other_formats_are_refused_by_name),

@@ -288,6 +288,14 @@ static void what_does_not_run_names_itself_and_its_place(void **state)
 		(const char *[]){ "call", "sparse core", "jit(f)/compute_on", NULL });
 	refuses("refused_type", &z, 1, ERR_UNIMPLEMENTED,
 		(const char *[]){ "atan2", "complex<f32>", "jit(f)/atan2", NULL });
+	refuses("refused_infeed", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "infeed", "jit(f)/infeed", NULL });
+	refuses("refused_outfeed", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "outfeed", "jit(f)/outfeed", NULL });
+	refuses("refused_bounded", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "encoding", NULL });
+	refuses("refused_dynamic", &a, 1, ERR_UNIMPLEMENTED,
+		(const char *[]){ "dynamic", NULL });
 	refuses("recursion", &a, 1, ERR_INVALID_ARGUMENT,
 		(const char *[]){ "again", "calls itself", NULL });
 	refuses("huge", &a, 1, ERR_RESOURCE_EXHAUSTED,

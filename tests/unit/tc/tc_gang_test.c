@@ -6,26 +6,17 @@
  */
 #include "tests/unit/replicas.h"
 
-static void try(const struct torch_program *p, void *arg)
-{
-	for (unsigned s = 0; s < 2; s++) {
-		const struct tc_options o = { .level = 1, .replicas = TORCH_REPLICAS,
-			.verify = true, .evaluate_after = s ? "collectives" : "host" };
-
-		replicas_check(p, &o, tc_eval_gang);
-	}
-	++*(unsigned *)arg;
-}
-
 static void replicas_of_torch_give_what_xla_gives(void **state)
 {
-	unsigned n = 0;
-	int found = torch_each_in(TORCH_REPLICATED, getenv("TESSERA_TORCH"), try, &n);
+	const struct tc_options o[] = {
+		{ .level = 1, .replicas = TORCH_REPLICAS, .verify = true,
+		  .evaluate_after = "host" },
+		{ .level = 1, .replicas = TORCH_REPLICAS, .verify = true,
+		  .evaluate_after = "collectives" },
+	};
 
 	(void)state;
-	assert_int_equal(found, n);
-	if (!getenv("TESSERA_TORCH"))
-		assert_int_equal(n, TORCH_REPLICATED_COUNT);
+	replicas_check_all(o, 2, tc_eval_gang);
 }
 
 /* ---- the forms in which StableHLO says who meets ---- */

@@ -164,6 +164,35 @@ static void no_token(Hlo__Module *m)
 	free(p->opcode);
 	p->opcode = strdup("after-all");
 }
+/* As compute_on says it; what is "dense" or not known is no reason. */
+static void says(Hlo__Instruction *p, const char *key, const char *value)
+{
+	Hlo__FrontendAttributes *all = p->frontend_attributes;
+	Hlo__FrontendAttribute *a = malloc(sizeof(*a));
+
+	if (!all) {
+		all = p->frontend_attributes = malloc(sizeof(*all));
+		assert_non_null(all);
+		hlo__frontend_attributes__init(all);
+	}
+	all->map = realloc(all->map, (all->n_map + 1) * sizeof(*all->map));
+	assert_non_null(all->map);
+	assert_non_null(a);
+	hlo__frontend_attribute__init(a);
+	a->key = strdup(key);
+	a->value = strdup(value);
+	all->map[all->n_map++] = a;
+}
+static void on_the_host(Hlo__Module *m)
+{
+	says(find(m, "multiply"), "grad_x", "host");
+	says(find(m, "multiply"), "_xla_compute_type", "dense");
+	says(find(m, "multiply"), "_xla_compute_type", "host");
+}
+static void on_a_sparse_core(Hlo__Module *m)
+{
+	says(find(m, "reduce"), "_xla_compute_type", "sparseoffload");
+}
 static void wrong_dims(Hlo__Module *m) { find(m, "reduce")->dimensions[0] = 31; }
 static void no_direction(Hlo__Module *m)
 {
@@ -220,6 +249,10 @@ static const struct {
 	  NULL },
 	{ "train__mlp_sgd_mom.1", no_such_op, ERR_UNIMPLEMENTED, "multiplx", "multiply." },
 	{ "train__mlp_sgd_mom.1", no_token, ERR_INVALID_ARGUMENT, "after_all", "no token" },
+	{ "train__mlp_sgd_mom.1", on_the_host, ERR_UNIMPLEMENTED, "compute_on \"device_host\"",
+	  "multiply." },
+	{ "train__mlp_sgd_mom.1", on_a_sparse_core, ERR_UNIMPLEMENTED, "a sparse core",
+	  "reduce" },
 	{ "train__mlp_sgd_mom.1", wrong_dims, ERR_INVALID_ARGUMENT, "dimensions[0] is 31",
 	  "reduce" },
 	{ "train__mlp_sgd_mom.1", no_direction, ERR_INVALID_ARGUMENT, "direction",

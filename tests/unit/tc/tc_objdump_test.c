@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 
+#include "hal/hal.h"
 #include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
 
@@ -385,6 +386,79 @@ static void files_of_others_are_named_for_what_they_are(void **state)
 	assert_int_equal(run("-d", "/no/such/file /no/such/file"), 1);
 }
 
+/* Runs the program with its second argument nowhere; the dump's path. */
+static void crash(const struct tc_result *r, char path[300])
+{
+	struct hal_options o = { .devices = "sim", .sim = "hbm=64M,lanes=1" };
+	struct hw_binding b[4] = { { 0 } };
+	struct hal_launch l = { .bindings = b };
+	struct hal_device *dev;
+	struct hal_exe *exe;
+	struct hal_mem *m;
+	struct err err;
+	struct hal *hal;
+	uint64_t value;
+
+	setenv("TESSERA_DUMP_DIR", dir, 1);
+	if (hal_create(&o, &hal, &err) || hal_device_open(hal, 0, &dev, &err) ||
+	    hal_exe_load(dev, r->image, r->image_bytes, &exe, &err) ||
+	    hal_mem_alloc(dev, HAL_MEM_HBM, 256, "the sums", &m, &err))
+		fail_msg("%s", err.msg);
+	b[2] = (struct hw_binding){ hal_mem_va(m), 256 };
+	b[3] = (struct hw_binding){ 1ull << 40, 16 };
+	l.exe = exe;
+	if (hal_queue_execute(hal_device_queue(dev, HAL_QUEUE_COMPUTE), &l, &value, &err))
+		fail_msg("%s", err.msg);
+	assert_int_not_equal(hal_queue_wait(hal_device_queue(dev, HAL_QUEUE_COMPUTE), value,
+					    clock_after(10000000000), &err), 0);
+	assert_non_null(strstr(err.msg, "tessera-objdump --dump: "));
+	snprintf(path, 300, "%s", strstr(err.msg, "--dump: ") + strlen("--dump: "));
+	hal_destroy(hal);
+}
+
+static void a_crash_dump_tells_what_was_at_fault(void **state)
+{
+	struct tc_result r = compile(donating, strlen(donating));
+	struct json_object *o, *d, *code, *row;
+	unsigned n_at_fault = 0;
+	char path[300];
+
+	(void)state;
+	crash(&r, path);
+	assert_int_equal(run("--dump", path), 0);
+	assert_non_null(strstr(output, "  program      jit_step, made by "));
+	assert_non_null(strstr(output, "; fusion(broadcast_in_dim,add) at jit(step)/add at "
+			       "f.py:3?[31m?\n  => 00000000  vec "));
+	assert_non_null(strstr(output, "=> b3       argument    1    read        "
+			       "0x0000010000000000"));
+	assert_non_null(strstr(output, "256             256  the sums\n") ||
+			strstr(output, "  the sums\n"));
+	assert_non_null(strstr(output, "  ID           0x0000   0x7e551234\n"));
+	assert_int_equal(run("--dump --json", path), 0);
+	o = json_tokener_parse(output);
+	assert_string_equal(json_object_get_string(json_object_object_get(o, "schema")),
+			    "tessera-dump/1");
+	d = json_object_array_get_idx(json_object_object_get(o, "files"), 0);
+	row = json_object_object_get(d, "fault");
+	assert_int_equal(json_object_get_int(json_object_object_get(row, "binding")), 3);
+	code = json_object_object_get(d, "code");
+	for (size_t i = 0; i < json_object_array_length(code); i++) {
+		row = json_object_array_get_idx(code, i);
+		n_at_fault += json_object_get_boolean(json_object_object_get(row, "is_at_fault"));
+	}
+	assert_int_equal(n_at_fault, 1);
+	json_object_put(o);
+	/* What is the other kind of file is named. */
+	assert_int_equal(run("-h", path), 1);
+	assert_non_null(strstr(output, "a crash dump: tessera-objdump --dump shows it"));
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("--dump", file), 1);
+	assert_non_null(strstr(output, "no crash dump of this version"));
+	assert_int_equal(run("--dump -d", path), 2);
+	unlink(path);
+	tc_result_free(&r);
+}
+
 /* Cut or changed images are shown or refused; the tool ends by itself every time. */
 static void broken_executables_are_shown_or_refused(void **state)
 {
@@ -427,6 +501,7 @@ int main(void)
 		cmocka_unit_test(an_entry_of_the_cache_is_read_too),
 		cmocka_unit_test(verify_names_what_is_wrong_with_code_and_where),
 		cmocka_unit_test(files_of_others_are_named_for_what_they_are),
+		cmocka_unit_test(a_crash_dump_tells_what_was_at_fault),
 		cmocka_unit_test(broken_executables_are_shown_or_refused),
 	};
 

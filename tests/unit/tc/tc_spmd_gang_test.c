@@ -572,7 +572,7 @@ static void check_random(uint64_t seed, spmd_evaluate *evaluate)
 	if (tc_eval(&source, args, RANDOM_ARGS, &should, &n, &err))
 		fail_msg("%llu: %s\n%s", (unsigned long long)seed, err.msg, w.text.text);
 	l = (struct lays){ .partitions = w.m->devices };
-	if (tc_enter(&source, &o, &err, find_lays, &l) ||
+	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
 	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
 		fail_msg("%llu: %s\n%s", (unsigned long long)seed, err.msg, w.text.text);
 	if (far > 1)

@@ -187,7 +187,7 @@ static unsigned check_op(const struct drawn *k, spmd_evaluate *evaluate)
 		fail_msg("%s\n%s", err.msg, text.text);
 	hops = hops_of(&source, &o);
 	l = (struct lays){ .partitions = k->parts };
-	if (tc_enter(&source, &o, &err, find_lays, &l) ||
+	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
 	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
 		fail_msg("%s\n%s", err.msg, text.text);
 	/* Whole numbers: sums are exact. */
@@ -307,7 +307,7 @@ static void check_parts(const struct dynamic *k, const struct lay *l, unsigned m
 			const char *text)
 {
 	for (unsigned m = 0; m < members; m++) {
-		struct tc_array part = cut(l, should, m);
+		struct tc_array part = lay_cut(l, should, m);
 
 		if (part.bytes != outs[m].bytes || memcmp(part.data, outs[m].data, part.bytes))
 			fail_msg("member %u, start %d\n%s", m, (int)k->at, text);
@@ -337,11 +337,11 @@ static void check_dynamic(const struct dynamic *k, spmd_evaluate *evaluate)
 						  .data = &starts[i] };
 	l = (struct lays){ .partitions = members };
 	if (tc_eval(&source, whole, 4, &should, &n, &err) ||
-	    tc_enter(&source, &o, &err, find_lays, &l))
+	    tc_enter(&source, &o, &err, lay_find_all, &l))
 		fail_msg("%s\n%s", err.msg, text.text);
 	for (unsigned m = 0; m < members; m++)
 		for (unsigned i = 0; i < 4; i++)
-			args[4 * m + i] = cut(&l.arg[i], &whole[i], m);
+			args[4 * m + i] = lay_cut(&l.arg[i], &whole[i], m);
 	if (evaluate(&source, &o, args, 4, &outs, &n, &err))
 		fail_msg("%s\n%s", err.msg, text.text);
 	check_parts(k, &l.result[0], members, outs, should, text.text);

@@ -83,10 +83,39 @@ static void members_meet_no_more_often_than_with_xla(void **state)
 	assert_true(all < all_xla);
 }
 
+/* That XLA takes it and gets the same results: tests/jax/devices/shown.py. */
+static void what_a_member_runs_can_be_shown(void **state)
+{
+	unsigned n_shown = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < n_programs; i++) {
+		const struct program *p = &programs[i];
+		const struct tc_options o = { .level = 1, .partitions = p->partitions };
+		struct err err;
+		size_t bytes;
+		char *text;
+
+		if (tc_member_program(&(struct tc_source){ p->code, p->bytes, p->format }, &o,
+				      &text, &bytes, &err)) {
+			if (!strstr(err.msg, "does not run yet"))
+				fail_msg("%s: %s", p->name, err.msg);
+			continue;
+		}
+		n_shown++;
+		assert_int_equal(strlen(text), bytes);
+		assert_non_null(strstr(text, "func.return"));
+		assert_null(strstr(text, "tc."));
+		free(text);
+	}
+	assert_true(n_shown > n_programs - 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_meet_no_more_often_than_with_xla),
+		cmocka_unit_test(what_a_member_runs_can_be_shown),
 	};
 
 	return cmocka_run_group_tests(tests, load_programs, unload_programs);

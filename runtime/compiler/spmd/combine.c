@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How what members have is put together: by which op, and in which type. */
+#include <string.h>
+
+#include "runtime/compiler/spmd/shard_internal.h"
+
+enum elem shard_bits_of(enum elem elem)
+{
+	if (elem == ELEM_PRED)
+		return elem;
+	if (elem_class(elem) == ELEM_CLASS_COMPLEX)
+		return ELEM_TOKEN;
+	switch (elem_bits(elem)) {
+	case 4: return ELEM_U4;
+	case 8: return ELEM_U8;
+	case 16: return ELEM_U16;
+	case 32: return ELEM_U32;
+	case 64: return ELEM_U64;
+	default: return ELEM_TOKEN;
+	}
+}
+
+/* Whether the bytes of a number of that type are op's identity. */
+static bool is_identity(enum tc_opcode op, const struct tc_attr *a)
+{
+	enum elem elem = (enum elem)a->type->elem;
+	unsigned cls = elem_class(elem);
+	size_t n = (size_t)a->type->bytes;
+	const uint8_t *p = a->data;
+	uint8_t zero[16] = { 0 };
+
+	/* It has no 0. */
+	if (elem == ELEM_F8E8M0FNU)
+		return false;
+	/* 0.0 of a sum; -0.0 would be exact, but frameworks write 0. */
+	if (op == TC_ADD || op == TC_OR || op == TC_XOR)
+		return n <= sizeof(zero) && !memcmp(p, zero, n);
+	if (op == TC_AND && elem == ELEM_PRED)
+		return *p == 1;
+	if (op == TC_MULTIPLY && elem == ELEM_F32)
+		return !memcmp(p, &(float){ 1 }, 4);
+	if (op == TC_MULTIPLY && (cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT)) {
+		zero[0] = 1;
+		return n <= sizeof(zero) && !memcmp(p, zero, n);
+	}
+	return false;
+}
+
+/* The op of a body of scalars that is one op of its two arguments, whose order does not count;
+ * TC_OP_COUNT: it is something else. */
+static enum tc_opcode body_of(const struct tc_block *b)
+{
+	const struct tc_op *op = b->first;
+
+	if (b->n_args != 2 || op == b->last || op->next != b->last ||
+	    op->n_operands != 2 || b->last->n_operands != 1 || tc_in(b->last, 0)->def != op ||
+	    !((tc_in(op, 0) == b->args[0] && tc_in(op, 1) == b->args[1]) ||
+	      (tc_in(op, 0) == b->args[1] && tc_in(op, 1) == b->args[0])))
+		return TC_OP_COUNT;
+	switch (op->op) {
+	case TC_ADD: case TC_MULTIPLY: case TC_MAXIMUM: case TC_MINIMUM: case TC_AND: case TC_OR:
+	case TC_XOR:
+		return (enum tc_opcode)op->op;
+	default:
+		return TC_OP_COUNT;
+	}
+}
+
+bool shard_may_repeat(const struct tc_op *op)
+{
+	enum tc_opcode body = op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
+	const struct tc_op *first = tc_in(op, op->n_operands - 1)->def;
+
+	if (body == TC_MAXIMUM || body == TC_MINIMUM || body == TC_AND || body == TC_OR)
+		return true;
+	return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&
+	       is_identity(body, tc_attr(first, "value"));
+}
+
+enum tc_opcode shard_sum_of(const struct tc_op *op)
+{
+	enum tc_opcode body;
+	unsigned cls;
+
+	switch (op->op) {
+	case TC_DOT_GENERAL:
+	case TC_CONVOLUTION:
+		return TC_ADD;
+	case TC_REDUCE:
+		if (op->n_results != 1)
+			return TC_OP_COUNT;
+		body = body_of(op->regions[0].block);
+		return shard_may_repeat(op) ? body : TC_OP_COUNT;
+	case TC_GATHER:
+		/* The sum of a -0 or a denormal and zeros is not what was found. */
+		cls = elem_class(tc_out(op, 0)->type->elem);
+		return cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT ? TC_ADD : TC_OR;
+	case TC_SCATTER:
+		if (op->n_results != 1)
+			return TC_OP_COUNT;
+		body = body_of(op->regions[0].block);
+		return body == TC_ADD && tc_out(op, 0)->type->elem == ELEM_F8E8M0FNU ?
+		       TC_OP_COUNT : body;
+	default:
+		return TC_OP_COUNT;
+	}
+}
