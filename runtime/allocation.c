@@ -233,7 +233,7 @@ void rt_scratch_leave(struct rt_exe *x)
 int rt_need_random(struct rt_client *c, unsigned device, struct err *err)
 {
 	struct rt_device *d = &c->devices[device];
-	const uint64_t start[IMAGE_RANDOM_WORDS] = { c->seed, 0, device };
+	const uint64_t start[IMAGE_RANDOM_WORDS] = { c->seed, 0, rt_first_id(c) + device };
 	struct hal_mem *mem;
 	int code = 0;
 

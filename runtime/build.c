@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which build this is, as the linker noted it in the object that holds this code. */
+/*
+ * What names things: which build this is, as the linker noted it in the object that holds this
+ * code, and SHA-256 for cache entries and programs. That is libcrypto's plain functions, which
+ * use the CPU's instructions, need no provider or configuration and cannot fail; the digests of
+ * EVP, which replace them in OpenSSL 3, can.
+ */
+#define OPENSSL_API_COMPAT 0x10100000L
 #include <link.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,4 +63,20 @@ void rt_build_id(char *out, size_t room)
 	if (room)
 		*out = '\0';
 	dl_iterate_phdr(look, &s);
+}
+
+void rt_hash(const void *p, size_t n, char hex[65])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char sum[SHA256_DIGEST_LENGTH];
+	SHA256_CTX c;
+
+	SHA256_Init(&c);
+	SHA256_Update(&c, p, n);
+	SHA256_Final(sum, &c);
+	for (unsigned i = 0; i < sizeof(sum); i++) {
+		hex[2 * i] = digits[sum[i] >> 4];
+		hex[2 * i + 1] = digits[sum[i] & 15];
+	}
+	hex[64] = '\0';
 }

@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/rt_internal.h"
 
@@ -93,6 +94,81 @@ static int receive_zeros(const struct rt_calls *k, const struct image_transfer *
 	return code;
 }
 
+/* ---- functions by name ---- */
+
+/* Memory for each array of a function; a result may lie in an operand's. */
+static int make_arrays(const struct rt_function *f, void **data, struct err *err)
+{
+	for (uint32_t i = 0; i < f->n_in + f->n_out; i++) {
+		const struct rt_function_array *a = &f->arrays[i];
+
+		if (a->elem == ELEM_TOKEN)
+			continue;
+		data[i] = a->alias >= 0 ? data[a->alias] :
+			  aligned_alloc(64, (a->bytes + 64) & ~(uint64_t)63);
+		if (!data[i])
+			return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for %" PRIu64
+				       " bytes that go between the program and the function \"%s\" "
+				       "of the host", a->bytes, f->name);
+		/* No other memory of the host is a program's to see. */
+		if (a->alias < 0)
+			memset(data[i], 0, (a->bytes + 64) & ~(uint64_t)63);
+	}
+	return 0;
+}
+
+static void free_arrays(const struct rt_function *f, void **data)
+{
+	for (uint32_t i = 0; data && i < f->n_in + f->n_out; i++)
+		if (f->arrays[i].alias < 0)
+			free(data[i]);
+	free(data);
+}
+
+/* Operands out of the device's memory, or results into it; t: the first transfer of the call. */
+static int move_arrays(const struct rt_calls *k, const struct image_transfer *t,
+		       const struct rt_function *f, void *const *data, bool is_recv,
+		       struct err *err)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; !code && i < f->n_in + f->n_out; i++) {
+		if (f->arrays[i].elem == ELEM_TOKEN)
+			continue;
+		if (t->is_recv == is_recv && t->bytes)
+			code = is_recv ? hal_copy_in(k->mems[t->binding], t->offset, data[i],
+						     t->bytes, CLOCK_FOREVER, err) :
+					 hal_copy_out(data[i], k->mems[t->binding], t->offset,
+						      t->bytes, CLOCK_FOREVER, err);
+		t++;
+	}
+	return code;
+}
+
+static int call_function(const struct rt_calls *k, const struct image_transfer *t,
+			 unsigned which, struct err *err)
+{
+	const struct rt_called *called = k->x->called;
+	const struct rt_function *f = &called->calls[which].function;
+	void **data = calloc((size_t)f->n_in + f->n_out + 1, sizeof(*data));
+	int code = data ? make_arrays(f, data, err) :
+			  err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	if (!code)
+		code = move_arrays(k, t, f, data, false, err);
+	if (!code) {
+		rt_turn_begin_function();
+		code = called->by->call(k->runs[which], data, err);
+		rt_turn_end_function();
+	}
+	if (!code)
+		code = move_arrays(k, t, f, data, true, err);
+	free_arrays(f, data);
+	return code;
+}
+
+/* ---- calls ---- */
+
 /* All of call `number`: sends, then receives, which are all asked for before one is waited
  * for. */
 static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
@@ -100,7 +176,7 @@ static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
 	const struct image *im = k->x->image;
 	size_t first = 0, n = 0, n_asked = 0;
 	struct rt_stream **asked;
-	int code = 0;
+	int code = 0, which;
 
 	while (first < im->n_transfers && im->transfers[first].call != number)
 		first++;
@@ -109,6 +185,9 @@ static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
 	if (!n)
 		return err_set(err, ERR_INTERNAL, "the program stopped for call %" PRIu64 " of "
 			       "the host, which it does not have", number);
+	which = rt_called_find(k->x->called, number);
+	if (which >= 0)
+		return call_function(k, &im->transfers[first], (unsigned)which, err);
 	asked = calloc(n, sizeof(*asked));
 	if (!asked)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
@@ -139,6 +218,8 @@ int rt_check_host(const struct rt_exe *x, const struct rt_host *host, struct err
 	for (size_t i = 0; i < im->n_transfers; i++) {
 		const struct image_transfer *t = &im->transfers[i];
 
+		if (host && rt_called_find(x->called, t->call) >= 0)
+			continue;
 		if (!host || (is_of(x, t) && !host->knows(host->arg, t->channel, t->is_recv)))
 			return err_set(err, ERR_INVALID_ARGUMENT, "the program %s the host by "
 				       "channel %" PRId64 ", for which no function was given",
@@ -152,7 +233,7 @@ static bool is_stopped(const struct rt_calls *k)
 	return k->stop && atomic_load(k->stop);
 }
 
-int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
+static int run(const struct rt_calls *k, uint64_t *value, struct err *err)
 {
 	struct rt_device *d = &k->x->client->devices[k->x->device];
 	struct hal_launch launch = { .exe = k->x->hal, .bindings = k->bindings };
@@ -180,4 +261,22 @@ int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
 		if (code)
 			return code;
 	}
+}
+
+int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err)
+{
+	const struct rt_called *called = k->x->called;
+	struct rt_calls all = *k;
+	int code = 0;
+
+	if (called) {
+		rt_turn_begin_function();
+		code = rt_called_begin(called, k->host, k->x->device, &all.runs, err);
+		rt_turn_end_function();
+	}
+	if (!code)
+		code = run(&all, value, err);
+	if (called && all.runs)
+		rt_called_end(called, all.runs);
+	return code;
 }

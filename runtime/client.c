@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client: its devices, and one thread for transfers that must wait. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -78,6 +79,7 @@ static void free_client(struct rt_client *c)
 	struct rt_garbage *g, *next;
 	struct rt_mapping *m;
 
+	rt_trace_leave(c);
 	if (c->has_worker) {
 		pthread_mutex_lock(&c->job_lock);
 		c->quit = true;
@@ -87,6 +89,7 @@ static void free_client(struct rt_client *c)
 	}
 	for (unsigned i = 0; i < c->n_devices; i++)
 		rt_turns_end(&c->devices[i].turns);
+	rt_world_leave(c);
 	while ((m = c->mappings)) {
 		c->mappings = m->next;
 		for (unsigned i = 0; i < c->n_devices; i++)
@@ -109,10 +112,13 @@ static void free_client(struct rt_client *c)
 		pthread_mutex_destroy(&d->lock);
 		pthread_mutex_destroy(&d->grow_lock);
 	}
+	if (c->free_circles)
+		c->free_circles(c);
 	free(c->devices);
 	hal_destroy(c->hal);
 	pthread_mutex_destroy(&c->map_lock);
 	pthread_mutex_destroy(&c->gang_lock);
+	pthread_mutex_destroy(&c->join_lock);
 	pthread_mutex_destroy(&c->job_lock);
 	pthread_cond_destroy(&c->job_cond);
 	free(c);
@@ -176,6 +182,7 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 	pthread_mutex_init(&c->job_lock, NULL);
 	pthread_mutex_init(&c->map_lock, NULL);
 	pthread_mutex_init(&c->gang_lock, NULL);
+	pthread_mutex_init(&c->join_lock, NULL);
 	pthread_cond_init(&c->job_cond, NULL);
 	c->last_job = &c->jobs;
 	c->seed = o->seed ? *o->seed : 0;
@@ -200,13 +207,18 @@ int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		d->queue = hal_device_queue(d->hal, HAL_QUEUE_COMPUTE);
 		code = hal_device_info(c->hal, i, &d->info, err);
 	}
+	if (!code && o->world)
+		code = rt_world_join(c, o->world, err);
 	if (!code && pthread_create(&c->worker, NULL, work, c))
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "could not start a thread");
 	c->has_worker = !code;
 	if (code) {
+		if (c->world)	/* the exchange stays the caller's */
+			c->world->exchange.free = NULL;
 		free_client(c);
 		return code;
 	}
+	rt_trace_join(c);
 	*out = c;
 	return 0;
 }
@@ -250,13 +262,23 @@ void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3]
 		out[d] = is_one ? p.coords[d] : d ? 0 : device;
 }
 
-void rt_device_poison(struct rt_client *c, unsigned device, const struct err *why)
+void rt_global_device(const struct rt_client *c, unsigned id, struct rt_global *out)
 {
-	struct rt_device *d = &c->devices[device];
+	const struct hal_device_info *info;
 
-	pthread_mutex_lock(&d->lock);
-	if (!d->is_poisoned)
-		d->poison = *why;
-	d->is_poisoned = true;
-	pthread_mutex_unlock(&d->lock);
+	if (c->world) {
+		*out = c->world->devices[id].device;
+		return;
+	}
+	info = &c->devices[id].info;
+	*out = (struct rt_global){ .local = (int)id, .cores = info->cores,
+				   .is_model = info->is_model };
+	rt_device_coords(c, id, out->coords);
+	snprintf(out->kind, sizeof(out->kind), "%s", info->name);
+	snprintf(out->bus_id, sizeof(out->bus_id), "%s", info->bus_id);
+}
+
+void rt_client_use_functions(struct rt_client *c, const struct rt_functions *f)
+{
+	c->functions = f;
 }

@@ -2,6 +2,7 @@
 /* Executables: a program loaded on one device, or on one for each of its members, until the
  * last run of it is over. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/rt_internal.h"
 
@@ -14,6 +15,7 @@ static void free_exe(struct rt_exe *x)
 	hal_exe_unload(x->hal);
 	rt_scratch_leave(x);
 	rt_meeting_unref(x->meeting);
+	rt_called_unref(x->called);
 	rt_program_unref(x->program);
 	free(x);
 	rt_client_unref(c);
@@ -97,26 +99,43 @@ void rt_free_gang(struct rt_gang *g)
 	for (unsigned i = 0; i < g->n; i++)
 		rt_exe_unref(g->exe[i]);
 	free(g->exe);
+	free(g->ids);
 	*g = (struct rt_gang){ 0 };
 }
 
 /* Where a program is to run, by options. */
 struct place {
 	struct rt_counts members;
-	unsigned *devices;	/* of each; malloc'd */
+	unsigned *ids;		/* of each; malloc'd */
+	unsigned n_here;	/* so many are this process's */
 };
+
+/* The number that a device has in this process; -1: it is another's. */
+static int local_of(const struct rt_client *c, unsigned id)
+{
+	unsigned first = rt_first_id(c);
+
+	return id >= first && id - first < c->n_devices ? (int)(id - first) : -1;
+}
 
 static int find_place(const struct rt_client *c, const void *options, size_t bytes,
 		      struct place *out, struct err *err)
 {
+	const struct rt_ids all = { rt_global_count(c), rt_first_id(c), c->n_devices };
 	int code;
 
-	out->devices = malloc(c->n_devices * sizeof(*out->devices));
-	code = out->devices ? rt_parse_options(c->n_devices, options, bytes, out->devices,
-					       &out->members, err) :
-			      err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	out->ids = malloc(all.n * sizeof(*out->ids));
+	code = out->ids ? rt_parse_options(all, options, bytes, out->ids, &out->members, err) :
+			  err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	out->n_here = 0;
+	for (unsigned m = 0; !code && m < out->members.replicas * out->members.partitions; m++)
+		out->n_here += local_of(c, out->ids[m]) >= 0;
+	if (!code && !out->n_here)
+		code = err_set(err, ERR_INVALID_ARGUMENT, "none of the devices that the program is "
+			       "for, %u and so on, is this process's: those are %u to %u",
+			       out->ids[0], all.first, all.first + all.n_own - 1);
 	if (code)
-		free(out->devices);
+		free(out->ids);
 	return code;
 }
 
@@ -124,12 +143,15 @@ static int find_place(const struct rt_client *c, const void *options, size_t byt
 static int join(struct rt_client *c, const struct rt_gang *g, const struct place *at,
 		struct err *err)
 {
+	struct rt_program *p = g->exe[0]->program;
+	bool is_across = p->image->n_slots && g->n < image_n_members(p->image);
 	struct rt_meeting *m;
 	int code;
 
-	if (!rt_meeting_is_needed(g->exe[0]->image))
+	if (!rt_meeting_is_needed(p->image))
 		return 0;
-	code = rt_meeting_new(c, g->exe[0]->image, at->devices, &m, err);
+	code = is_across ? rt_across_join(c, p, at->ids, &m, err) :
+			   rt_meeting_new(c, p->image, at->ids, &m, err);
 	if (code)
 		return code;
 	for (unsigned i = 0; i < g->n; i++) {
@@ -137,6 +159,24 @@ static int join(struct rt_client *c, const struct rt_gang *g, const struct place
 		g->exe[i]->meeting = m;
 	}
 	rt_meeting_unref(m);
+	return 0;
+}
+
+/* The functions that it calls by name, which all members share. Errors are the functions' own. */
+static int find_functions(struct rt_client *c, struct rt_gang *g, struct err *err)
+{
+	struct rt_called *called;
+	int code = rt_called_new(c, g->exe[0]->image, &called, err);
+
+	if (code) {
+		rt_free_gang(g);
+		return code;
+	}
+	for (unsigned i = 0; called && i < g->n; i++) {
+		atomic_fetch_add(&called->refs, 1);
+		g->exe[i]->called = called;
+	}
+	rt_called_unref(called);
 	return 0;
 }
 
@@ -157,15 +197,21 @@ static int load_all(struct rt_client *c, const struct place *at, struct rt_progr
 		    struct rt_gang *out, struct err *err)
 {
 	unsigned n = at->members.replicas * at->members.partitions;
-	struct rt_gang g = { .members = at->members, .exe = calloc(n, sizeof(*g.exe)) };
-	int code = g.exe ? check_members(p, at->members, err) :
-			   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	struct rt_gang g = { .members = at->members, .exe = calloc(at->n_here, sizeof(*g.exe)),
+			     .ids = malloc(n * sizeof(*g.ids)) };
+	int code = g.exe && g.ids ? check_members(p, at->members, err) :
+				    err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 
-	while (!code && g.n < n) {
-		code = load(c, at->devices[g.n], p, &g.exe[g.n], err);
+	if (g.ids)
+		memcpy(g.ids, at->ids, n * sizeof(*g.ids));
+	for (unsigned m = 0; !code && m < n; m++) {
+		int device = local_of(c, at->ids[m]);
+
+		if (device < 0)
+			continue;
+		code = load(c, (unsigned)device, p, &g.exe[g.n], err);
 		if (!code)
-			g.exe[g.n]->member = g.n;
-		g.n += !code;
+			g.exe[g.n++]->member = m;
 	}
 	if (!code)
 		code = join(c, &g, at, err);
@@ -186,11 +232,22 @@ static int not_the_users(int status, struct err *err)
 	return ERR_INTERNAL;
 }
 
+/* Of the first device that is here; those of other processes are like it. */
+static const struct hal_device_info *device_info(const struct rt_client *c,
+						 const struct place *at)
+{
+	unsigned m = 0;
+
+	while (local_of(c, at->ids[m]) < 0)
+		m++;
+	return &c->devices[local_of(c, at->ids[m])].info;
+}
+
 static int compile(struct rt_client *c, const struct place *at, const void *code,
 		   size_t code_bytes, const char *format, const void *options,
 		   size_t options_bytes, struct rt_gang *out, struct err *err)
 {
-	const struct hal_device_info *info = &c->devices[at->devices[0]].info;
+	const struct hal_device_info *info = device_info(c, at);
 	const struct rt_target target = { info->cores, info->hbm_bytes };
 	struct rt_program *p;
 	bool was_cached = false;
@@ -226,8 +283,8 @@ int rt_compile_gang(struct rt_client *c, const void *code, size_t code_bytes,
 	if (status)
 		return status;
 	status = compile(c, &at, code, code_bytes, format, options, options_bytes, out, err);
-	free(at.devices);
-	return status;
+	free(at.ids);
+	return status ? status : find_functions(c, out, err);
 }
 
 int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
@@ -244,8 +301,8 @@ int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
 	if (code)
 		return code;
 	code = load_all(c, &at, p, out, err);
-	free(at.devices);
-	return code;
+	free(at.ids);
+	return code ? code : find_functions(c, out, err);
 }
 
 /* ---- one device ---- */
@@ -253,7 +310,7 @@ int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
 /* The only member's reference; the gang is empty then. */
 static int take_only(struct rt_gang *g, struct rt_exe **out, struct err *err)
 {
-	unsigned n = g->n;
+	unsigned n = g->members.replicas * g->members.partitions;
 
 	if (n == 1) {
 		*out = g->exe[0];
@@ -293,6 +350,11 @@ struct rt_program *rt_exe_program(const struct rt_exe *x)
 unsigned rt_exe_device(const struct rt_exe *x)
 {
 	return x->device;
+}
+
+unsigned rt_exe_member(const struct rt_exe *x)
+{
+	return x->member;
 }
 
 void rt_exe_delete(struct rt_exe *x)

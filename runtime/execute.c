@@ -1,310 +1,113 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executing: what is to be launched is checked, and launched now or later. Deferred are launches
- * with an argument that is pending, on any of their devices, and those that call the host. The
- * caller gets pending results at once, the arguments count as in use and, where donated, are
- * deleted at once; the launch itself is made, whole, when the last argument is resolved. Until
- * then nothing of it is in a queue, so none can wait for another one but for its content, and
- * that was there first. Deferred launches keep no order among each other: their uses keep what
- * they read from being written by others.
+ * Executing: what is to be launched is checked, and launched now or later (deferred.c), or when
+ * the other members have come (join.c). Launches with members in other processes come in the order
+ * in which they are asked for (order.c), so one that is put off puts off those behind it.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/rt_internal.h"
 
-/* ---- later ---- */
-
-/* The end of a member's run. */
-struct end {
-	struct deferred *of;
-	struct rt_event *done;
-	struct rt_callback callback;
-};
-
-struct deferred {
-	unsigned n;		/* members */
-	struct rt_exe **x;	/* [n], references */
-	size_t n_args, n_outs;	/* of a member */
-	size_t n_used, n_made;	/* of args and outs, so many are there */
-	struct rt_buffer **args;	/* [n * n_args], in use */
-	struct rt_buffer **outs;	/* [n * n_outs], references */
-	struct rt_buffer **real;	/* room for the launch's own results */
-	struct rt_buffer *const **args_of;	/* [n], into args */
-	struct rt_buffer ***real_of;	/* [n], into real */
-	struct rt_callback *callbacks;	/* one an argument */
-	bool *keep;
-	struct end *ends;	/* [n] */
-	struct rt_event **done;	/* [n], room for the launch's own */
-	atomic_size_t waits, running;	/* running: members */
-	struct rt_host *hosts;	/* [n], ours; NULL: it calls none */
-	struct rt_callback after;	/* of what holds a device */
-	struct rt_turn turn;
-};
-
-static void let_go(struct deferred *d)
+/* Whether it meets others in other processes. */
+static bool is_across(const struct rt_exe *x)
 {
-	for (size_t i = 0; i < d->n_used; i++)
-		rt_buffer_end_use(d->args[i]);
-	for (size_t i = 0; i < d->n_made; i++)
-		rt_buffer_unref(d->outs[i]);
-	d->n_used = d->n_made = 0;
+	return x->meeting && x->meeting->world;
 }
 
-static void free_deferred(struct deferred *d)
+/* ---- with other processes ---- */
+
+static int check_across(const struct rt_run *r, bool *wait, struct err *err)
 {
-	let_go(d);
-	for (unsigned m = 0; d->ends && m < d->n; m++)
-		rt_event_unref(d->ends[m].done);
-	for (unsigned m = 0; d->hosts && m < d->n; m++)
-		if (d->hosts[m].free)
-			d->hosts[m].free(d->hosts[m].arg);
-	for (unsigned m = 0; d->x && m < d->n; m++)
-		rt_exe_unref(d->x[m]);
-	free(d->x);
-	free(d->args);
-	free(d->outs);
-	free(d->real);
-	free(d->args_of);
-	free(d->real_of);
-	free(d->callbacks);
-	free(d->keep);
-	free(d->ends);
-	free(d->done);
-	free(d->hosts);
-	free(d);
-}
-
-static void end(void *arg, const struct err *err)
-{
-	struct end *e = arg;
-	struct deferred *d = e->of;
-
-	rt_in_callback++;
-	rt_event_set(e->done, err);
-	if (atomic_fetch_sub(&d->running, 1) == 1)
-		free_deferred(d);
-	rt_in_callback--;
-}
-
-static void fail(struct deferred *d, const struct err *why)
-{
-	unsigned n = d->n;
-
-	for (size_t i = 0; i < d->n_made; i++)
-		rt_buffer_resolve(d->outs[i], why);
-	for (unsigned m = 0; m < n; m++)
-		end(&d->ends[m], why);
-}
-
-static void arrive(void *arg, const struct err *err);
-
-static void run_deferred(void *arg)
-{
-	struct deferred *d = arg;
-	struct rt_event *held = NULL;
-	const struct rt_run r = { .n = d->n, .x = d->x, .args = d->args_of, .n_args = d->n_args,
-				  .keep = d->keep, .was_deferred = true,
-				  .hosts = d->hosts, .held = &held };
-	unsigned n = d->n;
-	struct err err;
-	int code = rt_launch_now(&r, d->real_of, d->done, &err);
-
-	if (held) {
-		atomic_store(&d->waits, 1);
-		rt_event_on_ready(held, &d->after, arrive, d);
-		rt_event_unref(held);
-		return;
-	}
-	if (code) {
-		fail(d, &err);
-		return;
-	}
-	for (size_t i = 0; i < d->n_made; i++) {
-		rt_buffer_resolve_from(d->outs[i], d->real[i]);
-		rt_buffer_unref(d->real[i]);
-	}
-	/* The launch has its own references now. */
-	let_go(d);
-	for (unsigned m = 0; m < n; m++) {
-		struct rt_event *done = d->done[m];
-
-		rt_event_on_ready(done, &d->ends[m].callback, end, &d->ends[m]);
-		rt_event_unref(done);
-	}
-}
-
-static void arrive(void *arg, const struct err *err)
-{
-	struct deferred *d = arg;
-	struct rt_client *c = d->x[0]->client;
-	struct err why;
-
-	(void)err;
-	if (atomic_fetch_sub(&d->waits, 1) != 1)
-		return;
-	if (d->hosts) {
-		if (rt_turn_queue(&c->devices[d->x[0]->device].turns, &d->turn, &why))
-			fail(d, &why);
-		return;
-	}
-	if (!rt_later(c, run_deferred, d, NULL))
-		return;
-	rt_in_callback++;
-	run_deferred(d);
-	rt_in_callback--;
-}
-
-/* With its executables, and nothing else in its lists. */
-static struct deferred *make_deferred(const struct rt_run *r)
-{
-	size_t n_outs = r->x[0]->image->info.n_results, n = r->n;
-	struct deferred *d = calloc(1, sizeof(*d));
-
-	if (!d)
-		return NULL;
-	d->n = r->n;
-	d->n_args = r->n_args;
-	d->n_outs = n_outs;
-	d->x = calloc(n, sizeof(*d->x));
-	d->args = calloc(n * r->n_args + 1, sizeof(*d->args));
-	d->outs = calloc(n * n_outs + 1, sizeof(*d->outs));
-	d->real = calloc(n * n_outs + 1, sizeof(*d->real));
-	d->args_of = calloc(n, sizeof(*d->args_of));
-	d->real_of = calloc(n, sizeof(*d->real_of));
-	d->callbacks = calloc(n * r->n_args + 1, sizeof(*d->callbacks));
-	d->keep = calloc(r->n_args + 1, sizeof(*d->keep));
-	d->ends = calloc(n, sizeof(*d->ends));
-	d->done = calloc(n, sizeof(*d->done));
-	for (size_t m = 0; d->x && m < n; m++) {
-		d->x[m] = r->x[m];
-		rt_exe_ref(d->x[m]);
-	}
-	if (!d->x || !d->args || !d->outs || !d->real || !d->args_of || !d->real_of ||
-	    !d->callbacks || !d->keep || !d->ends || !d->done) {
-		free_deferred(d);
-		return NULL;
-	}
-	if (r->keep)
-		memcpy(d->keep, r->keep, r->n_args);
-	for (size_t m = 0; m < n; m++) {
-		d->args_of[m] = d->args + m * r->n_args;
-		d->real_of[m] = d->real + m * n_outs;
-		d->ends[m].of = d;
-	}
-	return d;
-}
-
-static int make_outs(struct deferred *d, struct err *err)
-{
-	const struct image *im = d->x[0]->image;
+	const struct rt_exe *x = r->x[0];
+	const char *name = image_string(x->image, x->image->info.name);
 	int code = 0;
 
-	while (!code && d->n_made < d->n * d->n_outs) {
-		const struct rt_exe *x = d->x[d->n_made / d->n_outs];
-		const struct image_shape *s = &im->shapes[im->info.n_args +
-							  d->n_made % d->n_outs];
-		struct rt_shape shape;
+	if (r->n != x->meeting->n_here)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices of this "
+			       "process: it runs on all of them at once, by one call", name,
+			       x->meeting->n_here);
+	if (rt_turn_is_nested())
+		return err_set(err, ERR_FAILED_PRECONDITION, "%s meets other processes, and is "
+			       "launched by a function of the host, of which they know nothing: "
+			       "launch it beside the program that calls the function", name);
+	for (unsigned i = 0; !code && i < r->n; i++) {
+		bool waits = false;
 
-		rt_shape_of(s, &shape);
-		code = rt_buffer_new_pending(x->client, x->device,
-					     (enum rt_memory_kind)s->memory_kind, &shape, NULL,
-					     &d->outs[d->n_made], err);
-		d->n_made += !code;
-	}
-	for (unsigned m = 0; !code && m < d->n; m++) {
-		d->ends[m].done = rt_event_new();
-		if (!d->ends[m].done)
-			code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	return code;
-}
-
-static int use_args(struct deferred *d, const struct rt_run *r, struct err *err)
-{
-	int code = 0;
-
-	while (!code && d->n_used < d->n * d->n_args) {
-		struct rt_buffer *b = r->args[d->n_used / d->n_args][d->n_used % d->n_args];
-
-		code = rt_buffer_begin_use(b, err);
+		code = rt_launch_check(r->x[i], r->args[i], r->n_args, r->keep, &waits, err);
 		if (!code)
-			d->args[d->n_used++] = b;
+			code = rt_check_host(r->x[i], NULL, err);
+		*wait |= waits;
 	}
 	return code;
 }
 
-/* The caller's references to the results; donated arguments are gone. */
-static void hand_out(struct deferred *d, struct rt_buffer **const *outs, struct rt_event **done)
+/* The ticket is ended, or somebody else's. */
+static int launch_in_turn(struct rt_run *r, bool wait, struct rt_ticket *t,
+			  struct rt_buffer **const *outs, struct rt_event **done,
+			  struct err *err)
 {
-	const struct image_shape *shapes = d->x[0]->image->shapes;
+	struct rt_event *held = NULL;
+	struct err unmade = { 0 };
+	int code;
 
-	for (size_t i = 0; i < d->n_used; i++)
-		if (shapes[i % d->n_args].alias >= 0 && !d->keep[i % d->n_args])
-			rt_buffer_delete(d->args[i]);
-	for (size_t i = 0; i < d->n_made; i++) {
-		outs[i / d->n_outs][i % d->n_outs] = d->outs[i];
-		rt_buffer_ref(d->outs[i]);
+	r->ticket = t;
+	r->held = &held;
+	r->unmade = &unmade;
+	if (wait || (t->before && !rt_event_is_ready(t->before))) {
+		code = rt_launch_later(r, outs, done, t->before, err);
+	} else {
+		code = rt_launch_now(r, outs, done, err);
+		if (!held) {
+			rt_order_end(t, code ? err : unmade.code ? &unmade : NULL);
+			return code;
+		}
+		code = rt_launch_later(r, outs, done, held, err);
+		rt_event_unref(held);
 	}
-	for (unsigned m = 0; m < d->n; m++) {
-		done[m] = d->ends[m].done;
-		rt_event_ref(done[m]);
-	}
+	if (code)
+		rt_order_end(t, err);
+	return code;
 }
 
-/* When the arguments are there; held: and when that is set. Takes the hosts, if it succeeds. */
-static int launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
-			struct rt_event **done, struct rt_event *held, struct err *err)
+static int launch_across(struct rt_run *r, struct rt_buffer **const *outs,
+			 struct rt_event **done, struct err *err)
 {
-	struct deferred *d = make_deferred(r);
-	int code = 0;
+	struct rt_meeting *g = r->x[0]->meeting;
+	struct rt_ticket t;
+	bool wait = false;
+	struct err why;
+	int code = rt_order_ask(g, &t, err);
 
-	if (!d)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	if (r->hosts) {
-		d->hosts = calloc(r->n, sizeof(*d->hosts));
-		if (!d->hosts)
-			code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	}
-	if (!code)
-		code = make_outs(d, err);
-	if (!code)
-		code = use_args(d, r, err);
-	if (code) {
-		free_deferred(d);
+	if (code)
 		return code;
-	}
-	hand_out(d, outs, done);
-	if (r->hosts)
-		memcpy(d->hosts, r->hosts, r->n * sizeof(*d->hosts));
-	d->turn = (struct rt_turn){ .fn = run_deferred, .arg = d,
-				    .is_nested = rt_turn_is_nested() };
-	atomic_init(&d->running, d->n);
-	atomic_init(&d->waits, held ? 2 : 1);
-	if (held)
-		rt_event_on_ready(held, &d->after, arrive, d);
-	for (size_t i = 0; i < d->n_used; i++) {
-		struct rt_buffer *b = d->args[i];
-
-		if (!rt_buffer_is_pending(b))
-			continue;
-		atomic_fetch_add(&d->waits, 1);
-		rt_event_on_ready(b->resolved, &d->callbacks[i], arrive, d);
-	}
-	arrive(d, NULL);
-	return 0;
+	/* From here on the others count on it, or on hearing that it failed. */
+	code = check_across(r, &wait, &why);
+	if (!code)
+		code = rt_across_pair(g, &why);
+	if (code)
+		rt_order_end(&t, &why);
+	else
+		code = launch_in_turn(r, wait, &t, outs, done, &why);
+	if (code && err)
+		*err = why;
+	return code;
 }
 
 /* ---- one device ---- */
 
-/* Whoever meets others comes with them. */
+/* Whoever meets others comes with all of them, or alone and waits for the others. */
 static int check_whole(const struct rt_exe *x, unsigned n, struct err *err)
 {
-	if (!x->image->n_slots || x->meeting->n == n)
+	const struct image *im = x->image;
+
+	if (!im->n_slots || x->meeting->n == n || (n == 1 && !im->n_transfers))
 		return 0;
-	return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices: it runs on all "
-		       "of them at once, by one call", image_string(x->image, x->image->info.name),
-		       x->meeting->n);
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s %s on %u devices: it runs on all of them at "
+		       "once, by one call", image_string(im, im->info.name), im->n_transfers ?
+		       "calls the host and meets others" : "meets others", x->meeting->n);
+}
+
+static bool waits_for_others(const struct rt_exe *x, unsigned n)
+{
+	return n == 1 && !is_across(x) && x->image->n_slots && x->meeting->n > 1;
 }
 
 static int check_one(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
@@ -319,16 +122,20 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
 	       struct err *err)
 {
-	const struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args,
-				  .keep = keep };
+	struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args, .keep = keep };
 	bool wait;
-	int code = check_one(x, args, n_args, keep, &wait, err);
+	int code;
 
+	if (is_across(x))
+		return launch_across(&r, &outs, done, err);
+	code = check_one(x, args, n_args, keep, &wait, err);
 	if (!code)
 		code = rt_check_host(x, NULL, err);
+	if (waits_for_others(x, 1))
+		return rt_join(&r, code, outs, done, err);
 	if (code)
 		return code;
-	return wait ? launch_later(&r, &outs, done, NULL, err) :
+	return wait ? rt_launch_later(&r, &outs, done, NULL, err) :
 		      rt_launch_now(&r, &outs, done, err);
 }
 
@@ -339,12 +146,12 @@ int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t
 	const struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args,
 				  .keep = keep, .hosts = host };
 	bool wait;
-	int code = check_one(x, args, n_args, keep, &wait, err);
+	int code = is_across(x) ? 0 : check_one(x, args, n_args, keep, &wait, err);
 
 	if (!code)
 		code = rt_check_host(x, host, err);
 	if (!code && x->image->n_transfers)
-		return launch_later(&r, &outs, done, NULL, err);
+		return rt_launch_later(&r, &outs, done, NULL, err);
 	/* It has functions that it does not call. */
 	if (!code)
 		code = rt_execute(x, args, n_args, keep, outs, done, err);
@@ -393,13 +200,24 @@ static int launch_gang(const struct rt_gang *g, struct rt_buffer *const *const *
 	int code;
 
 	if (wait || hosts)
-		return launch_later(&r, outs, done, NULL, err);
+		return rt_launch_later(&r, outs, done, NULL, err);
 	code = rt_launch_now(&r, outs, done, err);
 	if (!held)
 		return code;
-	code = launch_later(&r, outs, done, held, err);
+	code = rt_launch_later(&r, outs, done, held, err);
 	rt_event_unref(held);
 	return code;
+}
+
+/* The only member that comes by this call; code: why it can't. */
+static int join(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
+		const bool *keep, int code, struct rt_buffer **const *outs, struct rt_event **done,
+		struct err *err)
+{
+	const struct rt_run r = { .n = 1, .x = g->exe, .args = args, .n_args = n_args,
+				  .keep = keep };
+
+	return rt_join(&r, code, outs[0], done, err);
 }
 
 int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
@@ -407,10 +225,19 @@ int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *arg
 		    struct err *err)
 {
 	bool wait;
-	int code = check_all(g, args, n_args, keep, &wait, err);
+	int code;
 
+	if (is_across(g->exe[0])) {
+		struct rt_run r = { .n = g->n, .x = g->exe, .args = args, .n_args = n_args,
+				    .keep = keep };
+
+		return launch_across(&r, outs, done, err);
+	}
+	code = check_all(g, args, n_args, keep, &wait, err);
 	if (!code)
 		code = rt_check_host(g->exe[0], NULL, err);
+	if (waits_for_others(g->exe[0], g->n))
+		return join(g, args, n_args, keep, code, outs, done, err);
 	return code ? code : launch_gang(g, args, n_args, keep, NULL, wait, outs, done, err);
 }
 
@@ -421,12 +248,16 @@ static int execute_meeting_with_hosts(const struct rt_gang *g,
 				      struct rt_buffer **const *outs, struct rt_event **done,
 				      struct err *err)
 {
-	bool calls = g->exe[0]->image->n_transfers, wait;
-	int code = check_all(g, args, n_args, keep, &wait, err);
+	bool calls = g->exe[0]->image->n_transfers, is_far = is_across(g->exe[0]), wait;
+	int code = is_far ? 0 : check_all(g, args, n_args, keep, &wait, err);
 
 	for (unsigned m = 0; !code && calls && m < g->n; m++)
 		code = rt_check_host(g->exe[m], &hosts[m], err);
-	if (!code)
+	if (is_far)	/* it calls none */
+		code = rt_execute_gang(g, args, n_args, keep, outs, done, err);
+	else if (waits_for_others(g->exe[0], g->n))
+		code = join(g, args, n_args, keep, code, outs, done, err);
+	else if (!code)
 		code = launch_gang(g, args, n_args, keep, calls ? hosts : NULL, wait, outs, done,
 				   err);
 	for (unsigned m = 0; !code && !calls && m < g->n; m++)

@@ -39,7 +39,7 @@ static int lock_all(struct rt_launch *l, unsigned n, struct err *err)
 /* Some were submitted, l[missing] was not: those would wait for it. */
 static void abandon(struct rt_launch *l, unsigned missing, const struct err *why)
 {
-	struct rt_meeting *g = l->x->meeting;
+	struct rt_meeting *g = l->meeting;
 
 	if (!g || !rt_meeting_abandon(g, l[missing].x->member))
 		return;
@@ -69,7 +69,7 @@ static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
 static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **held,
 			  struct rt_event *hold, struct err *err)
 {
-	struct rt_meeting *g = l->x->meeting;
+	struct rt_meeting *g = l->meeting;
 	int code;
 
 	if (g && g->image->n_slots) {
@@ -79,6 +79,10 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 				       "a device");
 	}
 	code = g ? rt_meeting_begin(g, err) : 0;
+	/* Who has a program of its own has a row of its own. */
+	for (unsigned i = 0; !code && i < n; i++)
+		if (l[i].x->meeting != g)
+			code = rt_meeting_renew_row(l[i].x->meeting, l[i].x->member, err);
 	if (!code)
 		code = lock_all(l, n, err);
 	if (code)
@@ -93,7 +97,7 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 static int launch_all(struct rt_launch *l, unsigned n, struct rt_event **held,
 		      struct rt_event *hold, struct err *err)
 {
-	struct rt_meeting *g = l->x->meeting;
+	struct rt_meeting *g = l->meeting;
 	struct rt_client *c = l->x->client;
 	int code = 0;
 
@@ -142,18 +146,23 @@ static int launch_and_serve(struct rt_launch *l, unsigned n, struct rt_event **h
 	return code;
 }
 
-static int run(struct rt_launch *l, unsigned n, struct rt_event **held, struct err *err)
+static int run(const struct rt_run *r, struct rt_launch *l, struct err *err)
 {
+	unsigned n = r->n;
 	struct err why;
 	bool is_spoilt;
 	int code = 0;
 
+	for (unsigned i = 0; i < n; i++)
+		l[i].n_failures = hal_queue_failures(l[i].x->client->devices[l[i].x->device].queue);
 	if (argument_error(l, n, &why)) {
+		if (r->unmade)
+			*r->unmade = why;
 		for (unsigned i = 0; !code && i < n; i++)
 			code = rt_launch_spread(&l[i], &why, err);
 		return code;
 	}
-	code = launch_and_serve(l, n, held, err);
+	code = launch_and_serve(l, n, r->held, err);
 	for (unsigned i = 0; i < n; i++)
 		if (l[i].value && (!code || n > 1))
 			rt_launch_finish(&l[i]);
@@ -177,8 +186,11 @@ static void list_members(const struct rt_run *r, struct rt_buffer **const *outs,
 			l[at] = l[at - 1];
 		done[i] = NULL;
 		l[at] = (struct rt_launch){ .x = r->x[i], .args = r->args[i], .outs = outs[i],
-					    .done = &done[i], .keep = r->keep,
+					    .done = &done[i],
+					    .keep = r->keep_of ? r->keep_of[i] : r->keep,
 					    .was_deferred = r->was_deferred,
+					    .meeting = r->meeting ? r->meeting :
+						       r->x[i]->meeting,
 					    .host = r->hosts ? &r->hosts[i] : NULL };
 	}
 }
@@ -195,9 +207,9 @@ int rt_launch_now(const struct rt_run *r, struct rt_buffer **const *outs,
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	list_members(r, outs, done, l);
 	while (!code && n < r->n)
-		code = rt_launch_take(&l[n++], l == &one ? &few : NULL, r->n_args, err);
+		code = rt_launch_take(&l[n++], l == &one ? &few : NULL, err);
 	if (!code)
-		code = run(l, r->n, r->held, err);
+		code = run(r, l, err);
 	for (unsigned i = 0; i < n; i++)
 		rt_launch_end(&l[i], code != 0);
 	for (unsigned i = 0; code && i < r->n; i++)

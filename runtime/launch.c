@@ -144,8 +144,10 @@ static bool make_lists(struct rt_launch *l, struct rt_launch_room *few)
 	return l->storages && l->bindings && l->donated && (l->mems || !l->host);
 }
 
-int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, size_t n, struct err *err)
+int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, struct err *err)
 {
+	unsigned n = l->x->image->info.n_args;
+
 	if (!make_lists(l, few))
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	for (unsigned i = 0; i < n; i++) {
@@ -221,17 +223,16 @@ int rt_launch_make_results(struct rt_launch *l, struct err *err)
 /* Another member's mailbox, where this one's device sees it. */
 static struct hw_binding bind_peer(const struct rt_launch *l, unsigned slot)
 {
-	const struct rt_meeting *g = l->x->meeting;
+	const struct rt_meeting *g = l->meeting;
 	size_t i = l->x->member * l->x->image->n_slots + slot;
 
-	return (struct hw_binding){ g->va[i],
-				    hal_mem_bytes(g->at[l->x->image->peers[i]].mailbox) };
+	return (struct hw_binding){ g->va[i], g->box_bytes };
 }
 
 static void bind(struct rt_launch *l, struct rt_device *d)
 {
 	const struct image *im = l->x->image;
-	const struct rt_place *place = l->x->meeting ? &l->x->meeting->at[l->x->member] : NULL;
+	unsigned member = l->x->member;
 	struct hal_mem *constants = hal_exe_constants(l->x->hal);
 
 	for (size_t i = 0; i < im->n_bindings; i++) {
@@ -242,8 +243,8 @@ static void bind(struct rt_launch *l, struct rt_device *d)
 		case IMAGE_CONSTANTS: m = constants; break;
 		case IMAGE_TEMP: m = l->host ? l->temp : d->scratch; break;
 		case IMAGE_RANDOM: m = d->random; break;
-		case IMAGE_MAILBOX: m = place->mailbox; break;
-		case IMAGE_MEMBER: m = place->row; break;
+		case IMAGE_MAILBOX: m = l->meeting->at[member].mailbox; break;
+		case IMAGE_MEMBER: m = l->x->meeting->at[member].row; break;
 		case IMAGE_PEER: l->bindings[i] = bind_peer(l, b->index); continue;
 		case IMAGE_ARG: {
 			int32_t out = im->shapes[b->index].alias;
@@ -433,15 +434,18 @@ int rt_launch_bind(struct rt_launch *l, struct err *err)
 int rt_launch_submit(struct rt_launch *l, struct err *err)
 {
 	struct rt_device *d = &l->x->client->devices[l->x->device];
-	struct hal_launch launch = { .exe = l->x->hal, .bindings = l->bindings };
+	/* Other processes compute with what a member sends before it is known to be spoilt. */
+	bool is_strict = l->meeting && l->meeting->world;
+	struct hal_launch launch = { .exe = l->x->hal, .bindings = l->bindings,
+				     .n_failures = is_strict ? &l->n_failures : NULL };
 	const struct image *im = l->x->image;
 	int code = hal_queue_execute(d->queue, &launch, &l->value, err);
 
 	if (code)
 		return code;
 	atomic_store(&l->x->last_use, l->value);
-	if (l->x->meeting)
-		rt_meeting_note(l->x->meeting, l->x->member, l->value);
+	if (l->meeting)
+		rt_meeting_note(l->meeting, l->x->member, l->value);
 	if (im->info.temp_bytes && !l->host)
 		d->scratch_use = l->value;
 	hal_note_executable(d->hal, image_string(im, im->info.name));
@@ -450,7 +454,7 @@ int rt_launch_submit(struct rt_launch *l, struct err *err)
 
 int rt_launch_run_calls(struct rt_launch *l, const atomic_bool *stop, struct err *err)
 {
-	const struct rt_calls calls = { l->x, l->bindings, l->mems, l->host, stop };
+	const struct rt_calls calls = { l->x, l->bindings, l->mems, l->host, stop, NULL };
 	int code = rt_run_calls(&calls, &l->value, err);
 
 	l->temp_use = l->value;

@@ -9,10 +9,23 @@
  * was lent: work that fails takes its device's window along, so as long as none was lent anew
  * all went well, or what is launched now fails itself. What is under way of a launch
  * that failed ends soon, since its peers hear of it; nothing is cleared before that.
+ *
+ * Where members are in several processes each makes the places of its own, and tells where these
+ * are under a name that is made of the program and its devices; at the first launch it asks where
+ * the others' are. Their counts go on, on both sides, whatever a process unloads: so such a
+ * meeting is of a program on its devices, not of one load of it, and stays until the client
+ * ends.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/rt_internal.h"
+
+static bool is_here(const struct rt_meeting *g, unsigned member)
+{
+	return g->at[member].device != RT_ELSEWHERE;
+}
 
 static struct hal_device *hal_of(const struct rt_meeting *g, unsigned member)
 {
@@ -27,6 +40,8 @@ void rt_meeting_unref(struct rt_meeting *g)
 		hal_mem_free(g->at[m].mailbox);
 		hal_mem_free(g->at[m].row);
 	}
+	rt_program_unref(g->program);
+	pthread_mutex_destroy(&g->pair_lock);
 	free(g->va);
 	free(g);
 }
@@ -47,19 +62,35 @@ static int zero(struct rt_meeting *g, unsigned member, struct err *err)
 	return code;
 }
 
+static int write_row(struct rt_meeting *g, unsigned member, struct err *err)
+{
+	struct rt_place *p = &g->at[member];
+	size_t n = g->image->n_words;
+
+	if (!p->row)
+		return 0;
+	p->row_lent = hal_times_lent(hal_of(g, member));
+	return hal_copy_in(p->row, 0, g->image->members + member * n,
+			   n * sizeof(*g->image->members), CLOCK_FOREVER, err);
+}
+
+int rt_meeting_renew_row(struct rt_meeting *g, unsigned member, struct err *err)
+{
+	if (g->at[member].row_lent == hal_times_lent(hal_of(g, member)))
+		return 0;
+	return write_row(g, member, err);
+}
+
 /* Mailboxes are zeros, and rows are there, when it returns. Nothing that is queued uses them. */
 static int clear(struct rt_meeting *g, struct err *err)
 {
-	const struct image *im = g->image;
-	uint64_t row = im->n_words * sizeof(*im->members);
 	int code = 0;
 
 	for (unsigned m = 0; !code && m < g->n; m++) {
 		if (g->at[m].mailbox)
 			code = zero(g, m, err);
-		if (!code && g->at[m].row)
-			code = hal_copy_in(g->at[m].row, 0, im->members + m * im->n_words, row,
-					   CLOCK_FOREVER, err);
+		if (!code)
+			code = write_row(g, m, err);	/* none elsewhere */
 	}
 	return code;
 }
@@ -76,12 +107,14 @@ static uint64_t mailbox_bytes(const struct image *im)
 static int allocate(struct rt_meeting *g, struct err *err)
 {
 	const struct image *im = g->image;
-	uint64_t box = mailbox_bytes(im), row = im->n_words * sizeof(*im->members);
+	uint64_t box = g->box_bytes, row = im->n_words * sizeof(*im->members);
 	int code = 0;
 
 	for (unsigned m = 0; !code && m < g->n; m++) {
 		struct rt_place *p = &g->at[m];
 
+		if (!is_here(g, m))
+			continue;
 		if (box)
 			code = rt_alloc(g->client, p->device, RT_DEVICE, box, "mailbox",
 					&p->mailbox, err);
@@ -97,7 +130,18 @@ bool rt_meeting_is_needed(const struct image *im)
 	return im->n_slots || im->n_words;
 }
 
-int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *devices,
+static void place(struct rt_meeting *g, unsigned member, unsigned id)
+{
+	const struct rt_client *c = g->client;
+	unsigned first = rt_first_id(c);
+	bool is_ours = id >= first && id - first < c->n_devices;
+
+	g->at[member].id = id;
+	g->at[member].device = is_ours ? id - first : RT_ELSEWHERE;
+	g->n_here += is_ours;
+}
+
+int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *ids,
 		   struct rt_meeting **out, struct err *err)
 {
 	unsigned n = image_n_members(im);
@@ -114,14 +158,32 @@ int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *
 	atomic_init(&g->refs, 1);
 	g->client = c;
 	g->image = im;
+	g->box_bytes = mailbox_bytes(im);
+	pthread_mutex_init(&g->pair_lock, NULL);
 	g->n = n;
 	for (unsigned m = 0; m < n; m++)
-		g->at[m].device = devices[m];
+		place(g, m, ids[m]);
 	code = allocate(g, err);
 	if (code)
 		rt_meeting_unref(g);
 	else
 		*out = g;
+	return code;
+}
+
+/* Where a member sees another one's mailbox. */
+static int ask(struct rt_meeting *g, unsigned member, unsigned peer, uint64_t *va,
+	       struct err *err)
+{
+	const struct rt_place *p = &g->at[peer];
+	const struct rt_far *far;
+	int code;
+
+	if (is_here(g, peer))
+		return hal_peer_va(hal_of(g, member), p->mailbox, va, err);
+	far = &g->world->devices[p->id];
+	code = hal_borrow(hal_of(g, member), &far->lent, far->name, va, err);
+	*va += p->offset;
 	return code;
 }
 
@@ -131,11 +193,10 @@ static int ask_all(struct rt_meeting *g, struct err *err)
 	int code = 0;
 
 	for (unsigned m = 0; m < g->n; m++)
-		for (size_t s = 0; !code && s < im->n_slots; s++) {
+		for (size_t s = 0; is_here(g, m) && !code && s < im->n_slots; s++) {
 			size_t i = m * im->n_slots + s;
 
-			code = hal_peer_va(hal_of(g, m), g->at[im->peers[i]].mailbox, &g->va[i],
-					   err);
+			code = ask(g, m, im->peers[i], &g->va[i], err);
 		}
 	return code;
 }
@@ -154,6 +215,28 @@ static bool note_lent(struct rt_meeting *g)
 	return same;
 }
 
+void rt_meeting_settle(struct rt_meeting *g)
+{
+	for (unsigned m = 0; m < g->n; m++)
+		if (is_here(g, m))
+			hal_queue_wait(g->client->devices[g->at[m].device].queue, g->at[m].last_use,
+				       CLOCK_FOREVER, NULL);
+}
+
+/* With other processes: what was lent holds until the first failure, and so do addresses. */
+static int begin_across(struct rt_meeting *g, struct err *err)
+{
+	int code = rt_order_check(g->world, err);
+
+	if (!code && g->is_spoilt)
+		code = err_set(err, ERR_ABORTED, "%s was launched in vain before, by a part of its "
+			       "processes", image_string(g->image, g->image->info.name));
+	if (!code && !g->is_asked)
+		code = ask_all(g, err);
+	g->is_asked |= !code;
+	return code;
+}
+
 int rt_meeting_begin(struct rt_meeting *g, struct err *err)
 {
 	bool is_asked = false;
@@ -161,6 +244,8 @@ int rt_meeting_begin(struct rt_meeting *g, struct err *err)
 
 	if (!g->image->n_slots)
 		return 0;
+	if (g->world)
+		return begin_across(g, err);
 	/* Until nothing was lent anew while we asked. */
 	for (;;) {
 		bool same = note_lent(g);
@@ -175,9 +260,7 @@ int rt_meeting_begin(struct rt_meeting *g, struct err *err)
 	}
 	if (!g->is_spoilt)
 		return 0;
-	for (unsigned m = 0; m < g->n; m++)
-		hal_queue_wait(g->client->devices[g->at[m].device].queue, g->at[m].last_use,
-			       CLOCK_FOREVER, NULL);
+	rt_meeting_settle(g);
 	code = clear(g, err);
 	g->is_spoilt = code != 0;
 	return code;
@@ -198,4 +281,201 @@ int rt_meeting_abandon(struct rt_meeting *g, unsigned missing)
 {
 	rt_meeting_spoil(g);
 	return g->image->n_slots ? hal_take_back(hal_of(g, missing), NULL) : 0;
+}
+
+/* ---- with other processes ---- */
+
+/* Where the members of one process are, as told by it. */
+struct places {
+	char fingerprint[64];
+	uint64_t box_bytes;
+	uint32_t n, n_all;
+	struct { uint32_t member, zero; uint64_t offset; } at[];
+};
+
+static size_t places_bytes(unsigned n)
+{
+	return sizeof(struct places) + n * sizeof(((struct places *)0)->at[0]);
+}
+
+/* The program on its devices, as one number: the same in all processes. */
+static uint64_t id_of(const struct rt_program *p, const unsigned *ids, unsigned n)
+{
+	size_t bytes = sizeof(p->fingerprint) + n * sizeof(*ids);
+	char hex[65], *all = malloc(bytes);
+
+	if (!all)
+		return 0;
+	memcpy(all, p->fingerprint, sizeof(p->fingerprint));
+	memcpy(all + sizeof(p->fingerprint), ids, n * sizeof(*ids));
+	rt_hash(all, bytes, hex);
+	free(all);
+	hex[16] = 0;
+	return strtoull(hex, NULL, 16);
+}
+
+static void key_of(const struct rt_meeting *g, unsigned process, char out[64])
+{
+	snprintf(out, 64, "tessera/meet/%016llx/%u", (unsigned long long)g->id, process);
+}
+
+static int tell(struct rt_meeting *g, struct err *err)
+{
+	struct places *p = calloc(1, places_bytes(g->n_here));
+	char key[64];
+	int code;
+
+	if (!p)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	memcpy(p->fingerprint, g->program->fingerprint, sizeof(p->fingerprint));
+	p->box_bytes = g->box_bytes;
+	p->n_all = g->n;
+	for (unsigned m = 0; m < g->n; m++) {
+		if (g->at[m].device == RT_ELSEWHERE)
+			continue;
+		p->at[p->n].member = m;
+		p->at[p->n++].offset = hal_lent_offset(g->at[m].mailbox);
+	}
+	key_of(g, g->world->process, key);
+	code = rt_world_put(g->world, key, p, places_bytes(g->n_here), err);
+	free(p);
+	return code;
+}
+
+/* What one process told of its members; they are checked. */
+static int hear(struct rt_meeting *g, unsigned process, struct err *err)
+{
+	struct places *p;
+	unsigned n = 0;
+	size_t bytes;
+	char key[64];
+	void *v;
+	int code;
+
+	key_of(g, process, key);
+	code = rt_world_get(g->world, key, process, &v, &bytes, err);
+	if (code)
+		return code;
+	p = v;
+	for (unsigned m = 0; m < g->n; m++)
+		n += g->world->devices[g->at[m].id].device.process == process;
+	if (bytes != places_bytes(n) || p->n != n || p->n_all != g->n ||
+	    p->box_bytes != g->box_bytes ||
+	    memcmp(p->fingerprint, g->program->fingerprint, sizeof(p->fingerprint)))
+		code = err_set(err, ERR_FAILED_PRECONDITION, "process %u has another program than "
+			       "process %u where both should have %s: what they compile has to be "
+			       "the same", process, g->world->process,
+			       image_string(g->image, g->image->info.name));
+	for (unsigned i = 0; !code && i < n; i++) {
+		uint32_t m = p->at[i].member;
+		const struct rt_far *far;
+
+		if (m >= g->n || g->world->devices[g->at[m].id].device.process != process) {
+			code = err_set(err, ERR_INVALID_ARGUMENT, "process %u tells where member "
+				       "%u of %u is, which it has not", process, m, g->n);
+			break;
+		}
+		far = &g->world->devices[g->at[m].id];
+		g->at[m].offset = p->at[i].offset;
+		if (p->at[i].offset % HAL_MEM_ALIGN || p->box_bytes > far->lent.bytes ||
+		    p->at[i].offset > far->lent.bytes - p->box_bytes)
+			code = err_set(err, ERR_INVALID_ARGUMENT, "process %u says that member %u "
+				       "has its mailbox at 0x%llx of %s", process, m,
+				       (unsigned long long)p->at[i].offset, far->name);
+	}
+	free(v);
+	return code;
+}
+
+int rt_across_pair(struct rt_meeting *g, struct err *err)
+{
+	struct rt_world *w = g->world;
+	int code = 0;
+
+	pthread_mutex_lock(&g->pair_lock);
+	for (unsigned p = 0; !g->is_paired && !code && p < w->n_processes; p++)
+		if (p != w->process && g->party >> p & 1)
+			code = hear(g, p, err);
+	g->is_paired |= !code;
+	pthread_mutex_unlock(&g->pair_lock);
+	return code;
+}
+
+static struct rt_meeting *find(struct rt_world *w, uint64_t id, const unsigned *ids, unsigned n)
+{
+	for (struct rt_meeting *g = w->meetings; g; g = g->next) {
+		bool is_it = g->id == id && g->n == n;
+
+		for (unsigned m = 0; is_it && m < n; m++)
+			is_it = g->at[m].id == ids[m];
+		if (is_it)
+			return g;
+	}
+	return NULL;
+}
+
+static void forget(struct rt_world *w)
+{
+	struct rt_meeting *g, *next;
+
+	for (g = w->meetings; g; g = next) {
+		next = g->next;
+		rt_meeting_unref(g);
+	}
+	w->meetings = NULL;
+}
+
+static int make(struct rt_client *c, struct rt_program *p, const unsigned *ids, uint64_t id,
+		struct rt_meeting **out, struct err *err)
+{
+	struct rt_world *w = c->world;
+	struct rt_meeting *g;
+	int code = rt_meeting_new(c, p->image, ids, &g, err);
+
+	if (code)
+		return code;
+	g->world = w;
+	g->id = id;
+	g->program = p;
+	rt_program_ref(p);
+	for (unsigned m = 0; m < g->n; m++)
+		g->party |= 1ull << w->devices[ids[m]].device.process;
+	code = tell(g, err);
+	if (code) {
+		rt_meeting_unref(g);
+		return code;
+	}
+	g->next = w->meetings;
+	w->meetings = g;
+	w->forget = forget;
+	*out = g;
+	return 0;
+}
+
+int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *ids,
+		   struct rt_meeting **out, struct err *err)
+{
+	const struct image *im = p->image;
+	struct rt_world *w = c->world;
+	unsigned n = image_n_members(im);
+	uint64_t id = id_of(p, ids, n);
+	struct rt_meeting *g;
+	int code = 0;
+
+	if (im->n_transfers)
+		return err_set(err, ERR_UNIMPLEMENTED, "%s calls the host, and its members meet in "
+			       "several processes: call the host from programs on this process's "
+			       "devices", image_string(im, im->info.name));
+	if (!id)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	pthread_mutex_lock(&w->lock);
+	g = find(w, id, ids, n);
+	if (!g)
+		code = make(c, p, ids, id, &g, err);
+	if (!code) {
+		atomic_fetch_add(&g->refs, 1);
+		*out = g;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return code;
 }

@@ -10,15 +10,16 @@
 #define MOST_MEMBERS 65536	/* of a program, as of a topology's devices */
 
 /* The id that a member runs on, before it is known to be one of a device. */
-static int64_t id_of(const Rt__BuildOptions *b, unsigned replica, unsigned partition,
-		     unsigned n_partitions)
+static int64_t id_of(const Rt__BuildOptions *b, struct rt_ids ids, unsigned replica,
+		     unsigned partition, struct rt_counts n)
 {
 	const Rt__DeviceAssignment *a = b->device_assignment;
+	int64_t ordinal = b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0;
 
 	if (a && a->n_computation_devices)
 		return a->computation_devices[partition]->replica_device_ids[replica];
-	return replica * n_partitions + partition +
-	       (b->has_device_ordinal && b->device_ordinal > 0 ? b->device_ordinal : 0);
+	return replica * n.partitions + partition + ordinal +
+	       (n.replicas * n.partitions <= ids.n_own ? ids.first : 0);
 }
 
 static int64_t replicas_of(const Rt__BuildOptions *b)
@@ -65,20 +66,20 @@ static int check_counts(const Rt__BuildOptions *b, unsigned n_devices, struct er
 	return check_assignment(b->device_assignment, r, p, err);
 }
 
-static int place(unsigned n_devices, const Rt__BuildOptions *b, unsigned *devices,
+static int place(struct rt_ids ids, const Rt__BuildOptions *b, unsigned *devices,
 		 struct rt_counts *n, struct err *err)
 {
-	int code = check_counts(b, n_devices, err);
+	int code = check_counts(b, ids.n, err);
 
 	if (code)
 		return code;
 	*n = (struct rt_counts){ (unsigned)replicas_of(b), (unsigned)partitions_of(b) };
 	for (unsigned i = 0; i < n->replicas * n->partitions; i++) {
-		int64_t id = id_of(b, i / n->partitions, i % n->partitions, n->partitions);
+		int64_t id = id_of(b, ids, i / n->partitions, i % n->partitions, *n);
 
-		if (id < 0 || id >= n_devices)
+		if (id < 0 || id >= ids.n)
 			return err_set(err, ERR_INVALID_ARGUMENT, "the options name device "
-				       "%lld; there are %u", (long long)id, n_devices);
+				       "%lld; there are %u", (long long)id, ids.n);
 		for (unsigned k = 0; k < i; k++)
 			if (devices[k] == id)
 				return err_set(err, ERR_INVALID_ARGUMENT, "the options name "
@@ -182,7 +183,7 @@ static int unpack(ProtobufCAllocator *memory, const void *p, size_t n,
 		       "deserialize CompileOptionsProto");
 }
 
-int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
+int rt_parse_options(struct rt_ids ids, const void *p, size_t n, unsigned *devices,
 		     struct rt_counts *counts, struct err *err)
 {
 	bool failed = false;
@@ -192,10 +193,10 @@ int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devi
 
 	if (code)
 		return code;
-	devices[0] = 0;
+	devices[0] = ids.first;
 	*counts = (struct rt_counts){ 1, 1 };
 	if (o->executable_build_options)
-		code = place(n_devices, o->executable_build_options, devices, counts, err);
+		code = place(ids, o->executable_build_options, devices, counts, err);
 	for (size_t i = 0; !code && i < o->n_env_option_overrides; i++)
 		code = check_option(o->env_option_overrides[i], err);
 	rt__compile_options__free_unpacked(o, &memory);
@@ -206,7 +207,8 @@ int rt_check_options(unsigned n_devices, const void *p, size_t n, struct err *er
 {
 	unsigned *devices = malloc(n_devices * sizeof(*devices));
 	struct rt_counts counts;
-	int code = devices ? rt_parse_options(n_devices, p, n, devices, &counts, err) :
+	int code = devices ? rt_parse_options((struct rt_ids){ n_devices, 0, n_devices }, p, n,
+					       devices, &counts, err) :
 			     err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 
 	free(devices);

@@ -88,7 +88,6 @@ static void make_key(const struct tc_source *s, const struct tc_options *o, char
 	rt_hash(s->code, s->bytes, head.code);
 	head.isa = ISA_VERSION;
 	head.image = IMAGE_VERSION;
-	head.o.cores = o->cores;
 	head.o.memory_limit = o->memory_limit;
 	head.o.level = o->level;
 	head.o.replicas = o->replicas;
@@ -102,8 +101,7 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 {
 	const struct rt_counts members = rt_count_members(options, options_bytes);
 	struct tc_source source = { code, code_bytes, format };
-	struct tc_options o = { .level = 1, .cores = target->cores,
-				.memory_limit = target->memory_bytes,
+	struct tc_options o = { .level = 1, .memory_limit = target->memory_bytes,
 				.replicas = members.replicas,
 				.partitions = members.partitions };
 	struct tc_result r;
@@ -222,44 +220,27 @@ struct rt_counts rt_program_members(const struct rt_program *p)
 	return p->members;
 }
 
-/* Whether a member has less than all of a result. */
-static bool has_cut_results(const struct image *im)
-{
-	uint32_t n, i = 0;
-	size_t at = 0;
-
-	for (; image_next_sharding(im, &at, &n); i++)
-		if (i >= im->info.n_args && n)
-			return true;
-	return false;
-}
-
 int rt_program_show(struct rt_program *p, const void **out, size_t *bytes, const char **format,
 		    struct err *err)
 {
 	struct tc_options o = { .level = 1, .replicas = p->members.replicas,
 				.partitions = p->members.partitions };
+	struct tc_source source = { p->source, p->source_bytes, p->format };
+	bool is_mlir = !strcmp(p->format, "mlir");
 	int code = 0;
 
 	*out = p->source;
 	*bytes = p->source_bytes;
-	*format = p->format;
-	if (!strcmp(p->format, "mlir"))
-		return !has_cut_results(p->image) ? 0 :
-			err_set(err, ERR_UNIMPLEMENTED, "the program of %u partitions came as "
-				"MLIR, and can't be shown as each of them runs it: who reads it "
-				"as it came takes parts of results for the whole. Give it as an "
-				"HLO module (torch_xla: without XLA_STABLEHLO_COMPILE), or ask "
-				"the executable for the shardings of its results",
-				p->members.partitions);
+	*format = is_mlir ? "mlir" : "hlo_with_config";
+	if (is_mlir && p->members.partitions <= 1)
+		return 0;
 	pthread_mutex_lock(&p->shown_lock);
 	if (!p->shown)
-		code = tc_hlo_with_config(&(struct tc_source){ p->source, p->source_bytes,
-							       p->format }, &o, p->image,
-					  &p->shown, &p->shown_bytes, err);
+		code = is_mlir ? tc_member_program(&source, &o, (char **)&p->shown,
+						   &p->shown_bytes, err) :
+		       tc_hlo_with_config(&source, &o, p->image, &p->shown, &p->shown_bytes, err);
 	pthread_mutex_unlock(&p->shown_lock);
 	*out = p->shown;
 	*bytes = p->shown_bytes;
-	*format = "hlo_with_config";
 	return code;
 }

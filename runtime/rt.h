@@ -45,34 +45,82 @@ enum rt_memory_kind { RT_DEVICE, RT_PINNED_HOST, RT_UNPINNED_HOST, RT_KINDS };
 extern const char *const rt_memory_kind_names[RT_KINDS];
 
 /* ---- client ---- */
+/* Where the processes of a job tell each other things: a store of keys, each of which is written
+ * once. Its functions are called from any thread, as long as the client lives. */
+struct rt_exchange {
+	int (*put)(void *arg, const char *key, const void *value, size_t bytes, struct err *err);
+	/* Waits for it, `ms` at most: *value is malloc'd, the caller's. DEADLINE_EXCEEDED or
+	 * NOT_FOUND: it is not there yet. */
+	int (*get)(void *arg, const char *key, int ms, void **value, size_t *bytes,
+		   struct err *err);
+	/* Once, when a client that was made with it is no more; NULL: nothing to do. */
+	void (*free)(void *arg);
+	void *arg;
+};
+enum { RT_PROCESSES = 64 };	/* of a job, most */
+/* Which of the processes of a job this one is. */
+struct rt_world_options {
+	unsigned process, n_processes;
+	struct rt_exchange exchange;
+};
 struct rt_client_options {
 	const char *devices, *sim;	/* as hal_options */
 	/* Where the random numbers of programs that draw without a state start; NULL:
 	 * TESSERA_RNG_SEED, a whole number of 64 bits, else somewhere new each time. */
 	const uint64_t *seed;
+	/* NULL: this process is alone. Else the client's devices are those of all processes, and
+	 * the seed is that of the first. */
+	const struct rt_world_options *world;
 };
-/* Opens every device of the selection and starts the client's thread. Blocks. Errors as
+/* Opens every device of the selection and starts the client's thread. Blocks; with a world until
+ * all its processes have come, for TESSERA_PEER_LIMIT_MS (300000) at most each. Errors as
  * hal_create and hal_device_open, INVALID_ARGUMENT for a seed in the environment that is
- * no number; on failure all that was opened is closed. */
+ * no number; UNIMPLEMENTED: the processes' devices can't meet, with what helps;
+ * DEADLINE_EXCEEDED: a process did not come. On failure all that was opened is closed. */
 int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		     struct err *err);
+/* Any thread, at any depth of locks. */
+void rt_client_ref(struct rt_client *c);
 /* The caller's reference goes. The last one, of the caller or an object, ends the client's
  * thread and closes the devices: blocks, except in a callback, where a thread does it. */
 void rt_client_unref(struct rt_client *c);
+/* Its owner will ask no more: launches of members that wait for others to come fail with CANCELLED,
+ * now and later. What else is under way goes on. */
+void rt_client_close(struct rt_client *c);
 /* FAILED_PRECONDITION: this is a child of fork, and the client its parent's. */
 int rt_client_check(const struct rt_client *c, struct err *err);
-/* Devices are numbered from 0. Numbers past the last are the caller's mistake. */
+/* This process's devices are numbered from 0. Numbers past the last are the caller's mistake. */
 unsigned rt_device_count(const struct rt_client *c);
 /* The client's, as long as it lives; does not change. */
 const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device);
 /* Its place in the torus of links; in a row where the client's devices are not of one torus. */
 void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3]);
+/* Devices of all processes have ids from 0 on, in the order of processes and of their devices;
+ * where a process is alone that is their number. What follows does not change. */
+struct rt_global {
+	unsigned process;
+	int local;		/* its number, or -1: it is another process's */
+	unsigned cores;
+	bool is_model;
+	char kind[32], bus_id[64];
+	int64_t coords[3];
+};
+unsigned rt_global_count(const struct rt_client *c);
+void rt_global_device(const struct rt_client *c, unsigned id, struct rt_global *out);
+unsigned rt_first_id(const struct rt_client *c);	/* of this process's device 0 */
+unsigned rt_process(const struct rt_client *c);
 /* HBM only, after freeing what is no longer in use. */
 void rt_memory_stats(struct rt_client *c, unsigned device, struct hal_mem_stats *out);
 void rt_clear_memory_stats(struct rt_client *c, unsigned device);	/* the peak */
 /* Fails every later launch on the device with this error, whose code is not 0. The first
  * one stays. Work that is queued and copies go on. */
 void rt_device_poison(struct rt_client *c, unsigned device, const struct err *why);
+
+/* Whoever launches programs on the device by itself, where members meet, does not come again:
+ * launches that wait for that member, now and later, fail with this error, whose code is not
+ * 0. Until it is said to be there, or launches again. */
+void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why);
+void rt_device_enter(struct rt_client *c, unsigned device);
 
 /* ---- events: set once, by whoever makes them; waited for by all ---- */
 struct rt_event *rt_event_new(void);		/* not ready; NULL: out of memory */
@@ -246,6 +294,17 @@ uint64_t rt_stream_current(struct rt_stream *s);
 /* All bytes, the stream's; NULL before they are there. */
 const void *rt_stream_data(struct rt_stream *s);
 
+/* ---- traces: what the devices of this process ran, and when ---- */
+struct rt_trace;
+/* Records on all devices of all clients, also of clients that are made later, until it is stopped.
+ * A device that can't be traced is told of in what comes of it, and logged. FAILED_PRECONDITION:
+ * the process has one that runs. One owner. Blocks briefly, as the next does. */
+int rt_trace_start(struct rt_trace **out, struct err *err);
+/* Ends and frees it, whatever is returned. *out: a serialized XSpace with a plane for each device,
+ * malloc'd, the caller's; NULL if there is nothing to tell (*bytes 0). In a child of fork its
+ * parent's has nothing but what its parent's clients left. */
+int rt_trace_stop(struct rt_trace *t, void **out, size_t *bytes, struct err *err);
+
 /* ---- topologies: devices that need not be here; values, no thread but the caller's ---- */
 struct rt_target { unsigned cores; uint64_t memory_bytes; };
 struct rt_topology {
@@ -294,10 +353,10 @@ const struct image *rt_program_image(const struct rt_program *p);
 const void *rt_program_options(const struct rt_program *p, size_t *bytes);
 const char *rt_program_fingerprint(const struct rt_program *p);	/* 64 hex digits */
 struct rt_counts rt_program_members(const struct rt_program *p);
-/* The program in a form that frameworks read back: MLIR as it came, format "mlir", or
- * UNIMPLEMENTED where its members have parts of results, which it does not say; of an HLO
- * module, "hlo_with_config" with the layouts of its arguments and results. *format is
- * NUL-terminated. The first call for a module makes it, the others wait for that one. */
+/* The program in a form that frameworks read back: MLIR as it came, format "mlir", or for
+ * several partitions as each of them runs it (tc_member_program, whose errors it has); of an
+ * HLO module, "hlo_with_config" with the layouts of its arguments and results. *format is
+ * NUL-terminated. The first call that makes one makes it, the others wait for that one. */
 int rt_program_show(struct rt_program *p, const void **out, size_t *bytes,
 		    const char **format, struct err *err);
 /* Checks CompileOptionsProto bytes for n devices: INVALID_ARGUMENT, UNIMPLEMENTED. */
@@ -316,15 +375,23 @@ int rt_compile(struct rt_client *c, const void *code, size_t code_bytes,
  * compiled for other members than the options name, or those are several. */
 int rt_load(struct rt_client *c, struct rt_program *p, const void *options,
 	    size_t options_bytes, struct rt_exe **out, struct err *err);
-/* A program on the device of each of its members: exe[n], by member, a reference each. */
-struct rt_gang { struct rt_counts members; unsigned n; struct rt_exe **exe; };
-/* As rt_compile and rt_load, on all devices that the options name; the caller frees *out. */
+/* A program on the device of each of its members that is this process's: exe[n], by member, a
+ * reference each. Without other processes that is all members. */
+struct rt_gang {
+	struct rt_counts members;
+	unsigned n;
+	struct rt_exe **exe;
+	unsigned *ids;		/* of the devices of all members; the gang's */
+};
+unsigned rt_exe_member(const struct rt_exe *x);
+/* As rt_compile and rt_load, on all devices that the options name; the caller frees *out.
+ * INVALID_ARGUMENT: none of these devices is this process's. */
 int rt_compile_gang(struct rt_client *c, const void *code, size_t code_bytes,
 		    const char *format, const void *options, size_t options_bytes,
 		    struct rt_gang *out, struct err *err);
 int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
 		 size_t options_bytes, struct rt_gang *out, struct err *err);
-/* Gives the references back and empties *g. */
+/* Gives the references and ids back and empties *g. */
 void rt_free_gang(struct rt_gang *g);
 /* Queued runs need it: the last unref leaves freeing to their end and does not wait. */
 void rt_exe_ref(struct rt_exe *x);
@@ -340,7 +407,13 @@ bool rt_exe_is_deleted(struct rt_exe *x);
  * Returns before the program runs; blocks while the queue's ring is full. Donated arguments
  * are deleted, unless it fails. An argument whose content is an error makes its results
  * that error. INVALID_ARGUMENT: number, shape, device of arguments; deleted; an array that
- * is donated and used again. */
+ * is donated and used again.
+ * Where the program's members meet, one that is launched alone waits for the others: its results
+ * are pending until each of them was launched, in whatever order, by whatever threads. They may
+ * be of programs compiled apart, if these have the same collectives in the same order. The k-th
+ * launch of a member by itself on a list of devices goes with the k-th of each other member
+ * on that list; so does one that fails, and the others get its error. INVALID_ARGUMENT is in the
+ * results where collectives differ; CANCELLED and others where a member will not come. */
 int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
 	       struct err *err);
@@ -353,6 +426,52 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
 		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
 		    struct err *err);
+
+/*
+ * Functions that programs call by name (functions of hal/hw/image.h): what one is shown, and
+ * whoever knows them. Everything of a struct rt_function lives until its call is unloaded.
+ */
+struct rt_attributes {
+	const struct rt_attribute *at;	/* ascending by name */
+	uint64_t n;
+};
+struct rt_attribute {
+	const char *name;	/* ends in NUL, too, as texts do */
+	uint32_t name_bytes;
+	uint8_t kind;		/* IMAGE_ATTRIBUTE_* */
+	uint8_t elem;		/* of SCALAR and ARRAY */
+	uint64_t n;		/* elements; of TEXT: bytes */
+	const void *data;	/* aligned for any type */
+	struct rt_attributes list;	/* of LIST */
+};
+struct rt_function_array {
+	uint8_t elem, rank;	/* TOKEN: no bytes */
+	int32_t alias;		/* of a result: the operand in whose memory it is; else -1 */
+	const int64_t *dim;	/* [rank] */
+	uint64_t bytes;
+};
+struct rt_function {
+	const char *name;
+	uint32_t n_in, n_out;
+	const struct rt_function_array *arrays;	/* operands, then results */
+	struct rt_attributes attributes;
+};
+/* All but begin and end may block and give errors of their own choice. Threads: those of turns, any
+ * number at once, but load (the caller's) and unload (any). */
+struct rt_functions {
+	/* A call of a program that is loaded; NOT_FOUND: there is no such function. */
+	int (*load)(const struct rt_function *f, void **state, struct err *err);
+	void (*unload)(void *state);
+	/* A run of the program: *run is ended even if begin fails after it was set. host: what its
+	 * struct rt_host has as arg. First all calls begin, then all are initialized. */
+	int (*begin)(void *state, void *host, unsigned device, void **run, struct err *err);
+	int (*initialize)(void *run, struct err *err);
+	/* data[n_in + n_out], 64-aligned; NULL: a token. */
+	int (*call)(void *run, void *const *data, struct err *err);
+	void (*end)(void *run);
+};
+/* Before the client is used. f is static. */
+void rt_client_use_functions(struct rt_client *c, const struct rt_functions *f);
 
 /* Functions of the framework that a program calls where it sends and receives (transfers of
  * hal/hw/image.h), by its channels. They are called on a thread of the client's, one after the

@@ -11,7 +11,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "hal/base/arena.h"
 #include "runtime/rt.h"
+#include "runtime/world/world.h"
 
 struct rt_garbage {
 	struct hal_mem *mem;	/* owned */
@@ -45,6 +47,7 @@ struct rt_device {
 	struct hal_device *hal;
 	struct hal_queue *queue;
 	struct hal_device_info info;
+	bool is_traced;		/* by the trace that runs; under the lock of trace/trace.c */
 	pthread_mutex_t lock;	/* over all that follows but grow_lock and what says so */
 	struct rt_garbage *garbage, *spare;	/* spare: notes without memory */
 	pthread_mutex_t grow_lock;	/* held while scratch is made; see allocation.c */
@@ -58,6 +61,9 @@ struct rt_device {
 	/* Under client.gang_lock: ready when a launch is over whose members meet and call the
 	 * host (gang_calls.c), of which one is on this device; NULL: no such. A reference. */
 	struct rt_event *held;
+	/* Under client.join_lock: who launches on it by itself does not come again (join.c). */
+	bool has_left;
+	struct err left;	/* why, then */
 };
 
 /* Work for the client's thread; owned by the list, then by the thread. */
@@ -84,7 +90,9 @@ struct rt_client {
 	struct hal *hal;	/* owned */
 	struct rt_device *devices;
 	unsigned n_devices;
-	uint64_t seed;		/* each device counts from (seed, 0, its number) on */
+	struct rt_world *world;	/* owned; NULL: this process is alone */
+	const struct rt_functions *functions;	/* static; NULL: none */
+	uint64_t seed;		/* each device counts from (seed, 0, its id) on */
 	/* The client's thread takes jobs first in, first out; job_lock is over the list. */
 	pthread_mutex_t job_lock;
 	pthread_cond_t job_cond;
@@ -94,6 +102,20 @@ struct rt_client {
 	pthread_mutex_t map_lock;
 	struct rt_mapping *mappings;
 	pthread_mutex_t gang_lock;	/* one launch of members that meet at a time; README.md */
+	pthread_mutex_t join_lock;	/* over circles and what they list (join.c) */
+	struct rt_circle *circles;	/* owned; freed by: */
+	void (*free_circles)(struct rt_client *c);	/* NULL: there are none */
+	bool is_closed;			/* under join_lock: its owner is gone */
+	struct rt_client *traced_next;	/* of the process's clients; under trace/trace.c's lock */
+	unsigned traced_as;	/* its number in the trace that runs; as traced_next */
+};
+
+/* What a device did during a trace. */
+struct rt_traced {
+	struct hal_trace *trace;	/* owned */
+	unsigned device, client;	/* its id; of the clients of the trace, from 0 on */
+	int64_t epoch;		/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	char type[32];		/* "Tessera T1" */
 };
 
 /* Memory that buffers share (aliases, bitcasts). Only refs and last_use change. */
@@ -150,11 +172,15 @@ struct rt_program {
 	size_t shown_bytes;
 };
 
+#define RT_ELSEWHERE UINT32_MAX
 /* Of one load, by member. */
 struct rt_place {
-	unsigned device;
+	unsigned device;	/* RT_ELSEWHERE: another process's, of which we have no memory */
+	unsigned id;		/* of the device */
+	uint64_t offset;	/* elsewhere: of the mailbox, in what is lent of the device */
 	struct hal_mem *mailbox, *row;	/* owned; NULL: the program has none */
 	uint64_t lent;		/* hal_times_lent of its device when addresses were asked */
+	uint64_t row_lent;	/* as lent, when the row was written */
 	uint64_t last_use;	/* newest submission of its executable */
 };
 
@@ -166,8 +192,30 @@ struct rt_meeting {
 	const struct image *image;	/* the program's, which executables keep */
 	bool was_launched, is_spoilt;	/* spoilt: to be cleared before the next launch */
 	uint64_t *va;		/* owned: [n][image.n_slots], where members see mailboxes */
-	unsigned n;
+	uint64_t box_bytes;	/* of a mailbox */
+	/* Of several processes: constant but for is_paired, under pair_lock, and is_asked. */
+	struct rt_world *world;	/* NULL: all are here */
+	struct rt_meeting *next;	/* of world.meetings */
+	struct rt_program *program;	/* a reference; NULL with world */
+	uint64_t id, party;	/* the same in all processes; a bit for each that takes part */
+	pthread_mutex_t pair_lock;
+	bool is_paired, is_asked;
+	unsigned n, n_here;
 	struct rt_place at[];
+};
+
+/* What programs call by name, of one load: its members share it. Does not change but for refs. */
+struct rt_called {
+	atomic_uint refs;
+	struct arena arena;	/* of what functions are shown */
+	const struct rt_functions *by;
+	unsigned n;
+	struct rt_called_function {
+		uint32_t call;	/* its number in the image */
+		bool is_loaded;
+		struct rt_function function;
+		void *state;
+	} calls[];
 };
 
 struct rt_exe {
@@ -179,6 +227,7 @@ struct rt_exe {
 	const struct image *image;	/* the program's */
 	unsigned member;	/* of the program's */
 	struct rt_meeting *meeting;	/* a reference; NULL: the program needs none */
+	struct rt_called *called;	/* a reference; NULL: it calls nothing by name */
 	atomic_bool is_deleted;
 	_Atomic uint64_t last_use;	/* newest submission that runs it */
 	/* Of device.scratch_users, under its lock; link NULL: not there. */
@@ -195,8 +244,6 @@ struct rt_event *rt_event_of_submission(struct hal_queue *q, uint64_t value);
 void rt_event_pass(void *event, const struct err *err);
 
 /* ---- client.c ---- */
-/* Any thread, at any depth of locks. */
-void rt_client_ref(struct rt_client *c);
 /* Whether this is a child of fork: locks may be held by threads that are not here. */
 bool rt_is_orphan(const struct rt_client *c);
 /* Runs fn on the client's thread; it may wait for the device, never for a buffer to be
@@ -220,6 +267,19 @@ bool rt_turn_is_nested(void);
 /* Runs fn here, as a part of a launch whose turn it is already, perhaps on another device. */
 void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg);
 
+/* ---- functions.c ---- */
+/* *out: a reference, or NULL where the program calls nothing by name. INVALID_ARGUMENT: what
+ * a function is shown is broken; NOT_FOUND and errors of functions. */
+int rt_called_new(struct rt_client *c, const struct image *im, struct rt_called **out,
+		  struct err *err);
+void rt_called_unref(struct rt_called *k);	/* NULL: nothing */
+/* Which of k's a call is; -1: none. */
+int rt_called_find(const struct rt_called *k, uint64_t call);
+/* Around a launch; *out has an entry for each of k's. NULL may be ended. */
+int rt_called_begin(const struct rt_called *k, const struct rt_host *host, unsigned device,
+		    void ***out, struct err *err);
+void rt_called_end(const struct rt_called *k, void **runs);
+
 /* ---- calls.c: takes rt_device.lock ---- */
 struct rt_calls {
 	struct rt_exe *x;
@@ -227,12 +287,67 @@ struct rt_calls {
 	struct hal_mem *const *mems;	/* of each binding */
 	const struct rt_host *host;
 	const atomic_bool *stop;	/* ERR_ABORTED at the next stop once it is true; or NULL */
+	void **runs;	/* of what the program calls by name; made by rt_run_calls */
 };
 /* INVALID_ARGUMENT: a channel of the member has no function. host: NULL: none. */
 int rt_check_host(const struct rt_exe *x, const struct rt_host *host, struct err *err);
 /* From submission *value, the first run, to the last one, whose number *value is then. On the
  * thread of a turn. What failed is no longer running. */
 int rt_run_calls(const struct rt_calls *k, uint64_t *value, struct err *err);
+
+/* ---- deferred.c: launches that are put off ---- */
+/* The end of a member's run. */
+struct rt_end {
+	struct rt_deferred *of;
+	struct rt_event *done;
+	struct rt_callback callback;
+};
+struct rt_deferred {
+	unsigned n;		/* members */
+	struct rt_exe **x;	/* [n], references */
+	size_t n_args, n_outs;	/* of a member */
+	size_t n_used, n_made;	/* of args and outs, so many are there */
+	struct rt_buffer **args;	/* [n * n_args], in use */
+	struct rt_buffer **outs;	/* [n * n_outs], references */
+	struct rt_buffer **real;	/* room for the launch's own results */
+	struct rt_buffer *const **args_of;	/* [n], into args */
+	struct rt_buffer ***real_of;	/* [n], into real */
+	struct rt_callback *callbacks;	/* one an argument */
+	bool *keep;
+	struct rt_end *ends;	/* [n] */
+	struct rt_event **done;	/* [n], room for the launch's own */
+	atomic_size_t waits, running;	/* running: members */
+	struct rt_host *hosts;	/* [n], ours; NULL: it calls none */
+	struct rt_callback after;	/* of what holds a device */
+	struct rt_turn turn;
+	struct rt_ticket ticket;	/* with other processes; of: NULL otherwise */
+	/* join.c's, of one that waits for others; n is 1. */
+	struct rt_gathering *gathering;
+	void (*is_over)(struct rt_gathering *g);	/* called at the end; NULL: no such */
+	struct rt_deferred *next_failing;
+};
+struct rt_run;
+/* As rt_execute_gang, when the arguments are there; held: and when that is set. Takes the hosts, if
+ * it succeeds. */
+int rt_launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
+		    struct rt_event **done, struct rt_event *held, struct err *err);
+/* In steps: arguments in use and results pending; given to the caller, donated arguments gone;
+ * what it waits for counted up, each of which calls fn then. */
+int rt_defer(const struct rt_run *r, struct rt_deferred **out, struct err *err);
+void rt_deferred_hand_out(struct rt_deferred *d, struct rt_buffer **const *outs,
+			  struct rt_event **done);
+void rt_deferred_wait(struct rt_deferred *d, void (*fn)(void *arg, const struct err *err),
+		      void *arg, atomic_size_t *waits);
+/* Exactly one of these ends it: launched, with what rt_launch_now gave in `real` and `done`, or
+ * not. It is gone when its last run is over, perhaps at once. */
+void rt_deferred_finish(struct rt_deferred *d);
+void rt_deferred_fail(struct rt_deferred *d, const struct err *why);
+
+/* ---- join.c: takes client.join_lock ---- */
+/* The launch of one member, r->n is 1, that waits for the others to come. code: it was refused, by
+ * *err, which is its result; the others get an error, too. */
+int rt_join(const struct rt_run *r, int code, struct rt_buffer **outs, struct rt_event **done,
+	    struct err *err);
 
 /* ---- gang.c: takes client.gang_lock, then each device's lock ---- */
 /* What to launch: a program's executable on each of n devices. */
@@ -242,10 +357,17 @@ struct rt_run {
 	struct rt_buffer *const *const *args;	/* [n][n_args] */
 	size_t n_args;
 	const bool *keep;	/* [n_args], the same of all; NULL: none */
+	/* Of members with programs of their own [n], which differ in their arguments: n_args and
+	 * keep say nothing then; and the meeting of all. NULL: as of one program. */
+	const bool *const *keep_of;
+	struct rt_meeting *meeting;
 	bool was_deferred;	/* the arguments are in use once, deleted or not */
 	const struct rt_host *hosts;	/* [n], of a program that calls them; else NULL */
 	/* Where nothing was launched since a device is held: until when, a reference. */
 	struct rt_event **held;	/* NULL: members don't meet */
+	struct rt_ticket *ticket;	/* with others; rt_launch_later takes it on success */
+	/* Or NULL; set where nothing is launched, for an argument's error. */
+	struct err *unmade;
 };
 /* Launches, checked, with arguments that are resolved. As rt_execute_gang; ERR_ABORTED with
  * *held set: later. */
@@ -268,6 +390,8 @@ struct rt_launch {
 	const bool *keep;
 	bool was_deferred;	/* as in struct rt_run */
 	const struct rt_host *host;	/* of this member, or NULL */
+	struct rt_meeting *meeting;	/* of all members, or NULL */
+	uint64_t n_failures;	/* with other processes: of its queue, before arguments were seen */
 	/* What follows is zero at first. */
 	uint64_t value;		/* its submission; 0: there is none yet */
 	struct rt_storage **storages;	/* of the arguments, with references */
@@ -283,8 +407,7 @@ int rt_launch_check(struct rt_exe *x, struct rt_buffer *const *args, size_t n_ar
 /* References to the arguments' storages, and which of them nobody else has: those are
  * deleted from here on, so that nobody else gets one. After this, failed or not,
  * rt_launch_end is due. few: NULL: there is none. */
-int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, size_t n_args,
-		   struct err *err);
+int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, struct err *err);
 /* What keeps an argument's content from being what its program computes: an error in its place,
  * or a submission that has failed; 0 if nothing has by now. */
 int rt_launch_argument_error(const struct rt_launch *l, struct err *why);
@@ -328,12 +451,17 @@ int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hol
 /* Whether members of the program need one. */
 bool rt_meeting_is_needed(const struct image *im);
 /* Mailboxes and rows on the device of each member; a reference. Blocks. */
-int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *devices,
+int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *ids,
 		   struct rt_meeting **out, struct err *err);
 void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
 /* All addresses anew, and mailboxes that are fit for a launch: if one has failed, waits for what
  * is under way, clears them. */
 int rt_meeting_begin(struct rt_meeting *g, struct err *err);
+/* The row of a member, whose mailbox is another meeting's: written again if its memory was lent
+ * anew. */
+int rt_meeting_renew_row(struct rt_meeting *g, unsigned member, struct err *err);
+/* Waits until all members' runs are over: of a launch of which only some were submitted. */
+void rt_meeting_settle(struct rt_meeting *g);
 /* A member was launched. */
 void rt_meeting_note(struct rt_meeting *g, unsigned member, uint64_t value);
 /* A launch ended in its middle: mailboxes are not fit for another. */
@@ -341,6 +469,13 @@ void rt_meeting_spoil(struct rt_meeting *g);
 /* Member `missing` could not be launched, though others were: they fail. Not 0: nobody could tell
  * them. */
 int rt_meeting_abandon(struct rt_meeting *g, unsigned missing);
+
+/* With other processes: not under gang_lock; take world.lock, or a meeting's pair_lock. */
+/* A reference, after the others were told. UNIMPLEMENTED: the program calls the host. */
+int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *ids,
+		   struct rt_meeting **out, struct err *err);
+/* Blocks until the others have loaded it. FAILED_PRECONDITION: they have another program. */
+int rt_across_pair(struct rt_meeting *g, struct err *err);
 
 /* ---- allocation.c: takes rt_device.lock; not to be called with it held ---- */
 /* Frees `mem` (NULL: nothing) once submission `value` is done; does not wait for it. */
@@ -399,6 +534,17 @@ void rt_buffer_end_use(struct rt_buffer *b);
  * memory. */
 struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *shape);
 
+/* ---- trace/trace.c: takes a lock of its own, across the HAL's traces ---- */
+/* A client's devices are there, and until the other call that returns. */
+void rt_trace_join(struct rt_client *c);
+void rt_trace_leave(struct rt_client *c);
+
+/* ---- trace/xspace.c ---- */
+struct str;
+/* Appends a plane, or a warning of NUL-terminated text, to a serialized XSpace. */
+int rt_xspace_add_plane(const struct rt_traced *d, struct str *space, struct err *err);
+int rt_xspace_add_warning(const char *text, struct str *space, struct err *err);
+
 /* ---- cache.c: no lock; safe with other threads and processes ---- */
 /* 0: found, *out malloc'd. `hash`: rt_hash of the image, in hex. Blocks for the disk. */
 int rt_cache_get(const char *key, void **out, size_t *bytes, char hash[65]);
@@ -408,9 +554,11 @@ void rt_cache_put(const char *key, const void *p, size_t n, const char *hash);
 /* What tells this build of the compiler from others: its object's build id as hex digits,
  * or "" if the linker left none. */
 void rt_build_id(char *out, size_t room);
-/* The devices that CompileOptionsProto bytes name, of n_devices: of each member, all different;
- * room for n_devices. Errors as rt_check_options. */
-int rt_parse_options(unsigned n_devices, const void *p, size_t n, unsigned *devices,
+/* Ids 0 to n - 1; options that name none mean the caller's own, where these are enough. */
+struct rt_ids { unsigned n, first, n_own; };
+/* The devices that CompileOptionsProto bytes name: the id of each member, all different;
+ * room for ids.n. Errors as rt_check_options. */
+int rt_parse_options(struct rt_ids ids, const void *p, size_t n, unsigned *devices,
 		     struct rt_counts *counts, struct err *err);
 /* How many members they ask for, whatever devices there are; 1: they do not say. */
 struct rt_counts rt_count_members(const void *p, size_t n);

@@ -25,7 +25,7 @@ void rt_topology_of(const struct rt_client *c, struct rt_topology *out)
 	*out = one;
 	memcpy(out->kind, info->name, sizeof(out->kind));
 	out->kind[sizeof(out->kind) - 1] = 0;
-	out->n_devices = c->n_devices;
+	out->n_devices = rt_global_count(c);
 	out->target.cores = info->cores;
 	out->target.memory_bytes = info->hbm_bytes;
 }

@@ -120,4 +120,32 @@ static inline void replicas_check(const struct torch_program *p, const struct tc
 	free(args);
 }
 
+struct replicas_way {
+	const struct tc_options *options;
+	size_t n_options, n_programs;
+	replicas_evaluate *evaluate;
+};
+
+static inline void replicas_check_each(const struct torch_program *p, void *arg)
+{
+	struct replicas_way *way = arg;
+
+	for (size_t i = 0; i < way->n_options; i++)
+		replicas_check(p, &way->options[i], way->evaluate);
+	way->n_programs++;
+}
+
+/* Checks all programs, or those that TESSERA_TORCH names, with each of the options. */
+static inline void replicas_check_all(const struct tc_options *options, size_t n_options,
+				      replicas_evaluate *evaluate)
+{
+	struct replicas_way way = { options, n_options, 0, evaluate };
+	const char *only = getenv("TESSERA_TORCH");
+	int found = torch_each_in(TORCH_REPLICATED, only, replicas_check_each, &way);
+
+	assert_int_equal(found, way.n_programs);
+	if (!only)
+		assert_int_equal(way.n_programs, TORCH_REPLICATED_COUNT);
+}
+
 #endif

@@ -644,7 +644,11 @@ static void members_that_meet_nobody_may_run_alone(void **state)
 	}
 	drop(&l);
 	give_arguments(&l, &meeting, 0);
-	expect(rt_execute(meeting.exe[1], &l.in[1], 1, NULL, out, &done, &err), &err,
+	/* all or one */
+	expect(rt_execute_gang(&(struct rt_gang){ .members = meeting.members, .n = 2,
+				.exe = meeting.exe },
+			       (struct rt_buffer *const *[]){ &l.in[0], &l.in[1] }, 1, NULL,
+			       (struct rt_buffer **[]){ out, out }, &done, &err), &err,
 	       ERR_INVALID_ARGUMENT, "meets others on 4 devices");
 	/* an argument on another member's device, by name */
 	{

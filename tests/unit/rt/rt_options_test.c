@@ -20,7 +20,8 @@ static struct rt_counts counts;
 /* The first replica's device. */
 static int parse_bytes(const void *bytes, size_t n, unsigned *device, struct err *err)
 {
-	int code = rt_parse_options(n_devices, bytes, n, devices, &counts, err);
+	const struct rt_ids ids = { n_devices, 0, n_devices };
+	int code = rt_parse_options(ids, bytes, n, devices, &counts, err);
 
 	if (!code)
 		*device = devices[0];

@@ -7,23 +7,11 @@
 #include "tests/unit/replicas.h"
 #include "tests/unit/rt/rt_members.h"
 
-static void try(const struct torch_program *p, void *arg)
-{
-	replicas_check(p, &(struct tc_options){ .replicas = TORCH_REPLICAS },
-		       evaluate_on_devices);
-	++*(unsigned *)arg;
-}
-
 static void replicas_of_torch_give_what_xla_gives(void **state)
 {
-	const char *only = getenv("TESSERA_TORCH");
-	unsigned n = 0;
-	int found = torch_each_in(TORCH_REPLICATED, only, try, &n);
-
 	(void)state;
-	assert_int_equal(found, n);
-	if (!only)
-		assert_int_equal(n, TORCH_REPLICATED_COUNT);
+	replicas_check_all(&(struct tc_options){ .replicas = TORCH_REPLICAS }, 1,
+			   evaluate_on_devices);
 }
 
 int main(void)

@@ -16,7 +16,6 @@
 static const struct vector_near near_programs[] = {
 	/* Sums in another order, some near zero. */
 	{ "cumlogsumexp_float16_8_9", 0.03125, false },
-	{ "cumsum_float16_8_9", 0.125, false },
 	{ "fft_complex64_14_15_16_17", 4, false },
 	{ "fft_float32_14_15_16_17", 2, false },
 	/* Products of the parts are summed apart, and joined at the end. */
