@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes pjrt_abi.h from the layout facts of the PJRT C API.
+"""Writes pjrt_abi.h from the layout facts of the PJRT C API, and ffi_abi.h from those of XLA's FFI.
 
     python3 runtime/pjrt/gen_abi.py > runtime/pjrt/pjrt_abi.h
     python3 runtime/pjrt/gen_abi.py fields > tests/unit/pjrt/pjrt_fields.def
+    python3 runtime/pjrt/gen_abi.py ffi > runtime/pjrt/ffi_abi.h
 
-The facts (tests/data/pjrt_layout.json) are names, offsets, sizes and types. Function
-pointers are void pointers here; whoever calls one says its type. `fields` lists every
+The facts (tests/data/pjrt_layout.json, ffi_layout.json) are names, offsets, sizes and types.
+Function pointers are void pointers here; whoever calls one says its type. `fields` lists every
 field for the test that compares it with the facts of each version.
 """
 
@@ -24,11 +25,12 @@ structs = dict(facts["structs"])
 for name in ("PJRT_Error", "PJRT_Memory"):
     structs.pop(name)
 for name, s in facts["extension_structs"].items():
-    if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_", "PJRT_Profiler_", "PLUGIN_")):
+    if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_", "PJRT_Profiler_", "PLUGIN_",
+                        "PJRT_FFI_", "PJRT_Gpu_")):
         structs[name] = s
 PLAIN = {"size_t", "int64_t", "int", "int32_t", "float", "uint64_t", "uintptr_t",
          "intptr_t", "char", "void", "_Bool"}
-enums = facts["enums"]
+enums = facts["enums"] | {k: v for k, v in facts["extension_enums"].items() if "_FFI_" in k}
 
 
 def c_type(text):
@@ -73,6 +75,57 @@ for name in structs:
 
 # In two parts, for it is the licence of what is made, not of this file.
 licence = "/* SPDX-License-" "Identifier: Apache-2.0 */"
+
+
+def ffi_type(text, ffi):
+    """Handlers and API functions are void pointers, stages and the like ints."""
+    base = re.sub(r"const|\*", " ", text).strip()
+    if "(" in text or re.fullmatch(r"XLA_FFI_\w+\*", text) and \
+            (base + "_Args" in ffi["structs"] or base in ("XLA_FFI_Handler", "XLA_FFI_Task")):
+        return "void *"
+    if base in ffi["enums"]:
+        text = re.sub(rf"\b{base}\b", "int", text)
+    elif base == "XLA_FFI_Handler_Traits":
+        text = "uint32_t"
+    elif base.startswith("XLA_FFI_"):
+        text = re.sub(rf"\b{base}\b", f"struct {base}", text)
+    return text.replace("*", " *", 1)
+
+
+def print_ffi():
+    ffi = json.loads((TOP / "tests/data/ffi_layout.json").read_text())
+    print(f"""{licence}
+/* XLA's FFI {ffi["version"][0]}.{ffi["version"][1]}, by which programs call functions of the host,
+ * as laid out in memory. Made by gen_abi.py: do not edit. */
+#ifndef PJRT_FFI_ABI_H
+#define PJRT_FFI_ABI_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define XLA_FFI_MAJOR {ffi["version"][0]}
+#define XLA_FFI_MINOR {ffi["version"][1]}
+""")
+    for values in ffi["enums"].values():
+        print("enum {")
+        for name, value in values.items():
+            print(f"\t{name} = {value},")
+        print("};\n")
+    for name, s in ffi["structs"].items():
+        print(f"struct {name} {{")
+        for field, _, _ in s["fields"]:
+            text = ffi_type(s["types"][field], ffi)
+            print(f"\t{text}{'' if text.endswith('*') else ' '}{field};")
+        print(f"}};\n#define {name}_SIZE {s['struct_size']}u")
+        print(f'_Static_assert(sizeof(struct {name}) == {s["size"]}, "{name}");')
+        for field, offset, _ in s["fields"]:
+            print(f'_Static_assert(offsetof(struct {name}, {field}) == {offset}, "{field}");')
+        print()
+    print("#endif")
+
+
+if sys.argv[1:] == ["ffi"]:
+    print_ffi()
+    sys.exit()
 if sys.argv[1:] == ["fields"]:
     print(licence + "\n/* Every field of pjrt_abi.h: "
           "FIELD(struct, field). Made by gen_abi.py: do not edit. */")

@@ -117,6 +117,10 @@ enum {
 	PJRT_Buffer_MemoryLayout_Type_Strides = 1,
 };
 
+enum {
+	PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE = 1,
+};
+
 struct PJRT_AsyncHostToDeviceTransferManager;
 struct PJRT_AsyncTrackingEvent;
 struct PJRT_Buffer;
@@ -133,7 +137,11 @@ struct PJRT_Event;
 struct PJRT_Event_OnReadyCallback;
 struct PJRT_Executable;
 struct PJRT_ExecuteContext;
+struct PJRT_FFI_Register_Handler;
+struct PJRT_FFI_Type_Register;
+struct PJRT_FFI_UserData_Add;
 struct PJRT_FulfillAliasBufferCallback;
+struct PJRT_Gpu_Register_Custom_Call;
 struct PJRT_HloOutputCallback;
 struct PJRT_KeyValueGetCallback;
 struct PJRT_KeyValueGetCallback_ValueDeleter;
@@ -3054,6 +3062,91 @@ _Static_assert(offsetof(struct PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Topolog
 _Static_assert(offsetof(struct PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Executable_GetOutputLayouts) == 64, "PJRT_Layouts_PJRT_Executable_GetOutputLayouts");
 _Static_assert(offsetof(struct PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Executable_GetParameterLayouts) == 72, "PJRT_Layouts_PJRT_Executable_GetParameterLayouts");
 
+struct PJRT_FFI_Type_Info {
+	void *deleter;
+	void *serialize;
+	void *deserialize;
+};
+#define PJRT_FFI_Type_Info_SIZE 24u
+_Static_assert(sizeof(struct PJRT_FFI_Type_Info) == 24, "PJRT_FFI_Type_Info");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Info, deleter) == 0, "deleter");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Info, serialize) == 8, "serialize");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Info, deserialize) == 16, "deserialize");
+
+struct PJRT_FFI_Type_Register_Args {
+	size_t struct_size;
+	struct PJRT_Extension_Base *extension_start;
+	const char *type_name;
+	size_t type_name_size;
+	int64_t type_id;
+	struct PJRT_FFI_Type_Info *type_info;
+};
+#define PJRT_FFI_Type_Register_Args_SIZE 48u
+#define PJRT_FFI_Type_Register_Args_OLDEST 48u
+_Static_assert(sizeof(struct PJRT_FFI_Type_Register_Args) == 48, "PJRT_FFI_Type_Register_Args");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, extension_start) == 8, "extension_start");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, type_name) == 16, "type_name");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, type_name_size) == 24, "type_name_size");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, type_id) == 32, "type_id");
+_Static_assert(offsetof(struct PJRT_FFI_Type_Register_Args, type_info) == 40, "type_info");
+
+struct PJRT_FFI_UserData {
+	int64_t type_id;
+	void *data;
+};
+#define PJRT_FFI_UserData_SIZE 16u
+_Static_assert(sizeof(struct PJRT_FFI_UserData) == 16, "PJRT_FFI_UserData");
+_Static_assert(offsetof(struct PJRT_FFI_UserData, type_id) == 0, "type_id");
+_Static_assert(offsetof(struct PJRT_FFI_UserData, data) == 8, "data");
+
+struct PJRT_FFI_UserData_Add_Args {
+	size_t struct_size;
+	struct PJRT_Extension_Base *extension_start;
+	struct PJRT_ExecuteContext *context;
+	struct PJRT_FFI_UserData user_data;
+};
+#define PJRT_FFI_UserData_Add_Args_SIZE 40u
+#define PJRT_FFI_UserData_Add_Args_OLDEST 40u
+_Static_assert(sizeof(struct PJRT_FFI_UserData_Add_Args) == 40, "PJRT_FFI_UserData_Add_Args");
+_Static_assert(offsetof(struct PJRT_FFI_UserData_Add_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PJRT_FFI_UserData_Add_Args, extension_start) == 8, "extension_start");
+_Static_assert(offsetof(struct PJRT_FFI_UserData_Add_Args, context) == 16, "context");
+_Static_assert(offsetof(struct PJRT_FFI_UserData_Add_Args, user_data) == 24, "user_data");
+
+struct PJRT_FFI_Register_Handler_Args {
+	size_t struct_size;
+	const char *target_name;
+	size_t target_name_size;
+	void *handler;
+	const char *platform_name;
+	size_t platform_name_size;
+	int traits;
+};
+#define PJRT_FFI_Register_Handler_Args_SIZE 52u
+#define PJRT_FFI_Register_Handler_Args_OLDEST 52u
+_Static_assert(sizeof(struct PJRT_FFI_Register_Handler_Args) == 56, "PJRT_FFI_Register_Handler_Args");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, target_name) == 8, "target_name");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, target_name_size) == 16, "target_name_size");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, handler) == 24, "handler");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, platform_name) == 32, "platform_name");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, platform_name_size) == 40, "platform_name_size");
+_Static_assert(offsetof(struct PJRT_FFI_Register_Handler_Args, traits) == 48, "traits");
+
+struct PJRT_FFI_Extension {
+	struct PJRT_Extension_Base base;
+	struct PJRT_FFI_Type_Register *type_register;
+	struct PJRT_FFI_UserData_Add *user_data_add;
+	struct PJRT_FFI_Register_Handler *register_handler;
+};
+#define PJRT_FFI_Extension_SIZE 48u
+_Static_assert(sizeof(struct PJRT_FFI_Extension) == 48, "PJRT_FFI_Extension");
+_Static_assert(offsetof(struct PJRT_FFI_Extension, base) == 0, "base");
+_Static_assert(offsetof(struct PJRT_FFI_Extension, type_register) == 24, "type_register");
+_Static_assert(offsetof(struct PJRT_FFI_Extension, user_data_add) == 32, "user_data_add");
+_Static_assert(offsetof(struct PJRT_FFI_Extension, register_handler) == 40, "register_handler");
+
 struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
 	size_t struct_size;
 	struct PJRT_Extension_Base *extension_start;
@@ -3100,6 +3193,37 @@ _Static_assert(sizeof(struct PJRT_Shardings_Extension) == 40, "PJRT_Shardings_Ex
 _Static_assert(offsetof(struct PJRT_Shardings_Extension, base) == 0, "base");
 _Static_assert(offsetof(struct PJRT_Shardings_Extension, PJRT_Shardings_PJRT_Executable_ParameterShardings) == 24, "PJRT_Shardings_PJRT_Executable_ParameterShardings");
 _Static_assert(offsetof(struct PJRT_Shardings_Extension, PJRT_Shardings_PJRT_Executable_OutputShardings) == 32, "PJRT_Shardings_PJRT_Executable_OutputShardings");
+
+struct PJRT_Gpu_Register_Custom_Call_Args {
+	size_t struct_size;
+	const char *function_name;
+	size_t function_name_size;
+	int api_version;
+	void *handler_instantiate;
+	void *handler_prepare;
+	void *handler_initialize;
+	void *handler_execute;
+};
+#define PJRT_Gpu_Register_Custom_Call_Args_SIZE 64u
+#define PJRT_Gpu_Register_Custom_Call_Args_OLDEST 64u
+_Static_assert(sizeof(struct PJRT_Gpu_Register_Custom_Call_Args) == 64, "PJRT_Gpu_Register_Custom_Call_Args");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, function_name) == 8, "function_name");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, function_name_size) == 16, "function_name_size");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, api_version) == 24, "api_version");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, handler_instantiate) == 32, "handler_instantiate");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, handler_prepare) == 40, "handler_prepare");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, handler_initialize) == 48, "handler_initialize");
+_Static_assert(offsetof(struct PJRT_Gpu_Register_Custom_Call_Args, handler_execute) == 56, "handler_execute");
+
+struct PJRT_Gpu_Custom_Call {
+	struct PJRT_Extension_Base base;
+	struct PJRT_Gpu_Register_Custom_Call *custom_call;
+};
+#define PJRT_Gpu_Custom_Call_SIZE 32u
+_Static_assert(sizeof(struct PJRT_Gpu_Custom_Call) == 32, "PJRT_Gpu_Custom_Call");
+_Static_assert(offsetof(struct PJRT_Gpu_Custom_Call, base) == 0, "base");
+_Static_assert(offsetof(struct PJRT_Gpu_Custom_Call, custom_call) == 24, "custom_call");
 
 struct PLUGIN_Profiler_Error_Destroy_Args {
 	size_t struct_size;

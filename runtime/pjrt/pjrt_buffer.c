@@ -236,7 +236,7 @@ struct PJRT_Error *pjrt_Buffer_OnDeviceSizeInBytes(
 
 struct PJRT_Error *pjrt_Buffer_Device(struct PJRT_Buffer_Device_Args *args)
 {
-	args->device = &args->buffer->client->devices[rt_buffer_device(args->buffer->rt)];
+	args->device = &args->buffer->client->own[rt_buffer_device(args->buffer->rt)];
 	return NULL;
 }
 
@@ -244,7 +244,7 @@ struct PJRT_Error *pjrt_Buffer_Memory(struct PJRT_Buffer_Memory_Args *args)
 {
 	const struct rt_buffer *b = args->buffer->rt;
 
-	args->memory = &args->buffer->client->devices[rt_buffer_device(b)]
+	args->memory = &args->buffer->client->own[rt_buffer_device(b)]
 			.memories[rt_buffer_kind(b)];
 	return NULL;
 }

@@ -11,6 +11,7 @@ typedef void recv_fn(struct PJRT_CopyToDeviceStream *stream, void *arg);
 
 /* Sends first. */
 struct callbacks {
+	struct pjrt_run run;
 	size_t n_send, n_recv;
 	struct callback {
 		int64_t channel;
@@ -80,14 +81,49 @@ static int recv(void *arg, int64_t channel, struct rt_stream *to, struct err *er
 	return 0;
 }
 
-struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, unsigned device,
-				       struct rt_host *host)
+void pjrt_context_unref(struct PJRT_ExecuteContext *c)
 {
-	size_t n_send = o->num_send_ops, n_recv = o->num_recv_ops, n = n_send + n_recv;
+	if (!c || atomic_fetch_sub(&c->refs, 1) != 1)
+		return;
+	while (c->data) {
+		struct pjrt_user_data *d = c->data;
+
+		c->data = d->next;
+		if (d->deleter)
+			d->deleter(d->data);
+		free(d);
+	}
+	free(c);
+}
+
+static void free_callbacks(void *arg)
+{
+	struct callbacks *c = arg;
+
+	pjrt_context_unref(c->run.context);
+	free(c);
+}
+
+const struct pjrt_run *pjrt_run_of(const void *arg)
+{
+	return &((const struct callbacks *)arg)->run;
+}
+
+struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, int64_t id,
+				       unsigned device, struct rt_host *host)
+{
+	size_t n_send = o ? o->num_send_ops : 0, n_recv = o ? o->num_recv_ops : 0;
+	size_t n = n_send + n_recv;
 	struct callbacks *c = calloc(1, sizeof(*c) + n * sizeof(*c->list));
 
 	if (!c)
 		return NO_ROOM();
+	c->run.id = id;
+	c->run.context = o ? o->context : NULL;
+	if (c->run.context) {
+		atomic_fetch_add(&c->run.context->refs, 1);
+		c->run.data = c->run.context->data;
+	}
 	c->n_send = n_send;
 	c->n_recv = n_recv;
 	for (size_t i = 0; i < n_send; i++) {
@@ -105,11 +141,11 @@ struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, unsi
 		if (c->list[i].fn)
 			continue;
 		n = (size_t)c->list[i].channel;
-		free(c);
+		free_callbacks(c);
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_LoadedExecutable_Execute: the "
 				       "callback of channel %lld is NULL", (long long)n);
 	}
-	*host = (struct rt_host){ .send = send, .recv = recv, .knows = knows, .free = free,
-				  .arg = c };
+	*host = (struct rt_host){ .send = send, .recv = recv, .knows = knows,
+				  .free = free_callbacks, .arg = c };
 	return NULL;
 }

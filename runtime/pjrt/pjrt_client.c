@@ -36,32 +36,35 @@ struct PJRT_Error *pjrt_Plugin_Attributes(struct PJRT_Plugin_Attributes_Args *ar
 
 static void describe(struct PJRT_Device *d)
 {
-	const struct hal_device_info *info = rt_device_info(d->client->rt, d->index);
-	int64_t coords[3];
+	unsigned id = (unsigned)(d - d->client->devices);
+	struct rt_global g;
 
-	rt_device_coords(d->client->rt, d->index, coords);
-	pjrt_describe(&d->description, d->index, coords, info->name, info->bus_id,
-		      info->is_model, info->cores);
+	rt_global_device(d->client->rt, id, &g);
+	pjrt_describe(&d->description, id, &g);
+	d->local = g.local;
 	d->self = d;
-	for (unsigned k = 0; k < RT_KINDS; k++) {
+	for (unsigned k = 0; k < RT_KINDS && d->local >= 0; k++) {
 		struct PJRT_Memory *m = &d->memories[k];
 
 		m->device = d;
 		m->kind = (enum rt_memory_kind)k;
-		m->id = (int)(d->index * RT_KINDS + k);
+		m->id = (int)(id * RT_KINDS + k);
 		snprintf(m->text, sizeof(m->text), "TesseraMemory(id=%d, kind=%s, device=%u)",
-			 m->id, rt_memory_kind_names[k], d->index);
+			 m->id, rt_memory_kind_names[k], id);
 		d->memory_list[k] = m;
 	}
 }
 
 static void free_client(struct PJRT_Client *c)
 {
+	pjrt_unlist_client(c);
+	rt_client_close(c->rt);
 	rt_client_unref(c->rt);
 	free(c->devices);
 	free(c->device_list);
 	free(c->memory_list);
 	free(c->topology.descriptions);
+	free(c->store);
 	free(c);
 }
 
@@ -87,6 +90,7 @@ struct asked {
 	char *devices, *sim;
 	uint64_t seed;
 	bool has_seed;
+	int64_t process, n_processes;	/* as a framework that spans several says */
 };
 
 static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct asked *out)
@@ -98,9 +102,10 @@ static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct as
 		out->seed = (uint64_t)v->int64_value;
 		out->has_seed = true;
 	}
-	/* What a framework that spans several processes says. */
-	if (is_named(v, PJRT_NamedValue_kInt64, "num_nodes") && v->int64_value > 1)
-		return pjrt_part(PART_NODES);
+	if (is_named(v, PJRT_NamedValue_kInt64, "num_nodes"))
+		out->n_processes = v->int64_value;
+	if (is_named(v, PJRT_NamedValue_kInt64, "node_id"))
+		out->process = v->int64_value;
 	if (!to || *to)
 		return NULL;
 	if (!v->string_value)
@@ -127,31 +132,56 @@ static struct PJRT_Error *read_options(const struct PJRT_Client_Create_Args *arg
 
 static bool make_lists(struct PJRT_Client *c)
 {
-	c->n_devices = rt_device_count(c->rt);
+	rt_client_use_functions(c->rt, pjrt_ffi_functions());
+	c->n_devices = rt_global_count(c->rt);
+	c->n_own = rt_device_count(c->rt);
 	c->devices = calloc(c->n_devices, sizeof(*c->devices));
 	c->device_list = calloc(c->n_devices, sizeof(*c->device_list));
-	c->memory_list = calloc((size_t)c->n_devices * RT_KINDS, sizeof(*c->memory_list));
+	c->memory_list = calloc((size_t)c->n_own * RT_KINDS, sizeof(*c->memory_list));
 	c->topology.descriptions = calloc(c->n_devices, sizeof(void *));
 	if (!c->devices || !c->device_list || !c->memory_list || !c->topology.descriptions)
 		return false;
+	c->own = c->devices + rt_first_id(c->rt);
 	rt_topology_of(c->rt, &c->topology.rt);
 	c->topology.is_clients = true;
 	for (unsigned i = 0; i < c->n_devices; i++) {
 		c->devices[i].client = c;
-		c->devices[i].index = i;
 		describe(&c->devices[i]);
 		c->device_list[i] = &c->devices[i];
 		c->topology.descriptions[i] = &c->devices[i].description;
-		for (unsigned k = 0; k < RT_KINDS; k++)
-			c->memory_list[i * RT_KINDS + k] = &c->devices[i].memories[k];
 	}
+	for (unsigned i = 0; i < c->n_own * RT_KINDS; i++)
+		c->memory_list[i] = &c->own[i / RT_KINDS].memories[i % RT_KINDS];
 	return true;
+}
+
+/* One of several processes, by what was asked; one alone otherwise. */
+static struct PJRT_Error *read_world(const struct PJRT_Client_Create_Args *args,
+				     const struct asked *asked, struct PJRT_Client *c,
+				     struct rt_world_options *out)
+{
+	struct PJRT_Error *e;
+
+	if (asked->n_processes > RT_PROCESSES || asked->process < 0 ||
+	    asked->process >= asked->n_processes)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: node_id is %lld, "
+				       "num_nodes %lld; there may be up to %d processes, numbered "
+				       "from 0", (long long)asked->process,
+				       (long long)asked->n_processes, RT_PROCESSES);
+	e = pjrt_read_store(args, &c->store);
+	if (e)
+		return e;
+	*out = (struct rt_world_options){ (unsigned)asked->process,
+					  (unsigned)asked->n_processes,
+					  pjrt_exchange(c->store) };
+	return NULL;
 }
 
 struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 {
 	struct PJRT_Client *c = calloc(1, sizeof(*c));
 	struct asked asked = { 0 };
+	struct rt_world_options world;
 	struct rt_client_options o;
 	struct PJRT_Error *e;
 	struct err err;
@@ -161,8 +191,11 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 	e = pjrt_read_platform(&c->topology.platform);
 	if (!e)
 		e = read_options(args, &asked);
+	if (!e && asked.n_processes > 1)
+		e = read_world(args, &asked, c, &world);
 	o = (struct rt_client_options){ asked.devices, asked.sim,
-					asked.has_seed ? &asked.seed : NULL };
+					asked.has_seed ? &asked.seed : NULL,
+					asked.n_processes > 1 ? &world : NULL };
 	if (!e && rt_client_create(&o, &c->rt, &err))
 		e = pjrt_error(&err);
 	free(asked.devices);
@@ -173,6 +206,8 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 		free_client(c);
 		return e;
 	}
+	c->store = NULL;	/* the runtime's from now on */
+	pjrt_list_client(c);
 	args->client = c;
 	return NULL;
 }
@@ -193,7 +228,7 @@ struct PJRT_Error *pjrt_Client_PlatformName(struct PJRT_Client_PlatformName_Args
 
 struct PJRT_Error *pjrt_Client_ProcessIndex(struct PJRT_Client_ProcessIndex_Args *args)
 {
-	args->process_index = 0;
+	args->process_index = (int)rt_process(args->client->rt);
 	return NULL;
 }
 
@@ -214,36 +249,38 @@ struct PJRT_Error *pjrt_Client_Devices(struct PJRT_Client_Devices_Args *args)
 struct PJRT_Error *pjrt_Client_AddressableDevices(
 	struct PJRT_Client_AddressableDevices_Args *args)
 {
-	args->addressable_devices = args->client->device_list;
-	args->num_addressable_devices = args->client->n_devices;
+	args->addressable_devices = args->client->device_list + rt_first_id(args->client->rt);
+	args->num_addressable_devices = args->client->n_own;
 	return NULL;
 }
 
-static struct PJRT_Error *look_up(struct PJRT_Client *c, int id, struct PJRT_Device **out)
+static struct PJRT_Error *look_up(struct PJRT_Device *list, unsigned n, int id,
+				  struct PJRT_Device **out)
 {
-	if (id < 0 || (unsigned)id >= c->n_devices)
+	if (id < 0 || (unsigned)id >= n)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT,
 				       "No matching device found for device_id %d", id);
-	*out = &c->devices[id];
+	*out = &list[id];
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_Client_LookupDevice(struct PJRT_Client_LookupDevice_Args *args)
 {
-	return look_up(args->client, args->id, &args->device);
+	return look_up(args->client->devices, args->client->n_devices, args->id, &args->device);
 }
 
 struct PJRT_Error *pjrt_Client_LookupAddressableDevice(
 	struct PJRT_Client_LookupAddressableDevice_Args *args)
 {
-	return look_up(args->client, args->local_hardware_id, &args->addressable_device);
+	return look_up(args->client->own, args->client->n_own, args->local_hardware_id,
+		       &args->addressable_device);
 }
 
 struct PJRT_Error *pjrt_Client_AddressableMemories(
 	struct PJRT_Client_AddressableMemories_Args *args)
 {
 	args->addressable_memories = args->client->memory_list;
-	args->num_addressable_memories = args->client->n_devices * RT_KINDS;
+	args->num_addressable_memories = args->client->n_own * RT_KINDS;
 	return NULL;
 }
 
@@ -258,7 +295,7 @@ struct PJRT_Error *pjrt_Client_DefaultDeviceAssignment(
 	struct PJRT_Client_DefaultDeviceAssignment_Args *args)
 {
 	static const char name[] = "PJRT_Client_DefaultDeviceAssignment";
-	int r = args->num_replicas, p = args->num_partitions;
+	int r = args->num_replicas, p = args->num_partitions, first;
 	int64_t n = (int64_t)r * p;
 
 	if (r <= 0 || p <= 0)
@@ -274,8 +311,10 @@ struct PJRT_Error *pjrt_Client_DefaultDeviceAssignment(
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s: %lld devices are wanted, "
 				       "there are %u", name, (long long)n,
 				       args->client->n_devices);
+	/* This process's own devices, if these are enough. */
+	first = n <= args->client->n_own ? (int)rt_first_id(args->client->rt) : 0;
 	for (int i = 0; i < n; i++)
-		args->default_assignment[i] = i;
+		args->default_assignment[i] = first + i;
 	return NULL;
 }
 
@@ -290,7 +329,7 @@ struct PJRT_Error *pjrt_DeviceDescription_Id(struct PJRT_DeviceDescription_Id_Ar
 struct PJRT_Error *pjrt_DeviceDescription_ProcessIndex(
 	struct PJRT_DeviceDescription_ProcessIndex_Args *args)
 {
-	args->process_index = 0;
+	args->process_index = (int)args->device_description->process;
 	return NULL;
 }
 
@@ -333,13 +372,13 @@ struct PJRT_Error *pjrt_Device_GetDescription(struct PJRT_Device_GetDescription_
 
 struct PJRT_Error *pjrt_Device_IsAddressable(struct PJRT_Device_IsAddressable_Args *args)
 {
-	args->is_addressable = true;
+	args->is_addressable = args->device->local >= 0;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_Device_LocalHardwareId(struct PJRT_Device_LocalHardwareId_Args *args)
 {
-	args->local_hardware_id = (int)args->device->index;
+	args->local_hardware_id = args->device->local;
 	return NULL;
 }
 
@@ -347,14 +386,17 @@ struct PJRT_Error *pjrt_Device_AddressableMemories(
 	struct PJRT_Device_AddressableMemories_Args *args)
 {
 	args->memories = args->device->memory_list;
-	args->num_memories = RT_KINDS;
+	args->num_memories = args->device->local < 0 ? 0 : RT_KINDS;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_Device_DefaultMemory(struct PJRT_Device_DefaultMemory_Args *args)
 {
-	args->memory = &args->device->memories[RT_DEVICE];
-	return NULL;
+	struct PJRT_Error *e = pjrt_check_own(args->device);
+
+	if (!e)
+		args->memory = &args->device->memories[RT_DEVICE];
+	return e;
 }
 
 /* Offsets of the fields that 0.113 appended. */
@@ -362,9 +404,12 @@ enum { PEAK_ALLOCATED = 192, PEAK_ALLOCATED_IS_SET = 200 };
 
 struct PJRT_Error *pjrt_Device_MemoryStats(struct PJRT_Device_MemoryStats_Args *args)
 {
+	struct PJRT_Error *e = pjrt_check_own(args->device);
 	struct hal_mem_stats s;
 
-	rt_memory_stats(args->device->client->rt, args->device->index, &s);
+	if (e)
+		return e;
+	rt_memory_stats(args->device->client->rt, (unsigned)args->device->local, &s);
 	args->bytes_in_use = (int64_t)s.bytes_in_use;
 	args->peak_bytes_in_use = (int64_t)s.peak_bytes;
 	args->num_allocs = (int64_t)s.n_allocs;
@@ -394,8 +439,11 @@ struct PJRT_Error *pjrt_Device_MemoryStats(struct PJRT_Device_MemoryStats_Args *
 struct PJRT_Error *pjrt_Device_ClearMemoryStats(
 	struct PJRT_Device_ClearMemoryStats_Args *args)
 {
-	rt_clear_memory_stats(args->device->client->rt, args->device->index);
-	return NULL;
+	struct PJRT_Error *e = pjrt_check_own(args->device);
+
+	if (!e)
+		rt_clear_memory_stats(args->device->client->rt, (unsigned)args->device->local);
+	return e;
 }
 
 static void keep_attributes(struct PJRT_Device_Attributes *attributes)
@@ -416,11 +464,15 @@ struct PJRT_Error *pjrt_Device_PoisonExecution(struct PJRT_Device_PoisonExecutio
 {
 	struct err err = pjrt_read_error(args->error_code, args->error_message,
 					 args->error_message_size);
+	struct PJRT_Error *e;
 
 	if (!err.code)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "PJRT_Device_PoisonExecution: the "
 				       "error's code is OK");
-	rt_device_poison(args->device->client->rt, args->device->index, &err);
+	e = pjrt_check_own(args->device);
+	if (e)
+		return e;
+	rt_device_poison(args->device->client->rt, (unsigned)args->device->local, &err);
 	if (COVERS(args, PJRT_Device_PoisonExecution_Args, poisoned))
 		args->poisoned = true;
 	return NULL;

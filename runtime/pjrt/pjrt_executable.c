@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiling, with a client or for a topology; executables; execution. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "runtime/pjrt/pjrt_wrap.h"
@@ -135,9 +136,11 @@ static struct PJRT_Error *give_loaded(struct PJRT_Client *c, struct rt_gang *r,
 		return NO_ROOM();
 	}
 	for (unsigned i = 0; i < r->n; i++) {
-		l->devices[i] = &c->devices[rt_exe_device(r->exe[i])];
-		l->logical[i].replica = (int)(i / r->members.partitions);
-		l->logical[i].partition = (int)(i % r->members.partitions);
+		unsigned m = rt_exe_member(r->exe[i]);
+
+		l->devices[i] = &c->own[rt_exe_device(r->exe[i])];
+		l->logical[i].replica = (int)(m / r->members.partitions);
+		l->logical[i].partition = (int)(m % r->members.partitions);
 	}
 	*out = l;
 	return NULL;
@@ -347,36 +350,52 @@ struct PJRT_Error *pjrt_LoadedExecutable_Fingerprint(
 	return NULL;
 }
 
+/* Of the arrays in one kind of memory, the device's own or the host's. */
+struct sizes { int64_t in, out, alias; };
+
+static struct sizes count_bytes(const struct image *im, bool is_host)
+{
+	struct sizes n = { 0 };
+
+	for (uint32_t i = 0; i < im->info.n_args + im->info.n_results; i++) {
+		const struct image_shape *s = &im->shapes[i];
+		int64_t bytes = (int64_t)image_shape_bytes(s);
+
+		if ((s->memory_kind != RT_DEVICE) != is_host)
+			continue;
+		if (i < im->info.n_args)
+			n.in += bytes;
+		else
+			n.out += bytes;
+		n.alias += i >= im->info.n_args && s->alias >= 0 ? bytes : 0;
+	}
+	return n;
+}
+
 struct PJRT_Error *pjrt_Executable_GetCompiledMemoryStats(
 	struct PJRT_Executable_GetCompiledMemoryStats_Args *args)
 {
 	const struct image *im = rt_program_image(args->executable->rt);
-	int64_t in = 0, out = 0, alias = 0, temp = (int64_t)im->info.temp_bytes;
+	const struct sizes own = count_bytes(im, false), host = count_bytes(im, true);
+	int64_t temp = (int64_t)im->info.temp_bytes, made = own.out - own.alias + temp;
 
-	for (uint32_t i = 0; i < im->info.n_args; i++)
-		in += (int64_t)image_shape_bytes(&im->shapes[i]);
-	for (uint32_t i = 0; i < im->info.n_results; i++) {
-		const struct image_shape *s = &im->shapes[im->info.n_args + i];
-
-		out += (int64_t)image_shape_bytes(s);
-		alias += s->alias >= 0 ? (int64_t)image_shape_bytes(s) : 0;
-	}
 	args->generated_code_size_in_bytes = (int64_t)im->text_bytes;
-	args->argument_size_in_bytes = in;
-	args->output_size_in_bytes = out;
-	args->alias_size_in_bytes = alias;
+	args->argument_size_in_bytes = own.in;
+	args->output_size_in_bytes = own.out;
+	args->alias_size_in_bytes = own.alias;
 	args->temp_size_in_bytes = temp;
-	args->host_generated_code_size_in_bytes = args->host_argument_size_in_bytes =
-		args->host_output_size_in_bytes = args->host_alias_size_in_bytes =
-		args->host_temp_size_in_bytes = 0;
+	args->host_generated_code_size_in_bytes = args->host_temp_size_in_bytes = 0;
+	args->host_argument_size_in_bytes = host.in;
+	args->host_output_size_in_bytes = host.out;
+	args->host_alias_size_in_bytes = host.alias;
 	if (COVERS(args, PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes))
-		args->peak_memory_in_bytes = in + out - alias + temp;
+		args->peak_memory_in_bytes = own.in + made;
 	if (COVERS(args, PJRT_Executable_GetCompiledMemoryStats_Args,
 		   peak_unpadded_heap_bytes)) {
-		args->total_size_in_bytes = in + out - alias + temp;
-		args->total_allocation_bytes = out - alias + temp;
+		args->total_size_in_bytes = own.in + made;
+		args->total_allocation_bytes = made;
 		args->indefinite_allocations = 0;
-		args->peak_unpadded_heap_bytes = out - alias + temp;
+		args->peak_unpadded_heap_bytes = made;
 	}
 	return NULL;
 }
@@ -482,15 +501,16 @@ struct PJRT_Error *pjrt_LoadedExecutable_GetDeviceAssignment(
 	struct PJRT_LoadedExecutable_GetDeviceAssignment_Args *args)
 {
 	const struct PJRT_LoadedExecutable *l = args->executable;
-	int64_t *ids = calloc(l->rt.n, sizeof(*ids));
+	unsigned n = l->rt.members.replicas * l->rt.members.partitions;
+	int64_t *ids = calloc(n, sizeof(*ids));
 	struct err err;
 	void *p;
 	int code;
 
 	if (!ids)
 		return NO_ROOM();
-	for (unsigned i = 0; i < l->rt.n; i++)
-		ids[i] = l->devices[i]->index;
+	for (unsigned i = 0; i < n; i++)
+		ids[i] = l->rt.ids[i];
 	code = rt_assignment_proto(ids, l->rt.members, &p, &args->serialized_bytes_size, &err);
 	free(ids);
 	if (code)
@@ -657,21 +677,24 @@ static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execu
 
 static struct PJRT_Error *launch(struct execution *x)
 {
+	static atomic_llong executions;
 	const struct PJRT_ExecuteOptions *o = x->args->options;
+	const struct image *im = rt_program_image(x->args->executable->shared->rt);
+	int64_t id = atomic_fetch_add(&executions, 1) + 1;
 	struct rt_host *hosts;
 	struct PJRT_Error *e = NULL;
 	unsigned n = 0;
 	struct err err;
 	int code;
 
-	if (!o || !(o->num_send_ops || o->num_recv_ops))
+	if (!im->n_transfers && !(o && (o->num_send_ops || o->num_recv_ops)))
 		return rt_execute_gang(&x->on, x->in_of, x->n_args, x->kept, x->out_of, x->done,
 				       &err) ? pjrt_error(&err) : NULL;
 	hosts = calloc(x->on.n, sizeof(*hosts));
 	if (!hosts)
 		return NO_ROOM();
 	while (!e && n < x->on.n) {
-		e = pjrt_read_callbacks(o, n, &hosts[n]);
+		e = pjrt_read_callbacks(o, id, n, &hosts[n]);
 		n += !e;
 	}
 	if (e) {
@@ -767,22 +790,21 @@ struct PJRT_Error *pjrt_LoadedExecutable_Execute(
 
 /* ---- execute contexts, tracking events ---- */
 
-/* Carries user data of the FFI extension, of which there is none. */
-struct PJRT_ExecuteContext { char nothing; };
-
+/* Carries user data of the FFI extension. */
 struct PJRT_Error *pjrt_ExecuteContext_Create(struct PJRT_ExecuteContext_Create_Args *args)
 {
 	struct PJRT_ExecuteContext *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NO_ROOM();
+	atomic_init(&c->refs, 1);
 	args->context = c;
 	return NULL;
 }
 
 struct PJRT_Error *pjrt_ExecuteContext_Destroy(struct PJRT_ExecuteContext_Destroy_Args *args)
 {
-	free(args->context);
+	pjrt_context_unref(args->context);
 	return NULL;
 }
 

@@ -145,6 +145,7 @@ static struct PJRT_Error *shardings_in(
 
 struct PJRT_Extension_Base *pjrt_extensions(void)
 {
+	struct PJRT_Extension_Base *profiler = pjrt_profiler_extension();
 	static struct PJRT_Shardings_Extension shardings = {
 		.base = { .struct_size = PJRT_Shardings_Extension_SIZE,
 			  .type = PJRT_Extension_Type_Shardings },
@@ -163,6 +164,7 @@ struct PJRT_Extension_Base *pjrt_extensions(void)
 		.PJRT_Layouts_PJRT_Executable_GetParameterLayouts = (void *)layouts_in,
 	};
 
-	shardings.base.next = pjrt_profiler_extension();
+	profiler->next = pjrt_ranks_extension();
+	shardings.base.next = pjrt_ffi_extensions(profiler);
 	return &layouts.base;
 }

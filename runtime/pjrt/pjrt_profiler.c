@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Profiler extension: sessions that frameworks start and stop around work. The device
- * keeps no record of what it ran when, so that what they collect is empty and a trace holds
- * the host's events. Without the extension torch_xla 2.9 calls through NULL when a trace is
- * started.
+ * The Profiler extension: sessions that frameworks start and stop around work, and what they
+ * collect of each, a plane of XSpace for each device. Without the extension torch_xla 2.9 calls
+ * through NULL when a trace is started.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/pjrt/pjrt_wrap.h"
 
 /* One caller at a time uses a session, as the C API asks. */
 struct profiler {
-	bool runs;
+	struct rt_trace *trace;	/* NULL: it does not run */
+	void *space;		/* of the session that ended last; owned, NULL: nothing */
+	size_t bytes;
 };
 
 /* XLA's client leaves struct_size of these structs unset: it is not read. */
@@ -56,38 +58,65 @@ static struct PJRT_Error *create(struct PLUGIN_Profiler_Create_Args *args)
 	return args->profiler ? NULL : NO_ROOM();
 }
 
-static struct PJRT_Error *destroy(struct PLUGIN_Profiler_Destroy_Args *args)
+static void stop_trace(struct profiler *p, struct err *err)
 {
-	free(args->profiler);
-	return NULL;
+	struct rt_trace *trace = p->trace;
+
+	p->trace = NULL;
+	if (rt_trace_stop(trace, &p->space, &p->bytes, err))
+		p->space = NULL;
 }
 
-static struct PJRT_Error *turn(struct profiler *p, bool on)
+static struct PJRT_Error *destroy(struct PLUGIN_Profiler_Destroy_Args *args)
 {
-	if (p->runs == on)
-		return pjrt_error_text(ERR_FAILED_PRECONDITION, "the profiler %s",
-				       on ? "runs already" : "was not started");
-	p->runs = on;
+	struct profiler *p = args->profiler;
+
+	if (p && p->trace)
+		stop_trace(p, NULL);
+	if (p)
+		free(p->space);
+	free(p);
 	return NULL;
 }
 
 static struct PJRT_Error *start(struct PLUGIN_Profiler_Start_Args *args)
 {
+	struct profiler *p = args->profiler;
+	struct err err;
+
 	CHECK(args, PLUGIN_Profiler_Start_Args, profiler);
-	return turn(args->profiler, true);
+	if (p->trace)
+		return pjrt_error_text(ERR_FAILED_PRECONDITION, "the profiler runs already");
+	return rt_trace_start(&p->trace, &err) ? pjrt_error(&err) : NULL;
 }
 
 static struct PJRT_Error *stop(struct PLUGIN_Profiler_Stop_Args *args)
 {
+	struct profiler *p = args->profiler;
+	struct err err = { 0 };
+
 	CHECK(args, PLUGIN_Profiler_Stop_Args, profiler);
-	return turn(args->profiler, false);
+	if (!p->trace)
+		return pjrt_error_text(ERR_FAILED_PRECONDITION, "the profiler was not started");
+	free(p->space);
+	p->space = NULL;
+	p->bytes = 0;
+	stop_trace(p, &err);
+	return err.code ? pjrt_error(&err) : NULL;
 }
 
-/* An XSpace without planes has no bytes. */
+/* Newer clients read the profile where it is, the profiler's; older ones call for the size and
+ * then with a buffer of that size. */
 static struct PJRT_Error *collect(struct PLUGIN_Profiler_CollectData_Args *args)
 {
+	const struct profiler *p = args->profiler;
+
 	CHECK(args, PLUGIN_Profiler_CollectData_Args, profiler);
-	args->buffer_size_in_bytes = 0;
+	if (!args->buffer)
+		args->buffer = p->space;
+	else if (p->space)
+		memcpy(args->buffer, p->space, p->bytes);
+	args->buffer_size_in_bytes = p->space ? p->bytes : 0;
 	return NULL;
 }
 

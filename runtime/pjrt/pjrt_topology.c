@@ -33,10 +33,11 @@ static struct PJRT_Error *make(const struct rt_topology *rt,
 	}
 	for (unsigned i = 0; i < rt->n_devices; i++) {
 		/* Nobody knows how these are joined: in a row. */
-		const int64_t coords[3] = { i, 0, 0 };
+		struct rt_global d = { .cores = rt->target.cores, .bus_id = "topology",
+				       .coords = { i, 0, 0 } };
 
-		pjrt_describe(&t->own[i], i, coords, rt->kind, "topology", false,
-			      rt->target.cores);
+		memcpy(d.kind, rt->kind, sizeof(d.kind));
+		pjrt_describe(&t->own[i], i, &d);
 		t->descriptions[i] = &t->own[i];
 	}
 	*out = t;

@@ -52,7 +52,7 @@ struct PJRT_Error *pjrt_Client_CreateBuffersForAsyncHostToDevice(
 		return e;
 	}
 	m->client = args->client;
-	m->device = &args->client->devices[device];
+	m->device = &args->client->own[device];
 	args->transfer_manager = m;
 	return NULL;
 }

@@ -81,6 +81,16 @@ struct PJRT_Error *pjrt_read_layout(const struct PJRT_Buffer_MemoryLayout *l,
 	return NULL;
 }
 
+struct PJRT_Error *pjrt_check_own(const struct PJRT_Device *d)
+{
+	if (d->local >= 0)
+		return NULL;
+	return pjrt_error_text(ERR_INVALID_ARGUMENT, "%s is a device of process %u, this is "
+			       "process %u: only its own process reaches it and its memory",
+			       d->description.text, d->description.process,
+			       rt_process(d->client->rt));
+}
+
 struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
 				   const struct PJRT_Device *d, unsigned *device,
 				   enum rt_memory_kind *kind)
@@ -90,7 +100,13 @@ struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJR
 	if (d && d->client != c)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "the device or memory belongs to "
 				       "another client");
-	*device = d ? d->index : 0;
+	if (d) {
+		struct PJRT_Error *e = pjrt_check_own(d);
+
+		if (e)
+			return e;
+	}
+	*device = d ? (unsigned)d->local : 0;
 	*kind = m ? m->kind : RT_DEVICE;
 	return NULL;
 }
@@ -154,21 +170,21 @@ struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v)
 		.int64_value = v, .value_size = 1 };
 }
 
-void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const int64_t coords[3],
-		   const char *kind, const char *bus_id, bool is_model, unsigned cores)
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const struct rt_global *d)
 {
 	t->id = (int)id;
-	snprintf(t->kind, sizeof(t->kind), "%s", kind);
+	t->process = d->process;
+	snprintf(t->kind, sizeof(t->kind), "%s", d->kind);
 	/* One slice. Who finds slice_index takes it that there are several. */
-	memcpy(t->coords, coords, sizeof(t->coords));
+	memcpy(t->coords, d->coords, sizeof(t->coords));
 	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
 		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
 		.int64_array_value = t->coords, .value_size = 3 };
 	t->attributes[1] = pjrt_int_value("core_on_chip", 0);
-	t->attributes[2] = pjrt_int_value("num_cores", cores);
-	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", id, bus_id);
-	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", id, bus_id,
-		 is_model ? "model" : "hardware");
+	t->attributes[2] = pjrt_int_value("num_cores", d->cores);
+	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", id, d->bus_id);
+	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", id, d->bus_id,
+		 d->is_model ? "model" : "hardware");
 }
 
 void pjrt_layout_init(struct pjrt_layout *l, const struct rt_shape *s)

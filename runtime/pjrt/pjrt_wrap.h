@@ -11,10 +11,12 @@
  *
  * Threads: slots may be called from any thread, on the same handle too; a Destroy is the
  * last call. Nothing here has a lock of its own: handles do not change once they are made
- * (but an executable's count, which is atomic), and what changes is the runtime's.
+ * (but an executable's count, which is atomic, and an execute context, to which one thread at a
+ * time adds), and what changes is the runtime's.
  * Blocking: as the function of runtime/rt.h that a slot wraps. No helper below blocks.
  * Errors: a slot and whoever helps it give NULL or an error that the caller destroys.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "runtime/pjrt/pjrt_abi.h"
@@ -35,7 +37,7 @@ struct PJRT_Memory {
 	const void *vtable;	/* first: NULL, no user data */
 	struct PJRT_Device *device;
 	enum rt_memory_kind kind;	/* its kind id is kind + 1 */
-	int id;			/* device * RT_KINDS + kind */
+	int id;			/* the device's id * RT_KINDS + kind */
 	char text[96];		/* DebugString and ToString */
 };
 
@@ -43,20 +45,20 @@ enum { PJRT_ATTRIBUTES = 3 };	/* of a device */
 
 struct PJRT_DeviceDescription {
 	int id;
+	unsigned process;
 	char kind[32];		/* "Tessera T1" */
 	int64_t coords[3];	/* in the torus of the slice */
 	struct PJRT_NamedValue attributes[PJRT_ATTRIBUTES];	/* point into this struct */
 	char debug[128], text[96];	/* DebugString and ToString */
 };
 
-/* Every device is this process's: addressable, of process 0. */
 struct PJRT_Device {
 	struct PJRT_Client *client;
-	unsigned index;		/* the runtime's number of it, and PJRT's ids */
+	int local;		/* the runtime's number of it; -1: another process's */
 	struct PJRT_DeviceDescription description;
 	struct PJRT_Memory memories[RT_KINDS];	/* by kind; RT_DEVICE is the default */
 	struct PJRT_Memory *memory_list[RT_KINDS];
-	struct PJRT_Device *self;	/* a list of one device */
+	struct PJRT_Device *self;	/* a list of one device; it has memories if it is ours */
 };
 
 struct PJRT_TopologyDescription {
@@ -70,13 +72,23 @@ struct PJRT_TopologyDescription {
 /* PJRT has callers destroy buffers and executables first, but their runtime objects keep
  * the runtime's client all the same. */
 struct PJRT_Client {
+	struct PJRT_Client *next;	/* pjrt_ranks.c's */
 	struct rt_client *rt;	/* a reference */
-	unsigned n_devices;
+	unsigned n_devices, n_own;	/* of all processes; of this one */
 	struct PJRT_Device *devices;	/* ids ascend from 0 */
-	struct PJRT_Device **device_list;	/* the same as pointers, as PJRT lists them */
-	struct PJRT_Memory **memory_list;	/* n_devices * RT_KINDS */
+	struct PJRT_Device *own;	/* among them: this process's, by the runtime's numbers */
+	struct PJRT_Device **device_list;	/* devices as pointers, as PJRT lists them */
+	struct PJRT_Memory **memory_list;	/* n_own * RT_KINDS */
+	struct pjrt_store *store;	/* owned while the client is made; then NULL */
 	struct PJRT_TopologyDescription topology;
 };
+
+/* Our own extension, see pjrt_ranks.c: a type that OpenXLA does not give out. */
+enum { PJRT_RANKS_EXTENSION = 0x7e55 };
+struct PJRT_Extension_Base *pjrt_ranks_extension(void);
+/* The clients to which it speaks. */
+void pjrt_list_client(struct PJRT_Client *c);
+void pjrt_unlist_client(struct PJRT_Client *c);
 
 /* Which device and memory it lies in is asked of rt and looked up in the client. */
 struct PJRT_Buffer {
@@ -118,6 +130,25 @@ struct PJRT_LoadedExecutable {
 	struct PJRT_Client *client;	/* none */
 	struct PJRT_Device **devices;	/* of the members */
 	struct PJRT_LogicalDeviceIds *logical;	/* which members they are */
+};
+
+/* What functions of the host may ask of an execution: types and pointers are the caller's. An
+ * execution sees what its context had when it began, whatever is added later, and holds the context
+ * until it ends. */
+struct pjrt_user_data {
+	struct pjrt_user_data *next;
+	int64_t type;
+	void *data;
+	void (*deleter)(void *data);	/* NULL: the caller keeps it */
+};
+struct PJRT_ExecuteContext {
+	atomic_uint refs;	/* its owner's, and each execution's on each device */
+	struct pjrt_user_data *data;	/* owned; the newest first */
+};
+struct pjrt_run {
+	int64_t id;		/* of all devices of an execution, and of no other */
+	struct PJRT_ExecuteContext *context;	/* a reference, or NULL */
+	const struct pjrt_user_data *data;	/* the context's */
 };
 
 struct PJRT_AsyncHostToDeviceTransferManager {
@@ -163,8 +194,10 @@ struct PJRT_Error *pjrt_read_layout(const struct PJRT_Buffer_MemoryLayout *l,
 /* What clients and topologies made from now on call their platform: "tessera", or what
  * TESSERA_PLATFORM_NAME says. INVALID_ARGUMENT: it says something else than "tpu". */
 struct PJRT_Error *pjrt_read_platform(const char **out);
+/* INVALID_ARGUMENT: the device is another process's. */
+struct PJRT_Error *pjrt_check_own(const struct PJRT_Device *d);
 /* Where a new buffer goes: the memory if named, else the device's default memory, else
- * device 0. INVALID_ARGUMENT: it belongs to another client. */
+ * device 0. INVALID_ARGUMENT: it belongs to another client, or process. */
 struct PJRT_Error *pjrt_find_place(const struct PJRT_Client *c, const struct PJRT_Memory *m,
 				   const struct PJRT_Device *d, unsigned *device,
 				   enum rt_memory_kind *kind);
@@ -178,8 +211,7 @@ struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
 /* `name` is not copied. */
 struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v);
 /* Fills a description in its place: its attributes point into it. */
-void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const int64_t coords[3],
-		   const char *kind, const char *bus_id, bool is_model, unsigned cores);
+void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const struct rt_global *d);
 
 /* ---- one file a section of the ABI ---- */
 /* The function behind each slot: pjrt_SLOT(Args *), called with a struct that covers
@@ -191,10 +223,27 @@ void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const int64_t 
 #undef SLOT
 #undef MUTE
 
-/* pjrt_callback.c: the functions that a caller gives to one execution for the device of this
- * place in its lists, copied; *host is freed by its own `free`. */
-struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, unsigned device,
-				       struct rt_host *host);
+/* pjrt_callback.c: the functions that a caller gives to execution `id` for the device of this
+ * place in its lists, copied; *host is freed by its own `free`. o: NULL: it gives none. */
+struct PJRT_Error *pjrt_read_callbacks(const struct PJRT_ExecuteOptions *o, int64_t id,
+				       unsigned device, struct rt_host *host);
+/* Of a struct rt_host's arg that was read so; lives as long. */
+const struct pjrt_run *pjrt_run_of(const void *arg);
+/* NULL: nothing. The last one frees it, by its user data's deleters. */
+void pjrt_context_unref(struct PJRT_ExecuteContext *c);
+
+/* pjrt_ffi_call.c: the functions that programs call by name. Static. */
+const struct rt_functions *pjrt_ffi_functions(void);
+/* pjrt_ffi.c: two extensions, and `next` behind them. Static. */
+struct PJRT_Extension_Base *pjrt_ffi_extensions(struct PJRT_Extension_Base *next);
+
+/* pjrt_store.c: the store that a framework's processes share, as the runtime asks it; it keeps
+ * what it needs of the arguments. Its memory is freed by free(). INVALID_ARGUMENT: the functions
+ * are missing. */
+struct pjrt_store;
+struct PJRT_Error *pjrt_read_store(const struct PJRT_Client_Create_Args *args,
+				   struct pjrt_store **out);
+struct rt_exchange pjrt_exchange(struct pjrt_store *s);
 
 /* pjrt_extension.c: the list that the table begins with. Static. */
 struct PJRT_Extension_Base *pjrt_extensions(void);
