@@ -4,18 +4,126 @@
 Importing this imports no framework; torch_xla is there when it calls.
 """
 
+import ctypes
+import functools
+
 import tessera_pjrt
+
+RANKS_EXTENSION = 0x7e55    # as runtime/pjrt/pjrt_wrap.h
+
+
+class _Api(ctypes.Structure):       # what PJRT_Api begins with
+    _fields_ = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
+
+
+class _Extension(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int),
+                ("next", ctypes.c_void_p)]
+
+
+class _Ranks(ctypes.Structure):     # runtime/pjrt/pjrt_ranks.c
+    _fields_ = [("base", _Extension), ("enter", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+                ("leave", ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p))]
+
+
+def _ranks():
+    """The plugin's extension by which ranks begin and leave."""
+    get = ctypes.CDLL(tessera_pjrt.library()).GetPjrtApi
+    get.restype = ctypes.POINTER(_Api)
+    at = get().contents.extension
+    while at:
+        extension = _Extension.from_address(at)
+        if extension.type == RANKS_EXTENSION:
+            return _Ranks.from_address(at)
+        at = extension.next
+    raise RuntimeError(f"tessera: {tessera_pjrt.library()} is of another version than the "
+                       "package: install the package again, or build the plugin again")
+
+
+def _watch_ranks(is_ours):
+    """Has torch_xla tell the plugin when the function of a rank ends, by an exception or because
+    it returns, since the others may wait for it in their collectives."""
+    import torch_xla
+    import torch_xla.core.xla_model as xm
+    import torch_xla.runtime as xr
+    from torch_xla._internal import pjrt
+    run = pjrt._run_thread_per_device
+
+    # By the same name, since torch_xla pickles it for the process that runs it.
+    @functools.wraps(run)
+    def run_thread_per_device(local_rank, local_world_size, fn, initializer_fn):
+        if not is_ours():
+            return run(local_rank, local_world_size, fn, initializer_fn)
+        ranks = None
+
+        def initialize(*args):
+            nonlocal ranks
+            initializer_fn(*args)
+            ranks = _ranks()
+            for device in range(xr.addressable_device_count()):
+                ranks.enter(device)
+
+        @functools.wraps(fn)
+        def until_it_ends():
+            why = "its function has returned"
+            try:
+                return fn()
+            except BaseException as e:
+                why = f"{type(e).__name__}: {e}"
+                raise
+            finally:
+                try:
+                    # What it launched before has come by then.
+                    xm.wait_device_ops(xm.xla_real_devices([torch_xla.device()]))
+                finally:
+                    ranks.leave(xr.global_ordinal(), why.encode())
+
+        return run(local_rank, local_world_size, until_it_ends, initialize)
+
+    pjrt._run_thread_per_device = run_thread_per_device
+
+
+def _enable_dlpack(is_ours):
+    """DLPack has no number for our device: others get a copy in the CPU's memory, and what they
+    give is copied to the device. torch_xla's own functions, which know no device but the CPU's,
+    end the process when a tensor is still to be computed."""
+    import torch
+    import torch_xla
+    import torch_xla.utils.dlpack as xdl
+    give, take = xdl.to_dlpack, xdl.from_dlpack
+
+    @functools.wraps(give)
+    def to_dlpack(xla_tensor):
+        if not is_ours():
+            return give(xla_tensor)
+        if xla_tensor.device.type != "xla":
+            raise ValueError(f"torch_xla's to_dlpack takes tensors on its devices, and this one is "
+                             f"on {xla_tensor.device}: torch.utils.dlpack.to_dlpack takes it")
+        return torch.utils.dlpack.to_dlpack(xla_tensor.detach().cpu())
+
+    @functools.wraps(take)
+    def from_dlpack(ext_tensor):
+        if not is_ours():
+            return take(ext_tensor)
+        return torch.utils.dlpack.from_dlpack(ext_tensor).to(torch_xla.device())
+
+    xdl.to_dlpack, xdl.from_dlpack = to_dlpack, from_dlpack
 
 
 def plugin():
-    from torch_xla.experimental.plugins import DevicePlugin
+    from torch_xla.experimental import plugins
 
-    class TesseraPlugin(DevicePlugin):
-        """One process on one device, so far: see configure_multiprocess()."""
+    class TesseraPlugin(plugins.DevicePlugin):
+        """One process with all devices, a thread for each: see configure_multiprocess()."""
 
         def __init__(self):
             super().__init__()
             self._options = {}
+            _watch_ranks(self._is_used)
+            _enable_dlpack(self._is_used)
+
+        def _is_used(self):
+            return plugins.using_dynamic_plugins() and plugins.default() is self
 
         def library_path(self):
             return tessera_pjrt.library()
@@ -27,7 +135,8 @@ def plugin():
             return False
 
         def physical_chip_count(self):
-            return len(tessera_pjrt.devices())
+            """How many processes xmp.spawn starts: each would have the same devices."""
+            return 1
 
         def configure_single_process(self):
             """A world of one: the first of the devices."""
@@ -38,7 +147,7 @@ def plugin():
             if local_world_size != 1:
                 raise NotImplementedError(
                     f"tessera: {local_world_size} processes were to share the devices "
-                    f"{', '.join(tessera_pjrt.devices())}; programs over several devices do not "
-                    "run yet. Let TESSERA_DEVICES name one device, or pass nprocs=1")
+                    f"{', '.join(tessera_pjrt.devices())}; programs over several processes do "
+                    "not run yet. Start one: xmp.spawn has a thread for each device in it")
 
     return TesseraPlugin()

@@ -30,14 +30,32 @@ def _register_lowerings():
         from jax._src.lax import linalg
         from jax._src.tpu.linalg import eigh, svd
         mlir.register_lowering(linalg.lu_p, _lower_lu(mlir), platform=NAME)
+        # JAX's own lowering has no pivots.
         mlir.register_lowering(linalg.tridiagonal_solve_p,
-                               _lower_tridiagonal_solve(mlir, linalg), platform=NAME)
+                               _lower_by(mlir, _solve_tridiagonal, False), platform=NAME)
         mlir.register_lowering(linalg.eigh_p, _lower_eigh(mlir, linalg, eigh), platform=NAME)
         mlir.register_lowering(linalg.svd_p, _lower_svd(mlir, linalg, svd), platform=NAME)
+        for primitive, rule in ((linalg.hessenberg_p, _hessenberg), (linalg.schur_p, _schur),
+                                (linalg.tridiagonal_p, _tridiagonal), (linalg.eig_p, _eig),
+                                (linalg.geqp3_p, _geqp3)):
+            mlir.register_lowering(primitive, _lower_by(mlir, rule, True), platform=NAME)
     except (ImportError, AttributeError) as e:
         warnings.warn("tessera: this JAX keeps its lowerings of linear algebra elsewhere "
-                      f"({e}); eigh and what is made of it do not run, lu is slow, "
-                      "tridiagonal_solve takes no pivots", stacklevel=2)
+                      f"({e}); eigh, eig, schur, hessenberg, tridiagonal, qr with pivots and what "
+                      "is made of them do not run, lu is slow, tridiagonal_solve takes no pivots",
+                      stacklevel=2)
+
+
+def _register_collectives():
+    """What one member has, for all: JAX has it on the GPU alone."""
+    try:
+        from jax._src.interpreters import mlir
+        from jax._src.lax import parallel
+        mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering,
+                               platform=NAME)
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its lowering of pbroadcast elsewhere ({e}); it "
+                      "does not run", stacklevel=2)
 
 
 def _allow_export():
@@ -65,6 +83,20 @@ def _register_callbacks():
     except (ImportError, AttributeError) as e:
         warnings.warn(f"tessera: this JAX keeps its lowerings of callbacks elsewhere ({e}); "
                       "callbacks, jax.debug.print among them, do not run", stacklevel=2)
+
+
+def _register_buffer_callback():
+    """jax.experimental.buffer_callback: its function fills arrays of the host, which go back."""
+    try:
+        from jax._src import buffer_callback
+        from jax._src.interpreters import mlir
+
+        from . import buffers
+        mlir.register_lowering(buffer_callback.buffer_callback_p, buffers.lower, platform=NAME,
+                               cacheable=False)
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its buffer_callback elsewhere ({e}); it does not "
+                      "run", stacklevel=2)
 
 
 def _enable_cache():
@@ -111,7 +143,12 @@ def _enable_dlpack():
         return
 
     def is_ours(array):
-        return len(array.sharding.device_set) == 1 and array.platform() == NAME
+        # Not array.platform(), which ends the process when the array is deleted.
+        if [d.platform for d in array.sharding.device_set] != [NAME]:
+            return False
+        if array.is_deleted():
+            raise RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}.")
+        return True
 
     def __dlpack__(self, *, copy=None, **kwargs):
         if not is_ours(self):
@@ -121,7 +158,8 @@ def _enable_dlpack():
                               "memory, and copy=False was asked for")
         import jax
         cpu = xla_bridge.local_devices(backend="cpu")[0]
-        return give(jax.device_put(self, cpu), **kwargs)
+        # Theirs to write to: not the array that JAX keeps for numpy.
+        return give(jax.device_put(self, cpu, may_alias=False), **kwargs)
 
     def __dlpack_device__(self):
         return (DLDeviceType.kDLCPU, 0) if is_ours(self) else where(self)
@@ -171,19 +209,20 @@ def _lower_lu(mlir):
     return lower
 
 
-def _lower_tridiagonal_solve(mlir, theirs):
-    """JAX's own lowering has no pivots. perturb_singular it refuses."""
-    def lower(ctx, *operands, perturb_singular):
-        rule = theirs._tridiagonal_solve_jax if perturb_singular else _solve_tridiagonal
-        if perturb_singular:
-            rule = functools.partial(rule, perturb_singular=True)
-        return mlir.lower_fun(rule, multiple_results=False)(ctx, *operands)
-    return lower
+def _lower_by(mlir, rule, multiple_results):
+    """By a program of ours, whatever types and ranks the user's own may not mix."""
+    @functools.wraps(rule)
+    def traced(*args, **kwargs):
+        import jax
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            return rule(*args, **kwargs)
+    return mlir.lower_fun(traced, multiple_results=multiple_results)
 
 
-def _solve_tridiagonal(low, diagonal, up, rhs):
+def _solve_tridiagonal(low, diagonal, up, rhs, *, perturb_singular):
     """Elimination with partial pivoting as LAPACK's gtsv: an exchange of two rows leaves a second
-    diagonal above. A matrix with a pivot of zero has NaNs for its solution."""
+    diagonal above. A matrix with a pivot of zero has NaNs for its solution, or with
+    perturb_singular one that is finite: small pivots become eps of the largest entry."""
     import jax
     import jax.numpy as jnp
 
@@ -220,6 +259,16 @@ def _solve_tridiagonal(low, diagonal, up, rhs):
 
     last, rows = jax.lax.scan(eliminate, (diagonal[0], up[0], b[0]),
                               (low[1:], diagonal[1:], up[1:], b[1:]), unroll=16)
+    if perturb_singular:
+        largest = jnp.maximum(size(last[0]), jnp.max(jnp.maximum(size(rows[0]), jnp.maximum(
+            size(rows[1]), size(rows[2]))), axis=0, initial=0))
+        kind = jnp.finfo(rhs.dtype)
+        least = jnp.maximum(kind.eps * largest, kind.tiny)
+
+        def enough(pivot):
+            least_of_sign = jnp.where(pivot.real < 0, -least, least)
+            return jnp.where(size(pivot) < least, least_of_sign, pivot).astype(rhs.dtype)
+        last, rows = (enough(last[0]), *last[1:]), (enough(rows[0]), *rows[1:])
     x_last = last[2] / last[0]
     _, x = jax.lax.scan(substitute, (x_last, jnp.zeros_like(x_last)), rows, reverse=True,
                         unroll=16)
@@ -227,6 +276,37 @@ def _solve_tridiagonal(low, diagonal, up, rhs):
     is_singular = jnp.any(rows[0] == 0, axis=0) | (last[0] == 0)
     x = jnp.where(is_singular, jnp.nan, x)
     return jnp.moveaxis(x, 0, 1).reshape(rhs.shape)
+
+
+def _hessenberg(a):
+    from . import linalg
+    return linalg.hessenberg(a)
+
+
+def _tridiagonal(a, *, lower):
+    from . import linalg
+    return linalg.tridiagonal(a, lower=lower)
+
+
+def _geqp3(a, pivots, *, use_magma):
+    from . import linalg
+    return linalg.geqp3(a, pivots)
+
+
+def _schur(a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+    from . import linalg
+    if sort_eig_vals:
+        raise NotImplementedError("schur does not sort eigenvalues (sort_eig_vals=True)")
+    return linalg.schur(a)[:1 + compute_schur_vectors]
+
+
+def _eig(a, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
+         implementation):
+    from . import linalg
+    if implementation is not None:
+        raise NotImplementedError(f"eig by {implementation} does not run on {NAME}, which has one "
+                                  "of its own: leave `implementation` out")
+    return linalg.eig(a, left=compute_left_eigenvectors, right=compute_right_eigenvectors)
 
 
 def _lower_eigh(mlir, linalg, theirs):
@@ -276,13 +356,44 @@ def _lower_svd(mlir, linalg, theirs):
     return lower
 
 
+def _register_ffi():
+    """jax.ffi.register_ffi_target(..., platform="tessera"), before or after there is a client."""
+    try:
+        from jaxlib import xla_client
+        take_targets = xla_client.register_custom_call_handler
+        take_types = xla_client.register_custom_type_handler
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX takes functions of the host elsewhere ({e}); "
+                      "jax.ffi.register_ffi_target does not reach the device", stacklevel=2)
+        return
+
+    from . import ffi
+    is_late = False     # what came before this is handed over now: who registered it is gone
+
+    def handed_to(register):
+        def take(name, *args):
+            try:
+                register(name, *args)
+            except ValueError as e:
+                if is_late:
+                    raise
+                warnings.warn(f"tessera: {name} is not registered: {e}", stacklevel=2)
+        return take
+    take_types(NAME, handed_to(ffi.register_type))      # functions ask for their types
+    take_targets(NAME, handed_to(ffi.register_target))
+    is_late = True
+
+
 def initialize():
     from jax._src import xla_bridge
     # Above cpu: with the package installed and JAX_PLATFORMS unset, cpu stays default.
     xla_bridge.register_plugin(NAME, priority=-100, library_path=tessera_pjrt.library())
     _enable_donation()
     _register_lowerings()
+    _register_collectives()
     _register_callbacks()
+    _register_buffer_callback()
+    _register_ffi()
     _enable_cache()
     _enable_dlpack()
     _allow_export()

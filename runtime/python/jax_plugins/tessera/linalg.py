@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What JAX leaves to LAPACK on the CPU, as programs of the device: Hessenberg and tridiagonal
+forms, QR with pivots, Schur forms and eigenvalues of any square matrix.
+
+Reflectors and their factors are as LAPACK gives them. Schur forms come by the QR algorithm on the
+Hessenberg form: with two shifts at a time for real matrices, with one for complex ones. What does
+not converge, and what is not finite, is NaN. Matrices are not balanced.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+TURNS = 30      # for each row, as LAPACK's limit
+
+
+def _dot(a, b):
+    return jnp.dot(a, b, precision=lax.Precision.HIGHEST)
+
+
+def _times(n, turn, state):
+    return lax.fori_loop(0, n, turn, state) if n > 0 else state
+
+
+def _size(x):
+    return abs(x.real) + abs(x.imag) if jnp.iscomplexobj(x) else abs(x)
+
+
+def _scale_of(*xs):
+    """By which to divide them, so that their squares neither vanish nor overflow."""
+    largest = functools.reduce(jnp.maximum, [_size(x) for x in xs])
+    return jnp.where(largest < jnp.finfo(largest.dtype).tiny, 1, largest)
+
+
+def _batched(f, ranks):
+    """f takes arrays of these ranks; more dims before them are a batch."""
+    @functools.wraps(f)
+    def over(*args, **kwargs):
+        batch = args[0].shape[:args[0].ndim - ranks[0]]
+        if not batch:
+            return f(*args, **kwargs)
+        flat = [x.reshape(-1, *x.shape[x.ndim - r:]) for x, r in zip(args, ranks)]
+        found = jax.vmap(functools.partial(f, **kwargs))(*flat)
+        return jax.tree.map(lambda x: x.reshape(*batch, *x.shape[1:]), found)
+    return over
+
+
+def _reflector(x, k):
+    """v, tau, beta: (1 - tau v v^H)^H x is beta at k and 0 after it; v is 1 at k. What stands
+    before k is not looked at."""
+    at = jnp.arange(len(x))
+    x = jnp.where(at < k, 0, x)
+    scale = _scale_of(_size(x).max())
+    y = x / scale
+    alpha = y[k]
+    tail = jnp.where(at > k, y, 0)
+    rest = (tail * tail.conj()).real.sum()
+    length = jnp.sqrt((alpha * alpha.conj()).real + rest)
+    is_done = (rest == 0) & (alpha.imag == 0)
+    beta = jnp.where(is_done, alpha.real, jnp.where(alpha.real < 0, length, -length))
+    tau = jnp.where(is_done, 0, (beta - alpha) / jnp.where(is_done, 1, beta))
+    v = jnp.where(at == k, 1, tail / jnp.where(is_done, 1, alpha - beta))
+    return v.astype(x.dtype), tau.astype(x.dtype), (beta * scale).astype(x.dtype)
+
+
+def _from_left(a, v, tau):
+    """(1 - tau v v^H)^H a"""
+    return a - jnp.conj(tau) * jnp.outer(v, _dot(v.conj(), a))
+
+
+def _from_right(a, v, tau):
+    """a (1 - tau v v^H)"""
+    return a - tau * jnp.outer(_dot(a, v), v.conj())
+
+
+def _keep(column, k, v, beta):
+    """The column after its reflector: beta at k, below it what of v is not 1."""
+    at = jnp.arange(len(column))
+    return jnp.where(at < k, column, jnp.where(at == k, beta, v))
+
+
+@functools.partial(_batched, ranks=[2])
+def hessenberg(a):
+    n = a.shape[-1]
+
+    def turn(k, state):
+        a, taus = state
+        v, tau, beta = _reflector(a[:, k], k + 1)
+        rest = _from_right(_from_left(a, v, tau), v, tau)
+        a = jnp.where(jnp.arange(n) > k, rest, a)
+        return a.at[:, k].set(_keep(a[:, k], k + 1, v, beta)), taus.at[k].set(tau)
+    return _times(n - 1, turn, (a, jnp.zeros(max(n - 1, 0), a.dtype)))
+
+
+@functools.partial(_batched, ranks=[2])
+def tridiagonal(a, *, lower):
+    """The triangle that is not asked for stays as it is."""
+    n = a.shape[-1]
+    turned = a if lower else a[::-1, ::-1]
+    full = jnp.tril(turned, -1)
+    full = full + full.conj().T + jnp.diag(jnp.diagonal(turned).real)
+    found, taus = hessenberg(full)
+    d, e = jnp.diagonal(found).real, jnp.diagonal(found, -1).real
+    is_ours = jnp.tri(n, dtype=bool)
+    found = jnp.where(is_ours, found, turned)
+    found = found.at[jnp.arange(n), jnp.arange(n)].set(d.astype(a.dtype))
+    return (found, d, e, taus) if lower else (found[::-1, ::-1], d[::-1], e[::-1], taus[::-1])
+
+
+@functools.partial(_batched, ranks=[2, 1])
+def geqp3(a, pivots):
+    """Columns whose pivot is not 0 come first, in their order; the others by what is left of them,
+    the largest first. Pivots count from 1."""
+    m, n = a.shape
+    n_fixed = (pivots != 0).sum()
+    order = jnp.argsort(pivots == 0, stable=True)
+    columns = jnp.arange(n)
+
+    def turn(k, state):
+        a, order, taus = state
+        left = jnp.where(jnp.arange(m)[:, None] >= k, abs(a), 0)
+        scale = left.max()
+        left = ((left / jnp.where(scale > 0, scale, 1)) ** 2).sum(0)
+        p = jnp.where(k < n_fixed, k, jnp.argmax(jnp.where(columns >= k, left, -1)))
+        swap = jnp.where(columns == k, p, jnp.where(columns == p, k, columns))
+        a, order = a[:, swap], order[swap]
+        v, tau, beta = _reflector(a[:, k], k)
+        a = jnp.where(columns > k, _from_left(a, v, tau), a)
+        return a.at[:, k].set(_keep(a[:, k], k, v, beta)), order, taus.at[k].set(tau)
+    a, order, taus = _times(min(m, n), turn,
+                            (a[:, order], order, jnp.zeros(min(m, n), a.dtype)))
+    return a, (order + 1).astype(pivots.dtype), taus
+
+
+# ---- Schur forms ----
+
+def _of_rows(x, k, matrix):
+    """matrix times rows k, k + 1, ... of x, and the whole x."""
+    rows = lax.dynamic_slice_in_dim(x, k, len(matrix), 0)
+    return lax.dynamic_update_slice_in_dim(x, _dot(matrix, rows), k, 0)
+
+
+def _of_columns(x, k, matrix):
+    columns = lax.dynamic_slice_in_dim(x, k, len(matrix), 1)
+    return lax.dynamic_update_slice_in_dim(x, _dot(columns, matrix), k, 1)
+
+
+def _similar(t, z, k, matrix):
+    """matrix T matrix^H, Z matrix^H, in the rows and columns from k on."""
+    back = matrix.conj().T
+    return _of_columns(_of_rows(t, k, matrix), k, back), _of_columns(z, k, back)
+
+
+def _small(t):
+    """Which entries below the diagonal are to be taken for 0."""
+    d, below = _size(jnp.diagonal(t)), _size(jnp.diagonal(t, -1))
+    around = d[1:] + d[:-1]
+    around = jnp.where(around == 0, _size(t).max(), around)
+    return below <= jnp.finfo(t.dtype).eps * around
+
+
+def _iterate(t, z, sweep, finish, block):
+    """The QR algorithm: `sweep` makes a turn on rows lo to hi, `finish` ends a block of up to
+    `block` rows that stands alone."""
+    n = len(t)
+    at = jnp.arange(n - 1)
+
+    def go_on(state):
+        *_, hi, turns, _ = state
+        return (hi > 0) & (turns < TURNS * max(10, n))
+
+    def turn(state):
+        t, z, hi, turns, since = state
+        is_zero = _small(t)
+        t = t.at[at + 1, at].set(jnp.where(is_zero, 0, jnp.diagonal(t, -1)))
+        t = jnp.triu(t, -1)
+        lo = jnp.where(is_zero & (at < hi), at + 1, 0).max()
+        ends = hi - lo < block
+        t, z = finish(t, z, lo, hi)
+        # No turns of its loop where a block ends.
+        t, z = sweep(t, z, lo, jnp.where(ends, lo, hi), since)
+        return t, z, jnp.where(ends, lo - 1, hi), turns + 1, jnp.where(ends, 0, since + 1)
+    t, z, hi, *_ = lax.while_loop(go_on, turn, (t, z, n - 1, 0, 0))
+    return jnp.triu(t, 1 - block), z, hi <= 0
+
+
+def _rotation(x, y):
+    """Unitary, of two rows: takes (x, y) to (r, 0)."""
+    scale = _scale_of(x, y)
+    x, y = x / scale, y / scale
+    r = jnp.sqrt((x * jnp.conj(x) + y * jnp.conj(y)).real)
+    r_or_1 = jnp.where(r == 0, 1, r)
+    c, s = jnp.where(r == 0, 1, x / r_or_1), y / r_or_1
+    return jnp.stack([jnp.stack([jnp.conj(c), jnp.conj(s)]), jnp.stack([-s, c])])
+
+
+def _complex_sweep(t, z, lo, hi, since):
+    a, b, c, d = t[hi - 1, hi - 1], t[hi - 1, hi], t[hi, hi - 1], t[hi, hi]
+    scale = _scale_of(a - d, b, c)
+    half, b, low = (a - d) / 2 / scale, b / scale, c / scale
+    root = jnp.sqrt(half * half + b * low)
+    root = jnp.where((half * jnp.conj(root)).real < 0, -root, root)
+    far = half + root
+    shift = d - scale * b * low / jnp.where(far == 0, 1, far)
+    shift = jnp.where(since % 10 == 9, d + _size(c), shift)
+
+    def turn(k, state):
+        t, z = state
+        x = jnp.where(k == lo, t[k, k] - shift, t[k, k - 1])
+        y = jnp.where(k == lo, t[k + 1, k], t[k + 1, k - 1])
+        return _similar(t, z, k, _rotation(x, y))
+    return lax.fori_loop(lo, hi, turn, (t, z))
+
+
+def _real_sweep(t, z, lo, hi, since):
+    """Francis's: two shifts, by reflectors of three rows."""
+    a, b, c, d = t[hi - 1, hi - 1], t[hi - 1, hi], t[hi, hi - 1], t[hi, hi]
+    scale = _scale_of(a, b, c, d, *lax.dynamic_slice(t, (lo, lo), (3, 2)).ravel())
+    a, b, c, d = (x / scale for x in (a, b, c, d))
+    w = abs(c) + abs(t[hi - 1, hi - 2] / scale)
+    is_odd = since % 10 == 9
+    trace = jnp.where(is_odd, 1.5 * w, a + d)
+    det = jnp.where(is_odd, w * w, a * d - b * c)
+    p, r, q, s, _, u = lax.dynamic_slice(t, (lo, lo), (3, 2)).ravel() / scale
+    first = jnp.stack([p * p + r * q - trace * p + det, q * (p + s - trace), q * u])
+
+    def step(k, state, n):
+        t, z = state
+        # Of a turn that is not the first, the column before it.
+        x = jnp.where(k == lo, first[:n],
+                      lax.dynamic_slice(t, (k, jnp.maximum(k - 1, 0)), (n, 1))[:, 0])
+        v, tau, _ = _reflector(x, 0)
+        return _similar(t, z, k, jnp.eye(n, dtype=t.dtype) - tau * jnp.outer(v, v))
+    t, z = lax.fori_loop(lo, hi - 1, lambda k, s: step(k, s, 3), (t, z))
+    # The last two rows; none where there was no sweep.
+    return lax.fori_loop(jnp.where(hi > lo, hi - 1, hi), hi, lambda k, s: step(k, s, 2), (t, z))
+
+
+def _standard(a, b, c, d):
+    """LAPACK's lanv2: c, s of a rotation that makes [[a, b], [c, d]] a triangle, or a pair of
+    complex eigenvalues with a = d; and what it makes."""
+    eps = jnp.finfo(a.dtype).eps
+    sign = lambda x: jnp.where(x < 0, -1, 1).astype(a.dtype)  # noqa: E731
+    some = lambda x: jnp.where(x == 0, 1, x)  # noqa: E731
+    p = (a - d) / 2
+    most = jnp.maximum(abs(b), abs(c))
+    least = jnp.minimum(abs(b), abs(c)) * sign(b) * sign(c)
+    scale = some(jnp.maximum(abs(p), most))
+    disc = p / scale * p + most / scale * least
+    # Two real eigenvalues.
+    far = p + sign(p) * jnp.sqrt(scale) * jnp.sqrt(jnp.maximum(disc, 0))
+    length = some(jnp.hypot(c, far))
+    real = (far / length, c / length, d + far, b - c, 0 * c, d - most / some(far) * least)
+    # A pair, or two that are nearly one: first the same value twice on the diagonal.
+    length = some(jnp.hypot(b + c, a - d))
+    cs = jnp.sqrt((1 + abs(b + c) / length) / 2)
+    sn = -p / (length * cs) * sign(b + c)
+    aa, bb, cc, dd = a * cs + b * sn, b * cs - a * sn, c * cs + d * sn, d * cs - c * sn
+    b2, c2 = bb * cs + dd * sn, cc * cs - aa * sn
+    mean = (aa * cs + cc * sn + dd * cs - bb * sn) / 2
+    pair = (cs, sn, mean, b2, c2, mean)
+    # They are real after all.
+    root = jnp.sqrt(abs(b2)) * jnp.sqrt(abs(c2)) * sign(c2)
+    over = 1 / jnp.sqrt(some(abs(b2 + c2)))
+    cs1, sn1 = jnp.sqrt(abs(b2)) * over, jnp.sqrt(abs(c2)) * over
+    split = (cs * cs1 - sn * sn1, cs * sn1 + sn * cs1, mean + root, b2 - c2, 0 * c, mean - root)
+    turned = (-sn, cs, mean, -c2, 0 * c, mean)
+    one, zero = jnp.ones_like(a), jnp.zeros_like(a)
+    cases = [
+        (c == 0, (one, zero, a, b, c, d)),
+        (b == 0, (zero, one, d, -c, zero, a)),
+        ((a == d) & (sign(b) != sign(c)), (one, zero, a, b, c, d)),
+        (disc >= 4 * eps, real),
+        (c2 == 0, pair),
+        (b2 == 0, turned),
+        (sign(b2) == sign(c2), split),
+    ]
+    return [jnp.select([is_case for is_case, _ in cases], [values[i] for _, values in cases],
+                       pair[i]) for i in range(6)]
+
+
+def _real_finish(t, z, lo, hi):
+    k = jnp.maximum(hi - 1, 0)
+    is_pair = hi - lo == 1
+    old = lax.dynamic_slice(t, (k, k), (2, 2))
+    cs, sn, a, b, c, d = _standard(*old.ravel())
+    turn = jnp.where(is_pair, jnp.stack([cs, sn, -sn, cs]).reshape(2, 2),
+                     jnp.eye(2, dtype=t.dtype))
+    t, z = _similar(t, z, k, turn)
+    new = jnp.where(is_pair, jnp.stack([a, b, c, d]).reshape(2, 2),
+                    lax.dynamic_slice(t, (k, k), (2, 2)))
+    return lax.dynamic_update_slice(t, new, (k, k)), z
+
+
+@functools.partial(_batched, ranks=[2])
+def schur(a):
+    n = a.shape[-1]
+    if n < 2:
+        return a, jnp.ones_like(a)
+    is_finite = jnp.isfinite(a).all()
+    a = jnp.where(is_finite, a, 0)
+    # Entries of about 1, by a power of two.
+    _, exponent = jnp.frexp(_size(a).max())
+    half = exponent // 2    # its power alone may be none
+    up = [jnp.ldexp(jnp.ones((), a.real.dtype), e) for e in (half, exponent - half)]
+    down = [jnp.ldexp(jnp.ones((), a.real.dtype), -e) for e in (half, exponent - half)]
+    h, taus = hessenberg(a * down[0] * down[1])
+
+    def turn(k, q):
+        k = n - 2 - k
+        v = jnp.where(jnp.arange(n) > k + 1, h[:, k], jnp.where(jnp.arange(n) == k + 1, 1, 0))
+        return q - taus[k] * jnp.outer(v, _dot(v.conj(), q))
+    q = _times(n - 1, turn, jnp.eye(n, dtype=a.dtype))
+    if jnp.iscomplexobj(a):
+        t, z, is_done = _iterate(jnp.triu(h, -1), q, _complex_sweep, lambda t, z, *_: (t, z), 1)
+    elif n > 2:
+        t, z, is_done = _iterate(jnp.triu(h, -1), q, _real_sweep, _real_finish, 2)
+    else:       # too few rows for a sweep
+        t, z = _real_finish(h, q, jnp.where(h[1, 0] == 0, 1, 0), 1)
+        is_done = True
+    is_right = is_finite & is_done
+    return jnp.where(is_right, t * up[0] * up[1], jnp.nan), jnp.where(is_right, z, jnp.nan)
+
+
+# ---- eigenvalues ----
+
+def _split_pairs(t, z):
+    """A real Schur form as a complex one: eigenvalues, T, Z. Of a pair the one above the axis
+    comes first."""
+    n = len(t)
+    d, below, above = jnp.diagonal(t), jnp.diagonal(t, -1), jnp.diagonal(t, 1)
+    w = jnp.sqrt(abs(below)) * jnp.sqrt(abs(above)) * (below != 0)
+    values = lax.complex(d, jnp.pad(w, (0, 1)) - jnp.pad(w, (1, 0)))
+
+    def turn(k, state):
+        k = n - 2 - k
+        t, z = state
+        x = jnp.where(below[k] == 0, 1, values[k] - t[k + 1, k + 1])
+        return _similar(t, z, k, _rotation(x, jnp.where(below[k] == 0, 0, t[k + 1, k])))
+    t, z = _times(n - 1, turn, (t.astype(values.dtype), z.astype(values.dtype)))
+    return values, jnp.triu(t), z
+
+
+def _vectors(t, values):
+    """Columns x with T x = x value, of a triangle T."""
+    n = len(t)
+    size = _size(t).max()
+    least = jnp.maximum(jnp.finfo(t.dtype).eps * size, jnp.finfo(t.dtype).tiny)
+
+    def turn(i, x):
+        i = n - 2 - i
+        to = jnp.arange(n)
+        apart = t[i, i] - values
+        apart = jnp.where(_size(apart) < least, least, apart)
+        row = -_dot(jnp.where(to > i, t[i], 0), x) / apart
+        x = x.at[i].set(jnp.where(to > i, row, x[i]))
+        # What grows without end, of a matrix without enough vectors, stays finite.
+        return x / jnp.maximum(abs(x).max(0), 1)
+    return _times(n - 1, turn, jnp.eye(n, dtype=t.dtype))
+
+
+def _normalized(v, values, is_real):
+    """Columns of length 1 whose largest entry is real; of a real matrix, real ones and pairs."""
+    v = v / jnp.maximum(abs(v).max(0), jnp.finfo(v.dtype).tiny)
+    largest = jnp.take_along_axis(v, abs(v).argmax(0)[None], 0)
+    v = v * (largest.conj() / abs(largest))
+    if is_real:
+        v = jnp.where(values.imag == 0, v.real.astype(v.dtype), v)
+    v = v / jnp.sqrt((v * v.conj()).real.sum(0))
+    if is_real:
+        v = jnp.where(values.imag < 0, jnp.roll(v, 1, 1).conj(), v)
+    return v
+
+
+@functools.partial(_batched, ranks=[2])
+def eig(a, *, left, right):
+    """Eigenvalues, and of which are asked for: left and right eigenvectors."""
+    is_real = not jnp.iscomplexobj(a)
+    t, z = schur(a)
+    values, t, z = _split_pairs(t, z) if is_real else (jnp.diagonal(t), t, z)
+    found = [values]
+    if left:
+        # T^H turned about is a triangle above again.
+        y = _vectors(t.conj().T[::-1, ::-1], values.conj()[::-1])[::-1, ::-1]
+        found.append(_normalized(_dot(z, y), values, is_real))
+    if right:
+        found.append(_normalized(_dot(z, _vectors(t, values)), values, is_real))
+    return found
