@@ -100,6 +100,25 @@ static struct json_object *members(const struct image *im)
 	return list;
 }
 
+static struct json_object *meetings(const struct image *im)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; i < im->n_meetings; i++) {
+		const struct image_meeting *m = &im->meetings[i];
+		struct json_object *o = json_object_new_object();
+
+		add(o, "kind", json_object_new_string(image_meeting_kind_text(m)));
+		add(o, "type", json_object_new_string(elem_text(m->elem)));
+		add(o, "bytes", number(m->bytes));
+		add(o, "depth", number(m->depth));
+		add(o, "groups", json_object_new_string(image_string(im, m->groups)));
+		add(o, "where", json_object_new_string(image_string(im, m->where)));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 static void add_headers(struct json_object *o, const struct objdump_file *f)
 {
 	const struct image *im = f->image;
@@ -131,6 +150,7 @@ static void add_headers(struct json_object *o, const struct objdump_file *f)
 	add(o, "bindings", bindings(im));
 	add(o, "host_transfers", transfers(im));
 	add(o, "members", members(im));
+	add(o, "meetings", meetings(im));
 }
 
 static struct json_object *shapes(const struct image_shape *s, uint32_t n, bool of_results)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tessera-objdump: what is in an executable for the T1. Exit: 0, 1 failure, 2 usage. */
+/* tessera-objdump: what is in an executable for the T1, or in a crash dump. Exit: 0, 1 failure,
+ * 2 usage. */
 #include <elf.h>
 #include <errno.h>
 #include <getopt.h>
@@ -14,13 +15,15 @@
 
 static const char usage[] =
 	"usage: tessera-objdump [-h] [-s] [-d] [--verify] [--json] FILE...\n"
+	"       tessera-objdump --dump [--json] FILE...\n"
 	"Shows executables of the Tessera T1: images that the compiler wrote (TESSERA_DUMP)\n"
 	"and entries of the cache of compiled programs. Needs no device.\n"
 	"  -h, --headers      name, sizes, memory plan (what is shown if nothing is asked for)\n"
 	"  -s, --signature    arguments and results, and which of them share memory\n"
 	"  -d, --disassemble  the code, with the operation that each instruction is of\n"
 	"  --verify           check the code as the compiler does: what it writes and reads\n"
-	"  --json             the same as JSON, schema tessera-objdump/1\n"
+	"  --dump             files are crash dumps, which errors name: all that they tell\n"
+	"  --json             the same as JSON, schema tessera-objdump/1; of dumps tessera-dump/1\n"
 	"  --version          the version\n"
 	"  --help             this text\n";
 
@@ -67,6 +70,8 @@ static int explain(const char *path, const struct str *file, const struct err *e
 
 	if (!file->len)
 		return complain(path, "an empty file, not an executable");
+	if (file->len >= 8 && !memcmp(p, &(uint64_t){ HAL_DUMP_MAGIC }, 8))
+		return complain(path, "a crash dump: tessera-objdump --dump shows it");
 	if (file->len >= 4 && !memcmp(p, "ML\xefR", 4))
 		return complain(path, "a program in MLIR bytecode, not compiled yet: compile it "
 				"with TESSERA_DUMP=DIR and look at DIR/*/image.elf");
@@ -126,19 +131,45 @@ static int show(const char *path, unsigned parts, struct json_object *list)
 	return code || verdict;
 }
 
+/* A crash dump, as show does an executable. */
+static int show_dump(const char *path, struct json_object *list)
+{
+	struct str file = { 0 }, out = { 0 };
+	struct hal_dump *dump = NULL;
+	struct err err = { 0 };
+	int code = read_file(path, &file);
+
+	if (!code && hal_dump_parse(file.text ? file.text : "", file.len, &dump, &err))
+		code = complain(path, err.msg);
+	if (!code && list) {
+		if (json_object_array_add(list, objdump_dump_json(path, dump)))
+			code = complain(path, "out of memory");
+	} else if (!code) {
+		objdump_dump_text(path, dump, &out);
+		if (out.failed)
+			code = complain(path, "out of memory");
+		else
+			fwrite(out.text, 1, out.len, stdout);
+	}
+	str_free(&file);
+	str_free(&out);
+	hal_dump_free(dump);
+	return code;
+}
+
 static const struct option options[] = {
 	{ "headers", no_argument, NULL, 'h' }, { "signature", no_argument, NULL, 's' },
 	{ "disassemble", no_argument, NULL, 'd' }, { "json", no_argument, NULL, 'j' },
-	{ "verify", no_argument, NULL, 'c' },
+	{ "verify", no_argument, NULL, 'c' }, { "dump", no_argument, NULL, 'D' },
 	{ "version", no_argument, NULL, 'v' }, { "help", no_argument, NULL, '?' + 256 },
 	{ 0 },
 };
 
-static int print_json(struct json_object *list)
+static int print_json(struct json_object *list, const char *schema)
 {
 	struct json_object *o = json_object_new_object();
 
-	json_object_object_add(o, "schema", json_object_new_string("tessera-objdump/1"));
+	json_object_object_add(o, "schema", json_object_new_string(schema));
 	json_object_object_add(o, "files", list);
 	printf("%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
 						      JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -150,7 +181,7 @@ int main(int argc, char **argv)
 {
 	struct json_object *list = NULL;
 	unsigned parts = 0;
-	bool as_json = false;
+	bool as_json = false, are_dumps = false;
 	int code = 0, ch;
 
 	while ((ch = getopt_long(argc, argv, "hsd", options, NULL)) >= 0) {
@@ -160,10 +191,16 @@ int main(int argc, char **argv)
 		case 'd': parts |= OBJDUMP_CODE; break;
 		case 'j': as_json = true; break;
 		case 'c': parts |= OBJDUMP_VERIFY; break;
+		case 'D': are_dumps = true; break;
 		case 'v': puts("tessera-objdump 0.1"); return 0;
 		case '?' + 256: fputs(usage, stdout); return 0;
 		default: fputs(usage, stderr); return 2;
 		}
+	}
+	if (are_dumps && parts) {
+		fprintf(stderr, "tessera-objdump: --dump shows all of a crash dump, and takes "
+			"--json alone\n%s", usage);
+		return 2;
 	}
 	if (optind == argc) {
 		fprintf(stderr, "tessera-objdump: which file?\n%s", usage);
@@ -172,9 +209,10 @@ int main(int argc, char **argv)
 	if (as_json)
 		list = json_object_new_array();
 	for (int i = optind; i < argc; i++)
-		code |= show(argv[i], parts ? parts : OBJDUMP_HEADERS, list);
+		code |= are_dumps ? show_dump(argv[i], list) :
+			show(argv[i], parts ? parts : OBJDUMP_HEADERS, list);
 	if (as_json)
-		code |= print_json(list);
+		code |= print_json(list, are_dumps ? "tessera-dump/1" : "tessera-objdump/1");
 	if (fflush(stdout) || ferror(stdout))
 		return complain("standard output", strerror(errno));
 	return code;

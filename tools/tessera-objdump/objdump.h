@@ -2,11 +2,13 @@
 #ifndef OBJDUMP_OBJDUMP_H
 #define OBJDUMP_OBJDUMP_H
 /* tessera-objdump: an executable is read and checked once (main.c, hal/hw/image.h) and
- * shown as text (text.c) or JSON (json.c). Texts of the file are shown cleaned. */
+ * shown as text (text.c) or JSON (json.c); a crash dump (hal/dump.h) as either by dump.c. Texts
+ * of the file are shown cleaned. */
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "hal/base/str.h"
+#include "hal/dump.h"
 #include "hal/hw/image.h"
 #include "runtime/compiler/back/verify.h"
 
@@ -27,6 +29,13 @@ enum { OBJDUMP_HEADERS = 1u << 0, OBJDUMP_SIGNATURE = 1u << 1, OBJDUMP_CODE = 1u
 void objdump_text(const struct objdump_file *f, unsigned parts, struct str *out);
 /* The same as an object, the caller's; NULL: out of memory. */
 struct json_object *objdump_json(const struct objdump_file *f, unsigned parts);
+
+/* ---- crash dumps (dump.c) ---- */
+
+/* Appends all that a crash dump tells. */
+void objdump_dump_text(const char *path, const struct hal_dump *dump, struct str *out);
+/* The same as an object, the caller's. */
+struct json_object *objdump_dump_json(const char *path, const struct hal_dump *dump);
 
 /* ---- pieces that both forms share (text.c) ---- */
 

@@ -132,6 +132,29 @@ static void print_transfers(const struct image *im, struct str *out)
 	}
 }
 
+/* Calls of the host by name. */
+static void print_functions(const struct image *im, struct str *out)
+{
+	uint32_t call, bytes, n;
+	const char *shown;
+	size_t at = 0;
+
+	if (im->functions_bytes)
+		str_printf(out, "\n  %-8s %s\n", "CALL", "FUNCTION");
+	while ((shown = image_next_function(im, &at, &call, &bytes))) {
+		if (bytes < sizeof(n))
+			continue;
+		memcpy(&n, shown, sizeof(n));
+		if (n > bytes - sizeof(n))
+			n = bytes - (uint32_t)sizeof(n);
+		str_printf(out, "  %-8u ", call);
+		for (uint32_t i = 0; i < n; i++)
+			str_printf(out, "%c", shown[sizeof(n) + i] < ' ' ? '?' :
+				   shown[sizeof(n) + i]);
+		str_printf(out, "\n");
+	}
+}
+
 /* Whom each member meets, and its row. */
 static void print_members(const struct image *im, struct str *out)
 {
@@ -149,6 +172,20 @@ static void print_members(const struct image *im, struct str *out)
 		for (size_t k = 0; k < im->n_words; k++)
 			str_printf(out, " %" PRIu64, im->members[m * im->n_words + k]);
 		str_printf(out, "\n");
+	}
+}
+
+static void print_meetings(const struct image *im, struct str *out)
+{
+	if (im->n_meetings)
+		str_printf(out, "\n  %-14s %-8s %14s %-5s  %s\n", "MEETING", "TYPE", "BYTES",
+			   "DEPTH", "GROUPS, WHERE");
+	for (size_t i = 0; i < im->n_meetings; i++) {
+		const struct image_meeting *m = &im->meetings[i];
+
+		str_printf(out, "  %-14s %-8s %14" PRIu64 " %-5u  %s %s\n",
+			   image_meeting_kind_text(m), elem_text(m->elem), m->bytes, m->depth,
+			   image_string(im, m->groups), image_string(im, m->where));
 	}
 }
 
@@ -195,7 +232,9 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 		str_printf(out, "\n");
 	}
 	print_transfers(im, out);
+	print_functions(im, out);
 	print_members(im, out);
+	print_meetings(im, out);
 }
 
 static void print_shapes(const struct image *im, bool of_results, struct str *out)
