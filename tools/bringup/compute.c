@@ -8,13 +8,11 @@
 
 #include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
-#include "tools/bringup/context.h"
+#include "tools/bringup/compute.h"
 
 #define MAIN(args) "module() {sym_name = \"bringup\"} () {\n" \
 	"  func() {sym_name = \"main\"} (" args ") {\n"
 #define END "  }\n}\n"
-
-enum { MOST_BINDINGS = 16 };
 
 /* A program, its arguments and what its one result should be; bytes each. */
 struct trial {
@@ -29,7 +27,7 @@ struct trial {
 static struct hal_exe *compile(struct bringup *b, const char *text)
 {
 	struct tc_source s = { text, strlen(text), "mlir" };
-	struct tc_options o = { .cores = b->info.cores, .level = 1 };
+	struct tc_options o = { .level = 1 };
 	struct tc_result r;
 
 	if (tc_compile(&s, &o, &r, &b->err))
@@ -59,30 +57,49 @@ static int bind(struct bringup *b, const struct trial *t, struct hal_exe *exe,
 	return hal_copy_in(*m, 0, t->args[want->index], t->arg_bytes[want->index], SOON, &b->err);
 }
 
+/* The program, ready to run, and where its result will be. */
+static int make_work(struct bringup *b, const struct trial *t, struct bringup_work *w,
+		     struct hal_mem **result)
+{
+	const struct image *im;
+	struct hal_mem *m;
+
+	*w = (struct bringup_work){ .exe = compile(b, t->text) };
+	*result = NULL;
+	if (!w->exe)
+		return b->err.code;
+	im = hal_exe_image(w->exe);
+	for (size_t i = 0; i < im->n_bindings && i < COUNT(w->bindings); i++) {
+		if (bind(b, t, w->exe, &im->bindings[i], &m))
+			return b->err.code;
+		if (im->bindings[i].kind == IMAGE_RESULT)
+			*result = m;
+		if (m)
+			w->bindings[i] = (struct hw_binding){ hal_mem_va(m), hal_mem_bytes(m) };
+	}
+	return 0;
+}
+
+int bringup_launch_work(struct bringup *b, const struct bringup_work *w, uint64_t *value)
+{
+	struct hal_launch l = { .exe = w->exe, .bindings = w->bindings };
+
+	return hal_queue_execute(b->compute, &l, value, &b->err);
+}
+
 static enum bringup_result run(struct bringup *b, const struct trial *t)
 {
-	struct hw_binding bindings[MOST_BINDINGS] = { { 0 } };
-	struct hal_launch l = { .bindings = bindings };
-	struct hal_mem *m, *result = NULL;
-	const struct image *im;
+	struct bringup_work w;
+	struct hal_mem *result;
 	uint64_t value;
 	uint8_t *got;
 	size_t at;
 
-	l.exe = compile(b, t->text);
-	NEED(b, l.exe);
-	im = hal_exe_image(l.exe);
-	for (size_t i = 0; i < im->n_bindings && i < MOST_BINDINGS; i++) {
-		TRY(b, bind(b, t, l.exe, &im->bindings[i], &m));
-		if (im->bindings[i].kind == IMAGE_RESULT)
-			result = m;
-		if (m)
-			bindings[i] = (struct hw_binding){ hal_mem_va(m), hal_mem_bytes(m) };
-	}
+	TRY(b, make_work(b, t, &w, &result));
 	if (!result || hal_mem_bytes(result) < t->want_bytes)
 		return bringup_fail(b, "%s: the program has no result of %zu bytes", t->name,
 				    t->want_bytes);
-	TRY(b, hal_queue_execute(b->compute, &l, &value, &b->err));
+	TRY(b, bringup_launch_work(b, &w, &value));
 	TRY(b, hal_queue_wait(b->compute, value, SOON, &b->err));
 	got = bringup_room(b, t->want_bytes);
 	NEED(b, got);
@@ -243,4 +260,29 @@ enum bringup_result step_product(struct bringup *b)
 	}
 	return bringup_pass(b, "%d x %d x %d in f32, bf16 and s8, bit for bit", ROWS, INNER,
 			    COLUMNS);
+}
+
+/* ---- load ---- */
+
+enum { LOAD = 512 };
+
+int bringup_product(struct bringup *b, struct bringup_work *out)
+{
+	size_t bytes = (size_t)LOAD * LOAD * 2;
+	uint16_t *x = bringup_room(b, bytes);
+	struct trial t = { .name = "load", .n_args = 2, .args = { x, x },
+		.arg_bytes = { bytes, bytes },
+		.text = MAIN("%0: tensor<512x512xbf16>, %1: tensor<512x512xbf16>")
+		"    %2 = dot_general(%0, %1) {lhs_batching_dimensions = [], "
+		"lhs_contracting_dimensions = [1], precision_config = [0, 0], "
+		"rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
+		"tensor<512x512xf32>\n    return(%2)\n" END };
+	struct hal_mem *result;
+	uint64_t seed = 15;
+
+	if (!x)
+		return b->err.code;
+	for (unsigned i = 0; i < LOAD * LOAD; i++)
+		x[i] = to_bf16(whole(&seed));
+	return make_work(b, &t, out, &result);
 }

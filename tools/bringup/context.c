@@ -156,6 +156,40 @@ enum bringup_result bringup_number(struct bringup *b, const char *name, const ch
 			    name, measured, unit, expected, bringup_ratio(&n), BRINGUP_LEAST);
 }
 
+/* ---- progress ---- */
+
+void bringup_part(struct bringup *b, unsigned i, unsigned n)
+{
+	b->part_from = (double)i / n;
+	b->part_size = 1.0 / n;
+}
+
+void bringup_hold(struct bringup *b, double share)
+{
+	b->part_from = share;
+	b->part_size = 0;
+}
+
+void bringup_progress(struct bringup *b, double share, double amount, const char *unit)
+{
+	struct bringup_progress *p = &b->progress;
+	int64_t now = clock_ns();
+	double done;
+
+	if (!b->options->progress || now - b->told < SECOND / 10)
+		return;
+	b->told = now;
+	share = share > 0 ? share < 1 ? share : 1 : 0;
+	done = b->done_before + (b->done_after - b->done_before) *
+	       (b->part_from + b->part_size * share);
+	/* Two parts may not be as long as each other after all. */
+	p->done = done > p->done ? done : p->done;
+	p->unit = unit;
+	p->amount = amount;
+	p->seconds = (double)(now - b->step_began) / SECOND;
+	b->options->progress(b->options->arg, p);
+}
+
 /* ---- bytes ---- */
 
 /* splitmix64 */

@@ -23,9 +23,14 @@ struct bringup {
 	struct hal_queue *compute, *dma;	/* of dev */
 	struct bringup_row *row;	/* of the step that runs */
 	struct err err;
+	/* How far the run is (run.c), and which part of the step is under way (bringup_part). */
+	struct bringup_progress progress;
+	double done_before, done_after;	/* of the run, around the step */
+	double part_from, part_size;
+	int64_t step_began, told;	/* clock_ns() */
 	/* What the step took: given back after it, however it ended. */
 	struct hal_mem *mems[32];
-	void *rooms[32];
+	void *rooms[128];
 	struct hal_exe *exes[16];
 	unsigned n_mems, n_rooms, n_exes;
 };
@@ -57,7 +62,7 @@ enum bringup_result bringup_need_bare(struct bringup *b);
 enum bringup_result bringup_need_device(struct bringup *b);
 void bringup_close(struct bringup *b);
 
-/* Memory and room for the rest of the step; NULL and b->err, at most 32 of each. */
+/* Memory and room for the rest of the step; NULL and b->err, at most 32 and 128 of them. */
 struct hal_mem *bringup_mem(struct bringup *b, enum hal_mem_kind kind, uint64_t bytes);
 void *bringup_room(struct bringup *b, size_t bytes);
 /* An executable for the rest of the step. `image` is freed here. */
@@ -74,6 +79,14 @@ void bringup_give_back(struct bringup *b);
 /* Adds a figure to the row. expected 0: not known. FAIL, with a text, if the ratio is too low. */
 enum bringup_result bringup_number(struct bringup *b, const char *name, const char *unit,
 				   double measured, double expected, bool is_less_better);
+
+/* Tells how much of the step is done, 0 to 1, and, with a unit, that it has done so much. Often: it
+ * is passed on ten times a second. */
+void bringup_progress(struct bringup *b, double share, double amount, const char *unit);
+/* What is told from here on is of the ith of n parts of the step, one as long as the other. */
+void bringup_part(struct bringup *b, unsigned i, unsigned n);
+/* ... or of one that moves the step by nothing, with `share` of it done. */
+void bringup_hold(struct bringup *b, double share);
 
 uint64_t bringup_random(uint64_t *state);
 void bringup_fill_random(void *to, size_t bytes, uint64_t seed);

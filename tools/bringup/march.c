@@ -16,11 +16,22 @@ enum { SOLID = BRINGUP_SOLID, WALK = BRINGUP_WALK, BANDS = BRINGUP_BANDS };
 const struct bringup_march bringup_marches[] = {
 #define MARCH(name, data, elements) { #name, elements, data },
 #define COVERS(...)
+#define HAMMER(...)
+#include "tools/bringup/march.def"
+#undef MARCH
+#undef HAMMER
+};
+const unsigned bringup_n_marches = COUNT(bringup_marches);
+
+const struct bringup_hammer bringup_hammers[] = {
+#define MARCH(...)
+#define HAMMER(name, even, odd) { #name, even, odd },
 #include "tools/bringup/march.def"
 #undef MARCH
 #undef COVERS
+#undef HAMMER
 };
-const unsigned bringup_n_marches = COUNT(bringup_marches);
+const unsigned bringup_n_hammers = COUNT(bringup_hammers);
 
 const struct bringup_march *bringup_find_march(const char *name)
 {
@@ -37,7 +48,7 @@ enum { AT_BYTES = 0, AT_ZERO = 8, AT_ONE = 16, AT_BASE = 24, AT_SEED = 32, AT_BA
        AT_WORDS = 64, WORD_BYTES = 32, SLOT_WORDS = 8,
        SLOT_BYTES = AT_WORDS + WORD_BYTES * SLOT_WORDS };
 /* Launches that are queued before anybody waits. */
-#define BATCH 128u
+#define BATCH 16u
 /* Registers. */
 enum { R_AT = 1, R_BYTES, R_ZERO, R_ONE, R_BASE, R_SEED, R_BAD, R_GOT, R_WANT, R_TEST, R_PLACE,
        R_SLOT };
@@ -182,6 +193,33 @@ static unsigned emit(struct code *c, unsigned element, bool is_down, const char 
 	return n;
 }
 
+#define STRIDE ((uint64_t)HW_HBM_ROW_BYTES * HW_HBM_BANKS)	/* to the next row of a bank */
+
+/* Binding 2 begins with one row and ends with the second after it in the same bank: they are loaded
+ * from in turn, AT_BYTES times, and the row between them must hold AT_ZERO. */
+static void emit_hammer(struct code *c)
+{
+	unsigned loop;
+
+	load(c, R_BYTES, 3, 0, AT_BYTES);
+	load(c, R_WANT, 3, 0, AT_ZERO);
+	load(c, R_BASE, 3, 0, AT_BASE);
+	put(c, ISA_LI, (struct isa_scalar){ .rd = R_BAD });
+	put(c, ISA_LI, (struct isa_scalar){ .rd = R_AT, .imm = STRIDE });
+	loop = c->n;
+	load(c, R_GOT, 2, 0, 0);
+	load(c, R_GOT, 2, R_AT, STRIDE);
+	alui(c, ISA_ALU_SUB, R_BYTES, R_BYTES, 1);
+	land(c, branch(c, ISA_BNZ, R_BYTES), loop);
+	loop = c->n;
+	read_word(c, 0);
+	alui(c, ISA_ALU_ADD, R_AT, R_AT, 8);
+	alui(c, ISA_ALU_LTU, R_TEST, R_AT, STRIDE + HW_HBM_ROW_BYTES);
+	land(c, branch(c, ISA_BNZ, R_TEST), loop);
+	store(c, R_BAD, 3, 0, AT_BAD);
+	put(c, ISA_HALT, (struct isa_scalar){ 0 });
+}
+
 /* ---- running ---- */
 
 #define MOST_ELEMENTS 8u
@@ -195,7 +233,15 @@ struct machine {
 	unsigned n_queued;	/* slots that launches have, the last of which is: */
 	uint64_t last;
 	struct bringup_marched *out;
+	uint64_t n_all;		/* operations of the whole test */
+	const char *unit;	/* that they are called */
 };
+
+static int prepare_slots(struct bringup *b, struct machine *x)
+{
+	x->slots = bringup_mem(b, HAL_MEM_HOST, BATCH * SLOT_BYTES);
+	return x->slots ? 0 : b->err.code;
+}
 
 static int prepare(struct bringup *b, const struct bringup_march *m, struct machine *x)
 {
@@ -215,8 +261,7 @@ static int prepare(struct bringup *b, const struct bringup_march *m, struct mach
 		p += strcspn(p, " ");
 		p += strspn(p, " ");
 	}
-	x->slots = bringup_mem(b, HAL_MEM_HOST, BATCH * SLOT_BYTES);
-	return x->slots ? 0 : b->err.code;
+	return prepare_slots(b, x);
 }
 
 static uint64_t *slot(const struct machine *x, unsigned i)
@@ -246,12 +291,14 @@ static int finish(struct bringup *b, struct machine *x)
 	for (unsigned i = 0; !code && i < x->n_queued; i++)
 		collect(x->out, slot(x, i));
 	x->n_queued = 0;
+	bringup_progress(b, x->n_all ? (double)x->out->n_ops / (double)x->n_all : 0,
+			 (double)x->out->n_ops, x->unit);
 	return code;
 }
 
-/* One element over one window. */
-static int run_element(struct bringup *b, struct machine *x, unsigned element, uint64_t zero,
-		       const struct bringup_window *w)
+/* One run over one window; `times` is what its loop counts. */
+static int run(struct bringup *b, struct machine *x, struct hal_exe *exe, uint64_t times,
+	       uint64_t zero, const struct bringup_window *w)
 {
 	struct hw_binding data = { hal_mem_va(w->mem) + w->offset, w->bytes };
 	struct hw_binding report = { .bytes = SLOT_BYTES };
@@ -263,15 +310,22 @@ static int run_element(struct bringup *b, struct machine *x, unsigned element, u
 	report.va = hal_mem_va(x->slots) + (uint64_t)x->n_queued * SLOT_BYTES;
 	words = slot(x, x->n_queued);
 	memset(words, 0, SLOT_BYTES);
-	words[AT_BYTES / 8] = w->bytes;
+	words[AT_BYTES / 8] = times;
 	words[AT_ZERO / 8] = zero;
 	words[AT_ONE / 8] = ~zero;
 	words[AT_BASE / 8] = data.va;
 	words[AT_SEED / 8] = 0x7e55;
-	code = bringup_launch_on(b, x->exes[element], data, report, &x->last);
+	code = bringup_launch_on(b, exe, data, report, &x->last);
 	x->n_queued += !code;
-	x->out->n_ops += w->bytes / 8 * x->n_ops[element];
 	return code;
+}
+
+/* One element over one window. */
+static int run_element(struct bringup *b, struct machine *x, unsigned element, uint64_t zero,
+		       const struct bringup_window *w)
+{
+	x->out->n_ops += w->bytes / 8 * x->n_ops[element];
+	return run(b, x, x->exes[element], w->bytes, zero, w);
 }
 
 static int run_once(struct bringup *b, struct machine *x, uint64_t zero,
@@ -284,6 +338,18 @@ static int run_once(struct bringup *b, struct machine *x, uint64_t zero,
 			code = run_element(b, x, i, zero,
 					   &windows[x->is_down[i] ? n - 1 - k : k]);
 	return code;
+}
+
+/* Loads and stores of one round. */
+static uint64_t ops_of(const struct machine *x, const struct bringup_window *windows, unsigned n)
+{
+	uint64_t words = 0, ops = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		words += windows[i].bytes / 8;
+	for (unsigned i = 0; i < x->n; i++)
+		ops += x->n_ops[i] * words;
+	return ops;
 }
 
 /* The word for 0 in round i; false: there is no such round. */
@@ -304,24 +370,122 @@ static bool background(unsigned data, unsigned i, uint64_t *zero)
 	return i < 1;
 }
 
+/* A step may march many times. */
+static void give_back(struct bringup *b, unsigned n_exes, unsigned n_mems)
+{
+	while (b->n_exes > n_exes)
+		hal_exe_unload(b->exes[--b->n_exes]);
+	while (b->n_mems > n_mems)
+		hal_mem_free(b->mems[--b->n_mems]);
+}
+
 int bringup_march(struct bringup *b, const struct bringup_march *m,
 		  const struct bringup_window *windows, unsigned n, struct bringup_marched *out)
 {
-	struct machine x = { .out = out };
+	struct machine x = { .out = out, .unit = "accesses" };
 	unsigned n_exes = b->n_exes, n_mems = b->n_mems;
 	uint64_t zero;
 	int code;
 
 	memset(out, 0, sizeof(*out));
 	code = prepare(b, m, &x);
+	for (unsigned i = 0; background(m->data, i, &zero); i++)
+		x.n_all += ops_of(&x, windows, n);
 	for (unsigned i = 0; !code && background(m->data, i, &zero); i++)
 		code = run_once(b, &x, zero, windows, n);
 	if (!code)
 		code = finish(b, &x);
-	/* A step may march many times. */
-	while (b->n_exes > n_exes)
-		hal_exe_unload(b->exes[--b->n_exes]);
-	while (b->n_mems > n_mems)
-		hal_mem_free(b->mems[--b->n_mems]);
+	give_back(b, n_exes, n_mems);
+	return code;
+}
+
+/* ---- hammering ---- */
+
+/* The rows of a block that are whole in all banks: `offset` is theirs in the block, `row` the first
+ * one's number. */
+struct rows { uint64_t offset, row, n; };
+
+static struct rows rows_of(const struct hal_mem *mem)
+{
+	uint64_t at = hal_lent_offset(mem), begin = (at + STRIDE - 1) / STRIDE;
+	uint64_t end = (at + hal_mem_bytes(mem)) / STRIDE;
+
+	return (struct rows){ begin * STRIDE - at, begin, end > begin ? end - begin : 0 };
+}
+
+static uint64_t held(const struct bringup_hammer *h, uint64_t row)
+{
+	return row & 1 ? h->odd : h->even;
+}
+
+/* Queued before what comes after it. */
+static int write_rows(struct bringup *b, const struct bringup_hammer *h, struct hal_mem *mem,
+		      const struct rows *rows)
+{
+	uint64_t value;
+	int code = 0;
+
+	for (uint64_t i = 0; !code && i < rows->n; i++)
+		code = hal_queue_fill(b->compute, mem, rows->offset + i * STRIDE, STRIDE,
+				      held(h, rows->row + i), &value, &b->err);
+	return code;
+}
+
+/* All rows between two others, of one bank after the other. */
+static int hammer_rows(struct bringup *b, const struct bringup_hammer *h, struct machine *x,
+		       struct hal_mem *mem, const struct rows *rows, uint64_t turns)
+{
+	struct bringup_window w = { .mem = mem, .bytes = 2 * STRIDE + HW_HBM_ROW_BYTES };
+	int code = 0;
+
+	for (uint64_t i = 1; i + 1 < rows->n; i++)
+		for (unsigned bank = 0; !code && bank < HW_HBM_BANKS; bank++) {
+			w.offset = rows->offset + (i - 1) * STRIDE + bank * HW_HBM_ROW_BYTES;
+			code = run(b, x, x->exes[0], turns, held(h, rows->row + i), &w);
+			x->out->n_ops += 2 * turns;
+		}
+	return code ? code : finish(b, x);
+}
+
+/* Where a wrong word is. */
+static void place(struct bringup_marched *out, const struct hal_mem *mem)
+{
+	for (unsigned i = 0; i < out->n_words; i++) {
+		struct bringup_bad_word *w = &out->words[i];
+		uint64_t at = w->va - hal_mem_va(mem) + hal_lent_offset(mem);
+
+		w->element = (unsigned)(at / STRIDE);
+		w->op = (unsigned)(at / HW_HBM_ROW_BYTES % HW_HBM_BANKS);
+	}
+}
+
+int bringup_hammer(struct bringup *b, const struct bringup_hammer *h, struct hal_mem *mem,
+		   uint64_t turns, struct bringup_marched *out)
+{
+	unsigned n_exes = b->n_exes, n_mems = b->n_mems;
+	struct machine x = { .out = out, .unit = "activations" };
+	struct rows rows = rows_of(mem);
+	struct code *c;
+	int code;
+
+	memset(out, 0, sizeof(*out));
+	if (rows.n < 3)
+		return err_set(&b->err, ERR_INVALID_ARGUMENT, "%llu bytes of HBM hold %llu rows of "
+			       "a bank, 3 are the fewest to hammer", (unsigned long long)
+			       hal_mem_bytes(mem), (unsigned long long)rows.n);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(&b->err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	emit_hammer(c);
+	x.exes[0] = bringup_scalar(b, c->insn, c->n, SLOT_BYTES);
+	free(c);
+	code = x.exes[0] ? prepare_slots(b, &x) : b->err.code;
+	x.n_all = (rows.n - 2) * HW_HBM_BANKS * 2 * turns;
+	if (!code)
+		code = write_rows(b, h, mem, &rows);
+	if (!code)
+		code = hammer_rows(b, h, &x, mem, &rows, turns);
+	place(out, mem);
+	give_back(b, n_exes, n_mems);
 	return code;
 }

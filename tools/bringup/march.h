@@ -17,6 +17,14 @@ extern const unsigned bringup_n_marches;
 /* NULL: there is none of that name. */
 const struct bringup_march *bringup_find_march(const char *name);
 
+/* A pattern of rows that are hammered: what even rows and odd rows hold. */
+struct bringup_hammer {
+	const char *name;
+	uint64_t even, odd;
+};
+extern const struct bringup_hammer bringup_hammers[];
+extern const unsigned bringup_n_hammers;
+
 /* Memory to be tested as one, ascending: whole words of blocks. */
 struct bringup_window {
 	struct hal_mem *mem;
@@ -40,5 +48,14 @@ struct bringup_marched {
  * device failed, not the memory. What the memory did is in *out. */
 int bringup_march(struct bringup *b, const struct bringup_march *m,
 		  const struct bringup_window *windows, unsigned n, struct bringup_marched *out);
+
+/*
+ * Hammers the rows of a block (DEVICE.md#rows-of-hbm): writes the pattern; then for each row that
+ * has both its neighbours in the block loads from these in turn, `turns` times each, and compares
+ * the row between with what was written. Errors as above; `element` is the row of its bank, `op`
+ * the bank. INVALID_ARGUMENT: there is no such row.
+ */
+int bringup_hammer(struct bringup *b, const struct bringup_hammer *h, struct hal_mem *mem,
+		   uint64_t turns, struct bringup_marched *out);
 
 #endif

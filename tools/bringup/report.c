@@ -27,6 +27,62 @@ static struct json_object *number(const struct bringup_number *n)
 	return o;
 }
 
+/* A list for each series of points. */
+static struct json_object *curves(const struct bringup_row *row)
+{
+	struct json_object *all = json_object_new_object(), *series = NULL;
+
+	for (unsigned i = 0; i < row->n_points; i++) {
+		const struct bringup_point *p = &row->points[i];
+		struct json_object *o = json_object_new_object();
+
+		if (!json_object_object_get_ex(all, p->series, &series)) {
+			series = json_object_new_array();
+			add(all, p->series, series);
+		}
+		add(o, "bytes", json_object_new_int64((int64_t)p->bytes));
+		add(o, "measured", json_object_new_double(p->measured));
+		add(o, "expected", p->expected > 0 ? json_object_new_double(p->expected) : NULL);
+		json_object_array_add(series, o);
+	}
+	return all;
+}
+
+static void add_hex(struct json_object *to, const char *key, uint64_t value)
+{
+	char text[24];
+
+	/* A number of JSON's readers may be a double. */
+	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	add_text(to, key, text);
+}
+
+static struct json_object *memory(const struct bringup_map *m)
+{
+	struct json_object *o = json_object_new_object(), *areas = json_object_new_array();
+	struct json_object *bad = json_object_new_array();
+
+	for (unsigned i = 0; i < m->n_areas; i++) {
+		struct json_object *a = json_object_new_object();
+
+		add(a, "offset", json_object_new_int64((int64_t)m->areas[i].offset));
+		add(a, "bytes", json_object_new_int64((int64_t)m->areas[i].bytes));
+		json_object_array_add(areas, a);
+	}
+	for (unsigned i = 0; i < m->n_told; i++) {
+		struct json_object *w = json_object_new_object();
+
+		add(w, "offset", json_object_new_int64((int64_t)m->bad[i].offset));
+		add_hex(w, "want", m->bad[i].want);
+		add_hex(w, "got", m->bad[i].got);
+		json_object_array_add(bad, w);
+	}
+	add(o, "areas", areas);
+	add(o, "bad_reads", json_object_new_int64((int64_t)m->n_bad));
+	add(o, "bad", bad);
+	return o;
+}
+
 static struct json_object *step(const struct bringup_row *row)
 {
 	struct json_object *o = json_object_new_object(), *numbers = json_object_new_array();
@@ -35,12 +91,17 @@ static struct json_object *step(const struct bringup_row *row)
 	add_text(o, "name", row->step->name);
 	add(o, "level", json_object_new_int((int)row->step->level));
 	add_text(o, "proves", row->step->proves);
-	add_text(o, "result", bringup_result_name(row->result));
-	add(o, "seconds", json_object_new_double(row->seconds));
+	/* "begun": of a report that is written while the step runs. */
+	add_text(o, "result", row->seconds < 0 ? "begun" : bringup_result_name(row->result));
+	add(o, "seconds", json_object_new_double(row->seconds < 0 ? 0 : row->seconds));
 	add_text(o, "text", row->text);
 	for (unsigned i = 0; i < row->n_numbers; i++)
 		json_object_array_add(numbers, number(&row->numbers[i]));
 	add(o, "numbers", numbers);
+	if (row->n_points)
+		add(o, "curves", curves(row));
+	if (row->memory.n_areas)
+		add(o, "memory", memory(&row->memory));
 	if (*row->state)
 		add_text(o, "state", row->state);
 	return o;
@@ -57,6 +118,7 @@ void bringup_write_json(const struct bringup_report *r, FILE *to)
 	add_text(device, "serial", r->serial);
 	add_text(device, "firmware", r->firmware);
 	add(device, "is_model", json_object_new_boolean(r->is_model));
+	add(device, "hbm_bytes", json_object_new_int64((int64_t)r->hbm_bytes));
 	add(o, "device", device);
 	add(o, "level", json_object_new_int((int)r->level));
 	add(o, "passed", json_object_new_int((int)r->n_pass));

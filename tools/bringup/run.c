@@ -6,25 +6,14 @@
 
 #include "hal/hw/regs.h"
 #include "tools/bringup/context.h"
+#include "tools/bringup/resume.h"
 #include "tools/bringup/speed.h"
-
-const struct bringup_step bringup_steps[] = {
-#define STEP(number, name, level, proves) { number, level, #name, proves },
-#include "tools/bringup/steps.def"
-#undef STEP
-};
-const unsigned bringup_n_steps = COUNT(bringup_steps);
 
 static enum bringup_result (*const functions[])(struct bringup *b) = {
 #define STEP(number, name, level, proves) step_##name,
 #include "tools/bringup/steps.def"
 #undef STEP
 };
-
-const char *bringup_result_name(enum bringup_result r)
-{
-	return r == BRINGUP_PASS ? "pass" : r == BRINGUP_FAIL ? "fail" : "skip";
-}
 
 /* ---- which ---- */
 
@@ -141,28 +130,84 @@ static void tell(const struct bringup *b)
 		b->options->tell(b->options->arg, b->row);
 }
 
-static void run_step(struct bringup *b, struct bringup_report *r, unsigned i)
+/* Seconds that a step usually takes. */
+static double usual(const struct bringup *b, const struct bringup_step *s)
+{
+	static const double by_level[] = { 0.1, 0.1, 0.3, 3, 60 };
+
+	if (s->level == 4 && b->options->soak_seconds > 0)
+		return b->options->soak_seconds;
+	return by_level[s->level];
+}
+
+/* A step begins, or, with what is done after it, has ended. */
+static void progress_step(struct bringup *b, double done)
+{
+	struct bringup_progress *p = &b->progress;
+
+	p->row = b->row;
+	p->done = done;
+	p->unit = NULL;
+	p->amount = p->seconds = 0;
+	if (b->options->progress)
+		b->options->progress(b->options->arg, p);
+}
+
+static void count(struct bringup_report *r, enum bringup_result result)
+{
+	r->n_pass += result == BRINGUP_PASS;
+	r->n_fail += result == BRINGUP_FAIL;
+	r->n_skip += result == BRINGUP_SKIP;
+}
+
+static int keep(const struct bringup *b, const struct bringup_report *r, struct err *err)
+{
+	return b->options->resume ? bringup_resume_write(b->options->resume, r, err) : 0;
+}
+
+static int run_step(struct bringup *b, struct bringup_report *r, unsigned i, struct err *err)
 {
 	int64_t begin = clock_ns();
+	int code;
 
 	b->row = &r->rows[r->n_rows++];
 	b->row->step = &bringup_steps[i];
 	b->row->seconds = -1;
+	code = keep(b, r, err);
+	if (code)
+		return code;
 	tell(b);
+	progress_step(b, b->done_before);
+	b->step_began = b->told = begin;
+	b->part_from = 0;
+	b->part_size = 1;
 	b->row->result = functions[i](b);
 	b->row->seconds = (double)(clock_ns() - begin) / SECOND;
 	if (b->row->result == BRINGUP_FAIL) {
 		note_registers(b);
 		note_queues(b);
 	}
-	r->n_pass += b->row->result == BRINGUP_PASS;
-	r->n_fail += b->row->result == BRINGUP_FAIL;
-	r->n_skip += b->row->result == BRINGUP_SKIP;
+	count(r, b->row->result);
 	tell(b);
+	progress_step(b, b->done_after);
 	/* After a failure the next step begins with a device that was opened anew. */
 	if (b->row->result == BRINGUP_FAIL)
 		bringup_close(b);
 	bringup_give_back(b);
+	return keep(b, r, err);
+}
+
+/* A step that a run before this one knows of. */
+static void take_row(struct bringup *b, struct bringup_report *r, const struct bringup_row *before)
+{
+	b->row = &r->rows[r->n_rows++];
+	b->row->step = before->step;
+	b->row->seconds = -1;
+	tell(b);
+	*b->row = *before;
+	count(r, b->row->result);
+	tell(b);
+	progress_step(b, b->done_after);
 }
 
 static void describe(const struct bringup *b, struct bringup_report *r)
@@ -176,6 +221,39 @@ static void describe(const struct bringup *b, struct bringup_report *r)
 	memcpy(r->serial, info.serial, sizeof(r->serial));
 	memcpy(r->firmware, info.firmware, sizeof(r->firmware));
 	r->is_model = info.is_model;
+	r->hbm_bytes = info.hbm_bytes;
+}
+
+static int run_steps(struct bringup *b, struct bringup_report *out, struct err *err)
+{
+	const struct bringup_options *o = b->options;
+	struct bringup_row *before = calloc(bringup_n_steps, sizeof(*before));
+	double all = 0, so_far = 0;
+	int code = before ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	if (!code && o->resume)
+		code = bringup_resume_read(o->resume, out->bus_id, before, err);
+	for (unsigned i = 0; i < bringup_n_steps; i++) {
+		b->progress.of += is_wanted(o, &bringup_steps[i]);
+		all += is_wanted(o, &bringup_steps[i]) ? usual(b, &bringup_steps[i]) : 0;
+	}
+	for (unsigned i = 0; !code && i < bringup_n_steps; i++) {
+		if (!is_wanted(o, &bringup_steps[i]))
+			continue;
+		b->progress.n++;
+		b->done_before = so_far / all;
+		so_far += usual(b, &bringup_steps[i]);
+		b->done_after = b->progress.n == b->progress.of ? 1 : so_far / all;
+		/* What is asked for by name is run in any case. */
+		if (!o->only && before[i].step)
+			take_row(b, out, &before[i]);
+		else
+			code = run_step(b, out, i, err);
+		if (out->n_fail && !o->keep_going)
+			break;
+	}
+	free(before);
+	return code;
 }
 
 int bringup_run(const struct bringup_options *o, struct bringup_report *out, struct err *err)
@@ -195,12 +273,9 @@ int bringup_run(const struct bringup_options *o, struct bringup_report *out, str
 	out->rows = calloc(bringup_n_steps, sizeof(*out->rows));
 	if (!out->rows)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	for (unsigned i = 0; !code && i < bringup_n_steps; i++) {
-		if (is_wanted(o, &bringup_steps[i]))
-			run_step(&b, out, i);
-		if (out->n_fail && !o->keep_going)
-			break;
-	}
+	describe(&b, out);
+	if (!code)
+		code = run_steps(&b, out, err);
 	describe(&b, out);
 	bringup_close(&b);
 	hal_destroy(b.hal);

@@ -82,19 +82,28 @@ int bringup_check_expected(const char *path, struct err *err)
 	return path ? read_file(path, "", &value, err) : 0;
 }
 
+/* What is expected of a metric here, 0: nothing known. */
+static int expected_of(struct bringup *b, const char *name, double *out)
+{
+	*out = 0;
+	if (b->options->expected)
+		return read_file(b->options->expected, name, out, &b->err);
+	for (unsigned i = 0; i < COUNT(built_in); i++)
+		if (!strcmp(built_in[i].name, name) && built_in[i].is_model == b->info.is_model &&
+		    !strcmp(built_in[i].device, b->info.name))
+			*out = built_in[i].value;
+	return 0;
+}
+
+
 static enum bringup_result judge(struct bringup *b, const char *name, double measured)
 {
 	const struct metric *m = find(name);
-	double expected = 0;
+	double expected;
 
 	if (!m)
 		return bringup_fail(b, "\"%s\" is no row of expected.def", name);
-	if (b->options->expected)
-		TRY(b, read_file(b->options->expected, name, &expected, &b->err));
-	for (unsigned i = 0; !b->options->expected && i < COUNT(built_in); i++)
-		if (!strcmp(built_in[i].name, name) && built_in[i].is_model == b->info.is_model &&
-		    !strcmp(built_in[i].device, b->info.name))
-			expected = built_in[i].value;
+	TRY(b, expected_of(b, name, &expected));
 	return bringup_number(b, name, m->unit, measured, expected, m->better == LESS);
 }
 
@@ -112,6 +121,7 @@ static void keep_worst(struct bringup *b, enum bringup_result r, char text[BRING
 
 enum { ROUNDS = 9 };
 #define MOVED ((uint64_t)16 << 20)
+#define LEAST ((uint64_t)4 << 10)	/* of sizes up to that, each four times the last */
 
 enum way { MEMCPY, IN, OUT, ACROSS, FILL, N_WAYS };
 static const char *const ways[] = { "host_memcpy", "host_to_device", "device_to_host",
@@ -123,8 +133,9 @@ struct blocks {
 	struct hal_mem *host[2], *hbm[2];
 };
 
-/* Seconds that one way takes. */
-static int time_way(struct bringup *b, const struct blocks *k, enum way way, double *seconds)
+/* Seconds that one way takes for so many bytes. */
+static int time_way(struct bringup *b, const struct blocks *k, enum way way, uint64_t bytes,
+		    double *seconds)
 {
 	struct hal_mem *dst = way == OUT ? k->host[1] : k->hbm[way == ACROSS];
 	struct hal_mem *src = way == IN ? k->host[0] : k->hbm[0];
@@ -133,16 +144,69 @@ static int time_way(struct bringup *b, const struct blocks *k, enum way way, dou
 	int code = 0;
 
 	if (way == MEMCPY) {
-		memcpy(hal_mem_host(k->host[1]), hal_mem_host(k->host[0]), MOVED);
+		memcpy(hal_mem_host(k->host[1]), hal_mem_host(k->host[0]), bytes);
 	} else {
 		code = way == FILL ?
-			hal_queue_fill(b->dma, dst, 0, MOVED, 0x5a5a5a5a5a5a5a5a, &value,
+			hal_queue_fill(b->dma, dst, 0, bytes, 0x5a5a5a5a5a5a5a5a, &value,
 				       &b->err) :
-			hal_queue_copy(b->dma, dst, 0, src, 0, MOVED, NULL, 0, &value, &b->err);
+			hal_queue_copy(b->dma, dst, 0, src, 0, bytes, NULL, 0, &value, &b->err);
 		if (!code)
 			code = hal_queue_wait(b->dma, value, SOON, &b->err);
 	}
 	*seconds = (double)(clock_ns() - begin) / SECOND;
+	return code;
+}
+
+/* ---- by size ---- */
+
+static void add_point(struct bringup *b, const char *series, uint64_t bytes, double measured,
+		      double expected)
+{
+	struct bringup_point *p = &b->row->points[b->row->n_points];
+
+	if (b->row->n_points == BRINGUP_POINTS)
+		return;
+	snprintf(p->series, sizeof(p->series), "%s", series);
+	p->bytes = bytes;
+	p->measured = measured;
+	p->expected = expected;
+	b->row->n_points++;
+}
+
+/* GB/s at most, expected of large copies; 0: nothing known. */
+static int peak_of(struct bringup *b, enum way way, double memcpy_rate, double *out)
+{
+	int code = expected_of(b, ways[way], out);
+
+	if (code || *out > 0 || !shares[way])
+		return code;
+	code = expected_of(b, shares[way], out);
+	*out *= memcpy_rate;
+	return code;
+}
+
+/* Copies of growing sizes, each way. A copy of n bytes is expected to take the round trip that is
+ * expected of an empty one, and n at the rate that is expected of large ones. */
+static int sweep(struct bringup *b, const struct blocks *k, double memcpy_rate)
+{
+	double peak, latency, seconds;
+	int code = expected_of(b, "round_trip", &latency);
+
+	for (enum way w = IN; !code && w <= ACROSS; w++) {
+		code = peak_of(b, w, memcpy_rate, &peak);
+		for (uint64_t bytes = LEAST; !code && bytes <= MOVED; bytes *= 4) {
+			double best = 0, n = (double)bytes;
+
+			for (unsigned i = 0; !code && i < ROUNDS; i++) {
+				code = time_way(b, k, w, bytes, &seconds);
+				if (!code && seconds > 0 && n / seconds > best)
+					best = n / seconds;
+			}
+			if (!code)
+				add_point(b, ways[w], bytes, best / 1e9, peak > 0 ?
+					  n / (latency * 1e3 + n / peak) : 0);
+		}
+	}
 	return code;
 }
 
@@ -164,10 +228,11 @@ enum bringup_result step_bandwidth(struct bringup *b)
 	/* Side by side, so that all see the same machine; the first round makes pages. */
 	for (unsigned round = 0; round <= ROUNDS; round++)
 		for (unsigned w = 0; w < N_WAYS; w++) {
-			TRY(b, time_way(b, &k, (enum way)w, &seconds));
+			TRY(b, time_way(b, &k, (enum way)w, MOVED, &seconds));
 			if (round && seconds > 0 && (double)MOVED / seconds > best[w])
 				best[w] = (double)MOVED / seconds;
 		}
+	TRY(b, sweep(b, &k, best[MEMCPY] / 1e9));
 	for (unsigned w = 0; w < N_WAYS; w++) {
 		keep_worst(b, judge(b, ways[w], best[w] / 1e9), text, &worst);
 		if (shares[w])

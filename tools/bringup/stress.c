@@ -170,7 +170,10 @@ enum bringup_result step_soak(struct bringup *b)
 	TRY(b, read_ras(b, &before));
 	do {
 		char text[BRINGUP_TEXT];
+		double share = 1 - (double)(end - clock_ns()) / SECOND / seconds;
 
+		bringup_hold(b, share);
+		bringup_progress(b, 0, n, "steps");
 		if (laps[n % COUNT(laps)].step(b) == BRINGUP_FAIL) {
 			memcpy(text, b->row->text, sizeof(text));
 			return bringup_fail(b, "%s, as number %u: %.500s",

@@ -4,9 +4,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/compiler/tc.h"
 #include "tools/bringup/bringup.h"
+#include "tools/tessera-bringup/progress.h"
 
 enum which {
 #define OPTION(name, letter, argument, meaning) OPTION_##name,
@@ -32,7 +34,7 @@ enum {
 /* What the command line said. */
 struct command {
 	struct bringup_options run;
-	const char *json, *junit;
+	const char *json, *junit, *html;
 	bool must_list, must_help, must_version;
 };
 
@@ -153,6 +155,12 @@ static int take_option(struct command *c, enum which which, const char *argument
 	case OPTION_junit:
 		c->junit = argument;
 		break;
+	case OPTION_html:
+		c->html = argument;
+		break;
+	case OPTION_resume:
+		c->run.resume = argument;
+		break;
 	case OPTION_list:
 		c->must_list = true;
 		break;
@@ -214,14 +222,33 @@ static void print_numbers(const struct bringup_row *row, FILE *to)
 	}
 }
 
-/* A line before a step on a terminal, and what it found. */
+/* Where it goes. */
+struct view {
+	FILE *to;
+	struct progress progress;
+	bool is_one;		/* the bar is on the same terminal */
+};
+
+static void print_name(const struct bringup_row *row, FILE *to)
+{
+	fprintf(to, "%2u  %-18s ", row->step->number, row->step->name);
+}
+
+/* The step's name before it runs, which a bar says as well, and what it found. */
 static void tell(void *arg, const struct bringup_row *row)
 {
-	FILE *to = arg;
+	struct view *v = arg;
+	FILE *to = v->to;
 
 	if (row->seconds < 0) {
-		fprintf(to, "%2u  %-18s ", row->step->number, row->step->name);
+		if (!v->is_one)
+			print_name(row, to);
 	} else {
+		progress_clear(&v->progress);
+		if (v->is_one)
+			print_name(row, to);
+		if (row->result == BRINGUP_FAIL)
+			progress_alarm(&v->progress);
 		fprintf(to, "%s %7.2f s  %s\n", bringup_result_name(row->result), row->seconds,
 			row->text);
 		print_numbers(row, to);
@@ -230,6 +257,13 @@ static void tell(void *arg, const struct bringup_row *row)
 	}
 	/* A step may hang the machine: what was said before it must be seen. */
 	fflush(to);
+}
+
+static void show(void *arg, const struct bringup_progress *at)
+{
+	struct view *v = arg;
+
+	progress_show(&v->progress, at);
 }
 
 /* One report; false: it could not be written. */
@@ -256,15 +290,22 @@ static bool write_report(const char *path, const struct bringup_report *r,
 static int run(struct command *c)
 {
 	bool is_quiet = (c->json && !strcmp(c->json, "-")) ||
-			(c->junit && !strcmp(c->junit, "-"));
+			(c->junit && !strcmp(c->junit, "-")) ||
+			(c->html && !strcmp(c->html, "-"));
 	FILE *to = is_quiet ? stderr : stdout;
+	struct view view = { .to = to };
 	struct bringup_report report;
 	struct err err;
-	int status;
+	int code, status;
 
+	progress_begin(&view.progress, stderr);
+	view.is_one = view.progress.to && isatty(fileno(to));
 	c->run.tell = tell;
-	c->run.arg = to;
-	if (bringup_run(&c->run, &report, &err)) {
+	c->run.progress = show;
+	c->run.arg = &view;
+	code = bringup_run(&c->run, &report, &err);
+	progress_end(&view.progress);
+	if (code) {
 		fprintf(stderr, "tessera-bringup: %s\n", err.msg);
 		bringup_report_free(&report);
 		return EXIT_USAGE;
@@ -274,7 +315,8 @@ static int run(struct command *c)
 		report.n_skip, report.seconds);
 	status = report.n_fail || !report.n_pass ? EXIT_FAILED : EXIT_OK;
 	if (!write_report(c->json, &report, bringup_write_json) ||
-	    !write_report(c->junit, &report, bringup_write_junit))
+	    !write_report(c->junit, &report, bringup_write_junit) ||
+	    !write_report(c->html, &report, bringup_write_html))
 		status = EXIT_NOT_WRITTEN;
 	bringup_report_free(&report);
 	return status;

@@ -111,7 +111,7 @@ static const struct {
 	{ step_scratch, SCRATCH_LOST, "lost when the device is disabled" },
 	{ step_clock, FAST_CLOCK, "CLOCK went on" },
 	{ step_clock, STOPPED_CLOCK, "CLOCK went on" },
-	{ step_versions, OTHER_VERSION, "VERSION 0x10002" },
+	{ step_versions, OTHER_VERSION, "IDENTIFY says contract" },
 	{ step_versions, NOT_READY, "does not come up" },
 	{ step_identity, OTHER_CAP, "CAP 0x100100020003f" },
 	{ step_identity, OTHER_HBM, "bytes of HBM" },

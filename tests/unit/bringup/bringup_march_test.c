@@ -7,8 +7,8 @@
 #include "tests/unit/bringup/bringup_test.h"
 #include "tools/bringup/march.h"
 
-enum class { SAF, TF, CFIN, CFID, CFST, AF, N_CLASSES };
-enum needs { ONE, TWO };
+enum class { SAF, TF, CFIN, CFID, CFST, AF, ROW, N_CLASSES };
+enum needs { ONE, TWO, NUMBER };
 
 static const struct kind {
 	const char *name;
@@ -21,9 +21,11 @@ static const struct kind {
 
 static const struct { const char *march; unsigned class, found, of; } covers[] = {
 #define MARCH(...)
+#define HAMMER(...)
 #define COVERS(name, class, found, of) { #name, class, found, of },
 #include "tools/bringup/march.def"
 #undef MARCH
+#undef HAMMER
 #undef COVERS
 };
 
@@ -97,15 +99,16 @@ static void count(const struct bringup_march *m, const struct kind *k, unsigned 
 
 static void coverage_is(const char *name)
 {
-	static const char *const names[] = { "SAF", "TF", "CFIN", "CFID", "CFST", "AF" };
+	static const char *const names[] = { "SAF", "TF", "CFIN", "CFID", "CFST", "AF", "ROW" };
 	const struct bringup_march *m = bringup_find_march(name);
 	unsigned found[N_CLASSES] = { 0 }, of[N_CLASSES] = { 0 }, n = 0;
 
 	assert_non_null(m);
 	assert_false(finds(m));
 	for (unsigned i = 0; i < COUNT(kinds); i++)
-		count(m, &kinds[i], found, of);
-	for (unsigned i = 0; i < N_CLASSES; i++)
+		if (kinds[i].class != ROW)
+			count(m, &kinds[i], found, of);
+	for (unsigned i = 0; i < ROW; i++)
 		print_message("%-8s %-4s %4u of %4u\n", name, names[i], found[i], of[i]);
 	for (unsigned i = 0; i < COUNT(covers); i++) {
 		unsigned c = covers[i].class;
@@ -186,6 +189,131 @@ static void many_bad_words_are_counted_and_some_told(void **state)
 	assert_int_equal(r.n_words, 24);
 }
 
+/* ---- rows ---- */
+
+#define STRIDE ((uint64_t)HW_HBM_ROW_BYTES * HW_HBM_BANKS)
+
+/* A cell of this row and bank, faulty by so many activations. */
+static void spoil_row(const struct kind *k, uint64_t most, unsigned row, unsigned bank)
+{
+	uint64_t byte = row * STRIDE + bank * HW_HBM_ROW_BYTES + 40 * bank;
+
+	inject(HW_INJECT_CELL_BY, most);
+	inject(HW_INJECT_CELL, (uint64_t)k->number << 56 | (byte * 8 + 3 * row));
+}
+
+static struct bringup_marched hammered;
+
+/* Whether one pattern, or all of them, find what was spoilt. */
+static bool hammer_finds(const struct bringup_hammer *only, uint64_t turns)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < bringup_n_hammers && !found; i++) {
+		if (only && only != &bringup_hammers[i])
+			continue;
+		if (bringup_hammer(&t.b, &bringup_hammers[i], all, turns, &hammered))
+			fail_msg("%s", t.b.err.msg);
+		found = hammered.n_bad;
+	}
+	return found;
+}
+
+/* A block of five rows of each bank, of which those but the first and the last have neighbours. */
+static void with_rows(void (*then)(void))
+{
+	struct hal_mem *was = all;
+
+	hal_mem_free(was);
+	assert_int_equal(hal_mem_alloc(t.b.dev, HAL_MEM_HBM, 5 * STRIDE, "test", &all, &t.b.err),
+			 0);
+	assert_int_equal(hal_lent_offset(all), 0);
+	then();
+	hal_mem_free(all);
+	assert_int_equal(hal_mem_alloc(t.b.dev, HAL_MEM_HBM, 32 << 20, "test", &all, &t.b.err), 0);
+	windows[0].mem = windows[1].mem = all;
+}
+
+/* Few turns, so that many faults are tried; what counts is the sum of both rows'. */
+#define FEW 20u
+
+static void find_all_and_no_more(void)
+{
+	unsigned found = 0, of = 0;
+
+	assert_false(hammer_finds(NULL, FEW));
+	for (unsigned i = 0; i < COUNT(kinds); i++)
+		for (unsigned row = 1; kinds[i].class == ROW && row < 4; row++)
+			for (unsigned bank = 0; bank < HW_HBM_BANKS; bank++, of++) {
+				spoil_row(&kinds[i], 2 * FEW, row, bank);
+				found += hammer_finds(NULL, FEW);
+				if (hammered.n_words && (hammered.words[0].element != row ||
+							 hammered.words[0].op != bank))
+					fail_msg("row %u, bank %u is told as row %u, bank %u", row,
+						 bank, hammered.words[0].element,
+						 hammered.words[0].op);
+				inject(HW_INJECT_MEND, 0);
+				/* What bears more is no fault that the test claims to find. */
+				spoil_row(&kinds[i], 8 * FEW, row, bank);
+				assert_false(hammer_finds(NULL, FEW));
+				inject(HW_INJECT_MEND, 0);
+			}
+	print_message("hammer   ROW  %4u of %4u\n", found, of);
+	assert_int_equal(found, of);
+}
+
+static void hammering_finds_each_cell_that_rows_disturb(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < COUNT(covers); i++)
+		if (!strcmp(covers[i].march, "hammer"))
+			assert_true(covers[i].class == ROW && covers[i].found == covers[i].of);
+	with_rows(find_all_and_no_more);
+}
+
+/* No pattern finds all kinds: that there are several is no ornament. */
+static void find_by_one(void)
+{
+	for (unsigned p = 0; p < bringup_n_hammers; p++) {
+		unsigned found = 0;
+
+		for (unsigned i = 0; i < COUNT(kinds); i++)
+			for (unsigned row = 1; kinds[i].class == ROW && row < 3; row++) {
+				spoil_row(&kinds[i], FEW, row, 0);
+				found += hammer_finds(&bringup_hammers[p], FEW);
+				inject(HW_INJECT_MEND, 0);
+			}
+		assert_in_range(found, 1, 7);
+	}
+}
+
+static void one_pattern_does_not_find_all(void **state)
+{
+	(void)state;
+	with_rows(find_by_one);
+}
+
+/* Each of these has one neighbour only. The first and the last row are not claimed. */
+static void hammer_edges(void)
+{
+	for (unsigned row = 0; row < 5; row += 4) {
+		spoil_row(&kinds[COUNT(kinds) - 4], FEW / 2, row, 3);
+		assert_false(hammer_finds(NULL, FEW));
+		inject(HW_INJECT_MEND, 0);
+	}
+	assert_non_null(bringup_mem(&t.b, HAL_MEM_HBM, 2 * STRIDE));
+	assert_int_equal(bringup_hammer(&t.b, &bringup_hammers[0], t.b.mems[0], FEW, &hammered),
+			 ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(t.b.err.msg, "3 are the fewest"));
+	bringup_give_back(&t.b);
+}
+
+static void rows_at_the_edge_are_not_claimed(void **state)
+{
+	(void)state;
+	with_rows(hammer_edges);
+}
+
 /* ---- steps ---- */
 
 static const struct {
@@ -213,7 +341,7 @@ static void each_step_finds_the_faults_it_is_for(void **state)
 		for (unsigned k = 0; k < COUNT(kinds); k++) {
 			enum bringup_result r;
 
-			if (!(steps[i].classes & 1 << kinds[k].class))
+			if (kinds[k].needs == NUMBER || !(steps[i].classes & 1 << kinds[k].class))
 				continue;
 			spoil(&kinds[k], 5, 2, 1);
 			r = t_step(&t, steps[i].step);
@@ -221,7 +349,40 @@ static void each_step_finds_the_faults_it_is_for(void **state)
 			if (r != BRINGUP_FAIL || !strstr(t.row.text, "reads were wrong"))
 				fail_msg("%s does not find %s: %s", steps[i].name, kinds[k].name,
 					 t.row.text);
+			/* The victim, or what it is coupled with. */
+			assert_int_equal(t.row.memory.n_areas, 2);
+			assert_true(t.row.memory.n_bad && t.row.memory.n_told);
+			assert_true(t.row.memory.bad[0].offset == words[5] * 8 ||
+				    t.row.memory.bad[0].offset == words[2] * 8);
 		}
+}
+
+/* The lowest rows but the first, in the step's own numbers: the last activation that it claims. */
+static void the_step_hammers_as_often_as_it_says(void **state)
+{
+	const struct bringup_map *map = &t.row.memory;
+
+	(void)state;
+	t.options.hbm_bytes = 4096;	/* it takes what it needs */
+	for (unsigned i = 0; i < COUNT(kinds); i++) {
+		if (kinds[i].class != ROW)
+			continue;
+		spoil_row(&kinds[i], 32768, 1, 5);
+		assert_int_equal(t_step(&t, step_hbm_hammer), BRINGUP_FAIL);
+		inject(HW_INJECT_MEND, 0);
+		if (!strstr(t.row.text, "reads were wrong after 32768 activations") ||
+		    !strstr(t.row.text, "in row 1 of bank 5, "))
+			fail_msg("%s", t.row.text);
+		assert_int_equal(map->n_told, map->n_bad);
+		assert_int_equal(map->n_areas, 2);
+		assert_int_equal(map->areas[0].offset, 0);
+		assert_int_equal(map->bad[0].offset, STRIDE + 5 * HW_HBM_ROW_BYTES + 200);
+		assert_int_equal(map->bad[0].want ^ map->bad[0].got, 1 << 3);
+	}
+	assert_int_equal(t_step(&t, step_hbm_hammer), BRINGUP_PASS);
+	assert_int_equal(map->n_areas, 2);
+	assert_int_equal(map->n_bad, 0);
+	assert_int_equal(t.row.n_numbers, 1);
 }
 
 static void good_memory_passes_again_and_again(void **state)
@@ -241,7 +402,11 @@ int main(void)
 		cmocka_unit_test(a_lesser_march_finds_less),
 		cmocka_unit_test(a_bad_word_is_named),
 		cmocka_unit_test(many_bad_words_are_counted_and_some_told),
+		cmocka_unit_test(hammering_finds_each_cell_that_rows_disturb),
+		cmocka_unit_test(one_pattern_does_not_find_all),
+		cmocka_unit_test(rows_at_the_edge_are_not_claimed),
 		cmocka_unit_test(each_step_finds_the_faults_it_is_for),
+		cmocka_unit_test(the_step_hammers_as_often_as_it_says),
 		cmocka_unit_test(good_memory_passes_again_and_again),
 	};
 
