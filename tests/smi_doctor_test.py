@@ -5,6 +5,7 @@ Each cause of tools/xla-smi/causes.def is provoked on a sysfs, /proc and /dev th
 the kernel driver's node is a file, answered for by fake/node_preload.c.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -389,6 +391,68 @@ class Acts(Machine):
         self.env["FAKE_RESET"] = "13"
         self.assertEqual(self.run_smi("reset", "0").returncode, 4)
 
+    def open_node(self, pid, command, *ids):
+        """A process has the driver's node open, once for each of these clients."""
+        self.put(self.card / f"proc/{pid}/comm", command)
+        self.put(self.card / f"proc/{pid}/status", f"Name:\t{command}\nState:\tS (sleeping)")
+        (self.card / f"proc/{pid}/fd").mkdir()
+        for fd, client in enumerate(ids, 5):
+            (self.card / f"proc/{pid}/fd/{fd}").symlink_to(self.card / "dev/accel/accel0")
+            self.put(self.card / f"proc/{pid}/fdinfo/{fd}",
+                     f"drm-driver:\ttessera\ndrm-client-id:\t{client}\n")
+
+    def reset_client(self, pid, *args):
+        done = self.run_smi("reset", "accel:accel0", "--client", pid, *args)
+        return done.returncode, done.stdout, done.stderr, \
+            (self.function / "reset_client").read_text(encoding="utf-8")
+
+    def test_the_part_of_one_process_is_reset(self):
+        self.with_driver()
+        self.put(self.function / "reset_client", "")
+        self.open_node(41, "train", 7, 7)
+        self.open_node(42, "child", 7)
+        self.open_node(43, "serve", 8)
+        status, out, err, written = self.reset_client("41", "--dry-run")
+        self.assertEqual((status, err, written), (0, "", ""))
+        self.assertIn("what process 41 (train) has on it: its contexts", out)
+        self.assertIn("process 42 (child) shares an open file", out)
+        self.assertNotIn("serve", out)
+        status, out, err, written = self.reset_client("41")
+        self.assertEqual((status, written), (4, ""))
+        self.assertIn("alive and has it open; --force", err)
+        status, out, err, written = self.reset_client("41", "--force")
+        self.assertEqual((status, err, written), (0, "", "7\n"))
+        self.assertIn("all that process 41 had on it has ended, and it answers", out)
+        self.env["FAKE_CTX"] = "19"
+        status, out, err, written = self.reset_client("43", "--force")
+        self.assertEqual((status, written), (1, "8\n"))
+        self.assertIn("gives no context: the kernel driver gave the device", err)
+        self.env["FAKE_CTX"] = "28"
+        self.assertEqual(self.reset_client("43", "--force")[0], 0)
+
+    def test_a_part_that_can_not_be_reset_is_refused(self):
+        self.hold("S (sleeping)")
+        done = self.run_smi("reset", BDF, "--client", "41", "--force")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("only the kernel driver tells its clients apart", done.stderr)
+        for bad in ("0", "-1", "x", "1.5", ""):
+            self.assertEqual(self.run_smi("reset", BDF, "--client", bad).returncode, 2, bad)
+        self.with_driver()
+        done = self.run_smi("reset", "accel:accel0", "--client", "43", "--force")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("process 43 has not opened accel:accel0", done.stderr)
+        self.open_node(43, "serve", 8)
+        done = self.run_smi("reset", "accel:accel0", "--client", "43", "--force")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("older than this xla-smi", done.stderr)
+        self.put(self.function / "reset_client", "")
+        self.env["FAKE_RESET"] = "13"
+        self.assertEqual(self.reset_client("43", "--force")[0::3], (4, ""))
+        self.env["FAKE_RESET"] = "2"
+        status, out, err, _ = self.reset_client("43", "--force")
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("has closed it meanwhile", out)
+
     def test_the_drivers_own_word_is_shown(self):
         """And a page that says otherwise is not believed."""
         self.with_driver()
@@ -449,11 +513,14 @@ class Acts(Machine):
         done = self.run_smi("inject", "accel:accel0", "ecc", "5")
         self.assertEqual((done.returncode, at.read_text()), (4, ""))
         for args, text in (("ecc", "5"), "1 5"), (("poison", "0x1000"), "2 0x1000"), \
-                (("fatal",), "3 1"), (("drop-irq", "2"), "4 2"):
+                (("fatal",), "3 3"), (("drop-irq", "2"), "4 2"), (("hang",), "12 1"), \
+                (("air", "60000"), "15 60000"), \
+                (("hang", "2"), "12 2"), (("bus", "3"), "13 3"), (("link-down",), "14 0"), \
+                (("thermal",), "3 4"), (("firmware",), "3 5"), (("pcie",), "3 6"):
             at.write_text("")
             done = self.run_smi("inject", "accel:accel0", *args, "--force")
             self.assertEqual((done.returncode, at.read_text()), (0, text), done.stderr)
-        for args in ("flood",), ("ecc", "x"), ("ecc", "-1"):
+        for args in ("flood",), ("ecc", "x"), ("ecc", "-1"), ("thermal", "1"):
             self.assertEqual(self.run_smi("inject", "accel:accel0", *args, "-f").returncode, 2)
         self.publish("tessera-0-7", page(7))
         self.assertEqual(self.run_smi("inject", "sim:0", "ecc", "-f").returncode, 4)
@@ -503,6 +570,114 @@ class Acts(Machine):
             self.assertIn("Address already in use", done.stderr)
             server.send_signal(signal.SIGTERM)
             self.assertEqual(server.wait(LIMIT_S), 0)
+
+
+    def ask(self, port, request):
+        """The status and the text of the answer."""
+        with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as s:
+            s.sendall(request)
+            got = b""
+            while part := s.recv(65536):
+                got += part
+        return int(got.split()[1]), got.decode()
+
+    @contextlib.contextmanager
+    def serving(self, *args):
+        """Ends it whatever the test finds: who waits for it would wait for ever."""
+        env = dict(os.environ, TESSERA_TELEMETRY_DIR=str(self.dir))
+        with subprocess.Popen([smi_test.SMI, "serve", "--port", "0", "--root", self.card, *args],
+                              stdout=subprocess.PIPE, text=True, env=env) as server:
+            try:
+                yield server
+            finally:
+                server.kill()
+
+    def test_the_page_lives_and_is_for_this_machine_alone(self):
+        self.publish("tessera-0-7", page(7, command=b"first<b>"))
+        with self.serving("--ui", "-i", "3") as server:
+            url = server.stdout.readline().strip()
+            self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/$")
+            port = int(url.split(":")[2].strip("/"))
+            with urllib.request.urlopen(url, timeout=LIMIT_S) as got:
+                self.assertIn("text/html", got.headers["Content-Type"])
+                self.assertIn("default-src 'none'", got.headers["Content-Security-Policy"])
+                text = got.read().decode()
+            self.assertIn('<meta http-equiv="refresh" content="3">', text)
+            self.assertIn("first&lt;b&gt;", text)
+            self.assertNotIn("What stands in the way", text)    # that would try the devices
+            # Nothing of it leads elsewhere.
+            self.assertEqual([a for a in re.findall(r'(?:src|href)="([^"]*)"', text)
+                              if not a.startswith("#")], [])
+            self.assertNotRegex(text, r"<script|<link|url\(|@import|https?://")
+            self.publish("tessera-0-8", page(8, command=b"second"))
+            with urllib.request.urlopen(url, timeout=LIMIT_S) as got:
+                self.assertIn("second", got.read().decode())
+            for host in ("127.0.0.1", f"127.0.0.1:{port}", "localhost", f"LOCALHOST:{port}",
+                         f"[::1]:{port}"):
+                self.assertEqual(self.ask(port, f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"
+                                          .encode())[0], 200, host)
+            for head in ("Host: evil.example", f"Host: evil.example:{port}", "X: 1",
+                         "Host: 127.0.0.1:1", "Host: 127.0.0.1.evil.example",
+                         "Host: localhost\r\nHost: evil.example", f"X-Host: 127.0.0.1:{port}"):
+                for path in ("/", "/metrics", "/json"):
+                    self.assertEqual(self.ask(port, f"GET {path} HTTP/1.1\r\n{head}\r\n\r\n"
+                                              .encode())[0], 421, head)
+            self.assertEqual(self.ask(port, b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n")[0],
+                             405)
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(LIMIT_S), 0)
+        with self.serving() as server:
+            port = int(server.stdout.readline().split(":")[2].split("/")[0])
+            text = self.ask(port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")[1]
+            self.assertNotIn("<html", text)
+            server.terminate()
+
+    def test_slow_clients_keep_nobody_and_are_bounded(self):
+        with self.serving("--ui") as server:
+            port = int(server.stdout.readline().split(":")[2].strip("/\n"))
+            slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+            for i, s in enumerate(slow):
+                # Half a request; all of one, whose answer nobody reads.
+                s.sendall(b"GET / HT" if i % 2 else b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            begin = time.monotonic()
+            for _ in range(5):
+                self.assertEqual(self.ask(port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")[0],
+                                 200)
+            # In turn, not behind them: each of those would be waited for a second and more.
+            self.assertLess(time.monotonic() - begin, 10)
+            files = os.listdir(f"/proc/{server.pid}/fd")
+            self.assertLess(len(files), 50)
+            # Whoever is slow is left.
+            end = time.monotonic() + LIMIT_S
+            while len(os.listdir(f"/proc/{server.pid}/fd")) > 8 and time.monotonic() < end:
+                time.sleep(0.05)
+            self.assertLess(len(os.listdir(f"/proc/{server.pid}/fd")), 9)
+            for s in slow:
+                s.close()
+            server.terminate()
+
+    CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+    @unittest.skipUnless(CHROMIUM, "there is no chromium: apt-get install chromium")
+    def test_a_browser_shows_the_page(self):
+        self.publish("tessera-0-7", page(7, command=b"in-a-browser"))
+        with self.serving("--ui") as server:
+            url = server.stdout.readline().strip()
+            done = subprocess.run(
+                [self.CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+                 f"--user-data-dir={self.dir / 'browser'}", "--window-size=1200,800",
+                 "--enable-logging=stderr",
+                 "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                 f"--screenshot={self.dir / 'page.png'}", "--dump-dom", url], timeout=120,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+            server.terminate()
+        self.assertIn("in-a-browser", done.stdout, done.stderr[-2000:])
+        self.assertRegex(done.stdout, r"<h2>Devices</h2>")
+        # The page's own policy forbids nothing that it has.
+        self.assertNotIn("Content Security Policy", done.stderr)
+        self.assertNotIn("Refused to", done.stderr)
+        if os.environ.get("SMI_PICTURE"):
+            shutil.copy(self.dir / "page.png", os.environ["SMI_PICTURE"])
 
 
 def load_tests(loader, _tests, _pattern):

@@ -306,7 +306,22 @@ class DriverLinks(smi_doctor_test.Machine):
         self.with_driver(FAKE_FABRIC="7")
         told, = json.loads(self.run_smi("topo", "--json").stdout)["devices"]
         self.check(told, fabric=f"{7:016x}", chip=1, n_chips=2, coords="1,0,0", shape="2x1x1",
-                   links="unknown: the kernel driver gives no log page of links")
+                   links="unknown: the kernel driver is too old to tell")
+        # A driver that can be asked, of each state.
+        for state, word, up in ((1, "up", 1), (2, "neighbour fatal", 0), (4, "down", 0)):
+            self.env["FAKE_LINK"] = str(state)
+            told = json.loads(self.run_smi("topo", "--json").stdout)
+            self.check(told["devices"][0], links=f"{up} of 1 work")
+            row, = told["links"]
+            self.check(row, bus_id="accel:accel0", pid=None, chip=1, port="x-", peer_chip=0,
+                       state=word, up=up, tx_bytes=5, rx_bytes=6, n_packets=7, n_refused=0,
+                       age_ns=0)
+            found = {r["code"]: r for r in self.doctor().values()}
+            self.assertEqual("LINK_DOWN" in found, not up)
+        self.assertIn("down, as the kernel driver says", found["LINK_DOWN"]["evidence"])
+        self.assertIn("xla-smi reset accel:accel0", found["LINK_DOWN"]["fix"])
+        self.env["FAKE_REFUSED"] = "3"
+        self.assertIn("refused 3 writes", self.doctor()["LINK_REFUSES"]["evidence"])
         self.env.pop("FAKE_FABRIC")
         told, = json.loads(self.run_smi("topo", "--json").stdout)["devices"]
         self.check(told, fabric="", chip=None, links="none")
@@ -315,7 +330,7 @@ class DriverLinks(smi_doctor_test.Machine):
 # ---- registers ----
 
 class Registers(smi_doctor_test.Machine):
-    VALUES = {0x0: 0x7e551234, 0x4: 0x00010001, 0x8: 0x0001001000200040, 0x14: 1,
+    VALUES = {0x0: 0x7e551234, 0x4: 0x00010003, 0x8: 0x0001001000200040, 0x14: 1,
               0x30: 1 << 30, 0x40: 123456789, 0x48: 0, 0x4c: 5}
 
     def setUp(self):

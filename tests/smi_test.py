@@ -77,7 +77,7 @@ class Device(ctypes.Structure):
 class Page(ctypes.Structure):
     _fields_ = [("magic", U64), ("version", U32), ("bytes", U32), ("sequence", U32),
                 ("pid", U32), ("start", U64), ("command", ctypes.c_char * 64),
-                ("n_devices", U32), ("zero", U32), ("n_events", U64),
+                ("n_devices", U32), ("socket", U32), ("n_events", U64),
                 ("events", Event * EVENTS), ("devices", Device * 64)]
 
 
@@ -132,6 +132,11 @@ class Smi(unittest.TestCase):
         f.flush()
         fcntl.flock(f, fcntl.LOCK_EX)
         self.held.append(f)
+
+    def rewrite(self, name, content):
+        """What its process tells now."""
+        with open(self.dir / name, "rb+") as f:
+            f.write(bytes(content))
 
     def smi(self, *args, folder=None, **how):
         env = dict(os.environ, TESSERA_TELEMETRY_DIR=str(folder or self.dir))
@@ -576,7 +581,27 @@ class Smi(unittest.TestCase):
                 self.until(r"small", gone=True)
                 self.tmux("send-keys", "-t", "top", "x", "Enter")
                 self.until("no process fits the filter")
-                self.tmux("send-keys", "-t", "top", "/", "Enter", "h")
+                self.tmux("send-keys", "-t", "top", "/", "Enter", "l")
+                self.until("no process tells of links")
+                p.devices[0].n_links, p.devices[0].fabric, p.devices[0].n_chips = 2, 9, 4
+                p.devices[0].shape[:] = 2, 2, 1
+                for i, port in enumerate(p.devices[0].links[:2]):
+                    port.peer, port.dim, port.is_ = 1 + i, i, 1 + i
+                    port.tx_bytes, port.rx_bytes, port.n_errors = 3 << 30, 5 << 20, 7 * i
+                self.rewrite("tessera-0-7", p)
+                self.until(r"^sim:0 +x\+ +1 +0B +0B +3.0G +5.0M +0 +up")
+                self.until(r"^sim:0 +y\+ +2 +0B +0B +3.0G +5.0M +7 ")
+                # Each look shows what went since the one before.
+                end, screen = time.monotonic() + LIMIT_S, ""
+                while not re.search(r"^sim:0 +x\+ +1 +\d+G +0B ", screen, re.M):
+                    self.assertLess(time.monotonic(), end, screen)
+                    p.devices[0].links[0].tx_bytes += 1 << 30
+                    self.rewrite("tessera-0-7", p)
+                    screen = self.tmux("capture-pane", "-p", "-t", "top")
+                p.devices[0].n_links = 0
+                self.rewrite("tessera-0-7", p)
+                self.until("no process tells of links")
+                self.tmux("send-keys", "-t", "top", "lh")
                 self.until(r"^q quit  s sort")
                 # A terminal that gets too small for it all.
                 self.tmux("resize-window", "-t", "top", "-x", "20", "-y", "5")

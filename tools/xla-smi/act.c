@@ -65,24 +65,28 @@ static unsigned name_users(const struct smi_node *node, const struct smi_device 
 	return n;
 }
 
-/* Through the driver, which fails the work in order and asks the device who it is. */
-static int reset_node(const struct smi_device *d)
+/* The kernel's function reset; a driver that is bound hears of it and fails the work in order. */
+static int write_reset(const char *root, const struct smi_device *d)
 {
-	struct drm_tessera_reset r = { 0 };
+	char path[SMI_PATH];
+	int sysno;
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/reset", root, d->pci);
+	if (access(path, F_OK))
+		return refuse("the kernel knows no way to reset this function alone", d->bus_id);
+	sysno = write_file(path, "1");
+	return sysno ? fail(path, sysno) : SMI_OK;
+}
+
+/* And what the driver says of the device afterwards. */
+static int reset_node(const char *root, const struct smi_device *d)
+{
 	struct hw_identify identity;
 	struct err err;
-	int fd, sysno = 0;
+	int fd, status = write_reset(root, d);
 
-	if (accel_open(d->node, &fd, &identity, &err)) {
-		fprintf(stderr, "xla-smi: %s\n", err.msg);
-		return SMI_FAILED;
-	}
-	if (accel_sys->ioctl(fd, DRM_IOCTL_TESSERA_RESET, &r))
-		sysno = errno;
-	accel_sys->close(fd);
-	if (sysno)
-		return fail(d->bus_id, sysno);
-	/* What it says of itself now, by another opening. */
+	if (status)
+		return status;
 	if (accel_open(d->node, &fd, &identity, &err)) {
 		fprintf(stderr, "xla-smi: %s did not come back: %s\n", d->bus_id, err.msg);
 		return SMI_FAILED;
@@ -91,19 +95,15 @@ static int reset_node(const struct smi_device *d)
 	return SMI_OK;
 }
 
-/* The kernel's function reset, and whether the function answers afterwards. */
+/* And whether the function answers afterwards. */
 static int reset_function(const char *root, const struct smi_device *d)
 {
 	unsigned char id[4] = { 0 };
 	char path[SMI_PATH];
-	int sysno, fd;
+	int fd, status = write_reset(root, d);
 
-	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/reset", root, d->pci);
-	if (access(path, F_OK))
-		return refuse("the kernel knows no way to reset this function alone", d->bus_id);
-	sysno = write_file(path, "1");
-	if (sysno)
-		return fail(path, sysno);
+	if (status)
+		return status;
 	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/config", root, d->pci);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -139,9 +139,148 @@ static int reset_device(const struct smi_options *o, const struct smi_node *node
 			      d->bus_id);
 	/* It may take a while, and may be the last that is heard. */
 	fflush(stdout);
-	status = is_node ? reset_node(d) : reset_function(o->root, d);
+	status = is_node ? reset_node(o->root, d) : reset_function(o->root, d);
 	if (!status)
 		printf("%s: reset, and it answers\n", d->bus_id);
+	return status;
+}
+
+/* ---- reset of one process's part ---- */
+
+static unsigned long number_of(const struct smi_process *p)
+{
+	return (unsigned long)(p->holder_pid.is_known ? p->holder_pid.n : p->pid.n);
+}
+
+/* Says which other processes have one of these files open, as children have their parent's. */
+static bool name_sharers(const struct smi_options *o, struct smi_node *node,
+			 const struct smi_device *d, const struct smi_ids *ids)
+{
+	bool is_done = true;
+
+	for (unsigned i = 0; is_done && i < SMI_COUNT(node, processes); i++) {
+		const struct smi_process *p = &SMI_GET(node, processes, smi_process)[i];
+		struct smi_ids theirs = { 0 };
+		bool is_shared = false;
+
+		if (number_of(p) == o->client)
+			continue;
+		is_done = smi_ids_of(o->root, node, d, number_of(p), &theirs);
+		for (unsigned k = 0; k < ids->n * theirs.n; k++)
+			is_shared |= !strcmp(ids->id[k % ids->n], theirs.id[k / ids->n]);
+		if (is_shared)
+			printf("%s: process %lu (%s) shares an open file with it, and loses that "
+			       "part too\n", d->bus_id, number_of(p), p->command);
+		free(theirs.id);
+	}
+	return is_done;
+}
+
+/* 0, ENOENT if it is closed meanwhile, or an errno. */
+static int reset_id(const char *path, const char *id)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s\n", id);
+	return write_file(path, text);
+}
+
+/* The device gives contexts, which a request of its queue 0 does. */
+static int try_context(const struct smi_device *d)
+{
+	struct drm_tessera_ctx_create c = { 0 };
+	struct hw_identify identity;
+	struct err err;
+	int fd, sysno = 0;
+
+	if (accel_open(d->node, &fd, &identity, &err)) {
+		fprintf(stderr, "xla-smi: %s does not answer: %s\n", d->bus_id, err.msg);
+		return SMI_FAILED;
+	}
+	/* That others have them all is an answer too. */
+	if (accel_sys->ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c) && errno != ENOSPC)
+		sysno = errno;
+	if (sysno)
+		accel_refused(d->node, fd, sysno, "making a context", &err);
+	accel_sys->close(fd);
+	if (!sysno)
+		return SMI_OK;
+	fprintf(stderr, "xla-smi: %s gives no context: %s\n", d->bus_id, err.msg);
+	return SMI_FAILED;
+}
+
+static int reset_ids(const struct smi_options *o, const struct smi_device *d,
+		     const struct smi_ids *ids)
+{
+	char path[SMI_PATH];
+	unsigned n = 0;
+	int status;
+
+	snprintf(path, sizeof(path), "%s/sys/class/accel/%s/device/reset_client", o->root,
+		 strrchr(d->node, '/') + 1);
+	if (access(path, F_OK))
+		return refuse("its kernel driver can't: it is older than this xla-smi. Install "
+			      "the driver of this release", d->bus_id);
+	for (unsigned i = 0; i < ids->n; i++) {
+		int sysno = reset_id(path, ids->id[i]);
+
+		if (sysno && sysno != ENOENT)
+			return fail(path, sysno);
+		n += !sysno;
+	}
+	if (!n)
+		printf("%s: process %lu has closed it meanwhile\n", d->bus_id, o->client);
+	status = try_context(d);
+	if (!status && n)
+		printf("%s: all that process %lu had on it has ended, and it answers\n",
+		       d->bus_id, o->client);
+	return status;
+}
+
+static int reset_process(const struct smi_options *o, struct smi_node *node,
+			 const struct smi_device *d, const struct smi_ids *ids)
+{
+	const char *command = "?";
+
+	for (unsigned i = 0; i < SMI_COUNT(node, processes); i++) {
+		const struct smi_process *p = &SMI_GET(node, processes, smi_process)[i];
+
+		if (number_of(p) == o->client)
+			command = p->command;
+	}
+	printf("%s: a reset of what process %lu (%s) has on it: its contexts, queues and programs "
+	       "end, their work fails; its memory keeps its contents; others' work goes on\n",
+	       d->bus_id, o->client, command);
+	if (!name_sharers(o, node, d, ids))
+		return fail("memory", ENOMEM);
+	if (o->dry_run)
+		return SMI_OK;
+	if (!o->force)
+		return refuse("the process is alive and has it open; --force resets its part all "
+			      "the same", d->bus_id);
+	fflush(stdout);
+	return reset_ids(o, d, ids);
+}
+
+static int reset_client(const struct smi_options *o, struct smi_node *node,
+			const struct smi_device *d)
+{
+	struct smi_ids ids = { 0 };
+	int status;
+
+	if (strcmp(d->kind, "accel"))
+		return refuse("only the kernel driver tells its clients apart, and has not this "
+			      "device: end the process that has", d->bus_id);
+	if (!smi_ids_of(o->root, node, d, o->client, &ids)) {
+		status = fail("memory", ENOMEM);
+	} else if (!ids.n) {
+		fprintf(stderr, "xla-smi: process %lu has not opened %s, or is not this user's: "
+			"sudo xla-smi proc shows who has\n", o->client, d->bus_id);
+		status = SMI_REFUSED;
+	} else {
+		status = reset_process(o, node, d, &ids);
+	}
+	free(ids.id);
 	return status;
 }
 
@@ -167,7 +306,7 @@ int smi_reset(const struct smi_options *o, int argc, char **argv)
 	(void)argc;
 	if (status)
 		return status;
-	status = reset_device(o, &node, d);
+	status = o->client ? reset_client(o, &node, d) : reset_device(o, &node, d);
 	smi_node_free(&node);
 	return status;
 }
@@ -254,12 +393,25 @@ int smi_diag(const struct smi_options *o, int argc, char **argv)
 
 /* ---- inject ---- */
 
-static const struct { const char *name, *value; unsigned kind; } errors[] = {
-	{ "ecc", "how many memory errors are counted as corrected", HW_INJECT_ECC_CORRECTED },
+/* `usual` is the value where none is given; fatal's kinds take no other. */
+static const struct { const char *name, *value; unsigned kind, usual; } errors[] = {
+	{ "ecc", "how many memory errors are counted as corrected", HW_INJECT_ECC_CORRECTED, 1 },
 	{ "poison", "offset in device memory of a page that can't be read any more",
-	  HW_INJECT_POISON },
-	{ "fatal", "nothing: the device stops", HW_INJECT_FATAL },
-	{ "drop-irq", "how many interrupts get lost", HW_INJECT_DROP_IRQ },
+	  HW_INJECT_POISON, 0 },
+	{ "hang", "whose next run makes no progress: 1 computing, 2 copying", HW_INJECT_HANG, 1 },
+	{ "bus", "how many copies fail on the bus", HW_INJECT_BUS, 1 },
+	{ "drop-irq", "how many interrupts get lost", HW_INJECT_DROP_IRQ, 1 },
+	{ "link-down", "number of the link, as xla-smi topo lists a device's, from 0",
+	  HW_INJECT_LINK_DOWN, 0 },
+	{ "air", "how warm the air is, in thousandths of a degree; 90 C throttle", HW_INJECT_AIR,
+	  90000 },
+	{ "fatal", "nothing: the device stops", HW_INJECT_FATAL, HW_FATAL_INJECTED },
+	{ "thermal", "nothing: it stops as one that is too hot", HW_INJECT_FATAL,
+	  HW_FATAL_THERMAL },
+	{ "firmware", "nothing: it stops as one whose firmware died", HW_INJECT_FATAL,
+	  HW_FATAL_FIRMWARE },
+	{ "pcie", "nothing: it stops as one whose link to the host failed", HW_INJECT_FATAL,
+	  HW_FATAL_PCIE },
 };
 
 static int inject(const struct smi_options *o, const struct smi_device *d, unsigned which,
@@ -284,8 +436,9 @@ static int inject(const struct smi_options *o, const struct smi_device *d, unsig
 
 int smi_inject(const struct smi_options *o, int argc, char **argv)
 {
-	const char *value = argc > 3 ? argv[3] : "1";
 	unsigned which = 0, n = sizeof(errors) / sizeof(*errors);
+	char usual[16];
+	const char *value = argc > 3 ? argv[3] : usual;
 	const struct smi_device *d;
 	struct smi_node node;
 	char *end;
@@ -293,11 +446,13 @@ int smi_inject(const struct smi_options *o, int argc, char **argv)
 
 	while (which < n && strcmp(errors[which].name, argv[2]))
 		which++;
+	snprintf(usual, sizeof(usual), "%u", which < n ? errors[which].usual : 0);
 	strtoull(value, &end, 0);
-	if (which == n || *end || *value < '0' || *value > '9') {
+	if (which == n || (argc > 3 && errors[which].kind == HW_INJECT_FATAL) || *end ||
+	    *value < '0' || *value > '9') {
 		fprintf(stderr, "xla-smi: usage: xla-smi inject DEVICE ERROR [VALUE]\n");
 		for (unsigned i = 0; i < n; i++)
-			fprintf(stderr, "  %-8s VALUE: %s\n", errors[i].name, errors[i].value);
+			fprintf(stderr, "  %-9s VALUE: %s\n", errors[i].name, errors[i].value);
 		return SMI_USAGE;
 	}
 	status = with_device(o, argv[1], &node, &d);

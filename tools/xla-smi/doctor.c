@@ -365,6 +365,16 @@ static const char *name_of_peer(const struct smi_link *l, char out[96])
 	return out;
 }
 
+static const char *who_says(const struct smi_link *l, char out[80])
+{
+	if (l->pid.is_known)
+		snprintf(out, 80, "as process %llu read it %.1f s ago",
+			 (unsigned long long)l->pid.n, (double)l->age_ns.n / 1e9);
+	else
+		snprintf(out, 80, "as the kernel driver says");
+	return out;
+}
+
 static bool is_neighbour_told(const struct doctor *d, const struct smi_link *l)
 {
 	for (unsigned i = 0; i < SMI_COUNT(d->node, devices); i++) {
@@ -379,19 +389,24 @@ static bool is_neighbour_told(const struct doctor *d, const struct smi_link *l)
 static void blame_link(struct doctor *d, const struct smi_link *l)
 {
 	bool is_off = !strcmp(l->state, "neighbour off");
-	char peer[96];
+	char peer[96], says[80];
 	struct smi_finding *f;
 
 	/* Who uses one chip of many misses nobody at the other ends. */
 	if (is_off && !is_neighbour_told(d, l))
 		return;
 	f = found(d, is_off ? LINK_UNUSED : LINK_DOWN, l->bus_id);
-	SEEN(f, "link %s to %s: %s, as process %llu read it %.1f s ago", l->port,
-	     name_of_peer(l, peer), l->state, (unsigned long long)l->pid.n,
-	     (double)l->age_ns.n / 1e9);
-	if (is_off)
+	SEEN(f, "link %s to %s: %s, %s", l->port, name_of_peer(l, peer), l->state,
+	     who_says(l, says));
+	if (is_off && !l->pid.is_known)
+		MEND(f, "bind %s to its kernel driver, as this one is: lspci -Dk -d 1234:7e55 "
+		     "shows who has it", peer);
+	else if (is_off)
 		MEND(f, "programs over several chips need all of them in one process: name them "
 		     "in its TESSERA_DEVICES, or leave that unset");
+	else if (!l->pid.is_known)
+		MEND(f, "see what failed: sudo dmesg | grep tessera; as root xla-smi reset %s, or "
+		     "%s, brings it up", l->bus_id, peer);
 	else
 		MEND(f, "see what failed: xla-smi log; restart the process that has %s, or as root "
 		     "xla-smi reset, and look again when process %llu works", peer,
@@ -401,7 +416,7 @@ static void blame_link(struct doctor *d, const struct smi_link *l)
 static void check_chip_link(struct doctor *d, const struct smi_link *l)
 {
 	struct smi_finding *f;
-	char peer[96];
+	char peer[96], says[80];
 
 	if (l->up.is_known && !l->up.n)
 		blame_link(d, l);
@@ -409,10 +424,9 @@ static void check_chip_link(struct doctor *d, const struct smi_link *l)
 		return;
 	f = found(d, LINK_REFUSES, l->bus_id);
 	SEEN(f, "link %s to %s refused %llu writes since this chip's reset and sent %llu packets, "
-	     "as process %llu read it %.1f s ago; the chip that failed may be one behind it",
-	     l->port, name_of_peer(l, peer), (unsigned long long)l->n_refused.n,
-	     (unsigned long long)l->n_packets.n, (unsigned long long)l->pid.n,
-	     (double)l->age_ns.n / 1e9);
+	     "%s; the chip that failed may be one behind it", l->port, name_of_peer(l, peer),
+	     (unsigned long long)l->n_refused.n, (unsigned long long)l->n_packets.n,
+	     who_says(l, says));
 	MEND(f, "what failed first is in xla-smi log; if it comes again without a fault of the "
 	     "program's: xla-smi record node.json, for a report");
 }

@@ -35,8 +35,8 @@ static void sum_up(const struct smi_node *node, struct smi_device *d)
 	if (n)
 		snprintf(d->links, sizeof(d->links), "%u of %u work", n_up, n);
 	else if (!strcmp(d->kind, "accel"))
-		snprintf(d->links, sizeof(d->links), "unknown: the kernel driver gives no log page "
-			 "of links");
+		snprintf(d->links, sizeof(d->links), "unknown: the kernel driver is too old "
+			 "to tell");
 	else
 		snprintf(d->links, sizeof(d->links), "unknown: process %llu has not told of them",
 			 (unsigned long long)d->pid.n);

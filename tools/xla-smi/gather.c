@@ -11,11 +11,12 @@
 #include "tools/xla-smi/smi.h"
 
 /* What the kernel driver keeps anyway, at most 50 ms old. */
-static void ask_driver(struct smi_device *d)
+static void ask_driver(struct smi_node *node, struct smi_device *d)
 {
 	struct drm_tessera_memory m = { 0 };
 	struct hw_identify identity;
 	struct hw_telemetry t;
+	struct hw_link links[HW_MAX_LINKS];
 	struct hw_ras r;
 	uint64_t bytes = sizeof(m);
 	int fd;
@@ -34,6 +35,10 @@ static void ask_driver(struct smi_device *d)
 	bytes = sizeof(r);
 	if (!accel_query(fd, DRM_TESSERA_QUERY_RAS, 0, &r, &bytes))
 		smi_take_ras(d, &r);
+	bytes = sizeof(links);
+	if (*d->fabric && !accel_query_records(fd, DRM_TESSERA_QUERY_LINKS, 0, links, &bytes,
+					       sizeof(*links)))
+		smi_take_links(node, d, links, (unsigned)(bytes / sizeof(*links)));
 	accel_sys->close(fd);
 }
 
@@ -68,7 +73,7 @@ static void add_found(const char *root, struct smi_node *node, const struct hal_
 		snprintf(d->kind, sizeof(d->kind), "accel");
 		snprintf(d->node, sizeof(d->node), "%.95s", f->where);
 		smi_place_of_node(root, strrchr(f->where, '/') + 1, d->pci);
-		ask_driver(d);
+		ask_driver(node, d);
 	} else {
 		snprintf(d->kind, sizeof(d->kind), "vfio");
 		snprintf(d->pci, sizeof(d->pci), "%.15s", info->bus_id);

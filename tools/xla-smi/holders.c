@@ -223,6 +223,62 @@ static void look_at_fd(const char *root, struct smi_node *node, unsigned long pi
 		p->memory_used_bytes = c->memory_held_bytes;
 }
 
+static bool add_id(struct smi_ids *ids, const char *id)
+{
+	char (*grown)[24];
+
+	for (unsigned i = 0; i < ids->n; i++)
+		if (!strcmp(ids->id[i], id))
+			return true;
+	grown = realloc(ids->id, (ids->n + 1) * sizeof(*grown));
+	if (!grown)
+		return false;
+	ids->id = grown;
+	snprintf(ids->id[ids->n++], sizeof(*grown), "%s", id);
+	return true;
+}
+
+static bool add_id_of_fd(const char *root, struct smi_node *node, const struct smi_device *d,
+			 unsigned long pid, const char *fd, struct smi_ids *ids)
+{
+	char path[SMI_PATH], target[PATH_MAX], line[256], id[24];
+	bool is_done = true;
+	ssize_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/%lu/fd/%s", root, pid, fd);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = 0;
+	if (n <= 0 || node_of(root, node, path, target) != d)
+		return true;
+	snprintf(path, sizeof(path), "%s/proc/%lu/fdinfo/%s", root, pid, fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "drm-client-id: %23s", id) == 1)
+			is_done = add_id(ids, id);
+	if (f)
+		fclose(f);
+	return is_done;
+}
+
+bool smi_ids_of(const char *root, struct smi_node *node, const struct smi_device *d,
+		unsigned long pid, struct smi_ids *ids)
+{
+	char path[SMI_PATH];
+	bool is_done = true;
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/proc/%lu/fd", root, pid);
+	dir = opendir(path);
+	while (dir && is_done && (e = readdir(dir)))
+		if (isdigit((unsigned char)*e->d_name))
+			is_done = add_id_of_fd(root, node, d, pid, e->d_name, ids);
+	if (dir)
+		closedir(dir);
+	return is_done;
+}
+
 static bool has_nodes(const struct smi_node *node)
 {
 	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++)

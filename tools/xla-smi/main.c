@@ -125,10 +125,27 @@ static int take_option(struct smi_options *o, enum which which, const char *argu
 	case OPTION_dry_run:
 		o->dry_run = true;
 		break;
+	case OPTION_ui:
+		o->ui = true;
+		break;
 	case OPTION_port:
 		if (!read_number(argument, 0, 65535, &n))
 			return complain("is no port", argument);
 		o->port = (unsigned)n;
+		break;
+	case OPTION_client:
+		if (!read_number(argument, 1, 4194304, &n) || n != (unsigned long)n)
+			return complain("is no number of a process", argument);
+		o->client = (unsigned long)n;
+		break;
+	case OPTION_seconds:
+		if (!read_number(argument, 0.001, SMI_TRACE_SECONDS, &o->seconds))
+			return complain("is no time between 0.001 and 3500 seconds", argument);
+		break;
+	case OPTION_output:
+		if (!*argument)
+			return complain("is no file", argument);
+		o->output = argument;
 		break;
 	case OPTION_root:
 		o->root = argument;
@@ -189,7 +206,8 @@ static bool fits(const struct command *c, int n)
 
 int main(int argc, char **argv)
 {
-	struct smi_options o = { .root = "", .interval = 1, .port = 9877 };
+	struct smi_options o = { .root = "", .interval = 1, .port = 9877,
+				 .seconds = 5 };
 	enum which asked = N_OPTIONS;
 	const struct command *c = NULL;
 	const char *name;

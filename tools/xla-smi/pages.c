@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "hal/base/clock.h"
+#include "hal/dump.h"
 #include "hal/hal.h"
 #include "hal/telemetry.h"
 #include "tools/xla-smi/smi.h"
@@ -112,7 +113,8 @@ void smi_take_position(struct smi_device *s, const struct hw_identify *id)
 static const char *link_state(unsigned is, char other[32])
 {
 	static const char *const names[] = { [HW_LINK_UP] = "up",
-		[HW_LINK_PEER_FATAL] = "neighbour fatal", [HW_LINK_PEER_OFF] = "neighbour off" };
+		[HW_LINK_PEER_FATAL] = "neighbour fatal", [HW_LINK_PEER_OFF] = "neighbour off",
+		[HW_LINK_DOWN] = "down" };
 
 	if (is < sizeof(names) / sizeof(*names) && names[is])
 		return names[is];
@@ -120,35 +122,54 @@ static const char *link_state(unsigned is, char other[32])
 	return other;
 }
 
+static struct smi_link *take_link(struct smi_node *node, const struct smi_device *s,
+				  const struct hw_link *from)
+{
+	struct smi_link *l = smi_add(node, SMI_links);
+	char other[32];
+
+	if (!l)
+		return NULL;
+	snprintf(l->bus_id, sizeof(l->bus_id), "%s", s->bus_id);
+	snprintf(l->fabric, sizeof(l->fabric), "%s", s->fabric);
+	l->chip = s->chip;
+	if (from->dim < 3)
+		snprintf(l->port, sizeof(l->port), "%c%c", 'x' + from->dim,
+			 from->is_down ? '-' : '+');
+	else
+		snprintf(l->port, sizeof(l->port), "%u%c", from->dim, from->is_down ? '-' : '+');
+	l->peer_chip = smi_known(from->peer);
+	snprintf(l->state, sizeof(l->state), "%s", link_state(from->is, other));
+	l->up = smi_known(from->is == HW_LINK_UP);
+	l->tx_bytes = smi_known(from->tx_bytes);
+	l->rx_bytes = smi_known(from->rx_bytes);
+	l->n_packets = smi_known(from->n_packets);
+	l->n_refused = smi_known(from->n_errors);
+	return l;
+}
+
+void smi_take_links(struct smi_node *node, const struct smi_device *s,
+		    const struct hw_link *links, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct smi_link *l = take_link(node, s, &links[i]);
+
+		if (!l)
+			return;
+		l->age_ns = smi_known(0);
+	}
+}
+
 static void add_links(struct smi_node *node, const struct hal_page *page,
 		      const struct hal_page_device *d, const struct smi_device *s)
 {
-	char other[32];
-
 	for (unsigned i = 0; d->fabric && d->read_at_ns && i < d->n_links; i++) {
-		const struct hw_link *from = &d->links[i];
-		struct smi_link *l = smi_add(node, SMI_links);
+		struct smi_link *l = take_link(node, s, &d->links[i]);
 		uint64_t now = (uint64_t)clock_ns();
 
 		if (!l)
 			return;
-		snprintf(l->bus_id, sizeof(l->bus_id), "%s", s->bus_id);
-		snprintf(l->fabric, sizeof(l->fabric), "%s", s->fabric);
 		l->pid = smi_known(page->pid);
-		l->chip = s->chip;
-		if (from->dim < 3)
-			snprintf(l->port, sizeof(l->port), "%c%c", 'x' + from->dim,
-				 from->is_down ? '-' : '+');
-		else
-			snprintf(l->port, sizeof(l->port), "%u%c", from->dim,
-				 from->is_down ? '-' : '+');
-		l->peer_chip = smi_known(from->peer);
-		snprintf(l->state, sizeof(l->state), "%s", link_state(from->is, other));
-		l->up = smi_known(from->is == HW_LINK_UP);
-		l->tx_bytes = smi_known(from->tx_bytes);
-		l->rx_bytes = smi_known(from->rx_bytes);
-		l->n_packets = smi_known(from->n_packets);
-		l->n_refused = smi_known(from->n_errors);
 		l->age_ns = smi_known(now > d->read_at_ns ? now - d->read_at_ns : 0);
 	}
 }
@@ -297,6 +318,8 @@ static void add_events(struct smi_node *node, const struct hal_page *page)
 		e->number = smi_known(from->number);
 		snprintf(e->code, sizeof(e->code), "%s", err_name((int)from->code));
 		snprintf(e->text, sizeof(e->text), "%s", from->text);
+		snprintf(e->severity, sizeof(e->severity), "%s", err_severity((int)from->code));
+		snprintf(e->next, sizeof(e->next), "%s", err_next((int)from->code));
 	}
 }
 
@@ -340,9 +363,10 @@ static void add_process(struct smi_node *node, const struct hal_page *page,
 	add_events(node, page);
 }
 
-static void read_one(struct smi_node *node, const char *path, const struct smi_locks *locks,
+static void read_one(void *arg, const char *path, const struct smi_locks *locks,
 		     struct hal_page *page)
 {
+	struct smi_node *node = arg;
 	struct stat st;
 	struct err err;
 
@@ -367,7 +391,7 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->time, y->time);
 }
 
-void smi_add_pages(const char *root, struct smi_node *node)
+void smi_each_page(const char *root, struct smi_node *node, smi_page_fn *fn, void *arg)
 {
 	struct hal_page *page = malloc(sizeof(*page));
 	char path[SMI_PATH], where[SMI_PATH];
@@ -392,13 +416,20 @@ void smi_add_pages(const char *root, struct smi_node *node)
 		if (!e)
 			break;
 		if (!strncmp(e->d_name, "tessera-", 8) &&
+		    strncmp(e->d_name, HAL_DUMP_PREFIX, strlen(HAL_DUMP_PREFIX)) &&
+		    strncmp(e->d_name, HAL_PAGE_SOCKET, strlen(HAL_PAGE_SOCKET)) &&
 		    snprintf(path, sizeof(path), "%s/%s", where, e->d_name) < (int)sizeof(path))
-			read_one(node, path, &locks, page);
+			fn(arg, path, &locks, page);
 	}
 	if (dir)
 		closedir(dir);
 	free(locks.lock);
 	free(page);
+}
+
+void smi_add_pages(const char *root, struct smi_node *node)
+{
+	smi_each_page(root, node, read_one, node);
 	if (SMI_COUNT(node, events))
 		qsort(node->tables[SMI_events].rows, SMI_COUNT(node, events),
 		      sizeof(struct smi_event), by_time);

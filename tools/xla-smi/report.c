@@ -332,13 +332,17 @@ static void put_fabrics(const struct smi_node *node, bool is_drawing, FILE *to)
 
 /* ---- the page ---- */
 
-static void put_head(const struct smi_node *node, FILE *to)
+/* refresh: seconds after which a browser asks again; 0: never. */
+static void put_head(const struct smi_node *node, unsigned refresh, FILE *to)
 {
 	char count[24] = "";
 
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-	      "style-src 'unsafe-inline'\">\n<title>xla-smi: ", to);
+	      "style-src 'unsafe-inline'\">\n", to);
+	if (refresh)
+		fprintf(to, "<meta http-equiv=\"refresh\" content=\"%u\">\n", refresh);
+	fputs("<title>xla-smi: ", to);
 	put_text(node->host, to);
 	fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>xla-smi report</h1>\n"
 		"<table>\n", style);
@@ -351,7 +355,7 @@ static void put_head(const struct smi_node *node, FILE *to)
 	put_line("pages that may not be read", count, to);
 	put_line("not all of it", node->problem, to);
 	fputs("</table>\n<nav>", to);
-	for (unsigned i = 0; i < N_SECTIONS; i++)
+	for (unsigned i = refresh ? 1 : 0; i < N_SECTIONS; i++)
 		fprintf(to, "<a href=\"#%s\">%s</a>\n", sections[i].id, sections[i].title);
 	fputs("</nav>\n", to);
 }
@@ -375,15 +379,23 @@ static void put_section(const struct smi_node *node, const struct smi_view *v, u
 	fputs("</section>\n", to);
 }
 
-static void write_report(const struct smi_node *node, FILE *to)
+/* The doctor is the first section, and not for a page that lives: it tries devices' files. */
+static void write_report(const struct smi_node *node, unsigned refresh, FILE *to)
 {
 	const struct smi_view *v = NULL;
 	unsigned n = smi_views("report", &v);
 
-	put_head(node, to);
-	for (unsigned i = 0; i < n && i < N_SECTIONS; i++)
+	put_head(node, refresh, to);
+	for (unsigned i = refresh ? 1 : 0; i < n && i < N_SECTIONS; i++)
 		put_section(node, &v[i], i, to);
 	fputs("</body>\n</html>\n", to);
+}
+
+void smi_write_page(const struct smi_options *o, struct smi_node *node, FILE *to)
+{
+	smi_add_paths(o->root, node);
+	smi_add_hops(node);
+	write_report(node, o->interval > 1 ? (unsigned)(o->interval + 0.5) : 1, to);
 }
 
 static int write_file(const char *path, const struct smi_node *node)
@@ -393,7 +405,7 @@ static int write_file(const char *path, const struct smi_node *node)
 	int status = SMI_OK;
 
 	if (to)
-		write_report(node, to);
+		write_report(node, 0, to);
 	if (!to || fflush(to) || ferror(to)) {
 		fprintf(stderr, "xla-smi: %s could not be written: %s\n", path, strerror(errno));
 		status = SMI_FAILED;

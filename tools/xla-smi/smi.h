@@ -4,7 +4,7 @@
 /*
  * xla-smi: facts are gathered once into tables of plain rows (a node) and then shown in one
  * of several forms. Nothing that only looks opens a device or wakes who uses one; the kernel
- * driver's nodes are asked for what it keeps anyway.
+ * driver's nodes are asked for what it keeps anyway. `trace` asks the processes themselves.
  *
  * Files, each of which calls only those before it:
  *
@@ -16,6 +16,8 @@
  *	doctor.c		what stands in the way of using devices
  *	show.c			a node by a command's views; recorded and repeated
  *	report.c reg.c		a page of HTML; registers
+ *	peer.c trace_file.c	processes that tell what their devices do; that as a file
+ *	trace.c			the command that has them told
  *	act.c serve.c top.c	reset, inject, containers; metrics; the terminal
  *	main.c			options and commands
  *
@@ -159,6 +161,7 @@ int smi_select(struct smi_node *node, const char *const *names, unsigned n);
 enum smi_form { SMI_TABLE, SMI_JSON, SMI_CSV, SMI_PROMETHEUS };
 
 #define SMI_MAX_SELECTED 64
+#define SMI_TRACE_SECONDS 3500	/* the longest trace */
 
 struct smi_options {
 	enum smi_form form;
@@ -167,8 +170,11 @@ struct smi_options {
 	const char *root;	/* in front of /sys, /proc and /dev; "" */
 	double interval;	/* seconds */
 	uint64_t count;		/* 0: without end */
-	bool force, dry_run;
+	bool force, dry_run, ui;
+	unsigned long client;	/* a process; 0: none was named */
 	unsigned port;
+	double seconds;		/* trace: how long */
+	const char *output;	/* trace: to which file; NULL: not said */
 };
 
 /* What a command shows of one table. */
@@ -225,6 +231,14 @@ void smi_add_paths(const char *root, struct smi_node *node);
 /* Adds the processes that have a device's node open and did not tell of it, and what the
  * kernel driver counts for each. Of others' processes only root sees that. */
 void smi_add_holders(const char *root, struct smi_node *node);
+/* The kernel's numbers (drm-client-id) of what a process has open of a device's node. */
+struct smi_ids {
+	char (*id)[24];
+	unsigned n;
+};
+/* Of files that several names lead to one. False: memory ran out. The caller frees ids.id. */
+bool smi_ids_of(const char *root, struct smi_node *node, const struct smi_device *d,
+		unsigned long pid, struct smi_ids *ids);
 /* The locks of files that are held; a node of no locks if they can't be read. */
 struct smi_locks {
 	struct smi_lock { uint64_t major, minor, inode, pid; } *lock;
@@ -241,11 +255,21 @@ void smi_user_name(unsigned uid, char *out, size_t bytes);
 struct hw_telemetry;
 struct hw_ras;
 struct hw_identify;
+struct hw_link;
 void smi_take_position(struct smi_device *d, const struct hw_identify *identity);
 void smi_take_telemetry(struct smi_device *d, const struct hw_telemetry *t);
 void smi_take_ras(struct smi_device *d, const struct hw_ras *r);
+/* As the device says now, by its kernel driver. */
+void smi_take_links(struct smi_node *node, const struct smi_device *d,
+		    const struct hw_link *links, unsigned n);
 /* Adds what the pages of processes tell. */
 void smi_add_pages(const char *root, struct smi_node *node);
+/* Calls fn for each file that has the name of a page, to read it into *page. What stands in the way
+ * of finding them, the node tells. */
+struct hal_page;
+typedef void smi_page_fn(void *arg, const char *path, const struct smi_locks *locks,
+			 struct hal_page *page);
+void smi_each_page(const char *root, struct smi_node *node, smi_page_fn *fn, void *arg);
 
 /* ---- fabric.c ---- */
 
@@ -284,6 +308,12 @@ void smi_complete(const struct smi_options *o, const char *command, struct smi_n
 /* Fills in what the kernel driver does not keep: how busy devices were since the last look. */
 void smi_compare(struct smi_node *now, const struct smi_node *last);
 
+/* ---- report.c ---- */
+
+/* Writes a gathered node as a page of HTML that a browser asks for again after the interval, a
+ * second at least. Adds the rows of `paths` and `hops`. */
+void smi_write_page(const struct smi_options *o, struct smi_node *node, FILE *to);
+
 /* ---- commands, by main.c's table: argv[0] is the command ---- */
 
 int smi_show(const struct smi_options *o, int argc, char **argv);
@@ -299,5 +329,6 @@ int smi_watch(const struct smi_options *o, int argc, char **argv);
 int smi_record(const struct smi_options *o, int argc, char **argv);
 int smi_replay(const struct smi_options *o, int argc, char **argv);
 int smi_print_schema(const struct smi_options *o, int argc, char **argv);
+int smi_trace(const struct smi_options *o, int argc, char **argv);
 
 #endif

@@ -36,6 +36,7 @@ struct top {
 	unsigned n_histories;
 	enum sort sort;
 	bool is_reversed, is_typing, is_utf8, has_color, shows_help;
+	bool shows_links;	/* in place of the processes */
 	unsigned first;	/* process at the top of the list */
 	char filter[48];
 	double interval;
@@ -306,6 +307,68 @@ static int put_processes(struct top *t, int y)
 	return y;
 }
 
+/* ---- links ---- */
+
+/* The same link as it was at the last look; NULL: it was not there. */
+static const struct smi_link *before(const struct top *t, const struct smi_link *l)
+{
+	for (unsigned i = 0; i < SMI_COUNT(&t->last, links); i++) {
+		const struct smi_link *b = &SMI_GET(&t->last, links, smi_link)[i];
+
+		if (b->pid.n == l->pid.n && !strcmp(b->bus_id, l->bus_id) &&
+		    !strcmp(b->port, l->port) && b->peer_chip.n == l->peer_chip.n)
+			return b;
+	}
+	return NULL;
+}
+
+/* Bytes a second between two readings; unknown where there is one, or a reset in between. */
+static struct smi_num rate(const struct top *t, struct smi_num now, const struct smi_num *then)
+{
+	struct smi_num r = { 0 };
+
+	if (!then || !now.is_known || !then->is_known || now.n < then->n)
+		return r;
+	return smi_known((uint64_t)((double)(now.n - then->n) / t->interval));
+}
+
+static void put_link(const struct top *t, int y, const struct smi_link *l)
+{
+	const struct smi_link *b = before(t, l);
+	char text[32], size[16];
+
+	put(t, y, 0, 16, l->bus_id);
+	put(t, y, 17, 5, l->port);
+	snprintf(text, sizeof(text), "%" PRIu64, l->peer_chip.n);
+	put(t, y, 23, 7, text);
+	put(t, y, 31, 9, size_text(rate(t, l->tx_bytes, b ? &b->tx_bytes : NULL), size));
+	put(t, y, 41, 9, size_text(rate(t, l->rx_bytes, b ? &b->rx_bytes : NULL), size));
+	put(t, y, 51, 9, size_text(l->tx_bytes, size));
+	put(t, y, 61, 9, size_text(l->rx_bytes, size));
+	snprintf(text, sizeof(text), "%" PRIu64, l->n_refused.n);
+	if (t->has_color && (!l->up.n || l->n_refused.n))
+		attron(COLOR_PAIR(3));
+	put(t, y, 71, 9, text);
+	put(t, y, 81, COLS, l->state);
+	attrset(A_NORMAL);
+}
+
+static void put_links(struct top *t, int y)
+{
+	unsigned n = SMI_COUNT(&t->now, links);
+	char text[120];
+
+	snprintf(text, sizeof(text), "%-17s%-6s%-8s%-10s%-10s%-10s%-10s%-10sSTATE", "BUS ID",
+		 "PORT", "TO CHIP", "SENT/S", "RECVD/S", "SENT", "RECEIVED", "REFUSED");
+	put_heading(t, y++, text);
+	if (t->first >= n)
+		t->first = n ? n - 1 : 0;
+	for (unsigned i = t->first; i < n && y < LINES - 1; i++)
+		put_link(t, y++, &SMI_GET(&t->now, links, smi_link)[i]);
+	if (!n)
+		put(t, y, 0, COLS, "no process tells of links");
+}
+
 /* ---- the screen ---- */
 
 static void draw(struct top *t)
@@ -326,12 +389,15 @@ static void draw(struct top *t)
 		put_device(t, y++, &SMI_GET(&t->now, devices, smi_device)[i]);
 	if (!n)
 		put(t, y++, 0, COLS, "no device");
-	put_processes(t, y + 1);
+	if (t->shows_links)
+		put_links(t, y + 1);
+	else
+		put_processes(t, y + 1);
 	if (t->is_typing)
 		snprintf(text, sizeof(text), "filter: %s_", t->filter);
 	else if (t->shows_help)
-		snprintf(text, sizeof(text), "q quit  s sort  r reverse  / filter  j k scroll  "
-			 "+ - interval");
+		snprintf(text, sizeof(text), "q quit  s sort  r reverse  / filter  l links  "
+			 "j k scroll  + - interval");
 	else
 		snprintf(text, sizeof(text), "by %s%s%s%s  h help", sort_names[t->sort],
 			 t->is_reversed ? ", reversed" : "", *t->filter ? ", of " : "", t->filter);
@@ -369,6 +435,7 @@ static bool press(struct top *t, int key)
 	case 's': t->sort = (t->sort + 1) % N_SORTS; break;
 	case 'r': t->is_reversed = !t->is_reversed; break;
 	case '/': t->is_typing = true; *t->filter = 0; break;
+	case 'l': t->shows_links = !t->shows_links; t->first = 0; break;
 	case 'h': case '?': t->shows_help = !t->shows_help; break;
 	case 'j': case KEY_DOWN: t->first++; break;
 	case 'k': case KEY_UP: t->first -= t->first > 0; break;
