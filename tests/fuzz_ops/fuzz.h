@@ -14,7 +14,7 @@
 #include "runtime/compiler/passes.h"
 #include "tests/fuzz_ops/fact.h"
 
-enum { FUZZ_MAX_ARGS = 64, FUZZ_MAX_RESULTS = 64 };
+enum { FUZZ_MAX_ARGS = 64, FUZZ_MAX_RESULTS = 64, FUZZ_MAX_MEMBERS = 8 };
 
 struct fuzz_value { struct fact fact; unsigned elem, rank; int64_t dim[8], count; };
 
@@ -26,6 +26,7 @@ struct program {
 	unsigned n_constants;
 	struct fuzz_value args[FUZZ_MAX_ARGS], results[FUZZ_MAX_RESULTS];
 	unsigned n_args, n_results, n_ops;
+	unsigned n_partitions;	/* 1, or devices that it is for, together */
 	struct tc_array in[FUZZ_MAX_ARGS];
 	struct tc_array *expected;	/* the evaluator's */
 	size_t n_expected;
@@ -50,7 +51,8 @@ extern const char *const verdict_names[VERDICTS];
 struct coverage { uint32_t n[128][32]; };
 
 /* ---- programs: program.c ---- */
-int program_generate(uint64_t seed, struct program *out, struct err *err);
+/* `is_sharded`: for several devices. */
+int program_generate(uint64_t seed, bool is_sharded, struct program *out, struct err *err);
 /* Takes the text, which is malloc'd. */
 int program_read(char *text, struct program *out, struct err *err);
 /* Fills the arguments. */
@@ -59,6 +61,9 @@ int program_stablehlo(struct program *p, struct err *err);
 int program_for_jax(struct program *p, struct err *err);
 void program_count(const struct program *p, struct coverage *c);
 void coverage_print(const struct coverage *c);
+/* Result i that `who` gave with the evaluator's. */
+enum verdict compare_results(const struct program *p, unsigned i, const void *got, size_t bytes,
+			     bool is_jax, const char *who, struct err *err);
 void program_free(struct program *p);
 
 /* ---- ways: ways.c ---- */
@@ -70,8 +75,11 @@ void device_free(struct device *d);
 enum verdict run_evaluator(struct program *p, struct err *err);
 enum verdict run_device(struct device *d, unsigned which, const struct program *p,
 			struct err *err);
-enum verdict compare_results(const struct program *p, unsigned i, const void *got, size_t bytes,
-			     bool is_jax, const char *who, struct err *err);
+
+/* ---- several devices: members.c ---- */
+struct rt_client;
+/* A program of several partitions on so many devices of the client. */
+enum verdict run_members(struct rt_client *client, const struct program *p, struct err *err);
 
 /* ---- JAX in a process of its own: jax.c ---- */
 struct jax;

@@ -34,6 +34,10 @@ struct gen {
 /* Builds the program of the seed into c, whose module is replaced. gen_program.c */
 void gen_program(struct tc_ctx *c, uint64_t seed);
 
+/* Makes of it, as gen_program() leaves it, a program of the same results for 2 to 8 devices.
+ * gen_shard.c */
+void gen_shard(struct tc_ctx *c, uint64_t seed);
+
 /* ---- choice ---- */
 static inline unsigned gen_below(struct gen *g, uint64_t n)
 {

@@ -2,15 +2,17 @@
 /*
  * fuzz_ops: makes programs and runs them three ways until the time is over.
  *
- *	fuzz_ops [--seconds S] [--programs N] [--seed SEED] [--jobs N]
- *		[--jax PERCENT] [--python PATH]
- *[--out DIR] fuzz_ops --one SEED		one program of that seed, and smaller if it
- *fails fuzz_ops --replay FILE...	programs of a folder: tests/data/fuzz_ops fuzz_ops
- *--print SEED, --stablehlo FILE
+ *	fuzz_ops [--sharded] [--seconds S] [--programs N] [--seed SEED] [--jobs N]
+ *		[--jax PERCENT] [--python PATH] [--out DIR]
+ *	fuzz_ops [--sharded] --one SEED		one program of that seed, and smaller if it fails
+ *	fuzz_ops --replay FILE...		programs of files: tests/data/fuzz_ops
+ *	fuzz_ops [--sharded] --print SEED
+ *	fuzz_ops --stablehlo FILE
  *
+ * With --sharded programs are for several devices (gen_shard.c), and JAX gets none of them.
  * Programs run in a child, so that a crash costs one program: the child notes its seed in
- *shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
- *was refused, or crashed.
+ * shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
+ * was refused, or crashed.
  */
 #include <ctype.h>
 #include <getopt.h>
@@ -34,6 +36,7 @@
 
 struct options {
 	unsigned seconds, jax, jobs;
+	bool is_sharded;
 	uint64_t programs, seed;
 	const char *python, *out;
 };
@@ -239,7 +242,7 @@ static void run_seed(struct session *s, uint64_t seed)
 	bool with_jax = s->jax && fuzz_next(&dice) % 100 < s->o->jax;
 
 	alarm(PROGRAM_SECONDS);
-	if (program_generate(seed, &p, &err)) {
+	if (program_generate(seed, s->o->is_sharded, &p, &err)) {
 		printf("seed 0x%" PRIx64 ": the generator made no program: %s\n", seed,
 		       err.msg);
 		add(&s->state->n[INVALID], 1);
@@ -288,7 +291,7 @@ static void report_crash(struct session *s, uint64_t seed, int status)
 	add(&s->state->n[CRASHED], 1);
 	err_set(&why, ERR_INTERNAL, "signal %d (%s)", WTERMSIG(status),
 		strsignal(WTERMSIG(status)));
-	if (!program_generate(seed, &p, &why)) {
+	if (!program_generate(seed, s->o->is_sharded, &p, &why)) {
 		report(s, seed, p.text, CRASHED, &why);
 		program_free(&p);
 	}
@@ -389,12 +392,12 @@ static int replay(const struct options *o, char **files, int n)
 	return bad ? 1 : 0;
 }
 
-static int print_seed(uint64_t seed)
+static int print_seed(uint64_t seed, bool is_sharded)
 {
 	struct err err;
 	struct program p;
 
-	if (program_generate(seed, &p, &err)) {
+	if (program_generate(seed, is_sharded, &p, &err)) {
 		printf("%s\n", err.msg);
 		return 1;
 	}
@@ -430,6 +433,7 @@ int main(int argc, char **argv)
 		{ "one", 1, NULL, '1' },
 		{ "replay", 0, NULL, 'f' },
 		{ "print", 1, NULL, 'P' },
+		{ "sharded", 0, NULL, 'm' },
 		{ "stablehlo", 1, NULL, 'S' },
 		{ 0 },
 	};
@@ -455,7 +459,8 @@ int main(int argc, char **argv)
 			o.programs = 1;
 			break;
 		case 'f': is_replay = true; break;
-		case 'P': return print_seed(strtoull(optarg, NULL, 0));
+		case 'm': o.is_sharded = true; break;
+		case 'P': return print_seed(strtoull(optarg, NULL, 0), o.is_sharded);
 		case 'S': return print_stablehlo(optarg);
 		default: return 2;
 		}

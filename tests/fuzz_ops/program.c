@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs as text: made, read, filled, counted. */
+/* Programs as text: made, read, filled, compared, counted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,21 +10,23 @@
 #include "tests/fuzz_ops/gen.h"
 #include "tests/fuzz_ops/stablehlo.h"
 
-struct making { uint64_t seed; struct str text; };
+struct making { uint64_t seed; bool is_sharded; struct str text; };
 
 static void make(struct tc_ctx *c, void *arg)
 {
 	struct making *m = arg;
 
 	gen_program(c, m->seed);
+	if (m->is_sharded)
+		gen_shard(c, m->seed);
 	tc_ir_print(c->module, &m->text);
 }
 
-int program_generate(uint64_t seed, struct program *out, struct err *err)
+int program_generate(uint64_t seed, bool is_sharded, struct program *out, struct err *err)
 {
 	static const char nothing[] =
 		"module() () { func() {sym_name = \"main\"} () { return() } }\n";
-	struct making m = { .seed = seed };
+	struct making m = { .seed = seed, .is_sharded = is_sharded };
 	int code;
 
 	code = tc_enter(&(struct tc_source){ nothing, sizeof(nothing) - 1, "mlir" }, NULL, err,
@@ -93,7 +95,8 @@ static void read(struct tc_ctx *c, void *arg)
 	}
 	p->n_results = b->last->n_operands;
 	name = tc_attr_str(c->module, "sym_name");
-	p->is_for_jax = !name || strcmp(name, "not_for_jax");
+	p->n_partitions = (unsigned)tc_attr_int(c->module, "num_partitions", 1);
+	p->is_for_jax = p->n_partitions == 1 && (!name || strcmp(name, "not_for_jax"));
 	tc_walk(c->module, count_ops, &p->n_ops);
 }
 
@@ -122,6 +125,31 @@ void program_fill(struct program *p, uint64_t seed)
 		a->data = malloc(a->bytes + 1);
 		fact_fill(v->fact, v->elem, seed * 64 + v->fact.data, a->data, v->count);
 	}
+}
+
+enum verdict compare_results(const struct program *p, unsigned i, const void *got, size_t bytes,
+			     bool is_jax, const char *who, struct err *err)
+{
+	const struct fuzz_value *v = &p->results[i];
+	const char *expected = p->expected[i].data;
+	char a[96], b[96];
+	int64_t at;
+
+	if (bytes != p->expected[i].bytes) {
+		err_set(err, ERR_INTERNAL, "result %u has %zu bytes, not %zu", i, bytes,
+			p->expected[i].bytes);
+		return is_jax ? JAX_DIFFERENT : DIFFERENT;
+	}
+	at = fact_compare(v->fact, v->elem, got, expected, v->count, is_jax);
+	if (at < 0)
+		return SAME;
+	fact_show(v->elem, (const char *)got + at * elem_bytes(v->elem), a, sizeof(a));
+	fact_show(v->elem, expected + at * elem_bytes(v->elem), b, sizeof(b));
+	err_set(err, ERR_INTERNAL,
+		"result %u, element %" PRId64 " of %" PRId64 " (%s): %s gives %s, the "
+		"evaluator %s",
+		i, at, v->count, elem_text(v->elem), who, a, b);
+	return is_jax ? JAX_DIFFERENT : DIFFERENT;
 }
 
 void program_free(struct program *p)

@@ -24,6 +24,7 @@ enum { MODELS = sizeof(models) / sizeof(*models) };
 
 struct device {
 	struct rt_client *client[MODELS];
+	struct rt_client *linked;	/* of FUZZ_MAX_MEMBERS devices */
 	bool is_missing[MODELS];	/* the CPU has no such instructions */
 	bool is_fixed;			/* TESSERA_DEVICES names the one */
 };
@@ -43,7 +44,16 @@ void device_free(struct device *d)
 	for (unsigned i = 0; d && i < MODELS; i++)
 		if (d->client[i])
 			rt_client_unref(d->client[i]);
+	if (d && d->linked)
+		rt_client_unref(d->linked);
 	free(d);
+}
+
+static bool checks(void)
+{
+	const char *text = getenv("TESSERA_SIM");
+
+	return text && strstr(text, "check");
 }
 
 static struct rt_client *client_of(struct device *d, unsigned which, struct err *err)
@@ -57,9 +67,7 @@ static struct rt_client *client_of(struct device *d, unsigned which, struct err 
 	if (d->client[which])
 		return d->client[which];
 	/* TESSERA_SIM=check goes for all models */
-	snprintf(options, sizeof(options), "%s%s", models[which],
-		 getenv("TESSERA_SIM") && strstr(getenv("TESSERA_SIM"), "check") ? ",check" :
-										   "");
+	snprintf(options, sizeof(options), "%s%s", models[which], checks() ? ",check" : "");
 	o.devices = d->is_fixed ? getenv("TESSERA_DEVICES") : options;
 	if (!rt_client_create(&o, &d->client[which], err))
 		return d->client[which];
@@ -68,6 +76,17 @@ static struct rt_client *client_of(struct device *d, unsigned which, struct err 
 		return NULL;
 	d->is_missing[which] = true;
 	return client_of(d, which - 2, err);
+}
+
+static struct rt_client *linked_of(struct device *d, struct err *err)
+{
+	struct rt_client_options o = { .devices = d->is_fixed ? getenv("TESSERA_DEVICES") :
+				       checks() ? "sim:devices=8,lanes=1,hbm=256M,check" :
+				       "sim:devices=8,lanes=1,hbm=256M" };
+
+	if (!d->linked && rt_client_create(&o, &d->linked, err))
+		d->linked = NULL;
+	return d->linked;
 }
 
 /* ---- the evaluator ---- */
@@ -79,31 +98,6 @@ enum verdict run_evaluator(struct program *p, struct err *err)
 	if (tc_eval(&source, p->in, p->n_args, &p->expected, &p->n_expected, err))
 		return NO_ORACLE;
 	return SAME;
-}
-
-enum verdict compare_results(const struct program *p, unsigned i, const void *got, size_t bytes,
-			     bool is_jax, const char *who, struct err *err)
-{
-	const struct fuzz_value *v = &p->results[i];
-	const char *expected = p->expected[i].data;
-	char a[96], b[96];
-	int64_t at;
-
-	if (bytes != p->expected[i].bytes) {
-		err_set(err, ERR_INTERNAL, "result %u has %zu bytes, not %zu", i, bytes,
-			p->expected[i].bytes);
-		return is_jax ? JAX_DIFFERENT : DIFFERENT;
-	}
-	at = fact_compare(v->fact, v->elem, got, expected, v->count, is_jax);
-	if (at < 0)
-		return SAME;
-	fact_show(v->elem, (const char *)got + at * elem_bytes(v->elem), a, sizeof(a));
-	fact_show(v->elem, expected + at * elem_bytes(v->elem), b, sizeof(b));
-	err_set(err, ERR_INTERNAL,
-		"result %u, element %" PRId64 " of %" PRId64 " (%s): %s gives %s, the "
-		"evaluator %s",
-		i, at, v->count, elem_text(v->elem), who, a, b);
-	return is_jax ? JAX_DIFFERENT : DIFFERENT;
 }
 
 /* ---- the device ---- */
@@ -167,9 +161,12 @@ static enum verdict execute(struct launch *l, const struct program *p, struct er
 enum verdict run_device(struct device *d, unsigned which, const struct program *p,
 			struct err *err)
 {
-	struct launch l = { .client = client_of(d, which, err) };
+	struct launch l = { 0 };
 	enum verdict is;
 
+	if (p->n_partitions > 1)
+		return linked_of(d, err) ? run_members(d->linked, p, err) : REFUSED;
+	l.client = client_of(d, which, err);
 	if (!l.client)
 		return REFUSED;
 	if (rt_compile(l.client, p->text, strlen(p->text), "mlir", NULL, 0, &l.exe, err))
