@@ -50,13 +50,15 @@ def kinds(name):
             (k != WIDE or name.startswith(ELEMENTWISE))]
 
 
-def enlarge(name, shapes):
-    """The shapes with some thousand elements, several tiles of the model and a rest."""
+def enlarge(name, shapes, to=None):
+    """The shapes with some thousand elements, several tiles of the model and a rest; or with the
+    sizes that `to` has for those of the corpus."""
     if name.startswith(("linalg/", "model/", "rng/", "spmd/", "cb/")):
         return shapes
     leaves = jax.tree.leaves(shapes, is_leaf=is_shape)
     flat = all(len(s.shape) <= 1 for s in leaves) and not name.startswith(("sort/", "idx/"))
-    to = {16: 5003 if flat else 131, 8: 35}
+    if to is None:
+        to = {16: 5003 if flat else 131, 8: 35}
     return jax.tree.map(lambda s: jax.ShapeDtypeStruct(
         tuple(to.get(n, n) for n in s.shape), s.dtype), shapes, is_leaf=is_shape)
 

@@ -4,7 +4,9 @@
 The plugin is found as a user finds it, through the installed package's entry point.
 """
 
+import gc
 import os
+import time
 
 os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
 os.environ.setdefault("TESSERA_CACHE", "off")   # compile what the tree compiles
@@ -24,3 +26,16 @@ def device():
 @pytest.fixture(scope="session")
 def cpu():
     return jax.devices("cpu")[0]
+
+
+@pytest.fixture(scope="session")
+def eventually():
+    """Waits for what another thread does after the results of a run are there, such as letting
+    go of the run's executable."""
+    def wait(holds, seconds=120):
+        deadline = time.monotonic() + seconds
+        while not holds() and time.monotonic() < deadline:
+            gc.collect()
+            time.sleep(0.01)
+        assert holds()
+    return wait

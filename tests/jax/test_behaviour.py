@@ -26,6 +26,21 @@ def test_every_dtype_survives_the_way_there_and_back(dtype, device):
     assert y.tobytes() == x.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["int2", "int4", "uint2", "uint4"])
+def test_products_of_a_few_bits_have_their_signs(dtype, device):
+    """What the host gives has zeros above the bits of a negative number."""
+    least, most = (-2, 2) if dtype == "int2" else (-8, 8) if dtype == "int4" else (0, 4)
+    x = np.random.default_rng(0).integers(least, most, (1, 2, 6, 6)).astype("int32")
+    a = jax.device_put(x.astype(jnp.dtype(dtype)), device)
+    f = jax.jit(lambda a: jax.lax.dot(a[0, 0], a[0, 1], preferred_element_type=jnp.int32))
+    np.testing.assert_array_equal(f(a), x[0, 0] @ x[0, 1])
+    g = jax.jit(lambda a, b: jax.lax.conv(a, b, (1, 1), "VALID",
+                                          preferred_element_type=jnp.int32))
+    want = np.array([[[[(x[0, :, i:i + 3, j:j + 3] * x[0, :, :3, :3]).sum() for j in range(4)]
+                       for i in range(4)]]])
+    np.testing.assert_array_equal(g(a, a[:, :, :3, :3]), want)
+
+
 @pytest.mark.parametrize("view", [
     lambda a: a[::-1], lambda a: a.T, lambda a: a[:, ::3], lambda a: a[2:2],
     lambda a: np.broadcast_to(a[0], (5, 12)), lambda a: a[3, 4]])
@@ -43,18 +58,22 @@ def test_devices_describe_themselves(device):
     assert device.default_memory().kind == "device"
 
 
-def test_memory_stats_follow_a_buffer(device):
-    before = device.memory_stats()
-    x = jax.device_put(np.zeros(1 << 20, np.float32), device)
-    jax.block_until_ready(x)
-    during = device.memory_stats()
-    assert during["bytes_in_use"] >= before["bytes_in_use"] + (4 << 20)
-    assert during["peak_bytes_in_use"] >= during["bytes_in_use"]
-    assert during["bytes_limit"] > during["bytes_in_use"]
-    assert during["largest_free_block_bytes"] > 0 and during["num_allocs"] > 0
-    del x
-    gc.collect()
-    assert device.memory_stats()["bytes_in_use"] == before["bytes_in_use"]
+def test_memory_stats_follow_a_buffer(device, eventually):
+    def added():
+        """By an array of 4 MiB, and what is left of that when it is gone."""
+        before = device.memory_stats()
+        x = jax.device_put(np.zeros(1 << 20, np.float32), device)
+        jax.block_until_ready(x)
+        during = device.memory_stats()
+        assert during["peak_bytes_in_use"] >= during["bytes_in_use"]
+        assert during["bytes_limit"] > during["bytes_in_use"]
+        assert during["largest_free_block_bytes"] > 0 and during["num_allocs"] > 0
+        del x
+        gc.collect()
+        after = device.memory_stats()
+        return [s["bytes_in_use"] - before["bytes_in_use"] for s in (during, after)]
+    # What earlier tests ran may be let go of between two readings.
+    eventually(lambda: added() == [4 << 20, 0])
 
 
 def test_donation_reuses_the_argument(device):
@@ -102,7 +121,7 @@ def test_too_large_an_allocation_names_request_and_owners(device):
 
 def test_unsupported_custom_call_is_refused_by_name(device):
     call = jax.ffi.ffi_call("my_unknown_target", jax.ShapeDtypeStruct((4,), jnp.float32))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="UNIMPLEMENTED.*my_unknown_target"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="NOT_FOUND.*my_unknown_target"):
         jax.jit(lambda x: call(x))(np.ones(4, np.float32))
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify, io_callback
+from jax.experimental.buffer_callback import ExecutionStage, buffer_callback
 
 
 @pytest.fixture(params=["tessera", "cpu"])
@@ -207,6 +208,57 @@ def test_exceptions_reach_the_caller(on):
         assert f(i % 4) == i % 4 + 1
 
 
+def test_a_function_fails_at_a_random_moment(eventually):
+    """200 times: in any turn of a loop, while other threads' loops run. Each failure is its
+    caller's alone, the others' results are right, and it stays at the memory of the device and
+    the threads of the host that a few of them take."""
+    device = jax.devices("tessera")[0]
+    rng = np.random.default_rng(0)
+    turns, rounds, users = 40, 50, 4
+
+    def host(fails_in, i, x):
+        if i == fails_in:
+            raise ValueError(f"turn {fails_in} fails")
+        return x + 1
+
+    @jax.jit
+    def f(fails_in, x):
+        return jax.lax.fori_loop(0, turns, lambda i, x: jax.pure_callback(
+            host, shape_of(x), fails_in, i, x) * 1, x)
+    wrong = []
+
+    def user(moments):
+        for k, moment in enumerate(moments):
+            x = jax.device_put(np.full(1 << 10, k, "int32"), device)
+            try:
+                jax.block_until_ready(f(jnp.int32(moment), x))
+                wrong.append(f"turn {moment} did not fail")
+            except jax.errors.JaxRuntimeError as e:
+                if f"turn {moment} fails" not in str(e):
+                    wrong.append(str(e))
+            if not (np.asarray(f(jnp.int32(-1), x)) == k + turns).all():
+                wrong.append(f"{k}: another result")
+
+    def in_use():
+        return device.memory_stats()["bytes_in_use"], len(os.listdir("/proc/self/task"))
+
+    def use(rounds):
+        threads = [threading.Thread(target=user, args=(moments,), daemon=True)
+                   for moments in rng.integers(0, turns, (users, rounds))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(600)
+            assert not t.is_alive(), "it hangs"
+        assert not wrong, wrong[:5]
+    use(5)
+    before = []     # until it is quiet
+    eventually(lambda: before.append(in_use()) or len(before) > 20 and len(set(before[-20:])) == 1)
+    use(rounds)
+    eventually(lambda: all(now <= then + of_users for now, then, of_users in
+                           zip(in_use(), before[-1], (0, users))))
+
+
 def test_long_texts_come_whole(on):
     text = "begin " + "0123456789 " * 300 + "end"
 
@@ -272,6 +324,50 @@ def test_what_the_compiler_removes(on):
     f(2)
     jax.effects_barrier()
     assert sorted(seen) == [2, 10, 11, 20]
+
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+def test_buffer_callbacks_fill_their_results(on, method):
+    seen = []
+
+    def host(ctx, out, x, *, add):
+        seen.append((x.shape, x.dtype, x.ndim, x.writeable, out["sum"].writeable, ctx.stage))
+        np.asarray(out["sum"])[...] = np.asarray(x) + np.from_dlpack(add)
+        np.asarray(out["first"])[...] = np.asarray(x)[..., :1]
+    x = np.arange(6, dtype="float32").reshape(2, 3)
+    f = buffer_callback(host, {"sum": jax.ShapeDtypeStruct((3,), "float32"),
+                               "first": jax.ShapeDtypeStruct((1,), "float32")},
+                        vmap_method=method)
+    got = jax.jit(jax.vmap(lambda x: f(x, add=jnp.ones_like(x))))(x)
+    np.testing.assert_array_equal(got["sum"], x + 1)
+    np.testing.assert_array_equal(got["first"], x[:, :1])
+    shape = (3,) if method == "sequential" else (2, 3)
+    assert seen == [(shape, np.dtype("float32"), len(shape), False, True,
+                     ExecutionStage.EXECUTE)] * (2 if method == "sequential" else 1)
+
+
+def test_a_buffer_callback_in_place(on):
+    def host(ctx, out, x):
+        np.asarray(out)[0] += 10        # the rest is x's
+    f = jax.jit(buffer_callback(host, jax.ShapeDtypeStruct((3,), "float32"),
+                                input_output_aliases={0: 0}))
+    x = jnp.arange(3.0)
+    np.testing.assert_array_equal(f(x), [10, 1, 2])
+    np.testing.assert_array_equal(x, [0, 1, 2])
+
+
+def test_a_buffer_callback_returns_nothing(on):
+    f = jax.jit(buffer_callback(lambda ctx, out, x: 3, jax.ShapeDtypeStruct((3,), "float32")))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="must not return any values"):
+        f(jnp.arange(3.0)).block_until_ready()
+
+
+def test_a_buffer_callback_has_no_stream_of_the_device():
+    with jax.default_device(jax.devices("tessera")[0]):
+        f = jax.jit(buffer_callback(lambda ctx, out, x: ctx.stream,
+                                    jax.ShapeDtypeStruct((3,), "float32")))
+        with pytest.raises(jax.errors.JaxRuntimeError, match="no stream of the device"):
+            f(jnp.arange(3.0)).block_until_ready()
 
 
 IN_THE_MIDDLE = """

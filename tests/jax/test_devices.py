@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX on 8 linked devices, with Shardy and with GSPMD: each case of devices_cases.py beside JAX's
+"""JAX on 8 linked devices, with Shardy and with GSPMD: each case of devices/cases.py beside JAX's
 CPU backend with as many; what is refused; the example for several chips."""
 
 import importlib.util
@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 import pytest
-from devices_cases import CASES
+from devices.cases import CASES
+from devices.shown import PROGRAMS
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("TESSERA_BUILD", HERE.parents[1] / "build/opt"))
@@ -36,7 +37,7 @@ def results():
 
     def get(partitioner):
         if partitioner not in all_of:
-            r = run([str(HERE / "devices_cases.py")],
+            r = run([str(HERE / "devices/cases.py")],
                     JAX_USE_SHARDY_PARTITIONER=str(int(partitioner == "shardy")))
             lines = [json.loads(x) for x in r.stdout.splitlines() if x.startswith("[")]
             all_of[partitioner] = dict(lines), f"exit {r.returncode}: {r.stderr[-2000:]}"
@@ -52,6 +53,29 @@ def test_results_and_their_places_are_those_of_the_cpu(results, name, partitione
     wrong, end = results(partitioner)
     assert name in wrong, end
     assert not wrong[name], wrong[name]
+
+
+@pytest.fixture(scope="module")
+def wrong_when_shown():
+    r = run([str(HERE / "devices/shown.py")])
+    return dict(json.loads(x) for x in r.stdout.splitlines() if x.startswith("[")), r.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_a_program_shows_is_what_its_members_run(wrong_when_shown, name):
+    wrong, said = wrong_when_shown
+    assert name in wrong, said
+    assert not wrong[name], wrong[name]
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_programs_of_the_corpus_give_on_a_random_mesh_what_one_device_gives(partitioner):
+    is_shardy = partitioner == "shardy"
+    r = run([str(HERE / "devices/random_meshes.py"), "--part", "0/6" if is_shardy else "1/6"],
+            JAX_USE_SHARDY_PARTITIONER=str(int(is_shardy)))
+    lines = [json.loads(x) for x in r.stdout.splitlines()]
+    assert not lines[:-1]
+    assert r.returncode == 0 and lines[-1] > 80, r.stderr[-2000:]
 
 
 CALLBACKS = """
@@ -149,3 +173,23 @@ def test_the_example_fails_where_losses_or_links_are_not_as_they_should_be():
                          (ran([2.0, 2.0]), "fall"), (ran([2.0, 1.0], platform="cpu"), "cpu"),
                          (ran([2.0, 1.0], sent=0), "sim:0 sent nothing")):
         assert any(wrong in f for f in example.judge(eight, one)), wrong
+
+
+PBROADCAST = """
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("d",))
+x = np.arange(24, dtype="float32").reshape(8, 3)
+f = jax.shard_map(lambda x: jax.lax.pbroadcast(x * 2, "d", 2), mesh=mesh, in_specs=P("d"),
+                  out_specs=P("d"), check_vma=False)
+cut = jax.device_put(x, NamedSharding(mesh, P("d")))
+np.testing.assert_array_equal(jax.jit(f)(cut), np.tile(2 * x[4:6], (4, 1)))
+"""
+
+
+def test_what_one_member_has_goes_to_all():
+    """JAX's CPU backend has no pbroadcast to compare with."""
+    r = subprocess.run([sys.executable, "-c", PBROADCAST], timeout=300, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=4,lanes=1,hbm=256M"},
+                       capture_output=True)
+    assert r.returncode == 0, r.stderr[-2000:]

@@ -99,7 +99,74 @@ def qr_errors(a, norm, q, r):
             "residual": np.linalg.norm(q @ r - a, axis=(-2, -1)) / norm}
 
 
+def schur_errors(a, norm, t, z):
+    below = np.tril(t, -1 if np.iscomplexobj(t) else -2)
+    assert np.all(below == 0), "T is a triangle, but for pairs"
+    if not np.iscomplexobj(t):
+        low, high = np.diagonal(t, -1, 1, 2), np.diagonal(t, 1, 1, 2)
+        d = np.diagonal(t, 0, 1, 2)
+        is_pair = low != 0
+        assert not np.any(is_pair[:, 1:] & is_pair[:, :-1]), "pairs stand apart"
+        is_standard = (np.sign(low) != np.sign(high)) & (d[:, 1:] == d[:, :-1])
+        assert np.all(~is_pair | is_standard), "as LAPACK's"
+    a, t, z = widen(a, t, z)
+    return {"orthogonality": off_unitary(z),
+            "residual": np.linalg.norm(z @ t @ adjoint(z) - a, axis=(-2, -1)) / norm}
+
+
+def hessenberg_errors(a, norm, h, q):
+    assert np.all(np.tril(h, -2) == 0), "H is a triangle and a diagonal"
+    a, h, q = widen(a, h, q)
+    return {"orthogonality": off_unitary(q),
+            "residual": np.linalg.norm(q @ h @ adjoint(q) - a, axis=(-2, -1)) / norm}
+
+
+def eig_errors(a, norm, w, left, right):
+    if not np.iscomplexobj(a):      # real values have real vectors, pairs have pairs
+        is_real = (w.imag == 0)[:, None, :]
+        assert not np.any(is_real & ((left.imag != 0) | (right.imag != 0)))
+        at, k = np.nonzero(w.imag > 0)
+        assert np.all(w[at, k + 1] == w[at, k].conj())
+        assert np.all(right[at, :, k + 1] == right[at, :, k].conj())
+    a, w, left, right = widen(a, w, left, right)
+    by_left = adjoint(left) @ a - w[:, :, None] * adjoint(left)
+    return {"left": np.linalg.norm(by_left, axis=(-2, -1)) / norm,
+            "right": np.linalg.norm(a @ right - right * w[:, None], axis=(-2, -1)) / norm,
+            "lengths": np.abs(np.linalg.norm(np.stack([left, right]), axis=2) - 1).max((0, 2))}
+
+
+def tridiagonal_errors(a, norm, found, d, e, taus, q):
+    t = found * 0
+    i = np.arange(a.shape[-1])
+    t[:, i, i], t[:, i[1:], i[:-1]], t[:, i[:-1], i[1:]] = d, e, e
+    a, t, q = widen(a, t, q)
+    return {"orthogonality": off_unitary(q),
+            "residual": np.linalg.norm(q @ t @ adjoint(q) - a, axis=(-2, -1)) / norm}
+
+
+def tridiagonal(a):
+    found, d, e, taus = jax.lax.linalg.tridiagonal(a)
+    q = jax.lax.linalg.householder_product(found[:, 1:, :-1], taus)
+    return found, d, e, taus, jax.vmap(lambda q: jax.scipy.linalg.block_diag(
+        jnp.ones((1, 1), q.dtype), q))(q)
+
+
+def pivoted_errors(a, norm, q, r, p):
+    d = np.abs(np.diagonal(r, 0, 1, 2))
+    eps = np.finfo(a.dtype).eps
+    assert np.all(d[:, 1:] <= d[:, :-1] * (1 + 8 * eps) + 8 * eps * norm[:, None]), "they descend"
+    assert np.all(np.sort(p) == np.arange(p.shape[-1]))
+    return qr_errors(np.take_along_axis(a, p[:, None], 2), norm, q, r)
+
+
 METHODS = {
+    "schur": (jax.lax.linalg.schur, schur_errors),
+    "hessenberg": (functools.partial(jax.scipy.linalg.hessenberg, calc_q=True),
+                   hessenberg_errors),
+    "eig": (functools.partial(jax.lax.linalg.eig, compute_left_eigenvectors=True), eig_errors),
+    "tridiagonal": (tridiagonal, tridiagonal_errors),
+    "qr with pivots": (functools.partial(jax.lax.linalg.qr, pivoting=True,
+                                         full_matrices=False), pivoted_errors),
     "eigh": (functools.partial(jnp.linalg.eigh, symmetrize_input=False), eigh_errors),
     "svd": (jnp.linalg.svd, svd_errors),
     "svd thin": (functools.partial(jnp.linalg.svd, full_matrices=False), svd_errors),
@@ -141,6 +208,108 @@ def test_square(method, n, dtype, device, cpu):
     check(method, [names[i] for i in keep], a[list(keep)], device, cpu)
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("n", [1, 2, 3, 16, 33])
+@pytest.mark.parametrize("method", ["schur", "hessenberg", "eig", "tridiagonal",
+                                    "qr with pivots"])
+def test_square_and_of_the_cpu_alone_in_jax(method, n, dtype, device, cpu):
+    names, a = matrices(n, dtype, hermitian=method == "tridiagonal")
+    check(method, names, a, device, cpu)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_tridiagonal_form_reads_one_triangle(lower, dtype, device, cpu):
+    a = random(np.random.default_rng(3), 9, 9, dtype=dtype).astype(dtype)
+    f = functools.partial(jax.lax.linalg.tridiagonal, lower=lower)
+    for got, want in zip(run(f, device, a), run(f, cpu, a)):
+        np.testing.assert_allclose(got, want, rtol=0, atol=100 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 4), (2, 4, 7), (0, 3), (3, 0)], ids=str)
+def test_pivots_of_every_shape(shape, device, cpu):
+    a = np.random.default_rng(1).standard_normal(shape)
+    f = functools.partial(jax.lax.linalg.qr, pivoting=True)
+    for got, want in zip(run(f, device, a), run(f, cpu, a)):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
+
+
+def test_columns_that_are_to_come_first(device, cpu):
+    from jax._src.lax.linalg import geqp3
+    a = np.random.default_rng(1).standard_normal((6, 5)) * [1, 10, 1, 20, 5]
+    first = np.array([1, 0, 0, 0, 0], "int32")
+    (_, pivots, _), (_, want, _) = (run(geqp3, d, a, first) for d in (device, cpu))
+    np.testing.assert_array_equal(pivots, want)
+    assert pivots[:2].tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**110])
+def test_schur_forms_of_small_and_large_numbers(scale, device):
+    a = np.random.default_rng(4).standard_normal((12, 12)).astype("float32")
+    (t, z), (t2, z2) = (run(jax.lax.linalg.schur, device, x)
+                        for x in (a, a * np.float32(scale)))
+    np.testing.assert_array_equal(t2, t * np.float32(scale))
+    np.testing.assert_array_equal(z2, z)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_no_number_in_no_eigenvalues_out(bad, device):
+    a = np.ones((3, 4, 4), "float32")
+    a[1, 2, 3] = bad
+    for f in (jax.lax.linalg.schur, jax.lax.linalg.eig):
+        for x in run(f, device, a):
+            assert np.isnan(x[1]).all() and np.isfinite(x[[0, 2]]).all()
+
+
+def test_a_user_who_mixes_no_types_or_ranks_may_ask_for_them(device):
+    a = np.stack([np.eye(4, dtype="float32") + 1] * 5)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        for f in (jax.lax.linalg.schur, jax.lax.linalg.eig, jax.lax.linalg.hessenberg,
+                  jax.lax.linalg.tridiagonal, functools.partial(jax.lax.linalg.qr, pivoting=True),
+                  lambda a: jax.lax.linalg.tridiagonal_solve(a[0], a[1], a[2], a[:4],
+                                                             perturb_singular=True)):
+            assert all(np.isfinite(x).all() for x in run(f, device, a))
+
+
+def test_a_perturbed_tridiagonal_system_has_a_solution(device, cpu):
+    """Singular ones among them: the direction is what matters, as in inverse iteration."""
+    d, e, b = np.zeros((3, 7)), np.ones((3, 7)), np.arange(1.0, 22).reshape(3, 7, 1)
+    d[1], d[2] = 1, 2
+    low, up = e.copy(), e.copy()
+    low[:, 0] = up[:, -1] = 0
+    f = functools.partial(jax.lax.linalg.tridiagonal_solve, perturb_singular=True)
+    for dtype in (np.float32, np.float64):
+        [x], [y] = (run(f, where, *(v.astype(dtype) for v in (low, d, up, b)))
+                    for where in (device, cpu))
+        assert np.isfinite(x).all()
+        x, y = (v[..., 0] / np.linalg.norm(v[..., 0], axis=1)[:, None] for v in (x, y))
+        np.testing.assert_allclose(np.abs((x * y).sum(1)), 1, atol=1e-4)
+
+
+def test_eigenvectors_of_a_tridiagonal_matrix(device, cpu):
+    rng = np.random.default_rng(5)
+    d, e = rng.standard_normal(12), rng.standard_normal(11)
+    w, v = run(jax.scipy.linalg.eigh_tridiagonal, device, d, e)
+    a = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+    np.testing.assert_allclose(a @ v, v * w, atol=1e-10)
+    assert off_unitary(v) < 1e-8
+
+
+def test_what_is_made_of_eigenvalues(device, cpu):
+    """Polynomials' roots, a square root, a gradient, JAX's own rules among them."""
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((6, 6))
+    for f in (lambda a: jnp.sort_complex(jnp.roots(a[0], strip_zeros=False)),
+              lambda a: jax.scipy.linalg.sqrtm(a @ a.T),
+              lambda a: jax.scipy.linalg.solve_sylvester(a, a.T @ a, a),
+              jax.grad(lambda a: (jnp.abs(jnp.linalg.eigvals(a)) ** 2).sum())):
+        for got, want in zip(run(f, device, a), run(f, cpu, a)):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+    with pytest.raises(NotImplementedError, match="leave `implementation` out"):
+        run(functools.partial(jax.lax.linalg.eig, implementation=jax.lax.linalg.
+                              EigImplementation.CUSOLVER), device, a)
+
+
 @pytest.mark.parametrize("dtype,n", [(np.float32, n) for n in (63, 64, 127, 128, 129, 300)] +
                          [(np.float64, 129)])
 @pytest.mark.parametrize("method", ["eigh", "svd", "qr", "svd values"])
@@ -160,6 +329,18 @@ def test_tall_and_wide(method, shape, dtype, device, cpu):
     a[1, :, -1] = a[1, :, 0]
     a[2] = 0
     check(method, ["random", "a column twice", "zero"], a.astype(dtype), device, cpu)
+
+
+# FEW of runtime/compiler/lower/qr.c is 16, BLOCK 64: a loop, halves, two blocks, wide ones.
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("shape", [(17, 16), (17, 17), (16, 40), (33, 32), (40, 33), (65, 64),
+                                   (70, 65), (33, 130)], ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("method", ["qr", "qr complete"])
+def test_qr_of_every_shape(method, shape, dtype, device, cpu):
+    a = random(np.random.default_rng(9), 3, *shape, dtype=dtype)
+    a[1, :, 3] = 0
+    a[2, :, 5:] = a[2, :, :1]
+    check(method, ["random", "a zero column", "rank 5"], a.astype(dtype), device, cpu)
 
 
 SCALED = {
@@ -291,13 +472,16 @@ def test_cholesky_fails_as_a_whole_wherever_it_fails(bad, device):
     assert np.isnan(got[np.tril_indices(40)]).all()
 
 
-# FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three.
-@pytest.mark.parametrize("n", [15, 16, 17, 32, 33, 40])
+# FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three. From MANY systems on, 16,
+# lanes go along the batch if right sides are fewer.
+@pytest.mark.parametrize("batch,n,k", [(2, 15, 3), (2, 16, 3), (2, 17, 3), (2, 32, 3), (2, 33, 3),
+                                       (2, 40, 3), (15, 5, 1), (16, 5, 1), (16, 17, 15),
+                                       (16, 17, 16), (40, 1, 2), (70, 33, 3)])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.__name__)
-def test_triangular_systems_of_every_form(n, dtype, device, cpu):
+def test_triangular_systems_of_every_form(batch, n, k, dtype, device, cpu):
     rng = np.random.default_rng(n)
-    t = (random(rng, 2, n, n, dtype=dtype) / n + 2 * np.eye(n)).astype(dtype)
-    rhs = random(rng, 2, n, 3, dtype=dtype).astype(dtype)
+    t = (random(rng, batch, n, n, dtype=dtype) / n + 2 * np.eye(n)).astype(dtype)
+    rhs = random(rng, batch, n, k, dtype=dtype).astype(dtype)
 
     def solve_all(t, rhs):
         return [jax.lax.linalg.triangular_solve(

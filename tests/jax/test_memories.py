@@ -113,3 +113,31 @@ def test_programs_are_exported_and_called():
     x = jnp.arange(5.0)
     blob = jax.export.export(jax.jit(lambda x: jnp.cumsum(x) * 2))(x).serialize()
     np.testing.assert_array_equal(jax.export.deserialize(blob).call(x), np.cumsum(x) * 2)
+
+
+def test_each_memory_is_counted_by_itself(eventually):
+    """In a program's sizes; a device's statistics are of its own memory."""
+    device = jax.devices("tessera")[0]
+
+    def put():
+        said, arrays = [device.memory_stats()["bytes_in_use"]], []
+        for n, kind in (1 << 20, "pinned_host"), (1 << 18, "unpinned_host"), (1 << 10, "device"):
+            arrays.append(jax.device_put(np.ones(n, "float32"), at(kind)).block_until_ready())
+            said.append(device.memory_stats()["bytes_in_use"])
+        return arrays, np.diff(said).tolist()
+    # What earlier tests ran may be let go of between two readings.
+    eventually(lambda: put()[1] == [0, 0, 4 << 10])
+    x, y, z = put()[0]
+    f = jax.jit(lambda x, y, z: (x + 1, z * 2), out_shardings=(at("device"), at("pinned_host")),
+                in_shardings=tuple(at(k) for k in ("pinned_host", "unpinned_host", "device")))
+    n = f.lower(x, y, z).compile().memory_analysis()
+    assert n.host_argument_size_in_bytes == 4 << 20     # y is not used
+    assert n.host_output_size_in_bytes == 4 << 10 and n.output_size_in_bytes == 4 << 20
+    assert n.argument_size_in_bytes == 4 << 10 and n.host_temp_size_in_bytes == 0
+    assert n.host_alias_size_in_bytes == n.alias_size_in_bytes == 0
+    g = jax.jit(lambda x: x + 1, in_shardings=at("pinned_host"), out_shardings=at("pinned_host"),
+                donate_argnums=0)
+    n = g.lower(x).compile().memory_analysis()
+    assert n.host_alias_size_in_bytes == n.host_output_size_in_bytes == 4 << 20
+    assert n.argument_size_in_bytes == n.output_size_in_bytes == n.alias_size_in_bytes == 0
+    assert n.peak_memory_in_bytes == n.temp_size_in_bytes

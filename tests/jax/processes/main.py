@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process of a job of test_processes.py: main.py RANK OF CHIPS FIRST PORT DIR WHAT.
+
+It has CHIPS chips of the server in DIR, those from FIRST + RANK * CHIPS on, and prints one line of
+JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import traceback
+
+RANK, N, CHIPS, FIRST, PORT = map(int, sys.argv[1:6])
+DIR, WHAT = sys.argv[6:8]
+_mine = FIRST + RANK * CHIPS
+os.environ["TESSERA_DEVICES"] = ",".join(f"vfio-user:{DIR}/{_mine + i}.sock"
+                                         for i in range(CHIPS))
+os.environ["JAX_PLATFORMS"] = "tessera,cpu"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.experimental import multihost_utils  # noqa: E402
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P  # noqa: E402
+
+
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def spread(mesh, x, spec):
+    s = NamedSharding(mesh, spec)
+    return jax.make_array_from_callback(x.shape, s, lambda where: x[where])
+
+
+def digest(*arrays):
+    return hashlib.sha256(b"".join(np.asarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def whole(x):
+    return multihost_utils.process_allgather(x, tiled=True) if N > 1 else np.asarray(x)
+
+
+def mesh_of_all(*shape):
+    return jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+
+def train():
+    """Thirty steps of two layers: the bits of the weights and losses at the end."""
+    mesh = mesh_of_all(2, N * CHIPS // 2)
+    rng = np.random.default_rng(0)
+
+    def array(*shape):
+        return rng.normal(size=shape).astype(np.float32)
+
+    def loss(w, x, y):
+        return jnp.mean((jax.nn.relu(x @ w[0]) @ w[1] - y) ** 2)
+
+    def step(w, x, y):
+        value, g = jax.value_and_grad(loss)(w, x, y)
+        return [a - 0.1 * b for a, b in zip(w, g)], value
+
+    step = jax.jit(step, donate_argnums=0)
+    w = [spread(mesh, 0.1 * array(64, 128), P(None, "model")),
+         spread(mesh, 0.1 * array(128, 32), P("model", None))]
+    losses = []
+    for _ in range(30):
+        w, value = step(w, spread(mesh, array(32, 64), P("data")),
+                        spread(mesh, array(32, 32), P("data")))
+        losses.append(value)
+    losses = [float(v) for v in losses]
+    say(first=losses[0], last=losses[-1], bits=digest(losses, *map(whole, w)))
+
+
+def tools():
+    """What JAX documents for several processes."""
+    devices = jax.devices()
+    say(ids=[d.id for d in devices], process=[d.process_index for d in devices],
+        local=[d.local_hardware_id for d in devices], index=jax.process_index(),
+        count=jax.process_count(), own=[d.id for d in jax.local_devices()])
+    mesh = mesh_of_all(N * CHIPS, 1)
+    rows = NamedSharding(mesh, P("data"))
+    mine = np.arange(3 * CHIPS, dtype=np.float32).reshape(CHIPS, 3) + 100 * RANK
+    x = jax.make_array_from_process_local_data(rows, mine)
+    total = jax.jit(jnp.sum)(x)
+    psum = jax.jit(jax.shard_map(lambda a: jax.lax.psum(a, "data"), mesh=mesh,
+                                 in_specs=P("data"), out_specs=P()))(x)
+    turned = jax.jit(jax.shard_map(
+        lambda a: jax.lax.ppermute(a, "data", [(i, (i + 1) % (N * CHIPS))
+                                               for i in range(N * CHIPS)]),
+        mesh=mesh, in_specs=P("data"), out_specs=P("data")))(x)
+    say(total=float(total), psum=np.asarray(psum.addressable_data(0)).tolist(),
+        turned=whole(turned).tolist(), gathered=whole(x).tolist(),
+        told=multihost_utils.broadcast_one_to_all(np.arange(3) + 7 * RANK).tolist(),
+        put=np.asarray(jax.device_put(np.arange(4.0), NamedSharding(mesh, P()))
+                       .addressable_data(0)).tolist())
+    multihost_utils.sync_global_devices("done")
+
+
+def _sums(mesh):
+    x = spread(mesh, np.ones((8 * N * CHIPS, 4), np.float32), P("data"))
+    return x, jax.jit(lambda a: a.sum()), jax.jit(lambda a: a.max())
+
+
+def _error_of(*fns):
+    try:
+        for fn in fns:
+            fn()
+    except (jax.errors.JaxRuntimeError, ValueError) as e:     # a launch that is refused is either
+        return str(e)
+    return None
+
+
+def leave():
+    """Without the coordinator's farewell, which waits for all; it ends last, since its end
+    aborts the others."""
+    if RANK == 0:
+        sys.stdin.read()
+    os._exit(0)
+
+
+def other_order():
+    x, add, most = _sums(mesh_of_all(N * CHIPS, 1))
+    float(add(x)), float(most(x))
+    first, second = (add, most) if RANK else (most, add)
+    say(error=_error_of(lambda: [jax.block_until_ready(first(x)),
+                                 jax.block_until_ready(second(x))]))
+    say(alone=float(jnp.arange(5.0).sum()))
+    leave()
+
+
+def alone_after_kill():
+    import time
+    x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+    float(add(x))
+    if RANK == N - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    say(error=_error_of(lambda: jax.block_until_ready(add(x)),
+                        lambda: jax.block_until_ready(add(x))),
+        seconds=time.monotonic() - began)
+    say(alone=float(jnp.arange(5.0).sum()))
+    leave()
+
+
+if N > 1:
+    jax.distributed.initialize(f"127.0.0.1:{PORT}", N, RANK)
+try:
+    {"train": train, "tools": tools, "other_order": other_order,
+     "alone_after_kill": alone_after_kill}[WHAT]()
+except BaseException:   # an ordinary end would wait for all others
+    traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(1)

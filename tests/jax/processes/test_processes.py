@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several processes, joined by jax.distributed, on chips of one server: main.py is one of
+them. What they compute is what one process computes that has all the chips."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+SERVER = pathlib.Path(os.environ.get("TESSERA_BUILD",
+                                     HERE.parents[2] / "build/opt")) / "tessera-sim"
+SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("s")
+    s = subprocess.Popen([SERVER, "--devices", "8", "--hbm", "256M", "--lanes", "1",
+                          "--socket-dir", folder], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True)
+    assert s.stdout.readline().startswith("serving")
+    yield folder
+    s.send_signal(signal.SIGTERM)
+    assert s.wait(60) == 0
+
+
+def start(server, what, n, chips, first=0):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    return [subprocess.Popen([sys.executable, HERE / "main.py", *map(str, (
+        rank, n, chips, first, port)), server, what], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True) for rank in range(n)]
+
+
+def finish(processes, killed=()):
+    """What each said, one list of facts a process."""
+    out = []
+    for rank, p in reversed(list(enumerate(processes))):    # the coordinator is the last
+        said, wrote = p.communicate(timeout=SECONDS)
+        if rank in killed:
+            assert p.returncode == -signal.SIGKILL
+        else:
+            assert p.returncode == 0, wrote[-3000:]
+        out.append([json.loads(line) for line in said.splitlines() if line.startswith("{")])
+    return out[::-1]
+
+
+@pytest.mark.parametrize("n, chips", [(2, 4), (4, 1), (2, 2)])
+def test_training_has_the_bits_of_one_process(server, n, chips):
+    [[alone]] = finish(start(server, "train", 1, n * chips))
+    for [facts] in finish(start(server, "train", n, chips)):
+        assert facts == alone
+    assert alone["last"] < alone["first"]
+
+
+@pytest.mark.parametrize("n, chips", [(2, 4), (2, 1)])
+def test_processes_see_all_devices_and_meet(server, n, chips):
+    every = range(n * chips)
+    rows = [[100 * (d // chips) + 3 * (d % chips) + k for k in range(3)] for d in every]
+    for rank, [devices, facts] in enumerate(finish(start(server, "tools", n, chips))):
+        assert devices["ids"] == list(every)
+        assert devices["process"] == [d // chips for d in every]
+        assert devices["local"] == [d % chips if d // chips == rank else None for d in every]
+        assert devices["own"] == list(every)[rank * chips:][:chips]
+        assert (devices["index"], devices["count"]) == (rank, n)
+        assert facts["total"] == sum(map(sum, rows))
+        assert facts["psum"] == [[sum(column) for column in zip(*rows)]]
+        assert facts["turned"] == rows[-1:] + rows[:-1]
+        assert facts["gathered"] == rows
+        assert facts["told"] == [0, 1, 2]
+        assert facts["put"] == [0, 1, 2, 3]
+
+
+def test_two_jobs_share_a_server(server):
+    one, two = start(server, "train", 2, 2), start(server, "train", 2, 2, first=4)
+    assert finish(one)[0] == finish(two)[1]
+
+
+def test_another_order_is_an_error_in_both(server):
+    said = finish(start(server, "other_order", 2, 2))
+    # Who finds it says so; others may hear of a device first.
+    assert all(failed["error"] and alone["alone"] == 10 for failed, alone in said)
+    assert any("in the same order" in failed["error"] or "process" in failed["error"]
+               for failed, _ in said), said
+
+
+def test_one_that_is_killed_fails_the_other_soon(server):
+    survivor, _ = finish(start(server, "alone_after_kill", 2, 2), killed=[1])
+    assert "process 1" in survivor[0]["error"]
+    assert survivor[0]["seconds"] < 10      # compiles and starts nothing, under load
+    assert survivor[1]["alone"] == 10

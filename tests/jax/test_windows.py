@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pools and other windows of few elements, which run as elementwise work on parts of an array, and
+those just above, which fold; against plain loops."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+FOLDS = {"add": (lax.add, np.add, 0), "max": (lax.max, np.maximum, -np.inf),
+         "min": (lax.min, np.minimum, np.inf), "mul": (lax.mul, np.multiply, 1)}
+
+
+def fold(x, first, f, window, stride, padding, base=None, hole=None):
+    """Windows in order of their elements, each step rounded."""
+    base, hole = base or (1,) * x.ndim, hole or (1,) * x.ndim
+    wide = np.full([(n - 1) * b + 1 for n, b in zip(x.shape, base)], first, x.dtype)
+    wide[tuple(slice(None, None, b) for b in base)] = x
+    wide = np.pad(wide, padding, constant_values=first)
+    spans = [(w - 1) * h + 1 for w, h in zip(window, hole)]
+    shape = [(n - s) // t + 1 for n, s, t in zip(wide.shape, spans, stride)]
+    out = np.full(shape, first, x.dtype)
+    for at in itertools.product(*map(range, window)):
+        part = tuple(slice(a * h, a * h + (n - 1) * t + 1, t)
+                     for a, h, n, t in zip(at, hole, shape, stride))
+        out = f(out, wide[part]).astype(x.dtype)
+    return out
+
+
+def numbers(*shape, dtype=np.float32):
+    rng = np.random.default_rng(7)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-50, 50, shape).astype(dtype)
+    return rng.uniform(-1, 1, shape).astype(dtype)
+
+
+# 20 elements and 21: elementwise, and a fold.
+@pytest.mark.parametrize("window", [(1, 1), (2, 2), (3, 3), (4, 5), (3, 7), (5, 5)])
+@pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("pad", [0, 2])
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_pool_is_a_fold_in_order(name, window, stride, pad):
+    f, plain, first = FOLDS[name]
+    x = numbers(2, 3, 19, 70)
+    window, stride = (1, 1, *window), (1, 1, *stride)
+    padding = ((0, 0), (0, 0), (pad, 0), (1, pad))
+    got = jax.jit(lambda x: lax.reduce_window(x, np.float32(first), f, window, stride, padding))(x)
+    want = fold(x, first, plain, window, stride, padding)
+    if np.prod(window) <= 20 or name in ("max", "min"):
+        np.testing.assert_array_equal(got, want)
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 64])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, jnp.bfloat16])
+def test_channels_may_come_last(dtype, channels):
+    x = numbers(3, 13, 14, channels, dtype=np.int32 if dtype != np.float32 else dtype)
+    x = x.astype(dtype)
+    least = np.array(np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else -np.inf, dtype)
+    got = jax.jit(lambda x: lax.reduce_window(x, least, lax.max, (1, 3, 3, 1), (1, 2, 2, 1),
+                                              "SAME"))(x)
+    want = fold(x, least, np.maximum, (1, 3, 3, 1), (1, 2, 2, 1),
+                ((0, 0), (1, 1), (0, 1), (0, 0)))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("first", [0.0, 2.5, np.nan])
+@pytest.mark.parametrize("base,hole", [((1, 1), (1, 1)), ((2, 3), (1, 1)), ((1, 2), (2, 1))])
+def test_holes_and_a_first_value_that_counts(base, hole, first):
+    x = numbers(9, 12)
+    f = jax.jit(lambda x: lax.reduce_window(x, np.float32(first), lax.add, (2, 3), (1, 2), "VALID",
+                                            base_dilation=base, window_dilation=hole))
+    # What is a hole is not there: it adds nothing, and the first value counts once.
+    want = first + fold(x, 0, np.add, (2, 3), (1, 2), ((0, 0), (0, 0)), base, hole)
+    np.testing.assert_allclose(f(x), want, rtol=1e-6, atol=1e-6)
+
+
+def test_a_first_value_may_be_an_argument():
+    f = jax.jit(lambda x, first: lax.reduce_window(x, first, lax.max, (2, 2), (1, 1), "SAME"))
+    x = numbers(5, 6)
+    for first in (-np.inf, 0.25):
+        want = fold(x, first, np.maximum, (2, 2), (1, 1), ((0, 1), (0, 1)))
+        np.testing.assert_array_equal(f(x, np.float32(first)), want)
+
+
+def test_nan_zeros_and_infinities_come_through():
+    x = np.array([[0.0, -0.0, np.nan, 1], [np.inf, -np.inf, 2, -0.0]], np.float32)
+    for name in ("max", "min", "add"):
+        f, plain, first = FOLDS[name]
+        got = jax.jit(lambda x: lax.reduce_window(x, np.float32(first), f, (1, 2), (1, 1),
+                                                  "VALID"))(x)
+        want = fold(x, first, plain, (1, 2), (1, 1), ((0, 0), (0, 0)))
+        np.testing.assert_array_equal(got, want)
+
+
+# Places of the largest: 9 and 11 elements, of two arrays.
+@pytest.mark.parametrize("window", [(3, 3), (1, 11)])
+def test_a_window_may_be_over_two_arrays(window):
+    x = numbers(12, 30)
+    place = np.arange(x.size, dtype=np.int32).reshape(x.shape)
+
+    def later(a, b):
+        wins = a[0] >= b[0]
+        return lax.select(wins, a[0], b[0]), lax.select(wins, a[1], b[1])
+
+    got, at = jax.jit(lambda x, p: lax.reduce_window(
+        (x, p), (np.float32(-np.inf), np.int32(-1)), later, window, window, "VALID"))(x, place)
+    want = fold(x, -np.inf, np.maximum, window, window, ((0, 0), (0, 0)))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(x.ravel()[at], want)
+
+
+@pytest.mark.parametrize("window,stride", [((2, 2), (2, 2)), ((3, 3), (2, 2)), ((4, 4), (1, 1))])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+def test_gradients_of_pools(window, stride, padding, device, cpu):
+    x = numbers(2, 11, 12, 3)
+    window, stride = (1, *window, 1), (1, *stride, 1)
+    for f, first in ((lax.max, -jnp.inf), (lax.add, 0.0)):
+        g = jax.grad(lambda x: (lax.reduce_window(x, first, f, window, stride, padding) ** 2).sum())
+        got, want = (jax.jit(g)(jax.device_put(x, d)) for d in (device, cpu))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
