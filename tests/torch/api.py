@@ -437,7 +437,7 @@ def collectives():
 
 
 def profile():
-    """Starting and stopping; the plugin has no profiler of its own."""
+    """Starting and stopping. What is in the files differs: on the device, what it ran."""
     import torch_xla.debug.profiler as xp
     with xp.StepTrace("train", step_num=1), xp.Trace("inside"):
         y = tensor(3) * 2

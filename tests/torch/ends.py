@@ -131,7 +131,7 @@ def xmp_fails():
 
 
 def xmp_many():
-    """With two devices in TESSERA_DEVICES: refused, not run as two worlds of one."""
+    """With two devices in TESSERA_DEVICES: a thread for each."""
     import torch_xla.distributed.xla_multiprocessing as xmp
     xmp.spawn(child)
 
