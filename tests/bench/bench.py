@@ -119,6 +119,69 @@ def convolution():
     both("gradient of it", ">= 0.5x", gradient(groups=64), x, w)
 
 
+def convolution_channels_first():
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME")
+
+    both("conv NCHW 8x16x32x32, 32 of 3x3", ">= 1.0x", f, uniform(8, 16, 32, 32),
+         uniform(32, 16, 3, 3))
+    both("conv NCHW 4x64x28x28, 64 of 3x3", ">= 1.0x", f, uniform(4, 64, 28, 28),
+         uniform(64, 64, 3, 3))
+
+
+def pools():
+    """Windows of 3x3 for the largest and 2x2 for sums, both with a stride of 2."""
+    for label, x, three, two in (("NHWC", uniform(16, 112, 112, 64), (1, 3, 3, 1), (1, 2, 2, 1)),
+                                 ("NCHW", uniform(8, 64, 56, 56), (1, 1, 3, 3), (1, 1, 2, 2))):
+        def largest(x, three=three, two=two):
+            return lax.reduce_window(x, -np.inf, lax.max, three, two, "SAME")
+
+        def total(x, two=two):
+            return lax.reduce_window(x, 0.0, lax.add, two, two, "VALID")
+
+        for name, f in (("max", largest), ("sum", total)):
+            both(f"{name} pool {label}", ">= 1.0x", f, x)
+            both(f"gradient of {name} pool {label}", ">= 1.0x",
+                 jax.grad(lambda x, f=f: (f(x) ** 2).sum()), x)
+
+
+def linear_algebra():
+    square = uniform(512, 512)
+    positive = [a @ a.T + len(a) * np.eye(len(a), dtype=np.float32)
+                for a in (uniform(256, 256), uniform(1024, 1024))]
+    half = square[:256, :256]
+    for name, f, *args in (
+            ("cholesky 256", jnp.linalg.cholesky, positive[0]),
+            ("cholesky 1024", jnp.linalg.cholesky, positive[1]),
+            ("solve 512", jnp.linalg.solve, square, uniform(512, 1)),
+            ("solve 2048 of 8x8", jnp.linalg.solve, uniform(2048, 8, 8), uniform(2048, 8, 1)),
+            ("inv 512", jnp.linalg.inv, square), ("qr 512", jnp.linalg.qr, square),
+            ("qr 2048x64", jnp.linalg.qr, uniform(2048, 64)),
+            ("eigh 64", jnp.linalg.eigh, half[:64, :64]), ("eigh 256", jnp.linalg.eigh, half),
+            ("svd 64", jnp.linalg.svd, half[:64, :64]), ("svd 256", jnp.linalg.svd, half)):
+        both(name, ">= 0.5x", f, *args)
+
+
+def scalar_loops():
+    both("10,000 turns of x * 0.999 + 0.5", ">= 0.1x", lambda x: lax.fori_loop(
+        0, 10000, lambda i, x: x * 0.999 + 0.5, x), np.float32(1))
+    both("10,000 turns of integers", ">= 0.1x", lambda x: lax.while_loop(
+        lambda c: c[0] < 10000,
+        lambda c: (c[0] + 1, (c[1] * 1103515245 + 12345) & 0x7fffffff), (0, x)), np.int32(1))
+    both("1000 turns of tanh(x @ w), 16 wide", ">= 0.1x", lambda x, w: lax.fori_loop(
+        0, 1000, lambda i, x: jnp.tanh(x @ w), x), uniform(1, 16), uniform(16, 16))
+
+
+def selection():
+    for label, x in (("1 Mi", uniform(1 << 20)), ("1024x1024", uniform(1024, 1024)),
+                     ("128x32000", uniform(128, 32000))):
+        both(f"argmax {label}", ">= 0.7x", lambda x: jnp.argmax(x, -1), x)
+        both(f"top_k {label}, 8", ">= 0.7x", lambda x: lax.top_k(x, 8), x)
+        both(f"top_k {label}, 50", ">= 0.7x", lambda x: lax.top_k(x, 50), x)
+    both("sort 1024x1024 i32", ">= 1.0x", jnp.sort,
+         (uniform(1024, 1024) * 2**30).astype(np.int32))
+
+
 def train_step(name):
     """(function, its arguments) of one training step, without lax.scan."""
     init, apply = digits.MODELS[name](jax, jnp, lax)
@@ -164,6 +227,17 @@ def compiling():
 
 def dispatch():
     both("no-op jit, synchronous", ">= 0.67x", lambda x: x + 1, np.float32(1))
+    runs = []
+    for where in (DEVICE, CPU):
+        f, x = jax.jit(lambda x: x * 2 + 1), jax.device_put(uniform(64), where)
+
+        def run(f=f, x=x):
+            for _ in range(100):
+                x = f(x)
+            jax.block_until_ready(x)
+
+        runs.append(run)
+    measure("100 dispatches of x * 2 + 1", ">= 1.0x", *runs)
 
 
 def transfers():
@@ -215,7 +289,8 @@ if __name__ == "__main__":
     parser.add_argument("--floors", metavar="PROGRAM", help="the built floors_bench")
     options = parser.parse_args()
     FLOORS = options.floors
-    for group in (matmuls, elementwise, convolution, training, compiling, dispatch,
+    for group in (matmuls, elementwise, convolution, convolution_channels_first, pools,
+                  linear_algebra, scalar_loops, selection, training, compiling, dispatch,
                   transfers, floors):
         if options.only in group.__name__:
             group()

@@ -12,8 +12,8 @@ or fail nothing.
 """
 SECTIONS = ("Against XLA's CPU backend and memcpy", "Collectives of several devices",
             "Ways to a device, on the host", "Ways to a device, in a guest",
-            "Beside published figures")
-JAX, SPMD, HOST, GUEST, PUBLISHED = SECTIONS
+            "Beside published figures", "Being looked at", "Recovery", "Projects that build on JAX")
+JAX, SPMD, HOST, GUEST, PUBLISHED, WATCHED, RECOVERY, ECOSYSTEM = SECTIONS
 
 
 def read(path):
