@@ -26,12 +26,14 @@ MODE.opt := $(empty)
 MODE.dbg := -DTC_VERIFY_ALWAYS=1
 MODE.asan := -fsanitize=address,leak -fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
 MODE.ubsan := -fsanitize=undefined -fno-sanitize-recover=all -DTC_VERIFY_ALWAYS=1
+MODE.san := -fsanitize=address,leak,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer -DTC_VERIFY_ALWAYS=1
 MODE.tsan := -fsanitize=thread -Wno-tsan
 MODE.fuzz := -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=undefined \
 	'-DCMPLX(x,y)=__builtin_complex((double)(x),(double)(y))'
 ifeq ($(origin MODE.$(MODE)),undefined)
-$(error MODE=$(MODE) is not one of opt dbg asan ubsan tsan fuzz)
+$(error MODE=$(MODE) is not one of opt dbg san asan ubsan tsan fuzz)
 endif
 WARN := -Wall -Wextra $(if $(WERROR),-Werror) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Wundef -Wpointer-arith
@@ -83,9 +85,9 @@ SIM_SRC := $(filter-out $(EACH_PATH) $(if $(X86),,%_avx2.c %_avx512.c %_avx512bf
 	%_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c hal/sim/*/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
 TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
-RT_SRC := $(wildcard runtime/*.c)
+RT_SRC := $(wildcard runtime/*.c runtime/trace/*.c)
 PJRT_SRC := $(wildcard runtime/pjrt/*.c)
-BRINGUP_SRC := $(wildcard tools/bringup/*.c)
+BRINGUP_SRC := $(wildcard tools/bringup/*.c tools/bringup/*/*.c)
 PROTO := $(wildcard runtime/*.proto runtime/compiler/front/*.proto)
 
 obj = $(patsubst %.c,$(OUT)/%.o,$1)
@@ -175,9 +177,14 @@ FLOOR_pjrt := $(ALL_LIBS)
 define link_unit
 $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(FLOOR_$1)
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
+	$(Q)$(CC) $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
 $(foreach f,base hw sim hal tc bringup rt pjrt,$(eval $(call link_unit,$f)))
+# It changes programs on their way to the device.
+$(OUT)/tests/bringup_isa_test: private ALL_LDFLAGS += -Wl,--wrap=hal_exe_load
+# It has sensors of its own.
+$(OUT)/tests/bringup_sensors_test: private ALL_LDFLAGS += -Wl,--wrap=hal_device_telemetry \
+	-Wl,--wrap=hal_device_inject -Wl,--wrap=hal_queue_execute
 
 # Random programs three ways: the device, the evaluator, JAX's CPU backend. What it found
 # runs with the unit tests.
@@ -225,6 +232,7 @@ check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
+$(OUT)/fuzz/dump_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-objdump/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $(filter %.o,$^) \
@@ -241,7 +249,7 @@ $(GUEST): $(OUT)/guest/%: $(OUT)/tests/guest/%.o $(LIB_hal) $(LIB_sim) $(LIB_bas
 check-vm:
 	$(Q)tools/packages.sh vm
 	$(Q)$(MAKE) --no-print-directory check-vm-run
-check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
+check-vm-run: $(GUEST) $(CONFORMANCE) $(addprefix $(OUT)/,tessera-sim xla-smi tests/hal_trace_test)
 	$(Q)TESSERA_VM_CACHE=$(or $(TESSERA_VM_CACHE),$(BUILD)/vm) $(PYTHON) tests/guest/run.py \
 		--build $(OUT) $(T) || { s=$$?; [ $$s -eq 77 ] || exit $$s; \
 		echo "check-vm: skipped, for the reasons above"; }
@@ -252,11 +260,11 @@ check-vm-run: $(GUEST) $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 check-conformance:
 	$(Q)$(MAKE) --no-print-directory check-vm T=T6
 
-# make check-vm-jax: JAX trains in a guest, on the host's Python.
+# make check-vm-jax: JAX trains in a guest, on the host's Python; then two processes on one card.
 .PHONY: check-vm-jax
 check-vm-jax: $(VENV)/.plugin
 	$(Q)TESSERA_VM_PYTHON=$(abspath $(VENV))/bin/python $(MAKE) --no-print-directory \
-		check-vm T=JAX
+		check-vm T="JAX JAX-TWO"
 
 # ---- install: everything goes below $(DESTDIR), and uninstall removes it ----
 PREFIX ?= /usr/local
@@ -278,8 +286,10 @@ INSTALLED = $(foreach t,$(TOOLS),755:$t:$(PREFIX)/bin/$(notdir $t)) \
 	755:tools/tessera-vfio-bind:$(PREFIX)/sbin/tessera-vfio-bind \
 	644:udev/70-tessera.rules:$(PREFIX)/lib/udev/rules.d/70-tessera.rules \
 	644:udev/tessera-modules.conf:$(PREFIX)/lib/modules-load.d/tessera.conf \
+	644:tools/tessera-bringup/tessera-bringup.desktop:$(PREFIX)/share/applications/tessera-bringup.desktop \
 	644:$(STAGE)/tessera-sim.service:$(PREFIX)/lib/systemd/system/tessera-sim.service \
 	644:kernel-uapi/include/tessera_drm.h:$(PREFIX)/include/drm/tessera_drm.h \
+	644:kernel-uapi/include/tessera_device.h:$(PREFIX)/include/drm/tessera_device.h \
 	$(foreach c,$(wildcard tools/completion/*),644:$c:$(PREFIX)/share/bash-completion/completions/$(notdir $c))
 # The kernel driver's sources, for `dkms add`; the number is DKMS's.
 DRIVER := $(PREFIX)/src/tessera-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' kernel-uapi/driver/dkms.conf)
@@ -338,9 +348,9 @@ JAX := jax==0.10.2
 # What a wheel is made of, beside the plugin.
 WHEEL := $(wildcard runtime/python/*.* runtime/python/tessera_pjrt/*.py \
 	runtime/python/jax_plugins/*/*.py)
-$(VENV)/.made: runtime/python/pyproject.toml
+$(VENV)/.made: tests/jax/requirements.txt
 	$(Q)$(PYTHON) -m venv $(VENV)
-	$(Q)$(VENV)/bin/pip -q install $(JAX) numpy scikit-learn pytest
+	$(Q)$(VENV)/bin/pip -q install $(JAX) -r $<
 	$(Q)touch $@
 # The installed package reads the plugin of this build, so that no wheel is needed
 # to try a change: the wheel itself is what `make wheel` builds.
@@ -353,7 +363,7 @@ $(VENV)/.plugin: $(VENV)/.made $(PLUGIN) $(WHEEL)
 TORCH_VENV ?= $(BUILD)/venv-torch
 $(TORCH_VENV)/.made: tests/torch/requirements.txt
 	$(Q)$(PYTHON) -m venv $(TORCH_VENV)
-	$(Q)$(TORCH_VENV)/bin/pip -q install numpy scikit-learn pytest absl-py pyyaml requests \
+	$(Q)$(TORCH_VENV)/bin/pip -q install $(JAX) numpy scikit-learn pytest absl-py pyyaml requests \
 		typing_extensions filelock sympy networkx jinja2 fsspec
 	$(Q)$(TORCH_VENV)/bin/pip -q install --no-deps -r $<
 	$(Q)touch $@
@@ -403,6 +413,7 @@ check: packages
 	$(Q)$(PYTHON) tests/smi_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_doctor_test.py $(OUT)/xla-smi
 	$(Q)$(PYTHON) tests/smi_link_test.py $(OUT)/xla-smi $(LIBTESSERA) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/smi_trace_test.py $(OUT)/xla-smi $(CONFORMANCE)
 	$(Q)$(PYTHON) tests/bringup_test.py $(OUT)/tessera-bringup $(OUT)/tessera-sim
 	$(Q)$(PYTHON) tests/package_test.py
 	$(Q)$(MAKE) --no-print-directory check-kill KILLS='--clients 10 --servers 5'
@@ -412,9 +423,12 @@ check: packages
 # A test that hangs, as XLA's CPU backend has under load, is a failure: after JAX_SECONDS the
 # stacks of all threads are printed and the run ends.
 JAX_SECONDS ?= 1200
+# Processes that share the tests; each wants a core and 4 GB.
+JAX_JOBS ?= 2
 check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short -o faulthandler_timeout=$(JAX_SECONDS) \
-		-o faulthandler_exit_on_timeout=true $(PYTEST) tests/jax | \
+		-o faulthandler_exit_on_timeout=true -n $(JAX_JOBS) --dist worksteal $(PYTEST) \
+		tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
 # The suites that run programs, on a model that checks them (DEVICE.md).
@@ -451,6 +465,31 @@ check-jax-own-devices: $(OWN_VENV)/.plugin
 	$(Q)$(PYTHON) tests/jax/own/run.py '$(JAX_TESTS)' --python $(OWN_VENV)/bin/python \
 		--devices 8 $(OWN)
 
+# make fuzz-meshes [SEED=n] [ROUNDS=10]: the programs of the JAX corpus on random meshes, each
+# once a round.
+.PHONY: fuzz-meshes
+fuzz-meshes: $(VENV)/.plugin
+	$(Q)TESSERA_SIM=devices=8,hbm=512M $(VENV)/bin/python tests/jax/devices/random_meshes.py \
+		--seed $(or $(SEED),1) --rounds $(or $(ROUNDS),10)
+
+# make check-ecosystem [PYTEST='-k diffrax']: programs of projects that build on JAX, on the device
+# beside JAX's CPU backend, and a table of times. An environment of its own, of 0.8 GB.
+ECOSYSTEM_VENV ?= $(BUILD)/venv-ecosystem
+$(ECOSYSTEM_VENV)/.made: tests/ecosystem/requirements.txt
+	$(Q)$(PYTHON) -m venv $(ECOSYSTEM_VENV)
+	$(Q)$(ECOSYSTEM_VENV)/bin/pip -q install $(JAX) numpy pytest -r $<
+	$(Q)touch $@
+$(ECOSYSTEM_VENV)/.plugin: $(ECOSYSTEM_VENV)/.made $(PLUGIN) $(WHEEL)
+	$(Q)TESSERA_PREBUILT=$(abspath $(PLUGIN)) $(ECOSYSTEM_VENV)/bin/pip -q install \
+		--force-reinstall --no-deps ./runtime/python
+	$(Q)touch $@
+
+# make bench-ecosystem: the same, and the table goes to RESULTS.md.
+.PHONY: check-ecosystem bench-ecosystem
+check-ecosystem bench-ecosystem: $(ECOSYSTEM_VENV)/.plugin
+	$(Q)$(ECOSYSTEM_VENV)/bin/python -m pytest -q --tb=short $(PYTEST) \
+		$(if $(filter bench-%,$@),--write $(RESULTS)) tests/ecosystem
+
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
@@ -459,6 +498,16 @@ bench: $(VENV)/.plugin $(BENCH) bench-host
 # make bench-spmd: collectives of 2, 4 and 8 devices.
 bench-spmd: $(VENV)/.plugin
 	$(Q)$(VENV)/bin/python tests/bench/spmd.py --write $(RESULTS)
+
+# make bench-watched: xla-smi's start, a snapshot, what being watched costs.
+.PHONY: bench-watched
+bench-watched: $(OUT)/bench/watched_bench $(OUT)/xla-smi
+	$(Q)$(PYTHON) tests/bench/watched.py --build $(OUT) --write $(RESULTS)
+
+# make bench-recovery: from each error that can be injected to a device that works again.
+.PHONY: bench-recovery
+bench-recovery: $(CONFORMANCE) $(OUT)/tessera-sim
+	$(Q)$(PYTHON) tests/bench/recovery.py --build $(OUT) --write $(RESULTS)
 
 # make bench-transports: every way to a device, on the host and in guests.
 TRANSPORTS := $(PYTHON) tests/bench/transports.py --build $(OUT) --write $(RESULTS)
@@ -518,25 +567,27 @@ fuzz-run: $(FUZZ)
 	$(Q)S=$(S) FUZZ_RUNS=$(FUZZ_RUNS) CORPUS=$(OUT)/corpus sh tests/fuzz/run.sh \
 		$(if $(F),$(filter %/$(F)_fuzz,$(FUZZ)),$(FUZZ))
 
-# make fuzz-ops [S=600] [SEED=n] [JOBS=n] [JAX_SHARE=10] [PROGRAMS=n]: JAX_SHARE percent go to
-# JAX's CPU backend too.
+# make fuzz-ops [S=600] [SEED=n] [JOBS=n] [JAX_SHARE=10] [PROGRAMS=n] [SHARDED=1]: JAX_SHARE percent
+# go to JAX's CPU backend too; SHARDED: programs for several devices.
 .PHONY: fuzz-ops
 fuzz-ops: $(FUZZ_OPS) $(VENV)/.made
 	$(Q)$(FUZZ_OPS) --seconds $(S) --jobs $(or $(JOBS),$(shell nproc)) --jax $(or $(JAX_SHARE),10) --python $(VENV)/bin/python \
-		--out $(OUT)/fuzz-ops $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
+		--out $(OUT)/fuzz-ops $(if $(SHARDED),--sharded) $(if $(SEED),--seed $(SEED)) $(if $(PROGRAMS),--programs $(PROGRAMS))
 
 help:
 	@echo "make run     train two models in JAX on the device, beside the CPU backend"
 	@echo "make run-spmd  train a transformer on eight chips of a mesh, beside one chip"
 	@echo "make run-torch  train two models in PyTorch on the device, beside PJRT_DEVICE=CPU"
 	@echo "make check-torch EXITS=50  torch_xla's documented functions on the device"
+	@echo "make check-ecosystem      projects that build on JAX, on the device beside the CPU backend"
 	@echo "make check   C and JAX tests;  T='hal_*' picks C programs, PYTEST='-k x' JAX ones"
 	@echo "make check-vm  guest kernels under QEMU, on our model and QEMU's edu; T=T1 picks"
 	@echo "make check-vm T=FUZZ  a million random ioctls against the driver"
 	@echo "make check-vm-jax  JAX trains in a guest, through VFIO and the kernel driver"
 	@echo "make check-jax-own JAX_TESTS=folder  the JAX project's own tests;  OWN='--only nn_test'"
+	@echo "make fuzz-meshes SEED=n ROUNDS=10  programs in JAX on random meshes against one device"
 	@echo "make check-jax-own-devices JAX_TESTS=folder  those that want several devices, on 8"
-	@echo "make unit    the C tests alone; MODE=asan|ubsan|tsan|dbg builds them so"
+	@echo "make unit    the C tests alone; MODE=san|asan|ubsan|tsan|dbg builds them so"
 	@echo "make check-model  C and JAX tests on a model that checks what programs read and write"
 	@echo "make conformance  one suite on every way to a device;  make check-kill  kill -9"
 	@echo "make check-conformance  the same on five ways as one table, three of them in guests"
@@ -546,6 +597,9 @@ help:
 	@echo "make dist    the sources as one archive"
 	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-spmd  collectives of 2, 4, 8 devices against XLA:CPU and memcpy; writes its section"
+	@echo "make bench-watched  what looking costs: xla-smi's start, a snapshot, being watched"
+	@echo "make bench-recovery  each injected error: told when, works again when; writes its section"
+	@echo "make bench-ecosystem  check-ecosystem, whose times go to their section"
 	@echo "make bench-transports  each way to a device, in guests too; writes its sections"
 	@echo "make mutants  small bugs, one at a time: which suite notices?  M=heap picks"
 	@echo "make check-arm64  a build for arm64, its unit tests under qemu-user"

@@ -13,7 +13,7 @@ fail() {
 }
 copy=$top/another/folder
 mkdir -p "$copy"
-git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$copy"
+git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$copy"
 make_it() {
 	$MAKE -C "$copy" -s MODE="$MODE" "$@"
 }

@@ -46,10 +46,21 @@ def fault():
                  [[i, n, c, t] for n, i, c, t in rows("hal/hw/fault.def", "FAULT")])
 
 
+def err():
+    return table(["code", "name", "severity", "meaning", "next step"],
+                 [[i, n, s.lower(), m, t]
+                  for n, i, s, m, t in rows("hal/base/err.def", "ERR")])
+
+
 def cell():
     return table(["kind", "name", "class", "cells", "the cell"],
-                 [[i, n, c, "1" if k == "ONE" else "2", m] for n, i, c, k, m
+                 [[i, n, c, {"ONE": "1", "TWO": "2", "NUMBER": "1, N"}[k], m] for n, i, c, k, m
                   in rows("hal/hw/cell.def", "CELL")])
+
+
+def trace():
+    return table(["kind", "name", "a record of it is of", "pc"],
+                 [[i, n, w, p] for n, i, w, p in rows("hal/hw/trace.def", "TRACE")])
 
 
 def isa():
@@ -132,14 +143,43 @@ def smi_fields():
     return "\n".join(out)
 
 
+KINDS = {"cast": "conversions", "cb": "calls of the host", "conv": "convolutions",
+         "cplx": "complex numbers", "ctl": "loops and branches", "elt": "elementwise functions",
+         "fft": "Fourier transforms", "idx": "gathers and scatters", "int": "integers",
+         "linalg": "linear algebra", "misc": "others", "mm": "products of matrices",
+         "model": "training and inference of models", "nn": "layers", "pool": "pools",
+         "red": "reductions", "rng": "random numbers", "shape": "moves of elements",
+         "sort": "sorts", "spec": "special functions"}
+
+
+def numerics():
+    """A row for each kind of program: how many, how many are exact, the others' bounds."""
+    kinds = {}
+    for line in (TOP / "tests/jax/units.txt").read_text().splitlines():
+        if line and line[0] != "#":
+            name, _, bound, _ = line.split(None, 3)
+            kinds.setdefault(name.split("/")[0], []).append((float(bound), name))
+    lines = []
+    for kind, bounds in sorted(kinds.items()):
+        others = sorted(b for b in bounds if b[0] > 0.5)
+        middle = f"{others[len(others) // 2][0]:g}" if others else ""
+        worst = ", ".join(f"`{n}` {b:g}" for b, n in others[:-4:-1])
+        lines.append([KINDS[kind], len(bounds), len(bounds) - len(others), middle, worst])
+    return table(["programs", "how many", "exact", "the others' median bound", "largest bounds"],
+                 [[str(x) for x in line] for line in lines])
+
+
 TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_options,
                                       "exits": smi_exits, "causes": smi_causes,
                                       "fields": smi_fields},
           "tools/tessera-bringup/tessera-bringup.1": {"steps": bringup_steps,
                                                       "options": bringup_options,
                                                       "exits": bringup_exits},
+          "hal/base/README.md": {"err": err},
+          "runtime/NUMERICS.md": {"numerics": numerics},
           "runtime/pjrt/README.md": {"unimplemented": unimplemented},
-          "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault, "cell": cell},
+          "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault, "cell": cell,
+                               "trace": trace},
           "hal/hw/ISA.md": {"isa": isa, "uop": uop, "alu": alu, "elem": elem}}
 
 

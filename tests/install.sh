@@ -26,7 +26,8 @@ for file in bin/xla-smi bin/tessera-objdump bin/tessera-bringup lib/libtessera.s
 	lib/pkgconfig/tessera.pc include/tessera/hal.h share/man/man1/tessera-objdump.1 \
 	share/bash-completion/completions/xla-smi share/man/man8/tessera-sim.8 \
 	lib/udev/rules.d/70-tessera.rules lib/modules-load.d/tessera.conf sbin/tessera-vfio-bind \
-	lib/systemd/system/tessera-sim.service include/drm/tessera_drm.h; do
+	lib/systemd/system/tessera-sim.service include/drm/tessera_drm.h \
+	share/applications/tessera-bringup.desktop include/drm/tessera_device.h; do
 	[ -f "$prefix/$file" ] || fail "no $file"
 done
 

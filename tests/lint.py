@@ -56,8 +56,11 @@ DOORS = {
     "runtime/compiler/spmd/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
                                "runtime/compiler/tc.h", "runtime/compiler/opt/build.h"),
     "runtime/compiler/eval/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h"),
+    "runtime/world/": ("hal/hal.h", "runtime/rt.h"),
+    "runtime/trace/": ("hal/hal.h", "runtime/rt_internal.h"),
     "runtime/pjrt/": ("runtime/rt.h", "runtime/compiler/tc.h"),
-    "runtime/": ("hal/hal.h", "runtime/compiler/tc.h"),
+    "runtime/": ("hal/hal.h", "hal/telemetry.h", "runtime/world/world.h",
+                 "runtime/compiler/tc.h"),
     "tools/": ("",),
     "tests/": ("",),
 }
@@ -81,14 +84,14 @@ def check_width_and_first_line(name, lines):
         find(name, 1, "no SPDX line")
     for i, line in enumerate(lines, 1):
         if len(line.expandtabs(8)) > MAX_COLUMNS and \
-                not name.endswith((".def", "corpus.py", "pjrt_abi.h")):
+                not name.endswith((".def", "corpus.py", "pjrt_abi.h", "ffi_abi.h")):
             find(name, i, f"{len(line.expandtabs(8))} columns, at most {MAX_COLUMNS}")
         if line != line.rstrip():
             find(name, i, "trailing white space")
 
 
 def check_sizes(name, lines):
-    limit = None if name.endswith("pjrt_abi.h") else \
+    limit = None if name.endswith(("pjrt_abi.h", "ffi_abi.h")) else \
         MAX_LINES.get(pathlib.Path(name).suffix)
     if limit and len(lines) > limit:
         find(name, len(lines), f"{len(lines)} lines, at most {limit}")
