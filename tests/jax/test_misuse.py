@@ -2,12 +2,14 @@
 """What users do by mistake: the answer is an error that says so, never a crash or a guess."""
 
 import os
+import re
 import subprocess
 import sys
 
 import jax
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 FORK = """
 import gc, os, signal, sys, jax, jax.numpy as jnp
@@ -103,3 +105,91 @@ def test_what_is_to_run_on_the_host_is_refused_with_advice(device):
     with pytest.raises(Exception, match="device_host.*leave out compute_on.*pure_callback"):
         jax.jit(f, static_argnums=1)(x, "device_host")
     np.testing.assert_allclose(jax.jit(f, static_argnums=1)(x, "device"), np.sin(1), rtol=1e-6)
+
+
+def donated_before(x):
+    jax.jit(lambda a: a + 1, donate_argnums=0)(x)
+    return x + 1
+
+
+def deleted(x):
+    x.delete()
+    return x
+
+
+def compiled(x):
+    return jax.jit(lambda a: a * 2).lower(x).compile()
+
+
+def raises(x):
+    raise KeyError("no such thing")
+
+
+def called(f, x):
+    return jax.jit(lambda a: jax.pure_callback(f, jax.ShapeDtypeStruct(a.shape, a.dtype), a))(x)
+
+
+def with_nans(x):
+    with jax.debug_nans(True):
+        return jax.jit(lambda a: a / 0 - a / 0)(x)
+
+
+def checked(x):
+    def f(a):
+        checkify.check(a[0] > 5, "{} is too small", a[0])
+        return a
+    err, _ = jax.jit(checkify.checkify(f))(x)
+    err.throw()
+
+
+# What is done with an array of eight floats, and what each backend's answer has in it.
+MISTAKES = {
+    "read what was deleted": (lambda x: np.asarray(deleted(x)), "deleted"),
+    "wait for what was deleted": (lambda x: deleted(x).block_until_ready(), "deleted"),
+    "compute with what was deleted": (lambda x: deleted(x) + 1, "deleted"),
+    "copy what was deleted": (lambda x: deleted(x).copy(), "deleted"),
+    "take the address of what was deleted":
+        (lambda x: deleted(x).unsafe_buffer_pointer(), "deleted"),
+    "compute with what was donated": (donated_before, "donated|deleted"),
+    "donate twice": (lambda x: jax.jit(lambda a, b: (a + b, a - b), donate_argnums=(0, 1))(x, x),
+                     "(?i)donate"),
+    "add what does not fit": (lambda x: x + np.zeros(7, np.float32), r"\(8,\).*\(7,\)"),
+    "compiled for another shape": (lambda x: compiled(x)(x[:4]), r"float32\[8\].*float32\[4\]"),
+    "compiled for another type": (lambda x: compiled(x)(x.astype(np.int32)),
+                                  r"float32\[8\].*int32\[8\]"),
+    "more memory than there is":
+        (lambda x: jax.numpy.zeros((1 << 44,), np.float32, device=x.sharding),
+         "RESOURCE_EXHAUSTED.*70368744177664"),
+    "a memory that is none":
+        (lambda x: jax.device_put(x, x.sharding.with_memory_kind("attic")), "attic"),
+    "call what nobody registered":
+        (lambda x: jax.ffi.ffi_call("nobody_registered_it", jax.ShapeDtypeStruct(
+            x.shape, x.dtype))(x), "nobody_registered_it"),
+    "a callback that raises": (lambda x: called(raises, x).block_until_ready(), "no such thing"),
+    "a callback of another shape": (lambda x: called(lambda a: a[:4], x).block_until_ready(),
+                                    r"\(8,\).*\(4,\)|\(4,\).*\(8,\)"),
+    "an option that is none": (lambda x: jax.jit(
+        lambda a: a, compiler_options={"xla_no_such_thing": 1})(x + 1), "xla_no_such_thing"),
+    "a result that is no number": (with_nans, "nan"),
+    "a check that fails": (checked, "is too small"),
+}
+
+
+def answer_to(mistake, device):
+    x = jax.device_put(np.arange(1, 9, dtype=np.float32), device)
+    with jax.default_device(device), pytest.raises(Exception) as e:
+        jax.block_until_ready(mistake(x))
+    return e.value
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_is_answered_as_on_other_backends(what, device, cpu):
+    mistake, text = MISTAKES[what]
+    ours, theirs = (answer_to(mistake, d) for d in (device, cpu))
+    assert type(ours) is type(theirs)
+    for e in (ours, theirs):
+        assert re.search(text, str(e), re.DOTALL), e
+    # The device goes on, callbacks too: JAX keeps the end of the last one until there is another.
+    y = called(lambda a: a + 1, jax.device_put(np.arange(4, dtype=np.float32), device))
+    np.testing.assert_array_equal(y, np.arange(1, 5))
+    jax.effects_barrier()
