@@ -273,8 +273,21 @@ struct op_head {
 	struct bc_cursor properties;
 	uint64_t n_results, n_operands;
 	const struct tc_type **types;
+	void **quants;		/* of results: values' sides */
 	struct tc_value **operands;
 };
+
+/* What a value of the type has as its side: its struct bc_quant, or NULL. */
+static void *quant_of(struct bc *r, uint64_t index)
+{
+	const struct tc_type *t = bc_type(r, index);
+	const struct bc_quant *q = r->types[index].quant;
+
+	/* an element's type alone, which a tensor's has been held to */
+	if (q && q->dim >= 0 && !t->rank)
+		bc_bad(r, r->types[index].p, "a value of %s without dims", q->text);
+	return (void *)q;
+}
 
 static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 		      struct op_head *h)
@@ -294,8 +307,13 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 	if (h->mask & 0x02) {
 		h->n_results = bc_count(r, c);
 		h->types = bc_get(r, h->n_results, sizeof(*h->types));
-		for (uint64_t i = 0; i < h->n_results; i++)
-			h->types[i] = bc_type(r, bc_index(r, c, r->n_types, "type"));
+		h->quants = bc_get(r, h->n_results, sizeof(*h->quants));
+		for (uint64_t i = 0; i < h->n_results; i++) {
+			uint64_t index = bc_index(r, c, r->n_types, "type");
+
+			h->types[i] = bc_type(r, index);
+			h->quants[i] = quant_of(r, index);
+		}
 	}
 	if (h->mask & 0x04) {
 		h->n_operands = bc_count(r, c);
@@ -427,6 +445,8 @@ static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *
 	op = tc_new(r->c, code, (unsigned)h->n_operands, h->operands, (unsigned)h->n_results,
 		    h->types, n_regions);
 	op->where = h->where;
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_out(op, i)->side = h->quants[i];
 	if (code == TC_OPAQUE) {
 		char name[160];
 
@@ -584,12 +604,15 @@ static void read_block(struct bc *r, struct bc_cursor *c, struct scope *s,
 
 		for (uint64_t i = 0; i < n; i++) {
 			uint64_t v = bc_varint(r, c);
+			struct tc_value *arg;
 
 			if (v >> 1 >= r->n_types)
 				bc_bad(r, c->p, "type %llu", (unsigned long long)(v >> 1));
 			if (v & 1)
 				bc_index(r, c, r->n_attrs, "location");
-			define(r, c, s, tc_new_arg(r->c, b, bc_type(r, v >> 1)));
+			arg = tc_new_arg(r->c, b, bc_type(r, v >> 1));
+			arg->side = quant_of(r, v >> 1);
+			define(r, c, s, arg);
 		}
 		if (bc_byte(r, c))
 			skip_use_list(r, c, n);
@@ -649,4 +672,6 @@ void tc_read_bytecode(struct tc_ctx *ctx, const void *p, size_t n)
 			    .kind = TC_ATTR_ATTRS, .n = r->n_meshes, .attrs = r->meshes });
 	if (!ctx->module || ctx->module->n_regions != 1 || !ctx->module->regions[0].block)
 		bc_bad(r, sections[IR].p, "no module");
+	if (r->has_quant)
+		bc_lower_quantized(r);
 }

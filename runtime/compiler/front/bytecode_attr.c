@@ -23,8 +23,8 @@ static const uint8_t vhlo_elems[] = {
 };
 
 static const char *const vhlo_type_names[] = {
-	[21] = "a tensor with encoding", [24] = "a quantized type", [25] = "an unranked tensor",
-	[26] = "witness", [30] = "a quantized type", [33] = "none", [34] = "tf32",
+	[21] = "a tensor with encoding", [25] = "an unranked tensor",
+	[26] = "witness", [33] = "none", [34] = "tf32",
 	[38] = "f6E2M3FN", [39] = "f6E3M2FN", [41] = "buffer",
 	[8] = "a function type",
 };
@@ -44,12 +44,14 @@ static const struct tc_type *complex_of(struct bc *r, const struct tc_type *part
 	bc_bad(r, at, "complex of %s", elem_text(part->elem));
 }
 
-static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c)
+static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c,
+				    const struct bc_quant **quant)
 {
 	int64_t dim[TC_MAX_RANK];
 	const uint8_t *at = c->p;
 	uint64_t rank = bc_count(r, c);
 	const struct tc_type *elem;
+	uint64_t index;
 
 	if (rank > TC_MAX_RANK)
 		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a tensor of rank %llu; at most %d",
@@ -62,9 +64,16 @@ static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c)
 		if (dim[d] < 0)
 			bc_bad(r, at, "a dim of %lld", (long long)dim[d]);
 	}
-	elem = bc_type(r, bc_index(r, c, r->n_types, "type"));
+	index = bc_index(r, c, r->n_types, "type");
+	elem = bc_type(r, index);
 	if (elem->is_tuple || elem->rank)
 		bc_bad(r, at, "a tensor whose element is no scalar");
+	*quant = r->types[index].quant;
+	if (*quant && (*quant)->dim >= 0 && ((unsigned)(*quant)->dim >= rank ||
+					     dim[(*quant)->dim] != (*quant)->n))
+		bc_bad(r, at, "a tensor of %s, whose %u scales do not fit a dim of %lld",
+		       (*quant)->text, (*quant)->n, (unsigned)(*quant)->dim < rank ?
+		       (long long)dim[(*quant)->dim] : 0);
 	return tc_tensor(r->c, (enum elem)elem->elem, (unsigned)rank, dim);
 }
 
@@ -73,12 +82,39 @@ static const struct tc_type *tuple(struct bc *r, struct bc_cursor *c)
 	uint64_t n = bc_count(r, c);
 	const struct tc_type **parts = bc_get(r, n, sizeof(*parts));
 
-	for (uint64_t i = 0; i < n; i++)
-		parts[i] = bc_type(r, bc_index(r, c, r->n_types, "type"));
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t index = bc_index(r, c, r->n_types, "type");
+
+		parts[i] = bc_type(r, index);
+		if (r->types[index].quant)
+			tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a tuple with %s in it does not "
+				"run: give its arrays one by one", r->types[index].quant->text);
+	}
 	return tc_tuple(r->c, parts, (unsigned)n);
 }
 
-static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c)
+/* Of a quantized type: an element type, and none that is quantized itself. */
+static unsigned plain_elem(struct bc *r, struct bc_cursor *c)
+{
+	const uint8_t *at = c->p;
+	uint64_t index = bc_index(r, c, r->n_types, "type");
+	const struct tc_type *t = bc_type(r, index);
+
+	if (t->is_tuple || t->rank || r->types[index].quant)
+		bc_bad(r, at, "a quantized type of what is no element");
+	return t->elem;
+}
+
+static const struct bc_quant *quantized(struct bc *r, struct bc_cursor *c, bool is_per_axis)
+{
+	uint64_t flags = bc_varint(r, c);
+	unsigned storage = plain_elem(r, c), expressed = plain_elem(r, c);
+
+	return bc_read_quant(r, c, is_per_axis, flags, storage, expressed);
+}
+
+static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c,
+				       const struct bc_quant **quant)
 {
 	const uint8_t *at = c->p;
 	uint64_t code = bc_varint(r, c);
@@ -89,7 +125,11 @@ static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c)
 	case 1:
 		return complex_of(r, bc_type(r, bc_index(r, c, r->n_types, "type")), at);
 	case 20:
-		return tensor(r, c);
+		return tensor(r, c, quant);
+	case 24:
+	case 30:
+		*quant = quantized(r, c, code == 30);
+		return scalar(r, (*quant)->storage);
 	case 22:
 		return scalar(r, ELEM_TOKEN);
 	case 23:
@@ -118,7 +158,8 @@ static const struct tc_type *builtin_integer(struct bc *r, uint64_t v, const uin
 	bc_bad(r, at, "an integer type of %llu bits", (unsigned long long)(v >> 2));
 }
 
-static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c)
+static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c,
+					  const struct bc_quant **quant)
 {
 	const uint8_t *at = c->p;
 	uint64_t code = bc_varint(r, c);
@@ -132,7 +173,7 @@ static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c)
 	case 6: return scalar(r, ELEM_F64);
 	case 9:
 		return complex_of(r, bc_type(r, bc_index(r, c, r->n_types, "type")), at);
-	case 13: return tensor(r, c);
+	case 13: return tensor(r, c, quant);
 	case 15: return tuple(r, c);
 	default:
 		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "builtin type code %llu does not run "
@@ -172,11 +213,12 @@ const struct tc_type *bc_type(struct bc *r, uint64_t index)
 		return e->decoded;
 	c = enter(r, e);
 	if (e->dialect == BC_VHLO)
-		t = vhlo_type(r, &c);
+		t = vhlo_type(r, &c, &e->quant);
 	else if (e->dialect == BC_BUILTIN)
-		t = builtin_type(r, &c);
+		t = builtin_type(r, &c, &e->quant);
 	else
 		bc_bad(r, e->p, "a type of another dialect");
+	r->has_quant |= e->quant != NULL;
 	leave(r, e, t);
 	return t;
 }

@@ -3,11 +3,12 @@
 #define TC_FRONT_READER_H
 /*
  * The bytecode reader's state, shared by its files: bytecode_number.c (numbers, memory,
- * failing), above it bytecode_attr.c (attributes, types, locations), above that
- * bytecode_sdy.c (shardings), bytecode_groups.c (members of collectives) and bytecode_call.c
- * (what functions of the host are given), above these
- * bytecode.c (the container and the ops). Private to front/. Every function leaves through
- * tc_fail(INVALID_ARGUMENT) with the byte offset when the input is broken.
+ * failing), above it bytecode_quant.c (quantized types), above that bytecode_attr.c (attributes,
+ * types, locations), above that bytecode_sdy.c (shardings), bytecode_groups.c (members of
+ * collectives), bytecode_call.c (what functions of the host are given) and quantized.c (ops on
+ * quantized values), above these bytecode.c (the container and the ops). Private to front/.
+ * Every function leaves through tc_fail(INVALID_ARGUMENT) with the byte offset when the input is
+ * broken.
  */
 #include "runtime/compiler/ir/ir.h"
 
@@ -18,6 +19,19 @@ struct bc_text { const char *p; uint32_t n; };
 /* A position in the input, and where the current section ends. */
 struct bc_cursor { const uint8_t *p, *end; };
 
+/* A uniform quantized type: what its elements, integers of `storage`, stand for. The IR's type of
+ * such a value is that of its storage. */
+struct bc_quant {
+	uint8_t storage, expressed;	/* enum elem */
+	uint8_t precision;	/* bits that a number of `expressed` keeps */
+	int32_t dim;		/* along which there are `n` scales; -1: one for all */
+	uint32_t n;
+	int64_t min, max;
+	const double *scale;
+	const int64_t *zero;
+	const char *text;	/* as MLIR writes the type */
+};
+
 struct bc_entry {		/* of the attribute and type tables */
 	const uint8_t *p;
 	uint32_t n;
@@ -25,6 +39,7 @@ struct bc_entry {		/* of the attribute and type tables */
 	bool is_custom;		/* encoded by its dialect; else text */
 	uint8_t busy;		/* being decoded: a cycle if met again */
 	const void *decoded;	/* struct tc_type or bc_attr; NULL: not yet */
+	const struct bc_quant *quant;	/* of a decoded type; NULL: it is not quantized */
 	const char *where;	/* as a location; NULL: not yet */
 };
 
@@ -51,6 +66,7 @@ struct bc {
 	struct tc_attr *meshes;	/* for the module's attribute */
 	uint32_t n_meshes, room_meshes;
 	unsigned depth;		/* of nested regions */
+	bool has_quant;		/* a value's side (ir.h) is its struct bc_quant, or NULL */
 };
 
 /* A decoded attribute before it is given to an op. */
@@ -98,6 +114,13 @@ const struct bc_attr *bc_find(const struct bc_attr *dict, const char *name);
 
 /* A tensor of numbers as INTS; false: it is none. */
 bool bc_ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out);
+
+/* bytecode_quant.c: the rest of a quantized type, behind its flags and two element types. */
+const struct bc_quant *bc_read_quant(struct bc *r, struct bc_cursor *c, bool is_per_axis,
+				     uint64_t flags, unsigned storage, unsigned expressed);
+
+/* quantized.c: makes ops on quantized values such on their integers and on floats. */
+void bc_lower_quantized(struct bc *r);
 
 /* bytecode_call.c: gives a custom_call what a function of the host takes beside arrays. */
 void bc_give_call_attributes(struct bc *r, struct tc_op *op, const struct bc_attr *dict);

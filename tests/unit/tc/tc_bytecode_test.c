@@ -441,7 +441,6 @@ static void put_argument(struct out *file)
 static void types_that_the_device_has_not_are_refused_by_name(void **state)
 {
 	static const struct { unsigned code; const char *says; } types[] = {
-		{ 24, "type a quantized type do not run" }, { 30, "type a quantized type do not" },
 		{ 25, "type an unranked tensor do not" }, { 34, "type tf32 do not" },
 	};
 
