@@ -596,3 +596,10 @@ def test_ops_without_a_meaning_for_quantized_values_are_refused_by_name(device):
     with pytest.raises(Exception, match=r"UNIMPLEMENTED.*custom_call.*!quant.uniform<i8<-128:127>:"
                                         r"f32, 0.5:3>"):
         device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
+
+
+@pytest.mark.parametrize("dtype", [jnp.int1, jnp.uint1])
+def test_integers_of_one_bit_are_refused_by_name(dtype, device):
+    """StableHLO has none: JAX lowers int1 to its truth values, and uint1 not at all."""
+    with pytest.raises(Exception, match="UNIMPLEMENTED.*S1 and U1.*StableHLO has no such"):
+        jax.device_put(np.ones(3, dtype), device)
