@@ -2,6 +2,7 @@
 /* The report as one page of HTML that needs nothing else: no script, no font, no address. */
 #include <string.h>
 
+#include "hal/base/markup.h"
 #include "tools/bringup/page.h"
 
 #define BAR 120.0	/* of a figure that is as expected; the scale ends at twice that */
@@ -32,9 +33,9 @@ static void put_steps(const struct bringup_report *r, FILE *to)
 		fprintf(to, "<tr><td class=\"n\">%u</td><td>%s</td><td class=\"%s\">%s</td>"
 			"<td class=\"n\">%.2f</td><td>", row->step->number, row->step->name, result,
 			result, row->seconds < 0 ? 0 : row->seconds);
-		bringup_put_text(row->text, to);
+		markup_put(row->text, to);
 		fputs("</td><td>", to);
-		bringup_put_text(row->step->proves, to);
+		markup_put(row->step->proves, to);
 		fputs("</td></tr>\n", to);
 	}
 	fputs("</table>\n", to);
@@ -75,9 +76,9 @@ static void put_numbers(const struct bringup_report *r, FILE *to)
 				put_figures_head(to);
 			any = true;
 			fprintf(to, "<tr><td>%s</td><td>", r->rows[i].step->name);
-			bringup_put_text(n->name, to);
+			markup_put(n->name, to);
 			fprintf(to, "</td><td class=\"n\">%.4g ", n->measured);
-			bringup_put_text(n->unit, to);
+			markup_put(n->unit, to);
 			if (n->expected > 0) {
 				fprintf(to, "</td><td class=\"n\">%.4g</td><td>%.2f ", n->expected,
 					bringup_ratio(n));
@@ -97,7 +98,7 @@ static void put_states(const struct bringup_report *r, FILE *to)
 		if (*r->rows[i].state) {
 			fprintf(to, "<h2>The device after %s failed</h2>\n<pre>",
 				r->rows[i].step->name);
-			bringup_put_text(r->rows[i].state, to);
+			markup_put(r->rows[i].state, to);
 			fputs("</pre>\n", to);
 		}
 }
@@ -106,13 +107,13 @@ void bringup_write_html(const struct bringup_report *r, FILE *to)
 {
 	fputs(head, to);
 	fputs("<h1>Bring-up of ", to);
-	bringup_put_text(*r->bus_id ? r->bus_id : "a device that was not found", to);
+	markup_put(*r->bus_id ? r->bus_id : "a device that was not found", to);
 	fputs("</h1>\n<p>", to);
-	bringup_put_text(r->name, to);
+	markup_put(r->name, to);
 	fputs(r->is_model ? " (the model), serial " : ", serial ", to);
-	bringup_put_text(*r->serial ? r->serial : "unknown", to);
+	markup_put(*r->serial ? r->serial : "unknown", to);
 	fputs(", firmware ", to);
-	bringup_put_text(*r->firmware ? r->firmware : "unknown", to);
+	markup_put(*r->firmware ? r->firmware : "unknown", to);
 	fprintf(to, "; level %u: %u passed, %u failed, %u skipped, %.1f s.</p>\n", r->level,
 		r->n_pass, r->n_fail, r->n_skip, r->seconds);
 	put_steps(r, to);

@@ -4,8 +4,6 @@
 /* Pictures for the page of HTML, as SVG in it. Private to tools/bringup. */
 #include "tools/bringup/bringup.h"
 
-/* Text of others as text of HTML. */
-void bringup_put_text(const char *text, FILE *to);
 /* A plot for each series of points that steps took, under a heading; nothing: there are none. */
 void bringup_put_curves(const struct bringup_report *r, FILE *to);
 /* A map for each step that tested HBM, likewise. */

@@ -3,21 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "hal/base/markup.h"
 #include "tools/bringup/page.h"
-
-/* Whatever a device says of itself is text; a character that controls is none. */
-void bringup_put_text(const char *text, FILE *to)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&': fputs("&amp;", to); break;
-		case '<': fputs("&lt;", to); break;
-		case '>': fputs("&gt;", to); break;
-		case '"': fputs("&quot;", to); break;
-		default: fputc((unsigned char)*text < 32 && *text != '\n' ? '?' : *text, to);
-		}
-	}
-}
 
 /* ---- plots ---- */
 
@@ -106,9 +93,9 @@ static void put_plot(const struct plot *p, FILE *to)
 	bool has_expected = true;
 
 	fputs("<h3>", to);
-	bringup_put_text(p->points->series, to);
+	markup_put(p->points->series, to);
 	fprintf(to, ", GB/s by size</h3>\n<svg class=\"curve\" data-series=\"");
-	bringup_put_text(p->points->series, to);
+	markup_put(p->points->series, to);
 	fprintf(to, "\" width=\"%d\" height=\"%d\" role=\"img\" font-size=\"11\">\n", WIDTH,
 		HEIGHT);
 	put_axes(p, to);

@@ -3,6 +3,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "hal/base/markup.h"
 #include "tools/bringup/bringup.h"
 
 static void add(struct json_object *to, const char *key, struct json_object *value)
@@ -133,25 +134,10 @@ void bringup_write_json(const struct bringup_report *r, FILE *to)
 	json_object_put(o);
 }
 
-/* XML knows five characters by name, and has no place for control characters. */
-static void put_xml(const char *text, FILE *to)
-{
-	for (const char *p = text; *p; p++) {
-		switch (*p) {
-		case '&': fputs("&amp;", to); break;
-		case '<': fputs("&lt;", to); break;
-		case '>': fputs("&gt;", to); break;
-		case '"': fputs("&quot;", to); break;
-		case '\n': fputs("&#10;", to); break;
-		default: fputc((unsigned char)*p < 32 ? '?' : *p, to);
-		}
-	}
-}
-
 static void put_attribute(const char *name, const char *text, FILE *to)
 {
 	fprintf(to, " %s=\"", name);
-	put_xml(text, to);
+	markup_put(text, to);
 	fputc('"', to);
 }
 
@@ -170,12 +156,12 @@ static void put_case(const struct bringup_report *r, const struct bringup_row *r
 		fputs("/>", to);
 	} else {
 		fputs("<system-out>", to);
-		put_xml(row->text, to);
+		markup_put(row->text, to);
 		fputs("</system-out>", to);
 	}
 	if (*row->state) {
 		fputs("<system-err>", to);
-		put_xml(row->state, to);
+		markup_put(row->state, to);
 		fputs("</system-err>", to);
 	}
 	fputs("</testcase>\n", to);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/base/markup.h"
 #include "tools/xla-smi/smi.h"
 
 #define CELL_W 150	/* of a chip in the drawing */
@@ -50,26 +51,12 @@ static const struct { const char *id, *title; } sections[] = {
 
 /* ---- text ---- */
 
-static void put_text(const char *text, FILE *to)
-{
-	for (; *text; text++) {
-		switch (*text) {
-		case '&': fputs("&amp;", to); break;
-		case '<': fputs("&lt;", to); break;
-		case '>': fputs("&gt;", to); break;
-		case '"': fputs("&quot;", to); break;
-		case '\'': fputs("&#39;", to); break;
-		default: fputc(*text, to);
-		}
-	}
-}
-
 static void put_line(const char *what, const char *text, FILE *to)
 {
 	if (!*text)
 		return;
 	fprintf(to, "<tr><th>%s</th><td>", what);
-	put_text(text, to);
+	markup_put(text, to);
 	fputs("</td></tr>\n", to);
 }
 
@@ -114,7 +101,7 @@ static void put_value(const struct smi_view *v, const struct smi_field *f, const
 	if (is_map)
 		draw_map(row + f->offset, to);
 	else
-		put_text(value, to);
+		markup_put(value, to);
 	fputs("</td>", to);
 }
 
@@ -127,9 +114,9 @@ static void put_table(const struct smi_node *node, const struct smi_view *v, FIL
 	fputs("<div class=\"wide\"><table>\n<thead><tr>", to);
 	for (unsigned k = 0; k < n; k++) {
 		fprintf(to, "<th class=\"%s\" title=\"", f[k]->type != SMI_TEXT ? "n" : "t");
-		put_text(f[k]->meaning, to);
+		markup_put(f[k]->meaning, to);
 		fputs("\">", to);
-		put_text(f[k]->heading, to);
+		markup_put(f[k]->heading, to);
 		fputs("</th>", to);
 	}
 	fputs("</tr></thead>\n<tbody>\n", to);
@@ -140,7 +127,7 @@ static void put_table(const struct smi_node *node, const struct smi_view *v, FIL
 		fputs("<tr", to);
 		if (v->table == SMI_findings) {
 			fputs(" class=\"", to);
-			put_text(finding->severity, to);
+			markup_put(finding->severity, to);
 			fputc('"', to);
 		}
 		fputc('>', to);
@@ -161,7 +148,7 @@ static void put_none(const struct smi_node *node, enum smi_table_id table, FILE 
 		smi_say_none(node, table, say);
 	fputs("<p class=\"none\">", to);
 	if (say && !fclose(say))
-		put_text(text, to);
+		markup_put(text, to);
 	fputs("</p>\n", to);
 	free(text);
 }
@@ -176,13 +163,13 @@ static void put_matrix(const struct smi_node *node, const struct smi_device *con
 	fputs("<div class=\"wide\"><table>\n<thead><tr><th></th>", to);
 	for (unsigned k = 0; k < n; k++) {
 		fputs("<th>", to);
-		put_text(d[k]->bus_id, to);
+		markup_put(d[k]->bus_id, to);
 		fputs("</th>", to);
 	}
 	fputs("</tr></thead>\n<tbody>\n", to);
 	for (unsigned i = 0; i < n; i++) {
 		fputs("<tr><th>", to);
-		put_text(d[i]->bus_id, to);
+		markup_put(d[i]->bus_id, to);
 		fputs("</th>", to);
 		for (unsigned k = 0; k < n; k++) {
 			if (is_pci)
@@ -191,7 +178,7 @@ static void put_matrix(const struct smi_node *node, const struct smi_device *con
 			else
 				smi_show_hops(node, d[i], d[k], text, sizeof(text));
 			fputs("<td class=\"n\">", to);
-			put_text(text, to);
+			markup_put(text, to);
 			fputs("</td>", to);
 		}
 		fputs("</tr>\n", to);
@@ -259,11 +246,11 @@ static void draw_link(const struct smi_link *l, const struct smi_device *d, FILE
 		"stroke-width=\"4\"%s><title>", x, y, u, v, !l->up.n ? "#b00020" :
 		l->n_refused.n ? "#d98c00" : "#2e7d32", l->up.n ? "" :
 		" stroke-dasharray=\"6 5\"");
-	put_text(l->bus_id, to);
+	markup_put(l->bus_id, to);
 	fputc(' ', to);
-	put_text(l->port, to);
+	markup_put(l->port, to);
 	fputs(": ", to);
-	put_text(l->state, to);
+	markup_put(l->state, to);
 	fputs("</title></line>\n", to);
 }
 
@@ -279,11 +266,11 @@ static void draw_chip(const struct smi_device *d, FILE *to)
 		"stroke=\"#456\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" "
 		"font-size=\"12\"><title>", x - 48, y - 20, 96, 40, strncmp(d->state, "dead", 4) ?
 		"#eef3fa" : "#f7c6cc", x, y - 3);
-	put_text(d->bus_id, to);
+	markup_put(d->bus_id, to);
 	fputs("</title>chip ", to);
 	fprintf(to, "%" PRIu64 "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\" "
 		"font-size=\"10\" fill=\"#555\">", d->chip.n, x, y + 12);
-	put_text(d->coords, to);
+	markup_put(d->coords, to);
 	fputs("</text>\n", to);
 }
 
@@ -295,7 +282,7 @@ static void draw_fabric(const struct smi_node *node, const struct smi_device *co
 	if (!place_of(d[0], at, shape))
 		return;
 	fprintf(to, "<p>Fabric ");
-	put_text(d[0]->fabric, to);
+	markup_put(d[0]->fabric, to);
 	fprintf(to, ": green links work, orange ones refused writes, red ones do not work; a half "
 		"without a line nobody told of.</p>\n<svg viewBox=\"0 0 %u %u\" width=\"%u\" "
 		"role=\"img\" aria-label=\"fabric\">\n", shape[0] * CELL_W,
@@ -343,7 +330,7 @@ static void put_head(const struct smi_node *node, unsigned refresh, FILE *to)
 	if (refresh)
 		fprintf(to, "<meta http-equiv=\"refresh\" content=\"%u\">\n", refresh);
 	fputs("<title>xla-smi: ", to);
-	put_text(node->host, to);
+	markup_put(node->host, to);
 	fprintf(to, "</title>\n<style>\n%s</style>\n</head>\n<body>\n<h1>xla-smi report</h1>\n"
 		"<table>\n", style);
 	if (node->n_unreadable)
