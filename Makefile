@@ -180,8 +180,9 @@ $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(
 	$(Q)$(CC) $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
 $(foreach f,base hw sim hal tc bringup rt pjrt,$(eval $(call link_unit,$f)))
-# It changes programs on their way to the device.
-$(OUT)/tests/bringup_isa_test: private ALL_LDFLAGS += -Wl,--wrap=hal_exe_load
+# They change programs on their way to the device.
+$(OUT)/tests/bringup_isa_test $(OUT)/tests/bringup_link_test: private ALL_LDFLAGS += \
+	-Wl,--wrap=hal_exe_load
 # It has sensors of its own.
 $(OUT)/tests/bringup_sensors_test: private ALL_LDFLAGS += -Wl,--wrap=hal_device_telemetry \
 	-Wl,--wrap=hal_device_inject -Wl,--wrap=hal_queue_execute

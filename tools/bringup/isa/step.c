@@ -34,8 +34,8 @@ static const struct {
 	[ISA_RNG] = { VECTOR, isa_cases_rng, NULL },
 	[ISA_MM] = { MATRIX, isa_cases_mm, NULL },
 	[ISA_CONV] = { MATRIX, isa_cases_conv, NULL },
-	[ISA_RPUT] = { .why_not = "it writes to another chip's memory" },
-	[ISA_RSIG] = { .why_not = "it changes another chip's semaphore" },
+	[ISA_RPUT] = { .why_not = "it writes to another chip's memory, in step link_programs" },
+	[ISA_RSIG] = { .why_not = "it changes another chip's semaphore, in step link_programs" },
 };
 
 const char *isa_why_untested(unsigned op)
