@@ -5,7 +5,8 @@
  * core (operations), one for the DMA queue. Events and what they say of themselves are named as
  * jax.profiler names them (runtime/trace/xspace.c).
  *
- * Events are written one by one, to a file that gets its name when all of it is there.
+ * Events are written one by one, to a file that gets its name when all of it is there. Until then
+ * it has none (O_TMPFILE), where the file system has that: a tool that is killed leaves nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +23,14 @@
 #include "tools/xla-smi/trace.h"
 
 #define PIDS (1u << 22)		/* Linux has no process id beyond */
+#define FDS "/proc/self/fd"
 
 enum row { ROW_COMPUTE, ROW_CORE, ROW_DMA, ROWS };
 
 struct smi_trace_file {
 	FILE *to;
 	char name[PATH_MAX];	/* how it is to be called; "": it is copied to `copy` */
-	char temporary[PATH_MAX + 16];
+	char temporary[PATH_MAX + 32];	/* its name before that; "": none */
 	const char *shown;	/* in messages */
 	FILE *copy;
 	const struct smi_peers *peers;
@@ -286,10 +288,38 @@ unsigned smi_trace_devices(const struct smi_trace_file *f)
 
 /* ---- the file ---- */
 
+/* The folder of f->name, with its '/', or "". */
+static int folder_of(const struct smi_trace_file *f)
+{
+	const char *slash = strrchr(f->name, '/');
+
+	return slash ? (int)(slash - f->name) + 1 : 0;
+}
+
+/* A new file beside the one that is wanted: one without a name, or with another one. -1: errno. */
+static int make_beside(struct smi_trace_file *f)
+{
+	int n = folder_of(f), fd;
+
+	/* It gets its name by way of FDS. */
+	if (!access(FDS, F_OK)) {
+		snprintf(f->temporary, sizeof(f->temporary), "%.*s.", n, f->name);
+		fd = open(f->temporary, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+		*f->temporary = 0;
+		/* EISDIR: of a kernel that knows no such files. */
+		if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+			return fd;
+	}
+	snprintf(f->temporary, sizeof(f->temporary), "%.*s.%s.XXXXXX", n, f->name, f->name + n);
+	fd = mkostemp(f->temporary, O_CLOEXEC);
+	if (fd < 0)
+		*f->temporary = 0;
+	return fd;
+}
+
 /* A file that is there and is no plain one is written to, any other is made anew. */
 static FILE *open_target(struct smi_trace_file *f, const char *path)
 {
-	const char *slash;
 	struct stat st;
 	int fd;
 
@@ -303,12 +333,7 @@ static FILE *open_target(struct smi_trace_file *f, const char *path)
 		errno = ENAMETOOLONG;
 		return NULL;
 	}
-	slash = strrchr(f->name, '/');
-	snprintf(f->temporary, sizeof(f->temporary), "%.*s.%s.XXXXXX",
-		 slash ? (int)(slash - f->name) + 1 : 0, f->name, slash ? slash + 1 : f->name);
-	fd = mkostemp(f->temporary, O_CLOEXEC);
-	if (fd < 0)
-		*f->temporary = 0;
+	fd = make_beside(f);
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
@@ -383,6 +408,30 @@ static bool copy_out(struct smi_trace_file *f)
 	return true;
 }
 
+static bool link_as(const struct smi_trace_file *f, const char *name)
+{
+	char from[32];
+
+	snprintf(from, sizeof(from), FDS "/%d", fileno(f->to));
+	return !linkat(AT_FDCWD, from, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Gives a file that has no name the one that it is to have; or, where that is taken, the temporary
+ * one: links replace nothing. */
+static bool link_file(struct smi_trace_file *f)
+{
+	bool is_named = link_as(f, f->name);
+
+	for (unsigned i = 0; !is_named && errno == EEXIST && i < 100; i++) {
+		snprintf(f->temporary, sizeof(f->temporary), "%.*s.%s.%d-%u", folder_of(f),
+			 f->name, f->name + folder_of(f), getpid(), i);
+		is_named = link_as(f, f->temporary);
+		if (!is_named)
+			*f->temporary = 0;
+	}
+	return is_named;
+}
+
 static bool name_file(struct smi_trace_file *f)
 {
 	mode_t mask = umask(0);
@@ -392,7 +441,8 @@ static bool name_file(struct smi_trace_file *f)
 	/* As any other new file, or as the one that was there. */
 	if (fchmod(fileno(f->to), !lstat(f->name, &st) && S_ISREG(st.st_mode) ?
 		   st.st_mode & 0777 : 0666 & ~mask) ||
-	    fsync(fileno(f->to)) || rename(f->temporary, f->name))
+	    fsync(fileno(f->to)) || (!*f->temporary && !link_file(f)) ||
+	    (*f->temporary && rename(f->temporary, f->name)))
 		return fail(f, strerror(errno));
 	*f->temporary = 0;
 	return true;
