@@ -99,8 +99,8 @@ class Desktop:
                                          stdin=subprocess.PIPE, **quiet)
         assert self.launcher.stdout.readline() == "owned\n"
         self.monitor = subprocess.Popen(
-            ["dbus-monitor", "--session", "interface=com.canonical.Unity.LauncherEntry"],
-            env=self.env, **quiet)
+            ["dbus-monitor", "--session", "interface=com.canonical.Unity.LauncherEntry",
+             "member=NameOwnerChanged"], env=self.env, **quiet)
         # It listens once it has lost its name.
         while "member=NameLost" not in self.monitor.stdout.readline():
             assert self.monitor.poll() is None
@@ -119,8 +119,18 @@ class Desktop:
         return text
 
     def heard(self):
-        """(key, value) of all properties, in order; the end of all."""
-        text = self.end()
+        """(key, value) of all properties, in order, until bringup has left the bus; the end of
+        all. What it said before it ended may still be on its way."""
+        text, line, left = "", " ", None
+        limit = threading.Timer(300, self.bus.kill)
+        limit.start()
+        while line and not (left and text.endswith(left)):
+            line = self.monitor.stdout.readline()
+            text += line
+            if not left and (who := re.search(r" sender=(\S+) .*; member=Update$", line)):
+                left = f'   string "{who[1]}"\n   string "{who[1]}"\n   string ""\n'
+        limit.cancel()
+        text += self.end()
         assert 'string "application://tessera-bringup.desktop"' in text, text
         return re.findall(r'string "([a-z-]+)"\s+variant +\w+ ([^\s]+)', text)
 
@@ -226,7 +236,7 @@ class Progress(unittest.TestCase):
         os.waitid(os.P_PID, desktop.bus.pid, os.WSTOPPED)
         try:
             r = subprocess.run([BRINGUP, "--only", "1,scratch"], env=desktop.env, text=True,
-                               capture_output=True, timeout=60, check=False)
+                               capture_output=True, timeout=300, check=False)
         finally:
             desktop.end()
         self.assertEqual((r.returncode, r.stderr), (0, ""))
@@ -235,12 +245,16 @@ class Progress(unittest.TestCase):
         if lacks := desktop_lacks():
             self.skipTest("; ".join(lacks))
         desktop = Desktop()
-        with subprocess.Popen([BRINGUP, *self.LONG[:2], "--hbm", "16M"], env=desktop.env,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        with subprocess.Popen([BRINGUP, *self.LONG], env=desktop.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
             while "member=Update" not in desktop.monitor.stdout.readline():
                 self.assertIsNone(p.poll())
+            # It stands still meanwhile, so that it can't have ended before.
+            p.send_signal(signal.SIGSTOP)
+            how = os.waitid(os.P_PID, p.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
             desktop.end()
-            self.assertIsNone(p.poll())
+            p.send_signal(signal.SIGCONT)
+            self.assertEqual(how.si_code, os.CLD_STOPPED)
             out, complaints = p.communicate(timeout=300)
         self.assertEqual((p.returncode, complaints), (0, ""))
         self.assertIn("2 passed, 0 failed", out)
@@ -335,11 +349,15 @@ class Bringup(unittest.TestCase):
                 self.assertRegex(s["text"], r"^\d+ (instructions|operations),")
 
     def test_linked_devices_send_to_their_neighbours(self):
-        r = run("--only", "links", "--json", "-", devices="sim:devices=4,hbm=64M,lanes=1")
+        names = "links,link_programs"
+        r = run("--only", names, "--json", "-", devices="sim:devices=4,hbm=64M,lanes=1")
         self.assertEqual(r.returncode, 0, r.stderr)
-        self.assertIn("2 neighbours", json.loads(r.stdout)["steps"][0]["text"])
-        r = run("--only", "1,links", "--json", "-")
-        self.assertEqual(json.loads(r.stdout)["steps"][1]["result"], "skip")
+        steps = json.loads(r.stdout)["steps"]
+        self.assertEqual([(s["name"], s["text"][:12]) for s in steps],
+                         [(name, "2 neighbours") for name in names.split(",")])
+        r = run("--only", f"1,{names}", "--json", "-")
+        self.assertEqual([s["result"] for s in json.loads(r.stdout)["steps"]],
+                         ["pass", "skip", "skip"])
 
     def test_load_and_resets_are_borne(self):
         r = run("--only", "concurrency,reset_under_load,soak", "--soak", "0.5", "--hbm", "64K",
@@ -589,8 +607,8 @@ class Bringup(unittest.TestCase):
             with subprocess.Popen([SERVER, "--devices", "1", "--hbm", "64M", "--socket-dir", top],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
                 try:
-                    while not os.path.exists(f"{top}/0.sock"):
-                        self.assertIsNone(server.poll())
+                    while not (line := server.stdout.readline()).startswith(b"serving"):
+                        self.assertTrue(line)
                     r = run("--level", "2", "--json", "-", devices=f"vfio-user:{top}/0.sock")
                 finally:
                     server.terminate()

