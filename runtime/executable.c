@@ -15,6 +15,7 @@ static void free_exe(struct rt_exe *x)
 	hal_exe_unload(x->hal);
 	rt_scratch_leave(x);
 	rt_meeting_unref(x->meeting);
+	rt_meeting_unref(x->across);
 	rt_called_unref(x->called);
 	rt_program_unref(x->program);
 	free(x);
@@ -145,21 +146,27 @@ static int join(struct rt_client *c, const struct rt_gang *g, const struct place
 {
 	struct rt_program *p = g->exe[0]->program;
 	bool is_across = p->image->n_slots && g->n < image_n_members(p->image);
-	struct rt_meeting *m;
+	struct rt_meeting *m, *across = NULL;
 	int code;
 
 	if (!rt_meeting_is_needed(p->image))
 		return 0;
-	code = is_across ? rt_across_join(c, p, at->ids, &m, err) :
-			   rt_meeting_new(c, p->image, at->ids, &m, err);
+	code = rt_meeting_new(c, p->image, at->ids, is_across ? RT_ROWS : RT_BOXES | RT_ROWS, &m,
+			      err);
 	if (code)
 		return code;
-	for (unsigned i = 0; i < g->n; i++) {
+	if (is_across)
+		code = rt_across_join(c, p, at->ids, &across, err);
+	for (unsigned i = 0; !code && i < g->n; i++) {
 		atomic_fetch_add(&m->refs, 1);
 		g->exe[i]->meeting = m;
+		if (across)
+			atomic_fetch_add(&across->refs, 1);
+		g->exe[i]->across = across;
 	}
 	rt_meeting_unref(m);
-	return 0;
+	rt_meeting_unref(across);
+	return code;
 }
 
 /* The functions that it calls by name, which all members share. Errors are the functions' own. */

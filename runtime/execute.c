@@ -9,7 +9,7 @@
 /* Whether it meets others in other processes. */
 static bool is_across(const struct rt_exe *x)
 {
-	return x->meeting && x->meeting->world;
+	return x->across;
 }
 
 /* ---- with other processes ---- */
@@ -20,10 +20,10 @@ static int check_across(const struct rt_run *r, bool *wait, struct err *err)
 	const char *name = image_string(x->image, x->image->info.name);
 	int code = 0;
 
-	if (r->n != x->meeting->n_here)
+	if (r->n != x->across->n_here)
 		return err_set(err, ERR_INVALID_ARGUMENT, "%s meets others on %u devices of this "
 			       "process: it runs on all of them at once, by one call", name,
-			       x->meeting->n_here);
+			       x->across->n_here);
 	if (rt_turn_is_nested())
 		return err_set(err, ERR_FAILED_PRECONDITION, "%s meets other processes, and is "
 			       "launched by a function of the host, of which they know nothing: "
@@ -70,11 +70,12 @@ static int launch_in_turn(struct rt_run *r, bool wait, struct rt_ticket *t,
 static int launch_across(struct rt_run *r, struct rt_buffer **const *outs,
 			 struct rt_event **done, struct err *err)
 {
-	struct rt_meeting *g = r->x[0]->meeting;
+	struct rt_meeting *g = r->x[0]->across;
 	struct rt_ticket t;
 	bool wait = false;
 	struct err why;
-	int code = rt_order_ask(g, &t, err);
+	const struct image *im = r->x[0]->image;
+	int code = rt_order_ask(g, image_string(im, im->info.name), &t, err);
 
 	if (code)
 		return code;

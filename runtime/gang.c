@@ -190,6 +190,7 @@ static void list_members(const struct rt_run *r, struct rt_buffer **const *outs,
 					    .keep = r->keep_of ? r->keep_of[i] : r->keep,
 					    .was_deferred = r->was_deferred,
 					    .meeting = r->meeting ? r->meeting :
+						       r->x[i]->across ? r->x[i]->across :
 						       r->x[i]->meeting,
 					    .host = r->hosts ? &r->hosts[i] : NULL };
 	}

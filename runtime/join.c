@@ -502,6 +502,8 @@ void rt_device_enter(struct rt_client *c, unsigned device)
 {
 	pthread_mutex_lock(&c->join_lock);
 	c->devices[device].has_left = false;
+	if (c->world)
+		rt_order_leave(c->world, NULL);
 	pthread_mutex_unlock(&c->join_lock);
 }
 
@@ -510,10 +512,15 @@ void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why
 	struct rt_gathering *full = NULL, *g, *next;
 	struct failing f = { NULL };
 	struct err bad;
+	unsigned n = 0;
 
 	pthread_mutex_lock(&c->join_lock);
 	c->devices[device].has_left = true;
 	c->devices[device].left = *why;
+	for (unsigned i = 0; i < c->n_devices; i++)
+		n += c->devices[i].has_left;
+	if (c->world && n == c->n_devices)
+		rt_order_leave(c->world, why);
 	for (struct rt_circle *o = c->circles; o; o = o->next) {
 		unsigned m = member_on(o, device);
 

@@ -10,11 +10,12 @@
  * all went well, or what is launched now fails itself. What is under way of a launch
  * that failed ends soon, since its peers hear of it; nothing is cleared before that.
  *
- * Where members are in several processes each makes the places of its own, and tells where these
+ * Where members are in several processes each makes the mailboxes of its own, and tells where these
  * are under a name that is made of the program and its devices; at the first launch it asks where
  * the others' are. Their counts go on, on both sides, whatever a process unloads: so such a
  * meeting is of a program on its devices, not of one load of it, and stays until the client
- * ends.
+ * ends. Replicas may be compiled apart, so theirs is of all programs that meet alike on the same
+ * devices. A member's row is of its own load in any case.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,10 +105,11 @@ static uint64_t mailbox_bytes(const struct image *im)
 	return 0;
 }
 
-static int allocate(struct rt_meeting *g, struct err *err)
+static int allocate(struct rt_meeting *g, unsigned parts, struct err *err)
 {
 	const struct image *im = g->image;
-	uint64_t box = g->box_bytes, row = im->n_words * sizeof(*im->members);
+	uint64_t box = parts & RT_BOXES ? g->box_bytes : 0;
+	uint64_t row = parts & RT_ROWS ? im->n_words * sizeof(*im->members) : 0;
 	int code = 0;
 
 	for (unsigned m = 0; !code && m < g->n; m++) {
@@ -142,7 +144,7 @@ static void place(struct rt_meeting *g, unsigned member, unsigned id)
 }
 
 int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *ids,
-		   struct rt_meeting **out, struct err *err)
+		   unsigned parts, struct rt_meeting **out, struct err *err)
 {
 	unsigned n = image_n_members(im);
 	struct rt_meeting *g;
@@ -163,7 +165,7 @@ int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *
 	g->n = n;
 	for (unsigned m = 0; m < n; m++)
 		place(g, m, ids[m]);
-	code = allocate(g, err);
+	code = allocate(g, parts, err);
 	if (code)
 		rt_meeting_unref(g);
 	else
@@ -287,7 +289,7 @@ int rt_meeting_abandon(struct rt_meeting *g, unsigned missing)
 
 /* Where the members of one process are, as told by it. */
 struct places {
-	char fingerprint[64];
+	char how[64];		/* as struct rt_meeting has it */
 	uint64_t box_bytes;
 	uint32_t n, n_all;
 	struct { uint32_t member, zero; uint64_t offset; } at[];
@@ -298,16 +300,29 @@ static size_t places_bytes(unsigned n)
 	return sizeof(struct places) + n * sizeof(((struct places *)0)->at[0]);
 }
 
-/* The program on its devices, as one number: the same in all processes. */
-static uint64_t id_of(const struct rt_program *p, const unsigned *ids, unsigned n)
+/* Which program it is; of replicas, which may be compiled apart, only how they meet. */
+static void say_how(const struct rt_program *p, char out[68])
 {
-	size_t bytes = sizeof(p->fingerprint) + n * sizeof(*ids);
+	const struct image *im = p->image;
+	uint64_t number = im->info.n_replicas > 1 ? image_meeting_number(im) : 0;
+
+	memset(out, 0, 68);
+	if (number)
+		snprintf(out, 68, "meets %016llx", (unsigned long long)number);
+	else
+		memcpy(out, p->fingerprint, 64);
+}
+
+/* That on its devices, as one number: the same in all processes. */
+static uint64_t id_of(const char how[68], const unsigned *ids, unsigned n)
+{
+	size_t bytes = 64 + n * sizeof(*ids);
 	char hex[65], *all = malloc(bytes);
 
 	if (!all)
 		return 0;
-	memcpy(all, p->fingerprint, sizeof(p->fingerprint));
-	memcpy(all + sizeof(p->fingerprint), ids, n * sizeof(*ids));
+	memcpy(all, how, 64);
+	memcpy(all + 64, ids, n * sizeof(*ids));
 	rt_hash(all, bytes, hex);
 	free(all);
 	hex[16] = 0;
@@ -327,7 +342,7 @@ static int tell(struct rt_meeting *g, struct err *err)
 
 	if (!p)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	memcpy(p->fingerprint, g->program->fingerprint, sizeof(p->fingerprint));
+	memcpy(p->how, g->how, sizeof(p->how));
 	p->box_bytes = g->box_bytes;
 	p->n_all = g->n;
 	for (unsigned m = 0; m < g->n; m++) {
@@ -361,7 +376,7 @@ static int hear(struct rt_meeting *g, unsigned process, struct err *err)
 		n += g->world->devices[g->at[m].id].device.process == process;
 	if (bytes != places_bytes(n) || p->n != n || p->n_all != g->n ||
 	    p->box_bytes != g->box_bytes ||
-	    memcmp(p->fingerprint, g->program->fingerprint, sizeof(p->fingerprint)))
+	    memcmp(p->how, g->how, sizeof(p->how)))
 		code = err_set(err, ERR_FAILED_PRECONDITION, "process %u has another program than "
 			       "process %u where both should have %s: what they compile has to be "
 			       "the same", process, g->world->process,
@@ -425,17 +440,18 @@ static void forget(struct rt_world *w)
 	w->meetings = NULL;
 }
 
-static int make(struct rt_client *c, struct rt_program *p, const unsigned *ids, uint64_t id,
-		struct rt_meeting **out, struct err *err)
+static int make(struct rt_client *c, struct rt_program *p, const unsigned *ids, const char how[68],
+		uint64_t id, struct rt_meeting **out, struct err *err)
 {
 	struct rt_world *w = c->world;
 	struct rt_meeting *g;
-	int code = rt_meeting_new(c, p->image, ids, &g, err);
+	int code = rt_meeting_new(c, p->image, ids, RT_BOXES, &g, err);
 
 	if (code)
 		return code;
 	g->world = w;
 	g->id = id;
+	memcpy(g->how, how, sizeof(g->how));
 	g->program = p;
 	rt_program_ref(p);
 	for (unsigned m = 0; m < g->n; m++)
@@ -458,20 +474,23 @@ int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *id
 	const struct image *im = p->image;
 	struct rt_world *w = c->world;
 	unsigned n = image_n_members(im);
-	uint64_t id = id_of(p, ids, n);
 	struct rt_meeting *g;
+	char how[68];
+	uint64_t id;
 	int code = 0;
 
 	if (im->n_transfers)
 		return err_set(err, ERR_UNIMPLEMENTED, "%s calls the host, and its members meet in "
 			       "several processes: call the host from programs on this process's "
 			       "devices", image_string(im, im->info.name));
+	say_how(p, how);
+	id = id_of(how, ids, n);
 	if (!id)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	pthread_mutex_lock(&w->lock);
 	g = find(w, id, ids, n);
 	if (!g)
-		code = make(c, p, ids, id, &g, err);
+		code = make(c, p, ids, how, id, &g, err);
 	if (!code) {
 		atomic_fetch_add(&g->refs, 1);
 		*out = g;

@@ -46,7 +46,11 @@ struct entry {
 	uint64_t check;		/* over all before it: one that is being written is none */
 };
 
-struct head { uint64_t n_done; };	/* launches that are over, with all before them */
+struct head {
+	uint64_t n_done;	/* launches that are over, with all before them */
+	uint64_t has_left;	/* it asks for no more, and says why; written after that */
+	char why[280];
+};
 
 enum { HEAD = 4096 };
 
@@ -70,6 +74,7 @@ struct rt_order {
 	struct entry *log;	/* owned: [LOG] */
 	uint64_t *values;	/* owned: [LOG][n_own], submissions of each */
 	uint64_t n, n_done, n_ended;	/* asked for; over; launched or failed */
+	struct head head;	/* as it lies in the file */
 	struct rt_event *last;	/* a reference: the newest is in the queues, or never will be */
 	bool is_broken;
 	struct err broken;
@@ -108,6 +113,33 @@ static int write_entry(struct rt_order *o, struct entry *e, struct err *err)
 	if (pwrite(o->fd, e, sizeof(*e), place_of(e->number)) == sizeof(*e))
 		return 0;
 	return err_sys(err, errno, "writing this process's log of launches");
+}
+
+/* Under lock. why NULL: it has not left, or is back. */
+static int write_left(struct rt_order *o, const struct err *why, struct err *err)
+{
+	struct head *h = &o->head;
+	off_t at = offsetof(struct head, has_left);
+
+	if (!why && !h->has_left)
+		return 0;
+	h->has_left = why != NULL;
+	if (why)
+		snprintf(h->why, sizeof(h->why), "%.*s", (int)sizeof(h->why) - 1, why->msg);
+	if ((!why || pwrite(o->fd, h->why, sizeof(h->why), offsetof(struct head, why)) ==
+	     sizeof(h->why)) &&
+	    pwrite(o->fd, &h->has_left, sizeof(h->has_left), at) == sizeof(h->has_left))
+		return 0;
+	return err_sys(err, errno, "writing this process's log of launches");
+}
+
+/* Whether the fellow has left, and why. */
+static bool read_left(const struct fellow *f, struct head *h)
+{
+	if (pread(f->fd, h, sizeof(*h), 0) != sizeof(*h) || !h->has_left)
+		return false;
+	h->why[sizeof(h->why) - 1] = 0;
+	return true;
 }
 
 /* Entry `number` of a fellow's log; false: it is not there yet. *lost: nor will it be. */
@@ -233,7 +265,7 @@ static uint64_t oldest(const struct rt_order *o)
 	return at;
 }
 
-int rt_order_ask(struct rt_meeting *g, struct rt_ticket *t, struct err *err)
+int rt_order_ask(struct rt_meeting *g, const char *name, struct rt_ticket *t, struct err *err)
 {
 	struct rt_order *o = g->world->order;
 	struct rt_event *after = rt_event_new();
@@ -246,13 +278,14 @@ int rt_order_ask(struct rt_meeting *g, struct rt_ticket *t, struct err *err)
 	if (o->n - oldest(o) >= LOG)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "%u launches with other processes are "
 			       "under way: wait for some", LOG);
+	if (!code)
+		code = write_left(o, NULL, err);
 	if (!code) {
 		o->n++;
 		e = own_entry(o, o->n);
 		*e = (struct entry){ .number = o->n, .id = g->id, .party = g->party,
 				     .state = ASKED };
-		snprintf(e->name, sizeof(e->name), "%s", image_string(g->image,
-								       g->image->info.name));
+		snprintf(e->name, sizeof(e->name), "%s", name);
 		memset(&o->values[(o->n - 1) % LOG * n_own(o)], 0, n_own(o) * sizeof(*o->values));
 		code = write_entry(o, e, err);
 		*t = (struct rt_ticket){ .of = g, .number = o->n, .before = o->last,
@@ -383,11 +416,12 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 	struct fellow *f = &o->fellows[p];
 	bool is_over = true, lost = false;
 	int pid = o->world->processes[p].pid;
+	struct head head;
 	struct entry e;
 
 	while (is_over && find_mine(o, p)) {
 		/* Before its log is read: what it wrote is there then. */
-		bool is_alive = rt_order_is_alive(o->world, p);
+		bool is_alive = rt_order_is_alive(o->world, p), has_left = read_left(f, &head);
 		int code;
 
 		if (!find_theirs(o, p, &e, &lost)) {
@@ -398,6 +432,10 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 				return err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has "
 					       "ended and takes no part in %s", p, pid,
 					       own_entry(o, f->mine + 1)->name);
+			if (has_left)
+				return err_set(why, ERR_CANCELLED, "process %u (pid %d) takes no "
+					       "part in %s, where others wait for it: %s", p, pid,
+					       own_entry(o, f->mine + 1)->name, head.why);
 			return 0;
 		}
 		code = compare(o, p, own_entry(o, f->mine + 1), &e, &is_over, why);
@@ -417,7 +455,6 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 static void sweep(struct rt_order *o)
 {
 	struct rt_client *c = o->world->client;
-	struct head head;
 	uint64_t before = o->n_done;
 
 	for (bool is_done = true; is_done && o->n_done < o->n; o->n_done += is_done) {
@@ -426,8 +463,8 @@ static void sweep(struct rt_order *o)
 			is_done = hal_queue_done(c->devices[i].queue) >=
 				  o->values[o->n_done % LOG * n_own(o) + i];
 	}
-	head.n_done = o->n_done;
-	if (o->n_done != before && pwrite(o->fd, &head, sizeof(head), 0) < 0)
+	o->head.n_done = o->n_done;
+	if (o->n_done != before && pwrite(o->fd, &o->head.n_done, sizeof(o->head.n_done), 0) < 0)
 		mark_broken(o, &(struct err){ .code = ERR_INTERNAL, .msg = "this process's log of "
 			    "launches can't be written" });
 }
@@ -574,16 +611,34 @@ static bool may_leave(struct rt_order *o)
 	return true;
 }
 
-void rt_order_close(struct rt_world *w)
+void rt_order_leave(struct rt_world *w, const struct err *why)
+{
+	struct rt_order *o = w->order;
+
+	pthread_mutex_lock(&o->lock);
+	write_left(o, why, NULL);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void rt_order_settle(struct rt_world *w)
 {
 	struct rt_order *o = w->order;
 	int64_t deadline = clock_after(LEAVE_NS);
 
-	if (!o)
-		return;
 	pthread_mutex_lock(&o->lock);
 	while (o->has_thread && !may_leave(o) && clock_ns() < deadline)
 		rest(o, LOOK_NS);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void rt_order_close(struct rt_world *w)
+{
+	struct rt_order *o = w->order;
+
+	if (!o)
+		return;
+	rt_order_settle(w);
+	pthread_mutex_lock(&o->lock);
 	o->quit = true;
 	pthread_cond_broadcast(&o->cond);
 	pthread_mutex_unlock(&o->lock);

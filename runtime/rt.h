@@ -121,6 +121,9 @@ void rt_device_poison(struct rt_client *c, unsigned device, const struct err *wh
  * 0. Until it is said to be there, or launches again. */
 void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why);
 void rt_device_enter(struct rt_client *c, unsigned device);
+/* Until other processes are done with what this one took part in, for 5 s at most: for those that
+ * end without freeing their client, which waits for as much. */
+void rt_client_settle(struct rt_client *c);
 
 /* ---- events: set once, by whoever makes them; waited for by all ---- */
 struct rt_event *rt_event_new(void);		/* not ready; NULL: out of memory */

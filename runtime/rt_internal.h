@@ -196,7 +196,8 @@ struct rt_meeting {
 	/* Of several processes: constant but for is_paired, under pair_lock, and is_asked. */
 	struct rt_world *world;	/* NULL: all are here */
 	struct rt_meeting *next;	/* of world.meetings */
-	struct rt_program *program;	/* a reference; NULL with world */
+	struct rt_program *program;	/* a reference: the first that meets so; NULL with world */
+	char how[68];		/* they meet, or which program it is: told to others */
 	uint64_t id, party;	/* the same in all processes; a bit for each that takes part */
 	pthread_mutex_t pair_lock;
 	bool is_paired, is_asked;
@@ -227,6 +228,7 @@ struct rt_exe {
 	const struct image *image;	/* the program's */
 	unsigned member;	/* of the program's */
 	struct rt_meeting *meeting;	/* a reference; NULL: the program needs none */
+	struct rt_meeting *across;	/* a reference: mailboxes, with other processes; or NULL */
 	struct rt_called *called;	/* a reference; NULL: it calls nothing by name */
 	atomic_bool is_deleted;
 	_Atomic uint64_t last_use;	/* newest submission that runs it */
@@ -450,9 +452,10 @@ int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hol
 /* ---- meeting.c: allocates; launches call it under client.gang_lock ---- */
 /* Whether members of the program need one. */
 bool rt_meeting_is_needed(const struct image *im);
-/* Mailboxes and rows on the device of each member; a reference. Blocks. */
+enum { RT_BOXES = 1, RT_ROWS = 2 };	/* of each member */
+/* What is asked of these, on the device of each member; a reference. Blocks. */
 int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *ids,
-		   struct rt_meeting **out, struct err *err);
+		   unsigned parts, struct rt_meeting **out, struct err *err);
 void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
 /* All addresses anew, and mailboxes that are fit for a launch: if one has failed, waits for what
  * is under way, clears them. */
@@ -474,7 +477,7 @@ int rt_meeting_abandon(struct rt_meeting *g, unsigned missing);
 /* A reference, after the others were told. UNIMPLEMENTED: the program calls the host. */
 int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *ids,
 		   struct rt_meeting **out, struct err *err);
-/* Blocks until the others have loaded it. FAILED_PRECONDITION: they have another program. */
+/* Blocks until the others have loaded what meets alike. FAILED_PRECONDITION: it does not. */
 int rt_across_pair(struct rt_meeting *g, struct err *err);
 
 /* ---- allocation.c: takes rt_device.lock; not to be called with it held ---- */

@@ -374,6 +374,12 @@ void rt_world_leave(struct rt_client *c)
 	c->world = NULL;
 }
 
+void rt_client_settle(struct rt_client *c)
+{
+	if (c->world)
+		rt_order_settle(c->world);
+}
+
 /* ---- asking ---- */
 
 unsigned rt_global_count(const struct rt_client *c)

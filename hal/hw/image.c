@@ -628,6 +628,32 @@ int64_t image_meets_otherwise(const struct image *a, const struct image *b)
 	return -1;
 }
 
+static uint64_t mix(uint64_t h, const void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const uint8_t *)p)[i]) * 1099511628211u;
+	return h;
+}
+
+uint64_t image_meeting_number(const struct image *im)
+{
+	const uint64_t head[] = { im->info.n_replicas, im->info.n_partitions, im->n_slots,
+				  im->n_meetings, mailbox_bytes(im) };
+	uint64_t h = mix(14695981039346656037u, head, sizeof(head));
+
+	if (im->n_slots && !im->n_meetings)
+		return 0;
+	h = mix(h, im->peers, image_n_members(im) * im->n_slots * sizeof(*im->peers));
+	for (size_t i = 0; i < im->n_meetings; i++) {
+		const struct image_meeting *m = &im->meetings[i];
+		const uint64_t words[] = { m->kind, m->elem, m->depth, m->bytes };
+		const char *groups = image_string(im, m->groups);
+
+		h = mix(mix(h, words, sizeof(words)), groups, strlen(groups) + 1);
+	}
+	return h ? h : 1;
+}
+
 const struct image_debug *image_where(const struct image *im, uint64_t offset)
 {
 	size_t lo = 0, hi = im->n_debug;

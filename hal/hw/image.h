@@ -233,6 +233,8 @@ const char *image_string(const struct image *image, uint32_t offset);
  * of the other; n_meetings where all are, but peers or mailboxes are not; -1: they can. An image
  * that has peers but does not say how they meet is like none. */
 int64_t image_meets_otherwise(const struct image *a, const struct image *b);
+/* A number of how its members meet: the same for all images that do alike. 0: it does not say. */
+uint64_t image_meeting_number(const struct image *image);
 /* "all to each", "parts to each" or "pairs". */
 const char *image_meeting_kind_text(const struct image_meeting *m);
 /* The debug row that covers `offset`, or NULL. */

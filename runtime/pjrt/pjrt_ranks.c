@@ -12,9 +12,11 @@
 
 struct ranks_extension {
 	struct PJRT_Extension_Base base;
-	/* device: its id; `why`: a text. Numbers that no client has say nothing. */
+	/* device: its id; `why`: a text. Numbers that no client has as its own say nothing. */
 	void (*enter)(int device);
 	void (*leave)(int device, const char *why);
+	/* Before the process ends, whose memory others may still write to. Waits, 5 s at most. */
+	void (*settle)(void);
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* over the list of clients */
@@ -65,12 +67,14 @@ static void tell(int device, const struct err *why)
 	size_t n = take_clients(&list);
 
 	for (size_t i = 0; i < n; i++) {
+		unsigned own = (unsigned)device - rt_first_id(list[i]);
+
 		if (!rt_client_check(list[i], NULL) && device >= 0 &&
-		    (unsigned)device < rt_device_count(list[i])) {
+		    own < rt_device_count(list[i])) {
 			if (why)
-				rt_device_leave(list[i], (unsigned)device, why);
+				rt_device_leave(list[i], own, why);
 			else
-				rt_device_enter(list[i], (unsigned)device);
+				rt_device_enter(list[i], own);
 		}
 		rt_client_unref(list[i]);
 	}
@@ -90,12 +94,26 @@ static void leave(int device, const char *why)
 	tell(device, &err);
 }
 
+static void settle(void)
+{
+	struct rt_client **list;
+	size_t n = take_clients(&list);
+
+	for (size_t i = 0; i < n; i++) {
+		if (!rt_client_check(list[i], NULL))
+			rt_client_settle(list[i]);
+		rt_client_unref(list[i]);
+	}
+	free(list);
+}
+
 struct PJRT_Extension_Base *pjrt_ranks_extension(void)
 {
 	static struct ranks_extension ranks = {
 		.base = { .struct_size = sizeof(ranks), .type = PJRT_RANKS_EXTENSION },
 		.enter = enter,
 		.leave = leave,
+		.settle = settle,
 	};
 
 	return &ranks.base;

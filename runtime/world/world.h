@@ -43,12 +43,15 @@ enum { RT_LOG_NAME = 48 };	/* bytes */
 int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err);
 int rt_order_read(struct rt_world *w, unsigned process, const char *name, struct err *err);
 int rt_order_start(struct rt_world *w, struct err *err);
-void rt_order_close(struct rt_world *w);	/* waits, 5 s, for what others need of us */
+void rt_order_settle(struct rt_world *w);	/* waits, 5 s, for what others need of us */
+void rt_order_close(struct rt_world *w);	/* settles before */
+/* From when it asks for no more launches, whatever others wait for; why NULL: it may again. */
+void rt_order_leave(struct rt_world *w, const struct err *why);
 bool rt_order_is_alive(const struct rt_world *w, unsigned process);	/* as far as is known */
 /* Why no launch may begin any more; the same, after a look at what the others were lent. */
 int rt_order_error(struct rt_world *w, struct err *err);
 int rt_order_check(struct rt_world *w, struct err *err);	/* under client.gang_lock */
-int rt_order_ask(struct rt_meeting *g, struct rt_ticket *t, struct err *err);
+int rt_order_ask(struct rt_meeting *g, const char *name, struct rt_ticket *t, struct err *err);
 /* Its members are submitted, or (why) never will be. Sets events. */
 void rt_order_end(struct rt_ticket *t, const struct err *why);
 

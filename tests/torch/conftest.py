@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two processes beside pytest's own: one on the device, one with PJRT_DEVICE=CPU."""
 
+import contextlib
 import os
+import pathlib
+import signal
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 
@@ -40,6 +45,24 @@ def both(device, cpu):
         agree(ours, cpu.ask(module, function, *args), rtol, atol)
         return ours
     return ask
+
+
+@contextlib.contextmanager
+def served(n):
+    """n linked chips of a server of its own, as TESSERA_DEVICES names them."""
+    top = pathlib.Path(__file__).parents[2]
+    server = pathlib.Path(os.environ.get("TESSERA_BUILD", top / "build/opt")) / "tessera-sim"
+    with tempfile.TemporaryDirectory() as folder:
+        s = subprocess.Popen([server, "--devices", str(n), "--hbm", "256M", "--lanes", "1",
+                              "--socket-dir", folder], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert s.stdout.readline().startswith("serving")
+            yield ",".join(f"vfio-user:{folder}/{i}.sock" for i in range(n))
+            s.send_signal(signal.SIGTERM)
+            assert s.wait(60) == 0
+        finally:
+            s.kill()
 
 
 def agree(a, b, rtol=2e-5, atol=2e-5, where="result"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""xmp.spawn: a rank for each of several devices, a thread for each in one process.
+"""xmp.spawn: a rank for each of several devices, a thread for each in one process, or a process.
 
 What must come of collectives is calculated here, from what all ranks had (replicas.given);
 models train as one does on the whole batch, by PyTorch's CPU.
@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from conftest import agree
+from conftest import agree, served
 from worker import Worker
 
 
@@ -29,9 +29,9 @@ def ask(devices, function, *args):
 class Ranks:
     """What the ranks of a spawn had and returned."""
 
-    def __init__(self, n):
-        self.n, self.out = n, ask(n, "spawned")
-        assert len(self.out) == n
+    def __init__(self, n, out):
+        self.n, self.out = n, out
+        assert len(out) == n
 
     def given(self, *shape, **how):
         # Not from replicas, whose import opens torch_xla here.
@@ -55,13 +55,27 @@ class Ranks:
         return x[:self.n // 2] if rank < self.n // 2 else x[self.n // 2:]
 
 
-@pytest.fixture(scope="module", params=[4, 8])
+def ask_processes(n, function, *args):
+    with served(n) as devices:
+        w = Worker("TESSERA", TESSERA_DEVICES=devices, TESSERA_PROCESSES=str(n))
+        try:
+            return w.ask("replicas", function, *args)
+        finally:
+            w.stop()
+
+
+@pytest.fixture(scope="module", params=["4 threads", "8 threads", "4 processes"])
 def ranks(request):
-    return Ranks(request.param)
+    n, kind = request.param.split()
+    ranks = Ranks(int(n), (ask if kind == "threads" else ask_processes)(int(n), "spawned"))
+    ranks.are_threads = kind == "threads"
+    return ranks
 
 
 def test_each_rank_has_its_device(ranks):
-    ranks.gave("places", lambda r: [r, ranks.n, r, r == 0, f"xla:{r}", 1, ranks.n])
+    n = ranks.n
+    ranks.gave("places", lambda r: [r, n, r, r == 0, f"xla:{r}", 1, n] if ranks.are_threads else
+               [r, n, r, r == 0, "xla:0", n, 1])
 
 
 def test_all_reduce_adds_up(ranks):

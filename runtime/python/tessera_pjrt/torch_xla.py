@@ -4,8 +4,12 @@
 Importing this imports no framework; torch_xla is there when it calls.
 """
 
+import atexit
 import ctypes
 import functools
+import os
+import socket
+from multiprocessing import util
 
 import tessera_pjrt
 
@@ -23,7 +27,8 @@ class _Extension(ctypes.Structure):
 
 class _Ranks(ctypes.Structure):     # runtime/pjrt/pjrt_ranks.c
     _fields_ = [("base", _Extension), ("enter", ctypes.CFUNCTYPE(None, ctypes.c_int)),
-                ("leave", ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p))]
+                ("leave", ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p)),
+                ("settle", ctypes.CFUNCTYPE(None))]
 
 
 def _ranks():
@@ -60,8 +65,8 @@ def _watch_ranks(is_ours):
             nonlocal ranks
             initializer_fn(*args)
             ranks = _ranks()
-            for device in range(xr.addressable_device_count()):
-                ranks.enter(device)
+            for device in xm.get_xla_supported_devices():
+                ranks.enter(torch_xla._XLAC._xla_get_device_ordinal(device))
 
         @functools.wraps(fn)
         def until_it_ends():
@@ -110,15 +115,54 @@ def _enable_dlpack(is_ours):
     xdl.to_dlpack, xdl.from_dlpack = to_dlpack, from_dlpack
 
 
+def _settle_at_exit():
+    """Others may still write to this process's devices when it has its result, and torch_xla
+    never frees its client."""
+    settle = _ranks().settle
+    util.Finalize(None, settle, exitpriority=1)     # of a process that multiprocessing started
+    atexit.register(settle)
+
+
+def _processes():
+    """So many xmp.spawn is to start."""
+    text = os.environ.get("TESSERA_PROCESSES", "1")
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"tessera: TESSERA_PROCESSES={text} is no number of processes")
+    return int(text)
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+
+def _part(devices, rank, n):
+    """The devices of process `rank` of n on this host."""
+    if any(d.startswith("sim:") for d in devices):
+        raise ValueError(
+            f"tessera: {n} processes can't share models of one process ({devices[0]}). Serve "
+            "linked chips, and name them to all: tessera-sim --devices 8 --socket-dir DIR, then "
+            "TESSERA_DEVICES=vfio-user:DIR/0.sock,vfio-user:DIR/1.sock")
+    # A rank of torchrun has one device, and so has one of xmp.spawn; SPMD takes all.
+    share = len(devices) // n if os.environ.get("XLA_USE_SPMD") == "1" else 1
+    if share * n != len(devices):
+        raise ValueError(f"tessera: {n} processes were to share {len(devices)} devices, "
+                         f"{', '.join(devices)}: let TESSERA_DEVICES name one for each, or in "
+                         "SPMD mode as many for each")
+    return ",".join(devices[rank * share:(rank + 1) * share])
+
+
 def plugin():
     from torch_xla.experimental import plugins
 
     class TesseraPlugin(plugins.DevicePlugin):
-        """One process with all devices, a thread for each: see configure_multiprocess()."""
+        """One process with all devices, a thread for each, or a process for each device: then
+        XLA's coordinator is where these find each other."""
 
         def __init__(self):
             super().__init__()
-            self._options = {}
+            self._options, self._processes = {}, 1
             _watch_ranks(self._is_used)
             _enable_dlpack(self._is_used)
 
@@ -132,22 +176,27 @@ def plugin():
             return self._options
 
         def requires_xla_coordinator(self):
-            return False
+            return self._processes > 1
 
         def physical_chip_count(self):
-            """How many processes xmp.spawn starts: each would have the same devices."""
-            return 1
+            """How many processes xmp.spawn starts."""
+            n = _processes()
+            if n > 1:   # each has the coordinator's port from here
+                os.environ.setdefault("XLA_COORDINATOR_PORT", str(_free_port()))
+            return n
 
         def configure_single_process(self):
             """A world of one: the first of the devices."""
             self._options = {"devices": tessera_pjrt.devices()[0]}
 
         def configure_multiprocess(self, local_rank, local_world_size):
-            # A process that believes to be alone would skip its collectives in silence.
-            if local_world_size != 1:
-                raise NotImplementedError(
-                    f"tessera: {local_world_size} processes were to share the devices "
-                    f"{', '.join(tessera_pjrt.devices())}; programs over several processes do "
-                    "not run yet. Start one: xmp.spawn has a thread for each device in it")
+            """One of several: as torchrun says, or xmp.spawn with TESSERA_PROCESSES."""
+            self._processes = int(os.environ.get("WORLD_SIZE", local_world_size))
+            if self._processes == 1:
+                return
+            self._options = {
+                "devices": _part(tessera_pjrt.devices(), local_rank, local_world_size),
+                "node_id": int(os.environ.get("RANK", local_rank)), "num_nodes": self._processes}
+            _settle_at_exit()
 
     return TesseraPlugin()

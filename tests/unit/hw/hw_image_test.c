@@ -676,6 +676,13 @@ static void make_meeting_gang(struct gang *g, struct image_meeting meetings[2])
 	g->p.im.n_meetings = 2;
 }
 
+/* They meet alike up to there, or -1: in all. */
+static void expect_unlike(const struct image *a, const struct image *b, int64_t at)
+{
+	assert_int_equal(image_meets_otherwise(a, b), at);
+	assert_int_equal(image_meeting_number(a) == image_meeting_number(b), at < 0);
+}
+
 static void members_say_how_they_meet(void **state)
 {
 	struct image_meeting meetings[2];
@@ -691,36 +698,37 @@ static void members_say_how_they_meet(void **state)
 	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
 	assert_int_equal(im->n_meetings, 2);
 	assert_memory_equal(im->meetings, meetings, sizeof(meetings));
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), -1);
+	expect_unlike(im, &g.p.im, -1);
 	/* by what names the framework knows them is nobody's matter */
 	meetings[1].where = 1;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), -1);
+	expect_unlike(im, &g.p.im, -1);
 	meetings[1].kind = IMAGE_PARTS;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	expect_unlike(im, &g.p.im, 1);
 	make_meeting_gang(&g, meetings);
 	meetings[1].elem = ELEM_U8;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	expect_unlike(im, &g.p.im, 1);
 	make_meeting_gang(&g, meetings);
 	meetings[1].depth = 0;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
+	expect_unlike(im, &g.p.im, 1);
 	make_meeting_gang(&g, meetings);
 	meetings[0].bytes = 60;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	expect_unlike(im, &g.p.im, 0);
 	make_meeting_gang(&g, meetings);
 	meetings[0].groups = 6;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	expect_unlike(im, &g.p.im, 0);
 	make_meeting_gang(&g, meetings);
 	g.p.im.n_meetings = 1;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 1);
-	assert_int_equal(image_meets_otherwise(&g.p.im, im), 1);
+	expect_unlike(im, &g.p.im, 1);
+	expect_unlike(&g.p.im, im, 1);
 	/* the same meetings elsewhere */
 	make_meeting_gang(&g, meetings);
 	g.peers[0][0] = 3;
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 2);
+	expect_unlike(im, &g.p.im, 2);
 	/* who does not say it meets nobody but itself */
 	make_gang(&g);
-	assert_int_equal(image_meets_otherwise(im, &g.p.im), 0);
+	expect_unlike(im, &g.p.im, 0);
 	assert_int_equal(image_meets_otherwise(&g.p.im, &g.p.im), 0);
+	assert_int_equal(image_meeting_number(&g.p.im), 0);
 	image_free(im);
 	free(bytes);
 }

@@ -72,11 +72,13 @@ static const unsigned both[2] = { 0, 1 };
 struct done {
 	struct rt_buffer *in, *out[2];
 	struct rt_event *done;
-	unsigned round;
+	unsigned round, who;	/* who: what it says of itself */
 };
 
 static unsigned number;		/* of this process */
-static struct rt_gang gangs[3];	/* sums; sums in place; alone on this device */
+/* Sums; sums in place; alone on this device; sums of replicas, and those compiled apart. */
+enum { N_GANGS = 5, REPLICA = 3 };
+static struct rt_gang gangs[N_GANGS];
 static struct done list[MOST_LAUNCHES];
 static unsigned n_list;
 static struct rt_buffer *pending;	/* the argument of `later`, until `now` */
@@ -105,7 +107,8 @@ static int launch_with(unsigned which, unsigned round, struct rt_buffer *in, str
 	struct rt_buffer **outs = d->out;
 	int code;
 
-	*d = (struct done){ .in = in, .round = round };
+	*d = (struct done){ .in = in, .round = round,
+			    .who = which == 2 ? 0 : number + (which > REPLICA ? 100 : 0) };
 	code = rt_execute_gang(&gangs[which], &args, 1, NULL, &outs, &d->done, err);
 	if (code)
 		rt_buffer_unref(in);
@@ -151,18 +154,31 @@ static void drop(struct done *d)
 	rt_event_unref(d->done);
 }
 
-static int check(const struct done *d, bool is_alone, struct err *err)
+static int read_back(struct rt_buffer *b, void *out, size_t bytes, struct err *err)
 {
 	struct rt_event *e;
-	float x[ELEMENTS];
-	int code = rt_event_wait(d->done, err);
+	int code = rt_buffer_to_host(b, 0, out, bytes, &e, err);
 
-	if (!code)
-		code = rt_buffer_to_host(d->out[0], 0, x, sizeof(x), &e, err);
 	if (code)
 		return code;
 	code = rt_event_wait(e, err);
 	rt_event_unref(e);
+	return code;
+}
+
+static int check(const struct done *d, bool is_alone, struct err *err)
+{
+	float x[ELEMENTS];
+	uint32_t who;
+	int code = rt_event_wait(d->done, err);
+
+	if (!code)
+		code = read_back(d->out[0], x, sizeof(x), err);
+	if (!code)
+		code = read_back(d->out[1], &who, sizeof(who), err);
+	if (!code && who != d->who)
+		return err_set(err, ERR_INTERNAL, "round %u: member %u has number %u, not %u",
+			       d->round, number, who, d->who);
 	for (unsigned i = 0; !code && i < ELEMENTS; i++) {
 		float want = is_alone ? value(number, d->round, i) :
 			     value(0, d->round, i) + value(1, d->round, i);
@@ -192,26 +208,35 @@ static int wait_for_all(bool is_alone, struct err *err)
 	return code;
 }
 
+static int load_one(unsigned which, struct rt_program *p, struct err *err)
+{
+	int code = rt_load_gang(client, p, NULL, 0, &gangs[which], err);
+
+	rt_program_unref(p);
+	return code;
+}
+
 static int load_both(struct err *err)
 {
 	int code = 0;
 
-	for (unsigned i = 0; !code && i < 2; i++) {
-		struct rt_program *p = make_program(2, both, i ? IN_PLACE : 0);
-
-		code = rt_load_gang(client, p, NULL, 0, &gangs[i], err);
-		rt_program_unref(p);
-	}
+	for (unsigned i = 0; !code && i < 2; i++)
+		code = load_one(i, make_program(2, both, i ? IN_PLACE : 0), err);
 	return code;
+}
+
+/* Only process 1 has the one that was compiled apart. */
+static int load_replicas(struct err *err)
+{
+	int code = load_one(REPLICA, make_program(2, both, REPLICAS), err);
+
+	return code || !number ? code :
+	       load_one(REPLICA + 1, make_program(2, both, REPLICAS | APART), err);
 }
 
 static int load_alone(struct err *err)
 {
-	struct rt_program *p = make_program(1, &number, ALONE);
-	int code = rt_load_gang(client, p, NULL, 0, &gangs[2], err);
-
-	rt_program_unref(p);
-	return code;
+	return load_one(2, make_program(1, &number, ALONE), err);
 }
 
 static int join_job(struct err *err)
@@ -223,11 +248,15 @@ static int join_job(struct err *err)
 
 	if (!code)
 		code = load_both(err);
+	if (!code)
+		code = load_replicas(err);
 	return code ? code : load_alone(err);
 }
 
 /* sum R, place R, alone R: a launch, round R; bad: one that is refused; later R, now R: one
- * whose argument comes by the second; wait, wait_alone: for all of them; again: loads anew. */
+ * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
+ * own in odd rounds; leave: launches no more; wait, wait_alone: for all of them; again: loads
+ * anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -236,6 +265,13 @@ static int act(const char *what, unsigned round, struct err *err)
 		return launch(1, round, ELEMENTS, err);
 	if (!strcmp(what, "alone"))
 		return launch(2, round, ELEMENTS, err);
+	if (!strcmp(what, "rank"))
+		return launch(REPLICA + (number && round % 2), round, ELEMENTS, err);
+	if (!strcmp(what, "leave")) {
+		err_set(err, ERR_CANCELLED, "its function has returned");
+		rt_device_leave(client, 0, err);
+		return 0;
+	}
 	if (!strcmp(what, "bad"))
 		return launch(0, round, ELEMENTS - 1, err);
 	if (!strcmp(what, "later"))
@@ -270,7 +306,7 @@ static void live(int fd)
 		memset(&a, 0, sizeof(a));
 		a.code = act(what, round, &a.err);
 	}
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < N_GANGS; i++)
 		rt_free_gang(&gangs[i]);
 	rt_client_unref(client);
 	_exit(0);
@@ -401,6 +437,19 @@ static void a_program_that_is_loaded_again_goes_on(void **state)
 	one_does(1, "again");
 	both_do("place 4");
 	both_do("sum 5");
+	both_do("wait");
+}
+
+static void replicas_meet_that_were_compiled_apart(void **state)
+{
+	char line[32];
+
+	(void)state;
+	for (unsigned round = 0; round < 12; round++) {
+		snprintf(line, sizeof(line), "%s %u", round % 5 == 4 ? "sum" : "rank", round);
+		one_does(round / 3 % 2, line);
+		one_does(1 - round / 3 % 2, line);
+	}
 	both_do("wait");
 }
 
@@ -540,6 +589,30 @@ static void one_that_ends_is_not_waited_for(void **state)
 	one_does(0, "wait_alone");
 }
 
+static void one_that_left_fails_who_waits_for_it(void **state)
+{
+	(void)state;
+	both_do("sum 0");
+	both_do("wait");
+	one_does(0, "sum 1");
+	one_does(1, "leave");
+	tell(0, "wait");
+	expect_error(0, "process 1");
+	tell(0, "sum 2");
+	expect_error(0, "where others wait for it: its function has returned");
+	one_does(0, "alone 4");
+	one_does(0, "wait_alone");
+}
+
+static void one_that_left_may_come_again(void **state)
+{
+	(void)state;
+	one_does(1, "leave");
+	one_does(1, "sum 1");
+	one_does(0, "sum 1");
+	both_do("wait");
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -559,11 +632,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		JOB(sums_are_right_run_after_run),
 		JOB(a_program_that_is_loaded_again_goes_on),
+		JOB(replicas_meet_that_were_compiled_apart),
 		JOB(what_is_put_off_keeps_its_place),
 		JOB(another_order_is_an_error_in_both),
 		JOB(what_one_can_not_launch_fails_in_both),
 		JOB(what_both_can_not_launch_harms_nothing),
 		JOB(one_that_is_killed_fails_the_other_by_name),
+		JOB(one_that_left_fails_who_waits_for_it),
+		JOB(one_that_left_may_come_again),
 		JOB(one_that_ends_is_not_waited_for),
 	};
 

@@ -36,7 +36,9 @@ static struct rt_client *client;	/* of N linked devices */
 enum { WINDOWS = 8 };	/* so many windows of another a device can see, old ones included */
 enum { ARG = 2, SUM, WHO, BOX, PEERS };
 /* Where the sum lies in its argument's memory there is no SUM. */
-enum { IN_PLACE = 1, ALONE = 2 };
+enum { IN_PLACE = 1, ALONE = 2,
+       REPLICAS = 4,	/* instead of partitions; they say how they meet */
+       APART = 8 };	/* compiled apart: its members have numbers 100 higher */
 
 /* In a mailbox. */
 enum { ARRIVED = 0, FREE = 64, RUN = 128, SLOTS = 4096 };
@@ -78,7 +80,7 @@ static inline void add(struct ring_code *c, unsigned sum, unsigned from, unsigne
 	ring_put(c, &v, sizeof(v));
 }
 
-/* Everybody sends its argument to everybody, and adds what it gets; who = its partition. */
+/* Everybody sends its argument to everybody, and adds what it gets; who = its number. */
 static inline void meet(struct ring_code *c, unsigned n, unsigned sum, unsigned box)
 {
 	unsigned who = box - 1, peers = box + 1;
@@ -98,7 +100,7 @@ static inline void meet(struct ring_code *c, unsigned n, unsigned sum, unsigned 
 	for (unsigned k = 0; k + 1 < n; k++)
 		ring_rsig(c, peers + k, FREE);
 	ring_scalar(c, ISA_LD, (struct isa_scalar){ .rd = RING_R_T, .elem = ELEM_U64,
-		.binding = (uint16_t)(peers + n - 1), .imm = 8 });
+		.binding = (uint16_t)(peers + n - 1), .imm = 16 });
 	ring_scalar(c, ISA_ST, (struct isa_scalar){ .rb = RING_R_T, .elem = ELEM_U32,
 		.binding = (uint16_t)who });
 	ring_alui(c, ISA_ALU_ADD, RING_R_RUN, RING_R_RUN, 1);
@@ -107,12 +109,12 @@ static inline void meet(struct ring_code *c, unsigned n, unsigned sum, unsigned 
 	ring_scalar(c, ISA_HALT, (struct isa_scalar){ 0 });
 }
 
-/* Meets nobody: who = its partition, and the sum is not written but lies in the argument. */
+/* Meets nobody: who = its number, and the sum is not written but lies in the argument. */
 static inline void stay_alone(struct ring_code *c)
 {
 	c->bytes = 0;
 	ring_scalar(c, ISA_LD, (struct isa_scalar){ .rd = RING_R_T, .elem = ELEM_U64,
-		.binding = WHO, .imm = 8 });
+		.binding = WHO, .imm = 16 });
 	ring_scalar(c, ISA_ST, (struct isa_scalar){ .rb = RING_R_T, .elem = ELEM_U32,
 		.binding = SUM });
 	ring_scalar(c, ISA_HALT, (struct isa_scalar){ 0 });
@@ -206,13 +208,16 @@ static inline struct rt_program *make_program(unsigned n, const unsigned *device
 		{ .elem = ELEM_U32, .rank = 1, .alias = -1, .dim = { 1 } },
 	};
 	uint32_t peers[N][N - 1], *row = &peers[0][0];
-	uint64_t rows[N][2], box = SLOTS + (n - 1) * BYTES;
-	bool in_place = how & (IN_PLACE | ALONE);
+	const struct image_meeting meeting = { IMAGE_WHOLE, ELEM_F32, 0, 6, n * BYTES, 0, 0 };
+	uint64_t rows[N][3], box = SLOTS + (n - 1) * BYTES;
+	bool in_place = how & (IN_PLACE | ALONE), replicas = how & REPLICAS;
 	struct image im = {
 		.info = { .version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = 1,
-			  .n_results = 2, .name = 1, .n_replicas = 1, .n_partitions = n },
+			  .n_results = 2, .name = 1, .n_replicas = replicas ? n : 1,
+			  .n_partitions = replicas ? 1 : n },
 		.text = c.text, .bindings = b, .shapes = shapes, .members = &rows[0][0],
-		.n_words = 2, .strings = "\0gang", .strings_bytes = 6, .note = "by hand",
+		.meetings = &meeting, .n_meetings = replicas, .n_words = 3,
+		.strings = "\0gang\0all", .strings_bytes = 10, .note = "by hand",
 	};
 	uint8_t options[256];
 	unsigned at = 2;
@@ -233,16 +238,18 @@ static inline struct rt_program *make_program(unsigned n, const unsigned *device
 		im.peers = row;
 		im.n_slots = n - 1;
 	}
-	b[at++] = (struct image_binding){ IMAGE_MEMBER, 0, HW_BIND_READ, 0, 16 };
+	b[at++] = (struct image_binding){ IMAGE_MEMBER, 0, HW_BIND_READ, 0, 24 };
 	for (unsigned m = 0; m < n; m++) {
-		rows[m][0] = 0;
-		rows[m][1] = m;
+		rows[m][0] = replicas ? m : 0;
+		rows[m][1] = replicas ? 0 : m;
+		rows[m][2] = m + (how & APART ? 100 : 0);
 		for (unsigned k = 0; k + 1 < n; k++)
 			*row++ = (m + 1 + k) % n;
 	}
 	im.text_bytes = c.bytes;
 	im.n_bindings = at;
-	return program_of(&im, options, options_for(devices, n, options));
+	return program_of(&im, options, options_of(devices, im.info.n_replicas,
+						   im.info.n_partitions, options));
 }
 
 static inline void load(struct rt_gang *g, unsigned n, const unsigned *devices, unsigned how)
