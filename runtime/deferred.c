@@ -97,7 +97,8 @@ static void run_deferred(void *arg)
 	struct err err, unmade = { 0 };
 	const struct rt_run r = { .n = d->n, .x = d->x, .args = d->args_of, .n_args = d->n_args,
 				  .keep = d->keep, .was_deferred = true,
-				  .hosts = d->hosts, .held = &held, .unmade = &unmade };
+				  .hosts = d->hosts, .held = &held, .unmade = &unmade,
+				  .ticket = d->ticket.of ? &d->ticket : NULL };
 	int code = rt_launch_now(&r, d->real_of, d->done, &err);
 
 	if (held) {

@@ -75,14 +75,18 @@ static int launch_across(struct rt_run *r, struct rt_buffer **const *outs,
 	bool wait = false;
 	struct err why;
 	const struct image *im = r->x[0]->image;
-	int code = rt_order_ask(g, image_string(im, im->info.name), &t, err);
+	int code = rt_anew_ask(g, err);
 
+	if (!code)
+		code = rt_order_ask(g, image_string(im, im->info.name), &t, err);
 	if (code)
 		return code;
 	/* From here on the others count on it, or on hearing that it failed. */
 	code = check_across(r, &wait, &why);
 	if (!code)
 		code = rt_across_pair(g, &why);
+	if (!code)
+		code = rt_anew_wait(g, &why);
 	if (code)
 		rt_order_end(&t, &why);
 	else

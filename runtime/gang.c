@@ -78,7 +78,7 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 			return err_set(err, ERR_ABORTED, "a program that calls the host holds "
 				       "a device");
 	}
-	code = g ? rt_meeting_begin(g, err) : 0;
+	code = g ? rt_meeting_begin(g, l->number, err) : 0;
 	/* Who has a program of its own has a row of its own. */
 	for (unsigned i = 0; !code && i < n; i++)
 		if (l[i].x->meeting != g)
@@ -192,6 +192,7 @@ static void list_members(const struct rt_run *r, struct rt_buffer **const *outs,
 					    .meeting = r->meeting ? r->meeting :
 						       r->x[i]->across ? r->x[i]->across :
 						       r->x[i]->meeting,
+					    .number = r->ticket ? r->ticket->number : 0,
 					    .host = r->hosts ? &r->hosts[i] : NULL };
 	}
 }

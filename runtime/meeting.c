@@ -20,8 +20,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/rt_internal.h"
+#include "runtime/world/order.h"
+
+#define LEVEL_NS 1000000	/* whoever waits for others to take note looks so often */
 
 static bool is_here(const struct rt_meeting *g, unsigned member)
 {
@@ -226,9 +230,9 @@ void rt_meeting_settle(struct rt_meeting *g)
 }
 
 /* With other processes: what was lent holds until the first failure, and so do addresses. */
-static int begin_across(struct rt_meeting *g, struct err *err)
+static int begin_across(struct rt_meeting *g, uint64_t number, struct err *err)
 {
-	int code = rt_order_check(g->world, err);
+	int code = rt_order_check(g->world, number, err);
 
 	if (!code && g->is_spoilt)
 		code = err_set(err, ERR_ABORTED, "%s was launched in vain before, by a part of its "
@@ -239,7 +243,7 @@ static int begin_across(struct rt_meeting *g, struct err *err)
 	return code;
 }
 
-int rt_meeting_begin(struct rt_meeting *g, struct err *err)
+int rt_meeting_begin(struct rt_meeting *g, uint64_t number, struct err *err)
 {
 	bool is_asked = false;
 	int code = 0;
@@ -247,7 +251,7 @@ int rt_meeting_begin(struct rt_meeting *g, struct err *err)
 	if (!g->image->n_slots)
 		return 0;
 	if (g->world)
-		return begin_across(g, err);
+		return begin_across(g, number, err);
 	/* Until nothing was lent anew while we asked. */
 	for (;;) {
 		bool same = note_lent(g);
@@ -496,5 +500,193 @@ int rt_across_join(struct rt_client *c, struct rt_program *p, const unsigned *id
 		*out = g;
 	}
 	pthread_mutex_unlock(&w->lock);
+	return code;
+}
+
+/* ---- beginning anew, world/era.c; rt_order's lock comes after gang_lock ---- */
+
+static int renew(struct rt_meeting *g, struct err *err)
+{
+	int code = clear(g, err);
+
+	g->is_asked = false;
+	g->is_spoilt = code != 0;
+	return code;
+}
+
+/* Under world.lock and gang_lock. */
+static int clean(struct rt_order *o, const struct err *why, struct err *err)
+{
+	struct rt_world *w = o->world;
+	struct rt_client *c = w->client;
+	unsigned first = w->processes[w->process].first;
+	int code = 0;
+
+	rt_order_reset(o, why);
+	for (struct rt_meeting *g = w->meetings; g; g = g->next)
+		rt_meeting_settle(g);
+	for (unsigned i = 0; !code && i < c->n_devices; i++)
+		code = hal_lend(c->devices[i].hal, &w->devices[first + i].lent, err);
+	for (struct rt_meeting *g = w->meetings; !code && g; g = g->next)
+		code = renew(g, err);
+	return code;
+}
+
+/* Of all processes. */
+static void begin(struct rt_order *o, const struct err *why)
+{
+	struct rt_world *w = o->world;
+	unsigned first = w->processes[w->process].first;
+	struct state *s = &o->state;
+
+	s->era++;
+	snprintf(s->why, sizeof(s->why), "%.*s", (int)sizeof(s->why) - 1, why->msg);
+	for (unsigned i = 0; i < w->client->n_devices; i++)
+		s->lent[i] = w->devices[first + i].lent;
+	for (unsigned p = 0; p < w->n_processes; p++) {
+		if (p == w->process)
+			continue;
+		s->seen[p] = rt_era_of(o, p);
+		s->start[p] = o->fellows[p].mine = o->n;
+		o->fellows[p].is_apart = true;
+	}
+	for (uint64_t k = o->n_done; k < o->n; k++)
+		memset(&o->values[k % LOG * w->client->n_devices], 0,
+		       w->client->n_devices * sizeof(*o->values));
+	o->n_void = o->n;
+	o->is_broken = false;
+}
+
+/* After a failure: takes no lock before. */
+static int begin_anew(struct rt_world *w, const struct err *why, struct err *err)
+{
+	struct rt_order *o = w->order;
+	int code;
+
+	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&w->client->gang_lock);
+	code = clean(o, why, err);
+	pthread_mutex_lock(&o->lock);
+	if (!code) {
+		begin(o, why);
+		code = rt_era_write(o, err);
+	}
+	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&w->client->gang_lock);
+	pthread_mutex_unlock(&w->lock);
+	return code;
+}
+
+/* Under lock. Whether this process has to begin anew for it; why: else NULL. */
+static bool is_affected(struct rt_order *o, unsigned p, struct err *why)
+{
+	struct fellow *f = &o->fellows[p];
+
+	if (!rt_era_has_begun(o, p, why))
+		return false;
+	if (f->last || rt_order_has_more(o, p))
+		return true;
+	/* They did nothing together since they were level. */
+	o->state.seen[p] = rt_era_of(o, p);
+	o->state.start[p] = o->n;
+	f->is_apart = true;
+	rt_era_write(o, NULL);
+	return false;
+}
+
+int rt_anew_ask(struct rt_meeting *g, struct err *err)
+{
+	struct rt_world *w = g->world;
+	struct rt_order *o = w->order;
+	int code = rt_order_check(w, 0, err);
+	struct err why;
+
+	pthread_mutex_lock(&o->lock);
+	for (unsigned p = 0; !code && p < w->n_processes; p++) {
+		if (p == w->process || !(g->party >> p & 1) || !is_affected(o, p, err))
+			continue;
+		rt_order_break(o, err);
+		code = err->code;
+	}
+	pthread_mutex_unlock(&o->lock);
+	for (unsigned p = 0; !code && p < w->n_processes; p++)
+		if (g->party >> p & 1 && !rt_order_is_alive(w, p))
+			return err_set(err, ERR_UNAVAILABLE, "process %u (pid %d) has ended, so "
+				       "nothing runs on its devices", p, w->processes[p].pid);
+	if (code && begin_anew(w, err, &why))
+		err_add(err, "it can't begin anew: %.200s", why.msg);
+	return code;
+}
+
+/* What it lends is as it says now. Under gang_lock, too, as launches read it. */
+static void take_lent(struct rt_order *o, unsigned p, const struct state *s)
+{
+	const struct rt_process *process = &o->world->processes[p];
+
+	for (unsigned i = 0; s->era && i < process->n_devices; i++)
+		o->world->devices[process->first + i].lent = s->lent[i];
+}
+
+/* Under gang_lock and lock. Whether all of a party are level, each with each. */
+static bool are_level(struct rt_order *o, uint64_t party)
+{
+	struct rt_world *w = o->world;
+	struct state a, b;
+
+	for (unsigned p = 0; p < w->n_processes; p++) {
+		if (p == w->process || !(party >> p & 1))
+			continue;
+		if (!rt_era_is_level(o, p) || !rt_era_read(o, p, &a))
+			return false;
+		take_lent(o, p, &a);
+		for (unsigned q = 0; q < p; q++) {
+			if (q == w->process || !(party >> q & 1))
+				continue;
+			if (!rt_era_read(o, q, &b) || a.seen[q] != b.era || b.seen[p] != a.era)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* As far as can be told now; 0 and *wait: not yet. */
+static int look(struct rt_meeting *g, bool *wait, struct err *err)
+{
+	struct rt_world *w = g->world;
+	struct rt_order *o = w->order;
+	int code = 0;
+
+	pthread_mutex_lock(&w->client->gang_lock);
+	pthread_mutex_lock(&o->lock);
+	if (o->is_broken) {
+		*err = o->broken;
+		code = err->code;
+	} else if (g->level_at != o->changes + 1) {
+		*wait = !are_level(o, g->party);
+		if (!*wait) {
+			g->level_at = o->changes + 1;
+			g->is_asked = false;
+		}
+	}
+	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&w->client->gang_lock);
+	for (unsigned p = 0; !code && *wait && p < w->n_processes; p++)
+		if (g->party >> p & 1 && !rt_order_is_alive(w, p))
+			code = err_set(err, ERR_UNAVAILABLE, "process %u (pid %d) has ended before "
+				       "it took note that others began anew", p,
+				       w->processes[p].pid);
+	return code;
+}
+
+int rt_anew_wait(struct rt_meeting *g, struct err *err)
+{
+	bool wait = false;
+	int code = look(g, &wait, err);
+
+	while (!code && wait) {
+		nanosleep(&(struct timespec){ .tv_nsec = LEVEL_NS }, NULL);
+		wait = false;
+		code = look(g, &wait, err);
+	}
 	return code;
 }

@@ -27,58 +27,11 @@
 #include "hal/base/clock.h"
 #include "hal/telemetry.h"
 #include "runtime/rt_internal.h"
+#include "runtime/world/order.h"
 
-#define LOG 2048u		/* launches that a process remembers */
 #define LOOK_NS 20000000	/* while launches are under way, others' logs are read so often */
 #define SELDOM_NS 200000000	/* where nothing changes */
 #define LEAVE_NS 5000000000ll	/* whoever leaves waits so long for what others still do */
-
-enum { ASKED = 1, LAUNCHED, FAILED };
-
-/* As it lies in the file, at HEAD + (number - 1) % LOG entries. */
-struct entry {
-	uint64_t number;	/* from 1 on, of this process's */
-	uint64_t id;		/* which program on which devices */
-	uint64_t party;		/* a bit for each process that takes part */
-	uint64_t state;
-	char name[56];		/* the program's */
-	char why[280];		/* FAILED */
-	uint64_t check;		/* over all before it: one that is being written is none */
-};
-
-struct head {
-	uint64_t n_done;	/* launches that are over, with all before them */
-	uint64_t has_left;	/* it asks for no more, and says why; written after that */
-	char why[280];
-};
-
-enum { HEAD = 4096 };
-
-/* Another process, as its log says. */
-struct fellow {
-	int fd;
-	uint64_t mine, theirs;	/* so many launches of each log were compared */
-	uint64_t last;		/* the newest of theirs that is one of ours */
-	bool has_left;		/* all that it was asked for with us is done, and it has ended */
-};
-
-struct rt_order {
-	struct rt_world *world;
-	char path[160];		/* "": the file has no name any more */
-	int fd;
-	struct fellow fellows[RT_PROCESSES];
-	pthread_mutex_t lock;	/* over what follows, and fellows */
-	pthread_cond_t cond;
-	pthread_t thread;
-	bool has_thread, quit;
-	struct entry *log;	/* owned: [LOG] */
-	uint64_t *values;	/* owned: [LOG][n_own], submissions of each */
-	uint64_t n, n_done, n_ended;	/* asked for; over; launched or failed */
-	struct head head;	/* as it lies in the file */
-	struct rt_event *last;	/* a reference: the newest is in the queues, or never will be */
-	bool is_broken;
-	struct err broken;
-};
 
 static unsigned n_own(const struct rt_order *o)
 {
@@ -89,12 +42,7 @@ static unsigned n_own(const struct rt_order *o)
 
 static uint64_t sum(const struct entry *e)
 {
-	const unsigned char *p = (const void *)e;
-	uint64_t h = 14695981039346656037u;
-
-	for (size_t i = 0; i < offsetof(struct entry, check); i++)
-		h = (h ^ p[i]) * 1099511628211u;
-	return h;
+	return rt_order_sum(e, offsetof(struct entry, check));
 }
 
 static struct entry *own_entry(struct rt_order *o, uint64_t number)
@@ -156,16 +104,14 @@ static bool read_entry(const struct fellow *f, uint64_t number, struct entry *e,
 
 /* ---- the end of it ---- */
 
-/* Under lock: no launch begins from now on. */
-static void mark_broken(struct rt_order *o, const struct err *why)
+void rt_order_break(struct rt_order *o, const struct err *why)
 {
 	if (!o->is_broken)
 		o->broken = *why;
 	o->is_broken = true;
 }
 
-/* What is queued fails, and tells the devices that it would meet. On our thread. */
-static void break_all(struct rt_order *o, const struct err *why)
+void rt_order_reset(struct rt_order *o, const struct err *why)
 {
 	struct rt_client *c = o->world->client;
 
@@ -228,13 +174,18 @@ static void say_why(struct rt_order *o, unsigned i, struct err *why)
 		c->devices[i].info.bus_id);
 }
 
-int rt_order_check(struct rt_world *w, struct err *err)
+int rt_order_check(struct rt_world *w, uint64_t number, struct err *err)
 {
 	struct rt_order *o = w->order;
 	struct rt_client *c = w->client;
 	unsigned first = w->processes[w->process].first;
 	int code = rt_order_error(w, err);
 
+	pthread_mutex_lock(&o->lock);
+	if (!code && number && number <= o->n_void)
+		code = err_set(err, ERR_ABORTED, "it was asked for before this process began "
+			       "anew: %.200s", o->state.why);
+	pthread_mutex_unlock(&o->lock);
 	for (unsigned i = 0; !code && i < c->n_devices; i++) {
 		struct err why;
 
@@ -242,9 +193,7 @@ int rt_order_check(struct rt_world *w, struct err *err)
 			continue;
 		pthread_mutex_lock(&o->lock);
 		say_why(o, i, &why);
-		err_add(&why, "processes have met in vain before, and can't again until all are "
-			"started anew");
-		mark_broken(o, &why);
+		rt_order_break(o, &why);
 		*err = o->broken;
 		code = err->code;
 		pthread_mutex_unlock(&o->lock);
@@ -398,6 +347,11 @@ static bool find_mine(struct rt_order *o, unsigned p)
 	return f->mine < o->n;
 }
 
+bool rt_order_has_more(struct rt_order *o, unsigned p)
+{
+	return find_mine(o, p);
+}
+
 /* The same in theirs. */
 static bool find_theirs(struct rt_order *o, unsigned p, struct entry *e, bool *lost)
 {
@@ -419,6 +373,11 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 	struct head head;
 	struct entry e;
 
+	if (find_mine(o, p) && rt_era_has_begun(o, p, why))
+		return why->code;
+	if (f->is_apart && !rt_era_is_level(o, p))
+		return rt_order_is_alive(o->world, p) || !find_mine(o, p) ? 0 :
+		       err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has ended", p, pid);
 	while (is_over && find_mine(o, p)) {
 		/* Before its log is read: what it wrote is there then. */
 		bool is_alive = rt_order_is_alive(o->world, p), has_left = read_left(f, &head);
@@ -465,8 +424,8 @@ static void sweep(struct rt_order *o)
 	}
 	o->head.n_done = o->n_done;
 	if (o->n_done != before && pwrite(o->fd, &o->head.n_done, sizeof(o->head.n_done), 0) < 0)
-		mark_broken(o, &(struct err){ .code = ERR_INTERNAL, .msg = "this process's log of "
-			    "launches can't be written" });
+		rt_order_break(o, &(struct err){ .code = ERR_INTERNAL, .msg = "this process's log "
+			       "of launches can't be written" });
 }
 
 static bool is_compared(struct rt_order *o)
@@ -505,9 +464,9 @@ static void *watch(void *arg)
 			if (p != o->world->process)
 				code = compare_with(o, p, &why);
 		if (code) {
-			mark_broken(o, &why);
+			rt_order_break(o, &why);
 			pthread_mutex_unlock(&o->lock);
-			break_all(o, &why);
+			rt_order_reset(o, &why);
 			pthread_mutex_lock(&o->lock);
 		}
 		sweep(o);

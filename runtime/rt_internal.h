@@ -201,6 +201,7 @@ struct rt_meeting {
 	uint64_t id, party;	/* the same in all processes; a bit for each that takes part */
 	pthread_mutex_t pair_lock;
 	bool is_paired, is_asked;
+	uint64_t level_at;	/* rt_order's changes, and 1, when all were level */
 	unsigned n, n_here;
 	struct rt_place at[];
 };
@@ -393,6 +394,7 @@ struct rt_launch {
 	bool was_deferred;	/* as in struct rt_run */
 	const struct rt_host *host;	/* of this member, or NULL */
 	struct rt_meeting *meeting;	/* of all members, or NULL */
+	uint64_t number;	/* of its ticket, or 0 */
 	uint64_t n_failures;	/* with other processes: of its queue, before arguments were seen */
 	/* What follows is zero at first. */
 	uint64_t value;		/* its submission; 0: there is none yet */
@@ -458,8 +460,8 @@ int rt_meeting_new(struct rt_client *c, const struct image *im, const unsigned *
 		   unsigned parts, struct rt_meeting **out, struct err *err);
 void rt_meeting_unref(struct rt_meeting *g);	/* what used it is done */
 /* All addresses anew, and mailboxes that are fit for a launch: if one has failed, waits for what
- * is under way, clears them. */
-int rt_meeting_begin(struct rt_meeting *g, struct err *err);
+ * is under way, clears them. number: of the ticket, with other processes. */
+int rt_meeting_begin(struct rt_meeting *g, uint64_t number, struct err *err);
 /* The row of a member, whose mailbox is another meeting's: written again if its memory was lent
  * anew. */
 int rt_meeting_renew_row(struct rt_meeting *g, unsigned member, struct err *err);

@@ -59,7 +59,7 @@ DOORS = {
     "runtime/world/": ("hal/hal.h", "runtime/rt.h"),
     "runtime/trace/": ("hal/hal.h", "runtime/rt_internal.h"),
     "runtime/pjrt/": ("runtime/rt.h", "runtime/compiler/tc.h"),
-    "runtime/": ("hal/hal.h", "hal/telemetry.h", "runtime/world/world.h",
+    "runtime/": ("hal/hal.h", "hal/telemetry.h", "runtime/world/world.h", "runtime/world/order.h",
                  "runtime/compiler/tc.h"),
     "tools/": ("",),
     "tests/": ("",),

@@ -50,10 +50,18 @@ void rt_order_leave(struct rt_world *w, const struct err *why);
 bool rt_order_is_alive(const struct rt_world *w, unsigned process);	/* as far as is known */
 /* Why no launch may begin any more; the same, after a look at what the others were lent. */
 int rt_order_error(struct rt_world *w, struct err *err);
-int rt_order_check(struct rt_world *w, struct err *err);	/* under client.gang_lock */
+/* number: a ticket's, or 0 */
+int rt_order_check(struct rt_world *w, uint64_t number, struct err *err);
 int rt_order_ask(struct rt_meeting *g, const char *name, struct rt_ticket *t, struct err *err);
 /* Its members are submitted, or (why) never will be. Sets events. */
 void rt_order_end(struct rt_ticket *t, const struct err *why);
+
+/* ---- meeting.c: takes world.lock, client.gang_lock, rt_order's lock ---- */
+/* Why a launch may not be asked for; the process begins anew then, if it has to. Blocks, while what
+ * it has queued fails. */
+int rt_anew_ask(struct rt_meeting *g, struct err *err);
+/* Blocks until all that take part have taken note of who began anew. */
+int rt_anew_wait(struct rt_meeting *g, struct err *err);
 
 /* ---- world.c: no lock ---- */
 int rt_world_join(struct rt_client *c, const struct rt_world_options *o, struct err *err);

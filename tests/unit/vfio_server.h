@@ -14,11 +14,15 @@
 
 #include "hal/base/clock.h"
 
+#ifndef SERVED
+#define SERVED 2	/* devices */
+#endif
+
 struct vfio_server {
 	pid_t pid;
 	char dir[64];
-	char device[2][112];	/* for TESSERA_DEVICES */
-	char socket[2][96];
+	char device[SERVED][112];	/* for TESSERA_DEVICES */
+	char socket[SERVED][96];
 };
 
 /* Whether the line that says "serving" came. */
@@ -51,12 +55,12 @@ static inline int server_freeze(const struct vfio_server *s)
 	return WIFSTOPPED(status) ? 0 : -1;
 }
 
-/* Two devices with 64 MiB for each of `clients`, with --client-limit `limit`. 0, or -1 with
+/* SERVED devices with 64 MiB for each of `clients`, with --client-limit `limit`. 0, or -1 with
  * a text on standard error. */
 static inline int server_start_for(struct vfio_server *s, unsigned clients, const char *limit)
 {
 	const char *build = getenv("TESSERA_BUILD"), *tmp = getenv("TMPDIR");
-	char program[300], number[16], hbm[16];
+	char program[300], number[16], hbm[16], devices[16];
 	int out[2], failed;
 
 	snprintf(program, sizeof(program), "%s/tessera-sim", build ? build : "build/opt");
@@ -65,7 +69,7 @@ static inline int server_start_for(struct vfio_server *s, unsigned clients, cons
 		fprintf(stderr, "%s: %s\n", program, strerror(errno));
 		return -1;
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < SERVED; i++) {
 		snprintf(s->socket[i], sizeof(s->socket[i]), "%s/%d.sock", s->dir, i);
 		snprintf(s->device[i], sizeof(s->device[i]), "vfio-user:%s/%d.sock", s->dir,
 			 i);
@@ -76,8 +80,9 @@ static inline int server_start_for(struct vfio_server *s, unsigned clients, cons
 		close(out[0]);
 		close(out[1]);
 		snprintf(number, sizeof(number), "%u", clients);
+		snprintf(devices, sizeof(devices), "%d", SERVED);
 		snprintf(hbm, sizeof(hbm), "%uM", 64 * clients);
-		execl(program, program, "--devices", "2", "--hbm", hbm, "--lanes", "2",
+		execl(program, program, "--devices", devices, "--hbm", hbm, "--lanes", "2",
 		      "--clients", number, "--client-limit", limit, "--socket-dir",
 		      s->dir, (char *)NULL);
 		_exit(127);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs whose members are in two processes, with a chip of one server each: they compute
- * what they should, come in one order, and end with an error in both where one does something
- * else, can't, or is killed.
+ * Programs whose members are in two or three processes, with a chip of one server each: they
+ * compute what they should, come in one order, and end with an error in all where one does
+ * something else, can't, or is killed; those that are left go on.
  *
- * Both are children of the test, which tells them what to do by lines: see act().
+ * The processes are children of the test, which tells them what to do by lines: see act().
  */
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#define SERVED 3
 #include "tests/unit/rt/rt_gang.h"
 #include "tests/unit/vfio_server.h"
 
@@ -67,17 +68,18 @@ static int get_key(void *arg, const char *key, int ms, void **value, size_t *byt
 /* ---- a process ---- */
 
 enum { MOST_LAUNCHES = 64 };
-static const unsigned both[2] = { 0, 1 };
+static const unsigned every[3] = { 0, 1, 2 };
 
 struct done {
 	struct rt_buffer *in, *out[2];
 	struct rt_event *done;
-	unsigned round, who;	/* who: what it says of itself */
+	unsigned which, round, who;	/* who: what it says of itself */
 };
 
-static unsigned number;		/* of this process */
-/* Sums; sums in place; alone on this device; sums of replicas, and those compiled apart. */
-enum { N_GANGS = 5, REPLICA = 3 };
+static unsigned number, n_processes;	/* of this process; of the job */
+/* Of processes 0 and 1: sums; sums in place. Alone on this device. Of those two: sums of replicas,
+ * and those compiled apart. Sums of all. */
+enum { HERE = 2, REPLICA, APART_REPLICA, ALL, N_GANGS };
 static struct rt_gang gangs[N_GANGS];
 static struct done list[MOST_LAUNCHES];
 static unsigned n_list;
@@ -107,8 +109,9 @@ static int launch_with(unsigned which, unsigned round, struct rt_buffer *in, str
 	struct rt_buffer **outs = d->out;
 	int code;
 
-	*d = (struct done){ .in = in, .round = round,
-			    .who = which == 2 ? 0 : number + (which > REPLICA ? 100 : 0) };
+	*d = (struct done){ .in = in, .which = which, .round = round,
+			    .who = which == HERE ? 0 : number };
+	d->who += which == APART_REPLICA ? 100 : 0;
 	code = rt_execute_gang(&gangs[which], &args, 1, NULL, &outs, &d->done, err);
 	if (code)
 		rt_buffer_unref(in);
@@ -122,6 +125,27 @@ static int launch(unsigned which, unsigned round, unsigned elements, struct err 
 	struct rt_buffer *in = argument(round, elements, err);
 
 	return in ? launch_with(which, round, in, err) : err->code;
+}
+
+/* A process is refused a launch for each failure that it is to know of. */
+static int launch_until_it_runs(unsigned round, struct err *err)
+{
+	int code = -1;
+
+	for (unsigned i = 0; code && i < 4; i++)
+		code = launch(0, round, ELEMENTS, err);
+	return code;
+}
+
+/* The device, by an injected error; it is known when this returns. */
+static int die(struct err *err)
+{
+	struct hal_device *hal = client->devices[0].hal;
+	int code = hal_device_inject(hal, HW_INJECT_FATAL, 0, err);
+
+	while (!code && !hal_device_error(hal, NULL))
+		poll(NULL, 0, 1);
+	return code;
 }
 
 /* The first argument is still to come. */
@@ -180,9 +204,10 @@ static int check(const struct done *d, bool is_alone, struct err *err)
 		return err_set(err, ERR_INTERNAL, "round %u: member %u has number %u, not %u",
 			       d->round, number, who, d->who);
 	for (unsigned i = 0; !code && i < ELEMENTS; i++) {
-		float want = is_alone ? value(number, d->round, i) :
-			     value(0, d->round, i) + value(1, d->round, i);
+		float want = is_alone ? value(number, d->round, i) : 0;
 
+		for (unsigned p = 0; !is_alone && p < (d->which == ALL ? n_processes : 2); p++)
+			want += value(p, d->round, i);
 		if (x[i] != want)
 			return err_set(err, ERR_INTERNAL, "round %u: element %u is %g, not %g",
 				       d->round, i, (double)x[i], (double)want);
@@ -221,41 +246,44 @@ static int load_both(struct err *err)
 	int code = 0;
 
 	for (unsigned i = 0; !code && i < 2; i++)
-		code = load_one(i, make_program(2, both, i ? IN_PLACE : 0), err);
+		code = load_one(i, make_program(2, every, i ? IN_PLACE : 0), err);
 	return code;
 }
 
 /* Only process 1 has the one that was compiled apart. */
 static int load_replicas(struct err *err)
 {
-	int code = load_one(REPLICA, make_program(2, both, REPLICAS), err);
+	int code = load_one(REPLICA, make_program(2, every, REPLICAS), err);
 
 	return code || !number ? code :
-	       load_one(REPLICA + 1, make_program(2, both, REPLICAS | APART), err);
+	       load_one(APART_REPLICA, make_program(2, every, REPLICAS | APART), err);
 }
 
 static int load_alone(struct err *err)
 {
-	return load_one(2, make_program(1, &number, ALONE), err);
+	return load_one(HERE, make_program(1, &number, ALONE), err);
 }
 
 static int join_job(struct err *err)
 {
-	const struct rt_world_options w = { .process = number, .n_processes = 2,
+	const struct rt_world_options w = { .process = number, .n_processes = n_processes,
 					    .exchange = { .put = put_key, .get = get_key } };
 	const struct rt_client_options o = { .devices = server.device[number], .world = &w };
 	int code = rt_client_create(&o, &client, err);
 
-	if (!code)
+	if (!code && number < 2)
 		code = load_both(err);
-	if (!code)
+	if (!code && number < 2)
 		code = load_replicas(err);
+	if (!code)
+		code = load_one(ALL, make_program(n_processes, every, 0), err);
 	return code ? code : load_alone(err);
 }
 
-/* sum R, place R, alone R: a launch, round R; bad: one that is refused; later R, now R: one
+/* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
  * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
- * own in odd rounds; leave: launches no more; wait, wait_alone: for all of them; again: loads
+ * own in odd rounds; retry R: sum R, as often as it is refused; leave: launches no more; reset,
+ * fatal: of its device; wait, wait_alone: for all of them; again: loads
  * anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
@@ -264,9 +292,17 @@ static int act(const char *what, unsigned round, struct err *err)
 	if (!strcmp(what, "place"))
 		return launch(1, round, ELEMENTS, err);
 	if (!strcmp(what, "alone"))
-		return launch(2, round, ELEMENTS, err);
+		return launch(HERE, round, ELEMENTS, err);
+	if (!strcmp(what, "all"))
+		return launch(ALL, round, ELEMENTS, err);
+	if (!strcmp(what, "reset"))
+		return hal_device_reset(client->devices[0].hal, err);
+	if (!strcmp(what, "fatal"))
+		return die(err);
 	if (!strcmp(what, "rank"))
 		return launch(REPLICA + (number && round % 2), round, ELEMENTS, err);
+	if (!strcmp(what, "retry"))
+		return launch_until_it_runs(round, err);
 	if (!strcmp(what, "leave")) {
 		err_set(err, ERR_CANCELLED, "its function has returned");
 		rt_device_leave(client, 0, err);
@@ -314,7 +350,7 @@ static void live(int fd)
 
 /* ---- the test's side ---- */
 
-static struct { pid_t pid; int fd; } process[2];
+static struct { pid_t pid; int fd; } process[3];
 
 static struct answer hear(unsigned p)
 {
@@ -364,13 +400,13 @@ static void one_does(unsigned p, const char *what)
 	expect_ok(p);
 }
 
-static int start_job(void **state)
+static int start_job_of(unsigned n)
 {
-	(void)state;
+	n_processes = n;
 	snprintf(folder, sizeof(folder), "%s/keys", server.dir);
 	if (mkdir(folder, 0700))
 		return -1;
-	for (unsigned p = 0; p < 2; p++) {
+	for (unsigned p = 0; p < n; p++) {
 		int pair[2];
 
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -385,9 +421,21 @@ static int start_job(void **state)
 		}
 		close(pair[1]);
 	}
-	for (unsigned p = 0; p < 2; p++)
+	for (unsigned p = 0; p < n; p++)
 		expect_ok(p);
 	return 0;
+}
+
+static int start_job(void **state)
+{
+	(void)state;
+	return start_job_of(2);
+}
+
+static int start_job_of_three(void **state)
+{
+	(void)state;
+	return start_job_of(3);
 }
 
 static int stop_job(void **state)
@@ -395,10 +443,10 @@ static int stop_job(void **state)
 	char line[120];
 
 	(void)state;
-	for (unsigned p = 0; p < 2; p++)
+	for (unsigned p = 0; p < n_processes; p++)
 		if (process[p].pid)
 			tell(p, "quit");
-	for (unsigned p = 0; p < 2; p++) {
+	for (unsigned p = 0; p < n_processes; p++) {
 		int status = 0;
 
 		if (process[p].pid && (waitpid(process[p].pid, &status, 0) < 0 || status))
@@ -474,6 +522,19 @@ static void what_is_put_off_keeps_its_place(void **state)
 	expect_error(0, "round 9");
 }
 
+/* Both begin anew, one after the other, and compute what they should. */
+static void run_again(void)
+{
+	char line[32];
+
+	both_do("retry 8");
+	for (unsigned round = 9; round < 15; round++) {
+		snprintf(line, sizeof(line), "%s %u", round % 3 ? "sum" : "rank", round);
+		both_do(line);
+	}
+	both_do("wait");
+}
+
 /* Within two seconds both know, and each goes on alone. Who finds it says so; the other may hear
  * of its device first. `heard`: what process 1 may have been told before, and launched no more. */
 static void both_fail(const char *part, const struct answer *heard)
@@ -496,17 +557,12 @@ static void both_fail(const char *part, const struct answer *heard)
 	assert_true(strstr(a[0].err.msg, part) || strstr(a[1].err.msg, part));
 	both_do("alone 5");
 	both_do("wait_alone");
-	for (unsigned p = 0; p < 2; p++) {
-		tell(p, "sum 6");
-		expect_error(p, "");
-	}
-	both_do("alone 7");
-	both_do("wait_alone");
+	run_again();
 }
 
 static void another_order_is_an_error_in_both(void **state)
 {
-	struct answer heard, later;
+	struct answer heard;
 
 	(void)state;
 	both_do("sum 0");
@@ -515,9 +571,12 @@ static void another_order_is_an_error_in_both(void **state)
 	one_does(0, "place 2");
 	tell(1, "place 2");
 	heard = hear(1);
-	tell(1, "sum 1");
-	later = hear(1);
-	both_fail("both launch gang, but as different programs", heard.code ? &heard : &later);
+	/* What it launches after a refusal is new. */
+	if (!heard.code) {
+		tell(1, "sum 1");
+		heard = hear(1);
+	}
+	both_fail("both launch gang, but as different programs", &heard);
 }
 
 static void what_one_can_not_launch_fails_in_both(void **state)
@@ -613,6 +672,75 @@ static void one_that_left_may_come_again(void **state)
 	both_do("wait");
 }
 
+/* One has failed, or its device: the other hears of it in the middle of a launch. */
+static void fails_in_the_middle(const char *what)
+{
+	int64_t began;
+
+	both_do("sum 0");
+	both_do("wait");
+	one_does(0, "sum 1");
+	one_does(1, what);
+	began = clock_ns();
+	tell(0, "wait");
+	expect_error(0, "process 1");
+	assert_true(clock_ns() - began < 2 * SECOND);
+}
+
+static void a_device_that_is_reset_meets_again(void **state)
+{
+	(void)state;
+	fails_in_the_middle("reset");
+	run_again();
+}
+
+static void a_device_that_died_meets_again_when_it_is_reset(void **state)
+{
+	(void)state;
+	fails_in_the_middle("fatal");
+	for (unsigned i = 0; i < 2; i++) {
+		tell(1, "sum 2");
+		expect_error(1, "");
+	}
+	one_does(1, "reset");
+	run_again();
+}
+
+static void those_that_are_left_meet_again(void **state)
+{
+	struct answer a[2];
+	int64_t began;
+
+	(void)state;
+	for (unsigned p = 0; p < 3; p++)
+		one_does(p, "all 0");
+	for (unsigned p = 0; p < 3; p++)
+		one_does(p, "wait");
+	both_do("all 1");
+	both_do("sum 2");
+	kill(process[2].pid, SIGKILL);
+	waitpid(process[2].pid, NULL, 0);
+	process[2].pid = 0;
+	began = clock_ns();
+	for (unsigned p = 0; p < 2; p++)
+		tell(p, "wait");
+	for (unsigned p = 0; p < 2; p++)
+		a[p] = hear(p);
+	assert_true(clock_ns() - began < 2 * SECOND);
+	/* Each by the one that it hears of first. */
+	for (unsigned p = 0; p < 2; p++)
+		if (!a[p].code || !strstr(a[p].err.msg, "process "))
+			fail_msg("process %u: %d: %s", p, a[p].code, a[p].err.msg);
+	assert_true(strstr(a[0].err.msg, "process 2") || strstr(a[1].err.msg, "process 2"));
+	run_again();
+	for (unsigned p = 0; p < 2; p++) {
+		tell(p, "all 3");
+		expect_error(p, "process 2");
+	}
+	both_do("sum 4");
+	both_do("wait");
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -641,6 +769,10 @@ int main(void)
 		JOB(one_that_left_fails_who_waits_for_it),
 		JOB(one_that_left_may_come_again),
 		JOB(one_that_ends_is_not_waited_for),
+		JOB(a_device_that_is_reset_meets_again),
+		JOB(a_device_that_died_meets_again_when_it_is_reset),
+		cmocka_unit_test_setup_teardown(those_that_are_left_meet_again, start_job_of_three,
+						stop_job),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
