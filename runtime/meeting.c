@@ -237,9 +237,15 @@ static int begin_across(struct rt_meeting *g, uint64_t number, struct err *err)
 	if (!code && g->is_spoilt)
 		code = err_set(err, ERR_ABORTED, "%s was launched in vain before, by a part of its "
 			       "processes", image_string(g->image, g->image->info.name));
-	if (!code && !g->is_asked)
-		code = ask_all(g, err);
-	g->is_asked |= !code;
+	if (code || g->is_asked)
+		return code;
+	code = ask_all(g, err);
+	g->is_asked = !code;
+	if (code) {	/* another failed since they were level: launched again it waits for that */
+		pthread_mutex_lock(&g->world->order->lock);
+		rt_order_break(g->world->order, err);
+		pthread_mutex_unlock(&g->world->order->lock);
+	}
 	return code;
 }
 
@@ -563,6 +569,11 @@ static int begin_anew(struct rt_world *w, const struct err *why, struct err *err
 	struct rt_order *o = w->order;
 	int code;
 
+	pthread_mutex_lock(&o->lock);
+	while (o->is_resetting)
+		pthread_cond_wait(&o->cond, &o->lock);
+	o->must_reset = false;	/* clean does */
+	pthread_mutex_unlock(&o->lock);
 	pthread_mutex_lock(&w->lock);
 	pthread_mutex_lock(&w->client->gang_lock);
 	code = clean(o, why, err);

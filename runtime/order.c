@@ -106,9 +106,11 @@ static bool read_entry(const struct fellow *f, uint64_t number, struct entry *e,
 
 void rt_order_break(struct rt_order *o, const struct err *why)
 {
-	if (!o->is_broken)
-		o->broken = *why;
-	o->is_broken = true;
+	if (o->is_broken)
+		return;
+	o->broken = *why;
+	o->is_broken = o->must_reset = true;
+	pthread_cond_broadcast(&o->cond);
 }
 
 void rt_order_reset(struct rt_order *o, const struct err *why)
@@ -241,7 +243,7 @@ int rt_order_ask(struct rt_meeting *g, const char *name, struct rt_ticket *t, st
 					 .after = after };
 		rt_event_ref(after);
 		o->last = after;
-		pthread_cond_signal(&o->cond);
+		pthread_cond_broadcast(&o->cond);
 	}
 	pthread_mutex_unlock(&o->lock);
 	if (code) {
@@ -299,7 +301,7 @@ void rt_order_end(struct rt_ticket *t, const struct err *why)
 	}
 	write_entry(o, e, NULL);
 	o->n_ended++;
-	pthread_cond_signal(&o->cond);
+	pthread_cond_broadcast(&o->cond);
 	pthread_mutex_unlock(&o->lock);
 	pass_on(t);
 	*t = (struct rt_ticket){ 0 };
@@ -456,18 +458,24 @@ static void *watch(void *arg)
 		struct err why;
 		int code = 0;
 
-		if (o->n_done == o->n && (o->is_broken || is_compared(o))) {
+		if (!o->must_reset && o->n_done == o->n && (o->is_broken || is_compared(o))) {
 			pthread_cond_wait(&o->cond, &o->lock);
 			continue;
 		}
 		for (unsigned p = 0; !o->is_broken && !code && p < o->world->n_processes; p++)
 			if (p != o->world->process)
 				code = compare_with(o, p, &why);
-		if (code) {
+		if (code)
 			rt_order_break(o, &why);
+		if (o->must_reset) {
+			why = o->broken;
+			o->must_reset = false;
+			o->is_resetting = true;
 			pthread_mutex_unlock(&o->lock);
 			rt_order_reset(o, &why);
 			pthread_mutex_lock(&o->lock);
+			o->is_resetting = false;
+			pthread_cond_broadcast(&o->cond);
 		}
 		sweep(o);
 		pause = o->n_ended + o->n_done != seen ? LOOK_NS : pause * 5 / 4;

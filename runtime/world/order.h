@@ -64,6 +64,7 @@ struct rt_order {
 	struct head head;	/* as it lies in the file */
 	struct rt_event *last;	/* a reference: the newest is in the queues, or never will be */
 	bool is_broken;
+	bool must_reset, is_resetting;	/* the thread, what is queued; not begun anew meanwhile */
 	struct err broken;
 	struct state state;	/* as it lies in the file */
 	uint64_t n_void;	/* launches before this process began anew: none of them begins */

@@ -137,6 +137,13 @@ static int launch_until_it_runs(unsigned round, struct err *err)
 	return code;
 }
 
+static int await_failure(void)
+{
+	while (!rt_order_error(client->world, NULL))
+		poll(NULL, 0, 1);
+	return 0;
+}
+
 /* The device, by an injected error; it is known when this returns. */
 static int die(struct err *err)
 {
@@ -283,8 +290,8 @@ static int join_job(struct err *err)
 /* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
  * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
  * own in odd rounds; retry R: sum R, as often as it is refused; leave: launches no more; reset,
- * fatal: of its device; wait, wait_alone: for all of them; again: loads
- * anew. */
+ * fatal: of its device; broken: returns when it knows that another failed; wait, wait_alone: for
+ * all of them; again: loads anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -301,6 +308,8 @@ static int act(const char *what, unsigned round, struct err *err)
 		return die(err);
 	if (!strcmp(what, "rank"))
 		return launch(REPLICA + (number && round % 2), round, ELEMENTS, err);
+	if (!strcmp(what, "broken"))
+		return await_failure();
 	if (!strcmp(what, "retry"))
 		return launch_until_it_runs(round, err);
 	if (!strcmp(what, "leave")) {
@@ -706,6 +715,28 @@ static void a_device_that_died_meets_again_when_it_is_reset(void **state)
 	run_again();
 }
 
+/* Process 0's launch still waits for its argument when process 1 begins anew. */
+static void what_was_put_off_before_a_failure_never_begins(void **state)
+{
+	(void)state;
+	both_do("sum 0");
+	both_do("wait");
+	one_does(0, "later 1");
+	one_does(1, "sum 1");
+	one_does(1, "reset");
+	tell(1, "retry 8");
+	one_does(0, "broken");
+	one_does(0, "retry 8");
+	expect_ok(1);
+	one_does(0, "now 1");
+	tell(0, "wait");
+	expect_error(0, "began anew");
+	tell(1, "wait");
+	expect_error(1, "");
+	both_do("sum 9");
+	both_do("wait");
+}
+
 static void those_that_are_left_meet_again(void **state)
 {
 	struct answer a[2];
@@ -771,6 +802,7 @@ int main(void)
 		JOB(one_that_ends_is_not_waited_for),
 		JOB(a_device_that_is_reset_meets_again),
 		JOB(a_device_that_died_meets_again_when_it_is_reset),
+		JOB(what_was_put_off_before_a_failure_never_begins),
 		cmocka_unit_test_setup_teardown(those_that_are_left_meet_again, start_job_of_three,
 						stop_job),
 	};
