@@ -2,7 +2,7 @@
 """One process of a job of test_processes.py: main.py RANK OF CHIPS FIRST PORT DIR WHAT.
 
 It has CHIPS chips of the server in DIR, those from FIRST + RANK * CHIPS on, and prints one line of
-JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill.
+JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill, left_after_kill.
 """
 
 import hashlib
@@ -145,11 +145,34 @@ def alone_after_kill():
     leave()
 
 
+def left_after_kill():
+    """A mesh of the devices of those that are left, launched as often as it is refused."""
+    x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+    float(add(x))
+    if RANK == N - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    say(error=_error_of(lambda: jax.block_until_ready(add(x)),
+                        lambda: jax.block_until_ready(add(x))))
+    left = jax.devices()[:(N - 1) * CHIPS]
+    mesh = jax.sharding.Mesh(np.array(left), ("data",), axis_types=(AxisType.Auto,))
+    y = spread(mesh, np.arange(12.0 * len(left), dtype=np.float32), P("data"))
+    total, sums, refused = jax.jit(jnp.sum), [], []
+    while len(sums) < 3:
+        try:
+            sums.append(float(total(y * (len(sums) + 1))))
+        except (jax.errors.JaxRuntimeError, ValueError) as e:
+            refused.append(str(e))
+            if len(refused) > 5:
+                raise
+    say(sums=sums, refused=len(refused))
+    leave()
+
+
 if N > 1:
     jax.distributed.initialize(f"127.0.0.1:{PORT}", N, RANK)
 try:
     {"train": train, "tools": tools, "other_order": other_order,
-     "alone_after_kill": alone_after_kill}[WHAT]()
+     "alone_after_kill": alone_after_kill, "left_after_kill": left_after_kill}[WHAT]()
 except BaseException:   # an ordinary end would wait for all others
     traceback.print_exc()
     sys.stderr.flush()

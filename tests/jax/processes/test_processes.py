@@ -96,3 +96,11 @@ def test_one_that_is_killed_fails_the_other_soon(server):
     assert "process 1" in survivor[0]["error"]
     assert survivor[0]["seconds"] < 10      # compiles and starts nothing, under load
     assert survivor[1]["alone"] == 10
+
+
+def test_those_that_are_left_go_on_with_a_mesh_of_theirs(server):
+    *left, _ = finish(start(server, "left_after_kill", 3, 1), killed=[2])
+    n = 12 * 2
+    for failed, facts in left:
+        assert "process" in failed["error"]
+        assert facts["sums"] == [k * n * (n - 1) / 2 for k in (1, 2, 3)], left
