@@ -682,7 +682,9 @@ static int look(struct rt_meeting *g, bool *wait, struct err *err)
 	pthread_mutex_unlock(&o->lock);
 	pthread_mutex_unlock(&w->client->gang_lock);
 	for (unsigned p = 0; !code && *wait && p < w->n_processes; p++)
-		if (g->party >> p & 1 && !rt_order_is_alive(w, p))
+		if (g->party >> p & 1 && rt_order_has_left(o, p, err))
+			code = err->code;
+		else if (g->party >> p & 1 && !rt_order_is_alive(w, p))
 			code = err_set(err, ERR_UNAVAILABLE, "process %u (pid %d) has ended before "
 				       "it took note that others began anew", p,
 				       w->processes[p].pid);

@@ -90,6 +90,17 @@ static bool read_left(const struct fellow *f, struct head *h)
 	return true;
 }
 
+bool rt_order_has_left(const struct rt_order *o, unsigned p, struct err *why)
+{
+	struct head head;
+
+	if (p == o->world->process || !read_left(&o->fellows[p], &head))
+		return false;
+	err_set(why, ERR_CANCELLED, "process %u (pid %d) takes no part any more: %s", p,
+		o->world->processes[p].pid, head.why);
+	return true;
+}
+
 /* Entry `number` of a fellow's log; false: it is not there yet. *lost: nor will it be. */
 static bool read_entry(const struct fellow *f, uint64_t number, struct entry *e, bool *lost)
 {

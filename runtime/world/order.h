@@ -79,6 +79,9 @@ void rt_order_reset(struct rt_order *o, const struct err *why);
 /* Under lock: whether what p takes part in is not compared yet. */
 bool rt_order_has_more(struct rt_order *o, unsigned p);
 
+/* Whether p asks for no more launches, and why. */
+bool rt_order_has_left(const struct rt_order *o, unsigned p, struct err *why);
+
 /* ---- world/era.c; under rt_order's lock ---- */
 uint64_t rt_order_sum(const void *bytes, size_t n);
 int rt_era_write(struct rt_order *o, struct err *err);

@@ -668,6 +668,9 @@ static void one_that_left_fails_who_waits_for_it(void **state)
 	expect_error(0, "process 1");
 	tell(0, "sum 2");
 	expect_error(0, "where others wait for it: its function has returned");
+	/* Nor does it take note that process 0 began anew. */
+	tell(0, "sum 3");
+	expect_error(0, "its function has returned");
 	one_does(0, "alone 4");
 	one_does(0, "wait_alone");
 }
