@@ -360,6 +360,8 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 		     struct err *err);
 /* Stops what runs, fails everything pending with ABORTED: `why`. Blocks (bounded). */
 int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err);
+/* The same, unless `value` is done: then what came behind it goes on, and nothing happens. */
+int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct err *err);
 
 /* ---- executables ---- */
 

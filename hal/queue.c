@@ -720,6 +720,11 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 
 int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
 {
+	return hal_queue_stop(q, UINT64_MAX, why, err);
+}
+
+int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct err *err)
+{
 	struct hw_cqe cqe;
 	struct err text;
 	uint64_t done;
@@ -730,6 +735,10 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
 	pthread_mutex_lock(&q->lock);
 	reap(q);
 	done = atomic_load(&q->done);
+	if (value <= done) {
+		pthread_mutex_unlock(&q->lock);
+		return 0;
+	}
 	code = q->dev->t->ops->ring_reset(q->ring, err);
 	while (!code && q->ring->head != q->ring->tail && q->dev->t->ops->reap(q->ring, &cqe))
 		;

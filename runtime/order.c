@@ -138,8 +138,8 @@ void rt_order_reset(struct rt_order *o, const struct err *why)
 			newest = v > newest ? v : newest;
 		}
 		pthread_mutex_unlock(&o->lock);
-		if (newest > hal_queue_done(c->devices[i].queue))
-			hal_queue_reset(c->devices[i].queue, why->msg, NULL);
+		/* What began after a failure that came by the device is none of it. */
+		hal_queue_stop(c->devices[i].queue, newest, why->msg, NULL);
 		hal_take_back(c->devices[i].hal, NULL);
 	}
 }

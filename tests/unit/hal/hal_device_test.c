@@ -246,6 +246,29 @@ static void endless_program_meets_its_watchdog(void **state)
 	hal_mem_free(out);
 }
 
+static void what_came_behind_is_not_stopped(void **state)
+{
+	struct hal_queue *q = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_exe *exe = load(spin, 2, 0);
+	struct hal_mem *out = get(8);
+	uint64_t first = run(exe, out, 1000000), second;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_queue_wait(q, first, clock_after(5000000000), &err),
+			 ERR_DEADLINE_EXCEEDED);
+	second = run(exe, out, 0);
+	assert_int_equal(hal_queue_stop(q, first, "too late", &err), 0);
+	assert_int_equal(hal_queue_wait(q, second, clock_after(30000000), &err),
+			 ERR_DEADLINE_EXCEEDED);
+	assert_true(hal_queue_done(q) < second);
+	assert_int_equal(hal_queue_stop(q, second, "in time", &err), 0);
+	assert_int_equal(hal_queue_wait(q, second, clock_after(5000000000), &err), ERR_ABORTED);
+	assert_non_null(strstr(err.msg, "in time"));
+	hal_exe_unload(exe);
+	hal_mem_free(out);
+}
+
 static void note(void *arg, const struct err *err)
 {
 	__atomic_store_n((int *)arg, err ? err->code : -1, __ATOMIC_RELEASE);
@@ -912,6 +935,7 @@ static void requests_of_many_threads_get_their_answers(void **state)
 	cmocka_unit_test(fault_names_everything_and_the_queue_recovers), \
 	cmocka_unit_test(everything_behind_a_fault_fails), \
 	cmocka_unit_test(endless_program_meets_its_watchdog), \
+	cmocka_unit_test(what_came_behind_is_not_stopped), \
 	cmocka_unit_test(notices_come_once_with_the_error), \
 	cmocka_unit_test(a_child_of_fork_leaves_the_device_alone), \
 	cmocka_unit_test(notices_of_what_was_never_submitted_are_refused), \
