@@ -60,7 +60,7 @@ static inline int server_freeze(const struct vfio_server *s)
 static inline int server_start_for(struct vfio_server *s, unsigned clients, const char *limit)
 {
 	const char *build = getenv("TESSERA_BUILD"), *tmp = getenv("TMPDIR");
-	char program[300], number[16], hbm[16], devices[16];
+	char program[300], number[16], hbm[16], count[16];
 	int out[2], failed;
 
 	snprintf(program, sizeof(program), "%s/tessera-sim", build ? build : "build/opt");
@@ -80,9 +80,9 @@ static inline int server_start_for(struct vfio_server *s, unsigned clients, cons
 		close(out[0]);
 		close(out[1]);
 		snprintf(number, sizeof(number), "%u", clients);
-		snprintf(devices, sizeof(devices), "%d", SERVED);
+		snprintf(count, sizeof(count), "%d", SERVED);
 		snprintf(hbm, sizeof(hbm), "%uM", 64 * clients);
-		execl(program, program, "--devices", devices, "--hbm", hbm, "--lanes", "2",
+		execl(program, program, "--devices", count, "--hbm", hbm, "--lanes", "2",
 		      "--clients", number, "--client-limit", limit, "--socket-dir",
 		      s->dir, (char *)NULL);
 		_exit(127);
