@@ -122,3 +122,18 @@ def test_processes_that_can_not_share_devices_are_refused(chips):
         with pytest.raises(Failed, match=says):
             w.ask("replicas", "spawned", ["places"])
         w.stop()
+
+
+ALONE_HERE = """
+from torch_xla._internal import pjrt
+pjrt.initialize_singleprocess()
+"""
+
+
+def test_hosts_with_a_process_each_are_refused():
+    env = os.environ | {"PJRT_DEVICE": "TESSERA", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1",
+                        "RANK": "1", "LOCAL_RANK": "0"}
+    r = subprocess.run([sys.executable, "-c", ALONE_HERE], env=env, capture_output=True,
+                       text=True, timeout=300, check=False)
+    assert r.returncode == 1
+    assert "2 processes (WORLD_SIZE), one on each host" in r.stderr, r.stderr

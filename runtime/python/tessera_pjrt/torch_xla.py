@@ -187,6 +187,12 @@ def plugin():
 
         def configure_single_process(self):
             """A world of one: the first of the devices."""
+            n = os.environ.get("WORLD_SIZE", "1")
+            if n != "1":
+                raise NotImplementedError(
+                    f"tessera: torchrun started {n} processes (WORLD_SIZE), one on each host; "
+                    "programs run over the processes of one host: start torchrun on one, with "
+                    f"--nproc-per-node {n}")
             self._options = {"devices": tessera_pjrt.devices()[0]}
 
         def configure_multiprocess(self, local_rank, local_world_size):

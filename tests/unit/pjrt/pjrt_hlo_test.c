@@ -343,6 +343,7 @@ struct ranks {
 	struct PJRT_Extension_Base base;
 	void (*enter)(int device);
 	void (*leave)(int device, const char *why);
+	void (*settle)(void);
 };
 
 static const struct ranks *find_ranks(void)
@@ -419,6 +420,7 @@ static void replicas_that_talk_run_by_one_call_or_one_each(void **state)
 	drop_buffer(out[0]);
 	ranks->enter(0);
 	ranks->leave(7, "no such device");
+	ranks->settle();	/* nobody in another process waits */
 	ranks->enter(-1);
 	for (int r = 0; r < 2; r++)
 		assert_ok(run_on(x, device_of(client, 1 - r), in[r], 2, &out[r]));
