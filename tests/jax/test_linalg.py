@@ -4,6 +4,7 @@ on that of JAX's CPU backend, and may be 4 times the latter's, or of a random ma
 same size, or a unit in the last place for a value and for a row of the norms of a matrix."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -483,15 +484,17 @@ def test_triangular_systems_of_every_form(batch, n, k, dtype, device, cpu):
     t = (random(rng, batch, n, n, dtype=dtype) / n + 2 * np.eye(n)).astype(dtype)
     rhs = random(rng, batch, n, k, dtype=dtype).astype(dtype)
 
-    def solve_all(t, rhs):
-        return [jax.lax.linalg.triangular_solve(
-                    t, rhs if left else rhs.mT, left_side=left, lower=lower,
-                    transpose_a=transpose, conjugate_a=transpose and is_complex(dtype),
-                    unit_diagonal=unit)
-                for left in (True, False) for lower in (True, False)
-                for transpose in (True, False) for unit in (True, False)]
+    def solve(t, rhs, left, lower, transpose, unit):
+        return jax.lax.linalg.triangular_solve(
+            t, rhs if left else rhs.mT, left_side=left, lower=lower, transpose_a=transpose,
+            conjugate_a=transpose and is_complex(dtype), unit_diagonal=unit)
 
-    for here, there in zip(run(solve_all, device, t, rhs), run(solve_all, cpu, t, rhs)):
+    forms = list(itertools.product((True, False), repeat=4))
+    ours = run(lambda t, rhs: [solve(t, rhs, *form) for form in forms], device, t, rhs)
+    for form, here in zip(forms, ours):
+        # One by one: side by side in a program, XLA:CPU's may wait for one another for ever, for
+        # each spreads its batch over the threads on which they run.
+        there, = run(lambda t, rhs, form=form: [solve(t, rhs, *form)], cpu, t, rhs)
         error = np.linalg.norm(here - there) / np.linalg.norm(there)
         assert error <= 16 * np.finfo(dtype).eps
 
