@@ -422,12 +422,12 @@ static void cut(struct sim_load *load, struct conv_plan *p)
 	/* Blocks enough for every lane, unless there is little work. */
 	wanted = p->ns < 20000 ? 1 : 2 * (int64_t)load->cpu->lanes;
 	wanted = (wanted + p->n_blocks - 1) / p->n_blocks;
-	p->parts = (p->line + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	p->parts = (p->line + p->mm.most_rows - 1) / p->mm.most_rows;
 	if (p->lines * p->parts < wanted)
 		p->parts = (wanted + p->lines - 1) / p->lines;
 	p->part = (p->line + p->parts - 1) / p->parts;
 	p->parts = (p->line + p->part - 1) / p->part;
-	p->lines_a_block = p->parts > 1 ? 1 : SIM_PRODUCT_MB / p->line;
+	p->lines_a_block = p->parts > 1 ? 1 : p->mm.most_rows / p->line;
 	while (p->lines_a_block > 1 && p->lines / p->lines_a_block < wanted)
 		p->lines_a_block /= 2;
 	p->m_blocks = p->parts > 1 ? p->lines * p->parts :

@@ -79,7 +79,7 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
 	int64_t lanes = load->cpu->lanes, wanted = (p->ns < 300000 ? 1 : 2) * lanes, tasks;
 
-	p->m_blocks = blocks(m, SIM_PRODUCT_MB, mr, &p->mb);
+	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
 	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	for (;;) {
 		tasks = p->batches * p->m_blocks * p->n_blocks;

@@ -182,7 +182,7 @@ static void place(struct sim_load *load, struct sim_product *mm)
 	size_t at = 0, unit = mm->panels.kernel.unit;
 
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
-	ROOM(sums_at, (size_t)SIM_PRODUCT_MB * SIM_PRODUCT_NB * mm->acc_bytes);
+	ROOM(sums_at, (size_t)mm->most_rows * SIM_PRODUCT_NB * mm->acc_bytes);
 	ROOM(panels.a_at, (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH * unit);
 	ROOM(panels.b_at, SIM_PRODUCT_NB * SIM_PRODUCT_KU * unit);
 	ROOM(panels.turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
@@ -212,6 +212,8 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
 	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
+	mm->most_rows = SIM_PRODUCT_SUMS / SIM_PRODUCT_NB / mm->acc_bytes / SIM_PRODUCT_MB *
+			SIM_PRODUCT_MB;
 	mm->rank = body->rank;
 	mm->points = sim_body_points(load->cpu, body);
 	if (mm->points < SIM_PRODUCT_NB)
@@ -304,10 +306,16 @@ void sim_product_sum(const struct sim_product_task *t, void *scratch)
 		n = mm->k - k < most ? (unsigned)(mm->k - k) : most;
 		ku = (n + kernel->group - 1) / kernel->group;
 		ku = (ku + kernel->k_step - 1) / kernel->k_step * kernel->k_step;
-		mm->pack_a(&mm->panels, t, t->rows, s, k, n, ku);
-		mm->pack_b(&mm->panels, t, t->cols, s, k, n, ku);
-		kernel->fn(s + mm->panels.a_at, s + mm->panels.b_at, s + mm->sums_at, ku,
-			   t->rows, t->cols, t->cols);
+		mm->pack_b(&mm->panels, t, 0, t->cols, s, k, n, ku);
+		for (unsigned i = 0; i < t->rows; i += SIM_PRODUCT_MB) {
+			unsigned rows = t->rows - i < SIM_PRODUCT_MB ? t->rows - i :
+								       SIM_PRODUCT_MB;
+
+			mm->pack_a(&mm->panels, t, i, rows, s, k, n, ku);
+			kernel->fn(s + mm->panels.a_at, s + mm->panels.b_at,
+				   s + mm->sums_at + (size_t)i * t->cols * mm->acc_bytes, ku,
+				   rows, t->cols, t->cols);
+		}
 	}
 }
 

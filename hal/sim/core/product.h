@@ -5,16 +5,19 @@
  * The blocked matrix product behind MM and CONV. Private to hal/sim.
  *
  * A task is a block of rows and columns of one product. Along k it packs panels of both
- * sides into the lane's scratch, and a kernel adds their product to the block's sums,
- * which stay in L2. When the sums are complete the epilogue runs over them in boxes.
+ * sides into the lane's scratch, where they stay in L2, and a kernel adds their product to
+ * the block's sums. A block is taller than a panel of a for the sake of b's panels: each is
+ * packed once for all of the block's rows. When the sums are complete the epilogue runs over
+ * them in boxes.
  * Where the elements of a side lie is the family's business. kernels/panel.h says what a
  * panel is.
  */
 #include "hal/sim/core/core.h"
 #include "hal/sim/kernels/panel.h"
 
-#define SIM_PRODUCT_MB 384u		/* most rows and columns of a block */
-#define SIM_PRODUCT_NB 512u
+#define SIM_PRODUCT_MB 192u		/* most rows of a panel of a */
+#define SIM_PRODUCT_NB 512u		/* most columns of a block */
+#define SIM_PRODUCT_SUMS (4u << 20)	/* most bytes of a block's sums */
 
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
@@ -30,6 +33,7 @@ struct sim_product {
 	unsigned acc_bytes;
 	unsigned rank;		/* of the iteration space */
 	int64_t k;
+	unsigned most_rows;	/* of a block */
 	struct sim_panels panels;
 	sim_product_pack_fn *pack_a, *pack_b;
 	unsigned points;	/* of an epilogue tile */

@@ -67,11 +67,12 @@ struct sim_panels {
 	size_t a_at, b_at, turn_at, raw_at, lines_at;
 };
 
-/* Fills a panel of `lanes` rows of a, or columns of b, with n elements of k from k0 on, and
- * zeros up to ku units. t is what the side's functions are called with. */
+/* Fills a panel of `lanes` rows of a, or columns of b, from lane `first` on, with n elements
+ * of k from k0 on, and zeros up to ku units. t is what the side's functions are called with. */
 typedef void sim_product_pack_fn(const struct sim_panels *panels,
-				 const struct sim_product_task *t, unsigned lanes,
-				 uint8_t *scratch, int64_t k0, unsigned n, unsigned ku);
+				 const struct sim_product_task *t, unsigned first,
+				 unsigned lanes, uint8_t *scratch, int64_t k0, unsigned n,
+				 unsigned ku);
 
 /* ---- by instruction set: product_*.c ---- */
 

@@ -27,52 +27,70 @@ static void configure(void)
 	_tile_loadconfig(&c);
 }
 
-#define KERNEL(name, SUM, DP) \
-	static void name##_block(const int32_t *a, const int32_t *b, SUM *sums, unsigned ku, \
-				 unsigned rows, unsigned cols, unsigned ld) \
+/* A block of sums of fewer rows or columns than tiles have, to and from whole tiles. */
+static void move_block(void *to, unsigned to_ld, const void *from, unsigned from_ld, unsigned rows,
+		       unsigned cols)
+{
+	for (unsigned i = 0; i < rows; i++)
+		memcpy((uint32_t *)to + (size_t)i * to_ld,
+		       (const uint32_t *)from + (size_t)i * from_ld, cols * 4);
+}
+
+#define KERNEL(name, DP) \
+	static void name##_block(const int32_t *a, const int32_t *b, int32_t *sums, unsigned ku, \
+				 size_t ld) \
 	{ \
 		const int32_t *below = a + 16 * SIM_PRODUCT_PITCH; \
-		SUM tile[32][32] __attribute__((aligned(64))); \
 	\
-		_tile_zero(0); \
-		_tile_zero(1); \
-		_tile_zero(2); \
-		_tile_zero(3); \
+		_tile_loadd(0, sums, ld * 4); \
+		_tile_loadd(1, sums + 16, ld * 4); \
+		_tile_loadd(2, sums + 16 * ld, ld * 4); \
+		_tile_loadd(3, sums + 16 * ld + 16, ld * 4); \
 		for (unsigned k = 0; k < ku; k += 16) { \
-			_tile_loadd(4, a + k, SIM_PRODUCT_PITCH * 4); \
-			_tile_loadd(5, below + k, SIM_PRODUCT_PITCH * 4); \
 			_tile_loadd(6, b + k * 32, 128); \
-			_tile_loadd(7, b + k * 32 + 16, 128); \
+			_tile_loadd(4, a + k, SIM_PRODUCT_PITCH * 4); \
 			DP(0, 4, 6); \
+			_tile_loadd(7, b + k * 32 + 16, 128); \
 			DP(1, 4, 7); \
+			_tile_loadd(5, below + k, SIM_PRODUCT_PITCH * 4); \
 			DP(2, 5, 6); \
 			DP(3, 5, 7); \
 		} \
-		_tile_stored(0, &tile[0][0], 128); \
-		_tile_stored(1, &tile[0][16], 128); \
-		_tile_stored(2, &tile[16][0], 128); \
-		_tile_stored(3, &tile[16][16], 128); \
-		for (unsigned i = 0; i < rows && i < 32; i++) \
-			for (unsigned j = 0; j < cols && j < 32; j++) \
-				sums[i * ld + j] += tile[i][j]; \
+		_tile_stored(0, sums, ld * 4); \
+		_tile_stored(1, sums + 16, ld * 4); \
+		_tile_stored(2, sums + 16 * ld, ld * 4); \
+		_tile_stored(3, sums + 16 * ld + 16, ld * 4); \
 	} \
 	\
 	void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
 		  unsigned cols, unsigned ld) \
 	{ \
+		int32_t edge[32 * 32] __attribute__((aligned(64))) = { 0 }; \
+	\
 		configure(); \
 		for (unsigned j = 0; j < cols; j += 32) \
-			for (unsigned i = 0; i < rows; i += 32) \
-				name##_block((const int32_t *)a + (size_t)i * SIM_PRODUCT_PITCH, \
-					     (const int32_t *)b + (size_t)j * ku, \
-					     (SUM *)sums + (size_t)i * ld + j, ku, rows - i, \
-					     cols - j, ld); \
+			for (unsigned i = 0; i < rows; i += 32) { \
+				const int32_t *x = (const int32_t *)a + \
+						   (size_t)i * SIM_PRODUCT_PITCH; \
+				const int32_t *y = (const int32_t *)b + (size_t)j * ku; \
+				int32_t *out = (int32_t *)sums + (size_t)i * ld + j; \
+				unsigned h = rows - i < 32 ? rows - i : 32; \
+				unsigned w = cols - j < 32 ? cols - j : 32; \
+	\
+				if (h == 32 && w == 32) { \
+					name##_block(x, y, out, ku, ld); \
+					continue; \
+				} \
+				move_block(edge, 32, out, ld, h, w); \
+				name##_block(x, y, edge, ku, 32); \
+				move_block(out, ld, edge, 32, h, w); \
+			} \
 		_tile_release(); \
 	}
 
 /* Sums of integers wrap around. */
-KERNEL(sim_product_bf16_amx, float, _tile_dpbf16ps)
-KERNEL(sim_product_ss_amx, uint32_t, _tile_dpbssd)
-KERNEL(sim_product_su_amx, uint32_t, _tile_dpbsud)
-KERNEL(sim_product_us_amx, uint32_t, _tile_dpbusd)
-KERNEL(sim_product_uu_amx, uint32_t, _tile_dpbuud)
+KERNEL(sim_product_bf16_amx, _tile_dpbf16ps)
+KERNEL(sim_product_ss_amx, _tile_dpbssd)
+KERNEL(sim_product_su_amx, _tile_dpbsud)
+KERNEL(sim_product_us_amx, _tile_dpbusd)
+KERNEL(sim_product_uu_amx, _tile_dpbuud)

@@ -255,8 +255,9 @@ static void pack_units(const struct packing *p, unsigned u, unsigned i, unsigned
 }
 
 void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
-				    const struct sim_product_task *t, unsigned rows,
-				    uint8_t *scratch, int64_t k0, unsigned n, unsigned ku)
+				    const struct sim_product_task *t, unsigned first,
+				    unsigned rows, uint8_t *scratch, int64_t k0, unsigned n,
+				    unsigned ku)
 {
 	struct packing p = start(panels, t, scratch, false, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
@@ -265,12 +266,12 @@ void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 	uint8_t *to = scratch + panels->a_at;
 
 	for (unsigned i = 0; i < rows && !p.side->by_lines; i++)
-		pack_row(&p, i, to + i * pitch);
+		pack_row(&p, first + i, to + i * pitch);
 	for (unsigned i = 0; i < rows && p.side->by_lines; i += SIM_PRODUCT_LINE) {
 		unsigned w = rows - i < SIM_PRODUCT_LINE ? rows - i : SIM_PRODUCT_LINE;
 
 		for (unsigned u = 0; u < ku; u++)
-			pack_units(&p, u, i, w, p.turn + u * line);
+			pack_units(&p, u, first + i, w, p.turn + u * line);
 		panels->transpose(to + i * pitch, (int64_t)pitch, p.turn, (int64_t)line, ku, w);
 	}
 	for (unsigned i = rows; i % step; i++)
@@ -278,8 +279,9 @@ void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 }
 
 void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
-				    const struct sim_product_task *t, unsigned cols,
-				    uint8_t *scratch, int64_t k0, unsigned n, unsigned ku)
+				    const struct sim_product_task *t, unsigned first,
+				    unsigned cols, uint8_t *scratch, int64_t k0, unsigned n,
+				    unsigned ku)
 {
 	struct packing p = start(panels, t, scratch, true, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
@@ -291,13 +293,13 @@ void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 		memset(to + (cols - rest) * (size_t)ku * p.unit, 0, ku * line);
 	for (unsigned u = 0; u < ku && p.side->by_lines; u++)
 		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE)
-			pack_units(&p, u, j, cols - j < SIM_PRODUCT_LINE ? cols - j :
+			pack_units(&p, u, first + j, cols - j < SIM_PRODUCT_LINE ? cols - j :
 				   SIM_PRODUCT_LINE, to + (size_t)j * ku * p.unit + u * line);
 	for (unsigned j = 0; j < cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
 		unsigned w = cols - j < SIM_PRODUCT_LINE ? cols - j : SIM_PRODUCT_LINE;
 
 		for (unsigned i = 0; i < w; i++)
-			pack_row(&p, j + i, p.turn + i * pitch);
+			pack_row(&p, first + j + i, p.turn + i * pitch);
 		panels->transpose(to + (size_t)j * ku * p.unit, (int64_t)line, p.turn,
 				 (int64_t)pitch, w, ku);
 	}

@@ -222,7 +222,7 @@ static void ends_of_blocks(void **state)
 {
 	static const int64_t edges[] = { 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63,
 					 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257,
-					 383, 384, 385, 511, 512, 513, 1025 };
+					 383, 384, 385, 511, 512, 513, 1025, 1919, 1920, 1921 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 },

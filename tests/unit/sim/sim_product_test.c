@@ -150,8 +150,8 @@ static void ends_of_blocks(void **state)
 {
 	static const int64_t edges[] = { 1, 2, 3, 11, 12, 13, 15, 16, 17, 31, 32, 33, 47, 48,
 					 49, 63, 64, 65, 127, 129, 191, 192, 193, 255, 256,
-					 257, 383, 384, 385, 511, 512, 513, 1023, 1024, 1025,
-					 2047, 2048, 2049 };
+					 257, 383, 384, 385, 511, 512, 513, 959, 960, 961, 1023,
+					 1024, 1025, 1919, 1920, 1921, 2047, 2048, 2049, 3841 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
@@ -174,6 +174,30 @@ static void ends_of_blocks(void **state)
 				     vt_random(&seed) % 2, 2, size, size[2]);
 				run_trial(vt, n, &t);
 			}
+	ty_close(vt, n);
+}
+
+/* A block of several panels of a, each along k in several, with an end of both in each. */
+static void panels_of_a_block(void **state)
+{
+	static const int64_t m[] = { 191, 193, 385, 577 }, k[] = { 257, 513, 1025 };
+	static const struct ep_pair pairs[] = {
+		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
+		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
+	};
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 29;
+
+	(void)state;
+	for (unsigned round = 0; round < 24; round++) {
+		int64_t size[2] = { m[round % 4], in_range(&seed, 1, 40) };
+
+		make(&t, &seed, pairs[round / 6], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
+		     k[round % 3]);
+		run_trial(vt, n, &t);
+	}
 	ty_close(vt, n);
 }
 
@@ -589,6 +613,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_types),
 		cmocka_unit_test(ends_of_blocks),
+		cmocka_unit_test(panels_of_a_block),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(empty_products),
 		cmocka_unit_test(large_products),
