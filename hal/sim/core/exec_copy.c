@@ -16,11 +16,16 @@
 #include <string.h>
 
 #include "hal/sim/core/core.h"
+#include "hal/sim/kernels/stream.h"
 #include "hal/sim/kernels/transpose.h"
 
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
 #define BLOCK 64		/* elements of a TURN's unit, each way */
 #define GRAIN_BYTES (32 << 10)
+/* What goes to a memory of this size, in copies and rows of these, does not stay in a cache. */
+#define STREAM_MEMORY (4u << 20)
+#define STREAM_BYTES (256u << 10)
+#define STREAM_ROW 4096
 
 enum kind { NOTHING, ROWS, TURN };
 
@@ -37,6 +42,7 @@ struct copy_plan {
 	struct sim_ref src, dst;
 	uint64_t total;		/* bytes */
 	bool is_put;		/* dst is in a window */
+	bool may_stream;	/* ROWS that run on in memory, long ones and many */
 };
 
 struct copy_job {
@@ -44,6 +50,7 @@ struct copy_job {
 	const struct copy_plan *p;
 	const char *from;
 	char *to;
+	bool streams;		/* past the caches */
 };
 
 /* ---- rows ---- */
@@ -131,7 +138,10 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 
 		if (!((done - begin) & 15) && sim_stopped(job->run))
 			return;
-		if (fs == bytes && ts == bytes)
+		if (job->streams)
+			sim_stream(to + first * bytes, from + first * bytes,
+				   (size_t)(m * bytes));
+		else if (fs == bytes && ts == bytes)
 			memmove(to + first * bytes, from + first * bytes,
 				(size_t)(m * bytes));
 		else
@@ -301,6 +311,8 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 	} else {
 		p->kind = ROWS;
 		p->piece = PIECE_BYTES / p->bytes;
+		p->may_stream = p->from[last] == p->bytes && p->to[last] == p->bytes &&
+				p->dim[last] >= STREAM_ROW / p->bytes && p->total >= STREAM_BYTES;
 		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
 	}
 	each = p->total / p->units + 1;
@@ -389,6 +401,7 @@ static int run(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (p->kind == NOTHING)
 		return 0;
+	job.streams = p->may_stream && run->bytes[p->dst.binding] >= STREAM_MEMORY;
 	if (p->is_put)
 		return put(run, p, &job);
 	run->read_bytes += p->total;

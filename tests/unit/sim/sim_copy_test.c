@@ -112,6 +112,34 @@ static void rows_end_where_they_should(struct vt *t, const char *path)
 	}
 }
 
+/* To a memory of about 4 MiB, where copies of 256 KiB and rows of 4 KiB go past the caches: on
+ * both sides of these, from and to any byte of a line, rows that end within one or within a
+ * set of pages. */
+static void copies_past_the_caches(struct vt *t, const char *path)
+{
+	static const int64_t rows[][2] = {
+		{ 1, 262143 }, { 1, 262144 }, { 1, 300001 }, { 64, 4095 }, { 64, 4096 },
+		{ 65, 4097 }, { 17, 16384 }, { 16, 16447 }, { 5, 65535 }, { 3, 131072 + 65 },
+	};
+	uint64_t seed = 9;
+
+	(void)path;
+	for (unsigned k = 0; k < sizeof(rows) / sizeof(*rows); k++)
+		for (int64_t less = 0; less < 2; less++) {
+			int64_t n = rows[k][1], from = in_range(&seed, 0, 70);
+			int64_t gap = in_range(&seed, 0, 70), to = in_range(&seed, 0, 70);
+			struct isa_copy c = { .rank = 2, .elem_bytes = 1,
+					      .dim = { rows[k][0], n },
+					      .src = { .stride = { n + from % 3, 1 },
+						       .offset = (uint64_t)from },
+					      .dst = { .stride = { n + gap, 1 },
+						       .offset = (uint64_t)to } };
+
+			compare(t, &seed, &c, (uint64_t)(rows[k][0] * (n + 2) + from),
+				(4u << 20) - (uint64_t)less);
+		}
+}
+
 static void copies_match_plain_loops(void **state)
 {
 	(void)state;
@@ -122,6 +150,12 @@ static void long_rows_match(void **state)
 {
 	(void)state;
 	in_each_path(rows_end_where_they_should);
+}
+
+static void copies_past_the_caches_match(void **state)
+{
+	(void)state;
+	in_each_path(copies_past_the_caches);
 }
 
 static void large_copies_match(void **state)
@@ -199,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copies_match_plain_loops),
 		cmocka_unit_test(long_rows_match),
+		cmocka_unit_test(copies_past_the_caches_match),
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
