@@ -149,6 +149,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 		     cpu->path == SIM_AVX2 ? sim_product_pack_b_avx2 :
 					     sim_product_pack_b_portable;
 	mm->panels.transpose = sim_transpose(cpu->path, kernel->unit);
+	mm->turn = sim_transpose(cpu->path, mm->acc_bytes);
 	return 0;
 }
 
@@ -319,24 +320,44 @@ void sim_product_sum(const struct sim_product_task *t, void *scratch)
 	}
 }
 
+#define TURN_BLOCK 64u	/* rows and columns of sums that are turned at a time */
+
+/* Sums whose columns lie side by side in the output. */
+static void store_turned(const struct sim_product_task *t, const uint8_t *sums, unsigned rows,
+			 int64_t pitch, uint8_t *to)
+{
+	size_t bytes = t->mm->acc_bytes, line = t->cols * bytes;
+
+	for (unsigned i = 0; i < rows; i += TURN_BLOCK)
+		for (unsigned j = 0; j < t->cols; j += TURN_BLOCK)
+			t->mm->turn(to + j * pitch + i * bytes, pitch,
+				    sums + i * line + j * bytes, (int64_t)line,
+				    rows - i < TURN_BLOCK ? rows - i : TURN_BLOCK,
+				    t->cols - j < TURN_BLOCK ? t->cols - j : TURN_BLOCK);
+}
+
 static void store_direct(const struct sim_product_task *t, const uint8_t *sums, unsigned row,
 			 unsigned rows, const int64_t *index, const struct sim_ref *ref,
 			 unsigned rank, uint8_t *first)
 {
 	unsigned bytes = t->mm->acc_bytes;
+	size_t line = (size_t)t->cols * bytes;
+	int64_t across = ref->stride[rank - 1], down = ref->stride[rank - 2];
 
+	sums += row * line;
 	for (unsigned d = 0; d < rank; d++)
 		first += index[d] * ref->stride[d];
-	for (unsigned i = 0; i < rows; i++, first += ref->stride[rank - 2]) {
-		const uint8_t *from = sums + (size_t)(row + i) * t->cols * bytes;
-		uint8_t *to = first;
-
-		if (ref->stride[rank - 1] == bytes) {
-			memcpy(to, from, (size_t)t->cols * bytes);
+	if (down == bytes && across != bytes) {
+		store_turned(t, sums, rows, across, first);
+		return;
+	}
+	for (unsigned i = 0; i < rows; i++, first += down, sums += line) {
+		if (across == bytes) {
+			memcpy(first, sums, line);
 			continue;
 		}
-		for (unsigned j = 0; j < t->cols; j++, to += ref->stride[rank - 1])
-			memcpy(to, from + (size_t)j * bytes, bytes);
+		for (unsigned j = 0; j < t->cols; j++)
+			memcpy(first + j * across, sums + (size_t)j * bytes, bytes);
 	}
 }
 

@@ -36,6 +36,7 @@ struct sim_product {
 	unsigned most_rows;	/* of a block */
 	struct sim_panels panels;
 	sim_product_pack_fn *pack_a, *pack_b;
+	sim_transpose_fn *turn;	/* of sums */
 	unsigned points;	/* of an epilogue tile */
 	/* In the lane's scratch. */
 	size_t sums_at, room_at, body_at;
