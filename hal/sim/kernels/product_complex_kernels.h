@@ -25,7 +25,7 @@ PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, uns
 	VEC acc[MR][VECS] = { 0 }, turned[MR][VECS] = { 0 }, sign;
 	SUM tail[WIDE * 2];
 
-	for (unsigned k = 0; k < ku; k++, b += 2 * SIM_PRODUCT_LINE) {
+	for (unsigned k = 0; k < ku; k++, a += 2, b += 2 * SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
 #pragma GCC unroll 16
@@ -33,8 +33,8 @@ PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, uns
 			col[v] = *(const VEC *)(b + v * LANES);
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
-			SUM re = a[(i * SIM_PRODUCT_PITCH + k) * 2];
-			SUM im = a[(i * SIM_PRODUCT_PITCH + k) * 2 + 1];
+			SUM re = a[i * SIM_PRODUCT_PITCH * 2];
+			SUM im = a[i * SIM_PRODUCT_PITCH * 2 + 1];
 
 #pragma GCC unroll 16
 			for (unsigned v = 0; v < VECS; v++) {

@@ -23,7 +23,7 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
 
-	for (unsigned k = 0; k < ku; k++, b += SIM_PRODUCT_LINE) {
+	for (unsigned k = 0; k < ku; k++, a++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
 #pragma GCC unroll 16
@@ -31,7 +31,7 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 			col[v] = *(const VEC *)(b + v * LANES);
 #pragma GCC unroll 16
 		for (unsigned i = 0; i < mr; i++) {
-			UNIT row = a[i * SIM_PRODUCT_PITCH + k];
+			UNIT row = a[i * SIM_PRODUCT_PITCH];
 
 #pragma GCC unroll 16
 			for (unsigned v = 0; v < vecs; v++)
