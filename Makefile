@@ -496,7 +496,7 @@ bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
 		--floors $(OUT)/bench/floors_bench
 
-# make bench-spmd: collectives of 2, 4 and 8 devices.
+# make bench-spmd: collectives of 2, 4 and 8 devices, and a step of training on 1 to 8.
 bench-spmd: $(VENV)/.plugin
 	$(Q)$(VENV)/bin/python tests/bench/spmd.py --write $(RESULTS)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times collectives of several devices against JAX's CPU backend with as many, and memcpy.
+"""Times collectives and a step of training on several devices against JAX's CPU backend with as
+many, and memcpy.
 
     python spmd.py [--write RESULTS.md] [--only TEXT] [--rounds N]
 
@@ -12,6 +13,8 @@ import argparse
 import datetime
 import os
 import pathlib
+import sys
+import time
 
 os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
 os.environ.setdefault("TESSERA_SIM", "devices=8,hbm=1G")
@@ -19,13 +22,17 @@ os.environ["TESSERA_CACHE"] = "off"
 os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") +
                            " --xla_force_host_platform_device_count=8")
 
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "runtime/python/examples"))
+
 import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P  # noqa: E402
 
 import results  # noqa: E402
 import rounds  # noqa: E402
+import spmd_transformer as model  # noqa: E402
 from results import show  # noqa: E402
 
 SECONDS = 0.1       # of one side in one round
@@ -99,7 +106,52 @@ def row(collective, n, label, size, n_rounds):
             f"{cpu / mine:.2f}x | {show(memcpy)} | {memcpy / mine:.2f}x |")
 
 
-def write(path, rows):
+# ---- a step of training -----------------------------------------------------
+
+MESHES = {1: (1, 1), 2: (2, 1), 4: (2, 2), 8: (2, 4)}
+ROWS = 2            # of a batch, for each device
+
+
+def step_on(platform, n):
+    """(a function that takes a step and gives the loss, seconds that compiling it took)"""
+    devices = np.array(jax.devices(platform)[:n])
+    mesh = Mesh(devices.reshape(MESHES[n]), ("data", "model"))
+    where = jax.tree.map(lambda s: NamedSharding(mesh, s), model.specs(P),
+                         is_leaf=lambda s: isinstance(s, P))
+    where = (where, where, where, NamedSharding(mesh, P()))
+    with jax.default_device(devices[0]):
+        p = jax.tree.map(np.asarray, model.init(jax, jnp))
+    zeros = jax.tree.map(np.zeros_like, p)
+    state = jax.device_put((p, zeros, zeros, np.float32(0)), where)
+    model.BATCH = ROWS * n
+    text = jax.device_put(model.batches(np, 1)[0], NamedSharding(mesh, P("data")))
+    step = jax.jit(model.make_step(jax, jnp), donate_argnums=0, out_shardings=(where, None))
+    step = step.lower(state, text)
+    began = time.perf_counter()
+    step = step.compile()
+    spent = time.perf_counter() - began
+
+    def run():
+        nonlocal state
+        state, loss = step(state, text)
+        return jax.block_until_ready(loss)
+    return run, spent
+
+
+def step_row(n, n_rounds):
+    (ours, our_compile), (theirs, their_compile) = (step_on(p, n) for p in ("tessera", "cpu"))
+    np.testing.assert_allclose(ours(), theirs(), rtol=1e-3)
+    mine, cpu = rounds.medians((ours, theirs), n_rounds, SECONDS)
+    compiled = their_compile / our_compile
+    print(f"step of a transformer {n} {show(mine):>10} {show(cpu):>10} {cpu / mine:7.2f}x, "
+          f"compiled {show(our_compile):>10} {show(their_compile):>10} {compiled:6.2f}x",
+          flush=True)
+    return (f"| {n} | {'x'.join(map(str, MESHES[n]))} | {ROWS * n} | {show(mine)} | {show(cpu)} | "
+            f"{cpu / mine:.2f}x | {show(our_compile)} | {show(their_compile)} | "
+            f"{compiled:.2f}x |")
+
+
+def write(path, rows, steps):
     results.put(path, results.SPMD, [
         f"{datetime.date.today()}; {results.cpu_name()}; jax {jax.__version__}; "
         f"TESSERA_SIM={os.environ['TESSERA_SIM']}.",
@@ -110,7 +162,12 @@ def write(path, rows):
         "as many bytes as all devices together must receive. A ratio above 1 means that the "
         "device is faster.", "",
         "| collective | devices | size | tessera | XLA:CPU | ratio | memcpy | ratio |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|", *rows])
+        "|---|--:|--:|--:|--:|--:|--:|--:|", *rows, "",
+        f"A step of training a transformer of two layers, {model.WIDTH} wide, whose batch grows "
+        "with the devices: how it scales.",
+        "Compiling is XLA's or ours alone, without tracing.", "",
+        "| devices | mesh | batch | tessera | XLA:CPU | ratio | compiled | by XLA:CPU | ratio |",
+        "|--:|--:|--:|--:|--:|--:|--:|--:|--:|", *steps])
 
 
 if __name__ == "__main__":
@@ -123,5 +180,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     told = [row(c, n, label, size, options.rounds) for c in COLLECTIVES for n in DEVICES
             for label, size in SIZES if options.only in f"{c.__name__} {n} {label}"]
+    steps = [step_row(n, options.rounds) for n in MESHES
+             if options.only in f"step of a transformer {n}"]
     if options.write:
-        write(options.write, told)
+        write(options.write, told, steps)
