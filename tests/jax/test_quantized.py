@@ -541,6 +541,136 @@ def test_bodies_see_quantized_values(text, low, turns, on_device):
         np.testing.assert_array_equal(g, want)
 
 
+WINDOWS = """
+module @windows {{
+  func.func public @main(%a: tensor<6x41xf32>, %rows: tensor<3x1xi32>, %u: tensor<3x41xf32>,
+                         %s: tensor<6x14xf32>, %branch: tensor<i32>)
+      -> (tensor<6x20xf32>, tensor<6x41xf32>, tensor<6x41xf32>, tensor<6x41xf32>,
+          tensor<6x41xf32>) {{
+    %q = stablehlo.uniform_quantize %a : (tensor<6x41xf32>) -> tensor<6x41x{q}>
+    %qu = stablehlo.uniform_quantize %u : (tensor<3x41xf32>) -> tensor<3x41x{q}>
+    %qs = stablehlo.uniform_quantize %s : (tensor<6x14xf32>) -> tensor<6x14x{q}>
+    %lowest = stablehlo.constant() <{{value = dense<{low}> : tensor<i8>}}> : () -> tensor<{q}>
+    %nothing = stablehlo.constant() <{{value = dense<{zero}> : tensor<i8>}}> : () -> tensor<{q}>
+    %pool = "stablehlo.reduce_window"(%q, %lowest) <{{window_dimensions = array<i64: 1, 3>,
+        window_strides = array<i64: 1, 2>}}> ({{
+      ^bb0(%x: tensor<{q}>, %y: tensor<{q}>):
+        %m = stablehlo.maximum %x, %y : tensor<{q}>
+        stablehlo.return %m : tensor<{q}>
+    }}) : (tensor<6x41x{q}>, tensor<{q}>) -> tensor<6x20x{q}>
+    %put = "stablehlo.scatter"(%q, %rows, %qu) <{{scatter_dimension_numbers =
+        #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
+      ^bb0(%x: tensor<{q}>, %y: tensor<{q}>):
+        %m = stablehlo.minimum %x, %y : tensor<{q}>
+        stablehlo.return %m : tensor<{q}>
+    }}) : (tensor<6x41x{q}>, tensor<3x1xi32>, tensor<3x41x{q}>) -> tensor<6x41x{q}>
+    %back = "stablehlo.select_and_scatter"(%q, %qs, %nothing) <{{
+        window_dimensions = array<i64: 1, 3>, window_strides = array<i64: 1, 3>,
+        padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>}}> ({{
+      ^bb0(%x: tensor<{q}>, %y: tensor<{q}>):
+        %ge = stablehlo.compare GE, %x, %y : (tensor<{q}>, tensor<{q}>) -> tensor<i1>
+        stablehlo.return %ge : tensor<i1>
+    }}, {{
+      ^bb0(%x: tensor<{q}>, %y: tensor<{q}>):
+        %m = stablehlo.maximum %x, %y : tensor<{q}>
+        stablehlo.return %m : tensor<{q}>
+    }}) : (tensor<6x41x{q}>, tensor<6x14x{q}>, tensor<{q}>) -> tensor<6x41x{q}>
+    %mapped = "stablehlo.map"(%q, %put) <{{dimensions = array<i64: 0, 1>}}> ({{
+      ^bb0(%x: tensor<{q}>, %y: tensor<{q}>):
+        %m = stablehlo.subtract %x, %y : tensor<{q}>
+        stablehlo.return %m : tensor<{q}>
+    }}) : (tensor<6x41x{q}>, tensor<6x41x{q}>) -> tensor<6x41x{q}>
+    %chosen = "stablehlo.case"(%branch) ({{
+        stablehlo.return %q : tensor<6x41x{q}>
+    }}, {{
+        stablehlo.return %put : tensor<6x41x{q}>
+    }}, {{
+        %y = stablehlo.negate %q : tensor<6x41x{q}>
+        stablehlo.return %y : tensor<6x41x{q}>
+    }}) : (tensor<i32>) -> tensor<6x41x{q}>
+    %0 = stablehlo.uniform_dequantize %pool : (tensor<6x20x{q}>) -> tensor<6x20xf32>
+    %1 = stablehlo.uniform_dequantize %put : (tensor<6x41x{q}>) -> tensor<6x41xf32>
+    %2 = stablehlo.uniform_dequantize %back : (tensor<6x41x{q}>) -> tensor<6x41xf32>
+    %3 = stablehlo.uniform_dequantize %mapped : (tensor<6x41x{q}>) -> tensor<6x41xf32>
+    %4 = stablehlo.uniform_dequantize %chosen : (tensor<6x41x{q}>) -> tensor<6x41xf32>
+    return %0, %1, %2, %3, %4 : tensor<6x20xf32>, tensor<6x41xf32>, tensor<6x41xf32>,
+      tensor<6x41xf32>, tensor<6x41xf32>
+  }}
+}}
+"""
+
+
+def largest_of_threes(x, source, quant):
+    """source where each three of a row have their first largest, and zeros."""
+    result = np.zeros_like(x)
+    for row, taken, to in zip(x, source, result):
+        for i, value in enumerate(taken):
+            place = 3 * i + int(np.argmax(row[3 * i:3 * i + 3]))
+            to[place] = max(to[place], value)
+    return quant.near(result)
+
+
+@pytest.mark.parametrize("branch", [0, 1, 2, 7])
+@pytest.mark.parametrize("text,low", [("i8:f32, 0.5:3", -128), ("u8<1:254>:f32, 0.25:100", 1)])
+def test_windows_scatters_and_branches_of_quantized_values(text, low, branch, on_device):
+    q = Quant(f"!quant.uniform<{text}>")
+    rng = np.random.default_rng(16)
+    x, u, s = ((rng.standard_normal(shape) * 12).astype(np.float32)
+               for shape in ((6, 41), (3, 41), (6, 14)))
+    rows = np.array([[4], [0], [4]], np.int32)
+    program = WINDOWS.format(q=q.text, low=low, zero=q.zero[0])
+    got = on_device(program, x, rows, u, s, np.int32(branch))
+    x_, u_, s_ = q.near(x), q.near(u), q.near(s)
+    pool = np.stack([x_[:, i:i + 39:2] for i in range(3)]).max(0)
+    put = x_.copy()
+    np.minimum.at(put, rows[:, 0], u_)
+    want = (pool, put, largest_of_threes(x_, s_, q), q.near(x_ - put),
+            (x_, put, q.near(-x_))[min(branch, 2)])
+    for g, w in zip(got, want):
+        np.testing.assert_array_equal(g, w)
+
+
+def test_normalisation_computes_with_the_numbers(on_device):
+    """It dequantizes, computes in floats, and quantizes its result once."""
+    q = Quant("!quant.uniform<i16:f32, 0.001:7>")
+    rng = np.random.default_rng(17)
+    x = rng.standard_normal((70, 5)).astype(np.float32)
+    rows = [rng.uniform(.5, 2, 5).astype(np.float32) for _ in range(4)]
+    p = Program()
+    operands = [p.argument(x.shape, q)] + [p.argument((5,), q) for _ in rows]
+    p.result(p.op("batch_norm_inference {epsilon = 1.000000e-03 : f32, feature_index = 1 : i64}",
+                  operands, x.shape, q), x.shape, q)
+    near, scale, offset, mean, variance = (q.near(v).astype(np.float64) for v in (x, *rows))
+    want = (near - mean) / np.sqrt(variance + 1e-3) * scale + offset
+    few_steps(on_device(p, x, *rows)[0], q.near(want), q, 0.05)
+
+
+COLLECTIVES = {
+    "all_gather": ("all_gather_dim = 0 : i64, ", ""),
+    "all_to_all": ("split_dimension = 0 : i64, concat_dimension = 0 : i64, "
+                   "split_count = 1 : i64, ", ""),
+    "collective_broadcast": ("", ""),
+    "all_reduce": ("", "add"), "reduce_scatter": ("scatter_dimension = 0 : i64, ", "maximum"),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_hand_integers_on(name, on_device):
+    q = Quant("!quant.uniform<i8:f32, 0.5:3>")
+    x = (np.random.default_rng(18).standard_normal((6, 41)) * 30).astype(np.float32)
+    attributes, body = COLLECTIVES[name]
+    region = f""" ({{
+      ^bb0(%x: tensor<{q.text}>, %y: tensor<{q.text}>):
+        %m = stablehlo.{body} %x, %y : tensor<{q.text}>
+        stablehlo.return %m : tensor<{q.text}>
+    }})""" if body else ""
+    p = Program()
+    p.result(p.op(f"{name} <{{{attributes}replica_groups = dense<0> : tensor<1x1xi64>}}>{region}",
+                  [p.argument(x.shape, q)], x.shape, q), x.shape, q)
+    np.testing.assert_array_equal(on_device(p, x)[0], q.near(x))
+
+
 # ---- whole programs ----
 
 EXACT = {"abs": np.abs, "negate": np.negative, "floor": np.floor, "add": np.add,
