@@ -77,8 +77,11 @@ static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
 static void cut(const struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
-	int64_t lanes = load->cpu->lanes, wanted = (p->ns < 300000 ? 1 : 2) * lanes, tasks;
+	int64_t lanes = load->cpu->lanes, wanted = lanes, tasks;
 
+	/* More of long ones, of which a lane that others disturb then does fewer. */
+	if (p->ns > 300000)
+		wanted *= p->ns < 3000000 ? 2 : 4;
 	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
 	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	for (;;) {
