@@ -150,7 +150,7 @@ bool sim_is_countable(unsigned rank, const int64_t *dim);
 void sim_need_scratch(struct sim_load *load, size_t bytes);
 void sim_need_shared(struct sim_load *load, size_t bytes);
 
-/* ---- for run() (operand.c, lanes.c) ---- */
+/* ---- for run() (operand.c) ---- */
 
 /* The host address of the operand's first element (all its strides at 0), or NULL
  * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */

@@ -6,7 +6,8 @@
  * hands ranges of tiles to the lanes. For each tile inputs are made dense (most
  * lie so already), the body runs, and outputs are stored; the last uop of an output
  * writes straight into memory where it can. Outputs that fold (isa_combine) are in
- * exec_vec_combine.c, REDUCE is in exec_vec_reduce.c.
+ * exec_vec_combine.c, REDUCE is in exec_vec_reduce.c, what a body does first to many inputs
+ * that lie alike in exec_vec_chain.c.
  */
 #include "hal/sim/core/exec_vec.h"
 
@@ -100,6 +101,8 @@ static void set_totals(const struct sim_load *load, struct vec_plan *p,
 		p->points *= (uint64_t)p->space.dim[d];
 	for (unsigned j = 0; j < p->n_in; j++)
 		in += elem_bytes(p->in[j].elem);
+	if (p->chain)
+		in += (p->chain->n - 1) * elem_bytes(p->chain->link[0].elem);
 	for (unsigned j = 0; j < p->n_out; j++)
 		out += elem_bytes(p->out[j].ref.elem);
 	p->read_bytes = p->points * in;
@@ -121,11 +124,16 @@ static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref 
 	return x;
 }
 
+static bool is_chain(const struct vec_plan *p, unsigned j)
+{
+	return p->chain && j == p->chain->input;
+}
+
 /* Boxes of operands that are neither dense nor spread. */
 static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct sim_tile *tile)
 {
 	for (unsigned j = 0; j < p->n_in; j++) {
-		if (p->in_kind[j] != SIM_TILE_ANY || p->copied >> j & 1)
+		if (p->in_kind[j] != SIM_TILE_ANY || p->copied >> j & 1 || is_chain(p, j))
 			continue;
 		p->in_box[j] = box_of(load, &p->in[j], tile);
 		if (!p->in_box[j])
@@ -157,6 +165,8 @@ static int plan_full(struct sim_load *load, struct vec_plan *p)
 	for (unsigned j = 0; j < p->n_in; j++) {
 		unsigned kind = sim_tile_kind(&p->in[j], tile);
 
+		if (is_chain(p, j))
+			continue;
 		tile->in_spread |= (uint32_t)(kind == SIM_TILE_SPREAD) << j;
 		tile->in_row |= (uint32_t)(kind == SIM_TILE_ROW || kind == SIM_TILE_APART) << j;
 		if (p->copied >> j & 1)
@@ -173,6 +183,8 @@ static int plan_full(struct sim_load *load, struct vec_plan *p)
 	if (!p->calls)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body's calls");
 	p->lone = is_lone ? tile : NULL;
+	if (p->chain && vec_plan_chain(load, p, tile))
+		return HW_ST_NO_ROOM;
 	return plan_boxes(load, p, tile);
 }
 
@@ -229,6 +241,7 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	const struct isa_body *b = &t->body;
 	const struct isa_operand *in, *out;
 	const struct isa_uop *uops;
+	const struct vec_shorter *shorter = NULL;
 	struct sim_body_facts facts;
 	struct vec_plan *p;
 	int ret;
@@ -261,13 +274,18 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 		if (out[j].combine != ISA_STORE)
 			p->combining |= 1u << j;
 	}
-	ret = prepare_body(load, b, out, uops, &facts, p);
+	ret = vec_take_chain(load, p, b, out, uops, &shorter);
+	if (ret)
+		return ret;
+	ret = shorter ? prepare_body(load, &shorter->body, shorter->out, shorter->uops,
+				     &shorter->facts, p) :
+		prepare_body(load, b, out, uops, &facts, p);
 	if (ret)
 		return ret;
 	p->direct = sim_body_direct(p->body);
 	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
-		if (out[j].value < p->n_in)
-			p->copied |= 1u << out[j].value;
+		if (p->out[j].value < p->n_in)
+			p->copied |= 1u << p->out[j].value;
 	set_totals(load, p, uops);
 	ret = plan_full(load, p);
 	if (ret)
@@ -305,6 +323,11 @@ static int run(struct sim_run *run, const void *plan)
 	for (unsigned j = 0; j < p->n_in; j++) {
 		job.in[j] = sim_at(run, &p->in[j]);
 		if (!job.in[j])
+			return run->fault.status;
+	}
+	for (unsigned k = 0; p->chain && k < p->chain->n; k++) {
+		job.link[k] = sim_at(run, &p->chain->link[k]);
+		if (!job.link[k])
 			return run->fault.status;
 	}
 	for (unsigned j = 0; j < p->n_out; j++) {

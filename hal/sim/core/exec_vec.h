@@ -4,7 +4,7 @@
 /*
  * What VEC (exec_vec.c, exec_vec_combine.c) and REDUCE (exec_vec_reduce.c) share:
  * the iteration space made simple, its cutting into tiles, the body on one of them
- * (exec_vec_space.c).
+ * (exec_vec_space.c), chains of inputs (exec_vec_chain.c).
  */
 #include "hal/sim/core/body.h"
 
@@ -79,6 +79,14 @@ struct vec_out {
 	size_t shared;		/* offset in shared memory */
 };
 
+/* An input of the plan's that a kernel makes of inputs of the program's, its links. */
+struct vec_chain {
+	sim_chain_fn *fn;
+	uint64_t first;		/* what they are joined to */
+	unsigned input, n;
+	struct sim_ref link[ISA_MAX_IN];	/* of tiles that lie like the input's */
+};
+
 struct vec_plan {
 	bool is_reduce;
 	struct vec_space space;
@@ -89,6 +97,8 @@ struct vec_plan {
 	unsigned n_in, n_out, n_uop;
 	uint8_t in_kind[ISA_MAX_IN];	/* enum sim_tile_kind of full tiles */
 	const struct sim_box *in_box[ISA_MAX_IN];	/* inputs of full tiles to make dense */
+	const struct vec_chain *chain;	/* or NULL */
+	const struct sim_box *chain_box;	/* of full tiles of its links */
 	uint32_t gathered;	/* other inputs that do not stay where they lie */
 	const struct sim_box *out_box[ISA_MAX_OUT];
 	uint32_t copied;	/* inputs that are copied in any case */
@@ -112,6 +122,7 @@ struct vec_job {
 	struct sim_run *run;
 	const struct vec_plan *plan;
 	const uint8_t *in[ISA_MAX_IN];
+	const uint8_t *link[ISA_MAX_IN];	/* of the chain */
 	uint8_t *out[ISA_MAX_OUT];
 };
 
@@ -127,6 +138,26 @@ void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scra
 
 /* Both, of plan->lone. */
 void vec_run_lone(const struct vec_job *job);
+
+/* exec_vec_chain.c */
+/* What is left of a body without the chain that it began with. */
+struct vec_shorter {
+	struct isa_body body;
+	struct isa_operand in[ISA_MAX_IN], out[ISA_MAX_OUT];	/* in: types alone */
+	struct isa_uop uops[ISA_MAX_VALUES];
+	struct sim_body_facts facts;
+};
+/* If the body has a chain: sets p->chain, *shorter, and the plan's inputs and outputs to
+ * those of that. 0 or NO_ROOM. */
+int vec_take_chain(struct sim_load *load, struct vec_plan *p, const struct isa_body *body,
+		   const struct isa_operand *out, const struct isa_uop *uops,
+		   const struct vec_shorter **shorter);
+/* Notes how the links of a full tile lie. 0 or NO_ROOM. */
+int vec_plan_chain(struct sim_load *load, struct vec_plan *p, const struct sim_tile *tile);
+/* Makes the chain's input of a tile, dense. full: p->chain_box, NULL for tiles of other
+ * sizes. */
+void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
+		   const struct sim_box *full, char *room);
 
 /* exec_vec_combine.c */
 int vec_plan_combine(struct sim_load *load, struct vec_plan *p);

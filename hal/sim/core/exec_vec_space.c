@@ -441,6 +441,13 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 		unsigned kind = full ? p->in_kind[j] : SIM_TILE_ANY;
 		char *room = scratch + p->in_room[j];
 
+		if (p->chain && j == p->chain->input) {
+			vec_run_chain(job, tile, full ? p->chain_box : NULL, room);
+			tile->in[j] = room;
+			tile->in_spread &= ~(1u << j);
+			tile->in_row &= ~(1u << j);
+			continue;
+		}
 		if (kind != SIM_TILE_ANY && kind != SIM_TILE_APART) {
 			tile->in[j] = at;
 			tile->in_spread &= ~(1u << j);
@@ -537,6 +544,10 @@ static void load_lone(const struct vec_job *job, char *scratch, const void **in)
 
 	for (unsigned j = 0; j < p->n_in; j++) {
 		in[j] = job->in[j];
+		if (p->chain && j == p->chain->input) {
+			in[j] = scratch + p->in_room[j];
+			vec_run_chain(job, p->lone, p->chain_box, scratch + p->in_room[j]);
+		}
 		if (!p->in_box[j])
 			continue;
 		in[j] = scratch + p->in_room[j];

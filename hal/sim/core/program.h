@@ -131,7 +131,7 @@ int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 /* No run uses it any more. NULL is fine. */
 void sim_program_free(struct sim_program *p);
 
-/* ---- lanes.c ---- */
+/* ---- operand.c ---- */
 
 /* -1: no memory; sim_core_free() is due all the same. */
 int sim_core_init(struct sim_core *core, const struct sim_cpu *cpu, struct sim_pool *pool,

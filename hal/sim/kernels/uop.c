@@ -12,6 +12,8 @@ static const struct sim_uop_row *const floats[] = ROWS(sim_uop_float);
 static const struct sim_fold_row *const folds[] = ROWS(sim_uop_fold);
 static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 
+static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
+
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
 
 static void copy_bits(void *dst, const void *a, size_t bytes)
@@ -115,6 +117,11 @@ sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem)
 	if (elem_class(elem) == ELEM_CLASS_COMPLEX)
 		return sim_uop_fold_complex[op].fn[elem];
 	return folds[path][op].fn[elem];
+}
+
+sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem)
+{
+	return op < UOP_CODES && elem < UOP_TYPES ? chains[path][op].fn[elem] : NULL;
 }
 
 /* The largest (or smallest) value of an integer type. */

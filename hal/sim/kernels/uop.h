@@ -45,12 +45,26 @@ sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem);
 /* Writes the identity of `op` in `elem` (at most 16 bytes). */
 void sim_uop_identity(unsigned op, unsigned elem, void *out);
 
+/* Elements in memory: rows `row` bytes apart, of elements `col` bytes apart. */
+struct sim_plane {
+	size_t rows, cols;
+	int64_t row, col;
+};
+/* dst[r][j] = op(.. op(op(*first, src[0][r][j]), src[1][r][j]) .., src[n_src - 1][r][j]),
+ * rounded each time. src: where element [0][0] of each lies; dst is dense and apart from
+ * them. */
+typedef void sim_chain_fn(void *dst, const void *first, const char *const *src,
+			  unsigned n_src, const struct sim_plane *plane);
+/* For UOP_ADD, MUL, MIN and MAX of f32 and f64; NULL where there is none. */
+sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem);
+
 /* ---- the tables of each path (uop_*.c) ---- */
 
 /* Computing types are below ELEM_F8E5M2; rows are uop codes. */
 #define UOP_TYPES 16
 struct sim_uop_row { sim_uop_fn *fn[UOP_TYPES]; };
 struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
+struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 
 #define UOP_CODES 0x60
 #define UOP_PAIR_FIRST 3
@@ -59,6 +73,7 @@ struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
 	extern where const struct sim_uop_row sim_uop_int_##path[UOP_CODES]; \
 	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
 	extern where const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
+	extern where const struct sim_chain_row sim_uop_chain_##path[UOP_CODES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop_extreme.h"
 #include "hal/sim/kernels/uop_loop.h"
 
 #define LANES 128
@@ -20,51 +21,6 @@
 #define GROUP 16
 #define NARROW 16
 #define PAIRS 512
-
-static inline uint32_t f32_bits(float x)
-{
-	uint32_t u;
-
-	memcpy(&u, &x, sizeof(u));
-	return u;
-}
-
-static inline uint64_t f64_bits(double x)
-{
-	uint64_t u;
-
-	memcpy(&u, &x, sizeof(u));
-	return u;
-}
-
-static inline float f32_from(uint32_t u)
-{
-	float x;
-
-	memcpy(&x, &u, sizeof(x));
-	return x;
-}
-
-static inline double f64_from(uint64_t u)
-{
-	double x;
-
-	memcpy(&x, &u, sizeof(x));
-	return x;
-}
-
-/* As UOP_MIN and UOP_MAX (uop_float.c): NaN wins, -0 < +0. */
-#define EXTREME(name, T, bits, from, LESS, MIX) \
-static inline T name(T x, T y) \
-{ \
-	T r = x LESS y ? x : y; \
-	r = x == y ? from(bits(x) MIX bits(y)) : r; \
-	return x != x ? x : r; \
-}
-EXTREME(f32_least, float, f32_bits, f32_from, <, |)
-EXTREME(f32_most, float, f32_bits, f32_from, >, &)
-EXTREME(f64_least, double, f64_bits, f64_from, <, |)
-EXTREME(f64_most, double, f64_bits, f64_from, >, &)
 
 #define PLUS(x, y) ((x) + (y))
 #define TIMES(x, y) ((x) * (y))
@@ -276,12 +232,12 @@ INTEGERS(uint32_t, u32, int32_t, s32, TIMES)
 INTEGERS(uint64_t, u64, int64_t, s64, TIMES)
 FOLD(f32_radd, float, PLUS)
 FOLD(f32_rmul, float, TIMES)
-FLOAT_FOLD(f32_rmin, float, uint32_t, int32_t, f32_bits, <, f32_least, 1)
-FLOAT_FOLD(f32_rmax, float, uint32_t, int32_t, f32_bits, >, f32_most, 0)
+FLOAT_FOLD(f32_rmin, float, uint32_t, int32_t, bits_of, <, min_f32, 1)
+FLOAT_FOLD(f32_rmax, float, uint32_t, int32_t, bits_of, >, max_f32, 0)
 FOLD(f64_radd, double, PLUS)
 FOLD(f64_rmul, double, TIMES)
-FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, f64_bits, <, f64_least, 1)
-FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, f64_bits, >, f64_most, 0)
+FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, bits_of64, <, min_f64, 1)
+FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
 
 #define BOTH(op) \
 	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \

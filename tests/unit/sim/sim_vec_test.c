@@ -617,6 +617,190 @@ static void empty_folds_give_the_identity(void **state)
 	vt_close(&vt);
 }
 
+/* ---- windows: inputs that lie alike, joined one after the other ---- */
+
+enum { TAPS = 9 };
+
+struct window {
+	struct vt_insn insn;
+	unsigned op, elem, n;
+	int64_t dim[3], row, col;	/* strides in bytes */
+	int64_t tap[TAPS];		/* where each begins */
+	double first;
+	unsigned n_after;		/* 0: the result; 1: times an input; 2: both are stored */
+};
+
+/* The operation by its rule, on the bits that matter here. */
+static double join(const struct window *w, double x, double y)
+{
+	bool less = w->op == UOP_MIN;
+	double r = w->op == UOP_ADD ? x + y : x * y;
+
+	if (w->op == UOP_ADD || w->op == UOP_MUL)
+		return w->elem == ELEM_F32 ? (float)r : r;
+	if (isnan(x) || isnan(y))
+		return NAN;
+	if (x == y)
+		return signbit(x) == signbit(y) ? x : less ? -0.0 : 0.0;
+	return (x < y) == less ? x : y;
+}
+
+static double element(const struct window *w, const char *p)
+{
+	float f;
+	double d;
+
+	memcpy(&f, p, sizeof(f));
+	memcpy(&d, p, w->elem == ELEM_F64 ? sizeof(d) : 0);
+	return w->elem == ELEM_F64 ? d : (double)f;
+}
+
+static void set_element(const struct window *w, char *p, double x)
+{
+	float f = (float)x;
+
+	if (w->elem == ELEM_F64)
+		memcpy(p, &x, sizeof(x));
+	else
+		memcpy(p, &f, sizeof(f));
+}
+
+/* Three dims: planes, rows, columns side by side or two apart, elements that are shared. */
+static void random_window(uint64_t *seed, struct window *w)
+{
+	static const uint8_t ops[] = { UOP_ADD, UOP_MUL, UOP_MIN, UOP_MAX };
+	static const double first[] = { 0, 1, INFINITY, -INFINITY };
+	unsigned k = pick(seed, 4), bytes = pick(seed, 3) ? 4 : 8, n = 0;
+	struct isa_body *b = &w->insn.head.body;
+	struct isa_operand like = { 0 };
+
+	*w = (struct window){ .op = ops[k], .first = first[k], .n = 2 + pick(seed, TAPS - 1),
+			      .elem = bytes == 4 ? ELEM_F32 : ELEM_F64,
+			      .n_after = pick(seed, 3) };
+	for (unsigned d = 0; d < 3; d++)
+		w->dim[d] = 1 + pick(seed, d == 2 ? 200 : 7);
+	w->col = bytes * (1 + (int64_t)pick(seed, 7) / 3);
+	w->row = w->dim[2] * w->col + bytes * (int64_t)pick(seed, 20);
+	like = (struct isa_operand){ .elem = (uint8_t)w->elem,
+		.stride = { (w->dim[1] + 2) * w->row, w->row, w->col } };
+	b->rank = 3;
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		b->dim[d] = d < 3 ? w->dim[d] : 1;
+	for (unsigned t = 0; t < w->n; t++) {
+		w->tap[t] = bytes * (int64_t)pick(seed, 3) + w->row * (int64_t)pick(seed, 3);
+		w->insn.op[n] = like;
+		w->insn.op[n++].offset = w->tap[t];
+	}
+	if (w->n_after)
+		w->insn.op[n++] = (struct isa_operand){ .elem = (uint8_t)w->elem, .binding = 1,
+			.stride = { 0, 0, bytes } };
+	b->n_in = (uint8_t)n;
+	b->n_out = w->n_after == 2 ? 2 : 1;
+}
+
+static void body_of_window(struct window *w)
+{
+	struct isa_body *b = &w->insn.head.body;
+	unsigned bytes = elem_bytes(w->elem), v = b->n_in, acc = v;
+	float f = (float)w->first;
+	struct isa_uop *u = w->insn.uop;
+
+	*u = vt_uop(UOP_IMM, w->elem, 0, 0, 0);
+	memcpy(&u->imm, bytes == 4 ? (const void *)&f : &w->first, bytes);
+	for (unsigned t = 0; t < w->n; t++) {
+		*++u = vt_uop(w->op, w->elem, acc, t, 0);
+		acc = ++v;
+	}
+	if (w->n_after) {
+		*++u = vt_uop(UOP_MUL, w->elem, acc, w->n, 0);
+		v++;
+	}
+	b->n_uop = (uint16_t)(u + 1 - w->insn.uop);
+	for (unsigned j = 0; j < b->n_out; j++)
+		w->insn.op[b->n_in + j] = (struct isa_operand){ .elem = (uint8_t)w->elem,
+			.binding = (uint16_t)(2 + j), .value = (uint8_t)(j ? acc : v),
+			.stride = { w->dim[1] * w->dim[2] * bytes, w->dim[2] * bytes, bytes } };
+	w->insn.head.insn.op = ISA_VEC;
+}
+
+static void check_window(const struct window *w, const struct vt_mem *mem)
+{
+	unsigned bytes = elem_bytes(w->elem);
+	uint64_t at = 0;
+
+	for (int64_t i = 0; i < w->dim[0] * w->dim[1]; i++) {
+		const char *row = (const char *)mem[0].p + i / w->dim[1] *
+			w->insn.op[0].stride[0] + i % w->dim[1] * w->row;
+
+		for (int64_t k = 0; k < w->dim[2]; k++, at += bytes) {
+			double sum = w->first, x, scale = 1;
+			char want[8], all[8];
+
+			for (unsigned t = 0; t < w->n; t++)
+				sum = join(w, sum, element(w, row + w->tap[t] + k * w->col));
+			set_element(w, all, sum);
+			if (w->n_after)
+				scale = element(w, (const char *)mem[1].p + k * bytes);
+			x = w->n_after ? sum * scale : sum;
+			set_element(w, want, x);
+			assert_memory_equal((const char *)mem[2].p + at, want, bytes);
+			if (w->n_after == 2)
+				assert_memory_equal((const char *)mem[3].p + at, all, bytes);
+		}
+	}
+}
+
+static void windows_on(struct vt *t, uint64_t *seed)
+{
+	static const double odd[] = { 0.0, -0.0, INFINITY, -INFINITY };
+	struct sim_run run;
+	struct vt_mem mem[4];
+	struct window w;
+	uint64_t bytes, last = 0;
+
+	random_window(seed, &w);
+	body_of_window(&w);
+	bytes = elem_bytes(w.elem);
+	for (unsigned k = 0; k < w.n; k++)
+		last = (uint64_t)w.tap[k] > last ? (uint64_t)w.tap[k] : last;
+	mem[0].bytes = last + (uint64_t)((w.dim[0] - 1) * w.insn.op[0].stride[0] +
+		(w.dim[1] - 1) * w.row + (w.dim[2] - 1) * w.col) + bytes;
+	mem[1].bytes = (uint64_t)w.dim[2] * bytes;
+	mem[2].bytes = mem[3].bytes = (uint64_t)(w.dim[0] * w.dim[1]) * mem[1].bytes;
+	for (unsigned i = 0; i < 4; i++) {
+		mem[i].p = malloc(mem[i].bytes);
+		assert_non_null(mem[i].p);
+		for (uint64_t k = 0; k < mem[i].bytes; k += bytes) {
+			double x = (double)pick(seed, 2001) / 1000 - 1;
+
+			if (w.op != UOP_ADD && w.op != UOP_MUL && !i && pick(seed, 4) == 0)
+				x = odd[pick(seed, 4)];
+			set_element(&w, (char *)mem[i].p + k, x);
+		}
+	}
+	assert_int_equal(vt_run(t, &w.insn, mem, 4, &run), 0);
+	assert_int_equal(run.vector_ops, (uint64_t)(w.dim[0] * w.dim[1] * w.dim[2]) *
+			 w.insn.head.body.n_uop);
+	check_window(&w, mem);
+	for (unsigned i = 0; i < 4; i++)
+		free(mem[i].p);
+}
+
+static void windows_join_elements_in_order(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t seed = 5;
+		struct vt vt;
+
+		if (!vt_open(&vt, paths[i], 2))
+			continue;
+		for (unsigned k = 0; k < 400; k++)
+			windows_on(&vt, &seed);
+		vt_close(&vt);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -626,6 +810,7 @@ int main(void)
 		cmocka_unit_test(a_large_term_hides_few_others),
 		cmocka_unit_test(extremes_of_infinities_are_infinite),
 		cmocka_unit_test(empty_folds_give_the_identity),
+		cmocka_unit_test(windows_join_elements_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chains, for one path: see path.h. One operation joins many arrays, element by element, in
+ * their order. What is joined so far stays in a block that the cache nearest to the core
+ * holds, while elements are read from where they lie: as a window's are, of which each
+ * belongs to several windows.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop.h"
+#include "hal/sim/kernels/uop_extreme.h"
+
+#define IVDEP _Pragma("GCC ivdep")
+/* Elements at a time: as many as there are, then fewer. */
+#define WIDE 64
+#define NARROW 16
+
+#ifdef __AVX512F__
+#define GROUP 16
+#define SECONDS 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
+#else
+#define GROUP 4
+#define SECONDS 0, 2, 5, 7
+#endif
+typedef uint32_t group __attribute__((vector_size(4 * GROUP)));
+
+/* to[j] = from[2 * j]; nothing behind the last of them is read. */
+static inline void take_seconds_float(float *to, const float *from, size_t n)
+{
+	for (size_t j = 0; j < n; j += GROUP) {
+		group low, high;
+
+		memcpy(&low, from + 2 * j, sizeof(low));
+		memcpy(&high, from + 2 * j + GROUP - 1, sizeof(high));
+		low = __builtin_shufflevector(low, high, SECONDS);
+		memcpy(to + j, &low, sizeof(low));
+	}
+}
+
+static inline void take_seconds_double(double *to, const double *from, size_t n)
+{
+	for (size_t j = 0; j < n; j++)
+		to[j] = from[2 * j];
+}
+
+/* A block of n elements, a constant. */
+#define BLOCK(name, T, OP) \
+static inline __attribute__((always_inline)) \
+void name##_block(T *d, const T *first, const char *const *src, unsigned n_src, \
+		  int64_t at, bool seconds, size_t n) \
+{ \
+	_Alignas(64) T acc[WIDE], room[WIDE]; \
+	unsigned k = 0; \
+	for (size_t j = 0; j < n; j++) \
+		acc[j] = *first; \
+	for (; !seconds && k + 3 <= n_src; k += 3) { \
+		const T *x = (const void *)(src[k] + at); \
+		const T *y = (const void *)(src[k + 1] + at); \
+		const T *z = (const void *)(src[k + 2] + at); \
+		IVDEP \
+		for (size_t j = 0; j < n; j++) \
+			acc[j] = OP(OP(OP(acc[j], x[j]), y[j]), z[j]); \
+	} \
+	for (; k < n_src; k++) { \
+		const T *x = (const void *)(src[k] + at); \
+		if (seconds) { \
+			take_seconds_##T(room, x, n); \
+			x = room; \
+		} \
+		IVDEP \
+		for (size_t j = 0; j < n; j++) \
+			acc[j] = OP(acc[j], x[j]); \
+	} \
+	memcpy(d, acc, n * sizeof(T)); \
+}
+
+/* A row whose elements lie side by side, or two apart. The last block, if it is not whole,
+ * reaches back over what the blocks before it do too. */
+#define ROW(name, T) \
+static inline __attribute__((always_inline)) \
+void name##_row(T *d, const T *first, const char *const *src, unsigned n_src, int64_t at, \
+		bool seconds, size_t n) \
+{ \
+	const int64_t step = (seconds ? 2 : 1) * (int64_t)sizeof(T); \
+	size_t i = 0; \
+	for (; i + WIDE <= n; i += WIDE) \
+		name##_block(d + i, first, src, n_src, at + (int64_t)i * step, seconds, WIDE); \
+	for (; i + NARROW <= n; i += NARROW) \
+		name##_block(d + i, first, src, n_src, at + (int64_t)i * step, seconds, \
+			     NARROW); \
+	if (i < n) \
+		name##_block(d + n - NARROW, first, src, n_src, \
+			     at + (int64_t)(n - NARROW) * step, seconds, NARROW); \
+}
+
+#define CHAIN(name, T, OP) \
+BLOCK(name, T, OP) \
+ROW(name, T) \
+static void name(void *dst, const void *first, const char *const *src, unsigned n_src, \
+		 const struct sim_plane *p) \
+{ \
+	const T *one = first; \
+	T *d = dst; \
+	for (size_t r = 0; r < p->rows; r++, d += p->cols) { \
+		int64_t at = (int64_t)r * p->row; \
+		if (p->cols >= NARROW && p->col == sizeof(T)) { \
+			name##_row(d, one, src, n_src, at, false, p->cols); \
+			continue; \
+		} \
+		if (p->cols >= NARROW && p->col == 2 * sizeof(T)) { \
+			name##_row(d, one, src, n_src, at, true, p->cols); \
+			continue; \
+		} \
+		for (size_t j = 0; j < p->cols; j++, at += p->col) { \
+			T x = *one; \
+			for (unsigned k = 0; k < n_src; k++) { \
+				T y = *(const T *)(const void *)(src[k] + at); \
+				x = OP(x, y); \
+			} \
+			d[j] = x; \
+		} \
+	} \
+}
+
+#define PLUS(x, y) ((x) + (y))
+#define TIMES(x, y) ((x) * (y))
+CHAIN(f32_add, float, PLUS)
+CHAIN(f32_mul, float, TIMES)
+CHAIN(f32_min, float, min_f32)
+CHAIN(f32_max, float, max_f32)
+CHAIN(f64_add, double, PLUS)
+CHAIN(f64_mul, double, TIMES)
+CHAIN(f64_min, double, min_f64)
+CHAIN(f64_max, double, max_f64)
+
+#define FLOATS(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op }}
+const struct sim_chain_row PATH(sim_uop_chain)[UOP_CODES] = {
+	[UOP_ADD] = FLOATS(add), [UOP_MUL] = FLOATS(mul), [UOP_MIN] = FLOATS(min),
+	[UOP_MAX] = FLOATS(max),
+};
