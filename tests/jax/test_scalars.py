@@ -128,3 +128,41 @@ def test_loops_over_scalars(device, cpu):
             got, want = (jax.tree.leaves(jax.jit(f)(jax.device_put(x, d))) for d in (device, cpu))
             for a, b in zip(got, want, strict=True):
                 np.testing.assert_array_equal(a, b)
+
+
+ODD = np.array([0.0, -0.0, 1.5, -2.25, 3e38, -3e38, 2e-38, np.inf, -np.inf, np.nan], np.float32)
+FLOATS = {
+    "add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "min": lax.min,
+    "max": lax.max, "pow": lambda x, y: lax.pow(lax.abs(x), y), "rem": lax.rem,
+    "multiply and add": lambda x, y: x * y + x, "from a sum": lambda x, y: y - (x + y),
+    "greatest difference": lambda x, y: lax.max(x - y, x), "compare": lax.lt,
+}
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_a_float_alone_is_as_it_is_among_others(name):
+    f = jax.jit(FLOATS[name])
+    x, y = (a.ravel() for a in np.meshgrid(ODD, ODD))
+    many = np.asarray(f(x, y))
+    for i in range(len(x)):
+        one = np.asarray(f(x[i], y[i]))
+        assert one.tobytes() == many[i].tobytes(), f"{name} of {x[i]} and {y[i]}"
+
+
+def test_conditions_of_loops_may_come_by_several_paths():
+    def unfinished(c):
+        i, x = c
+        return lax.cond(i % 3 == 0, lambda: x < 50, lambda: lax.cond(i > 4, lambda: x < 40,
+                                                                     lambda: x * i < 90))
+
+    def f(x):
+        return lax.while_loop(unfinished, lambda c: (c[0] + 1, c[1] + c[0] * 2), (0, x))
+
+    def plainly(x):
+        i = 0
+        while x < 50 if i % 3 == 0 else x < 40 if i > 4 else x * i < 90:
+            i, x = i + 1, x + i * 2
+        return i, x
+
+    for x in range(-60, 60):
+        assert tuple(int(v) for v in jax.jit(f)(x)) == plainly(x)

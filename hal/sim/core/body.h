@@ -32,6 +32,8 @@ void sim_body_run_into(const struct sim_body *b, const struct sim_run *run,
 struct sim_calls;
 const struct sim_calls *sim_body_calls(struct arena *arena, const struct sim_body *b,
 				       const struct sim_tile *tile, bool is_lone);
+/* Outputs (a bit each) that are in direct[] afterwards, if it has room for them. */
+uint32_t sim_calls_in_place(const struct sim_calls *calls);
 void sim_calls_run(const struct sim_calls *calls, const struct sim_run *run,
 		   const struct sim_tile *tile, const void *const *in, void *scratch,
 		   void *const *direct);

@@ -320,6 +320,8 @@ static int plan_call(struct call *c, const uint8_t *shape, const struct sim_tile
 	/* A kernel reads no argument that it does not have. */
 	for (unsigned k = s->n_args; k < 3; k++)
 		c->arg[k] = c->arg[0];
+	if (most == SPREAD)
+		c->spread = 0;	/* arrays of one element */
 	c->n = most == FULL ? tile->rows * tile->cols : most == ROW ? tile->rows : 1;
 	c->out = most == FULL || (uint64_t)tile->rows * tile->cols == 1 ? s->out : -1;
 	if (most == FULL && least == ROW)
@@ -375,6 +377,16 @@ const struct sim_calls *sim_body_calls(struct arena *arena, const struct sim_bod
 		calls->n++;
 	}
 	return calls;
+}
+
+uint32_t sim_calls_in_place(const struct sim_calls *calls)
+{
+	uint32_t outs = 0;
+
+	for (unsigned i = 0; i < calls->n; i++)
+		if (calls->call[i].out >= 0)
+			outs |= 1u << calls->call[i].out;
+	return outs;
 }
 
 static void run_one(const struct sim_calls *calls, const struct call *c,

@@ -187,6 +187,87 @@ static void trace_rest(struct sim_run *run, const struct sim_insn *in)
 		trace_group(run, in, in->s.insn.op, false);
 }
 
+/* Whether nobody wants to know of each scalar instruction, or to stop before the next. */
+static inline bool is_quiet(const struct sim_run *run)
+{
+	const struct sim_core *core = run->core;
+
+	return !sim_stopped(run) && !core->watch->written &&
+	       !(core->turn && sim_turn_is_wanted(core->turn)) &&
+	       !(core->cells && atomic_load_explicit(&core->cells->n, memory_order_relaxed));
+}
+
+#define LOAD(T) do { T x; memcpy(&x, base[s->binding] + s->imm, sizeof(x)); \
+		     reg[s->rd] = (int64_t)x; } while (0)
+#define STORE(T) do { T x = (T)reg[s->rb]; \
+		      memcpy(base[s->binding] + s->imm, &x, sizeof(x)); } while (0)
+#define GO_TO_TARGET do { in = insns + in->target; \
+			  if (!is_quiet(run)) goto out; \
+			  goto next; } while (0)
+
+/*
+ * Runs quick instructions from pc on; returns the index of the next, which is another or
+ * one to which a branch was taken while somebody wanted something. is_quiet() when it begins.
+ */
+static unsigned run_quick(struct sim_run *run, const struct sim_insn *insns, unsigned pc)
+{
+	const struct sim_insn *in = insns + pc;
+	uint8_t *const *base = run->base;
+	int64_t *reg = run->reg;
+	uint64_t n = 0;
+
+	for (;; in++) {
+		const struct isa_scalar *s;
+
+next:		s = &in->s;
+		n++;
+		switch (in->quick) {
+		case SIM_NOT_QUICK:
+			n--;
+			goto out;
+		case SIM_LI: reg[s->rd] = s->imm; break;
+		case SIM_LD_S8: LOAD(int8_t); break;
+		case SIM_LD_S16: LOAD(int16_t); break;
+		case SIM_LD_S32: LOAD(int32_t); break;
+		case SIM_LD_U8: LOAD(uint8_t); break;
+		case SIM_LD_U16: LOAD(uint16_t); break;
+		case SIM_LD_U32: LOAD(uint32_t); break;
+		case SIM_LD_64: LOAD(uint64_t); break;
+		case SIM_ST_8: STORE(uint8_t); break;
+		case SIM_ST_16: STORE(uint16_t); break;
+		case SIM_ST_32: STORE(uint32_t); break;
+		case SIM_ST_64: STORE(uint64_t); break;
+		case SIM_JMP:
+			GO_TO_TARGET;
+		case SIM_BZ:
+			if (!reg[s->ra])
+				GO_TO_TARGET;
+			break;
+		case SIM_BNZ:
+			if (reg[s->ra])
+				GO_TO_TARGET;
+			break;
+#define ALU(name, number, mnemonic, effect) \
+		case SIM_ALU + ISA_ALU_##name: \
+			reg[s->rd] = compute(ISA_ALU_##name, reg[s->ra], reg[s->rb]); \
+			break; \
+		case SIM_ALUI + ISA_ALU_##name: \
+			reg[s->rd] = compute(ISA_ALU_##name, reg[s->ra], s->imm); \
+			break;
+#include "hal/hw/alu.def"
+#undef ALU
+		default:
+			__builtin_unreachable();
+		}
+	}
+out:
+	run->core->n_insns += n;
+	return (unsigned)(in - insns);
+}
+#undef LOAD
+#undef STORE
+#undef GO_TO_TARGET
+
 /* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
 static int run_program(struct sim_run *run, const struct sim_program *p)
 {
@@ -195,10 +276,16 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 	bool was_long = false;
 
 	for (;; run->core->n_insns++) {
-		const struct sim_insn *in = &p->insns[pc];
-		const struct isa_scalar *s = &in->s;
+		const struct sim_insn *in;
+		const struct isa_scalar *s;
 		int status = 0;
 
+		if (p->insns[pc].quick && is_quiet(run)) {
+			pc = run_quick(run, p->insns, pc);
+			was_long = false;
+		}
+		in = &p->insns[pc];
+		s = &in->s;
 		if (pc == p->n_insns) {
 			run->fault.pc = p->code_bytes;
 			return sim_fault(run, HW_ST_PC, NULL, 0, 0);

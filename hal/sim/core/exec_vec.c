@@ -182,6 +182,7 @@ static int plan_full(struct sim_load *load, struct vec_plan *p)
 	p->calls = sim_body_calls(load->arena, p->body, tile, is_lone);
 	if (!p->calls)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body's calls");
+	p->in_place = p->direct & sim_calls_in_place(p->calls);
 	p->lone = is_lone ? tile : NULL;
 	if (p->chain && vec_plan_chain(load, p, tile))
 		return HW_ST_NO_ROOM;

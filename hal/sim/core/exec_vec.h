@@ -106,6 +106,7 @@ struct vec_plan {
 	size_t in_room[ISA_MAX_IN];	/* offsets in scratch */
 	struct vec_out out[ISA_MAX_OUT];
 	uint32_t direct;	/* outputs that are computed in place */
+	uint32_t in_place;	/* ... on full tiles whatever the inputs are */
 	uint32_t combining;	/* outputs that fold */
 	bool uniform;		/* ... and all fold the same dims */
 	bool rows_folded, cols_folded; /* within a tile */

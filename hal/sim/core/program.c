@@ -74,6 +74,38 @@ static int prepare_access(struct sim_load *load, struct sim_insn *out)
 		sim_ref(load, &op, 0, false, 0, 0, NULL, NULL, 0, ref);
 }
 
+static enum sim_quick quick_access(const struct isa_scalar *s)
+{
+	bool is_signed = elem_class(s->elem) == ELEM_CLASS_SINT, is_load = s->insn.op == ISA_LD;
+
+	switch (elem_bytes(s->elem)) {
+	case 1: return !is_load ? SIM_ST_8 : is_signed ? SIM_LD_S8 : SIM_LD_U8;
+	case 2: return !is_load ? SIM_ST_16 : is_signed ? SIM_LD_S16 : SIM_LD_U16;
+	case 4: return !is_load ? SIM_ST_32 : is_signed ? SIM_LD_S32 : SIM_LD_U32;
+	default: return is_load ? SIM_LD_64 : SIM_ST_64;
+	}
+}
+
+static enum sim_quick quick_of(const struct isa_scalar *s)
+{
+	switch (s->insn.op) {
+	case ISA_JMP: return SIM_JMP;
+	case ISA_BZ: return SIM_BZ;
+	case ISA_BNZ: return SIM_BNZ;
+	case ISA_ST: return s->ra ? SIM_NOT_QUICK : quick_access(s);
+	default: break;
+	}
+	if (!s->rd)
+		return SIM_NOT_QUICK;
+	switch (s->insn.op) {
+	case ISA_LI: return SIM_LI;
+	case ISA_LD: return s->ra ? SIM_NOT_QUICK : quick_access(s);
+	case ISA_ALU: return SIM_ALU + s->fn;
+	case ISA_ALUI: return SIM_ALUI + s->fn;
+	default: return SIM_NOT_QUICK;
+	}
+}
+
 static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
 			  struct sim_insn *out)
 {
@@ -83,6 +115,7 @@ static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field is out of range");
 	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !isa_alu_name(out->s.fn))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no function %u", out->s.fn);
+	out->quick = (uint8_t)quick_of(&out->s);
 	return has_address(insn->op) ? prepare_access(load, out) : 0;
 }
 
@@ -229,7 +262,7 @@ static int load_code(struct sim_load *load, struct sim_program *p, const uint8_t
 	load->offset = 0;
 	if (!p->n_insns)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "an empty program");
-	p->insns = arena_array(&p->arena, p->n_insns, sizeof(*p->insns));
+	p->insns = arena_array(&p->arena, p->n_insns + (size_t)1, sizeof(*p->insns));
 	if (!p->insns)
 		return sim_refuse(load, HW_ST_NO_ROOM, "out of memory");
 	status = walk(load, code, bytes, p);

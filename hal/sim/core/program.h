@@ -25,6 +25,20 @@
 /* What sim_core_run returns of a run that waits for a semaphore: no status of the device. */
 #define SIM_PARKED (-1)
 
+/*
+ * Scalar instructions that need nothing but registers and addresses that were checked when the
+ * program was loaded, by all that there is to decide about them: the core runs of these as
+ * many as follow each other in a loop of their own.
+ */
+enum sim_quick {
+	SIM_NOT_QUICK,
+	SIM_LI, SIM_JMP, SIM_BZ, SIM_BNZ,
+	SIM_LD_S8, SIM_LD_S16, SIM_LD_S32, SIM_LD_U8, SIM_LD_U16, SIM_LD_U32, SIM_LD_64,
+	SIM_ST_8, SIM_ST_16, SIM_ST_32, SIM_ST_64,
+	SIM_ALU,		/* + enum isa_alu */
+	SIM_ALUI = SIM_ALU + ISA_ALU_COUNT,	/* + enum isa_alu */
+};
+
 /* A checked instruction. */
 struct sim_insn {
 	const struct sim_family *family; /* NULL: scalar, executed by core.c itself */
@@ -32,6 +46,7 @@ struct sim_insn {
 				 * sim_ref; in the arena */
 	uint32_t offset;	/* in the code, for fault records */
 	uint32_t target;	/* branches: index of the instruction */
+	uint8_t quick;		/* enum sim_quick */
 	struct isa_scalar s;	/* the fields of a scalar one, copied out of the code */
 };
 
@@ -49,7 +64,7 @@ struct sim_program {
 	void *code;		/* a copy, of code_bytes: plans may point into it */
 	uint64_t code_bytes;
 	struct arena arena;	/* owns insns, bindings and plans */
-	struct sim_insn *insns;	/* [n_insns], ascending by offset */
+	struct sim_insn *insns;	/* [n_insns], ascending by offset; behind them one of zeros */
 	unsigned n_insns;
 	struct hw_program_binding *bindings;	/* [n_bindings] */
 	unsigned n_bindings;

@@ -122,7 +122,10 @@ KERNEL(name) \
 { \
 	const float *pa = ra, *pb = rb, *pc = rc; \
 	float *d = dst, one = *pb, two = *pc; \
-	if (spread == (UOP_SPREAD_B | UOP_SPREAD_C)) { \
+	if (n == 1) { \
+		float x = *pa, y = one, z = two; \
+		*d = (EXPR); \
+	} else if (spread == (UOP_SPREAD_B | UOP_SPREAD_C)) { \
 		PAIR_LOOP(one, two, EXPR) \
 	} else if (spread == UOP_SPREAD_B) { \
 		PAIR_LOOP(one, pc[j], EXPR) \

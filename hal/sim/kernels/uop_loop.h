@@ -52,11 +52,17 @@ KERNEL(name) \
 	} \
 }
 
-/* d[i] = EXPR of x, y */
+/* d[i] = EXPR of x, y; a single element, as loops over scalars have them, without further
+ * questions */
 #define BINARY(name, R, T, EXPR) \
 KERNEL(name) \
 { \
 	R *d = dst; \
+	if (n == 1) { \
+		T x = *(const T *)ra, y = *(const T *)rb; \
+		*d = (R)(EXPR); \
+		return; \
+	} \
 	ARGUMENT(T, pa, ra, UOP_SPREAD_A) \
 	ARGUMENT(T, pb, rb, UOP_SPREAD_B) \
 	UNUSED_ARGS; \

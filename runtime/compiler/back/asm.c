@@ -112,6 +112,7 @@ void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes)
 	}
 	if (e->code.failed)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory for code");
+	e->last_put = at;
 	insn = (void *)(e->code.text + at);
 	insn->op = (uint16_t)op;
 	insn->bytes = (uint32_t)bytes;
@@ -148,6 +149,7 @@ void tc_bind(struct emit *e, struct label *l)
 {
 	l->offset = (int64_t)e->code.len;
 	l->notes = (uint32_t)e->n_notes;
+	e->last_put = SIZE_MAX;
 }
 
 uint32_t tc_string(struct emit *e, const char *text)

@@ -130,7 +130,7 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 	e->now = last;
 	e->next_reg = 1;
 	tc_note_op(e, cond->last);
-	r = tc_load_scalar(e, tc_in(cond->last, 0));
+	r = tc_load_condition(e, tc_in(cond->last, 0));
 	tc_branch(e, ISA_BZ, r, end);
 	tc_emit_block(e, body);
 	e->op = op;
@@ -488,6 +488,7 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	c->held = e;
 	c->free_held = free_texts;
 	e->c = c;
+	e->last_put = SIZE_MAX;
 	str_add(&e->strings, "", 1);
 	if (main->n_args > 60000 || main->last->n_operands > 60000 ||
 	    main->n_args + main->last->n_operands + 2 > ISA_MAX_BINDINGS)

@@ -77,6 +77,8 @@ struct emit {
 	struct image_debug *debug;
 	size_t n_debug, room_debug;
 	struct fixup *fixups;
+	size_t last_put;		/* the last instruction, if no path joins behind it;
+					 * else SIZE_MAX, where code is empty too */
 	/* evidence for the verifier */
 	struct tc_note *notes;
 	size_t n_notes, room_notes;
@@ -161,6 +163,8 @@ struct home tc_zeros(struct emit *e);
 void tc_dense_strides(const struct tc_type *t, int64_t *stride);
 /* Reads an integer scalar into a fresh register. */
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
+/* The register of a pred that the instruction before stored; where another did, it is read. */
+uint8_t tc_load_condition(struct emit *e, const struct tc_value *v);
 
 /* ---- layout.c ---- */
 /* Of argument or result i of main, which is of type t: the order that its layout asks for, as

@@ -62,6 +62,20 @@ uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
 	return r;
 }
 
+uint8_t tc_load_condition(struct emit *e, const struct tc_value *v)
+{
+	const struct home *h = tc_home(e, v);
+	const struct isa_scalar *s;
+
+	if (e->last_put != SIZE_MAX && !h->reg) {
+		s = (const void *)(e->code.text + e->last_put);
+		if (s->insn.op == ISA_ST && !s->ra && s->elem == v->type->elem &&
+		    s->binding == h->buf->binding && s->imm == h->offset)
+			return s->rb;
+	}
+	return tc_load_scalar(e, v);
+}
+
 struct looks tc_looks(struct emit *e, const struct tc_value *v)
 {
 	const struct tc_block *home = v->def ? v->def->block : v->block;
