@@ -661,7 +661,8 @@ static uint32_t read_register(struct hal_bus *bus, uint32_t offset)
 		0xffffffffu : value;
 }
 
-static void ring_by_message(struct vfio_user *v, uint32_t offset, uint32_t value)
+/* A posted write: nobody waits for the answer. */
+static void post(struct vfio_user *v, uint32_t offset, uint32_t value)
 {
 	struct vfu_region_access a = { offset, VFU_REGION_BAR0, sizeof(value) };
 	struct call c = { .command = VFU_REGION_WRITE, .body = &a, .bytes = sizeof(a),
@@ -676,11 +677,13 @@ static void write_register(struct hal_bus *bus, uint32_t offset, uint32_t value)
 	uint32_t queue = (offset - HW_DOORBELL_BASE) / HW_DOORBELL_STRIDE;
 	uint64_t one = 1;
 
-	if (offset < HW_DOORBELL_BASE || queue >= HW_MAX_QUEUES ||
-	    offset != hw_doorbell(queue)) {
+	if (hw_woken(offset, sizeof(value))) {
+		post(v, offset, value);
+	} else if (offset < HW_DOORBELL_BASE || queue >= HW_MAX_QUEUES ||
+		   offset != hw_doorbell(queue)) {
 		access_region(v, true, VFU_REGION_BAR0, offset, &value, 4, NULL);
 	} else if (!v->bells) {
-		ring_by_message(v, offset, value);
+		post(v, offset, value);
 	} else {
 		atomic_store(&v->bells[v->bell_at[queue]], VFU_BELL_RUNG | value);
 		if (v->awake_at && atomic_load(&v->bells[v->awake_at]))

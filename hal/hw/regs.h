@@ -20,9 +20,11 @@ enum {
 #define HW_PCI_VENDOR 0x1234
 #define HW_PCI_DEVICE 0x7e55
 #define HW_PCI_CLASS 0x120000
-#define HW_BAR0_BYTES 0x80000u		/* registers, doorbells, MSI-X */
+#define HW_BAR0_BYTES 0x100000u		/* registers, MSI-X, doorbells, wake pages */
 #define HW_DOORBELL_BASE 0x10000u	/* one page a queue: tail, 32 bits, at +0 */
 #define HW_DOORBELL_STRIDE 0x1000u
+#define HW_WAKE_BASE 0x80000u		/* one page a context: any store wakes its queues */
+#define HW_WAKE_STRIDE 0x1000u
 #define HW_MAX_QUEUES 64u		/* queue 0 (admin) included */
 #define HW_MSIX_TABLE 0x8000u
 #define HW_MSIX_PBA 0xc000u
@@ -42,6 +44,22 @@ enum hw_fatal {
 static inline uint32_t hw_doorbell(unsigned queue)
 {
 	return HW_DOORBELL_BASE + queue * HW_DOORBELL_STRIDE;
+}
+
+static inline uint32_t hw_wake(unsigned ctx)
+{
+	return HW_WAKE_BASE + ctx * HW_WAKE_STRIDE;
+}
+
+/* The context in whose wake page all of a store of `bytes` at `offset` is; 0: in none. */
+static inline unsigned hw_woken(uint32_t offset, uint32_t bytes)
+{
+	unsigned ctx = (offset - HW_WAKE_BASE) / HW_WAKE_STRIDE;
+
+	if (offset < HW_WAKE_BASE || ctx >= HW_MAX_CONTEXTS || !bytes ||
+	    bytes > HW_WAKE_STRIDE - offset % HW_WAKE_STRIDE)
+		return 0;
+	return ctx;
 }
 
 #endif

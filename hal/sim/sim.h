@@ -58,7 +58,8 @@ struct sim_device *sim_device(struct sim *sim, unsigned index);
 /* Each is used as a device by itself. */
 struct sim_device *sim_function(struct sim *sim, unsigned index, unsigned function);
 
-/* Registers and doorbells (BAR0). bytes is 4 or 8 (8: two accesses at once). */
+/* Registers, doorbells and wake pages (BAR0). bytes is 4 or 8 (8: two accesses at once), of a
+ * store to a wake page any number. */
 uint64_t sim_mmio_read(struct sim_device *dev, uint32_t offset, unsigned bytes);
 void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes,
 		    uint64_t value);

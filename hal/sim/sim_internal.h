@@ -33,7 +33,7 @@
 #define SIM_MAX_PROGRAMS 65536u
 #define SIM_MAX_MAPS 65536u	/* of a context, and of the IOMMU */
 #define SIM_FAULTS 64u		/* records kept; older ones are overwritten */
-#define SIM_CONTRACT 0x00010003u	/* the version of DEVICE.md that this is: 1.3 */
+#define SIM_CONTRACT 0x00010004u	/* the version of DEVICE.md that this is: 1.4 */
 #define SIM_MAX_PEERS 64u	/* windows that a run may have bound */
 #define SIM_INLINE_NS 20000	/* HW_FEATURE_INLINE_NS after a reset */
 
@@ -400,6 +400,8 @@ unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out);
 void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail);
 /* A doorbell: a store, unless the engine is idle; then it may run the work. Without lock. */
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
+/* A store to a context's wake page, which may be nobody's. Without lock. */
+void sim_wake(struct sim_device *dev, unsigned ctx);
 /* Brings what doorbells said into the queues; under lock. Whoever tells of queues, or
  * changes them, calls it first: then doorbells count in the order in which they came. */
 void sim_queue_hear(struct sim_device *dev);
@@ -436,8 +438,9 @@ static inline int sim_fail(struct hw_fault *f, int status, uint64_t va, uint64_t
 /* The following under lock. Adds a queue to those of its engine, and takes it away. */
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q);
 void sim_queue_part(struct sim_device *dev, struct sim_queue *q);
-/* Wakes the engines for which a wait has ended; the others sleep on. */
-void sim_look_at_waiting(struct sim_device *dev);
+/* Wakes the engines for which a wait of the context's queues (0: of all) has ended; the others
+ * sleep on. */
+void sim_look_at_waiting(struct sim_device *dev, unsigned ctx);
 /* Stops what runs, waits for its end and empties the queue; also under admin_lock.
  * with_completions: what had not begun completes as DROPPED, else nothing completes. */
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions);

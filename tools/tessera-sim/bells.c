@@ -3,7 +3,8 @@
  * Doorbells. A slot of shared memory for each queue holds the newest tail that was not
  * rung yet; a thread takes what it finds and rings the model, which may work before it
  * returns. A client stores to the slots itself and, unless the thread says that it is
- * awake, adds to an eventfd; stores that come as messages are put there for it.
+ * awake, adds to an eventfd; stores that come as messages are put there for it, and
+ * beside them those to wake pages, which always are messages.
  *
  * The eventfds are watched edge-triggered and never read, because a read of one that
  * is shared with a hostile client may block. Memory and eventfds are new for each
@@ -30,6 +31,17 @@ static bool ring(struct bells *b, unsigned q, uint64_t rung)
 	return rung;
 }
 
+static bool wake_all(struct bells *b)
+{
+	uint64_t wakes = atomic_load_explicit(&b->wakes, memory_order_relaxed);
+
+	if (wakes)
+		wakes = atomic_exchange(&b->wakes, 0);
+	for (uint64_t w = wakes; w; w &= w - 1)
+		sim_mmio_write(b->sim, hw_wake((unsigned)__builtin_ctzll(w)), 4, 0);
+	return wakes;
+}
+
 /* Whether there was any. A request must find the work that was rung before it, for one to
  * drop it: its doorbell is taken first and rung last. */
 static bool ring_all(struct bells *b)
@@ -45,6 +57,7 @@ static bool ring_all(struct bells *b)
 	for (unsigned q = 1; q < HW_MAX_QUEUES; q++)
 		if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
 			any |= ring(b, q, atomic_exchange(&b->slots[q], 0));
+	any |= wake_all(b);
 	any |= ring(b, 0, request);
 	pthread_mutex_unlock(&b->lock);
 	return any;
@@ -57,6 +70,8 @@ static bool spin(struct bells *b)
 	int64_t until = clock_ns() + b->spin_ns;
 
 	while (clock_ns() < until && !atomic_load(&b->quit)) {
+		if (atomic_load_explicit(&b->wakes, memory_order_relaxed))
+			return true;
 		for (unsigned q = 0; q < HW_MAX_QUEUES; q++)
 			if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
 				return true;
@@ -131,7 +146,7 @@ int bells_open(struct bells *b, struct sim_device *sim, struct err *err)
 	return 0;
 }
 
-static void wake(struct bells *b)
+static void wake_thread(struct bells *b)
 {
 	uint64_t one = 1;
 
@@ -146,7 +161,7 @@ void bells_close(struct bells *b)
 
 	if (b->has_thread) {
 		atomic_store(&b->quit, true);
-		wake(b);
+		wake_thread(b);
 		pthread_join(b->thread, NULL);
 	}
 	if (b->slots)
@@ -160,7 +175,13 @@ void bells_close(struct bells *b)
 void bells_ring(struct bells *b, unsigned queue, uint32_t tail)
 {
 	atomic_store(&b->slots[queue], VFU_BELL_RUNG | tail);
-	wake(b);
+	wake_thread(b);
+}
+
+void bells_wake(struct bells *b, unsigned ctx)
+{
+	atomic_fetch_or(&b->wakes, 1ull << ctx);
+	wake_thread(b);
 }
 
 void bells_sync(struct bells *b, struct remotes *remotes)
@@ -175,6 +196,8 @@ void bells_hold(struct bells *b, bool drop)
 	pthread_mutex_lock(&b->lock);
 	for (unsigned q = 0; drop && q < HW_MAX_QUEUES; q++)
 		atomic_store(&b->slots[q], 0);
+	if (drop)
+		atomic_store(&b->wakes, 0);
 }
 
 void bells_go_on(struct bells *b)

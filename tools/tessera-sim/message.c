@@ -2,7 +2,7 @@
 /*
  * What each command of vfio-user does. A message is hostile bytes: every size is
  * checked before it is believed. Nothing here reads or writes a socket, and
- * nothing runs the device's work: doorbells go to their thread.
+ * nothing runs the device's work: doorbells and wakes go to their thread.
  *
  * What asks for nonsense gets an errno, as stock servers give it; whether the stream can
  * go on behind it is the session's to say.
@@ -245,8 +245,11 @@ static void write_control(struct device *d, uint32_t value)
 static void write_word(struct device *d, uint32_t offset, uint32_t value)
 {
 	uint32_t bell = offset - HW_DOORBELL_BASE;
+	unsigned ctx = hw_woken(offset, 4);
 
-	if (offset == HW_REG_CTRL)
+	if (ctx)
+		bells_wake(&d->bells, ctx);
+	else if (offset == HW_REG_CTRL)
 		write_control(d, value);
 	else if (offset < HW_DOORBELL_BASE)
 		sim_mmio_write(d->sim, offset, 4, value);
@@ -254,15 +257,20 @@ static void write_word(struct device *d, uint32_t offset, uint32_t value)
 		bells_ring(&d->bells, bell / HW_DOORBELL_STRIDE, value);
 }
 
-/* Registers take aligned words; the model answers and counts anything else. */
+/* Registers take aligned words; the model answers and counts anything else. Wake pages take any
+ * store. */
 static void access_bar0(struct device *d, uint32_t offset, uint8_t *data, uint32_t n,
 			bool write)
 {
+	if (write && hw_woken(offset, n)) {
+		bells_wake(&d->bells, hw_woken(offset, n));
+		return;
+	}
 	if (offset % 4 || n % 4) {
 		if (write)
-			sim_mmio_write(d->sim, offset, 1, 0);
+			sim_mmio_write(d->sim, offset, 0, 0);
 		else
-			sim_mmio_read(d->sim, offset, 1);
+			sim_mmio_read(d->sim, offset, 0);
 		if (!write)
 			memset(data, 0xff, n);
 		return;

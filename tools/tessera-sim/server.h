@@ -90,6 +90,7 @@ struct bells {
 	int page_fd, client_fd;		/* shadow memory and its eventfd, the client's too */
 	int own_fd, epoll;
 	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES], then the word of BELLS_AWAKE */
+	_Atomic uint64_t wakes;		/* contexts whose wake page was stored to, a bit each */
 	struct remotes *remotes;	/* to be fetched anew first; NULL: none */
 	pthread_mutex_t lock;		/* held while a doorbell is rung */
 	pthread_t thread;
@@ -105,7 +106,9 @@ struct bells {
 int bells_open(struct bells *b, struct sim_device *sim, struct err *err);
 void bells_close(struct bells *b);
 void bells_ring(struct bells *b, unsigned queue, uint32_t tail);
-/* From now on each doorbell first has `remotes` fetched anew (remote.c). */
+/* A store to a context's wake page. */
+void bells_wake(struct bells *b, unsigned ctx);
+/* From now on each doorbell and wake first has `remotes` fetched anew (remote.c). */
 void bells_sync(struct bells *b, struct remotes *remotes);
 /* No doorbell rings between the two; what was pending is forgotten if `drop`. */
 void bells_hold(struct bells *b, bool drop);

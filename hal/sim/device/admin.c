@@ -143,8 +143,13 @@ static int map(struct sim_device *dev, const struct hw_sqe *sqe)
 	status = fetch(dev, sqe->u.admin.addr, &m, sizeof(m));
 	if (status)
 		return status;
-	return sqe->op == HW_MAP ? sim_ctx_map(dev, sqe->id, &m) :
-				   sim_ctx_unmap(dev, sqe->id, m.va);
+	if (sqe->op == HW_MAP)
+		return sim_ctx_map(dev, sqe->id, &m);
+	status = sim_ctx_unmap(dev, sqe->id, m.va);
+	/* Whoever waits there can't any more. */
+	if (!status)
+		sim_look_at_waiting(dev, sqe->id);
+	return status;
 }
 
 static int trace(struct sim_device *dev, const struct hw_sqe *sqe, uint64_t *value)
@@ -539,7 +544,6 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		status = request(dev, &sqe, &value, &detail);
 		answer_with(dev, &lies, &sqe, status, value, detail);
 	}
-	sim_look_at_waiting(dev);
 	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_unlock(&dev->admin_lock);
 }

@@ -6,8 +6,9 @@
  * Rings are host memory that a hostile driver can change at any time, so a
  * descriptor is read once, into sim_queue.sqe, and judged there. One that waits for a
  * semaphore stays there, and its queue is looked at again when a semaphore of the
- * device is signalled or a doorbell rings. Each engine (compute, DMA) has a thread;
- * small work may also run on the thread that rings the doorbell, if the engine is
+ * device is signalled, its own doorbell rings or its context is woken. Each engine
+ * (compute, DMA) has a thread; small work may also run on the thread that rings the
+ * doorbell, if the engine is
  * idle and nothing is queued before it (HW_INLINE): an engine runs one descriptor at
  * a time, whoever lends it the thread. A doorbell of a busy engine is a store and no
  * more, as it is of a real device.
@@ -177,17 +178,32 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 	return true;
 }
 
-void sim_look_at_waiting(struct sim_device *dev)
+void sim_look_at_waiting(struct sim_device *dev, unsigned ctx)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct sim_engine *e = &dev->engines[i];
 
-		for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1)
-			if (is_runnable(dev, e, &dev->queues[__builtin_ctzll(w)])) {
+		for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1) {
+			struct sim_queue *q = &dev->queues[__builtin_ctzll(w)];
+
+			if ((!ctx || q->info.ctx == ctx) && is_runnable(dev, e, q)) {
 				sim_kick(e);
 				break;
 			}
+		}
 	}
+}
+
+void sim_wake(struct sim_device *dev, unsigned ctx)
+{
+	/* Whoever is about to wait says so before its last look: either we see that, or it
+	 * sees what was written before us. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!(atomic_load(&dev->engines[0].waiting) | atomic_load(&dev->engines[1].waiting)))
+		return;
+	pthread_mutex_lock(&dev->lock);
+	sim_look_at_waiting(dev, ctx);
+	pthread_mutex_unlock(&dev->lock);
 }
 
 static bool is_alive(const struct sim_device *dev)
@@ -495,7 +511,7 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 		;
 	sim_watch_write(&dev->watch, (const uint8_t *)sem, sizeof(*sem));
 	sim_cells_wrote(&dev->cells, sem, sizeof(*sem));
-	sim_look_at_waiting(dev);
+	sim_look_at_waiting(dev, 0);
 	return 0;
 }
 
@@ -853,9 +869,6 @@ void sim_queue_hear(struct sim_device *dev)
 		return;
 	for (rung = atomic_exchange(&dev->rung, 0); rung; rung &= rung - 1)
 		hear(dev, (unsigned)__builtin_ctzll(rung));
-	/* Queues that wait may wait for what the host wrote: a doorbell makes all of
-	 * them look again. */
-	sim_look_at_waiting(dev);
 }
 
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
@@ -867,9 +880,8 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 
 	atomic_store_explicit(&dev->bell[queue], tail, memory_order_relaxed);
 	atomic_fetch_or(&dev->rung, bit_of(dev, q));
-	/* A thread that is up looks at `rung` once more after it says that it is idle. What
-	 * waits on the other engine must not wait for this one. */
-	if (!atomic_load(&e->is_idle) && !atomic_load(&dev->engines[!is_dma].waiting))
+	/* A thread that is up looks at `rung` once more after it says that it is idle. */
+	if (!atomic_load(&e->is_idle))
 		return;
 	pthread_mutex_lock(&dev->lock);
 	sim_queue_hear(dev);

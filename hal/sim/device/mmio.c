@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BAR0: registers (regs.def), doorbells, the MSI-X table. Registers of 64 bits are two
- * of 32 to the bus. What regs.def does not name reads as 0 and ignores writes; what
+ * BAR0: registers (regs.def), doorbells, wake pages, the MSI-X table. Registers of 64 bits
+ * are two of 32 to the bus. What regs.def does not name reads as 0 and ignores writes; what
  * is misaligned or of another size reads as all ones and is counted.
  */
 #include "hal/sim/sim_internal.h"
@@ -217,6 +217,12 @@ static void write_word(struct sim_device *dev, uint32_t offset, uint32_t value)
 
 void sim_mmio_write(struct sim_device *dev, uint32_t offset, unsigned bytes, uint64_t value)
 {
+	unsigned ctx = hw_woken(offset, bytes);
+
+	if (ctx) {
+		sim_wake(dev, ctx);
+		return;
+	}
 	if (is_refused(dev, offset, bytes))
 		return;
 	write_word(dev, offset, (uint32_t)value);

@@ -29,7 +29,7 @@ struct manners {
 static struct {
 	struct manners manners;
 	int listener, fd;
-	unsigned n_region_asks, n_bells, n_maps;
+	unsigned n_region_asks, n_bells, n_wakes, n_maps;
 	bool has_irq;
 	uint32_t bell;
 	uint16_t refused;		/* errno of our own command */
@@ -99,6 +99,8 @@ static int answer(const struct vfu_header *h, const uint8_t *body, uint8_t *out,
 			memcpy(&srv.bell, body + sizeof(a), 4);
 			__atomic_fetch_add(&srv.n_bells, 1, __ATOMIC_RELEASE);
 		}
+		if (h->flags & VFU_NO_REPLY && a.offset == hw_wake(63))
+			__atomic_fetch_add(&srv.n_wakes, 1, __ATOMIC_RELEASE);
 		memcpy(out, &a, sizeof(a));
 		return sizeof(a);
 	case VFU_DMA_MAP:
@@ -335,6 +337,10 @@ static void doorbells_are_messages_where_none_are_shared(void **state)
 	assert_int_equal(bus->ops->read(bus, HW_REG_STATUS), 0);	/* behind it */
 	assert_int_equal(__atomic_load_n(&srv.n_bells, __ATOMIC_ACQUIRE), 1);
 	assert_int_equal(srv.bell, 0x12345678);
+	/* Those to wake pages always are. */
+	bus->ops->write(bus, hw_wake(63), 0);
+	assert_int_equal(bus->ops->read(bus, HW_REG_STATUS), 0);
+	assert_int_equal(__atomic_load_n(&srv.n_wakes, __ATOMIC_ACQUIRE), 1);
 	bus->ops->close(bus);
 	end_server();
 }

@@ -420,6 +420,82 @@ static void an_awake_server_needs_no_kick(void **state)
 	take_down(&r);
 }
 
+/* The completion that is n-th of a ring at `at`, which has 16 entries. */
+static struct hw_cqe completion(const struct rig *r, uint32_t at, uint32_t n)
+{
+	struct hw_cqe *c = (struct hw_cqe *)(r->page + at) + n % 16;
+	int64_t until = clock_after(5000000000);
+
+	while ((__atomic_load_n(&c->phase, __ATOMIC_ACQUIRE) & 1) != ((n / 16 + 1) & 1))
+		assert_true(clock_ns() < until);
+	return *c;
+}
+
+/* A request of queue 0; its value. */
+static uint64_t request(struct rig *r, uint8_t op, uint16_t id, const void *in, size_t bytes)
+{
+	struct hw_cqe c;
+
+	memcpy(r->page + 8192, in, bytes);
+	((struct hw_sqe *)r->page)[r->tail % 16] = (struct hw_sqe){
+		.op = op, .id = id, .u.admin = { RIG_IOVA + 8192, 0, 1024 } };
+	write32(r->fd, 0, hw_doorbell(0), ++r->tail);
+	c = completion(r, 4096, r->tail - 1);
+	assert_int_equal(c.status, 0);
+	return c.value;
+}
+
+/* Stores to a context's wake page are messages of any size, alone or many in one. */
+static void a_message_wakes_who_waits(void **state)
+{
+	static const struct { uint32_t at, bytes; } stores[] = {
+		{ 0, 4 }, { 0, 8 }, { 7, 1 }, { 2, 2 }, { 0xffc, 4 }, { 0, 4096 }, { 0xfff, 1 },
+	};
+	struct hw_map map = { .va = 1ull << 32, .pa = RIG_IOVA + 8192, .bytes = 4096,
+			      .flags = HW_MAP_HOST };
+	struct hw_queue queue = { .sq_iova = RIG_IOVA + 1024, .cq_iova = RIG_IOVA + 4096 + 1024,
+				  .n_entries = 16, .cls = HW_CLASS_DMA, .vector = HW_NO_VECTOR };
+	struct vfu_region_access a = { .region = 0 };
+	uint8_t body[sizeof(a) + 4096] = { 0 };
+	uint64_t *sem, bad;
+	struct rig r;
+	uint16_t ctx;
+	unsigned id;
+
+	(void)state;
+	set_up(&r);
+	sem = (uint64_t *)(void *)(r.page + 8192 + 2048);
+	queue.ctx = ctx = (uint16_t)request(&r, HW_CTX_CREATE, 0, NULL, 0);
+	request(&r, HW_MAP, ctx, &map, sizeof(map));
+	id = (unsigned)request(&r, HW_QUEUE_CREATE, 0, &queue, sizeof(queue));
+	bad = read_at(r.fd, 0, HW_REG_BADACC, 4);
+	for (uint32_t i = 0; i < 3 * sizeof(stores) / sizeof(stores[0]); i++) {
+		uint32_t n = stores[i / 3].bytes;
+		struct hw_queue_state *s = (void *)(r.page + 8192);
+
+		((struct hw_sqe *)(r.page + 1024))[i % 16] = (struct hw_sqe){
+			.op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = map.va + 2048,
+			.wait_value = i + 1 };
+		write32(r.fd, 0, hw_doorbell(id), i + 1);
+		do
+			request(&r, HW_LOG_PAGE, HW_LOG_QUEUES, NULL, 0);
+		while (s->is != HW_QUEUE_WAITING);
+		__atomic_store_n(sem, i + 1, __ATOMIC_SEQ_CST);
+		request(&r, HW_LOG_PAGE, HW_LOG_QUEUES, NULL, 0);
+		assert_int_equal(s->is, HW_QUEUE_WAITING);
+		a.offset = hw_wake(ctx) + stores[i / 3].at;
+		a.count = n;
+		memcpy(body, &a, sizeof(a));
+		assert_int_equal(ask(r.fd, VFU_REGION_WRITE, body, sizeof(a) + n, NULL, 0), 0);
+		assert_int_equal(completion(&r, 4096 + 1024, i).status, 0);
+	}
+	/* A store that leaves the page is none to it. */
+	assert_int_equal(read_at(r.fd, 0, HW_REG_BADACC, 4), bad);
+	write_at(r.fd, 0, hw_wake(ctx) + 0xffe, &bad, 4);
+	assert_int_equal(read_at(r.fd, 0, HW_REG_BADACC, 4), bad + 1);
+	take_down(&r);
+}
+
 static void dma_waits_for_the_bus_master_bit(void **state)
 {
 	uint16_t none = 0;
@@ -586,6 +662,7 @@ int main(void)
 		cmocka_unit_test(unmap_takes_all_inside_and_minds_nothing),
 		cmocka_unit_test(work_reaches_memory_and_interrupts),
 		cmocka_unit_test(an_awake_server_needs_no_kick),
+		cmocka_unit_test(a_message_wakes_who_waits),
 		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
 		cmocka_unit_test(rings_may_lie_on_scattered_pages),
 		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),

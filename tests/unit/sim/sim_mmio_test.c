@@ -41,7 +41,7 @@ static void registers_read_their_reset_values(void **state)
 	(void)state;
 	sim_flr(t.dev);
 	assert_int_equal(read4(HW_REG_ID), 0x7e551234);
-	assert_int_equal(read4(HW_REG_VERSION), 0x00010003);
+	assert_int_equal(read4(HW_REG_VERSION), 0x00010004);
 	assert_int_equal(read8(HW_REG_CAP), 64 | 32 << 16 | 16ull << 32 | 1ull << 48);
 	assert_int_equal(read4(HW_REG_CTRL), 0);
 	assert_int_equal(read4(HW_REG_STATUS), 0);
@@ -165,6 +165,39 @@ static void doorbells_of_nothing_are_counted(void **state)
 	assert_int_equal(t_ask(&t, &t.work, (struct hw_sqe){ .op = HW_NOP }), 0);
 }
 
+/* Stores to wake pages may have any size; what is not all in one page of a context's is as
+ * anywhere else. */
+static void wake_pages_take_any_store_and_read_as_0(void **state)
+{
+	static const struct { uint32_t offset; unsigned bytes; } bad[] = {
+		{ HW_WAKE_BASE + 1, 4 }, { HW_WAKE_BASE + 8, 2 }, { HW_WAKE_BASE + 0xffe, 4 },
+		{ HW_WAKE_BASE + 0x1ffe, 4 }, { HW_WAKE_BASE + 0x1000, 0 },
+		{ HW_WAKE_BASE + 0x1000, 0x1001 },
+		{ HW_WAKE_BASE + HW_MAX_CONTEXTS * HW_WAKE_STRIDE, 1 },
+	};
+	unsigned n = sizeof(bad) / sizeof(bad[0]);
+	uint64_t before = read4(HW_REG_BADACC);
+
+	(void)state;
+	for (unsigned ctx = 1; ctx < HW_MAX_CONTEXTS; ctx++) {
+		for (unsigned bytes = 1; bytes <= 64; bytes++) {
+			sim_mmio_write(t.dev, hw_wake(ctx) + bytes, bytes, ~0ull);
+			sim_mmio_write(t.dev, hw_wake(ctx) + HW_PAGE - bytes, bytes, 0);
+		}
+		assert_int_equal(read4(hw_wake(ctx)), 0);
+		assert_int_equal(read8(hw_wake(ctx) + HW_PAGE - 8), 0);
+	}
+	/* No context has number 0. */
+	write4(hw_wake(0), 1);
+	assert_int_equal(read4(HW_REG_BADACC), before);
+	for (unsigned i = 0; i < n; i++)
+		sim_mmio_write(t.dev, bad[i].offset, bad[i].bytes, 0);
+	assert_int_equal(read4(HW_REG_BADACC), before + n);
+	assert_int_equal((uint32_t)sim_mmio_read(t.dev, hw_wake(1) + 1, 1), 0xffffffff);
+	assert_int_equal(read4(HW_REG_BADACC), before + n + 1);
+	assert_int_equal(t_ask(&t, &t.work, (struct hw_sqe){ .op = HW_NOP }), 0);
+}
+
 static uint64_t count_of(int fd)
 {
 	uint64_t n = 0;
@@ -269,6 +302,7 @@ int main(void)
 		cmocka_unit_test(the_clock_runs_through_resets),
 		cmocka_unit_test(enabling_checks_the_rings),
 		cmocka_unit_test(doorbells_of_nothing_are_counted),
+		cmocka_unit_test(wake_pages_take_any_store_and_read_as_0),
 		cmocka_unit_test(masked_vectors_wait_for_unmasking),
 		cmocka_unit_test(the_table_keeps_its_words),
 		cmocka_unit_test(options_are_read_and_named_when_wrong),

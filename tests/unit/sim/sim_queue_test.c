@@ -2,6 +2,7 @@
 /* Rings, order, semaphores, priorities, inline work. */
 #include "tests/unit/sim/sim_test.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #define SEM(i) (T_HBM_VA + 8 * (i))	/* semaphores at the start of HBM */
@@ -131,7 +132,7 @@ static void queues_wait_for_each_other(void **state)
 	assert_false(t_poll(&t, &t.work));
 	assert_int_equal(t_admin(&t, HW_NOP, 0, 0), 0);
 	__atomic_store_n(sem(0), 1, __ATOMIC_RELEASE);
-	t_ring_bell(&t, &t.work);	/* host writes count at doorbells */
+	sim_mmio_write(t.dev, hw_wake(t.ctx), 4, 0);	/* host writes count at wakes */
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(t_take(&t, &t.work), 0);
 		assert_int_equal(t_take(&t, &t.dma), 0);
@@ -140,44 +141,165 @@ static void queues_wait_for_each_other(void **state)
 	}
 }
 
-static void any_doorbell_shows_what_the_host_wrote(void **state)
+static void put_wait(struct t_ring *q, uint64_t va, uint64_t value)
 {
-	(void)state;
-	clear_sems();
-	t_put(&t, &t.work, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
-		.wait_va = T_HOST_VA, .wait_value = 7 });
-	*(uint64_t *)t.window = 0;
-	t_ring_bell(&t, &t.work);
-	__atomic_store_n((uint64_t *)t.window, 8, __ATOMIC_RELEASE);
-	t_ask(&t, &t.dma, nop(1));
-	assert_int_equal(t_take(&t, &t.work), 0);
-	t_put(&t, &t.work, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
-		.wait_va = T_HOST_VA, .wait_value = 9 });
-	t_ring_bell(&t, &t.work);
-	t_ask(&t, &t.dma, nop(2));
-	assert_false(t_poll(&t, &t.work));
-	__atomic_store_n((uint64_t *)t.window, 9, __ATOMIC_RELEASE);
-	assert_int_equal(t_admin(&t, HW_NOP, 0, 0), 0);
-	assert_int_equal(t_take(&t, &t.work), 0);
+	t_put(&t, q, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = va,
+				      .wait_value = value });
+	t_ring_bell(&t, q);
 }
 
-static void a_busy_engines_doorbell_shows_it_to_the_other(void **state)
+/* A store of any size at any place of the page will do; nothing else does, but what makes the
+ * engine of the waiting queue look for work. */
+static void a_wake_shows_what_the_host_wrote(void **state)
+{
+	static const struct { uint32_t at; unsigned bytes; } stores[] = {
+		{ 0, 4 }, { 0, 8 }, { 1, 1 }, { 6, 2 }, { 0xffc, 4 }, { 0xfff, 1 }, { 3, 64 },
+	};
+	uint64_t *sem0 = (uint64_t *)t.window;
+
+	(void)state;
+	*sem0 = 0;
+	for (unsigned i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
+		put_wait(&t.work, T_HOST_VA, i + 1);
+		/* The queue is seen to wait before the semaphore is written. */
+		while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
+			;
+		__atomic_store_n(sem0, i + 1, __ATOMIC_RELEASE);
+		t_ask(&t, &t.dma, nop(1));
+		assert_int_equal(t_admin(&t, HW_NOP, 0, 0), 0);
+		assert_int_equal(t_queue_state(&t, t.work.id), HW_QUEUE_WAITING);
+		sim_mmio_write(t.dev, hw_wake(t.ctx) + stores[i].at, stores[i].bytes, i);
+		assert_int_equal(t_take(&t, &t.work), 0);
+	}
+}
+
+static void a_wake_is_seen_beside_a_busy_engine(void **state)
 {
 	uint32_t id;
 
 	(void)state;
 	clear_sems();
 	id = occupy(&t.work, 0);
-	t_put(&t, &t.dma, (struct hw_sqe){ .op = HW_SEMAPHORE, .flags = HW_WAIT,
-		.wait_va = SEM(2), .wait_value = 1 });
-	t_ring_bell(&t, &t.dma);
+	put_wait(&t.dma, SEM(2), 1);
 	assert_false(t_poll(&t, &t.dma));
 	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
-	t_put(&t, &t.work, nop(1));
-	t_ring_bell(&t, &t.work);
+	sim_mmio_write(t.dev, hw_wake(t.ctx), 4, 0);
 	assert_int_equal(t_take(&t, &t.dma), 0);
 	free_up(&t.work, id);
-	assert_int_equal(t_take(&t, &t.work), HW_ST_DROPPED);
+}
+
+/* Two contexts whose queues wait on an engine each, both for what is there. */
+static void a_wake_is_its_contexts_alone(void **state)
+{
+	struct t_ring other;
+	unsigned ctx;
+
+	(void)state;
+	clear_sems();
+	assert_int_equal(t_admin(&t, HW_CTX_CREATE, 0, 0), 0);
+	ctx = (unsigned)t.cqe.value;
+	assert_int_equal(t_map(&t, ctx, T_HBM_VA, 0, t.hbm_bytes, HW_MAP_WRITE), 0);
+	assert_int_equal(t_queue(&t, &other, (struct hw_queue){
+		.ctx = (uint16_t)ctx, .cls = HW_CLASS_DMA, .vector = HW_NO_VECTOR }), 0);
+	put_wait(&t.work, SEM(2), 1);
+	put_wait(&other, SEM(2), 1);
+	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING ||
+	       t_queue_state(&t, other.id) != HW_QUEUE_WAITING)
+		;
+	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
+	/* Those of nobody, too. */
+	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++)
+		if (i != t.ctx && i != ctx)
+			sim_mmio_write(t.dev, hw_wake(i), 4, 1);
+	assert_int_equal(t_queue_state(&t, t.work.id), HW_QUEUE_WAITING);
+	sim_mmio_write(t.dev, hw_wake(t.ctx), 4, 1);
+	assert_int_equal(t_take(&t, &t.work), 0);
+	assert_int_equal(t_queue_state(&t, other.id), HW_QUEUE_WAITING);
+	sim_mmio_write(t.dev, hw_wake(ctx), 4, 1);
+	assert_int_equal(t_take(&t, &other), 0);
+	/* Its page is nobody's now, and wakes nobody. */
+	assert_int_equal(t_admin(&t, HW_CTX_DESTROY, ctx, 0), 0);
+	put_wait(&t.work, SEM(3), 1);
+	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
+		;
+	__atomic_store_n(sem(3), 1, __ATOMIC_RELEASE);
+	sim_mmio_write(t.dev, hw_wake(ctx), 4, 1);
+	assert_int_equal(t_queue_state(&t, t.work.id), HW_QUEUE_WAITING);
+	sim_mmio_write(t.dev, hw_wake(t.ctx), 4, 1);
+	assert_int_equal(t_take(&t, &t.work), 0);
+}
+
+struct waker {
+	unsigned ctx;
+	atomic_bool stop;
+	unsigned long n;
+};
+
+static void *wake_all_the_time(void *arg)
+{
+	struct waker *w = arg;
+
+	for (; !w->stop; w->n++)
+		sim_mmio_write(t.dev, hw_wake(w->ctx), 4, 0);
+	return NULL;
+}
+
+/* No wake comes between the look at a semaphore and the sleep; and those too many do no harm. */
+static void no_wake_is_lost_and_none_too_many_harms(void **state)
+{
+	struct waker w = { .ctx = t.ctx };
+	pthread_t thread;
+
+	(void)state;
+	clear_sems();
+	for (uint64_t i = 1; i <= 3000; i++) {
+		put_wait(&t.dma, SEM(2), i);
+		__atomic_store_n(sem(2), i, __ATOMIC_RELEASE);
+		sim_mmio_write(t.dev, hw_wake(t.ctx), 4, 0);
+		assert_int_equal(t_take(&t, &t.dma), 0);
+	}
+	assert_int_equal(pthread_create(&thread, NULL, wake_all_the_time, &w), 0);
+	for (uint64_t i = 1; i <= 3000; i++) {
+		put_wait(&t.dma, SEM(3), i);
+		put_wait(&t.work, SEM(4), i);
+		__atomic_store_n(sem(3), i, __ATOMIC_RELEASE);
+		__atomic_store_n(sem(4), i, __ATOMIC_RELEASE);
+		assert_int_equal(t_take(&t, &t.dma), 0);
+		assert_int_equal(t_take(&t, &t.work), 0);
+		assert_int_equal(t.cqe.sq_head, t.work.head);
+	}
+	w.stop = true;
+	pthread_join(thread, NULL);
+}
+
+/* Its doorbell with the old tail has the device look at a queue, too, as before there were wake
+ * pages. */
+static void a_queues_own_doorbell_wakes_it(void **state)
+{
+	(void)state;
+	clear_sems();
+	put_wait(&t.work, SEM(2), 1);
+	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
+		;
+	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
+	t_ring_bell(&t, &t.work);
+	assert_int_equal(t_take(&t, &t.work), 0);
+}
+
+/* Who waits where there is no memory any more hears of it, unasked. */
+static void who_waits_where_nothing_is_any_more_faults(void **state)
+{
+	uint64_t va = 1ull << 41;
+
+	(void)state;
+	clear_sems();
+	assert_int_equal(t_map(&t, t.ctx, va, 0, HW_PAGE, 0), 0);
+	put_wait(&t.work, va + (SEM(2) - T_HBM_VA) % HW_PAGE, UINT64_MAX);
+	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
+		;
+	assert_int_equal(t_unmap(&t, t.ctx, va), 0);
+	assert_int_equal(t_take(&t, &t.work), HW_ST_MAP);
+	assert_int_equal(t_reset(&t, &t.work), 0);
 }
 
 static void signals_never_lower(void **state)
@@ -506,8 +628,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(completions_come_in_order_lap_after_lap),
 		cmocka_unit_test(queues_wait_for_each_other),
-		cmocka_unit_test(any_doorbell_shows_what_the_host_wrote),
-		cmocka_unit_test(a_busy_engines_doorbell_shows_it_to_the_other),
+		cmocka_unit_test(a_wake_shows_what_the_host_wrote),
+		cmocka_unit_test(a_wake_is_seen_beside_a_busy_engine),
+		cmocka_unit_test(a_wake_is_its_contexts_alone),
+		cmocka_unit_test(no_wake_is_lost_and_none_too_many_harms),
+		cmocka_unit_test(a_queues_own_doorbell_wakes_it),
+		cmocka_unit_test(who_waits_where_nothing_is_any_more_faults),
 		cmocka_unit_test(signals_never_lower),
 		cmocka_unit_test(failures_do_not_signal),
 		cmocka_unit_test(waiting_and_idling_burn_no_cpu),

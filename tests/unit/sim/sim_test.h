@@ -149,6 +149,18 @@ static inline unsigned t_admin(struct t_sim *t, unsigned op, unsigned id, uint64
 			     .bytes = T_ARGS_PAGES * HW_PAGE } });
 }
 
+/* What log page QUEUES says a queue is (enum hw_queue_is); 0: there is none. */
+static inline unsigned t_queue_state(struct t_sim *t, unsigned id)
+{
+	const struct hw_queue_state *s = t_args(t);
+
+	assert_int_equal(t_admin(t, HW_LOG_PAGE, HW_LOG_QUEUES, 0), 0);
+	for (uint64_t i = 0; i < t->cqe.value / sizeof(*s); i++)
+		if (s[i].queue == id)
+			return s[i].is;
+	return 0;
+}
+
 /* ---- what queue 0 makes ---- */
 
 static inline unsigned t_map(struct t_sim *t, unsigned ctx, uint64_t va, uint64_t pa,
