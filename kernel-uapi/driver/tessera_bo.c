@@ -6,7 +6,8 @@
  * another device may reach it by a dma-buf.
  *
  * CPU mappings are made in the fault handler alone, so that they can be taken away: by
- * the core at unplug, by us from a doorbell whose queue has ended.
+ * the core at unplug, by us from a doorbell whose queue has ended and a wake page whose
+ * context has.
  *
  * Nothing here moves data between CPU and device: a kernel that bounces DMA, or a
  * machine whose devices do not see its caches, is refused.
@@ -62,7 +63,7 @@ static struct tessera_device *bo_device(struct tessera_bo *bo)
 /* Memory of the system, and ours: not HBM, registers or another device's. */
 static bool is_counted(struct tessera_bo *bo)
 {
-	return bo->kind != TESSERA_BO_HBM && bo->kind != TESSERA_BO_DOORBELL &&
+	return bo->kind != TESSERA_BO_HBM && bo->kind != TESSERA_BO_BAR0 &&
 	       bo->kind != TESSERA_BO_IMPORT;
 }
 
@@ -396,15 +397,14 @@ struct tessera_bo *tessera_bo_ring(struct tessera_device *tdev, size_t bytes)
 	return ERR_PTR(-ENOMEM);
 }
 
-struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
-				       unsigned int hw_queue)
+struct tessera_bo *tessera_bo_bar0(struct tessera_device *tdev, u32 offset)
 {
-	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_DOORBELL, PAGE_SIZE);
+	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_BAR0, PAGE_SIZE);
 
 	if (IS_ERR(bo))
 		return bo;
 	bo->is_private = true;
-	bo->hw_queue = hw_queue;
+	bo->offset = offset;
 	bo->dummy = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (bo->dummy)
 		return bo;
@@ -414,17 +414,46 @@ struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
 
 void tessera_bo_revoke(struct tessera_bo *bo)
 {
+	if (!bo)
+		return;
 	mutex_lock(&bo->lock);
-	bo->is_revoked = true;
+	WRITE_ONCE(bo->is_revoked, true);
 	drm_vma_node_unmap(&bo->base.vma_node, bo->base.dev->anon_inode->i_mapping);
 	mutex_unlock(&bo->lock);
 }
 
-static vm_fault_t fault_doorbell(struct vm_fault *vmf, struct tessera_bo *bo)
+/* One that is not revoked, and a reference to it; or NULL. */
+static struct tessera_bo *find_bar0(struct tessera_device *tdev)
+{
+	struct tessera_bo *bo, *found = NULL;
+
+	mutex_lock(&tdev->bos_lock);
+	list_for_each_entry(bo, &tdev->bos, link) {
+		if (bo->kind == TESSERA_BO_BAR0 && !READ_ONCE(bo->is_revoked) &&
+		    kref_get_unless_zero(&bo->base.refcount)) {
+			found = bo;
+			break;
+		}
+	}
+	mutex_unlock(&tdev->bos_lock);
+	return found;
+}
+
+void tessera_bo_revoke_all(struct tessera_device *tdev)
+{
+	struct tessera_bo *bo;
+
+	while ((bo = find_bar0(tdev))) {
+		tessera_bo_revoke(bo);
+		tessera_bo_put(bo);
+	}
+}
+
+static vm_fault_t fault_bar0(struct vm_fault *vmf, struct tessera_bo *bo)
 {
 	struct tessera_device *tdev = bo_device(bo);
 	struct vm_area_struct *vma = vmf->vma;
-	phys_addr_t page = tdev->bar0 + hw_doorbell(bo->hw_queue);
+	phys_addr_t page = tdev->bar0 + bo->offset;
 	vm_fault_t ret;
 	int idx;
 
@@ -476,8 +505,8 @@ static vm_fault_t bo_fault(struct vm_fault *vmf)
 	vm_fault_t ret = VM_FAULT_SIGBUS;
 	int idx;
 
-	if (bo->kind == TESSERA_BO_DOORBELL)
-		return fault_doorbell(vmf, bo);
+	if (bo->kind == TESSERA_BO_BAR0)
+		return fault_bar0(vmf, bo);
 	if (bo->kind == TESSERA_BO_USERPTR || bo->kind == TESSERA_BO_IMPORT)
 		return ret;
 	if (drm_dev_enter(bo->base.dev, &idx)) {
@@ -508,13 +537,13 @@ static int bo_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
-	/* A queue has one driver: a child has no part of it. */
+	/* A queue has one driver: a child has no part of it, nor of its context's wake page. */
 	if (bo->is_private)
 		vm_flags_set(vma, VM_DONTCOPY);
 	vma->vm_page_prot = vm_get_page_prot(vma->vm_flags);
 	if (bo->kind == TESSERA_BO_HBM)
 		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
-	else if (bo->kind == TESSERA_BO_DOORBELL)
+	else if (bo->kind == TESSERA_BO_BAR0)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	return 0;
 }
@@ -572,7 +601,7 @@ tessera_bo_import_sg_table(struct drm_device *drm, struct dma_buf_attachment *at
 	return &bo->base;
 }
 
-static int bo_handle(struct tessera_bo *bo, struct drm_file *file, u32 *handle,
+int tessera_bo_share(struct tessera_bo *bo, struct drm_file *file, u32 *handle,
 		     u64 *mmap_offset)
 {
 	int ret = 0;
@@ -620,7 +649,7 @@ static int map_and_give(struct tessera_bo *bo, struct drm_tessera_bo_create *arg
 		return -ENOENT;
 	ret = tessera_ctx_map(ctx, bo, 0, 0, HW_MAP_WRITE, &args->va);
 	if (!ret) {
-		ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
+		ret = tessera_bo_share(bo, file, &args->handle, &args->mmap_offset);
 		if (ret)
 			tessera_ctx_unmap(ctx, args->va, bo);
 	}
@@ -643,7 +672,7 @@ int tessera_ioctl_bo_create(struct drm_device *drm, void *data, struct drm_file 
 	if (args->ctx)
 		ret = map_and_give(bo, args, file);
 	else
-		ret = bo_handle(bo, file, &args->handle, &args->mmap_offset);
+		ret = tessera_bo_share(bo, file, &args->handle, &args->mmap_offset);
 	tessera_bo_put(bo);
 	return ret;
 }
@@ -706,7 +735,7 @@ int tessera_ioctl_bo_userptr(struct drm_device *drm, void *data, struct drm_file
 	if (!ret)
 		ret = map_guarded(bo);
 	if (!ret)
-		ret = bo_handle(bo, file, &args->handle, NULL);
+		ret = tessera_bo_share(bo, file, &args->handle, NULL);
 	tessera_bo_put(bo);
 	return ret;
 }

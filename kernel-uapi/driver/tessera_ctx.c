@@ -138,7 +138,7 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		return -EINVAL;
 	if (*va && (check_add_overflow(*va, bytes, &end) || end > S64_MAX))
 		return -EINVAL;
-	if (bo->is_private || bo->kind == TESSERA_BO_DOORBELL)
+	if (bo->is_private)
 		return -EINVAL;
 	if (bo->is_read_only && flags & HW_MAP_WRITE)
 		return -EACCES;
@@ -218,6 +218,7 @@ static void ctx_free(struct kref *ref)
 		mapping_free(container_of(node, struct tessera_mapping, node));
 	drm_mm_takedown(&ctx->va);
 	xa_destroy(&ctx->programs);
+	tessera_bo_put(ctx->wake);
 	if (ctx->timeline)
 		drm_syncobj_put(ctx->timeline);
 	kfree(ctx);
@@ -282,7 +283,7 @@ void tessera_ctx_end(struct tessera_ctx *ctx)
 	tessera_ctx_put(ctx);
 }
 
-static struct tessera_ctx *ctx_new(struct tessera_device *tdev, struct tessera_file *f)
+static struct tessera_ctx *ctx_alloc(struct tessera_device *tdev, struct tessera_file *f)
 {
 	struct tessera_ctx *ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 
@@ -315,57 +316,25 @@ static int ctx_start(struct tessera_ctx *ctx)
 	return 0;
 }
 
-int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file)
+struct tessera_ctx *tessera_ctx_new(struct tessera_device *tdev, struct tessera_file *f)
 {
-	struct drm_tessera_ctx_create *args = data;
-	struct tessera_device *tdev = to_tessera(drm);
-	struct tessera_file *f = file->driver_priv;
-	unsigned int tries = 0;
+	int ret = tessera_use(f->usage, TESSERA_USE_CONTEXTS, 1);
 	struct tessera_ctx *ctx;
-	u32 id;
-	int ret;
 
-	if (args->flags || args->zero)
-		return -EINVAL;
-	ret = tessera_use(f->usage, TESSERA_USE_CONTEXTS, 1);
 	if (ret)
-		return ret;
-	ctx = ctx_new(tdev, f);
-	if (!ctx) {
-		tessera_unuse(f->usage, TESSERA_USE_CONTEXTS, 1);
-		return -ENOMEM;
-	}
-	ret = drm_syncobj_create(&ctx->timeline, 0, NULL);
-	/* A reset that comes between is nothing to a context that is not yet. */
-	while (!ret) {
+		return ERR_PTR(ret);
+	ctx = ctx_alloc(tdev, f);
+	ret = ctx ? drm_syncobj_create(&ctx->timeline, 0, NULL) : -ENOMEM;
+	if (!ret)
 		ret = tessera_settle_interruptible(tdev);
-		if (ret)
-			break;
+	if (!ret)
 		ret = ctx_start(ctx);
-		if (ret != -ECANCELED || ++tries == 3)
-			break;
-		ret = 0;
-	}
-	if (ret) {
-		tessera_unuse(f->usage, TESSERA_USE_CONTEXTS, 1);
+	if (!ret)
+		return ctx;
+	tessera_unuse(f->usage, TESSERA_USE_CONTEXTS, 1);
+	if (ctx)
 		tessera_ctx_put(ctx);
-		return ret;
-	}
-	/* The place first, then the handle, which nobody could take back. */
-	ret = xa_alloc(&f->ctxs, &id, NULL, xa_limit_31b, GFP_KERNEL_ACCOUNT);
-	if (!ret) {
-		ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
-		if (ret)
-			xa_erase(&f->ctxs, id);
-	}
-	if (ret) {
-		tessera_ctx_end(ctx);
-		return ret;
-	}
-	args->id = id;
-	/* From here on another thread may use or end it. */
-	xa_store(&f->ctxs, id, ctx, GFP_KERNEL_ACCOUNT);
-	return 0;
+	return ERR_PTR(ret);
 }
 
 static int map_one(struct tessera_ctx *ctx, struct drm_file *file,

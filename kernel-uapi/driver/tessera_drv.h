@@ -196,6 +196,7 @@ struct tessera_ctx {
 	struct drm_mm va;
 	struct xarray programs;
 	struct tessera_trace trace;
+	struct tessera_bo *wake;	/* a reference, or NULL; constant once it is known */
 	struct drm_syncobj *timeline;
 	struct mutex submit_lock;	/* over point: order of fences on timeline */
 	u64 point;
@@ -209,7 +210,7 @@ enum tessera_bo_kind {
 	TESSERA_BO_CONTIGUOUS,	/* pages that the device sees as one piece */
 	TESSERA_BO_USERPTR,
 	TESSERA_BO_IMPORT,	/* another device's dma-buf */
-	TESSERA_BO_DOORBELL,	/* a page of BAR0 */
+	TESSERA_BO_BAR0,	/* a page of registers: a doorbell, or a wake page */
 };
 
 struct tessera_bo {
@@ -217,11 +218,11 @@ struct tessera_bo {
 	enum tessera_bo_kind kind;
 	struct list_head link;		/* of tdev.bos */
 	bool is_read_only;		/* for the device (USERPTR) or the CPU (a CQ) */
-	bool is_private;		/* part of a queue: neither exported nor mapped by MAP */
-	bool is_revoked;		/* DOORBELL: its queue is gone; under lock */
+	bool is_private;		/* of a queue or BAR0: neither exported nor mapped by MAP */
+	bool is_revoked;		/* BAR0: its queue or context is gone; under lock */
 	bool is_one_piece;		/* CONTIGUOUS: of physical memory, too */
 	bool is_detached;		/* the device is unbound: no DMA address any more */
-	struct mutex lock;		/* over the page tables of a DOORBELL */
+	struct mutex lock;		/* over the page tables of BAR0 */
 	struct drm_mm_node hbm;
 	struct page **pages;		/* SYSTEM, CONTIGUOUS, USERPTR; until the end */
 	struct sg_table *sgt;		/* the same and IMPORT; until it is detached */
@@ -230,8 +231,8 @@ struct tessera_bo {
 	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
 	struct tessera_usage *usage;	/* HBM: who is charged, a reference */
 	struct tessera_charge *charge;	/* HBM: of a cgroup; or NULL */
-	unsigned int hw_queue;		/* DOORBELL */
-	struct page *dummy;		/* DOORBELL: what stores hit after the queue */
+	u32 offset;			/* BAR0: where */
+	struct page *dummy;		/* BAR0: what stores hit once it is revoked */
 };
 
 enum tessera_queue_state {
@@ -407,12 +408,17 @@ int tessera_clear(struct tessera_device *tdev, u64 start, u64 bytes);
 void tessera_clear_print(struct tessera_device *tdev, struct drm_printer *p);
 
 /* tessera_ctx.c */
+/* A context on the device, which nobody knows yet; back by tessera_ctx_end. ECANCELED: a reset
+ * came between. */
+struct tessera_ctx *tessera_ctx_new(struct tessera_device *tdev, struct tessera_file *f);
 void tessera_ctx_put(struct tessera_ctx *ctx);
 struct tessera_ctx *tessera_ctx_get(struct tessera_file *f, u32 id);
-/* On the device and in its maps; its queues have ended. Puts the caller's reference. */
+/* On the device and in its maps; its queues have ended, its wake page is revoked. Puts the
+ * caller's reference. */
 void tessera_ctx_end(struct tessera_ctx *ctx);
 bool tessera_ctx_is_lost(struct tessera_ctx *ctx);
-/* On the device alone: it is lost from here on, as by a function reset. Its queues are stopped. */
+/* On the device alone: it is lost from here on, as by a function reset. Its queues are stopped,
+ * its wake page is revoked. */
 void tessera_ctx_stop(struct tessera_ctx *ctx);
 int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		    u64 bytes, u32 flags, u64 *va);
@@ -420,7 +426,6 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 struct tessera_mapping *tessera_ctx_mapping(struct tessera_ctx *ctx, u64 va, u64 bytes);
 /* A whole mapping; bo: only if it is of that buffer. */
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo);
-int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_unmap(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_program_create(struct drm_device *drm, void *data,
@@ -441,9 +446,15 @@ int tessera_ioctl_trace_stop(struct drm_device *drm, void *data, struct drm_file
 int tessera_bo_probe(struct tessera_device *tdev);
 /* Contiguous, and mapped for the kernel too. */
 struct tessera_bo *tessera_bo_ring(struct tessera_device *tdev, size_t bytes);
-struct tessera_bo *tessera_bo_doorbell(struct tessera_device *tdev,
-				       unsigned int hw_queue);
+/* The page of BAR0 at `offset`, for the one to whom it is; a reset that has begun since
+ * may have missed it. */
+struct tessera_bo *tessera_bo_bar0(struct tessera_device *tdev, u32 offset);
+/* Of BAR0: mappings, those that come too, lead to a page of nobody's. NULL is fine. */
 void tessera_bo_revoke(struct tessera_bo *bo);
+void tessera_bo_revoke_all(struct tessera_device *tdev);
+/* A handle, the last thing that may fail; and where to mmap it unless that is NULL. */
+int tessera_bo_share(struct tessera_bo *bo, struct drm_file *file, u32 *handle,
+		     u64 *mmap_offset);
 void tessera_bo_detach_all(struct tessera_device *tdev);
 int tessera_bo_hbm_init(struct tessera_device *tdev);
 u64 tessera_bo_largest_free(struct tessera_device *tdev);
@@ -519,6 +530,7 @@ int tessera_file_open(struct drm_device *drm, struct drm_file *file);
 void tessera_file_close(struct drm_device *drm, struct drm_file *file);
 /* Ends all contexts of a DRM client, for which they are lost: ENOENT. */
 int tessera_file_reset(struct tessera_device *tdev, u64 client);
+int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file);
 
 /* tessera_query.c */

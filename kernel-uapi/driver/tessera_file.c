@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An open file of the node: a context ends with its queues, and a file with its contexts.
+ * An open file of the node: contexts are made here; one ends with its queues, and a file with its
+ * contexts.
  */
 #include <linux/slab.h>
 
 #include <drm/drm_file.h>
 #include <drm/drm_print.h>
+#include <drm/drm_syncobj.h>
 
 #include "tessera_drv.h"
 
@@ -46,6 +48,8 @@ static void end_ctx(struct tessera_file *f, u32 id)
 			tessera_queue_end(f, i);
 	}
 	tessera_trace_end(ctx);
+	/* Before the device gives the context's number to another. */
+	tessera_bo_revoke(ctx->wake);
 	tessera_ctx_end(ctx);
 }
 
@@ -106,6 +110,7 @@ int tessera_file_reset(struct tessera_device *tdev, u64 client)
 	xa_for_each(&f->ctxs, i, ctx) {
 		if (tessera_ctx_is_lost(ctx))
 			continue;
+		tessera_bo_revoke(ctx->wake);
 		tessera_ctx_stop(ctx);
 		n_ctxs++;
 	}
@@ -113,6 +118,76 @@ int tessera_file_reset(struct tessera_device *tdev, u64 client)
 	kref_put(&f->ref, file_free);
 	drm_info(&tdev->drm, "client %llu was reset: %u contexts ended\n", client, n_ctxs);
 	return 0;
+}
+
+/* A reset that revokes wake pages finds this one, or is seen here. */
+static int make_wake(struct tessera_ctx *ctx, struct drm_file *file,
+		     struct drm_tessera_ctx_create *args)
+{
+	struct tessera_bo *bo = tessera_bo_bar0(ctx->tdev, hw_wake(ctx->hw_id));
+
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	ctx->wake = bo;
+	if (tessera_ctx_is_lost(ctx))
+		return -ECANCELED;
+	return tessera_bo_share(bo, file, &args->wake_handle, &args->wake_offset);
+}
+
+static int ctx_create(struct tessera_device *tdev, struct drm_file *file,
+		      struct drm_tessera_ctx_create *args)
+{
+	struct tessera_file *f = file->driver_priv;
+	struct tessera_ctx *ctx = tessera_ctx_new(tdev, f);
+	u32 id;
+	int ret;
+
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	/* The place first, then the handles, which nobody could take back safely. */
+	ret = xa_alloc(&f->ctxs, &id, NULL, xa_limit_31b, GFP_KERNEL_ACCOUNT);
+	if (ret)
+		goto end;
+	if (args->flags & DRM_TESSERA_CTX_WAKE)
+		ret = make_wake(ctx, file, args);
+	if (!ret)
+		ret = drm_syncobj_get_handle(file, ctx->timeline, &args->syncobj);
+	if (ret)
+		goto erase;
+	args->id = id;
+	/* From here on another thread may use or end it. */
+	xa_store(&f->ctxs, id, ctx, GFP_KERNEL_ACCOUNT);
+	return 0;
+
+erase:
+	if (args->wake_handle)
+		drm_gem_handle_delete(file, args->wake_handle);
+	args->wake_handle = 0;
+	xa_erase(&f->ctxs, id);
+end:
+	tessera_bo_revoke(ctx->wake);
+	tessera_ctx_end(ctx);
+	return ret;
+}
+
+int tessera_ioctl_ctx_create(struct drm_device *drm, void *data, struct drm_file *file)
+{
+	struct drm_tessera_ctx_create *args = data;
+	unsigned int tries = 0;
+	int ret;
+
+	if (args->flags & ~DRM_TESSERA_CTX_WAKE || args->zero || args->zero2)
+		return -EINVAL;
+	/* A larger page would show a neighbour's. */
+	if (args->flags & DRM_TESSERA_CTX_WAKE && PAGE_SIZE != HW_WAKE_STRIDE)
+		return -EOPNOTSUPP;
+	/* A reset that comes between is nothing to a context that is not yet. */
+	do {
+		args->wake_offset = 0;
+		args->wake_handle = 0;
+		ret = ctx_create(to_tessera(drm), file, args);
+	} while (ret == -ECANCELED && ++tries < 3);
+	return ret;
 }
 
 int tessera_ioctl_ctx_destroy(struct drm_device *drm, void *data, struct drm_file *file)

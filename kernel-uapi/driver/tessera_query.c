@@ -109,7 +109,7 @@ static void sum_file(struct drm_file *file, struct drm_memory_stats sums[2])
 		struct tessera_bo *bo = to_bo(obj);
 		struct drm_memory_stats *sum = &sums[!tessera_bo_is_hbm(bo)];
 
-		if (bo->kind == TESSERA_BO_DOORBELL)
+		if (bo->kind == TESSERA_BO_BAR0)
 			continue;
 		if (obj->handle_count > 1 || obj->dma_buf)
 			sum->shared += obj->size;

@@ -388,8 +388,7 @@ static void queue_stop(struct tessera_queue *q)
 	/* Nothing names hw_id after it was given back: it may be another's then. So its owner
 	 * loses the doorbell before. */
 	disable_work_sync(&q->fault_work);
-	if (q->doorbell)
-		tessera_bo_revoke(q->doorbell);
+	tessera_bo_revoke(q->doorbell);
 	if (q->hw_id)
 		tessera_make_end(q->tdev, q->ctx->generation, HW_QUEUE_DESTROY, q->hw_id);
 	if (q->is_listed) {
@@ -515,26 +514,14 @@ static int queue_start(struct tessera_queue *q)
 	return 0;
 }
 
-static int share(struct tessera_bo *bo, struct drm_file *file, u32 *handle, u64 *offset)
-{
-	int ret = drm_gem_create_mmap_offset(&bo->base);
-
-	if (ret)
-		return ret;
-	*offset = drm_vma_node_offset_addr(&bo->base.vma_node);
-	return drm_gem_handle_create(file, &bo->base, handle);
-}
-
-/* A reset that revokes doorbells finds this one in the list, or is seen here. */
+/* A reset that revokes doorbells finds this one, or is seen here. */
 static int make_doorbell(struct tessera_queue *q)
 {
-	struct tessera_bo *bo = tessera_bo_doorbell(q->tdev, q->hw_id);
+	struct tessera_bo *bo = tessera_bo_bar0(q->tdev, hw_doorbell(q->hw_id));
 
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
-	mutex_lock(&q->vector->lock);
 	q->doorbell = bo;
-	mutex_unlock(&q->vector->lock);
 	return tessera_ctx_is_lost(q->ctx) ? -ECANCELED : 0;
 }
 
@@ -543,12 +530,12 @@ static int share_all(struct tessera_queue *q, struct drm_file *file,
 {
 	int ret;
 
-	ret = share(q->sq_bo, file, &args->sq_handle, &args->sq_offset);
+	ret = tessera_bo_share(q->sq_bo, file, &args->sq_handle, &args->sq_offset);
 	if (!ret)
-		ret = share(q->cq_bo, file, &args->cq_handle, &args->cq_offset);
+		ret = tessera_bo_share(q->cq_bo, file, &args->cq_handle, &args->cq_offset);
 	if (!ret)
-		ret = share(q->doorbell, file, &args->doorbell_handle,
-			    &args->doorbell_offset);
+		ret = tessera_bo_share(q->doorbell, file, &args->doorbell_handle,
+				       &args->doorbell_offset);
 	return ret;
 }
 

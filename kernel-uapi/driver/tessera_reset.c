@@ -5,8 +5,8 @@
  * comes before (reset_prepare: stop, fail everything) and after (reset_done: bring
  * up). The same two serve a reset that somebody asks for in sysfs.
  *
- * Order before the reset: DMA ends, then fences are signalled, then doorbells are
- * taken back. A fence that is signalled thus promises that the device no longer
+ * Order before the reset: DMA ends, then fences are signalled, then doorbells and wake
+ * pages are taken back. A fence that is signalled thus promises that the device no longer
  * touches memory, whatever went wrong.
  *
  * The tick looks once a second for what no interrupt tells.
@@ -22,29 +22,6 @@
 
 #define TICK HZ
 #define LOCK_TRIES 50		/* for the device's lock, 100 ms apart */
-
-/* Doorbells that are mapped: they lead to a page of memory from now on. */
-static void revoke_doorbells(struct tessera_vector *v)
-{
-	struct tessera_queue *q, *found;
-
-	do {
-		found = NULL;
-		mutex_lock(&v->lock);
-		list_for_each_entry(q, &v->queues, vector_link) {
-			if (q->doorbell && !READ_ONCE(q->doorbell->is_revoked)) {
-				kref_get(&q->ref);
-				found = q;
-				break;
-			}
-		}
-		mutex_unlock(&v->lock);
-		if (found) {
-			tessera_bo_revoke(found->doorbell);
-			tessera_queue_put(found);
-		}
-	} while (found);
-}
 
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 {
@@ -67,8 +44,7 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 		mutex_unlock(&v->lock);
 	}
 	dma_fence_end_signalling(cookie);
-	for (i = 0; i < TESSERA_VECTORS; i++)
-		revoke_doorbells(&tdev->vectors[i]);
+	tessera_bo_revoke_all(tdev);
 	wake_up_all(&tdev->state_wait);
 }
 

@@ -47,7 +47,7 @@ extern "C" {
 /* The driver's version in DRM_IOCTL_VERSION: a program that fits a major number fits all later
  * drivers of it. The minor is also drm_tessera_device.abi, and grows with additions. */
 #define DRM_TESSERA_MAJOR 1
-#define DRM_TESSERA_ABI 5
+#define DRM_TESSERA_ABI 6
 
 #define DRM_TESSERA_QUERY		0x00
 #define DRM_TESSERA_CTX_CREATE		0x01
@@ -151,17 +151,31 @@ struct drm_tessera_error {
 /*
  * DRM_IOCTL_TESSERA_CTX_CREATE: an address map of its own, and a timeline.
  *
- * Gives: id; syncobj, a handle of the timeline whose point n is reached when the
+ * Takes: flags. Gives: id; syncobj, a handle of the timeline whose point n is reached when the
  * first n submissions to the context's queues have ended (well or not). The
  * caller owns the handle; destroying it does not disturb the context.
+ *
+ * With the flag WAKE (ABI 6) also the context's wake page, by wake_offset for mmap of one page
+ * (MAP_SHARED) and wake_handle (for DRM_IOCTL_GEM_CLOSE; it cannot be exported): whoever wrote
+ * a semaphore that a USER queue of the context waits for, and is not the device, stores there
+ * afterwards, anything of any size at any place, and the device looks again at what waits in
+ * this context. A store too many does no harm, and none concerns another context. A child of
+ * fork does not inherit the mapping. After the context's end, a function reset or root's of
+ * what this file has, stores do nothing.
+ *
  * Waits for a reset that is under way. Errors: ENOSPC (no context is left),
- * EMFILE.
+ * EMFILE, EOPNOTSUPP (WAKE where pages are not of 4096 bytes).
  */
+#define DRM_TESSERA_CTX_WAKE		(1u << 0)
+
 struct drm_tessera_ctx_create {
-	__u32 flags;		/* in: 0 */
+	__u32 flags;		/* in: DRM_TESSERA_CTX_* */
 	__u32 id;		/* out */
 	__u32 syncobj;		/* out */
 	__u32 zero;
+	__u64 wake_offset;	/* out, ABI 6: WAKE */
+	__u32 wake_handle;	/* out, ABI 6: WAKE; else 0 */
+	__u32 zero2;
 };
 
 /*
@@ -294,7 +308,8 @@ struct drm_tessera_unmap {
  * second (read-only) as DEVICE.md tells. The kernel does not look at what is
  * queued; the device checks each descriptor against the context's map. eventfd
  * (USER only) counts interrupts, at least one for each that the queue raised.
- * After the queue's end, or a function reset, stores to the doorbell do nothing.
+ * After the queue's end, or a function reset, stores to the doorbell do nothing. What waits for
+ * a semaphore that the host writes is woken by the context's wake page (CTX_CREATE).
  *
  * Gives: id; USER: offsets for mmap and handles of the three buffers (for
  * DRM_IOCTL_GEM_CLOSE; they cannot be exported).

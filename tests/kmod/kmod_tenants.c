@@ -533,6 +533,13 @@ static const struct {
 } tests[] = {
 	{ "bounced_dma_is_refused", bounced_dma_is_refused, true },
 	TEST(a_doorbell_is_never_a_strangers),
+	TEST(a_wake_page_wakes_its_context_alone),
+	TEST(wakes_too_many_harm_nobody),
+	TEST(a_wake_page_ends_with_its_context),
+	TEST(a_wake_page_ends_with_a_reset),
+	TEST(a_wake_page_ends_with_its_driver),
+	TEST(a_wake_page_is_never_a_strangers),
+	TEST(a_wake_page_is_its_owners_alone),
 	TEST(what_nobody_submitted_is_nobodys_completion),
 	TEST(shared_memory_outlives_its_device),
 	TEST(shared_contiguous_memory_outlives_its_device),

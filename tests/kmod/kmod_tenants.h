@@ -41,4 +41,13 @@ void no_fence_waits_for_memory(void);
 void long_programs_keep_nobody_long(void);
 void unbinding_waits_for_no_user(void);
 
+/* kmod_wake.c */
+void a_wake_page_wakes_its_context_alone(void);
+void wakes_too_many_harm_nobody(void);
+void a_wake_page_ends_with_its_context(void);
+void a_wake_page_ends_with_a_reset(void);
+void a_wake_page_ends_with_its_driver(void);
+void a_wake_page_is_never_a_strangers(void);
+void a_wake_page_is_its_owners_alone(void);
+
 #endif

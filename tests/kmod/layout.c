@@ -17,7 +17,7 @@ HAS(query, 24);
 HAS(device, 104);
 HAS(memory, 56);
 HAS(error, 40);
-HAS(ctx_create, 16);
+HAS(ctx_create, 32);
 HAS(ctx_destroy, 8);
 HAS(bo_create, 40);
 HAS(bo_userptr, 24);
