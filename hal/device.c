@@ -32,6 +32,17 @@ static bool has_pending(struct hal_device *dev)
 	return false;
 }
 
+/* Has the device look again at the semaphores that its queues wait for. */
+static void wake(struct hal_device *dev)
+{
+	for (unsigned i = 0; i < 2; i++)
+		pthread_mutex_lock(&dev->queues[i]->lock);
+	if (!atomic_load(&dev->is_dead))
+		dev->t->ops->wake(dev->t);
+	for (unsigned i = 2; i--;)
+		pthread_mutex_unlock(&dev->queues[i]->lock);
+}
+
 static void *wait_for_events(void *arg)
 {
 	struct hal_device *dev = arg;
@@ -64,9 +75,8 @@ static void *wait_for_events(void *arg)
 		hal_trace_drain(dev);
 		hal_tell_of_death(dev);
 		/* Where a queue failed, others may wait for it. */
-		if (atomic_exchange(&dev->must_kick, false))
-			for (unsigned i = 0; i < 2; i++)
-				hal_queue_kick(dev->queues[i]);
+		if (atomic_exchange(&dev->must_wake, false))
+			wake(dev);
 		if (dev->page)
 			hal_page_update(dev, true);
 	}

@@ -231,7 +231,7 @@ struct hal_device {
 	int irq_fd;
 	pthread_t waiter;
 	atomic_bool quit;	/* it is to end */
-	atomic_bool must_kick;	/* a queue failed: others may wait for its semaphore */
+	atomic_bool must_wake;	/* a queue failed: others may wait for its semaphore */
 
 	/* Set by hal_die under lock; taken back by a reset, which has all locks above. */
 	atomic_bool is_dead;
@@ -405,8 +405,6 @@ void hal_queue_reap(struct hal_queue *q);
 /* What is pending is done and failed with *why (copied). For a device that is dead or ends:
  * the queue itself is not touched. Takes queue.lock; wakes sleepers, calls nobody. */
 void hal_queue_fail_all(struct hal_queue *q, const struct err *why);
-/* Has the device look again at the semaphore that the queue waits for. Takes queue.lock. */
-void hal_queue_kick(struct hal_queue *q);
 /* Makes its ring anew, at opening and in a reset; the caller holds queue.lock or is alone.
  * Numbers go on where they were. */
 int hal_queue_reopen(struct hal_queue *q, struct err *err);

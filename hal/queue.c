@@ -180,7 +180,7 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 	}
 	/* Other queues may wait for our semaphore. */
 	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, last, __ATOMIC_RELEASE);
-	atomic_store(&q->dev->must_kick, true);
+	atomic_store(&q->dev->must_wake, true);
 }
 
 /* Writes down what there is to be seen. What a peer's fault is due to is in the peer's dump, and
@@ -284,14 +284,6 @@ void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
 	}
 	if (q->sleepers)
 		pthread_cond_broadcast(&q->moved);
-	pthread_mutex_unlock(&q->lock);
-}
-
-void hal_queue_kick(struct hal_queue *q)
-{
-	pthread_mutex_lock(&q->lock);
-	if (!atomic_load(&q->dev->is_dead) && atomic_load(&q->done) < q->submitted)
-		q->dev->t->ops->kick(q->ring);
 	pthread_mutex_unlock(&q->lock);
 }
 

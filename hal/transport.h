@@ -5,7 +5,7 @@
  * Who owns the device: us (direct.c, over a bus) or a kernel driver. Private to hal/.
  *
  * A transport moves descriptors and knows nothing of fences, fault texts or
- * allocation. ring(), kick() and reap() of one queue are called under that queue's
+ * allocation. ring() and reap() of one queue are called under that queue's
  * lock; all else may come from any thread. Blocking calls are bounded by HAL_ADMIN_NS.
  */
 #include <stdbool.h>
@@ -88,8 +88,9 @@ struct hal_transport_ops {
 	void (*ring_destroy)(struct hal_ring *ring);
 	/* Publishes the descriptor at ring->sq[tail]; tail moves on. Room is there. */
 	void (*ring)(struct hal_ring *ring);
-	/* Rings again with the old tail: the host wrote a semaphore. */
-	void (*kick)(struct hal_ring *ring);
+	/* The host wrote a semaphore: the device looks again at all our queues that wait. Under
+	 * the locks of all queues. */
+	void (*wake)(struct hal_transport *t);
 	/* The next completion, if there is one. */
 	bool (*reap)(struct hal_ring *ring, struct hw_cqe *out);
 	/* Stops the queue; what was pending completes as DROPPED. */

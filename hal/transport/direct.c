@@ -20,6 +20,7 @@
 
 #define ADMIN_ENTRIES 16u
 #define PAGE ((uint64_t)HW_PAGE)
+#define LEAST_CONTRACT 0x00010004u	/* of the device: 1.4, with wake pages */
 #define LOOK_NS 20000		/* between looks at STATUS while an answer is awaited */
 
 struct direct {
@@ -323,10 +324,20 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 	if (id->magic != HW_IDENTIFY_MAGIC || id->isa != ISA_VERSION)
 		return err_set(err, ERR_FAILED_PRECONDITION, "the device speaks ISA %u, this "
 			       "build ISA %u: install matching versions", id->isa, ISA_VERSION);
+	if (id->contract < LEAST_CONTRACT)
+		return err_set(err, ERR_FAILED_PRECONDITION, "the device is of contract %u.%u, "
+			       "this build needs %u.%u, with wake pages: update the card's "
+			       "firmware, or the tessera-sim that serves it",
+			       id->contract >> 16, id->contract & 0xffff, LEAST_CONTRACT >> 16,
+			       LEAST_CONTRACT & 0xffff);
 	d->hbm_bytes = id->hbm_bytes;
 	code = request(d, (struct hw_sqe){ .op = HW_CTX_CREATE }, NULL, 0, &value, err);
 	if (code)
 		return code;
+	if (!value || value >= HW_MAX_CONTEXTS)
+		return err_set(err, ERR_INTERNAL, "the device gave the context number %llu, which "
+			       "cannot be (1 to %u can)", (unsigned long long)value,
+			       HW_MAX_CONTEXTS - 1);
 	d->ctx = (uint16_t)value;
 	map = (struct hw_map){ .va = HAL_HBM_VA, .bytes = d->hbm_bytes,
 			       .flags = HW_MAP_WRITE };
@@ -559,19 +570,22 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	return 0;
 }
 
-static void kick(struct hal_ring *r)
+static void ring(struct hal_ring *r)
 {
 	struct direct *d = direct_of(r->t);
 
-	/* The descriptor, or the semaphore, must be in memory before the doorbell is. */
+	r->tail++;
+	/* The descriptor must be in memory before the doorbell is, as what wake() tells of. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	d->bus->ops->write(d->bus, hw_doorbell(r->id), r->tail);
 }
 
-static void ring(struct hal_ring *r)
+static void wake(struct hal_transport *t)
 {
-	r->tail++;
-	kick(r);
+	struct direct *d = direct_of(t);
+
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	d->bus->ops->write(d->bus, hw_wake(d->ctx), 0);
 }
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
@@ -631,7 +645,7 @@ const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.reg = reg, .hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
 	.host_pages = host_pages, .host_free = host_free,
-	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .wake = wake,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
 	.program_destroy = program_destroy, .trace_start = trace_start, .trace_stop = trace_stop,
 	.clock = device_clock, .link = link_request, .ask = ask,

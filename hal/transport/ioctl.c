@@ -29,6 +29,13 @@
 #define TRACE_ABI 5u		/* since when the driver has them */
 #define LINKS_ABI 5u
 
+/* What the kernel made and gave to us: a buffer, mapped. */
+struct part {
+	uint32_t handle;
+	uint64_t bytes;
+	void *at;
+};
+
 /* Host memory that the device reaches. */
 struct pin {
 	struct pin *next;
@@ -45,20 +52,16 @@ struct accel {
 	struct pin *pins;
 	_Atomic uint32_t ctx;	/* 0: there is none */
 	atomic_uint generation;	/* contexts made so far */
+	struct part wake;	/* the context's wake page; at NULL: the driver is too old */
+	struct accel_ring *rings;	/* that are mapped, under lock */
 	struct accel_hbm hbm;
-};
-
-/* A part of a queue that the kernel made: a buffer, mapped. */
-struct part {
-	uint32_t handle;
-	uint64_t bytes;
-	void *at;
 };
 
 enum { SQ, CQ, BELL, N_PARTS };
 
 struct accel_ring {
 	struct hal_ring r;
+	struct accel_ring *next;	/* of accel.rings */
 	unsigned generation;
 	struct part part[N_PARTS];
 };
@@ -92,12 +95,28 @@ static void close_handle(struct accel *a, uint32_t handle)
 		call(a, DRM_IOCTL_GEM_CLOSE, &c);
 }
 
+static int map_part(struct accel *a, struct part *p, uint64_t offset, uint64_t bytes, int prot,
+		    const char *what, struct err *err)
+{
+	p->bytes = bytes;
+	return accel_map_cpu(a->path, a->fd, offset, bytes, prot, what, &p->at, err);
+}
+
+static void drop_part(struct accel *a, struct part *p)
+{
+	if (p->at)
+		accel_sys->munmap(p->at, p->bytes);
+	close_handle(a, p->handle);
+	*p = (struct part){ 0 };
+}
+
 /* ---- the context ---- */
 
 static void end_context(struct accel *a)
 {
 	struct drm_tessera_ctx_destroy d = { .id = a->ctx };
 
+	drop_part(a, &a->wake);
 	if (a->ctx)
 		call(a, DRM_IOCTL_TESSERA_CTX_DESTROY, &d);
 	a->ctx = 0;
@@ -105,10 +124,15 @@ static void end_context(struct accel *a)
 
 static int start_context(struct accel *a, struct err *err)
 {
-	struct drm_tessera_ctx_create c = { 0 };
+	struct drm_tessera_ctx_create c = { .flags = DRM_TESSERA_CTX_WAKE };
 	struct drm_syncobj_destroy s = { 0 };
-	int sysno = call(a, DRM_IOCTL_TESSERA_CTX_CREATE, &c);
+	int sysno = call(a, DRM_IOCTL_TESSERA_CTX_CREATE, &c), code = 0;
 
+	/* A driver of before wake pages, which wake() does without. */
+	if (sysno == EINVAL) {
+		c = (struct drm_tessera_ctx_create){ 0 };
+		sysno = call(a, DRM_IOCTL_TESSERA_CTX_CREATE, &c);
+	}
 	if (sysno == ENOSPC)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "%s has no context left: each program "
 			       "that uses the device takes one. End one of them: sudo fuser -v %s",
@@ -120,7 +144,11 @@ static int start_context(struct accel *a, struct err *err)
 	/* Our queues are not on its timeline. */
 	s.handle = c.syncobj;
 	call(a, DRM_IOCTL_SYNCOBJ_DESTROY, &s);
-	return accel_hbm_map_all(&a->hbm, a->ctx, err);
+	a->wake.handle = c.wake_handle;
+	if (c.wake_handle)
+		code = map_part(a, &a->wake, c.wake_offset, PAGE, PROT_READ | PROT_WRITE,
+				"mapping the context's wake page", err);
+	return code ? code : accel_hbm_map_all(&a->hbm, a->ctx, err);
 }
 
 static int is_alive(struct hal_transport *t, struct err *err)
@@ -333,14 +361,18 @@ static void ring_destroy(struct hal_ring *r)
 	struct drm_tessera_queue_id id = { .id = r->id };
 	struct accel *a = accel_of(r->t);
 
+	pthread_mutex_lock(&a->lock);
+	for (struct accel_ring **link = &a->rings; *link; link = &(*link)->next)
+		if (*link == ring) {
+			*link = ring->next;
+			break;
+		}
+	pthread_mutex_unlock(&a->lock);
 	/* The queues of an ended context went with it. */
 	if (r->id && a->ctx && ring->generation == a->generation)
 		call(a, DRM_IOCTL_TESSERA_QUEUE_DESTROY, &id);
-	for (unsigned i = 0; i < N_PARTS; i++) {
-		if (ring->part[i].at)
-			accel_sys->munmap(ring->part[i].at, ring->part[i].bytes);
-		close_handle(a, ring->part[i].handle);
-	}
+	for (unsigned i = 0; i < N_PARTS; i++)
+		drop_part(a, &ring->part[i]);
 	free(ring);
 }
 
@@ -353,18 +385,16 @@ static int map_parts(struct accel *a, struct accel_ring *ring,
 	const uint64_t bytes[N_PARTS] = { round_page(q->n_entries * sizeof(struct hw_sqe)),
 					  round_page(q->n_entries * sizeof(struct hw_cqe)),
 					  PAGE };
+	int code = 0;
 
 	ring->part[SQ].handle = q->sq_handle;
 	ring->part[CQ].handle = q->cq_handle;
 	ring->part[BELL].handle = q->doorbell_handle;
-	for (unsigned i = 0; i < N_PARTS; i++) {
-		int code = accel_map_cpu(a->path, a->fd, offset[i], bytes[i], prot[i],
-					 "mapping a queue", &ring->part[i].at, err);
-
-		if (code)
-			return code;
-		ring->part[i].bytes = bytes[i];
-	}
+	for (unsigned i = 0; i < N_PARTS && !code; i++)
+		code = map_part(a, &ring->part[i], offset[i], bytes[i], prot[i],
+				"mapping a queue", err);
+	if (code)
+		return code;
 	ring->r.sq = ring->part[SQ].at;
 	ring->r.cq = ring->part[CQ].at;
 	return 0;
@@ -402,24 +432,41 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 		ring_destroy(&ring->r);
 		return code;
 	}
+	pthread_mutex_lock(&a->lock);
+	ring->next = a->rings;
+	a->rings = ring;
+	pthread_mutex_unlock(&a->lock);
 	*out = &ring->r;
 	return 0;
 }
 
-static void kick(struct hal_ring *r)
+/* HBM is mapped write-combined: what was stored there comes before the doorbell or the wake, as
+ * what is in the ring does. */
+static void store(const struct part *p, uint32_t value)
 {
-	struct accel_ring *ring = (struct accel_ring *)r;
-
-	/* HBM is mapped write-combined: what was stored there comes before the doorbell,
-	 * as the descriptor does. */
 	cpu_store_fence();
-	accel_sys->store(ring->part[BELL].at, r->tail);
+	accel_sys->store(p->at, value);
 }
 
 static void ring(struct hal_ring *r)
 {
 	r->tail++;
-	kick(r);
+	store(&((struct accel_ring *)r)->part[BELL], r->tail);
+}
+
+static void wake(struct hal_transport *t)
+{
+	struct accel *a = accel_of(t);
+
+	if (a->wake.at) {
+		store(&a->wake, 0);
+		return;
+	}
+	/* A queue's own doorbell has the device look at it, too. */
+	pthread_mutex_lock(&a->lock);
+	for (struct accel_ring *r = a->rings; r; r = r->next)
+		store(&r->part[BELL], r->r.tail);
+	pthread_mutex_unlock(&a->lock);
 }
 
 static bool reap(struct hal_ring *r, struct hw_cqe *out)
@@ -585,7 +632,7 @@ const struct hal_transport_ops hal_transport_ioctl = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.hbm_take = hbm_take, .hbm_give = hbm_give, .hbm_room = hbm_room,
 	.hbm_holders = hbm_holders, .host_map = host_map, .host_unmap = host_unmap,
-	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .kick = kick,
+	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .wake = wake,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
 	.program_destroy = program_destroy, .trace_start = trace_start, .trace_stop = trace_stop,
 	.clock = device_clock, .ask = ask,

@@ -27,7 +27,7 @@ struct accel_sys {
 	void (*free_version)(struct _drmVersion *v);
 	void *(*mmap)(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 	int (*munmap)(void *at, size_t bytes);
-	/* A store to a doorbell, after all that was stored before. */
+	/* A store to a doorbell or a wake page, after all that was stored before. */
 	void (*store)(volatile uint32_t *at, uint32_t value);
 };
 extern const struct accel_sys *accel_sys;

@@ -48,7 +48,7 @@ struct fake_bo {
 	unsigned refs;		/* handle, mappings, queue */
 	uint64_t bytes;
 	uint64_t pa;		/* in HBM, or the iova */
-	int fd;			/* RING, BELL: a memfd */
+	int fd;			/* RING, BELL (or a wake page): a memfd */
 	void *at;		/* RING, BELL: as the driver sees it */
 	uint64_t offset;	/* for mmap; 0: cannot be */
 	struct fake_bo *next;	/* of all */
@@ -64,6 +64,7 @@ struct fake_ctx {
 	uint16_t hw_id;
 	unsigned generation;
 	struct fake_mapping map[FAKE_BOS];
+	struct fake_bo *wake;	/* NULL: it was not asked for */
 	int trace_event;	/* of its vector; 0: it is not traced */
 	uint64_t trace_va;
 };
@@ -116,7 +117,7 @@ static struct {
 	long fail_at, n_calls;
 	unsigned long fail_request;	/* this one fails as long as it is named */
 	int fail_errno;
-	unsigned n_opens, n_left_behind, n_resets;
+	unsigned n_opens, n_left_behind, n_resets, n_wakes;
 } fake = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Whether this call shall fail; errno is why. */
@@ -355,13 +356,28 @@ static int fake_find(struct fake_file *f, uint32_t id, struct fake_ctx **out)
 	return !*out ? ENOENT : fake_is_lost(*out) ? ECANCELED : 0;
 }
 
+static struct fake_bo *fake_memory_bo(enum fake_kind kind, uint64_t bytes)
+{
+	struct fake_bo *bo = fake_bo_new(kind, (bytes + FAKE_PAGE - 1) & ~(FAKE_PAGE - 1));
+
+	bo->fd = memfd_create("ring", MFD_CLOEXEC);
+	if (bo->fd < 0 || ftruncate(bo->fd, (off_t)bo->bytes))
+		abort();
+	bo->at = mmap(NULL, bo->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bo->fd, 0);
+	bo->pa = (uintptr_t)bo->at;
+	if (bo->at == MAP_FAILED || (kind != FAKE_BELL &&
+				     sim_dma_map(fake.dev, bo->pa, bo->at, bo->bytes, true, NULL)))
+		abort();
+	return bo;
+}
+
 static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a)
 {
 	struct hw_cqe cqe = { 0 };
 	uint32_t i = 0;
 	int sysno;
 
-	if (a->flags || a->zero)
+	if (a->flags & ~(fake.abi < 6 ? 0 : DRM_TESSERA_CTX_WAKE) || a->zero || a->zero2)
 		return EINVAL;
 	if (!fake.is_usable)
 		return ENODEV;
@@ -376,6 +392,12 @@ static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a
 	f->n_syncobj++;
 	a->id = i + 1;
 	a->syncobj = 77;
+	if (a->flags) {
+		f->ctx[i].wake = fake_memory_bo(FAKE_BELL, FAKE_PAGE);
+		f->ctx[i].wake->refs++;
+		a->wake_handle = fake_handle(f, f->ctx[i].wake);
+		a->wake_offset = f->ctx[i].wake->offset;
+	}
 	return 0;
 }
 
@@ -480,25 +502,11 @@ static void fake_ctx_end(struct fake_file *f, uint32_t id)
 	fake_trace_forget(f, c);
 	for (unsigned i = 0; i < FAKE_BOS; i++)
 		fake_bo_put(c->map[i].bo);
-	c->is_used = false;
+	fake_bo_put(c->wake);
+	*c = (struct fake_ctx){ 0 };
 }
 
 /* ---- queues ---- */
-
-static struct fake_bo *fake_memory_bo(enum fake_kind kind, uint64_t bytes)
-{
-	struct fake_bo *bo = fake_bo_new(kind, (bytes + FAKE_PAGE - 1) & ~(FAKE_PAGE - 1));
-
-	bo->fd = memfd_create("ring", MFD_CLOEXEC);
-	if (bo->fd < 0 || ftruncate(bo->fd, (off_t)bo->bytes))
-		abort();
-	bo->at = mmap(NULL, bo->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bo->fd, 0);
-	bo->pa = (uintptr_t)bo->at;
-	if (bo->at == MAP_FAILED || (kind != FAKE_BELL &&
-				     sim_dma_map(fake.dev, bo->pa, bo->at, bo->bytes, true, NULL)))
-		abort();
-	return bo;
-}
 
 static int fake_queue_create(struct fake_file *f, struct drm_tessera_queue_create *a)
 {

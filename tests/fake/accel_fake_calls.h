@@ -358,27 +358,39 @@ static int fake_munmap(void *at, size_t bytes)
 	return r;
 }
 
-/* The device sees a store to its doorbell; a queue that ended does not. */
+/* What the device sees at a page of its registers, which leads nowhere once its queue or context
+ * has ended: 0. Under the lock. */
+static uint32_t fake_place(const struct fake_bo *bo)
+{
+	for (unsigned i = 0; i < FAKE_FILES; i++) {
+		struct fake_file *f = &fake.file[i];
+
+		for (unsigned k = 0; f->fd && k < FAKE_QUEUES; k++)
+			if (f->queue[k].is_used && f->queue[k].bell == bo &&
+			    f->queue[k].generation == fake.generation)
+				return hw_doorbell(f->queue[k].hw_id);
+		for (unsigned k = 0; f->fd && k < FAKE_CTXS; k++)
+			if (f->ctx[k].is_used && f->ctx[k].wake == bo && !fake_is_lost(&f->ctx[k]))
+				return hw_wake(f->ctx[k].hw_id);
+	}
+	return 0;
+}
+
 static void fake_store(volatile uint32_t *at, uint32_t value)
 {
 	struct fake_view *v;
-	unsigned hw_id = 0;
+	uint32_t place;
 
 	*at = value;
 	pthread_mutex_lock(&fake.lock);
 	for (v = fake.views; v && v->at != (void *)(uintptr_t)at; v = v->next)
 		;
-	for (unsigned i = 0; v && i < FAKE_FILES; i++)
-		for (unsigned k = 0; k < FAKE_QUEUES; k++) {
-			struct fake_queue *q = &fake.file[i].queue[k];
-
-			if (fake.file[i].fd && q->is_used && q->bell == v->bo &&
-			    q->generation == fake.generation)
-				hw_id = q->hw_id;
-		}
+	place = v ? fake_place(v->bo) : 0;
+	if (place >= HW_WAKE_BASE)
+		fake.n_wakes++;
 	pthread_mutex_unlock(&fake.lock);
-	if (hw_id)
-		sim_mmio_write(fake.dev, hw_doorbell(hw_id), 4, value);
+	if (place)
+		sim_mmio_write(fake.dev, place, 4, value);
 }
 
 /* ---- the card ---- */

@@ -598,6 +598,49 @@ static void a_reset_that_loads_not_all_again_leaves_it_dead(void **state)
 	hal_mem_free(out);
 }
 
+/* One queue fails, the other waits for it. */
+static void fail_what_another_waits_for(void)
+{
+	struct hal_queue *compute = hal_device_queue(dev, HAL_QUEUE_COMPUTE);
+	struct hal_queue *dma = hal_device_queue(dev, HAL_QUEUE_DMA);
+	struct hal_exe *endless = load(spin, 2, 0);
+	struct hal_mem *out = get(8);
+	struct hal_after after = { compute, run(endless, out, 20000000) };
+	uint64_t value;
+	struct err err;
+
+	assert_int_equal(hal_queue_copy(dma, out, 0, out, 0, 8, &after, 1, &value, &err), 0);
+	assert_int_equal(hal_queue_wait(dma, value, clock_after(5 * SECOND), &err), 0);
+	assert_int_equal(hal_queue_error(compute, after.value, &err), ERR_DEADLINE_EXCEEDED);
+	hal_exe_unload(endless);
+	hal_mem_free(out);
+}
+
+/* By the context's wake page; with a driver of before there were any, by doorbells. */
+static void who_waits_for_what_failed_is_woken(void **state)
+{
+	int64_t until = clock_after(5 * SECOND);
+	unsigned n = fake.n_wakes;
+	struct err err;
+
+	(void)state;
+	fail_what_another_waits_for();
+	while (__atomic_load_n(&fake.n_wakes, __ATOMIC_SEQ_CST) == n && clock_ns() < until)
+		sched_yield();
+	assert_true(fake.n_wakes > n);
+	/* The next context has another page. */
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+	fail_what_another_waits_for();
+	fake.abi = 5;
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+	n = fake.n_wakes;
+	for (unsigned i = 0; i < 3; i++)
+		fail_what_another_waits_for();
+	assert_int_equal(fake.n_wakes, n);
+	fake.abi = DRM_TESSERA_ABI;
+	assert_int_equal(hal_device_reset(dev, &err), 0);
+}
+
 static void requests_of_the_kernel_are_refused_by_name(void **state)
 {
 	struct hw_telemetry t = { 0 };
@@ -789,6 +832,7 @@ int main(void)
 		cmocka_unit_test(a_reset_by_another_process_is_told_and_survived),
 		cmocka_unit_test(a_device_that_is_given_up_says_so),
 		cmocka_unit_test(a_reset_that_loads_not_all_again_leaves_it_dead),
+		cmocka_unit_test(who_waits_for_what_failed_is_woken),
 		cmocka_unit_test(requests_of_the_kernel_are_refused_by_name),
 		cmocka_unit_test(links_are_the_drivers_word),
 		cmocka_unit_test(a_driver_of_before_traces_says_so),
