@@ -69,6 +69,16 @@ struct drm_tessera_ctx_create ctx_create(void)
 	return c;
 }
 
+struct drm_tessera_ctx_create ctx_create_wake(volatile uint32_t **page)
+{
+	struct drm_tessera_ctx_create c = { .flags = DRM_TESSERA_CTX_WAKE };
+
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c));
+	CHECK(c.id && c.syncobj && c.wake_handle && c.wake_offset);
+	*page = (void *)map_at(c.wake_offset, PAGE);
+	return c;
+}
+
 int ctx_destroy(uint32_t id)
 {
 	struct drm_tessera_ctx_destroy c = { .id = id };

@@ -45,6 +45,8 @@ int64_t now_ns(void);
 int query(uint32_t type, uint32_t ctx, void *data, uint32_t *size);
 void query_all(uint32_t type, uint32_t ctx, void *data, uint32_t size);
 struct drm_tessera_ctx_create ctx_create(void);
+/* With its wake page. */
+struct drm_tessera_ctx_create ctx_create_wake(volatile uint32_t **page);
 int ctx_destroy(uint32_t id);
 struct drm_tessera_bo_create bo_create(uint64_t size, uint32_t flags, uint32_t ctx);
 int bo_close(uint32_t handle);

@@ -62,16 +62,16 @@ static void *ring_on(void *arg)
 	return NULL;
 }
 
-/* Stores to the doorbell without pause until its queue has ended. */
-static void end_queue_ringing(uint32_t id, volatile uint32_t *at)
+/* Stores to the doorbell or wake page without pause until its queue or context has ended. */
+static void end_storing(unsigned long request, uint32_t id, volatile uint32_t *at)
 {
-	struct drm_tessera_queue_id q = { .id = id };
+	uint32_t named[2] = { id, 0 };
 	struct bell b = { .at = at };
 	pthread_t thread;
 	bool rings = !pthread_create(&thread, NULL, ring_on, &b);
 
 	usleep(500);
-	ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_DESTROY, &q);
+	ioctl(fd, request, named);
 	usleep(2000);
 	b.stop = true;
 	if (rings)
@@ -103,7 +103,7 @@ static void hog(unsigned *rng, uint32_t ctx)
 			for (unsigned i = 0; i < 1000 && !(cq->phase & 1); i++)
 				usleep(5000);
 		}
-		end_queue_ringing(q.id, bell);
+		end_storing(DRM_IOCTL_TESSERA_QUEUE_DESTROY, q.id, bell);
 	}
 	munmap((void *)(uintptr_t)cq, PAGE);
 	munmap(sq, PAGE);
@@ -176,8 +176,8 @@ static void attack_for_a_while(struct attacker *a, unsigned rng)
 	if (setjmp(test_end))
 		_exit(0);
 	for (unsigned round = 0; round < 30 && !a->arena->stop; round++) {
-		struct drm_tessera_ctx_create c = { 0 };
-		struct drm_tessera_ctx_destroy d = { 0 };
+		struct drm_tessera_ctx_create c = { .flags = DRM_TESSERA_CTX_WAKE };
+		volatile uint32_t *wake;
 
 		fd = open(node_of(a->number % 2), O_RDWR | O_CLOEXEC);
 		if (fd < 0 || ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c)) {
@@ -186,6 +186,8 @@ static void attack_for_a_while(struct attacker *a, unsigned rng)
 				close(fd);
 			continue;
 		}
+		wake = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			    (off_t)c.wake_offset);
 		for (unsigned i = 0; i < 5; i++) {
 			switch (a->number / 2) {
 			case 0:
@@ -198,9 +200,10 @@ static void attack_for_a_while(struct attacker *a, unsigned rng)
 				grab(&rng, c.id);
 			}
 		}
-		d.id = c.id;
-		if (pick(&rng, 2))
-			ioctl(fd, DRM_IOCTL_TESSERA_CTX_DESTROY, &d);
+		if (wake != MAP_FAILED && pick(&rng, 2))
+			end_storing(DRM_IOCTL_TESSERA_CTX_DESTROY, c.id, wake);
+		if (wake != MAP_FAILED)
+			munmap((void *)(uintptr_t)wake, PAGE);
 		close(fd);
 		a->arena->rounds[a->number]++;
 	}

@@ -128,14 +128,17 @@ struct client {
 	uint32_t queue, behind;
 	struct ring ring;
 	volatile uint64_t *p;
+	volatile uint32_t *wake;	/* of ctx */
 };
 
 /* Something of each kind; one submission never ends, and another waits for it. */
 static struct client begin(void)
 {
-	struct client c = { .ctx = ctx_create(), .idle = ctx_create() };
+	struct client c = { .idle = ctx_create() };
 	struct hw_sqe stuck, nop = { .op = HW_NOP };
 
+	c.ctx = ctx_create_wake(&c.wake);
+	*c.wake = 1;
 	c.memory = bo_create(PAGE, DRM_TESSERA_BO_HBM, c.ctx.id);
 	c.ring_memory = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, c.ctx.id);
 	c.p = map_at(c.memory.mmap_offset, PAGE);
@@ -188,6 +191,8 @@ static void expect_refusals(const struct client *c)
 static void end(struct client *c)
 {
 	munmap((void *)(uintptr_t)c->p, PAGE);
+	munmap((void *)(uintptr_t)c->wake, PAGE);
+	CHECK(!bo_close(c->ctx.wake_handle));
 	ring_close(&c->ring);
 	CHECK(!queue_call(DRM_IOCTL_TESSERA_QUEUE_DESTROY, c->queue));
 	CHECK(!ctx_destroy(c->ctx.id) && !ctx_destroy(c->idle.id));
@@ -213,6 +218,8 @@ static void reset_once(void)
 	CHECK(poll(&p, 1, 0) == 1);
 	*c.ring.bell = 77;	/* of a queue that is no more: nothing happens */
 	SAME(*c.ring.bell, 77);
+	*c.wake = 78;		/* nor in that context */
+	SAME(*c.wake, 78);
 	expect_refusals(&c);
 	SAME(reset_file(fd), 0);
 	/* Memory stays, and a new context has it and works. */

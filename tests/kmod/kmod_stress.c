@@ -28,10 +28,10 @@
 #define SLOTS 6
 
 struct slot {
-	uint32_t ctx, syncobj, queue, bo, userptr;
+	uint32_t ctx, syncobj, queue, bo, userptr, wake_handle;
 	uint64_t va;
 	uint64_t *p, *user;
-	volatile uint32_t *bell;
+	volatile uint32_t *bell, *wake;
 	struct hw_sqe *sq;
 };
 
@@ -74,7 +74,7 @@ static void look_at(const struct drm_tessera_bo_create *b)
 
 static void begin(struct slot *s, unsigned *rng)
 {
-	struct drm_tessera_ctx_create c = { 0 };
+	struct drm_tessera_ctx_create c = { .flags = pick(rng, 2) ? DRM_TESSERA_CTX_WAKE : 0 };
 	struct drm_tessera_bo_create b = { .size = PAGE << pick(rng, 5) };
 	struct drm_tessera_queue_create q = { .n_entries = 2u << pick(rng, 5),
 					      .eventfd = -1 };
@@ -84,6 +84,8 @@ static void begin(struct slot *s, unsigned *rng)
 		return;
 	s->ctx = b.ctx = q.ctx = c.id;
 	s->syncobj = c.syncobj;
+	s->wake_handle = c.wake_handle;
+	s->wake = c.wake_handle ? try_map(c.wake_offset) : NULL;
 	b.flags = pick(rng, 2) ? DRM_TESSERA_BO_HBM : DRM_TESSERA_BO_SYSTEM;
 	/* Large enough for the device to clear it. */
 	if (b.flags == DRM_TESSERA_BO_HBM && !pick(rng, 3))
@@ -119,6 +121,10 @@ static void end(struct slot *s, unsigned *rng)
 		ctx_destroy(s->ctx);
 	if (s->syncobj)
 		ioctl(fd, DRM_IOCTL_SYNCOBJ_DESTROY, &d);
+	if (s->wake)
+		*s->wake = 1;
+	if (s->wake_handle)
+		bo_close(s->wake_handle);
 	if (s->bo)
 		bo_close(s->bo);
 	if (s->userptr)
@@ -131,6 +137,8 @@ static void end(struct slot *s, unsigned *rng)
 		munmap(s->sq, PAGE);
 	if (s->bell)
 		munmap((void *)(uintptr_t)s->bell, PAGE);
+	if (s->wake)
+		munmap((void *)(uintptr_t)s->wake, PAGE);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -170,6 +178,8 @@ static void work(struct slot *s, struct slot *other, unsigned *rng)
 	if (s->sq && s->bell) {
 		memcpy(s->sq, d, n * sizeof(*d));
 		*s->bell = pick(rng, 8);
+		if (s->wake)
+			*s->wake = 0;
 		return;
 	}
 	if (!ioctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &c))

@@ -30,22 +30,12 @@ struct waiter {
 	uint64_t n;		/* what the queue waited for */
 };
 
-static struct drm_tessera_ctx_create wake_create(void)
-{
-	struct drm_tessera_ctx_create c = { .flags = DRM_TESSERA_CTX_WAKE };
-
-	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c));
-	CHECK(c.id && c.syncobj && c.wake_handle && c.wake_offset);
-	return c;
-}
-
 static void waiter_open(struct waiter *w)
 {
 	w->n = 0;
-	w->ctx = wake_create();
+	w->ctx = ctx_create_wake(&w->wake);
 	w->mem = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, w->ctx.id);
 	w->sem = map_at(w->mem.mmap_offset, PAGE);
-	w->wake = (void *)map_at(w->ctx.wake_offset, PAGE);
 	ring_open(&w->compute, w->ctx.id, HW_CLASS_COMPUTE);
 	ring_open(&w->dma, w->ctx.id, HW_CLASS_DMA);
 }
@@ -234,10 +224,10 @@ static void expect_dead(volatile uint32_t *old)
 
 void a_wake_page_ends_with_its_context(void)
 {
-	struct drm_tessera_ctx_create c = wake_create();
-	volatile uint32_t *touched = (void *)map_at(c.wake_offset, PAGE);
-	volatile uint32_t *untouched = (void *)map_at(c.wake_offset, PAGE);
+	volatile uint32_t *touched, *untouched;
+	struct drm_tessera_ctx_create c = ctx_create_wake(&touched);
 
+	untouched = (void *)map_at(c.wake_offset, PAGE);
 	*touched = 1;
 	/* Registers: what was stored is not there. */
 	SAME(*touched, 0);
@@ -251,10 +241,10 @@ void a_wake_page_ends_with_its_context(void)
 
 void a_wake_page_ends_with_a_reset(void)
 {
-	struct drm_tessera_ctx_create c = wake_create();
-	volatile uint32_t *touched = (void *)map_at(c.wake_offset, PAGE);
-	volatile uint32_t *untouched = (void *)map_at(c.wake_offset, PAGE);
+	volatile uint32_t *touched, *untouched;
+	struct drm_tessera_ctx_create c = ctx_create_wake(&touched);
 
+	untouched = (void *)map_at(c.wake_offset, PAGE);
 	*touched = 1;
 	reset_function();
 	expect_dead(touched);
@@ -271,8 +261,7 @@ void a_wake_page_ends_with_its_driver(void)
 
 	CHECK(other >= 0);
 	fd = other;
-	c = wake_create();
-	touched = (void *)map_at(c.wake_offset, PAGE);
+	c = ctx_create_wake(&touched);
 	untouched = (void *)map_at(c.wake_offset, PAGE);
 	*touched = 1;
 	bind_driver(1, false);
@@ -312,9 +301,9 @@ static int store_after_the_end(void *arg)
 
 	CHECK(!pthread_create(&thread, NULL, store_on, &wake));
 	for (; !peer->stop; peer->n++) {
-		struct drm_tessera_ctx_create c = wake_create();
+		volatile uint32_t *p;
+		struct drm_tessera_ctx_create c = ctx_create_wake(&p);
 		struct drm_syncobj_destroy s = { .handle = c.syncobj };
-		volatile uint32_t *p = (void *)map_at(c.wake_offset, PAGE);
 
 		*p = 0;
 		wake = p;
@@ -375,7 +364,7 @@ void a_wake_page_is_its_owners_alone(void)
 	c = (struct drm_tessera_ctx_create){ .flags = DRM_TESSERA_CTX_WAKE, .zero2 = 1 };
 	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &c), EINVAL);
 	/* Not another file's, not the device's, not a child's. */
-	c = wake_create();
+	c = ctx_create_wake(&wake);
 	prime.handle = c.wake_handle;
 	REFUSES(ioctl(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime), EPERM);
 	REFUSES(map(c.id, c.wake_handle, &va, 0), EINVAL);
@@ -388,7 +377,6 @@ void a_wake_page_is_its_owners_alone(void)
 	CHECK(mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		   (off_t)c.wake_offset) == MAP_FAILED);
 	close(other);
-	wake = (void *)map_at(c.wake_offset, PAGE);
 	*wake = 0;
 	child = fork();
 	CHECK(child >= 0);

@@ -458,6 +458,7 @@ static void a_message_wakes_who_waits(void **state)
 	struct vfu_region_access a = { .region = 0 };
 	uint8_t body[sizeof(a) + 4096] = { 0 };
 	uint64_t *sem, bad;
+	int64_t until;
 	struct rig r;
 	uint16_t ctx;
 	unsigned id;
@@ -477,9 +478,10 @@ static void a_message_wakes_who_waits(void **state)
 			.op = HW_SEMAPHORE, .flags = HW_WAIT, .wait_va = map.va + 2048,
 			.wait_value = i + 1 };
 		write32(r.fd, 0, hw_doorbell(id), i + 1);
+		until = clock_after(5000000000);
 		do
 			request(&r, HW_LOG_PAGE, HW_LOG_QUEUES, NULL, 0);
-		while (s->is != HW_QUEUE_WAITING);
+		while (s->is != HW_QUEUE_WAITING && clock_ns() < until);
 		__atomic_store_n(sem, i + 1, __ATOMIC_SEQ_CST);
 		request(&r, HW_LOG_PAGE, HW_LOG_QUEUES, NULL, 0);
 		assert_int_equal(s->is, HW_QUEUE_WAITING);

@@ -148,6 +148,15 @@ static void put_wait(struct t_ring *q, uint64_t va, uint64_t value)
 	t_ring_bell(&t, q);
 }
 
+/* Until it is seen to wait: then its engine has looked, and nothing makes it look again. */
+static void await_waiting(const struct t_ring *q)
+{
+	int64_t deadline = clock_after(T_ANSWER_NS);
+
+	while (t_queue_state(&t, q->id) != HW_QUEUE_WAITING)
+		assert_true(clock_ns() < deadline);
+}
+
 /* A store of any size at any place of the page will do; nothing else does, but what makes the
  * engine of the waiting queue look for work. */
 static void a_wake_shows_what_the_host_wrote(void **state)
@@ -161,9 +170,7 @@ static void a_wake_shows_what_the_host_wrote(void **state)
 	*sem0 = 0;
 	for (unsigned i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
 		put_wait(&t.work, T_HOST_VA, i + 1);
-		/* The queue is seen to wait before the semaphore is written. */
-		while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
-			;
+		await_waiting(&t.work);
 		__atomic_store_n(sem0, i + 1, __ATOMIC_RELEASE);
 		t_ask(&t, &t.dma, nop(1));
 		assert_int_equal(t_admin(&t, HW_NOP, 0, 0), 0);
@@ -203,9 +210,8 @@ static void a_wake_is_its_contexts_alone(void **state)
 		.ctx = (uint16_t)ctx, .cls = HW_CLASS_DMA, .vector = HW_NO_VECTOR }), 0);
 	put_wait(&t.work, SEM(2), 1);
 	put_wait(&other, SEM(2), 1);
-	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING ||
-	       t_queue_state(&t, other.id) != HW_QUEUE_WAITING)
-		;
+	await_waiting(&t.work);
+	await_waiting(&other);
 	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
 	/* Those of nobody, too. */
 	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++)
@@ -220,8 +226,7 @@ static void a_wake_is_its_contexts_alone(void **state)
 	/* Its page is nobody's now, and wakes nobody. */
 	assert_int_equal(t_admin(&t, HW_CTX_DESTROY, ctx, 0), 0);
 	put_wait(&t.work, SEM(3), 1);
-	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
-		;
+	await_waiting(&t.work);
 	__atomic_store_n(sem(3), 1, __ATOMIC_RELEASE);
 	sim_mmio_write(t.dev, hw_wake(ctx), 4, 1);
 	assert_int_equal(t_queue_state(&t, t.work.id), HW_QUEUE_WAITING);
@@ -279,8 +284,7 @@ static void a_queues_own_doorbell_wakes_it(void **state)
 	(void)state;
 	clear_sems();
 	put_wait(&t.work, SEM(2), 1);
-	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
-		;
+	await_waiting(&t.work);
 	__atomic_store_n(sem(2), 1, __ATOMIC_RELEASE);
 	t_ring_bell(&t, &t.work);
 	assert_int_equal(t_take(&t, &t.work), 0);
@@ -295,8 +299,7 @@ static void who_waits_where_nothing_is_any_more_faults(void **state)
 	clear_sems();
 	assert_int_equal(t_map(&t, t.ctx, va, 0, HW_PAGE, 0), 0);
 	put_wait(&t.work, va + (SEM(2) - T_HBM_VA) % HW_PAGE, UINT64_MAX);
-	while (t_queue_state(&t, t.work.id) != HW_QUEUE_WAITING)
-		;
+	await_waiting(&t.work);
 	assert_int_equal(t_unmap(&t, t.ctx, va), 0);
 	assert_int_equal(t_take(&t, &t.work), HW_ST_MAP);
 	assert_int_equal(t_reset(&t, &t.work), 0);
