@@ -436,7 +436,8 @@ static uint64_t request(struct rig *r, uint8_t op, uint16_t id, const void *in, 
 {
 	struct hw_cqe c;
 
-	memcpy(r->page + 8192, in, bytes);
+	if (bytes)
+		memcpy(r->page + 8192, in, bytes);
 	((struct hw_sqe *)r->page)[r->tail % 16] = (struct hw_sqe){
 		.op = op, .id = id, .u.admin = { RIG_IOVA + 8192, 0, 1024 } };
 	write32(r->fd, 0, hw_doorbell(0), ++r->tail);
