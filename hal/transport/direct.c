@@ -32,7 +32,8 @@ struct direct {
 	uint64_t admin_bytes, admin_iova, admin_at;	/* at: as the device is told */
 	uint32_t tail, head;
 	bool is_up;		/* requests are taken; under admin_lock */
-	bool is_confused;	/* not, because an answer did not come, or another's did */
+	bool is_confused;	/* not, because an answer did not come, or another's did, or
+				 * one that cannot be */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -535,6 +536,20 @@ static void ring_destroy(struct hal_ring *r)
 	free(r);
 }
 
+/* Doorbells are stored to by it, and nobody knows which queue is meant: no request after this one
+ * is made, until a reset. */
+static int check_number(struct direct *d, uint64_t queue, struct err *err)
+{
+	if (queue && queue < HW_MAX_QUEUES)
+		return 0;
+	pthread_mutex_lock(&d->admin_lock);
+	d->is_up = false;
+	d->is_confused = true;
+	pthread_mutex_unlock(&d->admin_lock);
+	return err_set(err, ERR_INTERNAL, "the device gave the queue number %llu, which cannot be "
+		       "(1 to %u can): reset it", (unsigned long long)queue, HW_MAX_QUEUES - 1);
+}
+
 static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 		       struct hal_ring **out, struct err *err)
 {
@@ -561,6 +576,8 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 		code = request(d, (struct hw_sqe){ .op = HW_QUEUE_CREATE }, &q, sizeof(q),
 			       &value, err);
 	}
+	if (!code)
+		code = check_number(d, value, err);
 	if (code) {
 		ring_destroy(r);
 		return code;
