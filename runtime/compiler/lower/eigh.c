@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eigenvectors of Hermitian matrices: Jacobi's rotations (jacobi.c) until what is off the
- * diagonal is rounding. */
+/* Eigenvectors of Hermitian matrices: those of a tridiagonal one that is alike (condense.c,
+ * divide.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,53 +17,20 @@ static struct tc_value *symmetric(const struct tc_build *b, struct tc_value *a, 
 	return tc_build_select(b, on, real, a);
 }
 
-/* V^H A V, and the part of its norm's square that is off the diagonal. */
-static struct tc_value *renew(const struct tc_build *b, struct tc_value *vectors,
-			      struct tc_value **level, const void *arg)
-{
-	struct tc_value *const *a = arg, *s, *all, *off;
-
-	s = tc_linalg_times(b, vectors, *a);
-	s = tc_linalg_times_adjoint(b, s, vectors);
-	all = tc_linalg_square(b, s);
-	off = tc_build_select(b, tc_build_where(b, all->type, TC_CMP_EQ),
-			      tc_build_number(b, all->type, 0), all);
-	*level = tc_build2(b, TC_DIVIDE, tc_build_sum(b, off, 6), tc_build_sum(b, all, 6));
-	return s;
-}
-
-/* x y, [batch, n, n] each, as the sum of `parts` products, which loses fewer digits than one
- * sum of n terms where these are alike. */
-static struct tc_value *times_in_parts(const struct tc_build *b, struct tc_value *x,
-				       struct tc_value *y, int64_t parts)
-{
-	int64_t batch = x->type->dim[0], n = x->type->dim[1];
-	int64_t rows[] = { batch, n, parts, n / parts }, columns[] = { batch, parts, n / parts, n };
-	const int64_t forward[] = { 0, 2, 1, 3 };
-
-	x = tc_build_transpose(b, tc_build_reshape(b, x, 4, rows), forward);
-	y = tc_build_reshape(b, y, 4, columns);
-	return tc_build_sum(b, tc_build_dot(b, x, y, 2, 3, 2), 1u << 1);
-}
-
-/*
- * The eigenvalues [batch, n] that belong to the vectors: what is on the diagonal of V^H A V,
- * and what their residuals A v - value v have along them, so that the sums that lose
- * digits are small ones.
- */
+/* Eigenvalues [batch, n] with what the residuals A v - value v of their vectors have along
+ * them. */
 static struct tc_value *correct(const struct tc_build *b, struct tc_value *a,
-				struct tc_value *rows, struct tc_value *state,
-				int64_t parts)
+				struct tc_value *rows, struct tc_value *values)
 {
-	struct tc_value *values = tc_linalg_diagonal(b, state), *rest, *all;
+	struct tc_value *all, *rest;
 
-	values = tc_build_convert(b, tc_build_real(b, values), (enum elem)a->type->elem);
-	all = tc_build_broadcast(b, values, rows->type, (const int64_t[]){ 0, 1 });
-	rest = tc_build2(b, TC_SUBTRACT, times_in_parts(b, rows, a, parts),
+	all = tc_build_convert(b, values, (enum elem)a->type->elem);
+	all = tc_build_broadcast(b, all, rows->type, (const int64_t[]){ 0, 1 });
+	rest = tc_build2(b, TC_SUBTRACT, tc_linalg_times(b, rows, a),
 			 tc_build2(b, TC_MULTIPLY, all, rows));
 	rest = tc_build2(b, TC_MULTIPLY, rest, tc_build_conjugate(b, rows));
-	values = tc_build2(b, TC_ADD, values, tc_build_sum(b, rest, 1u << 2));
-	return tc_build_real(b, values);
+	return tc_build2(b, TC_ADD, values,
+			 tc_build_real(b, tc_build_sum(b, rest, 1u << 2)));
 }
 
 /* backend_config: "lower,sort,sweeps,tolerance". The last two stay JAX's. */
@@ -98,27 +65,36 @@ static void check(struct tc_ctx *c, const struct tc_op *op)
 			"type and as many real eigenvalues");
 }
 
+/* The values [batch, n] of a, and the vectors' adjoints as rows. */
+static void find(const struct tc_build *b, struct tc_value *a, struct tc_value **values,
+		 struct tc_value **rows)
+{
+	int64_t n = a->type->dim[1];
+	struct tc_condensed t;
+	struct tc_value *x, *part[2];
+
+	if (n == 1) {
+		*values = tc_build_real(b, tc_linalg_diagonal(b, a));
+		*rows = tc_linalg_identity(b, a->type);
+		return;
+	}
+	t = tc_linalg_tridiagonal(b, a);
+	tc_linalg_divide(b, t.d, t.e, values, &x);
+	x = tc_build_convert(b, x, (enum elem)a->type->elem);
+	part[0] = tc_build_part(b, x, 1, 0, 1);
+	part[1] = tc_linalg_reflections(b, t.a, t.taus, tc_build_part(b, x, 1, 1, n - 1));
+	*rows = tc_linalg_adjoint(b, tc_build_join(b, 2, part, 1));
+}
+
 /* The values [batch, n] and vectors, as columns, of a matrix that is not empty. */
 static void solve(const struct tc_build *b, struct tc_value *a, bool sort,
 		  struct tc_value **values, struct tc_value **vectors)
 {
-	const struct tc_type *t = a->type;
 	struct tc_scaled scaled = tc_linalg_scale(b, a);
-	struct tc_sweep s = tc_linalg_sweep(t->dim[1], true);
-	double unit = tc_linalg_unit((enum elem)t->elem);
-	int64_t wide = 2 * s.pairs * s.size;
-	struct tc_iteration it = { .sweep = s, .renew = renew, .arg = &a };
-	struct tc_value *state, *rows;
+	struct tc_value *rows;
 
-	/* Rounding leaves some units of the norm in every row. */
-	it.tight = unit * unit * (double)wide;
-	it.loose = 64 * it.tight;
-	a = tc_linalg_widen(b, scaled.x, wide, wide);
-	rows = tc_linalg_identity(b, a->type);
-	tc_linalg_iterate(b, &it, &state, &rows);
-	*values = correct(b, a, rows, state, s.pairs);
-	*values = tc_build_part(b, *values, 1, 0, t->dim[1]);
-	rows = tc_build_part(b, tc_build_part(b, rows, 1, 0, t->dim[1]), 2, 0, t->dim[1]);
+	find(b, scaled.x, values, &rows);
+	*values = correct(b, scaled.x, rows, *values);
 	if (sort)
 		tc_linalg_sort(b, values, &rows);
 	*vectors = tc_linalg_spoil(b, tc_linalg_adjoint(b, rows), scaled.is_finite);

@@ -56,38 +56,15 @@ struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value
 				       struct tc_value *rhs);
 
 /*
- * A sweep of Jacobi rotations, jacobi.c: each pair of rows is rotated once. Rows are in
- * `pairs` pairs of blocks of `size` rows, so there are 2 * pairs * size of them, an
- * even number of blocks. What is rotated are the rows of `state`: a Hermitian matrix (its
- * columns too), or rows that become orthogonal to each other; and those of `vectors` with it.
+ * The reflection I - tau v v^H whose adjoint makes a column's elements below the j-th zero; the
+ * column is [batch, 1, rows], j a scalar of s32. qr.c
  */
-struct tc_sweep {
-	int64_t pairs, size;
-	bool is_hermitian;
+struct tc_reflection {
+	struct tc_value *tau, *beta;	/* [batch, 1]; beta, real, is what becomes of the j-th */
+	struct tc_value *v;		/* below the j-th, where it is 1; zeros elsewhere */
 };
-struct tc_sweep tc_linalg_sweep(int64_t n, bool is_hermitian);
-void tc_linalg_sweep_once(const struct tc_build *b, const struct tc_sweep *s,
-			  struct tc_value **state, struct tc_value **vectors);
-/* Rows that are orthonormal but for rounding errors, without them. */
-struct tc_value *tc_linalg_polish(const struct tc_build *b, struct tc_value *rows);
-/* Zero rows and columns behind those of x, to `rows` and `columns` of them. */
-struct tc_value *tc_linalg_widen(const struct tc_build *b, struct tc_value *x, int64_t rows,
-				 int64_t columns);
-/*
- * How far state is from its end, [batch]; `sweeps` goes on while some matrix is above
- * `loose`, or above `tight` and still shrinks.
- */
-struct tc_iteration {
-	struct tc_sweep sweep;
-	double loose, tight;
-	/* state anew from the vectors, and how far it is */
-	struct tc_value *(*renew)(const struct tc_build *b, struct tc_value *vectors,
-				  struct tc_value **level, const void *arg);
-	const void *arg;
-};
-void tc_linalg_iterate(const struct tc_build *b, const struct tc_iteration *it,
-		       struct tc_value **state, struct tc_value **vectors);
-
+struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
+					  struct tc_value *j);
 /* QR as LAPACK's geqrf leaves it: R above, reflectors below; taus [batch, min]. qr.c */
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus);
 /* The product of the reflections in `a` times x, of as many rows; and its first columns, as
@@ -96,6 +73,22 @@ struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value
 				       struct tc_value *taus, struct tc_value *x);
 struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
 				   struct tc_value *taus);
+
+/*
+ * A Hermitian matrix as Q T Q^H: the diagonal [batch, n] of the tridiagonal T and what is beside
+ * it, both real, and Q's reflections as those of a QR of all rows but the first. n: 2 or more.
+ * And a square matrix as Q B P^H, B upper bidiagonal and real; Q's reflections as those of a QR.
+ * condense.c
+ */
+struct tc_condensed {
+	struct tc_value *d, *e;		/* [batch, n], [batch, n - 1] */
+	struct tc_value *a, *taus;	/* [batch, k, k], [batch, k]; k is n - 1 of T, n of B */
+};
+struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a);
+struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_value *a);
+/* Eigenvalues [batch, n] of such a T, in no order, and its vectors as columns. divide.c */
+void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
+		      struct tc_value **values, struct tc_value **vectors);
 
 void tc_decompose_qr(struct tc_ctx *c, struct tc_op *op);		/* qr.c */
 void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op);

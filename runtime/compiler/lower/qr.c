@@ -56,11 +56,6 @@ static enum elem wide_of(const struct tc_type *t)
 	return elem == ELEM_F32 ? ELEM_F64 : elem == ELEM_C64 ? ELEM_C128 : elem;
 }
 
-struct house {
-	struct tc_value *tau, *beta;	/* [batch, 1]; beta is what becomes of alpha */
-	struct tc_value *v;		/* below alpha; zeros elsewhere */
-};
-
 /*
  * For a column [batch, 1, rows] with alpha in row j and x below: beta = -sign(Re alpha)
  * |(alpha, x)|, tau = (beta - alpha) / beta, v = x / (alpha - beta). All zero below and a
@@ -68,14 +63,14 @@ struct house {
  * that: its square is in range. Of single numbers the reflection is found in double ones, as
  * what is lost there is lost of its being unitary.
  */
-static struct house make_reflection(const struct tc_build *b, struct tc_value *column,
-				    struct tc_value *j)
+struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
+					  struct tc_value *j)
 {
 	const enum elem elem = (enum elem)column->type->elem;
 	const struct tc_type *t;
 	struct tc_value *zero = tc_build_number(b, column->type, 0), *alpha, *x, *p, *re;
 	struct tc_value *im = NULL, *rest, *none, *beta, *bottom, *ratio[2];
-	struct house h;
+	struct tc_reflection h;
 
 	x = tc_build_select(b, at(b, column->type, 2, TC_CMP_GE, j), column, zero);
 	p = tc_linalg_power_along(b, x, 2);
@@ -125,7 +120,7 @@ static void qr_column(const struct tc_build *b, struct tc_value *j, struct tc_va
 {
 	struct tc_value *a = state[0], *column = tc_build_take(b, a, 1, j, 1), *v, *w, *is_j;
 	const struct tc_type *t = column->type, *all = a->type, *taus = state[1]->type;
-	struct house h = make_reflection(b, column, j);
+	struct tc_reflection h = tc_linalg_reflection(b, column, j);
 
 	(void)arg;
 	is_j = at(b, t, 2, TC_CMP_EQ, j);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Singular values and vectors: A = Q R, then rows of V^H R that Jacobi's rotations make
- * orthogonal (Hestenes, 1958, on what Drmac and Veselic, 2008, found converges
- * faster than A), then the QR of its adjoint, which orthonormalises them and completes
- * those of a matrix without full rank.
+ * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c). The vectors of
+ * B are those of the tridiagonal matrix that has B's two diagonals in turn beside a diagonal
+ * of zeros (Golub and Kahan, 1965): of a value s or -s its eigenvector (divide.c) has the right
+ * vector's numbers and the left one's, in turn. Where s is as small as rounding errors the
+ * two mix; a QR from the largest value on takes that out, as it completes the vectors of a
+ * matrix without full rank. The right vectors and the values are found anew, from the QR of
+ * R^H U = V S.
  */
 #include <math.h>
 #include <string.h>
@@ -14,28 +17,6 @@ struct svd {
 	struct tc_value *s;	/* [batch, n], descending */
 	struct tc_value *u, *vh;
 };
-
-/* V^H R, and what is left of products of its rows: what would stand beside the diagonal
- * if rows were orthonormalised, of the norm's square. */
-static struct tc_value *renew(const struct tc_build *b, struct tc_value *vectors,
-			      struct tc_value **level, const void *arg)
-{
-	struct tc_value *const *r = arg, *y, *gram, *norm, *size, *off, *zero;
-	const int64_t rows[] = { 0, 1 }, columns[] = { 0, 2 };
-
-	y = tc_linalg_times(b, vectors, *r);
-	gram = tc_linalg_times_adjoint(b, y, y);
-	norm = tc_build_real(b, tc_linalg_diagonal(b, gram));
-	off = tc_linalg_square(b, gram);
-	size = tc_build2(b, TC_MAXIMUM, tc_build_broadcast(b, norm, off->type, rows),
-			 tc_build_broadcast(b, norm, off->type, columns));
-	zero = tc_build_number(b, off->type, 0);
-	off = tc_build2(b, TC_DIVIDE, off, size);
-	off = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, zero), zero, off);
-	off = tc_build_select(b, tc_build_where(b, off->type, TC_CMP_EQ), zero, off);
-	*level = tc_build2(b, TC_DIVIDE, tc_build_sum(b, off, 6), tc_build_sum(b, norm, 2));
-	return y;
-}
 
 /* Rounding may exchange values that are nearly the same: each is at most those before. */
 static struct tc_value *descend(const struct tc_build *b, struct tc_value *s)
@@ -66,52 +47,91 @@ static struct tc_value *order(const struct tc_build *b, struct tc_value **y,
 	return tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, norm));
 }
 
-/* x with the vectors in its first rows and columns, and ones on the diagonal behind. */
+/* x [batch, n, n] with zeros below, and ones on the diagonal behind. */
 static struct tc_value *extend(const struct tc_build *b, struct tc_value *x, int64_t rows,
 			       int64_t columns)
 {
-	int64_t n = x->type->dim[1];
-	struct tc_value *eye, *part[2];
+	const struct tc_type *t = x->type, *s32;
+	const int64_t none[] = { 0, 0, 0 }, more[] = { 0, rows - t->dim[1], columns - t->dim[1] };
+	struct tc_value *zero, *is_new;
 
-	x = tc_linalg_widen(b, x, rows, n);
-	if (columns == n)
-		return x;
-	part[0] = x;
-	x = tc_linalg_widen(b, x, rows, columns);
-	eye = tc_linalg_identity(b, x->type);
-	part[1] = tc_build_part(b, eye, 2, n, columns - n);
-	return tc_build_join(b, 2, part, 2);
+	zero = tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, 0, NULL), 0);
+	x = tc_build_pad(b, x, zero, none, more, none);
+	s32 = tc_with_elem(b->c, x->type, ELEM_S32);
+	is_new = tc_build_compare(b, TC_CMP_GE, tc_build_iota(b, s32, 2),
+				  tc_build_number(b, s32, (double)t->dim[1]));
+	return tc_build_select(b, is_new, tc_linalg_identity(b, x->type), x);
+}
+
+/* The left vectors of a bidiagonal matrix as columns, from the largest value on. */
+static struct tc_value *left_of_bidiagonal(const struct tc_build *b, struct tc_value *d,
+					   struct tc_value *e)
+{
+	const enum elem elem = (enum elem)d->type->elem;
+	int64_t batch = d->type->dim[0], n = d->type->dim[1];
+	const int64_t none[] = { 0, 0 }, one[] = { 0, 1 }, column[] = { batch, n, 1 };
+	const int64_t flat[] = { batch, 2 * n }, pairs[] = { batch, n, 2, 2 * n };
+	const int64_t half[] = { batch, n, 2 * n };
+	struct tc_value *both[2], *zero, *values, *x, *taus;
+
+	zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0);
+	both[0] = tc_build_reshape(b, d, 3, column);
+	both[1] = tc_build_reshape(b, tc_build_pad(b, e, zero, none, one, none), 3, column);
+	x = tc_build_reshape(b, tc_build_join(b, 2, both, 2), 2, flat);
+	zero = tc_build_number(b, x->type, 0);
+	tc_linalg_divide(b, zero, tc_build_part(b, x, 1, 0, 2 * n - 1), &values, &x);
+	x = tc_build_part(b, tc_build_reshape(b, x, 4, pairs), 2, 1, 1);
+	x = tc_build_turn(b, tc_build_reshape(b, x, 3, half));
+	values = tc_build1(b, TC_NEGATE, values);
+	tc_linalg_sort(b, &values, &x);
+	x = tc_build_turn(b, tc_build_part(b, x, 1, 0, n));
+	tc_linalg_qr(b, &x, &taus);
+	return tc_linalg_unitary(b, x, taus);
+}
+
+/* The left vectors of a square matrix, in that order but for rounding errors. */
+static struct tc_value *left_vectors(const struct tc_build *b, struct tc_value *r)
+{
+	struct tc_condensed t;
+	struct tc_value *x;
+
+	if (r->type->dim[1] == 1)
+		return tc_linalg_identity(b, r->type);
+	t = tc_linalg_bidiagonal(b, r);
+	x = left_of_bidiagonal(b, t.d, t.e);
+	x = tc_build_convert(b, x, (enum elem)r->type->elem);
+	return tc_linalg_reflections(b, t.a, t.taus, x);
+}
+
+/* A's rows that a QR leaves above the diagonal. */
+static struct tc_value *triangle_of(const struct tc_build *b, struct tc_value *a)
+{
+	a = tc_build_part(b, a, 1, 0, a->type->dim[2]);
+	return tc_build_select(b, tc_build_where(b, a->type, TC_CMP_LE), a,
+			       tc_build_number(b, a->type, 0));
 }
 
 /* Of [batch, m, n], m >= n, that is scaled. */
 static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vectors, bool full)
 {
 	const struct tc_type *t = a->type;
-	int64_t m = t->dim[1], n = t->dim[2], batch = t->dim[0], one[] = { batch, n, 1 };
-	struct tc_sweep sweep = tc_linalg_sweep(n, false);
-	int64_t wide = 2 * sweep.pairs * sweep.size, square[] = { batch, wide, wide };
-	double unit = tc_linalg_unit((enum elem)t->elem);
-	struct tc_value *r, *taus, *rows, *y, *sign, *w, *zero;
-	struct tc_iteration it = { .sweep = sweep, .renew = renew, .arg = &r };
+	int64_t m = t->dim[1], n = t->dim[2], one[] = { t->dim[0], n, 1 };
+	struct tc_value *r = a, *taus = NULL, *rows, *y, *sign, *w, *zero;
 	struct svd d = { NULL };
 
-	it.tight = unit * unit * (double)wide;
-	it.loose = 64 * it.tight;
-	tc_linalg_qr(b, &a, &taus);
-	r = tc_build_part(b, a, 1, 0, n);
-	r = tc_build_select(b, tc_build_where(b, r->type, TC_CMP_LE), r,
-			    tc_build_number(b, r->type, 0));
-	r = tc_linalg_widen(b, r, wide, n);
-	rows = tc_linalg_identity(b, tc_tensor(b->c, t->elem, 3, square));
-	tc_linalg_iterate(b, &it, &y, &rows);
-	y = tc_build_part(b, y, 1, 0, n);
-	rows = tc_build_part(b, tc_build_part(b, rows, 1, 0, n), 2, 0, n);
+	if (m > n) {
+		tc_linalg_qr(b, &a, &taus);
+		r = triangle_of(b, a);
+	}
+	rows = tc_linalg_adjoint(b, left_vectors(b, r));
+	y = tc_linalg_times(b, rows, r);
 	d.s = order(b, &y, &rows);
 	if (!vectors)
 		return d;
 	w = tc_linalg_adjoint(b, y);
 	d.u = extend(b, tc_linalg_adjoint(b, rows), m, full ? m : n);
-	d.u = tc_linalg_reflections(b, a, taus, d.u);
+	if (taus)
+		d.u = tc_linalg_reflections(b, a, taus, d.u);
 	tc_linalg_qr(b, &w, &taus);
 	d.vh = tc_linalg_unitary(b, w, taus);
 	d.vh = tc_linalg_adjoint(b, d.vh);
