@@ -250,12 +250,23 @@ static const struct hal_device_info *device_info(const struct rt_client *c,
 	return &c->devices[local_of(c, at->ids[m])].info;
 }
 
+static bool has_all(const struct place *at)
+{
+	return at->n_here == at->members.replicas * at->members.partitions;
+}
+
+static struct rt_target target_of(const struct rt_client *c, const struct place *at)
+{
+	const struct hal_device_info *info = device_info(c, at);
+
+	return (struct rt_target){ info->cores, info->hbm_bytes, has_all(at) };
+}
+
 static int compile(struct rt_client *c, const struct place *at, const void *code,
 		   size_t code_bytes, const char *format, const void *options,
 		   size_t options_bytes, struct rt_gang *out, struct err *err)
 {
-	const struct hal_device_info *info = device_info(c, at);
-	const struct rt_target target = { info->cores, info->hbm_bytes };
+	const struct rt_target target = target_of(c, at);
 	struct rt_program *p;
 	bool was_cached = false;
 	int status;
@@ -307,7 +318,11 @@ int rt_load_gang(struct rt_client *c, struct rt_program *p, const void *options,
 	code = find_place(c, options, options_bytes, &at, err);
 	if (code)
 		return code;
-	code = load_all(c, &at, p, out, err);
+	if (image_is_for_one_process(p->image) && !has_all(&at))
+		code = compile(c, &at, p->source, p->source_bytes, p->format, p->options,
+			       p->options_bytes, out, err);
+	else
+		code = load_all(c, &at, p, out, err);
 	free(at.ids);
 	return code ? code : find_functions(c, out, err);
 }

@@ -55,6 +55,8 @@ static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
 
 	for (unsigned i = 0; !code && i < n; i++)
 		code = rt_launch_bind(&l[i], err);
+	for (unsigned i = 0; !code && i < n; i++)
+		code = rt_launch_bind_peers(&l[i], l, n, err);
 	for (unsigned i = 0; !code && i < n; i++) {
 		code = rt_launch_submit(&l[i], &why);
 		if (code && err)

@@ -246,6 +246,7 @@ static void bind(struct rt_launch *l, struct rt_device *d)
 		case IMAGE_MAILBOX: m = l->meeting->at[member].mailbox; break;
 		case IMAGE_MEMBER: m = l->x->meeting->at[member].row; break;
 		case IMAGE_PEER: l->bindings[i] = bind_peer(l, b->index); continue;
+		case IMAGE_PEER_DATA: continue;	/* rt_launch_bind_peers */
 		case IMAGE_ARG: {
 			int32_t out = im->shapes[b->index].alias;
 
@@ -429,6 +430,38 @@ int rt_launch_bind(struct rt_launch *l, struct err *err)
 		return code;
 	bind(l, d);
 	return clear_call(l, d, err);
+}
+
+static const struct rt_launch *launch_of(const struct rt_launch *all, unsigned n, unsigned member)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (all[i].x->member == member)
+			return &all[i];
+	return NULL;
+}
+
+int rt_launch_bind_peers(struct rt_launch *l, const struct rt_launch *all, unsigned n,
+			 struct err *err)
+{
+	const struct image *im = l->x->image;
+
+	for (size_t i = im->n_bindings; i-- > 0 && im->bindings[i].kind == IMAGE_PEER_DATA;) {
+		size_t of = im->bindings[i].index / im->n_slots;
+		size_t slot = im->bindings[i].index % im->n_slots;
+		size_t at = l->x->member * im->n_slots + slot;
+		const struct rt_launch *peer = launch_of(all, n, im->peers[at]);
+		const struct hw_binding *b;
+
+		if (!peer)
+			return err_set(err, ERR_INTERNAL, "member %u is not launched with the "
+				       "others", im->peers[at]);
+		/* All of its HBM is seen as its mailbox is. */
+		b = &peer->bindings[of];
+		l->bindings[i] = (struct hw_binding){ b->va -
+			hal_mem_va(l->meeting->at[im->peers[at]].mailbox) + l->meeting->va[at],
+			b->bytes };
+	}
+	return 0;
 }
 
 int rt_launch_submit(struct rt_launch *l, struct err *err)

@@ -10,6 +10,8 @@
 #include "runtime/compiler/tc.h"
 #include "runtime/rt_internal.h"
 
+#define DIRECT_BYTES (128 << 10)	/* less is not worth waiting until there is room for it */
+
 void rt_program_ref(struct rt_program *p)
 {
 	atomic_fetch_add(&p->refs, 1);
@@ -92,7 +94,14 @@ static void make_key(const struct tc_source *s, const struct tc_options *o, char
 	head.o.level = o->level;
 	head.o.replicas = o->replicas;
 	head.o.partitions = o->partitions;
+	head.o.direct_bytes = o->direct_bytes;
 	rt_hash(&head, sizeof(head), hex);
+}
+
+/* Whether members know where each other's data is: replicas may be launched one by one. */
+static bool can_reach(const struct rt_target *target, struct rt_counts members)
+{
+	return target->has_all && members.replicas <= 1;
 }
 
 int rt_program_make(const struct rt_target *target, const void *code, size_t code_bytes,
@@ -103,7 +112,8 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 	struct tc_source source = { code, code_bytes, format };
 	struct tc_options o = { .level = 1, .memory_limit = target->memory_bytes,
 				.replicas = members.replicas,
-				.partitions = members.partitions };
+				.partitions = members.partitions,
+				.direct_bytes = can_reach(target, members) ? DIRECT_BYTES : 0 };
 	struct tc_result r;
 	char key[65], hash[65];
 	int status;

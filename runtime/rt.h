@@ -309,7 +309,11 @@ int rt_trace_start(struct rt_trace **out, struct err *err);
 int rt_trace_stop(struct rt_trace *t, void **out, size_t *bytes, struct err *err);
 
 /* ---- topologies: devices that need not be here; values, no thread but the caller's ---- */
-struct rt_target { unsigned cores; uint64_t memory_bytes; };
+struct rt_target {
+	unsigned cores;
+	uint64_t memory_bytes;
+	bool has_all;		/* whoever runs programs for several has all of the devices */
+};
 struct rt_topology {
 	char kind[32];		/* "Tessera T1" */
 	unsigned n_devices;

@@ -425,6 +425,9 @@ int rt_launch_lock(struct rt_launch *l, struct err *err);
 void rt_launch_unlock(struct rt_launch *l);
 /* Under the lock: what is to come before the submission, and the submission. */
 int rt_launch_bind(struct rt_launch *l, struct err *err);
+/* Behind that, of all n: where peers' data is. INTERNAL: a peer is none of them. */
+int rt_launch_bind_peers(struct rt_launch *l, const struct rt_launch *all, unsigned n,
+			 struct err *err);
 int rt_launch_submit(struct rt_launch *l, struct err *err);
 /* Of a program that calls the host: to its end, however often it stops. */
 int rt_launch_run_calls(struct rt_launch *l, const atomic_bool *stop, struct err *err);

@@ -198,10 +198,46 @@ static bool is_in_its_place(const struct image_binding *b)
 	}
 }
 
+/* Bindings but those of peers' data, which are last. */
+static size_t count_own(const struct image *im)
+{
+	size_t n = im->n_bindings;
+
+	while (n && im->bindings[n - 1].kind == IMAGE_PEER_DATA)
+		n--;
+	return n;
+}
+
+/* Of what is written by peers: the kind of memory that it lies in. */
+static uint8_t memory_of(const struct image *im, const struct image_binding *b)
+{
+	if (b->kind == IMAGE_TEMP)
+		return 0;
+	return im->shapes[(b->kind == IMAGE_RESULT ? im->info.n_args : 0) + b->index].memory_kind;
+}
+
+static int check_peer_data(const struct image *im, struct err *err)
+{
+	size_t n = count_own(im);
+
+	for (size_t i = n; i < im->n_bindings; i++) {
+		const struct image_binding *b = &im->bindings[i], *of;
+		size_t k = im->n_slots ? b->index / im->n_slots : n;
+
+		of = k < n ? &im->bindings[k] : NULL;
+		if (b->zero || b->access != (HW_BIND_WRITE | HW_BIND_PEER) || !of ||
+		    (of->kind != IMAGE_TEMP && of->kind != IMAGE_ARG &&
+		     of->kind != IMAGE_RESULT) ||
+		    !(of->access & HW_BIND_WRITE) || of->bytes != b->bytes || memory_of(im, of))
+			return bad(err, "a peer's data is none that it could write");
+	}
+	return 0;
+}
+
 static int check_bindings(const struct image *im, struct err *err)
 {
 	uint32_t args = 0, results = 0;
-	size_t n = im->n_bindings;
+	size_t n = count_own(im), n_own = n;
 
 	if (image_draws(im)) {
 		n--;
@@ -214,7 +250,7 @@ static int check_bindings(const struct image *im, struct err *err)
 	if (im->bindings[0].bytes > im->rodata_bytes ||
 	    im->bindings[1].bytes > im->info.temp_bytes)
 		return bad(err, "the constants or temporaries are smaller than bound");
-	for (size_t i = 0; i < im->n_bindings; i++) {
+	for (size_t i = 0; i < n_own; i++) {
 		const struct image_binding *b = &im->bindings[i];
 		const struct image_shape *s;
 
@@ -390,6 +426,8 @@ static int check(const struct image *im, struct err *err)
 		code = check_bindings(im, err);
 	if (!code)
 		code = check_peers(im, err);
+	if (!code)
+		code = check_peer_data(im, err);
 	if (!code)
 		code = check_members(im, err);
 	if (!code)
@@ -577,7 +615,14 @@ const void *image_next_function(const struct image *im, size_t *at, uint32_t *ca
 
 bool image_draws(const struct image *im)
 {
-	return im->n_bindings && im->bindings[im->n_bindings - 1].kind == IMAGE_RANDOM;
+	size_t n = count_own(im);
+
+	return n && im->bindings[n - 1].kind == IMAGE_RANDOM;
+}
+
+bool image_is_for_one_process(const struct image *im)
+{
+	return count_own(im) < im->n_bindings;
 }
 
 const char *image_string(const struct image *im, uint32_t offset)
@@ -612,6 +657,13 @@ static uint64_t mailbox_bytes(const struct image *im)
 	return 0;
 }
 
+static bool is_same_code(const struct image *a, const struct image *b)
+{
+	return a->text_bytes == b->text_bytes && a->n_bindings == b->n_bindings &&
+	       (!a->text_bytes || !memcmp(a->text, b->text, a->text_bytes)) &&
+	       !memcmp(a->bindings, b->bindings, a->n_bindings * sizeof(*a->bindings));
+}
+
 int64_t image_meets_otherwise(const struct image *a, const struct image *b)
 {
 	size_t n = a->n_meetings < b->n_meetings ? a->n_meetings : b->n_meetings;
@@ -620,6 +672,8 @@ int64_t image_meets_otherwise(const struct image *a, const struct image *b)
 	for (size_t i = 0; i < n; i++)
 		if (!is_same_meeting(a, b, i))
 			return (int64_t)i;
+	if ((image_is_for_one_process(a) || image_is_for_one_process(b)) && !is_same_code(a, b))
+		return (int64_t)n;
 	if (a->n_meetings != b->n_meetings || (a->n_slots && !n) ||
 	    a->info.n_replicas != b->info.n_replicas ||
 	    a->info.n_partitions != b->info.n_partitions || a->n_slots != b->n_slots ||
@@ -644,6 +698,9 @@ uint64_t image_meeting_number(const struct image *im)
 	if (im->n_slots && !im->n_meetings)
 		return 0;
 	h = mix(h, im->peers, image_n_members(im) * im->n_slots * sizeof(*im->peers));
+	if (image_is_for_one_process(im))
+		h = mix(mix(h, im->text, im->text_bytes), im->bindings,
+			im->n_bindings * sizeof(*im->bindings));
 	for (size_t i = 0; i < im->n_meetings; i++) {
 		const struct image_meeting *m = &im->meetings[i];
 		const uint64_t words[] = { m->kind, m->elem, m->depth, m->bytes };

@@ -41,6 +41,9 @@
  *	random    at most one, index 0: of a program that draws random numbers without being given
  *	          a state: the device's own, IMAGE_RANDOM_WORDS u64, an ISA_RNG_PHILOX state; the
  *	          same memory for all programs of the device
+ *	peer data index: slot + n_slots * k. Bound for member m: what binding k, of the
+ *	          temporaries, an argument or a result, is bound to for member peers[m][slot] in
+ *	          the same launch. As large as binding k, in HBM
  *
  * Mailboxes. Before the first launch all mailboxes of a load are zeros, whole; then nobody but
  * the members writes to them as long as launches go well. When a launch failed, for
@@ -52,7 +55,8 @@
  *
  * Members may run images of their own, compiled apart, if these say the same in
  * .tessera.meetings but for `where`: such images have mailboxes of one layout and the same peers,
- * so all bind the mailboxes of one load.
+ * so all bind the mailboxes of one load. An image with peer data knows where the others have
+ * what: it is the image of all members, and one process launches them all together.
  *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,
@@ -95,7 +99,7 @@ enum {
 
 enum image_kind {
 	IMAGE_CONSTANTS, IMAGE_TEMP, IMAGE_ARG, IMAGE_RESULT, IMAGE_RANDOM, IMAGE_MAILBOX,
-	IMAGE_PEER, IMAGE_MEMBER,
+	IMAGE_PEER, IMAGE_MEMBER, IMAGE_PEER_DATA,
 };
 
 enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch, waits for nobody: always ends */
@@ -117,7 +121,7 @@ struct image_binding {
 	uint8_t kind;		/* enum image_kind */
 	uint8_t zero;
 	uint16_t access;	/* HW_BIND_* */
-	uint32_t index;		/* of the argument, result or slot; else 0 */
+	uint32_t index;		/* of the argument, result or slot; see above; else 0 */
 	uint64_t bytes;		/* the least that must be bound */
 };
 
@@ -225,12 +229,15 @@ const void *image_next_sharding(const struct image *image, size_t *at, uint32_t 
  * the first; it is moved on. NULL: no more. */
 const void *image_next_function(const struct image *image, size_t *at, uint32_t *call,
 				uint32_t *bytes);
-/* Whether it draws from the device's random state: its last binding is that. */
+/* Whether it draws from the device's random state, which it binds. */
 bool image_draws(const struct image *image);
+/* Whether its members write to each other's data: it has bindings of such. */
+bool image_is_for_one_process(const struct image *image);
 /* A text of the string section; "" if out of range. */
 const char *image_string(const struct image *image, uint32_t offset);
 /* The first meeting that is not the same in both images, so that members of one can't meet those
- * of the other; n_meetings where all are, but peers or mailboxes are not; -1: they can. An image
+ * of the other; n_meetings where all are, but peers or mailboxes are not, or the code where
+ * there is peer data; -1: they can. An image
  * that has peers but does not say how they meet is like none. */
 int64_t image_meets_otherwise(const struct image *a, const struct image *b);
 /* A number of how its members meet: the same for all images that do alike. 0: it does not say. */

@@ -52,6 +52,10 @@ struct tc_options {
 	unsigned level;		/* 0: only the passes that emission needs; 1 or more: all */
 	bool verify;		/* after every pass types and shapes too, not just structure */
 	unsigned replicas, partitions;	/* devices that share the work; 0: 1 */
+	uint64_t direct_bytes;	/* what a member receives at once of so many bytes or more is
+				 * written straight to where it is to lie (hal/hw/image.h, peer
+				 * data): whoever launches it launches all members together.
+				 * 0: none is */
 	const char *evaluate_after;	/* tc_eval_gang: a pass; NULL: the last one before
 				 * collectives are taken apart. Of no use to others */
 };

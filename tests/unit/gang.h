@@ -43,6 +43,8 @@ struct gang {
 	uint64_t value[GANG_DEVICES];
 };
 
+/* tc_options.direct_bytes of what is compiled. */
+static uint64_t gang_direct;
 static struct hal *gang_hal;
 static struct hal_device *gang_dev[GANG_DEVICES];
 static pthread_mutex_t gang_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -118,7 +120,7 @@ static inline void gang_get_memory(struct gang *g, unsigned m, size_t i)
 	const struct image_binding *b = &g->image->bindings[i];
 	struct hal_mem *mem;
 
-	if (b->kind == IMAGE_CONSTANTS || b->kind == IMAGE_PEER)
+	if (b->kind == IMAGE_CONSTANTS || b->kind == IMAGE_PEER || b->kind == IMAGE_PEER_DATA)
 		return;
 	mem = gang_mem(g->at[m], b->bytes);
 	switch (b->kind) {
@@ -167,8 +169,12 @@ static inline void gang_load(struct gang *g, const void *image, size_t bytes, un
 static inline int gang_compile(struct gang *g, const struct tc_source *source,
 			       const struct tc_options *o, struct err *err)
 {
+	struct tc_options with = *o;
 	struct tc_result r;
-	int code = tc_compile(source, o, &r, err);
+	int code;
+
+	with.direct_bytes = gang_direct;
+	code = tc_compile(source, &with, &r, err);
 
 	if (code)
 		return code;
@@ -210,7 +216,12 @@ static inline void gang_drop(struct gang *g)
 static inline struct hal_mem *gang_bound(const struct gang *g, unsigned m,
 					 const struct image_binding *b)
 {
+	const struct image *im = g->image;
+
 	switch (b->kind) {
+	case IMAGE_PEER_DATA:
+		return gang_bound(g, im->peers[m * im->n_slots + b->index % im->n_slots],
+				  &im->bindings[b->index / im->n_slots]);
 	case IMAGE_CONSTANTS: return hal_exe_constants(g->exe[m]);
 	case IMAGE_TEMP: return g->temp[m];
 	case IMAGE_ARG: return g->arg[m][b->index];

@@ -51,7 +51,8 @@ static struct json_object *bindings(const struct image *im)
 		struct json_object *o = json_object_new_object();
 
 		add(o, "holds", json_object_new_string(objdump_binding_kind(b)));
-		add(o, "index", objdump_shape_of(im, b) || b->kind == IMAGE_PEER ?
+		add(o, "index", objdump_shape_of(im, b) || b->kind == IMAGE_PEER ||
+		    b->kind == IMAGE_PEER_DATA ?
 		    number(b->index) : NULL);
 		add(o, "access", json_object_new_string(objdump_access(b)));
 		add(o, "bytes", number(b->bytes));

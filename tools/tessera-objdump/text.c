@@ -69,9 +69,10 @@ const char *objdump_memory_kind(const struct image_shape *s)
 const char *objdump_binding_kind(const struct image_binding *b)
 {
 	static const char *const names[] = { "constants", "temporaries", "argument", "result",
-					     "random state", "mailbox", "peer", "member" };
+					     "random state", "mailbox", "peer", "member",
+					     "peer data" };
 
-	return b->kind <= IMAGE_MEMBER ? names[b->kind] : "unknown";
+	return b->kind <= IMAGE_PEER_DATA ? names[b->kind] : "unknown";
 }
 
 const char *objdump_access(const struct image_binding *b)
@@ -220,7 +221,8 @@ static void print_headers(const struct objdump_file *f, struct str *out)
 	for (size_t i = 0; i < im->n_bindings; i++) {
 		const struct image_binding *b = &im->bindings[i];
 		const struct image_shape *s = objdump_shape_of(im, b);
-		int n = s || b->kind == IMAGE_PEER ? (int)b->index : -1;
+		int n = s || b->kind == IMAGE_PEER || b->kind == IMAGE_PEER_DATA ?
+			(int)b->index : -1;
 
 		str_printf(out, "  b%-7zu %-11s", i, objdump_binding_kind(b));
 		str_printf(out, n >= 0 ? " %-4d" : "     ", n);

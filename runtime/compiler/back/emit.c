@@ -228,7 +228,6 @@ static void emit_draw(struct emit *e, const struct tc_op *op)
 		return;
 	if (e->random_binding == ISA_MAX_BINDINGS)
 		tc_refuse(e, "random numbers in a program of so many arguments and results");
-	e->has_random = true;
 	r = tc_put(e, ISA_RNG, sizeof(*r));
 	r->algorithm = ISA_RNG_PHILOX;
 	r->state_words = IMAGE_RANDOM_WORDS;
@@ -427,6 +426,11 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
+		/* What others send may have another shape: a view, then. */
+		while (v->def && v->def->op == TC_RESHAPE)
+			v = tc_in(v->def, 0);
+		if (v->def && v->def->op == TC_EXCHANGE)
+			tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
 	tc_number_links(e, &next);
 	e->random_binding = (uint16_t)next;

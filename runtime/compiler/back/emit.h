@@ -85,7 +85,7 @@ struct emit {
 	uint32_t n_contents;
 	const struct tc_op *op;		/* being emitted */
 	uint8_t next_reg;
-	bool has_loop, has_random;	/* random: its binding is used */
+	bool has_loop, has_random;	/* random: its binding is there */
 	struct links *links;		/* link.h */
 	struct home zeros;		/* tc_zeros, once it was asked for */
 	/* Where the program stops for the host (emit_host.c) */
@@ -111,6 +111,8 @@ struct home *tc_home(struct emit *e, const struct tc_value *v);
 struct home *tc_place(struct emit *e, const struct tc_value *v);
 /* v is written by this op at `at`, which the caller found to be safe. */
 struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at);
+/* A new temporary for v, wherever it wishes to be. */
+struct home *tc_place_temp(struct emit *e, const struct tc_value *v);
 /* v's wishes for places where at most the op being emitted, with its own operands, still
  * looks at what lies there, one after the other; NULL: no more. The caller asks tc_alias
  * about the operands. */

@@ -141,6 +141,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	if (e->has_random)
 		b[n++] = (struct image_binding){ .kind = IMAGE_RANDOM,
 			.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = IMAGE_RANDOM_WORDS * 8 };
+	tc_put_views(e, b, &n);
 	im.info = (struct image_info){
 		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
 		.n_results = e->n_results,

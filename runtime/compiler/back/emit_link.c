@@ -12,9 +12,24 @@
  *	for k in 1..n-1: rsig credit[k] of the member at place (i - k) mod n
  *	st turn
  *
+ * What goes straight into results (tc_is_direct) has the credit first, of this turn:
+ *
+ *	ld turn; turn + 1
+ *	for k in 1..n-1: rsig credit[k] of the member at place (i - k) mod n
+ *	copy what is for place i -> own result, part i
+ *	for k in 1..n-1: rwait credit[k] >= turn
+ *			 rput what is for place (i + k) mod n -> its result, part i; rsig arrived[k]
+ *	for k in 1..n-1: rwait arrived[k] >= turn
+ *	st turn
+ *
+ * From its credit on others write into a member's result, so that lies apart from the operand,
+ * and in memory at which nothing looks any more. Both kinds count alike, a credit and an arrival
+ * each turn, and may follow each other in one channel.
+ *
  * Everybody sends first and then receives, and a credit is waited for only if it was given
- * for an earlier turn; so as long as members meet in one order, nobody waits in a circle. The
- * operand is read before anything of the result is written: the result may lie where it lies.
+ * for an earlier turn, or for this one by who has not waited in it before; so as long as members
+ * meet in one order, nobody waits in a circle. What goes by mailboxes is read before anything of
+ * the result is written: the result may lie where the operand lies.
  *
  * Where rows differ in length, or members of a permutation in what they do, the code branches
  * by a word of the member's row. A branch is a part of its own to the check of the code, which
@@ -34,6 +49,7 @@ struct meeting {
 	const struct channel *ch;
 	const struct tc_value *in;
 	struct home to;		/* of the result */
+	bool is_direct;		/* tc_is_direct */
 	uint8_t turn, one;	/* registers; one: 1 */
 };
 
@@ -125,7 +141,7 @@ static void begin_turn(struct meeting *m)
 }
 
 /* From here on it waits for this turn's. */
-static void send_is_over(struct meeting *m)
+static void next_turn(struct meeting *m)
 {
 	tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = m->turn, .ra = m->turn,
 						 .imm = 1 }, ISA_ALUI);
@@ -233,43 +249,86 @@ static struct home part_for(struct meeting *m, const struct parts *p, unsigned w
 	return part;
 }
 
+/* Where parts go, part 0 first: of the member in a slot, or of this one. */
+static struct home area_of(const struct meeting *m, int slot)
+{
+	if (!m->is_direct)
+		return at_mailbox(m->e, slot, m->ch->area, 0);
+	return slot < 0 ? m->to : tc_at_peer(m->e, (unsigned)slot, &m->to);
+}
+
+/* What is for the place that `word` says; own: leads to this member's part of an area. */
+static void send_part(struct meeting *m, const struct parts *p, unsigned n, unsigned word, int slot,
+		      uint8_t own)
+{
+	struct home from = part_for(m, p, word, n), to = area_of(m, slot);
+
+	to.reg = own;
+	memcpy(to.stride, p->stride, sizeof(to.stride));
+	if (slot < 0)
+		tc_copy(m->e, p->rank, p->dim, p->elem_bytes, &from, &to);
+	else
+		tc_rput(m->e, p->rank, p->dim, p->elem_bytes, &from, &to);
+}
+
 static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
 {
 	const struct channel *ch = m->ch;
-	struct emit *e = m->e;
-	uint8_t own = load_place(e, ch->place_word, n - 1, p->step), mark = e->next_reg;
-	struct home from, to;
+	uint8_t own = load_place(m->e, ch->place_word, n - 1, p->step), mark = m->e->next_reg;
 
+	if (m->is_direct)	/* while the others get ready */
+		send_part(m, p, n, ch->place_word, -1, own);
 	for (unsigned k = 1; k < n; k++) {
+		m->e->next_reg = mark;
 		wait_for(m, tc_credit(ch, k));
-		from = part_for(m, p, p->is_same ? 0 : ch->to_word[k], n);
-		to = at_mailbox(e, ch->slot[k], ch->area, own);
-		memcpy(to.stride, p->stride, sizeof(to.stride));
-		tc_rput(e, p->rank, p->dim, p->elem_bytes, &from, &to);
+		send_part(m, p, n, p->is_same ? 0 : ch->to_word[k], ch->slot[k], own);
 		raise(m, ch->slot[k], tc_arrived(ch, k));
-		e->next_reg = mark;
 	}
-	from = part_for(m, p, ch->place_word, n);
-	to = at_mailbox(e, -1, ch->area, own);
-	memcpy(to.stride, p->stride, sizeof(to.stride));
-	tc_copy(e, p->rank, p->dim, p->elem_bytes, &from, &to);
-	e->next_reg = mark;
+	m->e->next_reg = mark;
+	if (!m->is_direct)
+		send_part(m, p, n, ch->place_word, -1, own);
+	m->e->next_reg = mark;
 }
 
-static void receive_parts(struct meeting *m, const struct parts *p, unsigned n)
+static void give_credits(struct meeting *m, unsigned n)
 {
-	const struct channel *ch = m->ch;
-	struct home from = at_mailbox(m->e, -1, ch->area, 0);
+	for (unsigned k = 1; k < n; k++)
+		raise(m, m->ch->slot[n - k], tc_credit(m->ch, k));
+}
+
+static void await_parts(struct meeting *m, unsigned n)
+{
+	for (unsigned k = 1; k < n; k++)
+		wait_for(m, tc_arrived(m->ch, k));
+}
+
+static void take_parts(struct meeting *m, const struct parts *p, unsigned n)
+{
+	struct home from = at_mailbox(m->e, -1, m->ch->area, 0);
 	int64_t dim[TC_MAX_RANK] = { n };
 
-	for (unsigned k = 1; k < n; k++)
-		wait_for(m, tc_arrived(ch, k));
 	memcpy(dim + 1, p->dim, p->rank * sizeof(*dim));
 	from.stride[0] = p->step;
 	memcpy(from.stride + 1, p->stride, p->rank * sizeof(*dim));
 	tc_copy(m->e, p->rank + 1, dim, p->elem_bytes, &from, &m->to);
-	for (unsigned k = 1; k < n; k++)
-		raise(m, ch->slot[n - k], tc_credit(ch, k));
+}
+
+static void meet(struct meeting *m, const struct parts *p, unsigned n)
+{
+	begin_turn(m);
+	if (m->is_direct) {
+		next_turn(m);
+		give_credits(m, n);
+		send_parts(m, p, n);
+		await_parts(m, n);
+	} else {
+		send_parts(m, p, n);
+		next_turn(m);
+		await_parts(m, n);
+		take_parts(m, p, n);
+		give_credits(m, n);
+	}
+	end_turn(m);
 }
 
 /* In a row of n; what the row does not have is zeros. */
@@ -281,11 +340,7 @@ static void exchange(struct meeting *m, unsigned n)
 	int64_t dim[TC_MAX_RANK];
 
 	if (n > 1) {
-		begin_turn(m);
-		send_parts(m, &p, n);
-		send_is_over(m);
-		receive_parts(m, &p, n);
-		end_turn(m);
+		meet(m, &p, n);
 	} else {
 		to = shifted(&m->to, -1);
 		tc_copy(m->e, p.rank, p.dim, p.elem_bytes, tc_home(m->e, m->in), &to);
@@ -328,7 +383,7 @@ static void emit_exchange(struct meeting *m)
 
 	for (unsigned i = 0; i < n; i++)
 		is_alone |= lengths[i] == 1;
-	m->to = place_result(e, v, !is_alone);
+	m->to = m->is_direct ? tc_place_for_peers(e, v) : place_result(e, v, !is_alone);
 	if (m->ch->meets)
 		note_meeting(m, v->type);
 	if (n == 1) {
@@ -438,10 +493,31 @@ static void permute(struct meeting *m)
 	}
 	send(m);
 	if (m->ch->meets)
-		send_is_over(m);
+		next_turn(m);
 	receive_any(m);
 	if (m->ch->meets)
 		end_turn(m);
+}
+
+/* As an exchange that is direct. */
+static void permute_directly(struct meeting *m)
+{
+	const struct channel *ch = m->ch;
+	const struct tc_type *t = m->in->type;
+	struct home to;
+
+	m->to = tc_place_for_peers(m->e, tc_out(m->op, 0));
+	note_meeting(m, t);
+	begin_turn(m);
+	next_turn(m);
+	raise(m, ch->slot[LINK_SOURCE], tc_credit(ch, 1));
+	wait_for(m, tc_credit(ch, 1));
+	to = tc_at_peer(m->e, ch->slot[LINK_TARGET], &m->to);
+	tc_rput(m->e, t->rank, t->dim, elem_bytes(t->elem), tc_home(m->e, m->in), &to);
+	raise(m, ch->slot[LINK_TARGET], tc_arrived(ch, 1));
+	wait_for(m, tc_arrived(ch, 1));
+	end_turn(m);
+	tc_note_held(m->e, &m->to, t);
 }
 
 static void emit_permute(struct meeting *m)
@@ -466,7 +542,10 @@ void tc_emit_link(struct emit *e, const struct tc_op *op)
 	struct meeting m = { .e = e, .op = op, .ch = tc_channel(e, op), .in = tc_in(op, 0) };
 	struct home h;
 
-	if (op->op == TC_COLLECTIVE_PERMUTE) {
+	m.is_direct = tc_is_direct(e, op);
+	if (op->op == TC_COLLECTIVE_PERMUTE && m.is_direct) {
+		permute_directly(&m);
+	} else if (op->op == TC_COLLECTIVE_PERMUTE) {
 		emit_permute(&m);
 	} else if (!op->results[0].type->count) {
 		tc_place(e, tc_out(op, 0));

@@ -5,6 +5,8 @@
 #include "runtime/compiler/back/link.h"
 #include "runtime/compiler/tc.h"
 
+#define MOST_VIEWS 64		/* of arguments and results: each is bound at each launch */
+
 static void *get(struct emit *e, size_t count, size_t size)
 {
 	void *p = arena_array(&e->c->arena, count, size);
@@ -262,17 +264,37 @@ static void plan_op(struct tc_op *op, void *arg)
 
 	if (op->op == TC_PARTITION_ID || op->op == TC_REPLICA_ID)
 		e->links->has_row = true;
+	if (op->op == TC_DRAW && op->results[0].type->count)
+		e->has_random = true;
 	if (op->op != TC_EXCHANGE && op->op != TC_COLLECTIVE_PERMUTE)
 		return;
 	e->op = op;
 	ch = find(e, op);
 	if (!ch)
 		ch = new_channel(e, op);
+	if (ch->size && ch->meets && !ch->to_word && !tc_attr_int(op, "is_same", 0))
+		plan_parts(e, ch);
+}
+
+/* The area is for all that goes through it. */
+static void plan_area(struct tc_op *op, void *arg)
+{
+	struct emit *e = arg;
+	struct channel *ch;
+
+	if ((op->op != TC_EXCHANGE && op->op != TC_COLLECTIVE_PERMUTE) || tc_is_direct(e, op))
+		return;
+	ch = find(e, op);
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (ch->bytes < (uint64_t)op->results[i].type->bytes)
 			ch->bytes = (uint64_t)op->results[i].type->bytes;
-	if (ch->size && ch->meets && !ch->to_word && !tc_attr_int(op, "is_same", 0))
-		plan_parts(e, ch);
+}
+
+/* Whether there are binding numbers for views, of the temporaries in any case. */
+static bool has_room_for_views(const struct emit *e)
+{
+	return (unsigned)e->n_args + e->n_results + 2 * e->links->n_slots + MOST_VIEWS + 5 <=
+	       ISA_MAX_BINDINGS;
 }
 
 /* All semaphores, then the areas, so that what is raised lies close together. */
@@ -322,7 +344,86 @@ void tc_plan_links(struct emit *e)
 	append(e, &l->words, &l->n_words, &l->room_words, replica);
 	append(e, &l->words, &l->n_words, &l->room_words, partition);
 	tc_walk(tc_main(e->c)->region->parent, plan_op, e);
+	l->is_direct = o->direct_bytes && has_room_for_views(e);
+	tc_walk(tc_main(e->c)->region->parent, plan_area, e);
 	lay_out(e);
+}
+
+/* ---- straight into results ---- */
+
+/* Of a permutation all members have to do the same: so that the code has no path by which
+ * something is received but nothing sent. */
+bool tc_is_direct(const struct emit *e, const struct tc_op *op)
+{
+	const struct channel *ch = find(e, op);
+
+	if (!e->links->is_direct || !ch->meets || op->n_results != 1 ||
+	    (uint64_t)op->results[0].type->bytes < e->c->options->direct_bytes)
+		return false;
+	return ch->size || (ch->sends_word == LINK_NO_WORD && ch->takes_word == LINK_NO_WORD);
+}
+
+static int find_view(const struct links *l, unsigned slot, unsigned of)
+{
+	for (unsigned i = 0; i < l->n_views; i++)
+		if (l->views[i].slot == slot && l->views[i].of == of)
+			return (int)i;
+	return -1;
+}
+
+static bool is_hbm(const struct emit *e, unsigned binding)
+{
+	const struct tc_op *func = tc_main(e->c)->region->parent;
+
+	for (unsigned i = 0; i < e->n_results; i++)
+		if (e->result_binding[i] == binding)
+			return (!func->res_info || !func->res_info[i].memory_kind) &&
+			       (e->result_alias[i] < 0 || !func->arg_info ||
+				!func->arg_info[e->result_alias[i]].memory_kind);
+	return binding == BIND_TEMP;
+}
+
+struct home tc_place_for_peers(struct emit *e, const struct tc_value *v)
+{
+	const struct links *l = e->links;
+	struct home *h = tc_place(e, v);
+	unsigned of = h->buf->binding, n_views = 0, n_others = 0;
+
+	for (unsigned i = 0; i < l->n_views; i++) {
+		n_views += l->views[i].of == of;
+		n_others += l->views[i].of != BIND_TEMP;
+	}
+	if (of != BIND_TEMP && (!is_hbm(e, of) ||
+				n_others - n_views + l->n_slots > MOST_VIEWS))
+		h = tc_place_temp(e, v);
+	return *h;
+}
+
+struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)
+{
+	struct links *l = e->links;
+	unsigned of = own->buf->binding;
+	struct buffer *b = get(e, 1, sizeof(*b));
+	struct home h = *own;
+	int i = find_view(l, slot, of);
+
+	if (i < 0) {
+		if (l->n_views == l->room_views) {
+			struct view *grown = get(e, l->room_views * 2 + 16, sizeof(*grown));
+
+			if (l->n_views)
+				memcpy(grown, l->views, l->n_views * sizeof(*grown));
+			l->views = grown;
+			l->room_views = l->room_views * 2 + 16;
+		}
+		i = (int)l->n_views++;
+		l->views[i] = (struct view){ (uint16_t)slot, (uint16_t)of };
+	}
+	*b = *own->buf;
+	b->binding = (uint16_t)(e->random_binding + e->has_random + (unsigned)i);
+	b->is_temp = false;
+	h.buf = b;
+	return h;
 }
 
 /* ---- bindings ---- */
@@ -355,7 +456,7 @@ unsigned tc_count_link_bindings(const struct emit *e)
 {
 	const struct links *l = e->links;
 
-	return (l->n_slots ? 1 + l->n_slots : 0) + l->has_row;
+	return (l->n_slots ? 1 + l->n_slots : 0) + l->has_row + l->n_views;
 }
 
 static void put_peers(struct emit *e, struct image *im)
@@ -400,4 +501,15 @@ void tc_put_links(struct emit *e, struct image *im, struct image_binding *b, uns
 			.access = HW_BIND_READ, .bytes = 8ull * l->n_words };
 		put_rows(e, im);
 	}
+}
+
+void tc_put_views(const struct emit *e, struct image_binding *b, unsigned *n)
+{
+	const struct links *l = e->links;
+
+	for (unsigned i = 0; i < l->n_views; i++)
+		b[(*n)++] = (struct image_binding){ .kind = IMAGE_PEER_DATA,
+			.access = HW_BIND_WRITE | HW_BIND_PEER,
+			.index = l->views[i].slot + (uint32_t)l->n_slots * l->views[i].of,
+			.bytes = b[l->views[i].of].bytes };
 }

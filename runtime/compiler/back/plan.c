@@ -300,16 +300,19 @@ static const struct wish *free_wish(struct emit *e, const struct tc_value *v)
 
 struct home *tc_place(struct emit *e, const struct tc_value *v)
 {
-	struct home *h = &e->homes[v->id];
 	const struct wish *w;
-	struct looks looks;
 
-	if (h->buf)
-		return h;
+	if (e->homes[v->id].buf)
+		return &e->homes[v->id];
 	w = free_wish(e, v);
-	if (w)
-		return tc_place_at(e, v, &w->home);
-	looks = until_end_of_block(e, v);
+	return w ? tc_place_at(e, v, &w->home) : tc_place_temp(e, v);
+}
+
+struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
+{
+	struct looks looks = until_end_of_block(e, v);
+	struct home *h = &e->homes[v->id];
+
 	if (looks.last < e->now)
 		looks.last = e->now;
 	h->buf = new_temp(e, v->type->bytes, looks);

@@ -411,20 +411,6 @@ static bool are_apart(const struct tc_access *a, const struct tc_access *b)
 	return a->is_known && b->is_known && (a->hi <= b->lo || b->hi <= a->lo);
 }
 
-static const char *clash(const struct tc_access *out, const struct tc_access *other)
-{
-	enum tc_alias meet = tc_alias(&out->walk, &other->walk);
-
-	if (meet == TC_APART)
-		return NULL;
-	if (other->role >= TC_STORED)
-		return "another output";
-	if (meet == TC_EQUAL && out->role == TC_STORED && other->role == TC_AT_POINT)
-		return NULL;
-	return meet == TC_EQUAL ? "an input that is not read point by point" :
-				  "an input otherwise than element for element";
-}
-
 /* What holds on every path: it is in its binding, of whose bytes a->lo and hi are set. */
 static int check_access(struct check *c, struct tc_access *a)
 {
@@ -454,6 +440,15 @@ static int check_access(struct check *c, struct tc_access *a)
 	return 0;
 }
 
+/* Others write at any time from here on: not over what is still to be sent. */
+static int check_mirror(struct check *c, const struct tc_access *a, const struct tc_access *mirror)
+{
+	if (a->walk.binding != mirror->walk.binding || are_apart(a, mirror) ||
+	    tc_alias(&a->walk, &mirror->walk) == TC_APART)
+		return 0;
+	return refuse(c, c->at, "sends what peers may have written over, operand %u", a->operand);
+}
+
 /* Each output against what stands before it: the inputs, and outputs once a pair. */
 static int check_insn(struct check *c, const struct tc_access *a, unsigned n_in, unsigned n)
 {
@@ -463,7 +458,7 @@ static int check_insn(struct check *c, const struct tc_access *a, unsigned n_in,
 
 			if (a[k].walk.binding != a[i].walk.binding || are_apart(&a[i], &a[k]))
 				continue;
-			what = clash(&a[i], &a[k]);
+			what = tc_clash(&a[i], &a[k]);
 			if (what)
 				return refuse(c, c->at, "writes operand %u over %s, operand "
 					      "%u", a[i].operand, what, a[k].operand);
@@ -562,12 +557,15 @@ static int get_accesses(struct check *c, struct tc_access *a, unsigned *n_in, un
 
 static int run_insn(struct check *c)
 {
-	struct tc_access a[TC_MAX_ACCESSES];
+	struct tc_access a[TC_MAX_ACCESSES], mirror;
 	unsigned n, n_in;
 	int code = get_accesses(c, a, &n_in, &n);
+	bool has_mirror = !code && tc_mirror(c->im, insn(c), a, n, &mirror);
 
 	if (!code && !(c->n_branches && c->is_checked[c->i]))
 		code = check_insn(c, a, n_in, n);
+	if (!code && has_mirror)
+		code = check_mirror(c, a, &mirror);
 	if (c->n_branches)
 		c->is_checked[c->i] = true;
 	for (unsigned i = 0; i < n_in && !code; i++)
@@ -576,6 +574,8 @@ static int run_insn(struct check *c)
 		code = run_read(c, &a[i]);
 	for (unsigned i = n_in; i < n && !code; i++)
 		code = run_write(c, &a[i]);
+	if (!code && has_mirror)
+		code = run_write(c, &mirror);
 	return code;
 }
 

@@ -106,6 +106,12 @@ unsigned tc_accesses(const struct isa_insn *insn, const struct tc_regs *regs,
 bool tc_is_well_formed(const void *text, size_t bytes, size_t at);
 /* How many bytes a walk touches, counted as often as it does; -1: some of them. */
 int64_t tc_bytes_of_walk(const struct tc_walk *w);
+/* What an RPUT to peers' data stands for: members run the same code, so others do the same with
+ * this one's, whatever places their registers say. false: it is none. */
+bool tc_mirror(const struct image *im, const struct isa_insn *insn, const struct tc_access *a,
+	       unsigned n, struct tc_access *out);
+/* What an output may not lie over as it does; NULL: it may. */
+const char *tc_clash(const struct tc_access *out, const struct tc_access *other);
 /* What a scalar instruction does to the registers. */
 void tc_step_regs(const struct isa_scalar *s, struct tc_regs *regs);
 /* Of a program that calls the host (emit_host.c): whether instruction i is as such a program

@@ -438,3 +438,33 @@ unsigned tc_accesses(const struct isa_insn *insn, const struct tc_regs *regs,
 	}
 	return l.n;
 }
+
+bool tc_mirror(const struct image *im, const struct isa_insn *insn, const struct tc_access *a,
+	       unsigned n, struct tc_access *out)
+{
+	const struct image_binding *b;
+
+	if (insn->op != ISA_RPUT || n != 2)
+		return false;
+	b = &im->bindings[a[1].walk.binding];
+	if (b->kind != IMAGE_PEER_DATA || !im->n_slots)
+		return false;
+	*out = a[1];
+	out->walk.binding = (uint16_t)(b->index / im->n_slots);
+	out->walk.is_unordered = false;
+	return true;
+}
+
+const char *tc_clash(const struct tc_access *out, const struct tc_access *other)
+{
+	enum tc_alias meet = tc_alias(&out->walk, &other->walk);
+
+	if (meet == TC_APART)
+		return NULL;
+	if (other->role >= TC_STORED)
+		return "another output";
+	if (meet == TC_EQUAL && out->role == TC_STORED && other->role == TC_AT_POINT)
+		return NULL;
+	return meet == TC_EQUAL ? "an input that is not read point by point" :
+				  "an input otherwise than element for element";
+}

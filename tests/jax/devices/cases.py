@@ -297,6 +297,49 @@ def large_collectives(d):
 
 
 @case
+def large_collectives_of_other_types_and_shapes(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    ring = [(i, (i + 1) % 4) for i in range(4)]
+    xy, results = P("x", "y"), []
+    for t in (jnp.bfloat16, np.int8, np.float32, np.complex64):
+        a = put(m, data(1203 * 4, 514, dtype=t), "x", "y")
+        results += [
+            shmap(m, lambda a: lax.pmean(a, "x") if t != np.int8 else lax.pmax(a, "x"), xy,
+                  P(None, "y"))(a),
+            shmap(m, lambda a: lax.psum(a, ("y", "x")), xy, P())(a),
+            shmap(m, lambda a: lax.ppermute(a, "x", ring), xy, xy)(a),
+            shmap(m, lambda a: lax.ppermute(a, "x", ring[1:]), xy, xy)(a),
+            shmap(m, lambda a: lax.all_gather(a, "y", axis=1, tiled=True), xy, P("x", None),
+                  check_vma=False)(a)]
+    b = put(m, data(1024, 512), "x", "y")
+    return results + [shmap(m, lambda a: lax.all_to_all(a, "x", 1, 0, tiled=True), xy,
+                            P(None, ("x", "y")))(b)]
+
+
+@case
+def large_collectives_in_loops_and_in_place(d):
+    m = mesh(d, (8,), ("x",))
+    ring = [(i, (i + 3) % 8) for i in range(8)]
+
+    def f(a, b):
+        def turn(c, _):
+            c = lax.ppermute(c, "x", ring)
+            return c + lax.psum(c, "x") / 16, None
+        first = lax.ppermute(a, "x", ring)
+        last, _ = lax.scan(turn, first, None, length=5)
+        some = lax.cond(lax.psum(b.sum(), "x") > 0, lambda v: lax.psum(v, "x"),
+                        lambda v: -lax.psum(v, "x"), b)
+        return last, lax.psum(some * 2, "x") - some, first
+    g = jax.jit(jax.shard_map(f, mesh=m, in_specs=P("x"), out_specs=(P("x"), P(), P("x")),
+                              check_vma=False), donate_argnums=(0, 1))
+    a, results = put(m, data(8 * 96, 512), "x"), []
+    for turn in range(3):
+        a, *rest = g(a, put(m, np.abs(data(8 * 64, 1024, seed=turn)), "x"))
+        results += [jnp.copy(a), *rest]
+    return results + [a]
+
+
+@case
 def collectives_in_loops(d):
     m = mesh(d, (8,), ("x",))
     ring = [(i, (i + 1) % 8) for i in range(8)]

@@ -78,8 +78,8 @@ struct done {
 
 static unsigned number, n_processes;	/* of this process; of the job */
 /* Of processes 0 and 1: sums; sums in place. Alone on this device. Of those two: sums of replicas,
- * and those compiled apart. Sums of all. */
-enum { HERE = 2, REPLICA, APART_REPLICA, ALL, N_GANGS };
+ * and those compiled apart. Sums of all. Of the first two, compiled for one process. */
+enum { HERE = 2, REPLICA, APART_REPLICA, ALL, FOR_ONE, N_GANGS };
 static struct rt_gang gangs[N_GANGS];
 static struct done list[MOST_LAUNCHES];
 static unsigned n_list;
@@ -266,6 +266,40 @@ static int load_replicas(struct err *err)
 	       load_one(APART_REPLICA, make_program(2, every, REPLICAS | APART), err);
 }
 
+/* Sums of what is sent many times over, so that it goes straight to where it is to lie. */
+static int load_for_one(struct err *err)
+{
+	static const char text[] =
+		"module() {sym_name = \"sums\"} () {\n"
+		"func() {sym_name = \"main\"} (%%0: tensor<%ux%s>) {\n"
+		"%%1 = broadcast_in_dim(%%0) {broadcast_dimensions = [1]} : tensor<%ux%ux%s>\n"
+		"%%2 = tc.exchange(%%1) {replica_groups = [0, 1], group_size = 2, is_same = true} "
+		": tensor<2x%ux%ux%s>\n"
+		"%%3 = slice(%%2) {start_indices = [0, %u, 0], limit_indices = [1, %u, %u], "
+		"strides = [1, 1, 1]} : tensor<1x1x%ux%s>\n"
+		"%%4 = slice(%%2) {start_indices = [1, 0, 0], limit_indices = [2, 1, %u], "
+		"strides = [1, 1, 1]} : tensor<1x1x%ux%s>\n"
+		"%%5 = add(%%3, %%4) : tensor<1x1x%ux%s>\n"
+		"%%6 = reshape(%%5) : tensor<%ux%s>\n"
+		"%%7 = partition_id() : tensor<ui32>\nreturn(%%6, %%7)\n}\n}\n";
+	const unsigned e = ELEMENTS, n = (1 << 20) / sizeof(float) / ELEMENTS;
+	const struct rt_target target = { 1, 1 << 30, true };
+	char code[2048];
+	uint8_t options[256];
+	struct rt_program *p;
+	int status;
+
+	snprintf(code, sizeof(code), text, e, "f32", n, e, "f32", n, e, "f32", n - 1, n, e, e,
+		 "f32", e, e, "f32", e, "f32", e, "f32");
+	status = rt_program_compile(&target, code, strlen(code), "mlir", options,
+				    options_of(every, 1, 2, options), &p, err);
+	if (status)
+		return status;
+	if (!image_is_for_one_process(rt_program_image(p)))
+		return err_set(err, ERR_INTERNAL, "it is for any processes already");
+	return load_one(FOR_ONE, p, err);
+}
+
 static int load_alone(struct err *err)
 {
 	return load_one(HERE, make_program(1, &number, ALONE), err);
@@ -282,6 +316,8 @@ static int join_job(struct err *err)
 		code = load_both(err);
 	if (!code && number < 2)
 		code = load_replicas(err);
+	if (!code && number < 2)
+		code = load_for_one(err);
 	if (!code)
 		code = load_one(ALL, make_program(n_processes, every, 0), err);
 	return code ? code : load_alone(err);
@@ -289,9 +325,9 @@ static int join_job(struct err *err)
 
 /* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
  * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
- * own in odd rounds; retry R: sum R, as often as it is refused; leave: launches no more; reset,
- * fatal: of its device; broken: returns when it knows that another failed; wait, wait_alone: for
- * all of them; again: loads anew. */
+ * own in odd rounds; one R: of what was compiled for one process; retry R: sum R, as often as
+ * it is refused; leave: launches no more; reset, fatal: of its device; broken: returns when it
+ * knows that another failed; wait, wait_alone: for all of them; again: loads anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -308,6 +344,8 @@ static int act(const char *what, unsigned round, struct err *err)
 		return die(err);
 	if (!strcmp(what, "rank"))
 		return launch(REPLICA + (number && round % 2), round, ELEMENTS, err);
+	if (!strcmp(what, "one"))
+		return launch(FOR_ONE, round, ELEMENTS, err);
 	if (!strcmp(what, "broken"))
 		return await_failure();
 	if (!strcmp(what, "retry"))
@@ -494,6 +532,15 @@ static void a_program_that_is_loaded_again_goes_on(void **state)
 	one_does(1, "again");
 	both_do("place 4");
 	both_do("sum 5");
+	both_do("wait");
+}
+
+static void what_was_compiled_for_one_process_is_compiled_again(void **state)
+{
+	(void)state;
+	both_do("one 1");
+	both_do("sum 2");
+	both_do("one 3");
 	both_do("wait");
 }
 
@@ -794,6 +841,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		JOB(sums_are_right_run_after_run),
 		JOB(a_program_that_is_loaded_again_goes_on),
+		JOB(what_was_compiled_for_one_process_is_compiled_again),
 		JOB(replicas_meet_that_were_compiled_apart),
 		JOB(what_is_put_off_keeps_its_place),
 		JOB(another_order_is_an_error_in_both),

@@ -95,7 +95,7 @@ static int drop_folder(void **state)
 
 static int compile(int which, char fingerprint[65])
 {
-	struct rt_target target = { 2, 1 << 30 };
+	struct rt_target target = { 2, 1 << 30, true };
 	struct rt_program *p;
 	struct err err;
 	int status = rt_program_compile(&target, code[which], code_bytes[which], "mlir", NULL, 0,
@@ -230,7 +230,8 @@ static void an_entry_under_another_name_is_not_taken(void **state)
 
 static void what_decides_the_code_decides_the_key(void **state)
 {
-	struct rt_target target = { 2, 1 << 30 };
+	static const uint8_t two[] = { 0x1a, 2, 0x28, 2 };	/* partitions */
+	struct rt_target target = { 2, 1 << 30, true };
 	struct rt_program *p;
 	char name[65];
 
@@ -241,6 +242,13 @@ static void what_decides_the_code_decides_the_key(void **state)
 					    NULL), 0);
 	rt_program_unref(p);
 	assert_int_equal(look().entries, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		target.has_all = i;
+		assert_int_equal(rt_program_compile(&target, code[0], code_bytes[0], "mlir", two,
+						    sizeof(two), &p, NULL), 0);
+		rt_program_unref(p);
+		assert_int_equal(look().others, 1 + i);	/* more than it names */
+	}
 }
 
 static void damage_is_compiled_again(void **state)

@@ -37,7 +37,7 @@ static int teardown(void **state)
 
 static struct rt_program *compile(const char *text)
 {
-	struct rt_target target = { 2, 16 << 20 };
+	struct rt_target target = { .cores = 2, .memory_bytes = 16 << 20 };
 	struct rt_program *p;
 	struct err err;
 

@@ -873,5 +873,12 @@ int main(void)
 		cmocka_unit_test(groups_of_others_are_refused_by_name),
 	};
 
-	return cmocka_run_group_tests(tests, gang_start, gang_stop);
+	static const uint64_t direct[] = { 0, 1, 64 };	/* none, all, those that are larger */
+	int n_failed = 0;
+
+	for (unsigned i = 0; i < 3; i++) {
+		gang_direct = direct[i];
+		n_failed += cmocka_run_group_tests(tests, gang_start, gang_stop);
+	}
+	return n_failed;
 }

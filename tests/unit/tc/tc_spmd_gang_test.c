@@ -56,7 +56,9 @@ static void test_parts(void **state)
 static void test_devices(void **state)
 {
 	gang_start(state);
-	check_programs(1, gang_evaluate);
+	for (gang_direct = 0; gang_direct < 2; gang_direct++)
+		check_programs(1, gang_evaluate);
+	gang_direct = 0;
 	gang_stop(state);
 }
 
