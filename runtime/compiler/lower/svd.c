@@ -82,8 +82,7 @@ static struct tc_value *left_of_bidiagonal(const struct tc_build *b, struct tc_v
 	tc_linalg_divide(b, zero, tc_build_part(b, x, 1, 0, 2 * n - 1), &values, &x);
 	x = tc_build_part(b, tc_build_reshape(b, x, 4, pairs), 2, 1, 1);
 	x = tc_build_turn(b, tc_build_reshape(b, x, 3, half));
-	values = tc_build1(b, TC_NEGATE, values);
-	tc_linalg_sort(b, &values, &x);
+	tc_linalg_sort(b, &values, &x);	/* the negatives: with the same left vectors */
 	x = tc_build_turn(b, tc_build_part(b, x, 1, 0, n));
 	tc_linalg_qr(b, &x, &taus);
 	return tc_linalg_unitary(b, x, taus);
