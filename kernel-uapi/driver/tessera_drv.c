@@ -289,6 +289,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = start(tdev);
 	if (ret)
 		goto fail;
+	pci_save_state(pdev);	/* for errors of the link; resets save their own */
 	tessera_reset_start(tdev);
 	tessera_debugfs_init(tdev);
 	/* Before the node: its uevent makes udev read this. */

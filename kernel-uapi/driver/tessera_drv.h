@@ -109,6 +109,8 @@ struct tessera_device {
 	struct delayed_work tick;
 	struct workqueue_struct *wq;	/* submission and faults: signals fences */
 	const char *reset_reason;	/* a literal */
+	unsigned long link_deadline;	/* of the PCI core, in jiffies, after an error; 0: none */
+	bool is_link_lost;		/* for reset_work: it did not come back until then */
 	atomic64_t function_resets, queue_resets, lost_interrupts;
 	struct device_dump {
 		struct mutex lock;

@@ -22,6 +22,7 @@
 
 #define TICK HZ
 #define LOCK_TRIES 50		/* for the device's lock, 100 ms apart */
+#define LINK_LIMIT (75 * HZ)	/* the PCI core waits for 60 s for what is behind a link */
 
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 {
@@ -83,9 +84,11 @@ static void done(struct pci_dev *pdev)
 		return;
 	mutex_lock(&tdev->admin.lock);
 	tdev->reset_reason = NULL;
+	tdev->link_deadline = 0;
 	ret = tessera_bring_up(tdev);
 	if (!ret) {
 		atomic64_inc(&tdev->function_resets);
+		pci_save_state(pdev);	/* for slot_reset() */
 		set_state(tdev, TESSERA_RUNNING);
 	}
 	mutex_unlock(&tdev->admin.lock);
@@ -98,7 +101,7 @@ static void done(struct pci_dev *pdev)
 /*
  * An error on the link (AER). One that is not fatal may have damaged what was on its way to or from
  * any context, and nobody can say which: everything ends, as in a function reset, and the link's
- * reset brings the device back.
+ * reset brings the device back. If that fails 7.2 says so and 6.12 does not: the tick looks.
  */
 static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
@@ -111,6 +114,8 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	tessera_dump(tdev, "an error on the PCI link", NULL);
+	/* 0 is none. */
+	WRITE_ONCE(tdev->link_deadline, (jiffies + LINK_LIMIT) | 1);
 	tessera_lose_all(tdev, TESSERA_RESETTING);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
@@ -142,6 +147,10 @@ static void reset_work(struct work_struct *work)
 	struct tessera_device *tdev = container_of(work, struct tessera_device, reset_work);
 	int ret = -EAGAIN, i;
 
+	/* The reset of the link may have cleared the configuration that this one would keep. */
+	if (tdev->is_link_lost)
+		pci_restore_state(tdev->pdev);
+	tdev->is_link_lost = false;
 	/* Whoever holds the device's lock may be about to unbind us: do not insist. */
 	for (i = 0; i < LOCK_TRIES && is_resetting(tdev); i++) {
 		ret = pci_try_reset_function(tdev->pdev);
@@ -152,6 +161,19 @@ static void reset_work(struct work_struct *work)
 	/* Somebody else's reset may have come first; then all is well. */
 	if (is_resetting(tdev))
 		wedge(tdev, "the function reset failed", ret);
+}
+
+/* Whether the PCI core has had its time to reset the link: then our own reset has to do. */
+static void check_link(struct tessera_device *tdev)
+{
+	unsigned long deadline = READ_ONCE(tdev->link_deadline);
+
+	if (!deadline || !is_resetting(tdev) || time_before(jiffies, deadline))
+		return;
+	WRITE_ONCE(tdev->link_deadline, 0);
+	tdev->is_link_lost = true;
+	drm_err(&tdev->drm, "the PCI core has not reset the link: resetting the function\n");
+	queue_work(tdev->wq, &tdev->reset_work);
 }
 
 static void tick(struct work_struct *work)
@@ -184,6 +206,7 @@ static void tick(struct work_struct *work)
 		mutex_unlock(&v->lock);
 	}
 	dma_fence_end_signalling(cookie);
+	check_link(tdev);
 	drm_dev_exit(idx);
 	queue_delayed_work(tdev->wq, &tdev->tick, TICK);
 }

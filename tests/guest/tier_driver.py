@@ -215,6 +215,19 @@ def tier_bounced(machine):
                               for_kernel="intel_iommu=off swiotlb=force"))
 
 
+def tier_link_errors(machine):
+    """Errors on the PCI link, which the port above the device tells of."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", "link_errors", PORT="x-speed=5"))
+
+
+def tier_link_down(machine):
+    """A port that says that its link does not come back, which QEMU's faster ones do."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", "a_link_that_stays_down",
+                              PORT="x-speed=16"))
+
+
 def tier_fuzz(machine):
     with driver_built(machine) as (work, uapi):
         drive(machine, work, uapi, "kmod_fuzz", "1000000", 7200)

@@ -14,7 +14,8 @@
 # a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
 # WORK (a folder for what is made), LIMIT (90 s), DEVICES (1), MODULE_ARGS (for the last insmod),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
-# KILL (1: the server ends when a test says so).
+# KILL (1: the server ends when a test says so), PORT (the devices are below root ports with
+# these properties, x-speed=5; into the first port go the errors that a test names).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
 set -eu
 
@@ -120,8 +121,13 @@ if [ -n "$SERVER" ]; then
 	done
 	i=0
 	while [ $i -lt "$DEVICES" ]; do
+		bus=
+		if [ -n "${PORT-}" ]; then
+			device="$device -device pcie-root-port,id=port$i,chassis=$i,slot=$i,$PORT"
+			bus=",\"bus\":\"port$i\""
+		fi
 		device="$device -device {\"driver\":\"vfio-user-pci\",\"x-msg-timeout\":600000"
-		device="$device,\"socket\":{\"path\":\"$WORK/sock/$i.sock\",\"type\":\"unix\"}}"
+		device="$device$bus,\"socket\":{\"path\":\"$WORK/sock/$i.sock\",\"type\":\"unix\"}}"
 		i=$((i + 1))
 	done
 fi
@@ -132,11 +138,28 @@ if [ -n "${KILL-}" ]; then
 	killer=$!
 	trap 'kill $server $killer 2>/dev/null || :' EXIT
 fi
+monitor=
+if [ -n "${PORT-}" ]; then
+	rm -f "$WORK/monitor.in"
+	mkfifo "$WORK/monitor.in"
+	: >"$WORK/monitor.out"
+	monitor="-chardev pipe,id=monitor,path=$WORK/monitor -mon chardev=monitor,mode=readline"
+	(n=0
+	 while sleep 0.2; do
+		for name in $(sed -n 's/^# inject \([A-Z_]*\).*/\1/p' "$WORK/console.log" |
+			      tail -n "+$((n + 1))"); do
+			echo "pcie_aer_inject_error port0 $name" >"$WORK/monitor.in"
+			n=$((n + 1))
+		done
+	 done) &
+	injector=$!
+	trap 'kill $server $injector 2>/dev/null || :' EXIT
+fi
 # shellcheck disable=SC2086
 timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
 	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
 	-object memory-backend-memfd,id=mem0,size=1G,share=on \
-	-device intel-iommu,intremap=on,caching-mode=on $device \
+	-device intel-iommu,intremap=on,caching-mode=on $device $monitor \
 	-kernel "$KERNEL" -initrd "$WORK/initrd.gz" \
 	-append "console=ttyS0 panic=-1 quiet no_timer_check intel_iommu=on ${CMDLINE-}" \
 	-serial "file:$WORK/console.log" || echo "guest.sh: QEMU ended with $?" >&2

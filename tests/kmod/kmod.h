@@ -143,5 +143,8 @@ void only_root_resets(void);
 void a_killed_process_leaves_nothing(void);
 void unplugging_under_an_open_file(void);
 void dying_for_good(void);
+void link_errors_end_contexts(void);
+void fatal_link_errors_reset_the_link(void);
+void a_link_that_stays_down_is_given_up(void);
 
 #endif

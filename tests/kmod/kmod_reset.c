@@ -61,7 +61,7 @@ static void expect_reset(struct drm_tessera_ctx_create ctx, uint32_t q, uint64_t
 	struct drm_tessera_error e;
 	uint64_t va = 0;
 
-	for (int64_t end = now_ns() + 20 * SECOND; d.function_resets != resets &&
+	for (int64_t end = now_ns() + 120 * SECOND; d.function_resets != resets &&
 	     now_ns() < end; usleep(10000))
 		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
 	SAME(d.function_resets, resets);
@@ -275,4 +275,52 @@ void dying_for_good(void)
 	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &more), ENODEV);
 	CHECK(!ctx_destroy(ctx.id));
 	CHECK(!bo_close(b.handle));
+}
+
+/*
+ * Run by name alone: guest.sh PORT puts the device below a root port, into which it injects the
+ * error that it reads here, as one that the port found on its link.
+ */
+static void expect_link_error(const char *name)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	struct hw_sqe stuck = endless(&b);
+	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
+	struct drm_tessera_device d;
+	struct ring r;
+
+	p[0] = 31337;
+	ring_open(&r, ctx.id, HW_CLASS_DMA);
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	printf("# inject %s\n", name);
+	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
+	SAME(fence_errno(out.handle), ENODEV);
+	*r.bell = 1;
+	expect_reset(ctx, q, d.function_resets + 1);
+	ring_close(&r);
+	SAME(p[0], 31337);
+	munmap((void *)p, PAGE);
+	CHECK(!bo_close(b.handle));
+}
+
+void link_errors_end_contexts(void)
+{
+	expect_link_error("COMP_TIME");
+	expect_link_error("POISON_TLP");
+}
+
+void fatal_link_errors_reset_the_link(void)
+{
+	expect_link_error("DLP");
+	expect_link_error("MALF_TLP");
+}
+
+/* On a port that the PCI core can't reset. */
+void a_link_that_stays_down_is_given_up(void)
+{
+	expect_link_error("DLP");
 }

@@ -674,12 +674,16 @@ static void speed(void)
 }
 
 #define TEST(name) { #name, name, false }
+#define NAMED(name) { #name, name, true }	/* only by its name */
 static const struct {
 	const char *name;
 	void (*run)(void);
 	bool is_named_only;
 } tests[] = {
-	{ "dying_for_good", dying_for_good, true },
+	NAMED(dying_for_good),
+	NAMED(link_errors_end_contexts),
+	NAMED(fatal_link_errors_reset_the_link),
+	NAMED(a_link_that_stays_down_is_given_up),
 	TEST(the_node_is_tessera_and_refuses_masters),
 	TEST(queries_negotiate_their_size),
 	TEST(buffers_are_zero_and_keep_what_is_written),
