@@ -49,6 +49,8 @@ DOORS = {
     "runtime/compiler/front/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
                                 "runtime/compiler/opt/build.h"),
     "runtime/compiler/opt/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h"),
+    "runtime/compiler/dynamic/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
+                                  "runtime/compiler/opt/build.h"),
     "runtime/compiler/lower/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",
                                 "runtime/compiler/opt/build.h", "runtime/compiler/opt/fuse.h"),
     "runtime/compiler/back/": ("runtime/compiler/ir/ir.h", "runtime/compiler/passes.h",

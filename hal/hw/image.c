@@ -174,6 +174,55 @@ static int check_shapes(const struct image *im, struct err *err)
 	return 0;
 }
 
+static uint32_t count_sizes(const struct image_shape *s, uint32_t n)
+{
+	uint32_t n_sizes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		n_sizes += s[i].bounded != 0;
+	return n_sizes;
+}
+
+uint32_t image_n_arg_sizes(const struct image *im)
+{
+	return count_sizes(im->shapes, im->info.n_args);
+}
+
+uint32_t image_n_result_sizes(const struct image *im)
+{
+	return count_sizes(im->shapes + im->info.n_args, im->info.n_results);
+}
+
+/* Of the arguments, or of the results. */
+static int check_bounds(const struct image *im, const struct image_shape *s, uint32_t n,
+			struct err *err)
+{
+	static const uint8_t in_order[IMAGE_MAX_RANK];
+	uint32_t n_sizes = count_sizes(s, n), at = n - n_sizes;
+
+	if (n_sizes > n / 2)
+		return bad(err, "a shape has bounds and no sizes");
+	if (n_sizes && image_n_members(im) != 1)
+		return bad(err, "a shape of a program for several has bounds");
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t beyond = s[i].rank < IMAGE_MAX_RANK ? s[i].bounded >> s[i].rank : 0;
+
+		if (!s[i].bounded)
+			continue;
+		if (beyond || i >= n - n_sizes)
+			return bad(err, "a dim has a bound, and is none of its shape's");
+		for (unsigned d = 0; d < s[i].rank; d++)
+			if (s[i].bounded >> d & 1 && (!s[i].dim[d] || s[i].dim[d] > INT32_MAX))
+				return bad(err, "a bound is 0 or above 2^31 - 1");
+		if (s[at].elem != ELEM_S32 || s[at].rank != 1 || s[at].dim[0] != s[i].rank ||
+		    s[at].memory_kind || s[at].is_donated || s[at].alias >= 0 ||
+		    memcmp(s[at].order, in_order, sizeof(in_order)))
+			return bad(err, "the sizes of a shape with bounds are no list of them");
+		at++;
+	}
+	return 0;
+}
+
 /* What stands behind arguments and results, each kind behind the one before. */
 static bool is_tail(const struct image_binding *b)
 {
@@ -422,6 +471,10 @@ static int check(const struct image *im, struct err *err)
 	    im->info.temp_bytes > INT64_MAX)
 		return bad(err, "a count is out of range");
 	code = check_shapes(im, err);
+	if (!code)
+		code = check_bounds(im, im->shapes, im->info.n_args, err);
+	if (!code)
+		code = check_bounds(im, im->shapes + im->info.n_args, im->info.n_results, err);
 	if (!code)
 		code = check_bindings(im, err);
 	if (!code)

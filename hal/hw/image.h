@@ -58,6 +58,13 @@
  * so all bind the mailboxes of one load. An image with peer data knows where the others have
  * what: it is the image of all members, and one process launches them all together.
  *
+ * Dims with a bound. An argument or result whose shape has dims in `bounded` is as long as its
+ * shape in memory, but may count as shorter: what lies past the sizes is anything, and no result
+ * depends on it. The last arguments are the sizes of those with such dims, one for each, in their
+ * order: ELEM_S32, rank 1, as many as the rank, in device memory, row-major, not aliased; so are
+ * the last results. A size is from 0 to the bound, and is the dim where the dim has no bound;
+ * whoever launches ensures that. Programs of one member only.
+ *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,
  * the host moves the transfers of call n, and launches the program again on the same bindings:
@@ -87,7 +94,7 @@
 #include "hal/hw/desc.h"
 
 #define IMAGE_MACHINE 0x7e55
-#define IMAGE_VERSION 5u
+#define IMAGE_VERSION 6u
 #define IMAGE_MAX_RANK 32
 #define IMAGE_RANDOM_WORDS 3u
 #define IMAGE_MAX_MEMBERS 65536u
@@ -134,6 +141,8 @@ struct image_shape {
 				 * argument: the result that takes it, or -1 */
 	uint8_t order[IMAGE_MAX_RANK];	/* the dims from the outermost in memory to the
 				 * innermost; all 0: as in dim, row-major */
+	uint32_t bounded;	/* dims (bits) that have a bound, and a size of their own */
+	uint32_t zero;
 	int64_t dim[IMAGE_MAX_RANK];
 };
 
@@ -250,6 +259,9 @@ const struct image_debug *image_where(const struct image *image, uint64_t offset
  * *source_bytes from *source on; 0 bytes: it has none. */
 void image_split(const char *where, size_t *name_bytes, const char **source,
 		 size_t *source_bytes);
+/* How many of the arguments, or of the results, are sizes of others. */
+uint32_t image_n_arg_sizes(const struct image *image);
+uint32_t image_n_result_sizes(const struct image *image);
 /* Bytes of a dense array of this shape. */
 uint64_t image_shape_bytes(const struct image_shape *shape);
 

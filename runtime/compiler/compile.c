@@ -32,6 +32,7 @@ struct pass {
 /* In this order. */
 static const struct pass passes[] = {
 	{ "inline", tc_pass_inline, true },
+	{ "dynamic", tc_pass_dynamic, true },
 	{ "layout", tc_pass_layout, false },
 	{ "shard", tc_pass_shard, true },
 	{ "host", tc_pass_host, true },
@@ -280,7 +281,10 @@ struct evaluation {
 static void evaluate(struct tc_ctx *c, void *arg)
 {
 	struct evaluation *v = arg;
+	struct dump d;
 
+	if (tc_is_dynamic(c))
+		run_passes(c, &d, false, "dynamic");
 	tc_eval_run(c, v->args, v->n_args, &v->outs, &v->n_outs);
 }
 

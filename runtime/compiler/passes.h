@@ -40,6 +40,10 @@ void tc_write_stablehlo(struct tc_ctx *c, struct str *out);
 void tc_settle_devices(struct tc_ctx *c);
 
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
+/* dynamic/dynamic.c: dims of bounded size to static ones with sizes beside them. Of a program
+ * that has none it changes nothing, and tc_is_dynamic() says no. */
+void tc_pass_dynamic(struct tc_ctx *c);
+bool tc_is_dynamic(struct tc_ctx *c);
 void tc_pass_layout(struct tc_ctx *c);		/* opt/layout.c: of results, where left to us */
 void tc_pass_shard(struct tc_ctx *c);		/* spmd/shard.c: one member's of several */
 void tc_pass_host(struct tc_ctx *c);		/* lower/host.c: sends and receives to calls */

@@ -118,8 +118,10 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		tc_layout_order(e, func->arg_info, false, i, main->args[i]->type,
 				shapes[i].order);
 		shapes[i].is_donated = e->arg_alias[i] >= 0;
-		if (func->arg_info)
+		if (func->arg_info) {
 			shapes[i].memory_kind = func->arg_info[i].memory_kind;
+			shapes[i].bounded = func->arg_info[i].bounded;
+		}
 		b[n++] = (struct image_binding){ .kind = IMAGE_ARG, .index = i,
 			.access = HW_BIND_READ | (e->arg_alias[i] >= 0 ? HW_BIND_WRITE : 0),
 			.bytes = (uint64_t)main->args[i]->type->bytes };
@@ -129,8 +131,10 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 
 		set_shape(&shapes[e->n_args + i], t, e->result_alias[i]);
 		tc_layout_order(e, func->res_info, true, i, t, shapes[e->n_args + i].order);
-		if (func->res_info)
+		if (func->res_info) {
 			shapes[e->n_args + i].memory_kind = func->res_info[i].memory_kind;
+			shapes[e->n_args + i].bounded = func->res_info[i].bounded;
+		}
 		if (e->result_alias[i] < 0)
 			b[n++] = (struct image_binding){ .kind = IMAGE_RESULT, .index = i,
 				.access = HW_BIND_READ | HW_BIND_WRITE,

@@ -273,7 +273,7 @@ struct op_head {
 	struct bc_cursor properties;
 	uint64_t n_results, n_operands;
 	const struct tc_type **types;
-	void **quants;		/* of results: values' sides */
+	uint64_t *kinds;	/* of results: their types' numbers */
 	struct tc_value **operands;
 };
 
@@ -287,6 +287,18 @@ static void *quant_of(struct bc *r, uint64_t index)
 	if (q && q->dim >= 0 && !t->rank)
 		bc_bad(r, r->types[index].p, "a value of %s without dims", q->text);
 	return (void *)q;
+}
+
+/* What a value has of its type beside what the IR's type says. op: whose result or argument it is,
+ * NULL: the file's. */
+static void give_kind(struct bc *r, const struct tc_op *op, const char *what, unsigned i,
+		      uint64_t index, struct tc_value *v)
+{
+	v->side = quant_of(r, index);
+	v->bounded = r->types[index].bounded;
+	if (r->types[index].refused)
+		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "%s %u has %s", what, i,
+			r->types[index].refused);
 }
 
 static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
@@ -307,12 +319,12 @@ static void read_head(struct bc *r, struct bc_cursor *c, const struct scope *s,
 	if (h->mask & 0x02) {
 		h->n_results = bc_count(r, c);
 		h->types = bc_get(r, h->n_results, sizeof(*h->types));
-		h->quants = bc_get(r, h->n_results, sizeof(*h->quants));
+		h->kinds = bc_get(r, h->n_results, sizeof(*h->kinds));
 		for (uint64_t i = 0; i < h->n_results; i++) {
 			uint64_t index = bc_index(r, c, r->n_types, "type");
 
 			h->types[i] = bc_type(r, index);
-			h->quants[i] = quant_of(r, index);
+			h->kinds[i] = index;
 		}
 	}
 	if (h->mask & 0x04) {
@@ -445,8 +457,6 @@ static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *
 	op = tc_new(r->c, code, (unsigned)h->n_operands, h->operands, (unsigned)h->n_results,
 		    h->types, n_regions);
 	op->where = h->where;
-	for (unsigned i = 0; i < op->n_results; i++)
-		tc_out(op, i)->side = h->quants[i];
 	if (code == TC_OPAQUE) {
 		char name[160];
 
@@ -455,6 +465,8 @@ static struct tc_op *make_op(struct bc *r, struct bc_cursor *c, struct op_head *
 			 h->name->name.p);
 		tc_set_str(r->c, op, "name", name);
 	}
+	for (unsigned i = 0; i < op->n_results; i++)
+		give_kind(r, op, "result", i, h->kinds[i], tc_out(op, i));
 	return op;
 }
 
@@ -611,7 +623,7 @@ static void read_block(struct bc *r, struct bc_cursor *c, struct scope *s,
 			if (v & 1)
 				bc_index(r, c, r->n_attrs, "location");
 			arg = tc_new_arg(r->c, b, bc_type(r, v >> 1));
-			arg->side = quant_of(r, v >> 1);
+			give_kind(r, b->region->parent, "argument", (unsigned)i, v >> 1, arg);
 			define(r, c, s, arg);
 		}
 		if (bc_byte(r, c))

@@ -23,7 +23,7 @@ static const uint8_t vhlo_elems[] = {
 };
 
 static const char *const vhlo_type_names[] = {
-	[21] = "a tensor with encoding", [25] = "an unranked tensor",
+	[25] = "an unranked tensor",
 	[26] = "witness", [33] = "none", [34] = "tf32",
 	[38] = "f6E2M3FN", [39] = "f6E3M2FN", [41] = "buffer",
 	[8] = "a function type",
@@ -44,26 +44,50 @@ static const struct tc_type *complex_of(struct bc *r, const struct tc_type *part
 	bc_bad(r, at, "complex of %s", elem_text(part->elem));
 }
 
-static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c,
-				    const struct bc_quant **quant)
+/* The dims of e's type, those that are not known as long as their bounds. */
+static uint64_t dims(struct bc *r, struct bc_cursor *c, struct bc_entry *e,
+		     const struct bc_attr *bounds, int64_t *dim)
 {
-	int64_t dim[TC_MAX_RANK];
 	const uint8_t *at = c->p;
 	uint64_t rank = bc_count(r, c);
-	const struct tc_type *elem;
-	uint64_t index;
 
 	if (rank > TC_MAX_RANK)
 		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a tensor of rank %llu; at most %d",
 			(unsigned long long)rank, TC_MAX_RANK);
+	if (bounds && (bounds->kind != BC_BOUNDS || bounds->n != rank))
+		bc_bad(r, at, "a tensor of rank %llu with an encoding that is not its bounds",
+		       (unsigned long long)rank);
 	for (unsigned d = 0; d < rank; d++) {
+		bool is_bounded = bounds && bounds->bounds[d] != INT64_MIN;
+
 		dim[d] = bc_svarint(r, c);
-		if (dim[d] == INT64_MIN)
-			tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a tensor with a dynamic dim: "
-				"give the program static shapes");
+		if (dim[d] != INT64_MIN && is_bounded)
+			bc_bad(r, at, "a dim of %lld that has a bound, too", (long long)dim[d]);
+		if (dim[d] == INT64_MIN && !is_bounded) {
+			e->refused = "a dim without a bound: give the program static shapes, or "
+				     "the dim a bound (#stablehlo.bounds)";
+			dim[d] = 0;
+		}
+		if (is_bounded) {
+			dim[d] = bounds->bounds[d];
+			e->bounded |= dim[d] ? (uint32_t)1 << d : 0;
+		}
 		if (dim[d] < 0)
 			bc_bad(r, at, "a dim of %lld", (long long)dim[d]);
 	}
+	return rank;
+}
+
+static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c, struct bc_entry *e,
+				    const struct bc_attr *bounds)
+{
+	const struct bc_quant **quant = &e->quant;
+	int64_t dim[TC_MAX_RANK];
+	const uint8_t *at = c->p;
+	uint64_t rank = dims(r, c, e, bounds, dim);
+	const struct tc_type *elem;
+	uint64_t index;
+
 	index = bc_index(r, c, r->n_types, "type");
 	elem = bc_type(r, index);
 	if (elem->is_tuple || elem->rank)
@@ -77,7 +101,7 @@ static const struct tc_type *tensor(struct bc *r, struct bc_cursor *c,
 	return tc_tensor(r->c, (enum elem)elem->elem, (unsigned)rank, dim);
 }
 
-static const struct tc_type *tuple(struct bc *r, struct bc_cursor *c)
+static const struct tc_type *tuple(struct bc *r, struct bc_cursor *c, struct bc_entry *e)
 {
 	uint64_t n = bc_count(r, c);
 	const struct tc_type **parts = bc_get(r, n, sizeof(*parts));
@@ -89,6 +113,8 @@ static const struct tc_type *tuple(struct bc *r, struct bc_cursor *c)
 		if (r->types[index].quant)
 			tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "a tuple with %s in it does not "
 				"run: give its arrays one by one", r->types[index].quant->text);
+		if (r->types[index].bounded || r->types[index].refused)
+			e->refused = "a tuple with arrays of dynamic dims: give these one by one";
 	}
 	return tc_tuple(r->c, parts, (unsigned)n);
 }
@@ -113,8 +139,7 @@ static const struct bc_quant *quantized(struct bc *r, struct bc_cursor *c, bool 
 	return bc_read_quant(r, c, is_per_axis, flags, storage, expressed);
 }
 
-static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c,
-				       const struct bc_quant **quant)
+static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c, struct bc_entry *e)
 {
 	const uint8_t *at = c->p;
 	uint64_t code = bc_varint(r, c);
@@ -125,16 +150,18 @@ static const struct tc_type *vhlo_type(struct bc *r, struct bc_cursor *c,
 	case 1:
 		return complex_of(r, bc_type(r, bc_index(r, c, r->n_types, "type")), at);
 	case 20:
-		return tensor(r, c, quant);
+		return tensor(r, c, e, NULL);
+	case 21:
+		return tensor(r, c, e, bc_attribute(r, bc_index(r, c, r->n_attrs, "attribute")));
 	case 24:
 	case 30:
-		*quant = quantized(r, c, code == 30);
-		return scalar(r, (*quant)->storage);
+		e->quant = quantized(r, c, code == 30);
+		return scalar(r, e->quant->storage);
 	case 22:
 		return scalar(r, ELEM_TOKEN);
 	case 23:
 	case 42:	/* a future stands for its arrays */
-		return tuple(r, c);
+		return tuple(r, c, e);
 	default:
 		break;
 	}
@@ -158,8 +185,7 @@ static const struct tc_type *builtin_integer(struct bc *r, uint64_t v, const uin
 	bc_bad(r, at, "an integer type of %llu bits", (unsigned long long)(v >> 2));
 }
 
-static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c,
-					  const struct bc_quant **quant)
+static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c, struct bc_entry *e)
 {
 	const uint8_t *at = c->p;
 	uint64_t code = bc_varint(r, c);
@@ -173,8 +199,8 @@ static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c,
 	case 6: return scalar(r, ELEM_F64);
 	case 9:
 		return complex_of(r, bc_type(r, bc_index(r, c, r->n_types, "type")), at);
-	case 13: return tensor(r, c, quant);
-	case 15: return tuple(r, c);
+	case 13: return tensor(r, c, e, NULL);
+	case 15: return tuple(r, c, e);
 	default:
 		tc_fail(r->c, ERR_UNIMPLEMENTED, NULL, "builtin type code %llu does not run "
 			"yet (at byte %zu)", (unsigned long long)code,
@@ -213,9 +239,9 @@ const struct tc_type *bc_type(struct bc *r, uint64_t index)
 		return e->decoded;
 	c = enter(r, e);
 	if (e->dialect == BC_VHLO)
-		t = vhlo_type(r, &c, &e->quant);
+		t = vhlo_type(r, &c, e);
 	else if (e->dialect == BC_BUILTIN)
-		t = builtin_type(r, &c, &e->quant);
+		t = builtin_type(r, &c, e);
 	else
 		bc_bad(r, e->p, "a type of another dialect");
 	r->has_quant |= e->quant != NULL;
@@ -361,6 +387,18 @@ static void alias(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 		bc_svarint(r, c);
 }
 
+static void bounds(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
+{
+	uint64_t n = bc_count(r, c);
+	int64_t *list = bc_get(r, n, sizeof(*list));
+
+	for (uint64_t i = 0; i < n; i++)
+		list[i] = bc_svarint(r, c);
+	a->kind = BC_BOUNDS;
+	a->bounds = list;
+	a->n = (uint32_t)n;
+}
+
 static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 {
 	const uint8_t *at = c->p;
@@ -384,7 +422,8 @@ static void vhlo_attr(struct bc *r, struct bc_cursor *c, struct bc_attr *a)
 		break;
 	case 17: type_attr(r, c, a); break;
 	case 10: alias(r, c, a); break;
-	case 18: case 20:
+	case 18: bounds(r, c, a); break;
+	case 20:
 		a->kind = BC_SKIPPED;
 		break;
 	case 21: case 22: case 23: case 24: case 25:

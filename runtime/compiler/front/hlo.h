@@ -29,8 +29,6 @@ struct hlo_insn {
 	const Hlo__Instruction *p;
 	uint32_t computation;
 	bool is_defined;	/* in the current reading of its computation */
-	struct tc_value *size;	/* of set-dimension-size: how much of dim `cut` counts, else */
-	unsigned cut;		/* NULL; only what asks for it takes such a value */
 	struct hlo_value value;
 };
 
@@ -77,8 +75,6 @@ unsigned hlo_part_at(struct hlo *r, const struct tc_type *t, unsigned part);
 /* Operand n of the instruction: any value; and one that must be an array. */
 const struct hlo_value *hlo_operand(struct hlo *r, const struct hlo_insn *i, size_t n);
 struct tc_value *hlo_array(struct hlo *r, const struct hlo_insn *i, size_t n);
-/* The instruction behind operand n, which may have a size of its own. */
-const struct hlo_insn *hlo_sized_operand(struct hlo *r, const struct hlo_insn *i, size_t n);
 /* How many arrays the operands from `first` on are, and these. */
 unsigned hlo_leaves(struct hlo *r, const struct hlo_insn *i, size_t first,
 		    struct tc_value ***out);
@@ -96,8 +92,8 @@ const Hlo__ModuleWithConfig *hlo_unpack_with_config(struct hlo *r, const void *p
 /* ---- hlo_shape.c ---- */
 /* INVALID_ARGUMENT for NULL: the shape is missing. */
 const struct tc_type *hlo_type(struct hlo *r, const Hlo__Shape *s);
-/* The same of a shape whose dims may be bounds. */
-const struct tc_type *hlo_bound_type(struct hlo *r, const Hlo__Shape *s);
+/* Which dims of the arrays of a value of this shape may be shorter, if any. */
+void hlo_give_bounds(struct hlo *r, const Hlo__Shape *s, const struct hlo_value *v);
 /* The type of the instruction's result, which must be an array. */
 const struct tc_type *hlo_array_type(struct hlo *r, const struct hlo_insn *i);
 /* The literal as constants at the end of b. */

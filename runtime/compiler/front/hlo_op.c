@@ -62,14 +62,6 @@ static struct hlo_value plain(struct hlo *r, struct tc_block *b, const struct hl
 	return hlo_results(r, i, hlo_op(r, b, i, code, 0));
 }
 
-static struct hlo_value one(struct hlo *r, struct tc_value *v)
-{
-	struct hlo_value out = { v->type, hlo_get(r, 1, sizeof(*out.leaf)) };
-
-	out.leaf[0] = v;
-	return out;
-}
-
 void hlo_give_ints(struct hlo *r, struct tc_op *op, const char *name, size_t n,
 		   const int64_t *ints)
 {
@@ -164,19 +156,37 @@ static struct hlo_value read_constant(struct hlo *r, struct tc_block *b,
 	return hlo_literal(r, b, i->p->literal, hlo_type(r, i->p->shape));
 }
 
-/* No dim is dynamic: its size is a number. */
 static struct hlo_value read_dimension_size(struct hlo *r, struct tc_block *b,
 					    const struct hlo_insn *i, enum tc_opcode code)
 {
-	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
-	const struct tc_type *t = hlo_array_type(r, i), *in = hlo_array(r, i, 0)->type;
-	int64_t d = only(r, i);
+	struct tc_op *op = hlo_op(r, b, i, code, 0);
 
-	(void)code;
-	if (d < 0 || d >= in->rank || t->rank || t->elem != ELEM_S32)
-		hlo_bad(r, "dimension %" PRId64 " of an array of rank %u, as %s", d, in->rank,
-			elem_text(t->elem));
-	return one(r, tc_build_number(&to, t, (double)in->dim[d]));
+	tc_set_int(r->c, op, "dimension", TC_ATTR_INT, only(r, i));
+	return hlo_results(r, i, op);
+}
+
+/* The sizes, which are scalars here, are a list in StableHLO. */
+static struct hlo_value read_dynamic_reshape(struct hlo *r, struct tc_block *b,
+					     const struct hlo_insn *i, enum tc_opcode code)
+{
+	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
+	unsigned n = hlo_array_type(r, i)->rank;
+	struct tc_value *in[2] = { hlo_array(r, i, 0) }, *sizes[TC_MAX_RANK];
+	const int64_t one = 1;
+	struct tc_op *op;
+
+	if (i->p->n_operand_ids != n + 1u || !n)
+		hlo_bad(r, "it has %zu operands for %u dims", i->p->n_operand_ids, n);
+	for (unsigned d = 0; d < n; d++) {
+		sizes[d] = hlo_array(r, i, d + 1);
+		if (sizes[d]->type != hlo_array(r, i, 1)->type || sizes[d]->type->rank)
+			hlo_bad(r, "size %u is no number, or of another type", d);
+		sizes[d] = tc_build_reshape(&to, sizes[d], 1, &one);
+	}
+	in[1] = tc_build_join(&to, n, sizes, 0);
+	op = hlo_op_on(r, b, i, code, 2, in, 0);
+	tc_set_str(r->c, op, "name", "dynamic_reshape_v1");
+	return hlo_results(r, i, op);
 }
 
 /* ---- elementwise with attributes ---- */

@@ -44,20 +44,17 @@ struct hlo_value hlo_read_computation(struct hlo *r, uint32_t computation, struc
 		hlo_bad(r, "computation %.100s has no instruction %" PRId64 ", which is to be "
 			"its root", k->p->name ? k->p->name : "", k->p->root_id);
 	k->is_open = true;
-	for (size_t i = 0; i < k->p->n_instructions; i++) {
+	for (size_t i = 0; i < k->p->n_instructions; i++)
 		all[i].is_defined = false;
-		all[i].size = NULL;
-	}
 	for (size_t i = 0; i < k->p->n_instructions; i++) {
 		r->now = &all[i];
 		if (all[i].p->opcode && !strcmp(all[i].p->opcode, "parameter"))
 			all[i].value = take_parameter(r, &all[i], args);
 		else
 			all[i].value = read_insn(r, b, &all[i]);
+		hlo_give_bounds(r, all[i].p->shape, &all[i].value);
 		all[i].is_defined = true;
 	}
-	if (r->insns[root->at].size)
-		hlo_refuse(r, "a computation gives a value of which not all counts");
 	k->is_open = false;
 	r->depth--;
 	r->now = around;
@@ -202,76 +199,11 @@ READ(top_k)
 	return v;
 }
 
-/* Of a value whose dim counts only in part: that value, and how much (hlo_insn.size). */
-READ(set_size)
-{
-	struct hlo_insn *own = &r->insns[i - r->insns];
-	const struct hlo_value *v = hlo_operand(r, i, 0);
-	struct tc_value *size = hlo_array(r, i, 1);
-
-	(void)b;
-	(void)code;
-	if (i->p->n_dimensions != 1 || i->p->dimensions[0] < 0 || v->type->is_tuple ||
-	    i->p->dimensions[0] >= v->type->rank || hlo_bound_type(r, i->p->shape) != v->type ||
-	    size->type != tc_tensor(r->c, ELEM_S32, 0, NULL))
-		hlo_bad(r, "its operands do not fit");
-	own->size = size;
-	own->cut = (unsigned)i->p->dimensions[0];
-	return *v;
-}
-
-/* A scatter's updates that do not count: their indices become -1, which is nowhere. */
-static struct tc_value *cut_indices(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
-				    const Hlo__ScatterDims *s, size_t n)
-{
-	const struct hlo_insn *def = hlo_sized_operand(r, i, n);
-	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
-	struct tc_value *v = def->value.type->is_tuple ? NULL : def->value.leaf[0], *at, *bound;
-	const struct tc_type *t = def->value.type;
-
-	if (!v || !def->size)
-		return hlo_array(r, i, n);
-	if (def->cut == s->index_vector_dim)
-		hlo_refuse(r, "indices with parts that do not count do not run");
-	if (elem_bits(t->elem) < 32)
-		v = tc_build_convert(&to, v, ELEM_S32);
-	t = tc_with_elem(r->c, t, ELEM_S32);
-	at = tc_build_iota(&to, t, def->cut);
-	bound = t->rank ? tc_build_broadcast(&to, def->size, t, NULL) : def->size;
-	return tc_build_select(&to, tc_build_compare(&to, TC_CMP_LT, at, bound), v,
-			       tc_build_number(&to, v->type, -1));
-}
-
-/* Updates may be cut only where their indices are. */
-static struct tc_value *cut_updates(struct hlo *r, const struct hlo_insn *i,
-				    const Hlo__ScatterDims *s, size_t indices, size_t n)
-{
-	const struct hlo_insn *def = hlo_sized_operand(r, i, n);
-	const struct hlo_insn *by = hlo_sized_operand(r, i, indices);
-	unsigned dim = by->cut;
-
-	if (!def->size || def->value.type->is_tuple)
-		return hlo_array(r, i, n);
-	/* Among the updates' dims, those of the indices in order, but for the vector's. */
-	dim -= by->size && s->index_vector_dim >= 0 && s->index_vector_dim < dim;
-	if (!by->size || by->size != def->size || s->n_update_window_dims || def->cut != dim)
-		hlo_refuse(r, "updates that do not count where their indices do not run yet");
-	return def->value.leaf[0];
-}
-
 READ(scatter)
 {
 	static const Hlo__ScatterDims none = HLO__SCATTER_DIMS__INIT;
 	const Hlo__ScatterDims *s = i->p->scatter_dims ? i->p->scatter_dims : &none;
-	size_t n_in = i->p->n_operand_ids, indices = n_in / 2;
-	struct tc_value **in = hlo_get(r, n_in, sizeof(*in));
-	struct tc_op *op;
-
-	for (size_t k = 0; k < n_in; k++)
-		in[k] = k < indices ? hlo_array(r, i, k) :
-			k == indices ? cut_indices(r, b, i, s, k) :
-			cut_updates(r, i, s, indices, k);
-	op = hlo_op_on(r, b, i, code, (unsigned)n_in, in, 1);
+	struct tc_op *op = hlo_op(r, b, i, code, 1);
 
 	hlo_give_ints(r, op, "update_window_dims", s->n_update_window_dims,
 		      s->update_window_dims);

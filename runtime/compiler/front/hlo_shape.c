@@ -35,7 +35,7 @@ static const struct tc_type *tuple_type(struct hlo *r, const Hlo__Shape *s)
 	return tc_tuple(r->c, parts, (unsigned)s->n_tuple_shapes);
 }
 
-const struct tc_type *hlo_bound_type(struct hlo *r, const Hlo__Shape *s)
+const struct tc_type *hlo_type(struct hlo *r, const Hlo__Shape *s)
 {
 	int64_t dim[TC_MAX_RANK];
 	unsigned elem;
@@ -56,18 +56,38 @@ const struct tc_type *hlo_bound_type(struct hlo *r, const Hlo__Shape *s)
 		hlo_refuse(r, "an array of rank %zu; at most %d", s->n_dimensions, TC_MAX_RANK);
 	for (size_t d = 0; d < s->n_dimensions; d++) {
 		dim[d] = s->dimensions[d];
+		if (dim[d] == INT64_MIN)
+			hlo_refuse(r, "dim %zu has no bound: give the program static shapes, or "
+				   "the dim a bound", d);
 		if (dim[d] < 0)
 			hlo_bad(r, "a dim of %" PRId64, dim[d]);
 	}
 	return tc_tensor(r->c, (enum elem)elem, (unsigned)s->n_dimensions, dim);
 }
 
-const struct tc_type *hlo_type(struct hlo *r, const Hlo__Shape *s)
+/* Of leaf *at on, which s has. */
+static void give_bounds(const Hlo__Shape *s, struct tc_value **leaf, unsigned n, unsigned *at)
 {
-	for (size_t d = 0; s && d < s->n_is_dynamic_dimension; d++)
-		if (s->is_dynamic_dimension[d])
-			hlo_refuse(r, "dim %zu is dynamic: give the program static shapes", d);
-	return hlo_bound_type(r, s);
+	struct tc_value *v;
+
+	if (s->element_type == TUPLE) {
+		for (size_t i = 0; i < s->n_tuple_shapes; i++)
+			give_bounds(s->tuple_shapes[i], leaf, n, at);
+		return;
+	}
+	v = *at < n ? leaf[(*at)++] : NULL;
+	for (size_t d = 0; v && d < s->n_is_dynamic_dimension && d < v->type->rank; d++)
+		if (s->is_dynamic_dimension[d] && v->type->dim[d])
+			v->bounded |= (uint32_t)1 << d;
+}
+
+void hlo_give_bounds(struct hlo *r, const Hlo__Shape *s, const struct hlo_value *v)
+{
+	unsigned at = 0;
+
+	(void)r;
+	if (s)
+		give_bounds(s, v->leaf, hlo_count(v->type), &at);
 }
 
 const struct tc_type *hlo_array_type(struct hlo *r, const struct hlo_insn *i)

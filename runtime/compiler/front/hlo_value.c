@@ -109,7 +109,7 @@ struct hlo_slot *hlo_find(const struct hlo_index *x, int64_t id)
 
 /* ---- values ---- */
 
-const struct hlo_insn *hlo_sized_operand(struct hlo *r, const struct hlo_insn *i, size_t n)
+const struct hlo_value *hlo_operand(struct hlo *r, const struct hlo_insn *i, size_t n)
 {
 	const struct hlo_slot *s;
 	const struct hlo_insn *def;
@@ -125,16 +125,6 @@ const struct hlo_insn *hlo_sized_operand(struct hlo *r, const struct hlo_insn *i
 		hlo_bad(r, "operand %zu names an instruction of another computation", n);
 	if (!def->is_defined)
 		hlo_bad(r, "operand %zu stands after it", n);
-	return def;
-}
-
-const struct hlo_value *hlo_operand(struct hlo *r, const struct hlo_insn *i, size_t n)
-{
-	const struct hlo_insn *def = hlo_sized_operand(r, i, n);
-
-	if (def->size)
-		hlo_refuse(r, "operand %zu has a dim %u of a size that is not known before it "
-			   "runs: only the indices and updates of a scatter may", n, def->cut);
 	return &def->value;
 }
 

@@ -40,6 +40,8 @@ struct bc_entry {		/* of the attribute and type tables */
 	uint8_t busy;		/* being decoded: a cycle if met again */
 	const void *decoded;	/* struct tc_type or bc_attr; NULL: not yet */
 	const struct bc_quant *quant;	/* of a decoded type; NULL: it is not quantized */
+	uint32_t bounded;	/* of a decoded type: dims (bits) that may be shorter */
+	const char *refused;	/* of a decoded type that no value may have: why */
 	const char *where;	/* as a location; NULL: not yet */
 };
 
@@ -73,7 +75,7 @@ struct bc {
 enum bc_kind {
 	BC_NONE, BC_INT, BC_BOOL, BC_ENUM, BC_STR, BC_TYPE, BC_TENSOR, BC_ARRAY, BC_DICT,
 	BC_FLOAT, BC_SHARDING, BC_SKIPPED, BC_SUB_AXIS, BC_AXIS_REF, BC_GROUPS, BC_AXIS, BC_MESH,
-	BC_ALIAS,
+	BC_ALIAS, BC_BOUNDS,
 };
 struct bc_attr {
 	enum bc_kind kind;
@@ -83,6 +85,7 @@ struct bc_attr {
 	struct bc_text text;		/* STR; TENSOR, FLOAT and SHARDING: the bytes */
 	const struct tc_type *type;	/* TENSOR, FLOAT, INT; TYPE: NULL if it is none */
 	const char *type_text;		/* TYPE */
+	const int64_t *bounds;		/* BOUNDS: n of them; INT64_MIN: none */
 	uint32_t n;
 	/* ARRAY; DICT: name, value, name, value, ...; AXIS, AXIS_REF: its name, of which the
 	 * latter may have a SUB_AXIS; MESH: a list of axes, perhaps ids; GROUPS: MESH or its

@@ -622,8 +622,10 @@ struct tc_op *tc_clone(struct tc_ctx *c, const struct tc_op *op, struct tc_map *
 		memcpy(copy->attrs, op->attrs, op->n_attrs * sizeof(*copy->attrs));
 	copy->arg_info = op->arg_info;
 	copy->res_info = op->res_info;
-	for (unsigned i = 0; i < op->n_results; i++)
+	for (unsigned i = 0; i < op->n_results; i++) {
+		copy->results[i].bounded = op->results[i].bounded;
 		tc_map_set(c, map, &op->results[i], &copy->results[i]);
+	}
 	for (unsigned r = 0; r < op->n_regions; r++) {
 		const struct tc_block *from = op->regions[r].block;
 		struct tc_block *b;
@@ -631,9 +633,11 @@ struct tc_op *tc_clone(struct tc_ctx *c, const struct tc_op *op, struct tc_map *
 		if (!from)
 			continue;
 		b = tc_new_block(c, &copy->regions[r]);
-		for (unsigned i = 0; i < from->n_args; i++)
+		for (unsigned i = 0; i < from->n_args; i++) {
 			tc_map_set(c, map, from->args[i],
 				   tc_new_arg(c, b, from->args[i]->type));
+			b->args[i]->bounded = from->args[i]->bounded;
+		}
 		for (const struct tc_op *o = from->first; o; o = o->next)
 			tc_append(b, tc_clone(c, o, map));
 	}

@@ -23,7 +23,8 @@
  * one block, whose arguments are the function's. Every region has at most one block (none:
  * of tc.opaque, and of a module that is being made), ended by `return`. After the pass
  * `inline`, only main is left and there are no calls. Values are tensors, tokens (elem
- * TOKEN, rank 0) or, until `inline`, tuples. Dims are static.
+ * TOKEN, rank 0) or, until `inline`, tuples. Dims are static after the pass `dynamic`; before it
+ * a value says which of its may be shorter.
  */
 #include <setjmp.h>
 #include <stdbool.h>
@@ -116,6 +117,8 @@ struct tc_value {
 	struct tc_block *block;	/* of a block argument */
 	uint32_t index;		/* among the results or arguments */
 	uint32_t id;		/* unique in the compile; for printing and side tables */
+	uint32_t bounded;	/* dims (bits) that may be shorter than the type, which has
+				 * their bounds; 0 after the pass `dynamic` */
 	struct tc_use *uses;	/* in no order; NULL: unused */
 	void *side;		/* free for who runs, who sets it before reading it */
 };
@@ -143,6 +146,8 @@ struct tc_arg_info {
 	uint8_t memory_kind;	/* mhlo.memory_kind: 0 device 1 pinned_host 2 unpinned_host */
 	const char *sharding;	/* as text, or NULL */
 	const char *layout;	/* mhlo.layout_mode, or NULL: row-major */
+	uint32_t bounded;	/* after the pass `dynamic`: dims (bits) whose sizes another
+				 * argument or result has */
 };
 
 /* An operation. Who holds a pointer to it may read all of this; lists are changed by the

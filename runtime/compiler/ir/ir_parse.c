@@ -276,7 +276,8 @@ static struct text string(struct parser *ps)
 
 /* ---- types ---- */
 
-static const struct tc_type *tensor(struct parser *ps)
+/* *bounded: dims (bits) that may be shorter, <=N; NULL: none may. */
+static const struct tc_type *tensor(struct parser *ps, uint32_t *bounded)
 {
 	int64_t dim[TC_MAX_RANK], bytes = 1;
 	unsigned rank = 0;
@@ -286,11 +287,18 @@ static const struct tc_type *tensor(struct parser *ps)
 
 	want(ps, '<');
 	skip(ps);
-	for (at = ps->p; ps->p < ps->end && is_digit(*ps->p); at = ps->p) {
+	for (at = ps->p; ps->p < ps->end && (is_digit(*ps->p) || *ps->p == '<'); at = ps->p) {
+		bool may_be_less = *ps->p == '<';
+
 		if (rank == TC_MAX_RANK)
 			bad(ps, at, "an element type: a tensor has at most %d dims",
 			    TC_MAX_RANK);
+		if (may_be_less && (!bounded || ps->end - ps->p < 3 || ps->p[1] != '='))
+			bad(ps, at, bounded ? "\"<=" "\" and a bound" : "a dim without a bound");
+		ps->p += may_be_less ? 2 : 0;
 		dim[rank] = number(ps);
+		if (may_be_less && dim[rank])
+			*bounded |= (uint32_t)1 << rank;
 		if (__builtin_mul_overflow(bytes, dim[rank++], &bytes))
 			bad(ps, at, "dims whose product has 63 bits");
 		if (ps->p >= ps->end || *ps->p != 'x')
@@ -312,7 +320,7 @@ static const struct tc_type *tensor(struct parser *ps)
 	return tc_tensor(ps->c, elem, rank, dim);
 }
 
-static const struct tc_type *parse_type(struct parser *ps, unsigned depth)
+static const struct tc_type *parse_type(struct parser *ps, uint32_t *bounded, unsigned depth)
 {
 	struct list parts = { 0 };
 	const char *at;
@@ -322,7 +330,7 @@ static const struct tc_type *parse_type(struct parser *ps, unsigned depth)
 	at = ps->p;
 	t = word(ps);
 	if (is_text(t, "tensor"))
-		return tensor(ps);
+		return tensor(ps, bounded);
 	if (is_text(t, "token"))
 		return tc_tensor(ps->c, ELEM_TOKEN, 0, NULL);
 	if (!is_text(t, "tuple"))
@@ -333,7 +341,7 @@ static const struct tc_type *parse_type(struct parser *ps, unsigned depth)
 	if (eat(ps, '>'))
 		return tc_tuple(ps->c, NULL, 0);
 	do {
-		const struct tc_type *part = parse_type(ps, depth + 1);
+		const struct tc_type *part = parse_type(ps, NULL, depth + 1);
 
 		*(const struct tc_type **)add(ps, &parts, sizeof(part)) = part;
 	} while (another(ps, '>'));
@@ -369,7 +377,7 @@ static void dense(struct parser *ps, struct tc_attr *a)
 	want(ps, '>');
 	want(ps, ':');
 	a->kind = TC_ATTR_DENSE;
-	a->type = parse_type(ps, 0);
+	a->type = parse_type(ps, NULL, 0);
 	if (a->type->is_tuple || !elem_bytes(a->type->elem))
 		bad(ps, at, "no bytes: the type has no elements");
 	need = a->is_splat ? elem_bytes(a->type->elem) : (size_t)a->type->bytes;
@@ -588,11 +596,12 @@ static void parse_args(struct parser *ps, struct tc_op *op, struct tc_block *b)
 			struct tc_arg_info *info = is_func ? add_info(ps, &infos) : NULL;
 			const struct tc_type *type;
 			const char *at;
-			uint32_t n = value_number(ps, &at);
+			uint32_t n = value_number(ps, &at), bounded = 0;
 
 			want(ps, ':');
-			type = parse_type(ps, 0);
+			type = parse_type(ps, &bounded, 0);
 			define(ps, at, n, tc_new_arg(ps->c, b, type));
+			b->args[b->n_args - 1]->bounded = bounded;
 			if (is_func && is_next(ps, '{'))
 				parse_info(ps, info);
 		} while (another(ps, ')'));
@@ -733,6 +742,7 @@ static struct tc_op *parse_op(struct parser *ps, struct tc_block *b)
 {
 	struct list results = { 0 }, operands = { 0 };
 	const struct tc_type **types;
+	uint32_t *bounded;
 	const char *attrs_at = NULL;
 	struct tc_op *op, head = { 0 };
 	enum tc_opcode code;
@@ -748,9 +758,10 @@ static struct tc_op *parse_op(struct parser *ps, struct tc_block *b)
 		give_attrs(ps, &head, attrs_at);
 	}
 	types = get(ps, results.n, sizeof(*types));
+	bounded = get(ps, results.n, sizeof(*bounded));
 	for (size_t i = 0; i < results.n; i++) {
 		want(ps, i ? ',' : ':');
-		types[i] = parse_type(ps, 0);
+		types[i] = parse_type(ps, &bounded[i], 0);
 	}
 	op = tc_new(ps->c, code, (unsigned)operands.n, operands.items, (unsigned)results.n,
 		    types, 0);
@@ -760,6 +771,7 @@ static struct tc_op *parse_op(struct parser *ps, struct tc_block *b)
 		const struct result *r = (const struct result *)results.items + i;
 
 		define(ps, r->at, r->number, tc_out(op, (unsigned)i));
+		tc_out(op, (unsigned)i)->bounded = bounded[i];
 	}
 	parse_regions(ps, op);
 	if (eat(ps, '#')) {

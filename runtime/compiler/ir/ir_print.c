@@ -41,13 +41,14 @@ const char *tc_enum_name(const char *key, int64_t i)
 	return NULL;
 }
 
-static void print_type(const struct tc_type *t, struct str *out)
+/* bounded: dims (bits) that may be shorter. */
+static void print_bounded(const struct tc_type *t, uint32_t bounded, struct str *out)
 {
 	if (t->is_tuple) {
 		str_printf(out, "tuple<");
 		for (uint32_t i = 0; i < t->n_parts; i++) {
 			str_printf(out, "%s", i ? ", " : "");
-			print_type(t->parts[i], out);
+			print_bounded(t->parts[i], 0, out);
 		}
 		str_printf(out, ">");
 		return;
@@ -58,7 +59,7 @@ static void print_type(const struct tc_type *t, struct str *out)
 	}
 	str_printf(out, "tensor<");
 	for (unsigned d = 0; d < t->rank; d++)
-		str_printf(out, "%" PRId64 "x", t->dim[d]);
+		str_printf(out, "%s%" PRId64 "x", bounded >> d & 1 ? "<=" : "", t->dim[d]);
 	str_printf(out, "%s>", elem_text(t->elem));
 }
 
@@ -148,7 +149,7 @@ static void print_attr(const struct tc_attr *a, struct str *out)
 		print_hex(a->data, a->is_splat ? elem_bytes(a->type->elem) :
 			  (size_t)a->type->bytes, out);
 		str_printf(out, "> : ");
-		print_type(a->type, out);
+		print_bounded(a->type, 0, out);
 		break;
 	default:
 		str_printf(out, "{");
@@ -232,7 +233,7 @@ static void print_region(const struct tc_op *op, const struct tc_block *b,
 	str_printf(out, " (");
 	for (unsigned i = 0; i < b->n_args; i++) {
 		str_printf(out, "%s%%%u: ", i ? ", " : "", b->args[i]->id);
-		print_type(b->args[i]->type, out);
+		print_bounded(b->args[i]->type, b->args[i]->bounded, out);
 		if (op->arg_info && !is_plain(&op->arg_info[i])) {
 			str_printf(out, " ");
 			print_info(&op->arg_info[i], out);
@@ -265,7 +266,7 @@ static void print_op(const struct tc_op *op, struct str *out, unsigned indent)
 		str_printf(out, "}");
 	for (unsigned i = 0; i < op->n_results; i++) {
 		str_printf(out, i ? ", " : " : ");
-		print_type(op->results[i].type, out);
+		print_bounded(op->results[i].type, op->results[i].bounded, out);
 	}
 	for (unsigned r = 0; r < op->n_regions; r++)
 		print_region(op, op->regions[r].block, out, indent);

@@ -874,6 +874,18 @@ static void check_batch_norm(const struct check *k)
 	}
 }
 
+static void check_size(const struct check *k)
+{
+	bool is_set = k->op->op == TC_SET_DIMENSION_SIZE;
+	const struct tc_type *in = in_type(k, 0), *size = is_set ? in_type(k, 1) : out_type(k);
+
+	dim_of(k, "dimension", in->rank);
+	if (size->rank || !is_int(size->elem))
+		BAD(k, "the size is no integer");
+	if (is_set && in != out_type(k))
+		BAD(k, "its result has another type than its operand");
+}
+
 void tc_check_op(const struct check *k)
 {
 	const struct tc_type *in = k->op->n_operands ? in_type(k, 0) : NULL;
@@ -938,10 +950,7 @@ void tc_check_op(const struct check *k)
 	case TC_RNG: check_rng(k); break;
 	case TC_RNG_BIT_GENERATOR: check_random_bits(k); break;
 	case TC_GET_DIMENSION_SIZE:
-		dim_of(k, "dimension", in->rank);
-		if (out->rank || !is_int(out->elem))
-			BAD(k, "its result is no integer");
-		break;
+	case TC_SET_DIMENSION_SIZE: check_size(k); break;
 	case TC_PARTITION_ID:
 	case TC_REPLICA_ID:
 		if (out->rank || !is_int(out->elem))

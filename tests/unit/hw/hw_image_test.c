@@ -244,7 +244,7 @@ static void refuses_counts_that_lie(void **state)
 	free(bytes);
 	make(&p);
 	p.im.info.version++;
-	refused_parts(&p, "format 6");
+	refused_parts(&p, "format 7");
 	make(&p);
 	p.im.info.isa++;
 	refused_parts(&p, "compile it again");
@@ -409,6 +409,73 @@ static void refuses_shapes_that_lie(void **state)
 	make(&p);
 	p.shapes[1].dim[0] = 4;
 	refused_parts(&p, "an alias joins what does not fit");
+}
+
+/* The second result has the sizes of the first. */
+static void make_bounded(struct parts *p)
+{
+	make(p);
+	p->shapes[1].bounded = 1;
+	p->shapes[2] = (struct image_shape){ .elem = ELEM_S32, .rank = 1, .alias = -1,
+					     .dim = { 1 } };
+	p->bindings[3].bytes = 4;
+}
+
+static void bounds_have_sizes(void **state)
+{
+	struct parts p;
+	struct image *im;
+	struct err err;
+	uint8_t *bytes;
+	size_t n;
+
+	(void)state;
+	make_bounded(&p);
+	bytes = write_image(&p, &n);
+	assert_int_equal(image_parse(bytes, n, &im, &err), 0);
+	assert_int_equal(im->shapes[1].bounded, 1);
+	assert_int_equal(image_n_result_sizes(im), 1);
+	assert_int_equal(image_n_arg_sizes(im), 0);
+	image_free(im);
+	free(bytes);
+}
+
+static void refuses_bounds_that_lie(void **state)
+{
+	static const char *const no_list = "the sizes of a shape with bounds are no list";
+	struct parts p;
+
+	(void)state;
+	make_bounded(&p);
+	p.shapes[1].bounded = 2;	/* rank 1 */
+	refused_parts(&p, "a dim has a bound, and is none of its shape's");
+	make_bounded(&p);
+	p.shapes[1].bounded = UINT32_MAX;
+	refused_parts(&p, "a dim has a bound, and is none of its shape's");
+	make_bounded(&p);
+	p.shapes[2].bounded = 1;
+	refused_parts(&p, "a shape has bounds and no sizes");
+	make_bounded(&p);
+	p.shapes[0].bounded = 1;	/* the only argument */
+	refused_parts(&p, "a shape has bounds and no sizes");
+	make_bounded(&p);
+	p.shapes[0].dim[0] = p.shapes[1].dim[0] = 0;
+	refused_parts(&p, "a bound is 0 or above 2^31 - 1");
+	make_bounded(&p);
+	p.shapes[2].dim[0] = 2;
+	refused_parts(&p, no_list);
+	make_bounded(&p);
+	p.shapes[2].elem = ELEM_U32;
+	refused_parts(&p, no_list);
+	make_bounded(&p);
+	p.shapes[2].rank = 0;
+	refused_parts(&p, no_list);
+	make_bounded(&p);
+	p.shapes[2].memory_kind = 1;
+	refused_parts(&p, no_list);
+	make_bounded(&p);
+	p.im.info.n_replicas = 2;
+	refused_parts(&p, "a shape of a program for several has bounds");
 }
 
 static void refuses_bindings_that_lie(void **state)
@@ -809,6 +876,8 @@ int main(void)
 		cmocka_unit_test(refuses_counts_that_lie),
 		cmocka_unit_test(refuses_transfers_that_lie),
 		cmocka_unit_test(refuses_shapes_that_lie),
+		cmocka_unit_test(bounds_have_sizes),
+		cmocka_unit_test(refuses_bounds_that_lie),
 		cmocka_unit_test(refuses_bindings_that_lie),
 		cmocka_unit_test(random_state_is_bound_last),
 		cmocka_unit_test(members_have_peers_rows_and_shardings),
