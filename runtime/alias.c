@@ -53,7 +53,9 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 {
 	struct rt_buffer *to;
 	struct forward *f;
-	int code = check_fit(&b->shape, shape, "a bitcast", err);
+	int code = b->sizes ? err_set(err, ERR_INVALID_ARGUMENT, "a bitcast of an array whose dims "
+				      "have bounds: what counts of it is not one block") :
+		   check_fit(&b->shape, shape, "a bitcast", err);
 
 	if (!code)
 		code = rt_buffer_begin_use(b, err);
@@ -181,6 +183,7 @@ int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buff
 	}
 	rt_buffer_ref(b);
 	rt_buffer_ref(to);
+	rt_buffer_give_sizes(to, b->sizes);
 	*f = (struct forward){ .from = b, .to = to };
 	rt_event_on_ready(after, &f->callback, may_donate, f);
 	*out = to;

@@ -175,6 +175,7 @@ void rt_buffer_unref(struct rt_buffer *b)
 		return;
 	c = b->client;
 	rt_storage_unref(b->storage);
+	rt_buffer_unref(b->sizes);
 	rt_event_unref(b->resolved);
 	free(b->error);
 	free(b->spare_error);

@@ -299,8 +299,8 @@ static int copy_aside(const struct rt_fetch *what, struct err *err)
 	return code;
 }
 
-int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
-		   struct rt_buffer **out, struct err *err)
+static int copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
+		struct rt_buffer **out, struct err *err)
 {
 	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape) };
 	struct rt_buffer *to;
@@ -336,4 +336,18 @@ int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kin
 	}
 	*out = to;
 	return 0;
+}
+
+int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
+		   struct rt_buffer **out, struct err *err)
+{
+	struct rt_buffer *sizes = NULL;
+	int code = b->sizes ? copy(b->sizes, device, RT_DEVICE, &sizes, err) : 0;
+
+	if (!code)
+		code = copy(b, device, kind, out, err);
+	if (!code)
+		rt_buffer_give_sizes(*out, sizes);
+	rt_buffer_unref(sizes);
+	return code;
 }

@@ -22,6 +22,12 @@ static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *
 	/* Tokens arrive as empty arrays of pred. */
 	if (want->elem == ELEM_TOKEN)
 		return 0;
+	if (s->bounded & ~want->bounded && s->rank == want->rank)
+		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u has a dim %d of at most %lld, "
+			       "whose size is known on the device only; the program takes one of "
+			       "%lld", i, __builtin_ctz(s->bounded & ~want->bounded),
+			       (long long)s->dim[__builtin_ctz(s->bounded & ~want->bounded)],
+			       (long long)want->dim[__builtin_ctz(s->bounded & ~want->bounded)]);
 	if (s->elem != want->elem || s->rank != want->rank ||
 	    memcmp(s->dim, want->dim, s->rank * sizeof(*s->dim)))
 		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u is of %s rank %u and "

@@ -156,6 +156,7 @@ struct rt_shape {
 	enum elem elem;
 	unsigned rank;
 	uint8_t order[IMAGE_MAX_RANK];	/* in memory, as of struct image_shape; 0: row-major */
+	uint32_t bounded;	/* dims (bits) that may be shorter: dim has their bounds */
 	int64_t dim[IMAGE_MAX_RANK];
 };
 /* UINT64_MAX: negative or too large for 64 bits. */
@@ -209,12 +210,20 @@ int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
 		     struct rt_fetch **out, struct rt_event **done, struct err *err);
 void rt_fetch_start(struct rt_fetch *f, void *dst);
 void rt_fetch_fail(struct rt_fetch *f, const struct err *why);
+/* An array of which a program said only the bounds of some dims is stored padded to them; its sizes
+ * are a buffer of their own: s32[rank], no new reference. NULL: it is as long as its shape. */
+struct rt_buffer *rt_buffer_sizes(const struct rt_buffer *b);
+/* *dim, the buffer's: how long it is. Blocks until it is known; its error, if its content is one. */
+int rt_buffer_unpadded(struct rt_buffer *b, const int64_t **dim, struct err *err);
+/* What counts of it, with these byte strides, one a dim. Blocks until it is there. */
+int rt_buffer_to_host_unpadded(struct rt_buffer *b, void *dst, const int64_t *strides,
+			       struct err *err);
 /* A new buffer with the same content, on any device of the client. Blocks for the copy if
  * the content is there; else the client's thread copies later and *out is pending. */
 int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
 		   struct rt_buffer **out, struct err *err);
 /* The same bits as another shape of equal size; shares memory. INVALID_ARGUMENT: the sizes
- * differ, or deleted. */
+ * differ, deleted, or it is stored padded. */
 int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		      struct rt_buffer **out, struct err *err);
 /* Where the content lies for the device and for the CPU; 0 and NULL: an empty array, or
@@ -512,5 +521,24 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 			       size_t n_args, const bool *keep, const struct rt_host *hosts,
 			       struct rt_buffer **const *outs, struct rt_event **done,
 			       struct err *err);
+
+/* A launch whose arguments or results are sizes of others (hal/hw/image.h), of which the caller
+ * knows nothing: begin puts the sizes to the arguments, the caller executes with in[n_args],
+ * keep[n_args] and out[n_outs], and end takes the sizes off the results. One owner. Programs
+ * without such arguments and results need none of it. */
+struct rt_sized {
+	unsigned n_args, n_outs, n_seen;	/* seen: results that the caller gets */
+	struct rt_buffer **in, **out, **made;
+	bool *keep;
+	unsigned n_made;
+	const struct image *image;
+};
+/* After success end is due. Blocks for the copy of an array that is shorter than its bounds and is
+ * not padded, and until it is there. INVALID_ARGUMENT: the number of arguments; one is longer than
+ * its bounds, or has others. */
+int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+		   const bool *keep, struct rt_sized *s, struct err *err);
+/* outs[n_seen]: new references, the results; NULL if nothing has run. */
+void rt_sized_end(struct rt_sized *s, bool has_run, struct rt_buffer **outs);
 
 #endif

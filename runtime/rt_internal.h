@@ -152,6 +152,11 @@ struct rt_buffer {
 	struct rt_event *resolved;	/* a reference; NULL: never was pending */
 	unsigned external_refs, uses;
 	bool is_deleted;
+	/* Of a shape with bounds: a reference, given before anyone else has the buffer; and what they
+	 * say, once they were asked for, under the lock. */
+	struct rt_buffer *sizes;
+	bool is_unpadded_known;
+	int64_t unpadded[IMAGE_MAX_RANK];
 };
 
 /* Does not change but for refs and what is shown; all pointers are owned. */
@@ -516,6 +521,10 @@ int rt_mapping_reach(struct rt_client *c, unsigned device, enum rt_memory_kind k
 void rt_memory_order(const struct rt_shape *s, const int64_t *strides, int64_t *dim,
 		     int64_t *stride);
 bool rt_is_row_major(const struct rt_shape *s);
+
+/* ---- sized.c ---- */
+/* Of a new buffer; NULL: none. Takes a reference. */
+void rt_buffer_give_sizes(struct rt_buffer *b, struct rt_buffer *sizes);
 
 /* ---- buffer.c: takes rt_buffer.lock, calls others without it ---- */
 /* A buffer with fresh storage (without memory if it has no bytes) and undefined content. */

@@ -20,7 +20,8 @@ uint64_t rt_shape_bytes(const struct rt_shape *s)
 
 void rt_shape_of(const struct image_shape *s, struct rt_shape *out)
 {
-	*out = (struct rt_shape){ .elem = (enum elem)s->elem, .rank = s->rank };
+	*out = (struct rt_shape){ .elem = (enum elem)s->elem, .rank = s->rank,
+				  .bounded = s->bounded };
 	memcpy(out->dim, s->dim, s->rank * sizeof(*s->dim));
 	memcpy(out->order, s->order, sizeof(s->order));
 }

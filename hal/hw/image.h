@@ -59,10 +59,10 @@
  * what: it is the image of all members, and one process launches them all together.
  *
  * Dims with a bound. An argument or result whose shape has dims in `bounded` is as long as its
- * shape in memory, but may count as shorter: what lies past the sizes is anything, and no result
- * depends on it. The last arguments are the sizes of those with such dims, one for each, in their
- * order: ELEM_S32, rank 1, as many as the rank, in device memory, row-major, not aliased; so are
- * the last results. A size is from 0 to the bound, and is the dim where the dim has no bound;
+ * shape in memory, but may count as shorter: what lies past an argument's sizes is anything and no
+ * result depends on it; zeros lie past a result's. The last arguments are the sizes of those with
+ * such dims, one for each, in their order: ELEM_S32, rank 1, as many as the rank, in device
+ * memory, row-major, not aliased; so are the last results. A size is from 0 to the bound, and is the dim where the dim has no bound;
  * whoever launches ensures that. Programs of one member only.
  *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its

@@ -202,16 +202,18 @@ struct PJRT_Error *pjrt_Buffer_Dimensions(struct PJRT_Buffer_Dimensions_Args *ar
 struct PJRT_Error *pjrt_Buffer_UnpaddedDimensions(
 	struct PJRT_Buffer_UnpaddedDimensions_Args *args)
 {
-	args->unpadded_dims = rt_buffer_shape(args->buffer->rt)->dim;
+	struct err err;
+
 	args->num_dims = rt_buffer_shape(args->buffer->rt)->rank;
-	return NULL;
+	return rt_buffer_unpadded(args->buffer->rt, &args->unpadded_dims, &err) ?
+	       pjrt_error(&err) : NULL;
 }
 
 struct PJRT_Error *pjrt_Buffer_DynamicDimensionIndices(
 	struct PJRT_Buffer_DynamicDimensionIndices_Args *args)
 {
-	args->dynamic_dim_indices = NULL;
-	args->num_dynamic_dims = 0;
+	args->dynamic_dim_indices = args->buffer->n_dynamic ? args->buffer->dynamic : NULL;
+	args->num_dynamic_dims = args->buffer->n_dynamic;
 	return NULL;
 }
 
@@ -272,6 +274,33 @@ struct PJRT_Error *pjrt_Buffer_ReadyEvent(struct PJRT_Buffer_ReadyEvent_Args *ar
 	return pjrt_give_event(rt_buffer_ready(args->buffer->rt), &args->event);
 }
 
+/* An array whose dims have bounds, to memory with room for what counts: dense. host: in its order. */
+static struct PJRT_Error *to_host_unpadded(struct PJRT_Buffer_ToHostBuffer_Args *args,
+					   struct rt_shape host)
+{
+	int64_t stride[IMAGE_MAX_RANK];
+	const int64_t *dim;
+	uint64_t bytes;
+	struct err err;
+
+	if (rt_buffer_unpadded(args->src->rt, &dim, &err))
+		return pjrt_error(&err);
+	memcpy(host.dim, dim, host.rank * sizeof(*dim));
+	bytes = rt_shape_bytes(&host);
+	if (!args->dst) {
+		args->dst_size = (size_t)bytes;
+		args->event = NULL;
+		return NULL;
+	}
+	if (args->dst_size < bytes)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "`dst_size` must be >= %llu, got "
+				       "%zu.", (unsigned long long)bytes, args->dst_size);
+	rt_dense_strides(&host, stride);
+	if (rt_buffer_to_host_unpadded(args->src->rt, args->dst, stride, &err))
+		return pjrt_error(&err);
+	return pjrt_give_event(rt_event_done(NULL), &args->event);
+}
+
 struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args *args)
 {
 	const struct rt_shape *s = rt_buffer_shape(args->src->rt);
@@ -288,6 +317,8 @@ struct PJRT_Error *pjrt_Buffer_ToHostBuffer(struct PJRT_Buffer_ToHostBuffer_Args
 
 	if (e)
 		return e;
+	if (args->src->n_dynamic && (!args->dst || args->dst_size < bytes))
+		return to_host_unpadded(args, host);
 	if (!args->dst) {
 		args->dst_size = (size_t)bytes;
 		args->event = NULL;

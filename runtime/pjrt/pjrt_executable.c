@@ -75,7 +75,8 @@ static struct PJRT_Executable *make_executable(struct rt_program *p)
 {
 	const struct image *im = rt_program_image(p);
 	struct PJRT_Executable *x = calloc(1, sizeof(*x));
-	size_t n_args = im->info.n_args, n = im->info.n_results, both = n_args + n + 1;
+	size_t n_args = im->info.n_args, n = im->info.n_results - image_n_result_sizes(im);
+	size_t both = n_args + n + 1;
 
 	if (!x) {
 		rt_program_unref(p);
@@ -84,6 +85,7 @@ static struct PJRT_Executable *make_executable(struct rt_program *p)
 	x->refs = 1;
 	x->rt = p;
 	x->n_outputs = n;
+	x->n_parameters = n_args - image_n_arg_sizes(im);
 	x->output_types = calloc(n + 1, sizeof(*x->output_types));
 	x->output_dims = calloc(n * IMAGE_MAX_RANK + 1, sizeof(*x->output_dims));
 	x->output_ranks = calloc(n + 1, sizeof(*x->output_ranks));
@@ -312,7 +314,7 @@ struct PJRT_Error *pjrt_Executable_OutputMemoryKinds(
 struct PJRT_Error *pjrt_Executable_ParameterMemoryKinds(
 	struct PJRT_Executable_ParameterMemoryKinds_Args *args)
 {
-	args->num_parameters = rt_program_image(args->executable->rt)->info.n_args;
+	args->num_parameters = args->executable->n_parameters;
 	args->memory_kinds = args->executable->parameter_kinds;
 	args->memory_kind_sizes = args->executable->parameter_kind_sizes;
 	return NULL;
@@ -675,7 +677,7 @@ static struct PJRT_Error *check_execute(const struct PJRT_LoadedExecutable_Execu
 	return e ? e : check_lists(args);
 }
 
-static struct PJRT_Error *launch(struct execution *x)
+static struct PJRT_Error *launch_all(struct execution *x)
 {
 	static atomic_llong executions;
 	const struct PJRT_ExecuteOptions *o = x->args->options;
@@ -709,6 +711,29 @@ static struct PJRT_Error *launch(struct execution *x)
 	return e;
 }
 
+/* With the sizes of arguments and results; the caller knows nothing of these. */
+static struct PJRT_Error *launch_sized(struct execution *x)
+{
+	struct execution with = *x;
+	struct rt_buffer *const *in;
+	struct rt_buffer **out;
+	struct PJRT_Error *e;
+	struct rt_sized s;
+	struct err err;
+
+	if (rt_sized_begin(*x->on.exe, x->in_of[0], x->n_args, x->kept, &s, &err))
+		return pjrt_error(&err);
+	in = s.in;
+	out = s.out;
+	with.n_args = s.n_args;
+	with.kept = s.keep;
+	with.in_of = &in;
+	with.out_of = &out;
+	e = launch_all(&with);
+	rt_sized_end(&s, !e, x->out_of[0]);
+	return e;
+}
+
 static void mark_kept(const struct PJRT_ExecuteOptions *o, size_t n, bool *kept)
 {
 	memset(kept, 0, n);
@@ -723,6 +748,7 @@ static void mark_kept(const struct PJRT_ExecuteOptions *o, size_t n, bool *kept)
 /* Everything but the lists' own memory is filled in. */
 static struct PJRT_Error *execute(struct execution *x)
 {
+	const struct image *im = rt_program_image(x->args->executable->shared->rt);
 	struct PJRT_Error *e;
 
 	for (unsigned d = 0; d < x->on.n; d++) {
@@ -732,7 +758,7 @@ static struct PJRT_Error *execute(struct execution *x)
 			x->in[d * x->n_args + i] = x->args->argument_lists[d][i]->rt;
 	}
 	mark_kept(x->args->options, x->n_args, x->kept);
-	e = launch(x);
+	e = image_n_arg_sizes(im) || image_n_result_sizes(im) ? launch_sized(x) : launch_all(x);
 	return e ? e : wrap(x);
 }
 

@@ -112,7 +112,7 @@ static struct PJRT_Error *layouts_in(
 	struct PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args *args)
 {
 	CHECK(args, PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args, executable);
-	args->num_parameters = rt_program_image(args->executable->rt)->info.n_args;
+	args->num_parameters = args->executable->n_parameters;
 	args->layouts = (void *)args->executable->layout_list;
 	return NULL;
 }
@@ -137,7 +137,7 @@ static struct PJRT_Error *shardings_in(
 	struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *args)
 {
 	CHECK(args, PJRT_Shardings_PJRT_Executable_ParameterShardings_Args, executable);
-	args->num_parameters = rt_program_image(args->executable->rt)->info.n_args;
+	args->num_parameters = args->executable->n_parameters;
 	args->shardings = args->num_parameters ? args->executable->shardings : NULL;
 	args->sharding_sizes = args->num_parameters ? args->executable->sharding_sizes : NULL;
 	return NULL;

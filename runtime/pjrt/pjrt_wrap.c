@@ -149,6 +149,9 @@ struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b)
 	rank = rt_buffer_shape(b)->rank;
 	for (unsigned i = 0; i < rank; i++)
 		p->minor_to_major[i] = rt_minor_to_major(rt_buffer_shape(b), i);
+	for (unsigned i = 0; i < rank; i++)
+		if (rt_buffer_shape(b)->bounded >> i & 1)
+			p->dynamic[p->n_dynamic++] = i;
 	return p;
 }
 

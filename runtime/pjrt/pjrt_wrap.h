@@ -95,6 +95,7 @@ struct PJRT_Buffer {
 	struct rt_buffer *rt;	/* a reference */
 	struct PJRT_Client *client;	/* none */
 	int64_t minor_to_major[IMAGE_MAX_RANK];	/* of its layout */
+	size_t dynamic[IMAGE_MAX_RANK], n_dynamic;	/* dims that may be shorter */
 };
 
 /* Of the Layouts extension: the order of the dims, without tiles. */
@@ -110,7 +111,8 @@ void pjrt_layout_init(struct pjrt_layout *l, const struct rt_shape *s);
 struct PJRT_Executable {
 	int refs;		/* atomic: handles and loaded executables */
 	struct rt_program *rt;	/* a reference */
-	size_t n_outputs;	/* parameters: rt's image counts them */
+	size_t n_parameters, n_outputs;	/* without the sizes of others; lists of layouts and
+					 * shardings are by the image's numbers */
 	/* One an output; dims of all outputs one after the other. */
 	int *output_types;
 	int64_t *output_dims;

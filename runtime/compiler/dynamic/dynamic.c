@@ -8,7 +8,7 @@
  * left, every value is as long as its type. Main has more arguments and results behind those it
  * had: for each of these with a bounded dim an s32[rank] of all its sizes, in their order;
  * tc_arg_info.bounded says which have one. No result depends on what lies past an argument's
- * sizes; what lies past a result's is anything.
+ * sizes; zeros lie past a result's.
  * Fails: UNIMPLEMENTED where an op has no rule for a dim that is shorter, by op, place and dim.
  */
 #include <string.h>
@@ -387,13 +387,14 @@ static void give_results(struct tc_ctx *c, struct tc_op *func, struct tc_block *
 	if (n_more)
 		func->res_info = more_info(c, func->res_info, n, n_more);
 	for (unsigned i = 0; i < n; i++) {
-		struct tc_value *v = out[i] = tc_in(main->last, i), *sizes[TC_MAX_RANK];
+		struct tc_value *v = tc_in(main->last, i), *sizes[TC_MAX_RANK];
 		uint32_t other = dynamic_dims(v) & ~bounded[i];
 
 		if (other)
 			tc_fail(c, ERR_UNIMPLEMENTED, func, "result %u of main has a dim %d of a "
 				"size that is known only when it runs, and a type that does not "
 				"say so: give the dim a bound there", i, __builtin_ctz(other));
+		out[i] = v->type->rank ? dyn_zeroed(&b, v, ~(uint64_t)0, 0) : v;
 		if (!bounded[i])
 			continue;
 		refuse_shared(c, func, "result", i);
