@@ -8,19 +8,12 @@ import sys
 import jax
 import numpy as np
 import pytest
-from jax._src.interpreters import mlir
 from jax._src.lib import xla_client
-from jaxlib.mlir import ir
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "dynamic"
 sys.path.insert(0, str(DATA))
 
 from programs import PROGRAMS, V, bounded  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def device():
-    return jax.devices("tessera")[0]
 
 
 def load(device, text):
@@ -117,9 +110,3 @@ def test_sizes_survive_serialization(device):
 def test_a_module_that_has_no_bound_is_refused_by_name(device):
     with pytest.raises(Exception, match="argument 0 has a dim without a bound"):
         load(device, SUM_OF.replace(V, "tensor<?xf32>"))
-
-
-def test_what_is_written_is_read():
-    with mlir.make_ir_context() as context:
-        for program in PROGRAMS:
-            ir.Module.parse(program.text(), context)
