@@ -22,14 +22,14 @@ for program in "$@"; do
 	bytecode)
 		length=8192
 		for folder in tests/data/programs tests/data/vectors tests/data/spmd/captured \
-				tests/data/spmd/groups; do
+				tests/data/spmd/groups tests/data/dynamic; do
 			[ -d "$folder" ] && seeds="$seeds $folder"
 		done ;;
 	hlo)
 		length=8192
 		seeds="$seeds $CORPUS/$name-seeds"
 		mkdir -p "$CORPUS/$name-seeds"
-		find tests/data/torch tests/data/hlo -name '*.hlo' -size -8 \
+		find tests/data/torch tests/data/hlo tests/data/dynamic -name '*.hlo' -size -8 \
 			-exec cp {} "$CORPUS/$name-seeds" \; ;;
 	image) length=32768 ;;
 	options) length=256 ;;

@@ -71,6 +71,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	add_seeds("tests/data/spmd/captured/*.mlirbc", &(struct tc_options){ .partitions = 8 });
 	add_seeds("tests/data/programs/*.mlirbc", NULL);
+	add_seeds("tests/data/dynamic/*.mlirbc", NULL);
 	return 0;
 }
 

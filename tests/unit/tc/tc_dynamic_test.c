@@ -54,10 +54,202 @@ static void programs_give_what_counts(void **state)
 	assert_true(n_runs > 4 * DYNAMIC_COUNT);
 }
 
+/* ---- what is refused ---- */
+
+#define MAIN(arguments, lines) \
+	"module() () {\nfunc() {sym_name = \"main\"} (" arguments ") {\n" lines "}\n}\n"
+#define SCALARS(body) " (%20: tensor<f32>, %21: tensor<f32>) {\n" body "}\n"
+
+struct refused { const char *text; int code; const char *says, *also; };
+
+static void refuses(const struct refused *r, const struct tc_options *options)
+{
+	struct tc_source source = { r->text, strlen(r->text), "mlir" };
+	struct tc_result out;
+	struct err err = { 0 };
+
+	assert_int_equal(tc_compile(&source, options, &out, &err), r->code);
+	if (!strstr(err.msg, r->says) || !strstr(err.msg, r->also))
+		fail_msg("\"%s\" does not say \"%s\" and \"%s\"", err.msg, r->says, r->also);
+}
+
+/* By op, place and dim. */
+static void an_op_without_a_rule_names_itself(void **state)
+{
+	static const struct refused cases[] = {
+		{ MAIN("%0: tensor<4x<=8xf32>", "%1 = fft(%0) {fft_type = <RFFT>, fft_length = "
+		       "[8]} : tensor<4x5xcomplex<f32>> # fft at f.py:3\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "fft: dim 1 of operand 0, of up to 8", "f.py:3" },
+		{ MAIN("%0: tensor<<=4x4xf32>", "%1 = cholesky(%0) {lower = true} : "
+		       "tensor<<=4x4xf32> # here\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "cholesky: dim 0 of operand 0", "at here" },
+		{ MAIN("%0: tensor<<=4xf32>, %1: tensor<2xf32>, %2: tensor<f32>",
+		       "%3 = select_and_scatter(%0, %1, %2) {window_dimensions = [2], "
+		       "window_strides = [2], padding = [0, 0]} : tensor<4xf32>"
+		       SCALARS("%23 = compare(%20, %21) {comparison_direction = <GE>, compare_type "
+			       "= <FLOAT>} : tensor<i1>\nreturn(%23)\n")
+		       " (%30: tensor<f32>, %31: tensor<f32>) {\n%32 = add(%30, %31) : tensor<f32>\n"
+		       "return(%32)\n}\n# there\nreturn(%3)\n"),
+		  ERR_UNIMPLEMENTED, "select_and_scatter: dim 0 of operand 0", "there is no rule" },
+		{ MAIN("%0: tensor<<=4xf32>", "%1 = custom_call(%0) {call_target_name = \"f\"} : "
+		       "tensor<4xf32> # there\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of operand 0", "at there" },
+		{ MAIN("", "%1 = custom_call() {call_target_name = \"f\"} : tensor<<=4xf32>\n"
+		       "return(%1)\n"),
+		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of its result 0", "nothing says its size" },
+		{ MAIN("%0: tensor<6xf32>, %1: tensor<4x<=1xi32>",
+		       "%2 = gather(%0, %1) {offset_dims = [], collapsed_slice_dims = [0], "
+		       "operand_batching_dims = [], start_indices_batching_dims = [], "
+		       "start_index_map = [0], index_vector_dim = 1, slice_sizes = [1]} : "
+		       "tensor<4xf32>\nreturn(%2)\n"),
+		  ERR_UNIMPLEMENTED, "gather: dim 1 of operand 1", "the parts of an index" },
+		{ MAIN("%0: tensor<<=6xf32>", "%1 = reshape(%0) : tensor<2x3xf32>\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "reshape: 2 dims of its result", "none of them says" },
+		{ MAIN("%0: tensor<<=6xf32>", "%1 = reshape(%0) : tensor<<=2x<=3xf32>\n"
+		       "return(%1)\n"),
+		  ERR_UNIMPLEMENTED, "reshape: 2 dims of its result", "several of them" },
+		{ MAIN("%0: tensor<<=1xf32>", "%1 = broadcast_in_dim(%0) {broadcast_dimensions = "
+		       "[0]} : tensor<4xf32>\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "broadcast_in_dim: dim 0 of operand 0", "whether it is" },
+		{ MAIN("%0: tensor<<=4xf32>", "%1 = negate(%0) : tensor<4xf32>\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "func: result 0 of main has a dim 0", "does not say so" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		refuses(&cases[i], NULL);
+}
+
+static void a_loop_says_what_gets_shorter(void **state)
+{
+	static const struct refused loop = {
+		MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
+		     "%2 = while(%0) : tensor<4xf32> (%3: tensor<4xf32>) {\n"
+		     "%4 = constant() {value = dense<0x00> : tensor<i1>} : tensor<i1>\n"
+		     "return(%4)\n} (%5: tensor<4xf32>) {\n"
+		     "%6 = set_dimension_size(%5, %1) {dimension = 0} : tensor<<=4xf32>\n"
+		     "return(%6)\n} # loop at f.py:1\nreturn(%2)\n"),
+		ERR_UNIMPLEMENTED, "while: value 0 of the loop gets a dim 0", "f.py:1",
+	};
+
+	(void)state;
+	refuses(&loop, NULL);
+}
+
+static void bounds_are_at_most_31_bits(void **state)
+{
+	static const struct refused cases[] = {
+		{ MAIN("%0: tensor<<=2147483648xi8>", "return(%0)\n"), ERR_UNIMPLEMENTED,
+		  "a dim with a bound of 2147483648", "at most" },
+		{ MAIN("%0: tensor<<=9223372036854775807xi8>", "return(%0)\n"),
+		  ERR_RESOURCE_EXHAUSTED, "out of memory", "" },
+		{ MAIN("%0: tensor<<4xi8>", "return(%0)\n"), ERR_INVALID_ARGUMENT,
+		  "\"<=\" and a bound", "" },
+		{ MAIN("%0: tensor<<=xi8>", "return(%0)\n"), ERR_INVALID_ARGUMENT, "", "" },
+		{ MAIN("%0: tensor<?xi8>", "return(%0)\n"), ERR_INVALID_ARGUMENT,
+		  "a dim or an element type", "" },
+		{ MAIN("%0: tensor<4xi8>, %1: tensor<f32>", "%2 = set_dimension_size(%0, %1) "
+		       "{dimension = 0} : tensor<4xi8>\nreturn(%2)\n"), ERR_INVALID_ARGUMENT,
+		  "set_dimension_size", "no integer" },
+		{ MAIN("%0: tensor<4xi8>, %1: tensor<i32>", "%2 = set_dimension_size(%0, %1) "
+		       "{dimension = 1} : tensor<4xi8>\nreturn(%2)\n"), ERR_INVALID_ARGUMENT,
+		  "set_dimension_size", "dimension" },
+		{ MAIN("%0: tensor<4xi8>, %1: tensor<i32>", "%2 = set_dimension_size(%0, %1) "
+		       "{dimension = 0} : tensor<<=5xi8>\nreturn(%2)\n"), ERR_INVALID_ARGUMENT,
+		  "set_dimension_size", "another type" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		refuses(&cases[i], NULL);
+}
+
+static void arguments_of_several_devices_are_static(void **state)
+{
+	static const struct tc_options two = { .level = 1, .replicas = 2 };
+	static const struct refused argument = {
+		MAIN("%0: tensor<<=4xf32>", "return(%0)\n"), ERR_UNIMPLEMENTED,
+		"func: argument 0 of main", "several devices" };
+	static const struct refused result = {
+		MAIN("%0: tensor<4xf32>, %1: tensor<i32>", "%2 = set_dimension_size(%0, %1) "
+		     "{dimension = 0} : tensor<<=4xf32>\nreturn(%2)\n"), ERR_UNIMPLEMENTED,
+		"func: result 0 of main", "several devices" };
+
+	(void)state;
+	refuses(&argument, &two);
+	refuses(&result, &two);
+}
+
+/* A text with bounds is printed as it was read. */
+static void bounds_are_printed(void **state)
+{
+	static const char text[] = MAIN("%0: tensor<2x<=4xf32>", "%1 = negate(%0) : "
+					"tensor<2x<=4xf32>\nreturn(%1)\n");
+	struct tc_source source = { text, strlen(text), "mlir" };
+	struct err err;
+	char *out;
+
+	(void)state;
+	assert_int_equal(tc_print(&source, NULL, "read", &out, &err), 0);
+	assert_non_null(strstr(out, "(%0: tensor<2x<=4xf32>)"));
+	assert_non_null(strstr(out, "negate(%0) : tensor<2x<=4xf32>"));
+	free(out);
+	assert_int_equal(tc_print(&source, NULL, "dynamic", &out, &err), 0);
+	assert_null(strstr(out, "<="));
+	assert_non_null(strstr(out, "tensor<2xi32>"));	/* sizes of all dims */
+	free(out);
+}
+
+/* ---- broken bytecode ---- */
+
+/* The one place of these bytes in elementwise.mlirbc gets others. */
+static void broken(const char *from, const char *to, size_t n, const char *says)
+{
+	size_t bytes = 0, found = 0, at = 0;
+	char *p = torch_read_file(DYNAMIC_DIR "/elementwise.mlirbc", &bytes);
+	struct tc_result out;
+	struct err err = { 0 };
+
+	assert_non_null(p);
+	for (size_t i = 0; i + n <= bytes; i++)
+		if (!memcmp(p + i, from, n)) {
+			at = i;
+			found++;
+		}
+	assert_int_equal(found, 1);
+	memcpy(p + at, to, n);
+	assert_int_equal(tc_compile(&(struct tc_source){ p, bytes, "mlir" }, NULL, &out, &err),
+			 ERR_INVALID_ARGUMENT);
+	if (!strstr(err.msg, says))
+		fail_msg("\"%s\" does not say \"%s\"", err.msg, says);
+	free(p);
+}
+
+static void bounds_that_lie_are_refused(void **state)
+{
+	/* a list of one bound, 5 */
+	static const char bound[] = { 0x25, 0x03, 0x15 };
+	/* a dim that is not known */
+	static const char dim[] = { 0, -1, -1, -1, -1, -1, -1, -1, -1 };
+
+	(void)state;
+	broken(bound, "\x25\x03\x07", 3, "a dim of -2");
+	broken(bound, "\x25\x03\x01", 3, "set_dimension_size");	/* 0: it is static */
+	broken(bound, "\x25\x01\x15", 3, "a tensor of rank 1 with an encoding that is not");
+	broken(bound, "\x05\x03\x15", 3, "a tensor of rank 1 with an encoding that is not");
+	broken(dim, "\0\xfe\xff\xff\xff\xff\xff\xff\xff", 9, "that has a bound, too");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_give_what_counts),
+		cmocka_unit_test(an_op_without_a_rule_names_itself),
+		cmocka_unit_test(a_loop_says_what_gets_shorter),
+		cmocka_unit_test(bounds_are_at_most_31_bits),
+		cmocka_unit_test(arguments_of_several_devices_are_static),
+		cmocka_unit_test(bounds_are_printed),
+		cmocka_unit_test(bounds_that_lie_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

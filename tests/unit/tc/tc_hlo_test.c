@@ -158,6 +158,8 @@ static void no_tuple(Hlo__Module *m)
 	find(m, "get-tuple-element")->operand_ids[0] = find(m, "multiply")->id;
 }
 static void no_such_op(Hlo__Module *m) { memcpy(find(m, "multiply")->opcode, "multiplx", 9); }
+static void to_infeed(Hlo__Module *m) { memcpy(find(m, "multiply")->opcode, "infeed", 7); }
+static void to_outfeed(Hlo__Module *m) { memcpy(find(m, "multiply")->opcode, "outfeed", 8); }
 static void no_token(Hlo__Module *m)
 {
 	Hlo__Instruction *p = find(m, "multiply");
@@ -249,6 +251,8 @@ static const struct {
 	{ "norm__batch_train.debug", no_tuple, ERR_INVALID_ARGUMENT, "get-tuple-element",
 	  NULL },
 	{ "train__mlp_sgd_mom.1", no_such_op, ERR_UNIMPLEMENTED, "multiplx", "multiply." },
+	{ "train__mlp_sgd_mom.1", to_infeed, ERR_UNIMPLEMENTED, "infeed", "multiply." },
+	{ "train__mlp_sgd_mom.1", to_outfeed, ERR_UNIMPLEMENTED, "outfeed", "multiply." },
 	{ "train__mlp_sgd_mom.1", no_token, ERR_INVALID_ARGUMENT, "after_all", "no token" },
 	{ "train__mlp_sgd_mom.1", on_the_host, ERR_UNIMPLEMENTED, "compute_on \"device_host\"",
 	  "multiply." },
