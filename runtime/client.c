@@ -278,6 +278,11 @@ void rt_global_device(const struct rt_client *c, unsigned id, struct rt_global *
 	snprintf(out->bus_id, sizeof(out->bus_id), "%s", info->bus_id);
 }
 
+void rt_client_use_partitioners(struct rt_client *c, const struct tc_partitioners *p)
+{
+	c->partitioners = p;
+}
+
 void rt_client_use_functions(struct rt_client *c, const struct rt_functions *f)
 {
 	c->functions = f;

@@ -259,7 +259,7 @@ static struct rt_target target_of(const struct rt_client *c, const struct place 
 {
 	const struct hal_device_info *info = device_info(c, at);
 
-	return (struct rt_target){ info->cores, info->hbm_bytes, has_all(at) };
+	return (struct rt_target){ info->cores, info->hbm_bytes, has_all(at), c->partitioners };
 }
 
 static int compile(struct rt_client *c, const struct place *at, const void *code,

@@ -104,6 +104,48 @@ static bool can_reach(const struct rt_target *target, struct rt_counts members)
 	return target->has_all && members.replicas <= 1;
 }
 
+/* What members do in calls that a framework's function shares out is part of the program from here
+ * on: it can be kept, shown and compiled again where the framework is not. *text is freed by the
+ * caller; NULL: there is no such call. */
+static int ask(const struct rt_target *target, const struct tc_options *o,
+	       struct tc_source *source, char **text, struct err *err)
+{
+	size_t bytes;
+	int code;
+
+	*text = NULL;
+	/* Who reads a program in XLA's words back gets it as it came. */
+	if (!target->partitioners || strcmp(source->format, "mlir"))
+		return 0;
+	code = tc_ask_partitioners(source, o, target->partitioners, text, &bytes, err);
+	if (!code && *text)
+		*source = (struct tc_source){ *text, bytes, "mlir" };
+	return code;
+}
+
+static int make_of(struct tc_source source, const struct tc_options *o, const void *options,
+		   size_t options_bytes, bool *was_cached, struct rt_program **out,
+		   struct err *err)
+{
+	struct tc_result r;
+	char key[65], hash[65];
+	int status;
+
+	make_key(&source, o, key);
+	if (!*was_cached && !rt_cache_get(key, &r.image, &r.image_bytes, hash) &&
+	    !make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, NULL)) {
+		*was_cached = true;
+		return 0;
+	}
+	*was_cached = false;
+	status = tc_compile(&source, o, &r, err);
+	if (status)
+		return status;
+	rt_hash(r.image, r.image_bytes, hash);
+	rt_cache_put(key, r.image, r.image_bytes, hash);
+	return make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, err);
+}
+
 int rt_program_make(const struct rt_target *target, const void *code, size_t code_bytes,
 		    const char *format, const void *options, size_t options_bytes,
 		    bool *was_cached, struct rt_program **out, struct err *err)
@@ -114,23 +156,13 @@ int rt_program_make(const struct rt_target *target, const void *code, size_t cod
 				.replicas = members.replicas,
 				.partitions = members.partitions,
 				.direct_bytes = can_reach(target, members) ? DIRECT_BYTES : 0 };
-	struct tc_result r;
-	char key[65], hash[65];
-	int status;
+	char *text;
+	int status = ask(target, &o, &source, &text, err);
 
-	make_key(&source, &o, key);
-	if (!*was_cached && !rt_cache_get(key, &r.image, &r.image_bytes, hash) &&
-	    !make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, NULL)) {
-		*was_cached = true;
-		return 0;
-	}
-	*was_cached = false;
-	status = tc_compile(&source, &o, &r, err);
-	if (status)
-		return status;
-	rt_hash(r.image, r.image_bytes, hash);
-	rt_cache_put(key, r.image, r.image_bytes, hash);
-	return make(hash, r.image, r.image_bytes, &source, options, options_bytes, out, err);
+	if (!status)
+		status = make_of(source, &o, options, options_bytes, was_cached, out, err);
+	free(text);
+	return status;
 }
 
 int rt_program_compile(const struct rt_target *target, const void *code, size_t code_bytes,

@@ -32,6 +32,7 @@
 #include "hal/hal.h"
 #include "hal/hw/image.h"
 
+struct tc_partitioners;
 struct rt_client;
 struct rt_buffer;
 struct rt_event;
@@ -322,6 +323,9 @@ struct rt_target {
 	unsigned cores;
 	uint64_t memory_bytes;
 	bool has_all;		/* whoever runs programs for several has all of the devices */
+	/* Functions that share out calls of programs for several, static (compiler/tc.h); NULL:
+	 * none. They are called by whatever compiles, on its thread, with no lock held. */
+	const struct tc_partitioners *partitioners;
 };
 struct rt_topology {
 	char kind[32];		/* "Tessera T1" */
@@ -488,6 +492,8 @@ struct rt_functions {
 };
 /* Before the client is used. f is static. */
 void rt_client_use_functions(struct rt_client *c, const struct rt_functions *f);
+/* Before the client is used: what its programs are compiled with (struct rt_target). */
+void rt_client_use_partitioners(struct rt_client *c, const struct tc_partitioners *p);
 
 /* Functions of the framework that a program calls where it sends and receives (transfers of
  * hal/hw/image.h), by its channels. They are called on a thread of the client's, one after the

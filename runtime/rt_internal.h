@@ -92,6 +92,7 @@ struct rt_client {
 	unsigned n_devices;
 	struct rt_world *world;	/* owned; NULL: this process is alone */
 	const struct rt_functions *functions;	/* static; NULL: none */
+	const struct tc_partitioners *partitioners;	/* NULL: none */
 	uint64_t seed;		/* each device counts from (seed, 0, its id) on */
 	/* The client's thread takes jobs first in, first out; job_lock is over the list. */
 	pthread_mutex_t job_lock;

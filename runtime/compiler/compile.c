@@ -216,6 +216,85 @@ void tc_result_free(struct tc_result *r)
 	*r = (struct tc_result){ 0 };
 }
 
+/* ---- calls that their framework shares out ---- */
+
+/* Leaves with what was wrong with a program within the program. */
+static struct tc_op *read_within(struct tc_ctx *c, const struct tc_op *op, const void *p, size_t n)
+{
+	const struct tc_source source = { p, n, "mlir" };
+	struct tc_op *outer = c->module, *made;
+	const uint32_t ids = c->next_id;
+	jmp_buf *boundary = c->boundary, within;
+	char why[ERR_MSG_BYTES];
+	volatile int code = 0;
+
+	c->boundary = &within;
+	if (!setjmp(within)) {
+		c->module = NULL;
+		if (!n)
+			tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "it has no bytes");
+		read_source(c, &source);
+		tc_ir_verify(c, NULL, true);
+		tc_settle_devices(c);
+		tc_pass_inline(c);
+	} else {
+		code = c->err->code;
+		snprintf(why, sizeof(why), "%s", c->err->msg);
+	}
+	c->boundary = boundary;
+	if (code)
+		tc_fail(c, code, op, "the program that its partitioner gave: %.300s", why);
+	made = c->module;
+	c->module = outer;
+	/* A text has ids of its own. */
+	if (c->next_id < ids)
+		c->next_id = ids;
+	return made;
+}
+
+struct asking {
+	const struct tc_partitioners *by;
+	struct str text;
+	bool is_any;
+};
+
+static void share_calls(struct tc_ctx *c, void *arg)
+{
+	struct asking *a = arg;
+	const struct tc_asking how = { a->by, read_within, tc_read_shardings };
+
+	tc_pass_inline(c);
+	tc_ir_verify(c, "inline", true);
+	a->is_any = tc_share_calls(c, &how);
+	if (!a->is_any)
+		return;
+	tc_ir_verify(c, "partition", true);
+	tc_ir_print(c->module, &a->text);
+}
+
+int tc_ask_partitioners(const struct tc_source *source, const struct tc_options *options,
+			const struct tc_partitioners *by, char **text, size_t *bytes,
+			struct err *err)
+{
+	struct asking a = { .by = by };
+	int code;
+
+	*text = NULL;
+	if (!options || options->partitions <= 1 ||
+	    !by->may_be_in(by->arg, source->code, source->bytes))
+		return 0;
+	code = tc_enter(source, options, err, share_calls, &a);
+	if (!code && a.text.failed)
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (code || !a.is_any) {
+		str_free(&a.text);
+		return code;
+	}
+	*text = a.text.text;
+	*bytes = a.text.len;
+	return 0;
+}
+
 struct print {
 	const char *stage;
 	struct str text;

@@ -39,6 +39,24 @@ void tc_write_stablehlo(struct tc_ctx *c, struct str *out);
  * before anything else looks at it, the evaluator too. opt/devices.c */
 void tc_settle_devices(struct tc_ctx *c);
 
+/* A serialized xla.OpSharding, of a tuple perhaps, of n arrays as the texts that spmd/sharding.h
+ * has, in the arena. Bytes are hostile. front/hlo_sharding.c */
+void tc_read_shardings(struct tc_ctx *c, const void *p, size_t bytes, unsigned n,
+		       const char **text);
+
+/* What spmd/partition.c takes of other rooms. */
+struct tc_asking {
+	const struct tc_partitioners *by;
+	/* The module of a program in format "mlir", verified, settled, inlined. Leaves as
+	 * readers do, with op's name in front. */
+	struct tc_op *(*read)(struct tc_ctx *c, const struct tc_op *op, const void *p, size_t n);
+	void (*read_shardings)(struct tc_ctx *c, const void *p, size_t bytes, unsigned n,
+			       const char **text);
+};
+/* Calls that are the framework's to share out become what its functions make of them, after
+ * "inline". Whether there were any. spmd/partition.c */
+bool tc_share_calls(struct tc_ctx *c, const struct tc_asking *how);
+
 void tc_pass_inline(struct tc_ctx *c);		/* opt/inline.c: calls, composites, tuples */
 /* dynamic/dynamic.c: dims of bounded size to static ones with sizes beside them. Of a program
  * that has none it changes nothing, and tc_is_dynamic() says no. */

@@ -98,6 +98,61 @@ int tc_hlo_with_config(const struct tc_source *source, const struct tc_options *
 int tc_member_program(const struct tc_source *source, const struct tc_options *options,
 		      char **text, size_t *bytes, struct err *err);
 
+/* ---- calls that their framework shares out ---- */
+struct tc_bytes { const void *p; size_t n; };
+
+/* An array of such a call, whole, and how it lies as far as is known. */
+struct tc_partition_array {
+	uint8_t elem;		/* enum elem */
+	unsigned rank;
+	const int64_t *dim;
+	struct tc_bytes sharding;	/* a serialized xla.OpSharding; 0 bytes: replicated */
+};
+
+struct tc_partition_call {
+	const char *target;
+	struct tc_bytes config;		/* backend_config */
+	unsigned n_operands, n_results;
+	const struct tc_partition_array *arrays;	/* operands, then results */
+};
+
+/* What a function of the framework gives of a call: all that `memory`, malloc'd, holds. */
+struct tc_partition_answer {
+	struct tc_bytes program;	/* format "mlir": what each member does with its parts */
+	const struct tc_bytes *operands;	/* [n_operands]: how it wants them, OpSharding */
+	struct tc_bytes results;	/* how it gives them: OpSharding, of several a tuple's */
+	void *memory;
+};
+
+/*
+ * The functions. They are called from tc_ask_partitioners alone, on its thread, one after the
+ * other, and may block. Each returns 0 or a code with a text in *err, which fails the whole; what
+ * they give is not trusted. `arg` is theirs.
+ */
+struct tc_partitioners {
+	/* Whether the bytes hold the name of a target that has functions: a quick look. */
+	bool (*may_be_in)(void *arg, const void *code, size_t bytes);
+	bool (*has)(void *arg, const char *target);
+	int (*partition)(void *arg, const struct tc_partition_call *call,
+			 struct tc_partition_answer *out, struct err *err);
+	/* For targets of which the program says no rule (Shardy's sdy.sharding_rule): how results
+	 * lie by how operands do; and by how their users want them. Answers have `results` alone,
+	 * of 0 bytes where nothing is said. */
+	int (*infer)(void *arg, const struct tc_partition_call *call,
+		     struct tc_partition_answer *out, struct err *err);
+	int (*propagate)(void *arg, const struct tc_partition_call *call,
+			 struct tc_partition_answer *out, struct err *err);
+	void *arg;
+};
+
+/* Has all calls of a program that are a framework's to share out shared out, and gives the program
+ * with what each member does in their place, as our IR's text: it can be kept, and compiled
+ * anywhere. *text is NULL if there is no such call; else malloc'd, *bytes long. Errors as
+ * tc_compile, and the functions'. */
+int tc_ask_partitioners(const struct tc_source *source, const struct tc_options *options,
+			const struct tc_partitioners *by, char **text, size_t *bytes,
+			struct err *err);
+
 /* A dense row-major array of the evaluator. */
 struct tc_array {
 	uint8_t elem;		/* enum elem */

@@ -26,10 +26,11 @@ for name in ("PJRT_Error", "PJRT_Memory"):
     structs.pop(name)
 for name, s in facts["extension_structs"].items():
     if name.startswith(("PJRT_Layouts_", "PJRT_Shardings_", "PJRT_Profiler_", "PLUGIN_",
-                        "PJRT_FFI_", "PJRT_Gpu_")):
+                        "PJRT_FFI_", "PJRT_Gpu_", "PJRT_Custom_Partitioner_",
+                        "PJRT_Register_Custom_Partitioner_", "JAX_CustomCallPartitioner_")):
         structs[name] = s
 PLAIN = {"size_t", "int64_t", "int", "int32_t", "float", "uint64_t", "uintptr_t",
-         "intptr_t", "char", "void", "_Bool"}
+         "intptr_t", "char", "void", "_Bool", "bool"}
 enums = facts["enums"] | {k: v for k, v in facts["extension_enums"].items() if "_FFI_" in k}
 
 
@@ -49,7 +50,7 @@ def c_type(text):
                 base.startswith("PJRT_Shardings_"):
             return "void *"
         return re.sub(rf"\b{base}\b", f"struct {base}", text)
-    if base == "PJRT_Error":
+    if base == "PJRT_Error" or base.startswith("JAX_"):
         return re.sub(rf"\b{base}\b", f"struct {base}", text)
     return "void *"
 

@@ -161,6 +161,8 @@ struct PJRT_LoadedExecutable;
 struct PJRT_Memory;
 struct PJRT_MultiSlice_Config;
 struct PJRT_RecvCallback;
+struct PJRT_Register_Batch_Partitionable;
+struct PJRT_Register_Custom_Partitioner;
 struct PJRT_SendCallback;
 struct PJRT_SerializedCompileOptions;
 struct PJRT_SerializedExecutable;
@@ -3146,6 +3148,143 @@ _Static_assert(offsetof(struct PJRT_FFI_Extension, base) == 0, "base");
 _Static_assert(offsetof(struct PJRT_FFI_Extension, type_register) == 24, "type_register");
 _Static_assert(offsetof(struct PJRT_FFI_Extension, user_data_add) == 32, "user_data_add");
 _Static_assert(offsetof(struct PJRT_FFI_Extension, register_handler) == 40, "register_handler");
+
+struct JAX_CustomCallPartitioner_string {
+	const char *data;
+	size_t size;
+};
+#define JAX_CustomCallPartitioner_string_SIZE 16u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_string) == 16, "JAX_CustomCallPartitioner_string");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_string, data) == 0, "data");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_string, size) == 8, "size");
+
+struct JAX_CustomCallPartitioner_aval {
+	struct JAX_CustomCallPartitioner_string shape;
+	bool has_sharding;
+	struct JAX_CustomCallPartitioner_string sharding;
+};
+#define JAX_CustomCallPartitioner_aval_SIZE 40u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_aval) == 40, "JAX_CustomCallPartitioner_aval");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_aval, shape) == 0, "shape");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_aval, has_sharding) == 16, "has_sharding");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_aval, sharding) == 24, "sharding");
+
+struct JAX_CustomCallPartitioner_version_and_error {
+	int64_t api_version;
+	void *data;
+	void *cleanup_fn;
+	bool has_error;
+	int code;
+	struct JAX_CustomCallPartitioner_string error_msg;
+};
+#define JAX_CustomCallPartitioner_version_and_error_SIZE 48u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_version_and_error) == 48, "JAX_CustomCallPartitioner_version_and_error");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, api_version) == 0, "api_version");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, data) == 8, "data");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, cleanup_fn) == 16, "cleanup_fn");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, has_error) == 24, "has_error");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, code) == 28, "code");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_version_and_error, error_msg) == 32, "error_msg");
+
+struct JAX_CustomCallPartitioner_Partition_Args {
+	struct JAX_CustomCallPartitioner_version_and_error header;
+	size_t num_args;
+	struct JAX_CustomCallPartitioner_aval *op_args;
+	struct JAX_CustomCallPartitioner_aval op_result;
+	struct JAX_CustomCallPartitioner_string backend_config;
+	struct JAX_CustomCallPartitioner_string mlir_module;
+	struct JAX_CustomCallPartitioner_string *args_sharding;
+	struct JAX_CustomCallPartitioner_string result_sharding;
+};
+#define JAX_CustomCallPartitioner_Partition_Args_SIZE 160u
+#define JAX_CustomCallPartitioner_Partition_Args_OLDEST 160u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_Partition_Args) == 160, "JAX_CustomCallPartitioner_Partition_Args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, header) == 0, "header");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, num_args) == 48, "num_args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, op_args) == 56, "op_args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, op_result) == 64, "op_result");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, backend_config) == 104, "backend_config");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, mlir_module) == 120, "mlir_module");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, args_sharding) == 136, "args_sharding");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Partition_Args, result_sharding) == 144, "result_sharding");
+
+struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args {
+	struct JAX_CustomCallPartitioner_version_and_error header;
+	size_t num_args;
+	struct JAX_CustomCallPartitioner_aval *op_args;
+	struct JAX_CustomCallPartitioner_string result_shape;
+	struct JAX_CustomCallPartitioner_string backend_config;
+	bool has_result_sharding;
+	struct JAX_CustomCallPartitioner_string result_sharding;
+};
+#define JAX_CustomCallPartitioner_InferShardingFromOperands_Args_SIZE 120u
+#define JAX_CustomCallPartitioner_InferShardingFromOperands_Args_OLDEST 120u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args) == 120, "JAX_CustomCallPartitioner_InferShardingFromOperands_Args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, header) == 0, "header");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, num_args) == 48, "num_args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, op_args) == 56, "op_args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, result_shape) == 64, "result_shape");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, backend_config) == 80, "backend_config");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, has_result_sharding) == 96, "has_result_sharding");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_InferShardingFromOperands_Args, result_sharding) == 104, "result_sharding");
+
+struct JAX_CustomCallPartitioner_PropagateUserSharding_Args {
+	struct JAX_CustomCallPartitioner_version_and_error header;
+	struct JAX_CustomCallPartitioner_string backend_config;
+	struct JAX_CustomCallPartitioner_string result_shape;
+	struct JAX_CustomCallPartitioner_string result_sharding;
+};
+#define JAX_CustomCallPartitioner_PropagateUserSharding_Args_SIZE 96u
+#define JAX_CustomCallPartitioner_PropagateUserSharding_Args_OLDEST 96u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_PropagateUserSharding_Args) == 96, "JAX_CustomCallPartitioner_PropagateUserSharding_Args");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_PropagateUserSharding_Args, header) == 0, "header");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_PropagateUserSharding_Args, backend_config) == 48, "backend_config");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_PropagateUserSharding_Args, result_shape) == 64, "result_shape");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_PropagateUserSharding_Args, result_sharding) == 80, "result_sharding");
+
+struct JAX_CustomCallPartitioner_Callbacks {
+	int64_t version;
+	void *private_data;
+	void *dtor;
+	void *partition;
+	void *infer_sharding;
+	void *propagate_user_sharding;
+	bool can_side_effecting_have_replicated_sharding;
+};
+#define JAX_CustomCallPartitioner_Callbacks_SIZE 49u
+_Static_assert(sizeof(struct JAX_CustomCallPartitioner_Callbacks) == 56, "JAX_CustomCallPartitioner_Callbacks");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, version) == 0, "version");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, private_data) == 8, "private_data");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, dtor) == 16, "dtor");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, partition) == 24, "partition");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, infer_sharding) == 32, "infer_sharding");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, propagate_user_sharding) == 40, "propagate_user_sharding");
+_Static_assert(offsetof(struct JAX_CustomCallPartitioner_Callbacks, can_side_effecting_have_replicated_sharding) == 48, "can_side_effecting_have_replicated_sharding");
+
+struct PJRT_Register_Custom_Partitioner_Args {
+	size_t struct_size;
+	const char *name;
+	size_t name_size;
+	struct JAX_CustomCallPartitioner_Callbacks *callbacks;
+};
+#define PJRT_Register_Custom_Partitioner_Args_SIZE 32u
+#define PJRT_Register_Custom_Partitioner_Args_OLDEST 32u
+_Static_assert(sizeof(struct PJRT_Register_Custom_Partitioner_Args) == 32, "PJRT_Register_Custom_Partitioner_Args");
+_Static_assert(offsetof(struct PJRT_Register_Custom_Partitioner_Args, struct_size) == 0, "struct_size");
+_Static_assert(offsetof(struct PJRT_Register_Custom_Partitioner_Args, name) == 8, "name");
+_Static_assert(offsetof(struct PJRT_Register_Custom_Partitioner_Args, name_size) == 16, "name_size");
+_Static_assert(offsetof(struct PJRT_Register_Custom_Partitioner_Args, callbacks) == 24, "callbacks");
+
+struct PJRT_Custom_Partitioner_Extension {
+	struct PJRT_Extension_Base base;
+	struct PJRT_Register_Custom_Partitioner *register_custom_partitioner;
+	struct PJRT_Register_Batch_Partitionable *register_batch_partitionable;
+};
+#define PJRT_Custom_Partitioner_Extension_SIZE 40u
+_Static_assert(sizeof(struct PJRT_Custom_Partitioner_Extension) == 40, "PJRT_Custom_Partitioner_Extension");
+_Static_assert(offsetof(struct PJRT_Custom_Partitioner_Extension, base) == 0, "base");
+_Static_assert(offsetof(struct PJRT_Custom_Partitioner_Extension, register_custom_partitioner) == 24, "register_custom_partitioner");
+_Static_assert(offsetof(struct PJRT_Custom_Partitioner_Extension, register_batch_partitionable) == 32, "register_batch_partitionable");
 
 struct PJRT_Shardings_PJRT_Executable_ParameterShardings_Args {
 	size_t struct_size;

@@ -133,6 +133,7 @@ static struct PJRT_Error *read_options(const struct PJRT_Client_Create_Args *arg
 static bool make_lists(struct PJRT_Client *c)
 {
 	rt_client_use_functions(c->rt, pjrt_ffi_functions());
+	rt_client_use_partitioners(c->rt, pjrt_partitioners());
 	c->n_devices = rt_global_count(c->rt);
 	c->n_own = rt_device_count(c->rt);
 	c->devices = calloc(c->n_devices, sizeof(*c->devices));

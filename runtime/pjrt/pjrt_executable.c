@@ -197,6 +197,7 @@ struct PJRT_Error *pjrt_Compile(struct PJRT_Compile_Args *args)
 {
 	const struct PJRT_Program *p = args->program;
 	const struct rt_topology *t = &args->topology->rt;
+	struct rt_target target = t->target;
 	struct rt_program *program;
 	struct PJRT_Error *e;
 	char format[16];
@@ -208,9 +209,10 @@ struct PJRT_Error *pjrt_Compile(struct PJRT_Compile_Args *args)
 				args->compile_options_size);
 	if (e)
 		return e;
+	target.partitioners = pjrt_partitioners();
 	if (rt_check_options(t->n_devices, args->compile_options, args->compile_options_size,
 			     &err) ||
-	    rt_program_compile(&t->target, p->code, p->code_size, format, args->compile_options,
+	    rt_program_compile(&target, p->code, p->code_size, format, args->compile_options,
 			       args->compile_options_size, &program, &err))
 		return pjrt_error(&err);
 	args->executable = make_executable(program);

@@ -164,7 +164,7 @@ struct PJRT_Extension_Base *pjrt_extensions(void)
 		.PJRT_Layouts_PJRT_Executable_GetParameterLayouts = (void *)layouts_in,
 	};
 
-	profiler->next = pjrt_ranks_extension();
+	profiler->next = pjrt_partitioner_extension(pjrt_ranks_extension());
 	shardings.base.next = pjrt_ffi_extensions(profiler);
 	return &layouts.base;
 }

@@ -239,6 +239,11 @@ const struct rt_functions *pjrt_ffi_functions(void);
 /* pjrt_ffi.c: two extensions, and `next` behind them. Static. */
 struct PJRT_Extension_Base *pjrt_ffi_extensions(struct PJRT_Extension_Base *next);
 
+/* pjrt_partitioner.c: functions that share out calls, as the compiler asks them; the extension by
+ * which they are registered, and `next` behind it. Both static. */
+const struct tc_partitioners *pjrt_partitioners(void);
+struct PJRT_Extension_Base *pjrt_partitioner_extension(struct PJRT_Extension_Base *next);
+
 /* pjrt_store.c: the store that a framework's processes share, as the runtime asks it; it keeps
  * what it needs of the arguments. Its memory is freed by free(). INVALID_ARGUMENT: the functions
  * are missing. */

@@ -533,6 +533,14 @@ static void read_place(struct bc *r, const struct op_head *h, struct tc_op *op)
 		tc_set_str(r->c, op, "sharding", text);
 }
 
+static void read_rule(struct bc *r, const struct op_head *h, struct tc_op *op)
+{
+	const struct bc_attr *rule = bc_find(h->discardable, "sdy.sharding_rule");
+
+	if (rule && rule->kind == BC_SHARDING)
+		tc_set_str(r->c, op, "sharding_rule", bc_sdy_rule(r, rule));
+}
+
 static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct tc_block *b)
 {
 	const struct bc_attr *args = NULL, *results = NULL;
@@ -561,6 +569,8 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		give_call(r, op, bc_find(h.discardable, "mhlo.backend_config"));
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.sharding"))
 		bc_give(r, op, "sharding", 8, bc_find(h.discardable, "mhlo.sharding"), false);
+	if (op->op == TC_CUSTOM_CALL)
+		read_rule(r, &h, op);
 	if (op->op == TC_SEND || op->op == TC_RECV)
 		read_place(r, &h, op);
 	if (op->op == TC_MODULE) {

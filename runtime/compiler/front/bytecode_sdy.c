@@ -13,11 +13,14 @@
 #include "runtime/compiler/front/reader.h"
 
 enum { MANUAL_AXES = 0, MESH_AXIS = 1, MESH = 2, SUB_AXIS = 3, AXIS_REF = 4, DIM = 5,
-       SHARDING = 6, PER_VALUE = 7, SHARDING_UNREDUCED = 15, PER_VALUE_UNREDUCED = 16 };
+       SHARDING = 6, PER_VALUE = 7, DIM_MAPPING = 8, TENSOR_MAPPING = 9, RULE = 10,
+       SHARDING_UNREDUCED = 15, PER_VALUE_UNREDUCED = 16 };
 
 #define MAX_LIST 64u		/* axes of a mesh or dim, dims of a sharding */
 #define MAX_NAME 64u		/* bytes of an axis' or a mesh's name */
 #define MAX_DEVICES (1u << 16)
+#define MAX_FACTORS 256u	/* of a rule */
+#define MAX_RULE (1u << 20)	/* bytes of its text */
 
 /* A text that grows; it fits by the limits above, and what does not is an error. */
 struct text {
@@ -44,6 +47,13 @@ static void grow(struct text *t, size_t need)
 	t->room = room;
 }
 
+static void add_text(struct text *t, const char *p, size_t n)
+{
+	grow(t, t->n + n + 1);
+	memcpy(t->p + t->n, p, n + 1);
+	t->n += n;
+}
+
 static void add(struct text *t, const char *fmt, ...)
 {
 	char piece[MAX_NAME * 4];
@@ -53,9 +63,7 @@ static void add(struct text *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(piece, sizeof(piece), fmt, ap);
 	va_end(ap);
-	grow(t, t->n + (size_t)n + 1);
-	memcpy(t->p + t->n, piece, (size_t)n + 1);
-	t->n += (size_t)n;
+	add_text(t, piece, (size_t)n);
 }
 
 /* A word as it is, anything else in quotes, with \HH for what is not plain. */
@@ -284,6 +292,62 @@ const char *bc_sdy_first(struct bc *r, const struct bc_attr *a)
 	if (code != PER_VALUE && code != PER_VALUE_UNREDUCED)
 		return bc_sdy_text(r, a);
 	return bc_count(r, &c) ? bc_sdy_text(r, next_attr(r, &c)) : NULL;
+}
+
+/* ---- rules ---- */
+
+/* Numbers between `open` and behind the last; nothing if there are none. */
+static void add_numbers(struct text *t, const char *open, const char *between,
+			struct bc_cursor *c)
+{
+	uint64_t n = bc_count(t->r, c);
+
+	if (n > MAX_FACTORS)
+		bc_bad(t->r, c->p, "a list of %" PRIu64 " factors; at most %u", n, MAX_FACTORS);
+	for (uint64_t i = 0; i < n; i++)
+		add(t, "%s%" PRId64, i ? between : open, bc_svarint(t->r, c));
+}
+
+static void add_mapping(struct text *t, struct bc_cursor *c)
+{
+	struct bc_cursor in = open_as(t->r, next_attr(t->r, c), TENSOR_MAPPING, c->p);
+	uint64_t n = short_count(t->r, &in);
+
+	add(t, "[");
+	for (uint64_t d = 0; d < n; d++) {
+		struct bc_cursor dim = open_as(t->r, next_attr(t->r, &in), DIM_MAPPING, in.p);
+
+		add(t, "%s", d ? "," : "");
+		add_numbers(t, "", ".", &dim);
+	}
+	add(t, "]");
+}
+
+const char *bc_sdy_rule(struct bc *r, const struct bc_attr *a)
+{
+	static const char *const kinds[] = { " r", " n", " p", " b" };
+	const uint8_t *at = (const uint8_t *)a->text.p;
+	struct text t = { .r = r }, sizes = { .r = r };
+	struct bc_cursor c = open_as(r, a, RULE, at);
+
+	add(&sizes, " ");
+	add_numbers(&sizes, "", ",", &c);
+	for (unsigned side = 0; side < 2; side++) {
+		uint64_t n = bc_count(r, &c);
+
+		for (uint64_t i = 0; i < n; i++) {
+			add_mapping(&t, &c);
+			/* Mappings may be one, named again and again. */
+			if (t.n > MAX_RULE)
+				bc_bad(r, c.p, "a rule of more than %u characters", MAX_RULE);
+		}
+		if (!side)
+			add(&t, "->");
+	}
+	add_text(&t, sizes.p, sizes.n);
+	for (unsigned i = 0; i < 4; i++)
+		add_numbers(&t, kinds[i], ",", &c);
+	return t.p;
 }
 
 /* An attribute of this text. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/compiler/front/hlo.h"
+#include "runtime/compiler/passes.h"
 
 #define MAX_DEVICES (1u << 16)
 #define DIGITS 21u		/* of a number, with its comma */
@@ -100,4 +101,18 @@ void hlo_shardings(struct hlo *r, const Hlo__Sharding *s, const struct tc_type *
 		hlo_bad(r, "its sharding has %zu parts for %u arrays", s->n_tuple_shardings, n);
 	for (unsigned i = 0; i < n; i++)
 		leaf[i] = hlo_sharding(r, is_tuple ? s->tuple_shardings[i] : s);
+}
+
+void tc_read_shardings(struct tc_ctx *c, const void *p, size_t bytes, unsigned n,
+		       const char **text)
+{
+	struct hlo r = { .c = c };
+	const Hlo__Sharding *s = hlo_unpack(&r, &hlo__sharding__descriptor, p, bytes,
+					    "OpSharding");
+	bool is_tuple = s->type == HLO_TUPLE;
+
+	if (is_tuple && s->n_tuple_shardings != n && n)
+		hlo_bad(&r, "a sharding of %zu arrays for %u", s->n_tuple_shardings, n);
+	for (unsigned i = 0; i < n; i++)
+		text[i] = hlo_sharding(&r, is_tuple ? s->tuple_shardings[i] : s);
 }

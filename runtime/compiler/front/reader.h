@@ -138,6 +138,8 @@ void bc_give_groups(struct bc *r, struct tc_op *op, const struct bc_attr *a);
 const char *bc_sdy_text(struct bc *r, const struct bc_attr *a);
 /* A sharding, or the first of a list; NULL: of an empty one. */
 const char *bc_sdy_first(struct bc *r, const struct bc_attr *a);
+/* A rule, as spmd/rule.h has it. */
+const char *bc_sdy_rule(struct bc *r, const struct bc_attr *a);
 /* Gives a sharding, a list of them or manual axes to op under `key`; a number as it is. */
 void bc_sdy_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 		 const struct bc_attr *a);

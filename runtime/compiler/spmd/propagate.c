@@ -520,12 +520,25 @@ static void start_way_out(struct run *r, const struct tc_op *op)
 							   tc_out(op, 0)->type->rank);
 }
 
+/* A call whose results lie as who shares it out says. */
+static void start_results(struct run *r, const struct tc_op *op)
+{
+	const struct tc_attr *list = tc_attr(op, "result_shardings");
+
+	for (unsigned i = 0; list && i < list->n && i < op->n_results; i++)
+		if (of(r, tc_out(op, i)) && list->attrs[i].kind == TC_ATTR_STR)
+			r->p->of[tc_out(op, i)->id] = read_on_mesh(r, op, list->attrs[i].text,
+								   tc_out(op, i)->type->rank);
+}
+
 static void start_ops(struct tc_op *op, void *arg)
 {
-	if (op->op == TC_SHARDING_CONSTRAINT)
+	if (op->op == TC_SHARDING_CONSTRAINT) {
 		start_constraint(arg, op);
-	else if (op->op == TC_CUSTOM_CALL)
+	} else if (op->op == TC_CUSTOM_CALL) {
 		start_way_out(arg, op);
+		start_results(arg, op);
+	}
 }
 
 /* What is wanted of main's results goes first. */

@@ -40,10 +40,15 @@ static const struct row *find_row(const struct tc_op *op)
 
 struct spmd_rule *spmd_rule(struct tc_ctx *c, const struct tc_op *op, enum spmd_when *when)
 {
+	const char *text = op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "sharding_rule") : NULL;
 	const struct row *row = find_row(op);
 	struct rule_build b = { c, op, NULL };
 	struct spmd_rule *r;
 
+	if (text) {
+		*when = SPMD_LATE;
+		return spmd_read_rule(c, op, text);
+	}
 	if (!row)
 		return NULL;
 	*when = row->when;

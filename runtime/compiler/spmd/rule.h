@@ -48,5 +48,8 @@ struct spmd_rule *spmd_rule(struct tc_ctx *c, const struct tc_op *op, enum spmd_
  * their sizes; which are reductions, to be replicated (n), permutations, blocked. Factors are
  * numbered in the order in which they appear, from the left. */
 void spmd_print_rule(const struct spmd_rule *r, struct str *out);
+/* The rule that such a text says of op, whose tensors it has to fit; factors may have any numbers.
+ * INVALID_ARGUMENT: it does not. rule_text.c */
+struct spmd_rule *spmd_read_rule(struct tc_ctx *c, const struct tc_op *op, const char *text);
 
 #endif

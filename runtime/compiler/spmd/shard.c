@@ -474,9 +474,9 @@ static void share_call(struct shard *s, struct tc_op *op)
 	else if (is_one && text && !strcmp(target, "SPMDShardToFullShape"))
 		share_way_out(s, op, text);
 	else if (!strcmp(target, "CustomSPMDPartitioning"))
-		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "a call that is shared out by a function of "
-			"the framework's process (custom_partitioning) does not run yet: call it "
-			"in a shard_map");
+		tc_fail(s->c, ERR_UNIMPLEMENTED, op, "a function of the framework's process is to "
+			"share it out (custom_partitioning), and none is registered: call it in a "
+			"shard_map, or compile where the framework is");
 	else if (!strcmp(target, "InspectSharding"))
 		bury(s, op);
 	else
@@ -744,7 +744,8 @@ static void note_op(struct tc_op *op, void *arg)
 		for (unsigned i = 0; op->regions[r].block && i < op->regions[r].block->n_args; i++)
 			value_of(s, op->regions[r].block->args[i])->type =
 				op->regions[r].block->args[i]->type;
-	if (!s->is_whole)
+	/* A call's own rule says how shardings go through it, not that it can run on parts. */
+	if (!s->is_whole && !tc_attr(op, "sharding_rule"))
 		s->rule[op->id] = spmd_rule(s->c, op, &when);
 }
 

@@ -227,17 +227,41 @@ static void free_text(struct tc_ctx *c)
 	str_free(c->held);
 }
 
-const char *spmd_text(struct spmd *s, const struct spmd_sharding *h)
+/* A text that the compile frees if it fails, until its copy in the arena is made. */
+static struct str *new_text(struct spmd *s)
 {
 	struct str *text = arena_alloc(&s->c->arena, sizeof(*text));
-	const char *copy;
 
 	s->c->held = text;
 	s->c->free_held = free_text;
-	spmd_print(h, text);
+	return text;
+}
+
+static const char *end_text(struct spmd *s, struct str *text)
+{
+	const char *copy;
+
 	if (text->failed || !text->text)
 		tc_fail(s->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	copy = arena_text(&s->c->arena, text->text, text->len);
 	tc_free_held(s->c);
 	return copy;
+}
+
+const char *spmd_text(struct spmd *s, const struct spmd_sharding *h)
+{
+	struct str *text = new_text(s);
+
+	spmd_print(h, text);
+	return end_text(s, text);
+}
+
+const char *spmd_names_text(struct spmd *s, const struct spmd_mesh *m, const struct spmd_axes *a)
+{
+	struct str *text = new_text(s);
+
+	str_printf(text, "{");
+	print_axes(m, a, text);
+	str_printf(text, "}");
+	return end_text(s, text);
 }

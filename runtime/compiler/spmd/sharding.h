@@ -137,6 +137,8 @@ struct spmd_axes spmd_read_names(struct spmd *s, const struct tc_op *op, const c
 void spmd_print(const struct spmd_sharding *h, struct str *out);
 /* The same in the arena. */
 const char *spmd_text(struct spmd *s, const struct spmd_sharding *h);
+/* Axes as spmd_read_names reads them back, in the arena. */
+const char *spmd_names_text(struct spmd *s, const struct spmd_mesh *m, const struct spmd_axes *a);
 
 /* ---- gspmd.c ---- */
 /* The same of GSPMD's forms, which begin with a brace. */

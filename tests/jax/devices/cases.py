@@ -386,6 +386,82 @@ def pmap_with_collectives(d):
 
 # ---- compiled ahead ----
 
+# ---- calls that a function of Python's shares out ----
+
+def partitioned(f, rule, body, operands=None, results=None, infer=None):
+    """f, of which each device does `body` with its parts: as they are, or as PartitionSpecs say."""
+    from jax.experimental.custom_partitioning import custom_partitioning
+    call = custom_partitioning(f)
+
+    def shardings(m, specs, shapes):
+        found = jax.tree.map(lambda s: s.sharding, shapes)
+        if specs is None:
+            return found
+        return jax.tree.map(lambda p: NamedSharding(m, p), specs,
+                            is_leaf=lambda p: isinstance(p, P))
+
+    def partition(m, args, result):
+        return m, body, shardings(m, results, result), shardings(m, operands, args)
+    call.def_partition(partition=partition, sharding_rule=rule,
+                       infer_sharding_from_operands=infer or (lambda m, args, result:
+                                                              args[0].sharding),
+                       propagate_user_sharding=lambda m, user: jax.tree.map(
+                           lambda s: s.sharding, user))
+    return call
+
+
+@case
+def custom_partitioning_on_the_parts_that_there_are(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    f = partitioned(lambda a: a * 2 + 1, "i j -> i j", lambda a: a * 2 + 1)
+    specs = [(), ("x",), ("x", "y"), (None, "y"), (("x", "y"),), ("y", "x")]
+    return [jax.jit(lambda a: f(f(a) - a) * 3)(put(m, data(16, 24), *p)) for p in specs]
+
+
+@case
+def custom_partitioning_wants_other_parts(d):
+    m = mesh(d[::-1], (4, 2), ("x", "y"))
+    f = partitioned(lambda a: a - a.mean(1, keepdims=True), "i j -> i j",
+                    lambda a: a - a.mean(1, keepdims=True), (P("x"),), P("x"))
+    uneven = partitioned(jnp.sin, "i j -> i j", jnp.sin, (P(("x", "y")),), P(("x", "y")))
+    a = put(m, data(16, 24), "y", "x")
+    return jax.jit(f)(a), jax.jit(lambda a: f(a.T) @ f(a))(a), \
+        jax.jit(uneven)(put(m, data(13, 5)))
+
+
+@case
+def custom_partitioning_with_collectives(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+
+    def product(a, b):
+        return lax.psum(a @ b, "y"), lax.axis_index("x") * jnp.ones((1,), jnp.int32)
+    f = partitioned(lambda a, b: (a @ b, jnp.arange(4, dtype=jnp.int32)), "i j, j k -> i k, l",
+                    product, (P("x", "y"), P("y")), (P("x"), P("x")),
+                    lambda m, args, result: (NamedSharding(m, P("x")), NamedSharding(m, P("x"))))
+    a, b = put(m, data(16, 8), "x", "y"), put(m, data(8, 12), "y")
+
+    def step(x, _):
+        y, i = f(x, b)
+        return jnp.tanh(y @ b.T), i.sum()
+    return jax.jit(f)(a, b), jax.jit(lambda a: lax.scan(step, a, length=3))(a), \
+        jax.jit(lambda a: lax.cond(a[0, 0] < 2, lambda a: f(a, b)[0], lambda a: -a @ b, a))(a)
+
+
+@case
+def inspected_shardings(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    seen = []
+
+    def f(a):
+        b = jnp.sin(a)
+        jax.debug.inspect_array_sharding(b, callback=seen.append)
+        return b @ b.T
+    out = jax.jit(f)(put(m, data(16, 8), "x", "y"))
+    assert len(seen) == 1 and seen[0].is_equivalent_to(NamedSharding(m, P("x", "y")), 2), seen
+    assert list(seen[0].mesh.devices.flat) == d, seen
+    return out
+
+
 @case
 def compiled_ahead_and_serialized(d):
     from jax.experimental import serialize_executable

@@ -99,6 +99,29 @@ def _register_buffer_callback():
                       "run", stacklevel=2)
 
 
+def _register_partitioners(c_api):
+    """jax.experimental.custom_partitioning and jax.debug.inspect_array_sharding: functions of
+    Python's that are asked when a program is compiled."""
+    try:
+        from jax._src import xla_bridge
+
+        from . import partitioners
+        partitioners.check()
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps custom_partitioning elsewhere ({e}); it does not "
+                      "run, and inspect_array_sharding says nothing in jitted functions",
+                      stacklevel=2)
+        return
+
+    ours = c_api
+
+    def register(*, c_api):
+        if c_api is ours:
+            partitioners.register(c_api)
+    # JAX registers its own when all plugins are there; ours come after them, and count.
+    xla_bridge.register_plugin_callbacks(register)
+
+
 def _enable_cache():
     """JAX keeps compiled programs on disk for platforms in a list of its own. What another build of
     ours compiled is another entry."""
@@ -387,13 +410,15 @@ def _register_ffi():
 def initialize():
     from jax._src import xla_bridge
     # Above cpu: with the package installed and JAX_PLATFORMS unset, cpu stays default.
-    xla_bridge.register_plugin(NAME, priority=-100, library_path=tessera_pjrt.library())
+    c_api = xla_bridge.register_plugin(NAME, priority=-100,
+                                       library_path=tessera_pjrt.library())
     _enable_donation()
     _register_lowerings()
     _register_collectives()
     _register_callbacks()
     _register_buffer_callback()
     _register_ffi()
+    _register_partitioners(c_api)
     _enable_cache()
     _enable_dlpack()
     _allow_export()
