@@ -12,124 +12,102 @@
 
 enum { PANEL = 16, PARTS = 6 };
 
-static const int64_t by_row[] = { 0, 1 }, by_column[] = { 0, 2 };
+/* Dims of what is one number for each row, and of a row for all; in [batch, rows, n]. */
+static const int64_t by_row[] = { 0, 1 }, as_is[] = { 0, 1, 2 };
 
-static struct tc_value *is_at(const struct tc_build *b, const struct tc_type *t,
-			      struct tc_value *j)
+/*
+ * State of a panel: TAUS [batch, PANEL]; DONE, for each column what is beside the diagonal and,
+ * behind it, the reflection's vector, rows of [batch, PANEL, n]; LEFT and RIGHT, all first l and
+ * then all second ones, and so r, [batch, 2 PANEL, n]. Of a square matrix then TAUS and DONE of
+ * its rows. What is one vector is [batch, 1, n].
+ */
+enum {
+	TAUS, DONE, KEPT, LEFT = KEPT, RIGHT, HERMITIAN_STATE,
+	ROWS = HERMITIAN_STATE, STATE = ROWS + KEPT,
+};
+
+struct panel {
+	struct tc_value *a, *from;	/* the matrix, and the panel's first column */
+	int64_t width;
+};
+
+/* sum of x[r] by[r], x [batch, r, n], by [batch, r, 1]. */
+static struct tc_value *sum_of(const struct tc_build *b, struct tc_value *x, struct tc_value *by)
 {
-	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
+	const int64_t row[] = { x->type->dim[0], 1, x->type->dim[2] };
 
-	return tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, t->rank - 1u),
-				tc_build_broadcast(b, j, s32, NULL));
+	by = tc_build_broadcast(b, by, x->type, as_is);
+	x = tc_build_sum(b, tc_build2(b, TC_MULTIPLY, x, by), 1u << 1);
+	return tc_build_reshape(b, x, 3, row);
 }
 
-/* sum of x[r] by[r], x [batch, r, n], by [batch, r]. */
-static struct tc_value *sum_of(const struct tc_build *b, struct tc_value *const *x,
-			       struct tc_value *const *by)
-{
-	struct tc_value *part[2];
-
-	for (unsigned i = 0; i < 2; i++) {
-		part[i] = tc_build_broadcast(b, by[i], x[i]->type, by_row);
-		part[i] = tc_build2(b, TC_MULTIPLY, x[i], part[i]);
-	}
-	return tc_build_sum(b, tc_build2(b, TC_ADD, part[0], part[1]), 1u << 1);
-}
-
-/* x[i] v for each row i of x [batch, .., n]; v [batch, n]. */
+/* x[i] v for each row i of x [batch, r, n]: [batch, r]. */
 static struct tc_value *times(const struct tc_build *b, struct tc_value *x, struct tc_value *v)
 {
-	v = tc_build_broadcast(b, v, x->type, by_column);
+	v = tc_build_broadcast(b, v, x->type, as_is);
 	return tc_build_sum(b, tc_build2(b, TC_MULTIPLY, x, v), 1u << 2);
 }
 
-/* Of what is left of a, a - sum of l r^H: column j, [batch, n], where x is a's. */
+/* Of what is left of a, a - sum of l r^H: column j, where x is a's. */
 static struct tc_value *rest_of_column(const struct tc_build *b, struct tc_value *x,
-				       struct tc_value *const *l, struct tc_value *const *r,
+				       struct tc_value *l, struct tc_value *r,
 				       struct tc_value *j)
 {
-	const int64_t rows[] = { l[0]->type->dim[0], l[0]->type->dim[1] };
-	const int64_t flat[] = { rows[0], l[0]->type->dim[2] };
-	struct tc_value *by[2];
+	struct tc_value *by = tc_build_conjugate(b, tc_build_take(b, r, 2, j, 1));
 
-	for (unsigned i = 0; i < 2; i++) {
-		by[i] = tc_build_take(b, r[i], 2, j, 1);
-		by[i] = tc_build_conjugate(b, tc_build_reshape(b, by[i], 2, rows));
-	}
-	return tc_build2(b, TC_SUBTRACT, tc_build_reshape(b, x, 2, flat), sum_of(b, l, by));
-}
-
-/* The same of its product with v [batch, n], where x is a v. */
-static struct tc_value *rest_of_product(const struct tc_build *b, struct tc_value *x,
-					struct tc_value *const *l, struct tc_value *const *r,
-					struct tc_value *v)
-{
-	struct tc_value *by[2];
-
-	for (unsigned i = 0; i < 2; i++)
-		by[i] = times(b, tc_build_conjugate(b, r[i]), v);
 	return tc_build2(b, TC_SUBTRACT, x, sum_of(b, l, by));
 }
 
-/* w of the reflection I - tau v v^H, of a Hermitian a: with x = tau a v, x - v |tau|^2 v^H a v / 2;
- * vw, wv: l and r. */
-static struct tc_value *find_w(const struct tc_build *b, struct tc_value *a,
-			       struct tc_value *const *vw, struct tc_value *const *wv,
-			       struct tc_value *v, struct tc_value *tau)
+/* The same of its product with v, where x [batch, n] is a v. */
+static struct tc_value *rest_of_product(const struct tc_build *b, struct tc_value *x,
+					struct tc_value *l, struct tc_value *r,
+					struct tc_value *v)
 {
-	struct tc_value *x = rest_of_product(b, times(b, a, v), vw, wv, v), *half;
+	const int64_t column[] = { r->type->dim[0], r->type->dim[1], 1 };
+	struct tc_value *by = times(b, tc_build_conjugate(b, r), v);
 
+	x = tc_build_reshape(b, x, 3, v->type->dim);
+	return tc_build2(b, TC_SUBTRACT, x, sum_of(b, l, tc_build_reshape(b, by, 3, column)));
+}
+
+/* w of the reflection I - tau v v^H, of a Hermitian a: with x = tau a v, x - v |tau|^2 v^H a v / 2. */
+static struct tc_value *find_w(const struct tc_build *b, struct tc_value *a,
+			       struct tc_value *const *state, struct tc_value *v,
+			       struct tc_value *tau)
+{
+	struct tc_value *x, *half;
+
+	x = rest_of_product(b, times(b, a, v), state[LEFT], state[RIGHT], v);
 	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, tau, x->type, by_row));
 	half = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, x), v);
-	half = tc_build_reshape(b, tc_build_sum(b, half, 1u << 1), 2, tau->type->dim);
+	half = tc_build_sum(b, half, 1u << 2);
 	half = tc_build2(b, TC_MULTIPLY, tc_build2(b, TC_MULTIPLY, half, tau),
 			 tc_build_number(b, half->type, 0.5));
 	half = tc_build_broadcast(b, half, v->type, by_row);
 	return tc_build2(b, TC_SUBTRACT, x, tc_build2(b, TC_MULTIPLY, v, half));
 }
 
-/*
- * State of a panel: DONE, for each column the diagonal and the reflection's vector behind it, rows
- * of [batch, PANEL, n]; TAUS, and BESIDE, what is beside the diagonal: [batch, PANEL]; and LEFT,
- * two arrays like DONE, which Hermitian matrices have twice: right[0] is left[1] and right[1]
- * left[0].
- */
-enum { DONE, TAUS, BESIDE, LEFT, RIGHT = LEFT + 2, HERMITIAN_STATE = RIGHT, STATE = RIGHT + 2 };
-
-struct panel {
-	struct tc_value *a, *from;	/* the matrix, and the panel's first column */
-};
-
-/* x [batch, n] as row i. */
-static void put(const struct tc_build *b, struct tc_value **rows, struct tc_value *i,
-		struct tc_value *x)
+/* l and r as the i-th pair of the first ones, or of the second. */
+static void put_pair(const struct tc_build *b, struct tc_value **state, struct tc_value *i,
+		     unsigned which, struct tc_value *l, struct tc_value *r)
 {
-	const int64_t row[] = { x->type->dim[0], 1, (*rows)->type->dim[2] };
+	int64_t width = state[LEFT]->type->dim[1] / 2;
 
-	*rows = tc_build_put(b, *rows, 1, i, tc_build_reshape(b, x, 3, row));
+	if (which)
+		i = tc_build2(b, TC_ADD, i, tc_build_number(b, i->type, (double)width));
+	state[LEFT] = tc_build_put(b, state[LEFT], 1, i, l);
+	state[RIGHT] = tc_build_put(b, state[RIGHT], 1, i, r);
 }
 
-/* x [batch, 1] as number i. */
-static void note(const struct tc_build *b, struct tc_value **numbers, struct tc_value *i,
-		 struct tc_value *x)
-{
-	const struct tc_type *t = (*numbers)->type;
-
-	x = tc_build_broadcast(b, x, t, by_row);
-	*numbers = tc_build_select(b, is_at(b, t, i), x, *numbers);
-}
-
-/* The reflection of x [batch, n] at j and below; and its vector, [batch, n]. */
+/* The reflection of x at j and below, which it keeps as the i-th of `kept`. */
 static struct tc_reflection reflect(const struct tc_build *b, struct tc_value *x,
-				    struct tc_value *j, struct tc_value **v)
+				    struct tc_value *j, struct tc_value *i,
+				    struct tc_value **kept)
 {
-	const struct tc_type *flat = x->type;
-	const int64_t row[] = { flat->dim[0], 1, flat->dim[1] };
-	struct tc_reflection h;
+	struct tc_reflection h = tc_linalg_reflection(b, x, j);
 
-	h = tc_linalg_reflection(b, tc_build_reshape(b, x, 3, row), j);
-	*v = tc_build_reshape(b, h.v, 2, flat->dim);
-	*v = tc_build_select(b, is_at(b, flat, j), tc_build_number(b, flat, 1), *v);
+	kept[DONE] = tc_build_put(b, kept[DONE], 1, i, h.column);
+	kept[TAUS] = tc_build_put(b, kept[TAUS], 1, i, h.tau);
 	return h;
 }
 
@@ -138,22 +116,17 @@ static void turn_hermitian(const struct tc_build *b, struct tc_value *i,
 			   struct tc_value **state, void *arg)
 {
 	const struct panel *p = arg;
-	struct tc_value *j = tc_build2(b, TC_ADD, p->from, i), *column, *v, *next;
-	struct tc_value *const *vw = state + LEFT, *wv[2] = { vw[1], vw[0] };
+	struct tc_value *j = tc_build2(b, TC_ADD, p->from, i), *column, *v, *next, *w;
 	struct tc_reflection h;
 
 	next = tc_build2(b, TC_ADD, j, tc_build_number(b, j->type, 1));
 	column = tc_build_conjugate(b, tc_build_take(b, p->a, 1, j, 1));
-	column = rest_of_column(b, column, vw, wv, j);
-	h = reflect(b, column, next, &v);
-	column = tc_build_select(b, is_at(b, column->type, j), column,
-				 tc_build_reshape(b, h.v, 2, column->type->dim));
-	put(b, &state[DONE], i, column);
-	note(b, &state[TAUS], i, h.tau);
-	note(b, &state[BESIDE], i, h.beta);
-	column = find_w(b, p->a, vw, wv, v, h.tau);
-	put(b, &state[LEFT], i, v);
-	put(b, &state[LEFT + 1], i, column);
+	column = rest_of_column(b, column, state[LEFT], state[RIGHT], j);
+	h = reflect(b, column, next, i, state);
+	v = h.v;
+	w = find_w(b, p->a, state, v, h.tau);
+	put_pair(b, state, i, 0, v, w);
+	put_pair(b, state, i, 1, w, v);
 }
 
 /*
@@ -164,32 +137,29 @@ static void turn_square(const struct tc_build *b, struct tc_value *i, struct tc_
 			void *arg)
 {
 	const struct panel *p = arg;
-	struct tc_value **l = state + LEFT, **r = state + RIGHT, *x, *v, *y;
-	struct tc_value *j = tc_build2(b, TC_ADD, p->from, i), *next;
-	const struct tc_type *flat;
+	int64_t n = p->a->type->dim[1];
+	const int64_t row[] = { p->a->type->dim[0], 1, n };
+	struct tc_value *j = tc_build2(b, TC_ADD, p->from, i), *next, *x, *v, *y;
 	struct tc_reflection h;
 
 	next = tc_build2(b, TC_ADD, j, tc_build_number(b, j->type, 1));
-	x = rest_of_column(b, tc_build_take(b, p->a, 2, j, 1), l, r, j);
-	flat = x->type;
-	h = reflect(b, x, j, &v);
-	x = tc_build_select(b, is_at(b, flat, j), tc_build_broadcast(b, h.beta, flat, by_row),
-			    tc_build_reshape(b, h.v, 2, flat->dim));
-	put(b, &state[DONE], i, x);
-	note(b, &state[TAUS], i, h.tau);
-	y = tc_build_broadcast(b, v, p->a->type, by_row);
+	x = tc_build_reshape(b, tc_build_take(b, p->a, 2, j, 1), 3, row);
+	x = rest_of_column(b, x, state[LEFT], state[RIGHT], j);
+	h = reflect(b, x, j, i, state);
+	v = h.v;
+	y = tc_build_reshape(b, v, 3, (int64_t[]){ row[0], n, 1 });
+	y = tc_build_broadcast(b, y, p->a->type, as_is);
 	y = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, p->a), y);
-	y = rest_of_product(b, tc_build_sum(b, y, 1u << 1), r, l, v);
-	y = tc_build2(b, TC_MULTIPLY, y, tc_build_broadcast(b, h.tau, flat, by_row));
-	put(b, &l[0], i, v);
-	put(b, &r[0], i, y);
+	y = rest_of_product(b, tc_build_sum(b, y, 1u << 1), state[RIGHT], state[LEFT], v);
+	y = tc_build2(b, TC_MULTIPLY, y, tc_build_broadcast(b, h.tau, y->type, by_row));
+	put_pair(b, state, i, 0, v, y);
 	x = tc_build_conjugate(b, tc_build_take(b, p->a, 1, j, 1));
-	h = reflect(b, rest_of_column(b, x, r, l, j), next, &v);
-	note(b, &state[BESIDE], i, h.beta);
-	x = rest_of_product(b, times(b, p->a, v), l, r, v);
-	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, h.tau, flat, by_row));
-	put(b, &l[1], i, x);
-	put(b, &r[1], i, v);
+	x = rest_of_column(b, x, state[RIGHT], state[LEFT], j);
+	h = reflect(b, x, next, i, state + ROWS);
+	v = h.v;
+	x = rest_of_product(b, times(b, p->a, v), state[LEFT], state[RIGHT], v);
+	x = tc_build2(b, TC_MULTIPLY, x, tc_build_broadcast(b, h.tau, x->type, by_row));
+	put_pair(b, state, i, 1, x, v);
 }
 
 /* Panels of a. */
@@ -198,33 +168,46 @@ struct panels {
 	int64_t width;
 };
 
-/* state: the matrix, DONE, TAUS and BESIDE of all columns. */
+/* What is kept of a panel: of the columns, and of a square matrix's rows. */
+static unsigned kept_of(const struct panels *p, unsigned *at)
+{
+	for (unsigned k = 0; k < KEPT; k++) {
+		at[k] = k;
+		at[KEPT + k] = ROWS + k;
+	}
+	return p->is_hermitian ? KEPT : 2 * KEPT;
+}
+
+static struct tc_value *zeros(const struct tc_build *b, const struct tc_type *t, unsigned rank,
+			      int64_t rows)
+{
+	const int64_t dim[] = { t->dim[0], rows, t->dim[t->rank - 1] };
+
+	return tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem, rank, dim), 0);
+}
+
+/* state: the matrix, and what is kept of all columns. */
 static void reduce_panel(const struct tc_build *b, struct tc_value *i, struct tc_value **state,
 			 void *arg)
 {
 	const struct panels *all = arg;
-	const struct tc_type *t = state[0]->type, *rows, *numbers;
-	const int64_t dim[] = { t->dim[0], all->width, t->dim[1] };
-	struct panel p = { .a = state[0] };
+	const struct tc_type *t = state[0]->type;
+	struct panel p = { .a = state[0], .width = all->width };
 	struct tc_loop loop = { .n = all->width, .arg = &p,
 				.body = all->is_hermitian ? turn_hermitian : turn_square };
-	struct tc_value *inner[STATE], *l, *r;
+	struct tc_value *inner[STATE], *r;
+	unsigned at[2 * KEPT], n = kept_of(all, at);
 
-	rows = tc_tensor(b->c, (enum elem)t->elem, 3, dim);
-	numbers = tc_tensor(b->c, (enum elem)t->elem, 2, dim);
-	for (unsigned k = 0; k < STATE; k++)
-		inner[k] = tc_build_number(b, k == TAUS || k == BESIDE ? numbers : rows, 0);
+	inner[LEFT] = inner[RIGHT] = zeros(b, t, 3, 2 * all->width);
+	for (unsigned k = 0; k < n; k++)
+		inner[at[k]] = zeros(b, t, at[k] % HERMITIAN_STATE == TAUS ? 2 : 3, all->width);
 	p.from = tc_build2(b, TC_MULTIPLY, i, tc_build_number(b, i->type, (double)all->width));
 	tc_build_loop(b, &loop, all->is_hermitian ? HERMITIAN_STATE : STATE, inner);
-	for (unsigned k = 0; k < LEFT; k++)
-		state[1 + k] = tc_build_put(b, state[1 + k], 1, p.from, inner[k]);
-	if (all->is_hermitian) {
-		inner[RIGHT] = inner[LEFT + 1];
-		inner[RIGHT + 1] = inner[LEFT];
-	}
-	l = tc_build_join(b, 2, inner + LEFT, 1);
-	r = tc_build_conjugate(b, tc_build_join(b, 2, inner + RIGHT, 1));
-	state[0] = tc_build2(b, TC_SUBTRACT, state[0], tc_build_dot(b, l, r, 1, 1, 1));
+	for (unsigned k = 0; k < n; k++)
+		state[1 + k] = tc_build_put(b, state[1 + k], 1, p.from, inner[at[k]]);
+	r = tc_build_conjugate(b, inner[RIGHT]);
+	state[0] = tc_build2(b, TC_SUBTRACT, state[0],
+			     tc_build_dot(b, inner[LEFT], r, 1, 1, 1));
 }
 
 /* The first `some` columns of a, which leaves the others; state as above. */
@@ -232,27 +215,26 @@ static void reduce_some(const struct tc_build *b, const struct panels *p, int64_
 			struct tc_value **state)
 {
 	const struct tc_type *t = state[0]->type;
-	const int64_t rows[] = { t->dim[0], some, t->dim[1] };
 	struct panels copy = *p;
 	struct tc_loop loop = { .n = some / p->width, .body = reduce_panel, .arg = &copy };
+	unsigned at[2 * KEPT], n = kept_of(p, at);
 
-	for (unsigned k = 0; k < LEFT; k++)
-		state[1 + k] = tc_build_number(b, tc_tensor(b->c, (enum elem)t->elem,
-							    k == DONE ? 3 : 2, rows), 0);
-	tc_build_loop(b, &loop, 1 + LEFT, state);
+	for (unsigned k = 0; k < n; k++)
+		state[1 + k] = zeros(b, t, k % KEPT == TAUS ? 2 : 3, some);
+	tc_build_loop(b, &loop, 1 + n, state);
 	for (unsigned d = 1; d < 3 && some < t->dim[1]; d++)
 		state[0] = tc_build_part(b, state[0], d, some, t->dim[1] - some);
 }
 
-static struct tc_condensed condense(const struct tc_build *b, struct tc_value *a,
-				    bool is_hermitian)
+/* What is kept of all columns, [batch, n, n] and [batch, n]. */
+static void condense(const struct tc_build *b, struct tc_value *a, bool is_hermitian,
+		     struct tc_value **kept)
 {
 	int64_t n = a->type->dim[1], done = 0, left, some;
 	struct panels p = { .is_hermitian = is_hermitian, .width = n < PANEL ? n : PANEL };
 	const int64_t none[] = { 0, 0, 0 };
-	struct tc_value *state[1 + LEFT] = { a }, *all[LEFT][PARTS], *zero;
-	struct tc_condensed t;
-	unsigned parts = 0;
+	struct tc_value *state[1 + 2 * KEPT] = { a }, *all[2 * KEPT][PARTS], *zero;
+	unsigned parts = 0, at[2 * KEPT], n_kept = kept_of(&p, at);
 
 	left = (n + p.width - 1) / p.width;
 	some = (left + PARTS - 1) / PARTS;
@@ -260,35 +242,56 @@ static struct tc_condensed condense(const struct tc_build *b, struct tc_value *a
 	/* Columns behind the last are none; what is found of them is not looked at. */
 	for (; left > 0; left -= some) {
 		reduce_some(b, &p, (left < some ? left : some) * p.width, state);
-		all[DONE][parts] = tc_build_pad(b, state[1 + DONE], zero,
-						(int64_t[]){ 0, 0, done }, none, none);
-		all[TAUS][parts] = state[1 + TAUS];
-		all[BESIDE][parts++] = state[1 + BESIDE];
+		for (unsigned k = 0; k < n_kept; k++) {
+			all[k][parts] = state[1 + k];
+			if (k % KEPT == DONE)
+				all[k][parts] = tc_build_pad(b, state[1 + k], zero,
+							     (int64_t[]){ 0, 0, done }, none,
+							     none);
+		}
+		parts++;
 		done += some * p.width;
 	}
-	t.a = tc_build_part(b, tc_build_join(b, parts, all[DONE], 1), 1, 0, n);
-	t.taus = tc_build_part(b, tc_build_join(b, parts, all[TAUS], 1), 1, 0, n);
-	t.e = tc_build_real(b, tc_build_join(b, parts, all[BESIDE], 1));
-	t.e = tc_build_part(b, t.e, 1, 0, n - 1);
-	t.d = tc_build_real(b, tc_linalg_diagonal(b, t.a));
-	return t;
+	for (unsigned k = 0; k < n_kept; k++)
+		kept[k] = tc_build_part(b, tc_build_join(b, parts, all[k], 1), 1, 0, n);
+}
+
+/* Reflections that begin beside the diagonal, of all rows but the first, as those of a QR. */
+static void begin_beside(const struct tc_build *b, struct tc_value **a, struct tc_value **taus)
+{
+	int64_t n = (*a)->type->dim[1];
+
+	*a = tc_build_part(b, tc_build_part(b, *a, 1, 0, n - 1), 2, 1, n - 1);
+	*a = tc_build_turn(b, *a);
+	*taus = tc_build_part(b, *taus, 1, 0, n - 1);
 }
 
 struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a)
 {
-	int64_t n = a->type->dim[1];
-	struct tc_condensed t = condense(b, a, true);
+	struct tc_value *kept[KEPT];
+	struct tc_condensed t = { NULL };
 
-	t.a = tc_build_part(b, tc_build_part(b, t.a, 1, 0, n - 1), 2, 1, n - 1);
-	t.a = tc_build_turn(b, t.a);
-	t.taus = tc_build_part(b, t.taus, 1, 0, n - 1);
+	condense(b, a, true, kept);
+	t.a = kept[DONE];
+	t.taus = kept[TAUS];
+	t.d = tc_build_real(b, tc_linalg_diagonal(b, t.a));
+	begin_beside(b, &t.a, &t.taus);
+	t.e = tc_build_real(b, tc_linalg_diagonal(b, t.a));
 	return t;
 }
 
 struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_value *a)
 {
-	struct tc_condensed t = condense(b, a, false);
+	struct tc_value *kept[2 * KEPT];
+	struct tc_condensed t = { NULL };
 
-	t.a = tc_build_turn(b, t.a);
+	condense(b, a, false, kept);
+	t.a = tc_build_turn(b, kept[DONE]);
+	t.taus = kept[TAUS];
+	t.d = tc_build_real(b, tc_linalg_diagonal(b, t.a));
+	t.right = kept[KEPT + DONE];
+	t.right_taus = kept[KEPT + TAUS];
+	begin_beside(b, &t.right, &t.right_taus);
+	t.e = tc_build_real(b, tc_linalg_diagonal(b, t.right));
 	return t;
 }

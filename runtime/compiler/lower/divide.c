@@ -6,11 +6,17 @@
  * sum of z_j^2 / (d_j - x), one between each d and the next. Halves are halved down to single
  * numbers, and all pairs of one size are joined at once.
  *
+ * And singular vectors of real upper bidiagonal ones (Gu and Eisenstat, 1995): the first half's
+ * last row couples the halves. Without it that row is zero, its value 0; with it, B = U M V^T,
+ * where M is D but for that row, which is z. The values are the roots of f(x) = 1 + sum of
+ * z_j^2 / (d_j^2 - x^2). The last row of all is zero, so that the halves are alike.
+ *
  * Nothing here depends on the numbers: the same ops for all, without LAPACK's walk through
  * the sorted d that takes out what is nearly the same.
  * - d is rounded to multiples of a part of a unit of the matrix's size, so that two are either
  *   the same or apart. Of those that are the same one, the head, has a root: a reflection
- *   turns their part of z to the head, and the others' eigenvalues are d.
+ *   turns their part of z to the head, and the others' eigenvalues are d. Among zeros of M the
+ *   head is the row that couples: a reflection of columns leaves the others' rows zero.
  * - z of a head is at least a part of a unit: each root is strictly between two d.
  * - Roots are found by bisection over the bits of their distance from the nearer d, so all
  *   digits of that distance are right, whatever its size.
@@ -25,12 +31,17 @@
 
 enum {
 	LARGEST_LEAF = 16,	/* what is padded to a power of two is at most that */
-	PAD = 64,		/* d of what pads, beyond all of a matrix of elements below 2 */
+	ONE_MORE = LARGEST_LEAF + 1,	/* of bidiagonal matrices, which have a row of zeros */
+	/* Values of what pads, beyond all of a matrix of elements below 2; and in leaves. */
+	PAD = 64,
+	PAD_OF_LEAVES = 4 * PAD,
 };
 
 /* Joining `pairs` pairs of halves to matrices of m. d, z and what is for each root: [pairs, m]. */
 struct joining {
 	const struct tc_build *b;
+	bool is_bidiagonal;
+	int64_t coupling;		/* its row that couples */
 	const struct tc_type *flat, *all;
 	struct tc_value *d, *z;
 	struct tc_value *is_same;	/* d_j = d_k, [j, pair, k] */
@@ -98,27 +109,44 @@ static struct tc_value *apart(const struct joining *g, struct tc_value *from)
 }
 
 /* f, at `origin` + x: far is d_j - origin_k. */
-static struct tc_value *secular(const struct joining *g, struct tc_value *far, struct tc_value *x)
+static struct tc_value *secular(const struct joining *g, struct tc_value *far,
+				struct tc_value *origin, struct tc_value *x)
 {
-	struct tc_value *terms = tc_build2(g->b, TC_SUBTRACT, far, by_k(g, x));
+	struct tc_value *terms = tc_build2(g->b, TC_SUBTRACT, far, by_k(g, x)), *sums;
 
+	if (g->is_bidiagonal) {
+		sums = by_k(g, tc_build2(g->b, TC_ADD, origin, x));
+		sums = tc_build2(g->b, TC_ADD, by_j(g, g->d), sums);
+		terms = tc_build2(g->b, TC_MULTIPLY, terms, sums);
+	}
 	terms = tc_build2(g->b, TC_DIVIDE, by_j(g, g->square), terms);
 	return tc_build2(g->b, TC_ADD, sum(g, terms), number(g, 1));
+}
+
+/* Of j or k: who is before whom among the same d. */
+static struct tc_value *rank_of(const struct joining *g, unsigned dim)
+{
+	const struct tc_type *s32 = tc_with_elem(g->b->c, g->all, ELEM_S32);
+	struct tc_value *number = tc_build_iota(g->b, s32, dim), *is_it;
+
+	if (!g->is_bidiagonal)
+		return number;
+	is_it = tc_build_compare(g->b, TC_CMP_EQ, number,
+				 tc_build_number(g->b, s32, (double)g->coupling));
+	return tc_build_select(g->b, is_it, tc_build_number(g->b, s32, -1), number);
 }
 
 /* Rounds d, and finds the heads and what they have of z. */
 static void find_heads(struct joining *g)
 {
 	const struct tc_build *b = g->b;
-	const struct tc_type *s32 = tc_with_elem(b->c, g->all, ELEM_S32);
 	struct tc_value *earlier, *steps;
 
 	steps = tc_build2(b, TC_MULTIPLY, g->d, number(g, 2 / g->unit));
 	steps = tc_build1(b, TC_FLOOR, tc_build2(b, TC_ADD, steps, number(g, 0.5)));
 	g->d = tc_build2(b, TC_MULTIPLY, steps, number(g, g->unit / 2));
 	g->is_same = tc_build_compare(b, TC_CMP_EQ, by_j(g, g->d), by_k(g, g->d));
-	earlier = tc_build_compare(b, TC_CMP_LT, tc_build_iota(b, s32, 0),
-				   tc_build_iota(b, s32, 2));
+	earlier = tc_build_compare(b, TC_CMP_LT, rank_of(g, 0), rank_of(g, 2));
 	earlier = tc_build2(b, TC_AND, earlier, g->is_same);
 	earlier = sum(g, tc_build_convert(b, earlier, (enum elem)g->all->elem));
 	g->is_head = tc_build_compare(b, TC_CMP_EQ, earlier, number(g, 0));
@@ -140,9 +168,11 @@ static struct tc_value *find_origins(struct joining *g)
 	is_last = tc_build_compare(b, TC_CMP_EQ, next, number(g, INFINITY));
 	total = tc_build_broadcast(b, tc_build_sum(b, g->square, 1u << 1), g->flat,
 				   (const int64_t[]){ 0 });
+	if (g->is_bidiagonal)
+		total = tc_build1(b, TC_SQRT, total);
 	half = tc_build2(b, TC_MULTIPLY, tc_build2(b, TC_SUBTRACT, next, g->d), number(g, 0.5));
 	half = tc_build_select(b, is_last, total, half);
-	is_right = tc_build_compare(b, TC_CMP_LT, secular(g, far, half), number(g, 0));
+	is_right = tc_build_compare(b, TC_CMP_LT, secular(g, far, g->d, half), number(g, 0));
 	is_right = tc_build2(b, TC_AND, is_right, tc_build1(b, TC_NOT, is_last));
 	g->origin = tc_build_select(b, is_right, next, g->d);
 	g->side = tc_build_select(b, is_right, number(g, -1), number(g, 1));
@@ -163,7 +193,7 @@ static struct tc_value *at_distance(const struct bisection *s, const struct tc_b
 
 	g.b = b;
 	t = tc_build2(b, TC_MULTIPLY, g.side, t);
-	return tc_build2(b, TC_MULTIPLY, secular(&g, s->far, t), g.side);
+	return tc_build2(b, TC_MULTIPLY, secular(&g, s->far, g.origin, t), g.side);
 }
 
 /* state: the bits of |tau| at least, and at most. */
@@ -204,8 +234,21 @@ static void secant(const struct tc_build *b, struct tc_value *i, struct tc_value
 	state[3] = at_distance(s, b, next);
 }
 
+/* What |tau| is above of. Of a bidiagonal matrix's smallest value, whose d is 0, more, so that its
+ * square is a number. */
+static struct tc_value *least_distance(const struct joining *g)
+{
+	bool is_single = g->flat->elem == ELEM_F32;
+	struct tc_value *least = number(g, is_single ? 0x1p-100 : 0x1p-240), *is_zero;
+
+	if (!g->is_bidiagonal)
+		return least;
+	is_zero = tc_build_compare(g->b, TC_CMP_EQ, g->origin, number(g, 0));
+	return tc_build_select(g->b, is_zero, number(g, is_single ? 0x1p-62 : 0x1p-124), least);
+}
+
 /*
- * |tau| is above 2^-100 (2^-240). Bisection leaves what is a 32nd of it or less. As all poles are
+ * Bisection leaves what is a 32nd of it or less. As all poles are
  * |tau| or more away from it, f is nearly straight there: each secant has as many
  * digits right as the two before it together.
  */
@@ -219,7 +262,7 @@ static void find_roots(struct joining *g)
 	struct tc_loop loop = { .n = is_single ? 12 : 13, .body = bisect, .arg = &s };
 
 	s.far = apart(g, g->origin);
-	state[0] = number(g, is_single ? 0x1p-100 : 0x1p-240);
+	state[0] = least_distance(g);
 	state[1] = s.most;
 	for (unsigned i = 0; i < 2; i++)
 		state[i] = tc_build(b, TC_BITCAST_CONVERT, bits, 1, &state[i]);
@@ -241,40 +284,65 @@ static struct tc_value *from_roots(const struct joining *g)
 	return tc_build2(g->b, TC_SUBTRACT, apart(g, g->origin), by_k(g, g->tau));
 }
 
-/* |z| of heads for which the roots are exact: the square is the product of all (root_k - d_j)
- * over that of (d_k - d_j). Others have their head's. */
-static struct tc_value *renew(const struct joining *g)
+/* d_j + root_k */
+static struct tc_value *to_roots(const struct joining *g)
+{
+	return tc_build2(g->b, TC_ADD, by_j(g, g->d),
+			 by_k(g, tc_build2(g->b, TC_ADD, g->origin, g->tau)));
+}
+
+/* The square root of the product of all x_j / y_j of heads k, without y_j where d_k is d_j. */
+static struct tc_value *root_of_ratios(const struct joining *g, struct tc_value *x,
+				       struct tc_value *y, double one)
 {
 	const struct tc_build *b = g->b;
-	struct tc_value *ratio, *rest = from_roots(g), *z;
+	struct tc_value *z;
 
-	ratio = tc_build_select(b, g->is_same, number_of_all(g, -1), apart(g, g->d));
-	ratio = tc_build2(b, TC_DIVIDE, rest, ratio);
-	ratio = tc_build_select(b, by_k(g, g->is_head), ratio, number_of_all(g, 1));
-	z = tc_build_fold(b, TC_MULTIPLY, ratio, 1, 1u << 2);
+	y = tc_build_select(b, g->is_same, number_of_all(g, one), y);
+	z = tc_build2(b, TC_DIVIDE, x, y);
+	z = tc_build_select(b, by_k(g, g->is_head), z, number_of_all(g, 1));
+	z = tc_build_fold(b, TC_MULTIPLY, z, 1, 1u << 2);
 	z = tc_build_transpose(b, z, (const int64_t[]){ 1, 0 });
 	return tc_build1(b, TC_SQRT, tc_build2(b, TC_MAXIMUM, z, number(g, 0)));
 }
 
-/* The eigenvectors as columns, [j, pair, k], in terms of the halves'. */
-static struct tc_value *vectors(const struct joining *g)
+/* |z| of heads for which the roots are exact: the square is the product of all (root_k - d_j)
+ * over that of (d_k - d_j), or of their squares' differences. Others have their head's. */
+static struct tc_value *renew(const struct joining *g)
 {
 	const struct tc_build *b = g->b;
-	const enum elem elem = (enum elem)g->flat->elem;
-	const struct tc_type *s32 = tc_with_elem(b->c, g->all, ELEM_S32);
-	struct tc_value *is_any, *to, *x, *norm, *first, *sign, *u, *less, *eye;
+	struct tc_value *z = root_of_ratios(g, from_roots(g), apart(g, g->d), -1), *sums;
 
-	/* to: where the reflection takes the head. */
-	is_any = tc_build_compare(b, TC_CMP_GT, g->norm, number(g, g->least));
-	to = tc_build_convert(b, g->is_head, elem);
-	u = to;
-	to = tc_build_select(b, is_any, tc_build2(b, TC_DIVIDE, g->z, g->norm), to);
-	/* Of heads. Over the nearest distance, so that none is above 1. */
-	x = tc_build2(b, TC_DIVIDE, by_k(g, g->tau), from_roots(g));
-	x = tc_build2(b, TC_MULTIPLY, by_j(g, tc_build2(b, TC_MULTIPLY, to, renew(g))), x);
-	norm = tc_build1(b, TC_SQRT, sum(g, tc_build2(b, TC_MULTIPLY, x, x)));
-	x = tc_build2(b, TC_DIVIDE, x, by_k(g, norm));
-	/* Of others: the reflection's column. */
+	if (!g->is_bidiagonal)
+		return z;
+	sums = tc_build2(b, TC_ADD, by_j(g, g->d), by_k(g, g->d));
+	return tc_build2(b, TC_MULTIPLY, z, root_of_ratios(g, to_roots(g), sums, 1));
+}
+
+static struct tc_value *eye(const struct joining *g)
+{
+	const struct tc_type *s32 = tc_with_elem(g->b->c, g->all, ELEM_S32);
+	struct tc_value *is_one;
+
+	is_one = tc_build_compare(g->b, TC_CMP_EQ, tc_build_iota(g->b, s32, 0),
+				  tc_build_iota(g->b, s32, 2));
+	return tc_build_convert(g->b, is_one, (enum elem)g->all->elem);
+}
+
+static struct tc_value *normalize(const struct joining *g, struct tc_value *x)
+{
+	struct tc_value *norm = sum(g, tc_build2(g->b, TC_MULTIPLY, x, x));
+
+	return tc_build2(g->b, TC_DIVIDE, x, by_k(g, tc_build1(g->b, TC_SQRT, norm)));
+}
+
+/* Columns of those that are no heads: those of the reflection that takes the head to `to`. */
+static struct tc_value *reflection(const struct joining *g, struct tc_value *to)
+{
+	const struct tc_build *b = g->b;
+	struct tc_value *first, *sign, *u, *less;
+
+	u = tc_build_convert(b, g->is_head, (enum elem)g->flat->elem);
 	first = sum_of_same(g, tc_build2(b, TC_MULTIPLY, u, to));
 	sign = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, first, number(g, 0)),
 			       number(g, -1), number(g, 1));
@@ -282,60 +350,142 @@ static struct tc_value *vectors(const struct joining *g)
 	less = tc_build2(b, TC_ADD, number(g, 1), tc_build1(b, TC_ABS, first));
 	less = tc_build2(b, TC_DIVIDE, u, less);
 	less = tc_build2(b, TC_MULTIPLY, by_j(g, u), by_k(g, less));
-	eye = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, 0), tc_build_iota(b, s32, 2));
-	less = tc_build2(b, TC_SUBTRACT, tc_build_convert(b, eye, elem), less);
-	less = tc_build_select(b, g->is_same, less, number_of_all(g, 0));
-	return tc_build_select(b, by_k(g, g->is_head), x, less);
+	less = tc_build2(b, TC_SUBTRACT, eye(g), less);
+	return tc_build_select(b, g->is_same, less, number_of_all(g, 0));
 }
 
-/* What halves have: values [2 pairs, h], vectors as columns [2 pairs, h, h]. */
+/*
+ * The left vectors of M, of what is v before it is normalized: d_j v_j / root, and in the row
+ * that couples -1 where v_j is z_j / (d_j^2 - root^2). `others`: of those that are no heads.
+ */
+static struct tc_value *left_vectors(const struct joining *g, struct tc_value *v,
+				     struct tc_value *others)
+{
+	const struct tc_build *b = g->b;
+	const struct tc_type *s32 = tc_with_elem(b->c, g->all, ELEM_S32);
+	struct tc_value *root = tc_build2(b, TC_ADD, g->origin, g->tau), *row, *is_row, *is_zero;
+
+	row = tc_build2(b, TC_DIVIDE, tc_build2(b, TC_ADD, g->origin, root), root);
+	row = tc_build1(b, TC_NEGATE, tc_build2(b, TC_MULTIPLY, row, g->tau));
+	is_row = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, s32, 0),
+				  tc_build_number(b, s32, (double)g->coupling));
+	v = tc_build2(b, TC_MULTIPLY, v, by_j(g, g->d));
+	v = tc_build2(b, TC_DIVIDE, v, by_k(g, root));
+	v = normalize(g, tc_build_select(b, is_row, by_k(g, row), v));
+	is_zero = tc_build_compare(b, TC_CMP_EQ, g->d, number(g, 0));
+	others = tc_build_select(b, by_k(g, is_zero), eye(g), others);
+	return tc_build_select(b, by_k(g, g->is_head), v, others);
+}
+
+/* The vectors as columns, [j, pair, k], in terms of the halves'; left: of M, if asked for. */
+static struct tc_value *vectors(const struct joining *g, struct tc_value **left)
+{
+	const struct tc_build *b = g->b;
+	struct tc_value *is_any, *to, *x, *near, *others;
+
+	/* to: where the reflection takes the head. */
+	is_any = tc_build_compare(b, TC_CMP_GT, g->norm, number(g, g->least));
+	to = tc_build_convert(b, g->is_head, (enum elem)g->flat->elem);
+	to = tc_build_select(b, is_any, tc_build2(b, TC_DIVIDE, g->z, g->norm), to);
+	/* Of heads. Over the nearest distance, so that none is large. */
+	x = tc_build2(b, TC_DIVIDE, by_k(g, g->tau), from_roots(g));
+	if (g->is_bidiagonal) {
+		near = tc_build2(b, TC_ADD, g->origin, tc_build2(b, TC_ADD, g->origin, g->tau));
+		x = tc_build2(b, TC_MULTIPLY, x, tc_build2(b, TC_DIVIDE, by_k(g, near),
+							   to_roots(g)));
+	}
+	x = tc_build2(b, TC_MULTIPLY, by_j(g, tc_build2(b, TC_MULTIPLY, to, renew(g))), x);
+	others = reflection(g, to);
+	if (left)
+		*left = left_vectors(g, x, others);
+	return tc_build_select(b, by_k(g, g->is_head), normalize(g, x), others);
+}
+
+/*
+ * What halves have: values [2 pairs, h], vectors as columns [2 pairs, r, h]: all h rows, or the
+ * first and the last. Of a bidiagonal matrix these are those on the right, and, unless they
+ * are not asked for, `left` are the others.
+ */
 struct halves {
-	struct tc_value *values, *vectors;
+	struct tc_value *values, *vectors, *left;
+	bool is_bidiagonal;
 };
 
-/* z: the last row of a first half's vectors and the first of the second's, by sqrt |e|, the
- * second by e's sign; e [pairs, 1]. */
-static struct tc_value *coupling(const struct tc_build *b, const struct halves *x,
-				 struct tc_value *e)
+/* The row of vectors that the other half of a pair is next to: the last of the first half, the
+ * first of the second, [pairs, h]. */
+static struct tc_value *row_beside(const struct tc_build *b, const struct halves *x, unsigned i)
 {
-	int64_t pairs = e->type->dim[0], h = x->values->type->dim[1];
-	const int64_t four[] = { pairs, 2, h, h }, half[] = { pairs, h };
-	const struct tc_type *t = tc_tensor(b->c, (enum elem)e->type->elem, 2, half);
-	struct tc_value *q = tc_build_reshape(b, x->vectors, 4, four), *part[2], *by;
+	const struct tc_type *t = x->vectors->type;
+	int64_t pairs = t->dim[0] / 2, r = t->dim[1], h = t->dim[2];
+	struct tc_value *q;
 
+	q = tc_build_reshape(b, x->vectors, 4, (int64_t[]){ pairs, 2, r, h });
+	q = tc_build_part(b, tc_build_part(b, q, 1, i, 1), 2, i ? 0 : r - 1, 1);
+	return tc_build_reshape(b, q, 2, (int64_t[]){ pairs, h });
+}
+
+/* z: these rows by what is in the row that couples; or by sqrt |e|, the second by e's sign. d and
+ * e: [pairs, 1]. */
+static struct tc_value *coupling(const struct tc_build *b, const struct halves *x,
+				 struct tc_value *d, struct tc_value *e)
+{
+	struct tc_value *part[2], *by[2] = { d, e };
+
+	if (!x->is_bidiagonal) {
+		by[0] = tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, e));
+		by[1] = tc_build2(b, TC_MULTIPLY, by[0], tc_build1(b, TC_SIGN, e));
+	}
 	for (unsigned i = 0; i < 2; i++) {
-		part[i] = tc_build_part(b, q, 1, i, 1);
-		part[i] = tc_build_part(b, part[i], 2, i ? 0 : h - 1, 1);
-		part[i] = tc_build_reshape(b, part[i], 2, half);
-		by = tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, e));
-		if (i)
-			by = tc_build2(b, TC_MULTIPLY, by, tc_build1(b, TC_SIGN, e));
-		by = tc_build_broadcast(b, by, t, (const int64_t[]){ 0, 1 });
-		part[i] = tc_build2(b, TC_MULTIPLY, part[i], by);
+		part[i] = row_beside(b, x, i);
+		by[i] = tc_build_broadcast(b, by[i], part[i]->type, (const int64_t[]){ 0, 1 });
+		part[i] = tc_build2(b, TC_MULTIPLY, part[i], by[i]);
 	}
 	return tc_build_join(b, 2, part, 1);
 }
 
-/* Pairs of halves that e [pairs, 1] couples, joined. */
-static void join(const struct tc_build *b, struct halves *x, struct tc_value *e)
+/* The halves' vectors [2 pairs, r, h] times v [j, pair, k]: [pairs, 2 r, 2 h]; of the first and
+ * the last row, these. */
+static struct tc_value *combine(const struct tc_build *b, struct tc_value *x, struct tc_value *v)
+{
+	int64_t pairs = v->type->dim[1], m = v->type->dim[2], h = m / 2, r = x->type->dim[1];
+	const int64_t rows[] = { 2 * pairs, h, m }, four[] = { pairs, 2, r, m };
+	const int64_t whole[] = { pairs, 2 * r, m };
+	struct tc_value *part[2];
+
+	v = tc_build_transpose(b, v, (const int64_t[]){ 1, 0, 2 });
+	v = tc_linalg_times(b, x, tc_build_reshape(b, v, 3, rows));
+	if (r == h)
+		return tc_build_reshape(b, v, 3, whole);
+	v = tc_build_reshape(b, v, 4, four);
+	for (unsigned i = 0; i < 2; i++) {
+		part[i] = tc_build_part(b, tc_build_part(b, v, 1, i, 1), 2, i ? r - 1 : 0, 1);
+		part[i] = tc_build_reshape(b, part[i], 3, (int64_t[]){ pairs, 1, m });
+	}
+	return tc_build_join(b, 2, part, 1);
+}
+
+/* Pairs of halves that d and e [pairs, 1] couple, joined. */
+static void join(const struct tc_build *b, struct halves *x, struct tc_value *d,
+		 struct tc_value *e)
 {
 	const enum elem elem = (enum elem)e->type->elem;
 	int64_t pairs = e->type->dim[0], h = x->values->type->dim[1], m = 2 * h;
-	const int64_t flat[] = { pairs, m }, all[] = { m, pairs, m }, rows[] = { 2 * pairs, h, m };
-	const int64_t whole[] = { pairs, m, m };
+	const int64_t flat[] = { pairs, m }, all[] = { m, pairs, m };
 	struct joining g = { .b = b, .flat = tc_tensor(b->c, elem, 2, flat),
 			     .all = tc_tensor(b->c, elem, 3, all),
+			     .is_bidiagonal = x->is_bidiagonal, .coupling = h - 1,
 			     .unit = tc_linalg_unit(elem) };
-	struct tc_value *v;
+	struct tc_value *v, *left;
 
 	g.least = g.unit / (8 * sqrt((double)m));
 	g.d = tc_build_reshape(b, x->values, 2, flat);
-	g.z = coupling(b, x, e);
+	g.z = coupling(b, x, d, e);
 	find_heads(&g);
 	find_roots(&g);
-	v = tc_build_transpose(b, vectors(&g), (const int64_t[]){ 1, 0, 2 });
-	v = tc_linalg_times(b, x->vectors, tc_build_reshape(b, v, 3, rows));
-	x->vectors = tc_build_reshape(b, v, 3, whole);
+	v = vectors(&g, x->left ? &left : NULL);
+	x->vectors = combine(b, x->vectors, v);
+	if (x->left)
+		x->left = combine(b, x->left, left);
 	v = tc_build2(b, TC_ADD, g.origin, g.tau);
 	x->values = tc_build_select(b, g.is_head, v, g.d);
 }
@@ -351,66 +501,115 @@ static struct tc_value *between(const struct tc_build *b, struct tc_value *e, in
 	return tc_build_reshape(b, e, 2, column);
 }
 
-/* x [batch, n] with more columns behind, or before: `from` + 0, 1, .. or zeros. */
+/* x [batch, n] with more columns behind, or before, that are all `by`. */
 static struct tc_value *extend(const struct tc_build *b, struct tc_value *x, int64_t before,
-			       int64_t behind, double from)
+			       int64_t behind, double by)
 {
 	const int64_t none[] = { 0, 0 }, low[] = { 0, before }, high[] = { 0, behind };
-	const struct tc_type *t = x->type, *scalar = tc_tensor(b->c, (enum elem)t->elem, 0, NULL);
-	int64_t n = t->dim[1];
-	struct tc_value *number, *is_new;
+	const struct tc_type *scalar = tc_tensor(b->c, (enum elem)x->type->elem, 0, NULL);
 
 	if (!before && !behind)
 		return x;
-	x = tc_build_pad(b, x, tc_build_number(b, scalar, 0), low, high, none);
-	if (from == 0)
-		return x;
-	number = tc_build_iota(b, x->type, 1);
-	is_new = tc_build_compare(b, TC_CMP_GE, number,
-				  tc_build_number(b, x->type, (double)n));
-	number = tc_build2(b, TC_ADD, number, tc_build_number(b, x->type, from));
-	return tc_build_select(b, is_new, number, x);
+	return tc_build_pad(b, x, tc_build_number(b, scalar, by), low, high, none);
+}
+
+/* Joins from blocks of `from` on to those of `to`, along d and e [blocks, n]. */
+static void join_all(const struct tc_build *b, struct halves *x, struct tc_value *d,
+		     struct tc_value *e, int64_t from, int64_t to)
+{
+	for (; from < to; from *= 2)
+		join(b, x, x->is_bidiagonal ? between(b, d, from) : NULL, between(b, e, from));
+}
+
+/* Blocks of single numbers. */
+static struct halves begin(const struct tc_build *b, struct tc_value *d, bool is_bidiagonal)
+{
+	int64_t n = d->type->dim[0] * d->type->dim[1];
+	const int64_t numbers[] = { n, 1 }, vectors[] = { n, 1, 1 };
+	struct halves x = { .is_bidiagonal = is_bidiagonal };
+
+	x.vectors = tc_build_number(b, tc_tensor(b->c, (enum elem)d->type->elem, 3, vectors), 1);
+	if (is_bidiagonal) {
+		x.left = x.vectors;
+		x.values = tc_build_number(b, d->type, 0);
+		x.values = tc_build_reshape(b, x.values, 2, numbers);
+	} else {
+		x.values = tc_build_reshape(b, d, 2, numbers);
+	}
+	return x;
+}
+
+static int64_t power_from(int64_t size)
+{
+	int64_t wide = 1;
+
+	while (wide < size)
+		wide *= 2;
+	return wide;
+}
+
+/* The first n rows and columns. */
+static struct tc_value *corner(const struct tc_build *b, struct tc_value *x, int64_t n)
+{
+	return tc_build_part(b, tc_build_part(b, x, 1, 0, n), 2, 0, n);
 }
 
 /* Blocks of `size` along d, which e [blocks, size] couples, but for its last column. */
 static struct halves solve_leaves(const struct tc_build *b, struct tc_value *d,
 				  struct tc_value *e)
 {
-	int64_t blocks = d->type->dim[0], size = d->type->dim[1], wide = 1;
+	int64_t size = d->type->dim[1], wide = power_from(size);
 	struct halves x;
 
-	while (wide < size)
-		wide *= 2;
-	d = extend(b, d, 0, wide - size, 2 * PAD);
+	d = extend(b, d, 0, wide - size, PAD_OF_LEAVES);
 	e = extend(b, tc_build_part(b, e, 1, 0, size - 1), 0, wide - size + 1, 0);
-	x.values = tc_build_reshape(b, d, 2, (int64_t[]){ blocks * wide, 1 });
-	x.vectors = tc_build_number(b, tc_tensor(b->c, (enum elem)d->type->elem, 3,
-						 (int64_t[]){ blocks * wide, 1, 1 }), 1);
-	for (int64_t h = 1; h < wide; h *= 2)
-		join(b, &x, between(b, e, h));
+	x = begin(b, d, false);
+	join_all(b, &x, d, e, 1, wide);
 	x.values = tc_build_part(b, x.values, 1, 0, size);
-	for (unsigned dim = 1; dim < 3; dim++)
-		x.vectors = tc_build_part(b, x.vectors, dim, 0, size);
+	x.vectors = corner(b, x.vectors, size);
 	return x;
+}
+
+/* How long leaves are, of at most `largest`, and how many; together n or more. */
+static int64_t leaf_of(int64_t n, int64_t largest, int64_t *leaves)
+{
+	int64_t leaf = n;
+
+	for (*leaves = 1; leaf > largest; *leaves *= 2)
+		leaf = (leaf + 1) / 2;
+	return (n + *leaves - 1) / *leaves;
+}
+
+/* d and e over a power of two that is their size, [batch, 1]. */
+static struct tc_value *scale(const struct tc_build *b, struct tc_value **d, struct tc_value **e)
+{
+	static const int64_t as_is[] = { 0, 1 };
+	struct tc_value *both[2] = { *d, *e }, *size;
+
+	size = tc_linalg_power(b, tc_build_join(b, 2, both, 1), 1u << 1);
+	*d = tc_build2(b, TC_DIVIDE, *d, tc_build_broadcast(b, size, (*d)->type, as_is));
+	*e = tc_build2(b, TC_DIVIDE, *e, tc_build_broadcast(b, size, (*e)->type, as_is));
+	return size;
+}
+
+static struct tc_value *scale_back(const struct tc_build *b, struct tc_value *values,
+				   struct tc_value *size)
+{
+	size = tc_build_broadcast(b, size, values->type, (const int64_t[]){ 0, 1 });
+	return tc_build2(b, TC_MULTIPLY, values, size);
 }
 
 void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
 		      struct tc_value **values, struct tc_value **vectors)
 {
-	int64_t batch = d->type->dim[0], n = d->type->dim[1], leaf = n, leaves = 1, wide;
-	struct tc_value *both[2], *size, *e_size;
+	int64_t n = d->type->dim[1], leaves, leaf = leaf_of(n, LARGEST_LEAF, &leaves);
+	int64_t wide = leaf * leaves;
+	const int64_t blocks[] = { d->type->dim[0] * leaves, leaf };
+	struct tc_value *size, *e_size;
 	struct halves x;
 
-	for (; leaf > LARGEST_LEAF; leaves *= 2)
-		leaf = (leaf + 1) / 2;
-	leaf = (n + leaves - 1) / leaves;
-	wide = leaf * leaves;
 	e = extend(b, e, 0, 1, 0);
-	both[0] = d;
-	both[1] = e;
-	size = tc_linalg_power(b, tc_build_join(b, 2, both, 1), 1u << 1);
-	d = tc_build2(b, TC_DIVIDE, d, tc_build_broadcast(b, size, d->type, (int64_t[]){ 0, 1 }));
-	e = tc_build2(b, TC_DIVIDE, e, tc_build_broadcast(b, size, e->type, (int64_t[]){ 0, 1 }));
+	size = scale(b, &d, &e);
 	d = extend(b, d, 0, wide - n, PAD);
 	e = extend(b, e, 0, wide - n, 0);
 	/* What couples two is taken from both, and z z^T gives it back. */
@@ -418,14 +617,116 @@ void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_va
 	d = tc_build2(b, TC_SUBTRACT, d, e_size);
 	e_size = extend(b, tc_build_part(b, e_size, 1, 0, wide - 1), 1, 0, 0);
 	d = tc_build2(b, TC_SUBTRACT, d, e_size);
-	d = tc_build_reshape(b, d, 2, (int64_t[]){ batch * leaves, leaf });
-	x = solve_leaves(b, d, tc_build_reshape(b, e, 2, (int64_t[]){ batch * leaves, leaf }));
-	for (int64_t h = leaf; h < wide; h *= 2)
-		join(b, &x, between(b, e, h));
-	*values = tc_build_part(b, x.values, 1, 0, n);
-	*values = tc_build2(b, TC_MULTIPLY, *values,
-			    tc_build_broadcast(b, size, (*values)->type, (int64_t[]){ 0, 1 }));
-	*vectors = x.vectors;
-	for (unsigned i = 1; i < 3; i++)
-		*vectors = tc_build_part(b, *vectors, i, 0, n);
+	x = solve_leaves(b, tc_build_reshape(b, d, 2, blocks), tc_build_reshape(b, e, 2, blocks));
+	join_all(b, &x, d, e, leaf, wide);
+	*values = scale_back(b, tc_build_part(b, x.values, 1, 0, n), size);
+	*vectors = corner(b, x.vectors, n);
+}
+
+/* Values in ascending order of their keys, and vectors in theirs: the first n. */
+static void order(const struct tc_build *b, struct halves *x, struct tc_value *keys, int64_t n)
+{
+	int64_t wide = keys->type->dim[1];
+	const int64_t row[] = { keys->type->dim[0], 1, wide };
+	struct tc_value *part[3], *all;
+	unsigned parts = 2;
+
+	part[0] = tc_build_reshape(b, x->values, 3, row);
+	part[1] = x->vectors;
+	if (x->left)
+		part[parts++] = x->left;
+	all = tc_build_turn(b, tc_build_join(b, parts, part, 1));
+	tc_linalg_sort(b, &keys, &all);
+	all = tc_build_turn(b, tc_build_part(b, all, 1, 0, n));
+	x->values = tc_build_reshape(b, tc_build_part(b, all, 1, 0, 1), 2,
+				     (int64_t[]){ row[0], n });
+	if (x->left)
+		x->left = tc_build_part(b, all, 1, 1 + x->vectors->type->dim[1], wide);
+	x->vectors = tc_build_part(b, all, 1, 1, x->vectors->type->dim[1]);
+}
+
+/* Keys: the values, or their negatives; behind them the last one, which has no row, and then what
+ * pads, values from `limit` on. */
+static struct tc_value *keys_of(const struct tc_build *b, struct tc_value *values,
+				bool is_descending, double limit)
+{
+	const struct tc_type *t = values->type;
+	struct tc_value *is_last, *is_pad, *keys = values;
+
+	is_pad = tc_build_compare(b, TC_CMP_GE, values, tc_build_number(b, t, limit));
+	is_last = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, t, 1),
+				   tc_build_number(b, t, (double)(t->dim[1] - 1)));
+	if (is_descending)
+		keys = tc_build1(b, TC_NEGATE, keys);
+	keys = tc_build_select(b, is_pad, tc_build_number(b, t, 2 * limit), keys);
+	return tc_build_select(b, is_last, tc_build_number(b, t, limit), keys);
+}
+
+/*
+ * Blocks of `size` rows and columns, whose last row is not theirs. What pads has no number in
+ * that column: its rows have theirs right of the diagonal. The last of all is put in its place.
+ */
+static struct halves solve_bidiagonal_leaves(const struct tc_build *b, struct tc_value *d,
+					     struct tc_value *e)
+{
+	int64_t size = d->type->dim[1], wide = power_from(size);
+	const struct tc_type *t;
+	struct tc_value *is_last;
+	struct halves x;
+
+	d = extend(b, tc_build_part(b, d, 1, 0, size - 1), 0, wide - size + 1, 0);
+	e = extend(b, tc_build_part(b, e, 1, 0, size - 1), 0, wide - size + 1, PAD_OF_LEAVES);
+	x = begin(b, d, true);
+	join_all(b, &x, d, e, 1, wide);
+	if (wide == size)
+		return x;
+	order(b, &x, keys_of(b, x.values, false, PAD_OF_LEAVES / 2), size);
+	x.vectors = tc_build_part(b, x.vectors, 1, 0, size);
+	x.left = tc_build_part(b, x.left, 1, 0, size);
+	t = tc_with_elem(b->c, x.left->type, ELEM_S32);
+	is_last = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, t, 1),
+				   tc_build_number(b, t, (double)(size - 1)));
+	x.left = tc_build_select(b, is_last, tc_linalg_identity(b, x.left->type), x.left);
+	return x;
+}
+
+/* Zeros for what only comes of z that is not to be zero. */
+static struct tc_value *without_dust(const struct tc_build *b, struct tc_value *x)
+{
+	double least = tc_linalg_unit((enum elem)x->type->elem) / 4;
+	struct tc_value *is_dust = tc_build_compare(b, TC_CMP_LT, x,
+						    tc_build_number(b, x->type, least));
+
+	return tc_build_select(b, is_dust, tc_build_number(b, x->type, 0), x);
+}
+
+void tc_linalg_divide_bidiagonal(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
+				 struct tc_value **values, struct tc_value **left,
+				 struct tc_value **right)
+{
+	int64_t n = d->type->dim[1], leaves, leaf = leaf_of(n + 1, ONE_MORE, &leaves);
+	int64_t wide = leaf * leaves;
+	const int64_t blocks[] = { d->type->dim[0] * leaves, leaf };
+	struct tc_value *size, *ends[2];
+	struct halves x;
+
+	e = extend(b, e, 0, 1, 0);
+	size = scale(b, &d, &e);
+	d = extend(b, d, 0, wide - n, 0);
+	e = extend(b, e, 0, wide - n, PAD);
+	x = solve_bidiagonal_leaves(b, tc_build_reshape(b, d, 2, blocks),
+				    tc_build_reshape(b, e, 2, blocks));
+	if (!left) {
+		for (unsigned i = 0; i < 2; i++)
+			ends[i] = tc_build_part(b, x.vectors, 1, i ? leaf - 1 : 0, 1);
+		x.vectors = tc_build_join(b, 2, ends, 1);
+		x.left = NULL;
+	}
+	join_all(b, &x, d, e, leaf, wide);
+	order(b, &x, keys_of(b, x.values, true, PAD / 2), n);
+	*values = scale_back(b, without_dust(b, x.values), size);
+	if (!left)
+		return;
+	*left = tc_build_part(b, x.left, 1, 0, n);
+	*right = tc_build_part(b, x.vectors, 1, 0, n);
 }

@@ -206,11 +206,10 @@ struct tc_scaled tc_linalg_scale(const struct tc_build *b, struct tc_value *a)
 
 void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_value **rows)
 {
-	const struct tc_type *t = (*keys)->type, *square;
+	const struct tc_type *t = (*keys)->type;
 	struct tc_value *in[2] = { *keys, NULL }, *pick, *arg[4];
 	const struct tc_type *types[2] = { t, tc_with_elem(b->c, t, ELEM_S32) };
 	struct tc_build inner = { .c = b->c, .where = b->where };
-	int64_t dim[] = { t->dim[0], t->dim[1], t->dim[1] };
 	struct tc_op *sort;
 
 	in[1] = tc_build_iota(b, types[1], 1);
@@ -224,13 +223,8 @@ void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_
 	pick = tc_build_compare(&inner, TC_CMP_LT, arg[0], arg[1]);
 	tc_build_return(&inner, 1, &pick);
 	tc_build_place(b, sort);
-	/* Row i of the result is row pick[i]: a product with a permutation. */
-	square = tc_tensor(b->c, ELEM_S32, 3, dim);
-	pick = tc_build_broadcast(b, tc_out(sort, 1), square, (const int64_t[]){ 0, 1 });
-	pick = tc_build_compare(b, TC_CMP_EQ, tc_build_iota(b, square, 2), pick);
-	pick = tc_build_convert(b, pick, (enum elem)(*rows)->type->elem);
 	*keys = tc_out(sort, 0);
-	*rows = tc_linalg_times(b, pick, *rows);
+	*rows = tc_build_rows(b, *rows, tc_out(sort, 1));
 }
 
 /* Types that the sums of a factorisation are worth doing in. */

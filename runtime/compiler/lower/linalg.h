@@ -60,8 +60,10 @@ struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value
  * column is [batch, 1, rows], j a scalar of s32. qr.c
  */
 struct tc_reflection {
-	struct tc_value *tau, *beta;	/* [batch, 1]; beta, real, is what becomes of the j-th */
-	struct tc_value *v;		/* below the j-th, where it is 1; zeros elsewhere */
+	struct tc_value *tau;		/* [batch, 1] */
+	struct tc_value *v;		/* zeros before the j-th, which is 1 */
+	/* As LAPACK leaves it: as it was before the j-th, which becomes a real number, and v below. */
+	struct tc_value *column;
 };
 struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
 					  struct tc_value *j);
@@ -77,18 +79,24 @@ struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
 /*
  * A Hermitian matrix as Q T Q^H: the diagonal [batch, n] of the tridiagonal T and what is beside
  * it, both real, and Q's reflections as those of a QR of all rows but the first. n: 2 or more.
- * And a square matrix as Q B P^H, B upper bidiagonal and real; Q's reflections as those of a QR.
- * condense.c
+ * And a square matrix as Q B P^H, B upper bidiagonal and real; Q's reflections as those of a QR,
+ * P's as those of a QR of all rows but the first. condense.c
  */
 struct tc_condensed {
 	struct tc_value *d, *e;		/* [batch, n], [batch, n - 1] */
 	struct tc_value *a, *taus;	/* [batch, k, k], [batch, k]; k is n - 1 of T, n of B */
+	struct tc_value *right, *right_taus;	/* of B: [batch, k, k], [batch, k]; k is n - 1 */
 };
 struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a);
 struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_value *a);
 /* Eigenvalues [batch, n] of such a T, in no order, and its vectors as columns. divide.c */
 void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
 		      struct tc_value **values, struct tc_value **vectors);
+/* Singular values of such a B, the largest first, and its vectors as columns; left: NULL for
+ * values alone. divide.c */
+void tc_linalg_divide_bidiagonal(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
+				 struct tc_value **values, struct tc_value **left,
+				 struct tc_value **right);
 
 void tc_decompose_qr(struct tc_ctx *c, struct tc_op *op);		/* qr.c */
 void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op);

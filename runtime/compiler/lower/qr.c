@@ -56,60 +56,96 @@ static enum elem wide_of(const struct tc_type *t)
 	return elem == ELEM_F32 ? ELEM_F64 : elem == ELEM_C64 ? ELEM_C128 : elem;
 }
 
-/*
- * For a column [batch, 1, rows] with alpha in row j and x below: beta = -sign(Re alpha)
- * |(alpha, x)|, tau = (beta - alpha) / beta, v = x / (alpha - beta). All zero below and a
- * real alpha: no reflection. |alpha - beta| is between the scaled column's norm and twice
- * that: its square is in range. Of single numbers the reflection is found in double ones, as
- * what is lost there is lost of its being unitary.
- */
-struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
-					  struct tc_value *j)
-{
-	const enum elem elem = (enum elem)column->type->elem;
-	const struct tc_type *t;
-	struct tc_value *zero = tc_build_number(b, column->type, 0), *alpha, *x, *p, *re;
-	struct tc_value *im = NULL, *rest, *none, *beta, *bottom, *ratio[2];
-	struct tc_reflection h;
+/* What a reflection is made of: alpha's parts and beta, [batch, 1] and real, im may be NULL; and
+ * whether there is none to make. */
+struct made_of {
+	struct tc_value *re, *im, *beta, *none;
+};
 
-	x = tc_build_select(b, at(b, column->type, 2, TC_CMP_GE, j), column, zero);
-	p = tc_linalg_power_along(b, x, 2);
-	x = tc_linalg_by(b, TC_DIVIDE, x, spread(b, p, x->type));
-	alpha = tc_build_select(b, at(b, x->type, 2, TC_CMP_EQ, j), x, zero);
-	alpha = tc_build_convert(b, tc_build_sum(b, alpha, 1u << 2), wide_of(x->type));
-	x = tc_build_select(b, at(b, x->type, 2, TC_CMP_GT, j), x, zero);
-	x = tc_build_convert(b, x, wide_of(x->type));
-	t = alpha->type;
-	re = tc_build_real(b, alpha);
-	zero = tc_build_number(b, re->type, 0);
+/* beta = -sign(Re alpha) |(alpha, x)|, where x is what is below. */
+static struct made_of find_beta(const struct tc_build *b, struct tc_value *alpha,
+				struct tc_value *x)
+{
+	struct made_of m = { .re = tc_build_real(b, alpha) };
+	struct tc_value *zero = tc_build_number(b, m.re->type, 0), *rest;
+
 	rest = tc_build_sum(b, tc_linalg_square(b, x), 1u << 2);
-	none = tc_build_compare(b, TC_CMP_EQ, rest, zero);
-	if (re->type != t) {
-		im = tc_build(b, TC_IMAG, re->type, 1, &alpha);
-		none = tc_build2(b, TC_AND, none, tc_build_compare(b, TC_CMP_EQ, im, zero));
+	m.none = tc_build_compare(b, TC_CMP_EQ, rest, zero);
+	if (m.re->type != alpha->type) {
+		m.im = tc_build(b, TC_IMAG, m.re->type, 1, &alpha);
+		m.none = tc_build2(b, TC_AND, m.none,
+				   tc_build_compare(b, TC_CMP_EQ, m.im, zero));
 	}
-	beta = tc_build2(b, TC_ADD, tc_linalg_square(b, alpha), rest);
-	beta = tc_build1(b, TC_SQRT, beta);
-	beta = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, re, zero), beta,
-			       tc_build1(b, TC_NEGATE, beta));
-	ratio[0] = tc_build2(b, TC_DIVIDE, tc_build2(b, TC_SUBTRACT, beta, re), beta);
-	ratio[1] = im ? tc_build1(b, TC_NEGATE, tc_build2(b, TC_DIVIDE, im, beta)) : NULL;
-	h.tau = tc_build_select(b, none, tc_build_number(b, t, 0),
-				compose(b, t, ratio[0], ratio[1]));
-	h.tau = tc_build_convert(b, h.tau, elem);
-	re = tc_build2(b, TC_SUBTRACT, re, beta);
+	m.beta = tc_build2(b, TC_ADD, tc_linalg_square(b, alpha), rest);
+	m.beta = tc_build1(b, TC_SQRT, m.beta);
+	m.beta = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, m.re, zero), m.beta,
+				 tc_build1(b, TC_NEGATE, m.beta));
+	return m;
+}
+
+/* (beta - alpha) / beta */
+static struct tc_value *find_tau(const struct tc_build *b, const struct made_of *m,
+				 const struct tc_type *t)
+{
+	struct tc_value *im = NULL, *re;
+
+	re = tc_build2(b, TC_DIVIDE, tc_build2(b, TC_SUBTRACT, m->beta, m->re), m->beta);
+	if (m->im)
+		im = tc_build1(b, TC_NEGATE, tc_build2(b, TC_DIVIDE, m->im, m->beta));
+	return tc_build_select(b, m->none, tc_build_number(b, t, 0), compose(b, t, re, im));
+}
+
+/* 1 / (alpha - beta) */
+static struct tc_value *find_factor(const struct tc_build *b, const struct made_of *m,
+				    const struct tc_type *t)
+{
+	struct tc_value *re = tc_build2(b, TC_SUBTRACT, m->re, m->beta), *im = m->im, *bottom;
+
 	bottom = tc_build2(b, TC_MULTIPLY, re, re);
 	if (im) {
 		bottom = tc_build2(b, TC_ADD, bottom, tc_build2(b, TC_MULTIPLY, im, im));
 		im = tc_build1(b, TC_NEGATE, tc_build2(b, TC_DIVIDE, im, bottom));
 	}
 	re = tc_build2(b, TC_DIVIDE, re, bottom);
-	h.v = tc_build_select(b, none, tc_build_number(b, t, 0), compose(b, t, re, im));
-	h.v = tc_build2(b, TC_MULTIPLY, x, spread(b, h.v, x->type));
-	h.v = tc_build_convert(b, h.v, elem);
-	beta = tc_build_select(b, none, tc_build_real(b, alpha), beta);
-	beta = tc_build_convert(b, beta, (enum elem)p->type->elem);
-	h.beta = tc_build_convert(b, tc_build2(b, TC_MULTIPLY, beta, p), elem);
+	return tc_build_select(b, m->none, tc_build_number(b, t, 0), compose(b, t, re, im));
+}
+
+/*
+ * For a column [batch, 1, rows] with alpha in row j and x below: beta, tau = (beta - alpha) /
+ * beta, v = x / (alpha - beta). All zero below and a real alpha: no reflection. |alpha - beta| is
+ * between the scaled column's norm and twice that: its square is in range. Of single numbers
+ * the reflection is found in double ones, as what is lost there is lost of its being unitary;
+ * these have room for all squares. tau comes last, so that what is before is one instruction.
+ */
+struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,
+					  struct tc_value *j)
+{
+	const enum elem elem = (enum elem)column->type->elem;
+	const struct tc_type *t = column->type;
+	struct tc_value *zero = tc_build_number(b, t, 0), *alpha, *x, *p = NULL, *beta, *is_j;
+	struct tc_value *is_below = at(b, t, 2, TC_CMP_GT, j);
+	struct tc_reflection h;
+	struct made_of m;
+
+	is_j = at(b, t, 2, TC_CMP_EQ, j);
+	x = tc_build_select(b, at(b, t, 2, TC_CMP_GE, j), column, zero);
+	if (wide_of(t) == elem) {
+		p = tc_linalg_power_along(b, x, 2);
+		x = tc_linalg_by(b, TC_DIVIDE, x, spread(b, p, t));
+	}
+	alpha = tc_build_sum(b, tc_build_select(b, is_j, x, zero), 1u << 2);
+	alpha = tc_build_convert(b, alpha, wide_of(t));
+	x = tc_build_convert(b, tc_build_select(b, is_below, x, zero), wide_of(t));
+	m = find_beta(b, alpha, x);
+	x = tc_build2(b, TC_MULTIPLY, x, spread(b, find_factor(b, &m, alpha->type), x->type));
+	h.v = tc_build_select(b, is_j, tc_build_number(b, t, 1), tc_build_convert(b, x, elem));
+	beta = tc_build_select(b, m.none, m.re, m.beta);
+	if (p)
+		beta = tc_build2(b, TC_MULTIPLY, beta, p);
+	beta = tc_build_convert(b, beta, elem);
+	h.column = tc_build_select(b, is_below, h.v, column);
+	h.column = tc_build_select(b, is_j, spread(b, beta, t), h.column);
+	h.tau = tc_build_convert(b, find_tau(b, &m, alpha->type), elem);
 	return h;
 }
 
@@ -118,16 +154,12 @@ struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_va
 static void qr_column(const struct tc_build *b, struct tc_value *j, struct tc_value **state,
 		      void *arg)
 {
-	struct tc_value *a = state[0], *column = tc_build_take(b, a, 1, j, 1), *v, *w, *is_j;
-	const struct tc_type *t = column->type, *all = a->type, *taus = state[1]->type;
-	struct tc_reflection h = tc_linalg_reflection(b, column, j);
+	struct tc_value *a = state[0], *v, *w;
+	const struct tc_type *all = a->type, *taus = state[1]->type;
+	struct tc_reflection h = tc_linalg_reflection(b, tc_build_take(b, a, 1, j, 1), j);
 
 	(void)arg;
-	is_j = at(b, t, 2, TC_CMP_EQ, j);
-	v = tc_build_select(b, is_j, tc_build_number(b, t, 1), h.v);
-	column = tc_build_select(b, at(b, t, 2, TC_CMP_GT, j), h.v, column);
-	column = tc_build_select(b, is_j, spread(b, h.beta, t), column);
-	v = spread(b, v, all);
+	v = spread(b, h.v, all);
 	w = tc_build_sum(b, tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, v), a), 1u << 2);
 	w = tc_build2(b, TC_MULTIPLY, w, tc_build_broadcast(b, tc_build_conjugate(b, h.tau),
 							    w->type, by_column));
@@ -136,7 +168,7 @@ static void qr_column(const struct tc_build *b, struct tc_value *j, struct tc_va
 	w = tc_build2(b, TC_MULTIPLY, spread(b, w, all), v);
 	/* Columns before j are as they were, whatever v is. */
 	w = tc_build_select(b, at(b, all, 1, TC_CMP_GT, j), tc_build2(b, TC_SUBTRACT, a, w), a);
-	state[0] = tc_build_select(b, at(b, all, 1, TC_CMP_EQ, j), spread(b, column, all), w);
+	state[0] = tc_build_select(b, at(b, all, 1, TC_CMP_EQ, j), spread(b, h.column, all), w);
 	state[1] = tc_build_select(b, at(b, taus, 1, TC_CMP_EQ, j),
 				   tc_build_broadcast(b, h.tau, taus, by_column), state[1]);
 }

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c). The vectors of
- * B are those of the tridiagonal matrix that has B's two diagonals in turn beside a diagonal
- * of zeros (Golub and Kahan, 1965): of a value s or -s its eigenvector (divide.c) has the right
- * vector's numbers and the left one's, in turn. Where s is as small as rounding errors the
- * two mix; a QR from the largest value on takes that out, as it completes the vectors of a
- * matrix without full rank. The right vectors and the values are found anew, from the QR of
- * R^H U = V S.
+ * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c), whose values and
+ * vectors come from those of its halves (divide.c). What of A stands between a left vector and its
+ * right one is the value.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +11,7 @@
 
 struct svd {
 	struct tc_value *s;	/* [batch, n], descending */
-	struct tc_value *u, *vh;
+	struct tc_value *u, *v;	/* as columns */
 };
 
 /* Rounding may exchange values that are nearly the same: each is at most those before. */
@@ -28,23 +24,6 @@ static struct tc_value *descend(const struct tc_build *b, struct tc_value *s)
 	x = tc_build_select(b, tc_build_where(b, t, TC_CMP_GE), x,
 			    tc_build_number(b, t, INFINITY));
 	return tc_build_fold(b, TC_MINIMUM, x, INFINITY, 1u << 2);
-}
-
-/* The rows' norms, from the largest on, and with them the rows of y and vectors. */
-static struct tc_value *order(const struct tc_build *b, struct tc_value **y,
-			      struct tc_value **vectors)
-{
-	struct tc_value *norm = tc_build_sum(b, tc_linalg_square(b, *y), 1u << 2), *both[2], *all;
-	int64_t n = (*y)->type->dim[2];
-
-	norm = tc_build1(b, TC_NEGATE, norm);
-	both[0] = *y;
-	both[1] = *vectors;
-	all = tc_build_join(b, 2, both, 2);
-	tc_linalg_sort(b, &norm, &all);
-	*y = tc_build_part(b, all, 2, 0, n);
-	*vectors = tc_build_part(b, all, 2, n, n);
-	return tc_build1(b, TC_SQRT, tc_build1(b, TC_ABS, norm));
 }
 
 /* x [batch, n, n] with zeros below, and ones on the diagonal behind. */
@@ -63,43 +42,44 @@ static struct tc_value *extend(const struct tc_build *b, struct tc_value *x, int
 	return tc_build_select(b, is_new, tc_linalg_identity(b, x->type), x);
 }
 
-/* The left vectors of a bidiagonal matrix as columns, from the largest value on. */
-static struct tc_value *left_of_bidiagonal(const struct tc_build *b, struct tc_value *d,
-					   struct tc_value *e)
+/* Of single numbers. */
+static struct svd solve_numbers(const struct tc_build *b, struct tc_value *a)
 {
-	const enum elem elem = (enum elem)d->type->elem;
-	int64_t batch = d->type->dim[0], n = d->type->dim[1];
-	const int64_t none[] = { 0, 0 }, one[] = { 0, 1 }, column[] = { batch, n, 1 };
-	const int64_t flat[] = { batch, 2 * n }, pairs[] = { batch, n, 2, 2 * n };
-	const int64_t half[] = { batch, n, 2 * n };
-	struct tc_value *both[2], *zero, *values, *x, *taus;
+	const struct tc_type *t = a->type;
+	struct svd d = { NULL };
+	struct tc_value *s = tc_build1(b, TC_SQRT, tc_linalg_square(b, a)), *none;
 
-	zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0);
-	both[0] = tc_build_reshape(b, d, 3, column);
-	both[1] = tc_build_reshape(b, tc_build_pad(b, e, zero, none, one, none), 3, column);
-	x = tc_build_reshape(b, tc_build_join(b, 2, both, 2), 2, flat);
-	zero = tc_build_number(b, x->type, 0);
-	tc_linalg_divide(b, zero, tc_build_part(b, x, 1, 0, 2 * n - 1), &values, &x);
-	x = tc_build_part(b, tc_build_reshape(b, x, 4, pairs), 2, 1, 1);
-	x = tc_build_turn(b, tc_build_reshape(b, x, 3, half));
-	tc_linalg_sort(b, &values, &x);	/* the negatives: with the same left vectors */
-	x = tc_build_turn(b, tc_build_part(b, x, 1, 0, n));
-	tc_linalg_qr(b, &x, &taus);
-	return tc_linalg_unitary(b, x, taus);
+	none = tc_build_compare(b, TC_CMP_EQ, s, tc_build_number(b, s->type, 0));
+	d.u = tc_build_select(b, none, tc_build_number(b, t, 1), tc_linalg_by(b, TC_DIVIDE, a, s));
+	d.s = tc_build_reshape(b, s, 2, t->dim);
+	d.v = tc_build_number(b, t, 1);
+	return d;
 }
 
-/* The left vectors of a square matrix, in that order but for rounding errors. */
-static struct tc_value *left_vectors(const struct tc_build *b, struct tc_value *r)
+/* Of a square matrix. */
+static struct svd solve_square(const struct tc_build *b, struct tc_value *a, bool vectors)
 {
+	const enum elem elem = (enum elem)a->type->elem;
+	int64_t n = a->type->dim[1];
+	struct tc_value *part[2], *x;
 	struct tc_condensed t;
-	struct tc_value *x;
+	struct svd d = { NULL };
 
-	if (r->type->dim[1] == 1)
-		return tc_linalg_identity(b, r->type);
-	t = tc_linalg_bidiagonal(b, r);
-	x = left_of_bidiagonal(b, t.d, t.e);
-	x = tc_build_convert(b, x, (enum elem)r->type->elem);
-	return tc_linalg_reflections(b, t.a, t.taus, x);
+	if (n == 1)
+		return solve_numbers(b, a);
+	t = tc_linalg_bidiagonal(b, a);
+	tc_linalg_divide_bidiagonal(b, t.d, t.e, &d.s, vectors ? &d.u : NULL, &d.v);
+	if (!vectors)
+		return d;
+	d.u = tc_linalg_reflections(b, t.a, t.taus, tc_build_convert(b, d.u, elem));
+	x = tc_build_convert(b, d.v, elem);
+	part[0] = tc_build_part(b, x, 1, 0, 1);
+	part[1] = tc_linalg_reflections(b, t.right, t.right_taus, tc_build_part(b, x, 1, 1, n - 1));
+	d.v = tc_build_join(b, 2, part, 1);
+	x = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, d.u), tc_linalg_times(b, a, d.v));
+	d.s = tc_build_real(b, tc_build_sum(b, x, 1u << 1));
+	d.s = descend(b, tc_build1(b, TC_ABS, d.s));
+	return d;
 }
 
 /* A's rows that a QR leaves above the diagonal. */
@@ -113,36 +93,17 @@ static struct tc_value *triangle_of(const struct tc_build *b, struct tc_value *a
 /* Of [batch, m, n], m >= n, that is scaled. */
 static struct svd solve(const struct tc_build *b, struct tc_value *a, bool vectors, bool full)
 {
-	const struct tc_type *t = a->type;
-	int64_t m = t->dim[1], n = t->dim[2], one[] = { t->dim[0], n, 1 };
-	struct tc_value *r = a, *taus = NULL, *rows, *y, *sign, *w, *zero;
-	struct svd d = { NULL };
+	int64_t m = a->type->dim[1], n = a->type->dim[2];
+	struct tc_value *r = a, *taus = NULL;
+	struct svd d;
 
 	if (m > n) {
 		tc_linalg_qr(b, &a, &taus);
 		r = triangle_of(b, a);
 	}
-	rows = tc_linalg_adjoint(b, left_vectors(b, r));
-	y = tc_linalg_times(b, rows, r);
-	d.s = order(b, &y, &rows);
-	if (!vectors)
-		return d;
-	w = tc_linalg_adjoint(b, y);
-	d.u = extend(b, tc_linalg_adjoint(b, rows), m, full ? m : n);
-	if (taus)
-		d.u = tc_linalg_reflections(b, a, taus, d.u);
-	tc_linalg_qr(b, &w, &taus);
-	d.vh = tc_linalg_unitary(b, w, taus);
-	d.vh = tc_linalg_adjoint(b, d.vh);
-	d.s = tc_build_real(b, tc_linalg_diagonal(b, w));
-	zero = tc_build_number(b, d.s->type, 0);
-	sign = tc_build_select(b, tc_build_compare(b, TC_CMP_LT, d.s, zero),
-			       tc_build_number(b, d.s->type, -1),
-			       tc_build_number(b, d.s->type, 1));
-	sign = tc_build_convert(b, tc_build_reshape(b, sign, 3, one), (enum elem)t->elem);
-	d.vh = tc_build2(b, TC_MULTIPLY, d.vh, tc_build_broadcast(b, sign, d.vh->type,
-							(const int64_t[]){ 0, 1, 2 }));
-	d.s = descend(b, tc_build1(b, TC_ABS, d.s));
+	d = solve_square(b, r, vectors);
+	if (taus && vectors)
+		d.u = tc_linalg_reflections(b, a, taus, extend(b, d.u, m, full ? m : n));
 	return d;
 }
 
@@ -190,19 +151,16 @@ static struct svd solve_any(const struct tc_build *b, struct tc_value *a, bool v
 	bool wide = a->type->dim[1] < a->type->dim[2];
 	struct tc_scaled scaled = tc_linalg_scale(b, wide ? tc_linalg_adjoint(b, a) : a);
 	struct svd d = solve(b, scaled.x, vectors, full);
-	struct tc_value *u;
+	struct tc_value *u, *v;
 
 	d.s = tc_linalg_by(b, TC_MULTIPLY, d.s, scaled.scale);
 	d.s = tc_linalg_spoil(b, d.s, scaled.is_finite);
 	if (!vectors)
 		return d;
 	u = tc_linalg_spoil(b, d.u, scaled.is_finite);
-	d.u = u;
-	d.vh = tc_linalg_spoil(b, d.vh, scaled.is_finite);
-	if (wide) {
-		d.u = tc_linalg_adjoint(b, d.vh);
-		d.vh = tc_linalg_adjoint(b, u);
-	}
+	v = tc_linalg_spoil(b, d.v, scaled.is_finite);
+	d.u = wide ? v : u;
+	d.v = wide ? u : v;
 	return d;
 }
 
@@ -215,8 +173,8 @@ static struct svd solve_empty(const struct tc_build *b, const struct tc_op *op)
 
 		d.u = tc_build_number(b, u, 0);
 		d.u = tc_linalg_identity(b, tc_build_matrices(b, d.u)->type);
-		d.vh = tc_build_number(b, vh, 0);
-		d.vh = tc_linalg_identity(b, tc_build_matrices(b, d.vh)->type);
+		d.v = tc_build_number(b, vh, 0);
+		d.v = tc_linalg_identity(b, tc_build_matrices(b, d.v)->type);
 	}
 	return d;
 }
@@ -231,7 +189,7 @@ void tc_decompose_svd(struct tc_ctx *c, struct tc_op *op)
 	d = a->type->count ? solve_any(&b, a, vectors, full) : solve_empty(&b, op);
 	results[0] = d.s;
 	results[1] = d.u;
-	results[2] = d.vh;
+	results[2] = vectors ? tc_linalg_adjoint(&b, d.v) : NULL;
 	for (unsigned i = 0; i < op->n_results; i++) {
 		const struct tc_type *t = tc_out(op, i)->type;
 
