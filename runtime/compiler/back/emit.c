@@ -88,6 +88,22 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 		tc_note_held(e, &carried[j], tc_in(end, j)->type);
 }
 
+/* What a turn leaves in a carried value is best made in its place; and so is what updates of a
+ * part of it begin with. */
+static void wish_for_carried(struct emit *e, const struct tc_block *body, unsigned j,
+			     const struct home *carried)
+{
+	const struct tc_value *v = tc_in(body->last, j);
+	struct buffer *old = e->homes[body->args[j]->id].buf;
+
+	while (v->def && v->def->block == body && v->def->op != TC_CONSTANT) {
+		tc_wish(e, v, &(struct home){ .buf = old, .offset = carried->offset }, old);
+		if (v->def->op != TC_DYNAMIC_UPDATE_SLICE)
+			break;
+		v = tc_in(v->def, 0);
+	}
+}
+
 static void emit_while(struct emit *e, const struct tc_op *op)
 {
 	struct tc_block *cond = op->regions[0].block, *body = op->regions[1].block;
@@ -113,17 +129,9 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 		set_argument(e, cond->args[j], &carried[j], last);
 		set_argument(e, body->args[j], &carried[j], last);
 	}
-	for (unsigned j = 0; j < op->n_operands; j++) {
-		const struct tc_value *v = tc_in(body->last, j);
-
-		if (carried[j].buf && v->def && v->def->block == body &&
-		    v->def->op != TC_CONSTANT) {
-			struct buffer *old = e->homes[body->args[j]->id].buf;
-
-			tc_wish(e, v, &(struct home){ .buf = old,
-						      .offset = carried[j].offset }, old);
-		}
-	}
+	for (unsigned j = 0; j < op->n_operands; j++)
+		if (carried[j].buf)
+			wish_for_carried(e, body, j, &carried[j]);
 	tc_bind(e, top);
 	tc_emit_block(e, cond);
 	e->op = op;

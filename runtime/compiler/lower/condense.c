@@ -10,7 +10,7 @@
  */
 #include "runtime/compiler/lower/linalg.h"
 
-enum { PANEL = 16, PARTS = 6 };
+enum { PANEL = 8, PARTS = 6 };
 
 /* Dims of what is one number for each row, and of a row for all; in [batch, rows, n]. */
 static const int64_t by_row[] = { 0, 1 }, as_is[] = { 0, 1, 2 };

@@ -522,20 +522,47 @@ static void join_all(const struct tc_build *b, struct halves *x, struct tc_value
 }
 
 /* Blocks of single numbers. */
-static struct halves begin(const struct tc_build *b, struct tc_value *d, bool is_bidiagonal)
+static struct halves begin(const struct tc_build *b, struct tc_value *d)
 {
 	int64_t n = d->type->dim[0] * d->type->dim[1];
 	const int64_t numbers[] = { n, 1 }, vectors[] = { n, 1, 1 };
-	struct halves x = { .is_bidiagonal = is_bidiagonal };
+	struct halves x = { .values = tc_build_reshape(b, d, 2, numbers) };
 
 	x.vectors = tc_build_number(b, tc_tensor(b->c, (enum elem)d->type->elem, 3, vectors), 1);
-	if (is_bidiagonal) {
-		x.left = x.vectors;
-		x.values = tc_build_number(b, d->type, 0);
-		x.values = tc_build_reshape(b, x.values, 2, numbers);
-	} else {
-		x.values = tc_build_reshape(b, d, 2, numbers);
-	}
+	return x;
+}
+
+/* Bidiagonal blocks of two: a row d, e, whose length is the value, and none. */
+static struct halves begin_bidiagonal(const struct tc_build *b, struct tc_value *d,
+				      struct tc_value *e)
+{
+	int64_t n = d->type->dim[0] * d->type->dim[1] / 2;
+	const int64_t rows[] = { n, 1, 2 }, square[] = { n, 2, 2 };
+	struct halves x = { .is_bidiagonal = true };
+	struct tc_value *length, *none, *part[2];
+
+	d = between(b, d, 1);
+	e = between(b, e, 1);
+	length = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, d, d),
+			   tc_build2(b, TC_MULTIPLY, e, e));
+	length = tc_build1(b, TC_SQRT, length);
+	none = tc_build_compare(b, TC_CMP_EQ, length, tc_build_number(b, length->type, 0));
+	part[0] = length;
+	part[1] = tc_build_number(b, length->type, 0);
+	x.values = tc_build_join(b, 2, part, 1);
+	d = tc_build_select(b, none, tc_build_number(b, d->type, 1),
+			    tc_build2(b, TC_DIVIDE, d, length));
+	e = tc_build_select(b, none, tc_build_number(b, e->type, 0),
+			    tc_build2(b, TC_DIVIDE, e, length));
+	part[0] = d;
+	part[1] = tc_build1(b, TC_NEGATE, e);
+	x.vectors = tc_build_reshape(b, tc_build_join(b, 2, part, 1), 3, rows);
+	part[0] = e;
+	part[1] = d;
+	part[1] = tc_build_reshape(b, tc_build_join(b, 2, part, 1), 3, rows);
+	part[0] = x.vectors;
+	x.vectors = tc_build_join(b, 2, part, 1);
+	x.left = tc_linalg_identity(b, tc_tensor(b->c, (enum elem)d->type->elem, 3, square));
 	return x;
 }
 
@@ -563,7 +590,7 @@ static struct halves solve_leaves(const struct tc_build *b, struct tc_value *d,
 
 	d = extend(b, d, 0, wide - size, PAD_OF_LEAVES);
 	e = extend(b, tc_build_part(b, e, 1, 0, size - 1), 0, wide - size + 1, 0);
-	x = begin(b, d, false);
+	x = begin(b, d);
 	join_all(b, &x, d, e, 1, wide);
 	x.values = tc_build_part(b, x.values, 1, 0, size);
 	x.vectors = corner(b, x.vectors, size);
@@ -627,19 +654,19 @@ void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_va
 static void order(const struct tc_build *b, struct halves *x, struct tc_value *keys, int64_t n)
 {
 	int64_t wide = keys->type->dim[1];
-	const int64_t row[] = { keys->type->dim[0], 1, wide };
+	const int64_t column[] = { keys->type->dim[0], wide, 1 };
 	struct tc_value *part[3], *all;
 	unsigned parts = 2;
 
-	part[0] = tc_build_reshape(b, x->values, 3, row);
-	part[1] = x->vectors;
+	part[0] = tc_build_reshape(b, x->values, 3, column);
+	part[1] = tc_build_turn(b, x->vectors);
 	if (x->left)
-		part[parts++] = x->left;
-	all = tc_build_turn(b, tc_build_join(b, parts, part, 1));
+		part[parts++] = tc_build_turn(b, x->left);
+	all = tc_build_join(b, parts, part, 2);
 	tc_linalg_sort(b, &keys, &all);
 	all = tc_build_turn(b, tc_build_part(b, all, 1, 0, n));
 	x->values = tc_build_reshape(b, tc_build_part(b, all, 1, 0, 1), 2,
-				     (int64_t[]){ row[0], n });
+				     (int64_t[]){ column[0], n });
 	if (x->left)
 		x->left = tc_build_part(b, all, 1, 1 + x->vectors->type->dim[1], wide);
 	x->vectors = tc_build_part(b, all, 1, 1, x->vectors->type->dim[1]);
@@ -676,8 +703,8 @@ static struct halves solve_bidiagonal_leaves(const struct tc_build *b, struct tc
 
 	d = extend(b, tc_build_part(b, d, 1, 0, size - 1), 0, wide - size + 1, 0);
 	e = extend(b, tc_build_part(b, e, 1, 0, size - 1), 0, wide - size + 1, PAD_OF_LEAVES);
-	x = begin(b, d, true);
-	join_all(b, &x, d, e, 1, wide);
+	x = begin_bidiagonal(b, d, e);
+	join_all(b, &x, d, e, 2, wide);
 	if (wide == size)
 		return x;
 	order(b, &x, keys_of(b, x.values, false, PAD_OF_LEAVES / 2), size);

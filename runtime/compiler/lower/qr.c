@@ -197,18 +197,66 @@ static struct tc_value *across(const struct tc_build *b, struct tc_value *x, str
 	return tc_build_dot(b, tc_build_conjugate(b, x), y, 1, 1, 1);
 }
 
+/*
+ * Of l [batch, w, w], w a multiple of 2 s, what is left of each second block of s on the diagonal
+ * and below the one before it: [batch w / 2 s, s, s]. `run` is l as a run of elements, a row of
+ * zeros behind it: two blocks further are 2 s rows and 2 s elements.
+ */
+static struct tc_value *below_blocks(const struct tc_build *b, struct tc_value *run, int64_t w,
+				     int64_t s)
+{
+	int64_t batch = run->type->dim[0], pairs = w / (2 * s);
+	const int64_t cut[] = { batch, pairs, 2 * s * (w + 1) }, rows[] = { batch * pairs, s, w };
+
+	run = tc_build_part(b, tc_build_reshape(b, run, 3, cut), 2, s * w, s * w);
+	return tc_build_part(b, tc_build_reshape(b, run, 3, rows), 2, 0, s);
+}
+
+/* (I + L)^-1, L what is below the diagonal of l [batch, w, w]: that of each two blocks from
+ * theirs, [x 0; -y l x y]. */
+static struct tc_value *invert_below(const struct tc_build *b, struct tc_value *l)
+{
+	const enum elem elem = (enum elem)l->type->elem;
+	int64_t batch = l->type->dim[0], w = l->type->dim[1], wide = 1;
+	const int64_t none[] = { 0, 0, 0 };
+	struct tc_value *zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0), *x[2], *part[2];
+	struct tc_value *all, *below;
+
+	while (wide < w)
+		wide *= 2;
+	l = tc_build_pad(b, l, zero, none, (int64_t[]){ 0, wide - w + 1, wide - w }, none);
+	l = tc_build_reshape(b, l, 2, (int64_t[]){ batch, (wide + 1) * wide });
+	all = tc_build_number(b, tc_tensor(b->c, elem, 3, (int64_t[]){ batch * wide, 1, 1 }), 1);
+	for (int64_t s = 1; s < wide; s *= 2) {
+		const int64_t pairs = batch * wide / (2 * s), four[] = { pairs, 2, s, s };
+		const int64_t one[] = { pairs, s, s };
+
+		all = tc_build_reshape(b, all, 4, four);
+		for (unsigned i = 0; i < 2; i++)
+			x[i] = tc_build_reshape(b, tc_build_part(b, all, 1, i, 1), 3, one);
+		below = below_blocks(b, l, wide, s);
+		if (s > 1)
+			below = tc_linalg_times(b, tc_linalg_times(b, x[1], below), x[0]);
+		below = tc_build1(b, TC_NEGATE, below);
+		part[0] = tc_build_join(b, 2, (struct tc_value *[]){ x[0],
+						tc_build_number(b, x[0]->type, 0) }, 2);
+		part[1] = tc_build_join(b, 2, (struct tc_value *[]){ below, x[1] }, 2);
+		all = tc_build_join(b, 2, part, 1);
+	}
+	return tc_build_part(b, tc_build_part(b, all, 1, 0, w), 2, 0, w);
+}
+
 /* T: its inverse is 1 / taus on the diagonal and V^H V above it. So with D = diag(taus) and S
- * what is above, (I + S D)^T T^T = D, where taus may be zero. */
+ * what is above, T^T = (I + S D)^-T D, where taus may be zero. */
 static struct tc_value *join_reflections(const struct tc_build *b, struct tc_value *v,
 					 struct tc_value *taus)
 {
-	struct tc_value *g = tc_build_turn(b, across(b, v, v)), *d, *t;
+	struct tc_value *g = tc_build_turn(b, across(b, v, v)), *t;
 
 	t = tc_build_broadcast(b, taus, g->type, by_column);
-	d = tc_build_select(b, tc_build_where(b, g->type, TC_CMP_EQ), t,
-			    tc_build_number(b, g->type, 0));
-	t = tc_linalg_solve_below(b, tc_build2(b, TC_MULTIPLY, g, t), d);
-	return tc_build_turn(b, t);
+	g = invert_below(b, tc_build2(b, TC_MULTIPLY, g, t));
+	t = tc_build_broadcast(b, taus, g->type, (const int64_t[]){ 0, 2 });
+	return tc_build_turn(b, tc_build2(b, TC_MULTIPLY, g, t));
 }
 
 /* (I - V T V^H) x, or with T^H */
@@ -325,7 +373,7 @@ static struct tc_value *precede(const struct tc_build *b, struct tc_value *x, in
 /*
  * Blocks of reflections apply from the last one to the first. The first row that one changes is
  * that of its first reflection: of an identity (x is NULL) what was not reached yet does not
- * have to be there. One block of single numbers is worth double ones: V and taus may be
+ * have to be there. There one block of single numbers is worth double ones: V and taus may be
  * anybody's, and what is no reflection cancels digits.
  */
 static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
@@ -334,8 +382,8 @@ static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
 	int64_t m = a->type->dim[1], n = a->type->dim[2], k = taus->type->dim[1], from, w;
 	const int64_t rest[] = { a->type->dim[0], m - k, n - k };
 	const enum elem elem = (enum elem)a->type->elem;
-	const enum elem work = k <= BLOCK ? wide_of(a->type) : elem;
 	bool is_identity = !x;
+	const enum elem work = is_identity && k <= BLOCK ? wide_of(a->type) : elem;
 	struct tc_value *v, *t, *part[2];
 
 	a = tc_build_convert(b, a, work);
