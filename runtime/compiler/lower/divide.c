@@ -3,7 +3,7 @@
  * Eigenvectors of real symmetric tridiagonal matrices by halves (Cuppen, 1981): without what
  * couples two halves, the matrix is theirs; with it, T = Q (D + z z^T) Q^T, where D and Q are
  * the halves' eigenvalues and vectors. The eigenvalues of D + z z^T are the roots of f(x) = 1 +
- * sum of z_j^2 / (d_j - x), one between each d and the next. Halves are halved down to single
+ * sum of z_j^2 / (d_j - x), one between each d and the next. Halves are halved down to two
  * numbers, and all pairs of one size are joined at once.
  *
  * And singular vectors of real upper bidiagonal ones (Gu and Eisenstat, 1995): the first half's
@@ -108,18 +108,34 @@ static struct tc_value *apart(const struct joining *g, struct tc_value *from)
 	return tc_build2(g->b, TC_SUBTRACT, by_j(g, g->d), by_k(g, from));
 }
 
-/* f, at `origin` + x: far is d_j - origin_k. */
-static struct tc_value *secular(const struct joining *g, struct tc_value *far,
-				struct tc_value *origin, struct tc_value *x)
-{
-	struct tc_value *terms = tc_build2(g->b, TC_SUBTRACT, far, by_k(g, x)), *sums;
+/* What f is of, about an origin for each k: [j, pair, k], so that none has to be spread again for
+ * each x. */
+struct about {
+	struct tc_value *far, *near;	/* d_j - origin_k, and the sum, of bidiagonal matrices */
+	struct tc_value *square;
+};
 
-	if (g->is_bidiagonal) {
-		sums = by_k(g, tc_build2(g->b, TC_ADD, origin, x));
-		sums = tc_build2(g->b, TC_ADD, by_j(g, g->d), sums);
-		terms = tc_build2(g->b, TC_MULTIPLY, terms, sums);
-	}
-	terms = tc_build2(g->b, TC_DIVIDE, by_j(g, g->square), terms);
+static struct about about(const struct joining *g, struct tc_value *origin)
+{
+	struct about f = { .far = apart(g, origin) };
+
+	if (g->is_bidiagonal)
+		f.near = tc_build2(g->b, TC_ADD, by_j(g, g->d), by_k(g, origin));
+	/* A maximum, as a broadcast alone would be a view. */
+	f.square = tc_build2(g->b, TC_MAXIMUM, by_j(g, g->square), number_of_all(g, 0));
+	return f;
+}
+
+/* f, at the origin + x. */
+static struct tc_value *secular(const struct joining *g, const struct about *f,
+				struct tc_value *x)
+{
+	struct tc_value *terms = tc_build2(g->b, TC_SUBTRACT, f->far, by_k(g, x));
+
+	if (f->near)
+		terms = tc_build2(g->b, TC_MULTIPLY, terms,
+				  tc_build2(g->b, TC_ADD, f->near, by_k(g, x)));
+	terms = tc_build2(g->b, TC_DIVIDE, f->square, terms);
 	return tc_build2(g->b, TC_ADD, sum(g, terms), number(g, 1));
 }
 
@@ -160,9 +176,10 @@ static void find_heads(struct joining *g)
 static struct tc_value *find_origins(struct joining *g)
 {
 	const struct tc_build *b = g->b;
-	struct tc_value *next, *is_last, *half, *total, *is_right, *far = apart(g, g->d);
+	struct tc_value *next, *is_last, *half, *total, *is_right;
+	struct about f = about(g, g->d);
 
-	next = tc_build_select(b, tc_build_compare(b, TC_CMP_GT, far, number_of_all(g, 0)),
+	next = tc_build_select(b, tc_build_compare(b, TC_CMP_GT, f.far, number_of_all(g, 0)),
 			       by_j(g, g->d), number_of_all(g, INFINITY));
 	next = fold(g, TC_MINIMUM, next, INFINITY);
 	is_last = tc_build_compare(b, TC_CMP_EQ, next, number(g, INFINITY));
@@ -172,7 +189,7 @@ static struct tc_value *find_origins(struct joining *g)
 		total = tc_build1(b, TC_SQRT, total);
 	half = tc_build2(b, TC_MULTIPLY, tc_build2(b, TC_SUBTRACT, next, g->d), number(g, 0.5));
 	half = tc_build_select(b, is_last, total, half);
-	is_right = tc_build_compare(b, TC_CMP_LT, secular(g, far, g->d, half), number(g, 0));
+	is_right = tc_build_compare(b, TC_CMP_LT, secular(g, &f, half), number(g, 0));
 	is_right = tc_build2(b, TC_AND, is_right, tc_build1(b, TC_NOT, is_last));
 	g->origin = tc_build_select(b, is_right, next, g->d);
 	g->side = tc_build_select(b, is_right, number(g, -1), number(g, 1));
@@ -181,7 +198,7 @@ static struct tc_value *find_origins(struct joining *g)
 
 struct bisection {
 	const struct joining *g;
-	struct tc_value *far;		/* d_j - origin_k */
+	struct about f;
 	struct tc_value *least, *most;	/* |tau| */
 };
 
@@ -193,7 +210,7 @@ static struct tc_value *at_distance(const struct bisection *s, const struct tc_b
 
 	g.b = b;
 	t = tc_build2(b, TC_MULTIPLY, g.side, t);
-	return tc_build2(b, TC_MULTIPLY, secular(&g, s->far, g.origin, t), g.side);
+	return tc_build2(b, TC_MULTIPLY, secular(&g, &s->f, t), g.side);
 }
 
 /* state: the bits of |tau| at least, and at most. */
@@ -261,7 +278,7 @@ static void find_roots(struct joining *g)
 	struct bisection s = { .g = g, .most = find_origins(g) };
 	struct tc_loop loop = { .n = is_single ? 12 : 13, .body = bisect, .arg = &s };
 
-	s.far = apart(g, g->origin);
+	s.f = about(g, g->origin);
 	state[0] = least_distance(g);
 	state[1] = s.most;
 	for (unsigned i = 0; i < 2; i++)
@@ -521,23 +538,53 @@ static void join_all(const struct tc_build *b, struct halves *x, struct tc_value
 		join(b, x, x->is_bidiagonal ? between(b, d, from) : NULL, between(b, e, from));
 }
 
-/* Blocks of single numbers. */
-static struct halves begin(const struct tc_build *b, struct tc_value *d)
+/* [x, y; z, w] of numbers [n, 1] each. */
+static struct tc_value *square_of(const struct tc_build *b, struct tc_value *x, struct tc_value *y,
+				  struct tc_value *z, struct tc_value *w)
 {
-	int64_t n = d->type->dim[0] * d->type->dim[1];
-	const int64_t numbers[] = { n, 1 }, vectors[] = { n, 1, 1 };
-	struct halves x = { .values = tc_build_reshape(b, d, 2, numbers) };
+	struct tc_value *part[] = { x, y, z, w };
+	const int64_t square[] = { x->type->dim[0], 2, 2 };
 
-	x.vectors = tc_build_number(b, tc_tensor(b->c, (enum elem)d->type->elem, 3, vectors), 1);
-	return x;
+	return tc_build_reshape(b, tc_build_join(b, 4, part, 1), 3, square);
+}
+
+/* Blocks of two, d of which e was taken from: by Jacobi's rotation, of the smaller angle. */
+static struct halves begin(const struct tc_build *b, struct tc_value *d, struct tc_value *e)
+{
+	const int64_t numbers[] = { d->type->dim[0] * d->type->dim[1] / 2, 1 };
+	const struct tc_type *t = tc_tensor(b->c, (enum elem)d->type->elem, 2, numbers);
+	struct tc_value *x[2], *by, *tan, *cos, *sin, *e_size, *none;
+	struct halves h = { NULL };
+
+	e = between(b, e, 1);
+	e_size = tc_build1(b, TC_ABS, e);
+	d = tc_build_reshape(b, d, 2, (int64_t[]){ numbers[0], 2 });
+	for (unsigned i = 0; i < 2; i++)
+		x[i] = tc_build2(b, TC_ADD, tc_build_part(b, d, 1, i, 1), e_size);
+	by = tc_build2(b, TC_SUBTRACT, x[1], x[0]);
+	by = tc_build2(b, TC_DIVIDE, by, tc_build2(b, TC_ADD, e, e));
+	tan = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, by, by), tc_build_number(b, t, 1));
+	tan = tc_build2(b, TC_ADD, tc_build1(b, TC_ABS, by), tc_build1(b, TC_SQRT, tan));
+	none = tc_build_compare(b, TC_CMP_LT, by, tc_build_number(b, t, 0));
+	by = tc_build_select(b, none, tc_build_number(b, t, -1), tc_build_number(b, t, 1));
+	tan = tc_build2(b, TC_DIVIDE, by, tan);
+	none = tc_build_compare(b, TC_CMP_EQ, e, tc_build_number(b, t, 0));
+	tan = tc_build_select(b, none, tc_build_number(b, t, 0), tan);
+	cos = tc_build2(b, TC_ADD, tc_build2(b, TC_MULTIPLY, tan, tan), tc_build_number(b, t, 1));
+	cos = tc_build2(b, TC_DIVIDE, tc_build_number(b, t, 1), tc_build1(b, TC_SQRT, cos));
+	sin = tc_build2(b, TC_MULTIPLY, tan, cos);
+	tan = tc_build2(b, TC_MULTIPLY, tan, e);
+	x[0] = tc_build2(b, TC_SUBTRACT, x[0], tan);
+	x[1] = tc_build2(b, TC_ADD, x[1], tan);
+	h.values = tc_build_join(b, 2, x, 1);
+	h.vectors = square_of(b, cos, sin, tc_build1(b, TC_NEGATE, sin), cos);
+	return h;
 }
 
 /* Bidiagonal blocks of two: a row d, e, whose length is the value, and none. */
 static struct halves begin_bidiagonal(const struct tc_build *b, struct tc_value *d,
 				      struct tc_value *e)
 {
-	int64_t n = d->type->dim[0] * d->type->dim[1] / 2;
-	const int64_t rows[] = { n, 1, 2 }, square[] = { n, 2, 2 };
 	struct halves x = { .is_bidiagonal = true };
 	struct tc_value *length, *none, *part[2];
 
@@ -554,15 +601,8 @@ static struct halves begin_bidiagonal(const struct tc_build *b, struct tc_value 
 			    tc_build2(b, TC_DIVIDE, d, length));
 	e = tc_build_select(b, none, tc_build_number(b, e->type, 0),
 			    tc_build2(b, TC_DIVIDE, e, length));
-	part[0] = d;
-	part[1] = tc_build1(b, TC_NEGATE, e);
-	x.vectors = tc_build_reshape(b, tc_build_join(b, 2, part, 1), 3, rows);
-	part[0] = e;
-	part[1] = d;
-	part[1] = tc_build_reshape(b, tc_build_join(b, 2, part, 1), 3, rows);
-	part[0] = x.vectors;
-	x.vectors = tc_build_join(b, 2, part, 1);
-	x.left = tc_linalg_identity(b, tc_tensor(b->c, (enum elem)d->type->elem, 3, square));
+	x.vectors = square_of(b, d, tc_build1(b, TC_NEGATE, e), e, d);
+	x.left = tc_linalg_identity(b, x.vectors->type);
 	return x;
 }
 
@@ -590,8 +630,8 @@ static struct halves solve_leaves(const struct tc_build *b, struct tc_value *d,
 
 	d = extend(b, d, 0, wide - size, PAD_OF_LEAVES);
 	e = extend(b, tc_build_part(b, e, 1, 0, size - 1), 0, wide - size + 1, 0);
-	x = begin(b, d);
-	join_all(b, &x, d, e, 1, wide);
+	x = begin(b, d, e);
+	join_all(b, &x, d, e, 2, wide);
 	x.values = tc_build_part(b, x.values, 1, 0, size);
 	x.vectors = corner(b, x.vectors, size);
 	return x;
