@@ -266,6 +266,17 @@ static void begin_beside(const struct tc_build *b, struct tc_value **a, struct t
 	*taus = tc_build_part(b, *taus, 1, 0, n - 1);
 }
 
+struct tc_value *tc_linalg_hetrd(const struct tc_build *b, struct tc_value *a,
+				 struct tc_value **taus)
+{
+	int64_t n = a->type->dim[1];
+	struct tc_value *kept[KEPT];
+
+	condense(b, a, true, kept);
+	*taus = tc_build_part(b, kept[TAUS], 1, 0, n - 1);
+	return tc_build_turn(b, kept[DONE]);
+}
+
 struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a)
 {
 	struct tc_value *kept[KEPT];

@@ -24,6 +24,7 @@ ours[] = {
 	{ "LuDecomposition", tc_decompose_lu },
 	{ "Eigh", tc_decompose_eigh },
 	{ "tessera.svd", tc_decompose_svd },
+	{ "tessera.tridiagonal", tc_decompose_tridiagonal },
 };
 
 void tc_decompose_custom_call(struct tc_ctx *c, struct tc_op *op)

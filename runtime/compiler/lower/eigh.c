@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eigenvectors of Hermitian matrices: those of a tridiagonal one that is alike (condense.c,
- * divide.c). */
+ * divide.c); and the tridiagonal one as LAPACK's hetrd leaves it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,5 +124,65 @@ void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op)
 	}
 	tc_replace_uses(tc_out(op, 0), vectors);
 	tc_replace_uses(tc_out(op, 1), w);
+	tc_erase(op);
+}
+
+/* Results: the matrix with the tridiagonal one's lower half and reflectors below it, what is above
+ * the diagonal is nobody's; and their factors. */
+static void check_tridiagonal(struct tc_ctx *c, const struct tc_op *op)
+{
+	const struct tc_type *t, *taus;
+	unsigned r;
+
+	tc_linalg_check(c, op, "tridiagonal", 1);
+	t = tc_in(op, 0)->type;
+	r = t->rank;
+	if (t->dim[r - 1] != t->dim[r - 2] || t->dim[r - 1] < 2)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "tridiagonal takes square matrices of 2 rows "
+			"or more, not %lld x %lld", (long long)t->dim[r - 2],
+			(long long)t->dim[r - 1]);
+	taus = op->n_results == 2 ? tc_out(op, 1)->type : NULL;
+	if (!taus || tc_out(op, 0)->type != t || taus->is_tuple || taus->rank != r - 1 ||
+	    taus->elem != t->elem || taus->dim[r - 2] != t->dim[r - 1] - 1 ||
+	    memcmp(taus->dim, t->dim, (r - 2) * sizeof(*t->dim)))
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "tridiagonal gives a matrix of its operand's "
+			"type and the %lld factors of its reflections",
+			(long long)t->dim[r - 1] - 1);
+}
+
+/* x, but the diagonal and what is beside it times the scale: reflectors have none. */
+static struct tc_value *scale_beside(const struct tc_build *b, struct tc_value *x,
+				     struct tc_value *scale)
+{
+	const struct tc_type *t = tc_with_elem(b->c, x->type, ELEM_S32);
+	struct tc_value *is_near = tc_build2(b, TC_SUBTRACT, tc_build_iota(b, t, 1),
+					     tc_build_iota(b, t, 2));
+
+	is_near = tc_build_compare(b, TC_CMP_LE, is_near, tc_build_number(b, t, 1));
+	return tc_build_select(b, is_near, tc_linalg_by(b, TC_MULTIPLY, x, scale), x);
+}
+
+void tc_decompose_tridiagonal(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *found[2] = { tc_in(op, 0), NULL };
+	struct tc_scaled scaled;
+
+	check_tridiagonal(c, op);
+	if (found[0]->type->count) {
+		scaled = tc_linalg_scale(&b, tc_build_matrices(&b, found[0]));
+		found[0] = tc_linalg_hetrd(&b, scaled.x, &found[1]);
+		found[0] = scale_beside(&b, found[0], scaled.scale);
+		for (unsigned i = 0; i < 2; i++)
+			found[i] = tc_linalg_spoil(&b, found[i], scaled.is_finite);
+	} else {
+		found[1] = tc_build_number(&b, tc_out(op, 1)->type, 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		const struct tc_type *t = tc_out(op, i)->type;
+
+		found[i] = tc_build_reshape(&b, found[i], t->rank, t->dim);
+		tc_replace_uses(tc_out(op, i), found[i]);
+	}
 	tc_erase(op);
 }

@@ -89,6 +89,10 @@ struct tc_condensed {
 };
 struct tc_condensed tc_linalg_tridiagonal(const struct tc_build *b, struct tc_value *a);
 struct tc_condensed tc_linalg_bidiagonal(const struct tc_build *b, struct tc_value *a);
+/* The same T, [batch, n, n], as LAPACK's hetrd leaves it below the diagonal: reflectors below what
+ * is beside it; above it is nothing of use. taus: [batch, n - 1]. */
+struct tc_value *tc_linalg_hetrd(const struct tc_build *b, struct tc_value *a,
+				 struct tc_value **taus);
 /* Eigenvalues [batch, n] of such a T, in no order, and its vectors as columns. divide.c */
 void tc_linalg_divide(const struct tc_build *b, struct tc_value *d, struct tc_value *e,
 		      struct tc_value **values, struct tc_value **vectors);
@@ -102,6 +106,7 @@ void tc_decompose_qr(struct tc_ctx *c, struct tc_op *op);		/* qr.c */
 void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_lu(struct tc_ctx *c, struct tc_op *op);		/* lu.c */
 void tc_decompose_eigh(struct tc_ctx *c, struct tc_op *op);		/* eigh.c */
+void tc_decompose_tridiagonal(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_svd(struct tc_ctx *c, struct tc_op *op);		/* svd.c */
 
 #endif

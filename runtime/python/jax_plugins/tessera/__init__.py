@@ -62,10 +62,11 @@ def _allow_export():
     """jax.export takes calls of targets in a list of JAX's own. Ours keeps its meaning."""
     try:
         from jax._src.export import _export
-        _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.add("tessera.svd")
+        _export._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(
+            ("tessera.svd", "tessera.tridiagonal"))
     except (ImportError, AttributeError) as e:
         warnings.warn(f"tessera: this JAX keeps its list of exportable calls elsewhere ({e}); "
-                      "jax.export refuses programs with svd", stacklevel=2)
+                      "jax.export refuses programs with svd or tridiagonal", stacklevel=2)
 
 
 def _register_callbacks():

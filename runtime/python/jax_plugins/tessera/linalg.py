@@ -4,7 +4,7 @@ forms, QR with pivots, Schur forms and eigenvalues of any square matrix.
 
 Reflectors and their factors are as LAPACK gives them. Schur forms come by the QR algorithm on the
 Hessenberg form: with two shifts at a time for real matrices, with one for complex ones. What does
-not converge, and what is not finite, is NaN. Matrices are not balanced.
+not converge, and what is not finite, is NaN. For eigenvalues a matrix is balanced before.
 """
 
 import functools
@@ -94,19 +94,26 @@ def hessenberg(a):
     return _times(n - 1, turn, (a, jnp.zeros(max(n - 1, 0), a.dtype)))
 
 
-@functools.partial(_batched, ranks=[2])
 def tridiagonal(a, *, lower):
     """The triangle that is not asked for stays as it is."""
-    n = a.shape[-1]
-    turned = a if lower else a[::-1, ::-1]
-    full = jnp.tril(turned, -1)
-    full = full + full.conj().T + jnp.diag(jnp.diagonal(turned).real)
-    found, taus = hessenberg(full)
-    d, e = jnp.diagonal(found).real, jnp.diagonal(found, -1).real
-    is_ours = jnp.tri(n, dtype=bool)
-    found = jnp.where(is_ours, found, turned)
-    found = found.at[jnp.arange(n), jnp.arange(n)].set(d.astype(a.dtype))
-    return (found, d, e, taus) if lower else (found[::-1, ::-1], d[::-1], e[::-1], taus[::-1])
+    *batch, n, _ = a.shape
+    turned = a if lower else a[..., ::-1, ::-1]
+    d = jnp.diagonal(turned, 0, -2, -1).real
+    at = jnp.arange(n)
+    found, e, taus = turned, d[..., 1:], turned[..., 0, 1:]
+    if n > 1:
+        full = jnp.tril(turned, -1)
+        full = full + full.conj().mT
+        full = full.at[..., at, at].set(d.astype(a.dtype))
+        found, taus = jax.ffi.ffi_call("tessera.tridiagonal", [
+            jax.ShapeDtypeStruct(a.shape, a.dtype),
+            jax.ShapeDtypeStruct((*batch, n - 1), a.dtype)])(full)
+        d, e = (jnp.diagonal(found, k, -2, -1).real for k in (0, -1))
+        found = jnp.where(jnp.tri(n, dtype=bool), found, turned)
+    found = found.at[..., at, at].set(d.astype(a.dtype))
+    if lower:
+        return found, d, e, taus
+    return found[..., ::-1, ::-1], d[..., ::-1], e[..., ::-1], taus[..., ::-1]
 
 
 @functools.partial(_batched, ranks=[2, 1])
@@ -326,6 +333,61 @@ def schur(a):
 
 # ---- eigenvalues ----
 
+def _isolate(a):
+    """An order of rows and columns in which what can be a triangle is one: the rows that have one
+    entry beside the others go last, then columns of that kind first. And which ones are left."""
+    n = len(a)
+    is_entry = (a != 0) & ~jnp.eye(n, dtype=bool)
+
+    def alone(is_entry, is_left):
+        return is_left & ~(is_entry & is_left).any(1)
+
+    def take(is_entry, step, state):
+        def turn(state):
+            is_left, place, at = state
+            i = jnp.argmax(alone(is_entry, is_left))
+            return is_left.at[i].set(False), place.at[i].set(at), at + step
+        return lax.while_loop(lambda state: alone(is_entry, state[0]).any(), turn, state)
+    is_left, place, _ = take(is_entry, -1, (jnp.ones(n, bool), jnp.zeros(n, jnp.int32), n - 1))
+    is_left, place, first = take(is_entry.T, 1, (is_left, place, 0))
+    place = jnp.where(is_left, first + jnp.cumsum(is_left, dtype=jnp.int32) - 1, place)
+    order = jnp.argsort(place)
+    return order, is_left[order]
+
+
+def _length(x):
+    scale = _scale_of(x.max())
+    return scale * jnp.sqrt(((x / scale) ** 2).sum())
+
+
+def _balance(a):
+    """As LAPACK's gebal: S^-1 P^T A P S, where S is of powers of two and rows and columns of what
+    is no triangle yet are about as long; the order that P is, and S."""
+    n = len(a)
+    order, is_left = _isolate(a)
+    most = jnp.finfo(a.dtype).maxexp - 28
+
+    def even(i, state):
+        b, exponents, changed = state
+        c, r = (_length(jnp.where(is_left, _size(x), 0)) for x in (b[:, i], b[i]))
+        is_any = is_left[i] & (c > 0) & (r > 0)
+        m, k = jnp.frexp(jnp.sqrt(r) / jnp.sqrt(jnp.where(c > 0, c, 1)))
+        k = jnp.where(m < 0.5 ** 0.5, k - 1, k)
+        by, back = (jnp.ldexp(jnp.ones((), c.dtype), e) for e in (k, -k))
+        is_worth = is_any & (c * by + r * back < 0.95 * (c + r))
+        is_worth &= abs(exponents[i] + k) <= most
+        by, back = (jnp.where(is_worth, x, 1) for x in (by, back))
+        b = b.at[:, i].multiply(by).at[i].multiply(back)
+        return b, exponents.at[i].add(jnp.where(is_worth, k, 0)), changed | is_worth
+
+    def sweep(state):
+        b, exponents, _, turns = state
+        return *lax.fori_loop(0, n, even, (b, exponents, False)), turns + 1
+    b, exponents, *_ = lax.while_loop(lambda state: state[2] & (state[3] < TURNS), sweep, (
+        a[order][:, order], jnp.zeros(n, jnp.int32), n > 1, 0))
+    return b, order, jnp.ldexp(jnp.ones(n, a.real.dtype), exponents)
+
+
 def _split_pairs(t, z):
     """A real Schur form as a complex one: eigenvalues, T, Z. Of a pair the one above the axis
     comes first."""
@@ -378,13 +440,17 @@ def _normalized(v, values, is_real):
 def eig(a, *, left, right):
     """Eigenvalues, and of which are asked for: left and right eigenvectors."""
     is_real = not jnp.iscomplexobj(a)
+    a, order, scale = _balance(a)
+    back = jnp.argsort(order)
     t, z = schur(a)
     values, t, z = _split_pairs(t, z) if is_real else (jnp.diagonal(t), t, z)
     found = [values]
     if left:
         # T^H turned about is a triangle above again.
         y = _vectors(t.conj().T[::-1, ::-1], values.conj()[::-1])[::-1, ::-1]
-        found.append(_normalized(_dot(z, y), values, is_real))
+        y = _dot(z, y) / scale[:, None]
+        found.append(_normalized(y[back], values, is_real))
     if right:
-        found.append(_normalized(_dot(z, _vectors(t, values)), values, is_real))
+        x = _dot(z, _vectors(t, values)) * scale[:, None]
+        found.append(_normalized(x[back], values, is_real))
     return found
