@@ -419,6 +419,27 @@ def test_eigenvalues_of_small_and_large_numbers(scale, device):
     np.testing.assert_allclose(np.abs(v), np.sqrt(0.5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda t: t.__name__)
+def test_values_far_below_the_largest_are_the_same(dtype, device, cpu):
+    """Poles of a secular equation so near that a root between them can't be told from both, and one
+    beside zero that the row which couples two halves nearly is."""
+    least = 4 * float(np.finfo(dtype).tiny)
+    near = np.diag([1, least, 2 * least, 3 * least, 1 / 2, 5 * least, 0, 7 * least])
+    alike = np.zeros((3, 3))
+    alike[:2, 1], alike[2, 2] = [np.finfo(dtype).eps ** 2, 1], 1 / 2
+    for method, a in (("eigh", near), ("svd", near), ("svd", alike), ("svd", alike.T)):
+        check(method, ["nearly the same"], a[None].astype(dtype), device, cpu)
+
+
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_the_svd_of_zeros_has_no_other_values(n, device):
+    for method in ("svd", "svd values"):
+        values = next(x for x in run(METHODS[method][0], device, np.zeros((2, n, n), np.float32))
+                      if x.ndim == 2)
+        np.testing.assert_array_equal(values, 0)
+    assert run(jnp.linalg.matrix_rank, device, np.zeros((n, n), np.float32)) == [0]
+
+
 @pytest.mark.parametrize("first", [0, 1e-3])
 @pytest.mark.parametrize("scale", [1e-25, 1e25])
 @pytest.mark.parametrize("method", ["eigh", "svd", "svd values"])
@@ -430,13 +451,16 @@ def test_the_first_row_may_be_smaller_than_the_others(method, scale, first, devi
                                atol=2e-7 * scale)
 
 
-def test_columns_of_qr_of_any_size(device):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda t: t.__name__)
+def test_columns_of_qr_of_any_size(dtype, device):
     """LAPACK's error is small in each column, not only beside the largest."""
-    a = random(np.random.default_rng(1), 9, 4, dtype=np.float32)
-    a = (a * [1e25, 1, 1e-25, 1e-30]).astype(np.float32)
-    q, r = run(jnp.linalg.qr, device, a)
-    off = np.abs(widen(q)[0] @ widen(r)[0] - a).max(0) / np.abs(a.astype(float)).max(0)
-    assert off.max() < 1e-6 and off_unitary(widen(q)[0]) < 4e-6
+    a = random(np.random.default_rng(1), 9, 4, dtype=dtype)
+    power = 1 if dtype == np.float32 else 8
+    a = (a * np.array([1e25, 1, 1e-25, 1e-30]) ** power).astype(dtype)
+    q, r = (np.asarray(x, float) for x in run(jnp.linalg.qr, device, a))
+    off = np.abs(q @ r - a).max(0) / np.abs(a.astype(float)).max(0)
+    eps = np.finfo(dtype).eps
+    assert off.max() < 8 * eps and off_unitary(q) < 32 * eps
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
