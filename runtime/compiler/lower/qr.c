@@ -383,7 +383,7 @@ static struct tc_value *apply_all(const struct tc_build *b, struct tc_value *a,
 	const int64_t rest[] = { a->type->dim[0], m - k, n - k };
 	const enum elem elem = (enum elem)a->type->elem;
 	bool is_identity = !x;
-	const enum elem work = is_identity && k <= BLOCK ? wide_of(a->type) : elem;
+	const enum elem work = k <= (is_identity ? BLOCK : FEW) ? wide_of(a->type) : elem;
 	struct tc_value *v, *t, *part[2];
 
 	a = tc_build_convert(b, a, work);

@@ -123,11 +123,37 @@ static void both_formats_count_the_same(void **state)
 	assert_true(n >= 360 && same >= 300);
 }
 
+#define ARRAY "tensor<4096x64xf32>"
+
+/* Each is made in the place of what it updates. */
+static void updates_of_a_carried_array_take_no_copy_of_it(void **state)
+{
+	static const char text[] = "module() () {\nfunc() {sym_name = \"main\"} "
+		"(%1: " ARRAY ", %2: tensor<1x64xf32>) {\n"
+		"%3 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		"%4, %5 = while(%3, %1) : tensor<i32>, " ARRAY
+		" (%20: tensor<i32>, %21: " ARRAY ") {\n"
+		"%22 = constant() {value = dense<0x0a000000> : tensor<i32>} : tensor<i32>\n"
+		"%23 = compare(%20, %22) {comparison_direction = <LT>, "
+		"compare_type = <SIGNED>} : tensor<i1>\nreturn(%23)\n}"
+		" (%30: tensor<i32>, %31: " ARRAY ") {\n"
+		"%32 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+		"%33 = add(%30, %32) : tensor<i32>\n"
+		"%34 = dynamic_update_slice(%31, %2, %30, %3) : " ARRAY "\n"
+		"%35 = dynamic_update_slice(%34, %2, %33, %3) : " ARRAY "\n"
+		"return(%33, %35)\n}\nreturn(%5)\n}\n}\n";
+	struct tc_source s = { .format = "mlir", .code = text, .bytes = sizeof(text) - 1 };
+
+	(void)state;
+	assert_in_range(info_of(s, "two updates").temp_bytes, 1, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_count_what_they_do),
 		cmocka_unit_test(both_formats_count_the_same),
+		cmocka_unit_test(updates_of_a_carried_array_take_no_copy_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,10 @@ static void factorisations_compile(void **state)
 		{ "tensor<0x0xf32>", CALL("Eigh"), "tensor<0x0xf32>, tensor<0xf32>" },
 		{ "tensor<3x2xcomplex<f32>>", CALL("tessera.svd"), "tensor<2xf32>" },
 		{ "tensor<3x0xf32>", CALL("tessera.svd"), "tensor<0xf32>" },
+		{ "tensor<3x3xf64>", CALL("tessera.tridiagonal"),
+		  "tensor<3x3xf64>, tensor<2xf64>" },
+		{ "tensor<0x2x2xf32>", CALL("tessera.tridiagonal"),
+		  "tensor<0x2x2xf32>, tensor<0x1xf32>" },
 	};
 	struct err err;
 
@@ -125,6 +129,14 @@ static void what_cannot_be_factorised_is_named(void **state)
 		  { "svd of 2 x 3 gives 2 real values", "f.py:3" } },
 		{ "tensor<2x3xf32>", CALL("Qr"), "tensor<2x3xf32>, tensor<3xf32>",
 		  { "Qr gives 2 factors", "f.py:3" } },
+		{ "tensor<2x2xf16>", CALL("tessera.tridiagonal"), "tensor<2x2xf16>, tensor<1xf16>",
+		  { "tridiagonal is given a matrix of f16", "f.py:3" } },
+		{ "tensor<2x3xf32>", CALL("tessera.tridiagonal"), "tensor<2x3xf32>, tensor<1xf32>",
+		  { "2 rows or more, not 2 x 3", "f.py:3" } },
+		{ "tensor<1x1xf32>", CALL("tessera.tridiagonal"), "tensor<1x1xf32>, tensor<0xf32>",
+		  { "2 rows or more, not 1 x 1", "f.py:3" } },
+		{ "tensor<3x3xf32>", CALL("tessera.tridiagonal"), "tensor<3x3xf32>, tensor<3xf32>",
+		  { "the 2 factors of its reflections", "f.py:3" } },
 		{ "tensor<2x3xf16>", CALL("LuDecomposition"), "tensor<2x3xf16>, tensor<2xi32>",
 		  { "LuDecomposition is given a matrix of f16", "convert it first" } },
 		{ "tensor<2x3xf32>", CALL("LuDecomposition"), "tensor<2x3xf32>, tensor<2xi32>",
