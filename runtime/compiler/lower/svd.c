@@ -56,26 +56,55 @@ static struct svd solve_numbers(const struct tc_build *b, struct tc_value *a)
 	return d;
 }
 
+/* x's rows from the cut on, then those before it. */
+static struct tc_value *roll(const struct tc_build *b, struct tc_value *x, int64_t cut)
+{
+	int64_t n = x->type->dim[1];
+	struct tc_value *part[2] = { tc_build_part(b, x, 1, cut, n - cut),
+				     tc_build_part(b, x, 1, 0, cut) };
+
+	return tc_build_join(b, 2, part, 1);
+}
+
+/*
+ * Vectors of the bidiagonal matrix to those of what it was made of. Both sides are one batch: the
+ * right side's reflections begin at the second row, so with the first row behind the others they
+ * are as the left side's, and one is left that does nothing.
+ */
+static void turn_back(const struct tc_build *b, const struct tc_condensed *t, struct svd *d)
+{
+	const enum elem elem = (enum elem)t->a->type->elem;
+	int64_t batch = t->a->type->dim[0];
+	const int64_t none[] = { 0, 0, 0 }, one[] = { 0, 1, 1 }, one_factor[] = { 0, 1 };
+	struct tc_value *zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0), *all[3][2];
+
+	all[0][0] = t->a;
+	all[0][1] = tc_build_pad(b, t->right, zero, none, one, none);
+	all[1][0] = t->taus;
+	all[1][1] = tc_build_pad(b, t->right_taus, zero, none, one_factor, none);
+	all[2][0] = tc_build_convert(b, d->u, elem);
+	all[2][1] = roll(b, tc_build_convert(b, d->v, elem), 1);
+	for (unsigned i = 0; i < 3; i++)
+		all[i][0] = tc_build_join(b, 2, all[i], 0);
+	all[2][0] = tc_linalg_reflections(b, all[0][0], all[1][0], all[2][0]);
+	d->u = tc_build_part(b, all[2][0], 0, 0, batch);
+	d->v = roll(b, tc_build_part(b, all[2][0], 0, batch, batch), d->u->type->dim[1] - 1);
+}
+
 /* Of a square matrix. */
 static struct svd solve_square(const struct tc_build *b, struct tc_value *a, bool vectors)
 {
-	const enum elem elem = (enum elem)a->type->elem;
-	int64_t n = a->type->dim[1];
-	struct tc_value *part[2], *x;
 	struct tc_condensed t;
 	struct svd d = { NULL };
+	struct tc_value *x;
 
-	if (n == 1)
+	if (a->type->dim[1] == 1)
 		return solve_numbers(b, a);
 	t = tc_linalg_bidiagonal(b, a);
 	tc_linalg_divide_bidiagonal(b, t.d, t.e, &d.s, vectors ? &d.u : NULL, &d.v);
 	if (!vectors)
 		return d;
-	d.u = tc_linalg_reflections(b, t.a, t.taus, tc_build_convert(b, d.u, elem));
-	x = tc_build_convert(b, d.v, elem);
-	part[0] = tc_build_part(b, x, 1, 0, 1);
-	part[1] = tc_linalg_reflections(b, t.right, t.right_taus, tc_build_part(b, x, 1, 1, n - 1));
-	d.v = tc_build_join(b, 2, part, 1);
+	turn_back(b, &t, &d);
 	x = tc_build2(b, TC_MULTIPLY, tc_build_conjugate(b, d.u), tc_linalg_times(b, a, d.v));
 	d.s = tc_build_real(b, tc_build_sum(b, x, 1u << 1));
 	d.s = descend(b, tc_build1(b, TC_ABS, d.s));
