@@ -229,6 +229,21 @@ static int refusal(struct tessera_device *tdev, u32 generation)
 	}
 }
 
+/* Under admin.lock: a late answer must find nobody who waits for another. */
+static int ask(struct tessera_device *tdev, u32 generation, struct tessera_request *r)
+{
+	int ret = refusal(tdev, generation);
+
+	if (ret)
+		return ret;
+	ret = send(tdev, r);
+	if (!ret)
+		ret = note_id(&tdev->admin, r);
+	if (!ret)
+		forget_ids(&tdev->admin, r);
+	return ret && !r->status ? distrust(tdev, ret) : ret;
+}
+
 int tessera_request(struct tessera_device *tdev, u32 generation,
 		    struct tessera_request *r)
 {
@@ -238,17 +253,7 @@ int tessera_request(struct tessera_device *tdev, u32 generation,
 	if (!drm_dev_enter(&tdev->drm, &idx))
 		return -ENODEV;
 	mutex_lock(&tdev->admin.lock);
-	ret = refusal(tdev, generation);
-	if (!ret) {
-		ret = send(tdev, r);
-		if (!ret)
-			ret = note_id(&tdev->admin, r);
-		if (!ret)
-			forget_ids(&tdev->admin, r);
-		/* Under the lock: a late answer must find nobody who waits for another. */
-		if (ret && !r->status)
-			ret = distrust(tdev, ret);
-	}
+	ret = ask(tdev, generation, r);
 	mutex_unlock(&tdev->admin.lock);
 	drm_dev_exit(idx);
 	return ret;
@@ -268,16 +273,48 @@ int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
 	return ret;
 }
 
-void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
+int tessera_begin_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
 {
 	int ret = tessera_simple(tdev, generation, op, id, NULL);
 
-	if (!ret)
-		return;
 	/* Lost already, or about to be; anything else is a device that lies. */
-	if (ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+	if (ret && ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
 		tessera_reset_begin(tdev, "something of ours could not be ended");
-	tessera_settle(tdev);
+	return ret;
+}
+
+void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id)
+{
+	if (tessera_begin_end(tdev, generation, op, id))
+		tessera_settle(tdev);
+}
+
+void tessera_reset_queues(struct tessera_device *tdev, u32 generation, u16 ctx)
+{
+	unsigned int i;
+	int idx;
+
+	if (!drm_dev_enter(&tdev->drm, &idx))
+		return;
+	for (i = 1; i < HW_MAX_QUEUES; i++) {
+		struct tessera_request r = { .sqe = { .op = HW_QUEUE_RESET, .id = i } };
+
+		/* In one: a queue that ends meanwhile leaves its number to another's. */
+		mutex_lock(&tdev->admin.lock);
+		if (tdev->admin.ctx_of_queue[i] == ctx && !ask(tdev, generation, &r))
+			atomic64_inc(&tdev->queue_resets);
+		mutex_unlock(&tdev->admin.lock);
+	}
+	drm_dev_exit(idx);
+}
+
+void tessera_cut_off(struct tessera_device *tdev, u32 generation)
+{
+	mutex_lock(&tdev->admin.lock);
+	/* Another generation's end has done it. */
+	if (tdev->generation == generation && tdev->state != TESSERA_RUNNING)
+		tessera_disable(tdev);
+	mutex_unlock(&tdev->admin.lock);
 }
 
 /* Waits for bits of a register; all ones (no device) end it too. */

@@ -14,6 +14,7 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
@@ -77,6 +78,7 @@ static struct tessera_bo *bo_new(struct tessera_device *tdev, enum tessera_bo_ki
 		return ERR_PTR(-ENOMEM);
 	bo->kind = kind;
 	bo->base.funcs = &bo_funcs;
+	INIT_LIST_HEAD(&bo->peers);
 	mutex_init(&bo->lock);
 	if (kind == TESSERA_BO_SYSTEM) {
 		ret = drm_gem_object_init(&tdev->drm, &bo->base, bytes);
@@ -111,6 +113,10 @@ static void bo_detach(struct tessera_bo *bo)
 	if (bo->kind == TESSERA_BO_IMPORT && !bo->base.import_attach)
 		return;
 	bo->is_detached = true;
+	if (bo->is_peer) {
+		tessera_peer_let_go(bo);
+		return;
+	}
 	if (!bo->sgt)
 		return;
 	if (bo->kind == TESSERA_BO_IMPORT) {
@@ -554,10 +560,11 @@ static struct dma_buf *bo_export(struct drm_gem_object *obj, int flags)
 
 	if (bo->is_private || bo->kind == TESSERA_BO_USERPTR)
 		return ERR_PTR(-EPERM);
-	return drm_gem_prime_export(obj, flags);
+	return tessera_bo_is_hbm(bo) ? tessera_peer_export(bo, flags) :
+	       drm_gem_prime_export(obj, flags);
 }
 
-/* For other devices. HBM would need peer-to-peer DMA, which is not offered. */
+/* For other devices; HBM is tessera_peer.c's. */
 static struct sg_table *bo_get_sg_table(struct drm_gem_object *obj)
 {
 	struct tessera_bo *bo = to_bo(obj);
@@ -575,15 +582,37 @@ static const struct drm_gem_object_funcs bo_funcs = {
 	.vm_ops = &bo_vm_ops,
 };
 
+static struct drm_gem_object *import_peer(struct tessera_device *tdev, struct dma_buf *buf)
+{
+	struct tessera_bo *bo = bo_new(tdev, TESSERA_BO_IMPORT, PAGE_ALIGN(buf->size));
+	int ret;
+
+	if (IS_ERR(bo))
+		return ERR_CAST(bo);
+	ret = tessera_peer_attach(bo, buf);
+	if (!ret)
+		return &bo->base;
+	tessera_bo_put(bo);
+	return ERR_PTR(ret);
+}
+
 /* As a whole before unbinding, or not at all: the core's ioctls do not hold the device. */
 struct drm_gem_object *tessera_bo_import(struct drm_device *drm, struct dma_buf *buf)
 {
+	struct tessera_bo *own = tessera_peer_own(drm, buf);
 	struct drm_gem_object *obj;
 	int idx;
 
 	if (!drm_dev_enter(drm, &idx))
 		return ERR_PTR(-ENODEV);
-	obj = drm_gem_prime_import(drm, buf);
+	if (own) {
+		obj = &own->base;
+		drm_gem_object_get(obj);
+	} else if (tessera_peer_may_go(buf)) {
+		obj = import_peer(to_tessera(drm), buf);
+	} else {
+		obj = drm_gem_prime_import(drm, buf);
+	}
 	drm_dev_exit(idx);
 	return obj;
 }
@@ -760,6 +789,19 @@ static u32 bo_flags(struct tessera_bo *bo)
 	}
 }
 
+static u32 count_segments(struct tessera_bo *bo)
+{
+	struct dma_resv *resv = bo->is_peer ? bo->base.import_attach->dmabuf->resv : NULL;
+	u32 n;
+
+	if (resv)
+		dma_resv_lock(resv, NULL);
+	n = bo->sgt ? bo->sgt->nents : 1;
+	if (resv)
+		dma_resv_unlock(resv);
+	return n;
+}
+
 int tessera_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *file)
 {
 	struct drm_tessera_bo_info *args = data;
@@ -776,7 +818,7 @@ int tessera_ioctl_bo_info(struct drm_device *drm, void *data, struct drm_file *f
 	args->size = obj->size;
 	args->mmap_offset = drm_mm_node_allocated(&obj->vma_node.vm_node) ?
 			    drm_vma_node_offset_addr(&obj->vma_node) : 0;
-	args->segments = bo->sgt ? bo->sgt->nents : 1;
+	args->segments = count_segments(bo);
 	drm_gem_object_put(obj);
 	return 0;
 }

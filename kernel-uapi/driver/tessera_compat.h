@@ -30,6 +30,16 @@
 #define TESSERA_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
 #endif
 
+/* What an importer is called by when memory is taken back, and how an exporter says so: both got
+ * another name in 7.1. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 1, 0)
+#define TESSERA_INVALIDATED invalidate_mappings
+#define tessera_invalidate_mappings dma_buf_invalidate_mappings
+#else
+#define TESSERA_INVALIDATED move_notify
+#define tessera_invalidate_mappings dma_buf_move_notify
+#endif
+
 /* Tells user space that only rebinding the driver helps; needs 6.15. */
 static inline void tessera_send_wedged(struct drm_device *drm)
 {

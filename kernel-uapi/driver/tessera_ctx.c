@@ -4,6 +4,8 @@
  * so memory never goes while the device can reach it. ctx.lock is held across the
  * requests that change the map: nothing on the way to a fence takes it.
  */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -13,6 +15,8 @@
 #include <drm/drm_syncobj.h>
 
 #include "tessera_drv.h"
+
+#define CUT_TRIES 64u
 
 /* A piece of a buffer as the device sees it. */
 struct piece {
@@ -26,6 +30,8 @@ struct piece {
 static int piece_at(struct tessera_bo *bo, u64 offset, u64 most,
 		    struct scatterlist **sg, u64 *at, struct piece *out)
 {
+	struct scatterlist *next;
+
 	if (bo->kind == TESSERA_BO_HBM) {
 		out->pa = bo->hbm.start + offset;
 		out->bytes = most;
@@ -40,7 +46,12 @@ static int piece_at(struct tessera_bo *bo, u64 offset, u64 most,
 	if (!*sg || !sg_dma_len(*sg))
 		return -EINVAL;
 	out->pa = sg_dma_address(*sg) + (offset - *at);
-	out->bytes = min(most, sg_dma_len(*sg) - (offset - *at));
+	out->bytes = sg_dma_len(*sg) - (offset - *at);
+	/* What follows at once is of the same piece: an entry of the list has 32 bits. */
+	for (next = sg_next(*sg); next && out->bytes < most && sg_dma_len(next) &&
+	     sg_dma_address(next) == out->pa + out->bytes; next = sg_next(next))
+		out->bytes += sg_dma_len(next);
+	out->bytes = min(most, out->bytes);
 	return 0;
 }
 
@@ -102,11 +113,60 @@ static int device_map(struct tessera_ctx *ctx, struct tessera_mapping *m)
 	return ret;
 }
 
-static void mapping_free(struct tessera_mapping *m)
+/*
+ * Out of the map, under ctx.lock; free_all does the rest without it: the last reference of a
+ * peer's memory takes its reservation lock, under which ctx.lock is taken.
+ */
+static void mapping_remove(struct tessera_mapping *m, struct list_head *removed)
 {
 	drm_mm_remove_node(&m->node);
-	tessera_bo_put(m->bo);
-	kfree(m);
+	list_add(&m->link, removed);
+}
+
+static void free_all(struct list_head *removed)
+{
+	struct tessera_mapping *m, *next;
+
+	list_for_each_entry_safe(m, next, removed, link) {
+		tessera_bo_put(m->bo);
+		kfree(m);
+	}
+}
+
+static void remove_all(struct tessera_ctx *ctx, struct list_head *removed)
+{
+	struct drm_mm_node *node, *next;
+
+	drm_mm_for_each_node_safe(node, next, &ctx->va)
+		mapping_remove(container_of(node, struct tessera_mapping, node), removed);
+}
+
+/* From here to the unlock a peer's memory is not taken back; it is fetched if it was. */
+static int lock_peer(struct tessera_bo *bo)
+{
+	struct dma_buf_attachment *attach = bo->base.import_attach;
+	struct sg_table *sgt;
+	int ret;
+
+	if (!bo->is_peer)
+		return 0;
+	ret = dma_resv_lock_interruptible(attach->dmabuf->resv, NULL);
+	if (ret || bo->sgt)
+		return ret;
+	sgt = bo->is_detached ? ERR_PTR(-ENODEV) :
+	      dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
+	if (!IS_ERR(sgt)) {
+		bo->sgt = sgt;
+		return 0;
+	}
+	dma_resv_unlock(attach->dmabuf->resv);
+	return PTR_ERR(sgt);
+}
+
+static void unlock_peer(struct tessera_bo *bo)
+{
+	if (bo->is_peer)
+		dma_resv_unlock(bo->base.import_attach->dmabuf->resv);
 }
 
 static int place(struct tessera_ctx *ctx, struct tessera_mapping *m, u64 va)
@@ -128,6 +188,7 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		    u64 bytes, u32 flags, u64 *va)
 {
 	struct tessera_mapping *m;
+	LIST_HEAD(removed);
 	u64 end;
 	int ret;
 
@@ -149,6 +210,11 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 	m->offset = offset;
 	m->bytes = bytes;
 	m->flags = flags;
+	ret = lock_peer(bo);
+	if (ret) {
+		kfree(m);
+		return ret;
+	}
 	drm_gem_object_get(&bo->base);
 	mutex_lock(&ctx->lock);
 	ret = place(ctx, m, *va);
@@ -161,9 +227,11 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 			*va = m->node.start;
 		/* What could not be taken back stays until UNMAP or the context's end. */
 		else if (m->gone == m->bytes)
-			mapping_free(m);
+			mapping_remove(m, &removed);
 	}
 	mutex_unlock(&ctx->lock);
+	unlock_peer(bo);
+	free_all(&removed);
 	return ret;
 }
 
@@ -196,6 +264,7 @@ static bool is_traced_into(struct tessera_ctx *ctx, const struct tessera_mapping
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo)
 {
 	struct tessera_mapping *m;
+	LIST_HEAD(removed);
 	int ret = -ENOENT;
 
 	mutex_lock(&ctx->lock);
@@ -203,19 +272,64 @@ int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo)
 	if (m && m->node.start == va && (!bo || m->bo == bo)) {
 		ret = is_traced_into(ctx, m) ? -EBUSY : device_unmap(ctx, m, m->bytes);
 		if (!ret)
-			mapping_free(m);
+			mapping_remove(m, &removed);
 	}
 	mutex_unlock(&ctx->lock);
+	free_all(&removed);
 	return ret;
+}
+
+/*
+ * Under ctx.lock. Work that runs keeps a mapping: it fails, and if the context begins more as fast
+ * as that, all of the device does.
+ */
+static void cut(struct tessera_ctx *ctx, struct tessera_mapping *m)
+{
+	struct tessera_device *tdev = ctx->tdev;
+	unsigned int tries = 0;
+	int ret = -ECANCELED;
+
+	if (ctx->hw_id)
+		ret = device_unmap(ctx, m, m->bytes);
+	while (ret == -EBUSY && tries++ < CUT_TRIES) {
+		tessera_reset_queues(tdev, ctx->generation, ctx->hw_id);
+		ret = device_unmap(ctx, m, m->bytes);
+	}
+	if (ret && ret != -ECANCELED && ret != -ENODEV && ret != -ETIMEDOUT)
+		tessera_reset_begin(tdev, "another device's memory could not be given back");
+	/* Not asked, or not heard: it is lost, or about to be. */
+	if (ret)
+		tessera_cut_off(tdev, ctx->generation);
+	m->gone = m->bytes;
+}
+
+void tessera_ctx_cut(struct tessera_device *tdev, struct tessera_bo *bo)
+{
+	struct drm_mm_node *node;
+	struct tessera_ctx *ctx;
+
+	mutex_lock(&tdev->ctxs_lock);
+	list_for_each_entry(ctx, &tdev->ctxs, link) {
+		mutex_lock(&ctx->lock);
+		drm_mm_for_each_node(node, &ctx->va) {
+			struct tessera_mapping *m = container_of(node, struct tessera_mapping,
+								 node);
+
+			if (m->bo == bo && m->gone < m->bytes)
+				cut(ctx, m);
+		}
+		mutex_unlock(&ctx->lock);
+	}
+	mutex_unlock(&tdev->ctxs_lock);
 }
 
 static void ctx_free(struct kref *ref)
 {
 	struct tessera_ctx *ctx = container_of(ref, struct tessera_ctx, ref);
-	struct drm_mm_node *node, *next;
+	LIST_HEAD(removed);
 
-	drm_mm_for_each_node_safe(node, next, &ctx->va)
-		mapping_free(container_of(node, struct tessera_mapping, node));
+	remove_all(ctx, &removed);
+	free_all(&removed);
 	drm_mm_takedown(&ctx->va);
 	xa_destroy(&ctx->programs);
 	tessera_bo_put(ctx->wake);
@@ -247,13 +361,25 @@ bool tessera_ctx_is_lost(struct tessera_ctx *ctx)
 	       READ_ONCE(ctx->tdev->state) != TESSERA_RUNNING;
 }
 
+/* Waits without ctx.lock for a reset that is to end it: that of another device may need it. */
+static void end_on_device(struct tessera_ctx *ctx)
+{
+	int ret;
+
+	mutex_lock(&ctx->lock);
+	ret = tessera_begin_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
+	ctx->hw_id = 0;
+	mutex_unlock(&ctx->lock);
+	if (ret)
+		tessera_settle(ctx->tdev);
+}
+
 void tessera_ctx_stop(struct tessera_ctx *ctx)
 {
+	end_on_device(ctx);
 	mutex_lock(&ctx->lock);
-	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
-	/* The id may be another's from here on; nobody asks for it in this generation. */
+	/* The id may be another's by now; nobody asks for it in this generation. */
 	WRITE_ONCE(ctx->generation, TESSERA_NO_GENERATION);
-	ctx->hw_id = 0;
 	mutex_unlock(&ctx->lock);
 }
 
@@ -265,21 +391,23 @@ void tessera_ctx_stop(struct tessera_ctx *ctx)
 void tessera_ctx_end(struct tessera_ctx *ctx)
 {
 	struct tessera_usage *usage = ctx->file->usage;
-	struct drm_mm_node *node, *next;
+	LIST_HEAD(removed);
 	unsigned long i;
 	void *program;
 
+	end_on_device(ctx);
+	mutex_lock(&ctx->tdev->ctxs_lock);
+	list_del_init(&ctx->link);
+	mutex_unlock(&ctx->tdev->ctxs_lock);
 	mutex_lock(&ctx->lock);
-	tessera_make_end(ctx->tdev, ctx->generation, HW_CTX_DESTROY, ctx->hw_id);
-	ctx->hw_id = 0;
 	xa_for_each(&ctx->programs, i, program) {
 		xa_erase(&ctx->programs, i);
 		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
 	}
 	tessera_unuse(usage, TESSERA_USE_CONTEXTS, 1);
-	drm_mm_for_each_node_safe(node, next, &ctx->va)
-		mapping_free(container_of(node, struct tessera_mapping, node));
+	remove_all(ctx, &removed);
 	mutex_unlock(&ctx->lock);
+	free_all(&removed);
 	tessera_ctx_put(ctx);
 }
 
@@ -296,6 +424,7 @@ static struct tessera_ctx *ctx_alloc(struct tessera_device *tdev, struct tessera
 	mutex_init(&ctx->submit_lock);
 	spin_lock_init(&ctx->error_lock);
 	xa_init(&ctx->programs);
+	INIT_LIST_HEAD(&ctx->link);
 	INIT_LIST_HEAD(&ctx->trace.link);
 	drm_mm_init(&ctx->va, HW_PAGE, (u64)S64_MAX - HW_PAGE);
 	return ctx;
@@ -313,6 +442,9 @@ static int ctx_start(struct tessera_ctx *ctx)
 		return ret;
 	ctx->hw_id = id;
 	ctx->born_ns = tessera_read64(tdev, HW_REG_CLOCK);
+	mutex_lock(&tdev->ctxs_lock);
+	list_add(&ctx->link, &tdev->ctxs);
+	mutex_unlock(&tdev->ctxs_lock);
 	return 0;
 }
 

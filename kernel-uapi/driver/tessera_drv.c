@@ -161,10 +161,12 @@ static int init_memory(struct tessera_device *tdev)
 {
 	mutex_init(&tdev->hbm_lock);
 	mutex_init(&tdev->bos_lock);
+	mutex_init(&tdev->ctxs_lock);
 	mutex_init(&tdev->page_lock);
 	mutex_init(&tdev->fault_lock);
 	mutex_init(&tdev->dump.lock);
 	INIT_LIST_HEAD(&tdev->bos);
+	INIT_LIST_HEAD(&tdev->ctxs);
 	init_waitqueue_head(&tdev->state_wait);
 	tdev->generation = 1;
 	tessera_reset_init(tdev);

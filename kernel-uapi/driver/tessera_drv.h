@@ -128,6 +128,9 @@ struct tessera_device {
 
 	struct mutex bos_lock;		/* over bos */
 	struct list_head bos;		/* tessera_bo.link */
+	atomic_t peer_pass;		/* counts searches for what others have of HBM */
+	struct mutex ctxs_lock;		/* over ctxs */
+	struct list_head ctxs;		/* tessera_ctx.link, until the device has forgotten it */
 	atomic64_t system_used;
 
 	struct mutex page_lock;		/* over what is below, to ras */
@@ -172,10 +175,11 @@ struct tessera_file {
 /* A range of a context's map. Under ctx.lock. */
 struct tessera_mapping {
 	struct drm_mm_node node;	/* of ctx.va, in bytes */
+	struct list_head link;		/* of those that are to be freed */
 	struct tessera_bo *bo;		/* a reference */
 	u64 offset, bytes;
 	u32 flags;			/* HW_MAP_WRITE or 0 */
-	u64 gone;			/* bytes that UNMAP has taken back already */
+	u64 gone;			/* bytes that UNMAP, or whose memory it is, has taken back */
 };
 
 /* What the device records of a context's work. Under ctx.lock. */
@@ -189,6 +193,7 @@ struct tessera_trace {
 
 struct tessera_ctx {
 	struct kref ref;
+	struct list_head link;		/* of tdev.ctxs */
 	struct tessera_device *tdev;
 	struct tessera_file *file;	/* lives longer: closing ends its contexts */
 	u16 hw_id;
@@ -211,7 +216,7 @@ enum tessera_bo_kind {
 	TESSERA_BO_SYSTEM,	/* shmem pages */
 	TESSERA_BO_CONTIGUOUS,	/* pages that the device sees as one piece */
 	TESSERA_BO_USERPTR,
-	TESSERA_BO_IMPORT,	/* another device's dma-buf */
+	TESSERA_BO_IMPORT,	/* another driver's or device's dma-buf */
 	TESSERA_BO_BAR0,	/* a page of registers: a doorbell, or a wake page */
 };
 
@@ -224,10 +229,15 @@ struct tessera_bo {
 	bool is_revoked;		/* BAR0: its queue or context is gone; under lock */
 	bool is_one_piece;		/* CONTIGUOUS: of physical memory, too */
 	bool is_detached;		/* the device is unbound: no DMA address any more */
+	bool is_peer;			/* IMPORT: it may be taken back; sgt under its resv */
+	bool is_pinned;			/* the same: as its exporter knows */
+	bool is_exported;		/* HBM: other devices may have it */
+	int pass;			/* HBM: the last search that found it; under bos_lock */
+	struct list_head peers;		/* HBM: mappings for other devices; under its resv */
 	struct mutex lock;		/* over the page tables of BAR0 */
 	struct drm_mm_node hbm;
 	struct page **pages;		/* SYSTEM, CONTIGUOUS, USERPTR; until the end */
-	struct sg_table *sgt;		/* the same and IMPORT; until it is detached */
+	struct sg_table *sgt;		/* the same and IMPORT; until it is detached, or taken back */
 	dma_addr_t iova;		/* CONTIGUOUS */
 	void *cpu;			/* a ring: where the kernel sees it */
 	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */
@@ -375,6 +385,14 @@ int tessera_simple(struct tessera_device *tdev, u32 generation, u8 op, u16 id,
 /* CTX_DESTROY or QUEUE_DESTROY, or else a function reset: when this returns the
  * device has let go of what id named. Sleeps. */
 void tessera_make_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
+/* The same in two steps: anything but 0 is to be followed by tessera_settle, without the locks
+ * that a reset of another device may need. */
+int tessera_begin_end(struct tessera_device *tdev, u32 generation, u8 op, u16 id);
+/* QUEUE_RESET of all queues of a context: what runs fails, and what is queued. */
+void tessera_reset_queues(struct tessera_device *tdev, u32 generation, u16 ctx);
+/* A request of that generation failed because a reset is on its way: when this returns what was
+ * made in it reaches no memory. */
+void tessera_cut_off(struct tessera_device *tdev, u32 generation);
 /* Stops all work and DMA, at most a second. Under admin.lock. */
 void tessera_disable(struct tessera_device *tdev);
 /* From a reset function to RUNNING. */
@@ -426,6 +444,9 @@ int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,
 		    u64 bytes, u32 flags, u64 *va);
 /* That all of [va, + bytes) is in, or NULL. Under ctx.lock. */
 struct tessera_mapping *tessera_ctx_mapping(struct tessera_ctx *ctx, u64 va, u64 bytes);
+/* Takes memory back from all contexts, whatever they do with it: when this returns the device does
+ * not reach it. Mappings stay as holes. Under the reservation lock of bo, a peer's. */
+void tessera_ctx_cut(struct tessera_device *tdev, struct tessera_bo *bo);
 /* A whole mapping; bo: only if it is of that buffer. */
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo);
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file);
@@ -442,6 +463,19 @@ void tessera_trace_wake(struct tessera_vector *v);
 void tessera_trace_end(struct tessera_ctx *ctx);
 int tessera_ioctl_trace_start(struct drm_device *drm, void *data, struct drm_file *file);
 int tessera_ioctl_trace_stop(struct drm_device *drm, void *data, struct drm_file *file);
+
+/* tessera_peer.c */
+struct dma_buf *tessera_peer_export(struct tessera_bo *bo, int flags);
+/* The buffer of this device of which buf was made by the function above; or NULL. */
+struct tessera_bo *tessera_peer_own(struct drm_device *drm, struct dma_buf *buf);
+/* The device is lost: others reach none of its memory when this returns. It sleeps. */
+void tessera_peer_revoke_all(struct tessera_device *tdev);
+/* Whether its exporter may take it back: then the next two are how to import it. */
+bool tessera_peer_may_go(const struct dma_buf *buf);
+/* For a new buffer. Also when it fails the last reference sees to what there is. */
+int tessera_peer_attach(struct tessera_bo *bo, struct dma_buf *buf);
+/* The device has no address of it any more. */
+void tessera_peer_let_go(struct tessera_bo *bo);
 
 /* tessera_bo.c */
 /* Fails where the kernel would copy DMA through memory of its own, and says so. */

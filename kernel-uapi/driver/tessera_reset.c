@@ -6,7 +6,7 @@
  * up). The same two serve a reset that somebody asks for in sysfs.
  *
  * Order before the reset: DMA ends, then fences are signalled, then doorbells and wake
- * pages are taken back. A fence that is signalled thus promises that the device no longer
+ * pages are taken back, and from other devices what they have of HBM. A fence that is signalled thus promises that the device no longer
  * touches memory, whatever went wrong.
  *
  * The tick looks once a second for what no interrupt tells.
@@ -46,6 +46,7 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 	}
 	dma_fence_end_signalling(cookie);
 	tessera_bo_revoke_all(tdev);
+	tessera_peer_revoke_all(tdev);
 	wake_up_all(&tdev->state_wait);
 }
 

@@ -49,7 +49,8 @@ static int check_ring(struct tessera_ctx *ctx, u64 va, u64 bytes)
 	/* Nor in what UNMAP has begun to take back. */
 	if (!m || m->gone)
 		return -ENOENT;
-	if (tessera_bo_is_hbm(m->bo))
+	/* What a peer takes back the device must not write to any more. */
+	if (tessera_bo_is_hbm(m->bo) || m->bo->is_peer)
 		return -EINVAL;
 	return m->flags & HW_MAP_WRITE ? 0 : -EACCES;
 }

@@ -47,7 +47,7 @@ extern "C" {
 /* The driver's version in DRM_IOCTL_VERSION: a program that fits a major number fits all later
  * drivers of it. The minor is also drm_tessera_device.abi, and grows with additions. */
 #define DRM_TESSERA_MAJOR 1
-#define DRM_TESSERA_ABI 6
+#define DRM_TESSERA_ABI 7
 
 #define DRM_TESSERA_QUERY		0x00
 #define DRM_TESSERA_CTX_CREATE		0x01

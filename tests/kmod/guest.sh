@@ -14,6 +14,7 @@
 # a program over the HAL), TEST_FILES (folders that it reads, relative to where both run),
 # WORK (a folder for what is made), LIMIT (90 s), DEVICES (1), MODULE_ARGS (for the last insmod),
 # CMDLINE (more for the kernel: intel_iommu=off has the driver see real addresses).
+# CPU (max: the guest's, by which its kernel knows whether a host bridge carries peer-to-peer DMA).
 # KILL (1: the server ends when a test says so), PORT (the devices are below root ports with
 # these properties, x-speed=5; into the first port go the errors that a test names).
 # Prints what the guest printed; exit status 0 only if the guest said PASSED.
@@ -156,7 +157,7 @@ if [ -n "${PORT-}" ]; then
 	trap 'kill $server $injector 2>/dev/null || :' EXIT
 fi
 # shellcheck disable=SC2086
-timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu max -smp 2 -m 1G -nodefaults \
+timeout "$LIMIT" $QEMU -accel tcg,thread=multi -cpu "${CPU:-max}" -smp 2 -m 1G -nodefaults \
 	-display none -no-reboot -M q35,kernel-irqchip=split,memory-backend=mem0 \
 	-object memory-backend-memfd,id=mem0,size=1G,share=on \
 	-device intel-iommu,intremap=on,caching-mode=on $device $monitor \

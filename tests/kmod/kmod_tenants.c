@@ -526,12 +526,15 @@ static void bounced_dma_is_refused(void)
 }
 
 #define TEST(name) { #name, name, false }
+#define NAMED(name) { #name, name, true }
 static const struct {
 	const char *name;
 	void (*run)(void);
 	bool is_named_only;
 } tests[] = {
-	{ "bounced_dma_is_refused", bounced_dma_is_refused, true },
+	NAMED(bounced_dma_is_refused),
+	NAMED(peer_memory_is_read_and_written),
+	NAMED(peer_memory_is_mapped_in_parts),
 	TEST(a_doorbell_is_never_a_strangers),
 	TEST(a_wake_page_wakes_its_context_alone),
 	TEST(wakes_too_many_harm_nobody),
@@ -543,6 +546,7 @@ static const struct {
 	TEST(what_nobody_submitted_is_nobodys_completion),
 	TEST(shared_memory_outlives_its_device),
 	TEST(shared_contiguous_memory_outlives_its_device),
+	TEST(a_peer_without_a_way_is_refused),
 	TEST(a_page_comes_with_its_first_touch),
 	TEST(a_child_has_no_queues),
 	TEST(a_handle_is_given_last),

@@ -41,6 +41,11 @@ void no_fence_waits_for_memory(void);
 void long_programs_keep_nobody_long(void);
 void unbinding_waits_for_no_user(void);
 
+/* kmod_peer.c: the first where devices have no way to each other, the others where they have. */
+void a_peer_without_a_way_is_refused(void);
+void peer_memory_is_read_and_written(void);
+void peer_memory_is_mapped_in_parts(void);
+
 /* kmod_wake.c */
 void a_wake_page_wakes_its_context_alone(void);
 void wakes_too_many_harm_nobody(void);
