@@ -45,6 +45,11 @@ void unbinding_waits_for_no_user(void);
 void a_peer_without_a_way_is_refused(void);
 void peer_memory_is_read_and_written(void);
 void peer_memory_is_mapped_in_parts(void);
+void peer_memory_goes_with_its_driver(void);
+void peer_memory_comes_back_after_a_reset(void);
+void peer_memory_comes_back_after_a_death(void);
+void killed_peers_leave_nothing(void);
+void peers_that_are_reset_together_come_back(void);
 
 /* kmod_wake.c */
 void a_wake_page_wakes_its_context_alone(void);

@@ -17,12 +17,14 @@ void device_init(struct device *d, struct sim_device *sim, unsigned index)
 
 void device_reset(struct device *d)
 {
+	link_hush(d->link, true);
 	/* Bells that rang before the reset must not ring after it. */
 	bells_hold(&d->bells, true);
 	sim_flr(d->sim);
 	config_reset(&d->config, d->hbm_bytes);
 	dma_turn(d, false);
 	irq_unmask(d);
+	link_hush(d->link, false);
 	bells_go_on(&d->bells);
 }
 

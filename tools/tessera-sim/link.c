@@ -18,6 +18,7 @@
 #include "tools/tessera-sim/server.h"
 
 #define ASK_NS 60000000000ll	/* for a client to answer; one that left is noticed at once */
+#define LOOK_NS 5000000ll	/* between looks whether the answer is still wanted */
 /* What a client that is asked may send before it answers. */
 #define MAX_KEPT 1024u
 #define MAX_KEPT_BYTES (8u << 20)
@@ -90,6 +91,14 @@ static bool receive(struct link *l, struct message *m, const char **why)
  * neither a command nor awaited is refused like a command. */
 static bool deliver(struct link *l, struct message *m, bool *is_command)
 {
+	bool is_awaited = l->is_asking && !l->is_answered && m->h.id == l->id;
+
+	*is_command = false;
+	/* An answer that nobody wanted any more. */
+	if ((m->h.flags & VFU_TYPE) == VFU_IS_REPLY && !is_awaited && l->n_given_up) {
+		l->n_given_up--;
+		return true;
+	}
 	*is_command = (m->h.flags & VFU_TYPE) != VFU_IS_REPLY || !l->is_asking ||
 		      l->is_answered;
 	if (*is_command)
@@ -201,8 +210,9 @@ static void await_answer(struct link *l)
 			      .tv_nsec = deadline % 1000000000 };
 	struct message m;
 	bool is_command, can_read;
+	int64_t look;
 
-	while (!l->is_answered && !l->is_lost) {
+	while (!l->is_answered && !l->is_lost && !l->is_hushed) {
 		if (l->is_reading) {
 			if (pthread_cond_timedwait(&l->moved, &l->lock, &t) == ETIMEDOUT)
 				give_up(l);
@@ -210,11 +220,13 @@ static void await_answer(struct link *l)
 		}
 		l->is_reading = true;
 		pthread_mutex_unlock(&l->lock);
-		can_read = !vfu_await(l->fd, POLLIN, deadline);
+		look = clock_after(LOOK_NS);
+		can_read = !vfu_await(l->fd, POLLIN, look < deadline ? look : deadline);
 		pthread_mutex_lock(&l->lock);
+		l->is_reading = false;
 		if (!can_read) {
-			l->is_reading = false;
-			give_up(l);
+			if (clock_ns() >= deadline)
+				give_up(l);
 		} else if (read_one(l, &m, &is_command)) {
 			if (is_command)
 				keep(l, &m);
@@ -237,6 +249,11 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 
 	pthread_mutex_lock(&l->ask_lock);
 	pthread_mutex_lock(&l->lock);
+	if (l->is_hushed) {
+		pthread_mutex_unlock(&l->lock);
+		pthread_mutex_unlock(&l->ask_lock);
+		return ECANCELED;
+	}
 	h.id = ++l->id;
 	l->command = command;
 	l->to = to;
@@ -251,7 +268,8 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	if (!sent)
 		l->is_lost = true;
 	await_answer(l);
-	error = l->is_answered ? l->error : EIO;
+	error = l->is_answered ? l->error : l->is_lost ? EIO : ECANCELED;
+	l->n_given_up += !l->is_answered && !l->is_lost;
 	l->is_asking = false;
 	is_lost = l->is_lost;
 	pthread_mutex_unlock(&l->lock);
@@ -259,6 +277,21 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	if (is_lost)
 		shutdown(l->fd, SHUT_RDWR);
 	return error;
+}
+
+/*
+ * A client may answer nothing while it waits for a reply of ours, as QEMU does that holds its lock
+ * for an access to a register; and a reply may have to wait until the model stops, which waits for
+ * the client's memory. What is stopped needs that memory no more.
+ */
+void link_hush(struct link *l, bool on)
+{
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->is_hushed = on;
+	pthread_cond_broadcast(&l->moved);
+	pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- replies and the end ---- */

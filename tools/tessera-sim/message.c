@@ -235,10 +235,12 @@ static void write_control(struct device *d, uint32_t value)
 {
 	bool ends = value & HW_CTRL_RESET || !(value & HW_CTRL_ENABLE);
 
+	link_hush(d->link, ends);
 	bells_hold(&d->bells, ends);
 	sim_mmio_write(d->sim, HW_REG_CTRL, 4, value);
 	if (value & HW_CTRL_RESET)
 		irq_unmask(d);
+	link_hush(d->link, false);
 	bells_go_on(&d->bells);
 }
 
@@ -291,10 +293,14 @@ static void access_bar0(struct device *d, uint32_t offset, uint8_t *data, uint32
 static void write_config(struct device *d, uint32_t offset, const uint8_t *data, uint32_t n)
 {
 	unsigned asks = config_write(&d->config, offset, data, n);
+	bool is_on;
 
 	if (asks & CONFIG_FLR)
 		device_reset(d);
-	dma_turn(d, config_is_master(&d->config));
+	is_on = config_is_master(&d->config);
+	link_hush(d->link, !is_on);
+	dma_turn(d, is_on);
+	link_hush(d->link, false);
 }
 
 /* [offset, offset + n) was checked. */

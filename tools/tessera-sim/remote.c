@@ -104,7 +104,8 @@ static void send_range(struct remotes *a, uint64_t iova, const uint8_t *from, ui
 		n = q.count = bytes - at < most ? bytes - at : most;
 		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, sizeof(q), from + at, n,
 				 NULL, 0);
-		if (error && error != EIO)	/* EIO: it is gone */
+		/* It is gone; the device is being stopped. */
+		if (error && error != EIO && error != ECANCELED)
 			say("%u: client refused %llu bytes written at 0x%llx: %s",
 			    a->d->index, (unsigned long long)n,
 			    (unsigned long long)(iova + at), strerror(error));

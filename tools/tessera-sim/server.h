@@ -214,12 +214,14 @@ struct link {
 	pthread_cond_t moved;
 	int64_t join_by;		/* for a version */
 	bool is_reading, is_lost;
+	bool is_hushed;			/* nothing is asked: the model is being stopped */
 	const char *why;		/* NULL: the client left */
 	struct kept *first, **last;	/* commands that came while an answer was awaited */
 	unsigned n_kept, n_kept_fds;
 	size_t kept_bytes;
 	/* the one question */
 	bool is_asking, is_answered;
+	unsigned n_given_up;		/* questions whose answers are yet to come */
 	uint16_t id, command;
 	int error;
 	void *to;
@@ -242,6 +244,9 @@ void link_lose(struct link *l, const char *why);
  * the session's. `to` gets n_to bytes behind the reply's first 16. */
 int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes,
 	     const void *data, size_t n_data, void *to, size_t n_to);
+/* While it is on every question fails with ECANCELED, those too that wait for an answer. From the
+ * session's thread, around what stops the model; NULL is fine. */
+void link_hush(struct link *l, bool on);
 
 /* ---- message.c ---- */
 
