@@ -179,7 +179,7 @@ struct tessera_mapping {
 	struct tessera_bo *bo;		/* a reference */
 	u64 offset, bytes;
 	u32 flags;			/* HW_MAP_WRITE or 0 */
-	u64 gone;			/* bytes that UNMAP, or whose memory it is, has taken back */
+	u64 gone;			/* bytes that UNMAP, or their owner, has taken back */
 };
 
 /* What the device records of a context's work. Under ctx.lock. */
@@ -237,7 +237,7 @@ struct tessera_bo {
 	struct mutex lock;		/* over the page tables of BAR0 */
 	struct drm_mm_node hbm;
 	struct page **pages;		/* SYSTEM, CONTIGUOUS, USERPTR; until the end */
-	struct sg_table *sgt;		/* the same and IMPORT; until it is detached, or taken back */
+	struct sg_table *sgt;		/* the same and IMPORT; until it is detached, or cut */
 	dma_addr_t iova;		/* CONTIGUOUS */
 	void *cpu;			/* a ring: where the kernel sees it */
 	struct mm_struct *mm;		/* whose pinned pages are counted; or NULL */

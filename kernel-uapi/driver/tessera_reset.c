@@ -6,8 +6,8 @@
  * up). The same two serve a reset that somebody asks for in sysfs.
  *
  * Order before the reset: DMA ends, then fences are signalled, then doorbells and wake
- * pages are taken back, and from other devices what they have of HBM. A fence that is signalled thus promises that the device no longer
- * touches memory, whatever went wrong.
+ * pages are taken back, and from other devices what they have of HBM. A fence that is
+ * signalled thus promises that the device no longer touches memory, whatever went wrong.
  *
  * The tick looks once a second for what no interrupt tells.
  */

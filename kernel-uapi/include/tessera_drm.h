@@ -26,6 +26,15 @@
  * another. Memory outlives a reset. The
  * machine's sleep is a reset too, and HBM's contents may be lost in it.
  *
+ * Buffers go to other files and devices as dma-bufs, by DRM_IOCTL_PRIME_HANDLE_TO_FD and
+ * DRM_IOCTL_PRIME_FD_TO_HANDLE: those that BO_CREATE gave, of the system or (ABI 7, for other
+ * devices) of HBM, which the other device then reaches by itself. EOPNOTSUPP: it cannot, since the
+ * PCI core knows of no way between the two, or its driver takes no such memory; the kernel's log
+ * says which. HBM is taken back when its device is reset or its driver unbound, also from work
+ * that runs. Then it is no more in the contexts of other devices: work that uses it faults (status
+ * MAP), what runs or is queued in such a context fails if it used it at that moment, and its
+ * mappings stay as holes until UNMAP. After a reset MAP fetches it again, with its contents.
+ *
  * What an open file may have of a device is limited, so that none takes it all. EMFILE:
  * it has as many contexts, queues, programs or bytes of HBM as the module's parameters
  * file_contexts, file_queues, file_programs and file_hbm_mib, or its cgroup (dmem.max), say;
@@ -258,7 +267,8 @@ struct drm_tessera_bo_info {
  * chosen between va_first and va_end. Gives: each op's va; n_done, how many there are. They are
  * done in order. The first that fails is the call's error; those before it stay.
  * Errors: ENOENT (context or handle), EEXIST (va is taken), ENOSPC (no room for
- * so many pieces), EACCES (WRITE of a read-only buffer), ECANCELED, E2BIG (see above).
+ * so many pieces), EACCES (WRITE of a read-only buffer), ECANCELED, E2BIG (see above). Of
+ * memory of another device: EBUSY (that is being reset), ENODEV (it is gone).
  */
 #define DRM_TESSERA_MAP_WRITE		(1u << 0)
 
@@ -428,7 +438,8 @@ struct drm_tessera_submit {
  * when (DEVICE.md, Traces). What has begun already is not recorded, nor what other contexts run.
  *
  * Takes: ctx; va of the ring, a multiple of 64: struct drm_tessera_trace_record[n_records] in one
- * mapping of the context that has WRITE and is not of HBM; n_records, a power of two between the
+ * mapping of the context that has WRITE and is neither of HBM nor of what another device may take
+ * back; n_records, a power of two between the
  * two below; first, the number of the first record (1 to 2^63 - 1); eventfd or -1. It counts at
  * least one for each half of the ring that was written, more when other interrupts come, and one
  * each second. The device waits for no reader. The mapping stays until the trace ends: UNMAP of

@@ -200,6 +200,16 @@ def tier_tenants(machine, arguments="", limit=240):
                               MODULE_ARGS="limit_ms=3000"))
 
 
+def tier_peers(machine, rounds=5, limit=300):
+    """Two devices whose kernel knows a way between them: it trusts AMD's host bridges."""
+    with driver_built(machine) as (work, uapi):
+        return sum(count_ok(drive(machine, work, uapi, "kmod_tenants", "peer", limit, line,
+                                  CPU="max,family=23", DEVICES="2",
+                                  TEST_ENV=f"PEER_ROUNDS={rounds}",
+                                  MODULE_ARGS="limit_ms=3000"))
+                   for line in ("", "intel_iommu=off"))
+
+
 def tier_attack(machine, arguments="", limit=240):
     """Attackers on two devices beside a victim; arguments: seconds, its submissions."""
     with driver_built(machine) as (work, uapi):

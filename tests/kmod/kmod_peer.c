@@ -132,7 +132,7 @@ static bool is_logged(const char *text)
 	return strstr(log, text);
 }
 
-void a_peer_without_a_way_is_refused(void)
+void hbm_without_a_way_is_refused(void)
 {
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, 0);
 	int dma_buf = export_from(fd, b.handle), own = fd;
@@ -370,7 +370,7 @@ void peer_memory_comes_back_after_a_death(void)
 	await_reset(resets + 1);
 }
 
-void killed_peers_leave_nothing(void)
+void peers_that_are_killed_leave_nothing(void)
 {
 	struct traffic *t = shared(sizeof(*t));
 

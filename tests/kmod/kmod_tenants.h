@@ -42,13 +42,13 @@ void long_programs_keep_nobody_long(void);
 void unbinding_waits_for_no_user(void);
 
 /* kmod_peer.c: the first where devices have no way to each other, the others where they have. */
-void a_peer_without_a_way_is_refused(void);
+void hbm_without_a_way_is_refused(void);
 void peer_memory_is_read_and_written(void);
 void peer_memory_is_mapped_in_parts(void);
 void peer_memory_goes_with_its_driver(void);
 void peer_memory_comes_back_after_a_reset(void);
 void peer_memory_comes_back_after_a_death(void);
-void killed_peers_leave_nothing(void);
+void peers_that_are_killed_leave_nothing(void);
 void peers_that_are_reset_together_come_back(void);
 
 /* kmod_wake.c */

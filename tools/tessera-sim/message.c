@@ -293,13 +293,11 @@ static void access_bar0(struct device *d, uint32_t offset, uint8_t *data, uint32
 static void write_config(struct device *d, uint32_t offset, const uint8_t *data, uint32_t n)
 {
 	unsigned asks = config_write(&d->config, offset, data, n);
-	bool is_on;
 
 	if (asks & CONFIG_FLR)
 		device_reset(d);
-	is_on = config_is_master(&d->config);
-	link_hush(d->link, !is_on);
-	dma_turn(d, is_on);
+	link_hush(d->link, !config_is_master(&d->config));
+	dma_turn(d, config_is_master(&d->config));
 	link_hush(d->link, false);
 }
 
