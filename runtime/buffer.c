@@ -278,6 +278,13 @@ bool rt_buffer_is_deleted(struct rt_buffer *b)
 	return is;
 }
 
+void rt_buffer_give_sizes(struct rt_buffer *b, struct rt_buffer *sizes)
+{
+	b->sizes = sizes;
+	if (sizes)
+		rt_buffer_ref(sizes);
+}
+
 /* ---- use, deletion, resolving ---- */
 
 bool rt_buffer_is_pending(const struct rt_buffer *b)

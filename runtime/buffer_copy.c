@@ -2,7 +2,8 @@
 /*
  * Copies of buffers' content: from host memory, to host memory, to another buffer. What is
  * there is copied by the caller's thread, what is still to come by the client's. Between linked
- * devices the one that has the content copies, and the host has no part in it.
+ * devices the one that has the content copies, and the host has no part in it. Of arrays that are
+ * stored padded to the bounds of their dims what counts is copied by itself.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -349,5 +350,132 @@ int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kin
 	if (!code)
 		rt_buffer_give_sizes(*out, sizes);
 	rt_buffer_unref(sizes);
+	return code;
+}
+
+/* ---- arrays whose dims have bounds ---- */
+
+/* From the device; waits for what computes them. */
+static int fetch_sizes(struct rt_buffer *b, int64_t *dim, struct err *err)
+{
+	int32_t size[IMAGE_MAX_RANK];
+	struct rt_event *done;
+	int code = rt_buffer_to_host(b->sizes, 0, size, b->shape.rank * sizeof(*size), &done, err);
+
+	if (code)
+		return code;
+	code = rt_event_wait(done, err);
+	rt_event_unref(done);
+	for (unsigned d = 0; !code && d < b->shape.rank; d++) {
+		if (!(b->shape.bounded >> d & 1)) {
+			dim[d] = b->shape.dim[d];
+			continue;
+		}
+		dim[d] = size[d];
+		if (size[d] < 0 || size[d] > b->shape.dim[d])
+			code = err_set(err, ERR_INTERNAL, "dim %u of an array, of at most %lld, "
+				       "is %d", d, (long long)b->shape.dim[d], size[d]);
+	}
+	return code;
+}
+
+int rt_buffer_unpadded(struct rt_buffer *b, const int64_t **dim, struct err *err)
+{
+	int64_t fetched[IMAGE_MAX_RANK];
+	bool is_known;
+	int code;
+
+	if (!b->sizes) {
+		*dim = b->shape.dim;
+		return 0;
+	}
+	pthread_mutex_lock(&b->lock);
+	is_known = b->is_unpadded_known;
+	pthread_mutex_unlock(&b->lock);
+	if (!is_known) {
+		code = fetch_sizes(b, fetched, err);
+		if (code)
+			return code;
+		pthread_mutex_lock(&b->lock);
+		if (!b->is_unpadded_known)
+			memcpy(b->unpadded, fetched, sizeof(fetched));
+		b->is_unpadded_known = true;
+		pthread_mutex_unlock(&b->lock);
+	}
+	*dim = b->unpadded;
+	return 0;
+}
+
+/* Elements of `bytes` each: so many of each dim, the others' strides being in bytes. */
+static void copy_dims(uint8_t *to, const int64_t *to_stride, const uint8_t *from,
+		      const int64_t *from_stride, const int64_t *dim, unsigned rank, size_t bytes)
+{
+	if (!rank) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	for (int64_t i = 0; i < *dim; i++)
+		copy_dims(to + i * *to_stride, to_stride + 1, from + i * *from_stride,
+			  from_stride + 1, dim + 1, rank - 1, bytes);
+}
+
+/* All of it, as it lies on the device; malloc'd. */
+static int fetch_all(struct rt_buffer *b, uint8_t **out, struct err *err)
+{
+	uint64_t bytes = rt_shape_bytes(&b->shape);
+	uint8_t *p = malloc(bytes + 1);
+	struct rt_event *done;
+	int code;
+
+	if (!p)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for %llu bytes",
+			       (unsigned long long)bytes);
+	code = rt_buffer_to_host(b, 0, p, bytes, &done, err);
+	if (!code) {
+		code = rt_event_wait(done, err);
+		rt_event_unref(done);
+	}
+	if (code)
+		free(p);
+	else
+		*out = p;
+	return code;
+}
+
+int rt_buffer_to_host_unpadded(struct rt_buffer *b, void *dst, const int64_t *strides,
+			       struct err *err)
+{
+	int64_t from[IMAGE_MAX_RANK];
+	const int64_t *dim;
+	uint8_t *all = NULL;
+	int code = rt_buffer_unpadded(b, &dim, err);
+
+	if (!code)
+		code = fetch_all(b, &all, err);
+	if (code)
+		return code;
+	rt_dense_strides(&b->shape, from);
+	copy_dims(dst, strides, all, from, dim, b->shape.rank, elem_bytes(b->shape.elem));
+	free(all);
+	return 0;
+}
+
+int rt_buffer_padded(struct rt_buffer *b, const struct rt_shape *want, struct rt_buffer **out,
+		     struct err *err)
+{
+	int64_t from[IMAGE_MAX_RANK], to[IMAGE_MAX_RANK];
+	uint64_t bytes = rt_shape_bytes(want);
+	uint8_t *all = NULL, *more = calloc(1, bytes + 1);
+	int code = more ? fetch_all(b, &all, err) :
+		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	if (!code) {
+		rt_dense_strides(&b->shape, from);
+		rt_dense_strides(want, to);
+		copy_dims(more, to, all, from, b->shape.dim, want->rank, elem_bytes(want->elem));
+		code = rt_buffer_from_host(b->client, b->device, b->kind, want, more, to, out, err);
+	}
+	free(all);
+	free(more);
 	return code;
 }

@@ -2,8 +2,12 @@
 /*
  * Executing: what is to be launched is checked, and launched now or later (deferred.c), or when
  * the other members have come (join.c). Launches with members in other processes come in the order
- * in which they are asked for (order.c), so one that is put off puts off those behind it.
+ * in which they are asked for (order.c), so one that is put off puts off those behind it. What is
+ * stored padded to the bounds of its dims goes and comes with its sizes, which callers do not see.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/rt_internal.h"
 
 /* Whether it meets others in other processes. */
@@ -298,4 +302,120 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 		rt_event_unref(done[n]);
 	}
 	return code;
+}
+
+/* ---- sizes of arguments and results ---- */
+
+static int sizes_of_shape(struct rt_buffer *b, struct rt_buffer **out, struct err *err)
+{
+	const struct rt_shape shape = { .elem = ELEM_S32, .rank = 1, .dim = { b->shape.rank } };
+	int32_t size[IMAGE_MAX_RANK];
+
+	for (unsigned d = 0; d < b->shape.rank; d++)
+		size[d] = (int32_t)b->shape.dim[d];
+	return rt_buffer_from_host(b->client, b->device, RT_DEVICE, &shape, size, NULL, out, err);
+}
+
+/* Whether argument i, of the kind that the program takes, is no longer than it may be. */
+static int check_bounds(const struct rt_buffer *b, const struct image_shape *want, unsigned i,
+			struct err *err)
+{
+	for (unsigned d = 0; d < b->shape.rank; d++) {
+		bool may_be_less = want->bounded >> d & 1;
+
+		if (may_be_less ? b->shape.dim[d] > want->dim[d] : b->shape.dim[d] != want->dim[d])
+			return err_set(err, ERR_INVALID_ARGUMENT, "dim %u of argument %u is %lld: "
+				       "the program takes %s%lld", d, i,
+				       (long long)b->shape.dim[d], may_be_less ? "at most " : "",
+				       (long long)want->dim[d]);
+		if (b->sizes && may_be_less && b->shape.dim[d] != want->dim[d])
+			return err_set(err, ERR_INVALID_ARGUMENT, "dim %u of argument %u has a "
+				       "bound of %lld: the program takes arrays with one of %lld, "
+				       "or such as are as long as they say", d, i,
+				       (long long)b->shape.dim[d], (long long)want->dim[d]);
+	}
+	return 0;
+}
+
+/* Argument i, which has bounds in the program: the array and its sizes. What is no array of the
+ * kind at all is left to the launch to refuse. */
+static int fit(struct rt_sized *s, const struct image_shape *want, unsigned i,
+	       struct rt_buffer *b, struct rt_buffer **sizes, struct err *err)
+{
+	struct rt_buffer *made = NULL;
+	struct rt_shape shape;
+	int code;
+
+	*sizes = b;
+	if (b->shape.elem != want->elem || b->shape.rank != want->rank)
+		return 0;
+	code = check_bounds(b, want, i, err);
+	if (!code && b->sizes) {
+		*sizes = b->sizes;
+		return 0;
+	}
+	if (!code)
+		code = sizes_of_shape(b, sizes, err);
+	if (code)
+		return code;
+	s->made[s->n_made++] = *sizes;
+	rt_shape_of(want, &shape);
+	shape.bounded = 0;
+	if (!memcmp(shape.dim, b->shape.dim, shape.rank * sizeof(*shape.dim)))
+		return 0;
+	code = rt_buffer_padded(b, &shape, &made, err);
+	if (code)
+		return code;
+	s->in[i] = made;
+	s->made[s->n_made++] = made;
+	return 0;
+}
+
+int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+		   const bool *keep, struct rt_sized *s, struct err *err)
+{
+	const struct image *im = x->image;
+	uint32_t n_in = im->info.n_args, n_sizes = image_n_arg_sizes(im), at = n_in - n_sizes;
+	int code = 0;
+
+	*s = (struct rt_sized){ .n_args = n_in, .n_outs = im->info.n_results,
+				.n_seen = im->info.n_results - image_n_result_sizes(im),
+				.image = im };
+	if (n_args != at)
+		return err_set(err, ERR_INVALID_ARGUMENT, "%s takes %u arguments, not %zu",
+			       image_string(im, im->info.name), at, n_args);
+	s->in = calloc(n_in + 1u, sizeof(*s->in));
+	s->out = calloc(s->n_outs + 1u, sizeof(*s->out));
+	s->keep = calloc(n_in + 1u, sizeof(*s->keep));
+	s->made = calloc(2 * (size_t)n_sizes + 1, sizeof(*s->made));
+	if (!s->in || !s->out || !s->keep || !s->made)
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (unsigned i = 0; !code && i < n_args; i++) {
+		s->in[i] = args[i];
+		s->keep[i] = keep && keep[i];
+		if (im->shapes[i].bounded)
+			code = fit(s, &im->shapes[i], i, args[i], &s->in[at++], err);
+	}
+	if (code)
+		rt_sized_end(s, false, NULL);
+	return code;
+}
+
+void rt_sized_end(struct rt_sized *s, bool has_run, struct rt_buffer **outs)
+{
+	unsigned at = s->n_seen;
+
+	for (unsigned i = 0; has_run && i < s->n_seen; i++) {
+		outs[i] = s->out[i];
+		if (s->image->shapes[s->image->info.n_args + i].bounded)
+			rt_buffer_give_sizes(outs[i], s->out[at++]);
+	}
+	for (unsigned i = s->n_seen; has_run && i < s->n_outs; i++)
+		rt_buffer_unref(s->out[i]);
+	while (s->n_made)
+		rt_buffer_unref(s->made[--s->n_made]);
+	free(s->in);
+	free(s->out);
+	free(s->keep);
+	free(s->made);
 }

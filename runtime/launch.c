@@ -10,6 +10,17 @@
 
 /* ---- checking ---- */
 
+/* It may be shorter where the program takes it for long. */
+static int refuse_short(const struct rt_shape *s, const struct image_shape *want, unsigned i,
+			struct err *err)
+{
+	int d = __builtin_ctz(s->bounded & ~want->bounded);
+
+	return err_set(err, ERR_INVALID_ARGUMENT, "argument %u has a dim %d of at most %lld, whose "
+		       "size is known on the device only; the program takes one of %lld", i, d,
+		       (long long)s->dim[d], (long long)want->dim[d]);
+}
+
 static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *b,
 			  struct err *err)
 {
@@ -23,11 +34,7 @@ static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *
 	if (want->elem == ELEM_TOKEN)
 		return 0;
 	if (s->bounded & ~want->bounded && s->rank == want->rank)
-		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u has a dim %d of at most %lld, "
-			       "whose size is known on the device only; the program takes one of "
-			       "%lld", i, __builtin_ctz(s->bounded & ~want->bounded),
-			       (long long)s->dim[__builtin_ctz(s->bounded & ~want->bounded)],
-			       (long long)want->dim[__builtin_ctz(s->bounded & ~want->bounded)]);
+		return refuse_short(s, want, i, err);
 	if (s->elem != want->elem || s->rank != want->rank ||
 	    memcmp(s->dim, want->dim, s->rank * sizeof(*s->dim)))
 		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u is of %s rank %u and "

@@ -211,10 +211,9 @@ int rt_fetch_prepare(struct rt_buffer *b, uint64_t offset, uint64_t bytes,
 		     struct rt_fetch **out, struct rt_event **done, struct err *err);
 void rt_fetch_start(struct rt_fetch *f, void *dst);
 void rt_fetch_fail(struct rt_fetch *f, const struct err *why);
-/* An array of which a program said only the bounds of some dims is stored padded to them; its sizes
- * are a buffer of their own: s32[rank], no new reference. NULL: it is as long as its shape. */
-struct rt_buffer *rt_buffer_sizes(const struct rt_buffer *b);
-/* *dim, the buffer's: how long it is. Blocks until it is known; its error, if its content is one. */
+/* An array of which a program said only the bounds of some dims (shape.bounded) is stored padded to
+ * them. *dim, the buffer's: how long it is. Blocks until that is known; its error, if its
+ * content is one. */
 int rt_buffer_unpadded(struct rt_buffer *b, const int64_t **dim, struct err *err);
 /* What counts of it, with these byte strides, one a dim. Blocks until it is there. */
 int rt_buffer_to_host_unpadded(struct rt_buffer *b, void *dst, const int64_t *strides,

@@ -153,8 +153,8 @@ struct rt_buffer {
 	struct rt_event *resolved;	/* a reference; NULL: never was pending */
 	unsigned external_refs, uses;
 	bool is_deleted;
-	/* Of a shape with bounds: a reference, given before anyone else has the buffer; and what they
-	 * say, once they were asked for, under the lock. */
+	/* Of a shape with bounds: a reference, given before anyone else has the buffer; and what
+	 * they say, once they were asked for, under the lock. */
 	struct rt_buffer *sizes;
 	bool is_unpadded_known;
 	int64_t unpadded[IMAGE_MAX_RANK];
@@ -523,11 +523,15 @@ void rt_memory_order(const struct rt_shape *s, const int64_t *strides, int64_t *
 		     int64_t *stride);
 bool rt_is_row_major(const struct rt_shape *s);
 
-/* ---- sized.c ---- */
-/* Of a new buffer; NULL: none. Takes a reference. */
-void rt_buffer_give_sizes(struct rt_buffer *b, struct rt_buffer *sizes);
+/* ---- buffer_copy.c ---- */
+/* An array that is shorter than `want`, of as many dims, as one that is as long. Blocks until it is
+ * there. */
+int rt_buffer_padded(struct rt_buffer *b, const struct rt_shape *want, struct rt_buffer **out,
+		     struct err *err);
 
 /* ---- buffer.c: takes rt_buffer.lock, calls others without it ---- */
+/* Sizes of a new buffer whose dims have bounds; NULL: none. Takes a reference. */
+void rt_buffer_give_sizes(struct rt_buffer *b, struct rt_buffer *sizes);
 /* A buffer with fresh storage (without memory if it has no bytes) and undefined content. */
 int rt_buffer_new(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		  const struct rt_shape *shape, const char *tag, struct rt_buffer **out,

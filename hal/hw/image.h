@@ -62,8 +62,8 @@
  * shape in memory, but may count as shorter: what lies past an argument's sizes is anything and no
  * result depends on it; zeros lie past a result's. The last arguments are the sizes of those with
  * such dims, one for each, in their order: ELEM_S32, rank 1, as many as the rank, in device
- * memory, row-major, not aliased; so are the last results. A size is from 0 to the bound, and is the dim where the dim has no bound;
- * whoever launches ensures that. Programs of one member only.
+ * memory, row-major, not aliased; so are the last results. A size is from 0 to the bound, and the
+ * dim where that has no bound; whoever launches ensures it. Programs of one member only.
  *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,

@@ -163,7 +163,8 @@ struct tc_array {
 };
 
 /* Runs the program's main function with plain loops (eval/eval.c), the reference for
- * tests. args[n_args] are borrowed. (*outs)[*n_outs]: data is malloc'd, the caller's
+ * tests. args[n_args] are borrowed, with the sizes of those that have bounds behind them, as
+ * hal/hw/image.h has them; so are results. (*outs)[*n_outs]: data is malloc'd, the caller's
  * (tc_array_free). Errors as tc_compile; INVALID_ARGUMENT for arguments that do not fit,
  * RESOURCE_EXHAUSTED for arrays of more than 8 GiB in all. */
 int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t n_args,

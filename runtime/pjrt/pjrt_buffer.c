@@ -274,7 +274,7 @@ struct PJRT_Error *pjrt_Buffer_ReadyEvent(struct PJRT_Buffer_ReadyEvent_Args *ar
 	return pjrt_give_event(rt_buffer_ready(args->buffer->rt), &args->event);
 }
 
-/* An array whose dims have bounds, to memory with room for what counts: dense. host: in its order. */
+/* What counts of an array whose dims have bounds, dense, in the order of dims of `host`. */
 static struct PJRT_Error *to_host_unpadded(struct PJRT_Buffer_ToHostBuffer_Args *args,
 					   struct rt_shape host)
 {
@@ -292,7 +292,7 @@ static struct PJRT_Error *to_host_unpadded(struct PJRT_Buffer_ToHostBuffer_Args 
 		args->event = NULL;
 		return NULL;
 	}
-	if (args->dst_size < bytes)
+	if (bytes > args->dst_size)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "`dst_size` must be >= %llu, got "
 				       "%zu.", (unsigned long long)bytes, args->dst_size);
 	rt_dense_strides(&host, stride);

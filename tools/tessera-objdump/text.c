@@ -43,7 +43,7 @@ void objdump_type(const struct image_shape *s, struct str *out)
 {
 	str_printf(out, "tensor<");
 	for (unsigned d = 0; d < s->rank; d++)
-		str_printf(out, "%" PRId64 "x", s->dim[d]);
+		str_printf(out, "%s%" PRId64 "x", s->bounded >> d & 1 ? "<=" : "", s->dim[d]);
 	str_printf(out, "%s>", elem_text(s->elem));
 }
 

@@ -88,15 +88,15 @@ static void an_op_without_a_rule_names_itself(void **state)
 		       "window_strides = [2], padding = [0, 0]} : tensor<4xf32>"
 		       SCALARS("%23 = compare(%20, %21) {comparison_direction = <GE>, compare_type "
 			       "= <FLOAT>} : tensor<i1>\nreturn(%23)\n")
-		       " (%30: tensor<f32>, %31: tensor<f32>) {\n%32 = add(%30, %31) : tensor<f32>\n"
-		       "return(%32)\n}\n# there\nreturn(%3)\n"),
+		       " (%30: tensor<f32>, %31: tensor<f32>) {\n"
+		       "%32 = add(%30, %31) : tensor<f32>\nreturn(%32)\n}\n# there\nreturn(%3)\n"),
 		  ERR_UNIMPLEMENTED, "select_and_scatter: dim 0 of operand 0", "there is no rule" },
 		{ MAIN("%0: tensor<<=4xf32>", "%1 = custom_call(%0) {call_target_name = \"f\"} : "
 		       "tensor<4xf32> # there\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of operand 0", "at there" },
 		{ MAIN("", "%1 = custom_call() {call_target_name = \"f\"} : tensor<<=4xf32>\n"
 		       "return(%1)\n"),
-		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of its result 0", "nothing says its size" },
+		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of its result 0", "nothing says" },
 		{ MAIN("%0: tensor<6xf32>, %1: tensor<4x<=1xi32>",
 		       "%2 = gather(%0, %1) {offset_dims = [], collapsed_slice_dims = [0], "
 		       "operand_batching_dims = [], start_indices_batching_dims = [], "
