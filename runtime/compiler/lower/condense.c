@@ -70,7 +70,8 @@ static struct tc_value *rest_of_product(const struct tc_build *b, struct tc_valu
 	return tc_build2(b, TC_SUBTRACT, x, sum_of(b, l, tc_build_reshape(b, by, 3, column)));
 }
 
-/* w of the reflection I - tau v v^H, of a Hermitian a: with x = tau a v, x - v |tau|^2 v^H a v / 2. */
+/* w of the reflection I - tau v v^H, of a Hermitian a: with x = tau a v, x - v |tau|^2 v^H a v
+ * / 2. */
 static struct tc_value *find_w(const struct tc_build *b, struct tc_value *a,
 			       struct tc_value *const *state, struct tc_value *v,
 			       struct tc_value *tau)

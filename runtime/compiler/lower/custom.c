@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Custom calls by which JAX names algorithms on platforms other than its own (qr.c, lu.c,
- * eigh.c, svd.c), and nothing for dce_sink and for where a value is to be placed: within a
- * program all are in the device's memory, and results lie where main says. Any other target
- * stays and is refused by name when code is emitted.
+ * Custom calls by which JAX names algorithms on platforms other than its own, and our entry point
+ * some more (qr.c, lu.c, eigh.c, svd.c), and nothing for dce_sink and for where a value is to be
+ * placed: within a program all are in the device's memory, and results lie where main says. Any
+ * other target stays and is refused by name when code is emitted.
  */
 #include <string.h>
 

@@ -251,7 +251,7 @@ static void secant(const struct tc_build *b, struct tc_value *i, struct tc_value
 	state[3] = at_distance(s, b, next);
 }
 
-/* What |tau| is above of. Of a bidiagonal matrix's smallest value, whose d is 0, more, so that its
+/* What |tau| is above. Of a bidiagonal matrix's smallest value, whose d is 0, more, so that its
  * square is a number. */
 static struct tc_value *least_distance(const struct joining *g)
 {

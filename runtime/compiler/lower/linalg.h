@@ -62,7 +62,7 @@ struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value
 struct tc_reflection {
 	struct tc_value *tau;		/* [batch, 1] */
 	struct tc_value *v;		/* zeros before the j-th, which is 1 */
-	/* As LAPACK leaves it: as it was before the j-th, which becomes a real number, and v below. */
+	/* As LAPACK leaves it: as it was before the j-th, which becomes real, and v below. */
 	struct tc_value *column;
 };
 struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_value *column,

@@ -219,8 +219,8 @@ static struct tc_value *invert_below(const struct tc_build *b, struct tc_value *
 	const enum elem elem = (enum elem)l->type->elem;
 	int64_t batch = l->type->dim[0], w = l->type->dim[1], wide = 1;
 	const int64_t none[] = { 0, 0, 0 };
-	struct tc_value *zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0), *x[2], *part[2];
-	struct tc_value *all, *below;
+	struct tc_value *zero = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), 0);
+	struct tc_value *all, *below, *x[2], *part[2];
 
 	while (wide < w)
 		wide *= 2;

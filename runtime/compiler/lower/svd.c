@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c), whose values and
- * vectors come from those of its halves (divide.c). What of A stands between a left vector and its
- * right one is the value.
+ * Singular values and vectors. A = Q R, and R = X B Y^H, B bidiagonal (condense.c), whose values
+ * and vectors come from those of its halves (divide.c). What of A stands between a left vector
+ * and its right one is the value.
  */
 #include <math.h>
 #include <string.h>
