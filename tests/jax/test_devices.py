@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("TESSERA_BUILD", HERE.parents[1] / "build/opt"))
 EXAMPLE = HERE.parents[1] / "runtime/python/examples/spmd_transformer.py"
 # GSPMD has no word for them.
-ONLY_SHARDY = {"explicit_axes"}
+ONLY_SHARDY = {"explicit_axes", "sums_that_are_left_in_parts"}
 PARTITIONERS = ("shardy", "gspmd")
 
 

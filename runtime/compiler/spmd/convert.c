@@ -35,12 +35,17 @@ const struct tc_type *shard_local_type(struct shard *s, const struct tc_type *t,
 	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
 }
 
-bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b)
+static bool has_same_dims(const struct spmd_sharding *a, const struct spmd_sharding *b)
 {
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (!spmd_same_axes(&a->dim[d].axes, &b->dim[d].axes))
 			return false;
 	return true;
+}
+
+bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b)
+{
+	return has_same_dims(a, b) && spmd_same_axes(&a->unreduced, &b->unreduced);
 }
 
 /* ---- atoms ---- */
@@ -538,18 +543,17 @@ static bool is_of_bits(const struct shard_sum *sum, const struct tc_value *v)
 	       (cls == ELEM_CLASS_FLOAT || cls == ELEM_CLASS_COMPLEX);
 }
 
-struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
-			       const struct tc_type *global, const struct spmd_sharding *from,
-			       const struct spmd_sharding *to, const struct shard_sum *sum)
+/* All but what is unreduced. */
+static struct tc_value *convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				const struct tc_type *global, const struct spmd_sharding *from,
+				const struct spmd_sharding *to, const struct shard_sum *sum)
 {
-	static const struct shard_sum none;
 	struct move m = { .s = s, .b = b, .v = v, .rank = global->rank };
 
 	if (is_of_bits(sum, v))
 		return convert_bits(s, b, v, global, from, to, sum);
-	sum = sum ? sum : &none;
 	m.op = sum->op;
-	if (!sum->axes.n && shard_is_same(from, to))
+	if (!sum->axes.n && has_same_dims(from, to))
 		return v;
 	m.is = arena_array(&s->c->arena, m.rank, sizeof(*m.is));
 	m.want = arena_array(&s->c->arena, m.rank, sizeof(*m.want));
@@ -558,4 +562,67 @@ struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct
 	else
 		go_whole(&m, from, to, &sum->axes);
 	return m.v;
+}
+
+/* ---- sums that are left ---- */
+
+/* v at the first place along the axes, and zeros at the others: parts whose sum is v. */
+static struct tc_value *at_first(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				 const struct spmd_axes *a)
+{
+	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
+	struct tc_value *is = tc_build_compare(b, TC_CMP_EQ, shard_index_of(s, a),
+					       tc_build_number(b, s32, 0));
+
+	is = tc_build_broadcast(b, is, tc_with_elem(s->c, v->type, ELEM_PRED), NULL);
+	return tc_build_select(b, is, v, tc_build_number(b, v->type, 0));
+}
+
+/* Of a sum's axes those that are not to be left, into *due, and of those to be left those that it
+ * does not have, into *fresh. Where pieces overlap nothing of the sum is left. */
+static void part_axes(const struct spmd_axes *sum, const struct spmd_axes *left,
+		      struct spmd_axes *due, struct spmd_axes *fresh)
+{
+	struct spmd_axes stay = { 0 };
+
+	*due = *fresh = (struct spmd_axes){ 0 };
+	for (uint32_t i = 0; i < sum->n; i++) {
+		bool stays = false;
+
+		for (uint32_t k = 0; k < left->n; k++)
+			stays |= is_atom(sum->at[i], left->at[k]);
+		spmd_push(stays ? &stay : due, sum->at[i]);
+	}
+	for (uint32_t k = 0; k < left->n; k++) {
+		if (spmd_has(due, left->at[k])) {
+			*due = *sum;
+			*fresh = *left;
+			return;
+		}
+		if (!spmd_has(&stay, left->at[k]))
+			spmd_push(fresh, left->at[k]);
+	}
+}
+
+struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct tc_type *global, const struct spmd_sharding *from,
+			       const struct spmd_sharding *to, const struct shard_sum *sum)
+{
+	struct shard_sum due = { .op = TC_ADD };
+	struct spmd_axes all, fresh;
+
+	if (sum)
+		due = *sum;
+	if (!from->unreduced.n && !to->unreduced.n)
+		return convert(s, b, v, global, from, to, &due);
+	if (due.axes.n && (due.op != TC_ADD || is_of_bits(&due, v))) {
+		v = convert(s, b, v, global, from, from, &due);
+		due.axes.n = 0;
+	}
+	all = due.axes;
+	append(&all, &from->unreduced);
+	due.op = TC_ADD;
+	part_axes(&all, &to->unreduced, &due.axes, &fresh);
+	v = convert(s, b, v, global, from, to, &due);
+	return fresh.n ? at_first(s, b, v, &fresh) : v;
 }

@@ -15,7 +15,7 @@
 #define MAX_DIMS (TC_MAX_RANK + 4u)
 
 /* xla.OpSharding.Type. */
-enum { REPLICATED, MAXIMAL, TUPLE, OTHER, MANUAL, UNKNOWN };
+enum { REPLICATED, MAXIMAL, TUPLE, OTHER, MANUAL, UNKNOWN, UNREDUCED };
 
 struct tiling {
 	uint32_t n;		/* dims of the grid */
@@ -373,7 +373,7 @@ static void append(struct spmd_axes *to, const struct spmd_axes *from)
 
 static void put_tiles(struct spmd *s, const struct spmd_sharding *h, struct bytes *b)
 {
-	uint32_t dim[MAX_DIMS], last[2], n = 0, n_last = 0, n_iota;
+	uint32_t dim[MAX_DIMS], last[3], n = 0, n_last = 0, n_iota;
 	uint32_t size[SPMD_MAX_PIECES + 1], perm[SPMD_MAX_PIECES + 1];
 	struct spmd_axes order = { 0 }, rest;
 
@@ -386,6 +386,11 @@ static void put_tiles(struct spmd *s, const struct spmd_sharding *h, struct byte
 		last[n_last++] = MANUAL;
 		append(&order, &h->manual);
 	}
+	if (h->unreduced.n) {
+		dim[n++] = spmd_size(&h->unreduced);
+		last[n_last++] = UNREDUCED;
+		append(&order, &h->unreduced);
+	}
 	rest = spmd_rest(h->mesh, &order);
 	if (rest.n) {
 		dim[n++] = spmd_size(&rest);
@@ -396,7 +401,7 @@ static void put_tiles(struct spmd *s, const struct spmd_sharding *h, struct byte
 	put_list(b, 3, dim, n);
 	if (h->mesh->ids)
 		put_list(b, 4, device_list(s, h->mesh, &order), h->mesh->devices);
-	if (rest.n && !h->manual.n)
+	if (rest.n && n_last == 1)
 		put_number(b, 6, 1);
 	else if (n_last)
 		put_list(b, 8, last, n_last);
@@ -409,7 +414,7 @@ static void put_tiles(struct spmd *s, const struct spmd_sharding *h, struct byte
 
 static bool is_tiled(const struct spmd_sharding *h)
 {
-	uint32_t n = h->manual.n;
+	uint32_t n = h->manual.n + h->unreduced.n;
 
 	for (uint32_t d = 0; d < h->rank; d++)
 		n += h->dim[d].axes.n;
@@ -421,9 +426,11 @@ const uint8_t *spmd_write_proto(struct spmd *s, const struct spmd_sharding *h, s
 	const uint32_t one = 1;
 	struct bytes b = { arena_alloc(&s->c->arena, 512 + 5 * (size_t)h->mesh->devices), 0 };
 
-	if (h->unreduced.n)
-		tc_fail(s->c, ERR_UNIMPLEMENTED, NULL, "an array that is left unreduced over "
-			"some axes is no argument and no result of a program yet: reduce it");
+	if (spmd_size(&h->unreduced) == h->mesh->devices && h->unreduced.n) {
+		put_number(&b, 1, UNREDUCED);
+		*n = b.n;
+		return b.p;
+	}
 	switch (h->kind) {
 	case SPMD_MANUAL:
 		put_number(&b, 1, MANUAL);

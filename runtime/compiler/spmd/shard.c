@@ -87,15 +87,28 @@ static bool has_sharding(const struct tc_type *t)
 	return !t->is_tuple && t->elem != ELEM_TOKEN;
 }
 
+/* What is said to be left as parts of a sum, but along axes that are manual. */
+static void leave_sums(struct spmd_sharding *h, const struct spmd_sharding *said,
+		       const struct spmd_axes *manual)
+{
+	for (uint32_t i = 0; said->kind == SPMD_TILED && i < said->unreduced.n; i++)
+		if (!spmd_has(manual, said->unreduced.at[i]))
+			spmd_push(&h->unreduced, said->unreduced.at[i]);
+}
+
 /* How a value should lie; NULL: it is no tensor. */
 static struct spmd_sharding *wish_of(struct shard *s, const struct tc_value *v,
 				     const struct spmd_axes *manual)
 {
 	const struct tc_type *t = value_of(s, v)->type;
+	struct spmd_sharding *h;
 
 	if (!has_sharding(t))
 		return NULL;
-	return shard_plain(s, s->is_whole ? NULL : s->p->of[v->id], t, manual);
+	h = shard_plain(s, s->is_whole ? NULL : s->p->of[v->id], t, manual);
+	if (!s->is_whole)
+		leave_sums(h, s->p->of[v->id], manual);
+	return h;
 }
 
 static void add_axes(struct spmd_axes *to, const struct spmd_axes *more)
@@ -172,6 +185,21 @@ static void take_regions(struct shard *s, struct tc_op *op, const struct spmd_ax
 	}
 }
 
+/* Operands that are parts of sums, all along the axes along which the result is to be left so, need
+ * not be put together for a sum or a difference of them. */
+static void keep_sums(struct shard *s, const struct tc_op *op, const struct shard_plan *plan,
+		      struct spmd_sharding *const *wish)
+{
+	if ((op->op != TC_ADD && op->op != TC_SUBTRACT && op->op != TC_NEGATE) ||
+	    !wish[0] || !wish[0]->unreduced.n)
+		return;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (!spmd_same_axes(&value_of(s, tc_in(op, i))->h->unreduced, &wish[0]->unreduced))
+			return;
+	for (unsigned t = 0; t <= op->n_operands; t++)
+		plan->tensor[t]->unreduced = wish[0]->unreduced;
+}
+
 static void share_op(struct shard *s, struct tc_op *op)
 {
 	struct spmd_axes manual = manual_of(s, op);
@@ -183,6 +211,7 @@ static void share_op(struct shard *s, struct tc_op *op)
 	for (unsigned i = 0; i < op->n_results; i++)
 		wish[i] = wish_of(s, tc_out(op, i), &manual);
 	plan = shard_choose(s, op, &manual, wish);
+	keep_sums(s, op, &plan, wish);
 	take_operands(s, op, plan.tensor);
 	if (op->n_regions)
 		take_regions(s, op, &manual);
@@ -288,6 +317,9 @@ static struct spmd_sharding *outside(struct shard *s, const struct tc_op *op, co
 		for (uint32_t i = 0; i < inner->dim[d].axes.n; i++)
 			spmd_push(&to->dim[d].axes, inner->dim[d].axes.at[i]);
 	}
+	for (uint32_t i = 0; i < h.unreduced.n; i++)
+		if (spmd_has(manual, h.unreduced.at[i]))
+			spmd_push(&to->unreduced, h.unreduced.at[i]);
 	return to;
 }
 
@@ -612,6 +644,8 @@ static struct spmd_sharding *at_border(struct shard *s, const struct spmd_shardi
 		if (h->kind == SPMD_TILED)
 			to->dim[d].axes = h->dim[d].axes;
 	}
+	if (h->kind == SPMD_TILED)
+		to->unreduced = h->unreduced;
 	return to;
 }
 

@@ -10,7 +10,7 @@
  *
  * The program is changed in place: a value's `type` becomes the member's, and what its users
  * are to take instead is in `of`. Shardings here are *plain*: of kind TILED, over the
- * program's mesh, closed, dims cut evenly, nothing unreduced.
+ * program's mesh, closed, dims cut evenly. Along `unreduced` axes a member has a part of a sum.
  */
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/spmd/propagate_internal.h"
@@ -94,7 +94,8 @@ const struct tc_type *shard_local_type(struct shard *s, const struct tc_type *t,
 				       const struct spmd_sharding *h);
 bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b);
 /* A tensor of type `global`, of which v is the member's part by `from`, by `to`. `sum` is NULL, or
- * what v still is a part of along axes that `from` has in no dim; then it has none left. */
+ * what v still is a part of along axes that `from` has in no dim; then it has none left but what
+ * `to` leaves unreduced. */
 struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
 			       const struct tc_type *global, const struct spmd_sharding *from,
 			       const struct spmd_sharding *to, const struct shard_sum *sum);

@@ -145,7 +145,7 @@ const char *spmd_names_text(struct spmd *s, const struct spmd_mesh *m, const str
 struct spmd_sharding *spmd_read_gspmd(struct spmd *s, const struct tc_op *op, const char *text,
 				      uint32_t rank);
 /* h as a serialized xla.OpSharding, in the arena; *n: its bytes. Devices are partitions'
- * numbers. Open dims and priorities are not said; UNIMPLEMENTED: unreduced axes. */
+ * numbers. Open dims and priorities are not said. */
 const uint8_t *spmd_write_proto(struct spmd *s, const struct spmd_sharding *h, size_t *n);
 
 #endif
