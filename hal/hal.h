@@ -145,8 +145,11 @@ void hal_device_position(const struct hal_device *dev, struct hal_position *out)
  * the kernel driver is too old to tell. Blocks briefly. */
 int hal_device_links(struct hal_device *dev, struct hw_link out[HW_MAX_LINKS], unsigned *n,
 		     struct err *err);
-/* Whether dev can write to peer's memory, both of one HAL. */
+/* Whether programs on dev can write to peer's memory, both of one HAL, and so meet its own. */
 bool hal_is_linked(const struct hal_device *dev, const struct hal_device *peer);
+/* Whether hal_queue_copy on dev may reach peer's memory: they are linked, or the kernel driver has
+ * both, which may yet know of no way between the two. */
+bool hal_may_copy(const struct hal_device *dev, const struct hal_device *peer);
 
 struct hal_mem;
 /*
@@ -154,14 +157,20 @@ struct hal_mem;
  * (HW_BIND_PEER), and for the ends of copies. Links the two if that is due: blocks briefly then.
  * For memory of its own it is hal_mem_va.
  *
+ * Through the kernel driver it is for copies alone, which go over PCI. The address holds as
+ * long as the memory, but not over a reset of either device: then what uses it fails with a text
+ * that names the other one, and once both live asking again maps it anew. The copy of a
+ * device whose peer has just died may be the first to tell. What follows is about links.
+ *
  * An address holds until work fails that others rely on, on either of the two (or either is
  * reset); after that what was launched with it fails, and asking again gives another one. So
  * who launches one program on several devices asks for all addresses of the launch before its
  * first submission, and lets no other launch come between: then either all members meet, or
  * each of them fails with a text that names the device that failed first.
  *
- * UNIMPLEMENTED: not linked, or not by this way to the device; the text says which and what
- * helps. INVALID_ARGUMENT: host memory. A dead device's error, of either.
+ * UNIMPLEMENTED: not linked, or not by this way to the device, or the kernel knows of no way; the
+ * text says which and what helps. ABORTED: the other device is being reset. INVALID_ARGUMENT: host
+ * memory. A dead device's error, of either.
  */
 int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 		struct err *err);
@@ -323,7 +332,7 @@ uint64_t hal_queue_failures(const struct hal_queue *q);
 int hal_queue_execute(struct hal_queue *q, const struct hal_launch *launch,
 		      uint64_t *value, struct err *err);
 /* Copies from memory of this device (HBM or host) to memory of it or HBM of a device that it
- * is linked with, in queue order: by links, not through the host. The memory must stay
+ * reaches (hal_may_copy), in queue order: by links or over PCI, not through the host. The memory must stay
  * until that is done. OUT_OF_RANGE; INVALID_ARGUMENT: from another device; for what is linked
  * as hal_peer_va. Blocks, as what follows does, while the ring is full. */
 int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,

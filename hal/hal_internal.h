@@ -389,6 +389,9 @@ void hal_memory_close(struct hal_device *dev);
 
 /* What a device's driver calls a chip that it was linked with, or is; NULL: not known. */
 const char *hal_chip_name(struct hal_device *dev, uint64_t chip);
+/* The device whose HBM is at an address that hal_peer_va gave through the kernel driver; NULL: it
+ * gave no such. */
+const char *hal_peer_name(const struct hal_device *dev, uint64_t va);
 /* A reset forgot windows and views. Under hal.links. */
 void hal_links_forget(struct hal_device *dev);
 

@@ -8,6 +8,9 @@
  * launch that was made with the old one fails whenever it begins, instead of waiting for
  * somebody who waits no more. An old address is used again when all that may name it is done.
  *
+ * Through the kernel driver there are no windows: a block of HBM is mapped for the other card,
+ * which reaches it over PCI, for copies alone. There the place of device n begins at n << 48.
+ *
  * hal.links is over all of it, and is held while the devices answer.
  */
 #include <stdio.h>
@@ -45,9 +48,10 @@ static int refuse(const struct hal_device *dev, const struct hal_device *peer, s
 		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s were opened by two HALs: open "
 			       "both by one", a, b);
 	if (!dev->t->ops->link || !peer->t->ops->link)
-		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s: the kernel driver maps no "
-			       "other device's memory; for programs over several devices own them "
-			       "by VFIO (TESSERA_DEVICES=vfio:ADDRESS,ADDRESS)", a, b);
+		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s: through the kernel driver a "
+			       "device's memory is another's for copies alone; for programs over "
+			       "several devices own them by VFIO "
+			       "(TESSERA_DEVICES=vfio:ADDRESS,ADDRESS)", a, b);
 	if (!dev->identity.fabric || dev->identity.fabric != peer->identity.fabric)
 		return err_set(err, ERR_UNIMPLEMENTED, "%s and %s are not linked: links join the "
 			       "chips of one machine, or of one tessera-sim (--devices N)", a, b);
@@ -60,6 +64,42 @@ static int refuse(const struct hal_device *dev, const struct hal_device *peer, s
 bool hal_is_linked(const struct hal_device *dev, const struct hal_device *peer)
 {
 	return !refuse(dev, peer, NULL);
+}
+
+/* By the driver's sharing of memory, if it finds a way. */
+static bool is_shared(const struct hal_device *dev, const struct hal_device *peer)
+{
+	return dev->hal == peer->hal && dev->t->ops->hbm_show &&
+	       dev->t->ops == peer->t->ops;
+}
+
+bool hal_may_copy(const struct hal_device *dev, const struct hal_device *peer)
+{
+	return hal_is_linked(dev, peer) || is_shared(dev, peer);
+}
+
+const char *hal_peer_name(const struct hal_device *dev, uint64_t va)
+{
+	uint64_t index = (va - PEER_VA) >> 48;
+
+	return va >= PEER_VA && dev->t->ops->hbm_show && index < dev->hal->n_entries ?
+	       dev->hal->entries[index].info.bus_id : NULL;
+}
+
+/* Under hal.links. */
+static int share(struct hal_device *dev, const struct hal_mem *mem, uint64_t *base,
+		 struct err *err)
+{
+	struct hal_device *peer = mem->dev;
+	int code;
+
+	*base = PEER_VA + ((uint64_t)peer->index << 48);
+	/* Its blocks of HBM come and go. */
+	pthread_mutex_lock(&peer->lock);
+	code = peer->t->ops->hbm_show(peer->t, mem->va - HAL_HBM_VA, mem->bytes, dev->t, *base,
+				      err);
+	pthread_mutex_unlock(&peer->lock);
+	return code;
 }
 
 static int ask(struct hal_device *dev, struct hw_sqe sqe, const void *in, size_t bytes,
@@ -198,12 +238,12 @@ int hal_peer_va(struct hal_device *dev, const struct hal_mem *mem, uint64_t *va,
 		*va = mem->va;
 		return 0;
 	}
-	code = refuse(dev, peer, err);
+	code = is_shared(dev, peer) ? 0 : refuse(dev, peer, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&hal->links);
-	code = lend(peer, err);
-	if (!code) {
+	code = is_shared(dev, peer) ? share(dev, mem, &base, err) : lend(peer, err);
+	if (!code && !is_shared(dev, peer)) {
 		const struct hal_lent lent = lent_of(peer);
 
 		code = look_at(dev, &lent, peer->entry->info.bus_id, &base, err);

@@ -131,6 +131,13 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 		describe_peer(q, &f, exe ? exe->name : "copy", err);
 		return;
 	}
+	if (!exe && f.status == HW_ST_MAP && hal_peer_name(q->dev, f.va)) {
+		err_set(err, ERR_UNAVAILABLE, "copy on %s: peer %s took its memory back at address "
+			"0x%llx: it was reset, or lost its driver (MAP)",
+			q->dev->entry->info.bus_id, hal_peer_name(q->dev, f.va),
+			(unsigned long long)f.va);
+		return;
+	}
 	if (!exe) {
 		err_set(err, hw_status_code(f.status), "copy: %s (%s) at address 0x%llx, "
 			"%llu bytes", hw_status_text(f.status), hw_status_name(f.status),

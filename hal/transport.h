@@ -67,6 +67,11 @@ struct hal_transport_ops {
 	/* Gives the block at `offset` back. FAILED_PRECONDITION: work that runs uses it; it is
 	 * ours still. */
 	int (*hbm_give)(struct hal_transport *t, uint64_t offset, struct err *err);
+	/* Has `by`, a transport of the same kind, see all blocks in [offset, + bytes), each at base
+	 * + where it begins, for copies. It holds until the block is given back or either is reset.
+	 * Under the lock of the first three. UNIMPLEMENTED: it can't reach them. */
+	int (*hbm_show)(struct hal_transport *t, uint64_t offset, uint64_t bytes,
+			struct hal_transport *by, uint64_t base, struct err *err);
 	/* Untouched if the driver does not answer. */
 	void (*hbm_room)(struct hal_transport *t, struct hal_room *out);
 	/* Adds to *out who has the `others` bytes, as far as this user may know. */

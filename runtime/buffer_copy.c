@@ -77,7 +77,7 @@ static bool is_by_link(const struct rt_fetch *c)
 	const struct rt_device *d = c->from->client->devices;
 
 	return c->to && c->to->device != c->from->device && c->to->kind == RT_DEVICE &&
-	       hal_is_linked(d[c->from->device].hal, d[c->to->device].hal);
+	       hal_may_copy(d[c->from->device].hal, d[c->to->device].hal);
 }
 
 /* By the device that has the content, to the one that is to have it. A program that fails on
@@ -144,8 +144,9 @@ static int do_copy(const struct rt_fetch *c, struct err *err)
 		return copy_strided(c, err);
 	if (!c->to)
 		return hal_copy_out(c->dst, mem, c->offset, c->bytes, CLOCK_FOREVER, err);
-	if (is_by_link(c))
-		return copy_by_link(c, err);
+	/* Whether two cards of the kernel driver reach each other it tells when it is asked. */
+	if (is_by_link(c) && (code = copy_by_link(c, err)) != ERR_UNIMPLEMENTED)
+		return code;
 	direct = hal_mem_host(mem);
 	if (!direct)
 		return copy_over(c->to->storage->mem, mem, c->bytes, err);

@@ -175,6 +175,8 @@ static void close_device(struct hal_transport *t)
 	struct accel *a = accel_of(t);
 	struct pin *next;
 
+	if (a->fd >= 0)
+		accel_peer_forget(&a->hbm);
 	end_context(a);
 	for (struct pin *p = a->pins; p; p = next) {
 		next = p->next;
@@ -224,6 +226,7 @@ static int reset(struct hal_transport *t, struct err *err)
 	struct accel *a = accel_of(t);
 	int code;
 
+	accel_peer_forget(&a->hbm);
 	pthread_mutex_lock(&a->lock);
 	end_context(a);
 	code = start_context(a, err);
@@ -244,6 +247,14 @@ static int hbm_give(struct hal_transport *t, uint64_t offset, struct err *err)
 	struct accel *a = accel_of(t);
 
 	return accel_hbm_give(&a->hbm, a->ctx, offset, err);
+}
+
+static int hbm_show(struct hal_transport *t, uint64_t offset, uint64_t bytes,
+		    struct hal_transport *by, uint64_t base, struct err *err)
+{
+	struct accel *a = accel_of(by);
+
+	return accel_hbm_show(&accel_of(t)->hbm, offset, bytes, &a->hbm, a->ctx, base, err);
 }
 
 static void hbm_room(struct hal_transport *t, struct hal_room *out)
@@ -630,7 +641,7 @@ static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t 
 
 const struct hal_transport_ops hal_transport_ioctl = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
-	.hbm_take = hbm_take, .hbm_give = hbm_give, .hbm_room = hbm_room,
+	.hbm_take = hbm_take, .hbm_give = hbm_give, .hbm_show = hbm_show, .hbm_room = hbm_room,
 	.hbm_holders = hbm_holders, .host_map = host_map, .host_unmap = host_unmap,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .wake = wake,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,

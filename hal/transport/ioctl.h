@@ -85,5 +85,19 @@ int accel_hbm_take(struct accel_hbm *h, uint32_t ctx, uint64_t offset, uint64_t 
 int accel_hbm_give(struct accel_hbm *h, uint32_t ctx, uint64_t offset, struct err *err);
 void accel_hbm_room(struct accel_hbm *h, struct hal_room *out);
 void accel_hbm_holders(struct accel_hbm *h, uint64_t others, struct str *out);
+/* Has the context `ctx` of `by` see all of h's blocks in [offset, + bytes), each at base + where it
+ * begins. UNIMPLEMENTED: there is no way between the two; ABORTED: h's card is being reset. */
+int accel_hbm_show(struct accel_hbm *h, uint64_t offset, uint64_t bytes, struct accel_hbm *by,
+		   uint32_t ctx, uint64_t base, struct err *err);
+
+/* ---- ioctl_peer.c: blocks that contexts of other cards see ---- */
+
+/* The block `handle` of owner's at `va` in by's context, unless it is there already. */
+int accel_peer_map(const struct accel_hbm *owner, uint32_t handle, const struct accel_hbm *by,
+		   uint32_t ctx, uint64_t va, struct err *err);
+/* Nobody sees the block any more: 0, or the errno of who sees it still. */
+int accel_peer_drop(const struct accel_hbm *owner, uint32_t handle);
+/* All that h's context sees of others, and others of h. */
+void accel_peer_forget(const struct accel_hbm *h);
 
 #endif

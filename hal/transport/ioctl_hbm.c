@@ -241,7 +241,9 @@ int accel_hbm_give(struct accel_hbm *h, uint32_t ctx, uint64_t offset, struct er
 	if (!b)
 		return err_set(err, ERR_NOT_FOUND, "no HBM of %s is at 0x%llx", h->path,
 			       (unsigned long long)u.va);
-	sysno = ctx ? call(h, DRM_IOCTL_TESSERA_UNMAP, &u) : 0;
+	sysno = accel_peer_drop(h, b->handle);
+	if (!sysno && ctx)
+		sysno = call(h, DRM_IOCTL_TESSERA_UNMAP, &u);
 	/* What the device may still reach stays ours; a context that is lost reaches nothing. */
 	if (sysno == EBUSY || sysno == EINTR || sysno == ETIMEDOUT)
 		return err_set(err, ERR_FAILED_PRECONDITION, "HBM of %s at 0x%llx is not given "
@@ -249,6 +251,17 @@ int accel_hbm_give(struct accel_hbm *h, uint32_t ctx, uint64_t offset, struct er
 	*link = b->next;
 	free_block(h, b);
 	return 0;
+}
+
+int accel_hbm_show(struct accel_hbm *h, uint64_t offset, uint64_t bytes, struct accel_hbm *by,
+		   uint32_t ctx, uint64_t base, struct err *err)
+{
+	int code = 0;
+
+	for (const struct accel_block *b = h->blocks; b && !code; b = b->next)
+		if (b->offset < offset + bytes && offset < b->offset + b->bytes)
+			code = accel_peer_map(h, b->handle, by, ctx, base + b->offset, err);
+	return code;
 }
 
 /* ---- who has the rest ---- */

@@ -210,6 +210,8 @@ static void bo_free(struct drm_gem_object *obj)
 		tessera_unuse(bo->usage, TESSERA_USE_HBM, obj->size);
 		tessera_usage_put(bo->usage);
 	}
+	/* Who has a mapping of it holds it. */
+	drm_WARN_ON(&tdev->drm, !list_empty(&bo->peers));
 	if (bo->kind == TESSERA_BO_IMPORT && obj->import_attach)
 		drm_prime_gem_destroy(obj, NULL);
 	drm_gem_object_release(obj);

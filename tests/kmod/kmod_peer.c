@@ -152,7 +152,7 @@ void hbm_without_a_way_is_refused(void)
 
 void peer_memory_is_read_and_written(void)
 {
-	uint64_t sizes[] = { PAGE, 3 * PAGE, 4 * MiB, 9 * MiB + PAGE };
+	uint64_t sizes[] = { PAGE, 3 * PAGE, MiB, 2 * MiB + PAGE };
 	struct pair p;
 
 	for (unsigned i = 0; i < 8; i++) {
