@@ -494,7 +494,16 @@ check-ecosystem bench-ecosystem: $(ECOSYSTEM_VENV)/.plugin
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
-		--floors $(OUT)/bench/floors_bench
+		--floors $(OUT)/bench/floors_bench --peaks $(OUT)/bench/peak_bench
+
+# make bench-torch: the device, through JAX, beside PyTorch on the CPU itself.
+.PHONY: bench-torch bench-growth
+bench-torch: $(TORCH_VENV)/.plugin
+	$(Q)$(TORCH_VENV)/bin/python tests/bench/torch_peer.py --write $(RESULTS)
+
+# make bench-growth: how times grow with sizes and fall with lanes.
+bench-growth: $(VENV)/.plugin
+	$(Q)$(VENV)/bin/python tests/bench/growth.py --write $(RESULTS)
 
 # make bench-spmd: collectives of 2, 4 and 8 devices, and a step of training on 1 to 8.
 bench-spmd: $(VENV)/.plugin
@@ -596,7 +605,9 @@ help:
 	@echo "             udev rules, systemd unit, the driver's sources for DKMS; uninstall"
 	@echo "make check-build  what packagers count on: flags, rebuilds, the same bytes twice"
 	@echo "make dist    the sources as one archive"
-	@echo "make bench   times against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
+	@echo "make bench   times and temporaries against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
+	@echo "make bench-torch  times against PyTorch on the CPU (oneDNN, MKL); writes its section"
+	@echo "make bench-growth  exponents of times by sizes, and two lanes against one; writes its section"
 	@echo "make bench-spmd  collectives of 2, 4, 8 devices against XLA:CPU and memcpy; writes its section"
 	@echo "make bench-watched  what looking costs: xla-smi's start, a snapshot, being watched"
 	@echo "make bench-recovery  each injected error: told when, works again when; writes its section"

@@ -10,13 +10,15 @@ TITLE = """# Benchmark results
 Each section is written by the command that it names, which leaves the others alone. Times pass
 or fail nothing.
 """
-SECTIONS = ("Against XLA's CPU backend and memcpy", "Collectives of several devices",
+SECTIONS = ("Against XLA's CPU backend and memcpy", "Against PyTorch's CPU",
+            "How times grow with sizes", "Collectives of several devices",
             "Ways to a device, on the host", "Ways to a device, in a guest",
             "Beside published figures", "Being looked at", "Recovery", "Projects that build on JAX")
-JAX, SPMD, HOST, GUEST, PUBLISHED, WATCHED, RECOVERY, ECOSYSTEM = SECTIONS
+(JAX, TORCH, GROWTH, SPMD, HOST, GUEST, PUBLISHED, WATCHED, RECOVERY,
+ ECOSYSTEM) = SECTIONS
 # Both sides' times depend on the matrix unit that the CPU has or lacks, and so does who is ahead:
 # these have a section for either kind of machine.
-BY_MACHINE = (JAX, SPMD)
+BY_MACHINE = (JAX, TORCH, GROWTH, SPMD)
 AMX = ", with AMX"
 
 

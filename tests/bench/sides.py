@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device beside a peer: a table whose rows are timed by turns, each with its target.
+
+What is timed is compared first, so that both sides of a row compute the same.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
+os.environ["TESSERA_CACHE"] = "off"
+for variable in list(os.environ):       # the peers' libraries know the machine themselves
+    if variable.startswith(("OPENBLAS_", "MKL_", "OMP_")):
+        del os.environ[variable]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples"))
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+
+import results  # noqa: E402
+import rounds  # noqa: E402
+from results import show  # noqa: E402
+
+ROUNDS = 7
+SECONDS = 0.15       # of one side in one round
+APART = 0.03         # at most, of what is compared; bf16 has 8 bits
+
+DEVICE, CPU = jax.devices("tessera")[0], jax.devices("cpu")[0]
+AMX = "amx_tile" in results.cpu_name()
+
+
+def uniform(*shape, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-100, 100, shape).astype(dtype)
+    return rng.uniform(-1, 1, shape).astype(np.float32).astype(dtype)
+
+
+def distance(got, want):
+    """How far two lists of arrays are apart, relative to all there is in them: of magnitudes,
+    since signs of eigenvectors are free, and of all arrays together, since in bf16 the least
+    of a deep model's gradients are rounding."""
+    apart = total = 0
+    for a, b in zip(got, want, strict=True):
+        a, b = (np.abs(np.asarray(x).astype(
+            np.complex128 if np.iscomplexobj(x) else np.float64)) for x in (a, b))
+        if a.shape != b.shape:
+            return np.inf
+        apart += ((a - b) ** 2).sum()
+        total += (b ** 2).sum()
+    return (apart / total if total else apart) ** 0.5
+
+
+def check(name, got, want):
+    """Ends the program if two sides' results are not of one computation."""
+    apart = distance(jax.tree.leaves(got), jax.tree.leaves(want))
+    if not apart <= APART:
+        sys.exit(f"{name}: the sides' results are {apart:.2g} apart, at most {APART} is allowed: "
+                 "they do not compute the same, and their times say nothing")
+
+
+def on_device(f, *args):
+    """(run, its result, bytes of temporaries) of a jitted function on the device."""
+    return compiled(DEVICE, f, *args)
+
+
+def compiled(where, f, *args):
+    here = jax.device_put(args, where)
+    with jax.default_device(where):
+        g = jax.jit(f).lower(*here).compile()
+    return (lambda: jax.block_until_ready(g(*here)), g(*here),
+            g.memory_analysis().temp_size_in_bytes)
+
+
+def size(n):
+    for unit, scale in (("MiB", 2**20), ("KiB", 2**10)):
+        if n >= scale:
+            return f"{n / scale:.3g} {unit}"
+    return f"{n} B" if n else "0"
+
+
+class Table:
+    """Rows of one run. temps: bytes of temporaries, ours and the peer's."""
+
+    def __init__(self, peer):
+        self.peer, self.rows = peer, []
+
+    def add(self, name, target, mine, theirs, peer=None, temps=None):
+        peer, ratio = peer or self.peer, theirs / mine
+        wanted = re.match(r">= ([\d.]+)x", target)
+        short = bool(wanted) and round(ratio, 2) < float(wanted[1])
+        self.rows.append((name, mine, theirs, peer, ratio, target, short, temps))
+        print(f"{name:<36} {show(mine):>10} {show(theirs):>10} {peer:<8} {ratio:6.2f}x  "
+              f"{target:<9}{'below' if short else '':<6}"
+              + (f"temporaries {size(temps[0])} against {size(temps[1])}"
+                 if temps and any(temps) else ""), flush=True)
+
+    def measure(self, name, target, ours, peer, peer_name=None, temps=None):
+        """Medians of both sides; the ratio is how much faster we are."""
+        self.add(name, target, *rounds.medians((ours, peer), ROUNDS, SECONDS), peer_name, temps)
+
+    def both(self, name, target, f, *args):
+        """One jitted function on the device and on JAX's CPU backend, synchronous."""
+        ours, got, mine = on_device(f, *args)
+        peer, want, theirs = compiled(CPU, f, *args)
+        check(name, got, want)
+        del got, want
+        self.measure(name, target, ours, peer, temps=(mine, theirs))
+
+    def short(self):
+        """What falls short of its target, as lines."""
+        slow = [f"{r[0]} ({r[4]:.2f}x)" for r in self.rows if r[6]]
+        large = [f"{r[0]} ({size(r[7][0])})" for r in self.rows if r[7] and r[7][0] > r[7][1]]
+        lines = [f"{len(slow)} of {len(self.rows)} rows are below their target"
+                 + (": " + ", ".join(slow) if slow else "") + "."]
+        if any(r[7] for r in self.rows):
+            lines.append(f"{len(large)} have larger temporaries than the peer"
+                         + (": " + ", ".join(large) if large else "") + ".")
+        return lines
+
+    def lines(self):
+        """The table as Markdown."""
+        sized = any(row[7] for row in self.rows)
+        out = ["| what | tessera | peer | against | ratio | target |"
+               + (" temporaries | peer's |" if sized else ""),
+               "|---|--:|--:|---|--:|---|" + ("--:|--:|" if sized else "")]
+        for n, a, b, p, r, t, short, temps in self.rows:
+            ratio = f"**{r:.2f}x**" if short else f"{r:.2f}x"
+            sizes = [size(x) for x in temps] if temps else ["", ""]
+            if temps and temps[0] > temps[1]:
+                sizes[0] = f"**{sizes[0]}**"
+            out.append(f"| {n} | {show(a)} | {show(b)} | {p} | {ratio} | {t} |"
+                       + (f" {sizes[0]} | {sizes[1]} |" if sized else ""))
+        return out
