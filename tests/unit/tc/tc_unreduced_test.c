@@ -129,7 +129,8 @@ static void test_ops(void **state)
 		  true, false, 2, false },
 		{ SUM_X, SUM_X, OP("2", "add", "0", "1") OP("3", "subtract", "2", "0")
 		  AS("4", "3", SUM_X) "return(%4)\n", 10, true, false, 0, false },
-		{ SUM_X, WHOLE, OP("2", "add", "0", "1") "return(%2)\n", 20, false, false, 0, false },
+		{ SUM_X, WHOLE, OP("2", "add", "0", "1") "return(%2)\n", 20, false, false, 0,
+		  false },
 		{ SUM_X, SUM_X, OP("2", "maximum", "0", "1") AS("3", "2", SUM_X) "return(%3)\n", 10,
 		  true, false, 0, false },
 		{ WHOLE, SUM_X, OP("2", "add", "0", "1") AS("3", "2", SUM_X) "return(%3)\n", 2,
@@ -186,7 +187,8 @@ static void test_what_frameworks_are_told(void **state)
 {
 	static const struct { const char *text, *bytes; size_t n; } is[] = {
 #define ROW(text, bytes) { text, bytes, sizeof(bytes) - 1 }
-		ROW(SUM_X, "\x08\x03\x1a\x04\x01\x01\x04\x02\x42\x02\x06\x00\x4a\x01\x08\x52\x01\x00"),
+		ROW(SUM_X,
+		    "\x08\x03\x1a\x04\x01\x01\x04\x02\x42\x02\x06\x00\x4a\x01\x08\x52\x01\x00"),
 		ROW("@mesh[{y},{}]unreduced{x}",
 		    "\x08\x03\x1a\x03\x02\x01\x04\x42\x01\x06\x4a\x02\x04\x02\x52\x02\x01\x00"),
 		ROW("@mesh[{x},{}]unreduced{y}",
@@ -209,8 +211,8 @@ static void test_what_frameworks_are_told(void **state)
 		uint32_t n;
 
 		str_printf(&text, "module() {meshes = {mesh = \"[x=4,y=2]\"}} () {\n"
-			   "func() {sym_name = \"main\"} (%%0: tensor<8x4xf32> {sharding = \"%s\"}) "
-			   "-> ({}) {\nreturn(%%0)\n}\n}\n", is[i].text);
+			   "func() {sym_name = \"main\"} (%%0: tensor<8x4xf32> {sharding = "
+			   "\"%s\"}) -> ({}) {\nreturn(%%0)\n}\n}\n", is[i].text);
 		if (tc_compile(&(struct tc_source){ text.text, text.len, "mlir" }, &o, &r, &err) ||
 		    image_parse(r.image, r.image_bytes, &im, &err))
 			fail_msg("%s", err.msg);
