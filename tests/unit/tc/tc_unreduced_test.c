@@ -25,7 +25,9 @@ enum { DEVICES = 8, ROWS = 8, COLUMNS = 4, N = ROWS * COLUMNS };
  * part of a sum is the whole times this. */
 static int32_t weight(unsigned m)
 {
-	return (int32_t)(m / 2 + 1);
+	static const int32_t weights[] = { 3, -1, 4, 4 };
+
+	return weights[m / 2];
 }
 
 struct program {
@@ -100,7 +102,7 @@ static void check(const struct program *p)
 	"\"} : tensor<8x4xi32>\n"
 #define OP(n, name, a, b) "%" n " = " name "(%" a ", %" b ") : tensor<8x4xi32>\n"
 
-/* Weights are 1 to 4: along x they add up to 10. */
+/* Along x weights add up to 10. */
 static void test_sums(void **state)
 {
 	static const struct program programs[] = {
@@ -131,8 +133,10 @@ static void test_ops(void **state)
 		  AS("4", "3", SUM_X) "return(%4)\n", 10, true, false, 0, false },
 		{ SUM_X, WHOLE, OP("2", "add", "0", "1") "return(%2)\n", 20, false, false, 0,
 		  false },
-		{ SUM_X, SUM_X, OP("2", "maximum", "0", "1") AS("3", "2", SUM_X) "return(%3)\n", 10,
-		  true, false, 0, false },
+		/* The larger of what is 10 and -10, not of the parts. */
+		{ SUM_X, SUM_X, "%2 = negate(%0) : tensor<8x4xi32>\n" AS("3", "2", SUM_X)
+		  OP("4", "maximum", "0", "3") AS("5", "4", SUM_X) "return(%5)\n", 10, true, false,
+		  0, false },
 		{ WHOLE, SUM_X, OP("2", "add", "0", "1") AS("3", "2", SUM_X) "return(%3)\n", 2,
 		  true, false, 0, false },
 		/* Twice, once as it lies and once whole. */
