@@ -283,7 +283,8 @@ static int load_for_one(struct err *err)
 		"%%6 = reshape(%%5) : tensor<%ux%s>\n"
 		"%%7 = partition_id() : tensor<ui32>\nreturn(%%6, %%7)\n}\n}\n";
 	const unsigned e = ELEMENTS, n = (1 << 20) / sizeof(float) / ELEMENTS;
-	const struct rt_target target = { 1, 1 << 30, true };
+	const struct rt_target target = { .cores = 1, .memory_bytes = 1 << 30,
+					  .has_all = true };
 	char code[2048];
 	uint8_t options[256];
 	struct rt_program *p;

@@ -95,7 +95,7 @@ static int drop_folder(void **state)
 
 static int compile(int which, char fingerprint[65])
 {
-	struct rt_target target = { 2, 1 << 30, true };
+	struct rt_target target = { .cores = 2, .memory_bytes = 1 << 30, .has_all = true };
 	struct rt_program *p;
 	struct err err;
 	int status = rt_program_compile(&target, code[which], code_bytes[which], "mlir", NULL, 0,
@@ -231,7 +231,7 @@ static void an_entry_under_another_name_is_not_taken(void **state)
 static void what_decides_the_code_decides_the_key(void **state)
 {
 	static const uint8_t two[] = { 0x1a, 2, 0x28, 2 };	/* partitions */
-	struct rt_target target = { 2, 1 << 30, true };
+	struct rt_target target = { .cores = 2, .memory_bytes = 1 << 30, .has_all = true };
 	struct rt_program *p;
 	char name[65];
 

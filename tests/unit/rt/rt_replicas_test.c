@@ -29,7 +29,8 @@ static void only_who_launches_all_members_knows_their_memory(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct rt_target target = { 1, 1 << 30, cases[i].has_all };
+		const struct rt_target target = { .cores = 1, .memory_bytes = 1 << 30,
+						  .has_all = cases[i].has_all };
 		uint8_t options[256];
 		size_t bytes = options_of(devices, cases[i].replicas, cases[i].partitions,
 					  options);
