@@ -21,7 +21,6 @@
 /* ---- size.c ---- */
 /* NULL: the type says it. */
 struct tc_value *dyn_size_of(const struct tc_value *v, unsigned dim);
-bool dyn_is(const struct tc_value *v);	/* it has a dim with a size */
 /* `size` may be NULL, or a number that is the type's. */
 void dyn_set(struct tc_ctx *c, struct tc_value *v, unsigned dim, struct tc_value *size);
 /* The smaller one of two, of which either may be NULL. */

@@ -23,7 +23,7 @@ static struct tc_value *last_start(const struct tc_build *b, const struct tc_val
 
 /* ---- gather and scatter ---- */
 
-/* Dims of x, in order, but those of two lists: of a result, where the windows' dims are. */
+/* The places of a gather or scatter. */
 struct indices {
 	struct tc_value *v;
 	int64_t vector;			/* its dim that lists the parts of an index */
@@ -128,8 +128,8 @@ bool dyn_gather(struct tc_ctx *c, struct tc_op *op)
 }
 
 /* Updates that do not count get -1 for a place, which is nowhere. */
-static struct tc_value *cut_indices(const struct tc_build *b, const struct tc_op *op,
-				    const struct indices *x, struct tc_value *const *sizes)
+static struct tc_value *cut_indices(const struct tc_build *b, const struct indices *x,
+				    struct tc_value *const *sizes)
 {
 	struct tc_value *v = x->v;
 
@@ -139,7 +139,6 @@ static struct tc_value *cut_indices(const struct tc_build *b, const struct tc_op
 					     ELEM_S64);
 			break;
 		}
-	(void)op;
 	return dyn_cut(b, v, sizes, tc_build_number(b,
 		       tc_tensor(b->c, (enum elem)v->type->elem, 0, NULL), -1));
 }
@@ -185,7 +184,7 @@ bool dyn_scatter(struct tc_ctx *c, struct tc_op *op)
 					   "on it");
 		}
 	}
-	tc_set_operand(op, n, cut_indices(&b, op, &x, sizes));
+	tc_set_operand(op, n, cut_indices(&b, &x, sizes));
 	return true;
 }
 

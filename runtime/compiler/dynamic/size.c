@@ -13,14 +13,6 @@ struct tc_value *dyn_size_of(const struct tc_value *v, unsigned dim)
 	return sizes ? sizes[dim] : NULL;
 }
 
-bool dyn_is(const struct tc_value *v)
-{
-	for (unsigned d = 0; d < v->type->rank; d++)
-		if (dyn_size_of(v, d))
-			return true;
-	return false;
-}
-
 void dyn_set(struct tc_ctx *c, struct tc_value *v, unsigned dim, struct tc_value *size)
 {
 	struct tc_value **sizes = v->side;

@@ -125,14 +125,14 @@ PROGRAMS = [
             lambda x, y, n5, **_: np.einsum("bik,bkj->bij", x, y[:, :n5])),
     Program("convolution", [("f32", ("2", "7", 3)), ("f32", (3, 3, 4))],
             op("convolution", "%x0, %x1", "dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]"
-               "->[b, 0, f]>, window_strides = array<i64: 2>, padding = dense<[[1, 0]]> : "
+               "->[b, 0, f]>, window_strides = array<i64: 2>, padding = dense<[[1, 1]]> : "
                "tensor<1x2xi64>, feature_group_count = 1 : i64, batch_group_count = 1 : i64",
-               f"{bounded('f32', '2', '7', 3)}, tensor<3x3x4xf32>", bounded("f32", "2", "3", 4)),
-            [("f32", "2", "3", 4)], lambda x, w, **_: np.stack([np.stack([
-                np.einsum("tf,tfo->o", np.pad(e, ((1, 0), (0, 0)))[i * 2:i * 2 + 3], w)
-                for i in range(max(0, (len(e) + 1 - 3) // 2 + 1))]).reshape(-1, 4)
-                if len(e) >= 2 else np.zeros((0, 4)) for e in x]) if len(x) else
-            np.zeros((0, max(0, (x.shape[1] + 1 - 3) // 2 + 1), 4))),
+               f"{bounded('f32', '2', '7', 3)}, tensor<3x3x4xf32>", bounded("f32", "2", "4", 4)),
+            [("f32", "2", "4", 4)], lambda x, w, **_: np.stack([np.stack([
+                np.einsum("tf,tfo->o", np.pad(e, ((1, 1), (0, 0)))[i * 2:i * 2 + 3], w)
+                for i in range(max(0, (len(e) + 2 - 3) // 2 + 1))]).reshape(-1, 4)
+                if len(e) >= 1 else np.zeros((0, 4)) for e in x]) if len(x) else
+            np.zeros((0, max(0, (x.shape[1] + 2 - 3) // 2 + 1), 4))),
     Program("reduce_window", [("f32", ("7",))],
             ZERO + f'%r0 = "stablehlo.reduce_window"(%x0, %zero) ({SUM.format("f32", "add")}) '
             "{window_dimensions = array<i64: 3>, window_strides = array<i64: 2>, padding = "
@@ -179,7 +179,14 @@ PROGRAMS = [
             op("dynamic_update_slice", "%x0, %x1, %x2", "", f"{V}, tensor<2xf32>, tensor<i32>", V),
             [("f32", "5")], lambda x, u, i, **_: np.concatenate(
                 [x[:min(max(i, 0), len(x) - 2)], u, x[min(max(i, 0), len(x) - 2) + 2:]])
-            if len(x) >= 2 else u[:len(x)]),
+            if len(x) >= 2 else u[:len(x)],
+            cases=[(n,) for n in (0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5)]),
+    Program("update_short", [("f32", ("7:n",)), ("f32", ("3:m",)), ("i32", ())],
+            op("dynamic_update_slice", "%x0, %x1, %x2", "", f"{bounded('f32', '7')}, "
+               f"{bounded('f32', '3')}, tensor<i32>", bounded("f32", "7")),
+            [("f32", "7")], lambda x, u, i, n, m: np.concatenate(
+                [x[:min(max(i, 0), n - m)], u, x[min(max(i, 0), n - m) + m:]]),
+            cases=[(n, m) for n in (1, 3, 6, 7, 7, 7) for m in range(4) if m <= n]),
     Program("collapse", [("f32", ("3", "5"))],
             op("reshape", "%x0", "", M, bounded("f32", "15")),
             [("f32", "15")], lambda x, **_: x.reshape(-1)),
@@ -294,7 +301,8 @@ REFUSED_BY_XLA = {
     "reduce_window": ("it counts windows without the padding", None),
     "gather_whole": ("it takes what is past the size", lambda n, m: n == 5),
     "dynamic_slice": (PAST, lambda n5: n5 >= 2),
-    "dynamic_update": ("the update does not fit", lambda n5: n5 >= 2),
+    "dynamic_update": ("it holds starts to the bound, not the size", lambda n5: n5 == 5),
+    "update_short": ("updates of such a size are not supported", None),
     "expand": ("it takes the bound for the size", lambda n6: n6 == 6),
     "expand_outer": ("it takes the bound for the size", lambda n6: n6 == 6),
     "while_loop": ("it ends the process where a size is below 0", lambda n5: n5 >= 3),
