@@ -332,9 +332,9 @@ uint64_t hal_queue_failures(const struct hal_queue *q);
 int hal_queue_execute(struct hal_queue *q, const struct hal_launch *launch,
 		      uint64_t *value, struct err *err);
 /* Copies from memory of this device (HBM or host) to memory of it or HBM of a device that it
- * reaches (hal_may_copy), in queue order: by links or over PCI, not through the host. The memory must stay
- * until that is done. OUT_OF_RANGE; INVALID_ARGUMENT: from another device; for what is linked
- * as hal_peer_va. Blocks, as what follows does, while the ring is full. */
+ * reaches (hal_may_copy), in queue order: by links or over PCI, not through the host. The
+ * memory must stay until that is done. OUT_OF_RANGE; INVALID_ARGUMENT: from another device; of
+ * another's as hal_peer_va. Blocks, as what follows does, while the ring is full. */
 int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset,
 		   struct hal_mem *src, uint64_t src_offset, uint64_t bytes,
 		   const struct hal_after *after, unsigned n_after,

@@ -102,10 +102,10 @@ int accel_peer_map(const struct accel_hbm *owner, uint32_t handle, const struct 
 	}
 	free(v);
 	code = sysno == EOPNOTSUPP || sysno == ENOTTY ?
-		err_set(err, ERR_UNIMPLEMENTED, "%s does not reach the memory of %s: the kernel knows "
-			"of no way for requests between the two. `dmesg | grep 'cannot reach HBM'` says "
-			"why; it takes a kernel with CONFIG_PCI_P2PDMA, and cards below one switch or "
-			"on a host bridge that it trusts", by->path, owner->path) :
+		err_set(err, ERR_UNIMPLEMENTED, "%s does not reach the memory of %s: the kernel "
+			"knows of no way for requests between the two. `dmesg | grep 'cannot reach "
+			"HBM'` says why; it takes a kernel with CONFIG_PCI_P2PDMA, and cards below "
+			"one switch or on a host bridge that it trusts", by->path, owner->path) :
 	       sysno == EBUSY ?
 		err_set(err, ERR_ABORTED, "%s is being reset, so %s does not reach its memory now",
 			owner->path, by->path) :
