@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * In a guest: two cards of the kernel driver in one HAL. Copies go from one's HBM to the other's
- * and never by way of the host, both ways, of every size; memory that is freed and had again is mapped
- * anew. The function of one is reset under copies of the other: that tells its name, and when both
- * live copies go on.
+ * and never by way of the host, both ways, of every size. The function of one is reset under
+ * copies of the other: that tells its name, and when both live copies go on.
  *
  *	peers		as root, of accel:0 and accel:1
  */

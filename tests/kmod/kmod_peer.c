@@ -322,8 +322,8 @@ void peer_memory_goes_with_its_driver(void)
 		child = start_traffic(t);
 		began = now_ns();
 		bind_driver(t->owner, false);
-		/* Nothing waits for work that does not end. */
-		CHECK(now_ns() - began < 2 * SECOND);
+		/* Nothing waits for work that does not end: it may run for a minute. */
+		CHECK(now_ns() - began < 15 * SECOND);
 		SAME(end_of(child, 20 * SECOND), 0);
 		bind_driver(t->owner, true);
 		await_node(t->owner ? OTHER_NODE : NODE);
