@@ -41,10 +41,6 @@ def recurrence(x):
     return lax.associative_scan(lambda s, t: (s[0] * t[0], s[1] * t[0] + t[1]), (x, x))[1]
 
 
-WIDE = "window of a 64th"
-# Each window is walked: the time is that of n times the window's width.
-SQUARE = (WIDE,)
-
 # name: (function, its arguments for n elements, the greatest exponent)
 FAMILIES = {
     "elementwise": (jnp.tanh, one, LINEAR),
@@ -55,7 +51,7 @@ FAMILIES = {
     "cumlogsumexp": (lax.cumlogsumexp, one, LINEAR),
     "cumsum of rows": (lambda x: lax.cumsum(x, 1), square, LINEAR),
     "associative scan": (recurrence, one, LINEAR),
-    WIDE: (wide_window, one, LINEAR),
+    "window of a 64th": (wide_window, one, LINEAR),
     "window of 3": (narrow_window, one, LINEAR),
     "its gradient": (jax.grad(lambda x: (narrow_window(x) ** 2).sum()), one, LINEAR),
     "convolution of 9": (lambda x: jnp.convolve(x, jnp.arange(9.0), "same"), one, LINEAR),

@@ -26,9 +26,7 @@ def runs(name, device):
         yield lambda g=g, args=args: jax.block_until_ready(g(*args))
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason="each window is walked"))
-    if name in families.SQUARE else name for name in families.FAMILIES])
+@pytest.mark.parametrize("name", families.FAMILIES)
 def test_time_does_not_grow_with_the_square(name, device):
     """The shortest of several turns each, since others may be at work on the machine."""
     sides = [(run, []) for run in runs(name, device)]

@@ -76,6 +76,24 @@ def test_an_initial_value_counts_once():
     np.testing.assert_array_equal(jax.device_get(jax.jit(f)(x)), np.cumsum(x) + 1000)
 
 
+# 63 and 64: window by window, and not; all and one less; sums of several powers of two.
+@pytest.mark.parametrize("n,w", [(200, 63), (200, 64), (200, 65), (200, 127), (200, 199),
+                                 (200, 200), (64, 64), (65, 64), (5000, 1000), (5000, 4097)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_wide_windows_agree_exactly(n, w, reverse):
+    pads = [(0, 0), (0, w - 1) if reverse else (w - 1, 0)]
+    x = np.random.default_rng(w).integers(-9, 10, (3, n)).astype(np.int32)
+    for body, initial in ((lax.add, 7), (lax.max, -1000)):
+        here, there = both(lambda a, body=body, initial=initial: lax.reduce_window(
+            a, jnp.int32(initial), body, (1, w), (1, 1), pads), x)
+        if body is lax.max:
+            np.testing.assert_array_equal(here, there)
+        else:                   # an initial value counts once
+            padded = np.pad(x, pads)
+            np.testing.assert_array_equal(here, np.stack(
+                [padded[:, i:i + w].sum(1) for i in range(n)], 1) + initial)
+
+
 def test_gradients_and_loops_scan_too():
     x = np.random.default_rng(9).integers(-3, 4, (5, 70)).astype(np.float32)
     here, there = both(jax.grad(lambda a: (lax.cumsum(a, 1) * a).sum()), x)
