@@ -53,14 +53,6 @@ def distance(got, want):
     return (apart / total if total else apart) ** 0.5
 
 
-def check(name, got, want):
-    """Ends the program if two sides' results are not of one computation."""
-    apart = distance(jax.tree.leaves(got), jax.tree.leaves(want))
-    if not apart <= APART:
-        sys.exit(f"{name}: the sides' results are {apart:.2g} apart, at most {APART} is allowed: "
-                 "they do not compute the same, and their times say nothing")
-
-
 def on_device(f, *args):
     """(run, its result, bytes of temporaries) of a jitted function on the device."""
     return compiled(DEVICE, f, *args)
@@ -86,6 +78,21 @@ class Table:
 
     def __init__(self, peer):
         self.peer, self.rows = peer, []
+        self.wrong = []     # rows that are not timed, since their sides do not agree
+
+    def agrees(self, name, got, want):
+        """Whether two sides' results are of one computation; else the row is left out."""
+        apart = distance(jax.tree.leaves(got), jax.tree.leaves(want))
+        if not apart <= APART:
+            self.wrong.append(f"{name}: the sides' results are {apart:.2g} apart, at most {APART} "
+                              "is allowed: they do not compute the same, and are not timed")
+            print(self.wrong[-1], flush=True)
+        return apart <= APART
+
+    def end(self):
+        """Says what falls short; the program's status tells of rows that were left out."""
+        print("\n".join(self.short() + self.wrong))
+        sys.exit(1 if self.wrong else 0)
 
     def add(self, name, target, mine, theirs, peer=None, temps=None):
         peer, ratio = peer or self.peer, theirs / mine
@@ -105,9 +112,9 @@ class Table:
         """One jitted function on the device and on JAX's CPU backend, synchronous."""
         ours, got, mine = on_device(f, *args)
         peer, want, theirs = compiled(CPU, f, *args)
-        check(name, got, want)
-        del got, want
-        self.measure(name, target, ours, peer, temps=(mine, theirs))
+        if self.agrees(name, got, want):
+            del got, want
+            self.measure(name, target, ours, peer, temps=(mine, theirs))
 
     def short(self):
         """What falls short of its target, as lines."""
