@@ -28,9 +28,14 @@ static const void *row_a(const struct sim_product_task *t, unsigned i, int64_t k
 			 void *room)
 {
 	const struct mm_plan *p = t->plan;
+	unsigned bytes = elem_bytes(p->mm.panels.a.elem);
+	const uint8_t *from = t->a + i * p->am + k * p->ak;
 
-	return gather(t->a + i * p->am + k * p->ak, p->ak, n,
-		      elem_bytes(p->mm.panels.a.elem), room);
+	/* A row to come, for no hardware foresees where it lies. */
+	if (p->ak == bytes && i + 2 < t->rows)
+		for (unsigned at = 0; at < n * bytes; at += 64)
+			__builtin_prefetch(from + 2 * p->am + at);
+	return gather(from, p->ak, n, bytes, room);
 }
 
 static const void *row_b(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,

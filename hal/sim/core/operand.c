@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "hal/sim/core/program.h"
 
@@ -256,9 +257,24 @@ void sim_put_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
 
 /* ---- lanes ---- */
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
 static size_t round_up(size_t n)
 {
-	return (n + 63) & ~(size_t)63;
+	size_t unit = n < HUGE_PAGE ? 64 : HUGE_PAGE;
+
+	return (n + unit - 1) / unit * unit;
+}
+
+/* Memory of round_up(n) bytes, on huge pages if there are some and it fills one; NULL. */
+static void *room(size_t n)
+{
+	size_t bytes = round_up(n);
+	void *p = aligned_alloc(bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes);
+
+	if (p && bytes >= HUGE_PAGE)
+		madvise(p, bytes, MADV_HUGEPAGE);
+	return p;
 }
 
 int sim_core_init(struct sim_core *core, const struct sim_cpu *cpu, struct sim_pool *pool,
@@ -288,7 +304,7 @@ void sim_core_free(struct sim_core *core)
 int sim_core_reserve(struct sim_core *core, const struct sim_program *p)
 {
 	if (p->shared > core->shared_bytes) {
-		void *grown = aligned_alloc(64, round_up(p->shared));
+		void *grown = room(p->shared);
 
 		if (!grown)
 			return -1;
@@ -299,7 +315,7 @@ int sim_core_reserve(struct sim_core *core, const struct sim_program *p)
 	if (p->scratch <= core->scratch_bytes)
 		return 0;
 	for (unsigned i = 0; i < core->n_lanes; i++) {
-		void *grown = aligned_alloc(64, round_up(p->scratch));
+		void *grown = room(p->scratch);
 
 		if (!grown)
 			return -1;

@@ -23,6 +23,13 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
 
+	/* Sums come from beyond L2; by the time that they are added to they are there. Not to
+	 * L1: rows may be a power of two apart, more of them than a set of it has ways. */
+#pragma GCC unroll 16
+	for (unsigned i = 0; i < mr; i++)
+#pragma GCC unroll 16
+		for (unsigned v = 0; v < vecs * LANES * sizeof(SUM) / 64; v++)
+			__builtin_prefetch((char *)(sums + i * ld) + v * 64, 1, 2);
 	for (unsigned k = 0; k < ku; k++, a++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 

@@ -152,6 +152,8 @@ static void flip(uint8_t *p, unsigned n, uint8_t mask)
 
 /* ---- one side of a panel ---- */
 
+#define AHEAD 4u	/* units that are fetched before they are packed */
+
 struct packing {
 	const struct sim_product_task *t;
 	const struct sim_side *side;
@@ -212,6 +214,17 @@ zip4(const uint8_t *const *l, unsigned n, uint8_t *restrict to)
 		to[4 * j + 2] = l[2][j];
 		to[4 * j + 3] = l[3][j];
 	}
+}
+
+/* Asks for the memory of unit u of a line from lane i on, which pack_units will read: no
+ * hardware foresees where another row lies. */
+static void fetch_units(const struct packing *p, unsigned u, unsigned i)
+{
+	unsigned each = elem_bytes(p->side->elem);
+
+	for (unsigned k = u * p->group; k < (u + 1) * p->group && k < p->n; k++)
+		for (unsigned at = 0; at < SIM_PRODUCT_LINE * each; at += 64)
+			__builtin_prefetch(p->at[k] + (size_t)i * each + at);
 }
 
 /* Unit u of lanes i .. i + n, n <= SIM_PRODUCT_LINE, side by side. */
@@ -292,9 +305,11 @@ void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 	if (rest)
 		memset(to + (cols - rest) * (size_t)ku * p.unit, 0, ku * line);
 	for (unsigned u = 0; u < ku && p.side->by_lines; u++)
-		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE)
+		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) {
+			fetch_units(&p, u + AHEAD, first + j);
 			pack_units(&p, u, first + j, cols - j < SIM_PRODUCT_LINE ? cols - j :
 				   SIM_PRODUCT_LINE, to + (size_t)j * ku * p.unit + u * line);
+		}
 	for (unsigned j = 0; j < cols && !p.side->by_lines; j += SIM_PRODUCT_LINE) {
 		unsigned w = cols - j < SIM_PRODUCT_LINE ? cols - j : SIM_PRODUCT_LINE;
 
@@ -305,5 +320,6 @@ void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 	}
 }
 
+#undef AHEAD
 #undef NAME
 #undef NAME_
