@@ -209,9 +209,10 @@ def tier_peers(machine, rounds=5, limit=300):
     """Two devices whose kernel knows a way between them: it trusts AMD's host bridges."""
     guest = {"CPU": "max,family=23", "DEVICES": "2"}
     with driver_built(machine) as (work, uapi):
-        passed = sum(count_ok(drive(machine, work, uapi, "kmod_tenants", "peer", limit, line,
+        passed = sum(count_ok(drive(machine, work, uapi, "kmod_tenants", what, limit, line,
                                     TEST_ENV=f"PEER_ROUNDS={rounds}", **guest))
-                     for line in ("", "intel_iommu=off"))
+                     for what, line in (("peer", ""),
+                                        ("peer_memory_is", "intel_iommu=off")))
         return passed + count_ok(boot_with(machine, work, machine.build / "guest/peers", **guest))
 
 
