@@ -26,7 +26,7 @@ def capsule(fn):
 def lib(tmp_path_factory):
     """Compiled as a user compiles it, by the headers that JAX brings."""
     so = tmp_path_factory.mktemp("ffi") / "functions.so"
-    source = pathlib.Path(__file__).parent / "ffi" / "functions.cc"
+    source = pathlib.Path(__file__).parent / "functions.cc"
     subprocess.run(["c++", "-std=c++17", "-O1", "-fPIC", "-shared", "-I", jax.ffi.include_dir(),
                     source, "-o", so], check=True, timeout=600)
     lib = ctypes.CDLL(str(so))
