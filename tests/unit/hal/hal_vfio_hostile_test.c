@@ -360,7 +360,7 @@ static void a_storm_of_clients_is_turned_away(void **state)
 }
 
 /* A client whose memory must be asked for, and that has been asked. */
-static int ask_me(void)
+static int ask_for_memory(void)
 {
 	struct pollfd p;
 	struct rig r = { .fd = join() };
@@ -374,10 +374,43 @@ static int ask_me(void)
 	post_bell(&r);
 	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 5000), 1);
-	/* The session waits for the doorbell's end, and who asked reads meanwhile. */
-	assert_true(send_command(r.fd, VFU_RESET, VFU_NO_REPLY, NULL, 0, NULL, 0));
 	close(r.irq);
 	return r.fd;
+}
+
+/* And the session waits for the doorbell's end, so that who asked reads meanwhile. */
+static int ask_me(void)
+{
+	struct vfu_region_access control = { HW_REG_CTRL, 0, 4 };
+	uint8_t body[sizeof(control) + 4];
+	uint32_t enable = HW_CTRL_ENABLE;
+	int fd = ask_for_memory();
+
+	memcpy(body, &control, sizeof(control));
+	memcpy(body + sizeof(control), &enable, sizeof(enable));
+	assert_true(send_command(fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body), NULL, 0));
+	return fd;
+}
+
+/* QEMU answers nothing while it waits for a reply; and the answer that comes then is for nobody. */
+static void a_reset_takes_its_question_back(void **state)
+{
+	int fd = ask_for_memory();
+	struct vfu_header answer;
+
+	(void)state;
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.command, VFU_DMA_READ);
+	answer = (struct vfu_header){ got.h.id, VFU_DMA_READ, sizeof(answer),
+				      VFU_IS_REPLY | VFU_ERROR, EIO };
+	assert_true(send_command(fd, VFU_RESET, 0, NULL, 0, NULL, 0));
+	assert_true(receive(fd, &got));
+	assert_int_equal(got.h.command, VFU_RESET);
+	assert_int_equal(got.h.flags, VFU_IS_REPLY);
+	assert_true(send_raw(fd, &answer, sizeof(answer), NULL, 0));
+	assert_int_equal(read_at(fd, 7, 0, 2), HW_PCI_VENDOR);
+	close(fd);
+	is_served();
 }
 
 /* What comes before an answer is kept, but not without end. */
@@ -467,6 +500,7 @@ int main(void)
 		cmocka_unit_test(noise_is_survived),
 		cmocka_unit_test(a_storm_of_clients_is_turned_away),
 		cmocka_unit_test(a_client_that_talks_instead_of_answering_is_cut_off),
+		cmocka_unit_test(a_reset_takes_its_question_back),
 		cmocka_unit_test(a_server_without_descriptors_rests_and_goes_on),
 	};
 
