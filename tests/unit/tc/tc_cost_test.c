@@ -148,12 +148,37 @@ static void updates_of_a_carried_array_take_no_copy_of_it(void **state)
 	assert_in_range(info_of(s, "two updates").temp_bytes, 1, 4096);
 }
 
+/* As a framework has a loop carry the weights of all layers, which its turns look at. */
+static void what_a_loop_only_reads_is_not_copied(void **state)
+{
+	static const char text[] = "module() () {\nfunc() {sym_name = \"main\"} "
+		"(%1: " ARRAY ", %2: tensor<1x64xf32>) {\n"
+		"%3 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		"%4, %5, %6 = while(%3, %1, %2) : tensor<i32>, " ARRAY ", tensor<1x64xf32>"
+		" (%20: tensor<i32>, %21: " ARRAY ", %22: tensor<1x64xf32>) {\n"
+		"%23 = constant() {value = dense<0x0a000000> : tensor<i32>} : tensor<i32>\n"
+		"%24 = compare(%20, %23) {comparison_direction = <LT>, "
+		"compare_type = <SIGNED>} : tensor<i1>\nreturn(%24)\n}"
+		" (%30: tensor<i32>, %31: " ARRAY ", %32: tensor<1x64xf32>) {\n"
+		"%33 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+		"%34 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		"%35 = add(%30, %33) : tensor<i32>\n"
+		"%36 = dynamic_slice(%31, %30, %34) {slice_sizes = [1, 64]} : tensor<1x64xf32>\n"
+		"%37 = add(%32, %36) : tensor<1x64xf32>\n"
+		"return(%35, %31, %37)\n}\nreturn(%6)\n}\n}\n";
+	struct tc_source s = { .format = "mlir", .code = text, .bytes = sizeof(text) - 1 };
+
+	(void)state;
+	assert_in_range(info_of(s, "a loop").temp_bytes, 1, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ops_count_what_they_do),
 		cmocka_unit_test(both_formats_count_the_same),
 		cmocka_unit_test(updates_of_a_carried_array_take_no_copy_of_it),
+		cmocka_unit_test(what_a_loop_only_reads_is_not_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
