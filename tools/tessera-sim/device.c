@@ -15,16 +15,25 @@ void device_init(struct device *d, struct sim_device *sim, unsigned index)
 		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
 }
 
+void device_hush(struct device *d, bool on)
+{
+	/* What the model wrote until it stopped is not sent afterwards: its memory may be another's
+	 * by then. */
+	if (!on && d->remotes)
+		remote_sync(d->remotes);
+	link_hush(d->link, on);
+}
+
 void device_reset(struct device *d)
 {
-	link_hush(d->link, true);
+	device_hush(d, true);
 	/* Bells that rang before the reset must not ring after it. */
 	bells_hold(&d->bells, true);
 	sim_flr(d->sim);
 	config_reset(&d->config, d->hbm_bytes);
 	dma_turn(d, false);
 	irq_unmask(d);
-	link_hush(d->link, false);
+	device_hush(d, false);
 	bells_go_on(&d->bells);
 }
 

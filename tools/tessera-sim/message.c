@@ -235,12 +235,14 @@ static void write_control(struct device *d, uint32_t value)
 {
 	bool ends = value & HW_CTRL_RESET || !(value & HW_CTRL_ENABLE);
 
-	link_hush(d->link, ends);
+	if (ends)
+		device_hush(d, true);
 	bells_hold(&d->bells, ends);
 	sim_mmio_write(d->sim, HW_REG_CTRL, 4, value);
 	if (value & HW_CTRL_RESET)
 		irq_unmask(d);
-	link_hush(d->link, false);
+	if (ends)
+		device_hush(d, false);
 	bells_go_on(&d->bells);
 }
 

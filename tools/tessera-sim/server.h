@@ -149,6 +149,8 @@ struct device {
 void device_init(struct device *d, struct sim_device *sim, unsigned index);
 int device_begin(struct device *d, struct err *err);
 void device_end(struct device *d);
+/* Around what stops the model: a client may answer nothing meanwhile (link_hush). */
+void device_hush(struct device *d, bool on);
 /* Function reset: the model and configuration space as after power on, mappings and
  * eventfds stay. */
 void device_reset(struct device *d);
