@@ -295,12 +295,16 @@ static void access_bar0(struct device *d, uint32_t offset, uint8_t *data, uint32
 static void write_config(struct device *d, uint32_t offset, const uint8_t *data, uint32_t n)
 {
 	unsigned asks = config_write(&d->config, offset, data, n);
+	bool stops;
 
 	if (asks & CONFIG_FLR)
 		device_reset(d);
-	link_hush(d->link, !config_is_master(&d->config));
+	stops = d->dma.is_on && !config_is_master(&d->config);
+	if (stops)
+		device_hush(d, true);
 	dma_turn(d, config_is_master(&d->config));
-	link_hush(d->link, false);
+	if (stops)
+		device_hush(d, false);
 }
 
 /* [offset, offset + n) was checked. */
