@@ -314,7 +314,7 @@ def run_or_fail(what, argv, **more):
     if done.returncode == 77:
         raise Skip(f"{what}: {done.stdout.strip()}")
     if done.returncode:
-        raise Failure(f"{what} ended with {done.returncode}:\n{done.stdout[-30000:]}")
+        raise Failure(f"{what} ended with {done.returncode}:\n{done.stdout[-120000:]}")
     return done.stdout
 
 

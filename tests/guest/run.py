@@ -16,7 +16,6 @@ A tier is one kind of guest and the checks that run in it:
     T5B a kernel that bounces DMA: the driver says so and does not bind
     AER errors on the PCI link, fatal ones and others: the driver ends what ran and goes on
     TENANTS users without capabilities on two devices, each wrong by itself, and devices that lie
-    PEERS HBM that another device reaches by itself, on 7.2, with and without an IOMMU
     ATTACK all of that at once for a while, beside a victim whose work stays right
     T6  the conformance suite on all five ways to a device, as one table
     T7  a T1 without an IOMMU, by its name, with the same modules as T3
@@ -25,6 +24,7 @@ A tier is one kind of guest and the checks that run in it:
 and on request only:
 
     KILLS-7.2 the same on 7.2
+    PEERS HBM that another device reaches by itself, on 7.2, with and without an IOMMU
     AER-DOWN a link that the kernel cannot reset: the driver waits so long, then resets the device
     LEAKS that the test before would notice, one kind of leak after the other
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
@@ -69,7 +69,6 @@ TIERS = {
     "T5B": tier_driver.tier_bounced,
     "AER": tier_driver.tier_link_errors,
     "TENANTS": tier_driver.tier_tenants,
-    "PEERS": lambda m: tier_driver.tier_peers(m.of_line("7.2")),
     "ATTACK": tier_driver.tier_attack,
     "T6": tier_conformance.tier_conformance,
     "T7": tier_bare.tier_bare,
@@ -77,6 +76,7 @@ TIERS = {
 }
 ON_REQUEST = {
     "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
+    "PEERS": lambda m: tier_driver.tier_peers(m.of_line("7.2")),
     "AER-DOWN": tier_driver.tier_link_down,
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
