@@ -215,6 +215,11 @@ static void pass_on(struct tc_ctx *c, struct tc_op *op)
 		dyn_copy(c, tc_out(op, i), tc_in(op, i));
 }
 
+static bool is_alone(const struct tc_ctx *c)
+{
+	return c->options->replicas <= 1 && c->options->partitions <= 1;
+}
+
 /* Each of many: what the op does happens in the last `inner` dims. */
 static void keep_outer(struct tc_ctx *c, struct tc_op *op, unsigned inner)
 {
@@ -271,6 +276,10 @@ static bool apply(struct tc_ctx *c, struct tc_op *op)
 	case TC_REDUCE_WINDOW: return dyn_reduce_window(c, op);
 	case TC_DOT_GENERAL: return dyn_dot(c, op);
 	case TC_CONVOLUTION: return dyn_convolution(c, op);
+	case TC_BATCH_NORM_TRAINING:
+	case TC_BATCH_NORM_INFERENCE:
+	case TC_BATCH_NORM_GRAD: return dyn_batch_norm(c, op);
+	case TC_SELECT_AND_SCATTER: return dyn_select_and_scatter(c, op);
 	case TC_SORT: return dyn_sort(c, op);
 	case TC_GATHER: return dyn_gather(c, op);
 	case TC_SCATTER: return dyn_scatter(c, op);
@@ -282,6 +291,13 @@ static bool apply(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	case TC_CHOLESKY:
 	case TC_TRIANGULAR_SOLVE: keep_outer(c, op, 2); return true;
+	case TC_ALL_REDUCE:
+		/* the sum of one */
+		if (is_alone(c))
+			pass_on(c, op);
+		else
+			refuse_dynamic(c, op);
+		return true;
 	default: refuse_dynamic(c, op); return true;
 	}
 }

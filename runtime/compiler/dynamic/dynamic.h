@@ -3,8 +3,8 @@
 #define TC_DYNAMIC_DYNAMIC_H
 /*
  * Dims whose sizes are known only when a program runs. Private to the room: size.c (sizes and
- * what lies past them), above it move.c, window.c and index.c (a rule for each op), above these
- * shaped.c (ops that are given their shapes), above all dynamic.c, the pass.
+ * what lies past them), above it move.c, window.c, norm.c and index.c (a rule for each op), above
+ * these shaped.c (ops that are given their shapes), above all dynamic.c, the pass.
  *
  * An array with such a dim is stored padded to the dim's bound. While the pass is at work a
  * value's side is NULL or a list of its dims' sizes: scalars of s32 from 0 to the bound, NULL
@@ -46,7 +46,11 @@ const int64_t *dyn_numbers(struct tc_ctx *c, const struct tc_value *v, unsigned 
 /* x with the scalar `fill` where an element lies past the sizes of dims (bits). */
 struct tc_value *dyn_covered(const struct tc_build *b, struct tc_value *x, uint64_t dims,
 			     struct tc_value *fill);
-/* The same past sizes[d] of each dim, or none. */
+/* Where an element of such an array lies before sizes[d] of each dim (NULL: none): a pred of its
+ * dims, or NULL, everywhere. */
+struct tc_value *dyn_within(const struct tc_build *b, const struct tc_type *t,
+			    struct tc_value *const *sizes);
+/* x with `fill` where it does not. */
 struct tc_value *dyn_cut(const struct tc_build *b, struct tc_value *x,
 			 struct tc_value *const *sizes, struct tc_value *fill);
 /* dyn_covered() with a number. */
@@ -83,6 +87,15 @@ bool dyn_reduce_window(struct tc_ctx *c, struct tc_op *op);
 bool dyn_dot(struct tc_ctx *c, struct tc_op *op);
 bool dyn_convolution(struct tc_ctx *c, struct tc_op *op);
 bool dyn_sort(struct tc_ctx *c, struct tc_op *op);
+/* How windows go along a dim, and how many there are over `size` elements. */
+struct dyn_way { int64_t window, stride, base, dilation, low, high; };
+bool dyn_is_plain(const struct dyn_way *w);	/* each element is one */
+struct tc_value *dyn_windows(const struct tc_build *b, struct tc_value *size,
+			     const struct dyn_way *w);
+
+/* ---- norm.c: what is written as simpler ops first ---- */
+bool dyn_batch_norm(struct tc_ctx *c, struct tc_op *op);
+bool dyn_select_and_scatter(struct tc_ctx *c, struct tc_op *op);
 
 /* ---- index.c: what is where a number says ---- */
 bool dyn_gather(struct tc_ctx *c, struct tc_op *op);

@@ -196,19 +196,27 @@ const int64_t *dyn_numbers(struct tc_ctx *c, const struct tc_value *v, unsigned 
 
 /* ---- arrays ---- */
 
-struct tc_value *dyn_cut(const struct tc_build *b, struct tc_value *x,
-			 struct tc_value *const *sizes, struct tc_value *fill)
+struct tc_value *dyn_within(const struct tc_build *b, const struct tc_type *t,
+			    struct tc_value *const *sizes)
 {
-	const struct tc_type *s32 = tc_with_elem(b->c, x->type, ELEM_S32);
+	const struct tc_type *s32 = tc_with_elem(b->c, t, ELEM_S32);
 	struct tc_value *within = NULL, *one;
 
-	for (unsigned d = 0; d < x->type->rank; d++) {
+	for (unsigned d = 0; d < t->rank; d++) {
 		if (!sizes[d])
 			continue;
 		one = tc_build_compare(b, TC_CMP_LT, tc_build_iota(b, s32, d),
 				       tc_build_broadcast(b, sizes[d], s32, NULL));
 		within = within ? tc_build2(b, TC_AND, within, one) : one;
 	}
+	return within;
+}
+
+struct tc_value *dyn_cut(const struct tc_build *b, struct tc_value *x,
+			 struct tc_value *const *sizes, struct tc_value *fill)
+{
+	struct tc_value *within = dyn_within(b, x->type, sizes), *one;
+
 	if (!within)
 		return x;
 	one = tc_build_select(b, within, x, tc_build_broadcast(b, fill, x->type, NULL));

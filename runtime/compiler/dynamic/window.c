@@ -55,12 +55,8 @@ bool dyn_reduce(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
-/* How windows go along a dim. */
-struct way { int64_t window, stride, base, dilation, low, high; };
-
-/* How many windows there are over `size` elements. */
-static struct tc_value *windows(const struct tc_build *b, struct tc_value *size,
-				const struct way *w)
+struct tc_value *dyn_windows(const struct tc_build *b, struct tc_value *size,
+			     const struct dyn_way *w)
 {
 	int64_t span = (w->window - 1) * w->dilation + 1;
 
@@ -74,7 +70,7 @@ static struct tc_value *windows(const struct tc_build *b, struct tc_value *size,
 	return dyn_do(b, TC_DIVIDE, size, dyn_number(b, w->stride));
 }
 
-static bool is_plain(const struct way *w)
+bool dyn_is_plain(const struct dyn_way *w)
 {
 	return w->window == 1 && w->stride == 1 && w->base == 1 && !w->low && !w->high;
 }
@@ -91,7 +87,7 @@ bool dyn_reduce_window(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *sizes[TC_MAX_RANK] = { 0 };
 
 	for (unsigned d = 0; d < tc_in(op, 0)->type->rank; d++) {
-		struct way w = { window[d], stride[d], base[d], dilation[d], padding[2 * d],
+		struct dyn_way w = { window[d], stride[d], base[d], dilation[d], padding[2 * d],
 				 padding[2 * d + 1] };
 		struct tc_value *size = NULL;
 
@@ -99,9 +95,9 @@ bool dyn_reduce_window(struct tc_ctx *c, struct tc_op *op)
 			size = dyn_less(&b, size, dyn_size_of(tc_in(op, i), d));
 		if (!size)
 			continue;
-		sizes[d] = is_plain(&w) ? NULL : size;
-		if (!is_plain(&w))
-			size = windows(&b, size, &w);
+		sizes[d] = dyn_is_plain(&w) ? NULL : size;
+		if (!dyn_is_plain(&w))
+			size = dyn_windows(&b, size, &w);
 		for (unsigned k = 0; k < n; k++)
 			dyn_set(c, tc_out(op, k), d, size);
 	}
@@ -172,8 +168,8 @@ bool dyn_convolution(struct tc_ctx *c, struct tc_op *op)
 	unsigned by_out = (unsigned)tc_attr_int(op, "kernel_output_feature_dimension", 0);
 	unsigned out_batch = (unsigned)tc_attr_int(op, "output_batch_dimension", 0);
 	unsigned out_feature = (unsigned)tc_attr_int(op, "output_feature_dimension", 0);
-	bool is_grouped = tc_attr_int(op, "feature_group_count", 1) != 1 ||
-			  tc_attr_int(op, "batch_group_count", 1) != 1;
+	bool in_groups = tc_attr_int(op, "feature_group_count", 1) != 1;
+	bool batch_groups = tc_attr_int(op, "batch_group_count", 1) != 1;
 	unsigned n, m;
 	const int64_t *from = tc_attr_ints(op, "input_spatial_dimensions", &n);
 	const int64_t *by = tc_attr_ints(op, "kernel_spatial_dimensions", &n);
@@ -184,15 +180,16 @@ bool dyn_convolution(struct tc_ctx *c, struct tc_op *op)
 	const int64_t *dilation = tc_attr_ints(op, "rhs_dilation", &m);
 	struct tc_value *sizes[2][TC_MAX_RANK] = { 0 };
 
-	if (is_grouped && dyn_size_of(x, in_feature))
+	if (in_groups && dyn_size_of(x, in_feature))
 		dyn_refuse(c, op, 0, in_feature, "which features are of a group depends on it");
-	if (is_grouped && dyn_size_of(x, in_batch))
+	if (batch_groups && dyn_size_of(x, in_batch))
 		dyn_refuse(c, op, 0, in_batch, "which parts are of a group depends on it");
-	for (unsigned d = 0; is_grouped && d < w->type->rank; d++)
-		if (dyn_size_of(w, d))
-			dyn_refuse(c, op, 1, d, "which features are of a group depends on it");
+	if (in_groups && dyn_size_of(w, by_in))
+		dyn_refuse(c, op, 1, by_in, "which features are of a group depends on it");
+	if ((in_groups || batch_groups) && dyn_size_of(w, by_out))
+		dyn_refuse(c, op, 1, by_out, "which features are of a group depends on it");
 	for (unsigned i = 0; i < n; i++) {
-		struct way v = { w->type->dim[by[i]], stride[i], base[i], dilation[i],
+		struct dyn_way v = { w->type->dim[by[i]], stride[i], base[i], dilation[i],
 				 padding[2 * i], padding[2 * i + 1] };
 		struct tc_value *size = dyn_size_of(x, (unsigned)from[i]);
 
@@ -201,7 +198,7 @@ bool dyn_convolution(struct tc_ctx *c, struct tc_op *op)
 		if (!size)
 			continue;
 		sizes[0][from[i]] = size;
-		dyn_set(c, out, (unsigned)to[i], windows(&b, size, &v));
+		dyn_set(c, out, (unsigned)to[i], dyn_windows(&b, size, &v));
 	}
 	dyn_set(c, out, out_batch, dyn_size_of(x, in_batch));
 	dyn_set(c, out, out_feature, dyn_size_of(w, by_out));

@@ -11,6 +11,7 @@
 
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/passes.h"
+#include "runtime/compiler/opt/expand.h"
 #include "runtime/compiler/opt/fuse.h"
 
 static void replace(struct tc_op *op, unsigned i, struct tc_value *by)
@@ -39,194 +40,31 @@ static void decompose_map(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
-/*
- * ---- select_and_scatter ----
- *
- * A windowed reduction over pairs (value, place) finds the place that each window
- * selects; -1 stands for padding. Then source elements are scattered there.
- */
-
-static void build_select(const struct tc_build *outer, struct tc_op *window,
-			 const struct tc_region *select)
-{
-	struct tc_build b = { .c = outer->c, .where = outer->where,
-			      .block = tc_new_block(outer->c, &window->regions[0]) };
-	struct tc_value *arg[4], *none, *keep, *out[2];
-
-	for (unsigned i = 0; i < 4; i++)
-		arg[i] = tc_new_arg(b.c, b.block, tc_in(window, 2 + i % 2)->type);
-	none = tc_build_number(&b, arg[1]->type, -1);
-	keep = tc_build_region(&b, select, (struct tc_value *[]){ arg[0], arg[2] });
-	keep = tc_build2(&b, TC_AND, keep, tc_build_compare(&b, TC_CMP_NE, arg[1], none));
-	keep = tc_build2(&b, TC_OR, keep, tc_build_compare(&b, TC_CMP_EQ, arg[3], none));
-	out[0] = tc_build_select(&b, keep, arg[0], arg[2]);
-	out[1] = tc_build_select(&b, keep, arg[1], arg[3]);
-	tc_build_return(&b, 2, out);
-}
-
-static struct tc_value *find_places(const struct tc_build *b, struct tc_op *op)
-{
-	const struct tc_type *in = tc_in(op, 0)->type, *source = tc_in(op, 1)->type;
-	enum elem elem = in->count >> 31 ? ELEM_S64 : ELEM_S32;
-	const struct tc_type *flat = tc_tensor(b->c, elem, 1, &in->count);
-	const struct tc_type *types[] = { source, tc_with_elem(b->c, source, elem) };
-	int64_t ones[TC_MAX_RANK], zeros[2 * TC_MAX_RANK] = { 0 };
-	struct tc_value *v[4] = { tc_in(op, 0) }, *out[2];
-	struct tc_op *window;
-	const int64_t *list;
-	unsigned n;
-
-	v[1] = tc_build_reshape(b, tc_build_iota(b, flat, 0), in->rank, in->dim);
-	v[2] = tc_build_number(b, tc_tensor(b->c, in->elem, 0, NULL), 0);
-	v[3] = tc_build_number(b, tc_tensor(b->c, elem, 0, NULL), -1);
-	window = tc_new(b->c, TC_REDUCE_WINDOW, 4, v, 2, types, 1);
-	for (unsigned d = 0; d < in->rank; d++)
-		ones[d] = 1;
-	list = tc_attr_ints(op, "window_dimensions", &n);
-	tc_set_ints(b->c, window, "window_dimensions", n ? list : ones, in->rank);
-	list = tc_attr_ints(op, "window_strides", &n);
-	tc_set_ints(b->c, window, "window_strides", n ? list : ones, in->rank);
-	list = tc_attr_ints(op, "padding", &n);
-	tc_set_ints(b->c, window, "padding", n ? list : zeros, 2u * in->rank);
-	tc_set_ints(b->c, window, "base_dilations", ones, in->rank);
-	tc_set_ints(b->c, window, "window_dilations", ones, in->rank);
-	build_select(b, window, &op->regions[0]);
-	tc_build_place(b, window);
-	if (!tc_window_by_taps(b, window, out))
-		return tc_out(window, 1);
-	tc_erase(window);
-	return out[1];
-}
-
 static void decompose_select_and_scatter(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
-	const struct tc_type *in = tc_in(op, 0)->type, *source = tc_in(op, 1)->type;
-	const struct tc_type *flat = tc_tensor(c, in->elem, 1, &in->count);
-	const int64_t zero = 0, list[] = { source->count, 1 };
-	struct tc_value *v[3];
-	struct tc_op *scatter;
+	struct tc_value *out, *taps[2];
+	struct tc_op *window = tc_expand_select_and_scatter(&b, op, NULL, NULL, &out);
 
-	if (!source->count) {
-		replace(op, 0, tc_build_broadcast(&b, tc_in(op, 2), in, &zero));
-		tc_erase(op);
-		return;
-	}
-	v[1] = tc_build_reshape(&b, find_places(&b, op), 2, list);
-	v[0] = tc_build_broadcast(&b, tc_in(op, 2), flat, &zero);
-	v[2] = tc_build_reshape(&b, tc_in(op, 1), 1, list);
-	scatter = tc_new(c, TC_SCATTER, 3, v, 1, &flat, 1);
-	tc_set_ints(c, scatter, "update_window_dims", NULL, 0);
-	tc_set_ints(c, scatter, "inserted_window_dims", &zero, 1);
-	tc_set_ints(c, scatter, "input_batching_dims", NULL, 0);
-	tc_set_ints(c, scatter, "scatter_indices_batching_dims", NULL, 0);
-	tc_set_ints(c, scatter, "scatter_dims_to_operand_dims", &zero, 1);
-	tc_set_int(c, scatter, "index_vector_dim", TC_ATTR_INT, 1);
-	scatter->regions[0].block = op->regions[1].block;
-	scatter->regions[0].block->region = &scatter->regions[0];
-	op->regions[1].block = NULL;
-	tc_build_place(&b, scatter);
-	replace(op, 0, tc_build_reshape(&b, tc_out(scatter, 0), in->rank, in->dim));
+	replace(op, 0, out);
 	tc_erase(op);
-}
-
-/* ---- batch normalisation ---- */
-
-struct norm {
-	struct tc_build b;
-	struct tc_value *x;
-	int64_t feature;
-	double count, epsilon;	/* of elements a feature */
-};
-
-static struct norm start_norm(struct tc_ctx *c, struct tc_op *op)
-{
-	struct norm n = { .b = tc_build_at(c, op), .x = tc_in(op, 0),
-			  .feature = tc_attr_int(op, "feature_index", 0) };
-	const struct tc_type *t = n.x->type;
-	float epsilon;
-
-	memcpy(&epsilon, tc_attr(op, "epsilon")->data, sizeof(epsilon));
-	n.epsilon = epsilon;
-	n.count = t->dim[n.feature] ? (double)(t->count / t->dim[n.feature]) : 0;
-	return n;
-}
-
-static struct tc_value *spread(const struct norm *n, struct tc_value *v)
-{
-	return tc_build_broadcast(&n->b, v, n->x->type, &n->feature);
-}
-
-static struct tc_value *sum_of(const struct norm *n, struct tc_value *x)
-{
-	return tc_build_sum(&n->b, x, ((1ull << x->type->rank) - 1) & ~(1ull << n->feature));
-}
-
-static struct tc_value *mean_of(const struct norm *n, struct tc_value *x)
-{
-	struct tc_value *sum = sum_of(n, x);
-
-	return tc_build2(&n->b, TC_DIVIDE, sum, tc_build_number(&n->b, sum->type, n->count));
-}
-
-/* 1 / sqrt(variance + epsilon) */
-static struct tc_value *scale_of(const struct norm *n, struct tc_value *variance)
-{
-	struct tc_value *e = tc_build_number(&n->b, variance->type, n->epsilon);
-
-	return tc_build1(&n->b, TC_RSQRT, tc_build2(&n->b, TC_ADD, variance, e));
-}
-
-static struct tc_value *normal(const struct norm *n, struct tc_value *mean,
-			       struct tc_value *inverse)
-{
-	struct tc_value *y = tc_build2(&n->b, TC_SUBTRACT, n->x, spread(n, mean));
-
-	return tc_build2(&n->b, TC_MULTIPLY, y, spread(n, inverse));
-}
-
-static struct tc_value *shifted(const struct norm *n, struct tc_value *y,
-				struct tc_value *scale, struct tc_value *offset)
-{
-	y = tc_build2(&n->b, TC_MULTIPLY, y, spread(n, scale));
-	return tc_build2(&n->b, TC_ADD, y, spread(n, offset));
+	if (!window)
+		return;
+	b = tc_build_at(c, window);
+	if (!tc_window_by_taps(&b, window, taps))
+		return;
+	replace(window, 1, taps[1]);
+	tc_erase(window);
 }
 
 static void decompose_batch_norm(struct tc_ctx *c, struct tc_op *op)
 {
-	struct norm n = start_norm(c, op);
-	struct tc_value *mean, *var, *y;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *out[3];
 
-	if (op->op == TC_BATCH_NORM_INFERENCE) {
-		mean = tc_in(op, 3);
-		var = tc_in(op, 4);
-	} else {
-		mean = mean_of(&n, n.x);
-		y = tc_build2(&n.b, TC_SUBTRACT, n.x, spread(&n, mean));
-		var = mean_of(&n, tc_build2(&n.b, TC_MULTIPLY, y, y));
-		replace(op, 1, mean);
-		replace(op, 2, var);
-	}
-	y = normal(&n, mean, scale_of(&n, var));
-	replace(op, 0, shifted(&n, y, tc_in(op, 1), tc_in(op, 2)));
-	tc_erase(op);
-}
-
-/* With y the normalised x: scale / sqrt(var + e) * (g - mean(g) - y * mean(g * y)). */
-static void decompose_batch_norm_grad(struct tc_ctx *c, struct tc_op *op)
-{
-	struct norm n = start_norm(c, op);
-	struct tc_value *g = tc_in(op, 4), *inverse = scale_of(&n, tc_in(op, 3));
-	struct tc_value *y = normal(&n, tc_in(op, 2), inverse);
-	struct tc_value *gy = tc_build2(&n.b, TC_MULTIPLY, g, y), *dx;
-
-	dx = tc_build2(&n.b, TC_SUBTRACT, g, spread(&n, mean_of(&n, g)));
-	dx = tc_build2(&n.b, TC_SUBTRACT, dx,
-		       tc_build2(&n.b, TC_MULTIPLY, y, spread(&n, mean_of(&n, gy))));
-	inverse = tc_build2(&n.b, TC_MULTIPLY, inverse, tc_in(op, 1));
-	replace(op, 0, tc_build2(&n.b, TC_MULTIPLY, dx, spread(&n, inverse)));
-	replace(op, 1, sum_of(&n, gy));
-	replace(op, 2, sum_of(&n, g));
+	tc_expand_batch_norm(&b, op, NULL, NULL, out);
+	for (unsigned i = 0; i < op->n_results; i++)
+		replace(op, i, out[i]);
 	tc_erase(op);
 }
 
@@ -389,8 +227,8 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_SORT: tc_decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
-		case TC_BATCH_NORM_INFERENCE: decompose_batch_norm(c, op); break;
-		case TC_BATCH_NORM_GRAD: decompose_batch_norm_grad(c, op); break;
+		case TC_BATCH_NORM_INFERENCE:
+		case TC_BATCH_NORM_GRAD: decompose_batch_norm(c, op); break;
 		case TC_FFT: tc_decompose_fft(c, op); break;
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;

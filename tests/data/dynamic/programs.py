@@ -34,6 +34,74 @@ def pad(x, low, high, inner, value):
     return out
 
 
+def normal(x, scale, offset, mean=None, var=None, e=0.5, feature=1):
+    """Batch normalisation, in training (no mean): what StableHLO says of it."""
+    dims = tuple(d for d in range(x.ndim) if d != feature)
+    at = [None if d != feature else slice(None) for d in range(x.ndim)]
+    x = x.astype(np.float64)
+    train = mean is None
+    if train:
+        with np.errstate(all="ignore"):
+            n = np.float64(x.size // max(x.shape[feature], 1))
+            mean = x.sum(dims) / n
+            var = ((x - mean[tuple(at)]) ** 2).sum(dims) / n
+    y = (x - mean[tuple(at)]) / np.sqrt(var + e)[tuple(at)]
+    y = y * scale[tuple(at)] + offset[tuple(at)]
+    return (y, mean, var) if train else y
+
+
+def normal_grad(x, scale, mean, root, g, e=0.5, **_):
+    dims, at = (0, 2), (None, slice(None), None)
+    x, g, var = x.astype(np.float64), g.astype(np.float64), root.astype(np.float64) ** 2
+    with np.errstate(all="ignore"):
+        n = np.float64(x.shape[0] * x.shape[2])
+        inverse = 1 / np.sqrt(var + e)
+        y = (x - mean[at]) * inverse[at]
+        means = [(v.sum(dims) / n)[at] for v in (g, g * y)]
+    return ((scale * inverse)[at] * (g - means[0] - y * means[1]), (g * y).sum(dims), g.sum(dims))
+
+
+def spread(x, source, init, size, stride, low, high):
+    """What select_and_scatter does with GE and a sum, in rows."""
+    out = np.full(x.shape, init, np.float32)
+    count = max(0, (x.shape[1] + low + high - size) // stride + 1)
+    for row, _ in enumerate(x):
+        for w in range(min(count, source.shape[1])):
+            at = [i for i in range(w * stride - low, w * stride - low + size)
+                  if 0 <= i < x.shape[1]]
+            if at:
+                out[row, max(at, key=lambda i, row=row: (x[row, i], -i))] += source[row, w]
+    return out
+
+
+def conv1(x, w, features=1, batches=1):
+    """[b, 0, f] by [0, i, o], padded by one, in groups of features or of the batch."""
+    out = []
+    x = np.pad(x, ((0, 0), (1, 1), (0, 0))).astype(np.float64)
+    n, group = len(x) // batches, w.shape[2] // (features * batches)
+    for k in range(features * batches):
+        part = x[k * n:(k + 1) * n] if batches > 1 else x
+        if features > 1:
+            part = part[:, :, k * w.shape[1]:(k + 1) * w.shape[1]]
+        out.append(np.stack([np.einsum("btf,tfo->bo", part[:, i:i + len(w)],
+                                       w[:, :, k * group:(k + 1) * group])
+                             for i in range(x.shape[1] - len(w) + 1)], 1))
+    return np.concatenate(out, 2)
+
+
+X3 = bounded("f32", "4", 3, "5")
+X2 = bounded("f32", "4", "3", 2)
+NORM = "epsilon = 0.5 : f32, feature_index = 1 : i64"
+F = "tensor<3xf32>"
+VF = bounded("f32", "3")
+ROWS = bounded("f32", "2", "7")
+PICK = ("({\n^bb0(%l: tensor<f32>, %r: tensor<f32>):\n%ge = stablehlo.compare GE, %l, %r : "
+        "(tensor<f32>, tensor<f32>) -> tensor<i1>\nstablehlo.return %ge : tensor<i1>\n}, " +
+        SUM.format("f32", "add") + ")")
+CONV = ("dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, window_strides = "
+        "array<i64: 1>, padding = dense<1> : tensor<1x2xi64>, feature_group_count = {} : i64, "
+        "batch_group_count = {} : i64")
+
 PROGRAMS = [
     Program("elementwise", [("f32", ("5",)), ("f32", ("5",))],
             f"%a = stablehlo.add %x0, %x1 : {V}\n%r0 = stablehlo.multiply %a, %a : {V}",
@@ -235,6 +303,60 @@ PROGRAMS = [
             ZERO + reduce("%x0", "%zero", "0", bounded("f32", "300", 40), "tensor<40xf32>"),
             [("f32", 40)], lambda x, **_: x.sum(0)),
 ]
+PROGRAMS += [
+    Program("norm_training", [("f32", ("4", 3, "5:n")), ("f32", (3,)), ("f32", (3,))],
+            op("batch_norm_training", "%x0, %x1, %x2", NORM, f"{X3}, {F}, {F}", f"({X3}, {F}, {F})",
+               to="%s:3") + f"\n%r0 = stablehlo.negate %s#0 : {X3}\n%r1 = stablehlo.negate %s#1 : "
+            f"{F}\n%r2 = stablehlo.negate %s#2 : {F}",
+            [("f32", "4", 3, "5"), ("f32", 3), ("f32", 3)],
+            lambda x, s, o, **_: tuple(-v for v in normal(x, s, o))),
+    Program("norm_training_features", [("f32", ("4", "3:f", 2)), ("f32", ("3:f",)),
+                                       ("f32", ("3:f",))],
+            op("batch_norm_training", "%x0, %x1, %x2", NORM, f"{X2}, {VF}, {VF}",
+               f"({X2}, {VF}, {VF})", to="%s:3") + f"\n%r0 = stablehlo.negate %s#0 : {X2}\n"
+            f"%r1 = stablehlo.negate %s#1 : {VF}\n%r2 = stablehlo.negate %s#2 : {VF}",
+            [("f32", "4", "3", 2), ("f32", "3"), ("f32", "3")],
+            lambda x, s, o, **_: tuple(-v for v in normal(x, s, o))),
+    Program("norm_inference", [("f32", ("4", "3:f", 2))] + [("f32", ("3:f",))] * 4,
+            f"%v = stablehlo.multiply %x4, %x4 : {VF}\n" +
+            op("batch_norm_inference", "%x0, %x1, %x2, %x3, %v", NORM,
+               f"{X2}, {VF}, {VF}, {VF}, {VF}", X2),
+            [("f32", "4", "3", 2)], lambda x, s, o, m, v, **_: normal(x, s, o, m, v * v)),
+    Program("norm_grad", [("f32", ("4", 3, "5:n"))] + [("f32", (3,))] * 3 +
+            [("f32", ("4", 3, "5:n"))],
+            f"%v = stablehlo.multiply %x3, %x3 : {F}\n" +
+            op("batch_norm_grad", "%x0, %x1, %x2, %v, %x4", NORM, f"{X3}, {F}, {F}, {F}, {X3}",
+               f"({X3}, {F}, {F})", to="%s:3") + f"\n%r0 = stablehlo.negate %s#0 : {X3}\n"
+            f"%r1 = stablehlo.negate %s#1 : {F}\n%r2 = stablehlo.negate %s#2 : {F}",
+            [("f32", "4", 3, "5"), ("f32", 3), ("f32", 3)],
+            lambda *a, **_: tuple(-v for v in normal_grad(*a))),
+    Program("select_and_scatter", [("f32", ("2", "7")), ("f32", ("2", "4:w"))],
+            "%init = stablehlo.constant dense<0.5> : tensor<f32>\n"
+            f'%r0 = "stablehlo.select_and_scatter"(%x0, %x1, %init) {PICK} {{window_dimensions = '
+            "array<i64: 1, 3>, window_strides = array<i64: 1, 2>, padding = dense<[[0, 0], "
+            f"[1, 1]]> : tensor<2x2xi64>}} : ({ROWS}, {bounded('f32', '2', '4')}, tensor<f32>) -> "
+            f"{ROWS}",
+            [("f32", "2", "7")], lambda x, s, **_: spread(x, s, 0.5, 3, 2, 1, 1),
+            cases=[(r, n, w) for r in (1, 2) for n in range(8) for w in range(5)]),
+    Program("select_batch", [("f32", ("3", 6)), ("f32", ("3", 2))],
+            ZERO + f'%r0 = "stablehlo.select_and_scatter"(%x0, %x1, %zero) {PICK} '
+            "{window_dimensions = array<i64: 1, 3>, window_strides = array<i64: 1, 3>, "
+            f"padding = dense<0> : tensor<2x2xi64>}} : ({bounded('f32', '3', 6)}, "
+            f"{bounded('f32', '3', 2)}, tensor<f32>) -> {bounded('f32', '3', 6)}",
+            [("f32", "3", 6)], lambda x, s, **_: spread(x, s, 0, 3, 3, 0, 0)),
+    Program("conv_feature_groups", [("f32", ("3", 5, 2)), ("f32", (3, 1, 4))],
+            op("convolution", "%x0, %x1", CONV.format(2, 1), f"{bounded('f32', '3', 5, 2)}, "
+               "tensor<3x1x4xf32>", bounded("f32", "3", 5, 4)),
+            [("f32", "3", 5, 4)], lambda x, w, **_: conv1(x, w, features=2)),
+    Program("conv_batch_groups", [("f32", (4, 5, "3:f")), ("f32", (3, "3:f", 2))],
+            op("convolution", "%x0, %x1", CONV.format(1, 2), f"{bounded('f32', 4, 5, '3')}, "
+               f"{bounded('f32', 3, '3', 2)}", "tensor<2x5x2xf32>"),
+            [("f32", 2, 5, 2)], lambda x, w, **_: conv1(x, w, batches=2)),
+    Program("alone", [("f32", ("5",))],
+            f'%r0 = "stablehlo.all_reduce"(%x0) ({SUM.format("f32", "add")}) {{replica_groups = '
+            f"dense<0> : tensor<1x1xi64>}} : ({V}) -> {V}",
+            [("f32", "5")], lambda x, **_: x),
+]
 I3 = "tensor<3xi32>"
 PROGRAMS += [
     Program("dynamic_reshape", [("f32", ("3", "5:n"))],
@@ -297,6 +419,9 @@ REFUSED_BY_XLA = {
     "reduce_product": ("the same", lambda n5: n5 == 5),
     "slice_static": (PAST, lambda n5: n5 >= 3),
     "pad_less": ("it ends the process where a size would be below 0", lambda n5: n5 >= 2),
+    "select_and_scatter": ("it counts windows without the padding", None),
+    "alone": ("all_reduce is not implemented", None),
+    "conv_batch_groups": ("it takes what is past the size", lambda f: f == 3),
     "convolution": ("dynamic spatial dims are not supported", None),
     "reduce_window": ("it counts windows without the padding", None),
     "gather_whole": ("it takes what is past the size", lambda n, m: n == 5),

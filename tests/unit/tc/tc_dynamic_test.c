@@ -58,7 +58,6 @@ static void programs_give_what_counts(void **state)
 
 #define MAIN(arguments, lines) \
 	"module() () {\nfunc() {sym_name = \"main\"} (" arguments ") {\n" lines "}\n}\n"
-#define SCALARS(body) " (%20: tensor<f32>, %21: tensor<f32>) {\n" body "}\n"
 
 struct refused { const char *text; int code; const char *says, *also; };
 
@@ -83,14 +82,6 @@ static void an_op_without_a_rule_names_itself(void **state)
 		{ MAIN("%0: tensor<<=4x4xf32>", "%1 = cholesky(%0) {lower = true} : "
 		       "tensor<<=4x4xf32> # here\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "cholesky: dim 0 of operand 0", "at here" },
-		{ MAIN("%0: tensor<<=4xf32>, %1: tensor<2xf32>, %2: tensor<f32>",
-		       "%3 = select_and_scatter(%0, %1, %2) {window_dimensions = [2], "
-		       "window_strides = [2], padding = [0, 0]} : tensor<4xf32>"
-		       SCALARS("%23 = compare(%20, %21) {comparison_direction = <GE>, compare_type "
-			       "= <FLOAT>} : tensor<i1>\nreturn(%23)\n")
-		       " (%30: tensor<f32>, %31: tensor<f32>) {\n"
-		       "%32 = add(%30, %31) : tensor<f32>\nreturn(%32)\n}\n# there\nreturn(%3)\n"),
-		  ERR_UNIMPLEMENTED, "select_and_scatter: dim 0 of operand 0", "there is no rule" },
 		{ MAIN("%0: tensor<<=4xf32>", "%1 = custom_call(%0) {call_target_name = \"f\"} : "
 		       "tensor<4xf32> # there\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "custom_call: dim 0 of operand 0", "at there" },
