@@ -20,6 +20,7 @@
  *	sim_dma_map(dev, iova, ring, bytes, true, err);
  *	sim_mmio_write(dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,6 +87,27 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err);
 int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t bytes,
 		bool writable, struct err *err);
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err);
+/* What sim_dma_unmap begins with, without blocking: the device finds the range no more, and
+ * work that uses it is told to end. Does nothing if no mapping starts there. */
+void sim_dma_stop(struct sim_device *dev, uint64_t iova);
+
+/*
+ * For host memory that what the device stores reaches later than its own, and of which it may
+ * read what was there before. The model has `send` called before it tells of stores (by a
+ * completion, a semaphore, the record of a trace), and `forget` after it was told of the host's
+ * (by a semaphore that it waited for): on any of its threads, while the run that they concern
+ * counts as running, and without the locks that registers are read under. Both may block; they
+ * are not called while their flag is false.
+ */
+struct sim_far {
+	atomic_bool is_unsent;	/* something that was stored may not be there yet */
+	atomic_bool is_kept;	/* something that is read may be older than what is there */
+	void (*send)(struct sim_far *far);	/* returns when what was stored is there */
+	void (*forget)(struct sim_far *far);	/* what is read next is what is there then */
+};
+
+/* Before such memory is mapped. NULL: there is none, nothing runs. It stays the caller's. */
+void sim_set_far(struct sim_device *dev, struct sim_far *far);
 
 /* The device adds 1 to eventfd `fd` for each interrupt of an unmasked vector
  * (-1: none). The fd stays the caller's. */

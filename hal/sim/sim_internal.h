@@ -44,6 +44,7 @@ struct sim_dma {
 	uint8_t *host;
 	bool writable;
 	bool dying;		/* being unmapped: nothing resolves to it any more */
+	bool is_taken;		/* somebody waits to free it */
 	uint64_t used_by[2];	/* number of the last run of each engine to use it */
 };
 
@@ -244,6 +245,7 @@ struct sim_device {
 
 	/* What descriptors name. */
 	struct sim_dma **dma;	/* [room_dma], ascending by iova */
+	struct sim_far *_Atomic far;	/* NULL: all that is stored is there at once */
 	unsigned n_dma, room_dma;
 	struct sim_ctx contexts[HW_MAX_CONTEXTS];
 	struct sim_program **programs;	/* [room_programs]; id is the index */
@@ -338,6 +340,15 @@ void sim_kick(struct sim_engine *e);
 void sim_engine_halt(struct sim_engine *e, int status);
 /* Raises an interrupt, or leaves it pending if the vector is masked. */
 void sim_irq(struct sim_device *dev, uint32_t vector);
+/* Before the host, or another chip, is told of stores: returns when they are where they belong
+ * (struct sim_far). Without lock, as the next. */
+void sim_send(struct sim_device *dev);
+/* After the host, or another chip, told of theirs: what is read next is at least as new. */
+void sim_forget(struct sim_device *dev);
+/* Both with the lock, which is released meanwhile. */
+void sim_send_first(struct sim_device *dev);
+void sim_forget_first(struct sim_device *dev);
+
 /* ---- fabric.c ---- */
 
 /* Makes the torus, before any device, and frees it after all. */

@@ -312,6 +312,32 @@ static inline void post_bell(struct rig *r)
 				 NULL, 0));
 }
 
+/* The completion that is n-th of a ring at `at`, which has 16 entries. */
+static inline struct hw_cqe completion(const struct rig *r, uint32_t at, uint32_t n)
+{
+	struct hw_cqe *c = (struct hw_cqe *)(r->page + at) + n % 16;
+	int64_t until = clock_after(5000000000);
+
+	while ((__atomic_load_n(&c->phase, __ATOMIC_ACQUIRE) & 1) != ((n / 16 + 1) & 1))
+		assert_true(clock_ns() < until);
+	return *c;
+}
+
+/* A request of queue 0; its value. */
+static inline uint64_t request(struct rig *r, uint8_t op, uint16_t id, const void *in, size_t bytes)
+{
+	struct hw_cqe c;
+
+	if (bytes)
+		memcpy(r->page + 8192, in, bytes);
+	((struct hw_sqe *)r->page)[r->tail % 16] = (struct hw_sqe){
+		.op = op, .id = id, .u.admin = { RIG_IOVA + 8192, 0, 1024 } };
+	write32(r->fd, 0, hw_doorbell(0), ++r->tail);
+	c = completion(r, 4096, r->tail - 1);
+	assert_int_equal(c.status, 0);
+	return c.value;
+}
+
 static inline void is_served(void)
 {
 	struct rig r;

@@ -212,7 +212,7 @@ static void await_answer(struct link *l)
 	bool is_command, can_read;
 	int64_t look;
 
-	while (!l->is_answered && !l->is_lost && !l->is_hushed) {
+	while (!l->is_answered && !l->is_lost && !l->is_hushed && !l->is_taken_back) {
 		if (l->is_reading) {
 			if (pthread_cond_timedwait(&l->moved, &l->lock, &t) == ETIMEDOUT)
 				give_up(l);
@@ -237,12 +237,12 @@ static void await_answer(struct link *l)
 	pthread_cond_broadcast(&l->moved);
 }
 
-int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
+int link_ask(struct link *l, uint16_t command, const struct vfu_dma_access *q,
 	     const void *data, size_t n_data, void *to, size_t n_to)
 {
 	struct vfu_header h = { .command = command,
-				.size = (uint32_t)(sizeof(h) + bytes + n_data) };
-	struct iovec v[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)body, bytes },
+				.size = (uint32_t)(sizeof(h) + sizeof(*q) + n_data) };
+	struct iovec v[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)q, sizeof(*q) },
 			     { (void *)(uintptr_t)data, n_data } };
 	bool sent, is_lost;
 	int error;
@@ -258,8 +258,9 @@ int link_ask(struct link *l, uint16_t command, const void *body, size_t bytes,
 	l->command = command;
 	l->to = to;
 	l->n_to = n_to;
+	l->iova = q->iova;
 	l->is_asking = true;
-	l->is_answered = false;
+	l->is_answered = l->is_taken_back = false;
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_lock(&l->send_lock);
 	sent = !vfu_send(l->fd, v, n_data ? 3 : 2, NULL, 0, clock_after(l->d->limit_ns));
@@ -291,6 +292,16 @@ void link_hush(struct link *l, bool on)
 	pthread_mutex_lock(&l->lock);
 	l->is_hushed = on;
 	pthread_cond_broadcast(&l->moved);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void link_take_back(struct link *l, uint64_t iova, uint64_t bytes)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->is_asking && l->iova >= iova && l->iova - iova < bytes) {
+		l->is_taken_back = true;
+		pthread_cond_broadcast(&l->moved);
+	}
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -5,15 +5,19 @@
  * touches it: a page that is missing is fetched from the client (DMA_READ), a page that
  * is written is sent back (DMA_WRITE, the bytes that changed).
  *
- * The order of the device's writes is kept by letting one page be writable at a time:
- * before the next is granted, the last is frozen and sent. An interrupt is passed on
- * after what was written has been sent. What the host wrote counts from the next
- * doorbell on, so each doorbell first drops all pages. All this is slow, some 50 us a
- * page, and for clients that have no better memory to offer. Between ranges with and
- * without a descriptor no order is kept: completions and data belong in memory of one
- * kind.
+ * The order of the device's writes to such memory is kept by letting one page be writable at
+ * a time: before the next is granted, the last is frozen and sent. With what it writes to
+ * memory that came with a descriptor, and is seen at once, order is kept where somebody is
+ * told of it: before the model completes work, raises a semaphore or ends the record of a
+ * trace it waits until the client has answered for what was written (struct sim_far), and an
+ * interrupt is passed on after it. What the host wrote counts from the next doorbell or wake
+ * on, or from the moment when a semaphore told of it: then all pages are dropped. All this is
+ * slow, some 50 us a page, and for memory that a client cannot share: another device's, to QEMU.
  *
- * One thread for each device's session does it all; the model's threads only fault.
+ * A client may answer nothing while it waits for a reply of ours. So nothing here waits for an
+ * answer on behalf of a message, and memory that goes takes with it what was asked of it.
+ *
+ * One thread for each device's session does it all; the model's threads only fault, and wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,17 +45,22 @@ struct remote {
 	struct remote *next, **link;
 	uint8_t *base;
 	uint64_t iova, bytes;
+	bool is_dying;			/* nothing is asked or sent */
 };
+
+/* Something that others have the thread do: so often asked for, and so often done. */
+struct task { uint64_t wanted, done; };
 
 struct remotes {
 	struct device *d;
 	int uffd, wake_fd;
 	pthread_t thread;
-	pthread_mutex_t lock;		/* over the list and the requests */
-	pthread_cond_t synced;
-	uint64_t wanted, done;		/* synchronisations asked for and done */
+	pthread_mutex_t lock;		/* over the lists and the tasks */
+	pthread_cond_t moved;		/* a task is done */
+	struct task send, drop;
 	bool quit;
-	struct remote *first;
+	struct remote *first, *dead;	/* dead: to be freed by the thread */
+	struct sim_far far;		/* is_unsent and is_kept are the thread's to write */
 	uint8_t **pages;		/* present; the thread's, as what follows */
 	unsigned n_pages;
 	uint8_t *dirty;			/* the page that may be written; NULL: none */
@@ -61,6 +70,11 @@ struct remotes {
 
 /* ---- asking the client ---- */
 
+static bool is_of(const struct remote *r, const uint8_t *page)
+{
+	return page >= r->base && (uint64_t)(page - r->base) < r->bytes;
+}
+
 /* Where `page` of a shadow is for the client; false: it is of no range (any more). */
 static bool find_iova(struct remotes *a, const uint8_t *page, uint64_t *iova)
 {
@@ -68,7 +82,7 @@ static bool find_iova(struct remotes *a, const uint8_t *page, uint64_t *iova)
 
 	pthread_mutex_lock(&a->lock);
 	for (struct remote *r = a->first; r && !found; r = r->next)
-		if (page >= r->base && (uint64_t)(page - r->base) < r->bytes) {
+		if (is_of(r, page) && !r->is_dying) {
 			*iova = r->iova + (uint64_t)(page - r->base);
 			found = true;
 		}
@@ -88,7 +102,7 @@ static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
 
 		n = q.count = PAGE - at < most ? PAGE - at : most;
 		/* A client that does not give what it mapped finds zeros read. */
-		if (link_ask(a->d->link, VFU_DMA_READ, &q, sizeof(q), NULL, 0, to + at, n))
+		if (link_ask(a->d->link, VFU_DMA_READ, &q, NULL, 0, to + at, n))
 			memset(to + at, 0, n);
 	}
 }
@@ -102,8 +116,7 @@ static void send_range(struct remotes *a, uint64_t iova, const uint8_t *from, ui
 		int error;
 
 		n = q.count = bytes - at < most ? bytes - at : most;
-		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, sizeof(q), from + at, n,
-				 NULL, 0);
+		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, from + at, n, NULL, 0);
 		/* It is gone; the device is being stopped. */
 		if (error && error != EIO && error != ECANCELED)
 			say("%u: client refused %llu bytes written at 0x%llx: %s",
@@ -124,18 +137,9 @@ static void protect(struct remotes *a, uint8_t *page, bool on)
 		say("%u: userfaultfd: %s", a->d->index, strerror(errno));
 }
 
-/* Freezes the page that may be written and sends what changed, as runs. */
-static void flush(struct remotes *a)
+/* Sends what changed of a page that is frozen, as runs. */
+static void send_page(struct remotes *a, const uint8_t *page, uint64_t iova)
 {
-	uint8_t *page = a->dirty;
-	uint64_t iova;
-
-	if (!page)
-		return;
-	a->dirty = NULL;
-	if (!find_iova(a, page, &iova))
-		return;
-	protect(a, page, true);
 	for (uint64_t at = 0, end; at < PAGE; at = end) {
 		while (at < PAGE && page[at] == a->before[at])
 			at++;
@@ -152,12 +156,29 @@ static void flush(struct remotes *a)
 	}
 }
 
+/* Freezes the page that may be written and sends it. */
+static void flush(struct remotes *a)
+{
+	uint8_t *page = a->dirty;
+	uint64_t iova;
+
+	if (!page)
+		return;
+	a->dirty = NULL;
+	if (find_iova(a, page, &iova)) {
+		protect(a, page, true);
+		send_page(a, page, iova);
+	}
+	atomic_store(&a->far.is_unsent, false);
+}
+
 static void drop_all(struct remotes *a)
 {
 	flush(a);
 	for (unsigned i = 0; i < a->n_pages; i++)
 		madvise(a->pages[i], PAGE, MADV_DONTNEED);
 	a->n_pages = 0;
+	atomic_store(&a->far.is_kept, false);
 }
 
 static void give_missing(struct remotes *a, uint8_t *page)
@@ -170,6 +191,7 @@ static void give_missing(struct remotes *a, uint8_t *page)
 	if (a->n_pages == MAX_PAGES)
 		drop_all(a);
 	fetch(a, page, content);
+	atomic_store(&a->far.is_kept, true);
 	if (!ioctl(a->uffd, UFFDIO_COPY, &c)) {
 		a->pages[a->n_pages++] = page;
 	} else if (errno == EEXIST) {
@@ -202,6 +224,7 @@ static void give_writable(struct remotes *a, uint8_t *page)
 			memcpy(a->before, page, PAGE);
 			a->dirty = page;
 			a->granted = clock_ns();
+			atomic_store(&a->far.is_unsent, true);
 			break;
 		}
 	/* A page that was dropped meanwhile is asked for again. */
@@ -224,20 +247,58 @@ static void handle_faults(struct remotes *a)
 	}
 }
 
-static void handle_requests(struct remotes *a)
+static void do_task(struct remotes *a, struct task *t, void (*fn)(struct remotes *a))
 {
 	uint64_t wanted;
 
 	pthread_mutex_lock(&a->lock);
-	wanted = a->wanted;
+	wanted = t->wanted;
 	pthread_mutex_unlock(&a->lock);
-	if (wanted == a->done)
+	if (wanted == t->done)
 		return;
-	drop_all(a);
+	fn(a);
 	pthread_mutex_lock(&a->lock);
-	a->done = wanted;
-	pthread_cond_broadcast(&a->synced);
+	t->done = wanted;
+	pthread_cond_broadcast(&a->moved);
 	pthread_mutex_unlock(&a->lock);
+}
+
+/* Frees a range, whose pages nobody touches any more. */
+static void bury(struct remotes *a, struct remote *r)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < a->n_pages; i++)
+		if (!is_of(r, a->pages[i]))
+			a->pages[kept++] = a->pages[i];
+	a->n_pages = kept;
+	if (a->dirty && is_of(r, a->dirty)) {
+		a->dirty = NULL;
+		atomic_store(&a->far.is_unsent, false);
+	}
+	munmap(r->base, r->bytes);
+	free(r);
+}
+
+static void bury_dead(struct remotes *a)
+{
+	struct remote *dead, *next;
+
+	pthread_mutex_lock(&a->lock);
+	dead = a->dead;
+	a->dead = NULL;
+	pthread_mutex_unlock(&a->lock);
+	for (; dead; dead = next) {
+		next = dead->next;
+		bury(a, dead);
+	}
+}
+
+static void do_tasks(struct remotes *a)
+{
+	bury_dead(a);
+	do_task(a, &a->send, flush);
+	do_task(a, &a->drop, drop_all);
 }
 
 static bool must_quit(struct remotes *a)
@@ -272,7 +333,7 @@ static void *serve_faults(void *arg)
 		if (p[0].revents)
 			handle_faults(a);
 		if (p[1].revents && read(a->wake_fd, &count, sizeof(count)) > 0)
-			handle_requests(a);
+			do_tasks(a);
 		for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 			if (p[2 + i].revents) {
 				flush(a);
@@ -310,10 +371,41 @@ static void free_all(struct remotes *a)
 		close(a->uffd);
 	if (a->wake_fd >= 0)
 		close(a->wake_fd);
+	bury_dead(a);
 	pthread_mutex_destroy(&a->lock);
-	pthread_cond_destroy(&a->synced);
+	pthread_cond_destroy(&a->moved);
 	free(a->pages);
 	free(a);
+}
+
+/* Has the thread do it, and waits for that. */
+static void have_done(struct remotes *a, struct task *t)
+{
+	uint64_t mine;
+
+	pthread_mutex_lock(&a->lock);
+	mine = ++t->wanted;
+	pthread_mutex_unlock(&a->lock);
+	wake(a);
+	pthread_mutex_lock(&a->lock);
+	while (t->done < mine)
+		pthread_cond_wait(&a->moved, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static struct remotes *of_far(struct sim_far *far)
+{
+	return (struct remotes *)((char *)far - offsetof(struct remotes, far));
+}
+
+static void send_far(struct sim_far *far)
+{
+	have_done(of_far(far), &of_far(far)->send);
+}
+
+static void forget_far(struct sim_far *far)
+{
+	remote_sync(of_far(far));
 }
 
 static struct remotes *start(struct device *d, int *error)
@@ -329,7 +421,9 @@ static struct remotes *start(struct device *d, int *error)
 	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	a->pages = malloc(MAX_PAGES * sizeof(*a->pages));
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->synced, NULL);
+	pthread_cond_init(&a->moved, NULL);
+	a->far.send = send_far;
+	a->far.forget = forget_far;
 	if (!*error && (a->wake_fd < 0 || !a->pages || irq_relay(d)))
 		*error = ENOMEM;
 	if (!*error)
@@ -338,6 +432,7 @@ static struct remotes *start(struct device *d, int *error)
 		free_all(a);
 		return NULL;
 	}
+	sim_set_far(d->sim, &a->far);
 	return a;
 }
 
@@ -397,19 +492,32 @@ struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, in
 	return r;
 }
 
+void remote_abandon(struct remote *r)
+{
+	struct remotes *a = r->all;
+
+	pthread_mutex_lock(&a->lock);
+	r->is_dying = true;
+	pthread_mutex_unlock(&a->lock);
+	link_take_back(a->d->link, r->iova, r->bytes);
+}
+
 void remote_destroy(struct remote *r)
 {
+	struct remotes *a;
+
 	if (!r)
 		return;
-	/* What the model wrote is sent, and the thread forgets the pages. */
-	remote_sync(r->all);
-	pthread_mutex_lock(&r->all->lock);
+	/* The thread may wait for an answer, even of another range's. */
+	a = r->all;
+	pthread_mutex_lock(&a->lock);
 	*r->link = r->next;
 	if (r->next)
 		r->next->link = r->link;
-	pthread_mutex_unlock(&r->all->lock);
-	munmap(r->base, r->bytes);
-	free(r);
+	r->next = a->dead;
+	a->dead = r;
+	pthread_mutex_unlock(&a->lock);
+	wake(a);
 }
 
 void *remote_base(struct remote *r)
@@ -419,16 +527,7 @@ void *remote_base(struct remote *r)
 
 void remote_sync(struct remotes *a)
 {
-	uint64_t mine;
-
-	pthread_mutex_lock(&a->lock);
-	mine = ++a->wanted;
-	pthread_mutex_unlock(&a->lock);
-	wake(a);
-	pthread_mutex_lock(&a->lock);
-	while (a->done < mine)
-		pthread_cond_wait(&a->synced, &a->lock);
-	pthread_mutex_unlock(&a->lock);
+	have_done(a, &a->drop);
 }
 
 void remotes_stop(struct device *d)
@@ -437,6 +536,7 @@ void remotes_stop(struct device *d)
 
 	if (!a)
 		return;
+	sim_set_far(d->sim, NULL);
 	pthread_mutex_lock(&a->lock);
 	a->quit = true;
 	pthread_mutex_unlock(&a->lock);

@@ -180,7 +180,10 @@ void irq_drain(struct device *d);
 /* Memory at iova that is fetched from the client when the model touches it and
  * sent back when it was written. NULL: not possible here, *error says why. */
 struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, int *error);
-/* NULL is fine. The model must not use it any more. */
+/* Nothing of it is asked or sent any more, what was asked is taken back: what the model still
+ * does with it ends without the client. It was stopped; sim_dma_stop. */
+void remote_abandon(struct remote *r);
+/* NULL is fine. The model must not use it any more. Waits for nobody. */
 void remote_destroy(struct remote *r);
 void *remote_base(struct remote *r);
 /* Sends what was written; what the model reads next is fetched anew. */
@@ -222,7 +225,8 @@ struct link {
 	unsigned n_kept, n_kept_fds;
 	size_t kept_bytes;
 	/* the one question */
-	bool is_asking, is_answered;
+	bool is_asking, is_answered, is_taken_back;
+	uint64_t iova;			/* what it is about */
 	unsigned n_given_up;		/* questions whose answers are yet to come */
 	uint16_t id, command;
 	int error;
@@ -242,10 +246,12 @@ bool link_reply(struct link *l, const struct message *m, struct reply *r, int er
 /* Nothing more is read: whoever waits for an answer waits no longer. `why` (NULL: the
  * client left) is kept if it is the first reason; it is not copied. */
 void link_lose(struct link *l, const char *why);
-/* Sends a command of the server and waits for its reply; from any other thread than
- * the session's. `to` gets n_to bytes behind the reply's first 16. */
-int link_ask(struct link *link, uint16_t command, const void *body, size_t bytes,
+/* Asks the client for memory, or to take what was written, and waits for its reply; from any
+ * other thread than the session's. `to` gets n_to bytes behind the reply's first 16. */
+int link_ask(struct link *link, uint16_t command, const struct vfu_dma_access *q,
 	     const void *data, size_t n_data, void *to, size_t n_to);
+/* A question about [iova, iova + bytes) fails with ECANCELED. From the session's thread. */
+void link_take_back(struct link *l, uint64_t iova, uint64_t bytes);
 /* While it is on every question fails with ECANCELED, those too that wait for an answer. From the
  * session's thread, around what stops the model; NULL is fine. */
 void link_hush(struct link *l, bool on);

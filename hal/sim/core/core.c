@@ -149,6 +149,7 @@ static int await(struct sim_run *run, const struct sim_insn *in)
 		broken = core->links->broken(core->link);
 		return broken ? sim_peer_fault(run, NULL, broken) : SIM_PARKED;
 	}
+	core->links->hear(core->link);
 	set_reg(run, in->s.rd, (int64_t)value);
 	return 0;
 }

@@ -62,6 +62,8 @@ struct sim_links {
 	/* *sem = fn(*sem, value), and whoever waits for it looks. False: as begin. */
 	bool (*raise)(void *link, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
+	/* A semaphore that others raise was found to be there. */
+	void (*hear)(void *link);
 	/* A window that the run has bound and can't write to any more; NULL: there is none. */
 	struct sim_window *(*broken)(void *link);
 	/* Of such a one: the chip that failed first, and the status with which. */

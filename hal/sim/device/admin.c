@@ -542,6 +542,7 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		}
 		sim_sqe_read(p, &sqe);
 		status = request(dev, &sqe, &value, &detail);
+		sim_send_first(dev);
 		answer_with(dev, &lies, &sqe, status, value, detail);
 	}
 	pthread_mutex_unlock(&dev->lock);

@@ -685,7 +685,12 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 		begin_again(dev, e, q);
 	else
 		begin(dev, e, q);
+	/* Whoever raised its semaphore has stored something before. */
+	if (q->sqe.flags & HW_WAIT)
+		sim_forget_first(dev);
 	status = was_parked ? work(dev, e, &f, true) : run_descriptor(dev, e, &f);
+	/* A run that ended badly has stored something, too, and does not later. */
+	sim_send_first(dev);
 	if (status == SIM_PARKED) {
 		struct sim_parked *k = q->parked;
 		int64_t waited = sim_turn_waited(&e->turn);
@@ -707,6 +712,8 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 	sim_trace_end(dev, e, was_parked, status);
 	if (!status && q->sqe.flags & HW_SIGNAL && !q->is_silent)
 		status = signal(dev, q, &f);
+	/* The semaphore, and records. */
+	sim_send_first(dev);
 	ns = leave(dev, e) + (was_parked ? q->parked->ns : 0);
 	finish(dev, q, &f, status, ns, e->is_joint);
 }

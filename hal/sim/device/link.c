@@ -66,7 +66,15 @@ static bool raise(void *link, struct sim_window *w, uint64_t *sem, unsigned fn, 
 {
 	const struct sim_engine *e = link;
 
+	sim_send(e->dev);
 	return sim_window_raise(e->dev, w, sem, fn, value);
+}
+
+static void hear(void *link)
+{
+	const struct sim_engine *e = link;
+
+	sim_forget(e->dev);
 }
 
 static struct sim_window *find_broken(void *link)
@@ -97,6 +105,6 @@ static struct sim_watch *watch_of(struct sim_window *w)
 }
 
 const struct sim_links sim_links = {
-	.begin = begin_put, .end = end_put, .raise = raise, .broken = find_broken,
+	.begin = begin_put, .end = end_put, .raise = raise, .hear = hear, .broken = find_broken,
 	.why = say_why, .watch = watch_of,
 };

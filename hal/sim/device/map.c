@@ -142,21 +142,41 @@ static bool is_used(struct sim_device *dev, const struct sim_dma *d)
 	return any;
 }
 
+/* The mapping that starts at iova and that nobody waits to free; NULL: none. */
+static struct sim_dma *find_start(struct sim_device *dev, uint64_t iova)
+{
+	unsigned i = find_dma(dev, iova);
+
+	return i < dev->n_dma && dev->dma[i]->iova == iova && !dev->dma[i]->is_taken ?
+	       dev->dma[i] : NULL;
+}
+
+void sim_dma_stop(struct sim_device *dev, uint64_t iova)
+{
+	struct sim_dma *d;
+
+	pthread_mutex_lock(&dev->lock);
+	d = find_start(dev, iova);
+	if (d) {
+		d->dying = true;
+		is_used(dev, d);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}
+
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 {
-	struct sim_dma *d = NULL;
+	struct sim_dma *d;
 	unsigned i;
 
 	pthread_mutex_lock(&dev->lock);
-	i = find_dma(dev, iova);
-	if (i < dev->n_dma && dev->dma[i]->iova == iova && !dev->dma[i]->dying)
-		d = dev->dma[i];
+	d = find_start(dev, iova);
 	if (!d) {
 		pthread_mutex_unlock(&dev->lock);
 		return err_set(err, ERR_NOT_FOUND, "no DMA mapping starts at 0x%llx",
 			       (unsigned long long)iova);
 	}
-	d->dying = true;
+	d->dying = d->is_taken = true;
 	dev->n_unmaps++;
 	while (is_used(dev, d))
 		pthread_cond_wait(&dev->idle, &dev->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals: to an engine's thread (there may be work), to a run (end), to the host (an
- * interrupt).
+ * interrupt); and what comes before and after those that tell of stores.
  */
 #include <limits.h>
 #include <unistd.h>
@@ -45,4 +45,52 @@ void sim_irq(struct sim_device *dev, uint32_t vector)
 	 * Any other failure is the host's, as with a bad address in the table. */
 	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void sim_set_far(struct sim_device *dev, struct sim_far *far)
+{
+	atomic_store(&dev->far, far);
+}
+
+static struct sim_far *far_of(struct sim_device *dev)
+{
+	return atomic_load_explicit(&dev->far, memory_order_acquire);
+}
+
+void sim_send(struct sim_device *dev)
+{
+	struct sim_far *far = far_of(dev);
+
+	if (far && atomic_load(&far->is_unsent))
+		far->send(far);
+}
+
+void sim_forget(struct sim_device *dev)
+{
+	struct sim_far *far = far_of(dev);
+
+	if (far && atomic_load(&far->is_kept))
+		far->forget(far);
+}
+
+void sim_send_first(struct sim_device *dev)
+{
+	struct sim_far *far = far_of(dev);
+
+	if (!far || !atomic_load(&far->is_unsent))
+		return;
+	pthread_mutex_unlock(&dev->lock);
+	sim_send(dev);
+	pthread_mutex_lock(&dev->lock);
+}
+
+void sim_forget_first(struct sim_device *dev)
+{
+	struct sim_far *far = far_of(dev);
+
+	if (!far || !atomic_load(&far->is_kept))
+		return;
+	pthread_mutex_unlock(&dev->lock);
+	sim_forget(dev);
+	pthread_mutex_lock(&dev->lock);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tessera-sim's messages, byte by byte: what each command answers, and what interrupts and
- * mappings do. What it survives is in hal_vfio_hostile_test.c.
+ * mappings do. What it survives is in hal_vfio_hostile_test.c, memory that it has to ask for in
+ * hal_vfio_far_test.c.
  */
 #include "tests/unit/vfio_client.h"
 
@@ -420,32 +421,6 @@ static void an_awake_server_needs_no_kick(void **state)
 	take_down(&r);
 }
 
-/* The completion that is n-th of a ring at `at`, which has 16 entries. */
-static struct hw_cqe completion(const struct rig *r, uint32_t at, uint32_t n)
-{
-	struct hw_cqe *c = (struct hw_cqe *)(r->page + at) + n % 16;
-	int64_t until = clock_after(5000000000);
-
-	while ((__atomic_load_n(&c->phase, __ATOMIC_ACQUIRE) & 1) != ((n / 16 + 1) & 1))
-		assert_true(clock_ns() < until);
-	return *c;
-}
-
-/* A request of queue 0; its value. */
-static uint64_t request(struct rig *r, uint8_t op, uint16_t id, const void *in, size_t bytes)
-{
-	struct hw_cqe c;
-
-	if (bytes)
-		memcpy(r->page + 8192, in, bytes);
-	((struct hw_sqe *)r->page)[r->tail % 16] = (struct hw_sqe){
-		.op = op, .id = id, .u.admin = { RIG_IOVA + 8192, 0, 1024 } };
-	write32(r->fd, 0, hw_doorbell(0), ++r->tail);
-	c = completion(r, 4096, r->tail - 1);
-	assert_int_equal(c.status, 0);
-	return c.value;
-}
-
 /* Stores to a context's wake page are messages of any size, alone or many in one. */
 static void a_message_wakes_who_waits(void **state)
 {
@@ -564,93 +539,6 @@ static void rings_may_lie_on_scattered_pages(void **state)
 	munmap(at, N * 4096);
 }
 
-/* ---- memory that the server has to ask for ---- */
-
-static uint8_t far_memory[3 * 4096];
-static unsigned n_reads, n_writes;
-
-/* Answers one command of the server as a client without shared memory does. */
-static void answer_server(int fd)
-{
-	uint8_t reply[sizeof(struct vfu_header) + 16 + 4096];
-	struct vfu_dma_access a;
-	uint64_t at;
-
-	assert_true(receive(fd, &got));
-	assert_int_equal(got.h.flags & VFU_TYPE, 0);
-	assert_true(got.n >= sizeof(a));
-	memcpy(&a, got.body, sizeof(a));
-	at = a.iova - RIG_IOVA;
-	assert_true(at < sizeof(far_memory) && a.count <= sizeof(far_memory) - at);
-	memcpy(reply + sizeof(got.h), &a, sizeof(a));
-	got.h.flags = VFU_IS_REPLY;
-	got.h.size = sizeof(got.h) + sizeof(a);
-	if (got.h.command == VFU_DMA_READ) {
-		memcpy(reply + sizeof(got.h) + sizeof(a), far_memory + at, a.count);
-		got.h.size += (uint32_t)a.count;
-		n_reads++;
-	} else {
-		assert_int_equal(got.h.command, VFU_DMA_WRITE);
-		assert_int_equal(got.n, sizeof(a) + a.count);
-		memcpy(far_memory + at, got.body + sizeof(a), a.count);
-		n_writes++;
-	}
-	memcpy(reply, &got.h, sizeof(got.h));
-	assert_true(send_raw(fd, reply, got.h.size, NULL, 0));
-}
-
-static void memory_without_a_descriptor_is_asked_for(void **state)
-{
-	struct rig r = { .page = far_memory, .memory = -1 };
-
-	(void)state;
-	memset(far_memory, 0, sizeof(far_memory));
-	r.fd = join();
-	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
-	bring_up(&r);
-	for (int i = 0; i < 40; i++) {
-		const struct hw_cqe *cqe = (void *)(far_memory + 4096 + i % 16 * 32);
-		struct pollfd p[2] = { { .fd = r.irq, .events = POLLIN },
-				       { .fd = r.fd, .events = POLLIN } };
-
-		put_identify(&r);
-		post_bell(&r);
-		while (!(p[0].revents & POLLIN)) {
-			assert_true(poll(p, 2, 5000) > 0);
-			if (!p[0].revents)
-				answer_server(r.fd);
-		}
-		/* Whatever the interrupt is about is there. */
-		assert_int_equal(cqe->phase & 1, i / 16 % 2 == 0);
-		assert_true(identified(&r));
-	}
-	assert_true(n_reads >= 80 && n_writes >= 80);
-	close(r.fd);
-	close(r.irq);
-	is_served();
-}
-
-static void a_client_that_dies_while_asked_frees_the_device(void **state)
-{
-	struct pollfd p;
-	struct rig r = { .page = far_memory, .memory = -1 };
-
-	(void)state;
-	memset(far_memory, 0, sizeof(far_memory));
-	r.fd = join();
-	r.irq = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
-	bring_up(&r);
-	put_identify(&r);
-	post_bell(&r);
-	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
-	assert_int_equal(poll(&p, 1, 5000), 1);
-	close(r.fd);
-	close(r.irq);
-	is_served();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -668,8 +556,6 @@ int main(void)
 		cmocka_unit_test(a_message_wakes_who_waits),
 		cmocka_unit_test(dma_waits_for_the_bus_master_bit),
 		cmocka_unit_test(rings_may_lie_on_scattered_pages),
-		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),
-		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
 	};
 
 	return cmocka_run_group_tests(tests, start_server, stop_server);
