@@ -20,11 +20,11 @@ A tier is one kind of guest and the checks that run in it:
     T6  the conformance suite on all five ways to a device, as one table
     T7  a T1 without an IOMMU, by its name, with the same modules as T3
     KILLS a thousand processes that use the driver, killed anywhere: nothing is left of them
+    PEERS HBM that another device reaches by itself, on 7.2, with and without an IOMMU
 
 and on request only:
 
     KILLS-7.2 the same on 7.2
-    PEERS HBM that another device reaches by itself, on 7.2, with and without an IOMMU
     AER-DOWN a link that the kernel cannot reset: the driver waits so long, then resets the device
     LEAKS that the test before would notice, one kind of leak after the other
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
@@ -73,10 +73,10 @@ TIERS = {
     "T6": tier_conformance.tier_conformance,
     "T7": tier_bare.tier_bare,
     "KILLS": tier_driver.tier_kills,
+    "PEERS": lambda m: tier_driver.tier_peers(m.of_line("7.2")),
 }
 ON_REQUEST = {
     "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
-    "PEERS": lambda m: tier_driver.tier_peers(m.of_line("7.2")),
     "AER-DOWN": tier_driver.tier_link_down,
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
