@@ -6,6 +6,7 @@
  */
 #include "tests/unit/vfio_client.h"
 
+#define LATE_NS 5000000		/* that writes are answered late */
 #define FAR_IOVA 0x20000000ull
 #define FAR_PAGES 3u
 #define FAR_BYTES (FAR_PAGES * 4096)
@@ -19,6 +20,7 @@
 static uint8_t far_memory[FAR_BYTES + 4096];
 static unsigned n_reads, n_writes;
 static struct got asked;
+static int64_t late_ns = LATE_NS;
 
 /* ---- a client that is asked ---- */
 
@@ -212,7 +214,7 @@ static void serve_until(struct far *f, look_fn is_told, look_fn has_come)
 		hear_question(f->r.fd);
 		if (asked.h.command == VFU_DMA_WRITE) {
 			assert_int_equal(read_at(f->r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
-			for (until = clock_after(5000000); clock_ns() < until; )
+			for (until = clock_after(late_ns); clock_ns() < until; )
 				assert_false(is_told(f));
 		}
 		answer_question(f->r.fd, FAR_IOVA);
@@ -253,6 +255,28 @@ static void what_is_told_of_has_arrived(void **state)
 		if (!is_completed(&f))
 			serve_until(&f, is_completed, always);
 	}
+	take_down(&f.r);
+}
+
+/* Also what was being sent already when the work ended: by then it writes elsewhere. */
+static void what_is_being_sent_has_arrived(void **state)
+{
+	struct hw_map hbm = { FAR_VA + FAR_BYTES, 0, 16u << 20, HW_MAP_WRITE, 0 };
+	struct hw_sqe d = fill_far(0);
+	struct far f;
+
+	(void)state;
+	far_open(&f);
+	request(&f.r, HW_MAP, f.ctx, &hbm, sizeof(hbm));
+	d.u.copy.bytes = FAR_BYTES + hbm.bytes;
+	late_ns = SECOND / 5;
+	for (unsigned i = 0; i < 2; i++) {
+		d.u.copy.src = (f.tail + 1) * 0x0101010101010101;
+		put(&f, d);
+		ring(&f);
+		serve_until(&f, is_completed, is_filled);
+	}
+	late_ns = LATE_NS;
 	take_down(&f.r);
 }
 
@@ -484,6 +508,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_without_a_descriptor_is_asked_for),
 		cmocka_unit_test(what_is_told_of_has_arrived),
+		cmocka_unit_test(what_is_being_sent_has_arrived),
 		cmocka_unit_test(what_a_request_answers_has_arrived),
 		cmocka_unit_test(what_a_trace_tells_of_has_arrived),
 		cmocka_unit_test(what_a_reset_queue_wrote_has_arrived),
