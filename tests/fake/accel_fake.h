@@ -4,12 +4,14 @@
 /*
  * The kernel driver in this process, as far as the HAL calls it: struct accel_sys over
  * a model of the sim library. It does on the device what the driver does, refuses what
- * the driver refuses, and counts what callers leave behind. One card, one program: a test
- * includes this file once. SUBMIT, PRIME and BO_INFO are not here: ENOTTY.
+ * the driver refuses, and counts what callers leave behind. One program: a test includes this
+ * file once. SUBMIT and BO_INFO are not here: ENOTTY.
  *
- *	fake_open_card(64 << 20);	installs itself as accel_sys
+ *	fake_open_card(64 << 20);	installs itself as accel_sys; or fake_open_cards(2, ...)
  *	...
  *	fake_close_card();
+ *
+ * Cards reach each other's HBM (PRIME), unless fake.has_no_way. Card n is /dev/accel/acceln.
  *
  * Any call may be made to fail: fake.fail_at = n lets the n-th call from now that could
  * fail in a kernel do so with fake.fail_errno, fake.fail_request one kind of ioctl. What
@@ -34,17 +36,31 @@
 #include "kernel-uapi/include/tessera_drm.h"
 
 #define FAKE_PAGE ((uint64_t)HW_PAGE)
+#define FAKE_CARDS 2u
 #define FAKE_FILES 8u
+#define FAKE_BUFS 8u
 #define FAKE_BOS 128u
 #define FAKE_CTXS 8u
 #define FAKE_QUEUES 16u
 #define FAKE_ADMIN_ENTRIES 16u
 #define FAKE_ADMIN_BYTES ((uint64_t)64 << 10)
 
-enum fake_kind { FAKE_HBM, FAKE_USER, FAKE_RING, FAKE_RING_READ_ONLY, FAKE_BELL };
+enum fake_kind { FAKE_HBM, FAKE_USER, FAKE_RING, FAKE_RING_READ_ONLY, FAKE_BELL, FAKE_PEER };
+
+struct fake_card {
+	struct sim_device *dev;
+	uint8_t *admin;
+	uint32_t tail, head;
+	struct hw_identify identity;
+	unsigned generation;
+	uint32_t is_usable;
+};
 
 struct fake_bo {
 	enum fake_kind kind;
+	struct fake_card *card;	/* that has it, or reaches it */
+	struct fake_bo *of;	/* PEER: the other card's HBM */
+	bool is_reached;	/* PEER: by the card */
 	unsigned refs;		/* handle, mappings, queue */
 	uint64_t bytes;
 	uint64_t pa;		/* in HBM, or the iova */
@@ -57,10 +73,12 @@ struct fake_bo {
 struct fake_mapping {
 	uint64_t va;
 	struct fake_bo *bo;	/* NULL: unused */
+	bool is_hole;		/* it was taken back */
 };
 
 struct fake_ctx {
 	bool is_used;
+	struct fake_card *card;
 	uint16_t hw_id;
 	unsigned generation;
 	struct fake_mapping map[FAKE_BOS];
@@ -78,6 +96,7 @@ struct fake_queue {
 
 struct fake_file {
 	int fd;			/* 0: unused */
+	struct fake_card *card;
 	struct fake_bo *handle[FAKE_BOS];	/* handle - 1 */
 	struct fake_ctx ctx[FAKE_CTXS];		/* id - 1 */
 	struct fake_queue queue[FAKE_QUEUES];	/* id - 1; vector - 1 */
@@ -93,12 +112,10 @@ struct fake_view {		/* a buffer in the caller's address space */
 
 static struct {
 	pthread_mutex_t lock;
-	struct sim *sim;
-	struct sim_device *dev;
-	uint8_t *admin;
-	uint32_t tail, head;
-	struct hw_identify identity;
-	unsigned generation;
+	struct sim *sim[FAKE_CARDS];
+	struct fake_card card[FAKE_CARDS], *now;	/* now: whose call it is; else the first */
+	unsigned n_cards;
+	struct { int fd; struct fake_bo *bo; } buf[FAKE_BUFS];	/* dma-bufs; fd 0: unused */
 	struct fake_file file[FAKE_FILES];
 	struct fake_bo *bos;
 	struct fake_view *views;
@@ -106,7 +123,9 @@ static struct {
 	char root[64];
 	/* What the driver and the system say. */
 	const char *driver;	/* NULL: no DRM device */
-	uint32_t abi, is_usable;
+	uint32_t abi;
+	bool has_no_way;	/* between cards */
+	bool is_resetting;	/* the card whose memory is asked for */
 	struct hw_link links[HW_MAX_LINKS];
 	unsigned n_links;
 	bool is_silicon;	/* the device does not call itself a model */
@@ -151,19 +170,19 @@ static int fake_errno_of(const struct hw_cqe *cqe)
 static int fake_request(struct hw_sqe sqe, const void *args, size_t bytes,
 			struct hw_cqe *out)
 {
-	struct hw_cqe *cqe = (struct hw_cqe *)(fake.admin + FAKE_PAGE) +
-			     fake.head % FAKE_ADMIN_ENTRIES;
-	uint16_t phase = (fake.head / FAKE_ADMIN_ENTRIES + 1) & 1;
+	struct hw_cqe *cqe = (struct hw_cqe *)(fake.now->admin + FAKE_PAGE) +
+			     fake.now->head % FAKE_ADMIN_ENTRIES;
+	uint16_t phase = (fake.now->head / FAKE_ADMIN_ENTRIES + 1) & 1;
 
 	if (args)
-		memcpy(fake.admin + 2 * FAKE_PAGE, args, bytes);
-	sqe.u.admin.addr = (uintptr_t)fake.admin + 2 * FAKE_PAGE;
-	((struct hw_sqe *)fake.admin)[fake.tail++ % FAKE_ADMIN_ENTRIES] = sqe;
-	sim_mmio_write(fake.dev, hw_doorbell(0), 4, fake.tail);
+		memcpy(fake.now->admin + 2 * FAKE_PAGE, args, bytes);
+	sqe.u.admin.addr = (uintptr_t)fake.now->admin + 2 * FAKE_PAGE;
+	((struct hw_sqe *)fake.now->admin)[fake.now->tail++ % FAKE_ADMIN_ENTRIES] = sqe;
+	sim_mmio_write(fake.now->dev, hw_doorbell(0), 4, fake.now->tail);
 	/* The model answers queue 0 before the store returns, or is in its fatal state. */
 	if ((__atomic_load_n(&cqe->phase, __ATOMIC_ACQUIRE) & 1) != phase)
 		return EIO;
-	fake.head++;
+	fake.now->head++;
 	if (out)
 		*out = *cqe;
 	return fake_errno_of(cqe);
@@ -171,21 +190,22 @@ static int fake_request(struct hw_sqe sqe, const void *args, size_t bytes,
 
 static int fake_bring_up(void)
 {
-	const uint64_t rings[2] = { (uintptr_t)fake.admin, (uintptr_t)fake.admin + FAKE_PAGE };
+	const uint64_t rings[2] = { (uintptr_t)fake.now->admin,
+				    (uintptr_t)fake.now->admin + FAKE_PAGE };
 	int sysno;
 
-	memset(fake.admin, 0, FAKE_ADMIN_BYTES);
-	fake.tail = fake.head = 0;
-	sim_mmio_write(fake.dev, HW_REG_ASQ, 8, rings[0]);
-	sim_mmio_write(fake.dev, HW_REG_ACQ, 8, rings[1]);
-	sim_mmio_write(fake.dev, HW_REG_AQSIZE, 4, FAKE_ADMIN_ENTRIES);
-	sim_mmio_write(fake.dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
+	memset(fake.now->admin, 0, FAKE_ADMIN_BYTES);
+	fake.now->tail = fake.now->head = 0;
+	sim_mmio_write(fake.now->dev, HW_REG_ASQ, 8, rings[0]);
+	sim_mmio_write(fake.now->dev, HW_REG_ACQ, 8, rings[1]);
+	sim_mmio_write(fake.now->dev, HW_REG_AQSIZE, 4, FAKE_ADMIN_ENTRIES);
+	sim_mmio_write(fake.now->dev, HW_REG_CTRL, 4, HW_CTRL_ENABLE);
 	sysno = fake_request((struct hw_sqe){ .op = HW_IDENTIFY }, NULL, 0, NULL);
-	memcpy(&fake.identity, fake.admin + 2 * FAKE_PAGE, sizeof(fake.identity));
+	memcpy(&fake.now->identity, fake.now->admin + 2 * FAKE_PAGE, sizeof(fake.now->identity));
 	if (fake.is_silicon)
-		fake.identity.is_model = 0;
+		fake.now->identity.is_model = 0;
 	for (unsigned v = 0; v < HW_MAX_VECTORS; v++)
-		sim_mmio_write(fake.dev, HW_MSIX_TABLE + v * 16 + 12, 4, 0);
+		sim_mmio_write(fake.now->dev, HW_MSIX_TABLE + v * 16 + 12, 4, 0);
 	return sysno;
 }
 
@@ -195,9 +215,9 @@ static struct fake_bo *fake_bo_new(enum fake_kind kind, uint64_t bytes)
 {
 	struct fake_bo *bo = calloc(1, sizeof(*bo));
 
-	*bo = (struct fake_bo){ .kind = kind, .refs = 1, .bytes = bytes, .fd = -1,
-				.next = fake.bos };
-	if (kind != FAKE_USER)
+	*bo = (struct fake_bo){ .kind = kind, .card = fake.now, .refs = 1, .bytes = bytes,
+				.fd = -1, .next = fake.bos };
+	if (kind != FAKE_USER && kind != FAKE_PEER)
 		bo->offset = ++fake.serial << 40;
 	fake.bos = bo;
 	return bo;
@@ -212,12 +232,16 @@ static void fake_bo_put(struct fake_bo *bo)
 	while (*link != bo)
 		link = &(*link)->next;
 	*link = bo->next;
-	if (bo->kind == FAKE_USER) {
-		sim_dma_unmap(fake.dev, bo->pa, NULL);
+	if (bo->kind == FAKE_PEER) {
+		if (bo->is_reached)
+			sim_dma_unmap(bo->card->dev, bo->pa, NULL);
+		fake_bo_put(bo->of);
+	} else if (bo->kind == FAKE_USER) {
+		sim_dma_unmap(bo->card->dev, bo->pa, NULL);
 		fake.pinned -= bo->bytes;
 	} else if (bo->kind != FAKE_HBM) {
 		if (bo->kind != FAKE_BELL)
-			sim_dma_unmap(fake.dev, bo->pa, NULL);
+			sim_dma_unmap(bo->card->dev, bo->pa, NULL);
 		munmap(bo->at, bo->bytes);
 		close(bo->fd);
 	}
@@ -228,7 +252,7 @@ static void fake_bo_put(struct fake_bo *bo)
 static bool fake_is_free(uint64_t at, uint64_t bytes, uint64_t *next)
 {
 	for (struct fake_bo *b = fake.bos; b; b = b->next)
-		if (b->kind == FAKE_HBM && at < b->pa + b->bytes && b->pa < at + bytes) {
+		if (b->kind == FAKE_HBM && b->card == fake.now && at < b->pa + b->bytes && b->pa < at + bytes) {
 			*next = b->pa + b->bytes;
 			return false;
 		}
@@ -246,13 +270,14 @@ static uint64_t fake_hbm_of(const struct fake_file *f)
 
 static struct drm_tessera_memory fake_memory(const struct fake_file *f)
 {
-	struct drm_tessera_memory m = { .hbm_total = fake.identity.hbm_bytes,
+	struct drm_tessera_memory m = { .hbm_total = fake.now->identity.hbm_bytes,
 					.hbm_used_by_file = fake_hbm_of(f),
 					.hbm_limit_of_file = fake.hbm_limit };
 	uint64_t run = 0, next = 0;
 
 	for (struct fake_bo *b = fake.bos; b; b = b->next)
-		*(b->kind == FAKE_HBM ? &m.hbm_used : &m.system_used) += b->bytes;
+		if (b->card == fake.now && b->kind != FAKE_PEER)
+			*(b->kind == FAKE_HBM ? &m.hbm_used : &m.system_used) += b->bytes;
 	for (uint64_t at = 0; at < m.hbm_total;) {
 		if (fake_is_free(at, FAKE_PAGE, &next)) {
 			run += FAKE_PAGE;
@@ -291,12 +316,12 @@ static int fake_bo_create(struct fake_file *f, struct drm_tessera_bo_create *a)
 		return EINVAL;
 	if (fake.hbm_limit && bytes + fake_hbm_of(f) > fake.hbm_limit)
 		return EMFILE;
-	total = fake.identity.hbm_bytes;
+	total = fake.now->identity.hbm_bytes;
 	while (at <= total && bytes <= total - at && !fake_is_free(at, bytes, &at))
 		;
 	if (at > total || bytes > total - at)
 		return ENOSPC;
-	if (fallocate(sim_hbm_fd(fake.dev), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	if (fallocate(sim_hbm_fd(fake.now->dev), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      (off_t)at, (off_t)bytes))
 		return errno;
 	bo = fake_bo_new(FAKE_HBM, bytes);
@@ -317,7 +342,7 @@ static int fake_userptr(struct fake_file *f, struct drm_tessera_bo_userptr *a)
 		return EFAULT;
 	if (fake.pin_limit && fake.pinned + a->size > fake.pin_limit)
 		return ENOMEM;
-	if (sim_dma_map(fake.dev, a->address, (void *)(uintptr_t)a->address, a->size, true, NULL))
+	if (sim_dma_map(fake.now->dev, a->address, (void *)(uintptr_t)a->address, a->size, true, NULL))
 		return EFAULT;
 	bo = fake_bo_new(FAKE_USER, a->size);
 	bo->pa = a->address;
@@ -346,7 +371,7 @@ static struct fake_ctx *fake_ctx(struct fake_file *f, uint32_t id)
 
 static bool fake_is_lost(const struct fake_ctx *c)
 {
-	return c->generation != fake.generation || !fake.is_usable;
+	return c->generation != c->card->generation || !c->card->is_usable;
 }
 
 /* 0, ENOENT or ECANCELED. */
@@ -366,7 +391,7 @@ static struct fake_bo *fake_memory_bo(enum fake_kind kind, uint64_t bytes)
 	bo->at = mmap(NULL, bo->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bo->fd, 0);
 	bo->pa = (uintptr_t)bo->at;
 	if (bo->at == MAP_FAILED || (kind != FAKE_BELL &&
-				     sim_dma_map(fake.dev, bo->pa, bo->at, bo->bytes, true, NULL)))
+				     sim_dma_map(fake.now->dev, bo->pa, bo->at, bo->bytes, true, NULL)))
 		abort();
 	return bo;
 }
@@ -379,7 +404,7 @@ static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a
 
 	if (a->flags & ~(fake.abi < 6 ? 0 : DRM_TESSERA_CTX_WAKE) || a->zero || a->zero2)
 		return EINVAL;
-	if (!fake.is_usable)
+	if (!fake.now->is_usable)
 		return ENODEV;
 	while (i < FAKE_CTXS && f->ctx[i].is_used)
 		i++;
@@ -387,8 +412,8 @@ static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a
 		fake_request((struct hw_sqe){ .op = HW_CTX_CREATE }, NULL, 0, &cqe);
 	if (sysno)
 		return sysno;
-	f->ctx[i] = (struct fake_ctx){ .is_used = true, .hw_id = (uint16_t)cqe.value,
-				       .generation = fake.generation };
+	f->ctx[i] = (struct fake_ctx){ .is_used = true, .card = fake.now,
+				       .hw_id = (uint16_t)cqe.value, .generation = fake.now->generation };
 	f->n_syncobj++;
 	a->id = i + 1;
 	a->syncobj = 77;
@@ -398,6 +423,23 @@ static int fake_ctx_create(struct fake_file *f, struct drm_tessera_ctx_create *a
 		a->wake_handle = fake_handle(f, f->ctx[i].wake);
 		a->wake_offset = f->ctx[i].wake->offset;
 	}
+	return 0;
+}
+
+/* Has its card reach the memory of another one. */
+static int fake_reach(struct fake_bo *bo)
+{
+	uint64_t bytes;
+	uint8_t *hbm = sim_hbm(bo->of->card->dev, &bytes);
+
+	if (fake.is_resetting || !bo->of->card->is_usable)
+		return fake.is_resetting ? EBUSY : ENODEV;
+	if (bo->is_reached)
+		return 0;
+	bo->pa = (uintptr_t)hbm + bo->of->pa;
+	if (sim_dma_map(bo->card->dev, bo->pa, hbm + bo->of->pa, bo->bytes, true, NULL))
+		return EFAULT;
+	bo->is_reached = true;
 	return 0;
 }
 
@@ -420,13 +462,16 @@ static int fake_map(struct fake_file *f, struct drm_tessera_map *all)
 		i++;
 	if (i == FAKE_BOS)
 		return ENOSPC;
+	sysno = bo->kind == FAKE_PEER ? fake_reach(bo) : 0;
+	if (sysno)
+		return sysno;
 	m = (struct hw_map){ .va = a->va, .pa = bo->pa, .bytes = bo->bytes,
 			     .flags = (a->flags ? HW_MAP_WRITE : 0) |
 				      (bo->kind == FAKE_HBM ? 0 : HW_MAP_HOST) };
 	sysno = fake_request((struct hw_sqe){ .op = HW_MAP, .id = c->hw_id }, &m, sizeof(m),
 			     NULL);
 	if (!sysno) {
-		c->map[i] = (struct fake_mapping){ a->va, bo };
+		c->map[i] = (struct fake_mapping){ .va = a->va, .bo = bo };
 		bo->refs++;
 		all->n_done = 1;
 	}
@@ -443,7 +488,7 @@ static void fake_trace_forget(struct fake_file *f, struct fake_ctx *c)
 {
 	if (!c->trace_event)
 		return;
-	sim_irq_fd(fake.dev, fake_trace_vector(f, c), -1, NULL);
+	sim_irq_fd(fake.now->dev, fake_trace_vector(f, c), -1, NULL);
 	close(c->trace_event);
 	c->trace_event = 0;
 }
@@ -464,11 +509,12 @@ static int fake_unmap(struct fake_file *f, struct drm_tessera_unmap *a)
 	if (fake.is_busy || (c->trace_event && c->trace_va == a->va))
 		return EBUSY;
 	m.bytes = c->map[i].bo->bytes;
-	sysno = fake_request((struct hw_sqe){ .op = HW_UNMAP, .id = c->hw_id }, &m, sizeof(m),
+	sysno = c->map[i].is_hole ? 0 :
+		fake_request((struct hw_sqe){ .op = HW_UNMAP, .id = c->hw_id }, &m, sizeof(m),
 			     NULL);
 	if (!sysno) {
 		fake_bo_put(c->map[i].bo);
-		c->map[i].bo = NULL;
+		c->map[i] = (struct fake_mapping){ 0 };
 	}
 	return sysno;
 }
@@ -477,10 +523,10 @@ static void fake_queue_end(struct fake_queue *q, unsigned vector)
 {
 	if (!q->is_used)
 		return;
-	if (q->generation == fake.generation)
+	if (q->generation == fake.now->generation)
 		fake_request((struct hw_sqe){ .op = HW_QUEUE_DESTROY, .id = (uint16_t)q->hw_id },
 			     NULL, 0, NULL);
-	sim_irq_fd(fake.dev, vector, -1, NULL);
+	sim_irq_fd(fake.now->dev, vector, -1, NULL);
 	if (q->event >= 0)
 		close(q->event);
 	fake_bo_put(q->sq);
@@ -537,14 +583,14 @@ static int fake_queue_create(struct fake_file *f, struct drm_tessera_queue_creat
 	hw.cq_iova = q->cq->pa;
 	hw.ctx = c->hw_id;
 	hw.vector = i + 1;
-	sim_irq_fd(fake.dev, i + 1, q->event, NULL);
+	sim_irq_fd(fake.now->dev, i + 1, q->event, NULL);
 	sysno = fake_request((struct hw_sqe){ .op = HW_QUEUE_CREATE }, &hw, sizeof(hw), &cqe);
 	if (sysno) {
 		fake_queue_end(q, i + 1);
 		return sysno;
 	}
 	q->hw_id = (unsigned)cqe.value;
-	q->generation = fake.generation;
+	q->generation = fake.now->generation;
 	a->id = i + 1;
 	a->sq_offset = q->sq->offset;
 	a->cq_offset = q->cq->offset;
@@ -569,10 +615,99 @@ static int fake_queue_reset(struct fake_file *f, struct drm_tessera_queue_id *a)
 
 	if (!q)
 		return ENOENT;
-	if (q->generation != fake.generation)
+	if (q->generation != fake.now->generation)
 		return ECANCELED;
 	return fake_request((struct hw_sqe){ .op = HW_QUEUE_RESET, .id = (uint16_t)q->hw_id },
 			    NULL, 0, NULL);
+}
+
+/* ---- other cards' memory ---- */
+
+static int fake_export(struct fake_file *f, struct drm_prime_handle *a)
+{
+	struct fake_bo *bo = fake_bo(f, a->handle);
+	unsigned i = 0;
+
+	if (a->flags != (DRM_CLOEXEC | DRM_RDWR))
+		return EINVAL;
+	if (!bo || bo->kind != FAKE_HBM)
+		return ENOENT;
+	while (i < FAKE_BUFS && fake.buf[i].fd)
+		i++;
+	a->fd = i < FAKE_BUFS ? memfd_create("dma-buf", MFD_CLOEXEC) : -1;
+	if (a->fd < 0)
+		return EMFILE;
+	fake.buf[i].fd = a->fd;
+	fake.buf[i].bo = bo;
+	bo->refs++;
+	return 0;
+}
+
+/* False: it is none. */
+static bool fake_close_buf(int fd)
+{
+	unsigned i = 0;
+
+	while (i < FAKE_BUFS && (fd <= 0 || fake.buf[i].fd != fd))
+		i++;
+	if (i == FAKE_BUFS)
+		return false;
+	fake_bo_put(fake.buf[i].bo);
+	fake.buf[i].fd = 0;
+	return true;
+}
+
+static int fake_import(struct fake_file *f, struct drm_prime_handle *a)
+{
+	struct fake_bo *bo, *of = NULL;
+
+	for (unsigned i = 0; i < FAKE_BUFS; i++)
+		if (a->fd > 0 && fake.buf[i].fd == a->fd)
+			of = fake.buf[i].bo;
+	if (!of)
+		return EBADF;
+	if (fake.has_no_way || of->card == f->card)
+		return EOPNOTSUPP;
+	bo = fake_bo_new(FAKE_PEER, of->bytes);
+	bo->of = of;
+	of->refs++;
+	a->handle = fake_handle(f, bo);
+	return 0;
+}
+
+/* Work that runs is stopped, as the driver does. */
+static void fake_cut(struct fake_file *f, struct fake_ctx *c, struct fake_mapping *map)
+{
+	struct hw_map m = { .va = map->va, .bytes = map->bo->bytes };
+
+	while (!fake_is_lost(c) &&
+	       fake_request((struct hw_sqe){ .op = HW_UNMAP, .id = c->hw_id }, &m, sizeof(m),
+			    NULL) == EBUSY)
+		for (unsigned k = 0; k < FAKE_QUEUES; k++)
+			if (f->queue[k].is_used && &f->ctx[f->queue[k].ctx - 1] == c)
+				fake_request((struct hw_sqe){ .op = HW_QUEUE_RESET,
+					.id = (uint16_t)f->queue[k].hw_id }, NULL, 0, NULL);
+	map->is_hole = true;
+}
+
+/* What others have of the card's memory. */
+static void fake_take_all_back(struct fake_card *card)
+{
+	for (struct fake_bo *b = fake.bos; b; b = b->next) {
+		if (b->kind != FAKE_PEER || b->of->card != card || !b->is_reached)
+			continue;
+		fake.now = b->card;
+		for (unsigned i = 0; i < FAKE_FILES; i++)
+			for (unsigned k = 0; fake.file[i].fd && k < FAKE_CTXS * FAKE_BOS; k++) {
+				struct fake_ctx *c = &fake.file[i].ctx[k / FAKE_BOS];
+
+				if (c->is_used && c->map[k % FAKE_BOS].bo == b)
+					fake_cut(&fake.file[i], c, &c->map[k % FAKE_BOS]);
+			}
+		sim_dma_unmap(b->card->dev, b->pa, NULL);
+		b->is_reached = false;
+	}
+	fake.now = card;
 }
 
 /* ---- resets ---- */
@@ -582,14 +717,15 @@ static inline void fake_function_reset(void)
 {
 	uint64_t one = 1;
 
-	fake.generation++;
+	fake_take_all_back(fake.now);
+	fake.now->generation++;
 	fake.n_resets++;
-	sim_flr(fake.dev);
+	sim_flr(fake.now->dev);
 	if (fake_bring_up())
-		fake.is_usable = 0;
+		fake.now->is_usable = 0;
 	for (unsigned i = 0; i < FAKE_FILES; i++)
 		for (unsigned k = 0; k < FAKE_QUEUES; k++)
-			if (fake.file[i].queue[k].is_used &&
+			if (fake.file[i].card == fake.now && fake.file[i].queue[k].is_used &&
 			    write(fake.file[i].queue[k].event, &one, sizeof(one)) < 0)
 				abort();
 }

@@ -27,7 +27,7 @@ static int fake_log(uint16_t page, uint64_t *bytes)
 
 static int fake_give_of_ctx(struct fake_file *f, struct drm_tessera_query *a)
 {
-	struct hw_fault *records = (void *)(fake.admin + 2 * FAKE_PAGE), mine[64];
+	struct hw_fault *records = (void *)(fake.now->admin + 2 * FAKE_PAGE), mine[64];
 	struct drm_tessera_error e = { 0 };
 	struct fake_ctx *c = fake_ctx(f, a->ctx);
 	uint64_t bytes, n = 0;
@@ -50,8 +50,8 @@ static int fake_give_of_ctx(struct fake_file *f, struct drm_tessera_query *a)
 static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 {
 	struct drm_tessera_device d = {
-		.abi = fake.abi, .is_usable = fake.is_usable, .queue_entries_max = 65536,
-		.submit_max = 1024, .hbm_bytes = fake.identity.hbm_bytes,
+		.abi = fake.abi, .is_usable = fake.now->is_usable, .queue_entries_max = 65536,
+		.submit_max = 1024, .hbm_bytes = fake.now->identity.hbm_bytes,
 		.va_first = 1ull << 32, .va_end = 1ull << 47, .function_resets = fake.n_resets,
 	};
 	struct drm_tessera_clock clock;
@@ -66,23 +66,23 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 	case DRM_TESSERA_QUERY_DEVICE:
 		return a->ctx ? EINVAL : fake_give(a, &d, sizeof(d));
 	case DRM_TESSERA_QUERY_IDENTIFY:
-		return a->ctx ? EINVAL : fake_give(a, &fake.identity, sizeof(fake.identity));
+		return a->ctx ? EINVAL : fake_give(a, &fake.now->identity, sizeof(fake.now->identity));
 	case DRM_TESSERA_QUERY_MEMORY:
 		m = fake_memory(f);
 		return a->ctx ? EINVAL : fake_give(a, &m, sizeof(m));
 	case DRM_TESSERA_QUERY_TELEMETRY:
 	case DRM_TESSERA_QUERY_RAS:
-		if (a->ctx || !fake.is_usable)
+		if (a->ctx || !fake.now->is_usable)
 			return a->ctx ? EINVAL : ENODEV;
 		sysno = fake_log(a->type == DRM_TESSERA_QUERY_RAS ? HW_LOG_RAS :
 				 HW_LOG_TELEMETRY, &bytes);
-		return sysno ? sysno : fake_give(a, fake.admin + 2 * FAKE_PAGE, bytes);
+		return sysno ? sysno : fake_give(a, fake.now->admin + 2 * FAKE_PAGE, bytes);
 	case DRM_TESSERA_QUERY_LINKS:
 		if (fake.abi < 5 || a->ctx)
 			return EINVAL;
 		return fake_give(a, fake.links, fake.n_links * sizeof(*fake.links));
 	case DRM_TESSERA_QUERY_CLOCK:
-		clock.device_ns = sim_mmio_read(fake.dev, HW_REG_CLOCK, 8);
+		clock.device_ns = sim_mmio_read(fake.now->dev, HW_REG_CLOCK, 8);
 		return a->ctx ? EINVAL : fake_give(a, &clock, sizeof(clock));
 	case DRM_TESSERA_QUERY_ERROR:
 	case DRM_TESSERA_QUERY_FAULTS:
@@ -97,7 +97,7 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 static int fake_program_create(struct fake_file *f, struct drm_tessera_program_create *a)
 {
 	struct hw_program p = { .code_va = a->code_va, .code_bytes = a->code_bytes,
-				.bindings_iova = (uintptr_t)fake.admin + 3 * FAKE_PAGE,
+				.bindings_iova = (uintptr_t)fake.now->admin + 3 * FAKE_PAGE,
 				.n_bindings = a->n_bindings };
 	struct hw_cqe cqe = { 0 };
 	struct fake_ctx *c;
@@ -110,7 +110,7 @@ static int fake_program_create(struct fake_file *f, struct drm_tessera_program_c
 	if (sysno)
 		return sysno;
 	p.ctx = c->hw_id;
-	memcpy(fake.admin + 3 * FAKE_PAGE, (void *)(uintptr_t)a->bindings,
+	memcpy(fake.now->admin + 3 * FAKE_PAGE, (void *)(uintptr_t)a->bindings,
 	       a->n_bindings * sizeof(struct hw_program_binding));
 	sysno = fake_request((struct hw_sqe){ .op = HW_PROGRAM_CREATE }, &p, sizeof(p), &cqe);
 	a->status = cqe.status;
@@ -148,7 +148,7 @@ static int fake_trace_start(struct fake_file *f, struct drm_tessera_trace_start 
 		return sysno;
 	c->trace_event = dup(a->eventfd);
 	c->trace_va = c->map[i].va;
-	sim_irq_fd(fake.dev, hw.vector, c->trace_event, NULL);
+	sim_irq_fd(fake.now->dev, hw.vector, c->trace_event, NULL);
 	return 0;
 }
 
@@ -227,6 +227,8 @@ static int fake_give_out(struct fake_file *f, unsigned long request, void *arg)
 	case DRM_IOCTL_TESSERA_QUEUE_RESET: return fake_queue_reset(f, arg);
 	case DRM_IOCTL_TESSERA_TRACE_START: return fake_trace_start(f, arg);
 	case DRM_IOCTL_TESSERA_PROGRAM_CREATE: return fake_program_create(f, arg);
+	case DRM_IOCTL_PRIME_HANDLE_TO_FD: return fake_export(f, arg);
+	case DRM_IOCTL_PRIME_FD_TO_HANDLE: return fake_import(f, arg);
 	default: return ENOTTY;
 	}
 }
@@ -238,9 +240,12 @@ static int fake_ioctl(int fd, unsigned long request, void *arg)
 
 	pthread_mutex_lock(&fake.lock);
 	f = fake_file(fd);
+	if (f)
+		fake.now = f->card;
 	sysno = f ? fake_take_back(f, request, arg) : EBADF;
 	if (sysno < 0)
 		sysno = fake_fails(request) ? errno : fake_give_out(f, request, arg);
+	fake.now = fake.card;
 	pthread_mutex_unlock(&fake.lock);
 	errno = sysno;
 	return sysno ? -1 : 0;
@@ -248,7 +253,7 @@ static int fake_ioctl(int fd, unsigned long request, void *arg)
 
 static int fake_open(const char *path, int flags)
 {
-	unsigned i = 0;
+	unsigned i = 0, card = (unsigned)(path[strlen(path) - 1] - '0');
 
 	if (access(path, F_OK))
 		return -1;
@@ -263,6 +268,7 @@ static int fake_open(const char *path, int flags)
 		return -1;
 	}
 	memset(&fake.file[i], 0, sizeof(fake.file[i]));
+	fake.file[i].card = &fake.card[card < fake.n_cards ? card : 0];
 	fake.file[i].fd = open(path, flags);
 	fake.n_opens++;
 	return fake.file[i].fd;
@@ -276,6 +282,11 @@ static int fake_close(int fd)
 
 	pthread_mutex_lock(&fake.lock);
 	f = fake_file(fd);
+	if (!f && fake_close_buf(fd)) {
+		r = close(fd);
+		goto out;
+	}
+	fake.now = f->card;
 	fake.n_left_behind += f->n_syncobj;
 	for (uint32_t i = 1; i <= FAKE_QUEUES; i++)
 		fake.n_left_behind += fake_queue(f, i) != NULL;
@@ -291,6 +302,8 @@ static int fake_close(int fd)
 	f->fd = 0;
 	fake.n_opens--;
 	r = close(fd);
+	fake.now = fake.card;
+out:
 	pthread_mutex_unlock(&fake.lock);
 	return r;
 }
@@ -320,13 +333,14 @@ static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_
 	for (bo = fake.bos; bo && bo->offset != (uint64_t)offset; bo = bo->next)
 		;
 	p = MAP_FAILED;
-	if (!fake_file(fd) || !bo || bytes != bo->bytes || flags != MAP_SHARED) {
+	if (!fake_file(fd) || !bo || bo->card != fake_file(fd)->card || bytes != bo->bytes ||
+	    flags != MAP_SHARED) {
 		errno = EINVAL;
 	} else if (bo->kind == FAKE_RING_READ_ONLY && prot & PROT_WRITE) {
 		errno = EACCES;
 	} else if (!fake_fails(0)) {
 		is_hbm = bo->kind == FAKE_HBM;
-		p = mmap(at, bytes, prot, MAP_SHARED, is_hbm ? sim_hbm_fd(fake.dev) : bo->fd,
+		p = mmap(at, bytes, prot, MAP_SHARED, is_hbm ? sim_hbm_fd(bo->card->dev) : bo->fd,
 			 is_hbm ? (off_t)bo->pa : 0);
 	}
 	if (p != MAP_FAILED) {
@@ -367,7 +381,7 @@ static uint32_t fake_place(const struct fake_bo *bo)
 
 		for (unsigned k = 0; f->fd && k < FAKE_QUEUES; k++)
 			if (f->queue[k].is_used && f->queue[k].bell == bo &&
-			    f->queue[k].generation == fake.generation)
+			    f->queue[k].generation == f->card->generation)
 				return hw_doorbell(f->queue[k].hw_id);
 		for (unsigned k = 0; f->fd && k < FAKE_CTXS; k++)
 			if (f->ctx[k].is_used && f->ctx[k].wake == bo && !fake_is_lost(&f->ctx[k]))
@@ -378,6 +392,7 @@ static uint32_t fake_place(const struct fake_bo *bo)
 
 static void fake_store(volatile uint32_t *at, uint32_t value)
 {
+	struct sim_device *seen = NULL;
 	struct fake_view *v;
 	uint32_t place;
 
@@ -386,11 +401,13 @@ static void fake_store(volatile uint32_t *at, uint32_t value)
 	for (v = fake.views; v && v->at != (void *)(uintptr_t)at; v = v->next)
 		;
 	place = v ? fake_place(v->bo) : 0;
+	if (place)
+		seen = v->bo->card->dev;
 	if (place >= HW_WAKE_BASE)
 		fake.n_wakes++;
 	pthread_mutex_unlock(&fake.lock);
 	if (place)
-		sim_mmio_write(fake.dev, place, 4, value);
+		sim_mmio_write(seen, place, 4, value);
 }
 
 /* ---- the card ---- */
@@ -433,37 +450,58 @@ static void fake_put_node(unsigned n, const char *driver)
 		abort();
 }
 
-static int fake_open_card(uint64_t hbm_bytes)
+static int fake_start_card(unsigned i, uint64_t hbm_bytes)
 {
 	struct sim_options o = { .hbm_bytes = hbm_bytes, .lanes = 2 };
+	struct fake_card *card = &fake.card[i];
 	struct err err;
 
+	*card = (struct fake_card){ .generation = 1, .is_usable = 1 };
+	if (sim_create(&o, &fake.sim[i], &err))
+		return -1;
+	card->dev = sim_device(fake.sim[i], 0);
+	card->admin = mmap(NULL, FAKE_ADMIN_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (card->admin == MAP_FAILED || sim_dma_map(card->dev, (uintptr_t)card->admin,
+						     card->admin, FAKE_ADMIN_BYTES, true, &err))
+		return -1;
+	fake_put_node(i, "tessera");
+	fake.now = card;
+	return fake_bring_up();
+}
+
+/* Each is of a model of its own: there are no links. */
+static inline int fake_open_cards(unsigned n, uint64_t hbm_bytes)
+{
+	int r = 0;
+
 	snprintf(fake.root, sizeof(fake.root), "/tmp/tessera-fake-XXXXXX");
-	if (!mkdtemp(fake.root) || sim_create(&o, &fake.sim, &err))
+	if (n > FAKE_CARDS || !mkdtemp(fake.root))
 		return -1;
-	fake.dev = sim_device(fake.sim, 0);
-	fake.admin = mmap(NULL, FAKE_ADMIN_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (fake.admin == MAP_FAILED || sim_dma_map(fake.dev, (uintptr_t)fake.admin, fake.admin,
-						    FAKE_ADMIN_BYTES, true, &err))
-		return -1;
-	fake.generation = 1;
 	fake.driver = "tessera";
 	fake.abi = DRM_TESSERA_ABI;
-	fake.is_usable = 1;
 	fake.fail_errno = ENOMEM;
 	fake_put("/sys/module/tessera/version", "0.1\n");
-	fake_put_node(0, "tessera");
+	for (fake.n_cards = 0; !r && fake.n_cards < n; fake.n_cards++)
+		r = fake_start_card(fake.n_cards, hbm_bytes);
+	fake.now = fake.card;
 	accel_sys = &fake_sys;
-	return fake_bring_up();
+	return r;
+}
+
+static inline int fake_open_card(uint64_t hbm_bytes)
+{
+	return fake_open_cards(1, hbm_bytes);
 }
 
 static void fake_close_card(void)
 {
 	char command[100];
 
-	sim_destroy(fake.sim);
-	munmap(fake.admin, FAKE_ADMIN_BYTES);
+	for (unsigned i = 0; i < fake.n_cards; i++) {
+		sim_destroy(fake.sim[i]);
+		munmap(fake.card[i].admin, FAKE_ADMIN_BYTES);
+	}
 	snprintf(command, sizeof(command), "rm -r %s", fake.root);
 	if (system(command))
 		fprintf(stderr, "%s failed\n", command);

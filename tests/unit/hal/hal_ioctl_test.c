@@ -436,14 +436,14 @@ static void versions_must_fit(void **state)
 	assert_non_null(open_at(NODE, 0, &h, &err));
 	hal_destroy(h);
 	fake.abi = DRM_TESSERA_ABI;
-	fake.identity.isa = ISA_VERSION + 1;
+	fake.card->identity.isa = ISA_VERSION + 1;
 	expect_refusal(ERR_FAILED_PRECONDITION, "newer release", "runs programs of version");
-	fake.identity.isa = ISA_VERSION - 1;
+	fake.card->identity.isa = ISA_VERSION - 1;
 	expect_refusal(ERR_FAILED_PRECONDITION, "firmware", "runs programs of version");
-	fake.identity.isa = ISA_VERSION;
-	fake.is_usable = 0;
+	fake.card->identity.isa = ISA_VERSION;
+	fake.card->is_usable = 0;
 	expect_refusal(ERR_UNAVAILABLE, "Bind it again", "dmesg");
-	fake.is_usable = 1;
+	fake.card->is_usable = 1;
 }
 
 static void exhausted_tables_name_who_may_hold_them(void **state)
@@ -567,11 +567,11 @@ static void a_device_that_is_given_up_says_so(void **state)
 	(void)state;
 	pthread_mutex_lock(&fake.lock);
 	fake_function_reset();
-	fake.is_usable = 0;
+	fake.card->is_usable = 0;
 	pthread_mutex_unlock(&fake.lock);
 	assert_int_equal(hal_device_reset(dev, &err), ERR_UNAVAILABLE);
 	SAYS(&err, "Bind it again");
-	fake.is_usable = 1;
+	fake.card->is_usable = 1;
 	assert_int_equal(hal_device_reset(dev, &err), 0);
 }
 
@@ -670,8 +670,8 @@ static void links_are_the_drivers_word(void **state)
 	assert_int_equal(hal_device_links(dev, told, &n, &err), 0);
 	fake.fail_request = 0;
 	assert_int_equal(n, 0);
-	fake.identity.fabric = 5;
-	fake.identity.n_chips = 2;
+	fake.card->identity.fabric = 5;
+	fake.card->identity.n_chips = 2;
 	fake.n_links = 2;
 	for (unsigned i = 0; i < 2; i++)
 		fake.links[i] = (struct hw_link){ .peer = 1, .is_down = (uint8_t)i,
@@ -688,7 +688,7 @@ static void links_are_the_drivers_word(void **state)
 	fake.abi = DRM_TESSERA_ABI;
 	hal_destroy(h);
 	fake.n_links = 0;
-	fake.identity.fabric = fake.identity.n_chips = 0;
+	fake.card->identity.fabric = fake.card->identity.n_chips = 0;
 }
 
 /* Work goes on with the driver of the release before; traces say what they want. */
