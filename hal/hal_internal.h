@@ -166,6 +166,7 @@ struct hal_failure {
 struct hal_slot {
 	struct hal_exe *exe;	/* what it runs, for messages; NULL: a copy or nothing */
 	uint64_t args_end;	/* of its bindings in the ring of arguments */
+	uint64_t dst;		/* of a copy, for messages; 0: it is none */
 };
 
 /*

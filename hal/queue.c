@@ -111,11 +111,33 @@ static void describe_peer(struct hal_queue *q, const struct hw_fault *f, const c
 		hw_status_name((unsigned)f->bytes));
 }
 
-/* `record` may be NULL: the device has none. */
-static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
-			   const struct hw_fault *record, const struct hal_exe *exe,
+/* A copy to another card's memory, which the kernel took back: where it is gone the copy
+ * faults, and what runs on it meanwhile is stopped. False: it ended for another reason. */
+static bool describe_taken(struct hal_queue *q, const struct hw_fault *f, uint64_t dst,
 			   struct err *err)
 {
+	const char *here = q->dev->entry->info.bus_id;
+	const char *peer = hal_peer_name(q->dev, f->status == HW_ST_MAP ? f->va : dst);
+
+	if (!peer || (f->status != HW_ST_MAP && f->status != HW_ST_RESET))
+		return false;
+	if (f->status == HW_ST_MAP)
+		err_set(err, ERR_UNAVAILABLE, "copy on %s: peer %s took its memory back at address "
+			"0x%llx: it was reset, or lost its driver (MAP)", here, peer,
+			(unsigned long long)f->va);
+	else
+		err_set(err, ERR_UNAVAILABLE, "copy on %s: the queue was reset while this wrote to "
+			"peer %s, as the kernel does when that is reset, or loses its driver "
+			"(RESET)", here, peer);
+	return true;
+}
+
+/* `record` may be NULL: the device has none. */
+static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
+			   const struct hw_fault *record, const struct hal_slot *slot,
+			   struct err *err)
+{
+	const struct hal_exe *exe = slot->exe;
 	const struct image_debug *where;
 	struct hw_fault f;
 	char on[48];
@@ -131,13 +153,8 @@ static void describe_fault(struct hal_queue *q, const struct hw_cqe *cqe,
 		describe_peer(q, &f, exe ? exe->name : "copy", err);
 		return;
 	}
-	if (!exe && f.status == HW_ST_MAP && hal_peer_name(q->dev, f.va)) {
-		err_set(err, ERR_UNAVAILABLE, "copy on %s: peer %s took its memory back at address "
-			"0x%llx: it was reset, or lost its driver (MAP)",
-			q->dev->entry->info.bus_id, hal_peer_name(q->dev, f.va),
-			(unsigned long long)f.va);
+	if (!exe && describe_taken(q, &f, slot->dst, err))
 		return;
-	}
 	if (!exe) {
 		err_set(err, hw_status_code(f.status), "copy: %s (%s) at address 0x%llx, "
 			"%llu bytes", hw_status_text(f.status), hw_status_name(f.status),
@@ -212,7 +229,7 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	bool has_record = read_fault(q->dev, cqe->detail, &record);
 	struct err why, reset_err;
 
-	describe_fault(q, cqe, has_record ? &record : NULL, q->slots[value % HAL_RING].exe, &why);
+	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
 	hal_page_tell(q->dev, why.code, why.msg);
@@ -341,7 +358,8 @@ static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *ex
 	sqe->signal_value = value;
 	if (sqe->flags & HW_IRQ)
 		q->last_irq = value;
-	q->slots[value % HAL_RING] = (struct hal_slot){ exe, q->args_head };
+	q->slots[value % HAL_RING] = (struct hal_slot){
+		exe, q->args_head, sqe->op == HW_COPY ? sqe->u.copy.dst : 0 };
 	if (exe)
 		atomic_store_explicit(&exe->last_use, value, memory_order_relaxed);
 	q->ring->sq[q->ring->tail % q->ring->n_entries] = *sqe;

@@ -203,6 +203,7 @@ static void pending_copies_end_with_the_owner(void **state)
 		if (!hal_queue_wait(q, value[i], clock_after(60 * SECOND), &err))
 			continue;
 		assert_int_not_equal(err.code, ERR_DEADLINE_EXCEEDED);
+		SAYS(info.bus_id);
 		n_failed++;
 	}
 	assert_true(n_failed > 0);
