@@ -49,10 +49,12 @@ static bool ring_all(struct bells *b)
 	bool any = false;
 	uint64_t request;
 
+	struct remotes *remotes = atomic_load(&b->remotes);
+
 	pthread_mutex_lock(&b->lock);
 	/* What the host wrote before it rang. */
-	if (b->remotes)
-		remote_sync(b->remotes);
+	if (remotes)
+		remote_sync(remotes);
 	request = atomic_exchange(&b->slots[0], 0);
 	for (unsigned q = 1; q < HW_MAX_QUEUES; q++)
 		if (atomic_load_explicit(&b->slots[q], memory_order_relaxed))
@@ -186,9 +188,8 @@ void bells_wake(struct bells *b, unsigned ctx)
 
 void bells_sync(struct bells *b, struct remotes *remotes)
 {
-	pthread_mutex_lock(&b->lock);
-	b->remotes = remotes;
-	pthread_mutex_unlock(&b->lock);
+	/* Not under the lock: whoever rings may wait for the client, and that for us. */
+	atomic_store(&b->remotes, remotes);
 }
 
 void bells_hold(struct bells *b, bool drop)

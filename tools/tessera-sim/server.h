@@ -91,7 +91,7 @@ struct bells {
 	int own_fd, epoll;
 	_Atomic uint64_t *slots;	/* [HW_MAX_QUEUES], then the word of BELLS_AWAKE */
 	_Atomic uint64_t wakes;		/* contexts whose wake page was stored to, a bit each */
-	struct remotes *remotes;	/* to be fetched anew first; NULL: none */
+	struct remotes *_Atomic remotes;	/* to be fetched anew first; NULL: none */
 	pthread_mutex_t lock;		/* held while a doorbell is rung */
 	pthread_t thread;
 	bool has_thread;

@@ -313,7 +313,8 @@ static void what_a_trace_tells_of_has_arrived(void **state)
 	take_down(&f.r);
 }
 
-/* A queue that is reset writes nothing more: its memory is somebody else's then. */
+/* A queue that is reset writes nothing more: its memory is somebody else's then. The reset waits
+ * for the client, and the client may wait for a reply before it answers. */
 static void what_a_reset_queue_wrote_has_arrived(void **state)
 {
 	struct far f;
@@ -327,6 +328,11 @@ static void what_a_reset_queue_wrote_has_arrived(void **state)
 		((struct hw_sqe *)f.r.page)[f.r.tail++ % 16] = (struct hw_sqe){
 			.op = HW_QUEUE_RESET, .id = (uint16_t)f.queue };
 		post(&f.r, hw_doorbell(0), f.r.tail);
+		/* Time enough for the bell to be taken, which nothing tells of. */
+		for (unsigned k = 0; k < 200; k++)
+			assert_int_equal(read_at(f.r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
+		assert_int_equal(map_at(f.r.fd, OTHER_IOVA, 4096, 0, -1), 0);
+		assert_int_equal(unmap_at(f.r.fd, OTHER_IOVA, 4096, 0), 0);
 		answer_question(f.r.fd, FAR_IOVA);
 		serve_until(&f, is_answered, always);
 		assert_true(is_completed(&f));
