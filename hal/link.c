@@ -264,9 +264,10 @@ static int refuse_alone(const struct hal_device *dev, struct err *err)
 	const char *a = dev->entry->info.bus_id;
 
 	if (!dev->t->ops->link)
-		return err_set(err, ERR_UNIMPLEMENTED, "%s: the kernel driver maps no other "
-			       "device's memory; for programs of several processes own the devices "
-			       "by VFIO, or serve models by tessera-sim --devices N", a);
+		return err_set(err, ERR_UNIMPLEMENTED, "%s: through the kernel driver other "
+			       "devices' memory is for copies alone; for programs of several "
+			       "processes own the devices by VFIO, or serve models by tessera-sim "
+			       "--devices N", a);
 	if (!dev->identity.fabric || dev->identity.chip >= HAL_CHIPS)
 		return err_set(err, ERR_UNIMPLEMENTED, "%s has no links, so it meets no device of "
 			       "another process: serve linked chips by tessera-sim --devices N, "

@@ -1,24 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links: copies between devices, programs that meet, and one that fails the other. */
+/* Links, and what reaches another device without: copies between devices, programs that meet, and
+ * one that fails the other. */
 #include "tests/conformance/conf.h"
 #include "tests/unit/ring.h"
 
 enum { ELEMENTS = 30000, DATA = 4 * ELEMENTS };
 
-/* The second device; not applicable where it is not linked, which has to be said. */
-static struct hal_device *open_peer(struct conf *c)
+/* The second device; not applicable where no copy gets there, which has to be said. */
+static struct hal_device *open_copied(struct conf *c)
 {
 	struct hal_device *other = conf_open_other(c, 1);
 	struct hal_mem *there = conf_get_of(c, other, HAL_MEM_HBM, 4096);
 	uint64_t va;
+	int code = hal_peer_va(c->dev, there, &va, &c->err);
 
-	if (hal_is_linked(c->dev, other)) {
-		hal_mem_free(there);
+	EXPECT(c, code || hal_may_copy(c->dev, other));
+	hal_mem_free(there);
+	if (!code)
 		return other;
-	}
-	REFUSED(c, ERR_UNIMPLEMENTED, c->info.bus_id, hal_peer_va(c->dev, there, &va, &c->err));
 	hal_device_close(other);
+	if (code != ERR_UNIMPLEMENTED || !strstr(c->err.msg, c->info.bus_id))
+		conf_fail(c, "code %d: %s", code, c->err.msg);
 	not_applicable(c, "%s", c->err.msg);
+}
+
+/* The same, where it is linked. */
+static struct hal_device *open_peer(struct conf *c)
+{
+	struct hal_device *other = open_copied(c);
+	struct hal_lent lent;
+
+	if (hal_is_linked(c->dev, other))
+		return other;
+	/* Nothing that runs there meets anything. */
+	hal_device_close(other);
+	REFUSED(c, ERR_UNIMPLEMENTED, c->info.bus_id, hal_lend(c->dev, &lent, &c->err));
+	not_applicable(c, "%s", c->err.msg);
+}
+
+/* `bytes` of it, between offsets that are no multiples; what is around them stays. */
+static void cross(struct conf *c, struct hal_mem *from, struct hal_mem *to, struct hal_device *by,
+		  uint64_t bytes)
+{
+	struct hal_queue *q = hal_device_queue(by, HAL_QUEUE_DMA);
+	uint8_t *x = conf_bytes(c, bytes + 192, bytes), *got = conf_room(c, bytes + 192);
+	uint64_t value;
+
+	memset(got, 0xa5, bytes + 192);
+	OK(c, hal_copy_in(from, 0, x, bytes + 192, SOON, &c->err));
+	OK(c, hal_copy_in(to, 0, got, bytes + 192, SOON, &c->err));
+	OK(c, hal_queue_copy(q, to, 61, from, 131, bytes, NULL, 0, &value, &c->err));
+	OK(c, hal_queue_wait(q, value, SOON, &c->err));
+	OK(c, hal_copy_out(got, to, 0, bytes + 192, SOON, &c->err));
+	EXPECT(c, !memcmp(got + 61, x + 131, bytes));
+	see(c, got, bytes + 192);
+	for (unsigned i = 0; i < 61; i++)
+		EXPECT(c, got[i] == 0xa5 && got[61 + bytes + i] == 0xa5);
+	free(x);
+	free(got);
+}
+
+void check_copies_reach_the_other_device(struct conf *c)
+{
+	static const uint64_t sizes[] = { 1, 64, 4095, 4096, 4097, 300001 };
+	struct hal_device *other = open_copied(c);
+	struct hal_mem *here = conf_get(c, 300193);
+	struct hal_mem *there = conf_get_of(c, other, HAL_MEM_HBM, 300193);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		cross(c, here, there, c->dev, sizes[i]);
+		cross(c, there, here, other, sizes[i]);
+	}
+	hal_mem_free(here);
+	hal_device_close(other);
 }
 
 void check_copies_between_devices_go_by_links(struct conf *c)

@@ -24,9 +24,11 @@ BY = {"vfio-type1": "by group and type 1", "vfio-iommufd": "by device file and i
 # Checks that do not fit a way; any other that says so hides something.
 OWN_HBM = "a_new_client_sees_nothing_of_the_last"
 ALONE = "open_is_exclusive_between_processes"
-# The driver maps no peer's memory.
-LINKED = ("copies_between_devices_go_by_links", "programs_meet_on_two_devices",
-          "a_device_that_fails_fails_those_that_wait_for_it", "a_dead_link_costs_those_it_joined")
+# Through the driver nothing meets, and on this guest's kernel no copy reaches the other card:
+# tier PEERS has one on which it does.
+LINKED = ("copies_reach_the_other_device", "copies_between_devices_go_by_links",
+          "programs_meet_on_two_devices", "a_device_that_fails_fails_those_that_wait_for_it",
+          "a_dead_link_costs_those_it_joined")
 # Queue 0 is the driver's.
 SILENT = "a_request_without_answer_costs_one_device"
 NOT_APPLICABLE = {("sim", OWN_HBM), ("sim", ALONE), ("vfio-type1", OWN_HBM),

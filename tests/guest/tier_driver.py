@@ -205,6 +205,15 @@ def tier_tenants(machine, arguments="", limit=240):
                               MODULE_ARGS="limit_ms=3000"))
 
 
+def count_links(text):
+    """Checks of conformance's area link that passed: copies cross, and nothing meets."""
+    results = dict(re.findall(r"^link\t(\w+)\t(ok|FAIL|n\.a\.)\t", text, re.M))
+    crossing = results.pop("copies_reach_the_other_device", "missing")
+    if crossing != "ok" or not results or set(results.values()) != {"n.a."}:
+        raise Failure(text)
+    return 1
+
+
 def tier_peers(machine, rounds=5, limit=300):
     """Two devices whose kernel knows a way between them: it trusts AMD's host bridges."""
     guest = {"CPU": "max,family=23", "DEVICES": "2"}
@@ -213,7 +222,10 @@ def tier_peers(machine, rounds=5, limit=300):
                                     TEST_ENV=f"PEER_ROUNDS={rounds}", **guest))
                      for what, line in (("peer", ""),
                                         ("peer_memory_is", "intel_iommu=off")))
-        return passed + count_ok(boot_with(machine, work, machine.build / "guest/peers", **guest))
+        passed += count_ok(boot_with(machine, work, machine.build / "guest/peers", **guest))
+        return passed + count_links(boot_with(
+            machine, work, machine.build / "conformance/conformance", "--only link",
+            TEST_ENV="TESSERA_DEVICES=accel:0,accel:1", **guest))
 
 
 def tier_attack(machine, arguments="", limit=240):
