@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef TESTS_FAKE_ACCEL_FAKE_CALLS_H
 #define TESTS_FAKE_ACCEL_FAKE_CALLS_H
-/* The calls of struct accel_sys, and the card's life; included by accel_fake.h. */
+/* The calls of struct accel_sys, and the card's life; included by accel_fake_peers.h. */
 #include "tests/fake/accel_fake.h"
 
 /* ---- queries ---- */
@@ -66,7 +66,8 @@ static int fake_query(struct fake_file *f, struct drm_tessera_query *a)
 	case DRM_TESSERA_QUERY_DEVICE:
 		return a->ctx ? EINVAL : fake_give(a, &d, sizeof(d));
 	case DRM_TESSERA_QUERY_IDENTIFY:
-		return a->ctx ? EINVAL : fake_give(a, &fake.now->identity, sizeof(fake.now->identity));
+		return a->ctx ? EINVAL :
+		       fake_give(a, &fake.now->identity, sizeof(fake.now->identity));
 	case DRM_TESSERA_QUERY_MEMORY:
 		m = fake_memory(f);
 		return a->ctx ? EINVAL : fake_give(a, &m, sizeof(m));
