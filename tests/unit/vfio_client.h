@@ -300,27 +300,38 @@ static inline bool identified(struct rig *r)
 	return id.magic == HW_IDENTIFY_MAGIC;
 }
 
-/* Rings queue 0 without waiting: the server may ask before it would answer. */
-static inline void post_bell(struct rig *r)
+/* Stores to a register without waiting: the server may ask before it would answer. */
+static inline void post(const struct rig *r, uint64_t offset, uint32_t value)
 {
-	struct vfu_region_access bell = { hw_doorbell(0), 0, 4 };
-	uint8_t body[sizeof(bell) + 4];
+	struct vfu_region_access a = { offset, VFU_REGION_BAR0, 4 };
+	uint8_t body[sizeof(a) + 4];
 
-	memcpy(body, &bell, sizeof(bell));
-	memcpy(body + sizeof(bell), &r->tail, 4);
-	assert_true(send_command(r->fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body),
-				 NULL, 0));
+	memcpy(body, &a, sizeof(a));
+	memcpy(body + sizeof(a), &value, 4);
+	assert_true(send_command(r->fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body), NULL,
+				 0));
 }
 
-/* The completion that is n-th of a ring at `at`, which has 16 entries. */
+/* The place of the n-th completion of a ring at `at`, which has 16 entries. */
+static inline struct hw_cqe *place_of(const struct rig *r, uint32_t at, uint32_t n)
+{
+	return (struct hw_cqe *)(r->page + at) + n % 16;
+}
+
+static inline bool is_complete(const struct rig *r, uint32_t at, uint32_t n)
+{
+	return (__atomic_load_n(&place_of(r, at, n)->phase, __ATOMIC_ACQUIRE) & 1) ==
+	       ((n / 16 + 1) & 1);
+}
+
+/* That completion, once it is there. */
 static inline struct hw_cqe completion(const struct rig *r, uint32_t at, uint32_t n)
 {
-	struct hw_cqe *c = (struct hw_cqe *)(r->page + at) + n % 16;
 	int64_t until = clock_after(5000000000);
 
-	while ((__atomic_load_n(&c->phase, __ATOMIC_ACQUIRE) & 1) != ((n / 16 + 1) & 1))
+	while (!is_complete(r, at, n))
 		assert_true(clock_ns() < until);
-	return *c;
+	return *place_of(r, at, n);
 }
 
 /* A request of queue 0; its value. */

@@ -202,8 +202,14 @@ static void give_up(struct link *l)
 	l->why = "it does not answer";
 }
 
+/* Under lock: whether what is asked for `gone` is still wanted. */
+static bool is_wanted(const struct link *l, const atomic_bool *gone)
+{
+	return !l->is_hushed && !atomic_load(gone);
+}
+
 /* Under lock: until the question is answered. */
-static void await_answer(struct link *l)
+static void await_answer(struct link *l, const atomic_bool *gone)
 {
 	int64_t deadline = clock_after(ASK_NS);
 	struct timespec t = { .tv_sec = deadline / 1000000000,
@@ -212,7 +218,7 @@ static void await_answer(struct link *l)
 	bool is_command, can_read;
 	int64_t look;
 
-	while (!l->is_answered && !l->is_lost && !l->is_hushed && !l->is_taken_back) {
+	while (!l->is_answered && !l->is_lost && is_wanted(l, gone)) {
 		if (l->is_reading) {
 			if (pthread_cond_timedwait(&l->moved, &l->lock, &t) == ETIMEDOUT)
 				give_up(l);
@@ -238,18 +244,20 @@ static void await_answer(struct link *l)
 }
 
 int link_ask(struct link *l, uint16_t command, const struct vfu_dma_access *q,
-	     const void *data, size_t n_data, void *to, size_t n_to)
+	     const void *data, void *to, const atomic_bool *gone)
 {
 	struct vfu_header h = { .command = command,
-				.size = (uint32_t)(sizeof(h) + sizeof(*q) + n_data) };
+				.size = (uint32_t)(sizeof(h) + sizeof(*q)) };
 	struct iovec v[] = { { &h, sizeof(h) }, { (void *)(uintptr_t)q, sizeof(*q) },
-			     { (void *)(uintptr_t)data, n_data } };
+			     { (void *)(uintptr_t)data, q->count } };
 	bool sent, is_lost;
 	int error;
 
+	if (data)
+		h.size += (uint32_t)q->count;
 	pthread_mutex_lock(&l->ask_lock);
 	pthread_mutex_lock(&l->lock);
-	if (l->is_hushed) {
+	if (!is_wanted(l, gone)) {
 		pthread_mutex_unlock(&l->lock);
 		pthread_mutex_unlock(&l->ask_lock);
 		return ECANCELED;
@@ -257,18 +265,17 @@ int link_ask(struct link *l, uint16_t command, const struct vfu_dma_access *q,
 	h.id = ++l->id;
 	l->command = command;
 	l->to = to;
-	l->n_to = n_to;
-	l->iova = q->iova;
+	l->n_to = to ? q->count : 0;
 	l->is_asking = true;
-	l->is_answered = l->is_taken_back = false;
+	l->is_answered = false;
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_lock(&l->send_lock);
-	sent = !vfu_send(l->fd, v, n_data ? 3 : 2, NULL, 0, clock_after(l->d->limit_ns));
+	sent = !vfu_send(l->fd, v, data ? 3 : 2, NULL, 0, clock_after(l->d->limit_ns));
 	pthread_mutex_unlock(&l->send_lock);
 	pthread_mutex_lock(&l->lock);
 	if (!sent)
 		l->is_lost = true;
-	await_answer(l);
+	await_answer(l, gone);
 	error = l->is_answered ? l->error : l->is_lost ? EIO : ECANCELED;
 	l->n_given_up += !l->is_answered && !l->is_lost;
 	l->is_asking = false;
@@ -295,13 +302,10 @@ void link_hush(struct link *l, bool on)
 	pthread_mutex_unlock(&l->lock);
 }
 
-void link_take_back(struct link *l, uint64_t iova, uint64_t bytes)
+void link_look_again(struct link *l)
 {
 	pthread_mutex_lock(&l->lock);
-	if (l->is_asking && l->iova >= iova && l->iova - iova < bytes) {
-		l->is_taken_back = true;
-		pthread_cond_broadcast(&l->moved);
-	}
+	pthread_cond_broadcast(&l->moved);
 	pthread_mutex_unlock(&l->lock);
 }
 

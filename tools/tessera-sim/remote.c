@@ -45,7 +45,7 @@ struct remote {
 	struct remote *next, **link;
 	uint8_t *base;
 	uint64_t iova, bytes;
-	bool is_dying;			/* nothing is asked or sent */
+	atomic_bool is_dying;		/* nothing is asked or sent */
 };
 
 /* Something that others have the thread do: so often asked for, and so often done. */
@@ -75,53 +75,55 @@ static bool is_of(const struct remote *r, const uint8_t *page)
 	return page >= r->base && (uint64_t)(page - r->base) < r->bytes;
 }
 
-/* Where `page` of a shadow is for the client; false: it is of no range (any more). */
-static bool find_iova(struct remotes *a, const uint8_t *page, uint64_t *iova)
+/* The range that `page` is of, or NULL. It stays as long as this thread frees none; what is
+ * asked of one that is taken away meanwhile is cancelled. */
+static struct remote *find_range(struct remotes *a, const uint8_t *page)
 {
-	bool found = false;
+	struct remote *r;
 
 	pthread_mutex_lock(&a->lock);
-	for (struct remote *r = a->first; r && !found; r = r->next)
-		if (is_of(r, page) && !r->is_dying) {
-			*iova = r->iova + (uint64_t)(page - r->base);
-			found = true;
-		}
+	for (r = a->first; r && !is_of(r, page); r = r->next)
+		;
 	pthread_mutex_unlock(&a->lock);
-	return found;
+	return r;
+}
+
+static uint64_t iova_of(const struct remote *r, const uint8_t *at)
+{
+	return r->iova + (uint64_t)(at - r->base);
 }
 
 static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
 {
-	uint64_t iova, n, most = a->d->max_xfer;
+	struct remote *r = find_range(a, page);
+	uint64_t n, most = a->d->max_xfer;
 
 	memset(to, 0, PAGE);
-	if (!find_iova(a, page, &iova))
-		return;
-	for (uint64_t at = 0; at < PAGE; at += n) {
-		struct vfu_dma_access q = { iova + at, 0 };
+	for (uint64_t at = 0; r && at < PAGE; at += n) {
+		struct vfu_dma_access q = { iova_of(r, page + at), 0 };
 
 		n = q.count = PAGE - at < most ? PAGE - at : most;
 		/* A client that does not give what it mapped finds zeros read. */
-		if (link_ask(a->d->link, VFU_DMA_READ, &q, NULL, 0, to + at, n))
+		if (link_ask(a->d->link, VFU_DMA_READ, &q, NULL, to + at, &r->is_dying))
 			memset(to + at, 0, n);
 	}
 }
 
-static void send_range(struct remotes *a, uint64_t iova, const uint8_t *from, uint64_t bytes)
+static void send_range(struct remotes *a, struct remote *r, const uint8_t *from, uint64_t bytes)
 {
 	uint64_t n, most = a->d->max_xfer;
 
 	for (uint64_t at = 0; at < bytes; at += n) {
-		struct vfu_dma_access q = { iova + at, 0 };
+		struct vfu_dma_access q = { iova_of(r, from + at), 0 };
 		int error;
 
 		n = q.count = bytes - at < most ? bytes - at : most;
-		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, from + at, n, NULL, 0);
+		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, from + at, NULL, &r->is_dying);
 		/* It is gone; the device is being stopped. */
 		if (error && error != EIO && error != ECANCELED)
 			say("%u: client refused %llu bytes written at 0x%llx: %s",
-			    a->d->index, (unsigned long long)n,
-			    (unsigned long long)(iova + at), strerror(error));
+			    a->d->index, (unsigned long long)n, (unsigned long long)q.iova,
+			    strerror(error));
 	}
 }
 
@@ -138,7 +140,7 @@ static void protect(struct remotes *a, uint8_t *page, bool on)
 }
 
 /* Sends what changed of a page that is frozen, as runs. */
-static void send_page(struct remotes *a, const uint8_t *page, uint64_t iova)
+static void send_page(struct remotes *a, struct remote *r, const uint8_t *page)
 {
 	for (uint64_t at = 0, end; at < PAGE; at = end) {
 		while (at < PAGE && page[at] == a->before[at])
@@ -148,7 +150,7 @@ static void send_page(struct remotes *a, const uint8_t *page, uint64_t iova)
 						    PAGE - end < 8 ? PAGE - end : 8); end++)
 			;
 		if (end > at)
-			send_range(a, iova + at, page + at, end - at);
+			send_range(a, r, page + at, end - at);
 		else if (at < PAGE)
 			end = at + 1;
 		else
@@ -160,14 +162,15 @@ static void send_page(struct remotes *a, const uint8_t *page, uint64_t iova)
 static void flush(struct remotes *a)
 {
 	uint8_t *page = a->dirty;
-	uint64_t iova;
+	struct remote *r;
 
 	if (!page)
 		return;
 	a->dirty = NULL;
-	if (find_iova(a, page, &iova)) {
+	r = find_range(a, page);
+	if (r) {
 		protect(a, page, true);
-		send_page(a, page, iova);
+		send_page(a, r, page);
 	}
 	atomic_store(&a->far.is_unsent, false);
 }
@@ -494,12 +497,8 @@ struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, in
 
 void remote_abandon(struct remote *r)
 {
-	struct remotes *a = r->all;
-
-	pthread_mutex_lock(&a->lock);
-	r->is_dying = true;
-	pthread_mutex_unlock(&a->lock);
-	link_take_back(a->d->link, r->iova, r->bytes);
+	atomic_store(&r->is_dying, true);
+	link_look_again(r->all->d->link);
 }
 
 void remote_destroy(struct remote *r)

@@ -225,8 +225,7 @@ struct link {
 	unsigned n_kept, n_kept_fds;
 	size_t kept_bytes;
 	/* the one question */
-	bool is_asking, is_answered, is_taken_back;
-	uint64_t iova;			/* what it is about */
+	bool is_asking, is_answered;
 	unsigned n_given_up;		/* questions whose answers are yet to come */
 	uint16_t id, command;
 	int error;
@@ -246,12 +245,13 @@ bool link_reply(struct link *l, const struct message *m, struct reply *r, int er
 /* Nothing more is read: whoever waits for an answer waits no longer. `why` (NULL: the
  * client left) is kept if it is the first reason; it is not copied. */
 void link_lose(struct link *l, const char *why);
-/* Asks the client for memory, or to take what was written, and waits for its reply; from any
- * other thread than the session's. `to` gets n_to bytes behind the reply's first 16. */
+/* Asks the client about the q->count bytes at q->iova and waits for its reply: to take `data`, or
+ * to give them for `to`, of which the other is NULL. ECANCELED once *gone is true, at any time;
+ * link_look_again. From any other thread than the session's. */
 int link_ask(struct link *link, uint16_t command, const struct vfu_dma_access *q,
-	     const void *data, size_t n_data, void *to, size_t n_to);
-/* A question about [iova, iova + bytes) fails with ECANCELED. From the session's thread. */
-void link_take_back(struct link *l, uint64_t iova, uint64_t bytes);
+	     const void *data, void *to, const atomic_bool *gone);
+/* Has whoever waits for an answer look whether it is still wanted. */
+void link_look_again(struct link *l);
 /* While it is on every question fails with ECANCELED, those too that wait for an answer. From the
  * session's thread, around what stops the model; NULL is fine. */
 void link_hush(struct link *l, bool on);

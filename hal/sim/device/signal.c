@@ -52,32 +52,41 @@ void sim_set_far(struct sim_device *dev, struct sim_far *far)
 	atomic_store(&dev->far, far);
 }
 
-static struct sim_far *far_of(struct sim_device *dev)
+/* Memory that something was stored to and not sent; NULL: none. */
+static struct sim_far *unsent(struct sim_device *dev)
 {
-	return atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+
+	return far && atomic_load(&far->is_unsent) ? far : NULL;
+}
+
+/* Memory of which something is kept that may be old; NULL: none. */
+static struct sim_far *kept(struct sim_device *dev)
+{
+	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+
+	return far && atomic_load(&far->is_kept) ? far : NULL;
 }
 
 void sim_send(struct sim_device *dev)
 {
-	struct sim_far *far = far_of(dev);
+	struct sim_far *far = unsent(dev);
 
-	if (far && atomic_load(&far->is_unsent))
+	if (far)
 		far->send(far);
 }
 
 void sim_forget(struct sim_device *dev)
 {
-	struct sim_far *far = far_of(dev);
+	struct sim_far *far = kept(dev);
 
-	if (far && atomic_load(&far->is_kept))
+	if (far)
 		far->forget(far);
 }
 
 void sim_send_first(struct sim_device *dev)
 {
-	struct sim_far *far = far_of(dev);
-
-	if (!far || !atomic_load(&far->is_unsent))
+	if (!unsent(dev))
 		return;
 	pthread_mutex_unlock(&dev->lock);
 	sim_send(dev);
@@ -86,9 +95,7 @@ void sim_send_first(struct sim_device *dev)
 
 void sim_forget_first(struct sim_device *dev)
 {
-	struct sim_far *far = far_of(dev);
-
-	if (!far || !atomic_load(&far->is_kept))
+	if (!kept(dev))
 		return;
 	pthread_mutex_unlock(&dev->lock);
 	sim_forget(dev);

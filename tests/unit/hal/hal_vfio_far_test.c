@@ -73,18 +73,6 @@ static bool is_asked(int fd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* Without waiting for the reply. */
-static void post(const struct rig *r, uint64_t offset, uint32_t value)
-{
-	struct vfu_region_access a = { offset, VFU_REGION_BAR0, 4 };
-	uint8_t body[sizeof(a) + 4];
-
-	memcpy(body, &a, sizeof(a));
-	memcpy(body + sizeof(a), &value, 4);
-	assert_true(send_command(r->fd, VFU_REGION_WRITE, VFU_NO_REPLY, body, sizeof(body), NULL,
-				 0));
-}
-
 /* ---- a device that works on such memory; what tells of the work is in shared memory ---- */
 
 struct far {
@@ -128,19 +116,11 @@ static struct hw_sqe fill_far(uint64_t pattern)
 	return (struct hw_sqe){ .op = HW_FILL, .u.copy = { pattern, FAR_VA, FAR_BYTES } };
 }
 
-/* Whether the newest completion of a ring is there. */
-static bool has_completed(const struct rig *r, uint32_t at, uint32_t n)
-{
-	const struct hw_cqe *c = (const struct hw_cqe *)(r->page + at) + (n - 1) % 16;
-
-	return (__atomic_load_n(&c->phase, __ATOMIC_ACQUIRE) & 1) == (((n - 1) / 16 + 1) & 1);
-}
-
 typedef bool (*look_fn)(const struct far *f);
 
 static bool is_completed(const struct far *f)
 {
-	return has_completed(&f->r, 4096 + 1024, f->tail);
+	return is_complete(&f->r, 4096 + 1024, f->tail - 1);
 }
 
 static bool is_signalled(const struct far *f)
@@ -150,7 +130,7 @@ static bool is_signalled(const struct far *f)
 
 static bool is_answered(const struct far *f)
 {
-	return has_completed(&f->r, 4096, f->r.tail);
+	return is_complete(&f->r, 4096, f->r.tail - 1);
 }
 
 /* Record n is that of descriptor n. */
@@ -313,8 +293,7 @@ static void what_a_trace_tells_of_has_arrived(void **state)
 	take_down(&f.r);
 }
 
-/* A queue that is reset writes nothing more: its memory is somebody else's then. The reset waits
- * for the client, and the client may wait for a reply before it answers. */
+/* A queue that is reset writes nothing more: its memory is somebody else's then. */
 static void what_a_reset_queue_wrote_has_arrived(void **state)
 {
 	struct far f;
@@ -328,11 +307,6 @@ static void what_a_reset_queue_wrote_has_arrived(void **state)
 		((struct hw_sqe *)f.r.page)[f.r.tail++ % 16] = (struct hw_sqe){
 			.op = HW_QUEUE_RESET, .id = (uint16_t)f.queue };
 		post(&f.r, hw_doorbell(0), f.r.tail);
-		/* Time enough for the bell to be taken, which nothing tells of. */
-		for (unsigned k = 0; k < 200; k++)
-			assert_int_equal(read_at(f.r.fd, 0, HW_REG_STATUS, 4), HW_STATUS_READY);
-		assert_int_equal(map_at(f.r.fd, OTHER_IOVA, 4096, 0, -1), 0);
-		assert_int_equal(unmap_at(f.r.fd, OTHER_IOVA, 4096, 0), 0);
 		answer_question(f.r.fd, FAR_IOVA);
 		serve_until(&f, is_answered, always);
 		assert_true(is_completed(&f));
@@ -377,10 +351,10 @@ static void what_a_semaphore_tells_of_is_read(void **state)
 
 /* ---- clients that keep an answer back ---- */
 
-/* Has the device write, and takes its question: the first of `command`. */
-static void make_it_ask(struct far *f, uint16_t command)
+/* Has the device do it, and takes its question: the first of `command`. */
+static void make_it_ask(struct far *f, struct hw_sqe sqe, uint16_t command)
 {
-	put(f, fill_far(0x1111111111111111 * (f->tail % 9 + 1)));
+	put(f, sqe);
 	ring(f);
 	for (;;) {
 		hear_question(f->r.fd);
@@ -398,7 +372,7 @@ static void what_stops_a_device_takes_its_writes_back(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 9; i++) {
 		far_open(&f);
-		make_it_ask(&f, VFU_DMA_WRITE);
+		make_it_ask(&f, fill_far(1), VFU_DMA_WRITE);
 		if (i % 3 == 0)
 			assert_int_equal(ask(f.r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
 		else if (i % 3 == 1)
@@ -421,7 +395,7 @@ static void memory_that_goes_takes_its_questions_along(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
 		far_open(&f);
-		make_it_ask(&f, i % 2 ? VFU_DMA_WRITE : VFU_DMA_READ);
+		make_it_ask(&f, fill_far(1), i % 2 ? VFU_DMA_WRITE : VFU_DMA_READ);
 		assert_int_equal(unmap_at(f.r.fd, FAR_IOVA, FAR_BYTES, 0), 0);
 		c = completion(&f.r, 4096 + 1024, f.tail - 1);
 		assert_int_equal(c.status, HW_ST_MAP);
@@ -433,6 +407,57 @@ static void memory_that_goes_takes_its_questions_along(void **state)
 		put(&f, fill_far((f.tail + 1) * 0x0101010101010101));
 		ring(&f);
 		serve_until(&f, is_completed, is_filled);
+		take_down(&f.r);
+	}
+}
+
+/* A page of which little changes here and there goes by several questions. */
+static void memory_that_goes_takes_later_questions_along(void **state)
+{
+	struct hw_sqe d = { .op = HW_COPY, .u.copy = { NEAR_VA, FAR_VA, 1024 } };
+	struct far f;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		far_open(&f);
+		memset(f.r.page + 8192, 0, 1024);
+		for (unsigned at = 0; at < 1024; at += 64)
+			f.r.page[8192 + at] = 1;
+		make_it_ask(&f, d, VFU_DMA_WRITE);
+		for (unsigned k = 0; k < i; k++) {
+			answer_question(f.r.fd, FAR_IOVA);
+			hear_question(f.r.fd);
+		}
+		assert_int_equal(asked.h.command, VFU_DMA_WRITE);
+		assert_int_equal(unmap_at(f.r.fd, FAR_IOVA, FAR_BYTES, 0), 0);
+		completion(&f.r, 4096 + 1024, f.tail - 1);
+		assert_false(is_asked(f.r.fd, 20));
+		take_down(&f.r);
+	}
+}
+
+/* While a request waits for its answer, or a doorbell for an older one's. */
+static void memory_that_comes_waits_for_no_answer(void **state)
+{
+	struct far f;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		far_open(&f);
+		if (i) {
+			((struct hw_sqe *)f.r.page)[f.r.tail++ % 16] = (struct hw_sqe){
+				.op = HW_IDENTIFY, .u.admin = { FAR_IOVA, 0, 4096 } };
+			post(&f.r, hw_doorbell(0), f.r.tail);
+			for (hear_question(f.r.fd); asked.h.command != VFU_DMA_WRITE;
+			     hear_question(f.r.fd))
+				answer_question(f.r.fd, FAR_IOVA);
+		} else {
+			make_it_ask(&f, fill_far(1), VFU_DMA_WRITE);
+			ring(&f);
+		}
+		assert_int_equal(map_at(f.r.fd, OTHER_IOVA, 4096, 0, -1), 0);
+		answer_question(f.r.fd, FAR_IOVA);
+		serve_until(&f, i ? is_answered : is_completed, always);
 		take_down(&f.r);
 	}
 }
@@ -478,7 +503,7 @@ static void memory_without_a_descriptor_is_asked_for(void **state)
 				       { .fd = r.fd, .events = POLLIN } };
 
 		put_identify(&r);
-		post_bell(&r);
+		post(&r, hw_doorbell(0), r.tail);
 		while (!(p[0].revents & POLLIN)) {
 			assert_true(poll(p, 2, 5000) > 0);
 			if (p[0].revents)
@@ -503,7 +528,7 @@ static void a_client_that_dies_while_asked_frees_the_device(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		far_open(&f);
-		make_it_ask(&f, i % 2 ? VFU_DMA_WRITE : VFU_DMA_READ);
+		make_it_ask(&f, fill_far(1), i % 2 ? VFU_DMA_WRITE : VFU_DMA_READ);
 		take_down(&f.r);
 		is_served();
 	}
@@ -521,7 +546,9 @@ int main(void)
 		cmocka_unit_test(what_a_semaphore_tells_of_is_read),
 		cmocka_unit_test(what_stops_a_device_takes_its_writes_back),
 		cmocka_unit_test(memory_that_goes_takes_its_questions_along),
+		cmocka_unit_test(memory_that_goes_takes_later_questions_along),
 		cmocka_unit_test(memory_that_goes_waits_for_no_other),
+		cmocka_unit_test(memory_that_comes_waits_for_no_answer),
 		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
 	};
 

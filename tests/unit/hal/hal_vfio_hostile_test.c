@@ -284,7 +284,7 @@ static void memory_that_shrinks_cuts_its_client_off(void **state)
 		assert_int_equal(ftruncate(r.memory, 0), 0);
 		/* The rings are gone when the device looks. */
 		r.tail = 1;
-		post_bell(&r);
+		post(&r, hw_doorbell(0), r.tail);
 		is_cut_off(r.fd);
 		close(r.memory);
 		close(r.irq);
@@ -303,7 +303,7 @@ static void full_eventfd_does_not_hold_the_device(void **state)
 	assert_int_equal(write(r.irq, &most, 8), 8);
 	assert_int_equal(fcntl(r.irq, F_SETFL, 0), 0);
 	put_identify(&r);
-	post_bell(&r);
+	post(&r, hw_doorbell(0), r.tail);
 	/* The completion is there, so the interrupt is being raised. */
 	while (!__atomic_load_n(&((struct hw_cqe *)(r.page + 4096))->phase, __ATOMIC_ACQUIRE))
 		;
@@ -371,7 +371,7 @@ static int ask_for_memory(void)
 	assert_int_equal(map_at(r.fd, RIG_IOVA, 3 * 4096, 0, -1), 0);
 	bring_up(&r);
 	put_identify(&r);
-	post_bell(&r);
+	post(&r, hw_doorbell(0), r.tail);
 	p = (struct pollfd){ .fd = r.fd, .events = POLLIN };
 	assert_int_equal(poll(&p, 1, 5000), 1);
 	close(r.irq);
