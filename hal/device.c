@@ -293,13 +293,11 @@ void hal_device_close(struct hal_device *dev)
 /* Under every lock of the device: nothing is submitted, reaped or allocated meanwhile. */
 static int reset_locked(struct hal_device *dev, struct err *err)
 {
-	/* The bus keeps its DMA mappings; the context's map is new. */
+	/* What is mapped for DMA stays; the context is new. */
 	int code = dev->t->ops->reset(dev->t, err);
 
-	for (struct hal_host_chunk *c = dev->chunks; !code && c; c = c->next) {
-		dev->t->ops->host_unmap(dev->t, c->va, c->bytes, NULL);
-		code = dev->t->ops->host_map(dev->t, c->host, c->bytes, &c->va, err);
-	}
+	for (struct hal_host_chunk *c = dev->chunks; !code && c; c = c->next)
+		code = dev->t->ops->host_again(dev->t, c->va, c->bytes, err);
 	for (unsigned i = 0; !code && i < 2; i++)
 		code = hal_queue_reopen(dev->queues[i], err);
 	if (!code)

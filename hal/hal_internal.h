@@ -108,7 +108,7 @@ struct hal {
 /*
  * A range of host memory that is mapped for the device: pinned memory of the HAL's with a heap
  * over it, which stays until the device is closed, or the caller's own (hal_mem_map). Of
- * device.chunks, under device.lock. A reset maps all of them again, at the same va.
+ * device.chunks, under device.lock. A reset has the new context see all of them, at the same va.
  */
 struct hal_host_chunk {
 	struct hal_host_chunk *next;

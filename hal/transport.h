@@ -83,6 +83,9 @@ struct hal_transport_ops {
 			struct err *err);
 	int (*host_unmap)(struct hal_transport *t, uint64_t va, uint64_t bytes,
 			  struct err *err);
+	/* After `reset`, which took it out of the context: what is mapped is seen at va again. */
+	int (*host_again)(struct hal_transport *t, uint64_t va, uint64_t bytes,
+			  struct err *err);
 	/* Memory that host_map takes, *bytes rounded up to whole pages; *out is NULL where
 	 * any memory will do. NULL: it will. Back by host_free, unmapped. */
 	int (*host_pages)(struct hal_transport *t, uint64_t *bytes, void **out,

@@ -68,7 +68,7 @@ struct vfio_area {
 struct vfio_space {
 	struct vfio_range range[VFIO_MAX_RANGES];	/* ascending */
 	unsigned n_ranges;
-	struct vfio_area *areas, last;	/* last: what was dropped last; bytes 0: nothing */
+	struct vfio_area *areas;
 };
 
 struct vfio;
@@ -171,9 +171,8 @@ uint64_t vfio_bare_address(struct vfio *v, uint64_t iova, uint64_t offset, uint6
 
 /* ---- vfio_space.c ---- */
 
-/* A free place of `bytes`, congruent to `host` in large pages where that is large; what was
- * dropped just now gets its place again, for who maps anew after a reset and holds
- * addresses. RESOURCE_EXHAUSTED. `area` becomes the space's. */
+/* A free place of `bytes`, congruent to `host` in large pages where that is large.
+ * RESOURCE_EXHAUSTED. `area` becomes the space's. */
 int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes,
 		    uint64_t host, struct err *err);
 /* The area that starts at iova, the caller's again; NULL: none. */

@@ -51,13 +51,10 @@ static bool fit(struct vfio_space *s, uint64_t at, uint64_t last, uint64_t bytes
 int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes,
 		    uint64_t host, struct err *err)
 {
-	const struct vfio_area *last = &s->last;
 	struct vfio_area **link;
 	bool found = false;
 	uint64_t at;
 
-	if (last->bytes == bytes && last->host == host)
-		found = fit(s, last->iova, last->iova + (bytes - 1), bytes, host, &link, &at);
 	for (unsigned i = 0; !found && i < s->n_ranges && bytes <= LIMIT; i++)
 		found = fit(s, align(s->range[i].first, bytes, host), s->range[i].last, bytes,
 			    host, &link, &at);
@@ -77,9 +74,7 @@ struct vfio_area *vfio_space_drop(struct vfio_space *s, uint64_t iova)
 	while (*link && (*link)->iova != iova)
 		link = &(*link)->next;
 	area = *link;
-	if (area) {
+	if (area)
 		*link = area->next;
-		s->last = *area;
-	}
 	return area;
 }

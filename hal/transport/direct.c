@@ -487,30 +487,38 @@ static void unmap_pieces(struct direct *d, uint64_t va, uint64_t bytes)
 	}
 }
 
-static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
-		    struct err *err)
+/* All of it, or nothing. */
+static int host_again(struct hal_transport *t, uint64_t va, uint64_t bytes, struct err *err)
 {
 	struct direct *d = direct_of(t);
 	struct hw_map map;
-	uint64_t at = 0, iova;
-	int code = d->bus->ops->dma_map(d->bus, host, bytes, &iova, err);
+	uint64_t at = 0;
+	int code = 0;
 
-	if (code)
-		return code;
 	while (!code && at < bytes) {
-		map = piece_at(d, iova, bytes, at);
+		map = piece_at(d, va, bytes, at);
 		code = request(d, (struct hw_sqe){ .op = HW_MAP, .id = d->ctx }, &map,
 			       sizeof(map), NULL, err);
 		if (!code)
 			at += map.bytes;
 	}
-	if (code) {
-		unmap_pieces(d, iova, at);
-		d->bus->ops->dma_unmap(d->bus, iova, NULL);
+	if (code)
+		unmap_pieces(d, va, at);
+	return code;
+}
+
+static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
+		    struct err *err)
+{
+	struct direct *d = direct_of(t);
+	int code = d->bus->ops->dma_map(d->bus, host, bytes, va, err);
+
+	if (code)
 		return code;
-	}
-	*va = iova;
-	return 0;
+	code = host_again(t, *va, bytes, err);
+	if (code)
+		d->bus->ops->dma_unmap(d->bus, *va, NULL);
+	return code;
 }
 
 static int host_unmap(struct hal_transport *t, uint64_t va, uint64_t bytes,
@@ -661,6 +669,7 @@ static void program_destroy(struct hal_transport *t, uint32_t id)
 const struct hal_transport_ops hal_transport_direct = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.reg = reg, .hbm = hbm, .discard = discard, .host_map = host_map, .host_unmap = host_unmap,
+	.host_again = host_again,
 	.host_pages = host_pages, .host_free = host_free,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .wake = wake,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,

@@ -329,6 +329,23 @@ static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_
 	return 0;
 }
 
+/* Memory stays pinned over resets, and the context that came for the lost one has no map. */
+static int host_again(struct hal_transport *t, uint64_t va, uint64_t bytes, struct err *err)
+{
+	struct accel *a = accel_of(t);
+	struct pin *p;
+	int sysno;
+
+	pthread_mutex_lock(&a->lock);
+	for (p = a->pins; p && p->va != va; p = p->next)
+		;
+	sysno = p ? accel_map(a->fd, a->ctx, p->handle, va) : ENOENT;
+	if (!sysno)
+		p->generation = a->generation;
+	pthread_mutex_unlock(&a->lock);
+	return sysno ? report_unmapped(a, bytes, sysno, err) : 0;
+}
+
 static struct pin *take_pin(struct accel *a, uint64_t va)
 {
 	struct pin **link = &a->pins, *p;
@@ -643,6 +660,7 @@ const struct hal_transport_ops hal_transport_ioctl = {
 	.open = open_device, .close = close_device, .reset = reset, .alive = is_alive,
 	.hbm_take = hbm_take, .hbm_give = hbm_give, .hbm_show = hbm_show, .hbm_room = hbm_room,
 	.hbm_holders = hbm_holders, .host_map = host_map, .host_unmap = host_unmap,
+	.host_again = host_again,
 	.ring_create = ring_create, .ring_destroy = ring_destroy, .ring = ring, .wake = wake,
 	.reap = reap, .ring_reset = ring_reset, .program_create = program_create,
 	.program_destroy = program_destroy, .trace_start = trace_start, .trace_stop = trace_stop,
