@@ -102,6 +102,9 @@ void sim_dma_stop(struct sim_device *dev, uint64_t iova);
 struct sim_far {
 	atomic_bool is_unsent;	/* something that was stored may not be there yet */
 	atomic_bool is_kept;	/* something that is read may be older than what is there */
+	/* How often something could not be read (zeros were) or sent. Work fails during which it
+	 * grows, and the next has `forget` called first unless that was since. */
+	atomic_uint n_failed, n_forgotten;
 	void (*send)(struct sim_far *far);	/* returns when what was stored is there */
 	void (*forget)(struct sim_far *far);	/* what is read next is what is there then */
 };

@@ -345,6 +345,10 @@ void sim_irq(struct sim_device *dev, uint32_t vector);
 void sim_send(struct sim_device *dev);
 /* After the host, or another chip, told of theirs: what is read next is at least as new. */
 void sim_forget(struct sim_device *dev);
+/* How often such memory was not reached: what read it since this was less may have read zeros. */
+unsigned sim_far_failures(struct sim_device *dev);
+/* Whether such zeros may be read still. */
+bool sim_far_is_bad(struct sim_device *dev);
 /* Both with the lock, which is released meanwhile. */
 void sim_send_first(struct sim_device *dev);
 void sim_forget_first(struct sim_device *dev);

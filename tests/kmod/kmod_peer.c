@@ -515,9 +515,9 @@ void peers_that_are_reset_together_come_back(void)
 
 		while (t[i]->n < n + 4 && now_ns() < end)
 			usleep(1000);
-		CHECK(t[i]->n >= n + 4);
 		t[i]->stop = true;
 		SAME(end_of(users[i], 20 * SECOND), 0);
+		CHECK(t[i]->n >= n + 4);
 		printf("# %u submissions were right, %u failed, %u times begun anew\n", t[i]->n,
 		       t[i]->n_failed, t[i]->n_recovered);
 		CHECK(t[i]->n_recovered);

@@ -93,20 +93,24 @@ static uint64_t iova_of(const struct remote *r, const uint8_t *at)
 	return r->iova + (uint64_t)(at - r->base);
 }
 
+/* What the client does not give is zeros, and whoever reads them fails. */
 static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
 {
 	struct remote *r = find_range(a, page);
 	uint64_t n, most = a->d->max_xfer;
+	bool failed = !r;
 
-	memset(to, 0, PAGE);
 	for (uint64_t at = 0; r && at < PAGE; at += n) {
 		struct vfu_dma_access q = { iova_of(r, page + at), 0 };
 
 		n = q.count = PAGE - at < most ? PAGE - at : most;
-		/* A client that does not give what it mapped finds zeros read. */
-		if (link_ask(a->d->link, VFU_DMA_READ, &q, NULL, to + at, &r->is_dying))
-			memset(to + at, 0, n);
+		failed = link_ask(a->d->link, VFU_DMA_READ, &q, NULL, to + at, &r->is_dying);
+		if (failed)
+			break;
 	}
+	if (failed)
+		memset(to, 0, PAGE);
+	atomic_fetch_add(&a->far.n_failed, failed);
 }
 
 static void send_range(struct remotes *a, struct remote *r, const uint8_t *from, uint64_t bytes)
@@ -119,6 +123,7 @@ static void send_range(struct remotes *a, struct remote *r, const uint8_t *from,
 
 		n = q.count = bytes - at < most ? bytes - at : most;
 		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, from + at, NULL, &r->is_dying);
+		atomic_fetch_add(&a->far.n_failed, !!error);
 		/* It is gone; the device is being stopped. */
 		if (error && error != EIO && error != ECANCELED)
 			say("%u: client refused %llu bytes written at 0x%llx: %s",
@@ -182,6 +187,7 @@ static void drop_all(struct remotes *a)
 		madvise(a->pages[i], PAGE, MADV_DONTNEED);
 	a->n_pages = 0;
 	atomic_store(&a->far.is_kept, false);
+	atomic_store(&a->far.n_forgotten, atomic_load(&a->far.n_failed));
 }
 
 static void give_missing(struct remotes *a, uint8_t *page)
@@ -193,8 +199,8 @@ static void give_missing(struct remotes *a, uint8_t *page)
 
 	if (a->n_pages == MAX_PAGES)
 		drop_all(a);
-	fetch(a, page, content);
 	atomic_store(&a->far.is_kept, true);
+	fetch(a, page, content);
 	if (!ioctl(a->uffd, UFFDIO_COPY, &c)) {
 		a->pages[a->n_pages++] = page;
 	} else if (errno == EEXIST) {

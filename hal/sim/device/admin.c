@@ -532,17 +532,21 @@ void sim_admin_ring(struct sim_device *dev, uint32_t tail)
 		const uint8_t *p = sim_iova(dev, NULL, dev->asq + at * sizeof(struct hw_sqe),
 					    sizeof(struct hw_sqe), false);
 		struct sim_lies lies = dev->lies;
+		unsigned n_failed = sim_far_failures(dev);
 		struct hw_sqe sqe;
 		int status;
 
 		dev->admin_head++;
-		if (!p) {
+		if (p)
+			sim_sqe_read(p, &sqe);
+		if (!p || sim_far_failures(dev) != n_failed) {
 			sim_die(dev, HW_FATAL_RINGS);
 			break;
 		}
-		sim_sqe_read(p, &sqe);
 		status = request(dev, &sqe, &value, &detail);
 		sim_send_first(dev);
+		if (sim_far_failures(dev) != n_failed)
+			status = HW_ST_MAP;
 		answer_with(dev, &lies, &sqe, status, value, detail);
 	}
 	pthread_mutex_unlock(&dev->lock);

@@ -64,6 +64,7 @@ static void complete(struct sim_device *dev, struct sim_queue *q, unsigned statu
 static bool fetch(struct sim_device *dev, struct sim_queue *q)
 {
 	uint32_t at = q->head & (q->info.n_entries - 1);
+	unsigned n_failed = sim_far_failures(dev);
 	const uint8_t *p;
 
 	if (q->has_sqe)
@@ -71,10 +72,10 @@ static bool fetch(struct sim_device *dev, struct sim_queue *q)
 	if (q->head == q->tail)
 		return false;
 	p = sim_iova(dev, NULL, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false);
-	q->is_lost = !p;
 	if (p)
 		sim_sqe_read(p, &q->sqe);
-	else
+	q->is_lost = !p || sim_far_failures(dev) != n_failed;
+	if (q->is_lost)
 		q->sqe = (struct hw_sqe){ 0 };
 	q->has_sqe = true;
 	return true;
@@ -678,6 +679,7 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 {
 	struct hw_fault f = fault_of(dev, q);
 	bool was_parked = q->is_parked;
+	unsigned n_failed;
 	uint64_t ns;
 	int status;
 
@@ -685,12 +687,20 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 		begin_again(dev, e, q);
 	else
 		begin(dev, e, q);
+	n_failed = sim_far_failures(dev);
 	/* Whoever raised its semaphore has stored something before. */
-	if (q->sqe.flags & HW_WAIT)
+	if (q->sqe.flags & HW_WAIT || sim_far_is_bad(dev))
 		sim_forget_first(dev);
 	status = was_parked ? work(dev, e, &f, true) : run_descriptor(dev, e, &f);
 	/* A run that ended badly has stored something, too, and does not later. */
 	sim_send_first(dev);
+	/* It may have read zeros, or what it stored is lost. */
+	if (sim_far_failures(dev) != n_failed) {
+		if (status == SIM_PARKED)
+			e->stop_status = HW_ST_MAP;
+		else if (!status)
+			status = sim_fail(&f, HW_ST_MAP, 0, 0, false);
+	}
 	if (status == SIM_PARKED) {
 		struct sim_parked *k = q->parked;
 		int64_t waited = sim_turn_waited(&e->turn);

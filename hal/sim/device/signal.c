@@ -84,6 +84,20 @@ void sim_forget(struct sim_device *dev)
 		far->forget(far);
 }
 
+unsigned sim_far_failures(struct sim_device *dev)
+{
+	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+
+	return far ? atomic_load(&far->n_failed) : 0;
+}
+
+bool sim_far_is_bad(struct sim_device *dev)
+{
+	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+
+	return far && atomic_load(&far->n_failed) != atomic_load(&far->n_forgotten);
+}
+
 void sim_send_first(struct sim_device *dev)
 {
 	if (!unsent(dev))

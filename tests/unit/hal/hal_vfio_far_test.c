@@ -386,6 +386,101 @@ static void what_stops_a_device_takes_its_writes_back(void **state)
 	}
 }
 
+static struct hw_sqe copy_from_far(void)
+{
+	return (struct hw_sqe){ .op = HW_COPY, .u.copy = { FAR_VA, NEAR_VA, 1024 } };
+}
+
+/* A copy that was not given what it read must not be told of as if it had been. */
+static void what_stops_a_device_lets_no_read_end_well(void **state)
+{
+	uint32_t none = 0;
+	struct far f;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		far_open(&f);
+		make_it_ask(&f, copy_from_far(), VFU_DMA_READ);
+		if (i % 3 == 0)
+			assert_int_equal(ask(f.r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
+		else if (i % 3 == 1)
+			write32(f.r.fd, 0, HW_REG_CTRL, none);
+		else
+			assert_int_equal(write_at(f.r.fd, VFU_REGION_CONFIG, 4, &none, 2), 0);
+		if (is_complete(&f.r, 4096 + 1024, 0))
+			assert_int_not_equal(place_of(&f.r, 4096 + 1024, 0)->status, 0);
+		answer_question(f.r.fd, FAR_IOVA);
+		take_down(&f.r);
+		is_served();
+	}
+}
+
+static void refuse_question(int fd)
+{
+	struct vfu_header h = asked.h;
+
+	h.flags = VFU_IS_REPLY | VFU_ERROR;
+	h.error = EFAULT;
+	h.size = sizeof(h);
+	assert_true(send_raw(fd, &h, sizeof(h), NULL, 0));
+}
+
+/* Descriptors and what a request is about. */
+static void what_a_client_refuses_is_not_done(void **state)
+{
+	struct hw_queue queue = { .sq_iova = FAR_IOVA, .cq_iova = RIG_IOVA + 4096 + 2048,
+				  .n_entries = 16, .cls = HW_CLASS_DMA, .vector = HW_NO_VECTOR };
+	struct hw_cqe c;
+	struct far f;
+
+	(void)state;
+	far_open(&f);
+	((struct hw_sqe *)f.r.page)[f.r.tail++ % 16] = (struct hw_sqe){
+		.op = HW_MAP, .id = f.ctx, .u.admin = { FAR_IOVA, 0, 4096 } };
+	post(&f.r, hw_doorbell(0), f.r.tail);
+	hear_question(f.r.fd);
+	refuse_question(f.r.fd);
+	c = completion(&f.r, 4096, f.r.tail - 1);
+	assert_int_equal(c.status, HW_ST_MAP);
+	queue.ctx = f.ctx;
+	f.queue = (unsigned)request(&f.r, HW_QUEUE_CREATE, 0, &queue, sizeof(queue));
+	f.tail = 1;
+	ring(&f);
+	hear_question(f.r.fd);
+	refuse_question(f.r.fd);
+	c = completion(&f.r, 4096 + 2048, 0);
+	assert_int_equal(c.status, HW_ST_MAP);
+	take_down(&f.r);
+}
+
+static void what_a_client_refuses_fails(void **state)
+{
+	struct hw_cqe c;
+	struct far f;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		far_open(&f);
+		make_it_ask(&f, i ? fill_far(1) : copy_from_far(),
+			    i ? VFU_DMA_WRITE : VFU_DMA_READ);
+		refuse_question(f.r.fd);
+		/* The rest of the pages. */
+		serve_until(&f, is_completed, always);
+		c = completion(&f.r, 4096 + 1024, 0);
+		assert_int_equal(c.status, HW_ST_MAP);
+		/* Nothing is left of what was not given. */
+		request(&f.r, HW_QUEUE_RESET, (uint16_t)f.queue, NULL, 0);
+		memset(far_memory, 0x5a, sizeof(far_memory));
+		put(&f, copy_from_far());
+		ring(&f);
+		serve_until(&f, is_completed, always);
+		c = completion(&f.r, 4096 + 1024, f.tail - 1);
+		assert_int_equal(c.status, 0);
+		assert_memory_equal(f.r.page + 8192, far_memory, 1024);
+		take_down(&f.r);
+	}
+}
+
 /* As a monitor does that holds its lock until the mapping is gone. */
 static void memory_that_goes_takes_its_questions_along(void **state)
 {
@@ -545,6 +640,9 @@ int main(void)
 		cmocka_unit_test(what_a_reset_queue_wrote_has_arrived),
 		cmocka_unit_test(what_a_semaphore_tells_of_is_read),
 		cmocka_unit_test(what_stops_a_device_takes_its_writes_back),
+		cmocka_unit_test(what_stops_a_device_lets_no_read_end_well),
+		cmocka_unit_test(what_a_client_refuses_is_not_done),
+		cmocka_unit_test(what_a_client_refuses_fails),
 		cmocka_unit_test(memory_that_goes_takes_its_questions_along),
 		cmocka_unit_test(memory_that_goes_takes_later_questions_along),
 		cmocka_unit_test(memory_that_goes_waits_for_no_other),
