@@ -494,14 +494,37 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
+/* Rows of a block, line by line; the task's index is its first feature. */
+static void finish_rows(const struct sim_product_task *t, void *scratch, uint8_t *sums,
+			unsigned row, unsigned rows)
+{
+	const struct conv_plan *p = t->plan;
+	size_t bytes = (size_t)t->cols * p->mm.acc_bytes;
+	int64_t at = t->row0 + row, index[ISA_MAX_RANK];
+
+	for (unsigned n; rows; rows -= n, at += n, sums += n * bytes) {
+		int64_t rest = divide(at, p->line, &index[p->body_rank - 2]);
+		int64_t left = p->line - index[p->body_rank - 2];
+
+		n = left < rows ? (unsigned)left : rows;
+		for (unsigned d = p->body_rank - 2; d-- > 0;)
+			rest = divide(rest, p->body_dim[d], &index[d]);
+		index[p->body_rank - 1] = t->index[0];
+		for (unsigned d = p->body_rank; d < ISA_MAX_RANK; d++)
+			index[d] = 0;
+		sim_product_finish(t, scratch, sums, n, index);
+	}
+}
+
 static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, void *scratch)
 {
 	const struct conv_plan *p = j->plan;
 	int64_t a_group = (p->o_group + p->nb - 1) / p->nb, group = n / a_group;
 	int64_t o0 = n % a_group * p->nb, first_line, lines, part0 = 0, width = p->line;
+	int64_t first_feature = group * p->o_group + o0;
 	struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
-				      .b = j->b };
-	int64_t index[ISA_MAX_RANK];
+				      .b = j->b, .job = j, .finish = finish_rows,
+				      .index = &first_feature };
 
 	if (p->parts > 1) {
 		first_line = m / p->parts;
@@ -520,23 +543,9 @@ static void run_block(const struct sim_product_job *j, int64_t m, int64_t n, voi
 	t.row0 = first_line * p->line + part0;
 	t.rows = (unsigned)(lines * width);
 	t.cols = (unsigned)(p->o_group - o0 < p->nb ? p->o_group - o0 : p->nb);
-	t.b += (group * p->o_group + o0) * p->rhs.stride[0];
-	if (!t.rows)
-		return;
-	sim_product_sum(&t, scratch);
-	for (int64_t l = 0; l < lines; l++) {
-		int64_t rest = first_line + l;
-
-		memset(index, 0, sizeof(index));
-		for (unsigned d = p->body_rank - 2; d-- > 0;) {
-			index[d] = rest % p->body_dim[d];
-			rest /= p->body_dim[d];
-		}
-		index[p->body_rank - 2] = part0;
-		index[p->body_rank - 1] = group * p->o_group + o0;
-		sim_product_finish(&t, scratch, (unsigned)(l * width), (unsigned)width, index,
-				   j->in, j->out);
-	}
+	t.b += first_feature * p->rhs.stride[0];
+	if (t.rows)
+		sim_product_run(&t, scratch);
 }
 
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)

@@ -11,7 +11,15 @@ struct mm_plan {
 	int64_t dim[ISA_MAX_RANK];
 	int64_t am, ak, bn, bk;		/* byte strides */
 	int64_t m_blocks, n_blocks, mb, nb, batches;
+	int64_t phase;		/* b's panels are shared, of this many columns at a time; or 0 */
+	int64_t piece;		/* and packed in pieces of so many */
 	uint64_t ns, ops;
+};
+
+/* A plan running; where b's panels are shared, what all lanes are at. */
+struct mm_job {
+	struct sim_product_job j;
+	int64_t batch, n0, n;
 };
 
 /* n elements `step` bytes apart, side by side: in place if they are. */
@@ -77,16 +85,19 @@ static int64_t blocks(int64_t n, int64_t most, int64_t line, int64_t *size)
 	return (n + *size - 1) / *size;
 }
 
-/* Blocks of one product. It is cut so that every lane has some of it, at the longer side,
- * for every block packs its own panels. */
+/* More tasks of long work, of which a lane that others disturb then does fewer. */
+static int64_t tasks_of(uint64_t ns, int64_t lanes)
+{
+	return lanes * (ns <= 300000 ? 1 : ns < 3000000 ? 2 : 4);
+}
+
+/* Blocks of one product, each of which packs its own panels. It is cut so that every lane has
+ * some of it, at the longer side. */
 static void cut(const struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], mr = p->mm.panels.kernel.mr;
-	int64_t lanes = load->cpu->lanes, wanted = lanes, tasks;
+	int64_t lanes = load->cpu->lanes, wanted = tasks_of(p->ns, lanes), tasks;
 
-	/* More of long ones, of which a lane that others disturb then does fewer. */
-	if (p->ns > 300000)
-		wanted *= p->ns < 3000000 ? 2 : 4;
 	p->m_blocks = blocks(m, p->mm.most_rows, mr, &p->mb);
 	p->n_blocks = blocks(n, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
 	for (;;) {
@@ -104,6 +115,52 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 		else
 			p->n_blocks = blocks(n, p->nb / 2, SIM_PRODUCT_LINE, &p->nb);
 	}
+}
+
+#define SHARED_BYTES ((size_t)32 << 20)	/* most of b's panels that are shared at a time */
+#define SHARED_NS 100000u	/* a product of less is not worth two meetings of the lanes */
+#define FEW_ROWS 48
+
+/* Whether b is packed once for all lanes, which then take rows: if each has some, and the
+ * product is large. */
+static bool share(struct sim_load *load, struct mm_plan *p)
+{
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], lanes = load->cpu->lanes;
+	int64_t step = p->mm.panels.kernel.row_step, tasks, most;
+	uint64_t ns = p->batches ? p->ns / (uint64_t)p->batches : 0;
+	size_t line;
+
+	if (!p->mm.k || !m || !n || ns < SHARED_NS || p->batches >= tasks_of(p->ns, lanes))
+		return false;
+	line = sim_product_packed(&p->mm, SIM_PRODUCT_LINE);
+	if (line > SHARED_BYTES / (SIM_PRODUCT_NB / SIM_PRODUCT_LINE))
+		return false;
+	tasks = (m + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	most = tasks_of(ns, lanes);
+	tasks = tasks < most ? most : tasks < 4 * lanes ? (tasks + lanes - 1) / lanes * lanes :
+							  tasks;
+	if (m < FEW_ROWS * lanes)
+		return false;
+	if (tasks > m / FEW_ROWS)
+		tasks = m / FEW_ROWS / lanes * lanes;
+	step = step < 4 ? 4 : step;
+	p->m_blocks = blocks(m, (m + tasks - 1) / tasks + step - 1, step, &p->mb);
+	if (p->mb > SIM_PRODUCT_MB)
+		p->m_blocks = blocks(m, SIM_PRODUCT_MB, step, &p->mb);
+	most = (int64_t)(SHARED_BYTES / line) * SIM_PRODUCT_LINE;
+	blocks(n, most, SIM_PRODUCT_NB, &p->phase);
+	if (n <= most)
+		p->phase = n;
+	p->n_blocks = blocks(p->phase, SIM_PRODUCT_NB, SIM_PRODUCT_LINE, &p->nb);
+	if (p->n_blocks > 1)
+		sim_product_keep_a(load, &p->mm);
+	p->piece = p->nb;
+	while (p->piece > SIM_PRODUCT_LINE &&
+	       p->n_blocks * p->mm.panels_k * (p->nb / p->piece) < 4 * lanes)
+		p->piece = (p->piece / 2 + SIM_PRODUCT_LINE - 1) / SIM_PRODUCT_LINE *
+			   SIM_PRODUCT_LINE;
+	sim_need_shared(load, sim_product_packed(&p->mm, p->phase));
+	return true;
 }
 
 static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const void **plan)
@@ -169,55 +226,175 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 		p->batches *= body->dim[d];
 	p->ns = sim_product_ns(&p->mm, work);
 	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
-	cut(load, p);
+	if (!share(load, p))
+		cut(load, p);
 	*plan = p;
 	return 0;
 }
 
+static void finish_rows(const struct sim_product_task *t, void *scratch, uint8_t *sums,
+			unsigned row, unsigned rows)
+{
+	int64_t at[ISA_MAX_RANK];
+
+	memcpy(at, t->index, sizeof(at));
+	at[t->mm->rank - 2] += row;
+	sim_product_finish(t, scratch, sums, rows, at);
+}
+
+/* Moves a task to a batch; index is the coordinates of its first point there. */
+static void find_batch(const struct mm_plan *p, int64_t batch, struct sim_product_task *t,
+		       int64_t *index)
+{
+	for (unsigned d = p->rank - 2; d-- > 0;) {
+		index[d] = batch % p->dim[d];
+		batch /= p->dim[d];
+		t->a += index[d] * p->a.stride[d];
+		t->b += index[d] * p->b.stride[d];
+	}
+}
+
+/* If the sums are a single panel's, and lie in the output as a kernel leaves them, it writes
+ * them there. */
+static void go_direct(struct sim_product_task *t, const int64_t *index)
+{
+	const struct sim_product *mm = t->mm;
+	const struct sim_ref *out = &mm->out[0];
+	int64_t bytes = mm->acc_bytes, down = out->stride[mm->rank - 2];
+
+	if (!mm->is_direct || mm->panels_k != 1 ||
+	    (t->cols > 1 && out->stride[mm->rank - 1] != bytes) ||
+	    (t->rows > 1 && (down < bytes || down % bytes || down / bytes > UINT32_MAX)))
+		return;
+	t->direct = t->job->out[0];
+	for (unsigned d = 0; d < mm->rank; d++)
+		t->direct += index[d] * out->stride[d];
+	t->pitch = t->rows > 1 ? (unsigned)(down / bytes) : t->cols;
+}
+
+static void run_task(struct sim_product_task *t, int64_t *index, void *scratch)
+{
+	const struct mm_plan *p = t->plan;
+
+	t->a += index[p->rank - 2] * p->am;
+	t->b += index[p->rank - 1] * p->bn;
+	t->index = index;
+	go_direct(t, index);
+	sim_product_run(t, scratch);
+}
+
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
-	const struct sim_product_job *j = arg;
-	const struct mm_plan *p = j->plan;
-	void *scratch = sim_scratch(j->run, lane);
+	const struct mm_job *job = arg;
+	const struct mm_plan *p = job->j.plan;
 
-	for (uint64_t i = begin; i < end && !sim_stopped(j->run); i++) {
+	for (uint64_t i = begin; i < end && !sim_stopped(job->j.run); i++) {
 		int64_t n0 = (int64_t)(i % (uint64_t)p->n_blocks) * p->nb;
 		int64_t rest = (int64_t)(i / (uint64_t)p->n_blocks);
 		int64_t m0 = rest % p->m_blocks * p->mb;
 		int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1];
-		struct sim_product_task t = { .mm = &p->mm, .run = j->run, .plan = p, .a = j->a,
-					      .b = j->b };
 		int64_t index[ISA_MAX_RANK] = { 0 };
+		struct sim_product_task t = { .mm = &p->mm, .run = job->j.run, .plan = p,
+			.job = &job->j, .a = job->j.a, .b = job->j.b, .finish = finish_rows,
+			.rows = (unsigned)(m - m0 < p->mb ? m - m0 : p->mb),
+			.cols = (unsigned)(n - n0 < p->nb ? n - n0 : p->nb) };
 
-		rest /= p->m_blocks;
-		for (unsigned d = p->rank - 2; d-- > 0;) {
-			index[d] = rest % p->dim[d];
-			rest /= p->dim[d];
-			t.a += index[d] * p->a.stride[d];
-			t.b += index[d] * p->b.stride[d];
-		}
-		t.a += m0 * p->am;
-		t.b += n0 * p->bn;
-		t.rows = (unsigned)(m - m0 < p->mb ? m - m0 : p->mb);
-		t.cols = (unsigned)(n - n0 < p->nb ? n - n0 : p->nb);
+		find_batch(p, rest / p->m_blocks, &t, index);
 		index[p->rank - 2] = m0;
 		index[p->rank - 1] = n0;
-		sim_product_sum(&t, scratch);
-		sim_product_finish(&t, scratch, 0, t.rows, index, j->in, j->out);
+		run_task(&t, index, sim_scratch(job->j.run, lane));
+	}
+}
+
+/* ---- b's panels for all lanes ---- */
+
+/* A task of some rows and the block at column n0 of a phase. */
+static struct sim_product_task shared_task(const struct mm_job *job, int64_t n0, int64_t *index)
+{
+	const struct mm_plan *p = job->j.plan;
+	struct sim_product_task t = { .mm = &p->mm, .run = job->j.run, .plan = p,
+		.job = &job->j, .a = job->j.a, .b = job->j.b, .finish = finish_rows,
+		.cols = (unsigned)(job->n - n0 < p->nb ? job->n - n0 : p->nb),
+		.packed = (const uint8_t *)job->j.run->shared + sim_product_packed(&p->mm, n0) };
+
+	find_batch(p, job->batch, &t, index);
+	index[p->rank - 1] = job->n0 + n0;
+	return t;
+}
+
+static void pack_pieces(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct mm_job *job = arg;
+	const struct mm_plan *p = job->j.plan;
+	uint64_t pieces = (uint64_t)((p->nb + p->piece - 1) / p->piece);
+
+	for (uint64_t i = begin; i < end && !sim_stopped(job->j.run); i++) {
+		unsigned first = (unsigned)(i % pieces) * (unsigned)p->piece;
+		uint64_t rest = i / pieces;
+		int64_t at = (int64_t)(rest % (uint64_t)p->mm.panels_k);
+		int64_t index[ISA_MAX_RANK] = { 0 };
+		int64_t n0 = (int64_t)(rest / (uint64_t)p->mm.panels_k) * p->nb;
+		struct sim_product_task t = shared_task(job, n0, index);
+
+		t.b += index[p->rank - 1] * p->bn;
+		if (first < t.cols)
+			sim_product_pack(&t, sim_scratch(job->j.run, lane), at, first,
+					 t.cols - first < p->piece ? t.cols - first :
+					 (unsigned)p->piece, (uint8_t *)job->j.run->shared +
+					 sim_product_packed(&p->mm, n0));
+	}
+}
+
+static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct mm_job *job = arg;
+	const struct mm_plan *p = job->j.plan;
+	int64_t m = p->dim[p->rank - 2];
+
+	for (uint64_t i = begin; i < end && !sim_stopped(job->j.run); i++)
+		for (int64_t n0 = 0; n0 < job->n && !sim_stopped(job->j.run); n0 += p->nb) {
+			int64_t index[ISA_MAX_RANK] = { 0 }, m0 = (int64_t)i * p->mb;
+			struct sim_product_task t = shared_task(job, n0, index);
+
+			t.rows = (unsigned)(m - m0 < p->mb ? m - m0 : p->mb);
+			t.has_a = n0 > 0;
+			index[p->rank - 2] = m0;
+			run_task(&t, index, sim_scratch(job->j.run, lane));
+		}
+}
+
+static void run_shared(struct mm_job *job)
+{
+	const struct mm_plan *p = job->j.plan;
+	struct sim_run *run = job->j.run;
+	int64_t n = p->dim[p->rank - 1], phases = (n + p->phase - 1) / p->phase;
+	uint64_t ns = p->ns / (uint64_t)(p->batches * phases), pieces;
+
+	for (int64_t i = 0; i < p->batches * phases && !sim_stopped(run); i++) {
+		job->batch = i / phases;
+		job->n0 = i % phases * p->phase;
+		job->n = n - job->n0 < p->phase ? n - job->n0 : p->phase;
+		pieces = (uint64_t)((p->nb + p->piece - 1) / p->piece * p->mm.panels_k *
+				    ((job->n + p->nb - 1) / p->nb));
+		sim_parallel(run, pieces, 1, ns / 8, pack_pieces, job);
+		sim_parallel(run, (uint64_t)p->m_blocks, 1, ns, run_rows, job);
 	}
 }
 
 static int run_mm(struct sim_run *run, const void *plan)
 {
 	const struct mm_plan *p = plan;
-	struct sim_product_job j;
-	int ret = sim_product_bind(run, &p->mm, p, &p->a, &p->b, &j);
+	struct mm_job job = { .n0 = 0 };
+	int ret = sim_product_bind(run, &p->mm, p, &p->a, &p->b, &job.j);
 
 	if (ret)
 		return ret;
 	run->matrix_ops += p->ops;
-	sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
-		     run_blocks, &j);
+	if (p->phase)
+		run_shared(&job);
+	else
+		sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
+			     run_blocks, &job);
 	return 0;
 }
 

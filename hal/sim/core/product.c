@@ -8,7 +8,7 @@
 
 #define GENERIC(name, type, madd) \
 	static void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
-			 unsigned cols, unsigned ld) \
+			 unsigned cols, unsigned ld, bool is_more) \
 	{ \
 		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) \
 			for (unsigned i = 0; i < rows; i++) { \
@@ -22,7 +22,9 @@
 				for (unsigned k = 0; k < ku; k++) \
 					for (unsigned c = 0; c < SIM_PRODUCT_LINE; c++) \
 						madd(s[c], x[k], y[k * SIM_PRODUCT_LINE + c]); \
-				for (unsigned c = 0; c < w; c++) \
+				for (unsigned c = 0; c < w && !is_more; c++) \
+					out[c] = s[c]; \
+				for (unsigned c = 0; c < w && is_more; c++) \
 					madd##_join(out[c], s[c]); \
 			} \
 	}
@@ -171,6 +173,56 @@ static bool fits(unsigned elem, unsigned acc)
 	}
 }
 
+/* ---- panels ---- */
+
+static unsigned units_of(const struct sim_product *mm, unsigned n)
+{
+	unsigned step = mm->panels.kernel.k_step;
+
+	n = (n + mm->panels.kernel.group - 1) / mm->panels.kernel.group;
+	return (n + step - 1) / step * step;
+}
+
+/* Elements of k from panel `at` on, as many as it takes. */
+static int64_t place_on_k(const struct sim_product *mm, int64_t at, unsigned *n)
+{
+	int64_t most = (int64_t)mm->ku * mm->panels.kernel.group, k = at * most;
+
+	*n = (unsigned)(mm->k - k < most ? mm->k - k : most);
+	return k;
+}
+
+static size_t panel_b(const struct sim_product *mm, unsigned cols)
+{
+	cols = (cols + SIM_PRODUCT_LINE - 1) / SIM_PRODUCT_LINE * SIM_PRODUCT_LINE;
+	return (size_t)cols * mm->ku * mm->panels.kernel.unit;
+}
+
+static size_t panel_a(const struct sim_product *mm)
+{
+	return (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH *
+	       (size_t)mm->panels.kernel.unit;
+}
+
+size_t sim_product_packed(const struct sim_product *mm, int64_t cols)
+{
+	cols = (cols + SIM_PRODUCT_LINE - 1) / SIM_PRODUCT_LINE;
+	return (size_t)cols * panel_b(mm, SIM_PRODUCT_LINE) * (size_t)mm->panels_k;
+}
+
+void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t at,
+		      unsigned first, unsigned cols, uint8_t *packed)
+{
+	const struct sim_product *mm = t->mm;
+	unsigned n, ku;
+	int64_t k = place_on_k(mm, at, &n);
+
+	ku = units_of(mm, n);
+	mm->pack_b(&mm->panels, t, first, cols, scratch, k, n, ku,
+		   packed + (size_t)at * panel_b(mm, t->cols) +
+		   (size_t)first * ku * mm->panels.kernel.unit);
+}
+
 static size_t up(size_t n)
 {
 	return (n + 63) & ~(size_t)63;
@@ -178,21 +230,45 @@ static size_t up(size_t n)
 
 /* ---- preparing ---- */
 
-static void place(struct sim_load *load, struct sim_product *mm)
+/* Panels of one length, for one with few units costs as much around its loop as a long one. */
+static void plan_k(struct sim_product *mm)
 {
-	size_t at = 0, unit = mm->panels.kernel.unit;
+	const struct sim_product_kernel *kernel = &mm->panels.kernel;
+	int64_t units = mm->k / kernel->group + !!(mm->k % kernel->group);
+	int64_t n = units / SIM_PRODUCT_KU + !!(units % SIM_PRODUCT_KU);
 
+	mm->ku = n ? (unsigned)((units + n - 1) / n + kernel->k_step - 1) / kernel->k_step *
+		     kernel->k_step : kernel->k_step;
+	mm->panels_k = units / mm->ku + !!(units % mm->ku);
+}
+
+static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
+{
+	size_t at = 0, unit = mm->panels.kernel.unit, deep = SIM_PRODUCT_DEPTH;
+	unsigned cols = n < SIM_PRODUCT_NB ? (unsigned)n : SIM_PRODUCT_NB;
+	bool is_long = mm->panels_k > SIM_PRODUCT_DEPTH;
+
+	if (!is_long)
+		deep = mm->panels_k ? (size_t)mm->panels_k : 1;
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
-	ROOM(sums_at, (size_t)mm->most_rows * SIM_PRODUCT_NB * mm->acc_bytes);
-	ROOM(panels.a_at, (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH * unit);
-	ROOM(panels.b_at, SIM_PRODUCT_NB * SIM_PRODUCT_KU * unit);
+	ROOM(sums_at, (size_t)(is_long ? mm->most_rows : SIM_PRODUCT_MB) * cols * mm->acc_bytes);
+	ROOM(b_at, panel_b(mm, cols) * deep);
 	ROOM(panels.turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
 	ROOM(panels.raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
 	ROOM(panels.lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
 	ROOM(room_at, (size_t)mm->n_in * mm->points * 16);
 	ROOM(body_at, sim_body_scratch(mm->body));
+	ROOM(a_at, panel_a(mm));
 #undef ROOM
 	sim_need_scratch(load, at);
+}
+
+void sim_product_keep_a(struct sim_load *load, struct sim_product *mm)
+{
+	if (mm->panels_k > SIM_PRODUCT_KEPT)
+		return;
+	mm->keeps_a = true;
+	sim_need_scratch(load, mm->a_at + up(panel_a(mm)) * (size_t)mm->panels_k);
 }
 
 int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
@@ -240,7 +316,8 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			mm->copied |= 1u << (mm->value[j] - 1);
 	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
 			out[0].elem == mm->acc;
-	place(load, mm);
+	plan_k(mm);
+	place(load, mm, body->dim[body->rank - 1]);
 	return 0;
 }
 
@@ -295,30 +372,60 @@ void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned b
 #undef GATHER
 }
 
-void sim_product_sum(const struct sim_product_task *t, void *scratch)
+/* ---- sums ---- */
+
+/* Adds to the sums of some rows what panels from .. to along k give; b's are there. */
+static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
+		     int64_t from, int64_t to, const uint8_t *b, uint8_t *sums)
 {
 	const struct sim_product *mm = t->mm;
-	const struct sim_product_kernel *kernel = &mm->panels.kernel;
-	unsigned most = SIM_PRODUCT_KU * kernel->group, n, ku;
-	uint8_t *s = scratch;
+	unsigned n, ku, pitch = t->direct ? t->pitch : t->cols;
 
-	memset(s + mm->sums_at, 0, (size_t)t->rows * t->cols * mm->acc_bytes);
-	for (int64_t k = 0; k < mm->k && !sim_stopped(t->run); k += most) {
-		n = mm->k - k < most ? (unsigned)(mm->k - k) : most;
-		ku = (n + kernel->group - 1) / kernel->group;
-		ku = (ku + kernel->k_step - 1) / kernel->k_step * kernel->k_step;
-		mm->pack_b(&mm->panels, t, 0, t->cols, s, k, n, ku);
+	for (int64_t at = from; at < to && !sim_stopped(t->run); at++) {
+		uint8_t *a = s + mm->a_at + (mm->keeps_a ? (size_t)at * up(panel_a(mm)) : 0);
+		int64_t k = place_on_k(mm, at, &n);
+
+		ku = units_of(mm, n);
+		if (!t->has_a || !mm->keeps_a)
+			mm->pack_a(&mm->panels, t, row, rows, s, k, n, ku, a);
+		mm->panels.kernel.fn(a, b + (size_t)(at - from) * panel_b(mm, t->cols), sums, ku,
+				     rows, t->cols, pitch, at > 0);
+	}
+}
+
+void sim_product_run(const struct sim_product_task *t, void *scratch)
+{
+	const struct sim_product *mm = t->mm;
+	int64_t depth = t->packed ? INT64_MAX / 2 : t->rows > SIM_PRODUCT_MB ?
+			SIM_PRODUCT_DEPTH : 1;
+	size_t line = (size_t)t->cols * mm->acc_bytes;
+	uint8_t *s = scratch, *b = s + mm->b_at;
+
+	for (int64_t from = 0; (from < mm->panels_k || !from) && !sim_stopped(t->run);
+	     from += depth) {
+		int64_t to = mm->panels_k - from < depth ? mm->panels_k : from + depth;
+
+		for (int64_t at = from; at < to && !t->packed && !sim_stopped(t->run); at++)
+			sim_product_pack(t, s, at, 0, t->cols,
+					 b - (size_t)from * panel_b(mm, t->cols));
 		for (unsigned i = 0; i < t->rows; i += SIM_PRODUCT_MB) {
 			unsigned rows = t->rows - i < SIM_PRODUCT_MB ? t->rows - i :
 								       SIM_PRODUCT_MB;
+			uint8_t *sums = s + mm->sums_at + (depth < mm->panels_k ? i * line : 0);
 
-			mm->pack_a(&mm->panels, t, i, rows, s, k, n, ku);
-			kernel->fn(s + mm->panels.a_at, s + mm->panels.b_at,
-				   s + mm->sums_at + (size_t)i * t->cols * mm->acc_bytes, ku,
-				   rows, t->cols, t->cols);
+			if (t->direct)
+				sums = t->direct + (size_t)i * t->pitch * mm->acc_bytes;
+			if (!mm->k)
+				memset(sums, 0, rows * line);
+			sum_rows(t, s, i, rows, from, to, t->packed ? t->packed : b, sums);
+			/* Sums that are not complete may be anything. */
+			if (to == mm->panels_k && !t->direct && !sim_stopped(t->run))
+				t->finish(t, s, sums, i, rows);
 		}
 	}
 }
+
+/* ---- epilogues ---- */
 
 #define TURN_BLOCK 64u	/* rows and columns of sums that are turned at a time */
 
@@ -336,15 +443,14 @@ static void store_turned(const struct sim_product_task *t, const uint8_t *sums, 
 				    t->cols - j < TURN_BLOCK ? t->cols - j : TURN_BLOCK);
 }
 
-static void store_direct(const struct sim_product_task *t, const uint8_t *sums, unsigned row,
-			 unsigned rows, const int64_t *index, const struct sim_ref *ref,
-			 unsigned rank, uint8_t *first)
+static void store_direct(const struct sim_product_task *t, const uint8_t *sums, unsigned rows,
+			 const int64_t *index, const struct sim_ref *ref, unsigned rank,
+			 uint8_t *first)
 {
 	unsigned bytes = t->mm->acc_bytes;
 	size_t line = (size_t)t->cols * bytes;
 	int64_t across = ref->stride[rank - 1], down = ref->stride[rank - 2];
 
-	sums += row * line;
 	for (unsigned d = 0; d < rank; d++)
 		first += index[d] * ref->stride[d];
 	if (down == bytes && across != bytes) {
@@ -361,20 +467,19 @@ static void store_direct(const struct sim_product_task *t, const uint8_t *sums, 
 	}
 }
 
-static void finish_box(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
-		       const int64_t *index, unsigned rank, const uint8_t *const *first_in,
-		       uint8_t *const *first_out)
+static void finish_box(const struct sim_product_task *t, uint8_t *s, const uint8_t *sums,
+		       unsigned rows, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
-	struct sim_tile tile = { .rank = rank, .rows = rows, .cols = t->cols, .col_dims = 1,
+	struct sim_tile tile = { .rank = mm->rank, .rows = rows, .cols = t->cols, .col_dims = 1,
 				 .col_dim = { t->cols } };
 
 	memcpy(tile.index, index, sizeof(tile.index));
-	tile.pre[0] = s + mm->sums_at + (size_t)row * t->cols * mm->acc_bytes;
+	tile.pre[0] = sums;
 	for (unsigned j = 0; j < mm->n_in; j++) {
 		uint8_t *room = s + mm->room_at + (size_t)j * mm->points * 16;
 
-		sim_tile_in(&mm->in[j], first_in[j], &tile, j, room);
+		sim_tile_in(&mm->in[j], t->job->in[j], &tile, j, room);
 		if (mm->copied >> j & 1)
 			sim_tile_keep(&tile, j, elem_bytes(mm->in[j].elem), room);
 	}
@@ -384,27 +489,25 @@ static void finish_box(const struct sim_product_task *t, uint8_t *s, unsigned ro
 		const void *v = sim_body_value(mm->body, mm->value[j], &tile, s + mm->body_at,
 					       &is_spread, &is_row);
 
-		sim_tile_out(&mm->out[j], first_out[j], &tile, v, is_spread, is_row, ISA_STORE);
+		sim_tile_out(&mm->out[j], t->job->out[j], &tile, v, is_spread, is_row, ISA_STORE);
 	}
 }
 
-void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row,
-			unsigned rows, const int64_t *index,
-			const uint8_t *const *first_in, uint8_t *const *first_out)
+void sim_product_finish(const struct sim_product_task *t, void *scratch, uint8_t *sums,
+			unsigned rows, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
-	unsigned rank = mm->rank, most = mm->points / t->cols;
+	unsigned most = mm->points / t->cols;
 	int64_t at[ISA_MAX_RANK];
 
 	if (mm->is_direct) {
-		store_direct(t, (uint8_t *)scratch + mm->sums_at, row, rows, index, &mm->out[0],
-			     rank, first_out[0]);
+		store_direct(t, sums, rows, index, &mm->out[0], mm->rank, t->job->out[0]);
 		return;
 	}
 	memcpy(at, index, sizeof(at));
 	for (unsigned i = 0; i < rows; i += most) {
-		finish_box(t, scratch, row + i, rows - i < most ? rows - i : most, at, rank,
-			   first_in, first_out);
-		at[rank - 2] += most;
+		finish_box(t, scratch, sums + (size_t)i * t->cols * mm->acc_bytes,
+			   rows - i < most ? rows - i : most, at);
+		at[mm->rank - 2] += most;
 	}
 }

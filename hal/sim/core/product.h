@@ -4,11 +4,13 @@
 /*
  * The blocked matrix product behind MM and CONV. Private to hal/sim.
  *
- * A task is a block of rows and columns of one product. Along k it packs panels of both
- * sides into the lane's scratch, where they stay in L2, and a kernel adds their product to
- * the block's sums. A block is taller than a panel of a for the sake of b's panels: each is
- * packed once for all of the block's rows. When the sums are complete the epilogue runs over
- * them in boxes.
+ * A task is a block of rows and columns of one product. It packs the panels of b first, into the
+ * lane's scratch, for all of the block's rows, unless they are there for several tasks. Then, for
+ * as many rows as a panel of a has, it goes along k: packs a panel of a, and a kernel adds its
+ * product with b's to the sums. So the panel of a and the sums stay in L2 until the sums are
+ * complete and the epilogue has run over them, and only b's panels come from beyond, one ahead of
+ * its use. Where k is too long for b's panels it is cut into lengths, and the sums of all rows
+ * wait for the last one. A task of no more rows than that packs one panel of b at a time.
  * Where the elements of a side lie is the family's business. kernels/panel.h says what a
  * panel is.
  */
@@ -18,6 +20,8 @@
 #define SIM_PRODUCT_MB 192u		/* most rows of a panel of a */
 #define SIM_PRODUCT_NB 512u		/* most columns of a block */
 #define SIM_PRODUCT_SUMS (4u << 20)	/* most bytes of a block's sums */
+#define SIM_PRODUCT_DEPTH 8u		/* most panels of b along k that a task packs at a time */
+#define SIM_PRODUCT_KEPT 16u		/* most panels of a that a lane keeps */
 
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
@@ -33,13 +37,16 @@ struct sim_product {
 	unsigned acc_bytes;
 	unsigned rank;		/* of the iteration space */
 	int64_t k;
+	unsigned ku;		/* units of a panel along k: all have as many but the last */
+	int64_t panels_k;	/* panels along k */
+	bool keeps_a;		/* sim_product_keep_a() */
 	unsigned most_rows;	/* of a block */
 	struct sim_panels panels;
 	sim_product_pack_fn *pack_a, *pack_b;
 	sim_transpose_fn *turn;	/* of sums */
 	unsigned points;	/* of an epilogue tile */
 	/* In the lane's scratch. */
-	size_t sums_at, room_at, body_at;
+	size_t sums_at, a_at, b_at, room_at, body_at;
 };
 
 /* A block being computed. */
@@ -50,6 +57,15 @@ struct sim_product_task {
 	unsigned rows, cols;
 	const void *plan;	/* the family's */
 	int64_t row0;		/* first row, as the family counts */
+	const uint8_t *packed;	/* b's panels, or NULL: the task packs them */
+	bool has_a;		/* if keeps_a: this lane's last task had the same rows */
+	uint8_t *direct;	/* not NULL: the output's memory takes the sums, */
+	unsigned pitch;		/* sums from row to row there */
+	/* The epilogue of rows row .. row + rows, whose sums are the ones at `sums`. */
+	void (*finish)(const struct sim_product_task *t, void *scratch, uint8_t *sums,
+		       unsigned row, unsigned rows);
+	const struct sim_product_job *job;
+	const int64_t *index;	/* the family's */
 };
 
 /* One instruction running: where its operands are. */
@@ -74,13 +90,21 @@ int sim_product_bind(struct sim_run *run, const struct sim_product *mm, const vo
 /* n elements of `bytes`, `step` apart, side by side into `to`. */
 void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned bytes,
 			void *to);
-/* Sums of the task into its lane's scratch, [rows][cols]. */
-void sim_product_sum(const struct sim_product_task *t, void *scratch);
-/* The epilogue of `rows` rows from sums row `row`, whose first point has the
- * given coordinates. first_in/out: the operands' addresses. */
-void sim_product_finish(const struct sim_product_task *t, void *scratch, unsigned row,
-			unsigned rows, const int64_t *index,
-			const uint8_t *const *first_in, uint8_t *const *first_out);
+/* Bytes of the panels of `cols` columns of b along all of k. */
+size_t sim_product_packed(const struct sim_product *mm, int64_t cols);
+/* Packs columns first .. first + cols of the task, `first` a multiple of SIM_PRODUCT_LINE, of
+ * the panel number `at` along k to where a task with the same columns looks in `packed`. */
+void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t at,
+		      unsigned first, unsigned cols, uint8_t *packed);
+/* To be called after prepare() if tasks of at most SIM_PRODUCT_MB rows follow each other that
+ * differ in their columns alone: the panels of a are kept, unless there are too many. */
+void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
+/* Sums of the task, and its epilogue by finish(). */
+void sim_product_run(const struct sim_product_task *t, void *scratch);
+/* For finish(): the epilogue of rows side by side, whose first point has the given
+ * coordinates. */
+void sim_product_finish(const struct sim_product_task *t, void *scratch, uint8_t *sums,
+			unsigned rows, const int64_t *index);
 /* Time of this many multiplications and additions on one lane, in ns: an estimate. */
 uint64_t sim_product_ns(const struct sim_product *mm, double macs);
 

@@ -40,9 +40,10 @@ struct sim_side {
 		      const uint8_t **at);
 };
 
-/* sums[i * ld + j] += product of a panel's row i and column j, over ku units. */
+/* sums[i * ld + j] = product of a panel's row i and column j, over ku units; is_more: it is added
+ * to what is there. What lies behind b is fetched, for it is the next panel mostly. */
 typedef void sim_product_fn(const void *a, const void *b, void *sums, unsigned ku,
-			    unsigned rows, unsigned cols, unsigned ld);
+			    unsigned rows, unsigned cols, unsigned ld, bool is_more);
 
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
@@ -62,17 +63,18 @@ struct sim_panels {
 	struct sim_product_kernel kernel;
 	struct sim_side a, b;
 	sim_transpose_fn *transpose;	/* of units */
-	/* Offsets in a lane's scratch: the panels; room for transposing, for elements as
-	 * they are in memory, for addresses. */
-	size_t a_at, b_at, turn_at, raw_at, lines_at;
+	/* Offsets in a lane's scratch: room for transposing, for elements as they are in
+	 * memory, for addresses. */
+	size_t turn_at, raw_at, lines_at;
 };
 
-/* Fills a panel of `lanes` rows of a, or columns of b, from lane `first` on, with n elements
- * of k from k0 on, and zeros up to ku units. t is what the side's functions are called with. */
+/* Fills the panel `to` of `lanes` rows of a, or columns of b, from lane `first` on, with n
+ * elements of k from k0 on, and zeros up to ku units. t is what the side's functions are called
+ * with, scratch the lane's. */
 typedef void sim_product_pack_fn(const struct sim_panels *panels,
 				 const struct sim_product_task *t, unsigned first,
 				 unsigned lanes, uint8_t *scratch, int64_t k0, unsigned n,
-				 unsigned ku);
+				 unsigned ku, uint8_t *to);
 
 /* ---- by instruction set: product_*.c ---- */
 

@@ -38,14 +38,21 @@ static void move_block(void *to, unsigned to_ld, const void *from, unsigned from
 
 #define KERNEL(name, DP) \
 	static void name##_block(const int32_t *a, const int32_t *b, int32_t *sums, unsigned ku, \
-				 size_t ld) \
+				 size_t ld, bool is_more) \
 	{ \
 		const int32_t *below = a + 16 * SIM_PRODUCT_PITCH; \
 	\
-		_tile_loadd(0, sums, ld * 4); \
-		_tile_loadd(1, sums + 16, ld * 4); \
-		_tile_loadd(2, sums + 16 * ld, ld * 4); \
-		_tile_loadd(3, sums + 16 * ld + 16, ld * 4); \
+		if (is_more) { \
+			_tile_loadd(0, sums, ld * 4); \
+			_tile_loadd(1, sums + 16, ld * 4); \
+			_tile_loadd(2, sums + 16 * ld, ld * 4); \
+			_tile_loadd(3, sums + 16 * ld + 16, ld * 4); \
+		} else { \
+			_tile_zero(0); \
+			_tile_zero(1); \
+			_tile_zero(2); \
+			_tile_zero(3); \
+		} \
 		for (unsigned k = 0; k < ku; k += 16) { \
 			_tile_loadd(6, b + k * 32, 128); \
 			_tile_loadd(4, a + k, SIM_PRODUCT_PITCH * 4); \
@@ -63,7 +70,7 @@ static void move_block(void *to, unsigned to_ld, const void *from, unsigned from
 	} \
 	\
 	void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
-		  unsigned cols, unsigned ld) \
+		  unsigned cols, unsigned ld, bool is_more) \
 	{ \
 		int32_t edge[32 * 32] __attribute__((aligned(64))) = { 0 }; \
 	\
@@ -78,11 +85,12 @@ static void move_block(void *to, unsigned to_ld, const void *from, unsigned from
 				unsigned w = cols - j < 32 ? cols - j : 32; \
 	\
 				if (h == 32 && w == 32) { \
-					name##_block(x, y, out, ku, ld); \
+					name##_block(x, y, out, ku, ld, is_more); \
 					continue; \
 				} \
-				move_block(edge, 32, out, ld, h, w); \
-				name##_block(x, y, edge, ku, 32); \
+				if (is_more) \
+					move_block(edge, 32, out, ld, h, w); \
+				name##_block(x, y, edge, ku, 32, is_more); \
 				move_block(out, ld, edge, 32, h, w); \
 			} \
 		_tile_release(); \

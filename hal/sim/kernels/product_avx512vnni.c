@@ -28,7 +28,7 @@ static uint32_t sum_row(const int8_t *a, unsigned ku)
 }
 
 void sim_product_s8_avx512vnni(const void *a, const void *b, void *sums, unsigned ku,
-			       unsigned rows, unsigned cols, unsigned ld)
+			       unsigned rows, unsigned cols, unsigned ld, bool is_more)
 {
 	uint32_t *to = sums;
 
@@ -36,7 +36,7 @@ void sim_product_s8_avx512vnni(const void *a, const void *b, void *sums, unsigne
 		uint32_t off = sum_row((const int8_t *)a + i * SIM_PRODUCT_PITCH * 4ul, ku) * 128;
 
 		for (unsigned j = 0; j < cols; j++)
-			to[j] -= off;
+			to[j] = is_more ? to[j] - off : -off;
 	}
-	sim_product_u8_avx512vnni(a, b, sums, ku, rows, cols, ld);
+	sim_product_u8_avx512vnni(a, b, sums, ku, rows, cols, ld, true);
 }

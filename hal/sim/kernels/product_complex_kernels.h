@@ -20,7 +20,7 @@ typedef WORD WORDS __attribute__((vector_size(LANES * sizeof(SUM))));
 
 static inline __attribute__((always_inline)) void
 PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, unsigned cols,
-      unsigned ld)
+      unsigned ld, bool is_more)
 {
 	VEC acc[MR][VECS] = { 0 }, turned[MR][VECS] = { 0 }, sign;
 	SUM tail[WIDE * 2];
@@ -52,18 +52,21 @@ PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, uns
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < VECS; v++) {
 			acc[i][v] += sign * __builtin_shuffle(turned[i][v], (WORDS){ TURNED });
-			if (cols >= WIDE)
-				*(VEC *)(to + v * LANES) += acc[i][v];
-			else
+			if (cols < WIDE) {
 				*(VEC *)(tail + v * LANES) = acc[i][v];
+				continue;
+			}
+			if (is_more)
+				acc[i][v] += *(const VEC *)(to + v * LANES);
+			*(VEC *)(to + v * LANES) = acc[i][v];
 		}
 		for (unsigned j = 0; cols < WIDE && j < 2 * cols; j++)
-			to[j] += tail[j];
+			to[j] = is_more ? to[j] + tail[j] : tail[j];
 	}
 }
 
 void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, unsigned cols,
-	  unsigned ld)
+	  unsigned ld, bool is_more)
 {
 	for (unsigned j = 0; j < cols; j += WIDE) {
 		const SUM *line = (const SUM *)b + 2 * ((size_t)(j - j % SIM_PRODUCT_LINE) * ku +
@@ -73,7 +76,8 @@ void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, 
 #define ROWS(n) \
 		for (; i + (n) <= rows; i += (n)) \
 			PANEL((const SUM *)a + (size_t)i * SIM_PRODUCT_PITCH * 2, line, \
-			      (SUM *)sums + ((size_t)i * ld + j) * 2, ku, (n), cols - j, ld)
+			      (SUM *)sums + ((size_t)i * ld + j) * 2, ku, (n), cols - j, ld, \
+			      is_more)
 		ROWS(MR);
 		ROWS(1);
 #undef ROWS

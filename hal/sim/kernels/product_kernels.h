@@ -18,7 +18,8 @@ typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may
 
 static inline __attribute__((always_inline)) void
 PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
-      const unsigned vecs, unsigned cols, unsigned ld)
+      const unsigned vecs, unsigned cols, unsigned ld, bool is_more, const char *next,
+      unsigned lines)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -29,7 +30,9 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 	for (unsigned i = 0; i < mr; i++)
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs * LANES * sizeof(SUM) / 64; v++)
-			__builtin_prefetch((char *)(sums + i * ld) + v * 64, 1, 2);
+			__builtin_prefetch((char *)(sums + (size_t)i * ld) + v * 64, 1, 2);
+	for (unsigned i = 0; i < lines; i++)
+		__builtin_prefetch(next + (size_t)i * 64, 0, 2);
 	for (unsigned k = 0; k < ku; k++, a++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
@@ -47,36 +50,47 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 	}
 #pragma GCC unroll 16
 	for (unsigned i = 0; i < mr; i++) {
+		SUM *to = sums + (size_t)i * ld;
+
 		if (cols >= SIM_PRODUCT_LINE) {
 #pragma GCC unroll 16
-			for (unsigned v = 0; v < vecs; v++)
-				*(VEC *)(sums + i * ld + v * LANES) += acc[i][v];
+			for (unsigned v = 0; v < vecs; v++) {
+				if (is_more)
+					acc[i][v] += *(const VEC *)(to + v * LANES);
+				*(VEC *)(to + v * LANES) = acc[i][v];
+			}
 			continue;
 		}
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
 			*(VEC *)(tail + v * LANES) = acc[i][v];
 		for (unsigned j = 0; j < cols; j++)
-			sums[i * ld + j] += tail[j];
+			to[j] = is_more ? to[j] + tail[j] : tail[j];
 	}
 }
 
 void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, unsigned cols,
-	  unsigned ld)
+	  unsigned ld, bool is_more)
 {
 	for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) {
 		const UNIT *line = (const UNIT *)b + (size_t)j * ku;
 		unsigned wide = cols - j, i = 0;
+		/* The panel behind this one, a part of it by each set of rows. */
+		const char *next = (const char *)(line + (size_t)SIM_PRODUCT_LINE * ku);
+		unsigned lines = ku * (unsigned)(SIM_PRODUCT_LINE * sizeof(UNIT) / 64);
+		unsigned part = rows >= 4 * MR ? lines / (rows / MR) : 0;
 
 		/* Whole sets of rows, then what is left in fewer and fewer; all columns,
 		 * or half of them if that is enough. */
 #define ROWS(n, vecs) \
 		for (; MR >= (n) && i + (n) <= rows; i += (n)) \
 			PANEL((const UNIT *)a + (size_t)i * SIM_PRODUCT_PITCH, line, \
-			      (SUM *)sums + (size_t)i * ld + j, ku, (n), (vecs), wide, ld)
+			      (SUM *)sums + (size_t)i * ld + j, ku, (n), (vecs), wide, ld, \
+			      is_more, next, (n) == MR ? part : 0), next += (size_t)part * 64
 		if (wide <= SIM_PRODUCT_LINE / 2)
 			ROWS(MR, VECS / 2);
 		ROWS(MR, VECS);
+		ROWS(8, VECS);
 		ROWS(4, VECS);
 		ROWS(1, VECS);
 #undef ROWS

@@ -270,13 +270,12 @@ static void pack_units(const struct packing *p, unsigned u, unsigned i, unsigned
 void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 				    const struct sim_product_task *t, unsigned first,
 				    unsigned rows, uint8_t *scratch, int64_t k0, unsigned n,
-				    unsigned ku)
+				    unsigned ku, uint8_t *to)
 {
 	struct packing p = start(panels, t, scratch, false, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
 	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
 	unsigned step = panels->kernel.row_step;
-	uint8_t *to = scratch + panels->a_at;
 
 	for (unsigned i = 0; i < rows && !p.side->by_lines; i++)
 		pack_row(&p, first + i, to + i * pitch);
@@ -294,12 +293,11 @@ void NAME(sim_product_pack_a, PATH)(const struct sim_panels *panels,
 void NAME(sim_product_pack_b, PATH)(const struct sim_panels *panels,
 				    const struct sim_product_task *t, unsigned first,
 				    unsigned cols, uint8_t *scratch, int64_t k0, unsigned n,
-				    unsigned ku)
+				    unsigned ku, uint8_t *to)
 {
 	struct packing p = start(panels, t, scratch, true, k0, n, ku);
 	size_t pitch = (size_t)SIM_PRODUCT_PITCH * p.unit;
 	size_t line = (size_t)SIM_PRODUCT_LINE * p.unit;
-	uint8_t *to = scratch + panels->b_at;
 	unsigned rest = cols % SIM_PRODUCT_LINE;
 
 	if (rest)

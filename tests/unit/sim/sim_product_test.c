@@ -201,6 +201,32 @@ static void panels_of_a_block(void **state)
 	ty_close(vt, n);
 }
 
+/* Tall blocks whose k takes more panels of b than a task packs at a time, and just as many. */
+static void lengths_of_k(void **state)
+{
+	static const int64_t k[] = { 2047, 2048, 2049, 4097 }, m[] = { 192, 193, 400 };
+	static const struct ep_pair pairs[] = {
+		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
+		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
+	};
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 31;
+
+	(void)state;
+	for (unsigned round = 0; round < 48; round++) {
+		unsigned p = round / 12;
+		int64_t size[2] = { m[round % 3], in_range(&seed, 1, 3) };
+		int64_t group = p == 1 ? 2 : p == 2 ? 4 : 1;
+
+		make(&t, &seed, pairs[p], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
+		     group * k[round / 3 % 4]);
+		run_trial(vt, n, &t);
+	}
+	ty_close(vt, n);
+}
+
 static void batches_of_up_to_eight_dims(void **state)
 {
 	static struct trial t;
@@ -284,6 +310,79 @@ static void large_products(void **state)
 	free(b);
 	free(out);
 	free(want);
+}
+
+/*
+ * Products of which the lanes share b's panels, around what decides of it: rows for each lane,
+ * few batches, panels of a that are kept and too many of them, more of b than is shared at a time.
+ * Sums are exact, so that all paths give the same bytes; some rows are held against plain loops.
+ */
+static void shared_panels(void **state)
+{
+	static const struct { int64_t batch, m, n, k; } sizes[] = {
+		{ 1, 95, 700, 150 }, { 1, 96, 700, 150 }, { 1, 143, 513, 300 },
+		{ 1, 144, 512, 300 }, { 1, 577, 1030, 257 }, { 3, 200, 545, 100 },
+		{ 2, 385, 33, 1000 },
+		{ 1, 150, 1025, 4096 }, { 1, 150, 1025, 4097 }, { 1, 147, 2049, 4096 },
+	};
+	struct vt vt[3];
+	unsigned n_paths = ty_open(vt);
+	struct sim_run run;
+	uint64_t seed = 37;
+
+	(void)state;
+	for (unsigned s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+		int64_t batch = sizes[s].batch, m = sizes[s].m, n = sizes[s].n, k = sizes[s].k;
+		size_t a_bytes = (size_t)(4 * batch * m * k);
+		size_t b_bytes = (size_t)(4 * batch * n * k);
+		size_t bytes = (size_t)(4 * batch * m * n);
+		float *a = malloc(a_bytes), *b = malloc(b_bytes), *out = malloc(bytes);
+		float *first = NULL;
+		bool turned = s % 2;	/* b's columns lie along k */
+		struct isa_mm mm = { .insn.op = ISA_MM, .acc = ELEM_F32, .k = k, .a_k_stride = 4,
+			.a = { .elem = ELEM_F32, .stride = { 4 * m * k, 4 * k, 0 } },
+			.b = { .elem = ELEM_F32, .binding = 1,
+			       .stride = { 4 * n * k, 0, turned ? 4 * k : 4 } },
+			.b_k_stride = turned ? 4 : 4 * n, .body = { .rank = 3, .n_out = 1,
+				.dim = { batch, m, n, 1, 1, 1, 1, 1 } } };
+		struct isa_operand to = { .elem = ELEM_F32, .binding = 2,
+					  .stride = { 4 * m * n, 4 * n, 4 } };
+
+		for (size_t i = 0; i < a_bytes / 4; i++)
+			a[i] = (float)ty_small(&seed);
+		for (size_t i = 0; i < b_bytes / 4; i++)
+			b[i] = (float)ty_small(&seed);
+		for (unsigned i = 0; i < n_paths; i++) {
+			struct in_code c = { .n = 0 };
+
+			in_put(&c, &mm, sizeof(mm));
+			in_put(&c, &to, sizeof(to));
+			memset(out, 0xff, bytes);
+			assert_int_equal(in_run(&vt[i], &c, (struct vt_mem[]){ { a, a_bytes },
+				{ b, b_bytes }, { out, bytes } }, 3, &run), 0);
+			if (first)
+				assert_memory_equal(out, first, bytes);
+			else
+				memcpy(first = malloc(bytes), out, bytes);
+		}
+		for (int64_t r = 0; r < batch * m; r += r % m == m - 2 ? 1 : m / 2 - 1)
+			for (int64_t j = 0; j < n; j++) {
+				const float *x = a + r * k, *y = b + r / m * n * k;
+				float want = 0;
+
+				for (int64_t i = 0; i < k; i++)
+					want += x[i] * (turned ? y[j * k + i] : y[i * n + j]);
+				if (first[r * n + j] != want)
+					fail_msg("size %u, row %lld, column %lld: %g, not %g", s,
+						 (long long)r, (long long)j,
+						 (double)first[r * n + j], (double)want);
+			}
+		free(a);
+		free(b);
+		free(out);
+		free(first);
+	}
+	ty_close(vt, n_paths);
 }
 
 static void fill_extremes(uint64_t *seed, unsigned elem, struct vt_mem m)
@@ -613,7 +712,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_of_types),
 		cmocka_unit_test(ends_of_blocks),
-		cmocka_unit_test(panels_of_a_block),
+		cmocka_unit_test(panels_of_a_block), cmocka_unit_test(lengths_of_k),
+		cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(empty_products),
 		cmocka_unit_test(large_products),

@@ -162,10 +162,12 @@ static void check(sim_product_fn *fn, int kind)
 		unsigned rows = sizes[s][0], cols = sizes[s][1], ku = sizes[s][2];
 
 		fill(kind == 4, rows);
-		memset(sums, 0, sizeof(sums));
-		/* twice: a panel adds to what is there */
-		fn(a, b, sums, ku, rows, cols, COLS);
-		fn(a, b, sums, ku, rows, cols, COLS);
+		for (unsigned i = 0; i < ROWS; i++)
+			for (unsigned j = 0; j < COLS; j++)
+				sums[i][j] = i < rows && j < cols ? 0xdeadbeef : 0;
+		/* The first panel takes the place of what is there, the next one adds to it. */
+		fn(a, b, sums, ku, rows, cols, COLS, false);
+		fn(a, b, sums, ku, rows, cols, COLS, true);
 		assert_false(cpu.is_configured);
 		for (unsigned i = 0; i < ROWS; i++)
 			for (unsigned j = 0; j < COLS; j++) {
