@@ -477,10 +477,10 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	for (unsigned d = 0; d < c->n_spatial; d++)
 		if (__builtin_mul_overflow(p->mm.k, c->kernel[d], &p->mm.k))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "the kernel overflows");
-	p->mm.panels.a = (struct sim_side){ c->lhs.elem, false, row_lhs, NULL };
+	p->mm.panels.a = (struct sim_side){ c->lhs.elem, false, row_lhs, NULL, NULL };
 	p->mm.panels.b = (struct sim_side){ c->rhs.elem,
 				     p->rhs.stride[0] == elem_bytes(c->rhs.elem), row_rhs,
-				     lines_rhs };
+				     NULL, lines_rhs };
 	ret = sim_product_prepare(load, &p->mm, &t->body, t->in, t->out, t->uops, 2);
 	if (ret)
 		return ret;

@@ -46,6 +46,13 @@ static const void *row_a(const struct sim_product_task *t, unsigned i, int64_t k
 	return gather(from, p->ak, n, bytes, room);
 }
 
+static const uint8_t *place_a(const struct sim_product_task *t, unsigned i, int64_t k)
+{
+	const struct mm_plan *p = t->plan;
+
+	return p->ak == elem_bytes(p->mm.panels.a.elem) ? t->a + i * p->am + k * p->ak : NULL;
+}
+
 static const void *row_b(const struct sim_product_task *t, unsigned i, int64_t k, unsigned n,
 			 void *room)
 {
@@ -212,9 +219,10 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->mm.k = mm->k;
 	bytes = elem_valid(mm->a.elem) ? elem_bytes(mm->a.elem) : 0;
 	p->mm.panels.a = (struct sim_side){ mm->a.elem, p->am == (int64_t)bytes &&
-				     p->ak != (int64_t)bytes, row_a, lines_a };
+				     p->ak != (int64_t)bytes, row_a, place_a, lines_a };
 	bytes = elem_valid(mm->b.elem) ? elem_bytes(mm->b.elem) : 0;
-	p->mm.panels.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, lines_b };
+	p->mm.panels.b = (struct sim_side){ mm->b.elem, p->bn == (int64_t)bytes, row_b, NULL,
+					    lines_b };
 	ret = sim_product_prepare(load, &p->mm, body, in, out, uops, 2);
 	if (ret)
 		return ret;
@@ -254,15 +262,14 @@ static void find_batch(const struct mm_plan *p, int64_t batch, struct sim_produc
 	}
 }
 
-/* If the sums are a single panel's, and lie in the output as a kernel leaves them, it writes
- * them there. */
+/* If sums lie in the output as a kernel leaves them, it writes them there. */
 static void go_direct(struct sim_product_task *t, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
 	const struct sim_ref *out = &mm->out[0];
 	int64_t bytes = mm->acc_bytes, down = out->stride[mm->rank - 2];
 
-	if (!mm->is_direct || mm->panels_k != 1 ||
+	if (!mm->is_direct || !mm->panels_k ||
 	    (t->cols > 1 && out->stride[mm->rank - 1] != bytes) ||
 	    (t->rows > 1 && (down < bytes || down % bytes || down / bytes > UINT32_MAX)))
 		return;

@@ -7,31 +7,30 @@
 /* ---- kernels of the types that are not made fast ---- */
 
 #define GENERIC(name, type, madd) \
-	static void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
-			 unsigned cols, unsigned ld, bool is_more) \
+	static void name(const struct sim_product_step *p) \
 	{ \
-		for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) \
-			for (unsigned i = 0; i < rows; i++) { \
-				const type *x = (const type *)a + i * SIM_PRODUCT_PITCH; \
-				const type *y = (const type *)b + (size_t)j * ku; \
-				unsigned w = cols - j < SIM_PRODUCT_LINE ? \
-					     cols - j : SIM_PRODUCT_LINE; \
-				type *out = (type *)sums + (size_t)i * ld + j; \
+		for (unsigned j = 0; j < p->cols; j += SIM_PRODUCT_LINE) \
+			for (unsigned i = 0; i < p->rows; i++) { \
+				const type *x = (const type *)p->a + i * SIM_PRODUCT_PITCH; \
+				const type *y = (const type *)p->b + (size_t)j * p->ku; \
+				unsigned w = p->cols - j < SIM_PRODUCT_LINE ? \
+					     p->cols - j : SIM_PRODUCT_LINE; \
+				const type *from = (const type *)p->before + \
+						   (size_t)i * p->before_ld + j; \
+				type *out = (type *)p->sums + (size_t)i * p->ld + j; \
 				type s[SIM_PRODUCT_LINE] = { 0 }; \
 	\
-				for (unsigned k = 0; k < ku; k++) \
+				for (unsigned c = 0; c < w && p->before; c++) \
+					s[c] = from[c]; \
+				for (unsigned k = 0; k < p->ku; k++) \
 					for (unsigned c = 0; c < SIM_PRODUCT_LINE; c++) \
 						madd(s[c], x[k], y[k * SIM_PRODUCT_LINE + c]); \
-				for (unsigned c = 0; c < w && !is_more; c++) \
+				for (unsigned c = 0; c < w; c++) \
 					out[c] = s[c]; \
-				for (unsigned c = 0; c < w && is_more; c++) \
-					madd##_join(out[c], s[c]); \
 			} \
 	}
 #define MADD(s, x, y) ((s) += (x) * (y))
-#define MADD_join(out, s) ((out) += (s))
 #define BOTH(s, x, y) ((s) |= (x) & (y))
-#define BOTH_join(out, s) ((out) |= (s))
 GENERIC(kernel_32, uint32_t, MADD)
 GENERIC(kernel_64, uint64_t, MADD)
 GENERIC(kernel_pred, uint8_t, BOTH)
@@ -374,22 +373,56 @@ void sim_product_gather(const uint8_t *from, int64_t step, int64_t n, unsigned b
 
 /* ---- sums ---- */
 
+/* What is read once the panel of a is done with: a's next, packed or in memory. */
+static void look_ahead(const struct sim_product_task *t, struct sim_product_step *x, unsigned row,
+		       int64_t at, bool is_last)
+{
+	const struct sim_product *mm = t->mm;
+	const struct sim_side *side = &mm->panels.a;
+	unsigned n, rows = t->rows - row, more = SIM_PRODUCT_MB;
+	int64_t k;
+
+	if (t->has_a && mm->keeps_a && !is_last) {
+		x->soon = (const uint8_t *)x->a + up(panel_a(mm));
+		x->soon_pitch = SIM_PRODUCT_PITCH * mm->panels.kernel.unit;
+		x->soon_bytes = mm->ku * mm->panels.kernel.unit;
+		x->n_soon = x->rows;
+		return;
+	}
+	if ((t->has_a && mm->keeps_a) || !side->place || (is_last && rows <= more))
+		return;
+	row += is_last ? more : 0;
+	rows = t->rows - row;
+	k = place_on_k(mm, at, &n);
+	x->soon = side->place(t, row, k);
+	x->n_soon = !x->soon ? 0 : rows < more ? rows : more;
+	x->soon_pitch = x->n_soon > 1 ? side->place(t, row + 1, k) - x->soon : 0;
+	x->soon_bytes = n * elem_bytes(side->elem);
+}
+
 /* Adds to the sums of some rows what panels from .. to along k give; b's are there. */
 static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
 		     int64_t from, int64_t to, const uint8_t *b, uint8_t *sums)
 {
 	const struct sim_product *mm = t->mm;
-	unsigned n, ku, pitch = t->direct ? t->pitch : t->cols;
+	unsigned n;
 
 	for (int64_t at = from; at < to && !sim_stopped(t->run); at++) {
 		uint8_t *a = s + mm->a_at + (mm->keeps_a ? (size_t)at * up(panel_a(mm)) : 0);
 		int64_t k = place_on_k(mm, at, &n);
+		struct sim_product_step x = { .a = a, .ku = units_of(mm, n), .rows = rows,
+			.b = b + (size_t)(at - from) * panel_b(mm, t->cols), .cols = t->cols,
+			.before = at ? sums : NULL, .before_ld = t->cols, .sums = sums,
+			.ld = t->cols };
 
-		ku = units_of(mm, n);
+		if (t->direct && at == mm->panels_k - 1) {
+			x.sums = t->direct + (size_t)row * t->pitch * mm->acc_bytes;
+			x.ld = t->pitch;
+		}
+		look_ahead(t, &x, row, at + 1 < to ? at + 1 : from, at + 1 == to);
 		if (!t->has_a || !mm->keeps_a)
-			mm->pack_a(&mm->panels, t, row, rows, s, k, n, ku, a);
-		mm->panels.kernel.fn(a, b + (size_t)(at - from) * panel_b(mm, t->cols), sums, ku,
-				     rows, t->cols, pitch, at > 0);
+			mm->pack_a(&mm->panels, t, row, rows, s, k, n, x.ku, a);
+		mm->panels.kernel.fn(&x);
 	}
 }
 
@@ -413,8 +446,6 @@ void sim_product_run(const struct sim_product_task *t, void *scratch)
 								       SIM_PRODUCT_MB;
 			uint8_t *sums = s + mm->sums_at + (depth < mm->panels_k ? i * line : 0);
 
-			if (t->direct)
-				sums = t->direct + (size_t)i * t->pitch * mm->acc_bytes;
 			if (!mm->k)
 				memset(sums, 0, rows * line);
 			sum_rows(t, s, i, rows, from, to, t->packed ? t->packed : b, sums);

@@ -17,7 +17,6 @@
 #include "hal/sim/core/core.h"
 #include "hal/sim/kernels/panel.h"
 
-#define SIM_PRODUCT_MB 192u		/* most rows of a panel of a */
 #define SIM_PRODUCT_NB 512u		/* most columns of a block */
 #define SIM_PRODUCT_SUMS (4u << 20)	/* most bytes of a block's sums */
 #define SIM_PRODUCT_DEPTH 8u		/* most panels of b along k that a task packs at a time */
@@ -59,7 +58,7 @@ struct sim_product_task {
 	int64_t row0;		/* first row, as the family counts */
 	const uint8_t *packed;	/* b's panels, or NULL: the task packs them */
 	bool has_a;		/* if keeps_a: this lane's last task had the same rows */
-	uint8_t *direct;	/* not NULL: the output's memory takes the sums, */
+	uint8_t *direct;	/* not NULL: where the output's memory takes the sums, */
 	unsigned pitch;		/* sums from row to row there */
 	/* The epilogue of rows row .. row + rows, whose sums are the ones at `sums`. */
 	void (*finish)(const struct sim_product_task *t, void *scratch, uint8_t *sums,

@@ -20,6 +20,7 @@
 
 #include "hal/sim/kernels/transpose.h"
 
+#define SIM_PRODUCT_MB 192u		/* most rows of a panel of a */
 #define SIM_PRODUCT_KU 256u		/* units of k of a panel */
 #define SIM_PRODUCT_PITCH 272u		/* units from row to row: not a power of two */
 #define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
@@ -34,16 +35,29 @@ struct sim_side {
 	/* Elements k .. k + n of lane i, side by side: in place, or written to room. */
 	const void *(*row)(const struct sim_product_task *t, unsigned i, int64_t k,
 			   unsigned n, void *room);
+	/* Where elements k .. of lane i lie side by side, or NULL. May itself be NULL. */
+	const uint8_t *(*place)(const struct sim_product_task *t, unsigned i, int64_t k);
 	/* If by_lines, where neighbour lanes are neighbours in memory: the addresses of
 	 * element k .. k + n of lane 0. */
 	void (*lines)(const struct sim_product_task *t, int64_t k, unsigned n,
 		      const uint8_t **at);
 };
 
-/* sums[i * ld + j] = product of a panel's row i and column j, over ku units; is_more: it is added
- * to what is there. What lies behind b is fetched, for it is the next panel mostly. */
-typedef void sim_product_fn(const void *a, const void *b, void *sums, unsigned ku,
-			    unsigned rows, unsigned cols, unsigned ld, bool is_more);
+/* sums[i * ld + j] = product of row i and column j of two panels, over ku units, added to
+ * before[i * before_ld + j] if there is something before; it may be the sums themselves. */
+struct sim_product_step {
+	const void *a, *b;
+	unsigned ku, rows, cols;
+	const void *before;
+	void *sums;
+	unsigned before_ld, ld;
+	/* Memory that is read after this: n_soon times soon_bytes, soon_pitch apart. A kernel may
+	 * fetch it while it computes, and what lies behind b, which is the next panel mostly. */
+	const uint8_t *soon;
+	int64_t soon_pitch;
+	unsigned n_soon, soon_bytes;
+};
+typedef void sim_product_fn(const struct sim_product_step *step);
 
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {

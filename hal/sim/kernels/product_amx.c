@@ -38,15 +38,15 @@ static void move_block(void *to, unsigned to_ld, const void *from, unsigned from
 
 #define KERNEL(name, DP) \
 	static void name##_block(const int32_t *a, const int32_t *b, int32_t *sums, unsigned ku, \
-				 size_t ld, bool is_more) \
+				 size_t ld, const int32_t *before, size_t before_ld) \
 	{ \
 		const int32_t *below = a + 16 * SIM_PRODUCT_PITCH; \
 	\
-		if (is_more) { \
-			_tile_loadd(0, sums, ld * 4); \
-			_tile_loadd(1, sums + 16, ld * 4); \
-			_tile_loadd(2, sums + 16 * ld, ld * 4); \
-			_tile_loadd(3, sums + 16 * ld + 16, ld * 4); \
+		if (before) { \
+			_tile_loadd(0, before, before_ld * 4); \
+			_tile_loadd(1, before + 16, before_ld * 4); \
+			_tile_loadd(2, before + 16 * before_ld, before_ld * 4); \
+			_tile_loadd(3, before + 16 * before_ld + 16, before_ld * 4); \
 		} else { \
 			_tile_zero(0); \
 			_tile_zero(1); \
@@ -69,29 +69,31 @@ static void move_block(void *to, unsigned to_ld, const void *from, unsigned from
 		_tile_stored(3, sums + 16 * ld + 16, ld * 4); \
 	} \
 	\
-	void name(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, \
-		  unsigned cols, unsigned ld, bool is_more) \
+	void name(const struct sim_product_step *s) \
 	{ \
 		int32_t edge[32 * 32] __attribute__((aligned(64))) = { 0 }; \
 	\
 		configure(); \
-		for (unsigned j = 0; j < cols; j += 32) \
-			for (unsigned i = 0; i < rows; i += 32) { \
-				const int32_t *x = (const int32_t *)a + \
+		for (unsigned j = 0; j < s->cols; j += 32) \
+			for (unsigned i = 0; i < s->rows; i += 32) { \
+				const int32_t *x = (const int32_t *)s->a + \
 						   (size_t)i * SIM_PRODUCT_PITCH; \
-				const int32_t *y = (const int32_t *)b + (size_t)j * ku; \
-				int32_t *out = (int32_t *)sums + (size_t)i * ld + j; \
-				unsigned h = rows - i < 32 ? rows - i : 32; \
-				unsigned w = cols - j < 32 ? cols - j : 32; \
+				const int32_t *y = (const int32_t *)s->b + (size_t)j * s->ku; \
+				int32_t *out = (int32_t *)s->sums + (size_t)i * s->ld + j; \
+				const int32_t *before = !s->before ? NULL : \
+					(const int32_t *)s->before + (size_t)i * s->before_ld + j; \
+				unsigned h = s->rows - i < 32 ? s->rows - i : 32; \
+				unsigned w = s->cols - j < 32 ? s->cols - j : 32; \
 	\
 				if (h == 32 && w == 32) { \
-					name##_block(x, y, out, ku, ld, is_more); \
+					name##_block(x, y, out, s->ku, s->ld, before, \
+						     s->before_ld); \
 					continue; \
 				} \
-				if (is_more) \
-					move_block(edge, 32, out, ld, h, w); \
-				name##_block(x, y, edge, ku, 32, is_more); \
-				move_block(out, ld, edge, 32, h, w); \
+				if (before) \
+					move_block(edge, 32, before, s->before_ld, h, w); \
+				name##_block(x, y, edge, s->ku, 32, before ? edge : NULL, 32); \
+				move_block(out, s->ld, edge, 32, h, w); \
 			} \
 		_tile_release(); \
 	}

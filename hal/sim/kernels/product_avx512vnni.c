@@ -2,7 +2,7 @@
 /*
  * Products of bytes, four at a time. The instruction multiplies unsigned by signed, so a
  * signed b comes with its sign bits flipped, which is 128 more than it is; 128 times
- * the sum of a's row goes off at the start.
+ * the sum of a's row goes off its sums.
  */
 #include <immintrin.h>
 
@@ -27,16 +27,21 @@ static uint32_t sum_row(const int8_t *a, unsigned ku)
 	return (uint32_t)_mm512_reduce_add_epi32(sum);
 }
 
-void sim_product_s8_avx512vnni(const void *a, const void *b, void *sums, unsigned ku,
-			       unsigned rows, unsigned cols, unsigned ld, bool is_more)
+#define NAME signed_bytes
+#define SUM uint32_t
+#define LANES 16
+#define UNIT int32_t
+#define MR 12
+#define STEP(acc, a, b) \
+	((v16u32)_mm512_dpbusd_epi32((__m512i)(acc), (__m512i)(b), _mm512_set1_epi32(a)))
+#define LESS
+#include "hal/sim/kernels/product_kernels.h"
+
+void sim_product_s8_avx512vnni(const struct sim_product_step *x)
 {
-	uint32_t *to = sums;
+	uint32_t less[SIM_PRODUCT_MB];
 
-	for (unsigned i = 0; i < rows; i++, to += ld) {
-		uint32_t off = sum_row((const int8_t *)a + i * SIM_PRODUCT_PITCH * 4ul, ku) * 128;
-
-		for (unsigned j = 0; j < cols; j++)
-			to[j] = is_more ? to[j] - off : -off;
-	}
-	sim_product_u8_avx512vnni(a, b, sums, ku, rows, cols, ld, true);
+	for (unsigned i = 0; i < x->rows; i++)
+		less[i] = 128 * sum_row((const int8_t *)x->a + i * SIM_PRODUCT_PITCH * 4ul, x->ku);
+	signed_bytes(x, less);
 }

@@ -19,13 +19,13 @@ typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may
 typedef WORD WORDS __attribute__((vector_size(LANES * sizeof(SUM))));
 
 static inline __attribute__((always_inline)) void
-PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, unsigned cols,
-      unsigned ld, bool is_more)
+PANEL(const SUM *a, const SUM *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
+      const unsigned mr, unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 }, turned[MR][VECS] = { 0 }, sign;
 	SUM tail[WIDE * 2];
 
-	for (unsigned k = 0; k < ku; k++, a += 2, b += 2 * SIM_PRODUCT_LINE) {
+	for (unsigned k = 0; k < x->ku; k++, a += 2, b += 2 * SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
 #pragma GCC unroll 16
@@ -47,7 +47,8 @@ PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, uns
 		sign[i] = i % 2 ? 1 : -1;
 #pragma GCC unroll 16
 	for (unsigned i = 0; i < mr; i++) {
-		SUM *to = sums + (size_t)i * ld * 2;
+		SUM *to = sums + (size_t)i * x->ld * 2;
+		const SUM *from = before + (size_t)i * x->before_ld * 2;
 
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < VECS; v++) {
@@ -56,28 +57,29 @@ PANEL(const SUM *a, const SUM *b, SUM *sums, unsigned ku, const unsigned mr, uns
 				*(VEC *)(tail + v * LANES) = acc[i][v];
 				continue;
 			}
-			if (is_more)
-				acc[i][v] += *(const VEC *)(to + v * LANES);
+			if (before)
+				acc[i][v] += *(const VEC *)(from + v * LANES);
 			*(VEC *)(to + v * LANES) = acc[i][v];
 		}
 		for (unsigned j = 0; cols < WIDE && j < 2 * cols; j++)
-			to[j] = is_more ? to[j] + tail[j] : tail[j];
+			to[j] = before ? from[j] + tail[j] : tail[j];
 	}
 }
 
-void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, unsigned cols,
-	  unsigned ld, bool is_more)
+void NAME(const struct sim_product_step *x)
 {
-	for (unsigned j = 0; j < cols; j += WIDE) {
-		const SUM *line = (const SUM *)b + 2 * ((size_t)(j - j % SIM_PRODUCT_LINE) * ku +
-							j % SIM_PRODUCT_LINE);
+	for (unsigned j = 0; j < x->cols; j += WIDE) {
+		const SUM *line = (const SUM *)x->b +
+				  2 * ((size_t)(j - j % SIM_PRODUCT_LINE) * x->ku +
+				       j % SIM_PRODUCT_LINE);
 		unsigned i = 0;
 
 #define ROWS(n) \
-		for (; i + (n) <= rows; i += (n)) \
-			PANEL((const SUM *)a + (size_t)i * SIM_PRODUCT_PITCH * 2, line, \
-			      (SUM *)sums + ((size_t)i * ld + j) * 2, ku, (n), cols - j, ld, \
-			      is_more)
+		for (; i + (n) <= x->rows; i += (n)) \
+			PANEL((const SUM *)x->a + (size_t)i * SIM_PRODUCT_PITCH * 2, line, \
+			      (SUM *)x->sums + ((size_t)i * x->ld + j) * 2, x, x->before ? \
+			      (const SUM *)x->before + ((size_t)i * x->before_ld + j) * 2 : NULL, \
+			      (n), x->cols - j)
 		ROWS(MR);
 		ROWS(1);
 #undef ROWS

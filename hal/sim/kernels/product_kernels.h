@@ -6,34 +6,45 @@
  *
  * The includer defines NAME; SUM, the type of a sum; LANES, sums of a register; UNIT, a
  * type of a unit's size; MR, rows that the registers hold; and STEP(acc, a, b),
- * a register of sums after adding unit a times the units in register b.
+ * a register of sums after adding unit a times the units in register b. With LESS the kernel is
+ * static and takes a number for each row, which goes off its sums.
  */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 #define VEC CAT(NAME, _vec)
 #define PANEL CAT(NAME, _panel)
 #define VECS (SIM_PRODUCT_LINE / LANES)
+#define FETCH CAT(NAME, _fetch)
 
 typedef SUM VEC __attribute__((vector_size(LANES * sizeof(SUM)), aligned(4), may_alias));
 
+static inline void FETCH(const uint8_t *from, unsigned bytes)
+{
+	for (unsigned at = 0; at < bytes; at += 64)
+		__builtin_prefetch(from + at, 0, 2);
+}
+
 static inline __attribute__((always_inline)) void
-PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
-      const unsigned vecs, unsigned cols, unsigned ld, bool is_more, const char *next,
-      unsigned lines)
+PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
+      const SUM *less, const unsigned mr, const unsigned vecs, unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
 
-	/* Sums come from beyond L2; by the time that they are added to they are there. Not to
-	 * L1: rows may be a power of two apart, more of them than a set of it has ways. */
+	/* By the time that sums are added to they are there. Not in L1: rows may be a power of
+	 * two apart, more of them than a set of it has ways. */
 #pragma GCC unroll 16
-	for (unsigned i = 0; i < mr; i++)
+	for (unsigned i = 0; before && i < mr; i++)
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs * LANES * sizeof(SUM) / 64; v++)
-			__builtin_prefetch((char *)(sums + (size_t)i * ld) + v * 64, 1, 2);
-	for (unsigned i = 0; i < lines; i++)
-		__builtin_prefetch(next + (size_t)i * 64, 0, 2);
-	for (unsigned k = 0; k < ku; k++, a++, b += SIM_PRODUCT_LINE) {
+			__builtin_prefetch((const char *)(before + (size_t)i * x->before_ld) +
+					   v * 64, 0, 2);
+#pragma GCC unroll 16
+	for (unsigned i = 0; less && i < mr; i++)
+#pragma GCC unroll 16
+		for (unsigned v = 0; v < vecs; v++)
+			acc[i][v] -= less[i];
+	for (unsigned k = 0; k < x->ku; k++, a++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
 
 #pragma GCC unroll 16
@@ -50,53 +61,71 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, unsigned ku, const unsigned mr,
 	}
 #pragma GCC unroll 16
 	for (unsigned i = 0; i < mr; i++) {
-		SUM *to = sums + (size_t)i * ld;
+		SUM *to = sums + (size_t)i * x->ld;
+		const SUM *from = before + (size_t)i * x->before_ld;
 
 		if (cols >= SIM_PRODUCT_LINE) {
 #pragma GCC unroll 16
 			for (unsigned v = 0; v < vecs; v++) {
-				if (is_more)
-					acc[i][v] += *(const VEC *)(to + v * LANES);
+				if (before)
+					acc[i][v] += *(const VEC *)(from + v * LANES);
 				*(VEC *)(to + v * LANES) = acc[i][v];
 			}
 			continue;
 		}
 #pragma GCC unroll 16
-		for (unsigned v = 0; v < vecs; v++)
+		for (unsigned v = 0; v < VECS; v++)
 			*(VEC *)(tail + v * LANES) = acc[i][v];
 		for (unsigned j = 0; j < cols; j++)
-			to[j] = is_more ? to[j] + tail[j] : tail[j];
+			to[j] = before ? from[j] + tail[j] : tail[j];
 	}
 }
 
-void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, unsigned cols,
-	  unsigned ld, bool is_more)
+#ifdef LESS
+static void NAME(const struct sim_product_step *x, const SUM *less)
 {
-	for (unsigned j = 0; j < cols; j += SIM_PRODUCT_LINE) {
-		const UNIT *line = (const UNIT *)b + (size_t)j * ku;
-		unsigned wide = cols - j, i = 0;
-		/* The panel behind this one, a part of it by each set of rows. */
-		const char *next = (const char *)(line + (size_t)SIM_PRODUCT_LINE * ku);
-		unsigned lines = ku * (unsigned)(SIM_PRODUCT_LINE * sizeof(UNIT) / 64);
-		unsigned part = rows >= 4 * MR ? lines / (rows / MR) : 0;
+#else
+void NAME(const struct sim_product_step *x)
+{
+	const SUM *const less = NULL;
+#endif
+	/* What is fetched with each set of rows: a part of b's next panel, and of what is soon. */
+	unsigned sets = (x->rows + MR - 1) / MR, all = sets * ((x->cols + 31) / SIM_PRODUCT_LINE);
+	unsigned part = sets < 4 ? 0 : x->ku * (unsigned)(SIM_PRODUCT_LINE * sizeof(UNIT)) / sets;
+	unsigned n_soon = all ? (x->n_soon + all - 1) / all : 0, left = x->n_soon;
+	const uint8_t *soon = x->soon;
+
+	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
+		const UNIT *line = (const UNIT *)x->b + (size_t)j * x->ku;
+		const uint8_t *next = (const uint8_t *)(line + (size_t)SIM_PRODUCT_LINE * x->ku);
+		unsigned wide = x->cols - j, i = 0;
 
 		/* Whole sets of rows, then what is left in fewer and fewer; all columns,
 		 * or half of them if that is enough. */
 #define ROWS(n, vecs) \
-		for (; MR >= (n) && i + (n) <= rows; i += (n)) \
-			PANEL((const UNIT *)a + (size_t)i * SIM_PRODUCT_PITCH, line, \
-			      (SUM *)sums + (size_t)i * ld + j, ku, (n), (vecs), wide, ld, \
-			      is_more, next, (n) == MR ? part : 0), next += (size_t)part * 64
+		for (; MR >= (n) && i + (n) <= x->rows; i += (n)) { \
+			for (unsigned r = 0; r < n_soon && left; r++, left--) { \
+				FETCH(soon, x->soon_bytes); \
+				soon += x->soon_pitch; \
+			} \
+			FETCH(next, part); \
+			next += part; \
+			PANEL((const UNIT *)x->a + (size_t)i * SIM_PRODUCT_PITCH, line, \
+			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
+			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \
+			      less ? less + i : NULL, (n), (vecs), wide); \
+		}
 		if (wide <= SIM_PRODUCT_LINE / 2)
-			ROWS(MR, VECS / 2);
-		ROWS(MR, VECS);
-		ROWS(8, VECS);
-		ROWS(4, VECS);
-		ROWS(1, VECS);
+			ROWS(MR, VECS / 2)
+		ROWS(MR, VECS)
+		ROWS(8, VECS)
+		ROWS(4, VECS)
+		ROWS(1, VECS)
 #undef ROWS
 	}
 }
 
+#undef FETCH
 #undef VECS
 #undef PANEL
 #undef VEC
@@ -107,4 +136,5 @@ void NAME(const void *a, const void *b, void *sums, unsigned ku, unsigned rows, 
 #undef UNIT
 #undef LANES
 #undef SUM
+#undef LESS
 #undef NAME

@@ -110,7 +110,7 @@ enum { ROWS = 64, COLS = 96, KU = 48 };
 
 static uint8_t a[ROWS][SIM_PRODUCT_PITCH * 4] __attribute__((aligned(64)));
 static uint8_t b[COLS / 32][KU][32][4] __attribute__((aligned(64)));
-static uint32_t sums[ROWS][COLS];
+static uint32_t first[ROWS][COLS + 5], sums[ROWS][COLS];
 
 /* Small whole numbers, so that sums of floats are exact in any order. */
 static void fill(int is_bf16, unsigned rows)
@@ -162,12 +162,16 @@ static void check(sim_product_fn *fn, int kind)
 		unsigned rows = sizes[s][0], cols = sizes[s][1], ku = sizes[s][2];
 
 		fill(kind == 4, rows);
+		memset(first, 0xef, sizeof(first));
 		for (unsigned i = 0; i < ROWS; i++)
 			for (unsigned j = 0; j < COLS; j++)
 				sums[i][j] = i < rows && j < cols ? 0xdeadbeef : 0;
-		/* The first panel takes the place of what is there, the next one adds to it. */
-		fn(a, b, sums, ku, rows, cols, COLS, false);
-		fn(a, b, sums, ku, rows, cols, COLS, true);
+		/* The first panel takes the place of what is there; the next one adds to it. */
+		fn(&(struct sim_product_step){ .a = a, .b = b, .ku = ku, .rows = rows,
+			.cols = cols, .sums = first, .ld = COLS + 5 });
+		fn(&(struct sim_product_step){ .a = a, .b = b, .ku = ku, .rows = rows,
+			.cols = cols, .before = first, .before_ld = COLS + 5, .sums = sums,
+			.ld = COLS });
 		assert_false(cpu.is_configured);
 		for (unsigned i = 0; i < ROWS; i++)
 			for (unsigned j = 0; j < COLS; j++) {
