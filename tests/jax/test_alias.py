@@ -209,3 +209,101 @@ def test_scattered_over_itself_by_a_permutation(n, device):
 def test_empty_random_bits_keep_the_state(device):
     check(lambda s: lax.rng_bit_generator(s, (0,)), np.arange(4, dtype=np.uint32) + 9,
           device=device)
+
+
+# ---- what is computed at once and then put together is computed where it ends ----
+
+def temporaries_and_results(f, *args):
+    g = jax.jit(f).lower(*args).compile()
+    here = jax.device_get(g(*args))
+    with jax.default_device(CPU):
+        there = jax.device_get(jax.jit(f)(*args))
+    return g.memory_analysis().temp_size_in_bytes, here, there
+
+
+def three(x):
+    """By one instruction: each is made of the one before."""
+    a = x + 1
+    b = a * x
+    return a, b, b - a
+
+
+# Along each dim, behind each other and interleaved, in another shape, and in two arrays at once.
+JOINS = {
+    "dim 0": lambda x: jnp.concatenate(three(x), 0),
+    "dim 1": lambda x: jnp.concatenate(three(x), 1),
+    "stacked first": lambda x: jnp.stack(three(x), 0),
+    "stacked between": lambda x: jnp.stack(three(x), 1),
+    "stacked last": lambda x: jnp.stack(three(x), 2),
+    "flat": lambda x: jnp.stack(three(x), 2).reshape(-1),
+    "flat parts": lambda x: jnp.concatenate([y.reshape(-1) for y in three(x)]),
+    "turned": lambda x: jnp.concatenate([y.T for y in three(x)], 1),
+    "two wholes": lambda x: (jnp.stack(three(x), 2), jnp.concatenate(three(x * x), 1)),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+@pytest.mark.parametrize("shape", [(24, 40), (1, 8), (8, 1), (1, 4), (300, 400)])
+def test_joined_parts_are_born_in_their_places(name, shape):
+    x = np.random.default_rng(1).integers(-50, 50, shape).astype(np.float32)
+    temps, here, there = temporaries_and_results(JOINS[name], x)
+    jax.tree.map(np.testing.assert_array_equal, here, there)
+    assert temps == 0
+
+
+# What others look at too, parts of two instructions, parts twice, and what has elements between.
+NO_JOINS = {
+    "a part is a result": lambda x: (jnp.stack(three(x), 2), three(x)[1]),
+    "a part is used": lambda x: jnp.stack(three(x), 2).sum() + three(x)[0].max(),
+    "one part twice": lambda x: jnp.stack([*three(x), x + 1], 1),
+    "two instructions": lambda x: jnp.stack([*three(x), lax.optimization_barrier(x * 2) - 1], 1),
+    "an argument": lambda x: jnp.stack([*three(x), x], 1),
+    "a constant": lambda x: jnp.stack([*three(x), jnp.zeros_like(x)], 2),
+    "rows of parts": lambda x: jnp.concatenate([y.reshape(-1, 4) for y in three(x)], 1),
+    "another shape on the way": lambda x: jnp.concatenate(
+        [y.reshape(8, -1) for y in three(x)], 1),
+    "one after the other": lambda x: jnp.stack([jnp.stack(three(x), 0), jnp.stack(
+        three(x * 3), 0)], 3),
+}
+
+
+@pytest.mark.parametrize("name", NO_JOINS)
+def test_other_joins_are_right_too(name):
+    x = np.random.default_rng(2).integers(-50, 50, (24, 40)).astype(np.float32)
+    _, here, there = temporaries_and_results(NO_JOINS[name], x)
+    jax.tree.map(np.testing.assert_array_equal, here, there)
+
+
+def test_a_donated_argument_is_joined_after_it_is_read():
+    x = np.random.default_rng(3).integers(-50, 50, (64, 32)).astype(np.float32)
+
+    def f(x, y):
+        return jnp.concatenate([y + 1, (y + 1) * y], 1) - x[::-1]
+
+    want = np.concatenate([x[:, :16] + 1, (x[:, :16] + 1) * x[:, :16]], 1) - x[::-1]
+    got = jax.jit(f, donate_argnums=0)(jax.device_put(x), x[:, :16])
+    np.testing.assert_array_equal(got, want)
+
+    def turned(x):
+        a = x[:, :16] + 1
+        return jnp.concatenate([a, a * x[::-1, 16:]], 1)
+
+    got = jax.jit(turned, donate_argnums=0)(jax.device_put(x))
+    np.testing.assert_array_equal(got, np.concatenate(
+        [x[:, :16] + 1, (x[:, :16] + 1) * x[::-1, 16:]], 1))
+
+
+def test_loops_join_what_they_carry():
+    x = np.random.default_rng(4).integers(0, 5, (16, 12)).astype(np.float32)
+
+    def turn(_, x):
+        a = x[:, 6:] + 1
+        return jnp.concatenate([a, a - x[:, :6]], 1)
+
+    def rounds(_, x):
+        a = x[:, 1::2] + 1
+        return jnp.stack([a, a - x[:, ::2]], 2).reshape(x.shape)
+
+    for body in (turn, rounds):
+        _, here, there = temporaries_and_results(lambda x, b=body: lax.fori_loop(0, 5, b, x), x)
+        np.testing.assert_array_equal(here, there)

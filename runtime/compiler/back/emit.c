@@ -89,7 +89,7 @@ static void finish_turn(struct emit *e, const struct tc_block *body,
 }
 
 /* What a turn leaves in a carried value is best made in its place; and so is what updates of a
- * part of it begin with. */
+ * part of it begin with, or what it is another shape of. */
 static void wish_for_carried(struct emit *e, const struct tc_block *body, unsigned j,
 			     const struct home *carried)
 {
@@ -98,7 +98,7 @@ static void wish_for_carried(struct emit *e, const struct tc_block *body, unsign
 
 	while (v->def && v->def->block == body && v->def->op != TC_CONSTANT) {
 		tc_wish(e, v, &(struct home){ .buf = old, .offset = carried->offset }, old);
-		if (v->def->op != TC_DYNAMIC_UPDATE_SLICE)
+		if (v->def->op != TC_DYNAMIC_UPDATE_SLICE && v->def->op != TC_RESHAPE)
 			break;
 		v = tc_in(v->def, 0);
 	}
@@ -318,12 +318,34 @@ static bool notes_results(const struct tc_op *op)
 	}
 }
 
+static bool is_part(const struct emit *e, const struct home *h)
+{
+	for (unsigned i = 0; i < e->n_whole; i++)
+		if (e->homes[e->whole[i]->id].content == h->content)
+			return true;
+	return false;
+}
+
+/* What is new of an op's results; of parts of a whole it is that, which they share. */
+static void note_results(struct emit *e, const struct tc_op *op, uint32_t contents)
+{
+	for (unsigned i = 0; i < e->n_whole; i++)
+		tc_note_held(e, &e->homes[e->whole[i]->id], e->whole[i]->type);
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct home *h = &e->homes[op->results[i].id];
+
+		if (h->content > contents && !is_part(e, h))
+			tc_note_held(e, h, op->results[i].type);
+	}
+}
+
 /* An op with its evidence: what it reads, and what it leaves. Ops without code move nothing. */
 static void emit_noted(struct emit *e, const struct tc_op *op)
 {
 	size_t notes = e->n_notes, code = e->code.len;
 	uint32_t contents = e->n_contents;
 
+	e->n_whole = 0;
 	tc_note_op(e, op);
 	emit_op(e, op);
 	e->op = op;
@@ -333,10 +355,7 @@ static void emit_noted(struct emit *e, const struct tc_op *op)
 	if (e->code.len == code)
 		e->n_notes = notes;
 	else if (!notes_results(op))
-		for (unsigned i = 0; i < op->n_results; i++)
-			if (e->homes[op->results[i].id].content > contents)
-				tc_note_held(e, &e->homes[op->results[i].id],
-					     op->results[i].type);
+		note_results(e, op, contents);
 }
 
 void tc_emit_block(struct emit *e, const struct tc_block *b)
@@ -434,10 +453,12 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
-		/* What others send may have another shape: a view, then. */
+		/* Another shape is a view of what it is made of. */
+		if (v->def->op != TC_RESHAPE)
+			continue;
 		while (v->def && v->def->op == TC_RESHAPE)
 			v = tc_in(v->def, 0);
-		if (v->def && v->def->op == TC_EXCHANGE)
+		if (v->def && v->def->op != TC_CONSTANT)
 			tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
 	tc_number_links(e, &next);

@@ -84,6 +84,9 @@ struct emit {
 	size_t n_notes, room_notes;
 	uint32_t n_contents;
 	const struct tc_op *op;		/* being emitted */
+	/* What it wrote whole beside its results (join.c) */
+	const struct tc_value *whole[ISA_MAX_OUT];
+	unsigned n_whole;
 	uint8_t next_reg;
 	bool has_loop, has_random;	/* random: its binding is there */
 	struct links *links;		/* link.h */
@@ -109,6 +112,8 @@ struct home *tc_home(struct emit *e, const struct tc_value *v);
 /* Gives v a dense home and returns it: where it wishes to be, if nothing looks at what lies
  * there from this op on, itself included; else a new temporary. */
 struct home *tc_place(struct emit *e, const struct tc_value *v);
+/* The same of a value without a home that `op` begins to write, which its own op may end. */
+struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
 /* v is written by this op at `at`, which the caller found to be safe. */
 struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at);
 /* A new temporary for v, wherever it wishes to be. */
@@ -156,6 +161,9 @@ struct home tc_out_of_the_way(struct emit *e, const struct tc_value *v,
 struct move { struct home from, to; const struct tc_type *type; };
 void tc_move_all(struct emit *e, struct move *moves, unsigned n);
 bool tc_is_dense(const struct home *h, const struct tc_type *t);
+/* Strides for the new dims, if the old ones can be split and joined so. */
+bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
+			const struct tc_type *to, int64_t *out);
 /* A home whose elements are dense: v's own, or a copy of it. */
 struct home tc_dense(struct emit *e, const struct tc_value *v);
 /* Room for a constant's bytes in .rodata; its home. */
@@ -167,6 +175,11 @@ void tc_dense_strides(const struct tc_type *t, int64_t *stride);
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
 /* The register of a pred that the instruction before stored; where another did, it is read. */
 uint8_t tc_load_condition(struct emit *e, const struct tc_value *v);
+
+/* ---- join.c ---- */
+/* Gives results of `op`, which is being emitted and writes all of them at whatever strides, homes
+ * within what concatenations make of them alone. */
+void tc_join_results(struct emit *e, const struct tc_op *op);
 
 /* ---- layout.c ---- */
 /* Of argument or result i of main, which is of type t: the order that its layout asks for, as

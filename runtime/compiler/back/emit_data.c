@@ -20,59 +20,13 @@ bool tc_emit_is_data(unsigned op)
 	}
 }
 
-/* Strides for the new dims, if the old ones can be split and joined so. */
-static bool reshape_strides(const struct tc_type *from, const int64_t *stride,
-			    const struct tc_type *to, int64_t *out)
-{
-	unsigned i = 0, k = 0;
-
-	memset(out, 0, TC_MAX_RANK * sizeof(*out));
-	if (!from->count)
-		return true;
-	while (i < from->rank || k < to->rank) {
-		int64_t have = 1, want = 1, step, least;
-		unsigned first_in = i, first_out = k;
-		bool seen;
-
-		do {
-			if (have <= want && i < from->rank)
-				have *= from->dim[i++];
-			else if (k < to->rank)
-				want *= to->dim[k++];
-		} while (have != want && (i < from->rank || k < to->rank));
-		if (have != want)
-			return false;
-		/* The old dims of this group must walk memory as one. A stride of 0 is
-		 * a stride like any other, so what was seen is counted apart. */
-		step = 0;
-		least = 0;
-		seen = false;
-		for (unsigned d = i; d-- > first_in;) {
-			if (from->dim[d] == 1)
-				continue;
-			if (seen && stride[d] != step)
-				return false;
-			if (!seen)
-				least = stride[d];
-			seen = true;
-			step = stride[d] * from->dim[d];
-		}
-		step = least;
-		for (unsigned d = k; d-- > first_out;) {
-			out[d] = to->dim[d] > 1 ? step : 0;
-			step *= to->dim[d];
-		}
-	}
-	return true;
-}
-
 static void emit_reshape(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_value *v = tc_out(op, 0), *in = tc_in(op, 0);
 	const struct home *from = tc_home(e, in);
 	struct home h = *from, dense;
 
-	if (reshape_strides(in->type, from->stride, v->type, h.stride)) {
+	if (tc_reshape_strides(in->type, from->stride, v->type, h.stride)) {
 		tc_view(e, v, &h);
 		return;
 	}
@@ -160,7 +114,9 @@ static void emit_concatenate(struct emit *e, const struct tc_op *op)
 		const struct tc_type *t = tc_in(op, i)->type;
 		const struct home *from = tc_home(e, tc_in(op, i));
 
-		tc_copy_value(e, t, from, &to);
+		/* Born there (join.c), it stays. */
+		if (tc_alias_homes(from, t, &to, t) != TC_EQUAL)
+			tc_copy_value(e, t, from, &to);
 		to.offset += t->dim[d] * to.stride[d];
 	}
 }

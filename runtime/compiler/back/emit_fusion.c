@@ -454,6 +454,8 @@ void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 			need_input(l, tc_in(l->block->last, i), straight);
 	for (const struct tc_op *op = l->block->first; op != l->block->last; op = op->next)
 		translate(l, op);
+	if (l->shape->count)
+		tc_join_results(e, fusion);
 	for (unsigned i = 0; i < fusion->n_results; i++)
 		put_output(l, i);
 	if (!l->shape->count || (l->shape->count == 1 && tc_put_scalars(e, &l->b)))

@@ -152,6 +152,51 @@ bool tc_is_dense(const struct home *h, const struct tc_type *t)
 	return true;
 }
 
+bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
+			const struct tc_type *to, int64_t *out)
+{
+	unsigned i = 0, k = 0;
+
+	memset(out, 0, TC_MAX_RANK * sizeof(*out));
+	if (!from->count)
+		return true;
+	while (i < from->rank || k < to->rank) {
+		int64_t have = 1, want = 1, step, least;
+		unsigned first_in = i, first_out = k;
+		bool seen;
+
+		do {
+			if (have <= want && i < from->rank)
+				have *= from->dim[i++];
+			else if (k < to->rank)
+				want *= to->dim[k++];
+		} while (have != want && (i < from->rank || k < to->rank));
+		if (have != want)
+			return false;
+		/* The old dims of this group must walk memory as one. A stride of 0 is
+		 * a stride like any other, so what was seen is counted apart. */
+		step = 0;
+		least = 0;
+		seen = false;
+		for (unsigned d = i; d-- > first_in;) {
+			if (from->dim[d] == 1)
+				continue;
+			if (seen && stride[d] != step)
+				return false;
+			if (!seen)
+				least = stride[d];
+			seen = true;
+			step = stride[d] * from->dim[d];
+		}
+		step = least;
+		for (unsigned d = k; d-- > first_out;) {
+			out[d] = to->dim[d] > 1 ? step : 0;
+			step *= to->dim[d];
+		}
+	}
+	return true;
+}
+
 /* ---- temporaries ---- */
 
 static struct hole *new_hole(struct emit *e, uint64_t offset, uint64_t bytes)
@@ -289,23 +334,28 @@ struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct 
 	return h;
 }
 
-/* A wish for memory that nothing looks at from this op on. */
-static const struct wish *free_wish(struct emit *e, const struct tc_value *v)
+/* A wish for memory that nothing looks at from `op` on. */
+static const struct wish *free_wish(struct emit *e, const struct tc_value *v,
+				    const struct tc_op *op)
 {
 	for (const struct wish *w = e->wishes[v->id]; w; w = w->next)
-		if (!w->old || w->old->last < e->spans[v->def->id].start)
+		if (!w->old || w->old->last < e->spans[op->id].start)
 			return w;
 	return NULL;
 }
 
+struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op)
+{
+	const struct wish *w = free_wish(e, v, op);
+
+	return w ? tc_place_at(e, v, &w->home) : tc_place_temp(e, v);
+}
+
 struct home *tc_place(struct emit *e, const struct tc_value *v)
 {
-	const struct wish *w;
+	struct home *h = &e->homes[v->id];
 
-	if (e->homes[v->id].buf)
-		return &e->homes[v->id];
-	w = free_wish(e, v);
-	return w ? tc_place_at(e, v, &w->home) : tc_place_temp(e, v);
+	return h->buf ? h : tc_place_from(e, v, v->def);
 }
 
 struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
@@ -344,7 +394,7 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 		if (tc_alias_homes(from, in->type, &w->home, v->type) == TC_EQUAL &&
 		    !meets(&w->home, v->type, taken, taken_type, n))
 			to = &w->home;
-	if (!to && !free_wish(e, v) && from->buf->is_temp && tc_is_dying(e, from->buf) &&
+	if (!to && !free_wish(e, v, v->def) && from->buf->is_temp && tc_is_dying(e, from->buf) &&
 	    tc_is_dense(from, in->type) && !from->reg &&
 	    !meets(from, in->type, taken, taken_type, n))
 		to = from;

@@ -23,7 +23,7 @@
 
 #define MAX_MEMBERS 120u
 #define MAX_INPUTS 16u
-#define MAX_OUTPUTS 6u
+#define MAX_OUTPUTS 8u
 
 struct member {
 	struct tc_op *op;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Results of one instruction that are joined afterwards are born where they end.
+ *
+ * An instruction writes its outputs at any strides. So if all operands of a concatenation are
+ * results of one op, in whatever shape, which nobody else looks at, the whole is given its
+ * place when that op is emitted, and the parts are views of it: nothing is left for the
+ * concatenation to do. This holds of neighbours and of what is interleaved (stacked along a minor
+ * dim) alike. The parts share the whole's content in the evidence, which is written by one op.
+ */
+#include <string.h>
+
+#include "runtime/compiler/back/emit.h"
+
+/* Who alone looks at v, or NULL. */
+static const struct tc_op *only_user(const struct tc_value *v)
+{
+	return v->uses && !v->uses->next ? v->uses->user : NULL;
+}
+
+/* An op that gives all elements of its operand another shape: a view. */
+static bool is_view(const struct tc_op *op)
+{
+	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
+	       (op->op == TC_BROADCAST_IN_DIM &&
+		tc_in(op, 0)->type->count == op->results[0].type->count);
+}
+
+/* The result of `op` that operand k of a concatenation is, in whatever shape, or NULL. */
+static const struct tc_value *part_of(const struct tc_op *op, const struct tc_op *join, unsigned k)
+{
+	const struct tc_value *v = tc_in(join, k);
+
+	while (v->def && v->def != op && is_view(v->def) && only_user(v))
+		v = tc_in(v->def, 0);
+	return v->def == op && only_user(v) ? v : NULL;
+}
+
+/* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
+static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
+{
+	const struct tc_op *join = only_user(v);
+
+	while (join && is_view(join))
+		join = only_user(tc_out(join, 0));
+	if (!join || join->op != TC_CONCATENATE || join->block != op->block)
+		return NULL;
+	for (unsigned k = 0; k < join->n_operands; k++)
+		if (!part_of(op, join, k))
+			return NULL;
+	return join;
+}
+
+/* The strides of a view's operand, if they give the view these. */
+static bool strides_before(const struct tc_op *view, const int64_t *stride, int64_t *out)
+{
+	const struct tc_type *from = tc_in(view, 0)->type, *to = view->results[0].type;
+	const int64_t *dims;
+	unsigned n;
+
+	if (view->op == TC_RESHAPE)
+		return tc_reshape_strides(to, stride, from, out);
+	dims = tc_attr_ints(view, view->op == TC_TRANSPOSE ? "permutation" :
+			    "broadcast_dimensions", &n);
+	for (unsigned i = 0; i < n; i++)
+		if (view->op == TC_TRANSPOSE)
+			out[dims[i]] = stride[i];
+		else
+			out[i] = stride[dims[i]];
+	return true;
+}
+
+/* The strides of a result that has these where it is operand k of `join`. */
+static bool strides_of_part(const struct tc_op *op, const struct tc_op *join, unsigned k,
+			    const int64_t *stride, int64_t *out)
+{
+	int64_t before[TC_MAX_RANK] = { 0 };
+
+	memcpy(out, stride, TC_MAX_RANK * sizeof(*out));
+	for (const struct tc_value *v = tc_in(join, k); v->def != op; v = tc_in(v->def, 0)) {
+		if (!strides_before(v->def, out, before))
+			return false;
+		memcpy(out, before, sizeof(before));
+	}
+	return true;
+}
+
+/* Gives the whole and its parts their homes. Which strides parts have does not depend on where
+ * the whole lies. */
+static void join(struct emit *e, const struct tc_op *op, const struct tc_op *join)
+{
+	const struct tc_value *whole = tc_out(join, 0);
+	int64_t d = tc_attr_int(join, "dimension", 0), dense[TC_MAX_RANK] = { 0 };
+	int64_t stride[TC_MAX_RANK];
+	struct home at;
+
+	tc_dense_strides(whole->type, dense);
+	for (unsigned k = 0; k < join->n_operands; k++)
+		if (!strides_of_part(op, join, k, dense, stride))
+			return;
+	at = *tc_place_from(e, whole, op);
+	e->whole[e->n_whole++] = whole;
+	for (unsigned k = 0; k < join->n_operands; k++) {
+		struct home part = at;
+
+		strides_of_part(op, join, k, dense, part.stride);
+		tc_view(e, part_of(op, join, k), &part);
+		at.offset += tc_in(join, k)->type->dim[d] * dense[d];
+	}
+}
+
+void tc_join_results(struct emit *e, const struct tc_op *op)
+{
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_op *to = e->homes[op->results[i].id].buf ? NULL :
+			join_of(op, tc_out(op, i));
+
+		if (to && to->results[0].type->count && e->n_whole < ISA_MAX_OUT)
+			join(e, op, to);
+	}
+}
