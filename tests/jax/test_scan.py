@@ -20,8 +20,10 @@ def both(f, *args):
     return here, there
 
 
-# 8 and 9: window by window, and not; 16384: a row of the device; 40,000: several tiles.
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 10, 31, 32, 33, 127, 128, 1000, 16384, 16385, 40000])
+# 8 and 9: window by window, and not; 11: a run of eight and a rest; 63 to 65 and 511 to 513:
+# another level of runs; 16384: a row of the device; 40,000: several tiles.
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 10, 11, 31, 32, 33, 63, 64, 65, 127, 128, 511, 512,
+                               513, 1000, 16384, 16385, 40000])
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_integers_agree_exactly(name, n, reverse):
@@ -53,8 +55,9 @@ def test_floats_agree_within_the_sum_of_their_errors():
     x = np.random.default_rng(7).standard_normal((8, 3000)).astype(np.float32)
     here, _ = both(lambda a: lax.cumsum(a, 1), x)
     true = np.cumsum(x.astype(np.float64), 1)
-    # log2(3000) additions, each half a unit of the sum of magnitudes
-    bound = 12 * np.finfo(np.float32).eps / 2 * np.cumsum(np.abs(x.astype(np.float64)), 1)
+    # Runs of 6, 5, 5, 5 and 4: as many additions, for the sums of runs and again for what is
+    # before them, each half a unit of the sum of magnitudes.
+    bound = 2 * 25 * np.finfo(np.float32).eps / 2 * np.cumsum(np.abs(x.astype(np.float64)), 1)
     assert (np.abs(here - true) <= bound).all()
     here, there = both(lambda a: lax.cumlogsumexp(a, 1), x)
     np.testing.assert_allclose(here, there, rtol=3e-6, atol=3e-6)
@@ -92,6 +95,43 @@ def test_wide_windows_agree_exactly(n, w, reverse):
             padded = np.pad(x, pads)
             np.testing.assert_array_equal(here, np.stack(
                 [padded[:, i:i + w].sum(1) for i in range(n)], 1) + initial)
+
+
+# Arrays together: runs of 4, of 2, and none; each with sizes of whole runs and of a rest.
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+@pytest.mark.parametrize("n", [12, 16, 61, 64, 257])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_arrays_are_scanned_together_in_order(k, n, reverse):
+    """By a body that keeps the order: the last one marked, what it carries, and sums."""
+    rng = np.random.default_rng(k * n)
+    marks = rng.integers(0, 3, (2, n)).astype(np.int32)
+    rest = [rng.integers(-9, 10, (2, n)).astype(np.int32) for _ in range(k - 1)]
+
+    def body(a, b):
+        return (a[0] | b[0], *(lax.select(b[0] > 0, y, x + y)
+                               for x, y in zip(a[1:], b[1:], strict=True)))
+
+    pads = [(0, 0), (0, n - 1) if reverse else (n - 1, 0)]
+    here = jax.device_get(jax.jit(lambda *v: lax.reduce_window(
+        v, tuple(jnp.int32(0) for _ in v), body, (1, n), (1, 1), pads))(marks, *rest))
+    assert (here[0] == (np.bitwise_or.accumulate(marks[:, ::-1], 1)[:, ::-1] if reverse
+                        else np.bitwise_or.accumulate(marks, 1))).all()
+    for x, got in zip(rest, here[1:], strict=True):
+        for row in range(2):
+            for i in range(n):
+                window = range(i, n) if reverse else range(i + 1)
+                want = 0
+                for j in window:
+                    want = x[row, j] if marks[row, j] else want + x[row, j]
+                assert got[row, i] == want, (row, i)
+
+
+@pytest.mark.parametrize("shape,axis", [((512, 96), 0), ((96, 512), 1), ((49152,), 0)])
+def test_a_scan_needs_less_memory_than_its_array(shape, axis):
+    x = np.ones(shape, np.float32)
+    f = jax.jit(lambda a: lax.cumsum(a, axis)).lower(x).compile()
+    assert f.memory_analysis().temp_size_in_bytes < x.nbytes / 2
+    np.testing.assert_array_equal(jax.device_get(f(x)), np.cumsum(x, axis))
 
 
 def test_gradients_and_loops_scan_too():

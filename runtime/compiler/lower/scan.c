@@ -4,11 +4,15 @@
  * products, maxima; and wide windows that end, or begin, at each element. JAX writes
  * jnp.cumsum and its family so for platforms that it has no other form for.
  *
- * Window by window that is n * n / 2 points. Here the array is combined with itself, moved by
- * 1, 2, 4, ... places (Hillis and Steele, "Data parallel algorithms", 1986): n * log2(n). The
- * order of the elements is kept, so any associative body will do; how sums are grouped is
- * free in a reduce_window, and this grouping has the smaller error. A window of w elements is
- * put together of those of 1, 2, 4, ... of which w is the sum: n * log2(w).
+ * Window by window that is n * n / 2 points. Windows that hold everything go by blocks: of each
+ * run of R elements the sum, of these sums the running ones by the same way, and then on from
+ * there within each run: 2 n sums in all, and each element is read twice and written once. A
+ * window of w elements is put together of those of 1, 2, 4, ... of which w is the sum, each the
+ * array combined with itself, moved (Hillis and Steele, "Data parallel algorithms", 1986):
+ * n * log2(w).
+ *
+ * The order of the elements is kept, so any associative body will do; how sums are grouped is
+ * free in a reduce_window.
  */
 #include <string.h>
 
@@ -18,6 +22,8 @@ enum {
 	LEAST = 9,	/* elements: shorter ones are as quick window by window */
 	LEAST_WINDOW = 64,	/* of windows that do not hold everything */
 	MOST_ARRAYS = 8,
+	RUN = 8,	/* elements of a run, times arrays: an instruction's outputs */
+	MOST_OPS = 96,	/* of a run: one instruction's */
 };
 
 /* The dim whose windows are the `*width` elements that end (or begin) at each element, as many
@@ -99,33 +105,191 @@ static void add_windows(const struct tc_build *b, const struct tc_block *body, u
 	memcpy(v, sum, k * sizeof(*v));
 }
 
+/* ---- by blocks ---- */
+
+struct scan {
+	struct tc_build b;
+	const struct tc_block *body;
+	unsigned k, dim;	/* k arrays, along dim */
+	bool is_reverse;	/* from the last element on */
+	struct tc_value **initial;	/* scalars */
+	int64_t run;		/* elements of a run, at most RUN */
+};
+
+/* acc = acc joined with x, which comes after it. Both are of x's shape. */
+static void join_next(const struct scan *s, struct tc_value **acc, struct tc_value *const *x)
+{
+	struct tc_value *args[2 * MOST_ARRAYS] = { NULL };
+
+	for (unsigned i = 0; i < s->k; i++) {
+		args[i] = s->is_reverse ? x[i] : acc[i];
+		args[s->k + i] = s->is_reverse ? acc[i] : x[i];
+	}
+	tc_build_on_arrays(&s->b, s->body, args, x[0]->type, acc);
+}
+
+/* Elements `at`, at + step, ... as the scan meets them, `count` of them. */
+static void take_each(const struct scan *s, struct tc_value *const *x, int64_t at, int64_t step,
+		      int64_t count, struct tc_value **out)
+{
+	const struct tc_type *t = x[0]->type;
+	int64_t start[TC_MAX_RANK] = { 0 }, steps[TC_MAX_RANK], dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		steps[d] = d == s->dim ? step : 1;
+		dim[d] = d == s->dim ? count : t->dim[d];
+	}
+	start[s->dim] = s->is_reverse ? t->dim[s->dim] - 1 - at - (count - 1) * step : at;
+	for (unsigned i = 0; i < s->k; i++)
+		out[i] = tc_build_steps(&s->b, x[i], start, steps,
+					tc_tensor(s->b.c, (enum elem)x[i]->type->elem, t->rank,
+						  dim));
+}
+
+/* Arrays behind each other in the order of the scan. */
+static void put_behind(const struct scan *s, struct tc_value **x, struct tc_value *const *next)
+{
+	for (unsigned i = 0; i < s->k; i++) {
+		struct tc_value *parts[2] = { s->is_reverse ? next[i] : x[i],
+					      s->is_reverse ? x[i] : next[i] };
+
+		x[i] = tc_build_join(&s->b, 2, parts, s->dim);
+	}
+}
+
+/* The initial values where the first of x would be. */
+static void start_with(const struct scan *s, struct tc_value *const *x, struct tc_value **out)
+{
+	const int64_t none = 0;
+	struct tc_value *first[MOST_ARRAYS];
+
+	take_each(s, x, 0, 1, 1, first);
+	for (unsigned i = 0; i < s->k; i++)
+		out[i] = tc_build_broadcast(&s->b, s->initial[i], first[i]->type, &none);
+}
+
+/* Elements of runs, `of` arrays of k values that have one of each run, in their places. */
+static void interleave(const struct scan *s, unsigned of, struct tc_value *(*part)[MOST_ARRAYS],
+		       struct tc_value **out)
+{
+	const struct tc_type *t = part[0][0]->type;
+	int64_t dim[TC_MAX_RANK], whole[TC_MAX_RANK];
+	struct tc_value *one[RUN];
+	unsigned at = s->dim + 1;
+
+	memcpy(whole, t->dim, t->rank * sizeof(*whole));
+	whole[s->dim] *= of;
+	for (unsigned d = 0; d <= t->rank; d++)
+		dim[d] = d < at ? t->dim[d] : d == at ? 1 : t->dim[d - 1];
+	for (unsigned i = 0; i < s->k; i++) {
+		for (unsigned j = 0; j < of; j++)
+			one[j] = tc_build_reshape(&s->b, part[s->is_reverse ? of - 1 - j : j][i],
+						  t->rank + 1u, dim);
+		out[i] = tc_build_reshape(&s->b, tc_build_join(&s->b, of, one, at), t->rank,
+					  whole);
+	}
+}
+
+/* The length of runs that n elements are cut into: without a rest, if there is such a one. */
+static int64_t choose_run(const struct scan *s, int64_t n)
+{
+	if (n <= s->run)
+		return n;
+	for (int64_t r = s->run; 2 * r > s->run && r > 1; r--)
+		if (n % r == 0)
+			return r;
+	return s->run;
+}
+
+/* x becomes what its elements are with all before them, behind the initial values. */
+static void scan_runs(const struct scan *s, struct tc_value **x)
+{
+	int64_t n = x[0]->type->dim[s->dim], run = choose_run(s, n), runs = n / run;
+	struct tc_value *part[RUN][MOST_ARRAYS], *acc[MOST_ARRAYS], *sum[MOST_ARRAYS];
+	struct tc_value *whole[MOST_ARRAYS];
+
+	for (int64_t i = 0; i < run; i++)
+		take_each(s, x, i, run, runs, part[i]);
+	start_with(s, x, acc);
+	if (runs > 1) {
+		memcpy(sum, part[0], s->k * sizeof(*sum));
+		for (int64_t i = 1; i < run; i++)
+			join_next(s, sum, part[i]);
+		scan_runs(s, sum);
+		take_each(s, sum, 0, 1, runs - 1, sum);
+		put_behind(s, acc, sum);
+	}
+	for (int64_t i = 0; i < run; i++) {
+		join_next(s, acc, part[i]);
+		memcpy(part[i], acc, s->k * sizeof(*acc));
+	}
+	interleave(s, (unsigned)run, part, whole);
+	if (n > run * runs)
+		take_each(s, acc, runs - 1, 1, 1, acc);
+	for (int64_t at = run * runs; at < n; at++) {
+		take_each(s, x, at, 1, 1, part[0]);
+		join_next(s, acc, part[0]);
+		put_behind(s, whole, acc);
+	}
+	memcpy(x, whole, s->k * sizeof(*x));
+}
+
+static unsigned count_ops(const struct tc_block *body)
+{
+	unsigned n = 0;
+
+	for (const struct tc_op *o = body->first; o != body->last; o = o->next)
+		n++;
+	return n;
+}
+
+/* The length of runs; less than 2: they bring nothing. */
+static int64_t longest_run(const struct tc_block *body, unsigned k)
+{
+	int64_t run = RUN / k;
+	unsigned ops = count_ops(body);
+
+	while (run > 1 && run * ops > MOST_OPS)
+		run--;
+	return run;
+}
+
 bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_block *body = op->regions[0].block;
-	struct tc_value *v[2 * MOST_ARRAYS], *out[MOST_ARRAYS];
-	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *v[2 * MOST_ARRAYS], *out[MOST_ARRAYS], *initial[MOST_ARRAYS];
 	unsigned k = op->n_results;
 	const int64_t none = 0;
 	bool is_reverse = false;
 	int64_t width = 0;
 	int dim = scan_dim(op, &is_reverse, &width);
+	struct scan s = { .b = tc_build_at(c, op), .body = body, .k = k, .dim = (unsigned)dim,
+			  .initial = initial };
 
 	if (dim < 0 || k > MOST_ARRAYS || tc_only_for_scalars(body))
 		return false;
 	for (unsigned i = 0; i < k; i++) {
 		v[k + i] = tc_in(op, i);
+		initial[i] = tc_in(op, k + i);
 		if (v[k + i]->type->elem != tc_out(op, i)->type->elem)
 			return false;
 	}
-	/* The least power of two that reaches all takes the fewest steps. */
-	if (width == v[k]->type->dim[dim])
-		while (width & (width - 1))
-			width += width & -width;
-	add_windows(&b, body, k, v + k, (unsigned)dim, width, is_reverse);
-	/* The initial value comes first, once. */
-	for (unsigned i = 0; i < k; i++)
-		v[i] = tc_build_broadcast(&b, tc_in(op, k + i), v[k + i]->type, &none);
-	tc_build_on_arrays(&b, body, v, v[k]->type, out);
+	s.is_reverse = is_reverse;
+	s.run = longest_run(body, k);
+	if (width == v[k]->type->dim[dim] && s.run > 1 && v[k]->type->rank < TC_MAX_RANK) {
+		scan_runs(&s, v + k);
+		memcpy(out, v + k, k * sizeof(*out));
+	} else {
+		/* The least power of two that reaches all takes the fewest steps. */
+		if (width == v[k]->type->dim[dim])
+			while (width & (width - 1))
+				width += width & -width;
+		add_windows(&s.b, body, k, v + k, (unsigned)dim, width, is_reverse);
+		/* The initial value comes first, once. */
+		for (unsigned i = 0; i < k; i++)
+			v[i] = tc_build_broadcast(&s.b, initial[i], v[k + i]->type, &none);
+		tc_build_on_arrays(&s.b, body, v, v[k]->type, out);
+	}
 	for (unsigned i = 0; i < k; i++)
 		tc_replace_uses(tc_out(op, i), out[i]);
 	tc_erase(op);
