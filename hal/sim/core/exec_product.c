@@ -125,7 +125,7 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 }
 
 #define SHARED_BYTES ((size_t)32 << 20)	/* most of b's panels that are shared at a time */
-#define SHARED_NS 100000u	/* a product of less is not worth two meetings of the lanes */
+#define SHARED_NS 1000000u	/* a product of less is not worth two meetings of the lanes */
 #define FEW_ROWS 48
 
 /* Whether b is packed once for all lanes, which then take rows: if each has some, and the
@@ -133,7 +133,7 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 static bool share(struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], lanes = load->cpu->lanes;
-	int64_t step = p->mm.panels.kernel.row_step, tasks, most;
+	int64_t step = p->mm.panels.kernel.row_step, tasks, part, most;
 	uint64_t ns = p->batches ? p->ns / (uint64_t)p->batches : 0;
 	size_t line;
 
@@ -142,12 +142,13 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 	line = sim_product_packed(&p->mm, SIM_PRODUCT_LINE);
 	if (line > SHARED_BYTES / (SIM_PRODUCT_NB / SIM_PRODUCT_LINE))
 		return false;
-	tasks = (m + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
-	most = tasks_of(ns, lanes);
-	tasks = tasks < most ? most : tasks < 4 * lanes ? (tasks + lanes - 1) / lanes * lanes :
-							  tasks;
 	if (m < FEW_ROWS * lanes)
 		return false;
+	tasks = (m + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	tasks = tasks < tasks_of(ns, lanes) ? tasks_of(ns, lanes) : tasks;
+	/* As many for each lane, also when lanes take several at a time. */
+	part = (tasks + 4 * lanes - 1) / (4 * lanes) * lanes;
+	tasks = (tasks + part - 1) / part * part;
 	if (tasks > m / FEW_ROWS)
 		tasks = m / FEW_ROWS / lanes * lanes;
 	step = step < 4 ? 4 : step;

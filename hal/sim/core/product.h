@@ -8,9 +8,9 @@
  * lane's scratch, for all of the block's rows, unless they are there for several tasks. Then, for
  * as many rows as a panel of a has, it goes along k: packs a panel of a, and a kernel adds its
  * product with b's to the sums. So the panel of a and the sums stay in L2 until the sums are
- * complete and the epilogue has run over them, and only b's panels come from beyond, one ahead of
- * its use. Where k is too long for b's panels it is cut into lengths, and the sums of all rows
- * wait for the last one. A task of no more rows than that packs one panel of b at a time.
+ * complete and the epilogue has run over them, and only b's panels come from beyond. Where k is
+ * too long for b's panels it is cut into lengths, and the sums of all rows wait for the last one.
+ * A task of no more rows than that packs one panel of b at a time.
  * Where the elements of a side lie is the family's business. kernels/panel.h says what a
  * panel is.
  */

@@ -52,7 +52,7 @@ struct sim_product_step {
 	void *sums;
 	unsigned before_ld, ld;
 	/* Memory that is read after this: n_soon times soon_bytes, soon_pitch apart. A kernel may
-	 * fetch it while it computes, and what lies behind b, which is the next panel mostly. */
+	 * fetch it while it computes. */
 	const uint8_t *soon;
 	int64_t soon_pitch;
 	unsigned n_soon, soon_bytes;

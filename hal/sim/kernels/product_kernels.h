@@ -89,27 +89,25 @@ void NAME(const struct sim_product_step *x)
 {
 	const SUM *const less = NULL;
 #endif
-	/* What is fetched with each set of rows: a part of b's next panel, and of what is soon. */
-	unsigned sets = (x->rows + MR - 1) / MR, all = sets * ((x->cols + 31) / SIM_PRODUCT_LINE);
-	unsigned part = sets < 4 ? 0 : x->ku * (unsigned)(SIM_PRODUCT_LINE * sizeof(UNIT)) / sets;
-	unsigned n_soon = all ? (x->n_soon + all - 1) / all : 0, left = x->n_soon;
+	/* What is soon read is fetched by parts, one with each set of rows. */
+	unsigned sets = (x->rows + MR - 1) / MR * ((x->cols + 31) / SIM_PRODUCT_LINE);
+	unsigned part = sets ? (x->n_soon + sets - 1) / sets : 0, left = x->n_soon;
 	const uint8_t *soon = x->soon;
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
 		const UNIT *line = (const UNIT *)x->b + (size_t)j * x->ku;
-		const uint8_t *next = (const uint8_t *)(line + (size_t)SIM_PRODUCT_LINE * x->ku);
 		unsigned wide = x->cols - j, i = 0;
 
-		/* Whole sets of rows, then what is left in fewer and fewer; all columns,
-		 * or half of them if that is enough. */
+		/* Whole sets of rows, then what is left in fewer and fewer, but for 16 of them,
+		 * which are eight twice: four cost as much. All columns, or half of them if
+		 * that is enough. */
 #define ROWS(n, vecs) \
-		for (; MR >= (n) && i + (n) <= x->rows; i += (n)) { \
-			for (unsigned r = 0; r < n_soon && left; r++, left--) { \
+		for (; MR >= (n) && i + (n) <= x->rows && \
+		     ((n) != 12 || x->rows - i != 16); i += (n)) { \
+			for (unsigned r = 0; r < part && left; r++, left--) { \
 				FETCH(soon, x->soon_bytes); \
 				soon += x->soon_pitch; \
 			} \
-			FETCH(next, part); \
-			next += part; \
 			PANEL((const UNIT *)x->a + (size_t)i * SIM_PRODUCT_PITCH, line, \
 			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
 			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \

@@ -314,15 +314,16 @@ static void large_products(void **state)
 
 /*
  * Products of which the lanes share b's panels, around what decides of it: rows for each lane,
- * few batches, panels of a that are kept and too many of them, more of b than is shared at a time.
- * Sums are exact, so that all paths give the same bytes; some rows are held against plain loops.
+ * work (k of 555 and 556 on AVX-512), few batches, panels of a that are kept and too many of
+ * them, more of b than is shared at a time. Sums are exact, so that all paths give the same bytes;
+ * some rows are held against plain loops.
  */
 static void shared_panels(void **state)
 {
 	static const struct { int64_t batch, m, n, k; } sizes[] = {
-		{ 1, 95, 700, 150 }, { 1, 96, 700, 150 }, { 1, 143, 513, 300 },
-		{ 1, 144, 512, 300 }, { 1, 577, 1030, 257 }, { 3, 200, 545, 100 },
-		{ 2, 385, 33, 1000 },
+		{ 1, 95, 1030, 600 }, { 1, 96, 1030, 600 }, { 1, 143, 700, 600 },
+		{ 1, 144, 700, 600 }, { 1, 300, 300, 555 }, { 1, 300, 300, 556 },
+		{ 1, 577, 1030, 257 }, { 3, 200, 545, 500 }, { 2, 385, 133, 1000 },
 		{ 1, 150, 1025, 4096 }, { 1, 150, 1025, 4097 }, { 1, 147, 2049, 4096 },
 	};
 	struct vt vt[3];
