@@ -139,6 +139,9 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 
 	if (!p->mm.k || !m || !n || ns < SHARED_NS || p->batches >= tasks_of(p->ns, lanes))
 		return false;
+	/* Each element along k takes a byte at least; bytes of more would overflow. */
+	if (p->mm.k > (int64_t)SHARED_BYTES / SIM_PRODUCT_NB)
+		return false;
 	line = sim_product_packed(&p->mm, SIM_PRODUCT_LINE);
 	if (line > SHARED_BYTES / (SIM_PRODUCT_NB / SIM_PRODUCT_LINE))
 		return false;

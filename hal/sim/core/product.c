@@ -236,8 +236,8 @@ static void plan_k(struct sim_product *mm)
 	int64_t units = mm->k / kernel->group + !!(mm->k % kernel->group);
 	int64_t n = units / SIM_PRODUCT_KU + !!(units % SIM_PRODUCT_KU);
 
-	mm->ku = n ? (unsigned)((units + n - 1) / n + kernel->k_step - 1) / kernel->k_step *
-		     kernel->k_step : kernel->k_step;
+	mm->ku = n ? (unsigned)(units / n + !!(units % n) + kernel->k_step - 1) /
+		     kernel->k_step * kernel->k_step : kernel->k_step;
 	mm->panels_k = units / mm->ku + !!(units % mm->ku);
 }
 

@@ -691,6 +691,10 @@ static void endless_products_end_by_the_watchdog(void **state)
 	assert_int_equal(run_spread((int64_t[]){ 1, 1 }, 2, 1ll << 62), HW_ST_WATCHDOG);
 	assert_int_equal(run_spread((int64_t[]){ 1 << 20, 1 << 20 }, 2, 1ll << 40),
 			 HW_ST_WATCHDOG);
+	/* b's panels have 2^64 bytes, a few more, and as many as there can be. */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(run_spread((int64_t[]){ 1000, 40 }, 2, i == 2 ? INT64_MAX :
+					    (1ll << 57) + i * 4096), HW_ST_WATCHDOG);
 	t_close(&sim);
 }
 
