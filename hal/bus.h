@@ -62,7 +62,8 @@ struct hal_bus {
 
 extern const struct hal_bus_ops hal_bus_sim;	/* host: struct sim; where: its index */
 extern const struct hal_bus_ops hal_bus_vfio_user;	/* host: NULL; where: a socket's path */
-/* host: NULL; where: a PCI address, after "noiommu:" to do without an IOMMU. */
+/* host: struct vfio_domain **, a list that all functions of a HAL share (bus/vfio.h); where: a PCI
+ * address, after "noiommu:" to do without an IOMMU. Opened and closed one at a time. */
 extern const struct hal_bus_ops hal_bus_vfio;
 
 #endif

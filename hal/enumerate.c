@@ -36,7 +36,10 @@ static int add_entry(struct hal *hal, const struct hal_found *found, struct err 
 	snprintf(e->where, sizeof(e->where), "%s", found->where);
 	switch (found->info.kind) {
 	case HAL_KIND_SIM: e->host.bus = &hal_bus_sim; break;
-	case HAL_KIND_VFIO: e->host.bus = &hal_bus_vfio; break;
+	case HAL_KIND_VFIO:
+		e->host.bus = &hal_bus_vfio;
+		e->host.host = &hal->domains;
+		break;
 	case HAL_KIND_VFIO_USER: e->host.bus = &hal_bus_vfio_user; break;
 	case HAL_KIND_ACCEL: e->transport = &hal_transport_ioctl; break;
 	}

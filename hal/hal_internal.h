@@ -84,6 +84,7 @@ struct hal_entry {
 };
 
 /* What hal_create makes. Owned by its caller, and owns what is below. */
+struct vfio_domain;
 struct hal {
 	pthread_mutex_t lock;	/* opening and closing, one at a time */
 	pthread_mutex_t links;	/* over windows and views of all devices (link.c) */
@@ -95,6 +96,8 @@ struct hal {
 	 * its options are constant. */
 	struct sim *sim;
 	char sim_options[256];
+	/* The address spaces of functions by VFIO, under lock but for what is in them. */
+	struct vfio_domain *domains;
 	/* This process's telemetry page: mapped under lock when a device is first opened;
 	 * NULL where there is none, which is no error. */
 	struct hal_page *page;

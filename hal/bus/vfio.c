@@ -118,12 +118,11 @@ static int open_bus(void *host, const char *where, struct hal_bus **out, struct 
 	bool bare = !strncmp(where, "noiommu:", 8);
 	int code;
 
-	(void)host;
 	if (!b)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	b->bus.ops = bare ? &bare_ops : &hal_bus_vfio;
-	code = vfio_open(bare ? where + 8 : where, bare ? VFIO_WITHOUT_IOMMU : VFIO_WITH_IOMMU,
-			 &b->v, err);
+	code = vfio_open(host, bare ? where + 8 : where,
+			 bare ? VFIO_WITHOUT_IOMMU : VFIO_WITH_IOMMU, &b->v, err);
 	if (code) {
 		free(b);
 		return code;

@@ -9,8 +9,10 @@
  * Two ways in, of which the system decides: the function's own device file with iommufd,
  * or its group with a type 1 container. Without an IOMMU only by a name of its own.
  *
- * Functions may be called from any thread, but one at a time for one vector; vfio_close
- * comes last and alone. None blocks but for vfio_open and vfio_reset (bounded).
+ * Functions may be called from any thread, but one at a time for one vector; vfio_open and
+ * vfio_close one at a time for functions of one list of domains, and the latter comes last and
+ * alone. None blocks but for these two and vfio_reset (bounded), and a mapping, which waits for
+ * another one's pages to be pinned.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,6 +63,7 @@ struct vfio_run { uint64_t physical, bytes; };
 struct vfio_area {
 	struct vfio_area *next;	/* ascending */
 	uint64_t iova, bytes, host;
+	unsigned n_uses;	/* mappings of functions that are this one */
 	struct vfio_run *runs;	/* without an IOMMU: what is behind it, in order */
 	unsigned n_runs;
 };
@@ -71,14 +74,30 @@ struct vfio_space {
 	struct vfio_area *areas;
 };
 
+/* An address space and the functions that are in it: each reaches all that is mapped there. */
+struct vfio_domain {
+	struct vfio_domain *next;
+	const struct vfio_iommu *iommu;
+	unsigned n_functions;	/* the domain goes with the last */
+	int container;		/* /dev/iommu for iommufd */
+	uint32_t ioas;
+	pthread_mutex_t lock;	/* over the space, and what functions use of it */
+	struct vfio_space space;
+};
+
+/* One mapping of a function's. */
+struct vfio_use { struct vfio_use *next; struct vfio_area *area; };
+
 struct vfio;
 
 /* How a function comes to its address space. */
 struct vfio_iommu {
 	const char *name;
 	bool pins;	/* what is mapped counts towards the limit of pinned memory */
-	/* Opens what is needed and sets device, and the space's ranges. What it leaves
-	 * behind on failure, detach frees. */
+	bool shares;	/* several functions may be in one domain */
+	/* Opens what is needed and not there, and sets device, and the ranges of the space of
+	 * v->domain. What it leaves behind on failure, detach frees, which ends the domain for its
+	 * last function. */
 	int (*attach)(struct vfio *v, struct err *err);
 	void (*detach)(struct vfio *v);
 	/* These give an errno; map may set `err` itself and give minus its code. */
@@ -91,13 +110,13 @@ struct vfio {
 	const struct vfio_sys *sys;
 	const struct vfio_iommu *iommu;
 	struct vfio_place place;
-	int container, group, device;	/* container: /dev/iommu for iommufd */
-	uint32_t ioas;
+	struct vfio_domain *domain, **domains;	/* NULL: in none yet; and the list that it is of */
+	struct vfio_use *uses;	/* under the domain's lock */
+	int group, device;
 	int pagemap, pageflags;	/* without an IOMMU: the kernel's lists of pages */
 	uint64_t config;	/* offset of configuration space */
 	bool can_reset;
-	pthread_mutex_t lock;	/* over the space and the interrupts */
-	struct vfio_space space;
+	pthread_mutex_t lock;	/* over the interrupts */
 	struct { uint32_t index, n, count, flags; int fd[VFIO_MAX_VECTORS]; } irq;
 	/* The kernel's own notices, and who hears of them. */
 	int err_fd, req_fd, quit_fd;
@@ -108,10 +127,13 @@ struct vfio {
 	struct err why;		/* under lock; set before is_lost */
 };
 
-/* Opens function `bdf` for this process alone. NOT_FOUND: there is none;
+/* Opens function `bdf` for this process alone, in a domain of the list `domains` where it can be
+ * (which memory is then pinned once for all of), else in one of its own, which the list gets. The
+ * list stays, at the same place, until the function is closed. NOT_FOUND: there is none;
  * FAILED_PRECONDITION: something must be done first, and the text says what;
  * PERMISSION_DENIED; UNAVAILABLE. */
-int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err *err);
+int vfio_open(struct vfio_domain **domains, const char *bdf, enum vfio_way way,
+	      struct vfio **out, struct err *err);
 void vfio_close(struct vfio *v);
 
 /* A BAR in our address space, or NULL where the kernel does not give it (the error is
@@ -123,8 +145,9 @@ int vfio_config_write(struct vfio *v, uint32_t offset, const void *from, size_t 
 		      struct err *err);
 /* Turns memory accesses and bus mastering on; a reset turns them off. */
 int vfio_enable(struct vfio *v, struct err *err);
+/* What another function of the domain maps, the same bytes, has one address and is pinned once. */
 int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, struct err *err);
-/* NOT_FOUND if no mapping starts there. */
+/* NOT_FOUND if no mapping of this function starts there. */
 int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err);
 /* An eventfd (-1: none) for `vector` of VFIO_MSI or VFIO_MSIX; one index in use at a time. */
 int vfio_irq_fd(struct vfio *v, unsigned index, unsigned vector, int fd, struct err *err);
@@ -177,7 +200,11 @@ int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes
 		    uint64_t host, struct err *err);
 /* The area that starts at iova, the caller's again; NULL: none. */
 struct vfio_area *vfio_space_drop(struct vfio_space *s, uint64_t iova);
+/* The area that is just these bytes, or NULL. */
+struct vfio_area *vfio_space_find(struct vfio_space *s, uint64_t host, uint64_t bytes);
 /* Takes over ranges as reported; false if they make no sense. */
 bool vfio_space_set(struct vfio_space *s, const struct vfio_range *range, unsigned n);
+/* The same for a domain that others may be using. */
+bool vfio_set_ranges(struct vfio_domain *d, const struct vfio_range *range, unsigned n);
 
 #endif

@@ -193,8 +193,8 @@ uint64_t vfio_bare_address(struct vfio *v, uint64_t iova, uint64_t offset, uint6
 	uint64_t physical = 0;
 
 	*bytes = 0;
-	pthread_mutex_lock(&v->lock);
-	for (a = v->space.areas; a && a->iova != iova; a = a->next)
+	pthread_mutex_lock(&v->domain->lock);
+	for (a = v->domain->space.areas; a && a->iova != iova; a = a->next)
 		;
 	for (unsigned i = 0; a && i < a->n_runs && !*bytes; i++) {
 		const struct vfio_run *r = &a->runs[i];
@@ -206,7 +206,7 @@ uint64_t vfio_bare_address(struct vfio *v, uint64_t iova, uint64_t offset, uint6
 			offset -= r->bytes;
 		}
 	}
-	pthread_mutex_unlock(&v->lock);
+	pthread_mutex_unlock(&v->domain->lock);
 	return physical;
 }
 
@@ -240,7 +240,7 @@ static int attach(struct vfio *v, struct err *err)
 		code = vfio_group_device(v, err);
 	if (code)
 		return code;
-	vfio_space_set(&v->space, &all, 1);
+	vfio_set_ranges(v->domain, &all, 1);
 	log_warn("%s is used without an IOMMU, as asked: nothing keeps the device, or a fault of "
 		 "its programs' maps, from any memory of this host", v->place.bdf);
 	return 0;

@@ -270,7 +270,56 @@ static int learn_function(struct vfio *v, struct err *err)
 	return code;
 }
 
-int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err *err)
+/* ---- domains ---- */
+
+static int join(struct vfio *v, struct vfio_domain *d, struct err *err)
+{
+	v->domain = d;
+	d->n_functions++;
+	return v->iommu->attach(v, err);
+}
+
+static void leave(struct vfio *v)
+{
+	struct vfio_domain *d = v->domain, **link = v->domains;
+
+	if (!d)
+		return;
+	v->iommu->detach(v);
+	v->group = v->device = -1;
+	v->domain = NULL;
+	if (--d->n_functions)
+		return;
+	while (*link != d)
+		link = &(*link)->next;
+	*link = d->next;
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+/* Others' domain, if the kernel has it there: another IOMMU may have other addresses. */
+static int enter(struct vfio *v, struct err *err)
+{
+	struct vfio_domain *d = *v->domains;
+
+	for (; v->iommu->shares && d; d = d->next) {
+		if (d->iommu != v->iommu)
+			continue;
+		if (!join(v, d, err))
+			return 0;
+		leave(v);
+	}
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	*d = (struct vfio_domain){ .next = *v->domains, .iommu = v->iommu, .container = -1 };
+	pthread_mutex_init(&d->lock, NULL);
+	*v->domains = d;
+	return join(v, d, err);
+}
+
+int vfio_open(struct vfio_domain **domains, const char *bdf, enum vfio_way way,
+	      struct vfio **out, struct err *err)
 {
 	struct vfio *v = calloc(1, sizeof(*v));
 	int code;
@@ -278,7 +327,8 @@ int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err 
 	if (!v)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	v->sys = vfio_sys;
-	v->container = v->group = v->device = v->err_fd = v->req_fd = v->quit_fd = -1;
+	v->domains = domains;
+	v->group = v->device = v->err_fd = v->req_fd = v->quit_fd = -1;
 	v->pagemap = v->pageflags = -1;
 	pthread_mutex_init(&v->lock, NULL);
 	code = vfio_find(bdf, &v->place, err);
@@ -286,7 +336,7 @@ int vfio_open(const char *bdf, enum vfio_way way, struct vfio **out, struct err 
 		code = vfio_check(&v->place, way, err);
 	if (!code) {
 		v->iommu = choose(&v->place);
-		code = v->iommu->attach(v, err);
+		code = enter(v, err);
 	}
 	if (!code)
 		code = learn_function(v, err);
@@ -310,14 +360,13 @@ void vfio_close(struct vfio *v)
 	if (v->has_watcher && write(v->quit_fd, &one, sizeof(one)) > 0)
 		pthread_join(v->watcher, NULL);
 	end_irqs(v);
-	while (v->space.areas)
-		vfio_dma_unmap(v, v->space.areas->iova, NULL);
+	while (v->uses)
+		vfio_dma_unmap(v, v->uses->area->iova, NULL);
 	/* Memory is freed after this, and without an IOMMU only this keeps the device from it.
 	 * The kernel does it as well. */
 	if (v->place.no_iommu && v->device >= 0 && v->config)
 		vfio_cut(v, "it was closed");
-	if (v->iommu)
-		v->iommu->detach(v);
+	leave(v);
 	if (v->err_fd >= 0)
 		close(v->err_fd);
 	if (v->req_fd >= 0)
@@ -436,56 +485,100 @@ static int map_failed(struct vfio *v, uint64_t bytes, int sysno, struct err *err
 		       v->place.bdf);
 }
 
-int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, struct err *err)
+/* Under the domain's lock. */
+static int add_area(struct vfio *v, void *host, uint64_t bytes, struct vfio_area **out,
+		    struct err *err)
 {
-	uint64_t limit = v->iommu->pins ? v->sys->memlock() : UINT64_MAX, held;
+	uint64_t limit = v->iommu->pins ? v->sys->memlock() : UINT64_MAX;
+	uint64_t held = v->iommu->pins ? atomic_load(&pinned) : 0;
 	struct vfio_area *area;
 	int code, sysno;
 
-	if ((uintptr_t)host % VFIO_PAGE || bytes % VFIO_PAGE || !bytes)
-		return err_set(err, ERR_INVALID_ARGUMENT, "DMA mapping of %llu bytes at %p: give "
-			       "whole pages", (unsigned long long)bytes, host);
-	held = v->iommu->pins ? atomic_load(&pinned) : 0;
 	if (bytes > limit || held > limit - bytes)
 		return too_much(v, bytes, limit, err);
 	area = malloc(sizeof(*area));
 	if (!area)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	pthread_mutex_lock(&v->lock);
-	code = vfio_space_take(&v->space, area, bytes, (uintptr_t)host, err);
+	code = vfio_space_take(&v->domain->space, area, bytes, (uintptr_t)host, err);
 	if (!code) {
 		sysno = v->iommu->map(v, area, err);
 		if (sysno) {
-			vfio_space_drop(&v->space, area->iova);
+			vfio_space_drop(&v->domain->space, area->iova);
 			code = sysno < 0 ? -sysno : map_failed(v, bytes, sysno, err);
-		} else {
-			*iova = area->iova;
-			if (v->iommu->pins)
-				atomic_fetch_add(&pinned, bytes);
 		}
 	}
-	pthread_mutex_unlock(&v->lock);
-	if (code)
+	if (code) {
 		free(area);
+		return code;
+	}
+	if (v->iommu->pins)
+		atomic_fetch_add(&pinned, bytes);
+	*out = area;
+	return 0;
+}
+
+/* Under the domain's lock. An errno. */
+static int drop_area(struct vfio *v, struct vfio_area *area)
+{
+	int sysno = v->iommu->unmap(v, area->iova, area->bytes);
+
+	vfio_space_drop(&v->domain->space, area->iova);
+	if (v->iommu->pins)
+		atomic_fetch_sub(&pinned, area->bytes);
+	free(area->runs);
+	free(area);
+	return sysno;
+}
+
+int vfio_dma_map(struct vfio *v, void *host, uint64_t bytes, uint64_t *iova, struct err *err)
+{
+	struct vfio_domain *d = v->domain;
+	struct vfio_area *area = NULL;
+	struct vfio_use *use;
+	int code = 0;
+
+	if ((uintptr_t)host % VFIO_PAGE || bytes % VFIO_PAGE || !bytes)
+		return err_set(err, ERR_INVALID_ARGUMENT, "DMA mapping of %llu bytes at %p: give "
+			       "whole pages", (unsigned long long)bytes, host);
+	use = malloc(sizeof(*use));
+	if (!use)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	pthread_mutex_lock(&d->lock);
+	if (v->iommu->shares)
+		area = vfio_space_find(&d->space, (uintptr_t)host, bytes);
+	if (!area)
+		code = add_area(v, host, bytes, &area, err);
+	if (!code) {
+		area->n_uses++;
+		*iova = area->iova;
+		*use = (struct vfio_use){ v->uses, area };
+		v->uses = use;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (code)
+		free(use);
 	return code;
 }
 
 int vfio_dma_unmap(struct vfio *v, uint64_t iova, struct err *err)
 {
-	struct vfio_area *area;
-	int sysno;
+	struct vfio_use **link = &v->uses, *use;
+	int sysno = 0;
 
-	pthread_mutex_lock(&v->lock);
-	area = vfio_space_drop(&v->space, iova);
-	sysno = area ? v->iommu->unmap(v, iova, area->bytes) : 0;
-	if (area && v->iommu->pins)
-		atomic_fetch_sub(&pinned, area->bytes);
-	pthread_mutex_unlock(&v->lock);
-	if (!area)
+	pthread_mutex_lock(&v->domain->lock);
+	while (*link && (*link)->area->iova != iova)
+		link = &(*link)->next;
+	use = *link;
+	if (use) {
+		*link = use->next;
+		if (!--use->area->n_uses)
+			sysno = drop_area(v, use->area);
+	}
+	pthread_mutex_unlock(&v->domain->lock);
+	if (!use)
 		return err_set(err, ERR_NOT_FOUND, "%s: no DMA mapping starts at 0x%llx",
 			       v->place.bdf, (unsigned long long)iova);
-	free(area->runs);
-	free(area);
+	free(use);
 	return sysno ? err_sys(err, sysno, "unmapping memory of %s", v->place.bdf) : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VFIO by groups: the function's group in a container of its own, of one kind or another. */
+/* VFIO by groups: the function's group in its domain's container, of one kind or another. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@ static int open_node(struct vfio *v, const char *node, int *out, struct err *err
 
 static int open_container(struct vfio *v, int kind, struct err *err)
 {
-	int code = open_node(v, CONTAINER, &v->container, err);
+	int code = open_node(v, CONTAINER, &v->domain->container, err);
 
 	if (code)
 		return code;
-	if (v->sys->ioctl(v->container, VFIO_API_VERSION, NULL))
+	if (v->sys->ioctl(v->domain->container, VFIO_API_VERSION, NULL))
 		return err_set(err, ERR_FAILED_PRECONDITION, "the kernel's VFIO is of another "
 			       "version than this build knows (0)");
-	if (v->sys->ioctl(v->container, VFIO_CHECK_EXT, (void *)(uintptr_t)kind) == 1)
+	if (v->sys->ioctl(v->domain->container, VFIO_CHECK_EXT, (void *)(uintptr_t)kind) == 1)
 		return 0;
 	if (kind == VFIO_KIND_NOIOMMU)
 		return vfio_mode_off(&v->place, err);
@@ -38,7 +38,7 @@ static int set_kind(struct vfio *v, int kind, struct err *err)
 {
 	int sysno;
 
-	if (!v->sys->ioctl(v->container, VFIO_SET_IOMMU_KIND, (void *)(uintptr_t)kind))
+	if (!v->sys->ioctl(v->domain->container, VFIO_SET_IOMMU_KIND, (void *)(uintptr_t)kind))
 		return 0;
 	sysno = errno;
 	if (sysno == EPERM)
@@ -49,7 +49,7 @@ static int set_kind(struct vfio *v, int kind, struct err *err)
 
 static int set_container(struct vfio *v, int kind, struct err *err)
 {
-	if (!v->sys->ioctl(v->group, VFIO_GROUP_CONTAINER, &v->container))
+	if (!v->sys->ioctl(v->group, VFIO_GROUP_CONTAINER, &v->domain->container))
 		return 0;
 	if (errno != EPERM)
 		return err_sys(err, errno, "VFIO_GROUP_SET_CONTAINER for %s", v->place.bdf);
@@ -60,7 +60,7 @@ static int set_container(struct vfio *v, int kind, struct err *err)
 int vfio_group_join(struct vfio *v, int kind, struct err *err)
 {
 	struct vfio_group_status status = { .argsz = sizeof(status) };
-	int code = open_container(v, kind, err);
+	int code = v->domain->container < 0 ? open_container(v, kind, err) : 0;
 
 	if (!code)
 		code = open_node(v, v->place.node, &v->group, err);
@@ -71,7 +71,8 @@ int vfio_group_join(struct vfio *v, int kind, struct err *err)
 	if (!(status.flags & VFIO_GROUP_VIABLE))
 		return vfio_not_viable(&v->place, err);
 	code = set_container(v, kind, err);
-	return code ? code : set_kind(v, kind, err);
+	/* The kind is the first group's to set. */
+	return code || v->domain->n_functions > 1 ? code : set_kind(v, kind, err);
 }
 
 int vfio_group_device(struct vfio *v, struct err *err)
@@ -88,6 +89,6 @@ void vfio_group_leave(struct vfio *v)
 		v->sys->close(v->device);
 	if (v->group >= 0)
 		v->sys->close(v->group);
-	if (v->container >= 0)
-		v->sys->close(v->container);
+	if (v->domain->container >= 0 && v->domain->n_functions == 1)
+		v->sys->close(v->domain->container);
 }

@@ -19,7 +19,7 @@ static int open_node(struct vfio *v, const char *node, int *out, struct err *err
 
 static int bind(struct vfio *v, struct err *err)
 {
-	struct vfio_bind b = { .argsz = sizeof(b), .iommufd = v->container };
+	struct vfio_bind b = { .argsz = sizeof(b), .iommufd = v->domain->container };
 	char path[600];
 	int sysno;
 
@@ -42,36 +42,45 @@ static int bind(struct vfio *v, struct err *err)
 static int learn_ranges(struct vfio *v, struct err *err)
 {
 	struct vfio_range range[VFIO_MAX_RANGES];
-	struct iommufd_ranges r = { .size = sizeof(r), .ioas = v->ioas, .n = VFIO_MAX_RANGES,
-				    .ranges = (uintptr_t)range };
+	struct iommufd_ranges r = { .size = sizeof(r), .ioas = v->domain->ioas,
+				    .n = VFIO_MAX_RANGES, .ranges = (uintptr_t)range };
 
-	if (v->sys->ioctl(v->container, IOMMUFD_IOVA_RANGES, &r))
+	if (v->sys->ioctl(v->domain->container, IOMMUFD_IOVA_RANGES, &r))
 		return err_sys(err, errno, "IOMMU_IOAS_IOVA_RANGES for %s", v->place.bdf);
 	if (r.alignment > VFIO_PAGE)
 		return err_set(err, ERR_UNIMPLEMENTED, "the IOMMU of %s has no pages of 4 KiB "
 			       "(the smallest has %llu bytes)", v->place.bdf,
 			       (unsigned long long)r.alignment);
-	if (r.n > VFIO_MAX_RANGES || !vfio_space_set(&v->space, range, r.n))
+	if (r.n > VFIO_MAX_RANGES || !vfio_set_ranges(v->domain, range, r.n))
 		return err_set(err, ERR_UNAVAILABLE, "the kernel's list of addresses for %s makes "
 			       "no sense", v->place.bdf);
 	return 0;
 }
 
-static int attach(struct vfio *v, struct err *err)
+static int make_space(struct vfio *v, struct err *err)
 {
 	struct iommufd_ioas space = { .size = sizeof(space) };
+
+	if (v->sys->ioctl(v->domain->container, IOMMUFD_IOAS_ALLOC, &space))
+		return err_sys(err, errno, "IOMMU_IOAS_ALLOC for %s", v->place.bdf);
+	v->domain->ioas = space.id;
+	return 0;
+}
+
+static int attach(struct vfio *v, struct err *err)
+{
 	struct vfio_attach a = { .argsz = sizeof(a) };
 	int sysno, code = open_node(v, v->place.cdev, &v->device, err);
 
-	if (!code)
-		code = open_node(v, IOMMU, &v->container, err);
+	if (!code && v->domain->container < 0)
+		code = open_node(v, IOMMU, &v->domain->container, err);
 	if (!code)
 		code = bind(v, err);
+	if (!code && !v->domain->ioas)
+		code = make_space(v, err);
 	if (code)
 		return code;
-	if (v->sys->ioctl(v->container, IOMMUFD_IOAS_ALLOC, &space))
-		return err_sys(err, errno, "IOMMU_IOAS_ALLOC for %s", v->place.bdf);
-	v->ioas = a.id = space.id;
+	a.id = v->domain->ioas;
 	if (v->sys->ioctl(v->device, VFIO_ATTACH, &a)) {
 		sysno = errno;
 		if (sysno == EPERM)
@@ -84,37 +93,39 @@ static int attach(struct vfio *v, struct err *err)
 
 static void detach(struct vfio *v)
 {
-	struct iommufd_destroy d = { sizeof(d), v->ioas };
+	struct iommufd_destroy d = { sizeof(d), v->domain->ioas };
 
 	if (v->device >= 0)
 		v->sys->close(v->device);
-	if (v->ioas)
-		v->sys->ioctl(v->container, IOMMUFD_DESTROY, &d);
-	if (v->container >= 0)
-		v->sys->close(v->container);
+	if (v->domain->n_functions > 1)
+		return;
+	if (v->domain->ioas)
+		v->sys->ioctl(v->domain->container, IOMMUFD_DESTROY, &d);
+	if (v->domain->container >= 0)
+		v->sys->close(v->domain->container);
 }
 
 static int map(struct vfio *v, struct vfio_area *area, struct err *err)
 {
-	struct iommufd_map m = { .size = sizeof(m), .ioas = v->ioas, .vaddr = area->host,
+	struct iommufd_map m = { .size = sizeof(m), .ioas = v->domain->ioas, .vaddr = area->host,
 				 .bytes = area->bytes, .iova = area->iova,
 				 .flags = IOMMUFD_FIXED | IOMMUFD_WRITE | IOMMUFD_READ };
 
 	(void)err;
-	return v->sys->ioctl(v->container, IOMMUFD_MAP, &m) ? errno : 0;
+	return v->sys->ioctl(v->domain->container, IOMMUFD_MAP, &m) ? errno : 0;
 }
 
 static int unmap(struct vfio *v, uint64_t iova, uint64_t bytes)
 {
-	struct iommufd_unmap u = { .size = sizeof(u), .ioas = v->ioas, .iova = iova,
+	struct iommufd_unmap u = { .size = sizeof(u), .ioas = v->domain->ioas, .iova = iova,
 				   .bytes = bytes };
 
-	if (v->sys->ioctl(v->container, IOMMUFD_UNMAP, &u))
+	if (v->sys->ioctl(v->domain->container, IOMMUFD_UNMAP, &u))
 		return errno;
 	return u.bytes == bytes ? 0 : EIO;
 }
 
 const struct vfio_iommu vfio_iommufd = {
-	.name = "device file and iommufd", .pins = true, .attach = attach, .detach = detach,
-	.map = map, .unmap = unmap,
+	.name = "device file and iommufd", .pins = true, .shares = true, .attach = attach,
+	.detach = detach, .map = map, .unmap = unmap,
 };

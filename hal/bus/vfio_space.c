@@ -27,6 +27,16 @@ bool vfio_space_set(struct vfio_space *s, const struct vfio_range *range, unsign
 	return s->n_ranges > 0;
 }
 
+bool vfio_set_ranges(struct vfio_domain *d, const struct vfio_range *range, unsigned n)
+{
+	bool ok;
+
+	pthread_mutex_lock(&d->lock);
+	ok = vfio_space_set(&d->space, range, n);
+	pthread_mutex_unlock(&d->lock);
+	return ok;
+}
+
 /* The lowest address >= at that is good for host memory there. Large pages of the IOMMU
  * need the same offset in both. At most LIMIT + LARGE: no overflow. */
 static uint64_t align(uint64_t at, uint64_t bytes, uint64_t host)
@@ -62,7 +72,7 @@ int vfio_space_take(struct vfio_space *s, struct vfio_area *area, uint64_t bytes
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "the IOMMU has no free range of %llu "
 			       "bytes for the device: map less at once, or unmap something",
 			       (unsigned long long)bytes);
-	*area = (struct vfio_area){ *link, at, bytes, host, NULL, 0 };
+	*area = (struct vfio_area){ .next = *link, .iova = at, .bytes = bytes, .host = host };
 	*link = area;
 	return 0;
 }
@@ -77,4 +87,13 @@ struct vfio_area *vfio_space_drop(struct vfio_space *s, uint64_t iova)
 	if (area)
 		*link = area->next;
 	return area;
+}
+
+struct vfio_area *vfio_space_find(struct vfio_space *s, uint64_t host, uint64_t bytes)
+{
+	struct vfio_area *a = s->areas;
+
+	while (a && (a->host != host || a->bytes != bytes))
+		a = a->next;
+	return a;
 }

@@ -29,9 +29,9 @@ static bool read_ranges(struct vfio *v, const uint8_t *info, size_t bytes, uint3
 		    (bytes - at - sizeof(head)) / sizeof(*range) < head.n)
 			return false;
 		memcpy(range, info + at + sizeof(head), head.n * sizeof(*range));
-		return vfio_space_set(&v->space, range, head.n);
+		return vfio_set_ranges(v->domain, range, head.n);
 	}
-	return vfio_space_set(&v->space, usual, 2);
+	return vfio_set_ranges(v->domain, usual, 2);
 }
 
 static int learn_ranges(struct vfio *v, struct err *err)
@@ -40,7 +40,7 @@ static int learn_ranges(struct vfio *v, struct err *err)
 	uint8_t *all;
 	bool ok;
 
-	if (v->sys->ioctl(v->container, VFIO_IOMMU_INFO, &info))
+	if (v->sys->ioctl(v->domain->container, VFIO_IOMMU_INFO, &info))
 		return err_sys(err, errno, "VFIO_IOMMU_GET_INFO for %s", v->place.bdf);
 	if (info.argsz < sizeof(info) || info.argsz > MAX_INFO)
 		info.argsz = sizeof(info);
@@ -51,7 +51,7 @@ static int learn_ranges(struct vfio *v, struct err *err)
 	if (!all)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	memcpy(all, &(struct vfio_iommu_info){ .argsz = info.argsz }, sizeof(info));
-	if (v->sys->ioctl(v->container, VFIO_IOMMU_INFO, all)) {
+	if (v->sys->ioctl(v->domain->container, VFIO_IOMMU_INFO, all)) {
 		int sysno = errno;
 
 		free(all);
@@ -81,19 +81,19 @@ static int map(struct vfio *v, struct vfio_area *area, struct err *err)
 				  .bytes = area->bytes };
 
 	(void)err;
-	return v->sys->ioctl(v->container, VFIO_MAP, &m) ? errno : 0;
+	return v->sys->ioctl(v->domain->container, VFIO_MAP, &m) ? errno : 0;
 }
 
 static int unmap(struct vfio *v, uint64_t iova, uint64_t bytes)
 {
 	struct vfio_dma_unmap u = { .argsz = sizeof(u), .iova = iova, .bytes = bytes };
 
-	if (v->sys->ioctl(v->container, VFIO_UNMAP, &u))
+	if (v->sys->ioctl(v->domain->container, VFIO_UNMAP, &u))
 		return errno;
 	return u.bytes == bytes ? 0 : EIO;
 }
 
 const struct vfio_iommu vfio_type1 = {
-	.name = "group and type 1", .pins = true, .attach = attach,
+	.name = "group and type 1", .pins = true, .shares = true, .attach = attach,
 	.detach = vfio_group_leave, .map = map, .unmap = unmap,
 };

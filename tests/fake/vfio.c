@@ -44,12 +44,14 @@ enum fake_kind {
 struct fake_file {
 	enum fake_kind kind;
 	unsigned device;	/* of a group or device */
-	int container;		/* of a group or bound device; of a container: its device */
+	int container;		/* of a group or bound device; -1: none */
+	unsigned reaches;	/* of a container or iommufd: who sees what is mapped, a bit each */
+	unsigned n_members;	/* of a container: groups */
 	bool set, attached;
 	uint32_t ioas;
 };
 
-struct fake_map { bool used; int container; unsigned device; uint64_t iova, bytes; };
+struct fake_map { bool used; int container; uint64_t vaddr, iova, bytes; };
 
 struct fake_huge { uint8_t *host; uint64_t physical; };	/* host: NULL: unused */
 
@@ -74,6 +76,7 @@ static struct fake {
 
 	/* What the kernel is like. */
 	bool viable, type1, can_reset, resizes, sparse;
+	bool apart;		/* devices have IOMMUs that can't share a space */
 	int version, set_iommu_errno, open_errno, map_errno, bind_errno, attach_errno;
 	int busy_resets;	/* how often a reset is put off */
 	uint64_t memlock, bar0_bytes;
@@ -180,11 +183,32 @@ static bool fake_may_map(uint64_t vaddr, uint64_t iova, uint64_t bytes)
 	       (iova + bytes <= 0xfee00000 || iova >= 0xfef00000);
 }
 
+/* Device `d` sees one mapping more, or no more. */
+static bool fake_see(unsigned d, const struct fake_map *m, bool on)
+{
+	if (!on)
+		return !sim_dma_unmap(fake_sim(d), m->iova, NULL);
+	return !sim_dma_map(fake_sim(d), m->iova, (void *)(uintptr_t)m->vaddr, m->bytes, true,
+			    NULL);
+}
+
+/* Device `d` comes into the container, or leaves it. */
+static void fake_reach_all(int container, unsigned d, bool on)
+{
+	unsigned *reaches = &fake.file[container].reaches;
+
+	if (!(*reaches & 1u << d) == !on)
+		return;
+	*reaches ^= 1u << d;
+	for (struct fake_map *m = fake.map; m < fake.map + FAKE_MAPS; m++)
+		if (m->used && m->container == container && !fake_see(d, m, on))
+			abort();
+}
+
 /* Maps for every device of the container or address space. */
 static int fake_dma_map(int container, uint64_t vaddr, uint64_t iova, uint64_t bytes)
 {
-	unsigned device = (unsigned)fake.file[container].container;
-	struct fake_map *m = fake.map;
+	struct fake_map *m = fake.map, new = { true, container, vaddr, iova, bytes };
 
 	if (fake.map_errno)
 		return fake_refuse(fake.map_errno);
@@ -194,9 +218,14 @@ static int fake_dma_map(int container, uint64_t vaddr, uint64_t iova, uint64_t b
 		m++;
 	if (m == fake.map + FAKE_MAPS)
 		return fake_refuse(ENOSPC);
-	if (sim_dma_map(fake_sim(device), iova, (void *)(uintptr_t)vaddr, bytes, true, NULL))
-		return fake_refuse(EEXIST);
-	*m = (struct fake_map){ true, container, device, iova, bytes };
+	for (struct fake_map *o = fake.map; o < fake.map + FAKE_MAPS; o++)
+		if (o->used && o->container == container && o->iova < iova + bytes &&
+		    iova < o->iova + o->bytes)
+			return fake_refuse(EEXIST);
+	for (unsigned d = 0; d < FAKE_DEVICES; d++)
+		if (fake.file[container].reaches & 1u << d && !fake_see(d, &new, true))
+			abort();
+	*m = new;
 	atomic_fetch_add(&fake.n_maps, 1);
 	return 0;
 }
@@ -209,7 +238,9 @@ static uint64_t fake_dma_unmap(int container, uint64_t iova, uint64_t bytes)
 		if (!m->used || m->container != container || m->iova < iova ||
 		    m->iova - iova + m->bytes > bytes)
 			continue;
-		sim_dma_unmap(fake_sim(m->device), m->iova, NULL);
+		for (unsigned d = 0; d < FAKE_DEVICES; d++)
+			if (fake.file[container].reaches & 1u << d && !fake_see(d, m, false))
+				abort();
 		n += m->bytes;
 		m->used = false;
 		atomic_fetch_sub(&fake.n_maps, 1);
@@ -217,140 +248,7 @@ static uint64_t fake_dma_unmap(int container, uint64_t iova, uint64_t bytes)
 	return n;
 }
 
-/* ---- memory without an IOMMU ---- */
-
-static struct fake_huge *fake_find_huge(uint64_t physical)
-{
-	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++)
-		if (h->host && physical - h->physical < FAKE_HUGE)
-			return h;
-	return NULL;
-}
-
-static void fake_reach(unsigned device, const struct fake_huge *h)
-{
-	sim_dma_map(fake_sim(device), h->physical, fake.ram + (h->physical - FAKE_FIRST_SLOT),
-		    FAKE_HUGE, true, NULL);
-}
-
-static bool fake_is_master(unsigned device)
-{
-	return fake.bare && fake.device[device].command & 4;
-}
-
-/* A device that may be master reaches all memory, others none. */
-static void fake_set_command(unsigned device, uint16_t command)
-{
-	bool before, after;
-
-	pthread_mutex_lock(&fake.huge_lock);
-	before = fake_is_master(device);
-	fake.device[device].command = command;
-	after = fake_is_master(device);
-	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++) {
-		if (h->host && before && !after)
-			sim_dma_unmap(fake_sim(device), h->physical, NULL);
-		if (h->host && !before && after)
-			fake_reach(device, h);
-	}
-	pthread_mutex_unlock(&fake.huge_lock);
-}
-
-/* Far from the one before; every third is its neighbour, for runs of two. */
-static uint64_t fake_next_physical(uint64_t before)
-{
-	uint64_t at = before + FAKE_HUGE;
-
-	for (unsigned n = 0; n < FAKE_SLOTS; n++) {
-		if ((n || fake.n_given % 3 != 2 || !before))
-			at = FAKE_FIRST_SLOT + (uint64_t)fake.n_given * 1999 % FAKE_SLOTS *
-				FAKE_HUGE;
-		fake.n_given++;
-		if (!fake_find_huge(at))
-			return at;
-	}
-	abort();
-}
-
-static void *fake_mmap_huge(size_t bytes)
-{
-	size_t free_pages = 0, n = bytes / FAKE_HUGE;
-	uint64_t physical = 0;
-	uint8_t *p, *start;
-
-	pthread_mutex_lock(&fake.huge_lock);
-	for (unsigned i = 0; i < FAKE_HUGE_PAGES && i < fake.max_huge; i++)
-		free_pages += !fake.huge[i].host;
-	p = bytes % FAKE_HUGE || n > free_pages ? MAP_FAILED :
-		mmap(NULL, bytes + FAKE_HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED) {
-		pthread_mutex_unlock(&fake.huge_lock);
-		errno = ENOMEM;
-		return MAP_FAILED;
-	}
-	start = p + (FAKE_HUGE - (uintptr_t)p % FAKE_HUGE) % FAKE_HUGE;
-	if (start > p)
-		munmap(p, (size_t)(start - p));
-	munmap(start + bytes, (size_t)(p + FAKE_HUGE - start));
-	for (size_t i = 0; i < n; i++) {
-		struct fake_huge *h = fake.huge;
-
-		while (h->host)
-			h++;
-		physical = fake_next_physical(physical);
-		*h = (struct fake_huge){ start + i * FAKE_HUGE, physical };
-		if (mmap(h->host, FAKE_HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			 fake.ram_fd, (off_t)(physical - FAKE_FIRST_SLOT)) == MAP_FAILED)
-			abort();
-		for (unsigned d = 0; d < FAKE_DEVICES; d++)
-			if (fake_is_master(d))
-				fake_reach(d, h);
-	}
-	pthread_mutex_unlock(&fake.huge_lock);
-	return start;
-}
-
-/* The pages go to whoever asks next: a device that still writes there is a fault. */
-static void fake_munmap_huge(uint8_t *at, size_t bytes)
-{
-	pthread_mutex_lock(&fake.huge_lock);
-	for (struct fake_huge *h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++) {
-		if (!h->host || h->host < at || h->host >= at + bytes)
-			continue;
-		for (unsigned d = 0; d < FAKE_DEVICES; d++)
-			if (fake_is_master(d))
-				sim_dma_unmap(fake_sim(d), h->physical, NULL);
-		h->host = NULL;
-		if (fallocate(fake.ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			      (off_t)(h->physical - FAKE_FIRST_SLOT), (off_t)FAKE_HUGE))
-			abort();
-	}
-	pthread_mutex_unlock(&fake.huge_lock);
-}
-
-static ssize_t fake_read_list(enum fake_kind kind, void *to, size_t n, off_t offset)
-{
-	uint64_t at = (uint64_t)offset / 8 * 4096, entry = 0;
-	struct fake_huge *h = NULL;
-
-	if (n != 8 || offset % 8)
-		return fake_refuse(EINVAL);
-	pthread_mutex_lock(&fake.huge_lock);
-	if (kind == FAKE_PAGEFLAGS) {
-		entry = fake_find_huge(at) ? 1ull << 17 : 1ull << 5;
-	} else if (!fake.absent) {
-		for (h = fake.huge; h < fake.huge + FAKE_HUGE_PAGES; h++)
-			if (h->host && at - (uintptr_t)h->host < FAKE_HUGE)
-				break;
-		entry = 1ull << 63 | 1ull << 61;
-		if (fake.admin)
-			entry |= h < fake.huge + FAKE_HUGE_PAGES ?
-				(h->physical + (at - (uintptr_t)h->host)) / 4096 : 0x777;
-	}
-	pthread_mutex_unlock(&fake.huge_lock);
-	memcpy(to, &entry, sizeof(entry));
-	return sizeof(entry);
-}
+#include "tests/fake/vfio_huge.c"
 
 /* ---- interrupts ---- */
 
@@ -442,7 +340,7 @@ static int fake_container(int fd, unsigned long request, void *arg)
 	case VFIO_SET_IOMMU_KIND:
 		if (fake.set_iommu_errno)
 			return fake_refuse(fake.set_iommu_errno);
-		if (f->container < 0 || f->set)
+		if (!f->n_members || f->set)
 			return fake_refuse(EINVAL);
 		if ((uintptr_t)arg != (fake.bare ? VFIO_KIND_NOIOMMU : VFIO_KIND_TYPE1V2))
 			return fake_refuse(ENODEV);
@@ -492,8 +390,12 @@ static int fake_group(int fd, unsigned long request, void *arg)
 			return fake_refuse(EPERM);
 		if (c < 0 || c >= FAKE_FDS || fake.file[c].kind != FAKE_CONTAINER)
 			return fake_refuse(EBADF);
+		if (fake.file[c].set && fake.apart)
+			return fake_refuse(EINVAL);
 		f->container = c;
-		fake.file[c].container = (int)f->device;
+		fake.file[c].n_members++;
+		if (!fake.bare)
+			fake_reach_all(c, f->device, true);
 		return 0;
 	case VFIO_GROUP_DEVICE_FD:
 		snprintf(bdf, sizeof(bdf), "0000:%02x:00.0", f->device + 1);
@@ -568,14 +470,15 @@ static int fake_attach(struct fake_file *f, unsigned long request, void *arg)
 			    fake.file[i].device == f->device)
 				return fake_refuse(EINVAL);
 		f->container = b->iommufd;
-		fake.file[b->iommufd].container = (int)f->device;
 		return 0;
 	}
 	if (fake.attach_errno)
 		return fake_refuse(fake.attach_errno);
-	if (f->container < 0 || a->argsz != sizeof(*a) || a->id != fake.file[f->container].ioas)
+	if (f->container < 0 || a->argsz != sizeof(*a) || a->id != fake.file[f->container].ioas ||
+	    (fake.apart && fake.file[f->container].reaches))
 		return fake_refuse(EINVAL);
 	f->attached = true;
+	fake_reach_all(f->container, f->device, true);
 	return 0;
 }
 
@@ -681,8 +584,15 @@ static int fake_close(int fd)
 	if (fd < 0 || fd >= FAKE_FDS || !fake.file[fd].kind)
 		abort();	/* a driver that closes what is not its own */
 	pthread_mutex_lock(&fake.lock);
-	if (fake.file[fd].kind == FAKE_DEVICE && fake.file[fd].attached)
+	if (fake.file[fd].kind == FAKE_DEVICE && fake.file[fd].attached) {
 		fake_release_device(fake.file[fd].device);
+		if (fake.file[fd].container >= 0)
+			fake_reach_all(fake.file[fd].container, fake.file[fd].device, false);
+	}
+	if (fake.file[fd].kind == FAKE_GROUP && fake.file[fd].container >= 0) {
+		fake.file[fake.file[fd].container].n_members--;
+		fake_reach_all(fake.file[fd].container, fake.file[fd].device, false);
+	}
 	if (fake.file[fd].kind == FAKE_CONTAINER || fake.file[fd].kind == FAKE_IOMMUFD)
 		fake_dma_unmap(fd, 0, UINT64_MAX);
 	fake.file[fd].kind = FAKE_NONE;
@@ -892,7 +802,7 @@ static void fake_make_ram(void)
 }
 
 /* Without an IOMMU, and with that allowed, or with one. */
-static void fake_set_bare(bool on)
+static inline void fake_set_bare(bool on)
 {
 	char from[300];
 
@@ -925,7 +835,7 @@ static void fake_set_bare(bool on)
 static void fake_be_good(void)
 {
 	fake.viable = fake.type1 = fake.can_reset = fake.resizes = true;
-	fake.sparse = false;
+	fake.sparse = fake.apart = false;
 	fake.version = fake.set_iommu_errno = fake.open_errno = fake.map_errno = 0;
 	fake.bind_errno = fake.attach_errno = fake.busy_resets = 0;
 	fake.memlock = UINT64_MAX;

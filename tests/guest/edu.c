@@ -30,6 +30,7 @@ enum {
 #define WAIT_MS 20000
 
 static struct vfio *v;
+static struct vfio_domain *domains;
 static uint8_t *bar, *page;
 static uint64_t iova;
 static int irq;
@@ -115,11 +116,11 @@ static void check_errors(void)
 	check(vfio_reset(v, &err) == ERR_FAILED_PRECONDITION && strstr(err.msg, "reset_method"),
 	      "a device without reset says so");
 	check(vfio_irq_fd(v, VFIO_MSI, 1, irq, &err) == ERR_OUT_OF_RANGE, "vector 1 of 1");
-	check(vfio_open(v->place.bdf, VFIO_WITH_IOMMU, &second, &err) ==
+	check(vfio_open(&domains, v->place.bdf, VFIO_WITH_IOMMU, &second, &err) ==
 	      ERR_FAILED_PRECONDITION, "a second opening is refused");
 	printf("edu: it says: %s\n", err.msg);
 	check(strstr(err.msg, "this process") != NULL, "and names this process");
-	check(vfio_open("ffff:1f:1f.7", VFIO_WITH_IOMMU, &second, &err) == ERR_NOT_FOUND,
+	check(vfio_open(&domains, "ffff:1f:1f.7", VFIO_WITH_IOMMU, &second, &err) == ERR_NOT_FOUND,
 	      "no such function");
 }
 
@@ -135,7 +136,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	must(vfio_open(argv[1], VFIO_WITH_IOMMU, &v, &err), &err, "open");
+	must(vfio_open(&domains, argv[1], VFIO_WITH_IOMMU, &v, &err), &err, "open");
 	printf("edu: by %s\n", v->iommu->name);
 	must(vfio_config_read(v, 0, &config, 4, &err), &err, "configuration space");
 	check(config == 0x11e81234, "it is the device");
@@ -169,7 +170,7 @@ int main(int argc, char **argv)
 	      "a detached interrupt stays away");
 	v->sys->munmap(bar, bytes);
 	vfio_close(v);
-	must(vfio_open(argv[1], VFIO_WITH_IOMMU, &v, &err), &err, "opening again");
+	must(vfio_open(&domains, argv[1], VFIO_WITH_IOMMU, &v, &err), &err, "opening again");
 	vfio_close(v);
 	puts("edu: PASSED");
 	return 0;

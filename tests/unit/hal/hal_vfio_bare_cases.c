@@ -41,7 +41,7 @@ static void long_memory_is_found_piece_by_piece(void **state)
 	void *p;
 
 	(void)state;
-	assert_int_equal(vfio_open(B, VFIO_WITHOUT_IOMMU, &v, &err), 0);
+	assert_int_equal(vfio_open(&domains, B, VFIO_WITHOUT_IOMMU, &v, &err), 0);
 	assert_int_equal(vfio_bare_pages(v, &bytes, &p, &err), 0);
 	assert_int_equal(bytes, HUGE_AT_ONCE * FAKE_HUGE);
 	/* It may begin and end within a page. */
@@ -78,7 +78,7 @@ static void a_closed_device_was_cut_off_before(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(vfio_open(B, VFIO_WITHOUT_IOMMU, &v, &err), 0);
+	assert_int_equal(vfio_open(&domains, B, VFIO_WITHOUT_IOMMU, &v, &err), 0);
 	assert_int_equal(vfio_enable(v, &err), 0);
 	assert_int_equal(fake.device[1].command & 4, 4);
 	vfio_close(v);

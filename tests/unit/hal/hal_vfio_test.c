@@ -16,6 +16,7 @@
 
 static const char *kind = "vfio:";	/* how devices are named, and opened by that */
 static enum vfio_way way = VFIO_WITH_IOMMU;
+static struct vfio_domain *domains;	/* of functions that are opened without a HAL */
 
 /* ---- the ways ---- */
 
@@ -181,7 +182,7 @@ static void a_kernel_that_cannot_add_vectors_is_fine(void **state)
 	(void)state;
 	for (int resizes = 0; resizes < 2; resizes++) {
 		fake.resizes = resizes;
-		assert_int_equal(vfio_open(B, way, &v, &err), 0);
+		assert_int_equal(vfio_open(&domains, B, way, &v, &err), 0);
 		for (unsigned i = 0; i < HW_MAX_VECTORS; i += 3)
 			if (vfio_irq_fd(v, VFIO_MSIX, i, fd, &err))
 				fail_msg("vector %u: %s", i, err.msg);
@@ -206,7 +207,7 @@ static void addresses_come_from_the_ranges(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(vfio_open(B, VFIO_WITH_IOMMU, &v, &err), 0);
+	assert_int_equal(vfio_open(&domains, B, VFIO_WITH_IOMMU, &v, &err), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(vfio_dma_map(v, memory + 16 * 4096 * i, 16 * 4096, &iova[i],
 					      &err), 0);
@@ -267,7 +268,7 @@ static void pinned_memory_is_counted(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(vfio_open(B, way, &v, &err), 0);
+	assert_int_equal(vfio_open(&domains, B, way, &v, &err), 0);
 	/* What others of this process have pinned, and a page. */
 	for (fake.memlock = 4096; vfio_dma_map(v, memory, 4096, &iova, &err);
 	     fake.memlock += 4096)
@@ -280,7 +281,7 @@ static void pinned_memory_is_counted(void **state)
 		assert_int_equal(vfio_dma_map(v, memory, 4096, &iova, &err), 0);
 	}
 	/* A mapping that is not there any more. */
-	assert_int_equal(fake_dma_unmap(v->container, iova, 4096), 4096);
+	assert_int_equal(fake_dma_unmap(v->domain->container, iova, 4096), 4096);
 	assert_int_not_equal(vfio_dma_unmap(v, iova, &err), 0);
 	vfio_close(v);
 	fake_be_good();
