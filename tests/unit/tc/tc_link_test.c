@@ -552,6 +552,53 @@ static void sizes_may_change_among_the_same_members(void **state)
 	gang_drop(&g);
 }
 
+/* What is large may go directly and what is small by the mailbox: whoever has all of the first
+ * sends of the second at once, to members to whom a slower one still sends. */
+static void try_large_before_small(unsigned n, unsigned large, unsigned rounds)
+{
+	uint8_t got[N * 8];
+	char text[1024], all[64];
+	int ids[N];
+	struct gang g;
+
+	for (unsigned m = 0; m < n; m++)
+		ids[m] = (int)m;
+	write_ids(all, sizeof(all), ids, n);
+	snprintf(text, sizeof(text), MODULE("%%0: tensor<%ux%uxui8>, %%1: tensor<5xui8>",
+		 "%%2 = tc.exchange(%%0) {replica_groups = [%s], group_size = %u, is_same = false} "
+		 ": tensor<%ux%uxui8>\n"
+		 "%%3 = slice(%%2) {start_indices = [0, %u], limit_indices = [%u, %u], strides = "
+		 "[1, 1]} : tensor<%ux8xui8>\n%%4 = add(%%3, %%3) : tensor<%ux8xui8>\n"
+		 "%%5 = tc.exchange(%%1) {replica_groups = [%s], group_size = %u, is_same = true} "
+		 ": tensor<%ux5xui8>\nreturn(%%4, %%5)\n"), n, large, all, n, n, large, large - 8,
+		 n, large, n, n, all, n, n);
+	gang_make(&g, text, 1, n, 1);
+	for (unsigned round = 0; round < rounds; round++) {
+		set_args(&g, round);
+		gang_run(&g);
+		for (unsigned m = 0; m < n; m++) {
+			gang_get(&g, m, 0, got);
+			for (unsigned i = 0; i < n * 8; i++) {
+				size_t at = m * (size_t)large + large - 8 + i % 8;
+
+				assert_int_equal(got[i], (uint8_t)(2 * byte_of(i / 8, at, round)));
+			}
+			gang_get(&g, m, 1, got);
+			for (unsigned i = 0; i < n * 5; i++)
+				assert_int_equal(got[i], byte_of(i / 5, i % 5, round + 1));
+		}
+	}
+	gang_drop(&g);
+}
+
+static void ways_may_change_among_the_same_members(void **state)
+{
+	(void)state;
+	try_large_before_small(3, 2 << 20, 20);
+	try_large_before_small(8, 1 << 18, 20);
+	try_large_before_small(8, 100, 200);
+}
+
 /* The same choice everywhere, made by data. */
 static void branches_meet(void **state)
 {
@@ -865,6 +912,7 @@ int main(void)
 		cmocka_unit_test(loops_meet_in_every_turn),
 		cmocka_unit_test(nobody_is_overrun),
 		cmocka_unit_test(sizes_may_change_among_the_same_members),
+		cmocka_unit_test(ways_may_change_among_the_same_members),
 		cmocka_unit_test(branches_meet),
 		cmocka_unit_test(launches_may_be_queued_behind_each_other),
 		cmocka_unit_test(different_programs_take_turns),
