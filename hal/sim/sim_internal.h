@@ -150,6 +150,9 @@ struct sim_queue {
 	struct sim_engine *running; /* the engine that executes sqe; NULL: none */
 	bool is_parked;		/* sqe waits in *parked */
 	struct sim_parked *parked; /* NULL: none of its runs was ever parked */
+	/* What its head waits for, while it is in its engine's `waiting`. */
+	_Atomic(const uint64_t *) sem;
+	_Atomic uint64_t until;
 	int64_t waits_since;	/* clock_ns() when its head was first seen to wait, of a context
 				 * that is traced; 0: it was not */
 };
@@ -387,7 +390,7 @@ bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t byt
 bool sim_window_begin(struct sim_device *dev, struct sim_window *w);
 void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes);
 /* *sem, which is in the window, becomes fn (ADD, MAX) of itself and value; its chip's engines
- * look if they wait. Without lock. False: sim_window_why. */
+ * look if they wait for that. Without lock. False: sim_window_why. */
 bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
 /* Breaks the windows of a context (0: of all) and wakes those who may wait for it. Under

@@ -98,6 +98,17 @@ static void set_waiting(struct sim_device *dev, struct sim_engine *e,
 		atomic_store_explicit(&e->waiting, new, memory_order_release);
 }
 
+/* Who raises the semaphore from now on looks here afterwards: the caller has to look at it
+ * once more. */
+static void begin_waiting(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
+			  const uint64_t *sem, uint64_t until)
+{
+	atomic_store_explicit(&q->sem, sem, memory_order_relaxed);
+	atomic_store_explicit(&q->until, until, memory_order_relaxed);
+	set_waiting(dev, e, q, true);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
 {
 	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
@@ -142,8 +153,7 @@ static bool can_resume(struct sim_device *dev, struct sim_engine *e, struct sim_
 {
 	if (is_due(dev, q->parked))
 		return true;
-	set_waiting(dev, e, q, true);
-	atomic_thread_fence(memory_order_seq_cst);
+	begin_waiting(dev, e, q, q->parked->run.sem, q->parked->run.until);
 	if (!is_due(dev, q->parked))
 		return false;
 	set_waiting(dev, e, q, false);
@@ -168,9 +178,7 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 	sem = semaphore(dev, q, q->sqe.wait_va, false);
 	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
 		return true;
-	/* Another chip that raises it looks at `waiting` afterwards. */
-	set_waiting(dev, e, q, true);
-	atomic_thread_fence(memory_order_seq_cst);
+	begin_waiting(dev, e, q, sem, q->sqe.wait_value);
 	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value) {
 		sim_trace_wait(dev, q);
 		return false;

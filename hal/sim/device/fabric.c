@@ -431,6 +431,21 @@ static void apply(uint64_t *sem, unsigned fn, uint64_t value)
 		;
 }
 
+/* Kicks the engine if any of its queues waits for what a semaphore has come to. It said so
+ * before it looked there a last time: if any of that is not seen here yet, it sees the new
+ * value. */
+static void kick_if_due(struct sim_engine *e, const uint64_t *sem, uint64_t value)
+{
+	for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1) {
+		struct sim_queue *q = &e->dev->queues[__builtin_ctzll(w)];
+
+		if (atomic_load(&q->sem) != sem || atomic_load(&q->until) > value)
+			continue;
+		sim_kick(e);
+		return;
+	}
+}
+
 bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value)
 {
@@ -441,14 +456,13 @@ bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *se
 	is_whole = !sim_window_why(dev, w);
 	if (is_whole) {
 		apply(sem, fn, value);
+		value = __atomic_load_n(sem, __ATOMIC_SEQ_CST);
 		count(dev, w->dev, sizeof(*sem));
 	} else {
 		count_error(dev, w->dev);
 	}
 	pthread_mutex_unlock(&fabric->lock);
-	/* Whoever waits says so before it looks at the semaphore a last time. */
 	for (unsigned i = 0; is_whole && i < 2; i++)
-		if (atomic_load(&w->dev->engines[i].waiting))
-			sim_kick(&w->dev->engines[i]);
+		kick_if_due(&w->dev->engines[i], sem, value);
 	return is_whole;
 }
