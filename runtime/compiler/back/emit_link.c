@@ -3,28 +3,28 @@
  * Ops in which members of a program meet (link.h). An exchange in a row of n, at place i:
  *
  *	ld turn
- *	for k in 1..n-1: rwait credit[k] >= turn
- *			 rput what is for place (i + k) mod n -> its area, part i; rsig arrived[k]
+ *	rwait credit >= turn * (n-1)
+ *	for k in 1..n-1: rput what is for place (i + k) mod n -> its area, part i; rsig arrived
  *	copy what is for place i -> own area, part i
  *	turn + 1
- *	for k in 1..n-1: rwait arrived[k] >= turn
+ *	rwait arrived >= turn * (n-1)
  *	copy the area -> the result
- *	for k in 1..n-1: rsig credit[k] of the member at place (i - k) mod n
+ *	for k in 1..n-1: rsig credit of the member at place (i + k) mod n
  *	st turn
  *
  * What goes straight into results (tc_is_direct) has the credit first, of this turn:
  *
  *	ld turn; turn + 1
- *	for k in 1..n-1: rsig credit[k] of the member at place (i - k) mod n
+ *	for k in 1..n-1: rsig credit of the member at place (i + k) mod n
  *	copy what is for place i -> own result, part i
- *	for k in 1..n-1: rwait credit[k] >= turn
- *			 rput what is for place (i + k) mod n -> its result, part i; rsig arrived[k]
- *	for k in 1..n-1: rwait arrived[k] >= turn
+ *	rwait credit >= turn * (n-1)
+ *	for k in 1..n-1: rput what is for place (i + k) mod n -> its result, part i; rsig arrived
+ *	rwait arrived >= turn * (n-1)
  *	st turn
  *
  * From its credit on others write into a member's result, so that lies apart from the operand,
- * and in memory at which nothing looks any more. Both kinds count alike, a credit and an arrival
- * each turn, and may follow each other in one channel.
+ * and in memory at which nothing looks any more. Both kinds may follow each other in one channel;
+ * each counts its own turns (link.h says why).
  *
  * Everybody sends first and then receives, and a credit is waited for only if it was given
  * for an earlier turn, or for this one by who has not waited in it before; so as long as members
@@ -116,18 +116,33 @@ static void note_meeting(struct meeting *m, const struct tc_type *t)
 
 /* ---- semaphores ---- */
 
-static void wait_for(struct meeting *m, uint64_t at)
+/* Where the count is, of those for the way it goes. */
+static int64_t at_count(const struct meeting *m, unsigned which)
 {
-	tc_put_scalar(m->e, (struct isa_scalar){ .elem = ELEM_U64, .rb = m->turn,
-		.binding = m->e->links->mailbox, .imm = (int64_t)at }, ISA_RWAIT);
+	return (int64_t)(m->ch->state + (m->is_direct ? LINK_DIRECTLY : 0) + which);
+}
+
+/* Until all of n others have raised it in each turn. */
+static void wait_for(struct meeting *m, unsigned which, unsigned n)
+{
+	uint8_t mark = m->e->next_reg, r = m->turn;
+
+	if (n > 1) {
+		r = tc_reg(m->e);
+		tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r,
+							 .ra = m->turn, .imm = n }, ISA_ALUI);
+	}
+	tc_put_scalar(m->e, (struct isa_scalar){ .elem = ELEM_U64, .rb = r,
+		.binding = m->e->links->mailbox, .imm = at_count(m, which) }, ISA_RWAIT);
+	m->e->next_reg = mark;
 	m->e->cost_ns += WAIT_NS;
 }
 
-static void raise(struct meeting *m, unsigned slot, uint64_t at)
+static void raise(struct meeting *m, unsigned slot, unsigned which)
 {
 	tc_put_scalar(m->e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .elem = ELEM_U64,
 		.rb = m->one, .binding = (uint16_t)(m->e->links->first_peer + slot),
-		.imm = (int64_t)at }, ISA_RSIG);
+		.imm = at_count(m, which) }, ISA_RSIG);
 	m->e->cost_ns += REACH_NS;
 }
 
@@ -136,7 +151,7 @@ static void begin_turn(struct meeting *m)
 	m->turn = tc_reg(m->e);
 	m->one = tc_reg(m->e);
 	tc_put_scalar(m->e, (struct isa_scalar){ .rd = m->turn, .elem = ELEM_U64,
-		.binding = m->e->links->mailbox, .imm = (int64_t)m->ch->state }, ISA_LD);
+		.binding = m->e->links->mailbox, .imm = at_count(m, LINK_TURN) }, ISA_LD);
 	tc_put_scalar(m->e, (struct isa_scalar){ .rd = m->one, .imm = 1 }, ISA_LI);
 }
 
@@ -150,7 +165,7 @@ static void next_turn(struct meeting *m)
 static void end_turn(struct meeting *m)
 {
 	tc_put_scalar(m->e, (struct isa_scalar){ .rb = m->turn, .elem = ELEM_U64,
-		.binding = m->e->links->mailbox, .imm = (int64_t)m->ch->state }, ISA_ST);
+		.binding = m->e->links->mailbox, .imm = at_count(m, LINK_TURN) }, ISA_ST);
 }
 
 /* ---- what differs between members ---- */
@@ -278,11 +293,11 @@ static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
 
 	if (m->is_direct)	/* while the others get ready */
 		send_part(m, p, n, ch->place_word, -1, own);
+	wait_for(m, LINK_CREDIT, n - 1);
 	for (unsigned k = 1; k < n; k++) {
 		m->e->next_reg = mark;
-		wait_for(m, tc_credit(ch, k));
 		send_part(m, p, n, p->is_same ? 0 : ch->to_word[k], ch->slot[k], own);
-		raise(m, ch->slot[k], tc_arrived(ch, k));
+		raise(m, ch->slot[k], LINK_ARRIVED);
 	}
 	m->e->next_reg = mark;
 	if (!m->is_direct)
@@ -293,13 +308,7 @@ static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
 static void give_credits(struct meeting *m, unsigned n)
 {
 	for (unsigned k = 1; k < n; k++)
-		raise(m, m->ch->slot[n - k], tc_credit(m->ch, k));
-}
-
-static void await_parts(struct meeting *m, unsigned n)
-{
-	for (unsigned k = 1; k < n; k++)
-		wait_for(m, tc_arrived(m->ch, k));
+		raise(m, m->ch->slot[k], LINK_CREDIT);
 }
 
 static void take_parts(struct meeting *m, const struct parts *p, unsigned n)
@@ -320,11 +329,11 @@ static void meet(struct meeting *m, const struct parts *p, unsigned n)
 		next_turn(m);
 		give_credits(m, n);
 		send_parts(m, p, n);
-		await_parts(m, n);
+		wait_for(m, LINK_ARRIVED, n - 1);
 	} else {
 		send_parts(m, p, n);
 		next_turn(m);
-		await_parts(m, n);
+		wait_for(m, LINK_ARRIVED, n - 1);
 		take_parts(m, p, n);
 		give_credits(m, n);
 	}
@@ -423,11 +432,11 @@ static void send(struct meeting *m)
 		tc_branch(m->e, ISA_BZ, r, none);
 		tc_note_op(m->e, m->op);
 	}
-	wait_for(m, tc_credit(ch, 1));
+	wait_for(m, LINK_CREDIT, 1);
 	to = at_mailbox(m->e, ch->slot[LINK_TARGET], ch->area, 0);
 	tc_dense_strides(t, to.stride);
 	tc_rput(m->e, t->rank, t->dim, elem_bytes(t->elem), tc_home(m->e, m->in), &to);
-	raise(m, ch->slot[LINK_TARGET], tc_arrived(ch, 1));
+	raise(m, ch->slot[LINK_TARGET], LINK_ARRIVED);
 	if (ch->sends_word != LINK_NO_WORD) {
 		tc_bind(m->e, none);
 		tc_note_op(m->e, m->op);
@@ -447,9 +456,9 @@ static void receive(struct meeting *m, unsigned kind)
 	} else {
 		from = at_mailbox(m->e, -1, m->ch->area, 0);
 		tc_dense_strides(t, from.stride);
-		wait_for(m, tc_arrived(m->ch, 1));
+		wait_for(m, LINK_ARRIVED, 1);
 		tc_copy_value(m->e, t, &from, &m->to);
-		raise(m, m->ch->slot[LINK_SOURCE], tc_credit(m->ch, 1));
+		raise(m, m->ch->slot[LINK_SOURCE], LINK_CREDIT);
 	}
 	tc_note_held(m->e, &m->to, t);
 }
@@ -510,12 +519,12 @@ static void permute_directly(struct meeting *m)
 	note_meeting(m, t);
 	begin_turn(m);
 	next_turn(m);
-	raise(m, ch->slot[LINK_SOURCE], tc_credit(ch, 1));
-	wait_for(m, tc_credit(ch, 1));
+	raise(m, ch->slot[LINK_SOURCE], LINK_CREDIT);
+	wait_for(m, LINK_CREDIT, 1);
 	to = tc_at_peer(m->e, ch->slot[LINK_TARGET], &m->to);
 	tc_rput(m->e, t->rank, t->dim, elem_bytes(t->elem), tc_home(m->e, m->in), &to);
-	raise(m, ch->slot[LINK_TARGET], tc_arrived(ch, 1));
-	wait_for(m, tc_arrived(ch, 1));
+	raise(m, ch->slot[LINK_TARGET], LINK_ARRIVED);
+	wait_for(m, LINK_ARRIVED, 1);
 	end_turn(m);
 	tc_note_held(m->e, &m->to, t);
 }

@@ -306,8 +306,7 @@ static void lay_out(struct emit *e)
 		if (!ch->meets)
 			continue;
 		ch->state = at;
-		at = tc_credit(ch, ch->size ? ch->size : 2);
-		at = (at + 63) / 64 * 64;
+		at += LINK_STATE_BYTES;
 	}
 	for (struct channel *ch = e->links->channels; ch; ch = ch->next) {
 		if (!ch->meets)

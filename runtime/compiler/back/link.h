@@ -7,15 +7,31 @@
  *
  * All ops among the same rows, or pairs, share a *channel*: a part of each member's mailbox.
  *
- *	u64 turn		of this member: how often it has met here, ever
- *	u64 arrived[k]		raised by the sender of area k, once a turn
- *	u64 credit[k]		raised by the receiver to whom this member sends as k, once a turn
- *	area			where others write, and the member its own part
+ *	u64 turn, arrived, credit	of what goes by mailboxes
+ *	u64 turn, arrived, credit	of what goes directly
+ *	area				where others write, and the member its own part
  *
- * k counts from 1. In a row of n members, the one at place i sends to the one at place
- * (i + k) mod n as k; of a permutation there is k = 1 alone. Semaphores only grow, from the
- * zeros that a mailbox begins with; a sender waits for `turn` credits before it writes. So a
- * channel works in loops and from run to run, and nobody sets anything back.
+ * A turn is how often this member has met so here, ever. Each sender raises `arrived` once a
+ * turn, and each receiver `credit`. In a row of n members, the one at place i sends to the one
+ * at place (i + k) mod n as k, which counts from 1; of a permutation there is k = 1 alone.
+ * Semaphores only grow, from the zeros that a mailbox begins with. So a channel works in loops
+ * and from run to run, and nobody sets anything back.
+ *
+ * One count for all n - 1 others tells as much as one for each, as long as nobody raises it for
+ * a turn while somebody still waits with it for the turn before: then none of them is counted
+ * twice for one that is missing, and turns * (n - 1) is reached when all have raised it in each.
+ * That holds for each of the two ways by itself:
+ *
+ * - By mailboxes, credit is given at the end of a turn, when all has arrived, so after all
+ *   others have waited for their credits of it. A part is sent when the receiver has given its
+ *   credit of the turn before, so after it has waited for the parts of that.
+ * - Directly, credit is given as a turn begins, so when all of the turn before has arrived, whose
+ *   senders had waited for their credits of that. A part is sent when the receiver has given its
+ *   credit of this turn, so after it has waited for the parts of the one before.
+ *
+ * It does not hold for both together: credit for a turn by mailboxes that follows a direct one
+ * is there already, so a quick member's part of it may arrive before a slow one's of the direct
+ * turn. Hence counts for each way.
  *
  * What is large goes straight to where the receiver has its result, if the options allow that
  * (tc_is_direct): peers' data is bound for that, *views*. Then a receiver gives its credit when
@@ -31,6 +47,9 @@
 
 #define LINK_NO_WORD UINT_MAX
 
+/* In the mailbox, from channel.state on; those of what goes directly behind the others. */
+enum { LINK_TURN = 0, LINK_ARRIVED = 8, LINK_CREDIT = 16, LINK_DIRECTLY = 32,
+       LINK_STATE_BYTES = 64 };
 enum { LINK_WORD_REPLICA, LINK_WORD_PARTITION };
 /* Words of a permutation. */
 enum { LINK_ZEROS, LINK_OTHER, LINK_SELF };
@@ -80,14 +99,6 @@ void tc_plan_links(struct emit *e);
 void tc_number_links(struct emit *e, unsigned *next);
 /* The channel of an op. */
 const struct channel *tc_channel(const struct emit *e, const struct tc_op *op);
-static inline uint64_t tc_arrived(const struct channel *ch, unsigned k)
-{
-	return ch->state + 8ull * k;
-}
-static inline uint64_t tc_credit(const struct channel *ch, unsigned k)
-{
-	return ch->state + 8ull * ((ch->size ? ch->size - 1 : 1) + k);
-}
 /* Whether the op writes straight into the peers' results. */
 bool tc_is_direct(const struct emit *e, const struct tc_op *op);
 /* Gives v a dense home that peers can write to: as tc_place(), or in the temporaries. */
