@@ -438,7 +438,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 	unsigned next = BIND_FIRST_ARG + e->n_args;
 
 	for (unsigned i = 0; i < e->n_results; i++) {
-		const struct tc_value *v = tc_in(end, i);
+		const struct tc_value *v = tc_in(end, i), *first;
 		int32_t arg = e->result_alias[i];
 		struct home h = { 0 };
 		bool is_first = true;
@@ -453,12 +453,14 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
-		/* Another shape is a view of what it is made of. */
-		if (v->def->op != TC_RESHAPE)
-			continue;
+		/* Another shape is a view of what it is made of, and so is what others send in
+		 * another order. */
+		first = v;
 		while (v->def && v->def->op == TC_RESHAPE)
 			v = tc_in(v->def, 0);
-		if (v->def && v->def->op != TC_CONSTANT)
+		if (v->def && v->def->op == TC_TRANSPOSE && tc_is_turned(e, tc_in(v->def, 0), NULL))
+			v = tc_in(v->def, 0);
+		if (v != first && v->def && v->def->op != TC_CONSTANT)
 			tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 	}
 	tc_number_links(e, &next);

@@ -197,11 +197,11 @@ static void branch_if(struct emit *e, unsigned word, int64_t value, struct label
 /* ---- places ---- */
 
 /* The result; where the operand lies at most if that is read before it is written. */
-static struct home place_result(struct emit *e, const struct tc_value *v, bool reads_first)
+static struct home *place_result(struct emit *e, const struct tc_value *v, bool reads_first)
 {
 	const struct wish *w = reads_first ? tc_next_wish(e, v, NULL) : NULL;
 
-	return w ? *tc_place_at(e, v, &w->home) : *tc_place(e, v);
+	return w ? tc_place_at(e, v, &w->home) : tc_place(e, v);
 }
 
 /* The home without its outermost dim, or with one more. */
@@ -235,18 +235,21 @@ struct parts {
 	const int64_t *dim;
 	uint8_t elem_bytes;
 	int64_t step;
-	int64_t stride[TC_MAX_RANK];	/* dense */
+	int64_t stride[TC_MAX_RANK];	/* dense in a mailbox, else as the result's */
 };
 
-static struct parts parts_of(const struct tc_op *op)
+static struct parts parts_of(const struct meeting *m)
 {
-	const struct tc_type *t = op->results[0].type;
-	struct parts p = { .is_same = tc_attr_int(op, "is_same", 0), .rank = t->rank - 1u,
-			   .dim = t->dim + 1, .elem_bytes = (uint8_t)elem_bytes(t->elem),
-			   .step = t->bytes / t->dim[0] };
+	const struct tc_type *t = m->op->results[0].type;
+	struct parts p = { .is_same = tc_attr_int(m->op, "is_same", 0), .rank = t->rank - 1u,
+			   .dim = t->dim + 1, .elem_bytes = (uint8_t)elem_bytes(t->elem) };
 	int64_t stride[TC_MAX_RANK];
 
-	tc_dense_strides(t, stride);
+	if (m->is_direct)
+		memcpy(stride, m->to.stride, sizeof(stride));
+	else
+		tc_dense_strides(t, stride);
+	p.step = stride[0];
 	memcpy(p.stride, stride + 1, p.rank * sizeof(*stride));
 	return p;
 }
@@ -344,7 +347,7 @@ static void meet(struct meeting *m, const struct parts *p, unsigned n)
 static void exchange(struct meeting *m, unsigned n)
 {
 	const struct tc_type *t = m->op->results[0].type;
-	struct parts p = parts_of(m->op);
+	struct parts p = parts_of(m);
 	struct home zeros, to;
 	int64_t dim[TC_MAX_RANK];
 
@@ -389,10 +392,13 @@ static void emit_exchange(struct meeting *m)
 	unsigned *lengths, n = find_lengths(e, m->ch, &lengths);
 	struct label *at = new_labels(e, n), *end = new_labels(e, 1);
 	bool is_alone = false;
+	struct home *to;
 
 	for (unsigned i = 0; i < n; i++)
 		is_alone |= lengths[i] == 1;
-	m->to = m->is_direct ? tc_place_for_peers(e, v) : place_result(e, v, !is_alone);
+	to = m->is_direct ? tc_place_for_peers(e, v) : place_result(e, v, !is_alone);
+	tc_is_turned(e, v, to->stride);
+	m->to = *to;
 	if (m->ch->meets)
 		note_meeting(m, v->type);
 	if (n == 1) {
@@ -515,7 +521,7 @@ static void permute_directly(struct meeting *m)
 	const struct tc_type *t = m->in->type;
 	struct home to;
 
-	m->to = tc_place_for_peers(m->e, tc_out(m->op, 0));
+	m->to = *tc_place_for_peers(m->e, tc_out(m->op, 0));
 	note_meeting(m, t);
 	begin_turn(m);
 	next_turn(m);

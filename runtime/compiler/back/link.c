@@ -5,6 +5,7 @@
 #include "runtime/compiler/back/link.h"
 #include "runtime/compiler/tc.h"
 
+#define LEAST_ROW 256		/* bytes in one piece that are worth a packet */
 #define MOST_VIEWS 64		/* of arguments and results: each is bound at each launch */
 
 static void *get(struct emit *e, size_t count, size_t size)
@@ -362,6 +363,28 @@ bool tc_is_direct(const struct emit *e, const struct tc_op *op)
 	return ch->size || (ch->sends_word == LINK_NO_WORD && ch->takes_word == LINK_NO_WORD);
 }
 
+bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride)
+{
+	const struct tc_use *u = v->uses;
+	int64_t dense[TC_MAX_RANK];
+	const int64_t *from;
+	unsigned n, inner;
+
+	if (!v->def || v->def->op != TC_EXCHANGE || !u || u->next ||
+	    u->user->op != TC_TRANSPOSE || u->user->block != v->def->block)
+		return false;
+	from = tc_attr_ints(u->user, "permutation", &n);
+	tc_dense_strides(tc_out(u->user, 0)->type, dense);
+	/* The dims that stay innermost are a row. */
+	for (inner = n; inner && from[inner - 1] == inner - 1; inner--)
+		;
+	if (!inner || (tc_is_direct(e, v->def) && dense[inner - 1] < LEAST_ROW))
+		return false;
+	for (unsigned i = 0; stride && i < n; i++)
+		stride[from[i]] = dense[i];
+	return true;
+}
+
 static int find_view(const struct links *l, unsigned slot, unsigned of)
 {
 	for (unsigned i = 0; i < l->n_views; i++)
@@ -382,7 +405,7 @@ static bool is_hbm(const struct emit *e, unsigned binding)
 	return binding == BIND_TEMP;
 }
 
-struct home tc_place_for_peers(struct emit *e, const struct tc_value *v)
+struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v)
 {
 	const struct links *l = e->links;
 	struct home *h = tc_place(e, v);
@@ -395,7 +418,7 @@ struct home tc_place_for_peers(struct emit *e, const struct tc_value *v)
 	if (of != BIND_TEMP && (!is_hbm(e, of) ||
 				n_others - n_views + l->n_slots > MOST_VIEWS))
 		h = tc_place_temp(e, v);
-	return *h;
+	return h;
 }
 
 struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)

@@ -101,8 +101,11 @@ void tc_number_links(struct emit *e, unsigned *next);
 const struct channel *tc_channel(const struct emit *e, const struct tc_op *op);
 /* Whether the op writes straight into the peers' results. */
 bool tc_is_direct(const struct emit *e, const struct tc_op *op);
+/* Whether v, an exchange's, lies in the order of another value: of the transposition that alone
+ * looks at it, so that parts arrive where they are to end. stride: of v, then; or NULL. */
+bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride);
 /* Gives v a dense home that peers can write to: as tc_place(), or in the temporaries. */
-struct home tc_place_for_peers(struct emit *e, const struct tc_value *v);
+struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v);
 /* The peer's place of what is at `own` here. */
 struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own);
 /* Reads a word of the member's row. */
