@@ -87,9 +87,6 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err);
 int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t bytes,
 		bool writable, struct err *err);
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err);
-/* What sim_dma_unmap begins with, without blocking: the device finds the range no more, and
- * work that uses it is told to end. Does nothing if no mapping starts there. */
-void sim_dma_stop(struct sim_device *dev, uint64_t iova);
 
 /*
  * For host memory that what the device stores reaches later than its own, and of which it may
@@ -107,6 +104,9 @@ struct sim_far {
 	atomic_uint n_failed, n_forgotten;
 	void (*send)(struct sim_far *far);	/* returns when what was stored is there */
 	void (*forget)(struct sim_far *far);	/* what is read next is what is there then */
+	/* Whether `p` is in such memory. Does not block. What a run stores there it stores
+	 * without the locks, too. */
+	bool (*holds)(struct sim_far *far, const void *p);
 };
 
 /* Before such memory is mapped. NULL: there is none, nothing runs. It stays the caller's. */

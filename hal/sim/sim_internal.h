@@ -350,6 +350,8 @@ void sim_send(struct sim_device *dev);
 void sim_forget(struct sim_device *dev);
 /* How often such memory was not reached: what read it since this was less may have read zeros. */
 unsigned sim_far_failures(struct sim_device *dev);
+/* Whether p is in such memory: a store there may block. */
+bool sim_is_far(struct sim_device *dev, const void *p);
 /* Whether such zeros may be read still. */
 bool sim_far_is_bad(struct sim_device *dev);
 /* Both with the lock, which is released meanwhile. */

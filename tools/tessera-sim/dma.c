@@ -210,8 +210,6 @@ static void leave(struct device *d, struct mapping *m)
 
 static void release(struct device *d, struct mapping *m)
 {
-	if (m->remote && m->in_model)
-		sim_dma_stop(d->sim, m->iova);
 	if (m->remote)
 		remote_abandon(m->remote);
 	leave(d, m);

@@ -417,6 +417,11 @@ static void forget_far(struct sim_far *far)
 	remote_sync(of_far(far));
 }
 
+static bool holds_far(struct sim_far *far, const void *p)
+{
+	return find_range(of_far(far), p);
+}
+
 static struct remotes *start(struct device *d, int *error)
 {
 	struct remotes *a = calloc(1, sizeof(*a));
@@ -433,6 +438,7 @@ static struct remotes *start(struct device *d, int *error)
 	pthread_cond_init(&a->moved, NULL);
 	a->far.send = send_far;
 	a->far.forget = forget_far;
+	a->far.holds = holds_far;
 	if (!*error && (a->wake_fd < 0 || !a->pages || irq_relay(d)))
 		*error = ENOMEM;
 	if (!*error)

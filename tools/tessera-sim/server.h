@@ -180,8 +180,8 @@ void irq_drain(struct device *d);
 /* Memory at iova that is fetched from the client when the model touches it and
  * sent back when it was written. NULL: not possible here, *error says why. */
 struct remote *remote_create(struct device *d, uint64_t iova, uint64_t bytes, int *error);
-/* Nothing of it is asked or sent any more, what was asked is taken back: what the model still
- * does with it ends without the client. It was stopped; sim_dma_stop. */
+/* Nothing of it is asked or sent any more, what was asked is cancelled: what the model still
+ * does with it ends without the client, and badly. Before it is unmapped, which waits for that. */
 void remote_abandon(struct remote *r);
 /* NULL is fine. The model must not use it any more. Waits for nobody. */
 void remote_destroy(struct remote *r);

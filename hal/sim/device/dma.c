@@ -288,19 +288,24 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 static int run_timestamp(const struct mover *m, const struct hw_sqe *sqe)
 {
 	uint64_t va = sqe->u.copy.dst;
+	bool is_far;
 	uint8_t *to;
 
 	if (va % 8)
 		return sim_fail(m->f, HW_ST_ALIGNMENT, va, 8, true);
 	pthread_mutex_lock(&m->dev->lock);
-	to = sim_va(m->dev, NULL, m->ctx, va, 8, true, NULL, NULL);
+	to = sim_va(m->dev, m->e, m->ctx, va, 8, true, NULL, NULL);
+	is_far = to && sim_is_far(m->dev, to);
+	if (is_far)
+		pthread_mutex_unlock(&m->dev->lock);
 	if (to) {
 		__atomic_store_n((uint64_t *)to, (uint64_t)(clock_ns() - m->dev->power_on),
 				 __ATOMIC_RELEASE);
 		sim_watch_write(&m->dev->watch, to, 8);
 		sim_cells_wrote(&m->dev->cells, to, 8);
 	}
-	pthread_mutex_unlock(&m->dev->lock);
+	if (!is_far)
+		pthread_mutex_unlock(&m->dev->lock);
 	return to ? 0 : sim_fail(m->f, HW_ST_MAP, va, 8, true);
 }
 

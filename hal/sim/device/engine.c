@@ -132,10 +132,11 @@ void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
 	q->parked = NULL;
 }
 
-static uint64_t *semaphore(struct sim_device *dev, const struct sim_queue *q, uint64_t va,
-			   bool write)
+/* e: whose run uses it, or NULL. */
+static uint64_t *semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
+			   uint64_t va, bool write)
 {
-	return va % 8 ? NULL : (void *)sim_va(dev, NULL, q->info.ctx, va, 8, write, NULL, NULL);
+	return va % 8 ? NULL : (void *)sim_va(dev, e, q->info.ctx, va, 8, write, NULL, NULL);
 }
 
 /* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
@@ -175,7 +176,7 @@ static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim
 		return can_resume(dev, e, q);
 	if (!(q->sqe.flags & HW_WAIT))
 		return true;
-	sem = semaphore(dev, q, q->sqe.wait_va, false);
+	sem = semaphore(dev, NULL, q, q->sqe.wait_va, false);
 	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
 		return true;
 	begin_waiting(dev, e, q, sem, q->sqe.wait_value);
@@ -507,12 +508,17 @@ static bool is_known(const struct sim_queue *q)
 	}
 }
 
-static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_fault *f)
+/* In the run of e; releases the lock where storing may block. */
+static int signal(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
+		  struct hw_fault *f)
 {
-	uint64_t *sem = semaphore(dev, q, q->sqe.signal_va, true), old;
+	uint64_t *sem = semaphore(dev, e, q, q->sqe.signal_va, true), old;
+	bool is_far = sem && sim_is_far(dev, sem);
 
 	if (!sem)
 		return sim_fail(f, HW_ST_MAP, q->sqe.signal_va, 8, true);
+	if (is_far)
+		pthread_mutex_unlock(&dev->lock);
 	old = __atomic_load_n(sem, __ATOMIC_RELAXED);
 	while (old < q->sqe.signal_value &&
 	       !__atomic_compare_exchange_n(sem, &old, q->sqe.signal_value, true,
@@ -520,6 +526,8 @@ static int signal(struct sim_device *dev, const struct sim_queue *q, struct hw_f
 		;
 	sim_watch_write(&dev->watch, (const uint8_t *)sem, sizeof(*sem));
 	sim_cells_wrote(&dev->cells, sem, sizeof(*sem));
+	if (is_far)
+		pthread_mutex_lock(&dev->lock);
 	sim_look_at_waiting(dev, 0);
 	return 0;
 }
@@ -583,9 +591,9 @@ static int run_descriptor(struct sim_device *dev, struct sim_engine *e, struct h
 	if (!is_known(q) || sqe->id ||
 	    sqe->flags & ~(HW_WAIT | HW_SIGNAL | HW_IRQ | HW_INLINE))
 		return sim_fail(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0, false);
-	if (sqe->flags & HW_WAIT && !semaphore(dev, q, sqe->wait_va, false))
+	if (sqe->flags & HW_WAIT && !semaphore(dev, NULL, q, sqe->wait_va, false))
 		return sim_fail(f, HW_ST_MAP, sqe->wait_va, 8, false);
-	if (sqe->flags & HW_SIGNAL && !semaphore(dev, q, sqe->signal_va, true))
+	if (sqe->flags & HW_SIGNAL && !semaphore(dev, NULL, q, sqe->signal_va, true))
 		return sim_fail(f, HW_ST_MAP, sqe->signal_va, 8, true);
 	return sqe->op == HW_NOP || sqe->op == HW_SEMAPHORE ? 0 :
 		work(dev, e, f, false);
@@ -729,7 +737,7 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 		f.status = (uint16_t)(status = e->stop_status);
 	sim_trace_end(dev, e, was_parked, status);
 	if (!status && q->sqe.flags & HW_SIGNAL && !q->is_silent)
-		status = signal(dev, q, &f);
+		status = signal(dev, e, q, &f);
 	/* The semaphore, and records. */
 	sim_send_first(dev);
 	ns = leave(dev, e) + (was_parked ? q->parked->ns : 0);

@@ -151,19 +151,6 @@ static struct sim_dma *find_start(struct sim_device *dev, uint64_t iova)
 	       dev->dma[i] : NULL;
 }
 
-void sim_dma_stop(struct sim_device *dev, uint64_t iova)
-{
-	struct sim_dma *d;
-
-	pthread_mutex_lock(&dev->lock);
-	d = find_start(dev, iova);
-	if (d) {
-		d->dying = true;
-		is_used(dev, d);
-	}
-	pthread_mutex_unlock(&dev->lock);
-}
-
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 {
 	struct sim_dma *d;

@@ -91,6 +91,13 @@ unsigned sim_far_failures(struct sim_device *dev)
 	return far ? atomic_load(&far->n_failed) : 0;
 }
 
+bool sim_is_far(struct sim_device *dev, const void *p)
+{
+	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+
+	return far && far->holds(far, p);
+}
+
 bool sim_far_is_bad(struct sim_device *dev)
 {
 	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);

@@ -557,6 +557,31 @@ static void memory_that_comes_waits_for_no_answer(void **state)
 	}
 }
 
+/* Nor does the model keep what stops it waiting while it stores a word. */
+static void memory_that_goes_waits_for_no_word(void **state)
+{
+	const struct hw_sqe words[] = {
+		{ .op = HW_SEMAPHORE, .flags = HW_SIGNAL, .signal_va = FAR_VA, .signal_value = 1 },
+		{ .op = HW_TIMESTAMP, .u.copy.dst = FAR_VA },
+	};
+	struct far f;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		far_open(&f);
+		make_it_ask(&f, words[i / 3], VFU_DMA_READ);
+		read_at(f.r.fd, 0, HW_REG_BADACC, 4);
+		if (i % 3 == 0)
+			assert_int_equal(unmap_at(f.r.fd, FAR_IOVA, FAR_BYTES, 0), 0);
+		else if (i % 3 == 1)
+			assert_int_equal(ask(f.r.fd, VFU_RESET, NULL, 0, NULL, 0), 0);
+		else
+			assert_int_equal(map_at(f.r.fd, OTHER_IOVA, 4096, 0, -1), 0);
+		take_down(&f.r);
+		is_served();
+	}
+}
+
 static void memory_that_goes_waits_for_no_other(void **state)
 {
 	struct hw_map map = { 3ull << 32, OTHER_IOVA, 4096, HW_MAP_HOST | HW_MAP_WRITE, 0 };
@@ -645,6 +670,7 @@ int main(void)
 		cmocka_unit_test(what_a_client_refuses_fails),
 		cmocka_unit_test(memory_that_goes_takes_its_questions_along),
 		cmocka_unit_test(memory_that_goes_takes_later_questions_along),
+		cmocka_unit_test(memory_that_goes_waits_for_no_word),
 		cmocka_unit_test(memory_that_goes_waits_for_no_other),
 		cmocka_unit_test(memory_that_comes_waits_for_no_answer),
 		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
