@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels on f32 and f64, for one path: see path.h. f32 functions are those of
- * uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's (portable: libm's), all
- * within about 1 ulp.
+ * uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's (portable: libm's).
  */
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -243,8 +242,8 @@ BINARY(f64_rem, double, double, fmod(x, y))
 #if defined(__AVX512F__)
 #define W32 16
 #define W64 8
-#define LOAD32 _mm512_loadu_ps
-#define LOAD64 _mm512_loadu_pd
+typedef __m512 vec32;
+typedef __m512d vec64;
 #define STORE32 _mm512_storeu_ps
 #define STORE64 _mm512_storeu_pd
 #define SLEEF32(f, u) Sleef_##f##f16_##u##avx512f
@@ -252,8 +251,8 @@ BINARY(f64_rem, double, double, fmod(x, y))
 #elif defined(__AVX2__)
 #define W32 8
 #define W64 4
-#define LOAD32 _mm256_loadu_ps
-#define LOAD64 _mm256_loadu_pd
+typedef __m256 vec32;
+typedef __m256d vec64;
 #define STORE32 _mm256_storeu_ps
 #define STORE64 _mm256_storeu_pd
 #define SLEEF32(f, u) Sleef_##f##f8_##u##avx2
@@ -262,13 +261,28 @@ BINARY(f64_rem, double, double, fmod(x, y))
 /* libm one by one, as good and faster than SLEEF's scalars */
 #define W32 1
 #define W64 1
-#define LOAD32(p) ((double)*(p))
-#define LOAD64(p) (*(p))
+typedef float vec32;
+typedef double vec64;
 #define STORE32(p, v) (*(p) = (float)(v))
 #define STORE64(p, v) (*(p) = (v))
 #define SLEEF32(f, u) f
 #define SLEEF64(f, u) f
 #endif
+
+/* What is loaded: these functions look at bits, so that a number which is too small has to be made
+ * a zero of its sign here. */
+#define LOADS(name, vec, T, U, W, exponent, sign) \
+static inline vec name(const T *p) \
+{ \
+	U u __attribute__((vector_size(W * sizeof(U)))); \
+	vec x; \
+	memcpy(&u, p, sizeof(u)); \
+	u &= ~(((u & exponent) == 0) & ~sign); \
+	memcpy(&x, &u, sizeof(x)); \
+	return x; \
+}
+LOADS(loaded32, vec32, float, int32_t, W32, 0x7f800000, INT32_MIN)
+LOADS(loaded64, vec64, double, int64_t, W64, 0x7ff0000000000000, INT64_MIN)
 
 #define SLEEF_UNARY(name, T, W, LOAD, STORE, fn) \
 KERNEL(name) \
@@ -305,22 +319,59 @@ KERNEL(name) \
 	} \
 }
 
-#define UNARY32(op) SLEEF_UNARY(f32_##op, float, W32, LOAD32, STORE32, SLEEF32(op, u10))
-#define UNARY64(op) SLEEF_UNARY(f64_##op, double, W64, LOAD64, STORE64, SLEEF64(op, u10))
+#define UNARY32(op) SLEEF_UNARY(f32_##op, float, W32, loaded32, STORE32, SLEEF32(op, u10))
+#define UNARY64(op) SLEEF_UNARY(f64_##op, double, W64, loaded64, STORE64, SLEEF64(op, u10))
 UNARY32(tan)
 UNARY32(cbrt)
 UNARY64(cbrt)
 UNARY64(exp)
 UNARY64(expm1)
 UNARY64(log)
-UNARY64(log1p)
 UNARY64(sin)
 UNARY64(cos)
-UNARY64(tan)
 UNARY64(tanh)
 UNARY64(erf)
-SLEEF_BINARY(f64_pow, double, W64, LOAD64, STORE64, SLEEF64(pow, u10))
-SLEEF_BINARY(f64_atan2, double, W64, LOAD64, STORE64, SLEEF64(atan2, u10))
+SLEEF_BINARY(f64_pow, double, W64, loaded64, STORE64, SLEEF64(pow, u10))
+
+/* At the ends of the range, where SLEEF's intermediate numbers leave it: libm's, one by one. */
+static inline bool is_extreme(double x)
+{
+	x = fabs(x);
+	return x < 0x1p-1000 || (x > 0x1p1000 && x < (double)INFINITY);
+}
+
+#define AT_THE_ENDS(name, far) \
+static inline vec64 name##_v64(vec64 v) \
+{ \
+	double x[W64], y[W64]; \
+	STORE64(x, v); \
+	STORE64(y, SLEEF64(name, u10)(v)); \
+	for (unsigned i = 0; i < W64; i++) \
+		if (is_extreme(x[i])) \
+			y[i] = fabs(x[i]) < 1 ? x[i] : far(x[i]); \
+	memcpy(&v, y, sizeof(v)); \
+	return v; \
+}
+AT_THE_ENDS(log1p, log1p)
+AT_THE_ENDS(tan, tan)
+
+static inline vec64 atan2_v64(vec64 v, vec64 w)
+{
+	double y[W64], x[W64], r[W64];
+
+	STORE64(y, v);
+	STORE64(x, w);
+	STORE64(r, SLEEF64(atan2, u10)(v, w));
+	for (unsigned i = 0; i < W64; i++)
+		if (is_extreme(x[i]) || is_extreme(y[i]))
+			r[i] = atan2(y[i], x[i]);
+	memcpy(&v, r, sizeof(v));
+	return v;
+}
+
+SLEEF_UNARY(f64_log1p, double, W64, loaded64, STORE64, log1p_v64)
+SLEEF_UNARY(f64_tan, double, W64, loaded64, STORE64, tan_v64)
+SLEEF_BINARY(f64_atan2, double, W64, loaded64, STORE64, atan2_v64)
 
 KERNEL(f64_logistic)
 {

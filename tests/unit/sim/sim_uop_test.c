@@ -437,6 +437,47 @@ static void f64_is_accurate(void **state)
 	}
 }
 
+/* Where SLEEF's functions have no room for what they compute with, and what is too small to be
+ * anything but a zero of its sign. */
+static void ends_of_f64_are_numbers_too(void **state)
+{
+	static const struct { unsigned op; double a, b, want; } cases[] = {
+		{ UOP_LOG1P, 0x1.4p1022, 0, 0x1.624f4dcf7367cp9 },
+		{ UOP_LOG1P, 0x1.fffffffffffffp1023, 0, 0x1.62e42fefa39efp9 },
+		{ UOP_LOG1P, -0x1.fp-1022, 0, -0x1.fp-1022 },
+		{ UOP_LOG1P, INFINITY, 0, INFINITY }, { UOP_LOG1P, NAN, 0, NAN },
+		{ UOP_TAN, 0x1.fp-1022, 0, 0x1.fp-1022 }, { UOP_TAN, -0x1p-1022, 0, -0x1p-1022 },
+		{ UOP_ATAN2, 0x1.3p281, 0x1p1023, 0x1.3p-742 },
+		{ UOP_ATAN2, 0x1p1023, 0x1p1023, 0x1.921fb54442d18p-1 },
+		{ UOP_ATAN2, 0x1p1022, 0x1p999, 0x1.921fb34442d18p0 },
+		{ UOP_ATAN2, 0x1p-1022, -0x1p-1022, 0x1.2d97c7f3321d2p1 },
+		/* zeros */
+		{ UOP_ATAN2, 0x1p-1030, -1, 0x1.921fb54442d18p1 },
+		{ UOP_ATAN2, -0x1p-1030, -1, -0x1.921fb54442d18p1 },
+		{ UOP_LOG, -0x1p-1030, 0, -INFINITY }, { UOP_POW, -0x1p-1030, 0.5, 0 },
+		{ UOP_EXPM1, -0x1p-1030, 0, -0.0 }, { UOP_LOG1P, -0x1p-1030, 0, -0.0 },
+		{ UOP_TAN, -0x1p-1030, 0, -0.0 }, { UOP_CBRT, -0x1p-1030, 0, -0.0 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++)
+		for (unsigned path = 0; path < n_paths; path++)
+			for (unsigned n = 1; n < 20; n++) {
+				double a[20], b[20], d[20];
+
+				for (unsigned i = 0; i < n; i++) {
+					a[i] = i == n - 1 ? cases[k].a : 1;
+					b[i] = i == n - 1 ? cases[k].b : 1;
+				}
+				kernel(path, cases[k].op, ELEM_F64)(d, a, b, NULL, n, 0, 0);
+				if (ulps64(d[n - 1], cases[k].want) > 1 ||
+				    !same_sign(d[n - 1], cases[k].want))
+					fail_msg("%s %s(%a, %a): %a, want %a", path_name[path],
+						 isa_uop_info(cases[k].op)->mnemonic, cases[k].a,
+						 cases[k].b, d[n - 1], cases[k].want);
+			}
+}
+
 /* Paths use the same algorithms: with and without fused steps 3 units in the last place apart
  * at most, the two fused ones not at all. */
 static void paths_agree(void **state)
@@ -745,6 +786,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(integers_wrap_and_saturate_nowhere),
 		cmocka_unit_test(f32_is_accurate), cmocka_unit_test(f64_is_accurate),
+		cmocka_unit_test(ends_of_f64_are_numbers_too),
 		cmocka_unit_test(paths_agree), cmocka_unit_test(total_order_orders_all),
 		cmocka_unit_test(fma_and_clamp), cmocka_unit_test(reduced_precision),
 		cmocka_unit_test(complex_follows_c), cmocka_unit_test(lengths_and_spreads),
