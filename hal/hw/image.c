@@ -202,8 +202,8 @@ static int check_bounds(const struct image *im, const struct image_shape *s, uin
 
 	if (n_sizes > n / 2)
 		return bad(err, "a shape has bounds and no sizes");
-	if (n_sizes && image_n_members(im) != 1)
-		return bad(err, "a shape of a program for several has bounds");
+	if (n_sizes && im->info.n_partitions != 1)
+		return bad(err, "a shape of a program for several partitions has bounds");
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t beyond = s[i].rank < IMAGE_MAX_RANK ? s[i].bounded >> s[i].rank : 0;
 

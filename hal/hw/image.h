@@ -63,7 +63,8 @@
  * result depends on it; zeros lie past a result's. The last arguments are the sizes of those with
  * such dims, one for each, in their order: ELEM_S32, rank 1, as many as the rank, in device
  * memory, row-major, not aliased; so are the last results. A size is from 0 to the bound, and the
- * dim where that has no bound; whoever launches ensures it. Programs of one member only.
+ * dim where that has no bound; whoever launches ensures it. Programs of one partition only;
+ * each replica has sizes of its own.
  *
  * A program with transfers calls the host: it ends several times. The first 8 bytes of its
  * temporaries hold a u64, 0 when it is launched. Where a run ends with number n there, n not 0,

@@ -716,23 +716,32 @@ static struct PJRT_Error *launch_all(struct execution *x)
 /* With the sizes of arguments and results; the caller knows nothing of these. */
 static struct PJRT_Error *launch_sized(struct execution *x)
 {
+	struct rt_sized *s = calloc(x->on.n, sizeof(*s));
+	struct rt_buffer *const **in = calloc(x->on.n, sizeof(*in));
+	struct rt_buffer ***out = calloc(x->on.n, sizeof(*out));
+	struct PJRT_Error *e = s && in && out ? NULL : NO_ROOM();
 	struct execution with = *x;
-	struct rt_buffer *const *in;
-	struct rt_buffer **out;
-	struct PJRT_Error *e;
-	struct rt_sized s;
+	unsigned n = 0;
 	struct err err;
 
-	if (rt_sized_begin(*x->on.exe, x->in_of[0], x->n_args, x->kept, &s, &err))
-		return pjrt_error(&err);
-	in = s.in;
-	out = s.out;
-	with.n_args = s.n_args;
-	with.kept = s.keep;
-	with.in_of = &in;
-	with.out_of = &out;
-	e = launch_all(&with);
-	rt_sized_end(&s, !e, x->out_of[0]);
+	for (; !e && n < x->on.n; n += !e) {
+		if (rt_sized_begin(x->on.exe[n], x->in_of[n], x->n_args, x->kept, &s[n], &err))
+			e = pjrt_error(&err);
+		in[n] = s[n].in;
+		out[n] = s[n].out;
+	}
+	if (!e) {
+		with.n_args = s->n_args;
+		with.kept = s->keep;
+		with.in_of = in;
+		with.out_of = out;
+		e = launch_all(&with);
+	}
+	for (unsigned d = 0; d < n; d++)
+		rt_sized_end(&s[d], !e, x->out_of[d]);
+	free(s);
+	free(in);
+	free(out);
 	return e;
 }
 

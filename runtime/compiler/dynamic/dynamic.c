@@ -293,11 +293,16 @@ static bool apply(struct tc_ctx *c, struct tc_op *op)
 	case TC_TRIANGULAR_SOLVE: keep_outer(c, op, 2); return true;
 	case TC_ALL_REDUCE:
 		/* the sum of one */
-		if (is_alone(c))
+		if (is_alone(c)) {
 			pass_on(c, op);
-		else
-			refuse_dynamic(c, op);
-		return true;
+			return true;
+		}
+		return dyn_meeting(c, op);
+	case TC_REDUCE_SCATTER:
+	case TC_ALL_GATHER:
+	case TC_ALL_TO_ALL:
+	case TC_COLLECTIVE_PERMUTE:
+	case TC_COLLECTIVE_BROADCAST: return dyn_meeting(c, op);
 	default: refuse_dynamic(c, op); return true;
 	}
 }
@@ -354,14 +359,13 @@ static struct tc_arg_info *more_info(struct tc_ctx *c, const struct tc_arg_info 
 	return info;
 }
 
+/* Each replica has arrays of its own; partitions have parts of one. */
 static void refuse_shared(struct tc_ctx *c, const struct tc_op *func, const char *what,
 			  unsigned i)
 {
-	const struct tc_options *o = c->options;
-
-	if (o->replicas > 1 || o->partitions > 1)
+	if (c->options->partitions > 1)
 		tc_fail(c, ERR_UNIMPLEMENTED, func, "%s %u of main has a dim with a bound, in a "
-			"program for several devices: give it static dims, and set sizes within",
+			"program for several partitions: give it static dims, and set sizes within",
 			what, i);
 }
 

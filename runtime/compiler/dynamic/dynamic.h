@@ -3,8 +3,8 @@
 #define TC_DYNAMIC_DYNAMIC_H
 /*
  * Dims whose sizes are known only when a program runs. Private to the room: size.c (sizes and
- * what lies past them), above it move.c, window.c, norm.c and index.c (a rule for each op), above
- * these shaped.c (ops that are given their shapes), above all dynamic.c, the pass.
+ * what lies past them), above it move.c, window.c, norm.c, index.c and meet.c (a rule for each op),
+ * above these shaped.c (ops that are given their shapes), above all dynamic.c, the pass.
  *
  * An array with such a dim is stored padded to the dim's bound. While the pass is at work a
  * value's side is NULL or a list of its dims' sizes: scalars of s32 from 0 to the bound, NULL
@@ -102,6 +102,9 @@ bool dyn_gather(struct tc_ctx *c, struct tc_op *op);
 bool dyn_scatter(struct tc_ctx *c, struct tc_op *op);
 bool dyn_dynamic_slice(struct tc_ctx *c, struct tc_op *op);
 bool dyn_update(struct tc_ctx *c, struct tc_op *op);
+
+/* ---- meet.c: collectives among several members ---- */
+bool dyn_meeting(struct tc_ctx *c, struct tc_op *op);
 
 /* ---- shaped.c ---- */
 /* Whether it is one of StableHLO's ops that are given their result's shape as an operand. */

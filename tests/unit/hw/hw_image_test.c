@@ -474,8 +474,8 @@ static void refuses_bounds_that_lie(void **state)
 	p.shapes[2].memory_kind = 1;
 	refused_parts(&p, no_list);
 	make_bounded(&p);
-	p.im.info.n_replicas = 2;
-	refused_parts(&p, "a shape of a program for several has bounds");
+	p.im.info.n_partitions = 2;
+	refused_parts(&p, "a shape of a program for several partitions has bounds");
 }
 
 static void refuses_bindings_that_lie(void **state)

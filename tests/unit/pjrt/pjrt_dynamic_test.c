@@ -6,12 +6,14 @@
 
 static struct PJRT_Client *client;
 static const char one[] = "\x1a\x04\x20\x01\x28\x01";	/* build options of one device */
+/* Of two replicas, on devices 0 and 1. */
+static const char two[] = "\x1a\x10\x20\x02\x28\x01\x4a\x0a\x08\x02\x10\x01\x1a\x04\x0a\x02\x00\x01";
 
 static int setup(void **state)
 {
 	if (load_plugin(state))
 		return -1;
-	client = new_client("devices=1,hbm=64M,lanes=2");
+	client = new_client("devices=2,hbm=64M,lanes=2");
 	return !client;
 }
 
@@ -22,19 +24,26 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct PJRT_Error *compile(const void *code, size_t n, const char *format,
-				  struct PJRT_LoadedExecutable **out)
+static struct PJRT_Error *compile_for(unsigned replicas, const void *code, size_t n,
+				      const char *format, struct PJRT_LoadedExecutable **out)
 {
 	struct PJRT_Program p = { .struct_size = PJRT_Program_SIZE, .code = (char *)(uintptr_t)code,
 				  .code_size = n, .format = format,
 				  .format_size = strlen(format) };
 	struct PJRT_Client_Compile_Args a;
 	struct PJRT_Error *e = CALL_AS(&a, Client_Compile, .client = client, .program = &p,
-				       .compile_options = one, .compile_options_size =
+				       .compile_options = replicas > 1 ? two : one,
+				       .compile_options_size = replicas > 1 ? sizeof(two) - 1 :
 				       sizeof(one) - 1);
 
 	*out = e ? NULL : a.executable;
 	return e;
+}
+
+static struct PJRT_Error *compile(const void *code, size_t n, const char *format,
+				  struct PJRT_LoadedExecutable **out)
+{
+	return compile_for(1, code, n, format, out);
 }
 
 static struct PJRT_LoadedExecutable *made_of(const char *text)
@@ -296,6 +305,128 @@ static void serialized_programs_keep_bounds(void **state)
 	drop_exe(again);
 }
 
+/* ---- replicas ---- */
+
+/* What both have, behind each other. */
+static const char gather[] = "module() () {\nfunc() {sym_name = \"main\"} (%0: " FIVE ") {\n"
+	"%1 = all_gather(%0) {all_gather_dim = 0, group_size = 2, replica_groups = [0, 1], "
+	"use_global_device_ids = true} : tensor<<=10xf32>\n%2 = add(%0, %0) : " FIVE "\n"
+	"return(%1, %2)\n}\n}\n";
+
+/* n elements from `first` on: a host's array, or if there are bounds a result of a program. */
+static struct PJRT_Buffer *part_on(int device, int32_t n, float first, bool has_bounds)
+{
+	float data[] = { first, first + 1, first + 2, first + 3, first + 4 };
+	struct PJRT_Client_BufferFromHostBuffer_Args a;
+	struct PJRT_LoadedExecutable *x;
+	struct PJRT_Buffer *in[2], *out, *there;
+
+	if (!has_bounds) {
+		assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client, .data = data,
+				  .type = PJRT_Buffer_Type_F32, .dims = (int64_t[]){ n },
+				  .num_dims = 1, .device = device_of(client, device)));
+		assert_ok(finish(a.done_with_host_buffer));
+		return a.buffer;
+	}
+	x = made_of(set);
+	in[0] = put_floats(client, data, 5);
+	in[1] = put_as(client, &n, PJRT_Buffer_Type_S32, NULL, 0);
+	assert_ok(run_exe(x, in, 2, &out, NULL));
+	there = GET(Buffer_CopyToDevice, dst_buffer, .buffer = out,
+		    .dst_device = device_of(client, device));
+	drop_buffer(in[0]);
+	drop_buffer(in[1]);
+	drop_buffer(out);
+	drop_exe(x);
+	return there;
+}
+
+/* Together, or each by a call of its own. */
+static void launch(struct PJRT_LoadedExecutable *x, struct PJRT_Buffer *const *in,
+		   struct PJRT_Buffer *(*out)[2], bool is_one_call)
+{
+	struct PJRT_ExecuteOptions o = { .struct_size = PJRT_ExecuteOptions_SIZE };
+	struct PJRT_Buffer *const *args[2] = { &in[0], &in[1] };
+	struct PJRT_Buffer **outs[2] = { out[0], out[1] };
+
+	for (unsigned d = 0; d < (is_one_call ? 1 : 2); d++)
+		assert_ok(CALL(LoadedExecutable_Execute, .executable = x, .options = &o,
+			       .argument_lists = (void *)&args[d], .num_args = 1,
+			       .output_lists = (void *)&outs[d],
+			       .num_devices = is_one_call ? 2 : 1,
+			       .execute_device = is_one_call ? NULL : device_of(client, (int)d)));
+}
+
+static void each_replica_has_sizes_of_its_own(void **state)
+{
+	struct PJRT_LoadedExecutable *x;
+
+	(void)state;
+	assert_ok(compile_for(2, gather, strlen(gather), "mlir", &x));
+	for (unsigned k = 0; k < 36; k++)
+		for (unsigned way = 0; way < 4; way++) {
+			int32_t n[2] = { (int32_t)k / 6, (int32_t)k % 6 };
+			struct PJRT_Buffer *in[2], *out[2][2];
+
+			for (int d = 0; d < 2; d++)
+				in[d] = part_on(d, n[d], d ? 100 : 1, way & 1);
+			launch(x, in, out, way & 2);
+			for (int d = 0; d < 2; d++) {
+				float got[10], doubled[5];
+
+				assert_int_equal(GET(Buffer_UnpaddedDimensions, unpadded_dims[0],
+						     .buffer = out[d][0]), n[0] + n[1]);
+				assert_int_equal(GET(Buffer_UnpaddedDimensions, unpadded_dims[0],
+						     .buffer = out[d][1]), n[d]);
+				assert_ok(fetch(out[d][0], got, sizeof(got)));
+				assert_ok(fetch(out[d][1], doubled, sizeof(doubled)));
+				for (int i = 0; i < 10; i++)
+					assert_true(got[i] == (float)(i < n[0] ? 1 + i :
+						    i < n[0] + n[1] ? 100 + i - n[0] : 0));
+				for (int i = 0; i < 5; i++)
+					assert_true(doubled[i] == (i < n[d] ? 2 *
+						    (float)((d ? 100 : 1) + i) : 0));
+				drop_buffer(out[d][0]);
+				drop_buffer(out[d][1]);
+				drop_buffer(in[d]);
+			}
+		}
+	drop_exe(x);
+}
+
+/* An argument of the second one that is too long is the call's error, and nothing has begun. */
+static void a_replica_with_a_long_array_is_refused(void **state)
+{
+	struct PJRT_ExecuteOptions o = { .struct_size = PJRT_ExecuteOptions_SIZE };
+	struct PJRT_Buffer *in[2] = { part_on(0, 2, 1, false), NULL }, *out[2][2];
+	struct PJRT_Buffer *const *args[2] = { &in[0], &in[1] };
+	struct PJRT_Buffer **outs[2] = { out[0], out[1] };
+	struct PJRT_Client_BufferFromHostBuffer_Args a;
+	static const float data[6];
+	struct PJRT_LoadedExecutable *x;
+
+	(void)state;
+	assert_ok(compile_for(2, gather, strlen(gather), "mlir", &x));
+	assert_ok(CALL_AS(&a, Client_BufferFromHostBuffer, .client = client, .data = data,
+			  .type = PJRT_Buffer_Type_F32, .dims = (int64_t[]){ 6 }, .num_dims = 1,
+			  .device = device_of(client, 1)));
+	assert_ok(finish(a.done_with_host_buffer));
+	in[1] = a.buffer;
+	assert_error(CALL(LoadedExecutable_Execute, .executable = x, .options = &o,
+			  .argument_lists = (void *)args, .num_args = 1, .num_devices = 2,
+			  .output_lists = (void *)outs), INVALID, "dim 0 of argument 0 is 6");
+	drop_buffer(in[1]);
+	in[1] = part_on(1, 5, 3, false);
+	launch(x, in, out, true);
+	assert_int_equal(GET(Buffer_UnpaddedDimensions, unpadded_dims[0], .buffer = out[0][0]), 7);
+	for (unsigned d = 0; d < 2; d++) {
+		drop_buffer(in[d]);
+		drop_buffer(out[d][0]);
+		drop_buffer(out[d][1]);
+	}
+	drop_exe(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +435,8 @@ int main(void)
 		cmocka_unit_test(an_array_from_the_host_is_as_long_as_it_is),
 		cmocka_unit_test(a_short_array_fits_no_static_parameter),
 		cmocka_unit_test(serialized_programs_keep_bounds),
+		cmocka_unit_test(each_replica_has_sizes_of_its_own),
+		cmocka_unit_test(a_replica_with_a_long_array_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -2,6 +2,7 @@
 /* Programs with dims of bounded size (tests/data/dynamic), by the evaluator; what is refused. */
 #include "hal/base/err.h"
 #include "tests/unit/dynamic.h"
+#include "tests/unit/gang.h"
 
 /* One run: results, then the sizes of those that have some. */
 static void evaluates(const struct tc_source *source, const char *name, const struct image *im,
@@ -155,20 +156,163 @@ static void bounds_are_at_most_31_bits(void **state)
 		refuses(&cases[i], NULL);
 }
 
-static void arguments_of_several_devices_are_static(void **state)
+static void parts_of_an_array_are_static(void **state)
 {
-	static const struct tc_options two = { .level = 1, .replicas = 2 };
+	static const struct tc_options two = { .level = 1, .partitions = 2 };
 	static const struct refused argument = {
 		MAIN("%0: tensor<<=4xf32>", "return(%0)\n"), ERR_UNIMPLEMENTED,
-		"func: argument 0 of main", "several devices" };
+		"func: argument 0 of main", "several partitions" };
 	static const struct refused result = {
 		MAIN("%0: tensor<4xf32>, %1: tensor<i32>", "%2 = set_dimension_size(%0, %1) "
 		     "{dimension = 0} : tensor<<=4xf32>\nreturn(%2)\n"), ERR_UNIMPLEMENTED,
-		"func: result 0 of main", "several devices" };
+		"func: result 0 of main", "several partitions" };
 
 	(void)state;
 	refuses(&argument, &two);
 	refuses(&result, &two);
+}
+
+/* ---- several members ---- */
+
+#define MEMBERS 4
+#define ROW(m) { (m) % 2, (m) % 2 + 2 }		/* who meets with m, in order */
+#define ROWS "group_size = 2, replica_groups = [0, 2, 1, 3], use_global_device_ids = true"
+#define SUM(x) " (%" x "0: tensor<f32>, %" x "1: tensor<f32>) {\n%" x "2 = add(%" x "0, %" x "1) : " \
+	"tensor<f32>\nreturn(%" x "2)\n}\n"
+enum meeting { REDUCED, GATHERED, STACKED, PERMUTED, BROADCAST, EXCHANGED, SCATTERED, N_MEETINGS };
+
+/* %0 counts as far as %1; %4 has it in its first row, and in the second one with other signs. */
+static const char meetings[] = MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
+	"%2 = set_dimension_size(%0, %1) {dimension = 0} : tensor<<=4xf32>\n"
+	"%3 = reshape(%2) : tensor<1x<=4xf32>\n%5 = negate(%3) : tensor<1x<=4xf32>\n"
+	"%4 = concatenate(%3, %5) {dimension = 0} : tensor<2x<=4xf32>\n"
+	"%10 = all_reduce(%2) {" ROWS "} : tensor<<=4xf32>" SUM("8")
+	"%11 = all_gather(%2) {all_gather_dim = 0, " ROWS "} : tensor<<=8xf32>\n"
+	"%12 = all_gather(%3) {all_gather_dim = 0, " ROWS "} : tensor<2x<=4xf32>\n"
+	"%13 = collective_permute(%2) {source_target_pairs = [0, 1, 1, 2, 2, 3], "
+	"use_global_device_ids = true} : tensor<<=4xf32>\n"
+	"%14 = collective_broadcast(%2) {" ROWS "} : tensor<<=4xf32>\n"
+	"%15 = all_to_all(%4) {split_dimension = 0, concat_dimension = 1, split_count = 2, " ROWS
+	"} : tensor<1x<=8xf32>\n"
+	"%16 = reduce_scatter(%4) {scatter_dimension = 0, " ROWS "} : tensor<1x<=4xf32>" SUM("9")
+	"return(%10, %11, %12, %13, %14, %15, %16)\n");
+
+static float brought(unsigned m, int i) { return (float)(10 * m + (unsigned)i + 1); }
+
+/* What member m has of a result, one row behind the other; *rows and *size of each. */
+static void wanted(enum meeting what, unsigned m, const int32_t *sizes, float *to, int *rows,
+		   int *size)
+{
+	const unsigned row[] = ROW(m);
+	float sign = m < 2 ? 1 : -1;
+	int a = sizes[row[0]], b = sizes[row[1]], least = a < b ? a : b;
+
+	*rows = what == STACKED ? 2 : 1;
+	*size = what == GATHERED || what == EXCHANGED ? a + b : what == BROADCAST ? a :
+		what == PERMUTED ? m ? sizes[m - 1] : 0 : least;
+	for (int r = 0; r < *rows; r++)
+		for (int i = 0; i < *size; i++)
+			switch (what) {
+			case REDUCED:
+				*to++ = brought(row[0], i) + brought(row[1], i);
+				break;
+			case SCATTERED:
+				*to++ = sign * (brought(row[0], i) + brought(row[1], i));
+				break;
+			case STACKED: *to++ = brought(row[r], i); break;
+			case PERMUTED: *to++ = brought(m - 1, i); break;
+			case BROADCAST: *to++ = brought(row[0], i); break;
+			case GATHERED:
+			case EXCHANGED:
+				*to = i < a ? brought(row[0], i) : brought(row[1], i - a);
+				*to++ *= what == EXCHANGED ? sign : 1;
+				break;
+			default: fail();
+			}
+}
+
+/* Results of a member, and behind them the sizes of each. */
+static void has(const struct tc_array *outs, unsigned m, const int32_t *sizes, const char *stage)
+{
+	for (unsigned k = 0; k < N_MEETINGS; k++) {
+		const struct tc_array *out = &outs[k], *dims = &outs[N_MEETINGS + k];
+		const int32_t *dim = dims->data;
+		const float *got = out->data;
+		float want[16];
+		int rows, size, bound = (int)out->dim[out->rank - 1];
+
+		wanted((enum meeting)k, m, sizes, want, &rows, &size);
+		assert_int_equal(dims->bytes, out->rank * sizeof(*dim));
+		assert_int_equal(out->bytes, (unsigned)(rows * bound) * sizeof(*got));
+		if (out->rank > 1)
+			assert_int_equal(dim[0], rows);
+		if (dim[out->rank - 1] != size)
+			fail_msg("%s: result %u of member %u has %d, not %d", stage, k, m,
+				 dim[out->rank - 1], size);
+		for (int i = 0; i < rows * bound; i++) {
+			float w = i % bound < size ? want[i / bound * size + i % bound] : 0;
+
+			if (got[i] != w)
+				fail_msg("%s: element %d of result %u of member %u is %g, not %g",
+					 stage, i, k, m, (double)got[i], (double)w);
+		}
+	}
+}
+
+static void members_tell_each_other_their_sizes(void **state)
+{
+	static const char *const stages[] = { "dynamic", "collectives", "combine", NULL };
+	static const int32_t cases[][MEMBERS] = {
+		{ 4, 4, 4, 4 }, { 0, 0, 0, 0 }, { 1, 3, 4, 0 }, { 0, 4, 1, 2 }, { 3, 1, 0, 4 },
+	};
+	const struct tc_source source = { meetings, strlen(meetings), "mlir" };
+
+	(void)state;
+	for (unsigned s = 0; s < 4; s++)
+		for (unsigned n = 0; n < sizeof(cases) / sizeof(*cases); n++) {
+			struct tc_options o = { .level = 1, .verify = true, .replicas = MEMBERS,
+						.evaluate_after = stages[s] };
+			struct tc_array args[2 * MEMBERS] = { 0 }, *outs;
+			float data[MEMBERS][4];
+			size_t n_outs;
+			struct err err;
+
+			for (unsigned m = 0; m < MEMBERS; m++) {
+				for (int i = 0; i < 4; i++)
+					data[m][i] = i < cases[n][m] ? brought(m, i) : INFINITY;
+				args[2 * m] = (struct tc_array){ ELEM_F32, 1, { 4 }, data[m], 16 };
+				args[2 * m + 1] = (struct tc_array){
+					ELEM_S32, 0, { 0 }, (void *)(uintptr_t)&cases[n][m], 4 };
+			}
+			/* At last on devices. */
+			if ((stages[s] ? tc_eval_gang : gang_evaluate)(&source, &o, args, 2, &outs,
+								       &n_outs, &err))
+				fail_msg("%s: %s", stages[s] ? stages[s] : "devices", err.msg);
+			assert_int_equal(n_outs, 2 * N_MEETINGS);
+			for (unsigned m = 0; m < MEMBERS; m++)
+				has(outs + m * n_outs, m, cases[n],
+				    stages[s] ? stages[s] : "devices");
+			tc_array_free(outs, MEMBERS * n_outs);
+		}
+}
+
+/* How an array is shared out among members can't depend on how long each has it. */
+static void what_is_shared_out_is_static(void **state)
+{
+	static const struct tc_options four = { .level = 1, .replicas = MEMBERS };
+	static const struct refused cases[] = {
+		{ MAIN("%0: tensor<<=4xf32>", "%1 = reduce_scatter(%0) {scatter_dimension = 0, "
+		       ROWS "} : tensor<2xf32>" SUM("9") "return(%1)\n"),
+		  ERR_UNIMPLEMENTED, "reduce_scatter: dim 0 of operand 0", "what each member gets" },
+		{ MAIN("%0: tensor<<=4xf32>", "%1 = all_to_all(%0) {split_dimension = 0, "
+		       "concat_dimension = 0, split_count = 2, " ROWS "} : tensor<4xf32>\n"
+		       "return(%1)\n"),
+		  ERR_UNIMPLEMENTED, "all_to_all: dim 0 of operand 0", "what each member gets" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		refuses(&cases[i], &four);
 }
 
 /* A text with bounds is printed as it was read. */
@@ -238,10 +382,12 @@ int main(void)
 		cmocka_unit_test(an_op_without_a_rule_names_itself),
 		cmocka_unit_test(a_loop_says_what_gets_shorter),
 		cmocka_unit_test(bounds_are_at_most_31_bits),
-		cmocka_unit_test(arguments_of_several_devices_are_static),
+		cmocka_unit_test(parts_of_an_array_are_static),
+		cmocka_unit_test(members_tell_each_other_their_sizes),
+		cmocka_unit_test(what_is_shared_out_is_static),
 		cmocka_unit_test(bounds_are_printed),
 		cmocka_unit_test(bounds_that_lie_are_refused),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, gang_start, gang_stop);
 }
