@@ -321,7 +321,6 @@ KERNEL(name) \
 
 #define UNARY32(op) SLEEF_UNARY(f32_##op, float, W32, loaded32, STORE32, SLEEF32(op, u10))
 #define UNARY64(op) SLEEF_UNARY(f64_##op, double, W64, loaded64, STORE64, SLEEF64(op, u10))
-UNARY32(tan)
 UNARY32(cbrt)
 UNARY64(cbrt)
 UNARY64(exp)
@@ -354,6 +353,21 @@ static inline vec64 name##_v64(vec64 v) \
 }
 AT_THE_ENDS(log1p, log1p)
 AT_THE_ENDS(tan, tan)
+
+/* Beside a pole or a zero of a large argument SLEEF's has too few bits of it. */
+static inline vec32 tan_v32(vec32 v)
+{
+	float x[W32], y[W32];
+
+	STORE32(x, v);
+	STORE32(y, SLEEF32(tan, u10)(v));
+	for (unsigned i = 0; i < W32; i++)
+		if (fabsf(x[i]) > 1000 && (fabsf(y[i]) > 100 || fabsf(y[i]) < 0.01f))
+			y[i] = (float)tan(x[i]);
+	memcpy(&v, y, sizeof(v));
+	return v;
+}
+SLEEF_UNARY(f32_tan, float, W32, loaded32, STORE32, tan_v32)
 
 static inline vec64 atan2_v64(vec64 v, vec64 w)
 {

@@ -7,7 +7,8 @@
 static struct PJRT_Client *client;
 static const char one[] = "\x1a\x04\x20\x01\x28\x01";	/* build options of one device */
 /* Of two replicas, on devices 0 and 1. */
-static const char two[] = "\x1a\x10\x20\x02\x28\x01\x4a\x0a\x08\x02\x10\x01\x1a\x04\x0a\x02\x00\x01";
+static const char two[] =
+	"\x1a\x10\x20\x02\x28\x01\x4a\x0a\x08\x02\x10\x01\x1a\x04\x0a\x02\x00\x01";
 
 static int setup(void **state)
 {

@@ -478,6 +478,25 @@ static void ends_of_f64_are_numbers_too(void **state)
 			}
 }
 
+static void tangents_of_large_numbers_are_right(void **state)
+{
+	/* beside a pole, and beside a zero */
+	static const float x[] = { 0x1.32ede2p85f, -0x1.32ede2p85f, 0x1.f37ca4p94f, 0x1p120f };
+	float in[20], d[20];
+
+	(void)state;
+	for (unsigned k = 0; k < 4; k++)
+		for (unsigned path = 0; path < n_paths; path++)
+			for (unsigned n = 1; n < 20; n++) {
+				for (unsigned i = 0; i < n; i++)
+					in[i] = i == n - 1 ? x[k] : 0;
+				kernel(path, UOP_TAN, ELEM_F32)(d, in, NULL, NULL, n, 0, 0);
+				if (ulps32(d[n - 1], tan(x[k])) > 1)
+					fail_msg("%s tan(%a): %a, want %a", path_name[path], x[k],
+						 d[n - 1], tan(x[k]));
+			}
+}
+
 /* Paths use the same algorithms: with and without fused steps 3 units in the last place apart
  * at most, the two fused ones not at all. */
 static void paths_agree(void **state)
@@ -787,6 +806,7 @@ int main(void)
 		cmocka_unit_test(integers_wrap_and_saturate_nowhere),
 		cmocka_unit_test(f32_is_accurate), cmocka_unit_test(f64_is_accurate),
 		cmocka_unit_test(ends_of_f64_are_numbers_too),
+		cmocka_unit_test(tangents_of_large_numbers_are_right),
 		cmocka_unit_test(paths_agree), cmocka_unit_test(total_order_orders_all),
 		cmocka_unit_test(fma_and_clamp), cmocka_unit_test(reduced_precision),
 		cmocka_unit_test(complex_follows_c), cmocka_unit_test(lengths_and_spreads),

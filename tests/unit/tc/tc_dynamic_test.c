@@ -177,8 +177,8 @@ static void parts_of_an_array_are_static(void **state)
 #define MEMBERS 4
 #define ROW(m) { (m) % 2, (m) % 2 + 2 }		/* who meets with m, in order */
 #define ROWS "group_size = 2, replica_groups = [0, 2, 1, 3], use_global_device_ids = true"
-#define SUM(x) " (%" x "0: tensor<f32>, %" x "1: tensor<f32>) {\n%" x "2 = add(%" x "0, %" x "1) : " \
-	"tensor<f32>\nreturn(%" x "2)\n}\n"
+#define SUM(x) " (%" x "0: tensor<f32>, %" x "1: tensor<f32>) {\n%" x "2 = add(%" x "0, %" x \
+	"1) : tensor<f32>\nreturn(%" x "2)\n}\n"
 enum meeting { REDUCED, GATHERED, STACKED, PERMUTED, BROADCAST, EXCHANGED, SCATTERED, N_MEETINGS };
 
 /* %0 counts as far as %1; %4 has it in its first row, and in the second one with other signs. */
@@ -301,9 +301,10 @@ static void what_is_shared_out_is_static(void **state)
 {
 	static const struct tc_options four = { .level = 1, .replicas = MEMBERS };
 	static const struct refused cases[] = {
-		{ MAIN("%0: tensor<<=4xf32>", "%1 = reduce_scatter(%0) {scatter_dimension = 0, "
-		       ROWS "} : tensor<2xf32>" SUM("9") "return(%1)\n"),
-		  ERR_UNIMPLEMENTED, "reduce_scatter: dim 0 of operand 0", "what each member gets" },
+		{ MAIN("%0: tensor<<=4xf32>",
+		       "%1 = reduce_scatter(%0) {scatter_dimension = 0, " ROWS "} : tensor<2xf32>"
+		       SUM("9") "return(%1)\n"), ERR_UNIMPLEMENTED,
+		  "reduce_scatter: dim 0 of operand 0", "what each member gets" },
 		{ MAIN("%0: tensor<<=4xf32>", "%1 = all_to_all(%0) {split_dimension = 0, "
 		       "concat_dimension = 0, split_count = 2, " ROWS "} : tensor<4xf32>\n"
 		       "return(%1)\n"),
