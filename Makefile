@@ -203,6 +203,12 @@ PICKED := $(if $(T),$(filter $(addprefix $(OUT)/tests/,$(subst *,%,$(T))),$(UNIT
 unit: $(PICKED) $(PLUGIN) $(TOOLS)
 	$(Q)TESSERA_BUILD=$(OUT) sh tests/run.sh $(PICKED)
 
+# make numerics: measures the errors of elementary functions anew, which takes an hour.
+.PHONY: numerics
+numerics: $(OUT)/tests/rt_numerics_test
+	$(Q)$< --measure 100000000 >tests/data/numerics.new
+	$(Q)mv tests/data/numerics.new tests/data/numerics.txt
+
 # make mutants [M=PATTERN] [LEAST=95]: one small bug after the other; do the suites notice?
 LEAST ?= 95
 .PHONY: mutants
@@ -604,6 +610,7 @@ help:
 	@echo "make install PREFIX=/usr/local DESTDIR=: library, headers, plugin, tools,"
 	@echo "             udev rules, systemd unit, the driver's sources for DKMS; uninstall"
 	@echo "make check-build  what packagers count on: flags, rebuilds, the same bytes twice"
+	@echo "make numerics  errors of elementary functions, of 10^8 arguments each; then make docs"
 	@echo "make dist    the sources as one archive"
 	@echo "make bench   times and temporaries against XLA:CPU and memcpy; writes tests/bench/RESULTS.md"
 	@echo "make bench-torch  times against PyTorch on the CPU (oneDNN, MKL); writes its section"

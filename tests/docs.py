@@ -169,6 +169,19 @@ def numerics():
                  [[str(x) for x in line] for line in lines])
 
 
+def functions():
+    """A row for each elementary function: its largest error, of each type."""
+    lines, kinds = {}, ("8 bits", "f16", "bf16", "f32", "f64")
+    for line in (TOP / "tests/data/numerics.txt").read_text().splitlines():
+        name, kind, _, units, *_ = line.split()
+        kind = "8 bits" if kind.startswith("f8") else kind
+        row = lines.setdefault(name.removeprefix("tc."), {})
+        row[kind] = max(row.get(kind, 0), float(units))
+    assert all(set(row) == set(kinds) for row in lines.values())
+    return table(["function", *kinds],
+                 [[f"`{name}`", *(f"{row[k]:.2f}" for k in kinds)] for name, row in lines.items()])
+
+
 TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_options,
                                       "exits": smi_exits, "causes": smi_causes,
                                       "fields": smi_fields},
@@ -176,7 +189,7 @@ TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_o
                                                       "options": bringup_options,
                                                       "exits": bringup_exits},
           "hal/base/README.md": {"err": err},
-          "runtime/NUMERICS.md": {"numerics": numerics},
+          "runtime/NUMERICS.md": {"functions": functions, "numerics": numerics},
           "runtime/pjrt/README.md": {"unimplemented": unimplemented},
           "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault, "cell": cell,
                                "trace": trace},
