@@ -296,6 +296,13 @@ def test_scatter_into_nothing_changes_nothing(shape, n, device):
     assert y.shape == shape
 
 
+def test_nobody_is_warned_of_the_platform():
+    r = subprocess.run([sys.executable, "-c", "import jax; print(jax.devices()[0].platform)"],
+                       capture_output=True, text=True, timeout=300,
+                       env=os.environ | {"JAX_PLATFORMS": "tessera", "TESSERA_SIM": "lanes=1"})
+    assert r.stdout.strip() == "tessera" and "experimental" not in r.stderr, r.stderr
+
+
 def test_hints_to_other_compilers_are_left_out(device):
     from jax.experimental.shard_alike import shard_alike
 

@@ -22,6 +22,15 @@ def _enable_donation():
                       f"elsewhere ({e}); donated arguments are not reused", stacklevel=2)
 
 
+def _say_it_is_supported(xla_bridge):
+    """JAX warns of platforms that are in no list of its own. Before it is registered."""
+    try:
+        xla_bridge._nonexperimental_plugins.add(NAME)
+    except AttributeError as e:
+        warnings.warn(f"tessera: this JAX keeps its list of platforms elsewhere ({e}), and will say "
+                      "that this one is experimental", stacklevel=2)
+
+
 def _register_lowerings():
     """LU, eigenvectors and singular values: calls that the compiler knows, of any size. An
     algorithm that the user names stays JAX's."""
@@ -410,6 +419,7 @@ def _register_ffi():
 
 def initialize():
     from jax._src import xla_bridge
+    _say_it_is_supported(xla_bridge)
     # Above cpu: with the package installed and JAX_PLATFORMS unset, cpu stays default.
     c_api = xla_bridge.register_plugin(NAME, priority=-100,
                                        library_path=tessera_pjrt.library())
