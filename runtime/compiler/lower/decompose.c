@@ -207,6 +207,17 @@ static void drop_empty_scatter(struct tc_op *op)
 	tc_erase(op);
 }
 
+/* Places of fewer bits than a byte are read as bytes, without their sign: as wider ones, from
+ * operand `first` on. */
+static void widen_places(struct tc_ctx *c, struct tc_op *op, unsigned first, unsigned n)
+{
+	struct tc_build b = tc_build_at(c, op);
+
+	for (unsigned i = first; i < first + n; i++)
+		if (elem_bits(tc_in(op, i)->type->elem) < 8)
+			tc_set_operand(op, i, tc_build_convert(&b, tc_in(op, i), ELEM_S32));
+}
+
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
 	struct tc_op *next, *prev;
@@ -219,7 +230,13 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 				decompose_block(c, op->regions[r].block);
 		switch (op->op) {
 		case TC_MAP: decompose_map(c, op); break;
-		case TC_SCATTER: drop_empty_scatter(op); break;
+		case TC_GATHER: widen_places(c, op, 1, 1); break;
+		case TC_DYNAMIC_SLICE: widen_places(c, op, 1, op->n_operands - 1); break;
+		case TC_DYNAMIC_UPDATE_SLICE: widen_places(c, op, 2, op->n_operands - 2); break;
+		case TC_SCATTER:
+			widen_places(c, op, op->n_results, 1);
+			drop_empty_scatter(op);
+			break;
 		case TC_REDUCE_WINDOW:
 			if (!tc_decompose_scan(c, op))
 				tc_decompose_window(c, op);
