@@ -201,6 +201,14 @@ static bool is_exhaustive(const struct function *fn, const struct format *f)
 	return elem_bits(f->elem) == 8 || (fn->one && elem_bits(f->elem) == 16);
 }
 
+/* A NaN is a quiet one: what libm makes of others differs. */
+static uint64_t quiet(const struct format *f, uint64_t bits)
+{
+	double x = value_of(f, bits);
+
+	return x != x ? bits | (uint64_t)1 << (f->fraction - 1) : bits;
+}
+
 /* The i-th of n arguments, or pairs. */
 static void arguments(const struct function *fn, const struct format *f, uint64_t i, uint64_t *x)
 {
@@ -214,10 +222,10 @@ static void arguments(const struct function *fn, const struct format *f, uint64_
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++)
-		x[k] = mixed(2 * i + k) & mask;
+		x[k] = quiet(f, mixed(2 * i + k) & mask);
 	/* Of f32 each number is as near to one of these as any is to another. */
 	if (fn->one && width == 32)
-		x[0] = i / 2 * 0x9e3779b1u & mask;
+		x[0] = quiet(f, i / 2 * 0x9e3779b1u & mask);
 	if (i & 1 || f->elem == ELEM_F16)
 		return;
 	if (fn->high > fn->low) {
