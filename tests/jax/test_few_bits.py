@@ -200,8 +200,9 @@ def loaded(device, arguments, text, out):
                                              xla_client.CompileOptions())
 
     def call(values):
-        args = [jax.device_put(np.asarray(v).astype(NUMPY[a[0]]), device)
-                for a, v in zip(arguments, values)]
+        with jax.enable_x64(True):
+            args = [jax.device_put(np.asarray(v).astype(NUMPY[a[0]]), device)
+                    for a, v in zip(arguments, values)]
         outs = program.execute_sharded(args).disassemble_into_single_device_arrays()
         return np.asarray(outs[0][0])
     return call
