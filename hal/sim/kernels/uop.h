@@ -81,7 +81,7 @@ DECLARE(portable, )
 DECLARE(avx2, SIM_X86)
 DECLARE(avx512, SIM_X86)
 #undef DECLARE
-/* Complex arithmetic has one path. */
+/* Of complex numbers only what is in sim_uop_float has a path for each. */
 extern const struct sim_uop_row sim_uop_complex[UOP_CODES];
 extern const struct sim_fold_row sim_uop_fold_complex[UOP_CODES];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels on c64 and c128, one path for all CPUs. Arithmetic is the textbook's,
- * division scales by the larger part of the divisor; functions are libm's, and
+ * Kernels on c64 and c128, one path for all CPUs; sums and products are in uop_float.c.
+ * Division scales by the larger part of the divisor; functions are libm's, and
  * those of c64 are computed in c128, so that their rounding is right.
  */
 #include <complex.h>
@@ -168,19 +168,11 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 }
 
 #define COMPLEX(C, R, w, t) \
-	DIRECT1(c##w##_neg, C, C, ((C){ -x.re, -x.im })) \
 	DIRECT1(c##w##_abs, R, C, hypot##t(x.re, x.im)) \
-	DIRECT1(c##w##_real, R, C, x.re) \
-	DIRECT1(c##w##_imag, R, C, x.im) \
-	DIRECT1(c##w##_conj, C, C, ((C){ x.re, -x.im })) \
-	DIRECT2(c##w##_add, C, C, SUM(C, x, y)) \
-	DIRECT2(c##w##_sub, C, C, ((C){ x.re - y.re, x.im - y.im })) \
-	DIRECT2(c##w##_mul, C, C, PRODUCT(C, x, y)) \
 	DIRECT2(c##w##_min, C, C, LESSER(x, y)) \
 	DIRECT2(c##w##_max, C, C, GREATER(x, y)) \
 	DIRECT2(c##w##_eq, uint8_t, C, x.re == y.re && x.im == y.im) \
 	DIRECT2(c##w##_ne, uint8_t, C, !(x.re == y.re && x.im == y.im)) \
-	DIRECT2(c##w##_complex, C, R, ((C){ x, y })) \
 	FOLD(c##w##_radd, C, SUM(C, x, y)) \
 	FOLD(c##w##_rmul, C, PRODUCT(C, x, y)) \
 	FOLD(c##w##_rmin, C, LESSER(x, y)) \
@@ -207,18 +199,14 @@ COMPLEX(struct c128, double, 128, )
 #define TWO(op) {{ [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
 
 const struct sim_uop_row sim_uop_complex[UOP_CODES] = {
-	[UOP_NEG] = TWO(neg), [UOP_ABS] = TWO(abs), [UOP_SIGN] = TWO(sign),
+	[UOP_ABS] = TWO(abs), [UOP_SIGN] = TWO(sign),
 	[UOP_SQRT] = TWO(sqrt), [UOP_RSQRT] = TWO(rsqrt), [UOP_EXP] = TWO(exp),
 	[UOP_EXPM1] = TWO(expm1), [UOP_LOG] = TWO(log), [UOP_LOG1P] = TWO(log1p),
 	[UOP_SIN] = TWO(sin), [UOP_COS] = TWO(cos), [UOP_TAN] = TWO(tan),
 	[UOP_TANH] = TWO(tanh), [UOP_LOGISTIC] = TWO(logistic),
-	[UOP_REAL] = TWO(real), [UOP_IMAG] = TWO(imag), [UOP_CONJ] = TWO(conj),
-	[UOP_ADD] = TWO(add), [UOP_SUB] = TWO(sub), [UOP_MUL] = TWO(mul),
 	[UOP_DIV] = TWO(div), [UOP_MIN] = TWO(min), [UOP_MAX] = TWO(max),
 	[UOP_POW] = TWO(pow), [UOP_ATAN2] = TWO(atan2),
 	[UOP_EQ] = TWO(eq), [UOP_NE] = TWO(ne),
-	/* its arguments are real */
-	[UOP_COMPLEX] = {{ [ELEM_F32] = c64_complex, [ELEM_F64] = c128_complex }},
 };
 
 const struct sim_fold_row sim_uop_fold_complex[UOP_CODES] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels on f32 and f64, for one path: see path.h. f32 functions are those of
- * uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's (portable: libm's).
+ * Kernels on f32 and f64, and arithmetic on pairs of them, complex numbers, for one path: see
+ * path.h. f32 functions are those of uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's
+ * (portable: libm's). What else complex numbers have is in uop_complex.c.
  */
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -400,10 +401,102 @@ KERNEL(f64_logistic)
 		d[i] = 1.0 / (1.0 + d[i]);
 }
 
+/* ---- complex numbers ---- */
+
+struct c64 { float re, im; };
+struct c128 { double re, im; };
+
+/* d[i] = EXPR of x */
+#define PAIR1(name, R, C, EXPR) \
+KERNEL(name) \
+{ \
+	const C *pa = ra; \
+	R *d = dst; \
+	UNUSED_ARGS; \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		C x = pa[j]; \
+		d[j] = (EXPR); \
+	} \
+}
+/* d[i] = EXPR of x, y */
+#define PAIR2(name, R, C, EXPR) \
+KERNEL(name) \
+{ \
+	R *d = dst; \
+	ARGUMENT(C, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(C, pb, rb, UOP_SPREAD_B) \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK) { \
+		IVDEP \
+		for (size_t j = 0; j < BLOCK; j++) { \
+			C x = pa[j], y = pb[j]; \
+			d[j] = (EXPR); \
+		} \
+		d += BLOCK; \
+		pa += pa_step; \
+		pb += pb_step; \
+	} \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		C x = pa[j], y = pb[j]; \
+		d[j] = (EXPR); \
+	} \
+}
+/*
+ * The four products are rounded before they are added: they wait in memory, since gcc 12 makes
+ * fused steps of a vector's sums and differences in turn, whatever -ffp-contract says.
+ */
+#define PRODUCTS(name, C) \
+static inline void name##_block(C *d, const C *pa, const C *pb, size_t n) \
+{ \
+	_Alignas(64) C s[BLOCK], t[BLOCK]; \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		C x = pa[j], y = pb[j]; \
+		s[j] = (C){ x.re * y.re, x.re * y.im }; \
+		t[j] = (C){ x.im * y.im, x.im * y.re }; \
+	} \
+	__asm__("" : "+m"(s), "+m"(t)); \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) \
+		d[j] = (C){ s[j].re - t[j].re, s[j].im + t[j].im }; \
+} \
+KERNEL(name) \
+{ \
+	C *d = dst; \
+	ARGUMENT(C, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(C, pb, rb, UOP_SPREAD_B) \
+	UNUSED_ARGS; \
+	for (; n >= BLOCK; n -= BLOCK) { \
+		name##_block(d, pa, pb, BLOCK); \
+		d += BLOCK; \
+		pa += pa_step; \
+		pb += pb_step; \
+	} \
+	name##_block(d, pa, pb, n); \
+}
+
+#define COMPLEX(C, R, w) \
+	PAIR1(c##w##_neg, C, C, ((C){ -x.re, -x.im })) \
+	PAIR1(c##w##_real, R, C, x.re) \
+	PAIR1(c##w##_imag, R, C, x.im) \
+	PAIR1(c##w##_conj, C, C, ((C){ x.re, -x.im })) \
+	PAIR2(c##w##_add, C, C, ((C){ x.re + y.re, x.im + y.im })) \
+	PAIR2(c##w##_sub, C, C, ((C){ x.re - y.re, x.im - y.im })) \
+	PAIR2(c##w##_complex, C, R, ((C){ x, y })) \
+	PRODUCTS(c##w##_mul, C)
+
+COMPLEX(struct c64, float, 64)
+COMPLEX(struct c128, double, 128)
+
 #define FLOATS(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op }}
+#define PARTS(op) {{ [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
+#define BOTH(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op, \
+		    [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
 
 const struct sim_uop_row PATH(sim_uop_float)[UOP_CODES] = {
-	[UOP_RDPREC] = FLOATS(rdprec), [UOP_NEG] = FLOATS(neg),
+	[UOP_RDPREC] = FLOATS(rdprec), [UOP_NEG] = BOTH(neg),
 	[UOP_ABS] = FLOATS(abs), [UOP_SIGN] = FLOATS(sign),
 	[UOP_FLOOR] = FLOATS(floor), [UOP_CEIL] = FLOATS(ceil),
 	[UOP_RNE] = FLOATS(rne), [UOP_RAFZ] = FLOATS(rafz),
@@ -414,8 +507,8 @@ const struct sim_uop_row PATH(sim_uop_float)[UOP_CODES] = {
 	[UOP_LOG1P] = FLOATS(log1p), [UOP_SIN] = FLOATS(sin),
 	[UOP_COS] = FLOATS(cos), [UOP_TAN] = FLOATS(tan),
 	[UOP_TANH] = FLOATS(tanh), [UOP_LOGISTIC] = FLOATS(logistic),
-	[UOP_ERF] = FLOATS(erf), [UOP_ADD] = FLOATS(add),
-	[UOP_SUB] = FLOATS(sub), [UOP_MUL] = FLOATS(mul),
+	[UOP_ERF] = FLOATS(erf), [UOP_ADD] = BOTH(add),
+	[UOP_SUB] = BOTH(sub), [UOP_MUL] = BOTH(mul),
 	[UOP_DIV] = FLOATS(div), [UOP_REM] = FLOATS(rem),
 	[UOP_MIN] = FLOATS(min), [UOP_MAX] = FLOATS(max),
 	[UOP_POW] = FLOATS(pow), [UOP_ATAN2] = FLOATS(atan2),
@@ -424,5 +517,8 @@ const struct sim_uop_row PATH(sim_uop_float)[UOP_CODES] = {
 	[UOP_GT] = FLOATS(gt), [UOP_GE] = FLOATS(ge),
 	[UOP_TLT] = FLOATS(tlt), [UOP_TLE] = FLOATS(tle),
 	[UOP_TEQ] = FLOATS(teq), [UOP_FMA] = FLOATS(fma),
-	[UOP_CLAMP] = FLOATS(clamp),
+	[UOP_CLAMP] = FLOATS(clamp), [UOP_REAL] = PARTS(real),
+	[UOP_IMAG] = PARTS(imag), [UOP_CONJ] = PARTS(conj),
+	/* its arguments are real */
+	[UOP_COMPLEX] = {{ [ELEM_F32] = c64_complex, [ELEM_F64] = c128_complex }},
 };

@@ -662,6 +662,105 @@ static void complex_follows_c(void **state)
 	assert_true(d[5] == CMPLXF(parts[5], parts[0]));
 }
 
+/* Arithmetic on pairs as textbooks have it; a test has no instruction that adds to a product. */
+#define PAIRS(R, name) \
+static void name(unsigned op, const R *x, const R *y, R *to) \
+{ \
+	R p = x[0] * y[0], q = x[1] * y[1], r = x[0] * y[1], s = x[1] * y[0]; \
+	switch (op) { \
+	case UOP_NEG: to[0] = -x[0], to[1] = -x[1]; break; \
+	case UOP_CONJ: to[0] = x[0], to[1] = -x[1]; break; \
+	case UOP_REAL: to[0] = x[0]; break; \
+	case UOP_IMAG: to[0] = x[1]; break; \
+	case UOP_ADD: to[0] = x[0] + y[0], to[1] = x[1] + y[1]; break; \
+	case UOP_SUB: to[0] = x[0] - y[0], to[1] = x[1] - y[1]; break; \
+	case UOP_MUL: to[0] = p - q, to[1] = r + s; break; \
+	default: to[0] = x[0], to[1] = y[0]; /* UOP_COMPLEX */ \
+	} \
+}
+PAIRS(float, pair32)
+PAIRS(double, pair64)
+
+enum { PAIRS = N_SPECIAL * N_SPECIAL };
+
+/* Results of n elements against what they should be: the same bits, or both NaN. */
+static void check_pairs(const char *path, unsigned op, bool is_wide, const char *a,
+			const char *b, unsigned spread, const char *got, size_t n)
+{
+	unsigned in = op == UOP_COMPLEX ? 1 : 2, out = op == UOP_REAL || op == UOP_IMAG ? 1 : 2;
+	unsigned bytes = is_wide ? 8 : 4;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *x = a + (spread & UOP_SPREAD_A ? 0 : i * in * bytes);
+		const char *y = b + (spread & UOP_SPREAD_B ? 0 : i * in * bytes);
+		float narrow[2];
+		double want[2], have[2];
+
+		if (is_wide)
+			pair64(op, (const void *)x, (const void *)y, want);
+		else
+			pair32(op, (const void *)x, (const void *)y, narrow);
+		for (unsigned k = 0; k < out; k++) {
+			want[k] = is_wide ? want[k] : narrow[k];
+			have[k] = is_wide ? ((const double *)(const void *)got)[i * out + k] :
+				  ((const float *)(const void *)got)[i * out + k];
+			if (have[k] != want[k] ? have[k] == have[k] || want[k] == want[k] :
+						 !same_sign(have[k], want[k]))
+				fail_msg("%s %s, %u bytes, element %zu of %zu, %u: %a, want %a",
+					 path, isa_uop_info(op)->mnemonic, bytes, i, n, k,
+					 have[k], want[k]);
+		}
+	}
+}
+
+/* The same bits on each path: all specials with all, any length, each mix of spread arguments,
+ * in place. */
+static void pairs_are_the_same_on_all_paths(void **state)
+{
+	static const uint8_t ops[] = { UOP_NEG, UOP_CONJ, UOP_REAL, UOP_IMAG, UOP_ADD, UOP_SUB,
+				       UOP_MUL, UOP_COMPLEX };
+	static _Alignas(16) char a[PAIRS * 16], b[PAIRS * 16], d[PAIRS * 16 + 16];
+	static const size_t sizes[] = { PAIRS, 0, 1, 2, 7, 8, 63, 64, 65, 127, 128, 129, 200 };
+
+	(void)state;
+	for (unsigned wide = 0; wide < 2; wide++) {
+		size_t bytes = wide ? 8 : 4;
+
+		for (size_t i = 0; i < 2 * (size_t)PAIRS; i++) {
+			float x = i < PAIRS ? specials[i / 2 % N_SPECIAL] : random_f32(i);
+			float y = i < PAIRS ? specials[(i + i / 2 / N_SPECIAL) % N_SPECIAL] :
+					      random_f32(i);
+			double u = x, v = y;
+
+			memcpy(a + i * bytes, wide ? (void *)&u : (void *)&x, bytes);
+			memcpy(b + i * bytes, wide ? (void *)&v : (void *)&y, bytes);
+		}
+		for (unsigned k = 0; k < sizeof(ops) * n_paths; k++) {
+			unsigned op = ops[k / n_paths], path = k % n_paths;
+			bool is_real = op == UOP_COMPLEX;
+			sim_uop_fn *fn = kernel(path, op, is_real ? wide ? ELEM_F64 : ELEM_F32 :
+						wide ? ELEM_C128 : ELEM_C64);
+			unsigned args = isa_uop_info(op)->n_args;
+			size_t out = (op == UOP_REAL || op == UOP_IMAG ? 4u : 8u) << wide;
+
+			for (unsigned s = 0; s < (args == 2 ? 3 : 1); s++)
+				for (unsigned m = 0; m < sizeof(sizes) / sizeof(*sizes); m++) {
+					size_t n = sizes[m];
+
+					memset(d, 0x5a, sizeof(d));
+					fn(d, a, b, NULL, n, s, 0);
+					check_pairs(path_name[path], op, wide, a, b, s, d, n);
+					assert_int_equal(d[n * out], 0x5a);
+					if (is_real || s == UOP_SPREAD_A)
+						continue;
+					memcpy(d, a, sizeof(a));
+					fn(d, d, b, NULL, n, s, 0);
+					check_pairs(path_name[path], op, wide, a, b, s, d, n);
+				}
+		}
+	}
+}
+
 /* ---- shapes of calls ---- */
 
 /* Any length, any mix of spread arguments, in place or not: as the whole array. */
@@ -809,7 +908,9 @@ int main(void)
 		cmocka_unit_test(tangents_of_large_numbers_are_right),
 		cmocka_unit_test(paths_agree), cmocka_unit_test(total_order_orders_all),
 		cmocka_unit_test(fma_and_clamp), cmocka_unit_test(reduced_precision),
-		cmocka_unit_test(complex_follows_c), cmocka_unit_test(lengths_and_spreads),
+		cmocka_unit_test(complex_follows_c),
+		cmocka_unit_test(pairs_are_the_same_on_all_paths),
+		cmocka_unit_test(lengths_and_spreads),
 		cmocka_unit_test(folds_of_rows),
 	};
 
