@@ -17,6 +17,7 @@
 enum {
 	WIDE = 64,	/* the largest factor, if not a prime */
 	PASS = 40,	/* what going through memory once more costs, in points of a factor */
+	LINE = 32,	/* columns of a product: fewer cost as much */
 	MOST = 512,	/* of a prime factor: longer ones go by convolution */
 };
 
@@ -72,8 +73,17 @@ struct factors {
 	unsigned n;
 };
 
-/* Factors of `rest`, the largest first, after those of `sofar`. */
-static void find_factors(int64_t rest, const struct factors *sofar, struct factors *best)
+/* What a step by factor p costs behind s elements that go along (step()). */
+static int64_t cost_of(int64_t p, int64_t s)
+{
+	int64_t cols = s == 1 ? p : s;
+
+	return PASS + (cols < LINE ? p * LINE / cols : p);
+}
+
+/* Factors of `rest`, the largest first, after those of `sofar`, which s elements go along with. */
+static void find_factors(int64_t rest, int64_t s, const struct factors *sofar,
+			 struct factors *best)
 {
 	int64_t most = sofar->n && sofar->p[sofar->n - 1] < WIDE ? sofar->p[sofar->n - 1] : WIDE;
 	struct factors f = *sofar;
@@ -87,13 +97,13 @@ static void find_factors(int64_t rest, const struct factors *sofar, struct facto
 			continue;
 		f.p[sofar->n] = p;
 		f.n = sofar->n + 1;
-		f.cost = sofar->cost + p + PASS;
-		find_factors(rest / p, &f, best);
+		f.cost = sofar->cost + cost_of(p, s);
+		find_factors(rest / p, s * p, &f, best);
 	}
 }
 
-/* Without factors, if n has a prime beyond MOST. */
-static struct factors factors_of(int64_t n)
+/* Of n elements with s behind each. Without factors, if n has a prime beyond MOST. */
+static struct factors factors_of(int64_t n, int64_t s)
 {
 	struct factors large = { .n = 0 }, best = { .cost = INT64_MAX };
 	int64_t rest = n;
@@ -103,10 +113,11 @@ static struct factors factors_of(int64_t n)
 			if (p > WIDE) {
 				large.p[large.n++] = p;
 				n /= p;
+				s *= p;
 			}
 	if (rest > 1)
 		return (struct factors){ .n = 0 };
-	find_factors(n, &large, &best);
+	find_factors(n, s, &large, &best);
 	return best;
 }
 
@@ -186,12 +197,13 @@ static struct tc_value *along(const struct fft *f, struct tc_value *x, unsigned 
 {
 	const struct tc_type *t = x->type;
 	int64_t q = t->dim[d], s = 1;
-	struct factors factors = factors_of(q);
+	struct factors factors;
 
-	if (q > 1 && !factors.n)
-		return by_chirp(f, x, d);
 	for (unsigned i = d + 1; i < t->rank; i++)
 		s *= t->dim[i];
+	factors = factors_of(q, s);
+	if (q > 1 && !factors.n)
+		return by_chirp(f, x, d);
 	for (unsigned i = 0; i < factors.n; i++) {
 		q /= factors.p[i];
 		x = step(f, x, factors.p[i], q, s);
