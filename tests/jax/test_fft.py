@@ -57,3 +57,37 @@ def test_a_real_spectrum_has_real_ends():
     x = numbers((4, 96)).real.astype(np.float32)
     y = np.asarray(jax.jit(jnp.fft.rfft)(x))
     assert (y.imag[:, 0] == 0).all() and (y.imag[:, -1] == 0).all()
+
+
+# 8 dims are the most that an instruction has; pairs have one more.
+@pytest.mark.parametrize("rank", [7, 8])
+@pytest.mark.parametrize("n", [6, 7])
+def test_many_dims(rank, n):
+    x, bound = numbers((2,) * (rank - 1) + (n,)).astype(np.complex64), BOUND[np.complex64]
+    check(jnp.fft.rfft, np.fft.rfft, x.real, bound)
+    half = x[..., :n // 2 + 1]
+    check(lambda a: jnp.fft.irfft(a, n), lambda a: np.fft.irfft(a, n), half, bound)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_real_signals_begin_anywhere(start):
+    """Also where no complex number may lie."""
+    x, bound = numbers(1001).real.astype(np.float32), BOUND[np.complex64]
+    lax = jax.lax
+    for f in (lambda a: a[start:start + 64],
+              lambda a: lax.dynamic_slice(a, (lax.optimization_barrier(start),), (64,)),
+              lambda a: lax.fori_loop(0, start + 1, lambda i, _: lax.dynamic_slice(
+                  a, (i,), (64,)), jnp.zeros(64, a.dtype))):
+        check(lambda a, f=f: jnp.fft.rfft(f(a)), lambda a: np.fft.rfft(a[start:start + 64]), x,
+              bound)
+    rows = x[:975].reshape(15, 65)
+    check(lambda a: lax.map(lambda v: jnp.fft.rfft(v[start:start + 60]), a),
+          lambda a: np.fft.rfft(a[:, start:start + 60]), rows, bound)
+
+
+def test_a_real_transform_reads_its_argument_where_it_lies():
+    """Pairs are complex numbers; what they become is told apart by one instruction."""
+    x = numbers((8, 4096)).real.astype(np.float32)
+    f = jax.jit(jnp.fft.rfft).lower(x).compile()
+    assert f.memory_analysis().temp_size_in_bytes < 2.2 * x.nbytes
+    check(jnp.fft.rfft, np.fft.rfft, x, BOUND[np.complex64])

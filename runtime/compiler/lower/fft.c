@@ -212,6 +212,16 @@ static struct tc_value *along(const struct fft *f, struct tc_value *x, unsigned 
 	return tc_build_reshape(&f->b, x, t->rank, t->dim);
 }
 
+/* First turned around, which is a view: the rest is one instruction with what follows. */
+static struct tc_value *conjugate_of_reversed(const struct fft *f, struct tc_value *x)
+{
+	int64_t last = x->type->rank - 1;
+
+	x = tc_build1(&f->b, TC_REVERSE, x);
+	tc_set_ints(f->b.c, x->def, "dimensions", &last, 1);
+	return tc_build_conjugate(&f->b, x);
+}
+
 /*
  * ---- real signals ----
  *
@@ -232,8 +242,7 @@ static struct tc_value *untangle(const struct fft *f, struct tc_value *a, struct
 		first[2 * k + 1] = scale * f->sign * w[0];
 		second[2 * k + 1] = -first[2 * k + 1];
 	}
-	z = tc_build1(&f->b, TC_REVERSE, tc_build_conjugate(&f->b, z));
-	tc_set_ints(f->b.c, z->def, "dimensions", &last, 1);
+	z = conjugate_of_reversed(f, z);
 	a = tc_build2(&f->b, TC_MULTIPLY, a,
 		      tc_build_broadcast(&f->b, data(f, 1, &size, first), a->type, &last));
 	z = tc_build2(&f->b, TC_MULTIPLY, z,
@@ -248,31 +257,30 @@ static struct tc_value *complex_of(const struct fft *f, struct tc_value *re, str
 	return tc_build(&f->b, TC_COMPLEX, tc_with_elem(f->b.c, re->type, f->elem), 2, part);
 }
 
-/* Each second element along the last dim, from `from` on. */
-static struct tc_value *each_second(const struct fft *f, struct tc_value *x, int64_t from)
+/* Whether pairs of a real signal's n elements may be seen as complex numbers, for which they need
+ * a dim of their own. */
+static bool has_pairs(int64_t n, unsigned rank)
 {
-	unsigned last = x->type->rank - 1u;
-	int64_t start[TC_MAX_RANK] = { 0 }, step[TC_MAX_RANK], dim[TC_MAX_RANK];
-
-	for (unsigned d = 0; d <= last; d++) {
-		step[d] = d == last ? 2 : 1;
-		dim[d] = x->type->dim[d] / step[d];
-	}
-	start[last] = from;
-	return tc_build_steps(&f->b, x, start, step, tc_tensor(f->b.c, (enum elem)x->type->elem,
-							       last + 1, dim));
+	return n % 2 == 0 && rank < TC_MAX_RANK;
 }
 
 static struct tc_value *from_real(const struct fft *f, struct tc_value *x, int64_t n)
 {
 	unsigned last = x->type->rank - 1u;
+	const struct tc_type *t = x->type;
 	struct tc_value *part[2];
+	int64_t dim[TC_MAX_RANK];
 
-	if (n % 2) {
+	if (!has_pairs(n, t->rank)) {
 		x = along(f, complex_of(f, x, NULL), last);
 		return tc_build_part(&f->b, x, last, 0, n / 2 + 1);
 	}
-	x = along(f, complex_of(f, each_second(f, x, 0), each_second(f, x, 1)), last);
+	memcpy(dim, t->dim, last * sizeof(*dim));
+	dim[last] = n / 2;
+	dim[last + 1] = 2;
+	x = tc_build_reshape(&f->b, x, last + 2, dim);
+	x = tc_build(&f->b, TC_BITCAST_CONVERT, tc_tensor(f->b.c, f->elem, last + 1, dim), 1, &x);
+	x = along(f, x, last);
 	part[0] = x;
 	part[1] = tc_build_part(&f->b, x, last, 0, 1);
 	x = tc_build_join(&f->b, 2, part, last);
@@ -288,8 +296,7 @@ static struct tc_value *mirror(const struct fft *f, struct tc_value *x, int64_t 
 	if (n <= 2)
 		return x;
 	part[1] = tc_build_part(&f->b, x, (unsigned)last, 1, n - m);
-	part[1] = tc_build1(&f->b, TC_REVERSE, tc_build_conjugate(&f->b, part[1]));
-	tc_set_ints(f->b.c, part[1]->def, "dimensions", &last, 1);
+	part[1] = conjugate_of_reversed(f, part[1]);
 	return tc_build_join(&f->b, 2, part, (unsigned)last);
 }
 
@@ -312,12 +319,10 @@ static struct tc_value *with_real_ends(const struct fft *f, struct tc_value *x)
 static struct tc_value *to_real(const struct fft *f, struct tc_value *x, int64_t n,
 				const struct tc_type *out)
 {
-	unsigned last = x->type->rank - 1u, rank = last + 2;
-	struct tc_value *part[2];
+	unsigned last = x->type->rank - 1u;
 	int64_t dim[TC_MAX_RANK];
 
-	/* Pairs need a dim of their own. */
-	if (n % 2 || rank > TC_MAX_RANK) {
+	if (!has_pairs(n, x->type->rank)) {
 		x = along(f, mirror(f, x, n), last);
 		return tc_build(&f->b, TC_REAL, out, 1, &x);
 	}
@@ -326,12 +331,9 @@ static struct tc_value *to_real(const struct fft *f, struct tc_value *x, int64_t
 		     tc_build_part(&f->b, x, last, 1, n / 2), n, 1);
 	x = along(f, x, last);
 	memcpy(dim, x->type->dim, (last + 1) * sizeof(*dim));
-	dim[last + 1] = 1;
-	part[0] = tc_build_real(&f->b, x);
-	part[1] = tc_build(&f->b, TC_IMAG, part[0]->type, 1, &x);
-	for (unsigned i = 0; i < 2; i++)
-		part[i] = tc_build_reshape(&f->b, part[i], rank, dim);
-	x = tc_build_join(&f->b, 2, part, rank - 1);
+	dim[last + 1] = 2;
+	x = tc_build(&f->b, TC_BITCAST_CONVERT, tc_tensor(f->b.c, (enum elem)out->elem, last + 2,
+							  dim), 1, &x);
 	return tc_build_reshape(&f->b, x, out->rank, out->dim);
 }
 
