@@ -247,6 +247,26 @@ static void bits_of_types_narrower_than_a_byte(void **state)
 	}
 }
 
+/* -1, 2 and 7: a start is held to the array, an update before it is not made. */
+static void places_of_few_bits_have_a_sign(void **state)
+{
+	(void)state;
+	runs_as_evaluated(PROGRAM("%0: tensor<16xf32>, %1: tensor<3xf32>",
+		"%2 = constant() {value = dense<0x0f0207> : tensor<3x1xi4>} : tensor<3x1xi4>\n"
+		"%3 = constant() {value = dense<0x0f> : tensor<i4>} : tensor<i4>\n"
+		"%4 = gather(%0, %2) {offset_dims = [], collapsed_slice_dims = [0], "
+		"operand_batching_dims = [], start_indices_batching_dims = [], "
+		"start_index_map = [0], index_vector_dim = 1, slice_sizes = [1]} : tensor<3xf32>\n"
+		"%5 = scatter(%0, %2, %1) {update_window_dims = [], inserted_window_dims = [0], "
+		"input_batching_dims = [], scatter_indices_batching_dims = [], "
+		"scatter_dims_to_operand_dims = [0], index_vector_dim = 1} : tensor<16xf32> "
+		"(%10: tensor<f32>, %11: tensor<f32>) {\n%12 = add(%10, %11) : tensor<f32>\n"
+		"return(%12)\n}\n"
+		"%6 = dynamic_slice(%0, %3) {slice_sizes = [3]} : tensor<3xf32>\n"
+		"%7 = dynamic_update_slice(%0, %1, %3) : tensor<16xf32>\n"
+		"return(%4, %5, %6, %7)"));
+}
+
 static void parts_of_real_numbers(void **state)
 {
 	(void)state;
@@ -518,6 +538,7 @@ int main(void)
 		cmocka_unit_test(windows_whose_body_cant_be_marked_are_refused),
 		cmocka_unit_test(an_and_starts_at_any_value),
 		cmocka_unit_test(bits_of_types_narrower_than_a_byte),
+		cmocka_unit_test(places_of_few_bits_have_a_sign),
 		cmocka_unit_test(parts_of_real_numbers),
 		cmocka_unit_test(rows_of_constants_are_reduced_twice),
 		cmocka_unit_test(calls_give_and_take_tuples),
