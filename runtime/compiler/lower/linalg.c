@@ -31,8 +31,8 @@ void tc_linalg_check(struct tc_ctx *c, const struct tc_op *op, const char *name,
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "%s takes %u operand%s, not %u", name, n,
 			n == 1 ? "" : "s", op->n_operands);
 	if (!tc_linalg_takes((enum elem)t->elem))
-		tc_fail(c, ERR_INVALID_ARGUMENT, op, "Unsupported dtype: %s is given a matrix of %s; "
-			"it takes f32, f64, complex<f32> and complex<f64>: convert it first",
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "Unsupported dtype: %s is given a matrix of "
+			"%s; it takes f32, f64, complex<f32> and complex<f64>: convert it first",
 			name, elem_text(t->elem));
 	if (t->rank < 2)
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "%s is given an array of rank %u; it takes "

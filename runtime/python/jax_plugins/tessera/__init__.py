@@ -27,8 +27,8 @@ def _say_it_is_supported(xla_bridge):
     try:
         xla_bridge._nonexperimental_plugins.add(NAME)
     except AttributeError as e:
-        warnings.warn(f"tessera: this JAX keeps its list of platforms elsewhere ({e}), and will say "
-                      "that this one is experimental", stacklevel=2)
+        warnings.warn(f"tessera: this JAX keeps its list of platforms elsewhere ({e}), and will "
+                      "say that this one is experimental", stacklevel=2)
 
 
 def _register_lowerings():
