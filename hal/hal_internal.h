@@ -83,8 +83,9 @@ struct hal_entry {
 	bool is_bare;		/* taken by hal_bare_open; under hal.lock */
 };
 
-/* What hal_create makes. Owned by its caller, and owns what is below. */
 struct vfio_domain;
+
+/* What hal_create makes. Owned by its caller, and owns what is below. */
 struct hal {
 	pthread_mutex_t lock;	/* opening and closing, one at a time */
 	pthread_mutex_t links;	/* over windows and views of all devices (link.c) */

@@ -78,7 +78,8 @@ struct hal_transport_ops {
 	void (*hbm_holders)(struct hal_transport *t, uint64_t others, struct str *out);
 	/* HBM was allocated anew (bus.h). NULL: nobody wants to know. */
 	void (*discard)(struct hal_transport *t, uint64_t offset, uint64_t bytes);
-	/* Page-aligned host memory that programs and copies may use: its va. */
+	/* Page-aligned host memory that programs and copies may use: its va, which is untouched
+	 * on failure. */
 	int (*host_map)(struct hal_transport *t, void *host, uint64_t bytes, uint64_t *va,
 			struct err *err);
 	int (*host_unmap)(struct hal_transport *t, uint64_t va, uint64_t bytes,

@@ -116,7 +116,7 @@ struct vfio {
 	int pagemap, pageflags;	/* without an IOMMU: the kernel's lists of pages */
 	uint64_t config;	/* offset of configuration space */
 	bool can_reset;
-	pthread_mutex_t lock;	/* over the interrupts */
+	pthread_mutex_t lock;	/* over the interrupts, and why it is lost */
 	struct { uint32_t index, n, count, flags; int fd[VFIO_MAX_VECTORS]; } irq;
 	/* The kernel's own notices, and who hears of them. */
 	int err_fd, req_fd, quit_fd;

@@ -301,15 +301,18 @@ static void leave(struct vfio *v)
 static int enter(struct vfio *v, struct err *err)
 {
 	struct vfio_domain *d = *v->domains;
+	struct err why;
 
 	for (; v->iommu->shares && d; d = d->next) {
 		if (d->iommu != v->iommu)
 			continue;
-		if (!join(v, d, err))
+		if (!join(v, d, &why))
 			return 0;
 		leave(v);
+		log_info("%s does not share an address space, so memory is pinned for it by "
+			 "itself: %s", v->place.bdf, why.msg);
 	}
-	d = calloc(1, sizeof(*d));
+	d = malloc(sizeof(*d));
 	if (!d)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	*d = (struct vfio_domain){ .next = *v->domains, .iommu = v->iommu, .container = -1 };

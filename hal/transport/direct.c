@@ -511,13 +511,16 @@ static int host_map(struct hal_transport *t, void *host, uint64_t bytes, uint64_
 		    struct err *err)
 {
 	struct direct *d = direct_of(t);
-	int code = d->bus->ops->dma_map(d->bus, host, bytes, va, err);
+	uint64_t iova;
+	int code = d->bus->ops->dma_map(d->bus, host, bytes, &iova, err);
 
 	if (code)
 		return code;
-	code = host_again(t, *va, bytes, err);
+	code = host_again(t, iova, bytes, err);
 	if (code)
-		d->bus->ops->dma_unmap(d->bus, *va, NULL);
+		d->bus->ops->dma_unmap(d->bus, iova, NULL);
+	else
+		*va = iova;
 	return code;
 }
 

@@ -147,6 +147,47 @@ static void functions_that_cannot_share_have_a_space_each(void **state)
 	fake_be_good();
 }
 
+static atomic_bool has_joined;
+
+static void *map_on_and_on(void *arg)
+{
+	struct hal_device *dev = arg;
+	unsigned long n_bad = 0;
+	struct err err;
+
+	while (!atomic_load(&has_joined)) {
+		struct hal_mem *m = NULL;
+
+		n_bad += !!hal_mem_map(dev, memory, BYTES, &m, &err);
+		hal_mem_free(m);
+	}
+	return (void *)n_bad;
+}
+
+/* Two threads, one of which brings the second function in and out of the first one's space. */
+static void one_function_maps_while_another_joins(void **state)
+{
+	pthread_t thread;
+	void *n_bad;
+	struct err err;
+
+	(void)state;
+	pair_open();
+	hal_device_close(pair.dev[1]);
+	atomic_store(&has_joined, false);
+	assert_int_equal(pthread_create(&thread, NULL, map_on_and_on, pair.dev[0]), 0);
+	for (unsigned i = 0; i < 50; i++) {
+		check(hal_device_open(pair.hal, 1, &pair.dev[1], &err), &err);
+		check(hal_mem_map(pair.dev[1], memory, BYTES, &pair.mem[1], &err), &err);
+		moves(1);
+		hal_device_close(pair.dev[1]);
+	}
+	atomic_store(&has_joined, true);
+	pthread_join(thread, &n_bad);
+	assert_null(n_bad);
+	pair_close();
+}
+
 /* Of what opens the second function any call may fail: the first goes on, nothing is left. */
 static void who_fails_to_join_leaves_the_other_alone(void **state)
 {
@@ -211,6 +252,7 @@ int main(void)
 		cmocka_unit_test(memory_of_two_functions_is_pinned_once),
 		cmocka_unit_test(each_function_keeps_what_it_mapped),
 		cmocka_unit_test(functions_that_cannot_share_have_a_space_each),
+		cmocka_unit_test(one_function_maps_while_another_joins),
 		cmocka_unit_test(who_fails_to_join_leaves_the_other_alone),
 	};
 
