@@ -46,10 +46,9 @@ static bool wake_all(struct bells *b)
  * drop it: its doorbell is taken first and rung last. */
 static bool ring_all(struct bells *b)
 {
+	struct remotes *remotes = atomic_load(&b->remotes);
 	bool any = false;
 	uint64_t request;
-
-	struct remotes *remotes = atomic_load(&b->remotes);
 
 	pthread_mutex_lock(&b->lock);
 	/* What the host wrote before it rang. */

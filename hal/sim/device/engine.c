@@ -64,13 +64,14 @@ static void complete(struct sim_device *dev, struct sim_queue *q, unsigned statu
 static bool fetch(struct sim_device *dev, struct sim_queue *q)
 {
 	uint32_t at = q->head & (q->info.n_entries - 1);
-	unsigned n_failed = sim_far_failures(dev);
+	unsigned n_failed;
 	const uint8_t *p;
 
 	if (q->has_sqe)
 		return true;
 	if (q->head == q->tail)
 		return false;
+	n_failed = sim_far_failures(dev);
 	p = sim_iova(dev, NULL, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false);
 	if (p)
 		sim_sqe_read(p, &q->sqe);

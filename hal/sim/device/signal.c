@@ -52,10 +52,15 @@ void sim_set_far(struct sim_device *dev, struct sim_far *far)
 	atomic_store(&dev->far, far);
 }
 
+static struct sim_far *far_of(struct sim_device *dev)
+{
+	return atomic_load_explicit(&dev->far, memory_order_acquire);
+}
+
 /* Memory that something was stored to and not sent; NULL: none. */
 static struct sim_far *unsent(struct sim_device *dev)
 {
-	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = far_of(dev);
 
 	return far && atomic_load(&far->is_unsent) ? far : NULL;
 }
@@ -63,7 +68,7 @@ static struct sim_far *unsent(struct sim_device *dev)
 /* Memory of which something is kept that may be old; NULL: none. */
 static struct sim_far *kept(struct sim_device *dev)
 {
-	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = far_of(dev);
 
 	return far && atomic_load(&far->is_kept) ? far : NULL;
 }
@@ -86,21 +91,21 @@ void sim_forget(struct sim_device *dev)
 
 unsigned sim_far_failures(struct sim_device *dev)
 {
-	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = far_of(dev);
 
 	return far ? atomic_load(&far->n_failed) : 0;
 }
 
 bool sim_is_far(struct sim_device *dev, const void *p)
 {
-	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = far_of(dev);
 
 	return far && far->holds(far, p);
 }
 
 bool sim_far_is_bad(struct sim_device *dev)
 {
-	struct sim_far *far = atomic_load_explicit(&dev->far, memory_order_acquire);
+	struct sim_far *far = far_of(dev);
 
 	return far && atomic_load(&far->n_failed) != atomic_load(&far->n_forgotten);
 }
