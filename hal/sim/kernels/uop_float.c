@@ -406,43 +406,6 @@ KERNEL(f64_logistic)
 struct c64 { float re, im; };
 struct c128 { double re, im; };
 
-/* d[i] = EXPR of x */
-#define PAIR1(name, R, C, EXPR) \
-KERNEL(name) \
-{ \
-	const C *pa = ra; \
-	R *d = dst; \
-	UNUSED_ARGS; \
-	IVDEP \
-	for (size_t j = 0; j < n; j++) { \
-		C x = pa[j]; \
-		d[j] = (EXPR); \
-	} \
-}
-/* d[i] = EXPR of x, y */
-#define PAIR2(name, R, C, EXPR) \
-KERNEL(name) \
-{ \
-	R *d = dst; \
-	ARGUMENT(C, pa, ra, UOP_SPREAD_A) \
-	ARGUMENT(C, pb, rb, UOP_SPREAD_B) \
-	UNUSED_ARGS; \
-	for (; n >= BLOCK; n -= BLOCK) { \
-		IVDEP \
-		for (size_t j = 0; j < BLOCK; j++) { \
-			C x = pa[j], y = pb[j]; \
-			d[j] = (EXPR); \
-		} \
-		d += BLOCK; \
-		pa += pa_step; \
-		pb += pb_step; \
-	} \
-	IVDEP \
-	for (size_t j = 0; j < n; j++) { \
-		C x = pa[j], y = pb[j]; \
-		d[j] = (EXPR); \
-	} \
-}
 /*
  * The four products are rounded before they are added: they wait in memory, since gcc 12 makes
  * fused steps of a vector's sums and differences in turn, whatever -ffp-contract says.
@@ -478,13 +441,13 @@ KERNEL(name) \
 }
 
 #define COMPLEX(C, R, w) \
-	PAIR1(c##w##_neg, C, C, ((C){ -x.re, -x.im })) \
-	PAIR1(c##w##_real, R, C, x.re) \
-	PAIR1(c##w##_imag, R, C, x.im) \
-	PAIR1(c##w##_conj, C, C, ((C){ x.re, -x.im })) \
-	PAIR2(c##w##_add, C, C, ((C){ x.re + y.re, x.im + y.im })) \
-	PAIR2(c##w##_sub, C, C, ((C){ x.re - y.re, x.im - y.im })) \
-	PAIR2(c##w##_complex, C, R, ((C){ x, y })) \
+	UNARY_OF(c##w##_neg, C, C, ((C){ -x.re, -x.im })) \
+	UNARY_OF(c##w##_real, R, C, x.re) \
+	UNARY_OF(c##w##_imag, R, C, x.im) \
+	UNARY_OF(c##w##_conj, C, C, ((C){ x.re, -x.im })) \
+	BINARY_OF(c##w##_add, C, C, ((C){ x.re + y.re, x.im + y.im })) \
+	BINARY_OF(c##w##_sub, C, C, ((C){ x.re - y.re, x.im - y.im })) \
+	BINARY_OF(c##w##_complex, C, R, ((C){ x, y })) \
 	PRODUCTS(c##w##_mul, C)
 
 COMPLEX(struct c64, float, 64)

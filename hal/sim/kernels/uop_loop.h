@@ -31,8 +31,9 @@
 			 size_t n, unsigned spread, uint64_t aux)
 #define UNUSED_ARGS (void)ra, (void)rb, (void)rc, (void)spread, (void)aux
 
-/* d[i] = EXPR of x */
-#define UNARY(name, R, T, EXPR) \
+/* d[i] = EXPR of x, which is an R; UNARY makes it one */
+#define UNARY(name, R, T, EXPR) UNARY_OF(name, R, T, (R)(EXPR))
+#define UNARY_OF(name, R, T, EXPR) \
 KERNEL(name) \
 { \
 	R *d = dst; \
@@ -42,25 +43,26 @@ KERNEL(name) \
 		IVDEP \
 		for (size_t j = 0; j < BLOCK; j++) { \
 			T x = pa[j]; \
-			d[j] = (R)(EXPR); \
+			d[j] = (EXPR); \
 		} \
 	} \
 	IVDEP \
 	for (size_t j = 0; j < n; j++) { \
 		T x = pa[j]; \
-		d[j] = (R)(EXPR); \
+		d[j] = (EXPR); \
 	} \
 }
 
-/* d[i] = EXPR of x, y; a single element, as loops over scalars have them, without further
- * questions */
-#define BINARY(name, R, T, EXPR) \
+/* d[i] = EXPR of x, y, in the same two forms; a single element, as loops over scalars have them,
+ * without further questions */
+#define BINARY(name, R, T, EXPR) BINARY_OF(name, R, T, (R)(EXPR))
+#define BINARY_OF(name, R, T, EXPR) \
 KERNEL(name) \
 { \
 	R *d = dst; \
 	if (n == 1) { \
 		T x = *(const T *)ra, y = *(const T *)rb; \
-		*d = (R)(EXPR); \
+		*d = (EXPR); \
 		return; \
 	} \
 	ARGUMENT(T, pa, ra, UOP_SPREAD_A) \
@@ -70,7 +72,7 @@ KERNEL(name) \
 		IVDEP \
 		for (size_t j = 0; j < BLOCK; j++) { \
 			T x = pa[j], y = pb[j]; \
-			d[j] = (R)(EXPR); \
+			d[j] = (EXPR); \
 		} \
 		d += BLOCK; \
 		pa += pa_step; \
@@ -79,7 +81,7 @@ KERNEL(name) \
 	IVDEP \
 	for (size_t j = 0; j < n; j++) { \
 		T x = pa[j], y = pb[j]; \
-		d[j] = (R)(EXPR); \
+		d[j] = (EXPR); \
 	} \
 }
 
