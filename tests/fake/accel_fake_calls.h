@@ -495,6 +495,16 @@ static inline int fake_open_card(uint64_t hbm_bytes)
 	return fake_open_cards(1, hbm_bytes);
 }
 
+/* Whether the HAL has given everything back; says what it has not. */
+static inline bool fake_is_empty(void)
+{
+	if (!fake.n_opens && !fake.views && !fake.bos && !fake.n_left_behind)
+		return true;
+	fprintf(stderr, "left behind: %u files, %s views, %s buffers, %u handles\n", fake.n_opens,
+		fake.views ? "some" : "no", fake.bos ? "some" : "no", fake.n_left_behind);
+	return false;
+}
+
 static void fake_close_card(void)
 {
 	char command[100];

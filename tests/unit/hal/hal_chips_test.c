@@ -25,20 +25,12 @@ static uint64_t peer_va(unsigned chip)
 
 static unsigned lend(unsigned chip, uint64_t va, uint64_t bytes, uint64_t *out)
 {
-	struct hw_window w = { va, bytes };
-	unsigned status;
-
-	memcpy(t_args(&t[chip]), &w, sizeof(w));
-	status = t_admin(&t[chip], HW_WINDOW_OPEN, t[chip].ctx, 0);
-	if (!status)
-		*out = t[chip].cqe.value;
-	return status;
+	return t_lend(&t[chip], va, bytes, out);
 }
 
 static unsigned peer_map(unsigned chip, struct hw_peer_map m)
 {
-	memcpy(t_args(&t[chip]), &m, sizeof(m));
-	return t_admin(&t[chip], HW_PEER_MAP, t[chip].ctx, 0);
+	return t_borrow(&t[chip], m);
 }
 
 /* Every chip lends all of its HBM and sees that of all others. Mappings of before go. */
@@ -56,17 +48,13 @@ static void join(unsigned n)
 
 static void open_chips(unsigned n, const char *options)
 {
-	t_open(&t[0], options);
-	for (unsigned i = 1; i < n; i++)
-		t_attach(&t[i], sim_device(t[0].sim, i));
+	t_open_chips(t, n, options);
 	join(n);
 }
 
 static void close_chips(unsigned n)
 {
-	sim_destroy(t[0].sim);
-	for (unsigned i = 0; i < n; i++)
-		free(t[i].host);
+	t_close_chips(t, n);
 }
 
 static int setup(void **state)

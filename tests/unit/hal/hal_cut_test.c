@@ -15,12 +15,9 @@ static uint64_t peer_va(unsigned chip)
 
 static void lend_to_all(unsigned chip)
 {
-	struct hw_window w = { T_HBM_VA, t[chip].hbm_bytes };
-	uint64_t key;
+	uint64_t key = 0;
 
-	memcpy(t_args(&t[chip]), &w, sizeof(w));
-	assert_int_equal(t_admin(&t[chip], HW_WINDOW_OPEN, t[chip].ctx, 0), 0);
-	key = t[chip].cqe.value;
+	assert_int_equal(t_lend(&t[chip], T_HBM_VA, t[chip].hbm_bytes, &key), 0);
 	for (unsigned i = 0; i < N; i++) {
 		struct hw_peer_map m = { .va = peer_va(chip), .bytes = t[chip].hbm_bytes,
 					 .key = key, .chip = chip };
@@ -28,17 +25,14 @@ static void lend_to_all(unsigned chip)
 		if (i == chip)
 			continue;
 		t_unmap(&t[i], t[i].ctx, m.va);
-		memcpy(t_args(&t[i]), &m, sizeof(m));
-		assert_int_equal(t_admin(&t[i], HW_PEER_MAP, t[i].ctx, 0), 0);
+		assert_int_equal(t_borrow(&t[i], m), 0);
 	}
 }
 
 static int setup(void **state)
 {
 	(void)state;
-	t_open(&t[0], "devices=8,lanes=1,hbm=64M");
-	for (unsigned i = 1; i < N; i++)
-		t_attach(&t[i], sim_device(t[0].sim, i));
+	t_open_chips(t, N, "devices=8,lanes=1,hbm=64M");
 	for (unsigned i = 0; i < N; i++)
 		lend_to_all(i);
 	return 0;
@@ -47,9 +41,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	sim_destroy(t[0].sim);
-	for (unsigned i = 0; i < N; i++)
-		free(t[i].host);
+	t_close_chips(t, N);
 	return 0;
 }
 

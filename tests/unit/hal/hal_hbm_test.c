@@ -51,7 +51,7 @@ static int stop(void **state)
 {
 	(void)state;
 	hal_destroy(one.hal);
-	if (fake.n_opens || fake.views || fake.bos || fake.n_left_behind)
+	if (!fake_is_empty())
 		return -1;
 	fake_close_card();
 	return 0;

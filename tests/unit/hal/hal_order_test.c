@@ -67,17 +67,12 @@ static struct sim_far far = { .send = note_send, .forget = note_forget, .holds =
 
 static int setup(void **state)
 {
-	struct hw_window w = { T_HBM_VA, 1u << 20 };
-	struct hw_peer_map m = { .va = PEER_VA, .bytes = w.bytes, .chip = 1 };
+	struct hw_peer_map m = { .va = PEER_VA, .bytes = 1u << 20, .chip = 1 };
 
 	(void)state;
-	t_open(&t[0], "devices=2,lanes=1,hbm=64M");
-	t_attach(&t[1], sim_device(t[0].sim, 1));
-	memcpy(t_args(&t[1]), &w, sizeof(w));
-	assert_int_equal(t_admin(&t[1], HW_WINDOW_OPEN, t[1].ctx, 0), 0);
-	m.key = t[1].cqe.value;
-	memcpy(t_args(&t[0]), &m, sizeof(m));
-	assert_int_equal(t_admin(&t[0], HW_PEER_MAP, t[0].ctx, 0), 0);
+	t_open_chips(t, 2, "devices=2,lanes=1,hbm=64M");
+	assert_int_equal(t_lend(&t[1], T_HBM_VA, m.bytes, &m.key), 0);
+	assert_int_equal(t_borrow(&t[0], m), 0);
 	sim_set_far(t[0].dev, &far);
 	return 0;
 }
@@ -85,9 +80,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	sim_destroy(t[0].sim);
-	free(t[0].host);
-	free(t[1].host);
+	t_close_chips(t, 2);
 	return 0;
 }
 

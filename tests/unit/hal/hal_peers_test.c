@@ -61,12 +61,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	close_both();
-	if (fake.n_opens || fake.views || fake.bos || fake.n_left_behind) {
-		fprintf(stderr, "left behind: %u files, %s views, %s buffers, %u handles\n",
-			fake.n_opens, fake.views ? "some" : "no", fake.bos ? "some" : "no",
-			fake.n_left_behind);
+	if (!fake_is_empty())
 		return -1;
-	}
 	fake_close_card();
 	return 0;
 }

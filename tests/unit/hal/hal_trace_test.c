@@ -168,7 +168,7 @@ static int start_card(void **state)
 static int stop_card(void **state)
 {
 	close_device(state);
-	if (fake.n_opens || fake.bos || fake.n_left_behind)
+	if (!fake_is_empty())
 		return -1;
 	fake_close_card();
 	return 0;

@@ -14,26 +14,15 @@ static struct t_sim t[N];
 static struct t_ring extra[N];	/* a second compute queue */
 static struct t_program p;
 
-static uint64_t lend(struct t_sim *chip)
-{
-	struct hw_window w = { T_HBM_VA, chip->hbm_bytes };
-
-	memcpy(t_args(chip), &w, sizeof(w));
-	assert_int_equal(t_admin(chip, HW_WINDOW_OPEN, chip->ctx, 0), 0);
-	return chip->cqe.value;
-}
-
 static int setup(void **state)
 {
 	(void)state;
-	t_open(&t[0], "devices=2,lanes=1,hbm=64M");
-	t_attach(&t[1], sim_device(t[0].sim, 1));
+	t_open_chips(t, N, "devices=2,lanes=1,hbm=64M");
 	for (unsigned i = 0; i < N; i++) {
-		struct hw_peer_map m = { .va = PEER_VA, .bytes = t[!i].hbm_bytes,
-					 .key = lend(&t[!i]), .chip = !i };
+		struct hw_peer_map m = { .va = PEER_VA, .bytes = t[!i].hbm_bytes, .chip = !i };
 
-		memcpy(t_args(&t[i]), &m, sizeof(m));
-		assert_int_equal(t_admin(&t[i], HW_PEER_MAP, t[i].ctx, 0), 0);
+		assert_int_equal(t_lend(&t[!i], T_HBM_VA, m.bytes, &m.key), 0);
+		assert_int_equal(t_borrow(&t[i], m), 0);
 		assert_int_equal(t_queue(&t[i], &extra[i], (struct hw_queue){
 			.ctx = (uint16_t)t[i].ctx, .cls = HW_CLASS_COMPUTE,
 			.vector = HW_NO_VECTOR }), 0);
@@ -44,9 +33,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	sim_destroy(t[0].sim);
-	free(t[0].host);
-	free(t[1].host);
+	t_close_chips(t, N);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	rt_client_unref(client);
-	if (fake.n_opens || fake.views || fake.bos || fake.n_left_behind)
+	if (!fake_is_empty())
 		return -1;
 	fake_close_card();
 	return 0;

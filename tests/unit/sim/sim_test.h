@@ -262,6 +262,40 @@ static inline void t_close(struct t_sim *t)
 	free(t->host);
 }
 
+/* The n chips of a model with these options. */
+static inline void t_open_chips(struct t_sim *t, unsigned n, const char *options)
+{
+	t_open(&t[0], options);
+	for (unsigned i = 1; i < n; i++)
+		t_attach(&t[i], sim_device(t[0].sim, i));
+}
+
+static inline void t_close_chips(struct t_sim *t, unsigned n)
+{
+	sim_destroy(t[0].sim);
+	for (unsigned i = 0; i < n; i++)
+		free(t[i].host);
+}
+
+/* A window on its HBM: the request's status, and the key. */
+static inline unsigned t_lend(struct t_sim *t, uint64_t va, uint64_t bytes, uint64_t *key)
+{
+	struct hw_window w = { va, bytes };
+	unsigned status;
+
+	memcpy(t_args(t), &w, sizeof(w));
+	status = t_admin(t, HW_WINDOW_OPEN, t->ctx, 0);
+	if (!status)
+		*key = t->cqe.value;
+	return status;
+}
+
+static inline unsigned t_borrow(struct t_sim *t, struct hw_peer_map m)
+{
+	memcpy(t_args(t), &m, sizeof(m));
+	return t_admin(t, HW_PEER_MAP, t->ctx, 0);
+}
+
 /* ---- programs ---- */
 
 static inline void t_program(struct t_program *p)
