@@ -190,7 +190,7 @@ static void everything_behind_a_fault_fails(void **state)
 {
 	/* long enough for all to be queued: then it strays */
 	static const struct isa_scalar late[] = {
-		{ INSN(LI), .rd = 1, .imm = 5000000 },
+		{ INSN(LI), .rd = 1, .imm = 20000000 },
 		{ INSN(ALUI), .fn = ISA_ALU_SUB, .rd = 1, .ra = 1, .imm = 1 },
 		{ INSN(BNZ), .ra = 1, .imm = -24 },
 		{ INSN(LI), .rd = 1, .imm = 4096 },
