@@ -60,17 +60,31 @@ int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *
 	return 0;
 }
 
+/* The job's buffer is resolved: only what is computed goes on to the thread, so that a program
+ * that runs for long keeps nobody waiting who wants something else. */
+static void await_content(void *arg, const struct err *err)
+{
+	struct rt_job *j = arg;
+	struct rt_buffer *b = j->buffer;
+
+	(void)err;
+	/* A queue that can't tell says why when the job waits for it. */
+	if (b->error || !b->value || hal_queue_notify(j->client->devices[b->device].queue,
+						      b->value, enqueue, j, NULL))
+		enqueue(j, NULL);
+}
+
 int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *err)
 {
 	struct rt_job *j = malloc(sizeof(*j));
 
 	if (!j)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	*j = (struct rt_job){ .client = b->client, .fn = fn, .arg = arg };
+	*j = (struct rt_job){ .client = b->client, .buffer = b, .fn = fn, .arg = arg };
 	if (b->resolved)
-		rt_event_on_ready(b->resolved, &j->callback, enqueue, j);
+		rt_event_on_ready(b->resolved, &j->callback, await_content, j);
 	else
-		enqueue(j, NULL);
+		await_content(j, NULL);
 	return 0;
 }
 

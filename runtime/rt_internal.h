@@ -69,6 +69,7 @@ struct rt_device {
 /* Work for the client's thread; owned by the list, then by the thread. */
 struct rt_job {
 	struct rt_client *client;	/* no reference: what fn works on has one */
+	struct rt_buffer *buffer;	/* whose content it waits for, kept by who asked; or NULL */
 	void (*fn)(void *arg);
 	void *arg;
 	struct rt_job *next;
@@ -258,7 +259,7 @@ bool rt_is_orphan(const struct rt_client *c);
 /* Runs fn on the client's thread; it may wait for the device, never for a buffer to be
  * resolved. On failure fn is not called. */
 int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *err);
-/* The same once the buffer, which the caller keeps until then, is resolved. */
+/* The same once the buffer's content, which the caller keeps until then, is there or has failed. */
 int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *err);
 
 /* ---- turns.c: takes rt_turns.lock ---- */

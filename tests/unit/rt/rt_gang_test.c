@@ -360,6 +360,52 @@ static void a_pending_argument_defers_all_members(void **state)
 	rt_free_gang(&pair);
 }
 
+/* Copies of what a busy device is to compute, to the host and to another device, keep no copy of
+ * anything else waiting. */
+static void a_copy_waits_for_its_own_content_only(void **state)
+{
+	float sum[ELEMENTS], other[ELEMENTS];
+	struct rt_buffer *with, *alias, *across;
+	struct rt_event *late, *early;
+	struct gate gate;
+	struct rt_gang g;
+	struct launch l;
+	struct err err;
+
+	(void)state;
+	load(&g, 2, sets[1].at, 0);
+	run(&g, 0);
+	shut(&gate, 0);
+	start(&l, &g, 3);
+	assert_int_equal(rt_buffer_to_host(l.out[0][0], 0, sum, BYTES, &late, &err), 0);
+	assert_int_equal(rt_buffer_copy(l.out[0][0], 3, RT_DEVICE, &across, &err), 0);
+	with = argument(2, 5);
+	assert_int_equal(rt_buffer_alias(client, 2, RT_DEVICE, &array, &alias, &err), 0);
+	assert_int_equal(rt_buffer_to_host(alias, 0, other, BYTES, &early, &err), 0);
+	assert_int_equal(rt_alias_fulfill(alias, with, &err), 0);
+	for (int64_t end = clock_after(20000000000); !rt_event_is_ready(early);)
+		assert_true(clock_ns() < end);
+	assert_false(rt_event_is_ready(late));
+	assert_true(rt_buffer_is_pending(across));
+	open_gate(&gate);
+	if (check(&l, 3, &err) || rt_event_wait(late, &err) || rt_event_wait(early, &err))
+		fail_msg("%s", err.msg);
+	for (unsigned i = 0; i < ELEMENTS; i++) {
+		assert_true(sum[i] == number(0, 3, i) + number(1, 3, i));
+		assert_true(other[i] == number(2, 5, i));
+	}
+	assert_int_equal(fetch(across, other, BYTES, &err), 0);
+	assert_memory_equal(other, sum, BYTES);
+	rt_event_unref(late);
+	rt_event_unref(early);
+	rt_buffer_unref(alias);
+	rt_buffer_unref(with);
+	rt_buffer_unref(across);
+	drop(&l);
+	drop_gate(&gate);
+	rt_free_gang(&g);
+}
+
 static void an_error_of_one_argument_is_all_results(void **state)
 {
 	struct rt_buffer *old, *alias;
@@ -872,6 +918,7 @@ int main(void)
 		cmocka_unit_test(launches_queue_up),
 		cmocka_unit_test(launches_are_in_one_order_everywhere),
 		cmocka_unit_test(a_pending_argument_defers_all_members),
+		cmocka_unit_test(a_copy_waits_for_its_own_content_only),
 		cmocka_unit_test(an_error_of_one_argument_is_all_results),
 		cmocka_unit_test(a_device_that_fails_is_named_and_all_run_again),
 		cmocka_unit_test(what_others_failed_does_not_come_back),
