@@ -412,6 +412,7 @@ void hal_destroy(struct hal *hal)
 	hal_page_close(hal->page, hal->page_fd, hal->page_path);
 	pthread_mutex_destroy(&hal->lock);
 	pthread_mutex_destroy(&hal->page_lock);
+	pthread_mutex_destroy(&hal->across_lock);
 	pthread_mutex_destroy(&hal->links);
 	if (hal->generation == hal_generation())
 		hal_dumps_close(&hal->dumps);
@@ -432,6 +433,7 @@ int hal_create(const struct hal_options *options, struct hal **out, struct err *
 	hal->generation = hal_generation();
 	pthread_mutex_init(&hal->lock, NULL);
 	pthread_mutex_init(&hal->page_lock, NULL);
+	pthread_mutex_init(&hal->across_lock, NULL);
 	pthread_mutex_init(&hal->links, NULL);
 	hal_dumps_open(&hal->dumps);
 	snprintf(hal->sim_options, sizeof(hal->sim_options), "%s", sim ? sim : "");

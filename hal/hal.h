@@ -305,9 +305,12 @@ enum hal_queue_class { HAL_QUEUE_COMPUTE, HAL_QUEUE_DMA };
  */
 struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class cls);
 
-/* Submission `value` of queue `queue` must be done first, however it ends. It may be one
- * that is yet to be made, if not of the queue that is to wait. INVALID_ARGUMENT: the queue
- * is another device's, or none. */
+/*
+ * Submission `value` of queue `queue` must be done first, however it ends: a queue of any device of
+ * the same HAL. It may be one that is yet to be made if that is the same device's other queue. What
+ * waits for another device is told by this process, some 10 us later than a queue of its own
+ * device would be. INVALID_ARGUMENT: the queue is none, another HAL's, or has not come so far.
+ */
 struct hal_after {
 	struct hal_queue *queue;
 	uint64_t value;
@@ -316,7 +319,7 @@ struct hal_after {
 struct hal_launch {
 	struct hal_exe *exe;
 	const struct hw_binding *bindings;	/* exe's n_bindings, copied */
-	const struct hal_after *after;		/* of queues of this device */
+	const struct hal_after *after;		/* n_after, or NULL */
 	unsigned n_after;
 	uint64_t limit_ns;	/* watchdog; 0: TESSERA_LIMIT_MS or none */
 	/* Not NULL: only if no more work of the queue has failed than hal_queue_failures said,

@@ -105,6 +105,7 @@ struct hal {
 	int page_fd;
 	char page_path[128];
 	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
+	pthread_mutex_t across_lock;	/* over waits for other devices (across.c) */
 	struct hal_server *server;	/* made and owned with the page; NULL: there is none */
 	struct hal_dumps dumps;	/* opened when a device first is */
 };
@@ -192,7 +193,9 @@ struct hal_queue {
 	struct hal_slot slots[HAL_RING];
 	struct hal_mem *args;	/* bindings of submissions in flight, as a ring */
 	uint64_t args_head, args_tail;	/* free-running bytes */
-	struct hal_mem *semaphore;	/* raised to a submission's number at its end */
+	/* Raised to a submission's number at its end; behind it a word for across.c. */
+	struct hal_mem *semaphore;
+	struct hal_across *across;	/* of what waits for other devices; under hal.across_lock */
 	struct hal_failure *failures;	/* [HAL_FAILURES], oldest first, as a ring */
 	uint64_t n_failures;	/* ever; read without the lock, to see whether there is any */
 	struct hal_notice *notices;	/* not due yet, ascending by value */
@@ -399,6 +402,23 @@ const char *hal_chip_name(struct hal_device *dev, uint64_t chip);
 const char *hal_peer_name(const struct hal_device *dev, uint64_t va);
 /* A reset forgot windows and views. Under hal.links. */
 void hal_links_forget(struct hal_device *dev);
+
+/* ---- across.c: takes hal.across_lock ---- */
+
+#define HAL_ACROSS_AT 8u	/* where its word is, behind a queue's semaphore */
+/* A submission that waits for work of other devices, the caller's until hal_across_begin or
+ * _drop. NULL: out of memory. */
+struct hal_across *hal_across_new(struct hal *hal);
+/* Before each notice that is asked for, and as the notice; if there will be none, called too. */
+void hal_across_expect(struct hal_across *w);
+void hal_across_ended(void *across, const struct err *err);
+/* Submission `value` of q, the newest, waits until the word is as much: which it is once all of
+ * that ended. Under queue.lock, before the device sees it. */
+void hal_across_begin(struct hal_across *w, struct hal_queue *q, uint64_t value);
+/* There is no submission after all. NULL is fine. */
+void hal_across_drop(struct hal_across *w);
+/* None of a queue's submissions waits any more: they failed, or the queue ends. */
+void hal_across_end(struct hal_queue *q);
 
 /* ---- queue.c ---- */
 

@@ -202,6 +202,7 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 			"failed: %s", why->msg);
 		add_failure(q, value + 1, last, &behind);
 	}
+	hal_across_end(q);
 	/* Other queues may wait for our semaphore. */
 	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, last, __ATOMIC_RELEASE);
 	atomic_store(&q->dev->must_wake, true);
@@ -304,6 +305,7 @@ void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
 	done = atomic_load(&q->done);
 	if (done < q->submitted) {
 		add_failure(q, done + 1, q->submitted, why);
+		hal_across_end(q);
 		set_done(q, q->submitted);
 	}
 	if (q->sleepers)
@@ -313,24 +315,24 @@ void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
 
 /* ---- submission ---- */
 
-/* Whether one more descriptor, with `args` bytes of bindings, overwrites nothing that the
+/* Whether n more descriptors, with `args` bytes of bindings, overwrite nothing that the
  * device may yet read. One entry of the ring stays free: ask_for_irq fills it. */
-static bool has_room(struct hal_queue *q, uint64_t args)
+static bool has_room(struct hal_queue *q, unsigned n, uint64_t args)
 {
-	return q->submitted - atomic_load(&q->done) < HAL_RING - 1 &&
+	return q->submitted - atomic_load(&q->done) + n < HAL_RING &&
 	       q->args_head + args - q->args_tail <= HAL_ARGS;
 }
 
 /* Waits, under the lock, until the ring and the arguments have room. */
-static int await_room(struct hal_queue *q, uint64_t args, struct err *err)
+static int await_room(struct hal_queue *q, unsigned n, uint64_t args, struct err *err)
 {
 	/* Under the lock: hal_queue_fail_all fails what comes before it, and what
 	 * would come after it is refused here. */
 	int code = hal_check(q->dev, err);
 
-	for (unsigned spins = 0; !code && !has_room(q, args); spins++) {
+	for (unsigned spins = 0; !code && !has_room(q, n, args); spins++) {
 		reap(q);
-		if (has_room(q, args))
+		if (has_room(q, n, args))
 			break;
 		pthread_mutex_unlock(&q->lock);
 		if (spins > 1000)
@@ -367,32 +369,92 @@ static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *ex
 	return value;
 }
 
-/* Whether all of that can be waited for: by its semaphore, which only queues of this device
- * reach, and without waiting for itself. */
+/* Whether all of that can be waited for, without waiting for itself. What is of another device
+ * must be there already: so no two devices wait for each other. */
 static int check_after(const struct hal_queue *q, const struct hal_after *after, unsigned n,
 		       struct err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (!after[i].queue || after[i].queue->dev != q->dev)
+		const struct hal_queue *other = after[i].queue;
+
+		if (!other || other->dev->hal != q->dev->hal)
 			return err_set(err, ERR_INVALID_ARGUMENT, "a submission may wait for those "
-				       "of queues of this device, %s; number %u of its %u waits "
-				       "is for another's", q->dev->entry->info.bus_id, i, n);
-		if (after[i].queue == q && after[i].value > atomic_load(&q->submitted))
-			return err_set(err, ERR_INVALID_ARGUMENT, "a submission can't wait for "
-				       "number %llu of its own queue, which comes after it",
-				       (unsigned long long)after[i].value);
+				       "of queues of its HAL's devices; number %u of its %u waits "
+				       "is for no such queue", i, n);
+		if ((other == q || other->dev != q->dev) &&
+		    after[i].value > atomic_load(&other->submitted))
+			return err_set(err, ERR_INVALID_ARGUMENT, "a submission on %s can't wait "
+				       "for number %llu of %s, which was not submitted yet: submit "
+				       "it first", q->dev->entry->info.bus_id,
+				       (unsigned long long)after[i].value, other == q ?
+				       "its own queue" : other->dev->entry->info.bus_id);
 	}
 	return 0;
 }
 
-/* Adds a wait to a descriptor. A device has one queue besides q, and its submissions are
- * done in order, so of all those named the newest counts. */
+/* Has what is to end on other devices counted; *out is NULL if all of it has. */
+static int await_others(struct hal_queue *q, const struct hal_after *after, unsigned n,
+			struct hal_across **out, struct err *err)
+{
+	struct hal_across *w = NULL;
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < n; i++) {
+		struct hal_queue *other = after[i].queue;
+
+		if (other->dev == q->dev || hal_queue_done(other) >= after[i].value)
+			continue;
+		if (!w)
+			w = hal_across_new(q->dev->hal);
+		if (!w)
+			return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+		hal_across_expect(w);
+		code = hal_queue_notify(other, after[i].value, hal_across_ended, w, err);
+		if (code)
+			hal_across_ended(w, err);
+		/* What a dead device had is over. */
+		if (code && atomic_load(&other->dev->is_dead))
+			code = 0;
+	}
+	if (code) {
+		hal_across_drop(w);
+		w = NULL;
+	}
+	*out = w;
+	return code;
+}
+
+/* Both of the above. */
+static int take_after(struct hal_queue *q, const struct hal_after *after, unsigned n,
+		      struct hal_across **out, struct err *err)
+{
+	int code = check_after(q, after, n, err);
+
+	*out = NULL;
+	return code ? code : await_others(q, after, n, out, err);
+}
+
+/* Puts the wait for other devices into the queue, for which there is room. NULL: there is none. */
+static void push_across(struct hal_queue *q, struct hal_across *w)
+{
+	struct hw_sqe sqe = { .op = HW_SEMAPHORE, .flags = HW_WAIT,
+			      .wait_va = q->semaphore->va + HAL_ACROSS_AT,
+			      .wait_value = q->submitted + 1 };
+
+	if (!w)
+		return;
+	hal_across_begin(w, q, sqe.wait_value);
+	push(q, &sqe, NULL);
+}
+
+/* Adds a wait for the device's own work to a descriptor. It has one queue besides q, and its
+ * submissions are done in order, so of all those named the newest counts. */
 static void add_wait(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
 		     unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		/* What is before it in its own queue is done first anyway. */
-		if (after[i].queue == q ||
+		if (after[i].queue == q || after[i].queue->dev != q->dev ||
 		    (sqe->flags & HW_WAIT && after[i].value <= sqe->wait_value))
 			continue;
 		sqe->flags |= HW_WAIT;
@@ -448,13 +510,14 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 			 BOUND_ALIGN * BOUND_ALIGN;
 	struct hw_sqe sqe = { .op = HW_EXECUTE };
 	struct hw_binding *args;
+	struct hal_across *across = NULL;
 	bool is_due;
 	int code = hal_check(q->dev, err);
 
 	if (!code)
 		code = check_launch(l, err);
 	if (!code)
-		code = check_after(q, l->after, l->n_after, err);
+		code = take_after(q, l->after, l->n_after, &across, err);
 	if (code)
 		return code;
 	sqe.flags = (uint8_t)(l->exe->flags ? l->exe->flags : HW_IRQ);
@@ -462,7 +525,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	sqe.u.execute.limit_ns = l->limit_ns ? l->limit_ns : q->dev->default_limit_ns;
 	pthread_mutex_lock(&q->lock);
 	/* The jump to a page's or the ring's start may cost as much again. */
-	code = await_room(q, 2 * bytes, err);
+	code = await_room(q, 1 + !!across, 2 * bytes, err);
 	sqe.u.execute.program = l->exe->program;
 	/* What fails now, and is not seen yet, halts the queue, and drops this with it. */
 	if (!code && l->n_failures && *l->n_failures != q->n_failures)
@@ -474,8 +537,10 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 			       l->exe->name);
 	if (code) {
 		pthread_mutex_unlock(&q->lock);
+		hal_across_drop(across);
 		return code;
 	}
+	push_across(q, across);
 	args = take_args(q, bytes, &sqe.u.execute.bindings);
 	memcpy(args, l->bindings, im->n_bindings * sizeof(*args));
 	add_wait(q, &sqe, l->after, l->n_after);
@@ -505,20 +570,24 @@ static uint8_t copy_flags(uint64_t bytes)
 static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
 		  unsigned n_after, uint64_t *value, struct err *err)
 {
+	struct hal_across *across = NULL;
 	int code = hal_check(q->dev, err);
 
 	if (!code)
-		code = check_after(q, after, n_after, err);
+		code = take_after(q, after, n_after, &across, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 0, err);
+	code = await_room(q, 1 + !!across, 0, err);
 	if (!code) {
+		push_across(q, across);
 		add_wait(q, sqe, after, n_after);
 		*value = push(q, sqe, NULL);
 		reap_in_passing(q);
 	}
 	pthread_mutex_unlock(&q->lock);
+	if (code)
+		hal_across_drop(across);
 	return code;
 }
 
@@ -559,20 +628,24 @@ int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
 		      struct err *err)
 {
 	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
+	struct hal_across *across = NULL;
 	int code = hal_check(q->dev, err);
 
 	if (!code)
-		code = check_after(q, after, n_after, err);
+		code = take_after(q, after, n_after, &across, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 4 * BOUND_ALIGN, err);
+	code = await_room(q, 1 + !!across, 4 * BOUND_ALIGN, err);
 	if (!code) {
+		push_across(q, across);
 		memcpy(take_args(q, 2 * BOUND_ALIGN, &sqe.u.copy.src), what, sizeof(*what));
 		add_wait(q, &sqe, after, n_after);
 		*value = push(q, &sqe, NULL);
 	}
 	pthread_mutex_unlock(&q->lock);
+	if (code)
+		hal_across_drop(across);
 	return code;
 }
 
@@ -806,6 +879,7 @@ int hal_queue_reopen(struct hal_queue *q, struct err *err)
 	if (q->ring)
 		q->dev->t->ops->ring_destroy(q->ring);
 	q->ring = NULL;
+	hal_across_end(q);
 	memset(q->semaphore->host, 0, 64);
 	__atomic_store_n((uint64_t *)(void *)q->semaphore->host, q->submitted,
 			 __ATOMIC_RELEASE);
@@ -824,6 +898,7 @@ void hal_queue_close(struct hal_queue *q)
 		next = n->next;
 		free(n);
 	}
+	hal_across_end(q);
 	hal_mem_free(q->args);
 	hal_mem_free(q->semaphore);
 	pthread_mutex_destroy(&q->lock);

@@ -152,6 +152,32 @@ static void what_is_freed_is_seen_no_more(void **state)
 	}
 }
 
+/* Of the kernel driver, too: what a card does waits for what the other one is to do. */
+static void a_card_waits_for_the_other_ones_work(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		struct hal_queue *by = hal_device_queue(dev[i % 2], HAL_QUEUE_DMA);
+		struct hal_queue *of = hal_device_queue(dev[!(i % 2)], HAL_QUEUE_COMPUTE);
+		struct hal_queue *opens = hal_device_queue(dev[!(i % 2)], HAL_QUEUE_DMA);
+		struct hal_mem *m = get(i % 2, 4096), *theirs = get(!(i % 2), 4096);
+		struct hal_after held = { opens, 0 }, after = { of, 0 };
+		uint64_t value;
+
+		OK(hal_queue_fill(opens, theirs, 0, 64, 1, &held.value, &err));
+		held.value++;
+		OK(hal_queue_copy(of, theirs, 0, theirs, 2048, 64, &held, 1, &after.value, &err));
+		OK(hal_queue_copy(by, m, 0, m, 2048, 64, &after, 1, &value, &err));
+		assert_int_equal(hal_queue_wait(by, value, clock_after(SECOND / 20), &err),
+				 ERR_DEADLINE_EXCEEDED);
+		OK(hal_queue_fill(opens, theirs, 0, 64, 1, &held.value, &err));
+		OK(hal_queue_wait(by, value, clock_after(60 * SECOND), &err));
+		assert_true(hal_queue_done(of) >= after.value);
+		hal_mem_free(m);
+		hal_mem_free(theirs);
+	}
+}
+
 /* The owner's: whoever copies there is told its name, and goes on when both live. */
 static void a_reset_of_the_owner_ends_copies_by_its_name(void **state)
 {
@@ -303,6 +329,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(copies_cross_both_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_freed_is_seen_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_card_waits_for_the_other_ones_work, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_reset_of_the_owner_ends_copies_by_its_name, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(pending_copies_end_with_the_owner, setup, teardown),

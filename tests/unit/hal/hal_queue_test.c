@@ -380,7 +380,7 @@ static void what_cannot_be_waited_for_is_refused(void **state)
 
 		assert_int_equal(hal_queue_copy(dma, gate, 0, gate, 0, 8, after, 2, &value, &err),
 				 ERR_INVALID_ARGUMENT);
-		assert_non_null(strstr(err.msg, i == 2 ? "its own queue" : "of this device"));
+		assert_non_null(strstr(err.msg, i == 2 ? "its own queue" : "of its HAL"));
 		assert_int_equal(hal_queue_copy_2d(dma, &what, after, 2, &value, &err),
 				 ERR_INVALID_ARGUMENT);
 		assert_int_equal(hal_queue_execute(compute, &l, &value, &err),
