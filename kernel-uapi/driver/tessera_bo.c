@@ -97,9 +97,11 @@ static struct tessera_bo *bo_new(struct tessera_device *tdev, enum tessera_bo_ki
 	return bo;
 }
 
+/* A completion ring is read-only for the CPU: the device writes it. */
 static enum dma_data_direction direction(struct tessera_bo *bo)
 {
-	return bo->is_read_only ? DMA_TO_DEVICE : DMA_BIDIRECTIONAL;
+	return bo->kind == TESSERA_BO_USERPTR && bo->is_read_only ? DMA_TO_DEVICE :
+								     DMA_BIDIRECTIONAL;
 }
 
 /* Ends what the device's IOMMU knows of the buffer. Under bos_lock. */
