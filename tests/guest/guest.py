@@ -77,7 +77,8 @@ def say(text):
 
 
 class Machine:
-    """Packages, and guests made of them. line: which kernel, "" is bookworm's 6.12."""
+    """Packages, and guests made of them. line: which kernel, "" is bookworm's 6.12, "debug" the
+    same with the checks that Debian's are built without."""
 
     def __init__(self, cache, build, verbose, line=""):
         self.cache = cache
@@ -87,6 +88,10 @@ class Machine:
 
     def of_line(self, line):
         return Machine(self.cache, self.build, self.verbose, line)
+
+    def patience(self, seconds):
+        """How long to wait for what takes so long at most on Debian's kernels."""
+        return seconds * (6 if self.line == "debug" else 1)
 
     def fill(self, script, *parts):
         with FILLING:
@@ -114,8 +119,19 @@ class Machine:
                 f"{libs}:{libs / 'pulseaudio'}", str(root / "usr/bin/qemu-system-x86_64"),
                 "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
 
+    def make(self, script):
+        """Has a script build what Debian has not."""
+        done = self.fill(script)
+        if done.returncode == 77:
+            raise Skip(done.stderr.strip())
+        if done.returncode:
+            raise Failure(f"{script}: {done.stderr.strip()}")
+
     def fetch_kernel(self, for_modules=False):
         """for_modules: and what builds modules for it."""
+        if self.line == "debug":
+            self.fetch("source")
+            return self.make("debug_kernel.sh")
         if not self.line:
             return self.fetch("kernel", *(["kbuild"] if for_modules else []))
         return self.fetch(f"kernel-{self.line}",
@@ -225,10 +241,10 @@ def boot(machine, work, devices, limit, memory, iommu):
         "-serial", f"file:{work}/console.log"]
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True, timeout=limit)
+                              text=True, timeout=machine.patience(limit))
         status = f"QEMU ended with {done.returncode}: {done.stderr.strip()}"
     except subprocess.TimeoutExpired:
-        status = f"no end after {limit} s"
+        status = f"no end after {machine.patience(limit)} s"
     except OSError as e:
         raise Skip(f"QEMU does not start: {e}") from e
     result = work / "result.log"
@@ -295,11 +311,7 @@ def iommufd_modules(machine):
     """Debian's kernels have no iommufd and let no device without an IOMMU be used: modules
     that are built for both."""
     machine.fetch("busybox", "qemu", "kernel", "kbuild", "source")
-    done = machine.fill("modules.sh")
-    if done.returncode == 77:
-        raise Skip(done.stderr.strip())
-    if done.returncode:
-        raise Failure(f"modules.sh: {done.stderr.strip()}")
+    machine.make("modules.sh")
     built = machine.cache / "modules" / machine.version()
     modules = {"irqbypass": machine.module("irqbypass")}
     for name in ("iova_bitmap", "iommufd", "vfio", "vfio_iommu_type1", "vfio-pci-core",

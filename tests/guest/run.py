@@ -28,6 +28,9 @@ and on request only:
     AER-DOWN a link that the kernel cannot reset: the driver waits so long, then resets the device
     LEAKS that the test before would notice, one kind of leak after the other
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
+    DEBUG T5, TENANTS, KILLS, STRESS on a kernel with KASAN, lockdep, DMA-API debugging, debug
+        objects, kmemleak and UBSAN, which is built from Debian's source first
+    ATTACK-DEBUG what ATTACK-LONG does, on that kernel
     PEERS-LONG that of PEERS with 200 unbindings, 200 resets and 800 kills
     FUZZ a million random ioctls against the driver, of four processes at a time
     STRESS users that do everything, under 200 resets and 200 unbindings
@@ -80,6 +83,8 @@ ON_REQUEST = {
     "AER-DOWN": tier_driver.tier_link_down,
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
+    "DEBUG": lambda m: tier_driver.tier_checks(m.of_line("debug")),
+    "ATTACK-DEBUG": lambda m: tier_driver.tier_attack(m.of_line("debug"), "600 100000", 3600),
     "PEERS-LONG": lambda m: tier_driver.tier_peers(m.of_line("7.2"), 200, 3600),
     "FUZZ": tier_driver.tier_fuzz,
     "STRESS": tier_driver.tier_stress,

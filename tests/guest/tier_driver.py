@@ -112,7 +112,7 @@ def drive(machine, work, uapi, program, arguments="", limit=240, for_kernel="", 
 def boot_with(machine, work, program, arguments="", limit=240, for_kernel="", **more):
     """The same with a program that is built already."""
     env = dict(os.environ, QEMU=" ".join(machine.qemu()), WORK=f"{work}/guest",
-               LIMIT=str(limit), TEST_ARGS=arguments, CMDLINE=for_kernel,
+               LIMIT=str(machine.patience(limit)), TEST_ARGS=arguments, CMDLINE=for_kernel,
                KERNEL=str(machine.kernel()), MODULES=str(machine.modules()),
                BUSYBOX=str(machine.one("busybox/usr/bin/busybox")),
                SERVER=str(machine.build / "tessera-sim"), **more)
@@ -234,6 +234,12 @@ def tier_attack(machine, arguments="", limit=240):
         return count_ok(drive(machine, work, uapi, "kmod_attack", arguments, limit,
                               "slub_debug=FZPU page_poison=1", DEVICES="2",
                               MODULE_ARGS="limit_ms=100"))
+
+
+def tier_checks(machine):
+    """What a kernel's own checks say of all that."""
+    return (tier_driver(machine) + tier_tenants(machine) + tier_kills(machine, "300") +
+            tier_stress(machine, "20 1 20 20"))
 
 
 def tier_bounced(machine):

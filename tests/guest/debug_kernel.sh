@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A kernel with the checks that Debian's lack (KASAN, lockdep, DMA-API debugging, debug objects,
+# kmemleak, UBSAN), built from Debian's source in the cache that fetch.sh filled, with the options
+# of debug.config.
+#
+#     debug_kernel.sh CACHE
+#
+# Makes CACHE/kernel-debug: the kernel as usr/lib/modules/VERSION/vmlinuz, and in build what makes
+# modules for it. Once for each version of this file and the options; that takes a quarter of an
+# hour on two cores and 3 GB while it builds. Exits 77 with a reason if it can't.
+set -eu
+
+cache=$(cd "$1" && pwd)
+config=$(dirname "$0")/debug.config
+out=$cache/kernel-debug
+build=$out/build
+log=$out/build.log
+
+mark=$(grep -hv '^#' "$0" "$config" | cksum)
+[ "$(cat "$out/done" 2>/dev/null)" != "$mark" ] || exit 0
+for tool in make gcc ld flex bison bc xz perl; do
+	command -v $tool >/dev/null || {
+		echo "no $tool here, which building a kernel needs" >&2
+		exit 77
+	}
+done
+echo '#include <gelf.h>' | gcc -E -o /dev/null - 2>/dev/null || {
+	echo "no gelf.h here (libelf-dev), which building a kernel needs" >&2
+	exit 77
+}
+
+rm -rf "$out"
+mkdir -p "$build"
+tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1
+cd "$build"
+run() {
+	"$@" >>"$log" 2>&1 || {
+		grep -iE 'error|\*\*\*' "$log" | head -n 20 >&2
+		echo "building the kernel failed; $log has it all" >&2
+		exit 1
+	}
+}
+run make allnoconfig KCONFIG_ALLCONFIG="$config"
+for line in $(grep '^CONFIG' "$config"); do
+	grep -qx "$line" .config || {
+		echo "this kernel does not take $line of ${config##*/}" >&2
+		exit 1
+	}
+done
+run make -j2 bzImage modules
+version=$(make -s kernelrelease)
+mkdir -p "$out/usr/lib/modules/$version"
+mv arch/x86/boot/bzImage "$out/usr/lib/modules/$version/vmlinuz"
+# What makes modules stays.
+rm -rf Documentation block certs crypto drivers fs init io_uring ipc kernel mm net rust samples \
+	security sound usr virt vmlinux*
+find . -name '*.[oa]' -delete
+echo "$mark" >"$out/done"
