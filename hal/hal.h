@@ -307,9 +307,9 @@ struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class 
 
 /*
  * Submission `value` of queue `queue` must be done first, however it ends: a queue of any device of
- * the same HAL. It may be one that is yet to be made if that is the same device's other queue. What
- * waits for another device is told by this process, some 10 us later than a queue of its own
- * device would be. INVALID_ARGUMENT: the queue is none, another HAL's, or has not come so far.
+ * the same HAL. It may be one that is yet to be made if that is the same device's other queue. Of
+ * another device's work the two waiter threads tell, so that takes two wake-ups of threads more.
+ * INVALID_ARGUMENT: the queue is none, another HAL's, or has not come so far.
  */
 struct hal_after {
 	struct hal_queue *queue;

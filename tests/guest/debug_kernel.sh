@@ -12,7 +12,7 @@
 set -eu
 
 cache=$(cd "$1" && pwd)
-config=$(dirname "$0")/debug.config
+config=$(cd "$(dirname "$0")" && pwd)/debug.config
 out=$cache/kernel-debug
 build=$out/build
 log=$out/build.log
