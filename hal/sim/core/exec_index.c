@@ -13,6 +13,9 @@
 #include "hal/sim/kernels/uop.h"
 
 #define LARGE 4096	/* points of a window that is worth a lane of its own */
+#define AHEAD 8		/* windows that a scatter asks memory for before it needs them */
+#define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
+#define CACHE_LINE 64
 
 struct walk {
 	unsigned rank, n_batch, n_index;
@@ -386,8 +389,8 @@ static void move_points(const struct walk *w, int64_t first, unsigned n, uint8_t
 	}
 }
 
-static void update_window(struct sim_run *run, const struct scatter_plan *p, uint8_t **dst,
-			  uint8_t *const *upd, uint8_t *scratch)
+static void update_window(struct sim_run *run, const struct scatter_plan *p,
+			  uint8_t *const *dst, uint8_t *const *upd, uint8_t *scratch)
 {
 	for (int64_t at = 0; at < p->w.window && !sim_stopped(run); at += p->points) {
 		unsigned n = p->w.window - at < p->points ? (unsigned)(p->w.window - at) :
@@ -494,15 +497,49 @@ static unsigned part_of(int64_t place, unsigned parts)
 	return (unsigned)(((uint64_t)place * 0x9e3779b97f4a7c15 >> 32) * parts >> 32);
 }
 
-/* Every part walks all batch points in order and takes the places that are its own. */
+/* Where windows go and come from. */
+struct moves {
+	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
+};
+
+/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
+static void fetch(const struct scatter_plan *p, const struct moves *m)
+{
+	size_t bytes = p->w.tail < FETCHED ? p->w.tail : FETCHED;
+
+	for (unsigned a = 0; a < p->k; a++) {
+		for (size_t at = 0; at < bytes; at += CACHE_LINE) {
+			__builtin_prefetch(m->to[a] + at, 1);
+			__builtin_prefetch(m->from[a] + at);
+		}
+	}
+}
+
+static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *scratch)
+{
+	const struct scatter_plan *p = j->p;
+
+	if (p->is_replace)
+		copy_window(j->run, &p->w, p->w.n_batch, m->to[0], p->dst[0].stride, m->from[0],
+			    p->upd[0].stride);
+	else if (p->direct)
+		update_direct(j->run, p, p->w.n_batch, m->to[0], m->from[0]);
+	else
+		update_window(j->run, p, m->to, m->from, scratch);
+}
+
+/* Every part walks all batch points in order and takes the places that are its own. What is
+ * found waits in a ring until AHEAD more are, in its order, while memory brings it. */
 static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
 	struct batch_point b = { .idx = 0 };
+	struct moves ring[AHEAD];
+	uint64_t found = 0;
 	int64_t at;
 
 	for (uint64_t i = 0; i < p->w.batches; i++, next_point(p, &b)) {
-		uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
+		struct moves *m = &ring[found % AHEAD];
 
 		if (i % 256 == 0 && sim_stopped(j->run))
 			return;
@@ -510,18 +547,16 @@ static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *sc
 			continue;
 		if (j->parts > 1 && part_of(b.dst[0] + at, j->parts) != part)
 			continue;
+		if (found++ >= AHEAD)
+			apply(j, m, scratch);
 		for (unsigned a = 0; a < p->k; a++) {
-			to[a] = j->dst[a] + b.dst[a] + at;
-			from[a] = j->upd[a] + b.upd[a];
+			m->to[a] = j->dst[a] + b.dst[a] + at;
+			m->from[a] = j->upd[a] + b.upd[a];
 		}
-		if (p->is_replace)
-			copy_window(j->run, &p->w, p->w.n_batch, to[0], p->dst[0].stride,
-				    from[0], p->upd[0].stride);
-		else if (p->direct)
-			update_direct(j->run, p, p->w.n_batch, to[0], from[0]);
-		else
-			update_window(j->run, p, to, from, scratch);
+		fetch(p, m);
 	}
+	for (uint64_t i = found < AHEAD ? 0 : found - AHEAD; i < found; i++)
+		apply(j, &ring[i % AHEAD], scratch);
 }
 
 static void scatter_parts(void *arg, uint64_t begin, uint64_t end, unsigned lane)
