@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removes what does nothing: dead ops, identities, constants that only move, and what loops
- * carry but never change.
+ * carry but never change. The steps of a logistic function become that function.
  *
- * Requires: a verified module. Ensures: the same results, bit for bit: nothing is
+ * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN: nothing is
  * reassociated, and float identities are only those that hold for every value.
  */
 #include <string.h>
 
+#include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each
@@ -135,6 +136,48 @@ static bool join_moves(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+static bool is_one(const struct tc_value *v)
+{
+	const struct tc_attr *a = splat_of(v);
+	const float one = 1;
+	const double wide = 1;
+
+	return a && !memcmp(a->data, v->type->elem == ELEM_F32 ? (const void *)&one : &wide,
+			    elem_bytes(v->type->elem));
+}
+
+/* The op that makes v, if it is of this kind and nothing else looks at v. */
+static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode kind)
+{
+	return v->def && v->def->op == kind && v->uses && !v->uses->next ? v->def : NULL;
+}
+
+/*
+ * 1 / (1 + e^-x), as frameworks spell the logistic function out. The device's instruction takes
+ * the same steps, so its results have the same bits; those of types that are rounded after each
+ * step would not.
+ */
+static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *sum, *power, *minus;
+	struct tc_build b;
+
+	if (op->op != TC_DIVIDE || (op->results[0].type->elem != ELEM_F32 &&
+				    op->results[0].type->elem != ELEM_F64))
+		return false;
+	sum = is_one(tc_in(op, 0)) ? lone_maker(tc_in(op, 1), TC_ADD) : NULL;
+	power = !sum ? NULL : lone_maker(tc_in(sum, is_one(tc_in(sum, 0))), TC_EXPONENTIAL);
+	if (!power || !is_one(tc_in(sum, !is_one(tc_in(sum, 0)))))
+		return false;
+	minus = tc_in(power, 0)->def;
+	if (!minus || minus->op != TC_NEGATE)
+		return false;
+	b = tc_build_at(c, op);
+	tc_replace_uses(tc_out(op, 0), tc_build1(&b, TC_LOGISTIC, tc_in(minus, 0)));
+	tc_erase(op);
+	return true;
+}
+
 static bool is_unchanged(const struct tc_op *loop, unsigned j)
 {
 	const struct tc_block *body = loop->regions[1].block;
@@ -231,7 +274,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		tc_erase(op);
 		return true;
 	}
-	return join_moves(c, op);
+	return join_moves(c, op) || join_logistic(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)

@@ -525,6 +525,45 @@ static void paths_agree(void **state)
 	}
 }
 
+/* The compiler takes the one for the others (opt/simplify.c). A NaN is a NaN. */
+static void logistic_is_its_steps_bit_for_bit(void **state)
+{
+	static const double special[] = { 0.0, -0.0, INFINITY, -INFINITY, 88.8, -88.8, 709.8,
+					  -709.8, 0x1p-130, 0x1p-1030, NAN, -NAN };
+	static char x[8 * N], want[8 * N], got[8 * N];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * n_paths; i++) {
+		unsigned path = i / 2, elem = i % 2 ? ELEM_F64 : ELEM_F32;
+		const double one = 1;
+		const float narrow = 1;
+		const void *unit = i % 2 ? (const void *)&one : &narrow;
+
+		for (unsigned j = 0; j < N; j++) {
+			double v = j < 12 ? special[j] :
+				ldexp((double)(int64_t)random64(), -63 + (int)(j % 12));
+
+			if (i % 2)
+				((double *)x)[j] = v;
+			else
+				((float *)x)[j] = (float)v;
+		}
+		kernel(path, UOP_NEG, elem)(want, x, NULL, NULL, N, 0, 0);
+		kernel(path, UOP_EXP, elem)(want, want, NULL, NULL, N, 0, 0);
+		kernel(path, UOP_ADD, elem)(want, unit, want, NULL, N, UOP_SPREAD_A, 0);
+		kernel(path, UOP_DIV, elem)(want, unit, want, NULL, N, UOP_SPREAD_A, 0);
+		kernel(path, UOP_LOGISTIC, elem)(got, x, NULL, NULL, N, 0, 0);
+		for (unsigned j = 0; j < N; j++) {
+			unsigned each = elem_bytes(elem);
+			bool is_nan = i % 2 ? isnan(((double *)want)[j]) && isnan(((double *)got)[j]) :
+				isnan(((float *)want)[j]) && isnan(((float *)got)[j]);
+
+			if (!is_nan && memcmp(got + j * each, want + j * each, each))
+				fail_msg("%s, %s, element %u", path_name[path], elem_text(elem), j);
+		}
+	}
+}
+
 static void total_order_orders_all(void **state)
 {
 	static const float up[] = { -NAN, -INFINITY, -1, -0.0f, 0.0f, 1e-40f, 1, INFINITY,
@@ -764,6 +803,50 @@ static void pairs_are_the_same_on_all_paths(void **state)
 /* ---- shapes of calls ---- */
 
 /* Any length, any mix of spread arguments, in place or not: as the whole array. */
+/* Joins of rows of any length, side by side, two and three apart: what one step after the other
+ * gives by plain arithmetic on the CPU. */
+static void chains_join_step_by_step(void **state)
+{
+	enum { LINKS = 9, COLS = 150, APART = 3 };
+	static const float special[] = { 0.0f, -0.0f, INFINITY, -INFINITY, 1.5f, -1.5f };
+	static const unsigned ops[] = { UOP_ADD, UOP_MUL, UOP_MIN, UOP_MAX };
+	static float x[LINKS][COLS * APART], got[2 * COLS], want[2 * COLS];
+	const char *src[LINKS];
+
+	(void)state;
+	for (unsigned round = 0; round < 4000 * n_paths; round++) {
+		unsigned path = round % n_paths, op = ops[random64() % 4];
+		unsigned n = 1 + (unsigned)(random64() % LINKS), apart = 1 + random64() % APART;
+		struct sim_plane plane = { 2, 1 + random64() % (COLS / 2), 0, 0 };
+		float first = special[random64() % 6];
+		bool has_nan = random64() % 4 == 0;
+
+		plane.col = apart * sizeof(float);
+		plane.row = (int64_t)plane.cols * plane.col;
+		for (unsigned k = 0; k < LINKS; k++)
+			for (unsigned j = 0; j < COLS * APART; j++)
+				x[k][j] = random64() % 3 ? (float)(int64_t)random64() :
+					special[random64() % 6];
+		for (unsigned k = 0; has_nan && k < LINKS; k++)
+			x[random64() % LINKS][random64() % (plane.cols * apart)] = NAN;
+		for (unsigned k = 0; k < n; k++)
+			src[k] = (const char *)x[k];
+		for (size_t j = 0; j < 2 * plane.cols; j++)
+			want[j] = first;
+		for (unsigned k = 0; k < n; k++)
+			for (size_t j = 0; j < 2 * plane.cols; j++)
+				kernel(0, op, ELEM_F32)(&want[j], &want[j], &x[k][j * apart],
+							NULL, 1, 0, 0);
+		sim_uop_chain((enum sim_path)path, op, ELEM_F32)(got, &first, src, n, &plane);
+		for (size_t j = 0; j < 2 * plane.cols; j++)
+			if (memcmp(&got[j], &want[j], sizeof(float)) &&
+			    !(isnan(got[j]) && isnan(want[j])))
+				fail_msg("%s, op %u of %u links, %zu columns, %u apart, element "
+					 "%zu: %a, not %a", path_name[path], op, n, plane.cols,
+					 apart, j, (double)got[j], (double)want[j]);
+	}
+}
+
 static void lengths_and_spreads(void **state)
 {
 	static const uint8_t elems[] = { ELEM_U8, ELEM_S16, ELEM_S32, ELEM_U64, ELEM_F32,
@@ -906,10 +989,13 @@ int main(void)
 		cmocka_unit_test(f32_is_accurate), cmocka_unit_test(f64_is_accurate),
 		cmocka_unit_test(ends_of_f64_are_numbers_too),
 		cmocka_unit_test(tangents_of_large_numbers_are_right),
-		cmocka_unit_test(paths_agree), cmocka_unit_test(total_order_orders_all),
+		cmocka_unit_test(paths_agree),
+		cmocka_unit_test(logistic_is_its_steps_bit_for_bit),
+		cmocka_unit_test(total_order_orders_all),
 		cmocka_unit_test(fma_and_clamp), cmocka_unit_test(reduced_precision),
 		cmocka_unit_test(complex_follows_c),
 		cmocka_unit_test(pairs_are_the_same_on_all_paths),
+		cmocka_unit_test(chains_join_step_by_step),
 		cmocka_unit_test(lengths_and_spreads),
 		cmocka_unit_test(folds_of_rows),
 	};
