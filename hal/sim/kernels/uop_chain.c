@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#ifdef __AVX512DQ__
+#include <immintrin.h>
+#endif
+
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop.h"
 #include "hal/sim/kernels/uop_extreme.h"
@@ -48,7 +52,7 @@ static inline void take_seconds_double(double *to, const double *from, size_t n)
 /* A block of n elements, a constant. */
 #define BLOCK(name, T, OP) \
 static inline __attribute__((always_inline)) \
-void name##_block(T *d, const T *first, const char *const *src, unsigned n_src, \
+void name##_each(T *d, const T *first, const char *const *src, unsigned n_src, \
 		  int64_t at, bool seconds, size_t n) \
 { \
 	_Alignas(64) T acc[WIDE], room[WIDE]; \
@@ -76,6 +80,58 @@ void name##_block(T *d, const T *first, const char *const *src, unsigned n_src, 
 	memcpy(d, acc, n * sizeof(T)); \
 }
 
+#define BLOCK_AS_EACH(name, T) \
+static inline __attribute__((always_inline)) \
+void name##_block(T *d, const T *first, const char *const *src, unsigned n_src, \
+		  int64_t at, bool seconds, size_t n) \
+{ \
+	name##_each(d, first, src, n_src, at, seconds, n); \
+}
+
+#ifdef __AVX512DQ__
+/*
+ * VRANGE tells zeros apart as an extreme here does, but passes NaNs over. So these are looked
+ * for beside it, and a block that has any is joined anew, element by element.
+ */
+#define EXTREME_BLOCK(name, AT_ONCE) \
+static inline __attribute__((always_inline)) \
+void name##_block(float *d, const float *first, const char *const *src, unsigned n_src, \
+		  int64_t at, bool seconds, size_t n) \
+{ \
+	__m512 acc[WIDE / 16], one = _mm512_set1_ps(*first); \
+	__mmask16 nans = _mm512_cmp_ps_mask(one, one, _CMP_UNORD_Q); \
+	float room[WIDE]; \
+	_Pragma("GCC unroll 4") \
+	for (size_t j = 0; j < n / 16; j++) \
+		acc[j] = one; \
+	for (unsigned k = 0; k < n_src; k++) { \
+		const float *x = (const void *)(src[k] + at); \
+		if (seconds) { \
+			take_seconds_float(room, x, n); \
+			x = room; \
+		} \
+		_Pragma("GCC unroll 4") \
+		for (size_t j = 0; j < n / 16; j++) { \
+			__m512 y = _mm512_loadu_ps(x + 16 * j); \
+			nans |= _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q); \
+			acc[j] = _mm512_range_ps(acc[j], y, AT_ONCE); \
+		} \
+	} \
+	if (__builtin_expect(nans, 0)) { \
+		name##_each(d, first, src, n_src, at, seconds, n); \
+		return; \
+	} \
+	_Pragma("GCC unroll 4") \
+	for (size_t j = 0; j < n / 16; j++) \
+		_mm512_storeu_ps(d + 16 * j, acc[j]); \
+}
+/* Which of the two, with its own sign. */
+#define VRANGE_LESS 4
+#define VRANGE_MORE 5
+#else
+#define EXTREME_BLOCK(name, AT_ONCE) BLOCK_AS_EACH(name, float)
+#endif
+
 /* A row whose elements lie side by side, or two apart. The last block, if it is not whole,
  * reaches back over what the blocks before it do too. */
 #define ROW(name, T) \
@@ -97,6 +153,13 @@ void name##_row(T *d, const T *first, const char *const *src, unsigned n_src, in
 
 #define CHAIN(name, T, OP) \
 BLOCK(name, T, OP) \
+BLOCK_AS_EACH(name, T) \
+CHAIN_OF_BLOCKS(name, T, OP)
+#define EXTREME_CHAIN(name, OP, AT_ONCE) \
+BLOCK(name, float, OP) \
+EXTREME_BLOCK(name, AT_ONCE) \
+CHAIN_OF_BLOCKS(name, float, OP)
+#define CHAIN_OF_BLOCKS(name, T, OP) \
 ROW(name, T) \
 static void name(void *dst, const void *first, const char *const *src, unsigned n_src, \
 		 const struct sim_plane *p) \
@@ -128,8 +191,8 @@ static void name(void *dst, const void *first, const char *const *src, unsigned 
 #define TIMES(x, y) ((x) * (y))
 CHAIN(f32_add, float, PLUS)
 CHAIN(f32_mul, float, TIMES)
-CHAIN(f32_min, float, min_f32)
-CHAIN(f32_max, float, max_f32)
+EXTREME_CHAIN(f32_min, min_f32, VRANGE_LESS)
+EXTREME_CHAIN(f32_max, max_f32, VRANGE_MORE)
 CHAIN(f64_add, double, PLUS)
 CHAIN(f64_mul, double, TIMES)
 CHAIN(f64_min, double, min_f64)
