@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/compiler/back/link.h"
+#include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/passes.h"
 
 static const struct looks for_ever = { FOREVER_POS, FOREVER_POS };
@@ -276,7 +277,9 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 		return;
 	case TC_FUSION: emit_fusion(e, op); return;
 	case TC_REDUCE: tc_emit_reduce(e, op); return;
-	case TC_REDUCE_WINDOW: tc_emit_reduce_window(e, op); return;
+	case TC_REDUCE_WINDOW:
+		(tc_window_in_parts(op) ? tc_emit_window_parts : tc_emit_reduce_window)(e, op);
+		return;
 	case TC_DOT_GENERAL: tc_emit_dot(e, op, NULL); return;
 	case TC_CONVOLUTION: tc_emit_convolution(e, op, NULL); return;
 	case TC_WHILE: emit_while(e, op); return;

@@ -251,6 +251,7 @@ void tc_emit_block(struct emit *e, const struct tc_block *b);	/* emit.c */
 void tc_emit_fusion(struct emit *e, const struct tc_op *op);	/* emit_fusion.c */
 void tc_emit_reduce(struct emit *e, const struct tc_op *op);
 void tc_emit_reduce_window(struct emit *e, const struct tc_op *op);
+void tc_emit_window_parts(struct emit *e, const struct tc_op *op);	/* emit_window.c */
 void tc_emit_fill(struct emit *e, const struct tc_type *t, const struct home *to,
 		  const struct tc_value *scalar);
 void tc_emit_dot(struct emit *e, const struct tc_op *op, const struct tc_op *fusion);

@@ -5,7 +5,8 @@
  * A window of few elements becomes its taps: each is a part of the padded arrays, and joined to
  * what is there so far, in the order in which a fold takes them. All of them are elementwise
  * work on operands with strides, a long row at a time, and one instruction with what is done
- * before and after; a fold has but the window to stream over.
+ * before and after; a fold has but the window to stream over. Over padding they would be parts
+ * of a copy with it; windows of large arrays are left to emission, which needs no copy.
  *
  * Emission writes the padding and the holes of a dilated input as initial values, which
  * is right if these change nothing. Else an array of marks goes along, false there and for
@@ -256,7 +257,8 @@ void tc_decompose_window(struct tc_ctx *c, struct tc_op *op)
 	settle_initial(&b, op);
 	is_marked = has_padding(op) && !starts_with_identity(op);
 	if (!is_marked && op->n_results <= MOST_MARKED) {
-		if (tc_window_by_taps(&b, op, out))
+		if (!(starts_with_identity(op) && tc_window_in_parts(op)) &&
+		    tc_window_by_taps(&b, op, out))
 			replace_all(op, out);
 		return;
 	}

@@ -16,4 +16,16 @@ const void *tc_splat_element(const struct tc_value *v);
 /* Whether dims [n_outer, rank) are exactly the reduced ones. */
 bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer);
 
+/* ---- taps.c ---- */
+
+/* Windows [first, first + count) of a reduce_window along a dim, of which each has its elements
+ * [tap, tap + taps) within the array. */
+struct tc_stretch { int64_t first, count, tap, taps; };
+enum { TC_MOST_STRETCHES = 16, TC_MOST_PART_TAPS = 20, TC_MOST_PART_RANK = 8 };
+/* All of dim d in order; 0: more than TC_MOST_STRETCHES. Without base dilation. */
+unsigned tc_window_stretches(const struct tc_op *op, unsigned d, struct tc_stretch *out);
+/* Whether a reduce_window, if it begins with a value that changes nothing, is left as it is for
+ * emission to put together in boxes of stretches. */
+bool tc_window_in_parts(const struct tc_op *op);
+
 #endif
