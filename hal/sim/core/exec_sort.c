@@ -682,6 +682,48 @@ static void share(struct batch *b, uint64_t n, uint64_t grain, uint64_t ns,
 		fn(b, 0, n, lane);
 }
 
+/* n elements of `bytes` bytes that lie `step` apart, side by side; a loop for each usual size. */
+static void take_elements(uint8_t *to, const uint8_t *from, int64_t step, uint64_t n,
+			  unsigned bytes)
+{
+#define TAKE(T) \
+	for (uint64_t i = 0; i < n; i++, from += step) \
+		memcpy(to + i * sizeof(T), from, sizeof(T))
+	if (step == bytes) {
+		memcpy(to, from, n * bytes);
+		return;
+	}
+	switch (bytes) {
+	case 1: TAKE(uint8_t); break;
+	case 2: TAKE(uint16_t); break;
+	case 4: TAKE(uint32_t); break;
+	case 8: TAKE(uint64_t); break;
+	default:
+		for (uint64_t i = 0; i < n; i++, from += step)
+			memcpy(to + i * bytes, from, bytes);
+	}
+#undef TAKE
+}
+
+/* array[at[0]], array[at[1]], ..., n of them, to where elements lie `step` apart. */
+static void put_elements(uint8_t *to, int64_t step, const uint8_t *array, const uint32_t *at,
+			 uint64_t n, unsigned bytes)
+{
+#define PUT(T) \
+	for (uint64_t i = 0; i < n; i++, to += step) \
+		memcpy(to, array + at[i] * sizeof(T), sizeof(T))
+	switch (bytes) {
+	case 1: PUT(uint8_t); break;
+	case 2: PUT(uint16_t); break;
+	case 4: PUT(uint32_t); break;
+	case 8: PUT(uint64_t); break;
+	default:
+		for (uint64_t i = 0; i < n; i++, to += step)
+			memcpy(to, array + (size_t)at[i] * bytes, bytes);
+	}
+#undef PUT
+}
+
 /* Moves elements [begin, end) of the batch between memory and `room`: in as they lie,
  * out in the order of their positions. */
 static void move_elements(const struct batch *b, uint64_t begin, uint64_t end, bool out)
@@ -705,14 +747,12 @@ static void move_elements(const struct batch *b, uint64_t begin, uint64_t end, b
 				at += (int64_t)(rest % (uint64_t)p->dim[d]) * stride[d];
 				rest /= (uint64_t)p->dim[d];
 			}
-			for (uint64_t e = i; e < until; e++, at += step) {
-				if (out)
-					memcpy(b->j->out[a] + at, array + (size_t)b->from[e] *
-					       p->bytes[a], p->bytes[a]);
-				else
-					memcpy(array + e * p->bytes[a], b->j->in[a] + at,
-					       p->bytes[a]);
-			}
+			if (out)
+				put_elements(b->j->out[a] + at, step, array, b->from + i,
+					     until - i, p->bytes[a]);
+			else
+				take_elements(array + i * p->bytes[a], b->j->in[a] + at, step,
+					      until - i, p->bytes[a]);
 		}
 	}
 }
