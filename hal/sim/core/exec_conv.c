@@ -21,6 +21,7 @@ struct conv_plan {
 	struct isa_conv c;		/* the windows */
 	int64_t line, lines;		/* points of a line of the epilogue; lines in all */
 	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
+	bool is_plane;			/* two spatial dims, without holes */
 	int64_t o_group, nb, n_blocks, m_blocks;
 	uint64_t ns, ops;
 };
@@ -75,10 +76,9 @@ static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 	return !rest && q < w->size[d] ? q : -1;
 }
 
-/* The first tap of the last dim that lies at or beyond `limit`. */
-static int64_t reach(const struct window *w, int64_t limit)
+/* The first tap of dim d that lies at or beyond `limit`, without holes. */
+static int64_t reach(const struct window *w, unsigned d, int64_t limit)
 {
-	unsigned d = w->n_spatial - 1;
 	int64_t first = limit - w->origin[d];
 
 	if (first <= 0)
@@ -93,13 +93,52 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 	return x < low ? low : x > high ? high : x;
 }
 
+/* `count` whole taps along the last dim, all of which lie in the side, from `from` on. */
+static inline void copy_inside(const struct window *w, const uint8_t *from, int64_t count,
+			       uint8_t *to)
+{
+	unsigned d = w->n_spatial - 1;
+	int64_t tap = w->features * w->bytes, step = w->dilation[d] * w->step[d];
+
+	if (w->features == 1)
+		sim_product_gather(from, step, count, w->bytes, to);
+	else if (w->feature_step == w->bytes && step == tap)
+		memcpy(to, from, (size_t)(count * tap));
+	else
+		for (int64_t i = 0; i < count; i++, from += step, to += tap)
+			sim_product_gather(from, w->feature_step, w->features, w->bytes, to);
+}
+
+/*
+ * All of a window of two spatial dims, without holes: what lies in the side is one range of taps
+ * along each. Most rows of most products are such windows, and short.
+ */
+static void copy_whole(const struct window *w, uint8_t *to)
+{
+	int64_t tap = w->features * w->bytes, low[2], count[2];
+	const uint8_t *from = w->at;
+
+	for (unsigned d = 0; d < 2; d++) {
+		low[d] = reach(w, d, 0);
+		count[d] = reach(w, d, w->size[d]) - low[d];
+		from += (w->origin[d] + low[d] * w->dilation[d]) * w->step[d];
+	}
+	if (count[0] < w->taps[0] || count[1] < w->taps[1])
+		memset(to, 0, (size_t)(w->taps[0] * w->taps[1] * tap));
+	to += (low[0] * w->taps[1] + low[1]) * tap;
+	for (int64_t y = 0; y < count[0]; y++) {
+		copy_inside(w, from, count[1], to);
+		from += w->dilation[0] * w->step[0];
+		to += w->taps[1] * tap;
+	}
+}
+
 /* `count` whole taps along the last dim from its tap y, at the line `line`. */
 static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, int64_t count,
 		      uint8_t *to)
 {
 	unsigned d = w->n_spatial - 1;
-	int64_t tap = w->features * w->bytes, step = w->dilation[d] * w->step[d];
-	int64_t low, high;
+	int64_t tap = w->features * w->bytes, low, high;
 	const uint8_t *from;
 
 	if (w->holes[d] != 1) {
@@ -121,14 +160,7 @@ static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, in
 		memset(to, 0, (size_t)((low - y) * tap));
 	if (high < y + count)
 		memset(to + (high - y) * tap, 0, (size_t)((y + count - high) * tap));
-	to += (low - y) * tap;
-	if (w->features == 1)
-		sim_product_gather(from, step, high - low, w->bytes, to);
-	else if (w->feature_step == w->bytes && step == tap)
-		memcpy(to, from, (size_t)((high - low) * tap));
-	else
-		for (int64_t i = low; i < high; i++, from += step, to += tap)
-			sim_product_gather(from, w->feature_step, w->features, w->bytes, to);
+	copy_inside(w, from, high - low, to + (low - y) * tap);
 }
 
 /* The line of the side that the outer taps name, or NULL: outside. */
@@ -158,8 +190,8 @@ static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 	}
 	for (unsigned d = w->n_spatial; d-- > 0;)
 		tap = divide(tap, w->taps[d], &w->y[d]);
-	w->low = reach(w, 0);
-	w->high = reach(w, w->size[last]);
+	w->low = reach(w, last, 0);
+	w->high = reach(w, last, w->size[last]);
 	while (n) {
 		const uint8_t *line = find_line(w);
 		int64_t taps = w->taps[last] - w->y[last], got = taps * w->features - f, q;
@@ -216,7 +248,10 @@ static const void *row_lhs(const struct sim_product_task *t, unsigned i, int64_t
 		w.step[d] = p->lhs.stride[2 + d];
 		w.origin[d] = x[1 + d] * c->window_stride[d] - c->pad_low[d];
 	}
-	copy_window(&w, k, n, room);
+	if (p->is_plane && !k && n == p->mm.k)
+		copy_whole(&w, room);
+	else
+		copy_window(&w, k, n, room);
 	return room;
 }
 
@@ -464,6 +499,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 		return ret;
 	p->c = *c;
 	p->n_spatial = c->n_spatial;
+	p->is_plane = c->n_spatial == 2 && c->lhs_dilation[0] == 1 && c->lhs_dilation[1] == 1;
 	p->rank = body->rank;
 	memcpy(p->dim, t->body.dim, sizeof(p->dim));
 	ret = check_sides(load, p);
