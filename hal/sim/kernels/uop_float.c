@@ -406,38 +406,72 @@ KERNEL(f64_logistic)
 struct c64 { float re, im; };
 struct c128 { double re, im; };
 
+#if defined(__AVX512F__)
+#define WIDE 64		/* bytes of a vector */
+#elif defined(__AVX2__)
+#define WIDE 32
+#else
+#define WIDE 16
+#endif
+#ifdef __x86_64__
+#define ROUNDED(x) __asm__("" : "+v"(x))
+#else
+#define ROUNDED(x) __asm__("" : "+m"(x))
+#endif
+
+/* Numbers of the parts of a vector: of each pair first(i), second(i), i its first part. */
+#define OF_PAIRS_2(i, first, second) first(i), second(i)
+#define OF_PAIRS_4(i, f, g) OF_PAIRS_2(i, f, g), OF_PAIRS_2(i + 2, f, g)
+#define OF_PAIRS_8(i, f, g) OF_PAIRS_4(i, f, g), OF_PAIRS_4(i + 4, f, g)
+#define OF_PAIRS_16(i, f, g) OF_PAIRS_8(i, f, g), OF_PAIRS_8(i + 8, f, g)
+#define OF_PAIRS_(n, f, g) OF_PAIRS_##n(0, f, g)
+#define OF_PAIRS(n, f, g) OF_PAIRS_(n, f, g)
+#define REAL(i) (i)
+#define IMAG(i) ((i) + 1)
+
 /*
- * The four products are rounded before they are added: they wait in memory, since gcc 12 makes
- * fused steps of a vector's sums and differences in turn, whatever -ffp-contract says.
+ * The four products are rounded before they are added: gcc 12 makes fused steps of a vector's
+ * sums and differences in turn, whatever -ffp-contract says. It knows nothing of what ROUNDED
+ * has seen. What is left over goes through a vector of its own.
  */
-#define PRODUCTS(name, C) \
-static inline void name##_block(C *d, const C *pa, const C *pb, size_t n) \
+#define PRODUCTS(name, C, R, I, n_parts) \
+typedef R name##_vec __attribute__((vector_size(WIDE), aligned(sizeof(R)), may_alias)); \
+typedef I name##_int __attribute__((vector_size(WIDE))); \
+static inline void name##_some(C *d, const C *pa, const C *pb) \
 { \
-	_Alignas(64) C s[BLOCK], t[BLOCK]; \
-	IVDEP \
-	for (size_t j = 0; j < n; j++) { \
-		C x = pa[j], y = pb[j]; \
-		s[j] = (C){ x.re * y.re, x.re * y.im }; \
-		t[j] = (C){ x.im * y.im, x.im * y.re }; \
-	} \
-	__asm__("" : "+m"(s), "+m"(t)); \
-	IVDEP \
-	for (size_t j = 0; j < n; j++) \
-		d[j] = (C){ s[j].re - t[j].re, s[j].im + t[j].im }; \
+	enum { N = n_parts }; \
+	name##_vec x = *(const name##_vec *)pa, y = *(const name##_vec *)pb; \
+	name##_vec s = __builtin_shuffle(x, (name##_int){ OF_PAIRS(n_parts, REAL, REAL) }) * y; \
+	name##_vec t = __builtin_shuffle(x, (name##_int){ OF_PAIRS(n_parts, IMAG, IMAG) }) * \
+		__builtin_shuffle(y, (name##_int){ OF_PAIRS(n_parts, IMAG, REAL) }); \
+	ROUNDED(s); \
+	ROUNDED(t); \
+	*(name##_vec *)d = __builtin_shuffle(s - t, s + t, \
+			(name##_int){ OF_PAIRS(n_parts, REAL, N + IMAG) }); \
 } \
 KERNEL(name) \
 { \
+	enum { EACH = WIDE / sizeof(C) }; \
 	C *d = dst; \
 	ARGUMENT(C, pa, ra, UOP_SPREAD_A) \
 	ARGUMENT(C, pb, rb, UOP_SPREAD_B) \
 	UNUSED_ARGS; \
 	for (; n >= BLOCK; n -= BLOCK) { \
-		name##_block(d, pa, pb, BLOCK); \
+		for (size_t j = 0; j < BLOCK; j += EACH) \
+			name##_some(d + j, pa + j, pb + j); \
 		d += BLOCK; \
 		pa += pa_step; \
 		pb += pb_step; \
 	} \
-	name##_block(d, pa, pb, n); \
+	for (; n >= EACH; n -= EACH, d += EACH, pa += EACH, pb += EACH) \
+		name##_some(d, pa, pb); \
+	if (n) { \
+		C x[EACH] = { 0 }, y[EACH] = { 0 }; \
+		memcpy(x, pa, n * sizeof(C)); \
+		memcpy(y, pb, n * sizeof(C)); \
+		name##_some(x, x, y); \
+		memcpy(d, x, n * sizeof(C)); \
+	} \
 }
 
 #define COMPLEX(C, R, w) \
@@ -447,11 +481,20 @@ KERNEL(name) \
 	UNARY_OF(c##w##_conj, C, C, ((C){ x.re, -x.im })) \
 	BINARY_OF(c##w##_add, C, C, ((C){ x.re + y.re, x.im + y.im })) \
 	BINARY_OF(c##w##_sub, C, C, ((C){ x.re - y.re, x.im - y.im })) \
-	BINARY_OF(c##w##_complex, C, R, ((C){ x, y })) \
-	PRODUCTS(c##w##_mul, C)
+	BINARY_OF(c##w##_complex, C, R, ((C){ x, y }))
 
 COMPLEX(struct c64, float, 64)
 COMPLEX(struct c128, double, 128)
+#if WIDE == 64
+PRODUCTS(c64_mul, struct c64, float, int32_t, 16)
+PRODUCTS(c128_mul, struct c128, double, int64_t, 8)
+#elif WIDE == 32
+PRODUCTS(c64_mul, struct c64, float, int32_t, 8)
+PRODUCTS(c128_mul, struct c128, double, int64_t, 4)
+#else
+PRODUCTS(c64_mul, struct c64, float, int32_t, 4)
+PRODUCTS(c128_mul, struct c128, double, int64_t, 2)
+#endif
 
 #define FLOATS(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op }}
 #define PARTS(op) {{ [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
