@@ -200,13 +200,27 @@ static uint32_t folded_dims(const struct vec_plan *p, unsigned j)
 	return mask;
 }
 
+/* Points of a tile of which values are stored: sim_body_points() reckons with elements of 4
+ * bytes, and a body of many values would leave the L1 cache with wider ones. */
+static unsigned points_of(const struct sim_load *load, const struct isa_body *b,
+			  const struct sim_body_facts *facts)
+{
+	unsigned points = sim_body_points(load->cpu, b), widest = 4;
+
+	for (unsigned v = 0; v < b->n_in + b->n_uop; v++)
+		if (elem_bytes(facts->elem[v]) > widest)
+			widest = elem_bytes(facts->elem[v]);
+	return points * 4 / widest;
+}
+
 /* Cuts the space, and prepares the body for what it has become. */
 static int prepare_body(struct sim_load *load, const struct isa_body *b,
 			const struct isa_operand *out, const struct isa_uop *uops,
 			const struct sim_body_facts *facts, struct vec_plan *p)
 {
 	struct sim_ref *refs[VEC_OPERANDS];
-	unsigned n = 0, points = sim_body_points(load->cpu, b);
+	unsigned n = 0, points = p->combining ? sim_body_points(load->cpu, b) :
+						points_of(load, b, facts);
 	struct isa_body body = *b;
 	struct isa_uop *own;
 	int64_t row = 1;
