@@ -53,6 +53,20 @@ def test_several_dims(shape):
               x[..., :size[-1] // 2 + 1], bound)
 
 
+def test_one_instruction_makes_what_is_joined():
+    """Nothing is kept between: sums and differences are born in the whole."""
+    x = numbers((3, 4096)).astype(np.complex64)
+
+    def stacked(x):
+        a, b, c = x
+        b = b * 2
+        return jnp.stack([a + b, a - b, a * c + b, a * c - b], 1)
+
+    compiled = jax.jit(stacked).lower(x).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes == 0
+    check(stacked, lambda x: np.asarray(stacked(x)), x, BOUND[np.complex64])
+
+
 def test_a_real_spectrum_has_real_ends():
     x = numbers((4, 96)).real.astype(np.float32)
     y = np.asarray(jax.jit(jnp.fft.rfft)(x))

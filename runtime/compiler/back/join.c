@@ -11,43 +11,19 @@
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
-
-/* Who alone looks at v, or NULL. */
-static const struct tc_op *only_user(const struct tc_value *v)
-{
-	return v->uses && !v->uses->next ? v->uses->user : NULL;
-}
-
-/* An op that gives all elements of its operand another shape: a view. */
-static bool is_view(const struct tc_op *op)
-{
-	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
-	       (op->op == TC_BROADCAST_IN_DIM &&
-		tc_in(op, 0)->type->count == op->results[0].type->count);
-}
-
-/* The result of `op` that operand k of a concatenation is, in whatever shape, or NULL. */
-static const struct tc_value *part_of(const struct tc_op *op, const struct tc_op *join, unsigned k)
-{
-	const struct tc_value *v = tc_in(join, k);
-
-	while (v->def && v->def != op && is_view(v->def) && only_user(v))
-		v = tc_in(v->def, 0);
-	return v->def == op && only_user(v) ? v : NULL;
-}
+#include "runtime/compiler/opt/fuse.h"
 
 /* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
 static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
 {
-	const struct tc_op *join = only_user(v);
+	const struct tc_op *join = tc_join_of(v);
 
-	while (join && is_view(join))
-		join = only_user(tc_out(join, 0));
-	if (!join || join->op != TC_CONCATENATE || join->block != op->block)
-		return NULL;
-	for (unsigned k = 0; k < join->n_operands; k++)
-		if (!part_of(op, join, k))
+	for (unsigned k = 0; join && k < join->n_operands; k++) {
+		const struct tc_value *part = tc_part_of(join, k);
+
+		if (!part || part->def != op)
 			return NULL;
+	}
 	return join;
 }
 
@@ -104,7 +80,7 @@ static void join(struct emit *e, const struct tc_op *op, const struct tc_op *joi
 		struct home part = at;
 
 		strides_of_part(op, join, k, dense, part.stride);
-		tc_view(e, part_of(op, join, k), &part);
+		tc_view(e, tc_part_of(join, k), &part);
 		at.offset += tc_in(join, k)->type->dim[d] * dense[d];
 	}
 }

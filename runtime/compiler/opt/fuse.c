@@ -44,6 +44,8 @@ struct group {
 	int n_outer;			/* dims before the rows; -1: no row reduction */
 	struct tc_op *anchor;		/* the dot or convolution */
 	bool root_reduces;
+	bool has_siblings;
+	bool is_broken;			/* siblings keep out what the root's own group would take */
 };
 
 /* Of each op while the pass runs (op->side). */
@@ -180,6 +182,39 @@ bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer)
 	return n && mask == ((1ull << n) - 1) << (rank - n);
 }
 
+/* Who alone looks at v, or NULL. */
+static const struct tc_op *only_user(const struct tc_value *v)
+{
+	return v->uses && !v->uses->next ? v->uses->user : NULL;
+}
+
+/* An op that gives all elements of its operand another shape: a view. */
+static bool is_view(const struct tc_op *op)
+{
+	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
+	       (op->op == TC_BROADCAST_IN_DIM &&
+		tc_in(op, 0)->type->count == op->results[0].type->count);
+}
+
+const struct tc_op *tc_join_of(const struct tc_value *v)
+{
+	const struct tc_op *join = only_user(v);
+
+	while (join && is_view(join))
+		join = only_user(tc_out(join, 0));
+	return join && join->op == TC_CONCATENATE && v->def && join->block == v->def->block ?
+	       join : NULL;
+}
+
+const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
+{
+	const struct tc_value *v = tc_in(join, k);
+
+	while (v->def && is_view(v->def) && only_user(v))
+		v = tc_in(v->def, 0);
+	return v->def && only_user(v) ? v : NULL;
+}
+
 static bool same_dims(const struct tc_type *a, const struct tc_type *b)
 {
 	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
@@ -254,15 +289,24 @@ static bool is_copied(const struct tc_value *v)
 	return v->def && (tc_splat_element(v) || v->def->op == TC_IOTA);
 }
 
+/* How many values the group reads, up to one more than ISA_MAX_IN. */
 static unsigned count_inputs(struct group *g)
 {
-	unsigned n = 0;
+	const struct tc_value *in[ISA_MAX_IN + 1];
+	unsigned n = 0, at;
 
 	for (unsigned i = 0; i < g->n; i++)
 		for (unsigned k = 0; k < g->members[i].op->n_operands; k++) {
 			struct tc_value *v = tc_in(g->members[i].op, k);
 
-			n += !(v->def && member_of(g, v->def)) && !is_copied(v);
+			if ((v->def && member_of(g, v->def)) || is_copied(v))
+				continue;
+			for (at = 0; at < n && in[at] != v;)
+				at++;
+			in[at] = v;
+			n += at == n;
+			if (n > ISA_MAX_IN)
+				return n;
 		}
 	return n;
 }
@@ -425,6 +469,7 @@ static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
 	if (op->op == TC_REDUCE) {
 		if (!row_fits(g, op, axis))
 			return false;
+		g->is_broken |= g->has_siblings;
 		tc_reduces_trailing(op, &(unsigned){ 0 });
 		join(g, op, true, axis);
 		g->n_outer = (int)op->results[0].type->rank;
@@ -452,7 +497,9 @@ static bool try_full(struct group *g, struct tc_value *v)
 		return false;
 	users = users_of(g, op);
 	if (is_anchor(op)) {
-		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces)
+		g->is_broken |= g->has_siblings;
+		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces ||
+		    g->has_siblings)
 			return false;
 		g->anchor = op;
 		join(g, op, false, NULL);
@@ -514,9 +561,13 @@ static bool fits(struct group *g)
 {
 	struct member *m = &g->members[g->n - 1];
 
-	if (is_carried(g, m) && rows_are_full(g) && count_inputs(g) <= MAX_INPUTS &&
-	    count_outputs(g) <= MAX_OUTPUTS)
-		return true;
+	if (is_carried(g, m) && rows_are_full(g)) {
+		/* Siblings come to share what they read as their producers join. */
+		if (count_inputs(g) <= (g->has_siblings ? ISA_MAX_IN : MAX_INPUTS) &&
+		    count_outputs(g) <= MAX_OUTPUTS)
+			return true;
+		g->is_broken = true;
+	}
 	note_of(m->op)->group = NULL;
 	if (m->op == g->anchor)
 		g->anchor = NULL;
@@ -743,6 +794,47 @@ static bool is_root(const struct tc_op *op)
 	       tc_in(op, 0)->type->rank <= ISA_MAX_RANK && tc_in(op, 0)->type->count > 0;
 }
 
+/*
+ * Ops whose results a concatenation joins with the root's, and which nobody else looks at: one
+ * instruction writes them all where the whole lies (back/join.c). They are like producers of
+ * which all users, be it views on the way there, come after the root.
+ */
+static void join_siblings(struct group *g)
+{
+	const struct tc_op *whole = tc_join_of(tc_out(g->root, 0));
+	unsigned n = whole ? whole->n_operands : 0;
+
+	if (!n || n > MAX_OUTPUTS || g->root_reduces)
+		return;
+	for (unsigned k = 0; k < n; k++) {
+		const struct tc_value *v = tc_part_of(whole, k);
+		const struct tc_op *op = v ? v->def : NULL;
+
+		if (!op || !note_of(op) || (op != g->root && note_of(op)->group) ||
+		    op->block != g->root->block || !is_elementwise(op) ||
+		    !same_dims(v->type, g->shape) || users_of(g, op) != 2)
+			return;
+	}
+	for (unsigned k = 0; k < n; k++) {
+		struct tc_op *op = tc_part_of(whole, k)->def;
+
+		if (op != g->root)
+			join(g, op, false, NULL);
+	}
+	g->has_siblings = n > 1;
+}
+
+/* Leaves the root alone. */
+static void disband(struct group *g)
+{
+	while (g->n > 1)
+		note_of(g->members[--g->n].op)->group = NULL;
+	g->members[0].op = g->root;
+	note_of(g->root)->member = 0;
+	g->n_outer = -1;
+	g->has_siblings = false;
+}
+
 static void fuse_block(struct tc_ctx *c, struct tc_block *b);
 
 static void fuse_at(struct tc_ctx *c, struct tc_op *root)
@@ -759,7 +851,14 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 	g->root_reduces = root->op == TC_REDUCE;
 	g->shape = g->root_reduces ? tc_in(root, 0)->type : root->results[0].type;
 	join(g, root, false, NULL);
-	grow(g);
+	join_siblings(g);
+	if (g->n > 1)
+		grow(g);
+	/* What would have to be written and read again is not worth it. */
+	if (g->has_siblings && (g->is_broken || count_inputs(g) > MAX_INPUTS))
+		disband(g);
+	if (g->n == 1)
+		grow(g);
 	drop_idle_chains(g);
 	drop_all_if_rows_are_missing(g);
 	build_fusion(g);

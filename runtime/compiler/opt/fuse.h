@@ -15,6 +15,12 @@ bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *element);
 const void *tc_splat_element(const struct tc_value *v);
 /* Whether dims [n_outer, rank) are exactly the reduced ones. */
 bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer);
+/* The concatenation of its block that alone looks at v, an op's result, in whatever shape, or
+ * NULL. */
+const struct tc_op *tc_join_of(const struct tc_value *v);
+/* The result, looked at by nobody else, that operand k of a concatenation is, in whatever
+ * shape, or NULL. */
+const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k);
 
 /* ---- taps.c ---- */
 

@@ -169,6 +169,81 @@ static void rows_of_one_element(void **state)
 		"%9 = multiply(%8, %4) : tensor<6x1xf32>\nreturn(%9)"));
 }
 
+#define JOIN "concatenate"
+#define TYPE " : tensor<6x5xf32>\n"
+
+/* What a concatenation joins is made by one instruction, if that can be. */
+static void results_that_are_joined(void **state)
+{
+	(void)state;
+	/* side by side, and interleaved */
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>",
+		"%3 = multiply(%1, %2)" TYPE "%4 = add(%1, %3)" TYPE
+		"%5 = subtract(%1, %3)" TYPE "%6 = " JOIN "(%4, %5) {dimension = 1} : "
+		"tensor<6x10xf32>\nreturn(%6)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>",
+		"%3 = multiply(%1, %2)" TYPE "%4 = add(%1, %3)" TYPE
+		"%5 = subtract(%1, %3)" TYPE
+		"%7 = reshape(%4) : tensor<6x5x1xf32>\n%8 = reshape(%5) : tensor<6x5x1xf32>\n"
+		"%6 = " JOIN "(%8, %7) {dimension = 2} : tensor<6x5x2xf32>\nreturn(%6)"));
+	/* one is seen in another shape before the other is there */
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>",
+		"%4 = add(%1, %2)" TYPE "%8 = reshape(%4) : tensor<6x5x1xf32>\n"
+		"%5 = subtract(%1, %2)" TYPE "%7 = reshape(%5) : tensor<6x5x1xf32>\n"
+		"%6 = " JOIN "(%8, %7) {dimension = 2} : tensor<6x5x2xf32>\nreturn(%6)"));
+	/* the work before is looked at outside, too; one of them is there twice */
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>",
+		"%3 = multiply(%1, %2)" TYPE "%4 = add(%1, %3)" TYPE
+		"%5 = subtract(%3, %1)" TYPE "%6 = " JOIN "(%4, %5, %4) {dimension = 0} : "
+		"tensor<18x5xf32>\n%7 = " JOIN "(%3, %4) {dimension = 0} : tensor<12x5xf32>\n"
+		"return(%6, %7)"));
+	/* one needs another's memory, turned */
+	runs_as_evaluated(PROGRAM("%1: tensor<5x5xf32>",
+		"%2 = negate(%1) : tensor<5x5xf32>\n"
+		"%3 = transpose(%2) {permutation = [1, 0]} : tensor<5x5xf32>\n"
+		"%4 = add(%3, %1) : tensor<5x5xf32>\n%5 = abs(%2) : tensor<5x5xf32>\n"
+		"%6 = " JOIN "(%4, %5) {dimension = 0} : tensor<10x5xf32>\nreturn(%6)"));
+	/* products and rows, which are their own group's */
+	runs_as_evaluated(PROGRAM("%1: tensor<5x5xf32>, %2: tensor<5x5xf32>",
+		"%3 = dot_general(%1, %2) " DOT " : tensor<5x5xf32>\n"
+		"%4 = add(%3, %1) : tensor<5x5xf32>\n%5 = subtract(%2, %1) : tensor<5x5xf32>\n"
+		"%6 = " JOIN "(%4, %5) {dimension = 1} : tensor<5x10xf32>\nreturn(%6)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>", ZERO
+		"%3 = reduce(%1, %90) {dimensions = [1]}" REDUCE("add", "tensor<6xf32>")
+		"%4 = broadcast_in_dim(%3) {broadcast_dimensions = [0]}" TYPE
+		"%5 = subtract(%1, %4)" TYPE "%7 = multiply(%2, %1)" TYPE
+		"%6 = " JOIN "(%5, %7) {dimension = 0} : tensor<12x5xf32>\nreturn(%6)"));
+}
+
+/* More than an instruction reads, or writes. */
+static void joined_results_of_too_much(void **state)
+{
+	char body[8192], *text = NULL;
+
+	(void)state;
+	for (unsigned n = 7; n <= 9; n++) {
+		size_t at = 0;
+
+		for (unsigned i = 0; i < n; i++)
+			at += (size_t)snprintf(body + at, sizeof(body) - at,
+				"%%%u = slice(%%1) {start_indices = [%u, 0], limit_indices = "
+				"[%u, 5], strides = [1, 1]} : tensor<6x5xf32>\n"
+				"%%%u = slice(%%1) {start_indices = [%u, 0], limit_indices = "
+				"[%u, 5], strides = [1, 1]} : tensor<6x5xf32>\n"
+				"%%%u = add(%%%u, %%%u) : tensor<6x5xf32>\n", 100 + i, i,
+				i + 6, 200 + i, i + 30, i + 36, 300 + i, 100 + i, 200 + i);
+		at += (size_t)snprintf(body + at, sizeof(body) - at, "%%2 = " JOIN "(");
+		for (unsigned i = 0; i < n; i++)
+			at += (size_t)snprintf(body + at, sizeof(body) - at, "%s%%%u",
+					       i ? ", " : "", 300 + i);
+		snprintf(body + at, sizeof(body) - at, ") {dimension = 0} : tensor<%ux5xf32>\n"
+			 "return(%%2)", 6 * n);
+		assert_true(asprintf(&text, PROGRAM("%%1: tensor<48x5xf32>", "%s"), body) > 0);
+		runs_as_evaluated(text);
+		free(text);
+	}
+}
+
 static void a_reduction_to_a_scalar_chooses(void **state)
 {
 	(void)state;
@@ -196,6 +271,8 @@ int main(void)
 		cmocka_unit_test(a_reduction_over_leading_dims_makes_no_rows),
 		cmocka_unit_test(a_row_reduction_is_an_operand_of_a_product_too),
 		cmocka_unit_test(rows_of_one_element),
+		cmocka_unit_test(results_that_are_joined),
+		cmocka_unit_test(joined_results_of_too_much),
 		cmocka_unit_test(a_reduction_to_a_scalar_chooses),
 	};
 
