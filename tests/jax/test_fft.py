@@ -8,10 +8,11 @@ import pytest
 
 BOUND = {np.complex64: 5e-7, np.complex128: 2e-15}
 
-# 64 and 65: the largest factor, and 5 * 13; 67 and 509: primes beyond it, in 134 = 2 * 67 and
-# 4489 = 67 * 67 as factors; 521, 2018 = 2 * 1009, 99991: by convolution.
-LENGTHS = [1, 2, 3, 4, 5, 8, 31, 63, 64, 65, 66, 67, 96, 128, 134, 360, 509, 521, 1000, 1024, 2018,
-           4489, 65536, 99991]
+# 64 and 65: the largest factor of a product, and 5 * 13; 67 and 509: primes beyond it, in 134 = 2 *
+# 67 and 4489 = 67 * 67 as factors; 521, 2018 = 2 * 1009, 99991: by convolution. Butterflies of 2 to
+# 8 points: behind each other in 32, 1536, 6561, 13125 and 16807, behind products in 704 and 11011.
+LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 31, 32, 49, 63, 64, 65, 66, 67, 96, 128, 134, 210, 360, 509, 521,
+           704, 1000, 1024, 1536, 2018, 2048, 4489, 6561, 11011, 13125, 16807, 65536, 99991]
 
 
 def numbers(shape, seed=0):
@@ -51,6 +52,51 @@ def test_several_dims(shape):
         size = shape[-2:]
         check(lambda a: jnp.fft.irfft2(a, size), lambda a: np.fft.irfft2(a, size),
               x[..., :size[-1] // 2 + 1], bound)
+
+
+# Butterflies, which are taken where there are many elements: counts and what goes along of any size.
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 21, 24, 26, 27, 28,
+                               33, 35, 36, 40, 42, 48, 49, 56, 64, 88, 100, 105, 125, 128, 343])
+@pytest.mark.parametrize("dtype", BOUND)
+def test_butterflies(n, dtype):
+    bound, count = BOUND[dtype], 65536 // n + 1
+    check(jnp.fft.fft, np.fft.fft, numbers((count, n)).astype(dtype), bound)
+    check(lambda a: jnp.fft.ifft(a, axis=1), lambda a: np.fft.ifft(a, axis=1),
+          numbers((count // 33 + 1, n, 33)).astype(dtype), bound)
+
+
+# Many bytes are transformed in blocks: of some transforms, or of some columns. Of each some fit the
+# blocks, some leave one over; 2^21 bytes are the least that is cut, one more or less is not.
+@pytest.mark.parametrize("shape, axis", [
+    ((511, 512), 1), ((512, 512), 1), ((513, 512), 1), ((1009, 360), 1), ((5, 65536), 1),
+    ((3, 131072), 1), ((9, 32768), 1), ((1024, 256), 0), ((1024, 257), 0), ((1000, 523), 0),
+    ((3, 1024, 131), 1), ((2, 4096, 40), 1), ((2, 8192, 17), 1), ((1, 512, 512, 1), 2)])
+def test_blocks(shape, axis):
+    x, bound = numbers(shape).astype(np.complex64), BOUND[np.complex64]
+    for f, true in ((jnp.fft.fft, np.fft.fft), (jnp.fft.ifft, np.fft.ifft)):
+        check(lambda a, f=f: f(a, axis=axis), lambda a, f=true: f(a, axis=axis), x, bound)
+    # The argument is as it was, also where it is looked at again.
+    check(lambda a: jnp.fft.fft(a, axis=axis) + a, lambda a: np.fft.fft(a, axis=axis) + a, x, bound)
+
+
+@pytest.mark.parametrize("shape, axes", [((511, 1024), (0, 1)), ((512, 1024), (0, 1)),
+                                         ((1009, 1040), (0, 1)), ((3, 333, 1000), (1, 2)),
+                                         ((700, 2, 777), (1, 2)), ((4, 524288), (0, 1))])
+def test_blocks_of_real_signals(shape, axes):
+    x, bound = numbers(shape).real.astype(np.float32), BOUND[np.complex64]
+    check(jnp.fft.rfft, np.fft.rfft, x, bound)
+    check(lambda a: jnp.fft.rfft2(a, axes=axes), lambda a: np.fft.rfft2(a, axes=axes), x, bound)
+    y = np.fft.rfft2(x, axes=axes).astype(np.complex64)
+    check(lambda a: jnp.fft.irfft2(a, x.shape[-2:]), lambda a: np.fft.irfft2(a, x.shape[-2:]), y,
+          bound)
+
+
+def test_blocks_need_little_memory():
+    """One block and the next step's."""
+    for f, x in ((jnp.fft.fft, numbers((16, 65536)).astype(np.complex64)),
+                 (jnp.fft.rfft, numbers((2048, 1024)).real.astype(np.float32))):
+        compiled = jax.jit(f).lower(x).compile()
+        assert compiled.memory_analysis().temp_size_in_bytes < x.nbytes / 6
 
 
 def test_one_instruction_makes_what_is_joined():
