@@ -80,6 +80,15 @@ static void read_source(struct tc_ctx *c, const struct tc_source *s)
 		tc_read_bytecode(c, s->code, s->bytes);
 }
 
+/* What is behind the readers sees a judged program of ops that there are, on its own devices. */
+static void take_source(struct tc_ctx *c, const struct tc_source *s)
+{
+	read_source(c, s);
+	tc_ir_verify(c, NULL, true);
+	tc_renew(c);
+	tc_settle_devices(c);
+}
+
 int tc_enter(const struct tc_source *source, const struct tc_options *options,
 	     struct err *err, void (*body)(struct tc_ctx *c, void *arg), void *arg)
 {
@@ -97,9 +106,7 @@ int tc_enter(const struct tc_source *source, const struct tc_options *options,
 	c.arena.on_fail = leave;
 	c.arena.on_fail_arg = &c;
 	if (!setjmp(boundary)) {
-		read_source(&c, source);
-		tc_ir_verify(&c, NULL, true);
-		tc_settle_devices(&c);
+		take_source(&c, source);
 		body(&c, arg);
 	} else {
 		code = c.err->code;
@@ -233,9 +240,7 @@ static struct tc_op *read_within(struct tc_ctx *c, const struct tc_op *op, const
 		c->module = NULL;
 		if (!n)
 			tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "it has no bytes");
-		read_source(c, &source);
-		tc_ir_verify(c, NULL, true);
-		tc_settle_devices(c);
+		take_source(c, &source);
 		tc_pass_inline(c);
 	} else {
 		code = c->err->code;

@@ -35,6 +35,10 @@ void tc_write_hlo_config(struct tc_ctx *c, const struct tc_source *source,
  * UNIMPLEMENTED, the op by name, if StableHLO has no words for one. front/stablehlo.c */
 void tc_write_stablehlo(struct tc_ctx *c, struct str *out);
 
+/* Ops of a verified program that StableHLO has given up, as ops that the IR has: before anything
+ * else looks at it, the evaluator too. opt/renew.c */
+void tc_renew(struct tc_ctx *c);
+
 /* What a verified program says of other devices, settled for as many as the options name:
  * before anything else looks at it, the evaluator too. opt/devices.c */
 void tc_settle_devices(struct tc_ctx *c);
