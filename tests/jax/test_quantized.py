@@ -227,6 +227,47 @@ def test_ops_compute_with_the_numbers(name, text, on_device, interpreted):
     few_steps(on_device(p, *args)[0], interpreted(p, *args)[0], q, 0.003)
 
 
+EXACT = {"abs": np.abs, "negate": np.negative, "floor": np.floor, "add": np.add,
+         "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum,
+         "minimum": np.minimum}
+
+# By the specification, in doubles.
+MATH = dict(EXACT, cbrt=np.cbrt, ceil=np.ceil, cosine=np.cos, exponential=np.exp,
+            exponential_minus_one=np.expm1, log=np.log, log_plus_one=np.log1p,
+            logistic=lambda x: 1 / (1 + np.exp(-x)), rsqrt=lambda x: 1 / np.sqrt(x), sign=np.sign,
+            round_nearest_afz=lambda x: np.trunc(x + np.copysign(.5, x)), sine=np.sin,
+            round_nearest_even=np.rint, sqrt=np.sqrt, tan=np.tan, tanh=np.tanh, divide=np.divide,
+            power=np.power, remainder=np.fmod, atan2=np.arctan2)
+STORAGE = ["i4", "u4", "i8", "u8", "i16", "u16"]
+
+
+def of_storage(storage, rng=None, dim=None, n=None):
+    """From about -8 to 8, with a scale for each of n indices of a dim if there is one."""
+    scale = 16 / (1 << int(storage[1:]))
+    zero = 1 if storage[0] == "i" else (1 << int(storage[1:]) - 1) - 3
+    if dim is None:
+        return Quant(f"!quant.uniform<{storage}:f32, {scale}:{zero}>")
+    pairs = ", ".join(f"{scale * float(f)}:{zero + int(z)}" for f, z in zip(
+        rng.choice([1, .5, 1.5, .75], n), rng.integers(-2, 3, n)))
+    return Quant(f"!quant.uniform<{storage}:f32:{dim}, {{{pairs}}}>")
+
+
+# An addition alone may have a scale for each index of a dim.
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("name,along", [(n, None) for n in UNARY + BINARY] + [("add", 0),
+                                                                             ("add", 1)])
+def test_ops_compute_in_every_storage(name, along, storage, on_device):
+    rng = np.random.default_rng(20)
+    shape = (9, 65)
+    q = of_storage(storage) if along is None else of_storage(storage, rng, along, shape[along])
+    args = [rng.uniform(-9, 9, shape).astype(np.float32) for _ in range(1 + (name in BINARY))]
+    p = Program()
+    p.result(p.op(name, [p.argument(shape, q) for _ in args], shape, q), shape, q)
+    with np.errstate(all="ignore"):
+        want = q.near(MATH[name](*[q.near(a).astype(np.float64) for a in args]))
+    few_steps(on_device(p, *args)[0], want, q, 0.01)
+
+
 def test_operands_and_result_of_types_of_their_own(on_device):
     a, b, c = (Quant(f"!quant.uniform<{t}>") for t in
                ("i8:f32, 0.5:3", "u8:f32, 0.3:100", "i16:f32, 0.01:-5"))
@@ -444,6 +485,47 @@ def test_ops_of_several_arrays_move_the_integers(on_device):
         np.testing.assert_array_equal(got, want)
 
 
+SHAPED = {
+    "dynamic_reshape": ("", [[4, 18]], (4, 18), lambda x: x.reshape(4, 18)),
+    "dynamic_broadcast_in_dim": (" {broadcast_dimensions = array<i64: 0, 2>}", [[6, 5, 12]],
+                                 (6, 5, 12), lambda x: np.broadcast_to(x[:, None], (6, 5, 12))),
+    "real_dynamic_slice": ("", [[1, 2], [5, 9], [2, 1]], (2, 7), lambda x: x[1:5:2, 2:9]),
+    "dynamic_gather": (" {dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+                       "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}",
+                       [[3, 0, 5], [1, 12]], (3, 12), lambda x: x[[3, 0, 5]]),
+}
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("name", SHAPED)
+def test_ops_that_are_given_shapes_move_the_integers(name, storage, on_device):
+    q = of_storage(storage)
+    x = np.random.default_rng(21).uniform(-9, 9, (6, 12)).astype(np.float32)
+    attributes, lists, shape, want = SHAPED[name]
+    p = Program()
+    operands = [p.argument(x.shape, q)] + [
+        p.op(f"constant {{value = dense<{n}> : tensor<{len(n)}xi64>}}", [], (len(n),), "i64")
+        for n in lists]
+    p.result(p.op(name + attributes, operands, shape, q), shape, q)
+    np.testing.assert_array_equal(on_device(p, x)[0], want(q.near(x)))
+
+
+def test_a_padding_that_is_given_and_numbers_that_count(on_device):
+    q = of_storage("u8")
+    x, y = np.random.default_rng(22).uniform(-9, 9, (6, 12)).astype(np.float32), np.float32(3)
+    p = Program()
+    lists = [p.op(f"constant {{value = dense<{n}> : tensor<2xi64>}}", [], (2,), "i64")
+             for n in ([1, 0], [0, 2], [0, 1], [7, 25])]
+    v = p.op("dynamic_pad", [p.argument((6, 12), q), p.argument((), q)] + lists[:3], (7, 25), q)
+    p.result(v, (7, 25), q)
+    p.result(p.op("dynamic_iota {iota_dimension = 1 : i64}", lists[3:], (7, 25), q), (7, 25), q)
+    padded = np.full((7, 25), q.near(y), np.float32)
+    padded[1:, :23:2] = q.near(x)
+    got = on_device(p, x, y)
+    np.testing.assert_array_equal(got[0], padded)
+    np.testing.assert_array_equal(got[1], q.near(np.broadcast_to(np.arange(25.), (7, 25))))
+
+
 def test_scales_along_a_dim_move_with_it(on_device):
     rng = np.random.default_rng(14)
     x = (rng.standard_normal((6, 12)) * 3).astype(np.float32)
@@ -457,6 +539,11 @@ def test_scales_along_a_dim_move_with_it(on_device):
     for text, dim, shape, _ in moved:
         to = Quant(q.text.replace(":f32:1", f":f32:{dim}"))
         p.result(p.op(text, [a], shape, to), shape, to)
+    for text, dim, shape, _ in moved[1:]:
+        to = Quant(q.text.replace(":f32:1", f":f32:{dim}"))
+        sizes = p.op(f"constant {{value = dense<{list(shape)}> : tensor<3xi64>}}", [], (3,), "i64")
+        p.result(p.op("dynamic_" + text, [a, sizes], shape, to), shape, to)
+    moved += moved[1:]
     for got, (_, _, _, want) in zip(on_device(p, x), moved):
         np.testing.assert_array_equal(got, want(q.near(x)))
 
@@ -672,11 +759,6 @@ def test_collectives_hand_integers_on(name, on_device):
 
 
 # ---- whole programs ----
-
-EXACT = {"abs": np.abs, "negate": np.negative, "floor": np.floor, "add": np.add,
-         "subtract": np.subtract, "multiply": np.multiply, "maximum": np.maximum,
-         "minimum": np.minimum}
-
 
 def random_program(rng):
     """Ops on arrays of one shape, each in one of a few types: the program, its arguments, and its

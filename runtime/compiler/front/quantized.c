@@ -70,6 +70,32 @@ static const uint8_t ways[TC_OP_COUNT] = {
 	[TC_GET_DIMENSION_SIZE] = ANY, [TC_SHARDING_GROUP] = ANY,
 };
 
+/* Ops that are given shapes, paddings or places come as tc.opaque. */
+static const struct shaped {
+	const char *name;
+	uint8_t way, op;	/* as this one's, whose shape is not given */
+} shaped_ops[] = {
+	{ "dynamic_broadcast_in_dim_v1", MOVES, TC_BROADCAST_IN_DIM },
+	{ "dynamic_conv_v2", COMPUTES, TC_OPAQUE },
+	{ "dynamic_gather_v1", MOVES, TC_OPAQUE },
+	{ "dynamic_gather_v2", MOVES, TC_OPAQUE },
+	{ "dynamic_iota_v1", COMPUTES, TC_OPAQUE },
+	{ "dynamic_pad_v1", MOVES_TWO, TC_OPAQUE },
+	{ "dynamic_reshape_v1", MOVES, TC_RESHAPE },
+	{ "real_dynamic_slice_v1", MOVES, TC_OPAQUE },
+};
+
+/* NULL: op is none of these. */
+static const struct shaped *shaped_of(const struct tc_op *op)
+{
+	const char *name = op->op == TC_OPAQUE ? tc_attr_str(op, "name") : NULL;
+
+	for (size_t i = 0; name && i < sizeof(shaped_ops) / sizeof(*shaped_ops); i++)
+		if (!strcmp(name, shaped_ops[i].name))
+			return &shaped_ops[i];
+	return NULL;
+}
+
 static const struct bc_quant *quant(const struct tc_value *v)
 {
 	return v->side;
@@ -462,10 +488,11 @@ static bool keeps_scales(const struct tc_op *op, const struct bc_quant *x,
 			 const struct bc_quant *z)
 {
 	const struct tc_type *from = tc_in(op, 0)->type, *to = op->results[0].type;
+	const struct shaped *shaped = shaped_of(op);
 	const int64_t *dims;
 	unsigned n;
 
-	switch (op->op) {
+	switch (shaped ? shaped->op : op->op) {
 	case TC_TRANSPOSE:
 		dims = ints_of(op, "permutation", &n);
 		return (unsigned)z->dim < n && dims[z->dim] == x->dim && is_alike(x, z);
@@ -634,13 +661,20 @@ static const struct bc_quant *first_quant(struct tc_op *op)
 	return q;
 }
 
+static enum way way_of(const struct tc_op *op)
+{
+	const struct shaped *s = shaped_of(op);
+
+	return s ? (enum way)s->way : (enum way)ways[op->op];
+}
+
 static void lower(struct bc *r, struct tc_op *op)
 {
 	if (is_conversion(op)) {
 		convert(r, op);
 		return;
 	}
-	switch (ways[op->op]) {
+	switch (way_of(op)) {
 	case COMPUTES: compute(r, op); break;
 	case MOVES: move(r, op, 1); break;
 	case MOVES_TWO: move(r, op, 2); break;
