@@ -614,7 +614,7 @@ int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset
 		code = check_range(src, src_offset, bytes, "a copy out", err);
 	if (!code && src->dev != q->dev)
 		return err_set(err, ERR_INVALID_ARGUMENT, "a copy out of %s by a queue of %s: "
-			       "links carry writes only, so ask the device that has the data",
+			       "copies only write over links, so ask the device that has the data",
 			       src->dev->entry->info.bus_id, q->dev->entry->info.bus_id);
 	if (!code && dst->dev != q->dev) {
 		code = hal_peer_va(q->dev, dst, &sqe.u.copy.dst, err);

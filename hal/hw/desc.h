@@ -135,7 +135,9 @@ struct hw_program {
 enum {
 	HW_BIND_READ = 1u << 0, HW_BIND_WRITE = 1u << 1,
 	HW_BIND_SCRATCH = 1u << 2,	/* what it holds before and after a run is nobody's */
-	HW_BIND_PEER = 1u << 3,	/* with WRITE alone: it lies in another chip's window */
+	/* With WRITE alone: it lies in another chip's window. With READ alone: there, or in this
+	 * chip's own HBM. */
+	HW_BIND_PEER = 1u << 3,
 };
 
 /* What a program asks of a binding. A binding's va must be a multiple of 64. */

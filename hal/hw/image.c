@@ -265,6 +265,17 @@ static uint8_t memory_of(const struct image *im, const struct image_binding *b)
 	return im->shapes[(b->kind == IMAGE_RESULT ? im->info.n_args : 0) + b->index].memory_kind;
 }
 
+/* Nobody writes to itself as to a peer. */
+static bool may_be_own(const struct image *im, const struct image_binding *b)
+{
+	size_t slot = b->index % im->n_slots;
+
+	for (size_t m = 0; b->access & HW_BIND_WRITE && m < image_n_members(im); m++)
+		if (im->peers[m * im->n_slots + slot] == m)
+			return false;
+	return true;
+}
+
 static int check_peer_data(const struct image *im, struct err *err)
 {
 	size_t n = count_own(im);
@@ -274,11 +285,13 @@ static int check_peer_data(const struct image *im, struct err *err)
 		size_t k = im->n_slots ? b->index / im->n_slots : n;
 
 		of = k < n ? &im->bindings[k] : NULL;
-		if (b->zero || b->access != (HW_BIND_WRITE | HW_BIND_PEER) || !of ||
+		if (b->zero || !of || (b->access != (HW_BIND_WRITE | HW_BIND_PEER) &&
+				       b->access != (HW_BIND_READ | HW_BIND_PEER)) ||
 		    (of->kind != IMAGE_TEMP && of->kind != IMAGE_ARG &&
 		     of->kind != IMAGE_RESULT) ||
-		    !(of->access & HW_BIND_WRITE) || of->bytes != b->bytes || memory_of(im, of))
-			return bad(err, "a peer's data is none that it could write");
+		    (b->access & ~of->access & HW_BIND_WRITE) || of->bytes != b->bytes ||
+		    memory_of(im, of) || !may_be_own(im, b))
+			return bad(err, "a peer's data is none that it could reach");
 	}
 	return 0;
 }
@@ -407,10 +420,11 @@ static int check_peers(const struct image *im, struct err *err)
 	}
 	if (!box != !n_slots)
 		return bad(err, "it has a mailbox that nobody writes to");
-	if (n_slots != im->n_slots)
-		return bad(err, "there are not as many rows of peers as members");
-	for (size_t i = 0; n_slots && i < n_slots * n_members; i++)
-		if (im->peers[i] >= n_members || im->peers[i] == i / n_slots)
+	if (n_slots > im->n_slots || (!n_slots && im->n_slots))
+		return bad(err, "there are not as many slots of peers as are bound");
+	for (size_t i = 0; i < im->n_slots * n_members; i++)
+		if (im->peers[i] >= n_members ||
+		    (i % im->n_slots < n_slots && im->peers[i] == i / im->n_slots))
 			return bad(err, "a peer is no other member");
 	return 0;
 }

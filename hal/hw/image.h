@@ -35,7 +35,8 @@
  *	          run to run
  *	peers     index: the slot. Bound for member m: the mailbox of member peers[m][slot],
  *	          a valid one and never m, as hal_peer_va names it on m's device. Two slots
- *	          of a row may name the same member. Not more bytes than the mailbox
+ *	          of a row may name the same member. Not more bytes than the mailbox. Slots
+ *	          behind those that are bound so are for peer data alone, and may name m
  *	member    at most one, index 0, read only: words of it, bound for m: members[m], which
  *	          starts with the replica and the partition; the rest is the compiler's
  *	random    at most one, index 0: of a program that draws random numbers without being given
@@ -43,7 +44,8 @@
  *	          same memory for all programs of the device
  *	peer data index: slot + n_slots * k. Bound for member m: what binding k, of the
  *	          temporaries, an argument or a result, is bound to for member peers[m][slot] in
- *	          the same launch. As large as binding k, in HBM
+ *	          the same launch. As large as binding k, in HBM. Declared for writing, or, of
+ *	          what VECs read, for reading
  *
  * Mailboxes. Before the first launch all mailboxes of a load are zeros, whole; then nobody but
  * the members writes to them as long as launches go well. When a launch failed, for

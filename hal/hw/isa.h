@@ -155,7 +155,7 @@ struct isa_tensor {
 };
 
 /* COPY, RPUT: elements of 1, 2, 4, 8 or 16 bytes; operand.elem is ignored. RPUT's dst is in
- * a binding declared HW_BIND_PEER, where nothing but RPUT and RSIG goes. */
+ * a binding declared HW_BIND_PEER for writing, where nothing but RPUT and RSIG goes. */
 struct isa_copy {
 	struct isa_insn insn;
 	uint8_t rank;

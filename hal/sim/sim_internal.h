@@ -67,8 +67,8 @@ struct sim_window {
 	uint64_t va, bytes;	/* in the context */
 	uint8_t *memory;	/* in dev->hbm */
 	unsigned refs;		/* the owner's while it is open, and one a mapping; under the
-				 * fabric's lock, as writers */
-	unsigned writers;	/* writes under way */
+				 * fabric's lock, as users */
+	unsigned users;		/* reads and writes under way */
 	_Atomic uint32_t broken;	/* sim_break_why(); 0: open. Written under that lock */
 };
 
@@ -388,9 +388,9 @@ struct sim_window *sim_window_get(struct sim_device *dev, uint64_t key);
 void sim_window_put(struct sim_window *w);
 /* Whether any of a context's range is lent. */
 bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t bytes);
-/* Around a write of dev's into a window, without lock. False: sim_window_why. */
+/* Around what dev reads from a window or writes into it, without lock. False: sim_window_why. */
 bool sim_window_begin(struct sim_device *dev, struct sim_window *w);
-void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes);
+void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes, bool is_read);
 /* *sem, which is in the window, becomes fn (ADD, MAX) of itself and value; its chip's engines
  * look if they wait for that. Without lock. False: sim_window_why. */
 bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
@@ -410,6 +410,9 @@ int sim_window_close(struct sim_device *dev, uint64_t key);
 int sim_window_open(struct sim_device *dev, unsigned ctx, const struct hw_window *in,
 		    uint64_t *key);
 int sim_peer_map(struct sim_device *dev, unsigned ctx, const struct hw_peer_map *in);
+/* Binding i, declared a peer's, of what e is to run: 0 or a fault's status. */
+int sim_bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
+		  const struct hw_binding *b, bool write, struct hw_fault *f);
 extern const struct sim_links sim_links;	/* for cores; their link is the engine */
 
 /* ---- engine.c ---- */

@@ -299,8 +299,8 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 		was_long = in->family;
 		pc++;
 		if (run->core->watch->written)
-			status = sim_watch_insn(run, (const void *)((const char *)p->code +
-								     in->offset));
+			status = sim_watch_insn(run, p, (const void *)
+						((const char *)p->code + in->offset));
 		if (status)
 			return status;
 		if (in->family) {

@@ -27,7 +27,7 @@ struct sim_ref {
 	uint16_t binding;
 	uint8_t reg;		/* 0: the address is static and was checked */
 	uint8_t elem;
-	bool write;
+	bool write, is_peer;	/* is_peer: it may lie in another chip's memory */
 	uint8_t operand;	/* its place in the instruction, for fault records */
 	int64_t offset;
 	int64_t lo, hi;		/* bytes touched, relative to offset (+ reg): [lo, hi) */
@@ -47,24 +47,26 @@ struct sim_load {
 };
 
 /*
- * Memory that another chip lends, and what the chip's links do with it for RPUT and RSIG. The
+ * Memory that another chip lends, and what the chip's links do with it for RPUT, RSIG and VEC. The
  * room above implements it (device/link.c); `link` is what it gave the core. Without locks of
  * this room; they block as long as a link's mutex is held, which is briefly.
  */
 struct sim_window;
 struct sim_watch;
 struct sim_links {
-	/* A write into the window begins; false: it can't be written to. Until end() its memory
-	 * is not anybody else's. */
+	/* A read of the window or a write into it begins; false: nobody reaches it. Until end()
+	 * its memory is not anybody else's. */
 	bool (*begin)(void *link, struct sim_window *w);
-	/* `bytes` were written. */
-	void (*end)(void *link, struct sim_window *w, uint64_t bytes);
+	/* `bytes` were read or written. */
+	void (*end)(void *link, struct sim_window *w, uint64_t bytes, bool is_read);
+	/* Whether the window's chip has lost some of these bytes. */
+	bool (*is_poisoned)(struct sim_window *w, const uint8_t *p, uint64_t bytes);
 	/* *sem = fn(*sem, value), and whoever waits for it looks. False: as begin. */
 	bool (*raise)(void *link, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
 	/* A semaphore that others raise was found to be there. */
 	void (*hear)(void *link);
-	/* A window that the run has bound and can't write to any more; NULL: there is none. */
+	/* A window that the run has bound and can't reach any more; NULL: there is none. */
 	struct sim_window *(*broken)(void *link);
 	/* Of such a one: the chip that failed first, and the status with which. */
 	void (*why)(void *link, const struct sim_window *w, uint64_t *chip, uint64_t *status);
@@ -142,6 +144,9 @@ struct sim_range { int64_t count, stride; };
  * refuses. */
 int sim_peer_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
 		 unsigned elem_bytes, unsigned rank, const int64_t *dim, struct sim_ref *ref);
+/* As sim_ref of an input that may be read from a peer. */
+int sim_input_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+		  unsigned rank, const int64_t *dim, struct sim_ref *ref);
 int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
 	    bool write, unsigned elem_bytes, unsigned rank, const int64_t *dim,
 	    const struct sim_range *extra, unsigned n_extra, struct sim_ref *ref);
@@ -158,9 +163,9 @@ void sim_need_shared(struct sim_load *load, size_t bytes);
  * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref);
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref);
-/* Around a write of `bytes` to a peer's operand. False: a fault was recorded. */
-bool sim_put_begin(struct sim_run *run, const struct sim_ref *ref);
-void sim_put_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes);
+/* Around what is read from or written to a peer's operand: `bytes`. False: a fault was recorded. */
+bool sim_reach_begin(struct sim_run *run, const struct sim_ref *ref);
+void sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes);
 /* Records that w is broken; returns the status. */
 int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct sim_window *w);
 /* Records a fault (the core adds pc, program and queue) and returns `status`. */

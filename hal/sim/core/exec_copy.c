@@ -443,11 +443,11 @@ static void move(struct sim_run *run, const struct copy_plan *p, struct copy_job
 
 static int put(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)
 {
-	if (!sim_put_begin(run, &p->dst))
+	if (!sim_reach_begin(run, &p->dst))
 		return run->fault.status;
 	run->read_bytes += p->total;
 	move(run, p, job);
-	sim_put_end(run, &p->dst, p->total);
+	sim_reach_end(run, &p->dst, p->total);
 	return 0;
 }
 

@@ -80,7 +80,7 @@ static int prepare_refs(struct sim_load *load, const struct isa_tensor *t,
 	int ret = 0;
 
 	for (unsigned j = 0; j < b->n_in && !ret; j++)
-		ret = sim_ref(load, &in[j], j, false, 0, b->rank, b->dim, NULL, 0, &p->in[j]);
+		ret = sim_input_ref(load, &in[j], j, b->rank, b->dim, &p->in[j]);
 	for (unsigned j = 0; j < b->n_out && !ret; j++) {
 		p->out[j].value = out[j].value;
 		p->out[j].combine = out[j].combine;
@@ -301,6 +301,8 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
 		if (p->out[j].value < p->n_in)
 			p->copied |= 1u << p->out[j].value;
+	for (unsigned j = 0; j < p->n_in; j++)
+		p->reads_peers |= p->in[j].is_peer;
 	set_totals(load, p, uops);
 	ret = plan_full(load, p);
 	if (ret)
@@ -326,6 +328,24 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 
 /* ---- run ---- */
 
+/* Inputs [0, n) that lie in other chips' memory are not read any more. */
+static void end_reads(struct sim_run *run, const struct vec_plan *p, unsigned n)
+{
+	for (unsigned j = 0; j < n; j++)
+		if (p->in[j].is_peer)
+			sim_reach_end(run, &p->in[j], p->points * elem_bytes(p->in[j].elem));
+}
+
+static bool begin_reads(struct sim_run *run, const struct vec_plan *p)
+{
+	for (unsigned j = 0; j < p->n_in; j++)
+		if (p->in[j].is_peer && !sim_reach_begin(run, &p->in[j])) {
+			end_reads(run, p, j);
+			return false;
+		}
+	return true;
+}
+
 static int run(struct sim_run *run, const void *plan)
 {
 	const struct vec_plan *p = plan;
@@ -350,6 +370,8 @@ static int run(struct sim_run *run, const void *plan)
 		if (!job.out[j])
 			return run->fault.status;
 	}
+	if (p->points && p->reads_peers && !begin_reads(run, p))
+		return run->fault.status;
 	run->vector_ops += p->points * p->n_uop;
 	run->read_bytes += p->read_bytes;
 	run->write_bytes += p->write_bytes;
@@ -361,6 +383,8 @@ static int run(struct sim_run *run, const void *plan)
 		vec_run_lone(&job);
 	else
 		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, run_tiles, &job);
+	if (p->points && p->reads_peers)
+		end_reads(run, p, p->n_in);
 	return 0;
 }
 

@@ -115,6 +115,7 @@ struct vec_plan {
 	size_t scratch;
 	uint64_t ns;		/* of the whole on one lane */
 	uint64_t points, read_bytes, write_bytes;
+	bool reads_peers;
 	struct reduce_plan *reduce;
 };
 

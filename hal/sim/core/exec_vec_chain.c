@@ -24,14 +24,15 @@ struct finder {
 	unsigned n;
 };
 
-/* Whether input j may be a link of a chain whose first link is input `first`. */
+/* Whether input j may be a link of a chain whose first link is input `first`. What lies in
+ * another chip's memory is no link, since that is asked for by input. */
 static bool is_link(const struct finder *f, unsigned j, unsigned first)
 {
 	const struct sim_ref *ref = &f->p->in[j], *like = &f->p->in[first];
 	const struct isa_body *b = f->body;
 	int64_t bytes = elem_bytes(ref->elem), col = ref->stride[b->rank - 1];
 
-	if (j >= b->n_in || f->uses[j] != 1 || (col != bytes && col != 2 * bytes))
+	if (j >= b->n_in || f->uses[j] != 1 || ref->is_peer || (col != bytes && col != 2 * bytes))
 		return false;
 	for (unsigned d = 0; d < b->rank; d++)
 		if (ref->stride[d] != like->stride[d] || (b->dim[d] > 1 && !ref->stride[d]))

@@ -85,8 +85,9 @@ static int check_binding(struct sim_load *load, unsigned operand, unsigned need,
 	if ((load->bindings[binding].access & (need | HW_BIND_PEER)) != need)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM,
 				  "operand %u %s binding %u, which is not declared so",
-				  operand, need & HW_BIND_PEER ? "writes to a peer by" :
-				  need == HW_BIND_WRITE ? "writes" : "reads", binding);
+				  operand, need == (HW_BIND_WRITE | HW_BIND_PEER) ?
+				  "writes to a peer by" : need & HW_BIND_WRITE ? "writes" : "reads",
+				  binding);
 	return 0;
 }
 
@@ -164,7 +165,8 @@ static int refer(struct sim_load *load, const struct isa_operand *op, unsigned o
 	if (!op->reg && !is_empty && check_static(load, op, operand, first, last))
 		return HW_ST_BAD_PROGRAM;
 	*ref = (struct sim_ref){ .binding = op->binding, .reg = op->reg,
-				 .elem = (uint8_t)elem, .write = need != HW_BIND_READ,
+				 .elem = (uint8_t)elem, .write = need & HW_BIND_WRITE,
+				 .is_peer = need & HW_BIND_PEER,
 				 .operand = (uint8_t)operand,
 				 .offset = is_empty && !op->reg ? 0 : op->offset,
 				 .lo = lo, .hi = hi };
@@ -187,6 +189,16 @@ int sim_peer_ref(struct sim_load *load, const struct isa_operand *op, unsigned o
 		 unsigned elem_size, unsigned rank, const int64_t *dim, struct sim_ref *ref)
 {
 	return refer(load, op, operand, HW_BIND_WRITE | HW_BIND_PEER, elem_size, rank, dim,
+		     NULL, 0, ref);
+}
+
+int sim_input_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
+		  unsigned rank, const int64_t *dim, struct sim_ref *ref)
+{
+	bool is_peer = op->binding < load->n_bindings &&
+		       load->bindings[op->binding].access & HW_BIND_PEER;
+
+	return refer(load, op, operand, HW_BIND_READ | (is_peer ? HW_BIND_PEER : 0), 0, rank, dim,
 		     NULL, 0, ref);
 }
 
@@ -237,22 +249,32 @@ int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct 
 	return sim_fault(run, HW_ST_PEER, ref, chip, status);
 }
 
-bool sim_put_begin(struct sim_run *run, const struct sim_ref *ref)
+/* What is read of this chip's own HBM is in no window: there is nothing to ask. */
+bool sim_reach_begin(struct sim_run *run, const struct sim_ref *ref)
 {
 	const struct sim_core *core = run->core;
 	struct sim_window *w = core->window[ref->binding];
+	uint64_t bytes = run->bytes[ref->binding];
 
-	if (core->links->begin(core->link, w))
+	if (!w)
 		return true;
-	sim_peer_fault(run, ref, w);
+	if (!core->links->begin(core->link, w)) {
+		sim_peer_fault(run, ref, w);
+		return false;
+	}
+	if (ref->write || !core->links->is_poisoned(w, run->base[ref->binding], bytes))
+		return true;
+	core->links->end(core->link, w, 0, true);
+	sim_fault(run, HW_ST_POISON, ref, 0, bytes);
 	return false;
 }
 
-void sim_put_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
+void sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
 {
 	const struct sim_core *core = run->core;
 
-	core->links->end(core->link, core->window[ref->binding], bytes);
+	if (core->window[ref->binding])
+		core->links->end(core->link, core->window[ref->binding], bytes, !ref->write);
 }
 
 /* ---- lanes ---- */

@@ -118,9 +118,9 @@ struct sim_core {
 	void *shared;		/* shared_bytes, for all lanes */
 	uint8_t **base;		/* [ISA_MAX_BINDINGS] the run's bindings: host address */
 	uint64_t *bytes;	/* [ISA_MAX_BINDINGS] and size */
-	struct sim_window **window;	/* [ISA_MAX_BINDINGS] of those in another chip's memory
-				 * that are not empty; others hold anything */
-	/* The owner's, before programs that need them: what other chips' memory is written by,
+	struct sim_window **window;	/* [ISA_MAX_BINDINGS] of those declared a peer's that are
+				 * not empty; NULL: in this chip's memory. Others hold anything */
+	/* The owner's, before programs that need them: what other chips' memory is reached by,
 	 * and where semaphores may be that RWAIT waits for. */
 	struct sim_cells *cells;	/* NULL: memory is good */
 	const struct sim_links *links;
@@ -202,7 +202,7 @@ int sim_watch_start(struct sim_watch *w, uint8_t *hbm, uint64_t hbm_bytes, struc
 void sim_watch_end(struct sim_watch *w);
 /* Before an instruction of a checked program runs: 0, or the status of a fault that it
  * recorded. What the instruction will write counts as written. Only if w->written. */
-int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn);
+int sim_watch_insn(struct sim_run *run, const struct sim_program *p, const struct isa_insn *insn);
 /* Before a program runs: its scratch bindings hold nothing. */
 void sim_watch_begin(struct sim_run *run, const struct sim_program *p);
 /* `bytes` from offset on in HBM are allocated anew: nothing has written them. */

@@ -345,19 +345,27 @@ static int check_overlap(struct sim_run *run, const struct isa_access *a, const 
 	return 0;
 }
 
-/* What an instruction writes to another chip is written there. */
-static void note_put(struct visit *v)
+/* What an instruction writes to another chip is written there, and what it reads has been. */
+static void visit_peer(struct visit *v)
 {
 	const struct sim_core *core = v->run->core;
 	struct sim_watch *w = core->links->watch(core->window[v->access->binding]);
 
 	v->watch = w;
 	pthread_mutex_lock(&w->lock);
-	each(v, note_written);
+	each(v, v->access->is_write ? note_written : expect_written);
 	pthread_mutex_unlock(&w->lock);
 }
 
-int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
+/* Whether an access reads from another chip. */
+static bool is_from_peer(const struct sim_run *run, const struct sim_program *p,
+			 const struct isa_access *a)
+{
+	return !a->is_write && p->bindings[a->binding].access & HW_BIND_PEER &&
+	       run->bytes[a->binding] && run->core->window[a->binding];
+}
+
+int sim_watch_insn(struct sim_run *run, const struct sim_program *p, const struct isa_insn *insn)
 {
 	struct sim_watch *w = run->core->watch;
 	struct isa_access a[ISA_MAX_ACCESS];
@@ -369,6 +377,8 @@ int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
 	for (unsigned i = 0; i < n; i++)
 		if (!locate(run, &a[i], &at[i]))
 			return 0;
+	for (unsigned i = 0; i < n; i++)
+		a[i].is_peer |= is_from_peer(run, p, &a[i]);
 	status = check_overlap(run, a, at, n);
 	if (status)
 		return status;
@@ -394,7 +404,7 @@ int sim_watch_insn(struct sim_run *run, const struct isa_insn *insn)
 		if (a[i].is_peer) {
 			v.access = &a[i];
 			v.at = at[i];
-			note_put(&v);
+			visit_peer(&v);
 		}
 	if (!v.missing)
 		return 0;

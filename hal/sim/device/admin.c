@@ -251,7 +251,8 @@ static int program_room(struct sim_device *dev, uint32_t *id)
 
 static bool is_access(uint32_t access)
 {
-	return access & HW_BIND_PEER ? access == (HW_BIND_PEER | HW_BIND_WRITE) :
+	return access & HW_BIND_PEER ? access == (HW_BIND_PEER | HW_BIND_WRITE) ||
+				       access == (HW_BIND_PEER | HW_BIND_READ) :
 		!(access & ~(uint32_t)(HW_BIND_READ | HW_BIND_WRITE | HW_BIND_SCRATCH));
 }
 

@@ -222,7 +222,7 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 		move(m, to + at, from, n);
 		sim_watch_write(&w->dev->watch, to + at, n);
 		sim_cells_wrote(&w->dev->cells, to + at, n);
-		sim_window_end(dev, w, n);
+		sim_window_end(dev, w, n, false);
 		if (is_stopped(m))
 			return stopped(m);
 		at += n;

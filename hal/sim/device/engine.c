@@ -246,31 +246,6 @@ static struct sim_queue *pick(struct sim_device *dev, struct sim_engine *e)
 
 /* ---- EXECUTE ---- */
 
-/* A binding in another chip's window, which must be whole. */
-static int bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
-		     const struct hw_binding *b, struct hw_fault *f)
-{
-	struct sim_window *w;
-	uint32_t why;
-	uint8_t *p = sim_peer_va(dev, e->queue->info.ctx, b->va, b->bytes, &w);
-	unsigned k = 0;
-
-	if (!p)
-		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, true);
-	while (k < e->n_peers && e->peers[k] != w)
-		k++;
-	if (k == SIM_MAX_PEERS)
-		return sim_fail(f, HW_ST_NO_MEMORY, b->va, b->bytes, true);
-	e->peers[k] = w;
-	e->n_peers += k == e->n_peers;
-	e->core.base[i] = p;
-	e->core.window[i] = w;
-	why = sim_window_why(dev, w);
-	if (why)
-		return sim_fail(f, HW_ST_PEER, sim_broken_by(why), sim_broken_as(why), true);
-	return 0;
-}
-
 static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_program *p,
 		unsigned i, const struct hw_binding *b, struct hw_fault *f)
 {
@@ -288,7 +263,7 @@ static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_p
 	if (b->va % 64)
 		return sim_fail(f, HW_ST_ALIGNMENT, b->va, b->bytes, write);
 	if (want->access & HW_BIND_PEER)
-		return bind_peer(dev, e, i, b, f);
+		return sim_bind_peer(dev, e, i, b, write, f);
 	core->base[i] = sim_va(dev, e, e->queue->info.ctx, b->va, b->bytes, write, NULL, NULL);
 	if (!core->base[i])
 		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, write);

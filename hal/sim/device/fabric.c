@@ -7,8 +7,8 @@
  * under any chip's `lock` or under none, and nothing is copied under it. So no chip ever
  * takes another one's lock: whoever has to look is kicked, which needs none.
  *
- * A window breaks once and for good. Who wants to write asks first and says when it is done,
- * so that whoever takes memory back can wait for the writes under way.
+ * A window breaks once and for good. Who wants to read or write asks first and says when it is
+ * done, so that whoever takes memory back can wait for what is under way.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -329,10 +329,10 @@ void sim_break(struct sim_device *dev, unsigned ctx, uint32_t why)
 		wake_all(dev);
 }
 
-static bool has_writers(const struct sim_device *dev)
+static bool has_users(const struct sim_device *dev)
 {
 	for (const struct sim_window *w = dev->windows; w; w = w->next)
-		if (w->broken && w->writers)
+		if (w->broken && w->users)
 			return true;
 	return false;
 }
@@ -345,7 +345,7 @@ void sim_break_wait(struct sim_device *dev)
 		return;
 	pthread_mutex_unlock(&dev->lock);
 	pthread_mutex_lock(&fabric->lock);
-	while (has_writers(dev))
+	while (has_users(dev))
 		pthread_cond_wait(&fabric->quiet, &fabric->lock);
 	pthread_mutex_unlock(&fabric->lock);
 	pthread_mutex_lock(&dev->lock);
@@ -381,7 +381,7 @@ bool sim_is_lent(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t byt
 	return is_lent;
 }
 
-/* ---- writing ---- */
+/* ---- reading and writing ---- */
 
 uint32_t sim_window_why(struct sim_device *dev, const struct sim_window *w)
 {
@@ -398,20 +398,20 @@ bool sim_window_begin(struct sim_device *dev, struct sim_window *w)
 	pthread_mutex_lock(&fabric->lock);
 	is_whole = !sim_window_why(dev, w);
 	if (is_whole)
-		w->writers++;
+		w->users++;
 	else
 		count_error(dev, w->dev);
 	pthread_mutex_unlock(&fabric->lock);
 	return is_whole;
 }
 
-void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes)
+void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes, bool is_read)
 {
 	struct sim_fabric *fabric = &dev->sim->fabric;
 
 	pthread_mutex_lock(&fabric->lock);
-	count(dev, w->dev, bytes);
-	if (!--w->writers && w->broken)
+	count(is_read ? w->dev : dev, is_read ? dev : w->dev, bytes);
+	if (!--w->users && w->broken)
 		pthread_cond_broadcast(&fabric->quiet);
 	pthread_mutex_unlock(&fabric->lock);
 }

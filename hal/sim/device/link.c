@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows as a driver asks for them (DEVICE.md#links), and what RPUT, RSIG and RWAIT do with
- * those that a run has bound.
+ * Windows as a driver asks for them (DEVICE.md#links), and what RPUT, RSIG, RWAIT and the inputs
+ * of VEC do with those that a run has bound.
  */
 #include "hal/sim/sim_internal.h"
 
@@ -46,20 +46,75 @@ int sim_peer_map(struct sim_device *dev, unsigned ctx, const struct hw_peer_map 
 	return status;
 }
 
+/* ---- what a run binds ---- */
+
+/* Reads what is in HBM: this chip's own. */
+static int bind_own(struct sim_device *dev, struct sim_engine *e, unsigned i,
+		    const struct hw_binding *b, struct hw_fault *f)
+{
+	bool is_host = false;
+
+	e->core.window[i] = NULL;
+	e->core.base[i] = sim_va(dev, e, e->queue->info.ctx, b->va, b->bytes, false, NULL,
+				 &is_host);
+	if (!e->core.base[i] || is_host)
+		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, false);
+	if (sim_is_poisoned(dev, e->core.base[i], b->bytes))
+		return sim_fail(f, HW_ST_POISON, b->va, b->bytes, false);
+	return 0;
+}
+
+int sim_bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
+		  const struct hw_binding *b, bool write, struct hw_fault *f)
+{
+	struct sim_window *w;
+	uint32_t why;
+	uint8_t *p = sim_peer_va(dev, e->queue->info.ctx, b->va, b->bytes, &w);
+	unsigned k = 0;
+
+	if (!p && !write)
+		return bind_own(dev, e, i, b, f);
+	if (!p)
+		return sim_fail(f, HW_ST_MAP, b->va, b->bytes, true);
+	while (k < e->n_peers && e->peers[k] != w)
+		k++;
+	if (k == SIM_MAX_PEERS)
+		return sim_fail(f, HW_ST_NO_MEMORY, b->va, b->bytes, write);
+	e->peers[k] = w;
+	e->n_peers += k == e->n_peers;
+	e->core.base[i] = p;
+	e->core.window[i] = w;
+	why = sim_window_why(dev, w);
+	if (why)
+		return sim_fail(f, HW_ST_PEER, sim_broken_by(why), sim_broken_as(why), write);
+	return 0;
+}
+
 /* ---- what a run does with them ---- */
 
-static bool begin_put(void *link, struct sim_window *w)
+static bool begin(void *link, struct sim_window *w)
 {
 	const struct sim_engine *e = link;
 
 	return sim_window_begin(e->dev, w);
 }
 
-static void end_put(void *link, struct sim_window *w, uint64_t bytes)
+static void end(void *link, struct sim_window *w, uint64_t bytes, bool is_read)
 {
 	const struct sim_engine *e = link;
 
-	sim_window_end(e->dev, w, bytes);
+	sim_window_end(e->dev, w, bytes, is_read);
+}
+
+/* Under the lock of the window's chip alone: a run holds none of its own. */
+static bool is_poisoned(struct sim_window *w, const uint8_t *p, uint64_t bytes)
+{
+	bool is;
+
+	pthread_mutex_lock(&w->dev->lock);
+	is = sim_is_poisoned(w->dev, p, bytes);
+	pthread_mutex_unlock(&w->dev->lock);
+	return is;
 }
 
 static bool raise(void *link, struct sim_window *w, uint64_t *sem, unsigned fn, uint64_t value)
@@ -105,6 +160,6 @@ static struct sim_watch *watch_of(struct sim_window *w)
 }
 
 const struct sim_links sim_links = {
-	.begin = begin_put, .end = end_put, .raise = raise, .hear = hear, .broken = find_broken,
-	.why = say_why, .watch = watch_of,
+	.begin = begin, .end = end, .is_poisoned = is_poisoned, .raise = raise, .hear = hear,
+	.broken = find_broken, .why = say_why, .watch = watch_of,
 };

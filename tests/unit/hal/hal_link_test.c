@@ -117,7 +117,7 @@ static void what_is_not_linked_is_refused_by_name(void **state)
 	expect(hal_queue_copy(queue(0, HAL_QUEUE_DMA), host, 0, mine, 0, 64, NULL, 0, &va, &err),
 	       &err, ERR_INVALID_ARGUMENT, "host memory");
 	expect(hal_queue_copy(queue(1, HAL_QUEUE_DMA), host, 0, mine, 0, 64, NULL, 0, &va, &err),
-	       &err, ERR_INVALID_ARGUMENT, "links carry writes only");
+	       &err, ERR_INVALID_ARGUMENT, "copies only write over links");
 	assert_int_equal(hal_peer_va(dev[0], mine, &va, &err), 0);
 	assert_true(va == hal_mem_va(mine));
 	hal_mem_free(m);

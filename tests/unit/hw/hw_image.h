@@ -143,7 +143,8 @@ static inline void taken(const struct gang *g)
 	assert_int_equal(im->n_words, g->p.im.n_words);
 	assert_int_equal(image_n_members(im), 4);
 	if (im->n_slots)
-		assert_memory_equal(im->peers, g->peers, sizeof(g->peers));
+		assert_memory_equal(im->peers, g->p.im.peers,
+				    4 * im->n_slots * sizeof(*im->peers));
 	if (im->n_words)
 		assert_memory_equal(im->members, g->members, sizeof(g->members));
 	image_free(im);

@@ -765,9 +765,9 @@ static void refuses_members_that_lie(void **state)
 	refused_parts(&g.p, "larger than its own");
 	make_gang(&g);
 	g.p.im.n_slots = 1;
-	refused_parts(&g.p, "not as many rows of peers");
+	refused_parts(&g.p, "not as many slots of peers as are bound");
 	g.p.im.n_slots = 0;
-	refused_parts(&g.p, "not as many rows of peers");
+	refused_parts(&g.p, "not as many slots of peers as are bound");
 	make_gang(&g);
 	memmove(&g.b[5], &g.b[7], 2 * sizeof(*g.b));
 	g.p.im.n_bindings = 7;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Address maps: of contexts, and what the IOMMU lets through. */
+/* Address maps: of contexts, and what the IOMMU lets through; HBM as a file that others may hold:
+ * its size stays, and new memory takes its place. */
 #include "tests/unit/sim/sim_test.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FILE_BYTES (4u << 20)
 
 static struct t_sim t;
 
@@ -418,6 +423,60 @@ static void queue_0_without_rings_is_fatal(void **state)
 	t_bring_up(&t);
 }
 
+/* ---- the file ---- */
+
+static void size_is_sealed(void **state)
+{
+	struct sim_options o = { .hbm_bytes = FILE_BYTES, .lanes = 1 };
+	struct sim *sim;
+	struct err err;
+	int fd;
+
+	(void)state;
+	assert_int_equal(sim_create(&o, &sim, &err), 0);
+	fd = dup(sim_hbm_fd(sim_device(sim, 0)));
+	assert_int_equal(ftruncate(fd, 4096), -1);
+	assert_int_equal(ftruncate(fd, 2 * FILE_BYTES), -1);
+	assert_int_equal(lseek(fd, 0, SEEK_END), FILE_BYTES);
+	close(fd);
+	sim_destroy(sim);
+}
+
+static void renewed_memory_is_zero_and_nobody_elses(void **state)
+{
+	struct sim_options o = { .n_devices = 2, .hbm_bytes = FILE_BYTES, .lanes = 1 };
+	uint64_t bytes;
+	struct sim *sim;
+	struct err err;
+	uint8_t *hbm, *other, *held;
+
+	(void)state;
+	assert_int_equal(sim_create(&o, &sim, &err), 0);
+	hbm = sim_hbm(sim_device(sim, 0), &bytes);
+	other = sim_hbm(sim_device(sim, 1), &bytes);
+	held = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    sim_hbm_fd(sim_device(sim, 0)), 0);
+	assert_ptr_not_equal(held, MAP_FAILED);
+	hbm[0] = other[0] = 1;
+	hbm[FILE_BYTES - 1] = 2;
+	assert_int_equal(held[0], 1);
+	assert_int_equal(sim_hbm_renew(sim_device(sim, 0), &err), 0);
+	assert_ptr_equal(sim_hbm(sim_device(sim, 0), &bytes), hbm);
+	assert_int_equal(bytes, FILE_BYTES);
+	assert_int_equal(hbm[0] | hbm[FILE_BYTES - 1], 0);
+	assert_int_equal(other[0], 1);
+	hbm[0] = 7;
+	assert_int_equal(held[0], 1);
+	held[0] = 9;
+	assert_int_equal(hbm[0], 7);
+	/* The new file is what the address shows. */
+	munmap(held, FILE_BYTES);
+	held = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, sim_hbm_fd(sim_device(sim, 0)), 0);
+	assert_int_equal(held[0], 7);
+	munmap(held, FILE_BYTES);
+	sim_destroy(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +494,8 @@ int main(void)
 		cmocka_unit_test(rings_may_lie_in_pieces),
 		cmocka_unit_test(rings_may_vanish),
 		cmocka_unit_test(queue_0_without_rings_is_fatal),
+		cmocka_unit_test(size_is_sealed),
+		cmocka_unit_test(renewed_memory_is_zero_and_nobody_elses),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
