@@ -43,6 +43,7 @@ static const struct pass passes[] = {
 	{ "combine", tc_pass_combine, false },
 	{ "simplify-again", tc_pass_simplify, false },
 	{ "fuse", tc_pass_fuse, true },
+	{ "lend", tc_pass_lend, true },
 };
 #define N_PASSES (sizeof(passes) / sizeof(*passes))
 

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/back/link.h"
 #include "runtime/compiler/opt/fuse.h"
 
 struct input {
@@ -113,6 +113,8 @@ static void need_input(struct loop *l, const struct tc_value *v, const int8_t *a
 	for (unsigned d = 0; d < v->type->rank; d++)
 		if (axis[d] >= 0 && v->type->dim[d] > 1)
 			op->stride[l->dim_of[axis[d]]] = h->stride[d];
+	if (!l->is_epilogue)
+		tc_find_lent(l->e, outside, op);
 	l->e->bytes += (double)v->type->bytes;
 	l->e->cost_ns += (double)v->type->bytes * 0.05;
 }

@@ -170,21 +170,6 @@ static void end_turn(struct meeting *m)
 
 /* ---- what differs between members ---- */
 
-/* A place from the row, times `step` bytes. Held to 0..most, which it is anyway, so that the
- * check of the code knows it. */
-static uint8_t load_place(struct emit *e, unsigned word, int64_t most, int64_t step)
-{
-	uint8_t r = tc_load_word(e, word);
-
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r, .imm = 0 },
-		      ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r, .imm = most },
-		      ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r, .imm = step },
-		      ISA_ALUI);
-	return r;
-}
-
 static void branch_if(struct emit *e, unsigned word, int64_t value, struct label *to)
 {
 	uint8_t r = tc_load_word(e, word);
@@ -263,7 +248,7 @@ static struct home part_for(struct meeting *m, const struct parts *p, unsigned w
 	if (p->is_same)
 		return *h;
 	part = shifted(h, -1);
-	lead(m->e, &part, load_place(m->e, word, n - 1, h->stride[0]));
+	lead(m->e, &part, tc_load_place(m->e, word, n - 1, h->stride[0]));
 	return part;
 }
 
@@ -292,7 +277,7 @@ static void send_part(struct meeting *m, const struct parts *p, unsigned n, unsi
 static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
 {
 	const struct channel *ch = m->ch;
-	uint8_t own = load_place(m->e, ch->place_word, n - 1, p->step), mark = m->e->next_reg;
+	uint8_t own = tc_load_place(m->e, ch->place_word, n - 1, p->step), mark = m->e->next_reg;
 
 	if (m->is_direct)	/* while the others get ready */
 		send_part(m, p, n, ch->place_word, -1, own);
@@ -417,6 +402,55 @@ static void emit_exchange(struct meeting *m)
 			tc_branch(e, ISA_JMP, 0, end);
 	}
 	tc_bind(e, end);
+}
+
+/* ---- what is lent ---- */
+
+/* Waits until all others of the row have come as often as this member (link.h). */
+static void come(struct meeting *m, unsigned n)
+{
+	struct emit *e = m->e;
+	uint16_t box = e->links->mailbox;
+	int64_t at = (int64_t)m->ch->state;
+	uint8_t half, count;
+
+	m->turn = tc_reg(e);
+	m->one = tc_reg(e);
+	half = tc_reg(e);
+	count = tc_reg(e);
+	tc_put_scalar(e, (struct isa_scalar){ .rd = m->turn, .elem = ELEM_U64, .binding = box,
+					      .imm = at + LINK_LENT }, ISA_LD);
+	tc_put_scalar(e, (struct isa_scalar){ .rd = m->one, .imm = 1 }, ISA_LI);
+	next_turn(m);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_AND, .rd = half, .ra = m->turn,
+					      .imm = 1 }, ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = half, .ra = half,
+					      .imm = 8 }, ISA_ALUI);
+	for (unsigned k = 1; k < n; k++) {
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .elem = ELEM_U64,
+			.ra = half, .rb = m->one, .imm = at + LINK_COME,
+			.binding = (uint16_t)(e->links->first_peer + m->ch->slot[k]) }, ISA_RSIG);
+		e->cost_ns += REACH_NS;
+	}
+	/* Turns 1, 3, 5 are the odd ones' first, second, third, and so are 2, 4, 6. */
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = count, .ra = m->turn,
+					      .imm = 1 }, ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_SHR, .rd = count, .ra = count,
+					      .imm = 1 }, ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = count, .ra = count,
+					      .imm = n - 1 }, ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .elem = ELEM_U64, .ra = half, .rb = count,
+					      .binding = box, .imm = at + LINK_COME }, ISA_RWAIT);
+	tc_put_scalar(e, (struct isa_scalar){ .rb = m->turn, .elem = ELEM_U64, .binding = box,
+					      .imm = at + LINK_LENT }, ISA_ST);
+	e->cost_ns += WAIT_NS;
+}
+
+static void emit_lent(struct meeting *m)
+{
+	tc_place_lent(m->e, m->op);
+	note_meeting(m, tc_out(m->op, 0)->type);
+	come(m, m->ch->size);
 }
 
 /* ---- permutations ---- */
@@ -569,6 +603,8 @@ void tc_emit_link(struct emit *e, const struct tc_op *op)
 		if (tc_attr_int(op, "is_same", 0))
 			h = shifted(&h, 1);
 		tc_view(e, tc_out(op, 0), &h);
+	} else if (tc_is_lent(e, op)) {
+		emit_lent(&m);
 	} else {
 		emit_exchange(&m);
 	}

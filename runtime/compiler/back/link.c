@@ -248,6 +248,22 @@ static struct channel *new_channel(struct emit *e, const struct tc_op *op)
 	return ch;
 }
 
+/* Who is at each place of the own row; of rows that are all as long. */
+static void plan_places(struct emit *e, struct channel *ch)
+{
+	struct links *l = e->links;
+
+	ch->at_slot = get(e, ch->size, sizeof(*ch->at_slot));
+	for (unsigned k = 0; k < ch->size; k++) {
+		int64_t *list = new_list(e, 0);
+
+		for (unsigned i = 0; i < ch->n_ids; i++)
+			list[ch->ids[i]] = ch->ids[i - i % ch->size + k];
+		ch->at_slot[k] = (uint16_t)append(e, &l->places, &l->n_places, &l->room_places,
+						  list);
+	}
+}
+
 /* The place of each part that a member keeps for another one. */
 static void plan_parts(struct emit *e, struct channel *ch)
 {
@@ -257,6 +273,17 @@ static void plan_parts(struct emit *e, struct channel *ch)
 }
 
 /* ---- the plan ---- */
+
+/* The pass `lend` says so by the second operand of another exchange. */
+static bool is_to_lend(const struct tc_op *op)
+{
+	for (const struct tc_use *u = op->op == TC_EXCHANGE ? op->results[0].uses : NULL; u;
+	     u = u->next)
+		if (u->user->op == TC_EXCHANGE && u->user->n_operands == 2 &&
+		    tc_in(u->user, 1) == u->value)
+			return true;
+	return false;
+}
 
 static void plan_op(struct tc_op *op, void *arg)
 {
@@ -275,6 +302,9 @@ static void plan_op(struct tc_op *op, void *arg)
 		ch = new_channel(e, op);
 	if (ch->size && ch->meets && !ch->to_word && !tc_attr_int(op, "is_same", 0))
 		plan_parts(e, ch);
+	if (ch->size && ch->meets && !ch->at_slot && ch->length_word == LINK_NO_WORD &&
+	    is_to_lend(op))
+		plan_places(e, ch);
 }
 
 /* The area is for all that goes through it. */
@@ -294,8 +324,8 @@ static void plan_area(struct tc_op *op, void *arg)
 /* Whether there are binding numbers for views, of the temporaries in any case. */
 static bool has_room_for_views(const struct emit *e)
 {
-	return (unsigned)e->n_args + e->n_results + 2 * e->links->n_slots + MOST_VIEWS + 5 <=
-	       ISA_MAX_BINDINGS;
+	return (unsigned)e->n_args + e->n_results + 2 * e->links->n_slots + e->links->n_places +
+	       MOST_VIEWS + 5 <= ISA_MAX_BINDINGS;
 }
 
 /* All semaphores, then the areas, so that what is raised lies close together. */
@@ -385,6 +415,11 @@ bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *strid
 	return true;
 }
 
+bool tc_is_lent(const struct emit *e, const struct tc_op *op)
+{
+	return is_to_lend(op) && find(e, op)->at_slot && tc_is_direct(e, op);
+}
+
 static int find_view(const struct links *l, unsigned slot, unsigned of)
 {
 	for (unsigned i = 0; i < l->n_views; i++)
@@ -421,12 +456,10 @@ struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
-struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)
+/* The binding of another member's `of`; slots from n_slots on are places. */
+static uint16_t view_of(struct emit *e, unsigned slot, unsigned of)
 {
 	struct links *l = e->links;
-	unsigned of = own->buf->binding;
-	struct buffer *b = get(e, 1, sizeof(*b));
-	struct home h = *own;
 	int i = find_view(l, slot, of);
 
 	if (i < 0) {
@@ -441,11 +474,69 @@ struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)
 		i = (int)l->n_views++;
 		l->views[i] = (struct view){ (uint16_t)slot, (uint16_t)of };
 	}
+	return (uint16_t)(e->random_binding + e->has_random + (unsigned)i);
+}
+
+struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)
+{
+	struct buffer *b = get(e, 1, sizeof(*b));
+	struct home h = *own;
+
 	*b = *own->buf;
-	b->binding = (uint16_t)(e->random_binding + e->has_random + (unsigned)i);
+	b->binding = view_of(e, slot, own->buf->binding);
 	b->is_temp = false;
 	h.buf = b;
 	return h;
+}
+
+/* ---- what is lent ---- */
+
+/* Whether an argument's memory is the device's. */
+static bool is_hbm_argument(const struct emit *e, unsigned binding)
+{
+	const struct tc_op *func = tc_main(e->c)->region->parent;
+	unsigned i = binding - BIND_FIRST_ARG;
+
+	return binding >= BIND_FIRST_ARG && i < e->n_args &&
+	       (!func->arg_info || !func->arg_info[i].memory_kind);
+}
+
+struct home tc_place_lent(struct emit *e, const struct tc_op *op)
+{
+	const struct links *l = e->links;
+	const struct tc_value *v = tc_out(op, 0);
+	struct home h = *tc_home(e, tc_in(op, 0)), copy;
+	unsigned of = h.buf->binding, n_others = 0;
+
+	for (unsigned i = 0; i < l->n_views; i++)
+		n_others += l->views[i].of != BIND_TEMP && l->views[i].of != of;
+	if (!h.reg && (of == BIND_TEMP || ((is_hbm(e, of) || is_hbm_argument(e, of)) &&
+					   n_others + l->n_slots + find(e, op)->size <=
+					   MOST_VIEWS)))
+		return *tc_view(e, v, &h);
+	copy = *tc_place_temp(e, v);
+	tc_copy_value(e, v->type, &h, &copy);
+	tc_note_held(e, &copy, v->type);
+	return copy;
+}
+
+void tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op)
+{
+	const struct tc_op *def = v->def, *part = NULL;
+	const struct channel *ch;
+	int64_t step;
+	int64_t k;
+
+	for (; def && (def->op == TC_RESHAPE || def->op == TC_SLICE); def = tc_in(def, 0)->def)
+		part = def;
+	if (!def || !part || part->op != TC_SLICE || !tc_is_lent(e, def))
+		return;
+	ch = find(e, def);
+	step = tc_home(e, tc_out(def, 0))->stride[0];
+	k = tc_attr_ints(part, "start_indices", &(unsigned){ 0 })[0];
+	op->binding = view_of(e, e->links->n_slots + ch->at_slot[k], op->binding);
+	op->offset -= k * step;
+	op->reg = tc_load_place(e, ch->place_word, ch->size - 1, step);
 }
 
 /* ---- bindings ---- */
@@ -474,6 +565,19 @@ uint8_t tc_load_word(struct emit *e, unsigned word)
 	return r;
 }
 
+uint8_t tc_load_place(struct emit *e, unsigned word, int64_t most, int64_t step)
+{
+	uint8_t r = tc_load_word(e, word);
+
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r, .imm = 0 },
+		      ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r, .imm = most },
+		      ISA_ALUI);
+	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r, .imm = step },
+		      ISA_ALUI);
+	return r;
+}
+
 unsigned tc_count_link_bindings(const struct emit *e)
 {
 	const struct links *l = e->links;
@@ -484,14 +588,18 @@ unsigned tc_count_link_bindings(const struct emit *e)
 static void put_peers(struct emit *e, struct image *im)
 {
 	const struct links *l = e->links;
-	uint32_t *peers = get(e, (size_t)l->n_members * l->n_slots, sizeof(*peers));
+	unsigned n = l->n_slots + l->n_places;
+	uint32_t *peers = get(e, (size_t)l->n_members * n, sizeof(*peers));
 
 	im->peers = peers;
-	im->n_slots = l->n_slots;
-	for (unsigned m = 0; m < l->n_members; m++)
+	im->n_slots = n;
+	for (unsigned m = 0; m < l->n_members; m++) {
 		for (unsigned s = 0; s < l->n_slots; s++)
 			*peers++ = (uint32_t)(l->slots[s][m] >= 0 ? l->slots[s][m] :
 					      (m + 1) % l->n_members);
+		for (unsigned s = 0; s < l->n_places; s++)
+			*peers++ = (uint32_t)l->places[s][m];
+	}
 }
 
 static void put_rows(struct emit *e, struct image *im)
@@ -529,9 +637,13 @@ void tc_put_views(const struct emit *e, struct image_binding *b, unsigned *n)
 {
 	const struct links *l = e->links;
 
-	for (unsigned i = 0; i < l->n_views; i++)
+	for (unsigned i = 0; i < l->n_views; i++) {
+		const struct view *v = &l->views[i];
+
 		b[(*n)++] = (struct image_binding){ .kind = IMAGE_PEER_DATA,
-			.access = HW_BIND_WRITE | HW_BIND_PEER,
-			.index = l->views[i].slot + (uint32_t)l->n_slots * l->views[i].of,
-			.bytes = b[l->views[i].of].bytes };
+			.access = HW_BIND_PEER |
+				  (v->slot < l->n_slots ? HW_BIND_WRITE : HW_BIND_READ),
+			.index = v->slot + (uint32_t)(l->n_slots + l->n_places) * v->of,
+			.bytes = b[v->of].bytes };
+	}
 }

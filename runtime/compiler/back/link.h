@@ -9,6 +9,7 @@
  *
  *	u64 turn, arrived, credit	of what goes by mailboxes
  *	u64 turn, arrived, credit	of what goes directly
+ *	u64 turn, even, odd		of what is lent
  *	area				where others write, and the member its own part
  *
  * A turn is how often this member has met so here, ever. Each sender raises `arrived` once a
@@ -38,6 +39,15 @@
  * that memory may be written, which is before it has anything, and the sender waits for that of
  * this turn.
  *
+ * What an exchange of parts gives may be *lent* (opt/lend.c): nothing moves, and a VEC reads each
+ * part where its member has it, by views for reading. Before that all of a row have to have come,
+ * each with its operand whole: everybody raises a semaphore of all others and waits for all of
+ * them, at turns that are even for the one, at odd ones for the other. Who is quick may raise
+ * that of the next turn while others still wait; for the turn after that, which has the same
+ * semaphore, he has to have heard in the next turn from all, who have all left this one. So
+ * nobody is counted for another one. What was lent stays as it is until the exchange ends that
+ * has it as its second operand: no member takes part in that before it has read.
+ *
  * All members run the same code. What differs is in slots, whose mailbox a peer binding is,
  * and in words of the member's row; both are lists by member, and equal ones are one.
  */
@@ -49,7 +59,7 @@
 
 /* In the mailbox, from channel.state on; those of what goes directly behind the others. */
 enum { LINK_TURN = 0, LINK_ARRIVED = 8, LINK_CREDIT = 16, LINK_DIRECTLY = 32,
-       LINK_STATE_BYTES = 64 };
+       LINK_LENT = 64, LINK_COME = 72, LINK_STATE_BYTES = 128 };
 enum { LINK_WORD_REPLICA, LINK_WORD_PARTITION };
 /* Words of a permutation. */
 enum { LINK_ZEROS, LINK_OTHER, LINK_SELF };
@@ -68,6 +78,7 @@ struct channel {
 	/* Words, or LINK_NO_WORD where all members have the same. */
 	unsigned place_word, length_word;
 	unsigned *to_word;	/* k: the place k places on; NULL: not asked for */
+	uint16_t *at_slot;	/* k: who is at place k, itself too; NULL: nothing is lent */
 	unsigned sends_word, takes_word;
 	uint32_t groups;	/* string: who meets, as struct image_meeting has it */
 	bool sends[3], takes[3]; /* LINK_*: some member does; a sender has no ZEROS */
@@ -82,6 +93,8 @@ struct links {
 	struct channel *channels;
 	int64_t **slots;	/* by member: a member, or -1: whoever */
 	unsigned n_slots, room_slots;
+	int64_t **places;	/* as slots, behind them: of whom it reads, itself too */
+	unsigned n_places, room_places;
 	int64_t **words;	/* by member */
 	unsigned n_words, room_words;
 	bool has_row;		/* the row is bound */
@@ -101,6 +114,13 @@ void tc_number_links(struct emit *e, unsigned *next);
 const struct channel *tc_channel(const struct emit *e, const struct tc_op *op);
 /* Whether the op writes straight into the peers' results. */
 bool tc_is_direct(const struct emit *e, const struct tc_op *op);
+/* Whether nothing of an exchange is moved, but its parts are read where others have them. */
+bool tc_is_lent(const struct emit *e, const struct tc_op *op);
+/* Gives what an exchange lends its home: that of what it is given, or of a copy. */
+struct home tc_place_lent(struct emit *e, const struct tc_op *op);
+/* Of a value that is a part of what was lent: makes *op, its operand as it lies here, that of
+ * the member who lends it. */
+void tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op);
 /* Whether v, an exchange's, lies in the order of another value: of the transposition that alone
  * looks at it, so that parts arrive where they are to end. stride: of v, then; or NULL. */
 bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride);
@@ -110,6 +130,9 @@ struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v);
 struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own);
 /* Reads a word of the member's row. */
 uint8_t tc_load_word(struct emit *e, unsigned word);
+/* A place from the row, times `step` bytes. Held to 0..most, which it is anyway, so that the
+ * check of the code knows it. */
+uint8_t tc_load_place(struct emit *e, unsigned word, int64_t most, int64_t step);
 /* The bindings, and the tables for all members. */
 unsigned tc_count_link_bindings(const struct emit *e);
 void tc_put_links(struct emit *e, struct image *im, struct image_binding *b, unsigned *n);

@@ -424,10 +424,12 @@ static int check_access(struct check *c, struct tc_access *a)
 	if (!(b->access & (writes ? HW_BIND_WRITE : HW_BIND_READ)))
 		return refuse(c, c->at, "%s binding %u, which is not declared so, as operand "
 			      "%u", writes ? "writes" : "reads", a->walk.binding, a->operand);
-	if (!(b->access & HW_BIND_PEER) != !(writes && is_remote))
+	if (writes ? !(b->access & HW_BIND_PEER) != !is_remote :
+		     b->access & HW_BIND_PEER && insn(c)->op != ISA_VEC)
 		return refuse(c, c->at, "%s binding %u as operand %u: RPUT and RSIG write to "
-			      "peers, nothing else does, and to nothing else", writes ?
-			      "writes" : "reads", a->walk.binding, a->operand);
+			      "peers, nothing else does, and to nothing else; VEC alone reads "
+			      "from them", writes ? "writes" : "reads", a->walk.binding,
+			      a->operand);
 	if (!a->is_known || a->walk.is_empty) {
 		a->lo = a->hi = 0;
 		return 0;
@@ -546,7 +548,7 @@ static int get_accesses(struct check *c, struct tc_access *a, unsigned *n_in, un
 {
 	int code = 0;
 
-	*n = tc_accesses(insn(c), &c->regs, a);
+	*n = tc_add_lent(c->im, a, tc_accesses(insn(c), &c->regs, a));
 	*n_in = 0;
 	for (unsigned i = 0; i < *n && !code; i++) {
 		*n_in += a[i].role < TC_STORED;

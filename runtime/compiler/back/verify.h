@@ -96,7 +96,7 @@ struct tc_access {
 	int64_t lo, hi;		/* of what is known and not empty: the bytes in its binding */
 };
 
-#define TC_MAX_ACCESSES (ISA_MAX_IN + ISA_MAX_OUT + 4)
+#define TC_MAX_ACCESSES (2 * ISA_MAX_IN + ISA_MAX_OUT + 4)
 
 /* What a whole, well-formed instruction accesses; returns how many. Inputs (roles before
  * TC_STORED) are first; of outputs all or none are TC_CHANGED. */
@@ -110,6 +110,9 @@ int64_t tc_bytes_of_walk(const struct tc_walk *w);
  * this one's, whatever places their registers say. false: it is none. */
 bool tc_mirror(const struct image *im, const struct isa_insn *insn, const struct tc_access *a,
 	       unsigned n, struct tc_access *out);
+/* Adds to n accesses, behind the inputs, what others read of this member's own memory while it
+ * reads peers' data: the same places, from anywhere. Returns how many there are then. */
+unsigned tc_add_lent(const struct image *im, struct tc_access *a, unsigned n);
 /* What an output may not lie over as it does; NULL: it may. */
 const char *tc_clash(const struct tc_access *out, const struct tc_access *other);
 /* What a scalar instruction does to the registers. */

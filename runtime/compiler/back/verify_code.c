@@ -455,6 +455,28 @@ bool tc_mirror(const struct image *im, const struct isa_insn *insn, const struct
 	return true;
 }
 
+unsigned tc_add_lent(const struct image *im, struct tc_access *a, unsigned n)
+{
+	struct tc_access lent[ISA_MAX_IN];
+	unsigned n_in = 0, n_lent = 0;
+
+	for (; n_in < n && a[n_in].role < TC_STORED; n_in++) {
+		unsigned k = a[n_in].walk.binding;
+
+		if (k >= im->n_bindings || im->bindings[k].kind != IMAGE_PEER_DATA ||
+		    !im->n_slots || n_lent == ISA_MAX_IN)
+			continue;
+		lent[n_lent] = a[n_in];
+		lent[n_lent].role = TC_AS_WHOLE;
+		lent[n_lent++].walk.binding = (uint16_t)(im->bindings[k].index / im->n_slots);
+	}
+	if (!n_lent)
+		return n;
+	memmove(a + n_in + n_lent, a + n_in, (n - n_in) * sizeof(*a));
+	memcpy(a + n_in, lent, n_lent * sizeof(*a));
+	return n + n_lent;
+}
+
 const char *tc_clash(const struct tc_access *out, const struct tc_access *other)
 {
 	enum tc_alias meet = tc_alias(&out->walk, &other->walk);

@@ -82,7 +82,9 @@ static int64_t row_size(const struct check *k)
 
 static void check_arrays(const struct check *k)
 {
-	if (k->op->n_operands != k->op->n_results || !k->op->n_results)
+	bool is_lent = k->op->op == TC_EXCHANGE && k->op->n_operands == 2;
+
+	if (k->op->n_operands - is_lent != k->op->n_results || !k->op->n_results)
 		BAD(k, "it has %u operands and %u results", k->op->n_operands,
 		    k->op->n_results);
 	for (unsigned i = 0; i < k->op->n_operands; i++)

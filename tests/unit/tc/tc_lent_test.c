@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Large reductions among members, who read each other's operands where they lie: on linked devices
+ * of the model, against plain loops. */
+#include <stdio.h>
+
+#include "tests/unit/gang.h"
+
+#define N GANG_DEVICES
+/* The region of a sum, in a format. */
+#define SUM(k) "(%%" #k "0: tensor<ui32>, %%" #k "1: tensor<ui32>) {\n%%" #k "2 = add(%%" #k \
+	"0, %%" #k "1) : tensor<ui32>\nreturn(%%" #k "2)\n}\n"
+
+static uint32_t value_of(unsigned m, size_t i, unsigned salt)
+{
+	uint64_t x = (m + 1) * 0x9e3779b97f4a7c15u + i * 0xbf58476d1ce4e5b9u + salt * 77777u;
+
+	return (uint32_t)(x >> 23 ^ x >> 41);
+}
+
+static uint32_t *room(size_t elements)
+{
+	uint32_t *p = malloc(elements * sizeof(*p) + 1);
+
+	assert_non_null(p);
+	return p;
+}
+
+static void set(const struct gang *g, unsigned arg, size_t elements, unsigned salt)
+{
+	uint32_t *data = room(elements);
+
+	for (unsigned m = 0; m < g->n; m++) {
+		for (size_t i = 0; i < elements; i++)
+			data[i] = value_of(m, i, salt);
+		gang_set(g, m, arg, data);
+	}
+	free(data);
+}
+
+/* Result r of all members is the sum over them of what set() gave, times `times`. */
+static void expect_sum(const struct gang *g, unsigned r, size_t elements, unsigned salt,
+		       uint32_t times)
+{
+	uint32_t *got = room(elements);
+
+	for (unsigned m = 0; m < g->n; m++) {
+		gang_get(g, m, r, got);
+		for (size_t i = 0; i < elements; i++) {
+			uint32_t want = 0;
+
+			for (unsigned k = 0; k < g->n; k++)
+				want += value_of(k, i, salt);
+			if (got[i] != want * times)
+				fail_msg("result %u of member %u, element %zu: %u, not %u", r, m,
+					 i, got[i], want * times);
+		}
+	}
+	free(got);
+}
+
+/* Bindings by which members read from others. */
+static unsigned count_reads(const struct image *im)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < im->n_bindings; i++)
+		n += im->bindings[i].kind == IMAGE_PEER_DATA &&
+		     im->bindings[i].access & HW_BIND_READ;
+	return n;
+}
+
+static void all_of(char *out, size_t room_for, unsigned n)
+{
+	size_t at = 0;
+
+	for (unsigned m = 0; m < n; m++)
+		at += (size_t)snprintf(out + at, room_for - at, "%s%u", m ? ", " : "", m);
+}
+
+/* Of an argument and of what is made of one; sizes that parts fit and others. */
+static void sums_are_made_of_what_lies_at_others(void **state)
+{
+	static const struct { unsigned n, elements; } cases[] = {
+		{ 2, 16385 }, { 2, 20000 }, { 3, 20001 }, { 4, 16400 }, { 5, 32768 }, { 8, 40000 },
+		{ 8, 40003 }, { 7, 100000 },
+	};
+
+	(void)state;
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		unsigned n = cases[c].n, e = cases[c].elements;
+		char text[2048], all[64];
+		struct gang g;
+
+		all_of(all, sizeof(all), n);
+		snprintf(text, sizeof(text), "module() {sym_name = \"test\"} () {\nfunc() "
+			"{sym_name = \"main\"} (%%0: tensor<%uxui32>, %%1: tensor<%uxui32>) {\n"
+			"%%2 = all_reduce(%%0) {replica_groups = [%s], group_size = %u, "
+			"use_global_device_ids = true} : tensor<%uxui32> " SUM(5)
+			"%%3 = add(%%1, %%1) : tensor<%uxui32>\n"
+			"%%4 = all_reduce(%%3) {replica_groups = [%s], group_size = %u, "
+			"use_global_device_ids = true} : tensor<%uxui32> " SUM(6)
+			"%%7 = add(%%4, %%4) : tensor<%uxui32>\n"
+			"return(%%2, %%7)\n}\n}\n", e, e, all, n, e, e, all, n, e, e);
+		gang_make(&g, text, n, 1, 1);
+		assert_int_equal(count_reads(g.image),
+				 !gang_direct ? 0 : e % n ? n : 2 * n);
+		for (unsigned round = 0; round < 20; round++) {
+			set(&g, 0, e, round);
+			set(&g, 1, e, round + 1000);
+			gang_run(&g);
+			expect_sum(&g, 0, e, round, 1);
+			expect_sum(&g, 1, e, round + 1000, 4);
+		}
+		gang_drop(&g);
+	}
+}
+
+/* Whose order is that of the row, which floats tell. */
+static void sums_begin_with_the_first_of_a_row(void **state)
+{
+	static const unsigned row[N] = { 3, 1, 4, 0, 5, 7, 2, 6 };
+	enum { ELEMENTS = 16392 };
+	float *x = malloc(N * ELEMENTS * sizeof(*x)), *got = malloc(ELEMENTS * sizeof(*got));
+	struct gang g;
+
+	(void)state;
+	assert_true(x && got);
+	gang_make(&g, "module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} "
+		  "(%0: tensor<16392xf32>) {\n%1 = all_reduce(%0) {replica_groups = [3, 1, 4, 0, "
+		  "5, 7, 2, 6], group_size = 8, use_global_device_ids = true} : tensor<16392xf32> "
+		  "(%2: tensor<f32>, %3: tensor<f32>) {\n%4 = add(%2, %3) : tensor<f32>\n"
+		  "return(%4)\n}\nreturn(%1)\n}\n}\n", N, 1, 1);
+	assert_int_equal(count_reads(g.image), gang_direct ? N : 0);
+	for (unsigned m = 0; m < N; m++) {
+		for (unsigned i = 0; i < ELEMENTS; i++)
+			x[m * ELEMENTS + i] = (float)(int32_t)value_of(m, i, 0) /
+					      (float)(1u << (i + m) % 24);
+		gang_set(&g, m, 0, x + m * ELEMENTS);
+	}
+	for (unsigned round = 0; round < 10; round++) {
+		gang_run(&g);
+		for (unsigned m = 0; m < N; m++) {
+			gang_get(&g, m, 0, got);
+			for (unsigned i = 0; i < ELEMENTS; i++) {
+				float want = x[row[0] * ELEMENTS + i];
+
+				for (unsigned k = 1; k < N; k++)
+					want += x[row[k] * ELEMENTS + i];
+				assert_memory_equal(&got[i], &want, sizeof(want));
+			}
+		}
+	}
+	gang_drop(&g);
+	free(x);
+	free(got);
+}
+
+/* ---- who comes when ---- */
+
+#define SPIN(k) \
+	"%%1" #k "0, %%1" #k "1 = while(%%8, %%9) : tensor<i32>, tensor<ui32> " \
+	"(%%1" #k "2: tensor<i32>, %%1" #k "3: tensor<ui32>) {\n" \
+	"%%1" #k "4 = compare(%%1" #k "2, %%2" #k ") {compare_type = <SIGNED>, " \
+	"comparison_direction = <LT>} : tensor<i1>\nreturn(%%1" #k "4)\n} " \
+	"(%%1" #k "5: tensor<i32>, %%1" #k "6: tensor<ui32>) {\n" \
+	"%%1" #k "7 = add(%%1" #k "5, %%7) : tensor<i32>\n" \
+	"%%1" #k "8 = multiply(%%1" #k "6, %%6) : tensor<ui32>\n" \
+	"return(%%1" #k "7, %%1" #k "8)\n}\n"
+
+struct text { char at[16384]; size_t n; };
+
+static void __attribute__((format(printf, 2, 3))) say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	t->n += (size_t)vsnprintf(t->at + t->n, sizeof(t->at) - t->n, fmt, ap);
+	va_end(ap);
+	assert_true(t->n < sizeof(t->at));
+}
+
+/* %to = parts of argument `in`, of all; or the same of one part to all. */
+static void say_exchange(struct text *t, unsigned to, unsigned in, unsigned n, unsigned part,
+			 bool is_same)
+{
+	char all[64];
+
+	all_of(all, sizeof(all), n);
+	say(t, "%%%u = tc.exchange(%%%u) {replica_groups = [%s], group_size = %u, is_same = %s} : "
+	    "tensor<%ux%uxui32>\n", to, in, all, n, is_same ? "true" : "false", n, part);
+}
+
+/* The sum of the n parts of %of, as %(sum + n - 1). */
+static void say_sum(struct text *t, unsigned sum, unsigned of, unsigned n, unsigned part)
+{
+	for (unsigned k = 0; k < n; k++) {
+		say(t, "%%%u = slice(%%%u) {start_indices = [%u, 0], limit_indices = [%u, %u], "
+		    "strides = [1, 1]} : tensor<1x%uxui32>\n", sum + 100 + k, of, k, k + 1, part,
+		    part);
+		say(t, "%%%u = reshape(%%%u) : tensor<%uxui32>\n", sum + 200 + k, sum + 100 + k,
+		    part);
+		if (k)
+			say(t, "%%%u = add(%%%u, %%%u) : tensor<%uxui32>\n", sum + k,
+			    k == 1 ? sum + 200 : sum + k - 1, sum + 200 + k, part);
+	}
+}
+
+/* Two sums at a time, with members that are late by turns, at each of four places. */
+static void make_late(struct gang *g, unsigned n, unsigned part)
+{
+	static struct text t;
+
+	t.n = 0;
+	say(&t, "module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} (%%0: "
+	    "tensor<%ux%uxui32>, %%1: tensor<%ux%uxui32>, %%20: tensor<i32>, %%21: tensor<i32>, "
+	    "%%22: tensor<i32>, %%23: tensor<i32>) {\n", n, part, n, part);
+	say(&t, "%%8 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+	    "%%7 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+	    "%%9 = constant() {value = dense<0x01000000> : tensor<ui32>} : tensor<ui32>\n"
+	    "%%6 = constant() {value = dense<0x03000000> : tensor<ui32>} : tensor<ui32>\n");
+	say(&t, SPIN(0));
+	say_exchange(&t, 30, 0, n, part, false);
+	say(&t, SPIN(1));
+	say_exchange(&t, 31, 1, n, part, false);
+	say(&t, SPIN(2));
+	say_sum(&t, 1000, 30, n, part);
+	say(&t, SPIN(3));
+	say_sum(&t, 2000, 31, n, part);
+	say_exchange(&t, 32, 1000 + n - 1, n, part, true);
+	say_exchange(&t, 33, 2000 + n - 1, n, part, true);
+	say(&t, "return(%%32, %%33, %%101, %%111, %%121, %%131)\n}\n}\n");
+	gang_make(g, t.at, 1, n, 0);	/* so that exchanges stay apart */
+	assert_int_equal(count_reads(g->image), gang_direct ? 2 * n : 0);
+}
+
+static void nobody_is_counted_for_another_one(void **state)
+{
+	static const unsigned sizes[] = { 2, 3, 8 };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned c = 0; c < 3; c++) {
+		unsigned n = sizes[c], part = 40;
+		struct gang g;
+
+		make_late(&g, n, part);
+		for (unsigned round = 0; round < 300; round++) {
+			for (unsigned k = 0; k < 4 * n; k++) {
+				int32_t turns;
+
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				turns = seed >> 62 ? 0 : (int32_t)(seed >> 40 & 4095);
+				gang_set(&g, k / 4, 2 + k % 4, &turns);
+			}
+			set(&g, 0, n * part, 2 * round);
+			set(&g, 1, n * part, 2 * round + 1);
+			gang_run(&g);
+			expect_sum(&g, 0, n * part, 2 * round, 1);
+			expect_sum(&g, 1, n * part, 2 * round + 1, 1);
+		}
+		gang_drop(&g);
+	}
+}
+
+/* ---- launches behind each other ---- */
+
+/* x = sum of all x + x, in the argument's own memory; and y = the last sum. */
+static void make_going(struct gang *g, unsigned n, unsigned part)
+{
+	static struct text t;
+
+	t.n = 0;
+	say(&t, "module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} (%%0: "
+	    "tensor<%ux%uxui32> {alias = 0}) {\n", n, part);
+	say_exchange(&t, 30, 0, n, part, false);
+	say_sum(&t, 1000, 30, n, part);
+	say_exchange(&t, 31, 1000 + n - 1, n, part, true);
+	say(&t, "%%32 = add(%%31, %%0) : tensor<%ux%uxui32>\nreturn(%%32, %%31)\n}\n}\n", n,
+	    part);
+	gang_make(g, t.at, n, 1, 1);
+	assert_int_equal(count_reads(g->image), gang_direct ? n : 0);
+}
+
+static void launches_may_be_queued_behind_each_other(void **state)
+{
+	static const unsigned parts[] = { 3, 700, 40000 };
+	struct err err;
+
+	(void)state;
+	for (unsigned c = 0; c < 3; c++) {
+		unsigned part = parts[c], all = N * part, rounds = c == 2 ? 40 : 2000;
+		uint32_t *x = room((size_t)N * all), *got = room(all), *sum = room(all);
+		struct gang g;
+
+		make_going(&g, N, part);
+		set(&g, 0, all, c);
+		for (unsigned m = 0; m < N; m++)
+			for (unsigned i = 0; i < all; i++)
+				x[m * (size_t)all + i] = value_of(m, i, c);
+		for (unsigned round = 0; round < rounds; round++) {
+			if (gang_launch(&g, N, &err))
+				fail_msg("%s", err.msg);
+			memset(sum, 0, all * sizeof(*sum));
+			for (size_t i = 0; i < (size_t)N * all; i++)
+				sum[i % all] += x[i];
+			for (size_t i = 0; i < (size_t)N * all; i++)
+				x[i] += sum[i % all];
+		}
+		for (unsigned m = 0; m < N; m++) {
+			if (gang_wait(&g, m, &err))
+				fail_msg("%s", err.msg);
+			gang_get(&g, m, 0, got);
+			assert_memory_equal(got, x + m * (size_t)all, all * sizeof(*got));
+			gang_get(&g, m, 1, got);
+			assert_memory_equal(got, sum, all * sizeof(*got));
+		}
+		gang_drop(&g);
+		free(x);
+		free(got);
+		free(sum);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums_are_made_of_what_lies_at_others),
+		cmocka_unit_test(sums_begin_with_the_first_of_a_row),
+		cmocka_unit_test(nobody_is_counted_for_another_one),
+		cmocka_unit_test(launches_may_be_queued_behind_each_other),
+	};
+	int n_failed = 0;
+
+	for (gang_direct = 0; gang_direct < 2; gang_direct++)
+		n_failed += cmocka_run_group_tests(tests, gang_start, gang_stop);
+	return n_failed;
+}
