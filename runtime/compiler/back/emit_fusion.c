@@ -36,6 +36,7 @@ struct loop {
 	unsigned n_facts;
 	int n_outer;			/* dims before the rows; -1: no rows */
 	bool is_epilogue;		/* of a product, whose operands are not in b.in */
+	bool reads_peers;		/* as VEC alone does */
 	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
 };
 
@@ -114,7 +115,7 @@ static void need_input(struct loop *l, const struct tc_value *v, const int8_t *a
 		if (axis[d] >= 0 && v->type->dim[d] > 1)
 			op->stride[l->dim_of[axis[d]]] = h->stride[d];
 	if (!l->is_epilogue)
-		tc_find_lent(l->e, outside, op);
+		l->reads_peers |= tc_find_lent(l->e, outside, op);
 	l->e->bytes += (double)v->type->bytes;
 	l->e->cost_ns += (double)v->type->bytes * 0.05;
 }
@@ -460,7 +461,8 @@ void tc_emit_fusion(struct emit *e, const struct tc_op *fusion)
 		tc_join_results(e, fusion);
 	for (unsigned i = 0; i < fusion->n_results; i++)
 		put_output(l, i);
-	if (!l->shape->count || (l->shape->count == 1 && tc_put_scalars(e, &l->b)))
+	if (!l->shape->count ||
+	    (l->shape->count == 1 && !l->reads_peers && tc_put_scalars(e, &l->b)))
 		return;
 	t = tc_put_body(e, ISA_VEC, sizeof(*t), offsetof(struct isa_tensor, body), &l->b,
 			l->shape->rank, l->shape->dim);

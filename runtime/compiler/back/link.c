@@ -520,23 +520,23 @@ struct home tc_place_lent(struct emit *e, const struct tc_op *op)
 	return copy;
 }
 
-void tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op)
+bool tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op)
 {
 	const struct tc_op *def = v->def, *part = NULL;
 	const struct channel *ch;
-	int64_t step;
-	int64_t k;
+	int64_t step, k;
 
 	for (; def && (def->op == TC_RESHAPE || def->op == TC_SLICE); def = tc_in(def, 0)->def)
 		part = def;
 	if (!def || !part || part->op != TC_SLICE || !tc_is_lent(e, def))
-		return;
+		return false;
 	ch = find(e, def);
 	step = tc_home(e, tc_out(def, 0))->stride[0];
 	k = tc_attr_ints(part, "start_indices", &(unsigned){ 0 })[0];
 	op->binding = view_of(e, e->links->n_slots + ch->at_slot[k], op->binding);
 	op->offset -= k * step;
 	op->reg = tc_load_place(e, ch->place_word, ch->size - 1, step);
+	return true;
 }
 
 /* ---- bindings ---- */

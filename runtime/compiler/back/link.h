@@ -119,8 +119,8 @@ bool tc_is_lent(const struct emit *e, const struct tc_op *op);
 /* Gives what an exchange lends its home: that of what it is given, or of a copy. */
 struct home tc_place_lent(struct emit *e, const struct tc_op *op);
 /* Of a value that is a part of what was lent: makes *op, its operand as it lies here, that of
- * the member who lends it. */
-void tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op);
+ * the member who lends it. false: it is none. */
+bool tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *op);
 /* Whether v, an exchange's, lies in the order of another value: of the transposition that alone
  * looks at it, so that parts arrive where they are to end. stride: of v, then; or NULL. */
 bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride);

@@ -160,12 +160,14 @@ static struct tc_value *fold(struct meeting *m, struct tc_value *parts)
 		       elem_bits(elem) < 32;
 	struct tc_value *acc, *next, *in[2];
 
-	if (is_wide)
-		parts = tc_build_convert(&m->b, parts, ELEM_F32);
 	acc = part_of(m, parts, 0);
+	if (is_wide)
+		acc = tc_build_convert(&m->b, acc, ELEM_F32);
 	for (int64_t k = 1; k < m->n; k++) {
 		in[0] = acc;
 		in[1] = part_of(m, parts, k);
+		if (is_wide)
+			in[1] = tc_build_convert(&m->b, in[1], ELEM_F32);
 		if (is_wide)
 			next = tc_build2(&m->b, (enum tc_opcode)simple, in[0], in[1]);
 		else
