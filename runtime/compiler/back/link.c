@@ -274,13 +274,12 @@ static void plan_parts(struct emit *e, struct channel *ch)
 
 /* ---- the plan ---- */
 
-/* The pass `lend` says so by the second operand of another exchange. */
+/* The pass `lend` says so by an operand of another exchange, behind its first. */
 static bool is_to_lend(const struct tc_op *op)
 {
 	for (const struct tc_use *u = op->op == TC_EXCHANGE ? op->results[0].uses : NULL; u;
 	     u = u->next)
-		if (u->user->op == TC_EXCHANGE && u->user->n_operands == 2 &&
-		    tc_in(u->user, 1) == u->value)
+		if (u->user->op == TC_EXCHANGE && tc_in(u->user, 0) != u->value)
 			return true;
 	return false;
 }

@@ -45,8 +45,8 @@
  * them, at turns that are even for the one, at odd ones for the other. Who is quick may raise
  * that of the next turn while others still wait; for the turn after that, which has the same
  * semaphore, he has to have heard in the next turn from all, who have all left this one. So
- * nobody is counted for another one. What was lent stays as it is until the exchange ends that
- * has it as its second operand: no member takes part in that before it has read.
+ * nobody is counted for another one. What was lent stays as it is until another exchange of the row
+ * ends, which has it among its operands: no member takes part in that before it has read.
  *
  * All members run the same code. What differs is in slots, whose mailbox a peer binding is,
  * and in words of the member's row; both are lists by member, and equal ones are one.

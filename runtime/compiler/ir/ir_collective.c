@@ -82,9 +82,9 @@ static int64_t row_size(const struct check *k)
 
 static void check_arrays(const struct check *k)
 {
-	bool is_lent = k->op->op == TC_EXCHANGE && k->op->n_operands == 2;
+	unsigned n = k->op->op == TC_EXCHANGE && k->op->n_operands ? 1 : k->op->n_operands;
 
-	if (k->op->n_operands - is_lent != k->op->n_results || !k->op->n_results)
+	if (n != k->op->n_results || !k->op->n_results)
 		BAD(k, "it has %u operands and %u results", k->op->n_operands,
 		    k->op->n_results);
 	for (unsigned i = 0; i < k->op->n_operands; i++)

@@ -3,14 +3,15 @@
  * Exchanges of parts that need not be moved: a fusion reads them where the members have them.
  *
  * Requires: elementwise work is in fusions; collectives are tc.exchange. Ensures: an exchange has
- * a second operand if and only if that is *lent*: the result of an exchange of parts at which
- * nothing but one LOOP fusion looks, a part at a time, and whose fusion's results this one hands
- * to all of the same row. By then everybody has read what he was lent, and says so by taking
- * part. Which of them are read in place is emission's to say (tc_is_lent); the others are
- * exchanges as any.
+ * more than one operand if and only if the others are *lent*: results of exchanges of parts, of
+ * the same rows, at which nothing but one LOOP fusion before it looks, a part at a time. Who takes
+ * part in it has read what he was lent, so from its end on that may be written over. Which of them
+ * are read in place is emission's to say (tc_is_lent); the others are exchanges as any.
  */
 #include "runtime/compiler/ir/ir.h"
 #include "runtime/compiler/passes.h"
+
+#define MOST_OPS 100	/* for which memory is kept as it is */
 
 /* Whether the op gives one part of its operand, whole. */
 static bool is_part(const struct tc_op *op)
@@ -77,18 +78,18 @@ static bool is_of_one_row(const struct tc_op *a, const struct tc_op *b)
 	return true;
 }
 
-/* The exchange among the members of `like` that hands v to all; NULL: there is none. */
-static struct tc_op *find_handing(const struct tc_value *v, const struct tc_op *like)
+/* The next one after `fusion` among the members of `like`, if it is near and the program does not
+ * stop for the host on the way there; or NULL. */
+static struct tc_op *next_meeting(const struct tc_op *fusion, const struct tc_op *like)
 {
-	for (const struct tc_use *u = v->uses; u; u = u->next) {
-		struct tc_op *op = u->user, *below;
+	struct tc_op *op = like->next;
+	bool is_read = false;
 
-		if (op->op == TC_EXCHANGE && tc_attr_int(op, "is_same", 0) &&
-		    op->n_operands == 1 && op->block == like->block && is_of_one_row(op, like))
+	for (unsigned i = 0; op && i < MOST_OPS && op->op != TC_HOST_CALL; i++, op = op->next) {
+		if (is_read && op->op == TC_EXCHANGE && op->results[0].type->count &&
+		    is_of_one_row(op, like))
 			return op;
-		below = op->op == TC_RESHAPE ? find_handing(tc_out(op, 0), like) : NULL;
-		if (below)
-			return below;
+		is_read |= op == fusion;
 	}
 	return NULL;
 }
@@ -96,13 +97,18 @@ static struct tc_op *find_handing(const struct tc_value *v, const struct tc_op *
 static void lend(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_op *fusion = tc_attr_int(op, "is_same", 0) ? NULL : find_fusion(tc_out(op, 0));
-	struct tc_op *handing = NULL;
+	struct tc_op *until = fusion ? next_meeting(fusion, op) : NULL;
+	struct tc_value **in;
 
-	for (unsigned i = 0; fusion && !handing && i < fusion->n_results; i++)
-		handing = find_handing(tc_out(fusion, i), op);
-	if (handing)
-		tc_set_operands(c, handing, 2, (struct tc_value *[]){ tc_in(handing, 0),
-								      tc_out(op, 0) });
+	if (!until)
+		return;
+	in = arena_array(&c->arena, until->n_operands + 1, sizeof(*in));
+	if (!in)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	for (unsigned i = 0; i < until->n_operands; i++)
+		in[i] = tc_in(until, i);
+	in[until->n_operands] = tc_out(op, 0);
+	tc_set_operands(c, until, until->n_operands + 1, in);
 }
 
 /* What a text says of it is not believed. */

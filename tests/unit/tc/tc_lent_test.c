@@ -58,6 +58,18 @@ static void expect_sum(const struct gang *g, unsigned r, size_t elements, unsign
 	free(got);
 }
 
+struct text { char at[16384]; size_t n; };
+
+static void __attribute__((format(printf, 2, 3))) say(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	t->n += (size_t)vsnprintf(t->at + t->n, sizeof(t->at) - t->n, fmt, ap);
+	va_end(ap);
+	assert_true(t->n < sizeof(t->at));
+}
+
 /* Bindings by which members read from others. */
 static unsigned count_reads(const struct image *im)
 {
@@ -113,6 +125,49 @@ static void sums_are_made_of_what_lies_at_others(void **state)
 		}
 		gang_drop(&g);
 	}
+}
+
+/* A reduce_scatter lends until the members meet next, which is behind it in one of two programs. */
+static void scattered_sums_are_lent_until_the_next_meeting(void **state)
+{
+	enum { ELEMENTS = 4 * 9000 };
+	uint32_t *got = room(ELEMENTS);
+
+	(void)state;
+	for (unsigned meets = 0; meets < 2; meets++) {
+		static struct text t;
+		struct gang g;
+
+		t.n = 0;
+		say(&t, "module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} (%%0: "
+		    "tensor<36000xui32>) {\n%%1 = add(%%0, %%0) : tensor<36000xui32>\n"
+		    "%%2 = reduce_scatter(%%1) {scatter_dimension = 0, replica_groups = "
+		    "[0, 1, 2, 3], group_size = 4, use_global_device_ids = true} : "
+		    "tensor<9000xui32> " SUM(5));
+		say(&t, "%%3 = multiply(%%2, %%2) : tensor<9000xui32>\n"
+		    "%%4 = all_gather(%%3) {all_gather_dim = 0, replica_groups = [%s], "
+		    "group_size = %u, use_global_device_ids = true} : tensor<%uxui32>\n"
+		    "return(%%2, %%4)\n}\n}\n", "0, 1, 2, 3",
+		    meets ? 4 : 1, meets ? 36000 : 9000);
+		gang_make(&g, t.at, 4, 1, 1);
+		assert_int_equal(count_reads(g.image), gang_direct && meets ? 4 : 0);
+		for (unsigned round = 0; round < 100; round++) {
+			set(&g, 0, ELEMENTS, round);
+			gang_run(&g);
+			for (unsigned m = 0; m < 4; m++) {
+				gang_get(&g, m, 0, got);
+				for (unsigned i = 0; i < ELEMENTS / 4; i++) {
+					uint32_t want = 0;
+
+					for (unsigned k = 0; k < 4; k++)
+						want += 2 * value_of(k, m * 9000 + i, round);
+					assert_int_equal(got[i], want);
+				}
+			}
+		}
+		gang_drop(&g);
+	}
+	free(got);
 }
 
 /* Whose order is that of the row, which floats tell. */
@@ -206,18 +261,6 @@ static void narrow_floats_are_read_where_they_lie(void **state)
 	"%%1" #k "7 = add(%%1" #k "5, %%7) : tensor<i32>\n" \
 	"%%1" #k "8 = multiply(%%1" #k "6, %%6) : tensor<ui32>\n" \
 	"return(%%1" #k "7, %%1" #k "8)\n}\n"
-
-struct text { char at[16384]; size_t n; };
-
-static void __attribute__((format(printf, 2, 3))) say(struct text *t, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	t->n += (size_t)vsnprintf(t->at + t->n, sizeof(t->at) - t->n, fmt, ap);
-	va_end(ap);
-	assert_true(t->n < sizeof(t->at));
-}
 
 /* %to = parts of argument `in`, of all; or the same of one part to all. */
 static void say_exchange(struct text *t, unsigned to, unsigned in, unsigned n, unsigned part,
@@ -365,6 +408,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_made_of_what_lies_at_others),
+		cmocka_unit_test(scattered_sums_are_lent_until_the_next_meeting),
 		cmocka_unit_test(sums_begin_with_the_first_of_a_row),
 		cmocka_unit_test(narrow_floats_are_read_where_they_lie),
 		cmocka_unit_test(nobody_is_counted_for_another_one),
