@@ -211,9 +211,13 @@ static unsigned run_at(uint64_t va)
 
 static void what_is_read_lies_in_a_window_or_the_own_hbm(void **state)
 {
+	uint64_t before = received(0);
+
 	(void)state;
 	assert_int_equal(run_at(peer_va(1)), 0);
-	assert_int_equal(run_at(T_HBM_VA + DATA), 0);
+	assert_int_equal(received(0) - before, 16);
+	assert_int_equal(run_at(T_HBM_VA + DATA), 0);	/* by no link */
+	assert_int_equal(received(0) - before, 16);
 	assert_int_equal(run_at(T_HOST_VA), HW_ST_MAP);
 	assert_int_equal(run_at(peer_va(N)), HW_ST_MAP);
 	assert_int_equal(run_at(peer_va(1) + t[1].hbm_bytes - 64), HW_ST_MAP);
