@@ -124,6 +124,15 @@ def test_program_without_one_result_runs(name, device, cpu):
     assert all(np.isfinite(x).all() for x in got)
 
 
+@pytest.mark.parametrize("name", sorted(NOT_ON_CPU))
+def test_program_that_runs_nowhere_is_refused_alike(name, device, cpu):
+    """By JAX, or by each backend with the name of what it does not have."""
+    f, shapes = corpus.C[name]
+    for d in (device, cpu):
+        with pytest.raises(Exception, match=NOT_ON_CPU[name]):
+            run_on(d, jax.jit(f), compare.make_inputs(name, shapes))
+
+
 def test_rng_uniform_fills_its_range(device):
     n = 1 << 16
     with jax.default_device(device):

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental import checkify
+from jaxlib import _jax
 
 FORK = """
 import gc, os, signal, sys, jax, jax.numpy as jnp
@@ -105,6 +106,22 @@ def test_what_is_to_run_on_the_host_is_refused_with_advice(device):
     with pytest.raises(Exception, match="device_host.*leave out compute_on.*pure_callback"):
         jax.jit(f, static_argnums=1)(x, "device_host")
     np.testing.assert_allclose(jax.jit(f, static_argnums=1)(x, "device"), np.sin(1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["infeed", "outfeed"])
+def test_queues_of_the_host_are_refused_by_name(name, device):
+    """JAX has given them up; StableHLO still has them."""
+    ops = {"infeed": """%r, %t = "stablehlo.infeed"(%k) {infeed_config = "", layout = [[0]]} :
+                        (!stablehlo.token) -> (tensor<3xf32>, !stablehlo.token)""",
+           "outfeed": """%t = "stablehlo.outfeed"(%r, %k) {outfeed_config = ""} :
+                         (tensor<3xf32>, !stablehlo.token) -> !stablehlo.token"""}
+    argument = "%r: tensor<3xf32>" if name == "outfeed" else ""
+    text = f"""module @m {{ func.func public @main({argument}) -> tensor<3xf32> {{
+      %k = stablehlo.create_token : !stablehlo.token
+      {ops[name]}
+      return %r : tensor<3xf32> }} }}"""
+    with pytest.raises(Exception, match=f"UNIMPLEMENTED.*\\b{name}"):
+        device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
 
 
 def donated_before(x):
