@@ -510,6 +510,21 @@ def test_ops_that_are_given_shapes_move_the_integers(name, storage, on_device):
     np.testing.assert_array_equal(on_device(p, x)[0], want(q.near(x)))
 
 
+def test_a_convolution_whose_padding_is_given(on_device):
+    a, b, c = (Quant(f"!quant.uniform<i8:f32, {t}>") for t in ("0.3:-7", "0.05", "3.07:7"))
+    rng = np.random.default_rng(23)
+    x = (rng.standard_normal((2, 9, 8, 16)) * 10).astype(np.float32)
+    y = (rng.standard_normal((3, 3, 16, 24)) * 2).astype(np.float32)
+    want = summed_windows(a.near(x), b.near(y), 1)
+    p = Program()
+    pads = p.op("constant {value = dense<1> : tensor<2x2xi64>}", [], (2, 2), "i64")
+    v = p.op("dynamic_conv {dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->"
+             "[b, 0, 1, f]>, window_strides = array<i64: 1, 1>, feature_group_count = 1 : i64, "
+             "batch_group_count = 1 : i64}", [p.argument(x.shape, a), p.argument(y.shape, b), pads],
+             want.shape, c)
+    few_steps(on_device(p.result(v, want.shape, c), x, y)[0], c.near(want), c, 0.002)
+
+
 def test_a_padding_that_is_given_and_numbers_that_count(on_device):
     q = of_storage("u8")
     x, y = np.random.default_rng(22).uniform(-9, 9, (6, 12)).astype(np.float32), np.float32(3)

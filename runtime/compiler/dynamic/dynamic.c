@@ -248,6 +248,18 @@ static void refuse_dynamic(struct tc_ctx *c, struct tc_op *op)
 				__builtin_ctz(tc_out(op, i)->bounded), i);
 }
 
+/* Random numbers, as many as operand 2 says. */
+static void draw(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *v = tc_out(op, 0);
+
+	for (unsigned d = 0; d < v->type->rank; d++)
+		if (v->bounded >> d & 1)
+			dyn_set(c, v, d, dyn_held(&b, dyn_element(&b, tc_in(op, 2), d),
+						  v->type->dim[d]));
+}
+
 /* Whether op stays. */
 static bool apply(struct tc_ctx *c, struct tc_op *op)
 {
@@ -289,6 +301,7 @@ static bool apply(struct tc_ctx *c, struct tc_op *op)
 		tc_attr_ints(op, "fft_length", &n);
 		keep_outer(c, op, n);
 		return true;
+	case TC_RNG: draw(c, op); return true;
 	case TC_CHOLESKY:
 	case TC_TRIANGULAR_SOLVE: keep_outer(c, op, 2); return true;
 	case TC_ALL_REDUCE:
@@ -316,7 +329,8 @@ static bool is_touched(struct tc_op *op)
 	/* of these the rules know what a bound of the result is of */
 	for (unsigned i = 0; i < op->n_results && !op->n_operands; i++)
 		is |= tc_out(op, i)->bounded != 0;
-	return is || (op->op == TC_CUSTOM_CALL && op->n_results && tc_out(op, 0)->bounded);
+	return is || ((op->op == TC_CUSTOM_CALL || op->op == TC_RNG) && op->n_results &&
+		      tc_out(op, 0)->bounded);
 }
 
 static void walk_op(struct pass *p, struct tc_op *op)

@@ -103,6 +103,23 @@ static void an_op_without_a_rule_names_itself(void **state)
 		{ MAIN("%0: tensor<<=1xf32>", "%1 = broadcast_in_dim(%0) {broadcast_dimensions = "
 		       "[0]} : tensor<4xf32>\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "broadcast_in_dim: dim 0 of operand 0", "whether it is" },
+		{ MAIN("%0: tensor<4x4xf32>, %1: tensor<4x<=3xf32>",
+		       "%2 = triangular_solve(%0, %1) {left_side = true, lower = true, "
+		       "unit_diagonal = false, transpose_a = <1>} : tensor<4x<=3xf32> # here\n"
+		       "return(%2)\n"),
+		  ERR_UNIMPLEMENTED, "triangular_solve: dim 1 of operand 1, of up to 3", "at here" },
+		{ MAIN("%0: tensor<4xf32>, %1: tensor<f32>, %2: tensor<1xi64>",
+		       "%3 = tc.opaque(%0, %1, %2, %2, %2) {name = \"dynamic_pad_v1\"} : "
+		       "tensor<<=9xf32> # here\nreturn(%3)\n"),
+		  ERR_UNIMPLEMENTED, "dynamic_pad_v1: what it is given as operand 2", "at here" },
+		{ MAIN("%0: tensor<4xf32>, %1: tensor<3x1xi32>, %2: tensor<1xi64>",
+		       "%3 = tc.opaque(%0, %1, %2) {name = \"dynamic_gather_v2\"} : "
+		       "tensor<3x<=4xf32> # here\nreturn(%3)\n"),
+		  ERR_UNIMPLEMENTED, "dynamic_gather_v2: what it is given as operand 2", "at here" },
+		{ MAIN("%0: tensor<1x4x1xf32>, %1: tensor<2x1x1xf32>, %2: tensor<2xi64>",
+		       "%3 = tc.opaque(%0, %1, %2) {name = \"dynamic_conv_v2\"} : "
+		       "tensor<1x<=9x1xf32> # here\nreturn(%3)\n"),
+		  ERR_UNIMPLEMENTED, "dynamic_conv_v2: what it is given as operand 2", "at here" },
 		{ MAIN("%0: tensor<<=4xf32>", "%1 = negate(%0) : tensor<4xf32>\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "func: result 0 of main has a dim 0", "does not say so" },
 	};
@@ -110,6 +127,44 @@ static void an_op_without_a_rule_names_itself(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		refuses(&cases[i], NULL);
+}
+
+/* Numbers that a shape asks for at run time, held to the bound. */
+static void random_numbers_are_as_many_as_their_shape_says(void **state)
+{
+	static const char text[] = MAIN("%0: tensor<f32>, %1: tensor<f32>, %2: tensor<2xi64>",
+		"%3 = rng(%0, %1, %2) {rng_distribution = <1>} : tensor<2x<=4xf32>\n"
+		"return(%3)\n");
+	const struct tc_source source = { text, strlen(text), "mlir" };
+	float low = 2, high = 3;
+	struct tc_result made;
+
+	(void)state;
+	assert_int_equal(tc_compile(&source, NULL, &made, NULL), 0);
+	tc_result_free(&made);
+	for (int64_t n = -1; n <= 5; n++) {
+		const int64_t shape[] = { 2, n };
+		const int32_t want = n < 0 ? 0 : n > 4 ? 4 : (int32_t)n;
+		const struct tc_array args[] = { { ELEM_F32, 0, { 0 }, &low, 4 },
+						 { ELEM_F32, 0, { 0 }, &high, 4 },
+						 { ELEM_S64, 1, { 2 }, (void *)(uintptr_t)shape,
+						   16 } };
+		struct tc_array *outs;
+		struct err err = { 0 };
+		size_t n_outs;
+
+		if (tc_eval(&source, args, 3, &outs, &n_outs, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(n_outs, 2);
+		assert_int_equal(((const int32_t *)outs[1].data)[0], 2);
+		assert_int_equal(((const int32_t *)outs[1].data)[1], want);
+		for (int i = 0; i < 8; i++) {
+			float x = ((const float *)outs[0].data)[i];
+
+			assert_true(i % 4 < want ? x >= 2 && x < 3 : x == 0);
+		}
+		tc_array_free(outs, n_outs);
+	}
 }
 
 static void a_loop_says_what_gets_shorter(void **state)
@@ -381,6 +436,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(programs_give_what_counts),
 		cmocka_unit_test(an_op_without_a_rule_names_itself),
+		cmocka_unit_test(random_numbers_are_as_many_as_their_shape_says),
 		cmocka_unit_test(a_loop_says_what_gets_shorter),
 		cmocka_unit_test(bounds_are_at_most_31_bits),
 		cmocka_unit_test(parts_of_an_array_are_static),
