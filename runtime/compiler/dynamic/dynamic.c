@@ -253,7 +253,10 @@ static void draw(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_value *v = tc_out(op, 0);
+	unsigned kind = elem_class(tc_in(op, 2)->type->elem);
 
+	if (kind != ELEM_CLASS_SINT && kind != ELEM_CLASS_UINT)
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its shape is no list of integers");
 	for (unsigned d = 0; d < v->type->rank; d++)
 		if (v->bounded >> d & 1)
 			dyn_set(c, v, d, dyn_held(&b, dyn_element(&b, tc_in(op, 2), d),

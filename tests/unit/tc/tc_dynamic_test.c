@@ -107,7 +107,8 @@ static void an_op_without_a_rule_names_itself(void **state)
 		       "%2 = triangular_solve(%0, %1) {left_side = true, lower = true, "
 		       "unit_diagonal = false, transpose_a = <1>} : tensor<4x<=3xf32> # here\n"
 		       "return(%2)\n"),
-		  ERR_UNIMPLEMENTED, "triangular_solve: dim 1 of operand 1, of up to 3", "at here" },
+		  ERR_UNIMPLEMENTED, "triangular_solve: dim 1 of operand 1, of up to 3",
+		  "at here" },
 		{ MAIN("%0: tensor<4xf32>, %1: tensor<f32>, %2: tensor<1xi64>",
 		       "%3 = tc.opaque(%0, %1, %2, %2, %2) {name = \"dynamic_pad_v1\"} : "
 		       "tensor<<=9xf32> # here\nreturn(%3)\n"),
@@ -115,11 +116,17 @@ static void an_op_without_a_rule_names_itself(void **state)
 		{ MAIN("%0: tensor<4xf32>, %1: tensor<3x1xi32>, %2: tensor<1xi64>",
 		       "%3 = tc.opaque(%0, %1, %2) {name = \"dynamic_gather_v2\"} : "
 		       "tensor<3x<=4xf32> # here\nreturn(%3)\n"),
-		  ERR_UNIMPLEMENTED, "dynamic_gather_v2: what it is given as operand 2", "at here" },
+		  ERR_UNIMPLEMENTED, "dynamic_gather_v2: what it is given as operand 2",
+		  "at here" },
 		{ MAIN("%0: tensor<1x4x1xf32>, %1: tensor<2x1x1xf32>, %2: tensor<2xi64>",
 		       "%3 = tc.opaque(%0, %1, %2) {name = \"dynamic_conv_v2\"} : "
 		       "tensor<1x<=9x1xf32> # here\nreturn(%3)\n"),
-		  ERR_UNIMPLEMENTED, "dynamic_conv_v2: what it is given as operand 2", "at here" },
+		  ERR_UNIMPLEMENTED, "dynamic_conv_v2: what it is given as operand 2",
+		  "at here" },
+		{ MAIN("%0: tensor<f32>, %1: tensor<1xf32>",
+		       "%2 = rng(%0, %0, %1) {rng_distribution = <1>} : tensor<<=4xf32> # here\n"
+		       "return(%2)\n"),
+		  ERR_INVALID_ARGUMENT, "rng: its shape is no list", "at here" },
 		{ MAIN("%0: tensor<<=4xf32>", "%1 = negate(%0) : tensor<4xf32>\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "func: result 0 of main has a dim 0", "does not say so" },
 	};
