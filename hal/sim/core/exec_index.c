@@ -535,6 +535,8 @@ static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *sc
 	const struct scatter_plan *p = j->p;
 	struct batch_point b = { .idx = 0 };
 	struct moves ring[AHEAD];
+	/* what is smaller is had sooner than asked for */
+	bool waits = p->w.tail >= CACHE_LINE;
 	uint64_t found = 0;
 	int64_t at;
 
@@ -547,13 +549,16 @@ static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *sc
 			continue;
 		if (j->parts > 1 && part_of(b.dst[0] + at, j->parts) != part)
 			continue;
-		if (found++ >= AHEAD)
+		if (waits && found++ >= AHEAD)
 			apply(j, m, scratch);
 		for (unsigned a = 0; a < p->k; a++) {
 			m->to[a] = j->dst[a] + b.dst[a] + at;
 			m->from[a] = j->upd[a] + b.upd[a];
 		}
-		fetch(p, m);
+		if (waits)
+			fetch(p, m);
+		else
+			apply(j, m, scratch);
 	}
 	for (uint64_t i = found < AHEAD ? 0 : found - AHEAD; i < found; i++)
 		apply(j, &ring[i % AHEAD], scratch);
