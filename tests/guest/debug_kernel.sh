@@ -7,8 +7,8 @@
 #     debug_kernel.sh CACHE
 #
 # Makes CACHE/kernel-debug: the kernel as usr/lib/modules/VERSION/vmlinuz, and in build what makes
-# modules for it. Once for each version of this file and the options; that takes a quarter of an
-# hour on two cores and 3 GB while it builds. Exits 77 with a reason if it can't.
+# modules for it. Once for each version of this file and the options; that takes eleven minutes of
+# one core and 3 GB while it builds. Exits 77 with a reason if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
