@@ -265,16 +265,19 @@ void what_waits_is_bounded(void)
 {
 	struct drm_tessera_ctx_create ctx = ctx_create();
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
-	uint32_t busy = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	/* However long it takes to submit so much, what it waits for takes longer. */
+	struct drm_tessera_queue_create busy = { .ctx = ctx.id, .cls = HW_CLASS_DMA,
+		.n_entries = 64, .priority = 1, .eventfd = -1, .limit_ns = ~0ull };
 	uint32_t q = queue_create(ctx.id, HW_CLASS_COMPUTE, 0, -1).id;
 	struct drm_tessera_sync gate = { .handle = syncobj_create() };
 	struct hw_sqe d[64], stuck = endless(&b), nop = { .op = HW_NOP };
 	unsigned n = 0;
 	int r = 0;
 
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &busy));
 	for (unsigned i = 0; i < 64; i++)
 		d[i] = nop;
-	CHECK(!submit_full(busy, &stuck, 1, NULL, 0, &gate, 1, NULL));
+	CHECK(!submit_full(busy.id, &stuck, 1, NULL, 0, &gate, 1, NULL));
 	while (n < 20000 && !(r = submit_full(q, d, 64, &gate, 1, NULL, 0, NULL)))
 		n++;
 	printf("# %u submissions of 64 descriptors may wait\n", n);
@@ -283,7 +286,7 @@ void what_waits_is_bounded(void)
 	SAME(errno, EAGAIN);
 	/* Few are many enough, for a file with all its queues too. */
 	CHECK(n >= 64 && n <= 4096);
-	CHECK(!queue_call(DRM_IOCTL_TESSERA_QUEUE_RESET, busy));
+	CHECK(!queue_call(DRM_IOCTL_TESSERA_QUEUE_RESET, busy.id));
 	for (int64_t end = now_ns() + 20 * SECOND; now_ns() < end; usleep(1000)) {
 		r = submit_full(q, &nop, 1, NULL, 0, NULL, 0, NULL);
 		if (!r)
