@@ -171,10 +171,10 @@ def numerics():
 
 def functions():
     """A row for each elementary function: its largest error, of each type."""
-    lines, kinds = {}, ("8 bits", "f16", "bf16", "f32", "f64")
+    lines, kinds = {}, ("f4E2M1FN", "f8E8M0FNU", "8 bits", "f16", "bf16", "f32", "f64")
     for line in (TOP / "tests/data/numerics.txt").read_text().splitlines():
         name, kind, _, units, *_ = line.split()
-        kind = "8 bits" if kind.startswith("f8") else kind
+        kind = "8 bits" if kind.startswith("f8") and kind not in kinds else kind
         row = lines.setdefault(name.removeprefix("tc."), {})
         row[kind] = max(row.get(kind, 0), float(units))
     assert all(set(row) == set(kinds) for row in lines.values())

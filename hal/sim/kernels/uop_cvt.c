@@ -236,7 +236,23 @@ static inline uint8_t e8m0_encoded(uint32_t x)
 	e = a < 0x800000 ? a >= 0x600000 : e;
 	return (uint8_t)(x - 1 >= 0x7f7fffff || e > 254 ? 255 : e);
 }
+
+/* The same of f64, where all are normal, and whose subnormals are zero. */
+static inline uint64_t e8m0_decoded_64(uint8_t x)
+{
+	return x == 255 ? (uint64_t)0x7ff8 << 48 : ((uint64_t)x + 1023 - 127) << 52;
+}
+
+static inline uint8_t e8m0_encoded_64(uint64_t x)
+{
+	int64_t e = (int64_t)((x + ((uint64_t)1 << 51)) >> 52) - 1023 + 127;
+	bool is_number = x >= (uint64_t)1 << 52 && x < (uint64_t)0x7ff << 52;
+
+	return (uint8_t)(!is_number || e > 254 ? 255 : e < 0 ? 0 : e);
+}
 UNARY(e8m0_decode, uint32_t, uint8_t, e8m0_decoded(x))
+UNARY(e8m0_decode_64, uint64_t, uint8_t, e8m0_decoded_64(x))
+UNARY(e8m0_encode_64, uint8_t, uint64_t, e8m0_encoded_64(x))
 UNARY(e8m0_encode, uint8_t, uint32_t, e8m0_encoded(x))
 
 /* bf16 is the upper half of f32. */
@@ -420,9 +436,16 @@ static struct chain chain_of(unsigned from, unsigned to)
 		add_leg(&c, from == ELEM_C64 ? c64_to_c128 : c128_to_c64, to);
 		return c;
 	}
+	/* 2^-127 is a number in f32 as long as nothing computes on it. */
+	if (from == ELEM_F8E8M0FNU && last.elem != ELEM_F32 && to != ELEM_F32)
+		first = (struct leg){ e8m0_decode_64, ELEM_F64 };
 	if (first.fn) {
 		add_leg(&c, first.fn, first.elem);
 		now = first.elem;
+	}
+	if (to == ELEM_F8E8M0FNU && now == ELEM_F64) {
+		add_leg(&c, e8m0_encode_64, to);
+		return c;
 	}
 	if (!last.fn) {
 		if (now != to)

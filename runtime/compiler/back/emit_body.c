@@ -84,7 +84,8 @@ static unsigned computing(unsigned elem)
 	switch (elem_class(elem)) {
 	case ELEM_CLASS_SINT: return ELEM_S8;
 	case ELEM_CLASS_UINT: return ELEM_U8;
-	default: return ELEM_F32;
+	/* whose least number is below what f32 computes with */
+	default: return elem == ELEM_F8E8M0FNU ? ELEM_F64 : ELEM_F32;
 	}
 }
 

@@ -2,9 +2,9 @@
 /*
  * How far elementary functions are from the right result, in units in the last place: programs of
  * one op on the model, each float type and path of the host, against glibc's functions of a wider
- * type (double for types up to f32, long double for f64). Types of 8 and 16 bits are run with all
- * their numbers, and with all pairs of those of 8 bits; else half of the numbers are spread over
- * all that the type has, half over where the function is neither flat nor out of range.
+ * type (double for types up to f32, long double for f64). Types of 4, 8 and 16 bits are run with
+ * all their numbers, and with all pairs of those of 4 and 8 bits; else half of the numbers are
+ * spread over all that the type has, half over where the function is neither flat nor out of range.
  *
  * tests/data/numerics.txt has the largest error of each function and type; here a smaller sample
  * must stay within it. It is written by
@@ -29,7 +29,8 @@ typedef long double wide;
 
 /* ---- types ---- */
 
-enum specials { IEEE, NO_INF, NO_INF_UNSIGNED_ZERO };
+/* What there is beside numbers; FINITE: nothing, no number is -0. SCALE: powers of two, NaN. */
+enum specials { IEEE, NO_INF, NO_INF_UNSIGNED_ZERO, FINITE, SCALE };
 
 static const struct format {
 	enum elem elem;
@@ -44,6 +45,8 @@ static const struct format {
 	{ ELEM_F8E4M3FNUZ, 4, 3, 8, NO_INF_UNSIGNED_ZERO, false },
 	{ ELEM_F8E4M3B11FNUZ, 4, 3, 11, NO_INF_UNSIGNED_ZERO, false },
 	{ ELEM_F8E5M2FNUZ, 5, 2, 16, NO_INF_UNSIGNED_ZERO, false },
+	{ ELEM_F4E2M1FN, 2, 1, 1, FINITE, false },
+	{ ELEM_F8E8M0FNU, 8, 0, 127, SCALE, false },
 	{ ELEM_BF16, 8, 7, 127, IEEE, true },
 	{ ELEM_F16, 5, 10, 15, IEEE, false },
 	{ ELEM_F32, 8, 23, 127, IEEE, true },
@@ -67,6 +70,8 @@ static double value_of(const struct format *f, uint64_t bits)
 		memcpy(&narrow, &bits, sizeof(narrow));
 		return narrow;
 	}
+	if (f->specials == SCALE)
+		return e == top ? NAN : ldexp(1, e - f->bias);
 	if (f->specials == IEEE && e == top)
 		return fraction ? NAN : sign * INFINITY;
 	if (f->specials == NO_INF && e == top && fraction == all)
@@ -101,11 +106,44 @@ static wide unit_of(const struct format *f, wide x)
 	return ldexpl(1, e - f->fraction);
 }
 
+/* Of a type without infinities: what is too large is the largest number, what is none -0. */
+static double units_of_finite(const struct format *f, wide got, wide want)
+{
+	wide most = ldexpl(2, (1 << f->exponent) - 1 - f->bias) - ldexpl(1, (1 << f->exponent) -
+		    1 - f->bias - f->fraction);
+
+	if (want != want)
+		return got == 0 && signbit(got) ? 0 : INFINITY;
+	if (want == 0 && !signbit(got) != !signbit(want))
+		return INFINITY;
+	want = copysignl(fminl(fabsl(want), most), want);
+	return (double)(fabsl(got - want) / unit_of(f, want));
+}
+
+/* Of powers of two: zero (f64 computes, without subnormals), negative numbers and those too large
+ * are none; smaller ones than the least are the least. Halfway is up. */
+static double units_of_scale(const struct format *f, wide got, wide want)
+{
+	wide most = ldexpl(1.5, (1 << f->exponent) - 2 - f->bias), least = ldexpl(1, -f->bias);
+
+	if (!(want >= 0x1p-1022L) || want >= most)
+		return got != got ? 0 : INFINITY;
+	if (got != got)
+		return INFINITY;
+	if (want < least)
+		want = least;
+	return (double)(fabsl(got - want) / ldexpl(1, ilogbl(want)));
+}
+
 /* Distance of a result. INFINITY: it is another number altogether. */
 static double units(const struct format *f, wide got, wide want)
 {
 	wide most = past(f), least = smallest(f), size = fabsl(want);
 
+	if (f->specials == FINITE)
+		return units_of_finite(f, got, want);
+	if (f->specials == SCALE)
+		return units_of_scale(f, got, want);
 	if (want != want)
 		return got != got ? 0 : INFINITY;
 	if (size >= most)
@@ -198,7 +236,7 @@ static double between(double low, double high, uint64_t random)
 
 static bool is_exhaustive(const struct function *fn, const struct format *f)
 {
-	return elem_bits(f->elem) == 8 || (fn->one && elem_bits(f->elem) == 16);
+	return elem_bits(f->elem) <= 8 || (fn->one && elem_bits(f->elem) == 16);
 }
 
 /* A NaN is a quiet one: what libm makes of others differs. */
@@ -206,7 +244,7 @@ static uint64_t quiet(const struct format *f, uint64_t bits)
 {
 	double x = value_of(f, bits);
 
-	return x != x ? bits | (uint64_t)1 << (f->fraction - 1) : bits;
+	return x != x && f->fraction ? bits | (uint64_t)1 << (f->fraction - 1) : bits;
 }
 
 /* The i-th of n arguments, or pairs. */
