@@ -174,13 +174,14 @@ FLOOR_chips := $(FLOOR_hal)
 FLOOR_tc := $(LIB_tc) $(FLOOR_hal)
 FLOOR_bringup := $(LIB_bringup) $(FLOOR_tc)
 FLOOR_rt := $(ALL_LIBS)
+FLOOR_numerics := $(ALL_LIBS)
 FLOOR_pjrt := $(ALL_LIBS)
 define link_unit
 $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(FLOOR_$1)
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
-$(foreach f,base hw sim hal chips tc bringup rt pjrt,$(eval $(call link_unit,$f)))
+$(foreach f,base hw sim hal chips tc bringup rt numerics pjrt,$(eval $(call link_unit,$f)))
 # They change programs on their way to the device.
 $(OUT)/tests/bringup_isa_test $(OUT)/tests/bringup_link_test: private ALL_LDFLAGS += \
 	-Wl,--wrap=hal_exe_load
@@ -206,8 +207,9 @@ unit: $(PICKED) $(PLUGIN) $(TOOLS)
 
 # make numerics: measures the errors of elementary functions anew, which takes an hour.
 .PHONY: numerics
-numerics: $(OUT)/tests/rt_numerics_test
+numerics: $(OUT)/tests/numerics_real_test $(OUT)/tests/numerics_complex_test
 	$(Q)$< --measure 100000000 >tests/data/numerics.new
+	$(Q)$(OUT)/tests/numerics_complex_test --measure 4000000 >>tests/data/numerics.new
 	$(Q)mv tests/data/numerics.new tests/data/numerics.txt
 
 # make mutants [M=PATTERN] [LEAST=95]: one small bug after the other; do the suites notice?

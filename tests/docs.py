@@ -174,12 +174,29 @@ def functions():
     lines, kinds = {}, ("f4E2M1FN", "f8E8M0FNU", "8 bits", "f16", "bf16", "f32", "f64")
     for line in (TOP / "tests/data/numerics.txt").read_text().splitlines():
         name, kind, _, units, *_ = line.split()
+        if kind.startswith("complex"):
+            continue
         kind = "8 bits" if kind.startswith("f8") and kind not in kinds else kind
         row = lines.setdefault(name.removeprefix("tc."), {})
         row[kind] = max(row.get(kind, 0), float(units))
     assert all(set(row) == set(kinds) for row in lines.values())
     return table(["function", *kinds],
                  [[f"`{name}`", *(f"{row[k]:.2f}" for k in kinds)] for name, row in lines.items()])
+
+
+def complex_functions():
+    """The same of complex numbers: by norm, and of each part where that is measured."""
+    lines, kinds = {}, ("complex<f32>", "complex<f64>")
+    for line in (TOP / "tests/data/numerics.txt").read_text().splitlines():
+        name, kind, _, norm, part, *_ = line.split()
+        if kind in kinds:
+            part = "" if part == "-" else f"{float(part):.2f}"
+            lines.setdefault(name, {})[kind] = [f"{float(norm):.2f}", part]
+    assert all(set(row) == set(kinds) for row in lines.values())
+    return table(["function", *(f"{k}, {what}" for k in ("c64", "c128") for what in
+                                ("by norm", "of a part"))],
+                 [[f"`{name}`", *(x for k in kinds for x in row[k])]
+                  for name, row in lines.items()])
 
 
 TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_options,
@@ -189,7 +206,8 @@ TABLES = {"tools/xla-smi/xla-smi.1": {"commands": smi_commands, "options": smi_o
                                                       "options": bringup_options,
                                                       "exits": bringup_exits},
           "hal/base/README.md": {"err": err},
-          "runtime/NUMERICS.md": {"functions": functions, "numerics": numerics},
+          "runtime/NUMERICS.md": {"functions": functions, "numerics": numerics,
+                                  "complex": complex_functions},
           "runtime/pjrt/README.md": {"unimplemented": unimplemented},
           "hal/hw/DEVICE.md": {"regs": regs, "desc": desc, "fault": fault, "cell": cell,
                                "trace": trace},

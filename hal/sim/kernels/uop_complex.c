@@ -5,6 +5,7 @@
  * those of c64 are computed in c128, so that their rounding is right.
  */
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 
 #include "hal/sim/kernels/uop_loop.h"
@@ -22,9 +23,15 @@ static inline struct c64 narrow_64(double complex z)
 	return (struct c64){ (float)creal(z), (float)cimag(z) };
 }
 
+/* libm looks at bits, and gives log(-1 + i y) of a subnormal y the sign of -y. */
+static inline double flushed(double x)
+{
+	return fabs(x) < DBL_MIN ? copysign(0, x) : x;
+}
+
 static inline double complex wide_128(struct c128 z)
 {
-	return CMPLX(z.re, z.im);
+	return CMPLX(flushed(z.re), flushed(z.im));
 }
 
 static inline struct c128 narrow_128(double complex z)
@@ -38,6 +45,9 @@ static double complex expm1_of(double complex z)
 
 	if (y == 0)
 		return CMPLX(expm1(x), y);
+	/* Nothing cancels, and e^x may be too large where e^z is not. */
+	if (fabs(x) > 1)
+		return CMPLX(creal(cexp(z)) - 1, cimag(cexp(z)));
 	return CMPLX(expm1(x) * cos(y) - 2 * s * s, exp(x) * sin(y));
 }
 
@@ -51,34 +61,67 @@ static double complex log1p_of(double complex z)
 	return clog(CMPLX(1 + x, y));
 }
 
-static double complex rsqrt_of(double complex z)
+static bool is_infinite(double complex z)
 {
-	double complex r = csqrt(z);
-
-	if (creal(z) == 0 && cimag(z) == 0)
-		return CMPLX(INFINITY, cimag(z) == 0 ? 0.0 : NAN);
-	return 1.0 / r;
+	return isinf(creal(z)) || isinf(cimag(z));
 }
 
+/* conj(sqrt z) / |z|; a quarter of z has a size in range. */
+static double complex rsqrt_of(double complex z)
+{
+	double complex r;
+	double size = cabs(z), half = 1;
+
+	if (size == 0)
+		return CMPLX(INFINITY, 0);
+	if (is_infinite(z))
+		return CMPLX(0, copysign(0, -cimag(z)));
+	if (isinf(size)) {
+		z = CMPLX(creal(z) / 4, cimag(z) / 4);
+		size = cabs(z);
+		half = 0.5;
+	}
+	r = csqrt(z);
+	return CMPLX(creal(r) / size * half, -cimag(r) / size * half);
+}
+
+/* Near its poles, where e^-z is -1, as e^(z/2) / (2 cosh(z/2)), in which nothing cancels. */
 static double complex logistic_of(double complex z)
 {
-	return 1.0 / (1.0 + cexp(-z));
+	double complex h = CMPLX(creal(z) / 2, cimag(z) / 2);
+
+	return fabs(creal(z)) > 1 ? 1.0 / (1.0 + cexp(-z)) : cexp(h) / (2 * ccosh(h));
 }
 
 static double complex sign_of(double complex z)
 {
 	double a = cabs(z);
 
+	if (isinf(a) && !is_infinite(z)) {
+		z = CMPLX(creal(z) / 4, cimag(z) / 4);
+		a = cabs(z);
+	}
 	return a == 0 ? z : CMPLX(creal(z) / a, cimag(z) / a);
 }
 
-static double complex power_of(double complex x, double complex y)
+static double complex power_of_64(double complex x, double complex y)
 {
 	if (creal(y) == 0 && cimag(y) == 0)
 		return 1;
-	if (creal(x) == 0 && cimag(x) == 0)
-		return creal(y) > 0 ? 0 : cpow(x, y);
-	return cpow(x, y);
+	return creal(x) == 0 && cimag(x) == 0 && creal(y) > 0 ? 0 : cpow(x, y);
+}
+
+/* e^(y log x), whose error is that of the exponent: of more bits than the result has. */
+static double complex power_of_128(double complex x, double complex y)
+{
+	long double complex r;
+
+	if (creal(y) == 0 && cimag(y) == 0)
+		return 1;
+	if (creal(x) == 0 && cimag(x) == 0 && creal(y) > 0)
+		return 0;
+	r = cpowl(x, y);
+	return CMPLX(flushed((double)creall(r)), flushed((double)cimagl(r)));
 }
 
 /* -i log((x + i y) / sqrt(x^2 + y^2)) with x the second argument */
@@ -89,9 +132,29 @@ static double complex atan2_of(double complex y, double complex x)
 	return -I * clog((x + I * y) / csqrt(x * x + y * y));
 }
 
+/* The exponent of the larger part. */
+static int exponent_of(double complex z)
+{
+	int e;
+
+	frexp(fmax(fabs(creal(z)), fabs(cimag(z))), &e);
+	return e;
+}
+
+static double complex scaled(double complex z, int by)
+{
+	return CMPLX(scalbn(creal(z), by), scalbn(cimag(z), by));
+}
+
+/* Products on the way stay within the type's range. */
 static double complex divide_of(double complex x, double complex y)
 {
-	return x / y;
+	int a = exponent_of(x), b = exponent_of(y), by = a < -900 ? 100 : a > 1019 ? -4 : 0;
+
+	if (!isfinite(creal(y)) || !isfinite(cimag(y)) || (creal(y) == 0 && cimag(y) == 0) ||
+	    is_infinite(x) || (!by && b > -480 && b < 480))
+		return x / y;
+	return scaled(scaled(x, by) / scaled(y, -b), -by - b);
 }
 
 /* f: wide complex function of x, or of x and y */
@@ -178,7 +241,7 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 	FOLD(c##w##_rmin, C, LESSER(x, y)) \
 	FOLD(c##w##_rmax, C, GREATER(x, y)) \
 	FUNCTION2(c##w##_div, C, w, divide_of) \
-	FUNCTION2(c##w##_pow, C, w, power_of) \
+	FUNCTION2(c##w##_pow, C, w, power_of_##w) \
 	FUNCTION2(c##w##_atan2, C, w, atan2_of) \
 	FUNCTION1(c##w##_sign, C, w, sign_of) \
 	FUNCTION1(c##w##_sqrt, C, w, csqrt) \

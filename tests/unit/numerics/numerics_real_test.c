@@ -9,7 +9,7 @@
  * tests/data/numerics.txt has the largest error of each function and type; here a smaller sample
  * must stay within it. It is written by
  *
- *	rt_numerics_test --measure 100000000 [TYPE [FUNCTION]]
+ *	numerics_real_test --measure 100000000 [TYPE [FUNCTION]]
  *
  * Numbers below the smallest normal one of bf16, f32 and f64 are zeros to the device: an argument
  * counts as a zero of its sign, and where such a number is right a zero is.
@@ -19,13 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/unit/against_eval.h"
-
-#define TABLE "tests/data/numerics.txt"
-#define N 65536u			/* of one launch */
-#define FEW (2 * N)			/* of a test */
-
-typedef long double wide;
+#include "tests/unit/numerics/numerics.h"
 
 /* ---- types ---- */
 
@@ -209,13 +203,6 @@ static const struct function {
 
 /* ---- arguments ---- */
 
-static uint64_t mixed(uint64_t x)
-{
-	x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
-	return x ^ x >> 32;
-}
-
 static uint64_t bits_of(const struct format *f, double x)
 {
 	uint64_t u = 0;
@@ -227,11 +214,6 @@ static uint64_t bits_of(const struct format *f, double x)
 	}
 	memcpy(&u, &narrow, 4);
 	return f->elem == ELEM_BF16 ? u >> 16 : u;
-}
-
-static double between(double low, double high, uint64_t random)
-{
-	return low + (high - low) * ((double)(random >> 11) * 0x1p-53);
 }
 
 static bool is_exhaustive(const struct function *fn, const struct format *f)
@@ -260,7 +242,7 @@ static void arguments(const struct function *fn, const struct format *f, uint64_
 		return;
 	}
 	for (unsigned k = 0; k < 2; k++)
-		x[k] = quiet(f, mixed(2 * i + k) & mask);
+		x[k] = quiet(f, measure_mixed(2 * i + k) & mask);
 	/* Of f32 each number is as near to one of these as any is to another. */
 	if (fn->one && width == 32)
 		x[0] = quiet(f, i / 2 * 0x9e3779b1u & mask);
@@ -268,20 +250,19 @@ static void arguments(const struct function *fn, const struct format *f, uint64_
 		return;
 	if (fn->high > fn->low) {
 		for (unsigned k = 0; k < 2; k++)
-			x[k] = bits_of(f, between(fn->low, fn->high, mixed(~(2 * i + k))));
+			x[k] = bits_of(f, measure_between(fn->low, fn->high,
+							  measure_mixed(~(2 * i + k))));
 		return;
 	}
 	/* A power in range. */
-	a = exp2(between(-bound, bound, mixed(~i)) * between(0, 1, mixed(i * 3)));
+	a = exp2(measure_between(-bound, bound, measure_mixed(~i)) *
+		 measure_between(0, 1, measure_mixed(i * 3)));
 	x[0] = bits_of(f, a);
 	a = value_of(f, x[0]);
-	x[1] = bits_of(f, between(-bound, bound, mixed(~i * 5)) / log2(a));
+	x[1] = bits_of(f, measure_between(-bound, bound, measure_mixed(~i * 5)) / log2(a));
 }
 
 /* ---- runs ---- */
-
-#define N_PATHS 3
-static struct rt_client *client[N_PATHS];
 
 static struct rt_exe *compiled(struct rt_client *c, const struct function *fn, enum elem elem)
 {
@@ -289,7 +270,7 @@ static struct rt_exe *compiled(struct rt_client *c, const struct function *fn, e
 	struct rt_exe *x;
 	struct err err;
 
-	snprintf(type, sizeof(type), "tensor<%ux%s>", N, elem_text(elem));
+	snprintf(type, sizeof(type), "tensor<%ux%s>", MEASURE_N, elem_text(elem));
 	snprintf(text, sizeof(text),
 		 PROGRAM("%%0: %s%s%s", "%%9 = %s(%%0%s) : %s\nreturn(%%9)\n"), type,
 		 fn->two ? ", %1: " : "", fn->two ? type : "", fn->name, fn->two ? ", %1" : "",
@@ -297,29 +278,6 @@ static struct rt_exe *compiled(struct rt_client *c, const struct function *fn, e
 	if (rt_compile(c, text, strlen(text), "mlir", NULL, 0, &x, &err))
 		fail_msg("%s\n%s", err.msg, text);
 	return x;
-}
-
-static void launch(struct rt_client *c, struct rt_exe *x, enum elem elem, unsigned n_in,
-		   const char (*in)[N * 8], char *out)
-{
-	struct rt_shape shape = { .elem = elem, .rank = 1, .dim = { N } };
-	struct rt_buffer *args[2], *result;
-	struct rt_event *done;
-	struct err err;
-
-	for (unsigned k = 0; k < n_in; k++)
-		if (rt_buffer_from_host(c, 0, RT_DEVICE, &shape, in[k], NULL, &args[k], &err))
-			fail_msg("%s", err.msg);
-	if (rt_execute(x, args, n_in, NULL, &result, &done, &err) || rt_event_wait(done, &err))
-		fail_msg("%s", err.msg);
-	rt_event_unref(done);
-	if (rt_buffer_to_host(result, 0, out, N * elem_bytes(elem), &done, &err) ||
-	    rt_event_wait(done, &err))
-		fail_msg("%s", err.msg);
-	rt_event_unref(done);
-	for (unsigned k = 0; k < n_in; k++)
-		rt_buffer_unref(args[k]);
-	rt_buffer_unref(result);
 }
 
 struct worst { double units; uint64_t at[2]; double got; wide want; };
@@ -370,38 +328,39 @@ static void judge(const struct function *fn, const struct format *f, const uint6
 
 static struct worst measure(const struct function *fn, const struct format *f, uint64_t n)
 {
-	static char in[2][N * 8], out[N_PATHS][N * 8];
+	static measure_numbers in[2], out[MEASURE_PATHS];
 	unsigned bytes = elem_bytes(f->elem), n_in = fn->one ? 1 : 2;
 	struct worst worst = { .units = -1 };
-	struct rt_exe *x[N_PATHS];
+	struct rt_exe *x[MEASURE_PATHS];
 	uint64_t at[2];
 
 	if (is_exhaustive(fn, f))
-		n = N;
-	for (unsigned p = 0; p < N_PATHS; p++)
-		x[p] = client[p] ? compiled(client[p], fn, f->elem) : NULL;
-	for (uint64_t i = 0; i < n; i += N) {
-		for (unsigned k = 0; k < N; k++) {
+		n = MEASURE_N;
+	for (unsigned p = 0; p < MEASURE_PATHS; p++)
+		x[p] = measure_client[p] ? compiled(measure_client[p], fn, f->elem) : NULL;
+	for (uint64_t i = 0; i < n; i += MEASURE_N) {
+		for (unsigned k = 0; k < MEASURE_N; k++) {
 			arguments(fn, f, i + k, at);
 			memcpy(in[0] + k * bytes, &at[0], bytes);
 			memcpy(in[1] + k * bytes, &at[1], bytes);
 		}
-		for (unsigned p = 0; p < N_PATHS; p++)
+		for (unsigned p = 0; p < MEASURE_PATHS; p++)
 			if (x[p])
-				launch(client[p], x[p], f->elem, n_in, in, out[p]);
-		for (unsigned k = 0; k < N; k++) {
-			uint64_t bits[N_PATHS];
+				measure_launch(measure_client[p], x[p], f->elem, n_in, in,
+					       bytes * MEASURE_N, out[p]);
+		for (unsigned k = 0; k < MEASURE_N; k++) {
+			uint64_t bits[MEASURE_PATHS];
 			unsigned n_bits = 0;
 
 			for (unsigned j = 0; j < 2; j++)
 				at[j] = element(in[j], bytes, k);
-			for (unsigned p = 0; p < N_PATHS; p++)
+			for (unsigned p = 0; p < MEASURE_PATHS; p++)
 				if (x[p])
 					bits[n_bits++] = element(out[p], bytes, k);
 			judge(fn, f, at, bits, n_bits, &worst);
 		}
 	}
-	for (unsigned p = 0; p < N_PATHS; p++)
+	for (unsigned p = 0; p < MEASURE_PATHS; p++)
 		if (x[p])
 			rt_exe_unref(x[p]);
 	return worst;
@@ -421,22 +380,6 @@ static void print(FILE *to, const struct function *fn, const struct format *f, u
 
 /* ---- the test ---- */
 
-/* What the table says of a function and type, -1: nothing. */
-static double listed(const char *name, const char *type)
-{
-	FILE *f = fopen(TABLE, "r");
-	char line[256], a[64], b[64];
-	double found = -1, bound;
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%63s %63s %*u %lf", a, b, &bound) == 3 && !strcmp(a, name) &&
-		    !strcmp(b, type))
-			found = bound;
-	fclose(f);
-	return found;
-}
-
 static void functions_are_as_near_as_the_table_says(void **state)
 {
 	(void)state;
@@ -444,49 +387,21 @@ static void functions_are_as_near_as_the_table_says(void **state)
 		for (size_t t = 0; t < N_FORMATS; t++) {
 			const struct function *fn = &functions[k];
 			const struct format *f = &formats[t];
-			double bound = listed(fn->name, elem_text(f->elem));
-			struct worst w = measure(fn, f, FEW);
+			double bound = measure_listed(fn->name, elem_text(f->elem));
+			struct worst w = measure(fn, f, MEASURE_FEW);
 
 			if (bound >= 0 && w.units <= bound + 0.0005)
 				continue;
-			print(stderr, fn, f, FEW, &w);
-			fail_msg("%s of %s: %.3f units, %.3f in " TABLE, fn->name,
+			print(stderr, fn, f, MEASURE_FEW, &w);
+			fail_msg("%s of %s: %.3f units, %.3f in " MEASURE_TABLE, fn->name,
 				 elem_text(f->elem), w.units, bound);
 		}
-}
-
-static int start(void **state)
-{
-	static const char *const path[N_PATHS] = { "portable", "avx2", "avx512" };
-
-	(void)state;
-	setenv("TESSERA_CACHE", "off", 1);
-	for (unsigned p = 0; p < N_PATHS; p++) {
-		char devices[64];
-		struct rt_client_options o = { .devices = devices };
-		struct err err;
-
-		/* Those that this machine has; the first is everywhere. */
-		snprintf(devices, sizeof(devices), "sim:hbm=64M,path=%s", path[p]);
-		if (rt_client_create(&o, &client[p], &err))
-			client[p] = NULL;
-	}
-	return client[0] ? 0 : 1;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	for (unsigned p = 0; p < N_PATHS; p++)
-		if (client[p])
-			rt_client_unref(client[p]);
-	return 0;
 }
 
 /* Of one type and function, or (NULL) all. */
 static int table(uint64_t n, const char *type, const char *name)
 {
-	if (start(NULL))
+	if (measure_start(NULL))
 		return 1;
 	for (size_t k = 0; k < N_FUNCTIONS; k++)
 		for (size_t t = 0; t < N_FORMATS; t++) {
@@ -498,7 +413,7 @@ static int table(uint64_t n, const char *type, const char *name)
 			w = measure(&functions[k], &formats[t], n);
 			print(stdout, &functions[k], &formats[t], n, &w);
 		}
-	return stop(NULL);
+	return measure_stop(NULL);
 }
 
 int main(int argc, char **argv)
@@ -510,5 +425,5 @@ int main(int argc, char **argv)
 	if (argc > 2 && !strcmp(argv[1], "--measure"))
 		return table(strtoull(argv[2], NULL, 10), argc > 3 ? argv[3] : NULL,
 			     argc > 4 ? argv[4] : NULL);
-	return cmocka_run_group_tests(tests, start, stop);
+	return cmocka_run_group_tests(tests, measure_start, measure_stop);
 }
