@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "hal/base/cpu.h"
 #include "runtime/compiler/passes.h"
 
 #define ARENA_FACTOR 256u	/* memory that a program may make us take, to its size */
@@ -378,8 +379,10 @@ int tc_eval(const struct tc_source *source, const struct tc_array *args, size_t 
 {
 	const struct tc_options options = { .memory_limit = EVAL_BYTES };
 	struct evaluation v = { .args = args, .n_args = n_args };
+	unsigned long saved = cpu_enter_arithmetic();
 	int code = tc_enter(source, &options, err, evaluate, &v);
 
+	cpu_leave_arithmetic(saved);
 	if (code)
 		return code;
 	*outs = v.outs;
@@ -411,6 +414,7 @@ static void *run_member(void *arg)
 	struct member *m = arg;
 	struct err err;
 
+	cpu_enter_arithmetic();
 	tc_gang_leave(m->seat, tc_enter(m->source, &m->options, &err, evaluate_member, m), &err);
 	return NULL;
 }

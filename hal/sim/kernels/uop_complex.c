@@ -44,7 +44,7 @@ static double complex expm1_of(double complex z)
 	double x = creal(z), y = cimag(z), s = sin(y / 2);
 
 	if (y == 0)
-		return CMPLX(expm1(x), y);
+		return CMPLX(expm1(x), copysign(0, y));
 	/* Nothing cancels, and e^x may be too large where e^z is not. */
 	if (fabs(x) > 1)
 		return CMPLX(creal(cexp(z)) - 1, cimag(cexp(z)));

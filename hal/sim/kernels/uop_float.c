@@ -73,7 +73,7 @@ RDPREC(round_f64, uint64_t, 52, 11)
 #define COMMON(T, t, s, I) \
 	UNARY(s##_neg, T, T, -x) \
 	UNARY(s##_abs, T, T, __builtin_fabs##t(x)) \
-	UNARY(s##_sign, T, T, x > 0 ? 1 : x < 0 ? -1 : x) \
+	UNARY(s##_sign, T, T, x > 0 ? 1 : x < 0 ? -1 : x + x) \
 	UNARY(s##_floor, T, T, __builtin_floor##t(x)) \
 	UNARY(s##_ceil, T, T, __builtin_ceil##t(x)) \
 	UNARY(s##_rne, T, T, __builtin_rint##t(x)) \
@@ -199,6 +199,12 @@ KERNEL(name) \
 TRIGONOMETRY(f32_sin, sin_f32, sinf)
 TRIGONOMETRY(f32_cos, cos_f32, cosf)
 
+/* libm looks at bits, where subnormals are numbers. */
+static inline double flushed(double x)
+{
+	return x == 0 ? x + x : x;
+}
+
 /*
  * x - trunc(x / y) y. Two floats' quotient below 2^28 in f64 truncates right and
  * the product is exact; larger quotients take the slow way.
@@ -220,12 +226,13 @@ KERNEL(f32_rem)
 			int32_t k = (int32_t)(fits ? q : 0.0);
 			float r = copysignf((float)(x - k * y), pa[j]);
 
-			block[j] = fabs(y) < (double)INFINITY || x != x ? r : pa[j];
+			block[j] = fabs(y) < (double)INFINITY || x != x ? r : x == 0 ?
+				   pa[j] + pa[j] : pa[j];
 			slow += !fits && x == x && y == y;
 		}
 		for (size_t j = 0; slow && j < m; j++)
 			if (!(fabs((double)pa[j] / pb[j]) < 0x1p28))
-				block[j] = fmodf(pa[j], pb[j]);
+				block[j] = (float)flushed((double)fmodf(pa[j], pb[j]));
 		for (size_t j = 0; j < m; j++)
 			d[j] = pb[j] != pb[j] ? pb[j] :
 				fabsf(pa[j]) == INFINITY ? NAN : block[j];
@@ -236,7 +243,7 @@ KERNEL(f32_rem)
 	}
 }
 
-BINARY(f64_rem, double, double, fmod(x, y))
+BINARY(f64_rem, double, double, flushed(fmod(flushed(x), flushed(y))))
 
 /* ---- SLEEF, a vector at a time ---- */
 

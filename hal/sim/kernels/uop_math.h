@@ -104,7 +104,7 @@ static inline float expm1_f32(float x)
 	y = x > 89.0f ? 89.0f : x;
 	y = y < -24.0f ? -24.0f : y;
 	y = copysignf(expm1_core(y), x);
-	return fabsf(x) < 0x1p-24f ? x : y;
+	return fabsf(x) < 0x1p-24f && x != 0.0f ? x : y;
 }
 
 static inline float tanh_f32(float x)
@@ -178,7 +178,7 @@ static inline float log1p_f32(float x)
 	y = x == INFINITY ? x : y;
 	y = x == -1.0f ? -INFINITY : y;
 	y = x < -1.0f ? NAN : y;
-	y = x == 0.0f ? x : y;
+	y = x == 0.0f ? x + x : y;
 	return x != x ? x : y;
 }
 
@@ -211,7 +211,7 @@ static inline float sincos_core(float x, uint32_t quarter)
 
 static inline float sin_f32(float x)
 {
-	return x == 0.0f ? x : sincos_core(x, 0);
+	return x == 0.0f ? x + x : sincos_core(x, 0);
 }
 
 static inline float cos_f32(float x)

@@ -139,6 +139,9 @@ struct num {
 };
 
 struct num tc_num_load(unsigned elem, const void *p);
+/* As arithmetic has it, operands and results: below the smallest normal number of f32 and f64
+ * (bf16 is computed in f32, complex numbers in parts) is a zero of its sign. */
+struct num tc_num_flush(unsigned elem, struct num x);
 /* Rounds to nearest even, or cuts to the type's bits. */
 void tc_num_store(unsigned elem, void *p, struct num x);
 /* As the op `convert`, but for the rounding that storing does. */

@@ -58,7 +58,7 @@ static struct factor take_factor(struct eval *e, const struct tc_op *op, unsigne
 
 	f.x = tc_eval_scratch(e, a->type->count, sizeof(*f.x));
 	for (int64_t k = 0; k < a->type->count; k++) {
-		struct num x = tc_num_load(from, tc_eval_at(a, k));
+		struct num x = tc_num_flush(from, tc_num_load(from, tc_eval_at(a, k)));
 
 		if (rounded != from) {
 			tc_num_store(rounded, room, x);
@@ -136,8 +136,8 @@ void tc_eval_dot(struct eval *e, const struct tc_op *op)
 	if (t->count)
 		g.n_sum = tc_eval_count(g.nk, g.sum_dim);
 	for (int64_t i = 0; i < t->count; i++) {
-		tc_num_store(t->elem, tc_eval_at(out, i),
-			     tc_num_convert(elem, t->elem, dot_at(&g, idx)));
+		tc_num_store(t->elem, tc_eval_at(out, i), tc_num_flush(t->elem,
+			     tc_num_convert(elem, t->elem, dot_at(&g, idx))));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
 	tc_eval_release(e, g.lhs.x);
@@ -237,8 +237,8 @@ void tc_eval_convolution(struct eval *e, const struct tc_op *op)
 	if (t->count && v.in.type->count && v.kernel.type->count)
 		v.n_window = tc_eval_count(v.n, v.window);
 	for (int64_t i = 0; i < t->count; i++) {
-		tc_num_store(t->elem, tc_eval_at(out, i),
-			     tc_num_convert(sum_type(op), t->elem, conv_at(&v, idx)));
+		tc_num_store(t->elem, tc_eval_at(out, i), tc_num_flush(t->elem,
+			     tc_num_convert(sum_type(op), t->elem, conv_at(&v, idx))));
 		tc_eval_step(t->rank, t->dim, idx);
 	}
 	tc_eval_release(e, v.in.x);

@@ -112,7 +112,7 @@ static double complex unary_complex(struct eval *e, unsigned op, unsigned elem,
 	case TC_LOGISTIC: return 1 / (1 + cexp(-z));
 	case TC_NEGATE: return -z;
 	case TC_REAL: return creal(z);
-	case TC_RSQRT: return 1 / csqrt(z);
+	case TC_RSQRT: return z == 0 ? CMPLX(INFINITY, 0) : 1 / csqrt(z);
 	case TC_SIGN: return sign_of(z);
 	case TC_SINE: return csin(z);
 	case TC_SQRT: return csqrt(z);
@@ -210,20 +210,22 @@ static double binary_float(struct eval *e, unsigned op, unsigned elem, double x,
 	case TC_ADD: return x + y;
 	case TC_ATAN2: return atan2(x, y);
 	case TC_DIVIDE: return x / y;
-	case TC_MAXIMUM:
-		if (isnan(x) || isnan(y))
-			return isnan(x) ? x : y;
-		return x > y || (x == y && !signbit(x)) ? x : y;
-	case TC_MINIMUM:
-		if (isnan(x) || isnan(y))
-			return isnan(x) ? x : y;
-		return x < y || (x == y && signbit(x)) ? x : y;
 	case TC_MULTIPLY: return x * y;
 	case TC_POWER: return pow(x, y);
 	case TC_REMAINDER: return fmod(x, y);
 	case TC_SUBTRACT: return x - y;
 	default: tc_eval_refuse(e, elem);
 	}
+}
+
+/* Whether maximum or minimum of two is x, which then is the result, bit for bit. */
+static bool is_first_float(bool is_most, double x, double y)
+{
+	if (isnan(x) || isnan(y))
+		return isnan(x);
+	if (x == y)
+		return is_most == !signbit(x);
+	return is_most ? x > y : x < y;
 }
 
 /* By the real part, then the imaginary. */
@@ -246,8 +248,6 @@ static struct num binary_complex(struct eval *e, unsigned op, unsigned elem, str
 	case TC_ADD: return tc_num_add(a, b);
 	case TC_SUBTRACT: return tc_num_sub(a, b);
 	case TC_MULTIPLY: return tc_num_mul(ELEM_CLASS_COMPLEX, a, b);
-	case TC_MAXIMUM: return has_nan(a) ? a : has_nan(b) || is_before(a, b) ? b : a;
-	case TC_MINIMUM: return has_nan(a) ? a : has_nan(b) || is_before(b, a) ? b : a;
 	case TC_DIVIDE: z = x / y; break;
 	case TC_POWER: z = x == 0 && creal(y) > 0 ? 0 : y == 0 ? 1 : cpow(x, y); break;
 	default: tc_eval_refuse(e, elem);
@@ -255,9 +255,22 @@ static struct num binary_complex(struct eval *e, unsigned op, unsigned elem, str
 	return (struct num){ .re = creal(z), .im = cimag(z) };
 }
 
+static struct num extreme(unsigned op, unsigned elem, struct num x, struct num y)
+{
+	struct num a = tc_num_flush(elem, x), b = tc_num_flush(elem, y);
+
+	if (elem_class(elem) == ELEM_CLASS_FLOAT)
+		return is_first_float(op == TC_MAXIMUM, a.re, b.re) ? x : y;
+	if (has_nan(a))
+		return x;
+	return has_nan(b) || (op == TC_MAXIMUM ? is_before(a, b) : is_before(b, a)) ? y : x;
+}
+
 static struct num binary(struct eval *e, unsigned op, unsigned elem, struct num x,
 			 struct num y)
 {
+	if ((op == TC_MAXIMUM || op == TC_MINIMUM) && elem_class(elem) >= ELEM_CLASS_FLOAT)
+		return extreme(op, elem, x, y);
 	switch (elem_class(elem)) {
 	case ELEM_CLASS_FLOAT:
 		return (struct num){ .re = binary_float(e, op, elem, x.re, y.re) };
@@ -391,6 +404,42 @@ static void select_elements(struct eval *e, const struct tc_op *op, struct eval_
 	}
 }
 
+static bool is_single(unsigned elem)
+{
+	return elem == ELEM_F32 || elem == ELEM_BF16 || elem == ELEM_C64;
+}
+
+/* Whether the op changes no more than a sign, or picks one of its operands: what is below the
+ * smallest normal number stays then. To the device such numbers are zeros elsewhere. */
+static bool is_move(const struct tc_op *op)
+{
+	unsigned from = tc_in(op, 0)->type->elem, to = op->results[0].type->elem;
+
+	switch (op->op) {
+	case TC_NEGATE:
+	case TC_REAL:
+	case TC_IMAG:
+	case TC_COMPLEX:
+	case TC_CLAMP:
+	case TC_MAXIMUM:
+	case TC_MINIMUM:
+	case TC_IS_FINITE:
+		return true;
+	case TC_ABS:
+		return elem_class(from) != ELEM_CLASS_COMPLEX;
+	case TC_COMPARE:
+		return tc_attr_int(op, "compare_type", 0) == TC_CMP_TOTALORDER;
+	case TC_CONVERT:
+		/* Parts of one width, of which bf16 is the upper half. */
+		if (is_single(from))
+			return is_single(to) || to == ELEM_F8E8M0FNU;
+		return (from == ELEM_F64 || from == ELEM_C128) && (to == ELEM_F64 ||
+								   to == ELEM_C128);
+	default:
+		return false;
+	}
+}
+
 static struct num at_point(struct eval *e, const struct tc_op *op, unsigned elem,
 			   const struct num *x)
 {
@@ -414,7 +463,8 @@ void tc_eval_elementwise(struct eval *e, const struct tc_op *op)
 {
 	struct eval_array *out = tc_eval_out(e, op, 0), *in[3] = { NULL };
 	unsigned elem = tc_in(op, 0)->type->elem;
-	struct num x[3] = { { 0 } };
+	struct num x[3] = { { 0 } }, y;
+	bool moves = is_move(op);
 
 	for (unsigned j = 0; j < op->n_operands; j++)
 		in[j] = tc_eval_in(e, op, j);
@@ -432,8 +482,12 @@ void tc_eval_elementwise(struct eval *e, const struct tc_op *op)
 			int64_t k = in[j]->type->rank ? i : 0;
 
 			x[j] = tc_num_load(elem, tc_eval_at(in[j], k));
+			if (!moves)
+				x[j] = tc_num_flush(elem, x[j]);
 		}
-		tc_num_store(out->type->elem, tc_eval_at(out, i),
-			     at_point(e, op, elem, x));
+		y = at_point(e, op, elem, x);
+		if (!moves)
+			y = tc_num_flush(out->type->elem, y);
+		tc_num_store(out->type->elem, tc_eval_at(out, i), y);
 	}
 }

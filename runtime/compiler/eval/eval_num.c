@@ -28,6 +28,7 @@ struct format {
 };
 
 static const struct format formats[ELEM_COUNT] = {
+	[ELEM_F32] = { 8, 23, 127, IEEE },	/* its subnormals: others are C's float */
 	[ELEM_F16] = { 5, 10, 15, IEEE },
 	[ELEM_BF16] = { 8, 7, 127, IEEE },
 	[ELEM_F8E5M2] = { 5, 2, 15, IEEE },
@@ -112,12 +113,16 @@ static unsigned encode(const struct format *f, double x)
 
 static double load_float(unsigned elem, const void *p)
 {
+	uint32_t raw;
 	uint16_t wide;
 	double d;
 	float s;
 
 	switch (elem) {
 	case ELEM_F32:
+		memcpy(&raw, p, sizeof(raw));
+		if (!(raw << 1 >> 24))
+			return decode(&formats[elem], raw);
 		memcpy(&s, p, sizeof(s));
 		return s;
 	case ELEM_F64:
@@ -134,11 +139,17 @@ static double load_float(unsigned elem, const void *p)
 
 static void store_float(unsigned elem, void *p, double x)
 {
+	uint32_t raw;
 	uint16_t wide;
 	float s;
 
 	switch (elem) {
 	case ELEM_F32:
+		if (fabs(x) < 0x1p-126) {
+			raw = encode(&formats[elem], x);
+			memcpy(p, &raw, sizeof(raw));
+			break;
+		}
 		s = (float)x;
 		memcpy(p, &s, sizeof(s));
 		break;
@@ -220,6 +231,30 @@ void tc_num_store(unsigned elem, void *p, struct num x)
 	default:
 		break;
 	}
+}
+
+/* In float's range what is smaller is rounded as the device's arithmetic does, to zero or to the
+ * smallest normal number: this thread computes as it does (tc_eval()). */
+static double flush(unsigned elem, double x)
+{
+	switch (elem) {
+	case ELEM_F32:
+	case ELEM_BF16:
+	case ELEM_C64:
+		return fabs(x) < 0x1p-126 ? (double)(float)x : x;
+	case ELEM_F64:
+	case ELEM_C128:
+		return fabs(x) < 0x1p-1022 ? copysign(0, x) : x;
+	default:
+		return x;
+	}
+}
+
+struct num tc_num_flush(unsigned elem, struct num x)
+{
+	x.re = flush(elem, x.re);
+	x.im = flush(elem, x.im);
+	return x;
 }
 
 /* ---- converting ---- */
