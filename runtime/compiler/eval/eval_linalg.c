@@ -13,12 +13,19 @@
 
 /* ---- fft ---- */
 
+static struct num load_one(struct eval_array *a, int64_t i)
+{
+	unsigned elem = a->type->elem;
+
+	return tc_num_flush(elem, tc_num_load(elem, tc_eval_at(a, i)));
+}
+
 static double complex *load_all(struct eval *e, struct eval_array *a)
 {
 	double complex *z = tc_eval_scratch(e, a->type->count, sizeof(*z));
 
 	for (int64_t i = 0; i < a->type->count; i++) {
-		struct num x = tc_num_load(a->type->elem, tc_eval_at(a, i));
+		struct num x = load_one(a, i);
 
 		z[i] = CMPLX(x.re, x.im);
 	}
@@ -27,8 +34,9 @@ static double complex *load_all(struct eval *e, struct eval_array *a)
 
 static void store_one(struct eval_array *a, int64_t i, double complex z)
 {
-	tc_num_store(a->type->elem, tc_eval_at(a, i),
-		     (struct num){ .re = creal(z), .im = cimag(z) });
+	struct num x = { .re = creal(z), .im = cimag(z) };
+
+	tc_num_store(a->type->elem, tc_eval_at(a, i), tc_num_flush(a->type->elem, x));
 }
 
 /* Lines along one dim: outer * inner of them, n long, elements `inner` apart. */
@@ -235,8 +243,8 @@ void tc_eval_cholesky(struct eval *e, const struct tc_op *op)
 
 		for (int64_t i = 0; i < n; i++)
 			for (int64_t j = 0; j <= i; j++) {
-				struct num x = tc_num_load(t->elem, tc_eval_at(in, b +
-					(lower ? i * n + j : j * n + i)));
+				struct num x = load_one(in, b + (lower ? i * n + j :
+								 j * n + i));
 
 				m[i * n + j] = CMPLX(x.re, lower ? x.im : -x.im);
 			}
@@ -289,8 +297,7 @@ static struct solve check_solve(struct eval *e, const struct tc_op *op)
 static double complex at(const struct solve *s, int64_t first, int64_t i, int64_t j)
 {
 	bool swaps = (s->how != TC_SOLVE_PLAIN) != !s->left;
-	struct num x = tc_num_load(s->a->type->elem, tc_eval_at(s->a, first +
-				   (swaps ? j * s->n + i : i * s->n + j)));
+	struct num x = load_one(s->a, first + (swaps ? j * s->n + i : i * s->n + j));
 
 	return CMPLX(x.re, s->how == TC_SOLVE_ADJOINT ? -x.im : x.im);
 }
@@ -330,8 +337,7 @@ void tc_eval_solve(struct eval *e, const struct tc_op *op)
 			int64_t step = s.left ? s.k : 1;
 
 			for (int64_t i = 0; i < s.n; i++) {
-				struct num y = tc_num_load(b->type->elem,
-					tc_eval_at(b, first + i * step));
+				struct num y = load_one(b, first + i * step);
 
 				x[i] = CMPLX(y.re, y.im);
 			}

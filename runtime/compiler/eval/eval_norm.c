@@ -52,12 +52,16 @@ static struct norm check_norm(struct eval *e, const struct tc_op *op, unsigned l
 
 static double load(struct eval_array *a, int64_t i)
 {
-	return tc_num_load(a->type->elem, tc_eval_at(a, i)).re;
+	unsigned elem = a->type->elem;
+
+	return tc_num_flush(elem, tc_num_load(elem, tc_eval_at(a, i))).re;
 }
 
 static void store(struct eval_array *a, int64_t i, double x)
 {
-	tc_num_store(a->type->elem, tc_eval_at(a, i), (struct num){ .re = x });
+	unsigned elem = a->type->elem;
+
+	tc_num_store(elem, tc_eval_at(a, i), tc_num_flush(elem, (struct num){ .re = x }));
 }
 
 static int64_t feature(const struct norm *m, int64_t i)

@@ -119,6 +119,12 @@ static const struct op {
 	{ "sort, total", "%9 = sort(%0) {dimension = 0, is_stable = true} : @V (%4: tensor<@>, %5: "
 	  "tensor<@>) {\n%6 = compare(%4, %5) {compare_type = <TOTALORDER>, comparison_direction = "
 	  "<LT>} : tensor<i1>\nreturn(%6)\n}\n", REAL, EXACT },
+	{ "cholesky", "%2 = reshape(%0) : tensor<144x1x1x@>\n%9 = cholesky(%2) {lower = true} : "
+	  "tensor<144x1x1x@>\n", WIDE, NEARLY },
+	{ "batch_norm_inference", "%2 = reshape(%0) : tensor<12x12x@>\n%3 = slice(%1) "
+	  "{start_indices = [0], limit_indices = [12], strides = [1]} : tensor<12x@>\n%9 = "
+	  "batch_norm_inference(%2, %3, %3, %3, %3) {epsilon = dense<0x00000000> : "
+	  "tensor<f32>, feature_index = 1} : tensor<12x12x@>\n", WIDE, NEARLY },
 	{ "transpose", "%2 = reshape(%0) : tensor<12x12x@>\n%9 = transpose(%2) {permutation = "
 	  "[1, 0]} : tensor<12x12x@>\n", BOTH, EXACT },
 	{ "reverse", "%9 = reverse(%0) {dimensions = [0]} : @V\n", BOTH, EXACT },
