@@ -95,7 +95,7 @@ void check_copies_between_devices_go_by_links(struct conf *c)
 	see(c, got, 3 << 20);
 	OK(c, hal_device_links(c->dev, after, &n, &c->err));
 	EXPECT(c, after->tx_bytes - before->tx_bytes == 3 << 20);
-	REFUSED(c, ERR_INVALID_ARGUMENT, "links carry writes only",
+	REFUSED(c, ERR_INVALID_ARGUMENT, "copies only write over links",
 		hal_queue_copy(c->dma, mail, 0, to, 0, 64, NULL, 0, &value, &c->err));
 	hal_mem_free(from);
 	hal_mem_free(mail);

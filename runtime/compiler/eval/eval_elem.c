@@ -249,7 +249,9 @@ static struct num binary_complex(struct eval *e, unsigned op, unsigned elem, str
 	case TC_SUBTRACT: return tc_num_sub(a, b);
 	case TC_MULTIPLY: return tc_num_mul(ELEM_CLASS_COMPLEX, a, b);
 	case TC_DIVIDE: z = x / y; break;
-	case TC_POWER: z = x == 0 && creal(y) > 0 ? 0 : y == 0 ? 1 : cpow(x, y); break;
+	case TC_POWER:
+		z = x == 0 && creal(y) > 0 ? 0 : y == 0 ? 1 : (double complex)cpowl(x, y);
+		break;
 	default: tc_eval_refuse(e, elem);
 	}
 	return (struct num){ .re = creal(z), .im = cimag(z) };
