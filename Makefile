@@ -443,8 +443,8 @@ check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 
 # The suites that run programs, on a model that checks them (DEVICE.md).
 .PHONY: check-model
-check-model: $(filter $(OUT)/tests/rt_% $(OUT)/tests/pjrt_%,$(UNIT)) $(OUT)/tests/hal_device_test \
-		$(OUT)/tests/tc_link_test
+check-model: $(filter $(addprefix $(OUT)/tests/,rt_% numerics_% pjrt_%),$(UNIT)) \
+		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_DEVICES=sim:hbm=64M,lanes=2,check sh tests/run.sh \
 		$(OUT)/tests/hal_device_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_DEVICES=sim:devices=8,hbm=256M,lanes=1,check \
