@@ -33,7 +33,7 @@
 #define SIM_MAX_PROGRAMS 65536u
 #define SIM_MAX_MAPS 65536u	/* of a context, and of the IOMMU */
 #define SIM_FAULTS 64u		/* records kept; older ones are overwritten */
-#define SIM_CONTRACT 0x00010004u	/* the version of DEVICE.md that this is: 1.4 */
+#define SIM_CONTRACT 0x00010005u	/* the version of DEVICE.md that this is: 1.5 */
 #define SIM_MAX_PEERS 64u	/* windows that a run may have bound */
 #define SIM_INLINE_NS 20000	/* HW_FEATURE_INLINE_NS after a reset */
 

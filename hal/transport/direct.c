@@ -20,7 +20,7 @@
 
 #define ADMIN_ENTRIES 16u
 #define PAGE ((uint64_t)HW_PAGE)
-#define LEAST_CONTRACT 0x00010004u	/* of the device: 1.4, with wake pages */
+#define LEAST_CONTRACT 0x00010005u	/* of the device: 1.5, with reads over links */
 #define LOOK_NS 20000		/* between looks at STATUS while an answer is awaited */
 
 struct direct {
@@ -327,7 +327,7 @@ static int bring_up(struct direct *d, struct hw_identify *id, struct err *err)
 			       "build ISA %u: install matching versions", id->isa, ISA_VERSION);
 	if (id->contract < LEAST_CONTRACT)
 		return err_set(err, ERR_FAILED_PRECONDITION, "the device is of contract %u.%u, "
-			       "this build needs %u.%u, with wake pages: update the card's "
+			       "this build needs %u.%u, with reads over links: update the card's "
 			       "firmware, or the tessera-sim that serves it",
 			       id->contract >> 16, id->contract & 0xffff, LEAST_CONTRACT >> 16,
 			       LEAST_CONTRACT & 0xffff);

@@ -41,7 +41,7 @@ static void registers_read_their_reset_values(void **state)
 	(void)state;
 	sim_flr(t.dev);
 	assert_int_equal(read4(HW_REG_ID), 0x7e551234);
-	assert_int_equal(read4(HW_REG_VERSION), 0x00010004);
+	assert_int_equal(read4(HW_REG_VERSION), 0x00010005);
 	assert_int_equal(read8(HW_REG_CAP), 64 | 32 << 16 | 16ull << 32 | 1ull << 48);
 	assert_int_equal(read4(HW_REG_CTRL), 0);
 	assert_int_equal(read4(HW_REG_STATUS), 0);
