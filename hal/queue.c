@@ -370,7 +370,7 @@ static uint64_t push(struct hal_queue *q, struct hw_sqe *sqe, struct hal_exe *ex
 }
 
 /* Whether all of that can be waited for, without waiting for itself. What is of another device
- * must be there already: so no two devices wait for each other. */
+ * must have been submitted: so what waits for it came later, and there is no circle. */
 static int check_after(const struct hal_queue *q, const struct hal_after *after, unsigned n,
 		       struct err *err)
 {

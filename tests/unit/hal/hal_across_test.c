@@ -343,6 +343,69 @@ static void many_waits_are_kept_and_all_end(void **state)
 	check_order(MANY);
 }
 
+/* ---- threads ---- */
+
+enum { THREADS = 2 * N, TURNS = 400 };
+
+/* Each submits to one queue, after what the others were last given, and keeps what that was. */
+struct user {
+	pthread_t thread;
+	unsigned device, cls;
+	struct { uint64_t at; struct hal_after after[2]; } turns[TURNS];
+	struct err err;
+};
+
+static void *wait_for_others(void *arg)
+{
+	struct user *u = arg;
+	struct hal_queue *by = q[u->device][u->cls];
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < TURNS; i++) {
+		struct hal_after *after = u->turns[i].after;
+
+		for (unsigned k = 0; k < 2; k++) {
+			after[k].queue = q[(u->device + 1 + k) % N][(i + k) % 2];
+			after[k].value = atomic_load(&after[k].queue->submitted);
+		}
+		code = hal_queue_copy(by, mem[u->device], 256 * u->cls, mem[u->device],
+				      2048 + 256 * u->cls, 64, after, 2, &u->turns[i].at,
+				      &u->err);
+		if (!code && i % 32 == 31)
+			code = hal_queue_wait(by, u->turns[i].at, SOON, &u->err);
+		for (unsigned j = 0; !code && j <= i; j++)
+			for (unsigned k = 0; k < 2; k++)
+				if (hal_queue_done(by) >= u->turns[j].at &&
+				    hal_queue_done(u->turns[j].after[k].queue) <
+				    u->turns[j].after[k].value)
+					code = err_set(&u->err, ERR_INTERNAL, "turn %u was done "
+						       "before what it waits for", j);
+	}
+	return code ? u : NULL;
+}
+
+/* All queues of three devices at once, each after the others': none is early, and none stays. */
+static void threads_wait_for_each_others_devices(void **state)
+{
+	static struct user users[THREADS];
+	void *failed;
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++) {
+		users[i] = (struct user){ .device = i % N, .cls = i / N };
+		assert_int_equal(pthread_create(&users[i].thread, NULL, wait_for_others,
+						&users[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(users[i].thread, &failed), 0);
+		if (failed)
+			fail_msg("thread %u: %s", i, users[i].err.msg);
+	}
+	for (unsigned i = 0; i < N; i++)
+		for (unsigned k = 0; k < 2; k++)
+			OK(hal_queue_wait(q[i][k], atomic_load(&q[i][k]->submitted), SOON, &err));
+}
+
 int main(void)
 {
 #define ALL \
@@ -353,7 +416,8 @@ int main(void)
 	cmocka_unit_test(devices_that_are_reset_wait_again), \
 	cmocka_unit_test(devices_may_be_closed_while_one_waits), \
 	cmocka_unit_test(what_can_not_be_waited_for_is_refused), \
-	cmocka_unit_test(many_waits_are_kept_and_all_end)
+	cmocka_unit_test(many_waits_are_kept_and_all_end), \
+	cmocka_unit_test(threads_wait_for_each_others_devices)
 	const struct CMUnitTest model[] = { ALL }, served[] = { ALL };
 	int failed;
 
