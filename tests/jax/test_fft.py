@@ -66,7 +66,8 @@ def test_butterflies(n, dtype):
 
 
 # Many bytes are transformed in blocks: of some transforms, or of some columns. Of each some fit the
-# blocks, some leave one over; 2^21 bytes are the least that is cut, one more or less is not.
+# blocks, some leave one over; 2^21 bytes are the least that is cut, one more or less is not. JAX
+# moves the one axis of fft and ifft to the end.
 @pytest.mark.parametrize("shape, axis", [
     ((511, 512), 1), ((512, 512), 1), ((513, 512), 1), ((1009, 360), 1), ((5, 65536), 1),
     ((3, 131072), 1), ((9, 32768), 1), ((1024, 256), 0), ((1024, 257), 0), ((1000, 523), 0),
@@ -77,6 +78,14 @@ def test_blocks(shape, axis):
         check(lambda a, f=f: f(a, axis=axis), lambda a, f=true: f(a, axis=axis), x, bound)
     # The argument is as it was, also where it is looked at again.
     check(lambda a: jnp.fft.fft(a, axis=axis) + a, lambda a: np.fft.fft(a, axis=axis) + a, x, bound)
+
+
+@pytest.mark.parametrize("shape", [(4096, 240), (4096, 241), (4096, 15), (3, 1024, 131),
+                                   (2, 8192, 17)])
+def test_blocks_of_columns(shape):
+    x, bound = numbers(shape).astype(np.complex64), BOUND[np.complex64]
+    check(jnp.fft.fft2, np.fft.fft2, x, bound)
+    check(jnp.fft.ifft2, np.fft.ifft2, x, bound)
 
 
 @pytest.mark.parametrize("shape, axes", [((511, 1024), (0, 1)), ((512, 1024), (0, 1)),

@@ -114,6 +114,20 @@ static void draw_place(uint64_t *seed, struct place *p, int64_t most, unsigned e
 	} while (points > 40000 || p->table_bytes > 1 << 20);
 }
 
+/* Windows that are rows of a small table: n of them, of so many bytes. */
+static void draw_rows(uint64_t *seed, struct place *p, int64_t n, int64_t bytes, unsigned each)
+{
+	enum { ROWS = 5 };
+
+	*p = (struct place){ .rank = 2, .n_batch = 1, .n_index = 1, .index_stride = 4,
+			     .dim = { n, bytes / each, 1, 1, 1, 1, 1, 1 },
+			     .index = { { ROWS - 1, bytes } }, .table = { .stride = { 0, each } },
+			     .idx = { .elem = ELEM_S32, .stride = { 4 } },
+			     .table_bytes = (uint64_t)(ROWS * bytes),
+			     .idx_mem = { .p = calloc((size_t)n, 4), .bytes = (uint64_t)(4 * n) } };
+	draw_starts(seed, p, p->idx.elem);
+}
+
 static bool is_empty(const struct place *p)
 {
 	for (unsigned d = 0; d < p->rank; d++)
@@ -375,12 +389,19 @@ static void expect_scatter(struct scatter *t)
 	}
 }
 
-/* The table's operands share strides, so that a step is one for all. */
-static void draw_scatter(uint64_t *seed, struct scatter *t, int64_t most)
+/* The table's operands share strides, so that a step is one for all. rows: rather than any place,
+ * so many rows of `most` bytes. */
+static void draw_scatter(uint64_t *seed, struct scatter *t, int64_t most, int64_t rows)
 {
+	unsigned each;
+
 	memset(t, 0, sizeof(*t));
 	draw_body(seed, t);
-	draw_place(seed, &t->p, most, t->k > 1 ? 8 : elem_bytes(t->dst[0].elem));
+	each = t->k > 1 ? 8 : elem_bytes(t->dst[0].elem);
+	if (rows)
+		draw_rows(seed, &t->p, rows, most, each);
+	else
+		draw_place(seed, &t->p, most, each);
 	t->s.insn.op = ISA_SCATTER;
 	t->s.n_batch = (uint8_t)t->p.n_batch;
 	t->s.n_index = (uint8_t)t->p.n_index;
@@ -407,12 +428,12 @@ static void draw_scatter(uint64_t *seed, struct scatter *t, int64_t most)
 	}
 }
 
-static void scatter_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most)
+static void scatter_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most, int64_t rows)
 {
 	static struct scatter t;
 	struct sim_run run;
 
-	draw_scatter(seed, &t, most);
+	draw_scatter(seed, &t, most, rows);
 	expect_scatter(&t);
 	for (unsigned i = 0; i < n; i++) {
 		struct in_code c = { .n = 0 };
@@ -443,9 +464,26 @@ static void scatters_match_plain_loops(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++)
-		scatter_once(vt, n, &seed, round % 3 ? 7 : 12);
+		scatter_once(vt, n, &seed, round % 3 ? 7 : 12, 0);
 	for (unsigned round = 0; round < 100; round++)
-		scatter_once(vt, n, &seed, 33);
+		scatter_once(vt, n, &seed, 33, 0);
+	ty_close(vt, n);
+}
+
+/* Rows of less than a cache line, of one, of more than is asked for ahead; few and many. */
+static void rows_that_meet_are_applied_in_order(void **state)
+{
+	static const int64_t bytes[] = { 56, 64, 72, 512, 520 };
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 11;
+
+	(void)state;
+	for (int64_t rows = 1; rows < 40; rows++)
+		for (unsigned i = 0; i < 10; i++)
+			scatter_once(vt, n, &seed, bytes[i % 5], rows);
+	for (unsigned i = 0; i < 10; i++)
+		scatter_once(vt, n, &seed, bytes[i % 5], 3000);
 	ty_close(vt, n);
 }
 
@@ -752,6 +790,7 @@ int main(void)
 		cmocka_unit_test(large_windows_match),
 		cmocka_unit_test(rows_of_a_table),
 		cmocka_unit_test(scatters_match_plain_loops),
+		cmocka_unit_test(rows_that_meet_are_applied_in_order),
 		cmocka_unit_test(malformed_gathers_are_refused),
 		cmocka_unit_test(malformed_scatters_are_refused),
 		cmocka_unit_test(registers_are_checked_before_indices),
