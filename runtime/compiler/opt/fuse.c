@@ -498,8 +498,7 @@ static bool try_full(struct group *g, struct tc_value *v)
 	users = users_of(g, op);
 	if (is_anchor(op)) {
 		g->is_broken |= g->has_siblings;
-		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces ||
-		    g->has_siblings)
+		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces)
 			return false;
 		g->anchor = op;
 		join(g, op, false, NULL);
@@ -831,6 +830,7 @@ static void disband(struct group *g)
 		note_of(g->members[--g->n].op)->group = NULL;
 	g->members[0].op = g->root;
 	note_of(g->root)->member = 0;
+	g->anchor = NULL;
 	g->n_outer = -1;
 	g->has_siblings = false;
 }

@@ -208,6 +208,10 @@ static void results_that_are_joined(void **state)
 		"%3 = dot_general(%1, %2) " DOT " : tensor<5x5xf32>\n"
 		"%4 = add(%3, %1) : tensor<5x5xf32>\n%5 = subtract(%2, %1) : tensor<5x5xf32>\n"
 		"%6 = " JOIN "(%4, %5) {dimension = 1} : tensor<5x10xf32>\nreturn(%6)"));
+	runs_as_evaluated(PROGRAM("%1: tensor<5x5xf32>, %2: tensor<5x5xf32>",
+		"%3 = dot_general(%1, %2) " DOT " : tensor<5x5xf32>\n"
+		"%5 = subtract(%2, %1) : tensor<5x5xf32>\n%4 = add(%3, %1) : tensor<5x5xf32>\n"
+		"%6 = " JOIN "(%4, %5) {dimension = 1} : tensor<5x10xf32>\nreturn(%6)"));
 	runs_as_evaluated(PROGRAM("%1: tensor<6x5xf32>, %2: tensor<6x5xf32>", ZERO
 		"%3 = reduce(%1, %90) {dimensions = [1]}" REDUCE("add", "tensor<6xf32>")
 		"%4 = broadcast_in_dim(%3) {broadcast_dimensions = [0]}" TYPE
