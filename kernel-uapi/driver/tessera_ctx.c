@@ -181,7 +181,11 @@ static int place(struct tessera_ctx *ctx, struct tessera_mapping *m, u64 va)
 	m->node.start = va;
 	m->node.size = m->bytes;
 	/* ENOSPC: in the way, or outside; the caller has checked the range. */
-	return drm_mm_reserve_node(&ctx->va, &m->node) ? -EEXIST : 0;
+	if (!drm_mm_reserve_node(&ctx->va, &m->node))
+		return 0;
+	/* What UNMAP was refused for, because the context is lost, is still there; and that it is
+	 * lost is what its owner has to know. */
+	return tessera_ctx_is_lost(ctx) ? -ECANCELED : -EEXIST;
 }
 
 int tessera_ctx_map(struct tessera_ctx *ctx, struct tessera_bo *bo, u64 offset,

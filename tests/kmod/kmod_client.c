@@ -183,6 +183,9 @@ static void expect_refusals(const struct client *c)
 	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p), ECANCELED);
 	REFUSES(map(c->idle.id, c->memory.handle, &va, DRM_TESSERA_MAP_WRITE), ECANCELED);
 	REFUSES(unmap(c->ctx.id, c->memory.va), ECANCELED);
+	/* The mapping is still there, and yet not what the caller has to be told of. */
+	va = c->memory.va;
+	REFUSES(map(c->ctx.id, c->memory.handle, &va, DRM_TESSERA_MAP_WRITE), ECANCELED);
 	REFUSES(query(DRM_TESSERA_QUERY_FAULTS, c->ctx.id, NULL, &n), ECANCELED);
 	REFUSES(trace_stop(c->ctx.id, NULL), ECANCELED);
 	REFUSES(trace_start(c->ctx.id, c->ring_memory.va, 64, 1, -1), ECANCELED);
