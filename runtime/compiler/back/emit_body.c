@@ -6,6 +6,7 @@
  * integers) are widened before an op computes and narrowed after it, so every value
  * is rounded where the IR says that it has the narrow type.
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
@@ -240,6 +241,65 @@ static uint8_t narrow_bits(struct body *b, const struct tc_op *op, const uint8_t
 	return tc_body_convert(b, x, elem);
 }
 
+static uint8_t number(struct body *b, float f)
+{
+	return tc_body_imm(b, ELEM_F32, &f);
+}
+
+static uint8_t of_two(struct body *b, unsigned uop, uint8_t x, uint8_t y)
+{
+	return tc_body_uop(b, (struct isa_uop){ .op = (uint8_t)uop, .elem = ELEM_F32, .a = x,
+						.b = y }, ELEM_F32);
+}
+
+/*
+ * f16 to fewer bits of mantissa, computed in f32, where its subnormal numbers are normal: these
+ * keep the bits that the larger ones keep by position. A sum whose last bit is that position
+ * rounds so.
+ */
+static uint8_t fewer_bits_of_f16(struct body *b, uint8_t x, uint8_t normal, unsigned mantissa)
+{
+	float least = 0x1p-14f, large = ldexpf(1.5f, 9 - (int)mantissa);
+	uint8_t size = tc_body_uop(b, (struct isa_uop){ .op = UOP_ABS, .elem = ELEM_F32, .a = x },
+				   ELEM_F32);
+	uint8_t sign = tc_body_uop(b, (struct isa_uop){ .op = UOP_SIGN, .elem = ELEM_F32, .a = x },
+				   ELEM_F32);
+	uint8_t is_small = tc_body_uop(b, (struct isa_uop){ .op = UOP_LT, .elem = ELEM_F32,
+				       .a = size, .b = number(b, least) }, ELEM_PRED);
+	uint8_t by = number(b, large), rounded;
+
+	rounded = of_two(b, UOP_SUB, of_two(b, UOP_ADD, size, by), by);
+	rounded = of_two(b, UOP_MUL, rounded, sign);
+	return tc_body_uop(b, (struct isa_uop){ .op = UOP_SELECT, .elem = ELEM_F32, .a = is_small,
+						.b = rounded, .c = normal }, ELEM_F32);
+}
+
+/* x is the operand as the type `work` that is computed in, as is the result. */
+static uint8_t reduce_precision(struct body *b, const struct tc_op *op, uint8_t x, unsigned in,
+				unsigned work)
+{
+	int64_t exponent = tc_attr_int(op, "exponent_bits", 8);
+	int64_t mantissa = tc_attr_int(op, "mantissa_bits", 23);
+	int64_t most = work == ELEM_F64 ? 11 : 8;
+	bool is_narrow = work == ELEM_F32 && in != ELEM_F32 && in != ELEM_BF16;
+	bool keeps_range = is_narrow && exponent >= 5;
+	struct isa_uop u = { .op = UOP_RDPREC, .elem = (uint8_t)work, .a = x };
+	uint8_t r;
+
+	/* Narrow types are reduced as the f16 that they equal, whose range has 5 bits, and
+	 * f8E8M0FNU as f32, whose range has 8. More bits than a type has change nothing. */
+	if (keeps_range || (in == ELEM_F8E8M0FNU && exponent >= 8 && mantissa))
+		exponent = most;
+	else if (in == ELEM_F8E8M0FNU)
+		most = 8;
+	if (keeps_range && mantissa >= 10)
+		return x;
+	u.aux = (uint8_t)(exponent < most ? exponent : most);
+	u.imm = (uint64_t)(mantissa < 52 ? mantissa : 52);
+	r = tc_body_uop(b, u, work);
+	return keeps_range ? fewer_bits_of_f16(b, x, r, (unsigned)mantissa) : r;
+}
+
 void tc_body_op(struct body *b, const struct tc_op *op)
 {
 	unsigned to = op->results[0].type->elem, in = op->n_operands ?
@@ -274,19 +334,17 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 		tc_body_know(b, tc_out(op, 0), compare(b, op, arg[0], arg[1], work));
 		return;
 	}
+	if (op->op == TC_REDUCE_PRECISION) {
+		b->e->flops += (double)op->results[0].type->count;
+		b->e->cost_ns += (double)op->results[0].type->count * 0.06;
+		r = reduce_precision(b, op, arg[0], in, work);
+		tc_body_know(b, tc_out(op, 0), tc_body_convert(b, r, to));
+		return;
+	}
 	u = (struct isa_uop){ .elem = (uint8_t)work, .a = arg[0], .b = arg[1], .c = arg[2] };
 	if (op->op == TC_COMPLEX) {
 		u.op = UOP_COMPLEX;
 		u.to = (uint8_t)to;
-	} else if (op->op == TC_REDUCE_PRECISION) {
-		/* More bits than the type has change nothing. */
-		int64_t exponent = tc_attr_int(op, "exponent_bits", 8);
-		int64_t mantissa = tc_attr_int(op, "mantissa_bits", 23);
-		int64_t most = work == ELEM_F64 ? 11 : 8;
-
-		u.op = UOP_RDPREC;
-		u.aux = (uint8_t)(exponent < most ? exponent : most);
-		u.imm = (uint64_t)(mantissa < 52 ? mantissa : 52);
 	} else {
 		code = plain_uop(op->op);
 		if (code < 0)

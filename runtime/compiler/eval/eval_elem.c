@@ -369,24 +369,32 @@ static uint64_t reduce_bits(struct layout f, struct layout to, uint64_t raw)
 static void reduce_precision(struct eval *e, const struct tc_op *op, struct eval_array *in,
 			     struct eval_array *out)
 {
-	unsigned elem = in->type->elem;
+	unsigned elem = in->type->elem, in_bits_of = elem;
 	struct layout f, to = {
 		(unsigned)tc_attr_int(op, "exponent_bits", 0),
 		(unsigned)tc_attr_int(op, "mantissa_bits", 0) };
 
 	switch (elem) {
-	case ELEM_F16: f = (struct layout){ 5, 10 }; break;
 	case ELEM_BF16: f = (struct layout){ 8, 7 }; break;
 	case ELEM_F32: f = (struct layout){ 8, 23 }; break;
 	case ELEM_F64: f = (struct layout){ 11, 52 }; break;
-	default: tc_eval_refuse(e, elem);
+	case ELEM_F8E8M0FNU:
+		f = (struct layout){ 8, 23 };
+		in_bits_of = ELEM_F32;
+		break;
+	default:
+		if (elem_class(elem) != ELEM_CLASS_FLOAT)
+			tc_eval_refuse(e, elem);
+		/* What is narrower is reduced as the f16 that it equals. */
+		f = (struct layout){ 5, 10 };
+		in_bits_of = ELEM_F16;
 	}
 	for (int64_t i = 0; i < out->type->count; i++) {
 		uint64_t raw = 0;
 
-		memcpy(&raw, tc_eval_at(in, i), elem_bytes(elem));
+		tc_num_store(in_bits_of, &raw, tc_num_load(elem, tc_eval_at(in, i)));
 		raw = reduce_bits(f, to, raw);
-		memcpy(tc_eval_at(out, i), &raw, elem_bytes(elem));
+		tc_num_store(elem, tc_eval_at(out, i), tc_num_load(in_bits_of, &raw));
 	}
 }
 

@@ -93,9 +93,15 @@ static const struct op {
 	{ "real", "%9 = real(%0) : tensor<144x@P>\n", COMPLEX, EXACT },
 	{ "imag", "%9 = imag(%0) : tensor<144x@P>\n", COMPLEX, EXACT },
 	{ "reduce_precision", "%9 = reduce_precision(%0) {exponent_bits = 5, mantissa_bits = 3} "
-	  ": @V\n", WIDE, EXACT },
+	  ": @V\n", REAL, EXACT },
+	{ "reduce_precision, same range", "%9 = reduce_precision(%0) {exponent_bits = 8, "
+	  "mantissa_bits = 3} : @V\n", REAL, EXACT },
+	{ "reduce_precision, less", "%9 = reduce_precision(%0) {exponent_bits = 4, mantissa_bits "
+	  "= 1} : @V\n", REAL, EXACT },
+	{ "reduce_precision, even", "%9 = reduce_precision(%0) {exponent_bits = 8, mantissa_bits "
+	  "= 0} : @V\n", NARROW, EXACT },
 	{ "reduce_precision, not", "%9 = reduce_precision(%0) {exponent_bits = 11, mantissa_bits "
-	  "= 52} : @V\n", WIDE, EXACT },
+	  "= 52} : @V\n", REAL, EXACT },
 	TWO("add", BOTH, EXACT), TWO("subtract", BOTH, EXACT), TWO("multiply", REAL, EXACT),
 	TWO("divide", BOTH, NEARLY), TWO("remainder", REAL, EXACT), TWO("maximum", BOTH, OPEN),
 	TWO("minimum", BOTH, OPEN), TWO("power", REAL, NEARLY), TWO("atan2", REAL, NEARLY),
