@@ -299,6 +299,11 @@ struct sim {
 	struct sim_fabric fabric;
 };
 
+static inline bool sim_is_alive(const struct sim_device *dev)
+{
+	return dev->status & HW_STATUS_READY && !dev->fatal;
+}
+
 /* ---- map.c: addresses; all under lock but sim_dma_free() ---- */
 
 /*
@@ -415,19 +420,45 @@ int sim_bind_peer(struct sim_device *dev, struct sim_engine *e, unsigned i,
 		  const struct hw_binding *b, bool write, struct hw_fault *f);
 extern const struct sim_links sim_links;	/* for cores; their link is the engine */
 
-/* ---- engine.c ---- */
+/* ---- queue.c; under lock but for sim_wake() ---- */
 
-/* HW_LOG_QUEUES; out has room for all; how many there are. Under lock. */
-unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out);
-/* A doorbell that no driver rang. Under lock. */
-void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail);
-/* A doorbell: a store, unless the engine is idle; then it may run the work. Without lock. */
-void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
-/* A store to a context's wake page, which may be nobody's. Without lock. */
-void sim_wake(struct sim_device *dev, unsigned ctx);
-/* Brings what doorbells said into the queues; under lock. Whoever tells of queues, or
+static inline uint64_t sim_queue_bit(const struct sim_device *dev, const struct sim_queue *q)
+{
+	return 1ull << (q - dev->queues);
+}
+/* Adds a queue to those of its engine, and takes it away. */
+void sim_queue_join(struct sim_device *dev, struct sim_queue *q);
+void sim_queue_part(struct sim_device *dev, struct sim_queue *q);
+/* Brings what doorbells said into the queues. Whoever tells of queues, or
  * changes them, calls it first: then doorbells count in the order in which they came. */
 void sim_queue_hear(struct sim_device *dev);
+/* A doorbell that no driver rang. */
+void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail);
+/* Brings the next descriptor into q->sqe. False: there is none. */
+bool sim_queue_fetch(struct sim_device *dev, struct sim_queue *q);
+/* Whether the head of q can begin, or go on. One with a bad wait address can: it faults. */
+bool sim_queue_can_begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q);
+/* Whose descriptor is next: the highest priority first, in turn among equals. NULL: none. */
+struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e);
+/* The host address of a semaphore of q's context, or NULL. e: whose run uses it, or NULL. */
+uint64_t *sim_semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
+			uint64_t va, bool write);
+/* A store to a context's wake page, which may be nobody's. Without lock. */
+void sim_wake(struct sim_device *dev, unsigned ctx);
+/* Wakes the engines for which a wait of the context's queues (0: of all) has ended; the others
+ * sleep on. */
+void sim_look_at_waiting(struct sim_device *dev, unsigned ctx);
+/* HW_LOG_QUEUES; out has room for all; how many there are. */
+unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out);
+/* Copies a descriptor out of ring memory, reading each byte once. */
+void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe);
+/* Writes a completion into ring memory, the phase last. */
+void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe);
+
+/* ---- engine.c ---- */
+
+/* A doorbell: a store, unless the engine is idle; then it may run the work. Without lock. */
+void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
 /* The watchdog's look at parked runs: those past their deadline end; *next becomes that of
  * the first, if it is earlier. Under lock. */
 void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next);
@@ -458,19 +489,9 @@ static inline int sim_fail(struct hw_fault *f, int status, uint64_t va, uint64_t
 	f->is_write = write;
 	return status;
 }
-/* The following under lock. Adds a queue to those of its engine, and takes it away. */
-void sim_queue_join(struct sim_device *dev, struct sim_queue *q);
-void sim_queue_part(struct sim_device *dev, struct sim_queue *q);
-/* Wakes the engines for which a wait of the context's queues (0: of all) has ended; the others
- * sleep on. */
-void sim_look_at_waiting(struct sim_device *dev, unsigned ctx);
 /* Stops what runs, waits for its end and empties the queue; also under admin_lock.
- * with_completions: what had not begun completes as DROPPED, else nothing completes. */
+ * with_completions: what had not begun completes as DROPPED, else nothing completes. Under lock. */
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions);
-/* Copies a descriptor out of ring memory, reading each byte once. */
-void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe);
-/* Writes a completion into ring memory, the phase last. */
-void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe);
 
 /* ---- trace.c; under lock ---- */
 

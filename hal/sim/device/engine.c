@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work queues (DEVICE.md#queues): picking the next descriptor, running it on an
- * engine, completing it.
+ * Engines (DEVICE.md#queues): running a descriptor, to its end or until it is parked, and
+ * completing it. queue.c says which is next.
  *
- * Rings are host memory that a hostile driver can change at any time, so a
- * descriptor is read once, into sim_queue.sqe, and judged there. One that waits for a
- * semaphore stays there, and its queue is looked at again when a semaphore of the
- * device is signalled, its own doorbell rings or its context is woken. Each engine
- * (compute, DMA) has a thread; small work may also run on the thread that rings the
- * doorbell, if the engine is
- * idle and nothing is queued before it (HW_INLINE): an engine runs one descriptor at
- * a time, whoever lends it the thread. A doorbell of a busy engine is a store and no
- * more, as it is of a real device.
+ * Each engine (compute, DMA) has a thread; small work may also run on the thread that rings
+ * the doorbell, if the engine is idle and nothing is queued before it (HW_INLINE): an engine
+ * runs one descriptor at a time, whoever lends it the thread. A doorbell of a busy engine is
+ * a store and no more, as it is of a real device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,27 +15,7 @@
 
 #define INLINE_COPY_BYTES 65536u
 
-/* ---- rings ---- */
-
-void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe)
-{
-	uint64_t word[sizeof(*sqe) / 8];
-
-	for (unsigned i = 0; i < sizeof(*sqe) / 8; i++)
-		word[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
-	memcpy(sqe, word, sizeof(*sqe));
-}
-
-void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe)
-{
-	uint64_t word[sizeof(*cqe) / 8];
-
-	memcpy(word, cqe, sizeof(*cqe));
-	for (unsigned i = 1; i < sizeof(*cqe) / 8; i++)
-		__atomic_store_n((uint64_t *)to + i, word[i], __ATOMIC_RELAXED);
-	/* The driver polls the phase, so its word comes last. */
-	__atomic_store_n((uint64_t *)to, word[0], __ATOMIC_RELEASE);
-}
+/* ---- completions ---- */
 
 static void complete(struct sim_device *dev, struct sim_queue *q, unsigned status,
 		     uint64_t value, uint64_t detail)
@@ -58,190 +33,6 @@ static void complete(struct sim_device *dev, struct sim_queue *q, unsigned statu
 	sim_cqe_write(to, &cqe);
 	if (q->sqe.flags & HW_IRQ || status)
 		sim_irq(dev, q->info.vector);
-}
-
-/* Brings the next descriptor into q->sqe. False: there is none. */
-static bool fetch(struct sim_device *dev, struct sim_queue *q)
-{
-	uint32_t at = q->head & (q->info.n_entries - 1);
-	unsigned n_failed;
-	const uint8_t *p;
-
-	if (q->has_sqe)
-		return true;
-	if (q->head == q->tail)
-		return false;
-	n_failed = sim_far_failures(dev);
-	p = sim_iova(dev, NULL, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false);
-	if (p)
-		sim_sqe_read(p, &q->sqe);
-	q->is_lost = !p || sim_far_failures(dev) != n_failed;
-	if (q->is_lost)
-		q->sqe = (struct hw_sqe){ 0 };
-	q->has_sqe = true;
-	return true;
-}
-
-/* ---- which is next ---- */
-
-static uint64_t bit_of(const struct sim_device *dev, const struct sim_queue *q)
-{
-	return 1ull << (q - dev->queues);
-}
-
-static void set_waiting(struct sim_device *dev, struct sim_engine *e,
-			const struct sim_queue *q, bool waits)
-{
-	uint64_t old = atomic_load_explicit(&e->waiting, memory_order_relaxed);
-	uint64_t new = waits ? old | bit_of(dev, q) : old & ~bit_of(dev, q);
-
-	if (new != old)
-		atomic_store_explicit(&e->waiting, new, memory_order_release);
-}
-
-/* Who raises the semaphore from now on looks here afterwards: the caller has to look at it
- * once more. */
-static void begin_waiting(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
-			  const uint64_t *sem, uint64_t until)
-{
-	atomic_store_explicit(&q->sem, sem, memory_order_relaxed);
-	atomic_store_explicit(&q->until, until, memory_order_relaxed);
-	set_waiting(dev, e, q, true);
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
-void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
-{
-	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
-
-	if (e->cls == HW_CLASS_DMA)
-		atomic_fetch_or(&dev->of_dma, bit_of(dev, q));
-	e->of_priority[q->info.priority] |= bit_of(dev, q);
-}
-
-void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
-{
-	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
-
-	atomic_fetch_and(&dev->of_dma, ~bit_of(dev, q));
-	e->of_priority[q->info.priority] &= ~bit_of(dev, q);
-	e->active &= ~bit_of(dev, q);
-	set_waiting(dev, e, q, false);
-	if (q->parked)
-		free(q->parked->uses);
-	free(q->parked);
-	q->parked = NULL;
-}
-
-/* e: whose run uses it, or NULL. */
-static uint64_t *semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
-			   uint64_t va, bool write)
-{
-	return va % 8 ? NULL : (void *)sim_va(dev, e, q->info.ctx, va, 8, write, NULL, NULL);
-}
-
-/* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
-static bool is_due(struct sim_device *dev, const struct sim_parked *k)
-{
-	if (k->stop_status || __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
-		return true;
-	for (unsigned i = 0; i < k->n_peers; i++)
-		if (sim_window_why(dev, k->peers[i]))
-			return true;
-	return false;
-}
-
-static bool can_resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
-{
-	if (is_due(dev, q->parked))
-		return true;
-	begin_waiting(dev, e, q, q->parked->run.sem, q->parked->run.until);
-	if (!is_due(dev, q->parked))
-		return false;
-	set_waiting(dev, e, q, false);
-	return true;
-}
-
-/* Whether the head of q can begin, or go on. One with a bad wait address can: it faults. */
-static bool is_runnable(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
-{
-	const uint64_t *sem;
-
-	set_waiting(dev, e, q, false);
-	if (q->state != SIM_QUEUE_READY || q->is_clearing || q->running || !fetch(dev, q)) {
-		if (!q->running)
-			e->active &= ~bit_of(dev, q);
-		return false;
-	}
-	if (q->is_parked)
-		return can_resume(dev, e, q);
-	if (!(q->sqe.flags & HW_WAIT))
-		return true;
-	sem = semaphore(dev, NULL, q, q->sqe.wait_va, false);
-	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
-		return true;
-	begin_waiting(dev, e, q, sem, q->sqe.wait_value);
-	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value) {
-		sim_trace_wait(dev, q);
-		return false;
-	}
-	set_waiting(dev, e, q, false);
-	return true;
-}
-
-void sim_look_at_waiting(struct sim_device *dev, unsigned ctx)
-{
-	for (unsigned i = 0; i < 2; i++) {
-		struct sim_engine *e = &dev->engines[i];
-
-		for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1) {
-			struct sim_queue *q = &dev->queues[__builtin_ctzll(w)];
-
-			if ((!ctx || q->info.ctx == ctx) && is_runnable(dev, e, q)) {
-				sim_kick(e);
-				break;
-			}
-		}
-	}
-}
-
-void sim_wake(struct sim_device *dev, unsigned ctx)
-{
-	/* Whoever is about to wait says so before its last look: either we see that, or it
-	 * sees what was written before us. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!(atomic_load(&dev->engines[0].waiting) | atomic_load(&dev->engines[1].waiting)))
-		return;
-	pthread_mutex_lock(&dev->lock);
-	sim_look_at_waiting(dev, ctx);
-	pthread_mutex_unlock(&dev->lock);
-}
-
-static bool is_alive(const struct sim_device *dev)
-{
-	return dev->status & HW_STATUS_READY && !dev->fatal;
-}
-
-/* Highest priority first, in turn among equals. */
-static struct sim_queue *pick(struct sim_device *dev, struct sim_engine *e)
-{
-	if (!is_alive(dev))
-		return NULL;
-	for (int priority = 3; priority >= 0; priority--) {
-		uint64_t some = e->active & e->of_priority[priority];
-		uint64_t later = some & ~0ull << e->next, round[2] = { later, some ^ later };
-
-		for (unsigned i = 0; i < 2; i++)
-			for (; round[i]; round[i] &= round[i] - 1) {
-				unsigned id = (unsigned)__builtin_ctzll(round[i]);
-
-				if (!is_runnable(dev, e, &dev->queues[id]))
-					continue;
-				e->next = (id + 1) % HW_MAX_QUEUES;
-				return &dev->queues[id];
-			}
-	}
-	return NULL;
 }
 
 /* ---- EXECUTE ---- */
@@ -488,7 +279,7 @@ static bool is_known(const struct sim_queue *q)
 static int signal(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
 		  struct hw_fault *f)
 {
-	uint64_t *sem = semaphore(dev, e, q, q->sqe.signal_va, true), old;
+	uint64_t *sem = sim_semaphore(dev, e, q, q->sqe.signal_va, true), old;
 	bool is_far = sem && sim_is_far(dev, sem);
 
 	if (!sem)
@@ -567,9 +358,9 @@ static int run_descriptor(struct sim_device *dev, struct sim_engine *e, struct h
 	if (!is_known(q) || sqe->id ||
 	    sqe->flags & ~(HW_WAIT | HW_SIGNAL | HW_IRQ | HW_INLINE))
 		return sim_fail(f, HW_ST_BAD_DESCRIPTOR, sqe->op, 0, false);
-	if (sqe->flags & HW_WAIT && !semaphore(dev, NULL, q, sqe->wait_va, false))
+	if (sqe->flags & HW_WAIT && !sim_semaphore(dev, NULL, q, sqe->wait_va, false))
 		return sim_fail(f, HW_ST_MAP, sqe->wait_va, 8, false);
-	if (sqe->flags & HW_SIGNAL && !semaphore(dev, NULL, q, sqe->signal_va, true))
+	if (sqe->flags & HW_SIGNAL && !sim_semaphore(dev, NULL, q, sqe->signal_va, true))
 		return sim_fail(f, HW_ST_MAP, sqe->signal_va, 8, true);
 	return sqe->op == HW_NOP || sqe->op == HW_SEMAPHORE ? 0 :
 		work(dev, e, f, false);
@@ -776,7 +567,7 @@ static void *engine(void *arg)
 		sim_queue_hear(dev);
 		e->seen = atomic_load(&e->kick);
 		e->was_missed = e->queue;
-		q = e->queue ? NULL : pick(dev, e);
+		q = e->queue ? NULL : sim_queue_pick(dev, e);
 		if (q) {
 			step(dev, e, q);
 			continue;
@@ -845,8 +636,8 @@ static bool is_small(struct sim_device *dev, const struct sim_queue *q)
  * the engine. Whether nothing is left to do for the engine's thread. */
 static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
-	while (is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {
-		if (!is_runnable(dev, e, q))
+	while (sim_is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {
+		if (!sim_queue_can_begin(dev, e, q))
 			return !e->was_missed;
 		/* Whoever rings is not made to wait for other functions of the card. */
 		if (!is_small(dev, q) || e->hangs || !sim_turn_is_free(&e->turn))
@@ -856,39 +647,16 @@ static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_
 	return false;
 }
 
-static void hear(struct sim_device *dev, unsigned id)
-{
-	uint32_t tail = atomic_load_explicit(&dev->bell[id], memory_order_acquire);
-	struct sim_queue *q = &dev->queues[id];
-
-	if (q->state == SIM_QUEUE_NONE || tail - q->head > q->info.n_entries ||
-	    tail - q->head < q->tail - q->head) {
-		dev->bad_access++;
-		return;
-	}
-	q->tail = tail;
-	sim_engine_of(dev, q->info.cls)->active |= bit_of(dev, q);
-}
-
-void sim_queue_hear(struct sim_device *dev)
-{
-	uint64_t rung;
-
-	if (!atomic_load_explicit(&dev->rung, memory_order_relaxed))
-		return;
-	for (rung = atomic_exchange(&dev->rung, 0); rung; rung &= rung - 1)
-		hear(dev, (unsigned)__builtin_ctzll(rung));
-}
-
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 {
 	struct sim_queue *q = &dev->queues[queue];
-	bool is_dma = atomic_load_explicit(&dev->of_dma, memory_order_relaxed) & bit_of(dev, q);
+	uint64_t bit = sim_queue_bit(dev, q);
+	bool is_dma = atomic_load_explicit(&dev->of_dma, memory_order_relaxed) & bit;
 	struct sim_engine *e = &dev->engines[is_dma];
 	bool is_done;
 
 	atomic_store_explicit(&dev->bell[queue], tail, memory_order_relaxed);
-	atomic_fetch_or(&dev->rung, bit_of(dev, q));
+	atomic_fetch_or(&dev->rung, bit);
 	/* A thread that is up looks at `rung` once more after it says that it is idle. */
 	if (!atomic_load(&e->is_idle))
 		return;
@@ -899,46 +667,6 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	/* Its thread wants the lock first thing. */
 	if (!is_done)
 		sim_kick(e);
-}
-
-void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail)
-{
-	atomic_store(&dev->bell[queue], tail);
-	atomic_fetch_or(&dev->rung, bit_of(dev, &dev->queues[queue]));
-	sim_queue_hear(dev);
-	sim_kick(sim_engine_of(dev, dev->queues[queue].info.cls));
-}
-
-static enum hw_queue_is state_of(struct sim_device *dev, const struct sim_queue *q)
-{
-	if (q->state == SIM_QUEUE_FAULTED)
-		return HW_QUEUE_FAULTED;
-	if (q->running)
-		return HW_QUEUE_RUNNING;
-	if (q->is_parked)
-		return HW_QUEUE_PARKED;
-	if (atomic_load(&sim_engine_of(dev, q->info.cls)->waiting) & bit_of(dev, q))
-		return HW_QUEUE_WAITING;
-	return q->head == q->tail ? HW_QUEUE_IDLE : HW_QUEUE_READY;
-}
-
-unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
-		const struct sim_queue *q = &dev->queues[i];
-
-		if (q->state == SIM_QUEUE_NONE)
-			continue;
-		out[n++] = (struct hw_queue_state){
-			.queue = (uint16_t)i, .ctx = q->info.ctx, .cls = q->info.cls,
-			.is = (uint8_t)state_of(dev, q), .tail = q->tail, .head = q->head,
-			.run_ns = q->running ? sim_engine_ran(q->running, clock_ns()) :
-				  q->is_parked ? (uint64_t)(clock_ns() - q->parked->began) : 0,
-		};
-	}
-	return n;
 }
 
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
@@ -952,7 +680,7 @@ void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_comp
 	}
 	if (q->is_parked)
 		end_parked(dev, q, HW_ST_RESET);
-	while (with_completions && fetch(dev, q)) {
+	while (with_completions && sim_queue_fetch(dev, q)) {
 		const struct sim_program *p = find_program(dev, q);
 
 		/* Other chips may wait for it; and of a program that is gone nobody knows. */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work queues (DEVICE.md#queues): doorbells, reading descriptors, and which is next.
+ *
+ * Rings are host memory that a hostile driver can change at any time, so a
+ * descriptor is read once, into sim_queue.sqe, and judged there. One that waits for a
+ * semaphore stays there, and its queue is looked at again when a semaphore of the
+ * device is signalled, its own doorbell rings or its context is woken.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/sim/sim_internal.h"
+
+/* ---- rings ---- */
+
+void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe)
+{
+	uint64_t word[sizeof(*sqe) / 8];
+
+	for (unsigned i = 0; i < sizeof(*sqe) / 8; i++)
+		word[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+	memcpy(sqe, word, sizeof(*sqe));
+}
+
+void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe)
+{
+	uint64_t word[sizeof(*cqe) / 8];
+
+	memcpy(word, cqe, sizeof(*cqe));
+	for (unsigned i = 1; i < sizeof(*cqe) / 8; i++)
+		__atomic_store_n((uint64_t *)to + i, word[i], __ATOMIC_RELAXED);
+	/* The driver polls the phase, so its word comes last. */
+	__atomic_store_n((uint64_t *)to, word[0], __ATOMIC_RELEASE);
+}
+
+bool sim_queue_fetch(struct sim_device *dev, struct sim_queue *q)
+{
+	uint32_t at = q->head & (q->info.n_entries - 1);
+	unsigned n_failed;
+	const uint8_t *p;
+
+	if (q->has_sqe)
+		return true;
+	if (q->head == q->tail)
+		return false;
+	n_failed = sim_far_failures(dev);
+	p = sim_iova(dev, NULL, q->info.sq_iova + at * sizeof(q->sqe), sizeof(q->sqe), false);
+	if (p)
+		sim_sqe_read(p, &q->sqe);
+	q->is_lost = !p || sim_far_failures(dev) != n_failed;
+	if (q->is_lost)
+		q->sqe = (struct hw_sqe){ 0 };
+	q->has_sqe = true;
+	return true;
+}
+
+/* ---- which is next ---- */
+
+static void set_waiting(struct sim_device *dev, struct sim_engine *e,
+			const struct sim_queue *q, bool waits)
+{
+	uint64_t old = atomic_load_explicit(&e->waiting, memory_order_relaxed);
+	uint64_t new = waits ? old | sim_queue_bit(dev, q) : old & ~sim_queue_bit(dev, q);
+
+	if (new != old)
+		atomic_store_explicit(&e->waiting, new, memory_order_release);
+}
+
+/* Who raises the semaphore from now on looks here afterwards: the caller has to look at it
+ * once more. */
+static void begin_waiting(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
+			  const uint64_t *sem, uint64_t until)
+{
+	atomic_store_explicit(&q->sem, sem, memory_order_relaxed);
+	atomic_store_explicit(&q->until, until, memory_order_relaxed);
+	set_waiting(dev, e, q, true);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
+{
+	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
+
+	if (e->cls == HW_CLASS_DMA)
+		atomic_fetch_or(&dev->of_dma, sim_queue_bit(dev, q));
+	e->of_priority[q->info.priority] |= sim_queue_bit(dev, q);
+}
+
+void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
+{
+	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
+
+	atomic_fetch_and(&dev->of_dma, ~sim_queue_bit(dev, q));
+	e->of_priority[q->info.priority] &= ~sim_queue_bit(dev, q);
+	e->active &= ~sim_queue_bit(dev, q);
+	set_waiting(dev, e, q, false);
+	if (q->parked)
+		free(q->parked->uses);
+	free(q->parked);
+	q->parked = NULL;
+}
+
+uint64_t *sim_semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
+			uint64_t va, bool write)
+{
+	return va % 8 ? NULL : (void *)sim_va(dev, e, q->info.ctx, va, 8, write, NULL, NULL);
+}
+
+/* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
+static bool is_due(struct sim_device *dev, const struct sim_parked *k)
+{
+	if (k->stop_status || __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
+		return true;
+	for (unsigned i = 0; i < k->n_peers; i++)
+		if (sim_window_why(dev, k->peers[i]))
+			return true;
+	return false;
+}
+
+static bool can_resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	if (is_due(dev, q->parked))
+		return true;
+	begin_waiting(dev, e, q, q->parked->run.sem, q->parked->run.until);
+	if (!is_due(dev, q->parked))
+		return false;
+	set_waiting(dev, e, q, false);
+	return true;
+}
+
+bool sim_queue_can_begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	const uint64_t *sem;
+
+	set_waiting(dev, e, q, false);
+	if (q->state != SIM_QUEUE_READY || q->is_clearing || q->running ||
+	    !sim_queue_fetch(dev, q)) {
+		if (!q->running)
+			e->active &= ~sim_queue_bit(dev, q);
+		return false;
+	}
+	if (q->is_parked)
+		return can_resume(dev, e, q);
+	if (!(q->sqe.flags & HW_WAIT))
+		return true;
+	sem = sim_semaphore(dev, NULL, q, q->sqe.wait_va, false);
+	if (!sem || __atomic_load_n(sem, __ATOMIC_ACQUIRE) >= q->sqe.wait_value)
+		return true;
+	begin_waiting(dev, e, q, sem, q->sqe.wait_value);
+	if (__atomic_load_n(sem, __ATOMIC_ACQUIRE) < q->sqe.wait_value) {
+		sim_trace_wait(dev, q);
+		return false;
+	}
+	set_waiting(dev, e, q, false);
+	return true;
+}
+
+void sim_look_at_waiting(struct sim_device *dev, unsigned ctx)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_engine *e = &dev->engines[i];
+
+		for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1) {
+			struct sim_queue *q = &dev->queues[__builtin_ctzll(w)];
+
+			if ((!ctx || q->info.ctx == ctx) && sim_queue_can_begin(dev, e, q)) {
+				sim_kick(e);
+				break;
+			}
+		}
+	}
+}
+
+void sim_wake(struct sim_device *dev, unsigned ctx)
+{
+	/* Whoever is about to wait says so before its last look: either we see that, or it
+	 * sees what was written before us. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!(atomic_load(&dev->engines[0].waiting) | atomic_load(&dev->engines[1].waiting)))
+		return;
+	pthread_mutex_lock(&dev->lock);
+	sim_look_at_waiting(dev, ctx);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e)
+{
+	if (!sim_is_alive(dev))
+		return NULL;
+	for (int priority = 3; priority >= 0; priority--) {
+		uint64_t some = e->active & e->of_priority[priority];
+		uint64_t later = some & ~0ull << e->next, round[2] = { later, some ^ later };
+
+		for (unsigned i = 0; i < 2; i++)
+			for (; round[i]; round[i] &= round[i] - 1) {
+				unsigned id = (unsigned)__builtin_ctzll(round[i]);
+
+				if (!sim_queue_can_begin(dev, e, &dev->queues[id]))
+					continue;
+				e->next = (id + 1) % HW_MAX_QUEUES;
+				return &dev->queues[id];
+			}
+	}
+	return NULL;
+}
+
+/* ---- doorbells ---- */
+
+static void hear(struct sim_device *dev, unsigned id)
+{
+	uint32_t tail = atomic_load_explicit(&dev->bell[id], memory_order_acquire);
+	struct sim_queue *q = &dev->queues[id];
+
+	if (q->state == SIM_QUEUE_NONE || tail - q->head > q->info.n_entries ||
+	    tail - q->head < q->tail - q->head) {
+		dev->bad_access++;
+		return;
+	}
+	q->tail = tail;
+	sim_engine_of(dev, q->info.cls)->active |= sim_queue_bit(dev, q);
+}
+
+void sim_queue_hear(struct sim_device *dev)
+{
+	uint64_t rung;
+
+	if (!atomic_load_explicit(&dev->rung, memory_order_relaxed))
+		return;
+	for (rung = atomic_exchange(&dev->rung, 0); rung; rung &= rung - 1)
+		hear(dev, (unsigned)__builtin_ctzll(rung));
+}
+
+void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t tail)
+{
+	atomic_store(&dev->bell[queue], tail);
+	atomic_fetch_or(&dev->rung, sim_queue_bit(dev, &dev->queues[queue]));
+	sim_queue_hear(dev);
+	sim_kick(sim_engine_of(dev, dev->queues[queue].info.cls));
+}
+
+/* ---- what queues do ---- */
+
+static enum hw_queue_is state_of(struct sim_device *dev, const struct sim_queue *q)
+{
+	if (q->state == SIM_QUEUE_FAULTED)
+		return HW_QUEUE_FAULTED;
+	if (q->running)
+		return HW_QUEUE_RUNNING;
+	if (q->is_parked)
+		return HW_QUEUE_PARKED;
+	if (atomic_load(&sim_engine_of(dev, q->info.cls)->waiting) & sim_queue_bit(dev, q))
+		return HW_QUEUE_WAITING;
+	return q->head == q->tail ? HW_QUEUE_IDLE : HW_QUEUE_READY;
+}
+
+unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 1; i < HW_MAX_QUEUES; i++) {
+		const struct sim_queue *q = &dev->queues[i];
+
+		if (q->state == SIM_QUEUE_NONE)
+			continue;
+		out[n++] = (struct hw_queue_state){
+			.queue = (uint16_t)i, .ctx = q->info.ctx, .cls = q->info.cls,
+			.is = (uint8_t)state_of(dev, q), .tail = q->tail, .head = q->head,
+			.run_ns = q->running ? sim_engine_ran(q->running, clock_ns()) :
+				  q->is_parked ? (uint64_t)(clock_ns() - q->parked->began) : 0,
+		};
+	}
+	return n;
+}
