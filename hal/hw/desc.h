@@ -226,7 +226,7 @@ struct hw_ras {
 /* HW_LOG_QUEUES: the work queues that are, ascending by number. */
 enum hw_queue_is {
 	HW_QUEUE_IDLE = 0,	/* nothing is queued */
-	HW_QUEUE_READY = 1,	/* its head can begin, or nobody has looked whether it can */
+	HW_QUEUE_READY = 1,	/* its head can begin or go on, or nobody has looked whether */
 	HW_QUEUE_WAITING = 2,	/* its head waits for a semaphore */
 	HW_QUEUE_RUNNING = 3,	/* the engine works on it */
 	HW_QUEUE_FAULTED = 4,
@@ -238,7 +238,8 @@ struct hw_queue_state {
 	uint8_t is;		/* enum hw_queue_is */
 	uint16_t zero;
 	uint32_t tail, head;	/* descriptors announced and begun, free-running */
-	uint64_t run_ns;	/* RUNNING, PARKED: for how long its descriptor has; else 0 */
+	uint64_t run_ns;	/* RUNNING, PARKED: for how long its descriptor has, turns of other
+				 * contexts aside; else 0 */
 };
 
 /* HW_LOG_LINKS: the links of a chip, to its neighbours in the torus; totals since reset. */
@@ -290,7 +291,8 @@ struct hw_trace_record {
 	uint64_t ops;		/* GROUP: two a multiply-add, one a vector operation's element */
 	uint32_t n_insns;	/* GROUP: executed, HALT aside */
 	uint16_t status;	/* PROGRAM, COPY: enum hw_status with which it ended */
-	uint8_t op;		/* the descriptor's; GROUP, PARKED: the instruction's at pc */
+	uint8_t op;		/* the descriptor's; GROUP: the instruction's at pc; PARKED: RWAIT,
+				 * or 0: others had their turn */
 	uint8_t zero;
 };
 

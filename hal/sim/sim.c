@@ -120,8 +120,9 @@ static unsigned usable_cpus(void)
 
 /* ---- devices ---- */
 
-/* Stops runs that passed their deadline. Sleeps until the earliest; begin() wakes it
- * for one that is earlier still. A run that ends leaves it to wake for nothing once. */
+/* Stops runs that passed their deadline, and sees to turns. Sleeps until the earliest time at
+ * which there is something to do; begin() wakes it for one that is earlier still. A run that
+ * ends leaves it to wake for nothing once. */
 static void *watch(void *arg)
 {
 	struct sim_device *dev = arg;
@@ -131,22 +132,7 @@ static void *watch(void *arg)
 		int64_t next = CLOCK_FOREVER, now = clock_ns();
 		struct timespec t;
 
-		for (unsigned i = 0; i < 2; i++) {
-			struct sim_engine *e = &dev->engines[i];
-
-			int64_t deadline = e->deadline, waited = sim_turn_waited(&e->turn);
-
-			if (!e->queue || e->stop_status)
-				continue;
-			/* Time in which it waited for its turn does not count. */
-			deadline = deadline > CLOCK_FOREVER - waited ? CLOCK_FOREVER :
-								       deadline + waited;
-			if (deadline <= now)
-				sim_engine_halt(e, HW_ST_WATCHDOG);
-			else if (deadline < next)
-				next = deadline;
-		}
-		sim_parked_look(dev, now, &next);
+		sim_runs_look(dev, now, &next);
 		dev->watch_until = next;
 		t.tv_sec = next / 1000000000;
 		t.tv_nsec = next % 1000000000;

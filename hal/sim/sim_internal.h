@@ -93,21 +93,32 @@ struct sim_fabric {
 /* A range of a context's addresses that a run uses: UNMAP refuses it as busy. */
 struct sim_use { uint64_t va, bytes; };
 
+/* How far a copy or a fill has come; all zeros: it begins. */
+struct sim_progress {
+	uint64_t row, at;	/* COPY_2D: rows that are done; bytes of what is next */
+	bool was_read;		/* COPY_2D: `rows` is what it says */
+	bool is_checked;	/* COPY_2D: row counts what was copied, not what was checked */
+	struct hw_copy_2d rows;
+};
+
 /*
- * A run that waits at an RWAIT, taken off its engine. As long as no other run begins there
- * and no memory is unmapped, the engine has its bindings still; else they are bound anew.
- * Under lock, but for `run` while it runs.
+ * A run that was taken off its engine: it waits at an RWAIT, or for its next turn. As long as
+ * no other run begins there and no memory is unmapped, the engine has a program's bindings
+ * still; else they are bound anew. Under lock, but for `run` while it runs.
  */
 struct sim_parked {
-	struct sim_run run;
-	struct sim_program *program;	/* holds a reference */
-	struct sim_use *uses;	/* [program->n_bindings], of `room` */
-	unsigned room;
+	struct sim_run run;	/* of a program */
+	struct sim_program *program;	/* holds a reference; NULL: it is no EXECUTE */
+	struct sim_progress progress;	/* of what is none */
+	bool is_ready;		/* it has yielded: it waits for its turn alone */
+	struct sim_use *uses;	/* [n_uses], of `room` */
+	unsigned n_uses, room;
 	struct sim_window *peers[SIM_MAX_PEERS];	/* as sim_engine.peers */
 	unsigned n_peers;
 	uint64_t number;	/* sim_engine.run of its last turn */
 	uint64_t n_unmaps;	/* sim_device.n_unmaps at its end */
-	int64_t began, deadline;	/* of the descriptor */
+	int64_t began, deadline;	/* of the descriptor; of one that is_ready, how long it may
+					 * run yet. CLOCK_FOREVER: there is none */
 	uint64_t ns;		/* that it has run */
 	uint64_t trace;		/* sim_engine.trace */
 	int64_t since;		/* clock_ns() when it was parked; only with a trace */
@@ -128,6 +139,7 @@ struct sim_ctx {
 	struct sim_map *maps;	/* [n_maps], ascending by va, apart from each other */
 	unsigned n_maps, room;
 	unsigned n_peers;	/* of the maps, those into windows */
+	uint8_t next_queue[2];	/* of each engine: to look at first, turns among equals */
 	struct sim_trace trace;
 };
 
@@ -178,12 +190,16 @@ struct sim_engine {
 	uint64_t of_priority[4]; /* those of each priority, 3 first */
 	uint64_t active;	/* those whose doorbell rang and that may have work */
 	_Atomic uint64_t waiting; /* whose head waits for a semaphore; written under lock */
-	unsigned next;		/* queue to look at first: turns among equals */
+	unsigned last_ctx;	/* whose the last run was */
+	bool is_shared;		/* its queues are of several contexts */
 
 	/* The run. */
 	struct sim_queue *queue; /* whose descriptor it is; NULL: the engine is idle */
 	uint64_t run;		/* its number, for sim_dma.used_by */
 	int64_t began, deadline; /* clock_ns(); deadline CLOCK_FOREVER: none */
+	int64_t look_at;	/* when it is seen whether others want a turn; CLOCK_FOREVER: not */
+	uint64_t ran_before;	/* ns, in its earlier turns */
+	struct sim_progress progress;
 	atomic_bool stop;	/* tells it to end; read without lock */
 	bool hangs;		/* injected: the next run does nothing until it is told */
 	int stop_status;	/* why: HW_ST_RESET, WATCHDOG, MAP, DEVICE_FATAL */
@@ -261,7 +277,7 @@ struct sim_device {
 	_Alignas(64) _Atomic uint64_t rung;
 	_Atomic uint64_t of_dma;
 	uint64_t n_traces;	/* started ever */
-	unsigned n_parked;	/* queues whose run is parked */
+	unsigned n_parked;	/* queues whose run is parked, or has yielded */
 	uint64_t n_unmaps;	/* times that the IOMMU took memory away */
 	_Alignas(64) struct sim_queue queues[HW_MAX_QUEUES];
 	struct sim_engine engines[2];	/* compute, DMA */
@@ -438,8 +454,11 @@ void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t t
 bool sim_queue_fetch(struct sim_device *dev, struct sim_queue *q);
 /* Whether the head of q can begin, or go on. One with a bad wait address can: it faults. */
 bool sim_queue_can_begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q);
-/* Whose descriptor is next: the highest priority first, in turn among equals. NULL: none. */
+/* Whose descriptor is next: the highest priority first; among equals contexts take turns, and
+ * queues of a context. NULL: none. */
 struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e);
+/* Whether a queue of another context could go first if the engine's run let it. */
+bool sim_queue_others_want(struct sim_device *dev, struct sim_engine *e);
 /* The host address of a semaphore of q's context, or NULL. e: whose run uses it, or NULL. */
 uint64_t *sim_semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
 			uint64_t va, bool write);
@@ -459,9 +478,9 @@ void sim_cqe_write(uint8_t *to, const struct hw_cqe *cqe);
 
 /* A doorbell: a store, unless the engine is idle; then it may run the work. Without lock. */
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
-/* The watchdog's look at parked runs: those past their deadline end; *next becomes that of
- * the first, if it is earlier. Under lock. */
-void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next);
+/* The watchdog's look at what runs or is parked: what is past its deadline ends, and what others
+ * wait for lets them go first; *next becomes when to look again, if that is earlier. Under lock. */
+void sim_runs_look(struct sim_device *dev, int64_t now, int64_t *next);
 /* Starts the engine's thread; `turns` (NULL: nobody) are whom it shares the card with. -1: no
  * memory or thread, and sim_engine_stop() is due. */
 int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
@@ -526,8 +545,8 @@ void sim_power_on(struct sim_device *dev);
 
 /* ---- dma.c ---- */
 
-/* Executes a descriptor other than EXECUTE, on engine e whose run it is; without lock.
- * 0 or f's status. */
+/* Executes a descriptor other than EXECUTE, on engine e whose run it is, from e->progress on;
+ * without lock. 0, f's status, or SIM_YIELDED, with which e->progress says how far it came. */
 int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault *f);
 
 /* ---- log_page.c; under lock ---- */

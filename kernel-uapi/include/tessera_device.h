@@ -177,7 +177,8 @@ struct drm_tessera_trace_record {
 	__u64 ops;		/* GROUP: two a multiply-add, one a vector operation's element */
 	__u32 n_insns;		/* GROUP */
 	__u16 status;		/* PROGRAM, COPY: enum drm_tessera_status */
-	__u8 op;		/* the descriptor's; GROUP, PARKED: the instruction's at pc */
+	__u8 op;		/* the descriptor's; GROUP: the instruction's at pc; PARKED: that
+				 * it waits at, or 0: others had their turn */
 	__u8 zero;
 };
 

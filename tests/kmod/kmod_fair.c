@@ -47,7 +47,8 @@ void more_than_normal_priority_takes_a_capability(void)
 }
 
 struct hog {
-	atomic_bool has_begun;
+	bool hangs;		/* as a device that gives no turns does */
+	atomic_bool has_begun, has_ended;
 	int64_t ran_ns;
 	unsigned status, n_hangs;
 };
@@ -71,6 +72,8 @@ static int hog_the_engine(void *arg)
 	r.cq = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, (off_t)q.cq_offset);
 	CHECK(r.cq != MAP_FAILED);
 	r.bell = (void *)map_at(q.doorbell_offset, PAGE);
+	if (hog->hangs)
+		inject(HW_INJECT_HANG, HW_CLASS_DMA);
 	ring_put(&r, endless(&b));
 	usleep(100000);
 	hog->has_begun = true;
@@ -78,15 +81,32 @@ static int hog_the_engine(void *arg)
 	if (ring_get(&r, &c, 20 * SECOND))
 		return 10;
 	hog->ran_ns = now_ns() - hog->ran_ns;
+	hog->has_ended = true;
 	hog->status = c.status;
 	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
 	hog->n_hangs = (unsigned)e.n_hangs;
 	return 0;
 }
 
-/* Another's work waits behind the hog's, which ends with `status`: it is done, and is not
- * taken for what hangs. */
-static void wait_behind_hog(bool is_root, unsigned status)
+static pid_t start_hog(struct hog *hog, bool is_root)
+{
+	pid_t child = is_root ? fork() : tenant(1, hog_the_engine, hog);
+	int status;
+
+	CHECK(child >= 0);
+	if (!child) {
+		if (setjmp(test_end))
+			_exit(1);
+		_exit(hog_the_engine(hog));
+	}
+	while (!hog->has_begun && !waitpid(child, &status, WNOHANG))
+		usleep(1000);
+	return child;
+}
+
+/* Another's work beside the hog's, which ends with `status`: it is done, and is not
+ * taken for what hangs. How long it took. */
+static int64_t run_beside_hog(bool is_root, bool hangs, unsigned status)
 {
 	struct hog *hog = shared(sizeof(*hog));
 	struct drm_tessera_ctx_create ctx = ctx_create();
@@ -101,15 +121,8 @@ static void wait_behind_hog(bool is_root, unsigned status)
 
 	/* Longer than the tenant may run, shorter than root likes to. */
 	write_file("/sys/module/tessera/parameters/hang_ms", is_root ? "1000" : "5000");
-	child = is_root ? fork() : tenant(1, hog_the_engine, hog);
-	CHECK(child >= 0);
-	if (!child) {
-		if (setjmp(test_end))
-			_exit(1);
-		_exit(hog_the_engine(hog));
-	}
-	while (!hog->has_begun && !waitpid(child, &error, WNOHANG))
-		usleep(1000);
+	hog->hangs = hangs;
+	child = start_hog(hog, is_root);
 	began = now_ns();
 	error = run(q, &d, 1);
 	began = now_ns() - began;
@@ -121,20 +134,50 @@ static void wait_behind_hog(bool is_root, unsigned status)
 	SAME(e.n_hangs + e.n_faults, 0);
 	SAME(end_of(child, 20 * SECOND), 0);
 	SAME(hog->status, status);
-	SAME(hog->n_hangs, is_root);
-	CHECK(began < LIMIT_NS + 2 * SECOND);
+	SAME(hog->n_hangs, hangs);
 	CHECK(!ctx_destroy(ctx.id));
+	return began;
 }
 
-void the_hog_is_stopped_and_not_who_waits(void)
+/* The device gives turns, so nobody waits for its end. */
+void the_hog_is_stopped_and_nobody_waits_for_it(void)
 {
-	wait_behind_hog(false, HW_ST_WATCHDOG);
+	CHECK(run_beside_hog(false, false, HW_ST_WATCHDOG) < LIMIT_NS / 2);
 }
 
-/* Root's work has no longest time, but must not keep others' fences. */
+/* Where it gives none, root's work, which has no longest time, must not keep others' fences. */
 void the_one_that_keeps_an_engine_is_reset(void)
 {
-	wait_behind_hog(true, HW_ST_RESET);
+	CHECK(run_beside_hog(true, true, HW_ST_RESET) < LIMIT_NS + 2 * SECOND);
+}
+
+/* And what keeps nobody waiting is not reset, however long it runs. */
+void long_work_beside_others_goes_on(void)
+{
+	struct hog *hog = shared(sizeof(*hog));
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create mem = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	volatile uint64_t *p = map_at(mem.mmap_offset, PAGE);
+	int64_t until;
+	unsigned n = 0;
+	pid_t child;
+
+	write_file("/sys/module/tessera/parameters/hang_ms", "1000");
+	child = start_hog(hog, true);
+	for (until = now_ns() + 3 * SECOND; now_ns() < until; n++) {
+		struct hw_sqe d = fill(mem.va, 8, n + 1);
+
+		SAME(run(q, &d, 1), 0);
+		SAME(p[0], n + 1);
+	}
+	write_file("/sys/module/tessera/parameters/hang_ms", "120000");
+	printf("# %u submissions beside it\n", n);
+	CHECK(!hog->has_ended);
+	CHECK(n > 10);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CHECK(!ctx_destroy(ctx.id));
 }
 
 /* ---- waiting ---- */

@@ -33,7 +33,8 @@ void await_node(const char *node);
 /* kmod_fair.c */
 void fdinfo_answers_while_the_device_does_not(void);
 void more_than_normal_priority_takes_a_capability(void);
-void the_hog_is_stopped_and_not_who_waits(void);
+void the_hog_is_stopped_and_nobody_waits_for_it(void);
+void long_work_beside_others_goes_on(void);
 void the_one_that_keeps_an_engine_is_reset(void);
 void who_asks_to_wait_for_room_does(void);
 void what_waits_is_bounded(void);

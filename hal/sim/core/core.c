@@ -188,12 +188,17 @@ static void trace_rest(struct sim_run *run, const struct sim_insn *in)
 		trace_group(run, in, in->s.insn.op, false);
 }
 
+static inline bool wants_to_yield(const struct sim_core *core)
+{
+	return atomic_load_explicit(&core->yield, memory_order_relaxed);
+}
+
 /* Whether nobody wants to know of each scalar instruction, or to stop before the next. */
 static inline bool is_quiet(const struct sim_run *run)
 {
 	const struct sim_core *core = run->core;
 
-	return !sim_stopped(run) && !core->watch->written &&
+	return !sim_stopped(run) && !core->watch->written && !wants_to_yield(core) &&
 	       !(core->turn && sim_turn_is_wanted(core->turn)) &&
 	       !(core->cells && atomic_load_explicit(&core->cells->n, memory_order_relaxed));
 }
@@ -296,6 +301,12 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			sim_turn_pass(run->core->turn, run->stop);
 		if (sim_stopped(run))
 			return HW_ST_RESET;
+		if (wants_to_yield(run->core)) {
+			trace_rest(run, in);
+			run->pc = pc;
+			run->depth = depth;
+			return SIM_YIELDED;
+		}
 		was_long = in->family;
 		pc++;
 		if (run->core->watch->written)

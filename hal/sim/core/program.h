@@ -22,8 +22,10 @@
 
 #define SIM_MAX_CODE ((uint64_t)64 << 20)	/* bytes of one program's code */
 
-/* What sim_core_run returns of a run that waits for a semaphore: no status of the device. */
+/* What sim_core_run returns of a run that waits for a semaphore, or was told to let others go
+ * first: no statuses of the device. */
 #define SIM_PARKED (-1)
+#define SIM_YIELDED (-2)
 
 /*
  * Scalar instructions that need nothing but registers and addresses that were checked when the
@@ -129,6 +131,7 @@ struct sim_core {
 	uint64_t hbm_bytes;
 	struct sim_tracer *tracer;	/* before each run; NULL: nobody wants to know */
 	uint64_t n_insns;	/* that the last run executed */
+	atomic_bool yield;	/* tells a run to let others have the core; without lock */
 	atomic_flag faulting;	/* taken by the first lane that faults: its record is kept */
 };
 
@@ -163,13 +166,14 @@ int sim_core_reserve(struct sim_core *core, const struct sim_program *p);
  * bytes and window for p's bindings, of whose memory nothing may be unmapped meanwhile, and
  * zeroed run's counters and fault. 0, or the status that run->fault tells. A run in which *stop
  * becomes true ends at its next instruction or tile with HW_ST_RESET. Between instructions
- * it lets other engines have core->turn. SIM_PARKED: it waits for run->sem, and the core is
- * free for other programs.
+ * it lets other engines have core->turn. SIM_PARKED: it waits for run->sem; SIM_YIELDED: it
+ * saw core->yield; the core is free for other programs.
  */
 int sim_core_run(struct sim_core *core, const struct sim_program *p,
 		 atomic_bool *stop, struct sim_run *run);
-/* Goes on with a run that was parked, and looks at its semaphore again. Its bindings are in
- * the core as before; `run` may have moved, its counters may have been zeroed. */
+/* Goes on with a run that was parked, and looks at its semaphore again, or that has yielded.
+ * Its bindings are in the core as before; `run` may have moved, its counters may have been
+ * zeroed. */
 int sim_core_resume(struct sim_core *core, const struct sim_program *p,
 		    atomic_bool *stop, struct sim_run *run);
 

@@ -5,7 +5,8 @@
  * A range of addresses may lead to several pieces of memory. All of a descriptor's
  * ranges are checked first, under the lock, so that one that faults has written
  * nothing; noting them as used keeps them valid. Then bytes move without the lock,
- * piece by piece, in blocks, so that a reset stops a long copy soon.
+ * piece by piece, in blocks, so that a reset stops a long copy soon, and others that wait for
+ * the engine have their turn: the copy goes on later from where sim_engine.progress says.
  */
 #include <string.h>
 
@@ -28,17 +29,24 @@ static bool is_stopped(const struct mover *m)
 	return atomic_load_explicit(&m->e->stop, memory_order_relaxed);
 }
 
-/* Between blocks, on the engine's own thread: lets others go first whose turn it is. */
-static bool is_over(const struct mover *m)
-{
-	if (sim_turn_is_wanted(&m->e->turn))
-		sim_turn_pass(&m->e->turn, &m->e->stop);
-	return is_stopped(m);
-}
-
 static int stopped(const struct mover *m)
 {
 	return sim_fail(m->f, HW_ST_RESET, 0, 0, false);
+}
+
+/* Between blocks, on the engine's own thread: lets others go first whose turn it is. 0, or what
+ * the run ends with here; with SIM_YIELDED it goes on later from `row` and `at`. */
+static int pause_at(const struct mover *m, uint64_t row, uint64_t at)
+{
+	if (sim_turn_is_wanted(&m->e->turn))
+		sim_turn_pass(&m->e->turn, &m->e->stop);
+	if (is_stopped(m))
+		return stopped(m);
+	if (!atomic_load_explicit(&m->e->core.yield, memory_order_relaxed))
+		return 0;
+	m->e->progress.row = row;
+	m->e->progress.at = at;
+	return SIM_YIELDED;
 }
 
 /* One piece of [va, va + *bytes): *bytes becomes its length. */
@@ -74,13 +82,15 @@ static void note(const struct mover *m, uint64_t va, uint64_t bytes)
 	m->e->uses[m->e->n_uses++] = (struct sim_use){ va, bytes };
 }
 
+/* What goes on was checked when it began. */
 static int check(const struct mover *m, uint64_t va, uint64_t bytes, bool write)
 {
-	int status;
+	int status = 0;
 
 	pthread_mutex_lock(&m->dev->lock);
 	note(m, va, bytes);
-	status = check_range(m, va, bytes, write);
+	if (!m->e->progress.at)
+		status = check_range(m, va, bytes, write);
 	pthread_mutex_unlock(&m->dev->lock);
 	return status;
 }
@@ -143,20 +153,24 @@ static void move(const struct mover *m, uint8_t *dst, const uint8_t *src, uint64
 	}
 }
 
-static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t bytes)
+/* Row number `row` of a copy, from where it is on. */
+static int copy(const struct mover *m, uint64_t row, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	struct sim_device *dev = m->dev;
+	uint64_t at = m->e->progress.at;
 
-	for (uint64_t at = 0; at < bytes; ) {
+	m->e->progress.at = 0;
+	while (at < bytes) {
 		uint64_t n = bytes - at;
 		bool from_host = false, to_host = false;
 		const uint8_t *from;
 		uint8_t *to;
+		int status;
 
 		pthread_mutex_lock(&dev->lock);
 		from = piece(m, src + at, &n, false, &from_host);
 		to = from ? piece(m, dst + at, &n, true, &to_host) : NULL;
-		if (m->e->turn.all && n > SHARED_FROM)
+		if ((m->e->turn.all || m->e->is_shared) && n > SHARED_FROM)
 			n = SHARED_FROM;	/* between which others have their turn */
 		if (to) {
 			count(dev, n, from_host, false);
@@ -169,12 +183,15 @@ static int copy(const struct mover *m, uint64_t dst, uint64_t src, uint64_t byte
 		move(m, to, from, n);
 		sim_watch_copy(&dev->watch, to, from, n);
 		sim_cells_wrote(&dev->cells, to, n);
-		if (is_over(m))
-			return stopped(m);
+		at += n;
+		status = at < bytes ? pause_at(m, row, at) : is_stopped(m) ? stopped(m) : 0;
+		if (status && status != SIM_YIELDED)
+			return status;
 		pthread_mutex_lock(&dev->lock);
 		sim_heal(dev, to, n);
 		pthread_mutex_unlock(&dev->lock);
-		at += n;
+		if (status)
+			return status;
 	}
 	return 0;
 }
@@ -198,8 +215,10 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 			uint64_t bytes)
 {
 	struct sim_device *dev = m->dev;
+	uint64_t at = m->e->progress.at;
+	int status = 0;
 
-	for (uint64_t at = 0; at < bytes; ) {
+	while (at < bytes) {
 		uint64_t n = bytes - at < PACKET ? bytes - at : PACKET;
 		bool is_host = false;
 		const uint8_t *from;
@@ -223,9 +242,10 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 		sim_watch_write(&w->dev->watch, to + at, n);
 		sim_cells_wrote(&w->dev->cells, to + at, n);
 		sim_window_end(dev, w, n, false);
-		if (is_stopped(m))
-			return stopped(m);
 		at += n;
+		status = at < bytes ? pause_at(m, 0, at) : is_stopped(m) ? stopped(m) : 0;
+		if (status)
+			return status;
 	}
 	return 0;
 }
@@ -243,7 +263,7 @@ static int run_copy(const struct mover *m, const struct hw_sqe *sqe)
 	if (to)
 		return copy_to_peer(m, w, to, sqe->u.copy.src, n);
 	status = check(m, sqe->u.copy.dst, n, true);
-	return status ? status : copy(m, sqe->u.copy.dst, sqe->u.copy.src, n);
+	return status ? status : copy(m, 0, sqe->u.copy.dst, sqe->u.copy.src, n);
 }
 
 static void fill_words(uint8_t *dst, uint64_t pattern, uint64_t n)
@@ -258,7 +278,7 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 	uint64_t va = sqe->u.copy.dst, bytes = sqe->u.copy.bytes, pattern = sqe->u.copy.src;
 	int status = check(m, va, bytes, true);
 
-	for (uint64_t at = 0; !status && at < bytes; ) {
+	for (uint64_t at = m->e->progress.at; !status && at < bytes; ) {
 		uint64_t n = bytes - at;
 		unsigned turn = at % 8 * 8;
 		bool is_host = false;
@@ -275,12 +295,13 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 		fill_words(to, turn ? pattern >> turn | pattern << (64 - turn) : pattern, n);
 		sim_watch_write(&m->dev->watch, to, n);
 		sim_cells_wrote(&m->dev->cells, to, n);
-		if (is_over(m))
-			return stopped(m);
+		at += n;
+		status = at < bytes ? pause_at(m, 0, at) : is_stopped(m) ? stopped(m) : 0;
+		if (status && status != SIM_YIELDED)
+			return status;
 		pthread_mutex_lock(&m->dev->lock);
 		sim_heal(m->dev, to, n);
 		pthread_mutex_unlock(&m->dev->lock);
-		at += n;
 	}
 	return status;
 }
@@ -330,32 +351,39 @@ static int extent(const struct hw_copy_2d *c, uint64_t base, int64_t row, int64_
 	return 0;
 }
 
-/* Calls fn for every row, until it fails or the run is to stop. */
+/* Where row number `row` begins, of planes of rows that are so far apart. */
+static uint64_t row_at(const struct hw_copy_2d *c, uint64_t base, uint64_t row, int64_t across,
+		       int64_t plane)
+{
+	return base + row / c->rows * (uint64_t)plane + row % c->rows * (uint64_t)across;
+}
+
+/* Calls fn for every row, from the one that is next on, until it fails or the run is to stop. */
 static int each_row(const struct mover *m, const struct hw_copy_2d *c,
-		    int (*fn)(const struct mover *m, uint64_t dst, uint64_t src,
+		    int (*fn)(const struct mover *m, uint64_t row, uint64_t dst, uint64_t src,
 			      uint64_t bytes))
 {
-	int status = 0;
+	uint64_t row = m->e->progress.row, n = c->rows * c->planes;
+	int status;
 
-	for (uint64_t z = 0; z < c->planes; z++)
-		for (uint64_t y = 0; y < c->rows; y++) {
-			uint64_t src = c->src + z * (uint64_t)c->src_plane +
-				       y * (uint64_t)c->src_row;
-			uint64_t dst = c->dst + z * (uint64_t)c->dst_plane +
-				       y * (uint64_t)c->dst_row;
-
-			status = is_over(m) ? stopped(m) :
-				 fn(m, dst, src, c->row_bytes);
-			if (status)
-				return status;
-		}
+	for (; row < n; row++) {
+		status = fn(m, row, row_at(c, c->dst, row, c->dst_row, c->dst_plane),
+			    row_at(c, c->src, row, c->src_row, c->src_plane), c->row_bytes);
+		if (!status && row + 1 < n)
+			status = pause_at(m, row + 1, 0);
+		if (status)
+			return status;
+	}
+	m->e->progress.row = 0;
 	return 0;
 }
 
-static int check_row(const struct mover *m, uint64_t dst, uint64_t src, uint64_t bytes)
+static int check_row(const struct mover *m, uint64_t row, uint64_t dst, uint64_t src,
+		     uint64_t bytes)
 {
 	int status;
 
+	(void)row;
 	pthread_mutex_lock(&m->dev->lock);
 	status = check_range(m, src, bytes, false);
 	if (!status)
@@ -377,26 +405,32 @@ static void copy_row(uint8_t *dst, const uint8_t *src, uint64_t bytes)
 static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t *dst,
 		     const uint8_t *src)
 {
-	uint64_t moved = 0;
+	uint64_t moved = 0, row = m->e->progress.row, n = c->rows * c->planes;
+	uint64_t z = row / c->rows, y = row % c->rows;
+	int status;
 
-	for (uint64_t z = 0; z < c->planes; z++)
-		for (uint64_t y = 0; y < c->rows; y++) {
-			const uint8_t *from = src + (int64_t)z * c->src_plane +
-					      (int64_t)y * c->src_row;
-			uint8_t *to = dst + (int64_t)z * c->dst_plane +
-				      (int64_t)y * c->dst_row;
+	for (; row < n; row++) {
+		const uint8_t *from = src + (int64_t)z * c->src_plane + (int64_t)y * c->src_row;
+		uint8_t *to = dst + (int64_t)z * c->dst_plane + (int64_t)y * c->dst_row;
 
-			if (c->row_bytes > BLOCK)
-				move(m, to, from, c->row_bytes);
-			else
-				copy_row(to, from, c->row_bytes);
-			sim_watch_copy(&m->dev->watch, to, from, c->row_bytes);
-			sim_cells_wrote(&m->dev->cells, to, c->row_bytes);
-			moved += c->row_bytes + 64;
-			if (moved >= BLOCK && is_over(m))
-				return stopped(m);
-			moved = moved < BLOCK ? moved : 0;
+		if (c->row_bytes > BLOCK)
+			move(m, to, from, c->row_bytes);
+		else
+			copy_row(to, from, c->row_bytes);
+		sim_watch_copy(&m->dev->watch, to, from, c->row_bytes);
+		sim_cells_wrote(&m->dev->cells, to, c->row_bytes);
+		if (++y == c->rows) {
+			y = 0;
+			z++;
 		}
+		moved += c->row_bytes + 64;
+		if (moved < BLOCK)
+			continue;
+		status = pause_at(m, row + 1, 0);
+		if (status)
+			return status;
+		moved = 0;
+	}
 	return is_stopped(m) ? stopped(m) : 0;
 }
 
@@ -419,13 +453,16 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	struct sim_device *dev = m->dev;
 	uint64_t src_va, dst_va, src_bytes, dst_bytes, all;
 	bool from_host = false, to_host = false;
+	struct sim_progress *p = &m->e->progress;
 	const uint8_t *src;
 	uint8_t *dst;
 	struct hw_copy_2d c;
-	int status = read_2d(m, sqe->u.copy.src, &c);
+	int status = p->was_read ? 0 : read_2d(m, sqe->u.copy.src, &p->rows);
 
 	if (status)
 		return status;
+	p->was_read = true;
+	c = p->rows;
 	if (!c.rows || !c.planes || __builtin_mul_overflow(c.rows, c.planes, &all) ||
 	    __builtin_mul_overflow(all, c.row_bytes, &all) ||
 	    extent(&c, c.src, c.src_row, c.src_plane, &src_va, &src_bytes) ||
@@ -439,17 +476,23 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	note(m, dst_va, dst_bytes);
 	src = sim_va(dev, m->e, m->ctx, src_va, src_bytes, false, NULL, &from_host);
 	dst = sim_va(dev, m->e, m->ctx, dst_va, dst_bytes, true, NULL, &to_host);
-	if (dev->n_poisoned)
+	/* What has copied part of a row goes on byte by byte. */
+	if (dev->n_poisoned || p->at)
 		dst = NULL;
-	if (src && dst) {
+	if (src && dst && !p->is_checked) {
 		count(dev, all, from_host, false);
 		count(dev, all, to_host, true);
+		p->row = 0;
+		p->is_checked = true;
 	}
 	pthread_mutex_unlock(&dev->lock);
 	if (src && dst)
 		return copy_flat(m, &c, dst + (c.dst - dst_va), src + (c.src - src_va));
-	status = each_row(m, &c, check_row);
-	return status ? status : each_row(m, &c, copy);
+	status = p->is_checked ? 0 : each_row(m, &c, check_row);
+	if (status)
+		return status;
+	p->is_checked = true;
+	return each_row(m, &c, copy);
 }
 
 int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault *f)
@@ -468,7 +511,7 @@ int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault
 	default: return run_timestamp(&m, &q->sqe);
 	}
 	pthread_mutex_lock(&e->dev->lock);
-	e->dev->total.n_copy++;
+	e->dev->total.n_copy += status != SIM_YIELDED;
 	pthread_mutex_unlock(&e->dev->lock);
 	return status;
 }

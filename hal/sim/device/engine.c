@@ -144,36 +144,47 @@ static void count_run(struct sim_device *dev, struct sim_run *run)
 	run->matrix_ops = run->vector_ops = run->read_bytes = run->write_bytes = 0;
 }
 
+/* NULL is fine. */
 static void release_program(struct sim_program *p)
 {
-	if (!--p->refs)
+	if (p && !--p->refs)
 		sim_program_free(p);
 }
 
-/* Takes a run off its engine, until its semaphore is raised. */
-static int park(struct sim_engine *e, struct sim_program *p, const struct sim_run *run)
+/* A run leaves its engine, until its semaphore is raised or it is its turn again. p, run: of a
+ * program, else NULL. `status`, or NO_MEMORY. */
+static int park(struct sim_engine *e, struct sim_program *p, const struct sim_run *run, int status)
 {
 	struct sim_queue *q = e->queue;
 	struct sim_parked *k = q->parked;
 
 	if (!k)
 		k = q->parked = calloc(1, sizeof(*k));
-	if (k && k->room < p->n_bindings) {
+	if (k && k->room < e->n_uses) {
 		free(k->uses);
-		k->uses = malloc(p->n_bindings * sizeof(*k->uses));
-		k->room = k->uses ? p->n_bindings : 0;
+		k->uses = malloc(e->n_uses * sizeof(*k->uses));
+		k->room = k->uses ? e->n_uses : 0;
 	}
-	if (!k || k->room < p->n_bindings)
+	if (!k || k->room < e->n_uses)
 		return HW_ST_NO_MEMORY;
-	k->run = *run;
+	if (run)
+		k->run = *run;
+	else
+		k->run.fault = (struct hw_fault){ 0 };
 	k->program = p;
-	memcpy(k->uses, e->uses, p->n_bindings * sizeof(*k->uses));
+	k->n_uses = e->n_uses;
+	memcpy(k->uses, e->uses, e->n_uses * sizeof(*k->uses));
 	memcpy(k->peers, e->peers, e->n_peers * sizeof(*k->peers));
 	k->n_peers = e->n_peers;
 	k->began = e->began;
 	k->ns = 0;
 	k->stop_status = 0;
-	return SIM_PARKED;
+	return status;
+}
+
+static bool is_off(int status)
+{
+	return status == SIM_PARKED || status == SIM_YIELDED;
 }
 
 /* Called with the lock, which it drops while the program runs. */
@@ -198,7 +209,7 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 	pthread_mutex_lock(&dev->lock);
 	count_run(dev, &run);
 	dev->total.n_execute++;
-	if (status == SIM_PARKED && (status = park(e, p, &run)) == SIM_PARKED)
+	if (is_off(status) && is_off(status = park(e, p, &run, status)))
 		return status;
 	p->last_ns = sim_engine_ran(e, clock_ns());
 	release_program(p);
@@ -229,6 +240,22 @@ static int bind_again(struct sim_device *dev, struct sim_engine *e, struct sim_p
 	return status;
 }
 
+/* A copy, from its beginning or from where it was. With the lock, as execute(). */
+static int transfer(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f)
+{
+	int status;
+
+	if (dev->bus_errors) {
+		dev->bus_errors--;
+		return sim_fail(f, HW_ST_BUS, e->queue->sqe.u.copy.dst,
+				e->queue->sqe.u.copy.bytes, true);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	status = sim_dma_run(e, e->queue, f);
+	pthread_mutex_lock(&dev->lock);
+	return status;
+}
+
 /* Goes on with the run that q has parked; with the lock, as execute(). */
 static int resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
 		  struct hw_fault *f)
@@ -237,6 +264,11 @@ static int resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	struct sim_program *p = k->program;
 	int status = k->stop_status;
 
+	if (!p && !status) {
+		e->run++;
+		e->n_uses = e->n_peers = 0;
+		return transfer(dev, e, f);
+	}
 	f->program = k->run.fault.program;
 	if (!status && (e->run != k->number || dev->n_unmaps != k->n_unmaps))
 		status = bind_again(dev, e, k, f);
@@ -251,7 +283,7 @@ static int resume(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	status = sim_core_resume(&e->core, p, &e->stop, &k->run);
 	pthread_mutex_lock(&dev->lock);
 	count_run(dev, &k->run);
-	if (status == SIM_PARKED)
+	if (is_off(status))
 		return status;
 	p->last_ns = k->ns + sim_engine_ran(e, clock_ns());
 	release_program(p);
@@ -336,13 +368,11 @@ static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f
 		status = resume(dev, e, q, f);
 	} else if (q->sqe.op == HW_EXECUTE) {
 		status = execute(dev, e, f);
-	} else if (dev->bus_errors) {
-		dev->bus_errors--;
-		status = sim_fail(f, HW_ST_BUS, q->sqe.u.copy.dst, q->sqe.u.copy.bytes, true);
 	} else {
-		pthread_mutex_unlock(&dev->lock);
-		status = sim_dma_run(e, q, f);
-		pthread_mutex_lock(&dev->lock);
+		e->progress = (struct sim_progress){ 0 };
+		status = transfer(dev, e, f);
+		if (is_off(status))
+			status = park(e, NULL, NULL, status);
 	}
 	sim_turn_end(&e->turn);
 	return status;
@@ -380,23 +410,41 @@ static int64_t limit_of(const struct sim_device *dev, const struct sim_queue *q)
 	return limit && limit < INT64_MAX ? (int64_t)limit : CLOCK_FOREVER;
 }
 
-static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+/* `from` and then `ns` more, which may be CLOCK_FOREVER. */
+static int64_t later(int64_t from, int64_t ns)
 {
-	int64_t limit = limit_of(dev, q);
+	return ns > CLOCK_FOREVER - from ? CLOCK_FOREVER : from + ns;
+}
 
+/* The engine is q's from now on. */
+static void take(struct sim_engine *e, struct sim_queue *q)
+{
 	e->queue = q;
 	q->running = e;
+	e->stop_status = 0;
+	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
+	atomic_store_explicit(&e->core.yield, false, memory_order_relaxed);
+	sim_turn_begin(&e->turn);
+	e->began = clock_ns();
+	e->look_at = e->is_shared ? e->began + SIM_TURN_GRAIN_NS : CLOCK_FOREVER;
+}
+
+/* The watchdog sleeps on to an earlier time if it has one. */
+static void tell_watchdog(struct sim_device *dev, const struct sim_engine *e)
+{
+	if (e->deadline < dev->watch_until || e->look_at < dev->watch_until)
+		pthread_cond_signal(&dev->timer);
+}
+
+static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+{
+	take(e, q);
 	e->run++;
 	e->n_uses = e->n_peers = 0;
 	e->is_joint = false;
-	e->stop_status = 0;
-	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
-	sim_turn_begin(&e->turn);
-	e->began = clock_ns();
-	e->deadline = limit > CLOCK_FOREVER - e->began ? CLOCK_FOREVER : e->began + limit;
-	/* The watchdog sleeps on to an earlier time if it has one. */
-	if (e->deadline < dev->watch_until)
-		pthread_cond_signal(&dev->timer);
+	e->ran_before = 0;
+	e->deadline = later(e->began, limit_of(dev, q));
+	tell_watchdog(dev, e);
 	q->head++;
 	sim_trace_begin(dev, e);
 }
@@ -404,16 +452,16 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 /* A parked run has an engine again. */
 static void begin_again(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
+	const struct sim_parked *k = q->parked;
+
 	q->is_parked = false;
 	dev->n_parked--;
-	e->queue = q;
-	q->running = e;
-	e->is_joint = q->parked->program->is_joint;
-	e->stop_status = 0;
-	atomic_store_explicit(&e->stop, false, memory_order_relaxed);
-	sim_turn_begin(&e->turn);
-	e->began = clock_ns();
-	e->deadline = q->parked->deadline;
+	take(e, q);
+	e->is_joint = k->program && k->program->is_joint;
+	e->ran_before = k->ns;
+	e->progress = k->progress;
+	e->deadline = k->is_ready ? later(e->began, k->deadline) : k->deadline;
+	tell_watchdog(dev, e);
 	sim_trace_resume(dev, e);
 }
 
@@ -456,6 +504,28 @@ static struct hw_fault fault_of(const struct sim_device *dev, const struct sim_q
 				  .binding = 0xffffffffu };
 }
 
+/* The engine is free, and its run goes on later. */
+static void leave_parked(struct sim_device *dev, struct sim_engine *e, bool is_ready)
+{
+	struct sim_queue *q = e->queue;
+	struct sim_parked *k = q->parked;
+	int64_t now = clock_ns();
+
+	k->is_ready = is_ready;
+	k->progress = e->progress;
+	k->deadline = later(e->deadline, sim_turn_waited(&e->turn));
+	/* It does not wait for anything of its own. */
+	if (is_ready && k->deadline != CLOCK_FOREVER)
+		k->deadline = k->deadline > now ? k->deadline - now : 0;
+	k->number = e->run;
+	k->n_unmaps = dev->n_unmaps;
+	k->stop_status = e->stop_status;
+	sim_trace_park(e, k);
+	k->ns += leave(dev, e);
+	q->is_parked = true;
+	dev->n_parked++;
+}
+
 /* Runs the descriptor in q->sqe to its end, or until it is parked. Called and left with the
  * lock. */
 static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
@@ -479,24 +549,13 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 	sim_send_first(dev);
 	/* It may have read zeros, or what it stored is lost. */
 	if (sim_far_failures(dev) != n_failed) {
-		if (status == SIM_PARKED)
+		if (is_off(status))
 			e->stop_status = HW_ST_MAP;
 		else if (!status)
 			status = sim_fail(&f, HW_ST_MAP, 0, 0, false);
 	}
-	if (status == SIM_PARKED) {
-		struct sim_parked *k = q->parked;
-		int64_t waited = sim_turn_waited(&e->turn);
-
-		k->deadline = e->deadline > CLOCK_FOREVER - waited ? CLOCK_FOREVER :
-								      e->deadline + waited;
-		k->number = e->run;
-		k->n_unmaps = dev->n_unmaps;
-		k->stop_status = e->stop_status;
-		sim_trace_park(e, k);
-		k->ns += leave(dev, e);
-		q->is_parked = true;
-		dev->n_parked++;
+	if (is_off(status)) {
+		leave_parked(dev, e, status == SIM_YIELDED);
 		return;
 	}
 	/* The run may have passed its last look at `stop` and still be good. */
@@ -515,7 +574,7 @@ static void step(struct sim_device *dev, struct sim_engine *e, struct sim_queue 
 static void end_parked(struct sim_device *dev, struct sim_queue *q, int status)
 {
 	struct hw_fault f = fault_of(dev, q);
-	bool is_joint = q->parked->program->is_joint;
+	bool is_joint = q->parked->program && q->parked->program->is_joint;
 
 	f.program = q->parked->run.fault.program;
 	f.pc = q->parked->run.fault.pc;
@@ -527,12 +586,12 @@ static void end_parked(struct sim_device *dev, struct sim_queue *q, int status)
 	finish(dev, q, &f, status, q->parked->ns, is_joint);
 }
 
-void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next)
+static void look_at_parked(struct sim_device *dev, int64_t now, int64_t *next)
 {
 	for (unsigned i = 1; dev->n_parked && i < HW_MAX_QUEUES; i++) {
 		struct sim_parked *k = dev->queues[i].parked;
 
-		if (!dev->queues[i].is_parked || k->stop_status)
+		if (!dev->queues[i].is_parked || k->is_ready || k->stop_status)
 			continue;
 		if (k->deadline <= now) {
 			k->stop_status = HW_ST_WATCHDOG;
@@ -541,6 +600,35 @@ void sim_parked_look(struct sim_device *dev, int64_t now, int64_t *next)
 			*next = k->deadline;
 		}
 	}
+}
+
+static void look_at_run(struct sim_engine *e, int64_t now, int64_t *next)
+{
+	/* Time in which it waited for its turn does not count. */
+	int64_t deadline = later(e->deadline, sim_turn_waited(&e->turn));
+
+	if (deadline <= now) {
+		sim_engine_halt(e, HW_ST_WATCHDOG);
+		return;
+	}
+	if (e->look_at <= now) {
+		bool is_wanted;
+
+		sim_queue_hear(e->dev);
+		is_wanted = sim_queue_others_want(e->dev, e);
+		atomic_store_explicit(&e->core.yield, is_wanted, memory_order_relaxed);
+		e->look_at = !e->is_shared || is_wanted ? CLOCK_FOREVER : now + SIM_TURN_GRAIN_NS;
+	}
+	*next = deadline < *next ? deadline : *next;
+	*next = e->look_at < *next ? e->look_at : *next;
+}
+
+void sim_runs_look(struct sim_device *dev, int64_t now, int64_t *next)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (dev->engines[i].queue && !dev->engines[i].stop_status)
+			look_at_run(&dev->engines[i], now, next);
+	look_at_parked(dev, now, next);
 }
 
 /* ---- engines ---- */
@@ -640,7 +728,8 @@ static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_
 		if (!sim_queue_can_begin(dev, e, q))
 			return !e->was_missed;
 		/* Whoever rings is not made to wait for other functions of the card. */
-		if (!is_small(dev, q) || e->hangs || !sim_turn_is_free(&e->turn))
+		if (q->is_parked || !is_small(dev, q) || e->hangs ||
+		    !sim_turn_is_free(&e->turn))
 			return false;
 		step(dev, e, q);
 	}

@@ -334,7 +334,7 @@ static bool is_range_used(const struct sim_device *dev, unsigned ctx, uint64_t v
 		const struct sim_queue *q = &dev->queues[i];
 
 		if (q->is_parked && q->info.ctx == ctx &&
-		    is_any_in(q->parked->uses, q->parked->program->n_bindings, va, bytes))
+		    is_any_in(q->parked->uses, q->parked->n_uses, va, bytes))
 			return true;
 	}
 	return false;

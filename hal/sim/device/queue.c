@@ -78,6 +78,18 @@ static void begin_waiting(struct sim_device *dev, struct sim_engine *e, struct s
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* Whether the engine's queues are of several contexts. */
+static void see_sharing(const struct sim_device *dev, struct sim_engine *e)
+{
+	uint64_t all = e->of_priority[0] | e->of_priority[1] | e->of_priority[2] |
+		       e->of_priority[3];
+	unsigned first = all ? dev->queues[__builtin_ctzll(all)].info.ctx : 0;
+
+	e->is_shared = false;
+	for (; all; all &= all - 1)
+		e->is_shared |= dev->queues[__builtin_ctzll(all)].info.ctx != first;
+}
+
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
 {
 	struct sim_engine *e = sim_engine_of(dev, q->info.cls);
@@ -85,6 +97,12 @@ void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
 	if (e->cls == HW_CLASS_DMA)
 		atomic_fetch_or(&dev->of_dma, sim_queue_bit(dev, q));
 	e->of_priority[q->info.priority] |= sim_queue_bit(dev, q);
+	see_sharing(dev, e);
+	/* What runs has kept nobody waiting so far. */
+	if (e->is_shared && e->queue && e->look_at == CLOCK_FOREVER) {
+		e->look_at = clock_ns() + SIM_TURN_GRAIN_NS;
+		pthread_cond_signal(&dev->timer);
+	}
 }
 
 void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
@@ -94,6 +112,7 @@ void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
 	atomic_fetch_and(&dev->of_dma, ~sim_queue_bit(dev, q));
 	e->of_priority[q->info.priority] &= ~sim_queue_bit(dev, q);
 	e->active &= ~sim_queue_bit(dev, q);
+	see_sharing(dev, e);
 	set_waiting(dev, e, q, false);
 	if (q->parked)
 		free(q->parked->uses);
@@ -107,10 +126,12 @@ uint64_t *sim_semaphore(struct sim_device *dev, struct sim_engine *e, const stru
 	return va % 8 ? NULL : (void *)sim_va(dev, e, q->info.ctx, va, 8, write, NULL, NULL);
 }
 
-/* Whether a parked run has something to do: its semaphore was raised, or it is to end. */
+/* Whether a parked run has something to do: its semaphore was raised, or it waited for its turn
+ * alone, or it is to end. */
 static bool is_due(struct sim_device *dev, const struct sim_parked *k)
 {
-	if (k->stop_status || __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
+	if (k->stop_status || k->is_ready ||
+	    __atomic_load_n(k->run.sem, __ATOMIC_ACQUIRE) >= k->run.until)
 		return true;
 	for (unsigned i = 0; i < k->n_peers; i++)
 		if (sim_window_why(dev, k->peers[i]))
@@ -184,25 +205,65 @@ void sim_wake(struct sim_device *dev, unsigned ctx)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e)
+/* How many places behind the engine's last run a queue is: contexts take turns, and in one of them
+ * its queues. */
+static unsigned place_of(const struct sim_device *dev, const struct sim_engine *e, unsigned id)
 {
-	if (!sim_is_alive(dev))
-		return NULL;
-	for (int priority = 3; priority >= 0; priority--) {
-		uint64_t some = e->active & e->of_priority[priority];
-		uint64_t later = some & ~0ull << e->next, round[2] = { later, some ^ later };
+	unsigned ctx = dev->queues[id].info.ctx;
+	unsigned of_ctx = (ctx + HW_MAX_CONTEXTS - 1 - e->last_ctx) % HW_MAX_CONTEXTS;
+	unsigned next = dev->contexts[ctx].next_queue[e - dev->engines];
 
-		for (unsigned i = 0; i < 2; i++)
-			for (; round[i]; round[i] &= round[i] - 1) {
-				unsigned id = (unsigned)__builtin_ctzll(round[i]);
+	return of_ctx * HW_MAX_QUEUES + (id + HW_MAX_QUEUES - next) % HW_MAX_QUEUES;
+}
 
-				if (!sim_queue_can_begin(dev, e, &dev->queues[id]))
-					continue;
-				e->next = (id + 1) % HW_MAX_QUEUES;
-				return &dev->queues[id];
-			}
+/* The nearest of some queues that can begin. */
+static struct sim_queue *pick_of(struct sim_device *dev, struct sim_engine *e, uint64_t some)
+{
+	while (some) {
+		unsigned best = (unsigned)__builtin_ctzll(some);
+
+		for (uint64_t more = some & (some - 1); more; more &= more - 1) {
+			unsigned id = (unsigned)__builtin_ctzll(more);
+
+			if (place_of(dev, e, id) < place_of(dev, e, best))
+				best = id;
+		}
+		if (sim_queue_can_begin(dev, e, &dev->queues[best]))
+			return &dev->queues[best];
+		some &= ~(1ull << best);
 	}
 	return NULL;
+}
+
+struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e)
+{
+	struct sim_queue *q = NULL;
+
+	if (!sim_is_alive(dev))
+		return NULL;
+	for (int priority = 3; priority >= 0 && !q; priority--)
+		q = pick_of(dev, e, e->active & e->of_priority[priority]);
+	if (q) {
+		e->last_ctx = q->info.ctx;
+		dev->contexts[e->last_ctx].next_queue[e - dev->engines] =
+			(uint8_t)((q - dev->queues + 1) % HW_MAX_QUEUES);
+	}
+	return q;
+}
+
+bool sim_queue_others_want(struct sim_device *dev, struct sim_engine *e)
+{
+	for (unsigned priority = e->queue->info.priority; priority < 4; priority++) {
+		uint64_t some = e->active & e->of_priority[priority];
+
+		for (; some; some &= some - 1) {
+			struct sim_queue *q = &dev->queues[__builtin_ctzll(some)];
+
+			if (q->info.ctx != e->queue->info.ctx && sim_queue_can_begin(dev, e, q))
+				return true;
+		}
+	}
+	return false;
 }
 
 /* ---- doorbells ---- */
@@ -248,10 +309,19 @@ static enum hw_queue_is state_of(struct sim_device *dev, const struct sim_queue 
 	if (q->running)
 		return HW_QUEUE_RUNNING;
 	if (q->is_parked)
-		return HW_QUEUE_PARKED;
+		return q->parked->is_ready ? HW_QUEUE_READY : HW_QUEUE_PARKED;
 	if (atomic_load(&sim_engine_of(dev, q->info.cls)->waiting) & sim_queue_bit(dev, q))
 		return HW_QUEUE_WAITING;
 	return q->head == q->tail ? HW_QUEUE_IDLE : HW_QUEUE_READY;
+}
+
+/* Time in which it let others go first does not count. */
+static uint64_t run_ns(const struct sim_queue *q)
+{
+	if (q->running)
+		return q->running->ran_before + sim_engine_ran(q->running, clock_ns());
+	return q->is_parked && !q->parked->is_ready ?
+	       (uint64_t)(clock_ns() - q->parked->began) : 0;
 }
 
 unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out)
@@ -266,8 +336,7 @@ unsigned sim_queue_states(struct sim_device *dev, struct hw_queue_state *out)
 		out[n++] = (struct hw_queue_state){
 			.queue = (uint16_t)i, .ctx = q->info.ctx, .cls = q->info.cls,
 			.is = (uint8_t)state_of(dev, q), .tail = q->tail, .head = q->head,
-			.run_ns = q->running ? sim_engine_ran(q->running, clock_ns()) :
-				  q->is_parked ? (uint64_t)(clock_ns() - q->parked->began) : 0,
+			.run_ns = run_ns(q),
 		};
 	}
 	return n;

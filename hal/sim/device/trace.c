@@ -162,8 +162,10 @@ static void put_parked(struct sim_device *dev, struct sim_queue *q, int64_t now)
 {
 	struct hw_trace_record r = about(dev, q, HW_TRACE_PARKED, q->parked->since, now);
 
+	if (!q->parked->program)
+		return;
 	r.pc = (uint32_t)q->parked->run.fault.pc;
-	r.op = ISA_RWAIT;
+	r.op = q->parked->is_ready ? 0 : ISA_RWAIT;
 	put(dev, q->info.ctx, q->parked->trace, &r);
 }
 

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts of one device: turns on its engines, and what goes on after others had theirs. */
+#include "tests/unit/sim/sim_test.h"
+
+#include <time.h>
+
+#define MS 1000000ll
+#define SECOND (1000 * MS)
+#define CELL(ctx, i) (4096u * (ctx) + 64u * (i))	/* counters, in HBM */
+#define MiB (1ull << 20)
+#define LIMIT_MS 200
+#define TURNS 3u		/* of others, that prove that a run went on after them */
+#define TRIES 100u
+
+static struct t_sim t;
+static struct t_program p;
+
+/* A context with all of HBM and the window, a queue to each engine. */
+static struct tenant {
+	unsigned ctx, number;
+	struct t_ring work, dma;
+} a, b;
+
+static void open_tenant(struct tenant *x, unsigned number)
+{
+	x->number = number;
+	assert_int_equal(t_admin(&t, HW_CTX_CREATE, 0, 0), 0);
+	x->ctx = (unsigned)t.cqe.value;
+	assert_int_equal(t_map(&t, x->ctx, T_HBM_VA, 0, t.hbm_bytes, HW_MAP_WRITE), 0);
+	assert_int_equal(t_map(&t, x->ctx, T_HOST_VA, T_IOVA + T_WINDOW * HW_PAGE,
+			       T_WINDOW_PAGES * HW_PAGE, HW_MAP_WRITE | HW_MAP_HOST), 0);
+	for (unsigned cls = HW_CLASS_COMPUTE; cls <= HW_CLASS_DMA; cls++)
+		assert_int_equal(t_queue(&t, cls == HW_CLASS_DMA ? &x->dma : &x->work,
+					 (struct hw_queue){ .ctx = (uint16_t)x->ctx,
+							    .cls = (uint8_t)cls, .priority = 1,
+							    .vector = HW_NO_VECTOR }), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	t_open(&t, "lanes=1");
+	open_tenant(&a, 1);
+	open_tenant(&b, 2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	t_close(&t);
+	return 0;
+}
+
+static void sleep_ns(int64_t ns)
+{
+	struct timespec left = { ns / SECOND, ns % SECOND };
+
+	while (nanosleep(&left, &left))
+		;
+}
+
+static uint64_t counted(const struct tenant *x, unsigned i)
+{
+	return __atomic_load_n((const uint64_t *)(t.hbm + CELL(x->number, i)),
+			       __ATOMIC_ACQUIRE);
+}
+
+/* Counts up in a cell of x to `n`, or for ever with 0. */
+static uint32_t load_count(const struct tenant *x, unsigned cell, uint64_t n)
+{
+	uint32_t id;
+	size_t loop;
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + CELL(x->number, cell), 64, HW_BIND_WRITE);
+	t_li(&p, 1, 0);
+	loop = t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_ADD,
+						 .rd = 1, .ra = 1, .imm = 1 });
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ST, .elem = ELEM_U64, .rb = 1 });
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_NE, .rd = 2,
+					  .ra = 1, .imm = (int64_t)n });
+	t_branch(&p, ISA_BNZ, 2, (int64_t)loop - (int64_t)p.bytes);
+	t_halt(&p);
+	assert_int_equal(t_load_in(&t, &p, x->ctx, &id), 0);
+	return id;
+}
+
+/* Queues the program that was made last; each has a place of its own for its bindings. */
+static void start(const struct tenant *x, struct t_ring *r, uint32_t id, uint64_t limit_ns)
+{
+	struct hw_sqe sqe;
+	uint64_t at = (r->id % (T_WINDOW_PAGES - 1)) * HW_PAGE;
+
+	(void)x;
+	p.limit_ns = limit_ns;
+	sqe = t_execute(&t, &p, id);
+	memcpy(t.window + at, p.bind, sizeof(p.bind));
+	sqe.u.execute.bindings = T_HOST_VA + at;
+	t_put(&t, r, sqe);
+	t_ring_bell(&t, r);
+}
+
+static void start_endless(const struct tenant *x, struct t_ring *r, unsigned cell,
+			  uint64_t limit_ns)
+{
+	int64_t deadline = clock_after(T_ANSWER_NS);
+
+	__atomic_store_n((uint64_t *)(t.hbm + CELL(x->number, cell)), 0, __ATOMIC_RELEASE);
+	start(x, r, load_count(x, cell, 0), limit_ns);
+	while (!counted(x, cell))
+		if (clock_ns() > deadline)
+			fail_msg("a program does not begin");
+}
+
+static void stop(struct t_ring *r)
+{
+	assert_int_equal(t_reset(&t, r), 0);
+	assert_int_equal(t_take(&t, r), HW_ST_RESET);
+}
+
+static struct hw_queue_state state_of(const struct t_ring *r)
+{
+	const struct hw_queue_state *s = t_args(&t);
+
+	assert_int_equal(t_admin(&t, HW_LOG_PAGE, HW_LOG_QUEUES, 0), 0);
+	for (uint64_t i = 0; i < t.cqe.value / sizeof(*s); i++)
+		if (s[i].queue == r->id)
+			return s[i];
+	fail_msg("queue %u is not told of", r->id);
+	return *s;
+}
+
+/* ---- programs ---- */
+
+static void an_endless_program_lets_others_go_first(void **state)
+{
+	const uint64_t n = 3000000;
+	uint32_t few;
+	unsigned runs = 0;
+
+	(void)state;
+	/* More than those that ran before it began and after it had ended. On a busy machine it may
+	 * take some tries. */
+	for (unsigned tries = 0; runs <= TURNS && tries < TRIES; tries++) {
+		/* It counts in a register, so what it ends with is what it would have alone. */
+		start(&a, &a.work, load_count(&a, 0, n), 0);
+		few = load_count(&b, 0, 100);
+		runs = 0;
+		do {
+			start(&b, &b.work, few, 0);
+			assert_int_equal(t_take(&t, &b.work), 0);
+			assert_int_equal(counted(&b, 0), 100);
+			runs++;
+		} while (!t_poll(&t, &a.work));
+		assert_int_equal(t.cqe.status, 0);
+		assert_int_equal(counted(&a, 0), n);
+	}
+	print_message("%u programs beside one of %.1f ms\n", runs, (double)t.cqe.value / MS);
+	assert_true(runs > TURNS);
+	/* It is none that ends by itself, either. */
+	start_endless(&a, &a.work, 0, 0);
+	for (unsigned i = 0; i < 20; i++) {
+		start(&b, &b.work, few, 0);
+		assert_int_equal(t_take(&t, &b.work), 0);
+	}
+	stop(&a.work);
+}
+
+static void contexts_have_equal_time_however_many_queues_they_have(void **state)
+{
+	struct t_ring more[7];
+	bool is_equal = false;
+
+	(void)state;
+	start_endless(&b, &b.work, 0, 0);
+	for (unsigned i = 0; i < 7; i++) {
+		assert_int_equal(t_queue(&t, &more[i], (struct hw_queue){
+			.ctx = (uint16_t)a.ctx, .cls = HW_CLASS_COMPUTE, .priority = 1,
+			.vector = HW_NO_VECTOR }), 0);
+		start_endless(&a, &more[i], i + 1, 0);
+	}
+	start_endless(&a, &a.work, 0, 0);
+	for (unsigned tries = 0; !is_equal && tries < 10; tries++) {
+		uint64_t of_a = 0, of_b = counted(&b, 0);
+
+		for (unsigned i = 0; i < 8; i++)
+			of_a += counted(&a, i);
+		sleep_ns(SECOND / 2);
+		of_b = counted(&b, 0) - of_b;
+		for (unsigned i = 0; i < 8; i++)
+			of_a -= counted(&a, i);
+		of_a = 0 - of_a;
+		print_message("%.1f million beside %.1f\n", (double)of_a / 1e6,
+			      (double)of_b / 1e6);
+		is_equal = of_a * 2 > of_b && of_b * 2 > of_a;
+	}
+	assert_true(is_equal);
+	for (unsigned i = 0; i < 7; i++) {
+		stop(&more[i]);
+		assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, more[i].id, 0), 0);
+	}
+	stop(&a.work);
+	stop(&b.work);
+}
+
+static void turns_of_others_count_for_no_limit(void **state)
+{
+	struct hw_queue_state s;
+	int64_t deadline = clock_after(T_ANSWER_NS);
+
+	(void)state;
+	start_endless(&b, &b.work, 0, 0);
+	start_endless(&a, &a.work, 0, LIMIT_MS * MS);
+	assert_int_equal(t_take(&t, &a.work), HW_ST_WATCHDOG);
+	assert_true(t.cqe.value >= (uint64_t)(LIMIT_MS * MS) * 9 / 10);
+	assert_int_equal(t_reset(&t, &a.work), 0);
+	/* The time of all its turns is what is told. */
+	start_endless(&a, &a.work, 0, 0);
+	do {
+		s = state_of(&b.work);
+		assert_true(s.is == HW_QUEUE_RUNNING || s.is == HW_QUEUE_READY);
+		assert_true(clock_ns() < deadline);
+	} while (s.run_ns < (uint64_t)(LIMIT_MS * MS));
+	stop(&a.work);
+	stop(&b.work);
+}
+
+static void a_higher_priority_is_not_kept_waiting_and_a_lower_one_is(void **state)
+{
+	struct t_ring high;
+	uint32_t few;
+	uint64_t seen;
+
+	(void)state;
+	assert_int_equal(t_queue(&t, &high, (struct hw_queue){
+		.ctx = (uint16_t)b.ctx, .cls = HW_CLASS_COMPUTE, .priority = 3,
+		.vector = HW_NO_VECTOR }), 0);
+	few = load_count(&b, 1, 100);
+	start_endless(&a, &a.work, 0, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		start(&b, &high, few, 0);
+		assert_int_equal(t_take(&t, &high), 0);
+	}
+	start_endless(&b, &high, 0, 0);
+	seen = counted(&a, 0);
+	sleep_ns(50 * MS);
+	assert_int_equal(counted(&a, 0), seen);
+	assert_int_equal(state_of(&a.work).is, HW_QUEUE_READY);
+	stop(&high);
+	while (counted(&a, 0) == seen)
+		;
+	stop(&a.work);
+	assert_int_equal(t_admin(&t, HW_QUEUE_DESTROY, high.id, 0), 0);
+}
+
+static void resets_find_a_run_with_its_turn_and_without(void **state)
+{
+	unsigned n_ready = 0;
+
+	(void)state;
+	start_endless(&b, &b.work, 0, 0);
+	for (unsigned i = 0; i < 100; i++) {
+		start_endless(&a, &a.work, 0, 0);
+		sleep_ns(i * 37 % 100 * MS / 10);
+		n_ready += state_of(&a.work).is == HW_QUEUE_READY;
+		stop(&a.work);
+	}
+	print_message("%u of 100 without\n", n_ready);
+	assert_true(n_ready && n_ready < 100);
+	stop(&b.work);
+}
+
+static void memory_of_a_run_is_used_in_others_turns_too(void **state)
+{
+	const uint64_t va = T_HBM_VA + (1ull << 41);
+	unsigned seen[2] = { 0 };
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(t_map(&t, a.ctx, va, 0, MiB, HW_MAP_WRITE), 0);
+	id = load_count(&a, 0, 0);
+	p.bind[0].va = va + CELL(a.number, 0);
+	start(&a, &a.work, id, 0);
+	start_endless(&b, &b.work, 0, 0);
+	for (unsigned i = 0; i < 200 || !seen[0] || !seen[1]; i++) {
+		seen[state_of(&a.work).is == HW_QUEUE_RUNNING]++;
+		assert_int_equal(t_unmap(&t, a.ctx, va), HW_ST_BUSY);
+	}
+	stop(&a.work);
+	assert_int_equal(t_unmap(&t, a.ctx, va), 0);
+	stop(&b.work);
+}
+
+/* ---- copies ---- */
+
+/* b has a turn. */
+static void fill_for(uint64_t value)
+{
+	assert_int_equal(t_ask(&t, &b.dma, (struct hw_sqe){ .op = HW_FILL, .u.copy = {
+		.dst = T_HBM_VA + CELL(2, 0), .src = value, .bytes = 64 } }), 0);
+	assert_int_equal(counted(&b, 0), value);
+}
+
+/* Turns of b until the queue has ended n descriptors: how many. */
+static unsigned fill_beside(struct t_ring *r, unsigned n)
+{
+	unsigned fills = 0;
+
+	while (n) {
+		fill_for(++fills);
+		while (n && t_poll(&t, r)) {
+			assert_int_equal(t.cqe.status, 0);
+			n--;
+		}
+	}
+	return fills;
+}
+
+static void number(uint64_t at, uint64_t bytes, uint64_t by)
+{
+	for (uint64_t i = 0; i < bytes; i += 8)
+		*(uint64_t *)(t.hbm + at + i) = i * by;
+}
+
+static void copies_and_fills_go_on_where_they_were(void **state)
+{
+	const uint64_t bytes = 96 * MiB, src = 16 * MiB, dst = src + bytes;
+	unsigned fills = 0;
+
+	(void)state;
+	for (unsigned tries = 0; fills <= 2 * TURNS && tries < TRIES; tries++) {
+		number(src, bytes, 3);
+		t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY, .u.copy = {
+			.dst = T_HBM_VA + dst, .src = T_HBM_VA + src, .bytes = bytes - 8 } });
+		/* Onto itself, 1 MiB + 8 further on: ascending, byte by byte. */
+		t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY, .u.copy = {
+			.dst = T_HBM_VA + src + MiB + 8, .src = T_HBM_VA + src,
+			.bytes = bytes - MiB - 8 } });
+		t_ring_bell(&t, &a.dma);
+		fills = fill_beside(&a.dma, 2);
+		for (uint64_t i = 0; i < bytes - 8; i += 8)
+			assert_int_equal(*(uint64_t *)(t.hbm + dst + i), i * 3);
+		for (uint64_t i = 0; i < bytes; i += 8)
+			assert_int_equal(*(uint64_t *)(t.hbm + src + i), i % (MiB + 8) * 3);
+	}
+	print_message("%u fills beside copies\n", fills);
+	assert_true(fills > 2 * TURNS);
+	fills = 0;
+	for (unsigned tries = 0; fills <= TURNS && tries < TRIES; tries++) {
+		memset(t.hbm + src, 0, 2 * bytes);
+		t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_FILL, .u.copy = {
+			.dst = T_HBM_VA + src + 4, .src = 0x0123456789abcdef,
+			.bytes = 2 * bytes - 8 } });
+		t_ring_bell(&t, &a.dma);
+		fills = fill_beside(&a.dma, 1);
+		/* The words begin where the fill does. */
+		for (uint64_t i = 0; i < 2 * bytes - 8; i += 8)
+			assert_int_equal(*(uint64_t *)(t.hbm + src + 4 + i), 0x0123456789abcdef);
+	}
+	print_message("%u fills beside a fill\n", fills);
+	assert_true(fills > TURNS);
+}
+
+/* Rows of planes from `src` to `dst`, turned about, in memory that is one piece and in memory that
+ * is not, which the model copies in other ways. */
+static void copy_rows(uint64_t src_va, uint64_t dst_va, uint64_t row_bytes)
+{
+	const uint64_t bytes = 64 * MiB, src = 16 * MiB, dst = 128 * MiB;
+	struct hw_copy_2d c = { .src = src_va, .dst = dst_va + bytes - row_bytes,
+				.row_bytes = row_bytes, .rows = 64,
+				.planes = bytes / row_bytes / 64,
+				.src_row = (int64_t)row_bytes, .dst_row = -(int64_t)row_bytes };
+	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
+	unsigned fills = 0;
+
+	c.src_plane = c.src_row * 64;
+	c.dst_plane = c.dst_row * 64;
+	number(src, bytes, 5);
+	/* One more than the one that ends after it. */
+	for (unsigned tries = 0; fills <= 1 && tries < TRIES; tries++) {
+		memset(t.hbm + dst, 0, bytes);
+		memcpy(t.window + at, &c, sizeof(c));
+		t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY_2D,
+						   .u.copy.src = T_HOST_VA + at });
+		t_ring_bell(&t, &a.dma);
+		/* What it is was read when it began. */
+		while (state_of(&a.dma).head != a.dma.tail)
+			;
+		fill_for(1);
+		memset(t.window + at, 0xff, sizeof(c));
+		fills = fill_beside(&a.dma, 1);
+		for (uint64_t i = 0; i < bytes; i += 8) {
+			uint64_t row = bytes / row_bytes - 1 - i / row_bytes;
+
+			assert_int_equal(*(uint64_t *)(t.hbm + dst + i),
+					 (row * row_bytes + i % row_bytes) * 5);
+		}
+	}
+	print_message("%u fills beside rows of %llu\n", fills, (unsigned long long)row_bytes);
+	assert_true(fills > 1);
+}
+
+static void rows_go_on_where_they_were(void **state)
+{
+	const uint64_t va = T_HBM_VA + (1ull << 42), half = 32 * MiB;
+
+	(void)state;
+	copy_rows(T_HBM_VA + 16 * MiB, T_HBM_VA + 128 * MiB, 4096);
+	copy_rows(T_HBM_VA + 16 * MiB, T_HBM_VA + 128 * MiB, MiB);
+	/* Two mappings that follow one another, whose memory does not. */
+	assert_int_equal(t_map(&t, a.ctx, va, 16 * MiB, half, HW_MAP_WRITE), 0);
+	assert_int_equal(t_map(&t, a.ctx, va + half, 16 * MiB + half, half, HW_MAP_WRITE), 0);
+	copy_rows(va, T_HBM_VA + 128 * MiB, 4096);
+	copy_rows(va, T_HBM_VA + 128 * MiB, MiB);
+	assert_int_equal(t_unmap(&t, a.ctx, va), 0);
+	assert_int_equal(t_unmap(&t, a.ctx, va + half), 0);
+}
+
+static void an_endless_copy_lets_others_go_first(void **state)
+{
+	struct hw_copy_2d c = { .src = T_HBM_VA + MiB, .dst = T_HBM_VA + 2 * MiB,
+				.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20 };
+	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
+
+	(void)state;
+	memcpy(t.window + at, &c, sizeof(c));
+	t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY_2D,
+					   .u.copy.src = T_HOST_VA + at });
+	t_ring_bell(&t, &a.dma);
+	for (unsigned i = 1; i < 50; i++)
+		fill_for(i);
+	stop(&a.dma);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_endless_program_lets_others_go_first),
+		cmocka_unit_test(contexts_have_equal_time_however_many_queues_they_have),
+		cmocka_unit_test(turns_of_others_count_for_no_limit),
+		cmocka_unit_test(a_higher_priority_is_not_kept_waiting_and_a_lower_one_is),
+		cmocka_unit_test(resets_find_a_run_with_its_turn_and_without),
+		cmocka_unit_test(memory_of_a_run_is_used_in_others_turns_too),
+		cmocka_unit_test(copies_and_fills_go_on_where_they_were),
+		cmocka_unit_test(rows_go_on_where_they_were),
+		cmocka_unit_test(an_endless_copy_lets_others_go_first),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
