@@ -371,8 +371,8 @@ static int work(struct sim_device *dev, struct sim_engine *e, struct hw_fault *f
 	} else {
 		e->progress = (struct sim_progress){ 0 };
 		status = transfer(dev, e, f);
-		if (is_off(status))
-			status = park(e, NULL, NULL, status);
+		if (is_off(status) && !is_off(status = park(e, NULL, NULL, status)))
+			sim_fail(f, status, 0, 0, false);
 	}
 	sim_turn_end(&e->turn);
 	return status;
