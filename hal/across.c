@@ -95,6 +95,17 @@ void hal_across_begin(struct hal_across *w, struct hal_queue *q, uint64_t value)
 	pthread_mutex_unlock(&q->dev->hal->across_lock);
 }
 
+bool hal_across_waits(struct hal_queue *q, uint64_t value)
+{
+	bool waits = false;
+
+	pthread_mutex_lock(&q->dev->hal->across_lock);
+	for (const struct hal_across *w = q->across; w; w = w->next)
+		waits |= w->value == value;
+	pthread_mutex_unlock(&q->dev->hal->across_lock);
+	return waits;
+}
+
 void hal_across_drop(struct hal_across *w)
 {
 	struct hal *hal = w ? w->hal : NULL;

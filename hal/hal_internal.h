@@ -415,6 +415,8 @@ void hal_across_ended(void *across, const struct err *err);
 /* Submission `value` of q, the newest, waits until the word is as much: which it is once all of
  * that ended. Under queue.lock, before the device sees it. */
 void hal_across_begin(struct hal_across *w, struct hal_queue *q, uint64_t value);
+/* Whether submission `value` of q waits so. */
+bool hal_across_waits(struct hal_queue *q, uint64_t value);
 /* There is no submission after all. NULL is fine. */
 void hal_across_drop(struct hal_across *w);
 /* None of a queue's submissions waits any more: they failed, or the queue ends. */

@@ -156,6 +156,9 @@ static void each_kind_of_work_waits_for_another_device(void **state)
 		OK(submit(kind, 1, &after, 1, &value));
 		behind = copy_after(q[1][0], mem[1], NULL, 0);
 		check_waits(1, value);
+		assert_int_equal(hal_queue_wait(q[1][0], behind, clock_after(1000000), &err),
+				 ERR_DEADLINE_EXCEEDED);
+		assert_non_null(strstr(err.msg, "waits for work of another device"));
 		let_go(0);
 		OK(hal_queue_wait(q[1][0], behind, SOON, &err));
 		assert_true(hal_queue_done(q[0][0]) >= after.value);
