@@ -712,9 +712,9 @@ static int report_late(struct hal_queue *q, uint64_t value, struct err *err)
 	const struct hal_exe *exe = q->slots[runs % HAL_RING].exe;
 
 	if (hal_across_waits(q, runs))
-		return err_set(err, ERR_DEADLINE_EXCEEDED, "submission %llu is not done; submission "
-			       "%llu waits for work of another device. Wait longer, or see to "
-			       "that device", (unsigned long long)value,
+		return err_set(err, ERR_DEADLINE_EXCEEDED, "submission %llu is not done; "
+			       "submission %llu waits for work of another device. Wait longer, "
+			       "or see to that device", (unsigned long long)value,
 			       (unsigned long long)runs);
 	return err_set(err, ERR_DEADLINE_EXCEEDED, "submission %llu is not done; submission "
 		       "%llu runs: %s. Wait longer, or reset the queue",
