@@ -34,6 +34,13 @@ struct sim_ref {
 	int64_t stride[ISA_MAX_RANK];
 };
 
+/* What a COPY that was just prepared writes. */
+struct sim_copied {
+	const struct sim_ref *dst;	/* NULL: the instruction before is none */
+	uint64_t bytes;
+	bool *stays;		/* set: in a cache, since the next instruction works on it */
+};
+
 /* One program being loaded. */
 struct sim_load {
 	struct arena *arena;	/* plans live here, freed with the program */
@@ -42,6 +49,7 @@ struct sim_load {
 	unsigned n_bindings;
 	size_t scratch;		/* bytes wanted for each lane: the most of all */
 	size_t shared;		/* bytes wanted once for the run: the most of all */
+	struct sim_copied copied; /* by the instruction before; a family may take it */
 	uint64_t offset;	/* of the instruction, for messages */
 	char why[160];		/* why it was refused (log, debugging) */
 };

@@ -25,7 +25,8 @@
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
 #define BLOCK 64		/* elements of a TURN's unit, each way */
 #define GRAIN_BYTES (32 << 10)
-/* What goes to a memory of this size, in copies and rows of these, does not stay in a cache. */
+/* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
+ * unless the next instruction asks for it (sim_load.copied). */
 #define STREAM_MEMORY (4u << 20)
 #define STREAM_BYTES (256u << 10)
 #define STREAM_ROW 4096
@@ -46,6 +47,7 @@ struct copy_plan {
 	uint64_t total;		/* bytes */
 	bool is_put;		/* dst is in a window */
 	bool may_stream;	/* ROWS that run on in memory, long ones and many */
+	bool stays;		/* what comes next works on it, in a cache */
 };
 
 struct copy_job {
@@ -432,6 +434,8 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	simplify(p);
 	widen(p);
 	choose(load, p);
+	if (p->may_stream && !p->is_put)
+		load->copied = (struct sim_copied){ &p->dst, p->total, &p->stays };
 	return 0;
 }
 
@@ -462,7 +466,7 @@ static int run(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (p->kind == NOTHING)
 		return 0;
-	job.streams = p->may_stream && run->bytes[p->dst.binding] >= STREAM_MEMORY;
+	job.streams = p->may_stream && !p->stays && run->bytes[p->dst.binding] >= STREAM_MEMORY;
 	if (p->is_put)
 		return put(run, p, &job);
 	run->read_bytes += p->total;

@@ -307,6 +307,21 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 		p->direct = sim_uop_kernel(load->cpu->path, u);
 }
 
+/* A table that was copied to here, and that updates as large as half of it or larger come back
+ * to at random: if it leaves the others half of the last cache, it is better kept there. */
+static void keep_copied(struct sim_load *load, const struct scatter_plan *p)
+{
+	const struct sim_copied *c = &load->copied;
+	const struct sim_ref *dst = &p->dst[0];
+	double updates = (double)p->w.batches * (double)p->w.window * elem_bytes(dst->elem);
+
+	if (c->dst && c->dst->binding == dst->binding && !c->dst->reg && !dst->reg &&
+	    c->dst->offset + c->dst->lo < dst->offset + dst->hi &&
+	    dst->offset + dst->lo < c->dst->offset + c->dst->hi &&
+	    c->bytes <= load->cpu->l3_bytes / 2 && updates >= (double)c->bytes / 2)
+		*c->stays = true;
+}
+
 static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 			   const void **plan)
 {
@@ -354,6 +369,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 		if (uops[i].op == UOP_IOTA)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "iota in a scatter's body");
 	find_short_cut(load, body, uops, p);
+	keep_copied(load, p);
 	split_windows(load, &p->w);
 	find_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
 	p->is_apart = true;

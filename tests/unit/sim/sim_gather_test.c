@@ -661,6 +661,63 @@ static void malformed_scatters_are_refused(void **state)
 	t_close(&sim);
 }
 
+/* Rows of 64 numbers added to a table of so many, which a COPY has just put there: whether it
+ * goes past the caches depends on its size and on how much is added. */
+static void add_to_a_copy(int64_t rows, int64_t updates)
+{
+	enum { WIDTH = 64, ROW = 4 * WIDTH };
+	const uint64_t bytes = (uint64_t)rows * ROW, all[] = {
+		bytes, (uint64_t)updates * 4, bytes, (uint64_t)updates * ROW };
+	uint64_t at[5] = { 0 }, seed = 3;
+	struct isa_copy c = { .insn = { ISA_COPY, 0, sizeof(c) }, .rank = 1, .elem_bytes = 4,
+			      .dim = { rows * WIDTH, 1, 1, 1, 1, 1, 1, 1 }, .src.stride = { 4 },
+			      .dst = { .binding = 2, .stride = { 4 } } };
+	struct whole w = good_scatter();
+	uint32_t *want = malloc(bytes), *table, *update;
+	int32_t *index;
+
+	t_program(&prog);
+	for (unsigned i = 0; i < 4; i++) {
+		at[i + 1] = at[i] + ((all[i] + 255) & ~255ull);
+		t_bind(&prog, T_HBM_VA + at[i], all[i], HW_BIND_READ | HW_BIND_WRITE);
+	}
+	w.s.body.dim[0] = updates;
+	w.s.body.dim[1] = WIDTH;
+	w.s.index[0] = (struct isa_index){ rows - 1, ROW };
+	w.upd = (struct isa_operand){ .elem = ELEM_U32, .binding = 3, .stride = { ROW, 4 } };
+	w.dst.elem = w.uop.elem = ELEM_U32;
+	t_add(&prog, &c, sizeof(c));
+	t_add(&prog, &w, sizeof(w));
+	t_halt(&prog);
+	table = (void *)(sim.hbm + at[0]);
+	index = (void *)(sim.hbm + at[1]);
+	update = (void *)(sim.hbm + at[3]);
+	for (int64_t i = 0; i < rows * WIDTH; i++)
+		want[i] = table[i] = pick(&seed, 1000);
+	for (int64_t i = 0; i < updates; i++) {
+		index[i] = (int32_t)pick(&seed, (unsigned)rows);
+		for (unsigned k = 0; k < WIDTH; k++)
+			want[index[i] * WIDTH + k] += update[i * WIDTH + k] = pick(&seed, 1000);
+	}
+	assert_int_equal(t_run(&sim, &prog), 0);
+	assert_memory_equal(sim.hbm + at[2], want, bytes);
+	free(want);
+}
+
+static void tables_that_were_just_copied(void **state)
+{
+	static const int64_t rows[] = { 1000, 16383, 16384, 20000, 200000 };
+
+	(void)state;
+	t_open(&sim, "lanes=2");
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		add_to_a_copy(rows[i], 10);
+		add_to_a_copy(rows[i], rows[i] / 2 - 1);
+		add_to_a_copy(rows[i], rows[i] / 2);
+	}
+	t_close(&sim);
+}
+
 static void registers_are_checked_before_indices(void **state)
 {
 	static const int64_t wrong[] = { 4, -4, 128, INT64_MAX, INT64_MIN };
@@ -793,6 +850,7 @@ int main(void)
 		cmocka_unit_test(rows_that_meet_are_applied_in_order),
 		cmocka_unit_test(malformed_gathers_are_refused),
 		cmocka_unit_test(malformed_scatters_are_refused),
+		cmocka_unit_test(tables_that_were_just_copied),
 		cmocka_unit_test(registers_are_checked_before_indices),
 		cmocka_unit_test(endless_windows_end_by_the_watchdog),
 		cmocka_unit_test(overlap_is_harmless),
