@@ -86,17 +86,12 @@ static void run_iota(const struct step *s, const struct sim_tile *tile, int shap
 		write_sequence(s->elem, dst, tile->index[d], n);
 	for (size_t i = 0; inner > 1 && i < n; i++) {
 		write_sequence(s->elem, to, tile->index[d] + (int64_t)i, 1);
-		for (size_t j = 1; j < inner; j++)
-			memcpy(to + j * bytes, to, bytes);
+		sim_fill(to, to, inner, bytes);
 		to += inner * bytes;
 	}
 	/* the dims before it repeat what there is */
-	for (size_t done = n * inner * bytes, all = row * tile->rows; done < all;) {
-		size_t more = done < all - done ? done : all - done;
-
-		memcpy(dst + done, dst, more);
-		done += more;
-	}
+	n *= inner * bytes;
+	sim_fill(dst, dst, row * tile->rows / n, n);
 }
 
 /* Copies row values along their rows: 64 bytes at a time, past the row's end and,

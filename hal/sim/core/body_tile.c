@@ -207,6 +207,15 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
 	}
 }
 
+/* A dense row of what may be one element for all of it. */
+static void gather_row(char *to, const char *from, int64_t step, int64_t n, unsigned bytes)
+{
+	if (step)
+		copy_strided(to, bytes, from, step, n, bytes);
+	else
+		sim_fill(to, from, (size_t)n, bytes);
+}
+
 static int64_t magnitude(int64_t x)
 {
 	return x < 0 ? -x : x;
@@ -229,12 +238,14 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 			copy_turned(to, step, from, dense_row, cols, rows, bytes);
 		return;
 	}
+	if (gather && !row) {
+		gather_row(to, from, step, cols, bytes);
+		sim_fill(to, to, (size_t)rows, (size_t)dense_row);
+		return;
+	}
 	for (int64_t r = 0; r < rows; r++) {
-		if (gather && r && !row)
-			memcpy(to + r * dense_row, to, (size_t)dense_row);
-		else if (gather)
-			copy_strided(to + r * dense_row, bytes, from + r * row, step,
-				     cols, bytes);
+		if (gather)
+			gather_row(to + r * dense_row, from + r * row, step, cols, bytes);
 		else
 			copy_strided(to + r * row, step, from + r * dense_row, bytes,
 				     cols, bytes);
@@ -279,6 +290,25 @@ static void copy_box(const struct sim_box *x, char *to, const char *from, bool g
 	}
 }
 
+/* 64 bytes of elements at a time, and what is left of them. */
+#define FILL(name, T) \
+static void name(char *to, const char *one, size_t n) \
+{ \
+	typedef T line __attribute__((vector_size(64), aligned(1), may_alias)); \
+	size_t done = 0, all = n * sizeof(T); \
+	line x; \
+	T first; \
+\
+	memcpy(&first, one, sizeof(first)); \
+	x = (line){ 0 } + first; \
+	for (; done + sizeof(x) <= all; done += sizeof(x)) \
+		*(line *)(void *)(to + done) = x; \
+	memcpy(to + done, &x, all - done); \
+}
+FILL(fill_2, uint16_t)
+FILL(fill_4, uint32_t)
+FILL(fill_8, uint64_t)
+
 void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 {
 	size_t done = bytes, all = n * bytes;
@@ -286,6 +316,13 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 
 	if (!n)
 		return;
+	switch (bytes) {
+	case 1: memset(to, *(const uint8_t *)one, n); return;
+	case 2: fill_2(to, one, n); return;
+	case 4: fill_4(to, one, n); return;
+	case 8: fill_8(to, one, n); return;
+	default: break;
+	}
 	if (to != one)
 		memcpy(to, one, bytes);
 	while (done < all) {

@@ -13,6 +13,7 @@
 #include "hal/sim/kernels/uop.h"
 
 #define LARGE 4096	/* points of a window that is worth a lane of its own */
+#define STRETCH 1024	/* runs of a window between two looks whether to stop */
 #define AHEAD 8		/* windows that a scatter asks memory for before it needs them */
 #define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
 #define CACHE_LINE 64
@@ -127,6 +128,25 @@ static inline void copy_run(uint8_t *to, const uint8_t *from, size_t bytes)
 	}
 }
 
+/* n runs of as many bytes, by sizes that the compiler knows. */
+static void copy_runs(uint8_t *to, int64_t ts, const uint8_t *from, int64_t fs, int64_t n,
+		      size_t bytes)
+{
+	switch (bytes) {
+	case 4:
+		for (int64_t i = 0; i < n; i++)
+			memmove(to + i * ts, from + i * fs, 4);
+		break;
+	case 8:
+		for (int64_t i = 0; i < n; i++)
+			memmove(to + i * ts, from + i * fs, 8);
+		break;
+	default:
+		for (int64_t i = 0; i < n; i++)
+			copy_run(to + i * ts, from + i * fs, bytes);
+	}
+}
+
 /* Copies a window between two strided places; ends early when the run is to stop. */
 static void copy_window(const struct sim_run *run, const struct walk *w, unsigned d,
 			uint8_t *to, const int64_t *ts, const uint8_t *from,
@@ -136,8 +156,14 @@ static void copy_window(const struct sim_run *run, const struct walk *w, unsigne
 		copy_run(to, from, w->tail);
 		return;
 	}
+	if (d + 1 == w->end) {
+		for (int64_t i = 0; i < w->dim[d] && !sim_stopped(run); i += STRETCH)
+			copy_runs(to + i * ts[d], ts[d], from + i * fs[d], fs[d],
+				  w->dim[d] - i < STRETCH ? w->dim[d] - i : STRETCH, w->tail);
+		return;
+	}
 	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
-		if (i % 1024 == 0 && sim_stopped(run))
+		if (i % STRETCH == 0 && sim_stopped(run))
 			return;
 		copy_window(run, w, d + 1, to, ts, from, fs);
 	}
@@ -455,7 +481,7 @@ static void update_direct(const struct sim_run *run, const struct scatter_plan *
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++) {
-		if (i % 1024 == 0 && sim_stopped(run))
+		if (i % STRETCH == 0 && sim_stopped(run))
 			return;
 		update_direct(run, p, d + 1, to + i * p->dst[0].stride[d],
 			      from + i * p->upd[0].stride[d]);
