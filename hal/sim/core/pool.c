@@ -65,8 +65,9 @@ bool sim_spin(const atomic_uint *word, unsigned seen)
 	int64_t began = clock_ns(), now = began;
 
 	do {
-		/* The thread that woke this one may wait for this very CPU. */
-		if (now - began > SIM_SPIN_NS / 10)
+		/* The thread that it waits for may wait for this very CPU: engines of chips that
+		 * meet are more than there are CPUs. */
+		if (now != began)
 			sched_yield();
 		for (int i = 0; i < 64; i++) {
 			if (atomic_load_explicit(word, memory_order_acquire) != seen)
