@@ -114,6 +114,8 @@ struct home *tc_home(struct emit *e, const struct tc_value *v);
 struct home *tc_place(struct emit *e, const struct tc_value *v);
 /* The same of a value without a home that `op` begins to write, which its own op may end. */
 struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
+/* Whether that is where v wishes to be, if it wishes for anything. */
+bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
 /* v is written by this op at `at`, which the caller found to be safe. */
 struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at);
 /* A new temporary for v, wherever it wishes to be. */

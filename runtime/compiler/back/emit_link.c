@@ -22,8 +22,11 @@
  *	rwait arrived >= turn * (n-1)
  *	st turn
  *
+ * Where that has come as a credit already (ready, link.h), neither credits nor that wait are there,
+ * and the own part is copied when the others' are under way.
+ *
  * From its credit on others write into a member's result, so that lies apart from the operand,
- * and in memory at which nothing looks any more. Both kinds may follow each other in one channel;
+ * and in memory at which nothing looks any more. All kinds may follow each other in one channel;
  * each counts its own turns (link.h says why).
  *
  * Everybody sends first and then receives, and a credit is waited for only if it was given
@@ -50,6 +53,7 @@ struct meeting {
 	const struct tc_value *in;
 	struct home to;		/* of the result */
 	bool is_direct;		/* tc_is_direct */
+	unsigned way;		/* whose counts, LINK_* */
 	uint8_t turn, one;	/* registers; one: 1 */
 };
 
@@ -119,7 +123,7 @@ static void note_meeting(struct meeting *m, const struct tc_type *t)
 /* Where the count is, of those for the way it goes. */
 static int64_t at_count(const struct meeting *m, unsigned which)
 {
-	return (int64_t)(m->ch->state + (m->is_direct ? LINK_DIRECTLY : 0) + which);
+	return (int64_t)(m->ch->state + m->way + which);
 }
 
 /* Until all of n others have raised it in each turn. */
@@ -279,16 +283,17 @@ static void send_parts(struct meeting *m, const struct parts *p, unsigned n)
 	const struct channel *ch = m->ch;
 	uint8_t own = tc_load_place(m->e, ch->place_word, n - 1, p->step), mark = m->e->next_reg;
 
-	if (m->is_direct)	/* while the others get ready */
+	if (m->way == LINK_DIRECTLY)	/* while the others get ready */
 		send_part(m, p, n, ch->place_word, -1, own);
-	wait_for(m, LINK_CREDIT, n - 1);
+	if (m->way != LINK_READY)
+		wait_for(m, LINK_CREDIT, n - 1);
 	for (unsigned k = 1; k < n; k++) {
 		m->e->next_reg = mark;
 		send_part(m, p, n, p->is_same ? 0 : ch->to_word[k], ch->slot[k], own);
 		raise(m, ch->slot[k], LINK_ARRIVED);
 	}
 	m->e->next_reg = mark;
-	if (!m->is_direct)
+	if (m->way != LINK_DIRECTLY)
 		send_part(m, p, n, ch->place_word, -1, own);
 	m->e->next_reg = mark;
 }
@@ -315,7 +320,8 @@ static void meet(struct meeting *m, const struct parts *p, unsigned n)
 	begin_turn(m);
 	if (m->is_direct) {
 		next_turn(m);
-		give_credits(m, n);
+		if (m->way == LINK_DIRECTLY)
+			give_credits(m, n);
 		send_parts(m, p, n);
 		wait_for(m, LINK_ARRIVED, n - 1);
 	} else {
@@ -377,11 +383,14 @@ static void emit_exchange(struct meeting *m)
 	unsigned *lengths, n = find_lengths(e, m->ch, &lengths);
 	struct label *at = new_labels(e, n), *end = new_labels(e, 1);
 	bool is_alone = false;
-	struct home *to;
+	struct home *to = tc_home(e, v);
 
 	for (unsigned i = 0; i < n; i++)
 		is_alone |= lengths[i] == 1;
-	to = m->is_direct ? tc_place_for_peers(e, v) : place_result(e, v, !is_alone);
+	if (to->buf)	/* since emit_lent() */
+		m->way = LINK_READY;
+	else
+		to = m->is_direct ? tc_place_for_peers(e, v) : place_result(e, v, !is_alone);
 	tc_is_turned(e, v, to->stride);
 	m->to = *to;
 	if (m->ch->meets)
@@ -407,50 +416,27 @@ static void emit_exchange(struct meeting *m)
 /* ---- what is lent ---- */
 
 /* Waits until all others of the row have come as often as this member (link.h). */
-static void come(struct meeting *m, unsigned n)
+static void come(struct meeting *m)
 {
-	struct emit *e = m->e;
-	uint16_t box = e->links->mailbox;
-	int64_t at = (int64_t)m->ch->state;
-	uint8_t half, count;
-
-	m->turn = tc_reg(e);
-	m->one = tc_reg(e);
-	half = tc_reg(e);
-	count = tc_reg(e);
-	tc_put_scalar(e, (struct isa_scalar){ .rd = m->turn, .elem = ELEM_U64, .binding = box,
-					      .imm = at + LINK_LENT }, ISA_LD);
-	tc_put_scalar(e, (struct isa_scalar){ .rd = m->one, .imm = 1 }, ISA_LI);
+	m->way = LINK_LENT;
+	begin_turn(m);
 	next_turn(m);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_AND, .rd = half, .ra = m->turn,
-					      .imm = 1 }, ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = half, .ra = half,
-					      .imm = 8 }, ISA_ALUI);
-	for (unsigned k = 1; k < n; k++) {
-		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .elem = ELEM_U64,
-			.ra = half, .rb = m->one, .imm = at + LINK_COME,
-			.binding = (uint16_t)(e->links->first_peer + m->ch->slot[k]) }, ISA_RSIG);
-		e->cost_ns += REACH_NS;
-	}
-	/* Turns 1, 3, 5 are the odd ones' first, second, third, and so are 2, 4, 6. */
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = count, .ra = m->turn,
-					      .imm = 1 }, ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_SHR, .rd = count, .ra = count,
-					      .imm = 1 }, ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = count, .ra = count,
-					      .imm = n - 1 }, ISA_ALUI);
-	tc_put_scalar(e, (struct isa_scalar){ .elem = ELEM_U64, .ra = half, .rb = count,
-					      .binding = box, .imm = at + LINK_COME }, ISA_RWAIT);
-	tc_put_scalar(e, (struct isa_scalar){ .rb = m->turn, .elem = ELEM_U64, .binding = box,
-					      .imm = at + LINK_LENT }, ISA_ST);
-	e->cost_ns += WAIT_NS;
+	for (unsigned k = 1; k < m->ch->size; k++)
+		raise(m, m->ch->slot[k], LINK_ARRIVED);
+	wait_for(m, LINK_ARRIVED, m->ch->size - 1);
+	end_turn(m);
 }
 
 static void emit_lent(struct meeting *m)
 {
+	const struct tc_op *ready;
+
 	tc_place_lent(m->e, m->op);
+	ready = tc_find_ready(m->e, m->op);
+	if (ready)
+		tc_place_for_peers(m->e, tc_out(ready, 0));
 	note_meeting(m, tc_out(m->op, 0)->type);
-	come(m, m->ch->size);
+	come(m);
 }
 
 /* ---- permutations ---- */
@@ -592,6 +578,7 @@ void tc_emit_link(struct emit *e, const struct tc_op *op)
 	struct home h;
 
 	m.is_direct = tc_is_direct(e, op);
+	m.way = m.is_direct ? LINK_DIRECTLY : LINK_BY_MAILBOX;
 	if (op->op == TC_COLLECTIVE_PERMUTE && m.is_direct) {
 		permute_directly(&m);
 	} else if (op->op == TC_COLLECTIVE_PERMUTE) {

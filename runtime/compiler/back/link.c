@@ -274,14 +274,15 @@ static void plan_parts(struct emit *e, struct channel *ch)
 
 /* ---- the plan ---- */
 
-/* The pass `lend` says so by an operand of another exchange, behind its first. */
-static bool is_to_lend(const struct tc_op *op)
+/* The exchange that has what op lends among its operands, behind its first: the pass `lend` says
+ * so. NULL: op is not to lend. */
+static const struct tc_op *find_end(const struct tc_op *op)
 {
 	for (const struct tc_use *u = op->op == TC_EXCHANGE ? op->results[0].uses : NULL; u;
 	     u = u->next)
 		if (u->user->op == TC_EXCHANGE && tc_in(u->user, 0) != u->value)
-			return true;
-	return false;
+			return u->user;
+	return NULL;
 }
 
 static void plan_op(struct tc_op *op, void *arg)
@@ -302,7 +303,7 @@ static void plan_op(struct tc_op *op, void *arg)
 	if (ch->size && ch->meets && !ch->to_word && !tc_attr_int(op, "is_same", 0))
 		plan_parts(e, ch);
 	if (ch->size && ch->meets && !ch->at_slot && ch->length_word == LINK_NO_WORD &&
-	    is_to_lend(op))
+	    find_end(op))
 		plan_places(e, ch);
 }
 
@@ -416,7 +417,24 @@ bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *strid
 
 bool tc_is_lent(const struct emit *e, const struct tc_op *op)
 {
-	return is_to_lend(op) && find(e, op)->at_slot && tc_is_direct(e, op);
+	return find_end(op) && find(e, op)->at_slot && tc_is_direct(e, op);
+}
+
+static bool has_regions_of_ops(const struct tc_op *op)
+{
+	return op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF;
+}
+
+const struct tc_op *tc_find_ready(struct emit *e, const struct tc_op *op)
+{
+	const struct tc_op *end = find_end(op), *at = op->next;
+
+	if (!end || !tc_is_direct(e, end) || tc_is_lent(e, end) ||
+	    tc_home(e, tc_out(end, 0))->buf || !tc_may_place_from(e, tc_out(end, 0), op))
+		return NULL;
+	while (at && at != end && !has_regions_of_ops(at))
+		at = at->next;
+	return at == end ? end : NULL;
 }
 
 static int find_view(const struct links *l, unsigned slot, unsigned of)
@@ -442,7 +460,7 @@ static bool is_hbm(const struct emit *e, unsigned binding)
 struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v)
 {
 	const struct links *l = e->links;
-	struct home *h = tc_place(e, v);
+	struct home *h = tc_place_from(e, v, e->op);
 	unsigned of = h->buf->binding, n_views = 0, n_others = 0;
 
 	for (unsigned i = 0; i < l->n_views; i++) {

@@ -9,7 +9,8 @@
  *
  *	u64 turn, arrived, credit	of what goes by mailboxes
  *	u64 turn, arrived, credit	of what goes directly
- *	u64 turn, even, odd		of what is lent
+ *	u64 turn, arrived		of what is lent
+ *	u64 turn, arrived		of what goes directly after that
  *	area				where others write, and the member its own part
  *
  * A turn is how often this member has met so here, ever. Each sender raises `arrived` once a
@@ -42,11 +43,16 @@
  * What an exchange of parts gives may be *lent* (opt/lend.c): nothing moves, and a VEC reads each
  * part where its member has it, by views for reading. Before that all of a row have to have come,
  * each with its operand whole: everybody raises a semaphore of all others and waits for all of
- * them, at turns that are even for the one, at odd ones for the other. Who is quick may raise
- * that of the next turn while others still wait; for the turn after that, which has the same
- * semaphore, he has to have heard in the next turn from all, who have all left this one. So
- * nobody is counted for another one. What was lent stays as it is until another exchange of the row
- * ends, which has it among its operands: no member takes part in that before it has read.
+ * them. Here somebody who is quick may be counted twice for one whose raise is under way: who
+ * leaves a turn first has heard of it from all, none of whom has raised it for the next one, so
+ * all have come when anybody leaves, and no more is asked. What was lent stays as it is until
+ * another exchange of the row ends, which has it among its operands: no member takes part in that
+ * before it has read.
+ *
+ * If that exchange goes directly and there is no loop or branch on the way to it, its result has
+ * its memory from the one that lends on, and to have come there is the credit: it is *ready*. A
+ * part is sent when all have come, so after they have waited for the parts of the last such turn;
+ * these have a count of their own.
  *
  * All members run the same code. What differs is in slots, whose mailbox a peer binding is,
  * and in words of the member's row; both are lists by member, and equal ones are one.
@@ -57,9 +63,10 @@
 
 #define LINK_NO_WORD UINT_MAX
 
-/* In the mailbox, from channel.state on; those of what goes directly behind the others. */
-enum { LINK_TURN = 0, LINK_ARRIVED = 8, LINK_CREDIT = 16, LINK_DIRECTLY = 32,
-       LINK_LENT = 64, LINK_COME = 72, LINK_STATE_BYTES = 128 };
+/* In the mailbox, from channel.state on: of each way, its counts. */
+enum { LINK_BY_MAILBOX = 0, LINK_DIRECTLY = 32, LINK_LENT = 64, LINK_READY = 96,
+       LINK_STATE_BYTES = 128 };
+enum { LINK_TURN = 0, LINK_ARRIVED = 8, LINK_CREDIT = 16 };
 enum { LINK_WORD_REPLICA, LINK_WORD_PARTITION };
 /* Words of a permutation. */
 enum { LINK_ZEROS, LINK_OTHER, LINK_SELF };
@@ -124,7 +131,11 @@ bool tc_find_lent(struct emit *e, const struct tc_value *v, struct isa_operand *
 /* Whether v, an exchange's, lies in the order of another value: of the transposition that alone
  * looks at it, so that parts arrive where they are to end. stride: of v, then; or NULL. */
 bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride);
-/* Gives v a dense home that peers can write to: as tc_place(), or in the temporaries. */
+/* The exchange that ends what op lends, if its result can be given a home now, for peers to write
+ * to from here on; or NULL. */
+const struct tc_op *tc_find_ready(struct emit *e, const struct tc_op *op);
+/* Gives v a dense home that peers can write to from the op being emitted on: as tc_place_from(),
+ * or in the temporaries. */
 struct home *tc_place_for_peers(struct emit *e, const struct tc_value *v);
 /* The peer's place of what is at `own` here. */
 struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own);

@@ -351,6 +351,11 @@ struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struc
 	return w ? tc_place_at(e, v, &w->home) : tc_place_temp(e, v);
 }
 
+bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op)
+{
+	return !e->wishes[v->id] || free_wish(e, v, op);
+}
+
 struct home *tc_place(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];

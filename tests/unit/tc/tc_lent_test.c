@@ -345,6 +345,103 @@ static void nobody_is_counted_for_another_one(void **state)
 	}
 }
 
+/* ---- results that are ready ---- */
+
+static unsigned count_waits(const struct image *im)
+{
+	const struct isa_insn *insn;
+	unsigned n = 0;
+
+	for (size_t at = 0; at < im->text_bytes; at += insn->bytes) {
+		insn = (const void *)((const uint8_t *)im->text + at);
+		n += insn->op == ISA_RWAIT;
+	}
+	return n;
+}
+
+/* A sum, then what goes directly among the same members; the sum has its result's memory from the
+ * beginning, or another value needs that (is_taken) until all parts are added. */
+static void make_ready(struct gang *g, unsigned n, unsigned part, bool is_taken)
+{
+	static struct text t;
+	unsigned sum = 1000 + n - 1;
+
+	t.n = 0;
+	say(&t, "module() {sym_name = \"test\"} () {\nfunc() {sym_name = \"main\"} (%%0: "
+	    "tensor<%ux%uxui32>, %%1: tensor<%uxui32>, %%20: tensor<i32>, %%21: tensor<i32>, "
+	    "%%2: tensor<%ux%uxui32> {alias = 0}) {\n", n, part, part, n, part);
+	say(&t, "%%8 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+	    "%%7 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+	    "%%9 = constant() {value = dense<0x01000000> : tensor<ui32>} : tensor<ui32>\n"
+	    "%%6 = constant() {value = dense<0x03000000> : tensor<ui32>} : tensor<ui32>\n");
+	say(&t, SPIN(0));
+	say_exchange(&t, 30, 0, n, part, false);
+	say_sum(&t, 1000, 30, n, part);
+	if (is_taken)
+		say(&t, "%%40 = slice(%%2) {start_indices = [0, 0], limit_indices = [1, %u], "
+		    "strides = [1, 1]} : tensor<1x%uxui32>\n%%41 = reshape(%%40) : "
+		    "tensor<%uxui32>\n%%42 = add(%%%u, %%41) : tensor<%uxui32>\n", part, part,
+		    part, sum, part);
+	say_exchange(&t, 31, is_taken ? 42 : sum, n, part, true);
+	say(&t, SPIN(1));
+	say_exchange(&t, 32, 1, n, part, true);
+	say(&t, "return(%%31, %%32, %%101, %%111)\n}\n}\n");
+	gang_make(g, t.at, 1, n, 0);
+	assert_int_equal(count_reads(g->image), gang_direct ? n : 0);
+	/* What goes directly waits for credits, too, as does what goes by mailboxes. */
+	assert_int_equal(count_waits(g->image), !gang_direct ? 6 : is_taken ? 5 : 4);
+}
+
+static void expect_ready(const struct gang *g, unsigned part, bool is_taken, unsigned salt)
+{
+	uint32_t *got = room((size_t)g->n * part);
+
+	for (unsigned m = 0; m < g->n; m++) {
+		gang_get(g, m, 0, got);
+		for (unsigned i = 0; i < g->n * part; i++) {
+			unsigned from = i / part, at = i % part;
+			uint32_t want = is_taken ? value_of(from, at, salt + 2) : 0;
+
+			for (unsigned k = 0; k < g->n; k++)
+				want += value_of(k, i, salt);
+			assert_int_equal(got[i], want);
+		}
+		gang_get(g, m, 1, got);
+		for (unsigned i = 0; i < g->n * part; i++)
+			assert_int_equal(got[i], value_of(i / part, i % part, salt + 1));
+	}
+	free(got);
+}
+
+static void who_has_come_may_be_written_to(void **state)
+{
+	static const unsigned sizes[] = { 2, 3, 8 };
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned c = 0; c < 6; c++) {
+		unsigned n = sizes[c / 2], part = c < 4 ? 40 : 3000;
+		struct gang g;
+
+		make_ready(&g, n, part, c % 2);
+		for (unsigned round = 0; round < 100; round++) {
+			for (unsigned k = 0; k < 2 * n; k++) {
+				int32_t turns;
+
+				seed = seed * 6364136223846793005u + 1442695040888963407u;
+				turns = seed >> 62 ? 0 : (int32_t)(seed >> 40 & 4095);
+				gang_set(&g, k / 2, 2 + k % 2, &turns);
+			}
+			set(&g, 0, n * part, 3 * round);
+			set(&g, 1, part, 3 * round + 1);
+			set(&g, 4, n * part, 3 * round + 2);
+			gang_run(&g);
+			expect_ready(&g, part, c % 2, 3 * round);
+		}
+		gang_drop(&g);
+	}
+}
+
 /* ---- launches behind each other ---- */
 
 /* x = sum of all x + x, in the argument's own memory; and y = the last sum. */
@@ -412,6 +509,7 @@ int main(void)
 		cmocka_unit_test(sums_begin_with_the_first_of_a_row),
 		cmocka_unit_test(narrow_floats_are_read_where_they_lie),
 		cmocka_unit_test(nobody_is_counted_for_another_one),
+		cmocka_unit_test(who_has_come_may_be_written_to),
 		cmocka_unit_test(launches_may_be_queued_behind_each_other),
 	};
 	int n_failed = 0;
