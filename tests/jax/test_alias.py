@@ -84,6 +84,14 @@ ARRAYS = {
                     - b[::-1]),
     "bits_of_itself": lambda a: lax.bitcast_convert_type(a[::-1], jnp.int32) +
     lax.bitcast_convert_type(a, jnp.int32),
+    "made_for_a_loop": lambda a: loop(3, lambda b: b[::-1] - b)(a * 2),
+    "made_for_a_loop_and_kept": lambda a: (lambda b: (loop(3, lambda c: c + 1)(b), b[::-1]))(a * 2),
+    "made_for_two_loops": lambda a: (lambda b: (loop(3, lambda c: c + 1)(b),
+                                                loop(2, lambda c: c[::-1] - 1)(b)))(a * 2),
+    "a_loop_behind_a_loop": lambda a: loop(2, lambda b: b - b[0])(
+        loop(3, lambda b: b[::-1] + 1)(a).reshape(-1, 1)).reshape(-1),
+    "a_loop_behind_a_loop_that_is_kept": lambda a: (lambda b: (loop(2, lambda c: c - c[0])(b), b))(
+        loop(3, lambda b: b[::-1] + 1)(a)),
     "other_width": lambda a: (a[::-1].astype(jnp.bfloat16), a.astype(jnp.bfloat16) + 1),
 }
 

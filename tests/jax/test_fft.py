@@ -101,8 +101,9 @@ def test_blocks_of_real_signals(shape, axes):
 
 
 def test_blocks_need_little_memory():
-    """One block and the next step's."""
+    """One block and the next step's; of two dims the second is transformed where the first was."""
     for f, x in ((jnp.fft.fft, numbers((16, 65536)).astype(np.complex64)),
+                 (jnp.fft.rfft2, numbers((4, 1024, 1024)).real.astype(np.float32)),
                  (jnp.fft.rfft, numbers((2048, 1024)).real.astype(np.float32))):
         compiled = jax.jit(f).lower(x).compile()
         assert compiled.memory_analysis().temp_size_in_bytes < x.nbytes / 6

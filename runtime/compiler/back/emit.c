@@ -434,6 +434,20 @@ static void match_donations(struct emit *e, const struct tc_op *func)
 	}
 }
 
+/* What a loop starts from is best made where its result is, if nothing else looks at it. */
+static void wish_for_start(struct emit *e, const struct tc_value *v, const struct home *home,
+			   const struct buffer *old)
+{
+	while (v->def && v->def->op == TC_WHILE) {
+		v = tc_in(v->def, (unsigned)(v - v->def->results));
+		while (v->def && v->def->op == TC_RESHAPE && !v->uses->next)
+			v = tc_in(v->def, 0);
+		if (!v->def || v->def->op == TC_CONSTANT || v->uses->next)
+			return;
+		tc_wish(e, v, home, old);
+	}
+}
+
 static void wish_for_results(struct emit *e, const struct tc_block *main)
 {
 	const struct tc_arg_info *info = main->region->parent->res_info;
@@ -461,6 +475,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 		first = v;
 		while (v->def && v->def->op == TC_RESHAPE)
 			v = tc_in(v->def, 0);
+		wish_for_start(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 		if (v->def && v->def->op == TC_TRANSPOSE && tc_is_turned(e, tc_in(v->def, 0), NULL))
 			v = tc_in(v->def, 0);
 		if (v != first && v->def && v->def->op != TC_CONSTANT)
