@@ -222,7 +222,7 @@ static int64_t magnitude(int64_t x)
 }
 
 /* Rows of a few pieces of 16 bytes, of which a call each would take longer than the bytes. */
-#define MOST_PIECES 16
+#define MOST_PIECES 8
 
 static void copy_pieces(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
 			int64_t rows, int64_t n)
