@@ -67,7 +67,8 @@ static void expect_zeros(struct drm_tessera_bo_create b)
 	munmap(p, b.size);
 }
 
-/* A descriptor that keeps the DMA engine until it is stopped. */
+/* A descriptor that keeps the DMA engine until it is stopped: of a higher priority than what
+ * clears memory, which has no turn before it ends. */
 struct endless {
 	struct drm_tessera_ctx_create ctx;
 	struct drm_tessera_bo_create b;
@@ -76,10 +77,12 @@ struct endless {
 static struct endless endless_begin(void)
 {
 	struct endless e = { .ctx = ctx_create() };
-	uint32_t q = queue_create(e.ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_queue_create q = { .ctx = e.ctx.id, .cls = HW_CLASS_DMA,
+					      .n_entries = 64, .priority = 3, .eventfd = -1 };
 	struct hw_sqe d = { .op = HW_COPY_2D };
 	volatile uint64_t *p;
 
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_QUEUE_CREATE, &q));
 	e.b = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, e.ctx.id);
 	p = map_at(e.b.mmap_offset, PAGE);
 	memcpy((void *)(uintptr_t)&p[64], &(struct hw_copy_2d){
@@ -87,7 +90,7 @@ static struct endless endless_begin(void)
 		.planes = 1 }, sizeof(struct hw_copy_2d));
 	p[0] = 1;
 	d.u.copy.src = e.b.va + 512;
-	submit(q, &d, 1);
+	submit(q.id, &d, 1);
 	for (int64_t end = now_ns() + 10 * SECOND; !p[8] && now_ns() < end; usleep(1000))
 		;
 	SAME(p[8], 1);
