@@ -413,10 +413,7 @@ static int copy_flat(const struct mover *m, const struct hw_copy_2d *c, uint8_t 
 		const uint8_t *from = src + (int64_t)z * c->src_plane + (int64_t)y * c->src_row;
 		uint8_t *to = dst + (int64_t)z * c->dst_plane + (int64_t)y * c->dst_row;
 
-		if (c->row_bytes > BLOCK)
-			move(m, to, from, c->row_bytes);
-		else
-			copy_row(to, from, c->row_bytes);
+		copy_row(to, from, c->row_bytes);
 		sim_watch_copy(&m->dev->watch, to, from, c->row_bytes);
 		sim_cells_wrote(&m->dev->cells, to, c->row_bytes);
 		if (++y == c->rows) {
@@ -476,8 +473,9 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	note(m, dst_va, dst_bytes);
 	src = sim_va(dev, m->e, m->ctx, src_va, src_bytes, false, NULL, &from_host);
 	dst = sim_va(dev, m->e, m->ctx, dst_va, dst_bytes, true, NULL, &to_host);
-	/* What has copied part of a row goes on byte by byte. */
-	if (dev->n_poisoned || p->at)
+	/* Rows that are longer than a block are copied in blocks, between which others have their
+	 * turn; and one of which part was copied goes on there. */
+	if (dev->n_poisoned || c.row_bytes > BLOCK || p->at)
 		dst = NULL;
 	if (src && dst && !p->is_checked) {
 		count(dev, all, from_host, false);

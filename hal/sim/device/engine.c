@@ -602,6 +602,21 @@ static void look_at_parked(struct sim_device *dev, int64_t now, int64_t *next)
 	}
 }
 
+/* It may have waited for the card's engine, in which it has had nothing of its turn. */
+static void look_at_turn(struct sim_engine *e, int64_t now)
+{
+	int64_t left = SIM_TURN_GRAIN_NS - (int64_t)sim_engine_ran(e, now);
+	bool is_wanted = false;
+
+	if (left <= 0) {
+		left = SIM_TURN_GRAIN_NS;
+		sim_queue_hear(e->dev);
+		is_wanted = sim_queue_others_want(e->dev, e);
+		atomic_store_explicit(&e->core.yield, is_wanted, memory_order_relaxed);
+	}
+	e->look_at = !e->is_shared || is_wanted ? CLOCK_FOREVER : now + left;
+}
+
 static void look_at_run(struct sim_engine *e, int64_t now, int64_t *next)
 {
 	/* Time in which it waited for its turn does not count. */
@@ -611,14 +626,8 @@ static void look_at_run(struct sim_engine *e, int64_t now, int64_t *next)
 		sim_engine_halt(e, HW_ST_WATCHDOG);
 		return;
 	}
-	if (e->look_at <= now) {
-		bool is_wanted;
-
-		sim_queue_hear(e->dev);
-		is_wanted = sim_queue_others_want(e->dev, e);
-		atomic_store_explicit(&e->core.yield, is_wanted, memory_order_relaxed);
-		e->look_at = !e->is_shared || is_wanted ? CLOCK_FOREVER : now + SIM_TURN_GRAIN_NS;
-	}
+	if (e->look_at <= now)
+		look_at_turn(e, now);
 	*next = deadline < *next ? deadline : *next;
 	*next = e->look_at < *next ? e->look_at : *next;
 }

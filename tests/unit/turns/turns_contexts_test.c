@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts of one device: turns on its engines, and what goes on after others had theirs. */
-#include "tests/unit/sim/sim_test.h"
+#include "tests/unit/turns/turns.h"
 
-#include <time.h>
-
-#define MS 1000000ll
-#define SECOND (1000 * MS)
 #define CELL(ctx, i) (4096u * (ctx) + 64u * (i))	/* counters, in HBM */
 #define MiB (1ull << 20)
 #define LIMIT_MS 200
@@ -52,14 +48,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void sleep_ns(int64_t ns)
-{
-	struct timespec left = { ns / SECOND, ns % SECOND };
-
-	while (nanosleep(&left, &left))
-		;
-}
-
 static uint64_t counted(const struct tenant *x, unsigned i)
 {
 	return __atomic_load_n((const uint64_t *)(t.hbm + CELL(x->number, i)),
@@ -70,18 +58,8 @@ static uint64_t counted(const struct tenant *x, unsigned i)
 static uint32_t load_count(const struct tenant *x, unsigned cell, uint64_t n)
 {
 	uint32_t id;
-	size_t loop;
 
-	t_program(&p);
-	t_bind(&p, T_HBM_VA + CELL(x->number, cell), 64, HW_BIND_WRITE);
-	t_li(&p, 1, 0);
-	loop = t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_ADD,
-						 .rd = 1, .ra = 1, .imm = 1 });
-	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ST, .elem = ELEM_U64, .rb = 1 });
-	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_NE, .rd = 2,
-					  .ra = 1, .imm = (int64_t)n });
-	t_branch(&p, ISA_BNZ, 2, (int64_t)loop - (int64_t)p.bytes);
-	t_halt(&p);
+	turns_count(&p, T_HBM_VA + CELL(x->number, cell), n);
 	assert_int_equal(t_load_in(&t, &p, x->ctx, &id), 0);
 	return id;
 }
@@ -186,7 +164,7 @@ static void contexts_have_equal_time_however_many_queues_they_have(void **state)
 
 		for (unsigned i = 0; i < 8; i++)
 			of_a += counted(&a, i);
-		sleep_ns(SECOND / 2);
+		turns_sleep(SECOND / 2);
 		of_b = counted(&b, 0) - of_b;
 		for (unsigned i = 0; i < 8; i++)
 			of_a -= counted(&a, i);
@@ -244,7 +222,7 @@ static void a_higher_priority_is_not_kept_waiting_and_a_lower_one_is(void **stat
 	}
 	start_endless(&b, &high, 0, 0);
 	seen = counted(&a, 0);
-	sleep_ns(50 * MS);
+	turns_sleep(50 * MS);
 	assert_int_equal(counted(&a, 0), seen);
 	assert_int_equal(state_of(&a.work).is, HW_QUEUE_READY);
 	stop(&high);
@@ -262,7 +240,7 @@ static void resets_find_a_run_with_its_turn_and_without(void **state)
 	start_endless(&b, &b.work, 0, 0);
 	for (unsigned i = 0; i < 100; i++) {
 		start_endless(&a, &a.work, 0, 0);
-		sleep_ns(i * 37 % 100 * MS / 10);
+		turns_sleep(i * 37 % 100 * MS / 10);
 		n_ready += state_of(&a.work).is == HW_QUEUE_READY;
 		stop(&a.work);
 	}
@@ -425,20 +403,64 @@ static void rows_go_on_where_they_were(void **state)
 	assert_int_equal(t_unmap(&t, a.ctx, va + half), 0);
 }
 
-static void an_endless_copy_lets_others_go_first(void **state)
+static void start_copy(struct hw_copy_2d c)
 {
-	struct hw_copy_2d c = { .src = T_HBM_VA + MiB, .dst = T_HBM_VA + 2 * MiB,
-				.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20 };
 	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
 
-	(void)state;
 	memcpy(t.window + at, &c, sizeof(c));
 	t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY_2D,
 					   .u.copy.src = T_HOST_VA + at });
 	t_ring_bell(&t, &a.dma);
+}
+
+static void an_endless_copy_lets_others_go_first(void **state)
+{
+	struct hw_copy_2d c = { .src = T_HBM_VA + MiB, .dst = T_HBM_VA + 2 * MiB,
+				.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20 };
+	const uint64_t va = T_HBM_VA + (1ull << 42);
+
+	(void)state;
+	start_copy(c);
 	for (unsigned i = 1; i < 50; i++)
 		fill_for(i);
 	stop(&a.dma);
+	/* Rows in two pieces, of which each is looked at before the first is copied. */
+	assert_int_equal(t_map(&t, a.ctx, va, 16 * MiB, MiB, HW_MAP_WRITE), 0);
+	assert_int_equal(t_map(&t, a.ctx, va + MiB, 32 * MiB, MiB, HW_MAP_WRITE), 0);
+	c.src = va + MiB - 2048;
+	start_copy(c);
+	for (unsigned i = 1; i < 50; i++)
+		fill_for(i);
+	/* With its turn and without. */
+	for (unsigned i = 0; i < 50; i++) {
+		stop(&a.dma);
+		start_copy(c);
+		turns_sleep(i * 37 % 100 * MS / 10);
+	}
+	stop(&a.dma);
+	assert_int_equal(t_unmap(&t, a.ctx, va), 0);
+	assert_int_equal(t_unmap(&t, a.ctx, va + MiB), 0);
+}
+
+/* A row is no longer than a block of a copy to whoever waits. */
+static void a_long_row_lets_others_go_first(void **state)
+{
+	const uint64_t bytes = 96 * MiB;
+	unsigned fills = 0;
+
+	(void)state;
+	for (unsigned tries = 0; fills <= TURNS && tries < TRIES; tries++) {
+		number(16 * MiB, bytes, 7);
+		memset(t.hbm + 16 * MiB + bytes, 0, bytes);
+		start_copy((struct hw_copy_2d){ .src = T_HBM_VA + 16 * MiB, .rows = 1, .planes = 1,
+						.dst = T_HBM_VA + 16 * MiB + bytes,
+						.row_bytes = bytes });
+		fills = fill_beside(&a.dma, 1);
+		for (uint64_t i = 0; i < bytes; i += 8)
+			assert_int_equal(word_at(16 * MiB + bytes + i), i * 7);
+	}
+	print_message("%u fills beside a row\n", fills);
+	assert_true(fills > TURNS);
 }
 
 int main(void)
@@ -453,6 +475,7 @@ int main(void)
 		cmocka_unit_test(copies_and_fills_go_on_where_they_were),
 		cmocka_unit_test(rows_go_on_where_they_were),
 		cmocka_unit_test(an_endless_copy_lets_others_go_first),
+		cmocka_unit_test(a_long_row_lets_others_go_first),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

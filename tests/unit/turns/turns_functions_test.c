@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of one card: fair turns on its engines, and nothing else in common. */
-#include "tests/unit/sim/sim_test.h"
+#include "tests/unit/turns/turns.h"
 
-#include <time.h>
-
-#define MS 1000000ll
-#define SECOND (1000 * MS)
 #define FUNCTIONS 3u
 #define AHEAD 12u
 #define COUNTER 4096u		/* in HBM */
@@ -37,35 +33,22 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void sleep_ns(int64_t ns)
+static uint64_t counted_at(const struct t_sim *t, uint64_t at)
 {
-	struct timespec t = { ns / SECOND, ns % SECOND };
-
-	while (nanosleep(&t, &t))
-		;
+	return __atomic_load_n((const uint64_t *)(t->hbm + at), __ATOMIC_ACQUIRE);
 }
 
 static uint64_t counted(const struct t_sim *t)
 {
-	return __atomic_load_n((const uint64_t *)(t->hbm + COUNTER), __ATOMIC_ACQUIRE);
+	return counted_at(t, COUNTER);
 }
 
 /* Counts up in HBM to `n`, or for ever with 0. */
 static uint32_t load_count(struct t_sim *t, uint64_t n)
 {
 	uint32_t id;
-	size_t loop;
 
-	t_program(&p);
-	t_bind(&p, T_HBM_VA + COUNTER, 64, HW_BIND_WRITE);
-	t_li(&p, 1, 0);
-	loop = t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_ADD,
-						 .rd = 1, .ra = 1, .imm = 1 });
-	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ST, .elem = ELEM_U64, .rb = 1 });
-	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ALUI, .fn = ISA_ALU_NE, .rd = 2,
-					  .ra = 1, .imm = (int64_t)n });
-	t_branch(&p, ISA_BNZ, 2, (int64_t)loop - (int64_t)p.bytes);
-	t_halt(&p);
+	turns_count(&p, T_HBM_VA + COUNTER, n);
 	assert_int_equal(t_load(t, &p, &id), 0);
 	return id;
 }
@@ -158,7 +141,7 @@ static void endless_programs_have_equal_time(void **state)
 		start_endless(&f[i]);
 	/* Other work of the host may come between two looks, but not always. */
 	for (unsigned tries = 0; tries < 5 && !(was_equal && was_busy); tries++) {
-		sleep_ns(SECOND);
+		turns_sleep(SECOND);
 		was_equal = is_equal_since(seen, &all);
 		/* But for changes, which take what it takes to wake a thread. */
 		was_busy = all >= (uint64_t)(SECOND / 2);
@@ -267,7 +250,7 @@ static void a_reset_of_one_is_none_of_the_others(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		/* With and without the turn, and while it waits for it. */
 		start(&f[0], load_count(&f[0], 0), 0);
-		sleep_ns(i % 10 * MS);
+		turns_sleep(i % 10 * MS);
 		sim_flr(f[0].dev);
 		t_bring_up(&f[0]);
 	}
@@ -279,6 +262,52 @@ static void a_reset_of_one_is_none_of_the_others(void **state)
 			assert_true(clock_ns() < deadline);
 		stop(&f[i]);
 	}
+}
+
+/* Two contexts of a function, beside functions with one: whoever waits for the card's engine has
+ * had no turn yet that could be over. */
+static void contexts_of_a_function_share_its_time(void **state)
+{
+	struct t_ring other;
+	uint64_t seen[3], more[3] = { 0 };
+	uint32_t id;
+	unsigned ctx;
+	bool is_fair = false;
+
+	(void)state;
+	assert_int_equal(t_admin(&f[0], HW_CTX_CREATE, 0, 0), 0);
+	ctx = (unsigned)f[0].cqe.value;
+	assert_int_equal(t_map(&f[0], ctx, T_HBM_VA, 0, f[0].hbm_bytes, HW_MAP_WRITE), 0);
+	assert_int_equal(t_map(&f[0], ctx, T_HOST_VA, T_IOVA + T_WINDOW * HW_PAGE,
+			       T_WINDOW_PAGES * HW_PAGE, HW_MAP_WRITE | HW_MAP_HOST), 0);
+	assert_int_equal(t_queue(&f[0], &other, (struct hw_queue){ .ctx = (uint16_t)ctx,
+				 .cls = HW_CLASS_COMPUTE, .vector = HW_NO_VECTOR }), 0);
+	for (unsigned i = 0; i < FUNCTIONS; i++)
+		start_endless(&f[i]);
+	turns_count(&p, T_HBM_VA + 2 * COUNTER, 0);
+	assert_int_equal(t_load_in(&f[0], &p, ctx, &id), 0);
+	t_put(&f[0], &other, t_execute(&f[0], &p, id));
+	t_ring_bell(&f[0], &other);
+	for (unsigned tries = 0; !is_fair && tries < 10; tries++) {
+		seen[0] = counted(&f[0]);
+		seen[1] = counted_at(&f[0], 2 * COUNTER);
+		seen[2] = counted(&f[1]);
+		turns_sleep(SECOND);
+		more[0] = counted(&f[0]) - seen[0];
+		more[1] = counted_at(&f[0], 2 * COUNTER) - seen[1];
+		more[2] = counted(&f[1]) - seen[2];
+		print_message("%.1f and %.1f million, beside %.1f\n", (double)more[0] / 1e6,
+			      (double)more[1] / 1e6, (double)more[2] / 1e6);
+		is_fair = more[0] < 2 * more[1] && more[1] < 2 * more[0] &&
+			  (more[0] + more[1]) * 3 > more[2] * 2;
+	}
+	assert_true(is_fair);
+	for (unsigned i = 0; i < FUNCTIONS; i++)
+		stop(&f[i]);
+	assert_int_equal(t_reset(&f[0], &other), 0);
+	assert_int_equal(t_take(&f[0], &other), HW_ST_RESET);
+	sim_flr(f[0].dev);
+	t_bring_up(&f[0]);
 }
 
 static void copies_take_turns(void **state)
@@ -341,6 +370,7 @@ int main(void)
 		cmocka_unit_test(short_programs_are_not_held_up_by_long_ones),
 		cmocka_unit_test(waiting_for_a_turn_counts_for_no_limit),
 		cmocka_unit_test(a_reset_of_one_is_none_of_the_others),
+		cmocka_unit_test(contexts_of_a_function_share_its_time),
 		cmocka_unit_test(copies_take_turns),
 		cmocka_unit_test(bytes_are_exact_under_turns),
 	};
