@@ -157,6 +157,14 @@ static bool is_transcendental(unsigned uop)
 	return (uop >= UOP_CBRT && uop <= UOP_ERF) || uop == UOP_POW || uop == UOP_ATAN2;
 }
 
+static void count_elements(struct emit *e, const struct tc_op *op, bool is_transcendental)
+{
+	double n = (double)op->results[0].type->count;
+
+	*(is_transcendental ? &e->transcendentals : &e->flops) += n;
+	e->cost_ns += n * (is_transcendental ? 0.6 : 0.06);
+}
+
 static uint8_t compare(struct body *b, const struct tc_op *op, uint8_t x, uint8_t y,
 		       unsigned elem)
 {
@@ -204,10 +212,10 @@ static bool is_about_width(unsigned op, unsigned elem)
 	       op == TC_SHIFT_RIGHT_ARITHMETIC || op == TC_SHIFT_RIGHT_LOGICAL;
 }
 
-static uint8_t shifted(struct body *b, unsigned uop, uint8_t x, unsigned elem, uint8_t by)
+static uint8_t of_two(struct body *b, unsigned uop, unsigned elem, uint8_t x, uint8_t y)
 {
 	return tc_body_uop(b, (struct isa_uop){ .op = (uint8_t)uop, .elem = (uint8_t)elem,
-						.a = x, .b = by }, elem);
+						.a = x, .b = y }, elem);
 }
 
 /*
@@ -222,20 +230,20 @@ static uint8_t narrow_bits(struct body *b, const struct tc_op *op, const uint8_t
 	uint8_t n = (uint8_t)(8 - bits), most = (uint8_t)bits, room, width, x, by;
 
 	room = tc_body_imm(b, work, &n);
-	x = shifted(b, UOP_SHL, tc_body_convert(b, arg[0], work), work, room);
+	x = of_two(b, UOP_SHL, work, tc_body_convert(b, arg[0], work), room);
 	switch (op->op) {
 	case TC_POPCNT:
 	case TC_COUNT_LEADING_ZEROS:
 		x = tc_body_uop(b, (struct isa_uop){ .op = op->op == TC_POPCNT ? UOP_POPC :
 			UOP_CLZ, .elem = (uint8_t)work, .a = x }, work);
 		width = tc_body_imm(b, work, &most);
-		x = shifted(b, UOP_MIN, x, work, width);
+		x = of_two(b, UOP_MIN, work, x, width);
 		break;
 	default:
 		/* a negative distance is a large one, as it is unsigned */
 		by = tc_body_convert(b, arg[1], work);
-		x = shifted(b, is_signed ? UOP_SAR : UOP_SHR, x, work, by);
-		x = shifted(b, is_signed ? UOP_SAR : UOP_SHR, x, work, room);
+		x = of_two(b, is_signed ? UOP_SAR : UOP_SHR, work, x, by);
+		x = of_two(b, is_signed ? UOP_SAR : UOP_SHR, work, x, room);
 		break;
 	}
 	return tc_body_convert(b, x, elem);
@@ -244,12 +252,6 @@ static uint8_t narrow_bits(struct body *b, const struct tc_op *op, const uint8_t
 static uint8_t number(struct body *b, float f)
 {
 	return tc_body_imm(b, ELEM_F32, &f);
-}
-
-static uint8_t of_two(struct body *b, unsigned uop, uint8_t x, uint8_t y)
-{
-	return tc_body_uop(b, (struct isa_uop){ .op = (uint8_t)uop, .elem = ELEM_F32, .a = x,
-						.b = y }, ELEM_F32);
 }
 
 /*
@@ -268,8 +270,9 @@ static uint8_t fewer_bits_of_f16(struct body *b, uint8_t x, uint8_t normal, unsi
 				       .a = size, .b = number(b, least) }, ELEM_PRED);
 	uint8_t by = number(b, large), rounded;
 
-	rounded = of_two(b, UOP_SUB, of_two(b, UOP_ADD, size, by), by);
-	rounded = of_two(b, UOP_MUL, rounded, sign);
+	rounded = of_two(b, UOP_ADD, ELEM_F32, size, by);
+	rounded = of_two(b, UOP_SUB, ELEM_F32, rounded, by);
+	rounded = of_two(b, UOP_MUL, ELEM_F32, rounded, sign);
 	return tc_body_uop(b, (struct isa_uop){ .op = UOP_SELECT, .elem = ELEM_F32, .a = is_small,
 						.b = rounded, .c = normal }, ELEM_F32);
 }
@@ -335,8 +338,7 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 		return;
 	}
 	if (op->op == TC_REDUCE_PRECISION) {
-		b->e->flops += (double)op->results[0].type->count;
-		b->e->cost_ns += (double)op->results[0].type->count * 0.06;
+		count_elements(b->e, op, false);
 		r = reduce_precision(b, op, arg[0], in, work);
 		tc_body_know(b, tc_out(op, 0), tc_body_convert(b, r, to));
 		return;
@@ -360,13 +362,7 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 	result = isa_uop_result(&u);
 	if (result == ELEM_INVALID)
 		tc_refuse(b->e, "the vector unit does not do it on this element type");
-	if (is_transcendental(u.op)) {
-		b->e->transcendentals += (double)op->results[0].type->count;
-		b->e->cost_ns += (double)op->results[0].type->count * 0.6;
-	} else {
-		b->e->flops += (double)op->results[0].type->count;
-		b->e->cost_ns += (double)op->results[0].type->count * 0.06;
-	}
+	count_elements(b->e, op, is_transcendental(u.op));
 	r = tc_body_convert(b, tc_body_uop(b, u, result), to);
 	tc_body_know(b, tc_out(op, 0), r);
 }
