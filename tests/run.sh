@@ -14,10 +14,8 @@ if [ "${1-}" = --one ]; then
 	status=$?
 	case $status in
 	0) echo "ok   $name: $(grep -c '\[ *OK \]' "$log") tests" ;;
-	77) echo "skip $name
-$(cat "$log")" ;;
-	*) echo "FAIL $name (exit $status)
-$(cat "$log")" ;;
+	77) printf 'skip %s\n%s\n' "$name" "$(cat "$log")" ;;
+	*) printf 'FAIL %s (exit %s)\n%s\n' "$name" "$status" "$(cat "$log")" ;;
 	esac
 	echo "$status" >"$2/$name.status"
 	exit 0

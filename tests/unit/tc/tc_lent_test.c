@@ -316,6 +316,18 @@ static void make_late(struct gang *g, unsigned n, unsigned part)
 	assert_int_equal(count_reads(g->image), gang_direct ? 2 * n : 0);
 }
 
+/* Each member's arguments from 2 on, `each` of them: how long it is late by, mostly not at all. */
+static void set_turns(struct gang *g, unsigned each, uint64_t *seed)
+{
+	for (unsigned k = 0; k < each * g->n; k++) {
+		int32_t turns;
+
+		*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+		turns = *seed >> 62 ? 0 : (int32_t)(*seed >> 40 & 4095);
+		gang_set(g, k / each, 2 + k % each, &turns);
+	}
+}
+
 static void nobody_is_counted_for_another_one(void **state)
 {
 	static const unsigned sizes[] = { 2, 3, 8 };
@@ -328,13 +340,7 @@ static void nobody_is_counted_for_another_one(void **state)
 
 		make_late(&g, n, part);
 		for (unsigned round = 0; round < 300; round++) {
-			for (unsigned k = 0; k < 4 * n; k++) {
-				int32_t turns;
-
-				seed = seed * 6364136223846793005u + 1442695040888963407u;
-				turns = seed >> 62 ? 0 : (int32_t)(seed >> 40 & 4095);
-				gang_set(&g, k / 4, 2 + k % 4, &turns);
-			}
+			set_turns(&g, 4, &seed);
 			set(&g, 0, n * part, 2 * round);
 			set(&g, 1, n * part, 2 * round + 1);
 			gang_run(&g);
@@ -425,13 +431,7 @@ static void who_has_come_may_be_written_to(void **state)
 
 		make_ready(&g, n, part, c % 2);
 		for (unsigned round = 0; round < 100; round++) {
-			for (unsigned k = 0; k < 2 * n; k++) {
-				int32_t turns;
-
-				seed = seed * 6364136223846793005u + 1442695040888963407u;
-				turns = seed >> 62 ? 0 : (int32_t)(seed >> 40 & 4095);
-				gang_set(&g, k / 2, 2 + k % 2, &turns);
-			}
+			set_turns(&g, 2, &seed);
 			set(&g, 0, n * part, 3 * round);
 			set(&g, 1, part, 3 * round + 1);
 			set(&g, 4, n * part, 3 * round + 2);
