@@ -91,12 +91,6 @@ static void start_endless(const struct tenant *x, struct t_ring *r, unsigned cel
 			fail_msg("a program does not begin");
 }
 
-static void stop(struct t_ring *r)
-{
-	assert_int_equal(t_reset(&t, r), 0);
-	assert_int_equal(t_take(&t, r), HW_ST_RESET);
-}
-
 static struct hw_queue_state state_of(const struct t_ring *r)
 {
 	const struct hw_queue_state *s = t_args(&t);
@@ -107,6 +101,22 @@ static struct hw_queue_state state_of(const struct t_ring *r)
 			return s[i];
 	fail_msg("queue %u is not told of", r->id);
 	return *s;
+}
+
+/* Waits until the engine has taken what is in the queue: a reset before that drops it. */
+static void await_begin(const struct t_ring *r)
+{
+	int64_t deadline = clock_after(T_ANSWER_NS);
+
+	while (state_of(r).head != r->tail)
+		if (clock_ns() > deadline)
+			fail_msg("queue %u does not begin", r->id);
+}
+
+static void stop(struct t_ring *r)
+{
+	assert_int_equal(t_reset(&t, r), 0);
+	assert_int_equal(t_take(&t, r), HW_ST_RESET);
 }
 
 /* ---- programs ---- */
@@ -371,8 +381,7 @@ static void copy_rows(uint64_t src_va, uint64_t dst_va, uint64_t row_bytes)
 						   .u.copy.src = T_HOST_VA + at });
 		t_ring_bell(&t, &a.dma);
 		/* What it is was read when it began. */
-		while (state_of(&a.dma).head != a.dma.tail)
-			;
+		await_begin(&a.dma);
 		fill_for(1);
 		memset(t.window + at, 0xff, sizeof(c));
 		fills = fill_beside(&a.dma, 1);
@@ -435,6 +444,7 @@ static void an_endless_copy_lets_others_go_first(void **state)
 	for (unsigned i = 0; i < 50; i++) {
 		stop(&a.dma);
 		start_copy(c);
+		await_begin(&a.dma);
 		turns_sleep(i * 37 % 100 * MS / 10);
 	}
 	stop(&a.dma);
