@@ -139,7 +139,9 @@ struct sim_ctx {
 	struct sim_map *maps;	/* [n_maps], ascending by va, apart from each other */
 	unsigned n_maps, room;
 	unsigned n_peers;	/* of the maps, those into windows */
-	uint8_t next_queue[2];	/* of each engine: to look at first, turns among equals */
+	/* Of each engine: */
+	uint8_t next_queue[2];	/* to look at first, turns among equals */
+	uint64_t used_ns[2];	/* time that it had of it (sim_queue_used) */
 	struct sim_trace trace;
 };
 
@@ -191,7 +193,8 @@ struct sim_engine {
 	uint64_t active;	/* those whose doorbell rang and that may have work */
 	_Atomic uint64_t waiting; /* whose head waits for a semaphore; written under lock */
 	unsigned last_ctx;	/* whose the last run was */
-	bool is_shared;		/* its queues are of several contexts */
+	uint64_t least_ns;	/* used_ns of who had used least and wanted it; never falls */
+	atomic_bool is_shared;	/* its queues are of several contexts; written under lock */
 
 	/* The run. */
 	struct sim_queue *queue; /* whose descriptor it is; NULL: the engine is idle */
@@ -454,11 +457,13 @@ void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t t
 bool sim_queue_fetch(struct sim_device *dev, struct sim_queue *q);
 /* Whether the head of q can begin, or go on. One with a bad wait address can: it faults. */
 bool sim_queue_can_begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q);
-/* Whose descriptor is next: the highest priority first; among equals contexts take turns, and
- * queues of a context. NULL: none. */
+/* Whose descriptor is next: the highest priority first; among equals the context that had the
+ * engine least, and of it queues take turns. NULL: none. */
 struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e);
-/* Whether a queue of another context could go first if the engine's run let it. */
-bool sim_queue_others_want(struct sim_device *dev, struct sim_engine *e);
+/* Looks whether the engine's run lets others go first, and sets when that is looked at next. */
+void sim_queue_look(struct sim_engine *e, int64_t now);
+/* The watchdog sleeps on to an earlier time if the engine has one. */
+void sim_watch(struct sim_device *dev, const struct sim_engine *e);
 /* The host address of a semaphore of q's context, or NULL. e: whose run uses it, or NULL. */
 uint64_t *sim_semaphore(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q,
 			uint64_t va, bool write);

@@ -65,7 +65,11 @@ static int ctx_create(struct sim_device *dev, uint64_t *value)
 {
 	for (unsigned i = 1; i < HW_MAX_CONTEXTS; i++)
 		if (!dev->contexts[i].used) {
-			dev->contexts[i].used = true;
+			dev->contexts[i] = (struct sim_ctx){
+				.used = true,
+				.used_ns = { dev->engines[0].least_ns,
+					     dev->engines[1].least_ns },
+			};
 			*value = i;
 			return 0;
 		}

@@ -429,13 +429,6 @@ static void take(struct sim_engine *e, struct sim_queue *q)
 	e->look_at = e->is_shared ? e->began + SIM_TURN_GRAIN_NS : CLOCK_FOREVER;
 }
 
-/* The watchdog sleeps on to an earlier time if it has one. */
-static void tell_watchdog(struct sim_device *dev, const struct sim_engine *e)
-{
-	if (e->deadline < dev->watch_until || e->look_at < dev->watch_until)
-		pthread_cond_signal(&dev->timer);
-}
-
 static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
 	take(e, q);
@@ -444,7 +437,7 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	e->is_joint = false;
 	e->ran_before = 0;
 	e->deadline = later(e->began, limit_of(dev, q));
-	tell_watchdog(dev, e);
+	sim_watch(dev, e);
 	q->head++;
 	sim_trace_begin(dev, e);
 }
@@ -461,7 +454,7 @@ static void begin_again(struct sim_device *dev, struct sim_engine *e, struct sim
 	e->ran_before = k->ns;
 	e->progress = k->progress;
 	e->deadline = k->is_ready ? later(e->began, k->deadline) : k->deadline;
-	tell_watchdog(dev, e);
+	sim_watch(dev, e);
 	sim_trace_resume(dev, e);
 }
 
@@ -470,6 +463,7 @@ static uint64_t leave(struct sim_device *dev, struct sim_engine *e)
 {
 	uint64_t ns = sim_engine_ran(e, clock_ns());
 
+	dev->contexts[e->queue->info.ctx].used_ns[e - dev->engines] += ns;
 	*(e->cls == HW_CLASS_DMA ? &dev->total.busy_dma_ns : &dev->total.busy_compute_ns) += ns;
 	e->queue->running = NULL;
 	e->queue = NULL;
@@ -602,21 +596,6 @@ static void look_at_parked(struct sim_device *dev, int64_t now, int64_t *next)
 	}
 }
 
-/* It may have waited for the card's engine, in which it has had nothing of its turn. */
-static void look_at_turn(struct sim_engine *e, int64_t now)
-{
-	int64_t left = SIM_TURN_GRAIN_NS - (int64_t)sim_engine_ran(e, now);
-	bool is_wanted = false;
-
-	if (left <= 0) {
-		left = SIM_TURN_GRAIN_NS;
-		sim_queue_hear(e->dev);
-		is_wanted = sim_queue_others_want(e->dev, e);
-		atomic_store_explicit(&e->core.yield, is_wanted, memory_order_relaxed);
-	}
-	e->look_at = !e->is_shared || is_wanted ? CLOCK_FOREVER : now + left;
-}
-
 static void look_at_run(struct sim_engine *e, int64_t now, int64_t *next)
 {
 	/* Time in which it waited for its turn does not count. */
@@ -627,7 +606,7 @@ static void look_at_run(struct sim_engine *e, int64_t now, int64_t *next)
 		return;
 	}
 	if (e->look_at <= now)
-		look_at_turn(e, now);
+		sim_queue_look(e, now);
 	*next = deadline < *next ? deadline : *next;
 	*next = e->look_at < *next ? e->look_at : *next;
 }
@@ -756,8 +735,15 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	atomic_store_explicit(&dev->bell[queue], tail, memory_order_relaxed);
 	atomic_fetch_or(&dev->rung, bit);
 	/* A thread that is up looks at `rung` once more after it says that it is idle. */
-	if (!atomic_load(&e->is_idle))
+	if (!atomic_load(&e->is_idle)) {
+		if (atomic_load_explicit(&e->is_shared, memory_order_relaxed) &&
+		    !atomic_load_explicit(&e->core.yield, memory_order_relaxed)) {
+			pthread_mutex_lock(&dev->lock);
+			sim_queue_look(e, clock_ns());
+			pthread_mutex_unlock(&dev->lock);
+		}
 		return;
+	}
 	pthread_mutex_lock(&dev->lock);
 	sim_queue_hear(dev);
 	is_done = run_inline(dev, e, q);

@@ -12,6 +12,11 @@
 
 #include "hal/sim/sim_internal.h"
 
+/* By how much less a context has used an engine than another that lets it go first, and by how much
+ * less than all one that was idle: nobody saves turns up. */
+#define LEAD_NS (SIM_TURN_GRAIN_NS / 2)
+#define LEAST_TURN_NS 100000	/* others may come as often as they like */
+
 /* ---- rings ---- */
 
 void sim_sqe_read(const uint8_t *from, struct hw_sqe *sqe)
@@ -84,10 +89,11 @@ static void see_sharing(const struct sim_device *dev, struct sim_engine *e)
 	uint64_t all = e->of_priority[0] | e->of_priority[1] | e->of_priority[2] |
 		       e->of_priority[3];
 	unsigned first = all ? dev->queues[__builtin_ctzll(all)].info.ctx : 0;
+	bool is_shared = false;
 
-	e->is_shared = false;
 	for (; all; all &= all - 1)
-		e->is_shared |= dev->queues[__builtin_ctzll(all)].info.ctx != first;
+		is_shared |= dev->queues[__builtin_ctzll(all)].info.ctx != first;
+	atomic_store_explicit(&e->is_shared, is_shared, memory_order_relaxed);
 }
 
 void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
@@ -99,10 +105,8 @@ void sim_queue_join(struct sim_device *dev, struct sim_queue *q)
 	e->of_priority[q->info.priority] |= sim_queue_bit(dev, q);
 	see_sharing(dev, e);
 	/* What runs has kept nobody waiting so far. */
-	if (e->is_shared && e->queue && e->look_at == CLOCK_FOREVER) {
-		e->look_at = clock_ns() + SIM_TURN_GRAIN_NS;
-		pthread_cond_signal(&dev->timer);
-	}
+	if (e->is_shared)
+		sim_queue_look(e, clock_ns());
 }
 
 void sim_queue_part(struct sim_device *dev, struct sim_queue *q)
@@ -187,6 +191,8 @@ void sim_look_at_waiting(struct sim_device *dev, unsigned ctx)
 
 			if ((!ctx || q->info.ctx == ctx) && sim_queue_can_begin(dev, e, q)) {
 				sim_kick(e);
+				if (e->is_shared)
+					sim_queue_look(e, clock_ns());
 				break;
 			}
 		}
@@ -205,6 +211,21 @@ void sim_wake(struct sim_device *dev, unsigned ctx)
 	pthread_mutex_unlock(&dev->lock);
 }
 
+/* What a context counts as having used of an engine. */
+static uint64_t used_of(struct sim_device *dev, const struct sim_engine *e, unsigned ctx)
+{
+	uint64_t *used = &dev->contexts[ctx].used_ns[e - dev->engines];
+
+	if (*used + LEAD_NS < e->least_ns)
+		*used = e->least_ns - LEAD_NS;
+	return *used;
+}
+
+static void set_least(struct sim_engine *e, uint64_t used)
+{
+	e->least_ns = used > e->least_ns ? used : e->least_ns;
+}
+
 /* How many places behind the engine's last run a queue is: contexts take turns, and in one of them
  * its queues. */
 static unsigned place_of(const struct sim_device *dev, const struct sim_engine *e, unsigned id)
@@ -216,7 +237,15 @@ static unsigned place_of(const struct sim_device *dev, const struct sim_engine *
 	return of_ctx * HW_MAX_QUEUES + (id + HW_MAX_QUEUES - next) % HW_MAX_QUEUES;
 }
 
-/* The nearest of some queues that can begin. */
+static bool is_before(struct sim_device *dev, const struct sim_engine *e, unsigned a, unsigned b)
+{
+	uint64_t of_a = used_of(dev, e, dev->queues[a].info.ctx);
+	uint64_t of_b = used_of(dev, e, dev->queues[b].info.ctx);
+
+	return of_a != of_b ? of_a < of_b : place_of(dev, e, a) < place_of(dev, e, b);
+}
+
+/* The first of some queues that can begin. */
 static struct sim_queue *pick_of(struct sim_device *dev, struct sim_engine *e, uint64_t some)
 {
 	while (some) {
@@ -225,7 +254,7 @@ static struct sim_queue *pick_of(struct sim_device *dev, struct sim_engine *e, u
 		for (uint64_t more = some & (some - 1); more; more &= more - 1) {
 			unsigned id = (unsigned)__builtin_ctzll(more);
 
-			if (place_of(dev, e, id) < place_of(dev, e, best))
+			if (is_before(dev, e, id, best))
 				best = id;
 		}
 		if (sim_queue_can_begin(dev, e, &dev->queues[best]))
@@ -245,25 +274,11 @@ struct sim_queue *sim_queue_pick(struct sim_device *dev, struct sim_engine *e)
 		q = pick_of(dev, e, e->active & e->of_priority[priority]);
 	if (q) {
 		e->last_ctx = q->info.ctx;
+		set_least(e, used_of(dev, e, e->last_ctx));
 		dev->contexts[e->last_ctx].next_queue[e - dev->engines] =
 			(uint8_t)((q - dev->queues + 1) % HW_MAX_QUEUES);
 	}
 	return q;
-}
-
-bool sim_queue_others_want(struct sim_device *dev, struct sim_engine *e)
-{
-	for (unsigned priority = e->queue->info.priority; priority < 4; priority++) {
-		uint64_t some = e->active & e->of_priority[priority];
-
-		for (; some; some &= some - 1) {
-			struct sim_queue *q = &dev->queues[__builtin_ctzll(some)];
-
-			if (q->info.ctx != e->queue->info.ctx && sim_queue_can_begin(dev, e, q))
-				return true;
-		}
-	}
-	return false;
 }
 
 /* ---- doorbells ---- */
@@ -298,6 +313,61 @@ void sim_queue_ring_by_itself(struct sim_device *dev, unsigned queue, uint32_t t
 	atomic_fetch_or(&dev->rung, sim_queue_bit(dev, &dev->queues[queue]));
 	sim_queue_hear(dev);
 	sim_kick(sim_engine_of(dev, dev->queues[queue].info.cls));
+}
+
+/* ---- turns ---- */
+
+void sim_watch(struct sim_device *dev, const struct sim_engine *e)
+{
+	if (e->deadline < dev->watch_until || e->look_at < dev->watch_until)
+		pthread_cond_signal(&dev->timer);
+}
+
+/* Whether the engine's run, which has had `ran` ns of this turn, should let another context's queue
+ * go first. */
+static bool others_want(struct sim_device *dev, struct sim_engine *e, uint64_t ran)
+{
+	const struct hw_queue *own = &e->queue->info;
+	uint64_t used = dev->contexts[own->ctx].used_ns[e - dev->engines] + ran, least = used;
+	bool is_wanted = false;
+
+	for (unsigned priority = own->priority; priority < 4; priority++) {
+		uint64_t some = e->active & e->of_priority[priority];
+
+		for (; some; some &= some - 1) {
+			struct sim_queue *q = &dev->queues[__builtin_ctzll(some)];
+			uint64_t of_q;
+
+			if (q->info.ctx == own->ctx || !sim_queue_can_begin(dev, e, q))
+				continue;
+			of_q = used_of(dev, e, q->info.ctx);
+			least = of_q < least ? of_q : least;
+			is_wanted |= priority > own->priority || of_q + LEAD_NS <= used;
+		}
+	}
+	set_least(e, least);
+	return is_wanted;
+}
+
+void sim_queue_look(struct sim_engine *e, int64_t now)
+{
+	uint64_t ran;
+	bool is_wanted;
+
+	if (!e->queue || atomic_load_explicit(&e->core.yield, memory_order_relaxed))
+		return;
+	/* It may have waited for the card's engine, in which it has had nothing of its turn. */
+	ran = sim_engine_ran(e, now);
+	if (ran < LEAST_TURN_NS) {
+		e->look_at = now + LEAST_TURN_NS - (int64_t)ran;
+	} else {
+		sim_queue_hear(e->dev);
+		is_wanted = others_want(e->dev, e, ran);
+		atomic_store_explicit(&e->core.yield, is_wanted, memory_order_relaxed);
+		e->look_at = !e->is_shared || is_wanted ? CLOCK_FOREVER :
+			     now + SIM_TURN_GRAIN_NS / 2;
+	}
+	sim_watch(e->dev, e);
 }
 
 /* ---- what queues do ---- */

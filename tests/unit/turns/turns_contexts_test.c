@@ -32,6 +32,12 @@ static void open_tenant(struct tenant *x, unsigned number)
 							    .vector = HW_NO_VECTOR }), 0);
 }
 
+static void close_tenant(struct tenant *x)
+{
+	assert_int_equal(t_admin(&t, HW_CTX_DESTROY, x->ctx, 0), 0);
+	t.n_rings -= 2;
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -113,6 +119,20 @@ static void await_begin(const struct t_ring *r)
 			fail_msg("queue %u does not begin", r->id);
 }
 
+static const struct hw_copy_2d endless_copy = {
+	.src = T_HBM_VA + MiB, .dst = T_HBM_VA + 2 * MiB,
+	.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20,
+};
+
+static void start_copy_on(struct t_ring *r, struct hw_copy_2d c)
+{
+	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
+
+	memcpy(t.window + at, &c, sizeof(c));
+	t_put(&t, r, (struct hw_sqe){ .op = HW_COPY_2D, .u.copy.src = T_HOST_VA + at });
+	t_ring_bell(&t, r);
+}
+
 static void stop(struct t_ring *r)
 {
 	assert_int_equal(t_reset(&t, r), 0);
@@ -190,6 +210,127 @@ static void contexts_have_equal_time_however_many_queues_they_have(void **state)
 	}
 	stop(&a.work);
 	stop(&b.work);
+}
+
+static uint64_t counted_by(const struct tenant *x, unsigned n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += counted(&x[i], 0);
+	return sum;
+}
+
+static void who_has_little_to_do_goes_first_at_once(void **state)
+{
+	struct tenant more[3];
+	uint64_t began, in_2_ms = 0, least = UINT64_MAX;
+	uint32_t few;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		open_tenant(&more[i], 3 + i);
+		start_endless(&more[i], &more[i].work, 0, 0);
+	}
+	began = counted_by(more, 3);
+	turns_sleep(100 * MS);
+	in_2_ms = (counted_by(more, 3) - began) / 50;
+	few = load_count(&b, 0, 100);
+	/* In turns it would wait for three, of 2 ms, at least. */
+	for (unsigned tries = 0; tries < TRIES; tries++) {
+		turns_sleep(MS);
+		began = counted_by(more, 3);
+		start(&b, &b.work, few, 0);
+		assert_int_equal(t_take(&t, &b.work), 0);
+		began = counted_by(more, 3) - began;
+		least = began < least ? began : least;
+	}
+	print_message("at least %.3f ms of others\n", 2.0 * (double)least / (double)in_2_ms);
+	assert_true(least < in_2_ms);
+	for (unsigned i = 0; i < 3; i++) {
+		stop(&more[i].work);
+		close_tenant(&more[i]);
+	}
+}
+
+/* How long x has the engine after it comes back, in what it counts in 1 ms. */
+static double ms_at_first(struct tenant *x, const struct tenant *other, double in_ms)
+{
+	uint64_t seen;
+	double ms;
+
+	start_endless(x, &x->work, 0, 0);
+	for (seen = counted(other, 0); counted(other, 0) == seen;)
+		;
+	ms = (double)counted(x, 0) / in_ms;
+	stop(&x->work);
+	return ms;
+}
+
+static void nobody_saves_turns_up(void **state)
+{
+	double in_ms, of_idle = 1e9, of_new = 1e9;
+	uint64_t began;
+
+	(void)state;
+	start_endless(&a, &a.work, 0, 0);
+	for (unsigned tries = 0; (of_idle > 8 || of_new > 8) && tries < 20; tries++) {
+		struct tenant new;
+		double ms;
+
+		began = counted(&a, 0);
+		turns_sleep(100 * MS);
+		in_ms = (double)(counted(&a, 0) - began) / 100;
+		ms = ms_at_first(&b, &a, in_ms);
+		of_idle = ms < of_idle ? ms : of_idle;
+		open_tenant(&new, 3);
+		ms = ms_at_first(&new, &a, in_ms);
+		of_new = ms < of_new ? ms : of_new;
+		close_tenant(&new);
+	}
+	print_message("%.1f ms after 100 idle, %.1f when new\n", of_idle, of_new);
+	assert_true(of_idle < 8 && of_new < 8);
+	stop(&a.work);
+}
+
+/* A new context has used as much as the others, one that was idle less. */
+static void a_new_context_goes_after_one_that_was_idle(void **state)
+{
+	struct tenant hog;
+	struct t_ring high;
+	bool was_after = false;
+	struct hw_sqe fill = { .op = HW_FILL,
+			       .u.copy = { .dst = T_HBM_VA + CELL(2, 5), .bytes = 64 } };
+
+	(void)state;
+	open_tenant(&hog, 4);
+	assert_int_equal(t_queue(&t, &high, (struct hw_queue){
+		.ctx = (uint16_t)hog.ctx, .cls = HW_CLASS_DMA, .priority = 3,
+		.vector = HW_NO_VECTOR }), 0);
+	/* If it is slow to ring, the new one was idle for a while, too. */
+	for (unsigned tries = 0; !was_after && tries < TRIES; tries++) {
+		struct tenant new;
+
+		start_copy_on(&high, endless_copy);
+		await_begin(&high);
+		turns_sleep(5 * MS);
+		open_tenant(&new, 3);
+		fill.u.copy.src = 1;
+		t_put(&t, &new.dma, fill);
+		t_ring_bell(&t, &new.dma);
+		fill.u.copy.src = 2;
+		t_put(&t, &b.dma, fill);
+		t_ring_bell(&t, &b.dma);
+		assert_int_equal(state_of(&high).is, HW_QUEUE_RUNNING);
+		stop(&high);
+		assert_int_equal(t_take(&t, &new.dma), 0);
+		assert_int_equal(t_take(&t, &b.dma), 0);
+		was_after = counted(&b, 5) == 1;
+		close_tenant(&new);
+	}
+	assert_true(was_after);
+	t.n_rings--;
+	close_tenant(&hog);
 }
 
 static void turns_of_others_count_for_no_limit(void **state)
@@ -270,6 +411,7 @@ static void memory_of_a_run_is_used_in_others_turns_too(void **state)
 	id = load_count(&a, 0, 0);
 	p.bind[0].va = va + CELL(a.number, 0);
 	start(&a, &a.work, id, 0);
+	await_begin(&a.work);
 	start_endless(&b, &b.work, 0, 0);
 	for (unsigned i = 0; i < 200 || !seen[0] || !seen[1]; i++) {
 		seen[state_of(&a.work).is == HW_QUEUE_RUNNING]++;
@@ -414,18 +556,12 @@ static void rows_go_on_where_they_were(void **state)
 
 static void start_copy(struct hw_copy_2d c)
 {
-	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
-
-	memcpy(t.window + at, &c, sizeof(c));
-	t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY_2D,
-					   .u.copy.src = T_HOST_VA + at });
-	t_ring_bell(&t, &a.dma);
+	start_copy_on(&a.dma, c);
 }
 
 static void an_endless_copy_lets_others_go_first(void **state)
 {
-	struct hw_copy_2d c = { .src = T_HBM_VA + MiB, .dst = T_HBM_VA + 2 * MiB,
-				.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20 };
+	struct hw_copy_2d c = endless_copy;
 	const uint64_t va = T_HBM_VA + (1ull << 42);
 
 	(void)state;
@@ -478,6 +614,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_endless_program_lets_others_go_first),
 		cmocka_unit_test(contexts_have_equal_time_however_many_queues_they_have),
+		cmocka_unit_test(who_has_little_to_do_goes_first_at_once),
+		cmocka_unit_test(nobody_saves_turns_up),
+		cmocka_unit_test(a_new_context_goes_after_one_that_was_idle),
 		cmocka_unit_test(turns_of_others_count_for_no_limit),
 		cmocka_unit_test(a_higher_priority_is_not_kept_waiting_and_a_lower_one_is),
 		cmocka_unit_test(resets_find_a_run_with_its_turn_and_without),
