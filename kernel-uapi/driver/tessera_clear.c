@@ -60,7 +60,7 @@ static int start_queue(struct tessera_device *tdev, u32 generation)
 	struct hw_map map = { .va = VA, .bytes = tdev->hbm_bytes, .flags = HW_MAP_WRITE };
 	struct hw_queue queue = {
 		.sq_iova = c->iova, .cq_iova = c->iova + CQ_AT, .n_entries = ENTRIES,
-		.cls = HW_CLASS_DMA, .priority = 2,
+		.cls = HW_CLASS_DMA, .priority = 1,
 	};
 	struct tessera_request r = {
 		.sqe = { .op = HW_MAP }, .in = &map, .in_bytes = sizeof(map),
