@@ -122,7 +122,7 @@ def boot_with(machine, work, program, arguments="", limit=240, for_kernel="", **
     if machine.verbose:
         say(text)
     for line in re.findall(r"^# (?:.* calls,|.* unbound,|.* attackers' rounds:|"
-                           r".* processes killed:|"
+                           r".* processes killed:|.* submissions,|"
                            r"not steady:).*", text, re.M):
         say(line.strip())
     return text
