@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # A kernel with the checks that Debian's lack (KASAN, lockdep, DMA-API debugging, debug objects,
 # kmemleak, UBSAN), built from Debian's source in the cache that fetch.sh filled, with the options
-# of debug.config.
+# of debug.config and of debug-6.12.config or debug-7.2.config.
 #
-#     debug_kernel.sh CACHE
+#     debug_kernel.sh CACHE [7.2]
 #
-# Makes CACHE/kernel-debug: the kernel as usr/lib/modules/VERSION/vmlinuz, and in build what makes
-# modules for it. Once for each version of this file and the options; that takes eleven minutes of
-# one core and 3 GB while it builds. Exits 77 with a reason if it can't.
+# 7.2: of that source, else of 6.12's.
+# Makes CACHE/kernel-debug, or kernel-debug-7.2: the kernel as usr/lib/modules/VERSION/vmlinuz,
+# and in build what makes modules for it. Once for each version of this file and the options; that
+# takes eleven minutes of one core and 3 GB while it builds. Exits 77 with a reason if it can't.
 set -eu
 
 cache=$(cd "$1" && pwd)
-config=$(cd "$(dirname "$0")" && pwd)/debug.config
-out=$cache/kernel-debug
+here=$(cd "$(dirname "$0")" && pwd)
+line=${2:+-$2}
+out=$cache/kernel-debug$line
 build=$out/build
 log=$out/build.log
 
-mark=$(grep -hv '^#' "$0" "$config" | cksum)
+configs() { cat "$here/debug.config" "$here/debug${line:--6.12}.config"; }
+mark=$({ cat "$0"; configs; } | grep -v '^#' | cksum)
 [ "$(cat "$out/done" 2>/dev/null)" != "$mark" ] || exit 0
 for tool in make gcc ld flex bison bc xz perl; do
 	command -v $tool >/dev/null || {
@@ -32,7 +35,8 @@ echo '#include <gelf.h>' | gcc -E -o /dev/null - 2>/dev/null || {
 
 rm -rf "$out"
 mkdir -p "$build"
-tar -xJf "$cache"/source/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1
+tar -xJf "$cache/source$line"/usr/src/linux-source-*.tar.xz -C "$build" --strip-components=1
+configs >"$out/config"
 cd "$build"
 run() {
 	"$@" >>"$log" 2>&1 || {
@@ -41,10 +45,10 @@ run() {
 		exit 1
 	}
 }
-run make allnoconfig KCONFIG_ALLCONFIG="$config"
-for line in $(grep '^CONFIG' "$config"); do
-	grep -qx "$line" .config || {
-		echo "this kernel does not take $line of ${config##*/}" >&2
+run make allnoconfig KCONFIG_ALLCONFIG="$out/config"
+for option in $(grep '^CONFIG' "$out/config"); do
+	grep -qx "$option" .config || {
+		echo "this kernel does not take $option of $out/config" >&2
 		exit 1
 	}
 done

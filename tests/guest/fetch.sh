@@ -6,7 +6,8 @@
 #     fetch.sh CACHE PART...
 #
 # PART: qemu, busybox, udev; kernel, kbuild, source: the 6.12 of bookworm-backports;
-# kernel-7.2, kbuild-7.2, gcc-14: a 7.2 of trixie-backports and what builds modules for it.
+# kernel-7.2, kbuild-7.2, gcc-14, source-7.2: a 7.2 of trixie-backports, what builds modules for
+# it, and its source.
 #
 # Debian's mirror is the one that the system's apt uses, or TESSERA_DEBIAN_MIRROR. What
 # is in the cache already is not fetched again. Exits 77 if something can't be had, with
@@ -150,6 +151,7 @@ for part in "$@"; do
 		v=$(newest 7.2)
 		alone trixie-backports "linux-headers-$v" \
 			"linux-headers-${v%-amd64}-common" "linux-kbuild-${v%-amd64}" ;;
+	source-7.2) alone trixie-backports linux-source-7.2 ;;
 	gcc-14) get trixie gcc-14 libelf1t64 libssl3t64 zlib1g ;;
 	*) echo "fetch.sh: no part $part" >&2; exit 2 ;;
 	esac

@@ -77,8 +77,8 @@ def say(text):
 
 
 class Machine:
-    """Packages, and guests made of them. line: which kernel, "" is bookworm's 6.12, "debug" the
-    same with the checks that Debian's are built without."""
+    """Packages, and guests made of them. line: which kernel, "" is bookworm's 6.12; "debug" and
+    "debug-7.2": with the checks that Debian's are built without."""
 
     def __init__(self, cache, build, verbose, line=""):
         self.cache = cache
@@ -91,7 +91,7 @@ class Machine:
 
     def patience(self, seconds):
         """How long to wait for what takes so long at most on Debian's kernels."""
-        return seconds * (6 if self.line == "debug" else 1)
+        return seconds * (6 if self.line.startswith("debug") else 1)
 
     def fill(self, script, *parts):
         with FILLING:
@@ -119,9 +119,9 @@ class Machine:
                 f"{libs}:{libs / 'pulseaudio'}", str(root / "usr/bin/qemu-system-x86_64"),
                 "-L", str(root / "usr/share/qemu"), "-L", str(root / "usr/share/seabios")]
 
-    def make(self, script):
+    def make(self, script, *arguments):
         """Has a script build what Debian has not."""
-        done = self.fill(script)
+        done = self.fill(script, *arguments)
         if done.returncode == 77:
             raise Skip(done.stderr.strip())
         if done.returncode:
@@ -129,9 +129,10 @@ class Machine:
 
     def fetch_kernel(self, for_modules=False):
         """for_modules: and what builds modules for it."""
-        if self.line == "debug":
-            self.fetch("source")
-            return self.make("debug_kernel.sh")
+        if self.line.startswith("debug"):
+            version = self.line.removeprefix("debug").removeprefix("-")
+            self.fetch(f"source-{version}" if version else "source")
+            return self.make("debug_kernel.sh", *([version] if version else []))
         if not self.line:
             return self.fetch("kernel", *(["kbuild"] if for_modules else []))
         return self.fetch(f"kernel-{self.line}",
@@ -326,7 +327,9 @@ def run_or_fail(what, argv, **more):
     if done.returncode == 77:
         raise Skip(f"{what}: {done.stdout.strip()}")
     if done.returncode:
-        raise Failure(f"{what} ended with {done.returncode}:\n{done.stdout[-120000:]}")
+        # What failed may stand far before the end.
+        failed = "\n".join(re.findall(r"^(?:not ok|FAIL).*", done.stdout, re.M)[:100])
+        raise Failure(f"{what} ended with {done.returncode}:\n{failed}\n{done.stdout[-120000:]}")
     return done.stdout
 
 

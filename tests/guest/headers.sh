@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Readies a kernel's headers in the cache that fetch.sh filled, so that modules can be built.
 #
-#     headers.sh CACHE [7.2 | debug]
+#     headers.sh CACHE [7.2 | debug | debug-7.2]
 #
 # Prints the folder of the headers and the compiler to give to make as CC: for the 6.12 of
-# bookworm-backports and the one for debugging (debug_kernel.sh) one of the system's, for 7.2 the
+# bookworm-backports and those for debugging (debug_kernel.sh) one of the system's, for 7.2 the
 # cache's own gcc-14. That and 7.2's own build tools want a C library newer than bookworm's, so
 # they run by their own loader; this needs neither root nor a chroot. Exits 77 with a reason if
 # it can't.
@@ -14,10 +14,11 @@ set -eu
 cache=$(cd "$1" && pwd)
 line=${2:+-$2}
 
-if [ "$line" = -debug ]; then
-	echo "$cache/kernel-debug/build gcc"
-	exit
-fi
+case $line in
+-debug*)
+	echo "$cache/kernel$line/build gcc"
+	exit ;;
+esac
 skip() {
 	echo "$*" >&2
 	exit 77

@@ -30,6 +30,8 @@ and on request only:
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
     DEBUG T5, TENANTS, KILLS, STRESS on a kernel with KASAN, lockdep, DMA-API debugging, debug
         objects, kmemleak and UBSAN, which is built from Debian's source first
+    DEBUG-7.2 T5 on a 7.2 that is built the same way
+    CGROUP on that, what memory of the card a cgroup has (dmem), which Debian's kernels do not count
     ATTACK-DEBUG what ATTACK-LONG does, on that kernel
     PEERS-LONG that of PEERS with 200 unbindings, 200 resets and 800 kills
     FUZZ a million random ioctls against the driver, of four processes at a time
@@ -84,6 +86,8 @@ ON_REQUEST = {
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
     "DEBUG": lambda m: tier_driver.tier_checks(m.of_line("debug")),
+    "DEBUG-7.2": lambda m: tier_driver.tier_driver(m.of_line("debug-7.2")),
+    "CGROUP": lambda m: tier_driver.tier_cgroup(m.of_line("debug-7.2")),
     "ATTACK-DEBUG": lambda m: tier_driver.tier_attack(m.of_line("debug"), "600 100000", 3600),
     "PEERS-LONG": lambda m: tier_driver.tier_peers(m.of_line("7.2"), 200, 3600),
     "FUZZ": tier_driver.tier_fuzz,

@@ -242,6 +242,12 @@ def tier_checks(machine):
             tier_stress(machine, "20 1 20 20"))
 
 
+def tier_cgroup(machine):
+    """HBM is charged to cgroups, by a kernel that has the dmem controller."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", "cgroup"))
+
+
 def tier_bounced(machine):
     """A kernel that copies DMA through memory of its own: the driver must not bind."""
     with driver_built(machine) as (work, uapi):

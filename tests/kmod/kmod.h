@@ -131,6 +131,8 @@ void only_root_resets_clients(void);
 void a_file_has_only_so_many_of_each(void);
 void a_device_that_is_used_up_says_so(void);
 void a_file_has_only_so_much_hbm(void);
+void a_cgroup_has_only_so_much_hbm(void);
+void a_cgroup_outlives_its_cards_driver(void);
 void memory_that_stays_counts_as_locked(void);
 
 /* kmod_reset.c */

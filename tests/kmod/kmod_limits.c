@@ -6,11 +6,15 @@
 #include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,6 +194,157 @@ void a_file_has_only_so_much_hbm(void)
 	SAME(take(8 * MiB, DRM_TESSERA_BO_HBM, 0, &second), 0);
 	query_all(DRM_TESSERA_QUERY_MEMORY, 0, &m, sizeof(m));
 	SAME(m.hbm_limit_of_file, m.hbm_total);
+}
+
+/* ---- cgroups, of a kernel with the dmem controller ---- */
+
+#define CGROUPS "/sys/fs/cgroup/"
+
+static void cgroup_path(char *out, size_t n, const char *group, const char *file)
+{
+	snprintf(out, n, CGROUPS "%s/%s", group, file);
+}
+
+/* The first card's HBM, as dmem calls it. */
+static const char *region(void)
+{
+	static char name[128];
+	char line[128];
+
+	snprintf(line, sizeof(line), "%s", read_from(CGROUPS "dmem.capacity", "drm/"));
+	snprintf(name, sizeof(name), "%s", strtok(line, " \n"));
+	return name;
+}
+
+static uint64_t charged(const char *group)
+{
+	const char *name = region(), *at;
+	char path[128];
+
+	cgroup_path(path, sizeof(path), group, "dmem.current");
+	at = read_from(path, name);
+	return *at ? strtoull(at + strlen(name), NULL, 10) : 0;
+}
+
+static void await_charge(const char *group, uint64_t bytes)
+{
+	/* The last of a file goes after close() has returned. */
+	for (unsigned i = 0; i < 500 && charged(group) != bytes; i++)
+		usleep(10000);
+	SAME(charged(group), bytes);
+}
+
+static void make_cgroup(const char *group, const char *most)
+{
+	char path[128], text[192];
+
+	cgroup_path(path, sizeof(path), group, "");
+	CHECK(!mkdir(path, 0755));
+	cgroup_path(path, sizeof(path), group, "dmem.max");
+	snprintf(text, sizeof(text), "%s %s", region(), most);
+	write_file(path, text);
+}
+
+/* From now on this process is in the group. */
+static void enter_cgroup(const char *group)
+{
+	char path[128];
+
+	cgroup_path(path, sizeof(path), group, "cgroup.procs");
+	write_file(path, "0");
+}
+
+static void leave_cgroup(const char *group)
+{
+	char path[128];
+
+	write_file(CGROUPS "cgroup.procs", "0");
+	cgroup_path(path, sizeof(path), group, "");
+	CHECK(!rmdir(path));
+}
+
+void a_cgroup_has_only_so_much_hbm(void)
+{
+	uint32_t first, second, handle;
+	struct drm_prime_handle prime = { .flags = DRM_CLOEXEC };
+	int mine = fd, pipe_fd[2];
+	char byte;
+	pid_t child;
+
+	CHECK(!mount("none", CGROUPS, "cgroup2", 0, NULL));
+	write_file(CGROUPS "cgroup.subtree_control", "+dmem");
+	make_cgroup("small", "8388608");
+	make_cgroup("other", "max");
+	enter_cgroup("small");
+	SAME(take(6 * MiB, DRM_TESSERA_BO_HBM, 0, &first), 0);
+	SAME(charged("small"), 6 * MiB);
+	SAME(take(4 * MiB, DRM_TESSERA_BO_HBM, 0, &second), EMFILE);
+	SAME(charged("small"), 6 * MiB);
+	SAME(take(4 * MiB, DRM_TESSERA_BO_SYSTEM, 0, &handle), 0);
+	/* It is the group's, whatever file it is of. */
+	fd = open(NODE, O_RDWR);
+	SAME(take(4 * MiB, DRM_TESSERA_BO_HBM, 0, &second), EMFILE);
+	SAME(take(2 * MiB, DRM_TESSERA_BO_HBM, 0, &second), 0);
+	SAME(charged("small"), 8 * MiB);
+	close(fd);
+	fd = mine;
+	await_charge("small", 6 * MiB);
+	/* Who made it has it, whoever holds it last, and wherever he is then. */
+	enter_cgroup("other");
+	prime.handle = first;
+	CHECK(!ioctl(fd, DRM_IOCTL_PRIME_HANDLE_TO_FD, &prime));
+	CHECK(!bo_close(first));
+	SAME(take(16 * MiB, DRM_TESSERA_BO_HBM, 0, &second), 0);
+	SAME(charged("small"), 6 * MiB);
+	SAME(charged("other"), 16 * MiB);
+	close(prime.fd);
+	await_charge("small", 0);
+	CHECK(!bo_close(second));
+	await_charge("other", 0);
+	/* What a process that was killed had is given back. */
+	CHECK(!pipe(pipe_fd));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		enter_cgroup("small");
+		fd = open(NODE, O_RDWR);
+		byte = take(8 * MiB, DRM_TESSERA_BO_HBM, 0, &first) == 0;
+		_exit(write(pipe_fd[1], &byte, 1) == 1 && pause());
+	}
+	CHECK(read(pipe_fd[0], &byte, 1) == 1 && byte);
+	SAME(charged("small"), 8 * MiB);
+	CHECK(!kill(child, SIGKILL));
+	CHECK(waitpid(child, NULL, 0) == child);
+	await_charge("small", 0);
+	close(pipe_fd[0]);
+	close(pipe_fd[1]);
+	leave_cgroup("other");
+	leave_cgroup("small");
+}
+
+/* A card's HBM is charged to a group while its driver goes, and comes back. */
+void a_cgroup_outlives_its_cards_driver(void)
+{
+	char link[256], *pci;
+	uint32_t handle;
+	ssize_t got = readlink("/sys/class/accel/accel0/device", link, sizeof(link) - 1);
+
+	CHECK(got > 0);
+	link[got] = 0;
+	pci = strrchr(link, '/') + 1;
+	make_cgroup("late", "8388608");
+	enter_cgroup("late");
+	SAME(take(6 * MiB, DRM_TESSERA_BO_HBM, 0, &handle), 0);
+	write_file("/sys/bus/pci/drivers/tessera/unbind", pci);
+	close(fd);
+	write_file("/sys/bus/pci/drivers/tessera/bind", pci);
+	for (unsigned i = 0; i < 1000 && access(NODE, R_OK | W_OK); i++)
+		usleep(10000);
+	fd = open(NODE, O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0);
+	await_charge("late", 0);
+	SAME(take(16 * MiB, DRM_TESSERA_BO_HBM, 0, &handle), 0);
+	leave_cgroup("late");
 }
 
 /* In a process that may lock 1 MiB and is not root: its errors one after the other. */
