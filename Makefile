@@ -504,7 +504,8 @@ check-ecosystem bench-ecosystem: $(ECOSYSTEM_VENV)/.plugin
 RESULTS := tests/bench/RESULTS.md
 bench: $(VENV)/.plugin $(BENCH) bench-host
 	$(Q)$(VENV)/bin/python tests/bench/bench.py --write $(RESULTS) \
-		--floors $(OUT)/bench/floors_bench --peaks $(OUT)/bench/peak_bench
+		--floors $(OUT)/bench/floors_bench --peaks $(OUT)/bench/peak_bench \
+		--hop $(OUT)/bench/hop_bench
 
 # make bench-torch: the device, through JAX, beside PyTorch on the CPU itself.
 .PHONY: bench-torch bench-growth

@@ -324,8 +324,9 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="", help="groups whose name contains this")
     parser.add_argument("--floors", metavar="PROGRAM", help="the built floors_bench")
     parser.add_argument("--peaks", metavar="PROGRAM", help="the built peak_bench")
+    parser.add_argument("--hop", metavar="PROGRAM", help="the built hop_bench")
     options = parser.parse_args()
-    FLOORS, PEAKS = options.floors, options.peaks
+    FLOORS, PEAKS, TABLE.hop_program = options.floors, options.peaks, options.hop
     for group in (matmuls, elementwise, elementwise_small, models, convolution,
                   convolution_channels_first, pools, scans, transforms, linear_algebra,
                   scalar_loops, instructions, selection, moves, training, compiling, dispatch,

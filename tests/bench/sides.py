@@ -7,6 +7,7 @@ What is timed is compared first, so that both sides of a row compute the same.
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "tessera,cpu")
@@ -26,6 +27,7 @@ from results import show  # noqa: E402
 ROUNDS = 7
 SECONDS = 0.15       # of one side in one round
 APART = 0.03         # at most, of what is compared; bf16 has 8 bits
+FAR = 2              # times the shortest hop of a run: the CPUs share no cache
 
 DEVICE, CPU = jax.devices("tessera")[0], jax.devices("cpu")[0]
 AMX = "amx_tile" in results.cpu_name()
@@ -78,6 +80,7 @@ class Table:
 
     def __init__(self, peer):
         self.peer, self.rows = peer, []
+        self.hop_program = None     # tests/bench/hop_bench.c, built
         self.wrong = []     # rows that are not timed, since their sides do not agree
 
     def agrees(self, name, got, want):
@@ -94,19 +97,38 @@ class Table:
         print("\n".join(self.short() + self.wrong))
         sys.exit(1 if self.wrong else 0)
 
-    def add(self, name, target, mine, theirs, peer=None, temps=None):
+    def hop(self):
+        """ns that a cache line takes between CPUs now; 0 if nobody can tell."""
+        if not self.hop_program:
+            return 0
+        done = subprocess.run([self.hop_program], check=True, capture_output=True, text=True)
+        return float(done.stdout or 0)
+
+    def shortest_hop(self):
+        return min((r[8] for r in self.rows if r[8]), default=0)
+
+    def is_far(self, row):
+        """Whether the CPUs shared no cache when the row began or ended: a virtual
+        machine's move about. What sides do on several CPUs at once is slower then, by up to
+        twice, and most for the side that shares smaller parts."""
+        return row[8] > FAR * self.shortest_hop()
+
+    def add(self, name, target, mine, theirs, peer=None, temps=None, hop=0):
         peer, ratio = peer or self.peer, theirs / mine
         wanted = re.match(r">= ([\d.]+)x", target)
         short = bool(wanted) and round(ratio, 2) < float(wanted[1])
-        self.rows.append((name, mine, theirs, peer, ratio, target, short, temps))
+        self.rows.append((name, mine, theirs, peer, ratio, target, short, temps, hop))
         print(f"{name:<36} {show(mine):>10} {show(theirs):>10} {peer:<8} {ratio:6.2f}x  "
               f"{target:<9}{'below' if short else '':<6}"
               + (f"temporaries {size(temps[0])} against {size(temps[1])}"
-                 if temps and any(temps) else ""), flush=True)
+                 if temps and any(temps) else "")
+              + (f" CPUs {hop:.0f} ns apart" if self.is_far(self.rows[-1]) else ""), flush=True)
 
     def measure(self, name, target, ours, peer, peer_name=None, temps=None):
         """Medians of both sides; the ratio is how much faster we are."""
-        self.add(name, target, *rounds.medians((ours, peer), ROUNDS, SECONDS), peer_name, temps)
+        before = self.hop()
+        times = rounds.medians((ours, peer), ROUNDS, SECONDS)
+        self.add(name, target, *times, peer_name, temps, max(before, self.hop()))
 
     def both(self, name, target, f, *args):
         """One jitted function on the device and on JAX's CPU backend, synchronous."""
@@ -120,11 +142,16 @@ class Table:
         """What falls short of its target, as lines."""
         slow = [f"{r[0]} ({r[4]:.2f}x)" for r in self.rows if r[6]]
         large = [f"{r[0]} ({size(r[7][0])})" for r in self.rows if r[7] and r[7][0] > r[7][1]]
+        far = [r[0] for r in self.rows if self.is_far(r)]
         lines = [f"{len(slow)} of {len(self.rows)} rows are below their target"
                  + (": " + ", ".join(slow) if slow else "") + "."]
         if any(r[7] for r in self.rows):
             lines.append(f"{len(large)} have larger temporaries than the peer"
                          + (": " + ", ".join(large) if large else "") + ".")
+        if far:
+            lines.append(f"{len(far)} were timed while a cache line took over {FAR} times the "
+                         f"{self.shortest_hop():.0f} ns between CPUs that it takes at best (~), "
+                         f"and tell little of lanes: {', '.join(far)}.")
         return lines
 
     def lines(self):
@@ -133,11 +160,13 @@ class Table:
         out = ["| what | tessera | peer | against | ratio | target |"
                + (" temporaries | peer's |" if sized else ""),
                "|---|--:|--:|---|--:|---|" + ("--:|--:|" if sized else "")]
-        for n, a, b, p, r, t, short, temps in self.rows:
+        for row in self.rows:
+            n, a, b, p, r, t, short, temps, _ = row
             ratio = f"**{r:.2f}x**" if short else f"{r:.2f}x"
             sizes = [size(x) for x in temps] if temps else ["", ""]
             if temps and temps[0] > temps[1]:
                 sizes[0] = f"**{sizes[0]}**"
+            n += " ~" if self.is_far(row) else ""
             out.append(f"| {n} | {show(a)} | {show(b)} | {p} | {ratio} | {t} |"
                        + (f" {sizes[0]} | {sizes[1]} |" if sized else ""))
         return out
