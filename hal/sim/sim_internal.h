@@ -141,7 +141,7 @@ struct sim_ctx {
 	unsigned n_peers;	/* of the maps, those into windows */
 	/* Of each engine: */
 	uint8_t next_queue[2];	/* to look at first, turns among equals */
-	uint64_t used_ns[2];	/* time that it had of it (sim_queue_used) */
+	uint64_t used_ns[2];	/* time that it had of it; brought up to date by queue.c */
 	struct sim_trace trace;
 };
 
