@@ -221,10 +221,17 @@ static uint64_t counted_by(const struct tenant *x, unsigned n)
 	return sum;
 }
 
+static int more_of(const void *one, const void *other)
+{
+	uint64_t x = *(const uint64_t *)one, y = *(const uint64_t *)other;
+
+	return x < y ? -1 : x > y;
+}
+
 static void who_has_little_to_do_goes_first_at_once(void **state)
 {
 	struct tenant more[3];
-	uint64_t began, in_2_ms = 0, least = UINT64_MAX;
+	uint64_t began, in_ms, of_others[TRIES];
 	uint32_t few;
 
 	(void)state;
@@ -234,19 +241,23 @@ static void who_has_little_to_do_goes_first_at_once(void **state)
 	}
 	began = counted_by(more, 3);
 	turns_sleep(100 * MS);
-	in_2_ms = (counted_by(more, 3) - began) / 50;
+	in_ms = (counted_by(more, 3) - began) / 100;
 	few = load_count(&b, 0, 100);
-	/* In turns it would wait for three, of 2 ms, at least. */
+	/* In turns it would wait for three, of 2 ms; for the end of one, if its doorbell went
+	 * unheard, 1 ms. */
 	for (unsigned tries = 0; tries < TRIES; tries++) {
 		turns_sleep(MS);
 		began = counted_by(more, 3);
 		start(&b, &b.work, few, 0);
 		assert_int_equal(t_take(&t, &b.work), 0);
-		began = counted_by(more, 3) - began;
-		least = began < least ? began : least;
+		of_others[tries] = counted_by(more, 3) - began;
 	}
-	print_message("at least %.3f ms of others\n", 2.0 * (double)least / (double)in_2_ms);
-	assert_true(least < in_2_ms);
+	qsort(of_others, TRIES, sizeof(*of_others), more_of);
+	print_message("%.3f ms of others, %.3f in half of the tries, %.3f in most\n",
+		      (double)of_others[TRIES / 10] / (double)in_ms,
+		      (double)of_others[TRIES / 2] / (double)in_ms,
+		      (double)of_others[TRIES * 9 / 10] / (double)in_ms);
+	assert_true(of_others[TRIES / 2] < in_ms / 2);
 	for (unsigned i = 0; i < 3; i++) {
 		stop(&more[i].work);
 		close_tenant(&more[i]);
