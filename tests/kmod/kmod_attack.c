@@ -32,7 +32,7 @@
 #define LIMIT_NS (SECOND / 10)
 #define N_ALONE 1000		/* submissions by which the victim's own latency is known */
 #define N_FIRST 100		/* before which nothing is measured */
-#define N_MOST 1000000
+#define N_MOST 1000000	/* submissions in one of the three times */
 #define N_ATTACKERS 6
 #define BYTES (16 * PAGE)
 #define IN_FLIGHT 8u		/* of the victim's submissions, each with memory of its own */
@@ -404,6 +404,7 @@ static void beside_attackers(int64_t ns, unsigned least)
 	struct drm_tessera_error e;
 	struct attack a;
 
+	CHECK(least <= N_MOST);
 	victim_p99(&v, 0, N_FIRST, &longest);
 	alone = victim_p99(&v, 0, N_ALONE, &longest);
 	a = attack_begin(true);

@@ -7,6 +7,7 @@
 #define LIMIT_MS 200
 #define TURNS 3u		/* of others, that prove that a run went on after them */
 #define TRIES 100u
+#define COPY_AT ((T_WINDOW_PAGES - 2) * HW_PAGE)	/* of a COPY_2D, in the window */
 
 static struct t_sim t;
 static struct t_program p;
@@ -124,12 +125,10 @@ static const struct hw_copy_2d endless_copy = {
 	.row_bytes = 4096, .rows = 1ull << 31, .planes = 1ull << 20,
 };
 
-static void start_copy_on(struct t_ring *r, struct hw_copy_2d c)
+static void start_copy(struct t_ring *r, struct hw_copy_2d c)
 {
-	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
-
-	memcpy(t.window + at, &c, sizeof(c));
-	t_put(&t, r, (struct hw_sqe){ .op = HW_COPY_2D, .u.copy.src = T_HOST_VA + at });
+	memcpy(t.window + COPY_AT, &c, sizeof(c));
+	t_put(&t, r, (struct hw_sqe){ .op = HW_COPY_2D, .u.copy.src = T_HOST_VA + COPY_AT });
 	t_ring_bell(&t, r);
 }
 
@@ -311,7 +310,7 @@ static void a_new_context_goes_after_one_that_was_idle(void **state)
 	for (unsigned tries = 0; !was_after && tries < TRIES; tries++) {
 		struct tenant new;
 
-		start_copy_on(&high, endless_copy);
+		start_copy(&high, endless_copy);
 		await_begin(&high);
 		turns_sleep(5 * MS);
 		open_tenant(&new, 3);
@@ -509,7 +508,6 @@ static void copy_rows(uint64_t src_va, uint64_t dst_va, uint64_t row_bytes)
 				.row_bytes = row_bytes, .rows = 64,
 				.planes = bytes / row_bytes / 64,
 				.src_row = (int64_t)row_bytes, .dst_row = -(int64_t)row_bytes };
-	uint64_t at = (T_WINDOW_PAGES - 2) * HW_PAGE;
 	unsigned fills = 0;
 
 	c.src_plane = c.src_row * 64;
@@ -518,14 +516,11 @@ static void copy_rows(uint64_t src_va, uint64_t dst_va, uint64_t row_bytes)
 	/* One more than the one that ends after it. */
 	for (unsigned tries = 0; fills <= 1 && tries < TRIES; tries++) {
 		memset(t.hbm + dst, 0, bytes);
-		memcpy(t.window + at, &c, sizeof(c));
-		t_put(&t, &a.dma, (struct hw_sqe){ .op = HW_COPY_2D,
-						   .u.copy.src = T_HOST_VA + at });
-		t_ring_bell(&t, &a.dma);
+		start_copy(&a.dma, c);
 		/* What it is was read when it began. */
 		await_begin(&a.dma);
 		fill_for(1);
-		memset(t.window + at, 0xff, sizeof(c));
+		memset(t.window + COPY_AT, 0xff, sizeof(c));
 		fills = fill_beside(&a.dma, 1);
 		for (uint64_t i = 0; i < bytes; i += 8) {
 			uint64_t row = bytes / row_bytes - 1 - i / row_bytes;
@@ -554,18 +549,13 @@ static void rows_go_on_where_they_were(void **state)
 	assert_int_equal(t_unmap(&t, a.ctx, va + half), 0);
 }
 
-static void start_copy(struct hw_copy_2d c)
-{
-	start_copy_on(&a.dma, c);
-}
-
 static void an_endless_copy_lets_others_go_first(void **state)
 {
 	struct hw_copy_2d c = endless_copy;
 	const uint64_t va = T_HBM_VA + (1ull << 42);
 
 	(void)state;
-	start_copy(c);
+	start_copy(&a.dma, c);
 	for (unsigned i = 1; i < 50; i++)
 		fill_for(i);
 	stop(&a.dma);
@@ -573,13 +563,13 @@ static void an_endless_copy_lets_others_go_first(void **state)
 	assert_int_equal(t_map(&t, a.ctx, va, 16 * MiB, MiB, HW_MAP_WRITE), 0);
 	assert_int_equal(t_map(&t, a.ctx, va + MiB, 32 * MiB, MiB, HW_MAP_WRITE), 0);
 	c.src = va + MiB - 2048;
-	start_copy(c);
+	start_copy(&a.dma, c);
 	for (unsigned i = 1; i < 50; i++)
 		fill_for(i);
 	/* With its turn and without. */
 	for (unsigned i = 0; i < 50; i++) {
 		stop(&a.dma);
-		start_copy(c);
+		start_copy(&a.dma, c);
 		await_begin(&a.dma);
 		turns_sleep(i * 37 % 100 * MS / 10);
 	}
@@ -598,9 +588,9 @@ static void a_long_row_lets_others_go_first(void **state)
 	for (unsigned tries = 0; fills <= TURNS && tries < TRIES; tries++) {
 		number(16 * MiB, bytes, 7);
 		memset(t.hbm + 16 * MiB + bytes, 0, bytes);
-		start_copy((struct hw_copy_2d){ .src = T_HBM_VA + 16 * MiB, .rows = 1, .planes = 1,
-						.dst = T_HBM_VA + 16 * MiB + bytes,
-						.row_bytes = bytes });
+		start_copy(&a.dma, (struct hw_copy_2d){
+			.src = T_HBM_VA + 16 * MiB, .dst = T_HBM_VA + 16 * MiB + bytes,
+			.row_bytes = bytes, .rows = 1, .planes = 1 });
 		fills = fill_beside(&a.dma, 1);
 		for (uint64_t i = 0; i < bytes; i += 8)
 			assert_int_equal(word_at(16 * MiB + bytes + i), i * 7);
