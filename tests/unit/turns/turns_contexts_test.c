@@ -5,6 +5,7 @@
 #define CELL(ctx, i) (4096u * (ctx) + 64u * (i))	/* counters, in HBM */
 #define MiB (1ull << 20)
 #define LIMIT_MS 200
+#define IDLE_MS 400u		/* of which next to nothing is saved up */
 #define TURNS 3u		/* of others, that prove that a run went on after them */
 #define TRIES 100u
 #define COPY_AT ((T_WINDOW_PAGES - 2) * HW_PAGE)	/* of a COPY_2D, in the window */
@@ -278,8 +279,8 @@ static void nobody_saves_turns_up(void **state)
 		double ms;
 
 		began = counted(&a, 0);
-		turns_sleep(100 * MS);
-		in_ms = (double)(counted(&a, 0) - began) / 100;
+		turns_sleep(IDLE_MS * MS);
+		in_ms = (double)(counted(&a, 0) - began) / IDLE_MS;
 		ms = ms_at_first(&b, &a, in_ms);
 		of_idle = ms < of_idle ? ms : of_idle;
 		open_tenant(&new, 3);
@@ -287,7 +288,7 @@ static void nobody_saves_turns_up(void **state)
 		of_new = ms < of_new ? ms : of_new;
 		close_tenant(&new);
 	}
-	print_message("%.1f ms after 100 idle, %.1f when new\n", of_idle, of_new);
+	print_message("%.1f ms after %u idle, %.1f when new\n", of_idle, IDLE_MS, of_new);
 	assert_true(of_idle < 60 && of_new < 60);
 	stop(&a.work);
 }
