@@ -238,7 +238,7 @@ def tier_attack(machine, arguments="", limit=240):
 
 def tier_checks(machine):
     """What a kernel's own checks say of all that."""
-    return (tier_driver(machine) + tier_tenants(machine) + tier_kills(machine, "300") +
+    return (tier_driver(machine) + tier_tenants(machine) + tier_kills(machine, limit=3600) +
             tier_stress(machine, "20 1 20 20"))
 
 

@@ -44,8 +44,8 @@ traced() { (host_python $1 @TRACED@); }
 check profile traced accel:/dev/accel/accel0
 """
 
-# Of two that begin together the first is killed, of two more the second; the others come to
-# their ends.
+# Of two that train beside each other the first is killed, of two more the second; the others
+# come to their ends. The faster to start is held up until the other has started too.
 TWO_SCRIPT = HOST_SCRIPT + """
 @LOAD_DRIVER@
 check node test -c /dev/accel/accel0
@@ -61,24 +61,46 @@ reaches() {	# NAME HOW-MANY
 	done
 	return 1
 }
-goes_on() { reaches $1 $(($(done_of $1) + 2)); }
-killed() { kill -KILL $1; wait $1; [ $? -eq 137 ]; }
+goes_on() { reaches $1 $(($(done_of $1) + $2)); }	# NAME HOW-MANY
+signal() { eval "kill -$1 \$pid_$2"; }
+meet() {	# NAME NAME
+	held=
+	for i in $(seq 1200); do
+		for n in $1 $2; do
+			case $held in *$n*) continue; esac
+			[ $(done_of $n) -ge 1 ] || continue
+			signal STOP $n
+			held=$held$n
+		done
+		if [ ${#held} = 2 ]; then
+			signal CONT $1
+			signal CONT $2
+			return 0
+		fi
+		sleep 1
+	done
+	return 1
+}
+killed() { signal KILL $1; eval "wait \$pid_$1"; [ $? -eq 137 ]; }
+ends() { eval "wait \$pid_$1"; }
 start a
 start b
-check a_works reaches a 1
-check b_works reaches b 1
+check a_and_b_meet meet a b
+check a_works goes_on a 1
+check b_works goes_on b 1
 echo "smi two"; xla-smi --json; echo "smi end"
 echo "pids $pid_a $pid_b"
-check a_is_killed killed $pid_a
-check b_goes_on goes_on b
-check b_ends wait $pid_b
+check a_is_killed killed a
+check b_goes_on goes_on b 2
+check b_ends ends b
 start c
 start d
-check c_works reaches c 1
-check d_works reaches d 1
-check d_is_killed killed $pid_d
-check c_goes_on goes_on c
-check c_ends wait $pid_c
+check c_and_d_meet meet c d
+check c_works goes_on c 1
+check d_works goes_on d 1
+check d_is_killed killed d
+check c_goes_on goes_on c 2
+check c_ends ends c
 for n in a b c d; do echo "devices $n"; cat /tmp/$n.log; done
 echo "left $(cat /sys/module/tessera/refcnt)"
 """
@@ -154,4 +176,4 @@ def tier_jax(machine):
 
 def tier_two(machine):
     """Two at a time on one card of the driver, each killed beside another."""
-    return run_jax(machine, TWO_SCRIPT, 11, ["xla-smi"], False, judge_two, 3000)
+    return run_jax(machine, TWO_SCRIPT, 13, ["xla-smi"], False, judge_two, 3000)
