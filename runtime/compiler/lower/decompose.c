@@ -239,7 +239,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			break;
 		case TC_REDUCE_WINDOW:
 			if (!tc_decompose_scan(c, op))
-				tc_decompose_window(c, op);
+				tc_decompose_window(c, tc_close_holes(c, op));
 			break;
 		case TC_SORT: tc_decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;

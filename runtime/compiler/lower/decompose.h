@@ -22,6 +22,14 @@ bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
 /* A reduce_window of few elements, over padding that counts, or over more arrays than one
  * instruction reduces; leaves others alone. window.c */
 void tc_decompose_window(struct tc_ctx *c, struct tc_op *op);
+/* JAX broadcasts the scalars that windows start with; of constants there remain constants. */
+void tc_settle_initial(const struct tc_build *b, struct tc_op *op);
+/* Whether it reduces one array by one op that the initial value, a constant, changes nothing
+ * in. */
+bool tc_starts_with_identity(const struct tc_op *op);
+/* holes.c: what remains to be done of a reduce_window over an input with holes where windows
+ * in turn have the same elements: a smaller one before op, which is gone. Others: op. */
+struct tc_op *tc_close_holes(struct tc_ctx *c, struct tc_op *op);
 /* The results of a reduce_window of few elements, which stays, as elementwise work on parts of
  * the padded arrays; padding is as initial values. False: there are too many elements. */
 bool tc_window_by_taps(const struct tc_build *b, const struct tc_op *op, struct tc_value **out);

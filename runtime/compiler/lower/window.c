@@ -43,8 +43,7 @@ static bool has_padding(const struct tc_op *op)
 	return false;
 }
 
-/* JAX broadcasts the scalars that windows start with; of constants there remain constants. */
-static void settle_initial(const struct tc_build *b, struct tc_op *op)
+void tc_settle_initial(const struct tc_build *b, struct tc_op *op)
 {
 	for (unsigned i = 0; i < op->n_results; i++) {
 		const struct tc_value *v = tc_in(op, op->n_results + i);
@@ -58,7 +57,7 @@ static void settle_initial(const struct tc_build *b, struct tc_op *op)
 	}
 }
 
-static bool starts_with_identity(const struct tc_op *op)
+bool tc_starts_with_identity(const struct tc_op *op)
 {
 	const struct tc_block *b = op->regions[0].block;
 	const struct tc_op *f = b->first;
@@ -181,7 +180,7 @@ static void join_taps(const struct tc_build *b, const struct tc_op *op, int64_t 
 		so_far[i] = tc_build_broadcast(b, tc_in(op, k + i), op->results[i].type, &none);
 		in[i] = padded(b, op, tc_in(op, i), tc_in(op, k + i));
 	}
-	for (int64_t t = 0; t < taps && op->results[0].type->count; t++) {
+	for (int64_t t = 0; t < taps; t++) {
 		place_tap(op, t, start);
 		for (unsigned i = 0; i < k; i++)
 			element[i] = tc_build_steps(b, in[i], start, stride, op->results[i].type);
@@ -247,6 +246,18 @@ static void reduce_with_marks(const struct tc_build *b, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* No window: the padded arrays may have less than nothing, too. */
+static void replace_by_initial(const struct tc_build *b, struct tc_op *op)
+{
+	const int64_t none = 0;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_replace_uses(tc_out(op, i),
+				tc_build_broadcast(b, tc_in(op, op->n_results + i),
+						   op->results[i].type, &none));
+	tc_erase(op);
+}
+
 void tc_decompose_window(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
@@ -254,10 +265,14 @@ void tc_decompose_window(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *out[MOST_MARKED];
 	bool is_marked;
 
-	settle_initial(&b, op);
-	is_marked = has_padding(op) && !starts_with_identity(op);
+	tc_settle_initial(&b, op);
+	if (!op->results[0].type->count) {
+		replace_by_initial(&b, op);
+		return;
+	}
+	is_marked = has_padding(op) && !tc_starts_with_identity(op);
 	if (!is_marked && op->n_results <= MOST_MARKED) {
-		if (!(starts_with_identity(op) && tc_window_in_parts(op)) &&
+		if (!(tc_starts_with_identity(op) && tc_window_in_parts(op)) &&
 		    tc_window_by_taps(&b, op, out))
 			replace_all(op, out);
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows over padding of arrays on both sides of what is put together in parts
- * (opt/taps.c), against the evaluator; and which of them need no copy. */
+ * (opt/taps.c), and over holes (lower/holes.c), against the evaluator; and which of them
+ * need no copy. */
 #include "tests/unit/against_eval.h"
 
 struct window {
@@ -8,13 +9,26 @@ struct window {
 	bool in_parts;
 };
 
-static void check(const struct window *w)
+static uint64_t temp_bytes(const char *text)
 {
 	const struct tc_options o = { .level = 1, .verify = true };
 	struct tc_result r;
 	struct image *image;
-	char text[1500];
 	struct err err;
+	uint64_t n;
+
+	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, &err) ||
+	    image_parse(r.image, r.image_bytes, &image, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	n = image->info.temp_bytes;
+	image_free(image);
+	tc_result_free(&r);
+	return n;
+}
+
+static void check(const struct window *w)
+{
+	char text[1500];
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%sx%s>) {\n"
@@ -27,14 +41,9 @@ static void check(const struct window *w)
 		 w->strides, w->dilations, w->padding, w->result, w->elem, w->elem, w->elem, w->op,
 		 w->elem);
 	runs_as_evaluated(text);
-	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, &err) ||
-	    image_parse(r.image, r.image_bytes, &image, &err))
-		fail_msg("%s\n%s", err.msg, text);
-	if (w->in_parts != !image->info.temp_bytes)
-		fail_msg("%llu bytes of temporaries:\n%s",
-			 (unsigned long long)image->info.temp_bytes, text);
-	image_free(image);
-	tc_result_free(&r);
+	if (w->in_parts != !temp_bytes(text))
+		fail_msg("%llu bytes of temporaries:\n%s", (unsigned long long)temp_bytes(text),
+			 text);
 }
 
 #define LEAST "0x000080ff"	/* -inf */
@@ -101,11 +110,121 @@ static void limits_of_parts(void **state)
 		check(&list[i]);
 }
 
+struct holes {
+	const char *op, *by, *init, *in, *padded, *out, *shape, *strides, *dilations, *low,
+		*high, *interior;
+	bool repeats;
+};
+
+/* The holes are the window's own, or a pad's in front of it. */
+static void check_holes(const struct holes *h, bool own)
+{
+	char text[2500], padding[100] = "", base[100] = "";
+	int64_t low[3], high[3], interior[3], dim[3];
+
+	sscanf(h->low, "%ld, %ld, %ld", &low[0], &low[1], &low[2]);
+	sscanf(h->high, "%ld, %ld, %ld", &high[0], &high[1], &high[2]);
+	sscanf(h->interior, "%ld, %ld, %ld", &interior[0], &interior[1], &interior[2]);
+	sscanf(h->padded, "%ldx%ldx%ld", &dim[0], &dim[1], &dim[2]);
+	for (unsigned d = 0; d < 3; d++) {
+		snprintf(padding + strlen(padding), sizeof(padding) - strlen(padding),
+			 "%s%ld, %ld", d ? ", " : "", own ? low[d] : 0, own ? high[d] : 0);
+		snprintf(base + strlen(base), sizeof(base) - strlen(base), "%s%ld",
+			 d ? ", " : "", own ? interior[d] + 1 : 1);
+	}
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%sxf32>) {\n"
+		 "%%2 = constant() {value = dense<%s> : tensor<f32>} : tensor<f32>\n"
+		 "%%3 = constant() {value = dense<%s> : tensor<f32>} : tensor<f32>\n"
+		 "%%4 = pad(%%1, %%3) {edge_padding_low = [%s], edge_padding_high = [%s], "
+		 "interior_padding = [%s]} : tensor<%sxf32>\n"
+		 "%%5 = reduce_window(%s, %%2) {window_dimensions = [%s], window_strides = [%s], "
+		 "base_dilations = [%s], window_dilations = [%s], padding = [%s]} : "
+		 "tensor<%sxf32> (%%90: tensor<f32>, %%91: tensor<f32>) {\n"
+		 "%%92 = %s(%%90, %%91) : tensor<f32>\nreturn(%%92)\n}\nreturn(%%5)\n}\n}\n",
+		 h->in, h->init, h->by, h->low, h->high, h->interior, h->padded,
+		 own ? "%1" : "%4", h->shape, h->strides, base, h->dilations, padding, h->out,
+		 h->op);
+	runs_as_evaluated(text);
+	if (h->repeats != (temp_bytes(text) < 4 * (uint64_t)(dim[0] * dim[1] * dim[2])))
+		fail_msg("%llu bytes of temporaries, %s holes:\n%s",
+			 (unsigned long long)temp_bytes(text), own ? "own" : "a pad's", text);
+}
+
+#define TWO "0x00000040"
+
+static void windows_over_holes_are_as_many_times_one(void **state)
+{
+	static const struct holes list[] = {
+		/* as wide as the holes are apart; twice as wide, and some before and after it */
+		{ "add", NONE, NONE, "28x28x32", "57x57x32", "56x56x32", "2, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "1, 1, 0", "1, 1, 0", "1, 1, 0", true },
+		{ "add", NONE, NONE, "28x28x32", "63x59x32", "60x56x32", "4, 4, 1", "1, 1, 1",
+		  "1, 1, 1", "5, 3, 0", "3, 1, 0", "1, 1, 0", true },
+		{ "maximum", LEAST, LEAST, "28x28x32", "55x57x32", "54x56x32", "2, 2, 1",
+		  "1, 1, 1", "1, 1, 1", "-1, 1, 0", "1, 1, 0", "1, 1, 0", true },
+		{ "multiply", ONE, ONE, "8x8x32", "50x62x32", "42x54x32", "9, 9, 1", "1, 1, 1",
+		  "1, 1, 1", "-1, 8, 0", "-13, -10, 0", "8, 8, 0", true },
+		{ "multiply", ONE, ONE, "8x8x32", "62x62x32", "54x54x32", "9, 9, 1", "1, 1, 1",
+		  "1, 1, 1", "-1, 8, 0", "-1, -10, 0", "8, 8, 0", true },
+		/* one before that, one after it, one more, one less */
+		{ "maximum", LEAST, LEAST, "28x28x32", "57x57x32", "56x56x32", "2, 2, 1",
+		  "1, 1, 1", "1, 1, 1", "0, 2, 0", "2, 0, 0", "1, 1, 0", false },
+		{ "add", NONE, NONE, "28x28x32", "57x57x32", "55x55x32", "3, 3, 1", "1, 1, 1",
+		  "1, 1, 1", "1, 1, 0", "1, 1, 0", "1, 1, 0", false },
+		{ "minimum", MOST, MOST, "20x20x32", "61x60x32", "60x59x32", "2, 2, 1",
+		  "1, 1, 1", "1, 1, 1", "2, 2, 0", "1, 0, 0", "2, 2, 0", false },
+		{ "add", NONE, NONE, "28x28x32", "57x56x32", "56x55x32", "2, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "1, 1, 0", "1, 0, 0", "1, 1, 0", true },
+		/* 16 elements behind it, and one less */
+		{ "add", NONE, NONE, "64x28x16", "64x57x16", "64x56x16", "1, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", true },
+		{ "add", NONE, NONE, "64x28x15", "64x57x15", "64x56x15", "1, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", false },
+		/* strides and dilated windows in that dim, and in another */
+		{ "add", NONE, NONE, "28x28x32", "28x57x32", "28x28x32", "1, 2, 1", "1, 2, 1",
+		  "1, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", false },
+		{ "add", NONE, NONE, "28x28x32", "28x58x32", "28x56x32", "1, 2, 1", "1, 1, 1",
+		  "1, 2, 1", "0, 1, 0", "0, 2, 0", "0, 1, 0", false },
+		{ "add", NONE, NONE, "28x28x32", "28x57x32", "12x56x32", "3, 2, 1", "2, 1, 1",
+		  "2, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", true },
+	};
+	static const struct holes other[] = {
+		/* what is padded with is not what the window begins with, or counts */
+		{ "add", TWO, NONE, "28x28x32", "28x57x32", "28x56x32", "1, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", false },
+		{ "add", TWO, TWO, "28x28x32", "28x57x32", "28x56x32", "1, 2, 1", "1, 1, 1",
+		  "1, 1, 1", "0, 1, 0", "0, 1, 0", "0, 1, 0", false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(list) / sizeof(*list); i++)
+		for (unsigned own = 0; own < 2; own++)
+			check_holes(&list[i], own);
+	for (unsigned i = 0; i < sizeof(other) / sizeof(*other); i++)
+		check_holes(&other[i], false);
+}
+
+/* A pad may take away more than there is, if no window is left. */
+static void no_window_is_left(void **state)
+{
+	(void)state;
+	runs_as_evaluated("module() () {\nfunc() {sym_name = \"main\"} (%1: tensor<2x1x16xf32>) {\n"
+			  "%2 = constant() {value = dense<" NONE "> : tensor<f32>} : tensor<f32>\n"
+			  "%3 = reduce_window(%1, %2) {window_dimensions = [1, 4, 1], "
+			  "window_strides = [1, 1, 1], base_dilations = [4, 4, 3], "
+			  "window_dilations = [1, 1, 1], padding = [1, 1, -1, -1, 5, 4]} : "
+			  "tensor<7x0x55xf32> (%90: tensor<f32>, %91: tensor<f32>) {\n"
+			  "%92 = add(%90, %91) : tensor<f32>\nreturn(%92)\n}\nreturn(%3)\n}\n}\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_of_padded_windows_are_the_windows),
 		cmocka_unit_test(limits_of_parts),
+		cmocka_unit_test(windows_over_holes_are_as_many_times_one),
+		cmocka_unit_test(no_window_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
