@@ -177,6 +177,24 @@ static inline void runs_as_evaluated(const char *text)
 	against_eval((struct tc_source){ text, strlen(text), "mlir" }, text);
 }
 
+/* The bytes of temporaries that the program's image asks for. */
+static inline uint64_t compiled_temp_bytes(const char *text)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	struct tc_result r;
+	struct image *image;
+	struct err err;
+	uint64_t n;
+
+	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, &err) ||
+	    image_parse(r.image, r.image_bytes, &image, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	n = image->info.temp_bytes;
+	image_free(image);
+	tc_result_free(&r);
+	return n;
+}
+
 /* A file of tests/data/programs. */
 static inline void file_runs_as_evaluated(const char *name)
 {

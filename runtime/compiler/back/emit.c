@@ -459,9 +459,11 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 		int32_t arg = e->result_alias[i];
 		struct home h = { 0 };
 		bool is_first = true;
+		struct room *room;
 
 		e->result_binding[i] = (uint16_t)(arg >= 0 ? BIND_FIRST_ARG + arg :
 						  (int32_t)next++);
+		room = tc_lend_result(e, i, v->type);
 		for (unsigned k = 0; k < i; k++)
 			is_first &= tc_in(end, k) != v;
 		/* A wish is for dense places; results in another order are copied. */
@@ -469,6 +471,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 		    tc_layout_strides(e, info, true, i, v->type, h.stride))
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
+		h.buf->lends = room;
 		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
 		/* Another shape is a view of what it is made of, and so is what others send in
 		 * another order. */
@@ -556,6 +559,7 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	if (!e->result_binding || !e->result_alias || !e->arg_alias)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	tc_plan_positions(e);
+	tc_plan_rooms(e);
 	tc_plan_links(e);
 	tc_start_host_calls(e);
 	place_arguments(e, main);

@@ -2,7 +2,7 @@
 #ifndef TC_BACK_EMIT_H
 #define TC_BACK_EMIT_H
 /*
- * The back end's state, private to back/: where values live (plan.c), whether two
+ * The back end's state, private to back/: where values live (plan.c, looks.c, room.c), whether two
  * accesses meet (alias.c), the code being written (asm.c), and the rules from ops to
  * instructions (emit*.c).
  *
@@ -30,6 +30,8 @@ enum { BIND_CONST, BIND_TEMP, BIND_FIRST_ARG };
 struct buffer {
 	uint16_t binding;
 	bool is_temp;
+	struct room *room;	/* of a temporary */
+	struct room *lends;	/* a result's memory, where temporaries may be; or NULL */
 	uint64_t offset, bytes;
 	/* Positions of the last look by any value that lives here: counted where the
 	 * value is defined (a loop is one position for what is captured), and counted
@@ -58,6 +60,15 @@ struct span { uint32_t start, end; };	/* an op's positions */
 
 struct hole { uint64_t offset, bytes; struct hole *next; };
 
+/* Memory that temporaries may lie in: their own, or a result's until it is born. */
+struct room {
+	struct hole *holes;
+	uint64_t top, most, limit;	/* in use are at most `top` bytes, were `most` */
+	uint32_t birth;			/* position of the first op that may write the result */
+	uint32_t n_live;		/* temporaries there */
+	uint16_t binding;
+};
+
 struct label { int64_t offset; uint32_t notes; };	/* -1: not yet placed */
 struct fixup { size_t at; struct label *label; struct fixup *next; };
 
@@ -68,8 +79,9 @@ struct emit {
 	uint32_t n_ids;
 	struct wish **wishes;		/* by value id */
 	/* temporaries */
-	struct hole *holes, *spare_holes;
-	uint64_t temp_top, temp_most;
+	struct room *rooms;		/* the first: their own */
+	unsigned n_rooms;
+	struct hole *spare_holes;
 	struct buffer *live;
 	uint32_t now;			/* position of the op being emitted */
 	/* code, constants, debug, strings: malloc'd, freed by the boundary's cleanup */
@@ -106,8 +118,15 @@ struct emit {
 	int32_t *arg_alias;		/* result, or -1 */
 };
 
-/* ---- plan.c ---- */
+/* ---- looks.c ---- */
 void tc_plan_positions(struct emit *e);
+/* The last looks at v itself; FOREVER_POS: until its block ends. */
+struct looks { uint32_t last, deepest; };
+struct looks tc_looks(struct emit *e, const struct tc_value *v);
+/* The last look at v or a view of it that is known of, counted where v is defined. */
+uint32_t tc_last_look(struct emit *e, const struct tc_value *v);
+
+/* ---- plan.c ---- */
 struct home *tc_home(struct emit *e, const struct tc_value *v);
 /* Gives v a dense home and returns it: where it wishes to be, if nothing looks at what lies
  * there from this op on, itself included; else a new temporary. */
@@ -143,9 +162,6 @@ struct home tc_scratch(struct emit *e, const struct tc_type *t);
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from);
 /* A temporary for ever, the first of all: at offset 0. */
 struct home tc_first_temp(struct emit *e, const struct tc_type *t);
-/* The last looks at v itself; FOREVER_POS: until its block ends. */
-struct looks { uint32_t last, deepest; };
-struct looks tc_looks(struct emit *e, const struct tc_value *v);
 void tc_release(struct emit *e, uint32_t position);
 /* What a home and an instruction's operand walk. */
 void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t);
@@ -177,6 +193,21 @@ void tc_dense_strides(const struct tc_type *t, int64_t *stride);
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v);
 /* The register of a pred that the instruction before stored; where another did, it is read. */
 uint8_t tc_load_condition(struct emit *e, const struct tc_value *v);
+
+/* ---- room.c ---- */
+void tc_plan_rooms(struct emit *e);
+/* The room that result i is, of this type, until its birth, which is expected of values that wish
+ * to be there; or NULL. */
+struct room *tc_lend_result(struct emit *e, unsigned i, const struct tc_type *t);
+void tc_expect_birth(struct emit *e, struct room *r, const struct tc_value *v);
+/* Whether no temporary is in the memory of b, a result's, at which anything looks from that
+ * position on. True of other buffers. */
+bool tc_is_vacant(const struct emit *e, const struct buffer *b, uint32_t from);
+/* Gives b, which has its bytes and last looks, a room and a place. v: see plan.c. */
+void tc_take_room(struct emit *e, struct buffer *b, const struct tc_value *v);
+void tc_give_room(struct emit *e, struct buffer *b);
+/* Whether v may live on in b, a temporary. */
+bool tc_may_stay(struct emit *e, const struct buffer *b, const struct tc_value *v);
 
 /* ---- join.c ---- */
 /* Gives results of `op`, which is being emitted and writes all of them at whatever strides, homes

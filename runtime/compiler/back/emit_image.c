@@ -15,7 +15,7 @@ static void set_shape(struct image_shape *s, const struct tc_type *t, int32_t al
 static void check_memory(struct emit *e, const struct tc_block *main)
 {
 	uint64_t limit = e->c->options->memory_limit, args = 0, results = 0;
-	uint64_t temps = e->temp_most + e->links->bytes;
+	uint64_t temps = e->rooms[0].most + e->links->bytes;
 
 	for (unsigned i = 0; i < e->n_args; i++)
 		args += (uint64_t)main->args[i]->type->bytes;
@@ -112,7 +112,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	b[0] = (struct image_binding){ .kind = IMAGE_CONSTANTS, .access = HW_BIND_READ,
 				       .bytes = e->rodata.len };
 	b[1] = (struct image_binding){ .kind = IMAGE_TEMP,
-		.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = e->temp_most };
+		.access = HW_BIND_READ | HW_BIND_WRITE, .bytes = e->rooms[0].most };
 	for (unsigned i = 0; i < e->n_args; i++) {
 		set_shape(&shapes[i], main->args[i]->type, e->arg_alias[i]);
 		tc_layout_order(e, func->arg_info, false, i, main->args[i]->type,
@@ -151,7 +151,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 		.n_results = e->n_results,
 		.flags = e->has_loop || e->links->n_slots ? 0 : IMAGE_STRAIGHT,
 		.name = tc_string(e, name && *name ? name : "main"),
-		.temp_bytes = e->temp_most,
+		.temp_bytes = e->rooms[0].most,
 		.cost_ns = (uint64_t)(e->cost_ns < 1e18 ? e->cost_ns : 1e18) + 1,
 		.flops = e->flops, .bytes_accessed = e->bytes,
 		.transcendentals = e->transcendentals,

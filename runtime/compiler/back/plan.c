@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where values live: positions, last looks, temporaries, wishes.
+ * Where values live: temporaries, wishes, views.
  *
  * Wishes are how results are born in place. A result of main wishes for its binding, a
  * value carried by a loop for the carried buffer. The place may still hold an older
@@ -20,27 +20,6 @@ static void *get(struct emit *e, size_t count, size_t size)
 	if (!p)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	return p;
-}
-
-static uint32_t number(struct emit *e, const struct tc_block *b, uint32_t at)
-{
-	for (const struct tc_op *op = b->first; op; op = op->next) {
-		e->spans[op->id].start = ++at;
-		if (op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF)
-			for (unsigned r = 0; r < op->n_regions; r++)
-				at = number(e, op->regions[r].block, at);
-		e->spans[op->id].end = ++at;
-	}
-	return at;
-}
-
-void tc_plan_positions(struct emit *e)
-{
-	e->n_ids = e->c->next_id;
-	e->spans = get(e, e->n_ids, sizeof(*e->spans));
-	e->homes = get(e, e->n_ids, sizeof(*e->homes));
-	e->wishes = get(e, e->n_ids, sizeof(*e->wishes));
-	number(e, tc_main(e->c), 0);
 }
 
 struct home *tc_home(struct emit *e, const struct tc_value *v)
@@ -74,32 +53,6 @@ uint8_t tc_load_condition(struct emit *e, const struct tc_value *v)
 			return s->rb;
 	}
 	return tc_load_scalar(e, v);
-}
-
-struct looks tc_looks(struct emit *e, const struct tc_value *v)
-{
-	const struct tc_block *home = v->def ? v->def->block : v->block;
-	struct looks looks = { 0, 0 };
-
-	for (const struct tc_use *u = v->uses; u; u = u->next) {
-		const struct tc_op *op = u->user;
-		uint32_t end, at = op->op == TC_RETURN ? 0 : e->spans[op->id].start;
-
-		while (op->block != home) {
-			op = op->block->region->parent;
-			/* A return in a region looks when that region ends. */
-			if (!at)
-				at = e->spans[op->id].end;
-		}
-		end = op->op == TC_RETURN ? FOREVER_POS : e->spans[op->id].end;
-		if (op->op == TC_RETURN)
-			at = FOREVER_POS;
-		if (end > looks.last)
-			looks.last = end;
-		if (at > looks.deepest)
-			looks.deepest = at;
-	}
-	return looks;
 }
 
 /* Returns look at values when their block ends. */
@@ -199,90 +152,18 @@ bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
 
 /* ---- temporaries ---- */
 
-static struct hole *new_hole(struct emit *e, uint64_t offset, uint64_t bytes)
-{
-	struct hole *h = e->spare_holes;
-
-	if (h)
-		e->spare_holes = h->next;
-	else
-		h = get(e, 1, sizeof(*h));
-	h->offset = offset;
-	h->bytes = bytes;
-	return h;
-}
-
-static uint64_t take_room(struct emit *e, uint64_t bytes)
-{
-	struct hole **best = NULL, *h;
-	uint64_t at;
-
-	for (struct hole **p = &e->holes; *p; p = &(*p)->next)
-		if ((*p)->bytes >= bytes && (!best || (*p)->bytes < (*best)->bytes))
-			best = p;
-	if (!best) {
-		at = e->temp_top;
-		if (__builtin_add_overflow(e->temp_top, bytes, &e->temp_top) ||
-		    e->temp_top > (uint64_t)TC_MAX_BYTES << 8)
-			tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, e->op, "temporaries overflow");
-		if (e->temp_top > e->temp_most)
-			e->temp_most = e->temp_top;
-		return at;
-	}
-	h = *best;
-	at = h->offset;
-	h->offset += bytes;
-	h->bytes -= bytes;
-	if (!h->bytes) {
-		*best = h->next;
-		h->next = e->spare_holes;
-		e->spare_holes = h;
-	}
-	return at;
-}
-
-static void give_room(struct emit *e, uint64_t offset, uint64_t bytes)
-{
-	struct hole **p = &e->holes, *h;
-
-	while (*p && (*p)->offset + (*p)->bytes < offset)
-		p = &(*p)->next;
-	if (*p && (*p)->offset + (*p)->bytes == offset) {
-		(*p)->bytes += bytes;
-	} else {
-		h = new_hole(e, offset, bytes);
-		h->next = *p;
-		*p = h;
-	}
-	h = *p;
-	if (h->next && h->offset + h->bytes == h->next->offset) {
-		struct hole *gone = h->next;
-
-		h->bytes += gone->bytes;
-		h->next = gone->next;
-		gone->next = e->spare_holes;
-		e->spare_holes = gone;
-	}
-	if (!h->next && h->offset + h->bytes == e->temp_top) {
-		e->temp_top = h->offset;
-		*p = NULL;
-		/* p is the last link: whatever pointed to h ends there. */
-		h->next = e->spare_holes;
-		e->spare_holes = h;
-	}
-}
-
-static struct buffer *new_temp(struct emit *e, int64_t bytes, struct looks looks)
+/* v: what it is for, if that may be looked at longer, or NULL. */
+static struct buffer *new_temp(struct emit *e, int64_t bytes, struct looks looks,
+			       const struct tc_value *v)
 {
 	struct buffer *b = get(e, 1, sizeof(*b));
 
-	b->binding = BIND_TEMP;
 	b->is_temp = true;
 	b->bytes = ((uint64_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
 	if (!b->bytes)
 		b->bytes = ALIGN;
-	b->offset = take_room(e, b->bytes);
 	look_until(b, looks);
+	tc_take_room(e, b, v);
 	b->next = e->live;
 	e->live = b;
 	return b;
@@ -300,7 +181,7 @@ void tc_release(struct emit *e, uint32_t position)
 			continue;
 		}
 		*p = b->next;
-		give_room(e, b->offset, b->bytes);
+		tc_give_room(e, b);
 	}
 }
 
@@ -314,6 +195,8 @@ void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 	*w = (struct wish){ *home, old, e->wishes[v->id] };
 	tc_dense_strides(v->type, w->home.stride);
 	e->wishes[v->id] = w;
+	if (home->buf->lends)
+		tc_expect_birth(e, home->buf->lends, v);
 }
 
 const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
@@ -321,7 +204,8 @@ const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
 {
 	const struct wish *w = after ? after->next : e->wishes[v->id];
 
-	while (w && w->old && !tc_is_dying(e, w->old))
+	while (w && ((w->old && !tc_is_dying(e, w->old)) ||
+		     !tc_is_vacant(e, w->home.buf, e->spans[e->op->id].start)))
 		w = w->next;
 	return w;
 }
@@ -338,8 +222,10 @@ struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct 
 static const struct wish *free_wish(struct emit *e, const struct tc_value *v,
 				    const struct tc_op *op)
 {
+	uint32_t start = e->spans[op->id].start;
+
 	for (const struct wish *w = e->wishes[v->id]; w; w = w->next)
-		if (!w->old || w->old->last < e->spans[op->id].start)
+		if ((!w->old || w->old->last < start) && tc_is_vacant(e, w->home.buf, start))
 			return w;
 	return NULL;
 }
@@ -370,7 +256,7 @@ struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
 
 	if (looks.last < e->now)
 		looks.last = e->now;
-	h->buf = new_temp(e, v->type->bytes, looks);
+	h->buf = new_temp(e, v->type->bytes, looks, v);
 	h->offset = (int64_t)h->buf->offset;
 	h->content = ++e->n_contents;
 	tc_dense_strides(v->type, h->stride);
@@ -400,7 +286,7 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 		    !meets(&w->home, v->type, taken, taken_type, n))
 			to = &w->home;
 	if (!to && !free_wish(e, v, v->def) && from->buf->is_temp && tc_is_dying(e, from->buf) &&
-	    tc_is_dense(from, in->type) && !from->reg &&
+	    tc_is_dense(from, in->type) && !from->reg && tc_may_stay(e, from->buf, v) &&
 	    !meets(from, in->type, taken, taken_type, n))
 		to = from;
 	if (!to)
@@ -415,7 +301,7 @@ struct home tc_scratch(struct emit *e, const struct tc_type *t)
 {
 	struct home h = { 0 };
 
-	h.buf = new_temp(e, t->bytes, (struct looks){ e->now, e->now });
+	h.buf = new_temp(e, t->bytes, (struct looks){ e->now, e->now }, NULL);
 	h.offset = (int64_t)h.buf->offset;
 	h.content = ++e->n_contents;
 	tc_dense_strides(t, h.stride);
@@ -426,7 +312,7 @@ struct home tc_first_temp(struct emit *e, const struct tc_type *t)
 {
 	struct home h = { 0 };
 
-	h.buf = new_temp(e, t->bytes, (struct looks){ FOREVER_POS, FOREVER_POS });
+	h.buf = new_temp(e, t->bytes, (struct looks){ FOREVER_POS, FOREVER_POS }, NULL);
 	tc_dense_strides(t, h.stride);
 	return h;
 }

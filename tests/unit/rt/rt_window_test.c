@@ -9,23 +9,6 @@ struct window {
 	bool in_parts;
 };
 
-static uint64_t temp_bytes(const char *text)
-{
-	const struct tc_options o = { .level = 1, .verify = true };
-	struct tc_result r;
-	struct image *image;
-	struct err err;
-	uint64_t n;
-
-	if (tc_compile(&(struct tc_source){ text, strlen(text), "mlir" }, &o, &r, &err) ||
-	    image_parse(r.image, r.image_bytes, &image, &err))
-		fail_msg("%s\n%s", err.msg, text);
-	n = image->info.temp_bytes;
-	image_free(image);
-	tc_result_free(&r);
-	return n;
-}
-
 static void check(const struct window *w)
 {
 	char text[1500];
@@ -41,9 +24,9 @@ static void check(const struct window *w)
 		 w->strides, w->dilations, w->padding, w->result, w->elem, w->elem, w->elem, w->op,
 		 w->elem);
 	runs_as_evaluated(text);
-	if (w->in_parts != !temp_bytes(text))
-		fail_msg("%llu bytes of temporaries:\n%s", (unsigned long long)temp_bytes(text),
-			 text);
+	if (w->in_parts != !compiled_temp_bytes(text))
+		fail_msg("%llu bytes of temporaries:\n%s",
+			 (unsigned long long)compiled_temp_bytes(text), text);
 }
 
 #define LEAST "0x000080ff"	/* -inf */
@@ -121,6 +104,7 @@ static void check_holes(const struct holes *h, bool own)
 {
 	char text[2500], padding[100] = "", base[100] = "";
 	int64_t low[3], high[3], interior[3], dim[3];
+	uint64_t temps;
 
 	sscanf(h->low, "%ld, %ld, %ld", &low[0], &low[1], &low[2]);
 	sscanf(h->high, "%ld, %ld, %ld", &high[0], &high[1], &high[2]);
@@ -146,9 +130,10 @@ static void check_holes(const struct holes *h, bool own)
 		 own ? "%1" : "%4", h->shape, h->strides, base, h->dilations, padding, h->out,
 		 h->op);
 	runs_as_evaluated(text);
-	if (h->repeats != (temp_bytes(text) < 4 * (uint64_t)(dim[0] * dim[1] * dim[2])))
-		fail_msg("%llu bytes of temporaries, %s holes:\n%s",
-			 (unsigned long long)temp_bytes(text), own ? "own" : "a pad's", text);
+	temps = compiled_temp_bytes(text);
+	if (h->repeats != (temps < 4 * (uint64_t)(dim[0] * dim[1] * dim[2])))
+		fail_msg("%llu bytes of temporaries, %s holes:\n%s", (unsigned long long)temps,
+			 own ? "own" : "a pad's", text);
 }
 
 #define TWO "0x00000040"

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Temporaries that lie in results which are not born yet (back/room.c), on the device against the
+ * evaluator; and how many bytes of temporaries are left.
+ */
+#include "tests/unit/against_eval.h"
+
+enum { V = 4096 * 4 };		/* bytes of @V */
+
+struct program {
+	const char *name, *args, *body;
+	uint64_t temp_bytes;
+};
+
+/* What has to be made whole, in memory, before the next can begin. */
+#define SORT_OF(out, in, type, elem) \
+	out " = sort(" in ") {dimension = 0, is_stable = true} : tensor<" type "> " \
+	"(" out "90: tensor<" elem ">, " out "91: tensor<" elem ">) {\n" \
+	out "92 = compare(" out "90, " out "91) {compare_type = <FLOAT>, " \
+	"comparison_direction = <LT>} : tensor<i1>\nreturn(" out "92)\n}\n"
+#define SORT(out, in) SORT_OF(out, in, "4096xf32", "f32")
+#define ONE "%1: tensor<4096xf32>"
+#define TWO ONE ", %2: tensor<4096xf32>"
+#define VEC " : tensor<4096xf32>\n"
+
+static const struct program programs[] = {
+	{ "a result that comes later", ONE, SORT("%3", "%1") SORT("%4", "%3") SORT("%5", "%4")
+	  "return(%4, %5)\n", 0 },
+	{ "one that begins as the last look ends", ONE, SORT("%3", "%1") SORT("%4", "%3")
+	  "return(%4)\n", V },
+	/* what is looked at by views, and by what goes on in its memory */
+	{ "a view that is looked at longer", TWO, SORT("%3", "%1") "%4 = reverse(%3) {dimensions "
+	  "= [0]}" VEC SORT("%5", "%2") SORT("%6", "%5") "%7 = subtract(%4, %6)" VEC
+	  "return(%6, %7)\n", V },
+	{ "a view of a view", TWO, SORT("%3", "%1") "%4 = reshape(%3) : tensor<64x64xf32>\n"
+	  "%8 = transpose(%4) {permutation = [1, 0]} : tensor<64x64xf32>\n" SORT("%5", "%2")
+	  SORT("%6", "%5") "%9 = reshape(%6) : tensor<64x64xf32>\n"
+	  "%7 = subtract(%8, %9) : tensor<64x64xf32>\nreturn(%6, %7)\n", V },
+	{ "a copy with other bits that is looked at longer", TWO, SORT("%3", "%1")
+	  "%4 = reverse(%3) {dimensions = [0]}" VEC "%8 = bitcast_convert(%4) : "
+	  "tensor<4096xi32>\n" SORT("%5", "%2") SORT("%6", "%5") "%9 = bitcast_convert(%6) : "
+	  "tensor<4096xi32>\n%7 = subtract(%8, %9) : tensor<4096xi32>\nreturn(%6, %7)\n", V },
+	{ "an update of a part that lives longer", TWO,
+	  "%10 = constant() {value = dense<0x05000000> : tensor<i32>} : tensor<i32>\n"
+	  "%11 = slice(%2) {limit_indices = [7], start_indices = [0], strides = [1]} : "
+	  "tensor<7xf32>\n" SORT("%3", "%1") "%4 = dynamic_update_slice(%3, %11, %10)" VEC
+	  SORT("%5", "%2") "%8 = concatenate(%5, %1) {dimension = 0} : tensor<8192xf32>\n"
+	  SORT_OF("%6", "%8", "8192xf32", "f32") "%9 = concatenate(%4, %5) {dimension = 0} : "
+	  "tensor<8192xf32>\n%7 = subtract(%9, %6) : tensor<8192xf32>\nreturn(%6, %7)\n",
+	  2 * V },
+	{ "a loop that carries it", TWO,
+	  "%10 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+	  "%12 = constant() {value = dense<0x03000000> : tensor<i32>} : tensor<i32>\n"
+	  "%13 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+	  SORT("%3", "%1") "%20, %21 = while(%10, %3) : tensor<i32>, tensor<4096xf32> "
+	  "(%22: tensor<i32>, %23: tensor<4096xf32>) {\n"
+	  "%24 = compare(%22, %12) {compare_type = <SIGNED>, comparison_direction = <LT>} : "
+	  "tensor<i1>\nreturn(%24)\n} (%25: tensor<i32>, %26: tensor<4096xf32>) {\n"
+	  "%27 = add(%25, %13) : tensor<i32>\n" SORT("%28", "%26")
+	  "%29 = reverse(%28) {dimensions = [0]}" VEC "%30 = subtract(%29, %28)" VEC
+	  "return(%27, %30)\n}\n" SORT("%5", "%2") SORT("%6", "%5") "%7 = subtract(%21, %6)" VEC
+	  "return(%6, %7)\n", V },
+	/* births before the op: of parts, and where a loop starts */
+	{ "a result of parts", TWO, SORT("%3", "%1") "%4 = add(%1, %2)" VEC
+	  "%5 = subtract(%1, %2)" VEC SORT("%6", "%3")
+	  "%7 = concatenate(%4, %5) {dimension = 0} : tensor<8192xf32>\nreturn(%7, %6)\n", V },
+	{ "a result of a loop", TWO,
+	  "%10 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+	  "%12 = constant() {value = dense<0x03000000> : tensor<i32>} : tensor<i32>\n"
+	  "%13 = constant() {value = dense<0x01000000> : tensor<i32>} : tensor<i32>\n"
+	  SORT("%3", "%1") SORT("%4", "%3") SORT("%5", "%2")
+	  "%20, %21 = while(%10, %5) : tensor<i32>, tensor<4096xf32> "
+	  "(%22: tensor<i32>, %23: tensor<4096xf32>) {\n"
+	  "%24 = compare(%22, %12) {compare_type = <SIGNED>, comparison_direction = <LT>} : "
+	  "tensor<i1>\nreturn(%24)\n} (%25: tensor<i32>, %26: tensor<4096xf32>) {\n"
+	  "%27 = add(%25, %13) : tensor<i32>\n%30 = subtract(%4, %26)" VEC
+	  "return(%27, %30)\n}\nreturn(%21)\n", V + 128 },
+	/* results that nothing is born in */
+	{ "the same result twice", ONE, SORT("%3", "%1") SORT("%4", "%3") "return(%4, %4)\n", 0 },
+	{ "an argument as it is", ONE, SORT("%3", "%1") SORT("%4", "%3") "return(%4, %1)\n", 0 },
+	{ "each the other's temporary", TWO, SORT("%3", "%1") SORT("%4", "%2")
+	  "%5 = reverse(%3) {dimensions = [0]}" VEC "%6 = reverse(%4) {dimensions = [0]}" VEC
+	  "return(%6, %5, %3, %4)\n", 0 },
+	/* sizes: a multiple of 64 bytes, one less; larger than the result; two in one */
+	{ "sixteen of sixteen", "%1: tensor<16xf32>", SORT_OF("%3", "%1", "16xf32", "f32")
+	  SORT_OF("%4", "%3", "16xf32", "f32") SORT_OF("%5", "%4", "16xf32", "f32")
+	  "return(%4, %5)\n", 0 },
+	{ "fifteen of fifteen", "%1: tensor<15xf32>", SORT_OF("%3", "%1", "15xf32", "f32")
+	  SORT_OF("%4", "%3", "15xf32", "f32") SORT_OF("%5", "%4", "15xf32", "f32")
+	  "return(%4, %5)\n", 64 },
+	{ "larger than the result", ONE, SORT("%3", "%1") SORT("%4", "%3")
+	  "%5 = slice(%4) {limit_indices = [4095], start_indices = [0], strides = [1]} : "
+	  "tensor<4095xf32>\n" SORT_OF("%6", "%5", "4095xf32", "f32") "return(%6)\n", 2 * V },
+	{ "two beside each other", TWO, SORT("%3", "%1") SORT("%4", "%2")
+	  "%5 = subtract(%3, %4)" VEC SORT("%6", "%5")
+	  "%7 = concatenate(%6, %1) {dimension = 0} : tensor<8192xf32>\nreturn(%6, %7)\n", 0 },
+	/* memory that nobody may lie in */
+	{ "a donated argument", "%1: tensor<4096xf32> {alias = 0}", SORT("%3", "%1")
+	  SORT("%4", "%3") SORT("%5", "%4") "return(%5)\n", 2 * V },
+};
+
+static void temporaries_lie_in_results_until_they_are_born(void **state)
+{
+	char text[4000];
+	unsigned n_wrong = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		const struct program *p = &programs[i];
+
+		snprintf(text, sizeof(text), PROGRAM("%s", "%s"), p->args, p->body);
+		runs_as_evaluated(text);
+		if (compiled_temp_bytes(text) == p->temp_bytes)
+			continue;
+		print_error("%s: %llu bytes of temporaries, not %llu\n", p->name,
+			    (unsigned long long)compiled_temp_bytes(text),
+			    (unsigned long long)p->temp_bytes);
+		n_wrong++;
+	}
+	assert_int_equal(n_wrong, 0);
+}
+
+static void results_in_host_memory_are_not_lent(void **state)
+{
+	static const char text[] =
+		"module() () {\nfunc() {sym_name = \"main\"} (" ONE ") -> ({}, "
+		"{memory_kind = 1}) {\n"
+		SORT("%3", "%1") SORT("%4", "%3") SORT("%5", "%4") "return(%4, %5)\n}\n}\n";
+
+	(void)state;
+	runs_as_evaluated(text);
+	assert_int_equal(compiled_temp_bytes(text), V);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(temporaries_lie_in_results_until_they_are_born),
+		cmocka_unit_test(results_in_host_memory_are_not_lent),
+	};
+
+	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
+}
