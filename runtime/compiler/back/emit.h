@@ -139,11 +139,16 @@ bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc
 struct home *tc_place_at(struct emit *e, const struct tc_value *v, const struct home *at);
 /* A new temporary for v, wherever it wishes to be. */
 struct home *tc_place_temp(struct emit *e, const struct tc_value *v);
+/* The same for a v whose elements differ along dim d alone: a line of them. */
+struct home *tc_place_line(struct emit *e, const struct tc_value *v, unsigned d);
 /* v's wishes for places where at most the op being emitted, with its own operands, still
  * looks at what lies there, one after the other; NULL: no more. The caller asks tc_alias
  * about the operands. */
 const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
 				const struct wish *after);
+/* Whether `in` is a dense temporary that ends here, in whose memory v, of as many bytes, may be,
+ * and v wishes for nothing that it can have. */
+bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value *in);
 /* v continues the value `in` in in's own memory: because v wishes to be there, or because
  * in is a temporary that ends here. false: the memory may not be had, or meets one of
  * taken[n] (homes of taken_type[i]; those without a buffer do not count). Nothing is

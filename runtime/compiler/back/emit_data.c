@@ -149,10 +149,13 @@ static void emit_pad(struct emit *e, const struct tc_op *op)
 	tc_copy(e, n, dim, elem_bytes(t->elem), &from, &to);
 }
 
+/* What is the same along all dims but one is made once, where nobody wishes for all of it. */
 static void emit_iota(struct emit *e, const struct tc_op *op)
 {
-	const struct tc_type *t = op->results[0].type;
-	const struct home *to = tc_place(e, tc_out(op, 0));
+	const struct tc_value *v = tc_out(op, 0);
+	const struct tc_type *t = v->type;
+	unsigned along = (unsigned)tc_attr_int(op, "iota_dimension", 0);
+	const struct home *to = e->wishes[v->id] ? tc_place(e, v) : tc_place_line(e, v, along);
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
 	unsigned work = elem_computes(t->elem) && elem_class(t->elem) != ELEM_CLASS_COMPLEX ?
 			t->elem : ELEM_F32;
@@ -168,11 +171,11 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 	b->e = e;
 	b->n_out = 1;
 	r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
-		.aux = (uint8_t)tc_attr_int(op, "iota_dimension", 0) }, work);
+		.aux = (uint8_t)along }, work);
 	b->out[0] = tc_operand(to, t->elem);
 	b->out[0].value = tc_body_convert(b, r, t->elem);
 	for (unsigned d = 0; d < t->rank; d++) {
-		dim[d] = t->dim[d];
+		dim[d] = to->stride[d] ? t->dim[d] : 1;
 		b->out[0].stride[d] = dim[d] > 1 ? to->stride[d] : 0;
 	}
 	tc_put_body(e, ISA_VEC, sizeof(struct isa_tensor), offsetof(struct isa_tensor, body),

@@ -356,21 +356,37 @@ static bool may_write(const struct loop *l, const struct isa_operand *out)
 	return true;
 }
 
-/* Puts result i over an input that ends here, if it wishes to be there. Rows are read
- * more than once, and so are the operands of a product. */
+static bool place_over(struct loop *l, unsigned i, const struct home *h, struct isa_operand op)
+{
+	set_place(l, i, h, &op);
+	if (!may_write(l, &op))
+		return false;
+	tc_place_at(l->e, tc_out(l->fusion, i), h);
+	return true;
+}
+
+/* Puts result i over an input that ends here: where it wishes to be, or in the input's own
+ * memory. Of a row all is read before any of it is written. The operands of a product are read
+ * more than once. */
 static void place_over_input(struct loop *l, unsigned i, struct isa_operand op)
 {
-	struct tc_value *v = tc_out(l->fusion, i);
+	const struct tc_value *v = tc_out(l->fusion, i);
 
-	if (l->is_epilogue || l->n_outer >= 0 || !is_full(l, v->type) ||
-	    op.combine != ISA_STORE)
+	if (l->is_epilogue || !is_full(l, v->type) || op.combine != ISA_STORE ||
+	    l->e->homes[v->id].buf)
 		return;
-	for (const struct wish *w = NULL; (w = tc_next_wish(l->e, v, w));) {
-		set_place(l, i, &w->home, &op);
-		if (may_write(l, &op)) {
-			tc_place_at(l->e, v, &w->home);
+	for (const struct wish *w = NULL; (w = tc_next_wish(l->e, v, w));)
+		if (place_over(l, i, &w->home, op))
 			return;
-		}
+	for (unsigned k = 0; k < l->fusion->n_operands; k++) {
+		struct home h;
+
+		if (!tc_ends_for(l->e, v, tc_in(l->fusion, k)))
+			continue;
+		h = *tc_home(l->e, tc_in(l->fusion, k));
+		tc_dense_strides(v->type, h.stride);
+		if (place_over(l, i, &h, op))
+			return;
 	}
 }
 

@@ -249,17 +249,34 @@ struct home *tc_place(struct emit *e, const struct tc_value *v)
 	return h->buf ? h : tc_place_from(e, v, v->def);
 }
 
-struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
+static struct home *place_temp(struct emit *e, const struct tc_value *v, int64_t bytes)
 {
 	struct looks looks = until_end_of_block(e, v);
 	struct home *h = &e->homes[v->id];
 
 	if (looks.last < e->now)
 		looks.last = e->now;
-	h->buf = new_temp(e, v->type->bytes, looks, v);
+	h->buf = new_temp(e, bytes, looks, v);
 	h->offset = (int64_t)h->buf->offset;
 	h->content = ++e->n_contents;
+	return h;
+}
+
+struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
+{
+	struct home *h = place_temp(e, v, v->type->bytes);
+
 	tc_dense_strides(v->type, h->stride);
+	return h;
+}
+
+struct home *tc_place_line(struct emit *e, const struct tc_value *v, unsigned d)
+{
+	int64_t unit = elem_bytes(v->type->elem);
+	struct home *h = place_temp(e, v, v->type->count ? v->type->dim[d] * unit : 0);
+
+	memset(h->stride, 0, sizeof(h->stride));
+	h->stride[d] = unit;
 	return h;
 }
 
@@ -271,6 +288,15 @@ static bool meets(const struct home *h, const struct tc_type *t, const struct ho
 		    tc_alias_homes(h, t, &taken[i], taken_type[i]) != TC_APART)
 			return true;
 	return false;
+}
+
+bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value *in)
+{
+	const struct home *h = tc_home(e, in);
+
+	return h->buf->is_temp && tc_is_dying(e, h->buf) && tc_is_dense(h, in->type) && !h->reg &&
+	       v->type->bytes == in->type->bytes && !free_wish(e, v, v->def) &&
+	       tc_may_stay(e, h->buf, v);
 }
 
 bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_value *in,
@@ -285,9 +311,7 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 		if (tc_alias_homes(from, in->type, &w->home, v->type) == TC_EQUAL &&
 		    !meets(&w->home, v->type, taken, taken_type, n))
 			to = &w->home;
-	if (!to && !free_wish(e, v, v->def) && from->buf->is_temp && tc_is_dying(e, from->buf) &&
-	    tc_is_dense(from, in->type) && !from->reg && tc_may_stay(e, from->buf, v) &&
-	    !meets(from, in->type, taken, taken_type, n))
+	if (!to && tc_ends_for(e, v, in) && !meets(from, in->type, taken, taken_type, n))
 		to = from;
 	if (!to)
 		return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporaries that lie in results which are not born yet (back/room.c), on the device against the
- * evaluator; and how many bytes of temporaries are left.
+ * Temporaries that lie in results which are not born yet (back/room.c) or that are lines, on the
+ * device against the evaluator; and how many bytes of temporaries are left.
  */
 #include "tests/unit/against_eval.h"
 
@@ -22,6 +22,18 @@ struct program {
 #define ONE "%1: tensor<4096xf32>"
 #define TWO ONE ", %2: tensor<4096xf32>"
 #define VEC " : tensor<4096xf32>\n"
+
+#define ROWS \
+	"%4 = reshape(%3) : tensor<64x64xf32>\n" \
+	"%80 = constant() {value = dense<0x000080ff> : tensor<f32>} : tensor<f32>\n" \
+	"%5 = reduce(%4, %80) {dimensions = [1]} : tensor<64xf32> " \
+	"(%81: tensor<f32>, %82: tensor<f32>) {\n%83 = maximum(%81, %82) : tensor<f32>\n" \
+	"return(%83)\n}\n%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0]} : " \
+	"tensor<64x64xf32>\n"
+/* The end: a result in which no array has room. */
+#define SHORTENED(of) \
+	"%71 = slice(" of ") {limit_indices = [4095], start_indices = [0], strides = [1]} : " \
+	"tensor<4095xf32>\n" SORT_OF("%72", "%71", "4095xf32", "f32") "return(%72)\n"
 
 static const struct program programs[] = {
 	{ "a result that comes later", ONE, SORT("%3", "%1") SORT("%4", "%3") SORT("%5", "%4")
@@ -94,6 +106,26 @@ static const struct program programs[] = {
 	{ "two beside each other", TWO, SORT("%3", "%1") SORT("%4", "%2")
 	  "%5 = subtract(%3, %4)" VEC SORT("%6", "%5")
 	  "%7 = concatenate(%6, %1) {dimension = 0} : tensor<8192xf32>\nreturn(%6, %7)\n", 0 },
+	/* what ends where it is read, by points and by rows; and what is read elsewhere, too */
+	{ "one after the other", ONE, SORT("%3", "%1") "%4 = exponential(%3)" VEC
+	  SHORTENED("%4"), V },
+	{ "the largest of each row taken away", ONE, SORT("%3", "%1") ROWS
+	  "%7 = subtract(%4, %6) : tensor<64x64xf32>\n%8 = reshape(%7)" VEC SHORTENED("%8"),
+	  V },
+	{ "the largest of each row of another order taken away", ONE, SORT("%3", "%1") ROWS
+	  "%9 = transpose(%4) {permutation = [1, 0]} : tensor<64x64xf32>\n"
+	  "%7 = subtract(%9, %6) : tensor<64x64xf32>\n%8 = reshape(%7)" VEC SHORTENED("%8"),
+	  2 * V },
+	/* numbers along one dim, of which a line is enough, unless a result is made of them */
+	{ "numbers down", "%1: tensor<64x32xi32>", "%3 = iota() {iota_dimension = 0} : "
+	  "tensor<64x32xi32>\n%4 = concatenate(%3, %1) {dimension = 0} : tensor<128x32xi32>\n"
+	  "return(%4)\n", 256 },
+	{ "numbers across", "%1: tensor<64x32xi32>", "%3 = iota() {iota_dimension = 1} : "
+	  "tensor<64x32xi32>\n%4 = concatenate(%3, %1) {dimension = 1} : tensor<64x64xi32>\n"
+	  "return(%4)\n", 128 },
+	{ "numbers that are a result", "%1: tensor<64x32xi32>", "%3 = iota() {iota_dimension = 1} "
+	  ": tensor<64x32xi32>\n%4 = concatenate(%3, %1) {dimension = 1} : tensor<64x64xi32>\n"
+	  "return(%3, %4)\n", 0 },
 	/* memory that nobody may lie in */
 	{ "a donated argument", "%1: tensor<4096xf32> {alias = 0}", SORT("%3", "%1")
 	  SORT("%4", "%3") SORT("%5", "%4") "return(%5)\n", 2 * V },

@@ -62,7 +62,67 @@ static void vec_swaps(struct vt *t, const char *path)
 	}
 }
 
-/* The same after a product of M x K ones by K x M ones: the sum onto x, x onto y. */
+/* Rows of x and y, each of which gets what the other's row says of it: y becomes x minus the
+ * largest of y's row, and x the sum of x's row plus y. */
+static void swap_rows(struct vt *t, int64_t rows, int64_t n)
+{
+	struct isa_tensor v = { .insn.op = ISA_VEC, .body = body(2, rows, n, 2, 2) };
+	struct isa_operand x = at(ELEM_S32, 0, 4 * n), y = at(ELEM_S32, 1, 4 * n), out;
+	struct isa_uop max = vt_uop(UOP_RMAX, ELEM_S32, 1, 0, 0);
+	struct isa_uop sub = vt_uop(UOP_SUB, ELEM_S32, 0, 2, 0);
+	struct isa_uop sum = vt_uop(UOP_RADD, ELEM_S32, 0, 0, 0);
+	struct isa_uop add = vt_uop(UOP_ADD, ELEM_S32, 4, 1, 0);
+	size_t bytes = (size_t)(rows * n) * sizeof(int32_t);
+	int32_t *a = malloc(bytes), *b = malloc(bytes);
+	struct in_code c = { .n = 0 };
+
+	assert_true(a && b);
+	for (int64_t i = 0; i < rows * n; i++) {
+		a[i] = (int32_t)(i % 7);
+		b[i] = (int32_t)(i / n * 10 + i % n);
+	}
+	v.body.n_uop = 4;
+	v.body.row_rank = 1;
+	x.stride[1] = y.stride[1] = 4;
+	in_put(&c, &v, sizeof(v));
+	in_put(&c, &x, sizeof(x));
+	in_put(&c, &y, sizeof(y));
+	out = y;
+	out.value = 3;
+	in_put(&c, &out, sizeof(out));
+	out = x;
+	out.value = 5;
+	in_put(&c, &out, sizeof(out));
+	in_put(&c, &max, sizeof(max));
+	in_put(&c, &sub, sizeof(sub));
+	in_put(&c, &sum, sizeof(sum));
+	in_put(&c, &add, sizeof(add));
+	run(t, &c, (struct vt_mem[]){ { a, bytes }, { b, bytes } }, 2);
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t all = 0;
+
+		for (int64_t i = 0; i < n; i++)
+			all += (r * n + i) % 7;
+		for (int64_t i = 0; i < n; i++) {
+			assert_int_equal(b[r * n + i], (r * n + i) % 7 - (r * 10 + n - 1));
+			assert_int_equal(a[r * n + i], all + r * 10 + i);
+		}
+	}
+	free(a);
+	free(b);
+}
+
+static void rows_swap(struct vt *t, const char *path)
+{
+	(void)path;
+	swap_rows(t, N, 1);
+	swap_rows(t, 130, 33);
+	swap_rows(t, 3, 2048);
+	swap_rows(t, 3, 2049);
+	swap_rows(t, 2, 16384);
+}
+
+/* What vec_swaps does after a product of M x K ones by K x M ones: the sum onto x, x onto y. */
 #define M 70
 #define K 3
 
@@ -204,6 +264,7 @@ static void sort_swaps(struct vt *t, const char *path)
 #define EACH_PATH(name) \
 	static void name##_on_each_path(void **state) { (void)state; in_each_path(name); }
 EACH_PATH(vec_swaps)
+EACH_PATH(rows_swap)
 EACH_PATH(products_swap)
 EACH_PATH(convolutions_swap)
 EACH_PATH(reduce_swaps)
@@ -213,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vec_swaps_on_each_path),
+		cmocka_unit_test(rows_swap_on_each_path),
 		cmocka_unit_test(products_swap_on_each_path),
 		cmocka_unit_test(convolutions_swap_on_each_path),
 		cmocka_unit_test(reduce_swaps_on_each_path),
