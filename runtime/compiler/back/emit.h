@@ -119,6 +119,8 @@ struct emit {
 };
 
 /* ---- looks.c ---- */
+/* Zeroed, from the compile's arena. */
+void *tc_get(struct emit *e, size_t count, size_t size);
 void tc_plan_positions(struct emit *e);
 /* The last looks at v itself; FOREVER_POS: until its block ends. */
 struct looks { uint32_t last, deepest; };

@@ -8,18 +8,9 @@
 #define LEAST_ROW 256		/* bytes in one piece that are worth a packet */
 #define MOST_VIEWS 64		/* of arguments and results: each is bound at each launch */
 
-static void *get(struct emit *e, size_t count, size_t size)
-{
-	void *p = arena_array(&e->c->arena, count, size);
-
-	if (!p)
-		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	return p;
-}
-
 static int64_t *new_list(struct emit *e, int64_t value)
 {
-	int64_t *list = get(e, e->links->n_members, sizeof(*list));
+	int64_t *list = tc_get(e, e->links->n_members, sizeof(*list));
 
 	for (unsigned m = 0; m < e->links->n_members; m++)
 		list[m] = value;
@@ -30,7 +21,7 @@ static unsigned append(struct emit *e, int64_t ***lists, unsigned *n, unsigned *
 		       int64_t *list)
 {
 	if (*n == *room) {
-		int64_t **grown = get(e, *room * 2 + 16, sizeof(*grown));
+		int64_t **grown = tc_get(e, *room * 2 + 16, sizeof(*grown));
 
 		if (*n)
 			memcpy(grown, *lists, *n * sizeof(*grown));
@@ -170,7 +161,7 @@ static void plan_rows(struct emit *e, const struct tc_op *op, struct channel *ch
 	find_places(e, op, ch);
 	if (!ch->meets)
 		return;
-	ch->slot = get(e, ch->size, sizeof(*ch->slot));
+	ch->slot = tc_get(e, ch->size, sizeof(*ch->slot));
 	for (unsigned k = 1; k < ch->size; k++)
 		ch->slot[k] = slot_for(e, places_on(e, ch, k, true));
 	ch->place_word = word_for(e, ch->place);
@@ -201,7 +192,7 @@ static void plan_pairs(struct emit *e, const struct tc_op *op, struct channel *c
 	ch->takes_word = word_if_needed(e, takes);
 	if (!ch->meets)
 		return;
-	ch->slot = get(e, 3, sizeof(*ch->slot));
+	ch->slot = tc_get(e, 3, sizeof(*ch->slot));
 	ch->slot[LINK_TARGET] = slot_for(e, target);
 	ch->slot[LINK_SOURCE] = slot_for(e, source);
 }
@@ -229,7 +220,7 @@ static uint32_t name_groups(struct emit *e, const struct channel *ch)
 
 static struct channel *new_channel(struct emit *e, const struct tc_op *op)
 {
-	struct channel *ch = get(e, 1, sizeof(*ch)), **end = &e->links->channels;
+	struct channel *ch = tc_get(e, 1, sizeof(*ch)), **end = &e->links->channels;
 	bool is_rows = op->op == TC_EXCHANGE;
 
 	ch->ids = tc_attr_ints(op, is_rows ? "replica_groups" : "source_target_pairs",
@@ -253,7 +244,7 @@ static void plan_places(struct emit *e, struct channel *ch)
 {
 	struct links *l = e->links;
 
-	ch->at_slot = get(e, ch->size, sizeof(*ch->at_slot));
+	ch->at_slot = tc_get(e, ch->size, sizeof(*ch->at_slot));
 	for (unsigned k = 0; k < ch->size; k++) {
 		int64_t *list = new_list(e, 0);
 
@@ -267,7 +258,7 @@ static void plan_places(struct emit *e, struct channel *ch)
 /* The place of each part that a member keeps for another one. */
 static void plan_parts(struct emit *e, struct channel *ch)
 {
-	ch->to_word = get(e, ch->size, sizeof(*ch->to_word));
+	ch->to_word = tc_get(e, ch->size, sizeof(*ch->to_word));
 	for (unsigned k = 1; k < ch->size; k++)
 		ch->to_word[k] = word_for(e, places_on(e, ch, k, false));
 }
@@ -355,7 +346,7 @@ void tc_plan_links(struct emit *e)
 	const struct tc_options *o = e->c->options;
 	uint64_t replicas = o->replicas ? o->replicas : 1;
 	uint64_t partitions = o->partitions ? o->partitions : 1;
-	struct links *l = get(e, 1, sizeof(*l));
+	struct links *l = tc_get(e, 1, sizeof(*l));
 	int64_t *replica, *partition;
 
 	if (replicas * partitions > IMAGE_MAX_MEMBERS)
@@ -481,7 +472,7 @@ static uint16_t view_of(struct emit *e, unsigned slot, unsigned of)
 
 	if (i < 0) {
 		if (l->n_views == l->room_views) {
-			struct view *grown = get(e, l->room_views * 2 + 16, sizeof(*grown));
+			struct view *grown = tc_get(e, l->room_views * 2 + 16, sizeof(*grown));
 
 			if (l->n_views)
 				memcpy(grown, l->views, l->n_views * sizeof(*grown));
@@ -496,7 +487,7 @@ static uint16_t view_of(struct emit *e, unsigned slot, unsigned of)
 
 struct home tc_at_peer(struct emit *e, unsigned slot, const struct home *own)
 {
-	struct buffer *b = get(e, 1, sizeof(*b));
+	struct buffer *b = tc_get(e, 1, sizeof(*b));
 	struct home h = *own;
 
 	*b = *own->buf;
@@ -606,7 +597,7 @@ static void put_peers(struct emit *e, struct image *im)
 {
 	const struct links *l = e->links;
 	unsigned n = l->n_slots + l->n_places;
-	uint32_t *peers = get(e, (size_t)l->n_members * n, sizeof(*peers));
+	uint32_t *peers = tc_get(e, (size_t)l->n_members * n, sizeof(*peers));
 
 	im->peers = peers;
 	im->n_slots = n;
@@ -622,7 +613,7 @@ static void put_peers(struct emit *e, struct image *im)
 static void put_rows(struct emit *e, struct image *im)
 {
 	const struct links *l = e->links;
-	uint64_t *rows = get(e, (size_t)l->n_members * l->n_words, sizeof(*rows));
+	uint64_t *rows = tc_get(e, (size_t)l->n_members * l->n_words, sizeof(*rows));
 
 	im->members = rows;
 	im->n_words = l->n_words;

@@ -8,7 +8,7 @@
 
 #define MOST_VIEWS 8	/* behind each other, that are looked through */
 
-static void *get(struct emit *e, size_t count, size_t size)
+void *tc_get(struct emit *e, size_t count, size_t size)
 {
 	void *p = arena_array(&e->c->arena, count, size);
 
@@ -32,9 +32,9 @@ static uint32_t number(struct emit *e, const struct tc_block *b, uint32_t at)
 void tc_plan_positions(struct emit *e)
 {
 	e->n_ids = e->c->next_id;
-	e->spans = get(e, e->n_ids, sizeof(*e->spans));
-	e->homes = get(e, e->n_ids, sizeof(*e->homes));
-	e->wishes = get(e, e->n_ids, sizeof(*e->wishes));
+	e->spans = tc_get(e, e->n_ids, sizeof(*e->spans));
+	e->homes = tc_get(e, e->n_ids, sizeof(*e->homes));
+	e->wishes = tc_get(e, e->n_ids, sizeof(*e->wishes));
 	number(e, tc_main(e->c), 0);
 }
 

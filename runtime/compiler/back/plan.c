@@ -13,15 +13,6 @@
 
 #define ALIGN 64u
 
-static void *get(struct emit *e, size_t count, size_t size)
-{
-	void *p = arena_array(&e->c->arena, count, size);
-
-	if (!p)
-		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	return p;
-}
-
 struct home *tc_home(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];
@@ -156,7 +147,7 @@ bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
 static struct buffer *new_temp(struct emit *e, int64_t bytes, struct looks looks,
 			       const struct tc_value *v)
 {
-	struct buffer *b = get(e, 1, sizeof(*b));
+	struct buffer *b = tc_get(e, 1, sizeof(*b));
 
 	b->is_temp = true;
 	b->bytes = ((uint64_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -190,7 +181,7 @@ void tc_release(struct emit *e, uint32_t position)
 void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 	     const struct buffer *old)
 {
-	struct wish *w = get(e, 1, sizeof(*w));
+	struct wish *w = tc_get(e, 1, sizeof(*w));
 
 	*w = (struct wish){ *home, old, e->wishes[v->id] };
 	tc_dense_strides(v->type, w->home.stride);
@@ -371,7 +362,7 @@ struct home tc_constant(struct emit *e, const struct tc_value *v)
 	struct home h = { 0 };
 
 	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
-	h.buf = get(e, 1, sizeof(*h.buf));
+	h.buf = tc_get(e, 1, sizeof(*h.buf));
 	h.buf->binding = BIND_CONST;
 	h.buf->last = h.buf->deepest = FOREVER_POS;
 	h.offset = (int64_t)e->rodata.len;
@@ -389,7 +380,7 @@ struct home tc_zeros(struct emit *e)
 	if (e->zeros.buf)
 		return e->zeros;
 	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
-	h.buf = get(e, 1, sizeof(*h.buf));
+	h.buf = tc_get(e, 1, sizeof(*h.buf));
 	h.buf->binding = BIND_CONST;
 	h.buf->last = h.buf->deepest = FOREVER_POS;
 	h.offset = (int64_t)e->rodata.len;

@@ -16,15 +16,6 @@
 
 #define ALIGN 64u
 
-static void *get(struct emit *e, size_t count, size_t size)
-{
-	void *p = arena_array(&e->c->arena, count, size);
-
-	if (!p)
-		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	return p;
-}
-
 /* ---- one room ---- */
 
 static struct hole *new_hole(struct emit *e, uint64_t offset, uint64_t bytes)
@@ -34,7 +25,7 @@ static struct hole *new_hole(struct emit *e, uint64_t offset, uint64_t bytes)
 	if (h)
 		e->spare_holes = h->next;
 	else
-		h = get(e, 1, sizeof(*h));
+		h = tc_get(e, 1, sizeof(*h));
 	h->offset = offset;
 	h->bytes = bytes;
 	return h;
@@ -115,7 +106,7 @@ static void give_place(struct emit *e, struct room *r, uint64_t offset, uint64_t
 
 void tc_plan_rooms(struct emit *e)
 {
-	e->rooms = get(e, e->n_results + 1u, sizeof(*e->rooms));
+	e->rooms = tc_get(e, e->n_results + 1u, sizeof(*e->rooms));
 	e->rooms[0] = (struct room){ .binding = BIND_TEMP, .birth = FOREVER_POS,
 				     .limit = (uint64_t)TC_MAX_BYTES << 8 };
 	e->n_rooms = 1;
