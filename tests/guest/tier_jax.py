@@ -54,9 +54,11 @@ start() {	# NAME
 	eval "pid_$1=$!"
 }
 done_of() { grep -c '"done"' /tmp/$1.log; }
+lives() { eval "grep -q '^State:[[:space:]]*[^ZX]' /proc/\$pid_$1/status"; }
 reaches() {	# NAME HOW-MANY
 	for i in $(seq 1200); do
 		[ $(done_of $1) -lt $2 ] || return 0
+		lives $1 || return 1
 		sleep 1
 	done
 	return 1
@@ -68,6 +70,7 @@ meet() {	# NAME NAME
 	for i in $(seq 1200); do
 		for n in $1 $2; do
 			case $held in *$n*) continue; esac
+			lives $n || return 1
 			[ $(done_of $n) -ge 1 ] || continue
 			signal STOP $n
 			held=$held$n
@@ -117,6 +120,10 @@ def run_jax(machine, script, n_checks, programs, for_vfio, judge, limit):
     python = os.environ.get("TESSERA_VM_PYTHON", "")
     if not os.access(python, os.X_OK):
         raise Skip("TESSERA_VM_PYTHON names no Python with JAX: make check-vm-jax does")
+    for path in (python, str(TOP), str(machine.build)):
+        if os.path.realpath(path).startswith("/tmp/"):
+            raise Skip(f"{path} is below /tmp, of which the guest has its own: have the tree "
+                       "elsewhere")
     machine.fetch("busybox", "qemu", "kernel", "kbuild")
     plugin = machine.build / "pjrt_plugin_tessera.so"
     worker = [python, str(DIGITS), "--worker", MODEL]
