@@ -337,6 +337,13 @@ const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *
 	return a ? a->ints : NULL;
 }
 
+int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i)
+{
+	unsigned n;
+
+	return tc_attr_ints(op, name, &n)[i];
+}
+
 const char *tc_attr_str(const struct tc_op *op, const char *name)
 {
 	const struct tc_attr *a = tc_attr(op, name);
@@ -377,6 +384,17 @@ void tc_set_ints(struct tc_ctx *c, struct tc_op *op, const char *name,
 	tc_set_attr(c, op, (struct tc_attr){
 		.key = tc_key(c, name, strlen(name)), .kind = TC_ATTR_INTS,
 		.ints = copy, .n = n });
+}
+
+void tc_set_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i, int64_t value)
+{
+	unsigned n;
+	const int64_t *list = tc_attr_ints(op, name, &n);
+	int64_t *copy = get(c, n, sizeof(*copy));
+
+	memcpy(copy, list, n * sizeof(*copy));
+	copy[i] = value;
+	tc_set_ints(c, op, name, copy, n);
 }
 
 void tc_set_str(struct tc_ctx *c, struct tc_op *op, const char *name, const char *text)

@@ -242,6 +242,8 @@ const char *tc_key(struct tc_ctx *c, const char *text, size_t n);
 const struct tc_attr *tc_attr(const struct tc_op *op, const char *name);
 int64_t tc_attr_int(const struct tc_op *op, const char *name, int64_t otherwise);
 const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *n);
+/* Entry i of a list that is there and has so many. */
+int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i);
 const char *tc_attr_str(const struct tc_op *op, const char *name);
 /* Adds an attribute or replaces the one of that key. tc_set_attr keeps attr's pointers; the
  * others copy what they are given. */
@@ -250,6 +252,8 @@ void tc_set_int(struct tc_ctx *c, struct tc_op *op, const char *name,
 		enum tc_attr_kind kind, int64_t i);
 void tc_set_ints(struct tc_ctx *c, struct tc_op *op, const char *name,
 		 const int64_t *ints, unsigned n);
+/* Such a list with another entry i. */
+void tc_set_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i, int64_t value);
 void tc_set_str(struct tc_ctx *c, struct tc_op *op, const char *name,
 		const char *text);
 

@@ -28,29 +28,9 @@ struct conv {
 	int64_t phase_size;	/* outputs of a phase */
 };
 
-static int64_t nth(const struct tc_op *op, const char *name, unsigned i)
-{
-	unsigned n;
-
-	return tc_attr_ints(op, name, &n)[i];
-}
-
 static int64_t size_of(const struct tc_value *v, int64_t dim)
 {
 	return v->type->dim[dim];
-}
-
-/* An attribute with one entry changed. */
-static void set_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i,
-		    int64_t value)
-{
-	int64_t copy[2 * TC_MAX_RANK];
-	unsigned n;
-	const int64_t *list = tc_attr_ints(op, name, &n);
-
-	memcpy(copy, list, n * sizeof(*copy));
-	copy[i] = value;
-	tc_set_ints(c, op, name, copy, n);
 }
 
 static const struct tc_type *resized(struct tc_ctx *c, const struct tc_type *t, int64_t d,
@@ -92,9 +72,9 @@ static struct tc_value *build_phase(const struct conv *v, int64_t r)
 	op = tc_clone(c, v->op, tc_map_new(c));
 	tc_set_operand(op, 1, live_taps(v, first, taps));
 	tc_out(op, 0)->type = type;
-	set_nth(c, op, "lhs_dilation", v->i, 1);
-	set_nth(c, op, "padding", 2 * v->i, -shift);
-	set_nth(c, op, "padding", 2 * v->i + 1, v->phase_size - size_of(tc_in(op, 0), v->input) +
+	tc_set_nth(c, op, "lhs_dilation", v->i, 1);
+	tc_set_nth(c, op, "padding", 2 * v->i, -shift);
+	tc_set_nth(c, op, "padding", 2 * v->i + 1, v->phase_size - size_of(tc_in(op, 0), v->input) +
 		shift + taps - 1);
 	tc_build_place(&v->b, op);
 	return tc_out(op, 0);
@@ -128,15 +108,16 @@ static bool has_live_taps_apart(struct conv *v)
 	int64_t features = size_of(kernel, tc_attr_int(v->op, "kernel_output_feature_dimension",
 						       0));
 
-	v->holes = nth(v->op, "lhs_dilation", v->i);
-	v->low = nth(v->op, "padding", 2 * v->i);
-	v->input = nth(v->op, "input_spatial_dimensions", v->i);
-	v->kernel = nth(v->op, "kernel_spatial_dimensions", v->i);
-	v->output = nth(v->op, "output_spatial_dimensions", v->i);
+	v->holes = tc_attr_nth(v->op, "lhs_dilation", v->i);
+	v->low = tc_attr_nth(v->op, "padding", 2 * v->i);
+	v->input = tc_attr_nth(v->op, "input_spatial_dimensions", v->i);
+	v->kernel = tc_attr_nth(v->op, "kernel_spatial_dimensions", v->i);
+	v->output = tc_attr_nth(v->op, "output_spatial_dimensions", v->i);
 	v->phase_size = (size_of(out, v->output) + v->holes - 1) / v->holes;
 	return v->holes > 1 && v->holes <= MOST_PHASES && v->n + 3 <= TC_MAX_RANK &&
-	       nth(v->op, "window_strides", v->i) == 1 && nth(v->op, "rhs_dilation", v->i) == 1 &&
-	       !nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
+	       tc_attr_nth(v->op, "window_strides", v->i) == 1 &&
+	       tc_attr_nth(v->op, "rhs_dilation", v->i) == 1 &&
+	       !tc_attr_nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
 	       out->type->count && size_of(tc_in(v->op, 0), v->input) &&
 	       (kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op));
 }

@@ -22,25 +22,6 @@ enum {
 	MOST_PADDING = 1 << 30,
 };
 
-static int64_t nth(const struct tc_op *op, const char *name, unsigned i)
-{
-	unsigned n;
-
-	return tc_attr_ints(op, name, &n)[i];
-}
-
-static void set_nth(struct tc_ctx *c, struct tc_op *op, const char *name, unsigned i,
-		    int64_t value)
-{
-	int64_t copy[2 * TC_MAX_RANK];
-	unsigned n;
-	const int64_t *list = tc_attr_ints(op, name, &n);
-
-	memcpy(copy, list, n * sizeof(*copy));
-	copy[i] = value;
-	tc_set_ints(c, op, name, copy, n);
-}
-
 static bool is_small(int64_t padding)
 {
 	return padding > -MOST_PADDING && padding < MOST_PADDING;
@@ -57,10 +38,10 @@ static const struct tc_op *pad_of(const struct tc_op *op)
 		return NULL;
 	by = tc_splat_element(tc_in(pad, 1));
 	for (unsigned d = 0; d < t->rank; d++)
-		if (nth(op, "base_dilations", d) != 1 ||
-		    !is_small(nth(pad, "interior_padding", d)) ||
-		    !is_small(nth(pad, "edge_padding_low", d)) ||
-		    !is_small(nth(pad, "edge_padding_high", d)))
+		if (tc_attr_nth(op, "base_dilations", d) != 1 ||
+		    !is_small(tc_attr_nth(pad, "interior_padding", d)) ||
+		    !is_small(tc_attr_nth(pad, "edge_padding_low", d)) ||
+		    !is_small(tc_attr_nth(pad, "edge_padding_high", d)))
 			return NULL;
 	return by && init && !memcmp(by, init, elem_bytes(t->elem)) ? pad : NULL;
 }
@@ -71,10 +52,11 @@ static void take_in(struct tc_ctx *c, struct tc_op *op, const struct tc_op *pad)
 	static const char *const edges[] = { "edge_padding_low", "edge_padding_high" };
 
 	for (unsigned d = 0; d < tc_in(op, 0)->type->rank; d++) {
-		set_nth(c, op, "base_dilations", d, nth(pad, "interior_padding", d) + 1);
+		tc_set_nth(c, op, "base_dilations", d, tc_attr_nth(pad, "interior_padding", d) + 1);
 		for (unsigned k = 0; k < 2; k++)
-			set_nth(c, op, "padding", 2 * d + k,
-				nth(op, "padding", 2 * d + k) + nth(pad, edges[k], d));
+			tc_set_nth(c, op, "padding", 2 * d + k,
+				   tc_attr_nth(op, "padding", 2 * d + k) +
+				   tc_attr_nth(pad, edges[k], d));
 	}
 	tc_set_operand(op, 0, tc_in(pad, 0));
 }
@@ -83,31 +65,32 @@ static void take_in(struct tc_ctx *c, struct tc_op *op, const struct tc_op *pad)
 static int64_t count_alike(const struct tc_op *op, unsigned d)
 {
 	const struct tc_type *t = tc_out(op, 0)->type;
-	int64_t every = nth(op, "base_dilations", d), low = nth(op, "padding", 2 * d), run = 1;
+	int64_t every = tc_attr_nth(op, "base_dilations", d), run = 1;
+	int64_t low = tc_attr_nth(op, "padding", 2 * d);
 
 	for (unsigned k = d + 1; k < t->rank; k++)
 		run *= t->dim[k];
 	return every > 1 && run >= LEAST_RUN && t->dim[d] % every == 0 &&
-	       (low + 1) % every == 0 && nth(op, "window_dimensions", d) % every == 0 &&
-	       nth(op, "window_strides", d) == 1 && nth(op, "window_dilations", d) == 1 ?
-	       every : 1;
+	       (low + 1) % every == 0 && tc_attr_nth(op, "window_dimensions", d) % every == 0 &&
+	       tc_attr_nth(op, "window_strides", d) == 1 &&
+	       tc_attr_nth(op, "window_dilations", d) == 1 ? every : 1;
 }
 
 /* One for each `every` windows along d. */
 static void make_one(struct tc_ctx *c, struct tc_op *op, unsigned d, int64_t every)
 {
 	const struct tc_type *t = tc_out(op, 0)->type;
-	int64_t dim[TC_MAX_RANK], first = -((nth(op, "padding", 2 * d) + 1) / every) + 1;
-	int64_t size = nth(op, "window_dimensions", d) / every;
+	int64_t dim[TC_MAX_RANK], first = -((tc_attr_nth(op, "padding", 2 * d) + 1) / every) + 1;
+	int64_t size = tc_attr_nth(op, "window_dimensions", d) / every;
 
 	memcpy(dim, t->dim, t->rank * sizeof(*dim));
 	dim[d] /= every;
 	tc_out(op, 0)->type = tc_tensor(c, (enum elem)t->elem, t->rank, dim);
-	set_nth(c, op, "base_dilations", d, 1);
-	set_nth(c, op, "window_dimensions", d, size);
-	set_nth(c, op, "padding", 2 * d, -first);
-	set_nth(c, op, "padding", 2 * d + 1,
-		dim[d] - tc_in(op, 0)->type->dim[d] + first + size - 1);
+	tc_set_nth(c, op, "base_dilations", d, 1);
+	tc_set_nth(c, op, "window_dimensions", d, size);
+	tc_set_nth(c, op, "padding", 2 * d, -first);
+	tc_set_nth(c, op, "padding", 2 * d + 1,
+		   dim[d] - tc_in(op, 0)->type->dim[d] + first + size - 1);
 }
 
 /* Each element of x times[d] times along dim d. */

@@ -35,13 +35,6 @@ struct rows {
 	bool is_outside;	/* some are not in the tensor */
 };
 
-static int64_t nth(const struct tc_op *op, const char *name, unsigned i)
-{
-	unsigned n;
-
-	return tc_attr_ints(op, name, &n)[i];
-}
-
 static int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);
@@ -66,15 +59,15 @@ static bool find_spatial(const struct tc_op *op, unsigned out, struct window *w)
 	const struct tc_type *kernel = tc_in(op, 1)->type;
 
 	for (unsigned i = 0; i < n; i++) {
-		int64_t k = nth(op, "kernel_spatial_dimensions", i);
+		int64_t k = tc_attr_nth(op, "kernel_spatial_dimensions", i);
 
 		if (dims[i] != out)
 			continue;
-		w->in = (unsigned)nth(op, "input_spatial_dimensions", i);
-		w->stride = nth(op, "window_strides", i);
-		w->base = nth(op, "lhs_dilation", i);
-		w->low = nth(op, "padding", 2 * i);
-		w->reach = (kernel->dim[k] - 1) * nth(op, "rhs_dilation", i) + 1;
+		w->in = (unsigned)tc_attr_nth(op, "input_spatial_dimensions", i);
+		w->stride = tc_attr_nth(op, "window_strides", i);
+		w->base = tc_attr_nth(op, "lhs_dilation", i);
+		w->low = tc_attr_nth(op, "padding", 2 * i);
+		w->reach = (kernel->dim[k] - 1) * tc_attr_nth(op, "rhs_dilation", i) + 1;
 		return kernel->dim[k] > 0;
 	}
 	return false;
@@ -86,19 +79,19 @@ static bool find_window(const struct tc_op *op, unsigned out, struct window *w)
 	*w = (struct window){ out, out, 1, 1, 0, 1 };
 	switch (op->op) {
 	case TC_SLICE:
-		w->stride = nth(op, "strides", out);
-		w->low = -nth(op, "start_indices", out);
+		w->stride = tc_attr_nth(op, "strides", out);
+		w->low = -tc_attr_nth(op, "start_indices", out);
 		return true;
 	case TC_PAD:
-		w->base = nth(op, "interior_padding", out) + 1;
-		w->low = nth(op, "edge_padding_low", out);
+		w->base = tc_attr_nth(op, "interior_padding", out) + 1;
+		w->low = tc_attr_nth(op, "edge_padding_low", out);
 		return true;
 	case TC_REDUCE_WINDOW:
-		w->stride = nth(op, "window_strides", out);
-		w->base = nth(op, "base_dilations", out);
-		w->low = nth(op, "padding", 2 * out);
-		w->reach = (nth(op, "window_dimensions", out) - 1) *
-			   nth(op, "window_dilations", out) + 1;
+		w->stride = tc_attr_nth(op, "window_strides", out);
+		w->base = tc_attr_nth(op, "base_dilations", out);
+		w->low = tc_attr_nth(op, "padding", 2 * out);
+		w->reach = (tc_attr_nth(op, "window_dimensions", out) - 1) *
+			   tc_attr_nth(op, "window_dilations", out) + 1;
 		return true;
 	case TC_CONVOLUTION:
 		return find_spatial(op, out, w);
@@ -363,23 +356,12 @@ static struct tc_value *take_rows(struct shard *s, const struct tc_build *b, str
 
 /* ---- the op ---- */
 
-static void set_nth(struct shard *s, struct tc_op *op, const char *name, unsigned i, int64_t x)
-{
-	int64_t list[2 * TC_MAX_RANK];
-	unsigned n;
-	const int64_t *is = tc_attr_ints(op, name, &n);
-
-	for (unsigned k = 0; k < n; k++)
-		list[k] = k == i ? x : is[k];
-	tc_set_ints(s->c, op, name, list, n);
-}
-
 /* The place of dim `out` in the lists of a window. */
 static unsigned place_of(const struct tc_op *op, unsigned out)
 {
 	unsigned i = 0;
 
-	while (op->op == TC_CONVOLUTION && nth(op, "output_spatial_dimensions", i) != out)
+	while (op->op == TC_CONVOLUTION && tc_attr_nth(op, "output_spatial_dimensions", i) != out)
 		i++;
 	return op->op == TC_CONVOLUTION ? i : out;
 }
@@ -388,16 +370,16 @@ static void set_rows(struct shard *s, struct tc_op *op, unsigned d, const struct
 {
 	switch (op->op) {
 	case TC_SLICE:
-		set_nth(s, op, "start_indices", d, 0);
-		set_nth(s, op, "limit_indices", d, r->span);
+		tc_set_nth(s->c, op, "start_indices", d, 0);
+		tc_set_nth(s->c, op, "limit_indices", d, r->span);
 		break;
 	case TC_PAD:
-		set_nth(s, op, "edge_padding_low", d, r->low);
-		set_nth(s, op, "edge_padding_high", d, r->high);
+		tc_set_nth(s->c, op, "edge_padding_low", d, r->low);
+		tc_set_nth(s->c, op, "edge_padding_high", d, r->high);
 		break;
 	default:
-		set_nth(s, op, "padding", 2 * place_of(op, d), r->low);
-		set_nth(s, op, "padding", 2 * place_of(op, d) + 1, r->high);
+		tc_set_nth(s->c, op, "padding", 2 * place_of(op, d), r->low);
+		tc_set_nth(s->c, op, "padding", 2 * place_of(op, d) + 1, r->high);
 		break;
 	}
 }
