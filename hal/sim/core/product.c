@@ -55,6 +55,24 @@ static struct sim_product_kernel fast(sim_product_fn *fn, uint8_t a, uint8_t b, 
 					    .speed = speed };
 }
 
+/* f32 and f64 as they are: what has no type to be converted from may be read where it lies. */
+static sim_product_few_fn *choose_few(const struct sim_cpu *cpu, const struct sim_product *mm)
+{
+	const struct sim_side *b = &mm->panels.b;
+
+	if (!b->by_lines || b->elem != mm->panels.kernel.b || b->elem != mm->acc)
+		return NULL;
+	if (mm->acc == ELEM_F32)
+		return cpu->path == SIM_AVX512 ? sim_product_few_f32_avx512 :
+		       cpu->path == SIM_AVX2 ? sim_product_few_f32_avx2 :
+					       sim_product_few_f32_portable;
+	if (mm->acc == ELEM_F64)
+		return cpu->path == SIM_AVX512 ? sim_product_few_f64_avx512 :
+		       cpu->path == SIM_AVX2 ? sim_product_few_f64_avx2 :
+					       sim_product_few_f64_portable;
+	return NULL;
+}
+
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
 {
 	struct sim_product_kernel k = fast(fn, a, b, elem_bytes(a) == 1 ? 1000 : 500);
@@ -143,6 +161,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "sums in %s", elem_text(mm->acc));
 	}
 	mm->acc_bytes = elem_bytes(mm->acc);
+	kernel->few = choose_few(cpu, mm);
 	mm->pack_a = cpu->path == SIM_AVX512 ? sim_product_pack_a_avx512 :
 		     cpu->path == SIM_AVX2 ? sim_product_pack_a_avx2 :
 					     sim_product_pack_a_portable;
@@ -252,6 +271,8 @@ static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
 	ROOM(sums_at, (size_t)(is_long ? mm->most_rows : SIM_PRODUCT_MB) * cols * mm->acc_bytes);
 	ROOM(b_at, panel_b(mm, cols) * deep);
+	ROOM(few_at, mm->panels.kernel.few ?
+	     (size_t)SIM_PRODUCT_FEW * SIM_PRODUCT_ROOM * mm->acc_bytes : 0);
 	ROOM(panels.turn_at, SIM_PRODUCT_LINE * SIM_PRODUCT_PITCH * unit);
 	ROOM(panels.raw_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * 16);
 	ROOM(panels.lines_at, SIM_PRODUCT_KU * SIM_PRODUCT_GROUP * sizeof(void *));
@@ -400,11 +421,18 @@ static void look_ahead(const struct sim_product_task *t, struct sim_product_step
 	x->soon_bytes = n * elem_bytes(side->elem);
 }
 
+/* Whether the kernel reads b where it lies. */
+static bool is_few(const struct sim_product_task *t)
+{
+	return t->mm->panels.kernel.few && t->rows <= SIM_PRODUCT_FEW && !t->packed;
+}
+
 /* Adds to the sums of some rows what panels from .. to along k give; b's are there. */
 static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
 		     int64_t from, int64_t to, const uint8_t *b, uint8_t *sums)
 {
 	const struct sim_product *mm = t->mm;
+	const uint8_t **lines = is_few(t) ? (void *)(s + mm->panels.lines_at) : NULL;
 	unsigned n;
 
 	for (int64_t at = from; at < to && !sim_stopped(t->run); at++) {
@@ -422,6 +450,11 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 		look_ahead(t, &x, row, at + 1 < to ? at + 1 : from, at + 1 == to);
 		if (!t->has_a || !mm->keeps_a)
 			mm->pack_a(&mm->panels, t, row, rows, s, k, n, x.ku, a);
+		if (lines) {
+			mm->panels.b.lines(t, k, n, lines);
+			mm->panels.kernel.few(&x, lines, s + mm->few_at);
+			continue;
+		}
 		mm->panels.kernel.fn(&x);
 	}
 }
@@ -438,7 +471,8 @@ void sim_product_run(const struct sim_product_task *t, void *scratch)
 	     from += depth) {
 		int64_t to = mm->panels_k - from < depth ? mm->panels_k : from + depth;
 
-		for (int64_t at = from; at < to && !t->packed && !sim_stopped(t->run); at++)
+		for (int64_t at = from; at < to && !t->packed && !is_few(t) &&
+		     !sim_stopped(t->run); at++)
 			sim_product_pack(t, s, at, 0, t->cols,
 					 b - (size_t)from * panel_b(mm, t->cols));
 		for (unsigned i = 0; i < t->rows; i += SIM_PRODUCT_MB) {

@@ -10,14 +10,14 @@
  * product with b's to the sums. So the panel of a and the sums stay in L2 until the sums are
  * complete and the epilogue has run over them, and only b's panels come from beyond. Where k is
  * too long for b's panels it is cut into lengths, and the sums of all rows wait for the last one.
- * A task of no more rows than that packs one panel of b at a time.
+ * A task of no more rows than that packs one panel of b at a time, and a task of few rows none, if
+ * b's elements are the kernel's: it is read where it lies.
  * Where the elements of a side lie is the family's business. kernels/panel.h says what a
  * panel is.
  */
 #include "hal/sim/core/core.h"
 #include "hal/sim/kernels/panel.h"
 
-#define SIM_PRODUCT_NB 512u		/* most columns of a block */
 #define SIM_PRODUCT_SUMS (4u << 20)	/* most bytes of a block's sums */
 #define SIM_PRODUCT_DEPTH 8u		/* most panels of b along k that a task packs at a time */
 #define SIM_PRODUCT_KEPT 16u		/* most panels of a that a lane keeps */
@@ -45,7 +45,7 @@ struct sim_product {
 	sim_transpose_fn *turn;	/* of sums */
 	unsigned points;	/* of an epilogue tile */
 	/* In the lane's scratch. */
-	size_t sums_at, a_at, b_at, room_at, body_at;
+	size_t sums_at, a_at, b_at, few_at, room_at, body_at;
 };
 
 /* A block being computed. */

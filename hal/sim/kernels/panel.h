@@ -25,6 +25,9 @@
 #define SIM_PRODUCT_PITCH 272u		/* units from row to row: not a power of two */
 #define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
 #define SIM_PRODUCT_GROUP 4u		/* most elements of a unit */
+#define SIM_PRODUCT_NB 512u		/* most columns of a block */
+#define SIM_PRODUCT_FEW 16u		/* most rows for which b is not packed, */
+#define SIM_PRODUCT_ROOM 528u		/* and sums from row to row: not a power of two */
 
 struct sim_product_task;	/* the caller's (core/product.h): handed through */
 
@@ -59,9 +62,15 @@ struct sim_product_step {
 };
 typedef void sim_product_fn(const struct sim_product_step *step);
 
+/* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
+ * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. The room is for the sums of this panel. */
+typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
+				void *room);
+
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
 	sim_product_fn *fn;
+	sim_product_few_fn *few;	/* or NULL */
 	uint8_t a, b;		/* types of the panels */
 	uint8_t group;		/* elements of a unit */
 	uint8_t unit;		/* bytes of it */
@@ -101,6 +110,9 @@ SIM_X86 sim_product_fn sim_product_f32_avx2, sim_product_f64_avx2, sim_product_s
 		       sim_product_c64_avx2, sim_product_c128_avx2;
 SIM_X86 sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_product_s16_avx512,
 		       sim_product_c64_avx512, sim_product_c128_avx512;
+sim_product_few_fn sim_product_few_f32_portable, sim_product_few_f64_portable;
+SIM_X86 sim_product_few_fn sim_product_few_f32_avx2, sim_product_few_f64_avx2;
+SIM_X86 sim_product_few_fn sim_product_few_f32_avx512, sim_product_few_f64_avx512;
 SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
 /* a signed; b unsigned, or signed with its sign bits flipped. */
 SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;

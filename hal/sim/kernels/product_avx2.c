@@ -6,6 +6,7 @@
 #pragma GCC optimize("fp-contract=fast")
 
 #define NAME sim_product_f32_avx2
+#define FEW sim_product_few_f32_avx2
 #define SUM float
 #define LANES 8
 #define UNIT float
@@ -14,6 +15,7 @@
 #include "hal/sim/kernels/product_kernels.h"
 
 #define NAME sim_product_f64_avx2
+#define FEW sim_product_few_f64_avx2
 #define SUM double
 #define LANES 4
 #define UNIT double

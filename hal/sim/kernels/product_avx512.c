@@ -6,6 +6,7 @@
 #pragma GCC optimize("fp-contract=fast")
 
 #define NAME sim_product_f32_avx512
+#define FEW sim_product_few_f32_avx512
 #define SUM float
 #define LANES 16
 #define UNIT float
@@ -14,6 +15,7 @@
 #include "hal/sim/kernels/product_kernels.h"
 
 #define NAME sim_product_f64_avx512
+#define FEW sim_product_few_f64_avx512
 #define SUM double
 #define LANES 8
 #define UNIT double

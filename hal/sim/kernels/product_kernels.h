@@ -7,7 +7,8 @@
  * The includer defines NAME; SUM, the type of a sum; LANES, sums of a register; UNIT, a
  * type of a unit's size; MR, rows that the registers hold; and STEP(acc, a, b),
  * a register of sums after adding unit a times the units in register b. With LESS the kernel is
- * static and takes a number for each row, which goes off its sums.
+ * static and takes a number for each row, which goes off its sums. With FEW, where a unit is one
+ * element of SUM, there is a second kernel of that name, which takes few rows (panel.h).
  */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
@@ -123,6 +124,105 @@ void NAME(const struct sim_product_step *x)
 	}
 }
 
+#ifdef FEW
+/*
+ * ---- few rows ----
+ *
+ * b is read where it lies, some lines of it at a time: to pack it would take longer than the
+ * product. Each sum is added up as above, so both kernels give the same bits.
+ */
+#define LINES CAT(NAME, _lines)
+#define COLUMNS CAT(NAME, _columns)
+
+/* Products of `rows` rows from `row` on and `deep` lines of b from k on: columns j .. j + wide. */
+static inline __attribute__((always_inline)) void
+COLUMNS(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,
+	unsigned k, unsigned j, unsigned wide, const unsigned rows, const unsigned deep)
+{
+	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH + k;
+	VEC acc[4] = { 0 }, some = { 0 };
+
+	room += (size_t)row * SIM_PRODUCT_ROOM + j;
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < rows && k; i++)
+		acc[i] = *(const VEC *)(room + (size_t)i * SIM_PRODUCT_ROOM);
+#pragma GCC unroll 8
+	for (unsigned d = 0; d < deep; d++) {
+		const SUM *line = (const SUM *)(const void *)lines[k + d] + j;
+
+		if (wide == LANES)
+			some = *(const VEC *)line;
+		else
+			__builtin_memcpy(&some, line, wide * sizeof(SUM));
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < rows; i++)
+			acc[i] = STEP(acc[i], a[i * SIM_PRODUCT_PITCH + d], some);
+	}
+	if (k + deep < x->ku) {
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < rows; i++)
+			*(VEC *)(room + (size_t)i * SIM_PRODUCT_ROOM) = acc[i];
+		return;
+	}
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < rows; i++) {
+		SUM *to = (SUM *)x->sums + (size_t)(row + i) * x->ld + j;
+		const SUM *from = (const SUM *)x->before + (size_t)(row + i) * x->before_ld + j;
+
+		if (x->before) {
+			__builtin_memcpy(&some, from, wide * sizeof(SUM));
+			acc[i] += some;
+		}
+		__builtin_memcpy(to, &acc[i], wide * sizeof(SUM));
+	}
+}
+
+/* Columns j .. end. The lines behind these are fetched. */
+static inline __attribute__((always_inline)) void
+LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,
+      unsigned k, unsigned j, unsigned end, const unsigned rows, const unsigned deep)
+{
+	unsigned soon = row || k + 2 * deep > x->ku ? 0 : deep;
+
+	for (; j + LANES <= end; j += LANES) {
+#pragma GCC unroll 8
+		for (unsigned d = 0; d < soon; d++)
+			__builtin_prefetch(lines[k + deep + d] + j * sizeof(SUM));
+		COLUMNS(x, lines, room, row, k, j, LANES, rows, deep);
+	}
+	if (j < end)
+		COLUMNS(x, lines, room, row, k, j, end - j, rows, deep);
+}
+
+#define WIDE (256 / sizeof(SUM))	/* columns that all rows take in turn, in L1 */
+
+void FEW(const struct sim_product_step *x, const uint8_t *const *lines, void *room)
+{
+	for (unsigned k = 0, deep; k < x->ku; k += deep) {
+		deep = x->ku - k >= 8 ? 8 : x->ku - k >= 4 ? 4 : 1;
+		for (unsigned j = 0; j < x->cols; j += WIDE) {
+			unsigned i = 0, end = x->cols - j < WIDE ? x->cols : j + WIDE;
+
+#define ROWS(n) \
+			for (; i + (n) <= x->rows; i += (n)) \
+				if (deep == 8) \
+					LINES(x, lines, room, i, k, j, end, (n), 8); \
+				else if (deep == 4) \
+					LINES(x, lines, room, i, k, j, end, (n), 4); \
+				else \
+					LINES(x, lines, room, i, k, j, end, (n), 1);
+			ROWS(4)
+			ROWS(1)
+#undef ROWS
+		}
+	}
+}
+
+#undef WIDE
+#undef COLUMNS
+#undef LINES
+#endif
+
 #undef FETCH
 #undef VECS
 #undef PANEL
@@ -135,4 +235,5 @@ void NAME(const struct sim_product_step *x)
 #undef LANES
 #undef SUM
 #undef LESS
+#undef FEW
 #undef NAME

@@ -3,6 +3,7 @@
 #include "hal/sim/kernels/panel.h"
 
 #define NAME sim_product_f32_portable
+#define FEW sim_product_few_f32_portable
 #define SUM float
 #define LANES 4
 #define UNIT float
@@ -11,6 +12,7 @@
 #include "hal/sim/kernels/product_kernels.h"
 
 #define NAME sim_product_f64_portable
+#define FEW sim_product_few_f64_portable
 #define SUM double
 #define LANES 2
 #define UNIT double

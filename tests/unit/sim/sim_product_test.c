@@ -227,6 +227,77 @@ static void lengths_of_k(void **state)
 	ty_close(vt, n);
 }
 
+/* c = a * b of `rows` rows, dense but for b's rows, which are `pitch` elements apart. */
+static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64_t k, int64_t pitch,
+		     uint8_t *a, uint8_t *b, uint8_t *c)
+{
+	int64_t each = elem_bytes(elem);
+	struct isa_mm mm = { .insn.op = ISA_MM, .acc = elem, .k = k, .a_k_stride = each,
+		.a = { .elem = elem, .stride = { each * k, 0 } },
+		.b = { .elem = elem, .binding = 1, .stride = { 0, each } },
+		.b_k_stride = each * pitch, .body = { .rank = 2, .n_out = 1,
+			.dim = { rows, n, 1, 1, 1, 1, 1, 1 } } };
+	struct isa_operand to = { .elem = elem, .binding = 2, .stride = { each * n, each } };
+	struct in_code code = { .n = 0 };
+	struct sim_run run;
+
+	in_put(&code, &mm, sizeof(mm));
+	in_put(&code, &to, sizeof(to));
+	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){
+		{ a, (size_t)(each * rows * k) }, { b, (size_t)(each * ((k - 1) * pitch + n)) },
+		{ c, (size_t)(each * rows * n) } }, 3, &run), 0);
+}
+
+static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
+{
+	for (int64_t i = 0; i < n; i++) {
+		double wide = ty_fraction(seed);
+		float narrow = (float)wide;
+
+		if (elem == ELEM_F32)
+			memcpy(to + 4 * i, &narrow, 4);
+		else
+			memcpy(to + 8 * i, &wide, 8);
+	}
+}
+
+/* Of few rows b is read where it lies; each row is what it is among many, to the last bit. */
+static void few_rows_are_as_among_many(void **state)
+{
+	enum { MANY = 40, MOST_N = 1030, MOST_K = 523 };
+	static const int64_t rows[] = { 1, 2, 3, 4, 5, 15, 16, 17 };
+	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
+	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
+	uint8_t *a = malloc(8 * MANY * MOST_K), *b = malloc(8 * MOST_K * (MOST_N + 5));
+	uint8_t *c = malloc(8 * MANY * MOST_N), *few = malloc(8 * MANY * MOST_N);
+	struct vt vt[3];
+	unsigned paths = ty_open(vt);
+	uint64_t seed = 77;
+
+	(void)state;
+	for (unsigned t = 0; t < 2 * 12 * 11; t++) {
+		uint8_t elem = t % 2 ? ELEM_F32 : ELEM_F64;
+		int64_t k = ks[t / 2 % 12], n = ns[t / 2 / 12], pitch = n + (t % 3 ? 5 : 0);
+		size_t row = (size_t)n * elem_bytes(elem);
+
+		put_fractions(&seed, elem, MANY * k, a);
+		put_fractions(&seed, elem, k * pitch, b);
+		for (unsigned p = 0; p < paths; p++) {
+			multiply(&vt[p], elem, MANY, n, k, pitch, a, b, c);
+			for (unsigned i = t % 4; i < 8; i += 1 + (n > 100)) {
+				memset(few, 0xff, MANY * row);
+				multiply(&vt[p], elem, rows[i], n, k, pitch, a, b, few);
+				assert_memory_equal(few, c, (size_t)rows[i] * row);
+			}
+		}
+	}
+	ty_close(vt, paths);
+	free(a);
+	free(b);
+	free(c);
+	free(few);
+}
+
 static void batches_of_up_to_eight_dims(void **state)
 {
 	static struct trial t;
@@ -718,6 +789,7 @@ int main(void)
 		cmocka_unit_test(every_pair_of_types),
 		cmocka_unit_test(ends_of_blocks),
 		cmocka_unit_test(panels_of_a_block), cmocka_unit_test(lengths_of_k),
+		cmocka_unit_test(few_rows_are_as_among_many),
 		cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(empty_products),
