@@ -51,6 +51,20 @@ static void note_debug(struct emit *e)
 				   e->op ? tc_string(e, e->op->where) : 0 };
 }
 
+/* A slice that was left where it lies may be anywhere in the whole. */
+static void add_starts(struct emit *e, const struct home *h, struct tc_note *n)
+{
+	const struct tc_value *whole = h->slice ? tc_in(h->slice, 0) : NULL;
+	const struct tc_type *part = h->slice ? h->slice->results[0].type : NULL;
+
+	for (unsigned d = 0; whole && d < whole->type->rank; d++) {
+		int64_t far = (whole->type->dim[d] - part->dim[d]) *
+			      e->homes[whole->id].stride[d];
+
+		*(far < 0 ? &n->lo : &n->hi) += far;
+	}
+}
+
 static void note(struct emit *e, enum tc_note_kind kind, const struct home *h,
 		 const struct tc_type *t)
 {
@@ -66,6 +80,7 @@ static void note(struct emit *e, enum tc_note_kind kind, const struct home *h,
 
 			*(far < 0 ? &n.lo : &n.hi) += far;
 		}
+		add_starts(e, h, &n);
 		n.binding = h->buf->binding;
 		n.content = h->content;
 	}
@@ -83,12 +98,21 @@ static void note(struct emit *e, enum tc_note_kind kind, const struct home *h,
 	e->notes[e->n_notes++] = n;
 }
 
+static void note_read(struct emit *e, const struct tc_value *v)
+{
+	const struct home *h = &e->homes[v->id];
+
+	if (h->buf)
+		note(e, TC_NOTE_READS, h, v->type);
+	for (unsigned i = 1; h->slice && i < h->slice->n_operands; i++)
+		note_read(e, tc_in(h->slice, i));
+}
+
 void tc_note_op(struct emit *e, const struct tc_op *op)
 {
 	note(e, TC_NOTE_OP, NULL, NULL);
 	for (unsigned i = 0; i < op->n_operands; i++)
-		if (e->homes[tc_in(op, i)->id].buf)
-			note(e, TC_NOTE_READS, &e->homes[tc_in(op, i)->id], tc_in(op, i)->type);
+		note_read(e, tc_in(op, i));
 }
 
 void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t)

@@ -45,6 +45,9 @@ struct home {
 	struct buffer *buf;	/* NULL: not placed yet */
 	int64_t offset;		/* in the binding */
 	uint8_t reg;
+	/* The dynamic slice that the value is, left where it lies, or NULL; and the op for which
+	 * r[reg] says where that begins. */
+	const struct tc_op *slice, *loaded;
 	uint32_t content;	/* for verify.h: new with each value but views; 0: constants */
 	int64_t stride[TC_MAX_RANK];
 };
@@ -129,7 +132,16 @@ struct looks tc_looks(struct emit *e, const struct tc_value *v);
 uint32_t tc_last_look(struct emit *e, const struct tc_value *v);
 
 /* ---- plan.c ---- */
+/* v's home. Of a slice that was left where it lies it writes the code that finds its place, if
+ * the op being emitted has none yet: no instruction may be under way. */
 struct home *tc_home(struct emit *e, const struct tc_value *v);
+/* The same for views, which read nothing. */
+const struct home *tc_home_to_view(struct emit *e, const struct tc_value *v);
+/* A register with the byte offset of a dynamic slice or update, whose starts are its operands
+ * from `first` on, clamped; of a part of `base`, and with its register added. */
+uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
+			  const struct tc_type *whole, const struct tc_type *part,
+			  const struct home *base);
 /* Gives v a dense home and returns it: where it wishes to be, if nothing looks at what lies
  * there from this op on, itself included; else a new temporary. */
 struct home *tc_place(struct emit *e, const struct tc_value *v);

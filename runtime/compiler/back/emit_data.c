@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/back/emit.h"
+#include "runtime/compiler/back/link.h"
 
 bool tc_emit_is_data(unsigned op)
 {
@@ -23,7 +23,7 @@ bool tc_emit_is_data(unsigned op)
 static void emit_reshape(struct emit *e, const struct tc_op *op)
 {
 	const struct tc_value *v = tc_out(op, 0), *in = tc_in(op, 0);
-	const struct home *from = tc_home(e, in);
+	const struct home *from = tc_home_to_view(e, in);
 	struct home h = *from, dense;
 
 	if (tc_reshape_strides(in->type, from->stride, v->type, h.stride)) {
@@ -182,43 +182,52 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 		    b, t->rank, dim);
 }
 
-/* A register with the byte offset of clamped dynamic starts (plus base->reg). */
-static uint8_t dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
-			      const struct tc_type *whole, const struct tc_type *part,
-			      const struct home *base)
+#define LEAST_SLICE 1024	/* bytes: fewer are copied as quickly as found again */
+#define MOST_SHAPES 4		/* of one slice, behind each other, that are looked through */
+
+/* Whether all who look at v, a slice, take any operand where it lies, in the same block. */
+static bool is_read_alone(const struct tc_value *v, unsigned depth)
 {
-	uint8_t sum = base->reg;
-
-	for (unsigned d = 0; d < whole->rank; d++) {
-		const struct tc_value *start = tc_in(op, first + d);
-		int64_t most = whole->dim[d] - part->dim[d];
-		uint8_t r, s;
-
-		if (!most || !base->stride[d])
-			continue;
-		r = tc_load_scalar(e, start);
-		/* A u64 past the signed range is large, not negative. */
-		if (start->type->elem == ELEM_U64) {
-			s = tc_reg(e);
-			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_LT, .rd = s, .ra = r,
-							      .imm = 0 }, ISA_ALUI);
-			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = s, .ra = s,
-							      .imm = INT64_MAX }, ISA_ALUI);
-			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
-							      .rb = s }, ISA_ALU);
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		if (u->user->block != v->def->block)
+			return false;
+		switch (u->user->op) {
+		case TC_DOT_GENERAL: case TC_CONVOLUTION: case TC_FUSION:
+			break;
+		case TC_RESHAPE:
+			if (depth < MOST_SHAPES && is_read_alone(tc_out(u->user, 0), depth + 1))
+				break;
+			return false;
+		default:
+			return false;
 		}
-		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
-						      .imm = 0 }, ISA_ALUI);
-		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r,
-						      .imm = most }, ISA_ALUI);
-		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r,
-						      .imm = base->stride[d] }, ISA_ALUI);
-		if (sum)
-			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = r,
-							      .ra = r, .rb = sum }, ISA_ALU);
-		sum = r;
 	}
-	return sum;
+	return true;
+}
+
+/* Whether the content of `whole` stays until that position anyway: an argument's that no result
+ * takes the memory of, or what is looked at then. */
+static bool stays(const struct emit *e, const struct buffer *whole, uint32_t until)
+{
+	unsigned arg = whole->binding - BIND_FIRST_ARG;
+
+	return until <= whole->last || (arg < e->n_args && e->arg_alias[arg] < 0);
+}
+
+/* Whether a slice may be read where it lies, side by side, by all who look at it: one start is
+ * to be found for it, and the whole stays for so long. If it did not, who changes it later in
+ * place would have to copy all of it. Other members may write what is shown to them. */
+static bool may_stay(struct emit *e, const struct tc_op *op, const struct home *from)
+{
+	const struct tc_type *whole = tc_in(op, 0)->type;
+	const struct tc_value *v = tc_out(op, 0);
+	unsigned n_starts = 0;
+
+	for (unsigned d = 0; d < whole->rank; d++)
+		n_starts += whole->dim[d] != v->type->dim[d];
+	return v->type->bytes >= LEAST_SLICE && n_starts == 1 && !from->reg && !from->slice &&
+	       !e->links->channels && !e->wishes[v->id] && tc_is_dense(from, v->type) &&
+	       is_read_alone(v, 0) && stays(e, from->buf, tc_last_look(e, v));
 }
 
 static void emit_dynamic_slice(struct emit *e, const struct tc_op *op)
@@ -227,7 +236,12 @@ static void emit_dynamic_slice(struct emit *e, const struct tc_op *op)
 	struct home from = *tc_home(e, in);
 	const struct home *to;
 
-	from.reg = dynamic_offset(e, op, 1, in->type, v->type, &from);
+	if (may_stay(e, op, &from)) {
+		from.slice = op;
+		tc_view(e, v, &from);
+		return;
+	}
+	from.reg = tc_dynamic_offset(e, op, 1, in->type, v->type, &from);
 	to = tc_place(e, v);
 	tc_copy_value(e, v->type, &from, to);
 }
@@ -242,7 +256,7 @@ static void emit_update(struct emit *e, const struct tc_op *op)
 		tc_copy_value(e, in->type, tc_home(e, in), &to);
 	}
 	from = tc_out_of_the_way(e, update, &to, &v->type, 1);
-	to.reg = dynamic_offset(e, op, 2, in->type, update->type, &to);
+	to.reg = tc_dynamic_offset(e, op, 2, in->type, update->type, &to);
 	tc_copy_value(e, update->type, &from, &to);
 }
 

@@ -69,7 +69,7 @@ static bool is_view(const struct tc_op *op)
 	switch (op->op) {
 	case TC_RESHAPE: case TC_TRANSPOSE: case TC_SLICE: case TC_BROADCAST_IN_DIM:
 	case TC_REVERSE: case TC_BITCAST_CONVERT: case TC_COPY: case TC_OPTIMIZATION_BARRIER:
-	case TC_WHILE:
+	case TC_WHILE: case TC_DYNAMIC_SLICE:
 		return true;
 	default:
 		return false;

@@ -13,7 +13,7 @@
 
 #define ALIGN 64u
 
-struct home *tc_home(struct emit *e, const struct tc_value *v)
+static struct home *home_of(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];
 
@@ -22,9 +22,15 @@ struct home *tc_home(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
+const struct home *tc_home_to_view(struct emit *e, const struct tc_value *v)
+{
+	return home_of(e, v);
+}
+
+/* One element is nobody's slice that was left where it lies. */
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
 {
-	const struct home *h = tc_home(e, v);
+	const struct home *h = home_of(e, v);
 	uint8_t r = tc_reg(e);
 
 	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .ra = h->reg,
@@ -34,7 +40,7 @@ uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
 
 uint8_t tc_load_condition(struct emit *e, const struct tc_value *v)
 {
-	const struct home *h = tc_home(e, v);
+	const struct home *h = home_of(e, v);
 	const struct isa_scalar *s;
 
 	if (e->last_put != SIZE_MAX && !h->reg) {
@@ -44,6 +50,58 @@ uint8_t tc_load_condition(struct emit *e, const struct tc_value *v)
 			return s->rb;
 	}
 	return tc_load_scalar(e, v);
+}
+
+uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
+			  const struct tc_type *whole, const struct tc_type *part,
+			  const struct home *base)
+{
+	uint8_t sum = base->reg;
+
+	for (unsigned d = 0; d < whole->rank; d++) {
+		const struct tc_value *start = tc_in(op, first + d);
+		int64_t most = whole->dim[d] - part->dim[d];
+		uint8_t r, s;
+
+		if (!most || !base->stride[d])
+			continue;
+		r = tc_load_scalar(e, start);
+		/* A u64 past the signed range is large, not negative. */
+		if (start->type->elem == ELEM_U64) {
+			s = tc_reg(e);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_LT, .rd = s, .ra = r,
+							      .imm = 0 }, ISA_ALUI);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = s, .ra = s,
+							      .imm = INT64_MAX }, ISA_ALUI);
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
+							      .rb = s }, ISA_ALU);
+		}
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MAX, .rd = r, .ra = r,
+						      .imm = 0 }, ISA_ALUI);
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MIN, .rd = r, .ra = r,
+						      .imm = most }, ISA_ALUI);
+		tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_MUL, .rd = r, .ra = r,
+						      .imm = base->stride[d] }, ISA_ALUI);
+		if (sum)
+			tc_put_scalar(e, (struct isa_scalar){ .fn = ISA_ALU_ADD, .rd = r,
+							      .ra = r, .rb = sum }, ISA_ALU);
+		sum = r;
+	}
+	return sum;
+}
+
+struct home *tc_home(struct emit *e, const struct tc_value *v)
+{
+	struct home *h = home_of(e, v);
+
+	if (h->slice && h->loaded != e->op) {
+		const struct tc_value *whole = tc_in(h->slice, 0);
+
+		h->reg = tc_dynamic_offset(e, h->slice, 1, whole->type, h->slice->results[0].type,
+					   home_of(e, whole));
+		h->loaded = e->op;
+	}
+	return h;
 }
 
 /* Returns look at values when their block ends. */
@@ -335,9 +393,13 @@ struct home tc_first_temp(struct emit *e, const struct tc_type *t)
 struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home *from)
 {
 	struct home *h = &e->homes[v->id];
+	struct looks looks = until_end_of_block(e, v);
 
 	*h = *from;
-	look_until(h->buf, until_end_of_block(e, v));
+	look_until(h->buf, looks);
+	/* Whoever looks at a slice asks where it begins. */
+	for (unsigned i = 1; h->slice && i < h->slice->n_operands; i++)
+		look_until(home_of(e, tc_in(h->slice, i))->buf, looks);
 	return h;
 }
 
