@@ -235,11 +235,11 @@ static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, boo
 		code = sim_watch_start(&dev->watch, dev->hbm, dev->hbm_bytes, err);
 	if (code)
 		return code;
-	if (sim_engine_start(dev, &dev->engines[0], HW_CLASS_COMPUTE, turns) ||
-	    sim_engine_start(dev, &dev->engines[1], HW_CLASS_DMA, turns ? turns + 1 : NULL) ||
+	if (sim_engine_init(dev, &dev->engines[0], HW_CLASS_COMPUTE, turns) ||
+	    sim_engine_init(dev, &dev->engines[1], HW_CLASS_DMA, turns ? turns + 1 : NULL) ||
 	    pthread_create(&dev->watchdog, NULL, watch, dev))
 		return err_set(err, ERR_RESOURCE_EXHAUSTED,
-			       "could not start the threads of model device %u", index);
+			       "could not start the watchdog of model device %u", index);
 	dev->has_watchdog = true;
 	return 0;
 }
@@ -253,8 +253,8 @@ static void free_device(struct sim_device *dev)
 	dev->quit = true;
 	pthread_cond_broadcast(&dev->timer);
 	pthread_mutex_unlock(&dev->lock);
-	sim_engine_stop(&dev->engines[0]);
-	sim_engine_stop(&dev->engines[1]);
+	sim_engine_free(&dev->engines[0]);
+	sim_engine_free(&dev->engines[1]);
 	if (dev->has_watchdog)
 		pthread_join(dev->watchdog, NULL);
 	sim_dma_free(dev);
@@ -302,6 +302,8 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 	sim_cpu_detect(&sim->cpu);
 	sim->cpu.lanes = options->lanes ? options->lanes : usable_cpus();
 	sim->spins = usable_cpus() > 1;
+	/* Who looks takes a CPU from those who work. */
+	sim->crew.most = usable_cpus() > 3 ? usable_cpus() / 2 : 1;
 	sim->n_cards = n_cards;
 	sim->n_functions = n_functions;
 	code = options->isa_path ? sim_cpu_cap(&sim->cpu, options->isa_path, err) : 0;
@@ -321,6 +323,9 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 	}
 	for (unsigned i = 0; !code && i < n; i++)
 		sim_links_init(&sim->devices[i]);
+	if (!code && sim_crew_start(sim))
+		code = err_set(err, ERR_RESOURCE_EXHAUSTED,
+			       "could not start the threads of %u model devices", n);
 	if (code) {
 		sim_destroy(sim);
 		return code;
@@ -337,6 +342,7 @@ void sim_destroy(struct sim *sim)
 	for (unsigned i = 0; i < sim->n_devices; i++)
 		if (sim->devices[i].sim)
 			sim_clear(&sim->devices[i]);
+	sim_crew_stop(sim);
 	for (unsigned i = 0; i < sim->n_devices; i++)
 		free_device(&sim->devices[i]);
 	for (unsigned i = 0; sim->turns && i < 2 * sim->n_cards; i++)

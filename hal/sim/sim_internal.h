@@ -178,15 +178,12 @@ struct sim_queue {
 struct sim_engine {
 	struct sim_device *dev;
 	uint8_t cls;		/* enum hw_class */
-	pthread_t thread;
-	bool has_thread;
 
-	/* How the thread is woken (sim_kick): without lock. */
-	atomic_uint kick;	/* futex: changes whenever there may be work */
-	atomic_bool is_asleep;	/* in the futex: whoever changes kick must wake it */
-	atomic_bool is_idle;	/* its thread found nothing, and waits for a kick */
-	unsigned seen;		/* kick when the thread last looked */
-	bool was_missed;	/* it looked while the engine was busy */
+	/* How a thread is had to serve it (sim_kick): without lock. */
+	atomic_uint kick;	/* changes whenever there may be work */
+	atomic_bool is_idle;	/* nobody serves it, until it is kicked */
+	unsigned seen;		/* kick when a thread last looked */
+	bool was_missed;	/* one looked while the engine was busy */
 
 	/* Its queues, a bit each. */
 	uint64_t of_priority[4]; /* those of each priority, 3 first */
@@ -307,6 +304,19 @@ struct sim_device {
 };
 
 /* The model: devices that share a pool of worker threads. Constant while it lives. */
+/* The threads that run engines (crew.c). */
+struct sim_crew {
+	_Atomic uint64_t ready[2];	/* engines that were kicked, compute and DMA: a bit each */
+	atomic_uint n_kicks;		/* changes when one becomes ready */
+	atomic_uint n_looking;		/* threads that look for one, or are woken to */
+	unsigned most;			/* of these, at a time */
+	atomic_uint next;		/* the device whose turn it is to be looked at first */
+	atomic_uint n_woken;		/* futex: of these, who may get up */
+	atomic_bool quit;
+	pthread_t *threads;
+	unsigned n_threads;
+};
+
 struct sim {
 	unsigned n_cards, n_functions;	/* functions of each card */
 	unsigned n_devices;	/* made so far: functions, of one card after the other */
@@ -315,6 +325,7 @@ struct sim {
 	struct sim_cpu cpu;
 	bool spins;		/* more than one CPU: waiting threads may spin */
 	struct sim_pool *pool;
+	struct sim_crew crew;
 	struct sim_fabric fabric;
 };
 
@@ -360,8 +371,10 @@ void sim_dma_free(struct sim_device *dev);
 
 /* ---- signal.c ---- */
 
-/* Makes the engine's thread look for work; without or under lock. */
+/* Has a thread look for work of the engine; without or under lock. */
 void sim_kick(struct sim_engine *e);
+/* Wakes a thread if an engine is ready and none looks for it. */
+void sim_rouse(struct sim *sim);
 /* The following under lock. Tells a run to end with this status, the first one given;
  * nothing if the engine is idle. Does not wait: `idle` is signalled when it has ended. */
 void sim_engine_halt(struct sim_engine *e, int status);
@@ -486,12 +499,21 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail);
 /* The watchdog's look at what runs or is parked: what is past its deadline ends, and what others
  * wait for lets them go first; *next becomes when to look again, if that is earlier. Under lock. */
 void sim_runs_look(struct sim_device *dev, int64_t now, int64_t *next);
-/* Starts the engine's thread; `turns` (NULL: nobody) are whom it shares the card with. -1: no
- * memory or thread, and sim_engine_stop() is due. */
-int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
-		     struct sim_turns *turns);
-/* Joins the thread, for which dev->quit is set, and frees what the engine owns. */
-void sim_engine_stop(struct sim_engine *e);
+/* `turns` (NULL: nobody) are whom it shares the card with. -1: no memory, and sim_engine_free()
+ * is due. */
+int sim_engine_init(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
+		    struct sim_turns *turns);
+/* No thread serves it any more. */
+void sim_engine_free(struct sim_engine *e);
+/* Runs what its queues have, to the end; returns at once if another thread is at it. */
+void sim_engine_serve(struct sim_engine *e);
+
+/* ---- crew.c ---- */
+
+/* When all devices are there. -1: no memory or thread, and sim_crew_stop() is due. */
+int sim_crew_start(struct sim *sim);
+/* Nothing runs, or will. */
+void sim_crew_stop(struct sim *sim);
 static inline struct sim_engine *sim_engine_of(struct sim_device *dev, uint8_t cls)
 {
 	return &dev->engines[cls == HW_CLASS_DMA];

@@ -3,10 +3,10 @@
  * Engines (DEVICE.md#queues): running a descriptor, to its end or until it is parked, and
  * completing it. queue.c says which is next.
  *
- * Each engine (compute, DMA) has a thread; small work may also run on the thread that rings
- * the doorbell, if the engine is idle and nothing is queued before it (HW_INLINE): an engine
- * runs one descriptor at a time, whoever lends it the thread. A doorbell of a busy engine is
- * a store and no more, as it is of a real device.
+ * A thread of the crew (crew.c) runs an engine, compute or DMA; small work may also run on the
+ * thread that rings the doorbell, if the engine is idle and nothing is queued before it
+ * (HW_INLINE): an engine runs one descriptor at a time, whoever lends it the thread. A doorbell
+ * of a busy engine is a store and no more, as it is of a real device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -621,46 +621,28 @@ void sim_runs_look(struct sim_device *dev, int64_t now, int64_t *next)
 
 /* ---- engines ---- */
 
-static void sleep_until_kicked(struct sim_engine *e, unsigned seen)
+void sim_engine_serve(struct sim_engine *e)
 {
-	if (e->dev->sim->spins && sim_spin(&e->kick, seen))
-		return;
-	atomic_store(&e->is_asleep, true);
-	while (atomic_load(&e->kick) == seen)
-		sim_futex_wait(&e->kick, seen);
-	atomic_store(&e->is_asleep, false);
-}
-
-static void *engine(void *arg)
-{
-	struct sim_engine *e = arg;
 	struct sim_device *dev = e->dev;
+	struct sim_queue *q;
 
 	pthread_mutex_lock(&dev->lock);
-	while (!dev->quit) {
-		struct sim_queue *q;
-
-		sim_queue_hear(dev);
-		e->seen = atomic_load(&e->kick);
-		e->was_missed = e->queue;
-		q = e->queue ? NULL : sim_queue_pick(dev, e);
-		if (q) {
-			step(dev, e, q);
-			continue;
-		}
-		atomic_store(&e->is_idle, true);
-		if (!atomic_load(&dev->rung)) {
-			pthread_mutex_unlock(&dev->lock);
-			sleep_until_kicked(e, e->seen);
-			pthread_mutex_lock(&dev->lock);
-		}
+	do {
 		atomic_store_explicit(&e->is_idle, false, memory_order_relaxed);
-	}
+		do {
+			sim_queue_hear(dev);
+			e->seen = atomic_load(&e->kick);
+			e->was_missed = e->queue;
+			q = e->queue ? NULL : sim_queue_pick(dev, e);
+			if (q)
+				step(dev, e, q);
+		} while (q);
+		atomic_store(&e->is_idle, true);
+	} while (atomic_load(&dev->rung));
 	pthread_mutex_unlock(&dev->lock);
-	return NULL;
 }
 
-int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
+int sim_engine_init(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
 		     struct sim_turns *turns)
 {
 	e->dev = dev;
@@ -675,19 +657,12 @@ int sim_engine_start(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
 	e->core.cells = &dev->cells;
 	e->core.hbm = dev->hbm;
 	e->core.hbm_bytes = dev->hbm_bytes;
-	if (pthread_create(&e->thread, NULL, engine, e))
-		return -1;
-	e->has_thread = true;
+	atomic_store(&e->is_idle, true);
 	return 0;
 }
 
-void sim_engine_stop(struct sim_engine *e)
+void sim_engine_free(struct sim_engine *e)
 {
-	if (e->has_thread) {
-		sim_kick(e);
-		pthread_join(e->thread, NULL);
-	}
-	e->has_thread = false;
 	sim_core_free(&e->core);
 	free(e->uses);
 	e->uses = NULL;
@@ -709,7 +684,7 @@ static bool is_small(struct sim_device *dev, const struct sim_queue *q)
 }
 
 /* Runs what the doorbell announced, as long as it is small and nothing else wants
- * the engine. Whether nothing is left to do for the engine's thread. */
+ * the engine. Whether nothing is left to do for a thread of the crew. */
 static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
 {
 	while (sim_is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {

@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals: to an engine's thread (there may be work), to a run (end), to the host (an
- * interrupt); and what comes before and after those that tell of stores.
+ * Signals: to an engine (there may be work, and a thread is to do it), to a run (end), to the
+ * host (an interrupt); and what comes before and after those that tell of stores.
  */
-#include <limits.h>
 #include <unistd.h>
 
 #include "hal/sim/sim_internal.h"
 
+void sim_rouse(struct sim *sim)
+{
+	struct sim_crew *crew = &sim->crew;
+	unsigned due = (unsigned)(__builtin_popcountll(atomic_load(&crew->ready[0])) +
+				  __builtin_popcountll(atomic_load(&crew->ready[1])));
+	unsigned n = atomic_load(&crew->n_looking);
+
+	do
+		if (n >= due || n >= crew->most)
+			return;
+	while (!atomic_compare_exchange_weak(&crew->n_looking, &n, n + 1));
+	atomic_fetch_add(&crew->n_woken, 1);
+	sim_futex_wake(&crew->n_woken, 1);
+}
+
 void sim_kick(struct sim_engine *e)
 {
+	struct sim *sim = e->dev->sim;
+	uint64_t bit = 1ull << (e->dev - sim->devices);
+
 	atomic_fetch_add(&e->kick, 1);
-	if (atomic_load(&e->is_asleep))
-		sim_futex_wake(&e->kick, INT_MAX);
+	if (atomic_fetch_or(&sim->crew.ready[e - e->dev->engines], bit) & bit)
+		return;
+	atomic_fetch_add(&sim->crew.n_kicks, 1);
+	sim_rouse(sim);
 }
 
 void sim_engine_halt(struct sim_engine *e, int status)
