@@ -412,7 +412,7 @@ run-spmd: packages
 run-torch: packages
 	$(Q)$(MAKE) --no-print-directory $(TORCH_VENV)/.plugin
 	$(Q)$(TORCH_VENV)/bin/python runtime/python/examples/torch_digits.py
-check-torch: $(TORCH_VENV)/.plugin
+check-torch: $(TORCH_VENV)/.plugin $(OUT)/tessera-sim
 	$(Q)$(TORCH_VENV)/bin/python -m pytest -q --tb=short --exits $(or $(EXITS),10) $(PYTEST) \
 		tests/torch
 

@@ -196,6 +196,10 @@ def plant_documents(c):
     c.want("a mutant of a file that is gone", r"runtime\.txt:0: .*no such file")
     c.append("tests/mutants/sim.txt", "%%\nfile: hal/heap.c\n%%\n")
     c.want("a mutant that lacks its text", r"sim\.txt:0: .*a block needs file, suites, why")
+    c.append("tests/mutants/linalg.txt", "%%\nfile: hal/heap.c\nsuites: hal_map_test\n"
+             "why: one\n---\nold\n+++\nnew\nfile: hal/heap.c\nsuites: hal_map_test\n"
+             "why: two\n---\nold\n+++\nnew\n%%\n")
+    c.want("two mutants in one", r"linalg\.txt:0: .*a line %% is missing within")
 
 
 def plant_tables(c):

@@ -46,6 +46,8 @@ class Mutant:
         fields = dict(re.findall(r"^(\w+):\s*(.*)$", head, re.M))
         if not sep or not {"file", "suites", "why"} <= fields.keys():
             raise ValueError(f"{origin}: a block needs file, suites, why, --- and +++:\n{block}")
+        if re.search(r"^(suites: .*|---|\+\+\+)$", new.strip("\n"), re.M):
+            raise ValueError(f"{origin}: a line %% is missing within:\n{block}")
         self.origin = origin
         self.file = fields["file"]
         self.suites = [s.strip() for s in fields["suites"].split(",") if s.strip()]

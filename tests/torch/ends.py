@@ -53,7 +53,8 @@ def child(rank, fails=False):
     check(work(2))
     if fails:
         raise ValueError("child's own words")
-    print("child done", rank, flush=True)
+    # In one piece: threads of one process print at once.
+    print(f"child done {rank}\n", end="", flush=True)
 
 
 def fork():
