@@ -14,9 +14,9 @@
  * function waits for by `idle` or `timer` releases it meanwhile. The fabric's lock, one for
  * all devices of a model, is over what they share: windows and links. It is a leaf.
  *
- * Threads. Each engine has one, which runs descriptors; whoever rings a doorbell may run
- * small ones itself (HW_INLINE). The watchdog thread stops runs that pass their deadline.
- * Register accesses, resets and DMA mappings come on any thread of the host's.
+ * Threads. A crew of them runs descriptors, on whichever engine has some; whoever rings a
+ * doorbell may run small ones itself (HW_INLINE). The watchdog thread stops runs that pass
+ * their deadline. Register accesses, resets and DMA mappings come on any thread of the host's.
  *
  * Errors. What the host asks for by a function gets a struct err; what it asks for by a
  * register or a descriptor gets a status of hw/fault.def, or is counted in bad_access.
@@ -182,6 +182,7 @@ struct sim_engine {
 	/* How a thread is had to serve it (sim_kick): without lock. */
 	atomic_uint kick;	/* changes whenever there may be work */
 	atomic_bool is_idle;	/* nobody serves it, until it is kicked */
+	bool is_served;		/* a thread of the crew does; under lock */
 	unsigned seen;		/* kick when a thread last looked */
 	bool was_missed;	/* one looked while the engine was busy */
 
@@ -303,7 +304,6 @@ struct sim_device {
 	struct sim_cells cells;	/* so have these */
 };
 
-/* The model: devices that share a pool of worker threads. Constant while it lives. */
 /* The threads that run engines (crew.c). */
 struct sim_crew {
 	_Atomic uint64_t ready[2];	/* engines that were kicked, compute and DMA: a bit each */
@@ -317,6 +317,7 @@ struct sim_crew {
 	unsigned n_threads;
 };
 
+/* The model: devices that share a crew and a pool of worker threads. */
 struct sim {
 	unsigned n_cards, n_functions;	/* functions of each card */
 	unsigned n_devices;	/* made so far: functions, of one card after the other */
@@ -505,15 +506,9 @@ int sim_engine_init(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
 		    struct sim_turns *turns);
 /* No thread serves it any more. */
 void sim_engine_free(struct sim_engine *e);
-/* Runs what its queues have, to the end; returns at once if another thread is at it. */
+/* Runs what its queues have, to the end; returns at once if another thread of the crew is at it,
+ * which looks again before it goes. */
 void sim_engine_serve(struct sim_engine *e);
-
-/* ---- crew.c ---- */
-
-/* When all devices are there. -1: no memory or thread, and sim_crew_stop() is due. */
-int sim_crew_start(struct sim *sim);
-/* Nothing runs, or will. */
-void sim_crew_stop(struct sim *sim);
 static inline struct sim_engine *sim_engine_of(struct sim_device *dev, uint8_t cls)
 {
 	return &dev->engines[cls == HW_CLASS_DMA];
@@ -538,6 +533,13 @@ static inline int sim_fail(struct hw_fault *f, int status, uint64_t va, uint64_t
 /* Stops what runs, waits for its end and empties the queue; also under admin_lock.
  * with_completions: what had not begun completes as DROPPED, else nothing completes. Under lock. */
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions);
+
+/* ---- crew.c ---- */
+
+/* When all devices are there. -1: no memory or thread, and sim_crew_stop() is due. */
+int sim_crew_start(struct sim *sim);
+/* Nothing runs, or will. */
+void sim_crew_stop(struct sim *sim);
 
 /* ---- trace.c; under lock ---- */
 

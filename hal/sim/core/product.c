@@ -427,7 +427,14 @@ static bool is_few(const struct sim_product_task *t)
 	return t->mm->panels.kernel.few && t->rows <= SIM_PRODUCT_FEW && !t->packed;
 }
 
-/* Adds to the sums of some rows what panels from .. to along k give; b's are there. */
+/* Whether the task packs b's panels for itself. */
+static bool packs_b(const struct sim_product_task *t)
+{
+	return !t->packed && !is_few(t);
+}
+
+/* Adds to the sums of some rows what panels from .. to along k give; b's are there, or needed
+ * none. */
 static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row, unsigned rows,
 		     int64_t from, int64_t to, const uint8_t *b, uint8_t *sums)
 {
@@ -471,8 +478,7 @@ void sim_product_run(const struct sim_product_task *t, void *scratch)
 	     from += depth) {
 		int64_t to = mm->panels_k - from < depth ? mm->panels_k : from + depth;
 
-		for (int64_t at = from; at < to && !t->packed && !is_few(t) &&
-		     !sim_stopped(t->run); at++)
+		for (int64_t at = from; at < to && packs_b(t) && !sim_stopped(t->run); at++)
 			sim_product_pack(t, s, at, 0, t->cols,
 					 b - (size_t)from * panel_b(mm, t->cols));
 		for (unsigned i = 0; i < t->rows; i += SIM_PRODUCT_MB) {

@@ -627,6 +627,11 @@ void sim_engine_serve(struct sim_engine *e)
 	struct sim_queue *q;
 
 	pthread_mutex_lock(&dev->lock);
+	if (e->is_served) {
+		pthread_mutex_unlock(&dev->lock);
+		return;
+	}
+	e->is_served = true;
 	do {
 		atomic_store_explicit(&e->is_idle, false, memory_order_relaxed);
 		do {
@@ -639,11 +644,12 @@ void sim_engine_serve(struct sim_engine *e)
 		} while (q);
 		atomic_store(&e->is_idle, true);
 	} while (atomic_load(&dev->rung));
+	e->is_served = false;
 	pthread_mutex_unlock(&dev->lock);
 }
 
 int sim_engine_init(struct sim_device *dev, struct sim_engine *e, uint8_t cls,
-		     struct sim_turns *turns)
+		    struct sim_turns *turns)
 {
 	e->dev = dev;
 	e->cls = cls;
@@ -723,7 +729,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	sim_queue_hear(dev);
 	is_done = run_inline(dev, e, q);
 	pthread_mutex_unlock(&dev->lock);
-	/* Its thread wants the lock first thing. */
+	/* Whoever serves it wants the lock first thing. */
 	if (!is_done)
 		sim_kick(e);
 }
