@@ -135,8 +135,8 @@ uint32_t tc_last_look(struct emit *e, const struct tc_value *v);
 /* v's home. Of a slice that was left where it lies it writes the code that finds its place, if
  * the op being emitted has none yet: no instruction may be under way. */
 struct home *tc_home(struct emit *e, const struct tc_value *v);
-/* The same for views, which read nothing. */
-const struct home *tc_home_to_view(struct emit *e, const struct tc_value *v);
+/* The same without that: for views, which read nothing, and of what is no such slice. */
+struct home *tc_home_to_view(struct emit *e, const struct tc_value *v);
 /* A register with the byte offset of a dynamic slice or update, whose starts are its operands
  * from `first` on, clamped; of a part of `base`, and with its register added. */
 uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,

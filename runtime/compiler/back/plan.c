@@ -13,7 +13,7 @@
 
 #define ALIGN 64u
 
-static struct home *home_of(struct emit *e, const struct tc_value *v)
+struct home *tc_home_to_view(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];
 
@@ -22,15 +22,10 @@ static struct home *home_of(struct emit *e, const struct tc_value *v)
 	return h;
 }
 
-const struct home *tc_home_to_view(struct emit *e, const struct tc_value *v)
-{
-	return home_of(e, v);
-}
-
 /* One element is nobody's slice that was left where it lies. */
 uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
 {
-	const struct home *h = home_of(e, v);
+	const struct home *h = tc_home_to_view(e, v);
 	uint8_t r = tc_reg(e);
 
 	tc_put_scalar(e, (struct isa_scalar){ .rd = r, .ra = h->reg,
@@ -40,7 +35,7 @@ uint8_t tc_load_scalar(struct emit *e, const struct tc_value *v)
 
 uint8_t tc_load_condition(struct emit *e, const struct tc_value *v)
 {
-	const struct home *h = home_of(e, v);
+	const struct home *h = tc_home_to_view(e, v);
 	const struct isa_scalar *s;
 
 	if (e->last_put != SIZE_MAX && !h->reg) {
@@ -92,13 +87,13 @@ uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first
 
 struct home *tc_home(struct emit *e, const struct tc_value *v)
 {
-	struct home *h = home_of(e, v);
+	struct home *h = tc_home_to_view(e, v);
 
 	if (h->slice && h->loaded != e->op) {
 		const struct tc_value *whole = tc_in(h->slice, 0);
 
 		h->reg = tc_dynamic_offset(e, h->slice, 1, whole->type, h->slice->results[0].type,
-					   home_of(e, whole));
+					   tc_home_to_view(e, whole));
 		h->loaded = e->op;
 	}
 	return h;
@@ -399,7 +394,7 @@ struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home
 	look_until(h->buf, looks);
 	/* Whoever looks at a slice asks where it begins. */
 	for (unsigned i = 1; h->slice && i < h->slice->n_operands; i++)
-		look_until(home_of(e, tc_in(h->slice, i))->buf, looks);
+		look_until(tc_home_to_view(e, tc_in(h->slice, i))->buf, looks);
 	return h;
 }
 
