@@ -2,6 +2,7 @@
 /* The threads that run the engines of all chips: none has to wait for a program of another
  * chip, however many of these there are and however long they run. */
 #include <pthread.h>
+#include <sched.h>
 
 #include "tests/unit/sim/sim_test.h"
 
@@ -9,7 +10,7 @@
 #define TURNS 500
 
 static struct t_sim t[N];
-static struct t_program p[N];
+static struct t_program p[N], forever[N];
 static uint32_t id[N], endless[N];
 
 /* Adds 1 to a word of its HBM. */
@@ -25,13 +26,17 @@ static void load_counter(unsigned chip)
 	assert_int_equal(t_load(&t[chip], &p[chip], &id[chip]), 0);
 }
 
+/* Says in the word behind that one that it began. */
 static void load_endless(unsigned chip)
 {
-	struct t_program e;
+	struct t_program *e = &forever[chip];
 
-	t_program(&e);
-	t_branch(&e, ISA_JMP, 0, 0);
-	assert_int_equal(t_load(&t[chip], &e, &endless[chip]), 0);
+	t_program(e);
+	t_bind(e, T_HBM_VA, 64, HW_BIND_READ | HW_BIND_WRITE);
+	t_li(e, 1, 1);
+	t_scalar(e, (struct isa_scalar){ .insn.op = ISA_ST, .elem = ELEM_U64, .rb = 1, .imm = 8 });
+	t_branch(e, ISA_JMP, 0, 0);
+	assert_int_equal(t_load(&t[chip], e, &endless[chip]), 0);
 }
 
 static int setup(void **state)
@@ -66,15 +71,25 @@ static void count(unsigned chip)
 	assert_int_equal(counted(chip), before + 1);
 }
 
-static void begin_endless(unsigned chip)
+static uint64_t *began(unsigned chip)
 {
-	t_put(&t[chip], &t[chip].work, (struct hw_sqe){ .op = HW_EXECUTE,
-		.u.execute.program = endless[chip] });
-	t_ring_bell(&t[chip], &t[chip].work);
+	return (uint64_t *)(void *)t[chip].hbm + 1;
+}
+
+static void put_endless(unsigned chip)
+{
+	__atomic_store_n(began(chip), 0, __ATOMIC_RELEASE);
+	t_put(&t[chip], &t[chip].work, t_execute(&t[chip], &forever[chip], endless[chip]));
 }
 
 static void end_endless(unsigned chip)
 {
+	int64_t limit = clock_after(T_ANSWER_NS);
+
+	/* One that has not begun would be dropped. */
+	while (!__atomic_load_n(began(chip), __ATOMIC_ACQUIRE) && clock_ns() < limit)
+		sched_yield();
+	assert_int_equal(*began(chip), 1);
 	assert_int_equal(t_reset(&t[chip], &t[chip].work), 0);
 	assert_int_equal(t_take(&t[chip], &t[chip].work), HW_ST_RESET);
 }
@@ -85,8 +100,10 @@ static void programs_that_run_on_keep_no_chip_waiting(void **state)
 	(void)state;
 	for (unsigned free = 0; free < N; free += 3) {
 		for (unsigned i = 0; i < N; i++)
-			if (i != free)
-				begin_endless(i);
+			if (i != free) {
+				put_endless(i);
+				t_ring_bell(&t[i], &t[i].work);
+			}
 		for (unsigned k = 0; k < 3; k++)
 			count(free);
 		for (unsigned i = 0; i < N; i++)
@@ -106,8 +123,7 @@ static void who_is_rung_for_last_is_run_too(void **state)
 		uint64_t before = counted(N - 1);
 
 		for (unsigned i = 0; i < N - 1; i++)
-			t_put(&t[i], &t[i].work, (struct hw_sqe){ .op = HW_EXECUTE,
-				.u.execute.program = endless[i] });
+			put_endless(i);
 		t_put(&t[N - 1], &t[N - 1].work, t_execute(&t[N - 1], &p[N - 1], id[N - 1]));
 		for (unsigned i = 0; i < N; i++)
 			t_ring_bell(&t[i], &t[i].work);
