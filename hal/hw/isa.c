@@ -72,6 +72,24 @@ const struct isa_body *isa_body_of(const struct isa_insn *insn, unsigned *n_pre)
 	}
 }
 
+bool isa_fft_fits(int64_t n)
+{
+	if (n < 0 || n > ISA_MAX_FFT)
+		return false;
+	for (int64_t p = 2; p <= ISA_MAX_FFT_PRIME; p++)
+		for (; n > 1 && n % p == 0; n /= p)
+			;
+	return n <= 1;
+}
+
+void isa_fft_counts(const struct isa_fft *f, int64_t *src, int64_t *dst)
+{
+	int64_t n = f->dim[f->axis], half = n ? n / 2 + 1 : 0;
+
+	*src = elem_class(f->dst.elem) == ELEM_CLASS_FLOAT ? half : n;
+	*dst = elem_class(f->src.elem) == ELEM_CLASS_FLOAT ? half : n;
+}
+
 /* The letter of `elem` in the `types` column of uop.def. */
 static char letter_of(unsigned elem)
 {

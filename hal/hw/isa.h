@@ -33,6 +33,7 @@
  * ISA.md#overlap and isa_access.h; outputs do not overlap. Otherwise contents are
  * undefined (but no access leaves the bindings).
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@
 #define ISA_MAX_SPATIAL 6	/* spatial dims of a convolution */
 #define ISA_MAX_INDEX 8		/* index components of gather and scatter */
 #define ISA_MAX_SORT 4		/* operands sorted together */
+#define ISA_MAX_FFT (1 << 20)	/* points of a Fourier transform */
+#define ISA_MAX_FFT_PRIME 64	/* none of its prime factors is larger */
 #define ISA_N_REG 64		/* scalar registers; r0 reads 0, writes vanish */
 #define ISA_CALL_DEPTH 64
 #define ISA_MAX_BINDINGS 4096
@@ -86,6 +89,7 @@ enum {
 	ISA_FLAG_STABLE = 1u << 0,	/* SORT: equal elements keep their order */
 	ISA_FLAG_UNIQUE = 1u << 1,	/* SCATTER: no two updates meet */
 	ISA_FLAG_SORTED = 1u << 2,	/* GATHER, SCATTER: indices ascend (a hint) */
+	ISA_FLAG_INVERSE = 1u << 0,	/* FFT: with +2 pi i */
 };
 
 /* Leads every instruction. */
@@ -228,6 +232,28 @@ struct isa_rng {
 	struct isa_operand state, new_state, out;
 };
 
+/*
+ * FFT: transforms each line of n = dim[axis] points along dim `axis`:
+ *	dst[k] = scale * sum over j < n of src[j] * exp(-2 pi i j k / n),
+ * with +2 pi i where INVERSE is set. By the types of src and dst:
+ *	c64 to c64, c128 to c128: n elements become n; dst may lie on src, element for element;
+ *	f32 to c64, f64 to c128: n real elements become the first n / 2 + 1, which the others
+ *		mirror; INVERSE is not set;
+ *	c64 to f32, c128 to f64: and back; INVERSE is set. The imaginary part of element 0, and of
+ *		element n / 2 if n is even, does not count.
+ * Where n / 2 + 1 elements are read or written, the operand has so many along `axis`. n is at
+ * most ISA_MAX_FFT, and a product of primes of at most ISA_MAX_FFT_PRIME. Sums are made in the
+ * precision of src, in any order.
+ */
+struct isa_fft {
+	struct isa_insn insn;
+	uint8_t rank, axis;	/* axis < rank */
+	uint8_t zero[6];
+	double scale;
+	int64_t dim[ISA_MAX_RANK]; /* >= 0 (0: nothing happens); 1 beyond rank */
+	struct isa_operand src, dst;
+};
+
 enum isa_precision {
 	ISA_PRECISION_DEFAULT,	/* faithful to the accumulator's type */
 	ISA_PRECISION_HIGH,	/* f32 as 3 products of bf16 parts is enough */
@@ -305,6 +331,11 @@ const char *isa_alu_name(unsigned fn);			/* NULL: none */
 /* The body of a tensor instruction and how many values its family provides,
  * or NULL for an instruction without one. `insn` is a whole instruction. */
 const struct isa_body *isa_body_of(const struct isa_insn *insn, unsigned *n_pre);
+
+/* Whether FFT transforms lines of n points. */
+bool isa_fft_fits(int64_t n);
+/* How many elements src and dst have along the axis; f->dim[f->axis] is not negative. */
+void isa_fft_counts(const struct isa_fft *f, int64_t *src, int64_t *dst);
 
 /* The element type of uop u's result (ELEM_INVALID if `elem` is not allowed). */
 enum elem isa_uop_result(const struct isa_uop *u);

@@ -447,6 +447,23 @@ static void list_rng(struct list *l, const struct isa_rng *r)
 		add_dims(add(l, &r->out, 2, 4, true, false), 1, &words, &four);
 }
 
+/* Real lines and the halves that stand for them have other counts, and other elements. */
+static void list_fft(struct list *l, const struct isa_fft *f)
+{
+	bool may_match = f->src.elem == f->dst.elem;
+	int64_t src[ISA_MAX_RANK], dst[ISA_MAX_RANK];
+
+	if (is_empty(f->dim, f->rank))
+		return;
+	memcpy(src, f->dim, sizeof(src));
+	memcpy(dst, f->dim, sizeof(dst));
+	isa_fft_counts(f, &src[f->axis], &dst[f->axis]);
+	add_dims(add(l, &f->src, 0, elem_bytes(f->src.elem), false, may_match), f->rank, src,
+		 f->src.stride);
+	add_dims(add(l, &f->dst, 1, elem_bytes(f->dst.elem), true, may_match), f->rank, dst,
+		 f->dst.stride);
+}
+
 static void list_mm(struct list *l, const struct isa_mm *m)
 {
 	const struct isa_body *b = &m->body;
@@ -512,6 +529,7 @@ unsigned isa_accesses(const struct isa_insn *insn, struct isa_access *out)
 	case ISA_SCATTER: list_scatter(&l, p); break;
 	case ISA_SORT: list_sort(&l, p); break;
 	case ISA_RNG: list_rng(&l, p); break;
+	case ISA_FFT: list_fft(&l, p); break;
 	case ISA_MM: list_mm(&l, p); break;
 	case ISA_CONV: list_conv(&l, p); break;
 	default: break;

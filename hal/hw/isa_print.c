@@ -16,8 +16,8 @@
 #define BODY_INDENT "\n            "
 
 enum layout {
-	isa_scalar, isa_tensor, isa_copy, isa_gather, isa_scatter, isa_sort, isa_rng, isa_mm,
-	isa_conv,
+	isa_scalar, isa_tensor, isa_copy, isa_gather, isa_scatter, isa_sort, isa_rng, isa_fft,
+	isa_mm, isa_conv,
 };
 
 static const uint8_t layouts[256] = {
@@ -380,6 +380,18 @@ static void print_rng(struct cursor *c)
 	print_named(c, "out", &r.out, 0);
 }
 
+static void print_fft(struct cursor *c)
+{
+	struct isa_fft f;
+
+	if (!take(c, &f, sizeof(f)))
+		return;
+	print_list(c->out, " [", "x", "]", f.rank, f.dim);
+	str_printf(c->out, " along i[%u], scale %.17g", f.axis, f.scale);
+	print_named(c, "src", &f.src, f.rank);
+	print_named(c, "dst", &f.dst, f.rank);
+}
+
 static void print_sum(struct cursor *c, unsigned acc, unsigned precision)
 {
 	static const char *const names[] = {
@@ -452,11 +464,14 @@ static void print_name(struct str *out, const struct isa_insn *insn)
 	str_printf(out, "%s", isa_insn_info(insn->op)->mnemonic);
 	if (insn->op == ISA_SORT && left & ISA_FLAG_STABLE)
 		str_printf(out, ".stable");
+	if (insn->op == ISA_FFT && left & ISA_FLAG_INVERSE)
+		str_printf(out, ".inverse");
 	if (insn->op == ISA_SCATTER && left & ISA_FLAG_UNIQUE)
 		str_printf(out, ".unique");
 	if ((insn->op == ISA_SCATTER || insn->op == ISA_GATHER) && left & ISA_FLAG_SORTED)
 		str_printf(out, ".sorted");
 	left &= ~(insn->op == ISA_SORT ? ISA_FLAG_STABLE :
+		  insn->op == ISA_FFT ? ISA_FLAG_INVERSE :
 		  insn->op == ISA_SCATTER ? ISA_FLAG_UNIQUE | ISA_FLAG_SORTED :
 		  insn->op == ISA_GATHER ? ISA_FLAG_SORTED : 0u);
 	if (left)
@@ -482,6 +497,7 @@ static void print_by_layout(struct cursor *c, const struct isa_insn *insn, uint6
 	case isa_scatter: print_scatter(c); break;
 	case isa_sort: print_sort(c); break;
 	case isa_rng: print_rng(c); break;
+	case isa_fft: print_fft(c); break;
 	case isa_mm: print_mm(c); break;
 	case isa_conv: print_conv(c); break;
 	default: break;

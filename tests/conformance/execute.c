@@ -400,7 +400,7 @@ void check_illegal_instructions_name_their_offset(struct conf *c)
 
 void check_reserved_instructions_are_not_there(struct conf *c)
 {
-	static const uint16_t later[] = { ISA_FFT, ISA_CHOL, ISA_TRSM, ISA_EIGH };
+	static const uint16_t later[] = { ISA_CHOL, ISA_TRSM, ISA_EIGH };
 
 	for (size_t i = 0; i < COUNT(later); i++) {
 		const struct isa_scalar code[] = {

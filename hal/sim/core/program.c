@@ -22,6 +22,7 @@
 #define FAMILY_isa_gather &sim_family_gather
 #define FAMILY_isa_scatter &sim_family_scatter
 #define FAMILY_isa_sort &sim_family_sort
+#define FAMILY_isa_fft &sim_family_fft
 #define FAMILY_isa_rng &sim_family_rng
 #define FAMILY_isa_mm &sim_family_mm
 #define FAMILY_isa_conv &sim_family_conv
@@ -166,6 +167,7 @@ static unsigned flags_of(unsigned op)
 {
 	switch (op) {
 	case ISA_SORT: return ISA_FLAG_STABLE;
+	case ISA_FFT: return ISA_FLAG_INVERSE;
 	case ISA_GATHER: return ISA_FLAG_SORTED;
 	case ISA_SCATTER: return ISA_FLAG_SORTED | ISA_FLAG_UNIQUE;
 	default: return 0;

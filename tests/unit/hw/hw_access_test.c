@@ -155,6 +155,7 @@ struct any {
 		struct isa_scatter scatter;
 		struct isa_sort sort;
 		struct isa_rng rng;
+		struct isa_fft fft;
 		struct isa_mm mm;
 		struct isa_conv conv;
 		struct isa_scalar scalar;
@@ -460,6 +461,101 @@ static void rng_keeps_its_state_in_place_and_words_apart(void **state)
 	assert_false(is_allowed());
 }
 
+/* Rows of eight points, 128 bytes apart, transformed one by one; src lies at 0. */
+static bool fft(unsigned src, unsigned dst, int64_t offset)
+{
+	struct isa_fft *f = begin(ISA_FFT);
+
+	f->rank = 2;
+	f->axis = 1;
+	f->dim[0] = 4;
+	f->dim[1] = 8;
+	f->src = (struct isa_operand){ .elem = (uint8_t)src, .stride = { 128, elem_bytes(src) } };
+	f->dst = (struct isa_operand){ .elem = (uint8_t)dst, .offset = offset,
+				       .stride = { 128, elem_bytes(dst) } };
+	return is_allowed();
+}
+
+static void transforms_of_complex_lines_go_onto_themselves_or_elsewhere(void **state)
+{
+	(void)state;
+	assert_true(fft(ELEM_C64, ELEM_C64, 0));
+	assert_true(fft(ELEM_C128, ELEM_C128, 0));
+	assert_false(fft(ELEM_C64, ELEM_C64, 8));
+	assert_false(fft(ELEM_C64, ELEM_C64, 56));
+	assert_true(fft(ELEM_C64, ELEM_C64, 64));
+	assert_false(fft(ELEM_C64, ELEM_C64, 128));
+	assert_false(fft(ELEM_C128, ELEM_C128, 128));
+	assert_true(fft(ELEM_C64, ELEM_C64, 512));
+	/* element for element: not with other steps, nor with one element at two points */
+	made.fft.dst.offset = 0;
+	made.fft.dst.stride[1] = 16;
+	assert_false(is_allowed());
+	made.fft.dst.offset = APART;
+	assert_true(is_allowed());
+	made.fft.dst.stride[1] = 0;
+	assert_false(is_allowed());
+}
+
+/* 8 real points, 32 bytes, and the 5 elements, 40 bytes, that they become. */
+static void transforms_of_real_lines_lie_apart_as_far_as_they_reach(void **state)
+{
+	(void)state;
+	assert_false(fft(ELEM_F32, ELEM_C64, 0));
+	assert_false(fft(ELEM_F32, ELEM_C64, 24));
+	assert_true(fft(ELEM_F32, ELEM_C64, 32));
+	assert_true(fft(ELEM_F32, ELEM_C64, 128 - 40));
+	assert_false(fft(ELEM_F32, ELEM_C64, 128 - 32));
+	assert_false(fft(ELEM_C64, ELEM_F32, 0));
+	assert_false(fft(ELEM_C64, ELEM_F32, 36));
+	assert_true(fft(ELEM_C64, ELEM_F32, 40));
+	assert_true(fft(ELEM_C64, ELEM_F32, 128 - 32));
+	assert_false(fft(ELEM_C64, ELEM_F32, 128 - 28));
+	assert_true(fft(ELEM_F64, ELEM_C128, 512));
+	/* nor on each other where lines are of one point */
+	made.fft.dim[0] = made.fft.dim[1] = 1;
+	made.fft.dst.offset = 0;
+	assert_false(is_allowed());
+}
+
+static void transforms_count_the_elements_of_either_side(void **state)
+{
+	static const struct { unsigned src, dst; int64_t n, read, written; } forms[] = {
+		{ ELEM_C64, ELEM_C64, 8, 8, 8 }, { ELEM_C128, ELEM_C128, 7, 7, 7 },
+		{ ELEM_F32, ELEM_C64, 8, 8, 5 }, { ELEM_F64, ELEM_C128, 7, 7, 4 },
+		{ ELEM_C64, ELEM_F32, 8, 5, 8 }, { ELEM_C128, ELEM_F64, 7, 4, 7 },
+		{ ELEM_F32, ELEM_C64, 1, 1, 1 }, { ELEM_C64, ELEM_F32, 2, 2, 2 },
+	};
+	struct isa_access a[ISA_MAX_ACCESS];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(forms) / sizeof(*forms); i++)
+		for (unsigned axis = 0; axis < 2; axis++) {
+			fft(forms[i].src, forms[i].dst, APART);
+			made.fft.axis = (uint8_t)axis;
+			made.fft.dim[axis] = forms[i].n;
+			made.fft.dim[!axis] = 3;
+			made.fft.dst.reg = 9;
+			assert_int_equal(isa_accesses(&made.insn, a), 2);
+			assert_int_equal(a[0].operand, 0);
+			assert_int_equal(a[0].bytes, elem_bytes(forms[i].src));
+			assert_int_equal(a[0].range[axis].count, forms[i].read);
+			assert_int_equal(a[0].range[!axis].count, 3);
+			assert_false(a[0].is_write);
+			assert_int_equal(a[1].operand, 1);
+			assert_int_equal(a[1].reg, 9);
+			assert_int_equal(a[1].bytes, elem_bytes(forms[i].dst));
+			assert_int_equal(a[1].range[axis].count, forms[i].written);
+			assert_int_equal(a[1].range[!axis].count, 3);
+			assert_true(a[1].is_write && !a[1].is_acc && !a[1].is_peer);
+		}
+	made.fft.dim[1] = 0;
+	assert_int_equal(isa_accesses(&made.insn, a), 0);
+	made.fft.dim[0] = 0;
+	made.fft.dim[1] = 8;
+	assert_int_equal(isa_accesses(&made.insn, a), 0);
+}
+
 static bool mm(struct isa_operand a, struct isa_operand in, struct isa_operand out)
 {
 	struct isa_mm *m = begin(ISA_MM);
@@ -562,6 +658,9 @@ int main(void)
 		cmocka_unit_test(scatter_writes_apart_from_what_it_reads),
 		cmocka_unit_test(sort_stores_onto_what_it_sorts),
 		cmocka_unit_test(rng_keeps_its_state_in_place_and_words_apart),
+		cmocka_unit_test(transforms_of_complex_lines_go_onto_themselves_or_elsewhere),
+		cmocka_unit_test(transforms_of_real_lines_lie_apart_as_far_as_they_reach),
+		cmocka_unit_test(transforms_count_the_elements_of_either_side),
 		cmocka_unit_test(products_store_onto_inputs_of_the_body_not_onto_their_sides),
 		cmocka_unit_test(convolutions_store_apart_from_their_sides),
 		cmocka_unit_test(loads_and_stores_are_one_element),

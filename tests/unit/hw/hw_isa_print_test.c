@@ -170,13 +170,13 @@ static void vec_shows_inputs_operations_and_outputs(void **state)
 	       "            v3 = add.f32 v0, v2\n"
 	       "            f32 b4+0 {32, 4} = v3\n"
 	       "            f32 b5+0 {32, 4} max += v2");
-	v.t.insn.op = ISA_FFT;
+	v.t.insn.op = ISA_CHOL;
 	v.t.reduce_dims = 2;
 	v.t.body.n_uop = 3;
 	v.out[1].combine = 99;
 	v.out[1].flags = 0x80;
 	expect(&v, sizeof(v),
-	       "fft       [3x8] row 1 over i[1]\n"
+	       "chol      [3x8] row 1 over i[1]\n"
 	       "            v0 = f32 b2+64 {32, 4}\n"
 	       "            v1 = bf16 b3-8[r9] {32, 4}\n"
 	       "            v2 = cvt.bf16.f32 v1\n"
@@ -218,6 +218,33 @@ static void copy_gather_and_rng_name_their_places(void **state)
 	       "            state = ui64 b1+0\n"
 	       "            new_state = ui64 b2+0\n"
 	       "            out = ui32 b3+0");
+}
+
+static void transforms_name_their_axis_and_both_places(void **state)
+{
+	struct isa_fft f = { .insn = { ISA_FFT, 0, sizeof(f) }, .rank = 2, .axis = 1, .scale = 1,
+			     .dim = { 3, 8 }, .src = operand(ELEM_F32, 1, 0),
+			     .dst = operand(ELEM_C64, 2, 64) };
+
+	(void)state;
+	expect(&f, sizeof(f), "fft       [3x8] along i[1], scale 1\n"
+	       "            src = f32 b1+0 {32, 4}\n"
+	       "            dst = complex<f32> b2+64 {32, 4}");
+	f.insn.flags = ISA_FLAG_INVERSE;
+	f.src.elem = f.dst.elem = ELEM_C128;
+	f.dst.reg = 7;
+	f.axis = 0;
+	f.scale = 1.0 / 3;
+	expect(&f, sizeof(f), "fft.inverse [3x8] along i[0], scale 0.33333333333333331\n"
+	       "            src = complex<f64> b1+0 {32, 4}\n"
+	       "            dst = complex<f64> b2+64[r7] {32, 4}");
+	f.insn.flags = 6;
+	f.rank = 9;
+	f.axis = 200;
+	expect(&f, sizeof(f), "fft ! flags 0x6 [3x8x0x0x0x0x0x0] ! rank 9 along i[200], "
+	       "scale 0.33333333333333331\n"
+	       "            src = complex<f64> b1+0 {32, 4, 0, 0, 0, 0, 0, 0} ! rank 9\n"
+	       "            dst = complex<f64> b2+64[r7] {32, 4, 0, 0, 0, 0, 0, 0} ! rank 9");
 }
 
 static void scatter_and_sort_name_the_values_of_their_family(void **state)
@@ -446,6 +473,7 @@ int main(void)
 		cmocka_unit_test(immediates_show_their_value),
 		cmocka_unit_test(vec_shows_inputs_operations_and_outputs),
 		cmocka_unit_test(copy_gather_and_rng_name_their_places),
+		cmocka_unit_test(transforms_name_their_axis_and_both_places),
 		cmocka_unit_test(scatter_and_sort_name_the_values_of_their_family),
 		cmocka_unit_test(products_name_both_sides_and_their_sum),
 		cmocka_unit_test(every_opcode_is_named_even_without_its_parts),

@@ -14,6 +14,7 @@ struct out {
 	size_t n;
 	enum elem elem;
 	enum isa_rule rule;
+	double bound;		/* of ISA_WITHIN */
 	char name[56];
 };
 
@@ -168,6 +169,36 @@ static struct real real_of(const void *p, unsigned bytes)
 	return r;
 }
 
+void isa_within(struct isa_bench *t, double units)
+{
+	struct out *o = &t->outs[t->n_outs - (t->n_outs > 0)];
+	bool is_complex = elem_class(o->elem) == ELEM_CLASS_COMPLEX;
+	unsigned bytes = elem_bytes(o->elem) / (is_complex ? 2 : 1);
+	double sum = 0;
+
+	if (t->is_full || !o->n)
+		return;
+	for (size_t i = 0; i < o->n * (is_complex ? 2 : 1); i++) {
+		double x = real_of(t->want + o->at + i * bytes, bytes).x;
+
+		sum += x * x;
+	}
+	o->bound = units * (bytes == 4 ? 0x1p-23 : 0x1p-52) * sqrt(sum / (double)o->n);
+}
+
+/* How far one element is from the other. */
+static double distance(enum elem e, const void *got, const void *want)
+{
+	unsigned bytes = elem_bytes(e);
+
+	if (elem_class(e) != ELEM_CLASS_COMPLEX)
+		return fabs(real_of(got, bytes).x - real_of(want, bytes).x);
+	bytes /= 2;
+	return hypot(real_of(got, bytes).x - real_of(want, bytes).x,
+		     real_of((const char *)got + bytes, bytes).x -
+		     real_of((const char *)want + bytes, bytes).x);
+}
+
 /* The evaluator's own functions are a unit off at most, which counts where it has no more bits than
  * the device. */
 static int64_t units_of(enum isa_rule rule, unsigned bytes)
@@ -244,6 +275,8 @@ static bool is_same(const struct out *o, const void *got, const void *want)
 		return elem_bits(o->elem) < 8 &&
 			!((*(const uint8_t *)got ^ *(const uint8_t *)want) &
 			  ((1u << elem_bits(o->elem)) - 1));
+	if (o->rule == ISA_WITHIN)
+		return distance(o->elem, got, want) <= o->bound;
 	if (!elem_computes(o->elem))
 		return is_same_code(o->elem, got, want);
 	if (elem_class(o->elem) == ELEM_CLASS_FLOAT)

@@ -38,6 +38,7 @@ ISA_CASES(gather);
 ISA_CASES(scatter);
 ISA_CASES(sort);
 ISA_CASES(rng);
+ISA_CASES(fft);
 ISA_CASES(mm);
 ISA_CASES(conv);
 #undef ISA_CASES

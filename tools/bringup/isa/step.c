@@ -32,6 +32,7 @@ static const struct {
 	[ISA_SCATTER] = { VECTOR, isa_cases_scatter, NULL },
 	[ISA_SORT] = { VECTOR, isa_cases_sort, NULL },
 	[ISA_RNG] = { VECTOR, isa_cases_rng, NULL },
+	[ISA_FFT] = { VECTOR, isa_cases_fft, NULL },
 	[ISA_MM] = { MATRIX, isa_cases_mm, NULL },
 	[ISA_CONV] = { MATRIX, isa_cases_conv, NULL },
 	[ISA_RPUT] = { .why_not = "it writes to another chip's memory, in step link_programs" },
