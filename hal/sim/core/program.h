@@ -17,8 +17,8 @@
 
 #include "hal/base/err.h"
 #include "hal/sim/core/core.h"
-#include "hal/sim/core/pool.h"
-#include "hal/sim/core/turn.h"
+#include "hal/sim/threads/pool.h"
+#include "hal/sim/threads/turn.h"
 
 #define SIM_MAX_CODE ((uint64_t)64 << 20)	/* bytes of one program's code */
 

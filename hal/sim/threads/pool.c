@@ -20,7 +20,7 @@
 
 #include "hal/base/clock.h"
 #include "hal/base/cpu.h"
-#include "hal/sim/core/pool.h"
+#include "hal/sim/threads/pool.h"
 
 #define OPEN ((uint64_t)1 << 31)
 #define INSIDE (OPEN - 1)

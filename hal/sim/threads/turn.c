@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns of the engines that are one to the world (turn.h). */
-#include "hal/sim/core/turn.h"
+#include "hal/sim/threads/turn.h"
 
 #include <stddef.h>
 
