@@ -68,7 +68,7 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
 # Of CMPLX clang lacks just the name.
-KERNELS := hal/sim/kernels/% hal/sim/core/product% hal/sim/core/exec_conv%
+KERNELS := hal/sim/fft/% hal/sim/kernels/% hal/sim/core/product% hal/sim/core/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
 	$(filter-out '-DCMPLX%,$(ALL_CFLAGS))),$(CC) $(ALL_CFLAGS))

@@ -131,7 +131,7 @@ extern const struct sim_family sim_family_gather;	/* exec_index.c */
 extern const struct sim_family sim_family_scatter;
 extern const struct sim_family sim_family_sort;		/* exec_sort.c */
 extern const struct sim_family sim_family_rng;		/* exec_rng.c */
-extern const struct sim_family sim_family_fft;		/* fft/exec_fft.c */
+extern const struct sim_family sim_family_fft;		/* exec_fft.c */
 extern const struct sim_family sim_family_mm;		/* exec_product.c */
 extern const struct sim_family sim_family_conv;		/* exec_conv.c */
 

@@ -49,6 +49,7 @@ struct sim_fft_extras {
 	 * SIM_FFT_WIDE may be read behind l = 0. */
 	const void *re, *im;
 	int64_t pitch;
+	const void *next;	/* NULL, or lines that lie as `in` does and are wanted next */
 };
 
 struct sim_fft_fns {

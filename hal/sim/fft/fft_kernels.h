@@ -247,10 +247,10 @@ static void NAME(unpack_each)(const REAL *from, const struct sim_fft_lines *l, u
 					from[(2 * k + (part ^ swap)) * WIDTH + i];
 }
 
-static void NAME(pack)(number *x, const struct sim_fft_lines *l, unsigned n_lines, int64_t n,
-		       unsigned swap)
+static void NAME(pack)(number *x, const struct sim_fft_lines *l, const void *ahead,
+		       unsigned n_lines, int64_t n, unsigned swap)
 {
-	const REAL *from = l->at;
+	const REAL *from = l->at, *next = ahead ? ahead : from;
 	vec *to = &x->re, row[WIDTH];
 	int64_t k = 0;
 
@@ -259,6 +259,9 @@ static void NAME(pack)(number *x, const struct sim_fft_lines *l, unsigned n_line
 			vec a = NAME(load)(from + k * l->step);
 			vec b = NAME(load)(from + k * l->step + WIDTH);
 
+			/* No CPU foresees a step as long as this. */
+			__builtin_prefetch(next + k * l->step);
+			__builtin_prefetch(next + k * l->step + WIDTH);
 			to[2 * k + swap] = NAME(mix)(a, b, (NAME(mask))MASK_EVEN);
 			to[2 * k + 1 - swap] = NAME(mix)(a, b, (NAME(mask))MASK_ODD);
 		}
@@ -319,7 +322,7 @@ static void NAME(transform)(const struct sim_fft_size *size, const struct sim_ff
 {
 	number *x = room;
 
-	NAME(pack)(x, in, n_lines, size->n, e->swaps_in);
+	NAME(pack)(x, in, e->next, n_lines, size->n, e->swaps_in);
 	x = NAME(passes)(size, x, x + size->n);
 	NAME(apply)(e, x, size->n);
 	NAME(unpack)(x, out, n_lines, size->n, e->swaps_out);

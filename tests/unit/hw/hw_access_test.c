@@ -548,6 +548,8 @@ static void transforms_count_the_elements_of_either_side(void **state)
 			assert_int_equal(a[1].range[axis].count, forms[i].written);
 			assert_int_equal(a[1].range[!axis].count, 3);
 			assert_true(a[1].is_write && !a[1].is_acc && !a[1].is_peer);
+			assert_int_equal(a[0].may_match, forms[i].src == forms[i].dst);
+			assert_int_equal(a[1].may_match, forms[i].src == forms[i].dst);
 		}
 	made.fft.dim[1] = 0;
 	assert_int_equal(isa_accesses(&made.insn, a), 0);

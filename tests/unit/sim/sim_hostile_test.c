@@ -222,6 +222,25 @@ static void sort_at_length(void)
 	assert_in_range(cpu_ns() - begin, 0, 800000000);
 }
 
+/* The same line again and again, of so many points. */
+static void transform_for_ever(int64_t n)
+{
+	struct isa_fft f = { .insn = { ISA_FFT, 0, sizeof(f) }, .rank = 2, .axis = 1, .scale = 1,
+			     .dim = { 1ll << 36, n, 1, 1, 1, 1, 1, 1 },
+			     .src = { .elem = ELEM_C64, .stride = { 0, 8 } },
+			     .dst = { .elem = ELEM_C64, .binding = 1, .stride = { 0, 8 } } };
+	uint64_t bytes = (uint64_t)n * 8;
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + DATA, bytes, RW);
+	t_bind(&p, T_HBM_VA + (4 << 20), bytes, RW);
+	memset(t.hbm + DATA, 0, bytes);
+	t_add(&p, &f, sizeof(f));
+	t_halt(&p);
+	p.limit_ns = 3000000;
+	assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+}
+
 static void the_watchdog_ends_any_window(void **state)
 {
 	(void)state;
@@ -229,6 +248,9 @@ static void the_watchdog_ends_any_window(void **state)
 	scatter_for_ever(true);
 	gather_for_ever();
 	sort_at_length();
+	transform_for_ever(1);
+	transform_for_ever(61);
+	transform_for_ever(1 << 18);
 }
 
 /* out[i] = in[i] where they lie 4 bytes apart, through the vector unit: every element
@@ -259,6 +281,282 @@ static void operands_may_overlap(void **state)
 	assert_int_equal(t.hbm[DATA + 28], 1);
 }
 
+/* ---- FFT ---- */
+
+static struct isa_fft fft_of(unsigned src, unsigned dst, unsigned flags)
+{
+	int64_t from, to, in = elem_bytes(src), out = elem_bytes(dst);
+	struct isa_fft f = { .insn = { ISA_FFT, (uint16_t)flags, sizeof(f) }, .rank = 2,
+			     .axis = 1, .scale = 1, .dim = { 4, 8, 1, 1, 1, 1, 1, 1 },
+			     .src.elem = (uint8_t)src,
+			     .dst = { .elem = (uint8_t)dst, .binding = 1 } };
+
+	isa_fft_counts(&f, &from, &to);
+	f.src.stride[0] = from * in;
+	f.src.stride[1] = in;
+	f.dst.stride[0] = to * out;
+	f.dst.stride[1] = out;
+	return f;
+}
+
+/* 4 lines of 8 points, each of either side 8 elements or 5. */
+static const struct { unsigned src, dst, flags; uint64_t in, out; } forms[] = {
+	{ ELEM_C64, ELEM_C64, 0, 256, 256 },
+	{ ELEM_C64, ELEM_C64, ISA_FLAG_INVERSE, 256, 256 },
+	{ ELEM_C128, ELEM_C128, 0, 512, 512 },
+	{ ELEM_C128, ELEM_C128, ISA_FLAG_INVERSE, 512, 512 },
+	{ ELEM_F32, ELEM_C64, 0, 128, 160 },
+	{ ELEM_F64, ELEM_C128, 0, 256, 320 },
+	{ ELEM_C64, ELEM_F32, ISA_FLAG_INVERSE, 160, 128 },
+	{ ELEM_C128, ELEM_F64, ISA_FLAG_INVERSE, 320, 256 },
+};
+#define N_FORMS (sizeof(forms) / sizeof(*forms))
+
+/* Runs it with register 1 at `reg`, in bindings of these sizes: the status. Nothing but the
+ * second one has changed, and unless it is 0 not that either. */
+static unsigned run_fft(const struct isa_fft *f, uint64_t in, uint64_t out, int64_t reg)
+{
+	struct { struct isa_fft f; uint64_t more[2]; } code = { .f = *f };
+	static uint8_t before[2 * BYTES + 64];
+	const uint8_t *now = t.hbm + DATA - 64;
+	size_t first = 64 + BYTES;
+	unsigned status;
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + DATA, in, HW_BIND_READ);
+	t_bind(&p, T_HBM_VA + DATA + BYTES, out, RW);
+	memset(before, 1, sizeof(before));
+	memcpy(t.hbm + DATA - 64, before, sizeof(before));
+	memset(&t.fault, 0, sizeof(t.fault));
+	t_li(&p, 1, reg);
+	t_add(&p, &code, f->insn.bytes);
+	t_halt(&p);
+	status = t_run(&t, &p);
+	if (!status)
+		memcpy(before + first, now + first, out);
+	assert_memory_equal(now, before, sizeof(before));
+	return status;
+}
+
+#define REFUSES(change) do { \
+		for (unsigned i_ = 0; i_ < N_FORMS; i_++) { \
+			struct isa_fft f = fft_of(forms[i_].src, forms[i_].dst, \
+						  forms[i_].flags); \
+			change; \
+			assert_int_equal(run_fft(&f, forms[i_].in, forms[i_].out, 0), \
+					 HW_ST_BAD_PROGRAM); \
+			assert_int_equal(t.refused_at, sizeof(struct isa_scalar)); \
+		} \
+	} while (0)
+
+static void stand_still(struct isa_fft *f)
+{
+	memset(f->src.stride, 0, sizeof(f->src.stride));
+	memset(f->dst.stride, 0, sizeof(f->dst.stride));
+}
+
+static void malformed_transforms_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N_FORMS; i++) {
+		struct isa_fft f = fft_of(forms[i].src, forms[i].dst, forms[i].flags);
+
+		assert_int_equal(run_fft(&f, forms[i].in, forms[i].out, 0), 0);
+	}
+	REFUSES(f.insn.flags |= 2);
+	REFUSES(f.insn.flags |= 0x8000);
+	REFUSES(f.insn.bytes += 8);
+	REFUSES(f.insn.bytes -= 8);
+	REFUSES(f.axis = 2);
+	REFUSES(f.axis = 255);
+	REFUSES(f.rank = 0);
+	REFUSES((f.rank = 0, f.axis = 0));
+	REFUSES(f.rank = 1);
+	REFUSES(f.rank = 9);
+	REFUSES((f.rank = 9, f.axis = 8));
+	REFUSES(f.rank = 255);
+	REFUSES(f.zero[0] = 1);
+	REFUSES(f.zero[5] = 0x80);
+	REFUSES(f.dim[0] = -1);
+	REFUSES(f.dim[1] = -1);
+	REFUSES(f.dim[0] = INT64_MIN);
+	REFUSES(f.dim[1] = INT64_MIN);
+	REFUSES(f.dim[2] = 2);
+	REFUSES(f.dim[2] = 0);
+	REFUSES(f.dim[7] = -1);
+	REFUSES((f.dim[0] = INT64_MAX, stand_still(&f)));
+	REFUSES((f.dim[0] = (1ll << 53) + 1, stand_still(&f)));
+	REFUSES((f.rank = 3, f.dim[0] = f.dim[2] = 1ll << 32, stand_still(&f)));
+	REFUSES((f.rank = 3, f.dim[0] = 0, f.dim[2] = INT64_MAX, stand_still(&f)));
+	REFUSES(f.src.reg = ISA_N_REG);
+	REFUSES(f.dst.reg = 255);
+	REFUSES(f.src.zero = 1);
+	REFUSES(f.dst.zero = 1);
+	REFUSES(f.dst.combine = ISA_COMBINE_ADD);
+	REFUSES(f.dst.combine = 255);
+	REFUSES(f.dst.value = 1);
+	REFUSES(f.dst.flags = ISA_OPERAND_ACC);
+	REFUSES(f.dst.flags = 2);
+	REFUSES(f.src.combine = ISA_COMBINE_MAX);
+	REFUSES(f.src.value = 200);
+	REFUSES(f.src.flags = ISA_OPERAND_ACC);
+	REFUSES(f.src.binding = 2);
+	REFUSES(f.src.binding = UINT16_MAX);
+	REFUSES(f.dst.binding = 2);
+	REFUSES(f.dst.binding = 0);	/* which is there to be read */
+}
+
+static void lines_that_no_transform_has_are_refused(void **state)
+{
+	static const int64_t no[] = { 67, 134, 67 * 67, 61 * 71, 1 << 21, (1 << 20) + 1, 1048583,
+				      3 << 19, INT32_MAX, (1ll << 32) + 8, 1ll << 56, INT64_MAX };
+	static const int64_t yes[] = { 1, 2, 61, 64, 61 * 61, 47 * 53, 1024 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(no) / sizeof(*no); i++)
+		REFUSES((f.dim[1] = no[i], f.dim[0] = 1, stand_still(&f)));
+	/* What is no axis may have any length. */
+	for (unsigned i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
+		struct isa_fft f = fft_of(ELEM_C64, ELEM_C64, 0);
+
+		f.dim[0] = 67;
+		f.dim[1] = yes[i];
+		stand_still(&f);
+		assert_int_equal(run_fft(&f, 8, 8, 0), 0);
+	}
+}
+
+static void pairs_of_types_that_no_transform_has_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned src = 0; src < 40; src++)
+		for (unsigned dst = 0; dst < 40; dst++)
+			for (unsigned flags = 0; flags < 2; flags++) {
+				struct isa_fft f = fft_of(ELEM_C64, ELEM_C64, flags);
+				unsigned want = HW_ST_BAD_PROGRAM;
+
+				f.src.elem = (uint8_t)src;
+				f.dst.elem = (uint8_t)dst;
+				stand_still(&f);
+				for (unsigned i = 0; i < N_FORMS; i++)
+					if (forms[i].src == src && forms[i].dst == dst &&
+					    forms[i].flags == flags)
+						want = 0;
+				assert_int_equal(run_fft(&f, 64, 64, 0), want);
+			}
+}
+
+/* The bindings hold the elements of either side and not a byte more: one byte less is too small,
+ * one step more too far. */
+static void transforms_stay_in_their_bindings(void **state)
+{
+	(void)state;
+	REFUSES(f.dim[0]++);
+	REFUSES(f.src.offset = f.src.stride[1]);
+	REFUSES(f.dst.offset = f.dst.stride[1]);
+	REFUSES(f.src.offset = -f.src.stride[1]);
+	REFUSES(f.dst.offset = -f.dst.stride[1]);
+	REFUSES(f.src.stride[0] += 8);
+	REFUSES(f.dst.stride[0] += 8);
+	REFUSES(f.src.stride[1] *= 2);
+	REFUSES(f.dst.stride[1] *= 2);
+	REFUSES(f.src.stride[1] = -f.src.stride[1]);
+	REFUSES(f.dst.stride[1] = -f.dst.stride[1]);
+	REFUSES(f.src.stride[0] = INT64_MIN);
+	REFUSES(f.dst.stride[1] = INT64_MIN);
+	REFUSES(f.src.stride[1] = 1ll << 61);
+	REFUSES(f.src.offset = INT64_MAX - 7);
+	REFUSES(f.dst.offset = INT64_MIN);
+	REFUSES((f.src.stride[0] = 1ll << 61, f.src.reg = 1));
+	for (unsigned i = 0; i < N_FORMS; i++) {
+		struct isa_fft f = fft_of(forms[i].src, forms[i].dst, forms[i].flags);
+
+		assert_int_equal(run_fft(&f, forms[i].in - 4, forms[i].out, 0),
+				 HW_ST_BAD_PROGRAM);
+		assert_int_equal(run_fft(&f, forms[i].in, forms[i].out - 4, 0),
+				 HW_ST_BAD_PROGRAM);
+		/* backwards from the last element of each line */
+		f.src.offset = f.src.stride[0] - f.src.stride[1];
+		f.dst.offset = f.dst.stride[0] - f.dst.stride[1];
+		f.src.stride[1] *= -1;
+		f.dst.stride[1] *= -1;
+		assert_int_equal(run_fft(&f, forms[i].in, forms[i].out, 0), 0);
+	}
+}
+
+static void misaligned_transforms_are_refused(void **state)
+{
+	(void)state;
+	REFUSES(f.src.offset = 2);
+	REFUSES(f.dst.offset = 2);
+	REFUSES(f.src.stride[0] -= 2);
+	REFUSES(f.dst.stride[1] -= 2);
+	for (unsigned i = 0; i < N_FORMS; i++) {
+		struct isa_fft f = fft_of(forms[i].src, forms[i].dst, forms[i].flags);
+		bool is_narrow = forms[i].src == ELEM_F32;
+
+		f.src.offset = 4;
+		assert_int_equal(run_fft(&f, forms[i].in + 8, forms[i].out, 0),
+				 is_narrow ? 0 : HW_ST_BAD_PROGRAM);
+	}
+}
+
+/* By a register: what no program that loads can know. */
+static void registers_lead_no_transform_astray(void **state)
+{
+	static const int64_t astray[] = { -8, 8, 1ll << 40, INT64_MAX - 7, INT64_MIN };
+
+	(void)state;
+	for (unsigned i = 0; i < N_FORMS * 2; i++) {
+		struct isa_fft f = fft_of(forms[i / 2].src, forms[i / 2].dst, forms[i / 2].flags);
+		uint64_t in = forms[i / 2].in, out = forms[i / 2].out;
+
+		*(i & 1 ? &f.dst.reg : &f.src.reg) = 1;
+		assert_int_equal(run_fft(&f, in, out, 0), 0);
+		for (unsigned k = 0; k < sizeof(astray) / sizeof(*astray); k++) {
+			assert_int_equal(run_fft(&f, in, out, astray[k]), HW_ST_BOUNDS);
+			assert_int_equal(t.fault.operand, i & 1);
+			assert_int_equal(t.fault.binding, i & 1);
+			assert_int_equal(t.fault.is_write, i & 1);
+		}
+		assert_int_equal(run_fft(&f, in + 8, out + 8, 2), HW_ST_ALIGNMENT);
+		assert_int_equal(t.fault.operand, i & 1);
+		assert_int_equal(run_fft(&f, in + 8, out + 8, 8), 0);
+	}
+}
+
+/* Nothing is touched, so nothing can be out of reach. */
+static void empty_transforms_do_nothing(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N_FORMS * 2; i++) {
+		struct isa_fft f = fft_of(forms[i / 2].src, forms[i / 2].dst, forms[i / 2].flags);
+
+		f.dim[i & 1] = 0;
+		f.src.offset = f.dst.offset = 1ll << 40;
+		f.src.reg = f.dst.reg = 1;
+		assert_int_equal(run_fft(&f, 8, 8, 1ll << 50), 0);
+		for (unsigned k = 0; k < 8; k++)
+			assert_int_equal(t.hbm[DATA + BYTES + k], 1);
+	}
+}
+
+/* On each other, as ISA.md does not allow: what comes out is open, where it goes is not. */
+static void transforms_may_overlap(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < N_FORMS; i++) {
+		struct isa_fft f = fft_of(forms[i].src, forms[i].dst, forms[i].flags);
+		uint64_t most = forms[i].in > forms[i].out ? forms[i].in : forms[i].out;
+
+		f.src.binding = 1;
+		f.dst.offset = 8;
+		assert_int_equal(run_fft(&f, 8, most + 8, 0), 0);
+		stand_still(&f);
+		assert_int_equal(run_fft(&f, 8, most + 8, 0), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +566,14 @@ int main(void)
 		cmocka_unit_test(a_stride_of_one_element_is_ignored),
 		cmocka_unit_test(the_watchdog_ends_any_window),
 		cmocka_unit_test(operands_may_overlap),
+		cmocka_unit_test(malformed_transforms_are_refused),
+		cmocka_unit_test(lines_that_no_transform_has_are_refused),
+		cmocka_unit_test(pairs_of_types_that_no_transform_has_are_refused),
+		cmocka_unit_test(transforms_stay_in_their_bindings),
+		cmocka_unit_test(misaligned_transforms_are_refused),
+		cmocka_unit_test(registers_lead_no_transform_astray),
+		cmocka_unit_test(empty_transforms_do_nothing),
+		cmocka_unit_test(transforms_may_overlap),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

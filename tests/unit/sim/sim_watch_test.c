@@ -365,6 +365,53 @@ static void scatter_writes_the_windows_that_its_indices_name(void **state)
 	t_close(&t);
 }
 
+/* ---- transforms ---- */
+
+/* 8 points from T_HBM_VA to page 1, one of both types real. */
+static unsigned run_fft(struct t_sim *t, unsigned src, unsigned dst)
+{
+	struct isa_fft f = { .insn = { ISA_FFT, 0, sizeof(f) }, .rank = 1, .scale = 1,
+			     .dim = { 8, 1, 1, 1, 1, 1, 1, 1 }, .src = at(0, 0, 0),
+			     .dst = at(1, 0, 0) };
+	struct t_program p;
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA, PAGE, HW_BIND_READ);
+	t_bind(&p, T_HBM_VA + PAGE, PAGE, RW);
+	f.insn.flags = dst == ELEM_F32 ? ISA_FLAG_INVERSE : 0;
+	f.src.elem = (uint8_t)src;
+	f.dst.elem = (uint8_t)dst;
+	f.src.stride[0] = elem_bytes(src);
+	f.dst.stride[0] = elem_bytes(dst);
+	t_add(&p, &f, sizeof(f));
+	t_halt(&p);
+	return t_run(t, &p);
+}
+
+static void transforms_touch_the_halves_of_real_lines(void **state)
+{
+	struct t_sim t;
+
+	(void)state;
+	t_open(&t, "lanes=1,check");
+	fill(&t, T_HBM_VA, 36);
+	assert_int_equal(run_fft(&t, ELEM_C64, ELEM_F32), HW_ST_UNWRITTEN);
+	assert_int_equal(t.fault.operand, 0);
+	assert_int_equal(t.fault.va, 36);
+	/* five elements become eight */
+	fill(&t, T_HBM_VA, 40);
+	assert_int_equal(run_fft(&t, ELEM_C64, ELEM_F32), 0);
+	copy(&t, T_HBM_VA, T_HBM_VA + PAGE, PAGE);
+	assert_int_equal(run_read(&t, 8), 0);
+	assert_int_equal(run_read(&t, 9), HW_ST_UNWRITTEN);
+	/* and eight five */
+	assert_int_equal(run_fft(&t, ELEM_F32, ELEM_C64), 0);
+	copy(&t, T_HBM_VA, T_HBM_VA + PAGE, PAGE);
+	assert_int_equal(run_read(&t, 10), 0);
+	assert_int_equal(run_read(&t, 11), HW_ST_UNWRITTEN);
+	t_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +425,7 @@ int main(void)
 		cmocka_unit_test(loads_and_stores_count),
 		cmocka_unit_test(gather_reads_the_windows_that_its_indices_name),
 		cmocka_unit_test(scatter_writes_the_windows_that_its_indices_name),
+		cmocka_unit_test(transforms_touch_the_halves_of_real_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ enum isa_rule {
 	ISA_ZEROS,	/* ..., and -0 is +0: sums in any order */
 	ISA_NEAR,	/* what ISA.md says of elementary functions: 2 units in the last place, */
 	ISA_FAR,	/* ... of erf and pow: 4 */
-	ISA_WITHIN,	/* within what isa_within() says, for sums that are rounded on the way */
+	ISA_WITHIN,	/* as isa_within() says: sums that are rounded on the way */
 };
 
 struct isa_bench;
@@ -45,8 +45,8 @@ __attribute__((format(printf, 7, 8)))
 uint64_t isa_inout(struct isa_bench *t, enum elem e, const void *now, const void *want, size_t n,
 		   enum isa_rule rule, const char *format, ...);
 
-/* Of what the last isa_out() or isa_inout() is for, by ISA_WITHIN: how far off an element may be, in
- * units in the last place of the root mean square of all. */
+/* Of what the last isa_out() or isa_inout() is for, by ISA_WITHIN: how far off an element may be,
+ * in units in the last place of the root mean square of all. */
 void isa_within(struct isa_bench *t, double units);
 
 /* Appends an instruction: its struct, whose length is set, operands, vector operations. */

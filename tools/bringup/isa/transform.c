@@ -144,12 +144,28 @@ static const void *evaluated(struct bringup *b, const struct transform *f,
 	if (!args[1].data)
 		return NULL;
 	snprintf(lines, sizeof(lines), "%%6 = transpose(%%0) %s : tensor<%lldx%lldx%lldx%s>\n"
-		 "%%7 = fft(%%6) {fft_type = <%s>, fft_length = [%lld]} : tensor<%lldx%lldx%lldx%s>\n"
-		 "%%8 = transpose(%%7) %s : @R\n%%9 = multiply(%%8, %%1) : @R", turn, outer, inner,
-		 (long long)from->dim[1], elem_text(f->src), types[f->form],
-		 (long long)f->lines.n, outer, inner, (long long)to->dim[1], elem_text(f->dst),
-		 turn);
+		 "%%7 = fft(%%6) {fft_type = <%s>, fft_length = [%lld]} : "
+		 "tensor<%lldx%lldx%lldx%s>\n%%8 = transpose(%%7) %s : @R\n"
+		 "%%9 = multiply(%%8, %%1) : @R", turn, outer, inner, (long long)from->dim[1],
+		 elem_text(f->src), types[f->form], (long long)f->lines.n, outer, inner,
+		 (long long)to->dim[1], elem_text(f->dst), turn);
 	return isa_evaluate(b, lines, args, 2, to);
+}
+
+/* What does not count may be anything: the imaginary parts that a real line's transform has not. */
+static void spoil(const struct transform *f, const struct tc_array *from)
+{
+	const struct lines *l = &f->lines;
+	size_t part = elem_bytes(f->src) / 2;
+
+	for (int64_t i = 0; i < l->outer * l->inner; i++)
+		for (int64_t k = 0; k < 2 - l->n % 2; k++) {
+			int64_t at = i / l->inner * from->dim[1] + k * (l->n / 2);
+
+			at = at * l->inner + i % l->inner;
+			isa_number(f->dst, (char *)from->data + (2 * (size_t)at + 1) * part,
+				   ISA_LARGEST);
+		}
 }
 
 static enum bringup_result transformed(struct bringup *b, const struct transform *f)
@@ -165,6 +181,8 @@ static enum bringup_result transformed(struct bringup *b, const struct transform
 	from.data = bringup_room(b, from.bytes);
 	NEED(b, from.data);
 	isa_fill(f->src, from.data, from.bytes / elem_bytes(f->src), ISA_EVERYDAY, 14);
+	if (f->form == TO_REAL)
+		spoil(f, &from);
 	want = evaluated(b, f, &from, &to);
 	NEED(b, want);
 	STEP_TRY(run(b, f, from.data, want));
@@ -223,12 +241,12 @@ enum bringup_result isa_cases_fft(struct bringup *b)
 		{ 17, 5, 1 }, { 1, 7, 17 }, { 3, 12, 1 }, { 2, 16, 5 }, { 1, 61, 3 },
 		{ 17, 61, 1 }, { 1, 64, 1 }, { 3, 64, 17 }, { 1, 122, 3 }, { 17, 128, 1 },
 		{ 3, 360, 1 }, { 1, 360, 17 }, { 2, 1001, 1 }, { 17, 256, 3 }, { 1, 1024, 3 },
-		{ 1, 2310, 1 }, { 1, 4096, 1 },
+		{ 1, 2048, 1 }, { 1, 2310, 1 },
 	};
 	static const struct { enum elem real, complex; } pairs[] = {
 		{ ELEM_F32, ELEM_C64 }, { ELEM_F64, ELEM_C128 },
 	};
-	static const int64_t lengths[] = { 30030, 65536, 16 * 61 * 61 };
+	static const int64_t lengths[] = { 4096, 30030, 65536, 16 * 61 * 61 };
 
 	for (unsigned i = 0; i < COUNT(shapes); i++)
 		for (unsigned k = 0; k < COUNT(pairs) * FORMS; k++) {

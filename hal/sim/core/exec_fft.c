@@ -18,7 +18,7 @@
 #include "hal/sim/fft/fft_size.h"
 
 #define SHORT_ROW 256		/* points of a line that goes with others, one behind the other; */
-#define SHORT_COLUMN 2048	/* beside each other */
+#define SHORT_COLUMN 8192	/* beside each other */
 #define SHARED_LINE 16384	/* points of a line that lanes share if there are few */
 #define TOGETHER ((size_t)4 << 20)	/* bytes of lines in a lane's memory, about */
 
@@ -347,6 +347,7 @@ struct part {
 	struct sim_run *run;
 	struct sim_fft_lines in, out;
 	void *between;		/* of a long one */
+	const void *next;	/* lines that are to come; NULL */
 };
 
 /* Groups of columns begin .. end of a long line, to rows between. */
@@ -359,10 +360,13 @@ static void run_columns(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	for (int64_t c = (int64_t)begin * width; c < q && c < (int64_t)end * width; c += width) {
 		struct sim_fft_extras e = { .swaps_in = p->is_inverse, .pitch = p->pitch,
 					    .re = at(p, p->re, c), .im = at(p, p->im, c) };
+		const void *next = c + width < q ?
+			at(p, part->in.at, (c + width) * part->in.step) : part->next;
 		struct sim_fft_lines in = { at(p, part->in.at, c * part->in.step),
 					    q * part->in.step, part->in.step };
 		struct sim_fft_lines out = { at(p, part->between, 2 * c), 2 * q, 2 };
 
+		e.next = next;
 		if (sim_stopped(part->run))
 			return;
 		p->fns->transform(&p->first, &e, &in, &out,
@@ -399,7 +403,8 @@ static void transform(struct part *part, int64_t n_lines, unsigned lane)
 	int64_t width = p->fns->width;
 	struct part one = *part;
 	struct sim_fft_extras e = { .swaps_in = p->is_inverse, .swaps_out = p->is_inverse,
-				    .scales = p->scale != 1, .scale = p->scale };
+				    .scales = p->scale != 1, .scale = p->scale,
+				    .next = part->next };
 	uint64_t cols = (uint64_t)((p->second.n - 1) / width + 1);
 	uint64_t rows = (uint64_t)((p->first.n - 1) / width + 1);
 
@@ -410,6 +415,8 @@ static void transform(struct part *part, int64_t n_lines, unsigned lane)
 	}
 	for (int64_t l = 0; l < n_lines; l++) {
 		one.in.at = at(p, part->in.at, l * part->in.line);
+		if (l + 1 < n_lines)
+			one.next = at(p, part->in.at, (l + 1) * part->in.line);
 		one.out.at = at(p, part->out.at, l * part->out.line);
 		if (p->is_shared) {
 			sim_parallel(part->run, cols, 1, p->ns, run_columns, &one);
@@ -423,17 +430,30 @@ static void transform(struct part *part, int64_t n_lines, unsigned lane)
 
 /* ---- lines in a lane's memory ---- */
 
+/* `bytes` is a constant where this is called. */
+static inline void move_each(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step,
+			     int64_t count, size_t bytes)
+{
+	for (int64_t k = 0; k < count; k++)
+		memcpy(to + k * to_step, from + k * from_step, bytes);
+}
+
 /* `count` numbers of `parts` reals each. */
 static void move(const struct fft_plan *p, const void *from, int64_t from_step, void *to,
 		 int64_t to_step, int64_t count, int64_t parts)
 {
-	if (from_step == parts && to_step == parts) {
-		memcpy(to, from, (size_t)(count * parts) * (p->is_wide ? 8 : 4));
-		return;
-	}
-	for (int64_t k = 0; k < count; k++)
-		memcpy(at(p, to, k * to_step), at(p, from, k * from_step),
-		       (size_t)parts * (p->is_wide ? 8 : 4));
+	int64_t real = p->is_wide ? 8 : 4, bytes = parts * real;
+
+	from_step *= real;
+	to_step *= real;
+	if (from_step == bytes && to_step == bytes)
+		memcpy(to, from, (size_t)(count * bytes));
+	else if (bytes == 4)
+		move_each(from, from_step, to, to_step, count, 4);
+	else if (bytes == 8)
+		move_each(from, from_step, to, to_step, count, 8);
+	else
+		move_each(from, from_step, to, to_step, count, 16);
 }
 
 /* As move(), of some lines at a time, side by side in one of both. */
@@ -498,8 +518,8 @@ static void untangle(const struct fft_plan *p, const void *z, void *y)
 	p->fns->untangle(z, y, p->n, 1, (p->n - 1) / 2 + 1, p->is_inverse ? 1 : .5, p->turn);
 }
 
-/* A line of real numbers as complex ones, the second half of an odd spectrum as it mirrors the
- * first, and back. */
+/* A line of real numbers as complex ones; of an odd spectrum the second half as it mirrors the
+ * first, and of element 0 the real part alone: what does not count may be no number. */
 static void widen(const struct fft_plan *p, const void *from, void *to)
 {
 	for (int64_t k = 0; k < p->n; k++) {
@@ -572,34 +592,43 @@ static void run_brought(struct part *part, int64_t n_lines, uint8_t *room, unsig
 
 /* ---- running ---- */
 
+/* Sets the lines of group g; how many there are. */
+static int64_t find_group(const struct job *j, uint64_t g, struct part *part)
+{
+	const struct fft_plan *p = j->p;
+	unsigned last = p->rank - 1;
+	uint64_t across = (uint64_t)((p->dim[last] - 1) / p->together + 1), left = g / across;
+	int64_t first = (int64_t)(g % across) * p->together, n = p->dim[last] - first;
+	int64_t from = first * p->src.stride[last], to = first * p->dst.stride[last];
+
+	for (unsigned d = last; d-- > 0;) {
+		int64_t i = (int64_t)(left % (uint64_t)p->dim[d]);
+
+		left /= (uint64_t)p->dim[d];
+		from += i * p->src.stride[d];
+		to += i * p->dst.stride[d];
+	}
+	part->in = (struct sim_fft_lines){ at(p, j->src, from), p->src.step, p->src.stride[last] };
+	part->out = (struct sim_fft_lines){ at(p, j->dst, to), p->dst.step, p->dst.stride[last] };
+	return n < p->together ? n : p->together;
+}
+
 static void run_groups(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct job *j = arg;
 	const struct fft_plan *p = j->p;
-	unsigned last = p->rank - 1;
-	uint64_t across = (uint64_t)((p->dim[last] - 1) / p->together + 1);
 	uint8_t *room = p->is_shared ? j->run->shared : sim_scratch(j->run, lane);
+	struct part next = { .p = p, .run = j->run, .between = room + p->line_at[2] };
+	int64_t n_next = find_group(j, begin, &next), n_lines;
 
 	for (uint64_t g = begin; g < end && !sim_stopped(j->run); g++) {
-		int64_t first = (int64_t)(g % across) * p->together;
-		int64_t n_lines = p->dim[last] - first;
-		int64_t from = first * p->src.stride[last], to = first * p->dst.stride[last];
-		struct part part = { .p = p, .run = j->run, .between = room + p->line_at[2] };
-		uint64_t left = g / across;
+		struct part part = next;
 
-		for (unsigned d = last; d-- > 0;) {
-			int64_t i = (int64_t)(left % (uint64_t)p->dim[d]);
-
-			left /= (uint64_t)p->dim[d];
-			from += i * p->src.stride[d];
-			to += i * p->dst.stride[d];
+		n_lines = n_next;
+		if (g + 1 < end) {
+			n_next = find_group(j, g + 1, &next);
+			part.next = next.in.at;
 		}
-		if (n_lines > p->together)
-			n_lines = p->together;
-		part.in = (struct sim_fft_lines){ at(p, j->src, from), p->src.step,
-						  p->src.stride[last] };
-		part.out = (struct sim_fft_lines){ at(p, j->dst, to), p->dst.step,
-						   p->dst.stride[last] };
 		if (p->is_brought)
 			run_brought(&part, n_lines, room, lane);
 		else
