@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Propagation, against what Shardy makes of 324 programs. */
-#include "tests/unit/tc/tc_spmd_golden.h"
+#include "tests/unit/spmd_golden.h"
 
 #include "runtime/compiler/spmd/propagate.h"
 

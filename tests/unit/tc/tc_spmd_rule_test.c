@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of ops, against those that Shardy has for the ops of 324 programs. */
-#include "tests/unit/tc/tc_spmd_golden.h"
+#include "tests/unit/spmd_golden.h"
 
 #include "runtime/compiler/spmd/rule.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TC_SPMD_GOLDEN_H
-#define TC_SPMD_GOLDEN_H
+#ifndef TESTS_SPMD_GOLDEN_H
+#define TESTS_SPMD_GOLDEN_H
 /*
  * The programs of tests/data/spmd/golden.txt, one after the other: a line
  *
