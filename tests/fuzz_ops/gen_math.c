@@ -142,7 +142,7 @@ bool gen_fft(struct gen *g)
 	if (g->scalars)
 		return false;
 	for (unsigned d = 0; d < rank; d++)
-		dim[0][d] = dim[1][d] = gen_between(g, 1, n == 1 ? 40 : 9);
+		dim[0][d] = dim[1][d] = gen_between(g, 1, n == 1 ? 72 : 9);
 	/* half of a real signal's spectrum */
 	if (kind == TC_FFT_RFFT)
 		dim[1][rank - 1] = dim[0][rank - 1] / 2 + 1;

@@ -287,6 +287,7 @@ static void emit_op(struct emit *e, const struct tc_op *op)
 	case TC_IF: emit_case(e, op); return;
 	case TC_RNG_BIT_GENERATOR: emit_rng(e, op); return;
 	case TC_DRAW: emit_draw(e, op); return;
+	case TC_FFT: tc_emit_fft(e, op); return;
 	case TC_OPTIMIZATION_BARRIER: emit_barrier(e, op); return;
 	case TC_HOST_CALL: tc_emit_host_call(e, op); return;
 	case TC_EXCHANGE:
@@ -448,6 +449,19 @@ static void wish_for_start(struct emit *e, const struct tc_value *v, const struc
 	}
 }
 
+/* Transforms along one dim after the other are best all made where the last one's result is. */
+static void wish_for_steps(struct emit *e, const struct tc_value *v, const struct home *home,
+			   const struct buffer *old)
+{
+	while (!tc_is_turned_fft(v, NULL) && v->def && v->def->op == TC_FFT &&
+	       tc_in(v->def, 0)->type == v->type) {
+		v = tc_in(v->def, 0);
+		if (!v->def || v->def->op != TC_FFT || v->uses->next)
+			return;
+		tc_wish(e, v, home, old);
+	}
+}
+
 static void wish_for_results(struct emit *e, const struct tc_block *main)
 {
 	const struct tc_arg_info *info = main->region->parent->res_info;
@@ -457,6 +471,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 	for (unsigned i = 0; i < e->n_results; i++) {
 		const struct tc_value *v = tc_in(end, i), *first;
 		int32_t arg = e->result_alias[i];
+		const struct buffer *old = arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL;
 		struct home h = { 0 };
 		bool is_first = true;
 		struct room *room;
@@ -472,17 +487,20 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			continue;
 		h.buf = new_buffer(e, e->result_binding[i], v->type->bytes, for_ever);
 		h.buf->lends = room;
-		tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
-		/* Another shape is a view of what it is made of, and so is what others send in
-		 * another order. */
+		tc_wish(e, v, &h, old);
+		/* Another shape is a view of what it is made of, and so is what others send, or a
+		 * transform leaves, in another order. */
 		first = v;
 		while (v->def && v->def->op == TC_RESHAPE)
 			v = tc_in(v->def, 0);
-		wish_for_start(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
-		if (v->def && v->def->op == TC_TRANSPOSE && tc_is_turned(e, tc_in(v->def, 0), NULL))
+		wish_for_start(e, v, &h, old);
+		wish_for_steps(e, v, &h, old);
+		if (v->def && v->def->op == TC_TRANSPOSE &&
+		    (tc_is_turned(e, tc_in(v->def, 0), NULL) ||
+		     tc_is_turned_fft(tc_in(v->def, 0), NULL)))
 			v = tc_in(v->def, 0);
 		if (v != first && v->def && v->def->op != TC_CONSTANT)
-			tc_wish(e, v, &h, arg >= 0 ? e->homes[main->args[arg]->id].buf : NULL);
+			tc_wish(e, v, &h, old);
 	}
 	tc_number_links(e, &next);
 	e->random_binding = (uint16_t)next;

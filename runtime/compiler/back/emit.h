@@ -142,11 +142,17 @@ struct home *tc_home_to_view(struct emit *e, const struct tc_value *v);
 uint8_t tc_dynamic_offset(struct emit *e, const struct tc_op *op, unsigned first,
 			  const struct tc_type *whole, const struct tc_type *part,
 			  const struct home *base);
-/* Gives v a dense home and returns it: where it wishes to be, if nothing looks at what lies
- * there from this op on, itself included; else a new temporary. */
+/* Gives v a dense home, or one in the order of a turned transform, and returns it: where it wishes
+ * to be, if nothing looks at what lies there from this op on, itself included; else a new
+ * temporary. */
 struct home *tc_place(struct emit *e, const struct tc_value *v);
 /* The same of a value without a home that `op` begins to write, which its own op may end. */
 struct home *tc_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
+/* Whether a transposition of its block alone looks at v. stride: of v, then, in the order of that
+ * one's elements; or NULL. */
+bool tc_turned_strides(const struct tc_value *v, int64_t *stride);
+/* The same of a transform's result, which lies so. */
+bool tc_is_turned_fft(const struct tc_value *v, int64_t *stride);
 /* Whether that is where v wishes to be, if it wishes for anything. */
 bool tc_may_place_from(struct emit *e, const struct tc_value *v, const struct tc_op *op);
 /* v is written by this op at `at`, which the caller found to be safe. */
@@ -313,6 +319,7 @@ void tc_emit_data(struct emit *e, const struct tc_op *op);	/* emit_data.c */
 bool tc_emit_is_data(unsigned op);
 void tc_emit_index(struct emit *e, const struct tc_op *op);	/* emit_index.c */
 bool tc_emit_is_index(unsigned op);
+void tc_emit_fft(struct emit *e, const struct tc_op *op);	/* emit_fft.c */
 /* emit_host.c: what a program with host calls begins with, first of all, and ends with; and
  * each call. */
 void tc_start_host_calls(struct emit *e);

@@ -192,7 +192,7 @@ static bool is_read_alone(const struct tc_value *v, unsigned depth)
 		if (u->user->block != v->def->block)
 			return false;
 		switch (u->user->op) {
-		case TC_DOT_GENERAL: case TC_CONVOLUTION: case TC_FUSION:
+		case TC_DOT_GENERAL: case TC_CONVOLUTION: case TC_FUSION: case TC_FFT:
 			break;
 		case TC_RESHAPE:
 			if (depth < MOST_SHAPES && is_read_alone(tc_out(u->user, 0), depth + 1))

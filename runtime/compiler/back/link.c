@@ -386,23 +386,20 @@ bool tc_is_direct(const struct emit *e, const struct tc_op *op)
 
 bool tc_is_turned(const struct emit *e, const struct tc_value *v, int64_t *stride)
 {
-	const struct tc_use *u = v->uses;
-	int64_t dense[TC_MAX_RANK];
+	int64_t turned[TC_MAX_RANK];
 	const int64_t *from;
 	unsigned n, inner;
 
-	if (!v->def || v->def->op != TC_EXCHANGE || !u || u->next ||
-	    u->user->op != TC_TRANSPOSE || u->user->block != v->def->block)
+	if (!v->def || v->def->op != TC_EXCHANGE || !tc_turned_strides(v, turned))
 		return false;
-	from = tc_attr_ints(u->user, "permutation", &n);
-	tc_dense_strides(tc_out(u->user, 0)->type, dense);
+	from = tc_attr_ints(v->uses->user, "permutation", &n);
 	/* The dims that stay innermost are a row. */
 	for (inner = n; inner && from[inner - 1] == inner - 1; inner--)
 		;
-	if (!inner || (tc_is_direct(e, v->def) && dense[inner - 1] < LEAST_ROW))
+	if (!inner || (tc_is_direct(e, v->def) && turned[from[inner - 1]] < LEAST_ROW))
 		return false;
-	for (unsigned i = 0; stride && i < n; i++)
-		stride[from[i]] = dense[i];
+	if (stride)
+		memcpy(stride, turned, n * sizeof(*stride));
 	return true;
 }
 

@@ -149,6 +149,35 @@ bool tc_is_dense(const struct home *h, const struct tc_type *t)
 	return true;
 }
 
+bool tc_turned_strides(const struct tc_value *v, int64_t *stride)
+{
+	const struct tc_use *u = v->uses;
+	int64_t dense[TC_MAX_RANK];
+	const int64_t *from;
+	unsigned n;
+
+	if (!v->def || !u || u->next || u->user->op != TC_TRANSPOSE ||
+	    u->user->block != v->def->block)
+		return false;
+	from = tc_attr_ints(u->user, "permutation", &n);
+	tc_dense_strides(tc_out(u->user, 0)->type, dense);
+	for (unsigned i = 0; stride && i < n; i++)
+		stride[from[i]] = dense[i];
+	return true;
+}
+
+bool tc_is_turned_fft(const struct tc_value *v, int64_t *stride)
+{
+	return v->def && v->def->op == TC_FFT && tc_turned_strides(v, stride);
+}
+
+/* The strides that a turned transform's result is born with, others densely. */
+static void born_strides(const struct tc_value *v, int64_t *stride)
+{
+	if (!tc_is_turned_fft(v, stride))
+		tc_dense_strides(v->type, stride);
+}
+
 bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
 			const struct tc_type *to, int64_t *out)
 {
@@ -237,7 +266,7 @@ void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 	struct wish *w = tc_get(e, 1, sizeof(*w));
 
 	*w = (struct wish){ *home, old, e->wishes[v->id] };
-	tc_dense_strides(v->type, w->home.stride);
+	born_strides(v, w->home.stride);
 	e->wishes[v->id] = w;
 	if (home->buf->lends)
 		tc_expect_birth(e, home->buf->lends, v);
@@ -310,7 +339,7 @@ struct home *tc_place_temp(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = place_temp(e, v, v->type->bytes);
 
-	tc_dense_strides(v->type, h->stride);
+	born_strides(v, h->stride);
 	return h;
 }
 
@@ -337,8 +366,17 @@ static bool meets(const struct home *h, const struct tc_type *t, const struct ho
 bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value *in)
 {
 	const struct home *h = tc_home(e, in);
+	int64_t stride[TC_MAX_RANK];
 
-	return h->buf->is_temp && tc_is_dying(e, h->buf) && tc_is_dense(h, in->type) && !h->reg &&
+	/* What lies in another order than row by row is followed by what lies in the same. */
+	if (tc_is_turned_fft(v, stride)) {
+		for (unsigned d = 0; d < v->type->rank; d++)
+			if (v->type->dim[d] > 1 && h->stride[d] != stride[d])
+				return false;
+	} else if (!tc_is_dense(h, in->type)) {
+		return false;
+	}
+	return h->buf->is_temp && tc_is_dying(e, h->buf) && !h->reg &&
 	       v->type->bytes == in->type->bytes && !free_wish(e, v, v->def) &&
 	       tc_may_stay(e, h->buf, v);
 }
@@ -360,7 +398,7 @@ bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_valu
 	if (!to)
 		return false;
 	*out = *tc_place_at(e, v, &(struct home){ .buf = to->buf, .offset = to->offset });
-	tc_dense_strides(v->type, out->stride);
+	born_strides(v, out->stride);
 	e->homes[v->id] = *out;
 	return true;
 }

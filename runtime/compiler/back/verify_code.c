@@ -36,6 +36,11 @@ bool tc_is_well_formed(const void *text, size_t bytes, size_t at)
 	if (insn->op == ISA_CONV &&
 	    ((const struct isa_conv *)(const void *)insn)->n_spatial > ISA_MAX_SPATIAL)
 		return false;
+	if (insn->op == ISA_FFT) {
+		const struct isa_fft *f = (const void *)insn;
+
+		return want == insn->bytes && f->rank <= ISA_MAX_RANK && f->axis < f->rank;
+	}
 	if ((insn->op == ISA_COPY || insn->op == ISA_RPUT) &&
 	    ((const struct isa_copy *)(const void *)insn)->rank > ISA_MAX_RANK)
 		return false;
@@ -359,6 +364,20 @@ static void product(struct list *l, const struct isa_mm *m)
 	body(l, &m->body, (const void *)(m + 1));
 }
 
+/* Complex lines are changed in their places; of real ones a part may be written before all of the
+ * other side's line was read. */
+static void transform(struct list *l, const struct isa_fft *f)
+{
+	bool is_complex = f->src.elem == f->dst.elem;
+	int64_t src[ISA_MAX_RANK], dst[ISA_MAX_RANK];
+
+	memcpy(src, f->dim, sizeof(src));
+	memcpy(dst, f->dim, sizeof(dst));
+	isa_fft_counts(f, &src[f->axis], &dst[f->axis]);
+	point(l, is_complex ? TC_AT_POINT : TC_AS_WHOLE, &f->src, bytes_of(&f->src), f->rank, src);
+	point(l, TC_STORED, &f->dst, bytes_of(&f->dst), f->rank, dst);
+}
+
 /* dim[0] * stride[0], ... of a convolution's operand. */
 static void spatial(struct list *l, const struct isa_conv *c, const struct isa_operand *op,
 		    int64_t first, int64_t second, const int64_t *size)
@@ -434,6 +453,7 @@ unsigned tc_accesses(const struct isa_insn *insn, const struct tc_regs *regs,
 	case ISA_RNG: rng(&l, p); break;
 	case ISA_MM: product(&l, p); break;
 	case ISA_CONV: convolution(&l, p); break;
+	case ISA_FFT: transform(&l, p); break;
 	default: scalar(&l, p); break;
 	}
 	return l.n;

@@ -220,14 +220,14 @@ static bool is_alone(const struct tc_ctx *c)
 	return c->options->replicas <= 1 && c->options->partitions <= 1;
 }
 
-/* Each of many: what the op does happens in the last `inner` dims. */
-static void keep_outer(struct tc_ctx *c, struct tc_op *op, unsigned inner)
+/* Each of many: what the op does happens in n dims from `first` on. */
+static void keep_others(struct tc_ctx *c, struct tc_op *op, unsigned first, unsigned n)
 {
 	struct tc_build b = tc_build_at(c, op);
 
 	for (unsigned i = 0; i < op->n_operands; i++)
 		for (unsigned d = 0; d < tc_in(op, i)->type->rank; d++) {
-			if (d + inner >= tc_in(op, i)->type->rank && dyn_size_of(tc_in(op, i), d))
+			if (d >= first && d < first + n && dyn_size_of(tc_in(op, i), d))
 				dyn_refuse(c, op, i, d, "what it does along it takes all of it");
 			dyn_meet(&b, tc_out(op, 0), d, dyn_size_of(tc_in(op, i), d));
 		}
@@ -302,11 +302,11 @@ static bool apply(struct tc_ctx *c, struct tc_op *op)
 	case TC_DYNAMIC_UPDATE_SLICE: return dyn_update(c, op);
 	case TC_FFT:
 		tc_attr_ints(op, "fft_length", &n);
-		keep_outer(c, op, n);
+		keep_others(c, op, tc_fft_first(op), n);
 		return true;
 	case TC_RNG: draw(c, op); return true;
 	case TC_CHOLESKY:
-	case TC_TRIANGULAR_SOLVE: keep_outer(c, op, 2); return true;
+	case TC_TRIANGULAR_SOLVE: keep_others(c, op, tc_in(op, 0)->type->rank - 2u, 2); return true;
 	case TC_ALL_REDUCE:
 		/* the sum of one */
 		if (is_alone(c)) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fft, cholesky, triangular_solve and LU of the reference evaluator, by definition: sums of
- * n terms, and the textbook's loops over a matrix. ir_verify.c knows no rule for these
- * ops, so their shapes are checked here.
+ * n terms, and the textbook's loops over a matrix. Shapes of matrices are checked here.
  */
 #include <complex.h>
 #include <inttypes.h>
@@ -90,52 +89,28 @@ static void transform(struct eval *e, double complex *z, struct lines l, int way
 	tc_eval_release(e, turn);
 }
 
-/* The list of lengths, as the shapes want them. */
-static unsigned check_fft(struct eval *e, const struct tc_op *op, int64_t type)
-{
-	const struct tc_type *in = tc_in(op, 0)->type, *out = op->results[0].type;
-	const struct tc_type *whole = type == TC_FFT_IRFFT ? out : in;
-	bool real_in = type == TC_FFT_RFFT, real_out = type == TC_FFT_IRFFT;
-	unsigned n, last, want_in = real_in ? ELEM_CLASS_FLOAT : ELEM_CLASS_COMPLEX;
-	unsigned want_out = real_out ? ELEM_CLASS_FLOAT : ELEM_CLASS_COMPLEX;
-	const int64_t *length = tc_attr_ints(op, "fft_length", &n);
-
-	if (type < TC_FFT_FFT || type > TC_FFT_IRFFT)
-		EVAL_BAD(e, "there is no such transform");
-	if (elem_class(in->elem) != want_in || elem_class(out->elem) != want_out)
-		EVAL_BAD(e, "it makes %s of %s", elem_text(out->elem), elem_text(in->elem));
-	if (n < 1 || n > 3 || in->rank < n || out->rank != in->rank)
-		EVAL_BAD(e, "%u lengths for an array of rank %u", n, in->rank);
-	last = in->rank - 1u;
-	for (unsigned d = 0; d < in->rank; d++) {
-		int64_t half = whole->dim[d] / 2 + 1;
-		int64_t other = d == last && (real_in || real_out) ? half : whole->dim[d];
-
-		if ((real_out ? in : out)->dim[d] != other ||
-		    (d + n > last && whole->dim[d] != length[d + n - in->rank]))
-			EVAL_BAD(e, "dim %u does not fit fft_length", d);
-	}
-	return n;
-}
-
-/* Of a real line's transform the second half mirrors the first. */
+/* Of real lines `half` has the first elements of the transforms, which the others mirror. */
 static void store_real(struct eval *e, struct eval_array *out, const double complex *half,
-		       int64_t n_half, double scale)
+		       struct lines l, double scale)
 {
-	int64_t n = out->type->dim[out->type->rank - 1];
-	double complex *line = tc_eval_scratch(e, n, sizeof(*line));
+	double complex *line = tc_eval_scratch(e, l.n, sizeof(*line));
+	int64_t n_half = l.n / 2 + 1;
 
-	for (int64_t o = 0; n && o < out->type->count / n; o++) {
-		for (int64_t k = 0; k < n; k++)
-			line[k] = k < n_half ? half[o * n_half + k] :
-					       conj(half[o * n_half + n - k]);
+	for (int64_t o = 0; o < l.outer * l.inner; o++) {
+		int64_t before = o / l.inner, behind = o % l.inner;
+		const double complex *first = half + before * n_half * l.inner + behind;
+
+		for (int64_t k = 0; k < l.n; k++)
+			line[k] = k < n_half ? first[k * l.inner] :
+					       conj(first[(l.n - k) * l.inner]);
 		/* what must be real is taken so */
 		line[0] = creal(line[0]);
-		if (n % 2 == 0)
-			line[n / 2] = creal(line[n / 2]);
-		transform(e, line, (struct lines){ 1, n, 1 }, 1);
-		for (int64_t k = 0; k < n; k++)
-			store_one(out, o * n + k, creal(line[k]) * scale);
+		if (l.n % 2 == 0)
+			line[l.n / 2] = creal(line[l.n / 2]);
+		transform(e, line, (struct lines){ 1, l.n, 1 }, 1);
+		for (int64_t k = 0; k < l.n; k++)
+			store_one(out, (before * l.n + k) * l.inner + behind,
+				  creal(line[k]) * scale);
 	}
 	tc_eval_release(e, line);
 }
@@ -143,29 +118,35 @@ static void store_real(struct eval *e, struct eval_array *out, const double comp
 void tc_eval_fft(struct eval *e, const struct tc_op *op)
 {
 	int64_t type = tc_attr_int(op, "fft_type", -1);
-	unsigned n = check_fft(e, op, type);
+	unsigned n, first = tc_fft_first(op), last;
 	struct eval_array *in = tc_eval_in(e, op, 0), *out = tc_eval_out(e, op, 0);
+	const struct tc_attr *own = tc_attr(op, "scale");
 	const struct tc_type *t = in->type;
 	bool is_inverse = type == TC_FFT_IFFT || type == TC_FFT_IRFFT;
 	double complex *z;
 	double scale = 1;
 
+	tc_attr_ints(op, "fft_length", &n);
+	last = first + n - 1;
 	if (!t->count || !out->type->count)
 		return;
 	z = load_all(e, in);
-	for (unsigned d = t->rank - n; d < t->rank; d++) {
+	for (unsigned d = first; d <= last; d++) {
 		if (is_inverse)
 			scale /= (double)out->type->dim[d];
-		if (type != TC_FFT_IRFFT || d + 1 < t->rank)
+		if (type != TC_FFT_IRFFT || d < last)
 			transform(e, z, lines_of(t->rank, t->dim, d), is_inverse ? 1 : -1);
 	}
+	if (own)
+		scale = tc_num_load(own->type->elem, own->data).re;
 	if (type == TC_FFT_IRFFT) {
-		store_real(e, out, z, t->dim[t->rank - 1], scale);
+		store_real(e, out, z, lines_of(t->rank, out->type->dim, last), scale);
 	} else {
-		int64_t from = t->dim[t->rank - 1], to = out->type->dim[t->rank - 1];
+		struct lines l = lines_of(t->rank, out->type->dim, last);
+		int64_t row = l.n * l.inner, from = t->dim[last] * l.inner;
 
 		for (int64_t i = 0; i < out->type->count; i++)
-			store_one(out, i, z[i / to * from + i % to] * scale);
+			store_one(out, i, z[i / row * from + i % row] * scale);
 	}
 	tc_eval_release(e, z);
 }

@@ -488,6 +488,7 @@ static void write_op(struct tc_ctx *c, struct str *out, const struct tc_op *op, 
 
 	if (strchr(name, '.') || op->op == TC_SHARDING_CONSTRAINT ||
 	    op->op == TC_SHARDING_GROUP || op->op == TC_MANUAL_COMPUTATION ||
+	    (op->op == TC_FFT && tc_attr(op, "scale")) ||
 	    (tc_is_collective(op) && !takes_global_ids(op) && c->options->replicas > 1))
 		tc_fail(c, ERR_UNIMPLEMENTED, op, "it can't be shown");
 	str_printf(out, "%*s", (int)depth * 2, "");

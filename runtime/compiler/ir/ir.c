@@ -351,6 +351,14 @@ const char *tc_attr_str(const struct tc_op *op, const char *name)
 	return a ? a->text : NULL;
 }
 
+unsigned tc_fft_first(const struct tc_op *op)
+{
+	unsigned n;
+
+	tc_attr_ints(op, "fft_length", &n);
+	return (unsigned)tc_attr_int(op, "dimension", tc_in(op, 0)->type->rank - n);
+}
+
 void tc_set_attr(struct tc_ctx *c, struct tc_op *op, struct tc_attr attr)
 {
 	struct tc_attr *grown;

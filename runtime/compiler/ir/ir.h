@@ -245,6 +245,8 @@ const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *
 /* Entry i of a list that is there and has so many. */
 int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i);
 const char *tc_attr_str(const struct tc_op *op, const char *name);
+/* The first of the dims that an fft goes along; fft_length has an entry for each. */
+unsigned tc_fft_first(const struct tc_op *op);
 /* Adds an attribute or replaces the one of that key. tc_set_attr keeps attr's pointers; the
  * others copy what they are given. */
 void tc_set_attr(struct tc_ctx *c, struct tc_op *op, struct tc_attr attr);

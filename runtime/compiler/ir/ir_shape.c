@@ -802,28 +802,28 @@ static bool is_float(unsigned elem)
 
 static void check_fft(const struct check *k)
 {
-	const struct tc_type *in = in_type(k, 0), *out = out_type(k), *complex, *real;
 	int64_t kind = tc_attr_int(k->op, "fft_type", -1), want, got;
-	unsigned n;
+	const struct tc_type *in = in_type(k, 0), *out = out_type(k);
+	const struct tc_type *complex = kind == TC_FFT_RFFT ? out : in;
+	const struct tc_type *real = complex == in ? out : in;
+	const struct tc_attr *scale = tc_attr(k->op, "scale");
+	unsigned n, first;
 	const int64_t *length = tc_attr_ints(k->op, "fft_length", &n);
 
-	complex = kind == TC_FFT_RFFT ? out : in;
-	real = kind == TC_FFT_RFFT ? in : out;
-	if (kind < TC_FFT_FFT || kind > TC_FFT_IRFFT || !n || n > 3 || n > in->rank ||
-	    out->rank != in->rank)
+	if ((uint64_t)kind > TC_FFT_IRFFT || !n || n > 3 || n > in->rank || out->rank != in->rank)
 		BAD(k, "a transform of kind %" PRId64 " over %u dims", kind, n);
-	if (elem_class(complex->elem) != ELEM_CLASS_COMPLEX ||
-	    real->elem != (kind == TC_FFT_FFT || kind == TC_FFT_IFFT ? complex->elem :
-			   complex->elem == ELEM_C64 ? ELEM_F32 : ELEM_F64))
+	if (elem_class(complex->elem) != ELEM_CLASS_COMPLEX || real->elem != (kind < TC_FFT_RFFT ?
+	    complex->elem : complex->elem == ELEM_C64 ? ELEM_F32 : ELEM_F64))
 		BAD(k, "it turns %s into %s", elem_text(in->elem), elem_text(out->elem));
+	if (!scale != !tc_attr(k->op, "dimension") ||
+	    (scale && (scale->type->elem != ELEM_F64 || scale->type->count != 1 || n > 1)))
+		BAD(k, "a scale is one f64, for one length along a dimension");
+	first = scale ? (unsigned)dim_of(k, "dimension", in->rank) : in->rank - n;
 	for (unsigned d = 0; d < in->rank; d++) {
-		unsigned first = in->rank - n;
-
-		want = d < first ? in->dim[d] : length[d - first];
-		got = d == in->rank - 1u && real != complex ? want / 2 + 1 : want;
+		want = d - first < n ? length[d - first] : real->dim[d];
+		got = d - first == n - 1 && real != complex ? want / 2 + 1 : want;
 		if (want < 0 || real->dim[d] != want || complex->dim[d] != got)
-			BAD(k, "dim %u has %" PRId64 " and %" PRId64 " elements", d, in->dim[d],
-			    out->dim[d]);
+			BAD(k, "dim %u does not fit its length", d);
 	}
 }
 

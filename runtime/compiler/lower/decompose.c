@@ -2,10 +2,10 @@
 /*
  * Ops that the device has no instruction for, as simpler ones.
  *
- * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, fft, cholesky,
- * triangular_solve, and none of the custom calls of custom.c is left; random bits come in
- * words of 32 or 64; no convolution that is worth it has holes in its input. Runs at every
- * level: what emission takes depends on it.
+ * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, cholesky,
+ * triangular_solve, and none of the custom calls of custom.c is left; each fft goes along one dim,
+ * of a length that the instruction has; random bits come in words of 32 or 64; no convolution that
+ * is worth it has holes in its input. Runs at every level: what emission takes depends on it.
  */
 #include <string.h>
 

@@ -7,7 +7,8 @@
  */
 #include "runtime/compiler/opt/build.h"
 
-void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);		/* fft.c */
+/* One that emission takes as it is stays. fft.c */
+void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op);	/* linalg.c */
 void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op);
 /* One with holes in its input, where that pays, and those of depthwise.c; leaves others

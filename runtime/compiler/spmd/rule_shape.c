@@ -247,11 +247,12 @@ void rule_top_k(struct rule_build *b)
 void rule_fft(struct rule_build *b)
 {
 	const struct tc_type *in = rule_type(b, 0), *out = rule_type(b, 1);
-	unsigned n;
+	unsigned n, first = tc_fft_first(b->op);
 
 	tc_attr_ints(b->op, "fft_length", &n);
 	for (unsigned d = 0; d < in->rank; d++) {
-		unsigned f = rule_own(b, 0, d, d + n >= in->rank ? SPMD_REPLICATE : SPMD_PASS);
+		bool is_along = d >= first && d < first + n;
+		unsigned f = rule_own(b, 0, d, is_along ? SPMD_REPLICATE : SPMD_PASS);
 
 		b->r->factor[f].is_blocked = in->dim[d] != out->dim[d];
 		rule_put(b, 1, d, f);

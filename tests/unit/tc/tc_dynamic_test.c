@@ -80,6 +80,10 @@ static void an_op_without_a_rule_names_itself(void **state)
 		{ MAIN("%0: tensor<4x<=8xf32>", "%1 = fft(%0) {fft_type = <RFFT>, fft_length = "
 		       "[8]} : tensor<4x5xcomplex<f32>> # fft at f.py:3\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "fft: dim 1 of operand 0, of up to 8", "f.py:3" },
+		{ MAIN("%0: tensor<<=8x4xcomplex<f32>>", "%1 = fft(%0) {fft_type = <FFT>, "
+		       "fft_length = [8], dimension = 0, scale = dense<0x000000000000f03f> : "
+		       "tensor<f64>} : tensor<8x4xcomplex<f32>>\nreturn(%1)\n"),
+		  ERR_UNIMPLEMENTED, "fft: dim 0 of operand 0, of up to 8", "takes all of it" },
 		{ MAIN("%0: tensor<<=4x4xf32>", "%1 = cholesky(%0) {lower = true} : "
 		       "tensor<<=4x4xf32> # here\nreturn(%1)\n"),
 		  ERR_UNIMPLEMENTED, "cholesky: dim 0 of operand 0", "at here" },
