@@ -36,6 +36,7 @@ struct loop {
 	unsigned n_facts;
 	int n_outer;			/* dims before the rows; -1: no rows */
 	bool is_epilogue;		/* of a product, whose operands are not in b.in */
+	const struct tc_value *side[2];	/* those, outside */
 	bool reads_peers;		/* as VEC alone does */
 	const int8_t *dim_of;		/* iteration dim of each dim of shape (epilogues) */
 };
@@ -331,25 +332,48 @@ static void set_place(struct loop *l, unsigned i, const struct home *h, struct i
 			op->stride[l->dim_of[axis[d]]] = h->stride[d];
 }
 
+/* What an operand touches, point by point. */
+static void walk(const struct loop *l, const struct isa_operand *op, struct tc_walk *w)
+{
+	tc_walk_start(w, op->binding, op->reg, op->offset, elem_bytes(op->elem));
+	for (unsigned d = 0; d < l->shape->rank; d++)
+		tc_walk_dim(w, l->shape->dim[d], op->stride[l->dim_of[d]]);
+}
+
+/* Whether w meets what a product reads as its sides, all of it for any of its points. */
+static bool meets_sides(const struct loop *l, const struct tc_walk *w)
+{
+	struct tc_walk other;
+
+	for (unsigned k = 0; k < 2 && l->side[k]; k++) {
+		const struct home *h = tc_home_to_view(l->e, l->side[k]);
+
+		if (h->buf->binding != w->binding)
+			continue;
+		tc_walk_home(&other, h, l->side[k]->type);
+		/* Where a slice begins is not known. */
+		if (h->slice || tc_alias(w, &other) != TC_APART)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the fusion may write `out`: at each point all inputs and the other outputs are
  * elsewhere, or an input is read right where the point is written. */
 static bool may_write(const struct loop *l, const struct isa_operand *out)
 {
-	const struct tc_type *s = l->shape;
 	struct tc_walk w, other;
 
-	tc_walk_operand(&w, out, elem_bytes(out->elem), s->rank, s->dim);
+	walk(l, out, &w);
+	if (meets_sides(l, &w))
+		return false;
 	for (unsigned k = 0; k < l->b.n_in; k++) {
-		const struct isa_operand *in = &l->b.in[k];
-
-		tc_walk_operand(&other, in, elem_bytes(in->elem), s->rank, s->dim);
+		walk(l, &l->b.in[k], &other);
 		if (tc_alias(&w, &other) == TC_OVERLAP)
 			return false;
 	}
 	for (unsigned k = 0; k < l->b.n_out; k++) {
-		const struct isa_operand *o = &l->b.out[k];
-
-		tc_walk_operand(&other, o, elem_bytes(o->elem), s->rank, s->dim);
+		walk(l, &l->b.out[k], &other);
 		if (tc_alias(&w, &other) != TC_APART)
 			return false;
 	}
@@ -366,13 +390,12 @@ static bool place_over(struct loop *l, unsigned i, const struct home *h, struct 
 }
 
 /* Puts result i over an input that ends here: where it wishes to be, or in the input's own
- * memory. Of a row all is read before any of it is written. The operands of a product are read
- * more than once. */
+ * memory. Of a row all is read before any of it is written. */
 static void place_over_input(struct loop *l, unsigned i, struct isa_operand op)
 {
 	const struct tc_value *v = tc_out(l->fusion, i);
 
-	if (l->is_epilogue || !is_full(l, v->type) || op.combine != ISA_STORE ||
+	if (!is_full(l, v->type) || op.combine != ISA_STORE ||
 	    l->e->homes[v->id].buf)
 		return;
 	for (const struct wish *w = NULL; (w = tc_next_wish(l->e, v, w));)
@@ -496,6 +519,8 @@ void tc_epilogue(struct emit *e, const struct tc_op *fusion, const struct tc_op 
 	start_loop(l, e, fusion);
 	l->shape = anchor->results[0].type;
 	l->is_epilogue = true;
+	for (unsigned k = 0; k < 2; k++)
+		l->side[k] = tc_in(fusion, tc_in(anchor, k)->index);
 	l->dim_of = dim_of;
 	l->b = *b;
 	for (const struct tc_op *op = anchor->next; op != l->block->last; op = op->next)

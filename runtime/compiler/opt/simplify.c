@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removes what does nothing: dead ops, identities, constants that only move, and what loops
- * carry but never change. The steps of a logistic function become that function.
+ * carry but never change. The steps of a logistic function become that function, and products
+ * that are turned around products the other way round.
  *
  * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN: nothing is
  * reassociated, and float identities are only those that hold for every value.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
@@ -178,6 +180,89 @@ static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+enum { NARROW = 64 };	/* rows or columns: products of fewer are not the same either way round */
+
+/* Elements of v in dims that dot neither has in both operands nor sums over. */
+static int64_t n_free(const struct tc_op *dot, unsigned side)
+{
+	const char *const lists[2][2] = {
+		{ "lhs_batching_dimensions", "lhs_contracting_dimensions" },
+		{ "rhs_batching_dimensions", "rhs_contracting_dimensions" },
+	};
+	const struct tc_type *t = tc_in(dot, side)->type;
+	int64_t count = t->count;
+	unsigned n;
+
+	for (unsigned k = 0; k < 2 && count; k++) {
+		const int64_t *dims = tc_attr_ints(dot, lists[side][k], &n);
+
+		for (unsigned i = 0; i < n; i++)
+			count /= t->dim[dims[i]];
+	}
+	return count;
+}
+
+/* Whether op moves the columns of dot's result before its rows, and nothing else. */
+static bool turns(const struct tc_op *op, const struct tc_op *dot)
+{
+	unsigned n, n_batch, n_sums, rows, cols;
+	const int64_t *permutation = tc_attr_ints(op, "permutation", &n);
+
+	tc_attr_ints(dot, "lhs_batching_dimensions", &n_batch);
+	tc_attr_ints(dot, "lhs_contracting_dimensions", &n_sums);
+	rows = tc_in(dot, 0)->type->rank - n_batch - n_sums;
+	cols = tc_in(dot, 1)->type->rank - n_batch - n_sums;
+	for (unsigned i = 0; i < n; i++)
+		if (permutation[i] != (i < n_batch ? i : i < n_batch + cols ? i + rows : i - cols))
+			return false;
+	return true;
+}
+
+/*
+ * A product that is turned around at once is that of its operands the other way round, and needs no
+ * move then: frameworks write the gradient of a weight so. Sums have the same terms in the same
+ * order; those of complex numbers would add up their parts in another.
+ */
+static bool turn_product(struct tc_ctx *c, struct tc_op *op)
+{
+	static const char *const lists[] = { "batching_dimensions", "contracting_dimensions" };
+	const struct tc_op *dot = op->op == TC_TRANSPOSE ?
+		lone_maker(tc_in(op, 0), TC_DOT_GENERAL) : NULL;
+	struct tc_value *in[2];
+	const int64_t *precision;
+	struct tc_build b;
+	struct tc_op *turned;
+	unsigned n;
+
+	if (!dot || tc_in(dot, 0)->type->elem != tc_in(dot, 1)->type->elem ||
+	    elem_class(tc_in(dot, 0)->type->elem) == ELEM_CLASS_COMPLEX ||
+	    tc_attr(dot, "lhs_precision_type") || !turns(op, dot) || n_free(dot, 0) < NARROW ||
+	    n_free(dot, 1) < NARROW)
+		return false;
+	in[0] = tc_in(dot, 1);
+	in[1] = tc_in(dot, 0);
+	b = tc_build_at(c, op);
+	turned = tc_build(&b, TC_DOT_GENERAL, op->results[0].type, 2, in)->def;
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned side = 0; side < 2; side++) {
+			char from[48], to[48];
+			const int64_t *dims;
+
+			snprintf(from, sizeof(from), "%s_%s", side ? "lhs" : "rhs", lists[k]);
+			snprintf(to, sizeof(to), "%s_%s", side ? "rhs" : "lhs", lists[k]);
+			dims = tc_attr_ints(dot, from, &n);
+			tc_set_ints(c, turned, to, dims, n);
+		}
+	precision = tc_attr_ints(dot, "precision_config", &n);
+	if (n == 2)
+		tc_set_ints(c, turned, "precision_config",
+			    (const int64_t[]){ precision[1], precision[0] }, 2);
+	turned->where = dot->where;
+	tc_replace_uses(tc_out(op, 0), tc_out(turned, 0));
+	tc_erase(op);
+	return true;
+}
+
 static bool is_unchanged(const struct tc_op *loop, unsigned j)
 {
 	const struct tc_block *body = loop->regions[1].block;
@@ -274,7 +359,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		tc_erase(op);
 		return true;
 	}
-	return join_moves(c, op) || join_logistic(c, op);
+	return join_moves(c, op) || join_logistic(c, op) || turn_product(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)
