@@ -43,6 +43,7 @@ static const struct pass passes[] = {
 	{ "cse", tc_pass_cse, false },
 	{ "combine", tc_pass_combine, false },
 	{ "simplify-again", tc_pass_simplify, false },
+	{ "empty", tc_pass_empty, false },
 	{ "fuse", tc_pass_fuse, true },
 	{ "lend", tc_pass_lend, true },
 };

@@ -121,6 +121,11 @@ void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t)
 		note(e, TC_NOTE_HOLDS, h, t);
 }
 
+void tc_note_empty(struct emit *e, const struct home *h, const struct tc_type *t)
+{
+	note(e, TC_NOTE_EMPTY, h, t);
+}
+
 void *tc_put(struct emit *e, enum isa_opcode op, size_t bytes)
 {
 	static const char zeros[256];

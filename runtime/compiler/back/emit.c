@@ -370,7 +370,10 @@ void tc_emit_block(struct emit *e, const struct tc_block *b)
 		e->op = op;
 		e->now = e->spans[op->id].end;
 		e->next_reg = 1;
-		emit_noted(e, op);
+		if (op->op == TC_EMPTY)
+			tc_note_empty(e, tc_place(e, tc_out(op, 0)), op->results[0].type);
+		else
+			emit_noted(e, op);
 		tc_release(e, e->spans[op->id].end);
 	}
 }

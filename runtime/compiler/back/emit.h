@@ -258,6 +258,8 @@ uint32_t tc_string(struct emit *e, const char *text);
 void tc_note_op(struct emit *e, const struct tc_op *op);
 /* Notes that a value has been written whole. */
 void tc_note_held(struct emit *e, const struct home *h, const struct tc_type *t);
+/* ... or counts as written, though nothing is: tc.empty. */
+void tc_note_empty(struct emit *e, const struct home *h, const struct tc_type *t);
 uint8_t tc_reg(struct emit *e);
 struct isa_operand tc_operand(const struct home *h, unsigned elem);
 void tc_copy(struct emit *e, unsigned rank, const int64_t *dim, unsigned elem_bytes,

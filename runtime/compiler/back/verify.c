@@ -400,6 +400,8 @@ static int take_note(struct check *c, uint32_t k)
 	hi = base + note->hi;
 	if (note->kind == TC_NOTE_READS)
 		return check_reads(c, note, lo, hi);
+	if (note->kind == TC_NOTE_EMPTY)
+		return set(c, find_run(c, note->binding, lo), lo, hi, VALUE + note->content);
 	return check_holds(c, note, lo, hi);
 }
 

@@ -65,6 +65,7 @@ static void (*const handlers[TC_OP_COUNT])(struct eval *e, const struct tc_op *o
 	[TC_DRAW] = tc_eval_draw,
 	[TC_DYNAMIC_SLICE] = tc_eval_dynamic_slice,
 	[TC_DYNAMIC_UPDATE_SLICE] = tc_eval_dynamic_update,
+	[TC_EMPTY] = tc_eval_empty,
 	[TC_EXCHANGE] = tc_eval_collective,
 	[TC_FFT] = tc_eval_fft,
 	[TC_GATHER] = tc_eval_gather,

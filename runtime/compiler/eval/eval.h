@@ -172,6 +172,7 @@ static inline struct num tc_num_mul(unsigned cls, struct num a, struct num b)
 
 /* eval_flow.c */
 void tc_eval_constant(struct eval *e, const struct tc_op *op);
+void tc_eval_empty(struct eval *e, const struct tc_op *op);
 void tc_eval_call(struct eval *e, const struct tc_op *op);
 void tc_eval_composite(struct eval *e, const struct tc_op *op);
 void tc_eval_custom_call(struct eval *e, const struct tc_op *op);

@@ -18,6 +18,15 @@ void tc_eval_constant(struct eval *e, const struct tc_op *op)
 	tc_eval_tidy(out);
 }
 
+/* All bits set: whoever reads it all the same is not to go unseen. */
+void tc_eval_empty(struct eval *e, const struct tc_op *op)
+{
+	struct eval_array *out = tc_eval_out(e, op, 0);
+
+	memset(out->data, out->type->elem == ELEM_PRED ? 1 : 0xff, out->bytes);
+	tc_eval_tidy(out);
+}
+
 /* Pairs the operands with the callee's arguments, which are checked nowhere else. */
 static void call(struct eval *e, const struct tc_op *op, const char *name)
 {

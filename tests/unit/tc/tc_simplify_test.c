@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c makes of programs, by their text after it. */
+/* What opt/simplify.c and opt/empty.c make of programs, by their text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,8 +80,9 @@ static void expect_turned(bool is_turned, const char *type, unsigned rows, unsig
 		 "rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], "
 		 "rhs_contracting_dimensions = [1]%s} : tensor<3x%ux%ux%s>\n"
 		 "%%4 = transpose(%%3) {permutation = [%s]} : tensor<%ux%ux%ux%s>\n"
-		 "return(%%4%s)\n}\n}\n", rows, type, cols, type, attrs, rows, cols, type, permutation,
-		 is_moved ? 3 : rows, is_moved ? cols : 3, is_moved ? rows : cols, type, more);
+		 "return(%%4%s)\n}\n}\n",
+		 rows, type, cols, type, attrs, rows, cols, type, permutation, is_moved ? 3 : rows,
+		 is_moved ? cols : 3, is_moved ? rows : cols, type, more);
 	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
 		fail_msg("%s\n%s", err.msg, text);
 	if (is_turned != !strstr(out, "transpose(") ||
@@ -110,12 +111,105 @@ static void a_product_that_is_turned_is_one_the_other_way_round(void **state)
 		      "rhs_precision_type = \"f32\", accumulation_type = \"f32\"");
 }
 
+struct filling {
+	const char *first, *step, *turns, *compare;	/* of the counter */
+	const char *index;	/* where a turn puts its row */
+	const char *body, *back;	/* more of its ops; what it leaves */
+	const char *put;	/* what the row goes to, the row, where */
+};
+
+static const struct filling plain = { "0x00000000", "add(%10, %13)", "0x04000000", "<LT>",
+	"add(%10, %12)", "", "%22", "%11, %1, %21, %12" };
+
+#define NUMBER(id, bits) id " = constant() {value = dense<" bits "> : tensor<i32>} : tensor<i32>\n"
+#define ROWS "tensor<4x8xf32>"
+
+/* A loop that puts rows into an array of zeros. */
+static void expect_empty(bool is_empty, struct filling f)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[3000], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<1x8xf32>) {\n"
+		 NUMBER("%%2", "%s")
+		 "%%3 = constant() {value = dense<splat 0x00000000> : " ROWS "} : " ROWS "\n"
+		 "%%4, %%5 = while(%%2, %%3) : tensor<i32>, " ROWS " "
+		 "(%%6: tensor<i32>, %%7: " ROWS ") {\n" NUMBER("%%8", "%s")
+		 "%%9 = compare(%%6, %%8) {comparison_direction = %s, compare_type = <SIGNED>} : "
+		 "tensor<i1>\nreturn(%%9)\n} (%%10: tensor<i32>, %%11: " ROWS ") {\n"
+		 NUMBER("%%12", "0x00000000") NUMBER("%%13", "0x01000000")
+		 NUMBER("%%14", "0x03000000")
+		 "%%21 = %s : tensor<i32>\n%s"
+		 "%%22 = dynamic_update_slice(%s) : " ROWS "\n"
+		 "%%23 = %s : tensor<i32>\nreturn(%%23, %s)\n}\nreturn(%%5)\n}\n}\n",
+		 f.first, f.turns, f.compare, f.index, f.body, f.put, f.step, f.back);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "empty", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (is_empty != !!strstr(out, "tc.empty("))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+#define BELOW(direction, index, zero) "%24 = compare(" index ", " zero ") " \
+	"{comparison_direction = " direction ", compare_type = <SIGNED>} : tensor<i1>\n" \
+	"%25 = add(%10, %14) : tensor<i32>\n%26 = select(%24, %25, %10) : tensor<i32>\n"
+#define EXPECT(is_empty, ...) do { \
+		struct filling f = plain; \
+	\
+		__VA_ARGS__; \
+		expect_empty(is_empty, f); \
+	} while (0)
+
+static void what_a_loop_fills_is_not_filled_before(void **state)
+{
+	(void)state;
+	expect_empty(true, plain);
+	EXPECT(true, f.index = "subtract(%14, %10)");	/* from the last row on */
+	EXPECT(true, f.step = "add(%13, %10)");
+	/* by an index that would count from the end, were it below 0 */
+	EXPECT(true, f.body = BELOW("<LT>", "%10", "%12"), f.put = "%11, %1, %26, %12");
+	EXPECT(false, f.body = BELOW("<GE>", "%10", "%12"), f.put = "%11, %1, %26, %12");
+	EXPECT(false, f.body = BELOW("<LT>", "%10", "%13"), f.put = "%11, %1, %26, %12");
+	EXPECT(false, f.body = BELOW("<LT>", "%14", "%12"), f.put = "%11, %1, %26, %12");
+}
+
+static void what_a_loop_does_not_fill_is_left(void **state)
+{
+	(void)state;
+	/* rows that no turn puts, or no turn at all */
+	EXPECT(false, f.turns = "0x03000000");
+	EXPECT(false, f.turns = "0x00000000");
+	EXPECT(false, f.first = "0x01000000");
+	EXPECT(false, f.index = "add(%10, %13)");
+	EXPECT(false, f.index = "subtract(%10, %13)");
+	EXPECT(false, f.index = "multiply(%10, %14)");
+	EXPECT(false, f.index = "add(%12, %12)");
+	EXPECT(false, f.index = "add(%10, %10)");
+	EXPECT(false, f.step = "add(%10, %14)");
+	EXPECT(false, f.step = "subtract(%10, %13)");
+	/* turns that are not counted as here, or more than there are rows */
+	EXPECT(false, f.compare = "<LE>");
+	EXPECT(false, f.compare = "<NE>");
+	EXPECT(false, f.turns = "0x05000000");
+	/* somebody looks at what is not there yet */
+	EXPECT(false, f.put = "%11, %24, %21, %12",
+	       f.body = "%24 = slice(%11) {start_indices = [3, 0], limit_indices = [4, 8], "
+			"strides = [1, 1]} : tensor<1x8xf32>\n");
+	EXPECT(false, f.put = "%24, %1, %21, %12",
+	       f.body = "%24 = negate(%11) : tensor<4x8xf32>\n");
+	EXPECT(false, f.back = "%11");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_steps_of_a_logistic_function_are_that),
 		cmocka_unit_test(other_steps_are_not),
 		cmocka_unit_test(a_product_that_is_turned_is_one_the_other_way_round),
+		cmocka_unit_test(what_a_loop_fills_is_not_filled_before),
+		cmocka_unit_test(what_a_loop_does_not_fill_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
