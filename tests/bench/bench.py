@@ -101,7 +101,8 @@ def models():
         for name, f in (("forward", programs.resnet_forward), ("train step",
                                                                programs.resnet_step)):
             program, args = f(dtype)
-            both(f"ResNet-50 {name} {label}, 4 images", ">= 1.5x", program, *args)
+            both(f"ResNet-50 {name} {label}, 4 images", ">= 1.5x", program, *args,
+                 exact=flat(f(np.float32)))
     for label, dtype in (("f32", np.float32), ("bf16", BF16)):
         both(f"attention {label} 8x12x512x64", ">= 1.0x", programs.attention,
              *[uniform(8, 12, 512, 64, dtype=dtype) * dtype(k) for k in (1, 2, 3)])
