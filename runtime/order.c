@@ -609,6 +609,22 @@ void rt_order_settle(struct rt_world *w)
 	pthread_mutex_unlock(&o->lock);
 }
 
+void rt_order_outlast(struct rt_world *w)
+{
+	struct rt_order *o = w->order;
+	int64_t deadline = clock_after(LEAVE_NS);
+	unsigned p = 0;
+
+	pthread_mutex_lock(&o->lock);
+	while (o->has_thread && p < w->n_processes && clock_ns() < deadline) {
+		if (p == w->process || !rt_order_is_alive(w, p))
+			p++;
+		else
+			rest(o, LOOK_NS);
+	}
+	pthread_mutex_unlock(&o->lock);
+}
+
 void rt_order_close(struct rt_world *w)
 {
 	struct rt_order *o = w->order;

@@ -123,7 +123,9 @@ void rt_device_poison(struct rt_client *c, unsigned device, const struct err *wh
 void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why);
 void rt_device_enter(struct rt_client *c, unsigned device);
 /* Until other processes are done with what this one took part in, for 5 s at most: for those that
- * end without freeing their client, which waits for as much. */
+ * end without freeing their client, which waits for as much. Process 0 then waits, for 5 s at most,
+ * until the others have ended: the store that they joined by is its own in every framework, and
+ * XLA's aborts whoever still looks at it. */
 void rt_client_settle(struct rt_client *c);
 
 /* ---- events: set once, by whoever makes them; waited for by all ---- */

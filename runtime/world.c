@@ -376,8 +376,11 @@ void rt_world_leave(struct rt_client *c)
 
 void rt_client_settle(struct rt_client *c)
 {
-	if (c->world)
-		rt_order_settle(c->world);
+	if (!c->world)
+		return;
+	rt_order_settle(c->world);
+	if (!c->world->process)
+		rt_order_outlast(c->world);
 }
 
 /* ---- asking ---- */

@@ -44,6 +44,7 @@ int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err);
 int rt_order_read(struct rt_world *w, unsigned process, const char *name, struct err *err);
 int rt_order_start(struct rt_world *w, struct err *err);
 void rt_order_settle(struct rt_world *w);	/* waits, 5 s, for what others need of us */
+void rt_order_outlast(struct rt_world *w);	/* waits, 5 s, until the others have ended */
 void rt_order_close(struct rt_world *w);	/* settles before */
 /* From when it asks for no more launches, whatever others wait for; why NULL: it may again. */
 void rt_order_leave(struct rt_world *w, const struct err *why);

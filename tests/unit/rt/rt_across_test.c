@@ -369,6 +369,10 @@ static int act(const char *what, unsigned round, struct err *err)
 	}
 	if (!strncmp(what, "wait", 4))
 		return wait_for_all(what[4], err);
+	if (!strcmp(what, "settle")) {
+		rt_client_settle(client);
+		return 0;
+	}
 	return err_set(err, ERR_INTERNAL, "what is \"%s\"?", what);
 }
 
@@ -823,6 +827,23 @@ static void those_that_are_left_meet_again(void **state)
 	both_do("wait");
 }
 
+/* The store that the others joined by is process 0's. */
+static void the_first_process_ends_last(void **state)
+{
+	struct pollfd first = { .fd = process[0].fd, .events = POLLIN };
+
+	(void)state;
+	both_do("sum 1");
+	both_do("wait");
+	tell(0, "settle");
+	one_does(1, "settle");
+	assert_int_equal(poll(&first, 1, 100), 0);
+	tell(1, "quit");
+	waitpid(process[1].pid, NULL, 0);
+	process[1].pid = 0;
+	expect_ok(0);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -852,6 +873,7 @@ int main(void)
 		JOB(one_that_left_fails_who_waits_for_it),
 		JOB(one_that_left_may_come_again),
 		JOB(one_that_ends_is_not_waited_for),
+		JOB(the_first_process_ends_last),
 		JOB(a_device_that_is_reset_meets_again),
 		JOB(a_device_that_died_meets_again_when_it_is_reset),
 		JOB(what_was_put_off_before_a_failure_never_begins),
