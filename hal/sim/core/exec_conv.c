@@ -469,6 +469,21 @@ static void cut(struct sim_load *load, struct conv_plan *p)
 		      (p->lines + p->lines_a_block - 1) / p->lines_a_block;
 }
 
+/* Each element of the input and the kernel, once; of nothing but both, nothing. */
+static uint64_t sides_bytes(const struct isa_conv *c)
+{
+	uint64_t lhs = (uint64_t)c->body.dim[0] * (uint64_t)c->batch_groups;
+	uint64_t rhs = (uint64_t)c->body.dim[1];
+
+	lhs *= (uint64_t)c->in_features * (uint64_t)c->feature_groups * elem_bytes(c->lhs.elem);
+	rhs *= (uint64_t)c->in_features * elem_bytes(c->rhs.elem);
+	for (unsigned d = 0; d < c->n_spatial; d++) {
+		lhs *= (uint64_t)c->in_size[d];
+		rhs *= (uint64_t)c->kernel[d];
+	}
+	return lhs && rhs ? lhs + rhs : 0;
+}
+
 static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 			const void **plan)
 {
@@ -525,6 +540,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	work *= (double)p->mm.k;
 	p->ns = sim_product_ns(&p->mm, work);
 	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	p->mm.read_bytes += work ? sides_bytes(c) : 0;
 	cut(load, p);
 	*plan = p;
 	return 0;

@@ -174,6 +174,15 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 	return true;
 }
 
+/* Each element of both sides, once. */
+static uint64_t sides_bytes(const struct isa_mm *mm, uint64_t batches)
+{
+	const int64_t *dim = mm->body.dim + mm->body.rank - 2;
+
+	return batches * (uint64_t)mm->k * ((uint64_t)dim[0] * elem_bytes(mm->a.elem) +
+					    (uint64_t)dim[1] * elem_bytes(mm->b.elem));
+}
+
 static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const void **plan)
 {
 	const struct isa_mm *mm = (const void *)insn;
@@ -236,6 +245,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 		work *= (double)body->dim[d];
 	for (unsigned d = 0; d + 2 < r; d++)
 		p->batches *= body->dim[d];
+	p->mm.read_bytes += work ? sides_bytes(mm, (uint64_t)p->batches) : 0;
 	p->ns = sim_product_ns(&p->mm, work);
 	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
 	if (!share(load, p))

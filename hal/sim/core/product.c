@@ -296,6 +296,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			const struct isa_operand *out, const struct isa_uop *uops,
 			unsigned first_operand)
 {
+	uint64_t points = 1;
 	int ret;
 
 	if (!elem_valid(mm->acc) || !fits(mm->panels.a.elem, mm->acc) ||
@@ -329,6 +330,12 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 	}
 	if (ret)
 		return ret;
+	for (unsigned d = 0; d < body->rank; d++)
+		points *= (uint64_t)body->dim[d];
+	for (unsigned j = 0; j < body->n_in; j++)
+		mm->read_bytes += points * elem_bytes(in[j].elem);
+	for (unsigned j = 0; j < body->n_out; j++)
+		mm->write_bytes += points * elem_bytes(out[j].elem);
 	mm->n_in = body->n_in;
 	mm->n_out = body->n_out;
 	for (unsigned j = 0; j < mm->n_out && mm->n_out > 1; j++)
@@ -366,6 +373,8 @@ int sim_product_bind(struct sim_run *run, const struct sim_product *mm, const vo
 	for (unsigned i = 0; i < mm->n_out; i++)
 		if (!(out->out[i] = sim_at(run, &mm->out[i])))
 			return run->fault.status;
+	run->read_bytes += mm->read_bytes;
+	run->write_bytes += mm->write_bytes;
 	return 0;
 }
 

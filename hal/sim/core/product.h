@@ -40,6 +40,7 @@ struct sim_product {
 	int64_t panels_k;	/* panels along k */
 	bool keeps_a;		/* sim_product_keep_a() */
 	unsigned most_rows;	/* of a block */
+	uint64_t read_bytes, write_bytes;	/* by the epilogue; the family adds its sides */
 	struct sim_panels panels;
 	sim_product_pack_fn *pack_a, *pack_b;
 	sim_transpose_fn *turn;	/* of sums */

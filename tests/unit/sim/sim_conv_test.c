@@ -13,6 +13,15 @@ struct trial {
 	char what[200];
 };
 
+static uint64_t count_of(unsigned rank, const int64_t *dim)
+{
+	uint64_t count = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		count *= (uint64_t)dim[d];
+	return count;
+}
+
 /* Which of a sweep's freedoms a trial has. */
 struct shape {
 	unsigned spatial;
@@ -143,6 +152,29 @@ static void expect(struct trial *t)
 	}
 }
 
+/* Of the input and the kernel, each element once, if there is something to sum. */
+static uint64_t bytes_of_sides(const struct trial *t)
+{
+	const struct isa_conv *c = &t->c;
+	uint64_t features = (uint64_t)c->in_features, lhs, rhs;
+
+	lhs = (uint64_t)(t->e.dim[0] * c->batch_groups * c->feature_groups) * features *
+	      count_of(c->n_spatial, c->in_size);
+	rhs = (uint64_t)t->e.dim[1] * features * count_of(c->n_spatial, c->kernel);
+	return lhs && rhs && count_of(t->e.rank, t->e.dim) ?
+		lhs * elem_bytes(c->lhs.elem) + rhs * elem_bytes(c->rhs.elem) : 0;
+}
+
+/* Of an element of n operands at each point. */
+static uint64_t bytes_of(const struct ep *e, const struct isa_operand *op, unsigned n)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned j = 0; j < n; j++)
+		bytes += elem_bytes(op[j].elem) * count_of(e->rank, e->dim);
+	return bytes;
+}
+
 static void run_trial(struct vt *vt, unsigned n, struct trial *t)
 {
 	struct sim_run run;
@@ -157,6 +189,9 @@ static void run_trial(struct vt *vt, unsigned n, struct trial *t)
 		if (in_run(&vt[i], &c, t->e.mem, EP_MEMORIES, &run))
 			fail_msg("%s: does not run", t->what);
 		ep_check(&t->e, t->what);
+		assert_int_equal(run.read_bytes, bytes_of_sides(t) +
+				 bytes_of(&t->e, t->e.in, t->e.body.n_in));
+		assert_int_equal(run.write_bytes, bytes_of(&t->e, t->e.out, t->e.body.n_out));
 	}
 	free(t->e.mem[EP_A].p);
 	free(t->e.mem[EP_B].p);

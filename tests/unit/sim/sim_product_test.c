@@ -246,6 +246,8 @@ static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64
 	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){
 		{ a, (size_t)(each * rows * k) }, { b, (size_t)(each * ((k - 1) * pitch + n)) },
 		{ c, (size_t)(each * rows * n) } }, 3, &run), 0);
+	assert_int_equal(run.read_bytes, each * k * (rows + n));
+	assert_int_equal(run.write_bytes, each * rows * n);
 }
 
 static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
