@@ -43,7 +43,7 @@ static const struct pass passes[] = {
 	{ "cse", tc_pass_cse, false },
 	{ "combine", tc_pass_combine, false },
 	{ "simplify-again", tc_pass_simplify, false },
-	{ "empty", tc_pass_empty, false },
+	{ "empty", tc_pass_empty, true },
 	{ "fuse", tc_pass_fuse, true },
 	{ "lend", tc_pass_lend, true },
 };

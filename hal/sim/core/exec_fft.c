@@ -236,10 +236,8 @@ static int make_turn(struct sim_load *load, const double *roots, struct fft_plan
 	void *turn = arena_array(load->arena, (size_t)n, p->is_wide ? 32 : 16);
 
 	for (int64_t k = 0; turn && k < n; k++) {
-		double half = p->is_inverse ? 1 : .5, sign = p->is_inverse ? -1 : 1;
-		/* of w or its conjugate, times -i or i */
-		double re = sign * half * (sign * roots[2 * k + 1]);
-		double im = -sign * half * roots[2 * k];
+		double re = (p->is_inverse ? 1 : .5) * roots[2 * k + 1];
+		double im = (p->is_inverse ? 1 : -.5) * roots[2 * k];
 
 		sim_fft_put(p->is_wide, turn, 2 * k, re);
 		sim_fft_put(p->is_wide, turn, 2 * k + 1, re);

@@ -188,10 +188,8 @@ struct home *tc_view(struct emit *e, const struct tc_value *v, const struct home
 /* A temporary for ever, the first of all: at offset 0. */
 struct home tc_first_temp(struct emit *e, const struct tc_type *t);
 void tc_release(struct emit *e, uint32_t position);
-/* What a home and an instruction's operand walk. */
+/* What a home walks. */
 void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type *t);
-void tc_walk_operand(struct tc_walk *w, const struct isa_operand *op, unsigned elem_bytes,
-		     unsigned rank, const int64_t *dim);
 enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
 			     const struct home *b, const struct tc_type *bt);
 /* v's home, or a copy of it in a temporary if it meets one of to[n]: for what is still read

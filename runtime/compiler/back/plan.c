@@ -493,14 +493,6 @@ void tc_walk_home(struct tc_walk *w, const struct home *h, const struct tc_type 
 		tc_walk_dim(w, t->dim[d], h->stride[d]);
 }
 
-void tc_walk_operand(struct tc_walk *w, const struct isa_operand *op, unsigned bytes,
-		     unsigned rank, const int64_t *dim)
-{
-	tc_walk_start(w, op->binding, op->reg, op->offset, bytes);
-	for (unsigned d = 0; d < rank; d++)
-		tc_walk_dim(w, dim[d], op->stride[d]);
-}
-
 enum tc_alias tc_alias_homes(const struct home *a, const struct tc_type *at,
 			     const struct home *b, const struct tc_type *bt)
 {

@@ -283,6 +283,10 @@ void tc_set_operands(struct tc_ctx *c, struct tc_op *op, unsigned n,
 /* Who used `from` uses `to`. */
 void tc_replace_uses(struct tc_value *from, struct tc_value *to);
 static inline bool tc_is_unused(const struct tc_value *v) { return !v->uses; }
+static inline bool tc_is_used_once(const struct tc_value *v)
+{
+	return v->uses && !v->uses->next;
+}
 /* A copy of op with nested regions, outside any block; `map` (from value to value, grown by
  * the copy's results and arguments) renames operands. Attributes' data is shared. */
 struct tc_map;

@@ -7,7 +7,10 @@
  * all there is of the array, and nobody looks at it before the loop has ended, what it begins
  * with may be anything: tc.empty.
  *
- * Requires: a verified module. Ensures: the same results.
+ * Those that a text brings are zeros: nothing says that nobody looks at them, and in memory there
+ * may be what others left.
+ *
+ * Requires: a verified module. Ensures: the same results; each tc.empty is one of these.
  */
 #include <string.h>
 
@@ -101,11 +104,6 @@ static const struct tc_value *from_start(const struct tc_value *v)
 	       number_of(tc_in(below, 1), &zero) && !zero ? tc_in(op, 2) : v;
 }
 
-static bool is_used_once(const struct tc_value *v)
-{
-	return v->uses && !v->uses->next;
-}
-
 /* The dim along which an update puts one row, and all of it along the others; -1: there is none. */
 static int row_dim(const struct tc_op *update)
 {
@@ -132,8 +130,8 @@ static bool is_put_together(const struct tc_op *loop, unsigned j, unsigned c, in
 	int dim;
 
 	if (!update || update->op != TC_DYNAMIC_UPDATE_SLICE || update->block != body ||
-	    !is_used_once(v) || tc_in(update, 0) != body->args[j] || !is_used_once(body->args[j]) ||
-	    loop->regions[0].block->args[j]->uses)
+	    !tc_is_used_once(v) || tc_in(update, 0) != body->args[j] ||
+	    !tc_is_used_once(body->args[j]) || loop->regions[0].block->args[j]->uses)
 		return false;
 	dim = row_dim(update);
 	return dim >= 0 && tc_in(update, 0)->type->dim[dim] == turns &&
@@ -157,13 +155,28 @@ static void empty_loop(struct tc_ctx *c, struct tc_op *loop)
 							 NULL));
 }
 
+static void fill_with_zeros(struct tc_ctx *c, struct tc_op *op)
+{
+	static const uint8_t zero[16];
+
+	if (!elem_bytes(op->results[0].type->elem))
+		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its result is no array");
+	tc_replace_uses(tc_out(op, 0), tc_splat(c, op, op->results[0].type, zero));
+	tc_erase(op);
+}
+
 static void empty_block(struct tc_ctx *c, struct tc_block *b)
 {
-	for (struct tc_op *op = b->first; op; op = op->next) {
+	struct tc_op *next;
+
+	for (struct tc_op *op = b->first; op; op = next) {
+		next = op->next;
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				empty_block(c, op->regions[r].block);
-		if (op->op == TC_WHILE)
+		if (op->op == TC_EMPTY)
+			fill_with_zeros(c, op);
+		else if (op->op == TC_WHILE && c->options->level)
 			empty_loop(c, op);
 	}
 }

@@ -185,7 +185,7 @@ bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer)
 /* Who alone looks at v, or NULL. */
 static const struct tc_op *only_user(const struct tc_value *v)
 {
-	return v->uses && !v->uses->next ? v->uses->user : NULL;
+	return tc_is_used_once(v) ? v->uses->user : NULL;
 }
 
 /* An op that gives all elements of its operand another shape: a view. */

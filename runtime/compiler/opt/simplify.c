@@ -7,7 +7,6 @@
  * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN: nothing is
  * reassociated, and float identities are only those that hold for every value.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
@@ -151,7 +150,7 @@ static bool is_one(const struct tc_value *v)
 /* The op that makes v, if it is of this kind and nothing else looks at v. */
 static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode kind)
 {
-	return v->def && v->def->op == kind && v->uses && !v->uses->next ? v->def : NULL;
+	return v->def && v->def->op == kind && tc_is_used_once(v) ? v->def : NULL;
 }
 
 /*
@@ -182,31 +181,14 @@ static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
 
 enum { NARROW = 64 };	/* rows or columns: products of fewer are not the same either way round */
 
-/* Elements of v in dims that dot neither has in both operands nor sums over. */
-static int64_t n_free(const struct tc_op *dot, unsigned side)
-{
-	const char *const lists[2][2] = {
-		{ "lhs_batching_dimensions", "lhs_contracting_dimensions" },
-		{ "rhs_batching_dimensions", "rhs_contracting_dimensions" },
-	};
-	const struct tc_type *t = tc_in(dot, side)->type;
-	int64_t count = t->count;
-	unsigned n;
-
-	for (unsigned k = 0; k < 2 && count; k++) {
-		const int64_t *dims = tc_attr_ints(dot, lists[side][k], &n);
-
-		for (unsigned i = 0; i < n; i++)
-			count /= t->dim[dims[i]];
-	}
-	return count;
-}
-
-/* Whether op moves the columns of dot's result before its rows, and nothing else. */
+/* Whether op moves the columns of dot's result before its rows, both of them many, and nothing
+ * else. */
 static bool turns(const struct tc_op *op, const struct tc_op *dot)
 {
+	const struct tc_type *t = dot->results[0].type;
 	unsigned n, n_batch, n_sums, rows, cols;
 	const int64_t *permutation = tc_attr_ints(op, "permutation", &n);
+	int64_t n_rows = 1, n_cols = 1;
 
 	tc_attr_ints(dot, "lhs_batching_dimensions", &n_batch);
 	tc_attr_ints(dot, "lhs_contracting_dimensions", &n_sums);
@@ -215,7 +197,9 @@ static bool turns(const struct tc_op *op, const struct tc_op *dot)
 	for (unsigned i = 0; i < n; i++)
 		if (permutation[i] != (i < n_batch ? i : i < n_batch + cols ? i + rows : i - cols))
 			return false;
-	return true;
+	for (unsigned i = n_batch; i < n; i++)
+		*(i < n_batch + rows ? &n_rows : &n_cols) *= t->dim[i];
+	return n_rows >= NARROW && n_cols >= NARROW;
 }
 
 /*
@@ -225,7 +209,10 @@ static bool turns(const struct tc_op *op, const struct tc_op *dot)
  */
 static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 {
-	static const char *const lists[] = { "batching_dimensions", "contracting_dimensions" };
+	static const char *const lists[][2] = {
+		{ "lhs_batching_dimensions", "rhs_batching_dimensions" },
+		{ "lhs_contracting_dimensions", "rhs_contracting_dimensions" },
+	};
 	const struct tc_op *dot = op->op == TC_TRANSPOSE ?
 		lone_maker(tc_in(op, 0), TC_DOT_GENERAL) : NULL;
 	struct tc_value *in[2];
@@ -236,8 +223,7 @@ static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 
 	if (!dot || tc_in(dot, 0)->type->elem != tc_in(dot, 1)->type->elem ||
 	    elem_class(tc_in(dot, 0)->type->elem) == ELEM_CLASS_COMPLEX ||
-	    tc_attr(dot, "lhs_precision_type") || !turns(op, dot) || n_free(dot, 0) < NARROW ||
-	    n_free(dot, 1) < NARROW)
+	    tc_attr(dot, "lhs_precision_type") || !turns(op, dot))
 		return false;
 	in[0] = tc_in(dot, 1);
 	in[1] = tc_in(dot, 0);
@@ -245,13 +231,9 @@ static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 	turned = tc_build(&b, TC_DOT_GENERAL, op->results[0].type, 2, in)->def;
 	for (unsigned k = 0; k < 2; k++)
 		for (unsigned side = 0; side < 2; side++) {
-			char from[48], to[48];
-			const int64_t *dims;
+			const int64_t *dims = tc_attr_ints(dot, lists[k][!side], &n);
 
-			snprintf(from, sizeof(from), "%s_%s", side ? "lhs" : "rhs", lists[k]);
-			snprintf(to, sizeof(to), "%s_%s", side ? "rhs" : "lhs", lists[k]);
-			dims = tc_attr_ints(dot, from, &n);
-			tc_set_ints(c, turned, to, dims, n);
+			tc_set_ints(c, turned, lists[k][side], dims, n);
 		}
 	precision = tc_attr_ints(dot, "precision_config", &n);
 	if (n == 2)

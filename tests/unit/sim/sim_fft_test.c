@@ -270,6 +270,50 @@ static void lines_are_transformed_to_the_same_bits_everywhere(void **state)
 	}
 }
 
+/* What is no number stays within its line, wherever lines go side by side: short rows and long
+ * ones, columns. */
+static void no_number(struct vt *t, const char *path)
+{
+	static const int64_t sizes[][2] = { { 21, 40 }, { 5, 64 }, { 3, 512 }, { 19, 61 * 16 } };
+
+	(void)path;
+	for (unsigned i = 0; i < 8; i++) {
+		int64_t lines = sizes[i / 2][0], n = sizes[i / 2][1], bad = lines / 2;
+		int64_t step = i % 2 ? lines * 8 : 8, line = i % 2 ? 8 : n * 8;
+		uint64_t bytes = (uint64_t)(lines * n) * 8;
+		struct isa_fft f = { .insn.op = ISA_FFT, .rank = 2, .axis = 1, .scale = 1,
+				     .dim = { lines, n, 1, 1, 1, 1, 1, 1 },
+				     .src = { .elem = ELEM_C64, .stride = { line, step } },
+				     .dst = { .elem = ELEM_C64, .stride = { line, step },
+					      .binding = 1 } };
+		uint8_t *x = calloc(2, bytes), *y = x + bytes;
+		struct in_code code = { .n = 0 };
+		const float nan = NAN;
+		struct sim_run run;
+
+		assert_non_null(x);
+		memcpy(x + bad * line + step * (n / 3), &nan, sizeof(nan));
+		in_put(&code, &f, sizeof(f));
+		assert_int_equal(in_run(t, &code, (struct vt_mem[]){ { x, bytes }, { y, bytes } },
+					2, &run), 0);
+		for (int64_t l = 0; l < lines; l++)
+			for (int64_t k = 0; k < n; k++) {
+				float z[2];
+
+				memcpy(z, y + l * line + k * step, sizeof(z));
+				assert_true(l == bad ? isnan(z[0]) || isnan(z[1]) :
+						       z[0] == 0 && z[1] == 0);
+			}
+		free(x);
+	}
+}
+
+static void no_number_leaves_its_line(void **state)
+{
+	(void)state;
+	in_each_path(no_number);
+}
+
 /* As many points as there may be, of one line: a wave of frequency 3 and a constant. */
 static void the_longest_line(struct vt *t, const char *path)
 {
@@ -309,6 +353,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_transformed_to_the_same_bits_everywhere),
+		cmocka_unit_test(no_number_leaves_its_line),
 		cmocka_unit_test(the_longest_line_is_transformed),
 	};
 

@@ -202,6 +202,31 @@ static void what_a_loop_does_not_fill_is_left(void **state)
 	EXPECT(false, f.back = "%11");
 }
 
+/* Whatever others left in memory would be seen by it. */
+static void an_empty_array_that_a_text_brings_is_of_zeros(void **state)
+{
+	static const char text[] = "module() () {\nfunc() {sym_name = \"main\"} () {\n"
+		"%1 = tc.empty() : tensor<4xf32>\nreturn(%1)\n}\n}\n";
+	static const char token[] = "module() () {\nfunc() {sym_name = \"main\"} () {\n"
+		"%1 = tc.empty() : token\nreturn(%1)\n}\n}\n";
+	struct err err;
+	char *out;
+
+	(void)state;
+	for (int level = 0; level < 2; level++) {
+		const struct tc_options o = { .level = level, .verify = true };
+
+		assert_int_equal(tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o,
+					  "final", &out, &err), 0);
+		assert_null(strstr(out, "tc.empty"));
+		assert_non_null(strstr(out, "dense<splat 0x00000000>"));
+		free(out);
+	}
+	assert_int_equal(tc_print(&(struct tc_source){ token, strlen(token), "mlir" }, NULL,
+				  "final", &out, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "no array"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +235,7 @@ int main(void)
 		cmocka_unit_test(a_product_that_is_turned_is_one_the_other_way_round),
 		cmocka_unit_test(what_a_loop_fills_is_not_filled_before),
 		cmocka_unit_test(what_a_loop_does_not_fill_is_left),
+		cmocka_unit_test(an_empty_array_that_a_text_brings_is_of_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
