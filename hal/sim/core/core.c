@@ -319,6 +319,8 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 			sim_cells_wrote(run->core->cells, NULL, 0);
 			if (status)
 				return status;
+			if (in->forgets && run->kept)
+				sim_forget_keeps(run);
 			if (run->core->tracer)
 				trace_group(run, in, ((const struct isa_insn *)(const void *)
 					((const char *)p->code + in->offset))->op, true);
@@ -340,6 +342,8 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 		case ISA_LD:
 		case ISA_ST:
 			status = access_memory(run, in);
+			if (in->forgets && run->kept)
+				sim_forget_keeps(run);
 			break;
 		case ISA_JMP:
 			pc = in->target;
@@ -407,6 +411,7 @@ int sim_core_resume(struct sim_core *core, const struct sim_program *p, atomic_b
 	if (sim_core_reserve(core, p))
 		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
 	run->shared = core->shared;
+	sim_begin_keeps(run, p);
 	atomic_flag_clear(&core->faulting);
 	return go_on(p, run);
 }
@@ -424,6 +429,7 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	if (sim_core_reserve(core, p))
 		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
 	run->shared = core->shared;
+	sim_begin_keeps(run, p);
 	memset(run->reg, 0, sizeof(run->reg));
 	run->pc = run->depth = 0;
 	sim_watch_begin(run, p);

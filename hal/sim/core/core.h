@@ -41,6 +41,13 @@ struct sim_copied {
 	bool *stays;		/* set: in a cache, since the next instruction works on it */
 };
 
+/* Bytes of a binding. */
+struct sim_span { uint16_t binding; int64_t lo, hi; };
+/* An instruction, by index, and what it may write. */
+struct sim_write { uint32_t insn; struct sim_span to; };
+
+#define SIM_MAX_KEPT 64u	/* instructions of a program that keep something (kept.c) */
+
 /* One program being loaded. */
 struct sim_load {
 	struct arena *arena;	/* plans live here, freed with the program */
@@ -50,7 +57,13 @@ struct sim_load {
 	size_t scratch;		/* bytes wanted for each lane: the most of all */
 	size_t shared;		/* bytes wanted once for the run: the most of all */
 	struct sim_copied copied; /* by the instruction before; a family may take it */
-	uint64_t offset;	/* of the instruction, for messages */
+	struct sim_span keeps[SIM_MAX_KEPT];	/* what is kept of */
+	unsigned n_keeps;
+	size_t kept;		/* bytes of it, the flags before it included; or 0 */
+	struct sim_write *writes;	/* [n_writes], malloc'd */
+	size_t n_writes, room_writes;
+	uint32_t insn;		/* by index, and */
+	uint64_t offset;	/* its offset, for messages */
 	char why[160];		/* why it was refused (log, debugging) */
 };
 
@@ -106,6 +119,8 @@ struct sim_run {
 	const uint64_t *bytes;	/* [n_bindings] */
 	int64_t reg[ISA_N_REG];
 	void *shared;		/* sim_load.shared bytes, aligned to 64 */
+	uint8_t *kept;		/* a flag for each that keeps, SIM_MAX_KEPT of them, and then
+				 * what is kept; NULL: nothing is */
 	atomic_bool *stop;	/* set: end soon (reset, watchdog); poll per tile */
 	struct hw_fault fault;	/* status != 0: what went wrong */
 	unsigned pc, depth;	/* where it goes on, by index, and how many calls deep */
@@ -165,6 +180,24 @@ bool sim_is_countable(unsigned rank, const int64_t *dim);
 /* Ensures that each lane's scratch (shared memory) has at least `bytes`. */
 void sim_need_scratch(struct sim_load *load, size_t bytes);
 void sim_need_shared(struct sim_load *load, size_t bytes);
+
+/* ---- what is kept from one turn of a loop to the next (kept.c) ---- */
+
+/* For prepare(): whether the instruction may keep `bytes` that it makes of `ref`, at run->kept +
+ * *at; and by which flag, counted from 1. 0: it may not. */
+unsigned sim_keep(struct sim_load *load, const struct sim_ref *ref, size_t bytes, size_t *at);
+/* An operand is written. 0, or -1: no memory. */
+int sim_note_write(struct sim_load *load, const struct sim_ref *ref);
+
+/* For run(): the flag of that number, or NULL: nothing is kept now. */
+uint8_t *sim_kept_flag(struct sim_run *run, unsigned n);
+/* What a flag says of what is kept: the instruction runs for the first time, ran once, and has made
+ * it. It is made the second time, so that what runs once does nothing for it. */
+enum { SIM_KEPT_NEW, SIM_KEPT_SEEN, SIM_KEPT_READY };
+static inline void sim_forget_keeps(struct sim_run *run)
+{
+	memset(run->kept, SIM_KEPT_NEW, SIM_MAX_KEPT);
+}
 
 /* ---- for run() (operand.c) ---- */
 

@@ -13,12 +13,15 @@ struct mm_plan {
 	int64_t m_blocks, n_blocks, mb, nb, batches;
 	int64_t phase;		/* b's panels are shared, of this many columns at a time; or 0 */
 	int64_t piece;		/* and packed in pieces of so many */
+	unsigned keep;		/* the flag of panels that are kept (kept.c), or 0 */
+	size_t kept_at;
 	uint64_t ns, ops;
 };
 
-/* A plan running; where b's panels are shared, what all lanes are at. */
+/* A plan running; where b's panels are shared or kept, where they are and what all lanes are at. */
 struct mm_job {
 	struct sim_product_job j;
+	uint8_t *panels;
 	int64_t batch, n0, n;
 };
 
@@ -174,6 +177,28 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 	return true;
 }
 
+#define KEPT_BYTES ((int64_t)8 << 20)	/* most of one product's panels that are kept */
+#define KEPT_ROWS 512	/* of more, packing is little of the product */
+
+/* Asks for room for b's panels, if all of its rows take the same and it packs some. */
+static void keep(struct sim_load *load, struct mm_plan *p)
+{
+	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1];
+	size_t bytes;
+
+	if (p->batches != 1 || !p->mm.k || !m || !n || m > KEPT_ROWS ||
+	    (p->mm.panels.kernel.few && (m <= SIM_PRODUCT_FEW || p->mb <= SIM_PRODUCT_FEW)) ||
+	    p->mm.k > KEPT_BYTES / SIM_PRODUCT_LINE || n > KEPT_BYTES / SIM_PRODUCT_LINE ||
+	    (p->phase && p->phase < n))
+		return;
+	bytes = (size_t)p->n_blocks * sim_product_packed(&p->mm, p->nb);
+	if (bytes > (size_t)KEPT_BYTES)
+		return;
+	p->keep = sim_keep(load, &p->b, bytes, &p->kept_at);
+	if (!p->phase)
+		p->piece = p->nb;
+}
+
 /* Each element of both sides, once. */
 static uint64_t sides_bytes(const struct isa_mm *mm, uint64_t batches)
 {
@@ -250,6 +275,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
 	if (!share(load, p))
 		cut(load, p);
+	keep(load, p);
 	*plan = p;
 	return 0;
 }
@@ -304,6 +330,14 @@ static void run_task(struct sim_product_task *t, int64_t *index, void *scratch)
 	sim_product_run(t, scratch);
 }
 
+/* Where the panels of the block at column n0 are: each begins with a line of its own. */
+static uint8_t *panels_at(const struct mm_job *job, int64_t n0)
+{
+	const struct mm_plan *p = job->j.plan;
+
+	return job->panels + (size_t)(n0 / p->nb) * sim_product_packed(&p->mm, p->nb);
+}
+
 static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct mm_job *job = arg;
@@ -320,6 +354,8 @@ static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 			.rows = (unsigned)(m - m0 < p->mb ? m - m0 : p->mb),
 			.cols = (unsigned)(n - n0 < p->nb ? n - n0 : p->nb) };
 
+		if (job->panels)
+			t.packed = panels_at(job, n0);
 		find_batch(p, rest / p->m_blocks, &t, index);
 		index[p->rank - 2] = m0;
 		index[p->rank - 1] = n0;
@@ -336,7 +372,7 @@ static struct sim_product_task shared_task(const struct mm_job *job, int64_t n0,
 	struct sim_product_task t = { .mm = &p->mm, .run = job->j.run, .plan = p,
 		.job = &job->j, .a = job->j.a, .b = job->j.b, .finish = finish_rows,
 		.cols = (unsigned)(job->n - n0 < p->nb ? job->n - n0 : p->nb),
-		.packed = (const uint8_t *)job->j.run->shared + sim_product_packed(&p->mm, n0) };
+		.packed = panels_at(job, n0) };
 
 	find_batch(p, job->batch, &t, index);
 	index[p->rank - 1] = job->n0 + n0;
@@ -361,8 +397,7 @@ static void pack_pieces(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		if (first < t.cols)
 			sim_product_pack(&t, sim_scratch(job->j.run, lane), at, first,
 					 t.cols - first < p->piece ? t.cols - first :
-					 (unsigned)p->piece, (uint8_t *)job->j.run->shared +
-					 sim_product_packed(&p->mm, n0));
+					 (unsigned)p->piece, panels_at(job, n0));
 	}
 }
 
@@ -384,22 +419,52 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		}
 }
 
-static void run_shared(struct mm_job *job)
+/* Packs columns job->n0 .. + job->n, by all lanes; ns: of their product. */
+static void pack(struct mm_job *job, uint64_t ns)
+{
+	const struct mm_plan *p = job->j.plan;
+	int64_t pieces = (p->nb + p->piece - 1) / p->piece * p->mm.panels_k;
+
+	sim_parallel(job->j.run, (uint64_t)(pieces * ((job->n + p->nb - 1) / p->nb)), 1, ns / 8,
+		     pack_pieces, job);
+}
+
+static void run_shared(struct mm_job *job, bool is_packed)
 {
 	const struct mm_plan *p = job->j.plan;
 	struct sim_run *run = job->j.run;
 	int64_t n = p->dim[p->rank - 1], phases = (n + p->phase - 1) / p->phase;
-	uint64_t ns = p->ns / (uint64_t)(p->batches * phases), pieces;
+	uint64_t ns = p->ns / (uint64_t)(p->batches * phases);
 
 	for (int64_t i = 0; i < p->batches * phases && !sim_stopped(run); i++) {
 		job->batch = i / phases;
 		job->n0 = i % phases * p->phase;
 		job->n = n - job->n0 < p->phase ? n - job->n0 : p->phase;
-		pieces = (uint64_t)((p->nb + p->piece - 1) / p->piece * p->mm.panels_k *
-				    ((job->n + p->nb - 1) / p->nb));
-		sim_parallel(run, pieces, 1, ns / 8, pack_pieces, job);
+		if (!is_packed)
+			pack(job, ns);
 		sim_parallel(run, (uint64_t)p->m_blocks, 1, ns, run_rows, job);
 	}
+}
+
+/* Where the panels of all of b are kept, made now if this is the second turn: sets job->panels. */
+static bool find_kept(struct mm_job *job)
+{
+	const struct mm_plan *p = job->j.plan;
+	struct sim_run *run = job->j.run;
+	uint8_t *flag = p->keep ? sim_kept_flag(run, p->keep) : NULL;
+
+	if (!flag)
+		return false;
+	if (*flag == SIM_KEPT_NEW) {
+		*flag = SIM_KEPT_SEEN;
+		return false;
+	}
+	job->panels = run->kept + p->kept_at;
+	job->n = p->dim[p->rank - 1];
+	if (*flag == SIM_KEPT_SEEN)
+		pack(job, p->ns);
+	*flag = SIM_KEPT_READY;
+	return true;
 }
 
 static int run_mm(struct sim_run *run, const void *plan)
@@ -407,12 +472,16 @@ static int run_mm(struct sim_run *run, const void *plan)
 	const struct mm_plan *p = plan;
 	struct mm_job job = { .n0 = 0 };
 	int ret = sim_product_bind(run, &p->mm, p, &p->a, &p->b, &job.j);
+	bool is_packed;
 
 	if (ret)
 		return ret;
 	run->matrix_ops += p->ops;
+	is_packed = find_kept(&job);
+	if (p->phase && !is_packed)
+		job.panels = run->shared;
 	if (p->phase)
-		run_shared(&job);
+		run_shared(&job, is_packed);
 	else
 		sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
 			     run_blocks, &job);

@@ -174,7 +174,8 @@ static int refer(struct sim_load *load, const struct isa_operand *op, unsigned o
 	 * are no elements: it is none. */
 	for (unsigned d = 0; d < rank; d++)
 		ref->stride[d] = dim[d] > 1 && !is_empty ? op->stride[d] : 0;
-	return 0;
+	return !ref->write || !sim_note_write(load, ref) ? 0 :
+	       sim_refuse(load, HW_ST_NO_ROOM, "out of memory");
 }
 
 int sim_ref(struct sim_load *load, const struct isa_operand *op, unsigned operand,
@@ -317,6 +318,7 @@ void sim_core_free(struct sim_core *core)
 		free(core->scratch[i]);
 	free(core->scratch);
 	free(core->shared);
+	free(core->kept);
 	free(core->base);
 	free(core->bytes);
 	free(core->window);
@@ -333,6 +335,15 @@ int sim_core_reserve(struct sim_core *core, const struct sim_program *p)
 		free(core->shared);
 		core->shared = grown;
 		core->shared_bytes = round_up(p->shared);
+	}
+	if (p->kept > core->kept_bytes) {
+		void *grown = room(p->kept);
+
+		if (grown) {
+			free(core->kept);
+			core->kept = grown;
+			core->kept_bytes = round_up(p->kept);
+		}
 	}
 	if (p->scratch <= core->scratch_bytes)
 		return 0;

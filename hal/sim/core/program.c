@@ -144,8 +144,10 @@ static int resolve_branches(struct sim_load *load, struct sim_program *p)
 		int64_t to;
 		long target;
 
-		if (!in->family && in->s.insn.op == ISA_RWAIT)
+		if (!in->family && in->s.insn.op == ISA_RWAIT) {
 			p->is_straight = false;
+			p->waits = true;
+		}
 		if (in->family || !is_branch(in->s.insn.op))
 			continue;
 		load->offset = in->offset;
@@ -244,6 +246,7 @@ static int walk(struct sim_load *load, const uint8_t *code, size_t bytes,
 		    insn->bytes > bytes - at)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM,
 					  "an instruction passes the end or has no length");
+		load->insn = n;
 		if (p->insns) {
 			status = prepare(load, insn, &p->insns[n]);
 			if (status)
@@ -270,7 +273,11 @@ static int load_code(struct sim_load *load, struct sim_program *p, const uint8_t
 	if (!p->insns)
 		return sim_refuse(load, HW_ST_NO_ROOM, "out of memory");
 	status = walk(load, code, bytes, p);
-	return status ? status : resolve_branches(load, p);
+	if (!status)
+		status = resolve_branches(load, p);
+	if (!status)
+		sim_settle_keeps(load, p);
+	return status;
 }
 
 /* A program with its own copy of what it was made from. */
@@ -316,6 +323,7 @@ int sim_program_load(const struct sim_cpu *cpu, const void *code, size_t bytes,
 	load.arena = &p->arena;
 	load.bindings = p->bindings;
 	status = load_code(&load, p, p->code, bytes);
+	free(load.writes);
 	if (!status && (load.scratch > MAX_SCRATCH || load.shared > MAX_SHARED))
 		status = sim_refuse(&load, HW_ST_NO_ROOM, "needs %zu bytes of working memory "
 				    "for each lane and %zu for all", load.scratch, load.shared);

@@ -49,6 +49,7 @@ struct sim_insn {
 	uint32_t offset;	/* in the code, for fault records */
 	uint32_t target;	/* branches: index of the instruction */
 	uint8_t quick;		/* enum sim_quick */
+	bool forgets;		/* what is kept (kept.c), once it ran: it may have changed that */
 	struct isa_scalar s;	/* the fields of a scalar one, copied out of the code */
 };
 
@@ -61,6 +62,7 @@ struct sim_program {
 
 	/* What loading found; constant. */
 	bool is_straight;	/* no backward branch, no call, no RWAIT: it ends soon */
+	bool waits;		/* it has an RWAIT */
 	bool is_joint;		/* it has a binding in other chips' memory */
 	uint64_t bytes;		/* of memory that it takes, plans included */
 	void *code;		/* a copy, of code_bytes: plans may point into it */
@@ -71,6 +73,9 @@ struct sim_program {
 	struct hw_program_binding *bindings;	/* [n_bindings] */
 	unsigned n_bindings;
 	size_t scratch, shared;	/* working memory that a run needs: of a lane, once */
+	struct sim_span *keeps;	/* [n_keeps] what it keeps something of (kept.c), */
+	unsigned n_keeps;
+	size_t kept;		/* and the bytes that takes; 0: it keeps nothing */
 };
 
 /*
@@ -118,6 +123,8 @@ struct sim_core {
 	void **scratch;		/* [n_lanes], each of scratch_bytes; grows, never shrinks */
 	size_t scratch_bytes, shared_bytes;
 	void *shared;		/* shared_bytes, for all lanes */
+	void *kept;		/* kept_bytes, for what the program keeps (kept.c) */
+	size_t kept_bytes;
 	uint8_t **base;		/* [ISA_MAX_BINDINGS] the run's bindings: host address */
 	uint64_t *bytes;	/* [ISA_MAX_BINDINGS] and size */
 	struct sim_window **window;	/* [ISA_MAX_BINDINGS] of those declared a peer's that are
@@ -156,8 +163,16 @@ int sim_core_init(struct sim_core *core, const struct sim_cpu *cpu, struct sim_p
 		  struct sim_watch *watch);
 /* Frees what the core owns. No run is in progress; a core of zeros is fine. */
 void sim_core_free(struct sim_core *core);
-/* Grows the lanes' scratch and the shared memory to what p needs; -1: no memory. */
+/* Grows the lanes' scratch and the shared memory to what p needs; -1: no memory. That for what it
+ * keeps grows if it can. */
 int sim_core_reserve(struct sim_core *core, const struct sim_program *p);
+
+/* ---- kept.c ---- */
+
+/* p's instructions are all there: says which of them forget. Without memory p keeps nothing. */
+void sim_settle_keeps(struct sim_load *load, struct sim_program *p);
+/* A run begins or goes on, its bindings are there: nothing has been kept. Sets run->kept. */
+void sim_begin_keeps(struct sim_run *run, const struct sim_program *p);
 
 /* ---- core.c ---- */
 
