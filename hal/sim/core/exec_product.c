@@ -302,21 +302,38 @@ static void find_batch(const struct mm_plan *p, int64_t batch, struct sim_produc
 	}
 }
 
+/* Where the task's sums are in an operand, if as a kernel takes them: columns side by side, rows
+ * *pitch sums apart. NULL: otherwise. */
+static const uint8_t *direct(const struct sim_product_task *t, const int64_t *index,
+			     const struct sim_ref *ref, const uint8_t *at, unsigned *pitch)
+{
+	const struct sim_product *mm = t->mm;
+	int64_t bytes = mm->acc_bytes, down = ref->stride[mm->rank - 2];
+
+	if ((t->cols > 1 && ref->stride[mm->rank - 1] != bytes) ||
+	    (t->rows > 1 && (down < 0 || down % bytes || down / bytes > UINT32_MAX)))
+		return NULL;
+	for (unsigned d = 0; d < mm->rank; d++)
+		at += index[d] * ref->stride[d];
+	*pitch = t->rows > 1 ? (unsigned)(down / bytes) : t->cols;
+	return at;
+}
+
 /* If sums lie in the output as a kernel leaves them, it writes them there. */
 static void go_direct(struct sim_product_task *t, const int64_t *index)
 {
 	const struct sim_product *mm = t->mm;
-	const struct sim_ref *out = &mm->out[0];
-	int64_t bytes = mm->acc_bytes, down = out->stride[mm->rank - 2];
 
-	if (!mm->is_direct || !mm->panels_k ||
-	    (t->cols > 1 && out->stride[mm->rank - 1] != bytes) ||
-	    (t->rows > 1 && (down < bytes || down % bytes || down / bytes > UINT32_MAX)))
+	if (!mm->panels_k || !(mm->is_direct || mm->adds) ||
+	    (t->rows > 1 && !mm->out[0].stride[mm->rank - 2]))
 		return;
-	t->direct = t->job->out[0];
-	for (unsigned d = 0; d < mm->rank; d++)
-		t->direct += index[d] * out->stride[d];
-	t->pitch = t->rows > 1 ? (unsigned)(down / bytes) : t->cols;
+	if (mm->adds) {
+		t->plus = direct(t, index, &mm->in[0], t->job->in[0], &t->plus_pitch);
+		if (!t->plus)
+			return;
+	}
+	t->direct = (uint8_t *)(uintptr_t)direct(t, index, &mm->out[0], t->job->out[0],
+						 &t->pitch);
 }
 
 static void run_task(struct sim_product_task *t, int64_t *index, void *scratch)

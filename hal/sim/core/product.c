@@ -79,6 +79,7 @@ static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
 
 	k.k_step = 16;
 	k.row_step = k.mr = 32;
+	k.begins_before = true;
 	return k;
 }
 
@@ -291,6 +292,19 @@ void sim_product_keep_a(struct sim_load *load, struct sim_product *mm)
 	sim_need_scratch(load, mm->a_at + up(panel_a(mm)) * (size_t)mm->panels_k);
 }
 
+/* Whether an input is all that is added to the sums, which are those of one panel: a kernel adds
+ * what is before to them last, as an epilogue does. */
+static bool adds_alone(const struct sim_product *mm, const struct isa_body *body,
+		       const struct isa_operand *in, const struct isa_operand *out,
+		       const struct isa_uop *uops)
+{
+	return (mm->acc == ELEM_F32 || mm->acc == ELEM_F64) && mm->panels_k == 1 &&
+	       !mm->panels.kernel.begins_before && body->n_uop == 1 && body->n_in == 1 &&
+	       body->n_out == 1 && uops->op == UOP_ADD && uops->elem == mm->acc &&
+	       uops->a + uops->b == 1 && in->elem == mm->acc && out->elem == mm->acc &&
+	       out->value == 2;
+}
+
 int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 			const struct isa_body *body, const struct isa_operand *in,
 			const struct isa_operand *out, const struct isa_uop *uops,
@@ -344,6 +358,7 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 	mm->is_direct = !body->n_uop && mm->n_out == 1 && !mm->value[0] &&
 			out[0].elem == mm->acc;
 	plan_k(mm);
+	mm->adds = adds_alone(mm, body, in, out, uops);
 	place(load, mm, body->dim[body->rank - 1]);
 	return 0;
 }
@@ -462,6 +477,10 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 		if (t->direct && at == mm->panels_k - 1) {
 			x.sums = t->direct + (size_t)row * t->pitch * mm->acc_bytes;
 			x.ld = t->pitch;
+			if (t->plus) {
+				x.before = t->plus + (size_t)row * t->plus_pitch * mm->acc_bytes;
+				x.before_ld = t->plus_pitch;
+			}
 		}
 		look_ahead(t, &x, row, at + 1 < to ? at + 1 : from, at + 1 == to);
 		if (!t->has_a || !mm->keeps_a)

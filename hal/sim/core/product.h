@@ -30,6 +30,7 @@ struct sim_product {
 	struct sim_ref in[ISA_MAX_IN], out[ISA_MAX_OUT];
 	uint8_t value[ISA_MAX_OUT];
 	bool is_direct;		/* no epilogue: sums are stored as they are */
+	bool adds;		/* the epilogue adds input 0 alone, which a kernel can */
 	uint32_t copied;	/* inputs that an output stores as they are: another may be
 				 * over the same memory */
 	uint8_t acc;
@@ -60,7 +61,9 @@ struct sim_product_task {
 	const uint8_t *packed;	/* b's panels, or NULL: the task packs them */
 	bool has_a;		/* if keeps_a: this lane's last task had the same rows */
 	uint8_t *direct;	/* not NULL: where the output's memory takes the sums, */
-	unsigned pitch;		/* sums from row to row there */
+	unsigned pitch;		/* sums from row to row there, */
+	const uint8_t *plus;	/* and if the product adds, what it adds to them */
+	unsigned plus_pitch;
 	/* The epilogue of rows row .. row + rows, whose sums are the ones at `sums`. */
 	void (*finish)(const struct sim_product_task *t, void *scratch, uint8_t *sums,
 		       unsigned row, unsigned rows);

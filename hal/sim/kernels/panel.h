@@ -78,6 +78,7 @@ struct sim_product_kernel {
 	uint8_t row_step;	/* rows of a panel of a, too */
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
 	uint8_t flip_b;		/* xor of every byte of b */
+	bool begins_before;	/* adds to what is before, not that to its sums at last */
 	uint16_t speed;		/* products of elements in a ns, about */
 };
 

@@ -300,6 +300,103 @@ static void few_rows_are_as_among_many(void **state)
 	free(few);
 }
 
+/* mem[3] = mem[0] * mem[1] + mem[2], rows and columns of both at the given strides. */
+static void multiply_and_add(struct vt *vt, uint8_t elem, const int64_t *size, bool sum_first,
+			     const int64_t *c_stride, const int64_t *out_stride,
+			     uint8_t *const *mem)
+{
+	int64_t each = elem_bytes(elem), m = size[0], n = size[1], k = size[2];
+	struct isa_mm mm = { .insn.op = ISA_MM, .acc = elem, .k = k, .a_k_stride = each,
+		.a = { .elem = elem, .stride = { each * k, 0 } },
+		.b = { .elem = elem, .binding = 1, .stride = { 0, each } },
+		.b_k_stride = each * n, .body = { .rank = 2, .n_in = 1, .n_out = 1, .n_uop = 1,
+			.dim = { m, n, 1, 1, 1, 1, 1, 1 } } };
+	struct isa_operand in = { .elem = elem, .binding = 2,
+				  .stride = { each * c_stride[0], each * c_stride[1] } };
+	struct isa_operand to = { .elem = elem, .binding = mem[2] == mem[3] ? 2 : 3, .value = 2,
+				  .stride = { each * out_stride[0], each * out_stride[1] } };
+	struct isa_uop add = { .op = UOP_ADD, .elem = elem, .a = !sum_first, .b = sum_first };
+	struct in_code code = { .n = 0 };
+	struct sim_run run;
+
+	in_put(&code, &mm, sizeof(mm));
+	in_put(&code, &in, sizeof(in));
+	in_put(&code, &to, sizeof(to));
+	in_put(&code, &add, sizeof(add));
+	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){
+		{ mem[0], (size_t)(each * m * k) }, { mem[1], (size_t)(each * k * n) },
+		{ mem[2], (size_t)(each * m * n) }, { mem[3], (size_t)(each * m * n) } }, 4,
+		&run), 0);
+}
+
+static double element(uint8_t elem, const uint8_t *from, int64_t i)
+{
+	double wide;
+	float narrow;
+
+	memcpy(&wide, from + (elem == ELEM_F64 ? 8 * i : 0), 8);
+	memcpy(&narrow, from + (elem == ELEM_F32 ? 4 * i : 0), 4);
+	return elem == ELEM_F64 ? wide : (double)narrow;
+}
+
+/* Whoever adds, a kernel or the epilogue, and wherever that lies: what is added comes last, to the
+ * sum of all products. */
+static void what_is_added_is_added_last(void **state)
+{
+	static const int64_t sizes[][3] = {
+		{ 1, 40, 30 }, { 7, 33, 256 }, { 16, 513, 64 }, { 17, 20, 255 }, { 40, 600, 257 },
+		{ 64, 1024, 64 }, { 193, 31, 256 }, { 256, 520, 100 }, { 5, 1, 9 }, { 1, 1, 300 },
+	};
+	struct vt vt[3];
+	unsigned paths = ty_open(vt);
+	uint64_t seed = 78;
+
+	(void)state;
+	for (unsigned t = 0; t < 10 * 10; t++) {
+		const int64_t *size = sizes[t / 10];
+		uint8_t elem = t % 2 ? ELEM_F32 : ELEM_F64;
+		int64_t m = size[0], n = size[1], k = size[2], each = elem_bytes(elem);
+		size_t bytes = (size_t)(each * m * n);
+		const int64_t strides[5][2] = { { n, 1 }, { 0, 1 }, { 1, 0 }, { 1, m }, { 0, 0 } };
+		const int64_t *c_stride = strides[t / 2 % 5];
+		const int64_t *out_stride = strides[t % 3 == 1 ? 3 : 0];
+		bool in_place = t % 3 == 2 && t / 2 % 5 == 0;
+		uint8_t *mem[4] = { malloc((size_t)(8 * m * k)), malloc((size_t)(8 * k * n)),
+				    malloc(bytes + 8), malloc(bytes + 8) };
+		uint8_t *sums = malloc(bytes + 8), *c = malloc(bytes + 8);
+
+		put_fractions(&seed, elem, m * k, mem[0]);
+		put_fractions(&seed, elem, k * n, mem[1]);
+		put_fractions(&seed, elem, m * n, c);
+		for (unsigned p = 0; p < paths; p++) {
+			uint8_t *const used[4] = { mem[0], mem[1], mem[2],
+						   in_place ? mem[2] : mem[3] };
+
+			memcpy(mem[2], c, bytes);
+			multiply(&vt[p], elem, m, n, k, n, mem[0], mem[1], sums);
+			multiply_and_add(&vt[p], elem, size, t % 4 < 2, c_stride, out_stride, used);
+			for (int64_t i = 0; i < m * n; i++) {
+				int64_t row = i / n, col = i % n;
+				double want = element(elem, sums, i) + element(elem, c,
+					row * c_stride[0] + col * c_stride[1]);
+				double is = element(elem, used[3],
+						    row * out_stride[0] + col * out_stride[1]);
+
+				want = elem == ELEM_F32 ? (double)(float)want : want;
+				if (is != want)
+					fail_msg("case %u, path %u, row %lld, column %lld: %.17g, "
+						 "not %.17g", t, p, (long long)row, (long long)col,
+						 is, want);
+			}
+		}
+		for (unsigned i = 0; i < 4; i++)
+			free(mem[i]);
+		free(sums);
+		free(c);
+	}
+	ty_close(vt, paths);
+}
+
 static void batches_of_up_to_eight_dims(void **state)
 {
 	static struct trial t;
@@ -792,6 +889,7 @@ int main(void)
 		cmocka_unit_test(ends_of_blocks),
 		cmocka_unit_test(panels_of_a_block), cmocka_unit_test(lengths_of_k),
 		cmocka_unit_test(few_rows_are_as_among_many),
+		cmocka_unit_test(what_is_added_is_added_last),
 		cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
 		cmocka_unit_test(empty_products),
