@@ -392,38 +392,44 @@ static void many_records_are_kept_or_counted(void **state)
 	hal_exe_unload(exe);
 }
 
-/* The least that a run took, of what was measured before and now. */
-static void measure(struct hal_exe *exe, int64_t *least)
+static int64_t measure(struct hal_exe *exe)
 {
-	int64_t began = clock_ns();
+	int64_t least = INT64_MAX;
 
-	run(exe);
-	began = clock_ns() - began;
-	*least = began < *least ? began : *least;
+	for (unsigned i = 0; i < 3; i++) {
+		int64_t began = clock_ns();
+
+		run(exe);
+		began = clock_ns() - began;
+		least = began < least ? began : least;
+	}
+	return least;
 }
 
-/* In turns, and until each had a quiet moment, since others share the machine: what is slower
- * never gets as fast. */
+/* One after the other, many times, as the machine is faster at some times than at others: what is
+ * slower is so nearly every time. */
 static void a_run_costs_after_a_trace_what_it_did_before(void **state)
 {
 	const int64_t n = 1000;
 	struct hal_exe *exe = load("cost", n);
-	int64_t without = INT64_MAX, during = INT64_MAX, after = INT64_MAX;
+	unsigned rounds = 0, as_fast = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < 50 || ((double)after > (double)without * 1.1 && i < 3000); i++) {
-		measure(exe, &without);
-		measure(exe, &without);
+	for (; rounds < 50 || (as_fast * 3 < rounds && rounds < 2000); rounds++) {
+		int64_t without = measure(exe), during, after;
+
 		start();
-		measure(exe, &during);
+		during = measure(exe);
 		stop();
-		measure(exe, &after);
-		measure(exe, &after);
+		after = measure(exe);
+		as_fast += (double)after <= (double)without * 1.1;
+		if (!rounds)
+			print_message("# ns a group: %.1f without a trace, %.1f during one, %.1f "
+				      "after it\n", (double)without / (double)n,
+				      (double)during / (double)n, (double)after / (double)n);
 	}
-	print_message("# ns a group: %.1f without a trace, %.1f during one, %.1f after it\n",
-		      (double)without / (double)n, (double)during / (double)n,
-		      (double)after / (double)n);
-	assert_true((double)after <= (double)without * 1.1);
+	print_message("# as fast as before in %u of %u rounds\n", as_fast, rounds);
+	assert_true(as_fast * 3 >= rounds);
 	hal_exe_unload(exe);
 }
 
