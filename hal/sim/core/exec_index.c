@@ -2,9 +2,10 @@
 /*
  * GATHER and SCATTER: windows of a table, placed by index vectors.
  *
- * The batch points are walked one by one; a window is copied as one run if it is
- * dense on both sides. Scatter applies updates in the order of batch points, so what
- * happens to duplicates is determined: lanes share out the places, not the points.
+ * The batch points are walked line by line, along the innermost of their dims; a window is
+ * copied as one run if it is dense on both sides. Small windows by one index each, which are what
+ * frameworks ask for most, have loops of their own. Scatter applies updates in the order of batch
+ * points, so what happens to duplicates is determined: lanes share out the places, not the points.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 
 #define LARGE 4096	/* points of a window that is worth a lane of its own */
 #define STRETCH 1024	/* runs of a window between two looks whether to stop */
-#define AHEAD 8		/* windows that a scatter asks memory for before it needs them */
+#define AHEAD 8		/* windows that memory is asked for before they are needed */
+#define NARROW 32	/* bytes of a window that lanes do not share: all look at each point */
+#define CHUNK 256	/* points of which a scatter finds its own before it applies them */
 #define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
 #define CACHE_LINE 64
 
@@ -101,6 +104,61 @@ static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
 	}
 }
 
+/* Drops batch dims of one point, and makes one of two that all operands walk as one. */
+static void join_batch(struct walk *w, struct sim_ref *const *refs, unsigned n)
+{
+	for (unsigned d = 0; d < w->n_batch;) {
+		bool joins = d + 1 < w->n_batch, is_single = w->dim[d] == 1;
+		size_t behind = ISA_MAX_RANK - 1 - d;
+
+		for (unsigned i = 0; i < n && joins; i++)
+			joins = refs[i]->stride[d] == w->dim[d + 1] * refs[i]->stride[d + 1];
+		if (!is_single && !joins) {
+			d++;
+			continue;
+		}
+		if (!is_single)
+			w->dim[d + 1] *= w->dim[d];
+		memmove(&w->dim[d], &w->dim[d + 1], behind * sizeof(*w->dim));
+		w->dim[ISA_MAX_RANK - 1] = 1;
+		for (unsigned i = 0; i < n; i++) {
+			int64_t *stride = refs[i]->stride;
+
+			memmove(&stride[d], &stride[d + 1], behind * sizeof(*stride));
+			stride[ISA_MAX_RANK - 1] = 0;
+		}
+		w->rank--;
+		w->n_batch--;
+	}
+}
+
+/* From batch point b on, at most `most` points along the innermost dim; 1 if there is none. */
+static int64_t line_from(const struct walk *w, uint64_t b, uint64_t most)
+{
+	uint64_t dim = w->n_batch ? (uint64_t)w->dim[w->n_batch - 1] : 1, n = dim - b % dim;
+
+	return (int64_t)(n < most ? n : most);
+}
+
+/* How far it is from point to point of a line. */
+static int64_t line_step(const struct walk *w, const struct sim_ref *ref)
+{
+	return w->n_batch ? ref->stride[w->n_batch - 1] : 0;
+}
+
+/* Which of the loops for one index a point knows its type; -1: none, or there are more. */
+static int loops_of(const struct walk *w, const struct sim_ref *idx)
+{
+	if (w->n_index != 1)
+		return -1;
+	switch (idx->elem) {
+	case ELEM_S32: return 0;
+	case ELEM_S64: return 1;
+	case ELEM_U32: return 2;
+	default: return -1;
+	}
+}
+
 /* Finds the trailing dims that lie in one run on both sides. */
 static void find_tail(struct walk *w, const int64_t *ts, const int64_t *fs, unsigned bytes)
 {
@@ -171,9 +229,20 @@ static void copy_window(const struct sim_run *run, const struct walk *w, unsigne
 
 /* ---- gather ---- */
 
+/* A line of points: where their indices, the table and what is made of it are, and how far it is
+ * from one to the next. */
+struct gather_line {
+	const uint8_t *src, *idx;
+	uint8_t *dst;
+	int64_t src_step, idx_step, dst_step, n;
+	struct isa_index comp;	/* the first */
+};
+typedef void gather_fn(const struct gather_line *l);
+
 struct gather_plan {
 	struct walk w;
 	struct sim_ref src, idx, dst;
+	gather_fn *fn;		/* of such windows, or NULL */
 };
 
 struct gather_job {
@@ -182,6 +251,55 @@ struct gather_job {
 	const uint8_t *src, *idx;
 	uint8_t *dst;
 };
+
+/* A run of BYTES a window. Those of more are asked for ahead: no cache guesses them. */
+#define GATHER(bytes, I) \
+	static void gather_##bytes##_##I(const struct gather_line *line) \
+	{ \
+		/* Of its own: stores might be to the line. */ \
+		const struct gather_line l = *line; \
+		int64_t most = l.comp.limit, step = l.comp.step; \
+	\
+		for (int64_t i = 0; i < l.n; i++) { \
+			int64_t soon = i + AHEAD < l.n ? i + AHEAD : i, v; \
+			I x; \
+	\
+			if ((bytes) >= 16) { \
+				memcpy(&x, l.idx + soon * l.idx_step, sizeof(x)); \
+				v = x; \
+				v = v < 0 ? 0 : v > most ? most : v; \
+				__builtin_prefetch(l.src + soon * l.src_step + v * step); \
+			} \
+			memcpy(&x, l.idx + i * l.idx_step, sizeof(x)); \
+			v = x; \
+			v = v < 0 ? 0 : v > most ? most : v; \
+			memcpy(l.dst + i * l.dst_step, l.src + i * l.src_step + v * step, \
+			       (bytes)); \
+		} \
+	}
+#define GATHERS(I) \
+	GATHER(1, I) GATHER(2, I) GATHER(4, I) GATHER(8, I) GATHER(16, I) GATHER(32, I) \
+	GATHER(64, I) GATHER(128, I)
+GATHERS(int32_t)
+GATHERS(int64_t)
+GATHERS(uint32_t)
+#undef GATHER
+#undef GATHERS
+
+static gather_fn *choose_gather(const struct walk *w, const struct sim_ref *idx)
+{
+#define SIZES(I) { gather_1_##I, gather_2_##I, gather_4_##I, gather_8_##I, gather_16_##I, \
+		   gather_32_##I, gather_64_##I, gather_128_##I }
+	static gather_fn *const by_size[3][8] = { SIZES(int32_t), SIZES(int64_t),
+						  SIZES(uint32_t) };
+#undef SIZES
+	int loops = loops_of(w, idx);
+
+	if (loops < 0 || w->end != w->n_batch || !w->tail || w->tail > 128 ||
+	    w->tail & (w->tail - 1))
+		return NULL;
+	return by_size[loops][__builtin_ctz((unsigned)w->tail)];
+}
 
 /* Few large windows become many small ones, for the lanes to share: a leading dim of
  * the window is one of the batch along which the indices stand still. */
@@ -216,30 +334,55 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	if (ret)
 		return ret;
 	split_windows(load, &p->w);
+	join_batch(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
 	find_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
+	p->fn = choose_gather(&p->w, &p->idx);
 	*plan = p;
 	return 0;
+}
+
+/* Any windows, by any indices. */
+static void gather_points(const struct gather_job *j, const struct gather_line *l)
+{
+	const struct gather_plan *p = j->p;
+	const struct walk *w = &p->w;
+
+	for (int64_t i = 0; i < l->n && !sim_stopped(j->run); i++) {
+		const uint8_t *from = l->src + i * l->src_step;
+
+		for (unsigned k = 0; k < w->n_index; k++) {
+			int64_t v = sim_index_at(l->idx + i * l->idx_step + k * w->index_stride,
+						 p->idx.elem);
+
+			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
+			from += v * w->comp[k].step;
+		}
+		copy_window(j->run, w, w->n_batch, l->dst + i * l->dst_step, p->dst.stride, from,
+			    p->src.stride);
+	}
 }
 
 static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct gather_job *j = arg;
 	const struct gather_plan *p = j->p;
-	const struct walk *w = &p->w;
+	struct gather_line l = { .src_step = line_step(&p->w, &p->src),
+		.idx_step = line_step(&p->w, &p->idx), .dst_step = line_step(&p->w, &p->dst),
+		.comp = p->w.comp[0] };
 
 	(void)lane;
-	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b++) {
+	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b += (uint64_t)l.n) {
 		int64_t os, oi, od;
 
-		batch_offsets(w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi, &od);
-		for (unsigned k = 0; k < w->n_index; k++) {
-			int64_t v = sim_index_at(j->idx + oi + k * w->index_stride, p->idx.elem);
-
-			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
-			os += v * w->comp[k].step;
-		}
-		copy_window(j->run, w, w->n_batch, j->dst + od, p->dst.stride, j->src + os,
-			    p->src.stride);
+		batch_offsets(&p->w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi, &od);
+		l.src = j->src + os;
+		l.idx = j->idx + oi;
+		l.dst = j->dst + od;
+		l.n = line_from(&p->w, b, end - b < STRETCH ? end - b : STRETCH);
+		if (p->fn)
+			p->fn(&l);
+		else
+			gather_points(j, &l);
 	}
 }
 
@@ -265,6 +408,16 @@ const struct sim_family sim_family_gather = { prepare_gather, run_gather };
 
 /* ---- scatter ---- */
 
+/* A line of points: where it begins, and how far it is from one to the next. */
+struct scatter_line {
+	const uint8_t *idx;
+	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
+	int64_t place;		/* of the first, before its indices: to[0] is there */
+	unsigned count;		/* elements of a window that is one run */
+	int64_t idx_step, to_step[ISA_MAX_SORT], from_step[ISA_MAX_SORT];
+};
+typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_index comp);
+
 struct scatter_plan {
 	struct walk w;
 	unsigned k;		/* arrays */
@@ -275,6 +428,7 @@ struct scatter_plan {
 	bool is_replace;	/* one array, the update takes the place */
 	sim_uop_fn *direct;	/* one array, one operation on it and the update, in place */
 	bool update_first;	/* the operation's first argument is the update */
+	scatter_fn *fn;		/* of narrow windows, or NULL */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
@@ -333,6 +487,87 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 		p->direct = sim_uop_kernel(load->cpu->path, u);
 }
 
+struct pair { uint64_t part[2]; };
+
+/* `count` elements of type T a window, side by side, of which `result` is what each becomes. */
+#define SCATTER(name, T, I, result) \
+	static inline __attribute__((always_inline)) void \
+	each_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp, \
+			  const unsigned count) \
+	{ \
+		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
+		int64_t from_step = l->from_step[0]; \
+		const uint8_t *idx = l->idx, *from = l->from[0]; \
+		uint8_t *to = l->to[0]; \
+	\
+		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
+			uint8_t *at; \
+			T old, new; \
+			int64_t v; \
+			I x; \
+	\
+			memcpy(&x, idx + i * idx_step, sizeof(x)); \
+			v = x; \
+			if (v < 0 || v > comp.limit) \
+				continue; \
+			at = to + v * comp.step; \
+			for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
+				memcpy(&old, at + c, sizeof(old)); \
+				memcpy(&new, from + c, sizeof(new)); \
+				new = (result); \
+				memcpy(at + c, &new, sizeof(new)); \
+			} \
+		} \
+	} \
+	static void name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
+	{ \
+		if (l->count == 1) \
+			each_##name##_##I(l, n, comp, 1); \
+		else \
+			each_##name##_##I(l, n, comp, l->count); \
+	}
+#define SCATTERS(I) \
+	SCATTER(put_1, uint8_t, I, new) SCATTER(put_2, uint16_t, I, new) \
+	SCATTER(put_4, uint32_t, I, new) SCATTER(put_8, uint64_t, I, new) \
+	SCATTER(put_16, struct pair, I, new) SCATTER(add_f32, float, I, old + new) \
+	SCATTER(add_f64, double, I, old + new) SCATTER(add_32, uint32_t, I, old + new) \
+	SCATTER(add_64, uint64_t, I, old + new)
+SCATTERS(int32_t)
+SCATTERS(int64_t)
+SCATTERS(uint32_t)
+#undef SCATTER
+#undef SCATTERS
+
+/* Windows are known by now. */
+static scatter_fn *choose_scatter(const struct scatter_plan *p, const struct isa_body *body,
+				  const struct isa_uop *u)
+{
+#define LOOPS(I) { put_1_##I, put_2_##I, put_4_##I, put_8_##I, put_16_##I, add_f32_##I, \
+		   add_f64_##I, add_32_##I, add_64_##I }
+	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
+	static scatter_fn *const loops[3][9] = { LOOPS(int32_t), LOOPS(int64_t), LOOPS(uint32_t) };
+#undef LOOPS
+	int which = loops_of(&p->w, &p->idx);
+	scatter_fn *const *loop = loops[which < 0 ? 0 : which];
+	unsigned elem = p->dst[0].elem;
+
+	if (which < 0 || p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW)
+		return NULL;
+	if (p->is_replace)
+		return loop[__builtin_ctz(elem_bytes(elem))];
+	if (!p->direct || body->n_uop != 1 || u->op != UOP_ADD)
+		return NULL;
+	switch (elem) {
+	case ELEM_F32: return loop[ADD_F32];
+	case ELEM_F64: return loop[ADD_F64];
+	case ELEM_S32:
+	case ELEM_U32: return loop[ADD_32];
+	case ELEM_S64:
+	case ELEM_U64: return loop[ADD_64];
+	default: return NULL;
+	}
+}
+
 /* A table that was copied to here, and that updates as large as half of it or larger come back
  * to at random: if it leaves the others half of the last cache, it is better kept there. */
 static void keep_copied(struct sim_load *load, const struct scatter_plan *p)
@@ -358,6 +593,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	size_t bytes = sizeof(*s) + (body->n_in + body->n_out) * sizeof(*upd) +
 		       body->n_uop * sizeof(*uops);
 	struct scatter_plan *p = arena_alloc(load->arena, sizeof(*p));
+	struct sim_ref *refs[2 * ISA_MAX_SORT + 1];
 	uint8_t pre[ISA_MAX_SORT];
 	struct isa_body one;
 	int ret;
@@ -397,7 +633,14 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	find_short_cut(load, body, uops, p);
 	keep_copied(load, p);
 	split_windows(load, &p->w);
+	for (unsigned j = 0; j < p->k; j++) {
+		refs[2 * j] = &p->upd[j];
+		refs[2 * j + 1] = &p->dst[j];
+	}
+	refs[2 * p->k] = &p->idx;
+	join_batch(&p->w, refs, 2 * p->k + 1);
 	find_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
+	p->fn = choose_scatter(p, body, uops);
 	p->is_apart = true;
 	for (unsigned j = 0; j < p->k; j++)
 		p->is_apart &= is_apart(p, j);
@@ -496,43 +739,6 @@ struct scatter_job {
 	unsigned parts;
 };
 
-/* A batch point: its coordinates, and where its indices and windows lie. */
-struct batch_point {
-	int64_t at[ISA_MAX_RANK], idx, dst[ISA_MAX_SORT], upd[ISA_MAX_SORT];
-};
-
-static void next_point(const struct scatter_plan *p, struct batch_point *b)
-{
-	for (unsigned d = p->w.n_batch; d-- > 0;) {
-		int64_t steps = ++b->at[d] < p->w.dim[d] ? 1 : 1 - p->w.dim[d];
-
-		b->idx += steps * p->idx.stride[d];
-		for (unsigned j = 0; j < p->k; j++) {
-			b->dst[j] += steps * p->dst[j].stride[d];
-			b->upd[j] += steps * p->upd[j].stride[d];
-		}
-		if (steps == 1)
-			return;
-		b->at[d] = 0;
-	}
-}
-
-/* Where the indices lead; false if one is outside. */
-static bool find_window(const struct scatter_job *j, const struct batch_point *b, int64_t *at)
-{
-	const struct walk *w = &j->p->w;
-
-	*at = 0;
-	for (unsigned k = 0; k < w->n_index; k++) {
-		int64_t v = sim_index_at(j->idx + b->idx + k * w->index_stride, j->p->idx.elem);
-
-		if (v < 0 || v > w->comp[k].limit)
-			return false;
-		*at += v * w->comp[k].step;
-	}
-	return true;
-}
-
 /* Shares out places evenly, whatever their distances. */
 static unsigned part_of(int64_t place, unsigned parts)
 {
@@ -570,40 +776,123 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 		update_window(j->run, p, m->to, m->from, scratch);
 }
 
-/* Every part walks all batch points in order and takes the places that are its own. What is
- * found waits in a ring until AHEAD more are, in its order, while memory brings it. */
+/* A point of a line, and where its indices lead. */
+struct hit { int64_t i, at; };
+
+/* The points first .. end of a line whose indices are inside and whose places are this part's, in
+ * their order; without branches, which nobody could foresee. */
+static inline __attribute__((always_inline)) unsigned
+find_hits(const struct scatter_job *j, const struct scatter_line *l, unsigned part, int64_t first,
+	  int64_t end, struct hit *hits, const unsigned n_index, const unsigned elem)
+{
+	const struct walk *w = &j->p->w;
+	/* Of its own: stores of hits might be to what they come from. */
+	const struct isa_index comp = w->comp[0];
+	int64_t idx_step = l->idx_step, place = l->place, to_step = l->to_step[0];
+	const uint8_t *from = l->idx;
+	unsigned n = 0, parts = j->parts;
+
+	for (int64_t i = first; i < end; i++) {
+		const uint8_t *idx = from + i * idx_step;
+		bool is_mine = true;
+		uint64_t at = 0;
+
+		for (unsigned k = 0; k < n_index; k++, idx += w->index_stride) {
+			const struct isa_index c = k ? w->comp[k] : comp;
+			uint64_t v = (uint64_t)sim_index_at(idx, elem);
+
+			is_mine &= v <= (uint64_t)c.limit;
+			at += v * (uint64_t)c.step;
+		}
+		if (parts > 1)
+			is_mine &= part_of((int64_t)((uint64_t)(place + i * to_step) + at),
+					   parts) == part;
+		hits[n] = (struct hit){ i, (int64_t)at };
+		n += is_mine;
+	}
+	return n;
+}
+
+static unsigned choose_hits(const struct scatter_job *j, const struct scatter_line *l,
+			    unsigned part, int64_t first, int64_t end, struct hit *hits)
+{
+	unsigned n_index = j->p->w.n_index, elem = j->p->idx.elem;
+
+	if (n_index == 1 && elem == ELEM_S32)
+		return find_hits(j, l, part, first, end, hits, 1, ELEM_S32);
+	if (n_index == 1 && elem == ELEM_S64)
+		return find_hits(j, l, part, first, end, hits, 1, ELEM_S64);
+	return find_hits(j, l, part, first, end, hits, n_index, elem);
+}
+
+/* What a hit moves. */
+static void find_moves(const struct scatter_plan *p, const struct scatter_line *l,
+		       const struct hit *h, struct moves *m)
+{
+	for (unsigned a = 0; a < p->k; a++) {
+		m->to[a] = l->to[a] + h->i * l->to_step[a] + h->at;
+		m->from[a] = l->from[a] + h->i * l->from_step[a];
+	}
+}
+
+static void apply_hits(const struct scatter_job *j, const struct scatter_line *l,
+		       const struct hit *hits, unsigned n, uint8_t *scratch)
+{
+	const struct scatter_plan *p = j->p;
+	struct moves m;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i + AHEAD < n) {
+			find_moves(p, l, &hits[i + AHEAD], &m);
+			fetch(p, &m);
+		}
+		find_moves(p, l, &hits[i], &m);
+		apply(j, &m, scratch);
+	}
+}
+
+static void scatter_points(const struct scatter_job *j, const struct scatter_line *l, int64_t n,
+			   unsigned part, uint8_t *scratch)
+{
+	struct hit hits[CHUNK];
+
+	for (int64_t i = 0; i < n && !sim_stopped(j->run); i += CHUNK) {
+		int64_t end = n - i < CHUNK ? n : i + CHUNK;
+
+		apply_hits(j, l, hits, choose_hits(j, l, part, i, end, hits), scratch);
+	}
+}
+
+/* Every part walks all batch points in order and takes the places that are its own. */
 static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
-	struct batch_point b = { .idx = 0 };
-	struct moves ring[AHEAD];
-	/* what is smaller is had sooner than asked for */
-	bool waits = p->w.tail >= CACHE_LINE;
-	uint64_t found = 0;
-	int64_t at;
+	struct scatter_line l = { .idx_step = line_step(&p->w, &p->idx),
+		.count = (unsigned)p->w.window };
+	int64_t n;
 
-	for (uint64_t i = 0; i < p->w.batches; i++, next_point(p, &b)) {
-		struct moves *m = &ring[found % AHEAD];
-
-		if (i % 256 == 0 && sim_stopped(j->run))
-			return;
-		if (!find_window(j, &b, &at))
-			continue;
-		if (j->parts > 1 && part_of(b.dst[0] + at, j->parts) != part)
-			continue;
-		if (waits && found++ >= AHEAD)
-			apply(j, m, scratch);
-		for (unsigned a = 0; a < p->k; a++) {
-			m->to[a] = j->dst[a] + b.dst[a] + at;
-			m->from[a] = j->upd[a] + b.upd[a];
-		}
-		if (waits)
-			fetch(p, m);
-		else
-			apply(j, m, scratch);
+	for (unsigned a = 0; a < p->k; a++) {
+		l.to_step[a] = line_step(&p->w, &p->dst[a]);
+		l.from_step[a] = line_step(&p->w, &p->upd[a]);
 	}
-	for (uint64_t i = found < AHEAD ? 0 : found - AHEAD; i < found; i++)
-		apply(j, &ring[i % AHEAD], scratch);
+	for (uint64_t b = 0; b < p->w.batches && !sim_stopped(j->run); b += (uint64_t)n) {
+		uint64_t most = p->w.batches - b;
+		int64_t oi = 0, od = 0, ou;
+
+		for (unsigned a = p->k; a-- > 0;) {
+			batch_offsets(&p->w, b, p->idx.stride, p->dst[a].stride, p->upd[a].stride,
+				      &oi, &od, &ou);
+			l.to[a] = j->dst[a] + od;
+			l.from[a] = j->upd[a] + ou;
+		}
+		l.idx = j->idx + oi;
+		l.place = od;
+		n = line_from(&p->w, b, most < 16 * STRETCH ? most : 16 * STRETCH);
+		if (p->fn)
+			p->fn(&l, n, p->w.comp[0]);
+		else
+			scatter_points(j, &l, n, part, scratch);
+	}
 }
 
 static void scatter_parts(void *arg, uint64_t begin, uint64_t end, unsigned lane)
@@ -630,7 +919,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 	}
 	if (!p->w.window)
 		return 0;
-	j.parts = p->is_apart && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
+	j.parts = p->is_apart && !p->fn && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
 	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
 		     &j);
 	return 0;
