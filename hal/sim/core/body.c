@@ -428,6 +428,82 @@ static void join_pair(struct sim_body *b, enum sim_path path, const struct isa_u
 	}
 }
 
+/* The step that makes v, if that is a shift by a constant of a value, used once; *by: the
+ * constant. */
+static struct step *shift_of(struct sim_body *b, const struct isa_uop *uops,
+			     const unsigned *uses, unsigned v, unsigned op, uint64_t *by)
+{
+	unsigned first = b->n_pre + b->n_in;
+	struct step *s = v < first ? NULL : &b->step[v - first], *constant;
+
+	if (!s || uops[v - first].op != op || uses[v] != 1 || s->arg[1] < first)
+		return NULL;
+	constant = &b->step[s->arg[1] - first];
+	*by = constant->constant[0];
+	return constant->kind == STEP_IMM ? s : NULL;
+}
+
+/* Both parts of a rotation, joined by step i, which becomes the rotation itself: hashes and random
+ * numbers are made of such. */
+static void join_rotation(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+			  const unsigned *uses, unsigned i)
+{
+	struct step *s = &b->step[i];
+
+	for (unsigned k = 0; k < 2; k++) {
+		uint64_t up = 0, down = 0;
+		struct step *left = shift_of(b, uops, uses, s->arg[k], UOP_SHL, &up);
+		struct step *right = shift_of(b, uops, uses, s->arg[1 - k], UOP_SHR, &down);
+
+		if (!left || !right || left->arg[0] != right->arg[0] || !up || up > 31 ||
+		    up + down != 32)
+			continue;
+		s->fn = sim_uop_rotate(path, false);
+		s->arg[0] = left->arg[0];
+		s->n_args = 1;
+		s->imm = up;
+		left->kind = right->kind = STEP_NONE;
+		left->n_args = right->n_args = 0;
+		return;
+	}
+}
+
+/* A rotation that step i alone reads, to combine it with another value: both at once. */
+static void join_with_rotation(struct sim_body *b, enum sim_path path,
+			       const struct sim_body_facts *facts, const unsigned *uses,
+			       unsigned i)
+{
+	unsigned first = b->n_pre + b->n_in;
+	struct step *s = &b->step[i];
+
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned v = s->arg[k], other = s->arg[1 - k];
+		struct step *from = v < first ? NULL : &b->step[v - first];
+
+		if (!from || from->kind != STEP_CALL || uses[v] != 1 || facts->row[v] ||
+		    facts->constant[v] || from->fn != sim_uop_rotate(path, false))
+			continue;
+		s->fn = sim_uop_rotate(path, true);
+		s->arg[0] = from->arg[0];
+		s->arg[1] = (uint8_t)other;
+		s->imm = from->imm;
+		from->kind = STEP_NONE;
+		from->n_args = 0;
+		return;
+	}
+}
+
+static void join_rotations(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+			   const struct sim_body_facts *facts, const unsigned *uses)
+{
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_OR && uops[i].elem == ELEM_U32)
+			join_rotation(b, path, uops, uses, i);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_XOR && uops[i].elem == ELEM_U32)
+			join_with_rotation(b, path, facts, uses, i);
+}
+
 static void join_pairs(struct sim_body *b, enum sim_path path,
 		       const struct isa_operand *out, const struct isa_uop *uops,
 		       const struct sim_body_facts *facts)
@@ -439,6 +515,7 @@ static void join_pairs(struct sim_body *b, enum sim_path path,
 			uses[b->step[i].arg[k]]++;
 	for (unsigned j = 0; j < b->n_out; j++)
 		uses[out[j].value] += 2;
+	join_rotations(b, path, uops, facts, uses);
 	for (unsigned i = 0; i < b->n_uop; i++)
 		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
 			join_pair(b, path, uops, facts, uses, i);

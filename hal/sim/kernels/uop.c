@@ -15,6 +15,7 @@ static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
 
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
+static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
 
 static void copy_bits(void *dst, const void *a, size_t bytes)
 {
@@ -71,6 +72,11 @@ sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u)
 	if (elem_class(elem) == ELEM_CLASS_FLOAT || elem_class(elem) == ELEM_CLASS_COMPLEX)
 		return floats[path][u->op].fn[elem];
 	return ints[path][u->op].fn[elem];
+}
+
+sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor)
+{
+	return rotates[path][then_xor];
 }
 
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,

@@ -38,6 +38,8 @@ sim_uop_fn *sim_uop_convert(enum sim_path path, unsigned from, unsigned to);
  * and b, then takes c as its other argument, as its first one if c_first. NULL: none. */
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
 				const struct isa_uop *then, bool c_first);
+/* A kernel of u32: a rotated to the left by `aux`, from 1 to 31; then_xor: b flips that. */
+sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
 unsigned sim_combine_uop(unsigned combine);
 /* Folds of `op` = UOP_ADD, MUL, MIN, MAX, AND, OR, XOR; NULL where `elem` has none. */
@@ -76,6 +78,7 @@ struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 	extern where const struct sim_chain_row sim_uop_chain_##path[UOP_CODES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
+	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \
 	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
 DECLARE(portable, )
 DECLARE(avx2, SIM_X86)

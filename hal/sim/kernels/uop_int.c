@@ -158,6 +158,11 @@ COMMON(u16, uint16_t, s16, int16_t, uint32_t, 16)
 COMMON(u32, uint32_t, s32, int32_t, uint32_t, 32)
 COMMON(u64, uint64_t, s64, int64_t, uint64_t, 64)
 
+#define ROTATED(x) ((x) << aux | (x) >> (32 - aux))
+UNARY(u32_rotate, uint32_t, uint32_t, ROTATED(x))
+BINARY(u32_rotate_xor, uint32_t, uint32_t, ROTATED(x) ^ y)
+sim_uop_fn *const PATH(sim_uop_rotate)[2] = { u32_rotate, u32_rotate_xor };
+
 UNARY(u8_popc, uint8_t, uint8_t, popc32(x))
 UNARY(u16_popc, uint16_t, uint16_t, popc32(x))
 UNARY(u32_popc, uint32_t, uint32_t, popc32(x))

@@ -274,6 +274,84 @@ static void tiles_survive_memory(void **state)
 	}
 }
 
+/* (x << up | x' >> down) ^ y of u32, where x' may be y; each of the values may be stored, too. */
+struct turn {
+	unsigned up, down, join;	/* join: UOP_OR, or what is no rotation */
+	bool of_two, turned;		/* x' is y; arguments the other way round */
+	bool is_still;			/* y is one element */
+	unsigned stored;		/* the second output */
+};
+
+static void run_turn(struct vt *vt, const struct turn *t, unsigned n)
+{
+	enum { X, Y, UP, DOWN, LEFT, RIGHT, JOINED, FLIPPED };
+	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 1, .n_in = 2,
+		.n_out = 2, .n_uop = 6, .dim = { n, 1, 1, 1, 1, 1, 1, 1 } } } };
+	uint32_t *mem[4], want[8];
+	struct sim_run run;
+	uint64_t seed = n;
+
+	for (unsigned i = 0; i < 4; i++) {
+		mem[i] = malloc(4 * (size_t)n);
+		in.op[i] = (struct isa_operand){ .elem = ELEM_U32, .binding = (uint16_t)i,
+						 .stride = { i == Y && t->is_still ? 0 : 4 } };
+		for (unsigned j = 0; j < n; j++)
+			mem[i][j] = vt_random(&seed) << 1 ^ vt_random(&seed);
+	}
+	in.op[2].value = FLIPPED;
+	in.op[3].value = (uint8_t)t->stored;
+	in.uop[UP - UP] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_U32, .imm = t->up };
+	in.uop[DOWN - UP] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_U32, .imm = t->down };
+	in.uop[LEFT - UP] = vt_uop(UOP_SHL, ELEM_U32, X, UP, 0);
+	in.uop[RIGHT - UP] = vt_uop(UOP_SHR, ELEM_U32, t->of_two ? Y : X, DOWN, 0);
+	in.uop[JOINED - UP] = vt_uop(t->join, ELEM_U32, t->turned ? RIGHT : LEFT,
+				     t->turned ? LEFT : RIGHT, 0);
+	in.uop[FLIPPED - UP] = vt_uop(UOP_XOR, ELEM_U32, t->turned ? Y : JOINED,
+				      t->turned ? JOINED : Y, 0);
+	assert_int_equal(vt_run(vt, &in, (struct vt_mem[]){ { mem[0], 4 * n }, { mem[1], 4 * n },
+		{ mem[2], 4 * n }, { mem[3], 4 * n } }, 4, &run), 0);
+	for (unsigned j = 0; j < n; j++) {
+		want[X] = mem[X][j];
+		want[Y] = mem[Y][t->is_still ? 0 : j];
+		want[LEFT] = t->up < 32 ? want[X] << t->up : 0;
+		want[RIGHT] = t->down < 32 ? want[t->of_two ? Y : X] >> t->down : 0;
+		want[JOINED] = t->join == UOP_OR ? want[LEFT] | want[RIGHT] :
+						   want[LEFT] & want[RIGHT];
+		want[FLIPPED] = want[JOINED] ^ want[Y];
+		if (mem[2][j] != want[FLIPPED] || mem[3][j] != want[t->stored])
+			fail_msg("%u points, up %u, down %u, stored %u: element %u is 0x%x and "
+				 "0x%x, not 0x%x and 0x%x", n, t->up, t->down, t->stored, j,
+				 mem[2][j], mem[3][j], want[FLIPPED], want[t->stored]);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		free(mem[i]);
+}
+
+/* Rotations are found among shifts; what looks like one, and is none, stays what it is. */
+static void shifts_that_rotate_and_that_do_not(void **state)
+{
+	static const unsigned shifts[][2] = { { 1, 31 }, { 31, 1 }, { 7, 25 }, { 16, 16 },
+					      { 0, 32 }, { 32, 0 }, { 13, 18 }, { 13, 20 },
+					      { 40, 24 } };
+	static const char *const paths[] = { "portable", "avx2", "avx512" };
+
+	(void)state;
+	for (unsigned p = 0; p < 3; p++) {
+		struct vt vt;
+
+		if (!vt_open(&vt, paths[p], 2))
+			continue;
+		for (unsigned k = 0; k < 9 * 32; k++) {
+			struct turn t = { shifts[k / 32][0], shifts[k / 32][1],
+				k % 8 == 7 ? UOP_AND : UOP_OR, k % 4 == 2, k / 2 % 2, k / 4 % 2,
+				k / 8 % 4 + 4 };
+
+			run_turn(&vt, &t, k % 3 ? 1000 : 1 + k % 40);
+		}
+		vt_close(&vt);
+	}
+}
+
 /* ---- random instructions ---- */
 
 /* Something that loads, for mutation. */
@@ -372,6 +450,7 @@ int main(void)
 		cmocka_unit_test(rows_and_spreads_keep_their_shapes),
 		cmocka_unit_test(iota_counts_from_the_tile),
 		cmocka_unit_test(tiles_survive_memory),
+		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
 		cmocka_unit_test(random_instructions_stay_inside),
 	};
 
