@@ -144,6 +144,15 @@ def moves():
     both("scatter-add of 131,072 rows", ">= 1.0x", lambda t, i, u: t.at[i].add(u), table, at,
          updates)
     both("gather of 131,072 rows", ">= 1.0x", lambda t, i: t[i], table, at)
+    single, to = uniform(1 << 20), np.random.default_rng(5).integers(0, 1 << 20, 1 << 20)
+    to = to.astype(np.int32)
+    both("gather of 1 Mi elements", ">= 1.0x", lambda t, i: t[i], single, to)
+    both("segment_sum of 1 Mi, 1000 segments", ">= 1.0x",
+         lambda x, i: jax.ops.segment_sum(x, i, 1000), single, to % 1000)
+    both("searchsorted 65,536 in 4096", ">= 1.0x", jnp.searchsorted, np.sort(single[:4096]),
+         single[:65536])
+    both("dropout of 1 Mi", ">= 1.0x", lambda x: jnp.where(
+        jax.random.bernoulli(jax.random.key(1), 0.9, x.shape), x, 0), single)
     both("transpose 4096x4096", ">= 1.0x", jnp.transpose, uniform(4096, 4096))
 
 
