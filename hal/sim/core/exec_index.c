@@ -441,7 +441,8 @@ static int by_step(const void *a, const void *b)
 }
 
 /* Whether windows of array j that start at different places never meet: each step, the
- * smallest first, leads past all that the smaller ones reach. */
+ * smallest first, leads past all that the smaller ones reach. Lanes share out places of array 0,
+ * so windows that are at one place in array j must be so in array 0, too. */
 static bool is_apart(const struct scatter_plan *p, unsigned j)
 {
 	struct sim_range range[ISA_MAX_INDEX + ISA_MAX_RANK];
@@ -451,6 +452,8 @@ static bool is_apart(const struct scatter_plan *p, unsigned j)
 	for (unsigned d = 0; d < p->w.rank; d++) {
 		struct sim_range r = { p->w.dim[d] - 1, llabs(p->dst[j].stride[d]) };
 
+		if (d < p->w.n_batch && !r.stride && p->dst[0].stride[d])
+			return false;
 		if (d < p->w.n_batch)
 			range[n++] = r;
 		else

@@ -487,6 +487,59 @@ static void rows_that_meet_are_applied_in_order(void **state)
 	ty_close(vt, n);
 }
 
+/* A row of the first array for each point, of the second one for all: lanes that share out the
+ * first one's places meet in the second. */
+static void meet_in_the_second_array(struct vt *vt, const char *path)
+{
+	enum { POINTS = 100000, ROW_OF = 10 };
+	struct {
+		struct isa_scatter s;
+		struct isa_operand upd[2], dst[2];
+		struct isa_uop uop[2];
+	} w = {
+		.s = { .insn.op = ISA_SCATTER, .n_batch = 1, .n_index = 1, .index_stride = 4,
+		       .index = { { ROW_OF - 1, 4 } }, .idx = { .elem = ELEM_S32, .stride = { 4 } },
+		       .body = { .rank = 1, .n_in = 2, .n_out = 2, .n_uop = 2,
+				 .dim = { POINTS, 1, 1, 1, 1, 1, 1, 1 } } },
+		.upd = { { .elem = ELEM_F32, .binding = 1, .stride = { 4 } },
+			 { .elem = ELEM_F32, .binding = 1, .stride = { 4 } } },
+		.dst = { { .elem = ELEM_F32, .binding = 2, .value = 4, .stride = { 4 * ROW_OF } },
+			 { .elem = ELEM_F32, .binding = 3, .value = 5 } },
+		.uop = { vt_uop(UOP_ADD, ELEM_F32, 0, 2, 0), vt_uop(UOP_ADD, ELEM_F32, 1, 3, 0) },
+	};
+	int32_t *index = malloc(4 * POINTS);
+	float *update = malloc(4 * POINTS), *rows = calloc(POINTS * ROW_OF, 4);
+	float all[ROW_OF] = { 0 }, want[ROW_OF] = { 0 };
+	struct in_code code = { .n = 0 };
+	struct sim_run run;
+	uint64_t seed = 5;
+
+	for (unsigned i = 0; i < POINTS; i++) {
+		index[i] = (int32_t)(vt_random(&seed) % ROW_OF);
+		update[i] = (float)(vt_random(&seed) % 9);
+		want[index[i]] += update[i];
+	}
+	in_put(&code, &w, sizeof(w));
+	assert_int_equal(in_run(vt, &code, (struct vt_mem[]){ { index, 4 * POINTS },
+		{ update, 4 * POINTS }, { rows, 4 * POINTS * ROW_OF }, { all, sizeof(all) } }, 4,
+		&run), 0);
+	for (unsigned i = 0; i < POINTS; i++)
+		if (rows[i * ROW_OF + (unsigned)index[i]] != update[i])
+			fail_msg("%s: point %u", path, i);
+	for (unsigned i = 0; i < ROW_OF; i++)
+		if (all[i] != want[i])
+			fail_msg("%s: %g at %u, not %g", path, (double)all[i], i, (double)want[i]);
+	free(index);
+	free(update);
+	free(rows);
+}
+
+static void arrays_with_places_of_their_own(void **state)
+{
+	(void)state;
+	in_each_path(meet_in_the_second_array);
+}
+
 /* ---- refusals and faults ---- */
 
 static struct t_sim sim;
@@ -848,6 +901,7 @@ int main(void)
 		cmocka_unit_test(rows_of_a_table),
 		cmocka_unit_test(scatters_match_plain_loops),
 		cmocka_unit_test(rows_that_meet_are_applied_in_order),
+		cmocka_unit_test(arrays_with_places_of_their_own),
 		cmocka_unit_test(malformed_gathers_are_refused),
 		cmocka_unit_test(malformed_scatters_are_refused),
 		cmocka_unit_test(tables_that_were_just_copied),
