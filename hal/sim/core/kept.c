@@ -106,8 +106,12 @@ uint8_t *sim_kept_flag(struct sim_run *run, unsigned n)
 {
 	const struct sim_cells *cells = run->core->cells;
 
-	/* Faulty cells change by themselves. */
-	if (!run->kept || (cells && atomic_load_explicit(&cells->n, memory_order_relaxed)))
+	if (!run->kept)
 		return NULL;
+	/* Faulty cells change by themselves, and what they changed stays when they are mended. */
+	if (cells && atomic_load_explicit(&cells->n, memory_order_relaxed)) {
+		sim_forget_keeps(run);
+		return NULL;
+	}
 	return &run->kept[n - 1];
 }

@@ -78,7 +78,7 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 		for (unsigned v = 0; v < VECS; v++)
 			*(VEC *)(tail + v * LANES) = acc[i][v];
 		for (unsigned j = 0; j < cols; j++)
-			to[j] = before ? from[j] + tail[j] : tail[j];
+			to[j] = before ? tail[j] + from[j] : tail[j];
 	}
 }
 
