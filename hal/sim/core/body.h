@@ -60,9 +60,10 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
  * combine whose operation exists for the type. For families with combining outputs.
  */
 int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j);
-/* Writes the identity of `combine` to every element that `ref` touches over dims. */
-void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
-		      const int64_t *dim, unsigned combine);
+/* Writes the identity of `combine` to every element that `ref` touches over dims, of which
+ * those with a stride have elements; ends early when the run is to stop. */
+void sim_out_identity(const struct sim_run *run, const struct sim_ref *ref, uint8_t *first,
+		      unsigned rank, const int64_t *dim, unsigned combine);
 
 /* n copies of one element; `one` may be the first of them. */
 void sim_fill(void *to, const void *one, size_t n, size_t bytes);

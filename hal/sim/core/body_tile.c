@@ -446,8 +446,10 @@ struct run_of {
 	uint64_t first;		/* number of its first point in the tile */
 };
 
+/* until: a run that may be told to stop, or NULL: there are few. */
 static void each_run(const struct sim_box *x, char *to,
-		     void (*fn)(void *arg, const struct run_of *run), void *arg)
+		     void (*fn)(void *arg, const struct run_of *run), void *arg,
+		     const struct sim_run *until)
 {
 	int64_t at[ISA_MAX_RANK] = { 0 };
 	unsigned inner = x->n ? x->n - 1 : 0;
@@ -468,7 +470,7 @@ static void each_run(const struct sim_box *x, char *to,
 			run.to -= x->stride[k] * x->count[k];
 			at[k] = 0;
 		}
-		if (k == UINT32_MAX)
+		if (k == UINT32_MAX || (until && sim_stopped(until)))
 			return;
 	}
 }
@@ -582,16 +584,16 @@ void sim_tile_out(const struct sim_ref *ref, uint8_t *first,
 
 		s.fn = sim_uop_kernel(SIM_PORTABLE, &u);
 		s.fold = sim_uop_fold(SIM_PORTABLE, u.op, u.elem);
-		each_run(&x, to, combine_run, &s);
+		each_run(&x, to, combine_run, &s, NULL);
 	} else if (!s.spread && !s.row) {
 		copy_box(&x, to, value, false, s.bytes);
 	} else {
-		each_run(&x, to, store_run, &s);
+		each_run(&x, to, store_run, &s, NULL);
 	}
 }
 
-void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
-		      const int64_t *dim, unsigned combine)
+void sim_out_identity(const struct sim_run *run, const struct sim_ref *ref, uint8_t *first,
+		      unsigned rank, const int64_t *dim, unsigned combine)
 {
 	_Alignas(16) char one[16];
 	struct store s = {
@@ -607,5 +609,5 @@ void sim_out_identity(const struct sim_ref *ref, uint8_t *first, unsigned rank,
 			return;
 		add_dim(&x, dim[d], ref->stride[d]);
 	}
-	each_run(&x, (char *)first, store_run, &s);
+	each_run(&x, (char *)first, store_run, &s, run);
 }

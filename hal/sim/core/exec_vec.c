@@ -47,12 +47,15 @@ static int prepare_empty(struct sim_load *load, const struct isa_body *b,
 	memcpy(p->space.dim, b->dim, sizeof(p->space.dim));
 	for (unsigned j = 0; j < b->n_out; j++) {
 		int64_t dim[ISA_MAX_RANK];
+		bool is_empty = false;
 		int ret;
 
-		if (out[j].combine == ISA_STORE || p->out[j].acc)
-			continue;
-		for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		for (unsigned d = 0; d < ISA_MAX_RANK; d++) {
 			dim[d] = d < b->rank && out[j].stride[d] ? b->dim[d] : 1;
+			is_empty |= !dim[d];
+		}
+		if (out[j].combine == ISA_STORE || p->out[j].acc || is_empty)
+			continue;
 		ret = sim_ref(load, &out[j], b->n_in + j, true, 0, b->rank, dim, NULL, 0,
 			      &p->out[j].ref);
 		if (ret)
@@ -68,7 +71,7 @@ static void run_empty(struct vec_job *job)
 
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (p->combining >> j & 1)
-			sim_out_identity(&p->out[j].ref, job->out[j], p->space.rank,
+			sim_out_identity(job->run, &p->out[j].ref, job->out[j], p->space.rank,
 					 p->space.dim, p->out[j].combine);
 }
 
@@ -298,6 +301,11 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	if (ret)
 		return ret;
 	p->direct = sim_body_direct(p->body);
+	/* What is at one place for many points is no room for a value that others are made of. */
+	for (unsigned j = 0; j < p->n_out; j++)
+		for (unsigned d = 0; d < p->space.rank; d++)
+			if (p->space.dim[d] > 1 && !p->out[j].ref.stride[d])
+				p->direct &= ~(1u << j);
 	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
 		if (p->out[j].value < p->n_in)
 			p->copied |= 1u << p->out[j].value;

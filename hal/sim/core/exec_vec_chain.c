@@ -28,11 +28,16 @@ struct finder {
  * another chip's memory is no link, since that is asked for by input. */
 static bool is_link(const struct finder *f, unsigned j, unsigned first)
 {
-	const struct sim_ref *ref = &f->p->in[j], *like = &f->p->in[first];
+	const struct sim_ref *ref, *like = &f->p->in[first];
 	const struct isa_body *b = f->body;
-	int64_t bytes = elem_bytes(ref->elem), col = ref->stride[b->rank - 1];
+	int64_t bytes, col;
 
-	if (j >= b->n_in || f->uses[j] != 1 || ref->is_peer || (col != bytes && col != 2 * bytes))
+	if (j >= b->n_in)
+		return false;
+	ref = &f->p->in[j];
+	bytes = elem_bytes(ref->elem);
+	col = ref->stride[b->rank - 1];
+	if (f->uses[j] != 1 || ref->is_peer || (col != bytes && col != 2 * bytes))
 		return false;
 	for (unsigned d = 0; d < b->rank; d++)
 		if (ref->stride[d] != like->stride[d] || (b->dim[d] > 1 && !ref->stride[d]))

@@ -390,8 +390,8 @@ void vec_run_combine(struct vec_job *job)
 	if (!p->uniform) {
 		for (unsigned j = 0; j < p->n_out; j++)
 			if (p->out[j].combine != ISA_STORE && !p->out[j].acc)
-				sim_out_identity(&p->out[j].ref, job->out[j], p->space.rank,
-						 p->space.dim, p->out[j].combine);
+				sim_out_identity(job->run, &p->out[j].ref, job->out[j],
+						 p->space.rank, p->space.dim, p->out[j].combine);
 		sim_parallel(job->run, p->tiling.n_tiles, p->tiling.n_tiles, 0, run_mixed,
 			     job);
 		return;

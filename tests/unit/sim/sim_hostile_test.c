@@ -557,6 +557,145 @@ static void transforms_may_overlap(void **state)
 	}
 }
 
+/* ---- VEC ---- */
+
+struct vec {
+	struct isa_tensor t;
+	struct isa_operand op[3];
+	struct isa_uop uop[256];
+};
+
+/* Adds v, of n_in inputs and n_out outputs, and what ends a program. */
+static void put_vec(struct vec *v)
+{
+	unsigned ops = v->t.body.n_in + v->t.body.n_out;
+
+	v->t.insn = (struct isa_insn){ ISA_VEC, 0, (uint32_t)(sizeof(v->t) +
+		ops * sizeof(v->op[0]) + v->t.body.n_uop * sizeof(v->uop[0])) };
+	for (unsigned d = v->t.body.rank; d < ISA_MAX_RANK; d++)
+		v->t.body.dim[d] = 1;
+	t_add(&p, &v->t, sizeof(v->t));
+	t_add(&p, v->op, ops * sizeof(v->op[0]));
+	t_add(&p, v->uop, v->t.body.n_uop * sizeof(v->uop[0]));
+	t_halt(&p);
+}
+
+/* A fold over no points leaves what a fold of nothing is, but of outputs that have elements. */
+static void folds_without_outputs_store_nothing(void **state)
+{
+	static const struct { unsigned rank; int64_t dim[2], stride[2]; } all[] = {
+		{ 1, { 0 }, { 4 } }, { 2, { 0, 3 }, { 4, 0 } }, { 2, { 3, 0 }, { 4, 4 } },
+		{ 2, { 0, 0 }, { 0, 4 } },
+	};
+
+	(void)state;
+	for (unsigned k = 0; k < 4 * 4; k++) {
+		struct vec v = { .t.body = { .rank = (uint8_t)all[k / 4].rank, .n_out = 1,
+					     .n_uop = 1 },
+			.op = { { .elem = ELEM_F32, .combine = ISA_COMBINE_MUL,
+				  .reg = k % 2, .offset = k % 4 < 2 ? 0 : 64 } },
+			.uop = { { .op = UOP_IMM, .elem = ELEM_F32 } } };
+		bool has_none = k % 4 < 2;
+
+		memcpy(v.t.body.dim, all[k / 4].dim, sizeof(all->dim));
+		memcpy(v.op[0].stride, all[k / 4].stride, sizeof(all->stride));
+		t_program(&p);
+		t_bind(&p, T_HBM_VA + DATA, has_none ? 0 : BYTES, RW);
+		memset(t.hbm + DATA, 1, BYTES);
+		memset(t.hbm, 1, 64);
+		put_vec(&v);
+		assert_int_equal(t_run(&t, &p), 0);
+		for (unsigned i = 0; i < BYTES; i++)
+			if (t.hbm[DATA + i] != 1 || t.hbm[i % 64] != 1)
+				fail_msg("case %u: byte %u is written", k, i);
+	}
+}
+
+/* What an output begins with has many elements where its strides are small. */
+static void the_watchdog_ends_folds_that_begin_for_ever(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		struct vec v = { .t.body = { .rank = 8, .n_out = (uint8_t)(1 + k), .n_uop = 1 },
+			.uop = { { .op = UOP_IMM, .elem = ELEM_S8 } } };
+
+		start();
+		for (unsigned j = 0; j < 2; j++) {
+			v.op[j] = (struct isa_operand){ .elem = ELEM_S8, .binding = (uint16_t)j,
+							.combine = ISA_COMBINE_ADD };
+			for (unsigned d = 0; d < 8; d++)
+				v.op[j].stride[d] = d != j;
+		}
+		for (unsigned d = 0; d < 8; d++)
+			v.t.body.dim[d] = d > k ? 256 : 2 * k;
+		put_vec(&v);
+		p.limit_ns = 1000000;
+		assert_int_equal(t_run(&t, &p), HW_ST_WATCHDOG);
+	}
+}
+
+/* An output that is at one place for many points holds any of their values; what else is made of
+ * that value is another matter. */
+static void what_lanes_store_at_one_place_is_no_room_of_theirs(void **state)
+{
+	enum { ROWS = 2048, COLS = 2048 };
+	struct vec v = { .t.body = { .rank = 2, .dim = { ROWS, COLS }, .n_in = 1, .n_out = 2,
+				     .n_uop = 2 },
+		.op = { { .elem = ELEM_F32, .stride = { 4 * COLS, 4 } },
+			{ .elem = ELEM_F32, .binding = 1, .value = 1, .stride = { 0, 4 } },
+			{ .elem = ELEM_F32, .binding = 2, .value = 2, .stride = { 4 * COLS, 4 } } },
+		.uop = { { .op = UOP_MUL, .elem = ELEM_F32 },
+			 { .op = UOP_NEG, .elem = ELEM_F32, .a = 1 } } };
+	const uint64_t bytes = 4ull * ROWS * COLS;
+	float *in, *out;
+
+	(void)state;
+	t_close(&t);
+	t_open(&t, "lanes=2");
+	in = (float *)(void *)(t.hbm + DATA);
+	out = (float *)(void *)(t.hbm + DATA + 2 * bytes);
+	t_program(&p);
+	for (unsigned i = 0; i < 3; i++)
+		t_bind(&p, T_HBM_VA + DATA + i * bytes, i == 1 ? 4 * COLS : bytes, RW);
+	for (unsigned i = 0; i < ROWS * COLS; i++)
+		in[i] = (float)(i / COLS + i % 7);
+	put_vec(&v);
+	assert_int_equal(t_run(&t, &p), 0);
+	for (unsigned i = 0; i < ROWS * COLS; i++)
+		if (out[i] != -in[i] * in[i])
+			fail_msg("element %u is %g, not %g", i, (double)out[i],
+				 -(double)in[i] * (double)in[i]);
+	t_close(&t);
+	t_open(&t, "lanes=1");
+}
+
+/* A chain whose next argument is a constant, of which there are more than inputs may be. */
+static void a_chain_ends_where_no_input_follows(void **state)
+{
+	struct vec v = { .t.body = { .rank = 1, .dim = { 16 }, .n_in = 1, .n_out = 1,
+				     .n_uop = 202 },
+		.op = { { .elem = ELEM_F32, .stride = { 4 } },
+			{ .elem = ELEM_F32, .binding = 1, .value = 202, .stride = { 4 } } } };
+	float *in = (float *)(void *)(t.hbm + DATA), *out = in + BYTES / 4;
+
+	(void)state;
+	start();
+	for (unsigned i = 0; i < 200; i++) {
+		float x = (float)i;
+
+		v.uop[i] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_F32 };
+		memcpy(&v.uop[i].imm, &x, 4);
+	}
+	v.uop[200] = (struct isa_uop){ .op = UOP_ADD, .elem = ELEM_F32, .a = 200, .b = 0 };
+	v.uop[201] = (struct isa_uop){ .op = UOP_ADD, .elem = ELEM_F32, .a = 201, .b = 190 };
+	for (unsigned i = 0; i < 16; i++)
+		in[i] = (float)i;
+	put_vec(&v);
+	assert_int_equal(t_run(&t, &p), 0);
+	for (unsigned i = 0; i < 16; i++)
+		assert_true(out[i] == 199 + (float)i + 189);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -574,6 +713,10 @@ int main(void)
 		cmocka_unit_test(registers_lead_no_transform_astray),
 		cmocka_unit_test(empty_transforms_do_nothing),
 		cmocka_unit_test(transforms_may_overlap),
+		cmocka_unit_test(folds_without_outputs_store_nothing),
+		cmocka_unit_test(the_watchdog_ends_folds_that_begin_for_ever),
+		cmocka_unit_test(what_lanes_store_at_one_place_is_no_room_of_theirs),
+		cmocka_unit_test(a_chain_ends_where_no_input_follows),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
