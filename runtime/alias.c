@@ -107,6 +107,9 @@ int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err
 			       "given a buffer in %s of device %u",
 			       rt_memory_kind_names[alias->kind], alias->device,
 			       rt_memory_kind_names[with->kind], with->device);
+	else if (with->sizes)
+		code = err_set(&why, ERR_UNIMPLEMENTED, "an alias is given an array whose sizes "
+			       "are known on the device only; copy it to one of a fixed shape");
 	else if (memcmp(alias->shape.order, with->shape.order, sizeof(with->shape.order)))
 		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias is given a buffer whose "
 			       "dims lie in memory in another order");

@@ -268,7 +268,8 @@ int rt_dma_unmap(struct rt_client *c, void *data, struct err *err);
 
 /* ---- transfers in pieces: buffers whose content comes by several calls ---- */
 /* One owner. Calls on one transfer may come from several threads, but destroying it is the
- * last. Makes n pending buffers with memory; `shapes` is copied. */
+ * last to begin; a callback of one of its buffers may do so. Makes n pending buffers with memory;
+ * `shapes` is copied. */
 int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		       const struct rt_shape *shapes, size_t n, struct rt_transfer **out,
 		       struct err *err);

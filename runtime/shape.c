@@ -11,11 +11,15 @@
 uint64_t rt_shape_bytes(const struct rt_shape *s)
 {
 	uint64_t n = elem_bytes(s->elem);
+	bool is_empty = false, is_large = false;
 
-	for (unsigned d = 0; d < s->rank; d++)
-		if (s->dim[d] < 0 || __builtin_mul_overflow(n, (uint64_t)s->dim[d], &n))
+	for (unsigned d = 0; d < s->rank; d++) {
+		if (s->dim[d] < 0)
 			return UINT64_MAX;
-	return n;
+		is_empty |= !s->dim[d];
+		is_large |= __builtin_mul_overflow(n, (uint64_t)s->dim[d], &n);
+	}
+	return is_empty ? 0 : is_large ? UINT64_MAX : n;
 }
 
 void rt_shape_of(const struct image_shape *s, struct rt_shape *out)
@@ -43,13 +47,14 @@ unsigned rt_minor_to_major(const struct rt_shape *s, unsigned i)
 
 void rt_dense_strides(const struct rt_shape *s, int64_t *stride)
 {
-	int64_t step = elem_bytes(s->elem);
+	uint64_t step = elem_bytes(s->elem);
 
+	/* Of an empty array dims may be of any size: its strides are none that anybody walks. */
 	for (unsigned i = 0; i < s->rank; i++) {
 		unsigned d = rt_minor_to_major(s, i);
 
-		stride[d] = step;
-		step *= s->dim[d] ? s->dim[d] : 1;
+		stride[d] = (int64_t)step;
+		step *= s->dim[d] ? (uint64_t)s->dim[d] : 1;
 	}
 }
 

@@ -19,6 +19,8 @@ struct rt_transfer {
 	struct rt_client *client;
 	size_t n;
 	pthread_mutex_t lock;
+	unsigned refs;		/* its owner's, and one for each call: callbacks of a buffer that
+				 * is resolved may destroy the transfer */
 	struct slot slots[];
 };
 
@@ -31,6 +33,30 @@ static void resolve(struct rt_transfer *t, struct slot *s, const struct err *why
 	pthread_mutex_unlock(&t->lock);
 	rt_buffer_resolve(b, why);
 	pthread_mutex_lock(&t->lock);
+}
+
+static void enter(struct rt_transfer *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->refs++;
+}
+
+/* Lets go of the lock. */
+static void leave(struct rt_transfer *t)
+{
+	struct rt_client *c = t->client;
+	bool is_last = --t->refs == 0;
+
+	pthread_mutex_unlock(&t->lock);
+	if (!is_last)
+		return;
+	for (size_t i = 0; i < t->n; i++) {
+		rt_buffer_end_use(t->slots[i].buffer);
+		rt_buffer_unref(t->slots[i].buffer);
+	}
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+	rt_client_unref(c);
 }
 
 int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
@@ -47,6 +73,7 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 	if (!t)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	t->client = c;
+	t->refs = 1;
 	pthread_mutex_init(&t->lock, NULL);
 	rt_client_ref(c);
 	for (; !code && t->n < n; t->n += !code) {
@@ -66,25 +93,16 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 
 void rt_transfer_destroy(struct rt_transfer *t)
 {
-	struct rt_client *c;
 	struct err why;
 
 	if (!t || rt_is_orphan(t->client))
 		return;
-	c = t->client;
 	err_set(&why, ERR_CANCELLED, "the transfer was destroyed before all data came");
 	pthread_mutex_lock(&t->lock);
 	for (size_t i = 0; i < t->n; i++)
 		if (!t->slots[i].is_resolved)
 			resolve(t, &t->slots[i], &why);
-	pthread_mutex_unlock(&t->lock);
-	for (size_t i = 0; i < t->n; i++) {
-		rt_buffer_end_use(t->slots[i].buffer);
-		rt_buffer_unref(t->slots[i].buffer);
-	}
-	pthread_mutex_destroy(&t->lock);
-	free(t);
-	rt_client_unref(c);
+	leave(t);
 }
 
 struct rt_client *rt_transfer_client(const struct rt_transfer *t)
@@ -166,15 +184,15 @@ int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const vo
 
 	if (!s)
 		return ERR_INVALID_ARGUMENT;
-	pthread_mutex_lock(&t->lock);
+	enter(t);
 	code = check_piece(s, offset, bytes, err);
-	if (!code) {
-		s->under_way++;
-		s->is_last = is_last;
-	}
-	pthread_mutex_unlock(&t->lock);
-	if (code)
+	if (code) {
+		leave(t);
 		return code;
+	}
+	s->under_way++;
+	s->is_last = is_last;
+	pthread_mutex_unlock(&t->lock);
 	if (bytes)
 		code = hal_copy_in(s->buffer->storage->mem, offset, data, bytes, CLOCK_FOREVER,
 				   &why);
@@ -184,7 +202,7 @@ int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const vo
 		resolve(t, s, &why);
 	if (s->is_last && !s->under_way && !s->is_resolved)
 		resolve(t, s, NULL);
-	pthread_mutex_unlock(&t->lock);
+	leave(t);
 	if (code && err)
 		*err = why;
 	return code;
@@ -197,13 +215,13 @@ int rt_transfer_fail(struct rt_transfer *t, int64_t i, const struct err *why, st
 
 	if (!s)
 		return ERR_INVALID_ARGUMENT;
-	pthread_mutex_lock(&t->lock);
+	enter(t);
 	if (s->is_resolved)
 		code = err_set(err, ERR_FAILED_PRECONDITION, "an error for a buffer that has "
 			       "its content");
 	else
 		resolve(t, s, why);
-	pthread_mutex_unlock(&t->lock);
+	leave(t);
 	return code;
 }
 

@@ -199,6 +199,8 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 					asked.n_processes > 1 ? &world : NULL };
 	if (!e && rt_client_create(&o, &c->rt, &err))
 		e = pjrt_error(&err);
+	if (!e)
+		c->store = NULL;	/* the runtime's from now on */
 	free(asked.devices);
 	free(asked.sim);
 	if (!e && !make_lists(c))
@@ -207,7 +209,6 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 		free_client(c);
 		return e;
 	}
-	c->store = NULL;	/* the runtime's from now on */
 	pjrt_list_client(c);
 	args->client = c;
 	return NULL;

@@ -159,6 +159,22 @@ static void wrong_host_arrays_are_refused(void **state)
 #undef PUT
 }
 
+static void empty_arrays_may_have_dims_of_any_size(void **state)
+{
+	int64_t dims[] = { 0, INT64_MAX, INT64_MAX, 3 };
+	char data[4] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct PJRT_Buffer *b = put_as(client, data, PJRT_Buffer_Type_F32, dims, 4);
+
+		assert_ok(fetch(b, data, 0));
+		drop_buffer(b);
+		dims[i] = 7;
+		dims[(i + 1) % 4] = 0;
+	}
+}
+
 static void layouts_of_the_host_are_orders_of_dims(void **state)
 {
 	int64_t dims[] = { 2, 2 }, up[] = { 0, 1 }, down[] = { 1, 0 }, none[] = { 7, 9 };
@@ -861,6 +877,7 @@ int main(void)
 		cmocka_unit_test(unknown_types_are_refused),
 		cmocka_unit_test(strides_of_any_sign_are_followed),
 		cmocka_unit_test(wrong_host_arrays_are_refused),
+		cmocka_unit_test(empty_arrays_may_have_dims_of_any_size),
 		cmocka_unit_test(layouts_of_the_host_are_orders_of_dims),
 		cmocka_unit_test(arrays_lie_in_the_order_that_was_asked_for),
 		cmocka_unit_test(what_clients_leave_unset_in_a_layout_is_not_read),

@@ -154,6 +154,39 @@ static void buffers_fill_in_pieces(void **state)
 	drop_buffer(b);
 }
 
+static void destroy_it(struct PJRT_Error *error, void *arg)
+{
+	assert_ok(error);
+	drop_transfer(arg);
+}
+
+/* The call that brings the last piece, or the error, may find the transfer gone behind it. */
+static void a_transfer_may_be_destroyed_when_a_buffer_is_there(void **state)
+{
+	float data[16] = { 5 };
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		struct PJRT_AsyncHostToDeviceTransferManager *m = transfer(2);
+		struct PJRT_Buffer *b = retrieve(m, 0), *left = retrieve(m, 1);
+		struct PJRT_Event *e = GET(Buffer_ReadyEvent, event, .buffer = b);
+		float back[16];
+
+		assert_ok(CALL(Event_OnReady, .event = e, .callback = (void *)destroy_it,
+			       .user_arg = m));
+		drop_event(e);
+		if (k)
+			send(m, 0, 0, data, 32, false);
+		send(m, 0, k ? 32 : 0, data, k ? 32 : 64, true);
+		assert_ok(fetch(b, back, sizeof(back)));
+		assert_true(back[0] == 5);
+		assert_error(fetch(left, back, sizeof(back)), PJRT_Error_Code_CANCELLED,
+			     "destroyed");
+		drop_buffer(b);
+		drop_buffer(left);
+	}
+}
+
 static void an_event_is_set_once(void **state)
 {
 	struct PJRT_Event *e = GET(Event_Create, event);
@@ -638,6 +671,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_fill_in_pieces),
+		cmocka_unit_test(a_transfer_may_be_destroyed_when_a_buffer_is_there),
 		cmocka_unit_test(an_event_is_set_once),
 		cmocka_unit_test(wrong_pieces_are_refused),
 		cmocka_unit_test(an_unfinished_transfer_ends_in_an_error),
