@@ -27,6 +27,15 @@ static bool is_small(int64_t padding)
 	return padding > -MOST_PADDING && padding < MOST_PADDING;
 }
 
+/* Whether both pads of an edge are one: what the inner one takes away does not come back. */
+static bool is_one_edge(const struct tc_op *pad, const char *edge, const struct tc_op *op,
+			unsigned d, unsigned side)
+{
+	int64_t inner = tc_attr_nth(pad, edge, d);
+
+	return is_small(inner) && (inner >= 0 || tc_attr_nth(op, "padding", 2 * d + side) <= 0);
+}
+
 /* The pad that op's input is, if it pads with op's initial value and op has no holes. */
 static const struct tc_op *pad_of(const struct tc_op *op)
 {
@@ -40,8 +49,8 @@ static const struct tc_op *pad_of(const struct tc_op *op)
 	for (unsigned d = 0; d < t->rank; d++)
 		if (tc_attr_nth(op, "base_dilations", d) != 1 ||
 		    !is_small(tc_attr_nth(pad, "interior_padding", d)) ||
-		    !is_small(tc_attr_nth(pad, "edge_padding_low", d)) ||
-		    !is_small(tc_attr_nth(pad, "edge_padding_high", d)))
+		    !is_one_edge(pad, "edge_padding_low", op, d, 0) ||
+		    !is_one_edge(pad, "edge_padding_high", op, d, 1))
 			return NULL;
 	return by && init && !memcmp(by, init, elem_bytes(t->elem)) ? pad : NULL;
 }

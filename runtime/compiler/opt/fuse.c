@@ -113,7 +113,8 @@ bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *p)
 		return op == TC_ADD && !memcmp(p, zero, bytes);
 	}
 	switch (op) {
-	case TC_ADD: return cls == ELEM_CLASS_FLOAT ? f == 0 : v == 0;
+	/* By the bits: what sums begin with is 0, and -0 is another sum of none. */
+	case TC_ADD: return v == 0;
 	case TC_MULTIPLY: return cls == ELEM_CLASS_FLOAT ? f == 1 : v == 1;
 	case TC_OR:
 	case TC_XOR: return v == 0;

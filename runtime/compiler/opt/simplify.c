@@ -147,10 +147,12 @@ static bool is_one(const struct tc_value *v)
 			    elem_bytes(v->type->elem));
 }
 
-/* The op that makes v, if it is of this kind and nothing else looks at v. */
+/* The op that makes v, if it is of this kind and nothing else looks at v, nor looks more often than
+ * it is made: a loop would. */
 static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode kind)
 {
-	return v->def && v->def->op == kind && tc_is_used_once(v) ? v->def : NULL;
+	return v->def && v->def->op == kind && tc_is_used_once(v) &&
+	       v->uses->user->block == v->def->block ? v->def : NULL;
 }
 
 /*

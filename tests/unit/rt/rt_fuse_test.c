@@ -263,10 +263,41 @@ static void a_reduction_to_a_scalar_chooses(void **state)
 		"%9 = add(%8, %5) : tensor<8xf32>\nreturn(%9, %3)"));
 }
 
+/* -0 is what a sum of none is that begins with it: 1 over it tells. */
+static void sums_begin_with_the_zero_that_they_are_given(void **state)
+{
+	char text[1500];
+
+	(void)state;
+	for (unsigned k = 0; k < 4; k++) {
+		const char *type = k % 2 ? "f64" : "f32";
+		const char *none = k % 2 ? "0x0000000000000080" : "0x00000080";
+		const char *one = k % 2 ? "0x000000000000f03f" : "0x0000803f";
+		const char *first = k < 2 ? none : k % 2 ? "0x0000000000000000" : "0x00000000";
+
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<6x40x%s>",
+			 "%%2 = constant() {value = dense<%s> : tensor<%s>} : tensor<%s>\n"
+			 "%%3 = constant() {value = dense<splat %s> : tensor<6x40x%s>} : "
+			 "tensor<6x40x%s>\n"
+			 "%%4 = abs(%%1) : tensor<6x40x%s>\n"
+			 "%%5 = multiply(%%4, %%3) : tensor<6x40x%s>\n"
+			 "%%6 = reduce(%%5, %%2) {dimensions = [1]} : tensor<6x%s> "
+			 "(%%900: tensor<%s>, %%901: tensor<%s>) {\n"
+			 "%%902 = add(%%900, %%901) : tensor<%s>\nreturn(%%902)\n}\n"
+			 "%%7 = constant() {value = dense<splat %s> : tensor<6x%s>} : "
+			 "tensor<6x%s>\n"
+			 "%%8 = divide(%%7, %%6) : tensor<6x%s>\nreturn(%%8)\n"),
+			 type, first, type, type, none, type, type, type, type, type, type, type,
+			 type, one, type, type, type);
+		runs_as_evaluated(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_operand_of_a_product_is_used_after_it),
+		cmocka_unit_test(sums_begin_with_the_zero_that_they_are_given),
 		cmocka_unit_test(an_operand_of_a_product_is_the_work_of_several_ops),
 		cmocka_unit_test(two_products_share_an_operand_and_the_work_after),
 		cmocka_unit_test(an_input_of_a_convolution_is_used_after_it),

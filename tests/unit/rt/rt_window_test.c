@@ -203,6 +203,36 @@ static void no_window_is_left(void **state)
 			  "%92 = add(%90, %91) : tensor<f32>\nreturn(%92)\n}\nreturn(%3)\n}\n}\n");
 }
 
+/* A sum of windows of 2 x 1 over a pad of 8 x 32; both pad, or take away. */
+static void pad_and_window(const char *low, const char *high, const char *padded,
+			   const char *padding, const char *out)
+{
+	char text[1200];
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x32xf32>) {\n"
+		 "%%2 = constant() {value = dense<" NONE "> : tensor<f32>} : tensor<f32>\n"
+		 "%%3 = pad(%%1, %%2) {edge_padding_low = [%s], edge_padding_high = [%s], "
+		 "interior_padding = [1, 0]} : tensor<%sxf32>\n"
+		 "%%4 = reduce_window(%%3, %%2) {window_dimensions = [2, 1], "
+		 "window_strides = [1, 1], base_dilations = [1, 1], window_dilations = [1, 1], "
+		 "padding = [%s]} : tensor<%sxf32> (%%90: tensor<f32>, %%91: tensor<f32>) {\n"
+		 "%%92 = add(%%90, %%91) : tensor<f32>\nreturn(%%92)\n}\nreturn(%%4)\n}\n}\n",
+		 low, high, padded, padding, out);
+	runs_as_evaluated(text);
+}
+
+static void what_a_pad_takes_away_stays_away(void **state)
+{
+	(void)state;
+	pad_and_window("1, -1", "1, 0", "17x31", "0, 0, 1, 0", "16x32");
+	pad_and_window("1, 0", "1, -2", "17x30", "0, 0, 0, 2", "16x32");
+	pad_and_window("-1, 0", "1, 0", "15x32", "2, 0, 0, 0", "16x32");
+	pad_and_window("1, 0", "-1, 0", "15x32", "0, 2, 0, 0", "16x32");
+	pad_and_window("1, -1", "1, -1", "17x30", "0, 0, -1, 0", "16x29");
+	pad_and_window("1, 1", "1, 1", "17x34", "0, 0, 1, -2", "16x33");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +240,7 @@ int main(void)
 		cmocka_unit_test(limits_of_parts),
 		cmocka_unit_test(windows_over_holes_are_as_many_times_one),
 		cmocka_unit_test(no_window_is_left),
+		cmocka_unit_test(what_a_pad_takes_away_stays_away),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);

@@ -111,6 +111,37 @@ static void a_product_that_is_turned_is_one_the_other_way_round(void **state)
 		      "rhs_precision_type = \"f32\", accumulation_type = \"f32\"");
 }
 
+/* Turned around where it is looked at, it would be made in each turn. */
+static void a_product_before_a_loop_stays_before_it(void **state)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	static const char text[] =
+		"module() () {\nfunc() {sym_name = \"main\"} (%1: tensor<64x32xf32>, "
+		"%2: tensor<32x64xf32>, %3: tensor<64x64xf32>, %4: tensor<i32>) {\n"
+		"%5 = dot_general(%1, %2) {lhs_batching_dimensions = [], "
+		"rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+		"rhs_contracting_dimensions = [0]} : tensor<64x64xf32>\n"
+		"%6, %7 = while(%4, %3) : tensor<i32>, tensor<64x64xf32> "
+		"(%10: tensor<i32>, %11: tensor<64x64xf32>) {\n"
+		"%12 = compare(%10, %4) {comparison_direction = <LT>, compare_type = <SIGNED>} : "
+		"tensor<i1>\nreturn(%12)\n} (%13: tensor<i32>, %14: tensor<64x64xf32>) {\n"
+		"%15 = transpose(%5) {permutation = [1, 0]} : tensor<64x64xf32>\n"
+		"%16 = multiply(%14, %15) : tensor<64x64xf32>\n"
+		"%17 = add(%13, %4) : tensor<i32>\nreturn(%17, %16)\n}\nreturn(%7)\n}\n}\n";
+	const char *dot, *loop;
+	struct err err;
+	char *out;
+
+	(void)state;
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	dot = strstr(out, "dot_general(");
+	loop = strstr(out, "while(");
+	if (!dot || !loop || dot > loop || !strstr(loop, "transpose("))
+		fail_msg("became\n%s", out);
+	free(out);
+}
+
 struct filling {
 	const char *first, *step, *turns, *compare;	/* of the counter */
 	const char *index;	/* where a turn puts its row */
@@ -233,6 +264,7 @@ int main(void)
 		cmocka_unit_test(the_steps_of_a_logistic_function_are_that),
 		cmocka_unit_test(other_steps_are_not),
 		cmocka_unit_test(a_product_that_is_turned_is_one_the_other_way_round),
+		cmocka_unit_test(a_product_before_a_loop_stays_before_it),
 		cmocka_unit_test(what_a_loop_fills_is_not_filled_before),
 		cmocka_unit_test(what_a_loop_does_not_fill_is_left),
 		cmocka_unit_test(an_empty_array_that_a_text_brings_is_of_zeros),
