@@ -262,6 +262,7 @@ struct gather_job {
 	\
 		for (int64_t i = 0; i < l.n; i++) { \
 			int64_t soon = i + AHEAD < l.n ? i + AHEAD : i, v; \
+			uint8_t room[bytes];	/* the sides may overlap */ \
 			I x; \
 	\
 			if ((bytes) >= 16) { \
@@ -273,8 +274,8 @@ struct gather_job {
 			memcpy(&x, l.idx + i * l.idx_step, sizeof(x)); \
 			v = x; \
 			v = v < 0 ? 0 : v > most ? most : v; \
-			memcpy(l.dst + i * l.dst_step, l.src + i * l.src_step + v * step, \
-			       (bytes)); \
+			memcpy(room, l.src + i * l.src_step + v * step, (bytes)); \
+			memcpy(l.dst + i * l.dst_step, room, (bytes)); \
 		} \
 	}
 #define GATHERS(I) \
@@ -882,6 +883,7 @@ static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *sc
 		uint64_t most = p->w.batches - b;
 		int64_t oi = 0, od = 0, ou;
 
+		/* The first array last, whose places count. */
 		for (unsigned a = p->k; a-- > 0;) {
 			batch_offsets(&p->w, b, p->idx.stride, p->dst[a].stride, p->upd[a].stride,
 				      &oi, &od, &ou);

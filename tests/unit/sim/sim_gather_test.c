@@ -893,6 +893,38 @@ static void overlap_is_harmless(void **state)
 	ty_close(vt, n);
 }
 
+/* Windows of each size that has a loop of its own, half over the next one of the table. */
+static void gather_over_itself(struct vt *vt, const char *path)
+{
+	(void)path;
+	for (unsigned wide = 1; wide <= 256; wide *= 2) {
+		struct isa_gather g = good_gather();
+		int32_t idx[4] = { 0, 1, 0, 3 };
+		uint64_t bytes = 4 * wide + wide / 2;
+		uint8_t *memory = calloc(bytes, 1);
+		struct in_code c = { .n = 0 };
+		struct sim_run run;
+
+		g.src.elem = g.dst.elem = ELEM_U8;
+		g.dim[1] = wide;
+		g.index[0] = (struct isa_index){ 3, wide };
+		g.src.stride[1] = g.dst.stride[1] = 1;
+		g.dst.stride[0] = wide;
+		g.dst.offset = wide / 2;
+		g.dst.binding = 0;
+		in_put(&c, &g, sizeof(g));
+		assert_int_equal(in_run(vt, &c, (struct vt_mem[]){ { memory, bytes }, { idx, 16 } },
+					2, &run), 0);
+		free(memory);
+	}
+}
+
+static void windows_may_overlap_those_they_come_from(void **state)
+{
+	(void)state;
+	in_each_path(gather_over_itself);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -908,6 +940,7 @@ int main(void)
 		cmocka_unit_test(registers_are_checked_before_indices),
 		cmocka_unit_test(endless_windows_end_by_the_watchdog),
 		cmocka_unit_test(overlap_is_harmless),
+		cmocka_unit_test(windows_may_overlap_those_they_come_from),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
