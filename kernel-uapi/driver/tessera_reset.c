@@ -153,14 +153,17 @@ static void reset_work(struct work_struct *work)
 		pci_restore_state(tdev->pdev);
 	tdev->is_link_lost = false;
 	/* Whoever holds the device's lock may be about to unbind us: do not insist. */
-	for (i = 0; i < LOCK_TRIES && is_resetting(tdev); i++) {
+	for (i = 0; i < LOCK_TRIES; i++) {
+		/* Somebody else's reset may have come first; then all is well. */
+		if (!is_resetting(tdev))
+			return;
 		ret = pci_try_reset_function(tdev->pdev);
 		if (ret != -EAGAIN)
 			break;
 		msleep(100);
 	}
-	/* Somebody else's reset may have come first; then all is well. */
-	if (is_resetting(tdev))
+	/* After one that succeeded it is the next that has begun, and its work is queued. */
+	if (ret && is_resetting(tdev))
 		wedge(tdev, "the function reset failed", ret);
 }
 

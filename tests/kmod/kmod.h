@@ -140,6 +140,7 @@ void a_lost_interrupt_is_made_up_for(void);
 void a_queue_that_hangs_is_reset_alone(void);
 void a_function_reset_ends_contexts_and_keeps_memory(void);
 void a_fatal_device_comes_back(void);
+void resets_follow_at_once(void);
 void sleep_ends_contexts(void);
 void only_root_resets(void);
 void a_killed_process_leaves_nothing(void);

@@ -53,6 +53,22 @@ void a_queue_that_hangs_is_reset_alone(void)
 	CHECK(!bo_close(b.handle));
 }
 
+/*
+ * Submits what never ends and waits until the device is at it: what has not begun by a reset ends
+ * with ECANCELED. p is memory's mapping, of which the word at `word` says so.
+ */
+static void run_endless(uint32_t q, const struct drm_tessera_bo_create *memory,
+			volatile uint64_t *p, unsigned word, struct drm_tessera_sync *out)
+{
+	struct hw_sqe d[2] = { fill(memory->va + word * 8, 8, 1), endless(memory) };
+
+	p[word] = 0;
+	CHECK(!submit_full(q, d, 2, NULL, 0, out, 1, NULL));
+	for (int64_t end = now_ns() + 30 * SECOND; !p[word] && now_ns() < end;)
+		usleep(1000);
+	SAME(p[word], 1);
+}
+
 /* After a function reset of any cause: the context is lost, memory and node stay. */
 static void expect_reset(struct drm_tessera_ctx_create ctx, uint32_t q, uint64_t resets)
 {
@@ -83,7 +99,6 @@ void a_function_reset_ends_contexts_and_keeps_memory(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = endless(&b);
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_tessera_device d;
 	struct ring r;
@@ -91,7 +106,7 @@ void a_function_reset_ends_contexts_and_keeps_memory(void)
 	p[0] = 31337;
 	ring_open(&r, ctx.id, HW_CLASS_DMA);
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
-	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	run_endless(q, &b, p, 8, &out);
 	reset_function();
 	CHECK(!wait_point(out.handle, 0, SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
@@ -112,6 +127,21 @@ void a_fatal_device_comes_back(void)
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
 	inject(HW_INJECT_FATAL, 0);
 	expect_reset(ctx, q, d.function_resets + 1);
+}
+
+/* A reset that begins before the one before it has quite returned is no failure of that one. */
+void resets_follow_at_once(void)
+{
+	struct drm_tessera_device before, after;
+	char path[512];
+
+	debug_path(path, sizeof(path), "reset");
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &before, sizeof(before));
+	for (unsigned i = 0; i < 20; i++)
+		write_file(path, "1");
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &after, sizeof(after));
+	SAME(after.function_resets, before.function_resets + 20);
+	SAME(after.is_usable, 1);
 }
 
 /* The kernel's own rehearsal of sleep: devices go down and come up, nothing else. */
@@ -251,7 +281,7 @@ void dying_for_good(void)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = endless(&b);
+	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_tessera_ctx_create again = { 0 };
 	struct drm_tessera_bo_create more = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM };
 	struct drm_tessera_device d = { .is_usable = 1 };
@@ -259,7 +289,8 @@ void dying_for_good(void)
 	struct hw_telemetry t;
 	uint32_t n = sizeof(t);
 
-	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	run_endless(q, &b, p, 8, &out);
+	munmap((void *)p, PAGE);
 	printf("# kill the server now\n");
 	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
@@ -287,7 +318,6 @@ static void expect_link_error(const char *name)
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	struct hw_sqe stuck = endless(&b);
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	struct drm_tessera_device d;
 	struct ring r;
@@ -295,7 +325,7 @@ static void expect_link_error(const char *name)
 	p[0] = 31337;
 	ring_open(&r, ctx.id, HW_CLASS_DMA);
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
-	CHECK(!submit_full(q, &stuck, 1, NULL, 0, &out, 1, NULL));
+	run_endless(q, &b, p, 8, &out);
 	printf("# inject %s\n", name);
 	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
 	SAME(fence_errno(out.handle), ENODEV);

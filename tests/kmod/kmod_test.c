@@ -730,6 +730,7 @@ static const struct {
 	TEST(a_function_reset_ends_contexts_and_keeps_memory),
 	TEST(a_reset_ends_traces),
 	TEST(a_fatal_device_comes_back),
+	TEST(resets_follow_at_once),
 	TEST(sleep_ends_contexts),
 	TEST(unplugging_under_an_open_file),
 };
