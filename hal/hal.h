@@ -329,6 +329,13 @@ struct hal_launch {
 /* How often work of the queue has failed, as far as its completions were taken. */
 uint64_t hal_queue_failures(const struct hal_queue *q);
 
+/* Whether n submissions, of which one may be an executable's with n_bindings, are taken without
+ * waiting for room, if nobody else submits meanwhile. Does not block. For who holds locks that
+ * the work which keeps the ring full may need to go on. */
+bool hal_queue_has_room(struct hal_queue *q, unsigned n, size_t n_bindings);
+/* Blocks until some of what is pending is done, an eighth of it. The device's error. */
+int hal_queue_await_room(struct hal_queue *q, struct err *err);
+
 /* Runs an executable. *value is its number. Does not block, except while the ring is full;
  * a short program may run before this returns. INVALID_ARGUMENT: bindings that do not match
  * the executable; ABORTED: it is being loaded again after a reset. */

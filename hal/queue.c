@@ -478,6 +478,37 @@ static struct hw_binding *take_args(struct hal_queue *q, uint64_t bytes, uint64_
 	return (void *)(q->args->host + at);
 }
 
+static uint64_t bound_bytes(size_t n_bindings)
+{
+	return (n_bindings * sizeof(struct hw_binding) + BOUND_ALIGN - 1) / BOUND_ALIGN *
+	       BOUND_ALIGN;
+}
+
+bool hal_queue_has_room(struct hal_queue *q, unsigned n, size_t n_bindings)
+{
+	uint64_t args = 2 * bound_bytes(n_bindings);
+	bool is_there;
+
+	pthread_mutex_lock(&q->lock);
+	is_there = has_room(q, n, args);
+	if (!is_there) {
+		reap(q);
+		/* More than ever fits does not wait for it. */
+		is_there = has_room(q, n, args) || q->submitted == atomic_load(&q->done);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return is_there;
+}
+
+int hal_queue_await_room(struct hal_queue *q, struct err *err)
+{
+	uint64_t done = hal_queue_done(q), pending = atomic_load(&q->submitted) - done;
+
+	/* Its own error is that of who submitted it. */
+	hal_queue_wait(q, done + (pending + 7) / 8, CLOCK_FOREVER, NULL);
+	return hal_check(q->dev, err);
+}
+
 static int check_launch(const struct hal_launch *l, struct err *err)
 {
 	const struct image *im = l->exe->image;
@@ -506,8 +537,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 		      struct err *err)
 {
 	const struct image *im = l->exe->image;
-	uint64_t bytes = (im->n_bindings * sizeof(struct hw_binding) + BOUND_ALIGN - 1) /
-			 BOUND_ALIGN * BOUND_ALIGN;
+	uint64_t bytes = bound_bytes(im->n_bindings);
 	struct hw_sqe sqe = { .op = HW_EXECUTE };
 	struct hw_binding *args;
 	struct hal_across *across = NULL;

@@ -134,8 +134,7 @@ int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 
 /* ---- scratch ---- */
 
-/* Under d->lock. */
-static bool has_scratch(const struct rt_device *d, uint64_t bytes)
+bool rt_has_scratch(const struct rt_device *d, uint64_t bytes)
 {
 	return !bytes || (d->scratch && hal_mem_bytes(d->scratch) >= bytes);
 }
@@ -166,24 +165,18 @@ static int grow(struct rt_device *d, uint64_t bytes, struct err *err)
 	return 0;
 }
 
-int rt_lock_with_scratch(struct rt_client *c, unsigned device, uint64_t bytes,
-			 struct err *err)
+int rt_need_scratch(struct rt_client *c, unsigned device, uint64_t bytes, struct err *err)
 {
 	struct rt_device *d = &c->devices[device];
 	int code = 0;
 
-	pthread_mutex_lock(&d->lock);
-	if (has_scratch(d, bytes))
-		return 0;
-	pthread_mutex_unlock(&d->lock);
 	/* One at a time: two that want room for theirs would take it from each other. */
 	pthread_mutex_lock(&d->grow_lock);
 	pthread_mutex_lock(&d->lock);
-	if (!has_scratch(d, bytes))
+	if (!rt_has_scratch(d, bytes))
 		code = grow(d, bytes, err);
+	pthread_mutex_unlock(&d->lock);
 	pthread_mutex_unlock(&d->grow_lock);
-	if (code)
-		pthread_mutex_unlock(&d->lock);
 	return code;
 }
 

@@ -6,8 +6,8 @@
  * devices locked, all addresses asked. Members that meet wait for each other on their devices, so
  * two launches that share devices have to be in one order on all of these: client.gang_lock
  * is held from the first address to the last submission. What is queued then is always whole
- * launches, of which the oldest waits for nobody that is not running; a full ring empties by
- * itself.
+ * launches, of which the oldest waits for nobody that is not running, or that the host serves;
+ * that takes the same locks. So who has to wait, for a full ring or temporaries, holds none.
  */
 #include <stdlib.h>
 
@@ -19,19 +19,35 @@ static void unlock_all(struct rt_launch *l, unsigned n)
 		rt_launch_unlock(&l[--n]);
 }
 
-/* In the devices' order. */
-static int lock_all(struct rt_launch *l, unsigned n, struct err *err)
+static int of_member(const struct rt_launch *l, unsigned n, int code, struct err *err)
+{
+	if (n > 1)
+		err_add(err, "member %u, on device %u", l->x->member, l->x->device);
+	return code;
+}
+
+/* In the devices' order. Not *is_ready: it would have to wait, and nothing is locked. */
+static int lock_all(struct rt_launch *l, unsigned n, bool *is_ready, struct err *err)
 {
 	for (unsigned i = 0; i < n; i++) {
 		int code = rt_launch_lock(&l[i], err);
 
-		if (!code)
+		*is_ready = !code && rt_launch_is_ready(&l[i]);
+		if (*is_ready)
 			continue;
-		unlock_all(l, i);
-		if (n > 1)
-			err_add(err, "member %u, on device %u", l[i].x->member,
-				l[i].x->device);
-		return code;
+		unlock_all(l, code ? i : i + 1);
+		return code ? of_member(&l[i], n, code, err) : 0;
+	}
+	return 0;
+}
+
+static int get_ready(const struct rt_launch *l, unsigned n, struct err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int code = rt_launch_get_ready(&l[i], err);
+
+		if (code)
+			return of_member(&l[i], n, code, err);
 	}
 	return 0;
 }
@@ -67,9 +83,10 @@ static int submit_all(struct rt_launch *l, unsigned n, struct err *err)
 	return code;
 }
 
-/* Under client.gang_lock. hold, or NULL: holds the devices from then on. */
+/* Under client.gang_lock. hold, or NULL: holds the devices from then on. Not *is_ready: it
+ * would have to wait, and nothing is launched. */
 static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **held,
-			  struct rt_event *hold, struct err *err)
+			  struct rt_event *hold, bool *is_ready, struct err *err)
 {
 	struct rt_meeting *g = l->meeting;
 	int code;
@@ -86,8 +103,8 @@ static int launch_meeting(struct rt_launch *l, unsigned n, struct rt_event **hel
 		if (l[i].x->meeting != g)
 			code = rt_meeting_renew_row(l[i].x->meeting, l[i].x->member, err);
 	if (!code)
-		code = lock_all(l, n, err);
-	if (code)
+		code = lock_all(l, n, is_ready, err);
+	if (code || !*is_ready)
 		return code;
 	code = submit_all(l, n, err);
 	unlock_all(l, n);
@@ -101,17 +118,20 @@ static int launch_all(struct rt_launch *l, unsigned n, struct rt_event **held,
 {
 	struct rt_meeting *g = l->meeting;
 	struct rt_client *c = l->x->client;
+	bool is_ready = false;
 	int code = 0;
 
 	for (unsigned i = 0; !code && i < n; i++)
 		code = rt_launch_make_results(&l[i], err);
-	if (code)
-		return code;
-	if (g)
-		pthread_mutex_lock(&c->gang_lock);
-	code = launch_meeting(l, n, held, hold, err);
-	if (g)
-		pthread_mutex_unlock(&c->gang_lock);
+	while (!code && !is_ready) {
+		if (g)
+			pthread_mutex_lock(&c->gang_lock);
+		code = launch_meeting(l, n, held, hold, &is_ready, err);
+		if (g)
+			pthread_mutex_unlock(&c->gang_lock);
+		if (!code && !is_ready)
+			code = get_ready(l, n, err);
+	}
 	return code;
 }
 

@@ -230,7 +230,10 @@ int rt_launch_make_results(struct rt_launch *l, struct err *err)
 		if (code)
 			return code;
 	}
-	return 0;
+	if (!l->host)
+		return 0;
+	return rt_alloc(l->x->client, l->x->device, RT_DEVICE, im->info.temp_bytes,
+			image_string(im, im->info.name), &l->temp, err);
 }
 
 /* Another member's mailbox, where this one's device sees it. */
@@ -404,20 +407,10 @@ int rt_launch_tell(struct rt_launch *l, struct err *err)
 int rt_launch_lock(struct rt_launch *l, struct err *err)
 {
 	struct rt_device *d = &l->x->client->devices[l->x->device];
-	const struct image *im = l->x->image;
-	int code;
 
-	if (l->host) {
-		code = rt_alloc(l->x->client, l->x->device, RT_DEVICE, im->info.temp_bytes,
-				image_string(im, im->info.name), &l->temp, err);
-		if (!code)
-			pthread_mutex_lock(&d->lock);
-	} else {
-		code = rt_lock_with_scratch(l->x->client, l->x->device, im->info.temp_bytes,
-					    err);
-	}
-	if (code || !d->is_poisoned)
-		return code;
+	pthread_mutex_lock(&d->lock);
+	if (!d->is_poisoned)
+		return 0;
 	*err = d->poison;
 	pthread_mutex_unlock(&d->lock);
 	return err->code;
@@ -426,6 +419,39 @@ int rt_launch_lock(struct rt_launch *l, struct err *err)
 void rt_launch_unlock(struct rt_launch *l)
 {
 	pthread_mutex_unlock(&l->x->client->devices[l->x->device].lock);
+}
+
+/* Whether the queue has room for the submission and for what comes before it. */
+static bool has_room(const struct rt_launch *l)
+{
+	const struct image *im = l->x->image;
+	unsigned n = 1 + !!l->host;
+
+	for (unsigned i = 0; i < im->info.n_args; i++)
+		n += im->shapes[i].alias >= 0 && !l->donated[i];
+	return hal_queue_has_room(l->x->client->devices[l->x->device].queue, n, im->n_bindings);
+}
+
+/* Bytes of temporaries in what the device's programs share. */
+static uint64_t shared_bytes(const struct rt_launch *l)
+{
+	return l->host ? 0 : l->x->image->info.temp_bytes;
+}
+
+bool rt_launch_is_ready(const struct rt_launch *l)
+{
+	return rt_has_scratch(&l->x->client->devices[l->x->device], shared_bytes(l)) &&
+	       has_room(l);
+}
+
+int rt_launch_get_ready(const struct rt_launch *l, struct err *err)
+{
+	struct rt_client *c = l->x->client;
+	int code = rt_need_scratch(c, l->x->device, shared_bytes(l), err);
+
+	while (!code && !has_room(l))
+		code = hal_queue_await_room(c->devices[l->x->device].queue, err);
+	return code;
 }
 
 /* Says to the program's first run that no call was made yet. */

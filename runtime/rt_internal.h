@@ -424,12 +424,16 @@ int rt_launch_take(struct rt_launch *l, struct rt_launch_room *few, struct err *
 int rt_launch_argument_error(const struct rt_launch *l, struct err *why);
 /* Results and *done of a launch that is not made: this error. */
 int rt_launch_spread(struct rt_launch *l, const struct err *why, struct err *err);
-/* Memory for results, or the donated argument's. */
+/* Memory for results, or the donated argument's; temporaries, if they are the launch's own. */
 int rt_launch_make_results(struct rt_launch *l, struct err *err);
-/* Takes the device's lock, with temporaries; not on failure. Who takes several does so in the
- * devices' order. */
+/* Takes the device's lock; not on failure. Who takes several does so in the devices' order. */
 int rt_launch_lock(struct rt_launch *l, struct err *err);
 void rt_launch_unlock(struct rt_launch *l);
+/* Under the lock: whether what follows waits for nothing, neither temporaries nor room in the
+ * queue. A launch that is stopped for the host may need the lock before there is any. */
+bool rt_launch_is_ready(const struct rt_launch *l);
+/* Under no lock: waits for that, which may be gone again by the time that it is locked. */
+int rt_launch_get_ready(const struct rt_launch *l, struct err *err);
 /* Under the lock: what is to come before the submission, and the submission. */
 int rt_launch_bind(struct rt_launch *l, struct err *err);
 /* Behind that, of all n: where peers' data is. INTERNAL: a peer is none of them. */
@@ -501,10 +505,10 @@ int rt_alloc(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 	     uint64_t bytes, const char *tag, struct hal_mem **out, struct err *err);
 /* Waits for queued work and frees what it held, and scratch. Blocks, up to a minute. */
 void rt_make_room(struct rt_client *c, unsigned device);
-/* Takes device.lock with scratch of so many bytes there until it is let go; not on failure.
- * May wait as rt_alloc does, then under grow_lock. */
-int rt_lock_with_scratch(struct rt_client *c, unsigned device, uint64_t bytes,
-			 struct err *err);
+/* Whether the device has scratch of so many bytes; under its lock. */
+bool rt_has_scratch(const struct rt_device *d, uint64_t bytes);
+/* Sees to it, until memory is short again. May wait as rt_alloc does, under grow_lock. */
+int rt_need_scratch(struct rt_client *c, unsigned device, uint64_t bytes, struct err *err);
 /* The device's random state is there from then on. May wait as rt_alloc does. */
 int rt_need_random(struct rt_client *c, unsigned device, struct err *err);
 /* From when an executable may need scratch; when it no longer does, once or more. */

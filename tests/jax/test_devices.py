@@ -193,3 +193,45 @@ def test_what_one_member_has_goes_to_all():
                        env=os.environ | {"TESSERA_SIM": "devices=4,lanes=1,hbm=256M"},
                        capture_output=True)
     assert r.returncode == 0, r.stderr[-2000:]
+
+
+FULL_RING = """
+import threading, time
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2,), ("d",))
+cut = NamedSharding(mesh, P("d"))
+n, launched = 1500, [0]
+
+def host(x):
+    seen = -1       # member 1 answers when no launch comes through any more
+    while x[0] >= 4 and launched[0] != seen:
+        seen = launched[0]
+        time.sleep(0.5)
+    return x
+
+def member(x):
+    return jax.lax.psum(jax.pure_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x), "d")
+
+meet = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P()))
+x = y = jax.device_put(jnp.arange(8.0), cut)
+step = jax.jit(lambda x: x + 1)
+step(meet(x) * 0 + 1).block_until_ready()
+met = []
+thread = threading.Thread(target=lambda: met.append(np.asarray(meet(x))))
+thread.start()
+for launched[0] in range(n):
+    y = step(y)
+thread.join()
+np.testing.assert_array_equal(met[0], [4, 6, 8, 10])
+np.testing.assert_array_equal(y, np.arange(8.0) + n)
+"""
+
+
+def test_who_waits_for_a_full_ring_keeps_nobody_from_emptying_it():
+    """A member waits for another, whose function of the host runs meanwhile, and launches behind
+    the first fill its ring."""
+    r = subprocess.run([sys.executable, "-c", FULL_RING], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
+                       capture_output=True)
+    assert r.returncode == 0, r.stderr[-2000:]

@@ -241,6 +241,31 @@ static void a_full_queue_makes_its_callers_wait(void **state)
 	hal_exe_unload(exe);
 }
 
+/* Who may not wait asks first, and waits elsewhere. */
+static void room_can_be_asked_for(void **state)
+{
+	struct hal_exe *exe = load(store_42, 3, 3);
+	struct hal_mem *m = get(8);
+	unsigned n = 0;
+	uint64_t value;
+	struct err err;
+
+	(void)state;
+	block(dma, compute, next_of(compute));
+	assert_false(hal_queue_has_room(dma, HAL_RING, 0));
+	for (; hal_queue_has_room(dma, 1, 0); n++)
+		assert_int_equal(hal_queue_fill(dma, m, 0, 8, n, &value, &err), 0);
+	assert_true(n > HAL_RING / 2 && n < HAL_RING);
+	run(exe, 0);
+	assert_int_equal(hal_queue_await_room(dma, &err), 0);
+	assert_true(hal_queue_has_room(dma, n / 8, 0));
+	assert_int_equal(hal_queue_wait(dma, value, clock_after(30 * SECOND), &err), 0);
+	/* None is enough: then it is no use to wait. */
+	assert_true(hal_queue_has_room(dma, 2 * HAL_RING, 0));
+	hal_mem_free(m);
+	hal_exe_unload(exe);
+}
+
 /* Nor are the bindings of what waits overwritten, which are fewer than descriptors. */
 static void bindings_of_what_waits_stay(void **state)
 {
@@ -264,6 +289,8 @@ static void bindings_of_what_waits_stay(void **state)
 	start(&f);
 	taken = await_standstill(&f);
 	assert_true(taken > page / 2 && taken <= page);
+	assert_true(hal_queue_has_room(compute, 1, 0));
+	assert_false(hal_queue_has_room(compute, 1, BINDINGS));
 	assert_int_equal(hal_queue_fill(dma, gate, 0, 8, 0, &value, &err), 0);
 	finish(&f, compute);
 	check_words(f.to, N, HAL_MEM_ALIGN, false);
@@ -539,6 +566,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_queue_makes_its_callers_wait),
+		cmocka_unit_test(room_can_be_asked_for),
 		cmocka_unit_test(bindings_of_what_waits_stay),
 		cmocka_unit_test(a_full_queue_can_be_waited_for),
 		cmocka_unit_test(a_full_queue_goes_on_when_what_it_waits_for_fails),
