@@ -104,7 +104,7 @@ static void take_rings(struct hal_crash *c, struct hal_queue *held)
 		r->cls = q->cls;
 		r->submitted = atomic_load(&q->submitted);
 		r->done = atomic_load(&q->done);
-		r->n_failures = __atomic_load_n(&q->n_failures, __ATOMIC_RELAXED);
+		r->n_failures = __atomic_load_n(&q->failures.n, __ATOMIC_RELAXED);
 		is_locked = q != held && !pthread_mutex_trylock(&q->lock);
 		if (q != held && !is_locked)
 			continue;

@@ -49,7 +49,7 @@
 #define HAL_SPIN_NS 20000	/* a waiter polls so long before it sleeps */
 #define HAL_RING 1024u		/* descriptors of a queue, and of its completions */
 #define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight, of a queue */
-#define HAL_FAILURES 4096u	/* failures that a queue remembers */
+#define HAL_FAILURES 4096u	/* failures of which a queue knows what was wrong */
 #define HAL_CLOSE_NS 5000000000ll	/* closing and unloading wait so long for work */
 #define HAL_CHIPS 128u		/* of a fabric, most */
 #define HAL_VIEWS 8u		/* of one chip's windows, old ones that work may name included */
@@ -167,6 +167,20 @@ struct hal_failure {
 	struct err err;
 };
 
+/* The same of older ones. */
+struct hal_old_failure {
+	uint64_t first, last;
+	int code;
+};
+
+/* All failures of a queue, in ascending order. */
+struct hal_failures {
+	uint64_t n;		/* ever; read without the lock, to see whether there is any */
+	struct hal_failure *recent;	/* [HAL_FAILURES], the newest, as a ring */
+	struct hal_old_failure *old;	/* [n_old] of room_old */
+	size_t n_old, room_old;
+};
+
 /* What is known of a submission in flight, at slots[number % HAL_RING]. */
 struct hal_slot {
 	struct hal_exe *exe;	/* what it runs, for messages; NULL: a copy or nothing */
@@ -176,7 +190,7 @@ struct hal_slot {
 
 /*
  * A queue, from hal_queue_open to hal_queue_close. All under `lock` but for what is atomic
- * and what is constant: dev, cls, args, semaphore, the array of failures.
+ * and what is constant: dev, cls, args, semaphore.
  */
 struct hal_queue {
 	struct hal_device *dev;
@@ -196,8 +210,7 @@ struct hal_queue {
 	/* Raised to a submission's number at its end; behind it a word for across.c. */
 	struct hal_mem *semaphore;
 	struct hal_across *across;	/* of what waits for other devices; under hal.across_lock */
-	struct hal_failure *failures;	/* [HAL_FAILURES], oldest first, as a ring */
-	uint64_t n_failures;	/* ever; read without the lock, to see whether there is any */
+	struct hal_failures failures;
 	struct hal_notice *notices;	/* not due yet, ascending by value */
 	struct hal_notice *last_notice;
 };
@@ -357,6 +370,14 @@ int hal_check_alive(struct hal_device *dev, struct err *err);
 void hal_page_update(struct hal_device *dev, bool may_ask);
 /* Tells in the page what went wrong (a code of err.def; 0: nothing). Under any lock. */
 void hal_page_tell(struct hal_device *dev, int code, const char *text);
+/* Of a queue, under its lock. */
+int hal_failures_init(struct hal_failures *f, struct err *err);
+void hal_failures_free(struct hal_failures *f);
+/* Submissions first..last failed; those of earlier failures were before them. */
+void hal_failures_add(struct hal_failures *f, uint64_t first, uint64_t last,
+		      const struct err *why);
+/* 0, or the code and the text of what submission `value` failed of. */
+int hal_failures_find(const struct hal_failures *f, uint64_t value, struct err *err);
 
 /* ---- hbm.c ---- */
 

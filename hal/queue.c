@@ -30,37 +30,6 @@ struct hal_queue *hal_device_queue(struct hal_device *dev, enum hal_queue_class 
 
 /* ---- failures ---- */
 
-static void add_failure(struct hal_queue *q, uint64_t first, uint64_t last,
-			const struct err *why)
-{
-	struct hal_failure *f = &q->failures[q->n_failures % HAL_FAILURES];
-
-	f->first = first;
-	f->last = last;
-	f->err = *why;
-	/* Who has no lock asks whether there is any. */
-	__atomic_store_n(&q->n_failures, q->n_failures + 1, __ATOMIC_RELAXED);
-}
-
-static int find_failure(struct hal_queue *q, uint64_t value, struct err *err)
-{
-	uint64_t n = q->n_failures < HAL_FAILURES ? q->n_failures : HAL_FAILURES;
-
-	for (uint64_t i = 0; i < n; i++) {
-		const struct hal_failure *f = &q->failures[(q->n_failures - 1 - i) % HAL_FAILURES];
-
-		/* Numbers ascend: what is older failed lower ones. */
-		if (value > f->last)
-			break;
-		if (value >= f->first) {
-			if (err)
-				*err = f->err;
-			return f->err.code;
-		}
-	}
-	return 0;
-}
-
 /* The device's record of fault `number`; false if it is gone. */
 static bool read_fault(struct hal_device *dev, uint64_t number, struct hw_fault *out)
 {
@@ -193,14 +162,14 @@ static void fail_pending(struct hal_queue *q, uint64_t value, uint64_t last,
 {
 	struct err behind;
 
-	add_failure(q, value, value, why);
+	hal_failures_add(&q->failures, value, value, why);
 	for (uint64_t v = value; v <= last; v++)
 		if (q->slots[v % HAL_RING].exe && q->slots[v % HAL_RING].exe->is_joint)
 			atomic_store(&q->dev->is_window_stale, true);
 	if (last > value) {
 		err_set(&behind, ERR_ABORTED, "dropped: it was queued behind work that "
 			"failed: %s", why->msg);
-		add_failure(q, value + 1, last, &behind);
+		hal_failures_add(&q->failures, value + 1, last, &behind);
 	}
 	hal_across_end(q);
 	/* Other queues may wait for our semaphore. */
@@ -304,7 +273,7 @@ void hal_queue_fail_all(struct hal_queue *q, const struct err *why)
 	pthread_mutex_lock(&q->lock);
 	done = atomic_load(&q->done);
 	if (done < q->submitted) {
-		add_failure(q, done + 1, q->submitted, why);
+		hal_failures_add(&q->failures, done + 1, q->submitted, why);
 		hal_across_end(q);
 		set_done(q, q->submitted);
 	}
@@ -558,7 +527,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 	code = await_room(q, 1 + !!across, 2 * bytes, err);
 	sqe.u.execute.program = l->exe->program;
 	/* What fails now, and is not seen yet, halts the queue, and drops this with it. */
-	if (!code && l->n_failures && *l->n_failures != q->n_failures)
+	if (!code && l->n_failures && *l->n_failures != q->failures.n)
 		code = err_set(err, ERR_ABORTED, "work on %s failed before %s was launched, which "
 			       "may read what it was to write", q->dev->entry->info.bus_id,
 			       l->exe->name);
@@ -589,7 +558,7 @@ int hal_queue_execute(struct hal_queue *q, const struct hal_launch *l, uint64_t 
 
 uint64_t hal_queue_failures(const struct hal_queue *q)
 {
-	return __atomic_load_n(&q->n_failures, __ATOMIC_RELAXED);
+	return __atomic_load_n(&q->failures.n, __ATOMIC_RELAXED);
 }
 
 static uint8_t copy_flags(uint64_t bytes)
@@ -728,9 +697,9 @@ int hal_queue_error(struct hal_queue *q, uint64_t value, struct err *err)
 
 	if (hal_is_orphan(q->dev))
 		return hal_check(q->dev, err);
-	if (__atomic_load_n(&q->n_failures, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&q->failures.n, __ATOMIC_RELAXED)) {
 		pthread_mutex_lock(&q->lock);
-		code = find_failure(q, value, err);
+		code = hal_failures_find(&q->failures, value, err);
 		pthread_mutex_unlock(&q->lock);
 	}
 	return code;
@@ -896,10 +865,9 @@ int hal_queue_open(struct hal_device *dev, enum hal_queue_class cls, struct err 
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&q->moved, &attr);
 	pthread_condattr_destroy(&attr);
-	q->failures = calloc(HAL_FAILURES, sizeof(*q->failures));
-	if (!q->failures)
-		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	code = hal_mem_alloc(dev, HAL_MEM_HOST, HAL_ARGS, "bindings", &q->args, err);
+	code = hal_failures_init(&q->failures, err);
+	if (!code)
+		code = hal_mem_alloc(dev, HAL_MEM_HOST, HAL_ARGS, "bindings", &q->args, err);
 	if (!code)
 		code = hal_mem_alloc(dev, HAL_MEM_HOST, 64, "semaphore", &q->semaphore, err);
 	if (!code)
@@ -938,6 +906,6 @@ void hal_queue_close(struct hal_queue *q)
 	hal_mem_free(q->semaphore);
 	pthread_mutex_destroy(&q->lock);
 	pthread_cond_destroy(&q->moved);
-	free(q->failures);
+	hal_failures_free(&q->failures);
 	free(q);
 }

@@ -3,17 +3,23 @@
  * Whether a device may be used, and what this process tells of it in its telemetry
  * page. The lowest file of the HAL: all others ask here, and it calls none of them.
  *
+ * What failed on a queue is written down here, too: which submissions of all, what was wrong of the
+ * newest alone, since buffers of any age ask. Numbers ascend, so both lists are sorted.
+ *
  * Death is for good until a reset: the first error is kept, every pending submission
  * fails with it, every later call returns it.
  */
 #define LOG_TAG "hal/state"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "hal/base/log.h"
 #include "hal/hal_internal.h"
+
+#define FIRST_ROOM 64u	/* of older failures */
 
 /* ---- fork ---- */
 
@@ -337,4 +343,90 @@ void hal_note_executable(struct hal_device *dev, const char *what)
 {
 	if (dev->page && !hal_is_orphan(dev))
 		snprintf(dev->page->running, sizeof(dev->page->running), "%s", what);
+}
+
+/* ---- failures of a queue ---- */
+
+int hal_failures_init(struct hal_failures *f, struct err *err)
+{
+	f->recent = calloc(HAL_FAILURES, sizeof(*f->recent));
+	return f->recent ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+void hal_failures_free(struct hal_failures *f)
+{
+	free(f->recent);
+	free(f->old);
+}
+
+/* Neighbours of one code become one. Without memory for another, the last becomes longer: better
+ * that work in between counts as failed than that failed work counts as good. */
+static void keep_old(struct hal_failures *f, const struct hal_failure *gone)
+{
+	struct hal_old_failure *last = f->n_old ? &f->old[f->n_old - 1] : NULL, *grown;
+	size_t room = f->room_old ? 2 * f->room_old : FIRST_ROOM;
+
+	if (last && last->code == gone->err.code && last->last + 1 == gone->first) {
+		last->last = gone->last;
+		return;
+	}
+	if (f->n_old == f->room_old) {
+		grown = realloc(f->old, room * sizeof(*grown));
+		if (!grown && last)
+			last->last = gone->last;
+		if (!grown)
+			return;
+		f->old = grown;
+		f->room_old = room;
+	}
+	f->old[f->n_old++] = (struct hal_old_failure){ gone->first, gone->last, gone->err.code };
+}
+
+void hal_failures_add(struct hal_failures *f, uint64_t first, uint64_t last,
+		      const struct err *why)
+{
+	struct hal_failure *slot = &f->recent[f->n % HAL_FAILURES];
+
+	if (f->n >= HAL_FAILURES)
+		keep_old(f, slot);
+	*slot = (struct hal_failure){ first, last, *why };
+	/* Who has no lock asks whether there is any. */
+	__atomic_store_n(&f->n, f->n + 1, __ATOMIC_RELAXED);
+}
+
+static int find_old(const struct hal_failures *f, uint64_t value, struct err *err)
+{
+	size_t low = 0, high = f->n_old;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (f->old[mid].last < value)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == f->n_old || value < f->old[low].first)
+		return 0;
+	return err_set(err, f->old[low].code, "submission %llu failed, before %u others did: "
+		       "what was wrong with it is no longer known. Look at results sooner",
+		       (unsigned long long)value, HAL_FAILURES);
+}
+
+int hal_failures_find(const struct hal_failures *f, uint64_t value, struct err *err)
+{
+	uint64_t n = f->n < HAL_FAILURES ? f->n : HAL_FAILURES;
+
+	for (uint64_t i = 0; i < n; i++) {
+		const struct hal_failure *at = &f->recent[(f->n - 1 - i) % HAL_FAILURES];
+
+		if (value > at->last)
+			return 0;
+		if (value >= at->first) {
+			if (err)
+				*err = at->err;
+			return at->err.code;
+		}
+	}
+	return find_old(f, value, err);
 }

@@ -241,6 +241,39 @@ static void a_full_queue_makes_its_callers_wait(void **state)
 	hal_exe_unload(exe);
 }
 
+/* However many fail after them. */
+static void failures_are_never_forgotten(void **state)
+{
+	enum { N = 3 * HAL_FAILURES };
+	struct hal_failures f = { 0 };
+	struct err why, err;
+
+	(void)state;
+	assert_int_equal(hal_failures_init(&f, &err), 0);
+	assert_int_equal(hal_failures_find(&f, 1, &err), 0);
+	/* Of ten numbers each, the third to the fifth fail, of every other ten the sixth, too. */
+	for (uint64_t i = 0; i < N; i++) {
+		err_set(&why, ERR_DATA_LOSS, "number %llu", (unsigned long long)i);
+		hal_failures_add(&f, 10 * i + 3, 10 * i + 5, &why);
+		err_set(&why, i % 4 ? ERR_DATA_LOSS : ERR_ABORTED, "behind it");
+		if (i % 2 == 0)
+			hal_failures_add(&f, 10 * i + 6, 10 * i + 6, &why);
+	}
+	for (uint64_t v = 0; v < 10 * N + 10; v++) {
+		uint64_t i = v / 10, at = v % 10;
+		int want = i == N ? 0 : at >= 3 && at <= 5 ? ERR_DATA_LOSS :
+			   at != 6 || i % 2 ? 0 : i % 4 ? ERR_DATA_LOSS : ERR_ABORTED;
+
+		assert_int_equal(hal_failures_find(&f, v, &err), want);
+		assert_int_equal(hal_failures_find(&f, v, NULL), want);
+	}
+	assert_int_equal(hal_failures_find(&f, 10 * N - 7, &err), ERR_DATA_LOSS);
+	assert_non_null(strstr(err.msg, "number 12287"));
+	assert_int_equal(hal_failures_find(&f, 3, &err), ERR_DATA_LOSS);
+	assert_non_null(strstr(err.msg, "no longer known"));
+	hal_failures_free(&f);
+}
+
 /* Who may not wait asks first, and waits elsewhere. */
 static void room_can_be_asked_for(void **state)
 {
@@ -567,6 +600,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_queue_makes_its_callers_wait),
 		cmocka_unit_test(room_can_be_asked_for),
+		cmocka_unit_test(failures_are_never_forgotten),
 		cmocka_unit_test(bindings_of_what_waits_stay),
 		cmocka_unit_test(a_full_queue_can_be_waited_for),
 		cmocka_unit_test(a_full_queue_goes_on_when_what_it_waits_for_fails),
