@@ -378,6 +378,8 @@ static int check_transfers(const struct image *im, struct err *err)
 		if (t->binding >= im->n_bindings)
 			return bad(err, "a call of the host names no binding");
 		b = &im->bindings[t->binding];
+		if (b->kind == IMAGE_PEER || b->kind == IMAGE_PEER_DATA)
+			return bad(err, "a call of the host moves what is another device's");
 		if (t->bytes > b->bytes || t->offset > b->bytes - t->bytes ||
 		    (t->bytes && !(b->access & (t->is_recv ? HW_BIND_WRITE : HW_BIND_READ))))
 			return bad(err, "a call of the host moves what is not there");
@@ -418,7 +420,7 @@ static int check_peers(const struct image *im, struct err *err)
 		if (b->bytes > box->bytes)	/* is_in_its_place: there is one */
 			return bad(err, "a peer's mailbox is larger than its own");
 	}
-	if (!box != !n_slots)
+	if (!box != !n_slots || (box && !box->bytes))
 		return bad(err, "it has a mailbox that nobody writes to");
 	if (n_slots > im->n_slots || (!n_slots && im->n_slots))
 		return bad(err, "there are not as many slots of peers as are bound");

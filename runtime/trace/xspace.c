@@ -311,6 +311,8 @@ static void add_events(struct writer *w, struct str lines[LINES])
 		struct kind k = kind_of(t, r);
 		uint32_t id = id_of(w, &k);
 
+		if (!id)
+			return;
 		if (r->kind != HW_TRACE_GROUP) {
 			add_event(w, &lines[line_of(r)], r, id);
 			continue;

@@ -778,6 +778,12 @@ static void refuses_members_that_lie(void **state)
 	g.p.im.n_slots = g.p.im.n_words = 0;
 	refused_parts(&g.p, "a mailbox that nobody writes to");
 	make_gang(&g);
+	g.b[4].bytes = g.b[5].bytes = g.b[6].bytes = 0;
+	refused_parts(&g.p, "a mailbox that nobody writes to");
+	make_gang(&g);	/* a peer's mailbox is nowhere that the host sees */
+	g.p.transfers[0].binding = 5;
+	refused_parts(&g.p, "moves what is another device's");
+	make_gang(&g);
 	g.p.im.n_words = 0;
 	refused_parts(&g.p, "the rows of the members");
 	make_gang(&g);
