@@ -24,10 +24,17 @@ static int check(struct hal_mem *m, uint64_t offset, uint64_t bytes, struct err 
 	return 0;
 }
 
-static void free_stage(void *arg, const struct err *err)
+static void free_mem(void *arg, const struct err *err)
 {
 	(void)err;
 	hal_mem_free(arg);
+}
+
+void hal_free_late(struct hal_mem *m)
+{
+	struct hal_queue *q = hal_device_queue(m->dev, HAL_QUEUE_DMA);
+
+	hal_queue_notify(q, atomic_load(&q->submitted), free_mem, m, NULL);
 }
 
 /* Through staging memory; `in` says which way. */
@@ -51,10 +58,8 @@ static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t 
 		if (!code && !in)
 			memcpy((char *)host + at, stage->host, n);
 	}
-	/* The device may still be at it: the memory goes when it is done, or if that can't
-	 * be arranged with the device. */
 	if (code == ERR_DEADLINE_EXCEEDED)
-		hal_queue_notify(q, value, free_stage, stage, NULL);
+		hal_free_late(stage);
 	else
 		hal_mem_free(stage);
 	return code;

@@ -443,6 +443,11 @@ void hal_across_drop(struct hal_across *w);
 /* None of a queue's submissions waits any more: they failed, or the queue ends. */
 void hal_across_end(struct hal_queue *q);
 
+/* ---- copy.c ---- */
+/* Frees what a copy by the DMA queue that is late may yet read or write, once that is done; or with
+ * the device, if that can't be arranged. */
+void hal_free_late(struct hal_mem *m);
+
 /* ---- queue.c ---- */
 
 /* Makes device.queues[cls]; at opening, and before any other thread. On failure what there

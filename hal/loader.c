@@ -9,6 +9,15 @@
 
 #include "hal/hal_internal.h"
 
+/* Frees what could not be filled, or was read: a copy that came too late may yet write there. */
+static void drop(struct hal_mem *m, int code)
+{
+	if (m && code == ERR_DEADLINE_EXCEEDED)
+		hal_free_late(m);
+	else
+		hal_mem_free(m);
+}
+
 static int load_constants(struct hal_exe *exe, struct err *err)
 {
 	const struct image *im = exe->image;
@@ -18,8 +27,14 @@ static int load_constants(struct hal_exe *exe, struct err *err)
 		return 0;
 	code = hal_mem_alloc(exe->dev, HAL_MEM_HBM, im->rodata_bytes, exe->name,
 			     &exe->constants, err);
-	return code ? code : hal_copy_in(exe->constants, 0, im->rodata, im->rodata_bytes,
-					 clock_after(HAL_ADMIN_NS), err);
+	if (!code)
+		code = hal_copy_in(exe->constants, 0, im->rodata, im->rodata_bytes,
+				   clock_after(HAL_ADMIN_NS), err);
+	if (code) {
+		drop(exe->constants, code);
+		exe->constants = NULL;
+	}
+	return code;
 }
 
 /* What the device does not like, in the framework's words. */
@@ -79,7 +94,7 @@ static int load_code(struct hal_exe *exe, struct err *err)
 		blame(exe, bad, err);
 	if (!status)
 		atomic_store(&exe->program, program);
-	hal_mem_free(code);
+	drop(code, status);
 	free(b);
 	return status;
 }

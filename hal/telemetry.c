@@ -308,12 +308,14 @@ static int make_page(const char *path, struct hal_page **out)
 
 	if (f < 0)
 		return -1;
-	if (!ftruncate(f, sizeof(**out))) {
+	/* With its room: a file system that is full would end the process at its first store. */
+	saved = posix_fallocate(f, 0, sizeof(**out));
+	if (!saved) {
 		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
 		if (*out != MAP_FAILED)
 			return f;
+		saved = errno;
 	}
-	saved = errno;
 	close(f);
 	unlink(path);
 	errno = saved;

@@ -61,7 +61,8 @@ static const struct isa_scalar spin[] = {
 };
 
 /* A program whose bindings from the third on are results of 8 bytes. */
-static struct hal_exe *load(const struct isa_scalar *code, size_t n, size_t n_bindings)
+static int try_load(struct hal_device *d, const struct isa_scalar *code, size_t n,
+		    size_t n_bindings, const char *rodata, struct hal_exe **exe, struct err *err)
 {
 	static const char strings[] = "\0test\0store\0here";
 	struct image_binding *b = calloc(n_bindings, sizeof(*b));
@@ -74,26 +75,37 @@ static struct hal_exe *load(const struct isa_scalar *code, size_t n, size_t n_bi
 		.text = code, .text_bytes = n * sizeof(*code), .bindings = b,
 		.n_bindings = n_bindings, .shapes = shapes, .debug = &debug, .n_debug = 1,
 		.strings = strings, .strings_bytes = sizeof(strings), .note = "test",
+		.rodata = rodata, .rodata_bytes = strlen(rodata),
 	};
-	struct hal_exe *exe = NULL;
-	struct err err;
 	size_t bytes;
 	void *image;
+	int code_of;
 
 	assert_true(b && shapes);
-	b[0].kind = IMAGE_CONSTANTS;
+	b[0] = (struct image_binding){ .kind = IMAGE_CONSTANTS, .access = HW_BIND_READ,
+				       .bytes = im.rodata_bytes };
 	b[1].kind = IMAGE_TEMP;
 	for (size_t i = 2; i < n_bindings; i++) {
 		b[i] = (struct image_binding){ .kind = IMAGE_RESULT, .index = (uint32_t)i - 2,
 			.bytes = 8, .access = HW_BIND_READ | HW_BIND_WRITE };
 		shapes[i - 2] = (struct image_shape){ .elem = ELEM_S64, .alias = -1 };
 	}
-	if (image_write(&im, &image, &bytes, &err) ||
-	    hal_exe_load(dev, image, bytes, &exe, &err))
-		fail_msg("%s", err.msg);
+	if (image_write(&im, &image, &bytes, err))
+		fail_msg("%s", err->msg);
+	code_of = hal_exe_load(d, image, bytes, exe, err);
 	free(image);
 	free(b);
 	free(shapes);
+	return code_of;
+}
+
+static struct hal_exe *load(const struct isa_scalar *code, size_t n, size_t n_bindings)
+{
+	struct hal_exe *exe = NULL;
+	struct err err;
+
+	if (try_load(dev, code, n, n_bindings, "", &exe, &err))
+		fail_msg("%s", err.msg);
 	return exe;
 }
 
@@ -452,12 +464,17 @@ static void what_cannot_be_waited_for_is_refused(void **state)
 	hal_exe_unload(exe);
 }
 
-static uint64_t host_bytes_in_use(struct hal_device *d)
+static uint64_t bytes_in_use(struct hal_device *d, enum hal_mem_kind kind)
 {
 	struct hal_mem_stats stats;
 
-	hal_mem_stats(d, HAL_MEM_HOST, &stats);
+	hal_mem_stats(d, kind, &stats);
 	return stats.bytes_in_use;
+}
+
+static uint64_t host_bytes_in_use(struct hal_device *d)
+{
+	return bytes_in_use(d, HAL_MEM_HOST);
 }
 
 /* Staging memory is no other's while the device may read or write it. */
@@ -495,6 +512,43 @@ static void a_copy_that_is_late_keeps_its_memory(void **state)
 	assert_int_equal(host_bytes_in_use(d), before);
 	assert_int_equal(hal_copy_out(got, m, 0, sizeof(got), CLOCK_FOREVER, &err), 0);
 	assert_memory_equal(got, data, sizeof(data));
+	hal_destroy(h);
+}
+
+/* Nor is what it was to fill: once for constants, once for code. Each load gives up after ten
+ * seconds. */
+static void a_load_that_is_late_keeps_its_memory(void **state)
+{
+	struct hal *h;
+	struct hal_device *d;
+	struct hal_queue *c, *q;
+	struct hal_exe *exe;
+	struct hal_mem *m;
+	uint64_t before, value;
+	int64_t until;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=16M,check" }, &h,
+				    &err), 0);
+	assert_int_equal(hal_device_open(h, 0, &d, &err), 0);
+	c = hal_device_queue(d, HAL_QUEUE_COMPUTE);
+	q = hal_device_queue(d, HAL_QUEUE_DMA);
+	assert_int_equal(hal_mem_alloc(d, HAL_MEM_HBM, 64, "x", &m, &err), 0);
+	before = bytes_in_use(d, HAL_MEM_HBM);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(hal_queue_copy(q, m, 0, m, 0, 0,
+						&(struct hal_after){ c, next_of(c) }, 1, &value,
+						&err), 0);
+		assert_int_equal(try_load(d, store_42, 3, 3, i ? "" : "constants", &exe, &err),
+				 ERR_DEADLINE_EXCEEDED);
+		assert_true(bytes_in_use(d, HAL_MEM_HBM) > before);
+		assert_int_equal(hal_queue_fill(c, m, 0, 0, 0, &value, &err), 0);
+		until = clock_after(20 * SECOND);
+		while (bytes_in_use(d, HAL_MEM_HBM) != before && clock_ns() < until)
+			usleep(1000);
+		assert_int_equal(bytes_in_use(d, HAL_MEM_HBM), before);
+	}
 	hal_destroy(h);
 }
 
@@ -607,6 +661,7 @@ int main(void)
 		cmocka_unit_test(all_that_is_named_is_waited_for),
 		cmocka_unit_test(what_cannot_be_waited_for_is_refused),
 		cmocka_unit_test(a_copy_that_is_late_keeps_its_memory),
+		cmocka_unit_test(a_load_that_is_late_keeps_its_memory),
 		cmocka_unit_test(a_dead_device_keeps_its_first_error),
 		cmocka_unit_test(callbacks_do_not_run_under_the_lock_of_closing),
 		cmocka_unit_test(a_child_of_fork_opens_nothing_of_its_parents),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -432,6 +433,32 @@ static void a_forked_child_leaves_its_parents_page(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* A store into what has no room there would end the process. */
+static void a_full_file_system_is_an_error(void **state)
+{
+	char full[64], path[128];
+	struct hal_page *page;
+	struct err err;
+	int fd, code;
+
+	(void)state;
+	snprintf(full, sizeof(full), "%s/full", dir);
+	assert_int_equal(mkdir(full, 0700), 0);
+	if (mount("tmpfs", full, "tmpfs", 0, "size=4k")) {
+		print_message("skipped: mounting a file system: %s\n", strerror(errno));
+		assert_int_equal(rmdir(full), 0);
+		skip();
+	}
+	setenv("TESSERA_TELEMETRY_DIR", full, 1);
+	code = hal_page_open(&page, &fd, path, &err);
+	setenv("TESSERA_TELEMETRY_DIR", dir, 1);
+
+	assert_int_not_equal(code, 0);
+	assert_non_null(strstr(err.msg, strerror(ENOSPC)));
+	assert_int_equal(umount(full), 0);	/* nothing of it is open, nor mapped */
+	assert_int_equal(rmdir(full), 0);
+}
+
 static void a_folder_with_too_long_a_name_is_refused(void **state)
 {
 	char deep[160], path[128];
@@ -463,6 +490,7 @@ int main(void)
 		cmocka_unit_test(a_page_that_shrinks_is_no_page),
 		cmocka_unit_test(texts_of_strangers_are_printable),
 		cmocka_unit_test(a_forked_child_leaves_its_parents_page),
+		cmocka_unit_test(a_full_file_system_is_an_error),
 		cmocka_unit_test(a_folder_with_too_long_a_name_is_refused),
 	};
 	int failed;
