@@ -234,6 +234,7 @@ int rt_order_ask(struct rt_meeting *g, const char *name, struct rt_ticket *t, st
 	struct entry *e;
 	int code = 0;
 
+	*t = (struct rt_ticket){ 0 };
 	if (!after)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	pthread_mutex_lock(&o->lock);
@@ -499,6 +500,63 @@ static void *watch(void *arg)
 
 /* ---- life ---- */
 
+/* The lock on a log goes with the last descriptor of its file, of which a child of fork would keep
+ * one: its parent would seem to live as long as it does. */
+static pthread_mutex_t orders_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rt_order *orders;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&orders_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&orders_lock);
+}
+
+static void after_fork_in_child(void)
+{
+	for (; orders; orders = orders->next) {
+		close(orders->fd);
+		orders->fd = -1;
+	}
+	pthread_mutex_unlock(&orders_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* Opens its own log, of which no child has a descriptor. */
+static int open_log(struct rt_order *o)
+{
+	pthread_once(&fork_once, watch_forks);
+	pthread_mutex_lock(&orders_lock);
+	o->fd = open(o->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (o->fd >= 0) {
+		o->next = orders;
+		orders = o;
+	}
+	pthread_mutex_unlock(&orders_lock);
+	return o->fd;
+}
+
+static void close_log(struct rt_order *o)
+{
+	pthread_mutex_lock(&orders_lock);
+	for (struct rt_order **at = &orders; *at; at = &(*at)->next)
+		if (*at == o) {
+			*at = o->next;
+			break;
+		}
+	if (o->fd >= 0)
+		close(o->fd);
+	pthread_mutex_unlock(&orders_lock);
+}
+
 int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -526,8 +584,7 @@ int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err)
 		return err_sys(err, errno, "getrandom for the name of a file");
 	snprintf(name, RT_LOG_NAME, "tessera-log-%016" PRIx64 "%016" PRIx64, word[0], word[1]);
 	snprintf(o->path, sizeof(o->path), "%.100s/%s", hal_page_dir(), name);
-	o->fd = open(o->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (o->fd < 0 || ftruncate(o->fd, place_of(LOG) + (off_t)sizeof(struct entry)) ||
+	if (open_log(o) < 0 || ftruncate(o->fd, place_of(LOG) + (off_t)sizeof(struct entry)) ||
 	    fcntl(o->fd, F_OFD_SETLK, &l))
 		return err_sys(err, errno, "%s", o->path);
 	return 0;
@@ -641,8 +698,7 @@ void rt_order_close(struct rt_world *w)
 	rt_event_unref(o->last);
 	if (o->path[0])
 		unlink(o->path);
-	if (o->fd >= 0)
-		close(o->fd);
+	close_log(o);
 	for (unsigned p = 0; p < RT_PROCESSES; p++)
 		if (o->fellows[p].fd >= 0)
 			close(o->fellows[p].fd);

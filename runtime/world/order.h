@@ -52,7 +52,8 @@ struct fellow {
 struct rt_order {
 	struct rt_world *world;
 	char path[160];		/* "": the file has no name any more */
-	int fd;
+	int fd;			/* -1: none, as in a child of fork */
+	struct rt_order *next;	/* of this process's; order.c */
 	struct fellow fellows[RT_PROCESSES];
 	pthread_mutex_t lock;	/* over what follows, and fellows */
 	pthread_cond_t cond;

@@ -324,11 +324,23 @@ static int join_job(struct err *err)
 	return code ? code : load_alone(err);
 }
 
+static int leave_a_child(struct err *err)
+{
+	pid_t child = fork();
+
+	if (!child)
+		for (;;)
+			pause();
+	snprintf(err->msg, sizeof(err->msg), "%d", (int)child);
+	return child < 0;
+}
+
 /* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
  * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
  * own in odd rounds; one R: of what was compiled for one process; retry R: sum R, as often as
- * it is refused; leave: launches no more; reset, fatal: of its device; broken: returns when it
- * knows that another failed; wait, wait_alone: for all of them; again: loads anew. */
+ * it is refused; leave: launches no more; fork: leaves a child, whose number it answers; reset,
+ * fatal: of its device; broken: returns when it knows that another failed; wait, wait_alone: for
+ * all of them; again: loads anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -349,6 +361,8 @@ static int act(const char *what, unsigned round, struct err *err)
 		return launch(FOR_ONE, round, ELEMENTS, err);
 	if (!strcmp(what, "broken"))
 		return await_failure();
+	if (!strcmp(what, "fork"))
+		return leave_a_child(err);
 	if (!strcmp(what, "retry"))
 		return launch_until_it_runs(round, err);
 	if (!strcmp(what, "leave")) {
@@ -688,6 +702,28 @@ static void one_that_is_killed_fails_the_other_by_name(void **state)
 	one_does(0, "wait_alone");
 }
 
+/* Whoever is left of it does not live in its place. */
+static void one_that_is_killed_is_not_its_children(void **state)
+{
+	struct answer a;
+	pid_t child;
+
+	(void)state;
+	both_do("sum 0");
+	both_do("wait");
+	tell(1, "fork");
+	a = hear(1);
+	child = (pid_t)atoi(a.err.msg);
+	assert_true(!a.code && child > 1);
+	one_does(0, "sum 1");
+	kill(process[1].pid, SIGKILL);
+	waitpid(process[1].pid, NULL, 0);
+	process[1].pid = 0;
+	tell(0, "wait");
+	expect_error(0, "process 1");
+	assert_int_equal(kill(child, SIGKILL), 0);
+}
+
 /* It ends while the other has not launched for the first time: that does not wait for long. */
 static void one_that_ends_is_not_waited_for(void **state)
 {
@@ -870,6 +906,7 @@ int main(void)
 		JOB(what_one_can_not_launch_fails_in_both),
 		JOB(what_both_can_not_launch_harms_nothing),
 		JOB(one_that_is_killed_fails_the_other_by_name),
+		JOB(one_that_is_killed_is_not_its_children),
 		JOB(one_that_left_fails_who_waits_for_it),
 		JOB(one_that_left_may_come_again),
 		JOB(one_that_ends_is_not_waited_for),
