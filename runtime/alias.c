@@ -62,7 +62,7 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 	if (code)
 		return code;
 	if (!rt_buffer_is_pending(b)) {
-		to = rt_buffer_share(b, shape);
+		to = rt_buffer_share(b, b->storage, shape);
 		rt_buffer_end_use(b);
 		*out = to;
 		return to ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");

@@ -139,7 +139,8 @@ int rt_buffer_new_pending(struct rt_client *c, unsigned device, enum rt_memory_k
 	return 0;
 }
 
-struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *shape)
+struct rt_buffer *rt_buffer_share(struct rt_buffer *b, struct rt_storage *storage,
+				  const struct rt_shape *shape)
 {
 	struct rt_buffer *to = make(b->client, b->device, b->kind, shape);
 
@@ -153,12 +154,10 @@ struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *sh
 		}
 		*to->error = *b->error;
 	}
-	pthread_mutex_lock(&b->lock);
-	to->storage = b->storage;
-	if (to->storage)
-		atomic_fetch_add(&to->storage->refs, 1);
+	to->storage = storage;
+	if (storage)
+		atomic_fetch_add(&storage->refs, 1);
 	to->value = b->value;
-	pthread_mutex_unlock(&b->lock);
 	return to;
 }
 

@@ -185,8 +185,9 @@ static int run(const struct rt_run *r, struct rt_launch *l, struct err *err)
 		return code;
 	}
 	code = launch_and_serve(l, n, r->held, err);
+	/* What failed behind its submission may run yet. */
 	for (unsigned i = 0; i < n; i++)
-		if (l[i].value && (!code || n > 1))
+		if (l[i].value)
 			rt_launch_finish(&l[i]);
 	if (code)
 		return code;

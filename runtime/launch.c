@@ -219,7 +219,8 @@ int rt_launch_make_results(struct rt_launch *l, struct err *err)
 
 		rt_shape_of(s, &shape);
 		if (s->alias >= 0 && l->donated[s->alias]) {
-			l->outs[i] = rt_buffer_share(l->args[s->alias], &shape);
+			l->outs[i] = rt_buffer_share(l->args[s->alias], l->storages[s->alias],
+						     &shape);
 			code = l->outs[i] ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED,
 							"out of memory");
 		} else {
@@ -518,7 +519,9 @@ int rt_launch_submit(struct rt_launch *l, struct err *err)
 	atomic_store(&l->x->last_use, l->value);
 	if (l->meeting)
 		rt_meeting_note(l->meeting, l->x->member, l->value);
-	if (im->info.temp_bytes && !l->host)
+	if (l->host)
+		l->temp_use = l->value;
+	else if (im->info.temp_bytes)
 		d->scratch_use = l->value;
 	hal_note_executable(d->hal, image_string(im, im->info.name));
 	return 0;

@@ -557,9 +557,10 @@ void rt_buffer_resolve_from(struct rt_buffer *b, struct rt_buffer *from);
 /* Takes a reference and counts a use; INVALID_ARGUMENT: deleted. */
 int rt_buffer_begin_use(struct rt_buffer *b, struct err *err);
 void rt_buffer_end_use(struct rt_buffer *b);
-/* Another buffer on the same storage, value and error; of `b` resolved. NULL: out of
- * memory. */
-struct rt_buffer *rt_buffer_share(struct rt_buffer *b, const struct rt_shape *shape);
+/* Another buffer on the same storage, value and error; of `b` resolved. The caller holds the
+ * storage, as the buffer itself may be deleted meanwhile. NULL: out of memory. */
+struct rt_buffer *rt_buffer_share(struct rt_buffer *b, struct rt_storage *storage,
+				  const struct rt_shape *shape);
 
 /* ---- trace/trace.c: takes a lock of its own, across the HAL's traces ---- */
 /* A client's devices are there, and until the other call that returns. */

@@ -261,4 +261,10 @@ static ffi::Error Wants(Made *, F32, F32Out)
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(wants, Wants,
 	ffi::Ffi::Bind().Ctx<ffi::UserData<Made>>().Arg<F32>().Ret<F32>());
+static ffi::Error Unprepared(ffi::RemainingArgs, ffi::RemainingRets)
+{
+	return ffi::Error::Internal("it can not be prepared");
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(unprepared, Unprepared,
+	ffi::Ffi::BindPrepare().RemainingArgs().RemainingRets());
 extern "C" int64_t prepared_so_far() { return prepared; }

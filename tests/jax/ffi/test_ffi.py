@@ -44,6 +44,9 @@ def lib(tmp_path_factory):
             "type_info": jax.ffi.pycapsule(getattr(lib, f"{kind}_info")())}, platform="tessera")
     jax.ffi.register_ffi_target("test.stateful", {
         s: capsule(getattr(lib, f"stateful_{s}")) for s in STAGES}, platform="tessera")
+    jax.ffi.register_ffi_target("test.unprepared", {
+        "prepare": capsule(lib.unprepared), "execute": capsule(lib.first_plus_one)},
+                                platform="tessera")
     return lib
 
 
@@ -280,6 +283,28 @@ def test_stages_and_state(lib, eventually):
     del f
     jax.clear_caches()
     eventually(lambda: lib.made_alive() == 0 and lib.ready_alive() == 0)
+
+
+def test_what_fails_before_its_function_writes_to_nobody_elses_memory(lib):
+    """Its part before the call waits in the queue, behind a longer program, when it fails."""
+    x = jnp.full(1 << 16, 20, "float32")
+
+    @jax.jit
+    def fails(x):
+        y = x * 2 + 1
+        return y, jax.ffi.ffi_call("test.unprepared", like(x))(y)
+    fails = fails.lower(x).compile()
+    long = jax.jit(lambda m: jax.lax.fori_loop(0, 2000, lambda i, m: jnp.sin(m @ m * 0.001), m))
+    m = jnp.ones((256, 256))
+    long(m).block_until_ready()
+    running = long(m)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="can not be prepared"):
+        fails(x)[1].block_until_ready()
+    others = [jax.device_put(np.full(x.shape, 7, "float32")) for _ in range(8)]
+    running.block_until_ready()
+    (x + 1).block_until_ready()
+    for other in others:
+        np.testing.assert_array_equal(other, np.full(x.shape, 7))
 
 
 def test_a_place_that_can_not_be_made_fails_the_compile(lib, eventually):

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that the device refuses: the error says which op of the framework's program it
- * is and what to do. They are made by changing whole ones, with hashes that fit. */
+/*
+ * Programs that the device refuses: the error says which op of the framework's program it is and
+ * what to do. They are made by changing whole ones, with hashes that fit. And what others do to
+ * arguments while a program that is there is launched.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,7 @@
 #include <cmocka.h>
 
 #include "hal/hw/isa.h"
-#include "runtime/rt.h"
+#include "runtime/rt_internal.h"
 
 enum { HEAD = 32 + 24, HASH = 64 };	/* of the serialized form: fields, then the hash */
 
@@ -135,11 +138,61 @@ static void sizes_that_are_not_those_of_the_bytes_are_refused(void **state)
 	free(all);
 }
 
+/* Who donates an argument has its memory, and whoever deletes the buffer meanwhile takes nothing
+ * from the result that lies there. */
+static void a_donated_argument_may_be_deleted_meanwhile(void **state)
+{
+	struct rt_program *p = compile(
+		"module() {sym_name = \"next\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<4xf32> {alias = 0}) {\n"
+		"    %1 = add(%0, %0) : tensor<4xf32>\n"
+		"    return(%1)\n  }\n}\n");
+	const float in[4] = { 1, 2, 3, 4 };
+	float out[4] = { 0 };
+	struct rt_shape shape;
+	struct rt_buffer *arg, *result = NULL;
+	struct rt_event *done = NULL;
+	struct rt_exe *x;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(rt_load(client, p, NULL, 0, &x, &err), 0);
+	rt_shape_of(&rt_program_image(p)->shapes[0], &shape);
+	assert_int_equal(rt_buffer_new(client, 0, RT_DEVICE, &shape, "test", &arg, &err), 0);
+	assert_int_equal(hal_copy_in(arg->storage->mem, 0, in, sizeof(in), CLOCK_FOREVER, &err),
+			 0);
+
+	struct rt_launch l = { .x = x, .args = &arg, .outs = &result, .done = &done };
+
+	assert_int_equal(rt_launch_take(&l, NULL, &err), 0);
+	assert_true(l.donated[0]);
+	rt_buffer_delete(arg);
+	assert_int_equal(rt_launch_make_results(&l, &err), 0);
+	assert_ptr_equal(result->storage, l.storages[0]);
+	assert_int_equal(rt_launch_lock(&l, &err), 0);
+	assert_int_equal(rt_launch_bind(&l, &err), 0);
+	assert_int_equal(rt_launch_submit(&l, &err), 0);
+	rt_launch_unlock(&l);
+	rt_launch_finish(&l);
+	rt_launch_end(&l, false);
+	rt_buffer_unref(arg);
+	assert_int_equal(hal_queue_wait(client->devices[0].queue, result->value, CLOCK_FOREVER,
+					&err), 0);
+	assert_int_equal(hal_copy_out(out, result->storage->mem, 0, sizeof(out), CLOCK_FOREVER,
+				      &err), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(out[i] == 2 * in[i]);
+	rt_buffer_unref(result);
+	rt_exe_unref(x);
+	rt_program_unref(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_program_names_its_op),
 		cmocka_unit_test(sizes_that_are_not_those_of_the_bytes_are_refused),
+		cmocka_unit_test(a_donated_argument_may_be_deleted_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
