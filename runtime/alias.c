@@ -14,12 +14,38 @@ struct forward {
 	struct rt_callback callback;
 };
 
+/* Over rt_buffer.follows, of all buffers. A buffer that one follows is in use, so that who goes
+ * along these finds each of them. */
+static pthread_mutex_t follow_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Unless that would make a ring, whose buffers would wait for each other for ever. */
+static bool begin_to_follow(struct rt_buffer *to, struct rt_buffer *from)
+{
+	bool is_ring = false;
+
+	pthread_mutex_lock(&follow_lock);
+	for (const struct rt_buffer *b = from; b && !is_ring; b = b->follows)
+		is_ring = b == to;
+	if (!is_ring)
+		to->follows = from;
+	pthread_mutex_unlock(&follow_lock);
+	return !is_ring;
+}
+
+static void end_following(struct rt_buffer *to)
+{
+	pthread_mutex_lock(&follow_lock);
+	to->follows = NULL;
+	pthread_mutex_unlock(&follow_lock);
+}
+
 static void follow(void *arg, const struct err *err)
 {
 	struct forward *f = arg;
 
 	(void)err;
 	rt_in_callback++;
+	end_following(f->to);
 	rt_buffer_resolve_from(f->to, f->from);
 	rt_buffer_end_use(f->from);
 	rt_buffer_unref(f->to);
@@ -75,6 +101,7 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		rt_buffer_end_use(b);
 		return code;
 	}
+	begin_to_follow(to, b);
 	forward_to(f, b, to);
 	*out = to;
 	return 0;
@@ -93,44 +120,50 @@ void rt_alias_fail(struct rt_buffer *alias, const struct err *why)
 	rt_buffer_resolve(alias, why);
 }
 
+static int check_content(const struct rt_buffer *alias, const struct rt_buffer *with,
+			 struct err *err)
+{
+	if (with->client != alias->client || with->device != alias->device ||
+	    (with->kind == RT_DEVICE) != (alias->kind == RT_DEVICE))
+		return err_set(err, ERR_INVALID_ARGUMENT, "an alias in %s of device %u is given a "
+			       "buffer in %s of device %u", rt_memory_kind_names[alias->kind],
+			       alias->device, rt_memory_kind_names[with->kind], with->device);
+	if (with->sizes)
+		return err_set(err, ERR_UNIMPLEMENTED, "an alias is given an array whose sizes "
+			       "are known on the device only; copy it to one of a fixed shape");
+	if (memcmp(alias->shape.order, with->shape.order, sizeof(with->shape.order)))
+		return err_set(err, ERR_INVALID_ARGUMENT, "an alias is given a buffer whose dims "
+			       "lie in memory in another order");
+	return check_fit(&alias->shape, &with->shape, "an alias", err);
+}
+
 int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err *err)
 {
-	struct forward *f;
+	struct forward *f = malloc(sizeof(*f));
+	bool is_used = false;
 	struct err why;
-	int code;
+	int code = check_content(alias, with, &why);
 
-	if (with == alias)
-		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias can't be its own content");
-	else if (with->client != alias->client || with->device != alias->device ||
-		 (with->kind == RT_DEVICE) != (alias->kind == RT_DEVICE))
-		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias in %s of device %u is "
-			       "given a buffer in %s of device %u",
-			       rt_memory_kind_names[alias->kind], alias->device,
-			       rt_memory_kind_names[with->kind], with->device);
-	else if (with->sizes)
-		code = err_set(&why, ERR_UNIMPLEMENTED, "an alias is given an array whose sizes "
-			       "are known on the device only; copy it to one of a fixed shape");
-	else if (memcmp(alias->shape.order, with->shape.order, sizeof(with->shape.order)))
-		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias is given a buffer whose "
-			       "dims lie in memory in another order");
-	else
-		code = check_fit(&alias->shape, &with->shape, "an alias", &why);
-	if (!code)
+	if (!code) {
 		code = rt_buffer_begin_use(with, &why);
-	f = malloc(sizeof(*f));
-	if (!code && !f) {
-		rt_buffer_end_use(with);
+		is_used = !code;
+	}
+	if (!code && !f)
 		code = err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	if (!code && !begin_to_follow(alias, with))
+		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias can't be its own content: "
+			       "what it is given waits for it");
+	if (!code) {
+		forward_to(f, with, alias);
+		return 0;
 	}
-	if (code) {
-		free(f);
-		rt_buffer_resolve(alias, &why);
-		if (err)
-			*err = why;
-		return code;
-	}
-	forward_to(f, with, alias);
-	return 0;
+	if (is_used)
+		rt_buffer_end_use(with);
+	free(f);
+	rt_buffer_resolve(alias, &why);
+	if (err)
+		*err = why;
+	return code;
 }
 
 /* ---- donation after an event ---- */
@@ -148,6 +181,7 @@ static void may_donate(void *arg, const struct err *err)
 		return;
 	}
 	rt_in_callback++;
+	end_following(f->to);
 	rt_buffer_resolve(f->to, err);
 	rt_buffer_end_use(f->from);
 	rt_buffer_unref(f->to);
@@ -187,6 +221,7 @@ int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buff
 	rt_buffer_ref(b);
 	rt_buffer_ref(to);
 	rt_buffer_give_sizes(to, b->sizes);
+	begin_to_follow(to, b);
 	*f = (struct forward){ .from = b, .to = to };
 	rt_event_on_ready(after, &f->callback, may_donate, f);
 	*out = to;

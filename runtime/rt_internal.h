@@ -152,12 +152,12 @@ struct rt_buffer {
 	struct err *error;	/* owned: the content is this error; no storage is looked at */
 	struct err *spare_error;	/* room for it while pending */
 	struct rt_event *resolved;	/* a reference; NULL: never was pending */
+	struct rt_buffer *follows;	/* whose content it will have, while it waits; alias.c */
 	unsigned external_refs, uses;
-	bool is_deleted;
+	bool is_deleted, is_unpadded_known;
 	/* Of a shape with bounds: a reference, given before anyone else has the buffer; and what
 	 * they say, once they were asked for, under the lock. */
 	struct rt_buffer *sizes;
-	bool is_unpadded_known;
 	int64_t unpadded[IMAGE_MAX_RANK];
 };
 

@@ -102,6 +102,8 @@ struct PJRT_Error *pjrt_Client_CreateErrorBuffer(
 	if (!why.code)
 		why.code = ERR_UNKNOWN;
 	if (!e)
+		e = pjrt_read_layout(args->shape_layout, &shape);
+	if (!e)
 		e = pjrt_find_place(args->client, args->memory, NULL, &device, &kind);
 	if (e)
 		return e;

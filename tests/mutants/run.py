@@ -136,7 +136,7 @@ class Copy:
         if suite.startswith("jax:"):
             env["TESSERA_PLUGIN"] = str(self.top / "build/opt/pjrt_plugin_tessera.so")
             first, *rest = suite[4:].split(" ", 1)
-            words = [f"tests/jax/{first}"] if first.startswith("test_") else ["tests/jax"]
+            words = [f"tests/jax/{first}"] if first.endswith(".py") else ["tests/jax"]
             k = (rest[0] if words[0] != "tests/jax" and rest else
                  suite[4:] if words[0] == "tests/jax" else "").removeprefix("-k ").strip()
             return self.run([self.python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",

@@ -496,6 +496,27 @@ static void error_buffers_pass_their_error_on(void **state)
 	drop_exe(x);
 }
 
+static void an_error_lies_in_the_order_that_was_asked_for(void **state)
+{
+	static const int64_t dims[] = { 2, 3 }, up[] = { 0, 1 };
+	struct PJRT_Buffer_MemoryLayout l = { .tiled = { .minor_to_major = up,
+		.minor_to_major_size = 2 } };
+	struct PJRT_Buffer_GetMemoryLayout_Args own;
+	struct PJRT_Buffer *b;
+
+	(void)state;
+#define ARGS .client = client, .error_code = PJRT_Error_Code_ABORTED, .shape_dims = dims, \
+	     .shape_num_dims = 2, .shape_element_type = PJRT_Buffer_Type_F32, \
+	     .shape_layout = &l, .memory = memory_of(dev[0], 0)
+	b = GET(Client_CreateErrorBuffer, buffer, ARGS);
+	assert_ok(CALL_AS(&own, Buffer_GetMemoryLayout, .buffer = b));
+	assert_memory_equal(own.layout.tiled.minor_to_major, up, sizeof(up));
+	drop_buffer(b);
+	l.tiled.minor_to_major_size = 1;
+	assert_error(CALL(Client_CreateErrorBuffer, ARGS), INVALID, "layout");
+#undef ARGS
+}
+
 static void an_error_buffers_first_version_is_taken(void **state)
 {
 	int64_t n = 16;
@@ -887,6 +908,7 @@ int main(void)
 		cmocka_unit_test(a_deleted_buffer_refuses_every_use),
 		cmocka_unit_test(external_references_keep_the_memory),
 		cmocka_unit_test(error_buffers_pass_their_error_on),
+		cmocka_unit_test(an_error_lies_in_the_order_that_was_asked_for),
 		cmocka_unit_test(an_error_buffers_first_version_is_taken),
 		cmocka_unit_test(a_donated_argument_lends_its_memory),
 		cmocka_unit_test(memory_that_others_use_is_not_lent),

@@ -448,6 +448,43 @@ static void aliases_of_aliases_are_followed(void **state)
 	drop_buffer(real);
 }
 
+/* Two that are given each other, and one that is given a view of itself by way of another. */
+static void aliases_in_a_ring_are_refused(void **state)
+{
+	struct alias a = new_alias(), b = new_alias(), c = new_alias(), d = new_alias();
+	struct PJRT_Buffer *cast, *real = filled(3);
+	int64_t dims[] = { 4, 4 };
+	float back[16];
+
+	(void)state;
+	assert_ok(fulfill(a, b.b));
+	assert_error(fulfill(b, a.b), INVALID, "its own content");
+	assert_error(fetch(a.b, back, 64), INVALID, "its own content");
+	assert_error(fetch(b.b, back, 64), INVALID, "its own content");
+	assert_ok(fulfill(c, d.b));
+	cast = GET(Buffer_Bitcast, out_buffer, .buffer = c.b,
+		   .element_type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2);
+	assert_error(fulfill(d, cast), INVALID, "its own content");
+	assert_error(fetch(cast, back, 64), INVALID, "its own content");
+	drop_buffer(cast);
+	drop_buffer(a.b);
+	drop_buffer(b.b);
+	drop_buffer(c.b);
+	drop_buffer(d.b);
+	/* What followed once follows no more. */
+	a = new_alias();
+	b = new_alias();
+	assert_ok(fulfill(a, b.b));
+	assert_ok(fulfill(b, real));
+	c = new_alias();
+	assert_ok(fulfill(c, a.b));
+	expect(c.b, 3);
+	drop_buffer(a.b);
+	drop_buffer(b.b);
+	drop_buffer(c.b);
+	drop_buffer(real);
+}
+
 /* ---- launches that wait ---- */
 
 static void a_launch_waits_for_its_alias(void **state)
@@ -680,6 +717,7 @@ int main(void)
 		cmocka_unit_test(an_alias_takes_no_array_of_another_device),
 		cmocka_unit_test(a_launch_that_fails_later_says_so),
 		cmocka_unit_test(an_alias_may_be_deleted_first),
+		cmocka_unit_test(aliases_in_a_ring_are_refused),
 		cmocka_unit_test(aliases_of_aliases_are_followed),
 		cmocka_unit_test(a_launch_waits_for_its_alias),
 		cmocka_unit_test(a_launch_that_waited_passes_the_error_on),
