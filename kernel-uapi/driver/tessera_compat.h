@@ -40,16 +40,6 @@
 #define tessera_invalidate_mappings dma_buf_move_notify
 #endif
 
-/* Tells user space that only rebinding the driver helps; needs 6.15. */
-static inline void tessera_send_wedged(struct drm_device *drm)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
-	drm_dev_wedged_event(drm, DRM_WEDGE_RECOVERY_REBIND, NULL);
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
-	drm_dev_wedged_event(drm, DRM_WEDGE_RECOVERY_REBIND);
-#endif
-}
-
 /*
  * Memory of the device, charged to the cgroup of whoever makes a buffer (dmem, 6.14). A region is
  * NULL, and nothing is charged, where the kernel has none of it.

@@ -17,7 +17,6 @@
 #include <drm/drm_file.h>
 #include <drm/drm_print.h>
 
-#include "tessera_compat.h"
 #include "tessera_drv.h"
 
 #define TICK HZ
@@ -57,12 +56,25 @@ static void set_state(struct tessera_device *tdev, enum tessera_state state)
 	wake_up_all(&tdev->state_wait);
 }
 
+/*
+ * The uevent of drm_dev_wedged_event(), which sends it for the primary node: a device that has
+ * an accel node has no other, and the kernel (6.15 to 7.2) follows a NULL pointer.
+ */
+static void tell_wedged(struct tessera_device *tdev)
+{
+	struct device *node = tdev->drm.accel ? tdev->drm.accel->kdev : NULL;
+	char *env[] = { "WEDGED=rebind", NULL };
+
+	if (node && device_is_registered(node))
+		kobject_uevent_env(&node->kobj, KOBJ_CHANGE, env);
+}
+
 static void wedge(struct tessera_device *tdev, const char *why, int error)
 {
 	drm_err(&tdev->drm, "%s (%d): the device is out of use until the driver is bound again\n",
 		why, error);
 	tessera_lose_all(tdev, TESSERA_WEDGED);
-	tessera_send_wedged(&tdev->drm);
+	tell_wedged(tdev);
 }
 
 static void prepare(struct pci_dev *pdev)

@@ -15,6 +15,7 @@ A tier is one kind of guest and the checks that run in it:
     T5P the same with physical addresses: the IOMMU is off
     T5B a kernel that bounces DMA: the driver says so and does not bind
     AER errors on the PCI link, fatal ones and others: the driver ends what ran and goes on
+    AER-7.2 a link that the kernel says it has given up: the driver wedges, and says so
     TENANTS users without capabilities on two devices, each wrong by itself, and devices that lie
     ATTACK all of that at once for a while, beside a victim whose work stays right
     T6  the conformance suite on all five ways to a device, as one table
@@ -26,7 +27,8 @@ and on request only:
 
     KILLS-7.2 the same on 7.2
     AER-DOWN a link that the kernel cannot reset: the driver waits so long, then resets the device
-    LEAKS that the test before would notice, one kind of leak after the other
+    DEATH, DEATH-7.2 a device that is gone for good: its driver gives up, and says so
+    LEAKS that KILLS would notice, one kind of leak after the other
     ATTACK-LONG the same for ten minutes and a hundred thousand of the victim's submissions
     DEBUG T5, TENANTS, KILLS, STRESS on a kernel with KASAN, lockdep, DMA-API debugging, debug
         objects, kmemleak and UBSAN, which is built from Debian's source first
@@ -73,6 +75,7 @@ TIERS = {
     "T5P": tier_driver.tier_scattered,
     "T5B": tier_driver.tier_bounced,
     "AER": tier_driver.tier_link_errors,
+    "AER-7.2": lambda m: tier_driver.tier_link_lost(m.of_line("7.2")),
     "TENANTS": tier_driver.tier_tenants,
     "ATTACK": tier_driver.tier_attack,
     "T6": tier_conformance.tier_conformance,
@@ -83,6 +86,8 @@ TIERS = {
 ON_REQUEST = {
     "KILLS-7.2": lambda m: tier_driver.tier_kills(m.of_line("7.2")),
     "AER-DOWN": tier_driver.tier_link_down,
+    "DEATH": tier_driver.tier_death,
+    "DEATH-7.2": lambda m: tier_driver.tier_death(m.of_line("7.2")),
     "LEAKS": lambda m: tier_driver.tier_kills(m, "1000 1 each", 3000),
     "ATTACK-LONG": lambda m: tier_driver.tier_attack(m, "600 100000", 3600),
     "DEBUG": lambda m: tier_driver.tier_checks(m.of_line("debug")),

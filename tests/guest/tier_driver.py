@@ -268,6 +268,19 @@ def tier_link_down(machine):
                               PORT="x-speed=16"))
 
 
+def tier_link_lost(machine):
+    """The same port and a kernel that says that it has given the link up."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", "a_link_that_is_given_up",
+                              PORT="x-speed=16"))
+
+
+def tier_death(machine):
+    """The device dies under work, and for good."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", "dying_for_good", KILL="1"))
+
+
 def tier_fuzz(machine):
     with driver_built(machine) as (work, uapi):
         drive(machine, work, uapi, "kmod_fuzz", "1000000", 7200)

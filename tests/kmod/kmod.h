@@ -149,5 +149,6 @@ void dying_for_good(void);
 void link_errors_end_contexts(void);
 void fatal_link_errors_reset_the_link(void);
 void a_link_that_stays_down_is_given_up(void);
+void a_link_that_is_given_up_wedges(void);
 
 #endif

@@ -3,6 +3,7 @@
  * Tests of what goes wrong: lost interrupts, hangs, resets, killed processes, a device
  * that is unplugged or dies. kmod_test.c runs them.
  */
+#define _GNU_SOURCE	/* memmem */
 #include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
@@ -11,8 +12,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/netlink.h>
 
 void a_lost_interrupt_is_made_up_for(void)
 {
@@ -274,6 +278,57 @@ void unplugging_under_an_open_file(void)
 	CHECK(!ctx_destroy(ctx.id));
 }
 
+/* A socket on which the kernel tells of what becomes of devices. */
+static int hear_uevents(void)
+{
+	struct sockaddr_nl from = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	int s = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		       NETLINK_KOBJECT_UEVENT);
+
+	CHECK(s >= 0 && !bind(s, (void *)&from, sizeof(from)));
+	return s;
+}
+
+static bool is_told(int s, const char *path, const char *word)
+{
+	char text[8192];
+	ssize_t n;
+
+	while ((n = recv(s, text, sizeof(text) - 1, 0)) > 0) {
+		text[n] = 0;
+		if (strstr(text, path) && memmem(text, (size_t)n, word, strlen(word) + 1))
+			return true;
+	}
+	return false;
+}
+
+/* The device is out of use until the driver is bound again, and user space is told so. */
+static void expect_wedged(int uevents, struct drm_tessera_ctx_create ctx, int64_t ns)
+{
+	struct drm_tessera_bo_create more = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM };
+	struct drm_tessera_ctx_create again = { 0 };
+	struct drm_tessera_device d = { .is_usable = 1 };
+	struct drm_tessera_error e;
+	struct hw_telemetry t;
+	uint32_t n = sizeof(t);
+	bool told = false;
+
+	for (int64_t end = now_ns() + ns; (d.is_usable || !told) && now_ns() < end;
+	     usleep(100000)) {
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+		told = told || is_told(uevents, "change@/devices/", "WEDGED=rebind");
+	}
+	SAME(d.is_usable, 0);
+	SAME(told, true);
+	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
+	SAME(e.state, DRM_TESSERA_CTX_LOST);
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &again), ENODEV);
+	REFUSES(query(DRM_TESSERA_QUERY_TELEMETRY, 0, &t, &n), ENODEV);
+	/* Memory that nobody can clear is not given out. */
+	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &more), ENODEV);
+	close(uevents);
+}
+
 /* Run by name alone: guest.sh KILL=1 ends the server when it reads the line. */
 void dying_for_good(void)
 {
@@ -282,28 +337,14 @@ void dying_for_good(void)
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
 	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
-	struct drm_tessera_ctx_create again = { 0 };
-	struct drm_tessera_bo_create more = { .size = PAGE, .flags = DRM_TESSERA_BO_HBM };
-	struct drm_tessera_device d = { .is_usable = 1 };
-	struct drm_tessera_error e;
-	struct hw_telemetry t;
-	uint32_t n = sizeof(t);
+	int uevents = hear_uevents();
 
 	run_endless(q, &b, p, 8, &out);
 	munmap((void *)p, PAGE);
 	printf("# kill the server now\n");
 	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
-	for (int64_t end = now_ns() + 150 * SECOND; d.is_usable && now_ns() < end;
-	     usleep(100000))
-		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
-	SAME(d.is_usable, 0);
-	query_all(DRM_TESSERA_QUERY_ERROR, ctx.id, &e, sizeof(e));
-	SAME(e.state, DRM_TESSERA_CTX_LOST);
-	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_CTX_CREATE, &again), ENODEV);
-	REFUSES(query(DRM_TESSERA_QUERY_TELEMETRY, 0, &t, &n), ENODEV);
-	/* Memory that nobody can clear is not given out. */
-	REFUSES(ioctl(fd, DRM_IOCTL_TESSERA_BO_CREATE, &more), ENODEV);
+	expect_wedged(uevents, ctx, 150 * SECOND);
 	CHECK(!ctx_destroy(ctx.id));
 	CHECK(!bo_close(b.handle));
 }
@@ -353,4 +394,24 @@ void fatal_link_errors_reset_the_link(void)
 void a_link_that_stays_down_is_given_up(void)
 {
 	expect_link_error("DLP");
+}
+
+/* The same where the PCI core says that it has given the link up, as 7.2 does. */
+void a_link_that_is_given_up_wedges(void)
+{
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
+	struct drm_tessera_sync out = { .handle = syncobj_create() };
+	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
+	int uevents = hear_uevents();
+
+	run_endless(q, &b, p, 8, &out);
+	printf("# inject DLP\n");
+	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
+	SAME(fence_errno(out.handle), ENODEV);
+	expect_wedged(uevents, ctx, 60 * SECOND);
+	munmap((void *)p, PAGE);
+	CHECK(!ctx_destroy(ctx.id));
+	CHECK(!bo_close(b.handle));
 }

@@ -684,6 +684,7 @@ static const struct {
 	NAMED(link_errors_end_contexts),
 	NAMED(fatal_link_errors_reset_the_link),
 	NAMED(a_link_that_stays_down_is_given_up),
+	NAMED(a_link_that_is_given_up_wedges),
 	NAMED(a_cgroup_has_only_so_much_hbm),
 	NAMED(a_cgroup_outlives_its_cards_driver),
 	TEST(the_node_is_tessera_and_refuses_masters),
