@@ -158,11 +158,13 @@ static int send(struct tessera_device *tdev, struct tessera_request *r)
 
 /*
  * Ids are believed only if they are new ones of those that there can be: a queue's is a
- * page of BAR0 that its owner maps, a context's is an address map.
+ * page of BAR0 that its owner maps, a context's is an address map, and who has a program may
+ * end it.
  */
 static int note_id(struct tessera_admin *a, const struct tessera_request *r)
 {
 	const struct hw_queue *queue = r->in;
+	const struct hw_program *program = r->in;
 
 	switch (r->sqe.op) {
 	case HW_CTX_CREATE:
@@ -175,6 +177,11 @@ static int note_id(struct tessera_admin *a, const struct tessera_request *r)
 			return -EBADR;
 		a->ctx_of_queue[r->value] = queue->ctx;
 		return 0;
+	case HW_PROGRAM_CREATE:
+		if (!r->value || r->value >= TESSERA_PROGRAMS || a->ctx_of_program[r->value])
+			return -EBADR;
+		a->ctx_of_program[r->value] = program->ctx;
+		return 0;
 	default:
 		return 0;
 	}
@@ -182,16 +189,23 @@ static int note_id(struct tessera_admin *a, const struct tessera_request *r)
 
 static void forget_ids(struct tessera_admin *a, const struct tessera_request *r)
 {
+	u64 program = r->sqe.u.admin.value;
 	unsigned int i;
 
 	if (r->sqe.op == HW_QUEUE_DESTROY && r->sqe.id < HW_MAX_QUEUES)
 		a->ctx_of_queue[r->sqe.id] = 0;
+	if (r->sqe.op == HW_PROGRAM_DESTROY && program < TESSERA_PROGRAMS)
+		a->ctx_of_program[program] = 0;
 	if (r->sqe.op != HW_CTX_DESTROY || r->sqe.id >= HW_MAX_CONTEXTS)
 		return;
 	__clear_bit(r->sqe.id, a->ctxs);
 	for (i = 0; i < HW_MAX_QUEUES; i++) {
 		if (a->ctx_of_queue[i] == r->sqe.id)
 			a->ctx_of_queue[i] = 0;
+	}
+	for (i = 0; i < TESSERA_PROGRAMS; i++) {
+		if (a->ctx_of_program[i] == r->sqe.id)
+			a->ctx_of_program[i] = 0;
 	}
 }
 
@@ -364,9 +378,9 @@ static int identify(struct tessera_device *tdev)
 		return -ENODEV;
 	}
 	if (id->max_contexts >= HW_MAX_CONTEXTS || id->max_queues > HW_MAX_QUEUES ||
-	    id->max_queues < 2 || !id->max_contexts) {
-		drm_err(&tdev->drm, "the device says that it has %u contexts and %u queues\n",
-			id->max_contexts, id->max_queues);
+	    id->max_queues < 2 || !id->max_contexts || id->max_programs >= TESSERA_PROGRAMS) {
+		drm_err(&tdev->drm, "the device says: %u contexts, %u queues, %u programs\n",
+			id->max_contexts, id->max_queues, id->max_programs);
 		return -ENODEV;
 	}
 	id->name[sizeof(id->name) - 1] = 0;
@@ -418,6 +432,7 @@ int tessera_bring_up(struct tessera_device *tdev)
 	memset(a->memory, 0, a->bytes);
 	bitmap_zero(a->ctxs, HW_MAX_CONTEXTS);
 	memset(a->ctx_of_queue, 0, sizeof(a->ctx_of_queue));
+	memset(a->ctx_of_program, 0, TESSERA_PROGRAMS);
 	a->tail = 0;
 	a->head = 0;
 	pci_set_master(tdev->pdev);
@@ -459,6 +474,9 @@ int tessera_admin_init(struct tessera_device *tdev)
 			tessera_read(tdev, HW_REG_CTRL));
 		return ret;
 	}
+	a->ctx_of_program = kvzalloc(TESSERA_PROGRAMS, GFP_KERNEL);
+	if (!a->ctx_of_program)
+		return -ENOMEM;
 	a->memory = dma_alloc_coherent(&tdev->pdev->dev, a->bytes, &a->iova, GFP_KERNEL);
 	return a->memory ? 0 : -ENOMEM;
 }
@@ -470,4 +488,6 @@ void tessera_admin_fini(struct tessera_device *tdev)
 	if (a->memory)
 		dma_free_coherent(&tdev->pdev->dev, a->bytes, a->memory, a->iova);
 	a->memory = NULL;
+	kvfree(a->ctx_of_program);
+	a->ctx_of_program = NULL;
 }

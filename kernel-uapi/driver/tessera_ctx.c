@@ -586,13 +586,7 @@ static int program_create(struct tessera_ctx *ctx, const void *bindings,
 		return ret;
 	}
 	args->id = r.value;
-	ret = r.value > U32_MAX ? -EBUSY :
-	      xa_insert(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL_ACCOUNT);
-	if (ret == -EBUSY) {	/* no number, or one that we have */
-		tessera_reset_begin(tdev, "the device gave a number that cannot be");
-		tessera_unuse(usage, TESSERA_USE_PROGRAMS, 1);
-		return -ECANCELED;
-	}
+	ret = xa_insert(&ctx->programs, args->id, xa_mk_value(1), GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		r = (struct tessera_request){
 			.sqe = { .op = HW_PROGRAM_DESTROY, .u.admin.value = args->id },

@@ -40,6 +40,7 @@
 #define TESSERA_FAULT_RECORDS 64u
 #define TESSERA_DUMP_BYTES (64u << 10)
 #define TESSERA_PAGE_AGE_MS 50u		/* of cached telemetry */
+#define TESSERA_PROGRAMS 65536u		/* one more than a device may have; 0 is none */
 #define TESSERA_NO_GENERATION (~0u)	/* of a context that was ended alone */
 
 struct drm_syncobj;
@@ -68,6 +69,7 @@ struct tessera_admin {
 	u32 tail, head;
 	DECLARE_BITMAP(ctxs, HW_MAX_CONTEXTS);	/* ids that the device has given */
 	u8 ctx_of_queue[HW_MAX_QUEUES];		/* 0: not given */
+	u8 *ctx_of_program;			/* [TESSERA_PROGRAMS] */
 };
 
 /* The queue that fills HBM with zeros, and the context that it is in. */

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hal/hw/isa.h"
 #include "hal/hw/regs.h"
 
 #define MiB (1ull << 20)
@@ -406,6 +407,73 @@ static void numbers_of_contexts_are_checked(void)
 	expect_no_context(1);
 }
 
+/* A program that does nothing; says: the number that the device gives, if it lies. */
+static int program_create(uint32_t ctx, const unsigned *says, uint32_t *id)
+{
+	struct isa_scalar code = { .insn = { .op = ISA_HALT, .bytes = sizeof(code) } };
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx);
+	struct drm_tessera_program_create p = { .ctx = ctx, .code_va = b.va,
+						.code_bytes = sizeof(code) };
+	struct isa_scalar *at = (void *)map_at(b.mmap_offset, PAGE);
+	int r;
+
+	*at = code;
+	munmap(at, PAGE);
+	if (says)
+		lie(HW_INJECT_WRONG_VALUE, *says);
+	r = ioctl(fd, DRM_IOCTL_TESSERA_PROGRAM_CREATE, &p);
+	*id = p.id;
+	return r;
+}
+
+static void expect_no_program(uint32_t ctx, unsigned number)
+{
+	uint64_t resets = function_resets();
+	uint32_t id;
+
+	if (!program_create(ctx, &number, &id))
+		fail(__LINE__, "program number %u was believed", number);
+	SAME(errno, ECANCELED);
+	await_reset(resets + 1);
+}
+
+static void numbers_of_programs_are_checked(void)
+{
+	struct drm_tessera_program_destroy d = { 0 };
+	struct drm_tessera_ctx_create ctx, other;
+	int own = open(NODE, O_RDWR | O_CLOEXEC), first = fd;
+	uint64_t resets;
+	uint32_t id, again;
+
+	CHECK(own >= 0);
+	/* One that is another's, who would lose it to the newcomer. */
+	other = ctx_create();
+	CHECK(!program_create(other.id, NULL, &id));
+	fd = own;
+	expect_no_program(ctx_create().id, id);
+	expect_no_program(ctx_create().id, 0);
+	expect_no_program(ctx_create().id, 65536);
+	/* One that was somebody's is anybody's. */
+	fd = first;
+	resets = function_resets();
+	other = ctx_create();
+	CHECK(!program_create(other.id, NULL, &id));
+	fd = own;
+	ctx = ctx_create();
+	fd = first;
+	CHECK(!ctx_destroy(other.id));
+	fd = own;
+	CHECK(!program_create(ctx.id, NULL, &again));
+	SAME(again, id);
+	d.ctx = ctx.id;
+	d.id = again;
+	CHECK(!ioctl(fd, DRM_IOCTL_TESSERA_PROGRAM_DESTROY, &d));
+	CHECK(!program_create(ctx.id, NULL, &again));
+	SAME(again, id);
+	SAME(function_resets(), resets);
+	close(first);
+}
+
 static void a_page_that_is_too_short_is_none(void)
 {
 	uint64_t resets = function_resets();
@@ -561,6 +629,7 @@ static const struct {
 	TEST(a_handle_is_given_last),
 	TEST(numbers_of_queues_are_checked),
 	TEST(numbers_of_contexts_are_checked),
+	TEST(numbers_of_programs_are_checked),
 	TEST(a_page_that_is_too_short_is_none),
 	TEST(an_answer_to_another_is_none),
 	TEST(links_are_told),
