@@ -320,6 +320,7 @@ enum hw_inject {
 	HW_INJECT_WRONG_TAG = 6,	/* value: how many get another's tag back */
 	HW_INJECT_NO_ANSWER = 7,	/* value: how many get no completion */
 	HW_INJECT_DOORBELL = 8,		/* value: queue | tail << 32, as if somebody rang it */
+	HW_INJECT_WRONG_STATUS = 16,	/* value: what the next one's completion says of it */
 };
 
 /* HBM is banks of rows: see DEVICE.md#rows-of-hbm. */

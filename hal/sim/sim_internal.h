@@ -259,7 +259,8 @@ struct sim_device {
 	uint64_t drop_irqs;	/* injected: so many interrupts more are lost */
 	uint64_t bus_errors;	/* injected: so many copies more fail */
 	struct sim_lies {	/* injected into queue 0's next completions */
-		bool has_value;
+		bool has_value, has_status;
+		uint16_t status;
 		uint64_t value, wrong_tags, no_answers;
 	} lies;
 

@@ -222,6 +222,9 @@ static int distrust(struct tessera_device *tdev, int ret)
 	case -EBADMSG:
 		tessera_reset_begin(tdev, "an answer to another request");
 		return -ECANCELED;
+	case -EPROTO:
+		tessera_reset_begin(tdev, "an answer that no request has");
+		return -ECANCELED;
 	case -EBADR:
 		tessera_reset_begin(tdev, "the device gave a number that cannot be");
 		return -ECANCELED;
@@ -251,6 +254,11 @@ static int ask(struct tessera_device *tdev, u32 generation, struct tessera_reque
 	if (ret)
 		return ret;
 	ret = send(tdev, r);
+	/* Callers take these for ours (refusal), and what they named for lost. */
+	if (r->status && (ret == -ECANCELED || ret == -ENODEV)) {
+		r->status = 0;
+		ret = -EPROTO;
+	}
 	if (!ret)
 		ret = note_id(&tdev->admin, r);
 	if (!ret)

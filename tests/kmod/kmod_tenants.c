@@ -497,6 +497,29 @@ static void an_answer_to_another_is_none(void)
 	CHECK(!ctx_destroy(c.id));
 }
 
+/* That a context is lost is what the driver says, and then it has seen to it: from the device that
+ * is an answer to no request. */
+static void statuses_of_answers_are_checked(void)
+{
+	static const unsigned statuses[] = { HW_ST_DROPPED, HW_ST_LINK, HW_ST_RESET,
+					     HW_ST_DEVICE_FATAL, HW_ST_PEER };
+
+	for (unsigned i = 0; i < sizeof(statuses) / sizeof(*statuses); i++) {
+		struct drm_tessera_ctx_create ctx = ctx_create();
+		struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_SYSTEM, ctx.id);
+		uint64_t resets = function_resets();
+
+		lie(HW_INJECT_WRONG_STATUS, statuses[i]);
+		if (i % 2) {
+			REFUSES(unmap(ctx.id, b.va), ECANCELED);
+			await_reset(resets + 1);
+		}
+		CHECK(!ctx_destroy(ctx.id));
+		/* The call has waited for it: memory is free now. */
+		SAME(function_resets(), resets + 1);
+	}
+}
+
 /* ---- links ---- */
 
 static int ask_links(void *out, uint32_t *bytes, uint32_t *record)
@@ -630,6 +653,7 @@ static const struct {
 	TEST(numbers_of_queues_are_checked),
 	TEST(numbers_of_contexts_are_checked),
 	TEST(numbers_of_programs_are_checked),
+	TEST(statuses_of_answers_are_checked),
 	TEST(a_page_that_is_too_short_is_none),
 	TEST(an_answer_to_another_is_none),
 	TEST(links_are_told),

@@ -380,6 +380,10 @@ static int inject_lie(struct sim_device *dev, unsigned what, uint64_t value)
 		dev->lies.has_value = true;
 		dev->lies.value = value;
 		return 0;
+	case HW_INJECT_WRONG_STATUS:
+		dev->lies.has_status = true;
+		dev->lies.status = (uint16_t)value;
+		return 0;
 	case HW_INJECT_WRONG_TAG:
 		dev->lies.wrong_tags = value;
 		return 0;
@@ -518,6 +522,10 @@ static void answer_with(struct sim_device *dev, const struct sim_lies *lies, str
 	if (lies->has_value) {
 		dev->lies.has_value = false;
 		value = lies->value;
+	}
+	if (lies->has_status) {
+		dev->lies.has_status = false;
+		status = lies->status;
 	}
 	complete(dev, sqe, status, value, detail);
 }

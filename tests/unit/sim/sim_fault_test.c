@@ -233,6 +233,9 @@ static void lies_are_told_once(void **state)
 	assert_int_equal(t.cqe.value, 4711);
 	assert_int_equal(t_admin(&t, HW_GET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), 0);
 	assert_int_equal(t.cqe.value, 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_WRONG_STATUS, HW_ST_DROPPED), 0);
+	assert_int_equal(t_admin(&t, HW_GET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), HW_ST_DROPPED);
+	assert_int_equal(t_admin(&t, HW_GET_FEATURE, HW_FEATURE_MAX_LIMIT_NS, 0), 0);
 	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_WRONG_TAG, 1), 0);
 	assert_int_equal(t_ask(&t, &t.admin, (struct hw_sqe){ .op = HW_NOP, .tag = 7 }), 0);
 	assert_int_equal(t.cqe.tag, 6);
