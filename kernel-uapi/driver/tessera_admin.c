@@ -239,6 +239,7 @@ static int refusal(struct tessera_device *tdev, u32 generation)
 	case TESSERA_RUNNING:
 		return generation && generation != tdev->generation ? -ECANCELED : 0;
 	case TESSERA_STARTING:
+	case TESSERA_RESET_DUE:
 	case TESSERA_RESETTING:
 		return -ECANCELED;
 	default:

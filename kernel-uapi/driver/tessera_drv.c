@@ -154,6 +154,7 @@ static void end_memory(struct drm_device *drm, void *arg)
 	if (tdev->wq)
 		destroy_workqueue(tdev->wq);
 	vfree(tdev->dump.text);
+	kfree(tdev->config);
 	kfree(tdev->faults);
 }
 
@@ -291,7 +292,12 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = start(tdev);
 	if (ret)
 		goto fail;
-	pci_save_state(pdev);	/* for errors of the link; resets save their own */
+	/* For errors of the link; resets save their own. */
+	pci_save_state(pdev);
+	tdev->config = pci_store_saved_state(pdev);
+	ret = tdev->config ? 0 : -ENOMEM;
+	if (ret)
+		goto fail_reset;
 	tessera_reset_start(tdev);
 	tessera_debugfs_init(tdev);
 	/* Before the node: its uevent makes udev read this. */
@@ -344,13 +350,13 @@ static void shutdown(struct pci_dev *pdev)
 /* Sleeping ends contexts as a function reset does, and HBM's contents may go too. */
 static int suspend(struct device *dev)
 {
-	tessera_lose_all(dev_get_drvdata(dev), TESSERA_RESETTING);
+	tessera_sleep(dev_get_drvdata(dev));
 	return 0;
 }
 
 static int resume(struct device *dev)
 {
-	tessera_err_handlers.reset_done(to_pci_dev(dev));
+	tessera_wake(dev_get_drvdata(dev));
 	return 0;
 }
 

@@ -48,14 +48,15 @@ struct eventfd_ctx;
 struct tessera_device;
 
 /*
- * What the device can do now. Written under admin.lock; waiters sleep on
- * state_wait. Only RUNNING takes requests.
+ * What the device can do now. Written under admin.lock, but for RESET_DUE; waiters sleep
+ * on state_wait. Only RUNNING takes requests.
  */
 enum tessera_state {
 	TESSERA_STARTING,
 	TESSERA_RUNNING,
-	TESSERA_RESETTING,
-	TESSERA_WEDGED,		/* a reset failed; bus mastering is off */
+	TESSERA_RESET_DUE,	/* for reset_work to make, unless somebody else does */
+	TESSERA_RESETTING,	/* all is lost; whoever did that brings the device back */
+	TESSERA_WEDGED,		/* a reset failed; bus mastering is off. Only GONE follows */
 	TESSERA_GONE,		/* the driver is unbound or the device unplugged */
 };
 
@@ -112,7 +113,9 @@ struct tessera_device {
 	struct workqueue_struct *wq;	/* submission and faults: signals fences */
 	const char *reset_reason;	/* a literal */
 	unsigned long link_deadline;	/* of the PCI core, in jiffies, after an error; 0: none */
-	bool is_link_lost;		/* for reset_work: it did not come back until then */
+	bool is_absent;			/* it was not on the bus, and no error was told of */
+	bool is_link_lost;		/* for reset_work: what is left to try */
+	struct pci_saved_state *config;	/* as probe left it */
 	atomic64_t function_resets, queue_resets, lost_interrupts;
 	struct device_dump {
 		struct mutex lock;
@@ -560,7 +563,10 @@ void tessera_irq_fini(struct tessera_device *tdev);
 void tessera_reset_init(struct tessera_device *tdev);
 void tessera_reset_start(struct tessera_device *tdev);	/* the tick */
 void tessera_reset_fini(struct tessera_device *tdev);
+/* What is out of use stays so, until it is GONE. */
 void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state);
+void tessera_sleep(struct tessera_device *tdev);
+void tessera_wake(struct tessera_device *tdev);
 extern const struct pci_error_handlers tessera_err_handlers;
 
 /* tessera_file.c */

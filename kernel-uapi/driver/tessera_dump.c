@@ -13,8 +13,8 @@
 
 static const char *const state_names[] = {
 	[TESSERA_STARTING] = "starting", [TESSERA_RUNNING] = "running",
-	[TESSERA_RESETTING] = "resetting", [TESSERA_WEDGED] = "wedged",
-	[TESSERA_GONE] = "gone",
+	[TESSERA_RESET_DUE] = "reset due", [TESSERA_RESETTING] = "resetting",
+	[TESSERA_WEDGED] = "wedged", [TESSERA_GONE] = "gone",
 };
 
 void tessera_print_registers(struct tessera_device *tdev, struct drm_printer *p)

@@ -121,7 +121,8 @@ static struct sg_table *peer_map(struct dma_buf_attachment *attach, enum dma_dat
 
 	/* A loss that begins now finds this mapping, or is seen here. */
 	if (state != TESSERA_RUNNING)
-		return ERR_PTR(state == TESSERA_RESETTING ? -EBUSY : -ENODEV);
+		return ERR_PTR(state == TESSERA_RESET_DUE || state == TESSERA_RESETTING ?
+			       -EBUSY : -ENODEV);
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return ERR_PTR(-ENOMEM);

@@ -23,18 +23,41 @@
 #define LOCK_TRIES 50		/* for the device's lock, 100 ms apart */
 #define LINK_LIMIT (75 * HZ)	/* the PCI core waits for 60 s for what is behind a link */
 
-void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
+static bool is_due(struct tessera_device *tdev)
+{
+	return READ_ONCE(tdev->state) == TESSERA_RESET_DUE;
+}
+
+static bool is_over(struct tessera_device *tdev)
+{
+	return READ_ONCE(tdev->state) >= TESSERA_WEDGED;
+}
+
+/* due: only if a reset is still due, of that generation; 0: whatever there is. */
+static bool begin_loss(struct tessera_device *tdev, enum tessera_state state, u32 due)
+{
+	bool ret;
+
+	mutex_lock(&tdev->admin.lock);
+	ret = due ? is_due(tdev) && tdev->generation == due :
+	      !is_over(tdev) || state == TESSERA_GONE;
+	if (ret) {
+		WRITE_ONCE(tdev->state, state);
+		WRITE_ONCE(tdev->generation, tdev->generation + 1);
+		tessera_disable(tdev);
+	}
+	mutex_unlock(&tdev->admin.lock);
+	return ret;
+}
+
+static bool lose(struct tessera_device *tdev, enum tessera_state state, u32 due)
 {
 	struct tessera_queue *q;
 	unsigned int i;
 	bool cookie = dma_fence_begin_signalling();
+	bool ret = begin_loss(tdev, state, due);
 
-	mutex_lock(&tdev->admin.lock);
-	WRITE_ONCE(tdev->state, state);
-	WRITE_ONCE(tdev->generation, tdev->generation + 1);
-	tessera_disable(tdev);
-	mutex_unlock(&tdev->admin.lock);
-	for (i = 0; i < TESSERA_VECTORS; i++) {
+	for (i = 0; i < TESSERA_VECTORS && ret; i++) {
 		struct tessera_vector *v = &tdev->vectors[i];
 
 		mutex_lock(&v->lock);
@@ -44,16 +67,17 @@ void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 		mutex_unlock(&v->lock);
 	}
 	dma_fence_end_signalling(cookie);
+	if (!ret)
+		return false;
 	tessera_bo_revoke_all(tdev);
 	tessera_peer_revoke_all(tdev);
 	wake_up_all(&tdev->state_wait);
+	return true;
 }
 
-static void set_state(struct tessera_device *tdev, enum tessera_state state)
+void tessera_lose_all(struct tessera_device *tdev, enum tessera_state state)
 {
-	lockdep_assert_held(&tdev->admin.lock);
-	WRITE_ONCE(tdev->state, state);
-	wake_up_all(&tdev->state_wait);
+	lose(tdev, state, 0);
 }
 
 /*
@@ -69,23 +93,31 @@ static void tell_wedged(struct tessera_device *tdev)
 		kobject_uevent_env(&node->kobj, KOBJ_CHANGE, env);
 }
 
-static void wedge(struct tessera_device *tdev, const char *why, int error)
+/* due: as in begin_loss(). */
+static void wedge(struct tessera_device *tdev, u32 due, const char *why, int error)
 {
+	if (!lose(tdev, TESSERA_WEDGED, due))
+		return;
 	drm_err(&tdev->drm, "%s (%d): the device is out of use until the driver is bound again\n",
 		why, error);
-	tessera_lose_all(tdev, TESSERA_WEDGED);
 	tell_wedged(tdev);
+}
+
+/* From here on whoever holds the device's lock brings it back, and reset_work does not. */
+static void take_over(struct tessera_device *tdev, const char *reason)
+{
+	/* Somebody did before, under this lock, and nothing has begun since. */
+	if (READ_ONCE(tdev->state) == TESSERA_RESETTING || is_over(tdev))
+		return;
+	tessera_dump(tdev, reason, NULL);
+	tessera_lose_all(tdev, TESSERA_RESETTING);
 }
 
 static void prepare(struct pci_dev *pdev)
 {
 	struct tessera_device *tdev = pci_get_drvdata(pdev);
 
-	if (READ_ONCE(tdev->state) == TESSERA_GONE)
-		return;
-	tessera_dump(tdev, tdev->reset_reason ? tdev->reset_reason :
-		     "asked for from outside", NULL);
-	tessera_lose_all(tdev, TESSERA_RESETTING);
+	take_over(tdev, tdev->reset_reason ? tdev->reset_reason : "asked for from outside");
 }
 
 static void done(struct pci_dev *pdev)
@@ -93,22 +125,45 @@ static void done(struct pci_dev *pdev)
 	struct tessera_device *tdev = pci_get_drvdata(pdev);
 	int ret;
 
-	if (READ_ONCE(tdev->state) == TESSERA_GONE)
-		return;
 	mutex_lock(&tdev->admin.lock);
+	if (is_over(tdev)) {
+		mutex_unlock(&tdev->admin.lock);
+		return;
+	}
 	tdev->reset_reason = NULL;
-	tdev->link_deadline = 0;
+	WRITE_ONCE(tdev->link_deadline, 0);
+	WRITE_ONCE(tdev->is_absent, false);
+	WRITE_ONCE(tdev->is_link_lost, false);
 	ret = tessera_bring_up(tdev);
 	if (!ret) {
 		atomic64_inc(&tdev->function_resets);
-		pci_save_state(pdev);	/* for slot_reset() */
-		set_state(tdev, TESSERA_RUNNING);
+		WRITE_ONCE(tdev->state, TESSERA_RUNNING);
+		wake_up_all(&tdev->state_wait);
 	}
 	mutex_unlock(&tdev->admin.lock);
 	if (ret)
-		wedge(tdev, "the device did not come back from a function reset", ret);
+		wedge(tdev, 0, "the device did not come back from a function reset", ret);
 	else
 		drm_info(&tdev->drm, "the device is back after a function reset\n");
+}
+
+/* Both halves and the reset between them. Under the device's lock. */
+static void reset_function(struct tessera_device *tdev)
+{
+	u32 generation = READ_ONCE(tdev->generation);
+	int ret = is_over(tdev) ? 0 : pci_reset_function_locked(tdev->pdev);
+
+	/* One that was made and failed done() has judged; this was none. */
+	if (ret && generation == READ_ONCE(tdev->generation) &&
+	    READ_ONCE(tdev->state) != TESSERA_RUNNING)
+		wedge(tdev, 0, "the function reset failed", ret);
+}
+
+/* What a reset of the link has cleared. */
+static void restore_config(struct tessera_device *tdev)
+{
+	pci_load_saved_state(tdev->pdev, tdev->config);
+	pci_restore_state(tdev->pdev);
 }
 
 /*
@@ -120,25 +175,29 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t
 {
 	struct tessera_device *tdev = pci_get_drvdata(pdev);
 
-	if (READ_ONCE(tdev->state) == TESSERA_GONE)
+	if (is_over(tdev))
 		return PCI_ERS_RESULT_DISCONNECT;
 	if (state == pci_channel_io_perm_failure) {
-		wedge(tdev, "the PCI core gave the link up", -EIO);
+		wedge(tdev, 0, "the PCI core gave the link up", -EIO);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
-	tessera_dump(tdev, "an error on the PCI link", NULL);
+	take_over(tdev, "an error on the PCI link");
+	WRITE_ONCE(tdev->is_absent, false);
 	/* 0 is none. */
 	WRITE_ONCE(tdev->link_deadline, (jiffies + LINK_LIMIT) | 1);
-	tessera_lose_all(tdev, TESSERA_RESETTING);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
+/*
+ * For an error that is not fatal 6.12 has reset nothing, and a reset of the link may not have been
+ * one of the function: it is reset itself.
+ */
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
 	struct tessera_device *tdev = pci_get_drvdata(pdev);
 
-	pci_restore_state(pdev);
-	done(pdev);
+	restore_config(tdev);
+	reset_function(tdev);
 	return READ_ONCE(tdev->state) == TESSERA_RUNNING ? PCI_ERS_RESULT_RECOVERED :
 	       PCI_ERS_RESULT_DISCONNECT;
 }
@@ -150,45 +209,80 @@ const struct pci_error_handlers tessera_err_handlers = {
 	.reset_done = done,
 };
 
-static bool is_resetting(struct tessera_device *tdev)
+/*
+ * It does not answer on the bus, and resetting it would keep a configuration of all ones: it is
+ * lost, and the PCI core has the time of an error of the link to bring it back.
+ */
+static void await_device(struct tessera_device *tdev)
 {
-	return READ_ONCE(tdev->state) == TESSERA_RESETTING;
+	drm_err(&tdev->drm, "the device is not on the bus: waiting for it\n");
+	take_over(tdev, "the device is not on the bus");
+	WRITE_ONCE(tdev->is_absent, true);
+	WRITE_ONCE(tdev->link_deadline, (jiffies + LINK_LIMIT) | 1);
+}
+
+/* Under the device's lock. */
+static void make_reset(struct tessera_device *tdev)
+{
+	bool is_last = READ_ONCE(tdev->is_link_lost);
+
+	if (!is_due(tdev))
+		return;
+	WRITE_ONCE(tdev->is_link_lost, false);
+	if (pci_device_is_present(tdev->pdev)) {
+		if (is_last)
+			restore_config(tdev);
+		reset_function(tdev);
+	} else if (is_last) {
+		wedge(tdev, 0, "the device has not come back to the bus", -ENODEV);
+	} else {
+		await_device(tdev);
+	}
 }
 
 static void reset_work(struct work_struct *work)
 {
 	struct tessera_device *tdev = container_of(work, struct tessera_device, reset_work);
-	int ret = -EAGAIN, i;
+	u32 generation = READ_ONCE(tdev->generation);
+	int i;
 
-	/* The reset of the link may have cleared the configuration that this one would keep. */
-	if (tdev->is_link_lost)
-		pci_restore_state(tdev->pdev);
-	tdev->is_link_lost = false;
 	/* Whoever holds the device's lock may be about to unbind us: do not insist. */
 	for (i = 0; i < LOCK_TRIES; i++) {
-		/* Somebody else's reset may have come first; then all is well. */
-		if (!is_resetting(tdev))
+		/* Somebody else's reset may have come first, or be under way. */
+		if (!is_due(tdev))
 			return;
-		ret = pci_try_reset_function(tdev->pdev);
-		if (ret != -EAGAIN)
-			break;
+		if (pci_dev_trylock(tdev->pdev)) {
+			make_reset(tdev);
+			pci_dev_unlock(tdev->pdev);
+			return;
+		}
 		msleep(100);
 	}
-	/* After one that succeeded it is the next that has begun, and its work is queued. */
-	if (ret && is_resetting(tdev))
-		wedge(tdev, "the function reset failed", ret);
+	wedge(tdev, generation, "who holds the device's lock does not reset it", -EAGAIN);
 }
 
-/* Whether the PCI core has had its time to reset the link: then our own reset has to do. */
+/*
+ * Whether the PCI core has had its time to reset the link, or a device that was not on the bus is
+ * there again: then our own reset has to do.
+ */
 static void check_link(struct tessera_device *tdev)
 {
 	unsigned long deadline = READ_ONCE(tdev->link_deadline);
+	bool is_back;
 
-	if (!deadline || !is_resetting(tdev) || time_before(jiffies, deadline))
+	if (!deadline || READ_ONCE(tdev->state) != TESSERA_RESETTING)
+		return;
+	is_back = READ_ONCE(tdev->is_absent) && pci_device_is_present(tdev->pdev);
+	if (!is_back && time_before(jiffies, deadline))
 		return;
 	WRITE_ONCE(tdev->link_deadline, 0);
-	tdev->is_link_lost = true;
-	drm_err(&tdev->drm, "the PCI core has not reset the link: resetting the function\n");
+	WRITE_ONCE(tdev->is_absent, false);
+	WRITE_ONCE(tdev->is_link_lost, true);
+	/* Unless done() was faster, and says RUNNING or WEDGED, which it may do after this, too. */
+	if (cmpxchg(&tdev->state, TESSERA_RESETTING, TESSERA_RESET_DUE) != TESSERA_RESETTING)
+		return;
+	drm_err(&tdev->drm, "%s: resetting the function\n",
+		is_back ? "the device is back on the bus" : "the PCI core has not reset the link");
 	queue_work(tdev->wq, &tdev->reset_work);
 }
 
@@ -237,6 +331,21 @@ void tessera_reset_init(struct tessera_device *tdev)
 void tessera_reset_start(struct tessera_device *tdev)
 {
 	queue_delayed_work(tdev->wq, &tdev->tick, TICK);
+}
+
+/* Under the device's lock, as what follows. */
+void tessera_sleep(struct tessera_device *tdev)
+{
+	take_over(tdev, "sleep");
+	WRITE_ONCE(tdev->link_deadline, 0);
+	/* It finds that nothing is due: later it would reset what is asleep. */
+	cancel_work_sync(&tdev->reset_work);
+}
+
+/* Nobody tells whether its power was off: it may be what it was. */
+void tessera_wake(struct tessera_device *tdev)
+{
+	reset_function(tdev);
 }
 
 /* After GONE is set and the device is unplugged: nothing begins any more. */

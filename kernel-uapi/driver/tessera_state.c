@@ -11,7 +11,8 @@ static bool is_settled(struct tessera_device *tdev)
 {
 	enum tessera_state state = READ_ONCE(tdev->state);
 
-	return state != TESSERA_RESETTING && state != TESSERA_STARTING;
+	return state != TESSERA_RESET_DUE && state != TESSERA_RESETTING &&
+	       state != TESSERA_STARTING;
 }
 
 static int settled(struct tessera_device *tdev)
@@ -34,8 +35,8 @@ int tessera_settle_interruptible(struct tessera_device *tdev)
 
 void tessera_reset_begin(struct tessera_device *tdev, const char *reason)
 {
-	/* RUNNING to RESETTING happens here and, under admin.lock, in prepare(). */
-	if (cmpxchg(&tdev->state, TESSERA_RUNNING, TESSERA_RESETTING) != TESSERA_RUNNING)
+	/* RUNNING ends here and, under admin.lock, in tessera_lose_all(). */
+	if (cmpxchg(&tdev->state, TESSERA_RUNNING, TESSERA_RESET_DUE) != TESSERA_RUNNING)
 		return;
 	tdev->reset_reason = reason;
 	drm_err(&tdev->drm, "%s: resetting the function\n", reason);

@@ -148,6 +148,32 @@ void resets_follow_at_once(void)
 	SAME(after.is_usable, 1);
 }
 
+/* The device dies, and the driver finds out in a second at the latest. */
+static void die_unheard(void)
+{
+	inject(HW_INJECT_DROP_IRQ, 100);
+	inject(HW_INJECT_FATAL, 0);
+}
+
+/* After one function reset or two, as who was first had it. */
+static void expect_back(uint64_t resets)
+{
+	struct hw_sqe nop = { .op = HW_NOP };
+	struct drm_tessera_device d = { .is_usable = 1 };
+	struct drm_tessera_ctx_create ctx;
+
+	for (int64_t end = now_ns() + 120 * SECOND; d.is_usable && d.function_resets <= resets &&
+	     now_ns() < end; usleep(10000))
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	usleep(3000000);
+	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+	SAME(d.is_usable, 1);
+	CHECK(d.function_resets > resets);
+	ctx = ctx_create();
+	SAME(run(queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id, &nop, 1), 0);
+	CHECK(!ctx_destroy(ctx.id));
+}
+
 /* The kernel's own rehearsal of sleep: devices go down and come up, nothing else. */
 void sleep_ends_contexts(void)
 {
@@ -165,6 +191,25 @@ void sleep_ends_contexts(void)
 	write_file("/sys/power/state", "freeze");
 	write_file("/sys/power/pm_test", "none");
 	expect_reset(ctx, q, d.function_resets + 1);
+}
+
+/* Nobody has switched its power off: what it was it is still. */
+void sleep_finds_a_fatal_device(void)
+{
+	struct drm_tessera_device d;
+
+	if (access("/sys/power/pm_test", W_OK)) {
+		printf("# skipped: this kernel has no /sys/power/pm_test\n");
+		return;
+	}
+	write_file("/sys/power/pm_test", "devices");
+	for (unsigned i = 0; i < 2; i++) {
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+		die_unheard();
+		write_file("/sys/power/state", "freeze");
+		expect_back(d.function_resets);
+	}
+	write_file("/sys/power/pm_test", "none");
 }
 
 void only_root_resets(void)
@@ -382,6 +427,19 @@ void link_errors_end_contexts(void)
 {
 	expect_link_error("COMP_TIME");
 	expect_link_error("POISON_TLP");
+}
+
+/* 6.12 resets no link for an error that is not fatal. */
+void link_errors_find_a_fatal_device(void)
+{
+	struct drm_tessera_device d;
+
+	for (unsigned i = 0; i < 4; i++) {
+		query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
+		die_unheard();
+		printf("# inject COMP_TIME\n");
+		expect_back(d.function_resets);
+	}
 }
 
 void fatal_link_errors_reset_the_link(void)

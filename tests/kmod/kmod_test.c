@@ -682,6 +682,7 @@ static const struct {
 } tests[] = {
 	NAMED(dying_for_good),
 	NAMED(link_errors_end_contexts),
+	NAMED(link_errors_find_a_fatal_device),
 	NAMED(fatal_link_errors_reset_the_link),
 	NAMED(a_link_that_stays_down_is_given_up),
 	NAMED(a_link_that_is_given_up_wedges),
@@ -733,6 +734,7 @@ static const struct {
 	TEST(a_fatal_device_comes_back),
 	TEST(resets_follow_at_once),
 	TEST(sleep_ends_contexts),
+	TEST(sleep_finds_a_fatal_device),
 	TEST(unplugging_under_an_open_file),
 };
 
