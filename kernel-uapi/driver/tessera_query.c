@@ -170,14 +170,20 @@ static int ask_faults(struct tessera_ctx *ctx, struct answer *a)
 	mine = kcalloc(TESSERA_FAULT_RECORDS, sizeof(*mine), GFP_KERNEL);
 	if (!mine)
 		return -ENOMEM;
+	/* Its number stays its own until they are read, or it is lost by then. */
+	mutex_lock(&ctx->lock);
 	mutex_lock(&tdev->fault_lock);
-	ret = tessera_ctx_is_lost(ctx) ? -ECANCELED : tessera_faults_read(tdev, &n);
+	ret = tessera_ctx_is_lost(ctx) || !ctx->hw_id ? -ECANCELED :
+	      tessera_faults_read(tdev, &n);
+	if (!ret && tessera_ctx_is_lost(ctx))
+		ret = -ECANCELED;
 	for (i = 0; !ret && i < n; i++) {
 		if (tdev->faults[i].ctx == ctx->hw_id &&
 		    tdev->faults[i].time_ns >= ctx->born_ns)
 			mine[kept++] = tdev->faults[i];
 	}
 	mutex_unlock(&tdev->fault_lock);
+	mutex_unlock(&ctx->lock);
 	a->owned = mine;
 	return ret ? ret : set_answer(a, mine, kept * sizeof(*mine), sizeof(*mine));
 }
