@@ -289,7 +289,7 @@ struct tessera_queue {
 	unsigned long moved;		/* jiffies of the last progress */
 	u64 looked_ns;			/* USER: when its completions were read */
 	bool is_hung;			/* fault_work is to find out why */
-	bool is_condemned;		/* it keeps an engine: fault_work is to reset it */
+	bool is_accused, is_condemned;	/* keeps an engine: fault_work is to look; to reset it */
 	unsigned int n_idle_looks;	/* that found it ready and the engine idle */
 	u64 fault_record;
 	u16 fault_status;		/* 0: no fault is waiting to be read */

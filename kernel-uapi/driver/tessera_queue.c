@@ -12,6 +12,7 @@
  * read but not write) to count engine time and to wake sleepers.
  */
 #include <linux/capability.h>
+#include <linux/delay.h>
 #include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/eventfd.h>
@@ -23,6 +24,8 @@
 #include <drm/drm_vma_manager.h>
 
 #include "tessera_drv.h"
+
+#define ACCUSED_LOOKS 8u
 
 static struct tessera_job *first_running(struct tessera_queue *q)
 {
@@ -162,6 +165,24 @@ void tessera_queue_check(struct tessera_queue *q)
 		eventfd_signal(q->eventfd);
 }
 
+/* How far it is, by what there is to see now. */
+static u32 head_now(struct tessera_queue *q)
+{
+	bool any = false;
+	u32 head;
+
+	spin_lock(&q->lock);
+	if (q->is_user)
+		any = look_user(q);
+	else
+		reap_kernel(q);
+	head = q->head;
+	spin_unlock(&q->lock);
+	if (any && q->eventfd)
+		eventfd_signal(q->eventfd);
+	return head;
+}
+
 /*
  * q has work and has not moved for hang_ms: which queue is to be reset for it? By what the
  * device says: the one that has run one descriptor for so long, or q itself if what keeps
@@ -195,7 +216,28 @@ out:
 	return id;
 }
 
-static void condemn(struct tessera_device *tdev, unsigned int hw_id)
+/* Whether it runs now, and has run one descriptor for hang_ms. */
+static bool keeps_engine(struct tessera_queue *q)
+{
+	struct tessera_device *tdev = q->tdev;
+	unsigned int n = 0, i;
+	bool ret = false;
+
+	mutex_lock(&tdev->fault_lock);
+	if (!tessera_queues_read(tdev, &n)) {
+		for (i = 0; i < n; i++) {
+			const struct hw_queue_state *s = &tdev->queue_states[i];
+
+			if (s->queue == q->hw_id)
+				ret = s->is == HW_QUEUE_RUNNING &&
+				      s->run_ns >= (u64)tessera_hang_ms * NSEC_PER_MSEC;
+		}
+	}
+	mutex_unlock(&tdev->fault_lock);
+	return ret;
+}
+
+static void accuse(struct tessera_device *tdev, unsigned int hw_id)
 {
 	struct tessera_queue *q;
 	unsigned int i;
@@ -208,7 +250,7 @@ static void condemn(struct tessera_device *tdev, unsigned int hw_id)
 			if (q->hw_id != hw_id)
 				continue;
 			spin_lock(&q->lock);
-			q->is_condemned = q->state != TESSERA_QUEUE_DEAD;
+			q->is_accused = q->state != TESSERA_QUEUE_DEAD;
 			spin_unlock(&q->lock);
 			/* Does nothing if its end has begun. */
 			queue_work(tdev->wq, &q->fault_work);
@@ -217,14 +259,18 @@ static void condemn(struct tessera_device *tdev, unsigned int hw_id)
 	}
 }
 
-/* Condemns whom it is the fault of that q does not move. */
+/* Condemns q, or accuses another, if it is the fault of that that q does not move. */
 static void judge(struct tessera_queue *q)
 {
+	u32 head = head_now(q);
 	unsigned int id = find_culprit(q);
 	bool is_it;
 
 	spin_lock(&q->lock);
 	reap_kernel(q);
+	/* What the device said is of before a completion that has come since. */
+	if (q->head != head)
+		id = 0;
 	is_it = id == q->hw_id && q->head != q->tail && q->state == TESSERA_QUEUE_LIVE;
 	q->is_condemned |= is_it;
 	q->moved = jiffies;
@@ -232,7 +278,23 @@ static void judge(struct tessera_queue *q)
 		q->n_idle_looks = 0;
 	spin_unlock(&q->lock);
 	if (id && id != q->hw_id)
-		condemn(q->tdev, id);
+		accuse(q->tdev, id);
+}
+
+/* Another has seen q keep the engine, and by now its number or its work may be others. */
+static void judge_accused(struct tessera_queue *q)
+{
+	u32 head = head_now(q);
+	unsigned int looks = 0;
+	bool is_it;
+
+	/* It may be another's turn. */
+	while (!(is_it = keeps_engine(q)) && ++looks < ACCUSED_LOOKS)
+		msleep(2);
+	is_it &= head_now(q) == head;
+	spin_lock(&q->lock);
+	q->is_condemned |= is_it && q->state != TESSERA_QUEUE_DEAD;
+	spin_unlock(&q->lock);
 }
 
 static void note_hang(struct tessera_queue *q)
@@ -277,7 +339,7 @@ static void fault_work(struct work_struct *work)
 	struct tessera_queue *q = container_of(work, struct tessera_queue, fault_work);
 	bool cookie = dma_fence_begin_signalling();
 	struct tessera_device *tdev = q->tdev;
-	bool is_hung, is_condemned, is_faulted;
+	bool is_hung, is_accused, is_condemned, is_faulted;
 	u64 record;
 	u16 status;
 	int ret;
@@ -285,9 +347,13 @@ static void fault_work(struct work_struct *work)
 	spin_lock(&q->lock);
 	is_hung = q->is_hung && q->state == TESSERA_QUEUE_LIVE;
 	q->is_hung = false;
+	is_accused = q->is_accused;
+	q->is_accused = false;
 	spin_unlock(&q->lock);
 	if (is_hung)
 		judge(q);
+	if (is_accused)
+		judge_accused(q);
 	spin_lock(&q->lock);
 	status = q->fault_status;
 	record = q->fault_record;
