@@ -127,5 +127,6 @@ void tessera_dump_init(struct tessera_device *tdev)
 
 void tessera_dump_fini(struct tessera_device *tdev)
 {
-	cancel_work_sync(&tdev->dump.work);
+	/* A fault_work that still runs may ask for one more. */
+	disable_work_sync(&tdev->dump.work);
 }
