@@ -141,26 +141,45 @@ static void remove_all(struct tessera_ctx *ctx, struct list_head *removed)
 		mapping_remove(container_of(node, struct tessera_mapping, node), removed);
 }
 
+/* An exporter that may take its memory back gives addresses of it while it is still moved there. */
+int tessera_ctx_fetch(struct tessera_bo *bo)
+{
+	struct dma_buf_attachment *attach = bo->base.import_attach;
+	struct sg_table *sgt;
+	long left;
+
+	if (bo->sgt)
+		return 0;
+	if (bo->is_detached)
+		return -ENODEV;
+	sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
+	if (IS_ERR(sgt))
+		return PTR_ERR(sgt);
+	left = dma_resv_wait_timeout(attach->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
+				     MAX_SCHEDULE_TIMEOUT);
+	if (left < 0) {
+		dma_buf_unmap_attachment(attach, sgt, DMA_BIDIRECTIONAL);
+		return left;
+	}
+	bo->sgt = sgt;
+	return 0;
+}
+
 /* From here to the unlock a peer's memory is not taken back; it is fetched if it was. */
 static int lock_peer(struct tessera_bo *bo)
 {
 	struct dma_buf_attachment *attach = bo->base.import_attach;
-	struct sg_table *sgt;
 	int ret;
 
 	if (!bo->is_peer)
 		return 0;
 	ret = dma_resv_lock_interruptible(attach->dmabuf->resv, NULL);
-	if (ret || bo->sgt)
+	if (ret)
 		return ret;
-	sgt = bo->is_detached ? ERR_PTR(-ENODEV) :
-	      dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
-	if (!IS_ERR(sgt)) {
-		bo->sgt = sgt;
-		return 0;
-	}
-	dma_resv_unlock(attach->dmabuf->resv);
-	return PTR_ERR(sgt);
+	ret = tessera_ctx_fetch(bo);
+	if (ret)
+		dma_resv_unlock(attach->dmabuf->resv);
+	return ret;
 }
 
 static void unlock_peer(struct tessera_bo *bo)

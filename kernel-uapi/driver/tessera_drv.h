@@ -452,6 +452,8 @@ struct tessera_mapping *tessera_ctx_mapping(struct tessera_ctx *ctx, u64 va, u64
 /* Takes memory back from all contexts, whatever they do with it: when this returns the device does
  * not reach it. Mappings stay as holes. Under the reservation lock of bo, a peer's. */
 void tessera_ctx_cut(struct tessera_device *tdev, struct tessera_bo *bo);
+/* A peer's addresses, if we lack them, once its memory is there. Under its reservation lock. */
+int tessera_ctx_fetch(struct tessera_bo *bo);
 /* A whole mapping; bo: only if it is of that buffer. */
 int tessera_ctx_unmap(struct tessera_ctx *ctx, u64 va, struct tessera_bo *bo);
 int tessera_ioctl_map(struct drm_device *drm, void *data, struct drm_file *file);

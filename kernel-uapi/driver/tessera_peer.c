@@ -280,12 +280,8 @@ int tessera_peer_attach(struct tessera_bo *bo, struct dma_buf *buf)
 	bo->base.import_attach = attach;
 	ret = dma_buf_pin(attach);
 	bo->is_pinned = !ret;
-	if (!ret) {
-		bo->sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
-		ret = PTR_ERR_OR_ZERO(bo->sgt);
-		if (ret)
-			bo->sgt = NULL;
-	}
+	if (!ret)
+		ret = tessera_ctx_fetch(bo);
 	dma_resv_unlock(buf->resv);
 	return ret;
 }
