@@ -537,6 +537,34 @@ def test_cholesky_fails_as_a_whole_wherever_it_fails(bad, device):
     assert np.isnan(got[np.tril_indices(40)]).all()
 
 
+@pytest.mark.parametrize("a", [[[np.inf, 0], [0, 1]], [[1, 0], [0, np.inf]],
+                               [[np.inf, 1], [1, 1]]], ids=str)
+def test_cholesky_of_an_infinite_pivot_is_its_root(a, device, cpu):
+    a = np.array(a, np.float32)
+    f = functools.partial(jnp.linalg.cholesky, symmetrize_input=False)
+    np.testing.assert_array_equal(run(f, device, a)[0], run(f, cpu, a)[0])
+
+
+@pytest.mark.parametrize("batch", [1, 40])
+@pytest.mark.parametrize("lower", [True, False])
+def test_what_a_unit_diagonal_holds_does_not_count(lower, batch, device, cpu):
+    a = np.tile(np.float32([[np.nan, 5, 1], [2, np.inf, 3], [4, 5, -np.inf]]), (batch, 1, 1))
+    b = np.tile(np.float32([[1], [2], [3]]), (batch, 1, 1))
+    f = functools.partial(jax.lax.linalg.triangular_solve, left_side=True, lower=lower,
+                          unit_diagonal=True)
+    got, = run(f, device, a, b)
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(got, run(f, cpu, a, b)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [1, 40])
+def test_an_infinite_pivot_leaves_its_unknown_zero(batch, device, cpu):
+    a = np.tile(np.float32([[1, 0, 0], [2, np.inf, 0], [3, 4, 5]]), (batch, 1, 1))
+    b = np.tile(np.float32([[1], [2], [3]]), (batch, 1, 1))
+    f = functools.partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True)
+    np.testing.assert_allclose(run(f, device, a, b)[0], run(f, cpu, a, b)[0], rtol=1e-6)
+
+
 # FEW of runtime/compiler/lower/linalg.c is 16: one loop, two, three. From MANY systems on, 16,
 # lanes go along the batch if right sides are fewer.
 @pytest.mark.parametrize("batch,n,k", [(2, 15, 3), (2, 16, 3), (2, 17, 3), (2, 32, 3), (2, 33, 3),

@@ -268,9 +268,13 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 
 	(void)arg;
 	pivot = tc_build_real(b, tc_build_take(b, column, 2, j, 1));
-	column = tc_linalg_by(b, TC_DIVIDE, column, tc_build1(b, TC_SQRT, pivot));
-	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_GE, j), column,
+	pivot = tc_build1(b, TC_SQRT, pivot);
+	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_GT, j),
+				 tc_linalg_by(b, TC_DIVIDE, column, pivot),
 				 tc_build_number(b, column->type, 0));
+	/* Not divided by its root: an infinite one would be NaN. */
+	pivot = over(b, tc_build_convert(b, pivot, (enum elem)t->elem), column->type);
+	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_EQ, j), pivot, column);
 	head = tc_build_turn(b, tc_build_part(b, column, 2, 0, t->dim[1]));
 	column = over(b, column, t);
 	less = tc_build2(b, TC_MULTIPLY, over(b, tc_build_conjugate(b, head), t), column);
@@ -338,7 +342,8 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 }
 
 struct system {
-	struct tc_value *t;	/* [batch, n, n], zero outside its triangle */
+	struct tc_value *t;	/* [batch, n, n], zero outside its triangle; unit: and on its
+				 * diagonal, which is said to be 1, whatever lies there */
 	struct tc_value *rhs;	/* [batch, n, k] */
 	bool lower, unit;
 };
@@ -356,9 +361,13 @@ static void solve_row(const struct tc_build *b, struct tc_value *i, struct tc_va
 	}
 	line = tc_build_take(b, s->t, 1, i, 1);				/* [batch, 1, n] */
 	row = tc_build_take(b, s->rhs, 1, i, 1);			/* [batch, 1, k] */
+	pivot = s->unit ? NULL : tc_build_take(b, line, 2, i, 1);
+	/* X[i] is zero yet, and an infinite pivot times that would be NaN. */
+	if (pivot)
+		line = tc_build_select(b, at(b, line->type, 2, TC_CMP_EQ, i),
+				       tc_build_number(b, line->type, 0), line);
 	row = tc_build2(b, TC_SUBTRACT, row, tc_build_dot(b, line, x, 1, 2, 1));
-	if (!s->unit) {
-		pivot = tc_build_take(b, line, 2, i, 1);
+	if (pivot) {
 		pivot = tc_build_broadcast(b, pivot, row->type, (const int64_t[]){ 0, 1, 2 });
 		row = tc_build2(b, TC_DIVIDE, row, pivot);
 	}
@@ -459,12 +468,14 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 	struct system s = { .lower = tc_attr_int(op, "lower", 0),
 			    .unit = tc_attr_int(op, "unit_diagonal", 0) };
 	struct tc_value *x = tc_in(op, 1);
+	int side;
 
 	if (t->count) {
 		s.t = tc_build_matrices(&b, tc_build_convert(&b, tc_in(op, 0), work));
 		s.rhs = tc_build_matrices(&b, tc_build_convert(&b, x, work));
-		s.t = tc_build_select(&b, tc_build_where(&b, s.t->type, s.lower ? TC_CMP_GE :
-							     TC_CMP_LE), s.t,
+		side = s.unit ? s.lower ? TC_CMP_GT : TC_CMP_LT :
+		       s.lower ? TC_CMP_GE : TC_CMP_LE;
+		s.t = tc_build_select(&b, tc_build_where(&b, s.t->type, side), s.t,
 				      tc_build_number(&b, s.t->type, 0));
 		if (transpose == TC_SOLVE_ADJOINT)
 			s.t = tc_build_conjugate(&b, s.t);
