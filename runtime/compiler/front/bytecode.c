@@ -262,6 +262,11 @@ static void read_region(struct bc *r, struct bc_cursor *c, const struct scope *o
 	reserve_values(r, s.start + s.count + 1);
 	memset(r->values + s.next, 0, n_values * sizeof(*r->values));
 	read_block(r, c, &s, tc_new_block(r->c, region));
+	/* Else each of many regions could have room cleared for values that it has not. */
+	if (s.next != s.start + s.count)
+		bc_bad(r, c->p, "a region says that it has %llu values, and defines %llu",
+		       (unsigned long long)n_values,
+		       (unsigned long long)(n_values - (s.start + s.count - s.next)));
 	r->depth--;
 }
 

@@ -52,6 +52,7 @@ struct hlo {
 	struct hlo_index insn_ids, computation_ids;
 	const struct hlo_insn *now;	/* for messages */
 	unsigned depth;			/* of computations being read */
+	uint64_t n_read;		/* instructions, once for each time that they are */
 	const struct tc_type *counted;	/* the tuple of which part_at tells */
 	unsigned *part_at;
 };

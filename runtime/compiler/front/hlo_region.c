@@ -8,6 +8,7 @@
 #include "runtime/compiler/front/processor.h"
 
 #define MAX_DEPTH 200u		/* of computations in computations */
+#define MAX_READ 4000000u	/* instructions; a computation's count at each call of it */
 
 #define READ(name) static struct hlo_value read_##name(struct hlo *r, struct tc_block *b, \
 	const struct hlo_insn *i, enum tc_opcode code)
@@ -40,6 +41,10 @@ struct hlo_value hlo_read_computation(struct hlo *r, uint32_t computation, struc
 	if (++r->depth > MAX_DEPTH)
 		hlo_refuse(r, "the program's loops, branches and calls nest more than %u deep",
 			   MAX_DEPTH);
+	r->n_read += k->p->n_instructions;
+	if (r->n_read > MAX_READ)
+		tc_fail(r->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program has more than %u "
+			"instructions, those of a computation counted at each call", MAX_READ);
 	if (!root->is_used || r->insns[root->at].computation != computation)
 		hlo_bad(r, "computation %.100s has no instruction %" PRId64 ", which is to be "
 			"its root", k->p->name ? k->p->name : "", k->p->root_id);

@@ -81,7 +81,7 @@ static void check_tuples(const struct check *k)
 	    k->op->op == TC_OPAQUE || k->op->op == TC_CUSTOM_CALL || k->op->op == TC_CALL ||
 	    k->op->op == TC_ASYNC_START || k->op->op == TC_ASYNC_DONE ||
 	    (k->op->op == TC_RETURN && around->op == TC_FUNC &&
-	     k->op->block != tc_main(k->c)))
+	     k->op->block != k->main))
 		return;
 	for (unsigned i = 0; i < k->op->n_operands; i++)
 		if (in_type(k, i)->is_tuple)
@@ -119,7 +119,7 @@ static void verify_block(const struct check *outer, const struct tc_block *b)
 	for (unsigned i = 0; i < b->n_args; i++) {
 		k.defined[b->args[i]->id] = 1;
 		if (b->args[i]->type->is_tuple &&
-		    (outer->op->op != TC_FUNC || b == tc_main(outer->c)))
+		    (outer->op->op != TC_FUNC || b == k.main))
 			BAD(outer, "argument %u is a tuple", i);
 	}
 	for (struct tc_op *op = b->first; op; op = op->next) {
@@ -151,7 +151,8 @@ static void verify_block(const struct check *outer, const struct tc_block *b)
 void tc_ir_verify(struct tc_ctx *c, const char *pass, bool is_deep)
 {
 	struct tc_block *top = c->module->regions[0].block;
-	struct check k = { .c = c, .op = c->module, .pass = pass, .is_deep = is_deep };
+	struct check k = { .c = c, .op = c->module, .pass = pass, .is_deep = is_deep,
+			   .main = tc_main(c) };
 	unsigned n = 0;
 
 	k.defined = arena_array(&c->arena, c->next_id + 1u, 1);

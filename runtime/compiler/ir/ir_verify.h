@@ -11,6 +11,7 @@ struct check {
 	const char *pass;	/* that has run last; NULL: the program as it came */
 	bool is_deep;		/* attributes and shapes too */
 	uint8_t *defined;	/* by value id */
+	const struct tc_block *main;	/* tc_main, which looks at all functions */
 };
 
 /* What the user wrote is wrong, or what a pass of ours made of it: tc_fail. */

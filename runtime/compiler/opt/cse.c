@@ -21,6 +21,21 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h * 0xff51afd7ed558ccdu;
 }
 
+/* All of them: constants that differ late would all be compared with each other. */
+static uint64_t hash_bytes(const void *bytes, size_t n)
+{
+	const uint8_t *p = bytes;
+	uint64_t h = n, word;
+
+	for (; n >= sizeof(word); n -= sizeof(word), p += sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		h = mix(h, word);
+	}
+	for (; n; n--)
+		h = mix(h, *p++);
+	return h;
+}
+
 static uint64_t hash_attr(const struct tc_attr *a)
 {
 	uint64_t h = mix((uintptr_t)a->key, a->kind);
@@ -31,8 +46,7 @@ static uint64_t hash_attr(const struct tc_attr *a)
 		h = mix(h, (uint64_t)a->ints[i]);
 	if (a->kind == TC_ATTR_DENSE) {
 		n = a->is_splat ? elem_bytes(a->type->elem) : (size_t)a->type->bytes;
-		for (size_t i = 0; i < n && i < 64; i++)
-			h = mix(h, ((const uint8_t *)a->data)[i]);
+		h = mix(h, hash_bytes(a->data, n));
 	}
 	return h;
 }

@@ -21,6 +21,7 @@ enum state { FRESH, BUSY, READY };
 
 struct func_state {
 	struct tc_op *func;
+	const char *name;	/* a key; NULL: none */
 	enum state state;
 };
 
@@ -28,6 +29,8 @@ struct pass {
 	struct tc_ctx *c;
 	struct func_state *funcs;
 	unsigned n_funcs;
+	uint32_t *by_name;	/* [room], a power of 2: numbers in funcs, plus one */
+	size_t room;
 	unsigned depth;		/* blocks being walked */
 	uint32_t first_id;
 };
@@ -59,24 +62,31 @@ static void inline_function(struct pass *p, struct tc_op *func)
 			MAX_NEST);
 }
 
+/* Where the first function of that name, a key, is in by_name, or would be. */
+static uint32_t *place_of(const struct pass *p, const char *key)
+{
+	size_t at = (size_t)((uintptr_t)key / 8 * 0x9e3779b97f4a7c15u >> 20);
+
+	for (at &= p->room - 1; p->by_name[at] && p->funcs[p->by_name[at] - 1].name != key;)
+		at = (at + 1) & (p->room - 1);
+	return &p->by_name[at];
+}
+
 static struct tc_block *callee(struct pass *p, struct tc_op *op, const char *name)
 {
-	for (unsigned i = 0; i < p->n_funcs; i++) {
-		struct func_state *f = &p->funcs[i];
-		const char *is = tc_attr_str(f->func, "sym_name");
+	uint32_t number = *place_of(p, tc_key(p->c, name, strlen(name)));
+	struct func_state *f = number ? &p->funcs[number - 1] : NULL;
 
-		if (!is || strcmp(is, name))
-			continue;
-		if (f->state == BUSY)
-			tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "%s calls itself", name);
-		if (f->state == FRESH) {
-			f->state = BUSY;
-			inline_function(p, f->func);
-			f->state = READY;
-		}
-		return f->func->regions[0].block;
+	if (!f)
+		tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "no function is called %s", name);
+	if (f->state == BUSY)
+		tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "%s calls itself", name);
+	if (f->state == FRESH) {
+		f->state = BUSY;
+		inline_function(p, f->func);
+		f->state = READY;
 	}
-	tc_fail(p->c, ERR_INVALID_ARGUMENT, op, "no function is called %s", name);
+	return f->func->regions[0].block;
 }
 
 static void inline_call(struct pass *p, struct tc_op *op, const char *name)
@@ -165,10 +175,11 @@ static void take_apart(struct tc_op *op)
  * the first k of them: exact is approximate enough. Here, as the function that it names is
  * gone afterwards.
  */
-static void replace_top_k(struct tc_ctx *c, struct tc_op *op)
+static void replace_top_k(struct pass *p, struct tc_op *op)
 {
 	const char *name = tc_attr_str(op, "called_computations");
-	const struct tc_op *f = name ? tc_find_func(c, name) : NULL;
+	const struct tc_block *f = name ? callee(p, op, name) : NULL;
+	struct tc_ctx *c = p->c;
 	const struct tc_attr *config = tc_attr(op, "attributes");
 	const struct tc_type *t = op->n_operands == 4 ? tc_in(op, 0)->type : NULL, *types[2];
 	struct tc_value *in[2], *yield, *args[4];
@@ -185,7 +196,7 @@ static void replace_top_k(struct tc_ctx *c, struct tc_op *op)
 	if (!t || op->n_results != 2 || !f || dim < 0 || dim >= t->rank || k < 0 ||
 	    k > t->dim[dim] || tc_in(op, 1)->type->is_tuple ||
 	    tc_in(op, 1)->type != tc_with_elem(c, t, (enum elem)tc_in(op, 1)->type->elem) ||
-	    f->regions[0].block->n_args != 4 || f->regions[0].block->last->n_operands != 1)
+	    f->n_args != 4 || f->last->n_operands != 1)
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "ApproxTopK takes values, their numbers and "
 			"a comparator; top_k is %lld, reduction_dim %lld", (long long)k,
 			(long long)dim);
@@ -201,10 +212,15 @@ static void replace_top_k(struct tc_ctx *c, struct tc_op *op)
 	tc_set_int(c, sort, "dimension", TC_ATTR_INT, dim);
 	tc_set_int(c, sort, "is_stable", TC_ATTR_BOOL, 1);
 	inner.block = tc_new_block(c, &sort->regions[0]);
-	for (unsigned i = 0; i < 4; i++)
-		args[i] = tc_new_arg(c, inner.block,
-				     tc_tensor(c, (enum elem)types[i / 2]->elem, 0, NULL));
-	yield = tc_build_region(&inner, &f->regions[0], args);
+	for (unsigned i = 0; i < 4; i++) {
+		const struct tc_type *one = tc_tensor(c, (enum elem)types[i / 2]->elem, 0, NULL);
+
+		if (f->args[i]->type != one)
+			tc_fail(c, ERR_INVALID_ARGUMENT, op, "its comparator's argument %u is no "
+				"element of the array that it is for", i);
+		args[i] = tc_new_arg(c, inner.block, one);
+	}
+	yield = tc_build_region(&inner, f->region, args);
 	if (yield->type != tc_tensor(c, ELEM_PRED, 0, NULL))
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its comparator yields no truth value");
 	tc_build_return(&inner, 1, &yield);
@@ -247,13 +263,13 @@ static struct tc_op *take_results_apart(struct tc_ctx *c, struct tc_op *op)
 	return flat;
 }
 
-static void inline_custom_call(struct tc_ctx *c, struct tc_op *op)
+static void inline_custom_call(struct pass *p, struct tc_op *op)
 {
 	const char *target = tc_attr_str(op, "call_target_name");
 
-	op = take_results_apart(c, op);
+	op = take_results_apart(p->c, op);
 	if (!strcmp(target, "ApproxTopK"))
-		replace_top_k(c, op);
+		replace_top_k(p, op);
 	else if (!strcmp(target, "dce_sink") && !op->n_results)
 		tc_erase(op);	/* JAX's way to keep a value: it is kept by now */
 }
@@ -274,7 +290,7 @@ static void inline_op(struct pass *p, struct tc_op *op)
 		take_part(p->c, op);
 		break;
 	case TC_CUSTOM_CALL:
-		inline_custom_call(p->c, op);
+		inline_custom_call(p, op);
 		break;
 	default:
 		for (unsigned r = 0; r < op->n_regions; r++)
@@ -321,6 +337,35 @@ static void sweep_tuples(struct tc_block *b)
 	}
 }
 
+static void list_functions(struct pass *p, const struct tc_block *top,
+			   const struct tc_block *main)
+{
+	unsigned n = 0;
+
+	for (const struct tc_op *f = top->first; f; f = f->next)
+		n += f->op == TC_FUNC;
+	for (p->room = 2; p->room < 2u * n; p->room *= 2)
+		;
+	p->funcs = arena_array(&p->c->arena, n, sizeof(*p->funcs));
+	p->by_name = arena_array(&p->c->arena, p->room, sizeof(*p->by_name));
+	if (!p->funcs || !p->by_name)
+		tc_fail(p->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
+	for (struct tc_op *f = top->first; f; f = f->next) {
+		const char *name = f->op == TC_FUNC ? tc_attr_str(f, "sym_name") : NULL;
+		struct func_state *state = &p->funcs[p->n_funcs];
+		uint32_t *at;
+
+		if (f->op != TC_FUNC)
+			continue;
+		p->n_funcs++;
+		*state = (struct func_state){ f, name ? tc_key(p->c, name, strlen(name)) : NULL,
+					      f->regions[0].block == main ? BUSY : FRESH };
+		at = name ? place_of(p, state->name) : NULL;
+		if (at && !*at)
+			*at = p->n_funcs;
+	}
+}
+
 void tc_pass_inline(struct tc_ctx *c)
 {
 	struct tc_block *top = c->module->regions[0].block;
@@ -330,16 +375,7 @@ void tc_pass_inline(struct tc_ctx *c)
 
 	if (!main)
 		tc_fail(c, ERR_INVALID_ARGUMENT, NULL, "the module has no function");
-	for (struct tc_op *f = top->first; f; f = f->next)
-		p.n_funcs += f->op == TC_FUNC;
-	p.funcs = arena_array(&c->arena, p.n_funcs, sizeof(*p.funcs));
-	if (!p.funcs)
-		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	p.n_funcs = 0;
-	for (struct tc_op *f = top->first; f; f = f->next)
-		if (f->op == TC_FUNC)
-			p.funcs[p.n_funcs++] = (struct func_state){ f,
-				f->regions[0].block == main ? BUSY : FRESH };
+	list_functions(&p, top, main);
 	inline_function(&p, main->region->parent);
 	tc_walk(main->region->parent, sweep_parts, c);
 	sweep_tuples(main);

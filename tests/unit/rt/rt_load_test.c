@@ -138,6 +138,34 @@ static void sizes_that_are_not_those_of_the_bytes_are_refused(void **state)
 	free(all);
 }
 
+/* The comparator of ApproxTopK is a function: it may call others, and is to fit. */
+static void comparators_of_top_k_are_followed(void **state)
+{
+#define TOP_K(types, body) "module() {sym_name = \"m\"} () {\n" \
+	"func() {sym_name = \"main\"} (%0: tensor<8xf32>, %1: tensor<8xi32>, %2: tensor<f32>, " \
+	"%3: tensor<i32>) {\n%4, %5 = custom_call(%0, %1, %2, %3) " \
+	"{call_target_name = \"ApproxTopK\", called_computations = \"by\", " \
+	"attributes = {reduction_dim = 0, top_k = 2}} : tensor<2xf32>, tensor<2xi32>\n" \
+	"return(%4, %5)\n}\nfunc() {sym_name = \"gt\"} (%20: tensor<f32>, %21: tensor<f32>) {\n" \
+	"%22 = compare(%20, %21) {comparison_direction = <GT>, compare_type = <FLOAT>} : " \
+	"tensor<i1>\nreturn(%22)\n}\n" \
+	"func() {sym_name = \"by\"} (" types ") {\n%14 = " body " : tensor<i1>\nreturn(%14)\n}\n}\n"
+#define CALLS "call(%10, %11) {callee = \"gt\"}"
+#define COMPARES "compare(%10, %11) {comparison_direction = <GT>, compare_type = <FLOAT>}"
+	static const char wrong[] = TOP_K("%10: tensor<f64>, %11: tensor<f64>, "
+					  "%12: tensor<8xi32>, %13: tensor<8xi32>", COMPARES);
+	struct rt_target target = { .cores = 2, .memory_bytes = 16 << 20 };
+	struct rt_program *p;
+	struct err err;
+
+	(void)state;
+	rt_program_unref(compile(TOP_K("%10: tensor<f32>, %11: tensor<f32>, %12: tensor<i32>, "
+				       "%13: tensor<i32>", CALLS)));
+	assert_int_equal(rt_program_compile(&target, wrong, strlen(wrong), "mlir", NULL, 0, &p,
+					    &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "its comparator's argument 0"));
+}
+
 /* Who donates an argument has its memory, and whoever deletes the buffer meanwhile takes nothing
  * from the result that lies there. */
 static void a_donated_argument_may_be_deleted_meanwhile(void **state)
@@ -192,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_program_names_its_op),
 		cmocka_unit_test(sizes_that_are_not_those_of_the_bytes_are_refused),
+		cmocka_unit_test(comparators_of_top_k_are_followed),
 		cmocka_unit_test(a_donated_argument_may_be_deleted_meanwhile),
 	};
 

@@ -337,8 +337,9 @@ static void sections_that_lie_are_refused(void **state)
 	file_gives(&file, ERR_INVALID_ARGUMENT, "no module");
 }
 
-/* `depth` regions inside one another in an op that the compiler does not know. */
-static void put_nest(struct out *file, unsigned depth)
+/* `depth` regions inside one another in an op that the compiler does not know; each says that it
+ * has so many values, and has none. */
+static void put_nest(struct out *file, unsigned depth, unsigned n_values)
 {
 	struct out ir = { 0 };
 
@@ -348,8 +349,8 @@ static void put_nest(struct out *file, unsigned depth)
 	put_op(&ir, MODULE, 0x10);
 	number(&ir, 1 << 1);
 	for (unsigned i = 0; i < depth; i++) {
-		number(&ir, 1);		/* a block without values, of one op */
-		number(&ir, 0);
+		number(&ir, 1);		/* a block of one op */
+		number(&ir, n_values);
 		number(&ir, 1 << 1);
 		put_op(&ir, OTHER, 0x10);
 		number(&ir, (i + 1 < depth) << 1);
@@ -362,13 +363,15 @@ static void deep_regions_are_refused(void **state)
 	struct out file;
 
 	(void)state;
-	put_nest(&file, 3);
+	put_nest(&file, 3, 0);
 	file_gives(&file, ERR_INVALID_ARGUMENT, "outside a function");
-	put_nest(&file, 190);
+	put_nest(&file, 3, 1);
+	file_gives(&file, ERR_INVALID_ARGUMENT, "has 1 values, and defines 0");
+	put_nest(&file, 190, 0);
 	file_gives(&file, ERR_INVALID_ARGUMENT, "outside a function");
-	put_nest(&file, 210);
+	put_nest(&file, 210, 0);
 	file_gives(&file, ERR_UNIMPLEMENTED, "regions nest more than 200 deep");
-	put_nest(&file, 200000);
+	put_nest(&file, 200000, 0);
 	file_gives(&file, ERR_UNIMPLEMENTED, "regions nest more than 200 deep");
 }
 

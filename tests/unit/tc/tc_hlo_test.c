@@ -357,8 +357,9 @@ static Hlo__Instruction insn(const char *opcode, int64_t id, Hlo__Shape *shape)
 	return i;
 }
 
-/* Each computation calls the one before twice: 2^40 additions in a few kilobytes. */
-static void calls_that_double_end_in_an_error(void **state)
+/* Each computation calls the one before twice: 2^40 instructions in a few kilobytes. Copies take
+ * no memory that would end it. */
+static void calls_that_double_end(const char *first, const char *says)
 {
 	enum { DEPTH = 40 };
 	static Hlo__Instruction all[DEPTH][3];
@@ -367,10 +368,10 @@ static void calls_that_double_end_in_an_error(void **state)
 	static int64_t operands[DEPTH][3][2], callees[DEPTH];
 	Hlo__Module m = HLO__MODULE__INIT;
 	Hlo__Shape f32 = HLO__SHAPE__INIT;
+	bool is_copy = !strcmp(first, "copy");
 	struct tc_source s;
 	struct err err;
 
-	(void)state;
 	f32.has_element_type = 1;
 	f32.element_type = 11;
 	for (int i = 0; i < DEPTH; i++) {
@@ -381,10 +382,10 @@ static void calls_that_double_end_in_an_error(void **state)
 		callees[i] = i - 1;
 		all[i][0] = insn("parameter", id, &f32);
 		for (int k = 1; k < 3; k++) {
-			all[i][k] = insn(i ? "call" : "add", id + k, &f32);
+			all[i][k] = insn(i ? "call" : first, id + k, &f32);
 			operands[i][k][0] = operands[i][k][1] = id + k - 1;
 			all[i][k].operand_ids = operands[i][k];
-			all[i][k].n_operand_ids = i ? 1 : 2;
+			all[i][k].n_operand_ids = i || is_copy ? 1 : 2;
 			all[i][k].n_called_computation_ids = i > 0;
 			all[i][k].called_computation_ids = &callees[i];
 		}
@@ -400,12 +401,19 @@ static void calls_that_double_end_in_an_error(void **state)
 	m.computations = list;
 	m.has_entry_computation_id = 1;
 	m.entry_computation_id = DEPTH - 1;
-	refuses(&m, ERR_RESOURCE_EXHAUSTED, "memory", NULL);
+	refuses(&m, ERR_RESOURCE_EXHAUSTED, says, NULL);
 	m.n_computations = 3;
 	m.entry_computation_id = 2;
 	s = pack(&m);
 	assert_int_equal(compile(s, NULL, &err), 0);
 	free((void *)(uintptr_t)s.code);
+}
+
+static void calls_that_double_end_in_an_error(void **state)
+{
+	(void)state;
+	calls_that_double_end("add", "memory");
+	calls_that_double_end("copy", "instructions");
 }
 
 /* ---- forms ---- */
