@@ -407,6 +407,7 @@ int sim_core_resume(struct sim_core *core, const struct sim_program *p, atomic_b
 		    struct sim_run *run)
 {
 	run->stop = stop;
+	run->n_reached = 0;
 	core->n_insns = 0;
 	if (sim_core_reserve(core, p))
 		return sim_fault(run, HW_ST_NO_MEMORY, NULL, 0, p->scratch + p->shared);
@@ -424,6 +425,7 @@ int sim_core_run(struct sim_core *core, const struct sim_program *p, atomic_bool
 	run->base = core->base;
 	run->bytes = core->bytes;
 	run->stop = stop;
+	run->n_reached = 0;
 	core->n_insns = 0;
 	atomic_flag_clear(&core->faulting);
 	if (sim_core_reserve(core, p))

@@ -89,6 +89,8 @@ struct sim_links {
 	void (*hear)(void *link);
 	/* A window that the run has bound and can't reach any more; NULL: there is none. */
 	struct sim_window *(*broken)(void *link);
+	/* Whether that goes for the window. */
+	bool (*is_broken)(void *link, const struct sim_window *w);
 	/* Of such a one: the chip that failed first, and the status with which. */
 	void (*why)(void *link, const struct sim_window *w, uint64_t *chip, uint64_t *status);
 	/* What a model that checks knows of the window's memory. */
@@ -122,6 +124,8 @@ struct sim_run {
 	uint8_t *kept;		/* a flag for each that keeps, SIM_MAX_KEPT of them, and then
 				 * what is kept; NULL: nothing is */
 	atomic_bool *stop;	/* set: end soon (reset, watchdog); poll per tile */
+	unsigned n_reached;	/* the instruction's operands in windows: it ends soon, too, once */
+	const struct sim_ref *reached[ISA_MAX_IN];	/* one of these is broken */
 	struct hw_fault fault;	/* status != 0: what went wrong */
 	unsigned pc, depth;	/* where it goes on, by index, and how many calls deep */
 	const uint64_t *sem;	/* parked: it goes on once *sem >= until. In HBM */
@@ -205,9 +209,13 @@ static inline void sim_forget_keeps(struct sim_run *run)
  * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref);
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref);
-/* Around what is read from or written to a peer's operand: `bytes`. False: a fault was recorded. */
+/* Around what is read from or written to a peer's operand: `bytes`. False: a fault was recorded.
+ * In between sim_stopped() is true from when the window breaks, so that who takes it back
+ * waits for no more than a tile. */
 bool sim_reach_begin(struct sim_run *run, const struct sim_ref *ref);
-void sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes);
+bool sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes);
+/* Whether an operand that is reached was found in a broken window; stays so to its end. */
+bool sim_is_cut(const struct sim_run *run);
 /* Records that w is broken; returns the status. */
 int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct sim_window *w);
 /* Records a fault (the core adds pc, program and queue) and returns `status`. */
@@ -228,7 +236,8 @@ void sim_parallel(struct sim_run *run, uint64_t n, uint64_t grain, uint64_t ns,
 void *sim_scratch(struct sim_run *run, unsigned lane);
 static inline bool sim_stopped(const struct sim_run *run)
 {
-	return atomic_load_explicit(run->stop, memory_order_relaxed);
+	return atomic_load_explicit(run->stop, memory_order_relaxed) ||
+	       (run->n_reached && sim_is_cut(run));
 }
 
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref)

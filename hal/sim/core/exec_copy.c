@@ -451,8 +451,7 @@ static int put(struct sim_run *run, const struct copy_plan *p, struct copy_job *
 		return run->fault.status;
 	run->read_bytes += p->total;
 	move(run, p, job);
-	sim_reach_end(run, &p->dst, p->total);
-	return 0;
+	return sim_reach_end(run, &p->dst, p->total) ? 0 : run->fault.status;
 }
 
 static int run(struct sim_run *run, const void *plan)

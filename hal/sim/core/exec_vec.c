@@ -336,12 +336,17 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 
 /* ---- run ---- */
 
-/* Inputs [0, n) that lie in other chips' memory are not read any more. */
-static void end_reads(struct sim_run *run, const struct vec_plan *p, unsigned n)
+/* Inputs [0, n) that lie in other chips' memory are not read any more. False: a fault was
+ * recorded. */
+static bool end_reads(struct sim_run *run, const struct vec_plan *p, unsigned n)
 {
+	bool is_whole = true;
+
 	for (unsigned j = 0; j < n; j++)
 		if (p->in[j].is_peer)
-			sim_reach_end(run, &p->in[j], p->points * elem_bytes(p->in[j].elem));
+			is_whole &= sim_reach_end(run, &p->in[j],
+						  p->points * elem_bytes(p->in[j].elem));
+	return is_whole;
 }
 
 static bool begin_reads(struct sim_run *run, const struct vec_plan *p)
@@ -391,8 +396,8 @@ static int run(struct sim_run *run, const void *plan)
 		vec_run_lone(&job);
 	else
 		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, run_tiles, &job);
-	if (p->points && p->reads_peers)
-		end_reads(run, p, p->n_in);
+	if (p->points && p->reads_peers && !end_reads(run, p, p->n_in))
+		return run->fault.status;
 	return 0;
 }
 

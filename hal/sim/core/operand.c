@@ -253,7 +253,7 @@ int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct 
 /* What is read of this chip's own HBM is in no window: there is nothing to ask. */
 bool sim_reach_begin(struct sim_run *run, const struct sim_ref *ref)
 {
-	const struct sim_core *core = run->core;
+	struct sim_core *core = run->core;
 	struct sim_window *w = core->window[ref->binding];
 	uint64_t bytes = run->bytes[ref->binding];
 
@@ -263,19 +263,49 @@ bool sim_reach_begin(struct sim_run *run, const struct sim_ref *ref)
 		sim_peer_fault(run, ref, w);
 		return false;
 	}
-	if (ref->write || !core->links->is_poisoned(w, run->base[ref->binding], bytes))
+	if (ref->write || !core->links->is_poisoned(w, run->base[ref->binding], bytes)) {
+		if (!run->n_reached)
+			atomic_store_explicit(&core->cut, NULL, memory_order_relaxed);
+		run->reached[run->n_reached++] = ref;
 		return true;
+	}
 	core->links->end(core->link, w, 0, true);
 	sim_fault(run, HW_ST_POISON, ref, 0, bytes);
 	return false;
 }
 
-void sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
+bool sim_is_cut(const struct sim_run *run)
 {
-	const struct sim_core *core = run->core;
+	struct sim_core *core = run->core;
 
-	if (core->window[ref->binding])
-		core->links->end(core->link, core->window[ref->binding], bytes, !ref->write);
+	if (atomic_load_explicit(&core->cut, memory_order_relaxed))
+		return true;
+	for (unsigned i = 0; i < run->n_reached; i++) {
+		const struct sim_ref *ref = run->reached[i];
+
+		if (!core->links->is_broken(core->link, core->window[ref->binding]))
+			continue;
+		atomic_store_explicit(&core->cut, ref, memory_order_relaxed);
+		return true;
+	}
+	return false;
+}
+
+/* Operands end together, so whichever is the first to do so ends what the lanes polled for. */
+bool sim_reach_end(struct sim_run *run, const struct sim_ref *ref, uint64_t bytes)
+{
+	struct sim_core *core = run->core;
+	struct sim_window *w = core->window[ref->binding];
+	const struct sim_ref *cut;
+
+	if (!w)
+		return true;
+	run->n_reached = 0;
+	cut = atomic_load_explicit(&core->cut, memory_order_relaxed);
+	core->links->end(core->link, w, cut ? 0 : bytes, !ref->write);
+	if (cut == ref)
+		sim_peer_fault(run, ref, w);
+	return !cut;
 }
 
 /* ---- lanes ---- */

@@ -139,6 +139,7 @@ struct sim_core {
 	struct sim_tracer *tracer;	/* before each run; NULL: nobody wants to know */
 	uint64_t n_insns;	/* that the last run executed */
 	atomic_bool yield;	/* tells a run to let others have the core; without lock */
+	_Atomic(const struct sim_ref *) cut;	/* of run->reached: the first seen to be broken */
 	atomic_flag faulting;	/* taken by the first lane that faults: its record is kept */
 };
 

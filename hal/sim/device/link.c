@@ -142,6 +142,13 @@ static struct sim_window *find_broken(void *link)
 	return NULL;
 }
 
+static bool is_broken(void *link, const struct sim_window *w)
+{
+	const struct sim_engine *e = link;
+
+	return sim_window_why(e->dev, w);
+}
+
 static void say_why(void *link, const struct sim_window *w, uint64_t *chip, uint64_t *status)
 {
 	const struct sim_engine *e = link;
@@ -161,5 +168,5 @@ static struct sim_watch *watch_of(struct sim_window *w)
 
 const struct sim_links sim_links = {
 	.begin = begin, .end = end, .is_poisoned = is_poisoned, .raise = raise, .hear = hear,
-	.broken = find_broken, .why = say_why, .watch = watch_of,
+	.broken = find_broken, .is_broken = is_broken, .why = say_why, .watch = watch_of,
 };
