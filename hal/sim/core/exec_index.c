@@ -14,7 +14,10 @@
 #include "hal/sim/kernels/uop.h"
 
 #define LARGE 4096	/* points of a window that is worth a lane of its own */
-#define STRETCH 1024	/* runs of a window between two looks whether to stop */
+#define STRETCH 1024	/* runs of a window between two looks whether to stop, at most */
+#define PIECE ((size_t)16 << 20)	/* bytes that are copied between two */
+#define UPDATES 4096	/* elements that an operation is applied to between two */
+#define WIDE 64		/* points of a window before each of which a scatter looks */
 #define AHEAD 8		/* windows that memory is asked for before they are needed */
 #define NARROW 32	/* bytes of a window that lanes do not share: all look at each point */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
@@ -30,6 +33,7 @@ struct walk {
 	int64_t window;		/* points of one */
 	unsigned end;		/* dims from here on are one run on both sides */
 	size_t tail;		/* its bytes */
+	int64_t stretch;	/* of such runs, copied between two looks whether to stop */
 };
 
 static bool is_zero(const uint8_t *p, size_t n)
@@ -171,6 +175,7 @@ static void find_tail(struct walk *w, const int64_t *ts, const int64_t *fs, unsi
 			break;
 		w->tail *= (size_t)w->dim[d];
 	}
+	w->stretch = w->tail < PIECE / STRETCH ? STRETCH : (int64_t)(PIECE / w->tail);
 }
 
 /* The sides may overlap: then what arrives is undefined, but the copy is not. */
@@ -205,19 +210,29 @@ static void copy_runs(uint8_t *to, int64_t ts, const uint8_t *from, int64_t fs, 
 	}
 }
 
+/* One run of any length; ends early when the run is to stop. */
+static void copy_long(const struct sim_run *run, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	for (; bytes > PIECE && !sim_stopped(run); to += PIECE, from += PIECE, bytes -= PIECE)
+		memmove(to, from, PIECE);
+	if (bytes <= PIECE)
+		copy_run(to, from, bytes);
+}
+
 /* Copies a window between two strided places; ends early when the run is to stop. */
 static void copy_window(const struct sim_run *run, const struct walk *w, unsigned d,
 			uint8_t *to, const int64_t *ts, const uint8_t *from,
 			const int64_t *fs)
 {
 	if (d == w->end) {
-		copy_run(to, from, w->tail);
+		copy_long(run, to, from, w->tail);
 		return;
 	}
-	if (d + 1 == w->end) {
-		for (int64_t i = 0; i < w->dim[d] && !sim_stopped(run); i += STRETCH)
+	if (d + 1 == w->end && w->stretch) {
+		for (int64_t i = 0; i < w->dim[d] && !sim_stopped(run); i += w->stretch)
 			copy_runs(to + i * ts[d], ts[d], from + i * fs[d], fs[d],
-				  w->dim[d] - i < STRETCH ? w->dim[d] - i : STRETCH, w->tail);
+				  w->dim[d] - i < w->stretch ? w->dim[d] - i : w->stretch,
+				  w->tail);
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
@@ -716,19 +731,37 @@ static void update_window(struct sim_run *run, const struct scatter_plan *p,
 	}
 }
 
+/* The one operation, in place, on a run; ends early when the run of the program is to stop. */
+static void update_run(const struct sim_run *run, const struct scatter_plan *p, uint8_t *to,
+		       const uint8_t *from)
+{
+	unsigned bytes = elem_bytes(p->dst[0].elem);
+	size_t left = p->w.tail / bytes;
+
+	do {
+		size_t n = left < UPDATES ? left : UPDATES;
+
+		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL, n, 0,
+			  0);
+		to += n * bytes;
+		from += n * bytes;
+		left -= n;
+	} while (left && !sim_stopped(run));
+}
+
 /* The one operation, in place, on each run of a window. */
 static void update_direct(const struct sim_run *run, const struct scatter_plan *p, unsigned d,
 			  uint8_t *to, const uint8_t *from)
 {
 	const struct walk *w = &p->w;
+	bool is_long = w->tail >= STRETCH;
 
 	if (d == w->end) {
-		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL,
-			  w->tail / elem_bytes(p->dst[0].elem), 0, 0);
+		update_run(run, p, to, from);
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++) {
-		if (i % STRETCH == 0 && sim_stopped(run))
+		if ((is_long || i % STRETCH == 0) && sim_stopped(run))
 			return;
 		update_direct(run, p, d + 1, to + i * p->dst[0].stride[d],
 			      from + i * p->upd[0].stride[d]);
@@ -843,9 +876,12 @@ static void apply_hits(const struct scatter_job *j, const struct scatter_line *l
 		       const struct hit *hits, unsigned n, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
+	bool is_wide = p->w.window >= WIDE;
 	struct moves m;
 
 	for (unsigned i = 0; i < n; i++) {
+		if (is_wide && sim_stopped(j->run))
+			return;
 		if (i + AHEAD < n) {
 			find_moves(p, l, &hits[i + AHEAD], &m);
 			fetch(p, &m);

@@ -29,6 +29,7 @@
 #define TOGETHER 4096		/* elements of lines that are sorted together, about */
 #define MUCH ((size_t)32 << 20)	/* bytes of a line that lanes must share */
 #define LONGEST_KEYED (1 << 26)	/* elements of a line that is sorted by keys: 16 bytes each */
+#define PIECE 65536u		/* elements that are moved between two looks whether to stop */
 #define FEW 48u			/* keys that are inserted one by one */
 
 enum { LEFT, RIGHT };
@@ -547,7 +548,7 @@ static void merge_batch(const struct batch *b, struct merger *m, uint32_t s, uns
 					m->next[side][i] : 0];
 		load_tile(b, m, n);
 	}
-	for (uint32_t at = 0; at < b->cut; at += STEPS) {
+	for (uint32_t at = 0; at < b->cut && !sim_stopped(b->j->run); at += STEPS) {
 		unsigned steps = least(b->cut - at, STEPS), step;
 
 		for (unsigned k = 0; k < steps; k++) {
@@ -616,9 +617,37 @@ static void insert_each(uint64_t *v, uint32_t n)
 	}
 }
 
+/* From i on: how far to go before it is time to look whether to stop. 0: stop. */
+static uint32_t piece_end(const struct sim_run *run, uint32_t i, uint32_t n)
+{
+	return sim_stopped(run) ? 0 : n - i < PIECE ? n : i + PIECE;
+}
+
+/* To where the counts of `byte` say, which are of all pairs before. False: the run is to stop. */
+static bool scatter_pairs(const struct sim_run *run, const uint64_t *v, uint64_t *to, uint32_t n,
+			  unsigned shift, uint32_t *count)
+{
+	uint32_t sum = 0, here;
+
+	for (unsigned k = 0; k < 256; k++) {
+		here = count[k];
+		count[k] = sum;
+		sum += here;
+	}
+	for (uint32_t i = 0, end; i < n;) {
+		end = piece_end(run, i, n);
+		if (!end)
+			return false;
+		for (; i < end; i++)
+			to[count[v[i] >> shift & 255]++] = v[i];
+	}
+	return true;
+}
+
 /* Sorts v by its keys of `bytes` bytes, whose order among equals stays; the result may be in
- * `other`. A byte that all keys share is passed over. */
-static uint64_t *sort_pairs(uint64_t *v, uint64_t *other, uint32_t n, unsigned bytes)
+ * `other`. A byte that all keys share is passed over. NULL: the run is to stop. */
+static uint64_t *sort_pairs(const struct sim_run *run, uint64_t *v, uint64_t *other, uint32_t n,
+			    unsigned bytes)
 {
 	uint32_t count[4][256] = { { 0 } };
 
@@ -626,23 +655,22 @@ static uint64_t *sort_pairs(uint64_t *v, uint64_t *other, uint32_t n, unsigned b
 		insert_each(v, n);
 		return v;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		for (unsigned d = 0; d < bytes; d++)
-			count[d][v[i] >> (32 + 8 * d) & 255]++;
+	for (uint32_t i = 0, end; i < n;) {
+		end = piece_end(run, i, n);
+		if (!end)
+			return NULL;
+		for (; i < end; i++)
+			for (unsigned d = 0; d < bytes; d++)
+				count[d][v[i] >> (32 + 8 * d) & 255]++;
+	}
 	for (unsigned d = 0; d < bytes; d++) {
 		unsigned shift = 32 + 8 * d;
-		uint32_t sum = 0, here;
 		uint64_t *t = v;
 
 		if (count[d][v[0] >> shift & 255] == n)
 			continue;
-		for (unsigned k = 0; k < 256; k++) {
-			here = count[d][k];
-			count[d][k] = sum;
-			sum += here;
-		}
-		for (uint32_t i = 0; i < n; i++)
-			other[count[d][v[i] >> shift & 255]++] = v[i];
+		if (!scatter_pairs(run, v, other, n, shift, count[d]))
+			return NULL;
 		v = other;
 		other = t;
 	}
@@ -653,19 +681,22 @@ static uint64_t *sort_pairs(uint64_t *v, uint64_t *other, uint32_t n, unsigned b
 static void order_by_keys(const struct batch *b, unsigned lane)
 {
 	const struct sort_plan *p = b->j->p;
+	const struct sim_run *run = b->j->run;
 	struct merger *m = sim_scratch(b->j->run, lane);
 	uint64_t *pair[2];
 
 	for (unsigned i = 0; i < 2; i++)
 		pair[i] = (uint64_t *)(void *)(b->room + p->pair_at[i]);
-	for (unsigned line = 0; line < b->lines && !sim_stopped(b->j->run); line++) {
+	for (unsigned line = 0; line < b->lines; line++) {
 		uint32_t first = line * b->n;
 		const uint64_t *sorted;
 
-		for (uint32_t i = 0; i < b->n; i += SLOTS)
+		for (uint32_t i = 0; i < b->n && !sim_stopped(run); i += SLOTS)
 			write_pairs(b, m, first + i, least(b->n - i, SLOTS), pair[0] + i);
-		sorted = sort_pairs(pair[0], pair[1], b->n, elem_bytes(p->key_elem));
-		for (uint32_t i = 0; i < b->n; i++)
+		if (sim_stopped(run))
+			return;
+		sorted = sort_pairs(run, pair[0], pair[1], b->n, elem_bytes(p->key_elem));
+		for (uint32_t i = 0; sorted && i < b->n; i++)
 			b->from[first + i] = (uint32_t)sorted[i];
 	}
 }
@@ -725,16 +756,17 @@ static void put_elements(uint8_t *to, int64_t step, const uint8_t *array, const 
 }
 
 /* Moves elements [begin, end) of the batch between memory and `room`: in as they lie,
- * out in the order of their positions. */
+ * out in the order of their positions. Ends early when the run is to stop. */
 static void move_elements(const struct batch *b, uint64_t begin, uint64_t end, bool out)
 {
 	const struct sort_plan *p = b->j->p;
 
-	for (uint64_t i = begin, until; i < end; i = until) {
+	for (uint64_t i = begin, until; i < end && !sim_stopped(b->j->run); i = until) {
 		uint64_t line = b->first + i / b->n;
 		int64_t skip = (int64_t)(i % b->n);
 
 		until = i - (uint64_t)skip + b->n < end ? i - (uint64_t)skip + b->n : end;
+		until = until - i < PIECE ? until : i + PIECE;
 		for (unsigned a = 0; a < p->k; a++) {
 			const int64_t *stride = out ? p->out[a].stride : p->in[a].stride;
 			int64_t step = stride[p->dim_of], at = skip * step;
@@ -762,9 +794,10 @@ static void load_batch(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	const struct batch *b = arg;
 
 	(void)lane;
-	for (uint64_t i = begin; i < end; i++)
-		b->from[i] = (uint32_t)i;
 	move_elements(b, begin, end, false);
+	for (uint64_t i = begin; i < end && !sim_stopped(b->j->run);)
+		for (uint64_t n = end - i < PIECE ? end - i : PIECE; n; n--, i++)
+			b->from[i] = (uint32_t)i;
 }
 
 static void store_batch(void *arg, uint64_t begin, uint64_t end, unsigned lane)
@@ -779,6 +812,9 @@ static void sort_batch(struct batch *b, unsigned lane)
 	uint64_t n = (uint64_t)b->n * b->lines, ns = 10 * n;
 
 	share(b, n, 4096, ns / 4, load_batch, lane);
+	/* Positions, and then their order, may be half made from here on. */
+	if (sim_stopped(b->j->run))
+		return;
 	if (p->key)
 		order_by_keys(b, lane);
 	for (uint64_t size = 1; size < b->n && !p->key; size *= 2) {
@@ -799,7 +835,8 @@ static void sort_batch(struct batch *b, unsigned lane)
 		b->from = b->to;
 		b->to = t;
 	}
-	share(b, n, 4096, ns / 4, store_batch, lane);
+	if (!sim_stopped(b->j->run))
+		share(b, n, 4096, ns / 4, store_batch, lane);
 }
 
 static void run_lines(void *arg, uint64_t begin, uint64_t end, unsigned lane)

@@ -222,6 +222,87 @@ static void sort_at_length(void)
 	assert_in_range(cpu_ns() - begin, 0, 800000000);
 }
 
+#define LONG (16u << 20)	/* bytes of an operand that is one run */
+
+/* Bindings 0 and 1 of LONG bytes, binding 2 of zeros. */
+static void start_long(uint64_t limit_ns)
+{
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + LONG, LONG, RW);
+	t_bind(&p, T_HBM_VA + 2 * LONG, LONG, RW);
+	t_bind(&p, T_HBM_VA + DATA, BYTES, RW);
+	memset(t.hbm + DATA, 0, BYTES);
+	p.limit_ns = limit_ns;
+	p.flags = HW_INLINE;
+}
+
+/* What the program, which ends with this, takes of this thread's time. */
+static int64_t run_for(unsigned status)
+{
+	int64_t begin = cpu_ns();
+
+	t_halt(&p);
+	assert_int_equal(t_run(&t, &p), status);
+	return cpu_ns() - begin;
+}
+
+/* Windows at the same place, each of them one run of 2^20 points. `replaces`: as above. */
+static void scatter_long_runs(bool replaces)
+{
+	struct {
+		struct isa_scatter s;
+		struct isa_operand upd, dst;
+		struct isa_uop pow;
+	} x = { .s = { .insn = { .op = ISA_SCATTER }, .n_index = 1, .index[0] = { 0, 0 },
+		       .n_batch = 1, .idx = { .elem = ELEM_S32, .binding = 2 },
+		       .body = { .rank = 2, .n_in = 1, .n_out = 1, .n_uop = replaces ? 0 : 1,
+				 .dim = { 4096, LONG / 16, 1, 1, 1, 1, 1, 1 } } },
+		.upd = { .elem = ELEM_C128, .stride = { 0, 16 } },
+		.dst = { .elem = ELEM_C128, .binding = 1, .value = replaces ? 1 : 2,
+			 .stride = { 0, 16 } },
+		.pow = { .op = UOP_POW, .elem = ELEM_C128, .a = 0, .b = 1 } };
+	size_t bytes = sizeof(x) - (replaces ? sizeof(x.pow) : 0);
+
+	x.s.insn.bytes = (uint32_t)bytes;
+	start_long(3000000);
+	t_add(&p, &x, bytes);
+	assert_in_range(run_for(HW_ST_WATCHDOG), 0, 150000000);
+}
+
+static int64_t sort_by_keys(uint64_t limit_ns)
+{
+	struct {
+		struct isa_sort s;
+		struct isa_operand in, out;
+		struct isa_uop less;
+	} x = { .s = { .insn = { .op = ISA_SORT, .bytes = sizeof(x) }, .first = 2,
+		       .body = { .rank = 1, .n_in = 1, .n_out = 1, .n_uop = 1,
+				 .dim = { LONG / 4, 1, 1, 1, 1, 1, 1, 1 } } },
+		.in = { .elem = ELEM_U32, .stride = { 4 } },
+		.out = { .elem = ELEM_U32, .binding = 1, .stride = { 4 } },
+		.less = { .op = UOP_LT, .elem = ELEM_U32, .a = 0, .b = 1 } };
+
+	start_long(limit_ns);
+	t_add(&p, &x, sizeof(x));
+	return run_for(limit_ns ? HW_ST_WATCHDOG : 0);
+}
+
+/* Wherever a sort by keys is when it is stopped, it does not go on for long. */
+static void the_watchdog_ends_sorts_by_keys(void **state)
+{
+	uint32_t *key = (uint32_t *)(t.hbm + LONG);
+	int64_t all;
+
+	(void)state;
+	for (uint32_t i = 0; i < LONG / 4; i++)
+		key[i] = i * 2654435761u;
+	sort_by_keys(0);	/* the first to touch the memory */
+	all = sort_by_keys(0);
+	for (int64_t part = 1; part < 6; part += 2)
+		assert_in_range(sort_by_keys((uint64_t)(all * part / 8)), 0,
+				all * part / 8 + all / 8);
+}
+
 /* The same line again and again, of so many points. */
 static void transform_for_ever(int64_t n)
 {
@@ -246,6 +327,8 @@ static void the_watchdog_ends_any_window(void **state)
 	(void)state;
 	scatter_for_ever(false);
 	scatter_for_ever(true);
+	scatter_long_runs(false);
+	scatter_long_runs(true);
 	gather_for_ever();
 	sort_at_length();
 	transform_for_ever(1);
@@ -704,6 +787,7 @@ int main(void)
 		cmocka_unit_test(strides_that_span_everything_are_refused),
 		cmocka_unit_test(a_stride_of_one_element_is_ignored),
 		cmocka_unit_test(the_watchdog_ends_any_window),
+		cmocka_unit_test(the_watchdog_ends_sorts_by_keys),
 		cmocka_unit_test(operands_may_overlap),
 		cmocka_unit_test(malformed_transforms_are_refused),
 		cmocka_unit_test(lines_that_no_transform_has_are_refused),
