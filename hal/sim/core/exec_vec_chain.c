@@ -18,7 +18,7 @@ struct finder {
 	const struct vec_plan *p;
 	const struct isa_body *body;
 	const struct isa_uop *uops;
-	uint8_t uses[ISA_MAX_VALUES];
+	unsigned uses[ISA_MAX_VALUES];	/* may be more than 255 */
 	unsigned begin, end;	/* the chain's uops */
 	uint8_t link[ISA_MAX_IN];
 	unsigned n;

@@ -644,7 +644,7 @@ static void transforms_may_overlap(void **state)
 
 struct vec {
 	struct isa_tensor t;
-	struct isa_operand op[3];
+	struct isa_operand op[4];
 	struct isa_uop uop[256];
 };
 
@@ -779,6 +779,42 @@ static void a_chain_ends_where_no_input_follows(void **state)
 		assert_true(out[i] == 199 + (float)i + 189);
 }
 
+/* The first input of what could be a chain is an argument 257 times. */
+static void a_value_of_many_uses_is_no_link(void **state)
+{
+	enum { N_FMA = 85, FIRST = 3, SUM = FIRST + 3, LAST = SUM + N_FMA, N_UOP = LAST };
+	struct vec v = { .t.body = { .rank = 1, .dim = { 16 }, .n_in = 3, .n_out = 1,
+				     .n_uop = N_UOP },
+		.op = { { .elem = ELEM_F32, .stride = { 8 } },
+			{ .elem = ELEM_F32, .offset = 128, .stride = { 8 } },
+			{ .elem = ELEM_F32, .offset = 256, .stride = { 8 } },
+			{ .elem = ELEM_F32, .binding = 1, .value = 3 + N_UOP - 1,
+			  .stride = { 4 } } } };
+	float *in = (float *)(void *)(t.hbm + DATA), *out = in + BYTES / 4;
+	struct isa_uop *u = v.uop;
+
+	(void)state;
+	start();
+	*u++ = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_F32 };
+	for (unsigned j = 0; j < 3; j++)
+		*u++ = (struct isa_uop){ .op = UOP_ADD, .elem = ELEM_F32,
+					 .a = (uint8_t)(FIRST + j), .b = (uint8_t)j };
+	for (unsigned i = 0; i < N_FMA; i++)
+		*u++ = (struct isa_uop){ .op = UOP_FMA, .elem = ELEM_F32 };
+	*u++ = (struct isa_uop){ .op = UOP_ADD, .elem = ELEM_F32, .a = LAST, .b = 0 };
+	*u++ = (struct isa_uop){ .op = UOP_ADD, .elem = ELEM_F32, .a = LAST + 1, .b = SUM };
+	assert_ptr_equal(u, v.uop + N_UOP);
+	for (unsigned i = 0; i < 96; i++)
+		in[i] = (float)i;
+	put_vec(&v);
+	assert_int_equal(t_run(&t, &p), 0);
+	for (unsigned i = 0; i < 16; i++) {
+		float x = in[2 * i], sum = x + in[32 + 2 * i] + in[64 + 2 * i];
+
+		assert_true(out[i] == x * x + x + x + sum);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -801,6 +837,7 @@ int main(void)
 		cmocka_unit_test(the_watchdog_ends_folds_that_begin_for_ever),
 		cmocka_unit_test(what_lanes_store_at_one_place_is_no_room_of_theirs),
 		cmocka_unit_test(a_chain_ends_where_no_input_follows),
+		cmocka_unit_test(a_value_of_many_uses_is_no_link),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
