@@ -153,6 +153,18 @@ static void move(const struct mover *m, uint8_t *dst, const uint8_t *src, uint64
 	}
 }
 
+/* n bytes at `to` were written, after `before` bytes of the same range. A page that began among
+ * these is whole now: addresses are alike within a page however it is mapped. */
+static void heal(struct sim_device *dev, const uint8_t *to, uint64_t n, uint64_t before)
+{
+	uint64_t back = (uint64_t)((uintptr_t)to - (uintptr_t)dev->hbm) % HW_PAGE;
+
+	back = back < before ? back : before;
+	pthread_mutex_lock(&dev->lock);
+	sim_heal(dev, to - back, n + back);
+	pthread_mutex_unlock(&dev->lock);
+}
+
 /* Row number `row` of a copy, from where it is on. */
 static int copy(const struct mover *m, uint64_t row, uint64_t dst, uint64_t src, uint64_t bytes)
 {
@@ -187,9 +199,7 @@ static int copy(const struct mover *m, uint64_t row, uint64_t dst, uint64_t src,
 		status = at < bytes ? pause_at(m, row, at) : is_stopped(m) ? stopped(m) : 0;
 		if (status && status != SIM_YIELDED)
 			return status;
-		pthread_mutex_lock(&dev->lock);
-		sim_heal(dev, to, n);
-		pthread_mutex_unlock(&dev->lock);
+		heal(dev, to, n, at - n);
 		if (status)
 			return status;
 	}
@@ -241,6 +251,7 @@ static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to
 		move(m, to + at, from, n);
 		sim_watch_write(&w->dev->watch, to + at, n);
 		sim_cells_wrote(&w->dev->cells, to + at, n);
+		heal(w->dev, to + at, n, at);
 		sim_window_end(dev, w, n, false);
 		at += n;
 		status = at < bytes ? pause_at(m, 0, at) : is_stopped(m) ? stopped(m) : 0;
@@ -299,9 +310,7 @@ static int run_fill(const struct mover *m, const struct hw_sqe *sqe)
 		status = at < bytes ? pause_at(m, 0, at) : is_stopped(m) ? stopped(m) : 0;
 		if (status && status != SIM_YIELDED)
 			return status;
-		pthread_mutex_lock(&m->dev->lock);
-		sim_heal(m->dev, to, n);
-		pthread_mutex_unlock(&m->dev->lock);
+		heal(m->dev, to, n, at - n);
 	}
 	return status;
 }

@@ -734,6 +734,20 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 		sim_kick(e);
 }
 
+static void drop_all(struct sim_device *dev, struct sim_queue *q)
+{
+	while (sim_queue_fetch(dev, q)) {
+		const struct sim_program *p = find_program(dev, q);
+
+		/* Other chips may wait for it; and of a program that is gone nobody knows. */
+		if (q->sqe.op == HW_EXECUTE && (!p || p->is_joint))
+			sim_break(dev, q->info.ctx, sim_break_why(dev, HW_ST_DROPPED));
+		q->head++;
+		complete(dev, q, HW_ST_DROPPED, 0, 0);
+		q->has_sqe = false;
+	}
+}
+
 void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_completions)
 {
 	sim_queue_hear(dev);
@@ -745,17 +759,12 @@ void sim_queue_clear(struct sim_device *dev, struct sim_queue *q, bool with_comp
 	}
 	if (q->is_parked)
 		end_parked(dev, q, HW_ST_RESET);
-	while (with_completions && sim_queue_fetch(dev, q)) {
-		const struct sim_program *p = find_program(dev, q);
-
-		/* Other chips may wait for it; and of a program that is gone nobody knows. */
-		if (q->sqe.op == HW_EXECUTE && (!p || p->is_joint))
-			sim_break(dev, q->info.ctx, sim_break_why(dev, HW_ST_DROPPED));
-		q->head++;
-		complete(dev, q, HW_ST_DROPPED, 0, 0);
-		q->has_sqe = false;
-	}
-	sim_break_wait(dev);
+	/* While that waits, without the lock, a doorbell may be heard. */
+	do {
+		if (with_completions)
+			drop_all(dev, q);
+		sim_break_wait(dev);
+	} while (with_completions && q->head != q->tail);
 	q->head = q->tail;
 	q->has_sqe = false;
 	q->is_clearing = q->is_silent = false;

@@ -168,11 +168,112 @@ static void lanes_hear_of_it_too(void **state)
 		ends(what, RESET, "devices=2,lanes=4,hbm=64M");
 }
 
+/* ---- a doorbell meanwhile ---- */
+
+/* One tile of chip 1's that reads chip 0's window, and takes a while. */
+static void begin_slow_tile(uint32_t *id)
+{
+	enum { POWERS = 150, COLS = 16384 };
+	static struct {
+		struct isa_tensor head;
+		struct isa_operand in, out;
+		struct isa_uop uop[POWERS];
+	} v;
+
+	v.head = (struct isa_tensor){
+		.insn = { .op = ISA_VEC, .bytes = sizeof(v) },
+		.body = { .rank = 1, .row_rank = 1, .n_in = 1, .n_out = 1, .n_uop = POWERS,
+			  .dim = { COLS, 1, 1, 1, 1, 1, 1, 1 } } };
+	v.in = (struct isa_operand){ .elem = ELEM_C128, .stride = { 16 } };
+	v.out = (struct isa_operand){ .elem = ELEM_C128, .stride = { 16 }, .binding = 2,
+				      .value = POWERS };
+	for (unsigned i = 0; i < POWERS; i++)
+		v.uop[i] = (struct isa_uop){ .op = UOP_POW, .elem = ELEM_C128,
+					     .a = (uint8_t)i, .b = 0 };
+	for (unsigned i = 0; i < 2 * COLS; i++)
+		((double *)(void *)(t[0].hbm + DATA))[i] = i & 1 ? 0.25 : 1.01;
+	t_program(&p);
+	t_bind(&p, PEER_VA + DATA, 16 * COLS, HW_BIND_READ | HW_BIND_PEER);
+	t_bind(&p, PEER_VA + FLAG, 4096, HW_BIND_WRITE | HW_BIND_PEER);
+	t_bind(&p, T_HBM_VA + DATA, 16 * COLS, HW_BIND_READ | HW_BIND_WRITE);
+	t_li(&p, 1, 1);
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RSIG, .fn = ISA_ALU_ADD, .rb = 1,
+					  .elem = ELEM_U64, .binding = 1 });
+	t_add(&p, &v, sizeof(v));
+	t_halt(&p);
+	assert_int_equal(t_load(&t[1], &p, id), 0);
+	t_put(&t[1], &t[1].work, t_execute(&t[1], &p, *id));
+	t_ring_bell(&t[1], &t[1].work);
+}
+
+/* Whoever rings waits for what it asks for. */
+static void *ring_admin(void *arg)
+{
+	(void)arg;
+	t_ring_bell(&t[0], &t[0].admin);
+	return NULL;
+}
+
+/* While QUEUE_RESET waits for chip 1, more work comes: of this, too, the driver hears. */
+static void work_that_comes_in_a_reset_is_dropped_aloud(void **state)
+{
+	const uint64_t *flag;
+	uint64_t other;
+	pthread_t helper;
+	int64_t deadline;
+	uint32_t id;
+
+	(void)state;
+	t_open_chips(t, 2, "devices=2,lanes=1,hbm=64M");
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t *k = i ? &other : &key;
+
+		assert_int_equal(t_lend(&t[i], T_HBM_VA, t[i].hbm_bytes, k), 0);
+		assert_int_equal(t_borrow(&t[!i], (struct hw_peer_map){ .va = PEER_VA, .key = *k,
+			.bytes = t[i].hbm_bytes, .chip = i }), 0);
+	}
+	flag = (uint64_t *)(t[0].hbm + FLAG);
+	memset(t[0].hbm + FLAG, 0, 4096);
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + FLAG, 4096, HW_BIND_READ);
+	t_bind(&p, PEER_VA, 4096, HW_BIND_WRITE | HW_BIND_PEER);
+	t_li(&p, 1, 9);
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_RWAIT, .elem = ELEM_U64, .rb = 1,
+					  .rd = 2 });
+	t_halt(&p);
+	assert_int_equal(t_load(&t[0], &p, &id), 0);
+	t_put(&t[0], &t[0].work, t_execute(&t[0], &p, id));
+	t_ring_bell(&t[0], &t[0].work);
+	begin_slow_tile(&id);
+	while (!__atomic_load_n(flag, __ATOMIC_SEQ_CST))
+		;
+	usleep(5000);
+	t_put(&t[0], &t[0].admin, (struct hw_sqe){ .op = HW_QUEUE_RESET,
+						   .id = (uint16_t)t[0].work.id });
+	assert_int_equal(pthread_create(&helper, NULL, ring_admin, NULL), 0);
+	/* the parked run has ended: now it waits for the tile */
+	assert_int_equal(t_take(&t[0], &t[0].work), HW_ST_RESET);
+	t_put(&t[0], &t[0].work, (struct hw_sqe){ .op = HW_NOP });
+	t_ring_bell(&t[0], &t[0].work);
+	/* the other engine hears all doorbells */
+	assert_int_equal(t_ask(&t[0], &t[0].dma, (struct hw_sqe){ .op = HW_NOP }), 0);
+	assert_false(t_poll(&t[0], &t[0].admin));
+	assert_int_equal(t_take(&t[0], &t[0].admin), 0);
+	pthread_join(helper, NULL);
+	deadline = clock_after(PATIENCE);
+	while (!t_poll(&t[0], &t[0].work))
+		assert_true(clock_ns() < deadline);
+	assert_int_equal(t[0].cqe.status, HW_ST_DROPPED);
+	t_take(&t[1], &t[1].work);
+	t_close_chips(t, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(windows_are_taken_back_in_the_midst),
 		cmocka_unit_test(lanes_hear_of_it_too),
+		cmocka_unit_test(work_that_comes_in_a_reset_is_dropped_aloud),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,6 +292,37 @@ static void poison_is_found_when_read_and_healed_when_written(void **state)
 	assert_int_equal(ras().ecc_corrected, 12);
 }
 
+static unsigned read_at(uint64_t at)
+{
+	t_program(&p);
+	t_bind(&p, T_HBM_VA + at, HW_PAGE, HW_BIND_READ);
+	t_halt(&p);
+	return t_run(&t, &p);
+}
+
+/* A FILL goes by blocks, a COPY by what lies behind addresses: either may end within a page. */
+static void poison_between_two_pieces_is_healed_too(void **state)
+{
+	const uint64_t bad = 2 << 20, block = 1 << 20, va = 1ull << 45;
+
+	(void)state;
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, bad), 0);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_FILL,
+		.u.copy = { 0, T_HBM_VA + bad + 100 - block, block + HW_PAGE - 101 } }), 0);
+	assert_int_equal(read_at(bad), HW_ST_POISON);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_FILL,
+		.u.copy = { 0, T_HBM_VA + bad + 100 - block, block + HW_PAGE } }), 0);
+	assert_int_equal(read_at(bad), 0);
+	assert_int_equal(t_map(&t, t.ctx, va, 8 << 20, HW_PAGE, 0), 0);
+	assert_int_equal(t_map(&t, t.ctx, va + HW_PAGE, 12 << 20, HW_PAGE, 0), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, bad), 0);
+	assert_int_equal(t_ask(&t, &t.dma, (struct hw_sqe){ .op = HW_COPY,
+		.u.copy = { va, T_HBM_VA + bad - 2048, 2 * HW_PAGE } }), 0);
+	assert_int_equal(read_at(bad), 0);
+	t_unmap(&t, t.ctx, va);
+	t_unmap(&t, t.ctx, va + HW_PAGE);
+}
+
 /* The fatal state ends what runs, raises every vector and answers nothing more;
  * a reset brings the device back. */
 static void the_fatal_state_is_loud_and_final(void **state)
@@ -505,6 +536,7 @@ int main(void)
 		cmocka_unit_test(a_page_tells_which_queue_runs),
 		cmocka_unit_test(lies_are_told_once),
 		cmocka_unit_test(poison_is_found_when_read_and_healed_when_written),
+		cmocka_unit_test(poison_between_two_pieces_is_healed_too),
 		cmocka_unit_test(the_fatal_state_is_loud_and_final),
 		cmocka_unit_test(death_says_what_of),
 		cmocka_unit_test(a_hang_lasts_until_it_is_stopped),

@@ -242,6 +242,11 @@ static void who_fails_is_not_read(void **state)
 	assert_int_equal(t_ask(&t[2], &t[2].dma, (struct hw_sqe){ .op = HW_FILL,
 		.u.copy = { 0, T_HBM_VA + 8192, 4096 } }), 0);
 	assert_int_equal(run_at(peer_va(2) + 8192), 0);
+	/* another chip's copy heals it as well */
+	assert_int_equal(t_admin(&t[2], HW_INJECT, HW_INJECT_POISON, 8192), 0);
+	assert_int_equal(t_ask(&t[1], &t[1].dma, (struct hw_sqe){ .op = HW_COPY,
+		.u.copy = { T_HBM_VA, peer_va(2) + 8192, 4096 } }), 0);
+	assert_int_equal(run_at(peer_va(2) + 8192), 0);
 }
 
 /* ---- memory that goes while it is read ---- */
