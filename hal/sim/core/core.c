@@ -160,8 +160,7 @@ static void trace_group(struct sim_run *run, const struct sim_insn *in, unsigned
 	struct sim_tracer *t = run->core->tracer;
 	int64_t now = clock_ns();
 	uint64_t insns = run->core->n_insns + done, bytes = run->read_bytes + run->write_bytes;
-	/* matrix_ops counts a multiply-add as two. */
-	uint64_t ops = run->matrix_ops + run->vector_ops;
+	uint64_t ops = 2 * run->matrix_ops + run->vector_ops;
 	struct hw_trace_record *r = &t->records[t->n++];
 
 	*r = t->like;

@@ -131,7 +131,8 @@ struct sim_run {
 	const uint64_t *sem;	/* parked: it goes on once *sem >= until. In HBM */
 	uint64_t until;
 	uint32_t stack[ISA_CALL_DEPTH];	/* of indices, as pc */
-	uint64_t matrix_ops, vector_ops, read_bytes, write_bytes; /* telemetry */
+	uint64_t matrix_ops;	/* telemetry: multiply-adds, */
+	uint64_t vector_ops, read_bytes, write_bytes;
 };
 
 struct sim_family {

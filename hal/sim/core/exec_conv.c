@@ -23,7 +23,7 @@ struct conv_plan {
 	int64_t lines_a_block, parts, part;	/* of a line, when it is cut */
 	bool is_plane;			/* two spatial dims, without holes */
 	int64_t o_group, nb, n_blocks, m_blocks;
-	uint64_t ns, ops;
+	uint64_t ns, adds;	/* adds: each with its multiplication */
 };
 
 /* a / b and a % b for a >= 0, b > 0. Fewer bits are faster, and every row divides. */
@@ -539,7 +539,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 		work *= (double)p->dim[d];
 	work *= (double)p->mm.k;
 	p->ns = sim_product_ns(&p->mm, work);
-	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	p->adds = work < 1e18 ? (uint64_t)work : UINT64_MAX / 4;
 	p->mm.read_bytes += work ? sides_bytes(c) : 0;
 	cut(load, p);
 	*plan = p;
@@ -619,7 +619,7 @@ static int run_conv(struct sim_run *run, const void *plan)
 
 	if (ret)
 		return ret;
-	run->matrix_ops += p->ops;
+	run->matrix_ops += p->adds;
 	sim_parallel(run, (uint64_t)(p->m_blocks * p->n_blocks), 1, p->ns, run_blocks, &j);
 	return 0;
 }

@@ -92,6 +92,12 @@ static int check_table(struct sim_load *load, const struct walk *w,
 	return sim_ref(load, op, number, write, 0, w->rank, w->dim, reach, w->n_index, ref);
 }
 
+/* Of all index vectors, as the program has them. */
+static uint64_t index_bytes(const struct walk *w, unsigned elem)
+{
+	return w->batches * w->n_index * elem_bytes(elem);
+}
+
 /* Coordinates of batch point b as offsets of up to two operands. */
 static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
 			  const int64_t *s1, const int64_t *s2, int64_t *o0, int64_t *o1,
@@ -256,6 +262,7 @@ typedef void gather_fn(const struct gather_line *l);
 
 struct gather_plan {
 	struct walk w;
+	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
 	gather_fn *fn;		/* of such windows, or NULL */
 };
@@ -349,6 +356,8 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 		ret = sim_ref(load, &g->dst, 2, true, 0, p->w.rank, p->w.dim, NULL, 0, &p->dst);
 	if (ret)
 		return ret;
+	p->bytes = p->w.batches * (uint64_t)p->w.window * elem_bytes(g->src.elem);
+	p->index_bytes = index_bytes(&p->w, g->idx.elem);
 	split_windows(load, &p->w);
 	join_batch(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
 	find_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
@@ -415,6 +424,8 @@ static int run_gather(struct sim_run *run, const void *plan)
 		return run->fault.status;
 	if (!p->w.window)
 		return 0;
+	run->read_bytes += p->bytes + p->index_bytes;
+	run->write_bytes += p->bytes;
 	sim_parallel(run, p->w.batches, p->w.window >= LARGE ? 1 : 64,
 		     ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, run_part, &j);
 	return 0;
@@ -436,6 +447,7 @@ typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_inde
 
 struct scatter_plan {
 	struct walk w;
+	uint64_t bytes, index_bytes;	/* of all updates, of all indices */
 	unsigned k;		/* arrays */
 	struct sim_ref idx, upd[ISA_MAX_SORT], dst[ISA_MAX_SORT];
 	uint8_t value[ISA_MAX_SORT];
@@ -649,6 +661,9 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	for (unsigned i = 0; i < body->n_uop; i++)
 		if (uops[i].op == UOP_IOTA)
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "iota in a scatter's body");
+	for (unsigned j = 0; j < p->k; j++)
+		p->bytes += p->w.batches * (uint64_t)p->w.window * elem_bytes(dst[j].elem);
+	p->index_bytes = index_bytes(&p->w, s->idx.elem);
 	find_short_cut(load, body, uops, p);
 	keep_copied(load, p);
 	split_windows(load, &p->w);
@@ -960,6 +975,9 @@ static int run_scatter(struct sim_run *run, const void *plan)
 	}
 	if (!p->w.window)
 		return 0;
+	/* Updates that replace need not know what was there. */
+	run->read_bytes += p->bytes + p->index_bytes + (p->is_replace ? 0 : p->bytes);
+	run->write_bytes += p->bytes;
 	j.parts = p->is_apart && !p->fn && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
 	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
 		     &j);

@@ -15,7 +15,7 @@ struct mm_plan {
 	int64_t piece;		/* and packed in pieces of so many */
 	unsigned keep;		/* the flag of panels that are kept (kept.c), or 0 */
 	size_t kept_at;
-	uint64_t ns, ops;
+	uint64_t ns, adds;	/* adds: each with its multiplication */
 };
 
 /* A plan running; where b's panels are shared or kept, where they are and what all lanes are at. */
@@ -272,7 +272,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 		p->batches *= body->dim[d];
 	p->mm.read_bytes += work ? sides_bytes(mm, (uint64_t)p->batches) : 0;
 	p->ns = sim_product_ns(&p->mm, work);
-	p->ops = work < 1e18 ? 2 * (uint64_t)work : UINT64_MAX / 2;
+	p->adds = work < 1e18 ? (uint64_t)work : UINT64_MAX / 4;
 	if (!share(load, p))
 		cut(load, p);
 	keep(load, p);
@@ -493,7 +493,7 @@ static int run_mm(struct sim_run *run, const void *plan)
 
 	if (ret)
 		return ret;
-	run->matrix_ops += p->ops;
+	run->matrix_ops += p->adds;
 	is_packed = find_kept(&job);
 	if (p->phase && !is_packed)
 		job.panels = run->shared;

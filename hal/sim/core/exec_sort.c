@@ -871,6 +871,10 @@ static int run_sort(struct sim_run *run, const void *plan)
 	}
 	if (!p->n)
 		return 0;
+	for (unsigned a = 0; a < p->k; a++) {
+		run->read_bytes += p->lines * (uint64_t)p->n * p->bytes[a];
+		run->write_bytes += p->lines * (uint64_t)p->n * p->bytes[a];
+	}
 	if (__builtin_mul_overflow(p->ns, p->lines, &ns))
 		ns = UINT64_MAX / 2;
 	if (p->is_shared)

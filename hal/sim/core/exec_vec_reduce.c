@@ -205,6 +205,7 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 	struct reduce_plan *r;
 	struct vec_plan *p;
 	bool nothing, empty;
+	uint64_t kept = 1;
 	int ret;
 
 	ret = vec_parts(load, t, &in, &out, &uops);
@@ -240,11 +241,14 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 	plan_items(load, p, r);
 	sim_need_scratch(load, p->scratch);
 	p->points = 1;
-	for (unsigned d = 0; d < p->space.rank; d++)
+	for (unsigned d = 0; d < p->space.rank; d++) {
 		p->points *= (uint64_t)p->space.dim[d];
+		kept *= p->space.reduced >> d & 1 ? 1 : (uint64_t)p->space.dim[d];
+	}
 	for (unsigned j = 0; j < r->k; j++)
 		p->read_bytes += p->points * r->bytes[j];
-	p->write_bytes = p->kept_tiles * p->acc_points * r->bytes[0];
+	for (unsigned j = 0; j < r->k; j++)
+		p->write_bytes += kept * r->bytes[j];
 	p->ns = (uint64_t)((double)p->points * (1 + (double)vec_cost(load->cpu->path, uops,
 			   p->n_uop) / 512) + (double)p->read_bytes / 10 +
 		(double)p->tiling.n_tiles * 200);

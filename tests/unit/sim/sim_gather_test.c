@@ -136,6 +136,22 @@ static bool is_empty(const struct place *p)
 	return false;
 }
 
+/* Points of the first `rank` dims. */
+static uint64_t points_of(const struct place *p, unsigned rank)
+{
+	uint64_t n = 1;
+
+	for (unsigned d = 0; d < rank; d++)
+		n *= (uint64_t)p->dim[d];
+	return n;
+}
+
+/* Of all indices, which nobody reads for windows of nothing. */
+static uint64_t index_bytes(const struct place *p)
+{
+	return is_empty(p) ? 0 : points_of(p, p->n_batch) * p->n_index * elem_bytes(p->idx.elem);
+}
+
 /* Component k of the start at batch point `at`; past the signed range: the largest. */
 static int64_t start(const struct place *p, const int64_t *at, unsigned k)
 {
@@ -194,6 +210,8 @@ static void gather_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most)
 		memcpy(mem[2].p, before.p, before.bytes);
 		assert_int_equal(in_run(&vt[i], &c, mem, 3, &run), 0);
 		assert_memory_equal(mem[2].p, want.p, want.bytes);
+		assert_int_equal(run.write_bytes, points_of(&p, p.rank) * each);
+		assert_int_equal(run.read_bytes, run.write_bytes + index_bytes(&p));
 	}
 	for (unsigned i = 0; i < 3; i++)
 		free(mem[i].p);
@@ -431,10 +449,13 @@ static void draw_scatter(uint64_t *seed, struct scatter *t, int64_t most, int64_
 static void scatter_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most, int64_t rows)
 {
 	static struct scatter t;
+	uint64_t each = 0, of_old;
 	struct sim_run run;
 
 	draw_scatter(seed, &t, most, rows);
 	expect_scatter(&t);
+	for (unsigned j = 0; j < t.k; j++)
+		each += elem_bytes(t.dst[j].elem);
 	for (unsigned i = 0; i < n; i++) {
 		struct in_code c = { .n = 0 };
 
@@ -447,6 +468,9 @@ static void scatter_once(struct vt *vt, unsigned n, uint64_t *seed, int64_t most
 		assert_int_equal(in_run(&vt[i], &c, t.mem, 1 + 2 * t.k, &run), 0);
 		for (unsigned j = 0; j < t.k; j++)
 			assert_memory_equal(t.mem[1 + t.k + j].p, t.want[j].p, t.want[j].bytes);
+		of_old = run.read_bytes - index_bytes(&t.p) - run.write_bytes;
+		assert_int_equal(run.write_bytes, points_of(&t.p, t.p.rank) * each);
+		assert_true(of_old == run.write_bytes || (!of_old && !t.s.body.n_uop));
 	}
 	for (unsigned j = 0; j < 1 + 2 * t.k; j++)
 		free(t.mem[j].p);

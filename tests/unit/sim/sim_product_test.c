@@ -248,6 +248,7 @@ static void multiply(struct vt *vt, uint8_t elem, int64_t rows, int64_t n, int64
 		{ c, (size_t)(each * rows * n) } }, 3, &run), 0);
 	assert_int_equal(run.read_bytes, each * k * (rows + n));
 	assert_int_equal(run.write_bytes, each * rows * n);
+	assert_int_equal(run.matrix_ops, rows * n * k);
 }
 
 static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)

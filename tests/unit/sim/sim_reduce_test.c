@@ -176,6 +176,7 @@ static void run_trial(struct vt *vt, unsigned n_paths, struct trial *t, uint64_t
 		      bool argmax)
 {
 	struct vt_mem mem[6];
+	uint64_t kept = 1;
 	struct sim_run run;
 
 	for (unsigned k = 0; k < 6; k++) {
@@ -190,10 +191,13 @@ static void run_trial(struct vt *vt, unsigned n_paths, struct trial *t, uint64_t
 		memcpy(t->want[j], t->mem[4 + j], mem[4 + j].bytes);
 	}
 	plain(t, argmax);
+	for (unsigned d = 0; d < t->insn.head.body.rank; d++)
+		kept *= t->kept_mask >> d & 1 ? (uint64_t)t->insn.head.body.dim[d] : 1;
 	for (unsigned n = 0; n < n_paths; n++) {
 		assert_int_equal(vt_run(&vt[n], &t->insn, mem, 6, &run), 0);
 		for (unsigned j = 0; j < 2; j++)
 			assert_memory_equal(t->mem[4 + j], t->want[j], mem[4 + j].bytes);
+		assert_int_equal(run.write_bytes, 8 * kept);
 	}
 	for (unsigned k = 0; k < 6; k++)
 		free(t->mem[k]);

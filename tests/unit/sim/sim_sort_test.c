@@ -243,6 +243,7 @@ static void run_one(struct vt *vt, struct trial *t)
 {
 	struct in_code c = { .n = 0 };
 	struct sim_run run;
+	uint64_t bytes = 0;
 
 	in_put(&c, &t->s, sizeof(t->s));
 	in_put(&c, t->in, t->k * sizeof(*t->in));
@@ -251,6 +252,12 @@ static void run_one(struct vt *vt, struct trial *t)
 	for (unsigned j = 0; j < t->k; j++)
 		memcpy(t->mem[t->k + j].p, t->before[j].p, t->before[j].bytes);
 	assert_int_equal(in_run(vt, &c, t->mem, 2 * t->k, &run), 0);
+	for (unsigned j = 0; j < t->k; j++)
+		bytes += elem_bytes(t->in[j].elem);
+	for (unsigned d = 0; d < t->s.body.rank; d++)
+		bytes *= (uint64_t)t->s.body.dim[d];
+	assert_int_equal(run.read_bytes, bytes);
+	assert_int_equal(run.write_bytes, bytes);
 }
 
 static void release(struct trial *t)
