@@ -164,29 +164,48 @@ static void link_sides(struct run *r, struct spmd_sharding *outer, struct spmd_s
 	r->links = l;
 }
 
+/* Whether anything that a sharding says, but for its dim d, has some of the piece. */
+static bool is_elsewhere(const struct spmd_sharding *h, uint32_t d, struct spmd_piece p)
+{
+	bool is = spmd_has(&h->replicated, p) || spmd_has(&h->unreduced, p) ||
+		  spmd_has(&h->manual, p);
+
+	for (uint32_t e = 0; e < h->rank && !is; e++)
+		is = e != d && spmd_has(&h->dim[e].axes, p);
+	return is;
+}
+
+/* Makes dim d `first` and behind that of `more` what it can have, if that is more than it has. */
+static bool give_side(struct spmd_sharding *to, uint32_t d, struct spmd_axes first,
+		      const struct spmd_axes *more)
+{
+	for (uint32_t i = 0; i < more->n && !is_elsewhere(to, d, more->at[i]); i++)
+		spmd_push(&first, more->at[i]);
+	if (spmd_size(&first) <= spmd_size(&to->dim[d].axes))
+		return false;
+	to->dim[d].axes = first;
+	return true;
+}
+
 /* Lets the side that has more axes give them to the other: outside they stand after the manual
- * ones. */
+ * ones. Since the last round both may have got the same axis, in different dims: each keeps it
+ * where it is. */
 static bool sync_side(const struct side_link *l)
 {
+	const struct spmd_axes none = { 0 };
 	bool is_other = false;
 
 	for (uint32_t d = 0; d < l->outer->rank; d++) {
-		struct spmd_axes *out = &l->outer->dim[d].axes, *in = &l->inner->dim[d].axes;
+		const struct spmd_axes *out = &l->outer->dim[d].axes;
+		const struct spmd_axes *in = &l->inner->dim[d].axes;
 		struct spmd_axes manual = { 0 }, rest = { 0 };
 
 		for (uint32_t i = 0; i < out->n; i++)
 			spmd_push(spmd_has(&l->manual, out->at[i]) ? &manual : &rest,
 				  out->at[i]);
-		if (spmd_size(&rest) == spmd_size(in))
-			continue;
-		if (spmd_size(&rest) > spmd_size(in)) {
-			*in = rest;
-		} else {
-			*out = manual;
-			for (uint32_t i = 0; i < in->n; i++)
-				spmd_push(out, in->at[i]);
-		}
-		is_other = true;
+		is_other |= spmd_size(&rest) > spmd_size(in) ?
+			    give_side(l->inner, d, none, &rest) :
+			    give_side(l->outer, d, manual, in);
 	}
 	return is_other;
 }

@@ -462,6 +462,21 @@ def custom_partitioning_with_collectives(d):
 
 
 @case
+def a_body_wants_free_axes_in_other_dims_than_what_is_around_it(d):
+    m = mesh(d, (2, 4), ("x", "y"))
+    want = lax.with_sharding_constraint
+
+    def along_x(g, *spec):
+        g = jax.shard_map(g, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"},
+                          check_vma=False)
+        return jax.jit(g)(put(m, data(16, 8), *spec)), jax.jit(lambda a: want(
+            g(jnp.cos(a)), NamedSharding(m, P("x", "y"))))(put(m, data(16, 8), "x"))
+    return [along_x(lambda b: want(b, P("y")) * 2, "x", "y"),
+            along_x(lambda b: jnp.cumsum(want(b, P("y")), 1) * 2, "x", "y"),
+            along_x(lambda b: want(jnp.sin(b), P("y")), "x")]
+
+
+@case
 def inspected_shardings(d):
     m = mesh(d, (4, 2), ("x", "y"))
     seen = []

@@ -201,6 +201,97 @@ static void test_meshes_are_texts(void **state)
 	}
 }
 
+/* ---- programs with others that give the same ---- */
+
+/* Integers from -8 to 8. */
+static struct tc_array some_numbers(const struct lay *l, uint64_t *seed)
+{
+	struct tc_array a = { .elem = l->elem, .rank = l->rank, .bytes = 4 };
+
+	assert_int_equal(l->elem, ELEM_F32);
+	for (unsigned d = 0; d < l->rank; d++) {
+		a.dim[d] = l->dim[d];
+		a.bytes *= (size_t)l->dim[d];
+	}
+	a.data = malloc(a.bytes);
+	assert_non_null(a.data);
+	for (size_t k = 0; k < a.bytes / 4; k++) {
+		*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+		((float *)a.data)[k] = (float)(*seed >> 33 & 15) - 8;
+	}
+	return a;
+}
+
+/* Of a program over a mesh, and one for one device (NULL: itself), whose arguments are f32. */
+static void gives(const char *mesh, unsigned partitions, const char *program,
+		  const char *same)
+{
+	struct str text = { 0 }, single = { 0 };
+	static struct lays l;
+	struct tc_array args[4], *should;
+	struct tc_source source, one;
+	struct err err;
+	uint64_t seed = 1;
+	size_t n;
+	double far;
+
+	str_printf(&text, "module() {num_partitions = %u, meshes = {mesh = \"%s\"}} () {\n"
+		   "func() {sym_name = \"main\"} %s}\n", partitions, mesh, program);
+	if (same)
+		str_printf(&single, "module() () {\nfunc() {sym_name = \"main\"} %s}\n", same);
+	else
+		str_printf(&single, "%s", text.text);
+	source = (struct tc_source){ text.text, text.len, "mlir" };
+	one = (struct tc_source){ single.text, single.len, "mlir" };
+	for (unsigned level = 0; level < 2; level++) {
+		const struct tc_options o = { .level = level, .verify = true,
+					      .partitions = partitions,
+					      .evaluate_after = "shard" };
+
+		l = (struct lays){ .partitions = partitions };
+		if (tc_enter(&source, &o, &err, lay_find_all, &l))
+			fail_msg("%s\n%s", err.msg, text.text);
+		assert_true(l.n_args <= sizeof(args) / sizeof(*args));
+		for (unsigned i = 0; i < l.n_args; i++)
+			args[i] = some_numbers(&l.arg[i], &seed);
+		if (tc_eval(&one, args, l.n_args, &should, &n, &err))
+			fail_msg("%s\n%s", err.msg, single.text);
+		assert_int_equal(n, l.n_results);
+		if (run_parts(tc_eval_gang, &source, &o, &l, args, should, &far, &err))
+			fail_msg("%s\n%s", err.msg, text.text);
+		if (far > 1)
+			fail_msg("level %u: %g bounds off\n%s", level, far, text.text);
+		tc_array_free(should, n);
+		for (unsigned i = 0; i < l.n_args; i++)
+			free(args[i].data);
+	}
+	str_free(&text);
+	str_free(&single);
+}
+
+/* A body along x, and what is to come of %0 in %1. */
+#define BODY_ALONG_X(in, part, body) "%1 = manual_computation(%0) {in_shardings = {a = \"@mesh[" \
+	in "]\"}, out_shardings = {a = \"@mesh[{x,?},{?}]\"}, manual_axes = \"{x}\"} : " \
+	"tensor<16x8xf32> (%2: tensor<" part "xf32>) {\n" body "}\n"
+#define TWICE "(%0: tensor<16x8xf32>) {\n%1 = add(%0, %0) : tensor<16x8xf32>\nreturn(%1)\n}\n"
+#define ADD_IN_BODY "%4 = add(%3, %3) : tensor<8x8xf32>\nreturn(%4)\n"
+
+/* Outside and inside get an axis in one round, in different dims: neither has it twice. */
+static void test_sides_of_a_body(void **state)
+{
+	(void)state;
+	gives("[x=2,y=4]", 8, "(%0: tensor<16x8xf32> {sharding = \"@mesh[{x},{y}]\"}) {\n"
+	      BODY_ALONG_X("{x,?},{?}", "8x8", "%3 = sharding_constraint(%2) {sharding = "
+			   "\"@mesh[{y},{}]\"} : tensor<8x8xf32>\n" ADD_IN_BODY)
+	      "return(%1)\n}\n", TWICE);
+	gives("[x=2,y=4]", 8, "(%0: tensor<16x8xf32> {sharding = \"@mesh[{x},{}]\"}) {\n"
+	      BODY_ALONG_X("{x,?},{?}", "8x8", "%3 = add(%2, %2) : tensor<8x8xf32>\n"
+			   "%4 = sharding_constraint(%3) {sharding = \"@mesh[{y},{}]\"} : "
+			   "tensor<8x8xf32>\nreturn(%4)\n")
+	      "%5 = sharding_constraint(%1) {sharding = \"@mesh[{x},{y}]\"} : "
+	      "tensor<16x8xf32>\nreturn(%5)\n}\n", TWICE);
+}
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -623,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_meshes_are_texts),
+		cmocka_unit_test(test_sides_of_a_body),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
