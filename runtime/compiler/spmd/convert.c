@@ -5,7 +5,8 @@
  * them (all_gather). Parts of a sum are added up where that costs least: reduce_scatter where
  * they are cut along the sum's axes anyway.
  *
- * Both shardings' pieces are cut into *atoms*: any two are the same or have nothing in common.
+ * Both shardings' pieces are cut into *atoms*: any two are the same or have nothing in common, or
+ * are of different grids, and then no member's place along both is looked at.
  */
 #include <string.h>
 
@@ -116,6 +117,14 @@ static bool make_atoms(struct move *m, const struct spmd_sharding *from,
 static bool is_atom(struct spmd_piece a, struct spmd_piece b)
 {
 	return !memcmp(&a, &b, sizeof(a));
+}
+
+static bool is_among(const struct spmd_axes *list, struct spmd_piece p)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (is_atom(list->at[i], p))
+			return true;
+	return false;
 }
 
 static bool is_front(const struct spmd_axes *a, const struct spmd_axes *of)
@@ -387,12 +396,12 @@ static void add_up(struct move *m)
 		struct spmd_axes list = { 0 }, rest = { 0 };
 
 		for (uint32_t i = m->is[d].n; is_front(&m->is[d], &m->want[d]) &&
-		     i < m->want[d].n && spmd_has(&m->sum, m->want[d].at[i]); i++)
+		     i < m->want[d].n && is_among(&m->sum, m->want[d].at[i]); i++)
 			list.at[list.n++] = m->want[d].at[i];
 		if (!list.n)
 			continue;
 		for (uint32_t i = 0; i < m->sum.n; i++)
-			if (!spmd_has(&list, m->sum.at[i]))
+			if (!is_among(&list, m->sum.at[i]))
 				rest.at[rest.n++] = m->sum.at[i];
 		m->sum = rest;
 		reduce_scatter(m, d, &list);

@@ -186,10 +186,15 @@ uint32_t spmd_size(const struct spmd_axes *a)
 	return size;
 }
 
+/* Whether b is of what is left of the axis behind a. */
+static bool is_behind(struct spmd_piece a, struct spmd_piece b)
+{
+	return b.pre % ((uint64_t)a.pre * a.size) == 0;
+}
+
 bool spmd_overlap(struct spmd_piece a, struct spmd_piece b)
 {
-	return a.axis == b.axis && a.pre < (uint64_t)b.pre * b.size &&
-	       b.pre < (uint64_t)a.pre * a.size;
+	return a.axis == b.axis && !is_behind(a, b) && !is_behind(b, a);
 }
 
 bool spmd_has(const struct spmd_axes *a, struct spmd_piece p)

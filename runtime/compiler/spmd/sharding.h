@@ -111,6 +111,8 @@ struct spmd_sharding *spmd_copy(struct spmd *s, const struct spmd_sharding *h);
 uint32_t spmd_gcd(uint64_t a, uint64_t b);
 /* What a list's axes multiply to; 1 if it is empty. */
 uint32_t spmd_size(const struct spmd_axes *a);
+/* Whether the pieces are not different dims of one grid: have something in common, or are, as (1)2
+ * and (3)2 of six, of grids of which none divides the other. */
 bool spmd_overlap(struct spmd_piece a, struct spmd_piece b);
 /* Whether a piece of the list overlaps p. */
 bool spmd_has(const struct spmd_axes *a, struct spmd_piece p);

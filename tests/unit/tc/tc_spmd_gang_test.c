@@ -292,6 +292,74 @@ static void test_sides_of_a_body(void **state)
 	      "tensor<16x8xf32>\nreturn(%5)\n}\n", TWICE);
 }
 
+#define SUM_OF(n, x, dims, type) "%" n " = reduce(" x ", %90) {dimensions = [" dims "]} : " type \
+	" (%1" n ": tensor<f32>, %2" n ": tensor<f32>) {\n%3" n " = add(%1" n ", %2" n ") : " \
+	"tensor<f32>\nreturn(%3" n ")\n}\n"
+#define ZERO "%90 = constant() {value = dense<splat 0x00000000> : tensor<f32>} : tensor<f32>\n"
+#define LIE(to, x, type, how) \
+	to " = sharding_constraint(" x ") {sharding = \"@mesh" how "\"} : tensor<" type "xf32>\n"
+
+/* The first two and the last two parts of an axis of six are no digits of one number. */
+static void test_pieces_of_no_common_grid(void **state)
+{
+	(void)state;
+	gives("[x=6]", 6, "(%0: tensor<6x4xf32> {sharding = \"@mesh[{x},{}]\"}, "
+	      "%1: tensor<6x4xf32> {sharding = \"@mesh[{x},{}]\"}) {\n" ZERO
+	      "%2 = reshape(%0) : tensor<2x3x4xf32>\n" SUM_OF("43", "%2", "1, 2", "tensor<2xf32>")
+	      "%4 = reshape(%1) : tensor<3x2x4xf32>\n" SUM_OF("45", "%4", "0, 2", "tensor<2xf32>")
+	      "%6 = broadcast_in_dim(%43) {broadcast_dimensions = [0]} : tensor<2x2xf32>\n"
+	      "%7 = broadcast_in_dim(%45) {broadcast_dimensions = [1]} : tensor<2x2xf32>\n"
+	      "%8 = multiply(%6, %7) : tensor<2x2xf32>\nreturn(%8)\n}\n", NULL);
+	gives("[x=6]", 6, "(%0: tensor<2x12xf32>) {\n" ZERO
+	      LIE("%1", "%0", "2x12", "[{x:(1)2},{x:(2)3}]")
+	      LIE("%2", "%1", "2x12", "[{},{x:(3)2}]")
+	      LIE("%3", "%2", "2x12", "[{x:(1)2},{}]")
+	      LIE("%4", "%3", "2x12", "[{x:(3)2},{x:(1)3}]")
+	      LIE("%5", "%4", "2x12", "[{x:(1)2},{x:(2)3}]")
+	      SUM_OF("46", "%5", "1", "tensor<2xf32>")
+	      LIE("%7", "%46", "2", "[{x:(3)2}]")
+	      SUM_OF("48", "%4", "0", "tensor<12xf32>")
+	      LIE("%9", "%48", "12", "[{x:(1)2}]") "return(%5, %7, %9)\n}\n", NULL);
+}
+
+/* Whether the places of members are counted in 64 bits, or all in 32. */
+static bool counts_in_64_bits(const char *program)
+{
+	const struct tc_options o = { .level = 1, .partitions = 8 };
+	struct str text = { 0 };
+	unsigned n[2] = { 0 };
+	struct err err;
+	char *ir;
+
+	str_printf(&text, "module() {num_partitions = 8, meshes = {mesh = \"[x=8]\"}} () {\n"
+		   "func() {sym_name = \"main\"} %s}\n", program);
+	if (tc_print(&(struct tc_source){ text.text, text.len, "mlir" }, &o, "shard", &ir, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	for (const char *at = ir; (at = strstr(at, "multiply(")); at++) {
+		const char *type = strstr(at, "tensor<");
+
+		assert_non_null(type);
+		n[!strncmp(type, "tensor<i64>", 11)]++;
+	}
+	if (!n[0] == !n[1])
+		fail_msg("%u in 32 bits, %u in 64:\n%s", n[0], n[1], ir);
+	free(ir);
+	str_free(&text);
+	return n[1];
+}
+
+#define COUNTS(size, elem) "(%0: tensor<8xf32>) {\n%1 = iota() {iota_dimension = 0} : tensor<" \
+	size "x" elem ">\n%2 = sharding_constraint(%1) {sharding = \"@mesh[{x}]\"} : tensor<" \
+	size "x" elem ">\nreturn(%2)\n}\n"
+#define CUTS(size) "(%0: tensor<3x" size "xi8> {sharding = \"@mesh[{},{}]\"}) {\n" \
+	"%1 = sharding_constraint(%0) {sharding = \"@mesh[{},{x}]\"} : tensor<3x" size \
+	"xi8>\nreturn(%1)\n}\n"
+#define TAKES(size, index) "(%0: tensor<" size "xi8> {sharding = \"@mesh[{x}]\"}, " \
+	"%1: tensor<3x1x" index ">) {\n%2 = gather(%0, %1) {offset_dims = [], " \
+	"collapsed_slice_dims = [0], operand_batching_dims = [], start_indices_batching_dims = " \
+	"[], start_index_map = [0], index_vector_dim = 1, slice_sizes = [1], " \
+	"indices_are_sorted = false} : tensor<3xi8>\nreturn(%2)\n}\n"
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -715,6 +783,7 @@ int main(void)
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_meshes_are_texts),
 		cmocka_unit_test(test_sides_of_a_body),
+		cmocka_unit_test(test_pieces_of_no_common_grid),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};

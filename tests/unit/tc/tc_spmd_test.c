@@ -141,6 +141,7 @@ static const struct { const char *text; uint32_t rank; const char *says; } wrong
 	{ "@mesh[{x},{}]", 1, "has no ]" },
 	{ "@mesh[{x},{x}]", 2, "has no axis that is not there yet" },
 	{ "@mesh[{x:(1)2},{x}]", 2, "has no axis that is not there yet" },
+	{ "[a=6][{a:(1)2},{a:(3)2}]", 2, "has no axis that is not there yet" },
 	{ "@mesh[{x}]replicated{x}", 1, "has no axis that is not there yet" },
 	{ "@mesh[{x:(3)2}]", 1, "has no part of the axis" },
 	{ "@mesh[{x:(1)1}]", 1, "has no part of the axis" },
