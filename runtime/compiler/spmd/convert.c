@@ -20,6 +20,7 @@ struct move {
 	uint32_t rank;
 	struct spmd_axes *is, *want;
 	struct spmd_axes sum;		/* atoms along which v is a part of a sum */
+	struct spmd_axes own;		/* along which v is each member's own, to the end */
 	enum tc_opcode op;
 };
 
@@ -278,10 +279,10 @@ static void cut(struct move *m, const struct spmd_axes *more)
 
 /* ---- who passes on to whom ---- */
 
-/* A number for the part that a partition has by the lists. */
+/* A number for the part that a partition has by the lists, of what is its own. */
 static uint32_t part_of(const struct move *m, const struct spmd_axes *list, uint32_t partition)
 {
-	uint32_t part = 0;
+	uint32_t part = shard_place(m->s, partition, &m->own);
 
 	for (uint32_t d = 0; d < m->rank; d++)
 		part = part * spmd_size(&list[d]) + shard_place(m->s, partition, &list[d]);
@@ -552,16 +553,19 @@ static bool is_of_bits(const struct shard_sum *sum, const struct tc_value *v)
 	       (cls == ELEM_CLASS_FLOAT || cls == ELEM_CLASS_COMPLEX);
 }
 
-/* All but what is unreduced. */
+/* All but what is unreduced; along `stay` it is left so. */
 static struct tc_value *convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
 				const struct tc_type *global, const struct spmd_sharding *from,
-				const struct spmd_sharding *to, const struct shard_sum *sum)
+				const struct spmd_sharding *to, const struct shard_sum *sum,
+				const struct spmd_axes *stay)
 {
 	struct move m = { .s = s, .b = b, .v = v, .rank = global->rank };
 
 	if (is_of_bits(sum, v))
 		return convert_bits(s, b, v, global, from, to, sum);
 	m.op = sum->op;
+	m.own = from->manual;
+	append(&m.own, stay);
 	if (!sum->axes.n && has_same_dims(from, to))
 		return v;
 	m.is = arena_array(&s->c->arena, m.rank, sizeof(*m.is));
@@ -587,28 +591,24 @@ static struct tc_value *at_first(struct shard *s, const struct tc_build *b, stru
 	return tc_build_select(b, is, v, tc_build_number(b, v->type, 0));
 }
 
-/* Of a sum's axes those that are not to be left, into *due, and of those to be left those that it
- * does not have, into *fresh. Where pieces overlap nothing of the sum is left. */
+/* Of a sum's axes those that are not to be left, into *due, the others into *stay, and of those to
+ * be left those that it does not have, into *fresh. Where pieces overlap nothing of the sum is
+ * left. */
 static void part_axes(const struct spmd_axes *sum, const struct spmd_axes *left,
-		      struct spmd_axes *due, struct spmd_axes *fresh)
+		      struct spmd_axes *due, struct spmd_axes *stay, struct spmd_axes *fresh)
 {
-	struct spmd_axes stay = { 0 };
-
-	*due = *fresh = (struct spmd_axes){ 0 };
+	*due = *stay = *fresh = (struct spmd_axes){ 0 };
 	for (uint32_t i = 0; i < sum->n; i++) {
-		bool stays = false;
-
-		for (uint32_t k = 0; k < left->n; k++)
-			stays |= is_atom(sum->at[i], left->at[k]);
-		spmd_push(stays ? &stay : due, sum->at[i]);
+		spmd_push(is_among(left, sum->at[i]) ? stay : due, sum->at[i]);
 	}
 	for (uint32_t k = 0; k < left->n; k++) {
 		if (spmd_has(due, left->at[k])) {
 			*due = *sum;
+			*stay = (struct spmd_axes){ 0 };
 			*fresh = *left;
 			return;
 		}
-		if (!spmd_has(&stay, left->at[k]))
+		if (!spmd_has(stay, left->at[k]))
 			spmd_push(fresh, left->at[k]);
 	}
 }
@@ -618,20 +618,20 @@ struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct
 			       const struct spmd_sharding *to, const struct shard_sum *sum)
 {
 	struct shard_sum due = { .op = TC_ADD };
-	struct spmd_axes all, fresh;
+	struct spmd_axes all, fresh, stay = { 0 };
 
 	if (sum)
 		due = *sum;
 	if (!from->unreduced.n && !to->unreduced.n)
-		return convert(s, b, v, global, from, to, &due);
+		return convert(s, b, v, global, from, to, &due, &stay);
 	if (due.axes.n && (due.op != TC_ADD || is_of_bits(&due, v))) {
-		v = convert(s, b, v, global, from, from, &due);
+		v = convert(s, b, v, global, from, from, &due, &from->unreduced);
 		due.axes.n = 0;
 	}
 	all = due.axes;
 	append(&all, &from->unreduced);
 	due.op = TC_ADD;
-	part_axes(&all, &to->unreduced, &due.axes, &fresh);
-	v = convert(s, b, v, global, from, to, &due);
+	part_axes(&all, &to->unreduced, &due.axes, &stay, &fresh);
+	v = convert(s, b, v, global, from, to, &due, &stay);
 	return fresh.n ? at_first(s, b, v, &fresh) : v;
 }

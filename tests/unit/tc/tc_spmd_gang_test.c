@@ -322,6 +322,21 @@ static void test_pieces_of_no_common_grid(void **state)
 	      LIE("%9", "%48", "12", "[{x:(1)2}]") "return(%5, %7, %9)\n}\n", NULL);
 }
 
+/* Parts that go to other members stay where the place along x is the same. */
+static void test_parts_that_are_passed_on(void **state)
+{
+	(void)state;
+	gives("[a=2,b=2,x=2,c=2]", 16, "(%0: tensor<16xf32> {sharding = \"@mesh[{x}]\"}) {\n"
+	      "%1 = manual_computation(%0) {in_shardings = {a = \"@mesh[{x}]\"}, out_shardings = "
+	      "{a = \"@mesh[{x}]\"}, manual_axes = \"{x}\"} : tensor<16xf32> (%2: tensor<8xf32>) "
+	      "{\n" LIE("%3", "%2", "8", "[{a,b}]") LIE("%4", "%3", "8", "[{c,a}]")
+	      "return(%4)\n}\nreturn(%1)\n}\n", "(%0: tensor<16xf32>) {\nreturn(%0)\n}\n");
+	gives("[a=2,b=2,x=2,c=2]", 16, "(%0: tensor<8xf32>) {\n"
+	      LIE("%1", "%0", "8", "[{a,b}]unreduced{x}")
+	      LIE("%2", "%1", "8", "[{c,a}]unreduced{x}")
+	      LIE("%3", "%2", "8", "[{}]") "return(%3)\n}\n", NULL);
+}
+
 /* Whether the places of members are counted in 64 bits, or all in 32. */
 static bool counts_in_64_bits(const char *program)
 {
@@ -784,6 +799,7 @@ int main(void)
 		cmocka_unit_test(test_meshes_are_texts),
 		cmocka_unit_test(test_sides_of_a_body),
 		cmocka_unit_test(test_pieces_of_no_common_grid),
+		cmocka_unit_test(test_parts_that_are_passed_on),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
