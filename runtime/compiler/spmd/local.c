@@ -64,14 +64,18 @@ static struct tc_value *move_iota(struct shard *s, struct tc_op *op,
 	return tc_build2(&b, TC_ADD, tc_out(op, 0), tc_build_broadcast(&b, start, t, NULL));
 }
 
-/* Members draw each by itself, but all are to have the same: the first one's. */
-static struct tc_value *share_draw(struct shard *s, struct tc_op *op)
+/* Members draw each by itself, but all that differ along no manual axis are to have the same: the
+ * first one's. */
+static struct tc_value *share_draw(struct shard *s, struct tc_op *op,
+				   const struct spmd_axes *manual)
 {
 	struct tc_build b = { .c = s->c, .before = op->next, .where = op->where };
-	struct spmd_axes none = { 0 }, all = spmd_rest(s->mesh, &none);
-	struct tc_value *v = tc_build(&b, TC_COLLECTIVE_BROADCAST, tc_out(op, 0)->type, 1,
-				      &(struct tc_value *){ tc_out(op, 0) });
+	struct spmd_axes all = spmd_rest(s->mesh, manual);
+	struct tc_value *v = tc_out(op, 0);
 
+	if (!all.n)
+		return v;
+	v = tc_build(&b, TC_COLLECTIVE_BROADCAST, v->type, 1, &v);
 	shard_set_groups(s, v->def, &all);
 	return v;
 }
@@ -114,7 +118,7 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct 
 	if (op->op == TC_IOTA)
 		return move_iota(s, op, plan->tensor[0]);
 	if (op->op == TC_RNG)
-		return share_draw(s, op);
+		return share_draw(s, op, &plan->tensor[op->n_operands]->manual);
 	if (op->op == TC_DYNAMIC_SLICE || op->op == TC_DYNAMIC_UPDATE_SLICE)
 		return shard_dynamic(s, op, plan);
 	if (op->op == TC_GATHER)

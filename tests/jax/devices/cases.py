@@ -477,6 +477,21 @@ def a_body_wants_free_axes_in_other_dims_than_what_is_around_it(d):
 
 
 @case
+def what_each_device_draws_by_itself(d):
+    def draw(a):
+        r = lax.rng_uniform(a[0], a[0] + 0.5, (4,))
+        return jnp.floor(r) + lax.cond(a[0] < 30, lambda: jnp.floor(lax.rng_uniform(
+            0.0, 0.5, (4,))), lambda: jnp.zeros(4))
+
+    def run(m, axes):
+        f = jax.shard_map(draw, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names=axes,
+                          check_vma=False)
+        n = m.shape["x"]
+        return jax.jit(f)(put(m, np.arange(n, dtype=np.float32) * 10, "x"))
+    return run(mesh(d, (8,), ("x",)), {"x"}), run(mesh(d, (4, 2), ("x", "y")), {"x", "y"})
+
+
+@case
 def inspected_shardings(d):
     m = mesh(d, (4, 2), ("x", "y"))
     seen = []

@@ -337,6 +337,36 @@ static void test_parts_that_are_passed_on(void **state)
 	      LIE("%3", "%2", "8", "[{}]") "return(%3)\n}\n", NULL);
 }
 
+/* What is drawn within what each device does by itself is its own along x, from %0 to less than
+ * 1 / 2 more, and the same along y. */
+static void test_draws_in_a_body(void **state)
+{
+	static const char same[] = "(%0: tensor<2xf32>) {\nreturn(%0)\n}\n";
+#define DRAWS(mesh_y) "(%0: tensor<2xf32> {sharding = \"@mesh[{x}]\"}) {\n" ZERO \
+	"%1 = manual_computation(%0) {in_shardings = {a = \"@mesh[{x}]\"}, out_shardings = " \
+	"{a = \"@mesh[{x}]\"}, manual_axes = \"{x" mesh_y "}\"} : tensor<2xf32> " \
+	"(%2: tensor<1xf32>) {\n%3 = reshape(%2) : tensor<f32>\n%4 = constant() {value = " \
+	"dense<splat 0x0000003f> : tensor<f32>} : tensor<f32>\n%5 = add(%3, %4) : tensor<f32>\n" \
+	"%6 = constant() {value = dense<0x0400000000000000> : tensor<1xi64>} : tensor<1xi64>\n" \
+	"%7 = rng(%3, %5, %6) {rng_distribution = <1>} : tensor<4xf32>\n" \
+	"%8 = slice(%7) {start_indices = [0], limit_indices = [1], strides = [1]} : " \
+	"tensor<1xf32>\n"
+
+	(void)state;
+	gives("[x=2]", 2, DRAWS("") "%9 = floor(%8) : tensor<1xf32>\nreturn(%9)\n}\n"
+	      "return(%1)\n}\n", same);
+	gives("[x=2,y=4]", 8, DRAWS(",y") "%9 = floor(%8) : tensor<1xf32>\nreturn(%9)\n}\n"
+	      "return(%1)\n}\n", same);
+	/* Bits 4 to 13 below the point, so that all sums are exact. */
+	gives("[x=2,y=4]", 8, DRAWS("") "%9 = floor(%8) : tensor<1xf32>\n"
+	      "%10 = constant() {value = dense<splat 0x00000046> : tensor<4xf32>} : tensor<4xf32>\n"
+	      "%11 = multiply(%7, %10) : tensor<4xf32>\n%12 = floor(%11) : tensor<4xf32>\n"
+	      LIE("%13", "%12", "4", "[{y}]") LIE("%14", "%12", "4", "[{}]")
+	      SUM_OF("45", "%13", "0", "tensor<f32>") SUM_OF("46", "%14", "0", "tensor<f32>")
+	      "%17 = subtract(%45, %46) : tensor<f32>\n%18 = reshape(%17) : tensor<1xf32>\n"
+	      "%19 = add(%9, %18) : tensor<1xf32>\nreturn(%19)\n}\nreturn(%1)\n}\n", same);
+}
+
 /* Whether the places of members are counted in 64 bits, or all in 32. */
 static bool counts_in_64_bits(const char *program)
 {
@@ -800,6 +830,7 @@ int main(void)
 		cmocka_unit_test(test_sides_of_a_body),
 		cmocka_unit_test(test_pieces_of_no_common_grid),
 		cmocka_unit_test(test_parts_that_are_passed_on),
+		cmocka_unit_test(test_draws_in_a_body),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
