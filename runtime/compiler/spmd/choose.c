@@ -350,7 +350,7 @@ static void choose(struct shard *s, const struct tc_op *op, const struct spmd_ax
 	plan_sum(op, plan);
 }
 
-/* A source of elements is made where it is wanted. */
+/* A source of elements is made where it is wanted; whole, where parts of a sum are. */
 static bool is_made_in_place(const struct tc_op *op)
 {
 	return op->op == TC_IOTA || (op->op == TC_CONSTANT && tc_attr(op, "value")->is_splat);
@@ -368,7 +368,8 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 	for (uint32_t t = 0; t < all; t++)
 		plan.type[t] = type_of(s, op, t);
 	if (is_made_in_place(op)) {
-		plan.tensor[0] = wish[0];
+		plan.tensor[0] = spmd_copy(s->p->s, wish[0]);
+		plan.tensor[0]->unreduced.n = 0;
 		return plan;
 	}
 	if (!s->is_whole)

@@ -367,6 +367,22 @@ static void test_draws_in_a_body(void **state)
 	      "%19 = add(%9, %18) : tensor<1xf32>\nreturn(%19)\n}\nreturn(%1)\n}\n", same);
 }
 
+/* A constant that is left as parts of a sum is counted once. */
+static void test_constants_left_as_sums(void **state)
+{
+#define THREES(value) "(%0: tensor<2xf32>) {\n%1 = constant() {value = " value " : " \
+	"tensor<2xf32>} : tensor<2xf32>\n" LIE("%2", "%1", "2", "[{}]unreduced{x}") \
+	LIE("%3", "%2", "2", "[{}]") "%4 = add(%3, %0) : tensor<2xf32>\nreturn(%4)\n}\n"
+
+	(void)state;
+	gives("[x=2,y=4]", 8, THREES("dense<splat 0x00004040>"), NULL);
+	gives("[x=2,y=4]", 8, THREES("dense<0x0000404000008040>"), NULL);
+	gives("[x=2,y=4]", 8, "(%0: tensor<8xf32>) {\n%1 = iota() {iota_dimension = 0} : "
+	      "tensor<8xf32>\n" LIE("%2", "%1", "8", "[{y}]unreduced{x}")
+	      LIE("%3", "%2", "8", "[{}]")
+	      "%4 = add(%3, %0) : tensor<8xf32>\nreturn(%4)\n}\n", NULL);
+}
+
 /* Whether the places of members are counted in 64 bits, or all in 32. */
 static bool counts_in_64_bits(const char *program)
 {
@@ -831,6 +847,7 @@ int main(void)
 		cmocka_unit_test(test_pieces_of_no_common_grid),
 		cmocka_unit_test(test_parts_that_are_passed_on),
 		cmocka_unit_test(test_draws_in_a_body),
+		cmocka_unit_test(test_constants_left_as_sums),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
