@@ -47,7 +47,7 @@ unsigned rule_own(struct rule_build *b, unsigned tensor, unsigned dim,
 void rule_put_all(struct rule_build *b, unsigned first, unsigned dim, unsigned factor)
 {
 	for (unsigned t = first; t < b->r->n_tensors; t++)
-		if (rule_type(b, t)->rank)
+		if (dim < rule_type(b, t)->rank)
 			rule_put(b, t, dim, factor);
 }
 

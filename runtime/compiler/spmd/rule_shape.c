@@ -290,18 +290,25 @@ void rule_random_bits(struct rule_build *b)
 	rule_fill(b);
 }
 
-/* A collective's own dim is whole before and after, others pass. */
+/* A collective's own dim is whole before and after, others pass. Operands need not be of one shape:
+ * each has dims in common with its result alone. */
 static void all_but(struct rule_build *b, int64_t in_dim, int64_t out_dim)
 {
-	for (unsigned d = 0; d < rule_type(b, 0)->rank; d++) {
-		if (d != in_dim && d != out_dim) {
-			rule_put_all(b, 0, d, rule_factor(b, rule_type(b, 0)->dim[d],
-							  SPMD_PASS));
-			continue;
+	for (unsigned i = 0; i < b->op->n_operands; i++)
+		for (unsigned d = 0; d < rule_type(b, i)->rank; d++) {
+			bool is_own = d == in_dim || d == out_dim;
+			unsigned f = rule_own(b, i, d, is_own ? SPMD_REPLICATE : SPMD_PASS);
+
+			if (is_own)
+				rule_own(b, rule_result(b, i), d, SPMD_REPLICATE);
+			else
+				rule_put(b, rule_result(b, i), d, f);
 		}
-		for (unsigned t = 0; t < b->r->n_tensors; t++)
-			rule_own(b, t, d, SPMD_REPLICATE);
-	}
+}
+
+void rule_all_reduce(struct rule_build *b)
+{
+	all_but(b, -1, -1);
 }
 
 void rule_all_gather(struct rule_build *b)

@@ -383,6 +383,34 @@ static void test_constants_left_as_sums(void **state)
 	      "%4 = add(%3, %0) : tensor<8xf32>\nreturn(%4)\n}\n", NULL);
 }
 
+#define ALONG_X "replica_groups = [0, 2, 1, 3], group_size = 2, channel_id = 1, " \
+	"use_global_device_ids = true"
+
+/* The operands of one collective need not have dims in common. */
+static void test_collectives_of_several_shapes(void **state)
+{
+	(void)state;
+	gives("[x=2,y=2]", 4, "(%0: tensor<1x2x2x2x8xf32> {sharding = \"@mesh[{},{},{},{},{y}]\"}, "
+	      "%1: tensor<2x6xf32>) {\n%2, %3 = manual_computation(%0, %1) {in_shardings = "
+	      "{a = \"@mesh[{},{},{},{},{?}]\", b = \"@mesh[{?},{?}]\"}, out_shardings = "
+	      "{a = \"@mesh[{},{},{},{},{?}]\", b = \"@mesh[{},{}]\"}, manual_axes = \"{x}\"} : "
+	      "tensor<1x2x2x2x8xf32>, tensor<2x6xf32> (%4: tensor<1x2x2x2x8xf32>, "
+	      "%5: tensor<2x6xf32>) {\n%6, %7 = all_reduce(%4, %5) {" ALONG_X "} : "
+	      "tensor<1x2x2x2x8xf32>, tensor<2x6xf32> (%8: tensor<f32>, %9: tensor<f32>) {\n"
+	      "%10 = add(%8, %9) : tensor<f32>\nreturn(%10)\n}\nreturn(%6, %7)\n}\n"
+	      "return(%2, %3)\n}\n", "(%0: tensor<1x2x2x2x8xf32>, %1: tensor<2x6xf32>) {\n"
+	      "%2 = add(%0, %0) : tensor<1x2x2x2x8xf32>\n%3 = add(%1, %1) : tensor<2x6xf32>\n"
+	      "return(%2, %3)\n}\n");
+	gives("[x=2,y=2]", 4, "(%0: tensor<2x3xf32>, %1: tensor<2x6x4xf32> {sharding = "
+	      "\"@mesh[{x},{},{y}]\"}) {\n%2, %3 = manual_computation(%0, %1) {in_shardings = "
+	      "{a = \"@mesh[{x},{}]\", b = \"@mesh[{x},{},{?}]\"}, out_shardings = "
+	      "{a = \"@mesh[{},{}]\", b = \"@mesh[{},{},{?}]\"}, manual_axes = \"{x}\"} : "
+	      "tensor<2x3xf32>, tensor<2x6x4xf32> (%4: tensor<1x3xf32>, %5: tensor<1x6x4xf32>) {\n"
+	      "%6, %7 = all_gather(%4, %5) {all_gather_dim = 0, " ALONG_X "} : tensor<2x3xf32>, "
+	      "tensor<2x6x4xf32>\nreturn(%6, %7)\n}\nreturn(%2, %3)\n}\n",
+	      "(%0: tensor<2x3xf32>, %1: tensor<2x6x4xf32>) {\nreturn(%0, %1)\n}\n");
+}
+
 /* Whether the places of members are counted in 64 bits, or all in 32. */
 static bool counts_in_64_bits(const char *program)
 {
@@ -848,6 +876,7 @@ int main(void)
 		cmocka_unit_test(test_parts_that_are_passed_on),
 		cmocka_unit_test(test_draws_in_a_body),
 		cmocka_unit_test(test_constants_left_as_sums),
+		cmocka_unit_test(test_collectives_of_several_shapes),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
