@@ -259,6 +259,7 @@ static void cut(struct move *m, const struct spmd_axes *more)
 {
 	const struct tc_type *s32 = tc_tensor(m->s->c, ELEM_S32, 0, NULL), *t = m->v->type;
 	struct tc_value *in[TC_MAX_RANK + 1] = { m->v };
+	enum elem elem = ELEM_S32;
 	int64_t size[TC_MAX_RANK];
 	struct tc_value *v;
 
@@ -266,11 +267,14 @@ static void cut(struct move *m, const struct spmd_axes *more)
 		struct spmd_axes list = joined(&more[d]);
 
 		size[d] = t->dim[d] / spmd_size(&list);
-		in[d + 1] = list.n ? tc_build2(m->b, TC_MULTIPLY, shard_index_of(m->s, &list),
-					       tc_build_number(m->b, s32, (double)size[d])) :
+		in[d + 1] = list.n ? shard_start_of(m->s, m->b, &list, size[d]) :
 			    tc_build_number(m->b, s32, 0);
+		if (in[d + 1]->type->elem != ELEM_S32)
+			elem = ELEM_S64;
 		append(&m->is[d], &more[d]);
 	}
+	for (unsigned d = 0; d < m->rank; d++)
+		in[d + 1] = tc_build_convert(m->b, in[d + 1], elem);
 	v = tc_build(m->b, TC_DYNAMIC_SLICE, tc_tensor(m->s->c, (enum elem)t->elem, m->rank,
 						       size), m->rank + 1, in);
 	tc_set_ints(m->s->c, v->def, "slice_sizes", size, m->rank);

@@ -45,23 +45,26 @@ static void set_constant(struct shard *s, struct tc_op *op, const struct tc_type
 	tc_set_attr(s->c, op, value);
 }
 
-/* Counts from where the member's part begins. */
+/* Counts from where the member's part begins: in integers, so that what has fewer digits is rounded
+ * once. */
 static struct tc_value *move_iota(struct shard *s, struct tc_op *op,
 				  const struct spmd_sharding *h)
 {
 	struct tc_build b = { .c = s->c, .before = op->next, .where = op->where };
 	int64_t d = tc_attr_int(op, "iota_dimension", 0);
-	const struct tc_type *t = tc_out(op, 0)->type, *scalar, *s32;
-	struct tc_value *start;
+	struct tc_value *v = tc_out(op, 0), *start;
+	enum elem elem = (enum elem)v->type->elem;
+	unsigned cls = elem_class(elem);
 
 	if (!h->dim[d].axes.n)
 		return tc_out(op, 0);
-	scalar = tc_tensor(s->c, (enum elem)t->elem, 0, NULL);
-	s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
-	start = tc_build2(&b, TC_MULTIPLY, shard_index_of(s, &h->dim[d].axes),
-			  tc_build_number(&b, s32, (double)t->dim[d]));
-	start = tc_build_convert(&b, start, (enum elem)scalar->elem);
-	return tc_build2(&b, TC_ADD, tc_out(op, 0), tc_build_broadcast(&b, start, t, NULL));
+	start = shard_start_of(s, &b, &h->dim[d].axes, v->type->dim[d]);
+	if (cls == ELEM_CLASS_FLOAT || cls == ELEM_CLASS_COMPLEX)
+		v->type = tc_with_elem(s->c, v->type, (enum elem)start->type->elem);
+	else
+		start = tc_build_convert(&b, start, elem);
+	v = tc_build2(&b, TC_ADD, v, tc_build_broadcast(&b, start, v->type, NULL));
+	return tc_build_convert(&b, v, elem);
 }
 
 /* Members draw each by itself, but all that differ along no manual axis are to have the same: the

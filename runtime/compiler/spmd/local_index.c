@@ -31,11 +31,15 @@ static const struct tc_type *without(struct shard *s, const struct tc_type *t, u
 	return tc_tensor(s->c, (enum elem)t->elem, n, dim);
 }
 
-static void take_columns(struct columns *k, struct tc_value *indices, unsigned vector)
+/* Of what the indices are of, the dims are the whole's. */
+static void take_columns(struct columns *k, struct tc_value *indices, unsigned vector,
+			 const struct tc_type *of)
 {
 	enum elem elem = (enum elem)indices->type->elem;
 	bool is_wide = elem == ELEM_S64 || elem == ELEM_U64 || elem == ELEM_U32;
 
+	for (unsigned d = 0; d < of->rank; d++)
+		is_wide |= of->dim[d] > INT32_MAX;
 	/* Those that s64 has not are beyond any dim, not before it. */
 	if (elem == ELEM_U64)
 		indices = tc_build2(&k->b, TC_MINIMUM, indices,
@@ -74,9 +78,7 @@ static struct tc_value *join_columns(struct columns *k)
 /* Where the member's part of a dim begins, of the indices' type, for each of a column. */
 static struct tc_value *start_of(struct columns *k, const struct spmd_axes *a, int64_t size)
 {
-	const struct tc_type *s32 = tc_tensor(k->s->c, ELEM_S32, 0, NULL);
-	struct tc_value *v = tc_build2(&k->b, TC_MULTIPLY, shard_index_of(k->s, a),
-				       tc_build_number(&k->b, s32, (double)size));
+	struct tc_value *v = shard_start_of(k->s, &k->b, a, size);
 
 	v = tc_build_convert(&k->b, v, (enum elem)k->type->elem);
 	return tc_build_broadcast(&k->b, v, k->at[0]->type, NULL);
@@ -140,7 +142,8 @@ struct tc_value *shard_gather(struct shard *s, struct tc_op *op, const struct sh
 
 	if (!plan->sum.axes.n)
 		return tc_out(op, 0);
-	take_columns(&k, tc_in(op, 1), (unsigned)tc_attr_int(op, "index_vector_dim", 0));
+	take_columns(&k, tc_in(op, 1), (unsigned)tc_attr_int(op, "index_vector_dim", 0),
+		     plan->type[0]);
 	for (unsigned i = 0; i < n; i++) {
 		const struct spmd_axes *a = &h->dim[map[i]].axes;
 		const struct spmd_split *split = &plan->rule->tensor[0][map[i]];
@@ -169,7 +172,8 @@ static void move_indices(struct shard *s, struct tc_op *op, const struct shard_p
 		any |= is_in(gone, n_gone, map[i]) && plan->tensor[0]->dim[map[i]].axes.n;
 	if (!any)
 		return;
-	take_columns(&k, tc_in(op, at), (unsigned)tc_attr_int(op, "index_vector_dim", 0));
+	take_columns(&k, tc_in(op, at), (unsigned)tc_attr_int(op, "index_vector_dim", 0),
+		     plan->type[0]);
 	for (unsigned i = 0; i < n; i++) {
 		const struct spmd_axes *a = &plan->tensor[0]->dim[map[i]].axes;
 

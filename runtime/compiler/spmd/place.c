@@ -121,3 +121,12 @@ struct tc_value *shard_index_of(struct shard *s, const struct spmd_axes *a)
 	s->indices = x;
 	return x->value;
 }
+
+struct tc_value *shard_start_of(struct shard *s, const struct tc_build *b,
+				const struct spmd_axes *a, int64_t size)
+{
+	enum elem elem = spmd_size(a) * size > INT32_MAX ? ELEM_S64 : ELEM_S32;
+	struct tc_value *v = tc_build_convert(b, shard_index_of(s, a), elem);
+
+	return tc_build2(b, TC_MULTIPLY, v, tc_build_number(b, v->type, (double)size));
+}

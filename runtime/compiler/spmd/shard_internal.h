@@ -78,6 +78,10 @@ uint32_t shard_other(const struct shard *s, uint32_t partition, const struct spm
 void shard_set_groups(struct shard *s, struct tc_op *op, const struct spmd_axes *a);
 /* The member's place along the axes as an s32 scalar, made at main's beginning. */
 struct tc_value *shard_index_of(struct shard *s, const struct spmd_axes *a);
+/* Where the member's part of that size begins, of a dim cut along the axes: an s32 scalar, or s64
+ * if the dim is longer than that counts. */
+struct tc_value *shard_start_of(struct shard *s, const struct tc_build *b,
+				const struct spmd_axes *a, int64_t size);
 
 /* ---- combine.c ---- */
 /* The unsigned type of as many bits, or the elements' own where they are combined as they are;

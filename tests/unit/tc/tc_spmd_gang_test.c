@@ -411,6 +411,20 @@ static void test_collectives_of_several_shapes(void **state)
 	      "(%0: tensor<2x3xf32>, %1: tensor<2x6x4xf32>) {\nreturn(%0, %1)\n}\n");
 }
 
+/* A narrow number that is counted is rounded once. */
+static void test_narrow_numbers(void **state)
+{
+	(void)state;
+	gives("[x=4]", 4, "(%0: tensor<8192xf32>) {\n"
+	      "%1 = iota() {iota_dimension = 0} : tensor<8192xbf16>\n"
+	      LIE("%2", "%0", "8192", "[{x}]")
+	      "%3 = convert(%1) : tensor<8192xf32>\n"
+	      "%4 = iota() {iota_dimension = 0} : tensor<8192xi32>\n"
+	      "%5 = convert(%4) : tensor<8192xbf16>\n%6 = convert(%5) : tensor<8192xf32>\n"
+	      "%7 = subtract(%3, %6) : tensor<8192xf32>\n%8 = multiply(%7, %2) : tensor<8192xf32>\n"
+	      LIE("%9", "%8", "8192", "[{x}]") "return(%9)\n}\n", NULL);
+}
+
 /* Whether the places of members are counted in 64 bits, or all in 32. */
 static bool counts_in_64_bits(const char *program)
 {
@@ -448,6 +462,20 @@ static bool counts_in_64_bits(const char *program)
 	"collapsed_slice_dims = [0], operand_batching_dims = [], start_indices_batching_dims = " \
 	"[], start_index_map = [0], index_vector_dim = 1, slice_sizes = [1], " \
 	"indices_are_sorted = false} : tensor<3xi8>\nreturn(%2)\n}\n"
+
+/* Where the last part of 5 * 2^29 elements begins, s32 can't say. */
+static void test_places_beyond_31_bits(void **state)
+{
+	(void)state;
+	assert_true(counts_in_64_bits(COUNTS("2684354560", "i64")));
+	assert_true(counts_in_64_bits(COUNTS("2684354560", "f32")));
+	assert_false(counts_in_64_bits(COUNTS("2147483640", "i64")));
+	assert_true(counts_in_64_bits(CUTS("2684354560")));
+	assert_false(counts_in_64_bits(CUTS("2147483640")));
+	assert_true(counts_in_64_bits(TAKES("2684354560", "i64")));
+	assert_true(counts_in_64_bits(TAKES("2684354560", "i32")));
+	assert_false(counts_in_64_bits(TAKES("2147483640", "i64")));
+}
 
 /* ---- random programs ---- */
 
@@ -877,6 +905,8 @@ int main(void)
 		cmocka_unit_test(test_draws_in_a_body),
 		cmocka_unit_test(test_constants_left_as_sums),
 		cmocka_unit_test(test_collectives_of_several_shapes),
+		cmocka_unit_test(test_narrow_numbers),
+		cmocka_unit_test(test_places_beyond_31_bits),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
