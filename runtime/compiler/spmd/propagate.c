@@ -60,8 +60,8 @@ static bool by_place(struct run *r, const struct spmd_sharding *h, struct spmd_s
 	return true;
 }
 
-/* Over the program's mesh, whichever the text names. */
-static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
+/* Over the program's mesh, whichever the text names. NULL: in an order that is no part of that. */
+static struct spmd_sharding *find_on_mesh(struct run *r, const struct tc_op *op,
 					  const char *text, uint32_t rank)
 {
 	struct spmd_sharding *h = spmd_read(r->s, op, text, rank), *to;
@@ -79,11 +79,20 @@ static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
 			to->dim[d].is_open = h->dim[d].is_open;
 		return to;
 	}
-	if (!spmd_to_mesh(r->s, h, r->p->mesh, to) && !by_place(r, h, to))
+	return spmd_to_mesh(r->s, h, r->p->mesh, to) || by_place(r, h, to) ? to : NULL;
+}
+
+/* The same, but for what has to be as it says. */
+static struct spmd_sharding *read_on_mesh(struct run *r, const struct tc_op *op,
+					  const char *text, uint32_t rank)
+{
+	struct spmd_sharding *h = find_on_mesh(r, op, text, rank);
+
+	if (!h)
 		tc_fail(r->s->c, ERR_UNIMPLEMENTED, op, "the sharding %.100s is over another "
 			"mesh than the program's other ones, in an order that is no part of "
 			"theirs", text);
-	return to;
+	return h;
 }
 
 static void start_value(struct run *r, const struct tc_value *v)
@@ -125,11 +134,14 @@ static void start_wanted(struct run *r, const struct tc_value *v, const struct s
 	source->unreduced = h->unreduced;
 }
 
+/* A remark that can't be followed says nothing: what the program gives is the same. */
 static void start_constraint(struct run *r, const struct tc_op *op)
 {
-	struct spmd_sharding *h = read_on_mesh(r, op, tc_attr_str(op, "sharding"),
+	struct spmd_sharding *h = find_on_mesh(r, op, tc_attr_str(op, "sharding"),
 					       tc_in(op, 0)->type->rank);
 
+	if (!h)
+		return;
 	r->p->of[tc_out(op, 0)->id] = h;
 	start_wanted(r, tc_in(op, 0), h, op);
 }

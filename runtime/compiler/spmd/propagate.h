@@ -8,7 +8,8 @@
  *
  * Requires a verified program after `inline` and spmd_prepare(). Changes nothing of it. The
  * answers are the arena's. Errors: INVALID_ARGUMENT for shardings that are malformed;
- * UNIMPLEMENTED for some of two meshes that don't fit on one. Threads as ir.h.
+ * UNIMPLEMENTED for some of two meshes that don't fit on one, at main's border or a manual
+ * computation's; a constraint of such a mesh says nothing. Threads as ir.h.
  */
 #include "runtime/compiler/spmd/sharding.h"
 

@@ -477,6 +477,20 @@ static void test_places_beyond_31_bits(void **state)
 	assert_false(counts_in_64_bits(TAKES("2147483640", "i64")));
 }
 
+/* A constraint over a mesh that is no part of the program's says nothing; others are refused. */
+static void test_meshes_that_do_not_fit(void **state)
+{
+	(void)state;
+	gives("[a=2,b=3]", 6, "(%0: tensor<6x6xf32> {sharding = \"@mesh[{a},{b}]\"}) {\n"
+	      "%1 = negate(%0) : tensor<6x6xf32>\n%2 = sharding_constraint(%1) {sharding = "
+	      "\"[p=3,q=2][{p},{q}]\"} : tensor<6x6xf32>\n%3 = add(%2, %0) : tensor<6x6xf32>\n"
+	      "return(%2, %3)\n}\n", NULL);
+	refuses("%0: tensor<8xf32>", "%1 = manual_computation(%0) {in_shardings = {a = "
+		"\"@small[{x}]\"}, out_shardings = {a = \"@mesh[{x}]\"}, manual_axes = \"{x}\"} : "
+		"tensor<8xf32> (%2: tensor<2xf32>) {\nreturn(%2)\n}\nreturn(%1)\n",
+		ERR_UNIMPLEMENTED, "@small[{x}] is over another mesh");
+}
+
 /* ---- random programs ---- */
 
 static const struct random_mesh {
@@ -907,6 +921,7 @@ int main(void)
 		cmocka_unit_test(test_collectives_of_several_shapes),
 		cmocka_unit_test(test_narrow_numbers),
 		cmocka_unit_test(test_places_beyond_31_bits),
+		cmocka_unit_test(test_meshes_that_do_not_fit),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_devices),
 	};
