@@ -267,9 +267,10 @@ static void share_args(struct shard *s, struct tc_block *b, struct spmd_sharding
 	}
 }
 
+/* What a device decides by itself it does by itself: in GSPMD's way only operands tell. */
 static void share_flow(struct shard *s, struct tc_op *op)
 {
-	struct spmd_axes manual = manual_of(s, op);
+	struct spmd_axes manual = manual_of(s, op), before = s->manual;
 	uint32_t most = op->n_results > op->n_operands ? op->n_results : op->n_operands;
 	struct spmd_sharding **h = arena_array(&s->c->arena, most + 1, sizeof(*h));
 	struct spmd_sharding **whole = arena_array(&s->c->arena, most + 1, sizeof(*whole));
@@ -280,6 +281,7 @@ static void share_flow(struct shard *s, struct tc_op *op)
 	if (is_branch || op->op == TC_WHILE)
 		whole[0] = shard_plain(s, NULL, tc_tensor(s->c, ELEM_PRED, 0, NULL), &manual);
 	take_operands(s, op, is_branch ? whole : h);
+	s->manual = manual;
 	for (unsigned k = 0; k < op->n_regions; k++) {
 		struct tc_block *b = op->regions[k].block;
 
@@ -288,6 +290,7 @@ static void share_flow(struct shard *s, struct tc_op *op)
 		share_block(s, b->first);
 		share_return(s, b, op->op == TC_WHILE && !k ? whole : h);
 	}
+	s->manual = before;
 	for (unsigned i = 0; i < op->n_results; i++) {
 		if (h[i])
 			tc_out(op, i)->type = shard_local_type(s, value_of(s, tc_out(op, i))->type,
