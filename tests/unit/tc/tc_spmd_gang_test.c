@@ -318,8 +318,8 @@ static void test_pieces_of_no_common_grid(void **state)
 	      LIE("%5", "%4", "2x12", "[{x:(1)2},{x:(2)3}]")
 	      SUM_OF("46", "%5", "1", "tensor<2xf32>")
 	      LIE("%7", "%46", "2", "[{x:(3)2}]")
-	      SUM_OF("48", "%4", "0", "tensor<12xf32>")
-	      LIE("%9", "%48", "12", "[{x:(1)2}]") "return(%5, %7, %9)\n}\n", NULL);
+	      SUM_OF("48", "%2", "1", "tensor<2xf32>")
+	      LIE("%9", "%48", "2", "[{x:(1)2}]") "return(%5, %7, %9)\n}\n", NULL);
 }
 
 /* Parts that go to other members stay where the place along x is the same. */
