@@ -189,14 +189,13 @@ struct tc_value *gen_constant(struct gen *g, const struct tc_type *t, struct fac
 static bool iota_is_within(const struct tc_type *t, unsigned d, struct fact f)
 {
 	int64_t last = t->dim[d] - 1, reach = fact_reach(t->elem);
-	struct fact all = fact_of_type(t->elem);
 
 	if (t->elem == ELEM_PRED || gen_is_complex(t->elem))
 		return false;
 	if (gen_is_float(t->elem))
 		return f.kind == FACT_WHOLE && f.lo <= 0 && last <= f.hi && last <= reach;
-	return last <= all.hi && (f.kind == FACT_BITS ||
-				  (f.kind == FACT_RANGE && f.lo <= 0 && last <= f.hi));
+	/* Past the type's last number they begin again. */
+	return f.kind == FACT_BITS || (f.kind == FACT_RANGE && f.lo <= 0 && last <= f.hi);
 }
 
 struct tc_value *gen_source(struct gen *g, const struct tc_type *t, struct fact f)

@@ -90,6 +90,16 @@ static unsigned computing(unsigned elem)
 	}
 }
 
+uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem)
+{
+	/* Integers of less than a byte wrap, as conversions from floats do not. */
+	unsigned work = elem_class(elem) == ELEM_CLASS_COMPLEX ? ELEM_F32 : computing(elem);
+	uint8_t r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
+		.aux = (uint8_t)dim }, work);
+
+	return tc_body_convert(b, r, elem);
+}
+
 static uint8_t operand(struct body *b, const struct tc_value *v)
 {
 	const void *element = tc_splat_element(v);

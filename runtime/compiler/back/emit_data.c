@@ -157,10 +157,7 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 	unsigned along = (unsigned)tc_attr_int(op, "iota_dimension", 0);
 	const struct home *to = e->wishes[v->id] ? tc_place(e, v) : tc_place_line(e, v, along);
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
-	unsigned work = elem_computes(t->elem) && elem_class(t->elem) != ELEM_CLASS_COMPLEX ?
-			t->elem : ELEM_F32;
 	int64_t dim[ISA_MAX_RANK];
-	uint8_t r;
 
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
@@ -170,10 +167,8 @@ static void emit_iota(struct emit *e, const struct tc_op *op)
 		return;
 	b->e = e;
 	b->n_out = 1;
-	r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
-		.aux = (uint8_t)along }, work);
 	b->out[0] = tc_operand(to, t->elem);
-	b->out[0].value = tc_body_convert(b, r, t->elem);
+	b->out[0].value = tc_body_iota(b, along, t->elem);
 	for (unsigned d = 0; d < t->rank; d++) {
 		dim[d] = to->stride[d] ? t->dim[d] : 1;
 		b->out[0].stride[d] = dim[d] > 1 ? to->stride[d] : 0;

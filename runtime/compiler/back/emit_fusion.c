@@ -262,19 +262,13 @@ static uint8_t value_of(struct loop *l, const struct tc_value *v, const int8_t *
 		return tc_body_imm(&l->b, v->type->elem, element);
 	if (v->def->op == TC_IOTA) {
 		unsigned elem = v->type->elem;
-		unsigned work = elem_computes(elem) && elem_class(elem) != ELEM_CLASS_COMPLEX ?
-				elem : ELEM_F32;
 		unsigned d = (unsigned)tc_attr_int(v->def, "iota_dimension", 0);
 		static const uint8_t zero[16];
-		uint8_t r;
 
 		/* A product iterates over no dims of size 1. */
 		if (v->type->dim[d] <= 1)
 			return tc_body_imm(&l->b, elem, zero);
-		r = tc_body_uop(&l->b, (struct isa_uop){ .op = UOP_IOTA,
-			.elem = (uint8_t)work, .aux = (uint8_t)l->dim_of[axis[d]] }, work);
-
-		return tc_body_convert(&l->b, r, elem);
+		return tc_body_iota(&l->b, (unsigned)l->dim_of[axis[d]], elem);
 	}
 	tc_fail(l->e->c, ERR_INTERNAL, l->fusion, "a value was missed");
 }
