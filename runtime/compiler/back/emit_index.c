@@ -126,6 +126,44 @@ static void emit_gather(struct emit *e, const struct tc_op *op)
 	e->cost_ns += (double)v->type->count;
 }
 
+/* Whether the arrays' index vectors step through all of them alike, in bytes. */
+static bool steps_agree(const struct tc_op *op, const struct tc_type *const *types,
+			const struct home *to)
+{
+	unsigned n;
+	const int64_t *map = tc_attr_ints(op, "scatter_dims_to_operand_dims", &n);
+
+	for (unsigned j = 1; j < op->n_results; j++)
+		for (unsigned i = 0; i < n; i++)
+			if (types[0]->dim[map[i]] > 1 &&
+			    to[j].stride[map[i]] != to[0].stride[map[i]])
+				return false;
+	return true;
+}
+
+/*
+ * A scatter has one list of steps for all of its arrays. Where theirs differ, as those of elements
+ * of different widths do, it works on copies: each element takes as much room as the widest.
+ * Sets where each array is to be for the instruction.
+ */
+static void spread_out(struct emit *e, unsigned k, const struct tc_type *const *types,
+		       const struct home *to, struct home *at)
+{
+	const struct tc_type *wide = types[0];
+
+	for (unsigned j = 1; j < k; j++)
+		if (elem_bytes(types[j]->elem) > elem_bytes(wide->elem))
+			wide = types[j];
+	for (unsigned j = 0; j < k; j++) {
+		at[j] = to[j];
+		if (elem_bytes(types[j]->elem) == elem_bytes(wide->elem) &&
+		    tc_is_dense(&to[j], types[j]))
+			continue;
+		at[j] = tc_scratch(e, wide);
+		tc_copy_value(e, types[j], &to[j], &at[j]);
+	}
+}
+
 static void emit_scatter(struct emit *e, const struct tc_op *op)
 {
 	static const struct names names = { "update_window_dims", "inserted_window_dims",
@@ -136,9 +174,10 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 	const struct tc_block *region = op->regions[0].block;
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
 	const struct tc_type *types[ISA_MAX_SORT];
-	struct home to[ISA_MAX_SORT], ih;
+	struct home to[ISA_MAX_SORT], at[ISA_MAX_SORT], ih;
 	struct isa_scatter *s;
 	struct walk w;
+	bool is_plain;
 
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
@@ -156,15 +195,20 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 		}
 	}
 	ih = tc_out_of_the_way(e, indices, to, types, k);
+	is_plain = steps_agree(op, types, to);
+	if (is_plain)
+		memcpy(at, to, sizeof(at));
+	else
+		spread_out(e, k, types, to, at);
 	for (unsigned j = 0; j < k; j++) {
 		const struct tc_value *in = tc_in(op, j), *update = tc_in(op, k + 1 + j);
 		struct home from = tc_out_of_the_way(e, update, to, types, k);
 
 		memset(&w, 0, sizeof(w));
-		plan_walk(e, op, &names, in->type, &to[j], indices->type, &ih, update->type,
+		plan_walk(e, op, &names, in->type, &at[j], indices->type, &ih, update->type,
 			  &from, &w);
 		b->in[j] = tc_operand(&from, update->type->elem);
-		b->out[j] = tc_operand(&to[j], in->type->elem);
+		b->out[j] = tc_operand(&at[j], in->type->elem);
 		memcpy(b->in[j].stride, w.window, sizeof(w.window));
 		memcpy(b->out[j].stride, w.table, sizeof(w.table));
 		b->elems[j] = b->elems[k + j] = in->type->elem;
@@ -200,6 +244,9 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 		s->insn.flags |= ISA_FLAG_UNIQUE;
 	if (tc_attr_int(op, "indices_are_sorted", 0))
 		s->insn.flags |= ISA_FLAG_SORTED;
+	for (unsigned j = 0; j < k && !is_plain; j++)
+		if (at[j].buf != to[j].buf)
+			tc_copy_value(e, types[j], &at[j], &to[j]);
 }
 
 /* Comparisons an element, of merging n. */
