@@ -19,8 +19,12 @@ static void full(struct body *b)
 
 uint8_t tc_body_uop(struct body *b, struct isa_uop u, unsigned result)
 {
-	unsigned value = b->n_pre + b->n_in + b->n_uop;
+	unsigned first = b->n_pre + b->n_in, value = first + b->n_uop;
 
+	/* Asked for again and again: numbers, conversions, places. */
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (!memcmp(&b->uops[i], &u, sizeof(u)))
+			return (uint8_t)(first + i);
 	if (value >= ISA_MAX_VALUES)
 		full(b);
 	b->uops[b->n_uop++] = u;
@@ -34,11 +38,6 @@ uint8_t tc_body_convert(struct body *b, uint8_t value, unsigned elem)
 
 	if (from == elem)
 		return value;
-	/* Asked for again and again: look among the conversions there are. */
-	for (unsigned i = 0; i < b->n_uop; i++)
-		if (b->uops[i].op == UOP_CVT && b->uops[i].a == value &&
-		    b->uops[i].to == elem)
-			return (uint8_t)(b->n_pre + b->n_in + i);
 	return tc_body_uop(b, (struct isa_uop){ .op = UOP_CVT, .elem = (uint8_t)from,
 						.to = (uint8_t)elem, .a = value }, elem);
 }
@@ -55,9 +54,6 @@ uint8_t tc_body_imm(struct body *b, unsigned elem, const void *element)
 			.to = ELEM_C128, .a = re, .b = im }, ELEM_C128);
 	}
 	memcpy(&u.imm, element, elem_bytes(elem));
-	for (unsigned i = 0; i < b->n_uop; i++)
-		if (!memcmp(&b->uops[i], &u, sizeof(u)))
-			return (uint8_t)(b->n_pre + b->n_in + i);
 	return tc_body_uop(b, u, elem);
 }
 
@@ -77,23 +73,10 @@ void tc_body_know(struct body *b, const struct tc_value *v, uint8_t value)
 	b->known[b->n_known++].value = value;
 }
 
-/* The type in which `elem` computes. */
-static unsigned computing(unsigned elem)
-{
-	if (elem_computes(elem))
-		return elem;
-	switch (elem_class(elem)) {
-	case ELEM_CLASS_SINT: return ELEM_S8;
-	case ELEM_CLASS_UINT: return ELEM_U8;
-	/* whose least number is below what f32 computes with */
-	default: return elem == ELEM_F8E8M0FNU ? ELEM_F64 : ELEM_F32;
-	}
-}
-
 uint8_t tc_body_iota(struct body *b, unsigned dim, unsigned elem)
 {
 	/* Integers of less than a byte wrap, as conversions from floats do not. */
-	unsigned work = elem_class(elem) == ELEM_CLASS_COMPLEX ? ELEM_F32 : computing(elem);
+	unsigned work = elem_class(elem) == ELEM_CLASS_COMPLEX ? ELEM_F32 : tc_computing(elem);
 	uint8_t r = tc_body_uop(b, (struct isa_uop){ .op = UOP_IOTA, .elem = (uint8_t)work,
 		.aux = (uint8_t)dim }, work);
 
@@ -202,26 +185,6 @@ static uint8_t compare(struct body *b, const struct tc_op *op, uint8_t x, uint8_
 	return r;
 }
 
-/* Types that only some uops know: what the op really works in. */
-static unsigned widened(unsigned op, unsigned elem)
-{
-	/* pred has no arithmetic but add and mul, which XLA defines as or and and. */
-	if (elem == ELEM_PRED && (op == TC_SUBTRACT || op == TC_DIVIDE ||
-				  op == TC_REMAINDER || op == TC_ABS || op == TC_NEGATE ||
-				  op == TC_POWER || op == TC_SIGN))
-		return ELEM_U8;
-	return computing(elem);
-}
-
-/* Whether the op sees how wide its operand is: where bits end, or where the sign is. */
-static bool is_about_width(unsigned op, unsigned elem)
-{
-	if (elem_bits(elem) >= 8)
-		return false;
-	return op == TC_COUNT_LEADING_ZEROS || op == TC_POPCNT ||
-	       op == TC_SHIFT_RIGHT_ARITHMETIC || op == TC_SHIFT_RIGHT_LOGICAL;
-}
-
 static uint8_t of_two(struct body *b, unsigned uop, unsigned elem, uint8_t x, uint8_t y)
 {
 	return tc_body_uop(b, (struct isa_uop){ .op = (uint8_t)uop, .elem = (uint8_t)elem,
@@ -317,7 +280,7 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 {
 	unsigned to = op->results[0].type->elem, in = op->n_operands ?
 		tc_in(op, op->op == TC_SELECT ? 1 : 0)->type->elem : to;
-	unsigned work = widened(op->op, in), result;
+	unsigned work = tc_works_in(op), result;
 	uint8_t arg[3] = { 0 }, r;
 	struct isa_uop u = { 0 };
 	int code;
@@ -339,7 +302,7 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 	}
 	for (unsigned i = 0; i < op->n_operands && i < 3; i++)
 		arg[i] = tc_body_convert(b, operand(b, tc_in(op, i)), work);
-	if (is_about_width(op->op, in)) {
+	if (tc_is_about_width(op)) {
 		tc_body_know(b, tc_out(op, 0), narrow_bits(b, op, arg, in));
 		return;
 	}

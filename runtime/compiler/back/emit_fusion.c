@@ -83,12 +83,20 @@ static bool is_argument(const struct tc_value *v)
 	return !v->def;
 }
 
+/* Along a dim of size 1 nothing is read otherwise. */
+static bool same_axes(const struct tc_type *t, const int8_t *a, const int8_t *b)
+{
+	for (unsigned d = 0; d < t->rank; d++)
+		if (t->dim[d] > 1 && a[d] != b[d])
+			return false;
+	return true;
+}
+
 static struct input *find_input(struct loop *l, const struct tc_value *v,
 				const int8_t *axis)
 {
 	for (unsigned i = 0; i < l->n_inputs; i++)
-		if (l->inputs[i].v == v &&
-		    !memcmp(l->inputs[i].axis, axis, (size_t)v->type->rank))
+		if (l->inputs[i].v == v && same_axes(v->type, l->inputs[i].axis, axis))
 			return &l->inputs[i];
 	return NULL;
 }

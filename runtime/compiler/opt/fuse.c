@@ -62,160 +62,6 @@ static struct note *note_of(const struct tc_op *op)
 
 /* ---- questions ---- */
 
-const void *tc_splat_element(const struct tc_value *v)
-{
-	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
-		tc_attr(v->def, "value") : NULL;
-
-	return a && (a->is_splat || a->type->count == 1) ? a->data : NULL;
-}
-
-/* Of f16 and bf16, by their bits; of other types that are only stored, zero for a sum. */
-static bool is_narrow_identity(enum tc_opcode op, unsigned elem, uint16_t bits)
-{
-	bool is_half = elem == ELEM_F16;
-
-	if (op == TC_ADD)
-		return !bits && elem != ELEM_F8E8M0FNU;
-	if (!is_half && elem != ELEM_BF16)
-		return false;
-	switch (op) {
-	case TC_MULTIPLY: return bits == (is_half ? 0x3c00 : 0x3f80);
-	case TC_MAXIMUM: return bits == (is_half ? 0xfc00 : 0xff80);
-	case TC_MINIMUM: return bits == (is_half ? 0x7c00 : 0x7f80);
-	default: return false;
-	}
-}
-
-bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *p)
-{
-	unsigned bytes = elem_bytes(elem), cls = elem_class(elem);
-	int64_t v = 0, ones = -1;
-	double f = 0;
-
-	memcpy(&v, p, bytes > 8 ? 8 : bytes);
-	/* the largest and the least of 2 and 4 bits are nobody's initial values */
-	if (elem_bits(elem) < 8 && elem != ELEM_PRED &&
-	    (op == TC_MAXIMUM || op == TC_MINIMUM || op == TC_AND))
-		return false;
-	if (elem == ELEM_F32) {
-		float x;
-
-		memcpy(&x, p, 4);
-		f = x;
-	} else if (elem == ELEM_F64) {
-		memcpy(&f, p, 8);
-	} else if (cls == ELEM_CLASS_FLOAT) {
-		return is_narrow_identity(op, elem, (uint16_t)v);
-	} else if (cls == ELEM_CLASS_COMPLEX) {
-		static const uint8_t zero[16];
-
-		return op == TC_ADD && !memcmp(p, zero, bytes);
-	}
-	switch (op) {
-	/* By the bits: what sums begin with is 0, and -0 is another sum of none. */
-	case TC_ADD: return v == 0;
-	case TC_MULTIPLY: return cls == ELEM_CLASS_FLOAT ? f == 1 : v == 1;
-	case TC_OR:
-	case TC_XOR: return v == 0;
-	case TC_AND: return elem == ELEM_PRED ? v == 1 : !memcmp(&ones, p, bytes);
-	case TC_MAXIMUM:
-		if (cls == ELEM_CLASS_FLOAT)
-			return f == -__builtin_inf();
-		if (cls != ELEM_CLASS_SINT)
-			return v == 0;
-		return (uint64_t)v == 1ull << (bytes * 8 - 1);
-	case TC_MINIMUM:
-		if (cls == ELEM_CLASS_FLOAT)
-			return f == __builtin_inf();
-		if (elem == ELEM_PRED)
-			return v == 1;
-		if (cls == ELEM_CLASS_UINT)
-			return !memcmp(&ones, p, bytes);
-		return (uint64_t)v == (1ull << (bytes * 8 - 1)) - 1;
-	default: return false;
-	}
-}
-
-enum tc_opcode tc_simple_reduce(const struct tc_op *op)
-{
-	const struct tc_block *b;
-	const struct tc_op *f;
-	const void *init;
-	unsigned elem;
-
-	if (op->op != TC_REDUCE || op->n_results != 1 || op->n_operands != 2)
-		return TC_OP_COUNT;
-	b = op->regions[0].block;
-	f = b ? b->first : NULL;
-	elem = op->results[0].type->elem;
-	if (!f || f->n_results != 1 || f->n_operands != 2 || f->next != b->last ||
-	    b->n_args != 2 || b->last->n_operands != 1 || tc_in(b->last, 0) != tc_out(f, 0) ||
-	    !elem_computes(elem))
-		return TC_OP_COUNT;
-	if (!(tc_in(f, 0) == b->args[0] && tc_in(f, 1) == b->args[1]) &&
-	    !(tc_in(f, 0) == b->args[1] && tc_in(f, 1) == b->args[0]))
-		return TC_OP_COUNT;
-	init = tc_splat_element(tc_in(op, 1));
-	if (!init || !tc_is_identity(f->op, elem, init))
-		return TC_OP_COUNT;
-	/* A sum of pred is an or, a product an and. */
-	if (elem == ELEM_PRED && f->op == TC_ADD)
-		return TC_OR;
-	if (elem == ELEM_PRED && f->op == TC_MULTIPLY)
-		return TC_AND;
-	if (elem == ELEM_PRED && (f->op == TC_MAXIMUM || f->op == TC_MINIMUM))
-		return f->op == TC_MAXIMUM ? TC_OR : TC_AND;
-	if (elem_class(elem) == ELEM_CLASS_COMPLEX && f->op != TC_ADD)
-		return TC_OP_COUNT;
-	return f->op;
-}
-
-bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer)
-{
-	unsigned n, rank = tc_in(op, 0)->type->rank;
-	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
-	uint64_t mask = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		mask |= 1ull << dims[i];
-	*n_outer = rank - n;
-	return n && mask == ((1ull << n) - 1) << (rank - n);
-}
-
-/* Who alone looks at v, or NULL. */
-static const struct tc_op *only_user(const struct tc_value *v)
-{
-	return tc_is_used_once(v) ? v->uses->user : NULL;
-}
-
-/* An op that gives all elements of its operand another shape: a view. */
-static bool is_view(const struct tc_op *op)
-{
-	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
-	       (op->op == TC_BROADCAST_IN_DIM &&
-		tc_in(op, 0)->type->count == op->results[0].type->count);
-}
-
-const struct tc_op *tc_join_of(const struct tc_value *v)
-{
-	const struct tc_op *join = only_user(v);
-
-	while (join && is_view(join))
-		join = only_user(tc_out(join, 0));
-	return join && join->op == TC_CONCATENATE && v->def && join->block == v->def->block ?
-	       join : NULL;
-}
-
-const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
-{
-	const struct tc_value *v = tc_in(join, k);
-
-	while (v->def && is_view(v->def) && only_user(v))
-		v = tc_in(v->def, 0);
-	return v->def && only_user(v) ? v : NULL;
-}
-
 static bool same_dims(const struct tc_type *a, const struct tc_type *b)
 {
 	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
@@ -555,6 +401,110 @@ static bool rows_are_full(struct group *g)
 	return all;
 }
 
+/* What one instruction reads: a value along some dims, from memory or made inside. */
+struct read {
+	const struct tc_value *v;
+	uint8_t elem;			/* the type in which it is wanted */
+	int8_t axis[ISA_MAX_RANK];
+};
+
+struct reads { struct read all[ISA_MAX_VALUES + 2]; unsigned n; };
+
+/* Operand k of m. */
+static struct read read_of(struct group *g, const struct member *m, unsigned k)
+{
+	static const int8_t straight[ISA_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+	struct read r = { .v = tc_in(m->op, k) };
+
+	r.elem = r.v->type->elem;
+	if (r.v->def && member_of(g, r.v->def))
+		return r;
+	if (is_elementwise(m->op) || m->op->op == TC_REDUCE)
+		memcpy(r.axis, m->is_narrow && m->op->op != TC_REDUCE ? m->axis : straight,
+		       sizeof(r.axis));
+	else
+		narrow_axis(m, r.axis);
+	return r;
+}
+
+static bool same_read(const struct read *a, const struct read *b)
+{
+	const void *x, *y;
+
+	if (a->elem != b->elem || a->v->type->elem != b->v->type->elem)
+		return false;
+	if (a->v != b->v) {
+		x = tc_splat_element(a->v);
+		y = tc_splat_element(b->v);
+		return x && y && !memcmp(x, y, elem_bytes(a->v->type->elem));
+	}
+	for (unsigned d = 0; d < a->v->type->rank; d++)
+		if (a->v->type->dim[d] > 1 && a->axis[d] != b->axis[d])
+			return false;
+	return true;
+}
+
+/* Whether that is another read than those there are. */
+static bool is_new(struct reads *l, const struct read *r)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (same_read(&l->all[i], r))
+			return false;
+	l->all[l->n++] = *r;
+	return true;
+}
+
+/* How many values it takes to have operand r, which is of no member, as it is. */
+static unsigned values_to_make(const struct read *r)
+{
+	unsigned elem = r->v->type->elem;
+
+	if (tc_splat_element(r->v))
+		return elem == ELEM_C128 ? 3 : 1;
+	return r->v->def && r->v->def->op == TC_IOTA ? 1 + !elem_computes(elem) : 1;
+}
+
+/* Whether one instruction reads and holds all of the group: counted as emission makes it
+ * (back/emit_fusion.c, back/emit_body.c), or a little more. */
+static bool has_room(struct group *g)
+{
+	struct reads l;
+	unsigned values = g->anchor ? 2 : 0, inputs = 0, most = 0;
+
+	/* rows at each of their points (spread_over_rows) */
+	if (g->n_outer >= 0)
+		values += 2 + count_outputs(g);
+	for (unsigned i = 0; i < g->n; i++)
+		most += tc_most_values(g->members[i].op) + 4 * g->members[i].op->n_operands;
+	/* So few operands are no more inputs. */
+	if (values + most <= ISA_MAX_IN * 4)
+		return true;
+	l.n = 0;
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct member *m = &g->members[i];
+		unsigned n = m->op->op == TC_REDUCE ? 1 : m->op->n_operands;
+
+		if (m->op == g->anchor)
+			continue;
+		values += tc_most_values(m->op);
+		for (unsigned k = 0; k < n && values <= ISA_MAX_VALUES; k++) {
+			struct read r = read_of(g, m, k);
+
+			if (!(r.v->def && member_of(g, r.v->def)) && is_new(&l, &r)) {
+				values += values_to_make(&r);
+				inputs += !is_copied(r.v);
+			}
+			/* A select takes all as it is. */
+			if (!is_elementwise(m->op) || m->op->op == TC_SELECT)
+				continue;
+			r.elem = (uint8_t)tc_works_in(m->op);
+			if (r.elem != r.v->type->elem)
+				values += is_new(&l, &r);
+		}
+	}
+	return inputs <= ISA_MAX_IN && values <= ISA_MAX_VALUES;
+}
+
 /* Takes back the newest member if no register can carry its value or its operands, or
  * if the group has become too wide. */
 static bool fits(struct group *g)
@@ -564,7 +514,7 @@ static bool fits(struct group *g)
 	if (is_carried(g, m) && rows_are_full(g)) {
 		/* Siblings come to share what they read as their producers join. */
 		if (count_inputs(g) <= (g->has_siblings ? ISA_MAX_IN : MAX_INPUTS) &&
-		    count_outputs(g) <= MAX_OUTPUTS)
+		    count_outputs(g) <= MAX_OUTPUTS && has_room(g))
 			return true;
 		g->is_broken = true;
 	}
@@ -862,6 +812,9 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 		grow(g);
 	drop_idle_chains(g);
 	drop_all_if_rows_are_missing(g);
+	/* What was dropped is read. */
+	if (!has_room(g))
+		disband(g);
 	build_fusion(g);
 }
 

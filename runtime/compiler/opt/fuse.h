@@ -22,6 +22,16 @@ const struct tc_op *tc_join_of(const struct tc_value *v);
  * shape, or NULL. */
 const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k);
 
+/* The type in which `elem` computes. */
+unsigned tc_computing(unsigned elem);
+/* Of an elementwise op: to what its operands are converted. */
+unsigned tc_works_in(const struct tc_op *op);
+/* Whether the op sees how wide its operand is: where bits end, or where the sign is. */
+bool tc_is_about_width(const struct tc_op *op);
+/* How many values an op of a fusion adds to a body at most (back/emit_body.c), beside its
+ * operands and what these are converted to. */
+unsigned tc_most_values(const struct tc_op *op);
+
 /* ---- taps.c ---- */
 
 /* Windows [first, first + count) of a reduce_window along a dim, of which each has its elements

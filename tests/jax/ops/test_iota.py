@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting up in types that end before the array does: integers begin again at their least number."""
+"""Counting up in types that end before the array does: integers begin again at their least."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,4 +16,5 @@ def test_integers_wrap(device, cpu, dtype):
     x = np.arange(600, dtype=np.int32)
     got, want = (jax.jit(f)(jax.device_put(x, d)) for d in (device, cpu))
     for a, b in zip(got, want):
-        np.testing.assert_array_equal(np.asarray(a).astype(np.int32), np.asarray(b).astype(np.int32))
+        a, b = (np.asarray(y).astype(np.int32) for y in (a, b))
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fusing and emission both ask of ops. */
+#include <string.h>
+
+#include "runtime/compiler/opt/fuse.h"
+
+const void *tc_splat_element(const struct tc_value *v)
+{
+	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
+		tc_attr(v->def, "value") : NULL;
+
+	return a && (a->is_splat || a->type->count == 1) ? a->data : NULL;
+}
+
+/* Of f16 and bf16, by their bits; of other types that are only stored, zero for a sum. */
+static bool is_narrow_identity(enum tc_opcode op, unsigned elem, uint16_t bits)
+{
+	bool is_half = elem == ELEM_F16;
+
+	if (op == TC_ADD)
+		return !bits && elem != ELEM_F8E8M0FNU;
+	if (!is_half && elem != ELEM_BF16)
+		return false;
+	switch (op) {
+	case TC_MULTIPLY: return bits == (is_half ? 0x3c00 : 0x3f80);
+	case TC_MAXIMUM: return bits == (is_half ? 0xfc00 : 0xff80);
+	case TC_MINIMUM: return bits == (is_half ? 0x7c00 : 0x7f80);
+	default: return false;
+	}
+}
+
+bool tc_is_identity(enum tc_opcode op, unsigned elem, const void *p)
+{
+	unsigned bytes = elem_bytes(elem), cls = elem_class(elem);
+	int64_t v = 0, ones = -1;
+	double f = 0;
+
+	memcpy(&v, p, bytes > 8 ? 8 : bytes);
+	/* the largest and the least of 2 and 4 bits are nobody's initial values */
+	if (elem_bits(elem) < 8 && elem != ELEM_PRED &&
+	    (op == TC_MAXIMUM || op == TC_MINIMUM || op == TC_AND))
+		return false;
+	if (elem == ELEM_F32) {
+		float x;
+
+		memcpy(&x, p, 4);
+		f = x;
+	} else if (elem == ELEM_F64) {
+		memcpy(&f, p, 8);
+	} else if (cls == ELEM_CLASS_FLOAT) {
+		return is_narrow_identity(op, elem, (uint16_t)v);
+	} else if (cls == ELEM_CLASS_COMPLEX) {
+		static const uint8_t zero[16];
+
+		return op == TC_ADD && !memcmp(p, zero, bytes);
+	}
+	switch (op) {
+	/* By the bits: what sums begin with is 0, and -0 is another sum of none. */
+	case TC_ADD: return v == 0;
+	case TC_MULTIPLY: return cls == ELEM_CLASS_FLOAT ? f == 1 : v == 1;
+	case TC_OR:
+	case TC_XOR: return v == 0;
+	case TC_AND: return elem == ELEM_PRED ? v == 1 : !memcmp(&ones, p, bytes);
+	case TC_MAXIMUM:
+		if (cls == ELEM_CLASS_FLOAT)
+			return f == -__builtin_inf();
+		if (cls != ELEM_CLASS_SINT)
+			return v == 0;
+		return (uint64_t)v == 1ull << (bytes * 8 - 1);
+	case TC_MINIMUM:
+		if (cls == ELEM_CLASS_FLOAT)
+			return f == __builtin_inf();
+		if (elem == ELEM_PRED)
+			return v == 1;
+		if (cls == ELEM_CLASS_UINT)
+			return !memcmp(&ones, p, bytes);
+		return (uint64_t)v == (1ull << (bytes * 8 - 1)) - 1;
+	default: return false;
+	}
+}
+
+enum tc_opcode tc_simple_reduce(const struct tc_op *op)
+{
+	const struct tc_block *b;
+	const struct tc_op *f;
+	const void *init;
+	unsigned elem;
+
+	if (op->op != TC_REDUCE || op->n_results != 1 || op->n_operands != 2)
+		return TC_OP_COUNT;
+	b = op->regions[0].block;
+	f = b ? b->first : NULL;
+	elem = op->results[0].type->elem;
+	if (!f || f->n_results != 1 || f->n_operands != 2 || f->next != b->last ||
+	    b->n_args != 2 || b->last->n_operands != 1 || tc_in(b->last, 0) != tc_out(f, 0) ||
+	    !elem_computes(elem))
+		return TC_OP_COUNT;
+	if (!(tc_in(f, 0) == b->args[0] && tc_in(f, 1) == b->args[1]) &&
+	    !(tc_in(f, 0) == b->args[1] && tc_in(f, 1) == b->args[0]))
+		return TC_OP_COUNT;
+	init = tc_splat_element(tc_in(op, 1));
+	if (!init || !tc_is_identity(f->op, elem, init))
+		return TC_OP_COUNT;
+	/* A sum of pred is an or, a product an and. */
+	if (elem == ELEM_PRED && f->op == TC_ADD)
+		return TC_OR;
+	if (elem == ELEM_PRED && f->op == TC_MULTIPLY)
+		return TC_AND;
+	if (elem == ELEM_PRED && (f->op == TC_MAXIMUM || f->op == TC_MINIMUM))
+		return f->op == TC_MAXIMUM ? TC_OR : TC_AND;
+	if (elem_class(elem) == ELEM_CLASS_COMPLEX && f->op != TC_ADD)
+		return TC_OP_COUNT;
+	return f->op;
+}
+
+bool tc_reduces_trailing(const struct tc_op *op, unsigned *n_outer)
+{
+	unsigned n, rank = tc_in(op, 0)->type->rank;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1ull << dims[i];
+	*n_outer = rank - n;
+	return n && mask == ((1ull << n) - 1) << (rank - n);
+}
+
+/* Who alone looks at v, or NULL. */
+static const struct tc_op *only_user(const struct tc_value *v)
+{
+	return tc_is_used_once(v) ? v->uses->user : NULL;
+}
+
+/* An op that gives all elements of its operand another shape: a view. */
+static bool is_view(const struct tc_op *op)
+{
+	return op->op == TC_RESHAPE || op->op == TC_TRANSPOSE ||
+	       (op->op == TC_BROADCAST_IN_DIM &&
+		tc_in(op, 0)->type->count == op->results[0].type->count);
+}
+
+const struct tc_op *tc_join_of(const struct tc_value *v)
+{
+	const struct tc_op *join = only_user(v);
+
+	while (join && is_view(join))
+		join = only_user(tc_out(join, 0));
+	return join && join->op == TC_CONCATENATE && v->def && join->block == v->def->block ?
+	       join : NULL;
+}
+
+const struct tc_value *tc_part_of(const struct tc_op *join, unsigned k)
+{
+	const struct tc_value *v = tc_in(join, k);
+
+	while (v->def && is_view(v->def) && only_user(v))
+		v = tc_in(v->def, 0);
+	return v->def && only_user(v) ? v : NULL;
+}
+
+/* ---- what an elementwise op takes in an instruction's body ---- */
+
+unsigned tc_computing(unsigned elem)
+{
+	if (elem_computes(elem))
+		return elem;
+	switch (elem_class(elem)) {
+	case ELEM_CLASS_SINT: return ELEM_S8;
+	case ELEM_CLASS_UINT: return ELEM_U8;
+	/* whose least number is below what f32 computes with */
+	default: return elem == ELEM_F8E8M0FNU ? ELEM_F64 : ELEM_F32;
+	}
+}
+
+/* The element type of its operands, but for a select's condition. */
+static unsigned type_in(const struct tc_op *op)
+{
+	return op->n_operands ? tc_in(op, op->op == TC_SELECT ? 1 : 0)->type->elem :
+				op->results[0].type->elem;
+}
+
+unsigned tc_works_in(const struct tc_op *op)
+{
+	unsigned elem = type_in(op);
+
+	if (op->op == TC_CONVERT)
+		return op->results[0].type->elem;
+	/* pred has no arithmetic but add and mul, which XLA defines as or and and. */
+	if (elem == ELEM_PRED && (op->op == TC_SUBTRACT || op->op == TC_DIVIDE ||
+				  op->op == TC_REMAINDER || op->op == TC_ABS ||
+				  op->op == TC_NEGATE || op->op == TC_POWER || op->op == TC_SIGN))
+		return ELEM_U8;
+	return op->op == TC_SELECT ? elem : tc_computing(elem);
+}
+
+bool tc_is_about_width(const struct tc_op *op)
+{
+	return elem_bits(type_in(op)) < 8 &&
+	       (op->op == TC_COUNT_LEADING_ZEROS || op->op == TC_POPCNT ||
+		op->op == TC_SHIFT_RIGHT_ARITHMETIC || op->op == TC_SHIFT_RIGHT_LOGICAL);
+}
+
+unsigned tc_most_values(const struct tc_op *op)
+{
+	unsigned in = type_in(op), to = op->results[0].type->elem;
+	unsigned back = !elem_computes(to) || in == ELEM_PRED;	/* the result, converted */
+
+	switch (op->op) {
+	case TC_CONVERT:	/* which is all of it */
+	case TC_RESHAPE:
+	case TC_BROADCAST_IN_DIM:
+		return 0;
+	case TC_SELECT:
+	case TC_REDUCE:
+		return 1;
+	case TC_COMPARE:
+		return 2;
+	case TC_REDUCE_PRECISION:	/* fewer_bits_of_f16 */
+		return (elem_bits(in) > 16 || in == ELEM_BF16 ? 1 : 10) + back;
+	default:
+		return tc_is_about_width(op) ? 8 : 1 + back;
+	}
+}
