@@ -315,3 +315,19 @@ def test_loops_join_what_they_carry():
     for body in (turn, rounds):
         _, here, there = temporaries_and_results(lambda x, b=body: lax.fori_loop(0, 5, b, x), x)
         np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("donated,others", [(2100, 0), (4000, 40), (4000, 60)])
+def test_a_donated_result_counts_once(device, donated, others):
+    """Of the 4094 arrays that a program may have."""
+    def f(a, b):
+        return [x + 1 for x in a], [x + 2 for x in b]
+
+    args = jax.device_put(([np.float32(i) for i in range(donated)], [np.float32(1)] * others),
+                          device)
+    if donated + 2 * others > 4094:
+        with pytest.raises(jax.errors.JaxRuntimeError, match="4094 together, but for results"):
+            jax.jit(f, donate_argnums=0)(*args)
+        return
+    got, rest = jax.device_get(jax.jit(f, donate_argnums=0)(*args))
+    assert got == [i + 1 for i in range(donated)] and rest == [3] * others

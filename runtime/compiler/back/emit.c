@@ -407,11 +407,12 @@ static void place_arguments(struct emit *e, const struct tc_block *main)
 	}
 }
 
-/* Which result lives in which donated argument. */
-static void match_donations(struct emit *e, const struct tc_op *func)
+/* Which result lives in which donated argument. Returns how many do. */
+static unsigned match_donations(struct emit *e, const struct tc_op *func)
 {
 	const struct tc_block *main = func->regions[0].block;
 	const struct tc_op *end = main->last;
+	unsigned n = 0;
 
 	for (unsigned i = 0; i < e->n_results; i++)
 		e->result_alias[i] = -1;
@@ -434,8 +435,10 @@ static void match_donations(struct emit *e, const struct tc_op *func)
 				continue;
 			e->result_alias[i] = (int32_t)k;
 			e->arg_alias[k] = (int32_t)i;
+			n++;
 		}
 	}
+	return n;
 }
 
 /* What a loop starts from is best made where its result is, if nothing else looks at it. */
@@ -545,6 +548,16 @@ static void resolve_branches(struct emit *e)
 	}
 }
 
+/* Arguments and results, of which one in an argument's memory takes no binding. */
+enum { MOST_ARRAYS = ISA_MAX_BINDINGS - 2 };
+
+static void refuse_arrays(struct emit *e, const struct tc_block *main)
+{
+	tc_fail(e->c, ERR_UNIMPLEMENTED, NULL, "%u arguments and %u results; at most %d together, "
+		"but for results that take the memory of donated arguments", main->n_args,
+		main->last->n_operands, MOST_ARRAYS);
+}
+
 static void free_texts(struct tc_ctx *c)
 {
 	struct emit *e = c->held;
@@ -567,11 +580,8 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	e->c = c;
 	e->last_put = SIZE_MAX;
 	str_add(&e->strings, "", 1);
-	if (main->n_args > 60000 || main->last->n_operands > 60000 ||
-	    main->n_args + main->last->n_operands + 2 > ISA_MAX_BINDINGS)
-		tc_fail(c, ERR_UNIMPLEMENTED, NULL, "%u arguments and %u results; at most %d "
-			"together", main->n_args, main->last->n_operands,
-			ISA_MAX_BINDINGS - 2);
+	if (main->n_args > MOST_ARRAYS || main->last->n_operands > MOST_ARRAYS)
+		refuse_arrays(e, main);
 	e->n_args = (uint16_t)main->n_args;
 	e->n_results = (uint16_t)main->last->n_operands;
 	e->result_binding = arena_array(&c->arena, e->n_results + 1u, 2);
@@ -584,7 +594,8 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	tc_plan_links(e);
 	tc_start_host_calls(e);
 	place_arguments(e, main);
-	match_donations(e, main->region->parent);
+	if (e->n_args + e->n_results - match_donations(e, main->region->parent) > MOST_ARRAYS)
+		refuse_arrays(e, main);
 	wish_for_results(e, main);
 	tc_emit_block(e, main);
 	deliver_results(e, main);
