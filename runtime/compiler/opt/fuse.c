@@ -72,6 +72,27 @@ static bool is_anchor(const struct tc_op *op)
 	return op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION;
 }
 
+/* Whether a product or convolution runs with an epilogue, which keeps the dims of its result as
+ * they are (back/emit_dot.c): those above 1, and an m and an n. */
+static bool takes_epilogue(const struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	bool has_m = false, has_n = false;
+	unsigned nb, nk, first_n, n = 0;
+
+	if (op->op == TC_CONVOLUTION)
+		return true;
+	tc_attr_ints(op, "lhs_batching_dimensions", &nb);
+	tc_attr_ints(op, "lhs_contracting_dimensions", &nk);
+	first_n = tc_in(op, 0)->type->rank - nk;
+	for (unsigned d = 0; d < t->rank; d++) {
+		n += t->dim[d] != 1;
+		has_m |= d >= nb && d < first_n && t->dim[d] > 1;
+		has_n |= d >= first_n && t->dim[d] > 1;
+	}
+	return n + !has_m + !has_n <= ISA_MAX_RANK;
+}
+
 /* Whether the vector unit runs this op at all. */
 static bool is_elementwise(const struct tc_op *op)
 {
@@ -345,7 +366,8 @@ static bool try_full(struct group *g, struct tc_value *v)
 	users = users_of(g, op);
 	if (is_anchor(op)) {
 		g->is_broken |= g->has_siblings;
-		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces)
+		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces ||
+		    !takes_epilogue(op))
 			return false;
 		g->anchor = op;
 		join(g, op, false, NULL);
