@@ -272,7 +272,7 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	if (k > ISA_MAX_SORT)
-		tc_refuse(e, "it sorts more than 4 arrays together");
+		tc_refuse(e, "it sorts more than 4 arrays together, by more than 3");
 	if (t->rank > ISA_MAX_RANK)
 		tc_refuse_dims(e, "it has", t->rank);
 	b->e = e;

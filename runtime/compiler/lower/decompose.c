@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
 #include "runtime/compiler/passes.h"
 #include "runtime/compiler/opt/expand.h"
@@ -207,6 +208,19 @@ static void drop_empty_scatter(struct tc_op *op)
 	tc_erase(op);
 }
 
+static void decompose_sort(struct tc_ctx *c, struct tc_op *op)
+{
+	if (op->n_results <= ISA_MAX_SORT) {
+		tc_decompose_sort(c, op);
+	} else if (tc_in(op, 0)->type->count) {
+		tc_decompose_wide_sort(c, op);
+	} else {
+		for (unsigned i = 0; i < op->n_results; i++)
+			replace(op, i, tc_in(op, i));
+		tc_erase(op);
+	}
+}
+
 /* Places of fewer bits than a byte are read as bytes, without their sign: as wider ones, from
  * operand `first` on. */
 static void widen_places(struct tc_ctx *c, struct tc_op *op, unsigned first, unsigned n)
@@ -241,7 +255,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			if (!tc_decompose_scan(c, op))
 				tc_decompose_window(c, tc_close_holes(c, op));
 			break;
-		case TC_SORT: tc_decompose_sort(c, op); break;
+		case TC_SORT: decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;
 		case TC_BATCH_NORM_TRAINING:
 		case TC_BATCH_NORM_INFERENCE:

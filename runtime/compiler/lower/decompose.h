@@ -36,6 +36,9 @@ struct tc_op *tc_close_holes(struct tc_ctx *c, struct tc_op *op);
 bool tc_window_by_taps(const struct tc_build *b, const struct tc_op *op, struct tc_value **out);
 /* One of which only the first elements are looked at; leaves others alone. top.c */
 void tc_decompose_sort(struct tc_ctx *c, struct tc_op *op);
+/* One of some elements, of more arrays than the device sorts together; leaves alone those by keys
+ * that it has no way to part. wide_sort.c */
+void tc_decompose_wide_sort(struct tc_ctx *c, struct tc_op *op);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
  * op is gone), and bits of types narrower than a byte; others stay. */
 bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op);
