@@ -214,6 +214,13 @@ static void emit_rng(struct emit *e, const struct tc_op *op)
 		tc_copy_value(e, tc_in(op, 0)->type, &state, next);
 		return;
 	}
+	/* A slice of smaller words may begin between two of the state's. */
+	if (state.offset % 8) {
+		struct home to = tc_scratch(e, tc_in(op, 0)->type);
+
+		tc_copy_value(e, tc_in(op, 0)->type, &state, &to);
+		state = to;
+	}
 	r = tc_put(e, ISA_RNG, sizeof(*r));
 	r->algorithm = tc_attr_int(op, "rng_algorithm", 0) == TC_RNG_THREE_FRY ?
 		ISA_RNG_THREEFRY : ISA_RNG_PHILOX;

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jaxlib import _jax
 
 CPU = jax.devices("cpu")[0]
 RNG = np.random.default_rng(0)
@@ -241,3 +242,24 @@ def test_random_loops(seed):
 
     agree(lambda *x: lax.fori_loop(0, 7, turn, x), *(rng.uniform(-1, 1, (16, 64)).astype(
         np.float32) for _ in range(3)), rtol=2e-3)
+
+
+@pytest.mark.parametrize("start", [1, 2, 3])
+def test_a_random_state_begins_anywhere(device, start):
+    """Of words of 32 bits, which JAX itself does not give."""
+    def draw(words, start):
+        text = f"""func.func public @main(%a: tensor<{len(words)}xui32>)
+            -> (tensor<4xui32>, tensor<6xui32>) {{
+          %s = stablehlo.slice %a [{start}:{start + 4}] : (tensor<{len(words)}xui32>)
+            -> tensor<4xui32>
+          %o, %r = stablehlo.rng_bit_generator %s, algorithm = PHILOX : (tensor<4xui32>)
+            -> (tensor<4xui32>, tensor<6xui32>)
+          return %o, %r : tensor<4xui32>, tensor<6xui32>
+        }}"""
+        run = device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
+        out = run.execute_sharded([jax.device_put(words, device)])
+        return [np.asarray(x[0]) for x in out.disassemble_into_single_device_arrays()]
+
+    words = np.arange(7, dtype=np.uint32) * np.uint32(0x9e3779b9)
+    for a, b in zip(draw(words, start), draw(words[start:start + 4], 0), strict=True):
+        np.testing.assert_array_equal(a, b)
