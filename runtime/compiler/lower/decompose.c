@@ -5,7 +5,8 @@
  * Requires: no calls. Ensures: no map, select_and_scatter, batch_norm_*, cholesky,
  * triangular_solve, and none of the custom calls of custom.c is left; each fft goes along one dim,
  * of a length that the instruction has; random bits come in words of 32 or 64; no convolution that
- * is worth it has holes in its input. Runs at every level: what emission takes depends on it.
+ * is worth it has holes in its input; elementwise work has no more dims than an instruction. Runs
+ * at every level: what emission takes depends on it.
  */
 #include <string.h>
 
@@ -287,4 +288,5 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 void tc_pass_decompose(struct tc_ctx *c)
 {
 	decompose_block(c, tc_main(c));
+	tc_join_dims(c, tc_main(c));
 }
