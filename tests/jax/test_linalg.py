@@ -537,6 +537,14 @@ def test_cholesky_fails_as_a_whole_wherever_it_fails(bad, device):
     assert np.isnan(got[np.tril_indices(40)]).all()
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_cholesky_of_zeros_is_nan(n, device, cpu):
+    for dtype in TYPES:
+        a = np.zeros((n, n), dtype)
+        f = functools.partial(jnp.linalg.cholesky, symmetrize_input=False)
+        np.testing.assert_array_equal(run(f, device, a)[0], run(f, cpu, a)[0])
+
+
 @pytest.mark.parametrize("a", [[[np.inf, 0], [0, 1]], [[1, 0], [0, np.inf]],
                                [[np.inf, 1], [1, 1]]], ids=str)
 def test_cholesky_of_an_infinite_pivot_is_its_root(a, device, cpu):

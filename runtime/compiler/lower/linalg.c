@@ -268,6 +268,9 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 
 	(void)arg;
 	pivot = tc_build_real(b, tc_build_take(b, column, 2, j, 1));
+	head = tc_build_number(b, pivot->type, 0);
+	pivot = tc_build_select(b, tc_build_compare(b, TC_CMP_GT, pivot, head), pivot,
+				tc_build_number(b, pivot->type, NAN));
 	pivot = tc_build1(b, TC_SQRT, pivot);
 	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_GT, j),
 				 tc_linalg_by(b, TC_DIVIDE, column, pivot),
