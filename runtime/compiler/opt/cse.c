@@ -18,7 +18,9 @@ struct table {
 static uint64_t mix(uint64_t h, uint64_t v)
 {
 	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
-	return h * 0xff51afd7ed558ccdu;
+	h *= 0xff51afd7ed558ccdu;
+	/* A product hands bits upwards alone, and the lowest are a slot's number. */
+	return h ^ h >> 32;
 }
 
 /* All of them: constants that differ late would all be compared with each other. */

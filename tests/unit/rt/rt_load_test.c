@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "hal/base/str.h"
 #include "hal/hw/isa.h"
 #include "runtime/rt_internal.h"
 
@@ -166,6 +168,69 @@ static void comparators_of_top_k_are_followed(void **state)
 	assert_non_null(strstr(err.msg, "its comparator's argument 0"));
 }
 
+/* Many functions, of which main is the last and calls the last before it. */
+static void write_functions(struct str *out, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "func() {sym_name = \"f%u\"} () {\nreturn()\n}\n", i);
+	str_printf(out, "func() {sym_name = \"main\"} (%%0: tensor<4xf32>) {\n");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "call() {callee = \"f%u\"}\n", n - 1);
+	str_printf(out, "return(%%0)\n}\n");
+}
+
+/* Many constants that differ in their last bytes alone. */
+static void write_constants(struct str *out, unsigned n)
+{
+	str_printf(out, "func() {sym_name = \"main\"} (%%0: tensor<9xf64>) {\n");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "%%%u = constant() {value = dense<0x%0136u%08x> : tensor<9xf64>} : "
+			   "tensor<9xf64>\n%%%u = add(%%%u, %%%u) : tensor<9xf64>\n", 2 * i + 1, 0,
+			   i + 1, 2 * i + 2, 2 * i, 2 * i + 1);
+	str_printf(out, "return(%%%u)\n}\n", 2 * n);
+}
+
+/* The least of three, of this thread. */
+static int64_t ns_to_compile(void (*write)(struct str *out, unsigned n), unsigned n)
+{
+	struct str text = { 0 };
+	int64_t least = INT64_MAX;
+
+	str_printf(&text, "module() {sym_name = \"m\"} () {\n");
+	write(&text, n);
+	str_printf(&text, "}\n");
+	assert_false(text.failed);
+	for (unsigned i = 0; i < 3; i++) {
+		struct timespec a, b;
+		int64_t ns;
+
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+		rt_program_unref(compile(text.text));
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+		ns = (b.tv_sec - a.tv_sec) * 1000000000ll + b.tv_nsec - a.tv_nsec;
+		least = ns < least ? ns : least;
+	}
+	free(text.text);
+	return least;
+}
+
+/* Eight times as much takes 64 times as long if everything is compared with everything. */
+static void time_grows_with_the_program_not_its_square(void **state)
+{
+	void (*const writers[])(struct str *out, unsigned n) = { write_functions,
+								 write_constants };
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		int64_t small = ns_to_compile(writers[k], 2000);
+		int64_t large = ns_to_compile(writers[k], 16000);
+
+		if (large > 32 * small)
+			fail_msg("%u: %.1f ms become %.1f", k, (double)small / 1e6,
+				 (double)large / 1e6);
+	}
+}
+
 /* Who donates an argument has its memory, and whoever deletes the buffer meanwhile takes nothing
  * from the result that lies there. */
 static void a_donated_argument_may_be_deleted_meanwhile(void **state)
@@ -221,6 +286,7 @@ int main(void)
 		cmocka_unit_test(a_refused_program_names_its_op),
 		cmocka_unit_test(sizes_that_are_not_those_of_the_bytes_are_refused),
 		cmocka_unit_test(comparators_of_top_k_are_followed),
+		cmocka_unit_test(time_grows_with_the_program_not_its_square),
 		cmocka_unit_test(a_donated_argument_may_be_deleted_meanwhile),
 	};
 
