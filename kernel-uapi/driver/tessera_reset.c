@@ -279,8 +279,10 @@ static void check_link(struct tessera_device *tdev)
 	WRITE_ONCE(tdev->is_absent, false);
 	WRITE_ONCE(tdev->is_link_lost, true);
 	/* Unless done() was faster, and says RUNNING or WEDGED, which it may do after this, too. */
-	if (cmpxchg(&tdev->state, TESSERA_RESETTING, TESSERA_RESET_DUE) != TESSERA_RESETTING)
+	if (cmpxchg(&tdev->state, TESSERA_RESETTING, TESSERA_RESET_DUE) != TESSERA_RESETTING) {
+		WRITE_ONCE(tdev->is_link_lost, false);
 		return;
+	}
 	drm_err(&tdev->drm, "%s: resetting the function\n",
 		is_back ? "the device is back on the bus" : "the PCI core has not reset the link");
 	queue_work(tdev->wq, &tdev->reset_work);
