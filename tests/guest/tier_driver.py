@@ -242,10 +242,15 @@ def tier_checks(machine):
             tier_stress(machine, "20 1 20 20"))
 
 
+def tier_one(machine, test, **guest):
+    """Tests of kmod_test that are named alone, in a guest of their own."""
+    with driver_built(machine) as (work, uapi):
+        return count_ok(drive(machine, work, uapi, "kmod_test", test, **guest))
+
+
 def tier_cgroup(machine):
     """HBM is charged to cgroups, by a kernel that has the dmem controller."""
-    with driver_built(machine) as (work, uapi):
-        return count_ok(drive(machine, work, uapi, "kmod_test", "cgroup"))
+    return tier_one(machine, "cgroup")
 
 
 def tier_bounced(machine):
@@ -257,28 +262,22 @@ def tier_bounced(machine):
 
 def tier_link_errors(machine):
     """Errors on the PCI link, which the port above the device tells of."""
-    with driver_built(machine) as (work, uapi):
-        return count_ok(drive(machine, work, uapi, "kmod_test", "link_errors", PORT="x-speed=5"))
+    return tier_one(machine, "link_errors", PORT="x-speed=5")
 
 
 def tier_link_down(machine):
     """A port that says that its link does not come back, which QEMU's faster ones do."""
-    with driver_built(machine) as (work, uapi):
-        return count_ok(drive(machine, work, uapi, "kmod_test", "a_link_that_stays_down",
-                              PORT="x-speed=16"))
+    return tier_one(machine, "a_link_that_stays_down", PORT="x-speed=16")
 
 
 def tier_link_lost(machine):
     """The same port and a kernel that says that it has given the link up."""
-    with driver_built(machine) as (work, uapi):
-        return count_ok(drive(machine, work, uapi, "kmod_test", "a_link_that_is_given_up",
-                              PORT="x-speed=16"))
+    return tier_one(machine, "a_link_that_is_given_up", PORT="x-speed=16")
 
 
 def tier_death(machine):
     """The device dies under work, and for good."""
-    with driver_built(machine) as (work, uapi):
-        return count_ok(drive(machine, work, uapi, "kmod_test", "dying_for_good", KILL="1"))
+    return tier_one(machine, "dying_for_good", KILL="1")
 
 
 def tier_fuzz(machine):

@@ -59,18 +59,20 @@ void a_queue_that_hangs_is_reset_alone(void)
 
 /*
  * Submits what never ends and waits until the device is at it: what has not begun by a reset ends
- * with ECANCELED. p is memory's mapping, of which the word at `word` says so.
+ * with ECANCELED. The word at 64 of memory, in HBM, says so.
  */
 static void run_endless(uint32_t q, const struct drm_tessera_bo_create *memory,
-			volatile uint64_t *p, unsigned word, struct drm_tessera_sync *out)
+			struct drm_tessera_sync *out)
 {
-	struct hw_sqe d[2] = { fill(memory->va + word * 8, 8, 1), endless(memory) };
+	struct hw_sqe d[2] = { fill(memory->va + 64, 8, 1), endless(memory) };
+	volatile uint64_t *p = map_at(memory->mmap_offset, PAGE);
 
-	p[word] = 0;
+	p[8] = 0;
 	CHECK(!submit_full(q, d, 2, NULL, 0, out, 1, NULL));
-	for (int64_t end = now_ns() + 30 * SECOND; !p[word] && now_ns() < end;)
+	for (int64_t end = now_ns() + 30 * SECOND; !p[8] && now_ns() < end;)
 		usleep(1000);
-	SAME(p[word], 1);
+	SAME(p[8], 1);
+	munmap((void *)p, PAGE);
 }
 
 /* After a function reset of any cause: the context is lost, memory and node stay. */
@@ -110,7 +112,7 @@ void a_function_reset_ends_contexts_and_keeps_memory(void)
 	p[0] = 31337;
 	ring_open(&r, ctx.id, HW_CLASS_DMA);
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
-	run_endless(q, &b, p, 8, &out);
+	run_endless(q, &b, &out);
 	reset_function();
 	CHECK(!wait_point(out.handle, 0, SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
@@ -374,24 +376,28 @@ static void expect_wedged(int uevents, struct drm_tessera_ctx_create ctx, int64_
 	close(uevents);
 }
 
-/* Run by name alone: guest.sh KILL=1 ends the server when it reads the line. */
-void dying_for_good(void)
+/* Under work that never ends; `says` is the line that has somebody bring that about. */
+static void expect_end_of_device(const char *says, int64_t ns)
 {
 	struct drm_tessera_ctx_create ctx = ctx_create();
 	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
 	int uevents = hear_uevents();
 
-	run_endless(q, &b, p, 8, &out);
-	munmap((void *)p, PAGE);
-	printf("# kill the server now\n");
+	run_endless(q, &b, &out);
+	printf("# %s\n", says);
 	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
-	expect_wedged(uevents, ctx, 150 * SECOND);
+	expect_wedged(uevents, ctx, ns);
 	CHECK(!ctx_destroy(ctx.id));
 	CHECK(!bo_close(b.handle));
+}
+
+/* Run by name alone: guest.sh KILL=1 ends the server when it reads the line. */
+void dying_for_good(void)
+{
+	expect_end_of_device("kill the server now", 150 * SECOND);
 }
 
 /*
@@ -411,7 +417,7 @@ static void expect_link_error(const char *name)
 	p[0] = 31337;
 	ring_open(&r, ctx.id, HW_CLASS_DMA);
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
-	run_endless(q, &b, p, 8, &out);
+	run_endless(q, &b, &out);
 	printf("# inject %s\n", name);
 	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
 	SAME(fence_errno(out.handle), ENODEV);
@@ -457,19 +463,5 @@ void a_link_that_stays_down_is_given_up(void)
 /* The same where the PCI core says that it has given the link up, as 7.2 does. */
 void a_link_that_is_given_up_wedges(void)
 {
-	struct drm_tessera_ctx_create ctx = ctx_create();
-	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
-	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
-	struct drm_tessera_sync out = { .handle = syncobj_create() };
-	volatile uint64_t *p = map_at(b.mmap_offset, PAGE);
-	int uevents = hear_uevents();
-
-	run_endless(q, &b, p, 8, &out);
-	printf("# inject DLP\n");
-	CHECK(!wait_point(out.handle, 0, 60 * SECOND));
-	SAME(fence_errno(out.handle), ENODEV);
-	expect_wedged(uevents, ctx, 60 * SECOND);
-	munmap((void *)p, PAGE);
-	CHECK(!ctx_destroy(ctx.id));
-	CHECK(!bo_close(b.handle));
+	expect_end_of_device("inject DLP", 60 * SECOND);
 }

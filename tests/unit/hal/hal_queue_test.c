@@ -477,27 +477,36 @@ static uint64_t host_bytes_in_use(struct hal_device *d)
 	return bytes_in_use(d, HAL_MEM_HOST);
 }
 
+/* A model that checks does not show the CPU its HBM. Its queues, and a block of HBM. */
+static struct hal *open_hidden(struct hal_queue **c, struct hal_queue **q, struct hal_mem **m)
+{
+	struct hal_device *d;
+	struct hal *h;
+	struct err err;
+
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=16M,check" }, &h,
+				    &err), 0);
+	assert_int_equal(hal_device_open(h, 0, &d, &err), 0);
+	*c = hal_device_queue(d, HAL_QUEUE_COMPUTE);
+	*q = hal_device_queue(d, HAL_QUEUE_DMA);
+	assert_int_equal(hal_mem_alloc(d, HAL_MEM_HBM, 4096, "x", m, &err), 0);
+	assert_null(hal_mem_host(*m));
+	return h;
+}
+
 /* Staging memory is no other's while the device may read or write it. */
 static void a_copy_that_is_late_keeps_its_memory(void **state)
 {
 	uint8_t data[4096], got[4096] = { 0 };
-	struct hal *h;
-	struct hal_device *d;
 	struct hal_queue *c, *q;
 	struct hal_mem *m;
+	struct hal *h = open_hidden(&c, &q, &m);
+	struct hal_device *d = c->dev;
 	uint64_t before, value;
 	int64_t until;
 	struct err err;
 
 	(void)state;
-	/* A model that checks does not show the CPU its HBM. */
-	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=16M,check" }, &h,
-				    &err), 0);
-	assert_int_equal(hal_device_open(h, 0, &d, &err), 0);
-	c = hal_device_queue(d, HAL_QUEUE_COMPUTE);
-	q = hal_device_queue(d, HAL_QUEUE_DMA);
-	assert_int_equal(hal_mem_alloc(d, HAL_MEM_HBM, sizeof(data), "x", &m, &err), 0);
-	assert_null(hal_mem_host(m));
 	memset(data, 0x5a, sizeof(data));
 	before = host_bytes_in_use(d);
 	assert_int_equal(hal_queue_copy(q, m, 0, m, 0, 0, &(struct hal_after){ c, next_of(c) }, 1,
@@ -519,22 +528,16 @@ static void a_copy_that_is_late_keeps_its_memory(void **state)
  * seconds. */
 static void a_load_that_is_late_keeps_its_memory(void **state)
 {
-	struct hal *h;
-	struct hal_device *d;
 	struct hal_queue *c, *q;
 	struct hal_exe *exe;
 	struct hal_mem *m;
+	struct hal *h = open_hidden(&c, &q, &m);
+	struct hal_device *d = c->dev;
 	uint64_t before, value;
 	int64_t until;
 	struct err err;
 
 	(void)state;
-	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=16M,check" }, &h,
-				    &err), 0);
-	assert_int_equal(hal_device_open(h, 0, &d, &err), 0);
-	c = hal_device_queue(d, HAL_QUEUE_COMPUTE);
-	q = hal_device_queue(d, HAL_QUEUE_DMA);
-	assert_int_equal(hal_mem_alloc(d, HAL_MEM_HBM, 64, "x", &m, &err), 0);
 	before = bytes_in_use(d, HAL_MEM_HBM);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(hal_queue_copy(q, m, 0, m, 0, 0,
