@@ -45,6 +45,7 @@ static const struct pass passes[] = {
 	{ "simplify-again", tc_pass_simplify, false },
 	{ "empty", tc_pass_empty, true },
 	{ "fuse", tc_pass_fuse, true },
+	{ "strip", tc_pass_strip, false },
 	{ "lend", tc_pass_lend, true },
 };
 #define N_PASSES (sizeof(passes) / sizeof(*passes))

@@ -56,6 +56,8 @@ struct tc_options {
 				 * written straight to where it is to lie (hal/hw/image.h, peer
 				 * data): whoever launches it launches all members together.
 				 * 0: none is */
+	uint64_t strip_bytes;	/* arrays of so many bytes or more that only pass from one
+				 * instruction to the next are made in parts. 0: 16 MiB */
 	const char *evaluate_after;	/* tc_eval_gang: a pass; NULL: the last one before
 				 * collectives are taken apart. Of no use to others */
 };

@@ -68,11 +68,14 @@ void program_free(struct program *p);
 
 /* ---- ways: ways.c ---- */
 struct device;
-/* Opens devices when they are first asked for. `which` rotates lanes and instruction sets. */
+/* Opens devices when they are first asked for. */
 struct device *device_new(void);
 void device_free(struct device *d);
 /* The evaluator's results into p. */
 enum verdict run_evaluator(struct program *p, struct err *err);
+/* `which` rotates lanes and instruction sets, and whether small arrays are made in strips, too: so
+ * many are different. */
+enum { DEVICE_WAYS = 12 };
 enum verdict run_device(struct device *d, unsigned which, const struct program *p,
 			struct err *err);
 

@@ -43,7 +43,7 @@ static enum verdict replay_one(struct program *p, uint64_t seed, struct device *
 	all = run_evaluator(p, &err);
 	if (all != SAME)
 		printf("%s: %s: %s\n", file, verdict_names[all], err.msg);
-	for (unsigned model = 0; all == SAME && is == SAME && model < 6; model++)
+	for (unsigned model = 0; all == SAME && is == SAME && model < DEVICE_WAYS; model++)
 		is = run_device(d, model, p, &err);
 	if (is != SAME)
 		printf("%s: %s: %s\n", file, verdict_names[is], err.msg);

@@ -177,10 +177,10 @@ static inline void runs_as_evaluated(const char *text)
 	against_eval((struct tc_source){ text, strlen(text), "mlir" }, text);
 }
 
-/* The bytes of temporaries that the program's image asks for. */
-static inline uint64_t compiled_temp_bytes(const char *text)
+/* The bytes of temporaries that the program's image asks for; strip_bytes: tc.h. */
+static inline uint64_t compiled_temp_bytes(const char *text, uint64_t strip_bytes)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
+	const struct tc_options o = { .level = 1, .verify = true, .strip_bytes = strip_bytes };
 	struct tc_result r;
 	struct image *image;
 	struct err err;

@@ -808,8 +808,6 @@ static void disband(struct group *g)
 	g->has_siblings = false;
 }
 
-static void fuse_block(struct tc_ctx *c, struct tc_block *b);
-
 static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 {
 	struct group *g = arena_alloc(&c->arena, sizeof(*g));
@@ -840,7 +838,7 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 	build_fusion(g);
 }
 
-static void fuse_block(struct tc_ctx *c, struct tc_block *b)
+void tc_fuse_block(struct tc_ctx *c, struct tc_block *b)
 {
 	unsigned n = 0;
 	struct tc_op *prev;
@@ -874,11 +872,11 @@ static void fuse_block(struct tc_ctx *c, struct tc_block *b)
 		if (op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF)
 			for (unsigned r = 0; r < op->n_regions; r++)
 				if (op->regions[r].block)
-					fuse_block(c, op->regions[r].block);
+					tc_fuse_block(c, op->regions[r].block);
 	}
 }
 
 void tc_pass_fuse(struct tc_ctx *c)
 {
-	fuse_block(c, tc_main(c));
+	tc_fuse_block(c, tc_main(c));
 }

@@ -32,6 +32,10 @@ bool tc_is_about_width(const struct tc_op *op);
  * operands and what these are converted to. */
 unsigned tc_most_values(const struct tc_op *op);
 
+/* Puts the elementwise work of a block, and of the loops and branches in it, in fusions; those
+ * that are there stay. fuse.c */
+void tc_fuse_block(struct tc_ctx *c, struct tc_block *b);
+
 /* ---- taps.c ---- */
 
 /* Windows [first, first + count) of a reduce_window along a dim, of which each has its elements

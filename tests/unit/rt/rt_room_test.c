@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Temporaries that lie in results which are not born yet (back/room.c) or that are lines, on the
- * device against the evaluator; and how many bytes of temporaries are left.
+ * device against the evaluator; and how many bytes of temporaries are left. What is made in strips
+ * (opt/strip.c), small enough to be looked at.
  */
 #include "tests/unit/against_eval.h"
 
@@ -142,10 +143,10 @@ static void temporaries_lie_in_results_until_they_are_born(void **state)
 
 		snprintf(text, sizeof(text), PROGRAM("%s", "%s"), p->args, p->body);
 		runs_as_evaluated(text);
-		if (compiled_temp_bytes(text) == p->temp_bytes)
+		if (compiled_temp_bytes(text, 0) == p->temp_bytes)
 			continue;
 		print_error("%s: %llu bytes of temporaries, not %llu\n", p->name,
-			    (unsigned long long)compiled_temp_bytes(text),
+			    (unsigned long long)compiled_temp_bytes(text, 0),
 			    (unsigned long long)p->temp_bytes);
 		n_wrong++;
 	}
@@ -161,7 +162,172 @@ static void results_in_host_memory_are_not_lent(void **state)
 
 	(void)state;
 	runs_as_evaluated(text);
-	assert_int_equal(compiled_temp_bytes(text), V);
+	assert_int_equal(compiled_temp_bytes(text, 0), V);
+}
+
+/* ---- strips ---- */
+
+#define QKV "%1: tensor<4x32x1xf32>, %2: tensor<4x32x1xf32>, %3: tensor<4x32x1xf32>"
+#define SCORES \
+	"%4 = dot_general(%1, %2) {lhs_batching_dimensions = [0], lhs_contracting_dimensions = " \
+	"[2], rhs_batching_dimensions = [0], rhs_contracting_dimensions = [2]} : " S
+#define MIXED(of) \
+	"%9 = dot_general(" of ", %3) {lhs_batching_dimensions = [0], lhs_contracting_dimensions " \
+	"= [2], rhs_batching_dimensions = [0], rhs_contracting_dimensions = [1]} : " \
+	"tensor<4x32x1xf32>\n"
+enum { LIMIT = 4 * 32 * 32 * 4 / 2 };	/* half of the scores */
+#define S "tensor<4x32x32xf32>\n"
+#define REDUCED(out, op, in, start, dim, type) \
+	out "0 = constant() {value = dense<" start "> : tensor<f32>} : tensor<f32>\n" \
+	out " = reduce(" in ", " out "0) {dimensions = [" dim "]} : tensor<" type "> " \
+	"(" out "1: tensor<f32>, " out "2: tensor<f32>) {\n" \
+	out "3 = " op "(" out "1, " out "2) : tensor<f32>\nreturn(" out "3)\n}\n"
+#define ROW_MAX REDUCED("%5", "maximum", "%4", "0x000080ff", "2", "4x32xf32")
+#define LESS_MAX \
+	ROW_MAX "%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0, 1]} : " S \
+	"%7 = subtract(%4, %6) : " S
+#define SORTED(out, in) \
+	out " = sort(" in ") {dimension = 1, is_stable = true} : tensor<4x32xf32> " \
+	"(" out "0: tensor<f32>, " out "1: tensor<f32>) {\n" \
+	out "2 = compare(" out "0, " out "1) {compare_type = <FLOAT>, " \
+	"comparison_direction = <LT>} : tensor<i1>\nreturn(" out "2)\n}\n"
+
+static const struct { const char *name, *args, *body; uint64_t strip_bytes; unsigned loops; }
+stripped[] = {
+	/* a turn for each product, in each of which one for some rows */
+	{ "scores", QKV, SCORES LESS_MAX MIXED("%7") "return(%9)\n", LIMIT, 2 },
+	{ "scores of the limit's size", QKV, SCORES LESS_MAX MIXED("%7") "return(%9)\n", 2 * LIMIT,
+	  1 },
+	{ "smaller scores", QKV, SCORES LESS_MAX MIXED("%7") "return(%9)\n", 2 * LIMIT + 1, 0 },
+	{ "scores that are a result", QKV, SCORES LESS_MAX MIXED("%7") "return(%9, %7)\n", 512,
+	  0 },
+	{ "a small result beside", QKV, SCORES LESS_MAX MIXED("%7") "return(%9, %5)\n", LIMIT, 2 },
+	{ "what looks at such a one meanwhile", QKV, SCORES LESS_MAX SORTED("%8", "%5") MIXED("%7")
+	  "return(%9, %8)\n", LIMIT, 2 },
+	{ "what looks at such a one and is looked at", QKV, SCORES ROW_MAX SORTED("%8", "%5")
+	  "%6 = broadcast_in_dim(%8) {broadcast_dimensions = [0, 1]} : " S
+	  "%7 = subtract(%4, %6) : " S MIXED("%7") "return(%9)\n", LIMIT, 0 },
+	{ "a sum over what would be cut first", QKV, SCORES LESS_MAX MIXED("%7")
+	  REDUCED("%8", "add", "%7", "0x00000000", "0", "32x32xf32") "return(%9, %8)\n", LIMIT, 1 },
+	{ "a sum over all", QKV, SCORES "%7 = abs(%4) : " S
+	  REDUCED("%8", "add", "%7", "0x00000000", "0, 1, 2", "f32") MIXED("%7")
+	  "return(%9, %8)\n", LIMIT, 0 },
+	{ "numbers of the products", QKV, SCORES "%5 = iota() {iota_dimension = 0} : " S
+	  "%7 = multiply(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 1 },
+	{ "numbers of the columns", QKV, SCORES "%5 = iota() {iota_dimension = 2} : " S
+	  "%7 = multiply(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 2 },
+	{ "products in the opposite order", QKV, SCORES "%5 = reverse(%4) {dimensions = [0]} : " S
+	  "%7 = subtract(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 1 },
+	{ "columns in the opposite order", QKV, SCORES "%5 = reverse(%4) {dimensions = [2]} : " S
+	  "%7 = subtract(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 2 },
+	{ "rows turned around", QKV, SCORES "%5 = transpose(%4) {permutation = [0, 2, 1]} : " S
+	  "%7 = subtract(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 1 },
+	{ "products as two dims", QKV, SCORES "%5 = reshape(%4) : tensor<2x2x32x32xf32>\n"
+	  "%6 = constant() {value = dense<0x000000000000803f0000004000004040> : tensor<2x2xf32>} "
+	  ": tensor<2x2xf32>\n%8 = broadcast_in_dim(%6) {broadcast_dimensions = [0, 1]} : "
+	  "tensor<2x2x32x32xf32>\n%20 = multiply(%5, %8) : tensor<2x2x32x32xf32>\n"
+	  "%7 = reshape(%20) : " S MIXED("%7") "return(%9)\n", LIMIT, 3 },
+	/* which is to be copied, and is worth it for two arrays of the size, not for one */
+	{ "what is added from outside", QKV ", %11: tensor<4x32x32xf32>", SCORES
+	  "%7 = add(%4, %11) : " S MIXED("%7") "return(%9)\n", LIMIT, 0 },
+	{ "what is taken away from outside at last", QKV ", %11: tensor<4x32x32xf32>", SCORES
+	  LESS_MAX "%8 = subtract(%7, %11) : " S MIXED("%8") "return(%9)\n", LIMIT, 2 },
+	{ "weights that are large beside", "%1: tensor<64x16xf32>, %2: tensor<16x64xf32>, "
+	  "%3: tensor<64x16xf32>", "%4 = dot_general(%1, %2) {lhs_batching_dimensions = [], "
+	  "lhs_contracting_dimensions = [1], rhs_batching_dimensions = [], "
+	  "rhs_contracting_dimensions = [0]} : tensor<64x64xf32>\n"
+	  "%5 = abs(%4) : tensor<64x64xf32>\n"
+	  "%6 = dot_general(%5, %3) {lhs_batching_dimensions = [], lhs_contracting_dimensions = "
+	  "[1], rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
+	  "tensor<64x16xf32>\nreturn(%6)\n", LIMIT, 0 },
+};
+
+/* The program's text after a pass. */
+static char *print_after(const char *text, const char *pass, const struct tc_options *o)
+{
+	struct tc_source source = { text, strlen(text), "mlir" };
+	struct err err;
+	char *out;
+
+	if (tc_print(&source, o, pass, &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	return out;
+}
+
+/* Two texts of one program, by the evaluator. */
+static void evaluates_alike(const char *text, const char *other)
+{
+	struct tc_source a = { text, strlen(text), "mlir" }, b = { other, strlen(other), "mlir" };
+	const struct tc_options o = { .level = 1 };
+	struct tc_array *args, *want, *got;
+	struct image *image;
+	struct tc_result r;
+	size_t n, m;
+	struct err err;
+
+	if (tc_compile(&a, &o, &r, &err) || image_parse(r.image, r.image_bytes, &image, &err))
+		fail_msg("%s", err.msg);
+	args = against_eval_args(image);
+	if (tc_eval(&a, args, image->info.n_args, &want, &n, &err) ||
+	    tc_eval(&b, args, image->info.n_args, &got, &m, &err))
+		fail_msg("%s\n%s", err.msg, other);
+	assert_int_equal(n, m);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(want[i].bytes, got[i].bytes);
+		if (memcmp(want[i].data, got[i].data, want[i].bytes))
+			fail_msg("result %zu differs:\n%s", i, other);
+	}
+	tc_array_free(want, n);
+	tc_array_free(got, m);
+	tc_array_free(args, image->info.n_args);
+	image_free(image);
+	tc_result_free(&r);
+}
+
+static unsigned count_loops(const char *text)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, " = while("))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+static void arrays_in_passing_are_made_in_strips(void **state)
+{
+	unsigned n_wrong = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(stripped) / sizeof(*stripped); i++) {
+		const struct tc_options o = { .level = 1, .verify = true,
+					      .strip_bytes = stripped[i].strip_bytes };
+		const struct tc_options plain = { .level = 0, .verify = true };
+		char text[4000], *cut, *flat;
+		unsigned n;
+
+		snprintf(text, sizeof(text), PROGRAM("%s", "%s"), stripped[i].args,
+			 stripped[i].body);
+		runs_as_evaluated(text);
+		cut = print_after(text, "strip", &o);
+		/* without what the evaluator does not know: fusions, and memory without a fill */
+		flat = print_after(cut, "empty", &plain);
+		evaluates_alike(text, flat);
+		runs_as_evaluated(flat);
+		n = count_loops(cut);
+		if (n != stripped[i].loops) {
+			print_error("%s: %u loops\n", stripped[i].name, n);
+			n_wrong++;
+		}
+		if (n && compiled_temp_bytes(text, o.strip_bytes) >= compiled_temp_bytes(text, 0)) {
+			print_error("%s: no less memory\n", stripped[i].name);
+			n_wrong++;
+		}
+		free(cut);
+		free(flat);
+	}
+	assert_int_equal(n_wrong, 0);
 }
 
 int main(void)
@@ -169,6 +335,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(temporaries_lie_in_results_until_they_are_born),
 		cmocka_unit_test(results_in_host_memory_are_not_lent),
+		cmocka_unit_test(arrays_in_passing_are_made_in_strips),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);

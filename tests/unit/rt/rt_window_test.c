@@ -24,9 +24,9 @@ static void check(const struct window *w)
 		 w->strides, w->dilations, w->padding, w->result, w->elem, w->elem, w->elem, w->op,
 		 w->elem);
 	runs_as_evaluated(text);
-	if (w->in_parts != !compiled_temp_bytes(text))
+	if (w->in_parts != !compiled_temp_bytes(text, 0))
 		fail_msg("%llu bytes of temporaries:\n%s",
-			 (unsigned long long)compiled_temp_bytes(text), text);
+			 (unsigned long long)compiled_temp_bytes(text, 0), text);
 }
 
 #define LEAST "0x000080ff"	/* -inf */
@@ -130,7 +130,7 @@ static void check_holes(const struct holes *h, bool own)
 		 own ? "%1" : "%4", h->shape, h->strides, base, h->dilations, padding, h->out,
 		 h->op);
 	runs_as_evaluated(text);
-	temps = compiled_temp_bytes(text);
+	temps = compiled_temp_bytes(text, 0);
 	if (h->repeats != (temps < 4 * (uint64_t)(dim[0] * dim[1] * dim[2])))
 		fail_msg("%llu bytes of temporaries, %s holes:\n%s", (unsigned long long)temps,
 			 own ? "own" : "a pad's", text);
