@@ -58,10 +58,6 @@ struct cone {
 	int64_t size, turns;	/* of dims that are cut, what all can be divided by; parts */
 	/* while values' cuts are worked out */
 	bool fits, moved;
-	/* in a turn */
-	struct tc_map *map;
-	struct tc_value *index;	/* of strips of this size */
-	int64_t index_size;
 };
 
 /* ---- what belongs together ---- */
@@ -129,9 +125,19 @@ static bool is_cuttable(const struct tc_op *op)
 	       op->op == TC_REDUCE || op->op == TC_BROADCAST_IN_DIM;
 }
 
+static uint8_t *new_cuts(struct cone *g, const struct tc_op *op)
+{
+	uint8_t *cuts = arena_alloc(&g->c->arena, op->n_operands + 1);
+
+	if (!cuts)
+		tc_fail(g->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	return cuts;
+}
+
 static void add(struct cone *g, struct tc_op *op)
 {
 	struct note *n = note_of(g, op);
+	struct tc_block *within = op->op == TC_FUSION ? op->regions[0].block : NULL;
 
 	if (n->is_in)
 		return;
@@ -140,9 +146,9 @@ static void add(struct cone *g, struct tc_op *op)
 		return;
 	}
 	n->is_in = true;
-	n->outer = arena_alloc(&g->c->arena, op->n_operands + 1);
-	if (!n->outer)
-		tc_fail(g->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	n->outer = new_cuts(g, op);
+	for (struct tc_op *o = within ? within->first : NULL; o; o = o->next)
+		o->side = new_cuts(g, o);
 	g->ops[g->n++] = op;
 }
 
@@ -217,7 +223,10 @@ static bool find_cone(struct cone *g)
 
 /* ---- how its values are cut ---- */
 
-/* Where it is written how a value, or an operand from outside, is cut. */
+/*
+ * Where it is written how a value is cut; or how an operand from outside of the cone is, or an
+ * argument of a fusion's region for one that reads it there: others may read it otherwise.
+ */
 struct place { struct tc_value *v; uint8_t *outer; };
 
 static struct place of_value(struct tc_value *v)
@@ -233,9 +242,16 @@ static struct place of_result(struct tc_op *op)
 static struct place of_operand(struct cone *g, struct tc_op *op, unsigned i)
 {
 	struct tc_value *v = tc_in(op, i);
-	bool is_outer = op->block == g->seed->block && !is_inside(g, v);
 
-	return (struct place){ v, is_outer ? &note_of(g, op)->outer[i] : NULL };
+	if (op->block == g->seed->block)
+		return (struct place){ v, is_inside(g, v) ? NULL : &note_of(g, op)->outer[i] };
+	return (struct place){ v, v->def ? NULL : (uint8_t *)op->side + i };
+}
+
+/* The same of a use. */
+static struct place of_use(struct cone *g, const struct tc_use *u)
+{
+	return of_operand(g, u->user, (unsigned)(u - u->user->operands));
 }
 
 static unsigned get(struct place p)
@@ -441,9 +457,11 @@ static void relate_fusion(struct cone *g, struct tc_op *op)
 	struct tc_block *b = op->regions[0].block;
 
 	for (unsigned i = 0; i < op->n_operands; i++)
-		set_same(g, of_operand(g, op, i), of_value(b->args[i]));
+		for (const struct tc_use *u = b->args[i]->uses; u; u = u->next)
+			if (is_inside(g, tc_in(op, i)))
+				set_same(g, of_value(tc_in(op, i)), of_use(g, u));
 	for (unsigned i = 0; i < op->n_results; i++)
-		set_same(g, of_value(tc_out(op, i)), of_value(tc_in(b->last, i)));
+		set_same(g, of_value(tc_out(op, i)), of_operand(g, b->last, i));
 	/* There and back: what is known at one end is soon known at the other. */
 	for (struct tc_op *o = b->first; o != b->last && g->fits; o = o->next)
 		relate(g, o);
@@ -502,11 +520,12 @@ static void each_place(struct cone *g, void (*fn)(struct cone *g, struct place p
 			fn(g, of_operand(g, op, k));
 		for (unsigned r = 0; r < op->n_results; r++)
 			fn(g, of_value(tc_out(op, r)));
-		for (unsigned k = 0; b && k < b->n_args; k++)
-			fn(g, of_value(b->args[k]));
-		for (struct tc_op *o = b ? b->first : NULL; o; o = o->next)
+		for (struct tc_op *o = b ? b->first : NULL; o; o = o->next) {
+			for (unsigned k = 0; k < o->n_operands; k++)
+				fn(g, of_operand(g, o, k));
 			for (unsigned r = 0; r < o->n_results; r++)
 				fn(g, of_value(tc_out(o, r)));
+		}
 	}
 }
 
@@ -553,25 +572,39 @@ static void choose_turns(struct cone *g)
 		   bytes / (uint64_t)turns >= g->limit / LEAST_PART ? turns : 0;
 }
 
+/* Adds the bytes of an operand from outside to those that every turn reads whole, or to those that
+ * are cut, or both. */
+static void count_reads(struct cone *g, struct tc_op *op, unsigned k, uint64_t bytes[2])
+{
+	struct place in = of_operand(g, op, k);
+	bool is_read[2] = { false, false };
+
+	if (!in.outer)
+		return;
+	if (op->op != TC_FUSION)
+		is_read[get(in) >= FIRST] = true;
+	else
+		for (const struct tc_use *u = op->regions[0].block->args[k]->uses; u; u = u->next)
+			is_read[get(of_use(g, u)) >= FIRST] = true;
+	for (unsigned is_cut = 0; is_cut < 2; is_cut++)
+		bytes[is_cut] += is_read[is_cut] ? (uint64_t)in.v->type->bytes : 0;
+}
+
 /* Whether all is cut that has to be, and what is read from outside is little. */
 static bool is_worth_it(struct cone *g)
 {
-	uint64_t whole = 0, cut = 0;
+	uint64_t read[2] = { 0, 0 };	/* whole; cut */
 
 	for (unsigned i = 0; i < g->n; i++) {
-		for (unsigned k = 0; k < g->ops[i]->n_operands; k++) {
-			struct place in = of_operand(g, g->ops[i], k);
-
-			if (in.outer)
-				*(get(in) < FIRST ? &whole : &cut) += (uint64_t)in.v->type->bytes;
-		}
+		for (unsigned k = 0; k < g->ops[i]->n_operands; k++)
+			count_reads(g, g->ops[i], k, read);
 		for (unsigned r = 0; r < g->ops[i]->n_results; r++)
 			if (get(of_value(tc_out(g->ops[i], r))) < FIRST)
 				return false;
 	}
 	choose_turns(g);
-	return g->turns && cut <= g->within / 4 * 3 &&
-	       whole <= (uint64_t)(g->array->type->bytes / g->turns) / 2;
+	return g->turns && read[1] <= g->within / 4 * 3 &&
+	       read[0] <= (uint64_t)(g->array->type->bytes / g->turns) / 2;
 }
 
 static bool cut_along(struct cone *g, unsigned dim)
@@ -604,10 +637,88 @@ static const struct tc_type *cut_type(struct cone *g, struct place p)
 	return tc_tensor(g->c, (enum elem)t->elem, t->rank, dim);
 }
 
-/* Gives what is in a copy of op the types of a strip. */
-static void cut_copy(struct cone *g, struct tc_op *op, struct tc_op *copy)
+/* In a turn. */
+struct turn {
+	struct cone *g;
+	const struct tc_build *b;
+	struct tc_value *number;
+	struct tc_map *map;
+	struct tc_value *index;	/* where strips begin along dims of which they have this size */
+	int64_t index_size;
+};
+
+static struct tc_value *index_of(struct turn *t, int64_t size)
 {
-	struct tc_block *b = op->op == TC_FUSION ? op->regions[0].block : NULL, *to;
+	if (size == 1)
+		return t->number;
+	if (!t->index || t->index_size != size)
+		t->index = tc_build2(t->b, TC_MULTIPLY, t->number,
+				     tc_build_number(t->b, t->number->type, (double)size));
+	t->index_size = size;
+	return t->index;
+}
+
+/* What is read at a place outside of the cone. */
+static struct tc_value *bring(struct turn *t, struct place p)
+{
+	int64_t size = size_of_cut(p) / t->g->turns;
+
+	return get(p) < FIRST ? p.v :
+	       tc_build_take(t->b, p.v, get(p) - FIRST, index_of(t, size), size);
+}
+
+static void add_operand(struct turn *t, struct tc_op *op, struct tc_value *v)
+{
+	struct tc_value **in = arena_array(&t->g->c->arena, op->n_operands + 1, sizeof(*in));
+
+	if (!in)
+		tc_fail(t->g->c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	for (unsigned i = 0; i < op->n_operands; i++)
+		in[i] = tc_in(op, i);
+	in[op->n_operands] = v;
+	tc_set_operands(t->g->c, op, op->n_operands + 1, in);
+}
+
+/* Argument k of a fusion's region, for each way in which it is cut one in the copy. */
+static void cut_argument(struct turn *t, struct tc_op *op, struct tc_op *copy, unsigned k)
+{
+	struct tc_block *from = op->regions[0].block, *to = copy->regions[0].block;
+	struct tc_value *made[FIRST + TC_MAX_RANK] = { NULL };
+	struct tc_op *twin = to->first;
+	bool is_first = true;
+
+	if (is_inside(t->g, tc_in(op, k))) {
+		to->args[k]->type = cut_type(t->g, of_value(tc_in(op, k)));
+		return;
+	}
+	for (struct tc_op *o = from->first; o; o = o->next, twin = twin->next) {
+		for (unsigned i = 0; i < o->n_operands; i++) {
+			struct place in = of_operand(t->g, o, i);
+			struct tc_value **arg = &made[get(in)];
+
+			if (in.v != from->args[k])
+				continue;
+			if (!*arg) {
+				struct place outer = { tc_in(op, k), in.outer };
+				struct tc_value *v = bring(t, outer);
+
+				*arg = is_first ? to->args[k] : tc_new_arg(t->g->c, to, v->type);
+				(*arg)->type = v->type;
+				if (is_first)
+					tc_set_operand(copy, k, v);
+				else
+					add_operand(t, copy, v);
+				is_first = false;
+			}
+			tc_set_operand(twin, i, *arg);
+		}
+	}
+}
+
+/* Gives what is in a copy of op the types of a strip. */
+static void cut_copy(struct turn *t, struct tc_op *op, struct tc_op *copy)
+{
+	struct cone *g = t->g;
 	struct tc_op *twin;
 	struct tc_attr value;
 
@@ -621,56 +732,36 @@ static void cut_copy(struct cone *g, struct tc_op *op, struct tc_op *copy)
 	if (op->op == TC_SLICE && get(of_result(op)) >= FIRST)
 		tc_set_nth(g->c, copy, "limit_indices", get(of_result(op)) - FIRST,
 			   copy->results[0].type->dim[get(of_result(op)) - FIRST]);
-	if (!b)
+	if (op->op != TC_FUSION)
 		return;
-	to = copy->regions[0].block;
-	for (unsigned k = 0; k < b->n_args; k++)
-		to->args[k]->type = cut_type(g, of_value(b->args[k]));
-	twin = to->first;
-	for (struct tc_op *o = b->first; o; o = o->next, twin = twin->next)
-		cut_copy(g, o, twin);
+	for (unsigned k = 0; k < op->n_operands; k++)
+		cut_argument(t, op, copy, k);
+	twin = copy->regions[0].block->first;
+	for (struct tc_op *o = op->regions[0].block->first; o; o = o->next, twin = twin->next)
+		cut_copy(t, o, twin);
 }
 
-/* Where the turn's strip begins along a dim of which a strip has `size`. */
-static struct tc_value *index_of(struct cone *g, const struct tc_build *b, struct tc_value *turn,
-				 int64_t size)
-{
-	if (size == 1)
-		return turn;
-	if (!g->index || g->index_size != size)
-		g->index = tc_build2(b, TC_MULTIPLY, turn,
-				     tc_build_number(b, turn->type, (double)size));
-	g->index_size = size;
-	return g->index;
-}
-
-static void write_turn(const struct tc_build *b, struct tc_value *turn, struct tc_value **state,
-		       void *arg)
+static void write_turn(const struct tc_build *b, struct tc_value *number,
+		       struct tc_value **state, void *arg)
 {
 	struct cone *g = arg;
+	struct turn t = { .g = g, .b = b, .number = number, .map = tc_map_new(g->c) };
 
-	g->map = tc_map_new(g->c);
-	g->index = NULL;
 	for (unsigned i = 0; i < g->n; i++) {
-		struct tc_op *op = g->ops[i], *copy = tc_clone(g->c, op, g->map);
+		struct tc_op *op = g->ops[i], *copy = tc_clone(g->c, op, t.map);
 
-		for (unsigned k = 0; k < op->n_operands; k++) {
-			struct place in = of_operand(g, op, k);
-			int64_t size = size_of_cut(in) / g->turns;
-
-			if (in.outer && get(in) >= FIRST)
-				tc_set_operand(copy, k, tc_build_take(b, in.v, get(in) - FIRST,
-						index_of(g, b, turn, size), size));
-		}
-		cut_copy(g, op, copy);
+		for (unsigned k = 0; k < op->n_operands && op->op != TC_FUSION; k++)
+			if (of_operand(g, op, k).outer)
+				tc_set_operand(copy, k, bring(&t, of_operand(g, op, k)));
+		cut_copy(&t, op, copy);
 		tc_build_place(b, copy);
 	}
 	for (unsigned k = 0; k < g->n_exits; k++) {
 		struct place exit = of_value(g->exits[k]);
 
 		state[k] = tc_build_put(b, state[k], get(exit) - FIRST,
-					index_of(g, b, turn, size_of_cut(exit) / g->turns),
-					tc_map_get(g->map, exit.v));
+					index_of(&t, size_of_cut(exit) / g->turns),
+					tc_map_get(t.map, exit.v));
 	}
 }
 

@@ -132,7 +132,9 @@ def test_pairs_of_points():
         r = (d * d).sum(-1) + 0.1
         return ((m / (r * jnp.sqrt(r)))[..., None] * d).sum(1)
 
-    assert agree(f, uniform(2048, 3), uniform(2048, 3), uniform(2048), tol=1e-4) < 8 * MIB
+    x, y, m = uniform(2048, 3), uniform(2048, 3), uniform(2048)
+    assert agree(f, x, y, m, tol=1e-4) < 8 * MIB
+    assert agree(lambda x, m: f(x, x, m), x, m, tol=1e-4) < 8 * MIB
 
 
 def test_layers_whose_weights_are_large_are_whole():

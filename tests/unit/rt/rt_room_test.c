@@ -186,6 +186,7 @@ enum { LIMIT = 4 * 32 * 32 * 4 / 2 };	/* half of the scores */
 #define LESS_MAX \
 	ROW_MAX "%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0, 1]} : " S \
 	"%7 = subtract(%4, %6) : " S
+#define PAIRS "tensor<64x64x2xf32>\n"
 #define SORTED(out, in) \
 	out " = sort(" in ") {dimension = 1, is_stable = true} : tensor<4x32xf32> " \
 	"(" out "0: tensor<f32>, " out "1: tensor<f32>) {\n" \
@@ -232,6 +233,15 @@ stripped[] = {
 	  "%7 = add(%4, %11) : " S MIXED("%7") "return(%9)\n", LIMIT, 0 },
 	{ "what is taken away from outside at last", QKV ", %11: tensor<4x32x32xf32>", SCORES
 	  LESS_MAX "%8 = subtract(%7, %11) : " S MIXED("%8") "return(%9)\n", LIMIT, 2 },
+	/* one argument, cut for one reader and whole for the other */
+	{ "all pairs of points", "%1: tensor<64x2xf32>", "%4 = broadcast_in_dim(%1) "
+	  "{broadcast_dimensions = [0, 2]} : " PAIRS "%5 = broadcast_in_dim(%1) "
+	  "{broadcast_dimensions = [1, 2]} : " PAIRS "%6 = subtract(%4, %5) : " PAIRS
+	  "%8 = multiply(%6, %6) : " PAIRS
+	  REDUCED("%7", "add", "%8", "0x00000000", "2", "64x64xf32")
+	  "%20 = broadcast_in_dim(%7) {broadcast_dimensions = [0, 1]} : " PAIRS
+	  "%21 = multiply(%20, %6) : " PAIRS
+	  REDUCED("%9", "add", "%21", "0x00000000", "1", "64x2xf32") "return(%9)\n", LIMIT, 1 },
 	{ "weights that are large beside", "%1: tensor<64x16xf32>, %2: tensor<16x64xf32>, "
 	  "%3: tensor<64x16xf32>", "%4 = dot_general(%1, %2) {lhs_batching_dimensions = [], "
 	  "lhs_contracting_dimensions = [1], rhs_batching_dimensions = [], "
