@@ -6,8 +6,8 @@
 #include "runtime/compiler/dynamic/dynamic.h"
 #include "runtime/compiler/opt/expand.h"
 
-/* How many elements have sizes[] (NULL: as the type says) along all dims but one, as a scalar of
- * the type's elements. Their product is taken as a float: a sum over more than 2^31 is no s32. */
+/* How many elements have sizes[] (NULL: as the type says) along all dims but one, as a scalar
+ * of floats. Their product is taken as a float: a sum over more than 2^31 is no s32. */
 static struct tc_value *count_of(const struct tc_build *b, const struct tc_type *t, unsigned but,
 				 struct tc_value *const *sizes)
 {
@@ -25,8 +25,7 @@ static struct tc_value *count_of(const struct tc_build *b, const struct tc_type 
 		one = tc_build_convert(b, sizes[d], elem);
 		n = n ? tc_build2(b, TC_MULTIPLY, n, one) : one;
 	}
-	n = tc_build2(b, TC_MULTIPLY, n, tc_build_number(b, n->type, known));
-	return tc_build_convert(b, n, (enum elem)t->elem);
+	return tc_build2(b, TC_MULTIPLY, n, tc_build_number(b, n->type, known));
 }
 
 /* Results: of x's dims; in training and in a gradient two more, of the features. */

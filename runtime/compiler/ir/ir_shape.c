@@ -495,13 +495,10 @@ static void check_index(const struct check *k, const struct tc_type *table,
 			BAD(k, "batch dim %u differs from the indices", d);
 	}
 	for (unsigned d = 0; d < table->rank; d++) {
-		int64_t size;
+		/* Of nothing nothing may be asked for: torch_xla looks up so. */
+		bool is_none = sizes && !sizes[d] && !table->dim[d] && !moved->count;
+		int64_t size = (gone | tbs) >> d & 1 ? !is_none : moved->dim[window[w++]];
 
-		if ((gone | tbs) >> d & 1) {
-			size = 1;
-		} else {
-			size = moved->dim[window[w++]];
-		}
 		/* A scatter of nothing, or into nothing: every update is out of bounds. */
 		if (size > table->dim[d] &&
 		    !(sizes == NULL && (!moved->count || !table->count)))

@@ -106,6 +106,12 @@ struct norm {
 	double epsilon;
 };
 
+/* Operand i in the type that is calculated in. */
+static struct tc_value *operand(const struct norm *n, const struct tc_op *op, unsigned i)
+{
+	return tc_build_convert(n->b, tc_in(op, i), n->x->type->elem);
+}
+
 static struct tc_value *spread(const struct norm *n, struct tc_value *v)
 {
 	return tc_build_broadcast(n->b, v, n->x->type, &n->feature);
@@ -150,29 +156,29 @@ static void expand_forward(const struct norm *n, const struct tc_op *op, struct 
 	struct tc_value *mean, *var, *y;
 
 	if (op->op == TC_BATCH_NORM_INFERENCE) {
-		mean = tc_in(op, 3);
-		var = tc_in(op, 4);
+		mean = operand(n, op, 3);
+		var = operand(n, op, 4);
 	} else {
 		out[1] = mean = mean_of(n, n->x);
 		y = tc_build2(n->b, TC_SUBTRACT, n->x, spread(n, mean));
 		out[2] = var = mean_of(n, tc_build2(n->b, TC_MULTIPLY, y, y));
 	}
 	y = normal(n, mean, scale_of(n, var));
-	y = tc_build2(n->b, TC_MULTIPLY, y, spread(n, tc_in(op, 1)));
-	out[0] = tc_build2(n->b, TC_ADD, y, spread(n, tc_in(op, 2)));
+	y = tc_build2(n->b, TC_MULTIPLY, y, spread(n, operand(n, op, 1)));
+	out[0] = tc_build2(n->b, TC_ADD, y, spread(n, operand(n, op, 2)));
 }
 
 /* With y the normalised x: scale / sqrt(var + e) * (g - mean(g) - y * mean(g * y)). */
 static void expand_grad(const struct norm *n, const struct tc_op *op, struct tc_value **out)
 {
-	struct tc_value *g = tc_in(op, 4), *inverse = scale_of(n, tc_in(op, 3));
-	struct tc_value *y = normal(n, tc_in(op, 2), inverse);
+	struct tc_value *g = operand(n, op, 4), *inverse = scale_of(n, operand(n, op, 3));
+	struct tc_value *y = normal(n, operand(n, op, 2), inverse);
 	struct tc_value *gy = tc_build2(n->b, TC_MULTIPLY, g, y), *dx;
 
 	dx = tc_build2(n->b, TC_SUBTRACT, g, spread(n, mean_of(n, g)));
 	dx = tc_build2(n->b, TC_SUBTRACT, dx,
 		       tc_build2(n->b, TC_MULTIPLY, y, spread(n, mean_of(n, gy))));
-	inverse = tc_build2(n->b, TC_MULTIPLY, inverse, tc_in(op, 1));
+	inverse = tc_build2(n->b, TC_MULTIPLY, inverse, operand(n, op, 1));
 	out[0] = tc_build2(n->b, TC_MULTIPLY, dx, spread(n, inverse));
 	out[1] = sum_of(n, gy);
 	out[2] = sum_of(n, g);
@@ -181,7 +187,11 @@ static void expand_grad(const struct norm *n, const struct tc_op *op, struct tc_
 void tc_expand_batch_norm(const struct tc_build *b, struct tc_op *op, struct tc_value *within,
 			  struct tc_value *count, struct tc_value **out)
 {
-	struct norm n = { b, tc_in(op, 0), within, count, tc_attr_int(op, "feature_index", 0), 0 };
+	struct tc_value *x = tc_in(op, 0);
+	enum elem elem = (enum elem)x->type->elem, wide = elem_bits(elem) < 32 ? ELEM_F32 : elem;
+	struct norm n = { b, tc_build_convert(b, x, wide), within,
+			  count ? tc_build_convert(b, count, wide) : NULL,
+			  tc_attr_int(op, "feature_index", 0), 0 };
 	float epsilon;
 
 	memcpy(&epsilon, tc_attr(op, "epsilon")->data, sizeof(epsilon));
@@ -190,4 +200,6 @@ void tc_expand_batch_norm(const struct tc_build *b, struct tc_op *op, struct tc_
 		expand_grad(&n, op, out);
 	else
 		expand_forward(&n, op, out);
+	for (unsigned i = 0; i < op->n_results; i++)
+		out[i] = tc_build_convert(b, out[i], elem);
 }

@@ -11,8 +11,8 @@
 
 /*
  * batch_norm_training, _inference and _grad. within: which elements of x count in sums (pred,
- * of x's dims), and count: how many of them a feature has (a scalar of x's elements); NULL, both:
- * all. out: a value for each result.
+ * of x's dims), and count: how many of them a feature has (a scalar of floats); NULL, both: all.
+ * Floats narrower than f32 are calculated with in f32. out: a value for each result.
  */
 void tc_expand_batch_norm(const struct tc_build *b, struct tc_op *op, struct tc_value *within,
 			  struct tc_value *count, struct tc_value **out);

@@ -524,6 +524,22 @@ static void reductions_start_at_any_value(void **state)
 		}
 }
 
+/* A table without rows has no row of one element either; only nobody may ask for one. */
+#define LOOKED_UP(indices, result, size) \
+	PROGRAM("%1: tensor<0x3xf32>, %2: tensor<" indices "xi32>", \
+		"%3 = gather(%1, %2) {offset_dims = [1], collapsed_slice_dims = [0], " \
+		"operand_batching_dims = [], start_indices_batching_dims = [], " \
+		"start_index_map = [0], index_vector_dim = 1, slice_sizes = [" size ", 3], " \
+		"indices_are_sorted = false} : tensor<" result "xf32>\nreturn(%3)")
+
+static void nothing_is_looked_up_in_nothing(void **state)
+{
+	(void)state;
+	runs_as_evaluated(LOOKED_UP("0", "0x3", "0"));
+	refused(LOOKED_UP("2", "2x3", "0"), "larger than dim 0");
+	refused(LOOKED_UP("0", "0x3", "1"), "larger than dim 0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -548,6 +564,7 @@ int main(void)
 		cmocka_unit_test(complex_numbers_have_an_order),
 		cmocka_unit_test(complex_numbers_are_sorted_and_reduced),
 		cmocka_unit_test(starts_are_clamped),
+		cmocka_unit_test(nothing_is_looked_up_in_nothing),
 		cmocka_unit_test(reductions_start_at_any_value),
 	};
 
