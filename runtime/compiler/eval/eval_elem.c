@@ -443,6 +443,8 @@ static bool is_move(const struct tc_op *op)
 		/* Parts of one width, of which bf16 is the upper half. */
 		if (is_single(from))
 			return is_single(to) || to == ELEM_F8E8M0FNU;
+		if (from == ELEM_F8E8M0FNU)
+			return is_single(to);
 		return (from == ELEM_F64 || from == ELEM_C128) && (to == ELEM_F64 ||
 								   to == ELEM_C128);
 	default:

@@ -16,21 +16,17 @@
 
 /* ---- ids ---- */
 
-static void make_index(struct hlo *r, struct hlo_index *x, size_t n)
+static void enter(struct hlo_index *x, int64_t id, size_t at)
 {
-	x->room = 16;
-	while (x->room < 2 * n)
-		x->room *= 2;
-	x->slots = hlo_get(r, x->room, sizeof(*x->slots));
+	x->slots[x->n++] = (struct hlo_slot){ id, (uint32_t)at };
 }
 
-static void enter(struct hlo *r, struct hlo_index *x, int64_t id, size_t at, const char *what)
+static void sort(struct hlo *r, struct hlo_index *x, const char *what)
 {
-	struct hlo_slot *s = hlo_find(x, id);
-
-	if (s->is_used)
-		hlo_bad(r, "two %s have the id %" PRId64, what, id);
-	*s = (struct hlo_slot){ id, (uint32_t)at, true };
+	hlo_sort(x);
+	for (size_t i = 1; i < x->n; i++)
+		if (x->slots[i].id == x->slots[i - 1].id)
+			hlo_bad(r, "two %s have the id %" PRId64, what, x->slots[i].id);
 }
 
 static void make_tables(struct hlo *r)
@@ -44,23 +40,22 @@ static void make_tables(struct hlo *r)
 		hlo_refuse(r, "a module of %zu instructions", n);
 	r->insns = hlo_get(r, n, sizeof(*r->insns));
 	r->computations = hlo_get(r, m->n_computations, sizeof(*r->computations));
-	make_index(r, &r->insn_ids, n);
-	make_index(r, &r->computation_ids, m->n_computations);
+	r->insn_ids.slots = hlo_get(r, n, sizeof(*r->insn_ids.slots));
+	r->computation_ids.slots = hlo_get(r, m->n_computations, sizeof(*r->computation_ids.slots));
 	for (size_t i = 0; i < m->n_computations; i++) {
 		const Hlo__Computation *p = m->computations[i];
 
-		r->now = NULL;
-		enter(r, &r->computation_ids, p->id, i, "computations");
+		enter(&r->computation_ids, p->id, i);
 		r->computations[i].p = p;
 		r->computations[i].first = (uint32_t)at;
 		for (size_t k = 0; k < p->n_instructions; k++, at++) {
 			r->insns[at].p = p->instructions[k];
 			r->insns[at].computation = (uint32_t)i;
-			r->now = &r->insns[at];
-			enter(r, &r->insn_ids, p->instructions[k]->id, at, "instructions");
+			enter(&r->insn_ids, p->instructions[k]->id, at);
 		}
 	}
-	r->now = NULL;
+	sort(r, &r->computation_ids, "computations");
+	sort(r, &r->insn_ids, "instructions");
 }
 
 /* ---- what main's arguments and results carry ---- */
@@ -182,7 +177,7 @@ void tc_read_hlo(struct tc_ctx *c, const void *p, size_t n)
 	r->m = hlo_unpack(r, &hlo__module__descriptor, p, n, "HloModuleProto");
 	make_tables(r);
 	entry = hlo_find(&r->computation_ids, r->m->entry_computation_id);
-	if (!entry->is_used)
+	if (!entry)
 		hlo_bad(r, "the module has %zu computations and none with the id %" PRId64 ", "
 			"which is to be its entry", r->m->n_computations,
 			r->m->entry_computation_id);

@@ -40,9 +40,10 @@ struct hlo_computation {
 	bool is_open;		/* being read */
 };
 
-/* Ids to positions. */
-struct hlo_slot { int64_t id; uint32_t at; bool is_used; };
-struct hlo_index { struct hlo_slot *slots; size_t room; };
+/* Ids to positions, by ids: whoever writes a module chooses them, and a table whose places are
+ * computed from them could be made slow. */
+struct hlo_slot { int64_t id; uint32_t at; };
+struct hlo_index { struct hlo_slot *slots; size_t n; };
 
 struct hlo {
 	struct tc_ctx *c;
@@ -67,8 +68,9 @@ _Noreturn void hlo_refuse(struct hlo *r, const char *fmt, ...)
 void *hlo_get(struct hlo *r, size_t count, size_t size);
 /* "aten::add at f.py:3", or the instruction's name. */
 const char *hlo_where(struct hlo *r, const struct hlo_insn *i);
-/* The slot of the id, or the free one where it belongs. */
-struct hlo_slot *hlo_find(const struct hlo_index *x, int64_t id);
+/* To be done when all are entered; and then: NULL: there is no such id. */
+void hlo_sort(struct hlo_index *x);
+const struct hlo_slot *hlo_find(const struct hlo_index *x, int64_t id);
 /* How many arrays a value of the type is. */
 unsigned hlo_count(const struct tc_type *t);
 /* Where among a tuple's arrays those of a part begin. */

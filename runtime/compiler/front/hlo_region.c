@@ -45,7 +45,7 @@ struct hlo_value hlo_read_computation(struct hlo *r, uint32_t computation, struc
 	if (r->n_read > MAX_READ)
 		tc_fail(r->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program has more than %u "
 			"instructions, those of a computation counted at each call", MAX_READ);
-	if (!root->is_used || r->insns[root->at].computation != computation)
+	if (!root || r->insns[root->at].computation != computation)
 		hlo_bad(r, "computation %.100s has no instruction %" PRId64 ", which is to be "
 			"its root", k->p->name ? k->p->name : "", k->p->root_id);
 	k->is_open = true;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/compiler/front/hlo.h"
@@ -97,14 +98,23 @@ void *hlo_get(struct hlo *r, size_t count, size_t size)
 
 /* ---- ids ---- */
 
-/* The slot of the id, or the free one where it belongs. */
-struct hlo_slot *hlo_find(const struct hlo_index *x, int64_t id)
+static int by_id(const void *a, const void *b)
 {
-	size_t k = ((uint64_t)id * 0x9e3779b97f4a7c15u >> 20) & (x->room - 1);
+	const struct hlo_slot *x = a, *y = b;
 
-	while (x->slots[k].is_used && x->slots[k].id != id)
-		k = (k + 1) & (x->room - 1);
-	return &x->slots[k];
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+void hlo_sort(struct hlo_index *x)
+{
+	qsort(x->slots, x->n, sizeof(*x->slots), by_id);
+}
+
+const struct hlo_slot *hlo_find(const struct hlo_index *x, int64_t id)
+{
+	const struct hlo_slot key = { .id = id };
+
+	return x->n ? bsearch(&key, x->slots, x->n, sizeof(key), by_id) : NULL;
 }
 
 /* ---- values ---- */
@@ -117,7 +127,7 @@ const struct hlo_value *hlo_operand(struct hlo *r, const struct hlo_insn *i, siz
 	if (n >= i->p->n_operand_ids)
 		hlo_bad(r, "it has %zu operands, too few", i->p->n_operand_ids);
 	s = hlo_find(&r->insn_ids, i->p->operand_ids[n]);
-	if (!s->is_used)
+	if (!s)
 		hlo_bad(r, "operand %zu names instruction %" PRId64 ", which is not there", n,
 			i->p->operand_ids[n]);
 	def = &r->insns[s->at];
@@ -183,7 +193,7 @@ uint32_t hlo_callee(struct hlo *r, const struct hlo_insn *i, size_t n)
 	if (n >= i->p->n_called_computation_ids)
 		hlo_bad(r, "it names %zu computations, too few", i->p->n_called_computation_ids);
 	s = hlo_find(&r->computation_ids, i->p->called_computation_ids[n]);
-	if (!s->is_used)
+	if (!s)
 		hlo_bad(r, "it names computation %" PRId64 ", which is not there",
 			i->p->called_computation_ids[n]);
 	return s->at;

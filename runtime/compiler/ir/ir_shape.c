@@ -818,7 +818,7 @@ static void check_fft(const struct check *k)
 	first = scale ? (unsigned)dim_of(k, "dimension", in->rank) : in->rank - n;
 	for (unsigned d = 0; d < in->rank; d++) {
 		want = d - first < n ? length[d - first] : real->dim[d];
-		got = d - first == n - 1 && real != complex ? want / 2 + 1 : want;
+		got = want && d - first == n - 1 && real != complex ? want / 2 + 1 : want;
 		if (want < 0 || real->dim[d] != want || complex->dim[d] != got)
 			BAD(k, "dim %u does not fit its length", d);
 	}

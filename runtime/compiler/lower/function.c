@@ -20,7 +20,8 @@ static bool find_order(struct tc_ctx *c, const struct tc_op *op, const char *nam
 	bool is_plain = true;
 	uint32_t seen = 0;
 
-	if (!a || !t->rank)
+	/* nor is anything said by a list without entries */
+	if (!a || !a->n || !t->rank)
 		return false;
 	item = a->kind == TC_ATTR_ATTRS && a->n == n ? &a->attrs[i] : NULL;
 	if (!item || item->kind != TC_ATTR_DENSE || item->type->elem != ELEM_S64 ||

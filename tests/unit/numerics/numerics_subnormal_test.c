@@ -112,6 +112,8 @@ static const struct op {
 	COMPARE("FLOAT", "GE", BOTH), COMPARE("TOTALORDER", "LT", REAL),
 	COMPARE("TOTALORDER", "EQ", REAL),
 	TO("f32"), TO("f64"), TO("bf16"), TO("f16"), TO("f8E5M2"), TO("f8E4M3FN"), TO("f8E8M0FNU"),
+	{ "to f8E8M0FNU and back", "%2 = convert(%0) : tensor<144xf8E8M0FNU>\n"
+	  "%9 = convert(%2) : tensor<144xf32>\n", REAL, EXACT },
 	TO("i1"), TO("i32"), TO("complex<f32>"), TO("complex<f64>"),
 	REDUCE("add", WIDE, EXACT), REDUCE("multiply", WIDE, EXACT),
 	REDUCE("maximum", REAL, OPEN), REDUCE("minimum", REAL, OPEN),

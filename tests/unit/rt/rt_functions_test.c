@@ -19,7 +19,8 @@ static const char program[] =
 	"aliases = [1, 0], frame = {by = dense<0x0000c03f> : tensor<f32>, "
 	"all = dense<0x01000200> : tensor<2xi16>, text = \"abc\", "
 	"in = {on = dense<0x01> : tensor<i1>, none = {}}}} : tensor<i64>, tensor<2x3xf32>\n"
-	"    %5 = custom_call(%3) {call_target_name = \"g\", frame = {}} : tensor<0xui8>\n"
+	"    %5 = custom_call(%3) {call_target_name = \"g\", frame = {}, "
+	"operand_layouts = {}, result_layouts = {}} : tensor<0xui8>\n"
 	"    return(%4, %5)\n"
 	"  }\n"
 	"}\n";

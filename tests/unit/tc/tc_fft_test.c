@@ -41,7 +41,7 @@ static struct tc_array array_of(const struct transform *t, bool is_result)
 
 	a.elem = is_real ? (t->is_wide ? ELEM_F64 : ELEM_F32) : t->is_wide ? ELEM_C128 : ELEM_C64;
 	memcpy(a.dim, t->dim, t->rank * sizeof(*a.dim));
-	if (is_half)
+	if (is_half && a.dim[t->first + t->n - 1])
 		a.dim[t->first + t->n - 1] = a.dim[t->first + t->n - 1] / 2 + 1;
 	for (unsigned d = 0; d < t->rank; d++)
 		a.bytes *= (size_t)a.dim[d];

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -416,6 +417,73 @@ static void calls_that_double_end_in_an_error(void **state)
 	calls_that_double_end("copy", "instructions");
 }
 
+/* A chain of n copies, of which id k is k times `factor`; ns of this thread, the least of three. */
+static int64_t ns_to_read(size_t n, uint64_t factor)
+{
+	Hlo__Module m = HLO__MODULE__INIT;
+	Hlo__Computation main = HLO__COMPUTATION__INIT, *computations[] = { &main };
+	Hlo__Instruction *all = calloc(n, sizeof(*all)), **list = calloc(n, sizeof(*list));
+	int64_t *ids = calloc(n, sizeof(*ids)), least = INT64_MAX;
+	Hlo__Shape f32 = HLO__SHAPE__INIT;
+	struct tc_source s;
+
+	assert_true(all && list && ids);
+	f32.has_element_type = 1;
+	f32.element_type = 11;
+	for (size_t i = 0; i < n; i++) {
+		ids[i] = (int64_t)((i + 1) * factor);
+		all[i] = insn(i ? "copy" : "parameter", ids[i], &f32);
+		all[i].operand_ids = &ids[i - (i > 0)];
+		all[i].n_operand_ids = i > 0;
+		list[i] = &all[i];
+	}
+	main.n_instructions = n;
+	main.instructions = list;
+	main.has_root_id = 1;
+	main.root_id = ids[n - 1];
+	m.n_computations = 1;
+	m.computations = computations;
+	m.has_entry_computation_id = 1;
+	s = pack(&m);
+	for (unsigned i = 0; i < 3; i++) {
+		struct timespec a, b;
+		struct err err;
+		char *text;
+		int64_t ns;
+
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+		if (tc_print(&s, NULL, "read", &text, &err))
+			fail_msg("%s", err.msg);
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+		ns = (b.tv_sec - a.tv_sec) * 1000000000ll + b.tv_nsec - a.tv_nsec;
+		least = ns < least ? ns : least;
+		free(text);
+	}
+	free((void *)(uintptr_t)s.code);
+	free(all);
+	free(list);
+	free(ids);
+	return least;
+}
+
+/* Whoever writes a module chooses the ids: those that differ in high bits alone, or that a
+ * multiplicative hash has all at one place, take no longer than others. */
+static void ids_are_found_whatever_they_are(void **state)
+{
+	enum { N = 30000 };
+	/* 1 / 0x9e3779b97f4a7c15, of 64 bits */
+	static const uint64_t factors[] = { 1ull << 40, 0xf1de83e19937733dull };
+	int64_t plain = ns_to_read(N, 1);
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int64_t ns = ns_to_read(N, factors[i]);
+
+		if (ns > 4 * plain)
+			fail_msg("%.1f ms become %.1f", (double)plain / 1e6, (double)ns / 1e6);
+	}
+}
+
 /* ---- forms ---- */
 
 /* Runs a module without arguments; its one result. */
@@ -604,6 +672,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_end_early_are_refused),
 		cmocka_unit_test(depths_are_bounded),
 		cmocka_unit_test(calls_that_double_end_in_an_error),
+		cmocka_unit_test(ids_are_found_whatever_they_are),
 		cmocka_unit_test(literals_lie_in_the_order_of_their_layout),
 		cmocka_unit_test(literals_of_every_type_are_read),
 		cmocka_unit_test(messages_name_the_users_place),
