@@ -2,7 +2,8 @@
 /*
  * Copies by the calling thread: stores through the mapped BAR where there is one, else
  * through staging memory and the DMA queue in pieces. Strided host arrays are
- * walked with their trailing dense dims as one run.
+ * walked with their trailing dense dims as one run. Truth values become 0 or 1 as they are
+ * stored, which takes no longer than to store them.
  */
 #include <string.h>
 
@@ -37,10 +38,40 @@ void hal_free_late(struct hal_mem *m)
 	hal_queue_notify(q, atomic_load(&q->submitted), free_mem, m, NULL);
 }
 
-/* Through staging memory; `in` says which way. */
-static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t bytes,
-		       bool in, int64_t deadline, struct err *err)
+typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* What is not 0 becomes 1. */
+static void copy_truth(uint8_t *to, const uint8_t *from, uint64_t n)
 {
+	for (; n >= 64; to += 64, from += 64, n -= 64) {
+		const bytes16 *v = (const bytes16 *)from;
+		bytes16 a = v[0], b = v[1], c = v[2], d = v[3], *w = (bytes16 *)to;
+
+		w[0] = (bytes16)(a != 0) & 1;
+		w[1] = (bytes16)(b != 0) & 1;
+		w[2] = (bytes16)(c != 0) & 1;
+		w[3] = (bytes16)(d != 0) & 1;
+	}
+	while (n--)
+		*to++ = *from++ != 0;
+}
+
+static void store(void *to, const void *from, uint64_t n, bool is_truth)
+{
+	if (is_truth)
+		copy_truth(to, from, n);
+	else
+		memcpy(to, from, n);
+}
+
+/* What goes through the CPU's hands. */
+enum way { OUT, IN, IN_TRUTH };
+
+/* Through staging memory. */
+static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t bytes,
+		       enum way way, int64_t deadline, struct err *err)
+{
+	bool in = way != OUT;
 	struct hal_queue *q = hal_device_queue(m->dev, HAL_QUEUE_DMA);
 	struct hal_mem *stage = NULL;
 	uint64_t value = 0, n;
@@ -50,7 +81,7 @@ static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t 
 	for (uint64_t at = 0; !code && at < bytes; at += n) {
 		n = bytes - at < STAGE ? bytes - at : STAGE;
 		if (in)
-			memcpy(stage->host, (char *)host + at, n);
+			store(stage->host, (char *)host + at, n, way == IN_TRUTH);
 		code = hal_queue_copy(q, in ? m : stage, in ? offset + at : 0, in ? stage : m,
 				      in ? 0 : offset + at, n, NULL, 0, &value, err);
 		if (!code)
@@ -65,18 +96,30 @@ static int copy_staged(struct hal_mem *m, uint64_t offset, void *host, uint64_t 
 	return code;
 }
 
-int hal_copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
-		int64_t deadline, struct err *err)
+static int copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
+		   enum way way, int64_t deadline, struct err *err)
 {
 	int code = check(dst, offset, bytes, err);
 
 	if (code || !bytes)
 		return code;
 	if (!dst->host)
-		return copy_staged(dst, offset, (void *)(uintptr_t)src, bytes, true,
+		return copy_staged(dst, offset, (void *)(uintptr_t)src, bytes, way,
 				   deadline, err);
-	memcpy(dst->host + offset, src, bytes);
+	store(dst->host + offset, src, bytes, way == IN_TRUTH);
 	return 0;
+}
+
+int hal_copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
+		int64_t deadline, struct err *err)
+{
+	return copy_in(dst, offset, src, bytes, IN, deadline, err);
+}
+
+int hal_copy_in_elems(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
+		      bool is_truth, int64_t deadline, struct err *err)
+{
+	return copy_in(dst, offset, src, bytes, is_truth ? IN_TRUTH : IN, deadline, err);
 }
 
 int hal_copy_out(void *dst, struct hal_mem *src, uint64_t offset, uint64_t bytes,
@@ -87,7 +130,7 @@ int hal_copy_out(void *dst, struct hal_mem *src, uint64_t offset, uint64_t bytes
 	if (code || !bytes)
 		return code;
 	if (!src->host)
-		return copy_staged(src, offset, dst, bytes, false, deadline, err);
+		return copy_staged(src, offset, dst, bytes, OUT, deadline, err);
 	memcpy(dst, src->host + offset, bytes);
 	return 0;
 }
@@ -128,8 +171,9 @@ static int plan_walk(const struct hal_strided *s, struct walk *w, struct err *er
 }
 
 /* Copies all runs between the strided host array and the dense block. */
-static void walk(const struct walk *w, uint8_t *dense, uint8_t *host, bool in)
+static void walk(const struct walk *w, uint8_t *dense, uint8_t *host, enum way way)
 {
+	bool in = way != OUT;
 	int64_t at[MAX_RANK] = { 0 };
 	uint8_t *p = host;
 
@@ -143,11 +187,11 @@ static void walk(const struct walk *w, uint8_t *dense, uint8_t *host, bool in)
 			int64_t n = w->dim[w->rank - 1], step = w->stride[w->rank - 1];
 
 			for (int64_t i = 0; i < n; i++, dense += w->run)
-				memcpy(in ? dense : p + i * step, in ? p + i * step : dense,
-				       w->run);
+				store(in ? dense : p + i * step, in ? p + i * step : dense,
+				      w->run, way == IN_TRUTH);
 			d--;
 		} else {
-			memcpy(in ? dense : p, in ? p : dense, w->run);
+			store(in ? dense : p, in ? p : dense, w->run, way == IN_TRUTH);
 			dense += w->run;
 		}
 		while (d) {
@@ -166,7 +210,7 @@ static void walk(const struct walk *w, uint8_t *dense, uint8_t *host, bool in)
 }
 
 static int copy_strided(struct hal_mem *m, uint64_t offset, void *host,
-			const struct hal_strided *shape, bool in, int64_t deadline,
+			const struct hal_strided *shape, enum way way, int64_t deadline,
 			struct err *err)
 {
 	struct hal_mem *stage;
@@ -178,17 +222,17 @@ static int copy_strided(struct hal_mem *m, uint64_t offset, void *host,
 	if (code || !w.total)
 		return code;
 	if (m->host) {
-		walk(&w, m->host + offset, host, in);
+		walk(&w, m->host + offset, host, way);
 		return 0;
 	}
 	code = hal_mem_alloc(m->dev, HAL_MEM_HOST, w.total, "staging", &stage, err);
 	if (code)
 		return code;
-	if (in)
-		walk(&w, stage->host, host, true);
-	code = copy_staged(m, offset, stage->host, w.total, in, deadline, err);
-	if (!code && !in)
-		walk(&w, stage->host, host, false);
+	if (way != OUT)
+		walk(&w, stage->host, host, way);
+	code = copy_staged(m, offset, stage->host, w.total, way == OUT ? OUT : IN, deadline, err);
+	if (!code && way == OUT)
+		walk(&w, stage->host, host, OUT);
 	hal_mem_free(stage);
 	return code;
 }
@@ -196,11 +240,12 @@ static int copy_strided(struct hal_mem *m, uint64_t offset, void *host,
 int hal_copy_in_strided(struct hal_mem *dst, uint64_t offset, const void *src,
 			const struct hal_strided *shape, int64_t deadline, struct err *err)
 {
-	return copy_strided(dst, offset, (void *)(uintptr_t)src, shape, true, deadline, err);
+	return copy_strided(dst, offset, (void *)(uintptr_t)src, shape,
+			    shape->is_truth ? IN_TRUTH : IN, deadline, err);
 }
 
 int hal_copy_out_strided(void *dst, struct hal_mem *src, uint64_t offset,
 			 const struct hal_strided *shape, int64_t deadline, struct err *err)
 {
-	return copy_strided(src, offset, dst, shape, false, deadline, err);
+	return copy_strided(src, offset, dst, shape, OUT, deadline, err);
 }

@@ -278,11 +278,15 @@ int hal_copy_in(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t 
 		int64_t deadline, struct err *err);
 int hal_copy_out(void *dst, struct hal_mem *src, uint64_t offset, uint64_t bytes,
 		 int64_t deadline, struct err *err);
+/* As hal_copy_in; of truth values a byte that is not 0 becomes 1. */
+int hal_copy_in_elems(struct hal_mem *dst, uint64_t offset, const void *src, uint64_t bytes,
+		      bool is_truth, int64_t deadline, struct err *err);
 /* As above for a host array with byte strides (any sign, 0 too), to or from a dense
  * row-major block. elem_bytes 1..16, rank <= 32, else INVALID_ARGUMENT. */
 struct hal_strided {
 	unsigned rank, elem_bytes;
 	const int64_t *dim, *stride;
+	bool is_truth;	/* as hal_copy_in_elems; not looked at on the way out */
 };
 int hal_copy_in_strided(struct hal_mem *dst, uint64_t offset, const void *src,
 			const struct hal_strided *shape, int64_t deadline,

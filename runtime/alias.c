@@ -74,6 +74,17 @@ static int check_fit(const struct rt_shape *want, const struct rt_shape *is, con
 		       (unsigned long long)rt_shape_bytes(want));
 }
 
+/* Whether elements of `is` may be called those of `want`, as they lie there. */
+static int check_truth(const struct rt_shape *want, const struct rt_shape *is, const char *what,
+		       struct err *err)
+{
+	if (want->elem != ELEM_PRED || is->elem == ELEM_PRED || !rt_shape_bytes(is))
+		return 0;
+	return err_set(err, ERR_INVALID_ARGUMENT, "%s: bytes of %s in place of truth values, which "
+		       "are 0 or 1: have a program compare them with 0", what,
+		       elem_text(is->elem));
+}
+
 int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		      struct rt_buffer **out, struct err *err)
 {
@@ -83,6 +94,8 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 				      "have bounds: what counts of it is not one block") :
 		   check_fit(&b->shape, shape, "a bitcast", err);
 
+	if (!code)
+		code = check_truth(shape, &b->shape, "a bitcast", err);
 	if (!code)
 		code = rt_buffer_begin_use(b, err);
 	if (code)
@@ -134,6 +147,8 @@ static int check_content(const struct rt_buffer *alias, const struct rt_buffer *
 	if (memcmp(alias->shape.order, with->shape.order, sizeof(with->shape.order)))
 		return err_set(err, ERR_INVALID_ARGUMENT, "an alias is given a buffer whose dims "
 			       "lie in memory in another order");
+	if (check_truth(&alias->shape, &with->shape, "an alias", err))
+		return err->code;
 	return check_fit(&alias->shape, &with->shape, "an alias", err);
 }
 

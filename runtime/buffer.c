@@ -12,6 +12,8 @@
 
 #include "runtime/rt_internal.h"
 
+#define LOOK_PIECE ((uint64_t)1 << 20)
+
 static void free_view(void *arg)
 {
 	struct rt_storage *s = arg;
@@ -207,6 +209,47 @@ int rt_buffer_of_error(struct rt_client *c, unsigned device, enum rt_memory_kind
 	return 0;
 }
 
+static bool is_truth(const uint8_t *p, uint64_t n)
+{
+	uint8_t all = 0;
+
+	while (n--)
+		all |= *p++;
+	return all <= 1;
+}
+
+/* Looks at truth values that lie at *mem; if some are neither 0 nor 1, *mem becomes a copy of its
+ * own in which they are. */
+static int see_truth(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
+		     uint64_t bytes, struct hal_mem **mem, struct err *err)
+{
+	uint64_t room = bytes < LOOK_PIECE ? bytes : LOOK_PIECE, n, at = 0;
+	uint8_t *piece = malloc(room);
+	struct hal_mem *copy = NULL;
+	int code = piece ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+
+	while (!code && at < bytes) {
+		n = bytes - at < room ? bytes - at : room;
+		code = hal_copy_out(piece, *mem, at, n, CLOCK_FOREVER, err);
+		if (!code && copy)
+			code = hal_copy_in_elems(copy, at, piece, n, true, CLOCK_FOREVER, err);
+		if (copy || code || is_truth(piece, n)) {
+			at += n;
+			continue;
+		}
+		code = rt_alloc(c, device, kind, bytes, "view", &copy, err);
+		at = 0;
+	}
+	free(piece);
+	if (code) {
+		hal_mem_free(copy);
+	} else if (copy) {
+		hal_mem_free(*mem);
+		*mem = copy;
+	}
+	return code;
+}
+
 int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		   const struct rt_shape *shape, void *pointer,
 		   void (*on_free)(void *pointer, void *arg), void *arg,
@@ -226,8 +269,11 @@ int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kin
 		code = rt_mapping_reach(c, device, kind, pointer, bytes, &reached, err);
 	if (code)
 		return code;
+	if (bytes && shape->elem == ELEM_PRED)
+		code = see_truth(c, device, kind, bytes, &reached.mem, err);
 	/* An empty buffer's storage takes the memory over. */
-	code = rt_buffer_new(c, device, kind, &empty, "view", &b, err);
+	if (!code)
+		code = rt_buffer_new(c, device, kind, &empty, "view", &b, err);
 	if (code) {
 		hal_mem_free(reached.mem);
 		rt_mapping_unref(c, reached.mapping);

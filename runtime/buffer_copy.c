@@ -3,7 +3,8 @@
  * Copies of buffers' content: from host memory, to host memory, to another buffer. What is
  * there is copied by the caller's thread, what is still to come by the client's. Between linked
  * devices the one that has the content copies, and the host has no part in it. Of arrays that are
- * stored padded to the bounds of their dims what counts is copied by itself.
+ * stored padded to the bounds of their dims what counts is copied by itself. Truth values of host
+ * memory become 0 or 1 on their way in (hal/base/elem.def).
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kin
 	int code = rt_buffer_new(c, device, kind, shape, "array", &b, err);
 	int64_t dim[IMAGE_MAX_RANK], stride[IMAGE_MAX_RANK], dense[IMAGE_MAX_RANK];
 	struct rt_shape row_major = { 0 };
-	struct hal_strided s = { shape->rank, elem_bytes(shape->elem), dim, stride };
+	struct hal_strided s = { shape->rank, elem_bytes(shape->elem), dim, stride,
+				 shape->elem == ELEM_PRED };
 
 	if (code)
 		return code;
@@ -34,8 +36,8 @@ int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kin
 	if (b->storage->mem && (strides || !rt_is_row_major(shape)))
 		code = hal_copy_in_strided(b->storage->mem, 0, data, &s, CLOCK_FOREVER, err);
 	else if (b->storage->mem)
-		code = hal_copy_in(b->storage->mem, 0, data, rt_shape_bytes(shape),
-				   CLOCK_FOREVER, err);
+		code = hal_copy_in_elems(b->storage->mem, 0, data, rt_shape_bytes(shape),
+					 s.is_truth, CLOCK_FOREVER, err);
 	if (code) {
 		rt_buffer_unref(b);
 		return code;
@@ -114,7 +116,8 @@ static int copy_strided(const struct rt_fetch *c, struct err *err)
 {
 	const struct rt_shape *s = &c->from->shape;
 	int64_t dim[IMAGE_MAX_RANK], stride[IMAGE_MAX_RANK];
-	struct hal_strided to = { s->rank, elem_bytes(s->elem), dim, stride };
+	struct hal_strided to = { .rank = s->rank, .elem_bytes = elem_bytes(s->elem),
+				  .dim = dim, .stride = stride };
 
 	rt_memory_order(s, c->stride, dim, stride);
 	return hal_copy_out_strided(c->dst, c->from->storage->mem, 0, &to, CLOCK_FOREVER, err);

@@ -56,6 +56,13 @@ static int ask(const struct rt_calls *k, const struct image_transfer *t, struct 
 	return code;
 }
 
+static int put(const struct rt_calls *k, const struct image_transfer *t, const void *from,
+	       struct err *err)
+{
+	return hal_copy_in_elems(k->mems[t->binding], t->offset, from, t->bytes,
+				 t->way == IMAGE_FROM_HOST_TRUTH, CLOCK_FOREVER, err);
+}
+
 static int receive(const struct rt_calls *k, const struct image_transfer *t,
 		   struct rt_stream *s, struct err *err)
 {
@@ -68,8 +75,7 @@ static int receive(const struct rt_calls *k, const struct image_transfer *t,
 		err_add(err, "receiving from the host by channel %" PRId64, t->channel);
 		return code;
 	}
-	return t->bytes ? hal_copy_in(k->mems[t->binding], t->offset, rt_stream_data(s),
-				      t->bytes, CLOCK_FOREVER, err) : 0;
+	return t->bytes ? put(k, t, rt_stream_data(s), err) : 0;
 }
 
 static bool is_of(const struct rt_exe *x, const struct image_transfer *t)
@@ -84,7 +90,7 @@ static int receive_zeros(const struct rt_calls *k, const struct image_transfer *
 	void *zeros;
 	int code;
 
-	if (!t->is_recv || !t->bytes)
+	if (t->way == IMAGE_TO_HOST || !t->bytes)
 		return 0;
 	zeros = calloc(1, t->bytes);
 	if (!zeros)
@@ -135,9 +141,8 @@ static int move_arrays(const struct rt_calls *k, const struct image_transfer *t,
 	for (uint32_t i = 0; !code && i < f->n_in + f->n_out; i++) {
 		if (f->arrays[i].elem == ELEM_TOKEN)
 			continue;
-		if (t->is_recv == is_recv && t->bytes)
-			code = is_recv ? hal_copy_in(k->mems[t->binding], t->offset, data[i],
-						     t->bytes, CLOCK_FOREVER, err) :
+		if ((t->way != IMAGE_TO_HOST) == is_recv && t->bytes)
+			code = is_recv ? put(k, t, data[i], err) :
 					 hal_copy_out(data[i], k->mems[t->binding], t->offset,
 						      t->bytes, CLOCK_FOREVER, err);
 		t++;
@@ -196,7 +201,7 @@ static int serve(const struct rt_calls *k, uint64_t number, struct err *err)
 
 		if (!is_of(k->x, t))
 			code = receive_zeros(k, t, err);
-		else if (!t->is_recv)
+		else if (t->way == IMAGE_TO_HOST)
 			code = send(k, t, err);
 		else
 			code = ask(k, t, &asked[i], err);
@@ -217,13 +222,14 @@ int rt_check_host(const struct rt_exe *x, const struct rt_host *host, struct err
 
 	for (size_t i = 0; i < im->n_transfers; i++) {
 		const struct image_transfer *t = &im->transfers[i];
+		bool is_recv = t->way != IMAGE_TO_HOST;
 
 		if (host && rt_called_find(x->called, t->call) >= 0)
 			continue;
-		if (!host || (is_of(x, t) && !host->knows(host->arg, t->channel, t->is_recv)))
+		if (!host || (is_of(x, t) && !host->knows(host->arg, t->channel, is_recv)))
 			return err_set(err, ERR_INVALID_ARGUMENT, "the program %s the host by "
 				       "channel %" PRId64 ", for which no function was given",
-				       t->is_recv ? "receives from" : "sends to", t->channel);
+				       is_recv ? "receives from" : "sends to", t->channel);
 	}
 	return 0;
 }

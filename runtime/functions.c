@@ -180,7 +180,8 @@ static bool has_its_transfers(const struct image *im, uint32_t call, const struc
 		if (f->arrays[i].elem == ELEM_TOKEN)
 			continue;
 		if (t == im->n_transfers || im->transfers[t].call != call ||
-		    im->transfers[t].is_recv != (i >= f->n_in) || im->transfers[t].only ||
+		    (im->transfers[t].way != IMAGE_TO_HOST) != (i >= f->n_in) ||
+		    im->transfers[t].only ||
 		    im->transfers[t].bytes != f->arrays[i].bytes)
 			return false;
 		t++;

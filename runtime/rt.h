@@ -170,7 +170,8 @@ unsigned rt_minor_to_major(const struct rt_shape *s, unsigned i);
 /* Byte strides of its dims, as it lies in memory. */
 void rt_dense_strides(const struct rt_shape *s, int64_t *stride);
 /* Copies from host memory; `data` is the caller's again on return. Strides in bytes, one a
- * dim, may be NULL: dense. Blocks for the copy. INVALID_ARGUMENT: the size overflows. */
+ * dim, may be NULL: dense. Of PRED a byte that is not 0 becomes 1, here and wherever else the
+ * host's bytes come in. Blocks for the copy. INVALID_ARGUMENT: the size overflows. */
 int rt_buffer_from_host(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 			const struct rt_shape *shape, const void *data,
 			const int64_t *strides, struct rt_buffer **out, struct err *err);
@@ -225,7 +226,7 @@ int rt_buffer_to_host_unpadded(struct rt_buffer *b, void *dst, const int64_t *st
 int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
 		   struct rt_buffer **out, struct err *err);
 /* The same bits as another shape of equal size; shares memory. INVALID_ARGUMENT: the sizes
- * differ, deleted, or it is stored padded. */
+ * differ, deleted, it is stored padded, or PRED is to be made of another type. */
 int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		      struct rt_buffer **out, struct err *err);
 /* Where the content lies for the device and for the CPU; 0 and NULL: an empty array, or
@@ -239,7 +240,8 @@ int rt_buffer_unref_external(struct rt_buffer *b, struct err *err);
 /* A buffer on memory that the device reaches (a device address, or where the CPU sees
  * it); host memory is mapped if its pages are not yet, which blocks briefly. It must stay
  * until on_free (NULL is fine), which is called once, when nothing on the device uses it
- * any more, on any thread and not in a child of fork. It is never donated.
+ * any more, on any thread and not in a child of fork. It is never donated. Of PRED it is
+ * looked at, and where bytes are neither 0 nor 1 the buffer is a copy, on which on_free waits too.
  * INVALID_ARGUMENT: not a multiple of HAL_MEM_ALIGN, or memory of another kind;
  * NOT_FOUND: no memory of the device's. */
 int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kind,

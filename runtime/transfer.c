@@ -194,8 +194,8 @@ int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const vo
 	s->is_last = is_last;
 	pthread_mutex_unlock(&t->lock);
 	if (bytes)
-		code = hal_copy_in(s->buffer->storage->mem, offset, data, bytes, CLOCK_FOREVER,
-				   &why);
+		code = hal_copy_in_elems(s->buffer->storage->mem, offset, data, bytes,
+					 s->buffer->shape.elem == ELEM_PRED, CLOCK_FOREVER, &why);
 	pthread_mutex_lock(&t->lock);
 	s->under_way--;
 	if (code && !s->is_resolved)

@@ -369,19 +369,19 @@ static int check_transfers(const struct image *im, struct err *err)
 			is_receiving = false;
 			call++;
 		}
-		if (!call || t->call != call || t->is_recv > 1 || (is_receiving && !t->is_recv))
+		if (!call || t->call != call || t->way >= IMAGE_WAYS || (is_receiving && !t->way))
 			return bad(err, "its calls of the host are out of order");
 		if (t->only > im->info.n_partitions || (i && t[-1].call == call &&
 							t[-1].only != t->only))
 			return bad(err, "a call of the host is nobody's");
-		is_receiving = t->is_recv;
+		is_receiving = t->way != IMAGE_TO_HOST;
 		if (t->binding >= im->n_bindings)
 			return bad(err, "a call of the host names no binding");
 		b = &im->bindings[t->binding];
 		if (b->kind == IMAGE_PEER || b->kind == IMAGE_PEER_DATA)
 			return bad(err, "a call of the host moves what is another device's");
 		if (t->bytes > b->bytes || t->offset > b->bytes - t->bytes ||
-		    (t->bytes && !(b->access & (t->is_recv ? HW_BIND_WRITE : HW_BIND_READ))))
+		    (t->bytes && !(b->access & (t->way ? HW_BIND_WRITE : HW_BIND_READ))))
 			return bad(err, "a call of the host moves what is not there");
 	}
 	return 0;

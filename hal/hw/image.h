@@ -151,9 +151,16 @@ struct image_shape {
 
 /* An array that a call of the host moves, dense and row-major. Calls are numbered from 1;
  * those of one call follow each other, what it sends before what it receives. */
+enum image_way {
+	IMAGE_TO_HOST,
+	IMAGE_FROM_HOST,
+	IMAGE_FROM_HOST_TRUTH,	/* truth values: a byte that is not 0 arrives as 1 */
+	IMAGE_WAYS
+};
+
 struct image_transfer {
 	uint32_t call;
-	uint8_t is_recv;	/* from the host; else to it */
+	uint8_t way;		/* enum image_way */
 	uint8_t only;		/* 0: of each member; n: of those of partition n - 1, the same in
 				 * all of a call; the others stop, too, and receive zeros */
 	uint16_t binding;	/* where it lies */

@@ -326,7 +326,7 @@ void check_strided_arrays_go_in(struct conf *c)
 
 	for (size_t i = 0; i < COUNT(arrays); i++) {
 		const struct strided *s = &arrays[i];
-		struct hal_strided shape = { s->rank, s->elem_bytes, s->dim, s->stride };
+		struct hal_strided shape = { s->rank, s->elem_bytes, s->dim, s->stride, false };
 		uint8_t *end = want;
 
 		gather(s, 0, x + s->at, &end);
@@ -341,6 +341,54 @@ void check_strided_arrays_go_in(struct conf *c)
 	free(got);
 }
 
+/* Bytes of `got` as those of `from` should have become, what is around them as it was. */
+static void expect_truth(struct conf *c, const uint8_t *got, const uint8_t *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		EXPECT(c, got[i] == (from[i] != 0));
+	EXPECT(c, got[n] == 0xee);
+	see(c, got, n);
+}
+
+void check_truth_values_go_in_as_0_or_1(struct conf *c)
+{
+	struct hal_mem *m = conf_get(c, 8192);
+	uint8_t *x = conf_bytes(c, 8192, 11), *flat = conf_room(c, 8192);
+	uint8_t *got = conf_room(c, 8192), *rest = conf_room(c, 8192);
+
+	memset(rest, 0xee, 8192);
+	for (size_t i = 0; i < 8192; i += 3)
+		x[i] = i % 2;
+	for (size_t n = 0; n < 300; n += n < 130 ? 1 : 50) {
+		OK(c, hal_copy_in(m, 0, rest, 8192, SOON, &c->err));
+		OK(c, hal_copy_in_elems(m, 5, x + 3, n, true, SOON, &c->err));
+		OK(c, hal_copy_out(got, m, 4, n + 2, SOON, &c->err));
+		EXPECT(c, got[0] == 0xee);
+		expect_truth(c, got + 1, x + 3, n);
+	}
+	OK(c, hal_copy_in_elems(m, 5, x, 100, false, SOON, &c->err));
+	OK(c, hal_copy_out(got, m, 5, 100, SOON, &c->err));
+	EXPECT(c, !memcmp(got, x, 100));
+	for (size_t i = 0; i < COUNT(arrays); i++) {
+		const struct strided *s = &arrays[i];
+		struct hal_strided shape = { s->rank, s->elem_bytes, s->dim, s->stride, true };
+		uint8_t *end = flat;
+
+		if (s->elem_bytes != 1)
+			continue;
+		gather(s, 0, x + s->at, &end);
+		OK(c, hal_copy_in(m, 0, rest, 8192, SOON, &c->err));
+		OK(c, hal_copy_in_strided(m, 3, x + s->at, &shape, SOON, &c->err));
+		OK(c, hal_copy_out(got, m, 3, (uint64_t)(end - flat) + 1, SOON, &c->err));
+		expect_truth(c, got, flat, (size_t)(end - flat));
+	}
+	hal_mem_free(m);
+	free(x);
+	free(flat);
+	free(got);
+	free(rest);
+}
+
 /* There and back: what is gathered again from where it was put is the same. */
 void check_strided_arrays_come_out(struct conf *c)
 {
@@ -351,7 +399,7 @@ void check_strided_arrays_come_out(struct conf *c)
 	OK(c, hal_copy_in(m, 0, x, 8192, SOON, &c->err));
 	for (size_t i = 0; i < COUNT(arrays); i++) {
 		const struct strided *s = &arrays[i];
-		struct hal_strided shape = { s->rank, s->elem_bytes, s->dim, s->stride };
+		struct hal_strided shape = { s->rank, s->elem_bytes, s->dim, s->stride, false };
 		uint8_t *end = want;
 
 		memset(y, 0, 8192);
@@ -371,8 +419,8 @@ void check_strides_without_sense_are_refused(struct conf *c)
 	struct hal_mem *m = conf_get(c, 64);
 	int64_t dim[40], stride[40];
 	uint8_t x[64] = { 0 };
-	struct hal_strided bad[] = { { 1, 0, dim, stride }, { 1, 17, dim, stride },
-				     { 33, 1, dim, stride }, { 2, 1, dim, stride } };
+	struct hal_strided bad[] = { { 1, 0, dim, stride, false }, { 1, 17, dim, stride, false },
+				     { 33, 1, dim, stride, false }, { 2, 1, dim, stride, false } };
 
 	for (int i = 0; i < 40; i++)
 		dim[i] = stride[i] = 1;

@@ -70,7 +70,7 @@ static struct json_object *transfers(const struct image *im)
 		struct json_object *o = json_object_new_object();
 
 		add(o, "call", number(t->call));
-		add(o, "is_from_host", json_object_new_boolean(t->is_recv));
+		add(o, "is_from_host", json_object_new_boolean(t->way != IMAGE_TO_HOST));
 		add(o, "channel", json_object_new_int64(t->channel));
 		add(o, "binding", number(t->binding));
 		add(o, "offset", number(t->offset));

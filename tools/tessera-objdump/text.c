@@ -128,7 +128,7 @@ static void print_transfers(const struct image *im, struct str *out)
 		const struct image_transfer *t = &im->transfers[i];
 
 		str_printf(out, "  %-8u %-9s %-20" PRId64 " b%-6u %14" PRIu64 " %14" PRIu64 "\n",
-			   t->call, t->is_recv ? "from host" : "to host", t->channel, t->binding,
+			   t->call, t->way ? "from host" : "to host", t->channel, t->binding,
 			   t->offset, t->bytes);
 	}
 }

@@ -50,7 +50,7 @@ void tc_end_host_calls(struct emit *e)
 						      .binding = BIND_TEMP }, ISA_ST);
 }
 
-static void add(struct emit *e, const struct tc_op *op, bool is_recv, int64_t channel,
+static void add(struct emit *e, const struct tc_op *op, enum image_way way, int64_t channel,
 		const struct home *h, const struct tc_type *t)
 {
 	int64_t partition = tc_attr_int(op, "partition", -1);
@@ -72,7 +72,7 @@ static void add(struct emit *e, const struct tc_op *op, bool is_recv, int64_t ch
 		e->room_transfers = room;
 	}
 	x = &e->transfers[e->n_transfers++];
-	*x = (struct image_transfer){ .call = e->next_call, .is_recv = is_recv,
+	*x = (struct image_transfer){ .call = e->next_call, .way = (uint8_t)way,
 				      .only = (uint8_t)(partition + 1),
 				      .channel = channel, .bytes = (uint64_t)t->bytes };
 	if (!t->bytes)
@@ -94,13 +94,14 @@ void tc_emit_host_call(struct emit *e, const struct tc_op *op)
 
 		if (t->bytes)
 			h = tc_dense(e, tc_in(op, i));
-		add(e, op, false, send[i], &h, t);
+		add(e, op, IMAGE_TO_HOST, send[i], &h, t);
 	}
 	for (unsigned i = 0; i < n_out; i++)
-		add(e, op, true, recv[i], tc_place(e, tc_out(op, i)), op->results[i].type);
+		add(e, op, op->results[i].type->elem == ELEM_PRED ? IMAGE_FROM_HOST_TRUTH :
+		    IMAGE_FROM_HOST, recv[i], tc_place(e, tc_out(op, i)), op->results[i].type);
 	/* Each call has a transfer: that of a function without arrays moves nothing. */
 	if (!n_in && !n_out)
-		add(e, op, false, 0, NULL, op->results[0].type);
+		add(e, op, IMAGE_TO_HOST, 0, NULL, op->results[0].type);
 	if (tc_attr(op, "target"))
 		tc_emit_function(e, op);
 	tc_put_scalar(e, (struct isa_scalar){ .rd = 1, .imm = e->next_call }, ISA_LI);

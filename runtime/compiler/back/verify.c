@@ -606,7 +606,7 @@ static int run_call(struct check *c, uint32_t n)
 	int code = 0;
 
 	for (; t < end && !code; t++) {
-		struct tc_access a = { .role = t->is_recv ? TC_STORED : TC_AT_POINT,
+		struct tc_access a = { .role = t->way ? TC_STORED : TC_AT_POINT,
 				       .operand = (unsigned)(t - c->im->transfers),
 				       .is_known = true };
 
@@ -616,7 +616,7 @@ static int run_call(struct check *c, uint32_t n)
 		tc_walk_dim(&a.walk, (int64_t)t->bytes, 1);
 		code = check_access(c, &a);
 		if (!code)
-			code = t->is_recv ? run_write(c, &a) : run_read(c, &a);
+			code = t->way ? run_write(c, &a) : run_read(c, &a);
 	}
 	return code;
 }

@@ -424,7 +424,7 @@ static void strided_copies_follow_any_strides(void **state)
 	struct hal_mem *m = get(4096);
 	int32_t x[6][5], got[30];
 	const int64_t dim[] = { 5, 6 }, stride[] = { -4, 20 };
-	struct hal_strided s = { 2, 4, dim, stride };
+	struct hal_strided s = { 2, 4, dim, stride, false };
 	struct err err;
 
 	(void)state;

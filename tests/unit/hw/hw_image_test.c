@@ -273,7 +273,7 @@ static void refuses_transfers_that_lie(void **state)
 	p.transfers[2].call = 1;	/* a send behind a receive */
 	refused_parts(&p, order);
 	make(&p);
-	p.transfers[1].is_recv = 2;
+	p.transfers[1].way = IMAGE_WAYS;
 	refused_parts(&p, order);
 	make(&p);
 	p.transfers[1].only = 1;	/* and the other of the call each member's */

