@@ -380,7 +380,7 @@ int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t
 
 	*s = (struct rt_sized){ .n_args = n_in, .n_outs = im->info.n_results,
 				.n_seen = im->info.n_results - image_n_result_sizes(im),
-				.image = im };
+				.args = args, .image = im };
 	if (n_args != at)
 		return err_set(err, ERR_INVALID_ARGUMENT, "%s takes %u arguments, not %zu",
 			       image_string(im, im->info.name), at, n_args);
@@ -403,11 +403,16 @@ int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t
 
 void rt_sized_end(struct rt_sized *s, bool has_run, struct rt_buffer **outs)
 {
-	unsigned at = s->n_seen;
+	const struct image *im = s->image;
+	unsigned at = s->n_seen, n_args = im->info.n_args - image_n_arg_sizes(im);
 
+	/* The launch took the copy. */
+	for (unsigned i = 0; has_run && i < n_args; i++)
+		if (s->in[i] != s->args[i] && im->shapes[i].alias >= 0 && !s->keep[i])
+			rt_buffer_delete(s->args[i]);
 	for (unsigned i = 0; has_run && i < s->n_seen; i++) {
 		outs[i] = s->out[i];
-		if (s->image->shapes[s->image->info.n_args + i].bounded)
+		if (im->shapes[im->info.n_args + i].bounded)
 			rt_buffer_give_sizes(outs[i], s->out[at++]);
 	}
 	for (unsigned i = s->n_seen; has_run && i < s->n_outs; i++)

@@ -539,16 +539,18 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 struct rt_sized {
 	unsigned n_args, n_outs, n_seen;	/* seen: results that the caller gets */
 	struct rt_buffer **in, **out, **made;
+	struct rt_buffer *const *args;	/* the caller's */
 	bool *keep;
 	unsigned n_made;
 	const struct image *image;
 };
 /* After success end is due. Blocks for the copy of an array that is shorter than its bounds and is
  * not padded, and until it is there. INVALID_ARGUMENT: the number of arguments; one is longer than
- * its bounds, or has others. */
+ * its bounds, or has others. args stay until the end. */
 int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 		   const bool *keep, struct rt_sized *s, struct err *err);
-/* outs[n_seen]: new references, the results; NULL if nothing has run. */
+/* outs[n_seen]: new references, the results; NULL if nothing has run. If it has, donated arguments
+ * that were copied to be padded are gone as well. */
 void rt_sized_end(struct rt_sized *s, bool has_run, struct rt_buffer **outs);
 
 #endif

@@ -263,6 +263,41 @@ static void an_array_from_the_host_is_as_long_as_it_is(void **state)
 	drop_exe(x);
 }
 
+static void a_donated_array_is_gone_however_long(void **state)
+{
+	static const float data[] = { 1, 2, 3, 4, 5, 6 };
+	struct PJRT_LoadedExecutable *x = made_of(twice);
+	struct PJRT_ExecuteOptions keep = { .struct_size = PJRT_ExecuteOptions_SIZE,
+					    .non_donatable_input_indices = (int64_t[]){ 0 },
+					    .num_non_donatable_input_indices = 1 };
+	struct PJRT_Buffer *b, *out[2], **outs = out, *const *args = &b;
+	float back[5];
+
+	(void)state;
+	for (int64_t n = 0; n <= 5; n++) {
+		b = put_floats(client, data, n);
+		assert_ok(CALL(LoadedExecutable_Execute, .executable = x, .options = &keep,
+			       .argument_lists = (void *)&args, .num_devices = 1, .num_args = 1,
+			       .output_lists = (void *)&outs));
+		drop_buffer(out[0]);
+		drop_buffer(out[1]);
+		assert_false(is_deleted(b));
+		assert_ok(fetch(b, back, (size_t)n * sizeof(*back)));
+		assert_memory_equal(back, data, (size_t)n * sizeof(*back));
+		assert_ok(run_exe(x, &b, 1, out, NULL));
+		assert_true(is_deleted(b));
+		assert_error(run_exe(x, &b, 1, out, NULL), INVALID, "deleted or donated");
+		drop_buffer(out[0]);
+		drop_buffer(out[1]);
+		drop_buffer(b);
+	}
+	b = put_floats(client, data, 6);
+	assert_error(run_exe(x, &b, 1, out, NULL), INVALID, "at most 5");
+	assert_false(is_deleted(b));
+	drop_buffer(b);
+	drop_exe(x);
+}
+
 static void a_short_array_fits_no_static_parameter(void **state)
 {
 	struct PJRT_LoadedExecutable *x = made_of(set);
@@ -434,6 +469,7 @@ int main(void)
 		cmocka_unit_test(results_say_how_long_they_are),
 		cmocka_unit_test(a_result_goes_into_the_next_program),
 		cmocka_unit_test(an_array_from_the_host_is_as_long_as_it_is),
+		cmocka_unit_test(a_donated_array_is_gone_however_long),
 		cmocka_unit_test(a_short_array_fits_no_static_parameter),
 		cmocka_unit_test(serialized_programs_keep_bounds),
 		cmocka_unit_test(each_replica_has_sizes_of_its_own),
