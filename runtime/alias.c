@@ -136,7 +136,10 @@ void rt_alias_fail(struct rt_buffer *alias, const struct err *why)
 static int check_content(const struct rt_buffer *alias, const struct rt_buffer *with,
 			 struct err *err)
 {
-	if (with->client != alias->client || with->device != alias->device ||
+	if (with->client != alias->client)
+		return err_set(err, ERR_INVALID_ARGUMENT, "an alias is given a buffer of another "
+			       "client than its own: bring it over by way of the host");
+	if (with->device != alias->device ||
 	    (with->kind == RT_DEVICE) != (alias->kind == RT_DEVICE))
 		return err_set(err, ERR_INVALID_ARGUMENT, "an alias in %s of device %u is given a "
 			       "buffer in %s of device %u", rt_memory_kind_names[alias->kind],

@@ -27,7 +27,10 @@ static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *
 	const struct image_shape *want = &x->image->shapes[i];
 	const struct rt_shape *s = &b->shape;
 
-	if (b->device != x->device || b->client != x->client)
+	if (b->client != x->client)
+		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u belongs to another client "
+			       "than the program's: bring it over by way of the host", i);
+	if (b->device != x->device)
 		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u lies on device %u, the "
 			       "program runs on device %u", i, b->device, x->device);
 	/* Tokens arrive as empty arrays of pred. */

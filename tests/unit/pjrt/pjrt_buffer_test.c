@@ -769,6 +769,32 @@ static void arguments_must_fit(void **state)
 	drop_exe(x);
 }
 
+static void another_clients_buffers_are_refused(void **state)
+{
+	struct PJRT_Client *other = new_client("hbm=16M,lanes=1");
+	struct PJRT_LoadedExecutable *x = compile_on(client, "scale_add.mlirbc", 0);
+	struct PJRT_Client_CreateAliasBuffer_Args a;
+	float data[16] = { 0 };
+	struct PJRT_Buffer *in[2] = { put_floats(client, data, 16),
+				      put_floats(other, data, 16) }, *out;
+	int64_t n = 16;
+
+	(void)state;
+	assert_error(run_exe(x, in, 2, &out, NULL), INVALID, "argument 1 belongs to another "
+		     "client");
+	assert_ok(CALL_AS(&a, Client_CreateAliasBuffer, .client = client,
+			  .memory = memory_of(dev[0], 0), .shape_dims = &n, .shape_num_dims = 1,
+			  .shape_element_type = PJRT_Buffer_Type_F32));
+	assert_error(CALL(Client_FulfillAliasBuffer, .client = client, .buffer = in[1],
+			  .fulfill_alias_buffer_cb = a.fulfill_alias_buffer_cb), INVALID,
+		     "a buffer of another client");
+	drop_buffer(a.alias_buffer);
+	drop_buffer(in[0]);
+	drop_buffer(in[1]);
+	drop_exe(x);
+	drop_client(other);
+}
+
 /* ---- views and mappings ---- */
 
 static void count_call(void *pointer, void *arg)
@@ -919,6 +945,7 @@ int main(void)
 		cmocka_unit_test(a_failed_launch_gives_its_arguments_back),
 		cmocka_unit_test(a_launch_refused_late_gives_its_arguments_back),
 		cmocka_unit_test(arguments_must_fit),
+		cmocka_unit_test(another_clients_buffers_are_refused),
 		cmocka_unit_test(a_view_reads_what_lies_there),
 		cmocka_unit_test(host_memory_is_used_where_it_lies),
 		cmocka_unit_test(memory_runs_out_with_an_answer),
