@@ -275,7 +275,7 @@ int rt_dma_unmap(struct rt_client *c, void *data, struct err *err);
 int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		       const struct rt_shape *shapes, size_t n, struct rt_transfer **out,
 		       struct err *err);
-/* Buffers that are not complete get CANCELLED as their content. */
+/* Buffers that are not complete get CANCELLED as their content; what is complete it lets be. */
 void rt_transfer_destroy(struct rt_transfer *t);
 struct rt_client *rt_transfer_client(const struct rt_transfer *t);
 size_t rt_transfer_count(const struct rt_transfer *t);

@@ -2,7 +2,8 @@
 /*
  * Transfers in pieces: buffers that are filled by several calls, and streams that a
  * callback fills. A piece is copied by the thread that brings it; a buffer is resolved
- * by whoever finds the last piece marked and none under way.
+ * by whoever finds the last piece marked and none under way. From then on it is its taker's
+ * alone: the transfer, which may live long, keeps neither its memory nor it from being donated.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,11 @@
 #include "runtime/rt_internal.h"
 
 struct slot {
-	struct rt_buffer *buffer;	/* in use */
-	unsigned under_way;
+	struct rt_buffer *buffer;	/* a reference; NULL: resolved, taken, nothing under way */
+	struct rt_shape shape;
+	unsigned under_way;	/* pieces, and resolving it */
+	bool is_used;		/* the buffer is in use for us: until it is resolved and no piece
+				 * is under way */
 	bool is_last, is_resolved, is_taken;
 };
 
@@ -24,15 +28,41 @@ struct rt_transfer {
 	struct slot slots[];
 };
 
-/* Under t->lock, which is let go and taken again. */
+/* Under t->lock, which is let go and taken again: lets go of what is resolved. */
+static void settle(struct rt_transfer *t, struct slot *s)
+{
+	struct rt_buffer *used, *taken;
+
+	if (!s->is_resolved || s->under_way)
+		return;
+	used = s->is_used ? s->buffer : NULL;
+	taken = s->is_taken ? s->buffer : NULL;
+	s->is_used = false;
+	if (taken)
+		s->buffer = NULL;
+	pthread_mutex_unlock(&t->lock);
+	if (used)
+		rt_buffer_end_use(used);
+	rt_buffer_unref(taken);
+	pthread_mutex_lock(&t->lock);
+}
+
+/* As settle. Who waits for the buffer is to find it unused. */
 static void resolve(struct rt_transfer *t, struct slot *s, const struct err *why)
 {
 	struct rt_buffer *b = s->buffer;
+	bool is_idle = !s->under_way++;
 
 	s->is_resolved = true;
+	if (is_idle)
+		s->is_used = false;
 	pthread_mutex_unlock(&t->lock);
+	if (is_idle)
+		rt_buffer_end_use(b);
 	rt_buffer_resolve(b, why);
 	pthread_mutex_lock(&t->lock);
+	s->under_way--;
+	settle(t, s);
 }
 
 static void enter(struct rt_transfer *t)
@@ -50,10 +80,8 @@ static void leave(struct rt_transfer *t)
 	pthread_mutex_unlock(&t->lock);
 	if (!is_last)
 		return;
-	for (size_t i = 0; i < t->n; i++) {
-		rt_buffer_end_use(t->slots[i].buffer);
+	for (size_t i = 0; i < t->n; i++)
 		rt_buffer_unref(t->slots[i].buffer);
-	}
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 	rt_client_unref(c);
@@ -77,11 +105,12 @@ int rt_transfer_create(struct rt_client *c, unsigned device, enum rt_memory_kind
 	pthread_mutex_init(&t->lock, NULL);
 	rt_client_ref(c);
 	for (; !code && t->n < n; t->n += !code) {
-		struct rt_buffer **b = &t->slots[t->n].buffer;
+		struct slot *s = &t->slots[t->n];
 
-		code = rt_buffer_new_pending(c, device, kind, &shapes[t->n], "transfer", b, err);
-		if (!code)
-			rt_buffer_begin_use(*b, NULL);
+		s->shape = shapes[t->n];
+		code = rt_buffer_new_pending(c, device, kind, &s->shape, "transfer", &s->buffer,
+					     err);
+		s->is_used = !code && !rt_buffer_begin_use(s->buffer, NULL);
 	}
 	if (code) {
 		rt_transfer_destroy(t);
@@ -130,13 +159,13 @@ int rt_transfer_bytes(struct rt_transfer *t, int64_t i, uint64_t *out, struct er
 
 	if (!s)
 		return ERR_INVALID_ARGUMENT;
-	*out = rt_shape_bytes(&s->buffer->shape);
+	*out = rt_shape_bytes(&s->shape);
 	return 0;
 }
 
 const struct rt_shape *rt_transfer_shape(const struct rt_transfer *t, size_t i)
 {
-	return i < t->n ? &t->slots[i].buffer->shape : NULL;
+	return i < t->n ? &t->slots[i].shape : NULL;
 }
 
 int rt_transfer_buffer(struct rt_transfer *t, int64_t i, struct rt_buffer **out,
@@ -147,22 +176,23 @@ int rt_transfer_buffer(struct rt_transfer *t, int64_t i, struct rt_buffer **out,
 
 	if (!s)
 		return ERR_INVALID_ARGUMENT;
-	pthread_mutex_lock(&t->lock);
+	enter(t);
 	again = s->is_taken;
 	s->is_taken = true;
-	pthread_mutex_unlock(&t->lock);
-	if (again)
-		return err_set(err, ERR_FAILED_PRECONDITION, "buffer %lld of the transfer was "
-			       "retrieved already", (long long)i);
-	rt_buffer_ref(s->buffer);
-	*out = s->buffer;
-	return 0;
+	if (!again) {
+		rt_buffer_ref(s->buffer);
+		*out = s->buffer;
+		settle(t, s);
+	}
+	leave(t);
+	return again ? err_set(err, ERR_FAILED_PRECONDITION, "buffer %lld of the transfer was "
+			       "retrieved already", (long long)i) : 0;
 }
 
 static int check_piece(const struct slot *s, uint64_t offset, uint64_t bytes,
 		       struct err *err)
 {
-	uint64_t size = rt_shape_bytes(&s->buffer->shape);
+	uint64_t size = rt_shape_bytes(&s->shape);
 
 	if (offset > size || bytes > size - offset)
 		return err_set(err, ERR_INVALID_ARGUMENT, "a piece of %llu bytes at offset "
@@ -195,13 +225,15 @@ int rt_transfer_data(struct rt_transfer *t, int64_t i, uint64_t offset, const vo
 	pthread_mutex_unlock(&t->lock);
 	if (bytes)
 		code = hal_copy_in_elems(s->buffer->storage->mem, offset, data, bytes,
-					 s->buffer->shape.elem == ELEM_PRED, CLOCK_FOREVER, &why);
+					 s->shape.elem == ELEM_PRED, CLOCK_FOREVER, &why);
 	pthread_mutex_lock(&t->lock);
 	s->under_way--;
 	if (code && !s->is_resolved)
 		resolve(t, s, &why);
-	if (s->is_last && !s->under_way && !s->is_resolved)
+	else if (s->is_last && !s->under_way && !s->is_resolved)
 		resolve(t, s, NULL);
+	else
+		settle(t, s);
 	leave(t);
 	if (code && err)
 		*err = why;

@@ -154,6 +154,68 @@ static void buffers_fill_in_pieces(void **state)
 	drop_buffer(b);
 }
 
+static int64_t bytes_in_use(void)
+{
+	return GET(Device_MemoryStats, bytes_in_use, .device = dev);
+}
+
+struct donation { struct PJRT_Buffer *in[2], *out; uintptr_t at; };
+
+static void donate_it(struct PJRT_Error *error, void *arg)
+{
+	struct donation *d = arg;
+
+	assert_ok(error);
+	d->at = GET(Buffer_UnsafePointer, buffer_pointer, .buffer = d->in[0]);
+	assert_ok(run_exe(donating, d->in, 2, &d->out, NULL));
+}
+
+/* Its memory and its use are its taker's, however long the transfer lives. */
+static void a_transfer_keeps_nothing_that_is_complete(void **state)
+{
+	struct PJRT_AsyncHostToDeviceTransferManager *m = transfer(4);
+	int64_t before = bytes_in_use(), each;
+	float data[16] = { 0 };
+	struct PJRT_Buffer *b[4];
+	struct donation d = { .in[1] = filled(1) };
+	struct PJRT_Event *e;
+
+	(void)state;
+	each = bytes_in_use() - before;
+	before += each;
+	for (int i = 1; i < 4; i++)
+		b[i] = retrieve(m, i);
+	send(m, 0, 0, data, 64, true);
+	b[0] = retrieve(m, 0);	/* when it is there */
+	drop_buffer(b[0]);
+	assert_int_equal(bytes_in_use(), before - each);
+	send(m, 1, 0, data, 64, true);
+	assert_int_equal(GET(AsyncHostToDeviceTransferManager_BufferSize, buffer_size,
+			     .transfer_manager = m, .buffer_index = 1), 64);
+	assert_ok(CALL(Buffer_Delete, .buffer = b[1]));
+	assert_int_equal(bytes_in_use(), before - 2 * each);
+	drop_buffer(b[1]);
+	/* Donated, it is written over: later, and as soon as it is there. */
+	for (int i = 2; i < 4; i++) {
+		d.in[0] = b[i];
+		e = GET(Buffer_ReadyEvent, event, .buffer = b[i]);
+		if (i == 3)
+			assert_ok(CALL(Event_OnReady, .event = e, .callback = (void *)donate_it,
+				       .user_arg = &d));
+		send(m, i, 0, data, 64, true);
+		if (i == 2)
+			donate_it(NULL, &d);
+		expect(d.out, 1);
+		assert_int_equal(GET(Buffer_UnsafePointer, buffer_pointer, .buffer = d.out), d.at);
+		drop_event(e);
+		drop_buffer(b[i]);
+		drop_buffer(d.out);
+	}
+	assert_error(PIECE(m, 3, 0, data, 4, true), PJRT_Error_Code_FAILED_PRECONDITION, "last");
+	drop_buffer(d.in[1]);
+	drop_transfer(m);
+}
+
 static void destroy_it(struct PJRT_Error *error, void *arg)
 {
 	assert_ok(error);
@@ -708,6 +770,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers_fill_in_pieces),
+		cmocka_unit_test(a_transfer_keeps_nothing_that_is_complete),
 		cmocka_unit_test(a_transfer_may_be_destroyed_when_a_buffer_is_there),
 		cmocka_unit_test(an_event_is_set_once),
 		cmocka_unit_test(wrong_pieces_are_refused),
