@@ -79,40 +79,59 @@ static char *copy_option(const struct PJRT_NamedValue *v)
 	return p;
 }
 
-static bool is_named(const struct PJRT_NamedValue *v, unsigned type, const char *name)
+static const char *type_text(unsigned type)
 {
-	return (unsigned)v->type == type && v->name && v->name_size == strlen(name) &&
-	       !memcmp(v->name, name, v->name_size);
+	static const char *const texts[] = {
+		[PJRT_NamedValue_kString] = "a string", [PJRT_NamedValue_kInt64] = "an integer",
+		[PJRT_NamedValue_kInt64List] = "a list of integers",
+		[PJRT_NamedValue_kFloat] = "a float", [PJRT_NamedValue_kBool] = "a bool" };
+
+	return type < sizeof(texts) / sizeof(*texts) ? texts[type] : "of no type there is";
 }
 
 /* What create_options say; texts are malloc'd. */
 struct asked {
 	char *devices, *sim;
-	uint64_t seed;
+	int64_t seed;
 	bool has_seed;
 	int64_t process, n_processes;	/* as a framework that spans several says */
 };
 
-static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct asked *out)
+/* Gives one text; the first of several of one name counts. */
+static struct PJRT_Error *read_text(const struct PJRT_NamedValue *v, char **to)
 {
-	char **to = is_named(v, PJRT_NamedValue_kString, "devices") ? &out->devices :
-		    is_named(v, PJRT_NamedValue_kString, "sim") ? &out->sim : NULL;
-
-	if (is_named(v, PJRT_NamedValue_kInt64, "rng_seed")) {
-		out->seed = (uint64_t)v->int64_value;
-		out->has_seed = true;
-	}
-	if (is_named(v, PJRT_NamedValue_kInt64, "num_nodes"))
-		out->n_processes = v->int64_value;
-	if (is_named(v, PJRT_NamedValue_kInt64, "node_id"))
-		out->process = v->int64_value;
-	if (!to || *to)
+	if (*to)
 		return NULL;
 	if (!v->string_value)
 		return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: \"%.*s\" has no "
 				       "value", (int)v->name_size, v->name);
 	*to = copy_option(v);
 	return *to ? NULL : NO_ROOM();
+}
+
+static struct PJRT_Error *read_option(const struct PJRT_NamedValue *v, struct asked *out)
+{
+	const struct { const char *name; char **text; int64_t *number; } ours[] = {
+		{ "devices", &out->devices, NULL }, { "sim", &out->sim, NULL },
+		{ "rng_seed", NULL, &out->seed }, { "num_nodes", NULL, &out->n_processes },
+		{ "node_id", NULL, &out->process } };
+	unsigned i = 0, n = sizeof(ours) / sizeof(*ours), want;
+
+	while (i < n && !(v->name && v->name_size == strlen(ours[i].name) &&
+			  !memcmp(v->name, ours[i].name, v->name_size)))
+		i++;
+	if (i == n)
+		return NULL;
+	want = ours[i].text ? PJRT_NamedValue_kString : PJRT_NamedValue_kInt64;
+	if ((unsigned)v->type != want)
+		return pjrt_error_text(ERR_INVALID_ARGUMENT, "create_options: \"%s\" is %s, and "
+				       "has to be %s", ours[i].name, type_text((unsigned)v->type),
+				       type_text(want));
+	if (ours[i].text)
+		return read_text(v, ours[i].text);
+	*ours[i].number = v->int64_value;
+	out->has_seed |= ours[i].number == &out->seed;
+	return NULL;
 }
 
 /* The options that are ours; others are somebody else's. */
@@ -182,6 +201,7 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 {
 	struct PJRT_Client *c = calloc(1, sizeof(*c));
 	struct asked asked = { 0 };
+	uint64_t seed;
 	struct rt_world_options world;
 	struct rt_client_options o;
 	struct PJRT_Error *e;
@@ -194,8 +214,9 @@ struct PJRT_Error *pjrt_Client_Create(struct PJRT_Client_Create_Args *args)
 		e = read_options(args, &asked);
 	if (!e && asked.n_processes > 1)
 		e = read_world(args, &asked, c, &world);
+	seed = (uint64_t)asked.seed;
 	o = (struct rt_client_options){ asked.devices, asked.sim,
-					asked.has_seed ? &asked.seed : NULL,
+					asked.has_seed ? &seed : NULL,
 					asked.n_processes > 1 ? &world : NULL };
 	if (!e && rt_client_create(&o, &c->rt, &err))
 		e = pjrt_error(&err);

@@ -523,6 +523,43 @@ static void a_client_takes_a_seed(void **state)
 	assert_memory_not_equal(a, c, sizeof(a));
 }
 
+static void options_have_types(void **state)
+{
+	static const int64_t list[] = { 1, 2 };
+	static const struct { struct PJRT_NamedValue v; const char *says; } wrong[] = {
+		{ { .name = "rng_seed", .type = PJRT_NamedValue_kString, .string_value = "7",
+		    .value_size = 1 }, "\"rng_seed\" is a string, and has to be an integer" },
+		{ { .name = "rng_seed", .type = PJRT_NamedValue_kFloat, .value_size = 1 },
+		  "\"rng_seed\" is a float, and has to be an integer" },
+		{ { .name = "devices", .type = PJRT_NamedValue_kInt64, .int64_value = 1,
+		    .value_size = 1 }, "\"devices\" is an integer, and has to be a string" },
+		{ { .name = "sim", .type = PJRT_NamedValue_kInt64List, .int64_array_value = list,
+		    .value_size = 2 }, "\"sim\" is a list of integers, and has to be a string" },
+		{ { .name = "num_nodes", .type = PJRT_NamedValue_kBool, .value_size = 1 },
+		  "\"num_nodes\" is a bool, and has to be an integer" },
+		{ { .name = "node_id", .type = 77, .value_size = 1 },
+		  "\"node_id\" is of no type there is, and has to be an integer" },
+	};
+	struct PJRT_NamedValue o[] = {
+		{ .struct_size = PJRT_NamedValue_SIZE, .name = "devices", .name_size = 7,
+		  .type = PJRT_NamedValue_kString, .string_value = "sim:hbm=16M",
+		  .value_size = 11 },
+		{ .struct_size = PJRT_NamedValue_SIZE } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		o[1] = wrong[i].v;
+		o[1].struct_size = PJRT_NamedValue_SIZE;
+		o[1].name_size = strlen(o[1].name);
+		assert_error(CALL(Client_Create, .create_options = o, .num_options = 2), INVALID,
+			     wrong[i].says);
+	}
+	/* Somebody else's. */
+	o[1].name = "visible_devices";
+	o[1].name_size = 15;
+	drop_client(GET(Client_Create, client, .create_options = o, .num_options = 2));
+}
+
 /* One thread reads a buffer while another deletes it: content or "deleted", no more. */
 struct race { struct PJRT_Buffer *b; int wrong; };
 
@@ -583,6 +620,7 @@ int main(void)
 		cmocka_unit_test(threads_work_on_one_client),
 		cmocka_unit_test(threads_have_clients_of_their_own),
 		cmocka_unit_test(a_client_takes_a_seed),
+		cmocka_unit_test(options_have_types),
 		cmocka_unit_test(deleting_what_another_thread_reads_is_safe),
 	};
 
