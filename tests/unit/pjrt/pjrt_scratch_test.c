@@ -40,7 +40,8 @@ static int64_t largest_free(void)
 	return GET(Device_MemoryStats, largest_free_block_bytes, .device = dev);
 }
 
-/* v -> (v v^T) v for n elements: the matrix of 4 n^2 bytes is a temporary. */
+/* v -> (v v^T, turned upside down and around) v for n elements: the matrix of 4 n^2 bytes is a
+ * temporary, and there is no dim along which it could be made in strips. */
 static struct PJRT_LoadedExecutable *outer(int n)
 {
 	char text[1024];
@@ -56,10 +57,11 @@ static struct PJRT_LoadedExecutable *outer(int n)
 		 "lhs_contracting_dimensions = [], precision_config = [0, 0], "
 		 "rhs_batching_dimensions = [], rhs_contracting_dimensions = []} : "
 		 "tensor<%dx%dxf32>\n"
-		 "    %%2 = dot_general(%%1, %%0) {lhs_batching_dimensions = [], "
+		 "    %%3 = reverse(%%1) {dimensions = [0, 1]} : tensor<%dx%dxf32>\n"
+		 "    %%2 = dot_general(%%3, %%0) {lhs_batching_dimensions = [], "
 		 "lhs_contracting_dimensions = [1], precision_config = [0, 0], "
 		 "rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
-		 "tensor<%dxf32>\n    return(%%2)\n  }\n}\n", n, n, n, n, n);
+		 "tensor<%dxf32>\n    return(%%2)\n  }\n}\n", n, n, n, n, n, n, n);
 	p.code_size = strlen(text);
 	x = GET(Client_Compile, executable, .client = client, .program = &p,
 		.compile_options = options, .compile_options_size = options_for(0, options));
