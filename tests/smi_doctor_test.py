@@ -27,6 +27,7 @@ from smi_test import LIMIT_S, NOBODY, SCHEMA, page, wrong
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 BDF = "0000:03:00.0"
+BIND = TOP / "tools/tessera-vfio-bind"
 PRELOAD = {}
 
 
@@ -106,6 +107,29 @@ class Machine(smi_test.Smi):
         finally:
             os.environ.clear()
             os.environ.update(keep)
+
+    def vfio_bind(self, *args):
+        """tessera-vfio-bind; its code, what it says, and what it wrote of the card's driver."""
+        sys = self.card / "bound"
+        card = sys / "bus/pci/devices/0000:01:00.0"
+        for path in (card, sys / "bus/pci/drivers/vfio-pci"):
+            path.mkdir(parents=True, exist_ok=True)
+        for name, text in (("vendor", "0x1234"), ("device", "0x7e55"), ("class", "0x120000"),
+                           ("driver_override", "")):
+            (card / name).write_text(text)
+        r = subprocess.run([BIND, *args], env=os.environ | {"SYSFS": str(sys)},
+                           capture_output=True, text=True, check=False)
+        return r.returncode, r.stdout + r.stderr, (card / "driver_override").read_text()
+
+    def test_binding_reads_all_it_is_told_before_it_writes(self):
+        for late in ("--dry-run", "--unbind", "0000:02:00.0", "nonsense"):
+            code, said, written = self.vfio_bind("0000:01:00.0", late)
+            self.assertNotEqual(code, 0, said)
+            self.assertIn(late, said)
+            self.assertEqual(written, "")
+        code, said, written = self.vfio_bind("--dry-run", "0000:01:00.0")
+        self.assertEqual((code, written), (0, ""), said)
+        self.assertEqual(self.vfio_bind("0000:01:00.0")[2], "vfio-pci\n")
 
     def doctor(self, **how):
         done = self.run_smi("doctor", "--json", **how)

@@ -494,6 +494,29 @@ class Smi(unittest.TestCase):
         self.assertEqual([d["driver"] for d in told["devices"]], ["vfio-pci"] * 3)
         self.check(told["devices"][1], memory_used_bytes=1 << 20, n_processes=1, iommu_group=8)
 
+    def test_held_devices_are_told_apart_by_whole_names(self):
+        root = self.root()
+        (root / "dev/accel").mkdir()
+        for fd, name in ((3, "accel10"), (4, "accel1")):
+            card = root / "sys/class/accel" / name / "device"
+            card.mkdir(parents=True)
+            (card / "driver").symlink_to("../../bus/pci/drivers/tessera")
+            (root / "dev/accel" / name).touch()
+            (root / f"proc/41/fd/{fd}").symlink_to(root / "dev/accel" / name)
+        told = self.smi_json("proc", "--root", root)
+        held = told["processes"][0]["devices"].split()
+        self.assertTrue({"accel:accel1", "accel:accel10"} <= set(held), held)
+
+    def test_what_a_server_gives_two_clients_is_two_devices(self):
+        for pid in (41, 42):
+            p = page(pid)
+            p.devices[0].bus_id, p.devices[0].kind = b"vfio-user:/run/0.sock", 2
+            p.devices[0].used = pid << 20
+            self.publish(f"tessera-0-{pid}", p)
+        told = [d for d in self.facts()["devices"] if d["kind"] == "vfio-user"]
+        self.assertEqual([(d["pid"], d["memory_used_bytes"], d["memory_total_bytes"])
+                          for d in told], [(41, 41 << 20, 1 << 30), (42, 42 << 20, 1 << 30)])
+
     # ---- golden: every command in every form, of a machine on record ----
 
     def golden(self, name, text):

@@ -113,8 +113,8 @@ static struct json_object *meetings(const struct image *im)
 		add(o, "type", json_object_new_string(elem_text(m->elem)));
 		add(o, "bytes", number(m->bytes));
 		add(o, "depth", number(m->depth));
-		add(o, "groups", json_object_new_string(image_string(im, m->groups)));
-		add(o, "where", json_object_new_string(image_string(im, m->where)));
+		add(o, "groups", clean(image_string(im, m->groups)));
+		add(o, "where", clean(image_string(im, m->where)));
 		json_object_array_add(list, o);
 	}
 	return list;

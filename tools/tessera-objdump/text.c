@@ -184,9 +184,12 @@ static void print_meetings(const struct image *im, struct str *out)
 	for (size_t i = 0; i < im->n_meetings; i++) {
 		const struct image_meeting *m = &im->meetings[i];
 
-		str_printf(out, "  %-14s %-8s %14" PRIu64 " %-5u  %s %s\n",
-			   image_meeting_kind_text(m), elem_text(m->elem), m->bytes, m->depth,
-			   image_string(im, m->groups), image_string(im, m->where));
+		str_printf(out, "  %-14s %-8s %14" PRIu64 " %-5u  ",
+			   image_meeting_kind_text(m), elem_text(m->elem), m->bytes, m->depth);
+		objdump_clean(image_string(im, m->groups), out);
+		str_printf(out, " ");
+		objdump_clean(image_string(im, m->where), out);
+		str_printf(out, "\n");
 	}
 }
 

@@ -27,7 +27,7 @@ static void sum_up(const struct smi_node *node, struct smi_device *d)
 		const struct smi_link *l = &SMI_GET(node, links, smi_link)[i];
 
 		if (strcmp(l->fabric, d->fabric) || strcmp(l->bus_id, d->bus_id) ||
-		    (!strcmp(d->kind, "sim") && l->pid.n != d->pid.n))
+		    (smi_is_of_process(d->kind) && l->pid.n != d->pid.n))
 			continue;
 		n++;
 		n_up += l->up.n == 1;

@@ -113,7 +113,7 @@ static void count_processes(struct smi_node *node)
 		struct smi_device *d = &SMI_GET(node, devices, smi_device)[i];
 
 		d->index = smi_known(i);
-		if (!strcmp(d->kind, "sim"))
+		if (smi_is_of_process(d->kind))
 			continue;
 		d->n_processes = smi_known(0);
 		for (unsigned k = 0; k < SMI_COUNT(node, clients); k++)

@@ -189,10 +189,12 @@ static void read_fdinfo(const char *path, struct smi_client *c, struct seen *see
 
 static void add_word(char *list, size_t bytes, const char *word)
 {
-	size_t n = strlen(list);
+	size_t n = strlen(list), length = strlen(word);
 
-	if (strstr(list, word))
-		return;
+	/* accel1 is none of accel10's. */
+	for (const char *at = list; (at = strstr(at, word)); at++)
+		if ((at == list || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+			return;
 	if (n + strlen(word) + 2 < bytes)
 		snprintf(list + n, bytes - n, "%s%s", n ? " " : "", word);
 }

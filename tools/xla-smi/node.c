@@ -162,7 +162,7 @@ static bool is_left(const struct smi_node *node, const char *bus_id, struct smi_
 	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++) {
 		const struct smi_device *d = &SMI_GET(node, devices, smi_device)[i];
 
-		if (!strcmp(d->bus_id, bus_id) && (strcmp(d->kind, "sim") || !pid.is_known ||
+		if (!strcmp(d->bus_id, bus_id) && (!smi_is_of_process(d->kind) || !pid.is_known ||
 						   d->pid.n == pid.n))
 			return true;
 	}

@@ -39,14 +39,16 @@ static const char *kind_name(unsigned kind)
 
 /* ---- devices ---- */
 
-/* The row of a device that others told of, too; a model in a process is that process's. */
+/* The row of a device that others told of, too; a model in a process is that process's, and so is
+ * the function that a server gives each of its clients. */
 static struct smi_device *device_of(struct smi_node *node, const struct hal_page_device *d,
 				    bool *is_new)
 {
 	struct smi_device *s;
 
 	*is_new = false;
-	for (unsigned i = 0; d->kind != HAL_KIND_SIM && i < SMI_COUNT(node, devices); i++) {
+	for (unsigned i = 0; !smi_is_of_process(kind_name(d->kind)) &&
+	     i < SMI_COUNT(node, devices); i++) {
 		s = &SMI_GET(node, devices, smi_device)[i];
 		if (!strcmp(s->bus_id, d->bus_id) && !strcmp(s->kind, kind_name(d->kind)))
 			return s;

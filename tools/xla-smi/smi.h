@@ -41,6 +41,13 @@ enum smi_exit {
 };
 
 /* ---- node.c: rows ---- */
+/* Whether a device of that kind is one process's alone, and another's of the same name another
+ * device: a model inside of it, or the function that tessera-sim gives each client. */
+static inline bool smi_is_of_process(const char *kind)
+{
+	return !strcmp(kind, "sim") || !strcmp(kind, "vfio-user");
+}
+
 
 struct smi_num {
 	uint64_t n;
