@@ -60,9 +60,17 @@ static void threefry(uint64_t key, uint64_t counter, uint32_t *x)
 	}
 }
 
+/* Floats get the bits of an integer of their width. */
 static void store_word(struct eval_array *out, int64_t i, uint64_t word)
 {
-	tc_num_store(out->type->elem, tc_eval_at(out, i), (struct num){ .i = word });
+	unsigned elem = out->type->elem;
+
+	if (elem_class(elem) != ELEM_CLASS_FLOAT)
+		tc_num_store(elem, tc_eval_at(out, i), (struct num){ .i = word });
+	else if (elem_bits(elem) < 8)
+		tc_num_store(ELEM_U4, tc_eval_at(out, i), (struct num){ .i = word });
+	else	/* little endian */
+		memcpy(tc_eval_at(out, i), &word, elem_bytes(elem));
 }
 
 /* The next n numbers of 32 or 64 bits. s: the state, `words` of it. */
@@ -154,9 +162,6 @@ void tc_eval_rng_bits(struct eval *e, const struct tc_op *op)
 	unsigned words = (unsigned)(state->bytes / 8);
 	uint64_t s[3];
 
-	if (elem_class(out->type->elem) != ELEM_CLASS_SINT &&
-	    elem_class(out->type->elem) != ELEM_CLASS_UINT)
-		tc_eval_refuse(e, out->type->elem);
 	/* ir_verify.c has seen to 2 or 3 words */
 	if (is_threefry && words != 2)
 		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "three_fry has a state of 2 words, "

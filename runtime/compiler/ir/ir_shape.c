@@ -84,6 +84,11 @@ static bool is_int(unsigned elem)
 	return elem_class(elem) == ELEM_CLASS_SINT || elem_class(elem) == ELEM_CLASS_UINT;
 }
 
+static bool is_float(unsigned elem)
+{
+	return elem_class(elem) == ELEM_CLASS_FLOAT;
+}
+
 static void want_scalar(const struct check *k, unsigned i, unsigned elem)
 {
 	if (in_type(k, i)->rank || in_type(k, i)->elem != elem)
@@ -679,7 +684,7 @@ static void check_random_bits(const struct check *k)
 	    !((s->elem == ELEM_U64 && (s->dim[0] == 2 || s->dim[0] == 3)) ||
 	      (s->elem == ELEM_U32 && s->dim[0] == 4)))
 		BAD(k, "its state is %" PRId64 " bytes of %s", s->bytes, elem_text(s->elem));
-	if (!is_int(k->op->results[1].type->elem))
+	if (!is_int(k->op->results[1].type->elem) && !is_float(k->op->results[1].type->elem))
 		BAD(k, "random bits of %s", elem_text(k->op->results[1].type->elem));
 }
 
@@ -790,11 +795,6 @@ static void check_select_and_scatter(const struct check *k)
 	if (tc_in(k->op->regions[0].block->last, 0)->type->elem != ELEM_PRED ||
 	    tc_in(k->op->regions[1].block->last, 0)->type->elem != in->elem)
 		BAD(k, "a region yields another type");
-}
-
-static bool is_float(unsigned elem)
-{
-	return elem_class(elem) == ELEM_CLASS_FLOAT;
 }
 
 static void check_fft(const struct check *k)

@@ -106,6 +106,37 @@ static struct tc_value *place_pairs(const struct tc_build *b, struct tc_value *w
 	return tc_build_part(b, words, d, 0, t->dim[d]);
 }
 
+static enum elem unsigned_of(unsigned elem)
+{
+	switch (elem_bits(elem)) {
+	case 4: return ELEM_U4;
+	case 8: return ELEM_U8;
+	case 16: return ELEM_U16;
+	case 32: return ELEM_U32;
+	default: return ELEM_U64;
+	}
+}
+
+/* Of floats, for which no more than their bits are asked: as integers. Returns their generator. */
+static struct tc_op *decompose_random_floats(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = tc_out(op, 1)->type;
+	const struct tc_type *types[2] = { tc_out(op, 0)->type,
+					   tc_with_elem(c, t, unsigned_of(t->elem)) };
+	struct tc_value *state = tc_in(op, 0), *v;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_op *bits = tc_build_place(&b, tc_new(c, TC_RNG_BIT_GENERATOR, 1, &state, 2,
+						       types, 0));
+
+	tc_set_int(c, bits, "rng_algorithm", TC_ATTR_ENUM, tc_attr_int(op, "rng_algorithm", 0));
+	v = tc_out(bits, 1);
+	v = tc_build(&b, TC_BITCAST_CONVERT, t, 1, &v);
+	replace(op, 0, tc_out(bits, 0));
+	replace(op, 1, v);
+	tc_erase(op);
+	return bits;
+}
+
 /*
  * The device fills arrays with 32-bit words in order. A smaller number is the low bits of a
  * word of its own, and threefry's order is another one if there are several dims.
@@ -275,7 +306,11 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			break;
 		case TC_CUSTOM_CALL: tc_decompose_custom_call(c, op); break;
 		case TC_RNG: tc_decompose_rng(c, op); break;
-		case TC_RNG_BIT_GENERATOR: decompose_random_bits(c, op); break;
+		case TC_RNG_BIT_GENERATOR:
+			if (elem_class(tc_out(op, 1)->type->elem) == ELEM_CLASS_FLOAT)
+				op = decompose_random_floats(c, op);
+			decompose_random_bits(c, op);
+			break;
 		case TC_COMPARE: decompose_compare(c, op); break;
 		case TC_CLAMP: decompose_clamp(c, op); break;
 		case TC_REAL:

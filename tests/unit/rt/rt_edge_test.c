@@ -26,6 +26,34 @@ static void no_random_bits_leave_the_key(void **state)
 		}
 }
 
+/* Floats have the bits that integers of their width would have. */
+static void random_bits_may_be_floats(void **state)
+{
+	static const char *const algorithms[] = { "THREE_FRY", "PHILOX" };
+	static const struct { const char *floats, *bits; } types[] = {
+		{ "f32", "ui32" }, { "f64", "ui64" }, { "bf16", "ui16" }, { "f16", "ui16" },
+		{ "f8E5M2", "ui8" }, { "f8E8M0FNU", "ui8" }, { "f4E2M1FN", "ui4" },
+	};
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(types) / sizeof(*types); i++) {
+		const char *f = types[i / 2].floats, *u = types[i / 2].bits;
+		const char *by = algorithms[i % 2];
+
+		snprintf(text, sizeof(text), PROGRAM("%%1: tensor<2xui64>",
+			"%%2, %%3 = rng_bit_generator(%%1) {rng_algorithm = <%s>} : "
+			"tensor<2xui64>, tensor<3x5x%s>\n"
+			"%%4, %%5 = rng_bit_generator(%%1) {rng_algorithm = <%s>} : "
+			"tensor<2xui64>, tensor<3x5x%s>\n"
+			"%%6 = bitcast_convert(%%3) : tensor<3x5x%s>\n"
+			"%%7 = xor(%%5, %%6) : tensor<3x5x%s>\n"
+			"%%8 = xor(%%2, %%4) : tensor<2xui64>\nreturn(%%2, %%6, %%7, %%8)"),
+			by, f, by, u, u, u);
+		runs_as_evaluated(text);
+	}
+}
+
 /* One permutation after another is their product, in the right order. */
 static void transposes_follow_each_other(void **state)
 {
@@ -545,6 +573,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_without_elements_have_constants),
 		cmocka_unit_test(no_random_bits_leave_the_key),
+		cmocka_unit_test(random_bits_may_be_floats),
 		cmocka_unit_test(transposes_follow_each_other),
 		cmocka_unit_test(products_of_any_kinds),
 		cmocka_unit_test(convolutions_of_nothing_are_zeros),

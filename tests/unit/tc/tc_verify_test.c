@@ -452,7 +452,7 @@ static void control(unsigned v)
 static void random_bits(unsigned v)
 {
 	const struct tc_type *t[2] = { type(ELEM_U64, 1, (int64_t[]){ v == 1 ? 9 : 2 }),
-				       type(v == 2 ? ELEM_F32 : ELEM_U32, DIMS(5)) };
+				       type(v == 2 ? ELEM_C64 : ELEM_U32, DIMS(5)) };
 	struct tc_value *s = tc_new_arg(&c, body, t[0]);
 	struct tc_op *o;
 
@@ -519,7 +519,7 @@ static const struct {
 	  "yields 0 values", "another type as value 0", "it chooses by f32",
 	  "branch 1 takes arguments", "another type as value 0", "it chooses by i1",
 	  "its results are not its operands" } },
-	{ "random bits", random_bits, { "its state", "of f32", "its state" } },
+	{ "random bits", random_bits, { "its state", "of complex", "its state" } },
 	{ "types", types, { "a dim of -1", "out of memory", "out of memory" } },
 };
 
