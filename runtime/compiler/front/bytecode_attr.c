@@ -22,6 +22,14 @@ static const uint8_t vhlo_elems[] = {
 	[37] = ELEM_F4E2M1FN, [40] = ELEM_F8E8M0FNU,
 };
 
+/* The same of MLIR's own types, which Shardy's ops have. */
+static const uint8_t builtin_elems[] = {
+	[1] = ELEM_S64, [3] = ELEM_BF16, [4] = ELEM_F16, [5] = ELEM_F32, [6] = ELEM_F64,
+	[22] = ELEM_F8E5M2, [23] = ELEM_F8E4M3, [24] = ELEM_F8E4M3FN, [25] = ELEM_F8E5M2FNUZ,
+	[26] = ELEM_F8E4M3FNUZ, [27] = ELEM_F8E4M3B11FNUZ, [28] = ELEM_F8E3M4,
+	[29] = ELEM_F4E2M1FN, [32] = ELEM_F8E8M0FNU,
+};
+
 static const char *const vhlo_type_names[] = {
 	[25] = "an unranked tensor",
 	[26] = "witness", [33] = "none", [34] = "tf32",
@@ -190,13 +198,10 @@ static const struct tc_type *builtin_type(struct bc *r, struct bc_cursor *c, str
 	const uint8_t *at = c->p;
 	uint64_t code = bc_varint(r, c);
 
+	if (code < sizeof(builtin_elems) && builtin_elems[code])
+		return scalar(r, builtin_elems[code]);
 	switch (code) {
 	case 0: return builtin_integer(r, bc_varint(r, c), at);
-	case 1: return scalar(r, ELEM_S64);
-	case 3: return scalar(r, ELEM_BF16);
-	case 4: return scalar(r, ELEM_F16);
-	case 5: return scalar(r, ELEM_F32);
-	case 6: return scalar(r, ELEM_F64);
 	case 9:
 		return complex_of(r, bc_type(r, bc_index(r, c, r->n_types, "type")), at);
 	case 13: return tensor(r, c, e, NULL);

@@ -287,6 +287,24 @@ def collectives_of_other_types(d):
 
 
 @case
+def floats_of_a_byte_and_less(d):
+    m = mesh(d, (8,), ("x",))
+    ring, whole = [(i, (i + 3) % 8) for i in range(8)], NamedSharding(m, P())
+
+    def f(a):
+        return jax.lax.with_sharding_constraint(a[::-1], whole)
+
+    results = []
+    for name in ("float8_e5m2", "float8_e4m3", "float8_e4m3fn", "float8_e5m2fnuz",
+                 "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e3m4", "float8_e8m0fnu",
+                 "float4_e2m1fn"):
+        a = put(m, np.abs(data(16, 4)) + 1, "x").astype(getattr(jnp, name))
+        moved = shmap(m, lambda a: lax.ppermute(a, "x", ring), P("x"), P("x"))(a)
+        results += [moved.astype(jnp.float32), jax.jit(f)(a).astype(jnp.float32)]
+    return results
+
+
+@case
 def large_collectives(d):
     m = mesh(d, (8,), ("x",))
     a = put(m, data(256, 1024), "x")
