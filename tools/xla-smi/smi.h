@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SMI_SCHEMA "tessera-smi/2"
 #define SMI_VERSION "0.2"
