@@ -582,6 +582,9 @@ void tc_emit_fill(struct emit *e, const struct tc_type *t, const struct home *to
 	e->cost_ns += (double)t->bytes * 0.05;
 }
 
+static const char too_many[] = "it reduces more than 8 arrays together, by a body that does not "
+			       "fall into parts";
+
 /* REDUCE over dims of an iteration space, with operands' strides given. */
 static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 		       const int64_t *dim, uint32_t reduced, const struct home *in,
@@ -596,7 +599,7 @@ static void put_reduce(struct emit *e, const struct tc_op *op, unsigned rank,
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	if (2 * k > ISA_MAX_IN || k > ISA_MAX_OUT)
-		tc_refuse(e, "it reduces more arrays than one instruction can");
+		tc_refuse(e, too_many);
 	b->e = e;
 	b->n_in = 2 * k;
 	for (unsigned d = 0; d < rank; d++)
@@ -646,7 +649,7 @@ void tc_emit_reduce(struct emit *e, const struct tc_op *op)
 	if (t->rank > ISA_MAX_RANK)
 		tc_refuse_dims(e, "it has", t->rank);
 	if (op->n_results > ISA_MAX_OUT)
-		tc_refuse(e, "it reduces more arrays than one instruction can");
+		tc_refuse(e, too_many);
 	if (!t->count) {
 		for (unsigned j = 0; j < op->n_results; j++)
 			tc_emit_fill(e, op->results[j].type, tc_place(e, tc_out(op, j)),
@@ -719,7 +722,7 @@ void tc_emit_reduce_window(struct emit *e, const struct tc_op *op)
 	uint32_t mask = 0;
 
 	if (op->n_results > ISA_MAX_OUT)
-		tc_refuse(e, "it reduces more arrays than one instruction can");
+		tc_refuse(e, too_many);
 	for (unsigned d = 0; d < rank; d++) {
 		low[d] = padding[2 * d];
 		high[d] = padding[2 * d + 1];

@@ -182,7 +182,8 @@ static void emit_scatter(struct emit *e, const struct tc_op *op)
 	if (!b)
 		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
 	if (k > ISA_MAX_SORT)
-		tc_refuse(e, "it scatters into more than 4 arrays");
+		tc_refuse(e, "it scatters into more than 4 arrays together, by a body that does "
+			  "not fall into parts");
 	b->e = e;
 	b->n_pre = b->n_in = b->n_out = k;
 	for (unsigned j = 0; j < k; j++) {

@@ -228,8 +228,8 @@ bool dyn_sort(struct tc_ctx *c, struct tc_op *op)
 	unsigned along = (unsigned)tc_attr_int(op, "dimension", 0), n = op->n_operands;
 	const struct tc_type *s32 = tc_with_elem(c, tc_in(op, 0)->type, ELEM_S32);
 	const struct tc_type *scalar = tc_tensor(c, ELEM_S32, 0, NULL);
-	struct tc_value *in[64], *keys[2], *size;
-	const struct tc_type *types[64];
+	struct tc_value **in = arena_array(&c->arena, n + 1, sizeof(*in)), *keys[2], *size;
+	const struct tc_type **types = arena_array(&c->arena, n + 1, sizeof(*types));
 	struct tc_block *body = op->regions[0].block;
 	struct tc_op *with;
 
@@ -237,8 +237,8 @@ bool dyn_sort(struct tc_ctx *c, struct tc_op *op)
 	size = dyn_size_of(tc_out(op, 0), along);
 	if (!size)
 		return true;
-	if (n >= 63)
-		dyn_refuse(c, op, 0, along, "62 arrays at once are sorted");
+	if (!in || !types)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
 	for (unsigned i = 0; i < n; i++) {
 		in[i] = tc_in(op, i);
 		types[i] = in[i]->type;

@@ -111,12 +111,13 @@ void tc_eval_gather(struct eval *e, const struct tc_op *op)
 void tc_eval_scatter(struct eval *e, const struct tc_op *op)
 {
 	unsigned n = op->n_results;
-	struct eval_array *out[32], *updates[32];
+	struct eval_array **out = tc_eval_scratch(e, n, sizeof(*out));
+	struct eval_array **updates = tc_eval_scratch(e, n, sizeof(*updates));
 	const struct tc_type *t = tc_in(op, n + 1)->type;
 	struct rule r = read_rule(op, tc_in(op, 0)->type, tc_eval_in(e, op, n), t);
 	int64_t idx[TC_MAX_RANK] = { 0 }, at[TC_MAX_RANK];
-	const void *in[64];
-	void *to[32];
+	const void **in = tc_eval_scratch(e, n, 2 * sizeof(*in));
+	void **to = tc_eval_scratch(e, n, sizeof(*to));
 
 	for (unsigned j = 0; j < n; j++) {
 		out[j] = tc_eval_out(e, op, j);
@@ -135,4 +136,8 @@ void tc_eval_scatter(struct eval *e, const struct tc_op *op)
 		}
 		tc_eval_step(t->rank, t->dim, idx);
 	}
+	tc_eval_release(e, to);
+	tc_eval_release(e, in);
+	tc_eval_release(e, updates);
+	tc_eval_release(e, out);
 }

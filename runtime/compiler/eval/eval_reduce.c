@@ -8,8 +8,6 @@
 
 #include "runtime/compiler/eval/eval.h"
 
-#define MAX_MAPPED 64u
-
 static void copy_element(struct eval_array *to, int64_t i, struct eval_array *from,
 			 int64_t k)
 {
@@ -20,7 +18,9 @@ static void copy_element(struct eval_array *to, int64_t i, struct eval_array *fr
 
 struct fold {
 	unsigned n;
-	struct eval_array *in[32], *out[32];
+	struct eval_array **in, **out;
+	const void **from;	/* what the body takes and gives */
+	void **to;
 };
 
 /* Results filled with their initial values. */
@@ -28,6 +28,10 @@ static struct fold start_fold(struct eval *e, const struct tc_op *op)
 {
 	struct fold f = { .n = op->n_results };
 
+	f.in = tc_eval_scratch(e, f.n, sizeof(*f.in));
+	f.out = tc_eval_scratch(e, f.n, sizeof(*f.out));
+	f.from = tc_eval_scratch(e, f.n, 2 * sizeof(*f.from));
+	f.to = tc_eval_scratch(e, f.n, sizeof(*f.to));
 	for (unsigned j = 0; j < f.n; j++) {
 		f.in[j] = tc_eval_in(e, op, j);
 		f.out[j] = tc_eval_out(e, op, j);
@@ -37,18 +41,23 @@ static struct fold start_fold(struct eval *e, const struct tc_op *op)
 	return f;
 }
 
+static void end_fold(struct eval *e, const struct fold *f)
+{
+	tc_eval_release(e, f->in);
+	tc_eval_release(e, f->out);
+	tc_eval_release(e, f->from);
+	tc_eval_release(e, f->to);
+}
+
 /* out[i] = body(out[i], in[k]) */
 static void fold_one(struct eval *e, const struct tc_op *op, const struct fold *f,
 		     int64_t i, int64_t k)
 {
-	const void *in[64];
-	void *out[32];
-
 	for (unsigned j = 0; j < f->n; j++) {
-		in[j] = out[j] = tc_eval_at(f->out[j], i);
-		in[f->n + j] = tc_eval_at(f->in[j], k);
+		f->from[j] = f->to[j] = tc_eval_at(f->out[j], i);
+		f->from[f->n + j] = tc_eval_at(f->in[j], k);
 	}
-	tc_eval_apply(e, op->regions[0].block, in, out);
+	tc_eval_apply(e, op->regions[0].block, f->from, f->to);
 }
 
 void tc_eval_reduce(struct eval *e, const struct tc_op *op)
@@ -67,6 +76,7 @@ void tc_eval_reduce(struct eval *e, const struct tc_op *op)
 		fold_one(e, op, &f, tc_eval_linear(f.out[0]->type, kept), i);
 		tc_eval_step(t->rank, t->dim, idx);
 	}
+	end_fold(e, &f);
 }
 
 /* A window over an array; NULL dilations are 1. */
@@ -138,6 +148,7 @@ void tc_eval_reduce_window(struct eval *e, const struct tc_op *op)
 		}
 		tc_eval_step(t->rank, t->dim, idx);
 	}
+	end_fold(e, &f);
 }
 
 /* ---- select_and_scatter ---- */
@@ -240,13 +251,10 @@ void tc_eval_map(struct eval *e, const struct tc_op *op)
 {
 	const struct tc_block *b = op->regions[0].block;
 	const struct tc_type *t = op->results[0].type;
-	struct eval_array *in[MAX_MAPPED], *out;
 	unsigned n = op->n_operands;
-	const void *from[MAX_MAPPED];
+	struct eval_array **in = tc_eval_scratch(e, n, sizeof(*in)), *out;
+	const void **from = tc_eval_scratch(e, n, sizeof(*from));
 
-	if (n > MAX_MAPPED)
-		tc_fail(e->c, ERR_UNIMPLEMENTED, op, "it has %u operands: at most %u run",
-			n, MAX_MAPPED);
 	if (b->n_args != n || b->last->n_operands != 1 || tc_in(b->last, 0)->type->rank ||
 	    tc_in(b->last, 0)->type->elem != t->elem)
 		EVAL_BAD(e, "its region does not fit");
@@ -265,6 +273,8 @@ void tc_eval_map(struct eval *e, const struct tc_op *op)
 			from[j] = tc_eval_at(in[j], i);
 		tc_eval_apply(e, b, from, (void *[]){ tc_eval_at(out, i) });
 	}
+	tc_eval_release(e, from);
+	tc_eval_release(e, in);
 }
 
 /* ---- sort ---- */
@@ -273,7 +283,8 @@ void tc_eval_map(struct eval *e, const struct tc_op *op)
 struct line {
 	struct eval *e;
 	const struct tc_block *less;
-	struct eval_array *in[32];
+	struct eval_array **in;
+	const void **both;		/* what the comparator takes */
 	unsigned n_in;
 	int64_t first, step, n;
 	int64_t *order, *other;		/* places in the line */
@@ -281,14 +292,13 @@ struct line {
 
 static bool is_less(const struct line *l, int64_t a, int64_t b)
 {
-	const void *in[64];
 	uint8_t yes = 0;
 
 	for (unsigned j = 0; j < l->n_in; j++) {
-		in[2 * j] = tc_eval_at(l->in[j], l->first + a * l->step);
-		in[2 * j + 1] = tc_eval_at(l->in[j], l->first + b * l->step);
+		l->both[2 * j] = tc_eval_at(l->in[j], l->first + a * l->step);
+		l->both[2 * j + 1] = tc_eval_at(l->in[j], l->first + b * l->step);
 	}
-	tc_eval_apply(l->e, l->less, in, (void *[]){ &yes });
+	tc_eval_apply(l->e, l->less, l->both, (void *[]){ &yes });
 	return yes;
 }
 
@@ -316,23 +326,23 @@ static void merge_runs(struct line *l, int64_t run)
 void tc_eval_sort(struct eval *e, const struct tc_op *op)
 {
 	const struct tc_type *t = tc_in(op, 0)->type;
-	int64_t dim = tc_attr_int(op, "dimension", 0), outer = 1;
+	int64_t dim = tc_attr_int(op, "dimension", 0), outer;
 	struct line l = { .e = e, .less = op->regions[0].block, .n_in = op->n_operands,
 			  .step = 1 };
-	struct eval_array *out[32];
+	struct eval_array **out = tc_eval_scratch(e, l.n_in, sizeof(*out));
 	int64_t *scratch;
 
 	dim += dim < 0 ? t->rank : 0;
 	l.n = t->dim[dim];
+	l.in = tc_eval_scratch(e, l.n_in, sizeof(*l.in));
+	l.both = tc_eval_scratch(e, l.n_in, 2 * sizeof(*l.both));
 	for (unsigned j = 0; j < l.n_in; j++) {
 		l.in[j] = tc_eval_in(e, op, j);
 		out[j] = tc_eval_out(e, op, j);
 	}
-	if (!t->count)
-		return;
 	for (int64_t d = dim + 1; d < t->rank; d++)
 		l.step *= t->dim[d];
-	outer = t->count / l.n;
+	outer = t->count ? t->count / l.n : 0;
 	scratch = tc_eval_scratch(e, l.n, 2 * sizeof(*scratch));
 	for (int64_t i = 0; i < outer; i++) {
 		l.first = i / l.step * l.step * l.n + i % l.step;
@@ -348,4 +358,7 @@ void tc_eval_sort(struct eval *e, const struct tc_op *op)
 					     l.first + l.order[k] * l.step);
 	}
 	tc_eval_release(e, scratch);
+	tc_eval_release(e, l.both);
+	tc_eval_release(e, l.in);
+	tc_eval_release(e, out);
 }

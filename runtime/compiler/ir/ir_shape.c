@@ -95,10 +95,10 @@ static void want_scalar(const struct check *k, unsigned i, unsigned elem)
 		BAD(k, "operand %u is no scalar of %s", i, elem_text(elem));
 }
 
-/* A region whose arguments are n scalars of the types, and which yields m. */
-static const struct tc_block *scalar_region(const struct check *k, unsigned r,
-					    const struct tc_type *const *types, unsigned n,
-					    unsigned m)
+/* A region of n arguments, scalars of the elements of operands 0, 0, .. 1, 1, .. (each `times`),
+ * from the first one again after `each`; it yields m scalars. */
+static const struct tc_block *scalar_region(const struct check *k, unsigned r, unsigned n,
+					    unsigned times, unsigned each, unsigned m)
 {
 	const struct tc_block *b = k->op->regions[r].block;
 
@@ -107,7 +107,7 @@ static const struct tc_block *scalar_region(const struct check *k, unsigned r,
 		    b->last->n_operands);
 	for (unsigned i = 0; i < n; i++)
 		if (b->args[i]->type->rank || b->args[i]->type->is_tuple ||
-		    b->args[i]->type->elem != types[i]->elem)
+		    b->args[i]->type->elem != in_type(k, i / times % each)->elem)
 			BAD(k, "argument %u of its region has another type", i);
 	for (unsigned i = 0; i < m; i++)
 		if (tc_in(b->last, i)->type->rank)
@@ -405,11 +405,11 @@ static void check_convolution(const struct check *k)
 static void check_reduce(const struct check *k)
 {
 	unsigned n = k->op->n_results, m, rank = 0;
-	const struct tc_type *types[64], *in;
+	const struct tc_type *in;
 	int64_t dim[TC_MAX_RANK];
 	uint64_t set;
 
-	if (!n || k->op->n_operands != 2 * n || n > 32)
+	if (!n || k->op->n_operands != 2 * n)
 		BAD(k, "it has %u operands and %u results", k->op->n_operands, n);
 	in = in_type(k, 0);
 	set = set_of(k, "dimensions", in->rank, NULL, &m);
@@ -419,15 +419,14 @@ static void check_reduce(const struct check *k)
 	for (unsigned j = 0; j < n; j++) {
 		const struct tc_type *t = k->op->results[j].type;
 
-		types[j] = types[n + j] = t;
 		if (!same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
 		    t->rank != rank || memcmp(t->dim, dim, rank * sizeof(*dim)))
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
 	}
-	scalar_region(k, 0, types, 2 * n, n);
+	scalar_region(k, 0, 2 * n, 1, n, n);
 	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != types[j]->elem)
+		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
 			BAD(k, "its region yields another type");
 }
 
@@ -435,11 +434,11 @@ static void check_reduce_window(const struct check *k)
 {
 	unsigned n = k->op->n_results;
 	int64_t most = (int64_t)1 << 31;
-	const struct tc_type *types[64], *in;
+	const struct tc_type *in;
 	const int64_t *w, *s, *b, *d, *p;
 	int64_t dim[TC_MAX_RANK];
 
-	if (!n || k->op->n_operands != 2 * n || n > 32)
+	if (!n || k->op->n_operands != 2 * n)
 		BAD(k, "it has %u operands and %u results", k->op->n_operands, n);
 	in = in_type(k, 0);
 	w = list_of(k, "window_dimensions", in->rank, 1, most);
@@ -453,15 +452,14 @@ static void check_reduce_window(const struct check *k)
 	for (unsigned j = 0; j < n; j++) {
 		const struct tc_type *t = k->op->results[j].type;
 
-		types[j] = types[n + j] = t;
 		if (!same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
 		    t->rank != in->rank || memcmp(t->dim, dim, in->rank * sizeof(*dim)))
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
 	}
-	scalar_region(k, 0, types, 2 * n, n);
+	scalar_region(k, 0, 2 * n, 1, n, n);
 	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != types[j]->elem)
+		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
 			BAD(k, "its region yields another type");
 }
 
@@ -529,44 +527,39 @@ static void check_scatter(const struct check *k)
 	static const char *const names[5] = { "update_window_dims", "inserted_window_dims",
 		"input_batching_dims", "scatter_indices_batching_dims",
 		"scatter_dims_to_operand_dims" };
-	const struct tc_type *types[64];
 	unsigned n = k->op->n_results;
 
-	if (!n || k->op->n_operands != 2 * n + 1 || n > 32)
+	if (!n || k->op->n_operands != 2 * n + 1)
 		BAD(k, "it has %u operands and %u results", k->op->n_operands, n);
 	for (unsigned j = 0; j < n; j++) {
 		const struct tc_type *t = k->op->results[j].type;
 
-		types[j] = types[n + j] = t;
 		if (in_type(k, j) != t || in_type(k, n + 1 + j)->elem != t->elem ||
 		    !same_dims(t, in_type(k, 0)) ||
 		    !same_dims(in_type(k, n + 1 + j), in_type(k, n + 1)))
 			BAD(k, "operand or result %u does not fit", j);
 		check_index(k, t, in_type(k, n), in_type(k, n + 1 + j), names, NULL);
 	}
-	scalar_region(k, 0, types, 2 * n, n);
+	scalar_region(k, 0, 2 * n, 1, n, n);
 	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != types[j]->elem)
+		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
 			BAD(k, "its region yields another type");
 }
 
 static void check_sort(const struct check *k)
 {
 	unsigned n = k->op->n_operands;
-	const struct tc_type *types[64];
 	int64_t d = tc_attr_int(k->op, "dimension", 0);
 
-	if (!n || k->op->n_results != n || n > 32)
+	if (!n || k->op->n_results != n)
 		BAD(k, "it sorts %u arrays", n);
-	for (unsigned j = 0; j < n; j++) {
-		types[2 * j] = types[2 * j + 1] = in_type(k, j);
+	for (unsigned j = 0; j < n; j++)
 		if (in_type(k, j) != k->op->results[j].type ||
 		    !same_dims(in_type(k, j), in_type(k, 0)))
 			BAD(k, "operand %u does not fit", j);
-	}
 	if (d < -(int64_t)in_type(k, 0)->rank || d >= in_type(k, 0)->rank)
 		BAD(k, "dimension is %" PRId64, d);
-	if (tc_in(scalar_region(k, 0, types, 2 * n, 1)->last, 0)->type->elem != ELEM_PRED)
+	if (tc_in(scalar_region(k, 0, 2 * n, 2, n, 1)->last, 0)->type->elem != ELEM_PRED)
 		BAD(k, "its comparator yields no i1");
 }
 
@@ -755,20 +748,18 @@ static void check_transfer(const struct check *k)
 static void check_map(const struct check *k)
 {
 	unsigned n = k->op->n_operands, m;
-	const struct tc_type *types[64], *out = out_type(k);
+	const struct tc_type *out = out_type(k);
 	const int64_t *dims = tc_attr_ints(k->op, "dimensions", &m);
 
-	if (!n || n > 64 || m != out->rank)
+	if (!n || m != out->rank)
 		BAD(k, "it has %u operands and %u dimensions", n, m);
 	for (unsigned d = 0; d < m; d++)
 		if (dims[d] != d)
 			BAD(k, "its dimensions are not all in order");
-	for (unsigned i = 0; i < n; i++) {
-		types[i] = in_type(k, i);
-		if (!same_dims(types[i], out))
+	for (unsigned i = 0; i < n; i++)
+		if (!same_dims(in_type(k, i), out))
 			BAD(k, "operand %u does not fit", i);
-	}
-	scalar_region(k, 0, types, n, 1);
+	scalar_region(k, 0, n, 1, n, 1);
 	if (tc_in(k->op->regions[0].block->last, 0)->type->elem != out->elem)
 		BAD(k, "its region yields another type");
 }
@@ -776,7 +767,6 @@ static void check_map(const struct check *k)
 static void check_select_and_scatter(const struct check *k)
 {
 	const struct tc_type *in = in_type(k, 0), *source = in_type(k, 1);
-	const struct tc_type *types[] = { in, in };
 	int64_t most = (int64_t)1 << 31;
 	const int64_t *w = list_of(k, "window_dimensions", in->rank, 1, most);
 	const int64_t *s = list_of(k, "window_strides", in->rank, 1, most);
@@ -790,8 +780,8 @@ static void check_select_and_scatter(const struct check *k)
 			BAD(k, "the source has %" PRId64 " elements in dim %u", source->dim[d],
 			    d);
 	want_scalar(k, 2, in->elem);
-	scalar_region(k, 0, types, 2, 1);
-	scalar_region(k, 1, types, 2, 1);
+	scalar_region(k, 0, 2, 1, 1, 1);
+	scalar_region(k, 1, 2, 1, 1, 1);
 	if (tc_in(k->op->regions[0].block->last, 0)->type->elem != ELEM_PRED ||
 	    tc_in(k->op->regions[1].block->last, 0)->type->elem != in->elem)
 		BAD(k, "a region yields another type");

@@ -271,6 +271,11 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 	for (struct tc_op *op = block->first; op; op = next) {
 		next = op->next;
 		prev = op->prev;
+		if ((op->op == TC_REDUCE || op->op == TC_REDUCE_WINDOW || op->op == TC_SCATTER) &&
+		    tc_split_parts(c, op)) {
+			next = prev ? prev->next : block->first;
+			continue;
+		}
 		for (unsigned r = 0; r < op->n_regions; r++)
 			if (op->regions[r].block)
 				decompose_block(c, op->regions[r].block);

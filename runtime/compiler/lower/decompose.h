@@ -28,6 +28,9 @@ void tc_settle_initial(const struct tc_build *b, struct tc_op *op);
 /* Whether it reduces one array by one op that the initial value, a constant, changes nothing
  * in. */
 bool tc_starts_with_identity(const struct tc_op *op);
+/* parts.c: a reduce, reduce_window or scatter of more arrays than one instruction takes, by parts
+ * that do not look at each other (true: op is gone, for several); others stay. */
+bool tc_split_parts(struct tc_ctx *c, struct tc_op *op);
 /* holes.c: what remains to be done of a reduce_window over an input with holes where windows
  * in turn have the same elements: a smaller one before op, which is gone. Others: op. */
 struct tc_op *tc_close_holes(struct tc_ctx *c, struct tc_op *op);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops at the edges of what they may be: nothing to do, sizes of 0, kinds that differ. */
+#include "hal/base/str.h"
 #include "tests/unit/against_eval.h"
 
 static void arrays_without_elements_have_constants(void **state)
@@ -51,6 +52,163 @@ static void random_bits_may_be_floats(void **state)
 			"%%8 = xor(%%2, %%4) : tensor<2xui64>\nreturn(%%2, %%6, %%7, %%8)"),
 			by, f, by, u, u, u);
 		runs_as_evaluated(text);
+	}
+}
+
+/* Args for a body of `first` and more arguments, n of each kind, all of i32. */
+static void write_args(struct str *t, unsigned n)
+{
+	for (unsigned j = 0; j < 2 * n; j++)
+		str_printf(t, "%s%%%u: tensor<i32>", j ? ", " : "", 9000 + j);
+}
+
+/* Array j's sum, and to all but the first of three the product of the first's two, which is
+ * made once. */
+static void write_shared(struct str *t, unsigned n, unsigned j)
+{
+	unsigned first = j / 3 * 3;
+
+	if (j == first)
+		str_printf(t, "%%%u = multiply(%%%u, %%%u) : tensor<i32>\n", 11000 + j, 9000 + j,
+			   9000 + n + j);
+	str_printf(t, "%%%u = add(%%%u, %%%u) : tensor<i32>\n", j == first ? 20000 + j : 12000 + j,
+		   9000 + j, 9000 + n + j);
+	if (j != first)
+		str_printf(t, "%%%u = add(%%%u, %%%u) : tensor<i32>\n", 20000 + j, 11000 + first,
+			   12000 + j);
+}
+
+/* A body in which arrays look at each other in groups of `each`: as above, or as polynomials whose
+ * product is taken. */
+static void write_body(struct str *t, unsigned n, unsigned each)
+{
+	unsigned id = 11000;
+
+	str_printf(t, " (");
+	write_args(t, n);
+	str_printf(t, ") {\n");
+	for (unsigned j = 0; j < n; j++) {
+		unsigned first = j / each * each, size = n - first < each ? n - first : each;
+
+		if (each == 3)
+			write_shared(t, n, j);
+		for (unsigned i = 0; i < size && each != 3; i++, id += 2) {
+			str_printf(t, "%%%u = multiply(%%%u, %%%u) : tensor<i32>\n", id,
+				   9000 + first + i,
+				   9000 + n + first + (j - first + size - i) % size);
+			str_printf(t, "%%%u = %s(%%%u, %%%u) : tensor<i32>\n",
+				   i + 1 < size ? id + 1 : 20000 + j, i ? "add" : "or", id,
+				   i ? id - 1 : id);
+		}
+	}
+	str_printf(t, "return(");
+	for (unsigned j = 0; j < n; j++)
+		str_printf(t, "%s%%%u", j ? ", " : "", 20000 + j);
+	str_printf(t, ")\n}\n");
+}
+
+static void list_of(struct str *t, unsigned n, unsigned first, const char *type)
+{
+	for (unsigned j = 0; j < n; j++)
+		if (type)
+			str_printf(t, "%s%s", j ? ", " : "", type);
+		else
+			str_printf(t, "%s%%%u", j ? ", " : "", first + j);
+}
+
+enum many { REDUCE, WINDOW, SCATTER, SORT, MAP };
+
+/* One op on n arrays, the sums of an argument and a number each; %3000 on: its results. */
+static void write_many(struct str *t, enum many kind, unsigned n, unsigned each)
+{
+	static const char *const ops[] = { "reduce", "reduce_window", "scatter", "sort", "map" };
+	static const char *const attributes[] = {
+		"dimensions = [1]", "window_dimensions = [1, 3], window_strides = [1, 2], "
+		"base_dilations = [1, 1], window_dilations = [1, 1], padding = [0, 0, 1, 0]",
+		"update_window_dims = [1], inserted_window_dims = [0], input_batching_dims = [], "
+		"scatter_indices_batching_dims = [], scatter_dims_to_operand_dims = [0], "
+		"index_vector_dim = 1, indices_are_sorted = false, unique_indices = false",
+		"dimension = 1, is_stable = true", "dimensions = [0, 1]" };
+	static const char *const results[] = { "tensor<4xi32>", "tensor<4x4xi32>",
+		"tensor<4x8xi32>", "tensor<4x8xi32>", "tensor<4x8xi32>" };
+	unsigned n_results = kind == MAP ? 1 : n;
+
+	str_printf(t, "module() () {\nfunc() {sym_name = \"main\"} (%%0: tensor<4x8xi32>, %%1: "
+		   "tensor<4x8xi32>) {\n%%2 = constant() {value = dense<0x000000000200000000000000"
+		   "01000000> : tensor<4x1xi32>} : tensor<4x1xi32>\n");
+	for (unsigned j = 0; j < n; j++)
+		str_printf(t, "%%%u = constant() {value = dense<0x%02x000000> : tensor<i32>} : "
+			   "tensor<i32>\n%%%u = broadcast_in_dim(%%%u) {broadcast_dimensions = []} "
+			   ": tensor<4x8xi32>\n%%%u = add(%%%u, %%%u) : tensor<4x8xi32>\n"
+			   "%%%u = constant() {value = dense<0x%02x000000> : tensor<i32>} : "
+			   "tensor<i32>\n", 7000 + j, j, 5000 + j, 7000 + j, 2000 + j, j & 1,
+			   5000 + j, 4000 + j, j % each == 0 && each != 3);
+	list_of(t, n_results, 3000, NULL);
+	str_printf(t, " = %s(", ops[kind]);
+	list_of(t, n, 2000, NULL);
+	str_printf(t, kind == SCATTER ? ", %%2, " : kind < SORT ? ", " : "");
+	if (kind < SORT)
+		list_of(t, n, kind == SCATTER ? 2000 : 4000, NULL);
+	str_printf(t, ") {%s} : ", attributes[kind]);
+	list_of(t, n_results, 0, results[kind]);
+	if (kind < SORT) {
+		write_body(t, n, each);
+	} else if (kind == SORT) {	/* by its last array */
+		str_printf(t, " (");
+		write_args(t, n);
+		str_printf(t, ") {\n%%11000 = compare(%%%u, %%%u) {compare_type = <SIGNED>, "
+			   "comparison_direction = <LT>} : tensor<i1>\nreturn(%%11000)\n}\n",
+			   9000 + 2 * n - 2, 9000 + 2 * n - 1);
+	} else {
+		str_printf(t, " (");
+		for (unsigned j = 0; j < n; j++)
+			str_printf(t, "%s%%%u: tensor<i32>", j ? ", " : "", 9000 + j);
+		str_printf(t, ") {\n%%11000 = subtract(%%9000, %%%u) : tensor<i32>\n"
+			   "return(%%11000)\n}\n", 9000 + n - 1);
+	}
+	str_printf(t, "return(%%3000, %%%u)\n}\n}\n", 3000 + n_results - 1);
+}
+
+static void ops_take_any_number_of_arrays(void **state)
+{
+	static const unsigned numbers[] = { 4, 5, 8, 9, 33, 70, 200 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		for (enum many kind = REDUCE; kind <= MAP; kind++)
+			for (unsigned each = 1; each <= (kind < SORT ? 3 : 1); each++) {
+				struct str text = { 0 };
+
+				write_many(&text, kind, numbers[i], each);
+				assert_false(text.failed);
+				runs_as_evaluated(text.text);
+				free(text.text);
+			}
+}
+
+/* What one instruction takes of arrays that all look at each other. */
+static void too_many_together_are_refused_by_number(void **state)
+{
+	static const char *const words[] = { "more than 8 arrays together",
+					     "more than 8", "more than 4 arrays together" };
+
+	(void)state;
+	for (enum many kind = REDUCE; kind <= SCATTER; kind++) {
+		struct str text = { 0 };
+		struct rt_exe *x;
+		struct err err;
+
+		write_many(&text, kind, 12, 12);
+		assert_false(text.failed);
+		if (kind == WINDOW) {	/* its taps are elementwise work */
+			runs_as_evaluated(text.text);
+		} else {
+			assert_int_equal(rt_compile(eval_client, text.text, strlen(text.text),
+						    "mlir", NULL, 0, &x, &err), ERR_UNIMPLEMENTED);
+			assert_non_null(strstr(err.msg, words[kind]));
+			assert_non_null(strstr(err.msg, "does not fall into parts"));
+		}
+		free(text.text);
 	}
 }
 
@@ -574,6 +732,8 @@ int main(void)
 		cmocka_unit_test(arrays_without_elements_have_constants),
 		cmocka_unit_test(no_random_bits_leave_the_key),
 		cmocka_unit_test(random_bits_may_be_floats),
+		cmocka_unit_test(ops_take_any_number_of_arrays),
+		cmocka_unit_test(too_many_together_are_refused_by_number),
 		cmocka_unit_test(transposes_follow_each_other),
 		cmocka_unit_test(products_of_any_kinds),
 		cmocka_unit_test(convolutions_of_nothing_are_zeros),
