@@ -12,6 +12,7 @@
 
 #include "runtime/compiler/front/processor.h"
 #include "runtime/compiler/front/reader.h"
+#include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/passes.h"
 
 #define MAX_REGION_DEPTH 200u
@@ -518,6 +519,47 @@ static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *
 	}
 }
 
+/* Whether StableHLO lets an op compute in type `to` what it takes in type `from`. */
+static bool is_promotable(unsigned from, unsigned to)
+{
+	return elem_class(from) == elem_class(to) && elem_class(to) != ELEM_CLASS_NONE &&
+	       elem_bits(from) < elem_bits(to);
+}
+
+/* What is reduced or scattered may be narrower than the results, of whose type the body is: it is
+ * converted first. */
+static void widen_operands(struct bc *r, struct tc_block *b, struct tc_op *op)
+{
+	struct tc_build build = { .c = r->c, .block = b, .where = op->where };
+	unsigned n = op->n_results, n_shared = op->op == TC_SCATTER, n_kinds;
+
+	switch (op->op) {
+	case TC_REDUCE:
+	case TC_REDUCE_WINDOW:
+	case TC_SCATTER: n_kinds = 2; break;
+	case TC_ALL_REDUCE:
+	case TC_REDUCE_SCATTER: n_kinds = 1; break;
+	default: return;
+	}
+	if (op->n_operands != n_kinds * (uint64_t)n + n_shared)
+		return;
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct tc_value *v = tc_in(op, i), *wide;
+		const struct tc_value *out;
+
+		if (n_shared && i == n)
+			continue;
+		out = tc_out(op, i < n ? i : i - n - n_shared);
+		if (v->type->is_tuple || out->type->is_tuple || v->side || out->side ||
+		    !is_promotable(v->type->elem, out->type->elem))
+			continue;
+		wide = tc_build_convert(&build, v, (enum elem)out->type->elem);
+		wide->bounded = v->bounded;
+		wide->side = NULL;
+		tc_set_operand(op, i, wide);
+	}
+}
+
 static void check_processor(struct bc *r, const struct op_head *h, const struct tc_op *op)
 {
 	const struct bc_attr *own = bc_find(h->discardable, "mhlo.frontend_attributes");
@@ -591,6 +633,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	} else if (h.name->dialect == BC_SDY && is_text(h.name->name, "mesh")) {
 		bc_sdy_mesh(r, &h.properties);
 	} else {
+		widen_operands(r, b, op);
 		tc_append(b, op);
 	}
 	for (unsigned i = 0; i < op->n_results; i++)
