@@ -513,8 +513,9 @@ static void read_old_forms(struct bc *r, const struct op_head *h, struct tc_op *
 	}
 	if (op->op == TC_COLLECTIVE_BROADCAST && tc_attr_int(op, "has_dynamic_root", 0))
 		tc_fail(r->c, ERR_UNIMPLEMENTED, op, "a root that is computed does not run yet");
-	if (target && !strcmp(target, "mhlo.erf") && op->n_operands == 1 && op->n_results == 1) {
-		op->op = TC_ERF;
+	if (target && op->n_operands == 1 && op->n_results == 1 &&
+	    (!strcmp(target, "mhlo.erf") || !strcmp(target, "mhlo.tan"))) {
+		op->op = !strcmp(target, "mhlo.erf") ? TC_ERF : TC_TAN;
 		op->n_attrs = 0;
 	}
 }
@@ -560,6 +561,42 @@ static void widen_operands(struct bc *r, struct tc_block *b, struct tc_op *op)
 	}
 }
 
+/* A call of a function of CHLO's, as XLA hands such over to a plugin, is what it computes: its
+ * results. NULL: it is none, or not one that can be written so. */
+static struct tc_value **read_function(struct bc *r, struct tc_block *b, const struct op_head *h,
+				       const struct tc_op *op)
+{
+	const char *target = op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "call_target_name") :
+			     NULL;
+	const struct bc_attr *all = bc_find(h->discardable, "mhlo.attributes");
+	const struct bc_attr *k = bc_find(all, "k"), *largest = bc_find(all, "largest");
+	struct tc_build build = { .c = r->c, .block = b, .where = op->where };
+	struct tc_value **out, *x;
+	unsigned n = 1;
+
+	if (!target || strncmp(target, "mhlo.", 5) || op->n_operands != 1 || op->n_regions)
+		return NULL;
+	out = bc_get(r, 2, sizeof(*out));
+	x = tc_in(op, 0);
+	if (x->side || x->bounded)
+		return NULL;
+	if (strcmp(target, "mhlo.topk")) {
+		out[0] = tc_build_function(&build, target + 5, x);
+		if (!out[0])
+			return NULL;
+	} else {
+		n = 2;
+		if (!k || k->kind != BC_INT ||
+		    !tc_build_top_k(&build, x, k->i, !largest || largest->i, out))
+			return NULL;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (op->n_results != n || tc_out(op, i)->type != out[i]->type)
+			tc_fail(r->c, ERR_INVALID_ARGUMENT, op, "the results of %s are not of the "
+				"type that follows from its operand", target);
+	return out;
+}
+
 static void check_processor(struct bc *r, const struct op_head *h, const struct tc_op *op)
 {
 	const struct bc_attr *own = bc_find(h->discardable, "mhlo.frontend_attributes");
@@ -593,6 +630,7 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 	const struct bc_attr *args = NULL, *results = NULL;
 	struct op_head h = { 0 };
 	uint64_t flags = 0;
+	struct tc_value **made;
 	struct tc_op *op;
 
 	read_head(r, c, s, &h);
@@ -612,6 +650,13 @@ static void read_op(struct bc *r, struct bc_cursor *c, struct scope *s, struct t
 		read_properties_of(r, h.name, &h.properties, op);
 	read_old_forms(r, &h, op);
 	check_processor(r, &h, op);
+	made = read_function(r, b, &h, op);
+	if (made) {
+		for (unsigned i = 0; i < op->n_results; i++)
+			define(r, c, s, made[i]);
+		tc_set_operands(r->c, op, 0, NULL);
+		return;
+	}
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.backend_config"))
 		give_call(r, op, bc_find(h.discardable, "mhlo.backend_config"));
 	if (op->op == TC_CUSTOM_CALL && bc_find(h.discardable, "mhlo.sharding"))

@@ -62,6 +62,26 @@ static struct hlo_value plain(struct hlo *r, struct tc_block *b, const struct hl
 	return hlo_results(r, i, hlo_op(r, b, i, code, 0));
 }
 
+/* Functions that the IR has no op for. */
+static struct hlo_value read_function(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+				      enum tc_opcode code)
+{
+	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
+	struct hlo_value v = { hlo_type(r, i->p->shape), hlo_get(r, 1, sizeof(*v.leaf)) };
+	struct tc_value *x = hlo_array(r, i, 0);
+
+	(void)code;
+	if (x->type != v.type || i->p->n_operand_ids != 1)
+		hlo_bad(r, "its operand is not of its type");
+	if (x->bounded)
+		hlo_refuse(r, "of an array of bounded size it does not run yet");
+	v.leaf[0] = tc_build_function(&to, i->p->opcode, x);
+	if (!v.leaf[0])
+		hlo_bad(r, "it is a function of floats and complex numbers, not of %s",
+			elem_text(x->type->elem));
+	return v;
+}
+
 void hlo_give_ints(struct hlo *r, struct tc_op *op, const char *name, size_t n,
 		   const int64_t *ints)
 {

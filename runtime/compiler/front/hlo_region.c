@@ -159,44 +159,16 @@ READ(sort)
 	return hlo_results(r, i, op);
 }
 
-/* The region of a sort by its first array: the larger, or the smaller, comes first. */
-static void compare_first(struct hlo *r, struct tc_op *sort, int direction)
-{
-	struct tc_build b = { .c = r->c, .where = sort->where,
-			      .block = tc_new_block(r->c, &sort->regions[0]) };
-	struct tc_value *arg[4], *before;
-
-	for (unsigned i = 0; i < 4; i++)
-		arg[i] = tc_new_arg(r->c, b.block, tc_tensor(r->c, (enum elem)tc_in(sort,
-				    i / 2)->type->elem, 0, NULL));
-	before = tc_build_compare(&b, direction, arg[0], arg[1]);
-	if (elem_class(arg[0]->type->elem) == ELEM_CLASS_FLOAT)
-		tc_set_int(r->c, before->def, "compare_type", TC_ATTR_ENUM, TC_CMP_TOTALORDER);
-	tc_build_return(&b, 1, &before);
-}
-
-/* The first k of the last dim, sorted, and where they were: equal ones in their order. */
 READ(top_k)
 {
 	struct tc_build to = { .c = r->c, .block = b, .where = hlo_where(r, i) };
-	struct tc_value *x = hlo_array(r, i, 0), *in[2];
-	const struct tc_type *t = x->type, *types[2], *out = hlo_type(r, i->p->shape);
-	unsigned last = t->rank ? t->rank - 1u : 0;
+	struct tc_value *x = hlo_array(r, i, 0);
+	const struct tc_type *out = hlo_type(r, i->p->shape);
 	struct hlo_value v = { out, hlo_get(r, 2, sizeof(*v.leaf)) };
-	struct tc_op *op;
 
-	if (!t->rank || i->p->k < 0 || i->p->k > t->dim[last])
-		hlo_bad(r, "%" PRId64 " of an array of rank %u", i->p->k, t->rank);
-	in[0] = x;
-	types[0] = t;
-	types[1] = tc_with_elem(r->c, t, ELEM_S32);
-	in[1] = tc_build_iota(&to, types[1], last);
-	op = tc_build_place(&to, tc_new(r->c, code, 2, in, 2, types, 1));
-	tc_set_int(r->c, op, "dimension", TC_ATTR_INT, last);
-	tc_set_int(r->c, op, "is_stable", TC_ATTR_BOOL, 1);
-	compare_first(r, op, i->p->largest ? TC_CMP_GT : TC_CMP_LT);
-	for (unsigned k = 0; k < 2; k++)
-		v.leaf[k] = tc_build_part(&to, tc_out(op, k), last, 0, i->p->k);
+	(void)code;
+	if (!tc_build_top_k(&to, x, i->p->k, i->p->largest, v.leaf))
+		hlo_bad(r, "%" PRId64 " of an array of rank %u", i->p->k, x->type->rank);
 	if (!out->is_tuple || out->n_parts != 2 || out->parts[0] != v.leaf[0]->type ||
 	    out->parts[1] != v.leaf[1]->type)
 		hlo_bad(r, "its shape is not that of %" PRId64 " values and their places",

@@ -122,4 +122,12 @@ struct tc_loop {
 void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
 		   struct tc_value **state);
 
+/* ---- functions.c: types and numbers are a program's, and may not do ---- */
+/* The function that CHLO calls so ("asin"); NULL: none of that name, or not of such a type. */
+struct tc_value *tc_build_function(const struct tc_build *b, const char *name, struct tc_value *x);
+/* The first k of the last dim, sorted, and where they were: equal ones in their order. False:
+ * there are none such. */
+bool tc_build_top_k(const struct tc_build *b, struct tc_value *x, int64_t k, bool largest_first,
+		    struct tc_value *out[2]);
+
 #endif

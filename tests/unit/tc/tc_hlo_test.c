@@ -3,6 +3,7 @@
  * HLO modules that nobody should send: each change of a good one is refused with its code and
  * in words that name the place; and forms that few send and all must mean the same.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -544,6 +545,55 @@ static void make_constant(struct constant *c, int elem, size_t rank, const int64
 	c->module.computations = &c->computations;
 }
 
+/* Instructions of newer HLO, in place of one of a program of one function of f32. */
+static void functions_are_instructions_too(void **state)
+{
+	static const struct { const char *opcode; double (*of)(double x); } functions[] = {
+		{ "acos", acos }, { "acosh", acosh }, { "asin", asin }, { "asinh", asinh },
+		{ "atanh", atanh }, { "cosh", cosh }, { "sinh", sinh }, { "tan", tan },
+	};
+	Hlo__Module *m = read_module("elementwise__un_exp");
+	Hlo__Instruction *i = find(m, "exponential");
+	const Hlo__Shape *shape = find(m, "parameter")->shape;
+	struct tc_array in = { .elem = ELEM_F32, .rank = (uint8_t)shape->n_dimensions,
+			       .bytes = 4 }, *out;
+	float *x;
+
+	(void)state;
+	for (size_t d = 0; d < shape->n_dimensions; d++) {
+		in.dim[d] = shape->dimensions[d];
+		in.bytes *= (size_t)in.dim[d];
+	}
+	x = in.data = malloc(in.bytes);
+	assert_non_null(x);
+	for (size_t k = 0; k < in.bytes / 4; k++)
+		x[k] = (float)(k % 37) / 20 - 0.9f;
+	for (size_t f = 0; f < sizeof(functions) / sizeof(*functions); f++) {
+		struct tc_source s;
+		struct err err;
+		size_t n;
+
+		free(i->opcode);
+		i->opcode = strdup(functions[f].opcode);
+		s = pack(m);
+		if (compile(s, NULL, &err) || tc_eval(&s, &in, 1, &out, &n, &err))
+			fail_msg("%s", err.msg);
+		for (size_t k = 0; k < in.bytes / 4; k++) {
+			double got = ((float *)out->data)[k], want = functions[f].of(x[k]);
+
+			assert_int_equal(!isnan(got), !isnan(want));
+			if (!isnan(want) && fabs(got - want) > 1e-6 * fmax(fabs(want), 0.1))
+				fail_msg("%s(%g) is %g", i->opcode, (double)x[k], got);
+		}
+		tc_array_free(out, n);
+		free((void *)(uintptr_t)s.code);
+	}
+	i->n_operand_ids = 0;
+	refuses(m, ERR_INVALID_ARGUMENT, "it has 0 operands", "tan");
+	hlo__module__free_unpacked(m, NULL);
+	free(x);
+}
+
 static void literals_lie_in_the_order_of_their_layout(void **state)
 {
 	static const int64_t dims[] = { 2, 3 };
@@ -673,6 +723,7 @@ int main(void)
 		cmocka_unit_test(depths_are_bounded),
 		cmocka_unit_test(calls_that_double_end_in_an_error),
 		cmocka_unit_test(ids_are_found_whatever_they_are),
+		cmocka_unit_test(functions_are_instructions_too),
 		cmocka_unit_test(literals_lie_in_the_order_of_their_layout),
 		cmocka_unit_test(literals_of_every_type_are_read),
 		cmocka_unit_test(messages_name_the_users_place),
