@@ -49,3 +49,48 @@ X = whole(*(2, 3, 1, 2, 2, 1, 3, 2, 2, 2))
 def test_elementwise_work_and_reductions(device, cpu, f):
     agree(device, cpu, f, X)
     agree(device, cpu, f, X[:, :, None, :, None])
+
+
+def window(x, size, stride, pad=None):
+    full = [(0, 0)] * x.ndim if pad is None else pad
+    return lax.reduce_window(x, -np.float32(np.inf), lax.max, size, stride, full)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: lax.sort(x, dimension=6), lambda x: lax.sort(x, dimension=0),
+    lambda x: lax.sort(x, dimension=9), lambda x: lax.sort(x, dimension=2),
+    lambda x: lax.sort((x, x[::-1]), dimension=1, num_keys=2),
+    lambda x: lax.sort([x + k for k in range(6)], dimension=6, num_keys=1)[1:],
+    lambda x: lax.sort(x[..., :0], dimension=6), lambda x: x.argsort(6)])
+def test_sorts(device, cpu, f):
+    agree(device, cpu, f, X)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: window(x, [2 if d == 3 else 1 for d in range(10)], [1] * 10),
+    lambda x: window(x, [2 if d in (1, 6) else 1 for d in range(10)], [1] * 10),
+    lambda x: window(x, [2 if d == 1 else 1 for d in range(10)], [2 if d in (0, 6) else 1
+                                                                  for d in range(10)]),
+    lambda x: window(x, [2 if d == 9 else 1 for d in range(10)], [1] * 10,
+                     [(1, 0) if d in (5, 9) else (0, 0) for d in range(10)]),
+    lambda x: lax.cumsum(x, 6), lambda x: lax.cummax(x, 0, reverse=True)])
+def test_windows(device, cpu, f):
+    agree(device, cpu, f, X)
+
+
+@pytest.mark.parametrize("d", [0, 4, 9])
+def test_wide_windows(device, cpu, d):
+    x = whole(*(30 if k == d else 2 for k in range(10)))
+    for at in (d, d and d - 1):
+        size = [21 if k == d else 2 if k == at else 1 for k in range(10)]
+        agree(device, cpu, lambda x, size=size: window(x, size, [1] * 10), x)
+
+
+@pytest.mark.parametrize("a, b, dims", [
+    ((2, 1, 3, 1, 1, 2, 1, 1, 5), (1, 2, 1, 1, 5, 1, 1, 3, 1, 4), (((8,), (4,)), ((), ()))),
+    ((1, 2, 1, 3, 1, 1, 1, 1, 5), (1, 5, 2, 1, 1, 1, 4), (((0, 8), (0, 1)), ((1,), (2,)))),
+    ((1, 1, 1, 1, 1, 1, 1, 1, 1), (1,), (((4,), (0,)), ((), ()))),
+    ((2, 1, 1, 1, 1), (3, 1, 1, 1, 1), (((), ()), ((), ()))),
+    ((1, 2, 0, 1, 1, 1, 1, 1, 1), (0, 3), (((2,), (0,)), ((), ())))])
+def test_products_of_which_some_dims_have_one_element(device, cpu, a, b, dims):
+    agree(device, cpu, lambda x, y: lax.dot_general(x, y, dims), whole(*a), whole(*b))
