@@ -114,6 +114,21 @@ static int check_whole(const struct rt_exe *x, unsigned n, struct err *err)
 		       "calls the host and meets others" : "meets others", x->meeting->n);
 }
 
+/* A function of the host may not ask for what comes only when it has returned. */
+static int check_caller(struct rt_exe *const *x, unsigned n, struct err *err)
+{
+	const struct image *im = x[0]->image;
+
+	if (!rt_is_held_by_caller(x, n))
+		return 0;
+	return err_set(err, ERR_FAILED_PRECONDITION, "%s is launched by a function of the host, on "
+		       "a device of the program that calls the function, where %s: it may come "
+		       "only when the function has returned. Launch it after that, or on %s",
+		       image_string(im, im->info.name), im->n_slots ? "both meet others" :
+		       "another member may wait for the caller's", im->n_slots ? "other devices" :
+		       "the device that the function is called from");
+}
+
 static bool waits_for_others(const struct rt_exe *x, unsigned n)
 {
 	return n == 1 && !is_across(x) && x->image->n_slots && x->meeting->n > 1;
@@ -124,6 +139,8 @@ static int check_one(struct rt_exe *x, struct rt_buffer *const *args, size_t n_a
 {
 	int code = check_whole(x, 1, err);
 
+	if (!code)
+		code = check_caller(&x, 1, err);
 	return code ? code : rt_launch_check(x, args, n_args, keep, wait, err);
 }
 
@@ -176,14 +193,10 @@ static int check_all(const struct rt_gang *g, struct rt_buffer *const *const *ar
 {
 	int code = check_whole(g->exe[0], g->n, err);
 
+	if (!code)
+		code = check_caller(g->exe, g->n, err);
 	if (code)
 		return code;
-	if (g->exe[0]->image->n_slots && rt_is_held_by_caller(g))
-		return err_set(err, ERR_FAILED_PRECONDITION, "%s is launched by a function of the "
-			       "host, on a device that the program which calls it is on, and both "
-			       "meet others there: it would run only when the function has "
-			       "returned. Launch it after that, or on other devices",
-			       image_string(g->exe[0]->image, g->exe[0]->image->info.name));
 	*wait = false;
 	for (unsigned m = 0; m < g->n; m++) {
 		bool waits = false;

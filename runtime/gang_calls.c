@@ -7,7 +7,7 @@
  * before what that one waits for. Such launches come later; others run between two submissions.
  *
  * A member whose function fails does not go on. The others end by themselves where they stop
- * next; who waits for it on its device is told by the links, after a while.
+ * next; who waits on its device for one that ended so is told by the links, after a while.
  */
 #include <stdlib.h>
 
@@ -21,6 +21,8 @@ struct member {
 	struct rt_launch *launch;
 	pthread_t thread;
 	bool has_thread;
+	bool has_failed;	/* or was not served any more */
+	bool is_told;		/* to those that wait for it */
 	struct err err;
 };
 
@@ -35,19 +37,22 @@ struct all {
 	atomic_bool stop;
 };
 
-/* Of the launch that called the function which this thread is in; NULL: no such. */
-static _Thread_local const struct rt_event *mine;
+/* Whose function this thread is in; NULL: in none. */
+static _Thread_local const struct member *mine;
 
-bool rt_is_held_by_caller(const struct rt_gang *g)
+/* Behind the member on another device a launch waits for whatever that one waits for. On its own
+ * device the caller is stopped. */
+bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n)
 {
-	struct rt_client *c = g->exe[0]->client;
-	bool is_held = false;
+	bool meets = x[0]->image->n_slots, is_held = false;
+	struct rt_client *c = x[0]->client;
 
 	if (!mine)
 		return false;
 	pthread_mutex_lock(&c->gang_lock);
-	for (unsigned m = 0; m < g->n; m++)
-		is_held |= c->devices[g->exe[m]->device].held == mine;
+	for (unsigned m = 0; m < n; m++)
+		is_held |= c->devices[x[m]->device].held == mine->of->hold &&
+			   (meets || x[m]->device != mine->launch->x->device);
 	pthread_mutex_unlock(&c->gang_lock);
 	return is_held;
 }
@@ -90,6 +95,7 @@ static void fail(struct all *a, struct member *m)
 {
 	if (!a->failed)
 		a->failed = m;
+	m->has_failed = true;
 	atomic_store(&a->stop, true);
 }
 
@@ -99,7 +105,7 @@ static void serve(void *arg)
 	struct all *a = m->of;
 	int code;
 
-	mine = a->hold;
+	mine = m;
 	code = rt_launch_run_calls(m->launch, &a->stop, &m->err);
 	mine = NULL;
 	pthread_mutex_lock(&a->lock);
@@ -137,11 +143,12 @@ static void start(struct all *a)
 	}
 }
 
-/* Those that wait for the one that failed fail, too. */
-static void tell(const struct all *a)
+/* Those that wait for it fail, too. */
+static void tell(const struct all *a, struct member *m)
 {
-	const struct rt_exe *x = a->failed->launch->x;
+	const struct rt_exe *x = m->launch->x;
 
+	m->is_told = true;
 	if (!rt_meeting_abandon(x->meeting, x->member))
 		return;
 	for (unsigned i = 0; i < a->n; i++) {
@@ -151,6 +158,13 @@ static void tell(const struct all *a)
 			hal_queue_reset(x->client->devices[other->device].queue,
 					a->failed->err.msg, NULL);
 	}
+}
+
+static void tell_all(const struct all *a)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->members[i].has_failed && !a->members[i].is_told)
+			tell(a, &a->members[i]);
 }
 
 /* Under the lock. */
@@ -166,10 +180,11 @@ static void wait_for_all(struct all *a)
 				.tv_nsec = deadline % 1000000000 };
 	while (a->running && !pthread_cond_timedwait(&a->cond, &a->lock, &at))
 		;
-	if (a->running)
-		tell(a);
-	while (a->running)
+	/* Who ends unserved may leave others waiting that don't wait for the first. */
+	while (a->running) {
+		tell_all(a);
 		pthread_cond_wait(&a->cond, &a->lock);
+	}
 }
 
 static void make_cond(pthread_cond_t *cond)

@@ -453,8 +453,8 @@ int rt_launch_spoil(struct rt_launch *l, const struct err *why, struct err *err)
 void rt_launch_end(struct rt_launch *l, bool is_failed);
 
 /* ---- gang_calls.c: what members that meet and call the host hold ---- */
-/* Whether this thread is in a function of the host whose launch holds a device of the gang. */
-bool rt_is_held_by_caller(const struct rt_gang *g);
+/* Whether a function of the host that this thread is in may keep the members x[n] waiting. */
+bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n);
 /* Under client.gang_lock: what holds one of their devices, a reference; NULL: nothing does. */
 struct rt_event *rt_find_hold(const struct rt_launch *l, unsigned n);
 /* Under client.gang_lock: holds all their devices, which nothing does. */

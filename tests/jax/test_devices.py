@@ -235,3 +235,74 @@ def test_who_waits_for_a_full_ring_keeps_nobody_from_emptying_it():
                        env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
                        capture_output=True)
     assert r.returncode == 0, r.stderr[-2000:]
+
+
+FAILS_APART = """
+import threading
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2, 2), ("x", "y"))
+cut = P(("x", "y"))
+failed = threading.Event()
+
+def host(a):
+    if a[0] == 2:
+        failed.wait()
+    if a[0] == 3:
+        threading.Timer(0.05, failed.set).start()
+        raise ValueError("boo")
+    return np.asarray(a) + 1
+
+def member(a):      # 0, which calls nothing, waits for 2, and 1 for 3
+    b = jax.lax.cond(a[0] == 0, lambda a: a + 1, lambda a: jax.pure_callback(host, a, a), a)
+    return jax.lax.psum(b, "x")
+
+f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=cut, out_specs=cut, check_vma=False))
+try:
+    f(jax.device_put(np.arange(4.0, dtype="float32"), NamedSharding(mesh, cut))).block_until_ready()
+except jax.errors.JaxRuntimeError as e:
+    print("boo" in str(e))
+y = f(jax.device_put(np.arange(4.0, 8, dtype="float32"), NamedSharding(mesh, cut)))
+print(np.asarray(y))
+"""
+
+
+def test_who_waits_for_a_member_that_was_not_served_any_more_fails():
+    """It does not meet the one whose function failed."""
+    r = subprocess.run([sys.executable, "-c", FAILS_APART], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=4,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout.splitlines() == ["True", "[12. 14. 12. 14.]"], r.stdout + r.stderr[-2000:]
+
+
+LAUNCHES_WITHIN = """
+import sys
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+devices = jax.devices("tessera")
+mesh = jax.make_mesh((2,), "d", devices=devices[:2])
+add = jax.jit(lambda x: x + 1)
+where = devices[int(sys.argv[1])]
+
+def host(a):
+    return np.asarray(add(jax.device_put(np.asarray(a), where))) if a[0] else np.asarray(a) + 1
+
+def member(a):
+    return jax.lax.psum(jax.pure_callback(host, a, a), "d")
+
+f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+a = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
+try:
+    print(np.asarray(f(a)))
+except jax.errors.JaxRuntimeError as e:
+    print("FAILED_PRECONDITION: jit__lambda is launched by a function of the host" in str(e))
+"""
+
+
+@pytest.mark.parametrize("where, result", [("0", "True"), ("1", "[3.]"), ("2", "[3.]")])
+def test_a_member_s_function_launches_where_nobody_waits_for_it(where, result):
+    """Member 1's: on its own device and on one beside, but not behind the other member."""
+    r = subprocess.run([sys.executable, "-c", LAUNCHES_WITHIN, where], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
