@@ -123,9 +123,13 @@ def test_queues_of_the_host_are_refused_by_name(name, device):
         device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
 
 
-def donated_before(x):
+def donated_before(x, ran_before):
+    """What has run with arrays alike goes another way through JAX."""
+    double = jax.jit(lambda a: a * 2)
+    for _ in range(2 * ran_before):
+        double(x)
     jax.jit(lambda a: a + 1, donate_argnums=0)(x)
-    return x + 1
+    return double(x)
 
 
 def deleted(x):
@@ -166,7 +170,8 @@ MISTAKES = {
     "copy what was deleted": (lambda x: deleted(x).copy(), "deleted"),
     "take the address of what was deleted":
         (lambda x: deleted(x).unsafe_buffer_pointer(), "deleted"),
-    "compute with what was donated": (donated_before, "donated|deleted"),
+    "compute with what was donated": (lambda x: donated_before(x, False), "deleted"),
+    "compute again with what was donated": (lambda x: donated_before(x, True), "donated|deleted"),
     "donate twice": (lambda x: jax.jit(lambda a, b: (a + b, a - b), donate_argnums=(0, 1))(x, x),
                      "(?i)donate"),
     "add what does not fit": (lambda x: x + np.zeros(7, np.float32), r"\(8,\).*\(7,\)"),
