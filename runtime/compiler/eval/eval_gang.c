@@ -448,8 +448,11 @@ static void permute(struct eval *e, const struct tc_op *op)
 	for (unsigned i = 0; i < op->n_results; i++) {
 		struct eval_array *out = tc_eval_out(e, op, i);
 
+		/* Else it is 0, which f8E8M0FNU has as NaN alone. */
 		if (source >= 0)
 			memcpy(out->data, e->c->seat->gang->seat[source].data[i], out->bytes);
+		else if (tc_out(op, i)->type->elem == ELEM_F8E8M0FNU)
+			memset(out->data, 0xff, out->bytes);
 	}
 	end_meeting(e, &g);
 	tc_eval_release(e, (void *)(uintptr_t)g.member);

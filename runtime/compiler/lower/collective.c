@@ -319,6 +319,19 @@ static void lower_all_to_all(struct meeting *m, struct tc_value **out)
 	}
 }
 
+/* The bits of x, each the other way, as another type of that width. */
+static struct tc_value *other_bits(const struct tc_build *b, struct tc_value *x, bool is_before,
+				   enum elem elem)
+{
+	const struct tc_type *t = tc_with_elem(b->c, x->type, elem);
+
+	if (is_before)
+		x = tc_build(b, TC_NOT, x->type, 1, &x);
+	x = tc_build(b, TC_BITCAST_CONVERT, t, 1, &x);
+	return is_before ? x : tc_build(b, TC_NOT, t, 1, &x);
+}
+
+/* To whom nobody sends, zeros come. f8E8M0FNU has none, 0 converts to its NaN: all bits set. */
 static void lower_permute(struct meeting *m, struct tc_value **out)
 {
 	unsigned n;
@@ -326,14 +339,19 @@ static void lower_permute(struct meeting *m, struct tc_value **out)
 
 	for (unsigned i = 0; i < m->op->n_operands; i++) {
 		struct tc_value *x = tc_in(m->op, i);
+		bool has_zero = x->type->elem != ELEM_F8E8M0FNU;
 
 		if (!n || !x->type->count) {
 			out[i] = tc_build_number(&m->b, x->type, 0);
 			continue;
 		}
+		if (!has_zero)
+			x = other_bits(&m->b, x, false, ELEM_U8);
 		out[i] = tc_build(&m->b, TC_COLLECTIVE_PERMUTE, x->type, 1, &x);
 		tc_set_ints(m->b.c, out[i]->def, "source_target_pairs", pairs, n);
 		tc_set_int(m->b.c, out[i]->def, "use_global_device_ids", TC_ATTR_BOOL, 1);
+		if (!has_zero)
+			out[i] = other_bits(&m->b, out[i], true, ELEM_F8E8M0FNU);
 	}
 }
 
