@@ -249,7 +249,7 @@ def host(a):
     if a[0] == 2:
         failed.wait()
     if a[0] == 3:
-        threading.Timer(0.05, failed.set).start()
+        threading.Timer(0.5, failed.set).start()    # later than the others wait
         raise ValueError("boo")
     return np.asarray(a) + 1
 
