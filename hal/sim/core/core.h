@@ -148,7 +148,7 @@ struct sim_family {
 extern const struct sim_family sim_family_tensor;	/* exec_vec.c: VEC REDUCE */
 extern const struct sim_family sim_family_copy;		/* exec_copy.c */
 extern const struct sim_family sim_family_gather;	/* exec_index.c */
-extern const struct sim_family sim_family_scatter;
+extern const struct sim_family sim_family_scatter;	/* exec_scatter.c */
 extern const struct sim_family sim_family_sort;		/* exec_sort.c */
 extern const struct sim_family sim_family_rng;		/* exec_rng.c */
 extern const struct sim_family sim_family_fft;		/* exec_fft.c */

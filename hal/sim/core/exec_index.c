@@ -1,52 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GATHER and SCATTER: windows of a table, placed by index vectors.
+ * GATHER: windows of a table, found by index vectors, and the walk that SCATTER shares with it.
  *
- * The batch points are walked line by line, along the innermost of their dims; a window is
- * copied as one run if it is dense on both sides. Small windows by one index each, which are what
- * frameworks ask for most, have loops of their own. Scatter applies updates in the order of batch
- * points, so what happens to duplicates is determined: lanes share out the places, not the points.
+ * A window is copied as one run if it is dense on both sides. Small windows by one index each,
+ * which are what frameworks ask for most, have loops of their own.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "hal/sim/core/core.h"
-#include "hal/sim/kernels/uop.h"
+#include "hal/sim/core/index.h"
 
-#define LARGE 4096	/* points of a window that is worth a lane of its own */
-#define STRETCH 1024	/* runs of a window between two looks whether to stop, at most */
-#define PIECE ((size_t)16 << 20)	/* bytes that are copied between two */
-#define UPDATES 4096	/* elements that an operation is applied to between two */
-#define WIDE 64		/* points of a window before each of which a scatter looks */
-#define AHEAD 8		/* windows that memory is asked for before they are needed */
-#define NARROW 32	/* bytes of a window that lanes do not share: all look at each point */
-#define CHUNK 256	/* points of which a scatter finds its own before it applies them */
-#define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
-#define CACHE_LINE 64
+#define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 
-struct walk {
-	unsigned rank, n_batch, n_index;
-	int64_t dim[ISA_MAX_RANK];
-	struct isa_index comp[ISA_MAX_INDEX];
-	int64_t index_stride;
-	uint64_t batches;
-	int64_t window;		/* points of one */
-	unsigned end;		/* dims from here on are one run on both sides */
-	size_t tail;		/* its bytes */
-	int64_t stretch;	/* of such runs, copied between two looks whether to stop */
-};
+/* ---- the walk ---- */
 
-static bool is_zero(const uint8_t *p, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
-static int check_walk(struct sim_load *load, struct walk *w, const int64_t *dim,
-		      const struct isa_index *comp, const struct isa_operand *idx,
-		      struct sim_ref *ref)
+int sim_walk_check(struct sim_load *load, struct sim_walk *w, const int64_t *dim,
+		   const struct isa_index *comp, const struct isa_operand *idx,
+		   struct sim_ref *ref)
 {
 	struct sim_range parts = { w->n_index, w->index_stride };
 	int64_t points = 1;
@@ -80,10 +49,8 @@ static int check_walk(struct sim_load *load, struct walk *w, const int64_t *dim,
 	return sim_ref(load, idx, 1, false, 0, w->n_batch, dim, &parts, 1, ref);
 }
 
-/* The table's operand reaches further by what the components add. */
-static int check_table(struct sim_load *load, const struct walk *w,
-		       const struct isa_operand *op, unsigned number, bool write,
-		       struct sim_ref *ref)
+int sim_walk_table(struct sim_load *load, const struct sim_walk *w, const struct isa_operand *op,
+		   unsigned number, bool write, struct sim_ref *ref)
 {
 	struct sim_range reach[ISA_MAX_INDEX];
 
@@ -92,16 +59,8 @@ static int check_table(struct sim_load *load, const struct walk *w,
 	return sim_ref(load, op, number, write, 0, w->rank, w->dim, reach, w->n_index, ref);
 }
 
-/* Of all index vectors, as the program has them. */
-static uint64_t index_bytes(const struct walk *w, unsigned elem)
-{
-	return w->batches * w->n_index * elem_bytes(elem);
-}
-
-/* Coordinates of batch point b as offsets of up to two operands. */
-static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
-			  const int64_t *s1, const int64_t *s2, int64_t *o0, int64_t *o1,
-			  int64_t *o2)
+void sim_walk_offsets(const struct sim_walk *w, uint64_t b, const int64_t *s0, const int64_t *s1,
+		      const int64_t *s2, int64_t *o0, int64_t *o1, int64_t *o2)
 {
 	*o0 = *o1 = *o2 = 0;
 	for (unsigned d = w->n_batch; d-- > 0;) {
@@ -114,8 +73,16 @@ static void batch_offsets(const struct walk *w, uint64_t b, const int64_t *s0,
 	}
 }
 
-/* Drops batch dims of one point, and makes one of two that all operands walk as one. */
-static void join_batch(struct walk *w, struct sim_ref *const *refs, unsigned n)
+void sim_walk_split(const struct sim_load *load, struct sim_walk *w)
+{
+	while (w->window >= SIM_WALK_LARGE && w->n_batch < w->rank &&
+	       w->batches < 16 * (uint64_t)load->cpu->lanes) {
+		w->batches *= (uint64_t)w->dim[w->n_batch];
+		w->window /= w->dim[w->n_batch++];
+	}
+}
+
+void sim_walk_join(struct sim_walk *w, struct sim_ref *const *refs, unsigned n)
 {
 	for (unsigned d = 0; d < w->n_batch;) {
 		bool joins = d + 1 < w->n_batch, is_single = w->dim[d] == 1;
@@ -142,22 +109,7 @@ static void join_batch(struct walk *w, struct sim_ref *const *refs, unsigned n)
 	}
 }
 
-/* From batch point b on, at most `most` points along the innermost dim; 1 if there is none. */
-static int64_t line_from(const struct walk *w, uint64_t b, uint64_t most)
-{
-	uint64_t dim = w->n_batch ? (uint64_t)w->dim[w->n_batch - 1] : 1, n = dim - b % dim;
-
-	return (int64_t)(n < most ? n : most);
-}
-
-/* How far it is from point to point of a line. */
-static int64_t line_step(const struct walk *w, const struct sim_ref *ref)
-{
-	return w->n_batch ? ref->stride[w->n_batch - 1] : 0;
-}
-
-/* Which of the loops for one index a point knows its type; -1: none, or there are more. */
-static int loops_of(const struct walk *w, const struct sim_ref *idx)
+int sim_walk_loops(const struct sim_walk *w, const struct sim_ref *idx)
 {
 	if (w->n_index != 1)
 		return -1;
@@ -169,8 +121,7 @@ static int loops_of(const struct walk *w, const struct sim_ref *idx)
 	}
 }
 
-/* Finds the trailing dims that lie in one run on both sides. */
-static void find_tail(struct walk *w, const int64_t *ts, const int64_t *fs, unsigned bytes)
+void sim_walk_tail(struct sim_walk *w, const int64_t *ts, const int64_t *fs, unsigned bytes)
 {
 	w->end = w->rank;
 	w->tail = bytes;
@@ -181,20 +132,8 @@ static void find_tail(struct walk *w, const int64_t *ts, const int64_t *fs, unsi
 			break;
 		w->tail *= (size_t)w->dim[d];
 	}
-	w->stretch = w->tail < PIECE / STRETCH ? STRETCH : (int64_t)(PIECE / w->tail);
-}
-
-/* The sides may overlap: then what arrives is undefined, but the copy is not. */
-static inline void copy_run(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-	switch (bytes) {
-	case 1: *to = *from; break;
-	case 2: memmove(to, from, 2); break;
-	case 4: memmove(to, from, 4); break;
-	case 8: memmove(to, from, 8); break;
-	case 16: memmove(to, from, 16); break;
-	default: memmove(to, from, bytes);
-	}
+	w->stretch = w->tail < PIECE / SIM_WALK_STRETCH ? SIM_WALK_STRETCH :
+							 (int64_t)(PIECE / w->tail);
 }
 
 /* n runs of as many bytes, by sizes that the compiler knows. */
@@ -212,7 +151,7 @@ static void copy_runs(uint8_t *to, int64_t ts, const uint8_t *from, int64_t fs, 
 		break;
 	default:
 		for (int64_t i = 0; i < n; i++)
-			copy_run(to + i * ts, from + i * fs, bytes);
+			sim_walk_run(to + i * ts, from + i * fs, bytes);
 	}
 }
 
@@ -222,13 +161,11 @@ static void copy_long(const struct sim_run *run, uint8_t *to, const uint8_t *fro
 	for (; bytes > PIECE && !sim_stopped(run); to += PIECE, from += PIECE, bytes -= PIECE)
 		memmove(to, from, PIECE);
 	if (bytes <= PIECE)
-		copy_run(to, from, bytes);
+		sim_walk_run(to, from, bytes);
 }
 
-/* Copies a window between two strided places; ends early when the run is to stop. */
-static void copy_window(const struct sim_run *run, const struct walk *w, unsigned d,
-			uint8_t *to, const int64_t *ts, const uint8_t *from,
-			const int64_t *fs)
+void sim_walk_copy(const struct sim_run *run, const struct sim_walk *w, unsigned d, uint8_t *to,
+		   const int64_t *ts, const uint8_t *from, const int64_t *fs)
 {
 	if (d == w->end) {
 		copy_long(run, to, from, w->tail);
@@ -242,9 +179,9 @@ static void copy_window(const struct sim_run *run, const struct walk *w, unsigne
 		return;
 	}
 	for (int64_t i = 0; i < w->dim[d]; i++, to += ts[d], from += fs[d]) {
-		if (i % STRETCH == 0 && sim_stopped(run))
+		if (i % SIM_WALK_STRETCH == 0 && sim_stopped(run))
 			return;
-		copy_window(run, w, d + 1, to, ts, from, fs);
+		sim_walk_copy(run, w, d + 1, to, ts, from, fs);
 	}
 }
 
@@ -261,7 +198,7 @@ struct gather_line {
 typedef void gather_fn(const struct gather_line *l);
 
 struct gather_plan {
-	struct walk w;
+	struct sim_walk w;
 	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
 	gather_fn *fn;		/* of such windows, or NULL */
@@ -283,7 +220,7 @@ struct gather_job {
 		int64_t most = l.comp.limit, step = l.comp.step; \
 	\
 		for (int64_t i = 0; i < l.n; i++) { \
-			int64_t soon = i + AHEAD < l.n ? i + AHEAD : i, v; \
+			int64_t soon = i + SIM_WALK_AHEAD < l.n ? i + SIM_WALK_AHEAD : i, v; \
 			uint8_t room[bytes];	/* the sides may overlap */ \
 			I x; \
 	\
@@ -309,30 +246,19 @@ GATHERS(uint32_t)
 #undef GATHER
 #undef GATHERS
 
-static gather_fn *choose_gather(const struct walk *w, const struct sim_ref *idx)
+static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *idx)
 {
 #define SIZES(I) { gather_1_##I, gather_2_##I, gather_4_##I, gather_8_##I, gather_16_##I, \
 		   gather_32_##I, gather_64_##I, gather_128_##I }
 	static gather_fn *const by_size[3][8] = { SIZES(int32_t), SIZES(int64_t),
 						  SIZES(uint32_t) };
 #undef SIZES
-	int loops = loops_of(w, idx);
+	int loops = sim_walk_loops(w, idx);
 
 	if (loops < 0 || w->end != w->n_batch || !w->tail || w->tail > 128 ||
 	    w->tail & (w->tail - 1))
 		return NULL;
 	return by_size[loops][__builtin_ctz((unsigned)w->tail)];
-}
-
-/* Few large windows become many small ones, for the lanes to share: a leading dim of
- * the window is one of the batch along which the indices stand still. */
-static void split_windows(const struct sim_load *load, struct walk *w)
-{
-	while (w->window >= LARGE && w->n_batch < w->rank &&
-	       w->batches < 16 * (uint64_t)load->cpu->lanes) {
-		w->batches *= (uint64_t)w->dim[w->n_batch];
-		w->window /= w->dim[w->n_batch++];
-	}
 }
 
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
@@ -344,23 +270,23 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 
 	if (!p)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
-	p->w = (struct walk){ .rank = g->rank, .n_batch = g->n_batch, .n_index = g->n_index,
+	p->w = (struct sim_walk){ .rank = g->rank, .n_batch = g->n_batch, .n_index = g->n_index,
 			      .index_stride = g->index_stride };
 	if (insn->bytes != sizeof(*g) || g->src.elem != g->dst.elem ||
-	    insn->flags & ~ISA_FLAG_SORTED || !is_zero(g->zero, sizeof(g->zero)))
+	    insn->flags & ~ISA_FLAG_SORTED || !sim_all_zero(g->zero, sizeof(g->zero)))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "gather of another form");
-	ret = check_walk(load, &p->w, g->dim, g->index, &g->idx, &p->idx);
+	ret = sim_walk_check(load, &p->w, g->dim, g->index, &g->idx, &p->idx);
 	if (!ret)
-		ret = check_table(load, &p->w, &g->src, 0, false, &p->src);
+		ret = sim_walk_table(load, &p->w, &g->src, 0, false, &p->src);
 	if (!ret)
 		ret = sim_ref(load, &g->dst, 2, true, 0, p->w.rank, p->w.dim, NULL, 0, &p->dst);
 	if (ret)
 		return ret;
 	p->bytes = p->w.batches * (uint64_t)p->w.window * elem_bytes(g->src.elem);
-	p->index_bytes = index_bytes(&p->w, g->idx.elem);
-	split_windows(load, &p->w);
-	join_batch(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
-	find_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
+	p->index_bytes = sim_walk_index_bytes(&p->w, g->idx.elem);
+	sim_walk_split(load, &p->w);
+	sim_walk_join(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
+	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	p->fn = choose_gather(&p->w, &p->idx);
 	*plan = p;
 	return 0;
@@ -370,7 +296,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 static void gather_points(const struct gather_job *j, const struct gather_line *l)
 {
 	const struct gather_plan *p = j->p;
-	const struct walk *w = &p->w;
+	const struct sim_walk *w = &p->w;
 
 	for (int64_t i = 0; i < l->n && !sim_stopped(j->run); i++) {
 		const uint8_t *from = l->src + i * l->src_step;
@@ -382,8 +308,8 @@ static void gather_points(const struct gather_job *j, const struct gather_line *
 			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
 			from += v * w->comp[k].step;
 		}
-		copy_window(j->run, w, w->n_batch, l->dst + i * l->dst_step, p->dst.stride, from,
-			    p->src.stride);
+		sim_walk_copy(j->run, w, w->n_batch, l->dst + i * l->dst_step, p->dst.stride, from,
+			      p->src.stride);
 	}
 }
 
@@ -391,19 +317,21 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct gather_job *j = arg;
 	const struct gather_plan *p = j->p;
-	struct gather_line l = { .src_step = line_step(&p->w, &p->src),
-		.idx_step = line_step(&p->w, &p->idx), .dst_step = line_step(&p->w, &p->dst),
-		.comp = p->w.comp[0] };
+	struct gather_line l = { .src_step = sim_walk_step(&p->w, &p->src),
+		.idx_step = sim_walk_step(&p->w, &p->idx),
+		.dst_step = sim_walk_step(&p->w, &p->dst), .comp = p->w.comp[0] };
 
 	(void)lane;
 	for (uint64_t b = begin; b < end && !sim_stopped(j->run); b += (uint64_t)l.n) {
 		int64_t os, oi, od;
 
-		batch_offsets(&p->w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi, &od);
+		sim_walk_offsets(&p->w, b, p->src.stride, p->idx.stride, p->dst.stride, &os, &oi,
+				 &od);
 		l.src = j->src + os;
 		l.idx = j->idx + oi;
 		l.dst = j->dst + od;
-		l.n = line_from(&p->w, b, end - b < STRETCH ? end - b : STRETCH);
+		l.n = sim_walk_line(&p->w, b, end - b < SIM_WALK_STRETCH ? end - b :
+								       SIM_WALK_STRETCH);
 		if (p->fn)
 			p->fn(&l);
 		else
@@ -426,562 +354,9 @@ static int run_gather(struct sim_run *run, const void *plan)
 		return 0;
 	run->read_bytes += p->bytes + p->index_bytes;
 	run->write_bytes += p->bytes;
-	sim_parallel(run, p->w.batches, p->w.window >= LARGE ? 1 : 64,
+	sim_parallel(run, p->w.batches, p->w.window >= SIM_WALK_LARGE ? 1 : 64,
 		     ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, run_part, &j);
 	return 0;
 }
 
 const struct sim_family sim_family_gather = { prepare_gather, run_gather };
-
-/* ---- scatter ---- */
-
-/* A line of points: where it begins, and how far it is from one to the next. */
-struct scatter_line {
-	const uint8_t *idx;
-	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
-	int64_t place;		/* of the first, before its indices: to[0] is there */
-	unsigned count;		/* elements of a window that is one run */
-	int64_t idx_step, to_step[ISA_MAX_SORT], from_step[ISA_MAX_SORT];
-};
-typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_index comp);
-
-struct scatter_plan {
-	struct walk w;
-	uint64_t bytes, index_bytes;	/* of all updates, of all indices */
-	unsigned k;		/* arrays */
-	struct sim_ref idx, upd[ISA_MAX_SORT], dst[ISA_MAX_SORT];
-	uint8_t value[ISA_MAX_SORT];
-	const struct sim_body *body;
-	unsigned points;
-	bool is_replace;	/* one array, the update takes the place */
-	sim_uop_fn *direct;	/* one array, one operation on it and the update, in place */
-	bool update_first;	/* the operation's first argument is the update */
-	scatter_fn *fn;		/* of narrow windows, or NULL */
-	bool is_apart;		/* two windows are at one place or have no byte in common */
-	size_t pre_at, room_at, each;
-};
-
-static int by_step(const void *a, const void *b)
-{
-	const struct sim_range *x = a, *y = b;
-
-	return (x->stride > y->stride) - (x->stride < y->stride);
-}
-
-/* Whether windows of array j that start at different places never meet: each step, the
- * smallest first, leads past all that the smaller ones reach. Lanes share out places of array 0,
- * so windows that are at one place in array j must be so in array 0, too. */
-static bool is_apart(const struct scatter_plan *p, unsigned j)
-{
-	struct sim_range range[ISA_MAX_INDEX + ISA_MAX_RANK];
-	int64_t reach = elem_bytes(p->dst[j].elem);
-	unsigned n = 0;
-
-	for (unsigned d = 0; d < p->w.rank; d++) {
-		struct sim_range r = { p->w.dim[d] - 1, llabs(p->dst[j].stride[d]) };
-
-		if (d < p->w.n_batch && !r.stride && p->dst[0].stride[d])
-			return false;
-		if (d < p->w.n_batch)
-			range[n++] = r;
-		else
-			reach += r.count * r.stride;
-	}
-	for (unsigned k = 0; k < p->w.n_index; k++)
-		range[n++] = (struct sim_range){ p->w.comp[k].limit, llabs(p->w.comp[k].step) };
-	qsort(range, n, sizeof(*range), by_step);
-	for (unsigned i = 0; i < n; i++) {
-		if (range[i].count < 1 || !range[i].stride)
-			continue;
-		if (range[i].stride < reach)
-			return false;
-		reach += range[i].count * range[i].stride;
-	}
-	return true;
-}
-
-/* Bodies that need no tile. */
-static void find_short_cut(const struct sim_load *load, const struct isa_body *body,
-			   const struct isa_uop *u, struct scatter_plan *p)
-{
-	enum { OLD, UPDATE, RESULT };
-
-	if (p->k != 1)
-		return;
-	p->is_replace = !body->n_uop && p->value[0] == UPDATE;
-	if (body->n_uop != 1)
-		return;
-	p->update_first = u->a == UPDATE;
-	if (p->value[0] == RESULT && isa_uop_info(u->op)->n_args == 2 &&
-	    u->a + u->b == OLD + UPDATE && u->a != u->b && !u->aux &&
-	    isa_uop_result(u) == p->dst[0].elem)
-		p->direct = sim_uop_kernel(load->cpu->path, u);
-}
-
-struct pair { uint64_t part[2]; };
-
-/* `count` elements of type T a window, side by side, of which `result` is what each becomes. */
-#define SCATTER(name, T, I, result) \
-	static inline __attribute__((always_inline)) void \
-	each_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp, \
-			  const unsigned count) \
-	{ \
-		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
-		int64_t from_step = l->from_step[0]; \
-		const uint8_t *idx = l->idx, *from = l->from[0]; \
-		uint8_t *to = l->to[0]; \
-	\
-		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
-			uint8_t *at; \
-			T old, new; \
-			int64_t v; \
-			I x; \
-	\
-			memcpy(&x, idx + i * idx_step, sizeof(x)); \
-			v = x; \
-			if (v < 0 || v > comp.limit) \
-				continue; \
-			at = to + v * comp.step; \
-			for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
-				memcpy(&old, at + c, sizeof(old)); \
-				memcpy(&new, from + c, sizeof(new)); \
-				new = (result); \
-				memcpy(at + c, &new, sizeof(new)); \
-			} \
-		} \
-	} \
-	static void name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
-	{ \
-		if (l->count == 1) \
-			each_##name##_##I(l, n, comp, 1); \
-		else \
-			each_##name##_##I(l, n, comp, l->count); \
-	}
-#define SCATTERS(I) \
-	SCATTER(put_1, uint8_t, I, new) SCATTER(put_2, uint16_t, I, new) \
-	SCATTER(put_4, uint32_t, I, new) SCATTER(put_8, uint64_t, I, new) \
-	SCATTER(put_16, struct pair, I, new) SCATTER(add_f32, float, I, old + new) \
-	SCATTER(add_f64, double, I, old + new) SCATTER(add_32, uint32_t, I, old + new) \
-	SCATTER(add_64, uint64_t, I, old + new)
-SCATTERS(int32_t)
-SCATTERS(int64_t)
-SCATTERS(uint32_t)
-#undef SCATTER
-#undef SCATTERS
-
-/* Windows are known by now. */
-static scatter_fn *choose_scatter(const struct scatter_plan *p, const struct isa_body *body,
-				  const struct isa_uop *u)
-{
-#define LOOPS(I) { put_1_##I, put_2_##I, put_4_##I, put_8_##I, put_16_##I, add_f32_##I, \
-		   add_f64_##I, add_32_##I, add_64_##I }
-	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
-	static scatter_fn *const loops[3][9] = { LOOPS(int32_t), LOOPS(int64_t), LOOPS(uint32_t) };
-#undef LOOPS
-	int which = loops_of(&p->w, &p->idx);
-	scatter_fn *const *loop = loops[which < 0 ? 0 : which];
-	unsigned elem = p->dst[0].elem;
-
-	if (which < 0 || p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW)
-		return NULL;
-	if (p->is_replace)
-		return loop[__builtin_ctz(elem_bytes(elem))];
-	if (!p->direct || body->n_uop != 1 || u->op != UOP_ADD)
-		return NULL;
-	switch (elem) {
-	case ELEM_F32: return loop[ADD_F32];
-	case ELEM_F64: return loop[ADD_F64];
-	case ELEM_S32:
-	case ELEM_U32: return loop[ADD_32];
-	case ELEM_S64:
-	case ELEM_U64: return loop[ADD_64];
-	default: return NULL;
-	}
-}
-
-/* A table that was copied to here, and that updates as large as half of it or larger come back
- * to at random: if it leaves the others half of the last cache, it is better kept there. */
-static void keep_copied(struct sim_load *load, const struct scatter_plan *p)
-{
-	const struct sim_copied *c = &load->copied;
-	const struct sim_ref *dst = &p->dst[0];
-	double updates = (double)p->w.batches * (double)p->w.window * elem_bytes(dst->elem);
-
-	if (c->dst && c->dst->binding == dst->binding && !c->dst->reg && !dst->reg &&
-	    c->dst->offset + c->dst->lo < dst->offset + dst->hi &&
-	    dst->offset + dst->lo < c->dst->offset + c->dst->hi &&
-	    c->bytes <= load->cpu->l3_bytes / 2 && updates >= (double)c->bytes / 2)
-		*c->stays = true;
-}
-
-static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
-			   const void **plan)
-{
-	const struct isa_scatter *s = (const void *)insn;
-	const struct isa_body *body = &s->body;
-	const struct isa_operand *upd = (const void *)(s + 1), *dst = upd + body->n_in;
-	const struct isa_uop *uops = (const void *)(dst + body->n_out);
-	size_t bytes = sizeof(*s) + (body->n_in + body->n_out) * sizeof(*upd) +
-		       body->n_uop * sizeof(*uops);
-	struct scatter_plan *p = arena_alloc(load->arena, sizeof(*p));
-	struct sim_ref *refs[2 * ISA_MAX_SORT + 1];
-	uint8_t pre[ISA_MAX_SORT];
-	struct isa_body one;
-	int ret;
-
-	if (!p)
-		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a plan");
-	if (insn->bytes != bytes || body->n_in != body->n_out || !body->n_in ||
-	    body->n_in > ISA_MAX_SORT || body->row_rank ||
-	    !is_zero(s->zero, sizeof(s->zero)) ||
-	    insn->flags & ~(ISA_FLAG_SORTED | ISA_FLAG_UNIQUE))
-		return sim_refuse(load, HW_ST_BAD_PROGRAM, "scatter of another form");
-	p->k = body->n_in;
-	p->w = (struct walk){ .rank = body->rank, .n_batch = s->n_batch,
-			      .n_index = s->n_index, .index_stride = s->index_stride };
-	ret = check_walk(load, &p->w, body->dim, s->index, &s->idx, &p->idx);
-	for (unsigned j = 0; !ret && j < p->k; j++) {
-		pre[j] = dst[j].elem;
-		p->value[j] = dst[j].value;
-		if (upd[j].elem != dst[j].elem || dst[j].combine != ISA_STORE)
-			return sim_refuse(load, HW_ST_BAD_PROGRAM, "array %u of scatter", j);
-		ret = sim_ref(load, &upd[j], 2 + j, false, 0, p->w.rank, p->w.dim, NULL, 0,
-			      &p->upd[j]);
-		if (!ret)
-			ret = check_table(load, &p->w, &dst[j], 2 + p->k + j, true, &p->dst[j]);
-	}
-	if (ret)
-		return ret;
-	/* The body runs on tiles of one window, as a line of points. */
-	p->points = 1024;
-	one = *body;
-	ret = sim_body_prepare(load, &one, upd, dst, uops, pre, p->k, p->points, &p->body);
-	if (ret)
-		return ret;
-	for (unsigned i = 0; i < body->n_uop; i++)
-		if (uops[i].op == UOP_IOTA)
-			return sim_refuse(load, HW_ST_BAD_PROGRAM, "iota in a scatter's body");
-	for (unsigned j = 0; j < p->k; j++)
-		p->bytes += p->w.batches * (uint64_t)p->w.window * elem_bytes(dst[j].elem);
-	p->index_bytes = index_bytes(&p->w, s->idx.elem);
-	find_short_cut(load, body, uops, p);
-	keep_copied(load, p);
-	split_windows(load, &p->w);
-	for (unsigned j = 0; j < p->k; j++) {
-		refs[2 * j] = &p->upd[j];
-		refs[2 * j + 1] = &p->dst[j];
-	}
-	refs[2 * p->k] = &p->idx;
-	join_batch(&p->w, refs, 2 * p->k + 1);
-	find_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
-	p->fn = choose_scatter(p, body, uops);
-	p->is_apart = true;
-	for (unsigned j = 0; j < p->k; j++)
-		p->is_apart &= is_apart(p, j);
-	p->each = (size_t)p->points * 16;
-	p->pre_at = (sim_body_scratch(p->body) + 63) & ~(size_t)63;
-	p->room_at = p->pre_at + p->each * p->k;
-	sim_need_scratch(load, p->room_at + p->each * p->k);
-	*plan = p;
-	return 0;
-}
-
-/* Moves `n` points of a window, from point `first` on, between memory and a line. */
-static void move_points(const struct walk *w, int64_t first, unsigned n, uint8_t *memory,
-			const int64_t *stride, uint8_t *line, unsigned bytes, bool load)
-{
-	int64_t at[ISA_MAX_RANK];
-
-	for (unsigned d = w->rank; d-- > w->n_batch; first /= w->dim[d]) {
-		at[d] = first % w->dim[d];
-		memory += at[d] * stride[d];
-	}
-	for (unsigned i = 0; i < n; i++, line += bytes) {
-		copy_run(load ? line : memory, load ? memory : line, bytes);
-		for (unsigned d = w->rank; d-- > w->n_batch;) {
-			memory += stride[d];
-			if (++at[d] < w->dim[d])
-				break;
-			memory -= w->dim[d] * stride[d];
-			at[d] = 0;
-		}
-	}
-}
-
-static void update_window(struct sim_run *run, const struct scatter_plan *p,
-			  uint8_t *const *dst, uint8_t *const *upd, uint8_t *scratch)
-{
-	for (int64_t at = 0; at < p->w.window && !sim_stopped(run); at += p->points) {
-		unsigned n = p->w.window - at < p->points ? (unsigned)(p->w.window - at) :
-							    p->points;
-		struct sim_tile tile = { .rank = 1, .rows = 1, .cols = n, .col_dims = 1,
-					 .col_dim = { n } };
-
-		for (unsigned j = 0; j < p->k; j++) {
-			unsigned bytes = elem_bytes(p->dst[j].elem);
-			uint8_t *old = scratch + p->pre_at + j * p->each;
-			uint8_t *new = scratch + p->room_at + j * p->each;
-
-			move_points(&p->w, at, n, dst[j], p->dst[j].stride, old, bytes, true);
-			move_points(&p->w, at, n, upd[j], p->upd[j].stride, new, bytes, true);
-			tile.pre[j] = old;
-			tile.in[j] = new;
-		}
-		sim_body_run(p->body, run, &tile, scratch);
-		for (unsigned j = 0; j < p->k; j++) {
-			unsigned bytes = elem_bytes(p->dst[j].elem);
-			uint8_t *line = scratch + p->room_at + j * p->each;
-			bool is_spread, is_row;
-			const void *v = sim_body_value(p->body, p->value[j], &tile, scratch,
-						       &is_spread, &is_row);
-
-			if (is_spread || is_row) {
-				for (unsigned i = 0; i < n; i++)
-					memcpy(line + i * bytes, v, bytes);
-				v = line;
-			}
-			move_points(&p->w, at, n, dst[j], p->dst[j].stride,
-				    (uint8_t *)(uintptr_t)v, bytes, false);
-		}
-	}
-}
-
-/* The one operation, in place, on a run; ends early when the run of the program is to stop. */
-static void update_run(const struct sim_run *run, const struct scatter_plan *p, uint8_t *to,
-		       const uint8_t *from)
-{
-	unsigned bytes = elem_bytes(p->dst[0].elem);
-	size_t left = p->w.tail / bytes;
-
-	do {
-		size_t n = left < UPDATES ? left : UPDATES;
-
-		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL, n, 0,
-			  0);
-		to += n * bytes;
-		from += n * bytes;
-		left -= n;
-	} while (left && !sim_stopped(run));
-}
-
-/* The one operation, in place, on each run of a window. */
-static void update_direct(const struct sim_run *run, const struct scatter_plan *p, unsigned d,
-			  uint8_t *to, const uint8_t *from)
-{
-	const struct walk *w = &p->w;
-	bool is_long = w->tail >= STRETCH;
-
-	if (d == w->end) {
-		update_run(run, p, to, from);
-		return;
-	}
-	for (int64_t i = 0; i < w->dim[d]; i++) {
-		if ((is_long || i % STRETCH == 0) && sim_stopped(run))
-			return;
-		update_direct(run, p, d + 1, to + i * p->dst[0].stride[d],
-			      from + i * p->upd[0].stride[d]);
-	}
-}
-
-struct scatter_job {
-	struct sim_run *run;
-	const struct scatter_plan *p;
-	const uint8_t *idx;
-	uint8_t *dst[ISA_MAX_SORT], *upd[ISA_MAX_SORT];
-	unsigned parts;
-};
-
-/* Shares out places evenly, whatever their distances. */
-static unsigned part_of(int64_t place, unsigned parts)
-{
-	return (unsigned)(((uint64_t)place * 0x9e3779b97f4a7c15 >> 32) * parts >> 32);
-}
-
-/* Where windows go and come from. */
-struct moves {
-	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
-};
-
-/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
-static void fetch(const struct scatter_plan *p, const struct moves *m)
-{
-	size_t bytes = p->w.tail < FETCHED ? p->w.tail : FETCHED;
-
-	for (unsigned a = 0; a < p->k; a++) {
-		for (size_t at = 0; at < bytes; at += CACHE_LINE) {
-			__builtin_prefetch(m->to[a] + at, 1);
-			__builtin_prefetch(m->from[a] + at);
-		}
-	}
-}
-
-static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *scratch)
-{
-	const struct scatter_plan *p = j->p;
-
-	if (p->is_replace)
-		copy_window(j->run, &p->w, p->w.n_batch, m->to[0], p->dst[0].stride, m->from[0],
-			    p->upd[0].stride);
-	else if (p->direct)
-		update_direct(j->run, p, p->w.n_batch, m->to[0], m->from[0]);
-	else
-		update_window(j->run, p, m->to, m->from, scratch);
-}
-
-/* A point of a line, and where its indices lead. */
-struct hit { int64_t i, at; };
-
-/* The points first .. end of a line whose indices are inside and whose places are this part's, in
- * their order; without branches, which nobody could foresee. */
-static inline __attribute__((always_inline)) unsigned
-find_hits(const struct scatter_job *j, const struct scatter_line *l, unsigned part, int64_t first,
-	  int64_t end, struct hit *hits, const unsigned n_index, const unsigned elem)
-{
-	const struct walk *w = &j->p->w;
-	/* Of its own: stores of hits might be to what they come from. */
-	const struct isa_index comp = w->comp[0];
-	int64_t idx_step = l->idx_step, place = l->place, to_step = l->to_step[0];
-	const uint8_t *from = l->idx;
-	unsigned n = 0, parts = j->parts;
-
-	for (int64_t i = first; i < end; i++) {
-		const uint8_t *idx = from + i * idx_step;
-		bool is_mine = true;
-		uint64_t at = 0;
-
-		for (unsigned k = 0; k < n_index; k++, idx += w->index_stride) {
-			const struct isa_index c = k ? w->comp[k] : comp;
-			uint64_t v = (uint64_t)sim_index_at(idx, elem);
-
-			is_mine &= v <= (uint64_t)c.limit;
-			at += v * (uint64_t)c.step;
-		}
-		if (parts > 1)
-			is_mine &= part_of((int64_t)((uint64_t)(place + i * to_step) + at),
-					   parts) == part;
-		hits[n] = (struct hit){ i, (int64_t)at };
-		n += is_mine;
-	}
-	return n;
-}
-
-static unsigned choose_hits(const struct scatter_job *j, const struct scatter_line *l,
-			    unsigned part, int64_t first, int64_t end, struct hit *hits)
-{
-	unsigned n_index = j->p->w.n_index, elem = j->p->idx.elem;
-
-	if (n_index == 1 && elem == ELEM_S32)
-		return find_hits(j, l, part, first, end, hits, 1, ELEM_S32);
-	if (n_index == 1 && elem == ELEM_S64)
-		return find_hits(j, l, part, first, end, hits, 1, ELEM_S64);
-	return find_hits(j, l, part, first, end, hits, n_index, elem);
-}
-
-/* What a hit moves. */
-static void find_moves(const struct scatter_plan *p, const struct scatter_line *l,
-		       const struct hit *h, struct moves *m)
-{
-	for (unsigned a = 0; a < p->k; a++) {
-		m->to[a] = l->to[a] + h->i * l->to_step[a] + h->at;
-		m->from[a] = l->from[a] + h->i * l->from_step[a];
-	}
-}
-
-static void apply_hits(const struct scatter_job *j, const struct scatter_line *l,
-		       const struct hit *hits, unsigned n, uint8_t *scratch)
-{
-	const struct scatter_plan *p = j->p;
-	bool is_wide = p->w.window >= WIDE;
-	struct moves m;
-
-	for (unsigned i = 0; i < n; i++) {
-		if (is_wide && sim_stopped(j->run))
-			return;
-		if (i + AHEAD < n) {
-			find_moves(p, l, &hits[i + AHEAD], &m);
-			fetch(p, &m);
-		}
-		find_moves(p, l, &hits[i], &m);
-		apply(j, &m, scratch);
-	}
-}
-
-static void scatter_points(const struct scatter_job *j, const struct scatter_line *l, int64_t n,
-			   unsigned part, uint8_t *scratch)
-{
-	struct hit hits[CHUNK];
-
-	for (int64_t i = 0; i < n && !sim_stopped(j->run); i += CHUNK) {
-		int64_t end = n - i < CHUNK ? n : i + CHUNK;
-
-		apply_hits(j, l, hits, choose_hits(j, l, part, i, end, hits), scratch);
-	}
-}
-
-/* Every part walks all batch points in order and takes the places that are its own. */
-static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
-{
-	const struct scatter_plan *p = j->p;
-	struct scatter_line l = { .idx_step = line_step(&p->w, &p->idx),
-		.count = (unsigned)p->w.window };
-	int64_t n;
-
-	for (unsigned a = 0; a < p->k; a++) {
-		l.to_step[a] = line_step(&p->w, &p->dst[a]);
-		l.from_step[a] = line_step(&p->w, &p->upd[a]);
-	}
-	for (uint64_t b = 0; b < p->w.batches && !sim_stopped(j->run); b += (uint64_t)n) {
-		uint64_t most = p->w.batches - b;
-		int64_t oi = 0, od = 0, ou;
-
-		/* The first array last, whose places count. */
-		for (unsigned a = p->k; a-- > 0;) {
-			batch_offsets(&p->w, b, p->idx.stride, p->dst[a].stride, p->upd[a].stride,
-				      &oi, &od, &ou);
-			l.to[a] = j->dst[a] + od;
-			l.from[a] = j->upd[a] + ou;
-		}
-		l.idx = j->idx + oi;
-		l.place = od;
-		n = line_from(&p->w, b, most < 16 * STRETCH ? most : 16 * STRETCH);
-		if (p->fn)
-			p->fn(&l, n, p->w.comp[0]);
-		else
-			scatter_points(j, &l, n, part, scratch);
-	}
-}
-
-static void scatter_parts(void *arg, uint64_t begin, uint64_t end, unsigned lane)
-{
-	const struct scatter_job *j = arg;
-
-	for (uint64_t part = begin; part < end; part++)
-		scatter_part(j, (unsigned)part, sim_scratch(j->run, lane));
-}
-
-static int run_scatter(struct sim_run *run, const void *plan)
-{
-	const struct scatter_plan *p = plan;
-	struct scatter_job j = { .run = run, .p = p, .idx = sim_at(run, &p->idx) };
-	double ns = (double)p->w.batches * (10 + (double)p->w.window);
-
-	if (!j.idx)
-		return run->fault.status;
-	for (unsigned a = 0; a < p->k; a++) {
-		j.upd[a] = sim_at(run, &p->upd[a]);
-		j.dst[a] = j.upd[a] ? sim_at(run, &p->dst[a]) : NULL;
-		if (!j.dst[a])
-			return run->fault.status;
-	}
-	if (!p->w.window)
-		return 0;
-	/* Updates that replace need not know what was there. */
-	run->read_bytes += p->bytes + p->index_bytes + (p->is_replace ? 0 : p->bytes);
-	run->write_bytes += p->bytes;
-	j.parts = p->is_apart && !p->fn && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
-	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
-		     &j);
-	return 0;
-}
-
-const struct sim_family sim_family_scatter = { prepare_scatter, run_scatter };
