@@ -68,7 +68,7 @@ speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
 # Of CMPLX clang lacks just the name.
-KERNELS := hal/sim/fft/% hal/sim/kernels/% hal/sim/core/product% hal/sim/core/exec_conv%
+KERNELS := hal/sim/fft/% hal/sim/lookup/% hal/sim/kernels/% hal/sim/core/product% hal/sim/core/exec_conv%
 is_gcc = $(and $(filter fuzz,$(MODE)),$(filter $(KERNELS),$1))
 cc = $(if $(call is_gcc,$1),gcc $(patsubst -fsanitize=fuzzer-no-link$(comma)%,-fsanitize=%,\
 	$(filter-out '-DCMPLX%,$(ALL_CFLAGS))),$(CC) $(ALL_CFLAGS))
@@ -81,7 +81,7 @@ BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
 X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine))
 PATHS := portable $(if $(X86),avx2 avx512)
 EACH_PATH := $(addprefix hal/sim/kernels/,uop_chain.c uop_cvt.c uop_float.c uop_fold.c uop_int.c rng.c) \
-	hal/sim/fft/fft.c
+	hal/sim/fft/fft.c hal/sim/lookup/lookup.c
 SIM_SRC := $(filter-out $(EACH_PATH) $(if $(X86),,%_avx2.c %_avx512.c %_avx512bf16.c \
 	%_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c hal/sim/*/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)

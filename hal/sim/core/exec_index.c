@@ -3,11 +3,13 @@
  * GATHER: windows of a table, found by index vectors, and the walk that SCATTER shares with it.
  *
  * A window is copied as one run if it is dense on both sides. Small windows by one index each,
- * which are what frameworks ask for most, have loops of their own.
+ * which are what frameworks ask for most, have loops of their own; single elements, all side by
+ * side, kernels for each path of the host (lookup/lookup.h).
  */
 #include <string.h>
 
 #include "hal/sim/core/index.h"
+#include "hal/sim/lookup/lookup.h"
 
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 
@@ -202,6 +204,7 @@ struct gather_plan {
 	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
 	gather_fn *fn;		/* of such windows, or NULL */
+	sim_lookup_fn *lookup;	/* where they are elements side by side, or NULL */
 };
 
 struct gather_job {
@@ -261,6 +264,24 @@ static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *
 	return by_size[loops][__builtin_ctz((unsigned)w->tail)];
 }
 
+/* Of lines of elements of the table side by side, by indices side by side. */
+static sim_lookup_fn *choose_lookup(const struct sim_load *load, const struct gather_plan *p)
+{
+	int64_t bytes = (int64_t)p->w.tail, limit = p->w.comp[0].limit;
+	int loops = sim_walk_loops(&p->w, &p->idx);
+	unsigned row;
+
+	if (!p->fn || bytes > 8 || p->w.comp[0].step != bytes || sim_walk_step(&p->w, &p->src) ||
+	    sim_walk_step(&p->w, &p->dst) != bytes ||
+	    sim_walk_step(&p->w, &p->idx) != elem_bytes(p->idx.elem) ||
+	    (limit > SIM_LOOKUP_MOST && p->idx.elem != ELEM_S64))
+		return NULL;
+	row = (unsigned)__builtin_ctz((unsigned)bytes);
+	return load->cpu->path == SIM_AVX512 ? sim_lookup_avx512[row][loops] :
+	       load->cpu->path == SIM_AVX2 ? sim_lookup_avx2[row][loops] :
+					     sim_lookup_portable[row][loops];
+}
+
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 			  const void **plan)
 {
@@ -288,6 +309,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	sim_walk_join(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	p->fn = choose_gather(&p->w, &p->idx);
+	p->lookup = choose_lookup(load, p);
 	*plan = p;
 	return 0;
 }
@@ -332,7 +354,9 @@ static void run_part(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		l.dst = j->dst + od;
 		l.n = sim_walk_line(&p->w, b, end - b < SIM_WALK_STRETCH ? end - b :
 								       SIM_WALK_STRETCH);
-		if (p->fn)
+		if (p->lookup)
+			p->lookup(l.dst, l.src, l.idx, l.n, l.comp.limit);
+		else if (p->fn)
 			p->fn(&l);
 		else
 			gather_points(j, &l);
