@@ -553,7 +553,15 @@ class Bringup(unittest.TestCase):
             # Asked for by name it is run.
             name = steps[2]["name"]
             r = run("--only", name, "--resume", file, "--json", "-")
-            self.assertEqual(json.loads(r.stdout)["steps"][0]["result"], "pass")
+            self.assertEqual([(s["name"], s["result"]) for s in json.loads(r.stdout)["steps"]],
+                             [(name, "pass")])
+            # What passed before is still in the file, and where it was.
+            with open(file, encoding="utf-8") as f:
+                kept = json.load(f)
+            self.assertEqual([(s["name"], s["result"]) for s in kept["steps"]],
+                             [(s["name"], "pass") for s in before["steps"]])
+            self.assertEqual(kept["steps"][1]["text"], "as it was")
+            self.assertEqual((kept["passed"], kept["failed"]), (len(before["steps"]), 0))
 
     def test_a_step_that_has_begun_is_in_the_file(self):
         with tempfile.TemporaryDirectory() as top:

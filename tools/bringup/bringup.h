@@ -109,8 +109,9 @@ struct bringup_options {
 	double soak_seconds;	/* of the soak step; 0: 60 */
 	uint64_t hbm_bytes;	/* tested by each test of HBM; 0: as the level says */
 	const char *expected;	/* a file of expected values; NULL: those built in */
-	/* A file that keeps the report as it grows: what passed there is not run again, and a step
-	 * that began there and did not end has failed. Made if it is not there; NULL: none. */
+	/* A file that keeps the report as it grows: what passed there stays and is not run again,
+	 * unless `only` names it, and a step that began there and did not end has failed. Made if
+	 * it is not there; NULL: none. */
 	const char *resume;
 	/* Called before each step (row->seconds < 0) and after it. NULL: nobody wants to know. */
 	void (*tell)(void *arg, const struct bringup_row *row);

@@ -22,6 +22,7 @@ struct bringup {
 	struct hal_device_info info;
 	struct hal_queue *compute, *dma;	/* of dev */
 	struct bringup_row *row;	/* of the step that runs */
+	const struct bringup_row *before;	/* what the file to go on from says, by step */
 	struct err err;
 	/* How far the run is (run.c), and which part of the step is under way (bringup_part). */
 	struct bringup_progress progress;

@@ -160,9 +160,33 @@ static void count(struct bringup_report *r, enum bringup_result result)
 	r->n_skip += result == BRINGUP_SKIP;
 }
 
+/* Steps of this run go to the file; what that told of the others stays. */
 static int keep(const struct bringup *b, const struct bringup_report *r, struct err *err)
 {
-	return b->options->resume ? bringup_resume_write(b->options->resume, r, err) : 0;
+	struct bringup_report all = *r;
+	unsigned k = 0;
+	int code;
+
+	if (!b->options->resume)
+		return 0;
+	all.n_rows = all.n_pass = all.n_fail = all.n_skip = 0;
+	all.rows = calloc(bringup_n_steps, sizeof(*all.rows));
+	if (!all.rows)
+		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	for (unsigned i = 0; i < bringup_n_steps; i++) {
+		const struct bringup_row *row = &b->before[i];
+
+		if (k < r->n_rows && r->rows[k].step == &bringup_steps[i])
+			row = &r->rows[k++];
+		if (!row->step)
+			continue;
+		all.rows[all.n_rows++] = *row;
+		if (row->seconds >= 0)
+			count(&all, row->result);
+	}
+	code = bringup_resume_write(b->options->resume, &all, err);
+	free(all.rows);
+	return code;
 }
 
 static int run_step(struct bringup *b, struct bringup_report *r, unsigned i, struct err *err)
@@ -231,6 +255,7 @@ static int run_steps(struct bringup *b, struct bringup_report *out, struct err *
 	double all = 0, so_far = 0;
 	int code = before ? 0 : err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 
+	b->before = before;
 	if (!code && o->resume)
 		code = bringup_resume_read(o->resume, out->bus_id, before, err);
 	for (unsigned i = 0; i < bringup_n_steps; i++) {
@@ -252,6 +277,7 @@ static int run_steps(struct bringup *b, struct bringup_report *out, struct err *
 		if (out->n_fail && !o->keep_going)
 			break;
 	}
+	b->before = NULL;
 	free(before);
 	return code;
 }
