@@ -289,6 +289,12 @@ class Bringup(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertEqual([s["number"] for s in json.loads(r.stdout)["steps"]], [1, 5, 51])
 
+    def test_the_least_memory_is_64_bytes_at_each_end(self):
+        r = run("--only", "hbm_march_c", "--hbm", "1", "--json", "-")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        step, = json.loads(r.stdout)["steps"]
+        self.assertEqual([a["bytes"] for a in step["memory"]["areas"]], [64, 64])
+
     def test_a_device_that_is_not_there_fails_the_first_step(self):
         r = run("--json", "-", devices="vfio-user:/nowhere.sock")
         self.assertEqual(r.returncode, 2 if not r.stdout else 1, r.stderr)
@@ -402,6 +408,7 @@ class Bringup(unittest.TestCase):
                            (("--soak", "0"), "no time"), (("--hbm", "0"), "no size"),
                            (("--hbm", "1Q"), "no size"),
                            (("--hbm", "99999999999T"), "no size"), (("--hbm", "-1"), "no size"),
+                           (("--json", "-", "--junit", "-"), "several reports"),
                            (("--nothing",), "is no option"), (("more",), "is no option"),
                            (("--device", "-1"), "no number"), (("--json",), "needs an argument")):
             r = run(*args)

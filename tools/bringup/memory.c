@@ -68,8 +68,8 @@ static unsigned cut(struct hal_mem *m, struct bringup_window *w, unsigned n)
 	return n;
 }
 
-/* Half of `bytes` at the lowest addresses that are free, half at the highest; all there is if that
- * is asked for. */
+/* Half of `bytes` at the lowest addresses that are free, half at the highest, each rounded up to
+ * 64; all there is if that is asked for. */
 static enum bringup_result take(struct bringup *b, uint64_t bytes, struct bringup_window *w,
 				unsigned *n)
 {
@@ -84,7 +84,7 @@ static enum bringup_result take(struct bringup *b, uint64_t bytes, struct bringu
 				    (unsigned long long)s.largest_free_bytes);
 	if (bytes > s.largest_free_bytes - (2 << 20))
 		bytes = s.largest_free_bytes - (2 << 20);
-	bytes = (bytes / 2 + 63) & ~63ull;
+	bytes = (bytes + 127) / 128 * 64;
 	m = bringup_mem(b, HAL_MEM_HBM, bytes);
 	NEED(b, m);
 	*n = cut(m, w, *n);

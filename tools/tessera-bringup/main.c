@@ -75,6 +75,16 @@ static void print_list(void)
 
 /* ---- the command line ---- */
 
+static bool is_stdout(const char *path)
+{
+	return path && !strcmp(path, "-");
+}
+
+static unsigned n_to_stdout(const struct command *c)
+{
+	return is_stdout(c->json) + is_stdout(c->junit) + is_stdout(c->html);
+}
+
 static int complain(const char *what, const char *word)
 {
 	fprintf(stderr, "tessera-bringup: \"%s\" %s\nusage: tessera-bringup [OPTION...]; "
@@ -203,7 +213,10 @@ static int parse(struct command *c, int argc, char **argv)
 		if (status)
 			return status;
 	}
-	return optind < argc ? complain("is no option", argv[optind]) : EXIT_OK;
+	if (optind < argc)
+		return complain("is no option", argv[optind]);
+	return n_to_stdout(c) > 1 ? complain("is given for several reports, and standard output "
+					     "takes one", "-") : EXIT_OK;
 }
 
 /* ---- what people see ---- */
@@ -270,8 +283,8 @@ static void show(void *arg, const struct bringup_progress *at)
 static bool write_report(const char *path, const struct bringup_report *r,
 			 void (*write)(const struct bringup_report *r, FILE *to))
 {
-	bool is_stdout = path && !strcmp(path, "-"), good;
-	FILE *to = !path ? NULL : is_stdout ? stdout : fopen(path, "we");
+	FILE *to = !path ? NULL : is_stdout(path) ? stdout : fopen(path, "we");
+	bool good;
 
 	if (!path)
 		return true;
@@ -280,7 +293,7 @@ static bool write_report(const char *path, const struct bringup_report *r,
 		write(r, to);
 		good = !fflush(to) && !ferror(to);
 	}
-	if (to && !is_stdout && fclose(to))
+	if (to && to != stdout && fclose(to))
 		good = false;
 	if (!good)
 		fprintf(stderr, "tessera-bringup: %s: %s\n", path, strerror(errno));
@@ -289,10 +302,7 @@ static bool write_report(const char *path, const struct bringup_report *r,
 
 static int run(struct command *c)
 {
-	bool is_quiet = (c->json && !strcmp(c->json, "-")) ||
-			(c->junit && !strcmp(c->junit, "-")) ||
-			(c->html && !strcmp(c->html, "-"));
-	FILE *to = is_quiet ? stderr : stdout;
+	FILE *to = n_to_stdout(c) ? stderr : stdout;
 	struct view view = { .to = to };
 	struct bringup_report report;
 	struct err err;
