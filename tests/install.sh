@@ -121,6 +121,9 @@ sed 's/$/@@TESSERA_0/' "$top/declared" | diff - "$top/exported" ||
 "$prefix/bin/tessera-objdump" --version >"$top/version"
 grep -q "^tessera-objdump [0-9]" "$top/version" || fail "tessera-objdump --version"
 TESSERA_TELEMETRY_DIR="$top" "$prefix/bin/xla-smi" --json >/dev/null
+for program in "$prefix"/bin/*; do
+	! "$program" --version >&- 2>/dev/null || fail "$program hides lost output"
+done
 for program in "$prefix"/bin/* "$prefix"/sbin/*; do
 	set -- "$prefix"/share/man/man[18]/"${program##*/}".[18]
 	[ -f "$1" ] || fail "$program has no manual page"

@@ -322,6 +322,10 @@ class Live(Traces):
             self.failed(self.smi(*args, "/dev/full"), 1, "/dev/full: No space left")
             with open("/dev/full", "w", encoding="ascii") as full:
                 self.assertEqual(self.smi(*args, "-", stdout=full).returncode, 1)
+            # The trace's own file does not come to be standard output that was closed.
+            done = self.smi(*args, "-", stdout=None, preexec_fn=lambda: os.close(1))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("could not be written", done.stderr)
             self.failed(self.smi(*args, self.dir / "none/t.json"), 1, "No such file or directory")
             # A link is replaced, and what it leads to stays; a file keeps who may read it.
             (self.dir / "real.json").write_text("old")

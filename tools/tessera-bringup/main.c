@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hal/base/files.h"
 #include "runtime/compiler/tc.h"
 #include "tools/bringup/bringup.h"
 #include "tools/tessera-bringup/progress.h"
@@ -335,8 +336,10 @@ static int run(struct command *c)
 int main(int argc, char **argv)
 {
 	struct command c = { 0 };
-	int status = parse(&c, argc, argv);
+	int status;
 
+	files_open_standard();
+	status = parse(&c, argc, argv);
 	if (status)
 		return status;
 	if (c.must_help)

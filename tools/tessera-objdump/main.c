@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/base/files.h"
 #include "tools/tessera-objdump/objdump.h"
 
 #define MAX_FILE ((size_t)2 << 30)
@@ -165,6 +166,13 @@ static const struct option options[] = {
 	{ 0 },
 };
 
+/* The exit status: what was printed must have arrived. */
+static int end(int status)
+{
+	return fflush(stdout) || ferror(stdout) ? complain("standard output", strerror(errno)) :
+						  status;
+}
+
 static int print_json(struct json_object *list, const char *schema)
 {
 	struct json_object *o = json_object_new_object();
@@ -184,6 +192,7 @@ int main(int argc, char **argv)
 	bool as_json = false, are_dumps = false;
 	int code = 0, ch;
 
+	files_open_standard();
 	while ((ch = getopt_long(argc, argv, "hsd", options, NULL)) >= 0) {
 		switch (ch) {
 		case 'h': parts |= OBJDUMP_HEADERS; break;
@@ -192,8 +201,8 @@ int main(int argc, char **argv)
 		case 'j': as_json = true; break;
 		case 'c': parts |= OBJDUMP_VERIFY; break;
 		case 'D': are_dumps = true; break;
-		case 'v': puts("tessera-objdump 0.1"); return 0;
-		case '?' + 256: fputs(usage, stdout); return 0;
+		case 'v': puts("tessera-objdump 0.1"); return end(0);
+		case '?' + 256: fputs(usage, stdout); return end(0);
 		default: fputs(usage, stderr); return 2;
 		}
 	}
@@ -213,7 +222,5 @@ int main(int argc, char **argv)
 			show(argv[i], parts ? parts : OBJDUMP_HEADERS, list);
 	if (as_json)
 		code |= print_json(list, are_dumps ? "tessera-dump/1" : "tessera-objdump/1");
-	if (fflush(stdout) || ferror(stdout))
-		return complain("standard output", strerror(errno));
-	return code;
+	return end(code);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tessera-sim: the device model behind vfio-user sockets. Exit: 0, 1 failure, 2 usage. */
+#include <errno.h>
 #include <getopt.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/base/files.h"
 #include "tools/tessera-sim/server.h"
 
 #define MAX_CLIENTS 64u
@@ -52,7 +54,16 @@ static int fail_usage(const char *text, const char *what)
 	return 2;
 }
 
-/* 0, or the exit status; -1: done, successfully. */
+/* The exit status of a server that was asked to say something: that must have arrived. */
+static int end(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "tessera-sim: the output could not be written: %s\n", strerror(errno));
+	return 1;
+}
+
+/* 0, or the exit status; -1: done, if what was said has arrived. */
 static int read_option(int c, struct server_options *o, struct words *w)
 {
 	struct group *group;
@@ -125,10 +136,11 @@ int main(int argc, char **argv)
 	struct err err;
 	int c, status;
 
+	files_open_standard();
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		status = read_option(c, &o, &words);
 		if (status)
-			return status < 0 ? 0 : status;
+			return status < 0 ? end() : status;
 	}
 	if (optind < argc)
 		return fail_usage("no option:", argv[optind]);

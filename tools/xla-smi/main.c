@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/base/files.h"
 #include "tools/xla-smi/smi.h"
 
 static const struct command {
@@ -212,8 +213,10 @@ int main(int argc, char **argv)
 	const struct command *c = NULL;
 	const char *name;
 	char *none[] = { "list", NULL };
-	int status = parse(&o, argc, argv, &asked);
+	int status;
 
+	files_open_standard();
+	status = parse(&o, argc, argv, &asked);
 	if (status)
 		return status;
 	if (asked == OPTION_help) {
