@@ -312,6 +312,17 @@ class Live(Traces):
             self.failed(done, 4, f"process {p.pid} (conformance): it is user root's: only that "
                                  "user and root may trace it")
 
+    def test_pages_that_may_not_be_read_are_not_said_to_be_none(self):
+        if os.getuid():
+            self.skipTest("needs root, to be somebody else")
+        self.publish("tessera-0-7", smi_test.page(7))
+        (self.dir / "tessera-0-7").chmod(0)
+        done = self.smi("trace", "all", "-o", "-", **self.as_nobody())
+        self.failed(done, 4, f"pages in {self.dir} are not for this user to read")
+
+    def test_a_device_is_not_what_is_traced(self):
+        self.failed(self.trace("all", "-d", "0"), 2, 'leave out -d "0"')
+
     def test_files_of_every_kind(self):
         with self.busy() as p:
             args = ("trace", str(p.pid), "-s", "0.1", "-o")
@@ -373,6 +384,7 @@ class Live(Traces):
         old.version = 2
         self.publish("tessera-0-4194999-0123456789abcdef", old)
         self.failed(self.trace("4194999"), 1, "is of another version")
+        self.failed(self.trace("all"), 1, f"pages in {self.dir} are of another version")
         self.assertEqual(self.left(), [])
 
 

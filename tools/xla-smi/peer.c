@@ -243,8 +243,8 @@ static void ask(struct smi_peer *p, enum hal_wire_step step, uint32_t limit_ms)
 struct search {
 	const char *root;
 	struct smi_peers found;
-	uint64_t pid;		/* that is wanted, as files' names tell it */
-	unsigned n_old, n_closed;	/* of that name: of another version; not to be read */
+	uint64_t pid;		/* that is wanted, as files' names tell it; 0: all are */
+	unsigned n_old, n_closed;	/* of these: of another version; not to be read */
 	bool is_full;
 };
 
@@ -253,16 +253,17 @@ static void find_one(void *arg, const char *path, const struct smi_locks *locks,
 {
 	struct search *s = arg;
 	struct smi_peer *grown, *p;
-	unsigned uid, pid = 0;
+	unsigned uid, pid;
 	struct stat st;
 	struct err err;
 	int code = hal_page_read(path, page, &err);
+	bool is_named;
 
-	if (sscanf(strrchr(path, '/'), "/tessera-%u-%u-", &uid, &pid) != 2)
-		pid = 0;
 	if (code) {
-		s->n_closed += pid == s->pid && code == ERR_PERMISSION_DENIED;
-		s->n_old += pid == s->pid && code == ERR_INVALID_ARGUMENT;
+		is_named = sscanf(strrchr(path, '/'), "/tessera-%u-%u-", &uid, &pid) == 2 &&
+			(!s->pid || pid == s->pid);
+		s->n_closed += is_named && code == ERR_PERMISSION_DENIED;
+		s->n_old += is_named && code == ERR_INVALID_ARGUMENT;
 		return;
 	}
 	if (stat(path, &st))
@@ -307,19 +308,24 @@ static void choose(struct smi_peers *all, uint64_t pid, unsigned *n_others)
 
 static int say_none(const struct search *s, bool is_all)
 {
-	char comm[64];
+	char comm[64], pages[SMI_PATH];
 
-	if (is_all) {
-		fprintf(stderr, "xla-smi: no process has a telemetry page in %s, so that there "
-			"is none to trace\n", hal_page_dir());
-	} else if (s->n_closed) {
-		fprintf(stderr, "xla-smi: the telemetry page of process %llu is not for this user "
-			"to read: ask as its user, or as root\n", (unsigned long long)s->pid);
+	if (is_all)
+		snprintf(pages, sizeof(pages), "pages in %s are", hal_page_dir());
+	else
+		snprintf(pages, sizeof(pages), "page of process %llu is",
+			 (unsigned long long)s->pid);
+	if (s->n_closed) {
+		fprintf(stderr, "xla-smi: the telemetry %s not for this user to read: ask as the "
+			"owner, or as root\n", pages);
 		return SMI_REFUSED;
 	} else if (s->n_old) {
-		fprintf(stderr, "xla-smi: the telemetry page of process %llu is of another version:"
-			" use the xla-smi of its release\n", (unsigned long long)s->pid);
+		fprintf(stderr, "xla-smi: the telemetry %s of another version: use the xla-smi of "
+			"that release\n", pages);
 		return SMI_FAILED;
+	} else if (is_all) {
+		fprintf(stderr, "xla-smi: no process has a telemetry page in %s, so that there "
+			"is none to trace\n", hal_page_dir());
 	} else if (!smi_read_line(comm, sizeof(comm), "%s/proc/%llu/comm", s->root,
 				  (unsigned long long)s->pid)) {
 		fprintf(stderr, "xla-smi: there is no process %llu; xla-smi proc shows those that "

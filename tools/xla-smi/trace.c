@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command trace: what the devices of running processes do, as a file for Perfetto. */
+#include <stdio.h>
 #include <string.h>
 
 #include "hal/base/clock.h"
@@ -82,6 +83,11 @@ int smi_trace(const struct smi_options *o, int argc, char **argv)
 	int status;
 
 	(void)argc;
+	if (o->n_devices) {
+		fprintf(stderr, "xla-smi: trace records all devices of a process: leave out -d "
+			"\"%s\"\n", o->device[0]);
+		return SMI_USAGE;
+	}
 	status = smi_find_peers(o->root, argv[1], &peers);
 	if (!status)
 		status = record(o, &peers, o->output ? o->output : "tessera-trace.json");
