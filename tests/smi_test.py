@@ -556,6 +556,11 @@ class Smi(unittest.TestCase):
         done = self.smi("replay", self.dir / "bad")
         self.assertEqual(done.returncode, 0)
         self.assertNotIn("\x1b", done.stdout)
+        for text in ("1e999", "-1e999", "NaN"):
+            (self.dir / "bad").write_text('{"schema":"tessera-smi/2","devices":'
+                                          f'[{{"bus_id":"sim:0","temperature_c":{text}}}]}}')
+            told = self.smi_json("replay", self.dir / "bad", "info")
+            self.assertIsNone(told["devices"][0]["temperature_c"], text)
 
     def test_it_starts_at_once(self):
         """By the processor's time of the best, as others use the machine and its caches, too:

@@ -112,7 +112,9 @@ static void read_value(const struct smi_field *f, struct json_object *o, char *r
 		*num = smi_known(json_object_get_uint64(value));
 	} else if (f->type == SMI_REAL) {
 		number = json_object_get_double(value);
-		memcpy(row + f->offset, &number, sizeof(number));
+		/* NaN, or an infinity as 1e999 is, can't be written as JSON again: unknown. */
+		if (isfinite(number))
+			memcpy(row + f->offset, &number, sizeof(number));
 	} else if (f->type == SMI_FLAG) {
 		*(bool *)(row + f->offset) = json_object_get_boolean(value);
 	}
