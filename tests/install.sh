@@ -118,10 +118,10 @@ sed 's/$/@@TESSERA_0/' "$top/declared" | diff - "$top/exported" ||
 	fail "declared (<) and exported (>) functions differ"
 
 # Tools run from where they are, pages and completions are well-formed.
-"$prefix/bin/tessera-objdump" --version >"$top/version"
-grep -q "^tessera-objdump [0-9]" "$top/version" || fail "tessera-objdump --version"
 TESSERA_TELEMETRY_DIR="$top" "$prefix/bin/xla-smi" --json >/dev/null
+version=$(pkg-config --modversion tessera)
 for program in "$prefix"/bin/*; do
+	[ "$("$program" --version)" = "${program##*/} $version" ] || fail "$program --version"
 	! "$program" --version >&- 2>/dev/null || fail "$program hides lost output"
 done
 for program in "$prefix"/bin/* "$prefix"/sbin/*; do

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hal/base/files.h"
+#include "runtime/compiler/tc.h"
 #include "tools/tessera-objdump/objdump.h"
 
 #define MAX_FILE ((size_t)2 << 30)
@@ -201,7 +202,7 @@ int main(int argc, char **argv)
 		case 'j': as_json = true; break;
 		case 'c': parts |= OBJDUMP_VERIFY; break;
 		case 'D': are_dumps = true; break;
-		case 'v': puts("tessera-objdump 0.1"); return end(0);
+		case 'v': puts("tessera-objdump " TC_VERSION); return end(0);
 		case '?' + 256: fputs(usage, stdout); return end(0);
 		default: fputs(usage, stderr); return 2;
 		}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hal/base/files.h"
+#include "runtime/compiler/tc.h"
 #include "tools/tessera-sim/server.h"
 
 #define MAX_CLIENTS 64u
@@ -102,7 +103,7 @@ static int read_option(int c, struct server_options *o, struct words *w)
 		o->limit_ns = ms * 1000000ll;
 		break;
 	case 'v':
-		puts("tessera-sim 0.1");
+		puts("tessera-sim " TC_VERSION);
 		return -1;
 	case 'h':
 		fputs(usage, stdout);

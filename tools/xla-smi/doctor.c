@@ -19,11 +19,11 @@
 #include "hal/scan.h"
 #include "hal/telemetry.h"
 #include "hal/transport/ioctl.h"
+#include "runtime/compiler/tc.h"
 #include "tools/xla-smi/smi.h"
 
 #define LEAST_PINNED ((uint64_t)64 << 20)
 #define LEAST_HUGE 6	/* pages of 2 MiB that a device in use takes without an IOMMU */
-#define RELEASE "0.1"
 
 enum cause {
 #define CAUSE(code, severity, meaning) code,
@@ -192,8 +192,8 @@ static void check_kernel_driver(struct doctor *d, const struct vfio_place *p)
 		MEND(f, "echo %s | sudo tee /sys/bus/pci/drivers/tessera/unbind, then the same to "
 		     ".../bind", p->bdf);
 	else
-		MEND(f, "sudo make -C kernel-uapi dkms-tree && sudo dkms install tessera/" RELEASE
-		     " && sudo modprobe -r tessera && sudo modprobe tessera");
+		MEND(f, "sudo make -C kernel-uapi dkms-tree && sudo dkms install "
+		     "tessera/" TC_VERSION " && sudo modprobe -r tessera && sudo modprobe tessera");
 }
 
 static void check_huge_pages(struct doctor *d, const struct vfio_place *p)
@@ -610,9 +610,10 @@ static void check_packages(struct doctor *d, const char *packages)
 
 	if (!version_of(packages, "tessera_pjrt", version, sizeof(version)))
 		return;
-	if (strncmp(version, RELEASE ".", sizeof(RELEASE))) {
+	if (strncmp(version, TC_VERSION ".", sizeof(TC_VERSION))) {
 		f = found(d, PACKAGE_SKEW, "tessera_pjrt");
-		SEEN(f, "%.200s has tessera_pjrt %s, this is release " RELEASE, packages, version);
+		SEEN(f, "%.200s has tessera_pjrt %s, this is release " TC_VERSION, packages,
+		     version);
 		MEND(f, "make wheel && pip install --force-reinstall build/opt/wheel/*.whl");
 	}
 	for (unsigned i = 0; i < sizeof(frameworks) / sizeof(*frameworks); i++) {

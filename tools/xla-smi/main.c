@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hal/base/files.h"
+#include "runtime/compiler/tc.h"
 #include "tools/xla-smi/smi.h"
 
 static const struct command {
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
 		return end(SMI_OK);
 	}
 	if (asked == OPTION_version) {
-		puts("xla-smi " SMI_VERSION);
+		puts("xla-smi " TC_VERSION);
 		return end(SMI_OK);
 	}
 	argc -= optind;

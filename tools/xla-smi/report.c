@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hal/base/markup.h"
+#include "runtime/compiler/tc.h"
 #include "tools/xla-smi/smi.h"
 
 #define CELL_W 150	/* of a chip in the drawing */
@@ -337,7 +338,7 @@ static void put_head(const struct smi_node *node, unsigned refresh, FILE *to)
 		snprintf(count, sizeof(count), "%u", node->n_unreadable);
 	put_line("host", node->host, to);
 	put_line("time", node->time, to);
-	put_line("by", "xla-smi " SMI_VERSION ", " SMI_SCHEMA, to);
+	put_line("by", "xla-smi " TC_VERSION ", " SMI_SCHEMA, to);
 	put_line("looked for", node->looked, to);
 	put_line("pages that may not be read", count, to);
 	put_line("not all of it", node->problem, to);

@@ -32,7 +32,6 @@
 #include <string.h>
 
 #define SMI_SCHEMA "tessera-smi/2"
-#define SMI_VERSION "0.2"
 #define SMI_PATH 8192	/* room for a path made of two */
 
 enum smi_exit {

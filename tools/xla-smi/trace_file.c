@@ -20,6 +20,7 @@
 
 #include "hal/base/clock.h"
 #include "hal/hw/desc.h"
+#include "runtime/compiler/tc.h"
 #include "tools/xla-smi/trace.h"
 
 #define PIDS (1u << 22)		/* Linux has no process id beyond */
@@ -354,7 +355,7 @@ static bool write_head(struct smi_trace_file *f)
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), ".%03dZ",
 		 (int)(ns / 1000000 % 1000));
-	add_text(o, "tool", "xla-smi " SMI_VERSION);
+	add_text(o, "tool", "xla-smi " TC_VERSION);
 	add_text(o, "begin", text);
 	add_number(o, "begin_monotonic_ns", (uint64_t)f->zero_ns);
 	ok = fprintf(f->to, "{\"displayTimeUnit\":\"ns\",\"otherData\":%s,\"traceEvents\":[",
