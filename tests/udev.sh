@@ -44,6 +44,7 @@ function_ 0000:01:00.0 0x120000 7 tessera
 function_ 0000:01:00.1 0x040300 7 snd_hda_intel 8086:A170
 function_ 0000:00:1c.0 0x060400 7 pcieport 8086:A110
 function_ 0000:02:00.0 0x120000 8 vfio-pci
+function_ 0000:07:00.0 0x120000 13 tessera
 : >"$sysfs/bus/pci/drivers_probe"
 
 expect "lists ours" 0 "0000:02:00.0  driver vfio-pci  iommu group 8" "$bind" --list
@@ -79,6 +80,16 @@ expect "knows what is done" 0 "0000:02:00.0: is with vfio-pci" "$bind" 0000:02:0
 expect "says that it did not help" 1 "did not go to vfio-pci" "$bind" 0000:01:00.0
 expect "gives back" 0 "echo  > $sysfs/bus/pci/devices/0000:02:00.0/driver_override" \
 	"$bind" --dry-run --unbind 0000:02:00.0
+expect "refuses an option behind an address" 2 "--dry-run has to stand before the addresses" \
+	"$bind" 0000:07:00.0 --dry-run
+expect "refuses all for one that is not there" 1 "there is no PCI function 0000:09:00.0" \
+	"$bind" 0000:07:00.0 0000:09:00.0
+if [ -s "$sysfs/bus/pci/devices/0000:07:00.0/driver_override" ]; then
+	echo "FAIL what is refused writes nothing"
+	failed=$((failed + 1))
+else
+	echo "ok   what is refused writes nothing"
+fi
 expect "refuses what is no address" 1 "write it like 0000:01:00.0" "$bind" 1:0
 expect "refuses what is not there" 1 "there is no PCI function 0000:09:00.0" \
 	"$bind" 0000:09:00.0
