@@ -98,8 +98,11 @@ said=$(LD_LIBRARY_PATH="$prefix/lib" TESSERA_TELEMETRY_DIR="$top" "$top/use")
 [ "$said" = "hello from Tessera T1" ] || fail "the program says \"$said\""
 drm=$(pkg-config --cflags libdrm)
 for header in $(cd "$prefix/include" && find . -name '*.h'); do
-	echo "#include <$header>" | $CC -Wall -Werror $flags $drm -fsyntax-only -x c - ||
-		fail "$header does not compile alone"
+	for standard in gnu11 "c11 -pedantic"; do
+		echo "#include <$header>" |
+			$CC -std=$standard -Wall -Werror $flags $drm -fsyntax-only -x c - ||
+			fail "$header does not compile alone as $standard"
+	done
 done
 if command -v c++ >/dev/null; then
 	c++ -Wall -Werror -x c++ "$top/use.c" -x none $LDFLAGS $flags -o "$top/use-cc" ||

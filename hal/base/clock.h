@@ -6,6 +6,7 @@
 
 #define CLOCK_FOREVER INT64_MAX	/* a deadline that never comes */
 
+#ifdef CLOCK_MONOTONIC	/* as POSIX has it, and C by itself (-std=c11) does not */
 /* Nanoseconds of CLOCK_MONOTONIC. Deadlines in this tree are such times. */
 static inline int64_t clock_ns(void)
 {
@@ -22,5 +23,6 @@ static inline int64_t clock_after(int64_t ns)
 
 	return ns > CLOCK_FOREVER - now ? CLOCK_FOREVER : now + ns;
 }
+#endif
 
 #endif
