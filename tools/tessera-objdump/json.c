@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An executable as JSON, schema tessera-objdump/1: its keys are an interface. */
 #include <json-c/json.h>
+#include <math.h>
 #include <string.h>
 
 #include "hal/hw/isa_print.h"
@@ -14,6 +15,12 @@ static void add(struct json_object *to, const char *key, struct json_object *val
 static struct json_object *number(uint64_t v)
 {
 	return json_object_new_uint64(v);
+}
+
+/* JSON has no number that is not finite: null. */
+static struct json_object *real(double v)
+{
+	return isfinite(v) ? json_object_new_double(v) : NULL;
 }
 
 /* A text, freed here; NULL if it could not be made. */
@@ -145,9 +152,9 @@ static void add_headers(struct json_object *o, const struct objdump_file *f)
 	add(o, "partitions", number(in->n_partitions));
 	add(o, "debug_rows", number(im->n_debug));
 	add(o, "estimated_ns", number(in->cost_ns));
-	add(o, "operations", json_object_new_double(in->flops));
-	add(o, "bytes_moved", json_object_new_double(in->bytes_accessed));
-	add(o, "transcendentals", json_object_new_double(in->transcendentals));
+	add(o, "operations", real(in->flops));
+	add(o, "bytes_moved", real(in->bytes_accessed));
+	add(o, "transcendentals", real(in->transcendentals));
 	add(o, "bindings", bindings(im));
 	add(o, "host_transfers", transfers(im));
 	add(o, "members", members(im));

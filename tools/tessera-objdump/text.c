@@ -143,15 +143,18 @@ static void print_functions(const struct image *im, struct str *out)
 	if (im->functions_bytes)
 		str_printf(out, "\n  %-8s %s\n", "CALL", "FUNCTION");
 	while ((shown = image_next_function(im, &at, &call, &bytes))) {
+		struct str name = { 0 };
+
 		if (bytes < sizeof(n))
 			continue;
 		memcpy(&n, shown, sizeof(n));
 		if (n > bytes - sizeof(n))
 			n = bytes - (uint32_t)sizeof(n);
 		str_printf(out, "  %-8u ", call);
-		for (uint32_t i = 0; i < n; i++)
-			str_printf(out, "%c", shown[sizeof(n) + i] < ' ' ? '?' :
-				   shown[sizeof(n) + i]);
+		str_add(&name, shown + sizeof(n), n);
+		objdump_clean(name.failed ? "" : name.text, out);
+		out->failed |= name.failed;
+		str_free(&name);
 		str_printf(out, "\n");
 	}
 }

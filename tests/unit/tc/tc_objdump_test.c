@@ -2,6 +2,7 @@
 /* tessera-objdump on what the compiler makes of real programs, and on files that are
  * no executables. */
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -257,6 +258,105 @@ static void texts_of_a_file_cannot_steer_the_terminal(void **state)
 	tc_result_free(&r);
 }
 
+static const char summing[] =
+	"module() {sym_name = \"sum\"} () {\n"
+	"  func() {sym_name = \"main\"} (%0: tensor<4xf32>) {\n"
+	"    %1 = all_reduce(%0) {replica_groups = [0, 1], group_size = 2} : tensor<4xf32> "
+	"(%2: tensor<f32>, %3: tensor<f32>) {\n"
+	"      %4 = add(%2, %3) : tensor<f32>\n"
+	"      return(%4)\n"
+	"    } # meets at f.py:5\\1b[31m\\ff\n"
+	"    return(%1)\n"
+	"  }\n"
+	"}\n";
+
+/* Replaces a text of the image by one of the same length. */
+static void replace(struct tc_result *r, const char *text, const char *by)
+{
+	char *at = memmem(r->image, r->image_bytes, text, strlen(text));
+
+	assert_non_null(at);
+	assert_int_equal(strlen(text), strlen(by));
+	memcpy(at, by, strlen(by));
+}
+
+static struct tc_result compile_sum(void)
+{
+	struct tc_source s = { summing, strlen(summing), "mlir" };
+	struct tc_options o = { .level = 1, .replicas = 2 };
+	struct tc_result r = { 0 };
+	struct err err = { 0 };
+
+	if (tc_compile(&s, &o, &r, &err))
+		fail_msg("%s", err.msg);
+	return r;
+}
+
+static void meetings_cannot_steer_the_terminal_nor_break_json(void **state)
+{
+	struct tc_result r = compile_sum();
+	struct json_object *o, *f, *m;
+	struct image_info *info;
+	char groups[64], was[64];
+	struct image *im;
+
+	(void)state;
+	assert_int_equal(image_parse(r.image, r.image_bytes, &im, NULL), 0);
+	assert_int_not_equal(im->n_meetings, 0);
+	snprintf(was, sizeof(was), "%s", image_string(im, im->meetings[0].groups));
+	snprintf(groups, sizeof(groups), "%s", was);
+	groups[0] = '\x1b';
+	groups[1] = '\xff';
+	info = memmem(r.image, r.image_bytes, &im->info, sizeof(im->info));
+	assert_non_null(info);
+	info->flops = NAN;
+	info->bytes_accessed = INFINITY;
+	image_free(im);
+	replace(&r, was, groups);
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("-h", file), 0);
+	assert_non_null(strstr(output, "meets at f.py:5?[31m?\n"));
+	assert_null(strpbrk(output, "\x1b\xff"));
+	assert_int_equal(run("-h --json", file), 0);
+	assert_null(strstr(output, "NaN"));
+	assert_null(strstr(output, "Infinity"));
+	o = json_tokener_parse(output);
+	f = json_object_array_get_idx(json_object_object_get(o, "files"), 0);
+	m = json_object_array_get_idx(json_object_object_get(f, "meetings"), 0);
+	assert_string_equal(json_object_get_string(json_object_object_get(m, "where")),
+			    "meets at f.py:5?[31m?");
+	groups[0] = groups[1] = '?';
+	assert_string_equal(json_object_get_string(json_object_object_get(m, "groups")), groups);
+	assert_null(json_object_object_get(f, "operations"));
+	assert_null(json_object_object_get(f, "bytes_moved"));
+	json_object_put(o);
+	tc_result_free(&r);
+}
+
+static void names_of_functions_are_shown_as_they_are_and_clean(void **state)
+{
+	static const char calling[] =
+		"module() {sym_name = \"calls\"} () {\n"
+		"  func() {sym_name = \"main\"} (%1: tensor<4xf32>) {\n"
+		"    %2 = custom_call(%1) {call_target_name = \"f\\c3\\a4_abcdef\", frame = {}} : "
+		"tensor<4xf32>\n"
+		"    return(%2)\n"
+		"  }\n"
+		"}\n";
+	struct tc_result r = compile(calling, strlen(calling));
+
+	(void)state;
+	assert_non_null(r.image);
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("-h", file), 0);
+	assert_non_null(strstr(output, " f\xc3\xa4_abcdef\n"));
+	replace(&r, "f\xc3\xa4_abcdef", "f\xc3\x1b_\xff\x7f" "cdef");
+	write_file(r.image, r.image_bytes);
+	assert_int_equal(run("-h", file), 0);
+	assert_non_null(strstr(output, " f\?\?_\?\?cdef\n"));
+	tc_result_free(&r);
+}
+
 static void json_says_the_same(void **state)
 {
 	struct tc_result r = compile(donating, strlen(donating));
@@ -497,6 +597,8 @@ int main(void)
 		cmocka_unit_test(each_instruction_is_printed_with_mnemonic_operands_and_origin),
 		cmocka_unit_test(headers_and_signature_tell_the_memory_plan_and_donation),
 		cmocka_unit_test(texts_of_a_file_cannot_steer_the_terminal),
+		cmocka_unit_test(meetings_cannot_steer_the_terminal_nor_break_json),
+		cmocka_unit_test(names_of_functions_are_shown_as_they_are_and_clean),
 		cmocka_unit_test(json_says_the_same),
 		cmocka_unit_test(an_entry_of_the_cache_is_read_too),
 		cmocka_unit_test(verify_names_what_is_wrong_with_code_and_where),
