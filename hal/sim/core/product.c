@@ -4,36 +4,36 @@
 
 #include "hal/sim/core/product.h"
 
-/* ---- kernels of the types that are not made fast ---- */
+/* ---- kernels ---- */
 
-#define GENERIC(name, type, madd) \
-	static void name(const struct sim_product_step *p) \
-	{ \
-		for (unsigned j = 0; j < p->cols; j += SIM_PRODUCT_LINE) \
-			for (unsigned i = 0; i < p->rows; i++) { \
-				const type *x = (const type *)p->a + i * SIM_PRODUCT_PITCH; \
-				const type *y = (const type *)p->b + (size_t)j * p->ku; \
-				unsigned w = p->cols - j < SIM_PRODUCT_LINE ? \
-					     p->cols - j : SIM_PRODUCT_LINE; \
-				const type *from = (const type *)p->before + \
-						   (size_t)i * p->before_ld + j; \
-				type *out = (type *)p->sums + (size_t)i * p->ld + j; \
-				type s[SIM_PRODUCT_LINE] = { 0 }; \
-	\
-				for (unsigned c = 0; c < w && p->before; c++) \
-					s[c] = from[c]; \
-				for (unsigned k = 0; k < p->ku; k++) \
-					for (unsigned c = 0; c < SIM_PRODUCT_LINE; c++) \
-						madd(s[c], x[k], y[k * SIM_PRODUCT_LINE + c]); \
-				for (unsigned c = 0; c < w; c++) \
-					out[c] = s[c]; \
-			} \
-	}
-#define MADD(s, x, y) ((s) += (x) * (y))
-#define BOTH(s, x, y) ((s) |= (x) & (y))
-GENERIC(kernel_32, uint32_t, MADD)
-GENERIC(kernel_64, uint64_t, MADD)
-GENERIC(kernel_pred, uint8_t, BOTH)
+typedef uint8_t half_line __attribute__((vector_size(SIM_PRODUCT_LINE / 2), aligned(1), may_alias));
+
+/* Of truth values: whether any two are both true. */
+static void kernel_pred(const struct sim_product_step *p)
+{
+	for (unsigned j = 0; j < p->cols; j += SIM_PRODUCT_LINE)
+		for (unsigned i = 0; i < p->rows; i++) {
+			const uint8_t *x = (const uint8_t *)p->a + i * SIM_PRODUCT_PITCH;
+			const uint8_t *y = (const uint8_t *)p->b + (size_t)j * p->ku;
+			const uint8_t *from = (const uint8_t *)p->before +
+					      (size_t)i * p->before_ld + j;
+			uint8_t *out = (uint8_t *)p->sums + (size_t)i * p->ld + j;
+			unsigned w = p->cols - j;
+			half_line sums[2] = { { 0 } };
+
+			if (w > SIM_PRODUCT_LINE)
+				w = SIM_PRODUCT_LINE;
+			if (p->before)
+				memcpy(sums, from, w);
+			for (unsigned k = 0; k < p->ku; k++, y += SIM_PRODUCT_LINE) {
+				const half_line *line = (const half_line *)y;
+
+				sums[0] |= x[k] & line[0];
+				sums[1] |= x[k] & line[1];
+			}
+			memcpy(out, sums, w);
+		}
+}
 
 static bool is_byte(unsigned elem)
 {
@@ -55,22 +55,26 @@ static struct sim_product_kernel fast(sim_product_fn *fn, uint8_t a, uint8_t b, 
 					    .speed = speed };
 }
 
-/* f32 and f64 as they are: what has no type to be converted from may be read where it lies. */
+/* What has no type to be converted from may be read where it lies. */
 static sim_product_few_fn *choose_few(const struct sim_cpu *cpu, const struct sim_product *mm)
 {
 	const struct sim_side *b = &mm->panels.b;
 
 	if (!b->by_lines || b->elem != mm->panels.kernel.b || b->elem != mm->acc)
 		return NULL;
-	if (mm->acc == ELEM_F32)
-		return cpu->path == SIM_AVX512 ? sim_product_few_f32_avx512 :
-		       cpu->path == SIM_AVX2 ? sim_product_few_f32_avx2 :
-					       sim_product_few_f32_portable;
-	if (mm->acc == ELEM_F64)
-		return cpu->path == SIM_AVX512 ? sim_product_few_f64_avx512 :
-		       cpu->path == SIM_AVX2 ? sim_product_few_f64_avx2 :
-					       sim_product_few_f64_portable;
-	return NULL;
+#define FEW(type) (cpu->path == SIM_AVX512 ? sim_product_few_##type##_avx512 : \
+		   cpu->path == SIM_AVX2 ? sim_product_few_##type##_avx2 : \
+					   sim_product_few_##type##_portable)
+	switch (mm->acc) {
+	case ELEM_F32: return FEW(f32);
+	case ELEM_F64: return FEW(f64);
+	case ELEM_S32:
+	case ELEM_U32: return FEW(i32);
+	case ELEM_S64:
+	case ELEM_U64: return FEW(i64);
+	default: return NULL;
+	}
+#undef FEW
 }
 
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
@@ -103,6 +107,21 @@ static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned 
 	return fast(sim_product_f32_portable, ELEM_F32, ELEM_F32, 4);
 }
 
+/* Of whole numbers of 32 or 64 bits, of any sign. */
+static struct sim_product_kernel whole(const struct sim_cpu *cpu, uint8_t acc)
+{
+	bool is_long = elem_bytes(acc) == 8;
+
+	if (cpu->path == SIM_AVX512)
+		return is_long ? plain(sim_product_i64_avx512, acc, 8) :
+				 plain(sim_product_i32_avx512, acc, 25);
+	if (cpu->path == SIM_AVX2)
+		return is_long ? plain(sim_product_i64_avx2, acc, 3) :
+				 plain(sim_product_i32_avx2, acc, 10);
+	return is_long ? plain(sim_product_i64_portable, acc, 1) :
+			 plain(sim_product_i32_portable, acc, 3);
+}
+
 static struct sim_product_kernel choose_bytes(const struct sim_cpu *cpu, uint8_t a, uint8_t b)
 {
 	struct sim_product_kernel k;
@@ -122,7 +141,7 @@ static struct sim_product_kernel choose_s32(const struct sim_cpu *cpu, unsigned 
 					    uint8_t b)
 {
 	if (!is_short(a) || !is_short(b))
-		return plain(kernel_32, (uint8_t)acc, 2);
+		return whole(cpu, (uint8_t)acc);
 	if (is_byte(a) && is_byte(b) && (cpu->amx_int8 || (cpu->avx512_vnni && a == ELEM_S8)))
 		return choose_bytes(cpu, a, b);
 	return cpu->path == SIM_AVX512 ? fast(sim_product_s16_avx512, ELEM_S16, ELEM_S16, 50) :
@@ -146,7 +165,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 	case ELEM_S32:
 	case ELEM_U32: *kernel = choose_s32(cpu, mm->acc, a, b); break;
 	case ELEM_S64:
-	case ELEM_U64: *kernel = plain(kernel_64, mm->acc, 1); break;
+	case ELEM_U64: *kernel = whole(cpu, mm->acc); break;
 	case ELEM_C64:
 		*kernel = cpu->path == SIM_AVX512 ? plain(sim_product_c64_avx512, ELEM_C64, 12) :
 			  cpu->path == SIM_AVX2 ? plain(sim_product_c64_avx2, ELEM_C64, 7) :

@@ -106,14 +106,20 @@ sim_product_pack_fn sim_product_pack_a_portable, sim_product_pack_b_portable;
 SIM_X86 sim_product_pack_fn sim_product_pack_a_avx2, sim_product_pack_b_avx2;
 SIM_X86 sim_product_pack_fn sim_product_pack_a_avx512, sim_product_pack_b_avx512;
 sim_product_fn sim_product_f32_portable, sim_product_f64_portable, sim_product_s16_portable,
+	       sim_product_i32_portable, sim_product_i64_portable,
 	       sim_product_c64_portable, sim_product_c128_portable;
 SIM_X86 sim_product_fn sim_product_f32_avx2, sim_product_f64_avx2, sim_product_s16_avx2,
+		       sim_product_i32_avx2, sim_product_i64_avx2,
 		       sim_product_c64_avx2, sim_product_c128_avx2;
 SIM_X86 sim_product_fn sim_product_f32_avx512, sim_product_f64_avx512, sim_product_s16_avx512,
+		       sim_product_i32_avx512, sim_product_i64_avx512,
 		       sim_product_c64_avx512, sim_product_c128_avx512;
-sim_product_few_fn sim_product_few_f32_portable, sim_product_few_f64_portable;
-SIM_X86 sim_product_few_fn sim_product_few_f32_avx2, sim_product_few_f64_avx2;
-SIM_X86 sim_product_few_fn sim_product_few_f32_avx512, sim_product_few_f64_avx512;
+sim_product_few_fn sim_product_few_f32_portable, sim_product_few_f64_portable,
+		   sim_product_few_i32_portable, sim_product_few_i64_portable;
+SIM_X86 sim_product_few_fn sim_product_few_f32_avx2, sim_product_few_f64_avx2,
+			   sim_product_few_i32_avx2, sim_product_few_i64_avx2;
+SIM_X86 sim_product_few_fn sim_product_few_f32_avx512, sim_product_few_f64_avx512,
+			   sim_product_few_i32_avx512, sim_product_few_i64_avx512;
 SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
 /* a signed; b unsigned, or signed with its sign bits flipped. */
 SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;

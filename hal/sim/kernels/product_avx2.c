@@ -33,6 +33,24 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 	((acc) + (v8u32)_mm256_madd_epi16(_mm256_set1_epi32(a), (__m256i)(b)))
 #include "hal/sim/kernels/product_kernels.h"
 
+#define NAME sim_product_i32_avx2
+#define FEW sim_product_few_i32_avx2
+#define SUM uint32_t
+#define LANES 8
+#define UNIT uint32_t
+#define MR 3
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_i64_avx2
+#define FEW sim_product_few_i64_avx2
+#define SUM uint64_t
+#define LANES 4
+#define UNIT uint64_t
+#define MR 1
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
 #define NAME sim_product_c64_avx2
 #define SUM float
 #define WORD int32_t

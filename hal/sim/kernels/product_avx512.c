@@ -33,6 +33,24 @@ typedef uint32_t v16u32 __attribute__((vector_size(64)));
 	((acc) + (v16u32)_mm512_madd_epi16(_mm512_set1_epi32(a), (__m512i)(b)))
 #include "hal/sim/kernels/product_kernels.h"
 
+#define NAME sim_product_i32_avx512
+#define FEW sim_product_few_i32_avx512
+#define SUM uint32_t
+#define LANES 16
+#define UNIT uint32_t
+#define MR 12
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_i64_avx512
+#define FEW sim_product_few_i64_avx512
+#define SUM uint64_t
+#define LANES 8
+#define UNIT uint64_t
+#define MR 6
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
 #define NAME sim_product_c64_avx512
 #define SUM float
 #define WORD int32_t

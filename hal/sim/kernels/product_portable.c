@@ -34,6 +34,24 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 	 (v4u32)(((a) >> 16) * ((v4s32)(b) >> 16)))
 #include "hal/sim/kernels/product_kernels.h"
 
+#define NAME sim_product_i32_portable
+#define FEW sim_product_few_i32_portable
+#define SUM uint32_t
+#define LANES 4
+#define UNIT uint32_t
+#define MR 1
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
+#define NAME sim_product_i64_portable
+#define FEW sim_product_few_i64_portable
+#define SUM uint64_t
+#define LANES 2
+#define UNIT uint64_t
+#define MR 1
+#define STEP(acc, a, b) ((acc) + (a) * (b))
+#include "hal/sim/kernels/product_kernels.h"
+
 #define NAME sim_product_c64_portable
 #define SUM float
 #define WORD int32_t

@@ -156,6 +156,8 @@ static void ends_of_blocks(void **state)
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
 		{ ELEM_S16, ELEM_S16, ELEM_S32 }, { ELEM_U8, ELEM_S8, ELEM_S32 },
+		{ ELEM_S32, ELEM_S32, ELEM_S32 }, { ELEM_U64, ELEM_U64, ELEM_U64 },
+		{ ELEM_PRED, ELEM_PRED, ELEM_PRED },
 	};
 	static struct trial t;
 	struct vt vt[3];
@@ -165,7 +167,7 @@ static void ends_of_blocks(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(edges) / sizeof(*edges); i++)
 		for (unsigned which = 0; which < 3; which++)
-			for (unsigned p = 0; p < 6; p++) {
+			for (unsigned p = 0; p < sizeof(pairs) / sizeof(*pairs); p++) {
 				int64_t size[3] = { in_range(&seed, 1, 7), in_range(&seed, 1, 7),
 						    in_range(&seed, 1, 7) };
 
@@ -259,7 +261,9 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 
 		if (elem == ELEM_F32)
 			memcpy(to + 4 * i, &narrow, 4);
-		else
+		else if (elem == ELEM_S32)
+			*(uint32_t *)(void *)(to + 4 * i) = (uint32_t)vt_random(seed);
+		else	/* as bits, whole numbers as good as any */
 			memcpy(to + 8 * i, &wide, 8);
 	}
 }
@@ -268,6 +272,7 @@ static void put_fractions(uint64_t *seed, uint8_t elem, int64_t n, uint8_t *to)
 static void few_rows_are_as_among_many(void **state)
 {
 	enum { MANY = 40, MOST_N = 1030, MOST_K = 523 };
+	static const uint8_t elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_U64 };
 	static const int64_t rows[] = { 1, 2, 3, 4, 5, 15, 16, 17 };
 	static const int64_t ns[] = { 1, 3, 8, 15, 16, 17, 33, 511, 512, 513, 1030 };
 	static const int64_t ks[] = { 1, 3, 4, 5, 7, 8, 9, 15, 255, 256, 257, 523 };
@@ -278,9 +283,9 @@ static void few_rows_are_as_among_many(void **state)
 	uint64_t seed = 77;
 
 	(void)state;
-	for (unsigned t = 0; t < 2 * 12 * 11; t++) {
-		uint8_t elem = t % 2 ? ELEM_F32 : ELEM_F64;
-		int64_t k = ks[t / 2 % 12], n = ns[t / 2 / 12], pitch = n + (t % 3 ? 5 : 0);
+	for (unsigned t = 0; t < 4 * 12 * 11; t++) {
+		uint8_t elem = elems[t % 4];
+		int64_t k = ks[t / 4 % 12], n = ns[t / 4 / 12], pitch = n + (t % 3 ? 5 : 0);
 		size_t row = (size_t)n * elem_bytes(elem);
 
 		put_fractions(&seed, elem, MANY * k, a);
