@@ -32,21 +32,29 @@ static float half_to_float(uint16_t h)
 	return f;
 }
 
-/* A float of 1 byte with the given exponent bits and bias. */
-static float tiny_to_float(uint8_t x, unsigned e_bits, int bias, bool is_fn, bool is_uz)
+/* A float of 1 byte with the given exponent bits and bias. Without branches, for convert(). */
+static inline __attribute__((always_inline)) float
+tiny_to_float(uint8_t x, const unsigned e_bits, const unsigned bias, const bool is_fn,
+	      const bool is_uz)
 {
-	unsigned m_bits = 7 - e_bits, e = x >> m_bits & ((1u << e_bits) - 1);
-	unsigned m = x & ((1u << m_bits) - 1), all = (1u << e_bits) - 1;
-	float f;
+	const unsigned m_bits = 7 - e_bits, top = 0x7fu >> m_bits << m_bits;
+	uint32_t size = x & 0x7fu, sign = (uint32_t)(x & 0x80u) << 24, bits, least;
+	float f = (float)(int32_t)size, unit;
 
-	if (is_uz && x == 0x80)
-		return __builtin_nanf("");
-	if (!is_uz && e == all && (!is_fn || m == (1u << m_bits) - 1))
-		return is_fn || m ? __builtin_nanf("") : x & 0x80 ? -__builtin_inff() :
-								    __builtin_inff();
-	f = e ? __builtin_ldexpf((float)((1u << m_bits) + m), (int)e - bias - (int)m_bits) :
-		__builtin_ldexpf((float)m, 1 - bias - (int)m_bits);
-	return x & 0x80 ? -f : f;
+	bits = (127 + 1 - bias - m_bits) << 23;
+	memcpy(&unit, &bits, 4);
+	f *= unit;
+	memcpy(&least, &f, 4);
+	bits = size >> m_bits ? (size << (23 - m_bits)) + ((127 - bias) << 23) : least;
+	if (is_uz)
+		bits = x == 0x80 ? 0x7fc00000u : bits;
+	else if (is_fn)
+		bits = size == 0x7f ? 0x7fc00000u : bits;
+	else
+		bits = size > top ? 0x7fc00000u : size == top ? 0x7f800000u : bits;
+	bits |= sign;
+	memcpy(&f, &bits, 4);
+	return f;
 }
 
 static float load_f32(const uint8_t *p, unsigned elem)
@@ -115,6 +123,52 @@ static void load_one(const uint8_t *p, unsigned elem, unsigned type, uint8_t *to
 	}
 }
 
+/* Whole numbers to as many bits or more. */
+static void widen(unsigned elem, unsigned bytes, const void *from, unsigned n, void *to)
+{
+#define EACH(in, out) \
+	for (unsigned j = 0; j < n; j++) \
+		((out *)to)[j] = (out)((const in *)from)[j]
+#define WIDEN(bits) \
+	do { \
+		if (elem_class(elem) == ELEM_CLASS_SINT && bytes == 8) \
+			EACH(int##bits##_t, int64_t); \
+		else if (elem_class(elem) == ELEM_CLASS_SINT) \
+			EACH(int##bits##_t, int32_t); \
+		else if (bytes == 8) \
+			EACH(uint##bits##_t, uint64_t); \
+		else \
+			EACH(uint##bits##_t, uint32_t); \
+	} while (0)
+	switch (elem_bytes(elem)) {
+	case 1: WIDEN(8); break;
+	case 2: WIDEN(16); break;
+	default: WIDEN(32); break;
+	}
+#undef WIDEN
+#undef EACH
+}
+
+/* Floats of one byte. */
+static bool widen_tiny(unsigned elem, const uint8_t *from, unsigned n, float *to)
+{
+#define EACH(...) \
+	for (unsigned j = 0; j < n; j++) \
+		to[j] = tiny_to_float(from[j], __VA_ARGS__); \
+	return true
+	switch (elem) {
+	case ELEM_F8E5M2: EACH(5, 15, false, false);
+	case ELEM_F8E4M3FN: EACH(4, 7, true, false);
+	case ELEM_F8E4M3: EACH(4, 7, false, false);
+	case ELEM_F8E3M4: EACH(3, 3, false, false);
+	case ELEM_F8E4M3B11FNUZ: EACH(4, 11, true, true);
+	case ELEM_F8E5M2FNUZ: EACH(5, 16, true, true);
+	case ELEM_F8E4M3FNUZ: EACH(4, 8, true, true);
+	default: return false;
+	}
+#undef EACH
+}
+
 /* n neighbours, converted. */
 static void convert(unsigned elem, unsigned type, const void *from, unsigned n, void *to)
 {
@@ -136,7 +190,10 @@ static void convert(unsigned elem, unsigned type, const void *from, unsigned n, 
 	} else if (elem == ELEM_U8 && type == ELEM_S16) {
 		for (unsigned j = 0; j < n; j++)
 			((int16_t *)to)[j] = ((const uint8_t *)from)[j];
-	} else {
+	} else if ((type == ELEM_S32 || type == ELEM_U32 || type == ELEM_S64 || type == ELEM_U64) &&
+		   each <= bytes && each <= 4) {
+		widen(elem, bytes, from, n, to);
+	} else if (type != ELEM_F32 || !widen_tiny(elem, from, n, to)) {
 		for (unsigned j = 0; j < n; j++)
 			load_one((const uint8_t *)from + (size_t)j * each, elem, type,
 				 (uint8_t *)to + (size_t)j * bytes);
