@@ -216,3 +216,12 @@ def test_real_signals_begin_anywhere(start):
     rows = x[:975].reshape(15, 65)
     check(lambda a: lax.map(lambda v: jnp.fft.rfft(v[start:start + 60]), a),
           lambda a: np.fft.rfft(a[:, start:start + 60]), rows, bound)
+
+
+def test_nothing_of_one_element(device, cpu):
+    """numpy.fft.irfft of a row of one gives 2 * (1 - 1) elements, an error there alone."""
+    x = np.ones((12, 1), np.float32)
+    for f in (lambda a: jnp.fft.irfft(jnp.fft.rfft(a)),
+              lambda a: jnp.sum(jnp.fft.irfft(a.astype(jnp.complex64)), -1)):
+        here, there = (jax.jit(f)(jax.device_put(x, d)) for d in (device, cpu))
+        np.testing.assert_array_equal(here, there)
