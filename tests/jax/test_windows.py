@@ -123,3 +123,30 @@ def test_gradients_of_pools(window, stride, padding, device, cpu):
         g = jax.grad(lambda x: (lax.reduce_window(x, first, f, window, stride, padding) ** 2).sum())
         got, want = (jax.jit(g)(jax.device_put(x, d)) for d in (device, cpu))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, jnp.bfloat16])
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_large_window_goes_along_one_dim_after_the_other(name, dtype, stride):
+    f, plain, first = FOLDS[name]
+    if np.issubdtype(dtype, np.integer) and name in ("max", "min"):
+        first = getattr(np.iinfo(dtype), "min" if name == "max" else "max")
+    x = numbers(3, 31, 40, dtype=dtype)
+    window, strides, hole, base = (2, 5, 7), (1, stride, 1), (1, 2, 1), (1, 1, 2)
+    padding = ((1, 0), (0, 4), (3, 3))
+    with np.errstate(over="ignore"):
+        want = fold(x, first, plain, window, strides, padding, base, hole)
+    run = jax.jit(lambda x: lax.reduce_window(x, np.asarray(first, dtype), f, window, strides,
+                                              padding, base, hole))
+    got = np.asarray(run(x))
+    if np.issubdtype(dtype, np.integer) or name in ("max", "min"):
+        np.testing.assert_array_equal(got, want)
+    else:
+        bound = 1e-5 if dtype == np.float32 else 0.1
+        np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), bound, bound)
+    # bf16's sums and floats' products are rounded once alone, so they stay whole.
+    if np.issubdtype(dtype, np.integer) or name in ("max", "min") or (
+            name == "add" and dtype == np.float32):
+        flops = run.lower(x).compile().cost_analysis()["flops"]
+        assert flops < want.size * np.prod(window) / 2

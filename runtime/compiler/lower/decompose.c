@@ -289,8 +289,13 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			drop_empty_scatter(op);
 			break;
 		case TC_REDUCE_WINDOW:
-			if (!tc_decompose_scan(c, op))
-				tc_decompose_window(c, tc_close_holes(c, op));
+			if (tc_decompose_scan(c, op))
+				break;
+			op = tc_close_holes(c, op);
+			if (tc_window_by_dims(c, op))
+				next = prev ? prev->next : block->first;
+			else
+				tc_decompose_window(c, op);
 			break;
 		case TC_SORT: decompose_sort(c, op); break;
 		case TC_SELECT_AND_SCATTER: decompose_select_and_scatter(c, op); break;

@@ -23,6 +23,9 @@ bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);
 /* A reduce_window of few elements, over padding that counts, or over more arrays than one
  * instruction reduces; leaves others alone. window.c */
 void tc_decompose_window(struct tc_ctx *c, struct tc_op *op);
+/* A window of many elements over several dims as one along each, if it can be and that is less
+ * work (true: op is gone, for several); others stay. window.c */
+bool tc_window_by_dims(struct tc_ctx *c, struct tc_op *op);
 /* JAX broadcasts the scalars that windows start with; of constants there remain constants. */
 void tc_settle_initial(const struct tc_build *b, struct tc_op *op);
 /* Whether it reduces one array by one op that the initial value, a constant, changes nothing
