@@ -240,11 +240,20 @@ static void drop_empty_scatter(struct tc_op *op)
 	tc_erase(op);
 }
 
+/* Whether no element has another one beside it. */
+static bool is_sorted(const struct tc_op *op)
+{
+	const struct tc_type *t = tc_in(op, 0)->type;
+	int64_t dim = tc_attr_int(op, "dimension", -1);
+
+	return !t->count || !t->rank || t->dim[dim < 0 ? dim + t->rank : dim] == 1;
+}
+
 static void decompose_sort(struct tc_ctx *c, struct tc_op *op)
 {
-	if (op->n_results <= ISA_MAX_SORT) {
+	if (!is_sorted(op) && op->n_results <= ISA_MAX_SORT) {
 		tc_decompose_sort(c, op);
-	} else if (tc_in(op, 0)->type->count) {
+	} else if (!is_sorted(op)) {
 		tc_decompose_wide_sort(c, op);
 	} else {
 		for (unsigned i = 0; i < op->n_results; i++)

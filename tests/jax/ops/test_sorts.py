@@ -67,3 +67,16 @@ def test_a_comparator_of_many_arrays_is_refused_by_name(device):
     from jaxlib import _jax
     with pytest.raises(jax.errors.JaxRuntimeError, match="more than 4 arrays together"):
         device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
+
+
+@pytest.mark.parametrize("shape,dim", [((30000, 1), 1), ((1, 10000, 3), 0), ((1,), 0)])
+def test_what_has_nothing_beside_it_is_sorted(device, cpu, shape, dim):
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    x.reshape(-1)[:1] = np.nan
+
+    def f(x):
+        return jnp.sort(x, dim), jnp.argsort(x, dim), lax.sort((x, -x), dimension=dim, num_keys=2)
+
+    agree(device, cpu, f, x)
+    run = jax.jit(f).lower(jax.device_put(x, device)).compile()
+    assert run.cost_analysis()["optimal_seconds"] < 1e-3
