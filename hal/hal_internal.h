@@ -45,7 +45,9 @@
 #include "hal/telemetry.h"
 #include "hal/transport.h"
 
-#define HAL_INLINE_NS 20000u	/* programs estimated below may run on the caller */
+/* Programs estimated below may run on the caller, if the device has seen that they are quick. The
+ * estimate knows no caches. */
+#define HAL_INLINE_NS 200000u
 #define HAL_SPIN_NS 20000	/* a waiter polls so long before it sleeps */
 #define HAL_RING 1024u		/* descriptors of a queue, and of its completions */
 #define HAL_ARGS ((uint64_t)2 << 20)	/* bytes of bindings in flight, of a queue */
