@@ -12,6 +12,7 @@
 #include "hal/sim/lookup/lookup.h"
 
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
+#define FOUND 256	/* windows whose places are found before they are copied */
 
 /* ---- the walk ---- */
 
@@ -204,6 +205,7 @@ struct gather_plan {
 	uint64_t bytes, index_bytes;	/* of all windows, of all indices */
 	struct sim_ref src, idx, dst;
 	gather_fn *fn;		/* of such windows, or NULL */
+	const struct sim_lookup_fns *fns;
 	sim_lookup_fn *lookup;	/* where they are elements side by side, or NULL */
 };
 
@@ -265,21 +267,17 @@ static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *
 }
 
 /* Of lines of elements of the table side by side, by indices side by side. */
-static sim_lookup_fn *choose_lookup(const struct sim_load *load, const struct gather_plan *p)
+static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 {
 	int64_t bytes = (int64_t)p->w.tail, limit = p->w.comp[0].limit;
 	int loops = sim_walk_loops(&p->w, &p->idx);
-	unsigned row;
 
 	if (!p->fn || bytes > 8 || p->w.comp[0].step != bytes || sim_walk_step(&p->w, &p->src) ||
 	    sim_walk_step(&p->w, &p->dst) != bytes ||
 	    sim_walk_step(&p->w, &p->idx) != elem_bytes(p->idx.elem) ||
 	    (limit > SIM_LOOKUP_MOST && p->idx.elem != ELEM_S64))
 		return NULL;
-	row = (unsigned)__builtin_ctz((unsigned)bytes);
-	return load->cpu->path == SIM_AVX512 ? sim_lookup_avx512[row][loops] :
-	       load->cpu->path == SIM_AVX2 ? sim_lookup_avx2[row][loops] :
-					     sim_lookup_portable[row][loops];
+	return p->fns->lookup[__builtin_ctz((unsigned)bytes)][loops];
 }
 
 static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
@@ -308,30 +306,48 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	sim_walk_split(load, &p->w);
 	sim_walk_join(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
+	p->fns = load->cpu->path == SIM_AVX512 ? &sim_lookup_avx512 :
+		 load->cpu->path == SIM_AVX2 ? &sim_lookup_avx2 : &sim_lookup_portable;
 	p->fn = choose_gather(&p->w, &p->idx);
-	p->lookup = choose_lookup(load, p);
+	p->lookup = choose_lookup(p);
 	*plan = p;
 	return 0;
 }
 
-/* Any windows, by any indices. */
+/* Copies a window for each of n places, from the line's point `first` on. */
+static void copy_places(const struct gather_job *j, const struct gather_line *l, int64_t first,
+			const int64_t *place, unsigned n)
+{
+	const struct sim_walk *w = &j->p->w;
+	const uint8_t *src = l->src + first * l->src_step;
+	uint8_t *dst = l->dst + first * l->dst_step;
+	size_t bytes = w->end == w->n_batch ? w->tail : 0;
+
+	if (bytes && bytes <= 8 && !(bytes & (bytes - 1)) && !l->src_step &&
+	    l->dst_step == (int64_t)bytes) {
+		j->p->fns->fetch[__builtin_ctz((unsigned)bytes)](dst, src, place, n);
+		return;
+	}
+	for (unsigned i = 0; i < n && !sim_stopped(j->run); i++)
+		sim_walk_copy(j->run, w, w->n_batch, dst + i * l->dst_step, j->p->dst.stride,
+			      src + i * l->src_step + place[i], j->p->src.stride);
+}
+
+/* Any windows, by any indices: the places of some are found, then what is there is copied. */
 static void gather_points(const struct gather_job *j, const struct gather_line *l)
 {
-	const struct gather_plan *p = j->p;
-	const struct sim_walk *w = &p->w;
+	const struct sim_walk *w = &j->p->w;
+	int64_t place[FOUND], first = 0;
+	unsigned n;
 
-	for (int64_t i = 0; i < l->n && !sim_stopped(j->run); i++) {
-		const uint8_t *from = l->src + i * l->src_step;
-
-		for (unsigned k = 0; k < w->n_index; k++) {
-			int64_t v = sim_index_at(l->idx + i * l->idx_step + k * w->index_stride,
-						 p->idx.elem);
-
-			v = v < 0 ? 0 : v > w->comp[k].limit ? w->comp[k].limit : v;
-			from += v * w->comp[k].step;
-		}
-		sim_walk_copy(j->run, w, w->n_batch, l->dst + i * l->dst_step, p->dst.stride, from,
-			      p->src.stride);
+	for (; first < l->n && !sim_stopped(j->run); first += n) {
+		n = l->n - first < FOUND ? (unsigned)(l->n - first) : FOUND;
+		memset(place, 0, sizeof(place));
+		for (unsigned k = 0; k < w->n_index; k++)
+			j->p->fns->add(place, n, l->idx + first * l->idx_step + k * w->index_stride,
+				       l->idx_step, j->p->idx.elem, w->comp[k].limit,
+				       w->comp[k].step);
+		copy_places(j, l, first, place, n);
 	}
 }
 

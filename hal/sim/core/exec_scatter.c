@@ -29,6 +29,10 @@ struct scatter_line {
 };
 typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_index comp);
 
+/* A point of a line, and where its indices lead. */
+struct hit { int64_t i, at; };
+typedef void scatter_hits_fn(const struct scatter_line *l, const struct hit *hits, unsigned n);
+
 struct scatter_plan {
 	struct sim_walk w;
 	uint64_t bytes, index_bytes;	/* of all updates, of all indices */
@@ -40,7 +44,8 @@ struct scatter_plan {
 	bool is_replace;	/* one array, the update takes the place */
 	sim_uop_fn *direct;	/* one array, one operation on it and the update, in place */
 	bool update_first;	/* the operation's first argument is the update */
-	scatter_fn *fn;		/* of narrow windows, or NULL */
+	scatter_fn *fn;		/* of narrow windows by one index, or NULL */
+	scatter_hits_fn *hits_fn;	/* of narrow windows by others, or NULL */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
@@ -153,34 +158,86 @@ SCATTERS(uint32_t)
 #undef SCATTER
 #undef SCATTERS
 
-/* Windows are known by now. */
-static scatter_fn *choose_scatter(const struct scatter_plan *p, const struct isa_body *body,
-				  const struct isa_uop *u)
+/* The same for points whose places are known. */
+#define HITS(name, T, result) \
+	static inline __attribute__((always_inline)) void \
+	each_##name##_hit(const struct scatter_line *l, const struct hit *hits, unsigned n, \
+			  const unsigned count) \
+	{ \
+		int64_t to_step = l->to_step[0], from_step = l->from_step[0]; \
+		const uint8_t *first = l->from[0]; \
+		uint8_t *to = l->to[0]; \
+	\
+		for (unsigned i = 0; i < n; i++) { \
+			const uint8_t *from = first + hits[i].i * from_step; \
+			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
+			T old, new; \
+	\
+			for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
+				memcpy(&old, at + c, sizeof(old)); \
+				memcpy(&new, from + c, sizeof(new)); \
+				new = (result); \
+				memcpy(at + c, &new, sizeof(new)); \
+			} \
+		} \
+	} \
+	static void name##_hits(const struct scatter_line *l, const struct hit *hits, unsigned n) \
+	{ \
+		if (l->count == 1) \
+			each_##name##_hit(l, hits, n, 1); \
+		else \
+			each_##name##_hit(l, hits, n, l->count); \
+	}
+HITS(put_1, uint8_t, new)
+HITS(put_2, uint16_t, new)
+HITS(put_4, uint32_t, new)
+HITS(put_8, uint64_t, new)
+HITS(put_16, struct pair, new)
+HITS(add_f32, float, old + new)
+HITS(add_f64, double, old + new)
+HITS(add_32, uint32_t, old + new)
+HITS(add_64, uint64_t, old + new)
+#undef HITS
+
+/* Which loops, of LOOPS, windows take that are narrow; windows are known by now. -1: none. */
+static int find_loops(const struct scatter_plan *p, const struct isa_body *body,
+		      const struct isa_uop *u)
+{
+	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
+	unsigned elem = p->dst[0].elem;
+
+	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW)
+		return -1;
+	if (p->is_replace)
+		return __builtin_ctz(elem_bytes(elem));
+	if (!p->direct || body->n_uop != 1 || u->op != UOP_ADD)
+		return -1;
+	switch (elem) {
+	case ELEM_F32: return ADD_F32;
+	case ELEM_F64: return ADD_F64;
+	case ELEM_S32:
+	case ELEM_U32: return ADD_32;
+	case ELEM_S64:
+	case ELEM_U64: return ADD_64;
+	default: return -1;
+	}
+}
+
+static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
+			 const struct isa_uop *u)
 {
 #define LOOPS(I) { put_1_##I, put_2_##I, put_4_##I, put_8_##I, put_16_##I, add_f32_##I, \
 		   add_f64_##I, add_32_##I, add_64_##I }
-	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
-	static scatter_fn *const loops[3][9] = { LOOPS(int32_t), LOOPS(int64_t), LOOPS(uint32_t) };
+	static scatter_fn *const by_index[3][9] = { LOOPS(int32_t), LOOPS(int64_t),
+						    LOOPS(uint32_t) };
+	static scatter_hits_fn *const by_hits[9] = LOOPS(hits);
 #undef LOOPS
-	int which = sim_walk_loops(&p->w, &p->idx);
-	scatter_fn *const *loop = loops[which < 0 ? 0 : which];
-	unsigned elem = p->dst[0].elem;
+	int loops = find_loops(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
 
-	if (which < 0 || p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW)
-		return NULL;
-	if (p->is_replace)
-		return loop[__builtin_ctz(elem_bytes(elem))];
-	if (!p->direct || body->n_uop != 1 || u->op != UOP_ADD)
-		return NULL;
-	switch (elem) {
-	case ELEM_F32: return loop[ADD_F32];
-	case ELEM_F64: return loop[ADD_F64];
-	case ELEM_S32:
-	case ELEM_U32: return loop[ADD_32];
-	case ELEM_S64:
-	case ELEM_U64: return loop[ADD_64];
-	default: return NULL;
-	}
+	if (loops >= 0 && which >= 0)
+		p->fn = by_index[which][loops];
+	else if (loops >= 0)
+		p->hits_fn = by_hits[loops];
 }
 
 /* A table that was copied to here, and that updates as large as half of it or larger come back
@@ -258,7 +315,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	refs[2 * p->k] = &p->idx;
 	sim_walk_join(&p->w, refs, 2 * p->k + 1);
 	sim_walk_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
-	p->fn = choose_scatter(p, body, uops);
+	choose_loops(p, body, uops);
 	p->is_apart = true;
 	for (unsigned j = 0; j < p->k; j++)
 		p->is_apart &= is_apart(p, j);
@@ -412,9 +469,6 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 		update_window(j->run, p, m->to, m->from, scratch);
 }
 
-/* A point of a line, and where its indices lead. */
-struct hit { int64_t i, at; };
-
 /* The points first .. end of a line whose indices are inside and whose places are this part's, in
  * their order; without branches, which nobody could foresee. */
 static inline __attribute__((always_inline)) unsigned
@@ -458,6 +512,10 @@ static unsigned choose_hits(const struct scatter_job *j, const struct scatter_li
 		return find_hits(j, l, part, first, end, hits, 1, ELEM_S32);
 	if (n_index == 1 && elem == ELEM_S64)
 		return find_hits(j, l, part, first, end, hits, 1, ELEM_S64);
+	if (n_index == 2 && elem == ELEM_S32)
+		return find_hits(j, l, part, first, end, hits, 2, ELEM_S32);
+	if (elem == ELEM_S32)
+		return find_hits(j, l, part, first, end, hits, n_index, ELEM_S32);
 	return find_hits(j, l, part, first, end, hits, n_index, elem);
 }
 
@@ -497,8 +555,12 @@ static void scatter_points(const struct scatter_job *j, const struct scatter_lin
 
 	for (int64_t i = 0; i < n && !sim_stopped(j->run); i += CHUNK) {
 		int64_t end = n - i < CHUNK ? n : i + CHUNK;
+		unsigned found = choose_hits(j, l, part, i, end, hits);
 
-		apply_hits(j, l, hits, choose_hits(j, l, part, i, end, hits), scratch);
+		if (j->p->hits_fn)
+			j->p->hits_fn(l, hits, found);
+		else
+			apply_hits(j, l, hits, found, scratch);
 	}
 }
 
@@ -563,7 +625,8 @@ static int run_scatter(struct sim_run *run, const void *plan)
 	/* Updates that replace need not know what was there. */
 	run->read_bytes += p->bytes + p->index_bytes + (p->is_replace ? 0 : p->bytes);
 	run->write_bytes += p->bytes;
-	j.parts = p->is_apart && !p->fn && ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
+	j.parts = p->is_apart && !p->fn && !p->hits_fn && ns > SIM_PARALLEL_NS ?
+		  run->cpu->lanes : 1;
 	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
 		     &j);
 	return 0;

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include "hal/hw/isa.h"
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/lookup/lookup.h"
 
@@ -91,9 +92,95 @@ PLAIN(uint64_t, int64_t)
 PLAIN(uint64_t, uint32_t)
 #endif
 
-sim_lookup_fn *const PATH(sim_lookup)[4][3] = {
-	{ lookup_uint8_t_int32_t, lookup_uint8_t_int64_t, lookup_uint8_t_uint32_t },
-	{ lookup_uint16_t_int32_t, lookup_uint16_t_int64_t, lookup_uint16_t_uint32_t },
-	{ lookup_uint32_t_int32_t, lookup_uint32_t_int64_t, lookup_uint32_t_uint32_t },
-	{ lookup_uint64_t_int32_t, lookup_uint64_t_int64_t, lookup_uint64_t_uint32_t },
+/* ---- by places ---- */
+
+/* With a step that the compiler knows. */
+#define ADD(I, below) \
+	static inline __attribute__((always_inline)) void \
+	add_##I(int64_t *place, unsigned n, const uint8_t *idx, const int64_t idx_step, \
+		int64_t limit, int64_t step) \
+	{ \
+		for (unsigned i = 0; i < n; i++) { \
+			int64_t v; \
+			I x; \
+	\
+			memcpy(&x, idx + i * idx_step, sizeof(x)); \
+			v = (int64_t)x; \
+			v = (below) ? 0 : v < 0 || v > limit ? limit : v; \
+			place[i] += v * step; \
+		} \
+	} \
+	static void any_##I(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step, \
+			    int64_t limit, int64_t step) \
+	{ \
+		if (idx_step == sizeof(I)) \
+			add_##I(place, n, idx, sizeof(I), limit, step); \
+		else if (idx_step == 2 * sizeof(I)) \
+			add_##I(place, n, idx, 2 * sizeof(I), limit, step); \
+		else if (idx_step == 3 * sizeof(I)) \
+			add_##I(place, n, idx, 3 * sizeof(I), limit, step); \
+		else \
+			add_##I(place, n, idx, idx_step, limit, step); \
+	}
+ADD(int8_t, v < 0)
+ADD(int16_t, v < 0)
+ADD(int32_t, v < 0)
+ADD(int64_t, v < 0)
+ADD(uint8_t, false)
+ADD(uint16_t, false)
+ADD(uint32_t, false)
+ADD(uint64_t, false)
+
+static void add(int64_t *place, unsigned n, const uint8_t *idx, int64_t idx_step, unsigned elem,
+		int64_t limit, int64_t step)
+{
+	switch (elem) {
+	case ELEM_S8: any_int8_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_S16: any_int16_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_S32: any_int32_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_S64: any_int64_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_U8: any_uint8_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_U16: any_uint16_t(place, n, idx, idx_step, limit, step); break;
+	case ELEM_U32: any_uint32_t(place, n, idx, idx_step, limit, step); break;
+	default: any_uint64_t(place, n, idx, idx_step, limit, step);
+	}
+}
+
+#define FETCH(T, vectors) \
+	static void fetch_##T(uint8_t *dst, const uint8_t *table, const int64_t *place, \
+			      unsigned n) \
+	{ \
+		unsigned i = 0; \
+	\
+		vectors \
+		for (; i < n; i++) { \
+			T element; \
+	\
+			memcpy(&element, table + place[i], sizeof(element)); \
+			memcpy(dst + i * sizeof(element), &element, sizeof(element)); \
+		} \
+	}
+#ifdef __AVX512F__
+#define BY_8(store) \
+	for (; i + 8 <= n; i += 8) { \
+		__m512i x = _mm512_loadu_si512(place + i); \
+	\
+		store; \
+	}
+FETCH(uint32_t, BY_8(_mm256_storeu_si256((__m256i *)(void *)(dst + i * 4),
+					 _mm512_i64gather_epi32(x, table, 1))))
+FETCH(uint64_t, BY_8(_mm512_storeu_si512(dst + i * 8, _mm512_i64gather_epi64(x, table, 1))))
+#else
+FETCH(uint32_t,)
+FETCH(uint64_t,)
+#endif
+FETCH(uint8_t,)
+FETCH(uint16_t,)
+
+const struct sim_lookup_fns PATH(sim_lookup) = {
+	{ { lookup_uint8_t_int32_t, lookup_uint8_t_int64_t, lookup_uint8_t_uint32_t },
+	  { lookup_uint16_t_int32_t, lookup_uint16_t_int64_t, lookup_uint16_t_uint32_t },
+	  { lookup_uint32_t_int32_t, lookup_uint32_t_int64_t, lookup_uint32_t_uint32_t },
+	  { lookup_uint64_t_int32_t, lookup_uint64_t_int64_t, lookup_uint64_t_uint32_t } },
+	add, { fetch_uint8_t, fetch_uint16_t, fetch_uint32_t, fetch_uint64_t }
 };

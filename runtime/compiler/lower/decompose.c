@@ -273,6 +273,45 @@ static void widen_places(struct tc_ctx *c, struct tc_op *op, unsigned first, uns
 			tc_set_operand(op, i, tc_build_convert(&b, tc_in(op, i), ELEM_S32));
 }
 
+/* Components of indices that were joined to vectors along a dim, as operand `at` of op, one behind
+ * the other instead: then neighbours are read and written side by side. batch: the dims of the
+ * indices that are those of the table. */
+static void part_components(struct tc_ctx *c, struct tc_op *op, unsigned at, const char *batch)
+{
+	const struct tc_type *t = tc_in(op, at)->type;
+	int64_t vector = tc_attr_int(op, "index_vector_dim", 0), dim[TC_MAX_RANK], list[TC_MAX_RANK];
+	struct tc_op *join = tc_in(op, at)->def;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *parts[ISA_MAX_INDEX], *joined;
+	const int64_t *dims;
+	unsigned n;
+
+	if (vector < 1 || vector >= t->rank || !join || join->op != TC_CONCATENATE ||
+	    tc_attr_int(join, "dimension", 0) != vector || join->n_operands > ISA_MAX_INDEX ||
+	    t->dim[vector] != join->n_operands)
+		return;
+	dim[0] = 1;
+	for (unsigned d = 0, k = 1; d < t->rank; d++)
+		if (d != vector)
+			dim[k++] = t->dim[d];
+	for (unsigned i = 0; i < join->n_operands; i++) {
+		if (tc_in(join, i)->type->dim[vector] != 1)
+			return;
+		parts[i] = tc_build_reshape(&b, tc_in(join, i), t->rank, dim);
+	}
+	dim[0] = t->dim[vector];
+	joined = tc_build(&b, TC_CONCATENATE, tc_tensor(c, (enum elem)t->elem, t->rank, dim),
+			  join->n_operands, parts);
+	tc_set_int(c, joined->def, "dimension", TC_ATTR_INT, 0);
+	tc_set_operand(op, at, joined);
+	tc_set_int(c, op, "index_vector_dim", TC_ATTR_INT, 0);
+	dims = tc_attr_ints(op, batch, &n);
+	for (unsigned i = 0; i < n; i++)
+		list[i] = dims[i] + (dims[i] < vector);
+	if (n)
+		tc_set_ints(c, op, batch, list, n);
+}
+
 static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 {
 	struct tc_op *next, *prev;
@@ -290,10 +329,14 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 				decompose_block(c, op->regions[r].block);
 		switch (op->op) {
 		case TC_MAP: decompose_map(c, op); break;
-		case TC_GATHER: widen_places(c, op, 1, 1); break;
+		case TC_GATHER:
+			part_components(c, op, 1, "start_indices_batching_dims");
+			widen_places(c, op, 1, 1);
+			break;
 		case TC_DYNAMIC_SLICE: widen_places(c, op, 1, op->n_operands - 1); break;
 		case TC_DYNAMIC_UPDATE_SLICE: widen_places(c, op, 2, op->n_operands - 2); break;
 		case TC_SCATTER:
+			part_components(c, op, op->n_results, "scatter_indices_batching_dims");
 			widen_places(c, op, op->n_results, 1);
 			drop_empty_scatter(op);
 			break;

@@ -130,16 +130,21 @@ static void draw_rows(uint64_t *seed, struct place *p, int64_t n, int64_t bytes,
 
 static void draw_elements(uint64_t *seed, struct place *p, int64_t n, unsigned each)
 {
-	static const uint8_t of[] = { ELEM_S32, ELEM_S64, ELEM_U32 };
-	enum { TABLE = 37 };
-	unsigned elem = of[pick(seed, 3)], bytes = elem_bytes(elem);
+	static const int64_t dims[] = { 3, 5, 37 };
+	unsigned n_index = 1 + pick(seed, 3), elem = index_types[pick(seed, 8)];
+	bool is_apart = pick(seed, 2);	/* components of all points, one after the other */
+	int64_t bytes = elem_bytes(elem), step = each;
 
-	*p = (struct place){ .rank = 1, .n_batch = 1, .n_index = 1, .index_stride = bytes,
-			     .dim = { n, 1, 1, 1, 1, 1, 1, 1 }, .index = { { TABLE - 1, each } },
-			     .idx = { .elem = (uint8_t)elem, .stride = { bytes } },
-			     .table_bytes = TABLE * each,
-			     .idx_mem = { .p = calloc((size_t)n, bytes),
-					  .bytes = (uint64_t)n * bytes } };
+	*p = (struct place){ .rank = 1, .n_batch = 1, .n_index = n_index,
+			     .dim = { n, 1, 1, 1, 1, 1, 1, 1 },
+			     .index_stride = is_apart ? n * bytes : bytes,
+			     .idx = { .elem = (uint8_t)elem,
+				      .stride = { is_apart ? bytes : n_index * bytes } },
+			     .idx_mem = { .p = calloc((size_t)n * n_index, (size_t)bytes),
+					  .bytes = (uint64_t)(n * n_index * bytes) } };
+	for (unsigned k = n_index; k-- > 0; step *= dims[k])
+		p->index[k] = (struct isa_index){ dims[k] - 1, step };
+	p->table_bytes = (uint64_t)step;
 	draw_starts(seed, p, elem);
 }
 

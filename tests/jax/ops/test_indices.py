@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices of several components, which JAX joins along a dim: beside each other in memory they
+would be read and written with gaps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+DTYPES = ("float32", "bfloat16", "int8", "complex64")
+
+
+def drawn(shape, dtype="float32", seed=0):
+    x = np.random.default_rng(seed).integers(-99, 99, shape)
+    return jnp.asarray(x).astype(dtype)
+
+
+def places(shape, most, seed):
+    """Some of them before and behind the table."""
+    return np.random.default_rng(seed).integers(-most - 2, most + 2, shape).astype("int32")
+
+
+PROGRAMS = {
+    "two": lambda x, i, j, k: x[i, j],
+    "three": lambda x, i, j, k: x[i, j, k],
+    "the outer ones": lambda x, i, j, k: x[i, :, k],
+    "many at once": lambda x, i, j, k: x[i[:, None], j[None, :7], k[:, None]],
+    "added": lambda x, i, j, k: x.at[i, j, k].add(x[i, j, k]),
+    "rows added": lambda x, i, j, k: x.at[i, j].add(x[k, i]),
+    "set": lambda x, i, j, k: x.at[i, j].set(3, mode="drop"),
+    "mapped": lambda x, i, j, k: jax.vmap(lambda t, a, b: t[a, b])(x, jnp.resize(i, (9, 6)),
+                                                                  jnp.resize(j, (9, 6))),
+    "mapped, added": lambda x, i, j, k: jax.vmap(lambda t, a, b: t.at[a, b].add(1))(
+        x, jnp.resize(i, (9, 6)), jnp.resize(j, (9, 6))),
+    "windows": lambda x, i, j, k: jax.vmap(lambda a, b: jax.lax.dynamic_slice(
+        x, (a, b, 0), (2, 3, 4)))(i, j),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_components_lead_where_they_do_on_the_cpu(what, dtype, device, cpu):
+    args = (drawn((9, 8, 7), dtype), places(150, 9, 1), places(150, 8, 2), places(150, 7, 3))
+    ours, theirs = (np.asarray(jax.jit(PROGRAMS[what])(*jax.device_put(args, d)))
+                    for d in (device, cpu))
+    np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
