@@ -279,7 +279,8 @@ static void widen_places(struct tc_ctx *c, struct tc_op *op, unsigned first, uns
 static void part_components(struct tc_ctx *c, struct tc_op *op, unsigned at, const char *batch)
 {
 	const struct tc_type *t = tc_in(op, at)->type;
-	int64_t vector = tc_attr_int(op, "index_vector_dim", 0), dim[TC_MAX_RANK], list[TC_MAX_RANK];
+	int64_t vector = tc_attr_int(op, "index_vector_dim", 0), dim[TC_MAX_RANK];
+	int64_t list[TC_MAX_RANK];
 	struct tc_op *join = tc_in(op, at)->def;
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_value *parts[ISA_MAX_INDEX], *joined;
