@@ -12,6 +12,7 @@ import sys
 
 import pytest
 from devices.cases import CASES
+from devices.counted import PROGRAMS as COUNTED
 from devices.shown import PROGRAMS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -55,15 +56,31 @@ def test_results_and_their_places_are_those_of_the_cpu(results, name, partitione
     assert not wrong[name], wrong[name]
 
 
+def wrong_in(file):
+    r = run([str(HERE / file)])
+    return dict(json.loads(x) for x in r.stdout.splitlines() if x.startswith("[")), r.stderr[-2000:]
+
+
 @pytest.fixture(scope="module")
 def wrong_when_shown():
-    r = run([str(HERE / "devices/shown.py")])
-    return dict(json.loads(x) for x in r.stdout.splitlines() if x.startswith("[")), r.stderr[-2000:]
+    return wrong_in("devices/shown.py")
+
+
+@pytest.fixture(scope="module")
+def wrong_when_counted():
+    return wrong_in("devices/counted.py")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_a_program_shows_is_what_its_members_run(wrong_when_shown, name):
     wrong, said = wrong_when_shown
+    assert name in wrong, said
+    assert not wrong[name], wrong[name]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_members_meet_no_more_often_and_get_no_more_bytes_than_with_xla(wrong_when_counted, name):
+    wrong, said = wrong_when_counted
     assert name in wrong, said
     assert not wrong[name], wrong[name]
 

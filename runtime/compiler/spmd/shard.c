@@ -52,12 +52,23 @@ static bool is_around(const struct tc_block *outer, const struct tc_block *b)
 	return b;
 }
 
+static void keep_copy(struct shard *s, const struct tc_value *v, struct tc_value *local,
+		      const struct spmd_sharding *h, const struct tc_block *block)
+{
+	struct shard_value *is = value_of(s, v);
+	struct shard_copy *copy = arena_alloc(&s->c->arena, sizeof(*copy));
+
+	*copy = (struct shard_copy){ local, h, block, is->copies };
+	is->copies = copy;
+}
+
 /* The value as it is to lie where `b` puts ops. */
 static struct tc_value *get_as(struct shard *s, const struct tc_build *b, const struct tc_value *v,
 			       const struct spmd_sharding *h)
 {
 	struct shard_value *is = value_of(s, v);
 	const struct tc_block *here = b->before->block;
+	struct tc_value *local;
 	struct shard_copy *copy;
 
 	if (!is->h || !h || shard_is_same(is->h, h))
@@ -65,12 +76,9 @@ static struct tc_value *get_as(struct shard *s, const struct tc_build *b, const 
 	for (copy = is->copies; copy; copy = copy->next)
 		if (shard_is_same(copy->h, h) && is_around(copy->block, here))
 			return copy->local;
-	copy = arena_alloc(&s->c->arena, sizeof(*copy));
-	*copy = (struct shard_copy){
-		.local = shard_convert(s, b, is->local, is->type, is->h, h, NULL),
-		.h = h, .block = here, .next = is->copies };
-	is->copies = copy;
-	return copy->local;
+	local = shard_convert(s, b, is->local, is->type, is->h, h, NULL);
+	keep_copy(s, v, local, h, here);
+	return local;
 }
 
 static void put(struct shard *s, const struct tc_value *v, struct tc_value *local,
@@ -218,13 +226,16 @@ static void share_op(struct shard *s, struct tc_op *op)
 	b = behind(s, op);
 	first = shard_localize(s, op, &plan);
 	for (unsigned i = 0; i < op->n_results; i++) {
-		struct tc_value *v = i ? tc_out(op, i) : first;
+		struct tc_value *made = i ? tc_out(op, i) : first, *v = made;
 		const struct spmd_sharding *h = plan.tensor[op->n_operands + i];
 
 		if (h)
 			v = shard_convert(s, &b, v, value_of(s, tc_out(op, i))->type, h, wish[i],
 					  &plan.sum);
 		put(s, tc_out(op, i), v, wish[i]);
+		/* Who needs it as the op made it takes that. */
+		if (v != made && !h->unreduced.n && !plan.sum.axes.n)
+			keep_copy(s, tc_out(op, i), made, h, op->block);
 	}
 }
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the members of a program over 8 devices meet, and what each of them is sent then,
+beside what XLA's CPU backend makes of the same program.
+
+Each program here is compiled for both and run on both. A line a program: its name and what is
+wrong: results that differ, more meetings, more bytes.
+"""
+
+import json
+import re
+import sys
+import traceback
+
+if __name__ == "__main__":
+    import eight_cpus  # noqa: F401: before jax
+
+import jax                                                                    # noqa: E402
+import jax.numpy as jnp                                                       # noqa: E402
+import numpy as np                                                            # noqa: E402
+from jax import lax                                                           # noqa: E402
+from jax.sharding import NamedSharding, PartitionSpec as P                    # noqa: E402
+
+ROWS, COLS = P("x"), P(None, "x")
+
+
+def data(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+# Name: function, arguments with their shardings over a mesh of 8.
+PROGRAMS = {
+    "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
+                              [(data(32, 4), ROWS), (np.int32(3), P())]),
+}
+
+KINDS = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast"
+BYTES = {"pred": 1, "s8": 1, "u8": 1, "s32": 4, "u32": 4, "f32": 4}
+
+
+def bytes_of(types):
+    return sum(BYTES[e] * int(np.prod([int(n) for n in dims.split(",") if n], dtype=int))
+               for e, dims in re.findall(r"(\w+)\[([\d,]*)\]", types))
+
+
+def meetings(text):
+    """How many, and how many bytes a member gets in them, of a module as HLO text."""
+    n = received = 0
+    for line in text.splitlines():
+        if found := re.search(rf" = (.*?) ({KINDS})(-start)?\(", line):
+            n += 1
+            size = bytes_of(found[1])
+            received += {"all-gather": size * 7 // 8, "all-to-all": size * 7 // 8,
+                         "all-reduce": size * 7 // 4, "reduce-scatter": size * 7}.get(found[2],
+                                                                                    size)
+    return n, received
+
+
+def on(platform, f, args):
+    mesh = jax.sharding.Mesh(np.array(jax.devices(platform)[:8]), ("x",))
+    args = [jax.device_put(x, NamedSharding(mesh, p)) for x, p in args]
+    with jax.set_mesh(mesh):
+        compiled = jax.jit(f).lower(*args).compile()
+        return jax.tree.leaves(compiled(*args)), meetings(compiled.as_text())
+
+
+def compare(f, args):
+    (got, (n, received)), (want, (most, most_received)) = on("tessera", f, args), on("cpu", f, args)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-5)
+    assert n <= most, f"{n} meetings, with XLA {most}"
+    assert received <= most_received, f"{received} bytes, with XLA {most_received}"
+
+
+def main():
+    for name, (f, args) in PROGRAMS.items():
+        wrong = ""
+        try:
+            compare(f, args)
+        except Exception:    # noqa: BLE001: the test's message
+            wrong = traceback.format_exc()[-3000:]
+        print(json.dumps([name, wrong]), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
