@@ -67,6 +67,29 @@ static struct tc_value *move_iota(struct shard *s, struct tc_op *op,
 	return tc_build_convert(&b, v, elem);
 }
 
+static bool is_made_of_number(const struct tc_op *op)
+{
+	return op->op == TC_IOTA ||
+	       (op->op == TC_CONSTANT && tc_attr(op, "value")->is_splat) ||
+	       (op->op == TC_BROADCAST_IN_DIM && !tc_in(op, 0)->type->rank);
+}
+
+struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
+				  const struct tc_value *v, const struct tc_type *type,
+				  const struct spmd_sharding *h)
+{
+	struct tc_op *op = v->def;
+
+	if (!op || h->unreduced.n || !is_made_of_number(op))
+		return NULL;
+	op = tc_clone(s->c, op, tc_map_new(s->c));
+	tc_build_place(b, op);
+	tc_out(op, 0)->type = shard_local_type(s, type, h);
+	if (op->op == TC_CONSTANT)
+		set_constant(s, op, tc_out(op, 0)->type);
+	return op->op == TC_IOTA ? move_iota(s, op, h) : tc_out(op, 0);
+}
+
 /* Members draw each by itself, but all that differ along no manual axis are to have the same: the
  * first one's. */
 static struct tc_value *share_draw(struct shard *s, struct tc_op *op,

@@ -76,7 +76,9 @@ static struct tc_value *get_as(struct shard *s, const struct tc_build *b, const 
 	for (copy = is->copies; copy; copy = copy->next)
 		if (shard_is_same(copy->h, h) && is_around(copy->block, here))
 			return copy->local;
-	local = shard_convert(s, b, is->local, is->type, is->h, h, NULL);
+	local = shard_make_again(s, b, v, is->type, h);
+	if (!local)
+		local = shard_convert(s, b, is->local, is->type, is->h, h, NULL);
 	keep_copy(s, v, local, h, here);
 	return local;
 }

@@ -156,6 +156,11 @@ struct tc_value *shard_dynamic(struct shard *s, struct tc_op *op, const struct s
  * must be added to it is put behind it; gives what then stands for result 0. */
 struct tc_value *shard_localize(struct shard *s, struct tc_op *op,
 				const struct shard_plan *plan);
+/* A number everywhere or an iota, of type `type` for all members together and localized before, is
+ * made once more to lie as h says; NULL: v is something else. */
+struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
+				  const struct tc_value *v, const struct tc_type *type,
+				  const struct spmd_sharding *h);
 
 /* ---- local_index.c ---- */
 /* Both are called with operands as planned and results' types the member's. */

@@ -31,6 +31,9 @@ def data(*shape, seed=0):
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
                               [(data(32, 4), ROWS), (np.int32(3), P())]),
+    "largest": (lambda x: lax.top_k(x, 4), [(data(8, 32), COLS)]),
+    "above_the_largest": (lambda x: jnp.where(x >= lax.top_k(x, 4)[0][:, -1:], x, -1e9),
+                          [(data(8, 32), COLS)]),
 }
 
 KINDS = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast"

@@ -9,7 +9,6 @@
 /* Programs in which we meet more often, and why. */
 static const struct { const char *name, *why; } more[] = {
 	{ "jit__zero_size", "a slice of nothing is taken of what was collected" },
-	{ "other__topk_sharded", "values and places are collected to be sorted, and again after" },
 	{ "shape__uneven_out_forced", "uneven dims are collected" },
 	{ "window__max_grad_spatial", "select_and_scatter looks at whole dims" },
 };
