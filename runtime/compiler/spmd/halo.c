@@ -240,10 +240,11 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 
 /* ---- rows of others ---- */
 
-/* v of the member `by` places farther along the axes, or zeros; or of the one that is as far from
- * the end as this one is from the beginning. */
+/* v of the member `by` places farther along the axes: zeros if there is none, or in a ring; or of
+ * the one that is as far from the end as this one is from the beginning. */
+enum way { STRAIGHT, ROUND, TURNED };
 static struct tc_value *pass_on(struct shard *s, const struct tc_build *b, struct tc_value *v,
-				const struct spmd_axes *a, int64_t by, bool turns)
+				const struct spmd_axes *a, int64_t by, enum way way)
 {
 	int64_t parts = spmd_size(a), n = s->partitions;
 	int64_t *pairs = arena_array(&s->c->arena, 2 * (size_t)n * s->replicas, sizeof(*pairs));
@@ -251,8 +252,11 @@ static struct tc_value *pass_on(struct shard *s, const struct tc_build *b, struc
 
 	for (uint32_t r = 0; r < s->replicas; r++)
 		for (uint32_t p = 0; p < s->partitions; p++) {
-			int64_t at = shard_place(s, p, a), from = turns ? parts - 1 - at : at + by;
+			int64_t at = shard_place(s, p, a);
+			int64_t from = way == TURNED ? parts - 1 - at : at + by;
 
+			if (way == ROUND)
+				from %= parts;
 			if (from < 0 || from >= parts)
 				continue;
 			pairs[k++] = r * n + shard_other(s, p, a, (uint32_t)from);
@@ -280,7 +284,7 @@ static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *
 
 		if (to - from < r->part)
 			x = tc_build_part(b, v, d, from, to - from);
-		parts[n++] = k ? pass_on(s, b, x, a, k, false) : x;
+		parts[n++] = k ? pass_on(s, b, x, a, k, STRAIGHT) : x;
 	}
 	return n > 1 ? tc_build_join(b, n, parts, d) : parts[0];
 }
@@ -402,7 +406,7 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 		if (!(plan->windows >> d & 1))
 			continue;
 		if (op->op == TC_REVERSE) {
-			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, true));
+			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, TURNED));
 			continue;
 		}
 		find_window(op, d, &w);
@@ -412,4 +416,191 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 							fill_of(op, i)));
 		set_rows(s, op, d, &r);
 	}
+}
+
+/* ---- rows that ops move together ---- */
+
+/*
+ * Two slices of a value joined so that its rows go round (jnp.roll), a slice joined with other rows
+ * where some have gone out (a shift, a stage of a pipeline), a slice that is padded. Neither the
+ * slices nor what joins them would run in parts, for their dims are rarely even; together they keep
+ * the dim as long as it was. So a slice that is padded becomes padding, also by less than nothing,
+ * and a join of two is one op here: a member's part of its rows is the end of one part and the
+ * beginning of the next one.
+ */
+
+
+/* A slice that leaves other dims than d as they are, and is of each element of d. */
+static bool is_part_of(const struct tc_op *op, unsigned d)
+{
+	const struct tc_type *from = tc_in(op, 0)->type, *to = tc_out(op, 0)->type;
+
+	for (unsigned i = 0; i < from->rank; i++)
+		if (tc_attr_nth(op, "strides", i) != 1 ||
+		    (i != d && from->dim[i] != to->dim[i]))
+			return false;
+	return true;
+}
+
+/* By how many rows a value's have moved in its slice that is operand i of a join of two, of
+ * the value's type; -1: it is something else. */
+static int64_t moved(const struct tc_op *join, unsigned i, unsigned d)
+{
+	const struct tc_op *slice = tc_in(join, i)->def;
+	const struct tc_type *type = tc_out(join, 0)->type;
+	int64_t by = i ? tc_in(join, 0)->type->dim[d] : 0;
+
+	if (!slice || slice->op != TC_SLICE || tc_in(slice, 0)->type != type ||
+	    !is_part_of(slice, d))
+		return -1;
+	by -= tc_attr_nth(slice, "start_indices", d);
+	return by < 0 ? by + type->dim[d] : by;
+}
+
+const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op)
+{
+	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0), of;
+	struct shard_roll *r;
+	int64_t by[2], rows = tc_out(op, 0)->type->dim[d];
+
+	if (op->n_operands != 2 || !rows || rows >= MOST_ROWS)
+		return NULL;
+	for (unsigned i = 0; i < 2; i++)
+		by[i] = moved(op, i, d);
+	if (by[0] < 0 && by[1] < 0)
+		return NULL;
+	of = by[0] < 0 || (by[1] >= 0 && tc_in(op, 1)->type->dim[d] > tc_in(op, 0)->type->dim[d]);
+	r = arena_alloc(&s->c->arena, sizeof(*r));
+	*r = (struct shard_roll){ .of = tc_in(tc_in(op, of)->def, 0), .dim = d, .by = by[of] };
+	if (by[0] != by[1] || tc_in(tc_in(op, !of)->def, 0) != r->of) {
+		r->rest = tc_in(op, !of);
+		r->is_rest_first = of;
+	}
+	return r;
+}
+
+/* How many rows an op that only cuts off the ends of dim d leaves out; false: it does more. */
+static bool find_ends(const struct tc_op *op, unsigned d, int64_t *before, int64_t *behind)
+{
+	if (op->op == TC_SLICE) {
+		*before = tc_attr_nth(op, "start_indices", d);
+		*behind = tc_in(op, 0)->type->dim[d] - tc_attr_nth(op, "limit_indices", d);
+		return tc_attr_nth(op, "strides", d) == 1;
+	}
+	if (op->op != TC_PAD)
+		return false;
+	*before = -tc_attr_nth(op, "edge_padding_low", d);
+	*behind = -tc_attr_nth(op, "edge_padding_high", d);
+	return *before >= 0 && *behind >= 0 && !tc_attr_nth(op, "interior_padding", d);
+}
+
+/* Whether padding of dim d of what was cut off is padding of the whole dim, by less. */
+static bool may_uncut(const struct tc_op *op, const struct tc_op *cut, unsigned d)
+{
+	int64_t low = tc_attr_nth(op, "edge_padding_low", d), before, behind;
+	int64_t high = tc_attr_nth(op, "edge_padding_high", d);
+	bool has_holes = tc_attr_nth(op, "interior_padding", d);
+
+	if (!find_ends(cut, d, &before, &behind))
+		return false;
+	if (!before && !behind)
+		return true;
+	return (low || high) && !has_holes && !(before && low > 0) && !(behind && high > 0);
+}
+
+static bool uncut(struct shard *s, struct tc_op *op)
+{
+	struct tc_op *cut = tc_in(op, 0)->def;
+	unsigned rank = tc_out(op, 0)->type->rank;
+	int64_t before, behind;
+
+	for (unsigned d = 0; d < rank; d++)
+		if (!cut || !may_uncut(op, cut, d))
+			return false;
+	for (unsigned d = 0; d < rank; d++) {
+		find_ends(cut, d, &before, &behind);
+		tc_set_nth(s->c, op, "edge_padding_low", d,
+			   tc_attr_nth(op, "edge_padding_low", d) - before);
+		tc_set_nth(s->c, op, "edge_padding_high", d,
+			   tc_attr_nth(op, "edge_padding_high", d) - behind);
+	}
+	if (!rank)
+		return false;
+	tc_set_operand(op, 0, tc_in(cut, 0));
+	if (tc_is_unused(tc_out(cut, 0)))
+		tc_erase(cut);
+	return true;
+}
+
+void shard_pad_uncut(struct shard *s, struct tc_op *op)
+{
+	while (uncut(s, op))
+		;
+}
+
+/* Rows from .. from + size of v, of the member `by` places farther along the axes, in a ring. */
+static struct tc_value *rows_of(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				unsigned d, int64_t from, int64_t size,
+				const struct spmd_axes *a, int64_t by)
+{
+	if (size < v->type->dim[d])
+		v = tc_build_part(b, v, d, from, size);
+	return by ? pass_on(s, b, v, a, by, ROUND) : v;
+}
+
+static struct tc_value *rolled(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       unsigned d, int64_t by, const struct spmd_axes *a)
+{
+	int64_t parts = spmd_size(a), part = v->type->dim[d], far = by / part, more = by % part;
+	struct tc_value *rows[2];
+
+	if (!more)
+		return rows_of(s, b, v, d, 0, part, a, (parts - far) % parts);
+	rows[0] = rows_of(s, b, v, d, part - more, more, a, (2 * parts - far - 1) % parts);
+	rows[1] = rows_of(s, b, v, d, 0, part - more, a, (parts - far) % parts);
+	return tc_build_join(b, 2, rows, d);
+}
+
+/* v with the rest, of which all have all, in its first or last rows. */
+static struct tc_value *put_rest(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				 struct tc_value *rest, const struct shard_roll *r,
+				 const struct spmd_axes *a)
+{
+	const struct tc_type *rows = tc_with_elem(s->c, v->type, ELEM_S32);
+	int64_t part = v->type->dim[r->dim], n = rest->type->dim[r->dim];
+	int64_t first = r->is_rest_first ? 0 : (int64_t)spmd_size(a) * part - n;
+	struct tc_value *row = tc_build_iota(b, rows, r->dim), *is_rest;
+
+	/* Counted from the rest's first row on, it has rows 0 to n. */
+	row = tc_build2(b, TC_ADD, row, tc_build_broadcast(b, shard_at_place(s, b, a, part, -first),
+							   rows, NULL));
+	if (r->is_rest_first)
+		is_rest = tc_build_compare(b, TC_CMP_LT, row, tc_build_number(b, rows, (double)n));
+	else
+		is_rest = tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, rows, 0));
+	rest = shard_pad_zeros(s, b, rest, r->dim, r->is_rest_first ? 0 : part - n,
+			       r->is_rest_first ? part - n : 0);
+	return tc_build_select(b, is_rest, rest, v);
+}
+
+bool shard_may_roll(const struct shard *s, const struct shard_roll *r,
+		    const struct spmd_sharding *wish)
+{
+	const struct shard_value *of = &s->of[r->of->id];
+	const struct spmd_axes *a = &of->h->dim[r->dim].axes;
+
+	return a->n && spmd_same_axes(a, &wish->dim[r->dim].axes) && !of->h->unreduced.n &&
+	       !wish->unreduced.n &&
+	       (!r->rest || s->of[r->rest->id].type->dim[r->dim] <=
+			    of->type->dim[r->dim] / spmd_size(a));
+}
+
+struct tc_value *shard_roll(struct shard *s, const struct tc_build *b, const struct shard_roll *r,
+			    struct tc_value *rest)
+{
+	const struct shard_value *of = &s->of[r->of->id];
+	const struct spmd_axes *a = &of->h->dim[r->dim].axes;
+	struct tc_value *v = rolled(s, b, of->local, r->dim, r->by, a);
+
+	return rest ? put_rest(s, b, v, rest, r, a) : v;
 }

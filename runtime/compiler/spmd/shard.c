@@ -241,6 +241,44 @@ static void share_op(struct shard *s, struct tc_op *op)
 	}
 }
 
+/* false: it runs as other ops do. */
+static bool share_roll(struct shard *s, struct tc_op *op)
+{
+	const struct shard_roll *r = s->roll[op->id];
+	struct spmd_axes manual = manual_of(s, op);
+	struct tc_build b = tc_build_at(s->c, op);
+	struct tc_value *v, *rest = NULL;
+	struct spmd_sharding *wish, *h;
+
+	add_axes(&manual, &value_of(s, r->of)->h->manual);
+	wish = wish_of(s, tc_out(op, 0), &manual);
+	if (!shard_may_roll(s, r, wish))
+		return false;
+	if (r->rest) {
+		h = spmd_copy(s->p->s, value_of(s, r->of)->h);
+		h->dim[r->dim].axes.n = 0;
+		rest = get_as(s, &b, r->rest, h);
+	}
+	v = shard_roll(s, &b, r, rest);
+	put(s, tc_out(op, 0), shard_convert(s, &b, v, value_of(s, tc_out(op, 0))->type,
+					    value_of(s, r->of)->h, wish, NULL), wish);
+	return true;
+}
+
+/* The slices that it joins wait for it. */
+static void share_join(struct shard *s, struct tc_op *op)
+{
+	bool is_roll = s->roll[op->id] && share_roll(s, op);
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct tc_op *slice = tc_in(op, i)->def;
+
+		if (slice && s->is_late[slice->id])
+			is_roll ? bury(s, slice) : share_op(s, slice);
+	}
+	is_roll ? bury(s, op) : share_op(s, op);
+}
+
 /* All axes, or those that are said to be one device's own. */
 static struct spmd_axes manual_said(struct shard *s, const struct spmd_sharding *said)
 {
@@ -601,6 +639,8 @@ static void share_block(struct shard *s, struct tc_op *first)
 
 	for (struct tc_op *op = first; op->op != TC_RETURN; op = next) {
 		next = op->next;
+		if (op->id < s->n_values && s->is_late[op->id])
+			continue;
 		switch (op->op) {
 		case TC_WHILE:
 		case TC_CASE:
@@ -612,6 +652,7 @@ static void share_block(struct shard *s, struct tc_op *first)
 		case TC_CUSTOM_CALL: share_call(s, op); break;
 		case TC_SEND:
 		case TC_RECV: share_transfer(s, op); break;
+		case TC_CONCATENATE: share_join(s, op); break;
 		default: share_op(s, op); break;
 		}
 	}
@@ -782,6 +823,23 @@ static void share_main(struct shard *s, struct tc_block *main)
 
 /* ---- the pass ---- */
 
+/* A join that moves a value's rows; slices that nothing else needs go in front of it. */
+static void note_join(struct shard *s, struct tc_op *op)
+{
+	const struct shard_roll *r = s->roll[op->id] = shard_find_roll(s, op);
+
+	for (unsigned i = 0; r && i < op->n_operands; i++) {
+		struct tc_op *slice = tc_in(op, i)->def;
+
+		if (tc_in(op, i) == r->rest || slice->block != op->block ||
+		    !tc_is_used_once(tc_in(op, i)))
+			continue;
+		tc_unlink(slice);
+		tc_insert_before(op, slice);
+		s->is_late[slice->id] = true;
+	}
+}
+
 /* Types and rules while they are the whole's. */
 static void note_op(struct tc_op *op, void *arg)
 {
@@ -794,6 +852,10 @@ static void note_op(struct tc_op *op, void *arg)
 		for (unsigned i = 0; op->regions[r].block && i < op->regions[r].block->n_args; i++)
 			value_of(s, op->regions[r].block->args[i])->type =
 				op->regions[r].block->args[i]->type;
+	if (!s->is_whole && op->op == TC_CONCATENATE)
+		note_join(s, op);
+	else if (!s->is_whole && op->op == TC_PAD)
+		shard_pad_uncut(s, op);
 	/* A call's own rule says how shardings go through it, not that it can run on parts. */
 	if (!s->is_whole && !tc_attr(op, "sharding_rule"))
 		s->rule[op->id] = spmd_rule(s->c, op, &when);
@@ -815,6 +877,8 @@ void tc_pass_shard(struct tc_ctx *c)
 	s.n_values = c->next_id;
 	s.of = arena_array(&c->arena, s.n_values, sizeof(*s.of));
 	s.rule = arena_array(&c->arena, s.n_values, sizeof(*s.rule));
+	s.roll = arena_array(&c->arena, s.n_values, sizeof(*s.roll));
+	s.is_late = arena_array(&c->arena, s.n_values, sizeof(*s.is_late));
 	tc_walk(c->module, note_op, &s);
 	share_main(&s, tc_main(c));
 }

@@ -56,6 +56,8 @@ struct shard {
 	struct shard_value *of;		/* by id */
 	const struct spmd_rule **rule;	/* by op's id; NULL: none */
 	struct spmd_axes manual;	/* along which the block at work is one device's */
+	const struct shard_roll **roll;	/* by op's id; NULL: it is none */
+	bool *is_late;			/* by op's id: only needed if what joins it is no roll */
 	struct shard_index *indices;
 	struct tc_op *top;		/* indices are made before it, in main */
 	struct tc_value *number;	/* the partition's, or NULL */
@@ -143,6 +145,25 @@ struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, stru
 /* The member's place along the axes, times step, and first: s32, and so have the numbers to be. */
 struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
 				const struct spmd_axes *a, int64_t step, int64_t first);
+
+/* A value's rows moved along a dim of it, in a ring; but for the first or last ones, which are
+ * others'. */
+struct shard_roll {
+	const struct tc_value *of, *rest;	/* NULL: no others */
+	unsigned dim;
+	int64_t by;
+	bool is_rest_first;
+};
+/* While types are the whole's: what a concatenate makes, NULL: something else; and a pad's operand
+ * without a slice of it that the pad can stand for. */
+const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op);
+void shard_pad_uncut(struct shard *s, struct tc_op *op);
+/* Whether it is to be cut along its dim as the value whose rows move is. */
+bool shard_may_roll(const struct shard *s, const struct shard_roll *r,
+		    const struct spmd_sharding *wish);
+/* It lies as that value; `rest`, if any, is whole along the dim, and else as that value. */
+struct tc_value *shard_roll(struct shard *s, const struct tc_build *b, const struct shard_roll *r,
+			    struct tc_value *rest);
 
 /* ---- local_dynamic.c ---- */
 /* The same of dynamic slices, where a slice is no larger than a part, and updates; gives what

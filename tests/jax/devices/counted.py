@@ -27,6 +27,33 @@ def data(*shape, seed=0):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
+def gradient(f):
+    return jax.grad(lambda *a: jnp.sum(jnp.sin(f(*a))))
+
+
+def smoothed(x):
+    for _ in range(3):
+        x = x / 2 + (jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0)) / 4
+    return x
+
+
+def shifted(x):
+    return jnp.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0)))
+
+
+def shifted_back(x):
+    return jnp.concatenate([x[:, 1:], jnp.ones_like(x[:, :1])], 1) - x
+
+
+def stages(w, x):
+    """A member each, which hands on what it made to the next one."""
+    def step(state, new):
+        state = jnp.concatenate([new[None], state[:-1]])
+        state = jax.vmap(lambda w, a: jnp.tanh(a @ w))(w, state)
+        return state, state.sum()
+    return lax.scan(step, jnp.zeros((8, 4, 16)), x)
+
+
 # Name: function, arguments with their shardings over a mesh of 8.
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
@@ -34,6 +61,16 @@ PROGRAMS = {
     "largest": (lambda x: lax.top_k(x, 4), [(data(8, 32), COLS)]),
     "above_the_largest": (lambda x: jnp.where(x >= lax.top_k(x, 4)[0][:, -1:], x, -1e9),
                           [(data(8, 32), COLS)]),
+    "rolled": (lambda x: jnp.roll(x, 1, 0), [(data(32, 4), ROWS)]),
+    "rolled_by_more_than_a_part": (lambda x: jnp.roll(x, 5, 0), [(data(32, 4), ROWS)]),
+    "rolled_by_a_part": (lambda x: jnp.roll(x, -4, 0), [(data(32, 4), ROWS)]),
+    "rolled_along_two_dims": (lambda x: jnp.roll(x, (1, -2), (0, 1)), [(data(32, 4), ROWS)]),
+    "gradient_of_a_roll": (gradient(lambda x: jnp.roll(x, 1, 0) * x), [(data(32, 4), ROWS)]),
+    "smoothed": (smoothed, [(data(64, 4), ROWS)]),
+    "shifted": (shifted, [(data(4, 32, 6), COLS)]),
+    "gradient_of_a_shift": (gradient(lambda x: shifted(x) * x), [(data(4, 32, 6), COLS)]),
+    "shifted_back": (shifted_back, [(data(4, 32, 6), COLS)]),
+    "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
 KINDS = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast"

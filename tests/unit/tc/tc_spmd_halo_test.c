@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ops that move along a dim or look at windows of it, where the dim is cut: members take what
- * they need of their neighbours and give what one device does, bit for bit. Sizes, steps, holes
- * and padding are drawn; parts are as small as one row, and windows wider than a part.
+ * Ops, and ops in twos, that move along a dim or look at windows of it, where the dim is cut:
+ * members take what they need of their neighbours and give what one device does, bit for bit.
+ * Sizes, steps, holes and padding are drawn; parts are as small as one row, and windows wider than
+ * a part.
  */
 #include "tests/unit/gang.h"
 #include "tests/unit/spmd.h"
 
-enum kind { SLICE, PAD, WINDOW, CONV, TURN, N_KINDS };
-static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse" };
+enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, N_KINDS };
+static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse",
+				     "slices that are joined", "a slice and other rows",
+				     "what is cut off and padded" };
 
 /* An op along the middle dim of [2, n, 3]. */
 struct drawn {
@@ -47,8 +50,37 @@ static bool draw_op(struct drawn *k)
 		k->stride = draw(1, 3);
 		k->high = draw(k->low, k->n);	/* where it ends */
 		k->out = ceil_div(k->high - k->low, k->stride);
+	} else if (k->kind == ROLL) {
+		/* The second one begins where the first one ends, or anywhere. */
+		k->size = draw(0, k->n);
+		k->low = draw(0, k->n - k->size);
+		k->high = draw(0, k->size);
+		if (draw(0, 3)) {
+			k->low = k->n - k->size;
+			k->high = 0;
+		}
+		k->out = k->n;
+	} else if (k->kind == SHIFT) {
+		/* So many of other rows, before or behind. */
+		k->size = draw(1, k->n < 4 ? k->n - 1 : 3);
+		k->low = draw(0, k->size);
+		k->step = draw(0, 1);
+		k->out = k->n;
+	} else if (k->kind == UNCUT) {
+		k->size = draw(0, k->n - 1);	/* cut off before, and behind */
+		k->step = draw(0, k->n - 1 - k->size);
+		k->stride = draw(0, 1);		/* by a slice, or padding */
+		k->base = draw(0, 7) ? 1 : 2;
+		k->low = draw(-1, 3);
+		k->high = draw(-1, 3);
+		if (draw(0, 2)) {
+			*(draw(0, 1) ? &k->size : &k->step) = 0;
+			k->low = k->step;
+			k->high = k->size;
+		}
+		k->out = (k->n - k->size - k->step - 1) * k->base + 1 + k->low + k->high;
 	} else if (k->kind == TURN) {
-		k->out = draw(0, 9) ? 0 : k->n;	/* others often do not fit */
+		k->out = k->n;
 	} else {
 		k->base = draw(1, 2 + (k->kind != WINDOW));
 		k->low = draw(-3, 6);
@@ -65,7 +97,47 @@ static bool draw_op(struct drawn *k)
 			return false;
 		k->out = (room - 1) / k->stride + 1;
 	}
+	/* Others often do not fit. */
+	if (k->kind >= TURN && draw(0, 9))
+		return false;
 	return k->out > 0 && k->out % k->parts == 0;
+}
+
+static void put_rows(struct str *s, int number, int of, int from, int size)
+{
+	str_printf(s, "%%%d = slice(%%%d) {start_indices = [0, %d, 0], limit_indices = [2, %d, 3], "
+		   "strides = [1, 1, 1]} : tensor<2x%dx3xf32>\n", number, of, from, from + size,
+		   size);
+}
+
+/* Ops of two: what is left of the dim goes on. */
+static void put_two(const struct drawn *k, struct str *s)
+{
+	int low = (int)k->low, high = (int)k->high, n = (int)k->n, size = (int)k->size;
+	int step = (int)k->step, left = n - size - step;
+
+	if (k->kind == UNCUT && k->stride)
+		put_rows(s, 4, 0, size, left);
+	else if (k->kind == UNCUT)
+		str_printf(s, "%%4 = pad(%%0, %%2) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, %d, 0], interior_padding = [0, 0, 0]} : "
+			   "tensor<2x%dx3xf32>\n", -size, -step, left);
+	if (k->kind == UNCUT) {
+		str_printf(s, "%%3 = pad(%%4, %%2) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, %d, 0], interior_padding = [0, %d, 0]} : "
+			   "tensor<2x%dx3xf32>\n", low, high, (int)k->base - 1, (int)k->out);
+		return;
+	}
+	if (k->kind == ROLL) {
+		put_rows(s, 4, 0, low, size);
+		put_rows(s, 6, 0, high, n - size);
+	} else {
+		str_printf(s, "%%10 = slice(%%1) {start_indices = [0, 0, 0], limit_indices = [2, "
+			   "3, 3], strides = [1, 1, 1]} : tensor<2x3x3xf32>\n");
+		put_rows(s, step ? 4 : 6, 10, 0, size);
+		put_rows(s, step ? 6 : 4, 0, low, n - size);
+	}
+	str_printf(s, "%%3 = concatenate(%%4, %%6) {dimension = 1} : tensor<2x%dx3xf32>\n", n);
 }
 
 static void put_op(const struct drawn *k, struct str *s)
@@ -104,6 +176,9 @@ static void put_op(const struct drawn *k, struct str *s)
 			   "rhs_dilation = [%d], window_reversal = [%d], feature_group_count = 1, "
 			   "batch_group_count = 1} : tensor<2x%dx3xf32>\n", size, size, stride, low,
 			   high, base, step, size & 1, out);
+		return;
+	case ROLL: case SHIFT: case UNCUT:
+		put_two(k, s);
 		return;
 	default:
 		str_printf(s, "%%3 = reverse(%%0) {dimensions = [1]} : tensor<2x%dx3xf32>\n", out);
@@ -402,6 +477,17 @@ static void as_few_as_can_be(void **state)
 		{ { PAD, 4, false, 8, 16, 1, 2, 0, 1, 1, 1 }, 0 },
 		{ { PAD, 4, false, 8, 8, 1, 1, 1, -1, 1, 1 }, 1 },
 		{ { TURN, 3, false, 3, 3, 1, 1, 0, 0, 1, 1 }, 1 },
+		/* Round by one row, by a part, by a part and a row; of two members by a row. */
+		{ { ROLL, 8, false, 32, 32, 1, 1, 31, 0, 1, 1 }, 1 },
+		{ { ROLL, 8, false, 32, 32, 1, 1, 28, 0, 4, 1 }, 1 },
+		{ { ROLL, 8, false, 32, 32, 1, 1, 27, 0, 5, 1 }, 2 },
+		{ { ROLL, 2, false, 8, 8, 1, 1, 7, 0, 1, 1 }, 1 },
+		/* A row before, a row behind, more rows than a part has. */
+		{ { SHIFT, 8, false, 32, 32, 1, 1, 0, 0, 1, 1 }, 1 },
+		{ { SHIFT, 8, false, 32, 32, 1, 1, 1, 0, 1, 0 }, 1 },
+		{ { SHIFT, 8, false, 16, 16, 1, 1, 0, 0, 3, 1 }, 100 },
+		{ { UNCUT, 8, false, 32, 32, 1, 1, 1, 0, 0, 1 }, 1 },
+		{ { UNCUT, 8, false, 32, 32, 0, 1, 0, 1, 1, 0 }, 1 },
 	};
 
 	(void)state;
