@@ -52,11 +52,12 @@ static int64_t most(int64_t a, int64_t b)
 
 /* ---- what an op looks at ---- */
 
-static bool find_spatial(const struct tc_op *op, unsigned out, struct window *w)
+/* `kernel`: all of it. */
+static bool find_spatial(const struct tc_op *op, const struct tc_type *kernel, unsigned out,
+			 struct window *w)
 {
 	unsigned n;
 	const int64_t *dims = tc_attr_ints(op, "output_spatial_dimensions", &n);
-	const struct tc_type *kernel = tc_in(op, 1)->type;
 
 	for (unsigned i = 0; i < n; i++) {
 		int64_t k = tc_attr_nth(op, "kernel_spatial_dimensions", i);
@@ -74,7 +75,8 @@ static bool find_spatial(const struct tc_op *op, unsigned out, struct window *w)
 }
 
 /* false: not at windows of this dim. */
-static bool find_window(const struct tc_op *op, unsigned out, struct window *w)
+static bool find_window(const struct tc_op *op, const struct shard_plan *plan, unsigned out,
+			struct window *w)
 {
 	*w = (struct window){ out, out, 1, 1, 0, 1 };
 	switch (op->op) {
@@ -94,7 +96,7 @@ static bool find_window(const struct tc_op *op, unsigned out, struct window *w)
 			   tc_attr_nth(op, "window_dilations", out) + 1;
 		return true;
 	case TC_CONVOLUTION:
-		return find_spatial(op, out, w);
+		return find_spatial(op, plan->type[1], out, w);
 	default:
 		return false;
 	}
@@ -218,7 +220,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 		const struct spmd_axes *a = &wish[0]->dim[d].axes;
 		bool turns = is_reversed(op, d);
 
-		if (!a->n || (!turns && !find_window(op, d, &w)))
+		if (!a->n || (!turns && !find_window(op, plan, d, &w)))
 			continue;
 		if (turns)
 			w.in = d;
@@ -409,7 +411,7 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, TURNED));
 			continue;
 		}
-		find_window(op, d, &w);
+		find_window(op, plan, d, &w);
 		find_rows(&w, plan->type[0]->dim[w.in], out->dim[d], spmd_size(a), &r);
 		for (unsigned i = 0; i < n_inputs(op); i++)
 			tc_set_operand(op, i, take_rows(s, &b, tc_in(op, i), w.in, a, &r,

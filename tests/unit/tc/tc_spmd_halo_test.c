@@ -8,7 +8,8 @@
 #include "tests/unit/gang.h"
 #include "tests/unit/spmd.h"
 
-enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, N_KINDS };
+enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, N_KINDS,
+	    CUT_KERNEL /* CONV, its kernel in two along an axis of its own */ };
 static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse",
 				     "slices that are joined", "a slice and other rows",
 				     "what is cut off and padded" };
@@ -164,18 +165,22 @@ static void put_op(const struct drawn *k, struct str *s)
 			   "%%9 = maximum(%%7, %%8) : tensor<f32>\nreturn(%%9)\n}\n", size, stride,
 			   base, step, low, high, out);
 		return;
-	case CONV:
+	case CONV: case CUT_KERNEL:
 		str_printf(s, "%%4 = slice(%%1) {start_indices = [0, 0, 0], limit_indices = [%d, "
 			   "3, 3], strides = [1, 1, 1]} : tensor<%dx3x3xf32>\n"
-			   "%%3 = convolution(%%0, %%4) {input_batch_dimension = 0, "
+			   "%%6 = sharding_constraint(%%4) {sharding = \"@mesh[{%s},{},{}]\"} : "
+			   "tensor<%dx3x3xf32>\n"
+			   "%%10 = maximum(%%6, %%6) : tensor<%dx3x3xf32>\n"
+			   "%%3 = convolution(%%0, %%10) {input_batch_dimension = 0, "
 			   "input_feature_dimension = 2, input_spatial_dimensions = [1], "
 			   "kernel_input_feature_dimension = 1, kernel_output_feature_dimension = "
 			   "2, kernel_spatial_dimensions = [0], output_batch_dimension = 0, "
 			   "output_feature_dimension = 2, output_spatial_dimensions = [1], "
 			   "window_strides = [%d], padding = [%d, %d], lhs_dilation = [%d], "
 			   "rhs_dilation = [%d], window_reversal = [%d], feature_group_count = 1, "
-			   "batch_group_count = 1} : tensor<2x%dx3xf32>\n", size, size, stride, low,
-			   high, base, step, size & 1, out);
+			   "batch_group_count = 1} : tensor<2x%dx3xf32>\n", size, size,
+			   k->kind == CUT_KERNEL ? "y" : "", size, size, stride, low, high, base,
+			   step, size & 1, out);
 		return;
 	case ROLL: case SHIFT: case UNCUT:
 		put_two(k, s);
@@ -186,11 +191,16 @@ static void put_op(const struct drawn *k, struct str *s)
 	}
 }
 
+static unsigned members_of(const struct drawn *k)
+{
+	return k->parts * (k->kind == CUT_KERNEL ? 2 : 1);
+}
+
 /* What is outside is 1.5, below nothing that is there. */
 static void write_program(const struct drawn *k, struct str *s)
 {
-	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u]", k->parts,
-		   k->parts);
+	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u%s]", members_of(k),
+		   k->parts, k->kind == CUT_KERNEL ? ",y=2" : "");
 	for (unsigned i = 0; k->is_other_order && i < k->parts; i++)
 		str_printf(s, i ? ",%u" : "ids[%u", (i + 1) % k->parts);
 	str_printf(s, "%s\"}} () {\nfunc() {sym_name = \"main\"} (%%0: tensor<2x%dx3xf32> "
@@ -211,8 +221,9 @@ static unsigned occurs(const char *text, const char *word)
 	return n;
 }
 
-/* How many permutations the members' program has; 100: it collects instead. */
-static unsigned hops_of(const struct tc_source *source, const struct tc_options *o)
+/* How many permutations the members' program has; 100: it collects, more often than `collects`. */
+static unsigned hops_of(const struct tc_source *source, const struct tc_options *o,
+			unsigned collects)
 {
 	struct err err;
 	unsigned n;
@@ -220,7 +231,7 @@ static unsigned hops_of(const struct tc_source *source, const struct tc_options 
 
 	if (tc_print(source, o, "shard", &ir, &err))
 		fail_msg("%s", err.msg);
-	n = strstr(ir, "all_gather(") ? 100 : occurs(ir, "collective_permute(");
+	n = occurs(ir, "all_gather(") > collects ? 100 : occurs(ir, "collective_permute(");
 	free(ir);
 	return n;
 }
@@ -243,7 +254,7 @@ static struct tc_array new_array(unsigned rank, const int64_t *dim)
 /* Returns its hops. */
 static unsigned check_op(const struct drawn *k, spmd_evaluate *evaluate)
 {
-	struct tc_options o = { .level = 1, .verify = true, .partitions = k->parts,
+	struct tc_options o = { .level = 1, .verify = true, .partitions = members_of(k),
 				.evaluate_after = "shard" };
 	struct tc_array args[2], *should;
 	static struct lays l;
@@ -260,8 +271,8 @@ static unsigned check_op(const struct drawn *k, spmd_evaluate *evaluate)
 	args[1] = new_array(3, (const int64_t[]){ 6, 3, 3 });
 	if (tc_eval(&source, args, 2, &should, &n, &err))
 		fail_msg("%s\n%s", err.msg, text.text);
-	hops = hops_of(&source, &o);
-	l = (struct lays){ .partitions = k->parts };
+	hops = hops_of(&source, &o, k->kind == CUT_KERNEL);
+	l = (struct lays){ .partitions = members_of(k) };
 	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
 	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
 		fail_msg("%s\n%s", err.msg, text.text);
@@ -421,7 +432,7 @@ static void check_dynamic(const struct dynamic *k, spmd_evaluate *evaluate)
 		fail_msg("%s\n%s", err.msg, text.text);
 	check_parts(k, &l.result[0], members, outs, should, text.text);
 	/* Nobody collects what is sliced or updated. */
-	if ((k->is_update || k->size <= k->n / k->parts) && hops_of(&source, &o) == 100)
+	if ((k->is_update || k->size <= k->n / k->parts) && hops_of(&source, &o, 0) == 100)
 		fail_msg("it collects\n%s", text.text);
 	tc_array_free(outs, members);
 	tc_array_free(should, 1);
@@ -467,6 +478,9 @@ static void as_few_as_can_be(void **state)
 		{ { CONV, 8, false, 32, 32, 1, 1, 2, 0, 3, 1 }, 1 },
 		{ { CONV, 8, false, 8, 8, 1, 1, 2, 2, 5, 1 }, 4 },
 		{ { CONV, 8, false, 8, 8, 1, 1, 5, 0, 6, 1 }, 100 },
+		/* The kernel has six rows, not the three that a member has of it. */
+		{ { CUT_KERNEL, 8, false, 8, 8, 1, 1, 4, 1, 6, 1 }, 100 },
+		{ { CUT_KERNEL, 8, false, 32, 32, 1, 1, 3, 2, 6, 1 }, 2 },
 		/* By two neighbours all that there is. */
 		{ { CONV, 3, false, 6, 6, 1, 1, 4, 4, 5, 2 }, 100 },
 		{ { CONV, 3, false, 6, 6, 1, 1, 1, 1, 3, 1 }, 2 },
