@@ -102,6 +102,31 @@ static bool find_window(const struct tc_op *op, const struct shard_plan *plan, u
 	}
 }
 
+/* The same of a row of the kernel, for all of the result: of the i-th spatial dim, which is the
+ * result's dim `out` and the kernel's dim w->out. false: nothing is looked at, or the other way
+ * round. */
+static bool find_kernel(const struct tc_op *op, const struct shard_plan *plan, unsigned i,
+			unsigned *out, struct window *w)
+{
+	*out = (unsigned)tc_attr_nth(op, "output_spatial_dimensions", i);
+	w->in = (unsigned)tc_attr_nth(op, "input_spatial_dimensions", i);
+	w->out = (unsigned)tc_attr_nth(op, "kernel_spatial_dimensions", i);
+	w->stride = tc_attr_nth(op, "rhs_dilation", i);
+	w->base = tc_attr_nth(op, "lhs_dilation", i);
+	w->low = tc_attr_nth(op, "padding", 2 * i);
+	w->reach = (plan->type[2]->dim[*out] - 1) * tc_attr_nth(op, "window_strides", i) + 1;
+	return plan->type[2]->dim[*out] && !tc_attr_nth(op, "window_reversal", i);
+}
+
+static unsigned n_spatial(const struct tc_op *op)
+{
+	unsigned n = 0;
+
+	if (op->op == TC_CONVOLUTION)
+		tc_attr_ints(op, "output_spatial_dimensions", &n);
+	return n;
+}
+
 /* ---- which rows that takes ---- */
 
 /* From which neighbours, and which of their rows; false: from none. */
@@ -205,6 +230,34 @@ static unsigned n_inputs(const struct tc_op *op)
 	return op->op == TC_REDUCE_WINDOW ? op->n_operands / 2 : 1;
 }
 
+/* A kernel that is cut along a dim as the input is, for a gradient: a member's rows of it meet few
+ * of its neighbours' rows, and what comes of them is a part of a sum. */
+static void plan_kernel(struct shard *s, const struct tc_op *op, struct shard_plan *plan)
+{
+	for (unsigned i = 0; plan->rule && i < n_spatial(op); i++) {
+		const struct spmd_axes *a;
+		struct window w;
+		struct rows r;
+		unsigned out;
+
+		if (!find_kernel(op, plan, i, &out, &w))
+			continue;
+		a = &s->of[tc_in(op, 1)->id].h->dim[w.out].axes;
+		if (!a->n || !spmd_same_axes(a, &s->of[tc_in(op, 0)->id].h->dim[w.in].axes) ||
+		    plan->tensor[0]->dim[w.in].axes.n || plan->tensor[1]->dim[w.out].axes.n ||
+		    plan->tensor[2]->dim[out].axes.n || !shard_are_free(plan, a) ||
+		    !find_rows(&w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out],
+			       spmd_size(a), &r))
+			continue;
+		plan->tensor[0]->dim[w.in].axes = *a;
+		plan->tensor[1]->dim[w.out].axes = *a;
+		for (unsigned k = 0; k < a->n; k++)
+			spmd_push(&plan->sum.axes, a->at[k]);
+		plan->sum.op = TC_ADD;
+		plan->kernels |= 1ull << i;
+	}
+}
+
 void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish)
 {
@@ -213,6 +266,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 	struct window w;
 	struct rows r;
 
+	plan_kernel(s, op, plan);
 	if (!plan->rule || !op->n_results || !wish[0] || !is)
 		return;
 	out = plan->type[op->n_operands];
@@ -416,6 +470,19 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 		for (unsigned i = 0; i < n_inputs(op); i++)
 			tc_set_operand(op, i, take_rows(s, &b, tc_in(op, i), w.in, a, &r,
 							fill_of(op, i)));
+		set_rows(s, op, d, &r);
+	}
+	for (unsigned i = 0; plan->kernels && i < n_spatial(op); i++) {
+		const struct spmd_axes *a;
+		unsigned d;
+
+		if (!(plan->kernels >> i & 1))
+			continue;
+		find_kernel(op, plan, i, &d, &w);
+		a = &plan->tensor[1]->dim[w.out].axes;
+		find_rows(&w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out], spmd_size(a),
+			  &r);
+		tc_set_operand(op, 0, take_rows(s, &b, tc_in(op, 0), w.in, a, &r, NULL));
 		set_rows(s, op, d, &r);
 	}
 }

@@ -120,6 +120,7 @@ struct shard_plan {
 	const struct tc_type **type;	/* of the whole tensors */
 	struct shard_sum sum;		/* what the results are parts of */
 	uint64_t windows;		/* dims of result 0 of which parts need their neighbours' */
+	uint64_t kernels;		/* spatial dims of which the kernel is in parts */
 };
 /* Of h what a tensor of that type can have: plain. `manual` axes are none of its own. */
 struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h,

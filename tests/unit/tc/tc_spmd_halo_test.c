@@ -8,11 +8,11 @@
 #include "tests/unit/gang.h"
 #include "tests/unit/spmd.h"
 
-enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, N_KINDS,
+enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, GRADIENT, N_KINDS,
 	    CUT_KERNEL /* CONV, its kernel in two along an axis of its own */ };
 static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse",
 				     "slices that are joined", "a slice and other rows",
-				     "what is cut off and padded" };
+				     "what is cut off and padded", "a kernel's gradient" };
 
 /* An op along the middle dim of [2, n, 3]. */
 struct drawn {
@@ -80,6 +80,16 @@ static bool draw_op(struct drawn *k)
 			k->high = k->size;
 		}
 		k->out = (k->n - k->size - k->step - 1) * k->base + 1 + k->low + k->high;
+	} else if (k->kind == GRADIENT) {
+		k->size = draw(0, 2) ? k->n : k->parts * draw(1, k->n / k->parts);
+		k->stride = draw(1, 2);
+		k->base = draw(1, 2);
+		k->step = draw(1, 2);
+		k->low = draw(-1, 3);
+		k->high = draw(-1, 3);
+		room = (k->n - 1) * k->base + k->low + k->high - (k->size - 1) * k->step;
+		k->out = room < 0 ? 0 : room / k->stride + 1;
+		return k->out > 0 && k->out < 7 && draw(0, 3) == 0;
 	} else if (k->kind == TURN) {
 		k->out = k->n;
 	} else {
@@ -109,6 +119,23 @@ static void put_rows(struct str *s, int number, int of, int from, int size)
 	str_printf(s, "%%%d = slice(%%%d) {start_indices = [0, %d, 0], limit_indices = [2, %d, 3], "
 		   "strides = [1, 1, 1]} : tensor<2x%dx3xf32>\n", number, of, from, from + size,
 		   size);
+}
+
+/* The kernel is of the operand's own rows. */
+static void put_gradient(const struct drawn *k, struct str *s)
+{
+	put_rows(s, 4, 0, 0, (int)k->size);
+	str_printf(s, "%%6 = sharding_constraint(%%4) {sharding = \"@mesh[{},{x},{}]\"} : "
+		   "tensor<2x%dx3xf32>\n"
+		   "%%3 = convolution(%%0, %%6) {input_batch_dimension = 2, "
+		   "input_feature_dimension = 0, input_spatial_dimensions = [1], "
+		   "kernel_input_feature_dimension = 0, kernel_output_feature_dimension = 2, "
+		   "kernel_spatial_dimensions = [1], output_batch_dimension = 1, "
+		   "output_feature_dimension = 2, output_spatial_dimensions = [0], "
+		   "window_strides = [%d], padding = [%d, %d], lhs_dilation = [%d], "
+		   "rhs_dilation = [%d], window_reversal = [0], feature_group_count = 1, "
+		   "batch_group_count = 1} : tensor<%dx3x3xf32>\n", (int)k->size, (int)k->stride,
+		   (int)k->low, (int)k->high, (int)k->base, (int)k->step, (int)k->out);
 }
 
 /* Ops of two: what is left of the dim goes on. */
@@ -182,6 +209,9 @@ static void put_op(const struct drawn *k, struct str *s)
 			   k->kind == CUT_KERNEL ? "y" : "", size, size, stride, low, high, base,
 			   step, size & 1, out);
 		return;
+	case GRADIENT:
+		put_gradient(k, s);
+		return;
 	case ROLL: case SHIFT: case UNCUT:
 		put_two(k, s);
 		return;
@@ -208,8 +238,12 @@ static void write_program(const struct drawn *k, struct str *s)
 		   "%%2 = constant() {value = dense<splat 0x0000c03f> : tensor<f32>} : "
 		   "tensor<f32>\n", k->is_other_order ? "]" : "", (int)k->n);
 	put_op(k, s);
-	str_printf(s, "%%5 = sharding_constraint(%%3) {sharding = \"@mesh[{},{x},{}]\"} : "
-		   "tensor<2x%dx3xf32>\nreturn(%%5)\n}\n}\n", (int)k->out);
+	if (k->kind == GRADIENT)
+		str_printf(s, "%%5 = sharding_constraint(%%3) {sharding = \"@mesh[{},{},{}]\"} : "
+			   "tensor<%dx3x3xf32>\nreturn(%%5)\n}\n}\n", (int)k->out);
+	else
+		str_printf(s, "%%5 = sharding_constraint(%%3) {sharding = \"@mesh[{},{x},{}]\"} : "
+			   "tensor<2x%dx3xf32>\nreturn(%%5)\n}\n}\n", (int)k->out);
 }
 
 static unsigned occurs(const char *text, const char *word)
@@ -481,6 +515,9 @@ static void as_few_as_can_be(void **state)
 		/* The kernel has six rows, not the three that a member has of it. */
 		{ { CUT_KERNEL, 8, false, 8, 8, 1, 1, 4, 1, 6, 1 }, 100 },
 		{ { CUT_KERNEL, 8, false, 32, 32, 1, 1, 3, 2, 6, 1 }, 2 },
+		/* A gradient's kernel of 32 rows: a row of each side, or two of one. */
+		{ { GRADIENT, 8, false, 32, 3, 1, 1, 1, 1, 32, 1 }, 2 },
+		{ { GRADIENT, 8, false, 32, 2, 2, 1, 0, 2, 32, 1 }, 1 },
 		/* By two neighbours all that there is. */
 		{ { CONV, 3, false, 6, 6, 1, 1, 4, 4, 5, 2 }, 100 },
 		{ { CONV, 3, false, 6, 6, 1, 1, 1, 1, 3, 1 }, 2 },
