@@ -258,6 +258,30 @@ static void plan_kernel(struct shard *s, const struct tc_op *op, struct shard_pl
 	}
 }
 
+/* Windows that are next to each other and cover a dim are each some member's. */
+static void plan_scatter(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+			 struct spmd_sharding *const *wish)
+{
+	const struct spmd_sharding *is = s->of[tc_in(op, 0)->id].h;
+
+	for (unsigned d = 0; plan->rule && d < is->rank; d++) {
+		const struct spmd_axes *a = &is->dim[d].axes;
+		int64_t size = tc_attr_nth(op, "window_dimensions", d);
+		int64_t n = plan->type[1]->dim[d];
+
+		if (!a->n || plan->tensor[0]->dim[d].axes.n || plan->tensor[1]->dim[d].axes.n ||
+		    !spmd_same_axes(a, &wish[0]->dim[d].axes) || !shard_are_free(plan, a) ||
+		    tc_attr_nth(op, "window_strides", d) != size || n % spmd_size(a) ||
+		    n * size != plan->type[0]->dim[d] ||
+		    tc_attr_nth(op, "padding", 2 * d) ||
+		    tc_attr_nth(op, "padding", 2 * d + 1))
+			continue;
+		for (unsigned t = 0; t < 4; t++)
+			if (t != 2)
+				plan->tensor[t]->dim[d].axes = *a;
+	}
+}
+
 void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish)
 {
@@ -267,6 +291,8 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 	struct rows r;
 
 	plan_kernel(s, op, plan);
+	if (op->op == TC_SELECT_AND_SCATTER)
+		plan_scatter(s, op, plan, wish);
 	if (!plan->rule || !op->n_results || !wish[0] || !is)
 		return;
 	out = plan->type[op->n_operands];

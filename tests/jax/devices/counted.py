@@ -60,6 +60,10 @@ def convolved(step):
                                                  dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
+def pooled(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME")
+
+
 # Name: function, arguments with their shardings over a mesh of 8.
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
@@ -81,6 +85,10 @@ PROGRAMS = {
     "gradients_of_a_convolution_with_steps": (gradient(convolved(2)),
                                               [(data(2, 32, 32, 4), COLS),
                                                (data(3, 3, 4, 8), P())]),
+    "gradient_of_a_pool": (gradient(pooled), [(data(2, 32, 32, 4), COLS)]),
+    "gradient_of_a_convolution_and_a_pool": (
+        gradient(lambda k, x: pooled(jax.nn.relu(convolved(1)(x, k)))),
+        [(data(3, 3, 4, 8), P()), (data(2, 32, 32, 4), COLS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 

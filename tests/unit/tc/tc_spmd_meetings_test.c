@@ -10,7 +10,6 @@
 static const struct { const char *name, *why; } more[] = {
 	{ "jit__zero_size", "a slice of nothing is taken of what was collected" },
 	{ "shape__uneven_out_forced", "uneven dims are collected" },
-	{ "window__max_grad_spatial", "select_and_scatter looks at whole dims" },
 };
 
 static bool is_excused(const char *name)
