@@ -141,7 +141,8 @@ static bool may_share(const struct shard *s, const struct tc_op *op, const struc
 
 	if (op->op == TC_RNG_BIT_GENERATOR || r->factor[f].size < 2 ||
 	    kind == SPMD_REPLICATE || kind == SPMD_PERMUTATION ||
-	    (kind == SPMD_REDUCTION && shard_sum_of(op) == TC_OP_COUNT) || !is_carried(op, r, f))
+	    (kind == SPMD_REDUCTION && shard_sum_of(op) == TC_OP_COUNT && !shard_may_fold(op)) ||
+	    !is_carried(op, r, f))
 		return false;
 	for (uint32_t t = 0; t < r->n_tensors; t++)
 		for (uint32_t d = 0; d < r->rank[t]; d++)
@@ -306,12 +307,15 @@ static void plan_tensor(struct shard *s, const struct tc_op *op, struct shard_pl
 
 static void plan_sum(const struct tc_op *op, struct shard_plan *plan)
 {
+	enum tc_opcode by = shard_sum_of(op);
+	struct spmd_axes *axes = by == TC_OP_COUNT ? &plan->fold : &plan->sum.axes;
+
 	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
 		for (uint32_t i = 0; plan->rule->factor[f].kind == SPMD_REDUCTION &&
 		     i < plan->factor[f].n; i++)
-			spmd_push(&plan->sum.axes, plan->factor[f].at[i]);
+			spmd_push(axes, plan->factor[f].at[i]);
 	if (plan->sum.axes.n)
-		plan->sum.op = shard_sum_of(op);
+		plan->sum.op = by;
 }
 
 static void start_node(struct shard *s, const struct tc_op *op, struct node *n,

@@ -20,6 +20,8 @@ enum elem shard_bits_of(enum elem elem)
 	}
 }
 
+#define MOST_CHOICES 8	/* one within the other, in a body */
+
 /* Whether the bytes of a number of that type are op's identity. */
 static bool is_identity(enum tc_opcode op, const struct tc_attr *a)
 {
@@ -75,6 +77,44 @@ bool shard_may_repeat(const struct tc_op *op)
 		return true;
 	return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&
 	       is_identity(body, tc_attr(first, "value"));
+}
+
+/* Whether v is one of what two arguments of a body have, whatever decides which: the i-th of both
+ * sides. */
+static bool is_chosen(const struct tc_block *b, const struct tc_value *v, unsigned i,
+		      unsigned depth)
+{
+	const struct tc_op *op = v->def;
+
+	if (!op)
+		return v == b->args[i] || v == b->args[b->n_args / 2 + i];
+	if (op->block != b || !depth)
+		return false;
+	if (op->op == TC_SELECT)
+		return is_chosen(b, tc_in(op, 1), i, depth - 1) &&
+		       is_chosen(b, tc_in(op, 2), i, depth - 1);
+	return (op->op == TC_MAXIMUM || op->op == TC_MINIMUM) &&
+	       is_chosen(b, tc_in(op, 0), i, depth - 1) &&
+	       is_chosen(b, tc_in(op, 1), i, depth - 1);
+}
+
+bool shard_may_fold(const struct tc_op *op)
+{
+	const struct tc_block *b = op->op == TC_REDUCE ? op->regions[0].block : NULL;
+	unsigned n = 0;
+
+	/* Of several dims parts would not be in the elements' order. */
+	if (b)
+		tc_attr_ints(op, "dimensions", &n);
+	if (n != 1)
+		return false;
+	for (unsigned i = 0; i < op->n_results; i++)
+		if (!is_chosen(b, tc_in(b->last, i), i, MOST_CHOICES))
+			return false;
+	for (const struct tc_op *o = b->first; o; o = o->next)
+		if (tc_has_effect(o) && o != b->last)
+			return false;
+	return true;
 }
 
 enum tc_opcode shard_sum_of(const struct tc_op *op)

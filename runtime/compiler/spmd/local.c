@@ -153,3 +153,44 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct 
 		shard_scatter(s, op, plan);
 	return op->n_results ? tc_out(op, 0) : NULL;
 }
+
+/* ---- once more ---- */
+
+/* What each member has, one behind the other in a new first dim. As bits, so that members meet
+ * once for all that have as many. */
+static struct tc_value *stacked(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				const struct spmd_axes *a, const struct spmd_axes *manual)
+{
+	const struct tc_type *t = v->type, *all;
+	enum elem bits = shard_bits_of((enum elem)t->elem);
+	int64_t dim[TC_MAX_RANK] = { 1 };
+	struct spmd_sharding *from, *to;
+
+	memcpy(dim + 1, t->dim, t->rank * sizeof(*dim));
+	if (bits != ELEM_TOKEN && bits != (enum elem)t->elem)
+		v = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, t, bits), 1, &v);
+	v = tc_build_reshape(b, v, t->rank + 1u, dim);
+	dim[0] = spmd_size(a);
+	all = tc_tensor(s->c, (enum elem)v->type->elem, t->rank + 1u, dim);
+	to = shard_plain(s, NULL, all, manual);
+	from = spmd_copy(s->p->s, to);
+	from->dim[0].axes = *a;
+	v = shard_convert(s, b, v, all, from, to, NULL);
+	all = tc_with_elem(s->c, all, (enum elem)t->elem);
+	return v->type == all ? v : tc_build(b, TC_BITCAST_CONVERT, all, 1, &v);
+}
+
+void shard_fold(struct shard *s, const struct tc_build *b, const struct tc_op *op,
+		const struct shard_plan *plan, struct tc_value **v)
+{
+	struct tc_op *again = tc_clone(s->c, op, tc_map_new(s->c));
+	int64_t first = 0;
+
+	for (unsigned i = 0; i < op->n_results; i++)
+		tc_set_operand(again, i, stacked(s, b, tc_out(op, i), &plan->fold,
+						 &plan->tensor[op->n_operands + i]->manual));
+	tc_set_ints(s->c, again, "dimensions", &first, 1);
+	tc_build_place(b, again);
+	for (unsigned i = 0; i < op->n_results; i++)
+		v[i] = tc_out(again, i);
+}

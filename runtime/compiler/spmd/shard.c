@@ -214,6 +214,7 @@ static void share_op(struct shard *s, struct tc_op *op)
 {
 	struct spmd_axes manual = manual_of(s, op);
 	struct spmd_sharding **wish = arena_array(&s->c->arena, op->n_results, sizeof(*wish));
+	struct tc_value **made = arena_array(&s->c->arena, op->n_results, sizeof(*made));
 	struct shard_plan plan;
 	struct tc_value *first;
 	struct tc_build b;
@@ -227,8 +228,12 @@ static void share_op(struct shard *s, struct tc_op *op)
 		take_regions(s, op, &manual);
 	b = behind(s, op);
 	first = shard_localize(s, op, &plan);
+	for (unsigned i = 0; i < op->n_results; i++)
+		made[i] = i ? tc_out(op, i) : first;
+	if (plan.fold.n)
+		shard_fold(s, &b, op, &plan, made);
 	for (unsigned i = 0; i < op->n_results; i++) {
-		struct tc_value *made = i ? tc_out(op, i) : first, *v = made;
+		struct tc_value *v = made[i];
 		const struct spmd_sharding *h = plan.tensor[op->n_operands + i];
 
 		if (h)
@@ -236,8 +241,8 @@ static void share_op(struct shard *s, struct tc_op *op)
 					  &plan.sum);
 		put(s, tc_out(op, i), v, wish[i]);
 		/* Who needs it as the op made it takes that. */
-		if (v != made && !h->unreduced.n && !plan.sum.axes.n)
-			keep_copy(s, tc_out(op, i), made, h, op->block);
+		if (v != made[i] && !h->unreduced.n && !plan.sum.axes.n)
+			keep_copy(s, tc_out(op, i), made[i], h, op->block);
 	}
 }
 

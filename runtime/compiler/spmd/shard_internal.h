@@ -91,6 +91,9 @@ struct tc_value *shard_start_of(struct shard *s, const struct tc_build *b,
 enum elem shard_bits_of(enum elem elem);
 /* Of a reduce or reduce_window: whether what it begins with may be counted more than once. */
 bool shard_may_repeat(const struct tc_op *op);
+/* Of a reduction whether each result is one of what it is of, whichever it takes (as with the
+ * largest element's place): then what it begins with may be counted more than once, too. */
+bool shard_may_fold(const struct tc_op *op);
 /* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
 enum tc_opcode shard_sum_of(const struct tc_op *op);
 
@@ -119,6 +122,7 @@ struct shard_plan {
 	struct spmd_sharding **tensor;	/* NULL: no tensor */
 	const struct tc_type **type;	/* of the whole tensors */
 	struct shard_sum sum;		/* what the results are parts of */
+	struct spmd_axes fold;		/* along which results are to be reduced once more */
 	uint64_t windows;		/* dims of result 0 of which parts need their neighbours' */
 	uint64_t kernels;		/* spatial dims of which the kernel is in parts */
 };
@@ -183,6 +187,9 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op,
 struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
 				  const struct tc_value *v, const struct tc_type *type,
 				  const struct spmd_sharding *h);
+/* Of a reduction of which members reduced parts along plan->fold: v, its results, by all parts. */
+void shard_fold(struct shard *s, const struct tc_build *b, const struct tc_op *op,
+		const struct shard_plan *plan, struct tc_value **v);
 
 /* ---- local_index.c ---- */
 /* Both are called with operands as planned and results' types the member's. */

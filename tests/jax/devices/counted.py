@@ -89,6 +89,11 @@ PROGRAMS = {
     "gradient_of_a_convolution_and_a_pool": (
         gradient(lambda k, x: pooled(jax.nn.relu(convolved(1)(x, k)))),
         [(data(3, 3, 4, 8), P()), (data(2, 32, 32, 4), COLS)]),
+    "place_of_the_largest": (lambda x: jnp.argmax(x, 1), [(data(8, 32), COLS)]),
+    "places_with_equals_and_nans": (
+        lambda x: (jnp.argmax(jnp.round(x * 2), 1), jnp.argmin(jnp.round(x * 2), 1),
+                   jnp.argmax(jnp.where(x > 0.9, jnp.nan, x), 1), jnp.argmin(x * -jnp.inf, 1)),
+        [(data(8, 32), COLS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
