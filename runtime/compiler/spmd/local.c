@@ -134,6 +134,8 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct 
 	set_attributes(s, op, plan);
 	if (op->op != TC_DYNAMIC_SLICE && op->op != TC_DYNAMIC_UPDATE_SLICE)
 		shard_take_windows(s, op, plan);
+	if (plan->picked)
+		shard_pick_rows(s, op, plan);
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (plan->tensor[op->n_operands + i])
 			tc_out(op, i)->type =

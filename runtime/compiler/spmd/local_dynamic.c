@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dynamic slices and updates along dims that are cut. A member's part, with room for a slice at
- * both ends, is as long as any start can be from it: an update writes what is the member's into
- * its part and the rest into the room, and of a slice each member finds its elements, and zeros
- * for others'. What members found is put together by OR of its bits, so that nothing is rounded
- * and no zero loses its sign.
+ * Dynamic slices and updates along dims that are cut, and slices of few rows. A member's part, with
+ * room for a slice at both ends, is as long as any start can be from it: an update writes what is
+ * the member's into its part and the rest into the room, and of a slice each member finds its
+ * elements, and zeros for others'. What members found is put together by OR of its bits, so that
+ * nothing is rounded and no zero loses its sign.
  */
 #include "runtime/compiler/spmd/shard_internal.h"
 
@@ -38,12 +38,48 @@ static bool fits(const struct tc_op *op, const struct shard_plan *plan, unsigned
 		shard_bits_of((enum elem)in->elem) != ELEM_TOKEN);
 }
 
+/* Whether v is there with dim d whole, or is to be for other slices of it, too. */
+static bool is_wanted_whole(const struct shard *s, const struct tc_value *v, unsigned d)
+{
+	unsigned n = 0;
+
+	for (const struct shard_copy *c = s->of[v->id].copies; c; c = c->next)
+		if (!c->h->dim[d].axes.n)
+			return true;
+	for (const struct tc_use *u = v->uses; u; u = u->next)
+		n += u->user->op == TC_SLICE;
+	return n > 1;
+}
+
+/* The same of a slice that is not dynamic: few rows of one dim, that it leaves whole. */
+static void plan_slice(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+		       struct spmd_sharding *const *wish)
+{
+	const struct spmd_sharding *is = s->of[tc_in(op, 0)->id].h;
+
+	for (unsigned d = 0; d < is->rank && !plan->picked; d++) {
+		const struct spmd_axes *a = &is->dim[d].axes;
+		int64_t whole = plan->type[0]->dim[d], rows = plan->type[1]->dim[d];
+
+		if (!a->n || plan->tensor[0]->dim[d].axes.n || plan->tensor[1]->dim[d].axes.n ||
+		    wish[0]->dim[d].axes.n || tc_attr_nth(op, "strides", d) != 1 || !rows ||
+		    rows > whole / spmd_size(a) || 2 * rows >= whole || whole >= MOST_ROWS ||
+		    shard_bits_of((enum elem)plan->type[0]->elem) == ELEM_TOKEN ||
+		    !shard_are_free(plan, a) || is_wanted_whole(s, tc_in(op, 0), d))
+			continue;
+		plan->tensor[0]->dim[d].axes = *a;
+		plan->picked = 1ull << d;
+	}
+}
+
 void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish)
 {
 	bool is_slice = op->op == TC_DYNAMIC_SLICE;
 	const struct spmd_sharding *is;
 
+	if (plan->rule && op->op == TC_SLICE)
+		plan_slice(s, op, plan, wish);
 	if (!plan->rule || (!is_slice && op->op != TC_DYNAMIC_UPDATE_SLICE))
 		return;
 	is = s->of[tc_in(op, 0)->id].h;
@@ -138,4 +174,26 @@ struct tc_value *shard_dynamic(struct shard *s, struct tc_op *op, const struct s
 		if (plan->windows >> d & 1)
 			v = put_together(s, &behind, v, &plan->tensor[0]->dim[d].axes);
 	return v;
+}
+
+void shard_pick_rows(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+{
+	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
+	struct tc_build b = tc_build_at(s->c, op);
+	struct tc_value *v = tc_in(op, 0), *start;
+
+	for (unsigned d = 0; plan->picked && d < plan->type[0]->rank; d++) {
+		const struct spmd_axes *a = &plan->tensor[0]->dim[d].axes;
+		int64_t rows = plan->type[1]->dim[d], part = v->type->dim[d];
+
+		if (!(plan->picked >> d & 1))
+			continue;
+		start = tc_build_number(&b, s32, (double)tc_attr_nth(op, "start_indices", d));
+		start = own_start(s, &b, start, a, plan->type[0]->dim[d], part, rows);
+		v = shard_pad_zeros(s, &b, v, d, rows, rows);
+		v = put_together(s, &b, tc_build_take(&b, v, d, start, rows), a);
+		tc_set_nth(s->c, op, "start_indices", d, 0);
+		tc_set_nth(s->c, op, "limit_indices", d, rows);
+	}
+	tc_set_operand(op, 0, v);
 }

@@ -124,6 +124,7 @@ struct shard_plan {
 	struct shard_sum sum;		/* what the results are parts of */
 	struct spmd_axes fold;		/* along which results are to be reduced once more */
 	uint64_t windows;		/* dims of result 0 of which parts need their neighbours' */
+	uint64_t picked;		/* dims of which a slice's rows come from who has them */
 	uint64_t kernels;		/* spatial dims of which the kernel is in parts */
 };
 /* Of h what a tensor of that type can have: plain. `manual` axes are none of its own. */
@@ -176,6 +177,8 @@ struct tc_value *shard_roll(struct shard *s, const struct tc_build *b, const str
 void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish);
 struct tc_value *shard_dynamic(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+/* Gives a slice the rows that are picked: all that is left of those dims. */
+void shard_pick_rows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
 /* ---- local.c ---- */
 /* Makes op, whose operands lie as planned, the member's: attributes, types of its results. What

@@ -51,7 +51,7 @@ def stages(w, x):
     def step(state, new):
         state = jnp.concatenate([new[None], state[:-1]])
         state = jax.vmap(lambda w, a: jnp.tanh(a @ w))(w, state)
-        return state, state.sum()
+        return state, state[-1]
     return lax.scan(step, jnp.zeros((8, 4, 16)), x)
 
 
@@ -94,6 +94,8 @@ PROGRAMS = {
         lambda x: (jnp.argmax(jnp.round(x * 2), 1), jnp.argmin(jnp.round(x * 2), 1),
                    jnp.argmax(jnp.where(x > 0.9, jnp.nan, x), 1), jnp.argmin(x * -jnp.inf, 1)),
         [(data(8, 32), COLS)]),
+    "last_row": (lambda x: x[:, -1] * 2, [(data(4, 32, 6), COLS)]),
+    "each_row": (lambda x: [x[i] * i for i in range(8)], [(data(8, 6), ROWS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
