@@ -10,6 +10,8 @@
 
 #include "runtime/compiler/spmd/shard_internal.h"
 
+#define LEAST_EXCHANGED (1 << 16)	/* bytes of a tensor: of less the meetings take the time */
+
 /* The front of a list that divides `size`, and of which nothing is among `taken`. */
 static struct spmd_axes front(const struct spmd_axes *a, int64_t size,
 			      const struct spmd_axes *taken)
@@ -333,6 +335,48 @@ static void start_node(struct shard *s, const struct tc_op *op, struct node *n,
 	}
 }
 
+/* Whether all of a sort's results are to be cut along dim d as its operand is, and nobody takes
+ * a few of their elements, who would need them whole. */
+static bool is_sorted_as_it_lies(const struct choice *k, const struct tc_op *op, unsigned d,
+				 const struct spmd_axes *a)
+{
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct spmd_sharding *wish = k->n->tensor[op->n_operands + i];
+
+		if (!wish || !spmd_same_axes(a, &wish->dim[d].axes))
+			return false;
+		for (const struct tc_use *u = tc_out(op, i)->uses; u; u = u->next)
+			if (u->user->op == TC_SLICE || u->user->op == TC_DYNAMIC_SLICE ||
+			    u->user->op == TC_GATHER)
+				return false;
+	}
+	return a->n;
+}
+
+/* Much that is sorted along a dim that is cut goes to another dim's parts, where that is even, and
+ * back; little is collected, in one meeting. */
+static void choose_other_dim(struct choice *k, const struct tc_op *op, struct shard_plan *plan)
+{
+	const struct tc_type *t = plan->type[0];
+	int64_t along = tc_attr_int(op, "dimension", 0);
+	unsigned d = (unsigned)(along < 0 ? along + t->rank : along);
+	const struct spmd_axes *a = &k->n->tensor[0]->dim[d].axes;
+
+	if (t->bytes < LEAST_EXCHANGED || !is_sorted_as_it_lies(k, op, d, a) ||
+	    !shard_are_free(plan, a))
+		return;
+	for (unsigned e = 0; e < t->rank; e++) {
+		uint32_t f = plan->rule->tensor[0][e].factor[0];
+		uint32_t parts = spmd_size(&k->factor[f]) * spmd_size(a);
+
+		if (e == d || !k->may[f] || t->dim[e] % parts)
+			continue;
+		for (uint32_t i = 0; i < a->n; i++)
+			spmd_push(&k->factor[f], a->at[i]);
+		return;
+	}
+}
+
 static void choose(struct shard *s, const struct tc_op *op, const struct spmd_axes *manual,
 		   struct spmd_sharding *const *wish, struct shard_plan *plan)
 {
@@ -351,6 +395,8 @@ static void choose(struct shard *s, const struct tc_op *op, const struct spmd_ax
 		while (choose_one(&k))
 			;
 	} while (drop_strided(&k));
+	if (op->op == TC_SORT)
+		choose_other_dim(&k, op, plan);
 	plan_sum(op, plan);
 }
 

@@ -96,6 +96,12 @@ PROGRAMS = {
         [(data(8, 32), COLS)]),
     "last_row": (lambda x: x[:, -1] * 2, [(data(4, 32, 6), COLS)]),
     "each_row": (lambda x: [x[i] * i for i in range(8)], [(data(8, 6), ROWS)]),
+    "sorted": (lambda x: jnp.sort(x, 1), [(data(64, 1024), COLS)]),
+    "sorted_along_the_first_dim": (lambda x: jnp.sort(x, 0), [(data(1024, 64), ROWS)]),
+    "places_when_sorted": (lambda x: jnp.argsort(x, 1), [(data(64, 1024), COLS)]),
+    "sorted_by_another": (lambda x, y: lax.sort((x, y), num_keys=1, dimension=1),
+                          [(data(64, 1024), COLS), (data(64, 1024, seed=1), COLS)]),
+    "largest_of_many": (lambda x: lax.top_k(x, 4), [(data(64, 1024), COLS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
