@@ -73,6 +73,9 @@ bool shard_may_repeat(const struct tc_op *op)
 	enum tc_opcode body = op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
 	const struct tc_op *first = tc_in(op, op->n_operands - 1)->def;
 
+	/* A number spread over no dims, as JAX writes it. */
+	while (first && first->op == TC_BROADCAST_IN_DIM)
+		first = tc_in(first, 0)->def;
 	if (body == TC_MAXIMUM || body == TC_MINIMUM || body == TC_AND || body == TC_OR)
 		return true;
 	return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&

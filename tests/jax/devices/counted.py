@@ -102,6 +102,9 @@ PROGRAMS = {
     "sorted_by_another": (lambda x, y: lax.sort((x, y), num_keys=1, dimension=1),
                           [(data(64, 1024), COLS), (data(64, 1024, seed=1), COLS)]),
     "largest_of_many": (lambda x: lax.top_k(x, 4), [(data(64, 1024), COLS)]),
+    "averages_of_neighbours": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME") / 9,
+        [(data(2, 32, 32, 4), COLS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
