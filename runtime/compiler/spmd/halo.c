@@ -552,6 +552,45 @@ static int64_t moved(const struct tc_op *join, unsigned i, unsigned d)
 	return by < 0 ? by + type->dim[d] : by;
 }
 
+/* How many rows an op that only cuts off the ends of dim d leaves out; false: it does more. */
+static bool find_ends(const struct tc_op *op, unsigned d, int64_t *before, int64_t *behind)
+{
+	if (op->op == TC_SLICE) {
+		*before = tc_attr_nth(op, "start_indices", d);
+		*behind = tc_in(op, 0)->type->dim[d] - tc_attr_nth(op, "limit_indices", d);
+		return tc_attr_nth(op, "strides", d) == 1;
+	}
+	if (op->op != TC_PAD)
+		return false;
+	*before = -tc_attr_nth(op, "edge_padding_low", d);
+	*behind = -tc_attr_nth(op, "edge_padding_high", d);
+	return *before >= 0 && *behind >= 0 && !tc_attr_nth(op, "interior_padding", d);
+}
+
+struct tc_op *shard_pad_trimmed(struct shard *s, const struct tc_op *slice)
+{
+	struct tc_op *pad = tc_in(slice, 0)->def;
+	unsigned rank = tc_out(slice, 0)->type->rank;
+	int64_t before[TC_MAX_RANK], behind[TC_MAX_RANK];
+
+	if (!pad || pad->op != TC_PAD || pad->block != slice->block ||
+	    tc_in(slice, 0)->type == tc_out(slice, 0)->type ||
+	    !tc_is_used_once(tc_out(pad, 0)))
+		return NULL;
+	for (unsigned d = 0; d < rank; d++)
+		if (!find_ends(slice, d, &before[d], &behind[d]) ||
+		    ((before[d] || behind[d]) && tc_attr_nth(pad, "interior_padding", d)))
+			return NULL;
+	for (unsigned d = 0; d < rank; d++) {
+		tc_set_nth(s->c, pad, "edge_padding_low", d,
+			   tc_attr_nth(pad, "edge_padding_low", d) - before[d]);
+		tc_set_nth(s->c, pad, "edge_padding_high", d,
+			   tc_attr_nth(pad, "edge_padding_high", d) - behind[d]);
+	}
+	tc_out(pad, 0)->type = tc_out(slice, 0)->type;
+	return pad;
+}
+
 const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op)
 {
 	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0), of;
@@ -572,21 +611,6 @@ const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op
 		r->is_rest_first = of;
 	}
 	return r;
-}
-
-/* How many rows an op that only cuts off the ends of dim d leaves out; false: it does more. */
-static bool find_ends(const struct tc_op *op, unsigned d, int64_t *before, int64_t *behind)
-{
-	if (op->op == TC_SLICE) {
-		*before = tc_attr_nth(op, "start_indices", d);
-		*behind = tc_in(op, 0)->type->dim[d] - tc_attr_nth(op, "limit_indices", d);
-		return tc_attr_nth(op, "strides", d) == 1;
-	}
-	if (op->op != TC_PAD)
-		return false;
-	*before = -tc_attr_nth(op, "edge_padding_low", d);
-	*behind = -tc_attr_nth(op, "edge_padding_high", d);
-	return *before >= 0 && *behind >= 0 && !tc_attr_nth(op, "interior_padding", d);
 }
 
 /* Whether padding of dim d of what was cut off is padding of the whole dim, by less. */

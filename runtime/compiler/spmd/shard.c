@@ -845,6 +845,23 @@ static void note_join(struct shard *s, struct tc_op *op)
 	}
 }
 
+/* Padding that is sliced lies as the slice, which is of all of it then. */
+static void note_slice(struct shard *s, struct tc_op *op)
+{
+	struct tc_op *pad = shard_pad_trimmed(s, op);
+	enum spmd_when when;
+
+	if (!pad)
+		return;
+	for (unsigned d = 0; d < tc_out(op, 0)->type->rank; d++) {
+		tc_set_nth(s->c, op, "start_indices", d, 0);
+		tc_set_nth(s->c, op, "limit_indices", d, tc_out(op, 0)->type->dim[d]);
+	}
+	s->p->of[tc_out(pad, 0)->id] = s->p->of[tc_out(op, 0)->id];
+	value_of(s, tc_out(pad, 0))->type = tc_out(pad, 0)->type;
+	s->rule[pad->id] = spmd_rule(s->c, pad, &when);
+}
+
 /* Types and rules while they are the whole's. */
 static void note_op(struct tc_op *op, void *arg)
 {
@@ -861,6 +878,8 @@ static void note_op(struct tc_op *op, void *arg)
 		note_join(s, op);
 	else if (!s->is_whole && op->op == TC_PAD)
 		shard_pad_uncut(s, op);
+	else if (!s->is_whole && op->op == TC_SLICE)
+		note_slice(s, op);
 	/* A call's own rule says how shardings go through it, not that it can run on parts. */
 	if (!s->is_whole && !tc_attr(op, "sharding_rule"))
 		s->rule[op->id] = spmd_rule(s->c, op, &when);

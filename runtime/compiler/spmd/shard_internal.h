@@ -164,6 +164,8 @@ struct shard_roll {
  * without a slice of it that the pad can stand for. */
 const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op);
 void shard_pad_uncut(struct shard *s, struct tc_op *op);
+/* And a pad of which nothing but a slice is used, made to give just that; NULL: it is none. */
+struct tc_op *shard_pad_trimmed(struct shard *s, const struct tc_op *slice);
 /* Whether it is to be cut along its dim as the value whose rows move is. */
 bool shard_may_roll(const struct shard *s, const struct shard_roll *r,
 		    const struct spmd_sharding *wish);

@@ -79,6 +79,8 @@ PROGRAMS = {
     "smoothed": (smoothed, [(data(64, 4), ROWS)]),
     "shifted": (shifted, [(data(4, 32, 6), COLS)]),
     "gradient_of_a_shift": (gradient(lambda x: shifted(x) * x), [(data(4, 32, 6), COLS)]),
+    "shifted_by_padding": (lambda x: jnp.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1] * x,
+                           [(data(4, 32, 6), COLS)]),
     "shifted_back": (shifted_back, [(data(4, 32, 6), COLS)]),
     "gradients_of_a_convolution": (gradient(convolved(1)),
                                    [(data(2, 32, 32, 4), COLS), (data(3, 3, 4, 8), P())]),

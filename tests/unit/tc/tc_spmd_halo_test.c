@@ -8,11 +8,12 @@
 #include "tests/unit/gang.h"
 #include "tests/unit/spmd.h"
 
-enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, GRADIENT, N_KINDS,
+enum kind { SLICE, PAD, WINDOW, CONV, TURN, ROLL, SHIFT, UNCUT, TRIMMED, GRADIENT, N_KINDS,
 	    CUT_KERNEL /* CONV, its kernel in two along an axis of its own */ };
 static const char *const kinds[] = { "slice", "pad", "reduce_window", "convolution", "reverse",
 				     "slices that are joined", "a slice and other rows",
-				     "what is cut off and padded", "a kernel's gradient" };
+				     "what is cut off and padded",
+				     "what is padded and cut off", "a kernel's gradient" };
 
 /* An op along the middle dim of [2, n, 3]. */
 struct drawn {
@@ -80,6 +81,15 @@ static bool draw_op(struct drawn *k)
 			k->high = k->size;
 		}
 		k->out = (k->n - k->size - k->step - 1) * k->base + 1 + k->low + k->high;
+	} else if (k->kind == TRIMMED) {
+		k->base = draw(0, 7) ? 1 : 2;
+		k->low = draw(-1, 3);
+		k->high = draw(-1, 3);
+		k->size = draw(0, 3);	/* cut off before, and behind */
+		k->step = draw(0, 2) ? k->low + k->high - k->size : draw(0, 3);
+		k->out = (k->n - 1) * k->base + 1 + k->low + k->high - k->size - k->step;
+		if (k->step < 0 || k->low + k->high <= -k->n)
+			return false;
 	} else if (k->kind == GRADIENT) {
 		k->size = draw(0, 2) ? k->n : k->parts * draw(1, k->n / k->parts);
 		k->stride = draw(1, 2);
@@ -144,6 +154,14 @@ static void put_two(const struct drawn *k, struct str *s)
 	int low = (int)k->low, high = (int)k->high, n = (int)k->n, size = (int)k->size;
 	int step = (int)k->step, left = n - size - step;
 
+	if (k->kind == TRIMMED) {
+		str_printf(s, "%%4 = pad(%%0, %%2) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, %d, 0], interior_padding = [0, %d, 0]} : "
+			   "tensor<2x%dx3xf32>\n", low, high, (int)k->base - 1,
+			   size + step + (int)k->out);
+		put_rows(s, 3, 4, size, (int)k->out);
+		return;
+	}
 	if (k->kind == UNCUT && k->stride)
 		put_rows(s, 4, 0, size, left);
 	else if (k->kind == UNCUT)
@@ -212,7 +230,7 @@ static void put_op(const struct drawn *k, struct str *s)
 	case GRADIENT:
 		put_gradient(k, s);
 		return;
-	case ROLL: case SHIFT: case UNCUT:
+	case ROLL: case SHIFT: case UNCUT: case TRIMMED:
 		put_two(k, s);
 		return;
 	default:
@@ -555,6 +573,7 @@ static void as_few_as_can_be(void **state)
 		{ { SHIFT, 8, false, 16, 16, 1, 1, 0, 0, 3, 1 }, 100 },
 		{ { UNCUT, 8, false, 32, 32, 1, 1, 1, 0, 0, 1 }, 1 },
 		{ { UNCUT, 8, false, 32, 32, 0, 1, 0, 1, 1, 0 }, 1 },
+		{ { TRIMMED, 8, false, 32, 32, 1, 1, 1, 0, 0, 1 }, 1 },
 	};
 
 	(void)state;
