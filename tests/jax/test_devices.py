@@ -212,6 +212,30 @@ def test_what_one_member_has_goes_to_all():
     assert r.returncode == 0, r.stderr[-2000:]
 
 
+LAST_OF_EQUALS = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("d",))
+x = np.array([0] + 7 * [-1], "float32")
+
+def later(a, b):
+    is_b = b[0] >= a[0]
+    return jnp.where(is_b, b[0], a[0]), jnp.where(is_b, b[1], a[1])
+
+f = jax.jit(lambda x: lax.reduce((x, jnp.arange(1, 9)), (np.float32(0), np.int32(0)), later, (0,)))
+assert f(jax.device_put(x, NamedSharding(mesh, P("d"))))[1] == 1
+"""
+
+
+def test_what_a_reduction_begins_with_is_none_of_what_members_find():
+    """Where the later of equals is taken, it is equal to the first member's and not later."""
+    r = subprocess.run([sys.executable, "-c", LAST_OF_EQUALS], timeout=300, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=4,lanes=1,hbm=256M"},
+                       capture_output=True)
+    assert r.returncode == 0, r.stderr[-2000:]
+
+
 FULL_RING = """
 import threading, time
 import jax, jax.numpy as jnp, numpy as np

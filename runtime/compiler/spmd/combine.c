@@ -68,14 +68,21 @@ static enum tc_opcode body_of(const struct tc_block *b)
 	}
 }
 
+/* The op that makes a scalar; JAX spreads constants over no dims. */
+static const struct tc_op *number_of(const struct tc_value *v)
+{
+	const struct tc_op *op = v->def;
+
+	while (op && op->op == TC_BROADCAST_IN_DIM)
+		op = tc_in(op, 0)->def;
+	return op;
+}
+
 bool shard_may_repeat(const struct tc_op *op)
 {
 	enum tc_opcode body = op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
-	const struct tc_op *first = tc_in(op, op->n_operands - 1)->def;
+	const struct tc_op *first = number_of(tc_in(op, op->n_operands - 1));
 
-	/* A number spread over no dims, as JAX writes it. */
-	while (first && first->op == TC_BROADCAST_IN_DIM)
-		first = tc_in(first, 0)->def;
 	if (body == TC_MAXIMUM || body == TC_MINIMUM || body == TC_AND || body == TC_OR)
 		return true;
 	return body != TC_OP_COUNT && first && first->op == TC_CONSTANT &&
@@ -101,6 +108,30 @@ static bool is_chosen(const struct tc_block *b, const struct tc_value *v, unsign
 	       is_chosen(b, tc_in(op, 1), i, depth - 1);
 }
 
+/* Whether a scalar is the least or largest of its type: nothing is equal to it but itself, bit for
+ * bit, and nothing beyond it. */
+static bool is_extreme(const struct tc_value *v)
+{
+	const struct tc_op *op = number_of(v);
+	enum elem elem = (enum elem)v->type->elem;
+	unsigned n = elem_bits(elem), cls = elem_class(elem);
+	uint64_t bits = 0, ones = n < 64 ? (1ull << n) - 1 : UINT64_MAX, sign;
+
+	if (!op || op->op != TC_CONSTANT || n < 8 || n > 64)
+		return false;
+	memcpy(&bits, tc_attr(op, "value")->data, n / 8);
+	sign = 1ull << (n - 1);
+	switch (elem) {
+	case ELEM_F16: return (bits & ~sign) == 0x7c00;
+	case ELEM_BF16: return (bits & ~sign) == 0x7f80;
+	case ELEM_F32: return (bits & ~sign) == 0x7f800000;
+	case ELEM_F64: return (bits & ~sign) == 0x7ff0000000000000;
+	default: break;
+	}
+	return cls == ELEM_CLASS_SINT ? bits == sign || bits == (ones & ~sign) :
+	       cls == ELEM_CLASS_UINT && (!bits || bits == ones);
+}
+
 bool shard_may_fold(const struct tc_op *op)
 {
 	const struct tc_block *b = op->op == TC_REDUCE ? op->regions[0].block : NULL;
@@ -109,8 +140,14 @@ bool shard_may_fold(const struct tc_op *op)
 	/* Of several dims parts would not be in the elements' order. */
 	if (b)
 		tc_attr_ints(op, "dimensions", &n);
-	if (n != 1)
+	if (n != 1 || !is_extreme(tc_in(op, op->n_results)))
 		return false;
+	for (unsigned i = 1; i < op->n_results; i++) {
+		unsigned cls = elem_class(tc_in(op, op->n_results + i)->type->elem);
+
+		if (cls != ELEM_CLASS_SINT && cls != ELEM_CLASS_UINT)
+			return false;
+	}
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (!is_chosen(b, tc_in(b->last, i), i, MOST_CHOICES))
 			return false;

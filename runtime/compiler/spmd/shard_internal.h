@@ -92,7 +92,7 @@ enum elem shard_bits_of(enum elem elem);
 /* Of a reduce or reduce_window: whether what it begins with may be counted more than once. */
 bool shard_may_repeat(const struct tc_op *op);
 /* Of a reduction whether each result is one of what it is of, whichever it takes (as with the
- * largest element's place): then what it begins with may be counted more than once, too. */
+ * largest element's place), and begins with the extreme, which may be counted more than once. */
 bool shard_may_fold(const struct tc_op *op);
 /* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
 enum tc_opcode shard_sum_of(const struct tc_op *op);
