@@ -524,7 +524,6 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
  * beginning of the next one.
  */
 
-
 /* A slice that leaves other dims than d as they are, and is of each element of d. */
 static bool is_part_of(const struct tc_op *op, unsigned d)
 {

@@ -270,15 +270,20 @@ static bool share_roll(struct shard *s, struct tc_op *op)
 	return true;
 }
 
-/* The slices that it joins wait for it. */
+/* Whether it is a slice that waits for what joins it. */
+static bool is_late(const struct shard *s, const struct tc_op *op)
+{
+	return op && op->id < s->n_values && s->is_late[op->id];
+}
+
 static void share_join(struct shard *s, struct tc_op *op)
 {
-	bool is_roll = s->roll[op->id] && share_roll(s, op);
+	bool is_roll = op->id < s->n_values && s->roll[op->id] && share_roll(s, op);
 
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		struct tc_op *slice = tc_in(op, i)->def;
 
-		if (slice && s->is_late[slice->id])
+		if (is_late(s, slice))
 			is_roll ? bury(s, slice) : share_op(s, slice);
 	}
 	is_roll ? bury(s, op) : share_op(s, op);
@@ -644,7 +649,7 @@ static void share_block(struct shard *s, struct tc_op *first)
 
 	for (struct tc_op *op = first; op->op != TC_RETURN; op = next) {
 		next = op->next;
-		if (op->id < s->n_values && s->is_late[op->id])
+		if (is_late(s, op))
 			continue;
 		switch (op->op) {
 		case TC_WHILE:
