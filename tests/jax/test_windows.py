@@ -125,7 +125,7 @@ def test_gradients_of_pools(window, stride, padding, device, cpu):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, jnp.bfloat16])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int8, jnp.bfloat16, np.float16])
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_large_window_goes_along_one_dim_after_the_other(name, dtype, stride):
@@ -145,8 +145,10 @@ def test_a_large_window_goes_along_one_dim_after_the_other(name, dtype, stride):
     else:
         bound = 1e-5 if dtype == np.float32 else 0.1
         np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), bound, bound)
-    # bf16's sums and floats' products are rounded once alone, so they stay whole.
-    if np.issubdtype(dtype, np.integer) or name in ("max", "min") or (
-            name == "add" and dtype == np.float32):
+    if dtype == np.float16 and name == "add":      # rounded once
+        exact = fold(x.astype(np.float64), first, plain, window, strides, padding, base, hole)
+        np.testing.assert_allclose(got, exact, 2 ** -11, 1e-6)
+    # Products of floats stay whole.
+    if np.issubdtype(dtype, np.integer) or name != "mul":
         flops = run.lower(x).compile().cost_analysis()["flops"]
-        assert flops < want.size * np.prod(window) / 2
+        assert flops < want.size * np.prod(window) * 0.75

@@ -14,8 +14,8 @@
  * found is joined with the initial value afterwards.
  *
  * A window of many elements along several dims is one along each of them in turn, if that is
- * less work: 5 + 5 elements instead of 25. Sums of less than 32 bits are not made that way, for
- * each turn rounds.
+ * less work: 5 + 5 elements instead of 25. Sums of floats of less than 32 bits are made in f32
+ * then, for each turn rounds.
  *
  * One instruction reduces as many arrays as it has outputs. Where there are more, the marks
  * among them, the window becomes its taps too, joined to what is there so far where their place
@@ -264,7 +264,7 @@ static void replace_by_initial(const struct tc_build *b, struct tc_op *op)
 
 /* ---- along one dim after the other ---- */
 
-/* Whether elements may be joined by parts, and what is joined is as exact as the result. */
+/* Whether elements may be joined by parts. */
 static bool joins_by_parts(const struct tc_op *op)
 {
 	enum elem elem = (enum elem)op->results[0].type->elem;
@@ -272,7 +272,7 @@ static bool joins_by_parts(const struct tc_op *op)
 
 	if (join == TC_ADD || join == TC_MULTIPLY)
 		return elem_class(elem) == ELEM_CLASS_SINT || elem_class(elem) == ELEM_CLASS_UINT ||
-		       (join == TC_ADD && elem_bytes(elem) >= 4);
+		       (join == TC_ADD && (elem_bytes(elem) >= 2));
 	return join == TC_MAXIMUM || join == TC_MINIMUM || join == TC_AND || join == TC_OR ||
 	       join == TC_XOR;
 }
@@ -312,6 +312,19 @@ static double part_of_work(const struct tc_op *op)
 	return work / whole;
 }
 
+/* Its body as one of another type. */
+static void set_body(struct tc_ctx *c, struct tc_op *op, enum elem elem)
+{
+	struct tc_block *body = op->regions[0].block;
+	const struct tc_type *scalar = tc_tensor(c, elem, 0, NULL);
+
+	for (unsigned i = 0; i < body->n_args; i++)
+		body->args[i]->type = scalar;
+	for (struct tc_op *o = body->first; o; o = o->next)
+		for (unsigned i = 0; i < o->n_results; i++)
+			tc_out(o, i)->type = scalar;
+}
+
 /* The part of op along dim d, of x. */
 static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_op *op, unsigned d,
 				     struct tc_value *x)
@@ -332,6 +345,10 @@ static struct tc_value *reduce_along(const struct tc_build *b, const struct tc_o
 			tc_set_nth(b->c, part, "padding", 2 * k + side, 0);
 	}
 	tc_set_operand(part, 0, x);
+	if (in->elem != op->results[0].type->elem) {
+		tc_set_operand(part, 1, tc_build_convert(b, tc_in(op, 1), (enum elem)in->elem));
+		set_body(b->c, part, (enum elem)in->elem);
+	}
 	part->results[0].type = type;
 	return tc_out(tc_build_place(b, part), 0);
 }
@@ -363,8 +380,12 @@ bool tc_window_by_dims(struct tc_ctx *c, struct tc_op *op)
 	}
 	if (windows < 2 || part_of_work(op) > 0.75)
 		return false;
+	if (elem_class(x->type->elem) == ELEM_CLASS_FLOAT && elem_bytes(x->type->elem) < 4 &&
+	    op->regions[0].block->first->op == TC_ADD)
+		x = tc_build_convert(&b, x, ELEM_F32);
 	for (unsigned d; (d = next_dim(op, done)) < rank; done |= 1u << d)
 		x = reduce_along(&b, op, d, x);
+	x = tc_build_convert(&b, x, (enum elem)op->results[0].type->elem);
 	replace_all(op, &x);
 	return true;
 }
