@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ops that StableHLO has given up, or has taken in since, as those that the IR has: broadcast,
- * einsum, unary_einsum, torch_index_select and, among one device, collective_reduce.
+ * einsum, unary_einsum, torch_index_select and, among one device, collective_reduce. And a sort
+ * along a dim that is counted from the end, along the same one as all others count it.
  *
- * Requires: a module whose structure is judged. They come as tc.opaque, in which nothing else is:
- * attributes and types are not believed here. Ensures: none of these is left, and what is made is
- * judged again. Fails: INVALID_ARGUMENT where one contradicts itself, UNIMPLEMENTED for a
- * collective_reduce among several members.
+ * Requires: a judged module. The ops come as tc.opaque, in which nothing else is: attributes and
+ * types are not believed here. Ensures: none of these is left, and what is made is judged again.
+ * Fails: INVALID_ARGUMENT where one contradicts itself, UNIMPLEMENTED for a collective_reduce
+ * among several members.
  */
 #include <string.h>
 
@@ -423,17 +424,31 @@ static void renew(struct tc_op *op, void *arg)
 		reduce_alone(c, op);
 }
 
+static void count_from_first(struct tc_op *op, struct tc_ctx *c)
+{
+	int64_t d = tc_attr_int(op, "dimension", 0);
+
+	if (d < 0)
+		tc_set_int(c, op, "dimension", TC_ATTR_INT, d + tc_in(op, 0)->type->rank);
+}
+
+struct asking { struct tc_ctx *c; bool is_any; };
+
 static void ask(struct tc_op *op, void *arg)
 {
-	*(bool *)arg |= op->op == TC_OPAQUE;
+	struct asking *a = arg;
+
+	a->is_any |= op->op == TC_OPAQUE;
+	if (op->op == TC_SORT)
+		count_from_first(op, a->c);
 }
 
 void tc_renew(struct tc_ctx *c)
 {
-	bool is_any = false;
+	struct asking a = { .c = c };
 
-	tc_walk(c->module, ask, &is_any);
-	if (!is_any)
+	tc_walk(c->module, ask, &a);
+	if (!a.is_any)
 		return;
 	tc_walk(c->module, renew, c);
 	tc_ir_verify(c, NULL, true);

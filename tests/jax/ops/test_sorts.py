@@ -80,3 +80,28 @@ def test_what_has_nothing_beside_it_is_sorted(device, cpu, shape, dim):
     agree(device, cpu, f, x)
     run = jax.jit(f).lower(jax.device_put(x, device)).compile()
     assert run.cost_analysis()["optimal_seconds"] < 1e-3
+
+
+@pytest.mark.parametrize("dim", [-1, -2])
+@pytest.mark.parametrize("n", [4, 5, 9])
+def test_a_dim_that_is_counted_from_the_end(device, n, dim):
+    """As StableHLO's sort has it, where nothing else is said."""
+    args = ", ".join(f"%a{i}: tensor<6x7xf32>" for i in range(n))
+    inner = ", ".join(f"%x{i}: tensor<f32>, %y{i}: tensor<f32>" for i in range(n))
+    names = ", ".join(f"%a{i}" for i in range(n))
+    types = ", ".join(["tensor<6x7xf32>"] * n)
+    text = f"""func.func public @main({args}) -> ({types}) {{
+      %r:{n} = "stablehlo.sort"({names}) ({{
+        ^bb0({inner}):
+          %l = stablehlo.compare LT, %x0, %y0 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          "stablehlo.return"(%l) : (tensor<i1>) -> ()
+      }}) {{dimension = {dim}, is_stable = true}} : ({types}) -> ({types})
+      return {", ".join(f"%r#{i}" for i in range(n))} : {types}
+    }}"""
+    from jaxlib import _jax
+    arrays = [few_numbers(i, "float32", 6, 7) for i in range(n)]
+    order = np.argsort(arrays[0], dim, kind="stable")
+    loaded = device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
+    results = loaded.execute_sharded([jax.device_put(a, device) for a in arrays])
+    for a, r in zip(arrays, results.disassemble_into_single_device_arrays(), strict=True):
+        np.testing.assert_array_equal(np.asarray(r[0]), np.take_along_axis(a, order, dim))
