@@ -149,20 +149,44 @@ static void sort_by(struct wide *w, struct tc_value *by, struct tc_value **out)
 	w->places = tc_out(sort, n);
 }
 
-/* The comparator's value for the next pass: all of it, or the longest end of it that one pass
- * takes, behind which w asks for less. NULL: there is none. */
-static struct tc_value *find_pass(struct wide *w, struct tc_value *all,
-				  const struct tc_value **end, struct tc_value **instead)
-{
-	struct tc_value *v = all, *rest;
-	unsigned n = find_parts(w, all);
+/* All of the comparator, then in turn what follows each "before, or equal and". */
+struct chain {
+	struct tc_value **all, **before;	/* the last one has no before */
+	unsigned n;
+};
 
-	while (n > MOST_KEYS && v != w->end && has_rest(v, instead, &rest)) {
-		*end = v;
-		v = rest;
-		n = find_parts(w, v);
+static struct chain find_chain(struct tc_ctx *c, const struct tc_op *op)
+{
+	unsigned room = 1;
+	struct chain k = { .n = 1 };
+
+	for (const struct tc_op *f = op->regions[0].block->first; f; f = f->next)
+		room++;
+	k.all = arena_array(&c->arena, room, sizeof(*k.all));
+	k.before = arena_array(&c->arena, room, sizeof(*k.before));
+	if (!k.all || !k.before)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	k.all[0] = tc_in(op->regions[0].block->last, 0);
+	while (k.n < room && has_rest(k.all[k.n - 1], &k.before[k.n - 1], &k.all[k.n]))
+		k.n++;
+	return k;
+}
+
+/* Which of the chain's first n values the next pass is by: the first, which asks for most, that
+ * one pass takes. Each asks for what the later ones do, too. -1: there is none. */
+static int find_pass(struct wide *w, const struct chain *k, unsigned n)
+{
+	unsigned first = 0, last = n - 1, middle, reads;
+
+	while (first < last) {
+		middle = (first + last) / 2;
+		if (find_parts(w, k->all[middle]) <= MOST_KEYS)
+			last = middle;
+		else
+			first = middle + 1;
 	}
-	return n && n <= MOST_KEYS ? v : NULL;
+	reads = find_parts(w, k->all[first]);
+	return reads && reads <= MOST_KEYS ? (int)first : -1;
 }
 
 static bool has_regions(const struct tc_block *body)
@@ -176,8 +200,9 @@ static bool has_regions(const struct tc_block *body)
 void tc_decompose_wide_sort(struct tc_ctx *c, struct tc_op *op)
 {
 	struct wide w = { .b = tc_build_at(c, op), .op = op, .body = op->regions[0].block };
-	struct tc_value **out, *all = tc_in(w.body->last, 0), *by, *instead = NULL;
-	const struct tc_value *end = NULL;
+	struct tc_value **out;
+	struct chain k;
+	int by;
 
 	if (has_regions(w.body))
 		return;
@@ -185,14 +210,17 @@ void tc_decompose_wide_sort(struct tc_ctx *c, struct tc_op *op)
 	w.is_read = arena_array(&c->arena, op->n_results, sizeof(*w.is_read));
 	if (!out || !w.is_read)
 		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
-	do {
-		by = find_pass(&w, all, &end, &instead);
-		if (!by)
+	k = find_chain(c, op);
+	for (unsigned n = k.n; n; n = (unsigned)by) {
+		by = find_pass(&w, &k, n);
+		if (by < 0)
 			return;
-		sort_by(&w, by, out);
-		w.end = end;
-		w.instead = instead;
-	} while (by != all);
+		sort_by(&w, k.all[by], out);
+		if (by) {
+			w.end = k.all[by - 1];
+			w.instead = k.before[by - 1];
+		}
+	}
 	for (unsigned j = 0; j < op->n_results; j++)
 		tc_replace_uses(tc_out(op, j), w.is_read[j] ? out[j] :
 							      in_order(&w, tc_in(op, j)));

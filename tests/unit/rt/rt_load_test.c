@@ -190,6 +190,43 @@ static void write_constants(struct str *out, unsigned n)
 	str_printf(out, "return(%%%u)\n}\n", 2 * n);
 }
 
+/* A sort by many keys: x0 < y0 or (x0 = y0 and (x1 < y1 or ...)), written from the last one on. */
+static void write_keys(struct str *out, unsigned n)
+{
+	unsigned id = 4 * n;	/* arrays, results, arguments by twos */
+
+	str_printf(out, "func() {sym_name = \"main\"} (");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "%s%%%u: tensor<9xf32>", i ? ", " : "", i);
+	str_printf(out, ") {\n");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "%s%%%u", i ? ", " : "", n + i);
+	str_printf(out, " = sort(");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "%s%%%u", i ? ", " : "", i);
+	str_printf(out, ") {dimension = 0, is_stable = true} : ");
+	for (unsigned i = 0; i < n; i++)
+		str_printf(out, "%stensor<9xf32>", i ? ", " : "");
+	str_printf(out, " (");
+	for (unsigned i = 0; i < 2 * n; i++)
+		str_printf(out, "%s%%%u: tensor<f32>", i ? ", " : "", 2 * n + i);
+	str_printf(out, ") {\n");
+	for (unsigned i = n; i-- > 0; id += 4) {
+		unsigned x = 2 * n + 2 * i;
+
+		str_printf(out, "%%%u = compare(%%%u, %%%u) {comparison_direction = <LT>, "
+			   "compare_type = <FLOAT>} : tensor<i1>\n", id + 3, x, x + 1);
+		if (i == n - 1)
+			continue;
+		str_printf(out, "%%%u = compare(%%%u, %%%u) {comparison_direction = <EQ>, "
+			   "compare_type = <FLOAT>} : tensor<i1>\n", id, x, x + 1);
+		str_printf(out, "%%%u = and(%%%u, %%%u) : tensor<i1>\n", id + 1, id,
+			   i == n - 2 ? id - 1 : id - 2);
+		str_printf(out, "%%%u = or(%%%u, %%%u) : tensor<i1>\n", id + 2, id + 3, id + 1);
+	}
+	str_printf(out, "return(%%%u)\n}\nreturn(%%%u)\n}\n", id - 2, n);
+}
+
 /* The least of three, of this thread. */
 static int64_t ns_to_compile(void (*write)(struct str *out, unsigned n), unsigned n)
 {
@@ -229,6 +266,17 @@ static void time_grows_with_the_program_not_its_square(void **state)
 			fail_msg("%u: %.1f ms become %.1f", k, (double)small / 1e6,
 				 (double)large / 1e6);
 	}
+}
+
+/* Each pass over three keys looks at the whole comparator, so that eight times as many take up to
+ * 64 times as long; and 512 times if it also looks at each of the keys for itself. */
+static void time_to_sort_by_many_keys_grows_with_their_square(void **state)
+{
+	int64_t small = ns_to_compile(write_keys, 120), large = ns_to_compile(write_keys, 960);
+
+	(void)state;
+	if (large > 160 * small)
+		fail_msg("%.1f ms become %.1f", (double)small / 1e6, (double)large / 1e6);
 }
 
 /* Who donates an argument has its memory, and whoever deletes the buffer meanwhile takes nothing
@@ -287,6 +335,7 @@ int main(void)
 		cmocka_unit_test(sizes_that_are_not_those_of_the_bytes_are_refused),
 		cmocka_unit_test(comparators_of_top_k_are_followed),
 		cmocka_unit_test(time_grows_with_the_program_not_its_square),
+		cmocka_unit_test(time_to_sort_by_many_keys_grows_with_their_square),
 		cmocka_unit_test(a_donated_argument_may_be_deleted_meanwhile),
 	};
 
