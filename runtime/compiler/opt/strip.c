@@ -566,7 +566,8 @@ static void choose_turns(struct cone *g)
 
 	g->size = 0;
 	each_place(g, share_size);
-	while (turns < g->size && (g->size % turns || bytes / (uint64_t)turns > g->limit / PARTS))
+	while (turns < g->size && bytes / (uint64_t)turns >= g->limit / LEAST_PART &&
+	       (g->size % turns || bytes / (uint64_t)turns > g->limit / PARTS))
 		turns++;
 	g->turns = g->size >= 2 && g->size <= INT32_MAX &&
 		   bytes / (uint64_t)turns >= g->limit / LEAST_PART ? turns : 0;

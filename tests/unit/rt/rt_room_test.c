@@ -340,12 +340,35 @@ static void arrays_in_passing_are_made_in_strips(void **state)
 	assert_int_equal(n_wrong, 0);
 }
 
+#define PRODUCT(out, a, b, t) \
+	out " = dot_general(" a ", " b ") {lhs_batching_dimensions = [], " \
+	"lhs_contracting_dimensions = [1], rhs_batching_dimensions = [], " \
+	"rhs_contracting_dimensions = [0]} : tensor<" t "xi8>\n"
+
+/* Of a prime length, of which strips are as short as none may be: not all others are tried. */
+static void a_long_dim_that_cannot_be_cut_takes_no_time(void **state)
+{
+	static const char text[] = PROGRAM("%1: tensor<2147483647x1xi8>, %2: tensor<1x2xi8>, "
+		"%3: tensor<2x1xi8>", PRODUCT("%4", "%1", "%2", "2147483647x2")
+		"%5 = abs(%4) : tensor<2147483647x2xi8>\n"
+		PRODUCT("%6", "%5", "%3", "2147483647x1") "return(%6)\n");
+	const struct tc_options o = { .level = 1 };
+	struct timespec a, b;
+
+	(void)state;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+	free(print_after(text, "strip", &o));
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+	assert_true(b.tv_sec - a.tv_sec < 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(temporaries_lie_in_results_until_they_are_born),
 		cmocka_unit_test(results_in_host_memory_are_not_lent),
 		cmocka_unit_test(arrays_in_passing_are_made_in_strips),
+		cmocka_unit_test(a_long_dim_that_cannot_be_cut_takes_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, against_eval_start, against_eval_stop);
