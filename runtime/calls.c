@@ -239,10 +239,32 @@ static bool is_stopped(const struct rt_calls *k)
 	return k->stop && atomic_load(k->stop);
 }
 
-static int run(const struct rt_calls *k, uint64_t *value, struct err *err)
+/* Who waits for room in the queue does not hold the lock: what keeps the ring full may be a member
+ * that waits for another one's function, and the lock be what that needs. */
+static int submit_again(const struct rt_calls *k, uint64_t *value, struct err *err)
 {
 	struct rt_device *d = &k->x->client->devices[k->x->device];
 	struct hal_launch launch = { .exe = k->x->hal, .bindings = k->bindings };
+	bool has_room = false;
+	int code = 0;
+
+	while (!code && !has_room) {
+		pthread_mutex_lock(&d->lock);
+		has_room = hal_queue_has_room(d->queue, 1, k->x->image->n_bindings);
+		if (has_room)
+			code = hal_queue_execute(d->queue, &launch, value, err);
+		if (has_room && !code)
+			atomic_store(&k->x->last_use, *value);
+		pthread_mutex_unlock(&d->lock);
+		if (!has_room)
+			code = hal_queue_await_room(d->queue, err);
+	}
+	return code;
+}
+
+static int run(const struct rt_calls *k, uint64_t *value, struct err *err)
+{
+	struct rt_device *d = &k->x->client->devices[k->x->device];
 	uint64_t number;
 	int code;
 
@@ -259,11 +281,7 @@ static int run(const struct rt_calls *k, uint64_t *value, struct err *err)
 			code = err_set(err, ERR_ABORTED, "another member of the program failed");
 		if (code)
 			return code;
-		pthread_mutex_lock(&d->lock);
-		code = hal_queue_execute(d->queue, &launch, value, err);
-		if (!code)
-			atomic_store(&k->x->last_use, *value);
-		pthread_mutex_unlock(&d->lock);
+		code = submit_again(k, value, err);
 		if (code)
 			return code;
 	}

@@ -347,3 +347,54 @@ def test_a_member_s_function_launches_where_nobody_waits_for_it(where, result):
                        env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
                        capture_output=True)
     assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
+
+
+STOPPED_BEFORE = """
+import threading, time
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+devices = jax.devices("tessera")
+mesh = jax.make_mesh((2,), "d", devices=devices)
+stopped, met, go = threading.Event(), threading.Event(), threading.Event()
+n, launched = 1500, [0]
+
+def alone(x):
+    stopped.set()
+    go.wait()
+    return np.asarray(x)
+
+def host(x):
+    if x[0]:
+        met.set()
+        seen = -1
+        while launched[0] != seen:
+            seen = launched[0]
+            time.sleep(0.5)
+        go.set()
+        time.sleep(0.5)     # the other program is to go on meanwhile
+        jax.device_put(np.ones(3), devices[0])
+    return np.asarray(x)
+
+def member(x):
+    return jax.lax.psum(jax.pure_callback(host, x, x), "d")
+
+meet = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+x = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
+y = jax.device_put(np.float32(0), devices[0])
+step = jax.jit(lambda x: x + 1)
+a = jax.jit(lambda x: jax.pure_callback(alone, x, x))(step(y))
+stopped.wait()
+b = meet(x)
+met.wait()
+for launched[0] in range(n):
+    y = step(y)
+print(a, b, y)
+"""
+
+
+def test_what_goes_on_behind_a_full_ring_does_not_lock_its_device():
+    """Member 0 waits in front of the full ring for 1, whose function needs memory of device 0."""
+    r = subprocess.run([sys.executable, "-c", STOPPED_BEFORE], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout == "1.0 [1.] 1500.0\n", r.stdout + r.stderr[-2000:]
