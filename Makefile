@@ -86,7 +86,7 @@ SIM_SRC := $(filter-out $(EACH_PATH) $(if $(X86),,%_avx2.c %_avx512.c %_avx512bf
 	%_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c hal/sim/*/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)
 TC_SRC := $(wildcard runtime/compiler/*.c runtime/compiler/*/*.c)
-RT_SRC := $(wildcard runtime/*.c runtime/trace/*.c runtime/world/*.c)
+RT_SRC := $(wildcard runtime/*.c runtime/trace/*.c runtime/turns/*.c runtime/world/*.c)
 PJRT_SRC := $(wildcard runtime/pjrt/*.c)
 BRINGUP_SRC := $(wildcard tools/bringup/*.c tools/bringup/*/*.c)
 PROTO := $(wildcard runtime/*.proto runtime/compiler/front/*.proto)

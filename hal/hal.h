@@ -337,7 +337,9 @@ uint64_t hal_queue_failures(const struct hal_queue *q);
  * waiting for room, if nobody else submits meanwhile. Does not block. For who holds locks that
  * the work which keeps the ring full may need to go on. */
 bool hal_queue_has_room(struct hal_queue *q, unsigned n, size_t n_bindings);
-/* Blocks until some of what is pending is done, an eighth of it. The device's error. */
+/* The submission whose end makes some room: then an eighth of what is pending is done. */
+uint64_t hal_queue_room_at(struct hal_queue *q);
+/* Blocks until then. The device's error. */
 int hal_queue_await_room(struct hal_queue *q, struct err *err);
 
 /* Runs an executable. *value is its number. Does not block, except while the ring is full;

@@ -469,12 +469,17 @@ bool hal_queue_has_room(struct hal_queue *q, unsigned n, size_t n_bindings)
 	return is_there;
 }
 
-int hal_queue_await_room(struct hal_queue *q, struct err *err)
+uint64_t hal_queue_room_at(struct hal_queue *q)
 {
 	uint64_t done = hal_queue_done(q), pending = atomic_load(&q->submitted) - done;
 
+	return done + (pending + 7) / 8;
+}
+
+int hal_queue_await_room(struct hal_queue *q, struct err *err)
+{
 	/* Its own error is that of who submitted it. */
-	hal_queue_wait(q, done + (pending + 7) / 8, CLOCK_FOREVER, NULL);
+	hal_queue_wait(q, hal_queue_room_at(q), CLOCK_FOREVER, NULL);
 	return hal_check(q->dev, err);
 }
 

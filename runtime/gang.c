@@ -41,10 +41,15 @@ static int lock_all(struct rt_launch *l, unsigned n, bool *is_ready, struct err 
 	return 0;
 }
 
-static int get_ready(const struct rt_launch *l, unsigned n, struct err *err)
+/* The client's thread, which makes what was deferred, does not wait for room: what keeps a ring
+ * full may be a member that waits for a function of the host, and that for the thread. */
+static int get_ready(const struct rt_launch *l, unsigned n, struct rt_event **held,
+		     struct err *err)
 {
+	bool may_come_later = l->was_deferred && !l->host;
+
 	for (unsigned i = 0; i < n; i++) {
-		int code = rt_launch_get_ready(&l[i], err);
+		int code = rt_launch_get_ready(&l[i], may_come_later ? held : NULL, err);
 
 		if (code)
 			return of_member(&l[i], n, code, err);
@@ -130,7 +135,7 @@ static int launch_all(struct rt_launch *l, unsigned n, struct rt_event **held,
 		if (g)
 			pthread_mutex_unlock(&c->gang_lock);
 		if (!code && !is_ready)
-			code = get_ready(l, n, err);
+			code = get_ready(l, n, held, err);
 	}
 	return code;
 }

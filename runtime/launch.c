@@ -448,13 +448,21 @@ bool rt_launch_is_ready(const struct rt_launch *l)
 	       has_room(l);
 }
 
-int rt_launch_get_ready(const struct rt_launch *l, struct err *err)
+int rt_launch_get_ready(const struct rt_launch *l, struct rt_event **later, struct err *err)
 {
 	struct rt_client *c = l->x->client;
+	struct hal_queue *q = c->devices[l->x->device].queue;
 	int code = rt_need_scratch(c, l->x->device, shared_bytes(l), err);
 
-	while (!code && !has_room(l))
-		code = hal_queue_await_room(c->devices[l->x->device].queue, err);
+	while (!code && !has_room(l)) {
+		if (!later) {
+			code = hal_queue_await_room(q, err);
+			continue;
+		}
+		*later = rt_event_of_submission(q, hal_queue_room_at(q));
+		code = *later ? err_set(err, ERR_ABORTED, "the queue is full") :
+				err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
+	}
 	return code;
 }
 

@@ -13,33 +13,13 @@
 
 #include "hal/base/arena.h"
 #include "runtime/rt.h"
+#include "runtime/turns/turns.h"
 #include "runtime/world/world.h"
 
 struct rt_garbage {
 	struct hal_mem *mem;	/* owned */
 	uint64_t value;		/* free when this submission is done */
 	struct rt_garbage *next;
-};
-
-/* A launch that calls the host, waiting for its turn (turns.c). Its maker's, who sets it before
- * it is queued; in the list until fn runs, and not looked at from then on. */
-struct rt_turn {
-	void (*fn)(void *arg);
-	void *arg;
-	bool is_nested;		/* made by a function of the host: waits for nobody */
-	struct rt_turn *next;
-};
-
-/* Of a device; all under the lock. Threads are made when they are needed and stay until the
- * end. One of them is without work, or will soon look, whenever the list is not empty. */
-struct rt_turns {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;	/* a turn came, or ended, or entered a function; or quit */
-	struct rt_turn *first, **last;	/* in the order in which they came */
-	struct rt_running *running;	/* on the stacks of their threads */
-	struct rt_turn_thread *threads;	/* owned */
-	unsigned n_idle;	/* threads that wait */
-	bool quit;		/* they end when they find nothing to do */
 };
 
 /* A part of its client. What comes before the lock does not change once it is open. */
@@ -262,21 +242,6 @@ int rt_later(struct rt_client *c, void (*fn)(void *arg), void *arg, struct err *
 /* The same once the buffer's content, which the caller keeps until then, is there or has failed. */
 int rt_after(struct rt_buffer *b, void (*fn)(void *arg), void *arg, struct err *err);
 
-/* ---- turns.c: takes rt_turns.lock ---- */
-void rt_turns_start(struct rt_turns *t);
-/* Nothing is in its list, nor runs. Waits for its threads. */
-void rt_turns_end(struct rt_turns *t);
-/* Runs turn->fn when it is its turn, on one of its threads, where it may wait for anything but
- * another turn. On failure fn is not called. */
-int rt_turn_queue(struct rt_turns *t, struct rt_turn *turn, struct err *err);
-/* On the thread of a turn: around each function of the framework. */
-void rt_turn_begin_function(void);
-void rt_turn_end_function(void);
-/* Whether this thread is in such a function. */
-bool rt_turn_is_nested(void);
-/* Runs fn here, as a part of a launch whose turn it is already, perhaps on another device. */
-void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg);
-
 /* ---- functions.c ---- */
 /* *out: a reference, or NULL where the program calls nothing by name. INVALID_ARGUMENT: what
  * a function is shown is broken; NOT_FOUND and errors of functions. */
@@ -373,7 +338,8 @@ struct rt_run {
 	struct rt_meeting *meeting;
 	bool was_deferred;	/* the arguments are in use once, deleted or not */
 	const struct rt_host *hosts;	/* [n], of a program that calls them; else NULL */
-	/* Where nothing was launched since a device is held: until when, a reference. */
+	/* Where nothing was launched since a device is held, or its queue full and this deferred:
+	 * until when, a reference. */
 	struct rt_event **held;	/* NULL: members don't meet */
 	struct rt_ticket *ticket;	/* with others; rt_launch_later takes it on success */
 	/* Or NULL; set where nothing is launched, for an argument's error. */
@@ -432,8 +398,9 @@ void rt_launch_unlock(struct rt_launch *l);
 /* Under the lock: whether what follows waits for nothing, neither temporaries nor room in the
  * queue. A launch that is stopped for the host may need the lock before there is any. */
 bool rt_launch_is_ready(const struct rt_launch *l);
-/* Under no lock: waits for that, which may be gone again by the time that it is locked. */
-int rt_launch_get_ready(const struct rt_launch *l, struct err *err);
+/* Under no lock: waits for that, which may be gone again by the time that it is locked. later, or
+ * NULL: is set and ERR_ABORTED where it would wait for room; a reference, ready when there is. */
+int rt_launch_get_ready(const struct rt_launch *l, struct rt_event **later, struct err *err);
 /* Under the lock: what is to come before the submission, and the submission. */
 int rt_launch_bind(struct rt_launch *l, struct err *err);
 /* Behind that, of all n: where peers' data is. INTERNAL: a peer is none of them. */

@@ -398,3 +398,50 @@ def test_what_goes_on_behind_a_full_ring_does_not_lock_its_device():
                        env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
                        capture_output=True)
     assert r.stdout == "1.0 [1.] 1500.0\n", r.stdout + r.stderr[-2000:]
+
+
+DEFERRED = """
+import threading, time
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+devices = jax.devices("tessera")
+mesh = jax.make_mesh((2,), "d", devices=devices[:2])
+go, met, queued = threading.Event(), threading.Event(), threading.Event()
+
+def alone(x):
+    go.wait()
+    return np.asarray(x)
+
+def host(x):
+    if not x[0]:
+        return np.asarray(x)
+    met.set()
+    queued.wait()
+    go.set()
+    time.sleep(1)       # what waited for it fills the ring
+    return np.asarray(product(square))[0, :1]
+
+def member(x):
+    return jax.lax.psum(jax.pure_callback(host, x, x), "d")
+
+product = jax.jit(lambda x: x @ x)
+square = jax.device_put(np.ones((1500, 1500), "float32"), devices[1])
+meet = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+x = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
+y = jax.device_put(np.float32(1), devices[2])
+y = jax.device_put(jax.jit(lambda x: jax.pure_callback(alone, x, x))(y), devices[0])
+step = jax.jit(lambda x: x + 1)
+a = meet(x)
+met.wait()
+z = [step(y) for i in range(1500)]
+queued.set()
+print(a, sum(z[1:], z[0]))
+"""
+
+
+def test_deferred_launches_keep_no_copy_waiting_for_a_full_ring():
+    """The copy is what member 1's function waits for, and member 0 for that, at the ring's head."""
+    r = subprocess.run([sys.executable, "-c", DEFERRED], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout == "[1500.] 3000.0\n", r.stdout + r.stderr[-2000:]
