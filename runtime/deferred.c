@@ -43,6 +43,7 @@ static void free_deferred(struct rt_deferred *d)
 	free(d->ends);
 	free(d->done);
 	free(d->hosts);
+	rt_caller_unref(d->turn.by);
 	if (d->is_over)
 		d->is_over(d->gathering);
 	free(d);
@@ -285,7 +286,8 @@ int rt_launch_later(const struct rt_run *r, struct rt_buffer **const *outs,
 	if (r->hosts)
 		memcpy(d->hosts, r->hosts, r->n * sizeof(*d->hosts));
 	d->turn = (struct rt_turn){ .fn = run_deferred, .arg = d,
-				    .is_nested = rt_turn_is_nested() };
+				    .is_nested = rt_turn_is_nested(),
+				    .by = r->hosts ? rt_turn_caller() : NULL };
 	atomic_init(&d->waits, held ? 2 : 1);
 	if (held)
 		rt_event_on_ready(held, &d->after, arrive, d);

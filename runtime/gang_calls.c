@@ -29,7 +29,8 @@ struct member {
 struct all {
 	struct member *members;	/* [n] */
 	unsigned n;
-	const struct rt_event *hold;
+	struct rt_event *hold;
+	struct rt_caller *by;	/* no reference */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	unsigned running;
@@ -37,23 +38,34 @@ struct all {
 	atomic_bool stop;
 };
 
-/* Whose function this thread is in; NULL: in none. */
-static _Thread_local const struct member *mine;
-
 /* Behind the member on another device a launch waits for whatever that one waits for. On its own
- * device the caller is stopped. */
-bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n)
+ * device the caller is stopped. Under client.gang_lock. */
+static bool is_held_by(const struct rt_caller *k, struct rt_exe *const *x, unsigned n)
 {
 	bool meets = x[0]->image->n_slots, is_held = false;
-	struct rt_client *c = x[0]->client;
 
-	if (!mine)
+	for (unsigned m = 0; k->hold && m < n; m++) {
+		const struct rt_device *d = &x[m]->client->devices[x[m]->device];
+
+		is_held |= d->held == k->hold && (meets || &d->turns != k->turns);
+	}
+	return is_held;
+}
+
+/* Whoever launched the caller's program may wait for it, and so on, until one has returned. */
+bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n)
+{
+	struct rt_caller *caller = rt_turn_caller();
+	struct rt_client *c = x[0]->client;
+	bool is_held = false;
+
+	if (!caller)
 		return false;
 	pthread_mutex_lock(&c->gang_lock);
-	for (unsigned m = 0; m < n; m++)
-		is_held |= c->devices[x[m]->device].held == mine->of->hold &&
-			   (meets || x[m]->device != mine->launch->x->device);
+	for (const struct rt_caller *k = caller; k && !atomic_load(&k->has_returned); k = k->by)
+		is_held |= is_held_by(k, x, n);
 	pthread_mutex_unlock(&c->gang_lock);
+	rt_caller_unref(caller);
 	return is_held;
 }
 
@@ -103,11 +115,8 @@ static void serve(void *arg)
 {
 	struct member *m = arg;
 	struct all *a = m->of;
-	int code;
+	int code = rt_launch_run_calls(m->launch, &a->stop, &m->err);
 
-	mine = m;
-	code = rt_launch_run_calls(m->launch, &a->stop, &m->err);
-	mine = NULL;
 	pthread_mutex_lock(&a->lock);
 	if (code)
 		fail(a, m);
@@ -122,7 +131,7 @@ static void *work(void *arg)
 	struct rt_exe *x = m->launch->x;
 
 	rt_in_callback = 1;
-	rt_turn_beside(&x->client->devices[x->device].turns, serve, m);
+	rt_turn_beside(&x->client->devices[x->device].turns, m->of->hold, m->of->by, serve, m);
 	return NULL;
 }
 
@@ -197,10 +206,10 @@ static void make_cond(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hold,
-		     struct err *err)
+int rt_run_all_calls(struct rt_launch *l, unsigned n, struct rt_event *hold, struct err *err)
 {
-	struct all a = { .members = calloc(n, sizeof(*a.members)), .n = n, .hold = hold };
+	struct all a = { .members = calloc(n, sizeof(*a.members)), .n = n, .hold = hold,
+			 .by = rt_turn_by() };
 	struct rt_meeting *g = l->x->meeting;
 	int code = 0;
 

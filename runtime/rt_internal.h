@@ -420,7 +420,8 @@ int rt_launch_spoil(struct rt_launch *l, const struct err *why, struct err *err)
 void rt_launch_end(struct rt_launch *l, bool is_failed);
 
 /* ---- gang_calls.c: what members that meet and call the host hold ---- */
-/* Whether a function of the host that this thread is in may keep the members x[n] waiting. */
+/* Whether a function of the host that this thread is in may keep the members x[n] waiting, or one
+ * that waits for it: it launched the program that calls this one. */
 bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n);
 /* Under client.gang_lock: what holds one of their devices, a reference; NULL: nothing does. */
 struct rt_event *rt_find_hold(const struct rt_launch *l, unsigned n);
@@ -429,8 +430,7 @@ void rt_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold);
 /* Takes client.gang_lock; sets the event. */
 void rt_end_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold);
 /* All members, which are submitted, to their ends; the first error. On the thread of a turn. */
-int rt_run_all_calls(struct rt_launch *l, unsigned n, const struct rt_event *hold,
-		     struct err *err);
+int rt_run_all_calls(struct rt_launch *l, unsigned n, struct rt_event *hold, struct err *err);
 
 /* ---- meeting.c: allocates; launches call it under client.gang_lock ---- */
 /* Whether members of the program need one. */

@@ -20,6 +20,9 @@
 struct rt_running {
 	struct rt_turns *turns;
 	int64_t since;		/* in a function since then; 0: in none */
+	struct rt_event *hold;	/* as in struct rt_caller; no references */
+	struct rt_caller *by;
+	struct rt_caller *call;	/* of that function, a reference; NULL: it launched nothing */
 	struct rt_running *next;
 };
 
@@ -55,6 +58,50 @@ void rt_turn_end_function(void)
 	pthread_mutex_lock(&t->lock);
 	mine->since = 0;
 	pthread_mutex_unlock(&t->lock);
+	if (mine->call)
+		atomic_store(&mine->call->has_returned, true);
+	rt_caller_unref(mine->call);
+	mine->call = NULL;
+}
+
+struct rt_caller *rt_turn_caller(void)
+{
+	struct rt_caller *k;
+
+	if (!rt_turn_is_nested())
+		return NULL;
+	if (!mine->call) {
+		k = calloc(1, sizeof(*k));
+		if (!k)
+			return NULL;
+		atomic_init(&k->refs, 1);
+		k->turns = mine->turns;
+		k->hold = mine->hold;
+		if (k->hold)
+			rt_event_ref(k->hold);
+		k->by = mine->by;
+		if (k->by)
+			atomic_fetch_add(&k->by->refs, 1);
+		mine->call = k;
+	}
+	atomic_fetch_add(&mine->call->refs, 1);
+	return mine->call;
+}
+
+void rt_caller_unref(struct rt_caller *k)
+{
+	struct rt_caller *by;
+
+	for (; k && atomic_fetch_sub(&k->refs, 1) == 1; k = by) {
+		by = k->by;
+		rt_event_unref(k->hold);
+		free(k);
+	}
+}
+
+struct rt_caller *rt_turn_by(void)
+{
+	return mine ? mine->by : NULL;
 }
 
 /* When the next one may start that was made in no function: 0: now; FOREVER: not before
@@ -114,9 +161,10 @@ static void wait_until(struct rt_turns *t, int64_t deadline)
 static int add_thread(struct rt_turns *t);
 
 /* Called with the lock, which fn is without. */
-static void run(struct rt_turns *t, void (*fn)(void *arg), void *arg)
+static void run(struct rt_turns *t, struct rt_event *hold, struct rt_caller *by,
+		void (*fn)(void *arg), void *arg)
 {
-	struct rt_running self = { .turns = t, .next = t->running }, **p;
+	struct rt_running self = { .turns = t, .hold = hold, .by = by, .next = t->running }, **p;
 
 	t->running = &self;
 	if (t->first && !t->n_idle)
@@ -144,7 +192,7 @@ static void *work(void *arg)
 	for (;;) {
 		turn = take(t, &again);
 		if (turn)
-			run(t, turn->fn, turn->arg);
+			run(t, NULL, turn->by, turn->fn, turn->arg);
 		else if (t->quit)
 			break;
 		else
@@ -190,10 +238,11 @@ int rt_turn_queue(struct rt_turns *t, struct rt_turn *turn, struct err *err)
 	return code ? err_set(err, code, "could not start a thread for calls of the host") : 0;
 }
 
-void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg)
+void rt_turn_beside(struct rt_turns *t, struct rt_event *hold, struct rt_caller *by,
+		    void (*fn)(void *arg), void *arg)
 {
 	pthread_mutex_lock(&t->lock);
-	run(t, fn, arg);
+	run(t, hold, by, fn, arg);
 	pthread_mutex_unlock(&t->lock);
 }
 

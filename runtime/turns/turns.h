@@ -13,7 +13,18 @@ struct rt_turn {
 	void (*fn)(void *arg);
 	void *arg;
 	bool is_nested;		/* made by a function of the host: waits for nobody */
+	struct rt_caller *by;	/* that function, a reference until fn returns; NULL: none */
 	struct rt_turn *next;
+};
+
+/* A call of a function of the host, which has launched something. Does not change but for refs and
+ * that it returns. */
+struct rt_caller {
+	atomic_uint refs;
+	atomic_bool has_returned;
+	const struct rt_turns *turns;	/* of the device where its program has stopped for it */
+	struct rt_event *hold;	/* of its program's members that meet, a reference; or NULL */
+	struct rt_caller *by;	/* the one that launched its program, a reference; NULL: none */
 };
 
 /* Of a device; all under the lock. Threads are made when they are needed and stay until the
@@ -40,7 +51,14 @@ void rt_turn_begin_function(void);
 void rt_turn_end_function(void);
 /* Whether this thread is in such a function. */
 bool rt_turn_is_nested(void);
-/* Runs fn here, as a part of a launch whose turn it is already, perhaps on another device. */
-void rt_turn_beside(struct rt_turns *t, void (*fn)(void *arg), void *arg);
+/* That function, a reference; NULL: in none, or out of memory. */
+struct rt_caller *rt_turn_caller(void);
+void rt_caller_unref(struct rt_caller *k);	/* NULL: nothing */
+/* By which the launch was made whose turn this thread has; no reference. NULL: by none. */
+struct rt_caller *rt_turn_by(void);
+/* Runs fn here, as a part of a launch whose turn it is already, perhaps on another device: one
+ * of members that meet and hold their devices, which was made `by` a function or NULL. */
+void rt_turn_beside(struct rt_turns *t, struct rt_event *hold, struct rt_caller *by,
+		    void (*fn)(void *arg), void *arg);
 
 #endif

@@ -445,3 +445,47 @@ def test_deferred_launches_keep_no_copy_waiting_for_a_full_ring():
                        env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
                        capture_output=True)
     assert r.stdout == "[1500.] 3000.0\n", r.stdout + r.stderr[-2000:]
+
+
+LAUNCHES_BELOW = """
+import sys
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+devices = jax.devices("tessera")
+add = jax.jit(lambda x: x + 1)
+where = devices[int(sys.argv[2])]
+
+def meet(host, devices):
+    mesh = jax.make_mesh((2,), "d", devices=devices)
+
+    def member(a):
+        return jax.lax.psum(jax.pure_callback(host, a, a), "d")
+    f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+    return lambda: f(jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d"))))
+
+def inner(a):
+    return np.asarray(add(jax.device_put(np.asarray(a), where))) if a.any() else np.asarray(a)
+
+alone = jax.jit(lambda x: jax.pure_callback(inner, x, x))
+one = jax.device_put(np.ones(1, "float32"), devices[2])
+below = {"meets": meet(inner, devices[2:4]), "alone": lambda: alone(one)}[sys.argv[1]]
+
+def outer(a):
+    return np.asarray(below()) if a[0] else np.asarray(a)
+
+try:
+    print(np.asarray(meet(outer, devices[:2])()))
+except jax.errors.JaxRuntimeError as e:
+    print("FAILED_PRECONDITION: jit__lambda is launched by a function of the host" in str(e))
+"""
+
+
+@pytest.mark.parametrize("below", ["meets", "alone"])
+@pytest.mark.parametrize("where, result", [("0", "True"), ("1", "[2.]"), ("4", "[2.]")])
+def test_a_function_of_a_function_s_program_does_not_launch_behind_who_waits_for_it(
+        below, where, result):
+    """Member 1's function of the outer program waits for it."""
+    r = subprocess.run([sys.executable, "-c", LAUNCHES_BELOW, below, where], timeout=120,
+                       text=True, env=os.environ | {"TESSERA_SIM": "devices=5,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
