@@ -122,8 +122,9 @@ static int check_caller(struct rt_exe *const *x, unsigned n, struct err *err)
 	if (!rt_is_held_by_caller(x, n))
 		return 0;
 	return err_set(err, ERR_FAILED_PRECONDITION, "%s is launched by a function of the host, on "
-		       "a device of the program that calls the function, where %s: it may come "
-		       "only when the function has returned. Launch it after that, or on %s",
+		       "a device of the program that calls the function, or of one that may wait "
+		       "for that program, where %s: it may come only when the function has "
+		       "returned. Launch it after that, or on %s",
 		       image_string(im, im->info.name), im->n_slots ? "both meet others" :
 		       "another member may wait for the caller's", im->n_slots ? "other devices" :
 		       "the device that the function is called from");
@@ -144,9 +145,9 @@ static int check_one(struct rt_exe *x, struct rt_buffer *const *args, size_t n_a
 	return code ? code : rt_launch_check(x, args, n_args, keep, wait, err);
 }
 
-int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
-	       struct err *err)
+static int execute_one(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+		       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
+		       struct err *err)
 {
 	struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args, .keep = keep };
 	bool wait;
@@ -165,6 +166,16 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 		      rt_launch_now(&r, &outs, done, err);
 }
 
+int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+	       const bool *keep, struct rt_buffer **outs, struct rt_event **done,
+	       struct err *err)
+{
+	int code = execute_one(x, args, n_args, keep, outs, done, err);
+
+	rt_caller_launched(x->client, done, code ? 0 : 1);
+	return code;
+}
+
 int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 			 const bool *keep, const struct rt_host *host,
 			 struct rt_buffer **outs, struct rt_event **done, struct err *err)
@@ -176,13 +187,14 @@ int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t
 
 	if (!code)
 		code = rt_check_host(x, host, err);
-	if (!code && x->image->n_transfers)
-		return rt_launch_later(&r, &outs, done, NULL, err);
-	/* It has functions that it does not call. */
-	if (!code)
-		code = rt_execute(x, args, n_args, keep, outs, done, err);
-	if (!code)
-		host->free(host->arg);
+	if (!code && x->image->n_transfers) {
+		code = rt_launch_later(&r, &outs, done, NULL, err);
+	} else if (!code) {	/* it has functions that it does not call */
+		code = execute_one(x, args, n_args, keep, outs, done, err);
+		if (!code)
+			host->free(host->arg);
+	}
+	rt_caller_launched(x->client, done, code ? 0 : 1);
 	return code;
 }
 
@@ -242,9 +254,9 @@ static int join(const struct rt_gang *g, struct rt_buffer *const *const *args, s
 	return rt_join(&r, code, outs[0], done, err);
 }
 
-int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
-		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
-		    struct err *err)
+static int execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args,
+			size_t n_args, const bool *keep, struct rt_buffer **const *outs,
+			struct rt_event **done, struct err *err)
 {
 	bool wait;
 	int code;
@@ -261,6 +273,16 @@ int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *arg
 	if (waits_for_others(g->exe[0], g->n))
 		return join(g, args, n_args, keep, code, outs, done, err);
 	return code ? code : launch_gang(g, args, n_args, keep, NULL, wait, outs, done, err);
+}
+
+int rt_execute_gang(const struct rt_gang *g, struct rt_buffer *const *const *args, size_t n_args,
+		    const bool *keep, struct rt_buffer **const *outs, struct rt_event **done,
+		    struct err *err)
+{
+	int code = execute_gang(g, args, n_args, keep, outs, done, err);
+
+	rt_caller_launched(g->exe[0]->client, done, code ? 0 : g->n);
+	return code;
 }
 
 /* Members that meet: served together. Takes the hosts, if it succeeds. */
@@ -282,6 +304,7 @@ static int execute_meeting_with_hosts(const struct rt_gang *g,
 	else if (!code)
 		code = launch_gang(g, args, n_args, keep, calls ? hosts : NULL, wait, outs, done,
 				   err);
+	rt_caller_launched(g->exe[0]->client, done, code ? 0 : g->n);
 	for (unsigned m = 0; !code && !calls && m < g->n; m++)
 		hosts[m].free(hosts[m].arg);
 	return code;
@@ -307,6 +330,7 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 	}
 	if (!code)
 		return 0;
+	rt_caller_launched(g->exe[0]->client, NULL, 0);
 	for (unsigned m = n; m < g->n; m++)
 		hosts[m].free(hosts[m].arg);
 	while (n--) {

@@ -52,6 +52,104 @@ static bool is_held_by(const struct rt_caller *k, struct rt_exe *const *x, unsig
 	return is_held;
 }
 
+/* What a function launched on a device that another program holds: it may wait for that program.
+ * In client.waits, under client.gang_lock, until that program is over. */
+struct rt_wait {
+	struct rt_caller *caller;	/* a reference */
+	const struct rt_event *hold;
+	struct rt_event *done;	/* of the launch, a reference; NULL: it is being made */
+	unsigned member;	/* of the launch */
+	struct rt_wait *next;
+};
+
+/* Whether this thread has some of which `done` is not known. */
+static _Thread_local bool has_waits;
+
+static void free_wait(struct rt_wait *w)
+{
+	rt_caller_unref(w->caller);
+	rt_event_unref(w->done);
+	free(w);
+}
+
+/* Whether a program has called the function, or one that waits for that. */
+static bool is_below(const struct rt_caller *k, const struct rt_event *hold)
+{
+	for (; k && !atomic_load(&k->has_returned); k = k->by)
+		if (k->hold == hold)
+			return true;
+	return false;
+}
+
+/* Whether the program may wait for the one whose function it is. Programs that are waited for have
+ * no circles. */
+static bool may_wait_for(const struct rt_client *c, const struct rt_event *hold,
+			 const struct rt_caller *k)
+{
+	for (const struct rt_wait *w = c->waits; w; w = w->next)
+		if (!(w->done && rt_event_is_ready(w->done)) && is_below(w->caller, hold) &&
+		    (is_below(k, w->hold) || may_wait_for(c, w->hold, k)))
+			return true;
+	return false;
+}
+
+/* Without memory for the note, nobody is refused for it. */
+static void note_wait(struct rt_client *c, const struct rt_event *hold, struct rt_caller *k,
+		      unsigned member)
+{
+	struct rt_wait *w = malloc(sizeof(*w));
+
+	if (!w)
+		return;
+	atomic_fetch_add(&k->refs, 1);
+	*w = (struct rt_wait){ .caller = k, .hold = hold, .member = member, .next = c->waits };
+	c->waits = w;
+	has_waits = true;
+}
+
+/* Behind what other programs hold. False: one of them may wait for the caller, or its callers. */
+static bool may_wait(struct rt_client *c, struct rt_exe *const *x, unsigned n,
+		     struct rt_caller *k)
+{
+	for (unsigned m = 0; m < n; m++) {
+		const struct rt_event *hold = c->devices[x[m]->device].held;
+
+		if (hold && !is_below(k, hold) && may_wait_for(c, hold, k))
+			return false;
+	}
+	for (unsigned m = 0; m < n; m++) {
+		const struct rt_event *hold = c->devices[x[m]->device].held;
+
+		if (hold && !is_below(k, hold))
+			note_wait(c, hold, k, m);
+	}
+	return true;
+}
+
+void rt_caller_launched(struct rt_client *c, struct rt_event *const *done, unsigned n)
+{
+	struct rt_caller *k = has_waits ? rt_turn_caller() : NULL;
+	struct rt_wait **at, *w;
+
+	has_waits = false;
+	if (!k)
+		return;
+	pthread_mutex_lock(&c->gang_lock);
+	for (at = &c->waits; (w = *at);) {
+		if (w->caller != k || w->done) {
+			at = &w->next;
+		} else if (w->member < n) {
+			w->done = done[w->member];
+			rt_event_ref(w->done);
+		} else {
+			*at = w->next;
+			free_wait(w);
+		}
+	}
+	pthread_mutex_unlock(&c->gang_lock);
+	rt_caller_unref(k);
+}
+
 /* Whoever launched the caller's program may wait for it, and so on, until one has returned. */
 bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n)
 {
@@ -64,6 +162,7 @@ bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n)
 	pthread_mutex_lock(&c->gang_lock);
 	for (const struct rt_caller *k = caller; k && !atomic_load(&k->has_returned); k = k->by)
 		is_held |= is_held_by(k, x, n);
+	is_held = is_held || !may_wait(c, x, n, caller);
 	pthread_mutex_unlock(&c->gang_lock);
 	rt_caller_unref(caller);
 	return is_held;
@@ -93,8 +192,17 @@ void rt_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold)
 void rt_end_hold(const struct rt_launch *l, unsigned n, struct rt_event *hold)
 {
 	struct rt_client *c = l->x->client;
+	struct rt_wait **at, *w;
 
 	pthread_mutex_lock(&c->gang_lock);
+	for (at = &c->waits; (w = *at);) {
+		if (w->hold != hold) {
+			at = &w->next;
+			continue;
+		}
+		*at = w->next;
+		free_wait(w);
+	}
 	for (unsigned i = 0; i < n; i++) {
 		c->devices[l[i].x->device].held = NULL;
 		rt_event_unref(hold);

@@ -84,6 +84,7 @@ struct rt_client {
 	pthread_mutex_t map_lock;
 	struct rt_mapping *mappings;
 	pthread_mutex_t gang_lock;	/* one launch of members that meet at a time; README.md */
+	struct rt_wait *waits;		/* under gang_lock; see gang_calls.c */
 	pthread_mutex_t join_lock;	/* over circles and what they list (join.c) */
 	struct rt_circle *circles;	/* owned; freed by: */
 	void (*free_circles)(struct rt_client *c);	/* NULL: there are none */
@@ -423,6 +424,8 @@ void rt_launch_end(struct rt_launch *l, bool is_failed);
 /* Whether a function of the host that this thread is in may keep the members x[n] waiting, or one
  * that waits for it: it launched the program that calls this one. */
 bool rt_is_held_by_caller(struct rt_exe *const *x, unsigned n);
+/* How a launch ended of which that was asked, by members; none: it was not made. */
+void rt_caller_launched(struct rt_client *c, struct rt_event *const *done, unsigned n);
 /* Under client.gang_lock: what holds one of their devices, a reference; NULL: nothing does. */
 struct rt_event *rt_find_hold(const struct rt_launch *l, unsigned n);
 /* Under client.gang_lock: holds all their devices, which nothing does. */

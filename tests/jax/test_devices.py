@@ -489,3 +489,71 @@ def test_a_function_of_a_function_s_program_does_not_launch_behind_who_waits_for
                        text=True, env=os.environ | {"TESSERA_SIM": "devices=5,hbm=256M"},
                        capture_output=True)
     assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
+
+
+LAUNCHES_CROSSWISE = """
+import sys, threading
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+devices = jax.devices("tessera")
+add = jax.jit(lambda x: x + 1)
+one, other, queued = threading.Event(), threading.Event(), threading.Event()
+
+def meet(host, devices):
+    mesh = jax.make_mesh((2,), "d", devices=devices)
+
+    def member(a):
+        return jax.lax.psum(jax.pure_callback(host, a, a), "d")
+    f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+    return f(jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d"))))
+
+def add_on(a, device):
+    return add(jax.device_put(np.asarray(a), device))
+
+def wait(mine, others, a, device):
+    if a[0]:
+        mine.set()
+        others.wait()
+        return np.asarray(add_on(a, device))
+    return np.asarray(a)
+
+def first(a):       # on device 2, whose member has stopped: ends at once
+    if a[0]:
+        other.wait()
+        a = np.asarray(add_on(a, devices[2]))
+        one.set()
+        queued.wait()
+    return np.asarray(a)
+
+def second(a):      # member 0
+    if not a[0]:
+        other.set()
+        one.wait()
+        b = add_on(a, devices[0])
+        queued.set()
+        a = b
+    return np.asarray(a)
+
+if sys.argv[1] == "wait":
+    results = (meet(lambda a: wait(one, other, a, devices[2]), devices[:2]),
+               meet(lambda a: wait(other, one, a, devices[0]), devices[2:]))
+else:
+    results = meet(first, devices[:2]), meet(second, devices[2:])
+refused = 0
+for r in results:
+    try:
+        print(np.asarray(r))
+    except jax.errors.JaxRuntimeError as e:
+        refused += "FAILED_PRECONDITION: jit__lambda is launched by a function" in str(e)
+print(refused)
+"""
+
+
+@pytest.mark.parametrize("how, lines", [("wait", ["1"]), ("end", ["[2.]", "[2.]", "0"])])
+def test_functions_of_two_programs_do_not_launch_behind_each_other_s_members(how, lines):
+    """The one that comes last would wait for itself, but not where the first one's has ended. What
+    was launched behind the one that fails fails with it."""
+    r = subprocess.run([sys.executable, "-c", LAUNCHES_CROSSWISE, how], timeout=120, text=True,
+                       env=os.environ | {"TESSERA_SIM": "devices=4,hbm=256M"},
+                       capture_output=True)
+    assert r.stdout.splitlines() == lines, r.stdout + r.stderr[-2000:]
