@@ -109,7 +109,25 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 
 struct pair { uint64_t part[2]; };
 
-/* `count` elements of type T a window, side by side, of which `result` is what each becomes. */
+/* What narrow windows become, of elements `old` and `new`; I is passed on. */
+#define KINDS(DO, I) \
+	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \
+	DO(put_8, uint64_t, I, new) DO(put_16, struct pair, I, new) \
+	DO(add_f32, float, I, old + new) DO(add_f64, double, I, old + new) \
+	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new)
+
+/* `count` elements of type T, side by side, of which `result` is what each becomes. */
+#define UPDATE_WINDOW(T, result) \
+	for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
+		T old, new; \
+	\
+		memcpy(&old, at + c, sizeof(old)); \
+		memcpy(&new, from + c, sizeof(new)); \
+		new = (result); \
+		memcpy(at + c, &new, sizeof(new)); \
+	}
+
+/* Of a line of points, by indices of type I. */
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp, \
@@ -122,7 +140,6 @@ struct pair { uint64_t part[2]; };
 	\
 		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
 			uint8_t *at; \
-			T old, new; \
 			int64_t v; \
 			I x; \
 	\
@@ -131,12 +148,7 @@ struct pair { uint64_t part[2]; };
 			if (v < 0 || v > comp.limit) \
 				continue; \
 			at = to + v * comp.step; \
-			for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
-				memcpy(&old, at + c, sizeof(old)); \
-				memcpy(&new, from + c, sizeof(new)); \
-				new = (result); \
-				memcpy(at + c, &new, sizeof(new)); \
-			} \
+			UPDATE_WINDOW(T, result); \
 		} \
 	} \
 	static void name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
@@ -146,20 +158,13 @@ struct pair { uint64_t part[2]; };
 		else \
 			each_##name##_##I(l, n, comp, l->count); \
 	}
-#define SCATTERS(I) \
-	SCATTER(put_1, uint8_t, I, new) SCATTER(put_2, uint16_t, I, new) \
-	SCATTER(put_4, uint32_t, I, new) SCATTER(put_8, uint64_t, I, new) \
-	SCATTER(put_16, struct pair, I, new) SCATTER(add_f32, float, I, old + new) \
-	SCATTER(add_f64, double, I, old + new) SCATTER(add_32, uint32_t, I, old + new) \
-	SCATTER(add_64, uint64_t, I, old + new)
-SCATTERS(int32_t)
-SCATTERS(int64_t)
-SCATTERS(uint32_t)
+KINDS(SCATTER, int32_t)
+KINDS(SCATTER, int64_t)
+KINDS(SCATTER, uint32_t)
 #undef SCATTER
-#undef SCATTERS
 
-/* The same for points whose places are known. */
-#define HITS(name, T, result) \
+/* Of points whose places are known. */
+#define HITS(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_hit(const struct scatter_line *l, const struct hit *hits, unsigned n, \
 			  const unsigned count) \
@@ -171,37 +176,24 @@ SCATTERS(uint32_t)
 		for (unsigned i = 0; i < n; i++) { \
 			const uint8_t *from = first + hits[i].i * from_step; \
 			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
-			T old, new; \
 	\
-			for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
-				memcpy(&old, at + c, sizeof(old)); \
-				memcpy(&new, from + c, sizeof(new)); \
-				new = (result); \
-				memcpy(at + c, &new, sizeof(new)); \
-			} \
+			UPDATE_WINDOW(T, result); \
 		} \
 	} \
-	static void name##_hits(const struct scatter_line *l, const struct hit *hits, unsigned n) \
+	static void name##_##I(const struct scatter_line *l, const struct hit *hits, unsigned n) \
 	{ \
 		if (l->count == 1) \
 			each_##name##_hit(l, hits, n, 1); \
 		else \
 			each_##name##_hit(l, hits, n, l->count); \
 	}
-HITS(put_1, uint8_t, new)
-HITS(put_2, uint16_t, new)
-HITS(put_4, uint32_t, new)
-HITS(put_8, uint64_t, new)
-HITS(put_16, struct pair, new)
-HITS(add_f32, float, old + new)
-HITS(add_f64, double, old + new)
-HITS(add_32, uint32_t, old + new)
-HITS(add_64, uint64_t, old + new)
+KINDS(HITS, hits)
 #undef HITS
+#undef UPDATE_WINDOW
 
-/* Which loops, of LOOPS, windows take that are narrow; windows are known by now. -1: none. */
-static int find_loops(const struct scatter_plan *p, const struct isa_body *body,
-		      const struct isa_uop *u)
+/* Which of the KINDS windows are that are narrow; they are known by now. -1: none. */
+static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
+		     const struct isa_uop *u)
 {
 	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
 	unsigned elem = p->dst[0].elem;
@@ -226,13 +218,13 @@ static int find_loops(const struct scatter_plan *p, const struct isa_body *body,
 static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
 			 const struct isa_uop *u)
 {
-#define LOOPS(I) { put_1_##I, put_2_##I, put_4_##I, put_8_##I, put_16_##I, add_f32_##I, \
-		   add_f64_##I, add_32_##I, add_64_##I }
-	static scatter_fn *const by_index[3][9] = { LOOPS(int32_t), LOOPS(int64_t),
-						    LOOPS(uint32_t) };
-	static scatter_hits_fn *const by_hits[9] = LOOPS(hits);
-#undef LOOPS
-	int loops = find_loops(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
+#define LOOP(name, T, I, result) name##_##I,
+	static scatter_fn *const by_index[3][9] = { { KINDS(LOOP, int32_t) },
+						    { KINDS(LOOP, int64_t) },
+						    { KINDS(LOOP, uint32_t) } };
+	static scatter_hits_fn *const by_hits[9] = { KINDS(LOOP, hits) };
+#undef LOOP
+	int loops = find_kind(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
 
 	if (loops >= 0 && which >= 0)
 		p->fn = by_index[which][loops];
