@@ -265,7 +265,7 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 	const struct tc_type *t = tc_in(op, 0)->type;
 	const struct tc_block *region = op->regions[0].block;
 	struct body *b = arena_alloc(&e->c->arena, sizeof(*b));
-	int64_t d = tc_attr_int(op, "dimension", -1);
+	int64_t d = tc_attr_int(op, "dimension", 0);
 	unsigned k = op->n_results;
 	struct isa_sort *s;
 	int first;
@@ -294,7 +294,7 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 		tc_body_know(b, region->args[2 * j], (uint8_t)(2 * j));
 		tc_body_know(b, region->args[2 * j + 1], (uint8_t)(2 * j + 1));
 	}
-	tc_body_region(b, region, (double)t->count * steps_of(t->dim[d < 0 ? d + t->rank : d]));
+	tc_body_region(b, region, (double)t->count * steps_of(t->dim[d]));
 	tc_count_arrays(e, op);
 	first = tc_body_find(b, tc_in(region->last, 0));
 	if (first < 0)
@@ -304,7 +304,7 @@ static void emit_sort(struct emit *e, const struct tc_op *op)
 	b->n_in = b->n_out = k;
 	s = tc_put_body(e, ISA_SORT, sizeof(*s), offsetof(struct isa_sort, body), b, t->rank,
 			t->dim);
-	s->sort_dim = (uint8_t)(d < 0 ? d + t->rank : d);
+	s->sort_dim = (uint8_t)d;
 	s->first = (uint8_t)first;
 	if (tc_attr_int(op, "is_stable", 0))
 		s->insn.flags |= ISA_FLAG_STABLE;

@@ -332,7 +332,6 @@ void tc_eval_sort(struct eval *e, const struct tc_op *op)
 	struct eval_array **out = tc_eval_scratch(e, l.n_in, sizeof(*out));
 	int64_t *scratch;
 
-	dim += dim < 0 ? t->rank : 0;
 	l.n = t->dim[dim];
 	l.in = tc_eval_scratch(e, l.n_in, sizeof(*l.in));
 	l.both = tc_eval_scratch(e, l.n_in, 2 * sizeof(*l.both));

@@ -244,9 +244,8 @@ static void drop_empty_scatter(struct tc_op *op)
 static bool is_sorted(const struct tc_op *op)
 {
 	const struct tc_type *t = tc_in(op, 0)->type;
-	int64_t dim = tc_attr_int(op, "dimension", -1);
 
-	return !t->count || !t->rank || t->dim[dim < 0 ? dim + t->rank : dim] == 1;
+	return !t->count || t->dim[tc_attr_int(op, "dimension", 0)] == 1;
 }
 
 static void decompose_sort(struct tc_ctx *c, struct tc_op *op)

@@ -358,8 +358,7 @@ static bool is_sorted_as_it_lies(const struct choice *k, const struct tc_op *op,
 static void choose_other_dim(struct choice *k, const struct tc_op *op, struct shard_plan *plan)
 {
 	const struct tc_type *t = plan->type[0];
-	int64_t along = tc_attr_int(op, "dimension", 0);
-	unsigned d = (unsigned)(along < 0 ? along + t->rank : along);
+	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0);
 	const struct spmd_axes *a = &k->n->tensor[0]->dim[d].axes;
 
 	if (t->bytes < LEAST_EXCHANGED || !is_sorted_as_it_lies(k, op, d, a) ||

@@ -221,8 +221,6 @@ void rule_sort(struct rule_build *b)
 	const struct tc_type *t = rule_type(b, 0);
 	int64_t along = tc_attr_int(b->op, "dimension", 0);
 
-	if (along < 0)
-		along += t->rank;
 	for (unsigned d = 0; d < t->rank; d++) {
 		unsigned f = rule_factor(b, t->dim[d], d == along ? SPMD_REPLICATE : SPMD_PASS);
 
