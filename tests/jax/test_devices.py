@@ -23,12 +23,12 @@ ONLY_SHARDY = {"explicit_axes", "sums_that_are_left_in_parts"}
 PARTITIONERS = ("shardy", "gspmd")
 
 
-def run(code, **env):
-    env = dict(os.environ, JAX_PLATFORMS="tessera,cpu", **{
-        "TESSERA_SIM": "devices=8,hbm=512M" + (",check" if "check" in os.environ.get(
-            "TESSERA_SIM", "") else ""), **env})
-    return subprocess.run([sys.executable, *code], capture_output=True, text=True, timeout=600,
-                          env=env, cwd=HERE)
+def run(code, sim="devices=8,hbm=512M", timeout=600, **env):
+    if "check" in os.environ.get("TESSERA_SIM", ""):
+        sim += ",check"
+    env = dict(os.environ, JAX_PLATFORMS="tessera,cpu", TESSERA_SIM=sim) | env
+    return subprocess.run([sys.executable, *code], capture_output=True, text=True,
+                          timeout=timeout, env=env, cwd=HERE)
 
 
 @pytest.fixture(scope="module")
@@ -206,9 +206,7 @@ np.testing.assert_array_equal(jax.jit(f)(cut), np.tile(2 * x[4:6], (4, 1)))
 
 def test_what_one_member_has_goes_to_all():
     """JAX's CPU backend has no pbroadcast to compare with."""
-    r = subprocess.run([sys.executable, "-c", PBROADCAST], timeout=300, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=4,lanes=1,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", PBROADCAST], "devices=4,lanes=1,hbm=256M", 300)
     assert r.returncode == 0, r.stderr[-2000:]
 
 
@@ -230,9 +228,7 @@ assert f(jax.device_put(x, NamedSharding(mesh, P("d"))))[1] == 1
 
 def test_what_a_reduction_begins_with_is_none_of_what_members_find():
     """Where the later of equals is taken, it is equal to the first member's and not later."""
-    r = subprocess.run([sys.executable, "-c", LAST_OF_EQUALS], timeout=300, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=4,lanes=1,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", LAST_OF_EQUALS], "devices=4,lanes=1,hbm=256M", 300)
     assert r.returncode == 0, r.stderr[-2000:]
 
 
@@ -272,9 +268,7 @@ np.testing.assert_array_equal(y, np.arange(8.0) + n)
 def test_who_waits_for_a_full_ring_keeps_nobody_from_emptying_it():
     """A member waits for another, whose function of the host runs meanwhile, and launches behind
     the first fill its ring."""
-    r = subprocess.run([sys.executable, "-c", FULL_RING], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", FULL_RING], "devices=2,hbm=256M", 120)
     assert r.returncode == 0, r.stderr[-2000:]
 
 
@@ -310,31 +304,35 @@ print(np.asarray(y))
 
 def test_who_waits_for_a_member_that_was_not_served_any_more_fails():
     """It does not meet the one whose function failed."""
-    r = subprocess.run([sys.executable, "-c", FAILS_APART], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=4,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", FAILS_APART], "devices=4,hbm=256M", 120)
     assert r.stdout.splitlines() == ["True", "[12. 14. 12. 14.]"], r.stdout + r.stderr[-2000:]
 
 
-LAUNCHES_WITHIN = """
-import sys
+# A program of members that meet, each of which calls host with a part of [0, 1].
+MEETS = """
+import sys, threading, time
 import jax, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec as P
 devices = jax.devices("tessera")
-mesh = jax.make_mesh((2,), "d", devices=devices[:2])
 add = jax.jit(lambda x: x + 1)
+
+def meet(host, devices):
+    mesh = jax.make_mesh((2,), "d", devices=devices)
+
+    def member(a):
+        return jax.lax.psum(jax.pure_callback(host, a, a), "d")
+    f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
+    return f(jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d"))))
+"""
+
+LAUNCHES_WITHIN = MEETS + """
 where = devices[int(sys.argv[1])]
 
 def host(a):
     return np.asarray(add(jax.device_put(np.asarray(a), where))) if a[0] else np.asarray(a) + 1
 
-def member(a):
-    return jax.lax.psum(jax.pure_callback(host, a, a), "d")
-
-f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
-a = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
 try:
-    print(np.asarray(f(a)))
+    print(np.asarray(meet(host, devices[:2])))
 except jax.errors.JaxRuntimeError as e:
     print("FAILED_PRECONDITION: jit__lambda is launched by a function of the host" in str(e))
 """
@@ -343,18 +341,11 @@ except jax.errors.JaxRuntimeError as e:
 @pytest.mark.parametrize("where, result", [("0", "True"), ("1", "[3.]"), ("2", "[3.]")])
 def test_a_member_s_function_launches_where_nobody_waits_for_it(where, result):
     """Member 1's: on its own device and on one beside, but not behind the other member."""
-    r = subprocess.run([sys.executable, "-c", LAUNCHES_WITHIN, where], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", LAUNCHES_WITHIN, where], "devices=3,hbm=256M", 120)
     assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
 
 
-STOPPED_BEFORE = """
-import threading, time
-import jax, numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
-devices = jax.devices("tessera")
-mesh = jax.make_mesh((2,), "d", devices=devices)
+STOPPED_BEFORE = MEETS + """
 stopped, met, go = threading.Event(), threading.Event(), threading.Event()
 n, launched = 1500, [0]
 
@@ -375,37 +366,24 @@ def host(x):
         jax.device_put(np.ones(3), devices[0])
     return np.asarray(x)
 
-def member(x):
-    return jax.lax.psum(jax.pure_callback(host, x, x), "d")
-
-meet = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
-x = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
 y = jax.device_put(np.float32(0), devices[0])
-step = jax.jit(lambda x: x + 1)
-a = jax.jit(lambda x: jax.pure_callback(alone, x, x))(step(y))
+a = jax.jit(lambda x: jax.pure_callback(alone, x, x))(add(y))
 stopped.wait()
-b = meet(x)
+b = meet(host, devices)
 met.wait()
 for launched[0] in range(n):
-    y = step(y)
+    y = add(y)
 print(a, b, y)
 """
 
 
 def test_what_goes_on_behind_a_full_ring_does_not_lock_its_device():
     """Member 0 waits in front of the full ring for 1, whose function needs memory of device 0."""
-    r = subprocess.run([sys.executable, "-c", STOPPED_BEFORE], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=2,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", STOPPED_BEFORE], "devices=2,hbm=256M", 120)
     assert r.stdout == "1.0 [1.] 1500.0\n", r.stdout + r.stderr[-2000:]
 
 
-DEFERRED = """
-import threading, time
-import jax, numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
-devices = jax.devices("tessera")
-mesh = jax.make_mesh((2,), "d", devices=devices[:2])
+DEFERRED = MEETS + """
 go, met, queued = threading.Event(), threading.Event(), threading.Event()
 
 def alone(x):
@@ -421,19 +399,13 @@ def host(x):
     time.sleep(1)       # what waited for it fills the ring
     return np.asarray(product(square))[0, :1]
 
-def member(x):
-    return jax.lax.psum(jax.pure_callback(host, x, x), "d")
-
 product = jax.jit(lambda x: x @ x)
 square = jax.device_put(np.ones((1500, 1500), "float32"), devices[1])
-meet = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
-x = jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d")))
 y = jax.device_put(np.float32(1), devices[2])
 y = jax.device_put(jax.jit(lambda x: jax.pure_callback(alone, x, x))(y), devices[0])
-step = jax.jit(lambda x: x + 1)
-a = meet(x)
+a = meet(host, devices[:2])
 met.wait()
-z = [step(y) for i in range(1500)]
+z = [add(y) for i in range(1500)]
 queued.set()
 print(a, sum(z[1:], z[0]))
 """
@@ -441,40 +413,25 @@ print(a, sum(z[1:], z[0]))
 
 def test_deferred_launches_keep_no_copy_waiting_for_a_full_ring():
     """The copy is what member 1's function waits for, and member 0 for that, at the ring's head."""
-    r = subprocess.run([sys.executable, "-c", DEFERRED], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=3,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", DEFERRED], "devices=3,hbm=256M", 120)
     assert r.stdout == "[1500.] 3000.0\n", r.stdout + r.stderr[-2000:]
 
 
-LAUNCHES_BELOW = """
-import sys
-import jax, numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
-devices = jax.devices("tessera")
-add = jax.jit(lambda x: x + 1)
+LAUNCHES_BELOW = MEETS + """
 where = devices[int(sys.argv[2])]
-
-def meet(host, devices):
-    mesh = jax.make_mesh((2,), "d", devices=devices)
-
-    def member(a):
-        return jax.lax.psum(jax.pure_callback(host, a, a), "d")
-    f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
-    return lambda: f(jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d"))))
 
 def inner(a):
     return np.asarray(add(jax.device_put(np.asarray(a), where))) if a.any() else np.asarray(a)
 
 alone = jax.jit(lambda x: jax.pure_callback(inner, x, x))
 one = jax.device_put(np.ones(1, "float32"), devices[2])
-below = {"meets": meet(inner, devices[2:4]), "alone": lambda: alone(one)}[sys.argv[1]]
+below = {"meets": lambda: meet(inner, devices[2:4]), "alone": lambda: alone(one)}[sys.argv[1]]
 
 def outer(a):
     return np.asarray(below()) if a[0] else np.asarray(a)
 
 try:
-    print(np.asarray(meet(outer, devices[:2])()))
+    print(np.asarray(meet(outer, devices[:2])))
 except jax.errors.JaxRuntimeError as e:
     print("FAILED_PRECONDITION: jit__lambda is launched by a function of the host" in str(e))
 """
@@ -485,27 +442,12 @@ except jax.errors.JaxRuntimeError as e:
 def test_a_function_of_a_function_s_program_does_not_launch_behind_who_waits_for_it(
         below, where, result):
     """Member 1's function of the outer program waits for it."""
-    r = subprocess.run([sys.executable, "-c", LAUNCHES_BELOW, below, where], timeout=120,
-                       text=True, env=os.environ | {"TESSERA_SIM": "devices=5,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", LAUNCHES_BELOW, below, where], "devices=5,hbm=256M", 120)
     assert r.stdout.splitlines() == [result], r.stdout + r.stderr[-2000:]
 
 
-LAUNCHES_CROSSWISE = """
-import sys, threading
-import jax, numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
-devices = jax.devices("tessera")
-add = jax.jit(lambda x: x + 1)
+LAUNCHES_CROSSWISE = MEETS + """
 one, other, queued = threading.Event(), threading.Event(), threading.Event()
-
-def meet(host, devices):
-    mesh = jax.make_mesh((2,), "d", devices=devices)
-
-    def member(a):
-        return jax.lax.psum(jax.pure_callback(host, a, a), "d")
-    f = jax.jit(jax.shard_map(member, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False))
-    return f(jax.device_put(np.arange(2.0, dtype="float32"), NamedSharding(mesh, P("d"))))
 
 def add_on(a, device):
     return add(jax.device_put(np.asarray(a), device))
@@ -553,7 +495,5 @@ print(refused)
 def test_functions_of_two_programs_do_not_launch_behind_each_other_s_members(how, lines):
     """The one that comes last would wait for itself, but not where the first one's has ended. What
     was launched behind the one that fails fails with it."""
-    r = subprocess.run([sys.executable, "-c", LAUNCHES_CROSSWISE, how], timeout=120, text=True,
-                       env=os.environ | {"TESSERA_SIM": "devices=4,hbm=256M"},
-                       capture_output=True)
+    r = run(["-c", LAUNCHES_CROSSWISE, how], "devices=4,hbm=256M", 120)
     assert r.stdout.splitlines() == lines, r.stdout + r.stderr[-2000:]
