@@ -10,7 +10,7 @@
 #include "runtime/compiler/tc.h"
 #include "runtime/rt_internal.h"
 
-#define DIRECT_BYTES (128 << 10)	/* less is not worth waiting until there is room for it */
+#define DIRECT_BYTES (16 << 10)	/* less is not worth waiting until there is room for it */
 
 void rt_program_ref(struct rt_program *p)
 {

@@ -112,7 +112,7 @@ enum image_kind {
 	IMAGE_PEER, IMAGE_MEMBER, IMAGE_PEER_DATA,
 };
 
-enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch, waits for nobody: always ends */
+enum { IMAGE_STRAIGHT = 1u << 0 };	/* no backward branch: it ends, or waits for others */
 
 struct image_info {
 	uint32_t version;	/* IMAGE_VERSION */

@@ -185,6 +185,8 @@ struct sim_engine {
 	bool is_served;		/* a thread of the crew does; under lock */
 	unsigned seen;		/* kick when a thread last looked */
 	bool was_missed;	/* one looked while the engine was busy */
+	bool is_lent;		/* whoever rang a doorbell runs it, who looks at made_ready */
+	uint64_t made_ready[2];	/* engines that its run did, as sim_crew.ready; the run's alone */
 
 	/* Its queues, a bit each. */
 	uint64_t of_priority[4]; /* those of each priority, 3 first */
@@ -375,6 +377,11 @@ void sim_dma_free(struct sim_device *dev);
 
 /* Has a thread look for work of the engine; without or under lock. */
 void sim_kick(struct sim_engine *e);
+/* In a run of `by`: so, or leaves it to the thread that lends itself to that run. */
+void sim_kick_by(struct sim_engine *by, struct sim_engine *e);
+/* Whether device i's engine of class `cls` (0: compute, 1: DMA) is ready, which it is no more:
+ * whoever gets true serves it, or kicks it again. */
+bool sim_take_kick(struct sim *sim, unsigned cls, unsigned i);
 /* Wakes a thread if an engine is ready and none looks for it. */
 void sim_rouse(struct sim *sim);
 /* The following under lock. Tells a run to end with this status, the first one given;
@@ -432,7 +439,7 @@ bool sim_window_begin(struct sim_device *dev, struct sim_window *w);
 void sim_window_end(struct sim_device *dev, struct sim_window *w, uint64_t bytes, bool is_read);
 /* *sem, which is in the window, becomes fn (ADD, MAX) of itself and value; its chip's engines
  * look if they wait for that. Without lock. False: sim_window_why. */
-bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
+bool sim_window_raise(struct sim_engine *by, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value);
 /* Breaks the windows of a context (0: of all) and wakes those who may wait for it. Under
  * lock; does not wait. */

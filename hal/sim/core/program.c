@@ -144,10 +144,8 @@ static int resolve_branches(struct sim_load *load, struct sim_program *p)
 		int64_t to;
 		long target;
 
-		if (!in->family && in->s.insn.op == ISA_RWAIT) {
-			p->is_straight = false;
+		if (!in->family && in->s.insn.op == ISA_RWAIT)
 			p->waits = true;
-		}
 		if (in->family || !is_branch(in->s.insn.op))
 			continue;
 		load->offset = in->offset;

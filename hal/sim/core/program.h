@@ -61,7 +61,7 @@ struct sim_program {
 	uint64_t last_ns;	/* how long its last run took; 0 before the first */
 
 	/* What loading found; constant. */
-	bool is_straight;	/* no backward branch, no call, no RWAIT: it ends soon */
+	bool is_straight;	/* no backward branch, no call: it ends soon, or waits */
 	bool waits;		/* it has an RWAIT */
 	bool is_joint;		/* it has a binding in other chips' memory */
 	uint64_t bytes;		/* of memory that it takes, plans included */

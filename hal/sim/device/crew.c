@@ -27,7 +27,7 @@ static struct sim_engine *take(struct sim *sim)
 
 			next = ready & ~0ull << atomic_load(&crew->next) % 64;
 			i = (unsigned)__builtin_ctzll(next ? next : ready);
-			if (!(atomic_fetch_and(&crew->ready[cls], ~(1ull << i)) >> i & 1))
+			if (!sim_take_kick(sim, cls, i))
 				continue;
 			atomic_store(&crew->next, i + 1);
 			return &sim->devices[i].engines[cls];

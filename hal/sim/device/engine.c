@@ -14,6 +14,7 @@
 #include "hal/sim/sim_internal.h"
 
 #define INLINE_COPY_BYTES 65536u
+#define LENT_NS 200000	/* of a doorbell, to other engines; what they began is ended */
 
 /* ---- completions ---- */
 
@@ -674,35 +675,91 @@ void sim_engine_free(struct sim_engine *e)
 	e->uses = NULL;
 }
 
-/* Whether the descriptor in q->sqe is small enough for the caller's thread. */
-static bool is_small(struct sim_device *dev, const struct sim_queue *q)
+/* ---- on the thread that rings ---- */
+
+/* Whether what is next of q, in q->sqe or parked, is small enough for a thread that is not the
+ * crew's, and nothing keeps that waiting: not other functions of the card either. */
+static bool is_small(struct sim_device *dev, struct sim_engine *e, const struct sim_queue *q)
 {
 	const struct sim_program *p;
 
-	if (!(q->sqe.flags & HW_INLINE) || !dev->inline_ns)
+	if (!(q->sqe.flags & HW_INLINE) || !dev->inline_ns || e->hangs ||
+	    !sim_turn_is_free(&e->turn))
 		return false;
 	if (q->sqe.op == HW_COPY || q->sqe.op == HW_FILL)
 		return q->sqe.u.copy.bytes <= INLINE_COPY_BYTES;
 	if (q->sqe.op != HW_EXECUTE)
 		return q->sqe.op != HW_COPY_2D;
-	p = find_program(dev, q);
+	p = q->is_parked ? q->parked->program : find_program(dev, q);
 	return p && p->is_straight && p->last_ns <= dev->inline_ns;
+}
+
+/* A step. What it makes ready elsewhere is added to `ready`. */
+static void step_lent(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
+		      uint64_t ready[2])
+{
+	e->is_lent = true;
+	step(dev, e, q);
+	e->is_lent = false;
+	for (unsigned cls = 0; cls < 2; cls++) {
+		ready[cls] |= e->made_ready[cls];
+		e->made_ready[cls] = 0;
+	}
 }
 
 /* Runs what the doorbell announced, as long as it is small and nothing else wants
  * the engine. Whether nothing is left to do for a thread of the crew. */
-static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q)
+static bool run_inline(struct sim_device *dev, struct sim_engine *e, struct sim_queue *q,
+		       uint64_t ready[2])
 {
 	while (sim_is_alive(dev) && !e->queue && e->seen == atomic_load(&e->kick)) {
 		if (!sim_queue_can_begin(dev, e, q))
 			return !e->was_missed;
-		/* Whoever rings is not made to wait for other functions of the card. */
-		if (q->is_parked || !is_small(dev, q) || e->hangs ||
-		    !sim_turn_is_free(&e->turn))
+		if (!is_small(dev, e, q))
 			return false;
-		step(dev, e, q);
+		step_lent(dev, e, q, ready);
 	}
 	return false;
+}
+
+/* As sim_engine_serve(), while that is small and it is not `until` yet. Whether nothing is left to
+ * do for a thread of the crew. */
+static bool serve_lent(struct sim_engine *e, uint64_t ready[2], int64_t until)
+{
+	struct sim_device *dev = e->dev;
+	struct sim_queue *q = NULL;
+
+	pthread_mutex_lock(&dev->lock);
+	while (!e->is_served) {
+		sim_queue_hear(dev);
+		e->seen = atomic_load(&e->kick);
+		e->was_missed = e->queue;
+		q = e->queue ? NULL : sim_queue_pick(dev, e);
+		if (!q || clock_ns() >= until || !is_small(dev, e, q))
+			break;
+		step_lent(dev, e, q, ready);
+		q = NULL;
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return !q;
+}
+
+/* Members of a program that meet wait for one another. Whoever rings for the last one goes on with
+ * those that its run made ready: to wake another thread would take longer. */
+static void go_on_with(struct sim *sim, uint64_t ready[2])
+{
+	int64_t until = clock_ns() + LENT_NS;
+
+	for (unsigned cls = 0; ready[0] | ready[1]; cls ^= 1) {
+		while (ready[cls]) {
+			unsigned i = (unsigned)__builtin_ctzll(ready[cls]);
+
+			ready[cls] &= ready[cls] - 1;
+			if (sim_take_kick(sim, cls, i) &&
+			    !serve_lent(&sim->devices[i].engines[cls], ready, until))
+				sim_kick(&sim->devices[i].engines[cls]);
+		}
+	}
 }
 
 void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
@@ -711,6 +768,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	uint64_t bit = sim_queue_bit(dev, q);
 	bool is_dma = atomic_load_explicit(&dev->of_dma, memory_order_relaxed) & bit;
 	struct sim_engine *e = &dev->engines[is_dma];
+	uint64_t ready[2] = { 0, 0 };
 	bool is_done;
 
 	atomic_store_explicit(&dev->bell[queue], tail, memory_order_relaxed);
@@ -727,11 +785,13 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 	}
 	pthread_mutex_lock(&dev->lock);
 	sim_queue_hear(dev);
-	is_done = run_inline(dev, e, q);
+	is_done = run_inline(dev, e, q, ready);
 	pthread_mutex_unlock(&dev->lock);
 	/* Whoever serves it wants the lock first thing. */
 	if (!is_done)
 		sim_kick(e);
+	if (ready[0] | ready[1])
+		go_on_with(dev->sim, ready);
 }
 
 static void drop_all(struct sim_device *dev, struct sim_queue *q)

@@ -434,21 +434,23 @@ static void apply(uint64_t *sem, unsigned fn, uint64_t value)
 /* Kicks the engine if any of its queues waits for what a semaphore has come to. It said so
  * before it looked there a last time: if any of that is not seen here yet, it sees the new
  * value. */
-static void kick_if_due(struct sim_engine *e, const uint64_t *sem, uint64_t value)
+static void kick_if_due(struct sim_engine *by, struct sim_engine *e, const uint64_t *sem,
+			uint64_t value)
 {
 	for (uint64_t w = atomic_load(&e->waiting); w; w &= w - 1) {
 		struct sim_queue *q = &e->dev->queues[__builtin_ctzll(w)];
 
 		if (atomic_load(&q->sem) != sem || atomic_load(&q->until) > value)
 			continue;
-		sim_kick(e);
+		sim_kick_by(by, e);
 		return;
 	}
 }
 
-bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *sem, unsigned fn,
+bool sim_window_raise(struct sim_engine *by, struct sim_window *w, uint64_t *sem, unsigned fn,
 		      uint64_t value)
 {
+	struct sim_device *dev = by->dev;
 	struct sim_fabric *fabric = &dev->sim->fabric;
 	bool is_whole;
 
@@ -463,6 +465,6 @@ bool sim_window_raise(struct sim_device *dev, struct sim_window *w, uint64_t *se
 	}
 	pthread_mutex_unlock(&fabric->lock);
 	for (unsigned i = 0; is_whole && i < 2; i++)
-		kick_if_due(&w->dev->engines[i], sem, value);
+		kick_if_due(by, &w->dev->engines[i], sem, value);
 	return is_whole;
 }

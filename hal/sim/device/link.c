@@ -119,10 +119,10 @@ static bool is_poisoned(struct sim_window *w, const uint8_t *p, uint64_t bytes)
 
 static bool raise(void *link, struct sim_window *w, uint64_t *sem, unsigned fn, uint64_t value)
 {
-	const struct sim_engine *e = link;
+	struct sim_engine *e = link;
 
 	sim_send(e->dev);
-	return sim_window_raise(e->dev, w, sem, fn, value);
+	return sim_window_raise(e, w, sem, fn, value);
 }
 
 static void hear(void *link)

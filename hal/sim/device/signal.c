@@ -22,16 +22,36 @@ void sim_rouse(struct sim *sim)
 	sim_futex_wake(&crew->n_woken, 1);
 }
 
-void sim_kick(struct sim_engine *e)
+/* False: it was ready. */
+static bool make_ready(struct sim_engine *e)
 {
 	struct sim *sim = e->dev->sim;
 	uint64_t bit = 1ull << (e->dev - sim->devices);
 
 	atomic_fetch_add(&e->kick, 1);
-	if (atomic_fetch_or(&sim->crew.ready[e - e->dev->engines], bit) & bit)
-		return;
+	if (atomic_fetch_or(&sim->crew.ready[e->cls == HW_CLASS_DMA], bit) & bit)
+		return false;
 	atomic_fetch_add(&sim->crew.n_kicks, 1);
-	sim_rouse(sim);
+	return true;
+}
+
+void sim_kick(struct sim_engine *e)
+{
+	if (make_ready(e))
+		sim_rouse(e->dev->sim);
+}
+
+void sim_kick_by(struct sim_engine *by, struct sim_engine *e)
+{
+	if (!by->is_lent)
+		sim_kick(e);
+	else if (make_ready(e))
+		by->made_ready[e->cls == HW_CLASS_DMA] |= 1ull << (e->dev - e->dev->sim->devices);
+}
+
+bool sim_take_kick(struct sim *sim, unsigned cls, unsigned i)
+{
+	return atomic_fetch_and(&sim->crew.ready[cls], ~(1ull << i)) >> i & 1;
 }
 
 void sim_engine_halt(struct sim_engine *e, int status)

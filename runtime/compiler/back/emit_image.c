@@ -149,7 +149,7 @@ void tc_emit_image(struct emit *e, void **out, size_t *bytes)
 	im.info = (struct image_info){
 		.version = IMAGE_VERSION, .isa = ISA_VERSION, .n_args = e->n_args,
 		.n_results = e->n_results,
-		.flags = e->has_loop || e->links->n_slots ? 0 : IMAGE_STRAIGHT,
+		.flags = e->has_loop ? 0 : IMAGE_STRAIGHT,
 		.name = tc_string(e, name && *name ? name : "main"),
 		.temp_bytes = e->rooms[0].most,
 		.cost_ns = (uint64_t)(e->cost_ns < 1e18 ? e->cost_ns : 1e18) + 1,

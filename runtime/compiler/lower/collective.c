@@ -17,7 +17,7 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/passes.h"
 
-#define SMALL_BYTES 65536	/* what goes whole to everyone: one exchange, not two */
+#define SMALL_BYTES 131072	/* that each member receives whole: one exchange, not two */
 
 /* A collective being taken apart. */
 struct meeting {
@@ -216,7 +216,7 @@ static struct tc_value *reduce_large(struct meeting *m, struct tc_value *x)
 
 static bool is_small(const struct meeting *m, const struct tc_type *t)
 {
-	return t->bytes <= SMALL_BYTES || m->is_ragged;
+	return t->bytes <= SMALL_BYTES / m->n || m->is_ragged;
 }
 
 /* Small ones go together: all have the region's elements. */

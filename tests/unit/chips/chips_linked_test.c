@@ -4,77 +4,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/unit/ring.h"
-#include "tests/unit/sim/sim_test.h"
+#include "tests/unit/chips/chips.h"
 
-#define N 8
-#define PEER_VA (1ull << 44)	/* where chip k's window is seen: PEER_VA + (k << 36) */
-#define DATA 65536u		/* offsets in HBM, which is the window */
-#define MAILBOX (16u << 20)
 #define SECOND 1000000000ll
-
-static struct t_sim t[N];
-static uint64_t key[N];
-static struct t_program p;
-static struct ring_code code;
-
-static uint64_t peer_va(unsigned chip)
-{
-	return PEER_VA + ((uint64_t)chip << 36);
-}
-
-static unsigned lend(unsigned chip, uint64_t va, uint64_t bytes, uint64_t *out)
-{
-	return t_lend(&t[chip], va, bytes, out);
-}
-
-static unsigned peer_map(unsigned chip, struct hw_peer_map m)
-{
-	return t_borrow(&t[chip], m);
-}
-
-/* Every chip lends all of its HBM and sees that of all others. Mappings of before go. */
-static void join(unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(lend(i, T_HBM_VA, t[i].hbm_bytes, &key[i]), 0);
-	for (unsigned i = 0; i < n; i++)
-		for (unsigned k = 0; k < n; k++) {
-			t_unmap(&t[i], t[i].ctx, peer_va(k));
-			assert_int_equal(peer_map(i, (struct hw_peer_map){ .va = peer_va(k),
-				.bytes = t[k].hbm_bytes, .key = key[k], .chip = k }), 0);
-		}
-}
-
-static void open_chips(unsigned n, const char *options)
-{
-	t_open_chips(t, n, options);
-	join(n);
-}
-
-static void close_chips(unsigned n)
-{
-	t_close_chips(t, n);
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	open_chips(N, "devices=8,lanes=1,hbm=64M");
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	close_chips(N);
-	return 0;
-}
-
-static uint64_t *word(unsigned chip, uint64_t at)
-{
-	return (uint64_t *)(t[chip].hbm + at);
-}
 
 /* ---- the torus ---- */
 
@@ -297,7 +229,7 @@ static void puts_are_there_when_the_signal_is(void **state)
 					  .imm = 24 });
 	t_halt(&p);
 	assert_int_equal(t_load(to, &p, &id), 0);
-	t_put(to, &to->work, t_execute(to, &p, id));
+	t_put(to, &to->work, execute(to, &p, id));
 	t_ring_bell(to, &to->work);
 	t_program(&p);
 	t_bind(&p, T_HBM_VA + DATA, 8192, HW_BIND_READ);
@@ -351,91 +283,6 @@ static void links_count_what_they_carry(void **state)
 }
 
 /* ---- programs that meet ---- */
-
-struct meeting {
-	unsigned n;
-	uint64_t elements;
-	uint32_t id[N];
-	struct hw_sqe sqe[N];
-};
-
-/* Loads the members' programs, and puts their bindings where they stay. */
-static void prepare(struct meeting *m, void (*make)(struct ring_code *c))
-{
-	for (unsigned r = 0; r < m->n; r++) {
-		uint64_t data = 4 * m->elements, box = RING_MAILBOX(m->n, m->elements);
-
-		code.n = m->n;
-		code.member = r;
-		code.elements = m->elements;
-		make(&code);
-		t_program(&p);
-		t_bind(&p, 0, 0, 0);
-		t_bind(&p, 0, 0, 0);
-		t_bind(&p, T_HBM_VA + DATA, data, HW_BIND_READ | HW_BIND_WRITE);
-		t_bind(&p, T_HBM_VA + MAILBOX, box, HW_BIND_READ | HW_BIND_WRITE);
-		for (unsigned k = 0; k < m->n; k++) {
-			bool own = k == r;
-
-			t_bind(&p, peer_va(k) + DATA, own ? 0 : data,
-			       HW_BIND_WRITE | HW_BIND_PEER);
-			t_bind(&p, peer_va(k) + MAILBOX, own ? 0 : box,
-			       HW_BIND_WRITE | HW_BIND_PEER);
-		}
-		t_add(&p, code.text, code.bytes);
-		assert_int_equal(t_load(&t[r], &p, &m->id[r]), 0);
-		m->sqe[r] = t_execute(&t[r], &p, m->id[r]);
-		memset(t[r].hbm + MAILBOX, 0, RING_SLOTS);
-	}
-}
-
-static void fill(const struct meeting *m)
-{
-	for (unsigned r = 0; r < m->n; r++)
-		for (uint64_t i = 0; i < m->elements; i++)
-			((float *)(t[r].hbm + DATA))[i] = 0.1f * (float)(r + 1) + (float)i;
-}
-
-static void begin(const struct meeting *m, unsigned r)
-{
-	t_put(&t[r], &t[r].work, m->sqe[r]);
-	t_ring_bell(&t[r], &t[r].work);
-}
-
-static void check_sums(const struct meeting *m)
-{
-	for (uint64_t i = 0; i < m->elements; i++) {
-		float sum = ((float *)(t[0].hbm + DATA))[i];
-		float want = (float)m->n * (float)i + 0.05f * (float)(m->n * (m->n + 1));
-
-		if (sum < want * 0.99999f - 1e-4f || sum > want * 1.00001f + 1e-4f)
-			fail_msg("element %u is %.9g, not %.9g", (unsigned)i, (double)sum,
-				 (double)want);
-	}
-	for (unsigned r = 1; r < m->n; r++)
-		assert_memory_equal(t[0].hbm + DATA, t[r].hbm + DATA, 4 * m->elements);
-}
-
-/* One run of all members, who begin in an order that `turn` decides. */
-static void meet(const struct meeting *m, unsigned turn)
-{
-	fill(m);
-	for (unsigned i = 0; i < m->n; i++)
-		begin(m, turn & 1 ? (turn + m->n - i) % m->n : (turn + i) % m->n);
-	for (unsigned r = 0; r < m->n; r++)
-		if (t_take(&t[r], &t[r].work)) {
-			t_last_fault(&t[r]);
-			fail_msg("chip %u: status %u at 0x%x, va %u", r, t[r].fault.status,
-				 (unsigned)t[r].fault.pc, (unsigned)t[r].fault.va);
-		}
-	check_sums(m);
-}
-
-static void unload(const struct meeting *m)
-{
-	for (unsigned r = 0; r < m->n; r++)
-		assert_int_equal(t_unload(&t[r], m->id[r]), 0);
-}
 
 static void sums_go_round(void **state)
 {
@@ -509,7 +356,7 @@ static uint32_t wait_on(unsigned chip, struct t_ring *ring, unsigned peer, uint6
 	*word(chip, DATA) = *word(chip, DATA + 8) = 0;
 	memset(t[chip].window, 0, 64);
 	assert_int_equal(t_load(&t[chip], &p, &id), 0);
-	sqe = t_execute(&t[chip], &p, id);
+	sqe = execute(&t[chip], &p, id);
 	t_put(&t[chip], ring, sqe);
 	t_ring_bell(&t[chip], ring);
 	return id;
@@ -572,7 +419,7 @@ static void a_parked_run_leaves_its_engine(void **state)
 	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_ST, .elem = ELEM_U64, .rb = 1 });
 	t_halt(&p);
 	assert_int_equal(t_load(&t[1], &p, &id2), 0);
-	assert_int_equal(t_ask(&t[1], &other, t_execute(&t[1], &p, id2)), 0);
+	assert_int_equal(t_ask(&t[1], &other, execute(&t[1], &p, id2)), 0);
 	assert_int_equal(*word(1, MAILBOX), 77);
 	assert_int_equal(*word(1, DATA + 8), 0);
 	/* the parked one's program may go, its memory not */
@@ -613,14 +460,14 @@ static void a_parked_run_gives_its_turn_back(void **state)
 	assert_int_equal(t_load(&f[0], &p, &id), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		*(uint64_t *)(void *)f[0].hbm = 0;
-		t_put(&f[0], &f[0].work, t_execute(&f[0], &p, id));
+		t_put(&f[0], &f[0].work, execute(&f[0], &p, id));
 		t_ring_bell(&f[0], &f[0].work);
 		t_program(&p);
 		t_bind(&p, T_HBM_VA, 64, HW_BIND_READ);
 		t_halt(&p);
 		assert_int_equal(t_load(&f[1], &p, &id2), 0);
 		for (unsigned k = 0; k < 20; k++)
-			assert_int_equal(t_ask(&f[1], &f[1].work, t_execute(&f[1], &p, id2)), 0);
+			assert_int_equal(t_ask(&f[1], &f[1].work, execute(&f[1], &p, id2)), 0);
 		assert_false(t_poll(&f[0], &f[0].work));
 		__atomic_store_n((uint64_t *)(void *)f[0].hbm, 5, __ATOMIC_RELEASE);
 		t_ring_bell(&f[0], &f[0].work);
@@ -971,5 +818,9 @@ int main(void)
 		cmocka_unit_test(puts_and_resets_race),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	int n_failed = cmocka_run_group_tests_name("by the crew", tests, setup, teardown);
+
+	/* All but the first of a model's runs are small enough, or not, as they come. */
+	hint = HW_INLINE;
+	return n_failed + cmocka_run_group_tests_name("by who rings", tests, setup, teardown);
 }

@@ -499,11 +499,11 @@ static void large_arrays_go_in_parts(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		int64_t most = 65536 / elem_bytes(elems[i]);
+		int64_t n = i ? 3 : 4, most = 131072 / n / elem_bytes(elems[i]);
 		const int64_t counts[] = { most, most + 1, most + 3, most + 4 };
 
 		p.elem = elems[i];
-		make_rows(&p, i ? 3 : 8, i ? 3 : 4);
+		make_rows(&p, i ? 3 : 8, n);
 		p.n_ops = 0;
 		for (unsigned k = 0; k < 4; k++) {
 			struct shape s = { 1, { counts[k] } };
