@@ -136,8 +136,8 @@ static bool is_carried(const struct tc_op *op, const struct spmd_rule *r, uint32
 	return out && (in || op->op == TC_BROADCAST_IN_DIM);
 }
 
-static bool may_share(const struct shard *s, const struct tc_op *op, const struct spmd_rule *r,
-		      uint32_t f)
+bool shard_may_share(const struct shard *s, const struct tc_op *op, const struct spmd_rule *r,
+		     uint32_t f)
 {
 	uint8_t kind = r->factor[f].kind;
 
@@ -388,7 +388,7 @@ static void choose(struct shard *s, const struct tc_op *op, const struct spmd_ax
 	k.may = room(s, all, sizeof(*k.may));
 	k.factor = plan->factor = room(s, all, sizeof(*k.factor));
 	for (uint32_t f = 0; f < all; f++)
-		k.may[f] = may_share(s, op, n.rule, f);
+		k.may[f] = shard_may_share(s, op, n.rule, f);
 	spmd_project(&n, &k.desk);
 	do {
 		while (choose_one(&k))

@@ -74,8 +74,8 @@ static bool find_spatial(const struct tc_op *op, const struct tc_type *kernel, u
 	return false;
 }
 
-/* false: not at windows of this dim. */
-static bool find_window(const struct tc_op *op, const struct shard_plan *plan, unsigned out,
+/* false: not at windows of this dim. `kernel`: a convolution's. */
+static bool find_window(const struct tc_op *op, const struct tc_type *kernel, unsigned out,
 			struct window *w)
 {
 	*w = (struct window){ out, out, 1, 1, 0, 1 };
@@ -96,10 +96,15 @@ static bool find_window(const struct tc_op *op, const struct shard_plan *plan, u
 			   tc_attr_nth(op, "window_dilations", out) + 1;
 		return true;
 	case TC_CONVOLUTION:
-		return find_spatial(op, plan->type[1], out, w);
+		return find_spatial(op, kernel, out, w);
 	default:
 		return false;
 	}
+}
+
+static const struct tc_type *kernel_of(const struct tc_op *op, const struct shard_plan *plan)
+{
+	return op->op == TC_CONVOLUTION ? plan->type[1] : NULL;
 }
 
 /* The same of a row of the kernel, for all of the result: of the i-th spatial dim, which is the
@@ -197,6 +202,33 @@ static bool find_rows(const struct window *w, int64_t in, int64_t out, int64_t p
 	r->high = total - r->low - (r->span - 1) * w->base - 1;
 	return parts * r->step < MOST_ROWS && r->span < MOST_ROWS && find_neighbours(r) &&
 	       is_worth_it(r);
+}
+
+/* ---- dims of other sizes ---- */
+
+int64_t shard_moves_along(const struct tc_op *op, const struct tc_type *kernel, unsigned d)
+{
+	struct window w;
+
+	return find_window(op, kernel, d, &w) ? (int64_t)w.in : -1;
+}
+
+int64_t shard_behind(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
+		     int64_t out)
+{
+	struct window w;
+
+	find_window(op, kernel, d, &w);
+	return (out - 1) * w.stride + w.reach - w.low - ((in - 1) * w.base + 1);
+}
+
+bool shard_is_near(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
+		   int64_t out, int64_t parts)
+{
+	struct window w;
+	struct rows r;
+
+	return find_window(op, kernel, d, &w) && find_rows(&w, in, out, parts, &r);
 }
 
 /* ---- a plan ---- */
@@ -300,7 +332,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 		const struct spmd_axes *a = &wish[0]->dim[d].axes;
 		bool turns = is_reversed(op, d);
 
-		if (!a->n || (!turns && !find_window(op, plan, d, &w)))
+		if (!a->n || (!turns && !find_window(op, kernel_of(op, plan), d, &w)))
 			continue;
 		if (turns)
 			w.in = d;
@@ -470,6 +502,14 @@ static void set_rows(struct shard *s, struct tc_op *op, unsigned d, const struct
 	}
 }
 
+void shard_set_behind(struct shard *s, struct tc_op *op, unsigned d, int64_t rows)
+{
+	if (op->op == TC_PAD)
+		tc_set_nth(s->c, op, "edge_padding_high", d, rows);
+	else
+		tc_set_nth(s->c, op, "padding", 2 * place_of(op, d) + 1, rows);
+}
+
 static struct tc_value *fill_of(const struct tc_op *op, unsigned i)
 {
 	return op->op == TC_PAD || op->op == TC_REDUCE_WINDOW ? tc_in(op, n_inputs(op) + i) : NULL;
@@ -491,7 +531,7 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, TURNED));
 			continue;
 		}
-		find_window(op, plan, d, &w);
+		find_window(op, kernel_of(op, plan), d, &w);
 		find_rows(&w, plan->type[0]->dim[w.in], out->dim[d], spmd_size(a), &r);
 		for (unsigned i = 0; i < n_inputs(op); i++)
 			tc_set_operand(op, i, take_rows(s, &b, tc_in(op, i), w.in, a, &r,

@@ -74,6 +74,25 @@ static bool is_made_of_number(const struct tc_op *op)
 	       (op->op == TC_BROADCAST_IN_DIM && !tc_in(op, 0)->type->rank);
 }
 
+/* A copy of op, which is made of a number, of another type. */
+static struct tc_op *made_as(struct shard *s, const struct tc_build *b, const struct tc_op *op,
+			     const struct tc_type *type)
+{
+	struct tc_op *copy = tc_clone(s->c, op, tc_map_new(s->c));
+
+	tc_build_place(b, copy);
+	tc_out(copy, 0)->type = type;
+	if (copy->op == TC_CONSTANT)
+		set_constant(s, copy, type);
+	return copy;
+}
+
+struct tc_value *shard_make_longer(struct shard *s, const struct tc_build *b,
+				   const struct tc_value *v, const struct tc_type *type)
+{
+	return v->def && is_made_of_number(v->def) ? tc_out(made_as(s, b, v->def, type), 0) : NULL;
+}
+
 struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
 				  const struct tc_value *v, const struct tc_type *type,
 				  const struct spmd_sharding *h)
@@ -82,11 +101,7 @@ struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
 
 	if (!op || h->unreduced.n || !is_made_of_number(op))
 		return NULL;
-	op = tc_clone(s->c, op, tc_map_new(s->c));
-	tc_build_place(b, op);
-	tc_out(op, 0)->type = shard_local_type(s, type, h);
-	if (op->op == TC_CONSTANT)
-		set_constant(s, op, tc_out(op, 0)->type);
+	op = made_as(s, b, op, shard_local_type(s, type, h));
 	return op->op == TC_IOTA ? move_iota(s, op, h) : tc_out(op, 0);
 }
 

@@ -14,7 +14,7 @@
 #include "runtime/compiler/spmd/sharding.h"
 
 /* Changes a program into the form that propagation wants: a constant for each of its users, and
- * no calls that say shardings in GSPMD's way. prepare.c */
+ * no calls that say shardings in GSPMD's way. */
 void spmd_prepare(struct spmd *s);
 
 struct spmd_shardings {

@@ -903,11 +903,13 @@ void tc_pass_shard(struct tc_ctx *c)
 	s.p = spmd_propagate(spmd);
 	s.mesh = s.p->mesh;
 	shard_places(&s);
-	s.n_values = c->next_id;
+	s.n_values = s.room = c->next_id;
 	s.of = arena_array(&c->arena, s.n_values, sizeof(*s.of));
 	s.rule = arena_array(&c->arena, s.n_values, sizeof(*s.rule));
 	s.roll = arena_array(&c->arena, s.n_values, sizeof(*s.roll));
 	s.is_late = arena_array(&c->arena, s.n_values, sizeof(*s.is_late));
 	tc_walk(c->module, note_op, &s);
+	if (shard_even(&s))
+		tc_walk(c->module, note_op, &s);
 	share_main(&s, tc_main(c));
 }

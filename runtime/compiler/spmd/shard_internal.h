@@ -52,7 +52,7 @@ struct shard {
 	const struct spmd_mesh *mesh;
 	uint32_t replicas, partitions;
 	const uint32_t *place;		/* of each partition in the mesh */
-	uint32_t n_values;		/* of the program as it came */
+	uint32_t n_values, room;	/* of the program as it came; in the tables by id */
 	struct shard_value *of;		/* by id */
 	const struct spmd_rule **rule;	/* by op's id; NULL: none */
 	struct spmd_axes manual;	/* along which the block at work is one device's */
@@ -67,6 +67,12 @@ struct shard {
 	size_t n_cells;
 	bool is_whole;			/* every op runs on whole tensors */
 };
+
+/* ---- even.c ---- */
+/* Makes dims longer that their parts do not divide, where few rows are to be had of neighbours for
+ * it; types and rules are the whole's, and there are rolls. Returns whether it changed anything:
+ * then new ops have no types and rules yet, and old ones no longer the right ones. */
+bool shard_even(struct shard *s);
 
 /* ---- place.c ---- */
 /* Reads options and mesh; INVALID_ARGUMENT: a mesh of another number of devices. */
@@ -130,6 +136,9 @@ struct shard_plan {
 /* Of h what a tensor of that type can have: plain. `manual` axes are none of its own. */
 struct spmd_sharding *shard_plain(struct shard *s, const struct spmd_sharding *h,
 				  const struct tc_type *t, const struct spmd_axes *manual);
+/* Whether op can run on parts of a factor of its rule. */
+bool shard_may_share(const struct shard *s, const struct tc_op *op, const struct spmd_rule *r,
+		     uint32_t f);
 /* `manual`: the op's; wish: what its results should have, plain. */
 struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 			       const struct spmd_axes *manual,
@@ -142,6 +151,18 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 			struct spmd_sharding *const *wish);
 /* Gives op, whose operands lie as planned, what it needs of its neighbours; sets attributes. */
 void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+
+/* The dim of operand 0 along which a slice, padding or windows move to give dim d of the result;
+ * -1: none. `kernel`: a convolution's, of all of it. */
+int64_t shard_moves_along(const struct tc_op *op, const struct tc_type *kernel, unsigned d);
+/* Such a dim's padding behind, less than 0 where not all is looked at, if the sizes were these; and
+ * sets it, but for slices. */
+int64_t shard_behind(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
+		     int64_t out);
+void shard_set_behind(struct shard *s, struct tc_op *op, unsigned d, int64_t rows);
+/* Whether parts of it would then be made of few rows of neighbours. */
+bool shard_is_near(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
+		   int64_t out, int64_t parts);
 
 /* Whether no factor of the plan has any of the axes. */
 bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
@@ -192,6 +213,9 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op,
 struct tc_value *shard_make_again(struct shard *s, const struct tc_build *b,
 				  const struct tc_value *v, const struct tc_type *type,
 				  const struct spmd_sharding *h);
+/* And, while types are the whole's, of another type; NULL: v is something else. */
+struct tc_value *shard_make_longer(struct shard *s, const struct tc_build *b,
+				   const struct tc_value *v, const struct tc_type *type);
 /* Of a reduction of which members reduced parts along plan->fold: v, its results, by all parts. */
 void shard_fold(struct shard *s, const struct tc_build *b, const struct tc_op *op,
 		const struct shard_plan *plan, struct tc_value **v);

@@ -64,6 +64,20 @@ def pooled(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME")
 
 
+def loss_of_the_next(logits, tokens):
+    p = jax.nn.log_softmax(logits[:, :-1])
+    return -jnp.mean(jnp.take_along_axis(p, tokens[:, 1:, None], -1))
+
+
+def heated(x):
+    def step(_, x):
+        inner = (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2] - 4 * x[1:-1, 1:-1])
+        return x + jnp.pad(inner, 1) / 10
+    return lax.fori_loop(0, 4, step, x)
+
+
+LOGITS = [(data(4, 32, 32), COLS), (np.arange(128, dtype=np.int32).reshape(4, 32) * 7 % 32, COLS)]
+
 # Name: function, arguments with their shardings over a mesh of 8.
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
@@ -107,6 +121,16 @@ PROGRAMS = {
     "averages_of_neighbours": (
         lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME") / 9,
         [(data(2, 32, 32, 4), COLS)]),
+    "loss_of_the_next_token": (loss_of_the_next, LOGITS),
+    "gradient_of_that_loss": (jax.grad(loss_of_the_next), LOGITS),
+    "all_but_the_first": (lambda x: jnp.sum(x[:, 1:] ** 2), [(data(4, 32, 6), COLS)]),
+    "differences": (lambda x: jnp.sum(jnp.diff(x, axis=1) ** 2), [(data(4, 32, 6), COLS)]),
+    "gradient_of_differences": (jax.grad(lambda x: jnp.sum(jnp.abs(x[1:] - x[:-1]))),
+                                [(data(32, 6), ROWS)]),
+    "largest_difference": (lambda x: jnp.argmax(x[:, 1:] - x[:, :-1], 1), [(data(8, 32), COLS)]),
+    "products_of_neighbours": (lambda x: jnp.einsum("bsd,bse->bde", x[:, 1:], x[:, :-1]),
+                               [(data(4, 32, 6), COLS)]),
+    "heated": (heated, [(data(32, 16), ROWS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 

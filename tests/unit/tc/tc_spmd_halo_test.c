@@ -377,6 +377,195 @@ static void neighbours_give_it_on_devices(void **state)
 	gang_stop(state);
 }
 
+/* ---- dims that the parts do not divide ---- */
+
+enum end { SUM, LARGEST, DOT, PADDED, JOINED, WINDOWED, CUT_ON, AS_IT_IS, N_ENDS };
+static const char *const ends[] = { "summed", "the largest", "a product", "padded", "joined",
+				    "windows", "cut once more", "returned" };
+
+/* One or two slices of m rows, what is done with them, and how the dim ends. */
+struct chain {
+	unsigned parts;
+	enum end end;
+	bool is_two, is_turned;
+	int64_t n, m, start[2], low, size;
+};
+
+static bool draw_chain(struct chain *k)
+{
+	static const unsigned parts[] = { 2, 3, 4, 6, 8, 8 };
+
+	*k = (struct chain){ .parts = parts[draw(0, 5)], .end = (enum end)draw(0, N_ENDS - 1),
+			     .is_two = draw(0, 1), .is_turned = draw(0, 1) };
+	k->n = k->parts * draw(2, 4);
+	k->m = k->n - draw(1, k->n / k->parts < 3 ? 1 : 2);
+	for (unsigned i = 0; i < 2; i++)
+		k->start[i] = draw(0, k->n - k->m);
+	k->low = draw(0, k->n - k->m);
+	k->size = draw(1, 3);
+	if (k->end == WINDOWED)
+		return draw(0, 1) || k->n - k->m + k->size - 1 >= 0;
+	return k->m % k->parts;
+}
+
+static void put_end(const struct chain *k, struct str *s)
+{
+	int n = (int)k->n, m = (int)k->m, low = (int)k->low, size = (int)k->size;
+	int half = n / (int)k->parts * ((int)k->parts - 1);
+
+	switch (k->end) {
+	case SUM: case LARGEST:
+		str_printf(s, "%%30 = reduce(%%20, %%%d) {dimensions = [1]} : tensor<2x3xf32> "
+			   "(%%31: tensor<f32>, %%32: tensor<f32>) {\n%%33 = %s(%%31, %%32) : "
+			   "tensor<f32>\nreturn(%%33)\n}\n", k->end == SUM ? 3 : 2,
+			   k->end == SUM ? "add" : "maximum");
+		return;
+	case DOT:
+		str_printf(s, "%%30 = dot_general(%%20, %%20) {lhs_batching_dimensions = [0], "
+			   "rhs_batching_dimensions = [0], lhs_contracting_dimensions = [1], "
+			   "rhs_contracting_dimensions = [1]} : tensor<2x3x3xf32>\n");
+		return;
+	case PADDED:
+		str_printf(s, "%%30 = pad(%%20, %%2) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, %d, 0], interior_padding = [0, 0, 0]} : "
+			   "tensor<2x%dx3xf32>\n", low, n - m - low, n);
+		return;
+	case JOINED:
+		str_printf(s, "%%29 = slice(%%1) {start_indices = [0, 0, 0], limit_indices = "
+			   "[2, %d, 3], strides = [1, 1, 1]} : tensor<2x%dx3xf32>\n"
+			   "%%30 = concatenate(%s) {dimension = 1} : tensor<2x%dx3xf32>\n", n - m,
+			   n - m, k->low ? "%20, %29" : "%29, %20", n);
+		return;
+	case WINDOWED:
+		str_printf(s, "%%30 = reduce_window(%%20, %%3) {window_dimensions = [1, %d, 1], "
+			   "window_strides = [1, 1, 1], base_dilations = [1, 1, 1], "
+			   "window_dilations = [1, 1, 1], padding = [0, 0, %d, %d, 0, 0]} : "
+			   "tensor<2x%dx3xf32> (%%31: tensor<f32>, %%32: tensor<f32>) {\n"
+			   "%%33 = add(%%31, %%32) : tensor<f32>\nreturn(%%33)\n}\n", size, low,
+			   n - m + size - 1 - low, n);
+		return;
+	case CUT_ON:
+		str_printf(s, "%%30 = slice(%%20) {start_indices = [0, %d, 0], limit_indices = "
+			   "[2, %d, 3], strides = [1, 1, 1]} : tensor<2x%dx3xf32>\n",
+			   low < m - half ? low : m - half, half + (low < m - half ? low :
+								    m - half), half);
+		return;
+	default:
+		str_printf(s, "%%30 = add(%%20, %%20) : tensor<2x%dx3xf32>\n", m);
+	}
+}
+
+/* Behind the true rows there are 0/0; where they would count, so would these. */
+static void write_chain(const struct chain *k, struct str *s)
+{
+	int m = (int)k->m;
+
+	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<2x%dx3xf32> "
+		   "{sharding = \"@mesh[{},{x},{}]\"}, %%1: tensor<6x3x3xf32>) {\n"
+		   "%%2 = constant() {value = dense<splat 0x000080ff> : tensor<f32>} : "
+		   "tensor<f32>\n"
+		   "%%3 = constant() {value = dense<splat 0x00000000> : tensor<f32>} : "
+		   "tensor<f32>\n", k->parts, k->parts, (int)k->n);
+	for (int i = 0; i < 2; i++) {
+		put_rows(s, 10 + i, 0, (int)k->start[i], m);
+		str_printf(s, "%%%d = divide(%%%d, %%%d) : tensor<2x%dx3xf32>\n"
+			   "%%%d = multiply(%%%d, %%%d) : tensor<2x%dx3xf32>\n", 12 + i, 10 + i,
+			   10 + i, m, 14 + i, 12 + i, 10 + i, m);
+	}
+	str_printf(s, "%%16 = iota() {iota_dimension = 1} : tensor<2x%dx3xf32>\n"
+		   "%%17 = multiply(%%14, %%%d) : tensor<2x%dx3xf32>\n"
+		   "%%18 = transpose(%%17) {permutation = [1, 0, 2]} : tensor<%dx2x3xf32>\n"
+		   "%%19 = transpose(%%18) {permutation = [1, 0, 2]} : tensor<2x%dx3xf32>\n"
+		   "%%20 = add(%%%d, %%%d) : tensor<2x%dx3xf32>\n", m, k->is_two ? 15 : 16, m, m,
+		   m, k->is_turned ? 19 : 17, k->is_two ? 16 : 14, m);
+	put_end(k, s);
+}
+
+static void write_chain_end(const struct chain *k, struct str *s)
+{
+	static const char *const shapes[] = { "2x3", "2x3", "2x3x3", "", "", "", "", "" };
+	char shape[32];
+	int64_t rows = k->end == AS_IT_IS ? k->m : k->end == CUT_ON ?
+		       k->n / k->parts * (k->parts - 1) : k->n;
+
+	snprintf(shape, sizeof(shape), "2x%dx3", (int)rows);
+	/* As the dim was, where it is as long as that. */
+	if (rows == k->n && !*shapes[k->end])
+		str_printf(s, "%%40 = sharding_constraint(%%30) {sharding = "
+			   "\"@mesh[{},{x},{}]\"} : tensor<%sxf32>\nreturn(%%40)\n}\n}\n", shape);
+	else
+		str_printf(s, "return(%%30)\n}\n}\n");
+}
+
+static unsigned check_chain(const struct chain *k, spmd_evaluate *evaluate)
+{
+	struct tc_options o = { .level = 1, .verify = true, .partitions = k->parts,
+				.evaluate_after = "shard" };
+	struct tc_array args[2], *should;
+	struct lays l = { .partitions = k->parts };
+	struct tc_source source;
+	struct str text = { 0 };
+	unsigned hops;
+	struct err err;
+	double far;
+	size_t n;
+
+	write_chain(k, &text);
+	write_chain_end(k, &text);
+	source = (struct tc_source){ text.text, text.len, "mlir" };
+	args[0] = new_array(3, (const int64_t[]){ 2, k->n, 3 });
+	args[1] = new_array(3, (const int64_t[]){ 6, 3, 3 });
+	for (size_t i = 0; i < args[0].bytes / 4; i++)
+		if (((float *)args[0].data)[i] == 0)
+			((float *)args[0].data)[i] = 9;
+	if (tc_eval(&source, args, 2, &should, &n, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	hops = hops_of(&source, &o, 0);
+	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
+	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	if (far > 0)
+		fail_msg("%g bounds off, %u hops\n%s", far, hops, text.text);
+	tc_array_free(should, n);
+	free(args[0].data);
+	free(args[1].data);
+	str_free(&text);
+	return hops;
+}
+
+static void check_chains(unsigned n, uint64_t seed, spmd_evaluate *evaluate)
+{
+	unsigned in_parts[N_ENDS] = { 0 }, all[N_ENDS] = { 0 };
+	struct chain k;
+
+	state_of_draw = seed;
+	for (unsigned i = 0; i < n; i++) {
+		while (!draw_chain(&k))
+			;
+		all[k.end]++;
+		in_parts[k.end] += check_chain(&k, evaluate) < 100;
+	}
+	for (unsigned i = 0; i < N_ENDS; i++)
+		print_message("%s: %u of %u in parts\n", ends[i], in_parts[i], all[i]);
+	for (unsigned i = 0; i < N_ENDS; i++)
+		if (i != CUT_ON && i != AS_IT_IS)
+			assert_true(4 * in_parts[i] >= 3 * all[i]);
+}
+
+static void dims_that_do_not_divide_run_in_parts(void **state)
+{
+	(void)state;
+	check_chains(400, 3, tc_eval_gang);
+}
+
+static void they_do_so_on_devices(void **state)
+{
+	gang_start(state);
+	check_chains(100, 4, gang_evaluate);
+	gang_stop(state);
+}
+
 /* ---- places that are known only as it runs ---- */
 
 struct dynamic {
@@ -591,6 +780,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neighbours_give_what_is_needed),
 		cmocka_unit_test(neighbours_give_it_on_devices),
+		cmocka_unit_test(dims_that_do_not_divide_run_in_parts),
+		cmocka_unit_test(they_do_so_on_devices),
 		cmocka_unit_test(slices_are_taken_and_put_where_they_lie),
 		cmocka_unit_test(they_are_so_on_devices),
 		cmocka_unit_test(as_few_as_can_be),

@@ -9,7 +9,6 @@
 /* Programs in which we meet more often, and why. */
 static const struct { const char *name, *why; } more[] = {
 	{ "jit__zero_size", "a slice of nothing is taken of what was collected" },
-	{ "shape__uneven_out_forced", "uneven dims are collected" },
 };
 
 static bool is_excused(const char *name)
