@@ -3,7 +3,8 @@
 #define TC_OPT_EXPAND_H
 /*
  * Ops written as simpler ones, for the passes that need them so: `decompose`, since the device
- * has no instruction for them, and `dynamic`, since in simpler ones an element can be left out.
+ * has no instruction for them, and `dynamic` and `shard`, since in simpler ones an element can be
+ * left out.
  * Each makes ops at b and gives what is to stand in place of op's results; op, without uses
  * then, is the caller's to erase. Fails by tc_fail only.
  */

@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 
+#include "runtime/compiler/opt/expand.h"
 #include "runtime/compiler/spmd/shard_internal.h"
 
 /* Permutations instead of one all_gather: where each member takes from as far as all others,
@@ -290,7 +291,36 @@ static void plan_kernel(struct shard *s, const struct tc_op *op, struct shard_pl
 	}
 }
 
-/* Windows that are next to each other and cover a dim are each some member's. */
+/* The rows of the operand and of the source that a part of a select_and_scatter's result needs
+ * along a dim: those of all windows that have a row of the part, where parts have as many. */
+static bool find_selected(const struct tc_op *op, const struct shard_plan *plan, unsigned d,
+			  int64_t parts, struct rows *in, struct rows *source)
+{
+	int64_t size = tc_attr_nth(op, "window_dimensions", d);
+	int64_t stride = tc_attr_nth(op, "window_strides", d);
+	int64_t low = tc_attr_nth(op, "padding", 2 * d), part, first;
+
+	*in = (struct rows){ .whole = plan->type[0]->dim[d], .parts = parts };
+	*source = (struct rows){ .whole = plan->type[1]->dim[d], .parts = parts };
+	if (!in->whole || in->whole % parts || in->whole >= MOST_ROWS || size >= MOST_ROWS ||
+	    size < stride || low < 0 || low >= MOST_ROWS)
+		return false;
+	part = in->whole / parts;
+	if (part % stride || source->whole != in->whole / stride)
+		return false;
+	first = -floor_div(size - 1 - low, stride);
+	source->part = source->step = part / stride;
+	source->start = first;
+	source->span = floor_div(part - 1 + low, stride) - first + 1;
+	in->part = in->step = part;
+	in->start = first * stride - low;
+	in->span = (source->span - 1) * stride + size;
+	return find_neighbours(in) && is_worth_it(in) && find_neighbours(source) &&
+	       is_worth_it(source);
+}
+
+/* Windows that are next to each other and cover a dim are each some member's; of others members
+ * take those that have rows of theirs. */
 static void plan_scatter(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			 struct spmd_sharding *const *wish)
 {
@@ -300,17 +330,21 @@ static void plan_scatter(struct shard *s, const struct tc_op *op, struct shard_p
 		const struct spmd_axes *a = &is->dim[d].axes;
 		int64_t size = tc_attr_nth(op, "window_dimensions", d);
 		int64_t n = plan->type[1]->dim[d];
+		bool covers = tc_attr_nth(op, "window_strides", d) == size &&
+			      n % spmd_size(a) == 0 && n * size == plan->type[0]->dim[d] &&
+			      !tc_attr_nth(op, "padding", 2 * d) &&
+			      !tc_attr_nth(op, "padding", 2 * d + 1);
+		struct rows in, source;
 
 		if (!a->n || plan->tensor[0]->dim[d].axes.n || plan->tensor[1]->dim[d].axes.n ||
 		    !spmd_same_axes(a, &wish[0]->dim[d].axes) || !shard_are_free(plan, a) ||
-		    tc_attr_nth(op, "window_strides", d) != size || n % spmd_size(a) ||
-		    n * size != plan->type[0]->dim[d] ||
-		    tc_attr_nth(op, "padding", 2 * d) ||
-		    tc_attr_nth(op, "padding", 2 * d + 1))
+		    (!covers && !find_selected(op, plan, d, spmd_size(a), &in, &source)))
 			continue;
 		for (unsigned t = 0; t < 4; t++)
 			if (t != 2)
 				plan->tensor[t]->dim[d].axes = *a;
+		if (!covers)
+			plan->windows |= 1ull << d;
 	}
 }
 
@@ -434,21 +468,20 @@ struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
 	return tc_build2(b, TC_ADD, v, tc_build_number(b, s32, (double)first));
 }
 
-/* `fill` where a row is none of the whole's. */
-static struct tc_value *mask_outside(struct shard *s, const struct tc_build *b,
-				     struct tc_value *x, unsigned d, const struct spmd_axes *a,
-				     const struct rows *r, struct tc_value *fill)
+/* Which rows of x, of a member's rows, are the whole's. */
+static struct tc_value *is_inside(struct shard *s, const struct tc_build *b,
+				  const struct tc_value *x, unsigned d, const struct spmd_axes *a,
+				  const struct rows *r)
 {
 	const struct tc_type *t = tc_with_elem(s->c, x->type, ELEM_S32);
-	struct tc_value *row = tc_build_iota(b, t, d), *start, *is_in;
+	struct tc_value *row = tc_build_iota(b, t, d), *start;
 
 	start = shard_at_place(s, b, a, r->step, r->start);
 	row = tc_build2(b, TC_ADD, row, tc_build_broadcast(b, start, t, NULL));
-	is_in = tc_build2(b, TC_AND,
-			  tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, t, 0)),
-			  tc_build_compare(b, TC_CMP_LT, row,
-					   tc_build_number(b, t, (double)r->whole)));
-	return tc_build_select(b, is_in, x, tc_build_broadcast(b, fill, x->type, NULL));
+	return tc_build2(b, TC_AND,
+			 tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, t, 0)),
+			 tc_build_compare(b, TC_CMP_LT, row,
+					  tc_build_number(b, t, (double)r->whole)));
 }
 
 /* The member's rows; NULL for `fill`: zeros. */
@@ -469,7 +502,10 @@ static struct tc_value *take_rows(struct shard *s, const struct tc_build *b, str
 		x = tc_build_take(b, x, d, shard_at_place(s, b, a, drift, first + low), r->span);
 	else if (x->type->dim[d] != r->span)
 		x = tc_build_part(b, x, d, first + low, r->span);
-	return fill && r->is_outside ? mask_outside(s, b, x, d, a, r, fill) : x;
+	if (!fill || !r->is_outside)
+		return x;
+	return tc_build_select(b, is_inside(s, b, x, d, a, r), x,
+			       tc_build_broadcast(b, fill, x->type, NULL));
 }
 
 /* ---- the op ---- */
@@ -522,7 +558,8 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 	struct window w;
 	struct rows r;
 
-	for (unsigned d = 0; plan->windows && d < out->rank; d++) {
+	for (unsigned d = 0; op->op != TC_SELECT_AND_SCATTER && plan->windows && d < out->rank;
+	     d++) {
 		const struct spmd_axes *a = &plan->tensor[op->n_operands]->dim[d].axes;
 
 		if (!(plan->windows >> d & 1))
@@ -551,6 +588,46 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 		tc_set_operand(op, 0, take_rows(s, &b, tc_in(op, 0), w.in, a, &r, NULL));
 		set_rows(s, op, d, &r);
 	}
+}
+
+static struct tc_value *both(const struct tc_build *b, struct tc_value *x, struct tc_value *y)
+{
+	return x ? tc_build2(b, TC_AND, x, y) : y;
+}
+
+struct tc_value *shard_select_and_scatter(struct shard *s, struct tc_op *op,
+					  const struct shard_plan *plan)
+{
+	struct tc_build b = tc_build_at(s->c, op);
+	const struct tc_type *out = tc_out(op, 0)->type;
+	struct tc_value *within = NULL, *counts = NULL, *v;
+	int64_t start[TC_MAX_RANK] = { 0 };
+	struct rows in, source;
+
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (unsigned d = 0; d < out->rank; d++) {
+			const struct spmd_axes *a = &plan->tensor[0]->dim[d].axes;
+
+			if (!(plan->windows >> d & 1))
+				continue;
+			find_selected(op, plan, d, spmd_size(a), &in, &source);
+			start[d] = -in.start;
+			if (!pass) {
+				tc_set_operand(op, 0, take_rows(s, &b, tc_in(op, 0), d, a, &in,
+								NULL));
+				tc_set_operand(op, 1, take_rows(s, &b, tc_in(op, 1), d, a,
+								&source, NULL));
+				continue;
+			}
+			/* Of both as they are along all dims. */
+			within = both(&b, within, is_inside(s, &b, tc_in(op, 0), d, a, &in));
+			counts = both(&b, counts, is_inside(s, &b, tc_in(op, 1), d, a, &source));
+		}
+	for (unsigned d = 0; d < 2u * out->rank; d++)
+		if (plan->windows >> d / 2 & 1)
+			tc_set_nth(s->c, op, "padding", d, 0);
+	tc_expand_select_and_scatter(&b, op, within, counts, &v);
+	return tc_build_slice(&b, v, start, out);
 }
 
 /* ---- rows that ops move together ---- */
@@ -606,15 +683,115 @@ static bool find_ends(const struct tc_op *op, unsigned d, int64_t *before, int64
 	return *before >= 0 && *behind >= 0 && !tc_attr_nth(op, "interior_padding", d);
 }
 
+/* ---- padding of convolutions ---- */
+
+static bool is_zero(const struct tc_value *v)
+{
+	const struct tc_op *op = v->def;
+	const struct tc_attr *a;
+
+	while (op && (op->op == TC_CONVERT || op->op == TC_BROADCAST_IN_DIM))
+		op = tc_in(op, 0)->def;
+	a = op && op->op == TC_CONSTANT ? tc_attr(op, "value") : NULL;
+	for (size_t i = 0; a && i < elem_bytes(a->type->elem); i++)
+		if (((const uint8_t *)a->data)[i])
+			return false;
+	return a && a->type->elem != ELEM_F8E8M0FNU && elem_bits(a->type->elem) >= 8 &&
+	       (a->is_splat || a->type->count == 1);
+}
+
+/* The place of a tensor's dim in that list of a convolution; -1: it is not spatial. */
+static int place_in(const struct tc_op *conv, const char *name, unsigned d)
+{
+	unsigned n;
+	const int64_t *dims = tc_attr_ints(conv, name, &n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (dims[i] == d)
+			return (int)i;
+	return -1;
+}
+
+static void add_padding(struct shard *s, struct tc_op *conv, unsigned i, int64_t low, int64_t high)
+{
+	tc_set_nth(s->c, conv, "padding", 2 * i, tc_attr_nth(conv, "padding", 2 * i) + low);
+	tc_set_nth(s->c, conv, "padding", 2 * i + 1,
+		   tc_attr_nth(conv, "padding", 2 * i + 1) + high);
+}
+
+/* Both are padding, or both cut off. */
+static bool is_one_edge(const struct tc_op *conv, unsigned i, unsigned side, int64_t rows)
+{
+	int64_t own = tc_attr_nth(conv, "padding", 2 * i + side);
+
+	return rows > -MOST_ROWS && rows < MOST_ROWS && own > -MOST_ROWS && own < MOST_ROWS &&
+	       (rows >= 0 || own <= 0);
+}
+
+void shard_take_padding(struct shard *s, struct tc_op *conv)
+{
+	struct tc_op *pad = tc_in(conv, 0)->def;
+	static const char name[] = "input_spatial_dimensions";
+	unsigned rank = tc_in(conv, 0)->type->rank;
+
+	if (!pad || pad->op != TC_PAD || !is_zero(tc_in(pad, 1)))
+		return;
+	for (unsigned d = 0; d < rank; d++) {
+		int64_t low = tc_attr_nth(pad, "edge_padding_low", d);
+		int64_t high = tc_attr_nth(pad, "edge_padding_high", d);
+		int i = place_in(conv, name, d);
+		bool fits = i < 0 ? !low && !high :
+			    tc_attr_nth(conv, "lhs_dilation", (unsigned)i) == 1 &&
+			    is_one_edge(conv, (unsigned)i, 0, low) &&
+			    is_one_edge(conv, (unsigned)i, 1, high);
+
+		if (!fits || tc_attr_nth(pad, "interior_padding", d))
+			return;
+	}
+	for (unsigned d = 0; d < rank; d++)
+		if (place_in(conv, name, d) >= 0)
+			add_padding(s, conv, (unsigned)place_in(conv, name, d),
+				    tc_attr_nth(pad, "edge_padding_low", d),
+				    tc_attr_nth(pad, "edge_padding_high", d));
+	tc_set_operand(conv, 0, tc_in(pad, 0));
+	if (tc_is_unused(tc_out(pad, 0)))
+		tc_erase(pad);
+}
+
+/* A convolution that is to make just what a slice leaves of it. */
+static struct tc_op *conv_trimmed(struct shard *s, struct tc_op *conv, const struct tc_op *cut)
+{
+	static const char name[] = "output_spatial_dimensions";
+	int64_t before[TC_MAX_RANK], behind[TC_MAX_RANK];
+	unsigned rank = tc_out(cut, 0)->type->rank;
+
+	for (unsigned d = 0; d < rank; d++)
+		if (!find_ends(cut, d, &before[d], &behind[d]) || !tc_out(cut, 0)->type->dim[d] ||
+		    ((before[d] || behind[d]) && place_in(conv, name, d) < 0))
+			return NULL;
+	for (unsigned d = 0; d < rank; d++) {
+		int i = place_in(conv, name, d);
+		int64_t stride = i < 0 ? 0 : tc_attr_nth(conv, "window_strides", (unsigned)i);
+
+		if (before[d] || behind[d])
+			add_padding(s, conv, (unsigned)i, -before[d] * stride, -behind[d] * stride);
+	}
+	tc_out(conv, 0)->type = tc_out(cut, 0)->type;
+	return conv;
+}
+
 struct tc_op *shard_pad_trimmed(struct shard *s, const struct tc_op *slice)
 {
 	struct tc_op *pad = tc_in(slice, 0)->def;
 	unsigned rank = tc_out(slice, 0)->type->rank;
 	int64_t before[TC_MAX_RANK], behind[TC_MAX_RANK];
 
-	if (!pad || pad->op != TC_PAD || pad->block != slice->block ||
-	    tc_in(slice, 0)->type == tc_out(slice, 0)->type ||
-	    !tc_is_used_once(tc_out(pad, 0)))
+	if (!pad || pad->block != slice->block ||
+	    tc_in(slice, 0)->type == tc_out(slice, 0)->type || !tc_is_used_once(tc_in(slice, 0)))
+		return NULL;
+	if (pad->op == TC_CONVOLUTION)
+		return conv_trimmed(s, pad, slice);
+	if (pad->op != TC_PAD)
 		return NULL;
 	for (unsigned d = 0; d < rank; d++)
 		if (!find_ends(slice, d, &before[d], &behind[d]) ||

@@ -164,6 +164,8 @@ struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct 
 		return share_draw(s, op, &plan->tensor[op->n_operands]->manual);
 	if (op->op == TC_DYNAMIC_SLICE || op->op == TC_DYNAMIC_UPDATE_SLICE)
 		return shard_dynamic(s, op, plan);
+	if (op->op == TC_SELECT_AND_SCATTER && plan->windows)
+		return shard_select_and_scatter(s, op, plan);
 	if (op->op == TC_GATHER)
 		return shard_gather(s, op, plan);
 	if (op->op == TC_SCATTER)

@@ -244,6 +244,8 @@ static void share_op(struct shard *s, struct tc_op *op)
 		if (v != made[i] && !h->unreduced.n && !plan.sum.axes.n)
 			keep_copy(s, tc_out(op, i), made[i], h, op->block);
 	}
+	if (op->op == TC_SELECT_AND_SCATTER && plan.windows)
+		bury(s, op);
 }
 
 /* false: it runs as other ops do. */
@@ -850,7 +852,7 @@ static void note_join(struct shard *s, struct tc_op *op)
 	}
 }
 
-/* Padding that is sliced lies as the slice, which is of all of it then. */
+/* Padding, or a convolution, that is sliced lies as the slice, which is of all of it then. */
 static void note_slice(struct shard *s, struct tc_op *op)
 {
 	struct tc_op *pad = shard_pad_trimmed(s, op);
@@ -859,8 +861,9 @@ static void note_slice(struct shard *s, struct tc_op *op)
 	if (!pad)
 		return;
 	for (unsigned d = 0; d < tc_out(op, 0)->type->rank; d++) {
-		tc_set_nth(s->c, op, "start_indices", d, 0);
-		tc_set_nth(s->c, op, "limit_indices", d, tc_out(op, 0)->type->dim[d]);
+		tc_set_nth(s->c, op, op->op == TC_PAD ? "edge_padding_low" : "start_indices", d, 0);
+		tc_set_nth(s->c, op, op->op == TC_PAD ? "edge_padding_high" : "limit_indices", d,
+			   op->op == TC_PAD ? 0 : tc_out(op, 0)->type->dim[d]);
 	}
 	s->p->of[tc_out(pad, 0)->id] = s->p->of[tc_out(op, 0)->id];
 	value_of(s, tc_out(pad, 0))->type = tc_out(pad, 0)->type;
@@ -881,9 +884,12 @@ static void note_op(struct tc_op *op, void *arg)
 				op->regions[r].block->args[i]->type;
 	if (!s->is_whole && op->op == TC_CONCATENATE)
 		note_join(s, op);
-	else if (!s->is_whole && op->op == TC_PAD)
+	else if (!s->is_whole && op->op == TC_CONVOLUTION)
+		shard_take_padding(s, op);
+	else if (!s->is_whole && op->op == TC_PAD) {
 		shard_pad_uncut(s, op);
-	else if (!s->is_whole && op->op == TC_SLICE)
+		note_slice(s, op);
+	} else if (!s->is_whole && op->op == TC_SLICE)
 		note_slice(s, op);
 	/* A call's own rule says how shardings go through it, not that it can run on parts. */
 	if (!s->is_whole && !tc_attr(op, "sharding_rule"))

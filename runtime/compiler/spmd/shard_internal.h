@@ -152,6 +152,11 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 /* Gives op, whose operands lie as planned, what it needs of its neighbours; sets attributes. */
 void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
+/* A select_and_scatter whose result's type is the member's, of windows that are not one member's
+ * each: what stands for it, before op, which has lost a region. */
+struct tc_value *shard_select_and_scatter(struct shard *s, struct tc_op *op,
+					  const struct shard_plan *plan);
+
 /* The dim of operand 0 along which a slice, padding or windows move to give dim d of the result;
  * -1: none. `kernel`: a convolution's, of all of it. */
 int64_t shard_moves_along(const struct tc_op *op, const struct tc_type *kernel, unsigned d);
@@ -185,7 +190,10 @@ struct shard_roll {
  * without a slice of it that the pad can stand for. */
 const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op);
 void shard_pad_uncut(struct shard *s, struct tc_op *op);
-/* And a pad of which nothing but a slice is used, made to give just that; NULL: it is none. */
+/* A convolution's operand without padding by zeros, which it does itself. */
+void shard_take_padding(struct shard *s, struct tc_op *conv);
+/* And a pad or convolution of which nothing but a slice is used, or padding by less than nothing,
+ * made to give just that; NULL: it is none. */
 struct tc_op *shard_pad_trimmed(struct shard *s, const struct tc_op *slice);
 /* Whether it is to be cut along its dim as the value whose rows move is. */
 bool shard_may_roll(const struct shard *s, const struct shard_roll *r,

@@ -78,6 +78,22 @@ def heated(x):
 
 LOGITS = [(data(4, 32, 32), COLS), (np.arange(128, dtype=np.int32).reshape(4, 32) * 7 % 32, COLS)]
 
+def padded_convolution(x, k):
+    x = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    return lax.conv_general_dilated(x, k, (1, 1), "VALID",
+                                    dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def causal_convolution(x, k):
+    return lax.conv_general_dilated(jnp.pad(x, ((0, 0), (3, 0), (0, 0))), k, (1,), "VALID",
+                                    dimension_numbers=("NWC", "WIO", "NWC"),
+                                    feature_group_count=8)
+
+
+def pooled_with_overlaps(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
 # Name: function, arguments with their shardings over a mesh of 8.
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
@@ -131,6 +147,16 @@ PROGRAMS = {
     "products_of_neighbours": (lambda x: jnp.einsum("bsd,bse->bde", x[:, 1:], x[:, :-1]),
                                [(data(4, 32, 6), COLS)]),
     "heated": (heated, [(data(32, 16), ROWS)]),
+    "gradients_of_a_padded_convolution": (gradient(padded_convolution),
+                                          [(data(2, 32, 32, 4), COLS), (data(3, 3, 4, 8), P())]),
+    "gradients_of_a_causal_convolution": (gradient(causal_convolution),
+                                          [(data(2, 64, 8), COLS), (data(4, 1, 8), P())]),
+    "sum_of_a_convolution_without_padding": (
+        lambda x, k: jnp.sum(lax.conv_general_dilated(
+            x, k, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))),
+        [(data(2, 32, 32, 4), COLS), (data(3, 3, 4, 8), P())]),
+    "gradient_of_a_pool_with_overlaps": (gradient(pooled_with_overlaps),
+                                         [(data(2, 32, 32, 4), COLS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 

@@ -5,6 +5,8 @@
  * Sizes, steps, holes and padding are drawn; parts are as small as one row, and windows wider than
  * a part.
  */
+#include <math.h>
+
 #include "tests/unit/gang.h"
 #include "tests/unit/spmd.h"
 
@@ -21,6 +23,7 @@ struct drawn {
 	unsigned parts;
 	bool is_other_order;	/* of the devices */
 	int64_t n, out, stride, base, low, high, size, step;	/* size, step: the window's */
+	int64_t padded, cut;	/* of a convolution: rows before by an own op, behind left out */
 };
 
 static uint64_t state_of_draw;
@@ -117,6 +120,11 @@ static bool draw_op(struct drawn *k)
 		if (room < 1 || k->low < 1 - k->n || k->high < 1 - k->n)
 			return false;
 		k->out = (room - 1) / k->stride + 1;
+		if (k->kind == CONV && k->base == 1 && draw(0, 1)) {
+			k->padded = draw(0, 3);
+			k->cut = draw(0, 1);
+			k->out -= k->cut;
+		}
 	}
 	/* Others often do not fit. */
 	if (k->kind >= TURN && draw(0, 9))
@@ -211,12 +219,17 @@ static void put_op(const struct drawn *k, struct str *s)
 			   base, step, low, high, out);
 		return;
 	case CONV: case CUT_KERNEL:
+		str_printf(s, "%%20 = constant() {value = dense<splat 0x00000000> : tensor<f32>} : "
+			   "tensor<f32>\n"
+			   "%%21 = pad(%%0, %%20) {edge_padding_low = [0, %d, 0], "
+			   "edge_padding_high = [0, 0, 0], interior_padding = [0, 0, 0]} : "
+			   "tensor<2x%dx3xf32>\n", (int)k->padded, (int)(k->n + k->padded));
 		str_printf(s, "%%4 = slice(%%1) {start_indices = [0, 0, 0], limit_indices = [%d, "
 			   "3, 3], strides = [1, 1, 1]} : tensor<%dx3x3xf32>\n"
 			   "%%6 = sharding_constraint(%%4) {sharding = \"@mesh[{%s},{},{}]\"} : "
 			   "tensor<%dx3x3xf32>\n"
 			   "%%10 = maximum(%%6, %%6) : tensor<%dx3x3xf32>\n"
-			   "%%3 = convolution(%%0, %%10) {input_batch_dimension = 0, "
+			   "%%22 = convolution(%%21, %%10) {input_batch_dimension = 0, "
 			   "input_feature_dimension = 2, input_spatial_dimensions = [1], "
 			   "kernel_input_feature_dimension = 1, kernel_output_feature_dimension = "
 			   "2, kernel_spatial_dimensions = [0], output_batch_dimension = 0, "
@@ -224,8 +237,11 @@ static void put_op(const struct drawn *k, struct str *s)
 			   "window_strides = [%d], padding = [%d, %d], lhs_dilation = [%d], "
 			   "rhs_dilation = [%d], window_reversal = [%d], feature_group_count = 1, "
 			   "batch_group_count = 1} : tensor<2x%dx3xf32>\n", size, size,
-			   k->kind == CUT_KERNEL ? "y" : "", size, size, stride, low, high, base,
-			   step, size & 1, out);
+			   k->kind == CUT_KERNEL ? "y" : "", size, size, stride,
+			   low - (int)k->padded, high, base,
+			   step, size & 1,
+			   out + (int)k->cut);
+		put_rows(s, 3, 22, 0, out);
 		return;
 	case GRADIENT:
 		put_gradient(k, s);
@@ -566,6 +582,90 @@ static void they_do_so_on_devices(void **state)
 	gang_stop(state);
 }
 
+/* ---- windows that select ---- */
+
+/* The gradient of a pool along two dims, of which the first is cut: windows that overlap, at the
+ * ends partly over nothing, and parts of few rows. Some rows have nothing but the least number. */
+static void check_pool(unsigned parts, int64_t part, int64_t size, int64_t stride, int64_t low,
+		       unsigned *in_parts, spmd_evaluate *evaluate)
+{
+	int64_t n = parts * part, m = n / stride, high = (m - 1) * stride + size - low - n;
+	struct tc_options o = { .level = 1, .verify = true, .partitions = parts,
+				.evaluate_after = "shard" };
+	struct tc_array args[2], *should;
+	struct lays l = { .partitions = parts };
+	struct tc_source source;
+	struct str text = { 0 };
+	struct err err;
+	double far;
+	size_t k;
+
+	str_printf(&text, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<2x%dx6xf32> {sharding = "
+		   "\"@mesh[{},{x},{}]\"}, %%1: tensor<2x%dx3xf32> {sharding = "
+		   "\"@mesh[{},{x},{}]\"}) {\n"
+		   "%%2 = constant() {value = dense<splat 0x0000c03f> : tensor<f32>} : "
+		   "tensor<f32>\n"
+		   "%%3 = select_and_scatter(%%0, %%1, %%2) {window_dimensions = [1, %d, 3], "
+		   "window_strides = [1, %d, 2], padding = [0, 0, %d, %d, 0, 1]} : "
+		   "tensor<2x%dx6xf32> (%%4: tensor<f32>, %%5: tensor<f32>) {\n"
+		   "%%6 = compare(%%4, %%5) {comparison_direction = <GE>, compare_type = "
+		   "<FLOAT>} : tensor<i1>\n"
+		   "return(%%6)\n} (%%7: tensor<f32>, %%8: tensor<f32>) {\n"
+		   "%%9 = add(%%7, %%8) : tensor<f32>\nreturn(%%9)\n}\n"
+		   "%%10 = sharding_constraint(%%3) {sharding = \"@mesh[{},{x},{}]\"} : "
+		   "tensor<2x%dx6xf32>\nreturn(%%10)\n}\n}\n", parts, parts, (int)n, (int)m,
+		   (int)size, (int)stride, (int)low, (int)high, (int)n, (int)n);
+	source = (struct tc_source){ text.text, text.len, "mlir" };
+	args[0] = new_array(3, (const int64_t[]){ 2, n, 6 });
+	args[1] = new_array(3, (const int64_t[]){ 2, m, 3 });
+	for (size_t i = 0; i < args[0].bytes / 4; i++)
+		if (draw(0, 3) == 0 || i < 18)
+			((float *)args[0].data)[i] = -INFINITY;
+	if (tc_eval(&source, args, 2, &should, &k, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	*in_parts += hops_of(&source, &o, 0) < 100;
+	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
+	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
+		fail_msg("%s\n%s", err.msg, text.text);
+	if (far > 0)
+		fail_msg("%g bounds off\n%s", far, text.text);
+	tc_array_free(should, k);
+	free(args[0].data);
+	free(args[1].data);
+	str_free(&text);
+}
+
+static void check_pools(unsigned n, uint64_t seed, spmd_evaluate *evaluate)
+{
+	static const unsigned parts[] = { 2, 3, 4, 6, 8 };
+	unsigned in_parts = 0;
+
+	state_of_draw = seed;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t stride = draw(1, 3), size = stride + draw(0, 3), m = draw(1, 3);
+		unsigned k = parts[draw(0, 4)];
+		int64_t most = size - stride, low = draw(0, most);
+
+		check_pool(k, m * stride, size, stride, low, &in_parts, evaluate);
+	}
+	print_message("%u of %u pools in parts\n", in_parts, n);
+	assert_true(3 * in_parts >= 2 * n);
+}
+
+static void windows_that_overlap_select_in_parts(void **state)
+{
+	(void)state;
+	check_pools(100, 5, tc_eval_gang);
+}
+
+static void they_select_so_on_devices(void **state)
+{
+	gang_start(state);
+	check_pools(30, 6, gang_evaluate);
+	gang_stop(state);
+}
+
 /* ---- places that are known only as it runs ---- */
 
 struct dynamic {
@@ -730,39 +830,39 @@ static void as_few_as_can_be(void **state)
 {
 	static const struct { struct drawn k; unsigned hops; } cases[] = {
 		/* Of 4 rows each: itself, one row of each side, of two, of four. */
-		{ { CONV, 8, false, 32, 32, 1, 1, 0, 0, 1, 1 }, 0 },
-		{ { CONV, 8, false, 32, 32, 1, 1, 1, 1, 3, 1 }, 2 },
-		{ { CONV, 8, false, 32, 32, 1, 1, 2, 0, 3, 1 }, 1 },
-		{ { CONV, 8, false, 8, 8, 1, 1, 2, 2, 5, 1 }, 4 },
-		{ { CONV, 8, false, 8, 8, 1, 1, 5, 0, 6, 1 }, 100 },
+		{ { CONV, 8, false, 32, 32, 1, 1, 0, 0, 1, 1, 0, 0 }, 0 },
+		{ { CONV, 8, false, 32, 32, 1, 1, 1, 1, 3, 1, 0, 0 }, 2 },
+		{ { CONV, 8, false, 32, 32, 1, 1, 2, 0, 3, 1, 0, 0 }, 1 },
+		{ { CONV, 8, false, 8, 8, 1, 1, 2, 2, 5, 1, 0, 0 }, 4 },
+		{ { CONV, 8, false, 8, 8, 1, 1, 5, 0, 6, 1, 0, 0 }, 100 },
 		/* The kernel has six rows, not the three that a member has of it. */
-		{ { CUT_KERNEL, 8, false, 8, 8, 1, 1, 4, 1, 6, 1 }, 100 },
-		{ { CUT_KERNEL, 8, false, 32, 32, 1, 1, 3, 2, 6, 1 }, 2 },
+		{ { CUT_KERNEL, 8, false, 8, 8, 1, 1, 4, 1, 6, 1, 0, 0 }, 100 },
+		{ { CUT_KERNEL, 8, false, 32, 32, 1, 1, 3, 2, 6, 1, 0, 0 }, 2 },
 		/* A gradient's kernel of 32 rows: a row of each side, or two of one. */
-		{ { GRADIENT, 8, false, 32, 3, 1, 1, 1, 1, 32, 1 }, 2 },
-		{ { GRADIENT, 8, false, 32, 2, 2, 1, 0, 2, 32, 1 }, 1 },
+		{ { GRADIENT, 8, false, 32, 3, 1, 1, 1, 1, 32, 1, 0, 0 }, 2 },
+		{ { GRADIENT, 8, false, 32, 2, 2, 1, 0, 2, 32, 1, 0, 0 }, 1 },
 		/* By two neighbours all that there is. */
-		{ { CONV, 3, false, 6, 6, 1, 1, 4, 4, 5, 2 }, 100 },
-		{ { CONV, 3, false, 6, 6, 1, 1, 1, 1, 3, 1 }, 2 },
+		{ { CONV, 3, false, 6, 6, 1, 1, 4, 4, 5, 2, 0, 0 }, 100 },
+		{ { CONV, 3, false, 6, 6, 1, 1, 1, 1, 3, 1, 0, 0 }, 2 },
 		/* Every other one, from the first or second. */
-		{ { SLICE, 8, false, 16, 8, 2, 1, 0, 16, 1, 1 }, 0 },
-		{ { SLICE, 8, false, 16, 8, 2, 1, 1, 16, 1, 1 }, 0 },
+		{ { SLICE, 8, false, 16, 8, 2, 1, 0, 16, 1, 1, 0, 0 }, 0 },
+		{ { SLICE, 8, false, 16, 8, 2, 1, 1, 16, 1, 1, 0, 0 }, 0 },
 		/* Holes between, and the other way round. */
-		{ { PAD, 4, false, 8, 16, 1, 2, 0, 1, 1, 1 }, 0 },
-		{ { PAD, 4, false, 8, 8, 1, 1, 1, -1, 1, 1 }, 1 },
-		{ { TURN, 3, false, 3, 3, 1, 1, 0, 0, 1, 1 }, 1 },
+		{ { PAD, 4, false, 8, 16, 1, 2, 0, 1, 1, 1, 0, 0 }, 0 },
+		{ { PAD, 4, false, 8, 8, 1, 1, 1, -1, 1, 1, 0, 0 }, 1 },
+		{ { TURN, 3, false, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0 }, 1 },
 		/* Round by one row, by a part, by a part and a row; of two members by a row. */
-		{ { ROLL, 8, false, 32, 32, 1, 1, 31, 0, 1, 1 }, 1 },
-		{ { ROLL, 8, false, 32, 32, 1, 1, 28, 0, 4, 1 }, 1 },
-		{ { ROLL, 8, false, 32, 32, 1, 1, 27, 0, 5, 1 }, 2 },
-		{ { ROLL, 2, false, 8, 8, 1, 1, 7, 0, 1, 1 }, 1 },
+		{ { ROLL, 8, false, 32, 32, 1, 1, 31, 0, 1, 1, 0, 0 }, 1 },
+		{ { ROLL, 8, false, 32, 32, 1, 1, 28, 0, 4, 1, 0, 0 }, 1 },
+		{ { ROLL, 8, false, 32, 32, 1, 1, 27, 0, 5, 1, 0, 0 }, 2 },
+		{ { ROLL, 2, false, 8, 8, 1, 1, 7, 0, 1, 1, 0, 0 }, 1 },
 		/* A row before, a row behind, more rows than a part has. */
-		{ { SHIFT, 8, false, 32, 32, 1, 1, 0, 0, 1, 1 }, 1 },
-		{ { SHIFT, 8, false, 32, 32, 1, 1, 1, 0, 1, 0 }, 1 },
-		{ { SHIFT, 8, false, 16, 16, 1, 1, 0, 0, 3, 1 }, 100 },
-		{ { UNCUT, 8, false, 32, 32, 1, 1, 1, 0, 0, 1 }, 1 },
-		{ { UNCUT, 8, false, 32, 32, 0, 1, 0, 1, 1, 0 }, 1 },
-		{ { TRIMMED, 8, false, 32, 32, 1, 1, 1, 0, 0, 1 }, 1 },
+		{ { SHIFT, 8, false, 32, 32, 1, 1, 0, 0, 1, 1, 0, 0 }, 1 },
+		{ { SHIFT, 8, false, 32, 32, 1, 1, 1, 0, 1, 0, 0, 0 }, 1 },
+		{ { SHIFT, 8, false, 16, 16, 1, 1, 0, 0, 3, 1, 0, 0 }, 100 },
+		{ { UNCUT, 8, false, 32, 32, 1, 1, 1, 0, 0, 1, 0, 0 }, 1 },
+		{ { UNCUT, 8, false, 32, 32, 0, 1, 0, 1, 1, 0, 0, 0 }, 1 },
+		{ { TRIMMED, 8, false, 32, 32, 1, 1, 1, 0, 0, 1, 0, 0 }, 1 },
 	};
 
 	(void)state;
@@ -782,6 +882,8 @@ int main(void)
 		cmocka_unit_test(neighbours_give_it_on_devices),
 		cmocka_unit_test(dims_that_do_not_divide_run_in_parts),
 		cmocka_unit_test(they_do_so_on_devices),
+		cmocka_unit_test(windows_that_overlap_select_in_parts),
+		cmocka_unit_test(they_select_so_on_devices),
 		cmocka_unit_test(slices_are_taken_and_put_where_they_lie),
 		cmocka_unit_test(they_are_so_on_devices),
 		cmocka_unit_test(as_few_as_can_be),
