@@ -8,15 +8,26 @@
 
 #include "runtime/rt_internal.h"
 
+#define DEEP 64u
+
 struct forward {
 	struct rt_buffer *from;	/* in use */
 	struct rt_buffer *to;
 	struct rt_callback callback;
+	struct forward *next;	/* of `later` */
 };
 
 /* Over rt_buffer.follows, of all buffers. A buffer that one follows is in use, so that who goes
  * along these finds each of them. */
 static pthread_mutex_t follow_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* One that is new, which nobody follows. */
+static void begin_anew(struct rt_buffer *to, struct rt_buffer *from)
+{
+	pthread_mutex_lock(&follow_lock);
+	to->follows = from;
+	pthread_mutex_unlock(&follow_lock);
+}
 
 /* Unless that would make a ring, whose buffers would wait for each other for ever. */
 static bool begin_to_follow(struct rt_buffer *to, struct rt_buffer *from)
@@ -39,18 +50,52 @@ static void end_following(struct rt_buffer *to)
 	pthread_mutex_unlock(&follow_lock);
 }
 
+/* What resolves a buffer resolves those that follow it, and those that follow these: so many deep
+ * in one another, and the others after these, however long the chain is. Of this thread. */
+static _Thread_local unsigned depth;
+static _Thread_local struct forward *later, **last;
+
+/* why NULL: with what `from` has. */
+static void resolve(struct forward *f, const struct err *why)
+{
+	depth++;
+	rt_in_callback++;
+	end_following(f->to);
+	if (why)
+		rt_buffer_resolve(f->to, why);
+	else
+		rt_buffer_resolve_from(f->to, f->from);
+	rt_buffer_end_use(f->from);
+	rt_buffer_unref(f->to);
+	free(f);
+	rt_in_callback--;
+	depth--;
+}
+
+/* The same, and then what was put off. */
+static void pass(struct forward *f, const struct err *why)
+{
+	resolve(f, why);
+	while (!depth && later) {
+		f = later;
+		later = f->next;
+		resolve(f, NULL);
+	}
+}
+
 static void follow(void *arg, const struct err *err)
 {
 	struct forward *f = arg;
 
 	(void)err;
-	rt_in_callback++;
-	end_following(f->to);
-	rt_buffer_resolve_from(f->to, f->from);
-	rt_buffer_end_use(f->from);
-	rt_buffer_unref(f->to);
-	free(f);
-	rt_in_callback--;
+	if (depth < DEEP) {
+		pass(f, NULL);
+		return;
+	}
+	last = later ? last : &later;
+	f->next = NULL;
+	*last = f;
+	last = &f->next;
 }
 
 /* Takes the use of `from`, and a reference to `to`. */
@@ -114,7 +159,7 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		rt_buffer_end_use(b);
 		return code;
 	}
-	begin_to_follow(to, b);
+	begin_anew(to, b);
 	forward_to(f, b, to);
 	*out = to;
 	return 0;
@@ -198,13 +243,7 @@ static void may_donate(void *arg, const struct err *err)
 		follow(f, NULL);
 		return;
 	}
-	rt_in_callback++;
-	end_following(f->to);
-	rt_buffer_resolve(f->to, err);
-	rt_buffer_end_use(f->from);
-	rt_buffer_unref(f->to);
-	free(f);
-	rt_in_callback--;
+	pass(f, err);
 }
 
 int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buffer **out,
@@ -239,7 +278,7 @@ int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buff
 	rt_buffer_ref(b);
 	rt_buffer_ref(to);
 	rt_buffer_give_sizes(to, b->sizes);
-	begin_to_follow(to, b);
+	begin_anew(to, b);
 	*f = (struct forward){ .from = b, .to = to };
 	rt_event_on_ready(after, &f->callback, may_donate, f);
 	*out = to;

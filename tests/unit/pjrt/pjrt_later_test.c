@@ -510,6 +510,35 @@ static void aliases_of_aliases_are_followed(void **state)
 	drop_buffer(real);
 }
 
+/* Also one that is longer than a thread's stack has room for. */
+static void a_chain_of_any_length_is_followed(void **state)
+{
+	enum { LONG = 300000 };
+	struct PJRT_Buffer **chain = malloc((LONG + 1) * sizeof(struct PJRT_Buffer *)), *real;
+	int64_t dims[] = { 4, 4 };
+
+	(void)state;
+	assert_non_null(chain);
+	for (int fails = 0; fails < 2; fails++) {
+		struct alias a = new_alias();
+
+		chain[0] = a.b;
+		for (int i = 0; i < LONG; i++)
+			chain[i + 1] = GET(Buffer_Bitcast, out_buffer, .buffer = chain[i],
+					   .element_type = PJRT_Buffer_Type_F32, .dims = dims,
+					   .num_dims = 2);
+		real = filled(7);
+		assert_ok(fails ? break_it(a) : fulfill(a, real));
+		assert_true(is_ready(chain[LONG]));
+		if (!fails)
+			expect(chain[LONG], 7);
+		for (int i = 0; i <= LONG; i++)
+			drop_buffer(chain[i]);
+		drop_buffer(real);
+	}
+	free(chain);
+}
+
 /* Two that are given each other, and one that is given a view of itself by way of another. */
 static void aliases_in_a_ring_are_refused(void **state)
 {
@@ -782,6 +811,7 @@ int main(void)
 		cmocka_unit_test(an_alias_may_be_deleted_first),
 		cmocka_unit_test(aliases_in_a_ring_are_refused),
 		cmocka_unit_test(aliases_of_aliases_are_followed),
+		cmocka_unit_test(a_chain_of_any_length_is_followed),
 		cmocka_unit_test(a_launch_waits_for_its_alias),
 		cmocka_unit_test(a_launch_that_waited_passes_the_error_on),
 		cmocka_unit_test(waiting_launches_keep_what_they_read),
