@@ -105,7 +105,14 @@ static void join_page(struct hal_device *dev)
 	struct err why;
 
 	if (!hal->page) {
-		if (hal_page_open(&hal->page, &hal->page_fd, hal->page_path, &why)) {
+		int code;
+
+		files_own_begin();
+		code = hal_page_open(&hal->page, &hal->page_fd, hal->page_path, &why);
+		if (code)
+			hal->page_fd = -1;
+		files_own_end(&hal->page_own, &hal->page_fd);
+		if (code) {
 			log_warn("not visible to xla-smi: %s", why.msg);
 			return;
 		}
@@ -409,6 +416,7 @@ void hal_destroy(struct hal *hal)
 		hal_device_close(hal->entries[i].open);
 	if (hal->generation == hal_generation())
 		sim_destroy(hal->sim);
+	files_disown(&hal->page_own);
 	hal_page_close(hal->page, hal->page_fd, hal->page_path);
 	pthread_mutex_destroy(&hal->lock);
 	pthread_mutex_destroy(&hal->page_lock);

@@ -38,6 +38,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "hal/base/files.h"
 #include "hal/dump.h"
 #include "hal/hal.h"
 #include "hal/heap.h"
@@ -105,6 +106,7 @@ struct hal {
 	 * NULL where there is none, which is no error. */
 	struct hal_page *page;
 	int page_fd;
+	struct files_own page_own;	/* page_fd: by its lock others see that we live */
 	char page_path[128];
 	pthread_mutex_t page_lock;	/* over groups of numbers in it; nothing is called */
 	pthread_mutex_t across_lock;	/* over waits for other devices (across.c) */

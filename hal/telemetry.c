@@ -301,6 +301,26 @@ static int make_file(const char *path)
 	return -1;
 }
 
+/* By a file of its own: the lock on f lasts as long as a mapping of f, of which a child of fork has
+ * one. MAP_FAILED with errno. */
+static void *map_page(const char *path, int f)
+{
+	int again = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), saved;
+	struct stat a, b;
+	void *p = MAP_FAILED;
+
+	if (again < 0)
+		return p;
+	errno = EBUSY;
+	if (!fstat(f, &a) && !fstat(again, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+		p = mmap(NULL, sizeof(struct hal_page), PROT_READ | PROT_WRITE, MAP_SHARED, again,
+			 0);
+	saved = errno;
+	close(again);
+	errno = saved;
+	return p;
+}
+
 /* Maps a new file of one page; -1 with errno. */
 static int make_page(const char *path, struct hal_page **out)
 {
@@ -311,7 +331,7 @@ static int make_page(const char *path, struct hal_page **out)
 	/* With its room: a file system that is full would end the process at its first store. */
 	saved = posix_fallocate(f, 0, sizeof(**out));
 	if (!saved) {
-		*out = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+		*out = map_page(path, f);
 		if (*out != MAP_FAILED)
 			return f;
 		saved = errno;

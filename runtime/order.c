@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "hal/base/clock.h"
+#include "hal/base/files.h"
 #include "hal/telemetry.h"
 #include "runtime/rt_internal.h"
 #include "runtime/world/order.h"
@@ -500,61 +501,21 @@ static void *watch(void *arg)
 
 /* ---- life ---- */
 
-/* The lock on a log goes with the last descriptor of its file, of which a child of fork would keep
+/* Opens its own log. Its lock goes with the last descriptor of its file, so no child of fork has
  * one: its parent would seem to live as long as it does. */
-static pthread_mutex_t orders_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rt_order *orders;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&orders_lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&orders_lock);
-}
-
-static void after_fork_in_child(void)
-{
-	for (; orders; orders = orders->next) {
-		close(orders->fd);
-		orders->fd = -1;
-	}
-	pthread_mutex_unlock(&orders_lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
-/* Opens its own log, of which no child has a descriptor. */
 static int open_log(struct rt_order *o)
 {
-	pthread_once(&fork_once, watch_forks);
-	pthread_mutex_lock(&orders_lock);
+	files_own_begin();
 	o->fd = open(o->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (o->fd >= 0) {
-		o->next = orders;
-		orders = o;
-	}
-	pthread_mutex_unlock(&orders_lock);
+	files_own_end(&o->own, &o->fd);
 	return o->fd;
 }
 
 static void close_log(struct rt_order *o)
 {
-	pthread_mutex_lock(&orders_lock);
-	for (struct rt_order **at = &orders; *at; at = &(*at)->next)
-		if (*at == o) {
-			*at = o->next;
-			break;
-		}
+	files_disown(&o->own);
 	if (o->fd >= 0)
 		close(o->fd);
-	pthread_mutex_unlock(&orders_lock);
 }
 
 int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err)

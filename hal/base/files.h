@@ -7,4 +7,16 @@
  * and whoever writes knows. A program calls it first in main(). */
 void files_open_standard(void);
 
+/* Descriptors that no child of fork keeps: by each that is open whoever is at the other end, a
+ * server, the kernel, who asks for a lock, takes this process for alive. In a child they are
+ * closed, and *fd is -1. */
+struct files_own { struct files_own *next; int *fd; };
+
+/* What is opened in between is in the list before a child can have it: no fork begins meanwhile,
+ * so nothing in between waits. *fd < 0: it was not opened. */
+void files_own_begin(void);
+void files_own_end(struct files_own *f, int *fd);
+/* Before it is closed. One that is in no list, as in a child, is fine. */
+void files_disown(struct files_own *f);
+
 #endif

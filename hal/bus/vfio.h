@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "hal/base/err.h"
+#include "hal/base/files.h"
 #include "hal/bus/vfio_uapi.h"
 
 #define VFIO_MAX_RANGES 64u
@@ -80,6 +81,7 @@ struct vfio_domain {
 	const struct vfio_iommu *iommu;
 	unsigned n_functions;	/* the domain goes with the last */
 	int container;		/* /dev/iommu for iommufd */
+	struct files_own own;	/* container */
 	uint32_t ioas;
 	pthread_mutex_t lock;	/* over the space, and what functions use of it */
 	struct vfio_space space;
@@ -113,6 +115,7 @@ struct vfio {
 	struct vfio_domain *domain, **domains;	/* NULL: in none yet; and the list that it is of */
 	struct vfio_use *uses;	/* under the domain's lock */
 	int group, device;
+	struct files_own own_group, own_device;	/* others may open them once they are closed */
 	int pagemap, pageflags;	/* without an IOMMU: the kernel's lists of pages */
 	uint64_t config;	/* offset of configuration space */
 	bool can_reset;

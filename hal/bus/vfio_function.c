@@ -272,11 +272,26 @@ static int learn_function(struct vfio *v, struct err *err)
 
 /* ---- domains ---- */
 
+static void own(struct files_own *f, int *fd)
+{
+	files_own_begin();
+	files_own_end(f, fd);
+}
+
 static int join(struct vfio *v, struct vfio_domain *d, struct err *err)
 {
+	int code;
+
 	v->domain = d;
 	d->n_functions++;
-	return v->iommu->attach(v, err);
+	code = v->iommu->attach(v, err);
+	if (code)
+		return code;
+	own(&v->own_group, &v->group);
+	own(&v->own_device, &v->device);
+	if (d->n_functions == 1)
+		own(&d->own, &d->container);
+	return 0;
 }
 
 static void leave(struct vfio *v)
@@ -285,6 +300,10 @@ static void leave(struct vfio *v)
 
 	if (!d)
 		return;
+	files_disown(&v->own_group);
+	files_disown(&v->own_device);
+	if (d->n_functions == 1)
+		files_disown(&d->own);
 	v->iommu->detach(v);
 	v->group = v->device = -1;
 	v->domain = NULL;
@@ -415,6 +434,8 @@ int vfio_map_bar(struct vfio *v, unsigned bar, void **out, uint64_t *bytes, uint
 	if (p == MAP_FAILED)
 		return err_sys(err, errno, "mapping %llu bytes of BAR%u of %s",
 			       (unsigned long long)r.bytes, bar, v->place.bdf);
+	/* In a child of fork it would keep the device open. */
+	madvise(p, r.bytes, MADV_DONTFORK);
 	*out = p;
 	return 0;
 }

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "hal/base/clock.h"
+#include "hal/base/files.h"
 #include "hal/base/log.h"
 #include "hal/bus.h"
 #include "hal/hw/regs.h"
@@ -47,6 +48,7 @@ struct area {			/* memory that the device may reach */
 struct vfio_user {
 	struct hal_bus bus;
 	int fd;
+	struct files_own own;		/* fd: by it the server sees that we live */
 	char path[108];
 	int64_t limit_ns;		/* for an answer */
 	pthread_mutex_t lock;		/* over the socket and the areas */
@@ -345,7 +347,9 @@ static int dial(struct vfio_user *v)
 				 .tv_usec = v->limit_ns % 1000000000 / 1000 };
 
 	memcpy(a.sun_path, v->path, sizeof(a.sun_path));
+	files_own_begin();
 	v->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	files_own_end(&v->own, &v->fd);
 	if (v->fd < 0 || setsockopt(v->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
 		return errno;
 	while (connect(v->fd, (struct sockaddr *)&a, sizeof(a)))
@@ -578,9 +582,10 @@ static void close_bus(struct hal_bus *bus)
 
 	if (v->has_watcher && write(v->quit_fd, &one, sizeof(one)) > 0)
 		pthread_join(v->watcher, NULL);
-	/* A child of fork may hold the socket, too: the server must see the end. */
+	/* A child of fork that begins here holds the socket, too: the server must see the end. */
 	if (v->fd >= 0) {
 		shutdown(v->fd, SHUT_RDWR);
+		files_disown(&v->own);
 		close(v->fd);
 	}
 	if (v->hbm)

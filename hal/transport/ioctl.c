@@ -21,6 +21,7 @@
 
 #include "hal/base/clock.h"
 #include "hal/base/cpu.h"
+#include "hal/base/files.h"
 #include "hal/hw/regs.h"
 #include "hal/transport.h"
 #include "kernel-uapi/include/tessera_drm.h"
@@ -47,6 +48,7 @@ struct pin {
 struct accel {
 	struct hal_transport t;
 	int fd, irq_fd;
+	struct files_own own;	/* fd: all that is ours in the kernel goes with the last one */
 	char path[128];
 	pthread_mutex_t lock;	/* over the pins, and while the context is replaced */
 	struct pin *pins;
@@ -184,6 +186,7 @@ static void close_device(struct hal_transport *t)
 		free(p);
 	}
 	accel_hbm_end(&a->hbm);
+	files_disown(&a->own);
 	if (a->fd >= 0)
 		accel_sys->close(a->fd);
 	pthread_mutex_destroy(&a->lock);
@@ -205,6 +208,8 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	pthread_mutex_init(&a->lock, NULL);
 	snprintf(a->path, sizeof(a->path), "%s", where);
 	code = accel_open(where, &a->fd, identity, err);
+	files_own_begin();
+	files_own_end(&a->own, &a->fd);
 	if (!code)
 		code = accel_hbm_start(&a->hbm, a->path, a->fd, identity, err);
 	if (!code)

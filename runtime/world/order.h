@@ -2,6 +2,7 @@
 #ifndef RT_ORDER_H
 #define RT_ORDER_H
 /* What order.c, meeting.c and world/era.c know of launches with other processes. */
+#include "hal/base/files.h"
 #include "hal/hal.h"
 #include "runtime/world/world.h"
 
@@ -53,7 +54,7 @@ struct rt_order {
 	struct rt_world *world;
 	char path[160];		/* "": the file has no name any more */
 	int fd;			/* -1: none, as in a child of fork */
-	struct rt_order *next;	/* of this process's; order.c */
+	struct files_own own;	/* fd */
 	struct fellow fellows[RT_PROCESSES];
 	pthread_mutex_t lock;	/* over what follows, and fellows */
 	pthread_cond_t cond;

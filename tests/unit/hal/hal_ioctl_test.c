@@ -389,6 +389,24 @@ static void wrong_names_say_what_to_do(void **state)
 	hal_destroy(h);
 }
 
+/* What its parent has of the card would stay as long as it lives. */
+static void a_child_of_fork_has_no_file_of_the_card(void **state)
+{
+	int status, n_left = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fake.file[0].fd);
+	pid = fork();
+	if (!pid) {
+		for (unsigned i = 0; i < FAKE_FILES; i++)
+			n_left += fake.file[i].fd && fcntl(fake.file[i].fd, F_GETFD) >= 0;
+		_exit(n_left);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void nodes_that_may_not_be_opened_name_the_group(void **state)
 {
 	char node[100];
@@ -820,6 +838,7 @@ int main(void)
 		cmocka_unit_test(a_limit_of_the_driver_is_kept_and_named),
 		cmocka_unit_test(memory_that_cannot_be_pinned_says_why),
 		cmocka_unit_test(wrong_names_say_what_to_do),
+		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_card),
 		cmocka_unit_test(nodes_that_may_not_be_opened_name_the_group),
 		cmocka_unit_test(nodes_of_others_are_refused),
 		cmocka_unit_test(versions_must_fit),

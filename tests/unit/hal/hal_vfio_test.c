@@ -445,6 +445,28 @@ static void a_missing_iommu_is_named(void **state)
 	expect("vfio-noiommu:" B, ERR_FAILED_PRECONDITION, "has an IOMMU", "vfio:0000:02:00.0");
 }
 
+/* By one that is left open nobody else could open the function after its parent's end. */
+static void a_child_of_fork_has_no_file_of_the_function(void **state)
+{
+	unsigned n_open = 0, n_left = 0;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (int fd = 0; fd < FAKE_FDS; fd++)
+		n_open += fake.file[fd].kind && fake.file[fd].kind < FAKE_PAGEMAP;
+	assert_true(n_open);
+	pid = fork();
+	if (!pid) {
+		for (int fd = 0; fd < FAKE_FDS; fd++)
+			n_left += fake.file[fd].kind && fake.file[fd].kind < FAKE_PAGEMAP &&
+				  fcntl(fd, F_GETFD) >= 0;
+		_exit((int)n_left);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void permissions_are_named(void **state)
 {
 	(void)state;
@@ -656,6 +678,7 @@ int main(void)
 		cmocka_unit_test(kernels_that_lack_something_are_named),
 		cmocka_unit_test(neighbours_in_the_group_are_named),
 		cmocka_unit_test(a_second_opening_is_refused),
+		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_function),
 		cmocka_unit_test(any_call_may_fail),
 	};
 	const struct CMUnitTest bare_tests[] = {
@@ -670,6 +693,7 @@ int main(void)
 		cmocka_unit_test(a_device_that_is_wanted_back_is_lost),
 		cmocka_unit_test(without_mapped_memory_copies_are_staged),
 		cmocka_unit_test(a_second_opening_is_refused),
+		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_function),
 		BARE_TESTS,
 		cmocka_unit_test(any_call_may_fail),
 	};

@@ -4,6 +4,7 @@
 #define DEVICE_TESTS_ONLY
 #include "tests/unit/hal/hal_device_test.c"
 
+#include <glob.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -471,6 +472,72 @@ static void a_killed_client_leaves_the_server_clean(void **state)
 	dev = saved;
 }
 
+/* Whether a telemetry page of the process tells that it lives. */
+static bool is_seen(pid_t pid)
+{
+	static struct hal_page page;
+	char pattern[160];
+	bool is = false;
+	glob_t g;
+
+	snprintf(pattern, sizeof(pattern), "%s/tessera-%u-%d-*", hal_page_dir(), getuid(), pid);
+	if (glob(pattern, 0, NULL, &g))
+		return false;
+	for (size_t i = 0; i < g.gl_pathc; i++)
+		is |= !hal_page_read(g.gl_pathv[i], &page, NULL);
+	globfree(&g);
+	return is;
+}
+
+/* In a child: opens the device, tells of a child of its own and waits with it. */
+static void hold_device_with_a_child(int tell)
+{
+	struct err err;
+	struct hal *h;
+	pid_t pid;
+
+	if (!open_at(server.device[1], 0, &h, &err))
+		_exit(1);
+	pid = fork();
+	/* By the child itself: what fork has to do there is done. */
+	if (!pid) {
+		pid = getpid();
+		if (write(tell, &pid, sizeof(pid)) != sizeof(pid))
+			_exit(2);
+	}
+	for (;;)
+		pause();
+}
+
+static void a_killed_client_is_not_its_children(void **state)
+{
+	struct hal_device *got;
+	int tell[2], status;
+	pid_t pid, left = 0;
+	struct err err;
+	struct hal *h;
+	bool is_left_seen;
+
+	(void)state;
+	assert_int_equal(pipe(tell), 0);
+	pid = fork();
+	if (!pid)
+		hold_device_with_a_child(tell[1]);
+	close(tell[1]);
+	assert_int_equal(read(tell[0], &left, sizeof(left)), sizeof(left));
+	close(tell[0]);
+	assert_true(is_seen(pid));
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	is_left_seen = is_seen(pid);
+	got = open_at(server.device[1], 0, &h, &err);
+	assert_int_equal(kill(left, SIGKILL), 0);
+	if (!got)
+		fail_msg("%s", err.msg);
+	hal_destroy(h);
+	assert_false(is_left_seen);
+}
+
 /* ---- servers that are none ---- */
 
 struct impostor {
@@ -618,6 +685,7 @@ int main(void)
 		cmocka_unit_test(a_killed_server_is_reported_at_once),
 		cmocka_unit_test(a_server_that_is_stopped_ends_its_sessions),
 		cmocka_unit_test(a_killed_client_leaves_the_server_clean),
+		cmocka_unit_test(a_killed_client_is_not_its_children),
 	};
 
 	return cmocka_run_group_tests(tests, start_server, stop_server);
