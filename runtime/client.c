@@ -256,12 +256,8 @@ unsigned rt_device_count(const struct rt_client *c)
 	return c->n_devices;
 }
 
-const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device)
-{
-	return &c->devices[device].info;
-}
-
-void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3])
+/* A device's place in the torus of links; in a row where the client's are not of one torus. */
+static void device_coords(const struct rt_client *c, unsigned device, int64_t out[3])
 {
 	struct hal_position first, p;
 	bool is_one = true;
@@ -287,7 +283,7 @@ void rt_global_device(const struct rt_client *c, unsigned id, struct rt_global *
 	info = &c->devices[id].info;
 	*out = (struct rt_global){ .local = (int)id, .cores = info->cores,
 				   .is_model = info->is_model };
-	rt_device_coords(c, id, out->coords);
+	device_coords(c, id, out->coords);
 	snprintf(out->kind, sizeof(out->kind), "%s", info->name);
 	snprintf(out->bus_id, sizeof(out->bus_id), "%s", info->bus_id);
 }

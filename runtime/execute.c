@@ -176,9 +176,10 @@ int rt_execute(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 	return code;
 }
 
-int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-			 const bool *keep, const struct rt_host *host,
-			 struct rt_buffer **outs, struct rt_event **done, struct err *err)
+/* One member, alone. `host` is copied; on failure it is still the caller's. */
+static int execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
+			     const bool *keep, const struct rt_host *host,
+			     struct rt_buffer **outs, struct rt_event **done, struct err *err)
 {
 	const struct rt_run r = { .n = 1, .x = &x, .args = &args, .n_args = n_args,
 				  .keep = keep, .hosts = host };
@@ -324,8 +325,8 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 	else
 		code = check_all(g, args, n_args, keep, &wait, err);
 	while (!code && !meets && n < g->n) {
-		code = rt_execute_with_host(g->exe[n], args[n], n_args, keep, &hosts[n], outs[n],
-					    &done[n], err);
+		code = execute_with_host(g->exe[n], args[n], n_args, keep, &hosts[n], outs[n],
+					 &done[n], err);
 		n += !code;
 	}
 	if (!code)

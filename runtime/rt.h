@@ -92,10 +92,6 @@ void rt_client_close(struct rt_client *c);
 int rt_client_check(const struct rt_client *c, struct err *err);
 /* This process's devices are numbered from 0. Numbers past the last are the caller's mistake. */
 unsigned rt_device_count(const struct rt_client *c);
-/* The client's, as long as it lives; does not change. */
-const struct hal_device_info *rt_device_info(const struct rt_client *c, unsigned device);
-/* Its place in the torus of links; in a row where the client's devices are not of one torus. */
-void rt_device_coords(const struct rt_client *c, unsigned device, int64_t out[3]);
 /* Devices of all processes have ids from 0 on, in the order of processes and of their devices;
  * where a process is alone that is their number. What follows does not change. */
 struct rt_global {
@@ -104,7 +100,7 @@ struct rt_global {
 	unsigned cores;
 	bool is_model;
 	char kind[32], bus_id[64];
-	int64_t coords[3];
+	int64_t coords[3];	/* in the torus of links; in a row where there is more than one */
 };
 unsigned rt_global_count(const struct rt_client *c);
 void rt_global_device(const struct rt_client *c, unsigned id, struct rt_global *out);
@@ -514,19 +510,15 @@ struct rt_host {
 	void (*free)(void *arg);	/* once, when the launch is over */
 	void *arg;
 };
-/* As rt_execute, for a program that calls the host. `host` is copied; on failure it is still
- * the caller's. *done and the results are ready, and the arguments free, when the last of the
- * program's runs is over. Launches of a device that call the host run in the order in which
- * their arguments were there, one at a time, but for those that host functions make and while
- * functions do not return. INVALID_ARGUMENT: a channel has no function. */
-int rt_execute_with_host(struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
-			 const bool *keep, const struct rt_host *host,
-			 struct rt_buffer **outs, struct rt_event **done, struct err *err);
-/* On all devices of a gang: hosts[n], one for each member, taken also on failure. Members that do
- * not meet are launched one by one, and where it fails those that were run to their ends.
- * Those that meet are launched together; until all are over other launches whose members meet
- * on one of these devices are made later, and FAILED_PRECONDITION if one of these functions
- * asks for them. An error of one member's function is all results'. */
+/* As rt_execute_gang, for a program that calls the host: hosts[n], one for each member, copied and
+ * taken also on failure. done[n] and the results of a member are ready, and its arguments free,
+ * when the last of the program's runs is over. Launches of a device that call the host run in the
+ * order in which their arguments were there, one at a time, but for those that host functions
+ * make and while functions do not return. INVALID_ARGUMENT: a channel has no function.
+ * Members that do not meet are launched one by one, and where it fails those that were run to
+ * their ends. Those that meet are launched together; until all are over other launches whose
+ * members meet on one of these devices are made later, and FAILED_PRECONDITION if one of these
+ * functions asks for them. An error of one member's function is all results'. */
 int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const *const *args,
 			       size_t n_args, const bool *keep, const struct rt_host *hosts,
 			       struct rt_buffer **const *outs, struct rt_event **done,

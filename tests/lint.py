@@ -278,6 +278,9 @@ def check_calls(names, build):
         find(name, 0, f"has no object in {build}: `make lint` builds it")
     headers = {n: (TOP / n).read_text() for n in names if n.endswith(".h")}
     findings.extend(lint_calls.check_doors(calls, floor_of, headers, may_include))
+    findings.extend(lint_calls.check_scope(calls, headers, {
+        n: (TOP / n).read_text() for n in names
+        if n.startswith("tests/") and n.endswith((".c", ".h"))}))
     findings.extend(lint_calls.check_walk(calls, (TOP / "README.md").read_text(), texts, headers))
     for folder in {posixpath.dirname(n) for n in read}:
         calls.add_sources({n: texts[n] for n in read if posixpath.dirname(n) == folder})

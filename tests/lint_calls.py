@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls whom, from the object files: no circles, nothing past a door, and the walk.
+"""Who calls whom, from the object files: no circles, nothing past a door, nothing for nobody,
+and the walk.
 
 tests/lint.py runs this on a tree that is built. Calls here are names: a file calls another
 if its object needs a symbol that the other's defines, whether to call it or for its
@@ -40,6 +41,7 @@ class Calls:
     def __init__(self):
         self.edges = collections.defaultdict(lambda: collections.defaultdict(set))
         self.missing = []       # sources that have no object
+        self.own = {}           # {symbol: its file}, of those that no other file needs
 
     def add_objects(self, build, sources):
         objects = {}
@@ -64,10 +66,12 @@ class Calls:
                 needed.append((name, symbol))
             elif kind in "TDBRVWC":
                 defined[program_of(name), symbol] = name
+        self.own = {symbol: name for (_, symbol), name in defined.items()}
         for name, symbol in needed:
             to = defined.get((program_of(name), symbol)) or defined.get(("", symbol))
             if to and to != name:
                 self.edges[name][to].add(symbol)
+                self.own.pop(symbol, None)
 
     def add_sources(self, texts):
         """Files of one folder that need not be compiled: {name: text}, by the names in it."""
@@ -140,7 +144,9 @@ class Calls:
 
 
 def program_of(name):
-    return name.split("/")[1] if name.startswith("tools/") else ""
+    """A tool's name, or "": of what is in a library, as the steps of bring-up are."""
+    is_tool = name.startswith("tools/") and not name.startswith("tools/bringup/")
+    return name.split("/")[1] if is_tool else ""
 
 
 def say_ring(calls, ring):
@@ -189,6 +195,20 @@ def check_doors(calls, room_of, headers, may_include):
                     found.append((a, 0, f"needs {s} of {b}, which no door of "
                                   f"{room_of(a)} declares"))
     return found
+
+
+def check_scope(calls, headers, tests):
+    """What a header declares is needed by some other file, or by a test: else it is static, or
+    nothing. Libtessera's functions are there for others.
+
+    headers, tests: {name: text}.
+    """
+    declared = {word for text in headers.values() for word in re.findall(r"\w+", no_comments(text))}
+    named = {word for text in tests.values() for word in re.findall(r"\w+", no_comments(text))}
+    return [(name, 0, f"{symbol} is declared in a header, and no other file needs it")
+            for symbol, name in sorted(calls.own.items())
+            if symbol in declared - named and not symbol.startswith("hal_") and
+            not symbol.endswith(PATHS)]
 
 
 # ---- the walk of a launch ----

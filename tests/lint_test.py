@@ -117,6 +117,10 @@ def plant_calls(c):
     c.compile("runtime/compiler/opt/past.c", CALL.format("tc_past", "sim_create"))
     c.want("a call past a door",
            r"opt/past\.c:0: needs sim_create of hal/sim/sim\.c, which no door")
+    c.compile("hal/base/alone.c", CALL.format("hal_alone", "err_name") +
+              "int err_alone(void);\nint err_alone(void)\n{\n\treturn hal_alone();\n}\n")
+    c.append("hal/heap.h", "int hal_alone(void);\nint err_alone(void);\n")
+    c.want("a function that nobody else calls", r"hal/base/alone\.c:0: err_alone is declared in")
     c.compile("hal/base/new.c", CALL.format("hal_new", "hal_other"), with_object=False)
     c.want("a source that was not built", r"hal/base/new\.c:0: has no object")
     c.append("tests/lint_calls.py", '\nKNOWN.add("hal/transport")\n')

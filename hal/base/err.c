@@ -29,50 +29,8 @@ int err_set_at(struct err *err, int code, const char *file, int line,
 	return code;
 }
 
-int err_sys_at(struct err *err, int sysno, const char *file, int line,
-	       const char *fmt, ...)
-{
-	int code = err_from_errno(sysno);
-	char text[64];
-	size_t used;
-	va_list ap;
-
-	va_start(ap, fmt);
-	fill(err, code, sysno, file, line, fmt, ap);
-	va_end(ap);
-	if (err) {
-		const char *why = strerror_r(sysno, text, sizeof(text));
-
-		used = strlen(err->msg);
-		snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", why);
-	}
-	return code;
-}
-
-int err_add(struct err *err, const char *fmt, ...)
-{
-	char old[ERR_MSG_BYTES];
-	size_t used;
-	va_list ap;
-
-	if (!err)
-		return ERR_UNKNOWN;
-	memcpy(old, err->msg, sizeof(old));
-	va_start(ap, fmt);
-	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
-	va_end(ap);
-	used = strlen(err->msg);
-	snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", old);
-	return err->code;
-}
-
-void err_clear(struct err *err)
-{
-	if (err)
-		*err = (struct err){ 0 };
-}
-
-int err_from_errno(int sysno)
+/* The one mapping of errno values to codes. */
+static int code_of_errno(int sysno)
 {
 	switch (sysno) {
 	case 0:
@@ -104,6 +62,43 @@ int err_from_errno(int sysno)
 	default:
 		return ERR_UNKNOWN;
 	}
+}
+
+int err_sys_at(struct err *err, int sysno, const char *file, int line,
+	       const char *fmt, ...)
+{
+	int code = code_of_errno(sysno);
+	char text[64];
+	size_t used;
+	va_list ap;
+
+	va_start(ap, fmt);
+	fill(err, code, sysno, file, line, fmt, ap);
+	va_end(ap);
+	if (err) {
+		const char *why = strerror_r(sysno, text, sizeof(text));
+
+		used = strlen(err->msg);
+		snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", why);
+	}
+	return code;
+}
+
+int err_add(struct err *err, const char *fmt, ...)
+{
+	char old[ERR_MSG_BYTES];
+	size_t used;
+	va_list ap;
+
+	if (!err)
+		return ERR_UNKNOWN;
+	memcpy(old, err->msg, sizeof(old));
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	used = strlen(err->msg);
+	snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", old);
+	return err->code;
 }
 
 const char *err_name(int code)

@@ -52,12 +52,6 @@ int err_sys_at(struct err *err, int sysno, const char *file, int line,
 int err_add(struct err *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Empties *err. */
-void err_clear(struct err *err);
-
-/* The one mapping of errno values to codes. */
-int err_from_errno(int sysno);
-
 /* "RESOURCE_EXHAUSTED"; "UNKNOWN" for numbers outside err.def. */
 const char *err_name(int code);
 /* "critical", as err.def has it; "error" for numbers outside it. */

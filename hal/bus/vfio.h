@@ -144,8 +144,6 @@ void vfio_close(struct vfio *v);
 int vfio_map_bar(struct vfio *v, unsigned bar, void **out, uint64_t *bytes, uint64_t *offset,
 		 struct err *err);
 int vfio_config_read(struct vfio *v, uint32_t offset, void *to, size_t n, struct err *err);
-int vfio_config_write(struct vfio *v, uint32_t offset, const void *from, size_t n,
-		      struct err *err);
 /* Turns memory accesses and bus mastering on; a reset turns them off. */
 int vfio_enable(struct vfio *v, struct err *err);
 /* What another function of the domain maps, the same bytes, has one address and is pinned once. */

@@ -448,8 +448,8 @@ int vfio_config_read(struct vfio *v, uint32_t offset, void *to, size_t n, struct
 		"reading configuration space of %s", v->place.bdf);
 }
 
-int vfio_config_write(struct vfio *v, uint32_t offset, const void *from, size_t n,
-		      struct err *err)
+static int write_config(struct vfio *v, uint32_t offset, const void *from, size_t n,
+			struct err *err)
 {
 	ssize_t put = v->sys->pwrite(v->device, from, n, (off_t)(v->config + offset));
 
@@ -463,8 +463,7 @@ int vfio_enable(struct vfio *v, struct err *err)
 	int code = vfio_config_read(v, CONFIG_COMMAND, &command, sizeof(command), err);
 
 	command |= COMMAND_MEMORY_MASTER;
-	return code ? code : vfio_config_write(v, CONFIG_COMMAND, &command, sizeof(command),
-					       err);
+	return code ? code : write_config(v, CONFIG_COMMAND, &command, sizeof(command), err);
 }
 
 void vfio_cut(struct vfio *v, const char *why)
@@ -475,7 +474,7 @@ void vfio_cut(struct vfio *v, const char *why)
 
 	command &= (uint16_t)~COMMAND_MASTER;
 	if (!code)
-		code = vfio_config_write(v, CONFIG_COMMAND, &command, sizeof(command), &err);
+		code = write_config(v, CONFIG_COMMAND, &command, sizeof(command), &err);
 	if (code)
 		log_error("%s may still write memory that it was to leave: %s",
 			  v->place.bdf, err.msg);

@@ -588,7 +588,6 @@ int sim_dma_run(struct sim_engine *e, const struct sim_queue *q, struct hw_fault
 
 /* ---- log_page.c; under lock ---- */
 
-void sim_telemetry(struct sim_device *dev, struct hw_telemetry *out);
 /* Numbers and dates a fault and keeps it; older records may go. */
 void sim_fault_record(struct sim_device *dev, struct hw_fault *f);
 /* Fills `page` (room for SIM_FAULTS records); bytes, or 0: no such page. */

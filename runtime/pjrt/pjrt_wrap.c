@@ -166,7 +166,8 @@ struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
 	return NULL;
 }
 
-struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v)
+/* `name` is not copied. */
+static struct PJRT_NamedValue int_value(const char *name, int64_t v)
 {
 	return (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE, .name = name,
 		.name_size = strlen(name), .type = PJRT_NamedValue_kInt64,
@@ -183,8 +184,8 @@ void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const struct r
 	t->attributes[0] = (struct PJRT_NamedValue){ .struct_size = PJRT_NamedValue_SIZE,
 		.name = "coords", .name_size = 6, .type = PJRT_NamedValue_kInt64List,
 		.int64_array_value = t->coords, .value_size = 3 };
-	t->attributes[1] = pjrt_int_value("core_on_chip", 0);
-	t->attributes[2] = pjrt_int_value("num_cores", d->cores);
+	t->attributes[1] = int_value("core_on_chip", 0);
+	t->attributes[2] = int_value("num_cores", d->cores);
 	snprintf(t->text, sizeof(t->text), "TesseraDevice(id=%u, %.40s)", id, d->bus_id);
 	snprintf(t->debug, sizeof(t->debug), "TESSERA_%u(%.40s, %s)", id, d->bus_id,
 		 d->is_model ? "model" : "hardware");

@@ -210,8 +210,6 @@ struct PJRT_Buffer *pjrt_buffer(struct PJRT_Client *c, struct rt_buffer *b);
 struct PJRT_Error *pjrt_give_event(struct rt_event *e, struct PJRT_Event **out);
 struct PJRT_Error *pjrt_give_buffer(struct PJRT_Client *c, struct rt_buffer *b,
 				    struct PJRT_Buffer **out);
-/* `name` is not copied. */
-struct PJRT_NamedValue pjrt_int_value(const char *name, int64_t v);
 /* Fills a description in its place: its attributes point into it. */
 void pjrt_describe(struct PJRT_DeviceDescription *t, unsigned id, const struct rt_global *d);
 

@@ -13,7 +13,7 @@
 #include "tools/bringup/program.h"
 
 enum { SOLID = BRINGUP_SOLID, WALK = BRINGUP_WALK, BANDS = BRINGUP_BANDS };
-const struct bringup_march bringup_marches[] = {
+static const struct bringup_march marches[] = {
 #define MARCH(name, data, elements) { #name, elements, data },
 #define COVERS(...)
 #define HAMMER(...)
@@ -21,7 +21,6 @@ const struct bringup_march bringup_marches[] = {
 #undef MARCH
 #undef HAMMER
 };
-const unsigned bringup_n_marches = COUNT(bringup_marches);
 
 const struct bringup_hammer bringup_hammers[] = {
 #define MARCH(...)
@@ -35,9 +34,9 @@ const unsigned bringup_n_hammers = COUNT(bringup_hammers);
 
 const struct bringup_march *bringup_find_march(const char *name)
 {
-	for (unsigned i = 0; i < bringup_n_marches; i++)
-		if (!strcmp(bringup_marches[i].name, name))
-			return &bringup_marches[i];
+	for (unsigned i = 0; i < COUNT(marches); i++)
+		if (!strcmp(marches[i].name, name))
+			return &marches[i];
 	return NULL;
 }
 

@@ -12,8 +12,6 @@ struct bringup_march {
 	unsigned data;		/* enum bringup_data */
 };
 enum bringup_data { BRINGUP_SOLID, BRINGUP_WALK, BRINGUP_BANDS };
-extern const struct bringup_march bringup_marches[];
-extern const unsigned bringup_n_marches;
 /* NULL: there is none of that name. */
 const struct bringup_march *bringup_find_march(const char *name);
 

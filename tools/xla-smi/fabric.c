@@ -8,7 +8,9 @@
 
 #define MAX_HOPS 65536u	/* rows; more chips than any fabric has are a stranger's */
 
-const struct smi_device *smi_chip(const struct smi_node *node, const char *fabric, uint64_t chip)
+/* The device of this number in a fabric; NULL: nobody tells of it. */
+static const struct smi_device *find_chip(const struct smi_node *node, const char *fabric,
+					  uint64_t chip)
 {
 	for (unsigned i = 0; i < SMI_COUNT(node, devices); i++) {
 		const struct smi_device *d = &SMI_GET(node, devices, smi_device)[i];
@@ -55,7 +57,7 @@ void smi_join_links(struct smi_node *node)
 	}
 	for (unsigned i = 0; i < SMI_COUNT(node, links); i++) {
 		struct smi_link *l = &SMI_GET(node, links, smi_link)[i];
-		const struct smi_device *peer = smi_chip(node, l->fabric, l->peer_chip.n);
+		const struct smi_device *peer = find_chip(node, l->fabric, l->peer_chip.n);
 
 		if (peer)
 			snprintf(l->peer_bus_id, sizeof(l->peer_bus_id), "%s", peer->bus_id);

@@ -36,7 +36,8 @@ uint64_t smi_peer_pid(const struct smi_peer *p)
 	return p->holder.is_known ? p->holder.n : p->pid;
 }
 
-const char *smi_peer_name(const struct smi_peer *p)
+/* "process 4711 (train)"; until the next call. */
+static const char *name_of(const struct smi_peer *p)
 {
 	static char name[128];
 
@@ -45,11 +46,13 @@ const char *smi_peer_name(const struct smi_peer *p)
 	return name;
 }
 
-void smi_drop(struct smi_peer *p, int status, const char *fmt, ...)
+/* Prints why there is no more of it, and hangs up. */
+static void __attribute__((format(printf, 3, 4)))
+drop(struct smi_peer *p, int status, const char *fmt, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "xla-smi: %s: ", smi_peer_name(p));
+	fprintf(stderr, "xla-smi: %s: ", name_of(p));
 	va_start(args, fmt);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
@@ -71,19 +74,19 @@ static void drop_silent(struct smi_peer *p, const char *when)
 		end = strrchr(line, ')');
 		state = end && end[1] ? end[2] : 0;
 	}
-	smi_drop(p, SMI_SILENT, "it does not answer%s: %s", when, state == 'T' || state == 't' ?
+	drop(p, SMI_SILENT, "it does not answer%s: %s", when, state == 'T' || state == 't' ?
 		 "it is stopped; let it go on (kill -CONT) and try again" :
 		 "it hangs, or waits for a device that does; what it recorded is lost");
 }
 
 static void drop_ended(struct smi_peer *p)
 {
-	smi_drop(p, SMI_SILENT, "it ended, or hung up: what it had recorded is lost");
+	drop(p, SMI_SILENT, "it ended, or hung up: what it had recorded is lost");
 }
 
 static void drop_liar(struct smi_peer *p, const char *what)
 {
-	smi_drop(p, SMI_FAILED, "what it tells is no trace (%s): its records are left out", what);
+	drop(p, SMI_FAILED, "what it tells is no trace (%s): its records are left out", what);
 }
 
 /* ---- signals ---- */
@@ -142,7 +145,7 @@ static bool await(struct smi_peer *p, short events, int64_t deadline, const char
 	if (n > 0)
 		return true;
 	if (n < 0)
-		smi_drop(p, SMI_FAILED, "interrupted");
+		drop(p, SMI_FAILED, "interrupted");
 	else
 		drop_silent(p, when);
 	return false;
@@ -225,7 +228,7 @@ static unsigned read_message(struct smi_peer *p, int64_t deadline, const char *w
 	if (head.kind != HAL_WIRE_REFUSED)
 		return head.kind;
 	hal_text_clean(refused->text, sizeof(refused->text));
-	smi_drop(p, status_of(refused->code), "%s", refused->text);
+	drop(p, status_of(refused->code), "%s", refused->text);
 	return 0;
 }
 
@@ -408,13 +411,13 @@ static bool is_genuine(struct smi_peer *p)
 	socklen_t n = sizeof(who);
 
 	if (getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &who, &n)) {
-		smi_drop(p, SMI_FAILED, "who is at its socket can't be told: %s", strerror(errno));
+		drop(p, SMI_FAILED, "who is at its socket can't be told: %s", strerror(errno));
 		return false;
 	}
 	if (who.uid == p->uid && (!who.pid || !p->holder.is_known ||
 				  (uint64_t)who.pid == p->holder.n))
 		return true;
-	smi_drop(p, SMI_REFUSED, "at the socket of its page is process %d of user %u: a stranger, "
+	drop(p, SMI_REFUSED, "at the socket of its page is process %d of user %u: a stranger, "
 		 "who is not asked (the page is user %u's)", who.pid, who.uid, p->uid);
 	return false;
 }
@@ -427,7 +430,7 @@ static void connect_to(struct smi_peer *p, int64_t deadline)
 	int code;
 
 	if (!p->socket) {
-		smi_drop(p, SMI_REFUSED, "it can't be traced: its page names no socket, since it "
+		drop(p, SMI_REFUSED, "it can't be traced: its page names no socket, since it "
 			 "is of an older version or could not make one (TESSERA_LOG=warn says "
 			 "why)");
 		return;
@@ -435,15 +438,15 @@ static void connect_to(struct smi_peer *p, int64_t deadline)
 	code = hal_page_connect(p->path, p->socket, left > 1000000 ? left : 1000000, &p->fd, &err);
 	if (code == ERR_PERMISSION_DENIED) {
 		smi_user_name(p->uid, user, sizeof(user));
-		smi_drop(p, SMI_REFUSED, "it is user %s's: only that user and root may trace it",
+		drop(p, SMI_REFUSED, "it is user %s's: only that user and root may trace it",
 			 user);
 	} else if (code == ERR_DEADLINE_EXCEEDED) {
 		drop_silent(p, " within 5 s");
 	} else if (code == ERR_UNAVAILABLE || code == ERR_NOT_FOUND) {
-		smi_drop(p, SMI_SILENT, "nobody is at its socket: it is ending, or it was forked "
+		drop(p, SMI_SILENT, "nobody is at its socket: it is ending, or it was forked "
 			 "from a process that has ended");
 	} else if (code) {
-		smi_drop(p, SMI_FAILED, "%s", err.msg);
+		drop(p, SMI_FAILED, "%s", err.msg);
 	} else {
 		is_genuine(p);
 	}
@@ -463,7 +466,7 @@ static void read_hello(struct smi_peer *p, int64_t deadline)
 	if (kind != HAL_WIRE_HELLO || h->magic != HAL_WIRE_MAGIC || h->pid != p->pid)
 		drop_liar(p, "no greeting");
 	else if (h->version != HAL_WIRE_VERSION)
-		smi_drop(p, SMI_FAILED, "it tells traces in version %u, this is %u: use the "
+		drop(p, SMI_FAILED, "it tells traces in version %u, this is %u: use the "
 			 "xla-smi of its release", h->version, HAL_WIRE_VERSION);
 }
 
@@ -487,7 +490,7 @@ static void clean_device(struct hal_wire_device *d)
 /* A device that is not traced; what is lost is told, the others go on. */
 static void say_untraced(struct smi_peer *p, const struct hal_wire_device *d)
 {
-	fprintf(stderr, "xla-smi: %s: %s\n", smi_peer_name(p), d->text);
+	fprintf(stderr, "xla-smi: %s: %s\n", name_of(p), d->text);
 	p->status = p->status ? p->status : status_of(d->code);
 }
 
@@ -516,7 +519,7 @@ static void read_started(struct smi_peer *p, int64_t asked, int64_t deadline)
 	p->base_ns = m->at_ns >= asked && m->at_ns <= now ? m->at_ns : asked + (now - asked) / 2;
 	p->n_devices = m->n_devices;
 	if (!m->n_devices)
-		smi_drop(p, p->status ? p->status : SMI_NO_DEVICE,
+		drop(p, p->status ? p->status : SMI_NO_DEVICE,
 			 n_devices ? "none of its devices is traced" : "it has no device open");
 }
 
@@ -656,7 +659,7 @@ static bool end_trace(struct reading *r, const char **wrong)
 		if (t->trace.n_lost)
 			fprintf(stderr, "xla-smi: %s: %s: %llu records were lost, because they came"
 				" faster than they were read, or were too many\n",
-				smi_peer_name(r->p), t->device.bus_id,
+				name_of(r->p), t->device.bus_id,
 				(unsigned long long)t->trace.n_lost);
 		if (t->trace.n_lost && !r->p->status)
 			r->p->status = SMI_FAILED;
@@ -748,11 +751,11 @@ static void end_reading(struct reading *r)
 
 	if (end->n_dropped)
 		fprintf(stderr, "xla-smi: %s: the traces of %llu devices that it closed meanwhile "
-			"are lost: they were too many\n", smi_peer_name(r->p),
+			"are lost: they were too many\n", name_of(r->p),
 			(unsigned long long)end->n_dropped);
 	if (r->n_left_out)
 		fprintf(stderr, "xla-smi: %s: %llu records are left out of the file, for which they"
-			" are too many: trace for a shorter time\n", smi_peer_name(r->p),
+			" are too many: trace for a shorter time\n", name_of(r->p),
 			(unsigned long long)r->n_left_out);
 	if ((end->n_dropped || r->n_left_out) && !r->p->status)
 		r->p->status = SMI_FAILED;

@@ -285,8 +285,6 @@ void smi_each_page(const char *root, struct smi_node *node, smi_page_fn *fn, voi
 void smi_join_links(struct smi_node *node);
 /* Adds the rows of `hops`. */
 void smi_add_hops(struct smi_node *node);
-/* The device of this number in a fabric; NULL: nobody tells of it. */
-const struct smi_device *smi_chip(const struct smi_node *node, const char *fabric, uint64_t chip);
 
 /* ---- gather.c ---- */
 

@@ -36,11 +36,6 @@ struct smi_peers {
 /* Those that `which` means, a number or "all". NO_DEVICE, REFUSED, FAILED. */
 int smi_find_peers(const char *root, const char *which, struct smi_peers *out);
 void smi_free_peers(struct smi_peers *peers);
-/* Prints why there is no more of it, and hangs up. */
-void smi_drop(struct smi_peer *p, int status, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-/* "process 4711 (train)"; until the next call. */
-const char *smi_peer_name(const struct smi_peer *p);
 /* As it is called here, where that can be seen. */
 uint64_t smi_peer_pid(const struct smi_peer *p);
 /* Connects, makes sure of who is there, and waits until all answer or were dropped. */

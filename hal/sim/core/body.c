@@ -189,7 +189,8 @@ static int check_shape(struct checker *c)
 	return 0;
 }
 
-int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j)
+/* 0 if a value of the type of `out` can be combined into it. */
+static int check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j)
 {
 	struct isa_uop u = { .elem = out->elem };
 
@@ -212,7 +213,7 @@ static int check_outputs(struct checker *c, const struct isa_operand *out)
 
 	for (unsigned j = 0; j < body->n_out; j++) {
 		unsigned v = out[j].value;
-		int ret = sim_check_combine(c->load, &out[j], j);
+		int ret = check_combine(c->load, &out[j], j);
 
 		if (ret)
 			return ret;
@@ -622,11 +623,6 @@ size_t sim_body_scratch(const struct sim_body *b)
 uint32_t sim_body_direct(const struct sim_body *b)
 {
 	return b->direct;
-}
-
-enum elem sim_body_elem(const struct sim_body *b, unsigned value)
-{
-	return (enum elem)b->elem[value];
 }
 
 unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body)

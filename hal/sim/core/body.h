@@ -55,11 +55,6 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 		  unsigned n_pre, const struct sim_body_facts *facts, unsigned points,
 		  const struct sim_body **out_body);
 
-/*
- * 0 if `out` is an output that a value of its type can be combined into: a known
- * combine whose operation exists for the type. For families with combining outputs.
- */
-int sim_check_combine(struct sim_load *load, const struct isa_operand *out, unsigned j);
 /* Writes the identity of `combine` to every element that `ref` touches over dims, of which
  * those with a stride have elements; ends early when the run is to stop. */
 void sim_out_identity(const struct sim_run *run, const struct sim_ref *ref, uint8_t *first,

@@ -306,7 +306,7 @@ int sim_body_prepare(struct sim_load *load, const struct isa_body *body,
 		     const struct isa_uop *uops, const uint8_t *pre_elem,
 		     unsigned n_pre, unsigned points, const struct sim_body **out_body);
 size_t sim_body_scratch(const struct sim_body *b);
-/* A number of points that keeps this body's buffers within L1 and L2. For
+/* A number of points that keeps this body's buffers within L1, or not much past it. For
  * choosing `points` before prepare. */
 unsigned sim_body_points(const struct sim_cpu *cpu, const struct isa_body *body);
 /* Runs all uops on one tile. scratch: sim_body_scratch() bytes of this lane.
@@ -317,7 +317,6 @@ void sim_body_run(const struct sim_body *b, const struct sim_run *run,
 const void *sim_body_value(const struct sim_body *b, unsigned value,
 			   const struct sim_tile *tile, void *scratch,
 			   bool *is_spread, bool *is_row);
-enum elem sim_body_elem(const struct sim_body *b, unsigned value);
 
 /* Makes input j of the tile ready: `first` is the operand's address at all-zero
  * coordinates. Where memory is dense already the tile points straight at it;

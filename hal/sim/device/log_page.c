@@ -61,7 +61,7 @@ static void update(struct sim_device *dev, int64_t now)
 	a->time = now;
 }
 
-void sim_telemetry(struct sim_device *dev, struct hw_telemetry *out)
+static void read_telemetry(struct sim_device *dev, struct hw_telemetry *out)
 {
 	const struct sim_load_average *a = &dev->average;
 	int64_t now = clock_ns();
@@ -92,7 +92,7 @@ size_t sim_log_page(struct sim_device *dev, unsigned id, void *page)
 			faults[n] = dev->faults[(dev->n_faults - 1 - n) % SIM_FAULTS];
 		return n * sizeof(*faults);
 	case HW_LOG_TELEMETRY:
-		sim_telemetry(dev, page);
+		read_telemetry(dev, page);
 		return sizeof(struct hw_telemetry);
 	case HW_LOG_RAS:
 		memcpy(page, &dev->ras, sizeof(dev->ras));

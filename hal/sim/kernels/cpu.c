@@ -71,7 +71,6 @@ void sim_cpu_detect(struct sim_cpu *cpu)
 {
 	cpu->path = SIM_PORTABLE;
 	cpu->l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-	cpu->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
 	cpu->l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
 	detect_vectors(cpu);
 }

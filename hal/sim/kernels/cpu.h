@@ -28,7 +28,7 @@ struct sim_cpu {
 	bool avx512_bf16, avx512_vnni;	/* with SIM_AVX512 only, as AMX */
 	bool amx_bf16, amx_int8;	/* the process was let use tiles, too */
 	unsigned lanes;		/* threads of a job; the creator of the sim sets it */
-	size_t l1_bytes, l2_bytes, l3_bytes;	/* data caches, or a usual size if unknown */
+	size_t l1_bytes, l3_bytes;	/* data caches, or a usual size if unknown */
 };
 
 /* Asks the CPU and the operating system, and the latter for leave to use AMX's tiles. Sets

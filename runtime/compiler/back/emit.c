@@ -15,7 +15,7 @@
 
 static const struct looks for_ever = { FOREVER_POS, FOREVER_POS };
 
-static void emit_op(struct emit *e, const struct tc_op *op);
+static void emit_block(struct emit *e, const struct tc_block *b);
 
 static void drop_result(struct emit *e, const struct tc_op *op)
 {
@@ -134,14 +134,14 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 		if (carried[j].buf)
 			wish_for_carried(e, body, j, &carried[j]);
 	tc_bind(e, top);
-	tc_emit_block(e, cond);
+	emit_block(e, cond);
 	e->op = op;
 	e->now = last;
 	e->next_reg = 1;
 	tc_note_op(e, cond->last);
 	r = tc_load_condition(e, tc_in(cond->last, 0));
 	tc_branch(e, ISA_BZ, r, end);
-	tc_emit_block(e, body);
+	emit_block(e, body);
 	e->op = op;
 	e->now = last;
 	finish_turn(e, body, carried);
@@ -155,7 +155,7 @@ static void emit_while(struct emit *e, const struct tc_op *op)
 
 static void emit_branch(struct emit *e, const struct tc_op *op, const struct tc_block *b)
 {
-	tc_emit_block(e, b);
+	emit_block(e, b);
 	e->op = op;
 	e->now = e->spans[op->id].end;
 	tc_note_op(e, b->last);
@@ -369,7 +369,7 @@ static void emit_noted(struct emit *e, const struct tc_op *op)
 		note_results(e, op, contents);
 }
 
-void tc_emit_block(struct emit *e, const struct tc_block *b)
+static void emit_block(struct emit *e, const struct tc_block *b)
 {
 	for (const struct tc_op *op = b->first; op; op = op->next) {
 		if (op->op == TC_RETURN || op->op == TC_CONSTANT)
@@ -604,7 +604,7 @@ void tc_emit(struct tc_ctx *c, void **image, size_t *bytes)
 	if (e->n_args + e->n_results - match_donations(e, main->region->parent) > MOST_ARRAYS)
 		refuse_arrays(e, main);
 	wish_for_results(e, main);
-	tc_emit_block(e, main);
+	emit_block(e, main);
 	deliver_results(e, main);
 	tc_end_host_calls(e);
 	tc_put_scalar(e, (struct isa_scalar){ 0 }, ISA_HALT);

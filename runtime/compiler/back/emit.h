@@ -14,7 +14,7 @@
  * Many values may live in one buffer: transposes, reverses, slices, broadcasts, most
  * reshapes, copies and barriers are views. So whether memory may be written is never asked
  * of a value. It may be when both hold: nothing looks at the buffer after the op
- * (tc_is_dying), and what the op itself reads is apart from the place that it writes, or
+ * (is_dying of plan.c), and what the op itself reads is apart from the place that it writes, or
  * lies on it element for element where the instruction allows that (tc_alias).
  */
 #include "hal/hw/image.h"
@@ -176,8 +176,6 @@ bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value
 bool tc_take_over(struct emit *e, const struct tc_value *v, const struct tc_value *in,
 		  const struct home *taken, const struct tc_type *const *taken_type,
 		  unsigned n, struct home *out);
-/* Whether only the op being emitted looks at b's content, and only by its own operands. */
-bool tc_is_dying(const struct emit *e, const struct buffer *b);
 /* `old`: what lives in the home's memory before v, or NULL. */
 void tc_wish(struct emit *e, const struct tc_value *v, const struct home *home,
 	     const struct buffer *old);
@@ -207,8 +205,6 @@ bool tc_reshape_strides(const struct tc_type *from, const int64_t *stride,
 			const struct tc_type *to, int64_t *out);
 /* A home whose elements are dense: v's own, or a copy of it. */
 struct home tc_dense(struct emit *e, const struct tc_value *v);
-/* Room for a constant's bytes in .rodata; its home. */
-struct home tc_constant(struct emit *e, const struct tc_value *v);
 /* An element's worth of zeros, of any type; strides are 0. */
 struct home tc_zeros(struct emit *e);
 void tc_dense_strides(const struct tc_type *t, int64_t *stride);
@@ -280,8 +276,6 @@ struct body {
 	uint8_t elems[ISA_MAX_VALUES];	/* of each value */
 	struct { const struct tc_value *v; uint8_t value; } known[ISA_MAX_VALUES * 2];
 	unsigned n_known;
-	unsigned iota_rank;		/* dims of the iteration space */
-	const int8_t *iota_dim;		/* iteration dim of each dim of the IR shape */
 };
 uint8_t tc_body_uop(struct body *b, struct isa_uop u, unsigned result);
 uint8_t tc_body_convert(struct body *b, uint8_t value, unsigned elem);
@@ -307,7 +301,6 @@ void *tc_put_body(struct emit *e, enum isa_opcode op, size_t head, size_t body_o
 bool tc_put_scalars(struct emit *e, const struct body *b);
 
 /* ---- the rules ---- */
-void tc_emit_block(struct emit *e, const struct tc_block *b);	/* emit.c */
 void tc_emit_fusion(struct emit *e, const struct tc_op *op);	/* emit_fusion.c */
 void tc_emit_reduce(struct emit *e, const struct tc_op *op);
 void tc_emit_reduce_window(struct emit *e, const struct tc_op *op);

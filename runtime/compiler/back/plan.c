@@ -13,12 +13,32 @@
 
 #define ALIGN 64u
 
+/* Room for a constant's bytes in .rodata; its home. */
+static struct home constant_home(struct emit *e, const struct tc_value *v)
+{
+	static const char zeros[ALIGN];
+	const struct tc_attr *a = tc_attr(v->def, "value");
+	size_t each = elem_bytes(a->type->elem);
+	size_t bytes = a->is_splat ? each : (size_t)a->type->bytes;
+	struct home h = { 0 };
+
+	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
+	h.buf = tc_get(e, 1, sizeof(*h.buf));
+	h.buf->binding = BIND_CONST;
+	h.buf->last = h.buf->deepest = FOREVER_POS;
+	h.offset = (int64_t)e->rodata.len;
+	str_add(&e->rodata, a->data, bytes);
+	if (!a->is_splat)
+		tc_dense_strides(a->type, h.stride);
+	return h;
+}
+
 struct home *tc_home_to_view(struct emit *e, const struct tc_value *v)
 {
 	struct home *h = &e->homes[v->id];
 
 	if (!h->buf && v->def && v->def->op == TC_CONSTANT)
-		*h = tc_constant(e, v);
+		*h = constant_home(e, v);
 	return h;
 }
 
@@ -121,7 +141,8 @@ static void look_until(struct buffer *b, struct looks looks)
 		b->deepest = looks.deepest;
 }
 
-bool tc_is_dying(const struct emit *e, const struct buffer *b)
+/* Whether only the op being emitted looks at b's content, and only by its own operands. */
+static bool is_dying(const struct emit *e, const struct buffer *b)
 {
 	const struct span *s = &e->spans[e->op->id];
 
@@ -277,7 +298,7 @@ const struct wish *tc_next_wish(struct emit *e, const struct tc_value *v,
 {
 	const struct wish *w = after ? after->next : e->wishes[v->id];
 
-	while (w && ((w->old && !tc_is_dying(e, w->old)) ||
+	while (w && ((w->old && !is_dying(e, w->old)) ||
 		     !tc_is_vacant(e, w->home.buf, e->spans[e->op->id].start)))
 		w = w->next;
 	return w;
@@ -376,7 +397,7 @@ bool tc_ends_for(struct emit *e, const struct tc_value *v, const struct tc_value
 	} else if (!tc_is_dense(h, in->type)) {
 		return false;
 	}
-	return h->buf->is_temp && tc_is_dying(e, h->buf) && !h->reg &&
+	return h->buf->is_temp && is_dying(e, h->buf) && !h->reg &&
 	       v->type->bytes == in->type->bytes && !free_wish(e, v, v->def) &&
 	       tc_may_stay(e, h->buf, v);
 }
@@ -446,25 +467,6 @@ struct home tc_dense(struct emit *e, const struct tc_value *v)
 	copy = tc_scratch(e, v->type);
 	tc_copy_value(e, v->type, h, &copy);
 	return copy;
-}
-
-struct home tc_constant(struct emit *e, const struct tc_value *v)
-{
-	static const char zeros[ALIGN];
-	const struct tc_attr *a = tc_attr(v->def, "value");
-	size_t each = elem_bytes(a->type->elem);
-	size_t bytes = a->is_splat ? each : (size_t)a->type->bytes;
-	struct home h = { 0 };
-
-	str_add(&e->rodata, zeros, (ALIGN - e->rodata.len % ALIGN) % ALIGN);
-	h.buf = tc_get(e, 1, sizeof(*h.buf));
-	h.buf->binding = BIND_CONST;
-	h.buf->last = h.buf->deepest = FOREVER_POS;
-	h.offset = (int64_t)e->rodata.len;
-	str_add(&e->rodata, a->data, bytes);
-	if (!a->is_splat)
-		tc_dense_strides(a->type, h.stride);
-	return h;
 }
 
 struct home tc_zeros(struct emit *e)

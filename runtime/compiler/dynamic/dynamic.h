@@ -39,8 +39,6 @@ struct tc_value *dyn_do(const struct tc_build *b, enum tc_opcode op, struct tc_v
 struct tc_value *dyn_held(const struct tc_build *b, struct tc_value *x, int64_t most);
 /* An integer of any type as s32: what does not fit becomes the nearest that does. */
 struct tc_value *dyn_narrowed(const struct tc_build *b, struct tc_value *x);
-/* Whether v is a whole number that is known, and which. */
-bool dyn_is_number(const struct tc_value *v, int64_t *n);
 /* Numbers of a rank 1 array of integers that are known; *n: how many. NULL: they are not. */
 const int64_t *dyn_numbers(struct tc_ctx *c, const struct tc_value *v, unsigned *n);
 /* x with the scalar `fill` where an element lies past the sizes of dims (bits). */

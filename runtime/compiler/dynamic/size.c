@@ -6,6 +6,33 @@
 
 #define MOST_NUMBERS 4096	/* of a list that is to be known */
 
+static int64_t element_at(const struct tc_attr *a, int64_t i)
+{
+	unsigned bytes = elem_bytes(a->type->elem);
+	const uint8_t *p = (const uint8_t *)a->data + (a->is_splat ? 0 : i * bytes);
+	int64_t v = 0;
+
+	memcpy(&v, p, bytes > 8 ? 8 : bytes);
+	if (elem_class(a->type->elem) == ELEM_CLASS_SINT && bytes < 8)
+		v = (int64_t)((uint64_t)v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+	return v;
+}
+
+static bool is_integer(const struct tc_type *t)
+{
+	return !t->is_tuple && (elem_class(t->elem) == ELEM_CLASS_SINT ||
+				elem_class(t->elem) == ELEM_CLASS_UINT);
+}
+
+/* Whether v is a whole number that is known, and which. */
+static bool is_number(const struct tc_value *v, int64_t *n)
+{
+	if (v->type->rank || !v->def || v->def->op != TC_CONSTANT || !is_integer(v->type))
+		return false;
+	*n = element_at(tc_attr(v->def, "value"), 0);
+	return true;
+}
+
 struct tc_value *dyn_size_of(const struct tc_value *v, unsigned dim)
 {
 	struct tc_value *const *sizes = v->side;
@@ -18,7 +45,7 @@ void dyn_set(struct tc_ctx *c, struct tc_value *v, unsigned dim, struct tc_value
 	struct tc_value **sizes = v->side;
 	int64_t n;
 
-	if (size && dyn_is_number(size, &n) && n == v->type->dim[dim])
+	if (size && is_number(size, &n) && n == v->type->dim[dim])
 		size = NULL;
 	if (!sizes && !size)
 		return;
@@ -35,7 +62,7 @@ static bool is_same(const struct tc_value *x, const struct tc_value *y)
 {
 	int64_t m, n;
 
-	return x == y || (dyn_is_number(x, &m) && dyn_is_number(y, &n) && m == n);
+	return x == y || (is_number(x, &m) && is_number(y, &n) && m == n);
 }
 
 struct tc_value *dyn_less(const struct tc_build *b, struct tc_value *x, struct tc_value *y)
@@ -76,7 +103,7 @@ struct tc_value *dyn_do(const struct tc_build *b, enum tc_opcode op, struct tc_v
 	int64_t m, n;
 
 	/* Many are nothing to do; numbers stay so small that these are exact. */
-	if (dyn_is_number(x, &m) && dyn_is_number(y, &n))
+	if (is_number(x, &m) && is_number(y, &n))
 		switch (op) {
 		case TC_ADD: return dyn_number(b, m + n);
 		case TC_SUBTRACT: return dyn_number(b, m - n);
@@ -85,7 +112,7 @@ struct tc_value *dyn_do(const struct tc_build *b, enum tc_opcode op, struct tc_v
 		case TC_MAXIMUM: return m > n ? x : y;
 		default: break;
 		}
-	if (dyn_is_number(y, &n) &&
+	if (is_number(y, &n) &&
 	    ((n == 0 && (op == TC_ADD || op == TC_SUBTRACT)) ||
 	     (n == 1 && (op == TC_MULTIPLY || op == TC_DIVIDE))))
 		return x;
@@ -112,24 +139,6 @@ struct tc_value *dyn_narrowed(const struct tc_build *b, struct tc_value *x)
 }
 
 /* ---- what is known ---- */
-
-static int64_t element_at(const struct tc_attr *a, int64_t i)
-{
-	unsigned bytes = elem_bytes(a->type->elem);
-	const uint8_t *p = (const uint8_t *)a->data + (a->is_splat ? 0 : i * bytes);
-	int64_t v = 0;
-
-	memcpy(&v, p, bytes > 8 ? 8 : bytes);
-	if (elem_class(a->type->elem) == ELEM_CLASS_SINT && bytes < 8)
-		v = (int64_t)((uint64_t)v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
-	return v;
-}
-
-static bool is_integer(const struct tc_type *t)
-{
-	return !t->is_tuple && (elem_class(t->elem) == ELEM_CLASS_SINT ||
-				elem_class(t->elem) == ELEM_CLASS_UINT);
-}
 
 /* Appends v's elements to out; false: they are not known, or too many. */
 static bool known(const struct tc_value *v, int64_t *out, unsigned *n, unsigned depth)
@@ -174,14 +183,6 @@ static bool known(const struct tc_value *v, int64_t *out, unsigned *n, unsigned 
 	default:
 		return false;
 	}
-}
-
-bool dyn_is_number(const struct tc_value *v, int64_t *n)
-{
-	if (v->type->rank || !v->def || v->def->op != TC_CONSTANT || !is_integer(v->type))
-		return false;
-	*n = element_at(tc_attr(v->def, "value"), 0);
-	return true;
 }
 
 const int64_t *dyn_numbers(struct tc_ctx *c, const struct tc_value *v, unsigned *n)

@@ -267,7 +267,8 @@ static void add_manual_axes(struct text *t, struct bc_cursor *c)
 	add(t, "}");
 }
 
-const char *bc_sdy_text(struct bc *r, const struct bc_attr *a)
+/* A sharding, or a list of manual axes. */
+static const char *sdy_text(struct bc *r, const struct bc_attr *a)
 {
 	const uint8_t *at = (const uint8_t *)a->text.p;
 	struct text t = { .r = r };
@@ -287,11 +288,11 @@ const char *bc_sdy_first(struct bc *r, const struct bc_attr *a)
 	uint64_t code;
 
 	if (a->kind != BC_SHARDING)
-		return bc_sdy_text(r, a);
+		return sdy_text(r, a);
 	c = open_any(r, a, &code, (const uint8_t *)a->text.p);
 	if (code != PER_VALUE && code != PER_VALUE_UNREDUCED)
-		return bc_sdy_text(r, a);
-	return bc_count(r, &c) ? bc_sdy_text(r, next_attr(r, &c)) : NULL;
+		return sdy_text(r, a);
+	return bc_count(r, &c) ? sdy_text(r, next_attr(r, &c)) : NULL;
 }
 
 /* ---- rules ---- */
@@ -372,13 +373,13 @@ void bc_sdy_give(struct bc *r, struct tc_op *op, const char *key, size_t key_n,
 	}
 	c = open_any(r, a, &code, (const uint8_t *)a->text.p);
 	if (code != PER_VALUE && code != PER_VALUE_UNREDUCED) {
-		tc_set_attr(r->c, op, text_attr(out.key, bc_sdy_text(r, a)));
+		tc_set_attr(r->c, op, text_attr(out.key, sdy_text(r, a)));
 		return;
 	}
 	out.n = (uint32_t)bc_count(r, &c);
 	out.attrs = items = bc_get(r, out.n, sizeof(*items));
 	for (uint32_t i = 0; i < out.n; i++)
-		items[i] = text_attr(empty, bc_sdy_text(r, next_attr(r, &c)));
+		items[i] = text_attr(empty, sdy_text(r, next_attr(r, &c)));
 	tc_set_attr(r->c, op, out);
 }
 

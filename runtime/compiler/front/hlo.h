@@ -119,10 +119,6 @@ bool hlo_read_op(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
 /* An op with the operands' arrays and the result's, at the end of b; and its results. */
 struct tc_op *hlo_op(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
 		     enum tc_opcode op, unsigned n_regions);
-/* The same on these operands. */
-struct tc_op *hlo_op_on(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
-			enum tc_opcode op, unsigned n, struct tc_value *const *in,
-			unsigned n_regions);
 struct hlo_value hlo_results(struct hlo *r, const struct hlo_insn *i, struct tc_op *op);
 void hlo_give_ints(struct hlo *r, struct tc_op *op, const char *name, size_t n,
 		   const int64_t *ints);

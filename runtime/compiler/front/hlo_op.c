@@ -24,9 +24,10 @@ static unsigned list_types(const struct tc_type *t, const struct tc_type **out)
 	return n;
 }
 
-struct tc_op *hlo_op_on(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
-			enum tc_opcode code, unsigned n, struct tc_value *const *in,
-			unsigned n_regions)
+/* As hlo_op(), on these operands. */
+static struct tc_op *op_on(struct hlo *r, struct tc_block *b, const struct hlo_insn *i,
+			   enum tc_opcode code, unsigned n, struct tc_value *const *in,
+			   unsigned n_regions)
 {
 	const struct tc_type *t = hlo_type(r, i->p->shape);
 	const struct tc_type **types = hlo_get(r, hlo_count(t), sizeof(*types));
@@ -43,7 +44,7 @@ struct tc_op *hlo_op(struct hlo *r, struct tc_block *b, const struct hlo_insn *i
 	struct tc_value **in;
 	unsigned n = hlo_leaves(r, i, 0, &in);
 
-	return hlo_op_on(r, b, i, code, n, in, n_regions);
+	return op_on(r, b, i, code, n, in, n_regions);
 }
 
 struct hlo_value hlo_results(struct hlo *r, const struct hlo_insn *i, struct tc_op *op)
@@ -204,7 +205,7 @@ static struct hlo_value read_dynamic_reshape(struct hlo *r, struct tc_block *b,
 		sizes[d] = tc_build_reshape(&to, sizes[d], 1, &one);
 	}
 	in[1] = tc_build_join(&to, n, sizes, 0);
-	op = hlo_op_on(r, b, i, code, 2, in, 0);
+	op = op_on(r, b, i, code, 2, in, 0);
 	tc_set_str(r->c, op, "name", "dynamic_reshape_v1");
 	return hlo_results(r, i, op);
 }

@@ -134,8 +134,6 @@ void bc_give_call_aliases(struct bc *r, struct tc_op *op, const struct bc_attr *
 void bc_give_groups(struct bc *r, struct tc_op *op, const struct bc_attr *a);
 
 /* bytecode_sdy.c: attributes of the dialect sdy as the texts of spmd/sharding.h, in the arena. */
-/* A sharding, or a list of manual axes. */
-const char *bc_sdy_text(struct bc *r, const struct bc_attr *a);
 /* A sharding, or the first of a list; NULL: of an empty one. */
 const char *bc_sdy_first(struct bc *r, const struct bc_attr *a);
 /* A rule, as spmd/rule.h has it. */

@@ -55,8 +55,9 @@ struct tc_value *tc_linalg_times(const struct tc_build *b, struct tc_value *x,
 	return tc_build_dot(b, x, y, 1, 2, 1);
 }
 
-struct tc_value *tc_linalg_times_adjoint(const struct tc_build *b, struct tc_value *x,
-					 struct tc_value *y)
+/* x y^H */
+static struct tc_value *times_adjoint(const struct tc_build *b, struct tc_value *x,
+				      struct tc_value *y)
 {
 	return tc_build_dot(b, x, tc_build_conjugate(b, y), 1, 2, 2);
 }
@@ -66,23 +67,16 @@ struct tc_value *tc_linalg_identity(const struct tc_build *b, const struct tc_ty
 	return tc_build_convert(b, tc_build_where(b, type, TC_CMP_EQ), (enum elem)type->elem);
 }
 
-/* In a run of all elements those of a diagonal are as far apart as a row and one are long. */
-struct tc_value *tc_linalg_diagonal_of(const struct tc_build *b, struct tc_value *x, int64_t row,
-				       int64_t column, int64_t n)
+/* In a run of all elements those of the diagonal are as far apart as a row and one are long. */
+struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x)
 {
-	const int64_t wide = x->type->dim[2], flat[] = { x->type->dim[0], x->type->dim[1] * wide };
-	const int64_t start[] = { 0, row * wide + column }, step[] = { 1, wide + 1 };
-	const int64_t dim[] = { flat[0], n };
+	const int64_t high = x->type->dim[1], wide = x->type->dim[2];
+	const int64_t flat[] = { x->type->dim[0], high * wide };
+	const int64_t start[] = { 0, 0 }, step[] = { 1, wide + 1 };
+	const int64_t dim[] = { flat[0], high < wide ? high : wide };
 
 	return tc_build_steps(b, tc_build_reshape(b, x, 2, flat), start, step,
 			      tc_tensor(b->c, (enum elem)x->type->elem, 2, dim));
-}
-
-struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x)
-{
-	int64_t m = x->type->dim[1], n = x->type->dim[2];
-
-	return tc_linalg_diagonal_of(b, x, 0, 0, m < n ? m : n);
 }
 
 /* The parts of x; im is NULL for a real one. */
@@ -303,7 +297,7 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	below = tc_build_part(b, left, 1, h, n - h);
 	right = tc_build_part(b, tc_build_part(b, a, 1, h, n - h), 2, h, w - h);
 	right = tc_build2(b, TC_SUBTRACT, right,
-			  tc_linalg_times_adjoint(b, below, tc_build_part(b, left, 1, h, w - h)));
+			  times_adjoint(b, below, tc_build_part(b, left, 1, h, w - h)));
 	part[0] = tc_build_number(b, tc_tensor(b->c, (enum elem)a->type->elem, 3, corner), 0);
 	part[1] = factor_columns(b, right);
 	part[1] = tc_build_join(b, 2, part, 1);

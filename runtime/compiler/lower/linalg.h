@@ -28,17 +28,13 @@ struct tc_value *tc_linalg_by(const struct tc_build *b, enum tc_opcode op,
 /* x where the matrix was finite, else NaN; x is [batch, ...]. */
 struct tc_value *tc_linalg_spoil(const struct tc_build *b, struct tc_value *x,
 				 struct tc_value *is_finite);
-/* x y, x y^H and x^H of matrices. */
+/* x y and x^H of matrices. */
 struct tc_value *tc_linalg_times(const struct tc_build *b, struct tc_value *x,
 				 struct tc_value *y);
-struct tc_value *tc_linalg_times_adjoint(const struct tc_build *b, struct tc_value *x,
-					 struct tc_value *y);
 struct tc_value *tc_linalg_adjoint(const struct tc_build *b, struct tc_value *x);
 struct tc_value *tc_linalg_identity(const struct tc_build *b, const struct tc_type *type);
-/* The diagonal of [batch, n, n] as [batch, n]; and n elements of one that begins elsewhere. */
+/* The diagonal of [batch, n, n] as [batch, n]. */
 struct tc_value *tc_linalg_diagonal(const struct tc_build *b, struct tc_value *x);
-struct tc_value *tc_linalg_diagonal_of(const struct tc_build *b, struct tc_value *x, int64_t row,
-				       int64_t column, int64_t n);
 /* |x|^2, real. */
 struct tc_value *tc_linalg_square(const struct tc_build *b, struct tc_value *x);
 /* Element types that factorisations take. */
@@ -69,12 +65,9 @@ struct tc_reflection tc_linalg_reflection(const struct tc_build *b, struct tc_va
 					  struct tc_value *j);
 /* QR as LAPACK's geqrf leaves it: R above, reflectors below; taus [batch, min]. qr.c */
 void tc_linalg_qr(const struct tc_build *b, struct tc_value **a, struct tc_value **taus);
-/* The product of the reflections in `a` times x, of as many rows; and its first columns, as
- * many as those of `a`. */
+/* The product of the reflections in `a` times x, of as many rows. */
 struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value *a,
 				       struct tc_value *taus, struct tc_value *x);
-struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
-				   struct tc_value *taus);
 
 /*
  * A Hermitian matrix as Q T Q^H: the diagonal [batch, n] of the tridiagonal T and what is beside

@@ -412,8 +412,9 @@ struct tc_value *tc_linalg_reflections(const struct tc_build *b, struct tc_value
 	return x->type->count && taus->type->dim[1] ? apply_all(b, a, taus, x) : x;
 }
 
-struct tc_value *tc_linalg_unitary(const struct tc_build *b, struct tc_value *a,
-				   struct tc_value *taus)
+/* The first columns of the product of the reflections in `a`, as many as `a` has. */
+static struct tc_value *unitary(const struct tc_build *b, struct tc_value *a,
+				struct tc_value *taus)
 {
 	if (!a->type->count || !taus->type->dim[1])
 		return tc_linalg_identity(b, a->type);
@@ -486,6 +487,6 @@ void tc_decompose_householder(struct tc_ctx *c, struct tc_op *op)
 			(long long)n);
 	a = tc_build_matrices(&b, tc_in(op, 0));
 	q = tc_build_reshape(&b, tc_in(op, 1), 2, (int64_t[]){ a->type->dim[0], n });
-	q = tc_linalg_unitary(&b, a, q);
+	q = unitary(&b, a, q);
 	finish(c, op, &q);
 }

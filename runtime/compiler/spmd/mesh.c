@@ -62,7 +62,8 @@ const struct spmd_mesh *spmd_mesh_text(struct spmd_text *r, const char *called)
 	return m;
 }
 
-const struct spmd_mesh *spmd_read_mesh(struct spmd *s, const char *called, const char *text)
+/* A mesh as in `[x=4,y=2]ids[...]`, under that name. */
+static const struct spmd_mesh *read_mesh(struct spmd *s, const char *called, const char *text)
 {
 	struct spmd_text r = { s, NULL, text, text };
 	const struct spmd_mesh *m = spmd_mesh_text(&r, called);
@@ -103,7 +104,7 @@ struct spmd *spmd_open(struct tc_ctx *c)
 		if (spmd_find_mesh(s, all->attrs[i].key))
 			tc_fail(c, ERR_INVALID_ARGUMENT, c->module, "two meshes are called "
 				"%.60s", all->attrs[i].key);
-		keep_mesh(s, spmd_read_mesh(s, all->attrs[i].key, all->attrs[i].text));
+		keep_mesh(s, read_mesh(s, all->attrs[i].key, all->attrs[i].text));
 	}
 	return s;
 }
@@ -250,24 +251,6 @@ struct spmd_axes spmd_rest(const struct spmd_mesh *m, const struct spmd_axes *us
 		}
 	}
 	return rest;
-}
-
-static void add_all(struct spmd_axes *to, const struct spmd_axes *from)
-{
-	for (uint32_t i = 0; i < from->n && to->n < SPMD_MAX_PIECES; i++)
-		to->at[to->n++] = from->at[i];
-}
-
-struct spmd_axes spmd_uses(const struct spmd_sharding *h)
-{
-	struct spmd_axes all = { 0 };
-
-	for (uint32_t d = 0; d < h->rank; d++)
-		add_all(&all, &h->dim[d].axes);
-	add_all(&all, &h->replicated);
-	add_all(&all, &h->unreduced);
-	add_all(&all, &h->manual);
-	return all;
 }
 
 /* ---- from mesh to mesh ---- */

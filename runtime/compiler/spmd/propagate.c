@@ -118,7 +118,7 @@ struct run {
 	struct spmd_shardings *p;
 	struct node *node;
 	uint32_t n_nodes, room;
-	uint32_t most_tensors, most_factors;
+	uint32_t most_factors;
 	size_t most_cells;
 	struct side_link *links;
 	struct group *groups;

@@ -94,8 +94,6 @@ struct spmd {
 /* Reads the module's meshes; INVALID_ARGUMENT: one of them is malformed, of more than
  * SPMD_MAX_DEVICES devices, or its ids are no permutation. */
 struct spmd *spmd_open(struct tc_ctx *c);
-/* A mesh as in `[x=4,y=2]ids[...]`, under that name. */
-const struct spmd_mesh *spmd_read_mesh(struct spmd *s, const char *name, const char *text);
 /* NULL: none of that name. */
 const struct spmd_mesh *spmd_find_mesh(const struct spmd *s, const char *name);
 /* A mesh that equals m but for its name: the one there is, or a copy that is kept. */
@@ -121,8 +119,6 @@ bool spmd_same_axes(const struct spmd_axes *a, const struct spmd_axes *b);
 void spmd_push(struct spmd_axes *a, struct spmd_piece p);
 /* The axes that `uses` has none of, as pieces, major first. */
 struct spmd_axes spmd_rest(const struct spmd_mesh *m, const struct spmd_axes *uses);
-/* All pieces that the sharding names, whatever for, in no order that means anything. */
-struct spmd_axes spmd_uses(const struct spmd_sharding *h);
 /* The same sharding over another mesh of as many devices, both without ids; false: some piece
  * is no product of pieces there. *to gets its own dims. */
 bool spmd_to_mesh(struct spmd *s, const struct spmd_sharding *from, const struct spmd_mesh *m,

@@ -624,7 +624,7 @@ static void any_call_may_fail(void **state)
 		int64_t began = clock_ns();
 		int code;
 
-		err_clear(&err);
+		err = (struct err){ 0 };
 		fake.fail_errno = errors[n % 3];
 		atomic_store(&fake.fail_at, before + n);
 		code = live(&err);

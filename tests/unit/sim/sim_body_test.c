@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-static struct sim_cpu cpu = { .path = SIM_PORTABLE, .lanes = 1, .l1_bytes = 32 << 10,
-			      .l2_bytes = 1 << 20 };
+static struct sim_cpu cpu = { .path = SIM_PORTABLE, .lanes = 1, .l1_bytes = 32 << 10 };
 
 struct fixture {
 	struct arena arena;
