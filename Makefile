@@ -159,8 +159,11 @@ $(TOOLS): $(OUT)/%: $$(call obj,$$(wildcard tools/$$*/*.c)) $$(LIBS_$$*) $(LIB_t
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(EXT)
 
 $(OUT)/xla-smi: EXT += -lncursesw -ltinfo
+# Command lines that a table describes, of the tools that have one.
+TABLED := $(call obj,$(wildcard tools/common/*.c))
+LIBS_xla-smi := $(TABLED)
 # The steps of bring-up; xla-smi runs the program and links none of them.
-LIBS_tessera-bringup := $(LIB_bringup)
+LIBS_tessera-bringup := $(TABLED) $(LIB_bringup)
 
 # ---- tests: a program a file; its first word says which floors it may use ----
 UNIT_SRC := $(wildcard tests/unit/*/*_test.c)

@@ -144,9 +144,10 @@ class Calls:
 
 
 def program_of(name):
-    """A tool's name, or "": of what is in a library, as the steps of bring-up are."""
-    is_tool = name.startswith("tools/") and not name.startswith("tools/bringup/")
-    return name.split("/")[1] if is_tool else ""
+    """A tool's name, or "": of what several programs link."""
+    is_shared = not name.startswith("tools/") or \
+        name.startswith(("tools/bringup/", "tools/common/"))
+    return "" if is_shared else name.split("/")[1]
 
 
 def say_ring(calls, ring):

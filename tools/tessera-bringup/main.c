@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tessera-bringup: is this card good? Runs the steps of tools/bringup and says what they saw. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "hal/base/files.h"
 #include "runtime/compiler/tc.h"
 #include "tools/bringup/bringup.h"
+#include "tools/common/options.h"
 #include "tools/tessera-bringup/progress.h"
 
 enum which {
@@ -17,10 +17,7 @@ enum which {
 #undef OPTION
 	N_OPTIONS
 };
-static const struct {
-	const char *name, *argument, *meaning;
-	char letter;
-} options[] = {
+static const struct tool_option options[] = {
 #define OPTION(name, letter, argument, meaning) { #name, argument, meaning, letter },
 #include "tools/tessera-bringup/options.def"
 #undef OPTION
@@ -39,34 +36,6 @@ struct command {
 	bool must_list, must_help, must_version;
 };
 
-/* keep_going is --keep-going. */
-static char names[N_OPTIONS][24];
-
-static void name_options(void)
-{
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		snprintf(names[i], sizeof(names[i]), "%.23s", options[i].name);
-		for (char *p = names[i]; *p; p++)
-			*p = *p == '_' ? '-' : *p;
-	}
-}
-
-static void print_help(FILE *to)
-{
-	fputs("usage: tessera-bringup [OPTION...]\n"
-	      "Brings a device up in numbered steps, each of which proves something, and stops at "
-	      "the\nfirst that fails. The device must be idle: it is reset.\n\n", to);
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "--%.23s%s%.30s", names[i],
-			 *options[i].argument ? " " : "", options[i].argument);
-		fprintf(to, "  %c%c%c %-18s %s\n", options[i].letter ? '-' : ' ',
-			options[i].letter ? options[i].letter : ' ',
-			options[i].letter ? ',' : ' ', name, options[i].meaning);
-	}
-}
-
 static void print_list(void)
 {
 	for (unsigned i = 0; i < bringup_n_steps; i++)
@@ -76,6 +45,18 @@ static void print_list(void)
 
 /* ---- the command line ---- */
 
+static const struct tool_line line = {
+	"tessera-bringup", "tessera-bringup [OPTION...]; --help lists them", options, N_OPTIONS,
+};
+
+static void print_help(FILE *to)
+{
+	fputs("usage: tessera-bringup [OPTION...]\n"
+	      "Brings a device up in numbered steps, each of which proves something, and stops at "
+	      "the\nfirst that fails. The device must be idle: it is reset.\n\n", to);
+	tool_print_options(&line, 18, to);
+}
+
 static bool is_stdout(const char *path)
 {
 	return path && !strcmp(path, "-");
@@ -84,21 +65,6 @@ static bool is_stdout(const char *path)
 static unsigned n_to_stdout(const struct command *c)
 {
 	return is_stdout(c->json) + is_stdout(c->junit) + is_stdout(c->html);
-}
-
-static int complain(const char *what, const char *word)
-{
-	fprintf(stderr, "tessera-bringup: \"%s\" %s\nusage: tessera-bringup [OPTION...]; "
-		"--help lists them\n", word, what);
-	return EXIT_USAGE;
-}
-
-static bool read_number(const char *text, double least, double most, double *out)
-{
-	char *rest;
-
-	*out = strtod(text, &rest);
-	return *text && !*rest && *out >= least && *out <= most;
 }
 
 /* 64M, 1G, bytes; all. */
@@ -128,13 +94,19 @@ static bool read_size(const char *text, uint64_t *out)
 	return !*rest;
 }
 
-static int take_option(struct command *c, enum which which, const char *argument)
+static int complain(const char *what, const char *word)
 {
+	return tool_complain(&line, what, word);
+}
+
+static int take_option(void *arg, unsigned which, const char *argument)
+{
+	struct command *c = arg;
 	double n;
 
-	switch (which) {
+	switch ((enum which)which) {
 	case OPTION_level:
-		if (!read_number(argument, 1, 4, &n) || n != (unsigned)n)
+		if (!tool_read_number(argument, 1, 4, &n) || n != (unsigned)n)
 			return complain("is no level from 1 to 4", argument);
 		c->run.level = (unsigned)n;
 		break;
@@ -145,12 +117,12 @@ static int take_option(struct command *c, enum which which, const char *argument
 		c->run.keep_going = true;
 		break;
 	case OPTION_device:
-		if (!read_number(argument, 0, 65535, &n) || n != (unsigned)n)
+		if (!tool_read_number(argument, 0, 65535, &n) || n != (unsigned)n)
 			return complain("is no number of a device", argument);
 		c->run.index = (unsigned)n;
 		break;
 	case OPTION_soak:
-		if (!read_number(argument, 0.1, 1e7, &c->run.soak_seconds))
+		if (!tool_read_number(argument, 0.1, 1e7, &c->run.soak_seconds))
 			return complain("is no time from 0.1 to 10000000 seconds", argument);
 		break;
 	case OPTION_expected:
@@ -186,34 +158,10 @@ static int take_option(struct command *c, enum which which, const char *argument
 
 static int parse(struct command *c, int argc, char **argv)
 {
-	struct option longs[N_OPTIONS + 1] = { { 0 } };
-	char letters[2 * N_OPTIONS + 2] = ":";
-	size_t n = 1;
-	int got, status;
+	int status = tool_read_options(&line, argc, argv, take_option, c);
 
-	name_options();
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		longs[i] = (struct option){ names[i], *options[i].argument ?
-			required_argument : no_argument, NULL, (int)(1000 + i) };
-		if (!options[i].letter)
-			continue;
-		letters[n++] = options[i].letter;
-		if (*options[i].argument)
-			letters[n++] = ':';
-	}
-	while ((got = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		unsigned which = got >= 1000 ? (unsigned)(got - 1000) : 0;
-
-		if (got == '?' || got == ':')
-			return complain(got == '?' ? "is no option" : "needs an argument",
-					argv[optind - 1]);
-		for (unsigned i = 0; got < 1000 && i < N_OPTIONS; i++)
-			if (options[i].letter == got)
-				which = i;
-		status = take_option(c, (enum which)which, optarg);
-		if (status)
-			return status;
-	}
+	if (status)
+		return status;
 	if (optind < argc)
 		return complain("is no option", argv[optind]);
 	return n_to_stdout(c) > 1 ? complain("is given for several reports, and standard output "

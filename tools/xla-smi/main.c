@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xla-smi: what devices there are, who uses them, how they are. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hal/base/files.h"
 #include "runtime/compiler/tc.h"
+#include "tools/common/options.h"
 #include "tools/xla-smi/smi.h"
 
 static const struct command {
@@ -28,25 +29,25 @@ enum which {
 #undef OPTION
 	N_OPTIONS
 };
-static const struct {
-	const char *name, *argument, *meaning;
-	char letter;
-} options[] = {
+static const struct tool_option options[] = {
 #define OPTION(name, letter, argument, meaning) { #name, argument, meaning, letter },
 #include "tools/xla-smi/options.def"
 #undef OPTION
 };
 
-/* dry_run is --dry-run. */
-static char names[N_OPTIONS][24];
+/* What the command line said. */
+struct asked {
+	struct smi_options o;
+	bool must_help, must_version;
+};
 
-static void name_options(void)
+static const struct tool_line line = {
+	"xla-smi", "xla-smi [COMMAND] [OPTION...]; xla-smi --help lists them", options, N_OPTIONS,
+};
+
+static int complain(const char *what, const char *word)
 {
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		snprintf(names[i], sizeof(names[i]), "%.23s", options[i].name);
-		for (char *p = names[i]; *p; p++)
-			*p = *p == '_' ? '-' : *p;
-	}
+	return tool_complain(&line, what, word);
 }
 
 static void print_help(FILE *to)
@@ -58,22 +59,7 @@ static void print_help(FILE *to)
 		fprintf(to, "  %-8s %-16s %s\n", commands[i].name, commands[i].arguments,
 			commands[i].meaning);
 	fputs("\n", to);
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		char name[64];
-
-		snprintf(name, sizeof(name), "--%.23s%s%.30s", names[i],
-			 *options[i].argument ? " " : "", options[i].argument);
-		fprintf(to, "  %c%c%c %-20s %s\n", options[i].letter ? '-' : ' ',
-			options[i].letter ? options[i].letter : ' ',
-			options[i].letter ? ',' : ' ', name, options[i].meaning);
-	}
-}
-
-static int complain(const char *what, const char *word)
-{
-	fprintf(stderr, "xla-smi: \"%s\" %s\nusage: xla-smi [COMMAND] [OPTION...]; xla-smi --help "
-		"lists them\n", word, what);
-	return SMI_USAGE;
+	tool_print_options(&line, 20, to);
 }
 
 /* Exit status: what was printed must have arrived. */
@@ -85,19 +71,13 @@ static int end(int status)
 	return SMI_FAILED;
 }
 
-static bool read_number(const char *text, double least, double most, double *out)
+static int take_option(void *arg, unsigned which, const char *argument)
 {
-	char *rest;
-
-	*out = strtod(text, &rest);
-	return *text && !*rest && *out >= least && *out <= most;
-}
-
-static int take_option(struct smi_options *o, enum which which, const char *argument)
-{
+	struct asked *asked = arg;
+	struct smi_options *o = &asked->o;
 	double n;
 
-	switch (which) {
+	switch ((enum which)which) {
 	case OPTION_json:
 		o->form = SMI_JSON;
 		break;
@@ -113,11 +93,11 @@ static int take_option(struct smi_options *o, enum which which, const char *argu
 		o->device[o->n_devices++] = argument;
 		break;
 	case OPTION_interval:
-		if (!read_number(argument, 0.01, 86400, &o->interval))
+		if (!tool_read_number(argument, 0.01, 86400, &o->interval))
 			return complain("is no time between 0.01 and 86400 seconds", argument);
 		break;
 	case OPTION_count:
-		if (!read_number(argument, 1, 1e15, &n))
+		if (!tool_read_number(argument, 1, 1e15, &n))
 			return complain("is no count of 1 or more", argument);
 		o->count = (uint64_t)n;
 		break;
@@ -131,17 +111,17 @@ static int take_option(struct smi_options *o, enum which which, const char *argu
 		o->ui = true;
 		break;
 	case OPTION_port:
-		if (!read_number(argument, 0, 65535, &n))
+		if (!tool_read_number(argument, 0, 65535, &n))
 			return complain("is no port", argument);
 		o->port = (unsigned)n;
 		break;
 	case OPTION_client:
-		if (!read_number(argument, 1, 4194304, &n) || n != (unsigned long)n)
+		if (!tool_read_number(argument, 1, 4194304, &n) || n != (unsigned long)n)
 			return complain("is no number of a process", argument);
 		o->client = (unsigned long)n;
 		break;
 	case OPTION_seconds:
-		if (!read_number(argument, 0.001, SMI_TRACE_SECONDS, &o->seconds))
+		if (!tool_read_number(argument, 0.001, SMI_TRACE_SECONDS, &o->seconds))
 			return complain("is no time between 0.001 and 3500 seconds", argument);
 		break;
 	case OPTION_output:
@@ -152,43 +132,11 @@ static int take_option(struct smi_options *o, enum which which, const char *argu
 	case OPTION_root:
 		o->root = argument;
 		break;
-	default:
+	case OPTION_version:
+		asked->must_version = true;
 		break;
-	}
-	return SMI_OK;
-}
-
-static int parse(struct smi_options *o, int argc, char **argv, enum which *asked)
-{
-	struct option longs[N_OPTIONS + 1] = { { 0 } };
-	char letters[2 * N_OPTIONS + 2] = ":";
-	size_t n = 1;
-	int c, status;
-
-	name_options();
-	for (unsigned i = 0; i < N_OPTIONS; i++) {
-		longs[i] = (struct option){ names[i], *options[i].argument ?
-			required_argument : no_argument, NULL, (int)(1000 + i) };
-		if (!options[i].letter)
-			continue;
-		letters[n++] = options[i].letter;
-		if (*options[i].argument)
-			letters[n++] = ':';
-	}
-	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		unsigned which = c >= 1000 ? (unsigned)(c - 1000) : 0;
-
-		if (c == '?' || c == ':')
-			return complain(c == '?' ? "is no option" : "needs an argument",
-					argv[optind - 1]);
-		for (unsigned i = 0; c < 1000 && i < N_OPTIONS; i++)
-			if (options[i].letter == c)
-				which = i;
-		if (which == OPTION_help || which == OPTION_version)
-			*asked = (enum which)which;
-		status = take_option(o, (enum which)which, optarg);
-		if (status)
-			return status;
+	default:
+		asked->must_help = true;
 	}
 	return SMI_OK;
 }
@@ -208,23 +156,21 @@ static bool fits(const struct command *c, int n)
 
 int main(int argc, char **argv)
 {
-	struct smi_options o = { .root = "", .interval = 1, .port = 9877,
-				 .seconds = 5 };
-	enum which asked = N_OPTIONS;
+	struct asked asked = { { .root = "", .interval = 1, .port = 9877, .seconds = 5 }, 0, 0 };
 	const struct command *c = NULL;
 	const char *name;
 	char *none[] = { "list", NULL };
 	int status;
 
 	files_open_standard();
-	status = parse(&o, argc, argv, &asked);
+	status = tool_read_options(&line, argc, argv, take_option, &asked);
 	if (status)
 		return status;
-	if (asked == OPTION_help) {
+	if (asked.must_help) {
 		print_help(stdout);
 		return end(SMI_OK);
 	}
-	if (asked == OPTION_version) {
+	if (asked.must_version) {
 		puts("xla-smi " TC_VERSION);
 		return end(SMI_OK);
 	}
@@ -240,5 +186,5 @@ int main(int argc, char **argv)
 		fprintf(stderr, "xla-smi: usage: xla-smi %s %s\n", name, c->arguments);
 		return SMI_USAGE;
 	}
-	return end(c->run(&o, argc ? argc : 1, argc ? argv : none));
+	return end(c->run(&asked.o, argc ? argc : 1, argc ? argv : none));
 }
