@@ -571,8 +571,10 @@ static uint8_t copy_flags(uint64_t bytes)
 	return bytes <= SMALL_COPY ? HW_INLINE : HW_IRQ;
 }
 
-static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_after *after,
-		  unsigned n_after, uint64_t *value, struct err *err)
+/* `args`: what a HW_COPY_2D says beside its descriptor, else NULL. */
+static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hw_copy_2d *args,
+		  const struct hal_after *after, unsigned n_after, uint64_t *value,
+		  struct err *err)
 {
 	struct hal_across *across = NULL;
 	int code = hal_check(q->dev, err);
@@ -582,9 +584,12 @@ static int submit(struct hal_queue *q, struct hw_sqe *sqe, const struct hal_afte
 	if (code)
 		return code;
 	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 1 + !!across, 0, err);
+	code = await_room(q, 1 + !!across, args ? 4 * BOUND_ALIGN : 0, err);
 	if (!code) {
 		push_across(q, across);
+		if (args)
+			memcpy(take_args(q, 2 * BOUND_ALIGN, &sqe->u.copy.src), args,
+			       sizeof(*args));
 		add_wait(q, sqe, after, n_after);
 		*value = push(q, sqe, NULL);
 		reap_in_passing(q);
@@ -624,7 +629,7 @@ int hal_queue_copy(struct hal_queue *q, struct hal_mem *dst, uint64_t dst_offset
 		code = hal_peer_va(q->dev, dst, &sqe.u.copy.dst, err);
 		sqe.u.copy.dst += dst_offset;
 	}
-	return code ? code : submit(q, &sqe, after, n_after, value, err);
+	return code ? code : submit(q, &sqe, NULL, after, n_after, value, err);
 }
 
 int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
@@ -632,25 +637,8 @@ int hal_queue_copy_2d(struct hal_queue *q, const struct hw_copy_2d *what,
 		      struct err *err)
 {
 	struct hw_sqe sqe = { .op = HW_COPY_2D, .flags = HW_IRQ };
-	struct hal_across *across = NULL;
-	int code = hal_check(q->dev, err);
 
-	if (!code)
-		code = take_after(q, after, n_after, &across, err);
-	if (code)
-		return code;
-	pthread_mutex_lock(&q->lock);
-	code = await_room(q, 1 + !!across, 4 * BOUND_ALIGN, err);
-	if (!code) {
-		push_across(q, across);
-		memcpy(take_args(q, 2 * BOUND_ALIGN, &sqe.u.copy.src), what, sizeof(*what));
-		add_wait(q, &sqe, after, n_after);
-		*value = push(q, &sqe, NULL);
-	}
-	pthread_mutex_unlock(&q->lock);
-	if (code)
-		hal_across_drop(across);
-	return code;
+	return submit(q, &sqe, what, after, n_after, value, err);
 }
 
 int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
@@ -660,7 +648,7 @@ int hal_queue_fill(struct hal_queue *q, struct hal_mem *dst, uint64_t offset,
 			      .u.copy = { pattern, dst->va + offset, bytes } };
 	int code = check_range(dst, offset, bytes, "a fill", err);
 
-	return code ? code : submit(q, &sqe, NULL, 0, value, err);
+	return code ? code : submit(q, &sqe, NULL, NULL, 0, value, err);
 }
 
 /* ---- waiting ---- */

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 void files_open_standard(void)
@@ -12,6 +14,20 @@ void files_open_standard(void)
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0)
 			return;
+}
+
+bool files_read_line(const char *path, char *out, size_t bytes)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(out, (int)bytes, f);
+
+	if (f)
+		fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = 0;
+	else
+		*out = 0;
+	return ok;
 }
 
 /* ---- descriptors that no child of fork keeps ---- */

@@ -2,10 +2,17 @@
 #ifndef BASE_FILES_H
 #define BASE_FILES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* Standard input, output and error become /dev/null where the program was started without them, so
  * that no file which it opens later takes their place. It is open for reading only: writing fails,
  * and whoever writes knows. A program calls it first in main(). */
 void files_open_standard(void);
+
+/* The first line of a file of text, as of sysfs, without its end and cut to `bytes`; "" and false
+ * if there is none. */
+bool files_read_line(const char *path, char *out, size_t bytes);
 
 /* Descriptors that no child of fork keeps: by each that is open whoever is at the other end, a
  * server, the kernel, who asks for a lock, takes this process for alive. In a child they are

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hal/base/files.h"
 #include "hal/bus/vfio.h"
 
 #define BIND "sudo tessera-vfio-bind"
@@ -33,20 +34,6 @@ static void read_link(const char *path, char *out, size_t bytes)
 	*out = 0;
 	if (strlen(last) < bytes)
 		strcpy(out, last);
-}
-
-static bool read_line(const char *path, char *out, size_t bytes)
-{
-	FILE *f = fopen(path, "re");
-	bool ok = f && fgets(out, (int)bytes, f);
-
-	if (f)
-		fclose(f);
-	if (ok)
-		out[strcspn(out, "\n")] = 0;
-	else
-		*out = 0;
-	return ok;
 }
 
 static void find_cdev(const char *dir, struct vfio_place *p)
@@ -82,15 +69,15 @@ int vfio_find(const char *bdf, struct vfio_place *out, struct err *err)
 	    (int)sizeof(dir))
 		return no_room(root, err);
 	snprintf(path, sizeof(path), "%s/vendor", dir);
-	if (!read_line(path, word, sizeof(word)))
+	if (!files_read_line(path, word, sizeof(word)))
 		return err_set(err, ERR_NOT_FOUND, "there is no PCI function %s: lspci -D -d "
 			       "1234:7e55 lists those of this machine", p.bdf);
 	p.vendor = (unsigned)strtoul(word, NULL, 16);
 	snprintf(path, sizeof(path), "%s/device", dir);
-	read_line(path, word, sizeof(word));
+	files_read_line(path, word, sizeof(word));
 	p.device = (unsigned)strtoul(word, NULL, 16);
 	snprintf(path, sizeof(path), "%s/numa_node", dir);
-	p.numa_node = read_line(path, word, sizeof(word)) ? atoi(word) : -1;
+	p.numa_node = files_read_line(path, word, sizeof(word)) ? atoi(word) : -1;
 	snprintf(path, sizeof(path), "%s/driver", dir);
 	read_link(path, p.driver, sizeof(p.driver));
 	snprintf(path, sizeof(path), "%s/iommu_group", dir);
@@ -99,7 +86,7 @@ int vfio_find(const char *bdf, struct vfio_place *out, struct err *err)
 		p.group = atoi(word);
 		snprintf(path, sizeof(path), "%s/sys/kernel/iommu_groups/%d/name", root,
 			 p.group);
-		read_line(path, word, sizeof(word));
+		files_read_line(path, word, sizeof(word));
 		p.no_iommu = !strcmp(word, "vfio-noiommu");
 		snprintf(p.node, sizeof(p.node), "/dev/vfio/%s%d",
 			 p.no_iommu ? "noiommu-" : "", p.group);
@@ -137,7 +124,7 @@ static bool is_mode_on(void)
 	char path[600], word[8];
 
 	snprintf(path, sizeof(path), "%s" MODE, vfio_sys->root);
-	return read_line(path, word, sizeof(word)) && (*word == 'Y' || *word == '1');
+	return files_read_line(path, word, sizeof(word)) && (*word == 'Y' || *word == '1');
 }
 
 int vfio_mode_off(const struct vfio_place *p, struct err *err)
@@ -222,7 +209,7 @@ static bool find_holder(const char *node, int *pid, char *name, size_t bytes)
 		found = true;
 		*pid = atoi(e->d_name);
 		snprintf(path, sizeof(path), "%s/proc/%s/comm", vfio_sys->root, e->d_name);
-		read_line(path, name, bytes);
+		files_read_line(path, name, bytes);
 	}
 	if (d)
 		closedir(d);

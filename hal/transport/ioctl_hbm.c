@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hal/base/files.h"
 #include "hal/base/str.h"
 #include "hal/hw/regs.h"
 #include "hal/transport.h"
@@ -313,15 +314,10 @@ static bool is_node(const char *link, const struct stat *node)
 static void read_command(unsigned long pid, char *out, size_t bytes)
 {
 	char path[300];
-	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/proc/%lu/comm", accel_sys->root, pid);
-	f = fopen(path, "re");
-	if (!f || !fgets(out, (int)bytes, f))
+	if (!files_read_line(path, out, bytes))
 		snprintf(out, bytes, "?");
-	if (f)
-		fclose(f);
-	out[strcspn(out, "\n")] = 0;
 	for (char *c = out; *c; c++)
 		*c = isprint((unsigned char)*c) ? *c : '?';
 }

@@ -6,28 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hal/base/files.h"
 #include "tools/xla-smi/smi.h"
 
 bool smi_read_line(char *out, size_t bytes, const char *fmt, ...)
 {
 	char path[SMI_PATH];
 	va_list ap;
-	FILE *f;
-	bool ok;
 
-	*out = 0;
 	va_start(ap, fmt);
 	vsnprintf(path, sizeof(path), fmt, ap);
 	va_end(ap);
-	f = fopen(path, "re");
-	ok = f && fgets(out, (int)bytes, f);
-	if (f)
-		fclose(f);
-	if (ok)
-		out[strcspn(out, "\n")] = 0;
-	else
-		*out = 0;
-	return ok;
+	return files_read_line(path, out, bytes);
 }
 
 static struct smi_num read_num(const char *dir, const char *file)

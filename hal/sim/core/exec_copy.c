@@ -118,13 +118,6 @@ static void stream(void *to, const void *from, size_t n)
 
 /* ---- rows ---- */
 
-typedef uint8_t cell1;
-typedef uint16_t cell2 __attribute__((aligned(1), may_alias));
-typedef uint32_t cell4 __attribute__((aligned(1), may_alias));
-typedef uint64_t cell8 __attribute__((aligned(1), may_alias));
-struct cell16_parts { uint64_t part[2]; } __attribute__((packed, may_alias));
-typedef struct cell16_parts cell16;
-
 /* The shapes of a row that compilers make vectors of are spelled out. */
 #define ROW(bytes) \
 static void row_##bytes(char *to, int64_t ts, const char *from, int64_t fs, int64_t n) \

@@ -13,26 +13,6 @@
 
 #include <string.h>
 
-/* ---- tiles ---- */
-
-static void run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
-{
-	struct vec_job *job = arg;
-	const struct vec_plan *p = job->plan;
-	char *scratch = sim_scratch(job->run, lane);
-	struct vec_last last = { { NULL }, 0, 0 };
-	struct sim_tile tile = { 0 };
-	uint64_t at[ISA_MAX_RANK] = { 0 };
-
-	vec_seek(&p->tiling, p->space.rank, UINT32_MAX, begin, at);
-	for (; begin < end && !sim_stopped(job->run); begin++) {
-		vec_tile_at(&p->space, &p->tiling, at, &tile);
-		vec_load(job, &tile, &last, scratch);
-		vec_body(job, &tile, scratch);
-		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
-	}
-}
-
 /* ---- prepare ---- */
 
 /*
@@ -395,7 +375,7 @@ static int run(struct sim_run *run, const void *plan)
 	else if (p->lone)
 		vec_run_lone(&job);
 	else
-		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, run_tiles, &job);
+		sim_parallel(run, p->tiling.n_tiles, 1, p->ns, vec_run_tiles, &job);
 	if (p->points && p->reads_peers && !end_reads(run, p, p->n_in))
 		return run->fault.status;
 	return 0;

@@ -138,6 +138,8 @@ void vec_load(const struct vec_job *job, struct sim_tile *tile, struct vec_last 
 /* Runs the body and stores the STORE outputs. */
 void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scratch);
 
+/* Both, of tiles begin to end in order: a part of sim_parallel(), `arg` is a vec_job. */
+void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane);
 /* Both, of plan->lone. */
 void vec_run_lone(const struct vec_job *job);
 

@@ -364,25 +364,6 @@ static void join(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
-/* All tiles in order on one lane, each folded into memory. */
-static void run_mixed(void *arg, uint64_t begin, uint64_t end, unsigned lane)
-{
-	struct vec_job *job = arg;
-	const struct vec_plan *p = job->plan;
-	char *scratch = sim_scratch(job->run, lane);
-	struct vec_last last = { { NULL }, 0, 0 };
-	uint64_t at[ISA_MAX_RANK] = { 0 };
-	struct sim_tile tile = { 0 };
-
-	vec_seek(&p->tiling, p->space.rank, UINT32_MAX, begin, at);
-	for (; begin < end && !sim_stopped(job->run); begin++) {
-		vec_tile_at(&p->space, &p->tiling, at, &tile);
-		vec_load(job, &tile, &last, scratch);
-		vec_body(job, &tile, scratch);
-		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
-	}
-}
-
 void vec_run_combine(struct vec_job *job)
 {
 	const struct vec_plan *p = job->plan;
@@ -392,7 +373,7 @@ void vec_run_combine(struct vec_job *job)
 			if (p->out[j].combine != ISA_STORE && !p->out[j].acc)
 				sim_out_identity(job->run, &p->out[j].ref, job->out[j],
 						 p->space.rank, p->space.dim, p->out[j].combine);
-		sim_parallel(job->run, p->tiling.n_tiles, p->tiling.n_tiles, 0, run_mixed,
+		sim_parallel(job->run, p->tiling.n_tiles, p->tiling.n_tiles, 0, vec_run_tiles,
 			     job);
 		return;
 	}

@@ -537,6 +537,24 @@ void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scra
 }
 
 /* The inputs of the only tile; `in` gets them. */
+void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	struct vec_job *job = arg;
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, lane);
+	struct vec_last last = { { NULL }, 0, 0 };
+	struct sim_tile tile = { 0 };
+	uint64_t at[ISA_MAX_RANK] = { 0 };
+
+	vec_seek(&p->tiling, p->space.rank, UINT32_MAX, begin, at);
+	for (; begin < end && !sim_stopped(job->run); begin++) {
+		vec_tile_at(&p->space, &p->tiling, at, &tile);
+		vec_load(job, &tile, &last, scratch);
+		vec_body(job, &tile, scratch);
+		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
+	}
+}
+
 static void load_lone(const struct vec_job *job, char *scratch, const void **in)
 {
 	const struct vec_plan *p = job->plan;

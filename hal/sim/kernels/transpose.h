@@ -10,6 +10,14 @@
 
 #include "hal/sim/kernels/cpu.h"
 
+/* One element of each size, at any address. */
+typedef uint8_t cell1;
+typedef uint16_t cell2 __attribute__((aligned(1), may_alias));
+typedef uint32_t cell4 __attribute__((aligned(1), may_alias));
+typedef uint64_t cell8 __attribute__((aligned(1), may_alias));
+struct cell16_parts { uint64_t part[2]; } __attribute__((packed, may_alias));
+typedef struct cell16_parts cell16;
+
 /*
  * dst[c][r] = src[r][c] for r < rows, c < cols. Pitches are bytes between rows of
  * src and between rows of dst and may be negative; elements along a row are side by

@@ -21,14 +21,6 @@ typedef uint16_t v8u16 __attribute__((vector_size(16)));
 typedef uint32_t v4u32 __attribute__((vector_size(16)));
 typedef uint64_t v2u64 __attribute__((vector_size(16)));
 
-/* One element of each size, at any address. */
-typedef uint8_t cell1;
-typedef uint16_t cell2 __attribute__((aligned(1), may_alias));
-typedef uint32_t cell4 __attribute__((aligned(1), may_alias));
-typedef uint64_t cell8 __attribute__((aligned(1), may_alias));
-struct cell16_parts { uint64_t part[2]; } __attribute__((packed, may_alias));
-typedef struct cell16_parts cell16;
-
 #define LOW8 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH8 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define LOW16 0, 8, 1, 9, 2, 10, 3, 11

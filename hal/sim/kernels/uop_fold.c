@@ -239,22 +239,14 @@ FOLD(f64_rmul, double, TIMES)
 FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, bits_of64, <, min_f64, 1)
 FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
 
-#define BOTH(op) \
-	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \
-	[ELEM_S64] = u64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
-	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
-#define EACH(op) \
-	[ELEM_S8] = s8_##op, [ELEM_S16] = s16_##op, [ELEM_S32] = s32_##op, \
-	[ELEM_S64] = s64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
-	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
 #define FLOATS(op) [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op
 
 const struct sim_fold_row PATH(sim_uop_fold)[UOP_CODES] = {
-	[UOP_ADD] = {{ [ELEM_PRED] = u8_ror, BOTH(radd), FLOATS(radd) }},
-	[UOP_MUL] = {{ [ELEM_PRED] = u8_rand, BOTH(rmul), FLOATS(rmul) }},
-	[UOP_MIN] = {{ [ELEM_PRED] = u8_rand, EACH(rmin), FLOATS(rmin) }},
-	[UOP_MAX] = {{ [ELEM_PRED] = u8_ror, EACH(rmax), FLOATS(rmax) }},
-	[UOP_AND] = {{ [ELEM_PRED] = u8_rand, BOTH(rand) }},
-	[UOP_OR] = {{ [ELEM_PRED] = u8_ror, BOTH(ror) }},
-	[UOP_XOR] = {{ [ELEM_PRED] = u8_rxor, BOTH(rxor) }},
+	[UOP_ADD] = {{ [ELEM_PRED] = u8_ror, INT_ROW_BOTH(radd), FLOATS(radd) }},
+	[UOP_MUL] = {{ [ELEM_PRED] = u8_rand, INT_ROW_BOTH(rmul), FLOATS(rmul) }},
+	[UOP_MIN] = {{ [ELEM_PRED] = u8_rand, INT_ROW_EACH(rmin), FLOATS(rmin) }},
+	[UOP_MAX] = {{ [ELEM_PRED] = u8_ror, INT_ROW_EACH(rmax), FLOATS(rmax) }},
+	[UOP_AND] = {{ [ELEM_PRED] = u8_rand, INT_ROW_BOTH(rand) }},
+	[UOP_OR] = {{ [ELEM_PRED] = u8_ror, INT_ROW_BOTH(ror) }},
+	[UOP_XOR] = {{ [ELEM_PRED] = u8_rxor, INT_ROW_BOTH(rxor) }},
 };

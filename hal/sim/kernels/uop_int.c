@@ -202,46 +202,37 @@ sim_uop_fn *const PATH(sim_uop_select)[17] = {
 	[16] = select_16,
 };
 
-/* The unsigned kernel for both, and one of each. */
-#define BOTH(op) \
-	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \
-	[ELEM_S64] = u64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
-	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
-#define EACH(op) \
-	[ELEM_S8] = s8_##op, [ELEM_S16] = s16_##op, [ELEM_S32] = s32_##op, \
-	[ELEM_S64] = s64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
-	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
 #define SIGNED_ONLY(op) \
 	[ELEM_S8] = s8_##op, [ELEM_S16] = s16_##op, [ELEM_S32] = s32_##op, \
 	[ELEM_S64] = s64_##op, [ELEM_U8] = s8_##op, [ELEM_U16] = s16_##op, \
 	[ELEM_U32] = s32_##op, [ELEM_U64] = s64_##op
 
 const struct sim_uop_row PATH(sim_uop_int)[UOP_CODES] = {
-	[UOP_NEG] = {{ BOTH(neg) }},
-	[UOP_ABS] = {{ EACH(abs) }},
-	[UOP_SIGN] = {{ EACH(sign) }},
-	[UOP_NOT] = {{ [ELEM_PRED] = pred_not, BOTH(not) }},
-	[UOP_POPC] = {{ BOTH(popc) }},
-	[UOP_CLZ] = {{ BOTH(clz) }},
-	[UOP_ADD] = {{ [ELEM_PRED] = u8_or, BOTH(add) }},
-	[UOP_SUB] = {{ BOTH(sub) }},
-	[UOP_MUL] = {{ [ELEM_PRED] = u8_and, BOTH(mul) }},
-	[UOP_DIV] = {{ EACH(div) }},
-	[UOP_REM] = {{ EACH(rem) }},
-	[UOP_MIN] = {{ [ELEM_PRED] = u8_and, EACH(min) }},
-	[UOP_MAX] = {{ [ELEM_PRED] = u8_or, EACH(max) }},
-	[UOP_POW] = {{ EACH(pow) }},
-	[UOP_AND] = {{ [ELEM_PRED] = u8_and, BOTH(and) }},
-	[UOP_OR] = {{ [ELEM_PRED] = u8_or, BOTH(or) }},
-	[UOP_XOR] = {{ [ELEM_PRED] = u8_xor, BOTH(xor) }},
-	[UOP_SHL] = {{ BOTH(shl) }},
-	[UOP_SHR] = {{ BOTH(shr) }},
+	[UOP_NEG] = {{ INT_ROW_BOTH(neg) }},
+	[UOP_ABS] = {{ INT_ROW_EACH(abs) }},
+	[UOP_SIGN] = {{ INT_ROW_EACH(sign) }},
+	[UOP_NOT] = {{ [ELEM_PRED] = pred_not, INT_ROW_BOTH(not) }},
+	[UOP_POPC] = {{ INT_ROW_BOTH(popc) }},
+	[UOP_CLZ] = {{ INT_ROW_BOTH(clz) }},
+	[UOP_ADD] = {{ [ELEM_PRED] = u8_or, INT_ROW_BOTH(add) }},
+	[UOP_SUB] = {{ INT_ROW_BOTH(sub) }},
+	[UOP_MUL] = {{ [ELEM_PRED] = u8_and, INT_ROW_BOTH(mul) }},
+	[UOP_DIV] = {{ INT_ROW_EACH(div) }},
+	[UOP_REM] = {{ INT_ROW_EACH(rem) }},
+	[UOP_MIN] = {{ [ELEM_PRED] = u8_and, INT_ROW_EACH(min) }},
+	[UOP_MAX] = {{ [ELEM_PRED] = u8_or, INT_ROW_EACH(max) }},
+	[UOP_POW] = {{ INT_ROW_EACH(pow) }},
+	[UOP_AND] = {{ [ELEM_PRED] = u8_and, INT_ROW_BOTH(and) }},
+	[UOP_OR] = {{ [ELEM_PRED] = u8_or, INT_ROW_BOTH(or) }},
+	[UOP_XOR] = {{ [ELEM_PRED] = u8_xor, INT_ROW_BOTH(xor) }},
+	[UOP_SHL] = {{ INT_ROW_BOTH(shl) }},
+	[UOP_SHR] = {{ INT_ROW_BOTH(shr) }},
 	[UOP_SAR] = {{ SIGNED_ONLY(sar) }},
-	[UOP_EQ] = {{ [ELEM_PRED] = u8_eq, BOTH(eq) }},
-	[UOP_NE] = {{ [ELEM_PRED] = u8_ne, BOTH(ne) }},
-	[UOP_LT] = {{ [ELEM_PRED] = u8_lt, EACH(lt) }},
-	[UOP_LE] = {{ [ELEM_PRED] = u8_le, EACH(le) }},
-	[UOP_GT] = {{ [ELEM_PRED] = u8_gt, EACH(gt) }},
-	[UOP_GE] = {{ [ELEM_PRED] = u8_ge, EACH(ge) }},
-	[UOP_CLAMP] = {{ [ELEM_PRED] = u8_clamp, EACH(clamp) }},
+	[UOP_EQ] = {{ [ELEM_PRED] = u8_eq, INT_ROW_BOTH(eq) }},
+	[UOP_NE] = {{ [ELEM_PRED] = u8_ne, INT_ROW_BOTH(ne) }},
+	[UOP_LT] = {{ [ELEM_PRED] = u8_lt, INT_ROW_EACH(lt) }},
+	[UOP_LE] = {{ [ELEM_PRED] = u8_le, INT_ROW_EACH(le) }},
+	[UOP_GT] = {{ [ELEM_PRED] = u8_gt, INT_ROW_EACH(gt) }},
+	[UOP_GE] = {{ [ELEM_PRED] = u8_ge, INT_ROW_EACH(ge) }},
+	[UOP_CLAMP] = {{ [ELEM_PRED] = u8_clamp, INT_ROW_EACH(clamp) }},
 };

@@ -114,4 +114,14 @@ KERNEL(name) \
 	} \
 }
 
+/* Of a table by element type: the unsigned kernel for both signs, and one of each. */
+#define INT_ROW_BOTH(op) \
+	[ELEM_S8] = u8_##op, [ELEM_S16] = u16_##op, [ELEM_S32] = u32_##op, \
+	[ELEM_S64] = u64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
+	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
+#define INT_ROW_EACH(op) \
+	[ELEM_S8] = s8_##op, [ELEM_S16] = s16_##op, [ELEM_S32] = s32_##op, \
+	[ELEM_S64] = s64_##op, [ELEM_U8] = u8_##op, [ELEM_U16] = u16_##op, \
+	[ELEM_U32] = u32_##op, [ELEM_U64] = u64_##op
+
 #endif

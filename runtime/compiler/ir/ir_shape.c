@@ -115,6 +115,16 @@ static const struct tc_block *scalar_region(const struct check *k, unsigned r, u
 	return b;
 }
 
+/* The first region folds element by element what is of the types of the first n operands. */
+static void check_fold(const struct check *k, unsigned n)
+{
+	const struct tc_op *end = scalar_region(k, 0, 2 * n, 1, n, n)->last;
+
+	for (unsigned j = 0; j < n; j++)
+		if (tc_in(end, j)->type->elem != in_type(k, j)->elem)
+			BAD(k, "its region yields another type");
+}
+
 /* ---- shape rules ---- */
 
 static void check_elementwise(const struct check *k)
@@ -424,10 +434,7 @@ static void check_reduce(const struct check *k)
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
 	}
-	scalar_region(k, 0, 2 * n, 1, n, n);
-	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
-			BAD(k, "its region yields another type");
+	check_fold(k, n);
 }
 
 static void check_reduce_window(const struct check *k)
@@ -457,10 +464,7 @@ static void check_reduce_window(const struct check *k)
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
 	}
-	scalar_region(k, 0, 2 * n, 1, n, n);
-	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
-			BAD(k, "its region yields another type");
+	check_fold(k, n);
 }
 
 /* What gather and scatter share. `moved` is the result or the updates. */
@@ -540,10 +544,7 @@ static void check_scatter(const struct check *k)
 			BAD(k, "operand or result %u does not fit", j);
 		check_index(k, t, in_type(k, n), in_type(k, n + 1 + j), names, NULL);
 	}
-	scalar_region(k, 0, 2 * n, 1, n, n);
-	for (unsigned j = 0; j < n; j++)
-		if (tc_in(k->op->regions[0].block->last, j)->type->elem != in_type(k, j)->elem)
-			BAD(k, "its region yields another type");
+	check_fold(k, n);
 }
 
 static void check_sort(const struct check *k)
