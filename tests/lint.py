@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the house rules: on the tracked sources sizes, floors, comments, what documents
-name, the lists of mutants; on a built tree who calls whom (tests/lint_calls.py).
+name and count, the lists of mutants; on a built tree who calls whom (tests/lint_calls.py).
 
     python3 tests/lint.py [--build build/opt]
 
@@ -254,6 +254,37 @@ def check_variables(names):
         find("README.md", 0, f"nothing reads {variable}")
 
 
+# What documents count: (document, the number in it, files, what each of them has of it).
+COUNTS = (
+    ("tests/README.md", r"(\d+) checks from limits", "tests/conformance/checks.def", r"^CHECK\("),
+    ("PORTING.md", r"(\d+) checks, with the model's bytes", "tests/conformance/checks.def",
+     r"^CHECK\((?:(?:memory|dma|queue|reset|fault),|\w+, \w*(?:memory|dma|queue|reset|fault))"),
+    ("tests/README.md", r"(\d+) StableHLO programs", "tests/data/vectors/*.mlirbc", None),
+    ("PORTING.md", r"(\d+) programs with their expected", "tests/data/vectors/*.mlirbc", None),
+    ("tests/README.md", r"(\d+) HLO modules that torch_xla", "tests/data/torch/*.hlo", None),
+    ("tests/README.md", r"(\d+) of them as MLIR too", "tests/data/torch/*.mlirbc", None),
+    ("tests/data/torch/README.md", r"(\d+) of them as MLIR", "tests/data/torch/*.mlirbc", None),
+    ("tests/data/torch/README.md", r"has (\d+) programs of four",
+     "tests/data/torch/replicated/*.hlo", None),
+)
+
+
+def check_counts(names):
+    """Numbers of documents are those of the tree."""
+    for document, pattern, files, row in COUNTS:
+        text = (TOP / document).read_text()
+        m = re.search(pattern, text)
+        there = [name for name in fnmatch.filter(names, files)
+                 if name.count("/") == files.count("/")]
+        n = len(there) if row is None else \
+            sum(len(re.findall(row, (TOP / name).read_text(), re.M)) for name in there)
+        if not m:
+            find(document, 0, f"no /{pattern}/: correct COUNTS in tests/lint.py")
+        elif int(m[1]) != n:
+            find(document, text.count("\n", 0, m.start()) + 1,
+                 f"counts {m[1]} where {files} has {n}")
+
+
 def check_mutants():
     """The text that a mutant replaces is in the tree, once."""
     for path in sorted(mutants.LISTS.glob("*.txt")):
@@ -296,6 +327,7 @@ def main():
     check_contracts(names)
     check_mutants()
     check_variables(names)
+    check_counts(names)
     if args.build:
         check_calls(names, args.build)
     for name in names:

@@ -184,6 +184,9 @@ def plant_walk(c):
 
 def plant_documents(c):
     c.append("README.md", "\n`hal/nowhere.c`, `nowhere.py` and [nothing](hal/NOTHING.md)\n")
+    c.append("tests/conformance/checks.def", "CHECK(memory, another, 0, 0)\n")
+    c.want("a number that is old", r"tests/README\.md:\d+: counts \d+ where tests/conformance/")
+    c.want("one of a part", r"PORTING\.md:\d+: counts \d+ where tests/conformance/checks\.def")
     c.want("a file that a README names", r"README\.md:\d+: `hal/nowhere\.c` is not there")
     c.want("the same without its folder", r"README\.md:\d+: `nowhere\.py` is not there")
     c.want("a link", r"README\.md:\d+: the link hal/NOTHING\.md leads nowhere")
