@@ -307,11 +307,9 @@ static void take_about(struct hal_crash *c, const struct err *why)
 	const struct hal_device_info *info = &c->dev->entry->info;
 	struct hal_dump_about *a = c->rows.about;
 	struct utsname system;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	c->dump.n_about = 1;
-	a->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	a->time_ns = (uint64_t)clock_date_ns();
 	a->reason = c->dump.n_descriptor ? HAL_DUMP_FAULT : HAL_DUMP_DEATH;
 	a->code = (uint32_t)why->code;
 	a->pid = (uint32_t)getpid();

@@ -739,8 +739,7 @@ int hal_queue_wait(struct hal_queue *q, uint64_t value, int64_t deadline, struct
 
 		if (until > deadline)
 			until = deadline;
-		t.tv_sec = until / 1000000000;
-		t.tv_nsec = until % 1000000000;
+		t = clock_spec(until);
 		pthread_cond_timedwait(&q->moved, &q->lock, &t);
 		reap(q);
 		if (atomic_load(&q->done) >= value)

@@ -218,11 +218,9 @@ void hal_page_tell(struct hal_device *dev, int code, const char *text)
 {
 	struct hal_page *page = dev->page_head;
 	struct hal_page_event *e;
-	struct timespec now;
 
 	if (!dev->page)
 		return;
-	clock_gettime(CLOCK_REALTIME, &now);
 	begin_group(dev);
 	/* Who tries again and again for memory must not push out what else went wrong. */
 	e = &page->events[(page->n_events - 1) % HAL_PAGE_EVENTS];
@@ -230,7 +228,7 @@ void hal_page_tell(struct hal_device *dev, int code, const char *text)
 	    e->device != dev->page - page->devices)
 		e = &page->events[page->n_events++ % HAL_PAGE_EVENTS];
 	e->number = page->n_events;
-	e->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	e->time_ns = (uint64_t)clock_date_ns();
 	e->device = (uint32_t)(dev->page - page->devices);
 	e->code = (uint32_t)code;
 	fit(e->text, sizeof(e->text), text);

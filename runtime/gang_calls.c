@@ -288,13 +288,10 @@ static void tell_all(const struct all *a)
 static void wait_for_all(struct all *a)
 {
 	struct timespec at;
-	int64_t deadline;
 
 	while (a->running && !a->failed)
 		pthread_cond_wait(&a->cond, &a->lock);
-	deadline = clock_ns() + PATIENCE;
-	at = (struct timespec){ .tv_sec = deadline / 1000000000,
-				.tv_nsec = deadline % 1000000000 };
+	at = clock_spec(clock_after(PATIENCE));
 	while (a->running && !pthread_cond_timedwait(&a->cond, &a->lock, &at))
 		;
 	/* Who ends unserved may leave others waiting that don't wait for the first. */

@@ -454,8 +454,7 @@ static bool is_compared(struct rt_order *o)
 /* Under lock: until something is to be done, or for `ns`. */
 static void rest(struct rt_order *o, int64_t ns)
 {
-	int64_t at = clock_after(ns);
-	struct timespec t = { .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
+	struct timespec t = clock_spec(clock_after(ns));
 
 	pthread_cond_timedwait(&o->cond, &o->lock, &t);
 }

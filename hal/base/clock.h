@@ -23,6 +23,23 @@ static inline int64_t clock_after(int64_t ns)
 
 	return ns > CLOCK_FOREVER - now ? CLOCK_FOREVER : now + ns;
 }
+
+/* A time, or a length of it that is not negative, as the system's calls take it. */
+static inline struct timespec clock_spec(int64_t ns)
+{
+	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	return t;
+}
+
+/* Nanoseconds of CLOCK_REALTIME, since 1970: for dates, never for deadlines. */
+static inline int64_t clock_date_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
 #endif
 
 #endif

@@ -134,8 +134,7 @@ static void *watch(void *arg)
 
 		sim_runs_look(dev, now, &next);
 		dev->watch_until = next;
-		t.tv_sec = next / 1000000000;
-		t.tv_nsec = next % 1000000000;
+		t = clock_spec(next);
 		if (next == CLOCK_FOREVER)
 			pthread_cond_wait(&dev->timer, &dev->lock);
 		else

@@ -44,11 +44,9 @@ static void watch_forks(void)
 
 static int64_t find_epoch(void)
 {
-	struct timespec real;
-	int64_t before = clock_ns();
+	int64_t before = clock_ns(), date = clock_date_ns();
 
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (int64_t)real.tv_sec * 1000000000 + real.tv_nsec - (before + clock_ns()) / 2;
+	return date - (before + clock_ns()) / 2;
 }
 
 static void warn(struct rt_trace *t, const struct rt_device *d, const char *why)

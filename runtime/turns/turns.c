@@ -147,8 +147,7 @@ static struct rt_turn *take(struct rt_turns *t, int64_t *again)
 
 static void wait_until(struct rt_turns *t, int64_t deadline)
 {
-	struct timespec at = { .tv_sec = deadline / 1000000000,
-			       .tv_nsec = deadline % 1000000000 };
+	struct timespec at = clock_spec(deadline);
 
 	t->n_idle++;
 	if (deadline == CLOCK_FOREVER)

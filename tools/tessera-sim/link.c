@@ -212,8 +212,7 @@ static bool is_wanted(const struct link *l, const atomic_bool *gone)
 static void await_answer(struct link *l, const atomic_bool *gone)
 {
 	int64_t deadline = clock_after(ASK_NS);
-	struct timespec t = { .tv_sec = deadline / 1000000000,
-			      .tv_nsec = deadline % 1000000000 };
+	struct timespec t = clock_spec(deadline);
 	struct message m;
 	bool is_command, can_read;
 	int64_t look;

@@ -124,10 +124,8 @@ static int wait_for(struct pollfd *fds, nfds_t n, int64_t deadline, int signals)
 
 	while (n_signals < signals) {
 		int64_t left = deadline - clock_ns();
-		struct timespec t = { .tv_sec = left / 1000000000, .tv_nsec = left % 1000000000 };
+		struct timespec t = clock_spec(left < 0 ? 0 : left);
 
-		if (left < 0)
-			t = (struct timespec){ 0, 0 };
 		found = ppoll(fds, n, &t, &normal);
 		if (found >= 0 || errno != EINTR)
 			break;

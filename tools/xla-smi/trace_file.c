@@ -341,15 +341,13 @@ static FILE *open_target(struct smi_trace_file *f, const char *path)
 static bool write_head(struct smi_trace_file *f)
 {
 	struct json_object *o = json_object_new_object();
-	struct timespec now;
 	char text[40];
 	struct tm tm;
 	time_t seconds;
 	int64_t ns;
 	bool ok;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	ns = now.tv_sec * 1000000000ll + now.tv_nsec - (clock_ns() - f->zero_ns);
+	ns = clock_date_ns() - (clock_ns() - f->zero_ns);
 	seconds = ns / 1000000000;
 	gmtime_r(&seconds, &tm);
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);

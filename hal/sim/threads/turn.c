@@ -83,8 +83,7 @@ static bool may_take(const struct sim_turn *t, int64_t now)
 
 static void sleep_until_moved(struct sim_turns *all)
 {
-	struct timespec until = { .tv_sec = all->expected_until / 1000000000,
-				  .tv_nsec = all->expected_until % 1000000000 };
+	struct timespec until = clock_spec(all->expected_until);
 
 	/* Whoever holds the turn tells when it gives it back. */
 	if (!all->holder && all->expected)
