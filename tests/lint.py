@@ -238,20 +238,40 @@ def check_paths(name, text, names):
                      f"the comment names {m[1]}, which is not there")
 
 
-def check_variables(names):
-    """README.md names each variable of the environment that is read, and no other."""
+def variables_read(names, floors):
+    """{variable of the environment: (file, line) that reads it} of C, Python and shell."""
     read = {}
     for name in names:
-        if name.startswith(("hal/", "runtime/", "tools/")) and name.endswith((".c", ".py")):
+        if name.startswith(floors) and name.endswith((".c", ".h", ".py", ".sh")) and \
+                name != "tests/lint_test.py":   # it plants one
             text = (TOP / name).read_text()
-            for m in re.finditer(r'(?:getenv\(|environ\.get\()"(TESSERA_\w+)"', text):
+            pattern = r"\$\{?(TESSERA_\w+)" if name.endswith(".sh") else \
+                r'(?:getenv\(|environ\.get\()"(TESSERA_\w+)"'
+            for m in re.finditer(pattern, text):
                 read.setdefault(m[1], (name, text.count("\n", 0, m.start()) + 1))
-    table = "\n".join(re.findall(r"^\| `TESSERA_.*$", (TOP / "README.md").read_text(), re.M))
-    told = set(re.findall(r"`(TESSERA_\w+)`", table))
-    for variable in sorted(read.keys() - told):
-        find(*read[variable], f"README.md does not say what {variable} is")
-    for variable in sorted(told - read.keys()):
-        find("README.md", 0, f"nothing reads {variable}")
+    return read
+
+
+def variables_told(document):
+    """Those that the rows of its table begin with."""
+    text = (TOP / document).read_text()
+    return set(re.findall(r"`(TESSERA_\w+)`",
+                          "\n".join(re.findall(r"^\| `TESSERA_.*$", text, re.M))))
+
+
+def check_variables(names):
+    """README.md names each variable of the environment that the product reads, and no other;
+    tests/README.md each of the others that tests read."""
+    of_product = variables_told("README.md")
+    by_product = variables_read(names, ("hal/", "runtime/", "tools/"))
+    by_tests = {v: where for v, where in variables_read(names, ("tests/",)).items()
+                if v not in of_product}
+    for document, read, told in (("README.md", by_product, of_product),
+                                 ("tests/README.md", by_tests, variables_told("tests/README.md"))):
+        for variable in sorted(read.keys() - told):
+            find(*read[variable], f"{document} does not say what {variable} is")
+        for variable in sorted(told - read.keys()):
+            find(document, 0, f"nothing reads {variable}")
 
 
 # What documents count: (document, the number in it, files, what each of them has of it).

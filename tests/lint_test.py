@@ -194,6 +194,8 @@ def plant_documents(c):
     c.want("a variable that nothing reads", r"README\.md:0: nothing reads TESSERA_NOTHING")
     c.append("hal/base/log.c", 'void f(void); void f(void) { getenv("TESSERA_SECRET"); }\n')
     c.want("a variable that nobody tells of", r"log\.c:\d+: README\.md does not say what TESSERA_S")
+    c.append("tests/run.sh", "echo ${TESSERA_HIDDEN-}\n")
+    c.want("one of the tests'", r"run\.sh:\d+: tests/README\.md does not say what TESSERA_HID")
     c.append("hal/heap.c", "/* As heap_nowhere.c does. */\n")
     c.want("a file that a comment names", r"hal/heap\.c:\d+: the comment names heap_nowhere\.c")
     c.append("tests/mutants/runtime.txt", "%%\nfile: hal/heap.c\nsuites: hal_map_test\n"
