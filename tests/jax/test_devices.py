@@ -497,3 +497,35 @@ def test_functions_of_two_programs_do_not_launch_behind_each_other_s_members(how
     was launched behind the one that fails fails with it."""
     r = run(["-c", LAUNCHES_CROSSWISE, how], "devices=4,hbm=256M", 120)
     assert r.stdout.splitlines() == lines, r.stdout + r.stderr[-2000:]
+
+
+ROWS_IN_A_LOOP = """
+import sys, jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+def on(platform):
+    mesh = jax.sharding.Mesh(np.array(jax.devices(platform)[:4]), "x")
+    x = np.arange(64 * 512, dtype="f4").reshape(64, 512)
+    x = jax.device_put(x, NamedSharding(mesh, P("x")))
+    def take(x):
+        return lax.scan(lambda c, row: (c / 2 + row, None), x[0], x)[0]
+    def put(x):
+        return lax.fori_loop(0, 62, lambda i, x: lax.dynamic_update_slice(
+            x, jnp.full((3, 512), i, "f4"), (i, 0)), x)
+    f = jax.jit({"take": take, "put": put}[sys.argv[1]]).lower(x).compile()
+    return np.asarray(f(x)), f.memory_analysis().temp_size_in_bytes
+
+there, (here, temp) = on("cpu")[0], on("tessera")
+np.testing.assert_allclose(here, there, rtol=1e-5)
+print(temp)
+"""
+
+
+@pytest.mark.parametrize("how", ["take", "put"])
+def test_a_loop_over_rows_that_lie_on_members_does_not_copy_a_member_s_part(how):
+    """Each time: of 32 KiB, for a row or three of 2 KiB."""
+    r = run(["-c", ROWS_IN_A_LOOP, how], "devices=4,hbm=256M", 120,
+            XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    assert r.returncode == 0, r.stderr[-2000:]
+    assert int(r.stdout) < 32 << 10

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dynamic slices and updates along dims that are cut, and slices of few rows. A member's part, with
- * room for a slice at both ends, is as long as any start can be from it: an update writes what is
- * the member's into its part and the rest into the room, and of a slice each member finds its
- * elements, and zeros for others'. What members found is put together by OR of its bits, so that
- * nothing is rounded and no zero loses its sign.
+ * Dynamic slices and updates along dims that are cut, and slices of few rows. A member looks at as
+ * many rows of its part as the slice has, the nearest ones, and at no others: a loop that takes a
+ * row each time is not to copy the part as often. An update writes those of them that it is for,
+ * and the others as they were; of a slice each member finds its elements, and zeros for others'.
+ * What members found is put together by OR of its bits, so that nothing is rounded and no zero
+ * loses its sign.
  */
 #include "runtime/compiler/spmd/shard_internal.h"
 
@@ -101,23 +102,44 @@ void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_pl
 
 /* ---- the op ---- */
 
-/* The start of dim d, held to what it can be, from the beginning of the member's part and its
- * room of `size`; of its own type. */
-static struct tc_value *own_start(struct shard *s, const struct tc_build *b, struct tc_value *v,
-				  const struct spmd_axes *a, int64_t whole, int64_t part,
-				  int64_t size)
-{
-	enum elem elem = (enum elem)v->type->elem;
-	struct tc_value *at;
+/* A slice of `size` rows from where in a member's part a slice that begins anywhere is, at least
+ * nearest: `at`, both in s64. The slice's first row is row `shift` of those with room of `size`
+ * before and behind. */
+struct nearest {
+	struct tc_value *at, *shift;
+	int64_t size;
+};
 
-	v = tc_build_convert(b, v, ELEM_S64);
+static struct tc_value *held(const struct tc_build *b, struct tc_value *v, int64_t most)
+{
 	v = tc_build2(b, TC_MAXIMUM, v, tc_build_number(b, v->type, 0));
-	v = tc_build2(b, TC_MINIMUM, v, tc_build_number(b, v->type, (double)(whole - size)));
-	at = tc_build_convert(b, shard_at_place(s, b, a, part, -size), ELEM_S64);
-	v = tc_build2(b, TC_SUBTRACT, v, at);
-	v = tc_build2(b, TC_MAXIMUM, v, tc_build_number(b, v->type, 0));
-	v = tc_build2(b, TC_MINIMUM, v, tc_build_number(b, v->type, (double)(part + size)));
-	return tc_build_convert(b, v, elem);
+	return tc_build2(b, TC_MINIMUM, v, tc_build_number(b, v->type, (double)most));
+}
+
+/* v: the start in a dim of `whole` rows, of which the member has `part`; if these are fewer than
+ * `size`, rows are to be behind them. */
+static struct nearest find_nearest(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				   const struct spmd_axes *a, int64_t whole, int64_t part,
+				   int64_t size)
+{
+	struct nearest n = { .size = size };
+	struct tc_value *room;
+
+	v = held(b, tc_build_convert(b, v, ELEM_S64), whole - size);
+	room = tc_build_convert(b, shard_at_place(s, b, a, part, -size), ELEM_S64);
+	v = held(b, tc_build2(b, TC_SUBTRACT, v, room), part + size);
+	n.at = tc_build2(b, TC_SUBTRACT, v, tc_build_number(b, v->type, (double)size));
+	n.at = held(b, n.at, part > size ? part - size : 0);
+	n.shift = tc_build2(b, TC_SUBTRACT, v, n.at);
+	return n;
+}
+
+/* Of the rows there the slice's own; zeros for those that are not. */
+static struct tc_value *take_own(struct shard *s, const struct tc_build *b, struct tc_value *v,
+				 unsigned d, const struct nearest *n)
+{
+	v = shard_pad_zeros(s, b, v, d, n->size, n->size);
+	return tc_build_take(b, v, d, n->shift, n->size);
 }
 
 /* What each member found, or zeros: of all of them. */
@@ -144,35 +166,84 @@ static struct tc_value *put_together(struct shard *s, const struct tc_build *b,
 	return bits != (enum elem)t->elem ? tc_build(b, TC_BITCAST_CONVERT, t, 1, &v) : v;
 }
 
+/* Where the rows of dim d from `first` on are rows of the slice. */
+static struct tc_value *mask_own(const struct tc_build *b, const struct tc_type *shape,
+				 struct tc_value *first, unsigned d, int64_t size)
+{
+	const struct tc_type *t = tc_with_elem(b->c, shape, ELEM_S32);
+	struct tc_value *row, *is_own;
+
+	row = tc_build_broadcast(b, tc_build_convert(b, first, ELEM_S32), t, NULL);
+	row = tc_build2(b, TC_ADD, tc_build_iota(b, t, d), row);
+	is_own = tc_build_compare(b, TC_CMP_GE, row, tc_build_number(b, t, 0));
+	row = tc_build_compare(b, TC_CMP_LT, row, tc_build_number(b, t, (double)size));
+	return tc_build2(b, TC_AND, is_own, row);
+}
+
+/* What an update writes there: its own rows, and what is there already for those that are not. */
+static struct tc_value *own_update(struct shard *s, const struct tc_build *b,
+				   const struct tc_op *op, uint64_t windows,
+				   const struct nearest *near)
+{
+	struct tc_value *v = tc_in(op, 1), *in[TC_MAX_RANK + 1] = { tc_in(op, 0) };
+	struct tc_value *old, *is_own = NULL;
+	const struct tc_type *t = v->type;
+
+	for (unsigned d = 0; d < t->rank; d++)
+		in[1 + d] = tc_in(op, 2 + d);
+	old = tc_build(b, TC_DYNAMIC_SLICE, t, 1 + t->rank, in);
+	tc_set_ints(s->c, old->def, "slice_sizes", t->dim, t->rank);
+	for (unsigned d = 0; d < t->rank; d++) {
+		struct nearest back = near[d];
+		struct tc_value *first, *mask;
+
+		if (!(windows >> d & 1))
+			continue;
+		first = tc_build_number(b, back.shift->type, (double)back.size);
+		first = tc_build2(b, TC_SUBTRACT, first, back.shift);
+		mask = mask_own(b, t, first, d, back.size);
+		is_own = is_own ? tc_build2(b, TC_AND, is_own, mask) : mask;
+		back.shift = tc_build2(b, TC_ADD, first,
+				       tc_build_number(b, first->type, (double)back.size));
+		v = take_own(s, b, v, d, &back);
+	}
+	return tc_build_select(b, is_own, v, old);
+}
+
 struct tc_value *shard_dynamic(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
 {
 	struct tc_build before = tc_build_at(s->c, op);
 	struct tc_build behind = { .c = s->c, .before = op->next, .where = op->where };
 	const struct tc_type *size = part_type(op, plan), *local = tc_out(op, 0)->type;
-	int64_t start[TC_MAX_RANK] = { 0 };
+	const int64_t none[TC_MAX_RANK] = { 0 };
+	struct nearest near[TC_MAX_RANK];
 	struct tc_value *v = tc_in(op, 0);
 
 	for (unsigned d = 0; plan->windows && d < size->rank; d++) {
-		unsigned i = start_of(op, d);
+		struct tc_value *start = tc_in(op, start_of(op, d));
 
 		if (!(plan->windows >> d & 1))
 			continue;
-		tc_set_operand(op, i, own_start(s, &before, tc_in(op, i),
-						&plan->tensor[0]->dim[d].axes,
-						plan->type[0]->dim[d], v->type->dim[d],
-						size->dim[d]));
-		start[d] = size->dim[d];
-		v = shard_pad_zeros(s, &before, v, d, size->dim[d], size->dim[d]);
+		near[d] = find_nearest(s, &before, start, &plan->tensor[0]->dim[d].axes,
+				       plan->type[0]->dim[d], v->type->dim[d], size->dim[d]);
+		start = tc_build_convert(&before, near[d].at, (enum elem)start->type->elem);
+		tc_set_operand(op, start_of(op, d), start);
+		if (v->type->dim[d] < size->dim[d])
+			v = shard_pad_zeros(s, &before, v, d, 0, size->dim[d] - v->type->dim[d]);
 	}
 	tc_set_operand(op, 0, v);
 	if (op->op == TC_DYNAMIC_UPDATE_SLICE && plan->windows) {
+		tc_set_operand(op, 1, own_update(s, &before, op, plan->windows, near));
+		if (v->type == local)
+			return tc_out(op, 0);
 		tc_out(op, 0)->type = v->type;
-		return tc_build_slice(&behind, tc_out(op, 0), start, local);
+		return tc_build_slice(&behind, tc_out(op, 0), none, local);
 	}
 	v = tc_out(op, 0);
-	for (unsigned d = 0; plan->windows && d < size->rank; d++)
+	for (unsigned d = 0; op->op == TC_DYNAMIC_SLICE && plan->windows && d < size->rank; d++)
 		if (plan->windows >> d & 1)
-			v = put_together(s, &behind, v, &plan->tensor[0]->dim[d].axes);
+			v = put_together(s, &behind, take_own(s, &behind, v, d, &near[d]),
+					 &plan->tensor[0]->dim[d].axes);
 	return v;
 }
 
@@ -181,6 +252,7 @@ void shard_pick_rows(struct shard *s, struct tc_op *op, const struct shard_plan 
 	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
 	struct tc_build b = tc_build_at(s->c, op);
 	struct tc_value *v = tc_in(op, 0), *start;
+	struct nearest near;
 
 	for (unsigned d = 0; plan->picked && d < plan->type[0]->rank; d++) {
 		const struct spmd_axes *a = &plan->tensor[0]->dim[d].axes;
@@ -189,9 +261,9 @@ void shard_pick_rows(struct shard *s, struct tc_op *op, const struct shard_plan 
 		if (!(plan->picked >> d & 1))
 			continue;
 		start = tc_build_number(&b, s32, (double)tc_attr_nth(op, "start_indices", d));
-		start = own_start(s, &b, start, a, plan->type[0]->dim[d], part, rows);
-		v = shard_pad_zeros(s, &b, v, d, rows, rows);
-		v = put_together(s, &b, tc_build_take(&b, v, d, start, rows), a);
+		near = find_nearest(s, &b, start, a, plan->type[0]->dim[d], part, rows);
+		v = take_own(s, &b, tc_build_take(&b, v, d, near.at, rows), d, &near);
+		v = put_together(s, &b, v, a);
 		tc_set_nth(s->c, op, "start_indices", d, 0);
 		tc_set_nth(s->c, op, "limit_indices", d, rows);
 	}
