@@ -23,7 +23,7 @@
 #include "hal/sim/kernels/transpose.h"
 
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
-#define BLOCK 64		/* elements of a TURN's unit, each way */
+#define BLOCK 64		/* elements of a TURN's unit each way, if no dim is shorter */
 #define GRAIN_BYTES (32 << 10)
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
  * unless the next instruction asks for it (sim_load.copied). */
@@ -41,6 +41,7 @@ struct copy_plan {
 	int64_t piece;		/* ROWS: elements of the last dim in one unit */
 	unsigned turned;	/* TURN: the dim contiguous in the source; the last one is
 				 * so in the destination */
+	int64_t across, down;	/* TURN: a unit's elements of dim `turned` and of the last */
 	uint64_t units, grain, ns;
 	sim_transpose_fn *transpose;
 	struct sim_ref src, dst;
@@ -219,24 +220,25 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 
 /* ---- transposition ---- */
 
-static uint64_t blocks_of(int64_t n)
+static uint64_t blocks_of(int64_t n, int64_t each)
 {
-	return (uint64_t)((n + BLOCK - 1) / BLOCK);
+	return (uint64_t)((n + each - 1) / each);
 }
 
-/* Units of TURN: BLOCK x BLOCK elements of the two dims, those along the source's
+/* Units of TURN: p->across x p->down elements of the two dims, those along the source's
  * rows fastest; the other dims count from the last. */
 static void run_turn(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct copy_job *job = arg;
 	const struct copy_plan *p = job->p;
 	unsigned last = p->rank - 1, t = p->turned;
-	uint64_t across = blocks_of(p->dim[t]), down = blocks_of(p->dim[last]);
+	uint64_t across = blocks_of(p->dim[t], p->across);
+	uint64_t down = blocks_of(p->dim[last], p->down);
 
 	(void)lane;
 	for (; begin < end && !sim_stopped(job->run); begin++) {
-		int64_t c = (int64_t)(begin % across) * BLOCK;
-		int64_t r = (int64_t)(begin / across % down) * BLOCK;
+		int64_t c = (int64_t)(begin % across) * p->across;
+		int64_t r = (int64_t)(begin / across % down) * p->down;
 		uint64_t plane = begin / across / down;
 		const char *from = job->from + c * p->from[t] + r * p->from[last];
 		char *to = job->to + c * p->to[t] + r * p->to[last];
@@ -253,8 +255,8 @@ static void run_turn(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 			to += i * p->to[d];
 		}
 		p->transpose(to, p->to[t], from, p->from[last],
-			     (size_t)(rows < BLOCK ? rows : BLOCK),
-			     (size_t)(cols < BLOCK ? cols : BLOCK));
+			     (size_t)(rows < p->down ? rows : p->down),
+			     (size_t)(cols < p->across ? cols : p->across));
 	}
 }
 
@@ -349,6 +351,13 @@ static int find_turn(const struct copy_plan *p)
 	return -1;
 }
 
+/* A unit's elements of one dim of a TURN whose other has n: where that one is short, more, so
+ * that the work of a unit is worth its start. */
+static int64_t block_beside(int64_t n)
+{
+	return n < BLOCK ? BLOCK / n * BLOCK : BLOCK;
+}
+
 static void choose(struct sim_load *load, struct copy_plan *p)
 {
 	unsigned last = p->rank - 1;
@@ -363,7 +372,10 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->kind = TURN;
 		p->turned = (unsigned)turn;
 		p->transpose = sim_transpose(load->cpu->path, p->bytes);
-		p->units *= blocks_of(p->dim[turn]) * blocks_of(p->dim[last]);
+		p->across = block_beside(p->dim[last]);
+		p->down = block_beside(p->dim[turn]);
+		p->units *= blocks_of(p->dim[turn], p->across) *
+			    blocks_of(p->dim[last], p->down);
 	} else {
 		p->kind = ROWS;
 		p->piece = PIECE_BYTES / p->bytes;

@@ -117,7 +117,68 @@ static inline void block_16(char *dst, int64_t dp, const char *src, int64_t sp)
 }
 #define N_16 1
 
-/* A part smaller than a block. */
+/*
+ * R rows of 16 bytes, R less than a block has: the same rounds, as many as put the R elements of
+ * a column side by side; N columns. Rows of the destination that touch are stored together.
+ */
+#define NARROW(bytes, V, N, R, low, high, P, cell) \
+static inline void narrow_##bytes##_##R(char *dst, int64_t dp, const char *src, int64_t sp) \
+{ \
+	V x[R], y[R]; \
+	_Pragma("GCC unroll 8") \
+	for (int i = 0; i < (R); i++) \
+		memcpy(&x[i], src + i * sp, sizeof(V)); \
+	_Pragma("GCC unroll 3") \
+	for (int round = 1; round < (R); round *= 2) { \
+		_Pragma("GCC unroll 4") \
+		for (int i = 0; i < (R) / 2; i++) { \
+			y[2 * i] = __builtin_shuffle(x[i], x[i + (R) / 2], (V){ low }); \
+			y[2 * i + 1] = __builtin_shuffle(x[i], x[i + (R) / 2], (V){ high }); \
+		} \
+		_Pragma("GCC unroll 8") \
+		for (int i = 0; i < (R); i++) \
+			x[i] = y[i]; \
+	} \
+	if (dp == (R) * (bytes)) { \
+		_Pragma("GCC unroll 8") \
+		for (int i = 0; i < (R); i++) \
+			memcpy(dst + i * (int64_t)sizeof(V), &x[i], sizeof(V)); \
+		return; \
+	} \
+	_Pragma("GCC unroll 8") \
+	for (int i = 0; i < (N); i++) \
+		*(cell *)(dst + i * dp) = ((P)x[i * (R) / (N)])[i % ((N) / (R))]; \
+}
+NARROW(1, v16u8, 16, 2, LOW8, HIGH8, v8u16, cell2)
+NARROW(1, v16u8, 16, 4, LOW8, HIGH8, v4u32, cell4)
+NARROW(1, v16u8, 16, 8, LOW8, HIGH8, v2u64, cell8)
+NARROW(2, v8u16, 8, 2, LOW16, HIGH16, v4u32, cell4)
+NARROW(2, v8u16, 8, 4, LOW16, HIGH16, v2u64, cell8)
+NARROW(4, v4u32, 4, 2, LOW32, HIGH32, v2u64, cell8)
+
+/* Rows that are too few for a block, over the columns of whole blocks: as many as go by 8, 4
+ * and 2 together, then one by one. */
+#define BY(bytes, N, R) \
+	for (; rows >= (R); rows -= (R), dst += (R) * (bytes), src += (R) * sp) \
+		for (size_t c = 0; c < cols; c += (N)) \
+			narrow_##bytes##_##R(dst + (int64_t)c * dp, dp, src + c * (bytes), sp);
+#define FEW(bytes, by) \
+static void few_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, size_t rows, \
+			size_t cols) \
+{ \
+	by \
+	for (; rows > 0; rows--, dst += (bytes), src += sp) \
+		for (size_t c = 0; c < cols; c++) \
+			*(cell##bytes *)(dst + (int64_t)c * dp) = \
+				*(const cell##bytes *)(src + c * (bytes)); \
+}
+FEW(1, BY(1, 16, 8) BY(1, 16, 4) BY(1, 16, 2))
+FEW(2, BY(2, 8, 4) BY(2, 8, 2))
+FEW(4, BY(4, 4, 2))
+FEW(8, )
+FEW(16, )
+
+/* Columns too few for a block. */
 #define EDGE(bytes) \
 static void edge_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, \
 			 size_t rows, size_t cols) \
@@ -145,11 +206,8 @@ static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src
 			for (size_t r = 0; r < m; r += N) \
 				block_##bytes(d + (int64_t)c * dp + r * (bytes), dp, \
 					      s + (int64_t)r * sp + c * (bytes), sp); \
-			if (m < n) \
-				edge_##bytes(d + (int64_t)c * dp + m * (bytes), dp, \
-					     s + (int64_t)m * sp + c * (bytes), sp, \
-					     n - m, N); \
 		} \
+		few_##bytes(d + m * (bytes), dp, s + (int64_t)m * sp, sp, n - m, whole); \
 		if (whole < cols) \
 			edge_##bytes(d + (int64_t)whole * dp, dp, s + whole * (bytes), sp, \
 				     n, cols - whole); \

@@ -95,6 +95,32 @@ static void large_copies(struct vt *t, const char *path)
 	}
 }
 
+/* Transpositions of a few long rows, and of long columns to a few: one to as many as a block has
+ * and one more, of several units and a rest; rows of the destination that touch and that do not. */
+static void few_rows_turned(struct vt *t, const char *path)
+{
+	const int64_t n = 4999;
+	uint64_t seed = 11;
+
+	(void)path;
+	for (int64_t few = 2; few <= 17; few++)
+		for (int64_t bytes = 1; bytes <= 16; bytes *= 2)
+			for (int64_t gap = 0; gap < 3 * bytes; gap += 2 * bytes) {
+				uint64_t room = (uint64_t)((few * bytes + gap) * n + gap * few);
+				struct isa_copy c = { .rank = 2, .elem_bytes = (uint8_t)bytes,
+					.dim = { n, few },
+					.src.stride = { bytes, n * bytes + gap },
+					.dst.stride = { few * bytes + gap, bytes } };
+				struct isa_copy back = { .rank = 2, .elem_bytes = c.elem_bytes,
+					.dim = { few, n },
+					.src.stride = { bytes, few * bytes + gap },
+					.dst.stride = { n * bytes + gap, bytes } };
+
+				compare(t, &seed, &c, room, room);
+				compare(t, &seed, &back, room, room);
+			}
+}
+
 /* Pieces of rows that are a little shorter or longer than some of them; a byte between rows. */
 static void rows_end_where_they_should(struct vt *t, const char *path)
 {
@@ -162,6 +188,12 @@ static void large_copies_match(void **state)
 {
 	(void)state;
 	in_each_path(large_copies);
+}
+
+static void few_rows_turned_match(void **state)
+{
+	(void)state;
+	in_each_path(few_rows_turned);
 }
 
 /* A copy onto itself keeps what is there; overlap must not leave the binding. */
@@ -235,6 +267,7 @@ int main(void)
 		cmocka_unit_test(long_rows_match),
 		cmocka_unit_test(copies_past_the_caches_match),
 		cmocka_unit_test(large_copies_match),
+		cmocka_unit_test(few_rows_turned_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 	};
