@@ -21,6 +21,20 @@ static int refuse_short(const struct rt_shape *s, const struct image_shape *want
 		       (long long)s->dim[d], (long long)want->dim[d]);
 }
 
+/*
+ * Whether bits of the one are read as the other: integers that only differ in having a sign.
+ * torch_xla declares some results so (int8's remainder is computed in ui8), as XLA's CPU and GPU
+ * backends let it. A number as another, or a number as a truth value, would be silent nonsense.
+ */
+static bool reads_as(unsigned found, unsigned want)
+{
+	unsigned a = elem_class(found), b = elem_class(want);
+
+	return found == want || (elem_bits(found) == elem_bits(want) &&
+				 (a == ELEM_CLASS_SINT || a == ELEM_CLASS_UINT) &&
+				 (b == ELEM_CLASS_SINT || b == ELEM_CLASS_UINT));
+}
+
 static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *b,
 			  struct err *err)
 {
@@ -38,7 +52,7 @@ static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *
 		return 0;
 	if (s->bounded & ~want->bounded && s->rank == want->rank)
 		return refuse_short(s, want, i, err);
-	if (s->elem != want->elem || s->rank != want->rank ||
+	if (!reads_as(s->elem, want->elem) || s->rank != want->rank ||
 	    memcmp(s->dim, want->dim, s->rank * sizeof(*s->dim)))
 		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u is of %s rank %u and "
 			       "%llu bytes; the program takes %s rank %u and %llu bytes", i,

@@ -91,6 +91,17 @@ def data_types():
     return out
 
 
+def remainder_kept():
+    """torch_xla computes it in ui8 and says int8 of it, so a later program takes it so."""
+    x = torch.tensor([-128, -7, -1, 0, 5, 127], dtype=torch.int8, device=torch_xla.device())
+    out = []
+    for divisor in 3, -3:
+        r = x % divisor
+        torch_xla.sync()
+        out += [r.clone(), r + 1, r.to(torch.int32)]
+    return out
+
+
 def empty_and_scalar():
     d = torch_xla.device()
     return [torch.zeros(0, 3, device=d), torch.zeros(0, 3, device=d).sum(), tensor(),

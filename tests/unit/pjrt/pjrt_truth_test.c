@@ -271,6 +271,30 @@ static void what_functions_give_is_0_or_1(void **state)
 	drop_exe(x);
 }
 
+/* torch_xla declares some results of one sign as of the other. */
+static void bytes_are_read_with_a_sign_or_without(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<200xi8>) {\n"
+		"    %1 = convert(%0) : tensor<200xi32>\n    return(%1)\n  }\n}\n");
+	int32_t back[N];
+	int64_t n = N;
+	struct PJRT_Buffer *b = put_as(client, bytes, U8, &n, 1), *out;
+
+	(void)state;
+	assert_ok(run_exe(x, &b, 1, &out, NULL));
+	assert_ok(fetch(out, back, sizeof(back)));
+	for (int i = 0; i < N; i++)
+		assert_int_equal(back[i], (int8_t)bytes[i]);
+	drop_buffer(out);
+	drop_buffer(b);
+	b = put_as(client, bytes, PRED, &n, 1);
+	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of i1 rank 1 and 200 "
+		     "bytes; the program takes i8 rank 1");
+	drop_buffer(b);
+	drop_exe(x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +304,7 @@ int main(void)
 		cmocka_unit_test(other_bytes_stay_what_they_are),
 		cmocka_unit_test(a_view_is_in_place_only_if_it_may),
 		cmocka_unit_test(bytes_do_not_become_truth_values_by_name),
+		cmocka_unit_test(bytes_are_read_with_a_sign_or_without),
 		cmocka_unit_test(what_is_received_is_0_or_1),
 		cmocka_unit_test(what_functions_give_is_0_or_1),
 	};
