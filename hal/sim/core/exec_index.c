@@ -13,6 +13,7 @@
 
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 #define FOUND 256	/* windows whose places are found before they are copied */
+#define LINE 16		/* points side by side that are worth beginning a line for */
 
 /* ---- the walk ---- */
 
@@ -251,6 +252,44 @@ GATHERS(uint32_t)
 #undef GATHER
 #undef GATHERS
 
+/* Dim d becomes the one at `to`, and those from there on the next ones. */
+static void move_dim(int64_t *of, unsigned d, unsigned to)
+{
+	int64_t moved = of[d];
+
+	memmove(&of[to + 1], &of[to], (d - to) * sizeof(*of));
+	of[to] = moved;
+}
+
+/* Leading dims of the window that lie outside the batch in the result become dims of the batch, the
+ * first ones, along which the indices stand still: so it is written in its order, and elements that
+ * lie side by side in it are a line. */
+static void turn(struct gather_plan *p)
+{
+	struct sim_walk *w = &p->w;
+	unsigned n_batch = w->n_batch;
+	int64_t reach = 0;
+
+	if (!n_batch || w->dim[n_batch - 1] < LINE || p->dst.stride[n_batch - 1] <= 0)
+		return;
+	for (unsigned d = 0; d < n_batch; d++)
+		if (p->dst.stride[d] * w->dim[d] > reach)
+			reach = p->dst.stride[d] * w->dim[d];
+	for (unsigned n = 0; w->n_batch < w->rank; n++) {
+		unsigned d = w->n_batch;
+
+		if (w->dim[d] != 1 && p->dst.stride[d] < reach)
+			return;
+		w->batches *= (uint64_t)w->dim[d];
+		w->window /= w->dim[d] ? w->dim[d] : 1;
+		w->n_batch++;
+		move_dim(w->dim, d, n);
+		move_dim(p->src.stride, d, n);
+		move_dim(p->idx.stride, d, n);
+		move_dim(p->dst.stride, d, n);
+	}
+}
+
 static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *idx)
 {
 #define SIZES(I) { gather_1_##I, gather_2_##I, gather_4_##I, gather_8_##I, gather_16_##I, \
@@ -303,6 +342,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 		return ret;
 	p->bytes = p->w.batches * (uint64_t)p->w.window * elem_bytes(g->src.elem);
 	p->index_bytes = sim_walk_index_bytes(&p->w, g->idx.elem);
+	turn(p);
 	sim_walk_split(load, &p->w);
 	sim_walk_join(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));

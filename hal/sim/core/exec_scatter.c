@@ -33,11 +33,15 @@ typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_inde
 struct hit { int64_t i, at; };
 typedef void scatter_hits_fn(const struct scatter_line *l, const struct hit *hits, unsigned n);
 
+/* How the points of a window lie on a side, in their order. */
+enum lies { ANYHOW, IN_A_RUN, AS_ONE };
+
 struct scatter_plan {
 	struct sim_walk w;
 	uint64_t bytes, index_bytes;	/* of all updates, of all indices */
 	unsigned k;		/* arrays */
 	struct sim_ref idx, upd[ISA_MAX_SORT], dst[ISA_MAX_SORT];
+	uint8_t upd_lie[ISA_MAX_SORT], dst_lie[ISA_MAX_SORT];	/* enum lies */
 	uint8_t value[ISA_MAX_SORT];
 	const struct sim_body *body;
 	unsigned points;
@@ -89,6 +93,21 @@ static bool is_apart(const struct scatter_plan *p, unsigned j)
 	return true;
 }
 
+static enum lies how_lies(const struct sim_walk *w, const struct sim_ref *ref)
+{
+	int64_t run = elem_bytes(ref->elem);
+	bool is_run = true, is_one = w->window > 1;
+
+	for (unsigned d = w->rank; d-- > w->n_batch;) {
+		if (w->dim[d] == 1)
+			continue;
+		is_run &= ref->stride[d] == run;
+		is_one &= !ref->stride[d];
+		run *= w->dim[d];
+	}
+	return is_run ? IN_A_RUN : is_one ? AS_ONE : ANYHOW;
+}
+
 /* Bodies that need no tile. */
 static void find_short_cut(const struct sim_load *load, const struct isa_body *body,
 			   const struct isa_uop *u, struct scatter_plan *p)
@@ -105,6 +124,12 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 	    u->a + u->b == OLD + UPDATE && u->a != u->b && !u->aux &&
 	    isa_uop_result(u) == p->dst[0].elem)
 		p->direct = sim_uop_kernel(load->cpu->path, u);
+}
+
+/* Whether an update is one element for a whole window, and not just put there. */
+static bool is_spread(const struct scatter_plan *p)
+{
+	return p->upd_lie[0] == AS_ONE && !p->is_replace;
 }
 
 struct pair { uint64_t part[2]; };
@@ -198,7 +223,7 @@ static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
 	unsigned elem = p->dst[0].elem;
 
-	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW)
+	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW || is_spread(p))
 		return -1;
 	if (p->is_replace)
 		return __builtin_ctz(elem_bytes(elem));
@@ -306,7 +331,13 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	}
 	refs[2 * p->k] = &p->idx;
 	sim_walk_join(&p->w, refs, 2 * p->k + 1);
-	sim_walk_tail(&p->w, p->dst[0].stride, p->upd[0].stride, elem_bytes(dst[0].elem));
+	for (unsigned j = 0; j < p->k; j++) {
+		p->upd_lie[j] = (uint8_t)how_lies(&p->w, &p->upd[j]);
+		p->dst_lie[j] = (uint8_t)how_lies(&p->w, &p->dst[j]);
+	}
+	/* One that stands for all is spread out when it is needed. */
+	sim_walk_tail(&p->w, p->dst[0].stride, is_spread(p) ? p->dst[0].stride : p->upd[0].stride,
+		      elem_bytes(dst[0].elem));
 	choose_loops(p, body, uops);
 	p->is_apart = true;
 	for (unsigned j = 0; j < p->k; j++)
@@ -319,9 +350,11 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
-/* Moves `n` points of a window, from point `first` on, between memory and a line. */
+/* Moves `n` points of a window, from point `first` on, between memory and a line, of which they
+ * are `step` apart. */
 static void move_points(const struct sim_walk *w, int64_t first, unsigned n, uint8_t *memory,
-			const int64_t *stride, uint8_t *line, unsigned bytes, bool load)
+			const int64_t *stride, uint8_t *line, unsigned step, unsigned bytes,
+			bool load)
 {
 	int64_t at[ISA_MAX_RANK];
 
@@ -329,7 +362,7 @@ static void move_points(const struct sim_walk *w, int64_t first, unsigned n, uin
 		at[d] = first % w->dim[d];
 		memory += at[d] * stride[d];
 	}
-	for (unsigned i = 0; i < n; i++, line += bytes) {
+	for (unsigned i = 0; i < n; i++, line += step) {
 		sim_walk_run(load ? line : memory, load ? memory : line, bytes);
 		for (unsigned d = w->rank; d-- > w->n_batch;) {
 			memory += stride[d];
@@ -339,6 +372,65 @@ static void move_points(const struct sim_walk *w, int64_t first, unsigned n, uin
 			at[d] = 0;
 		}
 	}
+}
+
+#define FILL(T) \
+	do { \
+		T one; \
+	\
+		memcpy(&one, value, sizeof(one)); \
+		for (unsigned i = 0; i < n; i++) \
+			memcpy(line + i * sizeof(one), &one, sizeof(one)); \
+	} while (0)
+
+/* n times the element. */
+static void fill(uint8_t *line, const uint8_t *value, unsigned n, unsigned bytes)
+{
+	switch (bytes) {
+	case 1: memset(line, *value, n); break;
+	case 2: FILL(uint16_t); break;
+	case 4: FILL(uint32_t); break;
+	case 8: FILL(uint64_t); break;
+	default: FILL(struct pair);
+	}
+}
+#undef FILL
+
+/* n points of a window, from point `first` on, side by side: in `line`, or where they are if they
+ * may be looked at there. */
+static const void *load_points(const struct scatter_plan *p, enum lies lie, int64_t first,
+			       unsigned n, uint8_t *memory, const struct sim_ref *ref,
+			       uint8_t *line)
+{
+	unsigned bytes = elem_bytes(ref->elem);
+
+	if (lie == IN_A_RUN) {
+		/* Of several arrays one may be stored before another is looked at. */
+		if (p->k == 1)
+			return memory + first * bytes;
+		memcpy(line, memory + first * bytes, (size_t)n * bytes);
+	} else if (lie == AS_ONE) {
+		fill(line, memory, n, bytes);
+	} else {
+		move_points(&p->w, first, n, memory, ref->stride, line, bytes, bytes, true);
+	}
+	return line;
+}
+
+/* The way back; `step` is 0 if all become the same. */
+static void store_points(const struct scatter_plan *p, enum lies lie, int64_t first, unsigned n,
+			 uint8_t *memory, const struct sim_ref *ref, const uint8_t *v,
+			 unsigned step)
+{
+	unsigned bytes = elem_bytes(ref->elem);
+
+	if (lie == IN_A_RUN && step)
+		memmove(memory + first * bytes, v, (size_t)n * bytes);
+	else if (lie == IN_A_RUN)
+		fill(memory + first * bytes, v, n, bytes);
+	else
+		move_points(&p->w, first, n, memory, ref->stride, (uint8_t *)(uintptr_t)v, step,
+			    bytes, false);
 }
 
 static void update_window(struct sim_run *run, const struct scatter_plan *p,
@@ -351,48 +443,38 @@ static void update_window(struct sim_run *run, const struct scatter_plan *p,
 					 .col_dim = { n } };
 
 		for (unsigned j = 0; j < p->k; j++) {
-			unsigned bytes = elem_bytes(p->dst[j].elem);
-			uint8_t *old = scratch + p->pre_at + j * p->each;
-			uint8_t *new = scratch + p->room_at + j * p->each;
-
-			move_points(&p->w, at, n, dst[j], p->dst[j].stride, old, bytes, true);
-			move_points(&p->w, at, n, upd[j], p->upd[j].stride, new, bytes, true);
-			tile.pre[j] = old;
-			tile.in[j] = new;
+			tile.pre[j] = load_points(p, p->dst_lie[j], at, n, dst[j], &p->dst[j],
+						  scratch + p->pre_at + j * p->each);
+			tile.in[j] = load_points(p, p->upd_lie[j], at, n, upd[j], &p->upd[j],
+						 scratch + p->room_at + j * p->each);
 		}
 		sim_body_run(p->body, run, &tile, scratch);
 		for (unsigned j = 0; j < p->k; j++) {
-			unsigned bytes = elem_bytes(p->dst[j].elem);
-			uint8_t *line = scratch + p->room_at + j * p->each;
 			bool is_spread, is_row;
 			const void *v = sim_body_value(p->body, p->value[j], &tile, scratch,
 						       &is_spread, &is_row);
 
-			if (is_spread || is_row) {
-				for (unsigned i = 0; i < n; i++)
-					memcpy(line + i * bytes, v, bytes);
-				v = line;
-			}
-			move_points(&p->w, at, n, dst[j], p->dst[j].stride,
-				    (uint8_t *)(uintptr_t)v, bytes, false);
+			store_points(p, p->dst_lie[j], at, n, dst[j], &p->dst[j], v,
+				     is_spread || is_row ? 0 : elem_bytes(p->dst[j].elem));
 		}
 	}
 }
 
-/* The one operation, in place, on a run; ends early when the run of the program is to stop. */
+/* The one operation, in place, on a run; ends early when the run of the program is to stop. from:
+ * as many updates, or of what is spread those of a tile. */
 static void update_run(const struct sim_run *run, const struct scatter_plan *p, uint8_t *to,
 		       const uint8_t *from)
 {
 	unsigned bytes = elem_bytes(p->dst[0].elem);
-	size_t left = p->w.tail / bytes;
+	size_t left = p->w.tail / bytes, most = is_spread(p) ? p->points : UPDATES;
 
 	do {
-		size_t n = left < UPDATES ? left : UPDATES;
+		size_t n = left < most ? left : most;
 
 		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL, n, 0,
 			  0);
 		to += n * bytes;
-		from += n * bytes;
+		from += is_spread(p) ? 0 : n * bytes;
 		left -= n;
 	} while (left && !sim_stopped(run));
 }
@@ -448,6 +530,16 @@ static void fetch(const struct scatter_plan *p, const struct moves *m)
 	}
 }
 
+/* The update as often as an operation takes it at a time. */
+static const uint8_t *spread(const struct scatter_plan *p, const uint8_t *update, uint8_t *scratch)
+{
+	unsigned bytes = elem_bytes(p->upd[0].elem);
+	size_t n = p->w.tail / bytes;
+
+	fill(scratch + p->room_at, update, n < p->points ? (unsigned)n : p->points, bytes);
+	return scratch + p->room_at;
+}
+
 static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
@@ -456,7 +548,8 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 		sim_walk_copy(j->run, &p->w, p->w.n_batch, m->to[0], p->dst[0].stride, m->from[0],
 			      p->upd[0].stride);
 	else if (p->direct)
-		update_direct(j->run, p, p->w.n_batch, m->to[0], m->from[0]);
+		update_direct(j->run, p, p->w.n_batch, m->to[0],
+			      is_spread(p) ? spread(p, m->from[0], scratch) : m->from[0]);
 	else
 		update_window(j->run, p, m->to, m->from, scratch);
 }

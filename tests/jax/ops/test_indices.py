@@ -44,3 +44,28 @@ def test_components_lead_where_they_do_on_the_cpu(what, dtype, device, cpu):
     ours, theirs = (np.asarray(jax.jit(PROGRAMS[what])(*jax.device_put(args, d)))
                     for d in (device, cpu))
     np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+
+
+COLUMNS = {
+    "last": lambda x, i: x[:, :, i],
+    "middle": lambda x, i: x[:, i],
+    "of a transposition": lambda x, i: x.T[:, i],
+    "by two": lambda x, i: x[:, i, i[::-1]],
+    "one of each row": lambda x, i: jnp.take_along_axis(x, jnp.broadcast_to(
+        i, (6, 50, i.size)), axis=2, mode="clip"),
+    "of two dims": lambda x, i: x[:, :, jnp.stack([i, i[::-1]])],
+    "in strides": lambda x, i: x[:, ::2, i],
+    "of windows": lambda x, i: jax.vmap(lambda a: jax.lax.dynamic_slice(
+        x, (0, 0, a), (x.shape[0], x.shape[1], 3)), out_axes=2)(i),
+}
+
+
+# On both sides of what is worth a line, and of what is found at a time.
+@pytest.mark.parametrize("n", (1, 15, 16, 17, 300, 1025))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("what", COLUMNS)
+def test_columns_are_what_they_are_on_the_cpu(what, dtype, n, device, cpu):
+    x, i = drawn((6, 50, 40), dtype), places(n, 40, 5)
+    f = jax.jit(COLUMNS[what])
+    got, want = (np.asarray(f(*(jax.device_put(a, d) for a in (x, i)))) for d in (device, cpu))
+    np.testing.assert_array_equal(got, want)

@@ -35,6 +35,15 @@ TEXT = """func.func public @main(%a: tensor<{5}x{0}>{6}, %b: tensor<{5}x{1}>, %i
 }}"""
 
 
+# One array becomes what another one was, or is given, or the same everywhere.
+CROSSED = {
+    "old": ("%y, %x", lambda x, y, p, q: (y, x)),
+    "new": ("%q, %p", lambda x, y, p, q: (q, p)),
+    "both": ("%q, %x", lambda x, y, p, q: (q, x)),
+    "constant": ("%c, %p", lambda x, y, p, q: (7, p)),
+    "behind": ("%q, %c", lambda x, y, p, q: (q, 7))}
+
+
 def run(device, text, args):
     loaded = device.client.compile_and_load(text.encode(), [device], _jax.CompileOptions())
     got = loaded.execute_sharded([jax.device_put(a, device) for a in args])
@@ -75,3 +84,50 @@ def test_of_two_widths(device, first, second, body):
             got = run(device, text, (a, b, index, u, v))
             for x, y in zip(got, wanted(body, a, b, index, u, v), strict=True):
                 np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("body", CROSSED)
+def test_arrays_that_become_each_other(device, body):
+    rng = np.random.default_rng(2)
+    names, what = CROSSED[body]
+    a, b, u, v = (rng.integers(-9, 9, shape).astype(np.float32) for shape in [(8, 5), (3, 2)]
+                  for _ in range(2))
+    kind = f"""%c = stablehlo.constant dense<7.0> : tensor<f32>
+        "stablehlo.return"({names}) : (tensor<f32>, tensor<f32>) -> ()"""
+    index = np.array([[6], [2], [6]], np.int32)
+    text = TEXT.format("f32", "f32", "f32", kind, 1, "8x5", "", "0")
+    got = run(device, text.replace("unique_indices = true", "unique_indices = false"),
+              (a, b, index, u, v))
+    for row, at in enumerate(index[:, 0]):
+        for k in range(2):
+            a[at, k], b[at, k] = what(a[at, k], b[at, k], u[row, k], v[row, k])
+    np.testing.assert_array_equal(got[0], a)
+    np.testing.assert_array_equal(got[1], b)
+
+
+# How wide rows are: a scalar, some, on both sides of what is done at a time.
+@pytest.mark.parametrize("width", [1, 2, 7, 33, 1023, 1024, 1025, 4097])
+@pytest.mark.parametrize("op,dtype", [
+    *itertools.product(["add", "multiply", "subtract"],
+                       ["float32", "bfloat16", "int8", "complex64"]),
+    *itertools.product(["max", "min"], ["float32", "bfloat16", "int8"])])
+def test_one_update_for_a_whole_window(device, op, dtype, width):
+    rng = np.random.default_rng(width)
+    x = rng.integers(-5, 5, (6, 2, width)).astype(dtype)
+    index = np.array([4, 0, 4, 9, 4, 1], np.int32)      # one is outside, one comes three times
+    each = rng.integers(-2, 3, 6).astype(dtype)
+
+    def put(x, i, v):
+        return getattr(x.at[i], op)(v[:, None, None], mode="drop")
+
+    def put_one(x, i, v):
+        return getattr(x.at[i], op)(jax.numpy.asarray(-2, dtype), mode="drop")
+
+    numpy_op = {"max": np.maximum, "min": np.minimum}.get(op) or getattr(np, op)
+    for f, values in (put, each), (put_one, np.full(6, -2).astype(dtype)):
+        got = jax.jit(f)(*(jax.device_put(a, device) for a in (x, index, each)))
+        want = x.copy()
+        for at, value in zip(index, values, strict=True):
+            if at < 6:
+                want[at] = numpy_op(want[at], value)
+        np.testing.assert_array_equal(np.asarray(got), want)
