@@ -94,6 +94,8 @@ static void run_iota(const struct step *s, const struct sim_tile *tile, int shap
 	sim_fill(dst, dst, row * tile->rows / n, n);
 }
 
+#define SHORT_ROW 16	/* bytes: several make one register */
+
 /* Copies row values along their rows: 64 bytes at a time, past the row's end and,
  * after the last row, into the gap between buffers. */
 #define SPREAD_ROWS(name, T) \
@@ -114,6 +116,10 @@ SPREAD_ROWS(spread_rows_8, uint64_t)
 static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
 			unsigned bytes)
 {
+	if (cols * bytes <= SHORT_ROW) {
+		sim_fill_rows(to, from, rows, cols, bytes);
+		return;
+	}
 	switch (bytes) {
 	case 1:
 		spread_rows_1(to, from, rows, cols);
@@ -128,8 +134,7 @@ static void spread_rows(char *to, const char *from, size_t rows, size_t cols,
 		spread_rows_8(to, from, rows, cols);
 		break;
 	default:
-		for (size_t r = 0; r < rows; r++)
-			sim_fill(to + r * cols * bytes, from + r * bytes, cols, bytes);
+		sim_fill_rows(to, from, rows, cols, bytes);
 		break;
 	}
 }

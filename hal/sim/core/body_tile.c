@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "hal/sim/kernels/transpose.h"
+
 static void add_dim(struct sim_box *x, int64_t count, int64_t stride)
 {
 	if (count == 1)
@@ -79,88 +81,21 @@ static void strided_##name(char *to, int64_t to_step, const char *from, \
 	for (int64_t i = 0; i < n; i++) \
 		*(T *)(to + i * to_step) = *(const T *)(from + i * from_step); \
 }
-/* A transposition: to[i][j] = from[j][i], pitches in bytes. A line of `from` is read
- * as a whole, since lines far apart in memory may share a set of the cache. */
-#define TURNED(name, T) \
-static void turned_##name(char *to, int64_t to_pitch, const char *from, \
-			  int64_t from_pitch, int64_t n, int64_t m) \
-{ \
-	for (int64_t j = 0; j < m; j++) { \
-		const T *line = (const T *)(from + j * from_pitch); \
-		for (int64_t i = 0; i < n; i++) \
-			*(T *)(to + i * to_pitch + j * (int64_t)sizeof(T)) = line[i]; \
-	} \
-}
 STRIDED(1, uint8_t)
 STRIDED(2, uint16_t)
 STRIDED(4, uint32_t)
 STRIDED(8, uint64_t)
 STRIDED(16, struct c16)
-TURNED(1, uint8_t)
-TURNED(2, uint16_t)
-TURNED(some_4, uint32_t)
-TURNED(8, uint64_t)
-TURNED(16, struct c16)
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* Four by four in registers: pairs of rows are interleaved, then pairs of those. */
-static void turn_block(char *to, int64_t to_pitch, const char *from, int64_t from_pitch)
-{
-	four row[4], pair[4];
-
-	for (int i = 0; i < 4; i++)
-		memcpy(&row[i], from + i * from_pitch, sizeof(four));
-	for (int i = 0; i < 2; i++) {
-		pair[2 * i] = __builtin_shufflevector(row[i], row[i + 2], 0, 4, 1, 5);
-		pair[2 * i + 1] = __builtin_shufflevector(row[i], row[i + 2], 2, 6, 3, 7);
-	}
-	row[0] = __builtin_shufflevector(pair[0], pair[2], 0, 4, 1, 5);
-	row[1] = __builtin_shufflevector(pair[0], pair[2], 2, 6, 3, 7);
-	row[2] = __builtin_shufflevector(pair[1], pair[3], 0, 4, 1, 5);
-	row[3] = __builtin_shufflevector(pair[1], pair[3], 2, 6, 3, 7);
-	for (int i = 0; i < 4; i++)
-		memcpy(to + i * to_pitch, &row[i], sizeof(four));
-}
-
-static void turned_4(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
-		     int64_t n, int64_t m)
-{
-	int64_t i, j;
-
-	for (j = 0; j + 4 <= m; j += 4) {
-		for (i = 0; i + 4 <= n; i += 4)
-			turn_block(to + i * to_pitch + j * 4, to_pitch,
-				   from + j * from_pitch + i * 4, from_pitch);
-		if (i < n)
-			turned_some_4(to + i * to_pitch + j * 4, to_pitch,
-				      from + j * from_pitch + i * 4, from_pitch, n - i, 4);
-	}
-	if (j < m)
-		turned_some_4(to + j * 4, to_pitch, from + j * from_pitch, from_pitch, n,
-			      m - j);
-}
-
+/* A transposition: to[i][j] = from[j][i] for i < n, j < m, pitches in bytes. A pitch of 0 is fine:
+ * then each element comes m times. */
 static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
 			int64_t n, int64_t m, unsigned bytes)
 {
-	switch (bytes) {
-	case 1:
-		turned_1(to, to_pitch, from, from_pitch, n, m);
-		break;
-	case 2:
-		turned_2(to, to_pitch, from, from_pitch, n, m);
-		break;
-	case 4:
-		turned_4(to, to_pitch, from, from_pitch, n, m);
-		break;
-	case 8:
-		turned_8(to, to_pitch, from, from_pitch, n, m);
-		break;
-	default:
-		turned_16(to, to_pitch, from, from_pitch, n, m);
-		break;
-	}
+	sim_transpose_portable[__builtin_ctz(bytes)](to, to_pitch, from, from_pitch, (size_t)m,
+						     (size_t)n);
 }
 
 /* Every second of n elements of 4 bytes, made dense; nothing behind the last is read. */
@@ -221,6 +156,8 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
+/* As many of one element are worth a fill for each. */
+#define LEAST_FILL 32
 /* Rows of a few pieces of 16 bytes, of which a call each would take longer than the bytes. */
 #define MOST_PIECES 8
 
@@ -244,6 +181,10 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 	int64_t row = k ? x->stride[k - 1] : 0, step = x->stride[k];
 	int64_t dense_row = cols * bytes;
 
+	if (rows > 1 && row == bytes && gather && !step) {
+		sim_fill_rows(to, from, (size_t)rows, (size_t)cols, bytes);
+		return;
+	}
 	if (rows > 1 && row == bytes && magnitude(row) < magnitude(step)) {
 		if (gather)
 			copy_turned(to, dense_row, from, step, rows, cols, bytes);
@@ -350,6 +291,18 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 		memcpy(to + done, to, more);
 		done += more;
 	}
+}
+
+void sim_fill_rows(void *to, const void *from, size_t rows, size_t cols, size_t bytes)
+{
+	if (cols < LEAST_FILL) {
+		copy_turned(to, (int64_t)(cols * bytes), from, 0, (int64_t)rows, (int64_t)cols,
+			    (unsigned)bytes);
+		return;
+	}
+	for (size_t r = 0; r < rows; r++)
+		sim_fill((char *)to + r * cols * bytes, (const char *)from + r * bytes, cols,
+			 bytes);
 }
 
 /* The rows of a row broadcast are made once. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/sim/core/body.h"
 #include "hal/sim/core/index.h"
 #include "hal/sim/kernels/uop.h"
 
@@ -374,28 +375,6 @@ static void move_points(const struct sim_walk *w, int64_t first, unsigned n, uin
 	}
 }
 
-#define FILL(T) \
-	do { \
-		T one; \
-	\
-		memcpy(&one, value, sizeof(one)); \
-		for (unsigned i = 0; i < n; i++) \
-			memcpy(line + i * sizeof(one), &one, sizeof(one)); \
-	} while (0)
-
-/* n times the element. */
-static void fill(uint8_t *line, const uint8_t *value, unsigned n, unsigned bytes)
-{
-	switch (bytes) {
-	case 1: memset(line, *value, n); break;
-	case 2: FILL(uint16_t); break;
-	case 4: FILL(uint32_t); break;
-	case 8: FILL(uint64_t); break;
-	default: FILL(struct pair);
-	}
-}
-#undef FILL
-
 /* n points of a window, from point `first` on, side by side: in `line`, or where they are if they
  * may be looked at there. */
 static const void *load_points(const struct scatter_plan *p, enum lies lie, int64_t first,
@@ -410,7 +389,7 @@ static const void *load_points(const struct scatter_plan *p, enum lies lie, int6
 			return memory + first * bytes;
 		memcpy(line, memory + first * bytes, (size_t)n * bytes);
 	} else if (lie == AS_ONE) {
-		fill(line, memory, n, bytes);
+		sim_fill(line, memory, n, bytes);
 	} else {
 		move_points(&p->w, first, n, memory, ref->stride, line, bytes, bytes, true);
 	}
@@ -427,7 +406,7 @@ static void store_points(const struct scatter_plan *p, enum lies lie, int64_t fi
 	if (lie == IN_A_RUN && step)
 		memmove(memory + first * bytes, v, (size_t)n * bytes);
 	else if (lie == IN_A_RUN)
-		fill(memory + first * bytes, v, n, bytes);
+		sim_fill(memory + first * bytes, v, n, bytes);
 	else
 		move_points(&p->w, first, n, memory, ref->stride, (uint8_t *)(uintptr_t)v, step,
 			    bytes, false);
@@ -536,7 +515,7 @@ static const uint8_t *spread(const struct scatter_plan *p, const uint8_t *update
 	unsigned bytes = elem_bytes(p->upd[0].elem);
 	size_t n = p->w.tail / bytes;
 
-	fill(scratch + p->room_at, update, n < p->points ? (unsigned)n : p->points, bytes);
+	sim_fill(scratch + p->room_at, update, n < p->points ? n : p->points, bytes);
 	return scratch + p->room_at;
 }
 

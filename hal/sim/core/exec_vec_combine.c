@@ -153,8 +153,8 @@ static const char *full_value(const struct vec_plan *p, const struct vec_out *ou
 
 	if ((!is_spread && !is_row) || tile->rows * cols == 1 || (is_row && cols == 1))
 		return v;
-	for (size_t r = 0; is_row && r < tile->rows; r++)
-		sim_fill(to + r * cols * bytes, v + r * bytes, cols, bytes);
+	if (is_row)
+		sim_fill_rows(to, v, tile->rows, cols, bytes);
 	if (is_spread)
 		sim_fill(to, v, tile->rows * cols, bytes);
 	return to;
