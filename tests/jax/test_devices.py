@@ -509,7 +509,8 @@ def on(platform):
     x = np.arange(64 * 512, dtype="f4").reshape(64, 512)
     x = jax.device_put(x, NamedSharding(mesh, P("x")))
     def take(x):
-        return lax.scan(lambda c, row: (c / 2 + row, None), x[0], x)[0]
+        return lax.fori_loop(0, 10, lambda i, c: c / 2 + lax.dynamic_index_in_dim(
+            x, i * 6, 0, False), jnp.zeros(512))
     def put(x):
         return lax.fori_loop(0, 62, lambda i, x: lax.dynamic_update_slice(
             x, jnp.full((3, 512), i, "f4"), (i, 0)), x)

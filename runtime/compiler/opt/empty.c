@@ -92,6 +92,16 @@ static bool counts(const struct tc_op *loop, unsigned c, int64_t *turns)
 	       *turns >= 1 && *turns <= MOST_TURNS / 2;
 }
 
+int64_t tc_turns_of(const struct tc_op *loop)
+{
+	int64_t turns;
+
+	for (unsigned i = 0; i < loop->n_operands; i++)
+		if (counts(loop, i, &turns))
+			return turns;
+	return 0;
+}
+
 /* Frameworks count indices below 0 from the end: what v is if it is not below 0. */
 static const struct tc_value *from_start(const struct tc_value *v)
 {

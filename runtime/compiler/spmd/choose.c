@@ -405,6 +405,31 @@ static bool is_made_in_place(const struct tc_op *op)
 	return op->op == TC_IOTA || (op->op == TC_CONSTANT && tc_attr(op, "value")->is_splat);
 }
 
+/* A gather in a loop that has its operand whole, along the dims by which it takes elements, from
+ * before the loop. One element by one the loop may take them all. */
+static void gather_ahead(struct shard *s, const struct tc_op *op, struct shard_plan *plan)
+{
+	const struct tc_type *part = shard_local_type(s, plan->type[2], plan->tensor[2]);
+	struct spmd_sharding *h = spmd_copy(s->p->s, plan->tensor[0]);
+	unsigned n;
+
+	tc_attr_ints(op, "start_index_map", &n);
+	for (uint32_t d = 0; d < h->rank; d++) {
+		const struct spmd_split *split = &plan->rule->tensor[0][d];
+
+		for (uint32_t i = 0; i < split->n; i++)
+			if (plan->rule->factor[split->factor[i]].kind == SPMD_REDUCTION)
+				h->dim[d].axes.n = 0;
+	}
+	if (!shard_is_ahead(s, op, h, part, plan->type[1]->count == n))
+		return;
+	plan->tensor[0] = h;
+	plan->sum.axes.n = 0;
+	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
+		if (plan->rule->factor[f].kind == SPMD_REDUCTION)
+			plan->factor[f].n = 0;
+}
+
 struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 			       const struct spmd_axes *manual,
 			       struct spmd_sharding *const *wish)
@@ -427,6 +452,8 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 		choose(s, op, manual, wish, &plan);
 	for (uint32_t t = 0; t < all; t++)
 		plan_tensor(s, op, &plan, t, manual);
+	if (op->op == TC_GATHER && plan.sum.axes.n)
+		gather_ahead(s, op, &plan);
 	shard_plan_windows(s, op, &plan, wish);
 	shard_plan_dynamic(s, op, &plan, wish);
 	return plan;

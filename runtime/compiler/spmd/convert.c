@@ -7,10 +7,20 @@
  *
  * Both shardings' pieces are cut into *atoms*: any two are the same or have nothing in common, or
  * are of different grids, and then no member's place along both is looked at.
+ *
+ * What a loop does not change is converted before it, and not in each turn anew: a captured value,
+ * or one that the loop carries and gives on as it was, as far out as that is so. Such copies stay
+ * for as long as the loop runs, and there may be many of them. Together they may take a part of
+ * the memory that main's arguments leave; others are made in each turn.
  */
 #include <string.h>
 
 #include "runtime/compiler/spmd/shard_internal.h"
+#include "runtime/compiler/tc.h"
+
+#define AHEAD_PARTS 8		/* of the memory that is left: one is for copies before loops */
+#define MOST_TURNS ((int64_t)1 << 40)	/* they are counted up to that */
+#define LEAST_GATHERED (1 << 16)	/* bytes: of less the meetings take the time */
 
 /* A tensor on its way; lists of atoms for each dim. */
 struct move {
@@ -638,4 +648,131 @@ struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct
 	part_axes(&all, &to->unreduced, &due.axes, &stay, &fresh);
 	v = convert(s, b, v, global, from, to, &due, &stay);
 	return fresh.n ? at_first(s, b, v, &fresh) : v;
+}
+
+/* ---- before loops ---- */
+
+void shard_count_memory(struct shard *s, const struct tc_block *main)
+{
+	uint64_t limit = s->c->options->memory_limit, taken = 0;
+
+	for (unsigned i = 0; i < main->n_args; i++)
+		taken += (uint64_t)main->args[i]->type->bytes;
+	s->ahead_left = !limit ? UINT64_MAX : limit > taken ? (limit - taken) / AHEAD_PARTS : 0;
+}
+
+void shard_note_loop(struct shard *s, const struct tc_op *loop)
+{
+	const struct tc_block *body = loop->regions[1].block;
+	int64_t turns = tc_turns_of(loop);
+
+	for (unsigned i = 0; i < loop->n_operands; i++)
+		for (unsigned k = 0; k < loop->n_regions; k++) {
+			struct shard_value *is = &s->of[loop->regions[k].block->args[i]->id];
+
+			is->turns = turns;
+			if (tc_in(body->last, i) == body->args[i])
+				is->source = tc_in(loop, i);
+		}
+}
+
+bool shard_is_around(const struct tc_block *outer, const struct tc_block *b)
+{
+	while (b && b != outer)
+		b = b->region->parent->block;
+	return b;
+}
+
+/* Where a value is still the same: in a block, before a loop of it, `at` (NULL: where it was). How
+ * often what is in the loop runs, 0: not known. */
+struct home {
+	const struct tc_value *value;
+	const struct tc_block *block;
+	struct tc_op *at;
+	int64_t turns;
+};
+
+/* Out of the loop in which it is; false: of that it is no longer the same. */
+static bool go_out(const struct shard *s, struct home *h)
+{
+	const struct tc_block *b = h->block;
+	struct tc_op *loop = b->region->parent;
+	const struct tc_value *v = h->value;
+	int64_t turns;
+
+	if (loop->op != TC_WHILE)
+		return false;
+	if (!v->def && v->block == b) {
+		v = s->of[v->id].source;
+		if (!v || !s->of[v->id].h || !spmd_same_axes(&s->of[v->id].h->manual,
+							     &s->of[h->value->id].h->manual))
+			return false;
+	} else if (!shard_is_around(v->def ? v->def->block : v->block, loop->block)) {
+		return false;
+	}
+	turns = b->n_args ? s->of[b->args[0]->id].turns : 0;
+	h->value = v;
+	h->at = loop;
+	h->block = loop->block;
+	h->turns = turns && h->turns < MOST_TURNS / turns ? h->turns * turns : 0;
+	return true;
+}
+
+static struct home home_of(const struct shard *s, const struct tc_value *v,
+			   const struct tc_block *block)
+{
+	struct home h = { v, block, NULL, 1 };
+
+	while (go_out(s, &h))
+		;
+	return h;
+}
+
+static const struct shard_copy *find_copy(const struct shard *s, const struct home *at,
+					  const struct spmd_sharding *h)
+{
+	const struct shard_copy *copy = s->of[at->value->id].copies;
+
+	while (copy && (!shard_is_same(copy->h, h) ||
+			!shard_is_around(copy->block, at->block)))
+		copy = copy->next;
+	return copy;
+}
+
+const struct tc_value *shard_go_ahead(struct shard *s, struct tc_build *b,
+				      const struct tc_value *v, const struct spmd_sharding *h)
+{
+	struct home home;
+	uint64_t bytes;
+
+	if (s->is_whole)
+		return v;
+	home = home_of(s, v, b->before->block);
+	if (!home.at)
+		return v;
+	if (!shard_is_same(s->of[home.value->id].h, h) && !find_copy(s, &home, h)) {
+		bytes = (uint64_t)shard_local_type(s, s->of[v->id].type, h)->bytes;
+		if (bytes > s->ahead_left)
+			return v;
+		s->ahead_left -= bytes;
+	}
+	b->before = home.at;
+	return home.value;
+}
+
+bool shard_is_ahead(struct shard *s, const struct tc_op *op, const struct spmd_sharding *h,
+		    const struct tc_type *part, bool takes_all)
+{
+	const struct tc_value *v = tc_in(op, 0);
+	struct home home = home_of(s, v, op->block);
+	int64_t bytes, turns;
+
+	if (s->is_whole || !home.at)
+		return false;
+	if (shard_is_same(s->of[home.value->id].h, h) || find_copy(s, &home, h))
+		return true;
+	bytes = shard_local_type(s, s->of[v->id].type, h)->bytes;
+	turns = home.turns ? home.turns : takes_all ? MOST_TURNS : 1;
+	return (uint64_t)bytes <= s->ahead_left && part->bytes &&
+	       (bytes <= LEAST_GATHERED || (bytes - 1) / (2 * part->bytes) < turns);
 }

@@ -78,12 +78,18 @@ void shard_plan_dynamic(struct shard *s, const struct tc_op *op, struct shard_pl
 {
 	bool is_slice = op->op == TC_DYNAMIC_SLICE;
 	const struct spmd_sharding *is;
+	const struct tc_type *part;
 
 	if (plan->rule && op->op == TC_SLICE)
 		plan_slice(s, op, plan, wish);
 	if (!plan->rule || (!is_slice && op->op != TC_DYNAMIC_UPDATE_SLICE))
 		return;
 	is = s->of[tc_in(op, 0)->id].h;
+	if (is_slice) {
+		part = shard_local_type(s, part_type(op, plan), plan->tensor[op->n_operands]);
+		if (shard_is_ahead(s, op, plan->tensor[0], part, true))
+			return;
+	}
 	for (unsigned d = 0; d < is->rank; d++) {
 		const struct spmd_axes *a = &is->dim[d].axes;
 		struct spmd_sharding *out = plan->tensor[op->n_operands];

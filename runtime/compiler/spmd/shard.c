@@ -45,13 +45,6 @@ static void bury(struct shard *s, struct tc_op *op)
 
 /* ---- values ---- */
 
-static bool is_around(const struct tc_block *outer, const struct tc_block *b)
-{
-	while (b && b != outer)
-		b = b->region->parent->block;
-	return b;
-}
-
 static void keep_copy(struct shard *s, const struct tc_value *v, struct tc_value *local,
 		      const struct spmd_sharding *h, const struct tc_block *block)
 {
@@ -68,17 +61,22 @@ static struct tc_value *get_as(struct shard *s, const struct tc_build *b, const 
 {
 	struct shard_value *is = value_of(s, v);
 	const struct tc_block *here = b->before->block;
+	struct tc_build ahead = *b;
+	const struct tc_value *from;
 	struct tc_value *local;
 	struct shard_copy *copy;
 
 	if (!is->h || !h || shard_is_same(is->h, h))
 		return is->local;
 	for (copy = is->copies; copy; copy = copy->next)
-		if (shard_is_same(copy->h, h) && is_around(copy->block, here))
+		if (shard_is_same(copy->h, h) && shard_is_around(copy->block, here))
 			return copy->local;
 	local = shard_make_again(s, b, v, is->type, h);
-	if (!local)
-		local = shard_convert(s, b, is->local, is->type, is->h, h, NULL);
+	if (!local) {
+		from = shard_go_ahead(s, &ahead, v, h);
+		local = ahead.before != b->before ? get_as(s, &ahead, from, h) :
+			shard_convert(s, b, is->local, is->type, is->h, h, NULL);
+	}
 	keep_copy(s, v, local, h, here);
 	return local;
 }
@@ -343,6 +341,8 @@ static void share_flow(struct shard *s, struct tc_op *op)
 		h[i] = wish_of(s, tc_out(op, i), &manual);
 	if (is_branch || op->op == TC_WHILE)
 		whole[0] = shard_plain(s, NULL, tc_tensor(s->c, ELEM_PRED, 0, NULL), &manual);
+	if (op->op == TC_WHILE)
+		shard_note_loop(s, op);
 	take_operands(s, op, is_branch ? whole : h);
 	s->manual = manual;
 	for (unsigned k = 0; k < op->n_regions; k++) {
@@ -824,6 +824,7 @@ static void share_main(struct shard *s, struct tc_block *main)
 	s->top = main->first;
 	for (unsigned i = 0; i < main->n_args; i++)
 		share_argument(s, main->args[i], i);
+	shard_count_memory(s, main);
 	share_block(s, s->top);
 	for (unsigned i = 0; i < main->last->n_operands; i++)
 		tc_set_operand(main->last, i, share_result(s, &b, tc_in(main->last, i), i));

@@ -30,6 +30,10 @@ struct shard_value {
 	struct tc_value *local;		/* what a member has; NULL: not met yet */
 	const struct spmd_sharding *h;	/* NULL: no tensor */
 	struct shard_copy *copies;
+	/* Of a loop's argument: what it is in each turn, NULL: it changes; and how many turns there
+	 * are, 0: not known. */
+	const struct tc_value *source;
+	int64_t turns;
 };
 
 /* The member's place along some axes, as a value. */
@@ -66,6 +70,7 @@ struct shard {
 	struct cell *cells;		/* room for one op at a time */
 	size_t n_cells;
 	bool is_whole;			/* every op runs on whole tensors */
+	uint64_t ahead_left;		/* bytes that copies made before loops may take yet */
 };
 
 /* ---- even.c ---- */
@@ -114,6 +119,22 @@ bool shard_is_same(const struct spmd_sharding *a, const struct spmd_sharding *b)
 struct tc_value *shard_convert(struct shard *s, const struct tc_build *b, struct tc_value *v,
 			       const struct tc_type *global, const struct spmd_sharding *from,
 			       const struct spmd_sharding *to, const struct shard_sum *sum);
+
+/* Once main's arguments are a member's: how much memory copies before loops may take. */
+void shard_count_memory(struct shard *s, const struct tc_block *main);
+/* Before the operands of a `while` are a member's: what it does not change, and its turns. */
+void shard_note_loop(struct shard *s, const struct tc_op *loop);
+/* Whether b is that block or within it. */
+bool shard_is_around(const struct tc_block *outer, const struct tc_block *b);
+/* Moves b to before the loops around it that do not change v, and gives what v is there; leaves it
+ * where v as h takes more memory than is left. */
+const struct tc_value *shard_go_ahead(struct shard *s, struct tc_build *b,
+				      const struct tc_value *v, const struct spmd_sharding *h);
+/* Whether op, of whose operand 0 members would put `part` together in each turn of a loop, is to
+ * have it as h from before the loop: whether less is moved so. If turns are not known, they are
+ * few, or as many as take all of it. */
+bool shard_is_ahead(struct shard *s, const struct tc_op *op, const struct spmd_sharding *h,
+		    const struct tc_type *part, bool takes_all);
 
 /* v, each part of which goes from the device at a place of one mesh to the one at the same place
  * of the other. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often the members of a program over 8 devices meet, and what each of them is sent then,
-beside what XLA's CPU backend makes of the same program.
+beside what XLA's CPU backend makes of the same program. In a loop they meet in each turn.
 
 Each program here is compiled for both and run on both. A line a program: its name and what is
 wrong: results that differ, more meetings, more bytes.
@@ -74,6 +74,26 @@ def heated(x):
         inner = (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2] - 4 * x[1:-1, 1:-1])
         return x + jnp.pad(inner, 1) / 10
     return lax.fori_loop(0, 4, step, x)
+
+
+def decayed(x, reverse=False):
+    """Its rows, of which no member has all, one in a turn."""
+    return lax.scan(lambda c, row: (c * 0.9 + row, c), jnp.zeros_like(x[0]), x, reverse=reverse)
+
+
+def decayed_some_times(x):
+    return lax.fori_loop(0, 3, lambda _, c: lax.scan(
+        lambda c, row: (c * 0.9 + row, None), c, x)[0], jnp.zeros(x.shape[1:]))
+
+
+def decayed_until(x, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.9 + x[s[0]]),
+                          (jnp.int32(1), jnp.zeros(x.shape[1:])))
+
+
+def decayed_in_an_order(x, order):
+    return lax.scan(lambda c, i: (c * 0.9 + jnp.take(x, i, axis=0), None), jnp.zeros(x.shape[1:]),
+                    order)[0]
 
 
 LOGITS = [(data(4, 32, 32), COLS), (np.arange(128, dtype=np.int32).reshape(4, 32) * 7 % 32, COLS)]
@@ -157,6 +177,15 @@ PROGRAMS = {
         [(data(2, 32, 32, 4), COLS), (data(3, 3, 4, 8), P())]),
     "gradient_of_a_pool_with_overlaps": (gradient(pooled_with_overlaps),
                                          [(data(2, 32, 32, 4), COLS)]),
+    "decayed": (decayed, [(data(256, 96), ROWS)]),
+    "decayed_backwards": (lambda x: decayed(x, True), [(data(256, 96), ROWS)]),
+    "gradient_of_what_decays": (jax.grad(lambda x: jnp.sum(jnp.sin(decayed(x)[1]))),
+                                [(data(256, 96), ROWS)]),
+    "decayed_some_times": (decayed_some_times, [(data(256, 96), ROWS)]),
+    "decayed_until": (decayed_until, [(data(256, 96), ROWS), (np.int32(200), P())]),
+    "decayed_in_an_order": (decayed_in_an_order, [(data(256, 96), ROWS),
+                                                  (np.arange(256, dtype=np.int32)[::-1].copy(),
+                                                   P())]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
@@ -169,13 +198,19 @@ def bytes_of(types):
                for e, dims in re.findall(r"(\w+)\[([\d,]*)\]", types))
 
 
+TURNS = 256    # of a loop, as if each had so many
+
+
 def meetings(text):
     """How many, and how many bytes a member gets in them, of a module as HLO text."""
     n = received = 0
+    bodies = set(re.findall(r"body=%?([\w.-]+)", text))
     for line in text.splitlines():
+        if found := re.match(r"(?:ENTRY )?%?([\w.-]+) .*{$", line):
+            turns = TURNS if found[1] in bodies else 1
         if found := re.search(rf" = (.*?) ({KINDS})(-start)?\(", line):
-            n += 1
-            size = bytes_of(found[1])
+            n += turns
+            size = bytes_of(found[1]) * turns
             received += {"all-gather": size * 7 // 8, "all-to-all": size * 7 // 8,
                          "all-reduce": size * 7 // 4, "reduce-scatter": size * 7}.get(found[2],
                                                                                     size)
