@@ -14,7 +14,7 @@ struct rt_event {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct err err;
-	struct rt_callback *callbacks;
+	struct rt_callback *callbacks, **last;
 };
 
 struct rt_event *rt_event_new(void)
@@ -24,6 +24,7 @@ struct rt_event *rt_event_new(void)
 	if (!e)
 		return NULL;
 	atomic_init(&e->refs, 1);
+	e->last = &e->callbacks;
 	e->generation = hal_generation();
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->cond, NULL);
@@ -159,7 +160,6 @@ int rt_event_wait(struct rt_event *e, struct err *err)
 void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
 		       void (*fn)(void *arg, const struct err *err), void *arg)
 {
-	struct rt_callback **end;
 	struct err why;
 
 	if (is_orphan(e)) {
@@ -169,9 +169,8 @@ void rt_event_on_ready(struct rt_event *e, struct rt_callback *c,
 	*c = (struct rt_callback){ fn, arg, NULL };
 	pthread_mutex_lock(&e->lock);
 	if (!atomic_load(&e->is_ready)) {
-		for (end = &e->callbacks; *end; end = &(*end)->next)
-			;
-		*end = c;
+		*e->last = c;
+		e->last = &c->next;
 		pthread_mutex_unlock(&e->lock);
 		return;
 	}
