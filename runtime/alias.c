@@ -13,42 +13,10 @@
 struct forward {
 	struct rt_buffer *from;	/* in use */
 	struct rt_buffer *to;
+	struct rt_needs needs;	/* of `to`: `from` */
 	struct rt_callback callback;
 	struct forward *next;	/* of `later` */
 };
-
-/* Over rt_buffer.follows, of all buffers. A buffer that one follows is in use, so that who goes
- * along these finds each of them. */
-static pthread_mutex_t follow_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* One that is new, which nobody follows. */
-static void begin_anew(struct rt_buffer *to, struct rt_buffer *from)
-{
-	pthread_mutex_lock(&follow_lock);
-	to->follows = from;
-	pthread_mutex_unlock(&follow_lock);
-}
-
-/* Unless that would make a ring, whose buffers would wait for each other for ever. */
-static bool begin_to_follow(struct rt_buffer *to, struct rt_buffer *from)
-{
-	bool is_ring = false;
-
-	pthread_mutex_lock(&follow_lock);
-	for (const struct rt_buffer *b = from; b && !is_ring; b = b->follows)
-		is_ring = b == to;
-	if (!is_ring)
-		to->follows = from;
-	pthread_mutex_unlock(&follow_lock);
-	return !is_ring;
-}
-
-static void end_following(struct rt_buffer *to)
-{
-	pthread_mutex_lock(&follow_lock);
-	to->follows = NULL;
-	pthread_mutex_unlock(&follow_lock);
-}
 
 /* What resolves a buffer resolves those that follow it, and those that follow these: so many deep
  * in one another, and the others after these, however long the chain is. Of this thread. */
@@ -60,7 +28,7 @@ static void resolve(struct forward *f, const struct err *why)
 {
 	depth++;
 	rt_in_callback++;
-	end_following(f->to);
+	rt_needs_end(&f->to, 1);
 	if (why)
 		rt_buffer_resolve(f->to, why);
 	else
@@ -98,13 +66,17 @@ static void follow(void *arg, const struct err *err)
 	last = &f->next;
 }
 
-/* Takes the use of `from`, and a reference to `to`. */
-static void forward_to(struct forward *f, struct rt_buffer *from, struct rt_buffer *to)
+static void prepare(struct forward *f, struct rt_buffer *from, struct rt_buffer *to)
 {
-	*f = (struct forward){ .from = from, .to = to };
-	rt_buffer_ref(to);
-	if (from->resolved)
-		rt_event_on_ready(from->resolved, &f->callback, follow, f);
+	*f = (struct forward){ .from = from, .to = to, .needs = { .of = &f->from, .n = 1 } };
+}
+
+/* Takes the use of what it goes from, and a reference to what it goes to. */
+static void start(struct forward *f)
+{
+	rt_buffer_ref(f->to);
+	if (f->from->resolved)
+		rt_event_on_ready(f->from->resolved, &f->callback, follow, f);
 	else
 		follow(f, NULL);
 }
@@ -159,8 +131,9 @@ int rt_buffer_bitcast(struct rt_buffer *b, const struct rt_shape *shape,
 		rt_buffer_end_use(b);
 		return code;
 	}
-	begin_anew(to, b);
-	forward_to(f, b, to);
+	prepare(f, b, to);
+	rt_needs_begin(&f->needs, &to, 1);
+	start(f);
 	*out = to;
 	return 0;
 }
@@ -213,11 +186,13 @@ int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err
 	}
 	if (!code && !f)
 		code = err_set(&why, ERR_RESOURCE_EXHAUSTED, "out of memory");
-	if (!code && !begin_to_follow(alias, with))
+	if (!code)
+		prepare(f, with, alias);
+	if (!code && !rt_needs_give(&f->needs, alias))
 		code = err_set(&why, ERR_INVALID_ARGUMENT, "an alias can't be its own content: "
 			       "what it is given waits for it");
 	if (!code) {
-		forward_to(f, with, alias);
+		start(f);
 		return 0;
 	}
 	if (is_used)
@@ -278,8 +253,8 @@ int rt_buffer_donate(struct rt_buffer *b, struct rt_event *after, struct rt_buff
 	rt_buffer_ref(b);
 	rt_buffer_ref(to);
 	rt_buffer_give_sizes(to, b->sizes);
-	begin_anew(to, b);
-	*f = (struct forward){ .from = b, .to = to };
+	prepare(f, b, to);
+	rt_needs_begin(&f->needs, &to, 1);
 	rt_event_on_ready(after, &f->callback, may_donate, f);
 	*out = to;
 	return 0;

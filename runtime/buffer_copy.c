@@ -51,6 +51,7 @@ struct rt_fetch {
 	struct rt_buffer *from, *to;
 	uint64_t offset, bytes;
 	void *dst;
+	struct rt_needs needs;	/* of `to`, while it waits for `from` */
 	struct rt_event *done;
 	bool is_strided;	/* dst is; then all of it: */
 	int64_t stride[IMAGE_MAX_RANK];	/* in bytes, one a dim */
@@ -162,6 +163,8 @@ static void copy_later(void *arg)
 	struct err why;
 	int code = do_copy(c, &why);
 
+	if (c->to)
+		rt_needs_end(&c->to, 1);
 	rt_buffer_end_use(c->from);
 	if (c->to) {
 		rt_buffer_resolve(c->to, code ? &why : NULL);
@@ -292,8 +295,11 @@ static int copy_aside(const struct rt_fetch *what, struct err *err)
 	struct rt_fetch *c = malloc(sizeof(*c));
 	int code;
 
-	if (c)
+	if (c) {
 		*c = *what;
+		c->needs = (struct rt_needs){ .of = &c->from, .n = 1 };
+		rt_needs_begin(&c->needs, &c->to, 1);
+	}
 	code = c ? rt_after(c->from, copy_later, c, err) :
 		   err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	if (code) {

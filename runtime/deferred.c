@@ -61,10 +61,16 @@ static void end(void *arg, const struct err *err)
 	rt_in_callback--;
 }
 
+void rt_deferred_settle(struct rt_deferred *d)
+{
+	rt_needs_end(d->outs, d->n_made);
+}
+
 void rt_deferred_fail(struct rt_deferred *d, const struct err *why)
 {
 	unsigned n = d->n;
 
+	rt_deferred_settle(d);
 	for (size_t i = 0; i < d->n_made; i++)
 		rt_buffer_resolve(d->outs[i], why);
 	for (unsigned m = 0; m < n; m++)
@@ -75,6 +81,7 @@ void rt_deferred_finish(struct rt_deferred *d)
 {
 	unsigned n = d->n;
 
+	rt_deferred_settle(d);
 	for (size_t i = 0; i < d->n_made; i++) {
 		rt_buffer_resolve_from(d->outs[i], d->real[i]);
 		rt_buffer_unref(d->real[i]);
@@ -254,6 +261,8 @@ int rt_defer(const struct rt_run *r, struct rt_deferred **out, struct err *err)
 		free_deferred(d);
 		return code;
 	}
+	d->needs = (struct rt_needs){ .of = d->args, .n = d->n_used };
+	rt_needs_begin(&d->needs, d->outs, d->n_made);
 	atomic_init(&d->running, d->n);
 	*out = d;
 	return 0;

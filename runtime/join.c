@@ -150,6 +150,8 @@ static void run(void *arg)
 	}
 	if (code)
 		rt_meeting_settle(g->meeting);
+	for (unsigned m = 0; m < n; m++)
+		rt_deferred_settle(g->member[m]);
 	atomic_fetch_add(&g->refs, 1);	/* members may be over before the last is told */
 	for (unsigned m = 0; m < n; m++) {
 		if (code) {
@@ -175,6 +177,8 @@ static void start(struct rt_gathering *g)
 		g->keep[m] = d->keep;
 		g->outs[m] = d->real_of[0];
 	}
+	for (unsigned m = 0; m < n; m++)
+		rt_needs_also(&g->member[m]->needs, &g->member[(m + 1) % n]->needs);
 	g->meeting = g->x[0]->meeting;
 	atomic_fetch_add(&g->meeting->refs, 1);
 	atomic_init(&g->waits, 1);

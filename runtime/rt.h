@@ -249,7 +249,8 @@ int rt_buffer_view(struct rt_client *c, unsigned device, enum rt_memory_kind kin
 int rt_buffer_alias(struct rt_client *c, unsigned device, enum rt_memory_kind kind,
 		    const struct rt_shape *shape, struct rt_buffer **out,
 		    struct err *err);
-/* INVALID_ARGUMENT: it does not fit (the alias then has that error as its content). */
+/* INVALID_ARGUMENT: it does not fit, or waits for the alias (which then has that error as its
+ * content). */
 int rt_alias_fulfill(struct rt_buffer *alias, struct rt_buffer *with, struct err *err);
 void rt_alias_fail(struct rt_buffer *alias, const struct err *why);
 /* Moves the content to *out, which is ready once b is and `after` is set; `b` is

@@ -114,6 +114,14 @@ struct rt_storage {
 	struct rt_mapping *mapping;	/* a reference, or NULL */
 };
 
+/* What waits for buffers to make others, a part of that: needs.c. */
+struct rt_needs {
+	struct rt_buffer *const *of;	/* [n], in use until rt_needs_end */
+	size_t n;
+	struct rt_needs *also, *next;	/* also: it waits for what that waits for; next: a walk's */
+	uint64_t seen;		/* by the walk of this number */
+};
+
 /*
  * A buffer with an event `resolved` is pending until that is set: its content comes from
  * elsewhere (an alias, a transfer, a launch that waits). Storage, value and error are final
@@ -133,7 +141,7 @@ struct rt_buffer {
 	struct err *error;	/* owned: the content is this error; no storage is looked at */
 	struct err *spare_error;	/* room for it while pending */
 	struct rt_event *resolved;	/* a reference; NULL: never was pending */
-	struct rt_buffer *follows;	/* whose content it will have, while it waits; alias.c */
+	struct rt_needs *needs;	/* what it waits for, if other buffers; its maker's; needs.c */
 	unsigned external_refs, uses;
 	bool is_deleted, is_unpadded_known;
 	/* Of a shape with bounds: a reference, given before anyone else has the buffer; and what
@@ -285,6 +293,7 @@ struct rt_deferred {
 	size_t n_used, n_made;	/* of args and outs, so many are there */
 	struct rt_buffer **args;	/* [n * n_args], in use */
 	struct rt_buffer **outs;	/* [n * n_outs], references */
+	struct rt_needs needs;	/* of outs: args */
 	struct rt_buffer **real;	/* room for the launch's own results */
 	struct rt_buffer *const **args_of;	/* [n], into args */
 	struct rt_buffer ***real_of;	/* [n], into real */
@@ -314,6 +323,9 @@ void rt_deferred_hand_out(struct rt_deferred *d, struct rt_buffer **const *outs,
 			  struct rt_event **done);
 void rt_deferred_wait(struct rt_deferred *d, void (*fn)(void *arg, const struct err *err),
 		      void *arg, atomic_size_t *waits);
+/* Results wait for nothing any more: before the end of any of those that wait for each other's
+ * arguments (rt_needs_also); otherwise the end itself sees to it. */
+void rt_deferred_settle(struct rt_deferred *d);
 /* Exactly one of these ends it: launched, with what rt_launch_now gave in `real` and `done`, or
  * not. It is gone when its last run is over, perhaps at once. */
 void rt_deferred_finish(struct rt_deferred *d);
@@ -503,6 +515,16 @@ bool rt_is_row_major(const struct rt_shape *s);
  * there. */
 int rt_buffer_padded(struct rt_buffer *b, const struct rt_shape *want, struct rt_buffer **out,
 		     struct err *err);
+
+/* ---- needs.c: takes a lock of its own, and none under it ---- */
+/* Of outs that are new, which nobody else has. */
+void rt_needs_begin(struct rt_needs *needs, struct rt_buffer *const *outs, size_t n);
+/* Of a buffer that others may wait for. false: what it needs waits for it, and it is as it was.
+ * Takes as long as there are arguments of what is waited for. */
+bool rt_needs_give(struct rt_needs *needs, struct rt_buffer *to);
+void rt_needs_also(struct rt_needs *needs, struct rt_needs *also);
+/* Before what they wait for may go, and before they are resolved. */
+void rt_needs_end(struct rt_buffer *const *outs, size_t n);
 
 /* ---- buffer.c: takes rt_buffer.lock, calls others without it ---- */
 /* Sizes of a new buffer whose dims have bounds; NULL: none. Takes a reference. */

@@ -4,50 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/unit/pjrt/pjrt_test.h"
-
-static struct PJRT_Client *client;
-static struct PJRT_Device *dev;
-static struct PJRT_LoadedExecutable *scale_add, *donating;
-
-static int open_client(void **state)
-{
-	if (load_plugin(state))
-		return -1;
-	client = new_client("devices=2,hbm=64M,lanes=2");
-	dev = device_of(client, 0);
-	scale_add = compile_on(client, "scale_add.mlirbc", 0);
-	donating = compile_on(client, "scale_add_donated.mlirbc", 0);
-	return 0;
-}
-
-static int close_client(void **state)
-{
-	(void)state;
-	drop_exe(scale_add);
-	drop_exe(donating);
-	drop_client(client);
-	return 0;
-}
-
-static struct PJRT_Buffer *filled(float v)
-{
-	float data[16];
-
-	for (int i = 0; i < 16; i++)
-		data[i] = v;
-	return put_floats(client, data, 16);
-}
-
-/* Reads 16 floats, all of them `want`. */
-static void expect(struct PJRT_Buffer *b, float want)
-{
-	float back[16];
-
-	assert_ok(fetch(b, back, sizeof(back)));
-	for (int i = 0; i < 16; i++)
-		assert_true(back[i] == want);
-}
+#include "tests/unit/pjrt/pjrt_later.h"
 
 static bool is_ready(struct PJRT_Buffer *b)
 {
@@ -152,11 +109,6 @@ static void buffers_fill_in_pieces(void **state)
 	assert_ok(fetch(b, back, sizeof(back)));
 	assert_memory_equal(back, data, sizeof(data));
 	drop_buffer(b);
-}
-
-static int64_t bytes_in_use(void)
-{
-	return GET(Device_MemoryStats, bytes_in_use, .device = dev);
 }
 
 struct donation { struct PJRT_Buffer *in[2], *out; uintptr_t at; };
@@ -367,32 +319,6 @@ static void pieces_may_come_from_several_threads(void **state)
 
 /* ---- aliases ---- */
 
-struct alias { struct PJRT_Buffer *b; void *cb; };
-
-static struct alias new_alias(void)
-{
-	static const int64_t dim = 16;
-	struct PJRT_Client_CreateAliasBuffer_Args a;
-
-	assert_ok(CALL_AS(&a, Client_CreateAliasBuffer, .client = client,
-			  .memory = memory_of(dev, 0), .shape_dims = &dim, .shape_num_dims = 1,
-			  .shape_element_type = PJRT_Buffer_Type_F32));
-	return (struct alias){ a.alias_buffer, a.fulfill_alias_buffer_cb };
-}
-
-static struct PJRT_Error *fulfill(struct alias a, struct PJRT_Buffer *with)
-{
-	return CALL(Client_FulfillAliasBuffer, .client = client, .buffer = with,
-		    .fulfill_alias_buffer_cb = a.cb);
-}
-
-static struct PJRT_Error *break_it(struct alias a)
-{
-	return CALL(Client_FulfillAliasBuffer, .client = client,
-		    .status_code = PJRT_Error_Code_UNAVAILABLE, .error_message = "it went away",
-		    .error_message_size = 12, .fulfill_alias_buffer_cb = a.cb);
-}
-
 static void an_alias_is_what_it_is_given(void **state)
 {
 	struct alias a = new_alias(), b = new_alias(), c = new_alias();
@@ -539,43 +465,6 @@ static void a_chain_of_any_length_is_followed(void **state)
 	free(chain);
 }
 
-/* Two that are given each other, and one that is given a view of itself by way of another. */
-static void aliases_in_a_ring_are_refused(void **state)
-{
-	struct alias a = new_alias(), b = new_alias(), c = new_alias(), d = new_alias();
-	struct PJRT_Buffer *cast, *real = filled(3);
-	int64_t dims[] = { 4, 4 };
-	float back[16];
-
-	(void)state;
-	assert_ok(fulfill(a, b.b));
-	assert_error(fulfill(b, a.b), INVALID, "its own content");
-	assert_error(fetch(a.b, back, 64), INVALID, "its own content");
-	assert_error(fetch(b.b, back, 64), INVALID, "its own content");
-	assert_ok(fulfill(c, d.b));
-	cast = GET(Buffer_Bitcast, out_buffer, .buffer = c.b,
-		   .element_type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2);
-	assert_error(fulfill(d, cast), INVALID, "its own content");
-	assert_error(fetch(cast, back, 64), INVALID, "its own content");
-	drop_buffer(cast);
-	drop_buffer(a.b);
-	drop_buffer(b.b);
-	drop_buffer(c.b);
-	drop_buffer(d.b);
-	/* What followed once follows no more. */
-	a = new_alias();
-	b = new_alias();
-	assert_ok(fulfill(a, b.b));
-	assert_ok(fulfill(b, real));
-	c = new_alias();
-	assert_ok(fulfill(c, a.b));
-	expect(c.b, 3);
-	drop_buffer(a.b);
-	drop_buffer(b.b);
-	drop_buffer(c.b);
-	drop_buffer(real);
-}
-
 /* ---- launches that wait ---- */
 
 static void a_launch_waits_for_its_alias(void **state)
@@ -692,16 +581,6 @@ static void a_waiting_launch_takes_its_donation_at_once(void **state)
 
 /* ---- donation after an event ---- */
 
-static void release(const struct PJRT_Buffer_DonateWithControlDependency_Args *d, int code)
-{
-	struct PJRT_Buffer_DonateWithControlDependency_Callback_Args a = {
-		.struct_size = PJRT_Buffer_DonateWithControlDependency_Callback_Args_SIZE,
-		.callback_data = d->callback_data, .error_code = code,
-		.error_message = "not this time", .error_message_size = 13 };
-
-	((void (*)(void *))d->dependency_ready_callback)(&a);
-}
-
 static void a_donated_buffer_waits_for_its_dependency(void **state)
 {
 	struct PJRT_Buffer_DonateWithControlDependency_Args d;
@@ -809,7 +688,6 @@ int main(void)
 		cmocka_unit_test(an_alias_takes_no_array_of_another_device),
 		cmocka_unit_test(a_launch_that_fails_later_says_so),
 		cmocka_unit_test(an_alias_may_be_deleted_first),
-		cmocka_unit_test(aliases_in_a_ring_are_refused),
 		cmocka_unit_test(aliases_of_aliases_are_followed),
 		cmocka_unit_test(a_chain_of_any_length_is_followed),
 		cmocka_unit_test(a_launch_waits_for_its_alias),

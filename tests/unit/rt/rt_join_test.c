@@ -447,6 +447,33 @@ static void arguments_may_come_later_or_be_errors(void **state)
 	rt_free_gang(&g);
 }
 
+/* What any member gives waits for the arguments of all: it is no content of these. */
+static void what_members_give_is_no_argument_of_theirs(void **state)
+{
+	static const unsigned devices[FOUR] = { 0, 3, 6, 1 };
+	struct rt_gang g;
+	struct one o[FOUR];
+	struct rt_buffer *copy;
+	struct err err;
+
+	(void)state;
+	compile_text(&g, sum, devices, FOUR);
+	for (unsigned m = 0; m < FOUR; m++)
+		give(&o[m], g.exe[m], m, 1);
+	rt_buffer_unref(o[1].in[0]);
+	o[1].in[0] = pending(3);
+	come_in_order(o, FOUR, 11);
+	assert_int_equal(rt_buffer_copy(o[2].out[0], 3, RT_DEVICE, &copy, &err), 0);
+	assert_int_equal(rt_alias_fulfill(o[1].in[0], copy, &err), ERR_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "its own content"));
+	for (unsigned m = 0; m < FOUR; m++) {
+		failed(&o[m], ERR_INVALID_ARGUMENT, "its own content");
+		leave(&o[m]);
+	}
+	rt_buffer_unref(copy);
+	rt_free_gang(&g);
+}
+
 /* Donated arguments are gone when the member has come, not when all have; what it gives lies where
  * they lay, if nobody else has them. */
 static void arguments_are_donated(void **state)
@@ -710,6 +737,7 @@ int main(void)
 		cmocka_unit_test(all_hear_where_collectives_differ),
 		cmocka_unit_test(who_is_refused_is_not_waited_for),
 		cmocka_unit_test(arguments_may_come_later_or_be_errors),
+		cmocka_unit_test(what_members_give_is_no_argument_of_theirs),
 		cmocka_unit_test(arguments_are_donated),
 		cmocka_unit_test(lists_that_overlap_do_not_wait_for_each_other),
 		cmocka_unit_test(executables_may_go_while_their_launch_waits),
