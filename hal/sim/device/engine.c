@@ -64,7 +64,7 @@ static int bind(struct sim_device *dev, struct sim_engine *e, const struct sim_p
 	return 0;
 }
 
-static struct sim_program *find_program(struct sim_device *dev, const struct sim_queue *q)
+static struct sim_program *find_program(const struct sim_device *dev, const struct sim_queue *q)
 {
 	uint32_t id = q->sqe.u.execute.program;
 	struct sim_program *p = id < dev->room_programs ? dev->programs[id] : NULL;
@@ -198,7 +198,6 @@ static int execute(struct sim_device *dev, struct sim_engine *e, struct hw_fault
 	f->program = e->queue->sqe.u.execute.program;
 	if (!p)
 		return sim_fail(f, HW_ST_BAD_DESCRIPTOR, f->program, 0, false);
-	e->is_joint = p->is_joint;
 	status = bind_all(dev, e, p, f);
 	if (status)
 		return status;
@@ -417,6 +416,15 @@ static int64_t later(int64_t from, int64_t ns)
 	return ns > CLOCK_FOREVER - from ? CLOCK_FOREVER : from + ns;
 }
 
+/* Whether other chips may wait for what q->sqe does, however it ends; of a program that is gone,
+ * and of what could not be read, nobody knows. */
+static bool may_be_awaited(const struct sim_device *dev, const struct sim_queue *q)
+{
+	const struct sim_program *p = find_program(dev, q);
+
+	return q->is_lost || (q->sqe.op == HW_EXECUTE && (!p || p->is_joint));
+}
+
 /* The engine is q's from now on. */
 static void take(struct sim_engine *e, struct sim_queue *q)
 {
@@ -435,7 +443,7 @@ static void begin(struct sim_device *dev, struct sim_engine *e, struct sim_queue
 	take(e, q);
 	e->run++;
 	e->n_uses = e->n_peers = 0;
-	e->is_joint = false;
+	e->is_joint = may_be_awaited(dev, q);
 	e->ran_before = 0;
 	e->deadline = later(e->began, limit_of(dev, q));
 	sim_watch(dev, e);
@@ -797,10 +805,7 @@ void sim_queue_ring(struct sim_device *dev, unsigned queue, uint32_t tail)
 static void drop_all(struct sim_device *dev, struct sim_queue *q)
 {
 	while (sim_queue_fetch(dev, q)) {
-		const struct sim_program *p = find_program(dev, q);
-
-		/* Other chips may wait for it; and of a program that is gone nobody knows. */
-		if (q->sqe.op == HW_EXECUTE && (!p || p->is_joint))
+		if (may_be_awaited(dev, q))
 			sim_break(dev, q->info.ctx, sim_break_why(dev, HW_ST_DROPPED));
 		q->head++;
 		complete(dev, q, HW_ST_DROPPED, 0, 0);

@@ -546,11 +546,11 @@ static void resets_end_parked_runs(void **state)
 
 /* ---- chips that fail ---- */
 
-enum how { FATAL, FLR, DISABLE, QUEUE_RESET, CTX_DESTROY, TRAP, CLOSED, N_HOW };
+enum how { FATAL, FLR, DISABLE, QUEUE_RESET, CTX_DESTROY, TRAP, REFUSED, HUNG, CLOSED, N_HOW };
 
 static void bring_back(unsigned chip, enum how how)
 {
-	if (how == QUEUE_RESET || how == TRAP || how == CLOSED) {
+	if (how >= TRAP || how == QUEUE_RESET) {
 		assert_int_equal(t_reset(&t[chip], &t[chip].work), 0);
 	} else {
 		sim_flr(t[chip].dev);
@@ -564,7 +564,7 @@ static void strike(unsigned chip, enum how how)
 	case FATAL: t_admin(&t[chip], HW_INJECT, HW_INJECT_FATAL, 0); break;
 	case FLR: sim_flr(t[chip].dev); break;
 	case DISABLE: sim_mmio_write(t[chip].dev, HW_REG_CTRL, 4, 0); break;
-	case QUEUE_RESET: t_reset(&t[chip], &t[chip].work); break;
+	case QUEUE_RESET: case HUNG: t_reset(&t[chip], &t[chip].work); break;
 	case CTX_DESTROY: t_admin(&t[chip], HW_CTX_DESTROY, t[chip].ctx, 0); break;
 	case CLOSED: t_admin(&t[chip], HW_WINDOW_CLOSE, 0, key[chip]); break;
 	default: break;
@@ -574,13 +574,22 @@ static void strike(unsigned chip, enum how how)
 static const uint16_t broken_as[N_HOW] = {
 	[FATAL] = HW_ST_DEVICE_FATAL, [FLR] = HW_ST_RESET, [DISABLE] = HW_ST_RESET,
 	[QUEUE_RESET] = HW_ST_RESET, [CTX_DESTROY] = HW_ST_RESET, [TRAP] = HW_ST_PROGRAM_TRAP,
-	[CLOSED] = HW_ST_RESET,
+	[REFUSED] = HW_ST_BAD_DESCRIPTOR, [HUNG] = HW_ST_RESET, [CLOSED] = HW_ST_RESET,
 };
 
 static void trap(struct ring_code *c)
 {
 	ring_begin(c, 0);
 	ring_scalar(c, ISA_TRAP, (struct isa_scalar){ .imm = 5 });
+}
+
+/* Returns when it runs, which moves nothing. */
+static void begin_to_hang(const struct meeting *m, unsigned r)
+{
+	assert_int_equal(t_admin(&t[r], HW_INJECT, HW_INJECT_HANG, HW_CLASS_COMPUTE), 0);
+	begin(m, r);
+	while (t_queue_state(&t[r], t[r].work.id) != HW_QUEUE_RUNNING)
+		;
 }
 
 /* A chip fails while all others wait for it: each of them hears within a second, by its name
@@ -605,6 +614,8 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 			prepare(&m, ring_all_reduce);
 			m.sqe[dead] = bad.sqe[dead];
 		}
+		if (how == REFUSED)
+			m.sqe[dead].id = 1;
 		for (unsigned r = 0; r < N; r++)
 			if (r != dead)
 				begin(&m, r);
@@ -615,8 +626,10 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 			wait_on(dead, &t[dead].work, 0, 0);
 			await_parked(dead, &t[dead].work);
 		}
+		if (how == HUNG)
+			begin_to_hang(&m, dead);
 		began = clock_ns();
-		if (how == TRAP)
+		if (how == TRAP || how == REFUSED)
 			begin(&m, dead);
 		else
 			strike(dead, how);
@@ -632,10 +645,8 @@ static void a_failing_chip_fails_its_peers_by_name(void **state)
 		for (unsigned r = 0; r < N; r++)
 			if (r != dead)
 				assert_int_equal(t_reset(&t[r], &t[r].work), 0);
-		if (how == TRAP)
-			assert_int_equal(t_take(&t[dead], &t[dead].work), HW_ST_PROGRAM_TRAP);
-		if (how == QUEUE_RESET)
-			assert_int_equal(t_take(&t[dead], &t[dead].work), HW_ST_RESET);
+		if (how == QUEUE_RESET || (how >= TRAP && how < CLOSED))
+			assert_int_equal(t_take(&t[dead], &t[dead].work), broken_as[how]);
 		bring_back(dead, how);
 		join(N);
 		prepare(&m, ring_all_reduce);
