@@ -112,6 +112,11 @@ struct sim_far {
 /* Before such memory is mapped. NULL: there is none, nothing runs. It stays the caller's. */
 void sim_set_far(struct sim_device *dev, struct sim_far *far);
 
+/* Before work is rung for. Its host knows nothing of other devices' hosts: no thread that rings
+ * for it works for another device, nor one of theirs for it, since each may wait for its own host
+ * (an eventfd that blocks, struct sim_far). */
+void sim_keep_apart(struct sim_device *dev);
+
 /* The device adds 1 to eventfd `fd` for each interrupt of an unmasked vector
  * (-1: none). The fd stays the caller's. */
 int sim_irq_fd(struct sim_device *dev, unsigned vector, int fd, struct err *err);

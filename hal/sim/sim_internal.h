@@ -268,6 +268,7 @@ struct sim_device {
 
 	/* What descriptors name. */
 	struct sim_dma **dma;	/* [room_dma], ascending by iova */
+	bool is_apart;		/* set before any work, constant then */
 	struct sim_far *_Atomic far;	/* NULL: all that is stored is there at once */
 	unsigned n_dma, room_dma;
 	struct sim_ctx contexts[HW_MAX_CONTEXTS];

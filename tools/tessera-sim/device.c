@@ -10,6 +10,7 @@ void device_init(struct device *d, struct sim_device *sim, unsigned index)
 	d->sim = sim;
 	d->index = index;
 	sim_hbm(sim, &d->hbm_bytes);
+	sim_keep_apart(sim);
 	pthread_mutex_init(&d->irqs.lock, NULL);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;

@@ -43,7 +43,7 @@ void sim_kick(struct sim_engine *e)
 
 void sim_kick_by(struct sim_engine *by, struct sim_engine *e)
 {
-	if (!by->is_lent)
+	if (!by->is_lent || by->dev->is_apart || e->dev->is_apart)
 		sim_kick(e);
 	else if (make_ready(e))
 		by->made_ready[e->cls == HW_CLASS_DMA] |= 1ull << (e->dev - e->dev->sim->devices);
@@ -84,6 +84,11 @@ void sim_irq(struct sim_device *dev, uint32_t vector)
 	 * Any other failure is the host's, as with a bad address in the table. */
 	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void sim_keep_apart(struct sim_device *dev)
+{
+	dev->is_apart = true;
 }
 
 void sim_set_far(struct sim_device *dev, struct sim_far *far)

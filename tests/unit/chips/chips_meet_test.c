@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small programs that meet run on the thread that rings: whoever rings for the last member goes on
- * with all the others, and nobody is woken. */
+ * with all the others, and nobody is woken, if all have one host. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "tests/unit/chips/chips.h"
 
 #define TURNS 100
@@ -77,11 +80,63 @@ static void who_may_not_be_run_so_is_left_to_the_crew(void **state)
 	unload(&m);
 }
 
+/* What a chip is told of is known to be told of on the thread that runs it. */
+static struct host_memory { struct sim_far far; unsigned chip; } memory[N];
+static pthread_t bell;
+static atomic_uint rung, n_for_others, n_told;
+
+static void note_thread(struct sim_far *far)
+{
+	const struct host_memory *m = (const void *)far;
+
+	atomic_fetch_add(&n_told, 1);
+	if (pthread_equal(pthread_self(), bell) && m->chip != atomic_load(&rung))
+		atomic_fetch_add(&n_for_others, 1);
+}
+
+static bool holds_nothing(struct sim_far *far, const void *at)
+{
+	(void)far;
+	(void)at;
+	return false;
+}
+
+/* Each of them may wait for its own host, for as long as that likes. */
+static void who_rings_for_one_host_works_for_no_other(void **state)
+{
+	struct meeting m = { .n = N, .elements = 64 };
+
+	(void)state;
+	bell = pthread_self();
+	for (unsigned i = 0; i < N; i++) {
+		memory[i] = (struct host_memory){ .chip = i, .far = { .is_kept = true,
+			.send = note_thread, .forget = note_thread, .holds = holds_nothing } };
+		sim_set_far(t[i].dev, &memory[i].far);
+		sim_keep_apart(t[i].dev);
+		assert_int_equal(t_admin(&t[i], HW_SET_FEATURE, HW_FEATURE_INLINE_NS,
+					 1000000000), 0);
+	}
+	prepare(&m, ring_all_pairs);
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		fill(&m);
+		for (unsigned r = 0; r < N; r++) {
+			atomic_store(&rung, (r + turn) % N);
+			begin(&m, (r + turn) % N);
+		}
+		take_all(&m);
+		check_sums(&m);
+	}
+	unload(&m);
+	assert_true(n_told);
+	assert_int_equal(n_for_others, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_rings_last_ends_all_members),
 		cmocka_unit_test(who_may_not_be_run_so_is_left_to_the_crew),
+		cmocka_unit_test(who_rings_for_one_host_works_for_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, setup_small, teardown);
