@@ -21,18 +21,35 @@ static int refuse_short(const struct rt_shape *s, const struct image_shape *want
 		       (long long)s->dim[d], (long long)want->dim[d]);
 }
 
-/*
- * Whether bits of the one are read as the other: integers that only differ in having a sign.
- * torch_xla declares some results so (int8's remainder is computed in ui8), as XLA's CPU and GPU
- * backends let it. A number as another, or a number as a truth value, would be silent nonsense.
- */
-static bool reads_as(unsigned found, unsigned want)
+static bool is_integer(unsigned elem)
 {
-	unsigned a = elem_class(found), b = elem_class(want);
+	unsigned c = elem_class(elem);
 
-	return found == want || (elem_bits(found) == elem_bits(want) &&
-				 (a == ELEM_CLASS_SINT || a == ELEM_CLASS_UINT) &&
-				 (b == ELEM_CLASS_SINT || b == ELEM_CLASS_UINT));
+	return c == ELEM_CLASS_SINT || c == ELEM_CLASS_UINT;
+}
+
+static bool is_empty(const struct rt_shape *s)
+{
+	for (unsigned d = 0; d < s->rank; d++)
+		if (!s->dim[d])
+			return true;
+	return false;
+}
+
+/*
+ * Whether an array is read as one of the wanted type: of integers that only differ in having a
+ * sign; of truth values, which are 0 or 1, as bytes; of nothing, as anything. torch_xla declares
+ * some results so (int8's remainder is computed in ui8), as XLA's CPU and GPU backends let it.
+ * Bytes as truth values could be others than 0 and 1; a number as another would be silent
+ * nonsense.
+ */
+static bool reads_as(const struct rt_shape *s, unsigned want)
+{
+	if (s->elem == want || is_empty(s))
+		return true;
+	if (s->elem == ELEM_PRED)
+		return is_integer(want) && elem_bits(want) == 8;
+	return is_integer(s->elem) && is_integer(want) && elem_bits(s->elem) == elem_bits(want);
 }
 
 static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *b,
@@ -52,7 +69,7 @@ static int check_argument(const struct rt_exe *x, unsigned i, struct rt_buffer *
 		return 0;
 	if (s->bounded & ~want->bounded && s->rank == want->rank)
 		return refuse_short(s, want, i, err);
-	if (!reads_as(s->elem, want->elem) || s->rank != want->rank ||
+	if (!reads_as(s, want->elem) || s->rank != want->rank ||
 	    memcmp(s->dim, want->dim, s->rank * sizeof(*s->dim)))
 		return err_set(err, ERR_INVALID_ARGUMENT, "argument %u is of %s rank %u and "
 			       "%llu bytes; the program takes %s rank %u and %llu bytes", i,

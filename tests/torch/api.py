@@ -102,6 +102,16 @@ def remainder_kept():
     return out
 
 
+def empty_kept():
+    """torch_xla declares these otherwise than it computes them, as later programs take them."""
+    d = torch_xla.device()
+    numbers, floats = torch.zeros(0, 3, dtype=torch.int64), torch.zeros(0, 3)
+    out = [torch.zeros(0, 5, dtype=torch.bool, device=d).sign(),
+           torch.where(floats.to(d).bool(), numbers.to(d), floats.to(d))]
+    torch_xla.sync()
+    return [out[0].logical_not(), out[1] + 1]
+
+
 def empty_and_scalar():
     d = torch_xla.device()
     return [torch.zeros(0, 3, device=d), torch.zeros(0, 3, device=d).sum(), tensor(),

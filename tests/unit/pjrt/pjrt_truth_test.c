@@ -289,8 +289,46 @@ static void bytes_are_read_with_a_sign_or_without(void **state)
 	drop_buffer(out);
 	drop_buffer(b);
 	b = put_as(client, bytes, PRED, &n, 1);
-	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of i1 rank 1 and 200 "
-		     "bytes; the program takes i8 rank 1");
+	assert_ok(run_exe(x, &b, 1, &out, NULL));
+	assert_ok(fetch(out, back, sizeof(back)));
+	for (int i = 0; i < N; i++)
+		assert_int_equal(back[i], bytes[i] != 0);
+	drop_buffer(out);
+	drop_buffer(b);
+	drop_exe(x);
+}
+
+/* Bytes may be more than 0 or 1: they are no truth values by the program's word. */
+static void bytes_are_not_read_as_truth_values(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<200xi1>) {\n"
+		"    %1 = convert(%0) : tensor<200xi32>\n    return(%1)\n  }\n}\n");
+	int64_t n = N;
+	struct PJRT_Buffer *b = put_as(client, bytes, U8, &n, 1), *out;
+
+	(void)state;
+	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of ui8 rank 1 and 200 "
+		     "bytes; the program takes i1 rank 1");
+	drop_buffer(b);
+	drop_exe(x);
+}
+
+/* What has no elements has none of any type, but the dims still count. */
+static void nothing_is_read_as_any_type(void **state)
+{
+	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<0x5xf64>) {\n"
+		"    %1 = convert(%0) : tensor<0x5xi32>\n    return(%1)\n  }\n}\n");
+	int64_t dims[2] = { 0, 5 }, turned[2] = { 5, 0 };
+	struct PJRT_Buffer *b = put_as(client, bytes, U8, dims, 2), *out;
+
+	(void)state;
+	assert_ok(run_exe(x, &b, 1, &out, NULL));
+	drop_buffer(out);
+	drop_buffer(b);
+	b = put_as(client, bytes, U8, turned, 2);
+	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of ui8 rank 2");
 	drop_buffer(b);
 	drop_exe(x);
 }
@@ -305,6 +343,8 @@ int main(void)
 		cmocka_unit_test(a_view_is_in_place_only_if_it_may),
 		cmocka_unit_test(bytes_do_not_become_truth_values_by_name),
 		cmocka_unit_test(bytes_are_read_with_a_sign_or_without),
+		cmocka_unit_test(bytes_are_not_read_as_truth_values),
+		cmocka_unit_test(nothing_is_read_as_any_type),
 		cmocka_unit_test(what_is_received_is_0_or_1),
 		cmocka_unit_test(what_functions_give_is_0_or_1),
 	};
