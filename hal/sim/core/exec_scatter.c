@@ -49,6 +49,8 @@ struct scatter_plan {
 	bool is_replace;	/* one array, the update takes the place */
 	sim_uop_fn *direct;	/* one array, one operation on it and the update, in place */
 	bool update_first;	/* the operation's first argument is the update */
+	bool spreads;		/* an update is one element for a whole window, to be spread out */
+	unsigned most;		/* elements that the operation is applied to at a time */
 	scatter_fn *fn;		/* of narrow windows by one index, or NULL */
 	scatter_hits_fn *hits_fn;	/* of narrow windows by others, or NULL */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
@@ -125,12 +127,6 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 	    u->a + u->b == OLD + UPDATE && u->a != u->b && !u->aux &&
 	    isa_uop_result(u) == p->dst[0].elem)
 		p->direct = sim_uop_kernel(load->cpu->path, u);
-}
-
-/* Whether an update is one element for a whole window, and not just put there. */
-static bool is_spread(const struct scatter_plan *p)
-{
-	return p->upd_lie[0] == AS_ONE && !p->is_replace;
 }
 
 struct pair { uint64_t part[2]; };
@@ -224,7 +220,7 @@ static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
 	unsigned elem = p->dst[0].elem;
 
-	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW || is_spread(p))
+	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW || p->spreads)
 		return -1;
 	if (p->is_replace)
 		return __builtin_ctz(elem_bytes(elem));
@@ -336,8 +332,9 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 		p->upd_lie[j] = (uint8_t)how_lies(&p->w, &p->upd[j]);
 		p->dst_lie[j] = (uint8_t)how_lies(&p->w, &p->dst[j]);
 	}
-	/* One that stands for all is spread out when it is needed. */
-	sim_walk_tail(&p->w, p->dst[0].stride, is_spread(p) ? p->dst[0].stride : p->upd[0].stride,
+	p->spreads = p->upd_lie[0] == AS_ONE && !p->is_replace;
+	p->most = p->spreads ? p->points : UPDATES;
+	sim_walk_tail(&p->w, p->dst[0].stride, p->spreads ? p->dst[0].stride : p->upd[0].stride,
 		      elem_bytes(dst[0].elem));
 	choose_loops(p, body, uops);
 	p->is_apart = true;
@@ -445,15 +442,15 @@ static void update_run(const struct sim_run *run, const struct scatter_plan *p, 
 		       const uint8_t *from)
 {
 	unsigned bytes = elem_bytes(p->dst[0].elem);
-	size_t left = p->w.tail / bytes, most = is_spread(p) ? p->points : UPDATES;
+	size_t left = p->w.tail / bytes;
 
 	do {
-		size_t n = left < most ? left : most;
+		size_t n = left < p->most ? left : p->most;
 
 		p->direct(to, p->update_first ? from : to, p->update_first ? to : from, NULL, n, 0,
 			  0);
 		to += n * bytes;
-		from += is_spread(p) ? 0 : n * bytes;
+		from += p->spreads ? 0 : n * bytes;
 		left -= n;
 	} while (left && !sim_stopped(run));
 }
@@ -528,7 +525,7 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 			      p->upd[0].stride);
 	else if (p->direct)
 		update_direct(j->run, p, p->w.n_batch, m->to[0],
-			      is_spread(p) ? spread(p, m->from[0], scratch) : m->from[0]);
+			      p->spreads ? spread(p, m->from[0], scratch) : m->from[0]);
 	else
 		update_window(j->run, p, m->to, m->from, scratch);
 }
