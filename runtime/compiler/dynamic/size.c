@@ -6,18 +6,6 @@
 
 #define MOST_NUMBERS 4096	/* of a list that is to be known */
 
-static int64_t element_at(const struct tc_attr *a, int64_t i)
-{
-	unsigned bytes = elem_bytes(a->type->elem);
-	const uint8_t *p = (const uint8_t *)a->data + (a->is_splat ? 0 : i * bytes);
-	int64_t v = 0;
-
-	memcpy(&v, p, bytes > 8 ? 8 : bytes);
-	if (elem_class(a->type->elem) == ELEM_CLASS_SINT && bytes < 8)
-		v = (int64_t)((uint64_t)v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
-	return v;
-}
-
 static bool is_integer(const struct tc_type *t)
 {
 	return !t->is_tuple && (elem_class(t->elem) == ELEM_CLASS_SINT ||
@@ -29,7 +17,7 @@ static bool is_number(const struct tc_value *v, int64_t *n)
 {
 	if (v->type->rank || !v->def || v->def->op != TC_CONSTANT || !is_integer(v->type))
 		return false;
-	*n = element_at(tc_attr(v->def, "value"), 0);
+	*n = tc_attr_element(tc_attr(v->def, "value"), 0);
 	return true;
 }
 
@@ -152,7 +140,7 @@ static bool known(const struct tc_value *v, int64_t *out, unsigned *n, unsigned 
 	switch (op->op) {
 	case TC_CONSTANT:
 		for (int64_t i = 0; i < v->type->count; i++)
-			out[(*n)++] = element_at(tc_attr(op, "value"), i);
+			out[(*n)++] = tc_attr_element(tc_attr(op, "value"), i);
 		return true;
 	case TC_CONVERT:	/* of numbers that fit both */
 	case TC_RESHAPE:

@@ -532,18 +532,6 @@ static void dense(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
 		       (long long)count, elem_text(t->elem));
 }
 
-static int64_t int_at(const struct tc_attr *d, int64_t i)
-{
-	unsigned bytes = elem_bytes(d->type->elem);
-	const uint8_t *p = (const uint8_t *)d->data + (d->is_splat ? 0 : i * bytes);
-	int64_t v = 0;
-
-	memcpy(&v, p, bytes > 8 ? 8 : bytes);
-	if (elem_class(d->type->elem) == ELEM_CLASS_SINT && bytes < 8)
-		v = (int64_t)((uint64_t)v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
-	return v;
-}
-
 static void ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
 {
 	struct tc_attr d = { 0 };
@@ -555,7 +543,7 @@ static void ints(struct bc *r, const struct bc_attr *a, struct tc_attr *out)
 		       (long long)d.type->count);
 	list_of = bc_get(r, (size_t)d.type->count, sizeof(*list_of));
 	for (int64_t i = 0; i < d.type->count; i++)
-		list_of[i] = int_at(&d, i);
+		list_of[i] = tc_attr_element(&d, i);
 	out->kind = TC_ATTR_INTS;
 	out->ints = list_of;
 	out->n = (uint32_t)d.type->count;

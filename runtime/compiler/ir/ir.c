@@ -312,6 +312,16 @@ const struct tc_type *tc_with_elem(struct tc_ctx *c, const struct tc_type *t,
 	return tc_tensor(c, elem, t->rank, t->dim);
 }
 
+const struct tc_type *tc_with_dim(struct tc_ctx *c, const struct tc_type *t, unsigned d,
+				  int64_t size)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] = size;
+	return tc_tensor(c, (enum elem)t->elem, t->rank, dim);
+}
+
 /* ---- attributes ---- */
 
 const struct tc_attr *tc_attr(const struct tc_op *op, const char *name)
@@ -349,6 +359,18 @@ const char *tc_attr_str(const struct tc_op *op, const char *name)
 	const struct tc_attr *a = tc_attr(op, name);
 
 	return a ? a->text : NULL;
+}
+
+int64_t tc_attr_element(const struct tc_attr *a, int64_t i)
+{
+	unsigned bytes = elem_bytes(a->type->elem);
+	const uint8_t *p = (const uint8_t *)a->data + (a->is_splat ? 0 : i * bytes);
+	int64_t v = 0;
+
+	memcpy(&v, p, bytes > 8 ? 8 : bytes);
+	if (elem_class(a->type->elem) == ELEM_CLASS_SINT && bytes < 8)
+		v = (int64_t)((uint64_t)v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+	return v;
 }
 
 unsigned tc_fft_first(const struct tc_op *op)

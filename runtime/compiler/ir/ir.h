@@ -232,6 +232,9 @@ const struct tc_type *tc_tuple(struct tc_ctx *c, const struct tc_type *const *pa
 /* The same dims of other elements. */
 const struct tc_type *tc_with_elem(struct tc_ctx *c, const struct tc_type *t,
 				   enum elem elem);
+/* The same but for the size of dim d, below its rank. */
+const struct tc_type *tc_with_dim(struct tc_ctx *c, const struct tc_type *t, unsigned d,
+				  int64_t size);
 
 /* ---- attributes ---- */
 /* The interned text of n bytes. */
@@ -245,6 +248,8 @@ const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *
 /* Entry i of a list that is there and has so many. */
 int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i);
 const char *tc_attr_str(const struct tc_op *op, const char *name);
+/* Element i of a tensor of integers; unsigned ones of 64 bits as if they had a sign. */
+int64_t tc_attr_element(const struct tc_attr *a, int64_t i);
 /* The first of the dims that an fft goes along; fft_length has an entry for each. */
 unsigned tc_fft_first(const struct tc_op *op);
 /* Adds an attribute or replaces the one of that key. tc_set_attr keeps attr's pointers; the

@@ -33,16 +33,6 @@ static int64_t size_of(const struct tc_value *v, int64_t dim)
 	return v->type->dim[dim];
 }
 
-static const struct tc_type *resized(struct tc_ctx *c, const struct tc_type *t, int64_t d,
-				     int64_t size)
-{
-	int64_t dim[TC_MAX_RANK];
-
-	memcpy(dim, t->dim, t->rank * sizeof(*dim));
-	dim[d] = size;
-	return tc_tensor(c, (enum elem)t->elem, t->rank, dim);
-}
-
 /* Kernel positions first, first + holes, ...: `taps` of them. */
 static struct tc_value *live_taps(const struct conv *v, int64_t first, int64_t taps)
 {
@@ -54,7 +44,7 @@ static struct tc_value *live_taps(const struct conv *v, int64_t first, int64_t t
 	start[v->kernel] = first;
 	step[v->kernel] = v->holes;
 	return tc_build_steps(&v->b, kernel, start, step,
-			      resized(v->b.c, kernel->type, v->kernel, taps));
+			      tc_with_dim(v->b.c, kernel->type, (unsigned)v->kernel, taps));
 }
 
 static struct tc_value *build_phase(const struct conv *v, int64_t r)
@@ -64,7 +54,8 @@ static struct tc_value *build_phase(const struct conv *v, int64_t r)
 	int64_t size = size_of(tc_in(v->op, 1), v->kernel);
 	int64_t taps = first < size ? (size - first + v->holes - 1) / v->holes : 0;
 	int64_t shift = (r - v->low + first) / v->holes;
-	const struct tc_type *type = resized(c, tc_out(v->op, 0)->type, v->output, v->phase_size);
+	const struct tc_type *type = tc_with_dim(c, tc_out(v->op, 0)->type, (unsigned)v->output,
+						 v->phase_size);
 	struct tc_op *op;
 
 	if (!taps)

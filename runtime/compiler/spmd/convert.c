@@ -189,16 +189,6 @@ static struct tc_op *new_op(struct move *m, enum tc_opcode op, const struct tc_t
 	return o;
 }
 
-static const struct tc_type *resized(struct move *m, const struct tc_type *t, unsigned d,
-				     int64_t size)
-{
-	int64_t dim[TC_MAX_RANK];
-
-	memcpy(dim, t->dim, t->rank * sizeof(*dim));
-	dim[d] = size;
-	return tc_tensor(m->s->c, (enum elem)t->elem, t->rank, dim);
-}
-
 /* The region of a reduction of scalars. */
 static void put_body(struct move *m, struct tc_op *op)
 {
@@ -224,9 +214,9 @@ static void all_reduce(struct move *m, const struct spmd_axes *a)
 static void reduce_scatter(struct move *m, unsigned d, const struct spmd_axes *a)
 {
 	struct spmd_axes list = joined(a);
+	const struct tc_type *t = m->v->type;
 	struct tc_op *op = new_op(m, TC_REDUCE_SCATTER,
-				  resized(m, m->v->type, d, m->v->type->dim[d] / spmd_size(a)),
-				  1);
+				  tc_with_dim(m->s->c, t, d, t->dim[d] / spmd_size(a)), 1);
 
 	put_body(m, op);
 	tc_set_int(m->s->c, op, "scatter_dimension", TC_ATTR_INT, d);
@@ -238,9 +228,9 @@ static void reduce_scatter(struct move *m, unsigned d, const struct spmd_axes *a
 static void gather(struct move *m, unsigned d, uint32_t n)
 {
 	struct spmd_axes end = end_of(&m->is[d], n), list = joined(&end);
+	const struct tc_type *t = m->v->type;
 	struct tc_op *op = new_op(m, TC_ALL_GATHER,
-				  resized(m, m->v->type, d, m->v->type->dim[d] * spmd_size(&end)),
-				  0);
+				  tc_with_dim(m->s->c, t, d, t->dim[d] * spmd_size(&end)), 0);
 
 	tc_set_int(m->s->c, op, "all_gather_dim", TC_ATTR_INT, d);
 	shard_set_groups(m->s, op, &list);
@@ -251,10 +241,10 @@ static void gather(struct move *m, unsigned d, uint32_t n)
 static void exchange(struct move *m, unsigned d, uint32_t n, unsigned e)
 {
 	struct spmd_axes end = end_of(&m->is[d], n), list = joined(&end);
-	const struct tc_type *t = resized(m, m->v->type, d,
-					  m->v->type->dim[d] * spmd_size(&end));
+	const struct tc_type *t = tc_with_dim(m->s->c, m->v->type, d,
+					      m->v->type->dim[d] * spmd_size(&end));
 	struct tc_op *op = new_op(m, TC_ALL_TO_ALL,
-				  resized(m, t, e, t->dim[e] / spmd_size(&end)), 0);
+				  tc_with_dim(m->s->c, t, e, t->dim[e] / spmd_size(&end)), 0);
 
 	tc_set_int(m->s->c, op, "split_dimension", TC_ATTR_INT, e);
 	tc_set_int(m->s->c, op, "concat_dimension", TC_ATTR_INT, d);

@@ -367,16 +367,6 @@ static struct tc_value *lie(struct even *e, struct tc_value *v, const struct spm
 	return v;
 }
 
-static const struct tc_type *with_size(struct shard *s, const struct tc_type *t, unsigned d,
-				       int64_t size)
-{
-	int64_t dim[TC_MAX_RANK];
-
-	memcpy(dim, t->dim, t->rank * sizeof(*dim));
-	dim[d] = size;
-	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
-}
-
 /* A scalar that is 0. */
 static struct tc_value *zero_at(struct even *e, struct tc_op *at, enum elem elem)
 {
@@ -408,7 +398,7 @@ static struct tc_value *lengthened(struct even *e, struct tc_op *at, struct tc_v
 {
 	struct shard *s = e->s;
 	struct tc_build b = tc_build_at(s->c, at);
-	const struct tc_type *t = with_size(s, v->type, d, size);
+	const struct tc_type *t = tc_with_dim(s->c, v->type, d, size);
 	struct length *l;
 	struct tc_value *x;
 
@@ -450,7 +440,7 @@ static void grow_factor(struct even *e, struct tc_op *op, int64_t f, int64_t siz
 		int64_t d = dim_of(r, op->n_operands + i, f);
 
 		if (d >= 0)
-			tc_out(op, i)->type = with_size(e->s, tc_out(op, i)->type, (unsigned)d,
+			tc_out(op, i)->type = tc_with_dim(e->s->c, tc_out(op, i)->type, (unsigned)d,
 							size);
 	}
 }
@@ -490,7 +480,7 @@ static void pad_for_slice(struct even *e, struct tc_op *op, uint32_t dims)
 		high[d] = size_of(s, y, d) - x->type->dim[d] - low[d];
 		tc_set_nth(s->c, op, "start_indices", d, 0);
 		tc_set_nth(s->c, op, "limit_indices", d, x->type->dim[d]);
-		y->type = with_size(s, y->type, d, x->type->dim[d]);
+		y->type = tc_with_dim(s->c, y->type, d, x->type->dim[d]);
 	}
 	made = tc_build_pad(&b, y, zero, low, high, none);
 	lie(e, made, s->p->of[y->id], y->side);
@@ -519,7 +509,7 @@ static void move_along(struct even *e, struct tc_op *op, unsigned d)
 	if (shard_behind(op, kernel_of(op), d, true_size(x, in), true_size(y, d)) > 0)
 		x = masked(e, op, x, in, edge_of(e, op));
 	tc_set_operand(op, 0, x);
-	y->type = with_size(s, y->type, d, size_of(s, y, d));
+	y->type = tc_with_dim(s->c, y->type, d, size_of(s, y, d));
 	shard_set_behind(s, op, d, shard_behind(op, kernel_of(op), d, x->type->dim[in],
 						y->type->dim[d]));
 }
@@ -530,7 +520,7 @@ static void join(struct even *e, struct tc_op *op, unsigned i, unsigned d)
 	struct tc_build b = tc_build_at(e->s->c, op);
 	struct tc_value *x = tc_in(op, i);
 	int64_t zero[TC_MAX_RANK] = { 0 };
-	struct tc_value *y = tc_build_slice(&b, x, zero, with_size(e->s, x->type, d,
+	struct tc_value *y = tc_build_slice(&b, x, zero, tc_with_dim(e->s->c, x->type, d,
 								   true_size(x, d)));
 
 	tc_set_operand(op, i, lie(e, y, e->s->p->of[x->id], NULL));
