@@ -156,6 +156,29 @@ static inline int run_parts(spmd_evaluate *evaluate, const struct tc_source *sou
 	return 0;
 }
 
+/* Fails unless the members of a program that is a text give just what it gives on one device: of
+ * whole numbers sums are exact. */
+static inline void agree_exactly(spmd_evaluate *evaluate, const struct tc_source *source,
+				 const struct tc_options *o, const struct tc_array *args,
+				 size_t n_args)
+{
+	static struct lays l;
+	struct tc_array *should;
+	struct err err;
+	double far;
+	size_t n;
+
+	l = (struct lays){ .partitions = o->partitions };
+	if (tc_eval(source, args, n_args, &should, &n, &err) ||
+	    tc_enter(source, o, &err, lay_find_all, &l) ||
+	    run_parts(evaluate, source, o, &l, args, should, &far, &err))
+		fail_msg("%s\n%.*s", err.msg, (int)source->bytes, (const char *)source->code);
+	if (far > 0)
+		fail_msg("%g bounds off\n%.*s", far, (int)source->bytes,
+			 (const char *)source->code);
+	tc_array_free(should, n);
+}
+
 /* ---- programs with references ---- */
 
 struct program {

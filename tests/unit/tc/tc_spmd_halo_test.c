@@ -324,30 +324,17 @@ static unsigned check_op(const struct drawn *k, spmd_evaluate *evaluate)
 {
 	struct tc_options o = { .level = 1, .verify = true, .partitions = members_of(k),
 				.evaluate_after = "shard" };
-	struct tc_array args[2], *should;
-	static struct lays l;
+	struct tc_array args[2];
 	struct tc_source source;
 	struct str text = { 0 };
 	unsigned hops;
-	struct err err;
-	double far;
-	size_t n;
 
 	write_program(k, &text);
 	source = (struct tc_source){ text.text, text.len, "mlir" };
 	args[0] = new_array(3, (const int64_t[]){ 2, k->n, 3 });
 	args[1] = new_array(3, (const int64_t[]){ 6, 3, 3 });
-	if (tc_eval(&source, args, 2, &should, &n, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
+	agree_exactly(evaluate, &source, &o, args, 2);
 	hops = hops_of(&source, &o, k->kind == CUT_KERNEL);
-	l = (struct lays){ .partitions = members_of(k) };
-	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
-	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
-	/* Whole numbers: sums are exact. */
-	if (far > 0)
-		fail_msg("%g bounds off, %u hops\n%s", far, hops, text.text);
-	tc_array_free(should, n);
 	free(args[0].data);
 	free(args[1].data);
 	str_free(&text);
@@ -518,14 +505,10 @@ static unsigned check_chain(const struct chain *k, spmd_evaluate *evaluate)
 {
 	struct tc_options o = { .level = 1, .verify = true, .partitions = k->parts,
 				.evaluate_after = "shard" };
-	struct tc_array args[2], *should;
-	struct lays l = { .partitions = k->parts };
+	struct tc_array args[2];
 	struct tc_source source;
 	struct str text = { 0 };
 	unsigned hops;
-	struct err err;
-	double far;
-	size_t n;
 
 	write_chain(k, &text);
 	write_chain_end(k, &text);
@@ -535,15 +518,8 @@ static unsigned check_chain(const struct chain *k, spmd_evaluate *evaluate)
 	for (size_t i = 0; i < args[0].bytes / 4; i++)
 		if (((float *)args[0].data)[i] == 0)
 			((float *)args[0].data)[i] = 9;
-	if (tc_eval(&source, args, 2, &should, &n, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
+	agree_exactly(evaluate, &source, &o, args, 2);
 	hops = hops_of(&source, &o, 0);
-	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
-	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
-	if (far > 0)
-		fail_msg("%g bounds off, %u hops\n%s", far, hops, text.text);
-	tc_array_free(should, n);
 	free(args[0].data);
 	free(args[1].data);
 	str_free(&text);
@@ -592,13 +568,9 @@ static void check_pool(unsigned parts, int64_t part, int64_t size, int64_t strid
 	int64_t n = parts * part, m = n / stride, high = (m - 1) * stride + size - low - n;
 	struct tc_options o = { .level = 1, .verify = true, .partitions = parts,
 				.evaluate_after = "shard" };
-	struct tc_array args[2], *should;
-	struct lays l = { .partitions = parts };
+	struct tc_array args[2];
 	struct tc_source source;
 	struct str text = { 0 };
-	struct err err;
-	double far;
-	size_t k;
 
 	str_printf(&text, "module() {num_partitions = %u, meshes = {mesh = \"[x=%u]\"}} () {\n"
 		   "func() {sym_name = \"main\"} (%%0: tensor<2x%dx6xf32> {sharding = "
@@ -622,15 +594,8 @@ static void check_pool(unsigned parts, int64_t part, int64_t size, int64_t strid
 	for (size_t i = 0; i < args[0].bytes / 4; i++)
 		if (draw(0, 3) == 0 || i < 18)
 			((float *)args[0].data)[i] = -INFINITY;
-	if (tc_eval(&source, args, 2, &should, &k, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
+	agree_exactly(evaluate, &source, &o, args, 2);
 	*in_parts += hops_of(&source, &o, 0) < 100;
-	if (tc_enter(&source, &o, &err, lay_find_all, &l) ||
-	    run_parts(evaluate, &source, &o, &l, args, should, &far, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
-	if (far > 0)
-		fail_msg("%g bounds off\n%s", far, text.text);
-	tc_array_free(should, k);
 	free(args[0].data);
 	free(args[1].data);
 	str_free(&text);

@@ -274,27 +274,16 @@ static void check_loop(struct loop *l)
 	struct tc_options o = { .level = 1, .verify = true, .evaluate_after = "shard",
 				.partitions = l->parts * (l->is_two ? 2 : 1) };
 	int32_t numbers[2] = { l->at, l->turns };
-	struct tc_array args[4] = { new_rows(l->n), new_rows(l->size) }, *should;
-	static struct lays lays;
+	struct tc_array args[4] = { new_rows(l->n), new_rows(l->size) };
 	struct tc_source source;
 	struct str text = { 0 };
-	struct err err;
-	double far;
-	size_t n;
 
 	for (unsigned i = 0; i < 2; i++)
 		args[2 + i] = (struct tc_array){ .elem = ELEM_S32, .bytes = 4,
 						 .data = &numbers[i] };
 	write_loop(l, &text);
 	source = (struct tc_source){ text.text, text.len, "mlir" };
-	lays = (struct lays){ .partitions = o.partitions };
-	if (tc_eval(&source, args, 4, &should, &n, &err) ||
-	    tc_enter(&source, &o, &err, lay_find_all, &lays) ||
-	    run_parts(tc_eval_gang, &source, &o, &lays, args, should, &far, &err))
-		fail_msg("%s\n%s", err.msg, text.text);
-	if (far > 0)
-		fail_msg("%g bounds off\n%s", far, text.text);
-	tc_array_free(should, n);
+	agree_exactly(tc_eval_gang, &source, &o, args, 4);
 	free(args[0].data);
 	free(args[1].data);
 	str_free(&text);
