@@ -75,6 +75,12 @@ void files_own_end(struct files_own *f, int *fd)
 	pthread_mutex_unlock(&owned_lock);
 }
 
+void files_own(struct files_own *f, int *fd)
+{
+	files_own_begin();
+	files_own_end(f, fd);
+}
+
 void files_disown(struct files_own *f)
 {
 	pthread_mutex_lock(&owned_lock);

@@ -23,6 +23,8 @@ struct files_own { struct files_own *next; int *fd; };
  * so nothing in between waits. *fd < 0: it was not opened. */
 void files_own_begin(void);
 void files_own_end(struct files_own *f, int *fd);
+/* Both at once, of one whose opening may wait: a child of fork that began meanwhile keeps it. */
+void files_own(struct files_own *f, int *fd);
 /* Before it is closed. One that is in no list, as in a child, is fine. */
 void files_disown(struct files_own *f);
 

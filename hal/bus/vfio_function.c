@@ -272,12 +272,6 @@ static int learn_function(struct vfio *v, struct err *err)
 
 /* ---- domains ---- */
 
-static void own(struct files_own *f, int *fd)
-{
-	files_own_begin();
-	files_own_end(f, fd);
-}
-
 static int join(struct vfio *v, struct vfio_domain *d, struct err *err)
 {
 	int code;
@@ -287,10 +281,10 @@ static int join(struct vfio *v, struct vfio_domain *d, struct err *err)
 	code = v->iommu->attach(v, err);
 	if (code)
 		return code;
-	own(&v->own_group, &v->group);
-	own(&v->own_device, &v->device);
+	files_own(&v->own_group, &v->group);
+	files_own(&v->own_device, &v->device);
 	if (d->n_functions == 1)
-		own(&d->own, &d->container);
+		files_own(&d->own, &d->container);
 	return 0;
 }
 

@@ -208,8 +208,7 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	pthread_mutex_init(&a->lock, NULL);
 	snprintf(a->path, sizeof(a->path), "%s", where);
 	code = accel_open(where, &a->fd, identity, err);
-	files_own_begin();
-	files_own_end(&a->own, &a->fd);
+	files_own(&a->own, &a->fd);
 	if (!code)
 		code = accel_hbm_start(&a->hbm, a->path, a->fd, identity, err);
 	if (!code)

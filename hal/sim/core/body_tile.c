@@ -89,8 +89,7 @@ STRIDED(16, struct c16)
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* A transposition: to[i][j] = from[j][i] for i < n, j < m, pitches in bytes. A pitch of 0 is fine:
- * then each element comes m times. */
+/* A transposition: to[i][j] = from[j][i] for i < n, j < m, pitches in bytes. */
 static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
 			int64_t n, int64_t m, unsigned bytes)
 {
@@ -156,8 +155,6 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
-/* As many of one element are worth a fill for each. */
-#define LEAST_FILL 32
 /* Rows of a few pieces of 16 bytes, of which a call each would take longer than the bytes. */
 #define MOST_PIECES 8
 
@@ -295,7 +292,7 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 
 void sim_fill_rows(void *to, const void *from, size_t rows, size_t cols, size_t bytes)
 {
-	if (cols < LEAST_FILL) {
+	if (cols < SIM_LEAST_FILL) {
 		copy_turned(to, (int64_t)(cols * bytes), from, 0, (int64_t)rows, (int64_t)cols,
 			    (unsigned)bytes);
 		return;

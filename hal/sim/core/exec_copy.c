@@ -24,7 +24,6 @@
 
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
 #define BLOCK 64		/* elements of a TURN's unit each way, if no dim is shorter */
-#define LEAST_FILL 32	/* as many of one element are worth a row of their own */
 #define GRAIN_BYTES (32 << 10)
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
  * unless the next instruction asks for it (sim_load.copied). */
@@ -346,7 +345,7 @@ static int find_turn(const struct copy_plan *p)
 	unsigned last = p->rank - 1;
 
 	if (p->to[last] != p->bytes || p->from[last] == p->bytes ||
-	    (!p->from[last] && p->dim[last] >= LEAST_FILL))
+	    (!p->from[last] && p->dim[last] >= SIM_LEAST_FILL))
 		return -1;
 	for (unsigned d = last; d-- > 0;)
 		if (p->from[d] == p->bytes && p->dim[d] > 1)

@@ -536,7 +536,6 @@ void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scra
 			store(job, j, tile, scratch, direct[j]);
 }
 
-/* The inputs of the only tile; `in` gets them. */
 void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	struct vec_job *job = arg;
@@ -555,6 +554,7 @@ void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
+/* The inputs of the only tile; `in` gets them. */
 static void load_lone(const struct vec_job *job, char *scratch, const void **in)
 {
 	const struct vec_plan *p = job->plan;

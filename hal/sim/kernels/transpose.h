@@ -21,10 +21,14 @@ typedef struct cell16_parts cell16;
 /*
  * dst[c][r] = src[r][c] for r < rows, c < cols. Pitches are bytes between rows of
  * src and between rows of dst and may be negative; elements along a row are side by
- * side. src and dst do not meet. Memory need not be aligned.
+ * side. src and dst do not meet. Memory need not be aligned. With a pitch of 0 of src, one row
+ * stands for all: each of its elements comes `rows` times.
  */
 typedef void sim_transpose_fn(void *dst, int64_t dst_pitch, const void *src,
 			      int64_t src_pitch, size_t rows, size_t cols);
+
+/* So often at least an element comes that a fill for each is better than that. */
+#define SIM_LEAST_FILL 32
 
 /* For elements of 1, 2, 4, 8 or 16 bytes; never NULL for these. */
 sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes);
