@@ -41,6 +41,7 @@ static const struct pass passes[] = {
 	{ "decompose", tc_pass_decompose, true },
 	{ "simplify", tc_pass_simplify, false },
 	{ "cse", tc_pass_cse, false },
+	{ "hoist", tc_pass_hoist, false },
 	{ "combine", tc_pass_combine, false },
 	{ "simplify-again", tc_pass_simplify, false },
 	{ "empty", tc_pass_empty, true },

@@ -75,21 +75,27 @@ static bool line_of(const struct tc_value *v, const struct tc_value *counter, un
 	       l->offset <= MOST_TURNS / 2;
 }
 
-/* Whether carried value c counts the turns from 0 on by one, and is all that ends them; how many
- * there are. */
-static bool counts(const struct tc_op *loop, unsigned c, int64_t *turns)
+/* Whether carried value c counts the turns from 0 on by one and they go on only as long as it is
+ * below a constant, which `below` compares; how many there are then. */
+static bool counts_to(const struct tc_op *loop, unsigned c, const struct tc_op *below,
+		      int64_t *turns)
 {
 	const struct tc_block *cond = loop->regions[0].block, *body = loop->regions[1].block;
-	const struct tc_value *go_on = tc_in(cond->last, 0);
 	int64_t first;
 	struct line next;
 
 	return is_counter_type(tc_in(loop, c)) && number_of(tc_in(loop, c), &first) && !first &&
 	       line_of(tc_in(body->last, c), body->args[c], STEPS, &next) && next.factor == 1 &&
-	       next.offset == 1 && go_on->def && go_on->def->op == TC_COMPARE &&
-	       tc_attr_int(go_on->def, "comparison_direction", -1) == TC_CMP_LT &&
-	       tc_in(go_on->def, 0) == cond->args[c] && number_of(tc_in(go_on->def, 1), turns) &&
+	       next.offset == 1 && below && below->op == TC_COMPARE &&
+	       tc_attr_int(below, "comparison_direction", -1) == TC_CMP_LT &&
+	       tc_in(below, 0) == cond->args[c] && number_of(tc_in(below, 1), turns) &&
 	       *turns >= 1 && *turns <= MOST_TURNS / 2;
+}
+
+/* Whether this is all that ends them. */
+static bool counts(const struct tc_op *loop, unsigned c, int64_t *turns)
+{
+	return counts_to(loop, c, tc_in(loop->regions[0].block->last, 0)->def, turns);
 }
 
 int64_t tc_turns_of(const struct tc_op *loop)
@@ -98,6 +104,19 @@ int64_t tc_turns_of(const struct tc_op *loop)
 
 	for (unsigned i = 0; i < loop->n_operands; i++)
 		if (counts(loop, i, &turns))
+			return turns;
+	return 0;
+}
+
+int64_t tc_most_turns_of(const struct tc_op *loop)
+{
+	const struct tc_op *both = tc_in(loop->regions[0].block->last, 0)->def;
+	int64_t turns;
+
+	for (unsigned i = 0; i < loop->n_operands; i++)
+		if (counts(loop, i, &turns) || (both && both->op == TC_AND &&
+		    (counts_to(loop, i, tc_in(both, 0)->def, &turns) ||
+		     counts_to(loop, i, tc_in(both, 1)->def, &turns))))
 			return turns;
 	return 0;
 }
