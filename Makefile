@@ -177,6 +177,7 @@ FLOOR_hal := $(LIB_hal) $(FLOOR_sim)
 FLOOR_chips := $(FLOOR_hal)
 FLOOR_turns := $(FLOOR_sim)
 FLOOR_tc := $(LIB_tc) $(FLOOR_hal)
+FLOOR_opt := $(FLOOR_tc)
 FLOOR_bringup := $(LIB_bringup) $(FLOOR_tc)
 FLOOR_rt := $(ALL_LIBS)
 FLOOR_numerics := $(ALL_LIBS)
@@ -186,7 +187,7 @@ $(filter $(OUT)/tests/$1_%,$(UNIT)): $(OUT)/tests/%: $(OUT)/tests/unit/$1/%.o $(
 	@mkdir -p $$(@D)
 	$(Q)$(CC) $$(ALL_LDFLAGS) -o $$@ $$(filter %.o,$$^) $(FLOOR_$1) -lcmocka $(EXT)
 endef
-$(foreach f,base hw sim turns hal chips tc bringup rt numerics pjrt,$(eval $(call link_unit,$f)))
+$(foreach f,base hw sim turns hal chips tc opt bringup rt numerics pjrt,$(eval $(call link_unit,$f)))
 # They change programs on their way to the device.
 $(OUT)/tests/bringup_isa_test $(OUT)/tests/bringup_link_test: private ALL_LDFLAGS += \
 	-Wl,--wrap=hal_exe_load
