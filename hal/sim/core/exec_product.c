@@ -208,6 +208,12 @@ static uint64_t sides_bytes(const struct isa_mm *mm, uint64_t batches)
 					    (uint64_t)dim[1] * elem_bytes(mm->b.elem));
 }
 
+/* What small products cost beside their sums, about: each element is moved. */
+static uint64_t moved_ns(const struct mm_plan *p)
+{
+	return (p->mm.read_bytes + p->mm.write_bytes) / 8;
+}
+
 static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const void **plan)
 {
 	const struct isa_mm *mm = (const void *)insn;
@@ -273,9 +279,13 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	p->mm.read_bytes += work ? sides_bytes(mm, (uint64_t)p->batches) : 0;
 	p->ns = sim_product_ns(&p->mm, work);
 	p->adds = work < 1e18 ? (uint64_t)work : UINT64_MAX / 4;
-	if (!share(load, p))
+	sim_product_choose_way(&p->mm, p->batches, p->dim[r - 2], p->dim[r - 1]);
+	if (p->mm.way != SIM_BY_PANELS)
+		p->ns += moved_ns(p);
+	if (p->mm.way != SIM_BY_PANELS || !share(load, p))
 		cut(load, p);
-	keep(load, p);
+	if (p->mm.way == SIM_BY_PANELS)
+		keep(load, p);
 	*plan = p;
 	return 0;
 }
@@ -377,6 +387,158 @@ static void run_blocks(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		index[p->rank - 2] = m0;
 		index[p->rank - 1] = n0;
 		run_task(&t, index, sim_scratch(job->j.run, lane));
+	}
+}
+
+/* ---- many small products ---- */
+
+/* Some products: where they are, and where the sums go. */
+struct few {
+	unsigned n;
+	const uint8_t *a[SIM_PRODUCT_TINY], *b[SIM_PRODUCT_TINY], *out[SIM_PRODUCT_TINY];
+	int64_t index[SIM_PRODUCT_TINY][ISA_MAX_RANK];
+};
+
+static void find_few(const struct mm_job *job, uint64_t first, struct few *f)
+{
+	const struct mm_plan *p = job->j.plan;
+	const struct sim_ref *out = &p->mm.out[0];
+	uint64_t left = (uint64_t)p->batches - first;
+
+	f->n = left < SIM_PRODUCT_TINY ? (unsigned)left : SIM_PRODUCT_TINY;
+	for (unsigned i = 0; i < f->n; i++) {
+		int64_t *index = f->index[i], batch = (int64_t)first + i;
+
+		f->a[i] = job->j.a;
+		f->b[i] = job->j.b;
+		f->out[i] = job->j.out[0];
+		index[p->rank - 2] = index[p->rank - 1] = 0;
+		for (unsigned d = p->rank - 2; d-- > 0;) {
+			index[d] = d ? batch % p->dim[d] : batch;
+			batch = d ? batch / p->dim[d] : 0;
+			f->a[i] += index[d] * p->a.stride[d];
+			f->b[i] += index[d] * p->b.stride[d];
+			f->out[i] += index[d] * out->stride[d];
+		}
+	}
+}
+
+/* Whether all are as far apart. */
+static bool is_even(const uint8_t *const *at, unsigned n, int64_t *pitch)
+{
+	*pitch = n > 1 ? at[1] - at[0] : 0;
+	for (unsigned i = 2; i < n; i++)
+		if (at[i] - at[i - 1] != *pitch)
+			return false;
+	return true;
+}
+
+/* Matrices of so many bytes are copied to and from memory whole: sixteen streams at a time are more
+ * than a CPU foresees, and may fall on each other in its caches. PITCH: of the copies. */
+#define LONG_BYTES 512
+#define LONG_PITCH(bytes) ((int64_t)(bytes) + 64)
+
+/* n matrices of rows by cols, which lie `down` and `across` bytes apart, as [rows][cols][TINY]. */
+static void take_few(const struct sim_product *mm, const uint8_t *const *at, unsigned n,
+		     const int64_t *apart, unsigned rows, unsigned cols, uint8_t *raw, uint8_t *to)
+{
+	const int64_t bytes = mm->acc_bytes, line = SIM_PRODUCT_TINY * bytes;
+	const int64_t down = rows > 1 ? apart[0] : cols * bytes;
+	const int64_t across = cols > 1 ? apart[1] : bytes;
+	bool even;
+	int64_t pitch;
+
+	even = is_even(at, n, &pitch);
+	if (across == bytes && down == cols * bytes && down * rows >= LONG_BYTES) {
+		pitch = LONG_PITCH(down * rows);
+		for (unsigned i = 0; i < n; i++)
+			memcpy(raw + i * pitch, at[i], (size_t)(down * rows));
+		mm->turn(to, line, raw, pitch, n, (size_t)rows * cols);
+	} else if (even && across == bytes && down == cols * bytes) {
+		mm->turn(to, line, at[0], pitch, n, (size_t)rows * cols);
+	} else if (even && across == bytes) {
+		for (unsigned r = 0; r < rows; r++)
+			mm->turn(to + r * cols * line, line, at[0] + r * down, pitch, n, cols);
+	} else if (even && down == bytes) {
+		for (unsigned c = 0; c < cols; c++)
+			mm->turn(to + c * line, cols * line, at[0] + c * across, pitch, n, rows);
+	} else {
+		for (unsigned i = 0; i < n; i++)
+			for (unsigned r = 0; r < rows; r++)
+				sim_product_gather(at[i] + r * down, across, cols,
+						   (unsigned)bytes,
+						   raw + (i * rows + r) * cols * bytes);
+		mm->turn(to, line, raw, rows * cols * bytes, n, (size_t)rows * cols);
+	}
+}
+
+/* Sums to where they go; false: they do not lie there as they are. */
+static bool put_few(const struct mm_plan *p, const struct few *f, const uint8_t *sums,
+		    uint8_t *raw)
+{
+	const struct sim_product *mm = &p->mm;
+	const int64_t bytes = mm->acc_bytes, line = SIM_PRODUCT_TINY * bytes;
+	unsigned rows = (unsigned)p->dim[p->rank - 2], cols = (unsigned)p->dim[p->rank - 1];
+	const int64_t *stride = mm->out[0].stride + p->rank - 2;
+	uint8_t *to = (uint8_t *)(uintptr_t)f->out[0];
+	size_t whole = (size_t)(rows * cols * bytes);
+	int64_t pitch;
+
+	if (!mm->is_direct || (cols > 1 && stride[1] != bytes) || !is_even(f->out, f->n, &pitch))
+		return false;
+	if (rows > 1 && stride[0] == cols * bytes && whole >= LONG_BYTES) {
+		mm->turn(raw, LONG_PITCH(whole), sums, line, (size_t)rows * cols, f->n);
+		for (unsigned i = 0; i < f->n; i++)
+			memcpy(to + i * pitch, raw + i * LONG_PITCH(whole), whole);
+		return true;
+	}
+	if (rows == 1 || stride[0] == cols * bytes) {
+		mm->turn(to, pitch, sums, line, (size_t)rows * cols, f->n);
+		return true;
+	}
+	for (unsigned r = 0; r < rows; r++)
+		mm->turn(to + r * stride[0], pitch, sums + r * cols * line, line, cols, f->n);
+	return true;
+}
+
+/* Their epilogues, one after the other. */
+static void finish_few(const struct mm_job *job, const struct few *f, const uint8_t *sums,
+		       void *scratch)
+{
+	const struct mm_plan *p = job->j.plan;
+	const struct sim_product *mm = &p->mm;
+	struct sim_product_task t = { .mm = mm, .run = job->j.run, .plan = p, .job = &job->j,
+		.rows = (unsigned)p->dim[p->rank - 2], .cols = (unsigned)p->dim[p->rank - 1] };
+	uint8_t *raw = sim_product_part(mm, scratch, SIM_PART_RAW);
+	size_t cells = (size_t)t.rows * t.cols;
+
+	mm->turn(raw, (int64_t)(cells * mm->acc_bytes), sums,
+		 (int64_t)SIM_PRODUCT_TINY * mm->acc_bytes, cells, f->n);
+	for (unsigned i = 0; i < f->n; i++)
+		sim_product_finish(&t, scratch, raw + i * cells * mm->acc_bytes, t.rows,
+				   f->index[i]);
+}
+
+static void run_products(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct mm_job *job = arg;
+	const struct mm_plan *p = job->j.plan;
+	const struct sim_product *mm = &p->mm;
+	uint8_t *s = sim_scratch(job->j.run, lane), *raw = sim_product_part(mm, s, SIM_PART_RAW);
+	uint8_t *a = sim_product_part(mm, s, SIM_PART_A), *b = sim_product_part(mm, s, SIM_PART_B);
+	struct sim_product_tiny x = { .a = a, .b = b,
+		.sums = sim_product_part(mm, s, SIM_PART_SUMS), .k = (unsigned)mm->k,
+		.rows = (unsigned)p->dim[p->rank - 2], .cols = (unsigned)p->dim[p->rank - 1] };
+
+	for (uint64_t i = begin; i < end && !sim_stopped(job->j.run); i++) {
+		struct few f;
+
+		find_few(job, i * SIM_PRODUCT_TINY, &f);
+		take_few(mm, f.a, f.n, (const int64_t[]){ p->am, p->ak }, x.rows, x.k, raw, a);
+		take_few(mm, f.b, f.n, (const int64_t[]){ p->bk, p->bn }, x.k, x.cols, raw, b);
+		mm->panels.kernel.tiny(&x);
+		if (!put_few(p, &f, x.sums, raw))
+			finish_few(job, &f, x.sums, s);
 	}
 }
 
@@ -499,6 +661,9 @@ static int run_mm(struct sim_run *run, const void *plan)
 		job.panels = run->shared;
 	if (p->phase)
 		run_shared(&job, is_packed);
+	else if (p->mm.way == SIM_BY_PRODUCTS)
+		sim_parallel(run, ((uint64_t)p->batches + SIM_PRODUCT_TINY - 1) / SIM_PRODUCT_TINY,
+			     1, p->ns, run_products, &job);
 	else
 		sim_parallel(run, (uint64_t)(p->batches * p->m_blocks * p->n_blocks), 1, p->ns,
 			     run_blocks, &job);

@@ -77,6 +77,26 @@ static sim_product_few_fn *choose_few(const struct sim_cpu *cpu, const struct si
 #undef FEW
 }
 
+/* The same: an element is one of the sums' type. */
+static sim_product_tiny_fn *choose_tiny(const struct sim_cpu *cpu, const struct sim_product *mm)
+{
+	if (mm->panels.a.elem != mm->acc || mm->panels.b.elem != mm->acc)
+		return NULL;
+#define TINY(type) (cpu->path == SIM_AVX512 ? sim_product_tiny_##type##_avx512 : \
+		    cpu->path == SIM_AVX2 ? sim_product_tiny_##type##_avx2 : \
+					    sim_product_tiny_##type##_portable)
+	switch (mm->acc) {
+	case ELEM_F32: return TINY(f32);
+	case ELEM_F64: return TINY(f64);
+	case ELEM_S32:
+	case ELEM_U32: return TINY(i32);
+	case ELEM_S64:
+	case ELEM_U64: return TINY(i64);
+	default: return NULL;
+	}
+#undef TINY
+}
+
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
 {
 	struct sim_product_kernel k = fast(fn, a, b, elem_bytes(a) == 1 ? 1000 : 500);
@@ -182,6 +202,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 	}
 	mm->acc_bytes = elem_bytes(mm->acc);
 	kernel->few = choose_few(cpu, mm);
+	kernel->tiny = choose_tiny(cpu, mm);
 	mm->pack_a = cpu->path == SIM_AVX512 ? sim_product_pack_a_avx512 :
 		     cpu->path == SIM_AVX2 ? sim_product_pack_a_avx2 :
 					     sim_product_pack_a_portable;
@@ -513,7 +534,101 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 	}
 }
 
-void sim_product_run(const struct sim_product_task *t, void *scratch)
+/* ---- many small ones ---- */
+
+#define TINY_COLS 16	/* of more, panels are as fast */
+#define TINY_K 64
+#define TINY_LEAST 64	/* rows: of fewer, panels are few */
+
+void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols)
+{
+	const int64_t most = SIM_PRODUCT_CELLS;
+
+	if (!mm->panels.kernel.tiny || !mm->k || !rows || !cols || mm->k > most || cols > most)
+		return;
+	if (batches >= SIM_PRODUCT_TINY && rows <= most && rows * mm->k <= most &&
+	    mm->k * cols <= most && rows * cols <= most)
+		mm->way = SIM_BY_PRODUCTS;
+	else if (rows >= TINY_LEAST && cols <= TINY_COLS && mm->k <= TINY_K)
+		mm->way = SIM_BY_ROWS;
+	/* An epilogue that adds is one as any other. */
+	mm->adds &= mm->way == SIM_BY_PANELS;
+}
+
+/* Instead of a's panel, which has room for all of them, and for more behind the last one. */
+uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part)
+{
+	return (uint8_t *)scratch + mm->a_at +
+	       (size_t)part * SIM_PRODUCT_CELLS * SIM_PRODUCT_TINY * mm->acc_bytes;
+}
+
+/* All of b for a task: [k][cols]. */
+static void take_b(const struct sim_product_task *t, uint8_t *to, uint8_t *raw)
+{
+	const struct sim_product *mm = t->mm;
+	unsigned bytes = mm->acc_bytes;
+
+	for (unsigned j = 0; j < t->cols; j++) {
+		const uint8_t *from = mm->panels.b.row(t, j, 0, (unsigned)mm->k, raw);
+
+		for (unsigned k = 0; k < mm->k; k++)
+			memcpy(to + ((size_t)k * t->cols + j) * bytes, from + k * bytes, bytes);
+	}
+}
+
+/* n rows of a from `row` on: [k][TINY]. */
+static void take_rows(const struct sim_product_task *t, unsigned row, unsigned n, uint8_t *to,
+		      uint8_t *raw)
+{
+	const struct sim_product *mm = t->mm;
+	const struct sim_side *side = &mm->panels.a;
+	unsigned bytes = mm->acc_bytes, k = (unsigned)mm->k;
+	const uint8_t *at = side->place ? side->place(t, row, 0) : NULL;
+
+	if (at && n > 1) {
+		mm->turn(to, SIM_PRODUCT_TINY * bytes, at, side->place(t, row + 1, 0) - at, n, k);
+		return;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		uint8_t *room = raw + (size_t)i * k * bytes;
+		const void *from = side->row(t, row + i, 0, k, room);
+
+		if (from != room)
+			memcpy(room, from, (size_t)k * bytes);
+	}
+	mm->turn(to, SIM_PRODUCT_TINY * bytes, raw, k * bytes, n, k);
+}
+
+static void run_by_rows(const struct sim_product_task *t, void *scratch)
+{
+	const struct sim_product *mm = t->mm;
+	uint8_t *a = sim_product_part(mm, scratch, SIM_PART_A);
+	uint8_t *raw = sim_product_part(mm, scratch, SIM_PART_RAW);
+	struct sim_product_tiny x = { .a = a, .b = sim_product_part(mm, scratch, SIM_PART_B),
+		.sums = sim_product_part(mm, scratch, SIM_PART_SUMS), .rows = 1, .cols = t->cols,
+		.k = (unsigned)mm->k, .is_shared = true };
+	size_t bytes = mm->acc_bytes, pitch = (t->direct ? t->pitch : t->cols) * bytes;
+
+	take_b(t, sim_product_part(mm, scratch, SIM_PART_B), raw);
+	for (unsigned i = 0; i < t->rows && !sim_stopped(t->run); i += SIM_PRODUCT_MB) {
+		unsigned rows = t->rows - i < SIM_PRODUCT_MB ? t->rows - i : SIM_PRODUCT_MB;
+		uint8_t *sums = t->direct ? t->direct + i * pitch :
+					    (uint8_t *)scratch + mm->sums_at;
+
+		for (unsigned r = 0; r < rows; r += SIM_PRODUCT_TINY) {
+			unsigned n = rows - r < SIM_PRODUCT_TINY ? rows - r : SIM_PRODUCT_TINY;
+
+			take_rows(t, i + r, n, a, raw);
+			mm->panels.kernel.tiny(&x);
+			mm->turn(sums + r * pitch, (int64_t)pitch, x.sums,
+				 (int64_t)(SIM_PRODUCT_TINY * bytes), t->cols, n);
+		}
+		if (!t->direct)
+			t->finish(t, scratch, sums, i, rows);
+	}
+}
+
+static void run_by_panels(const struct sim_product_task *t, void *scratch)
 {
 	const struct sim_product *mm = t->mm;
 	int64_t depth = t->packed ? INT64_MAX / 2 : t->rows > SIM_PRODUCT_MB ?
@@ -541,6 +656,14 @@ void sim_product_run(const struct sim_product_task *t, void *scratch)
 				t->finish(t, s, sums, i, rows);
 		}
 	}
+}
+
+void sim_product_run(const struct sim_product_task *t, void *scratch)
+{
+	if (t->mm->way == SIM_BY_ROWS)
+		run_by_rows(t, scratch);
+	else
+		run_by_panels(t, scratch);
 }
 
 /* ---- epilogues ---- */

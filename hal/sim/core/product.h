@@ -24,6 +24,10 @@
 
 #define SIM_PRODUCT_MAX_DIM (INT64_MAX / 2)
 
+/* How sums are added up: panels by panels; for TINY rows at a time, which share b; or for as many
+ * products (kernels/panel.h). */
+enum sim_product_way { SIM_BY_PANELS, SIM_BY_ROWS, SIM_BY_PRODUCTS };
+
 struct sim_product {
 	const struct sim_body *body;
 	unsigned n_in, n_out;
@@ -40,6 +44,7 @@ struct sim_product {
 	unsigned ku;		/* units of a panel along k: all have as many but the last */
 	int64_t panels_k;	/* panels along k */
 	bool keeps_a;		/* sim_product_keep_a() */
+	enum sim_product_way way;
 	unsigned most_rows;	/* of a block */
 	uint64_t read_bytes, write_bytes;	/* by the epilogue; the family adds its sides */
 	struct sim_panels panels;
@@ -102,7 +107,13 @@ void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t a
 /* To be called after prepare() if tasks of at most SIM_PRODUCT_MB rows follow each other that
  * differ in their columns alone: the panels of a are kept, unless there are too many. */
 void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
-/* Sums of the task, and its epilogue by finish(). */
+/* To be called after prepare(): chooses the way of so many products, each of rows by cols. */
+void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols);
+/* Where a way has so many bytes of the lane's scratch for each of: a, b, sums, and others. */
+#define SIM_PRODUCT_CELLS 256u		/* most elements of a matrix that is multiplied so */
+enum sim_product_part { SIM_PART_A, SIM_PART_B, SIM_PART_SUMS, SIM_PART_RAW };
+uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part);
+/* Sums of the task, and its epilogue by finish(). Not BY_PRODUCTS. */
 void sim_product_run(const struct sim_product_task *t, void *scratch);
 /* For finish(): the epilogue of rows side by side, whose first point has the given
  * coordinates. */

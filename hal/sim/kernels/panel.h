@@ -28,6 +28,7 @@
 #define SIM_PRODUCT_NB 512u		/* most columns of a block */
 #define SIM_PRODUCT_FEW 16u		/* most rows for which b is not packed, */
 #define SIM_PRODUCT_ROOM 528u		/* and sums from row to row: not a power of two */
+#define SIM_PRODUCT_TINY 16u		/* small products side by side */
 
 struct sim_product_task;	/* the caller's (core/product.h): handed through */
 
@@ -67,10 +68,24 @@ typedef void sim_product_fn(const struct sim_product_step *step);
 typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
 				void *room);
 
+/*
+ * SIM_PRODUCT_TINY products at a time of few rows and columns, an element of all of them side by
+ * side: a [rows][k][TINY], b [k][cols][TINY], or [k][cols] if one b is for all; sums [rows][cols]
+ * [TINY]. Each sum is added up in the order of k, as the other kernels do.
+ */
+struct sim_product_tiny {
+	const void *a, *b;
+	void *sums;
+	unsigned rows, cols, k;
+	bool is_shared;		/* one b */
+};
+typedef void sim_product_tiny_fn(const struct sim_product_tiny *x);
+
 /* A kernel and the panels that it takes. */
 struct sim_product_kernel {
 	sim_product_fn *fn;
 	sim_product_few_fn *few;	/* or NULL */
+	sim_product_tiny_fn *tiny;	/* or NULL; of the elements of the sums */
 	uint8_t a, b;		/* types of the panels */
 	uint8_t group;		/* elements of a unit */
 	uint8_t unit;		/* bytes of it */
@@ -120,6 +135,12 @@ SIM_X86 sim_product_few_fn sim_product_few_f32_avx2, sim_product_few_f64_avx2,
 			   sim_product_few_i32_avx2, sim_product_few_i64_avx2;
 SIM_X86 sim_product_few_fn sim_product_few_f32_avx512, sim_product_few_f64_avx512,
 			   sim_product_few_i32_avx512, sim_product_few_i64_avx512;
+sim_product_tiny_fn sim_product_tiny_f32_portable, sim_product_tiny_f64_portable,
+		    sim_product_tiny_i32_portable, sim_product_tiny_i64_portable;
+SIM_X86 sim_product_tiny_fn sim_product_tiny_f32_avx2, sim_product_tiny_f64_avx2,
+			    sim_product_tiny_i32_avx2, sim_product_tiny_i64_avx2;
+SIM_X86 sim_product_tiny_fn sim_product_tiny_f32_avx512, sim_product_tiny_f64_avx512,
+			    sim_product_tiny_i32_avx512, sim_product_tiny_i64_avx512;
 SIM_X86 sim_product_fn sim_product_bf16_avx512bf16;
 /* a signed; b unsigned, or signed with its sign bits flipped. */
 SIM_X86 sim_product_fn sim_product_u8_avx512vnni, sim_product_s8_avx512vnni;

@@ -7,6 +7,7 @@
 
 #define NAME sim_product_f32_avx2
 #define FEW sim_product_few_f32_avx2
+#define TINY sim_product_tiny_f32_avx2
 #define SUM float
 #define LANES 8
 #define UNIT float
@@ -16,6 +17,7 @@
 
 #define NAME sim_product_f64_avx2
 #define FEW sim_product_few_f64_avx2
+#define TINY sim_product_tiny_f64_avx2
 #define SUM double
 #define LANES 4
 #define UNIT double
@@ -35,6 +37,7 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 
 #define NAME sim_product_i32_avx2
 #define FEW sim_product_few_i32_avx2
+#define TINY sim_product_tiny_i32_avx2
 #define SUM uint32_t
 #define LANES 8
 #define UNIT uint32_t
@@ -44,6 +47,7 @@ typedef uint32_t v8u32 __attribute__((vector_size(32)));
 
 #define NAME sim_product_i64_avx2
 #define FEW sim_product_few_i64_avx2
+#define TINY sim_product_tiny_i64_avx2
 #define SUM uint64_t
 #define LANES 4
 #define UNIT uint64_t

@@ -223,6 +223,69 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, void *ro
 #undef LINES
 #endif
 
+#ifdef TINY
+/* ---- small products side by side ---- */
+
+#define SIDE (SIM_PRODUCT_TINY / LANES)
+#define CELLS CAT(TINY, _cells)
+
+/* Sums of columns j .. j + wide of a row. */
+static inline __attribute__((always_inline)) void
+CELLS(const struct sim_product_tiny *x, const SUM *a, SUM *sums, unsigned j, const unsigned wide,
+      const bool is_shared)
+{
+	VEC acc[4][SIDE] = { 0 };
+	const SUM *b = (const SUM *)x->b + (size_t)j * (is_shared ? 1 : SIM_PRODUCT_TINY);
+	const size_t step = (size_t)x->cols * (is_shared ? 1 : SIM_PRODUCT_TINY);
+
+	for (unsigned k = 0; k < x->k; k++, a += SIM_PRODUCT_TINY, b += step)
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < wide; i++)
+#pragma GCC unroll 8
+			for (unsigned v = 0; v < SIDE; v++) {
+				const VEC row = *(const VEC *)(a + v * LANES);
+
+				if (is_shared)
+					acc[i][v] = STEP(acc[i][v], row, b[i]);
+				else
+					acc[i][v] = STEP(acc[i][v], row, *(const VEC *)
+							 (b + i * SIM_PRODUCT_TINY + v * LANES));
+			}
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < wide; i++)
+#pragma GCC unroll 8
+		for (unsigned v = 0; v < SIDE; v++)
+			*(VEC *)(sums + (j + i) * SIM_PRODUCT_TINY + v * LANES) = acc[i][v];
+}
+
+void TINY(const struct sim_product_tiny *x)
+{
+	const SUM *a = x->a;
+	SUM *sums = x->sums;
+
+	for (unsigned r = 0; r < x->rows; r++) {
+		unsigned j = 0;
+
+#define COLUMNS(n, is_shared) \
+		for (; j + (n) <= x->cols; j += (n)) \
+			CELLS(x, a, sums, j, (n), (is_shared));
+		if (x->is_shared) {
+			COLUMNS(4, true)
+			COLUMNS(1, true)
+		} else {
+			COLUMNS(4, false)
+			COLUMNS(1, false)
+		}
+#undef COLUMNS
+		a += (size_t)x->k * SIM_PRODUCT_TINY;
+		sums += (size_t)x->cols * SIM_PRODUCT_TINY;
+	}
+}
+
+#undef SIDE
+#undef CELLS
+#endif
+
 #undef FETCH
 #undef VECS
 #undef PANEL
@@ -236,4 +299,5 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, void *ro
 #undef SUM
 #undef LESS
 #undef FEW
+#undef TINY
 #undef NAME

@@ -4,6 +4,7 @@
 
 #define NAME sim_product_f32_portable
 #define FEW sim_product_few_f32_portable
+#define TINY sim_product_tiny_f32_portable
 #define SUM float
 #define LANES 4
 #define UNIT float
@@ -13,6 +14,7 @@
 
 #define NAME sim_product_f64_portable
 #define FEW sim_product_few_f64_portable
+#define TINY sim_product_tiny_f64_portable
 #define SUM double
 #define LANES 2
 #define UNIT double
@@ -36,6 +38,7 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 
 #define NAME sim_product_i32_portable
 #define FEW sim_product_few_i32_portable
+#define TINY sim_product_tiny_i32_portable
 #define SUM uint32_t
 #define LANES 4
 #define UNIT uint32_t
@@ -45,6 +48,7 @@ typedef uint32_t v4u32 __attribute__((vector_size(16)));
 
 #define NAME sim_product_i64_portable
 #define FEW sim_product_few_i64_portable
+#define TINY sim_product_tiny_i64_portable
 #define SUM uint64_t
 #define LANES 2
 #define UNIT uint64_t

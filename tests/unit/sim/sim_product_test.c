@@ -423,6 +423,64 @@ static void batches_of_up_to_eight_dims(void **state)
 	ty_close(vt, n);
 }
 
+static const struct ep_pair same_pairs[] = {
+	{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_F64, ELEM_F64, ELEM_F64 },
+	{ ELEM_S32, ELEM_S32, ELEM_S32 }, { ELEM_U32, ELEM_U32, ELEM_U32 },
+	{ ELEM_S64, ELEM_S64, ELEM_S64 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
+};
+
+/* Products that are small enough to be multiplied side by side, and such that are just not. */
+static void many_small_products(void **state)
+{
+	static const int64_t size[][3] = { { 1, 1, 1 }, { 3, 3, 3 }, { 4, 4, 4 }, { 2, 5, 3 },
+		{ 8, 8, 8 }, { 5, 1, 9 }, { 1, 6, 7 }, { 16, 16, 16 }, { 16, 17, 3 }, { 16, 3, 17 },
+		{ 3, 16, 17 }, { 1, 2, 128 }, { 128, 2, 1 }, { 256, 1, 1 }, { 257, 1, 1 },
+		{ 1, 256, 1 }, { 1, 257, 1 }, { 1, 1, 257 }, { 11, 13, 12 } };
+	static const int64_t batches[][2] = { { 1, 15 }, { 1, 16 }, { 17, 1 }, { 3, 11 },
+		{ 32, 2 } };
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 41;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(size) / sizeof(*size); i++)
+		for (unsigned j = 0; j < sizeof(batches) / sizeof(*batches); j++)
+			for (unsigned p = 0; p < sizeof(same_pairs) / sizeof(*same_pairs); p++) {
+				int64_t dim[4] = { batches[j][0], batches[j][1], size[i][0],
+						   size[i][1] };
+
+				make(&t, &seed, same_pairs[p], vt_random(&seed) % EP_KINDS,
+				     vt_random(&seed) % 2, 4, dim, size[i][2]);
+				run_trial(vt, n, &t);
+			}
+	ty_close(vt, n);
+}
+
+/* Rows enough, of few enough columns and k, to be multiplied some at a time, and just not. */
+static void many_rows_of_few_columns(void **state)
+{
+	static const int64_t rows[] = { 63, 64, 65, 191, 192, 193, 400 }, cols[] = { 1, 3, 4, 15,
+		16, 17 }, k[] = { 1, 2, 3, 63, 64, 65 };
+	static struct trial t;
+	struct vt vt[3];
+	unsigned n = ty_open(vt);
+	uint64_t seed = 43;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (unsigned j = 0; j < sizeof(cols) / sizeof(*cols); j++)
+			for (unsigned l = 0; l < sizeof(k) / sizeof(*k); l++) {
+				int64_t dim[3] = { in_range(&seed, 1, 2), rows[i], cols[j] };
+
+				make(&t, &seed, same_pairs[(i + j + l) % 6],
+				     vt_random(&seed) % EP_KINDS, vt_random(&seed) % 2, 3, dim,
+				     k[l]);
+				run_trial(vt, n, &t);
+			}
+	ty_close(vt, n);
+}
+
 /* A dim of 0 changes nothing; k = 0 gives the body of zeros. */
 static void empty_products(void **state)
 {
@@ -898,6 +956,8 @@ int main(void)
 		cmocka_unit_test(what_is_added_is_added_last),
 		cmocka_unit_test(shared_panels),
 		cmocka_unit_test(batches_of_up_to_eight_dims),
+		cmocka_unit_test(many_small_products),
+		cmocka_unit_test(many_rows_of_few_columns),
 		cmocka_unit_test(empty_products),
 		cmocka_unit_test(large_products),
 		cmocka_unit_test(extremes_of_integers),
