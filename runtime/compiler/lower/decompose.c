@@ -358,7 +358,10 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_CHOLESKY: tc_decompose_cholesky(c, op); break;
 		case TC_TRIANGULAR_SOLVE: tc_decompose_triangular_solve(c, op); break;
 		case TC_BITCAST_CONVERT: tc_decompose_bitcast(c, op); break;
-		case TC_DOT_GENERAL: tc_decompose_product(c, op); break;
+		case TC_DOT_GENERAL:
+			if (!tc_decompose_product(c, op))
+				tc_decompose_dot(c, op);
+			break;
 		case TC_CONVOLUTION:
 			/* One of one kind of numbers may have other ways to go. */
 			if (tc_decompose_product(c, op))
