@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/opt/fuse.h"
 
 struct tc_build tc_build_at(struct tc_ctx *c, struct tc_op *op)
 {
@@ -81,6 +82,26 @@ struct tc_value *tc_build_data(const struct tc_build *b, const struct tc_type *t
 	return v;
 }
 
+/* A number that 16 bits hold exactly; 0: they don't, or only as a subnormal or infinite one. */
+static size_t encode_half(enum elem elem, float f, void *to)
+{
+	uint32_t bits, rest = elem == ELEM_BF16 ? 0xffff : 0x1fff;
+	uint16_t half;
+	int exponent;
+
+	memcpy(&bits, &f, 4);
+	exponent = (int)(bits >> 23 & 255) - 127;
+	if (bits & rest || (f != 0 && (exponent < -14 || exponent > 15)))
+		return 0;
+	half = (uint16_t)(bits >> 16);
+	if (elem == ELEM_F16)
+		half &= 0x8000;
+	if (elem == ELEM_F16 && f != 0)
+		half = (uint16_t)(half | (exponent + 15) << 10 | (int)(bits >> 13 & 1023));
+	memcpy(to, &half, 2);
+	return 2;
+}
+
 /* The bytes of a number, of the types that passes mostly want; 0: of no such type. */
 static size_t encode(enum elem elem, double value, void *to)
 {
@@ -99,8 +120,19 @@ static size_t encode(enum elem elem, double value, void *to)
 	case ELEM_U32: memcpy(to, &i, 4); return 4;
 	case ELEM_S64:
 	case ELEM_U64: memcpy(to, &i, 8); return 8;
+	case ELEM_BF16:
+	case ELEM_F16: return encode_half(elem, f, to);
 	default: return 0;
 	}
+}
+
+bool tc_is_number(const struct tc_value *v, double value)
+{
+	const void *element = tc_splat_element(v);
+	uint8_t bytes[16];
+	size_t n = element ? encode((enum elem)v->type->elem, value, bytes) : 0;
+
+	return n && !memcmp(element, bytes, n);
 }
 
 struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type *type,

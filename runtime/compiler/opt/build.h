@@ -35,6 +35,9 @@ struct tc_value *tc_build_convert(const struct tc_build *b, struct tc_value *x,
 /* A number everywhere, of any type that converts from f64. */
 struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type *type,
 				 double value);
+/* Whether v is a constant that is this number everywhere. False also of types whose numbers
+ * tc_build_number() has converted. */
+bool tc_is_number(const struct tc_value *v, double value);
 /* Dense row-major data, copied. */
 struct tc_value *tc_build_data(const struct tc_build *b, const struct tc_type *type,
 			       const void *data);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removes what does nothing: dead ops, identities, constants that only move, and what loops
- * carry but never change. The steps of a logistic function become that function, and products
- * that are turned around products the other way round.
+ * carry but never change. The steps of a logistic function become that function, powers of two and
+ * the like products, and products that are turned around products the other way round.
  *
- * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN: nothing is
- * reassociated, and float identities are only those that hold for every value.
+ * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN and how
+ * powers are rounded: nothing is reassociated, and float identities are only those that hold for
+ * every value.
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each
@@ -27,14 +30,6 @@ static bool is_dead(const struct tc_ctx *c, const struct tc_op *op)
 		if (!tc_is_unused(&op->results[i]))
 			return false;
 	return !is_kept(c, op);
-}
-
-static const struct tc_attr *splat_of(const struct tc_value *v)
-{
-	const struct tc_attr *a = v->def && v->def->op == TC_CONSTANT ?
-		tc_attr(v->def, "value") : NULL;
-
-	return a && (a->is_splat || a->type->count == 1) ? a : NULL;
 }
 
 static bool is_iota_list(const struct tc_op *op, const char *name)
@@ -94,7 +89,7 @@ static struct tc_value *same_as(const struct tc_op *op)
 /* A splat that is moved, widened or repeated is a splat. */
 static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 {
-	const struct tc_attr *a;
+	const void *element;
 
 	switch (op->op) {
 	case TC_BROADCAST_IN_DIM:
@@ -102,9 +97,9 @@ static struct tc_value *moved_splat(struct tc_ctx *c, struct tc_op *op)
 	case TC_TRANSPOSE:
 	case TC_SLICE:
 	case TC_REVERSE:
-		a = splat_of(tc_in(op, 0));
-		return a && op->results[0].type->count ?
-			tc_splat(c, op, op->results[0].type, a->data) : NULL;
+		element = tc_splat_element(tc_in(op, 0));
+		return element && op->results[0].type->count ?
+			tc_splat(c, op, op->results[0].type, element) : NULL;
 	default:
 		return NULL;
 	}
@@ -137,16 +132,6 @@ static bool join_moves(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
-static bool is_one(const struct tc_value *v)
-{
-	const struct tc_attr *a = splat_of(v);
-	const float one = 1;
-	const double wide = 1;
-
-	return a && !memcmp(a->data, v->type->elem == ELEM_F32 ? (const void *)&one : &wide,
-			    elem_bytes(v->type->elem));
-}
-
 /* The op that makes v, if it is of this kind and nothing else looks at v, nor looks more often than
  * it is made: a loop would. */
 static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode kind)
@@ -164,13 +149,15 @@ static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_op *sum, *power, *minus;
 	struct tc_build b;
+	unsigned first;		/* the sum's operand that is not 1 */
 
 	if (op->op != TC_DIVIDE || (op->results[0].type->elem != ELEM_F32 &&
 				    op->results[0].type->elem != ELEM_F64))
 		return false;
-	sum = is_one(tc_in(op, 0)) ? lone_maker(tc_in(op, 1), TC_ADD) : NULL;
-	power = !sum ? NULL : lone_maker(tc_in(sum, is_one(tc_in(sum, 0))), TC_EXPONENTIAL);
-	if (!power || !is_one(tc_in(sum, !is_one(tc_in(sum, 0)))))
+	sum = tc_is_number(tc_in(op, 0), 1) ? lone_maker(tc_in(op, 1), TC_ADD) : NULL;
+	first = sum && tc_is_number(tc_in(sum, 0), 1);
+	power = !sum ? NULL : lone_maker(tc_in(sum, first), TC_EXPONENTIAL);
+	if (!power || !tc_is_number(tc_in(sum, !first), 1))
 		return false;
 	minus = tc_in(power, 0)->def;
 	if (!minus || minus->op != TC_NEGATE)
@@ -179,6 +166,83 @@ static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
 	tc_replace_uses(tc_out(op, 0), tc_build1(&b, TC_LOGISTIC, tc_in(minus, 0)));
 	tc_erase(op);
 	return true;
+}
+
+/* x to the power of a few constants; NULL: of another. */
+static struct tc_value *power(const struct tc_build *b, struct tc_value *x,
+			      const struct tc_value *by)
+{
+	struct tc_value *inf, *root;
+
+	if (tc_is_number(by, 0))
+		return tc_build_number(b, x->type, 1);
+	if (tc_is_number(by, 1))
+		return x;
+	if (tc_is_number(by, 2))
+		return tc_build2(b, TC_MULTIPLY, x, x);
+	if (tc_is_number(by, 3))
+		return tc_build2(b, TC_MULTIPLY, tc_build2(b, TC_MULTIPLY, x, x), x);
+	if (tc_is_number(by, -1))
+		return tc_build2(b, TC_DIVIDE, tc_build_number(b, x->type, 1), x);
+	if (!tc_is_number(by, 0.5))
+		return NULL;
+	/* Unlike a root, the power of -0 is 0, and that of -inf is inf. */
+	inf = tc_build_number(b, x->type, -(double)INFINITY);
+	root = tc_build2(b, TC_ADD, tc_build1(b, TC_SQRT, x), tc_build_number(b, x->type, 0));
+	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, x, inf),
+			       tc_build_number(b, x->type, (double)INFINITY), root);
+}
+
+/*
+ * Squares, cubes, roots and reciprocals that are written as powers, as PyTorch does: a step or two
+ * for many. All but cubes, of which each step is rounded, have the bits that powers have when these
+ * are rounded well. Types of 16 bits are rounded once, at the end.
+ */
+static bool write_power(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	struct tc_build b;
+	struct tc_value *v;
+
+	if (op->op != TC_POWER || (t->elem != ELEM_F32 && t->elem != ELEM_F64 &&
+				   t->elem != ELEM_F16 && t->elem != ELEM_BF16) ||
+	    !tc_in(op, 1)->def || tc_in(op, 1)->def->op != TC_CONSTANT)
+		return false;
+	b = tc_build_at(c, op);
+	v = elem_bytes(t->elem) > 2 ? tc_in(op, 0) :
+				      tc_build_convert(&b, tc_in(op, 0), ELEM_F32);
+	v = power(&b, v, tc_in(op, 1));
+	if (!v)
+		return false;
+	if (v->type != t)
+		v = tc_build_convert(&b, v, (enum elem)t->elem);
+	tc_replace_uses(tc_out(op, 0), v);
+	tc_erase(op);
+	return true;
+}
+
+/* A slice of one of the parts of a concatenation is that of the part. */
+static bool slice_part(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *join = op->op == TC_SLICE ? tc_in(op, 0)->def : NULL;
+	int64_t from, to, at = 0, size;
+	unsigned dim;
+
+	if (!join || join->op != TC_CONCATENATE)
+		return false;
+	dim = (unsigned)tc_attr_int(join, "dimension", 0);
+	from = tc_attr_nth(op, "start_indices", dim);
+	to = tc_attr_nth(op, "limit_indices", dim);
+	for (unsigned i = 0; i < join->n_operands; i++, at += size) {
+		size = tc_in(join, i)->type->dim[dim];
+		if (from < at || to > at + size)
+			continue;
+		tc_set_operand(op, 0, tc_in(join, i));
+		tc_set_nth(c, op, "start_indices", dim, from - at);
+		tc_set_nth(c, op, "limit_indices", dim, to - at);
+		return true;
+	}
+	return false;
 }
 
 enum { NARROW = 64 };	/* rows or columns: products of fewer are not the same either way round */
@@ -335,6 +399,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	if (op->n_results != 1)
 		return false;
+	slice_part(c, op);
 	v = same_as(op);
 	if (!v)
 		v = moved_splat(c, op);
@@ -343,7 +408,8 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		tc_erase(op);
 		return true;
 	}
-	return join_moves(c, op) || join_logistic(c, op) || turn_product(c, op);
+	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||
+	       turn_product(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)

@@ -258,6 +258,96 @@ static void an_empty_array_that_a_text_brings_is_of_zeros(void **state)
 	assert_non_null(strstr(err.msg, "no array"));
 }
 
+/* What a power of an array by a constant becomes: `ops` are there, and no power. */
+static void expect_power(const char *type, const char *by, const char *const *ops)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[600], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x%s>) {\n"
+		 "%%2 = constant() {value = dense<splat %s> : tensor<8x%s>} : tensor<8x%s>\n"
+		 "%%3 = power(%%1, %%2) : tensor<8x%s>\nreturn(%%3)\n}\n}\n",
+		 type, by, type, type, type);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (!!*ops != !strstr(out, "power("))
+		fail_msg("%s\nbecame\n%s", text, out);
+	for (; *ops; ops++)
+		if (!strstr(out, *ops))
+			fail_msg("no %s in\n%s", *ops, out);
+	free(out);
+}
+
+#define OPS(...) (const char *const[]){ __VA_ARGS__, NULL }
+#define NO_OTHERS (const char *const[]){ NULL }
+
+static void powers_of_a_few_constants_are_products_and_the_like(void **state)
+{
+	(void)state;
+	expect_power("f32", "0x00000000", OPS("0x0000803f", "return"));
+	expect_power("f32", "0x0000803f", OPS("return(%1)"));
+	expect_power("f32", "0x00000040", OPS("multiply(%1, %1)"));
+	expect_power("f32", "0x00004040", OPS("multiply(%1, %1)", ", %1) : tensor<8xf32>"));
+	expect_power("f32", "0x000080bf", OPS("divide("));
+	expect_power("f32", "0x0000003f", OPS("sqrt(%1)", "add(", "select("));
+	expect_power("f64", "0x0000000000000040", OPS("multiply(%1, %1)"));
+	/* in 16 bits, rounded once */
+	expect_power("bf16", "0x4040", OPS("convert(%1) : tensor<8xf32>", "multiply(",
+					   ": tensor<8xbf16>"));
+	expect_power("f16", "0x0042", OPS("convert(%1) : tensor<8xf32>", "multiply("));
+}
+
+static void other_powers_are_powers(void **state)
+{
+	(void)state;
+	expect_power("f32", "0x00008040", NO_OTHERS);	/* 4 */
+	expect_power("f32", "0x01000040", NO_OTHERS);	/* a little more than 2 */
+	expect_power("f32", "0x000000c0", NO_OTHERS);	/* -2 */
+	expect_power("f32", "0x00000080", NO_OTHERS);	/* -0 */
+	expect_power("f16", "0x0040", OPS("multiply("));
+	expect_power("f16", "0x4040", NO_OTHERS);	/* what 3 is in bf16 */
+	expect_power("bf16", "0x0042", NO_OTHERS);
+}
+
+/* A slice of two rows and three behind each other. */
+static void expect_slice(const char *slice, const char *became)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[800], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<2x4xf32>, %%2: tensor<3x4xf32>) {\n"
+		 "%%3 = concatenate(%%1, %%2) {dimension = 0} : tensor<5x4xf32>\n"
+		 "%%4 = slice(%%3) %s\nreturn(%%4)\n}\n}\n", slice);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (!strstr(out, became))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+static void slices_of_one_part_of_a_concatenation_are_the_parts(void **state)
+{
+	(void)state;
+	expect_slice("{start_indices = [0, 0], limit_indices = [2, 4], strides = [1, 1]} : "
+		     "tensor<2x4xf32>", "return(%1)");
+	expect_slice("{start_indices = [2, 0], limit_indices = [5, 4], strides = [1, 1]} : "
+		     "tensor<3x4xf32>", "return(%2)");
+	expect_slice("{start_indices = [3, 1], limit_indices = [5, 4], strides = [1, 2]} : "
+		     "tensor<2x2xf32>",
+		     "slice(%2) {start_indices = [1, 1], limit_indices = [3, 4]");
+	expect_slice("{start_indices = [1, 0], limit_indices = [2, 4], strides = [1, 1]} : "
+		     "tensor<1x4xf32>",
+		     "slice(%1) {start_indices = [1, 0], limit_indices = [2, 4]");
+	expect_slice("{start_indices = [1, 0], limit_indices = [3, 4], strides = [1, 1]} : "
+		     "tensor<2x4xf32>", "concatenate(");
+	expect_slice("{start_indices = [2, 0], limit_indices = [2, 4], strides = [1, 1]} : "
+		     "tensor<0x4xf32>", "slice(%");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +357,9 @@ int main(void)
 		cmocka_unit_test(a_product_before_a_loop_stays_before_it),
 		cmocka_unit_test(what_a_loop_fills_is_not_filled_before),
 		cmocka_unit_test(what_a_loop_does_not_fill_is_left),
+		cmocka_unit_test(powers_of_a_few_constants_are_products_and_the_like),
+		cmocka_unit_test(other_powers_are_powers),
+		cmocka_unit_test(slices_of_one_part_of_a_concatenation_are_the_parts),
 		cmocka_unit_test(an_empty_array_that_a_text_brings_is_of_zeros),
 	};
 
