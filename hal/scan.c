@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hal/base/files.h"
 #include "hal/base/log.h"
 #include "hal/hw/regs.h"
 #include "hal/transport/ioctl.h"
@@ -187,6 +188,7 @@ void hal_scan_node(const char *path, struct hal_found *out)
 {
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	struct hw_identify identity;
+	struct files_own own = { 0 };
 	struct err why;
 	char text[300], id[64];
 	FILE *f;
@@ -203,11 +205,11 @@ void hal_scan_node(const char *path, struct hal_found *out)
 		out->info.numa_node = -1;
 	if (f)
 		fclose(f);
-	if (accel_open(path, &fd, &identity, &why)) {
+	if (accel_open_owned(path, &own, &fd, &identity, &why)) {
 		snprintf(out->info.state, sizeof(out->info.state), "%.95s", why.msg);
 		return;
 	}
-	accel_sys->close(fd);
+	files_close(&own, &fd, accel_sys->close);
 	out->info.can_open = true;
 	snprintf(out->info.state, sizeof(out->info.state), "ready");
 	out->info.hbm_bytes = identity.hbm_bytes;

@@ -512,9 +512,7 @@ static int open_log(struct rt_order *o)
 
 static void close_log(struct rt_order *o)
 {
-	files_disown(&o->own);
-	if (o->fd >= 0)
-		close(o->fd);
+	files_close(&o->own, &o->fd, close);
 }
 
 int rt_order_open(struct rt_world *w, char name[RT_LOG_NAME], struct err *err)

@@ -60,10 +60,20 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-void files_own_begin(void)
+void files_hold_forks(void)
 {
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&owned_lock);
+}
+
+void files_let_forks(void)
+{
+	pthread_mutex_unlock(&owned_lock);
+}
+
+void files_own_begin(void)
+{
+	files_hold_forks();
 }
 
 void files_own_end(struct files_own *f, int *fd)
@@ -72,22 +82,31 @@ void files_own_end(struct files_own *f, int *fd)
 		*f = (struct files_own){ .next = owned, .fd = fd };
 		owned = f;
 	}
-	pthread_mutex_unlock(&owned_lock);
+	files_let_forks();
 }
 
-void files_own(struct files_own *f, int *fd)
+static void take_out(const struct files_own *f)
 {
-	files_own_begin();
-	files_own_end(f, fd);
-}
-
-void files_disown(struct files_own *f)
-{
-	pthread_mutex_lock(&owned_lock);
 	for (struct files_own **at = &owned; *at; at = &(*at)->next)
 		if (*at == f) {
 			*at = f->next;
 			break;
 		}
-	pthread_mutex_unlock(&owned_lock);
+}
+
+void files_close(struct files_own *f, int *fd, int (*close)(int fd))
+{
+	files_hold_forks();
+	take_out(f);
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	files_let_forks();
+}
+
+void files_disown(struct files_own *f)
+{
+	files_hold_forks();
+	take_out(f);
+	files_let_forks();
 }

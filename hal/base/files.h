@@ -20,12 +20,18 @@ bool files_read_line(const char *path, char *out, size_t bytes);
 struct files_own { struct files_own *next; int *fd; };
 
 /* What is opened in between is in the list before a child can have it: no fork begins meanwhile,
- * so nothing in between waits. *fd < 0: it was not opened. */
+ * so nothing in between waits for another thread. *fd < 0: it was not opened. */
 void files_own_begin(void);
 void files_own_end(struct files_own *f, int *fd);
-/* Both at once, of one whose opening may wait: a child of fork that began meanwhile keeps it. */
-void files_own(struct files_own *f, int *fd);
-/* Before it is closed. One that is in no list, as in a child, is fine. */
+/* Ends one by `close`, before a fork can begin whose child would keep it; *fd is -1 then. One that
+ * is not open, as in a child, is fine. */
+void files_close(struct files_own *f, int *fd, int (*close)(int fd));
+/* Children of fork keep it from here on. One that is in no list is fine. */
 void files_disown(struct files_own *f);
+
+/* No fork begins in between, for memory that a file is mapped into and that no child is to have:
+ * it is mapped and kept from them at once. */
+void files_hold_forks(void);
+void files_let_forks(void);
 
 #endif

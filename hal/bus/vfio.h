@@ -166,8 +166,9 @@ void vfio_lose(struct vfio *v, bool for_good, const char *what);
 int vfio_find(const char *bdf, struct vfio_place *out, struct err *err);
 /* 0 if `way` could be tried, or what stands against it. */
 int vfio_check(const struct vfio_place *p, enum vfio_way way, struct err *err);
-/* Why the node at `path` did not open. */
-int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct err *err);
+/* Opens the node for the function; no child of fork keeps it, and files_close ends it. */
+int vfio_open_node(const struct vfio_place *p, const char *node, struct files_own *own, int *out,
+		   struct err *err);
 int vfio_busy(const struct vfio_place *p, const char *path, struct err *err);
 /* Interrupts are not remapped, and `module` refuses the device for that. */
 int vfio_unsafe(const struct vfio_place *p, const char *module, struct err *err);

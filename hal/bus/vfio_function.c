@@ -274,18 +274,9 @@ static int learn_function(struct vfio *v, struct err *err)
 
 static int join(struct vfio *v, struct vfio_domain *d, struct err *err)
 {
-	int code;
-
 	v->domain = d;
 	d->n_functions++;
-	code = v->iommu->attach(v, err);
-	if (code)
-		return code;
-	files_own(&v->own_group, &v->group);
-	files_own(&v->own_device, &v->device);
-	if (d->n_functions == 1)
-		files_own(&d->own, &d->container);
-	return 0;
+	return v->iommu->attach(v, err);
 }
 
 static void leave(struct vfio *v)
@@ -294,12 +285,7 @@ static void leave(struct vfio *v)
 
 	if (!d)
 		return;
-	files_disown(&v->own_group);
-	files_disown(&v->own_device);
-	if (d->n_functions == 1)
-		files_disown(&d->own);
 	v->iommu->detach(v);
-	v->group = v->device = -1;
 	v->domain = NULL;
 	if (--d->n_functions)
 		return;
@@ -399,7 +385,7 @@ int vfio_map_bar(struct vfio *v, unsigned bar, void **out, uint64_t *bytes, uint
 		 struct err *err)
 {
 	struct vfio_region r;
-	int code = region_info(v, bar, &r, err);
+	int code = region_info(v, bar, &r, err), sysno;
 	bool whole = r.flags & VFIO_REGION_CAN_MAP && r.bytes;
 	void *p;
 
@@ -423,13 +409,17 @@ int vfio_map_bar(struct vfio *v, unsigned bar, void **out, uint64_t *bytes, uint
 	}
 	if (!whole)
 		return 0;
+	/* In a child of fork it would keep the device open. */
+	files_hold_forks();
 	p = v->sys->mmap(NULL, r.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, v->device,
 			 (off_t)r.offset);
+	sysno = errno;
+	if (p != MAP_FAILED)
+		madvise(p, r.bytes, MADV_DONTFORK);
+	files_let_forks();
 	if (p == MAP_FAILED)
-		return err_sys(err, errno, "mapping %llu bytes of BAR%u of %s",
+		return err_sys(err, sysno, "mapping %llu bytes of BAR%u of %s",
 			       (unsigned long long)r.bytes, bar, v->place.bdf);
-	/* In a child of fork it would keep the device open. */
-	madvise(p, r.bytes, MADV_DONTFORK);
 	*out = p;
 	return 0;
 }

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* VFIO by groups: the function's group in its domain's container, of one kind or another. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 
 #include "hal/bus/vfio.h"
 
 #define CONTAINER "/dev/vfio/vfio"
 
-static int open_node(struct vfio *v, const char *node, int *out, struct err *err)
-{
-	char path[600];
-
-	snprintf(path, sizeof(path), "%s%s", v->sys->root, node);
-	*out = v->sys->open(path, O_RDWR | O_CLOEXEC);
-	return *out < 0 ? vfio_refused(&v->place, path, errno, err) : 0;
-}
-
 static int open_container(struct vfio *v, int kind, struct err *err)
 {
-	int code = open_node(v, CONTAINER, &v->domain->container, err);
+	int code = vfio_open_node(&v->place, CONTAINER, &v->domain->own,
+				  &v->domain->container, err);
 
 	if (code)
 		return code;
@@ -63,7 +54,7 @@ int vfio_group_join(struct vfio *v, int kind, struct err *err)
 	int code = v->domain->container < 0 ? open_container(v, kind, err) : 0;
 
 	if (!code)
-		code = open_node(v, v->place.node, &v->group, err);
+		code = vfio_open_node(&v->place, v->place.node, &v->own_group, &v->group, err);
 	if (code)
 		return code;
 	if (v->sys->ioctl(v->group, VFIO_GROUP_STATUS, &status))
@@ -77,18 +68,21 @@ int vfio_group_join(struct vfio *v, int kind, struct err *err)
 
 int vfio_group_device(struct vfio *v, struct err *err)
 {
+	int sysno;
+
+	files_own_begin();
 	v->device = v->sys->ioctl(v->group, VFIO_GROUP_DEVICE_FD, v->place.bdf);
-	return v->device < 0 ? err_sys(err, errno, "VFIO_GROUP_GET_DEVICE_FD for %s",
+	sysno = errno;
+	files_own_end(&v->own_device, &v->device);
+	return v->device < 0 ? err_sys(err, sysno, "VFIO_GROUP_GET_DEVICE_FD for %s",
 				       v->place.bdf) : 0;
 }
 
 void vfio_group_leave(struct vfio *v)
 {
 	/* The device keeps the group, the group the container. */
-	if (v->device >= 0)
-		v->sys->close(v->device);
-	if (v->group >= 0)
-		v->sys->close(v->group);
-	if (v->domain->container >= 0 && v->domain->n_functions == 1)
-		v->sys->close(v->domain->container);
+	files_close(&v->own_device, &v->device, v->sys->close);
+	files_close(&v->own_group, &v->group, v->sys->close);
+	if (v->domain->n_functions == 1)
+		files_close(&v->domain->own, &v->domain->container, v->sys->close);
 }

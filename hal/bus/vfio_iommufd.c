@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* VFIO by device files: the function's own, bound to an address space of iommufd. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 
 #include "hal/bus/vfio.h"
 
 #define IOMMU "/dev/iommu"
-
-static int open_node(struct vfio *v, const char *node, int *out, struct err *err)
-{
-	char path[600];
-
-	snprintf(path, sizeof(path), "%s%s", v->sys->root, node);
-	*out = v->sys->open(path, O_RDWR | O_CLOEXEC);
-	return *out < 0 ? vfio_refused(&v->place, path, errno, err) : 0;
-}
 
 static int bind(struct vfio *v, struct err *err)
 {
@@ -30,8 +20,7 @@ static int bind(struct vfio *v, struct err *err)
 	/* Others may have opened the file, but only one can bind it. Ours is closed so
 	 * that we are not taken for the holder. */
 	if (sysno == EBUSY || sysno == EINVAL) {
-		v->sys->close(v->device);
-		v->device = -1;
+		files_close(&v->own_device, &v->device, v->sys->close);
 		return vfio_busy(&v->place, path, err);
 	}
 	if (sysno == EPERM)
@@ -70,10 +59,12 @@ static int make_space(struct vfio *v, struct err *err)
 static int attach(struct vfio *v, struct err *err)
 {
 	struct vfio_attach a = { .argsz = sizeof(a) };
-	int sysno, code = open_node(v, v->place.cdev, &v->device, err);
+	int sysno, code;
 
+	code = vfio_open_node(&v->place, v->place.cdev, &v->own_device, &v->device, err);
 	if (!code && v->domain->container < 0)
-		code = open_node(v, IOMMU, &v->domain->container, err);
+		code = vfio_open_node(&v->place, IOMMU, &v->domain->own,
+				      &v->domain->container, err);
 	if (!code)
 		code = bind(v, err);
 	if (!code && !v->domain->ioas)
@@ -95,14 +86,12 @@ static void detach(struct vfio *v)
 {
 	struct iommufd_destroy d = { sizeof(d), v->domain->ioas };
 
-	if (v->device >= 0)
-		v->sys->close(v->device);
+	files_close(&v->own_device, &v->device, v->sys->close);
 	if (v->domain->n_functions > 1)
 		return;
 	if (v->domain->ioas)
 		v->sys->ioctl(v->domain->container, IOMMUFD_DESTROY, &d);
-	if (v->domain->container >= 0)
-		v->sys->close(v->domain->container);
+	files_close(&v->domain->own, &v->domain->container, v->sys->close);
 }
 
 static int map(struct vfio *v, struct vfio_area *area, struct err *err)

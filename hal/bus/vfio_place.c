@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,7 +237,7 @@ int vfio_busy(const struct vfio_place *p, const char *path, struct err *err)
 		       "choose another device", pid, name, p->bdf, pid);
 }
 
-int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct err *err)
+static int refused(const struct vfio_place *p, const char *path, int sysno, struct err *err)
 {
 	if ((sysno == EACCES || sysno == EPERM) && p->no_iommu)
 		return vfio_not_root(p, err);
@@ -252,6 +253,20 @@ int vfio_refused(const struct vfio_place *p, const char *path, int sysno, struct
 			       "%s: sudo modprobe -a vfio vfio-pci vfio_iommu_type1 makes it; a "
 			       "container needs --device %s", path, p->bdf, p->driver, path);
 	return err_sys(err, sysno, "opening %s for %s", path, p->bdf);
+}
+
+int vfio_open_node(const struct vfio_place *p, const char *node, struct files_own *own, int *out,
+		   struct err *err)
+{
+	char path[600];
+	int sysno;
+
+	snprintf(path, sizeof(path), "%s%s", vfio_sys->root, node);
+	files_own_begin();
+	*out = vfio_sys->open(path, O_RDWR | O_CLOEXEC);
+	sysno = errno;
+	files_own_end(own, out);
+	return *out < 0 ? refused(p, path, sysno, err) : 0;
 }
 
 int vfio_unsafe(const struct vfio_place *p, const char *module, struct err *err)

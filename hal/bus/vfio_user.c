@@ -582,12 +582,11 @@ static void close_bus(struct hal_bus *bus)
 
 	if (v->has_watcher && write(v->quit_fd, &one, sizeof(one)) > 0)
 		pthread_join(v->watcher, NULL);
-	/* A child of fork that begins here holds the socket, too: the server must see the end. */
-	if (v->fd >= 0) {
+	/* A child that is between its start and exec has the socket, too: the server must see the
+	 * end. */
+	if (v->fd >= 0)
 		shutdown(v->fd, SHUT_RDWR);
-		files_disown(&v->own);
-		close(v->fd);
-	}
+	files_close(&v->own, &v->fd, close);
 	if (v->hbm)
 		munmap(v->hbm, v->hbm_bytes);
 	if (v->bells)

@@ -186,9 +186,7 @@ static void close_device(struct hal_transport *t)
 		free(p);
 	}
 	accel_hbm_end(&a->hbm);
-	files_disown(&a->own);
-	if (a->fd >= 0)
-		accel_sys->close(a->fd);
+	files_close(&a->own, &a->fd, accel_sys->close);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -207,8 +205,7 @@ static int open_device(void *host, const char *where, int irq_fd, struct hal_tra
 	a->irq_fd = irq_fd;
 	pthread_mutex_init(&a->lock, NULL);
 	snprintf(a->path, sizeof(a->path), "%s", where);
-	code = accel_open(where, &a->fd, identity, err);
-	files_own(&a->own, &a->fd);
+	code = accel_open_owned(where, &a->own, &a->fd, identity, err);
 	if (!code)
 		code = accel_hbm_start(&a->hbm, a->path, a->fd, identity, err);
 	if (!code)

@@ -16,6 +16,7 @@
 #include "hal/hw/desc.h"
 
 struct _drmVersion;
+struct files_own;
 
 /* The kernel and the device, as they are called. Tests put their own in its place. */
 struct accel_sys {
@@ -36,9 +37,12 @@ extern const struct accel_sys *accel_sys;
  * Opens the node `path` if it is a T1's and its driver and device fit this build.
  * NOT_FOUND: no such node; PERMISSION_DENIED; FAILED_PRECONDITION: another driver's, or
  * versions that do not fit; UNAVAILABLE: the driver gave the device up. The text says
- * what to do. *identity is as the device gave it.
+ * what to do; *fd is -1 then. *identity is as the device gave it.
  */
 int accel_open(const char *path, int *fd, struct hw_identify *identity, struct err *err);
+/* And no child of fork keeps it; files_close ends it. */
+int accel_open_owned(const char *path, struct files_own *own, int *fd,
+		     struct hw_identify *identity, struct err *err);
 /* QUERY of `type`; *bytes is the room, then what there is. 0, or an errno. */
 int accel_query(int fd, uint32_t type, uint32_t ctx, void *data, uint64_t *bytes);
 /* The same of an array, whose records are of record_bytes here. */

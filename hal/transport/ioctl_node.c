@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <xf86drm.h>
 
+#include "hal/base/files.h"
 #include "hal/transport/ioctl.h"
 #include "kernel-uapi/include/tessera_drm.h"
 
@@ -171,11 +172,18 @@ int accel_refused(const char *path, int fd, int sysno, const char *what, struct 
 int accel_map_cpu(const char *path, int fd, uint64_t offset, uint64_t bytes, int prot,
 		  const char *what, void **out, struct err *err)
 {
-	void *p = accel_sys->mmap(NULL, bytes, prot, MAP_SHARED, fd, (off_t)offset);
+	int sysno;
+	void *p;
 
+	/* In a child of fork it would keep the file open. */
+	files_hold_forks();
+	p = accel_sys->mmap(NULL, bytes, prot, MAP_SHARED, fd, (off_t)offset);
+	sysno = errno;
+	if (p != MAP_FAILED)
+		madvise(p, bytes, MADV_DONTFORK);
+	files_let_forks();
 	if (p == MAP_FAILED)
-		return accel_refused(path, fd, errno, what, err);
-	madvise(p, bytes, MADV_DONTFORK);
+		return accel_refused(path, fd, sysno, what, err);
 	*out = p;
 	return 0;
 }
@@ -251,24 +259,34 @@ static int check_identity(const char *path, int fd, struct hw_identify *id, stru
 	return 0;
 }
 
-int accel_open(const char *path, int *fd, struct hw_identify *identity, struct err *err)
+int accel_open_owned(const char *path, struct files_own *own, int *fd,
+		     struct hw_identify *identity, struct err *err)
 {
 	char full[300];
-	int code, f;
+	int code, sysno;
 
 	snprintf(full, sizeof(full), "%s%s", accel_sys->root, path);
-	f = accel_sys->open(full, O_RDWR | O_CLOEXEC);
-	if (f < 0)
-		return report_open(path, errno, err);
-	code = check_driver(path, f, err);
+	files_own_begin();
+	*fd = accel_sys->open(full, O_RDWR | O_CLOEXEC);
+	sysno = errno;
+	files_own_end(own, fd);
+	if (*fd < 0)
+		return report_open(path, sysno, err);
+	code = check_driver(path, *fd, err);
 	if (!code)
-		code = check_device(path, f, err);
+		code = check_device(path, *fd, err);
 	if (!code)
-		code = check_identity(path, f, identity, err);
-	if (code) {
-		accel_sys->close(f);
-		return code;
-	}
-	*fd = f;
-	return 0;
+		code = check_identity(path, *fd, identity, err);
+	if (code)
+		files_close(own, fd, accel_sys->close);
+	return code;
+}
+
+int accel_open(const char *path, int *fd, struct hw_identify *identity, struct err *err)
+{
+	struct files_own own = { 0 };
+	int code = accel_open_owned(path, &own, fd, identity, err);
+
+	files_disown(&own);
+	return code;
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <xf86drm.h>
 
+#include "hal/base/files.h"
 #include "hal/transport/ioctl.h"
 #include "kernel-uapi/include/tessera_drm.h"
 
@@ -59,13 +60,18 @@ static int import(struct view *v)
 					.fd = -1 };
 	struct drm_prime_handle in = { 0 };
 	struct drm_gem_close c;
-	int sysno = call(v->owner, DRM_IOCTL_PRIME_HANDLE_TO_FD, &out);
+	struct files_own own = { 0 };
+	int sysno;
 
+	/* In a child of fork it would keep the memory taken. */
+	files_own_begin();
+	sysno = call(v->owner, DRM_IOCTL_PRIME_HANDLE_TO_FD, &out);
+	files_own_end(&own, &out.fd);
 	if (sysno)
 		return sysno;
 	in.fd = out.fd;
 	sysno = call(v->by, DRM_IOCTL_PRIME_FD_TO_HANDLE, &in);
-	accel_sys->close(out.fd);
+	files_close(&own, &out.fd, accel_sys->close);
 	if (sysno)
 		return sysno;
 	v->own_handle = c.handle = in.handle;

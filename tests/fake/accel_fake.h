@@ -34,6 +34,7 @@
 #include "hal/sim/sim.h"
 #include "hal/transport/ioctl.h"
 #include "kernel-uapi/include/tessera_drm.h"
+#include "tests/fake/fork_at.h"
 
 #define FAKE_PAGE ((uint64_t)HW_PAGE)
 #define FAKE_CARDS 2u

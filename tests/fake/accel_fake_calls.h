@@ -272,6 +272,7 @@ static int fake_open(const char *path, int flags)
 	fake.file[i].card = &fake.card[card < fake.n_cards ? card : 0];
 	fake.file[i].fd = open(path, flags);
 	fake.n_opens++;
+	fork_at(fake.file[i].fd, NULL);
 	return fake.file[i].fd;
 }
 
@@ -281,6 +282,7 @@ static int fake_close(int fd)
 	struct fake_file *f;
 	int r;
 
+	fork_at(fd, NULL);
 	pthread_mutex_lock(&fake.lock);
 	f = fake_file(fd);
 	if (!f && fake_close_buf(fd)) {
@@ -351,6 +353,7 @@ static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_
 		bo->refs++;
 	}
 	pthread_mutex_unlock(&fake.lock);
+	fork_at(-1, p == MAP_FAILED ? NULL : p);
 	return p;
 }
 

@@ -24,6 +24,7 @@
 #include "hal/bus/vfio.h"
 #include "hal/hw/regs.h"
 #include "hal/sim/sim.h"
+#include "tests/fake/fork_at.h"
 
 #define FAKE_DEVICES 2u
 #define FAKE_FDS 1024
@@ -171,6 +172,9 @@ static int fake_open(const char *path, int flags)
 	pthread_mutex_lock(&fake.lock);
 	fd = fake_open_node(path + strlen(fake.root));
 	pthread_mutex_unlock(&fake.lock);
+	/* Lists of pages hold nothing. */
+	if (fd >= 0 && fake.file[fd].kind < FAKE_PAGEMAP)
+		fork_at(fd, NULL);
 	return fd;
 }
 
@@ -405,6 +409,7 @@ static int fake_group(int fd, unsigned long request, void *arg)
 			return fake_refuse(ENODEV);
 		device = fake_new(FAKE_DEVICE, f->device);
 		fake.file[device].attached = true;
+		fork_at(device, NULL);
 		return device;
 	}
 	return fake_refuse(ENOTTY);
@@ -583,6 +588,8 @@ static int fake_close(int fd)
 
 	if (fd < 0 || fd >= FAKE_FDS || !fake.file[fd].kind)
 		abort();	/* a driver that closes what is not its own */
+	if (fake.file[fd].kind < FAKE_PAGEMAP)
+		fork_at(fd, NULL);
 	pthread_mutex_lock(&fake.lock);
 	if (fake.file[fd].kind == FAKE_DEVICE && fake.file[fd].attached) {
 		fake_release_device(fake.file[fd].device);
@@ -622,8 +629,10 @@ static void *fake_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_
 		return MAP_FAILED;
 	}
 	p = mmap(at, bytes, prot, flags, sim_hbm_fd(fake_sim(fake.file[fd].device)), 0);
-	if (p != MAP_FAILED)
-		atomic_fetch_add(&fake.n_mmaps, 1);
+	if (p == MAP_FAILED)
+		return p;
+	atomic_fetch_add(&fake.n_mmaps, 1);
+	fork_at(-1, p);
 	return p;
 }
 

@@ -407,6 +407,24 @@ static void a_child_of_fork_has_no_file_of_the_card(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Nor has one that a thread forks while another opens, maps or closes it. */
+static void a_child_of_the_moment_has_no_file_of_the_card(void **state)
+{
+	struct hal_device *got;
+	unsigned n, n_kept;
+	struct err err;
+	struct hal *h;
+
+	(void)state;
+	forks.on = true;
+	got = open_at(NODE, 0, &h, &err);
+	hal_destroy(h);
+	n = forks_end(&n_kept);
+	assert_non_null(got);
+	assert_true(n >= 4);
+	assert_int_equal(n_kept, 0);
+}
+
 static void nodes_that_may_not_be_opened_name_the_group(void **state)
 {
 	char node[100];
@@ -839,6 +857,7 @@ int main(void)
 		cmocka_unit_test(memory_that_cannot_be_pinned_says_why),
 		cmocka_unit_test(wrong_names_say_what_to_do),
 		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_card),
+		cmocka_unit_test(a_child_of_the_moment_has_no_file_of_the_card),
 		cmocka_unit_test(nodes_that_may_not_be_opened_name_the_group),
 		cmocka_unit_test(nodes_of_others_are_refused),
 		cmocka_unit_test(versions_must_fit),

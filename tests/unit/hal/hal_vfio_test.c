@@ -467,6 +467,26 @@ static void a_child_of_fork_has_no_file_of_the_function(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Nor has one that a thread forks while another opens, maps or closes them. */
+static void a_child_of_the_moment_has_no_file_of_the_function(void **state)
+{
+	struct hal_device *got;
+	unsigned n, n_kept;
+	struct err err;
+	char where[40];
+	struct hal *h;
+
+	(void)state;
+	snprintf(where, sizeof(where), "%s" B, kind);
+	forks.on = true;
+	got = open_at(where, 0, &h, &err);
+	hal_destroy(h);
+	n = forks_end(&n_kept);
+	assert_non_null(got);
+	assert_true(n >= 3);
+	assert_int_equal(n_kept, 0);
+}
+
 static void permissions_are_named(void **state)
 {
 	(void)state;
@@ -679,6 +699,7 @@ int main(void)
 		cmocka_unit_test(neighbours_in_the_group_are_named),
 		cmocka_unit_test(a_second_opening_is_refused),
 		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_function),
+		cmocka_unit_test(a_child_of_the_moment_has_no_file_of_the_function),
 		cmocka_unit_test(any_call_may_fail),
 	};
 	const struct CMUnitTest bare_tests[] = {
@@ -694,6 +715,7 @@ int main(void)
 		cmocka_unit_test(without_mapped_memory_copies_are_staged),
 		cmocka_unit_test(a_second_opening_is_refused),
 		cmocka_unit_test(a_child_of_fork_has_no_file_of_the_function),
+		cmocka_unit_test(a_child_of_the_moment_has_no_file_of_the_function),
 		BARE_TESTS,
 		cmocka_unit_test(any_call_may_fail),
 	};
