@@ -114,12 +114,16 @@ void sim_set_far(struct sim_device *dev, struct sim_far *far);
 
 /* Before work is rung for. Its host knows nothing of other devices' hosts: no thread that rings
  * for it works for another device, nor one of theirs for it, since each may wait for its own host
- * (an eventfd that blocks, struct sim_far). */
+ * (struct sim_far). */
 void sim_keep_apart(struct sim_device *dev);
 
 /* The device adds 1 to eventfd `fd` for each interrupt of an unmasked vector
- * (-1: none). The fd stays the caller's. */
+ * (-1: none), with a lock of its that others may need. The fd stays the caller's. */
 int sim_irq_fd(struct sim_device *dev, unsigned vector, int fd, struct err *err);
+
+/* `add` does that, and waits for nobody; otherwise write(2), which waits where somebody else has
+ * filled the counter and lets it block. Before any work. */
+void sim_irq_by(struct sim_device *dev, void (*add)(int fd));
 
 /* Function-level reset: all queues, contexts, programs and maps are gone, as after
  * power on; HBM content stays. Blocks until running work has stopped (bounded: every

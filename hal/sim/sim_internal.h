@@ -258,6 +258,7 @@ struct sim_device {
 	uint32_t aqsize, avector;
 	uint32_t admin_tail, admin_head, admin_cq_tail;
 	struct sim_vector vectors[HW_MAX_VECTORS];
+	void (*add)(int fd);	/* sim_irq_by(); set before any work, constant then */
 	uint64_t drop_irqs;	/* injected: so many interrupts more are lost */
 	uint64_t bus_errors;	/* injected: so many copies more fail */
 	struct sim_lies {	/* injected into queue 0's next completions */

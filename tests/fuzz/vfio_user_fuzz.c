@@ -41,11 +41,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argv;
 	reply.body = malloc(VFU_MAX_BODY);
 	if (!reply.body || sim_create(&options, &sim, &err) ||
-	    guard_start(eventfd(0, EFD_NONBLOCK), &err)) {
+	    guard_start(eventfd(0, EFD_NONBLOCK), &err) ||
+	    device_init(&device, sim_device(sim, 0), 0, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		exit(1);
 	}
-	device_init(&device, sim_device(sim, 0), 0);
 	atexit(tell);
 	return 0;
 }

@@ -4,7 +4,7 @@
 
 #include "tools/tessera-sim/server.h"
 
-void device_init(struct device *d, struct sim_device *sim, unsigned index)
+int device_init(struct device *d, struct sim_device *sim, unsigned index, struct err *err)
 {
 	memset(d, 0, sizeof(*d));
 	d->sim = sim;
@@ -13,7 +13,8 @@ void device_init(struct device *d, struct sim_device *sim, unsigned index)
 	sim_keep_apart(sim);
 	pthread_mutex_init(&d->irqs.lock, NULL);
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
-		d->irqs.fd[i] = d->irqs.next[i] = d->irqs.relay[i] = -1;
+		d->irqs.fd[i] = d->irqs.relay[i] = -1;
+	return irq_open(d, err);
 }
 
 void device_hush(struct device *d, bool on)

@@ -5,19 +5,76 @@
  * keeps the table itself and tells us by giving or taking eventfds, so a vector with an
  * eventfd is unmasked.
  *
- * Adding to an eventfd blocks if the client filled its counter and cleared
- * O_NONBLOCK. The model would then hang, for this client only; when it is gone
- * the main thread drains the counters (irq_drain).
+ * The client says whether its eventfd blocks, not we, and it may fill the counter at any time: a
+ * write of ours would wait for as long as it likes, with the model's locks, which the chips that
+ * are linked to this one take, too. So the kernel adds to it, as it does for devices of its own,
+ * which never waits: we have it read nothing, and tell of the end by the eventfd.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/uio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tools/tessera-sim/server.h"
+
+#define MAX_ENDS 256u	/* that nobody has taken: fewer threads than that begin reads */
+#define TRIES 1000u	/* for the others to take theirs */
+
+static struct {
+	pthread_once_t once;
+	aio_context_t reads;
+	int empty;		/* a file to read nothing of */
+	int error;		/* 0, or an errno */
+} adds = { .once = PTHREAD_ONCE_INIT };
+
+static void start_adding(void)
+{
+	adds.empty = memfd_create("tessera-empty", MFD_CLOEXEC);
+	if (adds.empty < 0 || syscall(SYS_io_setup, MAX_ENDS, &adds.reads))
+		adds.error = errno;
+}
+
+static void take_ends(void)
+{
+	struct io_event e[8];
+
+	while (syscall(SYS_io_getevents, adds.reads, 0, 8, e, NULL) == 8)
+		;
+}
+
+static void add_one(int fd)
+{
+	struct iocb read = { .aio_lio_opcode = IOCB_CMD_PREAD, .aio_fildes = (uint32_t)adds.empty,
+			     .aio_flags = IOCB_FLAG_RESFD, .aio_resfd = (uint32_t)fd };
+	struct iocb *one = &read;
+	unsigned tries = 0;
+	long n;
+
+	while ((n = syscall(SYS_io_submit, adds.reads, 1, &one)) < 0 && errno == EAGAIN &&
+	       tries++ < TRIES) {
+		take_ends();
+		sched_yield();
+	}
+	if (n < 0)
+		say("an interrupt is lost: %s", strerror(errno));
+	take_ends();
+}
+
+int irq_open(struct device *d, struct err *err)
+{
+	pthread_once(&adds.once, start_adding);
+	if (adds.error)
+		return err_sys(err, adds.error, "asynchronous reads, by which clients are "
+			       "interrupted (CONFIG_AIO; /proc/sys/fs/aio-max-nr)");
+	sim_irq_by(d->sim, add_one);
+	return 0;
+}
 
 static bool is_eventfd(int fd)
 {
@@ -43,19 +100,15 @@ static void put(struct device *d, unsigned vector, int fd)
 	struct irqs *q = &d->irqs;
 	int old;
 
-	pthread_mutex_lock(&q->lock);
-	q->next[vector] = fd;
-	pthread_mutex_unlock(&q->lock);
 	if (fd < 0)
 		set_mask(d, vector, true);
-	sim_irq_fd(d->sim, vector, fd >= 0 && q->is_relayed ? q->relay[vector] : fd, NULL);
-	if (fd >= 0)
-		set_mask(d, vector, false);
 	pthread_mutex_lock(&q->lock);
 	old = q->fd[vector];
 	q->fd[vector] = fd;
-	q->next[vector] = -1;
 	pthread_mutex_unlock(&q->lock);
+	sim_irq_fd(d->sim, vector, fd >= 0 && q->is_relayed ? q->relay[vector] : fd, NULL);
+	if (fd >= 0)
+		set_mask(d, vector, false);
 	if (old >= 0)
 		close(old);
 }
@@ -107,41 +160,14 @@ void irq_pass_on(struct device *d, unsigned vector)
 {
 	struct irqs *q = &d->irqs;
 	uint64_t count;
-	int fd;
 
 	if (read(q->relay[vector], &count, sizeof(count)) < 0)
 		return;
-	/* The session may close the client's eventfd, and a write to it may block: a
-	 * copy is written to, without the lock. */
+	/* The session may close the client's. */
 	pthread_mutex_lock(&q->lock);
-	fd = q->next[vector] >= 0 ? q->next[vector] : q->fd[vector];
-	fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (q->fd[vector] >= 0)
+		add_one(q->fd[vector]);
 	pthread_mutex_unlock(&q->lock);
-	if (fd < 0)
-		return;
-	if (write(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		say("%u: interrupt %u: %s", d->index, vector, strerror(errno));
-	close(fd);
-}
-
-/* Without waiting, whatever the client makes of O_NONBLOCK meanwhile. */
-static void drain(int fd)
-{
-	uint64_t count;
-	struct iovec v = { &count, sizeof(count) };
-
-	if (fd >= 0 && preadv2(fd, &v, 1, -1, RWF_NOWAIT) < 0)
-		return;		/* empty: nobody blocks on it */
-}
-
-void irq_drain(struct device *d)
-{
-	pthread_mutex_lock(&d->irqs.lock);
-	for (unsigned i = 0; i < HW_MAX_VECTORS; i++) {
-		drain(d->irqs.fd[i]);
-		drain(d->irqs.next[i]);
-	}
-	pthread_mutex_unlock(&d->irqs.lock);
 }
 
 static int set_eventfds(struct device *d, const struct vfu_set_irqs *s, int *fds,
@@ -150,7 +176,7 @@ static int set_eventfds(struct device *d, const struct vfu_set_irqs *s, int *fds
 	if (n_fds && n_fds != s->count)
 		return EINVAL;
 	for (unsigned i = 0; i < n_fds; i++)
-		if (!is_eventfd(fds[i]) || fcntl(fds[i], F_SETFL, O_NONBLOCK))
+		if (!is_eventfd(fds[i]))
 			return EINVAL;
 	for (unsigned i = 0; i < s->count; i++) {
 		put(d, s->start + i, n_fds ? fds[i] : -1);
@@ -163,14 +189,11 @@ static int set_eventfds(struct device *d, const struct vfu_set_irqs *s, int *fds
 /* A loopback: the client lets its own vectors fire. */
 static void trigger(struct device *d, const struct vfu_set_irqs *s, const uint8_t *which)
 {
-	uint64_t one = 1;
-
 	for (unsigned i = 0; i < s->count; i++) {
 		int fd = d->irqs.fd[s->start + i];
 
-		/* A full counter means that the client has not looked yet. */
-		if ((!which || which[i]) && fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-			continue;
+		if ((!which || which[i]) && fd >= 0)
+			add_one(fd);
 	}
 }
 

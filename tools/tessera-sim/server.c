@@ -28,7 +28,6 @@
 #define MAX_SEATS 64u
 #define MAX_TURNED 32u		/* clients that are being told of a busy device */
 #define TURN_NS 1000000000ll	/* how long such a one may take to say VERSION */
-#define SWEEP_MS 20		/* between looks after a client that hung up */
 #define REST_NS 500000000ll	/* when clients can't be accepted */
 
 struct seat {
@@ -38,7 +37,7 @@ struct seat {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	int fd, next;			/* the client and the one after it; -1: none */
-	bool has_hung_up, quit, is_done;
+	bool has_hung_up, quit;
 	int listen_fd, wake_fd;		/* listen_fd, path: the first of a device's */
 	char path[108];
 };
@@ -84,7 +83,6 @@ static void *serve_seat(void *arg)
 		if (write(s->wake_fd, &one, sizeof(one)) < 0)
 			say("waking the main thread: %s", strerror(errno));
 	}
-	s->is_done = true;
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
@@ -197,26 +195,18 @@ static void accept_client(struct server *s, struct seat *seat)
 	}
 }
 
-/* Clients whose memory broke are cut off; those that hung up are helped to end. */
-static bool sweep(struct server *s)
+/* Clients whose memory broke are cut off. */
+static void sweep(struct server *s)
 {
-	bool again = false;
-
 	for (unsigned i = 0; i < s->n; i++) {
 		struct seat *seat = &s->seats[i];
-		bool ends;
 
 		pthread_mutex_lock(&seat->lock);
 		if (seat->fd >= 0 && atomic_load(&seat->d.is_broken))
 			shutdown(seat->fd, SHUT_RDWR);
-		ends = seat->fd >= 0 && (seat->has_hung_up || hung_up(seat->fd));
-		seat->has_hung_up = ends;
+		seat->has_hung_up = seat->fd >= 0 && (seat->has_hung_up || hung_up(seat->fd));
 		pthread_mutex_unlock(&seat->lock);
-		if (ends)
-			irq_drain(&seat->d);
-		again = again || ends;
 	}
-	return again;
 }
 
 static void empty(int fd)
@@ -232,8 +222,9 @@ static bool step(struct server *s)
 {
 	struct pollfd p[3 + 2 * MAX_SEATS + MAX_TURNED];
 	unsigned n = s->n, first_turned = 3 + 2 * n;
-	bool again = sweep(s), rests = clock_ns() < s->rest_until;
+	bool rests = clock_ns() < s->rest_until;
 
+	sweep(s);
 	p[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	p[1] = (struct pollfd){ .fd = s->guard_fd, .events = POLLIN };
 	p[2] = (struct pollfd){ .fd = s->wake_fd, .events = POLLIN };
@@ -250,8 +241,7 @@ static bool step(struct server *s)
 	for (unsigned i = 0; i < s->n_turned; i++)
 		p[first_turned + i] = (struct pollfd){ .fd = s->turned[i].fd,
 						       .events = POLLIN };
-	if (poll(p, first_turned + s->n_turned, again ? SWEEP_MS :
-		 s->n_turned || rests ? 200 : -1) < 0)
+	if (poll(p, first_turned + s->n_turned, s->n_turned || rests ? 200 : -1) < 0)
 		return errno == EINTR;
 	if (p[1].revents)
 		empty(s->guard_fd);
@@ -308,12 +298,13 @@ static int open_seat(struct server *s, unsigned i, struct err *err)
 
 	pthread_mutex_init(&seat->lock, NULL);
 	pthread_cond_init(&seat->moved, NULL);
-	device_init(&seat->d, sim_function(s->sim, i / s->of_device, i % s->of_device),
-		    i / s->of_device);
+	code = device_init(&seat->d, sim_function(s->sim, i / s->of_device, i % s->of_device),
+			   i / s->of_device, err);
 	seat->d.limit_ns = s->o->limit_ns;
 	seat->fd = seat->next = seat->listen_fd = -1;
 	seat->wake_fd = s->wake_fd;
-	code = i % s->of_device ? 0 : listen_at(s, seat, err);
+	if (!code && !(i % s->of_device))
+		code = listen_at(s, seat, err);
 	if (code)
 		return code;
 	if (pthread_create(&seat->thread, NULL, serve_seat, seat))
@@ -343,31 +334,14 @@ static void tell_ready(void)
 		close(fd);
 }
 
-static bool is_done(struct seat *seat)
+static void close_seat(struct seat *seat)
 {
-	bool done;
-
-	pthread_mutex_lock(&seat->lock);
-	done = seat->is_done;
-	pthread_mutex_unlock(&seat->lock);
-	return done;
-}
-
-static void close_seat(struct server *s, struct seat *seat)
-{
-	struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };
-
 	pthread_mutex_lock(&seat->lock);
 	seat->quit = true;
 	if (seat->fd >= 0)
 		shutdown(seat->fd, SHUT_RDWR);
 	pthread_cond_signal(&seat->moved);
 	pthread_mutex_unlock(&seat->lock);
-	while (seat->has_thread && !is_done(seat)) {
-		irq_drain(&seat->d);
-		if (poll(&p, 1, SWEEP_MS) > 0)
-			empty(s->wake_fd);
-	}
 	if (seat->has_thread)
 		pthread_join(seat->thread, NULL);
 	if (seat->fd >= 0)
@@ -434,7 +408,7 @@ static void stop(struct server *s)
 	const int fds[] = { s->lock_fd, s->signal_fd, s->guard_fd, s->wake_fd };
 
 	for (unsigned i = 0; i < s->n; i++)
-		close_seat(s, &s->seats[i]);
+		close_seat(&s->seats[i]);
 	for (unsigned i = 0; i < s->n_turned; i++)
 		close(s->turned[i].fd);
 	sim_destroy(s->sim);

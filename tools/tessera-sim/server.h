@@ -119,7 +119,6 @@ void bells_go_on(struct bells *b);
 struct irqs {
 	pthread_mutex_t lock;		/* over the numbers; not held in the model */
 	int fd[HW_MAX_VECTORS];		/* -1: none */
-	int next[HW_MAX_VECTORS];	/* being put in place of fd */
 	bool is_relayed;		/* the model adds to these instead; remote.c
 					 * passes on */
 	int relay[HW_MAX_VECTORS];
@@ -146,7 +145,7 @@ struct device {
 	struct remotes *remotes;	/* NULL: all memory came with descriptors */
 };
 
-void device_init(struct device *d, struct sim_device *sim, unsigned index);
+int device_init(struct device *d, struct sim_device *sim, unsigned index, struct err *err);
 int device_begin(struct device *d, struct err *err);
 void device_end(struct device *d);
 /* Around what stops the model: a client may answer nothing meanwhile (link_hush). */
@@ -162,6 +161,8 @@ int dma_unmap(struct device *d, const struct vfu_dma_unmap *m);
 void dma_turn(struct device *d, bool on);
 void dma_clear(struct device *d);
 
+/* Before the rest: how the model adds to the client's eventfds. Not possible here: err says why. */
+int irq_open(struct device *d, struct err *err);
 int irq_set(struct device *d, const struct vfu_set_irqs *s, const uint8_t *data,
 	    size_t n_data, int *fds, unsigned n_fds);
 /* The client keeps the vector table itself: what has an eventfd is unmasked. */
@@ -172,8 +173,6 @@ int irq_relay(struct device *d);
 void irq_end_relay(struct device *d);
 /* On that thread: an interrupt of `vector` was raised. */
 void irq_pass_on(struct device *d, unsigned vector);
-/* From another thread: ends a write to an eventfd of a hostile client that blocks. */
-void irq_drain(struct device *d);
 
 /* ---- remote.c: memory without a descriptor ---- */
 

@@ -64,10 +64,24 @@ void sim_engine_halt(struct sim_engine *e, int status)
 	pthread_cond_broadcast(&e->dev->idle);	/* one that hangs */
 }
 
+/* A full counter means that the host has not looked yet: nothing is lost. Any other failure is the
+ * host's, as with a bad address in the table. */
+static void add_one(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void sim_irq_by(struct sim_device *dev, void (*add)(int fd))
+{
+	dev->add = add;
+}
+
 void sim_irq(struct sim_device *dev, uint32_t vector)
 {
 	struct sim_vector *v;
-	uint64_t one = 1;
 
 	if (vector >= HW_MAX_VECTORS)
 		return;
@@ -80,10 +94,8 @@ void sim_irq(struct sim_device *dev, uint32_t vector)
 		v->pending = true;
 		return;
 	}
-	/* A full counter means that the host has not looked yet: nothing is lost.
-	 * Any other failure is the host's, as with a bad address in the table. */
-	if (v->fd >= 0 && write(v->fd, &one, sizeof(one)) < 0)
-		return;
+	if (v->fd >= 0)
+		(dev->add ? dev->add : add_one)(v->fd);
 }
 
 void sim_keep_apart(struct sim_device *dev)
