@@ -239,13 +239,14 @@ def check_paths(name, text, names):
 
 
 def variables_read(names, floors):
-    """{variable of the environment: (file, line) that reads it} of C, Python and shell."""
+    """{variable of the environment: (file, line) that reads it}: C, Python, shell, services."""
     read = {}
     for name in names:
-        if name.startswith(floors) and name.endswith((".c", ".h", ".py", ".sh")) and \
+        is_shell = name.endswith((".sh", ".service"))
+        if name.startswith(floors) and (is_shell or name.endswith((".c", ".h", ".py"))) and \
                 name != "tests/lint_test.py":   # it plants one
             text = (TOP / name).read_text()
-            pattern = r"\$\{?(TESSERA_\w+)" if name.endswith(".sh") else \
+            pattern = r"\$\{?(TESSERA_\w+)" if is_shell else \
                 r'(?:getenv\(|environ\.get\()"(TESSERA_\w+)"'
             for m in re.finditer(pattern, text):
                 read.setdefault(m[1], (name, text.count("\n", 0, m.start()) + 1))
