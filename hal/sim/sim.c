@@ -217,6 +217,7 @@ static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, boo
 	pthread_mutex_init(&dev->admin_lock, NULL);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->cells.lock, NULL);
+	pthread_mutex_init(&dev->poison.lock, NULL);
 	pthread_cond_init(&dev->idle, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -265,6 +266,7 @@ static void free_device(struct sim_device *dev)
 	pthread_mutex_destroy(&dev->admin_lock);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->cells.lock);
+	pthread_mutex_destroy(&dev->poison.lock);
 	pthread_cond_destroy(&dev->idle);
 	pthread_cond_destroy(&dev->timer);
 }

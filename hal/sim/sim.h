@@ -87,6 +87,9 @@ int sim_hbm_renew(struct sim_device *dev, struct err *err);
 int sim_dma_map(struct sim_device *dev, uint64_t iova, void *host, uint64_t bytes,
 		bool writable, struct err *err);
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err);
+/* Before that: nobody begins to use the range, and runs that do are told to end. Whether there are
+ * any, so that unmapping would block. */
+bool sim_dma_cut(struct sim_device *dev, uint64_t iova);
 
 /*
  * For host memory that what the device stores reaches later than its own, and of which it may
@@ -116,6 +119,10 @@ void sim_set_far(struct sim_device *dev, struct sim_far *far);
  * for it works for another device, nor one of theirs for it, since each may wait for its own host
  * (struct sim_far). */
 void sim_keep_apart(struct sim_device *dev);
+
+/* Its host is about to be asked for such memory, which runs of the device may wait for: functions
+ * of the same card have its engines meanwhile. From any thread. */
+void sim_waits_for_host(struct sim_device *dev);
 
 /* The device adds 1 to eventfd `fd` for each interrupt of an unmasked vector
  * (-1: none), with a lock of its that others may need. The fd stays the caller's. */

@@ -258,7 +258,7 @@ struct sim_device {
 	uint32_t aqsize, avector;
 	uint32_t admin_tail, admin_head, admin_cq_tail;
 	struct sim_vector vectors[HW_MAX_VECTORS];
-	void (*add)(int fd);	/* sim_irq_by(); set before any work, constant then */
+	void (*add)(int fd);	/* sim_irq_by(): constant */
 	uint64_t drop_irqs;	/* injected: so many interrupts more are lost */
 	uint64_t bus_errors;	/* injected: so many copies more fail */
 	struct sim_lies {	/* injected into queue 0's next completions */
@@ -297,8 +297,7 @@ struct sim_device {
 	bool is_throttled;
 	struct hw_ras ras;
 	uint64_t default_limit_ns, max_limit_ns, inline_ns;	/* features */
-	uint64_t *poisoned;	/* [n_poisoned] HBM offsets of poisoned pages */
-	unsigned n_poisoned;
+	struct sim_poison { pthread_mutex_t lock; uint64_t *pages; atomic_uint n; } poison;
 
 	uint16_t coords[3];	/* in the fabric's torus: constant, as the next but for counts */
 	unsigned n_ports;
@@ -356,10 +355,6 @@ bool sim_iova_reaches(struct sim_device *dev, uint64_t iova, uint64_t bytes, boo
  * not HBM. */
 uint8_t *sim_va(struct sim_device *dev, struct sim_engine *e, unsigned ctx, uint64_t va,
 		uint64_t bytes, bool write, uint64_t *got, bool *is_host);
-/* Whether a poisoned page of HBM lies in `bytes` from this host address. */
-bool sim_is_poisoned(const struct sim_device *dev, const uint8_t *p, uint64_t bytes);
-/* New content heals the poisoned pages that it covers whole. */
-void sim_heal(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
 /* Requests MAP and UNMAP of a context that is used: 0 or their status. A range that a run
  * uses is BUSY. */
 int sim_ctx_map(struct sim_device *dev, unsigned ctx, const struct hw_map *m);
@@ -374,6 +369,12 @@ uint8_t *sim_peer_va(struct sim_device *dev, unsigned ctx, uint64_t va, uint64_t
 		     struct sim_window **w);
 /* Frees all DMA mappings; the device has no threads any more. */
 void sim_dma_free(struct sim_device *dev);
+
+/* poison.c: pages of HBM whose content is lost, until new content covers them; any thread. */
+int sim_poison_add(struct sim_device *dev, uint64_t page);	/* 0, or a status */
+void sim_poison_clear(struct sim_device *dev);
+bool sim_is_poisoned(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
+void sim_heal(struct sim_device *dev, const uint8_t *p, uint64_t bytes);
 
 /* ---- signal.c ---- */
 

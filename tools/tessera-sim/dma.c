@@ -201,10 +201,18 @@ static int enter(struct device *d, struct mapping *m)
 	       code == ERR_INVALID_ARGUMENT ? EINVAL : ENOSPC;
 }
 
+/* A run that used it is told to end, but may wait for other memory of the client's, who may answer
+ * nothing before we do: what is asked meanwhile fails. */
 static void leave(struct device *d, struct mapping *m)
 {
+	bool is_used = m->in_model && sim_dma_cut(d->sim, m->iova);
+
+	if (is_used)
+		link_hush(d->link, true);
 	if (m->in_model)
 		sim_dma_unmap(d->sim, m->iova, NULL);
+	if (is_used)
+		link_hush(d->link, false);
 	m->in_model = false;
 }
 

@@ -205,7 +205,7 @@ static void give_up(struct link *l)
 /* Under lock: whether what is asked for `gone` is still wanted. */
 static bool is_wanted(const struct link *l, const atomic_bool *gone)
 {
-	return !l->is_hushed && !atomic_load(gone);
+	return !l->n_hushed && !atomic_load(gone);
 }
 
 /* Under lock: until the question is answered. */
@@ -296,7 +296,7 @@ void link_hush(struct link *l, bool on)
 	if (!l)
 		return;
 	pthread_mutex_lock(&l->lock);
-	l->is_hushed = on;
+	l->n_hushed += on ? 1 : -1u;
 	pthread_cond_broadcast(&l->moved);
 	pthread_mutex_unlock(&l->lock);
 }

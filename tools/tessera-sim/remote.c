@@ -93,6 +93,14 @@ static uint64_t iova_of(const struct remote *r, const uint8_t *at)
 	return r->iova + (uint64_t)(at - r->base);
 }
 
+/* Others that share the card need not wait for this client. */
+static int ask(struct remotes *a, uint16_t command, const struct vfu_dma_access *q,
+	       const void *data, void *to, const struct remote *r)
+{
+	sim_waits_for_host(a->d->sim);
+	return link_ask(a->d->link, command, q, data, to, &r->is_dying);
+}
+
 /* What the client does not give is zeros, and whoever reads them fails. */
 static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
 {
@@ -104,7 +112,7 @@ static void fetch(struct remotes *a, const uint8_t *page, uint8_t *to)
 		struct vfu_dma_access q = { iova_of(r, page + at), 0 };
 
 		n = q.count = PAGE - at < most ? PAGE - at : most;
-		failed = link_ask(a->d->link, VFU_DMA_READ, &q, NULL, to + at, &r->is_dying);
+		failed = ask(a, VFU_DMA_READ, &q, NULL, to + at, r);
 		if (failed)
 			break;
 	}
@@ -122,7 +130,7 @@ static void send_range(struct remotes *a, struct remote *r, const uint8_t *from,
 		int error;
 
 		n = q.count = bytes - at < most ? bytes - at : most;
-		error = link_ask(a->d->link, VFU_DMA_WRITE, &q, from + at, NULL, &r->is_dying);
+		error = ask(a, VFU_DMA_WRITE, &q, from + at, NULL, r);
 		atomic_fetch_add(&a->far.n_failed, !!error);
 		/* It is gone; the device is being stopped. */
 		if (error && error != EIO && error != ECANCELED)

@@ -218,7 +218,7 @@ struct link {
 	pthread_cond_t moved;
 	int64_t join_by;		/* for a version */
 	bool is_reading, is_lost;
-	bool is_hushed;			/* nothing is asked: the model is being stopped */
+	unsigned n_hushed;		/* not 0: nothing is asked, the model is being stopped */
 	const char *why;		/* NULL: the client left */
 	struct kept *first, **last;	/* commands that came while an answer was awaited */
 	unsigned n_kept, n_kept_fds;
@@ -252,7 +252,7 @@ int link_ask(struct link *link, uint16_t command, const struct vfu_dma_access *q
 /* Has whoever waits for an answer look whether it is still wanted. */
 void link_look_again(struct link *l);
 /* While it is on every question fails with ECANCELED, those too that wait for an answer. From the
- * session's thread, around what stops the model; NULL is fine. */
+ * session's thread, around what stops the model, also one in another; NULL is fine. */
 void link_hush(struct link *l, bool on);
 
 /* ---- message.c ---- */

@@ -11,7 +11,6 @@
 #include "hal/sim/sim_internal.h"
 
 #define MAX_RING 65536u
-#define MAX_POISONED 4096u
 #define MAX_PROGRAM_BYTES ((uint64_t)4 << 30)	/* of all programs */
 
 /* Copies a structure that a request points to. */
@@ -403,22 +402,16 @@ static int inject_lie(struct sim_device *dev, unsigned what, uint64_t value)
 static int inject(struct sim_device *dev, const struct hw_sqe *sqe)
 {
 	uint64_t value = sqe->u.admin.value;
-	uint64_t *grown;
+	int status;
 
 	switch (sqe->id) {
 	case HW_INJECT_ECC_CORRECTED:
 		dev->ras.ecc_corrected += value;
 		return 0;
 	case HW_INJECT_POISON:
-		if (value % HW_PAGE || value >= dev->hbm_bytes || dev->n_poisoned >= MAX_POISONED)
-			return HW_ST_BAD_FIELD;
-		grown = realloc(dev->poisoned, (dev->n_poisoned + 1) * sizeof(*grown));
-		if (!grown)
-			return HW_ST_NO_ROOM;
-		dev->poisoned = grown;
-		dev->poisoned[dev->n_poisoned++] = value;
-		dev->ras.poisoned_pages++;
-		return 0;
+		status = sim_poison_add(dev, value);
+		dev->ras.poisoned_pages += !status;
+		return status;
 	case HW_INJECT_FATAL:
 		sim_die(dev, value >= HW_FATAL_THERMAL && value <= HW_FATAL_PCIE ?
 			(uint32_t)value : HW_FATAL_INJECTED);

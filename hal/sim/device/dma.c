@@ -15,6 +15,7 @@
 #define BLOCK ((uint64_t)1 << 20)
 #define SHARED_FROM ((uint64_t)4 << 20)	/* copies this large use several lanes */
 #define SHARE ((uint64_t)512 << 10)
+#define NEAR 65536u	/* what comes from memory that the host is asked for */
 #define PACKET ((uint64_t)8 << 20)	/* to another chip, which may want its memory back */
 
 struct mover {
@@ -160,9 +161,7 @@ static void heal(struct sim_device *dev, const uint8_t *to, uint64_t n, uint64_t
 	uint64_t back = (uint64_t)((uintptr_t)to - (uintptr_t)dev->hbm) % HW_PAGE;
 
 	back = back < before ? back : before;
-	pthread_mutex_lock(&dev->lock);
 	sim_heal(dev, to - back, n + back);
-	pthread_mutex_unlock(&dev->lock);
 }
 
 /* Row number `row` of a copy, from where it is on. */
@@ -220,27 +219,34 @@ static uint8_t *find_peer(const struct mover *m, uint64_t va, uint64_t bytes,
 	return p;
 }
 
-/* As copy(), into another chip's window, of whose memory `to` is. */
+/* As copy(), into another chip's window, of whose memory `to` is. What our host is asked for is
+ * here before the window is used, whose owner waits for who uses it. */
 static int copy_to_peer(const struct mover *m, struct sim_window *w, uint8_t *to, uint64_t src,
 			uint64_t bytes)
 {
 	struct sim_device *dev = m->dev;
 	uint64_t at = m->e->progress.at;
+	uint8_t near[NEAR];
 	int status = 0;
 
 	while (at < bytes) {
 		uint64_t n = bytes - at < PACKET ? bytes - at : PACKET;
-		bool is_host = false;
+		bool is_host = false, is_far;
 		const uint8_t *from;
 		uint32_t why;
 
 		pthread_mutex_lock(&dev->lock);
 		from = piece(m, src + at, &n, false, &is_host);
+		is_far = from && is_host && sim_is_far(dev, from);
+		if (is_far && n > sizeof(near))
+			n = sizeof(near);
 		if (from)
 			count(dev, n, is_host, false);
 		pthread_mutex_unlock(&dev->lock);
 		if (!from)
 			return sim_fail(m->f, HW_ST_MAP, src + at, bytes, false);
+		if (is_far)
+			from = memcpy(near, from, n);
 		if (!sim_window_begin(dev, w)) {
 			why = sim_window_why(dev, w);
 			if (!why)	/* a link that is up again */
@@ -484,7 +490,7 @@ static int run_copy_2d(const struct mover *m, const struct hw_sqe *sqe)
 	dst = sim_va(dev, m->e, m->ctx, dst_va, dst_bytes, true, NULL, &to_host);
 	/* Rows that are longer than a block are copied in blocks, between which others have their
 	 * turn; and one of which part was copied goes on there. */
-	if (dev->n_poisoned || c.row_bytes > BLOCK || p->at)
+	if (atomic_load(&dev->poison.n) || c.row_bytes > BLOCK || p->at)
 		dst = NULL;
 	if (src && dst && !p->is_checked) {
 		count(dev, all, from_host, false);

@@ -106,15 +106,9 @@ static void end(void *link, struct sim_window *w, uint64_t bytes, bool is_read)
 	sim_window_end(e->dev, w, bytes, is_read);
 }
 
-/* Under the lock of the window's chip alone: a run holds none of its own. */
 static bool is_poisoned(struct sim_window *w, const uint8_t *p, uint64_t bytes)
 {
-	bool is;
-
-	pthread_mutex_lock(&w->dev->lock);
-	is = sim_is_poisoned(w->dev, p, bytes);
-	pthread_mutex_unlock(&w->dev->lock);
-	return is;
+	return sim_is_poisoned(w->dev, p, bytes);
 }
 
 static bool raise(void *link, struct sim_window *w, uint64_t *sem, unsigned fn, uint64_t value)

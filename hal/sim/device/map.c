@@ -151,6 +151,20 @@ static struct sim_dma *find_start(struct sim_device *dev, uint64_t iova)
 	       dev->dma[i] : NULL;
 }
 
+bool sim_dma_cut(struct sim_device *dev, uint64_t iova)
+{
+	struct sim_dma *d;
+	bool any;
+
+	pthread_mutex_lock(&dev->lock);
+	d = find_start(dev, iova);
+	if (d)
+		d->dying = true;
+	any = d && is_used(dev, d);
+	pthread_mutex_unlock(&dev->lock);
+	return any;
+}
+
 int sim_dma_unmap(struct sim_device *dev, uint64_t iova, struct err *err)
 {
 	struct sim_dma *d;
@@ -357,34 +371,4 @@ int sim_ctx_unmap(struct sim_device *dev, unsigned ctx, uint64_t va)
 	memmove(&c->maps[i], &c->maps[i + 1], (c->n_maps - i - 1) * sizeof(*c->maps));
 	c->n_maps--;
 	return 0;
-}
-
-/* ---- poison ---- */
-
-bool sim_is_poisoned(const struct sim_device *dev, const uint8_t *p, uint64_t bytes)
-{
-	uint64_t at = (uint64_t)(p - dev->hbm);
-
-	if (!dev->n_poisoned || p < dev->hbm || at >= dev->hbm_bytes)
-		return false;
-	for (unsigned i = 0; i < dev->n_poisoned; i++)
-		if (dev->poisoned[i] < at + bytes && at < dev->poisoned[i] + HW_PAGE)
-			return true;
-	return false;
-}
-
-void sim_heal(struct sim_device *dev, const uint8_t *p, uint64_t bytes)
-{
-	uint64_t at = (uint64_t)(p - dev->hbm);
-	unsigned kept = 0;
-
-	if (!dev->n_poisoned || p < dev->hbm || at >= dev->hbm_bytes)
-		return;
-	for (unsigned i = 0; i < dev->n_poisoned; i++) {
-		uint64_t page = dev->poisoned[i];
-
-		if (page < at || page + HW_PAGE > at + bytes)
-			dev->poisoned[kept++] = page;
-	}
-	dev->n_poisoned = kept;
 }

@@ -76,9 +76,7 @@ void sim_clear(struct sim_device *dev)
 	dev->program_bytes = 0;
 	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++)
 		sim_ctx_free(&dev->contexts[i]);
-	free(dev->poisoned);
-	dev->poisoned = NULL;
-	dev->n_poisoned = 0;
+	sim_poison_clear(dev);
 	set_defaults(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

@@ -98,6 +98,12 @@ void sim_irq(struct sim_device *dev, uint32_t vector)
 		(dev->add ? dev->add : add_one)(v->fd);
 }
 
+void sim_waits_for_host(struct sim_device *dev)
+{
+	for (unsigned i = 0; i < 2; i++)
+		sim_turn_lend(&dev->engines[i].turn);
+}
+
 void sim_keep_apart(struct sim_device *dev)
 {
 	dev->is_apart = true;

@@ -162,6 +162,10 @@ bool sim_turn_pass(struct sim_turn *t, const atomic_bool *stop)
 	pthread_mutex_lock(&t->all->lock);
 	now = clock_ns();
 	other = least(t->all);
+	if (atomic_exchange(&t->is_lent, false)) {
+		has = wait_for(t, stop, now);
+		other = NULL;
+	}
 	if (other && t->used_ns + (uint64_t)(now - t->since) >
 		     other->used_ns + SIM_TURN_GRAIN_NS) {
 		give_back(t, now);
@@ -179,6 +183,7 @@ void sim_turn_end(struct sim_turn *t)
 	if (!t->all)
 		return;
 	pthread_mutex_lock(&t->all->lock);
+	atomic_store(&t->is_lent, false);
 	if (t->all->holder == t) {
 		now = clock_ns();
 		give_back(t, now);
@@ -203,6 +208,18 @@ bool sim_turn_is_free(struct sim_turn *t)
 	is_free = !t->all->holder && !t->all->waiting;
 	pthread_mutex_unlock(&t->all->lock);
 	return is_free;
+}
+
+void sim_turn_lend(struct sim_turn *t)
+{
+	if (!t->all)
+		return;
+	pthread_mutex_lock(&t->all->lock);
+	if (t->all->holder == t) {
+		give_back(t, clock_ns());
+		atomic_store(&t->is_lent, true);
+	}
+	pthread_mutex_unlock(&t->all->lock);
 }
 
 void sim_turn_wake(struct sim_turn *t)

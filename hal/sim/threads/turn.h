@@ -7,8 +7,9 @@
  *
  * Who used the least time has the turn next. A run keeps it until it ends, or until another
  * waits that has used SIM_TURN_GRAIN_NS less; it looks between instructions, and between
- * blocks of a copy. Who was away for longer than SIM_TURN_AWAY_NS comes back with as much
- * time used as the others: nobody saves turns up. Threads: one at a time uses a turn, any
+ * blocks of a copy; while its own host holds it up it has lent the turn. Who was away for
+ * longer than SIM_TURN_AWAY_NS comes back with as much time used as the others: nobody saves
+ * turns up. Threads: one at a time uses a turn, any
  * may wake it. The lock is a leaf.
  */
 #include <pthread.h>
@@ -40,6 +41,7 @@ struct sim_turn {
 	uint64_t used_ns;
 	int64_t since, left_at;		/* clock_ns(): took it, gave it back; 0: never */
 	int64_t had_ns;			/* of this run, up to `since` or left_at */
+	atomic_bool is_lent;		/* others may have it; for the run to take again */
 	/* Of this run; waits_since is 0 if it does not wait. */
 	_Atomic int64_t waited_ns, waits_since;
 };
@@ -55,12 +57,16 @@ bool sim_turn_take(struct sim_turn *t, const atomic_bool *stop);
 bool sim_turn_pass(struct sim_turn *t, const atomic_bool *stop);
 static inline bool sim_turn_is_wanted(const struct sim_turn *t)
 {
-	return t->all && atomic_load_explicit(&t->all->n_waiting, memory_order_relaxed);
+	return t->all && (atomic_load_explicit(&t->all->n_waiting, memory_order_relaxed) ||
+			  atomic_load_explicit(&t->is_lent, memory_order_relaxed));
 }
 /* Ends a run, with the turn or without. */
 void sim_turn_end(struct sim_turn *t);
 /* Whether sim_turn_take would not block now. */
 bool sim_turn_is_free(struct sim_turn *t);
+/* The run may wait for something else than the engine, for as long as that likes: others have the
+ * turn until it looks. From any thread. */
+void sim_turn_lend(struct sim_turn *t);
 /* After *stop was set. */
 void sim_turn_wake(struct sim_turn *t);
 /* For how long this run has waited; from any thread. */

@@ -3,6 +3,8 @@
  * with all the others, and nobody is woken, if all have one host. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "tests/unit/chips/chips.h"
 
@@ -131,11 +133,43 @@ static void who_rings_for_one_host_works_for_no_other(void **state)
 	assert_int_equal(n_for_others, 0);
 }
 
+/* An interrupt is raised with the chip's lock, and its host may keep that waiting. */
+static void who_waits_for_its_host_keeps_no_linked_chip(void **state)
+{
+	uint64_t most = UINT64_MAX - 1;
+	int fd = eventfd(0, EFD_CLOEXEC), told = 0;
+	struct t_ring r;
+	int64_t until;
+
+	(void)state;
+	assert_int_equal(write(fd, &most, sizeof(most)), sizeof(most));
+	assert_int_equal(sim_irq_fd(t[1].dev, 1, fd, NULL), 0);
+	sim_mmio_write(t[1].dev, HW_MSIX_TABLE + 16 + 12, 4, 0);
+	assert_int_equal(t_queue(&t[1], &r, (struct hw_queue){ .ctx = (uint16_t)t[1].ctx,
+			 .cls = HW_CLASS_DMA, .vector = 1 }), 0);
+	t_put(&t[1], &r, (struct hw_sqe){ .op = HW_FILL, .flags = HW_IRQ,
+					  .u.copy = { 1, T_HBM_VA, 8 } });
+	t_ring_bell(&t[1], &r);
+	assert_int_equal(t_take(&t[1], &r), 0);
+	t_put(&t[0], &t[0].dma, (struct hw_sqe){ .op = HW_COPY,
+						 .u.copy = { T_HBM_VA, peer_va(1) + DATA, 4096 } });
+	t_ring_bell(&t[0], &t[0].dma);
+	until = clock_after(T_ANSWER_NS / 4);
+	while (!told && clock_ns() < until)
+		told = t_poll(&t[0], &t[0].dma);
+	assert_int_equal(read(fd, &most, sizeof(most)), sizeof(most));
+	assert_true(told);
+	assert_int_equal(t[0].cqe.status, 0);
+	assert_int_equal(sim_irq_fd(t[1].dev, 1, -1, NULL), 0);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_rings_last_ends_all_members),
 		cmocka_unit_test(who_may_not_be_run_so_is_left_to_the_crew),
+		cmocka_unit_test(who_waits_for_its_host_keeps_no_linked_chip),
 		cmocka_unit_test(who_rings_for_one_host_works_for_no_other),
 	};
 

@@ -606,6 +606,59 @@ static void memory_that_goes_waits_for_no_other(void **state)
 	take_down(&f.r);
 }
 
+/* Nor for what a run that used it reads elsewhere. */
+static void memory_that_goes_waits_for_no_run(void **state)
+{
+	struct hw_map map = { 3ull << 32, OTHER_IOVA, 4096, HW_MAP_HOST | HW_MAP_WRITE, 0 };
+	struct hw_sqe copy = { .op = HW_COPY, .u.copy = { FAR_VA, map.va, 4096 } };
+	struct far f;
+	void *other;
+	int memory = make_memory(4096, &other);
+
+	(void)state;
+	far_open(&f);
+	request(&f.r, HW_MAP, f.ctx, &map, sizeof(map));
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(map_at(f.r.fd, OTHER_IOVA, 4096, 0, memory), 0);
+		make_it_ask(&f, copy, VFU_DMA_READ);
+		assert_int_equal(unmap_at(f.r.fd, OTHER_IOVA, 4096, 0), 0);
+		assert_int_equal(completion(&f.r, 4096 + 1024, f.tail - 1).status, HW_ST_MAP);
+		answer_question(f.r.fd, FAR_IOVA);
+		request(&f.r, HW_QUEUE_RESET, (uint16_t)f.queue, NULL, 0);
+		put(&f, fill_far((f.tail + 1) * 0x0101010101010101));
+		ring(&f);
+		serve_until(&f, is_completed, is_filled);
+	}
+	take_down(&f.r);
+	munmap(other, 4096);
+	close(memory);
+}
+
+/* Who shares the card has its engine while a client keeps its own run waiting. */
+static void a_client_that_does_not_answer_holds_up_no_other(void **state)
+{
+	struct hw_sqe fill = { .op = HW_FILL, .u.copy = { 5, NEAR_VA, 64 } };
+	struct far mute, other;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		far_open(&mute);
+		far_open(&other);
+		make_it_ask(&mute, i ? fill_far(1) : copy_from_far(),
+			    i ? VFU_DMA_WRITE : VFU_DMA_READ);
+		for (unsigned k = 0; k < 20; k++) {
+			put(&other, fill);
+			ring(&other);
+			assert_int_equal(completion(&other.r, 4096 + 1024, k).status, 0);
+		}
+		/* And it goes on with its own. */
+		answer_question(mute.r.fd, FAR_IOVA);
+		serve_until(&mute, is_completed, always);
+		take_down(&mute.r);
+		take_down(&other.r);
+	}
+}
+
 static void memory_without_a_descriptor_is_asked_for(void **state)
 {
 	struct rig r = { .page = far_memory, .memory = -1 };
@@ -654,6 +707,13 @@ static void a_client_that_dies_while_asked_frees_the_device(void **state)
 	}
 }
 
+static int start_for_two(void **state)
+{
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	return server_start_for(&server, 2, "10000");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -672,9 +732,11 @@ int main(void)
 		cmocka_unit_test(memory_that_goes_takes_later_questions_along),
 		cmocka_unit_test(memory_that_goes_waits_for_no_word),
 		cmocka_unit_test(memory_that_goes_waits_for_no_other),
+		cmocka_unit_test(memory_that_goes_waits_for_no_run),
+		cmocka_unit_test(a_client_that_does_not_answer_holds_up_no_other),
 		cmocka_unit_test(memory_that_comes_waits_for_no_answer),
 		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),
 	};
 
-	return cmocka_run_group_tests(tests, start_server, stop_server);
+	return cmocka_run_group_tests(tests, start_for_two, stop_server);
 }
