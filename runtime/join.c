@@ -164,6 +164,22 @@ static void run(void *arg)
 	unref(g);
 }
 
+/* They would wait for each other for ever. */
+static void refuse_ring(struct rt_gathering *g)
+{
+	unsigned n = g->circle->n;
+	struct err err;
+
+	err_set(&err, ERR_INVALID_ARGUMENT, "%.40s on %u devices, whose members came one by one: "
+		"an argument of one waits for what another gives, in this very launch, so none "
+		"could begin. Give members what was there before the first came",
+		image_string(g->x[0]->image, g->x[0]->image->info.name), n);
+	for (unsigned m = 0; m < n; m++)
+		rt_deferred_settle(g->member[m]);
+	for (unsigned m = 0; m < n; m++)
+		rt_deferred_fail(g->member[m], &err);
+}
+
 /* It is in no list any more. */
 static void start(struct rt_gathering *g)
 {
@@ -179,6 +195,10 @@ static void start(struct rt_gathering *g)
 	}
 	for (unsigned m = 0; m < n; m++)
 		rt_needs_also(&g->member[m]->needs, &g->member[(m + 1) % n]->needs);
+	if (!rt_needs_meet(&g->member[0]->needs)) {
+		refuse_ring(g);
+		return;
+	}
 	g->meeting = g->x[0]->meeting;
 	atomic_fetch_add(&g->meeting->refs, 1);
 	atomic_init(&g->waits, 1);

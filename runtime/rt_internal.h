@@ -119,7 +119,8 @@ struct rt_needs {
 	struct rt_buffer *const *of;	/* [n], in use until rt_needs_end */
 	size_t n;
 	struct rt_needs *also, *next;	/* also: it waits for what that waits for; next: a walk's */
-	uint64_t seen;		/* by the walk of this number */
+	uint64_t seen, meets;	/* by the walk of this number; meets: a part of what that is for */
+	uint64_t born;		/* when; what it waits for came before, but for has_given */
 };
 
 /*
@@ -523,6 +524,10 @@ void rt_needs_begin(struct rt_needs *needs, struct rt_buffer *const *outs, size_
  * Takes as long as there are arguments of what is waited for. */
 bool rt_needs_give(struct rt_needs *needs, struct rt_buffer *to);
 void rt_needs_also(struct rt_needs *needs, struct rt_needs *also);
+/* Of members that wait for what all of them wait for, in a circle by rt_needs_also. false: they
+ * wait for what one of them makes. Takes as long as there are arguments of what came since the
+ * first of them. */
+bool rt_needs_meet(struct rt_needs *first);
 /* Before what they wait for may go, and before they are resolved. */
 void rt_needs_end(struct rt_buffer *const *outs, size_t n);
 

@@ -474,6 +474,53 @@ static void what_members_give_is_no_argument_of_theirs(void **state)
 	rt_free_gang(&g);
 }
 
+/* Nor may it be an argument of a member that has not come yet, by however many copies, also where
+ * another launch of theirs is between. */
+static void members_do_not_wait_for_what_they_give(void **state)
+{
+	static const unsigned devices[FOUR] = { 0, 3, 6, 1 };
+	struct rt_gang g;
+	struct one o[2][FOUR];
+	struct rt_buffer *copy;
+	struct err err;
+
+	(void)state;
+	compile_text(&g, sum, devices, FOUR);
+	for (unsigned between = 0; between < 2; between++) {
+		for (unsigned k = 0; k <= between; k++)
+			for (unsigned m = 0; m < FOUR; m++)
+				give(&o[k][m], g.exe[m], m, 1);
+		come(&o[0][0]);
+		if (between) {
+			rt_buffer_unref(o[1][0].in[0]);
+			o[1][0].in[0] = o[0][0].out[0];
+			rt_buffer_ref(o[1][0].in[0]);
+			come(&o[1][0]);
+		}
+		assert_int_equal(rt_buffer_copy(o[between][0].out[0], 3, RT_DEVICE, &copy, &err),
+				 0);
+		rt_buffer_unref(o[0][1].in[0]);
+		o[0][1].in[0] = copy;
+		for (unsigned k = 0; k <= between; k++)
+			for (unsigned m = 1; m < FOUR; m++)
+				come(&o[k][m]);
+		for (unsigned k = 0; k <= between; k++)
+			for (unsigned m = 0; m < FOUR; m++) {
+				failed(&o[k][m], ERR_INVALID_ARGUMENT, "in this very launch");
+				leave(&o[k][m]);
+			}
+	}
+	/* What is not theirs is fine. */
+	for (unsigned m = 0; m < FOUR; m++)
+		give(&o[0][m], g.exe[m], m, 1);
+	come_in_order(o[0], FOUR, 5);
+	for (unsigned m = 0; m < FOUR; m++)
+		gave(&o[0][m], 0, 6004, 4);
+	for (unsigned m = 0; m < FOUR; m++)
+		leave(&o[0][m]);
+	rt_free_gang(&g);
+}
+
 /* Donated arguments are gone when the member has come, not when all have; what it gives lies where
  * they lay, if nobody else has them. */
 static void arguments_are_donated(void **state)
@@ -738,6 +785,7 @@ int main(void)
 		cmocka_unit_test(who_is_refused_is_not_waited_for),
 		cmocka_unit_test(arguments_may_come_later_or_be_errors),
 		cmocka_unit_test(what_members_give_is_no_argument_of_theirs),
+		cmocka_unit_test(members_do_not_wait_for_what_they_give),
 		cmocka_unit_test(arguments_are_donated),
 		cmocka_unit_test(lists_that_overlap_do_not_wait_for_each_other),
 		cmocka_unit_test(executables_may_go_while_their_launch_waits),
