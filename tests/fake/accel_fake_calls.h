@@ -362,6 +362,7 @@ static int fake_munmap(void *at, size_t bytes)
 	struct fake_view **link = &fake.views, *view;
 	int r = -1;
 
+	forks_join();
 	pthread_mutex_lock(&fake.lock);
 	while (*link && (*link)->at != at)
 		link = &(*link)->next;

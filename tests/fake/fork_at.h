@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,18 +22,22 @@
 struct fork_at {
 	pthread_t thread;
 	int fd;			/* what the child looks for; -1: `at` */
-	void *at;
+	struct stat file;	/* of fd, whose number may be another's by then */
+	void *at;		/* stays, as munmap joins first */
 	atomic_bool has_forked;
 	int n_kept;		/* 1: the child had it */
 };
 
-static struct { bool on; unsigned n; struct fork_at at[FORKS]; } forks;
+static struct { bool on; unsigned n, n_joined; struct fork_at at[FORKS]; } forks;
 
 static bool fork_has(const struct fork_at *f)
 {
 	unsigned char there;
+	struct stat is;
 
-	return f->fd >= 0 ? fcntl(f->fd, F_GETFD) >= 0 : !mincore(f->at, 1, &there);
+	if (f->fd < 0)
+		return !mincore(f->at, 1, &there);
+	return !fstat(f->fd, &is) && is.st_dev == f->file.st_dev && is.st_ino == f->file.st_ino;
 }
 
 static void *fork_beside(void *arg)
@@ -58,10 +63,19 @@ static void fork_at(int fd, void *at)
 	assert(forks.n < FORKS);
 	forks.n++;
 	*f = (struct fork_at){ .fd = fd, .at = at };
+	if (fd >= 0 && fstat(fd, &f->file))
+		assert(!"no file");
 	if (pthread_create(&f->thread, NULL, fork_beside, f))
 		assert(!"no thread");
 	for (unsigned i = 0; i < FORK_LOOKS && !atomic_load(&f->has_forked); i++)
 		poll(NULL, 0, 1);
+}
+
+/* Outside of such calls: those that were held are over. */
+static inline void forks_join(void)
+{
+	for (; forks.n_joined < forks.n; forks.n_joined++)
+		pthread_join(forks.at[forks.n_joined].thread, NULL);
 }
 
 /* How many forks there were since `on`; *n_kept: how many of their children had what they looked
@@ -72,11 +86,10 @@ static inline unsigned forks_end(unsigned *n_kept)
 
 	forks.on = false;
 	*n_kept = 0;
-	for (unsigned i = 0; i < n; i++) {
-		pthread_join(forks.at[i].thread, NULL);
+	forks_join();
+	for (unsigned i = 0; i < n; i++)
 		*n_kept += (unsigned)forks.at[i].n_kept;
-	}
-	forks.n = 0;
+	forks.n = forks.n_joined = 0;
 	return n;
 }
 

@@ -640,6 +640,7 @@ static int fake_munmap(void *at, size_t bytes)
 {
 	bool fails = fake_fails();
 
+	forks_join();
 	atomic_fetch_sub(&fake.n_mmaps, 1);
 	fake_munmap_huge(at, bytes);
 	munmap(at, bytes);
