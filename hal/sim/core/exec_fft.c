@@ -157,10 +157,16 @@ static void arrange(const struct isa_fft *f, struct fft_plan *p)
 	}
 }
 
+/* Reals of a number. */
+static int64_t parts_of(const struct side *s)
+{
+	return s->is_real ? 1 : 2;
+}
+
 /* Whether the numbers of a line are side by side as the transform takes them. */
 static bool runs_on(const struct side *s)
 {
-	return s->step == (s->is_real ? 1 : 2);
+	return s->step == parts_of(s);
 }
 
 /* The factors of a long line that are least apart. */
@@ -190,8 +196,9 @@ static void choose(const struct sim_cpu *cpu, struct fft_plan *p)
 			(p->is_long && !(runs_on(&p->src) && runs_on(&p->dst)));
 	p->is_shared = p->n >= SHARED_LINE && lines < cpu->lanes;
 	p->together = p->is_long ? 1 : p->fns->width;
-	/* Lines beside each other come in the cache lines of all. */
-	if (p->is_long && p->is_brought && !p->is_shared && !runs_on(&p->src))
+	/* Lines beside each other come, or go, in the cache lines of all. */
+	if (p->is_long && p->is_brought && !p->is_shared &&
+	    !(runs_on(&p->src) && runs_on(&p->dst)))
 		p->together = p->fns->width;
 	while (p->is_long && p->together > 1 && (size_t)p->together * bytes > TOGETHER)
 		p->together--;
@@ -283,7 +290,7 @@ static void lay_out(struct sim_load *load, struct fft_plan *p)
 	if (p->is_long && sim_fft_room(p->second.n) > room)
 		room = sim_fft_room(p->second.n);
 	for (unsigned k = 0; k < 3; k++) {
-		bool is_used = k == 2 ? p->is_long || p->is_half : p->is_brought;
+		bool is_used = k == 2 ? p->is_long : p->is_brought;
 
 		p->line_at[k] = at;
 		at += is_used ? up(line * (k == 2 ? 1 : (size_t)p->together)) : 0;
@@ -454,19 +461,20 @@ static void move(const struct fft_plan *p, const void *from, int64_t from_step, 
 		move_each(from, from_step, to, to_step, count, 16);
 }
 
-/* As move(), of some lines at a time, side by side in one of both. */
+/* As move(), of some lines. Those that do not run on in both go number by number, so that of lines
+ * beside each other each cache line is fetched once. */
 static void move_lines(const struct fft_plan *p, const struct sim_fft_lines *from,
-		       const struct sim_fft_lines *to, int64_t n_lines, int64_t count)
+		       const struct sim_fft_lines *to, int64_t n_lines, int64_t count,
+		       int64_t parts)
 {
-	if (from->step == 2 && to->step == 2) {
-		for (int64_t l = 0; l < n_lines; l++)
-			move(p, at(p, from->at, l * from->line), 2, at(p, to->at, l * to->line),
-			     2, count, 2);
-		return;
-	}
-	for (int64_t k = 0; k < count; k++)
+	bool run_on = from->step == parts && to->step == parts;
+
+	for (int64_t l = 0; l < n_lines && (run_on || n_lines == 1); l++)
+		move(p, at(p, from->at, l * from->line), from->step,
+		     at(p, to->at, l * to->line), to->step, count, parts);
+	for (int64_t k = 0; k < count && !run_on && n_lines > 1; k++)
 		move(p, at(p, from->at, k * from->step), from->line,
-		     at(p, to->at, k * to->step), to->line, n_lines, 2);
+		     at(p, to->at, k * to->step), to->line, n_lines, parts);
 }
 
 static double get(const struct fft_plan *p, const void *at_, int64_t i)
@@ -520,45 +528,54 @@ static void untangle(const struct fft_plan *p, const void *z, void *y)
  * first, and of element 0 the real part alone: what does not count may be no number. */
 static void widen(const struct fft_plan *p, const void *from, void *to)
 {
-	for (int64_t k = 0; k < p->n; k++) {
-		bool is_mirrored = !p->src.is_real && k >= p->src.count;
-		int64_t i = (is_mirrored ? p->n - k : k) * p->src.step;
-		double im = p->src.is_real || !k ? 0 : get(p, from, i + 1);
+	int64_t count = p->src.count;
 
-		put(p, to, 2 * k, get(p, from, i));
-		put(p, to, 2 * k + 1, is_mirrored ? -im : im);
+	if (p->src.is_real) {
+		memset(to, 0, (size_t)count * (p->is_wide ? 16 : 8));
+		move(p, from, 1, to, 2, count, 1);
+		return;
+	}
+	move(p, from, 2, to, 2, count, 2);
+	put(p, to, 1, 0);
+	for (int64_t k = count; k < p->n; k++) {
+		put(p, to, 2 * k, get(p, from, 2 * (p->n - k)));
+		put(p, to, 2 * k + 1, -get(p, from, 2 * (p->n - k) + 1));
 	}
 }
 
-/* The line at `from` to complex numbers in `to`; `between` is free. */
-static void bring(const struct fft_plan *p, const void *from, void *to, void *between)
+/* The lines at `from` to complex numbers in own[0]; own[1] is free. */
+static void bring(const struct fft_plan *p, const struct sim_fft_lines *from,
+		  const struct sim_fft_lines *own, int64_t n_lines)
 {
-	if (!p->is_half) {
-		widen(p, from, to);
-	} else if (p->src.is_real) {
-		move(p, from, p->src.step, to, 1, p->src.count, 1);
-	} else {
-		if (!runs_on(&p->src))
-			move(p, from, p->src.step, between, 2, p->src.count, 2);
-		untangle(p, runs_on(&p->src) ? from : between, to);
+	/* Complex numbers, and pairs of real ones, are what they are to be. */
+	bool is_right = p->is_half ? p->src.is_real : !p->src.is_real && !p->dst.is_real;
+	struct sim_fft_lines to = own[is_right ? 0 : 1];
+
+	to.step = parts_of(&p->src);
+	if (is_right || !runs_on(&p->src)) {
+		move_lines(p, from, &to, n_lines, p->src.count, to.step);
+		from = &to;
 	}
+	for (int64_t l = 0; l < n_lines && !is_right; l++)
+		(p->is_half ? untangle : widen)(p, at(p, from->at, l * from->line),
+						at(p, own[0].at, l * own[0].line));
 }
 
-static void take(const struct fft_plan *p, const void *from, void *to, void *between)
+/* Lines in own[1] to where they belong; own[0] is free. */
+static void take(const struct fft_plan *p, const struct sim_fft_lines *to,
+		 const struct sim_fft_lines *own, int64_t n_lines)
 {
-	if (!p->is_half && p->src.is_real) {
-		move(p, from, 2, to, p->dst.step, p->dst.count, 2);
-	} else if (!p->is_half) {
-		move(p, from, 2, to, p->dst.step, p->dst.count, 1);
-	} else if (p->dst.is_real) {
-		move(p, from, 1, to, p->dst.step, p->dst.count, 1);
-	} else {
-		void *y = runs_on(&p->dst) ? to : between;
+	bool is_tangled = p->is_half && !p->dst.is_real;
+	bool is_moved = !(is_tangled && runs_on(&p->dst));
+	struct sim_fft_lines from = own[is_tangled ? 0 : 1];
 
-		untangle(p, from, y);
-		if (y == between)
-			move(p, between, 2, to, p->dst.step, p->dst.count, 2);
-	}
+	for (int64_t l = 0; l < n_lines && is_tangled; l++)
+		untangle(p, at(p, own[1].at, l * own[1].line),
+			 is_moved ? at(p, from.at, l * from.line) : at(p, to->at, l * to->line));
+	if (p->is_half && p->dst.is_real)
+		from.step = 1;
+	if (is_moved)
+		move_lines(p, &from, to, n_lines, p->dst.count, parts_of(&p->dst));
 }
 
 /* Lines of a group whose kind or place is not that of transforms. */
@@ -568,24 +585,17 @@ static void run_brought(struct part *part, int64_t n_lines, uint8_t *room, unsig
 	const struct sim_fft_lines from = part->in, to = part->out;
 	struct sim_fft_lines own[2] = { { room + p->line_at[0], 2, 2 * (p->n + 1) },
 					{ room + p->line_at[1], 2, 2 * (p->n + 1) } };
-	bool is_real = p->src.is_real || p->dst.is_real;
 	/* Real numbers that are side by side are pairs where they lie. */
 	bool lies_in = p->is_half && p->src.is_real && runs_on(&p->src);
 	bool lies_out = p->is_half && p->dst.is_real && runs_on(&p->dst);
 
-	for (int64_t l = 0; l < n_lines && is_real && !lies_in; l++)
-		bring(p, at(p, from.at, l * from.line), at(p, own[0].at, l * own[0].line),
-		      room + p->line_at[2]);
-	if (!is_real)
-		move_lines(p, &from, &own[0], n_lines, p->n);
+	if (!lies_in)
+		bring(p, &from, own, n_lines);
 	part->in = lies_in ? (struct sim_fft_lines){ from.at, 2, from.line } : own[0];
 	part->out = lies_out ? (struct sim_fft_lines){ to.at, 2, to.line } : own[1];
 	transform(part, n_lines, lane);
-	for (int64_t l = 0; l < n_lines && is_real && !lies_out; l++)
-		take(p, at(p, own[1].at, l * own[1].line), at(p, to.at, l * to.line),
-		     room + p->line_at[2]);
-	if (!is_real)
-		move_lines(p, &own[1], &to, n_lines, p->n);
+	if (!lies_out)
+		take(p, &to, own, n_lines);
 }
 
 /* ---- running ---- */
