@@ -430,6 +430,35 @@ static void gather_ahead(struct shard *s, const struct tc_op *op, struct shard_p
 			plan->factor[f].n = 0;
 }
 
+/* Ops that take rows of neighbours, or pieces, of a dim that is cut. */
+static bool is_of_rows(const struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_SLICE: case TC_PAD: case TC_REVERSE: case TC_CONCATENATE: case TC_REDUCE_WINDOW:
+	case TC_CONVOLUTION: case TC_SELECT_AND_SCATTER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether anyone who uses op's result may do so with a part of dim d, as far as is known. */
+static bool is_used_in_parts(const struct shard *s, const struct tc_op *op, unsigned d)
+{
+	for (const struct tc_use *u = tc_out(op, 0)->uses; u; u = u->next) {
+		uint32_t id = u->user->id;
+		const struct spmd_rule *r = id < s->n_values ? s->rule[id] : NULL;
+		const struct spmd_split *split;
+
+		if (!r || is_of_rows(u->user))
+			return true;
+		split = &r->tensor[u - u->user->operands][d];
+		if (split->n && shard_may_share(s, u->user, r, split->factor[0]))
+			return true;
+	}
+	return false;
+}
+
 struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 			       const struct spmd_axes *manual,
 			       struct spmd_sharding *const *wish)
@@ -455,6 +484,9 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 	if (op->op == TC_GATHER && plan.sum.axes.n)
 		gather_ahead(s, op, &plan);
 	shard_plan_windows(s, op, &plan, wish);
+	if (op->op == TC_CONCATENATE &&
+	    is_used_in_parts(s, op, (unsigned)tc_attr_int(op, "dimension", 0)))
+		shard_plan_join(s, op, &plan, wish);
 	shard_plan_dynamic(s, op, &plan, wish);
 	return plan;
 }

@@ -198,7 +198,7 @@ static int64_t moves_along(const struct shard *s, const struct tc_op *op, unsign
 
 /* Whether dim d of a result that op moves along is made of few rows of neighbours, dims being as
  * long as is planned. */
-static bool is_near(const struct shard *s, const struct tc_op *op, unsigned d)
+static bool is_near(struct shard *s, const struct tc_op *op, unsigned d)
 {
 	int64_t in = moves_along(s, op, d);
 	const struct tc_value *x = tc_in(op, 0), *y = tc_out(op, 0);
@@ -211,7 +211,8 @@ static bool is_near(const struct shard *s, const struct tc_op *op, unsigned d)
 	from = size_of(s, x, (unsigned)in);
 	to = size_of(s, y, d);
 	return (op->op != TC_REDUCE_WINDOW || shard_behind(op, NULL, d, from, to) >= 0) &&
-	       shard_is_near(op, kernel_of(op), d, from, to, spmd_size(axes_of(s, y, d)));
+	       shard_is_near(s, op, kernel_of(op), d, from, to,
+			     spmd_size(axes_of(s, y, d)));
 }
 
 /* ---- who can make and who can use a longer dim ---- */
@@ -232,7 +233,7 @@ static bool is_late(const struct shard *s, const struct tc_op *op)
 	return s->is_late[op->id];
 }
 
-static bool can_make(const struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
+static bool can_make(struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
 {
 	const struct spmd_rule *r = s->rule[op->id];
 	int64_t f = r ? factor_of(r, op->n_operands + i, d) : -1;
@@ -273,7 +274,7 @@ static bool is_summed(const struct shard *s, const struct tc_op *op, unsigned i,
 	return shard_may_share(s, op, r, (uint32_t)f);
 }
 
-static bool can_use(const struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
+static bool can_use(struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
 {
 	const struct spmd_rule *r = s->rule[op->id];
 	int64_t f = r ? factor_of(r, i, d) : -1;

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "runtime/compiler/spmd/propagate_internal.h"
+#include "runtime/compiler/spmd/propagate.h"
 
 static struct cell *cell_at(const struct node *n, const struct desk *desk, uint32_t t, uint32_t f)
 {

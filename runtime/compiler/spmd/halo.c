@@ -24,6 +24,7 @@
 struct window {
 	unsigned in, out;	/* dims */
 	int64_t stride, base, low, reach;
+	int64_t row;		/* bytes of one of the operand's, for all members together */
 };
 
 /* What a member takes: `span` rows from row start + place * step of the whole. */
@@ -34,6 +35,7 @@ struct rows {
 	int64_t first, last;	/* neighbours they come from, by how much farther their place is */
 	int64_t from, to;	/* row of the first one, row behind that of the last one */
 	bool is_outside;	/* some are not in the tensor */
+	struct shard_exchange *exchange;	/* how they come; NULL: from neighbours */
 };
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -79,7 +81,7 @@ static bool find_spatial(const struct tc_op *op, const struct tc_type *kernel, u
 static bool find_window(const struct tc_op *op, const struct tc_type *kernel, unsigned out,
 			struct window *w)
 {
-	*w = (struct window){ out, out, 1, 1, 0, 1 };
+	*w = (struct window){ out, out, 1, 1, 0, 1, 0 };
 	switch (op->op) {
 	case TC_SLICE:
 		w->stride = tc_attr_nth(op, "strides", out);
@@ -103,9 +105,14 @@ static bool find_window(const struct tc_op *op, const struct tc_type *kernel, un
 	}
 }
 
-static const struct tc_type *kernel_of(const struct tc_op *op, const struct shard_plan *plan)
+/* The same by a plan's types. */
+static bool planned_window(const struct tc_op *op, const struct shard_plan *plan, unsigned out,
+			   struct window *w)
 {
-	return op->op == TC_CONVOLUTION ? plan->type[1] : NULL;
+	if (!find_window(op, op->op == TC_CONVOLUTION ? plan->type[1] : NULL, out, w))
+		return false;
+	w->row = shard_row_of(plan->type[0], w->in);
+	return true;
 }
 
 /* The same of a row of the kernel, for all of the result: of the i-th spatial dim, which is the
@@ -121,6 +128,7 @@ static bool find_kernel(const struct tc_op *op, const struct shard_plan *plan, u
 	w->base = tc_attr_nth(op, "lhs_dilation", i);
 	w->low = tc_attr_nth(op, "padding", 2 * i);
 	w->reach = (plan->type[2]->dim[*out] - 1) * tc_attr_nth(op, "window_strides", i) + 1;
+	w->row = shard_row_of(plan->type[0], w->in);
 	return plan->type[2]->dim[*out] && !tc_attr_nth(op, "window_reversal", i);
 }
 
@@ -167,23 +175,49 @@ static bool find_neighbours(struct rows *r)
 	return any;
 }
 
+static int64_t hops_of(const struct rows *r)
+{
+	return r->last - r->first + (r->first > 0 || r->last < 0);
+}
+
+/* Of others, the first one from `from` and the last one up to `to`. */
+static int64_t moved_of(const struct rows *r)
+{
+	return hops_of(r) * r->part - (r->first ? r->from : 0) - (r->last ? r->part - r->to : 0);
+}
+
 static bool is_worth_it(const struct rows *r)
 {
-	int64_t hops = r->last - r->first + (r->first > 0 || r->last < 0);
-	/* Of others, the first one from `from` and the last one up to `to`. */
-	int64_t moved = hops * r->part - (r->first ? r->from : 0) -
-			(r->last ? r->part - r->to : 0);
+	int64_t hops = hops_of(r);
 
-	if (hops > 1 && moved >= (r->parts - 1) * r->part)
+	if (hops > 1 && moved_of(r) >= (r->parts - 1) * r->part)
 		return false;
 	if (hops <= MOST_DRIFTING)
 		return true;
 	return r->step == r->part && hops <= MOST_HOPS && hops < r->parts - 1;
 }
 
+/* Where neighbours' places depend on the member's, each may give what others need and no more;
+ * false: it is as well to take all. `row`: bytes. */
+static bool find_way(struct shard *s, struct rows *r, int64_t row)
+{
+	struct shard_source all = { 0, r->whole, true };
+	struct shard_need need = { r->start, r->step, r->span };
+	bool is_near = is_worth_it(r);
+	struct shard_exchange *e;
+
+	if (is_near && r->step == r->part)
+		return true;
+	e = shard_plan_exchange(s, r->parts, &all, 1, &need, 1);
+	if (e && shard_is_worth(e, row, is_near ? hops_of(r) : 1,
+				is_near ? moved_of(r) : (r->parts - 1) * r->part))
+		r->exchange = e;
+	return is_near || r->exchange;
+}
+
 /* false: parts of the result can't be made of as many rows, or it is as well to take all. */
-static bool find_rows(const struct window *w, int64_t in, int64_t out, int64_t parts,
-		      struct rows *r)
+static bool find_rows(struct shard *s, const struct window *w, int64_t in, int64_t out,
+		      int64_t parts, struct rows *r)
 {
 	int64_t part = out / parts, total;
 
@@ -202,7 +236,7 @@ static bool find_rows(const struct window *w, int64_t in, int64_t out, int64_t p
 	r->span = (total - r->low - 1) / w->base + 1;
 	r->high = total - r->low - (r->span - 1) * w->base - 1;
 	return parts * r->step < MOST_ROWS && r->span < MOST_ROWS && find_neighbours(r) &&
-	       is_worth_it(r);
+	       find_way(s, r, w->row);
 }
 
 /* ---- dims of other sizes ---- */
@@ -223,25 +257,19 @@ int64_t shard_behind(const struct tc_op *op, const struct tc_type *kernel, unsig
 	return (out - 1) * w.stride + w.reach - w.low - ((in - 1) * w.base + 1);
 }
 
-bool shard_is_near(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
-		   int64_t out, int64_t parts)
+bool shard_is_near(struct shard *s, const struct tc_op *op, const struct tc_type *kernel,
+		   unsigned d, int64_t in, int64_t out, int64_t parts)
 {
 	struct window w;
 	struct rows r;
 
-	return find_window(op, kernel, d, &w) && find_rows(&w, in, out, parts, &r);
+	if (!find_window(op, kernel, d, &w))
+		return false;
+	w.row = shard_row_of(s->of[tc_in(op, 0)->id].type, w.in);
+	return find_rows(s, &w, in, out, parts, &r);
 }
 
 /* ---- a plan ---- */
-
-bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a)
-{
-	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
-		for (uint32_t i = 0; i < plan->factor[f].n; i++)
-			if (spmd_has(a, plan->factor[f].at[i]))
-				return false;
-	return true;
-}
 
 static bool is_reversed(const struct tc_op *op, unsigned d)
 {
@@ -279,7 +307,7 @@ static void plan_kernel(struct shard *s, const struct tc_op *op, struct shard_pl
 		if (!a->n || !spmd_same_axes(a, &s->of[tc_in(op, 0)->id].h->dim[w.in].axes) ||
 		    plan->tensor[0]->dim[w.in].axes.n || plan->tensor[1]->dim[w.out].axes.n ||
 		    plan->tensor[2]->dim[out].axes.n || !shard_are_free(plan, a) ||
-		    !find_rows(&w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out],
+		    !find_rows(s, &w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out],
 			       spmd_size(a), &r))
 			continue;
 		plan->tensor[0]->dim[w.in].axes = *a;
@@ -366,7 +394,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 		const struct spmd_axes *a = &wish[0]->dim[d].axes;
 		bool turns = is_reversed(op, d);
 
-		if (!a->n || (!turns && !find_window(op, kernel_of(op, plan), d, &w)))
+		if (!a->n || (!turns && !planned_window(op, plan, d, &w)))
 			continue;
 		if (turns)
 			w.in = d;
@@ -374,7 +402,7 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 		if (plan->tensor[0]->dim[w.in].axes.n ||
 		    plan->tensor[op->n_operands]->dim[d].axes.n ||
 		    !spmd_same_axes(&is->dim[w.in].axes, a) || !shard_are_free(plan, a) ||
-		    (!turns && !find_rows(&w, plan->type[0]->dim[w.in], out->dim[d],
+		    (!turns && !find_rows(s, &w, plan->type[0]->dim[w.in], out->dim[d],
 					  spmd_size(a), &r)) ||
 		    (r.is_outside && op->op == TC_REDUCE_WINDOW && !shard_may_repeat(op)))
 			continue;
@@ -387,35 +415,6 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 }
 
 /* ---- rows of others ---- */
-
-/* v of the member `by` places farther along the axes: zeros if there is none, or in a ring; or of
- * the one that is as far from the end as this one is from the beginning. */
-enum way { STRAIGHT, ROUND, TURNED };
-static struct tc_value *pass_on(struct shard *s, const struct tc_build *b, struct tc_value *v,
-				const struct spmd_axes *a, int64_t by, enum way way)
-{
-	int64_t parts = spmd_size(a), n = s->partitions;
-	int64_t *pairs = arena_array(&s->c->arena, 2 * (size_t)n * s->replicas, sizeof(*pairs));
-	unsigned k = 0;
-
-	for (uint32_t r = 0; r < s->replicas; r++)
-		for (uint32_t p = 0; p < s->partitions; p++) {
-			int64_t at = shard_place(s, p, a);
-			int64_t from = way == TURNED ? parts - 1 - at : at + by;
-
-			if (way == ROUND)
-				from %= parts;
-			if (from < 0 || from >= parts)
-				continue;
-			pairs[k++] = r * n + shard_other(s, p, a, (uint32_t)from);
-			pairs[k++] = r * n + p;
-		}
-	v = tc_build(b, TC_COLLECTIVE_PERMUTE, v->type, 1, &v);
-	tc_set_ints(s->c, v->def, "source_target_pairs", pairs, k);
-	tc_set_int(s->c, v->def, "channel_id", TC_ATTR_INT, 1);
-	tc_set_int(s->c, v->def, "use_global_device_ids", TC_ATTR_BOOL, 1);
-	return v;
-}
 
 /* The rows from `from` of the first neighbour to `to` of the last one, of the own part and of
  * theirs; who has no such neighbour has zeros. */
@@ -432,40 +431,9 @@ static struct tc_value *join_neighbours(struct shard *s, const struct tc_build *
 
 		if (to - from < r->part)
 			x = tc_build_part(b, v, d, from, to - from);
-		parts[n++] = k ? pass_on(s, b, x, a, k, STRAIGHT) : x;
+		parts[n++] = k ? shard_pass_on(s, b, x, a, k, SHARD_STRAIGHT) : x;
 	}
 	return n > 1 ? tc_build_join(b, n, parts, d) : parts[0];
-}
-
-struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
-				 unsigned d, int64_t low, int64_t high)
-{
-	const struct tc_type *scalar;
-	int64_t edge[2][TC_MAX_RANK] = { { 0 } }, none[TC_MAX_RANK] = { 0 };
-	enum elem elem = (enum elem)x->type->elem;
-
-	if (!low && !high)
-		return x;
-	edge[0][d] = low;
-	edge[1][d] = high;
-	/* It has no 0, but bits that are. */
-	if (elem == ELEM_F8E8M0FNU)
-		x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, x->type, ELEM_U8), 1, &x);
-	scalar = tc_tensor(s->c, (enum elem)x->type->elem, 0, NULL);
-	x = tc_build_pad(b, x, tc_build_number(b, scalar, 0), edge[0], edge[1], none);
-	if (elem == ELEM_F8E8M0FNU)
-		x = tc_build(b, TC_BITCAST_CONVERT, tc_with_elem(s->c, x->type, elem), 1, &x);
-	return x;
-}
-
-struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
-				const struct spmd_axes *a, int64_t step, int64_t first)
-{
-	const struct tc_type *s32 = tc_tensor(s->c, ELEM_S32, 0, NULL);
-	struct tc_value *v = tc_build2(b, TC_MULTIPLY, shard_index_of(s, a),
-				       tc_build_number(b, s32, (double)step));
-
-	return tc_build2(b, TC_ADD, v, tc_build_number(b, s32, (double)first));
 }
 
 /* Which rows of x, of a member's rows, are the whole's. */
@@ -489,12 +457,18 @@ static struct tc_value *take_rows(struct shard *s, const struct tc_build *b, str
 				  unsigned d, const struct spmd_axes *a, const struct rows *r,
 				  struct tc_value *fill)
 {
-	struct tc_value *x = join_neighbours(s, b, v, d, a, r);
-	int64_t drift = r->step - r->part, wide = x->type->dim[d], low, high;
+	int64_t drift = r->step - r->part, wide, low, high;
 	/* Where they begin in x at the first place, and at the last one. */
 	int64_t first = r->start - r->first * r->part - r->from;
 	int64_t last = first + (r->parts - 1) * drift;
+	struct tc_value *x;
 
+	if (r->exchange) {
+		shard_exchange(s, b, r->exchange, d, a, &v, fill, &x);
+		return x;
+	}
+	x = join_neighbours(s, b, v, d, a, r);
+	wide = x->type->dim[d];
 	low = most(0, -least(first, last));
 	high = most(0, most(first, last) + r->span - wide);
 	x = shard_pad_zeros(s, b, x, d, low, high);
@@ -546,6 +520,36 @@ void shard_set_behind(struct shard *s, struct tc_op *op, unsigned d, int64_t row
 		tc_set_nth(s->c, op, "padding", 2 * place_of(op, d) + 1, rows);
 }
 
+bool shard_need_of(struct shard *s, const struct tc_op *op, const struct shard_plan *plan,
+		   unsigned *d, struct shard_need *need, int64_t *rounds, int64_t *moved)
+{
+	uint64_t dims = plan->windows;
+	struct window w;
+	struct rows r;
+
+	if ((op->op != TC_SLICE && op->op != TC_PAD) || !dims || (dims & (dims - 1)))
+		return false;
+	for (*d = 0; !(dims >> *d & 1); ++*d)
+		;
+	planned_window(op, plan, *d, &w);
+	find_rows(s, &w, plan->type[0]->dim[*d], plan->type[op->n_operands]->dim[*d],
+		  spmd_size(&plan->tensor[0]->dim[*d].axes), &r);
+	*need = (struct shard_need){ r.start, r.step, r.span };
+	*rounds += r.exchange ? (int64_t)shard_rounds(r.exchange) : hops_of(&r);
+	*moved += r.exchange ? shard_moved(r.exchange) : moved_of(&r);
+	return !r.is_outside;
+}
+
+/* What was got for it already; NULL: nothing. */
+static struct tc_value *taken_for(const struct shard *s, const struct tc_op *op)
+{
+	const struct shard_taken *t = s->taken;
+
+	while (t && t->op != op)
+		t = t->next;
+	return t ? t->rows : NULL;
+}
+
 static struct tc_value *fill_of(const struct tc_op *op, unsigned i)
 {
 	return op->op == TC_PAD || op->op == TC_REDUCE_WINDOW ? tc_in(op, n_inputs(op) + i) : NULL;
@@ -555,6 +559,7 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 {
 	const struct tc_type *out = op->n_results ? plan->type[op->n_operands] : NULL;
 	struct tc_build b = tc_build_at(s->c, op);
+	struct tc_value *rows;
 	struct window w;
 	struct rows r;
 
@@ -565,14 +570,17 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 		if (!(plan->windows >> d & 1))
 			continue;
 		if (op->op == TC_REVERSE) {
-			tc_set_operand(op, 0, pass_on(s, &b, tc_in(op, 0), a, 0, TURNED));
+			tc_set_operand(op, 0, shard_pass_on(s, &b, tc_in(op, 0), a, 0,
+							    SHARD_TURNED));
 			continue;
 		}
-		find_window(op, kernel_of(op, plan), d, &w);
-		find_rows(&w, plan->type[0]->dim[w.in], out->dim[d], spmd_size(a), &r);
+		planned_window(op, plan, d, &w);
+		find_rows(s, &w, plan->type[0]->dim[w.in], out->dim[d], spmd_size(a), &r);
+		rows = taken_for(s, op);
 		for (unsigned i = 0; i < n_inputs(op); i++)
-			tc_set_operand(op, i, take_rows(s, &b, tc_in(op, i), w.in, a, &r,
-							fill_of(op, i)));
+			tc_set_operand(op, i, rows ? rows :
+				       take_rows(s, &b, tc_in(op, i), w.in, a, &r,
+						 fill_of(op, i)));
 		set_rows(s, op, d, &r);
 	}
 	for (unsigned i = 0; plan->kernels && i < n_spatial(op); i++) {
@@ -583,7 +591,7 @@ void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_pl
 			continue;
 		find_kernel(op, plan, i, &d, &w);
 		a = &plan->tensor[1]->dim[w.out].axes;
-		find_rows(&w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out], spmd_size(a),
+		find_rows(s, &w, plan->type[0]->dim[w.in], plan->type[1]->dim[w.out], spmd_size(a),
 			  &r);
 		tc_set_operand(op, 0, take_rows(s, &b, tc_in(op, 0), w.in, a, &r, NULL));
 		set_rows(s, op, d, &r);
@@ -811,6 +819,7 @@ const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op
 {
 	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0), of;
 	struct shard_roll *r;
+	uint32_t parts;
 	int64_t by[2], rows = tc_out(op, 0)->type->dim[d];
 
 	if (op->n_operands != 2 || !rows || rows >= MOST_ROWS)
@@ -826,7 +835,9 @@ const struct shard_roll *shard_find_roll(struct shard *s, const struct tc_op *op
 		r->rest = tc_in(op, !of);
 		r->is_rest_first = of;
 	}
-	return r;
+	/* More than a part, as half of a dim, is moved as others that are joined are. */
+	parts = spmd_gcd((uint64_t)rows, spmd_size(&s->p->of[r->of->id]->dim[d].axes));
+	return r->rest && r->rest->type->dim[d] > rows / parts ? NULL : r;
 }
 
 /* Whether padding of dim d of what was cut off is padding of the whole dim, by less. */
@@ -880,7 +891,7 @@ static struct tc_value *rows_of(struct shard *s, const struct tc_build *b, struc
 {
 	if (size < v->type->dim[d])
 		v = tc_build_part(b, v, d, from, size);
-	return by ? pass_on(s, b, v, a, by, ROUND) : v;
+	return by ? shard_pass_on(s, b, v, a, by, SHARD_ROUND) : v;
 }
 
 static struct tc_value *rolled(struct shard *s, const struct tc_build *b, struct tc_value *v,

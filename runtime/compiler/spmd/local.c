@@ -147,6 +147,8 @@ static void set_attributes(struct shard *s, struct tc_op *op, const struct shard
 struct tc_value *shard_localize(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
 {
 	set_attributes(s, op, plan);
+	if (op->op == TC_CONCATENATE && plan->windows)
+		return shard_join(s, op, plan);
 	if (op->op != TC_DYNAMIC_SLICE && op->op != TC_DYNAMIC_UPDATE_SLICE)
 		shard_take_windows(s, op, plan);
 	if (plan->picked)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/compiler/spmd/propagate_internal.h"
+#include "runtime/compiler/spmd/propagate.h"
 
 /* ---- before it ---- */
 

@@ -11,6 +11,7 @@
  * UNIMPLEMENTED for some of two meshes that don't fit on one, at main's border or a manual
  * computation's; a constraint of such a mesh says nothing. Threads as ir.h.
  */
+#include "runtime/compiler/spmd/rule.h"
 #include "runtime/compiler/spmd/sharding.h"
 
 /* Changes a program into the form that propagation wants: a constant for each of its users, and
@@ -33,5 +34,40 @@ struct spmd_shardings {
 /* Dims are closed in all answers. Main's arguments and results for which nothing was said
  * divide evenly, by whole axes. */
 struct spmd_shardings *spmd_propagate(struct spmd *s);
+
+/*
+ * propagate.c goes over the program; below it, factors.c has what happens at one op. Private to
+ * spmd/.
+ */
+enum { TO_RESULTS = 1, TO_OPERANDS = 2, BOTH_WAYS = 3 };
+
+/* An op, or values that data flows between: these have sources as operands and one result. */
+struct node {
+	const struct spmd_rule *rule;
+	enum spmd_when when;
+	bool is_elementwise, has_shared_operand;
+	struct spmd_sharding **tensor;	/* operands, then results; NULL: no tensor */
+	int64_t *count;			/* elements of each */
+};
+
+/* What a tensor's dims say of a factor. */
+struct cell {
+	bool is_there, is_closed, is_minor;
+	struct spmd_axes axes;
+	struct spmd_axes rest;	/* of the dim, which the factor has no place for */
+};
+
+/* Room for one op at a time. */
+struct desk {
+	struct cell *cell;	/* [tensor][factor] */
+	struct spmd_axes *found;	/* by factor */
+	uint16_t *order;
+	uint8_t *way;		/* by factor: which of TO_RESULTS, TO_OPERANDS */
+};
+
+/* What the dims of all tensors say of their factors, into the desk's cells. */
+void spmd_project(const struct node *n, struct desk *desk);
+/* Lets shardings through the op as `way` of the desk allows; whether any changed. */
+bool spmd_step(const struct node *n, struct desk *desk);
 
 #endif

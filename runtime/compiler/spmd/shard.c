@@ -208,6 +208,76 @@ static void keep_sums(struct shard *s, const struct tc_op *op, const struct shar
 		plan->tensor[t]->unreduced = wish[0]->unreduced;
 }
 
+/* Whether it has yet to be shared out, in the block of another, of whose operand it takes rows. */
+static bool may_take_with(const struct shard *s, const struct tc_op *op, const struct tc_op *other)
+{
+	if (op == other || op->block != other->block || op->id >= s->n_values ||
+	    s->is_late[op->id] || (op->op != TC_SLICE && op->op != TC_PAD) ||
+	    tc_in(op, 0) != tc_in(other, 0) || value_of(s, tc_out(op, 0))->local)
+		return false;
+	for (const struct shard_taken *t = s->taken; t; t = t->next)
+		if (t->op == op)
+			return false;
+	return true;
+}
+
+/* What is needed of a value along a dim by more than one op is got together, where that is less. */
+struct together {
+	struct tc_op *op[SHARD_MOST_NEEDS];
+	struct shard_need need[SHARD_MOST_NEEDS];
+	unsigned n, d;
+	int64_t rounds, moved;	/* of each by itself */
+};
+
+static void add_need(struct shard *s, struct together *all, struct tc_op *op,
+		     const struct shard_plan *plan)
+{
+	struct spmd_axes manual = manual_of(s, op);
+	struct spmd_sharding *wish = wish_of(s, tc_out(op, 0), &manual);
+	struct shard_plan own = shard_choose(s, op, &manual, &wish);
+	struct together more = *all;
+
+	if (!shard_is_same(own.tensor[0], plan->tensor[0]) ||
+	    !shard_need_of(s, op, &own, &more.d, &more.need[more.n], &more.rounds, &more.moved) ||
+	    more.d != all->d)
+		return;
+	more.op[more.n++] = op;
+	*all = more;
+}
+
+static void take_together(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+{
+	struct together all = { .op = { op } };
+	struct shard_source source = { .is_cut = true };
+	struct tc_value *rows[SHARD_MOST_NEEDS] = { NULL }, *v;
+	struct tc_build b = tc_build_at(s->c, op);
+	const struct shard_exchange *e = NULL;
+
+	for (const struct shard_taken *t = s->taken; t; t = t->next)
+		if (t->op == op)
+			return;
+	if (!shard_need_of(s, op, plan, &all.d, &all.need[all.n++], &all.rounds, &all.moved))
+		return;
+	for (struct tc_use *u = tc_in(op, 0)->uses; u && all.n < SHARD_MOST_NEEDS; u = u->next)
+		if (may_take_with(s, u->user, op))
+			add_need(s, &all, u->user, plan);
+	source.rows = plan->type[0]->dim[all.d];
+	if (all.n > 1 && all.rounds)
+		e = shard_plan_exchange(s, spmd_size(&plan->tensor[0]->dim[all.d].axes), &source,
+					1, all.need, all.n);
+	if (e && shard_rounds(e) <= all.rounds && shard_moved(e) <= all.moved &&
+	    shard_rounds(e) + shard_moved(e) < all.rounds + all.moved) {
+		v = get_as(s, &b, tc_in(op, 0), plan->tensor[0]);
+		shard_exchange(s, &b, e, all.d, &plan->tensor[0]->dim[all.d].axes, &v, NULL, rows);
+	}
+	for (unsigned i = 0; i < all.n; i++) {
+		struct shard_taken *t = arena_alloc(&s->c->arena, sizeof(*t));
+
+		*t = (struct shard_taken){ all.op[i], rows[i], s->taken };
+		s->taken = t;
+	}
+}
+
 static void share_op(struct shard *s, struct tc_op *op)
 {
 	struct spmd_axes manual = manual_of(s, op);
@@ -221,6 +291,8 @@ static void share_op(struct shard *s, struct tc_op *op)
 		wish[i] = wish_of(s, tc_out(op, i), &manual);
 	plan = shard_choose(s, op, &manual, wish);
 	keep_sums(s, op, &plan, wish);
+	if (op->n_operands && plan.windows && !plan.picked)
+		take_together(s, op, &plan);
 	take_operands(s, op, plan.tensor);
 	if (op->n_regions)
 		take_regions(s, op, &manual);
@@ -242,7 +314,7 @@ static void share_op(struct shard *s, struct tc_op *op)
 		if (v != made[i] && !h->unreduced.n && !plan.sum.axes.n)
 			keep_copy(s, tc_out(op, i), made[i], h, op->block);
 	}
-	if (op->op == TC_SELECT_AND_SCATTER && plan.windows)
+	if ((op->op == TC_SELECT_AND_SCATTER || op->op == TC_CONCATENATE) && plan.windows)
 		bury(s, op);
 }
 

@@ -13,7 +13,7 @@
  * program's mesh, closed, dims cut evenly. Along `unreduced` axes a member has a part of a sum.
  */
 #include "runtime/compiler/opt/build.h"
-#include "runtime/compiler/spmd/propagate_internal.h"
+#include "runtime/compiler/spmd/propagate.h"
 
 /* The same value in another sharding, made in a block. */
 struct shard_copy {
@@ -50,6 +50,13 @@ struct shard_sum {
 	enum tc_opcode op;
 };
 
+/* Of an op the rows that it needs of its operand, got with what others need of it; NULL: not. */
+struct shard_taken {
+	const struct tc_op *op;
+	struct tc_value *rows;
+	struct shard_taken *next;
+};
+
 struct shard {
 	struct tc_ctx *c;
 	struct spmd_shardings *p;
@@ -63,6 +70,7 @@ struct shard {
 	const struct shard_roll **roll;	/* by op's id; NULL: it is none */
 	bool *is_late;			/* by op's id: only needed if what joins it is no roll */
 	struct shard_index *indices;
+	struct shard_taken *taken;
 	struct tc_op *top;		/* indices are made before it, in main */
 	struct tc_value *number;	/* the partition's, or NULL */
 	struct tc_op **dead;		/* ops without a meaning for one member */
@@ -165,11 +173,57 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 			       const struct spmd_axes *manual,
 			       struct spmd_sharding *const *wish);
 
+/* ---- exchange.c ---- */
+#define SHARD_MOST_NEEDS 16u
+/* Rows of a dim, `first` on of all there are; is_cut: in equal parts, else members have all. */
+struct shard_source { int64_t first, rows; bool is_cut; };
+/* Each member's `span` rows from row start + place * step on; there may be no such rows. */
+struct shard_need { int64_t start, step, span; };
+/* How members, so many parts, come by what they need of sources, in order; NULL: in too many
+ * pieces. */
+struct shard_exchange *shard_plan_exchange(struct shard *s, int64_t parts,
+					   const struct shard_source *source, unsigned n_sources,
+					   const struct shard_need *need, unsigned n_needs);
+/* How often they meet; how many rows each gets; whether that is better than to meet so often for so
+ * many rows. `row`: a row's bytes. */
+unsigned shard_rounds(const struct shard_exchange *e);
+int64_t shard_moved(const struct shard_exchange *e);
+bool shard_is_worth(const struct shard_exchange *e, int64_t row, int64_t meetings, int64_t moved);
+int64_t shard_row_of(const struct tc_type *t, unsigned d);
+/* Does it along dim d of the sources v, into an `out` for each need; `fill`, a scalar, is where no
+ * rows are, NULL: zeros. */
+void shard_exchange(struct shard *s, const struct tc_build *b, const struct shard_exchange *e,
+		    unsigned d, const struct spmd_axes *a, struct tc_value *const *v,
+		    struct tc_value *fill, struct tc_value **out);
+/* A concatenate whose dim is to be cut, as those of operands are: a plan for parts of it, where
+ * less is moved so; and what stands for its result. */
+void shard_plan_join(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
+		     struct spmd_sharding *const *wish);
+struct tc_value *shard_join(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
+
+/* Whether no factor of the plan has any of the axes. */
+bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
+/* x with zeros at both ends of dim d. */
+struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
+				 unsigned d, int64_t low, int64_t high);
+/* The member's place along the axes, times step, and first: s32, and so have the numbers to be. */
+struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
+				const struct spmd_axes *a, int64_t step, int64_t first);
+/* v of the member `by` places farther along the axes: zeros if there is none, or in a ring; or of
+ * the one that is as far from the end as this one is from the beginning. */
+enum shard_way { SHARD_STRAIGHT, SHARD_ROUND, SHARD_TURNED };
+struct tc_value *shard_pass_on(struct shard *s, const struct tc_build *b, struct tc_value *v,
+			       const struct spmd_axes *a, int64_t by, enum shard_way way);
+
 /* ---- halo.c ---- */
 /* Adds to a plan those dims along which op looks at windows, or moves, that lie as they are
  * wished for and of which it is no more work to take a few neighbours' elements than all. */
 void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish);
+/* Of a slice or padding that moves along one dim, *d, and needs rows of the whole only: which, and
+ * how often members meet for them and how many rows each gets, added up. false: it is none. */
+bool shard_need_of(struct shard *s, const struct tc_op *op, const struct shard_plan *plan,
+		   unsigned *d, struct shard_need *need, int64_t *rounds, int64_t *moved);
 /* Gives op, whose operands lie as planned, what it needs of its neighbours; sets attributes. */
 void shard_take_windows(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
@@ -187,17 +241,8 @@ int64_t shard_behind(const struct tc_op *op, const struct tc_type *kernel, unsig
 		     int64_t out);
 void shard_set_behind(struct shard *s, struct tc_op *op, unsigned d, int64_t rows);
 /* Whether parts of it would then be made of few rows of neighbours. */
-bool shard_is_near(const struct tc_op *op, const struct tc_type *kernel, unsigned d, int64_t in,
-		   int64_t out, int64_t parts);
-
-/* Whether no factor of the plan has any of the axes. */
-bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
-/* x with zeros at both ends of dim d. */
-struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
-				 unsigned d, int64_t low, int64_t high);
-/* The member's place along the axes, times step, and first: s32, and so have the numbers to be. */
-struct tc_value *shard_at_place(struct shard *s, const struct tc_build *b,
-				const struct spmd_axes *a, int64_t step, int64_t first);
+bool shard_is_near(struct shard *s, const struct tc_op *op, const struct tc_type *kernel,
+		   unsigned d, int64_t in, int64_t out, int64_t parts);
 
 /* A value's rows moved along a dim of it, in a ring; but for the first or last ones, which are
  * others'. */

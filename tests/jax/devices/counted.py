@@ -114,6 +114,34 @@ def pooled_with_overlaps(x):
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
 
 
+def halves(x):
+    return x[..., :x.shape[-1] // 2] * jnp.sin(x[..., x.shape[-1] // 2:])
+
+
+def rotated(x, c, s):
+    a, b = jnp.split(x, 2, -1)
+    return x * c + jnp.concatenate([-b, a], -1) * s
+
+
+def rotated_by_halves(x, c, s):
+    a, b = jnp.split(x, 2, -1)
+    return jnp.concatenate([a * c - b * s, b * c + a * s], -1)
+
+
+def gated(x, w):
+    a, b = jnp.split(x @ w, 2, -1)
+    return a * jax.nn.sigmoid(b)
+
+
+def attended(x, w):
+    """All three of one product."""
+    q, k, v = jnp.split(x @ w, 3, -1)
+    return jax.nn.softmax(q @ k.mT / 8) @ v
+
+
+LAST = P(None, None, "x")
+WEIGHTS = [(data(16, 24), P()), (data(24, 96), COLS)]
+
 # Name: function, arguments with their shardings over a mesh of 8.
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
@@ -186,6 +214,21 @@ PROGRAMS = {
     "decayed_in_an_order": (decayed_in_an_order, [(data(256, 96), ROWS),
                                                   (np.arange(256, dtype=np.int32)[::-1].copy(),
                                                    P())]),
+    "halves": (halves, [(data(2, 4, 96), LAST)]),
+    "halves_in_the_other_order": (lambda x: jnp.concatenate(jnp.split(x, 2, 1)[::-1], 1),
+                                  [(data(4, 32), COLS)]),
+    "rotated": (rotated, [(data(2, 4, 64), LAST), (data(64), P("x")), (data(64), P("x"))]),
+    "rotated_by_halves": (rotated_by_halves, [(data(2, 4, 64), LAST), (data(32), P("x")),
+                                              (data(32), P("x"))]),
+    "gradient_of_what_is_rotated": (gradient(rotated_by_halves),
+                                    [(data(2, 4, 64), LAST), (data(32), P("x")),
+                                     (data(32), P("x"))]),
+    "gated": (gated, WEIGHTS),
+    "gradient_of_what_is_gated": (gradient(gated), WEIGHTS),
+    "attended": (attended, WEIGHTS),
+    "gradient_of_what_is_attended": (gradient(attended), WEIGHTS),
+    "joined": (lambda x, y: jnp.concatenate([x, y], 0), [(data(64, 4), ROWS),
+                                                         (data(64, 4, seed=1), ROWS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 

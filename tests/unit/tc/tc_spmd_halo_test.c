@@ -3,7 +3,7 @@
  * Ops, and ops in twos, that move along a dim or look at windows of it, where the dim is cut:
  * members take what they need of their neighbours and give what one device does, bit for bit.
  * Sizes, steps, holes and padding are drawn; parts are as small as one row, and windows wider than
- * a part.
+ * a part. Slices of one value, as halves, and what is joined of them.
  */
 #include <math.h>
 
@@ -132,11 +132,16 @@ static bool draw_op(struct drawn *k)
 	return k->out > 0 && k->out % k->parts == 0;
 }
 
+static void put_wide_rows(struct str *s, int number, int of, int from, int size, int wide)
+{
+	str_printf(s, "%%%d = slice(%%%d) {start_indices = [0, %d, 0], limit_indices = [2, %d, "
+		   "%d], strides = [1, 1, 1]} : tensor<2x%dx%dxf32>\n", number, of, from,
+		   from + size, wide, size, wide);
+}
+
 static void put_rows(struct str *s, int number, int of, int from, int size)
 {
-	str_printf(s, "%%%d = slice(%%%d) {start_indices = [0, %d, 0], limit_indices = [2, %d, 3], "
-		   "strides = [1, 1, 1]} : tensor<2x%dx3xf32>\n", number, of, from, from + size,
-		   size);
+	put_wide_rows(s, number, of, from, size, 3);
 }
 
 /* The kernel is of the operand's own rows. */
@@ -790,6 +795,118 @@ static void they_are_so_on_devices(void **state)
 	gang_stop(state);
 }
 
+/* ---- slices of one value, and what is joined of them ---- */
+
+/* `n_parts` slices of m rows, one behind the other (`is_split`) or anywhere; then two of them, and
+ * often rows of another value, are joined; if anywhere, it is padded, too. Another axis of the
+ * mesh, before or behind the dim's. Rows are of 1 KiB: less it is as well to collect. */
+enum { WIDE = 128 };
+struct pieces {
+	unsigned parts, n_parts;
+	bool is_split, has_rest;
+	int other;		/* -1: before, 1: behind */
+	int64_t n, m, rest, start[4], low, high;
+};
+
+static void draw_pieces(struct pieces *k)
+{
+	static const unsigned parts[] = { 2, 3, 4, 6, 8 };
+
+	*k = (struct pieces){ .parts = parts[draw(0, 4)], .n_parts = (unsigned)draw(2, 4),
+			      .is_split = draw(0, 2) > 0, .has_rest = draw(0, 1) };
+	k->other = k->parts < 6 ? (int)draw(-1, 1) : 0;
+	k->m = k->parts * draw(1, 3);
+	k->n = k->m * k->n_parts;
+	if (!k->is_split)
+		k->n = k->m + k->parts * draw(0, 4);
+	for (unsigned i = 0; i < k->n_parts; i++)
+		k->start[i] = k->is_split ? i * k->m : draw(0, k->n - k->m);
+	k->rest = k->parts * draw(1, 3) - (draw(0, 2) ? 0 : k->has_rest);
+	if (k->is_split)
+		return;
+	k->low = draw(0, 3) ? draw(1 - k->n, k->n) : 0;
+	k->high = k->parts * draw(1, 8) - k->n - k->low;
+	if (k->n + (k->low < 0 ? k->low : 0) + (k->high < 0 ? k->high : 0) < 1)
+		k->high = -k->low;
+}
+
+static void write_pieces(const struct pieces *k, struct str *s)
+{
+	int m = (int)k->m, padded = (int)(k->n + k->low + k->high), joined;
+
+	joined = 2 * m + (k->has_rest ? (int)k->rest : 0);
+	str_printf(s, "module() {num_partitions = %u, meshes = {mesh = \"[%sx=%u%s]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<2x%dx128xf32> {sharding = "
+		   "\"@mesh[{},{x},{}]\"}, %%1: tensor<2x%dx128xf32> {sharding = "
+		   "\"@mesh[{},{%s},{}]\"}) {\n"
+		   "%%2 = constant() {value = dense<splat 0x0000c03f> : tensor<f32>} : "
+		   "tensor<f32>\n", k->parts * (k->other ? 2 : 1),
+		   k->other < 0 ? "y=2," : "", k->parts, k->other > 0 ? ",y=2" : "", (int)k->n,
+		   (int)k->rest, k->rest % k->parts ? "" : "x");
+	for (unsigned i = 0; i < k->n_parts; i++) {
+		put_wide_rows(s, 10 + (int)i, 0, (int)k->start[i], m, WIDE);
+		str_printf(s, "%%%u = sharding_constraint(%%%u) {sharding = \"@mesh[{},{x},{}]\"}"
+			   " : tensor<2x%dx128xf32>\n%%%u = add(%%%u, %%%u) : "
+			   "tensor<2x%dx128xf32>\n", 20 + i, 10 + i, m, 30 + i, 20 + i,
+			   20 + i, m);
+	}
+	str_printf(s, "%%50 = pad(%%0, %%2) {edge_padding_low = [0, %d, 0], edge_padding_high = "
+		   "[0, %d, 0], interior_padding = [0, 0, 0]} : tensor<2x%dx128xf32>\n"
+		   "%%51 = sharding_constraint(%%50) {sharding = \"@mesh[{},{x},{}]\"} : "
+		   "tensor<2x%dx128xf32>\n", (int)k->low, (int)k->high, padded, padded);
+	str_printf(s, "%%40 = concatenate(%%%u, %s%%30) {dimension = 1} : tensor<2x%dx128xf32>\n"
+		   "%%41 = sharding_constraint(%%40) {sharding = \"@mesh[{},{%s},{}]\"} : "
+		   "tensor<2x%dx128xf32>\nreturn(%%41", 29 + k->n_parts, k->has_rest ? "%1, " : "",
+		   joined, joined % (int)k->parts ? "" : "x", joined);
+	for (unsigned i = 0; i < k->n_parts; i++)
+		str_printf(s, ", %%%u", 30 + i);
+	str_printf(s, "%s)\n}\n}\n", k->is_split ? "" : ", %51");
+}
+
+static void check_pieces(unsigned n, uint64_t seed, spmd_evaluate *evaluate)
+{
+	unsigned n_split = 0, in_parts = 0;
+	struct pieces k;
+
+	state_of_draw = seed;
+	for (unsigned i = 0; i < n; i++) {
+		struct tc_options o = { .level = 1, .verify = true, .evaluate_after = "shard" };
+		struct tc_array args[2];
+		struct tc_source source;
+		struct str text = { 0 };
+
+		draw_pieces(&k);
+		o.partitions = k.parts * (k.other ? 2 : 1);
+		write_pieces(&k, &text);
+		source = (struct tc_source){ text.text, text.len, "mlir" };
+		args[0] = new_array(3, (const int64_t[]){ 2, k.n, WIDE });
+		args[1] = new_array(3, (const int64_t[]){ 2, k.rest, WIDE });
+		agree_exactly(evaluate, &source, &o, args, 2);
+		if (k.is_split && !k.has_rest) {
+			n_split++;
+			in_parts += hops_of(&source, &o, 0) <= 2 * k.n_parts;
+		}
+		free(args[0].data);
+		free(args[1].data);
+		str_free(&text);
+	}
+	print_message("%u of %u split in parts\n", in_parts, n_split);
+	assert_int_equal(in_parts, n_split);
+}
+
+static void members_get_the_pieces_that_they_lack(void **state)
+{
+	(void)state;
+	check_pieces(200, 7, tc_eval_gang);
+}
+
+static void they_get_them_on_devices(void **state)
+{
+	gang_start(state);
+	check_pieces(40, 8, gang_evaluate);
+	gang_stop(state);
+}
+
 /* By how many neighbours' rows an op is made. */
 static void as_few_as_can_be(void **state)
 {
@@ -851,6 +968,8 @@ int main(void)
 		cmocka_unit_test(they_select_so_on_devices),
 		cmocka_unit_test(slices_are_taken_and_put_where_they_lie),
 		cmocka_unit_test(they_are_so_on_devices),
+		cmocka_unit_test(members_get_the_pieces_that_they_lack),
+		cmocka_unit_test(they_get_them_on_devices),
 		cmocka_unit_test(as_few_as_can_be),
 	};
 
