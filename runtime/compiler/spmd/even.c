@@ -182,6 +182,15 @@ static const struct tc_type *kernel_of(const struct tc_op *op)
 	return op->op == TC_CONVOLUTION ? true_type(tc_in(op, 1)) : NULL;
 }
 
+/* Whether a slice takes the same rows of each part, but for where it begins and ends. */
+static bool has_even_steps(const struct shard *s, const struct tc_op *op, unsigned d)
+{
+	int64_t step = tc_attr_nth(op, "strides", d), size = size_of(s, tc_in(op, 0), d);
+
+	return step == 1 ||
+	       !(size % step || size / step % spmd_size(axes_of(s, tc_in(op, 0), d)));
+}
+
 /* The dim of operand 0 along which op moves to make dim d of its result; -1: it does not. */
 static int64_t moves_along(const struct shard *s, const struct tc_op *op, unsigned d)
 {
@@ -190,8 +199,7 @@ static int64_t moves_along(const struct shard *s, const struct tc_op *op, unsign
 		return -1;
 	if (op->n_results != 1 || !may_lie(s, tc_out(op, 0)) || !may_lie(s, tc_in(op, 0)))
 		return -1;
-	/* A slice with steps would be padding and a slice. */
-	if (op->op == TC_SLICE && tc_attr_nth(op, "strides", d) != 1)
+	if (op->op == TC_SLICE && !has_even_steps(s, op, d))
 		return -1;
 	return shard_moves_along(op, kernel_of(op), d);
 }
@@ -464,7 +472,8 @@ static void mask_sum(struct even *e, struct tc_op *op, int64_t f, int64_t size)
 	}
 }
 
-/* A slice is padding by less, behind the slice of other dims. */
+/* A slice is padding by less, behind the slice of other dims; with steps that of all of its dim,
+ * from the first row that there is of those. */
 static void pad_for_slice(struct even *e, struct tc_op *op, uint32_t dims)
 {
 	struct shard *s = e->s;
@@ -475,13 +484,16 @@ static void pad_for_slice(struct even *e, struct tc_op *op, uint32_t dims)
 	struct tc_value *made, *zero = zero_at(e, op, (enum elem)t->elem);
 
 	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t step = tc_attr_nth(op, "strides", d), rows = x->type->dim[d] / step;
+		int64_t start = tc_attr_nth(op, "start_indices", d);
+
 		if (!(dims >> d & 1))
 			continue;
-		low[d] = -tc_attr_nth(op, "start_indices", d);
-		high[d] = size_of(s, y, d) - x->type->dim[d] - low[d];
-		tc_set_nth(s->c, op, "start_indices", d, 0);
+		low[d] = -(start / step);
+		high[d] = size_of(s, y, d) - rows - low[d];
+		tc_set_nth(s->c, op, "start_indices", d, start % step);
 		tc_set_nth(s->c, op, "limit_indices", d, x->type->dim[d]);
-		y->type = tc_with_dim(s->c, y->type, d, x->type->dim[d]);
+		y->type = tc_with_dim(s->c, y->type, d, rows);
 	}
 	made = tc_build_pad(&b, y, zero, low, high, none);
 	lie(e, made, s->p->of[y->id], y->side);

@@ -265,6 +265,12 @@ bool shard_is_near(struct shard *s, const struct tc_op *op, const struct tc_type
 
 	if (!find_window(op, kernel, d, &w))
 		return false;
+	/* Every so manieth row, of a part as of the whole, and of these a slice. */
+	if (op->op == TC_SLICE) {
+		in /= w.stride;
+		w.low = -(-w.low / w.stride);
+		w.stride = 1;
+	}
 	w.row = shard_row_of(s->of[tc_in(op, 0)->id].type, w.in);
 	return find_rows(s, &w, in, out, parts, &r);
 }

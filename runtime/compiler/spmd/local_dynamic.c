@@ -39,17 +39,27 @@ static bool fits(const struct tc_op *op, const struct shard_plan *plan, unsigned
 		shard_bits_of((enum elem)in->elem) != ELEM_TOKEN);
 }
 
-/* Whether v is there with dim d whole, or is to be for other slices of it, too. */
+static bool is_cut(const struct shard *s, const struct tc_value *v, unsigned d)
+{
+	const struct spmd_sharding *h = v->id < s->n_values ? s->p->of[v->id] : NULL;
+
+	return h && h->kind == SPMD_TILED && h->dim[d].axes.n &&
+	       !(s->of[v->id].type->dim[d] % spmd_size(&h->dim[d].axes));
+}
+
+/* Whether v is there with dim d whole, or all slices of it that are whole may as well
+ * have it so. */
 static bool is_wanted_whole(const struct shard *s, const struct tc_value *v, unsigned d)
 {
-	unsigned n = 0;
+	int64_t rows = 0;
 
 	for (const struct shard_copy *c = s->of[v->id].copies; c; c = c->next)
 		if (!c->h->dim[d].axes.n)
 			return true;
 	for (const struct tc_use *u = v->uses; u; u = u->next)
-		n += u->user->op == TC_SLICE;
-	return n > 1;
+		if (u->user->op == TC_SLICE && !is_cut(s, tc_out(u->user, 0), d))
+			rows += tc_out(u->user, 0)->type->dim[d];
+	return 2 * rows >= s->of[v->id].type->dim[d];
 }
 
 /* The same of a slice that is not dynamic: few rows of one dim, that it leaves whole. */

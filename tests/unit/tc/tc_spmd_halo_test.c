@@ -391,12 +391,13 @@ enum end { SUM, LARGEST, DOT, PADDED, JOINED, WINDOWED, CUT_ON, AS_IT_IS, N_ENDS
 static const char *const ends[] = { "summed", "the largest", "a product", "padded", "joined",
 				    "windows", "cut once more", "returned" };
 
-/* One or two slices of m rows, what is done with them, and how the dim ends. */
+/* One or two slices of m rows, with steps of a value of as many times n, what is done with them,
+ * and how the dim ends. */
 struct chain {
 	unsigned parts;
 	enum end end;
 	bool is_two, is_turned;
-	int64_t n, m, start[2], low, size;
+	int64_t n, m, start[2], low, size, step, first;
 };
 
 static bool draw_chain(struct chain *k)
@@ -411,6 +412,8 @@ static bool draw_chain(struct chain *k)
 		k->start[i] = draw(0, k->n - k->m);
 	k->low = draw(0, k->n - k->m);
 	k->size = draw(1, 3);
+	k->step = draw(0, 2) ? 1 : draw(2, 3);
+	k->first = draw(0, k->step - 1);
 	if (k->end == WINDOWED)
 		return draw(0, 1) || k->n - k->m + k->size - 1 >= 0;
 	return k->m % k->parts;
@@ -474,9 +477,13 @@ static void write_chain(const struct chain *k, struct str *s)
 		   "%%2 = constant() {value = dense<splat 0x000080ff> : tensor<f32>} : "
 		   "tensor<f32>\n"
 		   "%%3 = constant() {value = dense<splat 0x00000000> : tensor<f32>} : "
-		   "tensor<f32>\n", k->parts, k->parts, (int)k->n);
+		   "tensor<f32>\n", k->parts, k->parts, (int)(k->n * k->step));
 	for (int i = 0; i < 2; i++) {
-		put_rows(s, 10 + i, 0, (int)k->start[i], m);
+		int start = (int)(k->start[i] * k->step + k->first);
+
+		str_printf(s, "%%%d = slice(%%0) {start_indices = [0, %d, 0], limit_indices = [2, "
+			   "%d, 3], strides = [1, %d, 1]} : tensor<2x%dx3xf32>\n", 10 + i, start,
+			   start + (m - 1) * (int)k->step + 1, (int)k->step, m);
 		str_printf(s, "%%%d = divide(%%%d, %%%d) : tensor<2x%dx3xf32>\n"
 			   "%%%d = multiply(%%%d, %%%d) : tensor<2x%dx3xf32>\n", 12 + i, 10 + i,
 			   10 + i, m, 14 + i, 12 + i, 10 + i, m);
@@ -518,7 +525,7 @@ static unsigned check_chain(const struct chain *k, spmd_evaluate *evaluate)
 	write_chain(k, &text);
 	write_chain_end(k, &text);
 	source = (struct tc_source){ text.text, text.len, "mlir" };
-	args[0] = new_array(3, (const int64_t[]){ 2, k->n, 3 });
+	args[0] = new_array(3, (const int64_t[]){ 2, k->n * k->step, 3 });
 	args[1] = new_array(3, (const int64_t[]){ 6, 3, 3 });
 	for (size_t i = 0; i < args[0].bytes / 4; i++)
 		if (((float *)args[0].data)[i] == 0)
