@@ -14,8 +14,8 @@
 
 #include "runtime/compiler/spmd/shard_internal.h"
 
-#define MOST_PARTS 512
-#define MOST_PIECES 16		/* that a member gets or gives */
+#define MOST_PARTS 128
+#define MOST_PIECES 8		/* that a member gets */
 #define MOST_RUNS 8
 #define MOST_ROUNDS 4
 #define LEAST_SAVED 1024	/* bytes, by each meeting more: fewer are not worth its time */
@@ -32,7 +32,7 @@ struct shard_exchange {
 	struct piece *piece;
 	size_t n_pieces, *first;	/* by member: of those that it gets */
 	unsigned n_rounds;
-	int64_t size[MOST_PIECES];	/* of a round */
+	int64_t size[MOST_ROUNDS];	/* of a round */
 	int64_t cut[SHARD_MOST_NEEDS][MOST_RUNS + 1];	/* where runs begin */
 	unsigned n_runs[SHARD_MOST_NEEDS];
 };
@@ -238,7 +238,7 @@ static bool find_rounds(struct arena *arena, struct shard_exchange *e)
 		if (gets > e->n_rounds)
 			e->n_rounds = gets;
 	}
-	if (e->n_rounds > MOST_PIECES)
+	if (e->n_rounds > MOST_ROUNDS)
 		return false;
 	k.gives = arena_array(arena, n * e->n_rounds, sizeof(*k.gives));
 	k.gets = arena_array(arena, n * e->n_rounds, sizeof(*k.gets));
@@ -295,7 +295,7 @@ bool shard_is_worth(const struct shard_exchange *e, int64_t row, int64_t meeting
 {
 	int64_t more = (int64_t)e->n_rounds - meetings, less = moved - shard_moved(e);
 
-	if (e->n_rounds > MOST_ROUNDS || less < 0 || (!less && more >= 0))
+	if (less < 0 || (!less && more >= 0))
 		return false;
 	return more <= 0 || less * row >= more * LEAST_SAVED;
 }
@@ -524,7 +524,7 @@ void shard_exchange(struct shard *s, const struct tc_build *b, const struct shar
 {
 	struct work k = { .s = s, .b = b, .e = e, .a = a, .d = d };
 	struct tc_value *own = e->n_sources > 1 ? tc_build_join(b, e->n_sources, v, d) : v[0];
-	struct tc_value *part[MOST_PIECES + 1], *all;
+	struct tc_value *part[MOST_ROUNDS + 1], *all;
 	int64_t none = find_own(&k);
 	unsigned n = 0;
 
