@@ -47,8 +47,8 @@ static bool is_cut(const struct shard *s, const struct tc_value *v, unsigned d)
 	       !(s->of[v->id].type->dim[d] % spmd_size(&h->dim[d].axes));
 }
 
-/* Whether v is there with dim d whole, or all slices of it that are whole may as well
- * have it so. */
+/* Whether v is there with dim d whole, or is needed so by what joins it to something, or all slices
+ * of it that are whole may as well have it so. */
 static bool is_wanted_whole(const struct shard *s, const struct tc_value *v, unsigned d)
 {
 	int64_t rows = 0;
@@ -56,9 +56,17 @@ static bool is_wanted_whole(const struct shard *s, const struct tc_value *v, uns
 	for (const struct shard_copy *c = s->of[v->id].copies; c; c = c->next)
 		if (!c->h->dim[d].axes.n)
 			return true;
-	for (const struct tc_use *u = v->uses; u; u = u->next)
-		if (u->user->op == TC_SLICE && !is_cut(s, tc_out(u->user, 0), d))
-			rows += tc_out(u->user, 0)->type->dim[d];
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		const struct tc_op *user = u->user;
+
+		if (user->id >= s->n_values ||
+		    (user->op != TC_SLICE && user->op != TC_CONCATENATE) ||
+		    is_cut(s, tc_out(user, 0), d))
+			continue;
+		if (user->op == TC_CONCATENATE)
+			return true;
+		rows += tc_out(user, 0)->type->dim[d];
+	}
 	return 2 * rows >= s->of[v->id].type->dim[d];
 }
 
