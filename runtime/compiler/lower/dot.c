@@ -103,7 +103,10 @@ static struct tc_value *outer(const struct dot *d)
 			to[d->batch[side][i]] = i;
 		v[side] = spread(d, side, to, type);
 	}
-	return tc_build2(&d->b, TC_MULTIPLY, v[0], v[1]);
+	v[0] = tc_build2(&d->b, TC_MULTIPLY, v[0], v[1]);
+	/* Sums begin with 0, so none of them is -0. */
+	return elem_class(d->elem) != ELEM_CLASS_FLOAT ? v[0] :
+	       tc_build2(&d->b, TC_ADD, v[0], tc_build_number(&d->b, type, 0));
 }
 
 /* The dims that are left of the side, batches first. */

@@ -88,6 +88,12 @@ def test_a_sum_in_16_bits_is_rounded_once():
     assert np.all(np.abs(here - exact) <= np.abs(exact) * 2.0 ** -8 + 1e-5)
 
 
+def test_sums_of_one_are_no_negative_zeros():
+    x = jnp.asarray([[-0.0], [0.0], [1e-30], [-1e-30]], jnp.float32)
+    here = np.asarray(jax.jit(jnp.matmul)(x, x.T))
+    assert not np.any(np.signbit(here) & (here == 0)) and not np.any(np.isnan(here))
+
+
 def test_infinities_and_nans_stay_where_they_are():
     a = np.ones((6, 5), np.float32)
     a[1, 2], a[2, 0], a[3] = np.inf, np.nan, [np.inf, -np.inf, 1, 1, 1]

@@ -167,28 +167,28 @@ static void results_in_host_memory_are_not_lent(void **state)
 
 /* ---- strips ---- */
 
-#define QKV "%1: tensor<4x32x1xf32>, %2: tensor<4x32x1xf32>, %3: tensor<4x32x1xf32>"
+#define QKV "%1: tensor<4x64x2xf32>, %2: tensor<4x64x2xf32>, %3: tensor<4x64x2xf32>"
 #define SCORES \
 	"%4 = dot_general(%1, %2) {lhs_batching_dimensions = [0], lhs_contracting_dimensions = " \
 	"[2], rhs_batching_dimensions = [0], rhs_contracting_dimensions = [2]} : " S
 #define MIXED(of) \
 	"%9 = dot_general(" of ", %3) {lhs_batching_dimensions = [0], lhs_contracting_dimensions " \
 	"= [2], rhs_batching_dimensions = [0], rhs_contracting_dimensions = [1]} : " \
-	"tensor<4x32x1xf32>\n"
-enum { LIMIT = 4 * 32 * 32 * 4 / 2 };	/* half of the scores */
-#define S "tensor<4x32x32xf32>\n"
+	"tensor<4x64x2xf32>\n"
+enum { LIMIT = 4 * 64 * 64 * 4 / 2 };	/* half of the scores */
+#define S "tensor<4x64x64xf32>\n"
 #define REDUCED(out, op, in, start, dim, type) \
 	out "0 = constant() {value = dense<" start "> : tensor<f32>} : tensor<f32>\n" \
 	out " = reduce(" in ", " out "0) {dimensions = [" dim "]} : tensor<" type "> " \
 	"(" out "1: tensor<f32>, " out "2: tensor<f32>) {\n" \
 	out "3 = " op "(" out "1, " out "2) : tensor<f32>\nreturn(" out "3)\n}\n"
-#define ROW_MAX REDUCED("%5", "maximum", "%4", "0x000080ff", "2", "4x32xf32")
+#define ROW_MAX REDUCED("%5", "maximum", "%4", "0x000080ff", "2", "4x64xf32")
 #define LESS_MAX \
 	ROW_MAX "%6 = broadcast_in_dim(%5) {broadcast_dimensions = [0, 1]} : " S \
 	"%7 = subtract(%4, %6) : " S
 #define PAIRS "tensor<64x64x2xf32>\n"
 #define SORTED(out, in) \
-	out " = sort(" in ") {dimension = 1, is_stable = true} : tensor<4x32xf32> " \
+	out " = sort(" in ") {dimension = 1, is_stable = true} : tensor<4x64xf32> " \
 	"(" out "0: tensor<f32>, " out "1: tensor<f32>) {\n" \
 	out "2 = compare(" out "0, " out "1) {compare_type = <FLOAT>, " \
 	"comparison_direction = <LT>} : tensor<i1>\nreturn(" out "2)\n}\n"
@@ -209,7 +209,7 @@ stripped[] = {
 	  "%6 = broadcast_in_dim(%8) {broadcast_dimensions = [0, 1]} : " S
 	  "%7 = subtract(%4, %6) : " S MIXED("%7") "return(%9)\n", LIMIT, 0 },
 	{ "a sum over what would be cut first", QKV, SCORES LESS_MAX MIXED("%7")
-	  REDUCED("%8", "add", "%7", "0x00000000", "0", "32x32xf32") "return(%9, %8)\n", LIMIT, 1 },
+	  REDUCED("%8", "add", "%7", "0x00000000", "0", "64x64xf32") "return(%9, %8)\n", LIMIT, 1 },
 	{ "a sum over all", QKV, SCORES "%7 = abs(%4) : " S
 	  REDUCED("%8", "add", "%7", "0x00000000", "0, 1, 2", "f32") MIXED("%7")
 	  "return(%9, %8)\n", LIMIT, 0 },
@@ -223,15 +223,15 @@ stripped[] = {
 	  "%7 = subtract(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 2 },
 	{ "rows turned around", QKV, SCORES "%5 = transpose(%4) {permutation = [0, 2, 1]} : " S
 	  "%7 = subtract(%4, %5) : " S MIXED("%7") "return(%9)\n", LIMIT, 1 },
-	{ "products as two dims", QKV, SCORES "%5 = reshape(%4) : tensor<2x2x32x32xf32>\n"
+	{ "products as two dims", QKV, SCORES "%5 = reshape(%4) : tensor<2x2x64x64xf32>\n"
 	  "%6 = constant() {value = dense<0x000000000000803f0000004000004040> : tensor<2x2xf32>} "
 	  ": tensor<2x2xf32>\n%8 = broadcast_in_dim(%6) {broadcast_dimensions = [0, 1]} : "
-	  "tensor<2x2x32x32xf32>\n%20 = multiply(%5, %8) : tensor<2x2x32x32xf32>\n"
+	  "tensor<2x2x64x64xf32>\n%20 = multiply(%5, %8) : tensor<2x2x64x64xf32>\n"
 	  "%7 = reshape(%20) : " S MIXED("%7") "return(%9)\n", LIMIT, 3 },
 	/* which is to be copied, and is worth it for two arrays of the size, not for one */
-	{ "what is added from outside", QKV ", %11: tensor<4x32x32xf32>", SCORES
+	{ "what is added from outside", QKV ", %11: tensor<4x64x64xf32>", SCORES
 	  "%7 = add(%4, %11) : " S MIXED("%7") "return(%9)\n", LIMIT, 0 },
-	{ "what is taken away from outside at last", QKV ", %11: tensor<4x32x32xf32>", SCORES
+	{ "what is taken away from outside at last", QKV ", %11: tensor<4x64x64xf32>", SCORES
 	  LESS_MAX "%8 = subtract(%7, %11) : " S MIXED("%8") "return(%9)\n", LIMIT, 2 },
 	/* one argument, cut for one reader and whole for the other */
 	{ "all pairs of points", "%1: tensor<64x2xf32>", "%4 = broadcast_in_dim(%1) "
@@ -241,7 +241,7 @@ stripped[] = {
 	  REDUCED("%7", "add", "%8", "0x00000000", "2", "64x64xf32")
 	  "%20 = broadcast_in_dim(%7) {broadcast_dimensions = [0, 1]} : " PAIRS
 	  "%21 = multiply(%20, %6) : " PAIRS
-	  REDUCED("%9", "add", "%21", "0x00000000", "1", "64x2xf32") "return(%9)\n", LIMIT, 1 },
+	  REDUCED("%9", "add", "%21", "0x00000000", "1", "64x2xf32") "return(%9)\n", LIMIT / 4, 1 },
 	{ "weights that are large beside", "%1: tensor<64x16xf32>, %2: tensor<16x64xf32>, "
 	  "%3: tensor<64x16xf32>", "%4 = dot_general(%1, %2) {lhs_batching_dimensions = [], "
 	  "lhs_contracting_dimensions = [1], rhs_batching_dimensions = [], "
@@ -249,7 +249,7 @@ stripped[] = {
 	  "%5 = abs(%4) : tensor<64x64xf32>\n"
 	  "%6 = dot_general(%5, %3) {lhs_batching_dimensions = [], lhs_contracting_dimensions = "
 	  "[1], rhs_batching_dimensions = [], rhs_contracting_dimensions = [0]} : "
-	  "tensor<64x16xf32>\nreturn(%6)\n", LIMIT, 0 },
+	  "tensor<64x16xf32>\nreturn(%6)\n", LIMIT / 4, 0 },
 };
 
 /* The program's text after a pass. */
