@@ -27,6 +27,12 @@ typedef uint64_t v2u64 __attribute__((vector_size(16)));
 #define HIGH16 4, 12, 5, 13, 6, 14, 7, 15
 #define LOW32 0, 4, 1, 5
 #define HIGH32 2, 6, 3, 7
+#define EVEN8 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD8 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define EVEN16 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD16 1, 3, 5, 7, 9, 11, 13, 15
+#define EVEN32 0, 2, 4, 6
+#define ODD32 1, 3, 5, 7
 #define LOW64 0, 2
 #define HIGH64 1, 3
 
@@ -178,19 +184,71 @@ FEW(4, BY(4, 4, 2))
 FEW(8, )
 FEW(16, )
 
-/* Columns too few for a block. */
-#define EDGE(bytes) \
+/*
+ * C columns, C less than a block has, of N rows: the rounds of NARROW backwards, each of which
+ * parts elements at even places from those at odd ones. Rows of the source that touch are loaded
+ * together.
+ */
+#define APART(bytes, V, N, C, even, odd, P, cell) \
+static inline void apart_##bytes##_##C(char *dst, int64_t dp, const char *src, int64_t sp) \
+{ \
+	V x[C], y[C]; \
+	if (sp == (C) * (bytes)) { \
+		memcpy(x, src, sizeof(x)); \
+	} else { \
+		P row[C]; \
+		_Pragma("GCC unroll 16") \
+		for (int i = 0; i < (N); i++) \
+			row[i * (C) / (N)][i % ((N) / (C))] = *(const cell *)(src + i * sp); \
+		memcpy(x, row, sizeof(x)); \
+	} \
+	_Pragma("GCC unroll 3") \
+	for (int round = 1; round < (C); round *= 2) { \
+		_Pragma("GCC unroll 4") \
+		for (int i = 0; i < (C) / 2; i++) { \
+			y[i] = __builtin_shuffle(x[2 * i], x[2 * i + 1], (V){ even }); \
+			y[i + (C) / 2] = __builtin_shuffle(x[2 * i], x[2 * i + 1], (V){ odd }); \
+		} \
+		_Pragma("GCC unroll 8") \
+		for (int i = 0; i < (C); i++) \
+			x[i] = y[i]; \
+	} \
+	_Pragma("GCC unroll 8") \
+	for (int i = 0; i < (C); i++) \
+		memcpy(dst + i * dp, &x[i], sizeof(V)); \
+}
+APART(1, v16u8, 16, 2, EVEN8, ODD8, v8u16, cell2)
+APART(1, v16u8, 16, 4, EVEN8, ODD8, v4u32, cell4)
+APART(1, v16u8, 16, 8, EVEN8, ODD8, v2u64, cell8)
+APART(2, v8u16, 8, 2, EVEN16, ODD16, v4u32, cell4)
+APART(2, v8u16, 8, 4, EVEN16, ODD16, v2u64, cell8)
+APART(4, v4u32, 4, 2, EVEN32, ODD32, v2u64, cell8)
+
+/* Columns too few for a block: as few_*() has them, over the rows of whole blocks, and all columns
+ * of the rest one by one. */
+#define APART_BY(bytes, N, C) \
+	for (; cols - c >= (C); c += (C)) \
+		for (size_t r = 0; r < whole; r += (N)) \
+			apart_##bytes##_##C(dst + (int64_t)c * dp + r * (bytes), dp, \
+					    src + (int64_t)r * sp + c * (bytes), sp);
+#define EDGE(bytes, N, by) \
 static void edge_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, \
 			 size_t rows, size_t cols) \
 { \
-	for (size_t c = 0; c < cols; c++) \
-		for (size_t r = 0; r < rows; r++) \
-			*(cell##bytes *)(dst + (int64_t)c * dp + r * (bytes)) = \
-				*(const cell##bytes *)(src + (int64_t)r * sp + c * (bytes)); \
+	size_t whole = rows - rows % (N), c = 0; \
+	by \
+	for (size_t k = 0; k < cols; k++) \
+		for (size_t r = k < c ? whole : 0; r < rows; r++) \
+			*(cell##bytes *)(dst + (int64_t)k * dp + r * (bytes)) = \
+				*(const cell##bytes *)(src + (int64_t)r * sp + k * (bytes)); \
 }
+EDGE(1, 16, APART_BY(1, 16, 8) APART_BY(1, 16, 4) APART_BY(1, 16, 2))
+EDGE(2, 8, APART_BY(2, 8, 4) APART_BY(2, 8, 2))
+EDGE(4, 4, APART_BY(4, 4, 2))
+EDGE(8, 1, )
+EDGE(16, 1, )
 
 #define TRANSPOSE(bytes) \
-EDGE(bytes) \
 static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src, \
 					  int64_t sp, size_t rows, size_t cols) \
 { \
