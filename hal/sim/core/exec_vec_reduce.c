@@ -4,15 +4,18 @@
  *
  * The body always runs on arrays. A tile is seen as `outer` x `n` x `inner` elements,
  * of which the middle is folded. If inner is long, rows are folded one after the other
- * into accumulators. Else segments of 16 neighbours are laid side by side and folded at
- * once, and what is left in pairs, again and again. What is on the left is always the
- * accumulator, so the order of elements never changes and a body that prefers
- * what it met first stays right. Items, parts and
- * their join are as in exec_vec_combine.c; the initial values enter in front of all.
+ * into accumulators; short rows of which there are many are turned to be that. Else
+ * segments of 16 neighbours are laid side by side and folded at once, and what is left in
+ * pairs, again and again. What is on the left is always the accumulator, so the order of
+ * elements never changes and a body that prefers what it met first stays right. Items,
+ * parts and their join are as in exec_vec_combine.c; the initial values enter in front of
+ * all.
  */
 #include "hal/sim/core/exec_vec.h"
 
 #include <string.h>
+
+#include "hal/sim/kernels/transpose.h"
 
 /* From so many on, rows are folded one by one. */
 #define LONG_INNER 192
@@ -28,10 +31,14 @@ struct reduce_plan {
 	size_t tile[ISA_MAX_OUT], left[ISA_MAX_OUT], right[ISA_MAX_OUT];
 	size_t half[ISA_MAX_OUT], tail[2][ISA_MAX_OUT], acc[2][ISA_MAX_OUT];
 	size_t shared[ISA_MAX_OUT];
+	sim_transpose_fn *turn[ISA_MAX_OUT];
 };
 
-/* Arrays of the K values. */
-struct values { char *p[ISA_MAX_OUT]; };
+/* Arrays of the K values; spread: those (a bit each) of which one element stands for all. */
+struct values {
+	char *p[ISA_MAX_OUT];
+	uint32_t spread;
+};
 
 /* ---- prepare ---- */
 
@@ -228,6 +235,7 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 	for (unsigned j = 0; j < r->k; j++) {
 		r->elem[j] = in[j].elem;
 		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
+		r->turn[j] = sim_transpose(load->cpu->path, r->bytes[j]);
 	}
 	ret = prepare_refs(load, t, in, out, p);
 	empty = is_empty(t, &nothing);
@@ -262,7 +270,7 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 
 static struct values rooms(const struct reduce_plan *r, const size_t *room, char *scratch)
 {
-	struct values v = { { NULL } };
+	struct values v = { .spread = 0 };
 
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = scratch + room[j];
@@ -271,14 +279,14 @@ static struct values rooms(const struct reduce_plan *r, const size_t *room, char
 
 static struct values moved(const struct reduce_plan *r, const struct values *v, size_t n)
 {
-	struct values to = { { NULL } };
+	struct values to = { .spread = 0 };
 
 	for (unsigned j = 0; j < r->k; j++)
 		to.p[j] = v->p[j] + n * r->bytes[j];
 	return to;
 }
 
-/* to = body(acc, elem) for n points. `to` meets neither. */
+/* to = body(acc, elem) for n points. `to` meets neither; elem alone may be spread. */
 static void apply(const struct vec_job *job, const struct values *to,
 		  const struct values *acc, const struct values *elem, size_t n,
 		  char *scratch)
@@ -287,7 +295,7 @@ static void apply(const struct vec_job *job, const struct values *to,
 	const struct reduce_plan *r = p->reduce;
 	uint32_t mask = sim_body_direct(p->body);
 	void *direct[ISA_MAX_OUT] = { NULL };
-	struct sim_tile tile = { .rows = 1 };
+	struct sim_tile tile = { .rows = 1, .in_spread = elem->spread << r->k };
 
 	tile.cols = (unsigned)n;
 	for (unsigned j = 0; j < r->k; j++) {
@@ -438,8 +446,61 @@ static void fold_in(const struct vec_job *job, struct folding *f,
 		return;
 	}
 	for (unsigned j = 0; j < r->k; j++)
-		memcpy(f->acc[f->now].p[j], elem->p[j], n * r->bytes[j]);
+		if (elem->spread >> j & 1)
+			sim_fill(f->acc[f->now].p[j], elem->p[j], n, r->bytes[j]);
+		else
+			memcpy(f->acc[f->now].p[j], elem->p[j], n * r->bytes[j]);
 	f->any = true;
+}
+
+/* Short rows, many of them: the first element of each, then the second one, and so on, so that
+ * they are folded as if they were long ones of few. */
+static bool is_upright(const struct vec_plan *p, const struct sim_tile *tile)
+{
+	return p->cols_folded && !p->rows_folded && tile->col_dims == 1 &&
+	       tile->cols < 2 * SEGMENT && tile->rows >= LONG_INNER;
+}
+
+/* A tile's columns, each as a row; of those that are the same in each row, one element. */
+static void turn_tile(const struct vec_job *job, const struct sim_tile *tile,
+		      struct values *to)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	unsigned row = tile->rank - 2;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		const struct sim_ref *ref = &p->in[r->k + j];
+		const void *from = sim_tile_at(ref, job->in[r->k + j], tile);
+		int64_t step = ref->stride[row + 1], pitch = ref->stride[row];
+		struct sim_box x = {
+			.n = 2, .repeat = 1, .bytes = r->bytes[j],
+			.count = { tile->cols, pitch ? tile->rows : 1 },
+			.stride = { step, pitch },
+		};
+
+		if (!pitch)
+			to->spread |= 1u << j;
+		if (pitch && step == r->bytes[j])
+			r->turn[j](to->p[j], (int64_t)tile->rows * r->bytes[j], from, pitch,
+				   tile->rows, tile->cols);
+		else
+			sim_box_in(&x, from, to->p[j]);
+	}
+}
+
+/* n rows of the tile that it has become. */
+static void fold_rows(const struct vec_job *job, struct folding *f, const struct values *v,
+		      size_t n, size_t inner, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	struct values row = *v;
+
+	for (size_t i = 0; i < n; i++) {
+		fold_in(job, f, &row, inner, scratch);
+		for (unsigned j = 0; j < r->k; j++)
+			row.p[j] += (v->spread >> j & 1 ? 1 : inner) * r->bytes[j];
+	}
 }
 
 static void fold_tile(const struct vec_job *job, struct folding *f,
@@ -448,19 +509,20 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	const struct vec_plan *p = job->plan;
 	const struct reduce_plan *r = p->reduce;
 	size_t outer = 1, n = 1, inner = 1;
-	struct values v = { { NULL } };
+	struct values v = rooms(r, r->tile, scratch);
 
+	if (is_upright(p, tile)) {
+		turn_tile(job, tile, &v);
+		fold_rows(job, f, &v, tile->cols, tile->rows, scratch);
+		return;
+	}
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[r->k + j],
-			job->in[r->k + j], tile, scratch + r->tile[j]);
+			job->in[r->k + j], tile, v.p[j]);
 	*(p->cols_folded ? &n : &inner) = tile->cols;
 	*(p->rows_folded ? &n : p->cols_folded ? &outer : &inner) *= tile->rows;
 	if (outer == 1 && inner >= LONG_INNER) {
-		for (size_t i = 0; i < n; i++) {
-			struct values row = moved(r, &v, i * inner);
-
-			fold_in(job, f, &row, inner, scratch);
-		}
+		fold_rows(job, f, &v, n, inner, scratch);
 		return;
 	}
 	if (inner == 1 && n % SEGMENT == 0) {
@@ -510,7 +572,7 @@ static struct values partial(const struct vec_job *job, uint64_t kept, uint64_t 
 {
 	const struct vec_plan *p = job->plan;
 	const struct reduce_plan *r = p->reduce;
-	struct values v = { { NULL } };
+	struct values v = { .spread = 0 };
 
 	for (unsigned j = 0; j < r->k; j++)
 		v.p[j] = (char *)job->run->shared + r->shared[j] +

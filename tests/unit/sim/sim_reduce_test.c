@@ -136,11 +136,28 @@ static void plain(struct trial *t, bool argmax)
 	} while (next(b, t->kept_mask, i));
 }
 
+/* Where all lies, and what is done, of a space that is set. */
+static void set_operands(uint64_t *seed, struct trial *t, bool argmax)
+{
+	struct isa_body *b = &t->insn.head.body;
+	uint32_t all = (1u << b->rank) - 1;
+
+	b->n_in = 4;
+	b->n_out = 2;
+	t->kept_mask = all & ~t->insn.head.reduce_dims;
+	for (unsigned k = 0; k < 6; k++) {
+		t->insn.op[k].elem = ELEM_U32;
+		t->insn.op[k].binding = (uint16_t)k;
+		place(seed, b, k / 2 == 1 ? all : t->kept_mask, &t->insn.op[k],
+		      &t->elems[k]);
+	}
+	(argmax ? argmax_body : affine_body)(&t->insn);
+}
+
 static void random_trial(uint64_t *seed, struct trial *t, bool argmax)
 {
 	struct isa_body *b = &t->insn.head.body;
 	int64_t points = 1, most = pick(seed, 4) ? 2000 : 60000;
-	uint32_t all;
 
 	memset(t, 0, sizeof(*t));
 	t->insn.head.insn.op = ISA_REDUCE;
@@ -158,18 +175,26 @@ static void random_trial(uint64_t *seed, struct trial *t, bool argmax)
 	}
 	if (b->rank && pick(seed, 30) == 0)
 		b->dim[pick(seed, b->rank)] = 0;
-	b->n_in = 4;
-	b->n_out = 2;
-	all = (1u << b->rank) - 1;
-	t->insn.head.reduce_dims = vt_random(seed) & all;
-	t->kept_mask = all & ~t->insn.head.reduce_dims;
-	for (unsigned k = 0; k < 6; k++) {
-		t->insn.op[k].elem = ELEM_U32;
-		t->insn.op[k].binding = (uint16_t)k;
-		place(seed, b, k / 2 == 1 ? all : t->kept_mask, &t->insn.op[k],
-		      &t->elems[k]);
-	}
-	(argmax ? argmax_body : affine_body)(&t->insn);
+	t->insn.head.reduce_dims = vt_random(seed) & ((1u << b->rank) - 1);
+	set_operands(seed, t, argmax);
+}
+
+/* `rows` rows of `cols`; of the second operand, as an argument's place is, one row for all if
+ * is_shared. */
+static void short_rows_trial(uint64_t *seed, struct trial *t, bool argmax, int64_t rows,
+			     int64_t cols, bool is_shared)
+{
+	struct isa_body *b = &t->insn.head.body;
+
+	memset(t, 0, sizeof(*t));
+	t->insn.head.insn.op = ISA_REDUCE;
+	b->rank = 2;
+	for (unsigned d = 0; d < ISA_MAX_RANK; d++)
+		b->dim[d] = d == 0 ? rows : d == 1 ? cols : 1;
+	t->insn.head.reduce_dims = 2;
+	set_operands(seed, t, argmax);
+	if (is_shared)
+		t->insn.op[3].stride[0] = 0;
 }
 
 static void run_trial(struct vt *vt, unsigned n_paths, struct trial *t, uint64_t *seed,
@@ -233,6 +258,27 @@ static void first_of_equals_wins(void **state)
 {
 	(void)state;
 	run_trials(true);
+}
+
+/* Rows of one element to more than are turned, fewer and more of them than are worth that. */
+static void many_short_rows(void **state)
+{
+	static const int64_t rows[] = { 100, 191, 192, 193, 3001 };
+	static struct trial t;
+	struct vt vt[3];
+	uint64_t seed = 19;
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1 + k);
+	for (int64_t cols = 1; cols < 36; cols++)
+		for (unsigned i = 0; i < 20; i++) {
+			short_rows_trial(&seed, &t, i & 1, rows[i % 5], cols, i & 2);
+			run_trial(vt, n, &t, &seed, i & 1);
+		}
+	while (n)
+		vt_close(&vt[--n]);
 }
 
 /* One operand of f32 in a row of n, folded by `op`. */
@@ -319,6 +365,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_of_elements_is_kept),
 		cmocka_unit_test(first_of_equals_wins),
+		cmocka_unit_test(many_short_rows),
 		cmocka_unit_test(init_enters_once),
 		cmocka_unit_test(bad_reductions_are_refused),
 	};
