@@ -290,8 +290,41 @@ void sim_fill(void *room, const void *one, size_t n, size_t bytes)
 	}
 }
 
+/* Whole pieces, each row over what the one before it has too much of; the last ones by elements. */
+#define REPEAT(name, T) \
+static void name(char *to, const char *from, size_t rows, size_t cols) \
+{ \
+	typedef T piece __attribute__((vector_size(16), aligned(1), may_alias)); \
+	size_t row = cols * sizeof(T), most = (row + 15) / 16 * 16, r = 0; \
+	for (; row <= 8 && (rows - r) * row >= 8; r++, to += row) { \
+		uint64_t x = ((const T *)from)[r] * (UINT64_MAX / (T)-1); \
+		memcpy(to, &x, sizeof(x)); \
+	} \
+	for (; (rows - r) * row >= most; r++, to += row) { \
+		piece x = (piece){ 0 } + ((const T *)from)[r]; \
+		for (size_t j = 0; j < row; j += 16) \
+			*(piece *)(to + j) = x; \
+	} \
+	for (; r < rows; r++) \
+		for (size_t j = 0; j < cols; j++, to += sizeof(T)) \
+			*(T *)(void *)to = ((const T *)from)[r]; \
+}
+REPEAT(repeat_1, uint8_t)
+REPEAT(repeat_2, uint16_t)
+REPEAT(repeat_4, uint32_t)
+REPEAT(repeat_8, uint64_t)
+
 void sim_fill_rows(void *to, const void *from, size_t rows, size_t cols, size_t bytes)
 {
+	static void (*const repeat[])(char *, const char *, size_t, size_t) = {
+		repeat_1, repeat_2, repeat_4, repeat_8,
+	};
+
+	/* a transposition has whole blocks alone if it is a power of 2 */
+	if (cols < SIM_LEAST_FILL && (cols & (cols - 1)) && bytes <= 8) {
+		repeat[__builtin_ctz((unsigned)bytes)](to, from, rows, cols);
+		return;
+	}
 	if (cols < SIM_LEAST_FILL) {
 		copy_turned(to, (int64_t)(cols * bytes), from, 0, (int64_t)rows, (int64_t)cols,
 			    (unsigned)bytes);

@@ -21,6 +21,8 @@
 #define GROUP 16
 #define NARROW 16
 #define PAIRS 512
+#define SLIDING_ROW 32	/* bytes of a row, at most; fewer where an element takes many steps */
+#define SLIDING_BYTES 128	/* of elements from which it folds at a time */
 
 #define PLUS(x, y) ((x) + (y))
 #define TIMES(x, y) ((x) * (y))
@@ -31,11 +33,46 @@
 #define BIT_OR(x, y) ((x) | (y))
 #define BIT_XOR(x, y) ((x) ^ (y))
 
+/*
+ * Rows of few bytes: from each element on, be it the first of a row or not, as many as a row has
+ * are folded, whole registers at a time, and what began with a row is kept. Gives how many rows
+ * are done.
+ */
+#define SLIDING_FOLD(name, T, OP) \
+static size_t name(T *d, const T *s, size_t rows, size_t cols) \
+{ \
+	enum { FROM = SLIDING_BYTES / sizeof(T) }; \
+	size_t group = (FROM - 1) / cols + 1, done = 0; \
+	T acc[FROM]; \
+	for (; (rows - done) * cols >= FROM + cols; done += group, s += group * cols) { \
+		IVDEP \
+		for (size_t i = 0; i < FROM; i++) { \
+			T x = s[i], y = s[i + 1]; \
+			acc[i] = (T)OP(x, y); \
+		} \
+		for (size_t j = 2; j < cols; j++) { \
+			IVDEP \
+			for (size_t i = 0; i < FROM; i++) \
+				acc[i] = (T)OP(acc[i], s[i + j]); \
+		} \
+		for (size_t r = 0; r < group; r++) \
+			*d++ = acc[r * cols]; \
+	} \
+	return done; \
+}
+
 /* Rows one element after the other, GROUP at once. */
-#define SERIAL_FOLD(name, T, OP) \
+#define SERIAL_FOLD(name, T, OP, sliding) \
+SLIDING_FOLD(name##_sliding, T, OP) \
 static void name(T *d, const T *s, size_t rows, size_t cols) \
 { \
 	T acc[GROUP]; \
+	if (cols > 1 && cols * sizeof(T) <= (sliding)) { \
+		size_t done = name##_sliding(d, s, rows, cols); \
+		d += done; \
+		s += done * cols; \
+		rows -= done; \
+	} \
 	for (; rows >= GROUP; rows -= GROUP, s += GROUP * cols, d += GROUP) { \
 		for (size_t r = 0; r < GROUP; r++) \
 			acc[r] = s[r * cols]; \
@@ -55,8 +92,8 @@ static void name(T *d, const T *s, size_t rows, size_t cols) \
 
 /* Neighbours are folded in pairs while rows have an even length, all rows at once:
  * pairs never reach into the next row. */
-#define SHORT_FOLD(name, T, OP) \
-SERIAL_FOLD(name##_serial, T, OP) \
+#define SHORT_FOLD(name, T, OP, sliding) \
+SERIAL_FOLD(name##_serial, T, OP, sliding) \
 static void name##_halve(T *d, const T *s, size_t n) \
 { \
 	IVDEP \
@@ -116,7 +153,7 @@ static void name(T *d, const T *s, size_t rows, size_t cols) \
 
 /* Integers: any order gives the same. */
 #define INTEGER_FOLD(name, T, OP) \
-SHORT_FOLD(name##_short, T, OP) \
+SHORT_FOLD(name##_short, T, OP, SLIDING_ROW) \
 LONG_FOLD(name##_long, T, OP) \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
 { \
@@ -124,7 +161,7 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 }
 
 #define FOLD(name, T, OP) \
-SHORT_FOLD(name##_short, T, OP) \
+SHORT_FOLD(name##_short, T, OP, SLIDING_ROW) \
 LONG_FOLD(name##_long, T, OP) \
 static void name##_narrow(T *d, const T *s, size_t rows, size_t cols) \
 { \
@@ -201,7 +238,7 @@ static T name(const T *s, size_t n) \
 	return acc[0] == 0 ? (T)(any == SIGNED ? -0.0 : 0.0) : acc[0]; \
 }
 #define FLOAT_FOLD(name, T, U, I, bits, LESS, op, SIGNED) \
-SHORT_FOLD(name##_short, T, op) \
+SHORT_FOLD(name##_short, T, op, 3 * sizeof(T)) \
 EXTREME_ROW(name##_narrow, NARROW, T, U, I, bits, LESS, SIGNED) \
 EXTREME_ROW(name##_long, LANES / 2, T, U, I, bits, LESS, SIGNED) \
 static void name(void *dst, const void *src, size_t rows, size_t cols) \
