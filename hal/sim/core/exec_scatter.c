@@ -3,8 +3,8 @@
  * SCATTER: windows of a table, placed by index vectors and changed by updates (index.h).
  *
  * Updates are applied in the order of batch points, so what happens to duplicates is determined:
- * lanes share out the places, not the points. Narrow windows by one index each have loops of
- * their own.
+ * lanes share out the places, not the points. Short windows have loops of their own, and narrow
+ * ones by one index each go without a list of places.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 
 #define UPDATES 4096	/* elements that an operation is applied to between two looks */
 #define WIDE 64		/* points of a window before each of which a scatter looks */
-#define NARROW 32	/* bytes of a window that lanes do not share: all look at each point */
+#define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
+#define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
 #define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
 #define CACHE_LINE 64
@@ -52,7 +53,7 @@ struct scatter_plan {
 	bool spreads;		/* an update is one element for a whole window, to be spread out */
 	unsigned most;		/* elements that the operation is applied to at a time */
 	scatter_fn *fn;		/* of narrow windows by one index, or NULL */
-	scatter_hits_fn *hits_fn;	/* of narrow windows by others, or NULL */
+	scatter_hits_fn *hits_fn;	/* of other short windows, or NULL */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
@@ -131,16 +132,31 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 
 struct pair { uint64_t part[2]; };
 
-/* What narrow windows become, of elements `old` and `new`; I is passed on. */
+/* What short windows become, of elements `old` and `new`; I is passed on. */
 #define KINDS(DO, I) \
 	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \
 	DO(put_8, uint64_t, I, new) DO(put_16, struct pair, I, new) \
 	DO(add_f32, float, I, old + new) DO(add_f64, double, I, old + new) \
 	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new)
 
-/* `count` elements of type T, side by side, of which `result` is what each becomes. */
+/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
+ * at once, then the rest. */
 #define UPDATE_WINDOW(T, result) \
-	for (size_t c = 0; c < count * sizeof(T); c += sizeof(T)) { \
+	size_t c = 0, bytes = count * sizeof(T); \
+	for (; has_lines && bytes - c >= CACHE_LINE; c += CACHE_LINE) { \
+		T olds[CACHE_LINE / sizeof(T)], news[CACHE_LINE / sizeof(T)]; \
+	\
+		memcpy(olds, at + c, sizeof(olds)); \
+		memcpy(news, from + c, sizeof(news)); \
+		for (size_t e = 0; e < CACHE_LINE / sizeof(T); e++) { \
+			T old = olds[e], new = news[e]; \
+	\
+			(void)old; \
+			news[e] = (result); \
+		} \
+		memcpy(at + c, news, sizeof(news)); \
+	} \
+	for (; c < bytes; c += sizeof(T)) { \
 		T old, new; \
 	\
 		memcpy(&old, at + c, sizeof(old)); \
@@ -153,7 +169,7 @@ struct pair { uint64_t part[2]; };
 #define SCATTER(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp, \
-			  const unsigned count) \
+			  const unsigned count, const bool has_lines) \
 	{ \
 		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
 		int64_t from_step = l->from_step[0]; \
@@ -176,20 +192,34 @@ struct pair { uint64_t part[2]; };
 	static void name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
 	{ \
 		if (l->count == 1) \
-			each_##name##_##I(l, n, comp, 1); \
+			each_##name##_##I(l, n, comp, 1, false); \
+		else if (l->count * sizeof(T) < CACHE_LINE) \
+			each_##name##_##I(l, n, comp, l->count, false); \
 		else \
-			each_##name##_##I(l, n, comp, l->count); \
+			each_##name##_##I(l, n, comp, l->count, true); \
 	}
 KINDS(SCATTER, int32_t)
 KINDS(SCATTER, int64_t)
 KINDS(SCATTER, uint32_t)
 #undef SCATTER
 
+/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
+static inline void fetch_hit(const struct scatter_line *l, const struct hit *h, size_t bytes)
+{
+	const uint8_t *from = l->from[0] + h->i * l->from_step[0];
+	uint8_t *to = l->to[0] + h->i * l->to_step[0] + h->at;
+
+	for (size_t at = 0; at < bytes && at < FETCHED; at += CACHE_LINE) {
+		__builtin_prefetch(to + at, 1);
+		__builtin_prefetch(from + at);
+	}
+}
+
 /* Of points whose places are known. */
 #define HITS(name, T, I, result) \
 	static inline __attribute__((always_inline)) void \
 	each_##name##_hit(const struct scatter_line *l, const struct hit *hits, unsigned n, \
-			  const unsigned count) \
+			  const unsigned count, const bool has_lines) \
 	{ \
 		int64_t to_step = l->to_step[0], from_step = l->from_step[0]; \
 		const uint8_t *first = l->from[0]; \
@@ -199,28 +229,32 @@ KINDS(SCATTER, uint32_t)
 			const uint8_t *from = first + hits[i].i * from_step; \
 			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
 	\
+			if (has_lines && i + SIM_WALK_AHEAD < n) \
+				fetch_hit(l, &hits[i + SIM_WALK_AHEAD], count * sizeof(T)); \
 			UPDATE_WINDOW(T, result); \
 		} \
 	} \
 	static void name##_##I(const struct scatter_line *l, const struct hit *hits, unsigned n) \
 	{ \
 		if (l->count == 1) \
-			each_##name##_hit(l, hits, n, 1); \
+			each_##name##_hit(l, hits, n, 1, false); \
+		else if (l->count * sizeof(T) < CACHE_LINE) \
+			each_##name##_hit(l, hits, n, l->count, false); \
 		else \
-			each_##name##_hit(l, hits, n, l->count); \
+			each_##name##_hit(l, hits, n, l->count, true); \
 	}
 KINDS(HITS, hits)
 #undef HITS
 #undef UPDATE_WINDOW
 
-/* Which of the KINDS windows are that are narrow; they are known by now. -1: none. */
+/* Which of the KINDS windows are that are short; they are known by now. -1: none. */
 static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		     const struct isa_uop *u)
 {
 	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
 	unsigned elem = p->dst[0].elem;
 
-	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > NARROW || p->spreads)
+	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > SHORT || p->spreads)
 		return -1;
 	if (p->is_replace)
 		return __builtin_ctz(elem_bytes(elem));
@@ -248,7 +282,7 @@ static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
 #undef LOOP
 	int loops = find_kind(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
 
-	if (loops >= 0 && which >= 0)
+	if (loops >= 0 && which >= 0 && p->w.tail <= NARROW)
 		p->fn = by_index[which][loops];
 	else if (loops >= 0)
 		p->hits_fn = by_hits[loops];
@@ -493,7 +527,7 @@ struct moves {
 	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
 };
 
-/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
+/* What a point moves is asked for ahead. */
 static void fetch(const struct scatter_plan *p, const struct moves *m)
 {
 	size_t bytes = p->w.tail < FETCHED ? p->w.tail : FETCHED;
@@ -686,8 +720,8 @@ static int run_scatter(struct sim_run *run, const void *plan)
 	/* Updates that replace need not know what was there. */
 	run->read_bytes += p->bytes + p->index_bytes + (p->is_replace ? 0 : p->bytes);
 	run->write_bytes += p->bytes;
-	j.parts = p->is_apart && !p->fn && !p->hits_fn && ns > SIM_PARALLEL_NS ?
-		  run->cpu->lanes : 1;
+	j.parts = p->is_apart && !p->fn && (!p->hits_fn || p->w.tail > NARROW) &&
+		  ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
 	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
 		     &j);
 	return 0;

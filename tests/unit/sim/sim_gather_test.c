@@ -519,20 +519,21 @@ static void scatters_match_plain_loops(void **state)
 	ty_close(vt, n);
 }
 
-/* Rows of less than a cache line, of one, of more than is asked for ahead; few and many. */
+/* Rows of less than a cache line, of one, of several, of more than is asked for ahead and more than
+ * has a loop of its own; few and many. */
 static void rows_that_meet_are_applied_in_order(void **state)
 {
-	static const int64_t bytes[] = { 56, 64, 72, 512, 520 };
+	static const int64_t bytes[] = { 8, 24, 56, 64, 72, 512, 520, 1024, 1032 };
 	struct vt vt[3];
 	unsigned n = ty_open(vt);
 	uint64_t seed = 11;
 
 	(void)state;
 	for (int64_t rows = 1; rows < 40; rows++)
-		for (unsigned i = 0; i < 10; i++)
-			scatter_once(vt, n, &seed, bytes[i % 5], rows);
-	for (unsigned i = 0; i < 10; i++)
-		scatter_once(vt, n, &seed, bytes[i % 5], 3000);
+		for (unsigned i = 0; i < 18; i++)
+			scatter_once(vt, n, &seed, bytes[i % 9], rows);
+	for (unsigned i = 0; i < 18; i++)
+		scatter_once(vt, n, &seed, bytes[i % 9], 3000);
 	ty_close(vt, n);
 }
 
