@@ -17,6 +17,9 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op);
 /* One in which every feature is a group of its own; leaves others alone. depthwise.c */
 void tc_decompose_depthwise(struct tc_ctx *c, struct tc_op *op);
 bool tc_is_depthwise(const struct tc_op *op);
+/* One of one element each, of numbers in a type that does not compute, or that finds where
+ * something is; leaves others alone, and such as it is less work in. reduce.c */
+void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op);
 /* scan.c: a reduce_window over all that is before, or after, each element (true: op is
  * gone); others stay. */
 bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);

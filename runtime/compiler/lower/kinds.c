@@ -74,20 +74,30 @@ static struct tc_value *to_kind(const struct tc_build *b, struct tc_value *x, en
 }
 
 /* The matrix unit reads whole bytes of integers, and what stands above those of fewer bits is
- * anything: in a host's array, zeros above a negative one. */
+ * anything: in a host's array, zeros above a negative one. Truths are bytes, too, which it has fast
+ * ways for. */
 static enum elem whole_bytes(unsigned elem)
 {
-	if (elem_bits(elem) >= 8 || elem_class(elem) == ELEM_CLASS_PRED)
+	if (elem_bits(elem) >= 8 && elem != ELEM_PRED)
 		return (enum elem)elem;
-	return elem_class(elem) == ELEM_CLASS_SINT ? ELEM_S8 :
+	return elem_class(elem) == ELEM_CLASS_SINT || elem == ELEM_PRED ? ELEM_S8 :
 	       elem_class(elem) == ELEM_CLASS_UINT ? ELEM_U8 : (enum elem)elem;
+}
+
+/* In what a product of truths is counted: a wider type if they are more than that counts. */
+static enum elem count_type(const struct tc_op *op)
+{
+	return tc_in(op, 0)->type->count > INT32_MAX && tc_in(op, 1)->type->count > INT32_MAX ?
+		ELEM_S64 : ELEM_S32;
 }
 
 bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_build b = tc_build_at(c, op);
 	bool is_one = is_one_kind(op), is_whole = true;
-	enum elem elem = is_one ? (enum elem)op->results[0].type->elem : sum_type(op);
+	enum elem elem = !is_one ? sum_type(op) :
+		op->results[0].type->elem == ELEM_PRED ? count_type(op) :
+							 (enum elem)op->results[0].type->elem;
 	const struct tc_type *t = tc_with_elem(c, op->results[0].type, elem);
 	struct tc_value *in[2];
 	struct tc_op *sum;

@@ -2,7 +2,8 @@
 /*
  * Removes what does nothing: dead ops, identities, constants that only move, and what loops
  * carry but never change. The steps of a logistic function become that function, powers of two and
- * the like products, and products that are turned around products the other way round.
+ * the like products, and products that are turned around products the other way round; simpler
+ * questions are in logic.c.
  *
  * Requires: a verified module. Ensures: the same results, bit for bit but for which NaN and how
  * powers are rounded: nothing is reassociated, and float identities are only those that hold for
@@ -13,6 +14,7 @@
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
+#include "runtime/compiler/opt/logic.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each
@@ -409,7 +411,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	}
 	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||
-	       turn_product(c, op);
+	       turn_product(c, op) || tc_simplify_logic(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c and opt/empty.c make of programs, by their text after it. */
+/* What opt/simplify.c, opt/logic.c, opt/empty.c and lower/reduce.c make of programs, by their text
+ * after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -348,6 +349,101 @@ static void slices_of_one_part_of_a_concatenation_are_the_parts(void **state)
 		     "tensor<0x4xf32>", "slice(%");
 }
 
+/* `lines` of main, whose arguments are %1 and %2 of 8x`type` and %3 of 8x9xi32, become a text with
+ * `has` and, if not NULL, without `lacks`. */
+static void expect_text(const char *type, const char *lines, const char *has, const char *lacks)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[2000], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x%s>, "
+		 "%%2: tensor<8x%s>, %%3: tensor<8x9xi32>) {\n%s\n}\n}\n", type, type, lines);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (!strstr(out, has) || (lacks && strstr(out, lacks)))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+#define ASKS(n, x, y, direction, kind) \
+	"%" n " = compare(%" x ", %" y ") {comparison_direction = <" direction ">, " \
+	"compare_type = <" kind ">} : tensor<8xi1>\n"
+
+static void questions_are_as_simple_as_their_answers(void **state)
+{
+	(void)state;
+	/* with itself: known of integers, not of floats */
+	expect_text("i32", ASKS("4", "1", "1", "NE", "SIGNED") "return(%4)", "dense<splat 0x00>",
+		    "compare");
+	expect_text("i32", ASKS("4", "1", "1", "LE", "SIGNED") "return(%4)", "dense<splat 0x01>",
+		    "compare");
+	expect_text("f32", ASKS("4", "1", "1", "NE", "FLOAT") "return(%4)", "compare", NULL);
+	/* two questions that are one, and two that are not */
+	expect_text("f32", ASKS("4", "1", "2", "GT", "FLOAT") ASKS("5", "1", "2", "EQ", "FLOAT")
+		    "%6 = or(%5, %4) : tensor<8xi1>\nreturn(%6)", "<GE>", "or(");
+	expect_text("f32", ASKS("4", "1", "2", "LT", "FLOAT") ASKS("5", "1", "2", "EQ", "FLOAT")
+		    "%6 = or(%4, %5) : tensor<8xi1>\nreturn(%6)", "<LE>", "or(");
+	expect_text("f32", ASKS("4", "1", "2", "LT", "FLOAT") ASKS("5", "2", "1", "EQ", "FLOAT")
+		    "%6 = or(%4, %5) : tensor<8xi1>\nreturn(%6)", "or(", NULL);
+	expect_text("f32", ASKS("4", "1", "2", "LT", "FLOAT") ASKS("5", "1", "2", "EQ", "FLOAT")
+		    "%6 = and(%4, %5) : tensor<8xi1>\nreturn(%6)", "and(", NULL);
+	/* the larger of two: a NaN and zeros of two signs forbid it to floats */
+	expect_text("i32", ASKS("4", "1", "2", "GT", "SIGNED")
+		    "%5 = select(%4, %1, %2) : tensor<8xi32>\nreturn(%5)", "maximum(", "select(");
+	expect_text("i32", ASKS("4", "1", "2", "LT", "SIGNED")
+		    "%5 = select(%4, %2, %1) : tensor<8xi32>\nreturn(%5)", "maximum(", "select(");
+	expect_text("i32", ASKS("4", "1", "2", "GE", "SIGNED")
+		    "%5 = select(%4, %2, %1) : tensor<8xi32>\nreturn(%5)", "minimum(", "select(");
+	expect_text("f32", ASKS("4", "1", "2", "GT", "FLOAT")
+		    "%5 = select(%4, %1, %2) : tensor<8xf32>\nreturn(%5)", "select(", "maximum(");
+}
+
+/* The largest of each row of %3, and where: indices that `count` makes, from `first` on. */
+#define FINDS(count, first, direction) \
+	"%4 = " count " : tensor<8x9xi32>\n" \
+	"%5 = constant() {value = dense<0x00000080> : tensor<i32>} : tensor<i32>\n" \
+	"%6 = constant() {value = dense<" first "> : tensor<i32>} : tensor<i32>\n" \
+	"%7, %8 = reduce(%3, %4, %5, %6) {dimensions = [1]} : tensor<8xi32>, tensor<8xi32> " \
+	"(%10: tensor<i32>, %11: tensor<i32>, %12: tensor<i32>, %13: tensor<i32>) {\n" \
+	"%14 = compare(%10, %12) {comparison_direction = <GE>, compare_type = <SIGNED>} : " \
+	"tensor<i1>\n" \
+	"%15 = compare(%11, %13) {comparison_direction = <" direction ">, " \
+	"compare_type = <SIGNED>} : tensor<i1>\n" \
+	"%16 = and(%14, %15) : tensor<i1>\n" \
+	"%17 = maximum(%10, %12) : tensor<i32>\n" \
+	"%18 = select(%16, %11, %13) : tensor<i32>\n" \
+	"return(%17, %18)\n}\nreturn(%7, %8)"
+
+static void who_folds_in_order_asks_no_index(void **state)
+{
+	(void)state;
+	expect_text("i32", FINDS("iota() {iota_dimension = 1}", "0x00000000", "LT"), "<GE>",
+		    "<LT>");
+	expect_text("i32", FINDS("iota() {iota_dimension = 1}", "0x00000000", "LE"), "<GE>",
+		    "<LE>");
+	expect_text("i32", FINDS("iota() {iota_dimension = 0}", "0x00000000", "LT"), "<LT>", NULL);
+	expect_text("i32", FINDS("iota() {iota_dimension = 1}", "0x02000000", "LT"), "<LT>", NULL);
+	expect_text("i32", FINDS("negate(%3)", "0x00000000", "LT"), "<LT>", NULL);
+	expect_text("i32", FINDS("iota() {iota_dimension = 1}", "0x00000000", "EQ"), "<EQ>", NULL);
+}
+
+static void the_largest_of_narrow_floats_is_found_in_wide_ones(void **state)
+{
+#define LARGEST(name, first) \
+	"%4 = constant() {value = dense<" first "> : tensor<bf16>} : tensor<bf16>\n" \
+	"%5 = reduce(%1, %4) {dimensions = [0]} : tensor<bf16> (%6: tensor<bf16>, " \
+	"%7: tensor<bf16>) {\n%8 = " name "(%6, %7) : tensor<bf16>\nreturn(%8)\n}\nreturn(%5)"
+	(void)state;
+	expect_text("bf16", LARGEST("maximum", "0x80ff"), "maximum(%", "tensor<bf16> (");
+	expect_text("bf16", LARGEST("minimum", "0x807f"), "minimum(%", "tensor<bf16> (");
+	/* one that counts, and sums, which are rounded on the way */
+	expect_text("bf16", LARGEST("maximum", "0x803f"), "tensor<bf16> (", NULL);
+	expect_text("bf16", LARGEST("add", "0x0000"), "tensor<bf16> (", NULL);
+#undef LARGEST
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +457,9 @@ int main(void)
 		cmocka_unit_test(other_powers_are_powers),
 		cmocka_unit_test(slices_of_one_part_of_a_concatenation_are_the_parts),
 		cmocka_unit_test(an_empty_array_that_a_text_brings_is_of_zeros),
+		cmocka_unit_test(questions_are_as_simple_as_their_answers),
+		cmocka_unit_test(who_folds_in_order_asks_no_index),
+		cmocka_unit_test(the_largest_of_narrow_floats_is_found_in_wide_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reductions that are less than they look.
+ *
+ * Of one element each: the body, once, on the initial value and that. The larger or smaller of
+ * numbers of a type that does not compute: of one that does and holds them all, which is one
+ * instruction with the work around it. And those that find where something is: the device folds in
+ * order, so of two indices the accumulator's is not the later one, and the body need not ask.
+ */
+#include <string.h>
+
+#include "runtime/compiler/lower/decompose.h"
+#include "runtime/compiler/opt/fuse.h"
+
+/* ---- one element each ---- */
+
+static int64_t reduced_elements(const struct tc_op *op)
+{
+	unsigned n;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	int64_t count = 1;
+
+	for (unsigned i = 0; i < n; i++)
+		count *= tc_in(op, 0)->type->dim[dims[i]];
+	return count;
+}
+
+/* Whether it finds the largest or the smallest of floats of a type that does not compute. */
+static bool is_stored_pick(const struct tc_op *op)
+{
+	const struct tc_block *body = op->regions[0].block;
+	const struct tc_op *f = body->first;
+	unsigned elem = op->results[0].type->elem;
+	const void *first = op->n_results == 1 ? tc_splat_element(tc_in(op, 1)) : NULL;
+
+	return first && !elem_computes(elem) && elem_class(elem) == ELEM_CLASS_FLOAT &&
+	       (f->op == TC_MAXIMUM || f->op == TC_MINIMUM) && f->next == body->last &&
+	       tc_in(body->last, 0) == tc_out(f, 0) && tc_in(f, 0) != tc_in(f, 1) &&
+	       tc_in(f, 0)->block == body && tc_in(f, 1)->block == body &&
+	       tc_is_identity(f->op, elem, first);
+}
+
+/* Whether the body gives the element back, whatever it is. A float's sum does not: -0 + 0 is 0. */
+static bool gives_element(const struct tc_op *op)
+{
+	enum tc_opcode f = tc_simple_reduce(op);
+
+	if (f == TC_OP_COUNT)
+		return is_stored_pick(op);
+	return (f != TC_ADD || elem_class(op->results[0].type->elem) == ELEM_CLASS_SINT ||
+		elem_class(op->results[0].type->elem) == ELEM_CLASS_UINT);
+}
+
+static bool reduce_one(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_block *body = op->regions[0].block;
+	unsigned n = op->n_results;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value **v;
+
+	if (reduced_elements(op) != 1 || tc_only_for_scalars(body))
+		return false;
+	v = arena_array(&c->arena, 3 * n, sizeof(*v));
+	if (!v)
+		tc_fail(c, ERR_RESOURCE_EXHAUSTED, op, "out of memory");
+	for (unsigned i = 0; i < n; i++) {
+		const struct tc_type *t = op->results[i].type;
+
+		v[i] = tc_build_broadcast(&b, tc_in(op, n + i), t, NULL);
+		v[n + i] = tc_build_reshape(&b, tc_in(op, i), t->rank, t->dim);
+	}
+	if (gives_element(op))
+		v[2 * n] = v[n];
+	else
+		tc_build_on_arrays(&b, body, v, op->results[0].type, v + 2 * n);
+	for (unsigned i = 0; i < n; i++)
+		tc_replace_uses(tc_out(op, i), v[2 * n + i]);
+	tc_erase(op);
+	return true;
+}
+
+/* ---- the largest or the smallest ---- */
+
+static bool widen_pick(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *f = op->regions[0].block->first;
+	unsigned elem = op->results[0].type->elem, n;
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	struct tc_build b = tc_build_at(c, op);
+	uint64_t mask = 0;
+	struct tc_value *v;
+
+	if (!is_stored_pick(op))
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		mask |= 1ull << dims[i];
+	v = tc_build_convert(&b, tc_in(op, 0), (enum elem)tc_computing(elem));
+	v = tc_build_fold(&b, f->op, v, f->op == TC_MAXIMUM ? -__builtin_inf() : __builtin_inf(),
+			  mask);
+	tc_replace_uses(tc_out(op, 0), tc_build_convert(&b, v, (enum elem)elem));
+	tc_erase(op);
+	return true;
+}
+
+/* ---- where ---- */
+
+/* Whether operand k counts along the only reduced dim, from the initial value's 0 on. */
+static bool is_counted(const struct tc_op *op, unsigned k)
+{
+	const struct tc_type *t = tc_in(op, k)->type;
+	const struct tc_op *iota = tc_in(op, k)->def;
+	unsigned n, cls = elem_class(t->elem), bits = elem_bits(t->elem);
+	const int64_t *dims = tc_attr_ints(op, "dimensions", &n);
+	const uint8_t *first = tc_splat_element(tc_in(op, op->n_results + k));
+
+	if (n != 1 || !first || !iota || iota->op != TC_IOTA ||
+	    tc_attr_int(iota, "iota_dimension", -1) != dims[0] || bits < 8 ||
+	    (cls != ELEM_CLASS_SINT && cls != ELEM_CLASS_UINT) ||
+	    (bits < 64 && t->dim[dims[0]] > (int64_t)1 << (bits - 1)))
+		return false;
+	for (unsigned i = 0; i < elem_bytes(t->elem); i++)
+		if (first[i])
+			return false;
+	return true;
+}
+
+/* Whether v is one of the two, whatever else the body sees. */
+static bool is_either(const struct tc_value *v, const struct tc_value *acc,
+		      const struct tc_value *elem)
+{
+	if (v == acc || v == elem)
+		return true;
+	if (!v->def || v->def->block != elem->block)
+		return false;
+	switch (v->def->op) {
+	case TC_SELECT:
+		return is_either(tc_in(v->def, 1), acc, elem) &&
+		       is_either(tc_in(v->def, 2), acc, elem);
+	case TC_MAXIMUM:
+	case TC_MINIMUM:
+		return is_either(tc_in(v->def, 0), acc, elem) &&
+		       is_either(tc_in(v->def, 1), acc, elem);
+	default:
+		return false;
+	}
+}
+
+/* Whether all that v, a truth, decides is which of the two is taken: where they are equal it does
+ * not matter. */
+static bool decides_which(const struct tc_value *v, const struct tc_value *acc,
+			  const struct tc_value *elem)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next) {
+		const struct tc_op *op = u->user;
+
+		if (op->op == TC_AND || op->op == TC_OR) {
+			if (!decides_which(tc_out(op, 0), acc, elem))
+				return false;
+		} else if (op->op != TC_SELECT || tc_in(op, 0) != v ||
+			   !is_either(tc_out(op, 0), acc, elem)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Whether the accumulator's index is before the element's, both being what f compares: 1, 0, or -1
+ * if that is not what it asks. */
+static int answer(const struct tc_op *f, const struct tc_value *acc, const struct tc_value *elem)
+{
+	bool turned = tc_in(f, 0) == elem && tc_in(f, 1) == acc;
+
+	if (f->op != TC_COMPARE || (!turned && (tc_in(f, 0) != acc || tc_in(f, 1) != elem)) ||
+	    !decides_which(tc_out(f, 0), acc, elem))
+		return -1;
+	switch (tc_attr_int(f, "comparison_direction", -1)) {
+	case TC_CMP_LT:
+	case TC_CMP_LE: return !turned;
+	case TC_CMP_GT:
+	case TC_CMP_GE: return turned;
+	default: return -1;
+	}
+}
+
+/* Comparisons of indices are answered; an index that is one of two, whichever is less, is the
+ * accumulator's. */
+static void settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
+{
+	struct tc_block *body = op->regions[0].block;
+	struct tc_value *acc = body->args[k], *elem = body->args[op->n_results + k];
+
+	if (!is_counted(op, k) || !is_either(tc_in(body->last, k), acc, elem))
+		return;
+	for (struct tc_op *f = body->first; f != body->last; f = f->next) {
+		int is = answer(f, acc, elem);
+		const uint8_t truth = is > 0;
+
+		if (is >= 0)
+			tc_replace_uses(tc_out(f, 0),
+					tc_splat(c, f, tc_out(f, 0)->type, &truth));
+		else if ((f->op == TC_MINIMUM || f->op == TC_MAXIMUM) &&
+			 ((tc_in(f, 0) == acc && tc_in(f, 1) == elem) ||
+			  (tc_in(f, 0) == elem && tc_in(f, 1) == acc)))
+			tc_replace_uses(tc_out(f, 0), f->op == TC_MINIMUM ? acc : elem);
+	}
+}
+
+void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op)
+{
+	if (reduce_one(c, op) || widen_pick(c, op))
+		return;
+	for (unsigned k = 0; k < op->n_results; k++)
+		settle_indices(c, op, k);
+}

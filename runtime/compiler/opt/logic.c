@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Simpler forms of questions: a part of the pass simplify.
+ */
+#include "runtime/compiler/opt/logic.h"
+
+#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/opt/fuse.h"
+
+static bool is_integer(const struct tc_value *v)
+{
+	unsigned cls = elem_class(v->type->elem);
+
+	return cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT;
+}
+
+static bool replace(struct tc_op *op, struct tc_value *by)
+{
+	tc_replace_uses(tc_out(op, 0), by);
+	tc_erase(op);
+	return true;
+}
+
+/* Every integer is equal to itself. */
+static bool compare_with_itself(struct tc_ctx *c, struct tc_op *op)
+{
+	int64_t direction = tc_attr_int(op, "comparison_direction", -1);
+	uint8_t truth = direction == TC_CMP_EQ || direction == TC_CMP_GE ||
+			direction == TC_CMP_LE;
+
+	if (tc_in(op, 0) != tc_in(op, 1) || !is_integer(tc_in(op, 0)))
+		return false;
+	return replace(op, tc_splat(c, op, tc_out(op, 0)->type, &truth));
+}
+
+/* The question "less or equal" that asks for what v or w asks for, "less" and "equal" of the same
+ * two: its direction, or -1. */
+static int joined_direction(const struct tc_op *v, const struct tc_op *w)
+{
+	int64_t a = v ? tc_attr_int(v, "comparison_direction", -1) : -1;
+
+	if (!v || !w || v->op != TC_COMPARE || w->op != TC_COMPARE ||
+	    tc_in(v, 0) != tc_in(w, 0) || tc_in(v, 1) != tc_in(w, 1) ||
+	    tc_attr_int(v, "compare_type", -1) != tc_attr_int(w, "compare_type", -1) ||
+	    tc_attr_int(w, "comparison_direction", -1) != TC_CMP_EQ)
+		return -1;
+	return a == TC_CMP_GT ? TC_CMP_GE : a == TC_CMP_LT ? TC_CMP_LE : -1;
+}
+
+/* An and, or an or, of truths. */
+static bool join_truths(struct tc_ctx *c, struct tc_op *op)
+{
+	if (tc_out(op, 0)->type->elem != ELEM_PRED)
+		return false;
+	for (unsigned side = 0; side < 2; side++) {
+		struct tc_value *v = tc_in(op, side), *w = tc_in(op, !side);
+		const uint8_t *known = tc_splat_element(v);
+		int direction = op->op == TC_OR ? joined_direction(v->def, w->def) : -1;
+		struct tc_build b = tc_build_at(c, op);
+		struct tc_value *one;
+
+		if (known)
+			return replace(op, (*known != 0) == (op->op == TC_AND) ? w : v);
+		if (direction < 0)
+			continue;
+		one = tc_build_compare(&b, direction, tc_in(v->def, 0), tc_in(v->def, 1));
+		tc_set_int(c, one->def, "compare_type", TC_ATTR_ENUM,
+			   tc_attr_int(v->def, "compare_type", 0));
+		return replace(op, one);
+	}
+	return false;
+}
+
+/* a > b ? a : b */
+static bool choose_larger(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *asks = tc_in(op, 0)->def;
+	int64_t direction = asks && asks->op == TC_COMPARE ?
+		tc_attr_int(asks, "comparison_direction", -1) : -1;
+	bool is_greater = direction == TC_CMP_GT || direction == TC_CMP_GE;
+	bool is_less = direction == TC_CMP_LT || direction == TC_CMP_LE;
+	struct tc_build b = tc_build_at(c, op);
+	bool is_turned;
+
+	if ((!is_greater && !is_less) || !is_integer(tc_in(op, 1)))
+		return false;
+	is_turned = tc_in(asks, 0) == tc_in(op, 2) && tc_in(asks, 1) == tc_in(op, 1);
+	if (!is_turned && (tc_in(asks, 0) != tc_in(op, 1) || tc_in(asks, 1) != tc_in(op, 2)))
+		return false;
+	return replace(op, tc_build2(&b, is_greater != is_turned ? TC_MAXIMUM : TC_MINIMUM,
+				     tc_in(op, 1), tc_in(op, 2)));
+}
+
+bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_COMPARE: return compare_with_itself(c, op);
+	case TC_AND:
+	case TC_OR: return join_truths(c, op);
+	case TC_SELECT: return choose_larger(c, op);
+	default: return false;
+	}
+}
