@@ -4,7 +4,7 @@
  * there is copied by the caller's thread, what is still to come by the client's. Between linked
  * devices the one that has the content copies, and the host has no part in it. Of arrays that are
  * stored padded to the bounds of their dims what counts is copied by itself. Truth values of host
- * memory become 0 or 1 on their way in (hal/base/elem.def).
+ * memory, and of bytes that are copied as such, become 0 or 1 on their way (hal/base/elem.def).
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ struct rt_fetch {
 };
 
 /* By way of the host, in pieces: neither the CPU nor the other device sees `from`. */
-static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
+static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes, bool is_truth,
 		     struct err *err)
 {
 	uint64_t room = bytes < COPY_PIECE ? bytes : COPY_PIECE, n;
@@ -69,7 +69,7 @@ static int copy_over(struct hal_mem *to, struct hal_mem *from, uint64_t bytes,
 		n = bytes - at < room ? bytes - at : room;
 		code = hal_copy_out(piece, from, at, n, CLOCK_FOREVER, err);
 		if (!code)
-			code = hal_copy_in(to, at, piece, n, CLOCK_FOREVER, err);
+			code = hal_copy_in_elems(to, at, piece, n, is_truth, CLOCK_FOREVER, err);
 	}
 	free(piece);
 	return code;
@@ -128,6 +128,7 @@ static int do_copy(const struct rt_fetch *c, struct err *err)
 {
 	struct rt_buffer *from = c->from;
 	struct hal_mem *mem;
+	bool is_truth;
 	void *direct;
 	int code;
 
@@ -151,10 +152,12 @@ static int do_copy(const struct rt_fetch *c, struct err *err)
 	/* Whether two cards of the kernel driver reach each other it tells when it is asked. */
 	if (is_by_link(c) && (code = copy_by_link(c, err)) != ERR_UNIMPLEMENTED)
 		return code;
+	is_truth = c->to->shape.elem != from->shape.elem;
 	direct = hal_mem_host(mem);
 	if (!direct)
-		return copy_over(c->to->storage->mem, mem, c->bytes, err);
-	return hal_copy_in(c->to->storage->mem, 0, direct, c->bytes, CLOCK_FOREVER, err);
+		return copy_over(c->to->storage->mem, mem, c->bytes, is_truth, err);
+	return hal_copy_in_elems(c->to->storage->mem, 0, direct, c->bytes, is_truth, CLOCK_FOREVER,
+				 err);
 }
 
 static void copy_later(void *arg)
@@ -310,25 +313,26 @@ static int copy_aside(const struct rt_fetch *what, struct err *err)
 	return code;
 }
 
-static int copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind,
+/* As an array of `elem`: the type that it has, or ELEM_PRED of bytes. */
+static int copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kind, unsigned elem,
 		struct rt_buffer **out, struct err *err)
 {
 	struct rt_fetch c = { .from = b, .bytes = rt_shape_bytes(&b->shape) };
+	struct rt_shape shape = b->shape;
 	struct rt_buffer *to;
 	bool now;
 	int code = rt_buffer_begin_use(b, err);
 
 	if (code)
 		return code;
+	shape.elem = elem;
 	now = is_there(b);
 	if (now && b->error)
-		code = rt_buffer_of_error(b->client, device, kind, &b->shape, b->error, &to,
-					  err);
+		code = rt_buffer_of_error(b->client, device, kind, &shape, b->error, &to, err);
 	else if (now)
-		code = rt_buffer_new(b->client, device, kind, &b->shape, "copy", &to, err);
+		code = rt_buffer_new(b->client, device, kind, &shape, "copy", &to, err);
 	else
-		code = rt_buffer_new_pending(b->client, device, kind, &b->shape, "copy", &to,
-					     err);
+		code = rt_buffer_new_pending(b->client, device, kind, &shape, "copy", &to, err);
 	if (code) {
 		rt_buffer_end_use(b);
 		return code;
@@ -353,14 +357,19 @@ int rt_buffer_copy(struct rt_buffer *b, unsigned device, enum rt_memory_kind kin
 		   struct rt_buffer **out, struct err *err)
 {
 	struct rt_buffer *sizes = NULL;
-	int code = b->sizes ? copy(b->sizes, device, RT_DEVICE, &sizes, err) : 0;
+	int code = b->sizes ? copy(b->sizes, device, RT_DEVICE, ELEM_S32, &sizes, err) : 0;
 
 	if (!code)
-		code = copy(b, device, kind, out, err);
+		code = copy(b, device, kind, b->shape.elem, out, err);
 	if (!code)
 		rt_buffer_give_sizes(*out, sizes);
 	rt_buffer_unref(sizes);
 	return code;
+}
+
+int rt_buffer_as_truth(struct rt_buffer *b, struct rt_buffer **out, struct err *err)
+{
+	return copy(b, b->device, b->kind, ELEM_PRED, out, err);
 }
 
 /* ---- arrays whose dims have bounds ---- */

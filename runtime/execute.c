@@ -3,7 +3,8 @@
  * Executing: what is to be launched is checked, and launched now or later (deferred.c), or when
  * the other members have come (join.c). Launches with members in other processes come in the order
  * in which they are asked for (order.c), so one that is put off puts off those behind it. What is
- * stored padded to the bounds of its dims goes and comes with its sizes, which callers do not see.
+ * stored padded to the bounds of its dims goes and comes with its sizes, which callers do not see,
+ * and bytes that the program takes as truth values go as copies that are such.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -342,7 +343,25 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 	return code;
 }
 
-/* ---- sizes of arguments and results ---- */
+/* ---- sizes of arguments and results, and bytes as truth values ---- */
+
+/* torch_xla computes some truth values as bytes (torch.sign of them). */
+static bool is_truth_in_bytes(const struct rt_buffer *b, const struct image_shape *want)
+{
+	return want->elem == ELEM_PRED && (b->shape.elem == ELEM_U8 || b->shape.elem == ELEM_S8) &&
+	       b->shape.rank == want->rank &&
+	       !memcmp(b->shape.dim, want->dim, want->rank * sizeof(*want->dim));
+}
+
+bool rt_sized_is_due(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args)
+{
+	const struct image *im = x->image;
+	bool is_due = image_n_arg_sizes(im) || image_n_result_sizes(im);
+
+	for (size_t i = 0; !is_due && i < n_args && i < im->info.n_args; i++)
+		is_due = is_truth_in_bytes(args[i], &im->shapes[i]);
+	return is_due;
+}
 
 static int sizes_of_shape(struct rt_buffer *b, struct rt_buffer **out, struct err *err)
 {
@@ -409,6 +428,17 @@ static int fit(struct rt_sized *s, const struct image_shape *want, unsigned i,
 	return 0;
 }
 
+/* Argument i, of bytes that the program takes as truth values. */
+static int read_truth(struct rt_sized *s, unsigned i, struct err *err)
+{
+	struct rt_buffer *made;
+	int code = rt_buffer_as_truth(s->args[i], &made, err);
+
+	if (!code)
+		s->in[i] = s->made[s->n_made++] = made;
+	return code;
+}
+
 int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 		   const bool *keep, struct rt_sized *s, struct err *err)
 {
@@ -425,7 +455,7 @@ int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t
 	s->in = calloc(n_in + 1u, sizeof(*s->in));
 	s->out = calloc(s->n_outs + 1u, sizeof(*s->out));
 	s->keep = calloc(n_in + 1u, sizeof(*s->keep));
-	s->made = calloc(2 * (size_t)n_sizes + 1, sizeof(*s->made));
+	s->made = calloc(n_args + 2 * (size_t)n_sizes + 1, sizeof(*s->made));
 	if (!s->in || !s->out || !s->keep || !s->made)
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	for (unsigned i = 0; !code && i < n_args; i++) {
@@ -433,6 +463,8 @@ int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t
 		s->keep[i] = keep && keep[i];
 		if (im->shapes[i].bounded)
 			code = fit(s, &im->shapes[i], i, args[i], &s->in[at++], err);
+		else if (is_truth_in_bytes(args[i], &im->shapes[i]))
+			code = read_truth(s, i, err);
 	}
 	if (code)
 		rt_sized_end(s, false, NULL);

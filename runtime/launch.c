@@ -40,8 +40,8 @@ static bool is_empty(const struct rt_shape *s)
  * Whether an array is read as one of the wanted type: of integers that only differ in having a
  * sign; of truth values, which are 0 or 1, as bytes; of nothing, as anything. torch_xla declares
  * some results so (int8's remainder is computed in ui8), as XLA's CPU and GPU backends let it.
- * Bytes as truth values could be others than 0 and 1; a number as another would be silent
- * nonsense.
+ * Bytes as truth values could be others than 0 and 1, so they come as a copy (rt_sized_begin); a
+ * number as another would be silent nonsense.
  */
 static bool reads_as(const struct rt_shape *s, unsigned want)
 {

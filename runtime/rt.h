@@ -525,10 +525,10 @@ int rt_execute_gang_with_hosts(const struct rt_gang *g, struct rt_buffer *const 
 			       struct rt_buffer **const *outs, struct rt_event **done,
 			       struct err *err);
 
-/* A launch whose arguments or results are sizes of others (hal/hw/image.h), of which the caller
- * knows nothing: begin puts the sizes to the arguments, the caller executes with in[n_args],
- * keep[n_args] and out[n_outs], and end takes the sizes off the results. One owner. Programs
- * without such arguments and results need none of it. */
+/* A launch of which the program has more arguments and results than the caller knows of, since they
+ * are sizes of others (hal/hw/image.h), or takes bytes as truth values: begin puts the sizes to the
+ * arguments and copies of bytes in their place, the caller executes with in[n_args],
+ * keep[n_args] and out[n_outs], and end takes the sizes off the results. One owner. */
 struct rt_sized {
 	unsigned n_args, n_outs, n_seen;	/* seen: results that the caller gets */
 	struct rt_buffer **in, **out, **made;
@@ -537,13 +537,15 @@ struct rt_sized {
 	unsigned n_made;
 	const struct image *image;
 };
+/* Whether a launch with these arguments is one; others need none of it. */
+bool rt_sized_is_due(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args);
 /* After success end is due. Blocks for the copy of an array that is shorter than its bounds and is
  * not padded, and until it is there. INVALID_ARGUMENT: the number of arguments; one is longer than
  * its bounds, or has others. args stay until the end. */
 int rt_sized_begin(const struct rt_exe *x, struct rt_buffer *const *args, size_t n_args,
 		   const bool *keep, struct rt_sized *s, struct err *err);
 /* outs[n_seen]: new references, the results; NULL if nothing has run. If it has, donated arguments
- * that were copied to be padded are gone as well. */
+ * that were copied are gone as well. */
 void rt_sized_end(struct rt_sized *s, bool has_run, struct rt_buffer **outs);
 
 #endif

@@ -512,6 +512,8 @@ void rt_memory_order(const struct rt_shape *s, const int64_t *strides, int64_t *
 bool rt_is_row_major(const struct rt_shape *s);
 
 /* ---- buffer_copy.c ---- */
+/* Integers of eight bits as truth values: of each whether it is not 0. Pending while they are. */
+int rt_buffer_as_truth(struct rt_buffer *b, struct rt_buffer **out, struct err *err);
 /* An array that is shorter than `want`, of as many dims, as one that is as long. Blocks until it is
  * there. */
 int rt_buffer_padded(struct rt_buffer *b, const struct rt_shape *want, struct rt_buffer **out,

@@ -713,7 +713,8 @@ static struct PJRT_Error *launch_all(struct execution *x)
 	return e;
 }
 
-/* With the sizes of arguments and results; the caller knows nothing of these. */
+/* With the sizes of arguments and results, of which the caller knows nothing, and with copies of
+ * what the program takes as truth values. */
 static struct PJRT_Error *launch_sized(struct execution *x)
 {
 	struct rt_sized *s = calloc(x->on.n, sizeof(*s));
@@ -759,7 +760,7 @@ static void mark_kept(const struct PJRT_ExecuteOptions *o, size_t n, bool *kept)
 /* Everything but the lists' own memory is filled in. */
 static struct PJRT_Error *execute(struct execution *x)
 {
-	const struct image *im = rt_program_image(x->args->executable->shared->rt);
+	bool is_sized = false;
 	struct PJRT_Error *e;
 
 	for (unsigned d = 0; d < x->on.n; d++) {
@@ -767,9 +768,10 @@ static struct PJRT_Error *execute(struct execution *x)
 		x->out_of[d] = x->out + d * x->n_outs;
 		for (size_t i = 0; i < x->n_args; i++)
 			x->in[d * x->n_args + i] = x->args->argument_lists[d][i]->rt;
+		is_sized = is_sized || rt_sized_is_due(x->on.exe[d], x->in_of[d], x->n_args);
 	}
 	mark_kept(x->args->options, x->n_args, x->kept);
-	e = image_n_arg_sizes(im) || image_n_result_sizes(im) ? launch_sized(x) : launch_all(x);
+	e = is_sized ? launch_sized(x) : launch_all(x);
 	return e ? e : wrap(x);
 }
 

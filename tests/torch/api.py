@@ -102,6 +102,14 @@ def remainder_kept():
     return out
 
 
+def truth_kept():
+    """torch_xla computes these in ui8 and says bool of them, as later programs take them."""
+    b = torch.tensor([[True, False, True], [False, False, True]], device=torch_xla.device())
+    out = [b.sign(), b.sgn()]
+    torch_xla.sync()
+    return [y for s in out for y in (s, ~s, torch.where(s, 5, 6), s.sum(0), s & b, b[s])]
+
+
 def empty_kept():
     """torch_xla declares these otherwise than it computes them, as later programs take them."""
     d = torch_xla.device()

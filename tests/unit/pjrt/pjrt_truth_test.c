@@ -298,20 +298,62 @@ static void bytes_are_read_with_a_sign_or_without(void **state)
 	drop_exe(x);
 }
 
-/* Bytes may be more than 0 or 1: they are no truth values by the program's word. */
-static void bytes_are_not_read_as_truth_values(void **state)
+/* torch_xla computes torch.sign of truth values in bytes, and later takes these as truth values. */
+static void bytes_are_read_as_truth_values(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
 		"  func() {sym_name = \"main\"} (%0: tensor<200xi1>) {\n"
 		"    %1 = convert(%0) : tensor<200xi32>\n    return(%1)\n  }\n}\n");
-	int64_t n = N;
-	struct PJRT_Buffer *b = put_as(client, bytes, U8, &n, 1), *out;
+	static const int types[] = { U8, PJRT_Buffer_Type_S8 };
+	int64_t n = N, fewer = N - 1;
+	struct PJRT_Buffer *b, *out;
+	int32_t back[N];
 
 	(void)state;
-	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of ui8 rank 1 and 200 "
+	for (int t = 0; t < 2; t++) {
+		b = put_as(client, bytes, types[t], &n, 1);
+		assert_ok(run_exe(x, &b, 1, &out, NULL));
+		assert_ok(fetch(out, back, sizeof(back)));
+		for (int i = 0; i < N; i++)
+			assert_int_equal(back[i], bytes[i] != 0);
+		drop_buffer(out);
+		drop_buffer(b);
+	}
+	b = put_as(client, bytes, U8, &fewer, 1);
+	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of ui8 rank 1 and 199 "
 		     "bytes; the program takes i1 rank 1");
 	drop_buffer(b);
 	drop_exe(x);
+}
+
+/* What another program has yet to write, and memory that becomes the result's. */
+static void bytes_to_come_are_read_as_truth_values(void **state)
+{
+	struct PJRT_LoadedExecutable *first = compile("module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<200xui8>) {\n"
+		"    %1 = add(%0, %0) : tensor<200xui8>\n    return(%1)\n  }\n}\n");
+	struct PJRT_LoadedExecutable *then = compile("module() {sym_name = \"m\"} () {\n"
+		"  func() {sym_name = \"main\"} (%0: tensor<200xi1> {alias = 0}) -> ({}) {\n"
+		"    %1 = not(%0) : tensor<200xi1>\n    return(%1)\n  }\n}\n");
+	struct PJRT_Buffer *b, *sum, *out;
+	uint8_t wanted[N];
+	int64_t n = N;
+
+	(void)state;
+	for (int i = 0; i < N; i++)
+		wanted[i] = (bytes[i] & 127) == 0;
+	for (int k = 0; k < 20; k++) {
+		b = put_as(client, bytes, U8, &n, 1);
+		assert_ok(run_exe(first, &b, 1, &sum, NULL));
+		assert_ok(run_exe(then, &sum, 1, &out, NULL));
+		assert_true(is_deleted(sum));
+		assert_false(is_deleted(b));
+		expect(out, wanted, N);
+		drop_buffer(sum);
+		drop_buffer(b);
+	}
+	drop_exe(first);
+	drop_exe(then);
 }
 
 /* What has no elements has none of any type, but the dims still count. */
@@ -343,7 +385,8 @@ int main(void)
 		cmocka_unit_test(a_view_is_in_place_only_if_it_may),
 		cmocka_unit_test(bytes_do_not_become_truth_values_by_name),
 		cmocka_unit_test(bytes_are_read_with_a_sign_or_without),
-		cmocka_unit_test(bytes_are_not_read_as_truth_values),
+		cmocka_unit_test(bytes_are_read_as_truth_values),
+		cmocka_unit_test(bytes_to_come_are_read_as_truth_values),
 		cmocka_unit_test(nothing_is_read_as_any_type),
 		cmocka_unit_test(what_is_received_is_0_or_1),
 		cmocka_unit_test(what_functions_give_is_0_or_1),
