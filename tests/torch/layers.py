@@ -95,3 +95,30 @@ def step(name, device):
 def run(name):
     import torch_xla
     return step(name, torch_xla.device())
+
+
+class Residual(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(n, n, 3, padding=1, bias=False), nn.BatchNorm2d(n)
+        self.conv2, self.bn2 = nn.Conv2d(n, n, 3, padding=1, bias=False), nn.BatchNorm2d(n)
+
+    def forward(self, x):
+        y = self.bn1(self.conv1(x)).relu()
+        return (self.bn2(self.conv2(y)) + x).relu()
+
+
+def autocast():
+    """The loss and gradients of a step in bf16: roundings to it stand before and after most
+    layers."""
+    import torch_xla
+    d = torch_xla.device()
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+                          Residual(8), Residual(8), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                          nn.Linear(8, 4)).to(d)
+    x, y = torch.randn(8, 3, 8, 8).to(d), (torch.arange(8) % 4).to(d)
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    return [loss, *[p.grad for p in model.parameters()]]
