@@ -124,22 +124,25 @@ static bool is_counted(const struct tc_op *op, unsigned k)
 	return true;
 }
 
+/* The index so far, the element's, and how many values are looked at more: a body may read each of
+ * many twice, and that of a framework has a few. */
+struct indices { const struct tc_value *acc, *elem; unsigned left; };
+enum { MOST_LOOKS = 64 };
+
 /* Whether v is one of the two, whatever else the body sees. */
-static bool is_either(const struct tc_value *v, const struct tc_value *acc,
-		      const struct tc_value *elem)
+static bool is_either(const struct tc_value *v, struct indices *x)
 {
-	if (v == acc || v == elem)
+	if (v == x->acc || v == x->elem)
 		return true;
-	if (!v->def || v->def->block != elem->block)
+	if (!v->def || v->def->block != x->elem->block || !x->left)
 		return false;
+	x->left--;
 	switch (v->def->op) {
 	case TC_SELECT:
-		return is_either(tc_in(v->def, 1), acc, elem) &&
-		       is_either(tc_in(v->def, 2), acc, elem);
+		return is_either(tc_in(v->def, 1), x) && is_either(tc_in(v->def, 2), x);
 	case TC_MAXIMUM:
 	case TC_MINIMUM:
-		return is_either(tc_in(v->def, 0), acc, elem) &&
-		       is_either(tc_in(v->def, 1), acc, elem);
+		return is_either(tc_in(v->def, 0), x) && is_either(tc_in(v->def, 1), x);
 	default:
 		return false;
 	}
@@ -147,17 +150,19 @@ static bool is_either(const struct tc_value *v, const struct tc_value *acc,
 
 /* Whether all that v, a truth, decides is which of the two is taken: where they are equal it does
  * not matter. */
-static bool decides_which(const struct tc_value *v, const struct tc_value *acc,
-			  const struct tc_value *elem)
+static bool decides_which(const struct tc_value *v, struct indices *x)
 {
 	for (const struct tc_use *u = v->uses; u; u = u->next) {
 		const struct tc_op *op = u->user;
 
+		if (!x->left)
+			return false;
+		x->left--;
 		if (op->op == TC_AND || op->op == TC_OR) {
-			if (!decides_which(tc_out(op, 0), acc, elem))
+			if (!decides_which(tc_out(op, 0), x))
 				return false;
 		} else if (op->op != TC_SELECT || tc_in(op, 0) != v ||
-			   !is_either(tc_out(op, 0), acc, elem)) {
+			   !is_either(tc_out(op, 0), x)) {
 			return false;
 		}
 	}
@@ -168,10 +173,14 @@ static bool decides_which(const struct tc_value *v, const struct tc_value *acc,
  * if that is not what it asks. */
 static int answer(const struct tc_op *f, const struct tc_value *acc, const struct tc_value *elem)
 {
-	bool turned = tc_in(f, 0) == elem && tc_in(f, 1) == acc;
+	struct indices x = { acc, elem, MOST_LOOKS };
+	bool turned;
 
-	if (f->op != TC_COMPARE || (!turned && (tc_in(f, 0) != acc || tc_in(f, 1) != elem)) ||
-	    !decides_which(tc_out(f, 0), acc, elem))
+	if (f->op != TC_COMPARE)
+		return -1;
+	turned = tc_in(f, 0) == elem && tc_in(f, 1) == acc;
+	if ((!turned && (tc_in(f, 0) != acc || tc_in(f, 1) != elem)) ||
+	    !decides_which(tc_out(f, 0), &x))
 		return -1;
 	switch (tc_attr_int(f, "comparison_direction", -1)) {
 	case TC_CMP_LT:
@@ -188,8 +197,9 @@ static void settle_indices(struct tc_ctx *c, struct tc_op *op, unsigned k)
 {
 	struct tc_block *body = op->regions[0].block;
 	struct tc_value *acc = body->args[k], *elem = body->args[op->n_results + k];
+	struct indices x = { acc, elem, MOST_LOOKS };
 
-	if (!is_counted(op, k) || !is_either(tc_in(body->last, k), acc, elem))
+	if (!is_counted(op, k) || !is_either(tc_in(body->last, k), &x))
 		return;
 	for (struct tc_op *f = body->first; f != body->last; f = f->next) {
 		int is = answer(f, acc, elem);

@@ -444,6 +444,47 @@ static void the_largest_of_narrow_floats_is_found_in_wide_ones(void **state)
 #undef LARGEST
 }
 
+/* A body that reads each of many values twice is looked at for a while only, or it would be for
+ * ever: `first` of the index so far, %11, and the element's, %13, then `next` of the one before. */
+static void expect_soon(const char *first, const char *next, const char *last)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	struct err err;
+	char *text = malloc(20000), *out;
+	size_t n;
+
+	assert_non_null(text);
+	n = (size_t)snprintf(text, 20000, "module() () {\nfunc() {sym_name = \"main\"} "
+		"(%%3: tensor<8x9xi32>) {\n%%4 = iota() {iota_dimension = 1} : tensor<8x9xi32>\n"
+		"%%6 = constant() {value = dense<0x00000000> : tensor<i32>} : tensor<i32>\n"
+		"%%7, %%8 = reduce(%%3, %%4, %%6, %%6) {dimensions = [1]} : tensor<8xi32>, "
+		"tensor<8xi32> (%%10: tensor<i32>, %%11: tensor<i32>, %%12: tensor<i32>, "
+		"%%13: tensor<i32>) {\n%%16 = compare(%%11, %%13) {comparison_direction = <LT>, "
+		"compare_type = <SIGNED>} : tensor<i1>\n%%20 = %s\n", first);
+	for (unsigned i = 20; i < 100; i++) {
+		n += (size_t)snprintf(text + n, 20000 - n, "%%%u = ", i + 1);
+		n += (size_t)snprintf(text + n, 20000 - n, next, i, i);
+	}
+	snprintf(text + n, 20000 - n, "%%110 = %s : tensor<i32>\n%%111 = maximum(%%10, %%12) : "
+		 "tensor<i32>\nreturn(%%111, %%110)\n}\nreturn(%%7, %%8)\n}\n}\n", last);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "decompose", &out,
+		     &err))
+		fail_msg("%s\n%s", err.msg, text);
+	free(out);
+	free(text);
+}
+
+static void bodies_with_many_ways_are_compiled_soon(void **state)
+{
+	(void)state;
+	expect_soon("select(%16, %11, %13) : tensor<i32>",
+		    "select(%%16, %%%u, %%%u) : tensor<i32>\n", "select(%16, %100, %100)");
+	expect_soon("minimum(%11, %13) : tensor<i32>", "minimum(%%%u, %%%u) : tensor<i32>\n",
+		    "select(%16, %100, %100)");
+	expect_soon("and(%16, %16) : tensor<i1>", "and(%%%u, %%%u) : tensor<i1>\n",
+		    "select(%100, %11, %13)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +501,7 @@ int main(void)
 		cmocka_unit_test(questions_are_as_simple_as_their_answers),
 		cmocka_unit_test(who_folds_in_order_asks_no_index),
 		cmocka_unit_test(the_largest_of_narrow_floats_is_found_in_wide_ones),
+		cmocka_unit_test(bodies_with_many_ways_are_compiled_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
