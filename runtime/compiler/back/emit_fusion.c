@@ -426,15 +426,17 @@ static bool is_of_rows(const struct loop *l, unsigned value)
 	for (unsigned k = 0; k < b->n_uop; k++) {
 		const struct isa_uop *u = &b->uops[k];
 		const uint8_t args[3] = { u->a, u->b, u->c };
+		unsigned n = isa_uop_info(u->op)->n_args;
 		bool any = (u->op >= UOP_RADD && u->op <= UOP_RXOR) ||
 			   (u->op == UOP_IOTA && u->aux < l->n_outer), all = true;
 
-		for (unsigned i = 0; !any && i < isa_uop_info(u->op)->n_args; i++)
+		for (unsigned i = 0; !any && i < n; i++)
 			all &= rows[args[i]] || fixed[args[i]];
-		for (unsigned i = 0; all && i < isa_uop_info(u->op)->n_args; i++)
+		fixed[first + k] = u->op == UOP_IMM || (n && !any && all);
+		for (unsigned i = 0; all && i < n; i++)
 			any |= rows[args[i]];
 		rows[first + k] = any;
-		fixed[first + k] = u->op == UOP_IMM;
+		fixed[first + k] &= !any;
 	}
 	return rows[value];
 }
