@@ -355,6 +355,7 @@ static void make_room(struct shard *s)
 	s->rule = grown(s, s->rule, sizeof(*s->rule));
 	s->roll = grown(s, s->roll, sizeof(*s->roll));
 	s->is_late = grown(s, s->is_late, sizeof(*s->is_late));
+	s->taken = grown(s, s->taken, sizeof(*s->taken));
 	s->p->of = grown(s, s->p->of, sizeof(*s->p->of));
 	s->n_values = had;
 }

@@ -300,6 +300,18 @@ bool shard_is_worth(const struct shard_exchange *e, int64_t row, int64_t meeting
 	return more <= 0 || less * row >= more * LEAST_SAVED;
 }
 
+struct shard_exchange *shard_plan_shared(struct shard *s, int64_t parts, int64_t rows,
+					 const struct shard_need *need, unsigned n,
+					 int64_t meetings, int64_t moved)
+{
+	const struct shard_source all = { 0, rows, true };
+	struct shard_exchange *e = n > 1 && meetings ?
+		shard_plan_exchange(s, parts, &all, 1, need, n) : NULL;
+
+	return e && e->n_rounds <= meetings && shard_moved(e) <= moved &&
+	       e->n_rounds + shard_moved(e) < meetings + moved ? e : NULL;
+}
+
 /* ---- what rows are moved by ---- */
 
 struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,

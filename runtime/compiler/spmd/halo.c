@@ -382,6 +382,18 @@ static void plan_scatter(struct shard *s, const struct tc_op *op, struct shard_p
 	}
 }
 
+/* What was got for it already; NULL: nothing. */
+static struct tc_value *taken_for(const struct shard *s, const struct tc_op *op)
+{
+	return op->id < s->n_values ? s->taken[op->id].rows : NULL;
+}
+
+/* Whether the whole operand is there, or is to be, for it and others like it. */
+static bool is_collected(const struct shard *s, const struct tc_op *op)
+{
+	return (op->op == TC_SLICE || op->op == TC_PAD) && s->of[tc_in(op, 0)->id].is_collected;
+}
+
 void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 			struct spmd_sharding *const *wish)
 {
@@ -393,7 +405,8 @@ void shard_plan_windows(struct shard *s, const struct tc_op *op, struct shard_pl
 	plan_kernel(s, op, plan);
 	if (op->op == TC_SELECT_AND_SCATTER)
 		plan_scatter(s, op, plan, wish);
-	if (!plan->rule || !op->n_results || !wish[0] || !is)
+	if (!plan->rule || !op->n_results || !wish[0] || !is ||
+	    (is_collected(s, op) && !taken_for(s, op)))
 		return;
 	out = plan->type[op->n_operands];
 	for (unsigned d = 0; d < out->rank; d++) {
@@ -544,16 +557,6 @@ bool shard_need_of(struct shard *s, const struct tc_op *op, const struct shard_p
 	*rounds += r.exchange ? (int64_t)shard_rounds(r.exchange) : hops_of(&r);
 	*moved += r.exchange ? shard_moved(r.exchange) : moved_of(&r);
 	return !r.is_outside;
-}
-
-/* What was got for it already; NULL: nothing. */
-static struct tc_value *taken_for(const struct shard *s, const struct tc_op *op)
-{
-	const struct shard_taken *t = s->taken;
-
-	while (t && t->op != op)
-		t = t->next;
-	return t ? t->rows : NULL;
 }
 
 static struct tc_value *fill_of(const struct tc_op *op, unsigned i)

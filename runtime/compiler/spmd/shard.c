@@ -211,14 +211,10 @@ static void keep_sums(struct shard *s, const struct tc_op *op, const struct shar
 /* Whether it has yet to be shared out, in the block of another, of whose operand it takes rows. */
 static bool may_take_with(const struct shard *s, const struct tc_op *op, const struct tc_op *other)
 {
-	if (op == other || op->block != other->block || op->id >= s->n_values ||
-	    s->is_late[op->id] || (op->op != TC_SLICE && op->op != TC_PAD) ||
-	    tc_in(op, 0) != tc_in(other, 0) || value_of(s, tc_out(op, 0))->local)
-		return false;
-	for (const struct shard_taken *t = s->taken; t; t = t->next)
-		if (t->op == op)
-			return false;
-	return true;
+	return op != other && op->block == other->block && op->id < s->n_values &&
+	       !s->is_late[op->id] && (op->op == TC_SLICE || op->op == TC_PAD) &&
+	       tc_in(op, 0) == tc_in(other, 0) && !value_of(s, tc_out(op, 0))->local &&
+	       !s->taken[op->id].is_asked;
 }
 
 /* What is needed of a value along a dim by more than one op is got together, where that is less. */
@@ -245,37 +241,45 @@ static void add_need(struct shard *s, struct together *all, struct tc_op *op,
 	*all = more;
 }
 
-static void take_together(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
+/* What those need, and as many more as were not `tried`. false: to collect the whole is less. */
+static bool get_needs(struct shard *s, const struct together *all, unsigned tried,
+		      const struct shard_plan *plan, struct tc_value **rows)
+{
+	const struct spmd_axes *axes = &plan->tensor[0]->dim[all->d].axes;
+	int64_t parts = spmd_size(axes), whole = plan->type[0]->dim[all->d];
+	const struct shard_exchange *e = shard_plan_shared(s, parts, whole, all->need, all->n,
+							   all->rounds, all->moved);
+	int64_t moved = e ? shard_moved(e) : all->moved;
+	int64_t n = all->n + (tried > SHARD_MOST_NEEDS ? tried - SHARD_MOST_NEEDS : 0);
+	struct tc_build b = tc_build_at(s->c, all->op[0]);
+	struct tc_value *v = tc_in(all->op[0], 0);
+
+	value_of(s, v)->is_collected = n > 1 && moved * n > whole / parts * (parts - 1) * all->n;
+	if (!e || value_of(s, v)->is_collected)
+		return !value_of(s, v)->is_collected;
+	v = get_as(s, &b, v, plan->tensor[0]);
+	shard_exchange(s, &b, e, all->d, axes, &v, NULL, rows);
+	return true;
+}
+
+/* false: op is to be planned anew, with all of its operand. */
+static bool take_together(struct shard *s, struct tc_op *op, const struct shard_plan *plan)
 {
 	struct together all = { .op = { op } };
-	struct shard_source source = { .is_cut = true };
-	struct tc_value *rows[SHARD_MOST_NEEDS] = { NULL }, *v;
-	struct tc_build b = tc_build_at(s->c, op);
-	const struct shard_exchange *e = NULL;
+	struct tc_value *rows[SHARD_MOST_NEEDS] = { NULL };
+	unsigned tried = 1;
 
-	for (const struct shard_taken *t = s->taken; t; t = t->next)
-		if (t->op == op)
-			return;
-	if (!shard_need_of(s, op, plan, &all.d, &all.need[all.n++], &all.rounds, &all.moved))
-		return;
-	for (struct tc_use *u = tc_in(op, 0)->uses; u && all.n < SHARD_MOST_NEEDS; u = u->next)
-		if (may_take_with(s, u->user, op))
+	if (s->taken[op->id].is_asked ||
+	    !shard_need_of(s, op, plan, &all.d, &all.need[all.n++], &all.rounds, &all.moved))
+		return true;
+	for (struct tc_use *u = tc_in(op, 0)->uses; u; u = u->next)
+		if (may_take_with(s, u->user, op) && tried++ < SHARD_MOST_NEEDS)
 			add_need(s, &all, u->user, plan);
-	source.rows = plan->type[0]->dim[all.d];
-	if (all.n > 1 && all.rounds)
-		e = shard_plan_exchange(s, spmd_size(&plan->tensor[0]->dim[all.d].axes), &source,
-					1, all.need, all.n);
-	if (e && shard_rounds(e) <= all.rounds && shard_moved(e) <= all.moved &&
-	    shard_rounds(e) + shard_moved(e) < all.rounds + all.moved) {
-		v = get_as(s, &b, tc_in(op, 0), plan->tensor[0]);
-		shard_exchange(s, &b, e, all.d, &plan->tensor[0]->dim[all.d].axes, &v, NULL, rows);
-	}
-	for (unsigned i = 0; i < all.n; i++) {
-		struct shard_taken *t = arena_alloc(&s->c->arena, sizeof(*t));
-
-		*t = (struct shard_taken){ all.op[i], rows[i], s->taken };
-		s->taken = t;
-	}
+	if (!get_needs(s, &all, tried, plan, rows))
+		return false;
+	for (unsigned i = 0; i < all.n; i++)
+		s->taken[all.op[i]->id] = (struct shard_taken){ true, rows[i] };
+	return true;
 }
 
 static void share_op(struct shard *s, struct tc_op *op)
@@ -290,9 +294,9 @@ static void share_op(struct shard *s, struct tc_op *op)
 	for (unsigned i = 0; i < op->n_results; i++)
 		wish[i] = wish_of(s, tc_out(op, i), &manual);
 	plan = shard_choose(s, op, &manual, wish);
+	if (op->n_operands && plan.windows && !plan.picked && !take_together(s, op, &plan))
+		plan = shard_choose(s, op, &manual, wish);
 	keep_sums(s, op, &plan, wish);
-	if (op->n_operands && plan.windows && !plan.picked)
-		take_together(s, op, &plan);
 	take_operands(s, op, plan.tensor);
 	if (op->n_regions)
 		take_regions(s, op, &manual);
@@ -987,6 +991,7 @@ void tc_pass_shard(struct tc_ctx *c)
 	s.rule = arena_array(&c->arena, s.n_values, sizeof(*s.rule));
 	s.roll = arena_array(&c->arena, s.n_values, sizeof(*s.roll));
 	s.is_late = arena_array(&c->arena, s.n_values, sizeof(*s.is_late));
+	s.taken = arena_array(&c->arena, s.n_values, sizeof(*s.taken));
 	tc_walk(c->module, note_op, &s);
 	if (shard_even(&s))
 		tc_walk(c->module, note_op, &s);

@@ -34,6 +34,7 @@ struct shard_value {
 	 * are, 0: not known. */
 	const struct tc_value *source;
 	int64_t turns;
+	bool is_collected;	/* all of it is less than the pieces that slices of it need */
 };
 
 /* The member's place along some axes, as a value. */
@@ -50,12 +51,9 @@ struct shard_sum {
 	enum tc_opcode op;
 };
 
-/* Of an op the rows that it needs of its operand, got with what others need of it; NULL: not. */
-struct shard_taken {
-	const struct tc_op *op;
-	struct tc_value *rows;
-	struct shard_taken *next;
-};
+/* Of an op that needs rows of its operand, as others may: whether that was asked; the rows, if they
+ * were got with those of others. */
+struct shard_taken { bool is_asked; struct tc_value *rows; };
 
 struct shard {
 	struct tc_ctx *c;
@@ -70,7 +68,7 @@ struct shard {
 	const struct shard_roll **roll;	/* by op's id; NULL: it is none */
 	bool *is_late;			/* by op's id: only needed if what joins it is no roll */
 	struct shard_index *indices;
-	struct shard_taken *taken;
+	struct shard_taken *taken;	/* by op's id */
 	struct tc_op *top;		/* indices are made before it, in main */
 	struct tc_value *number;	/* the partition's, or NULL */
 	struct tc_op **dead;		/* ops without a meaning for one member */
@@ -184,6 +182,11 @@ struct shard_need { int64_t start, step, span; };
 struct shard_exchange *shard_plan_exchange(struct shard *s, int64_t parts,
 					   const struct shard_source *source, unsigned n_sources,
 					   const struct shard_need *need, unsigned n_needs);
+/* The same of needs of one cut value together; NULL too if that is no less than to meet so often
+ * for so many rows. */
+struct shard_exchange *shard_plan_shared(struct shard *s, int64_t parts, int64_t rows,
+					 const struct shard_need *need, unsigned n,
+					 int64_t meetings, int64_t moved);
 /* How often they meet; how many rows each gets; whether that is better than to meet so often for so
  * many rows. `row`: a row's bytes. */
 unsigned shard_rounds(const struct shard_exchange *e);

@@ -336,6 +336,59 @@ static void members_meet_once_where_that_is_less(void **state)
 	}
 }
 
+/* Slices of `size` rows of one value of 512, each a row behind the one before, cut as it is. */
+static unsigned meetings_of_slices(unsigned n, int size)
+{
+	struct tc_options o = { .level = 1, .verify = true, .evaluate_after = "shard",
+				.partitions = 8 };
+	const int64_t dim[2] = { 512, 128 };
+	struct tc_array x = { .elem = ELEM_F32, .rank = 2, .bytes = 512 * 128 * 4 };
+	struct program p = { .name = "slices", .partitions = 8, .format = "mlir" };
+	struct str s = { 0 };
+	unsigned meetings;
+
+	memcpy(x.dim, dim, sizeof(dim));
+	x.data = malloc(x.bytes);
+	assert_non_null(x.data);
+	for (int i = 0; i < 512 * 128; i++)
+		((float *)x.data)[i] = (float)(i % 97);
+	str_printf(&s, "module() {num_partitions = 8, meshes = {mesh = \"[x=8]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<512x128xf32> {sharding = "
+		   "\"@mesh[{x},{}]\"}) {\n");
+	for (unsigned i = 0; i < n; i++) {
+		str_printf(&s, "%%%u = slice(%%0) {start_indices = [%u, 0], limit_indices = [%d, "
+			   "128], strides = [1, 1]} : tensor<%dx128xf32>\n", 3 * i + 1, i,
+			   (int)i + size, size);
+		str_printf(&s, "%%%u = sharding_constraint(%%%u) {sharding = \"@mesh[{x},{}]\"} "
+			   ": tensor<%dx128xf32>\n", 3 * i + 2, 3 * i + 1, size);
+		str_printf(&s, "%%%u = add(%%%u, %%%u) : tensor<%dx128xf32>\n", 3 * i + 3,
+			   3 * i + 2, i ? 3 * i : 2, size);
+	}
+	str_printf(&s, "return(%%%u)\n}\n}\n", 3 * n);
+	p.code = s.text;
+	p.bytes = s.len;
+	meetings = meetings_of(&p);
+	if (n < 50)
+		agree_exactly(tc_eval_gang, &(struct tc_source){ s.text, s.len, "mlir" }, &o, &x,
+			      1);
+	free(x.data);
+	str_free(&s);
+	return meetings;
+}
+
+/* Some slices get together what they lack; of so many that it is more than all, all is collected,
+ * once, and it takes no longer. */
+static void slices_of_a_value_do_not_get_more_than_it(void **state)
+{
+	(void)state;
+	assert_in_range(meetings_of_slices(1, 256), 1, 2);
+	assert_in_range(meetings_of_slices(16, 256), 2, 3);
+	assert_in_range(meetings_of_slices(17, 256), 2, 6);
+	assert_int_equal(meetings_of_slices(49, 256), 1);
+	assert_int_equal(meetings_of_slices(256, 256), 1);
+	assert_int_equal(meetings_of_slices(250, 8), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +396,7 @@ int main(void)
 		cmocka_unit_test(what_a_member_runs_can_be_shown),
 		cmocka_unit_test(what_a_loop_takes_row_by_row_is_right),
 		cmocka_unit_test(members_meet_once_where_that_is_less),
+		cmocka_unit_test(slices_of_a_value_do_not_get_more_than_it),
 	};
 
 	return cmocka_run_group_tests(tests, load_programs, unload_programs);
