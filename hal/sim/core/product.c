@@ -55,46 +55,35 @@ static struct sim_product_kernel fast(sim_product_fn *fn, uint8_t a, uint8_t b, 
 					    .speed = speed };
 }
 
-/* What has no type to be converted from may be read where it lies. */
-static sim_product_few_fn *choose_few(const struct sim_cpu *cpu, const struct sim_product *mm)
+/* The kernels for sums of this type on the CPU's path, beside that of panels: elements of b, or of
+ * both sides, are of the sums' type. */
+static void choose_others(const struct sim_cpu *cpu, struct sim_product *mm)
 {
-	const struct sim_side *b = &mm->panels.b;
+	struct sim_product_kernel *k = &mm->panels.kernel;
+	const struct sim_side *a = &mm->panels.a, *b = &mm->panels.b;
 
-	if (!b->by_lines || b->elem != mm->panels.kernel.b || b->elem != mm->acc)
-		return NULL;
-#define FEW(type) (cpu->path == SIM_AVX512 ? sim_product_few_##type##_avx512 : \
-		   cpu->path == SIM_AVX2 ? sim_product_few_##type##_avx2 : \
-					   sim_product_few_##type##_portable)
+#define ON_PATH(name) (cpu->path == SIM_AVX512 ? name##_avx512 : \
+		       cpu->path == SIM_AVX2 ? name##_avx2 : name##_portable)
+#define OF(type) do { \
+		k->few = ON_PATH(sim_product_few_##type); \
+		k->tiny = ON_PATH(sim_product_tiny_##type); \
+	} while (0)
 	switch (mm->acc) {
-	case ELEM_F32: return FEW(f32);
-	case ELEM_F64: return FEW(f64);
+	case ELEM_F32: OF(f32); break;
+	case ELEM_F64: OF(f64); break;
 	case ELEM_S32:
-	case ELEM_U32: return FEW(i32);
+	case ELEM_U32: OF(i32); break;
 	case ELEM_S64:
-	case ELEM_U64: return FEW(i64);
-	default: return NULL;
+	case ELEM_U64: OF(i64); break;
+	default: break;
 	}
-#undef FEW
-}
-
-/* The same: an element is one of the sums' type. */
-static sim_product_tiny_fn *choose_tiny(const struct sim_cpu *cpu, const struct sim_product *mm)
-{
-	if (mm->panels.a.elem != mm->acc || mm->panels.b.elem != mm->acc)
-		return NULL;
-#define TINY(type) (cpu->path == SIM_AVX512 ? sim_product_tiny_##type##_avx512 : \
-		    cpu->path == SIM_AVX2 ? sim_product_tiny_##type##_avx2 : \
-					    sim_product_tiny_##type##_portable)
-	switch (mm->acc) {
-	case ELEM_F32: return TINY(f32);
-	case ELEM_F64: return TINY(f64);
-	case ELEM_S32:
-	case ELEM_U32: return TINY(i32);
-	case ELEM_S64:
-	case ELEM_U64: return TINY(i64);
-	default: return NULL;
-	}
-#undef TINY
+#undef OF
+#undef ON_PATH
+	/* What has no type to be converted from may be read where it lies. */
+	if (!b->by_lines || b->elem != k->b || b->elem != mm->acc)
+		k->few = NULL;
+	if (a->elem != mm->acc || b->elem != mm->acc)
+		k->tiny = NULL;
 }
 
 static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
@@ -201,8 +190,7 @@ static int choose_kernel(struct sim_load *load, struct sim_product *mm)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "sums in %s", elem_text(mm->acc));
 	}
 	mm->acc_bytes = elem_bytes(mm->acc);
-	kernel->few = choose_few(cpu, mm);
-	kernel->tiny = choose_tiny(cpu, mm);
+	choose_others(cpu, mm);
 	mm->pack_a = cpu->path == SIM_AVX512 ? sim_product_pack_a_avx512 :
 		     cpu->path == SIM_AVX2 ? sim_product_pack_a_avx2 :
 					     sim_product_pack_a_portable;
@@ -555,7 +543,10 @@ void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t row
 	mm->adds &= mm->way == SIM_BY_PANELS;
 }
 
-/* Instead of a's panel, which has room for all of them, and for more behind the last one. */
+/* Instead of a's panel: four parts, and more behind the last one (LONG_PITCH). */
+_Static_assert(5 * SIM_PRODUCT_CELLS * SIM_PRODUCT_TINY <=
+	       (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH, "a's panel has no room");
+
 uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part)
 {
 	return (uint8_t *)scratch + mm->a_at +

@@ -109,8 +109,8 @@ void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t a
 void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
 /* To be called after prepare(): chooses the way of so many products, each of rows by cols. */
 void sim_product_choose_way(struct sim_product *mm, int64_t batches, int64_t rows, int64_t cols);
-/* Where a way has so many bytes of the lane's scratch for each of: a, b, sums, and others. */
-#define SIM_PRODUCT_CELLS 256u		/* most elements of a matrix that is multiplied so */
+#define SIM_PRODUCT_CELLS 256u		/* most elements of a matrix of which many are multiplied */
+/* Where they lie in the lane's scratch, TINY of each: of a, of b, of sums, and as in memory. */
 enum sim_product_part { SIM_PART_A, SIM_PART_B, SIM_PART_SUMS, SIM_PART_RAW };
 uint8_t *sim_product_part(const struct sim_product *mm, void *scratch, enum sim_product_part part);
 /* Sums of the task, and its epilogue by finish(). Not BY_PRODUCTS. */

@@ -437,7 +437,7 @@ static void many_small_products(void **state)
 		{ 3, 16, 17 }, { 1, 2, 128 }, { 128, 2, 1 }, { 256, 1, 1 }, { 257, 1, 1 },
 		{ 1, 256, 1 }, { 1, 257, 1 }, { 1, 1, 257 }, { 11, 13, 12 } };
 	static const int64_t batches[][2] = { { 1, 15 }, { 1, 16 }, { 17, 1 }, { 3, 11 },
-		{ 32, 2 } };
+		{ 32, 2 }, { 1, 31 } };
 	static struct trial t;
 	struct vt vt[3];
 	unsigned n = ty_open(vt);
