@@ -271,30 +271,35 @@ static void what_functions_give_is_0_or_1(void **state)
 	drop_exe(x);
 }
 
+/* x, of one argument, gives these numbers for the bytes as an array of that type. */
+static void expect_numbers(struct PJRT_LoadedExecutable *x, int type, const int32_t *wanted)
+{
+	const int64_t n = N;
+	struct PJRT_Buffer *b = put_as(client, bytes, type, &n, 1), *out;
+	int32_t back[N];
+
+	assert_ok(run_exe(x, &b, 1, &out, NULL));
+	assert_ok(fetch(out, back, sizeof(back)));
+	assert_memory_equal(back, wanted, sizeof(back));
+	drop_buffer(out);
+	drop_buffer(b);
+}
+
 /* torch_xla declares some results of one sign as of the other. */
 static void bytes_are_read_with_a_sign_or_without(void **state)
 {
 	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
 		"  func() {sym_name = \"main\"} (%0: tensor<200xi8>) {\n"
 		"    %1 = convert(%0) : tensor<200xi32>\n    return(%1)\n  }\n}\n");
-	int32_t back[N];
-	int64_t n = N;
-	struct PJRT_Buffer *b = put_as(client, bytes, U8, &n, 1), *out;
+	int32_t with_sign[N], truths[N];
 
 	(void)state;
-	assert_ok(run_exe(x, &b, 1, &out, NULL));
-	assert_ok(fetch(out, back, sizeof(back)));
-	for (int i = 0; i < N; i++)
-		assert_int_equal(back[i], (int8_t)bytes[i]);
-	drop_buffer(out);
-	drop_buffer(b);
-	b = put_as(client, bytes, PRED, &n, 1);
-	assert_ok(run_exe(x, &b, 1, &out, NULL));
-	assert_ok(fetch(out, back, sizeof(back)));
-	for (int i = 0; i < N; i++)
-		assert_int_equal(back[i], bytes[i] != 0);
-	drop_buffer(out);
-	drop_buffer(b);
+	for (int i = 0; i < N; i++) {
+		with_sign[i] = (int8_t)bytes[i];
+		truths[i] = bytes[i] != 0;
+	}
+	expect_numbers(x, U8, with_sign);
+	expect_numbers(x, PRED, truths);
 	drop_exe(x);
 }
 
@@ -304,21 +309,15 @@ static void bytes_are_read_as_truth_values(void **state)
 	struct PJRT_LoadedExecutable *x = compile("module() {sym_name = \"m\"} () {\n"
 		"  func() {sym_name = \"main\"} (%0: tensor<200xi1>) {\n"
 		"    %1 = convert(%0) : tensor<200xi32>\n    return(%1)\n  }\n}\n");
-	static const int types[] = { U8, PJRT_Buffer_Type_S8 };
-	int64_t n = N, fewer = N - 1;
+	int64_t fewer = N - 1;
 	struct PJRT_Buffer *b, *out;
-	int32_t back[N];
+	int32_t truths[N];
 
 	(void)state;
-	for (int t = 0; t < 2; t++) {
-		b = put_as(client, bytes, types[t], &n, 1);
-		assert_ok(run_exe(x, &b, 1, &out, NULL));
-		assert_ok(fetch(out, back, sizeof(back)));
-		for (int i = 0; i < N; i++)
-			assert_int_equal(back[i], bytes[i] != 0);
-		drop_buffer(out);
-		drop_buffer(b);
-	}
+	for (int i = 0; i < N; i++)
+		truths[i] = bytes[i] != 0;
+	expect_numbers(x, U8, truths);
+	expect_numbers(x, PJRT_Buffer_Type_S8, truths);
 	b = put_as(client, bytes, U8, &fewer, 1);
 	assert_error(run_exe(x, &b, 1, &out, NULL), INVALID, "argument 0 is of ui8 rank 1 and 199 "
 		     "bytes; the program takes i1 rank 1");
