@@ -192,44 +192,83 @@ static inline bool wants_to_yield(const struct sim_core *core)
 	return atomic_load_explicit(&core->yield, memory_order_relaxed);
 }
 
-/* Whether nobody wants to know of each scalar instruction, or to stop before the next. */
+/* Whether nobody wants to know of each quick instruction, or to stop before the next. */
 static inline bool is_quiet(const struct sim_run *run)
 {
 	const struct sim_core *core = run->core;
 
-	return !sim_stopped(run) && !core->watch->written && !wants_to_yield(core) &&
+	return !sim_stopped(run) && !core->watch->written && !core->tracer &&
+	       !wants_to_yield(core) &&
 	       !(core->turn && sim_turn_is_wanted(core->turn)) &&
 	       !(core->cells && atomic_load_explicit(&core->cells->n, memory_order_relaxed));
+}
+
+/* sim_at() without a fault: NULL if there is to be one, or the case is a rare one. */
+static inline uint8_t *at_or_null(const struct sim_run *run, const struct sim_ref *ref,
+				  uint32_t bytes)
+{
+	uint8_t *base = run->base[ref->binding];
+	uint64_t room = run->bytes[ref->binding];
+	unsigned align = elem_bytes(ref->elem);
+	int64_t at;
+
+	if (!ref->reg)
+		return base + ref->offset;
+	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) || at < 0 ||
+	    (uint64_t)at > room || bytes > room - (uint64_t)at ||
+	    (at & (int64_t)((align > 8 ? 8 : align) - 1)))
+		return NULL;
+	return base + at;
+}
+
+static inline uint8_t *move_to(const struct sim_run *run, const struct sim_move *m)
+{
+	return at_or_null(run, &m->dst, m->bytes);
+}
+
+static inline const uint8_t *move_from(const struct sim_run *run, const struct sim_move *m)
+{
+	return at_or_null(run, &m->src, m->bytes);
 }
 
 #define LOAD(T) do { T x; memcpy(&x, base[s->binding] + s->imm, sizeof(x)); \
 		     reg[s->rd] = (int64_t)x; } while (0)
 #define STORE(T) do { T x = (T)reg[s->rb]; \
 		      memcpy(base[s->binding] + s->imm, &x, sizeof(x)); } while (0)
+#define MOVE(T) do { const uint8_t *from = move_from(run, in->plan); \
+		     uint8_t *to = move_to(run, in->plan); \
+		     T x; \
+		     if (!from || !to) \
+			     goto give_up; \
+		     memcpy(&x, from, sizeof(x)); \
+		     memcpy(to, &x, sizeof(x)); \
+		     moved += sizeof(x); } while (0)
 #define GO_TO_TARGET do { in = insns + in->target; \
 			  if (!is_quiet(run)) goto out; \
 			  goto next; } while (0)
 
 /*
- * Runs quick instructions from pc on; returns the index of the next, which is another or
- * one to which a branch was taken while somebody wanted something. is_quiet() when it begins.
+ * Runs quick instructions from pc on; returns the index of the next, which is another,
+ * one to which a branch was taken while somebody wanted something, or one that faults. *status is
+ * a fault's that the one before has recorded. is_quiet() when it begins.
  */
-static unsigned run_quick(struct sim_run *run, const struct sim_insn *insns, unsigned pc)
+static unsigned run_quick(struct sim_run *run, const struct sim_insn *insns, unsigned pc,
+			  int *status)
 {
 	const struct sim_insn *in = insns + pc;
 	uint8_t *const *base = run->base;
 	int64_t *reg = run->reg;
-	uint64_t n = 0;
+	uint64_t n = 0, moved = 0;
 
 	for (;; in++) {
 		const struct isa_scalar *s;
+		const struct sim_move *m;
 
 next:		s = &in->s;
 		n++;
 		switch (in->quick) {
 		case SIM_NOT_QUICK:
-			n--;
-			goto out;
+			goto give_up;
 		case SIM_LI: reg[s->rd] = s->imm; break;
 		case SIM_LD_S8: LOAD(int8_t); break;
 		case SIM_LD_S16: LOAD(int16_t); break;
@@ -242,6 +281,25 @@ next:		s = &in->s;
 		case SIM_ST_16: STORE(uint16_t); break;
 		case SIM_ST_32: STORE(uint32_t); break;
 		case SIM_ST_64: STORE(uint64_t); break;
+		case SIM_MOVE_4: MOVE(uint32_t); break;
+		case SIM_MOVE_8: MOVE(uint64_t); break;
+		case SIM_MOVE:
+			m = in->plan;
+			if (!move_from(run, m) || !move_to(run, m))
+				goto give_up;
+			memmove(move_to(run, m), move_from(run, m), m->bytes);
+			moved += m->bytes;
+			break;
+		case SIM_BRIEFLY:
+			*status = in->family->run(run, in->plan);
+			if (*status) {
+				run->fault.pc = in->offset;
+				goto give_up;
+			}
+			in++;
+			if (!is_quiet(run))
+				goto out;
+			goto next;
 		case SIM_JMP:
 			GO_TO_TARGET;
 		case SIM_BZ:
@@ -265,12 +323,17 @@ next:		s = &in->s;
 			__builtin_unreachable();
 		}
 	}
+give_up:
+	n--;
 out:
 	run->core->n_insns += n;
+	run->read_bytes += moved;
+	run->write_bytes += moved;
 	return (unsigned)(in - insns);
 }
 #undef LOAD
 #undef STORE
+#undef MOVE
 #undef GO_TO_TARGET
 
 /* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
@@ -286,7 +349,9 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 		int status = 0;
 
 		if (p->insns[pc].quick && is_quiet(run)) {
-			pc = run_quick(run, p->insns, pc);
+			pc = run_quick(run, p->insns, pc, &status);
+			if (status)
+				return status;
 			was_long = false;
 		}
 		in = &p->insns[pc];

@@ -64,7 +64,25 @@ struct sim_load {
 	size_t n_writes, room_writes;
 	uint32_t insn;		/* by index, and */
 	uint64_t offset;	/* its offset, for messages */
+	uint8_t brief;		/* enum sim_brief of it; its family's prepare() says so */
 	char why[160];		/* why it was refused (log, debugging) */
+};
+
+/*
+ * What an instruction of a family is for the scalar unit's loop, which does not look up before and
+ * after those that end soon: more would be looking than working.
+ */
+enum sim_brief {
+	SIM_NOT_BRIEF,
+	SIM_BRIEF,		/* it takes some 100 ns, and works on this chip's memory */
+	SIM_BRIEF_MOVE,		/* and its plan begins with a struct sim_move, which says it all */
+};
+#define SIM_BRIEF_NS 1000
+
+/* `bytes` from one place to another, which may overlap. */
+struct sim_move {
+	struct sim_ref src, dst;
+	uint32_t bytes;
 };
 
 /*

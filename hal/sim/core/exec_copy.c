@@ -25,6 +25,7 @@
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
 #define BLOCK 64		/* elements of a TURN's unit each way, if no dim is shorter */
 #define GRAIN_BYTES (32 << 10)
+#define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
  * unless the next instruction asks for it (sim_load.copied). */
 #define STREAM_MEMORY (4u << 20)
@@ -34,6 +35,7 @@
 enum kind { NOTHING, ROWS, TURN };
 
 struct copy_plan {
+	struct sim_move move;	/* first, for who runs it by that alone: see brief() */
 	enum kind kind;
 	unsigned rank;		/* what is left */
 	unsigned bytes;		/* of an element */
@@ -44,7 +46,6 @@ struct copy_plan {
 	int64_t across, down;	/* TURN: a unit's elements of dim `turned` and of the last */
 	uint64_t units, grain, ns;
 	sim_transpose_fn *transpose;
-	struct sim_ref src, dst;
 	uint64_t total;		/* bytes */
 	bool is_put;		/* dst is in a window */
 	bool may_stream;	/* ROWS that run on in memory, long ones and many */
@@ -392,6 +393,15 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->ns += p->total / p->bytes / 2;
 }
 
+/* What p is for the scalar unit's loop. */
+static enum sim_brief brief(const struct copy_plan *p)
+{
+	if (p->is_put || p->ns > SIM_BRIEF_NS)
+		return SIM_NOT_BRIEF;
+	return p->kind == ROWS && p->rank == 1 && p->from[0] == p->bytes &&
+	       p->to[0] == p->bytes && p->total <= MOST_MOVED ? SIM_BRIEF_MOVE : SIM_BRIEF;
+}
+
 static int check_fields(struct sim_load *load, const struct isa_copy *c)
 {
 	static const uint8_t none[sizeof(c->zero)];
@@ -416,13 +426,13 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	ret = check_fields(load, c);
 	if (!ret)
 		ret = sim_ref(load, &c->src, 0, false, c->elem_bytes, c->rank, c->dim, NULL,
-			      0, &p->src);
+			      0, &p->move.src);
 	p->is_put = insn->op == ISA_RPUT;
 	if (!ret)
 		ret = p->is_put ? sim_peer_ref(load, &c->dst, 1, c->elem_bytes, c->rank, c->dim,
-					       &p->dst) :
+					       &p->move.dst) :
 			sim_ref(load, &c->dst, 1, true, c->elem_bytes, c->rank, c->dim, NULL, 0,
-				&p->dst);
+				&p->move.dst);
 	if (ret)
 		return ret;
 	*plan = p;
@@ -431,8 +441,8 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	p->total = p->bytes;
 	for (unsigned d = 0; d < c->rank; d++) {
 		p->dim[d] = c->dim[d];
-		p->from[d] = p->src.stride[d];
-		p->to[d] = p->dst.stride[d];
+		p->from[d] = p->move.src.stride[d];
+		p->to[d] = p->move.dst.stride[d];
 		if (__builtin_mul_overflow(p->total, (uint64_t)p->dim[d], &p->total))
 			return sim_refuse(load, HW_ST_BAD_PROGRAM, "copy: too many elements");
 	}
@@ -441,8 +451,10 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 	simplify(p);
 	widen(p);
 	choose(load, p);
+	p->move.bytes = (uint32_t)p->total;
+	load->brief = brief(p);
 	if (p->may_stream && !p->is_put)
-		load->copied = (struct sim_copied){ &p->dst, p->total, &p->stays };
+		load->copied = (struct sim_copied){ &p->move.dst, p->total, &p->stays };
 	return 0;
 }
 
@@ -454,11 +466,11 @@ static void move(struct sim_run *run, const struct copy_plan *p, struct copy_job
 
 static int put(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)
 {
-	if (!sim_reach_begin(run, &p->dst))
+	if (!sim_reach_begin(run, &p->move.dst))
 		return run->fault.status;
 	run->read_bytes += p->total;
 	move(run, p, job);
-	return sim_reach_end(run, &p->dst, p->total) ? 0 : run->fault.status;
+	return sim_reach_end(run, &p->move.dst, p->total) ? 0 : run->fault.status;
 }
 
 static int run(struct sim_run *run, const void *plan)
@@ -466,13 +478,14 @@ static int run(struct sim_run *run, const void *plan)
 	const struct copy_plan *p = plan;
 	struct copy_job job = { .run = run, .p = p };
 
-	job.from = (const char *)sim_at(run, &p->src);
-	job.to = job.from ? (char *)sim_at(run, &p->dst) : NULL;
+	job.from = (const char *)sim_at(run, &p->move.src);
+	job.to = job.from ? (char *)sim_at(run, &p->move.dst) : NULL;
 	if (!job.to)
 		return run->fault.status;
 	if (p->kind == NOTHING)
 		return 0;
-	job.streams = p->may_stream && !p->stays && run->bytes[p->dst.binding] >= STREAM_MEMORY;
+	job.streams = p->may_stream && !p->stays &&
+		      run->bytes[p->move.dst.binding] >= STREAM_MEMORY;
 	if (p->is_put)
 		return put(run, p, &job);
 	run->read_bytes += p->total;

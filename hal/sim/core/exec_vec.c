@@ -160,7 +160,7 @@ static int plan_full(struct sim_load *load, struct vec_plan *p)
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (sim_tile_kind(&p->out[j].ref, tile) != SIM_TILE_DENSE && p->points != 1)
 			p->direct &= ~(1u << j);
-	if (p->combining)
+	if (p->combining && !p->uniform)
 		return 0;
 	p->calls = sim_body_calls(load->arena, p->body, tile, is_lone);
 	if (!p->calls)
@@ -286,12 +286,15 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 		for (unsigned d = 0; d < p->space.rank; d++)
 			if (p->space.dim[d] > 1 && !p->out[j].ref.stride[d])
 				p->direct &= ~(1u << j);
+	p->direct &= ~p->combining;
 	for (unsigned j = 0; j < p->n_out && p->n_out > 1; j++)
 		if (p->out[j].value < p->n_in)
 			p->copied |= 1u << p->out[j].value;
 	for (unsigned j = 0; j < p->n_in; j++)
 		p->reads_peers |= p->in[j].is_peer;
 	set_totals(load, p, uops);
+	if (p->combining)
+		vec_find_folds(p);
 	ret = plan_full(load, p);
 	if (ret)
 		return ret;
@@ -302,6 +305,8 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	if (p->combining)
 		ret = vec_plan_combine(load, p);
 	sim_need_scratch(load, p->scratch);
+	if (p->ns < SIM_BRIEF_NS && !p->reads_peers)
+		load->brief = SIM_BRIEF;
 	return ret;
 }
 

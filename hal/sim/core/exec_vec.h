@@ -92,7 +92,7 @@ struct vec_plan {
 	struct vec_space space;
 	struct vec_tiling tiling;
 	const struct sim_body *body;
-	const struct sim_calls *calls;	/* on full tiles; NULL: outputs fold */
+	const struct sim_calls *calls;	/* on full tiles; NULL: outputs fold, and not alike */
 	const struct sim_tile *lone;	/* the only tile, if there is but one */
 	unsigned n_in, n_out, n_uop;
 	uint8_t in_kind[ISA_MAX_IN];	/* enum sim_tile_kind of full tiles */
@@ -140,7 +140,7 @@ void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scra
 
 /* Both, of tiles begin to end in order: a part of sim_parallel(), `arg` is a vec_job. */
 void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane);
-/* Both, of plan->lone. */
+/* Both, of plan->lone. Outputs that fold are the caller's. */
 void vec_run_lone(const struct vec_job *job);
 
 /* exec_vec_chain.c */
@@ -164,6 +164,8 @@ void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
 		   const struct sim_box *full, char *room);
 
 /* exec_vec_combine.c */
+/* How outputs fold: sets p->uniform and what goes with it. Before vec_plan_combine(). */
+void vec_find_folds(struct vec_plan *p);
 int vec_plan_combine(struct sim_load *load, struct vec_plan *p);
 void vec_run_combine(struct vec_job *job);
 

@@ -25,7 +25,7 @@
 
 /* ---- prepare ---- */
 
-static bool find_uniform(struct vec_plan *p)
+void vec_find_folds(struct vec_plan *p)
 {
 	unsigned first_col = p->space.rank - p->tiling.col_dims;
 	uint32_t cols = 0, mask = 0;
@@ -42,14 +42,14 @@ static bool find_uniform(struct vec_plan *p)
 			if (!p->out[j].ref.stride[d])
 				own |= 1u << d;
 		if (any && own != mask)
-			return false;
+			return;
 		mask = own;
 		any = true;
 	}
 	p->space.reduced = mask;
 	p->cols_folded = cols && (mask & cols) == cols;
 	p->rows_folded = first_col && (mask >> (first_col - 1) & 1);
-	return !(mask & cols) || p->cols_folded;
+	p->uniform = !(mask & cols) || p->cols_folded;
 }
 
 static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec_out *out)
@@ -102,7 +102,6 @@ int vec_plan_combine(struct sim_load *load, struct vec_plan *p)
 {
 	uint32_t kept, all = p->space.rank ? UINT32_MAX >> (32 - p->space.rank) : 0;
 
-	p->uniform = find_uniform(p);
 	if (!p->uniform)
 		return 0;
 	kept = all & ~p->space.reduced;
@@ -247,14 +246,8 @@ static void store_result(const struct vec_job *job, unsigned j,
 {
 	const struct vec_plan *p = job->plan;
 	const struct vec_out *out = &p->out[j];
-	struct sim_tile kept = *tile;
+	struct sim_tile kept;
 
-	if (p->rows_folded)
-		kept.rows = 1;
-	if (p->cols_folded || out->row_value)
-		kept.cols = 1;
-	for (unsigned k = 0; kept.cols == 1 && k < kept.col_dims; k++)
-		kept.col_dim[k] = 1;
 	if (is_wide(p) && out->narrow) {
 		char *acc = scratch + out->acc_room;
 
@@ -263,6 +256,18 @@ static void store_result(const struct vec_job *job, unsigned j,
 	} else if (!is_wide(p)) {
 		wide = scratch + out->acc_room;
 	}
+	if (kept_points(p, tile) == 1 && !out->acc) {
+		memcpy(sim_tile_at(&out->ref, job->out[j], tile), wide,
+		       elem_bytes(out->ref.elem));
+		return;
+	}
+	kept = *tile;
+	if (p->rows_folded)
+		kept.rows = 1;
+	if (p->cols_folded || out->row_value)
+		kept.cols = 1;
+	for (unsigned k = 0; kept.cols == 1 && k < kept.col_dims; k++)
+		kept.col_dim[k] = 1;
 	sim_tile_out(&out->ref, job->out[j], &kept, wide, false, false,
 		     out->acc ? out->combine : ISA_STORE);
 }
@@ -364,6 +369,23 @@ static void join(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	}
 }
 
+/* The only tile, which is small: without a walk over items. */
+static void run_lone(const struct vec_job *job)
+{
+	const struct vec_plan *p = job->plan;
+	char *scratch = sim_scratch(job->run, 0);
+	size_t n = kept_points(p, p->lone);
+
+	vec_run_lone(job);
+	for (unsigned j = 0; j < p->n_out; j++) {
+		if (p->out[j].combine == ISA_STORE)
+			continue;
+		start(p, &p->out[j], scratch, n);
+		fold_tile(p, &p->out[j], p->lone, scratch);
+		store_result(job, j, p->lone, scratch, NULL);
+	}
+}
+
 void vec_run_combine(struct vec_job *job)
 {
 	const struct vec_plan *p = job->plan;
@@ -375,6 +397,10 @@ void vec_run_combine(struct vec_job *job)
 						 p->space.rank, p->space.dim, p->out[j].combine);
 		sim_parallel(job->run, p->tiling.n_tiles, p->tiling.n_tiles, 0, vec_run_tiles,
 			     job);
+		return;
+	}
+	if (p->lone) {
+		run_lone(job);
 		return;
 	}
 	sim_parallel(job->run, p->kept_tiles * p->parts, 1, p->ns, run_items, job);

@@ -599,6 +599,6 @@ void vec_run_lone(const struct vec_job *job)
 		direct[j] = p->direct >> j & 1 ? job->out[j] : NULL;
 	sim_calls_run(p->calls, job->run, tile, in, scratch, direct);
 	for (unsigned j = 0; j < p->n_out; j++)
-		if (!(p->in_place >> j & 1))
+		if (!((p->in_place | p->combining) >> j & 1))
 			store(job, j, tile, scratch, direct[j]);
 }

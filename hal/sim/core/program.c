@@ -201,6 +201,16 @@ static int check_length(struct sim_load *load, const struct isa_insn *insn,
 	return 0;
 }
 
+/* Of a family's, which has just been prepared. */
+static enum sim_quick quick_family(const struct sim_load *load, const struct sim_insn *out)
+{
+	const struct sim_move *move = out->plan;
+
+	if (load->brief != SIM_BRIEF_MOVE)
+		return load->brief == SIM_BRIEF ? SIM_BRIEFLY : SIM_NOT_QUICK;
+	return move->bytes == 4 ? SIM_MOVE_4 : move->bytes == 8 ? SIM_MOVE_8 : SIM_MOVE;
+}
+
 static int prepare(struct sim_load *load, const struct isa_insn *insn,
 		   struct sim_insn *out)
 {
@@ -223,7 +233,10 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn,
 	out->family = families[insn->op];
 	if (!out->family)
 		return prepare_scalar(load, insn, out);
-	return out->family->prepare(load, insn, &out->plan);
+	load->brief = SIM_NOT_BRIEF;
+	status = out->family->prepare(load, insn, &out->plan);
+	out->quick = status ? SIM_NOT_QUICK : (uint8_t)quick_family(load, out);
+	return status;
 }
 
 /* Walks the code; with insns NULL only counts and checks lengths. */

@@ -29,14 +29,16 @@
 
 /*
  * Scalar instructions that need nothing but registers and addresses that were checked when the
- * program was loaded, by all that there is to decide about them: the core runs of these as
- * many as follow each other in a loop of their own.
+ * program was loaded, by all that there is to decide about them, and a family's that end soon
+ * (enum sim_brief): the core runs of these as many as follow each other in a loop of their own.
  */
 enum sim_quick {
 	SIM_NOT_QUICK,
 	SIM_LI, SIM_JMP, SIM_BZ, SIM_BNZ,
 	SIM_LD_S8, SIM_LD_S16, SIM_LD_S32, SIM_LD_U8, SIM_LD_U16, SIM_LD_U32, SIM_LD_64,
 	SIM_ST_8, SIM_ST_16, SIM_ST_32, SIM_ST_64,
+	SIM_MOVE_4, SIM_MOVE_8, SIM_MOVE,	/* a family's, of SIM_BRIEF_MOVE */
+	SIM_BRIEFLY,		/* ... of SIM_BRIEF */
 	SIM_ALU,		/* + enum isa_alu */
 	SIM_ALUI = SIM_ALU + ISA_ALU_COUNT,	/* + enum isa_alu */
 };

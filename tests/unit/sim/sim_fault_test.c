@@ -77,6 +77,83 @@ static void records_are_whole(void **state)
 	assert_int_equal(t_unload(&t, id), 0);
 }
 
+/* From r5 bytes into binding 0 to r6 bytes into binding 1, each of 256 bytes, by one instruction
+ * between others: its status. */
+static unsigned move(unsigned n, unsigned each, int64_t from, int64_t to, bool computes)
+{
+	struct isa_operand in = { .elem = ELEM_U8, .reg = 5, .binding = 0, .offset = 64,
+				  .stride = { each } };
+	struct isa_operand out = { .elem = ELEM_U8, .reg = 6, .binding = 1, .offset = 64,
+				   .stride = { each } };
+	struct isa_copy c = { .insn = { .op = ISA_COPY, .bytes = sizeof(c) }, .rank = 1,
+		.elem_bytes = (uint8_t)each, .dim = { n, 1, 1, 1, 1, 1, 1, 1 }, .src = in,
+		.dst = out };
+	struct isa_tensor v = { .insn = { .op = ISA_VEC, .bytes = sizeof(v) + 2 * sizeof(in) },
+		.body = { .rank = 1, .n_in = 1, .n_out = 1,
+			  .dim = { n, 1, 1, 1, 1, 1, 1, 1 } } };
+
+	t_program(&p);
+	t_bind(&p, T_HBM_VA, 256, HW_BIND_READ);
+	t_bind(&p, T_HBM_VA + HW_PAGE, 256, HW_BIND_WRITE);
+	t_li(&p, 5, (int64_t)((uint64_t)from - 64));
+	t_li(&p, 6, to - 64);
+	if (computes) {
+		in.elem = out.elem = each == 8 ? ELEM_U64 : each == 4 ? ELEM_U32 : ELEM_U8;
+		t_add(&p, &v, sizeof(v));
+		t_add(&p, &in, sizeof(in));
+		t_add(&p, &out, sizeof(out));
+	} else {
+		t_add(&p, &c, sizeof(c));
+	}
+	t_li(&p, 5, 0);
+	t_halt(&p);
+	return t_run(&t, &p);
+}
+
+static void expect_fault(unsigned status, unsigned want, unsigned operand, int64_t va)
+{
+	assert_int_equal(status, want);
+	assert_int_equal(t.fault.pc, 48);
+	assert_int_equal(t.fault.operand, operand);
+	assert_int_equal(t.fault.is_write, operand);
+	assert_int_equal(t.fault.va, va);
+}
+
+/* What the scalar unit runs without looking up looks at addresses all the same. */
+static void short_instructions_stop_at_the_ends_of_memory(void **state)
+{
+	static const unsigned sizes[][2] = { { 1, 1 }, { 1, 4 }, { 1, 8 }, { 3, 1 }, { 3, 4 },
+		{ 8, 8 }, { 9, 8 } };	/* elements, their bytes */
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+		unsigned n = sizes[i / 2][0], each = sizes[i / 2][1], bytes = n * each;
+		int64_t last = 256 - (int64_t)bytes;
+		bool vec = i & 1;
+
+		for (unsigned k = 0; k < 256; k++)
+			t.hbm[k] = (uint8_t)(k + i);
+		memset(t.hbm + HW_PAGE, 0, 512);
+		assert_int_equal(move(n, each, 0, last, vec), 0);
+		assert_int_equal(move(n, each, last, 0, vec), 0);
+		assert_memory_equal(t.hbm + HW_PAGE + last, t.hbm, bytes);
+		assert_memory_equal(t.hbm + HW_PAGE, t.hbm + last, bytes);
+		assert_int_equal(t.hbm[HW_PAGE + bytes], 0);
+		assert_int_equal(t.hbm[HW_PAGE + 256], 0);
+		expect_fault(move(n, each, last + each, 0, vec), HW_ST_BOUNDS, 0, last + each);
+		expect_fault(move(n, each, -(int64_t)each, 0, vec), HW_ST_BOUNDS, 0,
+			     -(int64_t)each);
+		expect_fault(move(n, each, 0, last + each, vec), HW_ST_BOUNDS, 1, last + each);
+		expect_fault(move(n, each, 0, -8, vec), HW_ST_BOUNDS, 1, -8);
+		/* the register and the offset together are past what 64 bits hold */
+		expect_fault(move(n, each, INT64_MIN + 56, 0, vec), HW_ST_BOUNDS, 0,
+			     INT64_MIN + 56);
+		if (each > 1)
+			expect_fault(move(n, each, 0, 1, vec), HW_ST_ALIGNMENT, 1, 1);
+		assert_int_equal(t.hbm[HW_PAGE + 256], 0);
+	}
+}
+
 static void the_log_keeps_the_newest(void **state)
 {
 	const struct hw_fault *log = t_args(&t);
@@ -529,6 +606,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_whole),
+		cmocka_unit_test(short_instructions_stop_at_the_ends_of_memory),
 		cmocka_unit_test(the_log_keeps_the_newest),
 		cmocka_unit_test(each_watchdog_fires),
 		cmocka_unit_test(a_limit_that_is_kept_does_nothing),
