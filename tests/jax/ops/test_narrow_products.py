@@ -126,3 +126,52 @@ def test_many_rows_by_few_columns(n, k, cols):
     agree(lambda x, w, b: (x @ w).T, x, w, b)
     agree(lambda x, w, b: jax.nn.relu(x @ w.reshape(cols, k).T + b), x, w, b)
     agree(lambda x, w, b: x[::2] @ w, x, w, b)
+
+
+LONG = [("km,kn->mn", {}), ("mk,nk->mn", {}), ("km,nk->nm", {}), ("bkm,bkn->bmn", {"b": 2}),
+        ("kbm,kbn->mbn", {"b": 2}), ("lkm,lkn->mn", {"l": 3}), ("klm,lkn->nm", {"l": 3}),
+        ("k,kn->n", {}), ("km,k->m", {}), ("kmc,kn->mcn", {"c": 2}), ("kmc,kn->cmn", {"c": 2})]
+
+
+@pytest.mark.parametrize("form,more", LONG)
+@pytest.mark.parametrize("k", [2048, 8191, 24000])
+@pytest.mark.parametrize("m,n", [(1, 9), (5, 5), (11, 4), (65, 33)])
+def test_sums_of_many(form, more, k, m, n):
+    sizes = {"k": k, "m": m, "n": n, **more}
+    for dtype in ("float32", "int8") if m != 65 else ("float32",):
+        sides = [numbers([sizes[d] for d in side], dtype)
+                 for side in form.split("->")[0].split(",")]
+        out = jnp.int32 if dtype == "int8" else None
+        true = np.einsum(form, *(np.asarray(s, np.int64) for s in sides))
+        here = jax.jit(lambda *s, out=out: jnp.einsum(form, *s, preferred_element_type=out))(*sides)
+        np.testing.assert_array_equal(np.asarray(here, np.int64), true)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_sums_of_many_along_dims_that_were_moved(order):
+    x, y = numbers((4, 5, 8192), "float32"), numbers((8192, 11), "float32")
+    k = order.index(2)
+    true = np.tensordot(np.transpose(np.asarray(x), order), np.asarray(y), ((k,), (0,)))
+    here = jax.jit(lambda x, y: lax.dot_general(lax.transpose(x, order), y,
+                                                (((k,), (0,)), ((), ()))))(x, y)
+    np.testing.assert_array_equal(np.asarray(here), true)
+
+
+@pytest.mark.parametrize("dtype,tol", [("float32", 2e-6), ("bfloat16", 4e-3), ("float16", 1e-3),
+                                       ("float64", 1e-15), ("complex64", 2e-6)])
+@pytest.mark.parametrize("shape", [(30000, 7), (30011, 40), (2050, 3)])
+def test_sums_of_many_are_as_exact(dtype, tol, shape):
+    with jax.enable_x64(True):
+        x = jnp.asarray(RNG.standard_normal(shape), dtype)
+        # with work before and behind it, and a gradient that sums as much
+        f = jax.jit(lambda x: (x * 0.5).T @ x / x.shape[0] + jnp.eye(x.shape[1], dtype=x.dtype))
+        here = np.asarray(f(x), np.complex128)
+        wide = np.asarray(x, np.complex128)
+        true = (wide * 0.5).T @ wide / shape[0] + np.eye(shape[1])
+        np.testing.assert_allclose(here, true, rtol=tol, atol=tol)
+        g = jax.jit(jax.grad(lambda w, x: jnp.sum((x @ w).real ** 2), holomorphic=False))
+        if dtype != "complex64":
+            w = jnp.asarray(RNG.standard_normal((shape[1], 3)) * 0.1, dtype)
+            here = np.asarray(g(w, x), np.float64)
+            true = 2 * wide.real.T @ (wide.real @ np.asarray(w, np.float64))
+            np.testing.assert_allclose(here, true, rtol=4 * tol, atol=4 * tol * shape[0])

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which products lower/dot.c makes of parts of what they sum, by the text after it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/compiler/tc.h"
+
+struct product {
+	const char *type, *result;
+	unsigned k, rows, cols;
+	const char *attrs;
+};
+
+/* The text after the pass of [rows, k] by [k, cols]; turned: the first is the transposition of an
+ * argument. */
+static char *decomposed(const struct product *p, bool turned)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[1500], *out, turn[200] = "";
+	struct err err;
+
+	if (turned)
+		snprintf(turn, sizeof(turn), "%%3 = transpose(%%1) {permutation = [1, 0]} : "
+			 "tensor<%ux%ux%s>\n", p->rows, p->k, p->type);
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%ux%ux%s>, "
+		 "%%2: tensor<%ux%ux%s>) {\n%s"
+		 "%%4 = dot_general(%%%u, %%2) {lhs_batching_dimensions = [], "
+		 "rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+		 "rhs_contracting_dimensions = [0]%s} : tensor<%ux%ux%s>\nreturn(%%4)\n}\n}\n",
+		 turned ? p->k : p->rows, turned ? p->rows : p->k, p->type, p->k, p->cols, p->type,
+		 turn, turned ? 3 : 1, p->attrs, p->rows, p->cols, p->result);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "decompose", &out,
+		     &err))
+		fail_msg("%s\n%s", err.msg, text);
+	return out;
+}
+
+static unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* parts of `each` elements, and a product of the rest if there is one; 0: it stays whole. */
+static void expect(struct product p, unsigned parts, unsigned each)
+{
+	char side[100], whole[100];
+
+	snprintf(side, sizeof(side), ": tensor<%ux%ux%ux%s>", parts, each, p.cols, p.type);
+	snprintf(whole, sizeof(whole), "tensor<%ux%ux%ux", parts, p.rows, p.cols);
+	for (unsigned turned = 0; turned < 2; turned++) {
+		char *out = decomposed(&p, turned);
+		unsigned dots = !parts || parts * each == p.k ? 1 : 2;
+
+		if (count(out, "dot_general(") != dots ||
+		    count(out, "reduce(") != !!parts ||
+		    (parts && (!strstr(out, side) || !strstr(out, whole))) ||
+		    count(out, "precision_config = [2, 2]") != (*p.attrs ? dots : 0))
+			fail_msg("%u of %u, turned %u:\n%s", parts, each, turned, out);
+		free(out);
+	}
+}
+
+static void few_rows_and_columns_with_much_to_sum_are_parts(void **state)
+{
+	(void)state;
+	expect((struct product){ "f32", "f32", 100000, 64, 64, "" }, 32, 3125);
+	expect((struct product){ "f32", "f32", 100000, 64, 64, ", precision_config = [2, 2]" },
+	       32, 3125);
+	expect((struct product){ "bf16", "bf16", 65536, 128, 11, "" }, 32, 2048);
+	expect((struct product){ "i8", "i32", 65536, 11, 128, "" }, 32, 2048);
+	expect((struct product){ "complex<f32>", "complex<f32>", 65536, 11, 128, "" }, 0, 0);
+	/* Both sides of each limit. */
+	expect((struct product){ "f32", "f32", 8191, 64, 64, "" }, 0, 0);
+	expect((struct product){ "f32", "f32", 8192, 64, 64, "" }, 4, 2048);
+	expect((struct product){ "f32", "f32", 65536, 256, 256, "" }, 32, 2048);
+	expect((struct product){ "f32", "f32", 65536, 256, 257, "" }, 16, 4096);
+	expect((struct product){ "f32", "f32", 65536, 1024, 512, "" }, 4, 16384);
+	expect((struct product){ "f32", "f32", 65536, 1024, 513, "" }, 0, 0);
+	/* sums that would be narrower than they are made */
+	expect((struct product){ "i8", "i8", 65536, 64, 64, "" }, 0, 0);
+}
+
+static void what_no_part_divides_leaves_a_rest(void **state)
+{
+	(void)state;
+	expect((struct product){ "f32", "f32", 99991, 64, 64, "" }, 31, 3125);
+	expect((struct product){ "f32", "f32", 2048, 5, 5, "" }, 40, 51);
+}
+
+static void very_few_rows_and_columns_are_many_small_products(void **state)
+{
+	(void)state;
+	expect((struct product){ "f32", "f32", 2047, 5, 5, "" }, 0, 0);
+	expect((struct product){ "f32", "f32", 100000, 5, 5, "" }, 2000, 50);
+	expect((struct product){ "i32", "i32", 100000, 10, 2, "" }, 4000, 25);
+	expect((struct product){ "f64", "f64", 4096, 4, 8, "" }, 128, 32);
+	/* of which some are not multiplied together */
+	expect((struct product){ "f32", "f32", 20000, 11, 5, "" }, 10, 2000);
+	expect((struct product){ "i8", "i32", 20000, 5, 5, "" }, 10, 2000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(few_rows_and_columns_with_much_to_sum_are_parts),
+		cmocka_unit_test(what_no_part_divides_leaves_a_rest),
+		cmocka_unit_test(very_few_rows_and_columns_are_many_small_products),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
