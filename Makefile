@@ -447,7 +447,9 @@ check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 		tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
-# The suites that run programs, on a model that checks them (DEVICE.md).
+# The suites that run programs, on a model that checks them (DEVICE.md). Of the JAX tests each with
+# half of its cases: what a program reads and writes seldom depends on which. MODEL_CASES=1: all.
+MODEL_CASES ?= 2
 .PHONY: check-model
 check-model: $(filter $(addprefix $(OUT)/tests/,rt_% numerics_% pjrt_%),$(UNIT)) \
 		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test
@@ -457,7 +459,8 @@ check-model: $(filter $(addprefix $(OUT)/tests/,rt_% numerics_% pjrt_%),$(UNIT))
 		sh tests/run.sh $(OUT)/tests/tc_link_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_SIM=check sh tests/run.sh $(filter-out \
 		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test,$^)
-	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax
+	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax \
+		PYTEST="$(PYTEST) --one-of $(MODEL_CASES)"
 
 # make check-jax-own JAX_TESTS=FOLDER: tests of the JAX project, which are not part of this
 # tree, on the device. OWN='--only nn_test' picks files; `run.py --help` lists more.

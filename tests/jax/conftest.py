@@ -18,6 +18,22 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--one-of", type=int, default=1, metavar="N",
+                     help="of each test's cases run the first, and each Nth after it")
+
+
+def pytest_collection_modifyitems(config, items):
+    every, seen, kept, left_out = config.getoption("--one-of"), {}, [], []
+    for item in items:
+        name = item.nodeid.split("[")[0]
+        seen[name] = seen.get(name, -1) + 1
+        (left_out if seen[name] % every else kept).append(item)
+    items[:] = kept
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.fixture(scope="session")
 def device():
     return jax.devices("tessera")[0]
