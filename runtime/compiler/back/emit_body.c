@@ -295,6 +295,12 @@ void tc_body_op(struct body *b, const struct tc_op *op)
 		tc_body_know(b, tc_out(op, 0), r);
 		return;
 	}
+	if (op->op == TC_BITCAST_CONVERT) {
+		r = tc_body_uop(b, (struct isa_uop){ .op = UOP_BITCAST, .elem = (uint8_t)in,
+			.to = (uint8_t)to, .a = operand(b, tc_in(op, 0)) }, to);
+		tc_body_know(b, tc_out(op, 0), r);
+		return;
+	}
 	if (op->op == TC_CONVERT) {
 		r = tc_body_convert(b, operand(b, tc_in(op, 0)), to);
 		tc_body_know(b, tc_out(op, 0), r);
@@ -362,15 +368,8 @@ void tc_body_region(struct body *b, const struct tc_block *block, double times)
 			tc_body_know(b, tc_out(op, 0), operand(b, in));
 			continue;
 		}
-		if (op->op == TC_BITCAST_CONVERT && in->type->rank == 0) {
-			unsigned to = op->results[0].type->elem;
-
-			tc_body_know(b, tc_out(op, 0), tc_body_uop(b, (struct isa_uop){
-				.op = UOP_BITCAST, .elem = in->type->elem, .to = (uint8_t)to,
-				.a = operand(b, in) }, to));
-			continue;
-		}
-		if (!tc_has_trait(op, 'e') || op->results[0].type->rank)
+		if (!(tc_has_trait(op, 'e') || op->op == TC_BITCAST_CONVERT) ||
+		    op->results[0].type->rank)
 			tc_fail(b->e->c, ERR_UNIMPLEMENTED, op, "it does not run in the body "
 				"of %s yet", tc_op_info(b->e->op->op)->text);
 		tc_body_op(b, op);

@@ -21,7 +21,7 @@
 
 #include "hal/hw/isa.h"
 
-#define MAX_MEMBERS 120u
+#define MAX_MEMBERS 200u
 #define MAX_INPUTS 16u
 #define MAX_OUTPUTS 8u
 
@@ -96,7 +96,7 @@ static bool takes_epilogue(const struct tc_op *op)
 /* Whether the vector unit runs this op at all. */
 static bool is_elementwise(const struct tc_op *op)
 {
-	return tc_has_trait(op, 'e') && op->n_results == 1 &&
+	return (tc_has_trait(op, 'e') || tc_is_even_bitcast(op)) && op->n_results == 1 &&
 	       op->results[0].type->rank <= ISA_MAX_RANK;
 }
 
@@ -355,6 +355,8 @@ static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
 	return true;
 }
 
+static bool is_root(const struct tc_op *op);
+
 static bool try_full(struct group *g, struct tc_value *v)
 {
 	struct tc_op *op = v->def;
@@ -364,6 +366,10 @@ static bool try_full(struct group *g, struct tc_value *v)
 	    note_of(op)->group || !same_dims(v->type, g->shape) || g->n == MAX_MEMBERS)
 		return false;
 	users = users_of(g, op);
+	/* What is in memory has its bits there. */
+	if (op->op == TC_BITCAST_CONVERT &&
+	    (!tc_in(op, 0)->def || !is_root(tc_in(op, 0)->def)))
+		return false;
 	if (is_anchor(op)) {
 		g->is_broken |= g->has_siblings;
 		if (users != 1 || g->anchor || g->n_outer >= 0 || g->root_reduces ||
@@ -761,7 +767,7 @@ static void build_fusion(struct group *g)
 static bool is_root(const struct tc_op *op)
 {
 	if (is_elementwise(op))
-		return true;
+		return op->op != TC_BITCAST_CONVERT;	/* alone it is nothing */
 	return op->op == TC_REDUCE && tc_simple_reduce(op) != TC_OP_COUNT &&
 	       tc_in(op, 0)->type->rank <= ISA_MAX_RANK && tc_in(op, 0)->type->count > 0;
 }

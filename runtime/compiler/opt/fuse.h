@@ -28,6 +28,8 @@ unsigned tc_computing(unsigned elem);
 unsigned tc_works_in(const struct tc_op *op);
 /* Whether the op sees how wide its operand is: where bits end, or where the sign is. */
 bool tc_is_about_width(const struct tc_op *op);
+/* Bits of one number as another of the same size, which a fusion does for each element. */
+bool tc_is_even_bitcast(const struct tc_op *op);
 /* How many values an op of a fusion adds to a body at most (back/emit_body.c), beside its
  * operands and what these are converted to. */
 unsigned tc_most_values(const struct tc_op *op);

@@ -200,6 +200,13 @@ bool tc_is_about_width(const struct tc_op *op)
 		op->op == TC_SHIFT_RIGHT_ARITHMETIC || op->op == TC_SHIFT_RIGHT_LOGICAL);
 }
 
+bool tc_is_even_bitcast(const struct tc_op *op)
+{
+	unsigned bits = elem_bits(op->results[0].type->elem);
+
+	return op->op == TC_BITCAST_CONVERT && elem_bits(type_in(op)) == bits && bits % 8 == 0;
+}
+
 unsigned tc_most_values(const struct tc_op *op)
 {
 	unsigned in = type_in(op), to = op->results[0].type->elem;

@@ -15,6 +15,7 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/logic.h"
+#include "runtime/compiler/opt/narrow.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each
@@ -56,6 +57,21 @@ static bool is_all(const struct tc_op *op, const char *name, int64_t value)
 	return true;
 }
 
+/* The operand of an operation on whole numbers whose other one is its identity, or NULL. */
+static struct tc_value *other_than_identity(const struct tc_op *op)
+{
+	double identity = op->op == TC_MULTIPLY || op->op == TC_DIVIDE;
+	unsigned cls = elem_class(op->results[0].type->elem);
+	bool is_either = op->op == TC_ADD || op->op == TC_OR || op->op == TC_XOR ||
+			 op->op == TC_MULTIPLY;
+
+	if (cls != ELEM_CLASS_SINT && cls != ELEM_CLASS_UINT)
+		return NULL;
+	if (tc_is_number(tc_in(op, 1), identity))
+		return tc_in(op, 0);
+	return is_either && tc_is_number(tc_in(op, 0), identity) ? tc_in(op, 1) : NULL;
+}
+
 /* The value that op's only result always equals, or NULL. */
 static struct tc_value *same_as(const struct tc_op *op)
 {
@@ -83,6 +99,9 @@ static struct tc_value *same_as(const struct tc_op *op)
 		return op->n_operands == 1 ? in : NULL;
 	case TC_COPY:
 		return in;
+	case TC_ADD: case TC_SUBTRACT: case TC_MULTIPLY: case TC_DIVIDE: case TC_OR: case TC_XOR:
+	case TC_SHIFT_LEFT: case TC_SHIFT_RIGHT_LOGICAL: case TC_SHIFT_RIGHT_ARITHMETIC:
+		return other_than_identity(op);
 	default:
 		return NULL;
 	}
@@ -411,7 +430,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	}
 	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||
-	       turn_product(c, op) || tc_simplify_logic(c, op);
+	       turn_product(c, op) || tc_simplify_logic(c, op) || tc_count_narrowly(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)

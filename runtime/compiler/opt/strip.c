@@ -503,7 +503,7 @@ static void relate(struct cone *g, struct tc_op *op)
 			   FIRST + (unsigned)tc_attr_int(op, "iota_dimension", 0);
 		break;
 	default:
-		g->fits &= tc_has_trait(op, 'e');
+		g->fits &= tc_has_trait(op, 'e') || tc_is_even_bitcast(op);
 		if (g->fits)
 			relate_equal(g, op);
 	}
