@@ -198,12 +198,19 @@ static void run_passes(struct tc_ctx *c, struct dump *d, bool dumping, const cha
 	}
 }
 
+struct compilation {
+	struct tc_result out;
+	struct tc_ahead ahead;
+};
+
 static void compile(struct tc_ctx *c, void *arg)
 {
-	struct tc_result *out = arg;
+	struct compilation *job = arg;
+	struct tc_result *out = &job->out;
 	struct dump d;
 	bool dumping = start_dump(c, &d);
 
+	c->ahead = &job->ahead;
 	c->dump_dir = dumping ? d.dir : NULL;
 	run_passes(c, &d, dumping, NULL);
 	tc_emit(c, &out->image, &out->image_bytes);
@@ -214,11 +221,16 @@ static void compile(struct tc_ctx *c, void *arg)
 int tc_compile(const struct tc_source *source, const struct tc_options *options,
 	       struct tc_result *out, struct err *err)
 {
-	struct tc_result r = { 0 };
-	int code = tc_enter(source, options, err, compile, &r);
+	struct compilation job = { .out = { 0 } };
+	int code = tc_enter(source, options, err, compile, &job);
 
+	/* What goes ahead of loops is guessed by the arguments: it must not be what is too much. */
+	if (code && job.ahead.is_short && job.ahead.is_any) {
+		job.ahead = (struct tc_ahead){ .is_off = true };
+		code = tc_enter(source, options, err, compile, &job);
+	}
 	if (!code)
-		*out = r;
+		*out = job.out;
 	return code;
 }
 

@@ -22,15 +22,18 @@ static void check_memory(struct emit *e, const struct tc_block *main)
 	for (unsigned i = 0; i < e->n_results; i++)
 		if (e->result_alias[i] < 0)
 			results += (uint64_t)tc_in(main->last, i)->type->bytes;
-	if (limit && args + results + temps + e->rodata.len > limit)
-		tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program needs %llu bytes of "
-			"device memory (arguments %llu, results %llu, temporaries %llu, "
-			"constants %zu), more than the %llu that are there: out of memory; the "
-			"largest free block cannot be larger",
-			(unsigned long long)(args + results + temps + e->rodata.len),
-			(unsigned long long)args, (unsigned long long)results,
-			(unsigned long long)temps, e->rodata.len,
-			(unsigned long long)limit);
+	if (!limit || args + results + temps + e->rodata.len <= limit)
+		return;
+	if (e->c->ahead)
+		e->c->ahead->is_short = true;
+	tc_fail(e->c, ERR_RESOURCE_EXHAUSTED, NULL, "the program needs %llu bytes of "
+		"device memory (arguments %llu, results %llu, temporaries %llu, "
+		"constants %zu), more than the %llu that are there: out of memory; the "
+		"largest free block cannot be larger",
+		(unsigned long long)(args + results + temps + e->rodata.len),
+		(unsigned long long)args, (unsigned long long)results,
+		(unsigned long long)temps, e->rodata.len,
+		(unsigned long long)limit);
 }
 
 /* A program that fails here would have given wrong numbers: it is ours to mend. */

@@ -177,6 +177,14 @@ struct tc_sharding {
 /* A compile, or another use of the IR inside of tc_enter() (passes.h). */
 struct tc_options;
 struct tc_seat;
+/* What goes ahead of loops is kept for as long as these run: a program that has no room for that is
+ * compiled again without it (compile.c). */
+struct tc_ahead {
+	bool is_off;		/* nothing is to go */
+	bool is_any;		/* something went */
+	bool is_short;		/* the device has not the memory that the program needs */
+};
+
 struct tc_ctx {
 	struct arena arena;
 	struct tc_op *module;	/* NULL until the source is read */
@@ -193,6 +201,7 @@ struct tc_ctx {
 	const struct tc_sharding *shardings;
 	uint32_t n_shardings;
 	const char *dump_dir;	/* of this compile (TESSERA_DUMP), or NULL */
+	struct tc_ahead *ahead;	/* NULL: nobody asks, all may go */
 	struct tc_seat *seat;	/* in a gang's evaluation (passes.h); NULL: in none */
 };
 

@@ -23,6 +23,9 @@
  * operands, so nothing else can be seen of it. But it must end: a loop goes ahead only if it does,
  * or if it was sure to be run.
  *
+ * What main's results and the values beside the loop take is known only when all have places: a
+ * program that has no room then is compiled again, and nothing goes ahead (compile.c).
+ *
  * Requires: a verified module after `simplify`. Ensures: the same results. No op of several
  * replicas in which they meet is moved: each may run a program of its own (ir/ops.def).
  */
@@ -227,6 +230,8 @@ static void go_ahead(struct hoist *h, struct tc_op *op)
 	for (unsigned i = 0; i < op->n_results; i++)
 		tc_replace_uses(tc_out(op, i), tc_out(copy, i));
 	tc_erase(op);
+	if (h->c->ahead)
+		h->c->ahead->is_any = true;
 }
 
 static void hoist_from(struct hoist *h, unsigned region)
@@ -267,6 +272,8 @@ void tc_pass_hoist(struct tc_ctx *c)
 	uint64_t limit = c->options->memory_limit, taken = 0;
 	struct hoist h = { .c = c, .left = UINT64_MAX };
 
+	if (c->ahead && c->ahead->is_off)
+		return;
 	for (unsigned i = 0; i < main->n_args; i++)
 		taken += (uint64_t)main->args[i]->type->bytes;
 	if (limit)

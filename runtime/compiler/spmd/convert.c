@@ -649,6 +649,8 @@ void shard_count_memory(struct shard *s, const struct tc_block *main)
 	for (unsigned i = 0; i < main->n_args; i++)
 		taken += (uint64_t)main->args[i]->type->bytes;
 	s->ahead_left = !limit ? UINT64_MAX : limit > taken ? (limit - taken) / AHEAD_PARTS : 0;
+	if (s->c->ahead && s->c->ahead->is_off)
+		s->ahead_left = 0;
 }
 
 void shard_note_loop(struct shard *s, const struct tc_op *loop)
@@ -745,6 +747,8 @@ const struct tc_value *shard_go_ahead(struct shard *s, struct tc_build *b,
 		if (bytes > s->ahead_left)
 			return v;
 		s->ahead_left -= bytes;
+		if (s->c->ahead)
+			s->c->ahead->is_any = true;
 	}
 	b->before = home.at;
 	return home.value;

@@ -261,6 +261,41 @@ static void what_memory_has_no_room_for_stays(void **state)
 	expect(p, "dot_general(", false, true);
 }
 
+static int compile(const char *text, uint64_t limit, struct err *err)
+{
+	const struct tc_source source = { text, strlen(text), "mlir" };
+	const struct tc_options o = { .level = 1, .verify = true, .memory_limit = limit };
+	struct tc_result r = { 0 };
+	int code = tc_compile(&source, &o, &r, err);
+
+	tc_result_free(&r);
+	return code;
+}
+
+/* Beside what goes ahead, which no limit below four times that lets go, a turn sorts 8 KiB. */
+static void a_program_fits_in_what_it_needs_without_what_goes_ahead(void **state)
+{
+	struct program p = BODY("%33 = " DOT("%1", "%2") "%34 = add(%31, %33) : " MATRIX "\n"
+		"%35 = concatenate(%34, %31, %34, %31, %34, %31, %34, %31) {dimension = 0} : "
+		"tensor<128x16xf32>\n"
+		"%36 = sort(%35) {dimension = 0, is_stable = false} : tensor<128x16xf32> "
+		"(%70: tensor<f32>, %71: tensor<f32>) {\n%72 = compare(%70, %71) {compare_type = "
+		"<FLOAT>, comparison_direction = <LT>} : tensor<i1>\nreturn(%72)\n}\n"
+		"%40 = slice(%36) {limit_indices = [16, 16], start_indices = [0, 0], "
+		"strides = [1, 1]} : " MATRIX "\n");
+	char *text = text_of(&p);
+	struct err err;
+	unsigned long long need;
+
+	(void)state;
+	assert_int_equal(compile(text, 1, &err), ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(sscanf(err.msg, "the program needs %llu bytes", &need), 1);
+	assert_int_equal(compile(text, need - 1, &err), ERR_RESOURCE_EXHAUSTED);
+	if (compile(text, need, &err))
+		fail_msg("%llu: %s", need, err.msg);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +310,7 @@ int main(void)
 		cmocka_unit_test(conditions_give_it_up_as_well),
 		cmocka_unit_test(members_meet_once_replicas_as_often_as_they_say),
 		cmocka_unit_test(what_memory_has_no_room_for_stays),
+		cmocka_unit_test(a_program_fits_in_what_it_needs_without_what_goes_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
