@@ -139,4 +139,7 @@ struct tc_value *tc_build_function(const struct tc_build *b, const char *name, s
 bool tc_build_top_k(const struct tc_build *b, struct tc_value *x, int64_t k, bool largest_first,
 		    struct tc_value *out[2]);
 
+/* Makes a slice of one of the parts of a concatenation, which op may be, that of the part. */
+bool tc_slice_of_part(struct tc_ctx *c, struct tc_op *op);
+
 #endif

@@ -242,8 +242,7 @@ static bool write_power(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
-/* A slice of one of the parts of a concatenation is that of the part. */
-static bool slice_part(struct tc_ctx *c, struct tc_op *op)
+bool tc_slice_of_part(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_op *join = op->op == TC_SLICE ? tc_in(op, 0)->def : NULL;
 	int64_t from, to, at = 0, size;
@@ -420,7 +419,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	if (op->n_results != 1)
 		return false;
-	slice_part(c, op);
+	tc_slice_of_part(c, op);
 	v = same_as(op);
 	if (!v)
 		v = moved_splat(c, op);

@@ -223,6 +223,48 @@ static bool is_near(struct shard *s, const struct tc_op *op, unsigned d)
 			     spmd_size(axes_of(s, y, d)));
 }
 
+/* ---- joins ---- */
+
+static bool is_late(const struct shard *s, const struct tc_op *op)
+{
+	return s->is_late[op->id];
+}
+
+/* Whether parts of what op joins along dim d, which is to be as long as planned, are made of few
+ * pieces of its operands. */
+static bool is_in_pieces(struct shard *s, const struct tc_op *op, unsigned d)
+{
+	const struct tc_value *y = tc_out(op, 0);
+	const struct spmd_axes *a = axes_of(s, y, d);
+	struct shard_source *source = arena_array(&s->c->arena, op->n_operands, sizeof(*source));
+	int64_t n = spmd_size(a), first = 0;
+
+	if (tc_attr_int(op, "dimension", 0) != d || s->roll[op->id] || !may_lie(s, y) ||
+	    !is_even(s, y, d))
+		return false;
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct tc_op *slice = tc_in(op, i)->def;
+		const struct tc_value *x = tc_in(op, i);
+		bool is_cut;
+
+		if (slice && !is_late(s, slice))
+			slice = NULL;
+		x = slice ? tc_in(slice, 0) : x;
+		is_cut = may_lie(s, x) && is_even(s, x, d) &&
+			 spmd_same_axes(axes_of(s, x, d), a);
+
+		source[i] = (struct shard_source){
+			.first = first, .rows = true_size(tc_in(op, i), d),
+			.skip = slice ? tc_attr_nth(slice, "start_indices", d) : 0,
+			.part = is_cut ? size_of(s, x, d) / n : true_size(x, d),
+			.is_cut = is_cut,
+		};
+		first += source[i].rows;
+	}
+	return shard_plan_pieces(s, n, source, op->n_operands, size_of(s, y, d) / n,
+				 shard_row_of(true_type(y), d));
+}
+
 /* ---- who can make and who can use a longer dim ---- */
 
 static bool has_longer_operand(const struct tc_op *op, const struct spmd_rule *r, int64_t f)
@@ -236,11 +278,6 @@ static bool has_longer_operand(const struct tc_op *op, const struct spmd_rule *r
 	return false;
 }
 
-static bool is_late(const struct shard *s, const struct tc_op *op)
-{
-	return s->is_late[op->id];
-}
-
 static bool can_make(struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
 {
 	const struct spmd_rule *r = s->rule[op->id];
@@ -250,6 +287,8 @@ static bool can_make(struct shard *s, const struct tc_op *op, unsigned i, unsign
 		return false;
 	if (f >= 0 && may_grow(s, op, f, size_of(s, tc_out(op, i), d)))
 		return has_longer_operand(op, r, f);
+	if (op->op == TC_CONCATENATE)
+		return is_in_pieces(s, op, d);
 	return is_near(s, op, d);
 }
 
@@ -282,17 +321,24 @@ static bool is_summed(const struct shard *s, const struct tc_op *op, unsigned i,
 	return shard_may_share(s, op, r, (uint32_t)f);
 }
 
+/* Whether it is a result of main's that is whole along the dim: it is collected, and cut off. */
+static bool is_whole_result(const struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
+{
+	return op == tc_main(s->c)->last && s->p->result[i] &&
+	       s->p->result[i]->kind == SPMD_TILED && !s->p->result[i]->dim[d].axes.n;
+}
+
 static bool can_use(struct shard *s, const struct tc_op *op, unsigned i, unsigned d)
 {
 	const struct spmd_rule *r = s->rule[op->id];
 	int64_t f = r ? factor_of(r, i, d) : -1;
 
-	if (op->op == TC_SHARDING_GROUP)
+	if (op->op == TC_SHARDING_GROUP || is_whole_result(s, op, i, d))
 		return true;
 	if (!r || is_late(s, op) || op->op == TC_SHARDING_CONSTRAINT)
 		return false;
 	if (op->op == TC_CONCATENATE && tc_attr_int(op, "dimension", 0) == d)
-		return may_join(s, op, i, d);
+		return may_join(s, op, i, d) || is_in_pieces(s, op, d);
 	if (is_summed(s, op, i, d) ||
 	    (f >= 0 && may_grow(s, op, f, size_of(s, tc_in(op, i), d))))
 		return true;
@@ -540,11 +586,57 @@ static void join(struct even *e, struct tc_op *op, unsigned i, unsigned d)
 	tc_set_operand(op, i, lie(e, y, e->s->p->of[x->id], NULL));
 }
 
+/* So many rows behind what is joined that mean nothing. */
+static void join_more(struct even *e, struct tc_op *op, unsigned d)
+{
+	struct tc_value *y = tc_out(op, 0);
+	struct tc_value **v = arena_array(&e->s->c->arena, op->n_operands + 1, sizeof(*v));
+	struct tc_build b = tc_build_at(e->s->c, op);
+	const struct tc_type *t;
+
+	t = tc_with_dim(e->s->c, y->type, d, size_of(e->s, y, d) - y->type->dim[d]);
+	for (unsigned i = 0; i < op->n_operands; i++)
+		v[i] = tc_in(op, i);
+	v[op->n_operands] = tc_build_broadcast(&b, zero_at(e, op, (enum elem)t->elem), t, NULL);
+	lie(e, v[op->n_operands], e->s->p->of[y->id], NULL);
+	tc_set_operands(e->s->c, op, op->n_operands + 1, v);
+	y->type = tc_with_dim(e->s->c, y->type, d, size_of(e->s, y, d));
+}
+
+/* Whether more rows are to be in what is joined. */
+static bool takes_more(const struct even *e, const struct tc_op *op)
+{
+	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0);
+
+	return is_longer(tc_out(op, 0), d) &&
+	       size_of(e->s, tc_out(op, 0), d) != true_size(tc_out(op, 0), d);
+}
+
 static bool takes_longer(const struct tc_op *op, unsigned i, unsigned d)
 {
 	const struct tc_value *v = tc_in(op, i);
 
 	return is_longer(v, d) && v->type->dim[d] != true_size(v, d);
+}
+
+/* Main's results without the rows that mean nothing. */
+static void cut_results(struct even *e, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(e->s->c, op);
+	int64_t zero[TC_MAX_RANK] = { 0 };
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct tc_value *v = tc_in(op, i);
+		struct spmd_sharding *h;
+
+		if (v->type == true_type(v))
+			continue;
+		h = spmd_copy(e->s->p->s, e->s->p->of[v->id]);
+		for (unsigned d = 0; d < v->type->rank; d++)
+			if (v->type->dim[d] != true_size(v, d))
+				h->dim[d].axes.n = 0;
+		tc_set_operand(op, i, lie(e, tc_build_slice(&b, v, zero, true_type(v)), h, NULL));
+	}
 }
 
 /* Operands are as they are to be. */
@@ -572,9 +664,11 @@ static void change_op(struct even *e, struct tc_op *op)
 			if (d < 0 || !takes_longer(op, t, (unsigned)d))
 				continue;
 			size = tc_in(op, t)->type->dim[d];
-			if (op->op == TC_CONCATENATE && tc_attr_int(op, "dimension", 0) == d)
+			if (op->op == TC_CONCATENATE && tc_attr_int(op, "dimension", 0) == d) {
 				join(e, op, t, (unsigned)d);
-			else if (is_summed(e->s, op, t, (unsigned)d))
+				continue;
+			}
+			if (is_summed(e->s, op, t, (unsigned)d))
 				mask_sum(e, op, f, size);
 			else if (may_grow(e->s, op, f, size))
 				grow_factor(e, op, f, size);
@@ -582,6 +676,8 @@ static void change_op(struct even *e, struct tc_op *op)
 				continue;
 			break;
 		}
+	if (op->op == TC_CONCATENATE && takes_more(e, op))
+		join_more(e, op, (unsigned)tc_attr_int(op, "dimension", 0));
 	if (moved && op->op == TC_SLICE)
 		pad_for_slice(e, op, moved);
 	for (unsigned d = 0; op->op != TC_SLICE && moved >> d; d++)
@@ -632,8 +728,10 @@ bool shard_even(struct shard *s)
 		check_block(&e, tc_main(s->c), true);
 	} while (e.changed);
 	tc_walk(s->c->module, note_longer, &any);
-	if (any)
+	if (any) {
 		change_block(&e, tc_main(s->c));
+		cut_results(&e, tc_main(s->c)->last);
+	}
 	make_room(s);
 	s->n_values = s->c->next_id;
 	return any;

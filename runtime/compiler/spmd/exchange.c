@@ -6,7 +6,9 @@
  * Members meet in *rounds*, each a collective_permute in which a member gives one *piece* to one
  * other at most, and gets one at most; a round is as long as its longest piece. Pieces are edges of
  * a graph between those that give and those that get; it has no more rounds than the busiest member
- * has pieces, on either side (Kőnig). Behind its own rows a member puts what it got, and takes from
+ * has pieces, on either side (Kőnig). Where that is too many, as of a dim that is split into as
+ * many parts as there are members, they meet once, in an all_to_all: each gives each other as many
+ * rows. Behind its own rows a member puts what it got, and takes from
  * there by *runs*, which begin and end for all members at the same rows of what is needed.
  */
 #include <stdlib.h>
@@ -15,9 +17,10 @@
 #include "runtime/compiler/spmd/shard_internal.h"
 
 #define MOST_PARTS 128
-#define MOST_PIECES 8		/* that a member gets */
-#define MOST_RUNS 8
+#define MOST_PIECES(parts) (2 * (size_t)(parts) + 8)	/* that a member gets */
+#define MOST_RUNS 24
 #define MOST_ROUNDS 4
+#define MOST_JOINED 16u		/* by a join of joins */
 #define LEAST_SAVED 1024	/* bytes, by each meeting more: fewer are not worth its time */
 #define MOST_ROWS ((int64_t)1 << 30)	/* counted in s32 */
 
@@ -31,10 +34,13 @@ struct shard_exchange {
 	unsigned n_sources, n_needs;
 	struct piece *piece;
 	size_t n_pieces, *first;	/* by member: of those that it gets */
+	bool is_all;		/* what would be rounds are parts of what each gives each other */
 	unsigned n_rounds;
 	int64_t size[MOST_ROUNDS];	/* of a round */
 	int64_t cut[SHARD_MOST_NEEDS][MOST_RUNS + 1];	/* where runs begin */
 	unsigned n_runs[SHARD_MOST_NEEDS];
+	bool is_possible;
+	struct shard_exchange *next;	/* planned before it */
 };
 
 /* ---- who has what ---- */
@@ -42,11 +48,6 @@ struct shard_exchange {
 /* Rows up to `end` that are next to each other where they are: of member `from`, from row `at` of
  * all that it has; from -1: of none. */
 struct run { int64_t end, from, at; };
-
-static int64_t part_of(const struct shard_exchange *e, const struct shard_source *x)
-{
-	return x->is_cut ? x->rows / e->parts : x->rows;
-}
 
 /* Of the rows row .. end that member p needs the first ones. */
 static struct run run_at(const struct shard_exchange *e, int64_t p, int64_t row, int64_t end)
@@ -56,20 +57,22 @@ static struct run run_at(const struct shard_exchange *e, int64_t p, int64_t row,
 
 	for (unsigned i = 0; i < e->n_sources; i++) {
 		const struct shard_source *x = &e->source[i];
-		int64_t part = part_of(e, x), in = row - x->first, last;
+		int64_t in = row - x->first, at = in + x->skip, last;
 
 		if (in < 0) {
 			r.end = end < x->first ? end : x->first;
 			return r;
 		}
 		if (in < x->rows) {
-			r.from = x->is_cut ? in / part : p;
-			r.at = before + (x->is_cut ? in % part : in);
-			last = x->first + (x->is_cut ? (r.from + 1) * part : x->rows);
+			r.from = x->is_cut ? at / x->part : p;
+			r.at = before + (x->is_cut ? at % x->part : at);
+			last = x->first + x->rows;
+			if (x->is_cut && x->first - x->skip + (r.from + 1) * x->part < last)
+				last = x->first - x->skip + (r.from + 1) * x->part;
 			r.end = end < last ? end : last;
 			return r;
 		}
-		before += part;
+		before += x->part;
 	}
 	return r;
 }
@@ -79,7 +82,7 @@ static int64_t own_rows(const struct shard_exchange *e)
 	int64_t n = 0;
 
 	for (unsigned i = 0; i < e->n_sources; i++)
-		n += part_of(e, &e->source[i]);
+		n += e->source[i].part;
 	return n;
 }
 
@@ -100,7 +103,7 @@ static bool add_piece(struct shard_exchange *e, int64_t from, int64_t to, int64_
 		*x = e->piece[--e->n_pieces];
 		i = e->first[to] - 1;
 	}
-	if (e->n_pieces - e->first[to] == MOST_PIECES)
+	if (e->n_pieces - e->first[to] == MOST_PIECES(e->parts))
 		return false;
 	e->piece[e->n_pieces++] = (struct piece){ from, to, at, end - at, 0 };
 	return true;
@@ -220,36 +223,107 @@ static int by_rows(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static bool find_rounds(struct arena *arena, struct shard_exchange *e)
+/* How many rounds it takes. */
+static unsigned count_rounds(struct arena *arena, const struct shard_exchange *e)
 {
-	size_t n = (size_t)e->parts;
-	unsigned *gives = arena_array(arena, n, sizeof(*gives));
-	struct piece **order = arena_array(arena, e->n_pieces, sizeof(*order));
-	struct rounds k = { .parts = e->parts };
+	unsigned *gives = arena_array(arena, (size_t)e->parts, sizeof(*gives)), n = 0;
 
 	for (size_t i = 0; i < e->n_pieces; i++) {
 		unsigned gets = (unsigned)(e->first[e->piece[i].to + 1] -
 					   e->first[e->piece[i].to]);
 		unsigned given = ++gives[e->piece[i].from];
 
-		order[i] = &e->piece[i];
-		if (given > e->n_rounds)
-			e->n_rounds = given;
-		if (gets > e->n_rounds)
-			e->n_rounds = gets;
+		n = given > n ? given : n;
+		n = gets > n ? gets : n;
 	}
-	if (e->n_rounds > MOST_ROUNDS)
-		return false;
-	k.gives = arena_array(arena, n * e->n_rounds, sizeof(*k.gives));
-	k.gets = arena_array(arena, n * e->n_rounds, sizeof(*k.gets));
+	return n;
+}
+
+static void find_rounds(struct arena *arena, struct shard_exchange *e)
+{
+	size_t n = (size_t)e->parts * e->n_rounds;
+	struct piece **order = arena_array(arena, e->n_pieces, sizeof(*order));
+	struct rounds k = { .parts = e->parts };
+
+	for (size_t i = 0; i < e->n_pieces; i++)
+		order[i] = &e->piece[i];
+	k.gives = arena_array(arena, n, sizeof(*k.gives));
+	k.gets = arena_array(arena, n, sizeof(*k.gets));
 	k.way = arena_array(arena, e->n_pieces, sizeof(*k.way));
 	qsort(order, e->n_pieces, sizeof(*order), by_rows);
 	for (size_t i = 0; i < e->n_pieces; i++)
 		find_round(&k, order[i], e->n_rounds);
+}
+
+/* The pieces that one gives another one in order, in as many rounds; false: they are too many. */
+static bool number_pieces(struct shard_exchange *e)
+{
+	e->is_all = true;
+	e->n_rounds = 0;
+	for (size_t i = 0; i < e->n_pieces; i++) {
+		struct piece *x = &e->piece[i];
+
+		for (size_t j = e->first[x->to]; j < e->first[x->to + 1]; j++)
+			x->round += e->piece[j].from == x->from && e->piece[j].at < x->at;
+		if (x->round >= MOST_ROUNDS)
+			return false;
+		e->n_rounds = x->round >= e->n_rounds ? x->round + 1 : e->n_rounds;
+	}
+	return true;
+}
+
+static bool plan_rounds(struct arena *arena, struct shard_exchange *e)
+{
+	e->n_rounds = count_rounds(arena, e);
+	if (e->n_rounds <= MOST_ROUNDS)
+		find_rounds(arena, e);
+	else if (!number_pieces(e))
+		return false;
 	for (size_t i = 0; i < e->n_pieces; i++)
 		if (e->piece[i].rows > e->size[e->piece[i].round])
 			e->size[e->piece[i].round] = e->piece[i].rows;
 	return true;
+}
+
+/* ---- plans ---- */
+
+static bool is_planned(const struct shard_exchange *e, const struct shard_exchange *for_what)
+{
+	if (e->parts != for_what->parts || e->n_sources != for_what->n_sources ||
+	    e->n_needs != for_what->n_needs)
+		return false;
+	for (unsigned i = 0; i < e->n_sources; i++) {
+		const struct shard_source *x = &e->source[i], *y = &for_what->source[i];
+
+		if (x->first != y->first || x->rows != y->rows || x->skip != y->skip ||
+		    x->part != y->part || x->is_cut != y->is_cut)
+			return false;
+	}
+	for (unsigned i = 0; i < e->n_needs; i++) {
+		const struct shard_need *x = &e->need[i], *y = &for_what->need[i];
+
+		if (x->start != y->start || x->step != y->step || x->span != y->span)
+			return false;
+	}
+	return true;
+}
+
+/* Pieces are found where there is room for the most, and kept as many as there are. */
+static bool plan(struct shard *s, struct shard_exchange *e)
+{
+	struct arena *arena = &s->c->arena;
+	size_t most = (size_t)e->parts * MOST_PIECES(e->parts);
+
+	if (most > s->n_pieces) {
+		s->pieces = arena_array(arena, most, sizeof(*s->pieces));
+		s->n_pieces = most;
+	}
+	e->piece = s->pieces;
+	e->first = arena_array(arena, (size_t)e->parts + 1, sizeof(*e->first));
+	if (!find_pieces(e))
+		return false;
+	e->piece = arena_copy(arena, e->piece, e->n_pieces * sizeof(*e->piece));
+	return plan_rounds(arena, e);
 }
 
 struct shard_exchange *shard_plan_exchange(struct shard *s, int64_t parts,
@@ -257,19 +331,24 @@ struct shard_exchange *shard_plan_exchange(struct shard *s, int64_t parts,
 					   const struct shard_need *need, unsigned n_needs)
 {
 	struct arena *arena = &s->c->arena;
-	struct shard_exchange *e;
+	struct shard_exchange is = {
+		.parts = parts, .n_sources = n_sources, .n_needs = n_needs,
+		.source = source, .need = need,
+	}, *e;
 
 	if (parts > MOST_PARTS || n_needs > SHARD_MOST_NEEDS)
 		return NULL;
+	for (e = s->exchanges; e; e = e->next)
+		if (is_planned(e, &is))
+			return e->is_possible ? e : NULL;
 	e = arena_alloc(arena, sizeof(*e));
-	*e = (struct shard_exchange){
-		.parts = parts, .n_sources = n_sources, .n_needs = n_needs,
-		.source = arena_copy(arena, source, n_sources * sizeof(*source)),
-		.need = arena_copy(arena, need, n_needs * sizeof(*need)),
-		.piece = arena_array(arena, (size_t)parts * MOST_PIECES, sizeof(*e->piece)),
-		.first = arena_array(arena, (size_t)parts + 1, sizeof(*e->first)),
-	};
-	return find_pieces(e) && find_rounds(arena, e) ? e : NULL;
+	*e = is;
+	e->source = arena_copy(arena, source, n_sources * sizeof(*source));
+	e->need = arena_copy(arena, need, n_needs * sizeof(*need));
+	e->next = s->exchanges;
+	s->exchanges = e;
+	e->is_possible = plan(s, e);
+	return e->is_possible ? e : NULL;
 }
 
 int64_t shard_row_of(const struct tc_type *t, unsigned d)
@@ -279,10 +358,11 @@ int64_t shard_row_of(const struct tc_type *t, unsigned d)
 
 unsigned shard_rounds(const struct shard_exchange *e)
 {
-	return e->n_rounds;
+	return e->is_all ? 1 : e->n_rounds;
 }
 
-int64_t shard_moved(const struct shard_exchange *e)
+/* The rows of all rounds. */
+static int64_t rows_of(const struct shard_exchange *e)
 {
 	int64_t n = 0;
 
@@ -291,9 +371,14 @@ int64_t shard_moved(const struct shard_exchange *e)
 	return n;
 }
 
+int64_t shard_moved(const struct shard_exchange *e)
+{
+	return rows_of(e) * (e->is_all ? e->parts - 1 : 1);
+}
+
 bool shard_is_worth(const struct shard_exchange *e, int64_t row, int64_t meetings, int64_t moved)
 {
-	int64_t more = (int64_t)e->n_rounds - meetings, less = moved - shard_moved(e);
+	int64_t more = (int64_t)shard_rounds(e) - meetings, less = moved - shard_moved(e);
 
 	if (less < 0 || (!less && more >= 0))
 		return false;
@@ -304,12 +389,12 @@ struct shard_exchange *shard_plan_shared(struct shard *s, int64_t parts, int64_t
 					 const struct shard_need *need, unsigned n,
 					 int64_t meetings, int64_t moved)
 {
-	const struct shard_source all = { 0, rows, true };
+	const struct shard_source all = { 0, rows, 0, rows / parts, true };
 	struct shard_exchange *e = n > 1 && meetings ?
 		shard_plan_exchange(s, parts, &all, 1, need, n) : NULL;
 
-	return e && e->n_rounds <= meetings && shard_moved(e) <= moved &&
-	       e->n_rounds + shard_moved(e) < meetings + moved ? e : NULL;
+	return e && shard_rounds(e) <= meetings && shard_moved(e) <= moved &&
+	       shard_rounds(e) + shard_moved(e) < meetings + moved ? e : NULL;
 }
 
 /* ---- what rows are moved by ---- */
@@ -430,26 +515,58 @@ static int64_t sent_from(const struct shard_exchange *e, const struct piece *x)
 	return x->at < most ? x->at : most;
 }
 
+/* Where what members send in a round begins, `to` one of them or, -1, to whom they do; who sends
+ * nothing sends what another one does. */
+static void set_starts(const struct work *k, int64_t to, unsigned round)
+{
+	const struct shard_exchange *e = k->e;
+	int64_t any = 0;
+
+	for (int64_t p = 0; p < e->parts; p++)
+		k->start[p] = -1;
+	for (size_t i = 0; i < e->n_pieces; i++)
+		if (e->piece[i].round == round && (to < 0 || e->piece[i].to == to))
+			any = k->start[e->piece[i].from] = sent_from(e, &e->piece[i]);
+	for (int64_t p = 0; p < e->parts; p++)
+		if (k->start[p] < 0)
+			k->start[p] = any;
+}
+
 static struct tc_value *do_round(struct work *k, struct tc_value *own, unsigned round)
 {
 	const struct shard_exchange *e = k->e;
-	int64_t any = 0, *from;
+	int64_t *from;
 
 	from = arena_array(&k->s->c->arena, (size_t)e->parts, sizeof(*from));
-	for (size_t i = 0; i < e->n_pieces; i++)
-		if (e->piece[i].round == round)
-			any = sent_from(e, &e->piece[i]);
-	for (int64_t p = 0; p < e->parts; p++)
-		k->start[p] = any;
-	for (size_t i = 0; i < e->n_pieces; i++)
-		if (e->piece[i].round == round)
-			k->start[e->piece[i].from] = sent_from(e, &e->piece[i]);
+	set_starts(k, -1, round);
 	for (int64_t p = 0; p < e->parts; p++)
 		from[p] = -1;
 	for (size_t i = 0; i < e->n_pieces; i++)
 		if (e->piece[i].round == round)
 			from[e->piece[i].to] = e->piece[i].from;
 	return pass(k->s, k->b, rows_at(k, own, e->size[round]), k->a, from);
+}
+
+/* What each gives each other, in its place. */
+static struct tc_value *do_all(struct work *k, struct tc_value *own)
+{
+	const struct shard_exchange *e = k->e;
+	struct tc_value **part = arena_array(&k->s->c->arena, (size_t)e->parts * e->n_rounds,
+					     sizeof(*part)), *v;
+	unsigned n = 0;
+
+	for (int64_t to = 0; to < e->parts; to++)
+		for (unsigned c = 0; c < e->n_rounds; c++) {
+			set_starts(k, to, c);
+			part[n++] = rows_at(k, own, e->size[c]);
+		}
+	v = tc_build_join(k->b, n, part, k->d);
+	v = tc_build(k->b, TC_ALL_TO_ALL, v->type, 1, &v);
+	tc_set_int(k->s->c, v->def, "split_dimension", TC_ATTR_INT, k->d);
+	tc_set_int(k->s->c, v->def, "concat_dimension", TC_ATTR_INT, k->d);
+	tc_set_int(k->s->c, v->def, "split_count", TC_ATTR_INT, e->parts);
+	shard_set_groups(k->s, v->def, k->a);
+	return v;
 }
 
 /* A run of member p, the i-th of a need. */
@@ -496,10 +613,11 @@ static int64_t find_run(const struct work *k, int64_t p, struct run r)
 	if (r.from == p)
 		return r.at - k->low;
 	if (r.from < 0)
-		return at + shard_moved(e);
+		return at + rows_of(e) * (e->is_all ? e->parts : 1);
 	for (i = e->first[p]; e->piece[i].from != r.from || r.at < e->piece[i].at ||
 	     r.at >= e->piece[i].at + e->piece[i].rows; i++)
 		;
+	at += e->is_all ? r.from * rows_of(e) : 0;
 	for (unsigned c = 0; c < e->piece[i].round; c++)
 		at += e->size[c];
 	return at + r.at - sent_from(e, &e->piece[i]);
@@ -544,7 +662,9 @@ void shard_exchange(struct shard *s, const struct tc_build *b, const struct shar
 	if (k.high > k.low)
 		part[n++] = k.high - k.low == own->type->dim[d] ? own :
 			    tc_build_part(b, own, d, k.low, k.high - k.low);
-	for (unsigned c = 0; c < e->n_rounds; c++)
+	if (e->is_all)
+		part[n++] = do_all(&k, own);
+	for (unsigned c = 0; !e->is_all && c < e->n_rounds; c++)
 		part[n++] = do_round(&k, own, c);
 	all = n > 1 ? tc_build_join(b, n, part, d) : n ? part[0] : tc_build_part(b, own, d, 0, 0);
 	all = fill_up(&k, all, fill, none);
@@ -554,43 +674,155 @@ void shard_exchange(struct shard *s, const struct tc_build *b, const struct shar
 
 /* ---- what is joined ---- */
 
-bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a)
+/* Nobody needs v any more, nor what it was made of by moving elements, each from one value. */
+static void erase_unused(struct tc_value *v)
 {
-	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
-		for (uint32_t i = 0; i < plan->factor[f].n; i++)
-			if (spmd_has(a, plan->factor[f].at[i]))
-				return false;
+	while (tc_is_unused(v) && v->def && v->def->block) {
+		struct tc_op *op = v->def;
+
+		switch (op->op) {
+		case TC_CONCATENATE: case TC_SLICE: case TC_RESHAPE: case TC_BROADCAST_IN_DIM:
+		case TC_TRANSPOSE: case TC_REVERSE:
+			break;
+		default:
+			return;
+		}
+		v = tc_in(op, 0);
+		tc_erase(op);
+	}
+}
+
+/* Whether it gives a value anew, whose rows have moved: halo.c makes one op of it. */
+static bool is_moved(const struct tc_op *join)
+{
+	for (unsigned i = 0; i < join->n_operands; i++) {
+		const struct tc_op *slice = tc_in(join, i)->def;
+
+		if (slice && slice->op == TC_SLICE &&
+		    tc_in(slice, 0)->type == tc_out(join, 0)->type)
+			return true;
+	}
+	return false;
+}
+
+/* Puts what op joins in the list; gives how many, 0: they are too many. */
+static unsigned find_parts(struct shard *s, const struct tc_op *op, struct tc_value **part)
+{
+	int64_t d = tc_attr_int(op, "dimension", 0);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct tc_value *v = tc_in(op, i);
+		const struct tc_op *inner = v->def;
+		bool opens = inner && inner->op == TC_CONCATENATE &&
+			     tc_attr_int(inner, "dimension", 0) == d && s->p->of[v->id] &&
+			     s->p->of[v->id]->dim[d].axes.n && !is_moved(inner);
+
+		for (unsigned k = 0; k < (opens ? inner->n_operands : 1); k++) {
+			struct tc_value *x = opens ? tc_in(inner, k) : v;
+
+			if (!x->type->dim[d])
+				continue;
+			if (n == MOST_JOINED)
+				return 0;
+			part[n++] = x;
+		}
+	}
+	return n;
+}
+
+void shard_tidy_join(struct tc_op *op, void *shard)
+{
+	struct shard *s = shard;
+	struct tc_value *part[MOST_JOINED], **was, *v;
+	unsigned n, n_was = op->n_operands;
+
+	if (op->op == TC_SLICE) {
+		v = tc_in(op, 0);
+		while (tc_slice_of_part(s->c, op))
+			;
+		erase_unused(v);
+	}
+	n = op->op == TC_CONCATENATE ? find_parts(s, op, part) : 0;
+	if (!n)
+		return;
+	was = arena_array(&s->c->arena, n_was, sizeof(*was));
+	for (unsigned i = 0; i < n_was; i++)
+		was[i] = tc_in(op, i);
+	if (n > 1) {
+		tc_set_operands(s->c, op, n, part);
+	} else {
+		tc_replace_uses(tc_out(op, 0), part[0]);
+		tc_erase(op);
+	}
+	for (unsigned i = 0; i < n_was; i++)
+		erase_unused(was[i]);
+}
+
+bool shard_is_piece(const struct shard *s, const struct tc_op *op, unsigned i)
+{
+	const struct tc_op *slice = tc_in(op, i)->def;
+	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0);
+	const struct tc_type *from, *to = tc_in(op, i)->type;
+
+	if (!slice || slice->op != TC_SLICE || !s->p->of[tc_in(slice, 0)->id]->dim[d].axes.n)
+		return false;
+	from = tc_in(slice, 0)->type;
+	for (unsigned k = 0; k < from->rank; k++)
+		if (tc_attr_nth(slice, "strides", k) != 1 ||
+		    (k != d && from->dim[k] != to->dim[k]))
+			return false;
+	for (const struct tc_use *u = tc_in(slice, 0)->uses; u; u = u->next) {
+		const struct tc_value *x = u->user->op == TC_SLICE ? tc_out(u->user, 0) : NULL;
+
+		if (x && !(tc_is_used_once(x) && x->uses->user == op))
+			return false;
+	}
 	return true;
+}
+
+struct shard_exchange *shard_plan_pieces(struct shard *s, int64_t parts,
+					 const struct shard_source *source, unsigned n,
+					 int64_t part, int64_t row)
+{
+	struct shard_need need = { 0, part, part };
+	struct shard_exchange *e;
+	int64_t collected = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		collected += source[i].is_cut ? source[i].part * (parts - 1) : 0;
+	/* What is whole is joined so, for those who want it so. */
+	if (!collected)
+		return NULL;
+	e = shard_plan_exchange(s, parts, source, n, &need, 1);
+	return e && shard_is_worth(e, row, 1, collected) ? e : NULL;
 }
 
 static struct shard_exchange *plan_join(struct shard *s, const struct tc_op *op,
 					const struct shard_plan *plan, unsigned d,
 					const struct spmd_axes *a)
 {
-	int64_t n = spmd_size(a), part = plan->type[op->n_operands]->dim[d] / n, first = 0;
+	int64_t n = spmd_size(a), first = 0;
 	struct shard_source *source = arena_array(&s->c->arena, op->n_operands, sizeof(*source));
-	struct shard_need need = { 0, part, part };
 
 	for (unsigned i = 0; i < op->n_operands; i++) {
-		int64_t rows = plan->type[i]->dim[d];
+		const struct tc_op *slice = s->slices ? s->slices[i] : NULL;
+		int64_t all = plan->type[i]->dim[d];
+		bool is_cut = plan->tensor[i]->dim[d].axes.n;
 
-		source[i] = (struct shard_source){ first, rows,
-						   plan->tensor[i]->dim[d].axes.n };
-		first += rows;
+		source[i] = (struct shard_source){
+			.first = first, .rows = all, .part = is_cut ? all / n : all,
+			.is_cut = is_cut,
+		};
+		if (slice) {
+			source[i].rows = s->of[tc_out(slice, 0)->id].type->dim[d];
+			source[i].skip = tc_attr_nth(slice, "start_indices", d);
+		}
+		first += source[i].rows;
 	}
-	return shard_plan_exchange(s, n, source, op->n_operands, &need, 1);
-}
-
-/* What members would have collected of those operands that are cut. */
-static int64_t collected(const struct tc_op *op, const struct shard_plan *plan, unsigned d)
-{
-	int64_t rows = 0, n;
-
-	for (unsigned i = 0; i < op->n_operands; i++) {
-		n = spmd_size(&plan->tensor[i]->dim[d].axes);
-		rows += plan->type[i]->dim[d] / n * (n - 1);
-	}
-	return rows;
+	return shard_plan_pieces(s, n, source, op->n_operands,
+				 plan->type[op->n_operands]->dim[d] / n,
+				 shard_row_of(plan->type[op->n_operands], d));
 }
 
 void shard_plan_join(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
@@ -599,7 +831,6 @@ void shard_plan_join(struct shard *s, const struct tc_op *op, struct shard_plan 
 	unsigned d = (unsigned)tc_attr_int(op, "dimension", 0);
 	struct spmd_sharding **h = plan->tensor;
 	const struct spmd_axes *a = plan->rule ? &wish[0]->dim[d].axes : NULL;
-	const struct shard_exchange *e;
 
 	if (!a || !a->n || h[op->n_operands]->dim[d].axes.n || !shard_are_free(plan, a) ||
 	    plan->type[op->n_operands]->dim[d] >= MOST_ROWS)
@@ -607,9 +838,7 @@ void shard_plan_join(struct shard *s, const struct tc_op *op, struct shard_plan 
 	for (unsigned i = 0; i < op->n_operands; i++)
 		if (spmd_same_axes(&s->of[tc_in(op, i)->id].h->dim[d].axes, a))
 			h[i]->dim[d].axes = *a;
-	/* What is whole is joined so, for those who want it so. */
-	e = collected(op, plan, d) ? plan_join(s, op, plan, d, a) : NULL;
-	if (e && shard_is_worth(e, shard_row_of(plan->type[0], d), 1, collected(op, plan, d))) {
+	if (plan_join(s, op, plan, d, a)) {
 		h[op->n_operands]->dim[d].axes = *a;
 		plan->windows |= 1ull << d;
 		return;

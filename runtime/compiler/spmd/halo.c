@@ -201,7 +201,7 @@ static bool is_worth_it(const struct rows *r)
  * false: it is as well to take all. `row`: bytes. */
 static bool find_way(struct shard *s, struct rows *r, int64_t row)
 {
-	struct shard_source all = { 0, r->whole, true };
+	struct shard_source all = { 0, r->whole, 0, r->part, true };
 	struct shard_need need = { r->start, r->step, r->span };
 	bool is_near = is_worth_it(r);
 	struct shard_exchange *e;

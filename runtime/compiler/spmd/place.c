@@ -130,3 +130,57 @@ struct tc_value *shard_start_of(struct shard *s, const struct tc_build *b,
 
 	return tc_build2(b, TC_MULTIPLY, v, tc_build_number(b, v->type, (double)size));
 }
+
+bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a)
+{
+	for (uint32_t f = 0; f < plan->rule->n_factors; f++)
+		for (uint32_t i = 0; i < plan->factor[f].n; i++)
+			if (spmd_has(a, plan->factor[f].at[i]))
+				return false;
+	return true;
+}
+
+/* ---- main's arguments and results ---- */
+
+const struct tc_type *shard_padded(struct shard *s, const struct tc_type *t,
+				   const struct spmd_sharding *h)
+{
+	int64_t dim[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < t->rank; d++) {
+		int64_t n = spmd_size(&h->dim[d].axes);
+
+		dim[d] = (t->dim[d] + n - 1) / n * n;
+	}
+	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
+}
+
+struct spmd_sharding *shard_even_dims(struct shard *s, const struct spmd_sharding *h,
+				       const struct tc_type *t)
+{
+	struct spmd_sharding *to = spmd_copy(s->p->s, h);
+
+	for (uint32_t d = 0; d < h->rank; d++)
+		if (t->dim[d] % spmd_size(&h->dim[d].axes))
+			to->dim[d].axes.n = 0;
+	return to;
+}
+
+struct spmd_sharding *shard_at_border(struct shard *s, const struct spmd_sharding *h,
+				       const char *what, unsigned i)
+{
+	struct spmd_sharding *to = spmd_new(s->p->s, s->mesh, h->rank);
+
+	if (h->kind == SPMD_MAXIMAL)
+		tc_fail(s->c, ERR_UNIMPLEMENTED, NULL, "%s %u of the program is on device %" PRIu32
+			" alone, of %" PRIu32 ": this does not run yet; replicate it", what, i,
+			h->device, s->partitions);
+	for (uint32_t d = 0; d < h->rank; d++) {
+		to->dim[d].is_open = false;
+		if (h->kind == SPMD_TILED)
+			to->dim[d].axes = h->dim[d].axes;
+	}
+	if (h->kind == SPMD_TILED)
+		to->unreduced = h->unreduced;
+	return to;
+}

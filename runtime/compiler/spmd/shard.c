@@ -352,10 +352,53 @@ static bool is_late(const struct shard *s, const struct tc_op *op)
 	return op && op->id < s->n_values && s->is_late[op->id];
 }
 
+/* Joins slices without making them, where that runs in parts. */
+static bool share_pieces(struct shard *s, struct tc_op *op)
+{
+	struct tc_op **slice = arena_array(&s->c->arena, op->n_operands, sizeof(*slice));
+	struct spmd_axes manual;
+	struct spmd_sharding *wish;
+	bool any = false, done;
+
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		if (!is_late(s, tc_in(op, i)->def))
+			continue;
+		slice[i] = tc_in(op, i)->def;
+		tc_set_operand(op, i, tc_in(slice[i], 0));
+		any = true;
+	}
+	if (!any)
+		return false;
+	s->slices = slice;
+	manual = manual_of(s, op);
+	wish = wish_of(s, tc_out(op, 0), &manual);
+	done = shard_choose(s, op, &manual, &wish).windows;
+	if (done)
+		share_op(s, op);
+	s->slices = NULL;
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		if (!slice[i])
+			continue;
+		if (done) {
+			bury(s, slice[i]);
+			continue;
+		}
+		tc_set_operand(op, i, tc_out(slice[i], 0));
+		s->is_late[slice[i]->id] = false;
+	}
+	/* They may be got together. */
+	for (unsigned i = 0; !done && i < op->n_operands; i++)
+		if (slice[i])
+			share_op(s, slice[i]);
+	return done;
+}
+
 static void share_join(struct shard *s, struct tc_op *op)
 {
 	bool is_roll = op->id < s->n_values && s->roll[op->id] && share_roll(s, op);
 
+	if (!is_roll && share_pieces(s, op))
+		return;
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		struct tc_op *slice = tc_in(op, i)->def;
 
@@ -748,52 +791,6 @@ static void share_block(struct shard *s, struct tc_op *first)
 
 /* ---- main ---- */
 
-/* Dims rounded up to what the sharding divides. */
-static const struct tc_type *padded(struct shard *s, const struct tc_type *t,
-				    const struct spmd_sharding *h)
-{
-	int64_t dim[TC_MAX_RANK];
-
-	for (unsigned d = 0; d < t->rank; d++) {
-		int64_t n = spmd_size(&h->dim[d].axes);
-
-		dim[d] = (t->dim[d] + n - 1) / n * n;
-	}
-	return tc_tensor(s->c, (enum elem)t->elem, t->rank, dim);
-}
-
-/* The same with dims whole that it cuts unevenly: parts of another size lie elsewhere. */
-static struct spmd_sharding *even_dims(struct shard *s, const struct spmd_sharding *h,
-				       const struct tc_type *t)
-{
-	struct spmd_sharding *to = spmd_copy(s->p->s, h);
-
-	for (uint32_t d = 0; d < h->rank; d++)
-		if (t->dim[d] % spmd_size(&h->dim[d].axes))
-			to->dim[d].axes.n = 0;
-	return to;
-}
-
-/* As the framework cuts an argument or result: uneven dims, too. */
-static struct spmd_sharding *at_border(struct shard *s, const struct spmd_sharding *h,
-				       const char *what, unsigned i)
-{
-	struct spmd_sharding *to = spmd_new(s->p->s, s->mesh, h->rank);
-
-	if (h->kind == SPMD_MAXIMAL)
-		tc_fail(s->c, ERR_UNIMPLEMENTED, NULL, "%s %u of the program is on device %" PRIu32
-			" alone, of %" PRIu32 ": this does not run yet; replicate it", what, i,
-			h->device, s->partitions);
-	for (uint32_t d = 0; d < h->rank; d++) {
-		to->dim[d].is_open = false;
-		if (h->kind == SPMD_TILED)
-			to->dim[d].axes = h->dim[d].axes;
-	}
-	if (h->kind == SPMD_TILED)
-		to->unreduced = h->unreduced;
-	return to;
-}
-
 /* The part that came is of a tensor with dims rounded up: those are collected and cut off. */
 static void share_argument(struct shard *s, struct tc_value *v, unsigned i)
 {
@@ -808,13 +805,13 @@ static void share_argument(struct shard *s, struct tc_value *v, unsigned i)
 		put(s, v, v, NULL);
 		return;
 	}
-	h = at_border(s, s->p->of[v->id], "argument", i);
-	even = even_dims(s, h, t);
+	h = shard_at_border(s, s->p->of[v->id], "argument", i);
+	even = shard_even_dims(s, h, t);
 	v->type = shard_local_type(s, t, h);
 	if (s->p->ordered[i])
 		local = shard_reorder(s, &b, v, s->p->ordered[i]->mesh, s->mesh);
 	if (!shard_is_same(h, even)) {
-		wide = padded(s, t, h);
+		wide = shard_padded(s, t, h);
 		local = shard_convert(s, &b, local, wide, h, even, NULL);
 		local = tc_build_slice(&b, local, zero, shard_local_type(s, t, even));
 	}
@@ -846,11 +843,11 @@ static struct tc_value *share_result(struct shard *s, const struct tc_build *b,
 
 	if (!has_sharding(t))
 		return value_of(s, v)->local;
-	h = at_border(s, s->p->result[i], "result", i);
-	even = even_dims(s, h, t);
+	h = shard_at_border(s, s->p->result[i], "result", i);
+	even = shard_even_dims(s, h, t);
 	local = get_as(s, b, v, even);
 	if (!shard_is_same(h, even)) {
-		wide = padded(s, t, h);
+		wide = shard_padded(s, t, h);
 		local = pad_end(s, b, local, shard_local_type(s, wide, even));
 		local = shard_convert(s, b, local, wide, even, h, NULL);
 	}
@@ -912,16 +909,17 @@ static void share_main(struct shard *s, struct tc_block *main)
 
 /* ---- the pass ---- */
 
-/* A join that moves a value's rows; slices that nothing else needs go in front of it. */
+/* A join that moves a value's rows, or is of slices; those that nothing else needs go in front of
+ * it. */
 static void note_join(struct shard *s, struct tc_op *op)
 {
 	const struct shard_roll *r = s->roll[op->id] = shard_find_roll(s, op);
 
-	for (unsigned i = 0; r && i < op->n_operands; i++) {
+	for (unsigned i = 0; i < op->n_operands; i++) {
 		struct tc_op *slice = tc_in(op, i)->def;
 
-		if (tc_in(op, i) == r->rest || slice->block != op->block ||
-		    !tc_is_used_once(tc_in(op, i)))
+		if ((r ? tc_in(op, i) == r->rest : !shard_is_piece(s, op, i)) ||
+		    slice->block != op->block || !tc_is_used_once(tc_in(op, i)))
 			continue;
 		tc_unlink(slice);
 		tc_insert_before(op, slice);
@@ -992,6 +990,8 @@ void tc_pass_shard(struct tc_ctx *c)
 	s.roll = arena_array(&c->arena, s.n_values, sizeof(*s.roll));
 	s.is_late = arena_array(&c->arena, s.n_values, sizeof(*s.is_late));
 	s.taken = arena_array(&c->arena, s.n_values, sizeof(*s.taken));
+	if (!s.is_whole)
+		tc_walk(c->module, shard_tidy_join, &s);
 	tc_walk(c->module, note_op, &s);
 	if (shard_even(&s))
 		tc_walk(c->module, note_op, &s);

@@ -69,12 +69,16 @@ struct shard {
 	bool *is_late;			/* by op's id: only needed if what joins it is no roll */
 	struct shard_index *indices;
 	struct shard_taken *taken;	/* by op's id */
+	struct tc_op *const *slices;	/* of a join's operands those to join; NULL: they are it */
 	struct tc_op *top;		/* indices are made before it, in main */
 	struct tc_value *number;	/* the partition's, or NULL */
 	struct tc_op **dead;		/* ops without a meaning for one member */
 	uint32_t n_dead, room_dead;
 	struct cell *cells;		/* room for one op at a time */
 	size_t n_cells;
+	struct piece *pieces;		/* and for one plan of an exchange */
+	size_t n_pieces;
+	struct shard_exchange *exchanges;	/* that were planned */
 	bool is_whole;			/* every op runs on whole tensors */
 	uint64_t ahead_left;		/* bytes that copies made before loops may take yet */
 };
@@ -101,6 +105,19 @@ struct tc_value *shard_index_of(struct shard *s, const struct spmd_axes *a);
  * if the dim is longer than that counts. */
 struct tc_value *shard_start_of(struct shard *s, const struct tc_build *b,
 				const struct spmd_axes *a, int64_t size);
+
+struct shard_plan;
+/* Whether no factor of a plan (choose.c) has any of the axes. */
+bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
+/* How main's i-th argument or result lies as the framework cuts it, unevenly too; the same with
+ * dims whole that it cuts so, for parts of another size lie elsewhere; and the type with these dims
+ * rounded up to what the sharding divides. */
+struct spmd_sharding *shard_at_border(struct shard *s, const struct spmd_sharding *h,
+				      const char *what, unsigned i);
+struct spmd_sharding *shard_even_dims(struct shard *s, const struct spmd_sharding *h,
+				      const struct tc_type *t);
+const struct tc_type *shard_padded(struct shard *s, const struct tc_type *t,
+				   const struct spmd_sharding *h);
 
 /* ---- combine.c ---- */
 /* The unsigned type of as many bits, or the elements' own where they are combined as they are;
@@ -173,8 +190,9 @@ struct shard_plan shard_choose(struct shard *s, const struct tc_op *op,
 
 /* ---- exchange.c ---- */
 #define SHARD_MOST_NEEDS 16u
-/* Rows of a dim, `first` on of all there are; is_cut: in equal parts, else members have all. */
-struct shard_source { int64_t first, rows; bool is_cut; };
+/* Rows of a dim, `first` on of all there are: of a value those behind `skip`. Members have `part`
+ * rows of the value, is_cut: one behind the other, else all the same. */
+struct shard_source { int64_t first, rows, skip, part; bool is_cut; };
 /* Each member's `span` rows from row start + place * step on; there may be no such rows. */
 struct shard_need { int64_t start, step, span; };
 /* How members, so many parts, come by what they need of sources, in order; NULL: in too many
@@ -198,14 +216,24 @@ int64_t shard_row_of(const struct tc_type *t, unsigned d);
 void shard_exchange(struct shard *s, const struct tc_build *b, const struct shard_exchange *e,
 		    unsigned d, const struct spmd_axes *a, struct tc_value *const *v,
 		    struct tc_value *fill, struct tc_value **out);
+/* While types are the whole's: slices of what is joined become slices of what that is of, joins
+ * along the same dim one, and what nothing is in is not joined. */
+void shard_tidy_join(struct tc_op *op, void *shard);
+/* Whether operand i of a concatenate is a slice along its dim, which is cut, of a value of which
+ * nothing else takes a slice: then it may be joined without being made. */
+bool shard_is_piece(const struct shard *s, const struct tc_op *op, unsigned i);
+/* How members come by parts of so many rows of what is joined, `row` bytes each; NULL: it is as
+ * well to collect it. */
+struct shard_exchange *shard_plan_pieces(struct shard *s, int64_t parts,
+					 const struct shard_source *source, unsigned n,
+					 int64_t part, int64_t row);
 /* A concatenate whose dim is to be cut, as those of operands are: a plan for parts of it, where
- * less is moved so; and what stands for its result. */
+ * less is moved so; and what stands for its result. s->slices: operands are what it joins slices
+ * of. */
 void shard_plan_join(struct shard *s, const struct tc_op *op, struct shard_plan *plan,
 		     struct spmd_sharding *const *wish);
 struct tc_value *shard_join(struct shard *s, struct tc_op *op, const struct shard_plan *plan);
 
-/* Whether no factor of the plan has any of the axes. */
-bool shard_are_free(const struct shard_plan *plan, const struct spmd_axes *a);
 /* x with zeros at both ends of dim d. */
 struct tc_value *shard_pad_zeros(struct shard *s, const struct tc_build *b, struct tc_value *x,
 				 unsigned d, int64_t low, int64_t high);

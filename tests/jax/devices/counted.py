@@ -143,6 +143,28 @@ def decayed_in_pairs(a, x):
     return lax.associative_scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (a, x))[1]
 
 
+def second_differences(x):
+    return x[2:] + x[:-2] - 2 * x[1:-1]
+
+
+def around(mode):
+    return lambda x: second_differences(jnp.pad(x, ((1, 1), (0, 0)), mode=mode))
+
+
+def reflected_convolution(x, k):
+    x = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="reflect")
+    return lax.conv_general_dilated(x, k, (1, 1), "VALID",
+                                    dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def parts(n, axis):
+    return lambda x: [a * (i + 1) for i, a in enumerate(jnp.split(x, n, axis))]
+
+
+def with_ends(x):
+    return jnp.sum(jnp.sin(jnp.concatenate([x[:1], x, x[-1:]])))
+
+
 LAST = P(None, None, "x")
 WEIGHTS = [(data(16, 24), P()), (data(24, 96), COLS)]
 
@@ -236,6 +258,26 @@ PROGRAMS = {
     "scanned_in_pairs": (lambda x: lax.associative_scan(jnp.add, x), [(data(64, 12), ROWS)]),
     "decayed_in_pairs": (decayed_in_pairs, [(data(64, 12), ROWS), (data(64, 12, seed=1), ROWS)]),
     "area": (lambda x: jnp.trapezoid(x, axis=0), [(data(64, 4), ROWS)]),
+    "reflected": (around("reflect"), [(data(64, 4), ROWS)]),
+    "wrapped": (around("wrap"), [(data(64, 4), ROWS)]),
+    "with_the_edges_again": (around("edge"), [(data(64, 4), ROWS)]),
+    "much_reflected": (around("reflect"), [(data(64, 28), ROWS)]),
+    "much_wrapped": (around("wrap"), [(data(64, 28), ROWS)]),
+    "much_with_the_edges_again": (around("edge"), [(data(64, 28), ROWS)]),
+    "reflected_convolution": (reflected_convolution, [(data(2, 32, 32, 4), COLS),
+                                                      (data(3, 3, 4, 8), P())]),
+    "with_both_ends_again": (with_ends, [(data(64, 28), ROWS)]),
+    "split_into_eight": (parts(8, 0), [(data(64, 28), ROWS)]),
+    "split_into_sixteen": (parts(16, 1), [(data(4, 128, 6), COLS)]),
+    "split_into_four": (parts(4, 0), [(data(64, 28), ROWS)]),
+    "uneven_rows": (lambda x: x[3:61] * 2, [(data(64, 28), ROWS)]),
+    "fewer_rows": (lambda x: x[5:37] * 2, [(data(64, 28), ROWS)]),
+    "joined_unevenly": (lambda x, y: jnp.concatenate([x[:30], y[:34]]) * 2,
+                        [(data(64, 28), ROWS), (data(64, 28, seed=1), ROWS)]),
+    "joined_with_uneven_rows": (lambda x, y: jnp.concatenate([x, y[:13]]) * 2,
+                                [(data(64, 28), ROWS), (data(64, 28, seed=1), ROWS)]),
+    "joined_around_another": (lambda x, y: jnp.concatenate([x[:3], y, x[3:8]]) * 2,
+                              [(data(64, 28), ROWS), (data(64, 28, seed=1), ROWS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
