@@ -293,8 +293,8 @@ static uint32_t part_of(const struct move *m, const struct spmd_axes *list, uint
 	return part;
 }
 
-/* Each partition's source: who has what it wants, itself if it can be; each is one's source. */
-static void find_sources(const struct move *m, uint32_t *source)
+/* Each partition's source: who has what it is to have, itself if it can be; each is one's. */
+static void find_sources(const struct move *m, const struct spmd_axes *want, uint32_t *source)
 {
 	uint32_t n = m->s->partitions;
 	uint32_t *has = arena_array(&m->s->c->arena, n, sizeof(*has));
@@ -305,12 +305,12 @@ static void find_sources(const struct move *m, uint32_t *source)
 		source[p] = UINT32_MAX;
 	}
 	for (uint32_t p = 0; p < n; p++)
-		if (has[p] == part_of(m, m->want, p)) {
+		if (has[p] == part_of(m, want, p)) {
 			source[p] = p;
 			is_taken[p] = 1;
 		}
 	for (uint32_t p = 0; p < n; p++) {
-		uint32_t part = part_of(m, m->want, p);
+		uint32_t part = part_of(m, want, p);
 
 		for (uint32_t q = 0; source[p] == UINT32_MAX && q < n; q++)
 			if (!is_taken[q] && has[q] == part) {
@@ -339,14 +339,15 @@ static struct tc_value *take_from(struct shard *s, const struct tc_build *b, str
 	return v;
 }
 
-static void permute(struct move *m)
+/* Dims are to be cut into as many parts as they are. */
+static void permute(struct move *m, const struct spmd_axes *want)
 {
 	uint32_t *source = arena_array(&m->s->c->arena, m->s->partitions, sizeof(*source));
 
-	find_sources(m, source);
+	find_sources(m, want, source);
 	m->v = take_from(m->s, m->b, m->v, source);
 	for (uint32_t d = 0; d < m->rank; d++)
-		m->is[d] = m->want[d];
+		m->is[d] = want[d];
 }
 
 struct tc_value *shard_reorder(struct shard *s, const struct tc_build *b, struct tc_value *v,
@@ -460,6 +461,31 @@ static bool exchange_any(struct move *m, bool by_size)
 	return false;
 }
 
+/* Of a dim that has all atoms that are wanted, `same` of them as they are, but others between them,
+ * puts those behind, so that they alone are to be collected; false: that moves no less. */
+static bool put_behind(struct move *m, unsigned d, uint32_t same)
+{
+	struct spmd_axes *to = arena_copy(&m->s->c->arena, m->is, m->rank * sizeof(*to));
+	const struct spmd_axes *is = &m->is[d], *want = &m->want[d];
+	int64_t all = 1, others = 1;
+
+	to[d] = *want;
+	for (uint32_t i = 0; i < want->n; i++)
+		if (!is_among(is, want->at[i]))
+			return false;
+	for (uint32_t i = same; i < is->n; i++) {
+		all *= is->at[i].size;
+		if (is_among(want, is->at[i]))
+			continue;
+		others *= is->at[i].size;
+		to[d].at[to[d].n++] = is->at[i];
+	}
+	if (m->v->type->bytes * (all - others - 1) < SHARD_LEAST_SAVED)
+		return false;
+	permute(m, to);
+	return true;
+}
+
 /* Of a dim that has other atoms than are wanted the last ones: as many as make it as many parts
  * as it is to have, or all that are not wanted there. */
 static void gather_one(struct move *m)
@@ -472,6 +498,8 @@ static void gather_one(struct move *m)
 			continue;
 		while (same < want->n && is_atom(is->at[same], want->at[same]))
 			same++;
+		if (put_behind(m, d, same))
+			return;
 		for (uint32_t n = 1; n <= is->n - same; n++) {
 			struct spmd_axes end = end_of(is, n);
 
@@ -499,7 +527,7 @@ static void go(struct move *m)
 			tc_fail(m->s->c, ERR_INTERNAL, NULL, "no way was found between two "
 				"shardings of a tensor of rank %u: report the program", m->rank);
 		if (has_sizes(m))
-			permute(m);
+			permute(m, m->want);
 		else if (!exchange_any(m, false) && !exchange_any(m, true))
 			gather_one(m);
 	}

@@ -21,7 +21,6 @@
 #define MOST_RUNS 24
 #define MOST_ROUNDS 4
 #define MOST_JOINED 16u		/* by a join of joins */
-#define LEAST_SAVED 1024	/* bytes, by each meeting more: fewer are not worth its time */
 #define MOST_ROWS ((int64_t)1 << 30)	/* counted in s32 */
 
 /* Rows at .. at + rows of what member `from` has, for `to`. */
@@ -382,7 +381,7 @@ bool shard_is_worth(const struct shard_exchange *e, int64_t row, int64_t meeting
 
 	if (less < 0 || (!less && more >= 0))
 		return false;
-	return more <= 0 || less * row >= more * LEAST_SAVED;
+	return more <= 0 || less * row >= more * SHARD_LEAST_SAVED;
 }
 
 struct shard_exchange *shard_plan_shared(struct shard *s, int64_t parts, int64_t rows,

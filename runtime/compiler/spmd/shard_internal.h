@@ -15,6 +15,8 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/spmd/propagate.h"
 
+#define SHARD_LEAST_SAVED 1024	/* bytes, by each meeting more: fewer are not worth its time */
+
 /* The same value in another sharding, made in a block. */
 struct shard_copy {
 	struct tc_value *local;

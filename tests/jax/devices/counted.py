@@ -168,7 +168,13 @@ def with_ends(x):
 LAST = P(None, None, "x")
 WEIGHTS = [(data(16, 24), P()), (data(24, 96), COLS)]
 
-# Name: function, arguments with their shardings over a mesh of 8.
+def lying_as(spec):
+    return lambda x: jnp.sin(lax.with_sharding_constraint(x, spec)) * 2
+
+
+BOTH = P(("x", "y"))
+
+# Name: function, arguments with their shardings over a mesh of 8, or of 4 by 2 if they have a "y".
 PROGRAMS = {
     "rolled_by_an_argument": (lambda x, n: jnp.roll(x, n, 0),
                               [(data(32, 4), ROWS), (np.int32(3), P())]),
@@ -278,6 +284,9 @@ PROGRAMS = {
                                 [(data(64, 28), ROWS), (data(64, 28, seed=1), ROWS)]),
     "joined_around_another": (lambda x, y: jnp.concatenate([x[:3], y, x[3:8]]) * 2,
                               [(data(64, 28), ROWS), (data(64, 28, seed=1), ROWS)]),
+    "parts_of_the_minor_axis": (lying_as(P("y")), [(data(64, 28), BOTH)]),
+    "parts_of_the_major_axis": (lying_as(P("x")), [(data(64, 28), BOTH)]),
+    "parts_of_the_minor_axis_and_of_columns": (lying_as(P("y", "x")), [(data(64, 28), BOTH)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 
@@ -293,6 +302,17 @@ def bytes_of(types):
                for e, dims in re.findall(r"(\w+)\[([\d,]*)\]", types))
 
 
+def members(line):
+    """How many meet."""
+    if found := re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", line):
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", found[1]))
+        return int(np.prod([int(sizes[a]) for a in re.findall(r"'(\w+)'", found[2])], dtype=int))
+    if found := re.search(r"replica_groups=\[[\d,]*?(\d+)\]<=", line):
+        return int(found[1])
+    found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
+    return found[1].count(",") + 1 if found else 8
+
+
 TURNS = 256    # of a loop, as if each had so many
 
 
@@ -306,14 +326,18 @@ def meetings(text):
         if found := re.search(rf" = (.*?) ({KINDS})(-start)?\(", line):
             n += turns
             size = bytes_of(found[1]) * turns
-            received += {"all-gather": size * 7 // 8, "all-to-all": size * 7 // 8,
-                         "all-reduce": size * 7 // 4, "reduce-scatter": size * 7}.get(found[2],
-                                                                                    size)
+            k = members(line)
+            received += {"all-gather": size * (k - 1) // k, "all-to-all": size * (k - 1) // k,
+                         "all-reduce": size * 2 * (k - 1) // k,
+                         "reduce-scatter": size * (k - 1)}.get(found[2], size)
     return n, received
 
 
 def on(platform, f, args):
-    mesh = jax.sharding.Mesh(np.array(jax.devices(platform)[:8]), ("x",))
+    devices = np.array(jax.devices(platform)[:8])
+    is_grid = any("y" in str(p) for _, p in args)
+    mesh = (jax.sharding.Mesh(devices.reshape(4, 2), ("x", "y")) if is_grid else
+            jax.sharding.Mesh(devices, ("x",)))
     args = [jax.device_put(x, NamedSharding(mesh, p)) for x, p in args]
     with jax.set_mesh(mesh):
         compiled = jax.jit(f).lower(*args).compile()
