@@ -11,6 +11,15 @@
 
 #include "tessera_drv.h"
 
+#define CUT "the rest does not fit\n"
+
+/* What is kept: tdev.dump.text. */
+struct text {
+	char *at;
+	size_t bytes;
+	bool is_cut;
+};
+
 static const char *const state_names[] = {
 	[TESSERA_STARTING] = "starting", [TESSERA_RUNNING] = "running",
 	[TESSERA_RESET_DUE] = "reset due", [TESSERA_RESETTING] = "resetting",
@@ -75,6 +84,30 @@ void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p)
 }
 
 /*
+ * drm_coredump_printer() allocates when a line does not fit. Here that would be on the way to
+ * fences, with a queue's spinlock held: whole lines as far as there is room, and that it was so.
+ */
+static void print_text(struct drm_printer *p, struct va_format *what)
+{
+	struct text *t = p->arg;
+	size_t room = TESSERA_DUMP_BYTES - sizeof(CUT) - t->bytes;
+	size_t n;
+
+	if (t->is_cut)
+		return;
+	n = snprintf(t->at + t->bytes, room, "%pV", what);
+	if (n < room) {
+		t->bytes += n;
+		return;
+	}
+	t->is_cut = true;
+	while (t->bytes && t->at[t->bytes - 1] != '\n')
+		t->bytes--;
+	memcpy(t->at + t->bytes, CUT, sizeof(CUT));
+	t->bytes += strlen(CUT);
+}
+
+/*
  * Keeps what there is to see, in memory that is there already; send_dump makes a
  * device dump of it when there is memory. The first reason stays until then. guilty:
  * only that queue.
@@ -82,9 +115,8 @@ void tessera_print_queues(struct tessera_device *tdev, struct drm_printer *p)
 void tessera_dump(struct tessera_device *tdev, const char *reason,
 		  struct tessera_queue *guilty)
 {
-	struct drm_print_iterator it = { .data = tdev->dump.text,
-					 .remain = TESSERA_DUMP_BYTES };
-	struct drm_printer p = drm_coredump_printer(&it);
+	struct text text = { .at = tdev->dump.text };
+	struct drm_printer p = { .printfn = print_text, .arg = &text };
 
 	mutex_lock(&tdev->dump.lock);
 	if (!tdev->dump.bytes) {
@@ -96,7 +128,7 @@ void tessera_dump(struct tessera_device *tdev, const char *reason,
 			print_queue(guilty, &p);
 		else
 			tessera_print_queues(tdev, &p);
-		tdev->dump.bytes = TESSERA_DUMP_BYTES - it.remain;
+		tdev->dump.bytes = text.bytes;
 	}
 	mutex_unlock(&tdev->dump.lock);
 	schedule_work(&tdev->dump.work);

@@ -141,6 +141,7 @@ void a_queue_that_hangs_is_reset_alone(void);
 void a_function_reset_ends_contexts_and_keeps_memory(void);
 void a_fatal_device_comes_back(void);
 void resets_follow_at_once(void);
+void a_dump_that_does_not_fit_says_so(void);
 void sleep_ends_contexts(void);
 void sleep_finds_a_fatal_device(void);
 void only_root_resets(void);

@@ -7,6 +7,7 @@
 #include "tests/kmod/kmod.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,6 +149,65 @@ void resets_follow_at_once(void)
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &after, sizeof(after));
 	SAME(after.function_resets, before.function_resets + 20);
 	SAME(after.is_usable, 1);
+}
+
+/* The kernel keeps one device dump of a device. false: there is none by then. */
+static bool find_dump(char path[128], int64_t ns)
+{
+	int64_t end = now_ns() + ns;
+	glob_t found = { 0 };
+	bool is_there;
+
+	do {
+		is_there = !glob("/sys/class/devcoredump/devcd*/data", 0, NULL, &found);
+		if (is_there)
+			snprintf(path, 128, "%s", found.gl_pathv[0]);
+		globfree(&found);
+	} while (!is_there && now_ns() < end && !usleep(10000));
+	return is_there;
+}
+
+static void drop_dump(void)
+{
+	char path[128];
+
+	if (!find_dump(path, 0))
+		return;
+	write_file(path, "1");
+	for (unsigned i = 0; i < 500 && find_dump(path, 0); i++)
+		usleep(10000);
+	CHECK(!find_dump(path, 0));
+}
+
+/* Sixty queues that have all that a dump shows of one, in lines as long as there can be. */
+void a_dump_that_does_not_fit_says_so(void)
+{
+	static const char cut[] = "the rest does not fit\n", limit[] =
+		"/sys/module/tessera/parameters/file_queues";
+	struct drm_tessera_ctx_create ctx = ctx_create();
+	struct drm_tessera_bo_create b = bo_create(PAGE, DRM_TESSERA_BO_HBM, ctx.id);
+	struct hw_sqe work[9] = { endless(&b) };
+	char path[128];
+
+	for (unsigned i = 1; i < 9; i++)
+		work[i] = (struct hw_sqe){
+			.op = HW_COPY, .wait_va = ~0ull, .wait_value = ~0ull, .signal_va = ~0ull,
+			.signal_value = ~0ull,
+			.u.copy = { .src = ~0ull, .dst = ~0ull, .bytes = ~0ull },
+		};
+	drop_dump();
+	write_file(limit, "0");
+	for (unsigned i = 0; i < 60; i++)
+		submit(queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id, work, 9);
+	write_file(limit, "32");
+	reset_function();
+	CHECK(find_dump(path, 30 * SECOND));
+	CHECK(!strcmp(read_from(path, cut), cut));
+	CHECK(!strncmp(read_from(path, "tessera"), "tessera device dump 1\n", 22));
+	CHECK(*read_from(path, "reason: asked for in debugfs\n"));
+	drop_dump();
+	CHECK(!ctx_destroy(ctx.id));
+	CHECK(!bo_close(b.handle));
 }
 
 /* The device dies, and the driver finds out in a second at the latest. */

@@ -733,6 +733,7 @@ static const struct {
 	TEST(a_reset_ends_traces),
 	TEST(a_fatal_device_comes_back),
 	TEST(resets_follow_at_once),
+	TEST(a_dump_that_does_not_fit_says_so),
 	TEST(sleep_ends_contexts),
 	TEST(sleep_finds_a_fatal_device),
 	TEST(unplugging_under_an_open_file),
