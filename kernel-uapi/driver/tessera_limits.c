@@ -52,11 +52,15 @@ u64 tessera_use_limit(enum tessera_use what)
 int tessera_use(struct tessera_usage *u, enum tessera_use what, u64 n)
 {
 	u64 limit = tessera_use_limit(what);
+	s64 has = atomic64_read(&u->n[what]);
 
-	if (atomic64_add_return(n, &u->n[what]) <= limit || !limit)
-		return 0;
-	atomic64_sub(n, &u->n[what]);
-	return -EMFILE;
+	/* Never more than there may be, not even for a moment: what is refused to one thread must
+	 * be in the way of no other's, nor have it wait for room that is there. */
+	do {
+		if (limit && (n > limit || (u64)has > limit - n))
+			return -EMFILE;
+	} while (!atomic64_try_cmpxchg(&u->n[what], &has, has + n));
+	return 0;
 }
 
 void tessera_unuse(struct tessera_usage *u, enum tessera_use what, u64 n)
