@@ -48,8 +48,8 @@ struct eventfd_ctx;
 struct tessera_device;
 
 /*
- * What the device can do now. Written under admin.lock, but for RESET_DUE; waiters sleep
- * on state_wait. Only RUNNING takes requests.
+ * What the device can do now. Written under admin.lock, but for RUNNING to RESET_DUE; waiters
+ * sleep on state_wait. Only RUNNING takes requests.
  */
 enum tessera_state {
 	TESSERA_STARTING,
@@ -112,9 +112,9 @@ struct tessera_device {
 	struct delayed_work tick;
 	struct workqueue_struct *wq;	/* submission and faults: signals fences */
 	const char *reset_reason;	/* a literal */
-	unsigned long link_deadline;	/* of the PCI core, in jiffies, after an error; 0: none */
+	unsigned long link_deadline;	/* of the PCI core, jiffies; 0: none; under admin.lock */
 	bool is_absent;			/* it was not on the bus, and no error was told of */
-	bool is_link_lost;		/* for reset_work: what is left to try */
+	bool is_link_lost;		/* for reset_work: what is left to try, once it is due */
 	struct pci_saved_state *config;	/* as probe left it */
 	atomic64_t function_resets, queue_resets, lost_interrupts;
 	struct device_dump {

@@ -131,9 +131,8 @@ static void done(struct pci_dev *pdev)
 		return;
 	}
 	tdev->reset_reason = NULL;
-	WRITE_ONCE(tdev->link_deadline, 0);
-	WRITE_ONCE(tdev->is_absent, false);
-	WRITE_ONCE(tdev->is_link_lost, false);
+	tdev->link_deadline = 0;
+	tdev->is_link_lost = false;
 	ret = tessera_bring_up(tdev);
 	if (!ret) {
 		atomic64_inc(&tdev->function_resets);
@@ -166,6 +165,16 @@ static void restore_config(struct tessera_device *tdev)
 	pci_restore_state(tdev->pdev);
 }
 
+/* check_link() is to act when that has passed, or if it was not there before, when it is back. */
+static void give_time(struct tessera_device *tdev, bool is_absent)
+{
+	mutex_lock(&tdev->admin.lock);
+	tdev->is_absent = is_absent;
+	/* 0 is none. */
+	tdev->link_deadline = (jiffies + LINK_LIMIT) | 1;
+	mutex_unlock(&tdev->admin.lock);
+}
+
 /*
  * An error on the link (AER). One that is not fatal may have damaged what was on its way to or from
  * any context, and nobody can say which: everything ends, as in a function reset, and the link's
@@ -182,9 +191,7 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev, pci_channel_state_t
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	take_over(tdev, "an error on the PCI link");
-	WRITE_ONCE(tdev->is_absent, false);
-	/* 0 is none. */
-	WRITE_ONCE(tdev->link_deadline, (jiffies + LINK_LIMIT) | 1);
+	give_time(tdev, false);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
@@ -217,18 +224,19 @@ static void await_device(struct tessera_device *tdev)
 {
 	drm_err(&tdev->drm, "the device is not on the bus: waiting for it\n");
 	take_over(tdev, "the device is not on the bus");
-	WRITE_ONCE(tdev->is_absent, true);
-	WRITE_ONCE(tdev->link_deadline, (jiffies + LINK_LIMIT) | 1);
+	give_time(tdev, true);
 }
 
 /* Under the device's lock. */
 static void make_reset(struct tessera_device *tdev)
 {
-	bool is_last = READ_ONCE(tdev->is_link_lost);
+	bool is_last;
 
 	if (!is_due(tdev))
 		return;
-	WRITE_ONCE(tdev->is_link_lost, false);
+	/* From here to the end of our own reset nobody else writes it. */
+	is_last = tdev->is_link_lost;
+	tdev->is_link_lost = false;
 	if (pci_device_is_present(tdev->pdev)) {
 		if (is_last)
 			restore_config(tdev);
@@ -263,29 +271,35 @@ static void reset_work(struct work_struct *work)
 
 /*
  * Whether the PCI core has had its time to reset the link, or a device that was not on the bus is
- * there again: then our own reset has to do.
+ * there again: then our own reset has to do. Under admin.lock: what is due before done() begins
+ * done() brings back, and it finds nothing of it left.
  */
+static bool is_link_due(struct tessera_device *tdev, bool *is_back)
+{
+	if (!tdev->link_deadline || tdev->state != TESSERA_RESETTING)
+		return false;
+	*is_back = tdev->is_absent && pci_device_is_present(tdev->pdev);
+	return *is_back || !time_before(jiffies, tdev->link_deadline);
+}
+
+/* Whoever has admin.lock may be bringing the device back: the next tick looks again. */
 static void check_link(struct tessera_device *tdev)
 {
-	unsigned long deadline = READ_ONCE(tdev->link_deadline);
-	bool is_back;
+	bool is_back = false, due;
 
-	if (!deadline || READ_ONCE(tdev->state) != TESSERA_RESETTING)
+	if (READ_ONCE(tdev->state) != TESSERA_RESETTING || !mutex_trylock(&tdev->admin.lock))
 		return;
-	is_back = READ_ONCE(tdev->is_absent) && pci_device_is_present(tdev->pdev);
-	if (!is_back && time_before(jiffies, deadline))
-		return;
-	WRITE_ONCE(tdev->link_deadline, 0);
-	WRITE_ONCE(tdev->is_absent, false);
-	WRITE_ONCE(tdev->is_link_lost, true);
-	/* Unless done() was faster, and says RUNNING or WEDGED, which it may do after this, too. */
-	if (cmpxchg(&tdev->state, TESSERA_RESETTING, TESSERA_RESET_DUE) != TESSERA_RESETTING) {
-		WRITE_ONCE(tdev->is_link_lost, false);
-		return;
+	due = is_link_due(tdev, &is_back);
+	if (due) {
+		tdev->link_deadline = 0;
+		tdev->is_link_lost = true;
+		WRITE_ONCE(tdev->state, TESSERA_RESET_DUE);
+		queue_work(tdev->wq, &tdev->reset_work);
 	}
-	drm_err(&tdev->drm, "%s: resetting the function\n",
-		is_back ? "the device is back on the bus" : "the PCI core has not reset the link");
-	queue_work(tdev->wq, &tdev->reset_work);
+	mutex_unlock(&tdev->admin.lock);
+	if (due)
+		drm_err(&tdev->drm, "%s: resetting the function\n", is_back ?
+			"the device is back on the bus" : "the PCI core has not reset the link");
 }
 
 static void tick(struct work_struct *work)
@@ -338,8 +352,11 @@ void tessera_reset_start(struct tessera_device *tdev)
 /* Under the device's lock, as what follows. */
 void tessera_sleep(struct tessera_device *tdev)
 {
+	/* First: nothing that take_over() ends becomes due again. */
+	mutex_lock(&tdev->admin.lock);
+	tdev->link_deadline = 0;
+	mutex_unlock(&tdev->admin.lock);
 	take_over(tdev, "sleep");
-	WRITE_ONCE(tdev->link_deadline, 0);
 	/* It finds that nothing is due: later it would reset what is asleep. */
 	cancel_work_sync(&tdev->reset_work);
 }
