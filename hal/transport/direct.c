@@ -140,6 +140,13 @@ static bool is_written(const struct hw_cqe *cqe, uint16_t phase)
 	return (word >> 48 & 1) == phase;
 }
 
+/* No request is made after this one, until a reset. Under admin_lock. */
+static void distrust(struct direct *d)
+{
+	d->is_up = false;
+	d->is_confused = true;
+}
+
 /* Waits for the one pending completion. */
 static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 {
@@ -163,8 +170,7 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 		look = clock_after(LOOK_NS);
 		if (look > deadline) {
 			/* It may still come, when somebody waits for another. */
-			d->is_up = false;
-			d->is_confused = true;
+			distrust(d);
 			return err_set(err, ERR_DEADLINE_EXCEEDED, "the device did not "
 				       "answer an admin request within 10 s: reset it");
 		}
@@ -173,8 +179,7 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 	d->head++;
 	if (out->tag == d->tail - 1)
 		return 0;
-	d->is_up = false;
-	d->is_confused = true;
+	distrust(d);
 	return err_set(err, ERR_INTERNAL, "the device answered request %u, asked was %u: reset it",
 		       out->tag, d->tail - 1);
 }
@@ -231,6 +236,17 @@ static int request(struct direct *d, struct hw_sqe sqe, const void *args, uint64
 	return code;
 }
 
+/* Callers count records by it. Under admin_lock. */
+static int check_length(struct direct *d, uint64_t got, uint64_t bytes, struct err *err)
+{
+	if (got <= bytes)
+		return 0;
+	distrust(d);
+	return err_set(err, ERR_INTERNAL, "the device says that it wrote %llu bytes of a log page "
+		       "for which there is room for %llu, which cannot be: reset it",
+		       (unsigned long long)got, (unsigned long long)bytes);
+}
+
 static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t bytes,
 	       uint64_t *value, struct err *err)
 {
@@ -244,6 +260,8 @@ static int ask(struct hal_transport *t, struct hw_sqe sqe, void *page, uint64_t 
 		sqe.u.admin.bytes = bytes;
 	pthread_mutex_lock(&d->admin_lock);
 	code = send(d, &sqe, NULL, 0, &got, err);
+	if (!code && page && sqe.op == HW_LOG_PAGE)
+		code = check_length(d, got, bytes, err);
 	if (!code && page)
 		memcpy(page, d->admin + 2 * PAGE, bytes);
 	pthread_mutex_unlock(&d->admin_lock);
@@ -547,15 +565,13 @@ static void ring_destroy(struct hal_ring *r)
 	free(r);
 }
 
-/* Doorbells are stored to by it, and nobody knows which queue is meant: no request after this one
- * is made, until a reset. */
+/* Doorbells are stored to by it, and nobody knows which queue is meant. */
 static int check_number(struct direct *d, uint64_t queue, struct err *err)
 {
 	if (queue && queue < HW_MAX_QUEUES)
 		return 0;
 	pthread_mutex_lock(&d->admin_lock);
-	d->is_up = false;
-	d->is_confused = true;
+	distrust(d);
 	pthread_mutex_unlock(&d->admin_lock);
 	return err_set(err, ERR_INTERNAL, "the device gave the queue number %llu, which cannot be "
 		       "(1 to %u can): reset it", (unsigned long long)queue, HW_MAX_QUEUES - 1);
