@@ -61,7 +61,8 @@ static void upper_bits_of_small_numbers_are_zero(void **state)
 	       "shift_right_logical", true);
 	/* what passes 64 bits on the way */
 	expect(IOTAS SPLAT("%17", "0x0000000000000080", "ui64")
-	       "%18 = multiply(%16, %17)" OF("ui64") SHIFT("%18", "0x2000000000000000"), "shift_right_logical", true);
+	       "%18 = multiply(%16, %17)" OF("ui64") SHIFT("%18", "0x2000000000000000"),
+	       "shift_right_logical", true);
 	/* a number of 8 bits that counts past them */
 	expect("%10 = iota() {iota_dimension = 0} : tensor<300xi8>\n"
 	       "%20 = constant() {value = dense<splat 0x07> : tensor<300xi8>} : tensor<300xi8>\n"
