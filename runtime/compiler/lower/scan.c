@@ -12,7 +12,9 @@
  * n * log2(w).
  *
  * The order of the elements is kept, so any associative body will do; how sums are grouped is
- * free in a reduce_window.
+ * free in a reduce_window. Where they are rounded each element is first summed up with those of
+ * its run, and this added to what is before: one addition for each level of runs adds something
+ * small to something large, not one for each element.
  */
 #include <string.h>
 
@@ -112,6 +114,7 @@ struct scan {
 	const struct tc_block *body;
 	unsigned k, dim;	/* k arrays, along dim */
 	bool is_reverse;	/* from the last element on */
+	bool is_rounded;	/* joining is */
 	struct tc_value **initial;	/* scalars */
 	int64_t run;		/* elements of a run, at most RUN */
 };
@@ -201,6 +204,40 @@ static int64_t choose_run(const struct scan *s, int64_t n)
 	return s->run;
 }
 
+/* All parts joined, from the last on: no step of it is one of join_before()'s, which can be in
+ * another instruction. */
+static void join_parts(const struct scan *s, struct tc_value *(*part)[MOST_ARRAYS], int64_t run,
+		       struct tc_value **sum)
+{
+	struct tc_value *all[MOST_ARRAYS];
+
+	memcpy(sum, part[run - 1], s->k * sizeof(*sum));
+	for (int64_t i = run - 2; i >= 0; i--) {
+		memcpy(all, part[i], s->k * sizeof(*all));
+		join_next(s, all, sum);
+		memcpy(sum, all, s->k * sizeof(*sum));
+	}
+}
+
+/* Parts become what they are with all before them; acc, what is before the runs, becomes the last
+ * of them. */
+static void join_before(const struct scan *s, struct tc_value *(*part)[MOST_ARRAYS], int64_t run,
+			struct tc_value **acc)
+{
+	struct tc_value *before[MOST_ARRAYS], *own[MOST_ARRAYS];
+
+	memcpy(before, acc, s->k * sizeof(*before));
+	memcpy(own, part[0], s->k * sizeof(*own));
+	for (int64_t i = 0; i < run; i++) {
+		if (s->is_rounded && i)
+			join_next(s, own, part[i]);
+		if (s->is_rounded)
+			memcpy(acc, before, s->k * sizeof(*acc));
+		join_next(s, acc, s->is_rounded ? own : part[i]);
+		memcpy(part[i], acc, s->k * sizeof(*acc));
+	}
+}
+
 /* x becomes what its elements are with all before them, behind the initial values. */
 static void scan_runs(const struct scan *s, struct tc_value **x)
 {
@@ -212,17 +249,12 @@ static void scan_runs(const struct scan *s, struct tc_value **x)
 		take_each(s, x, i, run, runs, part[i]);
 	start_with(s, x, acc);
 	if (runs > 1) {
-		memcpy(sum, part[0], s->k * sizeof(*sum));
-		for (int64_t i = 1; i < run; i++)
-			join_next(s, sum, part[i]);
+		join_parts(s, part, run, sum);
 		scan_runs(s, sum);
 		take_each(s, sum, 0, 1, runs - 1, sum);
 		put_behind(s, acc, sum);
 	}
-	for (int64_t i = 0; i < run; i++) {
-		join_next(s, acc, part[i]);
-		memcpy(part[i], acc, s->k * sizeof(*acc));
-	}
+	join_before(s, part, run, acc);
 	interleave(s, (unsigned)run, part, whole);
 	if (n > run * runs)
 		take_each(s, acc, runs - 1, 1, 1, acc);
@@ -232,6 +264,16 @@ static void scan_runs(const struct scan *s, struct tc_value **x)
 		put_behind(s, whole, acc);
 	}
 	memcpy(x, whole, s->k * sizeof(*x));
+}
+
+/* Whether the body is a float's sum or product, which rounds and is little work. */
+static bool is_rounded(const struct tc_block *body)
+{
+	const struct tc_op *f = body->first;
+	unsigned cls = elem_class(tc_in(body->last, 0)->type->elem);
+
+	return f->next == body->last && (f->op == TC_ADD || f->op == TC_MULTIPLY) &&
+	       (cls == ELEM_CLASS_FLOAT || cls == ELEM_CLASS_COMPLEX);
 }
 
 static unsigned count_ops(const struct tc_block *body)
@@ -264,7 +306,7 @@ bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op)
 	int64_t width = 0;
 	int dim = scan_dim(op, &is_reverse, &width);
 	struct scan s = { .b = tc_build_at(c, op), .body = body, .k = k, .dim = (unsigned)dim,
-			  .initial = initial };
+			  .is_rounded = is_rounded(body), .initial = initial };
 
 	if (dim < 0 || k > MOST_ARRAYS || tc_only_for_scalars(body))
 		return false;
