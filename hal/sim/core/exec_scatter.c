@@ -12,6 +12,7 @@
 #include "hal/sim/core/body.h"
 #include "hal/sim/core/index.h"
 #include "hal/sim/kernels/uop.h"
+#include "hal/sim/kernels/uop_extreme.h"
 
 #define UPDATES 4096	/* elements that an operation is applied to between two looks */
 #define WIDE 64		/* points of a window before each of which a scatter looks */
@@ -137,7 +138,14 @@ struct pair { uint64_t part[2]; };
 	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \
 	DO(put_8, uint64_t, I, new) DO(put_16, struct pair, I, new) \
 	DO(add_f32, float, I, old + new) DO(add_f64, double, I, old + new) \
-	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new)
+	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new) \
+	DO(mul_f32, float, I, old * new) \
+	DO(max_f32, float, I, max_f32(old, new)) DO(min_f32, float, I, min_f32(old, new)) \
+	DO(max_s32, int32_t, I, old > new ? old : new) \
+	DO(min_s32, int32_t, I, old < new ? old : new)
+
+#define COUNT(name, T, I, result) + 1
+#define N_KINDS (0 KINDS(COUNT, ))
 
 /* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
  * at once, then the rest. */
@@ -251,14 +259,23 @@ KINDS(HITS, hits)
 static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		     const struct isa_uop *u)
 {
-	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64 };
+	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64, MUL_F32, MAX_F32, MIN_F32, MAX_S32, MIN_S32 };
 	unsigned elem = p->dst[0].elem;
 
 	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > SHORT || p->spreads)
 		return -1;
 	if (p->is_replace)
 		return __builtin_ctz(elem_bytes(elem));
-	if (!p->direct || body->n_uop != 1 || u->op != UOP_ADD)
+	if (!p->direct || body->n_uop != 1)
+		return -1;
+	if (u->op == UOP_MUL && elem == ELEM_F32)
+		return MUL_F32;
+	/* of two NaNs it is the first */
+	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem == ELEM_F32 && !p->update_first)
+		return u->op == UOP_MAX ? MAX_F32 : MIN_F32;
+	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem == ELEM_S32)
+		return u->op == UOP_MAX ? MAX_S32 : MIN_S32;
+	if (u->op != UOP_ADD)
 		return -1;
 	switch (elem) {
 	case ELEM_F32: return ADD_F32;
@@ -275,10 +292,10 @@ static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
 			 const struct isa_uop *u)
 {
 #define LOOP(name, T, I, result) name##_##I,
-	static scatter_fn *const by_index[3][9] = { { KINDS(LOOP, int32_t) },
+	static scatter_fn *const by_index[3][N_KINDS] = { { KINDS(LOOP, int32_t) },
 						    { KINDS(LOOP, int64_t) },
 						    { KINDS(LOOP, uint32_t) } };
-	static scatter_hits_fn *const by_hits[9] = { KINDS(LOOP, hits) };
+	static scatter_hits_fn *const by_hits[N_KINDS] = { KINDS(LOOP, hits) };
 #undef LOOP
 	int loops = find_kind(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
 
