@@ -2,7 +2,7 @@
 /*
  * Simpler forms of questions: a part of the pass simplify.
  */
-#include "runtime/compiler/opt/logic.h"
+#include "runtime/compiler/opt/simpler.h"
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"

@@ -5,10 +5,9 @@
  * What is known to be 0 becomes that, and what is made of iotas and constants and narrowed at once
  * is counted in the narrow type, where sums and products are the same.
  */
-#include "runtime/compiler/opt/narrow.h"
-
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
+#include "runtime/compiler/opt/simpler.h"
 
 #define MOST_OPS 64	/* that are looked through: a sum and a product for each dim, and more */
 
@@ -151,9 +150,24 @@ static bool count_narrowly(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+/* x < 0, of what never is. */
+static bool is_never_below(struct tc_ctx *c, struct tc_op *op)
+{
+	static const uint8_t no[16];
+	unsigned left = MOST_OPS;
+	uint64_t most, zero;
+
+	if (tc_attr_int(op, "comparison_direction", -1) != TC_CMP_LT ||
+	    !number_of(tc_in(op, 1), &zero) || zero || !find_most(tc_in(op, 0), &left, &most))
+		return false;
+	replace(op, tc_splat(c, op, op->results[0].type, no));
+	return true;
+}
+
 bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op)
 {
 	switch (op->op) {
+	case TC_COMPARE: return is_never_below(c, op);
 	case TC_SHIFT_RIGHT_LOGICAL: return shift_to_nothing(c, op);
 	case TC_CONVERT: return count_narrowly(c, op);
 	default: return false;

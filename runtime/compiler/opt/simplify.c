@@ -14,8 +14,7 @@
 
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/opt/logic.h"
-#include "runtime/compiler/opt/narrow.h"
+#include "runtime/compiler/opt/simpler.h"
 #include "runtime/compiler/passes.h"
 
 /* Where replicas run programs of their own, all keep what meets others of them, whatever each
@@ -99,6 +98,9 @@ static struct tc_value *same_as(const struct tc_op *op)
 		return op->n_operands == 1 ? in : NULL;
 	case TC_COPY:
 		return in;
+	case TC_SELECT:
+		return tc_splat_element(in) ?
+			tc_in(op, *(const uint8_t *)tc_splat_element(in) ? 1 : 2) : NULL;
 	case TC_ADD: case TC_SUBTRACT: case TC_MULTIPLY: case TC_DIVIDE: case TC_OR: case TC_XOR:
 	case TC_SHIFT_LEFT: case TC_SHIFT_RIGHT_LOGICAL: case TC_SHIFT_RIGHT_ARITHMETIC:
 		return other_than_identity(op);
@@ -416,6 +418,8 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	}
 	if (op->op == TC_WHILE && drop_unchanged(c, op))
+		return true;
+	if (tc_take_rows(c, op))
 		return true;
 	if (op->n_results != 1)
 		return false;

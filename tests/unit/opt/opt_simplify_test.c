@@ -204,7 +204,8 @@ static void what_a_loop_fills_is_not_filled_before(void **state)
 	EXPECT(true, f.body = BELOW("<LT>", "%10", "%12"), f.put = "%11, %1, %26, %12");
 	EXPECT(false, f.body = BELOW("<GE>", "%10", "%12"), f.put = "%11, %1, %26, %12");
 	EXPECT(false, f.body = BELOW("<LT>", "%10", "%13"), f.put = "%11, %1, %26, %12");
-	EXPECT(false, f.body = BELOW("<LT>", "%14", "%12"), f.put = "%11, %1, %26, %12");
+	EXPECT(false, f.body = "%27 = subtract(%12, %14) : tensor<i32>\n"
+	       BELOW("<LT>", "%27", "%12"), f.put = "%11, %1, %26, %12");
 }
 
 static void what_a_loop_does_not_fill_is_left(void **state)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TC_OPT_SIMPLER_H
+#define TC_OPT_SIMPLER_H
+/* What simplify.c asks for kinds of ops that have files of their own: each replaces op by what is
+ * less to compute and has the same bits. False: it stays. */
+#include "runtime/compiler/ir/ir.h"
+
+/* logic.c: comparisons of integers with themselves, what is joined with a known answer, one
+ * comparison for two, and the larger or smaller of two integers for a choice. */
+bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op);
+/* narrow.c: an integer's upper bits that are 0, a question whose answer is known since it can't be
+ * below 0, and what is made of iotas and then narrowed. */
+bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op);
+/* rows.c: gathers and scatters of all elements of rows. op itself changes. */
+bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
+
+#endif
