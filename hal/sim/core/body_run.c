@@ -23,20 +23,34 @@ static int iota_shape(const struct sim_tile *tile, unsigned d)
 	return d + 1 == first_col && tile->rows > 1 ? ROW : SPREAD;
 }
 
-#define SEQUENCE(T, start, n) do { \
+#define LINE 64
+/* n numbers of type T, of which the first is `first`, a line at a time: each is the one before it
+ * and its length, which is exact for whole numbers, and for floats that count exactly. */
+#define SEQUENCE(T, first, n) do { \
+	typedef T line __attribute__((vector_size(LINE))); \
+	const size_t width = LINE / sizeof(T); \
 	T *to = dst; \
-	for (size_t j = 0; j < (n); j++) \
-		to[j] = (T)((start) + j); \
+	line now = { 0 }; \
+	size_t j = 0; \
+	for (; j < (n) && j < width; j++) \
+		to[j] = (T)((first) + (T)j); \
+	if (j == width) \
+		memcpy(&now, to, sizeof(now)); \
+	for (; j + width <= (n); j += width) { \
+		now += (T)width; \
+		memcpy(to + j, &now, sizeof(now)); \
+	} \
+	for (; j < (n); j++) \
+		to[j] = (T)(to[j - width] + (T)width); \
 } while (0)
-/* via int32 where that holds it: every path can convert those */
-#define FLOAT_SEQUENCE(T, start, n) do { \
-	T *to = dst; \
-	if ((start) >= 0 && (start) < 1 << 30) \
-		for (int32_t j = 0; j < (int32_t)(n); j++) \
-			to[j] = (T)((int32_t)(start) + j); \
-	else \
-		for (size_t j = 0; j < (n); j++) \
-			to[j] = (T)((int64_t)((start) + (int64_t)j)); \
+/* Beyond 2^`bits` not all whole numbers are floats. */
+#define FLOAT_SEQUENCE(T, bits, start, n) do { \
+	if ((start) >= 0 && (start) <= (1ll << (bits)) - (int64_t)(n)) { \
+		SEQUENCE(T, (T)(start), n); \
+	} else { \
+		for (size_t i = 0; i < (n); i++) \
+			((T *)dst)[i] = (T)((int64_t)((start) + (int64_t)i)); \
+	} \
 } while (0)
 
 /* n consecutive integers from `start` as elements. */
@@ -44,23 +58,23 @@ static void write_sequence(unsigned elem, void *dst, int64_t start, size_t n)
 {
 	switch (elem) {
 	case ELEM_F32:
-		FLOAT_SEQUENCE(float, start, n);
+		FLOAT_SEQUENCE(float, 24, start, n);
 		return;
 	case ELEM_F64:
-		FLOAT_SEQUENCE(double, start, n);
+		FLOAT_SEQUENCE(double, 53, start, n);
 		return;
 	default:
 		break;
 	}
 	switch (elem_bytes(elem)) {
 	case 1:
-		SEQUENCE(uint8_t, (uint64_t)start, n);
+		SEQUENCE(uint8_t, (uint8_t)start, n);
 		return;
 	case 2:
-		SEQUENCE(uint16_t, (uint64_t)start, n);
+		SEQUENCE(uint16_t, (uint16_t)start, n);
 		return;
 	case 4:
-		SEQUENCE(uint32_t, (uint64_t)start, n);
+		SEQUENCE(uint32_t, (uint32_t)start, n);
 		return;
 	default:
 		SEQUENCE(uint64_t, (uint64_t)start, n);
