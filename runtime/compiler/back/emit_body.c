@@ -360,6 +360,7 @@ void tc_body_region(struct body *b, const struct tc_block *block, double times)
 
 	for (const struct tc_op *op = block->first; op != block->last; op = op->next) {
 		const struct tc_value *in = op->n_operands ? tc_in(op, 0) : NULL;
+		bool is_known;
 
 		if (op->op == TC_CONSTANT)
 			continue;
@@ -368,8 +369,10 @@ void tc_body_region(struct body *b, const struct tc_block *block, double times)
 			tc_body_know(b, tc_out(op, 0), operand(b, in));
 			continue;
 		}
-		if (!(tc_has_trait(op, 'e') || op->op == TC_BITCAST_CONVERT) ||
-		    op->results[0].type->rank)
+		/* Numbers of one size: what joins the bits of several is no scalar's work. */
+		is_known = tc_has_trait(op, 'e') ||
+			   (op->op == TC_BITCAST_CONVERT && !in->type->rank);
+		if (!is_known || op->results[0].type->rank)
 			tc_fail(b->e->c, ERR_UNIMPLEMENTED, op, "it does not run in the body "
 				"of %s yet", tc_op_info(b->e->op->op)->text);
 		tc_body_op(b, op);

@@ -788,7 +788,9 @@ static void join_siblings(struct group *g)
 		const struct tc_value *v = tc_part_of(whole, k);
 		const struct tc_op *op = v ? v->def : NULL;
 
-		if (!op || !note_of(op) || (op != g->root && note_of(op)->group) ||
+		/* Bits that end no group (is_root) may stand behind the root. */
+		if (!op || !note_of(op) || note_of(op)->position > note_of(g->root)->position ||
+		    (op != g->root && note_of(op)->group) ||
 		    op->block != g->root->block || !is_elementwise(op) ||
 		    !same_dims(v->type, g->shape) || users_of(g, op) != 2)
 			return;

@@ -96,6 +96,29 @@ def test_rows_through_bits():
     same_bits(f, x)
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("axis", [0, 1])
+def test_bits_of_what_comes_later_beside_other_work(order, axis):
+    x = np.random.default_rng(0).standard_normal((24, 16)).astype(np.float32)
+    at = np.arange(24)[::-1] % 5
+
+    def f(x, at):
+        parts = (lax.bitcast_convert_type(x + x, jnp.int32) * 3,
+                 lax.bitcast_convert_type(x[at], jnp.int32),
+                 lax.bitcast_convert_type(lax.sort(x, dimension=1), jnp.int32))
+        return jnp.concatenate([parts[k] for k in order], axis=axis)
+    same_bits(f, x, at)
+
+
+def test_several_numbers_bits_are_not_joined_in_a_reduction():
+    def f(x):
+        def add(a, b):
+            return a + b + lax.bitcast_convert_type(lax.full((4,), 1, jnp.uint8), jnp.uint32)
+        return lax.reduce(x, np.uint32(0), add, (0,))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="does not run in the body of reduce"):
+        jax.jit(f)(np.arange(6, dtype=np.uint32).reshape(2, 3))
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (1000,), (5, 6, 7), (3, 1, 129), (2, 3, 4, 5, 6),
                                    (257, 1025), (1 << 20,)])
 @pytest.mark.parametrize("x64", [False, True])
