@@ -574,7 +574,7 @@ static void move_along(struct even *e, struct tc_op *op, unsigned d)
 						y->type->dim[d]));
 }
 
-/* The true rows, which with others are as many. */
+/* The true rows, which with others are as many; other dims are as long as they were. */
 static void join(struct even *e, struct tc_op *op, unsigned i, unsigned d)
 {
 	struct tc_build b = tc_build_at(e->s->c, op);
@@ -582,8 +582,10 @@ static void join(struct even *e, struct tc_op *op, unsigned i, unsigned d)
 	int64_t zero[TC_MAX_RANK] = { 0 };
 	struct tc_value *y = tc_build_slice(&b, x, zero, tc_with_dim(e->s->c, x->type, d,
 								   true_size(x, d)));
+	struct length *l = arena_alloc(&e->s->c->arena, sizeof(*l));
 
-	tc_set_operand(op, i, lie(e, y, e->s->p->of[x->id], NULL));
+	*l = (struct length){ ((struct length *)x->side)->dims & ~(1u << d), true_type(x) };
+	tc_set_operand(op, i, lie(e, y, e->s->p->of[x->id], l));
 }
 
 /* So many rows behind what is joined that mean nothing. */

@@ -162,6 +162,17 @@ def uneven_within(d):
 
 
 @case
+def joined_of_what_is_uneven_along_two_axes(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    args = put(m, data(24, 24), "x", "y"), put(m, data(3, 23))
+
+    def f(a, b, dim):
+        z = jnp.concatenate([a[1:, 1:] * 2 + 1, b if dim == 0 else b.T], dim) * 3
+        return z, z.sum(0), jnp.max(z, 1)
+    return [jax.jit(f, static_argnums=2)(*args, dim) for dim in (0, 1)]
+
+
+@case
 def results_where_they_are_asked_for(d):
     m = mesh(d, (4, 2), ("x", "y"))
     a = put(m, data(16, 8), "x", "y")
