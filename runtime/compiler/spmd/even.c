@@ -736,5 +736,8 @@ bool shard_even(struct shard *s)
 	}
 	make_room(s);
 	s->n_values = s->c->next_id;
+	/* What a join was to take as it lies it may now take longer. */
+	if (any)
+		memset(s->is_late, 0, s->n_values * sizeof(*s->is_late));
 	return any;
 }

@@ -88,7 +88,8 @@ struct shard {
 /* ---- even.c ---- */
 /* Makes dims longer that their parts do not divide, where few rows are to be had of neighbours for
  * it; types and rules are the whole's, and there are rolls. Returns whether it changed anything:
- * then new ops have no types and rules yet, and old ones no longer the right ones. */
+ * then new ops have no types and rules yet, old ones no longer the right ones, and no op is
+ * late. */
 bool shard_even(struct shard *s);
 
 /* ---- place.c ---- */

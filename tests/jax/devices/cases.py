@@ -173,6 +173,13 @@ def joined_of_what_is_uneven_along_two_axes(d):
 
 
 @case
+def slices_joined_with_what_is_uneven_along_another_axis(d):
+    m = mesh(d, (4, 2), ("x", "y"))
+    f = jax.jit(lambda a, b: jnp.concatenate([a[1:, 1:] * 2 + 1, b[:9]]) * 3)
+    return f(put(m, data(24, 24), "x", "y"), put(m, data(24, 23), "x"))
+
+
+@case
 def results_where_they_are_asked_for(d):
     m = mesh(d, (4, 2), ("x", "y"))
     a = put(m, data(16, 8), "x", "y")
