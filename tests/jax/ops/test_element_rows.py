@@ -9,15 +9,21 @@ import pytest
 from jax import lax
 
 CPU = jax.devices("cpu")[0]
-RNG = np.random.default_rng(0)
 N, A, B, C = 23, 7, 5, 6
 
 
-def agree(f, *args):
+@pytest.fixture(autouse=True)
+def begin_anew():
+    """Each case has the same numbers, whichever ran before it."""
+    global RNG
+    RNG = np.random.default_rng(0)
+
+
+def agree(f, *args, tol=0.0):
     here = jax.jit(f)(*args)
     true = jax.jit(f)(*(jax.device_put(a, CPU) for a in args))
     for h, t in zip(jax.tree.leaves(here), jax.tree.leaves(true)):
-        np.testing.assert_array_equal(np.asarray(h, np.float64), np.asarray(t, np.float64))
+        np.testing.assert_allclose(np.asarray(h, np.float64), np.asarray(t, np.float64), rtol=tol)
 
 
 def table(*shape, dtype="float32"):
@@ -116,7 +122,8 @@ def test_in_batches_and_gradients():
         return jnp.sum(x[i[:, None], jnp.arange(B)] * v) + \
             jnp.sum(x.at[i[:, None], jnp.arange(B)].max(v) ** 2)
     agree(jax.vmap(f), x, i, v)
-    agree(jax.vmap(jax.grad(f, (0, 2))), x, i, v)
+    # a maximum that several give is shared among them: 5 / 3, three times
+    agree(jax.vmap(jax.grad(f, (0, 2))), x, i, v, tol=1e-6)
     agree(lambda x, i: jnp.take_along_axis(x, jnp.broadcast_to(i[..., None], (3, 12, B)), 1), x, i)
     agree(lambda x, i, v: lax.fori_loop(
         0, 5, lambda k, x: x.at[(i[0] + k)[:, None] % 40, jnp.arange(B)].add(v[0] + k), x[0]),
