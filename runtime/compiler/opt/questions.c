@@ -202,9 +202,12 @@ bool tc_is_about_width(const struct tc_op *op)
 
 bool tc_is_even_bitcast(const struct tc_op *op)
 {
-	unsigned bits = elem_bits(op->results[0].type->elem);
+	unsigned bits;
 
-	return op->op == TC_BITCAST_CONVERT && elem_bits(type_in(op)) == bits && bits % 8 == 0;
+	if (op->op != TC_BITCAST_CONVERT)
+		return false;
+	bits = elem_bits(op->results[0].type->elem);
+	return elem_bits(type_in(op)) == bits && bits % 8 == 0;
 }
 
 unsigned tc_most_values(const struct tc_op *op)
