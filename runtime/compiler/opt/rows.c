@@ -199,15 +199,17 @@ static void drop(struct tc_ctx *c, struct tc_op *op, const char *name, int at, i
 static void add_window(struct tc_ctx *c, struct tc_op *op, const char *name, int64_t dim)
 {
 	int64_t list[TC_MAX_RANK];
-	unsigned n, at = 0;
+	unsigned n, m = 0;
 	const int64_t *old = tc_attr_ints(op, name, &n);
 
-	while (at < n && old[at] < dim)
-		at++;
-	memcpy(list, old, at * sizeof(*list));
-	list[at] = dim;
-	memcpy(list + at + 1, old + at, (n - at) * sizeof(*list));
-	tc_set_ints(c, op, name, list, n + 1);
+	for (unsigned i = 0; i < n; i++) {
+		if (m == i && old[i] > dim)
+			list[m++] = dim;
+		list[m++] = old[i];
+	}
+	if (m == n)
+		list[m++] = dim;
+	tc_set_ints(c, op, name, list, m);
 }
 
 /* Component k counts along dim d of the indices: the dim of the table that it is of is the
