@@ -146,3 +146,13 @@ def test_upper_bits_of_counts(dtype):
                     [v.astype(t) for v in (n, n - 5, wrapped)
                      for t in ("int8", "uint8", "int16", "uint32", "bool", "float32")]
             same_everywhere(f)
+
+
+@pytest.mark.parametrize("of,to", [("float32", "uint8"), ("uint8", "float32"), ("int16", "int8"),
+                                   ("float32", "float16"), ("uint32", "uint16")])
+def test_of_numbers_of_other_sizes_between_other_work(of, to):
+    x = np.random.default_rng(0).integers(1, 100, (30, 4)).astype(of)
+    here = np.asarray(jax.jit(lambda x: lax.bitcast_convert_type(x + x, to) * 1 == 0)(x))
+    shape = here.shape
+    want = (x + x).view(to).reshape(shape) == 0
+    np.testing.assert_array_equal(here, want)

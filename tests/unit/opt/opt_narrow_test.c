@@ -63,6 +63,19 @@ static void upper_bits_of_small_numbers_are_zero(void **state)
 	expect(IOTAS SPLAT("%17", "0x0000000000000080", "ui64")
 	       "%18 = multiply(%16, %17)" OF("ui64") SHIFT("%18", "0x2000000000000000"),
 	       "shift_right_logical", true);
+	/* ... up to 2^64, which looks like 0 */
+	expect("%10 = iota() {iota_dimension = 0} : tensor<17xui64>\n"
+	       "%11 = constant() {value = dense<splat 0x0000000000000010> : tensor<17xui64>} : "
+	       "tensor<17xui64>\n%12 = multiply(%10, %11) : tensor<17xui64>\n"
+	       "%20 = constant() {value = dense<splat 0x2000000000000000> : tensor<17xui64>} : "
+	       "tensor<17xui64>\n%21 = shift_right_logical(%12, %20) : tensor<17xui64>\n"
+	       "return(%21)\n", "shift_right_logical", true);
+	/* below 0 where 8 bits end, and large as an unsigned number */
+	expect("%10 = iota() {iota_dimension = 0} : tensor<300xui64>\n"
+	       "%11 = convert(%10) : tensor<300xi8>\n%12 = convert(%11) : tensor<300xui32>\n"
+	       "%20 = constant() {value = dense<splat 0x09000000> : tensor<300xui32>} : "
+	       "tensor<300xui32>\n%21 = shift_right_logical(%12, %20) : tensor<300xui32>\n"
+	       "return(%21)\n", "shift_right_logical", true);
 	/* a number of 8 bits that counts past them */
 	expect("%10 = iota() {iota_dimension = 0} : tensor<300xi8>\n"
 	       "%20 = constant() {value = dense<splat 0x07> : tensor<300xi8>} : tensor<300xi8>\n"
