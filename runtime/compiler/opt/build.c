@@ -126,6 +126,11 @@ static size_t encode(enum elem elem, double value, void *to)
 	}
 }
 
+bool tc_is_integer(const struct tc_type *t)
+{
+	return elem_class(t->elem) == ELEM_CLASS_SINT || elem_class(t->elem) == ELEM_CLASS_UINT;
+}
+
 bool tc_is_number(const struct tc_value *v, double value)
 {
 	const void *element = tc_splat_element(v);

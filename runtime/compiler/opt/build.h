@@ -38,6 +38,8 @@ struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type 
 /* Whether v is a constant that is this number everywhere. False also of types whose numbers
  * tc_build_number() has converted. */
 bool tc_is_number(const struct tc_value *v, double value);
+/* Whether a type's elements are whole numbers, with a sign or without; truth values are none. */
+bool tc_is_integer(const struct tc_type *t);
 /* Dense row-major data, copied. */
 struct tc_value *tc_build_data(const struct tc_build *b, const struct tc_type *type,
 			       const void *data);
@@ -81,7 +83,7 @@ struct tc_value *tc_build_fold(const struct tc_build *b, enum tc_opcode op,
 struct tc_value *tc_build_sum(const struct tc_build *b, struct tc_value *x, uint64_t dims);
 /* Ends a region. */
 void tc_build_return(const struct tc_build *b, unsigned n, struct tc_value *const *values);
-/* Two arrays behind each other along `dim`. */
+/* n arrays behind each other along `dim`. */
 struct tc_value *tc_build_join(const struct tc_build *b, unsigned n,
 			       struct tc_value *const *parts, unsigned dim);
 /* Elements from .. from + size of one dim. */

@@ -7,13 +7,6 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 
-static bool is_integer(const struct tc_value *v)
-{
-	unsigned cls = elem_class(v->type->elem);
-
-	return cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT;
-}
-
 static bool replace(struct tc_op *op, struct tc_value *by)
 {
 	tc_replace_uses(tc_out(op, 0), by);
@@ -28,7 +21,7 @@ static bool compare_with_itself(struct tc_ctx *c, struct tc_op *op)
 	uint8_t truth = direction == TC_CMP_EQ || direction == TC_CMP_GE ||
 			direction == TC_CMP_LE;
 
-	if (tc_in(op, 0) != tc_in(op, 1) || !is_integer(tc_in(op, 0)))
+	if (tc_in(op, 0) != tc_in(op, 1) || !tc_is_integer(tc_in(op, 0)->type))
 		return false;
 	return replace(op, tc_splat(c, op, tc_out(op, 0)->type, &truth));
 }
@@ -82,7 +75,7 @@ static bool choose_larger(struct tc_ctx *c, struct tc_op *op)
 	struct tc_build b = tc_build_at(c, op);
 	bool is_turned;
 
-	if ((!is_greater && !is_less) || !is_integer(tc_in(op, 1)))
+	if ((!is_greater && !is_less) || !tc_is_integer(tc_in(op, 1)->type))
 		return false;
 	is_turned = tc_in(asks, 0) == tc_in(op, 2) && tc_in(asks, 1) == tc_in(op, 1);
 	if (!is_turned && (tc_in(asks, 0) != tc_in(op, 1) || tc_in(asks, 1) != tc_in(op, 2)))

@@ -11,11 +11,6 @@
 
 #define MOST_OPS 64	/* that are looked through: a sum and a product for each dim, and more */
 
-static bool is_integer(const struct tc_type *t)
-{
-	return elem_class(t->elem) == ELEM_CLASS_SINT || elem_class(t->elem) == ELEM_CLASS_UINT;
-}
-
 static uint64_t largest(const struct tc_type *t)
 {
 	unsigned bits = elem_bits(t->elem) - (elem_class(t->elem) == ELEM_CLASS_SINT);
@@ -28,7 +23,7 @@ static bool number_of(const struct tc_value *v, uint64_t *number)
 {
 	int64_t element;
 
-	if (!is_integer(v->type) || !tc_splat_element(v))
+	if (!tc_is_integer(v->type) || !tc_splat_element(v))
 		return false;
 	element = tc_attr_element(tc_attr(v->def, "value"), 0);
 	*number = (uint64_t)element;
@@ -42,7 +37,7 @@ static bool find_most(const struct tc_value *v, unsigned *left, uint64_t *most)
 	const struct tc_op *op = v->def;
 	uint64_t x, y;
 
-	if (!*left || !op || !is_integer(v->type))
+	if (!*left || !op || !tc_is_integer(v->type))
 		return false;
 	--*left;
 	switch (op->op) {
@@ -142,7 +137,7 @@ static bool count_narrowly(struct tc_ctx *c, struct tc_op *op)
 	struct tc_build b = tc_build_at(c, op);
 	unsigned left = MOST_OPS;
 
-	if (!is_integer(from) || !is_integer(to) || elem_bits(to->elem) % 8 ||
+	if (!tc_is_integer(from) || !tc_is_integer(to) || elem_bits(to->elem) % 8 ||
 	    elem_bits(to->elem) >= elem_bits(from->elem) ||
 	    !is_counted(tc_in(op, 0), &left, true))
 		return false;

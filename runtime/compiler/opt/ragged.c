@@ -42,7 +42,7 @@ bool tc_is_ragged(const struct tc_op *op)
 static bool is_list(const struct tc_type *t, const struct tc_type *like)
 {
 	return !t->is_tuple && t->rank == 1 && t->dim[0] == like->dim[0] &&
-	       (elem_class(t->elem) == ELEM_CLASS_SINT || elem_class(t->elem) == ELEM_CLASS_UINT);
+	       tc_is_integer(t);
 }
 
 static void check(const struct ragged *r)

@@ -85,14 +85,15 @@ static int dim_before(const struct tc_op *op, unsigned d)
 	}
 }
 
-/* Whether each element of v is its place along dim d. */
+/* Whether each element of v is its place along dim d. Floats are not: of few bits they skip
+ * numbers. */
 static bool counts_along(const struct tc_value *v, unsigned d)
 {
 	for (unsigned left = MOST_OPS; left && v->def; left--) {
 		const struct tc_op *op = v->def;
 		int before;
 
-		if (elem_bits(v->type->elem) < 64 &&
+		if (!tc_is_integer(v->type) ||
 		    v->type->dim[d] - 1 > INT64_MAX >> (64 - elem_bits(v->type->elem)))
 			return false;
 		if (op->op == TC_IOTA)
@@ -133,14 +134,12 @@ static bool stays_along(const struct tc_value *v, unsigned d, unsigned *left)
 /* v without its dim d, along which it stays. */
 static struct tc_value *without(const struct tc_build *b, struct tc_value *v, unsigned d)
 {
-	int64_t dim[TC_MAX_RANK], start[TC_MAX_RANK] = { 0 };
+	int64_t dim[TC_MAX_RANK];
 	unsigned rank = v->type->rank;
 
-	memcpy(dim, v->type->dim, rank * sizeof(*dim));
-	dim[d] = 1;
-	v = tc_build_slice(b, v, start, tc_tensor(b->c, (enum elem)v->type->elem, rank, dim));
-	memmove(dim + d, dim + d + 1, (rank - d - 1) * sizeof(*dim));
-	return tc_build_reshape(b, v, rank - 1, dim);
+	memcpy(dim, v->type->dim, d * sizeof(*dim));
+	memcpy(dim + d, v->type->dim + d + 1, (rank - d - 1) * sizeof(*dim));
+	return tc_build_reshape(b, tc_build_part(b, v, d, 0, 1), rank - 1, dim);
 }
 
 /* The component of indices that counts along dim d of theirs while the others stay; or -1. */
@@ -219,22 +218,15 @@ static void take_rows(struct tc_ctx *c, struct tc_op *op, const struct form *f, 
 {
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_op *join = tc_in(op, f->indices)->def;
-	int64_t p = tc_attr_nth(op, f->map, k), dim[TC_MAX_RANK];
-	struct tc_value *parts[TC_MAX_RANK], *joined;
-	const struct tc_type *t;
+	int64_t p = tc_attr_nth(op, f->map, k);
+	struct tc_value *parts[TC_MAX_RANK];
 	unsigned n = 0, n_dropped;
 	const int64_t *dropped = tc_attr_ints(op, f->dropped, &n_dropped);
 
 	for (unsigned i = 0; i < join->n_operands; i++)
 		if (i != k)
 			parts[n++] = without(&b, tc_in(join, i), d);
-	t = parts[0]->type;
-	memcpy(dim, t->dim, t->rank * sizeof(*dim));
-	dim[0] = n;
-	joined = tc_build(&b, TC_CONCATENATE, tc_tensor(c, (enum elem)t->elem, t->rank, dim), n,
-			  parts);
-	tc_set_int(c, joined->def, "dimension", TC_ATTR_INT, 0);
-	tc_set_operand(op, f->indices, n > 1 ? joined : parts[0]);
+	tc_set_operand(op, f->indices, n > 1 ? tc_build_join(&b, n, parts, 0) : parts[0]);
 	if (op->op == TC_GATHER)
 		tc_set_nth(c, op, "slice_sizes", (unsigned)p, f->part->dim[in_part]);
 	drop(c, op, f->dropped, find(dropped, n_dropped, p), INT64_MAX);

@@ -60,11 +60,10 @@ static bool is_all(const struct tc_op *op, const char *name, int64_t value)
 static struct tc_value *other_than_identity(const struct tc_op *op)
 {
 	double identity = op->op == TC_MULTIPLY || op->op == TC_DIVIDE;
-	unsigned cls = elem_class(op->results[0].type->elem);
 	bool is_either = op->op == TC_ADD || op->op == TC_OR || op->op == TC_XOR ||
 			 op->op == TC_MULTIPLY;
 
-	if (cls != ELEM_CLASS_SINT && cls != ELEM_CLASS_UINT)
+	if (!tc_is_integer(op->results[0].type))
 		return NULL;
 	if (tc_is_number(tc_in(op, 1), identity))
 		return tc_in(op, 0);

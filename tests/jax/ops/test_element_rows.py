@@ -128,3 +128,11 @@ def test_in_batches_and_gradients():
     agree(lambda x, i, v: lax.fori_loop(
         0, 5, lambda k, x: x.at[(i[0] + k)[:, None] % 40, jnp.arange(B)].add(v[0] + k), x[0]),
         x, i, v)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_floats_on_the_way_skip_numbers(dtype):
+    """Of bf16 there is no 257. Unsigned indices are looked at as they are."""
+    x, i = table(9, 1000), jnp.asarray(RNG.integers(0, 9, 20), jnp.uint32)
+    agree(lambda x, i: x[i[:, None], lax.iota(dtype, 1000).astype(jnp.uint32)], x, i)
+    agree(lambda x, i: x.at[i[:, None], lax.iota(dtype, 1000).astype(jnp.uint32)].add(1), x, i)
