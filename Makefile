@@ -439,11 +439,13 @@ check: packages
 # A test that hangs, as XLA's CPU backend has under load, is a failure: after JAX_SECONDS the
 # stacks of all threads are printed and the run ends.
 JAX_SECONDS ?= 1200
+# CASES=N: of each test's cases the first, and each Nth after it.
 # Processes that share the tests; each wants a core and 4 GB.
 JAX_JOBS ?= 2
 check-jax: $(VENV)/.plugin $(TOOLS) $(FUZZ_OPS)
 	$(Q)$(VENV)/bin/python -m pytest -q -rs --tb=short -o faulthandler_timeout=$(JAX_SECONDS) \
-		-o faulthandler_exit_on_timeout=true -n $(JAX_JOBS) --dist worksteal $(PYTEST) \
+		-o faulthandler_exit_on_timeout=true -n $(JAX_JOBS) --dist worksteal \
+		$(if $(CASES),--one-of $(CASES)) $(PYTEST) \
 		tests/jax | \
 		$(PYTHON) tests/fold_skips.py
 
@@ -459,8 +461,7 @@ check-model: $(filter $(addprefix $(OUT)/tests/,rt_% numerics_% pjrt_%),$(UNIT))
 		sh tests/run.sh $(OUT)/tests/tc_link_test
 	$(Q)TESSERA_BUILD=$(OUT) TESSERA_SIM=check sh tests/run.sh $(filter-out \
 		$(OUT)/tests/hal_device_test $(OUT)/tests/tc_link_test,$^)
-	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax \
-		PYTEST="$(PYTEST) --one-of $(MODEL_CASES)"
+	$(Q)TESSERA_SIM=check $(MAKE) --no-print-directory check-jax CASES=$(MODEL_CASES)
 
 # make check-jax-own JAX_TESTS=FOLDER: tests of the JAX project, which are not part of this
 # tree, on the device. OWN='--only nn_test' picks files; `run.py --help` lists more.

@@ -69,12 +69,12 @@ struct sim_load {
 };
 
 /*
- * What an instruction of a family is for the scalar unit's loop, which does not look up before and
- * after those that end soon: more would be looking than working.
+ * What an instruction of a family is for the scalar unit's loop, which runs those that end soon:
+ * what goes on around others would take longer than they do.
  */
 enum sim_brief {
 	SIM_NOT_BRIEF,
-	SIM_BRIEF,		/* it takes some 100 ns, and works on this chip's memory */
+	SIM_BRIEF,		/* it takes SIM_BRIEF_NS at most, and works on this chip's memory */
 	SIM_BRIEF_MOVE,		/* and its plan begins with a struct sim_move, which says it all */
 };
 #define SIM_BRIEF_NS 1000
@@ -228,6 +228,8 @@ static inline void sim_forget_keeps(struct sim_run *run)
  * after recording a BOUNDS or ALIGNMENT fault. For COPY and VEC alike. */
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref);
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref);
+/* The same, but that nothing is recorded. */
+static inline uint8_t *sim_at_quietly(const struct sim_run *run, const struct sim_ref *ref);
 /* Around what is read from or written to a peer's operand: `bytes`. False: a fault was recorded.
  * In between sim_stopped() is true from when the window breaks, so that who takes it back
  * waits for no more than a tile. */
@@ -257,6 +259,36 @@ static inline bool sim_stopped(const struct sim_run *run)
 {
 	return atomic_load_explicit(run->stop, memory_order_relaxed) ||
 	       (run->n_reached && sim_is_cut(run));
+}
+
+/* Of an operand with elements and a register: the offset of the first one, and whether all lie in
+ * the binding. */
+static inline bool sim_is_inside(const struct sim_run *run, const struct sim_ref *ref, int64_t *at)
+{
+	int64_t lo, hi;
+
+	return !__builtin_add_overflow(ref->offset, run->reg[ref->reg], at) &&
+	       !__builtin_add_overflow(*at, ref->lo, &lo) &&
+	       !__builtin_add_overflow(*at, ref->hi, &hi) && lo >= 0 &&
+	       (uint64_t)hi <= run->bytes[ref->binding];
+}
+
+static inline bool sim_is_aligned(const struct sim_ref *ref, int64_t at)
+{
+	unsigned size = elem_bytes(ref->elem);
+
+	return !(at & (int64_t)((size > 8 ? 8 : size) - 1));
+}
+
+static inline uint8_t *sim_at_quietly(const struct sim_run *run, const struct sim_ref *ref)
+{
+	int64_t at = ref->offset;
+
+	if (ref->reg && ref->lo == ref->hi)
+		at = 0;
+	else if (ref->reg && (!sim_is_inside(run, ref, &at) || !sim_is_aligned(ref, at)))
+		return NULL;
+	return run->base[ref->binding] + at;
 }
 
 static inline uint8_t *sim_at(struct sim_run *run, const struct sim_ref *ref)

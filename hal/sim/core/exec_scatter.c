@@ -144,8 +144,9 @@ struct pair { uint64_t part[2]; };
 	DO(max_s32, int32_t, I, old > new ? old : new) \
 	DO(min_s32, int32_t, I, old < new ? old : new)
 
-#define COUNT(name, T, I, result) + 1
-#define N_KINDS (0 KINDS(COUNT, ))
+#define KIND(name, T, I, result) KIND_##name,
+enum kind { KINDS(KIND, ) N_KINDS };
+#undef KIND
 
 /* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
  * at once, then the rest. */
@@ -259,32 +260,37 @@ KINDS(HITS, hits)
 static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		     const struct isa_uop *u)
 {
-	enum { ADD_F32 = 5, ADD_F64, ADD_32, ADD_64, MUL_F32, MAX_F32, MIN_F32, MAX_S32, MIN_S32 };
 	unsigned elem = p->dst[0].elem;
 
 	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > SHORT || p->spreads)
 		return -1;
 	if (p->is_replace)
-		return __builtin_ctz(elem_bytes(elem));
+		return KIND_put_1 + __builtin_ctz(elem_bytes(elem));
 	if (!p->direct || body->n_uop != 1)
 		return -1;
-	if (u->op == UOP_MUL && elem == ELEM_F32)
-		return MUL_F32;
-	/* of two NaNs it is the first */
-	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem == ELEM_F32 && !p->update_first)
-		return u->op == UOP_MAX ? MAX_F32 : MIN_F32;
-	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem == ELEM_S32)
-		return u->op == UOP_MAX ? MAX_S32 : MIN_S32;
-	if (u->op != UOP_ADD)
+	switch (u->op) {
+	case UOP_ADD:
+		switch (elem) {
+		case ELEM_F32: return KIND_add_f32;
+		case ELEM_F64: return KIND_add_f64;
+		case ELEM_S32:
+		case ELEM_U32: return KIND_add_32;
+		case ELEM_S64:
+		case ELEM_U64: return KIND_add_64;
+		default: return -1;
+		}
+	case UOP_MUL:
+		return elem == ELEM_F32 ? KIND_mul_f32 : -1;
+	case UOP_MAX:
+	case UOP_MIN:
+		if (elem == ELEM_S32)
+			return u->op == UOP_MAX ? KIND_max_s32 : KIND_min_s32;
+		/* of two NaNs it is the first */
+		if (elem == ELEM_F32 && !p->update_first)
+			return u->op == UOP_MAX ? KIND_max_f32 : KIND_min_f32;
 		return -1;
-	switch (elem) {
-	case ELEM_F32: return ADD_F32;
-	case ELEM_F64: return ADD_F64;
-	case ELEM_S32:
-	case ELEM_U32: return ADD_32;
-	case ELEM_S64:
-	case ELEM_U64: return ADD_64;
-	default: return -1;
+	default:
+		return -1;
 	}
 }
 
@@ -292,9 +298,9 @@ static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
 			 const struct isa_uop *u)
 {
 #define LOOP(name, T, I, result) name##_##I,
-	static scatter_fn *const by_index[3][N_KINDS] = { { KINDS(LOOP, int32_t) },
-						    { KINDS(LOOP, int64_t) },
-						    { KINDS(LOOP, uint32_t) } };
+	static scatter_fn *const by_index[3][N_KINDS] = {
+		{ KINDS(LOOP, int32_t) }, { KINDS(LOOP, int64_t) }, { KINDS(LOOP, uint32_t) },
+	};
 	static scatter_hits_fn *const by_hits[N_KINDS] = { KINDS(LOOP, hits) };
 #undef LOOP
 	int loops = find_kind(p, body, u), which = sim_walk_loops(&p->w, &p->idx);

@@ -223,23 +223,20 @@ int sim_fault(struct sim_run *run, int status, const struct sim_ref *ref, uint64
 uint8_t *sim_at_dynamic(struct sim_run *run, const struct sim_ref *ref)
 {
 	uint64_t bytes = run->bytes[ref->binding];
-	unsigned size = elem_bytes(ref->elem);
-	int64_t at, lo, hi;
+	int64_t at;
+	int status = 0;
 
 	if (ref->lo == ref->hi)
 		return run->base[ref->binding];
-	if (__builtin_add_overflow(ref->offset, run->reg[ref->reg], &at) ||
-	    __builtin_add_overflow(at, ref->lo, &lo) ||
-	    __builtin_add_overflow(at, ref->hi, &hi) || lo < 0 || (uint64_t)hi > bytes) {
-		at = (int64_t)((uint64_t)ref->offset + (uint64_t)run->reg[ref->reg]);
-		sim_fault(run, HW_ST_BOUNDS, ref, (uint64_t)at, bytes);
-		return NULL;
-	}
-	if (at & (int64_t)((size > 8 ? 8 : size) - 1)) {
-		sim_fault(run, HW_ST_ALIGNMENT, ref, (uint64_t)at, bytes);
-		return NULL;
-	}
-	return run->base[ref->binding] + at;
+	if (!sim_is_inside(run, ref, &at))
+		status = HW_ST_BOUNDS;
+	else if (!sim_is_aligned(ref, at))
+		status = HW_ST_ALIGNMENT;
+	if (!status)
+		return run->base[ref->binding] + at;
+	/* What it adds up to, be it past 64 bits. */
+	sim_fault(run, status, ref, (uint64_t)ref->offset + (uint64_t)run->reg[ref->reg], bytes);
+	return NULL;
 }
 
 int sim_peer_fault(struct sim_run *run, const struct sim_ref *ref, const struct sim_window *w)

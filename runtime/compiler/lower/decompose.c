@@ -282,7 +282,7 @@ static void part_components(struct tc_ctx *c, struct tc_op *op, unsigned at, con
 	int64_t list[TC_MAX_RANK];
 	struct tc_op *join = tc_in(op, at)->def;
 	struct tc_build b = tc_build_at(c, op);
-	struct tc_value *parts[ISA_MAX_INDEX], *joined;
+	struct tc_value *parts[ISA_MAX_INDEX];
 	const int64_t *dims;
 	unsigned n;
 
@@ -299,11 +299,7 @@ static void part_components(struct tc_ctx *c, struct tc_op *op, unsigned at, con
 			return;
 		parts[i] = tc_build_reshape(&b, tc_in(join, i), t->rank, dim);
 	}
-	dim[0] = t->dim[vector];
-	joined = tc_build(&b, TC_CONCATENATE, tc_tensor(c, (enum elem)t->elem, t->rank, dim),
-			  join->n_operands, parts);
-	tc_set_int(c, joined->def, "dimension", TC_ATTR_INT, 0);
-	tc_set_operand(op, at, joined);
+	tc_set_operand(op, at, tc_build_join(&b, join->n_operands, parts, 0));
 	tc_set_int(c, op, "index_vector_dim", TC_ATTR_INT, 0);
 	dims = tc_attr_ints(op, batch, &n);
 	for (unsigned i = 0; i < n; i++)

@@ -268,19 +268,16 @@ static struct tc_value *product_of(const struct dot *d, const struct cut *cut, i
 	struct tc_op *dot;
 
 	for (unsigned side = 0; side < 2; side++) {
-		int64_t place[TC_MAX_RANK], start[TC_MAX_RANK] = { 0 }, at;
+		int64_t place[TC_MAX_RANK], at;
 		struct tc_value *x = untransposed(d, side, place);
 
 		at = place[d->sums[side][cut->which]];
 		rank = x->type->rank;
-		memcpy(dim, x->type->dim, rank * sizeof(*dim));
-		start[at] = first;
-		dim[at] = parts * each;
-		if (dim[at] < x->type->dim[at])
-			x = tc_build_slice(&d->b, x, start, tc_tensor(d->b.c,
-						(enum elem)x->type->elem, rank, dim));
-		memmove(dim + at + 1, dim + at, (rank - (size_t)at) * sizeof(*dim));
+		if (parts * each < x->type->dim[at])
+			x = tc_build_part(&d->b, x, (unsigned)at, first, parts * each);
+		memcpy(dim, x->type->dim, (size_t)at * sizeof(*dim));
 		dim[at] = parts;
+		memcpy(dim + at + 1, x->type->dim + at, (rank - (size_t)at) * sizeof(*dim));
 		dim[at + 1] = each;
 		in[side] = more ? tc_build_reshape(&d->b, x, rank + 1, dim) : x;
 		batch[side][0] = at;

@@ -100,6 +100,14 @@ static bool is_elementwise(const struct tc_op *op)
 	       op->results[0].type->rank <= ISA_MAX_RANK;
 }
 
+static bool is_root(const struct tc_op *op)
+{
+	if (is_elementwise(op))
+		return op->op != TC_BITCAST_CONVERT;	/* alone it is nothing */
+	return op->op == TC_REDUCE && tc_simple_reduce(op) != TC_OP_COUNT &&
+	       tc_in(op, 0)->type->rank <= ISA_MAX_RANK && tc_in(op, 0)->type->count > 0;
+}
+
 /* ---- growing ---- */
 
 static struct member *member_of(struct group *g, const struct tc_op *op)
@@ -354,8 +362,6 @@ static bool try_narrow(struct group *g, struct tc_value *v, const int8_t *axis)
 	join(g, op, true, axis);
 	return true;
 }
-
-static bool is_root(const struct tc_op *op);
 
 static bool try_full(struct group *g, struct tc_value *v)
 {
@@ -763,14 +769,6 @@ static void build_fusion(struct group *g)
 }
 
 /* ---- the pass ---- */
-
-static bool is_root(const struct tc_op *op)
-{
-	if (is_elementwise(op))
-		return op->op != TC_BITCAST_CONVERT;	/* alone it is nothing */
-	return op->op == TC_REDUCE && tc_simple_reduce(op) != TC_OP_COUNT &&
-	       tc_in(op, 0)->type->rank <= ISA_MAX_RANK && tc_in(op, 0)->type->count > 0;
-}
 
 /*
  * Ops whose results a concatenation joins with the root's, and which nobody else looks at: one
