@@ -94,6 +94,8 @@ static void set_totals(const struct sim_load *load, struct vec_plan *p,
 	p->ns = (uint64_t)((double)p->points * ((double)vec_cost(load->cpu->path, uops,
 			   p->n_uop) / 1024 + (double)(in + out) / 10) +
 		(double)p->tiling.n_tiles * (30 + 10 * p->n_uop));
+	if (p->products)
+		p->ns = p->read_bytes / 32 + p->tiling.n_tiles * 40;
 }
 
 /* NULL: no memory. */
@@ -226,6 +228,8 @@ static int prepare_body(struct sim_load *load, const struct isa_body *b,
 	for (unsigned d = p->space.rank - p->space.row_rank; d < p->space.rank; d++)
 		row *= p->space.dim[d];
 	vec_cut(&p->space, refs, n, points > row ? points : (unsigned)row, &p->tiling);
+	if (p->combining)
+		vec_find_folds(load, p, uops);
 	own = vec_uops(load, &p->space, uops, b->n_uop);
 	if (!own)
 		return sim_refuse(load, HW_ST_NO_ROOM, "no memory for a body");
@@ -293,8 +297,6 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	for (unsigned j = 0; j < p->n_in; j++)
 		p->reads_peers |= p->in[j].is_peer;
 	set_totals(load, p, uops);
-	if (p->combining)
-		vec_find_folds(p);
 	ret = plan_full(load, p);
 	if (ret)
 		return ret;

@@ -116,6 +116,8 @@ struct vec_plan {
 	uint64_t ns;		/* of the whole on one lane */
 	uint64_t points, read_bytes, write_bytes;
 	bool reads_peers;
+	sim_product_fold_fn *products;	/* makes the sums without the body; NULL: nothing does */
+	uint8_t factor[2];		/* ... of these inputs */
 	struct reduce_plan *reduce;
 };
 
@@ -164,8 +166,9 @@ void vec_run_chain(const struct vec_job *job, const struct sim_tile *tile,
 		   const struct sim_box *full, char *room);
 
 /* exec_vec_combine.c */
-/* How outputs fold: sets p->uniform and what goes with it. Before vec_plan_combine(). */
-void vec_find_folds(struct vec_plan *p);
+/* How outputs fold: sets p->uniform, p->products and what goes with them, and may make tiles
+ * larger. Before vec_plan_combine(). */
+void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops);
 int vec_plan_combine(struct sim_load *load, struct vec_plan *p);
 void vec_run_combine(struct vec_job *job);
 

@@ -22,10 +22,52 @@
 #define SHARED_BYTES ((size_t)32 << 20)
 /* Additions to a narrow sum before it goes to the wide one. */
 #define NARROW_ADDS 64
+/* Points of a tile of sums of products. */
+#define PRODUCT_POINTS 16384
 
 /* ---- prepare ---- */
 
-void vec_find_folds(struct vec_plan *p)
+/*
+ * Sums along rows of two inputs' products, the elements of which lie side by side: one kernel
+ * multiplies and adds, as it would take longer to store the products than to make them. It has
+ * no use for small tiles.
+ */
+static void find_products(const struct sim_load *load, struct vec_plan *p,
+			  const struct isa_uop *u)
+{
+	const struct vec_out *out = &p->out[0];
+	unsigned last = p->space.rank - 1, elem = out->ref.elem, bytes = elem_bytes(elem);
+	struct vec_tiling *t = &p->tiling;
+	int64_t rows;
+
+	if (p->n_out != 1 || p->n_uop != 1 || out->combine != ISA_COMBINE_ADD ||
+	    u->op != UOP_MUL || u->elem != elem || u->a >= p->n_in || u->b >= p->n_in ||
+	    out->value != p->n_in || out->row_value)
+		return;
+	if (!p->cols_folded || p->rows_folded || p->tiling.col_dims != 1 ||
+	    p->in[u->a].stride[last] != bytes || p->in[u->b].stride[last] != bytes)
+		return;
+	p->products = sim_uop_product_fold(load->cpu->path, elem);
+	p->factor[0] = u->a;
+	p->factor[1] = u->b;
+	if (!p->products || p->space.rank == 1)
+		return;
+	rows = PRODUCT_POINTS / t->cols;
+	if (rows > p->space.dim[last - 1])
+		rows = p->space.dim[last - 1];
+	if (rows <= t->rows)
+		return;
+	t->n_tiles /= (uint64_t)t->tiles[last - 1];
+	t->rows = (unsigned)rows;
+	if (t->points < t->rows)
+		t->points = t->rows;
+	t->tile[last - 1] = rows;
+	t->tiles[last - 1] = (p->space.dim[last - 1] - 1) / rows + 1;
+	t->n_tiles *= (uint64_t)t->tiles[last - 1];
+}
+
+
+void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops)
 {
 	unsigned first_col = p->space.rank - p->tiling.col_dims;
 	uint32_t cols = 0, mask = 0;
@@ -50,6 +92,7 @@ void vec_find_folds(struct vec_plan *p)
 	p->cols_folded = cols && (mask & cols) == cols;
 	p->rows_folded = first_col && (mask >> (first_col - 1) & 1);
 	p->uniform = !(mask & cols) || p->cols_folded;
+	find_products(load, p, uops);
 }
 
 static void plan_out(const struct sim_load *load, struct vec_plan *p, struct vec_out *out)
@@ -199,6 +242,25 @@ static void fold_tile(const struct vec_plan *p, const struct vec_out *out,
 	out->fn(acc, acc, part, NULL, rows, 0, 0);
 }
 
+/* As the body and fold_tile() do. */
+static void fold_products(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct vec_out *out = &p->out[0];
+	char *acc = scratch + out->acc_room, *part = scratch + out->part_room;
+	const void *at[2];
+	int64_t row[2];
+
+	for (unsigned k = 0; k < 2; k++) {
+		const struct sim_ref *ref = &p->in[p->factor[k]];
+
+		at[k] = sim_tile_at(ref, job->in[p->factor[k]], tile);
+		row[k] = tile->rank > 1 ? ref->stride[tile->rank - 2] : 0;
+	}
+	p->products(part, at[0], row[0], at[1], row[1], tile->rows, tile->cols);
+	out->fn(acc, acc, part, NULL, tile->rows, 0, 0);
+}
+
 /* A single tile has no use for a second level. */
 static bool is_wide(const struct vec_plan *p)
 {
@@ -302,6 +364,18 @@ static void finish_item(const struct vec_job *job, const struct sim_tile *tile,
 	}
 }
 
+static void fold_body(const struct vec_job *job, struct sim_tile *tile, struct vec_last *last,
+		      char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+
+	vec_load(job, tile, last, scratch);
+	vec_body(job, tile, scratch);
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (p->out[j].combine != ISA_STORE)
+			fold_tile(p, &p->out[j], tile, scratch);
+}
+
 static void run_item(const struct vec_job *job, uint64_t item, char *scratch,
 		     struct vec_last *last)
 {
@@ -321,11 +395,10 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch,
 		if (sim_stopped(job->run))
 			return;
 		vec_tile_at(&p->space, &p->tiling, at, &tile);
-		vec_load(job, &tile, last, scratch);
-		vec_body(job, &tile, scratch);
-		for (unsigned j = 0; j < p->n_out; j++)
-			if (p->out[j].combine != ISA_STORE)
-				fold_tile(p, &p->out[j], &tile, scratch);
+		if (p->products)
+			fold_products(job, &tile, scratch);
+		else
+			fold_body(job, &tile, last, scratch);
 		if (++adds % NARROW_ADDS == 0)
 			each_out(p, scratch, kept_points(p, &tile), flush);
 		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
@@ -376,6 +449,12 @@ static void run_lone(const struct vec_job *job)
 	char *scratch = sim_scratch(job->run, 0);
 	size_t n = kept_points(p, p->lone);
 
+	if (p->products) {
+		start(p, &p->out[0], scratch, n);
+		fold_products(job, p->lone, scratch);
+		store_result(job, 0, p->lone, scratch, NULL);
+		return;
+	}
 	vec_run_lone(job);
 	for (unsigned j = 0; j < p->n_out; j++) {
 		if (p->out[j].combine == ISA_STORE)

@@ -479,6 +479,14 @@ static bool is_few(const struct sim_product_task *t)
 	return t->mm->panels.kernel.few && t->rows <= SIM_PRODUCT_FEW && !t->packed;
 }
 
+#define NEAR_BYTES (2 << 20)
+
+/* Whether a cache is likely to hold what the task reads of b. */
+static bool is_near(const struct sim_product_task *t)
+{
+	return t->mm->k <= NEAR_BYTES / t->mm->acc_bytes / t->cols;
+}
+
 /* Whether the task packs b's panels for itself. */
 static bool packs_b(const struct sim_product_task *t)
 {
@@ -515,7 +523,7 @@ static void sum_rows(const struct sim_product_task *t, uint8_t *s, unsigned row,
 			mm->pack_a(&mm->panels, t, row, rows, s, k, n, x.ku, a);
 		if (lines) {
 			mm->panels.b.lines(t, k, n, lines);
-			mm->panels.kernel.few(&x, lines, s + mm->few_at);
+			mm->panels.kernel.few(&x, lines, is_near(t), s + mm->few_at);
 			continue;
 		}
 		mm->panels.kernel.fn(&x);

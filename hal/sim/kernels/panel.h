@@ -64,9 +64,10 @@ struct sim_product_step {
 typedef void sim_product_fn(const struct sim_product_step *step);
 
 /* The same with b where it lies, lines[k] the columns of unit k, which is one element; of at most
- * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. The room is for the sums of this panel. */
+ * SIM_PRODUCT_FEW rows and SIM_PRODUCT_NB columns. The room is for the sums of this panel. is_near:
+ * a cache holds b, so it need not be read line by line. */
 typedef void sim_product_few_fn(const struct sim_product_step *step, const uint8_t *const *lines,
-				void *room);
+				bool is_near, void *room);
 
 /*
  * SIM_PRODUCT_TINY products at a time of few rows and columns, an element of all of them side by

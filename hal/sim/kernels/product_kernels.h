@@ -133,6 +133,8 @@ void NAME(const struct sim_product_step *x)
  */
 #define LINES CAT(NAME, _lines)
 #define COLUMNS CAT(NAME, _columns)
+#define TALL CAT(NAME, _tall)
+#define NEAR CAT(NAME, _near)
 
 /* Products of `rows` rows from `row` on and `deep` lines of b from k on: columns j .. j + wide. */
 static inline __attribute__((always_inline)) void
@@ -196,11 +198,83 @@ LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, 
 
 #define WIDE (256 / sizeof(SUM))	/* columns that all rows take in turn, in L1 */
 
-void FEW(const struct sim_product_step *x, const uint8_t *const *lines, void *room)
+/* Columns j .. j + vecs * LANES over all of k, sums in registers; the first `done` of them are
+ * there already. */
+static inline __attribute__((always_inline)) void
+TALL(const struct sim_product_step *x, const uint8_t *const *lines, unsigned row, unsigned j,
+     unsigned done, const unsigned rows, const unsigned vecs)
 {
+	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH;
+	VEC acc[4][8] = { 0 };
+
+	for (unsigned k = 0; k < x->ku; k++) {
+		const SUM *line = (const SUM *)(const void *)lines[k] + j;
+
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < rows; i++)
+#pragma GCC unroll 8
+			for (unsigned v = 0; v < vecs; v++)
+				acc[i][v] = STEP(acc[i][v], a[i * SIM_PRODUCT_PITCH + k],
+						 *(const VEC *)(line + v * LANES));
+	}
+#pragma GCC unroll 4
+	for (unsigned i = 0; i < rows; i++) {
+		SUM *to = (SUM *)x->sums + (size_t)(row + i) * x->ld + j;
+		const SUM *from = (const SUM *)x->before + (size_t)(row + i) * x->before_ld + j;
+
+#pragma GCC unroll 8
+		for (unsigned v = 0; v < vecs; v++) {
+			if (x->before)
+				acc[i][v] += *(const VEC *)(from + v * LANES);
+			if (vecs > 1)
+				*(VEC *)(to + v * LANES) = acc[i][v];
+		}
+		if (vecs == 1)
+			__builtin_memcpy(to + done, (const SUM *)acc[i] + done,
+					 (LANES - done) * sizeof(SUM));
+	}
+}
+
+/* The columns of a small b; gives how many are done: all, unless they fill no register. */
+static unsigned NEAR(const struct sim_product_step *x, const uint8_t *const *lines)
+{
+	unsigned j = 0;
+
+#define PART(vecs, done) { \
+		unsigned i = 0; \
+		for (; i + 4 <= x->rows; i += 4) \
+			for (unsigned v = 0; v < (vecs); v += (vecs) < 4 ? (vecs) : 4) \
+				TALL(x, lines, i, j + v * LANES, (done), 4, \
+				     (vecs) < 4 ? (vecs) : 4); \
+		for (; i + 2 <= x->rows; i += 2) \
+			TALL(x, lines, i, j, (done), 2, (vecs)); \
+		if (i < x->rows) \
+			TALL(x, lines, i, j, (done), 1, (vecs)); \
+	}
+	for (; j + 8 * LANES <= x->cols; j += 8 * LANES)
+		PART(8, 0)
+	for (; j + 4 * LANES <= x->cols; j += 4 * LANES)
+		PART(4, 0)
+	for (; j + LANES <= x->cols; j += LANES)
+		PART(1, 0)
+	if (j && j < x->cols) {
+		unsigned done = j - (x->cols - LANES);
+
+		j = x->cols - LANES;
+		PART(1, done)
+		j = x->cols;
+	}
+#undef PART
+	return j;
+}
+
+void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near, void *room)
+{
+	unsigned done = is_near ? NEAR(x, lines) : 0;
+
 	for (unsigned k = 0, deep; k < x->ku; k += deep) {
 		deep = x->ku - k >= 8 ? 8 : x->ku - k >= 4 ? 4 : 1;
-		for (unsigned j = 0; j < x->cols; j += WIDE) {
+		for (unsigned j = done; j < x->cols; j += WIDE) {
 			unsigned i = 0, end = x->cols - j < WIDE ? x->cols : j + WIDE;
 
 #define ROWS(n) \
@@ -221,6 +295,8 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, void *ro
 #undef WIDE
 #undef COLUMNS
 #undef LINES
+#undef TALL
+#undef NEAR
 #endif
 
 #ifdef TINY

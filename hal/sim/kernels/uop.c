@@ -13,6 +13,7 @@ static const struct sim_fold_row *const folds[] = ROWS(sim_uop_fold);
 static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 
 static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
+static sim_product_fold_fn *const *const product_folds[] = ROWS(sim_uop_product_fold);
 
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
 static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
@@ -123,6 +124,11 @@ sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem)
 	if (elem_class(elem) == ELEM_CLASS_COMPLEX)
 		return sim_uop_fold_complex[op].fn[elem];
 	return folds[path][op].fn[elem];
+}
+
+sim_product_fold_fn *sim_uop_product_fold(enum sim_path path, unsigned elem)
+{
+	return elem < UOP_TYPES ? product_folds[path][elem] : NULL;
 }
 
 sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem)

@@ -44,6 +44,13 @@ sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 unsigned sim_combine_uop(unsigned combine);
 /* Folds of `op` = UOP_ADD, MUL, MIN, MAX, AND, OR, XOR; NULL where `elem` has none. */
 sim_fold_fn *sim_uop_fold(enum sim_path path, unsigned op, unsigned elem);
+/* dst[r] = the sum of the products a[r][j] * b[r][j], j < cols, for r < rows; products are
+ * rounded, and so are sums. Rows are a_row and b_row bytes apart, elements lie
+ * side by side; cols >= 1. */
+typedef void sim_product_fold_fn(void *dst, const void *a, int64_t a_row, const void *b,
+				 int64_t b_row, size_t rows, size_t cols);
+/* For f32 and f64; else NULL. */
+sim_product_fold_fn *sim_uop_product_fold(enum sim_path path, unsigned elem);
 /* Writes the identity of `op` in `elem` (at most 16 bytes). */
 void sim_uop_identity(unsigned op, unsigned elem, void *out);
 
@@ -76,6 +83,7 @@ struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
 	extern where const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
 	extern where const struct sim_chain_row sim_uop_chain_##path[UOP_CODES]; \
+	extern where sim_product_fold_fn *const sim_uop_product_fold_##path[UOP_TYPES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \

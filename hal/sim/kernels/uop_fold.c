@@ -276,6 +276,99 @@ FOLD(f64_rmul, double, TIMES)
 FLOAT_FOLD(f64_rmin, double, uint64_t, int64_t, bits_of64, <, min_f64, 1)
 FLOAT_FOLD(f64_rmax, double, uint64_t, int64_t, bits_of64, >, max_f64, 0)
 
+/*
+ * Sums of products, as those of a matrix by a vector: each product is rounded and then added,
+ * without a place in memory of its own. Long rows go as those above do.
+ */
+#define BLOCK_BYTES 64
+#define PRODUCT_FOLD(T) \
+typedef T T##_block __attribute__((vector_size(BLOCK_BYTES), aligned(sizeof(T)))); \
+static void T##_products(T *d, const T *a, const T *b, size_t n) \
+{ \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) \
+		d[j] = a[j] * b[j]; \
+} \
+static void T##_sums_short(T *d, const char *a, int64_t a_row, const char *b, int64_t b_row, \
+			   size_t rows, size_t cols) \
+{ \
+	T room[2 * PAIRS]; \
+	size_t group = 2 * PAIRS / cols; \
+	for (size_t g; rows; rows -= g, d += g) { \
+		g = rows < group ? rows : group; \
+		for (size_t r = 0; r < g; r++, a += a_row, b += b_row) \
+			T##_products(room + r * cols, (const void *)a, (const void *)b, cols); \
+		T##_short(d, room, g, cols); \
+	} \
+} \
+static void T##_sums_narrow(T *d, const char *a, int64_t a_row, const char *b, int64_t b_row, \
+			    size_t rows, size_t cols) \
+{ \
+	T part[GROUP * NARROW], acc[NARROW]; \
+	for (size_t g; rows; rows -= g, d += g) { \
+		g = rows < GROUP ? rows : GROUP; \
+		for (size_t r = 0; r < g; r++, a += a_row, b += b_row) { \
+			const T *x = (const void *)a, *y = (const void *)b, *end = x + cols; \
+			T##_products(acc, x, y, NARROW); \
+			x += NARROW; \
+			y += NARROW; \
+			for (; end - x >= NARROW; x += NARROW, y += NARROW) { \
+				IVDEP \
+				for (size_t j = 0; j < NARROW; j++) \
+					acc[j] = acc[j] + x[j] * y[j]; \
+			} \
+			for (size_t j = 0; x + j < end; j++) \
+				acc[j] = acc[j] + x[j] * y[j]; \
+			memcpy(part + r * NARROW, acc, sizeof(acc)); \
+		} \
+		T##_short(d, part, g, NARROW); \
+	} \
+} \
+static void T##_sums_long(T *d, const char *a, int64_t a_row, const char *b, int64_t b_row, \
+			  size_t rows, size_t cols) \
+{ \
+	enum { WIDTH = BLOCK_BYTES / sizeof(T), BLOCKS = LANES / WIDTH }; \
+	for (size_t r = 0; r < rows; r++, a += a_row, b += b_row) { \
+		const T##_block *x = (const void *)a, *y = (const void *)b; \
+		T##_block acc[BLOCKS]; \
+		T lane[LANES]; \
+		size_t n = cols - LANES; \
+		_Pragma("GCC unroll 16") \
+		for (size_t k = 0; k < BLOCKS; k++) \
+			acc[k] = x[k] * y[k]; \
+		for (; n >= LANES; n -= LANES) { \
+			x += BLOCKS; \
+			y += BLOCKS; \
+			_Pragma("GCC unroll 16") \
+			for (size_t k = 0; k < BLOCKS; k++) \
+				acc[k] = acc[k] + x[k] * y[k]; \
+		} \
+		memcpy(lane, acc, sizeof(lane)); \
+		for (size_t j = 0; j < n; j++) \
+			lane[j] += ((const T *)(x + BLOCKS))[j] * ((const T *)(y + BLOCKS))[j]; \
+		for (size_t h = LANES / 2; h; h /= 2) { \
+			IVDEP \
+			for (size_t j = 0; j < h; j++) \
+				lane[j] = lane[j] + lane[j + h]; \
+		} \
+		d[r] = lane[0]; \
+	} \
+} \
+static void T##_sums(void *dst, const void *a, int64_t a_row, const void *b, int64_t b_row, \
+		     size_t rows, size_t cols) \
+{ \
+	(cols < 2 * NARROW ? T##_sums_short : cols < LONG_ROW ? T##_sums_narrow : T##_sums_long) \
+		(dst, a, a_row, b, b_row, rows, cols); \
+}
+#define float_short f32_radd_short
+#define double_short f64_radd_short
+PRODUCT_FOLD(float)
+PRODUCT_FOLD(double)
+
+sim_product_fold_fn *const PATH(sim_uop_product_fold)[UOP_TYPES] = {
+	[ELEM_F32] = float_sums, [ELEM_F64] = double_sums,
+};
+
 #define FLOATS(op) [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op
 
 const struct sim_fold_row PATH(sim_uop_fold)[UOP_CODES] = {
