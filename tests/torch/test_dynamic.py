@@ -26,3 +26,11 @@ def test_what_is_found_is_as_long_as_it_is(values, experimental):
     assert torch.equal(some, want)
     torch.testing.assert_close(total, (want * 2).sum())
     torch.testing.assert_close(more, (want * 2).exp())
+
+
+@pytest.mark.parametrize("values", [
+    [[1.0, 2, 3]], [[-1.0, 2, 3]], [[1.0, 2], [-1, 5], [3, 4]]], ids=str)
+def test_rows_that_are_found_are_summed(values, experimental):
+    x = torch.tensor(values)
+    torch.testing.assert_close(experimental.ask("dynamic", "rows", values),
+                               x[x[:, 0] > 0].sum(0))

@@ -211,20 +211,36 @@ static struct tc_value *product(const struct tc_build *b, const struct side *s)
 	return n;
 }
 
-/* Of one group: where the type says that a dim is dynamic, it takes what there is. */
+/* The dim of a group that takes what there is, and how many could: those that the type says are
+ * dynamic; if it says so of none, those that could be shorter at all. Of dims of 1 any will do. */
+static unsigned taking(const struct side *s, unsigned *at)
+{
+	unsigned said = 0, longer = 0, at_said = s->from, at_longer = s->from;
+
+	for (unsigned d = s->from; d < s->from + s->n; d++) {
+		if (s->v->bounded >> d & 1) {
+			said++;
+			at_said = d;
+		}
+		if (s->v->type->dim[d] > 1) {
+			longer++;
+			at_longer = d;
+		}
+	}
+	*at = said ? at_said : at_longer;
+	if (said)
+		return said;
+	return longer > 1 ? 0 : 1;
+}
+
+/* Of one group: one dim takes what there is. */
 static void infer(struct tc_ctx *c, struct tc_op *op, const struct side *in, struct side *out)
 {
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_value *size = product(&b, in);
 	int64_t others = 1;
-	unsigned n = 0, at = out->from;
+	unsigned at, n = taking(out, &at);
 
-	for (unsigned d = out->from; d < out->from + out->n; d++) {
-		bool is_it = out->v->bounded >> d & 1 || out->n == 1;
-
-		n += is_it;
-		at = is_it ? d : at;
-	}
 	if (n != 1)
 		tc_fail(c, ERR_UNIMPLEMENTED, op, "%u dims of its result, from dim %u on, are made "
 			"of ones with sizes that are known only when it runs, and %s: give the "

@@ -178,6 +178,45 @@ static void random_numbers_are_as_many_as_their_shape_says(void **state)
 	}
 }
 
+/* A reshape's type says of no dim that it may be shorter: one of several that is longer than 1 is
+ * it, and where there is none, it is the same whichever is. */
+static void a_dim_among_ones_is_the_one_that_is_shorter(void **state)
+{
+	static const struct { const char *text; int n; } cases[] = {
+		{ MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
+		       "%2 = set_dimension_size(%0, %1) {dimension = 0} : tensor<<=4xf32>\n"
+		       "%3 = reshape(%2) : tensor<1x4x1xf32>\n"
+		       "%4 = reshape(%3) : tensor<<=4xf32>\nreturn(%4)\n"), 4 },
+		{ MAIN("%0: tensor<1xf32>, %1: tensor<i32>",
+		       "%2 = set_dimension_size(%0, %1) {dimension = 0} : tensor<<=1xf32>\n"
+		       "%3 = reshape(%2) : tensor<1x1xf32>\n"
+		       "%4 = reshape(%3) : tensor<<=1xf32>\nreturn(%4)\n"), 1 },
+	};
+	float x[] = { 1, 2, 3, 4 };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+		const struct tc_source source = { cases[k].text, strlen(cases[k].text), "mlir" };
+
+		for (int32_t n = 0; n <= cases[k].n; n++) {
+			const struct tc_array args[] = {
+				{ ELEM_F32, 1, { cases[k].n }, x, 4u * (size_t)cases[k].n },
+				{ ELEM_S32, 0, { 0 }, &n, 4 } };
+			struct tc_array *outs;
+			struct err err = { 0 };
+			size_t n_outs;
+
+			if (tc_eval(&source, args, 2, &outs, &n_outs, &err))
+				fail_msg("%s", err.msg);
+			assert_int_equal(n_outs, 2);
+			assert_int_equal(*(const int32_t *)outs[1].data, n);
+			for (int i = 0; i < cases[k].n; i++)
+				assert_true(((const float *)outs[0].data)[i] == (i < n ? x[i] : 0));
+			tc_array_free(outs, n_outs);
+		}
+	}
+}
+
 static void a_loop_says_what_gets_shorter(void **state)
 {
 	static const struct refused loop = {
@@ -448,6 +487,7 @@ int main(void)
 		cmocka_unit_test(programs_give_what_counts),
 		cmocka_unit_test(an_op_without_a_rule_names_itself),
 		cmocka_unit_test(random_numbers_are_as_many_as_their_shape_says),
+		cmocka_unit_test(a_dim_among_ones_is_the_one_that_is_shorter),
 		cmocka_unit_test(a_loop_says_what_gets_shorter),
 		cmocka_unit_test(bounds_are_at_most_31_bits),
 		cmocka_unit_test(parts_of_an_array_are_static),
