@@ -532,3 +532,21 @@ void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigne
 	for (unsigned i = 0; i < n_state; i++)
 		state[i] = tc_out(op, i + 1);
 }
+
+enum tc_opcode tc_op_of_body(const struct tc_block *b)
+{
+	const struct tc_op *op = b->first;
+
+	if (b->n_args != 2 || op == b->last || op->next != b->last ||
+	    op->n_operands != 2 || b->last->n_operands != 1 || tc_in(b->last, 0)->def != op ||
+	    !((tc_in(op, 0) == b->args[0] && tc_in(op, 1) == b->args[1]) ||
+	      (tc_in(op, 0) == b->args[1] && tc_in(op, 1) == b->args[0])))
+		return TC_OP_COUNT;
+	switch (op->op) {
+	case TC_ADD: case TC_MULTIPLY: case TC_MAXIMUM: case TC_MINIMUM: case TC_AND: case TC_OR:
+	case TC_XOR:
+		return (enum tc_opcode)op->op;
+	default:
+		return TC_OP_COUNT;
+	}
+}

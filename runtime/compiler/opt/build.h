@@ -104,6 +104,9 @@ struct tc_value *tc_build_matrices(const struct tc_build *b, struct tc_value *x)
 /* The ops of a region of scalars, with its arguments; returns what it yields first. */
 struct tc_value *tc_build_region(const struct tc_build *b, const struct tc_region *r,
 				 struct tc_value *const *args);
+/* The op of a body of scalars that is one op of its two arguments, whose order does not count;
+ * TC_OP_COUNT: it is something else. */
+enum tc_opcode tc_op_of_body(const struct tc_block *b);
 /* An op of a region of scalars that can't be run on arrays, or NULL. */
 const struct tc_op *tc_only_for_scalars(const struct tc_block *body);
 /* The region's ops, all fit for that, on arrays of the shape: args for its arguments; out:

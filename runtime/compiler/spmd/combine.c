@@ -48,26 +48,6 @@ static bool is_identity(enum tc_opcode op, const struct tc_attr *a)
 	return false;
 }
 
-/* The op of a body of scalars that is one op of its two arguments, whose order does not count;
- * TC_OP_COUNT: it is something else. */
-static enum tc_opcode body_of(const struct tc_block *b)
-{
-	const struct tc_op *op = b->first;
-
-	if (b->n_args != 2 || op == b->last || op->next != b->last ||
-	    op->n_operands != 2 || b->last->n_operands != 1 || tc_in(b->last, 0)->def != op ||
-	    !((tc_in(op, 0) == b->args[0] && tc_in(op, 1) == b->args[1]) ||
-	      (tc_in(op, 0) == b->args[1] && tc_in(op, 1) == b->args[0])))
-		return TC_OP_COUNT;
-	switch (op->op) {
-	case TC_ADD: case TC_MULTIPLY: case TC_MAXIMUM: case TC_MINIMUM: case TC_AND: case TC_OR:
-	case TC_XOR:
-		return (enum tc_opcode)op->op;
-	default:
-		return TC_OP_COUNT;
-	}
-}
-
 /* The op that makes a scalar; JAX spreads constants over no dims. */
 static const struct tc_op *number_of(const struct tc_value *v)
 {
@@ -80,7 +60,8 @@ static const struct tc_op *number_of(const struct tc_value *v)
 
 bool shard_may_repeat(const struct tc_op *op)
 {
-	enum tc_opcode body = op->n_results == 1 ? body_of(op->regions[0].block) : TC_OP_COUNT;
+	enum tc_opcode body = op->n_results == 1 ? tc_op_of_body(op->regions[0].block) :
+			      TC_OP_COUNT;
 	const struct tc_op *first = number_of(tc_in(op, op->n_operands - 1));
 
 	if (body == TC_MAXIMUM || body == TC_MINIMUM || body == TC_AND || body == TC_OR)
@@ -169,7 +150,7 @@ enum tc_opcode shard_sum_of(const struct tc_op *op)
 	case TC_REDUCE:
 		if (op->n_results != 1)
 			return TC_OP_COUNT;
-		body = body_of(op->regions[0].block);
+		body = tc_op_of_body(op->regions[0].block);
 		return shard_may_repeat(op) ? body : TC_OP_COUNT;
 	case TC_GATHER:
 		/* The sum of a -0 or a denormal and zeros is not what was found. */
@@ -178,10 +159,88 @@ enum tc_opcode shard_sum_of(const struct tc_op *op)
 	case TC_SCATTER:
 		if (op->n_results != 1)
 			return TC_OP_COUNT;
-		body = body_of(op->regions[0].block);
+		body = tc_op_of_body(op->regions[0].block);
 		return body == TC_ADD && tc_out(op, 0)->type->elem == ELEM_F8E8M0FNU ?
 		       TC_OP_COUNT : body;
 	default:
 		return TC_OP_COUNT;
+	}
+}
+
+/* ---- sums of sums ---- */
+
+/* Whether members may add up what they have before it is put together: what overflows or is
+ * rounded then is no more than what is so in the sums themselves. */
+static bool may_add_first(const struct tc_op *op)
+{
+	enum elem elem = (enum elem)tc_out(op, 0)->type->elem;
+	unsigned cls = elem_class(elem);
+
+	if (op->op != TC_ADD && op->op != TC_SUBTRACT)
+		return false;
+	return cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT || cls == ELEM_CLASS_COMPLEX ||
+	       (cls == ELEM_CLASS_FLOAT && (elem_bits(elem) >= 32 || elem == ELEM_BF16));
+}
+
+/* The meeting in which v, for b's op alone, becomes the sum of what members have; at most it is
+ * moved afterwards. NULL: there is none that was made here. */
+static struct tc_op *sum_behind(const struct shard *s, const struct tc_value *v,
+				const struct tc_block *b)
+{
+	struct tc_op *op;
+
+	for (; v->def && v->def->block == b && tc_is_used_once(v); v = tc_in(op, 0)) {
+		op = v->def;
+		if (op->op == TC_ALL_REDUCE || op->op == TC_REDUCE_SCATTER)
+			return op->id >= s->n_values &&
+			       tc_op_of_body(op->regions[0].block) == TC_ADD ? op : NULL;
+		if (op->op != TC_TRANSPOSE && op->op != TC_RESHAPE)
+			return NULL;
+	}
+	return NULL;
+}
+
+static bool has_same_groups(const struct tc_op *a, const struct tc_op *b)
+{
+	unsigned n, m;
+	const int64_t *x = tc_attr_ints(a, "replica_groups", &n);
+	const int64_t *y = tc_attr_ints(b, "replica_groups", &m);
+
+	return n == m && tc_attr_int(a, "group_size", 0) == tc_attr_int(b, "group_size", 0) &&
+	       (!n || !memcmp(x, y, n * sizeof(*x)));
+}
+
+static void add_first(const struct shard *s, struct tc_op *op)
+{
+	struct tc_op *a = sum_behind(s, tc_in(op, 0), op->block);
+	struct tc_op *b = sum_behind(s, tc_in(op, 1), op->block);
+	const struct tc_type *t = tc_out(op, 0)->type;
+
+	if (!a || !b || a->op != b->op || !has_same_groups(a, b))
+		return;
+	if (a->op == TC_REDUCE_SCATTER) {
+		if (tc_in(op, 0)->def != a || tc_in(op, 1)->def != b ||
+		    tc_in(a, 0)->type != tc_in(b, 0)->type)
+			return;
+		tc_out(op, 0)->type = tc_in(a, 0)->type;
+	}
+	tc_replace_uses(tc_out(a, 0), tc_in(a, 0));
+	tc_erase(a);
+	tc_replace_uses(tc_out(b, 0), tc_in(b, 0));
+	tc_unlink(b);
+	tc_insert_before(op->next, b);
+	tc_out(b, 0)->type = t;
+	tc_replace_uses(tc_out(op, 0), tc_out(b, 0));
+	tc_set_operand(b, 0, tc_out(op, 0));
+}
+
+void shard_add_first(const struct shard *s, struct tc_block *b)
+{
+	for (struct tc_op *op = s->is_whole ? NULL : b->first; op; op = op->next) {
+		for (unsigned r = 0; r < op->n_regions; r++)
+			if (op->regions[r].block)
+				shard_add_first(s, op->regions[r].block);
+		if (op->n_results == 1 && may_add_first(op))
+			add_first(s, op);
 	}
 }

@@ -5,8 +5,7 @@
  * Requires: a verified program after `inline`, for several partitions. Ensures: the program is
  * one member's: types are those of its parts, members meet in collectives in settled form
  * (ir/ops.def), and nothing speaks of shardings any more; tc_ctx.shardings says how main's
- * arguments and results lie. At level 0 every op runs on whole tensors, but what the program
- * itself has each device do.
+ * arguments and results lie. At level 0 ops run whole, but what the program has each device do.
  * Fails: INVALID_ARGUMENT for shardings that don't fit; UNIMPLEMENTED for calls of a framework's
  * own partitioner, and arguments on one device alone.
  */
@@ -996,4 +995,5 @@ void tc_pass_shard(struct tc_ctx *c)
 	if (shard_even(&s))
 		tc_walk(c->module, note_op, &s);
 	share_main(&s, tc_main(c));
+	shard_add_first(&s, tc_main(c));
 }

@@ -133,6 +133,9 @@ bool shard_may_repeat(const struct tc_op *op);
 bool shard_may_fold(const struct tc_op *op);
 /* How the parts of a reduction along a factor are put together; TC_OP_COUNT: they can't be. */
 enum tc_opcode shard_sum_of(const struct tc_op *op);
+/* Of a block whose ops are the member's: sums and differences of what members were added up for,
+ * alike and for nothing else, are taken before, and one is added up. At level 0 nothing. */
+void shard_add_first(const struct shard *s, struct tc_block *b);
 
 /* ---- convert.c ---- */
 /* The tensor's part of a member: dims are divided by the axes' sizes, rounded up. */

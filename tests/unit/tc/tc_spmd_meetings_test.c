@@ -6,7 +6,7 @@
  *
  * And that they meet before a loop for what it takes turn by turn of a value that it does not
  * change, unless that is more than the turns take, or too much; all members get what one device
- * does, bit for bit.
+ * does, bit for bit. And that they add up what they can before they meet.
  */
 #include "tests/unit/spmd.h"
 
@@ -336,6 +336,72 @@ static void members_meet_once_where_that_is_less(void **state)
 	}
 }
 
+/* ---- sums ---- */
+
+#define DOT(x, y) " = dot_general(" x ", " y ") {lhs_batching_dimensions = [], " \
+	"rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], " \
+	"rhs_contracting_dimensions = [0], precision_config = [0, 0]} : "
+
+/* Products of which each member has a part of the sum, put together by `op`, the second one the
+ * other way round if all of it is wanted; the result lies as said. How many all_reduces and
+ * reduce_scatters are left. */
+static unsigned sums_left(const char *elem, const char *op, const char *lies, bool is_seen)
+{
+	const struct tc_options o = { .level = 1, .partitions = 4, .verify = true,
+				      .evaluate_after = "shard" };
+	const char *move = *lies ? "sharding_constraint" : "transpose";
+	const char *how = *lies ? " {sharding = \"@mesh[{x},{}]\"}" : " {permutation = [1, 0]}";
+	struct tc_array args[2] = { new_rows(32), new_rows(32) };
+	struct str s = { 0 };
+	struct tc_source source;
+	struct err err;
+	unsigned n;
+	char *ir;
+
+	str_printf(&s, "module() {num_partitions = 4, meshes = {mesh = \"[x=4]\"}} () {\n"
+		   "func() {sym_name = \"main\"} (%%0: tensor<8x24xf32> {sharding = "
+		   "\"@mesh[{},{x}]\"}, %%1: tensor<24x8xf32> {sharding = \"@mesh[{x},{}]\"}) {\n"
+		   "%%2 = convert(%%0) : tensor<8x24x%s>\n%%3 = convert(%%1) : tensor<24x8x%s>\n"
+		   "%%4 = negate(%%2) : tensor<8x24x%s>\n"
+		   "%%5" DOT("%%2", "%%3") "tensor<8x8x%s>\n"
+		   "%%6" DOT("%%4", "%%3") "tensor<8x8x%s>\n"
+		   "%%7 = %s(%%6)%s : tensor<8x8x%s>\n%%8 = %s(%%5, %%7) : tensor<8x8x%s>\n"
+		   "%%9 = sharding_constraint(%%8) {sharding = \"@mesh[{%s},{}]\"} : "
+		   "tensor<8x8x%s>\nreturn(%%9%s)\n}\n}\n", elem, elem, elem, elem, elem,
+		   move, how, elem, op, elem, lies, elem, is_seen ? ", %6" : "");
+	source = (struct tc_source){ s.text, s.len, "mlir" };
+	for (unsigned i = 0; i < 2; i++) {
+		args[i].rank = 2;
+		args[i].dim[0] = i ? 24 : 8;
+		args[i].dim[1] = i ? 8 : 24;
+	}
+	if (tc_print(&source, &o, "shard", &ir, &err))
+		fail_msg("%s\n%s", err.msg, s.text);
+	n = occurs(ir, "all_reduce(") + occurs(ir, "reduce_scatter(");
+	free(ir);
+	if (!strcmp(elem, "f32") || !strcmp(elem, "i32"))
+		agree_exactly(tc_eval_gang, &source, &o, args, 2);
+	free(args[0].data);
+	free(args[1].data);
+	str_free(&s);
+	return n;
+}
+
+/* What is added up for nothing but a sum is added before; but not where that could overflow. */
+static void members_add_before_they_meet(void **state)
+{
+	(void)state;
+	state_of_draw = 1;
+	assert_int_equal(sums_left("f32", "add", "", false), 1);
+	assert_int_equal(sums_left("f32", "subtract", "", false), 1);
+	assert_int_equal(sums_left("bf16", "add", "", false), 1);
+	assert_int_equal(sums_left("i32", "add", "", false), 1);
+	assert_int_equal(sums_left("f32", "add", "x", false), 1);
+	assert_int_equal(sums_left("f32", "add", "", true), 2);
+	assert_int_equal(sums_left("f32", "multiply", "", false), 2);
+	assert_int_equal(sums_left("f16", "add", "", false), 2);
+}
+
 /* Slices of `size` rows of one value of 512, each a row behind the one before, cut as it is. */
 static unsigned meetings_of_slices(unsigned n, int size)
 {
@@ -396,6 +462,7 @@ int main(void)
 		cmocka_unit_test(what_a_member_runs_can_be_shown),
 		cmocka_unit_test(what_a_loop_takes_row_by_row_is_right),
 		cmocka_unit_test(members_meet_once_where_that_is_less),
+		cmocka_unit_test(members_add_before_they_meet),
 		cmocka_unit_test(slices_of_a_value_do_not_get_more_than_it),
 	};
 
