@@ -37,6 +37,7 @@ static const struct pass passes[] = {
 	{ "layout", tc_pass_layout, false },
 	{ "shard", tc_pass_shard, true },
 	{ "host", tc_pass_host, true },
+	{ "combine-sums", tc_pass_combine_sums, false },
 	{ "collectives", tc_pass_collectives, true },
 	{ "decompose", tc_pass_decompose, true },
 	{ "simplify", tc_pass_simplify, false },

@@ -74,6 +74,7 @@ void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler o
 void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
 void tc_pass_hoist(struct tc_ctx *c);		/* opt/hoist.c: out of loops what stays the same */
+void tc_pass_combine_sums(struct tc_ctx *c);	/* opt/combine.c: of small all_reduces one */
 void tc_pass_combine(struct tc_ctx *c);		/* opt/combine.c: of small meetings one */
 void tc_pass_empty(struct tc_ctx *c);		/* opt/empty.c: what loops fill begins empty */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */

@@ -10,7 +10,7 @@
  * A reduction takes its members' values in the order of their places, the same on all of
  * them, so that all have the same bits. Floats narrower than f32 are added and multiplied
  * in f32 and rounded once. What is small goes whole to everyone; what is large in parts, each
- * reduced by one member, which then hands it to all.
+ * reduced by one member, which then hands it to all. Operands that are not large are one array.
  */
 #include <string.h>
 
@@ -18,6 +18,7 @@
 #include "runtime/compiler/passes.h"
 
 #define SMALL_BYTES 131072	/* that each member receives whole: one exchange, not two */
+#define JOINED_BYTES 65536	/* of an operand that goes together with others */
 
 /* A collective being taken apart. */
 struct meeting {
@@ -219,10 +220,15 @@ static bool is_small(const struct meeting *m, const struct tc_type *t)
 	return t->bytes <= SMALL_BYTES / m->n || m->is_ragged;
 }
 
-/* Small ones go together: all have the region's elements. */
+static bool is_joined(const struct meeting *m, const struct tc_type *t)
+{
+	return is_small(m, t) || t->bytes <= JOINED_BYTES;
+}
+
+/* Those that are not large go together: all have the region's elements. */
 static void lower_all_reduce(struct meeting *m, struct tc_value **out)
 {
-	unsigned n = m->op->n_operands, n_small = 0;
+	unsigned n = m->op->n_operands, n_joined = 0;
 	struct tc_value **flat = arena_array(&m->b.c->arena, n, sizeof(*flat)), *all = NULL;
 	int64_t at = 0;
 
@@ -231,11 +237,11 @@ static void lower_all_reduce(struct meeting *m, struct tc_value **out)
 	for (unsigned i = 0; i < n; i++) {
 		struct tc_value *x = tc_in(m->op, i);
 
-		if (x->type->count && is_small(m, x->type))
-			flat[n_small++] = tc_build_reshape(&m->b, x, 1, &x->type->count);
+		if (x->type->count && is_joined(m, x->type))
+			flat[n_joined++] = tc_build_reshape(&m->b, x, 1, &x->type->count);
 	}
-	if (n_small) {
-		all = n_small > 1 ? tc_build_join(&m->b, n_small, flat, 0) : flat[0];
+	if (n_joined) {
+		all = n_joined > 1 ? tc_build_join(&m->b, n_joined, flat, 0) : flat[0];
 		all = is_small(m, all->type) ? reduce_small(m, all) : reduce_large(m, all);
 	}
 	for (unsigned i = 0; i < n; i++) {
@@ -244,7 +250,7 @@ static void lower_all_reduce(struct meeting *m, struct tc_value **out)
 
 		if (!t->count) {
 			out[i] = x;
-		} else if (!is_small(m, t)) {
+		} else if (!is_joined(m, t)) {
 			out[i] = reduce_large(m, x);
 		} else {
 			out[i] = tc_build_reshape(&m->b, tc_build_part(&m->b, all, 0, at,

@@ -165,6 +165,61 @@ static void others_stay_apart(void **state)
 	expect(text, (float[]){ 9, 9, 9, 9 });
 }
 
+/* Of one width they are moved as bits; of another width apart. */
+static void numbers_of_one_width_go_together(void **state)
+{
+	static const char text[] = HEAD "(%0: tensor<f32>) {\n"
+		"%1 = convert(%0) : tensor<i32>\n%2 = convert(%0) : tensor<i8>\n"
+		"%3 = all_reduce(%0) " ALL4 " : tensor<f32>" ADD("f32")
+		"%4 = all_reduce(%1) " ALL4 " : tensor<i32>" ADD_AS("8", "i32")
+		"%5 = all_reduce(%2) " ALL4 " : tensor<i8>" ADD_AS("7", "i8")
+		"%6 = convert(%4) : tensor<f32>\n%10 = convert(%5) : tensor<f32>\n"
+		"%11 = multiply(%3, %6) : tensor<f32>\n%12 = add(%11, %10) : tensor<f32>\n"
+		"return(%12)\n}\n}\n";
+
+	(void)state;
+	assert_int_equal(left_of(text, "tc.exchange("), 2);
+	expect(text, (float[]){ 110, 110, 110, 110 });
+}
+
+/* n sums of 6 KiB each: of k times what a member has, from k = 1 on. */
+static void sum_arrays(char *text, size_t room, unsigned n)
+{
+	size_t at = (size_t)snprintf(text, room, HEAD "(%%0: tensor<f32>) {\n%%1 = "
+		"broadcast_in_dim(%%0) {broadcast_dimensions = []} : tensor<1536xf32>\n");
+
+	for (unsigned k = 1; k <= n; k++) {
+		unsigned id = 10 * k;
+
+		at += (size_t)snprintf(text + at, room - at, "%%%u = add(%%1, %%%u) : "
+			"tensor<1536xf32>\n%%%u = all_reduce(%%%u) " ALL4 " : tensor<1536xf32> "
+			"(%%%u: tensor<f32>, %%%u: tensor<f32>) {\n%%%u = add(%%%u, %%%u) : "
+			"tensor<f32>\nreturn(%%%u)\n}\n%%%u = slice(%%%u) {start_indices = [%u], "
+			"limit_indices = [%u], strides = [1]} : tensor<1xf32>\n%%%u = "
+			"reshape(%%%u) : tensor<f32>\n%%%u = add(%%%u, %%%u) : tensor<f32>\n",
+			id, k > 1 ? id - 10 : 1, id + 1, id, id + 2, id + 3, id + 4, id + 2,
+			id + 3, id + 4, id + 5, id + 1, 100 * k, 100 * k + 1, id + 6, id + 5,
+			id + 7, id + 6, k > 1 ? id - 3 : 0);
+	}
+	snprintf(text + at, room - at, "return(%%%u)\n}\n}\n", 10 * n + 7);
+}
+
+/* Two are small: they go whole to all. Eight go in parts, as one of their size does. */
+static void sums_meet_by_what_they_are_together(void **state)
+{
+	static char text[8192];
+
+	(void)state;
+	sum_arrays(text, sizeof(text), 2);
+	assert_int_equal(left_of(text, "tc.exchange("), 1);
+	assert_int_equal(left_of(text, "is_same = true"), 1);
+	sum_arrays(text, sizeof(text), 8);
+	assert_int_equal(left_of(text, "tc.exchange("), 2);
+	assert_int_equal(left_of(text, "is_same = false"), 1);
+	/* 10 times 2 .. 9, and the member's own. */
+	expect(text, (float[]){ 441, 442, 443, 444 });
+}
+
 /* Two sums of n numbers, from an argument of one. */
 static unsigned left_of_two(unsigned n)
 {
@@ -224,6 +279,8 @@ int main(void)
 		cmocka_unit_test(small_meetings_become_one),
 		cmocka_unit_test(parts_go_together_too),
 		cmocka_unit_test(others_stay_apart),
+		cmocka_unit_test(numbers_of_one_width_go_together),
+		cmocka_unit_test(sums_meet_by_what_they_are_together),
 		cmocka_unit_test(large_meetings_stay_apart),
 		cmocka_unit_test(draws_keep_their_order),
 	};
