@@ -17,7 +17,7 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/passes.h"
 
-#define SMALL_BYTES 131072	/* that each member receives whole: one exchange, not two */
+#define SMALL_BYTES 65536	/* that each member receives whole: one exchange, not two */
 #define JOINED_BYTES 65536	/* of an operand that goes together with others */
 
 /* A collective being taken apart. */

@@ -499,7 +499,7 @@ static void large_arrays_go_in_parts(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		int64_t n = i ? 3 : 4, most = 131072 / n / elem_bytes(elems[i]);
+		int64_t n = i ? 3 : 4, most = 65536 / n / elem_bytes(elems[i]);
 		const int64_t counts[] = { most, most + 1, most + 3, most + 4 };
 
 		p.elem = elems[i];

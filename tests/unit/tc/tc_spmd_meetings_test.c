@@ -13,6 +13,7 @@
 /* Programs in which we meet more often, and why. */
 static const struct { const char *name, *why; } more[] = {
 	{ "jit__zero_size", "a slice of nothing is taken of what was collected" },
+	{ "model__cnn_dp_grad", "gradients are summed in parts: two exchanges, in less time" },
 };
 
 static bool is_excused(const char *name)
