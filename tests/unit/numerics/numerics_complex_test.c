@@ -470,6 +470,42 @@ static void specials_are_as_in_c(void **state)
 	}
 }
 
+/* c64's are of doubles, as are C's: those of long doubles have other zeros. */
+static void quotients_of_specials_are_as_in_c(void **state)
+{
+	static const double special[] = { 0, -0.0, 1, -1, 0x1p127, INFINITY, -INFINITY, NAN };
+	enum { EACH = sizeof(special) / sizeof(*special) };
+	const struct function *fn = functions;
+	static struct run r;
+
+	(void)state;
+	while (fn->two != divide_of)
+		fn++;
+	open_run(&r, fn, &formats[0]);
+	for (unsigned k = 0; k < MEASURE_N; k++)
+		put(&r, k, (double[4]){ special[k % EACH], special[k / EACH % EACH],
+					special[k / EACH / EACH % EACH],
+					special[k / EACH / EACH / EACH % EACH] });
+	launch(&r);
+	for (unsigned k = 0; k < MEASURE_N; k++) {
+		double x[4];
+		double complex want;
+
+		take(&r, k, x);
+		want = CMPLX(x[0], x[1]) / CMPLX(x[2], x[3]);
+		for (unsigned p = 0; p < MEASURE_PATHS; p++) {
+			wider got = r.x[p] ? got_of(&r, p, k) : want;
+
+			if (is_alike(creall(got), argument(&formats[0], creal(want))) &&
+			    is_alike(cimagl(got), argument(&formats[0], cimag(want))))
+				continue;
+			fail_msg("%g %g by %g %g: %Lg %Lg, not %g %g", x[0], x[1], x[2], x[3],
+				 creall(got), cimagl(got), creal(want), cimag(want));
+		}
+	}
+	close_run(&r);
+}
+
 /* Of one type and function, or (NULL) all. */
 static int table(uint64_t n, const char *type, const char *name)
 {
@@ -493,6 +529,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_are_as_near_as_the_table_says),
 		cmocka_unit_test(specials_are_as_in_c),
+		cmocka_unit_test(quotients_of_specials_are_as_in_c),
 	};
 
 	if (argc > 2 && !strcmp(argv[1], "--measure"))
