@@ -9,9 +9,11 @@ import pytest
 BOUND = {np.complex64: 5e-7, np.complex128: 2e-15}
 
 # 61 is the largest prime that the instruction takes: 67, 97, 127, 134, 509, 4489 = 67 * 67 and
-# others go by convolution. 1025 = 5 * 5 * 41, 3721 = 61 * 61.
+# others go by convolution, long ones along their largest prime: 16432 = 16 * 13 * 79,
+# 20100 = 67 * 300, 35912 = 8 * 67 * 67. 1025 = 5 * 5 * 41, 3721 = 61 * 61.
 LENGTHS = [*range(1, 71), 97, 127, 128, 134, 210, 360, 509, 521, 704, 1000, 1024, 1025, 1536, 2018,
-           2048, 3721, 4096, 4489, 6561, 8576, 11011, 13125, 16807, 65536, 98304, 99991]
+           2048, 3721, 4096, 4489, 6561, 8576, 11011, 13125, 16432, 16807, 20100,
+           35912, 65536, 98304, 99991]
 
 
 def numbers(shape, seed=0):

@@ -3,13 +3,16 @@
  * Fourier transforms as the device has them: along one dim at a time, and of lengths that its
  * instruction takes. Longer ones are made of two (Cooley and Tukey, 1965), and those with a larger
  * prime factor are convolutions with a chirp (Bluestein, "A linear filtering approach to the
- * computation of discrete Fourier transform", 1970).
+ * computation of discrete Fourier transform", 1970), long ones along that factor alone.
  */
 #include <math.h>
 #include <string.h>
 
 #include "hal/hw/isa.h"
 #include "runtime/compiler/lower/decompose.h"
+
+#define LONG_CHIRP 16384	/* points from which on two shorter transforms are quicker */
+#define LEAST_LINES 8		/* and so many lines of one of them */
 
 struct fft {
 	struct tc_build b;
@@ -116,16 +119,17 @@ static int64_t middle(int64_t n)
 }
 
 /*
- * n = p q: transforms of the columns of a [p, q] matrix, a multiplication by the roots of n at the
- * product of row and column, and transforms of its rows, which leave the result in the order of
- * columns. A root at r (c1 s + c0) is the product of one at r c1 s and one at r c0, as all of them
- * would take as much memory as x.
+ * n = p q, p given: transforms of the columns of a [p, q] matrix, a multiplication by the roots of
+ * n at the product of row and column, and transforms of its rows, which leave the result in the
+ * order of columns. A root at r (c1 s + c0) is the product of one at r c1 s and one at r c0, as all
+ * of them would take as much memory as x.
  */
-static struct tc_value *in_two(const struct fft *f, struct tc_value *x, unsigned d, double scale)
+static struct tc_value *in_two(const struct fft *f, struct tc_value *x, unsigned d, int64_t p,
+			       double scale)
 {
 	const int64_t turn[] = { 0, 2, 1, 3 }, high[] = { 1, 2 }, low[] = { 1, 3 };
 	const struct tc_type *t = x->type;
-	int64_t n = t->dim[d], p = middle(n), q = n / p, s = middle(q), before, behind;
+	int64_t n = t->dim[d], q = n / p, s = middle(q), before, behind;
 
 	around(t, d, &before, &behind);
 	x = tc_build_reshape(&f->b, x, 4, (const int64_t[]){ before, p, q, behind });
@@ -242,12 +246,27 @@ static struct tc_value *mirror(const struct fft *f, struct tc_value *x, unsigned
 	return tc_build_join(&f->b, 2, part, d);
 }
 
-static bool has_large_prime(int64_t n)
+static int64_t largest_prime(int64_t n)
 {
-	for (int64_t p = 2; p <= ISA_MAX_FFT_PRIME; p++)
-		while (n % p == 0)
+	for (int64_t p = 2; p * p <= n; p++)
+		while (n % p == 0 && n > p)
 			n /= p;
-	return n > 1;
+	return n;
+}
+
+/*
+ * Of complex numbers. Of a long dim a chirp goes along its largest prime factor, of which there are
+ * many short lines then; along all of it, if that is short or there are but a few lines.
+ */
+static struct tc_value *in_parts(const struct fft *f, struct tc_value *x, unsigned d, double scale)
+{
+	int64_t n = x->type->dim[d], p = largest_prime(n);
+
+	if (p <= ISA_MAX_FFT_PRIME)
+		return in_two(f, x, d, middle(n), scale);
+	if (n < LONG_CHIRP || n / p < LEAST_LINES)
+		return by_chirp(f, x, d, scale);
+	return in_two(f, x, d, p, scale);
 }
 
 /* Of a length that no instruction has. Real numbers go as complex ones. */
@@ -258,7 +277,7 @@ static struct tc_value *in_steps(const struct fft *f, int64_t kind, struct tc_va
 		x = complex_of(f, x, tc_build_number(&f->b, x->type, 0));
 	if (kind == TC_FFT_IRFFT)
 		x = mirror(f, x, d, n);
-	x = (has_large_prime(n) ? by_chirp : in_two)(f, x, d, scale);
+	x = in_parts(f, x, d, scale);
 	if (kind == TC_FFT_RFFT)
 		x = tc_build_part(&f->b, x, d, 0, n / 2 + 1);
 	return kind == TC_FFT_IRFFT ? tc_build_real(&f->b, x) : x;

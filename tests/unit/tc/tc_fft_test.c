@@ -214,6 +214,21 @@ static void each_length_is_the_same_function(void **state)
 		}
 }
 
+/* 20100 = 67 * 300: as along its largest prime, of which there are many lines, not along all. */
+static void a_long_length_goes_by_convolution_of_its_prime_alone(void **state)
+{
+	char text[1200], *low;
+
+	(void)state;
+	write_program(&(struct transform){ FFT, false, 1, 0, 1, { 20100 } }, "", text,
+		      sizeof(text));
+	low = lowered(text);
+	assert_int_equal(count(low, " = fft("), 4);
+	assert_int_equal(count(low, "fft_length = [144]"), 3);
+	assert_int_equal(count(low, "fft_length = [300]"), 1);
+	free(low);
+}
+
 static void several_dims_are_one_after_the_other(void **state)
 {
 	static const int64_t shapes[][3] = { { 3, 4, 5 }, { 5, 6, 8 }, { 2, 67, 5 }, { 67, 2, 3 },
@@ -561,6 +576,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_length_is_the_same_function),
+		cmocka_unit_test(a_long_length_goes_by_convolution_of_its_prime_alone),
 		cmocka_unit_test(several_dims_are_one_after_the_other),
 		cmocka_unit_test(nothing_is_transformed_to_nothing),
 		cmocka_unit_test(others_are_joined_where_there_are_many),
