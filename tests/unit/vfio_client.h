@@ -29,16 +29,21 @@ static uint16_t next_id;
 
 /* ---- a raw client ---- */
 
-static inline int dial(void)
+static inline int dial_at(unsigned device)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct timeval limit = { .tv_sec = 10 };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	memcpy(a.sun_path, server.socket[0], sizeof(server.socket[0]));
+	memcpy(a.sun_path, server.socket[device], sizeof(server.socket[device]));
 	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	return fd;
+}
+
+static inline int dial(void)
+{
+	return dial_at(0);
 }
 
 /* Sends bytes with descriptors; false: the server has closed. */
@@ -129,12 +134,17 @@ static const char offer[] = "\0\0\0\0{\"capabilities\":{\"max_msg_fds\":16,"
 	"\"max_data_xfer_size\":1048576,\"migration\":{\"pgsize\":4096},"
 	"\"max_dma_maps\":65535,\"pgsizes\":4096,\"write_multiple\":true}}";
 
-static inline int join(void)
+static inline int join_at(unsigned device)
 {
-	int fd = dial();
+	int fd = dial_at(device);
 
 	assert_int_equal(ask(fd, VFU_VERSION, offer, sizeof(offer), NULL, 0), 0);
 	return fd;
+}
+
+static inline int join(void)
+{
+	return join_at(0);
 }
 
 static inline int write_at(int fd, uint32_t region, uint64_t offset, const void *data, uint32_t n)

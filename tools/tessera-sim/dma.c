@@ -25,7 +25,9 @@
 
 #include "tools/tessera-sim/server.h"
 
-/* What one client may take of the process that all share. */
+/* What one client may take of the process that all share, beside its part of the areas that the
+ * kernel lets a process have (dma.most_areas): without one the next client could not be served,
+ * nor a SIGBUS be handled. */
 #define MAX_BACKED ((uint64_t)1 << 40)	/* address space */
 #define MAX_BACKINGS 1024u		/* files */
 #define WINDOW ((uint64_t)64 << 30)	/* where guests put what they map for DMA */
@@ -41,13 +43,22 @@ struct backing {
 	struct guard *guard;
 };
 
+/* Whether there is room for n more areas of the process's address space. */
+static bool take_areas(struct dma *t, unsigned n)
+{
+	if (atomic_load(&t->n_areas) + n > t->most_areas)
+		return false;
+	atomic_fetch_add(&t->n_areas, n);
+	return true;
+}
+
 static void drop_backing(struct dma *t, struct backing *b)
 {
 	if (--b->n_users)
 		return;
 	guard_remove(b->guard);
 	munmap(b->base, b->bytes);
-	t->backed_bytes -= b->bytes;
+	dma_give_back(t, b->bytes);
 	t->n_backings--;
 	*b->link = b->next;
 	if (b->next)
@@ -63,42 +74,59 @@ static bool is_memory(int fd)
 	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
+/* One area, and its bytes. */
+static bool take_area(struct dma *t, uint64_t bytes)
+{
+	if (bytes > MAX_BACKED - atomic_load(&t->backed_bytes) || !take_areas(t, 1))
+		return false;
+	atomic_fetch_add(&t->backed_bytes, bytes);
+	return true;
+}
+
+/* All of the file, guarded. An errno. */
+static int map_backing(struct device *d, int fd, struct backing *b)
+{
+	int error;
+
+	b->base = mmap(NULL, b->bytes, PROT_READ | (b->writable ? PROT_WRITE : 0),
+		       MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (b->base == MAP_FAILED)
+		return errno;
+	b->guard = guard_add(b->base, b->bytes, &d->is_broken);
+	error = b->guard ? 0 : ENOSPC;
+	if (error)
+		munmap(b->base, b->bytes);
+	return error;
+}
+
 static int make_backing(struct device *d, int fd, const struct stat *st, bool writable,
 			struct backing **out)
 {
 	struct dma *t = &d->dma;
-	uint64_t bytes = (uint64_t)st->st_size;
 	struct backing *b;
+	int error;
 
-	if (bytes > MAX_BACKED - t->backed_bytes || t->n_backings == MAX_BACKINGS)
+	if (t->n_backings == MAX_BACKINGS || !take_area(t, (uint64_t)st->st_size))
 		return ENOSPC;
 	b = calloc(1, sizeof(*b));
-	if (!b)
-		return ENOMEM;
-	b->base = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0),
-		       MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (b->base == MAP_FAILED) {
-		int error = errno;
-
+	error = b ? 0 : ENOMEM;
+	if (b) {
+		b->writable = writable;
+		b->bytes = (uint64_t)st->st_size;
+		error = map_backing(d, fd, b);
+	}
+	if (error) {
+		dma_give_back(t, (uint64_t)st->st_size);
 		free(b);
 		return error;
 	}
-	b->guard = guard_add(b->base, bytes, &d->is_broken);
-	if (!b->guard) {
-		munmap(b->base, bytes);
-		free(b);
-		return ENOSPC;
-	}
 	b->dev = st->st_dev;
 	b->ino = st->st_ino;
-	b->writable = writable;
-	b->bytes = bytes;
 	b->next = t->backings;
 	b->link = &t->backings;
 	if (b->next)
 		b->next->link = &b->next;
 	t->backings = b;
-	t->backed_bytes += bytes;
 	t->n_backings++;
 	*out = b;
 	return 0;
@@ -170,18 +198,46 @@ static bool make_window(struct device *d)
 	return true;
 }
 
+/* How many areas more there are with m in the window than without: its own, and the gap that it
+ * cuts in two, of which what adjoins leaves nothing. */
+static unsigned areas_of(const struct dma *t, const struct mapping *m)
+{
+	unsigned i = find(t, m->iova), n = 2;
+	unsigned next = i < t->n && t->maps[i].iova == m->iova ? i + 1 : i;
+
+	if (i && t->maps[i - 1].in_window &&
+	    t->maps[i - 1].iova + t->maps[i - 1].bytes == m->iova)
+		n--;
+	if (next < t->n && t->maps[next].in_window &&
+	    t->maps[next].iova == m->iova + m->bytes)
+		n--;
+	return n;
+}
+
+static void leave_window(struct dma *t, struct mapping *m)
+{
+	mmap(t->window + m->iova, m->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS |
+	     MAP_NORESERVE | MAP_FIXED, -1, 0);
+	atomic_fetch_sub(&t->n_areas, areas_of(t, m));
+	m->in_window = false;
+}
+
 /* The place of m in the window, or where it is else. */
 static void *place(struct device *d, struct mapping *m)
 {
+	struct dma *t = &d->dma;
 	uint8_t *to, *host = host_of(m);
+	unsigned n = areas_of(t, m);
 
 	if (!m->backing || m->in_window || m->iova >= WINDOW || m->bytes > WINDOW - m->iova ||
-	    !make_window(d))
-		return m->in_window ? d->dma.window + m->iova : host;
-	to = d->dma.window + m->iova;
+	    !make_window(d) || !take_areas(t, n))
+		return m->in_window ? t->window + m->iova : host;
+	to = t->window + m->iova;
 	/* Of size 0: shared memory stays where it is and is seen here, too. */
-	if (mremap(host, 0, m->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+	if (mremap(host, 0, m->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
+		atomic_fetch_sub(&t->n_areas, n);
 		return host;
+	}
 	m->in_window = true;
 	return to;
 }
@@ -222,12 +278,9 @@ static void release(struct device *d, struct mapping *m)
 		remote_abandon(m->remote);
 	leave(d, m);
 	if (m->in_window)
-		mmap(d->dma.window + m->iova, m->bytes, PROT_NONE, MAP_PRIVATE |
-		     MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		leave_window(&d->dma, m);
 	if (m->backing)
 		drop_backing(&d->dma, m->backing);
-	if (m->remote)
-		d->dma.backed_bytes -= m->bytes;
 	remote_destroy(m->remote);
 }
 
@@ -269,13 +322,14 @@ static int find_memory(struct device *d, struct mapping *m, int fd)
 		return EINVAL;
 	if (fd >= 0)
 		return find_backing(d, fd, end, m->flags & VFU_MAP_WRITE, &m->backing);
-	if (m->bytes > MAX_BACKED - d->dma.backed_bytes)
+	if (!take_area(&d->dma, m->bytes)) {
 		error = ENOSPC;
-	else
+	} else {
 		m->remote = remote_create(d, m->iova, m->bytes, &error);
-	if (m->remote) {
-		d->dma.backed_bytes += m->bytes;
-		bells_sync(&d->bells, d->remotes);
+		if (m->remote)
+			bells_sync(&d->bells, d->remotes);
+		else
+			dma_give_back(&d->dma, m->bytes);
 	}
 	/* A monitor gives up its machine if its ROMs can't be mapped, which nobody
 	 * would reach by DMA: keep the range, and let accesses fault. */

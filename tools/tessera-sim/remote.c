@@ -294,6 +294,7 @@ static void bury(struct remotes *a, struct remote *r)
 		atomic_store(&a->far.is_unsent, false);
 	}
 	munmap(r->base, r->bytes);
+	dma_give_back(&a->d->dma, r->bytes);
 	free(r);
 }
 

@@ -23,12 +23,15 @@
 #include <unistd.h>
 
 #include "hal/base/clock.h"
+#include "hal/base/files.h"
 #include "tools/tessera-sim/server.h"
 
 #define MAX_SEATS 64u
 #define MAX_TURNED 32u		/* clients that are being told of a busy device */
 #define TURN_NS 1000000000ll	/* how long such a one may take to say VERSION */
 #define REST_NS 500000000ll	/* when clients can't be accepted */
+#define MOST_AREAS 65530ul	/* of memory that a process has, where the kernel does not say */
+#define OWN_AREAS 8192ul	/* of these, not for clients */
 
 struct seat {
 	struct device d;
@@ -53,6 +56,7 @@ struct server {
 	const struct server_options *o;
 	struct sim *sim;
 	unsigned n, of_device;		/* seats in all, and neighbours of one device */
+	unsigned most_areas;		/* of each seat's client */
 	struct seat *seats;
 	int lock_fd, signal_fd, guard_fd, wake_fd;
 	struct turned turned[MAX_TURNED];
@@ -301,6 +305,7 @@ static int open_seat(struct server *s, unsigned i, struct err *err)
 	code = device_init(&seat->d, sim_function(s->sim, i / s->of_device, i % s->of_device),
 			   i / s->of_device, err);
 	seat->d.limit_ns = s->o->limit_ns;
+	seat->d.dma.most_areas = s->most_areas;
 	seat->fd = seat->next = seat->listen_fd = -1;
 	seat->wake_fd = s->wake_fd;
 	if (!code && !(i % s->of_device))
@@ -366,6 +371,18 @@ static void raise_limit(void)
 		say("raising the limit of descriptors: %s", strerror(errno));
 }
 
+/* What each of the clients may have of the areas that are the process's. */
+static unsigned share_areas(unsigned seats)
+{
+	unsigned long n = MOST_AREAS;
+	char word[24];
+
+	if (files_read_line("/proc/sys/vm/max_map_count", word, sizeof(word)))
+		n = strtoul(word, NULL, 10);
+	n = n > UINT32_MAX ? UINT32_MAX : n;
+	return (unsigned)((n > 2 * OWN_AREAS ? n - OWN_AREAS : n / 2) / seats);
+}
+
 static int start(struct server *s, struct err *err)
 {
 	unsigned seats;
@@ -393,6 +410,7 @@ static int start(struct server *s, struct err *err)
 		return code;
 	s->of_device = sim_function_count(s->sim);
 	seats = sim_device_count(s->sim) * s->of_device;
+	s->most_areas = share_areas(seats);
 	s->seats = calloc(seats, sizeof(*s->seats));
 	if (!s->seats)
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");

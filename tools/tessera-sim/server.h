@@ -76,7 +76,9 @@ struct dma {
 	unsigned n, room;
 	struct backing *backings;
 	unsigned n_backings;
-	uint64_t backed_bytes;		/* of backings and of remote ranges */
+	_Atomic uint64_t backed_bytes;	/* of backings and of remote ranges */
+	atomic_uint n_areas;		/* of the address space: of these, and in the window */
+	unsigned most_areas;
 	bool is_on;			/* the function is bus master */
 	/* Where iova x of a file is seen at window + x, too; NULL: nowhere. */
 	uint8_t *window;
@@ -160,6 +162,12 @@ int dma_unmap(struct device *d, const struct vfu_dma_unmap *m);
 /* Lets the model reach the mappings, or not: the bus master bit. */
 void dma_turn(struct device *d, bool on);
 void dma_clear(struct device *d);
+/* An area of so many bytes is no more. From any thread. */
+static inline void dma_give_back(struct dma *t, uint64_t bytes)
+{
+	atomic_fetch_sub(&t->n_areas, 1);
+	atomic_fetch_sub(&t->backed_bytes, bytes);
+}
 
 /* Before the rest: how the model adds to the client's eventfds. Not possible here: err says why. */
 int irq_open(struct device *d, struct err *err);

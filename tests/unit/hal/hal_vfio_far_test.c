@@ -634,6 +634,30 @@ static void memory_that_goes_waits_for_no_run(void **state)
 	close(memory);
 }
 
+/* As long as a client keeps an answer back, what it takes back is still in the server's address
+ * space, which has to do for its neighbours. */
+static void memory_that_goes_is_counted_until_it_is_gone(void **state)
+{
+	const uint64_t iova = 1ull << 40, bytes = 1ull << 39;
+	int memory = make_memory(bytes, NULL);
+	struct far mute, other;
+
+	(void)state;
+	far_open(&mute);
+	far_open(&other);
+	make_it_ask(&mute, copy_from_far(), VFU_DMA_READ);
+	for (unsigned i = 0; i < 500; i++) {
+		assert_int_equal(map_at(mute.r.fd, iova, bytes, 0, -1), 0);
+		assert_int_equal(unmap_at(mute.r.fd, iova, bytes, 0), 0);
+	}
+	assert_int_equal(map_at(other.r.fd, iova, bytes, 0, memory), 0);
+	answer_question(mute.r.fd, FAR_IOVA);
+	serve_until(&mute, is_completed, always);
+	take_down(&mute.r);
+	take_down(&other.r);
+	close(memory);
+}
+
 /* Who shares the card has its engine while a client keeps its own run waiting. */
 static void a_client_that_does_not_answer_holds_up_no_other(void **state)
 {
@@ -733,6 +757,7 @@ int main(void)
 		cmocka_unit_test(memory_that_goes_waits_for_no_word),
 		cmocka_unit_test(memory_that_goes_waits_for_no_other),
 		cmocka_unit_test(memory_that_goes_waits_for_no_run),
+		cmocka_unit_test(memory_that_goes_is_counted_until_it_is_gone),
 		cmocka_unit_test(a_client_that_does_not_answer_holds_up_no_other),
 		cmocka_unit_test(memory_that_comes_waits_for_no_answer),
 		cmocka_unit_test(a_client_that_dies_while_asked_frees_the_device),

@@ -466,6 +466,55 @@ static void a_client_that_talks_instead_of_answering_is_cut_off(void **state)
 	is_cut_off(fd);
 }
 
+/* Another client of the same server is served meanwhile, with memory of its own. */
+static void the_neighbour_is_served(void)
+{
+	int memory[40], fd = join_at(1);
+
+	be_master(fd);
+	for (unsigned i = 0; i < 40; i++) {
+		memory[i] = make_memory(1 << 20, NULL);
+		assert_int_equal(map_at(fd, RIG_IOVA + i * (2ull << 20), 1 << 20, 0, memory[i]),
+				 0);
+	}
+	assert_int_equal(read_at(fd, 0, HW_REG_ID, 4), HW_PCI_DEVICE << 16 | HW_PCI_VENDOR);
+	close(fd);
+	for (unsigned i = 0; i < 40; i++)
+		close(memory[i]);
+}
+
+/* The kernel lets a process have so many areas of memory; each piece between others is one, and
+ * who has lost its memory to a SIGBUS takes one more. */
+static void memory_in_many_pieces_leaves_room_for_others(void **state)
+{
+	struct rig r;
+	unsigned n;
+
+	(void)state;
+	set_up(&r);
+	assert_int_equal(ftruncate(r.memory, VFU_MAX_MAPS * 4096ll), 0);
+	for (n = 1; n < VFU_MAX_MAPS; n++)
+		assert_int_equal(map_at(r.fd, RIG_IOVA + 8192 * (n + 8ull), 4096,
+					(VFU_MAX_MAPS - n) * 4096ll, r.memory), 0);
+	the_neighbour_is_served();
+	put_identify(&r);
+	post(&r, hw_doorbell(0), r.tail);
+	assert_true(identified(&r));
+	assert_int_equal(unmap_at(r.fd, RIG_IOVA + 65536, 8192ull * VFU_MAX_MAPS, 0), 0);
+	the_neighbour_is_served();
+	/* All of it again, as if nothing had been. */
+	for (n = 1; n < VFU_MAX_MAPS; n++)
+		assert_int_equal(map_at(r.fd, RIG_IOVA + 8192 * (n + 8ull), 4096,
+					(VFU_MAX_MAPS - n) * 4096ll, r.memory), 0);
+	assert_int_equal(ftruncate(r.memory, 0), 0);
+	post(&r, hw_doorbell(0), ++r.tail);
+	is_cut_off(r.fd);
+	the_neighbour_is_served();
+	close(r.memory);
+	close(r.irq);
+	munmap(r.page, 3 * 4096);
+}
+
 /* CPU time of the server so far, in ticks. */
 static unsigned long cpu_of(pid_t pid)
 {
@@ -526,6 +575,7 @@ int main(void)
 		cmocka_unit_test(a_storm_of_clients_is_turned_away),
 		cmocka_unit_test(a_client_that_talks_instead_of_answering_is_cut_off),
 		cmocka_unit_test(what_stops_a_device_takes_its_question_back),
+		cmocka_unit_test(memory_in_many_pieces_leaves_room_for_others),
 		cmocka_unit_test(a_server_without_descriptors_rests_and_goes_on),
 	};
 
