@@ -99,6 +99,19 @@ static void let_go(struct direct *d, int code)
 		d->bus->ops->cut(d->bus);
 }
 
+/* After a request that gives memory to the device, or a number for what uses it, and that failed:
+ * did it take it? A refusal says no; what was not understood says nothing. */
+static void take_back(struct direct *d, int code)
+{
+	bool is_unknown;
+
+	pthread_mutex_lock(&d->admin_lock);
+	is_unknown = code && d->is_confused;
+	pthread_mutex_unlock(&d->admin_lock);
+	if (is_unknown)
+		let_go(d, code);
+}
+
 static const char *fatal_text(uint32_t reason)
 {
 	switch (reason) {
@@ -520,8 +533,10 @@ static int host_again(struct hal_transport *t, uint64_t va, uint64_t bytes, stru
 		if (!code)
 			at += map.bytes;
 	}
-	if (code)
+	if (code) {
 		unmap_pieces(d, va, at);
+		take_back(d, code);
+	}
 	return code;
 }
 
@@ -606,6 +621,7 @@ static int ring_create(struct hal_transport *t, enum hw_class cls, uint32_t n,
 	if (!code)
 		code = check_number(d, value, err);
 	if (code) {
+		take_back(d, code);
 		ring_destroy(r);
 		return code;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Without an IOMMU: memory in pieces, what memory is taken, and what people are told.
  * Part of hal_vfio_test.c. */
+#include "hal/bus.h"
+#include "hal/transport.h"
 
 #define HUGE_AT_ONCE 8u
 #define MANY 40u
@@ -247,6 +249,53 @@ static void a_device_that_does_not_let_go_is_cut_off(void **state)
 	executes_inline_and_on_the_engine(NULL);
 }
 
+static void lie(struct hal_transport *t, uint16_t what, uint64_t value)
+{
+	struct hw_sqe sqe = { .op = HW_INJECT, .id = what, .u.admin.value = value };
+	struct err err;
+
+	assert_int_equal(t->ops->ask(t, sqe, NULL, 0, NULL, &err), 0);
+}
+
+/* Who asks for a ring, or for memory to be mapped, and is told nonsense frees it next. */
+static void a_device_that_may_have_taken_memory_is_cut_off(void **state)
+{
+	struct hal_direct_host host = { .bus = &hal_bus_vfio, .host = &domains };
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	const uint16_t *command = &fake.device[1].command;
+	void *huge = huge_pages(FAKE_HUGE);
+	struct hw_identify identity;
+	struct hal_transport *t;
+	struct hal_ring *ring;
+	struct err err;
+	uint64_t va;
+
+	(void)state;
+	assert_int_equal(hal_transport_direct.open(&host, "noiommu:" B, fd, &t, &identity, &err),
+			 0);
+	assert_int_equal(*command & 4, 4);
+	lie(t, HW_INJECT_WRONG_VALUE, 4711);
+	assert_int_equal(t->ops->ring_create(t, HW_CLASS_DMA, 8, &ring, &err), ERR_INTERNAL);
+	assert_non_null(strstr(err.msg, "4711"));
+	assert_int_equal(*command & 4, 0);
+	assert_int_equal(t->ops->reset(t, &err), 0);
+	assert_int_equal(*command & 4, 4);
+	lie(t, HW_INJECT_WRONG_TAG, 1);
+	assert_int_equal(t->ops->host_map(t, huge, FAKE_HUGE, &va, &err), ERR_INTERNAL);
+	assert_int_equal(*command & 4, 0);
+	assert_int_equal(t->ops->reset(t, &err), 0);
+	/* What refuses has nothing. */
+	lie(t, HW_INJECT_WRONG_STATUS, HW_ST_NO_ROOM);
+	assert_int_equal(t->ops->host_map(t, huge, FAKE_HUGE, &va, &err),
+			 ERR_RESOURCE_EXHAUSTED);
+	assert_int_equal(*command & 4, 4);
+	assert_int_equal(t->ops->ring_create(t, HW_CLASS_DMA, 8, &ring, &err), 0);
+	t->ops->ring_destroy(ring);
+	t->ops->close(t);
+	fake_munmap(huge, FAKE_HUGE);
+	close(fd);
+}
+
 static void only_its_name_does_without_an_iommu(void **state)
 {
 	struct hal_device_info info;
@@ -372,6 +421,7 @@ static void six_pages_and_no_locked_memory_are_taken(void **state)
 	cmocka_unit_test(operands_in_several_pieces_are_refused), \
 	cmocka_unit_test(memory_that_may_move_is_refused), \
 	cmocka_unit_test(a_device_that_does_not_let_go_is_cut_off), \
+	cmocka_unit_test(a_device_that_may_have_taken_memory_is_cut_off), \
 	cmocka_unit_test(only_its_name_does_without_an_iommu), \
 	cmocka_unit_test(only_root_does_without_an_iommu), \
 	cmocka_unit_test(a_mode_that_is_off_is_named), \
