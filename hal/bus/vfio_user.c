@@ -27,6 +27,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -345,6 +346,7 @@ static int dial(struct vfio_user *v)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct timeval limit = { .tv_sec = v->limit_ns / 1000000000,
 				 .tv_usec = v->limit_ns % 1000000000 / 1000 };
+	int64_t deadline = clock_after(v->limit_ns);
 
 	memcpy(a.sun_path, v->path, sizeof(a.sun_path));
 	files_own_begin();
@@ -352,9 +354,13 @@ static int dial(struct vfio_user *v)
 	files_own_end(&v->own, &v->fd);
 	if (v->fd < 0 || setsockopt(v->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
 		return errno;
-	while (connect(v->fd, (struct sockaddr *)&a, sizeof(a)))
+	while (connect(v->fd, (struct sockaddr *)&a, sizeof(a))) {
 		if (errno != EINTR)
 			return errno;
+		/* Each try has all of the time again. */
+		if (clock_ns() > deadline)
+			return EAGAIN;
+	}
 	return 0;
 }
 
@@ -470,6 +476,16 @@ static bool is_mappable(const struct region *r, const struct call *c)
 	       r->sparse.bytes == r->info.bytes;
 }
 
+/* Whether a file holds all that is to be mapped of it: stores behind its end would be SIGBUS. */
+static bool holds(int fd, uint64_t offset, uint64_t bytes)
+{
+	struct stat st;
+	uint64_t end;
+
+	return !fstat(fd, &st) && !__builtin_add_overflow(offset, bytes, &end) &&
+	       (!S_ISREG(st.st_mode) || end <= (uint64_t)st.st_size);
+}
+
 static int map_hbm(struct vfio_user *v, struct err *err)
 {
 	struct region r;
@@ -484,7 +500,9 @@ static int map_hbm(struct vfio_user *v, struct err *err)
 	if (code)
 		return code;
 	/* A server without it is slower: copies then go through staging memory. */
-	if (is_mappable(&r, &c)) {
+	if (is_mappable(&r, &c) && !holds(c.got_fds[0], r.info.offset, r.info.bytes)) {
+		code = lose_broken(v, "HBM in a file that is shorter", err);
+	} else if (is_mappable(&r, &c)) {
 		p = mmap(NULL, r.info.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
 			 c.got_fds[0], (off_t)r.info.offset);
 		if (p == MAP_FAILED) {
@@ -557,7 +575,8 @@ static int share_bells(struct vfio_user *v, struct err *err)
 
 	if (code)
 		return code;
-	if (error || !read_bells(v, answer, c.answer_bytes, c.n_got, &kick, &page)) {
+	if (error || !read_bells(v, answer, c.answer_bytes, c.n_got, &kick, &page) ||
+	    !holds(c.got_fds[page], 0, HW_PAGE)) {
 		log_info("%s shares no doorbells; they go as messages", v->path);
 		close_got(&c);
 		return 0;

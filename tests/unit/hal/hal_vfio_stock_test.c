@@ -18,6 +18,9 @@ struct manners {
 	bool no_caps, no_fd, never_more;	/* of BAR2's description */
 	uint64_t area_offset, area_bytes;	/* 0: all of it */
 	uint32_t n_areas;			/* 0: 1 */
+	uint32_t missing;			/* bytes, at the end of HBM's file */
+	bool has_bells;				/* shares doorbells ... */
+	uint32_t page_bytes;			/* in a file of so many bytes */
 	enum vfu_command odd;			/* the reply to this one ... */
 	uint16_t id_off;			/* has another id by so much, */
 	int32_t size_off;			/* is so much longer than it should, */
@@ -56,7 +59,7 @@ static size_t describe_region(uint8_t *out, const uint8_t *body, int *fds, unsig
 	if (!m->no_caps)
 		r.argsz += (uint32_t)sizeof(s);
 	if (room >= r.argsz && !m->never_more && !m->no_fd) {
-		fds[0] = make_memory(HBM, NULL);
+		fds[0] = make_memory(HBM - m->missing, NULL);
 		*n_fds = 1;
 	}
 	if (room >= r.argsz && !m->no_caps) {
@@ -66,6 +69,24 @@ static size_t describe_region(uint8_t *out, const uint8_t *body, int *fds, unsig
 	}
 	memcpy(out, &r, sizeof(r));
 	return r.cap_offset ? sizeof(r) + sizeof(s) : sizeof(r);
+}
+
+static int describe_bells(uint8_t *out, int *fds, unsigned *n_fds)
+{
+	struct vfu_io_fds head = { .argsz = sizeof(head), .count = HW_MAX_QUEUES };
+
+	memcpy(out, &head, sizeof(head));
+	for (unsigned q = 0; q < HW_MAX_QUEUES; q++) {
+		struct vfu_io_fd io = { .offset = hw_doorbell(q), .bytes = 8,
+					.type = VFU_IO_SHADOW, .shadow_fd = 1,
+					.shadow_offset = q * 8 };
+
+		memcpy(out + sizeof(head) + q * sizeof(io), &io, sizeof(io));
+	}
+	fds[0] = eventfd(0, EFD_CLOEXEC);
+	fds[1] = make_memory(srv.manners.page_bytes, NULL);
+	*n_fds = 2;
+	return (int)(sizeof(head) + HW_MAX_QUEUES * sizeof(struct vfu_io_fd));
 }
 
 /* The reply's body; negative: an errno; INT_MAX: none is wanted. */
@@ -85,6 +106,8 @@ static int answer(const struct vfu_header *h, const uint8_t *body, uint8_t *out,
 		return sizeof(info);
 	case VFU_GET_REGION_INFO:
 		return (int)describe_region(out, body, fds, n_fds);
+	case VFU_GET_REGION_IO_FDS:
+		return srv.manners.has_bells ? describe_bells(out, fds, n_fds) : -ENOTSUP;
 	case VFU_REGION_READ:
 		memcpy(&a, body, sizeof(a));
 		memcpy(out, &a, sizeof(a));
@@ -271,6 +294,7 @@ static void servers_that_break_the_protocol_are_refused(void **state)
 		{ { .odd = VFU_REGION_READ, .size_off = -1 }, "a short REGION_READ reply" },
 		{ { .odd = VFU_REGION_READ, .size_off = 1 }, "larger than was asked for" },
 		{ { .odd = VFU_GET_REGION_INFO, .size_off = -1 }, "a short region description" },
+		{ { .missing = 1 }, "HBM in a file that is shorter" },
 	};
 	unsigned before = count_descriptors();
 
@@ -343,6 +367,24 @@ static void doorbells_are_messages_where_none_are_shared(void **state)
 	assert_int_equal(__atomic_load_n(&srv.n_wakes, __ATOMIC_ACQUIRE), 1);
 	bus->ops->close(bus);
 	end_server();
+}
+
+static void doorbells_that_lie_behind_a_file_are_not_shared(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct manners m = { .has_bells = true, .page_bytes = i ? HW_PAGE : 0 };
+		struct hal_bus *bus;
+		struct err err;
+
+		if (open_bus(&m, &bus, &err))
+			fail_msg("%s", err.msg);
+		bus->ops->write(bus, hw_doorbell(2), 7);
+		assert_int_equal(bus->ops->read(bus, HW_REG_STATUS), 0);
+		assert_int_equal(__atomic_load_n(&srv.n_bells, __ATOMIC_ACQUIRE), i ? 0 : 1);
+		bus->ops->close(bus);
+		end_server();
+	}
 }
 
 /* Also who never waits for a reply must not wait for ever: the socket is full one day. */
@@ -553,6 +595,7 @@ int main(void)
 		cmocka_unit_test(descriptors_that_nobody_asked_for_are_closed),
 		cmocka_unit_test(commands_of_a_server_are_refused_in_between),
 		cmocka_unit_test(doorbells_are_messages_where_none_are_shared),
+		cmocka_unit_test(doorbells_that_lie_behind_a_file_are_not_shared),
 		cmocka_unit_test(a_server_that_reads_nothing_is_late),
 		cmocka_unit_test(memory_keeps_its_content_when_it_is_shared),
 		cmocka_unit_test(who_finds_a_server_lost_wakes_all),

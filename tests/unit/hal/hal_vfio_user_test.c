@@ -626,19 +626,36 @@ static void wake_up(int sig)
 	(void)sig;
 }
 
-/* Neither single bytes nor signals extend the time that an answer may take. */
+/* Has no room for one more. */
+static unsigned fill_queue(const struct sockaddr_un *a, int fds[8])
+{
+	unsigned n = 0;
+	int fd;
+
+	do {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		fds[n++] = fd;
+	} while (!connect(fd, (const struct sockaddr *)a, sizeof(*a)) && n < 8);
+	assert_int_equal(errno, EAGAIN);
+	return n;
+}
+
+/* Neither single bytes nor signals extend the time that an answer may take, nor a place in the
+ * queue. */
 static void single_bytes_and_signals_extend_no_deadline(void **state)
 {
 	struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
 	struct sigaction wakes = { .sa_handler = wake_up };
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	char where[160];
+	unsigned n_fds;
+	int fds[8];
 
 	(void)state;
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s/impostor", server.dir);
 	snprintf(where, sizeof(where), "vfio-user:%s", a.sun_path);
 	sigaction(SIGALRM, &wakes, NULL);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct impostor im = { .listener = socket(AF_UNIX, SOCK_STREAM, 0) };
 		int64_t began = clock_ns();
 		pthread_t thread;
@@ -648,6 +665,7 @@ static void single_bytes_and_signals_extend_no_deadline(void **state)
 		assert_int_equal(bind(im.listener, (struct sockaddr *)&a, sizeof(a)), 0);
 		assert_int_equal(listen(im.listener, 1), 0);
 		setenv("TESSERA_SERVER_LIMIT_MS", "500", 1);
+		n_fds = i == 2 ? fill_queue(&a, fds) : 0;
 		if (i)
 			setitimer(ITIMER_REAL, &often, NULL);
 		else
@@ -660,6 +678,8 @@ static void single_bytes_and_signals_extend_no_deadline(void **state)
 		assert_true(clock_ns() < began + 5 * SECOND);
 		if (!i)
 			pthread_join(thread, NULL);
+		while (n_fds)
+			close(fds[--n_fds]);
 		close(im.listener);
 		unlink(a.sun_path);
 	}
