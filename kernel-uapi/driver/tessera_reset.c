@@ -103,13 +103,17 @@ static void wedge(struct tessera_device *tdev, u32 due, const char *why, int err
 	tell_wedged(tdev);
 }
 
-/* From here on whoever holds the device's lock brings it back, and reset_work does not. */
+/*
+ * From here on whoever holds the device's lock brings it back, and reset_work does not. reason:
+ * of the dump; NULL: nothing is wrong, and there is none.
+ */
 static void take_over(struct tessera_device *tdev, const char *reason)
 {
 	/* Somebody did before, under this lock, and nothing has begun since. */
 	if (READ_ONCE(tdev->state) == TESSERA_RESETTING || is_over(tdev))
 		return;
-	tessera_dump(tdev, reason, NULL);
+	if (reason)
+		tessera_dump(tdev, reason, NULL);
 	tessera_lose_all(tdev, TESSERA_RESETTING);
 }
 
@@ -356,7 +360,8 @@ void tessera_sleep(struct tessera_device *tdev)
 	mutex_lock(&tdev->admin.lock);
 	tdev->link_deadline = 0;
 	mutex_unlock(&tdev->admin.lock);
-	take_over(tdev, "sleep");
+	/* Of a reset that is due, if one is. */
+	take_over(tdev, tdev->reset_reason);
 	/* It finds that nothing is due: later it would reset what is asleep. */
 	cancel_work_sync(&tdev->reset_work);
 }

@@ -242,6 +242,7 @@ void sleep_ends_contexts(void)
 	struct drm_tessera_ctx_create ctx = ctx_create();
 	uint32_t q = queue_create(ctx.id, HW_CLASS_DMA, 0, -1).id;
 	struct drm_tessera_device d;
+	char dump[128];
 
 	query_all(DRM_TESSERA_QUERY_DEVICE, 0, &d, sizeof(d));
 	if (access("/sys/power/pm_test", W_OK)) {
@@ -249,10 +250,13 @@ void sleep_ends_contexts(void)
 		CHECK(!ctx_destroy(ctx.id));
 		return;
 	}
+	drop_dump();
 	write_file("/sys/power/pm_test", "devices");
 	write_file("/sys/power/state", "freeze");
 	write_file("/sys/power/pm_test", "none");
 	expect_reset(ctx, q, d.function_resets + 1);
+	/* Nothing was wrong. */
+	CHECK(!find_dump(dump, SECOND));
 }
 
 /* Nobody has switched its power off: what it was it is still. */
