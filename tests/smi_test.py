@@ -15,6 +15,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -396,6 +397,21 @@ class Smi(unittest.TestCase):
         self.assertEqual(done.stdout.count("BUS ID"), 2)
         self.assertNotIn("\x1b", done.stdout)
 
+    def test_a_watch_that_was_stopped_makes_up_for_nothing(self):
+        self.publish("tessera-a", page(os.getpid()))
+        watch = subprocess.Popen(
+            [SMI, "watch", "--json", "-i", "0.5"], stdout=subprocess.PIPE,
+            env={**os.environ, "TESSERA_TELEMETRY_DIR": str(self.dir)})
+        self.assertTrue(watch.stdout.readline())
+        watch.send_signal(signal.SIGSTOP)
+        time.sleep(6)
+        watch.send_signal(signal.SIGCONT)
+        time.sleep(1.2)
+        watch.terminate()
+        seen = len(watch.communicate()[0].splitlines())
+        self.assertGreater(seen, 1)
+        self.assertLess(seen, 8)        # 2 a second; 12 were missed
+
     def test_metrics_are_what_prometheus_reads(self):
         for pid in (7, 8):
             p = self.rich()
@@ -655,6 +671,31 @@ class Smi(unittest.TestCase):
                 self.until(r"ended with 0")
             finally:
                 self.tmux("kill-server", check=False)
+
+    @unittest.skipUnless(shutil.which("tmux"), "there is no tmux")
+    def test_top_counts_by_the_time_between_its_looks(self):
+        p = page(7)
+        p.devices[0].hbm, p.devices[0].used = 1, 1 << 63    # and a bar has an end
+        p.devices[0].n_links, p.devices[0].fabric, p.devices[0].n_chips = 1, 9, 4
+        p.devices[0].read_at = time.monotonic_ns()
+        p.devices[0].shape[:] = 2, 2, 1
+        port = p.devices[0].links[0]
+        port.peer, port.is_, port.tx_bytes = 1, 1, 1 << 30
+        self.publish("tessera-0-7", p)
+        self.socket = self.dir / "tmux"
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "top", "-x", "120", "-y", "24",
+                  "-e", f"TESSERA_TELEMETRY_DIR={self.dir}", f"{SMI} top -i 4; exec cat")
+        try:
+            self.assertRegex(self.until(r"h help"), r"(?m)^0 +sim:0 .*[|]{10} ")
+            port.tx_bytes += 1 << 40
+            self.rewrite("tessera-0-7", p)
+            self.tmux("send-keys", "-t", "top", "l")
+            sent = re.search(r"^sim:0 +x\+ +1 +(\d+G)", self.until(r"^sim:0 +x\+ +1 +\d+G"),
+                             re.M).group(1)
+            self.tmux("send-keys", "-t", "top", "-", "-")
+            self.assertRegex(self.until(r"every 1 s"), rf"(?m)^sim:0 +x\+ +1 +{sent} ")
+        finally:
+            self.tmux("kill-server", check=False)
 
     def test_top_asks_for_a_terminal(self):
         done = self.smi("top", stdin=subprocess.DEVNULL)

@@ -137,14 +137,21 @@ void smi_compare(struct smi_node *now, const struct smi_node *last)
 	}
 }
 
+/* Looks that were missed, as by a process that was stopped, are not made up for. */
 static void await(struct timespec *next, double seconds)
 {
+	struct timespec now;
+
 	next->tv_sec += (time_t)seconds;
 	next->tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
 	if (next->tv_nsec >= 1000000000) {
 		next->tv_nsec -= 1000000000;
 		next->tv_sec++;
 	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec > next->tv_sec ||
+	    (now.tv_sec == next->tv_sec && now.tv_nsec > next->tv_nsec))
+		*next = now;
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL) == EINTR)
 		;
 }

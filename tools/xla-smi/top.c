@@ -40,6 +40,8 @@ struct top {
 	unsigned first;	/* process at the top of the list */
 	char filter[48];
 	double interval;
+	int64_t looked;		/* when `now` was */
+	double seconds;		/* since `last`; 0: there was none */
 };
 
 /* ---- text ---- */
@@ -77,7 +79,8 @@ static void color(const struct top *t, double percent)
 static void put_bar(const struct top *t, int y, int x, int width, double percent)
 {
 	char bar[64];
-	int full = (int)(percent / 100 * width + 0.5);
+	/* A stranger's numbers need not fit each other. */
+	int full = percent < 100 ? (int)(percent / 100 * width + 0.5) : width;
 
 	for (int i = 0; i < width && i < 63; i++)
 		bar[i] = i < full ? '|' : '.';
@@ -274,7 +277,7 @@ static void put_process(const struct top *t, int y, const struct line *l)
 	put(t, y, 9, 10, l->p->user);
 	put(t, y, 20, 16, l->p->command);
 	put(t, y, 37, 8, size_text(l->p->memory_used_bytes, size));
-	snprintf(text, sizeof(text), "%.0f", (double)l->launches / t->interval);
+	snprintf(text, sizeof(text), "%.0f", t->seconds > 0 ? (double)l->launches / t->seconds : 0);
 	put(t, y, 46, 9, text);
 	put(t, y, 56, 20, l->p->devices);
 	put(t, y, 77, COLS, l->p->running);
@@ -327,9 +330,9 @@ static struct smi_num rate(const struct top *t, struct smi_num now, const struct
 {
 	struct smi_num r = { 0 };
 
-	if (!then || !now.is_known || !then->is_known || now.n < then->n)
+	if (!then || !now.is_known || !then->is_known || now.n < then->n || !(t->seconds > 0))
 		return r;
-	return smi_known((uint64_t)((double)(now.n - then->n) / t->interval));
+	return smi_known((uint64_t)((double)(now.n - then->n) / t->seconds));
 }
 
 static void put_link(const struct top *t, int y, const struct smi_link *l)
@@ -448,8 +451,12 @@ static bool press(struct top *t, int key)
 
 static int look(struct top *t)
 {
+	int64_t before = t->looked;
+
 	smi_node_free(&t->last);
 	t->last = t->now;
+	t->looked = clock_ns();
+	t->seconds = before ? (double)(t->looked - before) / 1e9 : 0;
 	smi_gather(t->o, &t->now);
 	smi_compare(&t->now, &t->last);
 	remember(t);
