@@ -277,11 +277,13 @@ class Smi(unittest.TestCase):
     def test_wrong_usage_is_told_apart(self):
         for args in (("--jsn",), ("--json", "x"), ("",), ("list", "x"), ("replay",), ("-d",),
                      ("--device", ""), ("-i", "0"), ("-i", "soon"), ("-n", "0"), ("-n", "1x"),
-                     ("watch", "watch"), ("replay", "f", "record"), ("record",)):
+                     ("-n", "1.5"), ("serve", "-p", "80.5"), ("watch", "watch"),
+                     ("replay", "f", "record"), ("record",)):
             done = self.smi(*args)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn("usage", done.stderr)
-
+        # The letter, not the word that was read last.
+        self.assertIn('"-z" is no option', self.smi("-zf").stderr)
 
     # ---- what a page tells, in each table ----
 

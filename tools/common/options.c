@@ -55,9 +55,13 @@ int tool_read_options(const struct tool_line *l, int argc, char **argv,
 			letters[n++] = ':';
 	}
 	while ((got = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		/* Of letters in one word those behind it are not looked at yet. */
+		char letter[] = { '-', (char)optopt, 0 };
+		bool is_letter = got == '?' && optopt && optopt < FIRST_LONG;
+
 		if (got == '?' || got == ':')
 			return tool_complain(l, got == '?' ? "is no option" : "needs an argument",
-					     argv[optind - 1]);
+					     is_letter ? letter : argv[optind - 1]);
 		status = take(arg, find(l, got), optarg);
 		if (status)
 			return status;

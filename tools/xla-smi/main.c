@@ -97,7 +97,7 @@ static int take_option(void *arg, unsigned which, const char *argument)
 			return complain("is no time between 0.01 and 86400 seconds", argument);
 		break;
 	case OPTION_count:
-		if (!tool_read_number(argument, 1, 1e15, &n))
+		if (!tool_read_number(argument, 1, 1e15, &n) || n != (double)(uint64_t)n)
 			return complain("is no count of 1 or more", argument);
 		o->count = (uint64_t)n;
 		break;
@@ -111,7 +111,7 @@ static int take_option(void *arg, unsigned which, const char *argument)
 		o->ui = true;
 		break;
 	case OPTION_port:
-		if (!tool_read_number(argument, 0, 65535, &n))
+		if (!tool_read_number(argument, 0, 65535, &n) || n != (unsigned)n)
 			return complain("is no port", argument);
 		o->port = (unsigned)n;
 		break;
