@@ -137,12 +137,17 @@ static void join_page(struct hal_device *dev)
 
 /* ---- opening and closing ---- */
 
-static void read_limit(struct hal_device *dev)
+static int read_limit(struct hal_device *dev, struct err *err)
 {
 	const char *text = getenv("TESSERA_LIMIT_MS");
+	uint64_t ms = 0;
 
-	if (text && *text)
-		dev->default_limit_ns = strtoull(text, NULL, 10) * 1000000;
+	if (text && *text && !str_read_number(text, 0, UINT64_MAX / 1000000, &ms))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_LIMIT_MS=%s: how long a program "
+			       "may run is a whole number of milliseconds; 0: as long as it likes",
+			       text);
+	dev->default_limit_ns = ms * 1000000;
+	return 0;
 }
 
 /* Ends the waiter, perhaps before it told all: whoever asked is told now. With no lock held,
@@ -259,9 +264,10 @@ int hal_device_open(struct hal *hal, unsigned index, struct hal_device **out,
 	pthread_mutex_init(&dev->exes_lock, NULL);
 	pthread_mutex_init(&dev->trace_lock, NULL);
 	pthread_mutex_init(&dev->death_lock, NULL);
-	read_limit(dev);
 	hal_dumps_start(&hal->dumps);
-	code = start(dev, err);
+	code = read_limit(dev, err);
+	if (!code)
+		code = start(dev, err);
 	if (code) {
 		err_add(err, "opening %s", e->info.bus_id);
 		free_device(dev);

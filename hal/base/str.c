@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hal/base/str.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,4 +63,17 @@ void str_free(struct str *s)
 {
 	free(s->text);
 	*s = (struct str){ 0 };
+}
+
+bool str_read_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || *text < '0' || *text > '9' || *end || n < least || n > most)
+		return false;
+	*out = n;
+	return true;
 }

@@ -7,6 +7,7 @@
  */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct str {
 	char *text;	/* NUL-terminated; NULL while empty */
@@ -18,5 +19,8 @@ void str_printf(struct str *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void str_add(struct str *s, const char *text, size_t n);
 void str_free(struct str *s);
+
+/* Digits that are a number from `least` to `most`, and nothing else; false: *out is untouched. */
+bool str_read_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
 
 #endif

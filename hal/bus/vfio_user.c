@@ -34,10 +34,12 @@
 #include "hal/base/clock.h"
 #include "hal/base/files.h"
 #include "hal/base/log.h"
+#include "hal/base/str.h"
 #include "hal/bus.h"
 #include "hal/hw/regs.h"
 
 #define ANSWER_MS 10000		/* for a server to answer; TESSERA_SERVER_LIMIT_MS */
+#define MOST_ANSWER_MS 86400000u
 #define COMMAND_MEMORY_MASTER 6
 #define CONFIG_COMMAND 4
 
@@ -623,12 +625,17 @@ static void close_bus(struct hal_bus *bus)
 	free(v);
 }
 
-static int64_t read_limit(void)
+static int read_limit(struct vfio_user *v, struct err *err)
 {
 	const char *text = getenv("TESSERA_SERVER_LIMIT_MS");
-	long ms = text ? strtol(text, NULL, 10) : 0;
+	uint64_t ms = ANSWER_MS;
 
-	return (ms > 0 && ms <= 86400000 ? ms : ANSWER_MS) * 1000000ll;
+	if (text && *text && !str_read_number(text, 1, MOST_ANSWER_MS, &ms))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_SERVER_LIMIT_MS=%s: how long a "
+			       "device's server may take to answer is a number of milliseconds "
+			       "from 1 to %u", text, MOST_ANSWER_MS);
+	v->limit_ns = (int64_t)ms * 1000000;
+	return 0;
 }
 
 static int open_bus(void *host, const char *where, struct hal_bus **out, struct err *err)
@@ -641,13 +648,14 @@ static int open_bus(void *host, const char *where, struct hal_bus **out, struct 
 		return err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory");
 	v->bus.ops = &hal_bus_vfio_user;
 	v->fd = v->bell_fd = v->quit_fd = -1;
-	v->limit_ns = read_limit();
 	for (unsigned i = 0; i < HW_MAX_VECTORS; i++)
 		v->irq_fd[i] = -1;
 	snprintf(v->path, sizeof(v->path), "%s", where);
 	pthread_mutex_init(&v->lock, NULL);
 	pthread_mutex_init(&v->why_lock, NULL);
-	code = attach(v, err);
+	code = read_limit(v, err);
+	if (!code)
+		code = attach(v, err);
 	if (!code)
 		code = negotiate(v, err);
 	if (!code)

@@ -881,6 +881,26 @@ static void unknown_selections_say_what_to_do(void **state)
 				    &err), ERR_INVALID_ARGUMENT);
 }
 
+static void a_limit_that_is_no_number_is_refused(void **state)
+{
+	static const char *const bad[] = { "abc", "10s", "-1", "1.5", "18446744073710" };
+	struct hal_device *d;
+	struct hal *h;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(hal_create(&(struct hal_options){ .devices = "sim:hbm=16M" }, &h, &err),
+			 0);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		setenv("TESSERA_LIMIT_MS", bad[i], 1);
+		assert_int_equal(hal_device_open(h, 0, &d, &err), ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, bad[i]));
+	}
+	unsetenv("TESSERA_LIMIT_MS");
+	assert_int_equal(hal_device_open(h, 0, &d, &err), 0);
+	hal_destroy(h);
+}
+
 static void opens_and_closes_a_hundred_times(void **state)
 {
 	(void)state;
@@ -953,6 +973,7 @@ static void requests_of_many_threads_get_their_answers(void **state)
 	cmocka_unit_test(a_reset_needs_no_free_memory), \
 	cmocka_unit_test(a_model_that_checks_names_the_op), \
 	cmocka_unit_test(unknown_selections_say_what_to_do), \
+	cmocka_unit_test(a_limit_that_is_no_number_is_refused), \
 	cmocka_unit_test(opens_and_closes_a_hundred_times)
 
 #ifndef DEVICE_TESTS_ONLY

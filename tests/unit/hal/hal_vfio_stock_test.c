@@ -315,6 +315,22 @@ static void servers_that_break_the_protocol_are_refused(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
+static void a_limit_that_is_no_number_is_refused(void **state)
+{
+	static const char *const bad[] = { "0", "10s", "-1", "1.5", "86400001" };
+	struct hal_bus *bus;
+	struct err err;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		setenv("TESSERA_SERVER_LIMIT_MS", bad[i], 1);
+		assert_int_equal(hal_bus_vfio_user.open(NULL, "/tmp/none", &bus, &err),
+				 ERR_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, bad[i]));
+	}
+	unsetenv("TESSERA_SERVER_LIMIT_MS");
+}
+
 static void descriptors_that_nobody_asked_for_are_closed(void **state)
 {
 	static const enum vfu_command commands[] = { VFU_VERSION, VFU_GET_INFO, VFU_REGION_READ };
@@ -592,6 +608,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_region_is_mapped_if_all_of_it_can_be),
 		cmocka_unit_test(servers_that_break_the_protocol_are_refused),
+		cmocka_unit_test(a_limit_that_is_no_number_is_refused),
 		cmocka_unit_test(descriptors_that_nobody_asked_for_are_closed),
 		cmocka_unit_test(commands_of_a_server_are_refused_in_between),
 		cmocka_unit_test(doorbells_are_messages_where_none_are_shared),
