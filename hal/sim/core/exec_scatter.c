@@ -113,12 +113,12 @@ static enum lies how_lies(const struct sim_walk *w, const struct sim_ref *ref)
 	return is_run ? IN_A_RUN : is_one ? AS_ONE : ANYHOW;
 }
 
+enum { OLD, UPDATE, RESULT };	/* values of a body of one array */
+
 /* Bodies that need no tile. */
 static void find_short_cut(const struct sim_load *load, const struct isa_body *body,
 			   const struct isa_uop *u, struct scatter_plan *p)
 {
-	enum { OLD, UPDATE, RESULT };
-
 	if (p->k != 1)
 		return;
 	p->is_replace = !body->n_uop && p->value[0] == UPDATE;
@@ -131,8 +131,47 @@ static void find_short_cut(const struct sim_load *load, const struct isa_body *b
 		p->direct = sim_uop_kernel(load->cpu->path, u);
 }
 
+/* The operation of a body that computes with bf16 as one does, in f32; NULL: it does not. */
+static const struct isa_uop *bf16_operation(const struct scatter_plan *p,
+					    const struct isa_body *body, const struct isa_uop *u)
+{
+	enum { FIRST = RESULT, SECOND, SUM, ROUNDED };
+
+	if (body->n_uop != 4 || p->dst[0].elem != ELEM_BF16 || p->value[0] != ROUNDED)
+		return NULL;
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 2 && (u[i].op != UOP_CVT || u[i].elem != (i < 2 ? ELEM_BF16 : ELEM_F32) ||
+			       u[i].to != (i < 2 ? ELEM_F32 : ELEM_BF16)))
+			return NULL;
+	if (u[0].a + u[1].a != OLD + UPDATE || u[0].a == u[1].a || u[3].a != SUM ||
+	    u[2].elem != ELEM_F32 || u[2].a + u[2].b != FIRST + SECOND || u[2].a == u[2].b)
+		return NULL;
+	return &u[2];
+}
+
 struct pair { uint64_t part[2]; };
 
+/*
+ * max_f32() and min_f32() of one pair of numbers, in registers of several, where nothing branches:
+ * of numbers that are as good as random a CPU guesses wrongly what they compare to.
+ */
+#define LONE(name, LESS, MIX) \
+static inline float name(float old, float new) \
+{ \
+	typedef float several __attribute__((vector_size(16))); \
+	typedef int32_t bits __attribute__((vector_size(16))); \
+	const several x = { old }, y = { new }; \
+	bits is_old = x LESS y, are_same = x == y, is_nan = x != x, r; \
+	\
+	r = (is_old & (bits)x) | (~is_old & (bits)y); \
+	r = (are_same & ((bits)x MIX (bits)y)) | (~are_same & r); \
+	r = (is_nan & (bits)x) | (~is_nan & r); \
+	return ((several)r)[0]; \
+}
+LONE(lone_max, >, &)
+LONE(lone_min, <, |)
+#define EXTREME_OF(which, x, y) (is_lone ? lone_##which(x, y) : which##_f32(x, y))
+#define WIDE_BF16(x) float_of((uint32_t)(x) << 16)
 /* What short windows become, of elements `old` and `new`; I is passed on. */
 #define KINDS(DO, I) \
 	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \
@@ -140,7 +179,14 @@ struct pair { uint64_t part[2]; };
 	DO(add_f32, float, I, old + new) DO(add_f64, double, I, old + new) \
 	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new) \
 	DO(mul_f32, float, I, old * new) \
-	DO(max_f32, float, I, max_f32(old, new)) DO(min_f32, float, I, min_f32(old, new)) \
+	DO(max_f32, float, I, EXTREME_OF(max, old, new)) \
+	DO(min_f32, float, I, EXTREME_OF(min, old, new)) \
+	DO(add_bf16, uint16_t, I, bf16_encoded(bits_of(WIDE_BF16(old) + WIDE_BF16(new)))) \
+	DO(mul_bf16, uint16_t, I, bf16_encoded(bits_of(WIDE_BF16(old) * WIDE_BF16(new)))) \
+	DO(max_bf16, uint16_t, I, bf16_encoded(bits_of(EXTREME_OF(max, WIDE_BF16(old), \
+								  WIDE_BF16(new))))) \
+	DO(min_bf16, uint16_t, I, bf16_encoded(bits_of(EXTREME_OF(min, WIDE_BF16(old), \
+								  WIDE_BF16(new))))) \
 	DO(max_s32, int32_t, I, old > new ? old : new) \
 	DO(min_s32, int32_t, I, old < new ? old : new)
 
@@ -159,15 +205,18 @@ enum kind { KINDS(KIND, ) N_KINDS };
 		memcpy(news, from + c, sizeof(news)); \
 		for (size_t e = 0; e < CACHE_LINE / sizeof(T); e++) { \
 			T old = olds[e], new = news[e]; \
+			const bool is_lone = false; \
 	\
-			(void)old; \
+			(void)old, (void)is_lone; \
 			news[e] = (result); \
 		} \
 		memcpy(at + c, news, sizeof(news)); \
 	} \
 	for (; c < bytes; c += sizeof(T)) { \
 		T old, new; \
+		const bool is_lone = true; \
 	\
+		(void)is_lone; \
 		memcpy(&old, at + c, sizeof(old)); \
 		memcpy(&new, from + c, sizeof(new)); \
 		new = (result); \
@@ -256,6 +305,29 @@ KINDS(HITS, hits)
 #undef HITS
 #undef UPDATE_WINDOW
 
+static int find_bf16_kind(const struct scatter_plan *p, const struct isa_body *body,
+			  const struct isa_uop *uops)
+{
+	const struct isa_uop *u = bf16_operation(p, body, uops);
+
+	if (!u)
+		return -1;
+	switch (u->op) {
+	case UOP_ADD:
+		return KIND_add_bf16;
+	case UOP_MUL:
+		return KIND_mul_bf16;
+	case UOP_MAX:
+	case UOP_MIN:
+		/* of two NaNs it is the first */
+		if (uops[u->a - RESULT].a == UPDATE)
+			return -1;
+		return u->op == UOP_MAX ? KIND_max_bf16 : KIND_min_bf16;
+	default:
+		return -1;
+	}
+}
+
 /* Which of the KINDS windows are that are short; they are known by now. -1: none. */
 static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		     const struct isa_uop *u)
@@ -266,8 +338,8 @@ static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		return -1;
 	if (p->is_replace)
 		return KIND_put_1 + __builtin_ctz(elem_bytes(elem));
-	if (!p->direct || body->n_uop != 1)
-		return -1;
+	if (!p->direct)
+		return find_bf16_kind(p, body, u);
 	switch (u->op) {
 	case UOP_ADD:
 		switch (elem) {

@@ -13,6 +13,7 @@
 
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop_loop.h"
+#include "hal/sim/kernels/uop_math.h"
 
 static inline uint32_t raw32(float x)
 {
@@ -255,13 +256,6 @@ UNARY(e8m0_decode_64, uint64_t, uint8_t, e8m0_decoded_64(x))
 UNARY(e8m0_encode_64, uint8_t, uint64_t, e8m0_encoded_64(x))
 UNARY(e8m0_encode, uint8_t, uint32_t, e8m0_encoded(x))
 
-/* bf16 is the upper half of f32. */
-static inline uint16_t bf16_encoded(uint32_t x)
-{
-	uint32_t r = (x + 0x7fff + (x >> 16 & 1)) >> 16;
-
-	return (uint16_t)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : r);
-}
 UNARY(bf16_decode, uint32_t, uint16_t, (uint32_t)x << 16)
 UNARY(bf16_encode, uint16_t, uint32_t, bf16_encoded(x))
 

@@ -39,6 +39,14 @@ static inline float float_of(uint32_t u)
 	return x;
 }
 
+/* bf16 is the upper half of f32. */
+static inline uint16_t bf16_encoded(uint32_t x)
+{
+	uint32_t r = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+
+	return (uint16_t)((x & 0x7fffffff) > 0x7f800000 ? x >> 16 | 0x40 : r);
+}
+
 /* Adding 1.5 * 2^23 to a small number rounds it to an integer, which is then in
  * the low bits of the significand. */
 #define ROUNDER 0x1.8p23f

@@ -131,3 +131,47 @@ def test_one_update_for_a_whole_window(device, op, dtype, width):
             if at < 6:
                 want[at] = numpy_op(want[at], value)
         np.testing.assert_array_equal(np.asarray(got), want)
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -1.5, 3.0e38, 1e-39]
+
+
+def extreme(old, new, most):
+    """NaN wins, and +0 is more than -0."""
+    if np.isnan(old) or np.isnan(new):
+        return old if np.isnan(old) else new
+    if old == new:
+        return old if np.signbit(old) != most else new
+    return max(old, new) if most else min(old, new)
+
+
+# Single elements, and rows of less than a line of the cache and of more; places come many times.
+@pytest.mark.parametrize("width", [1, 3, 40])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("op", ["add", "multiply", "max", "min"])
+def test_updates_one_after_the_other(device, op, dtype, width):
+    rng = np.random.default_rng(width)
+    x = rng.standard_normal((9, width)).astype(dtype)
+    u = rng.standard_normal((300, width)).astype(dtype)
+    if op in ("max", "min"):
+        x = np.array(SPECIAL, dtype)[:, None] + np.zeros((9, width), dtype)
+        x[1] = -0.0
+        u[:90] = rng.choice(np.array(SPECIAL[:4] + SPECIAL[5:], dtype), (90, width))
+        u[290:] = np.nan
+    index = rng.integers(-2, 11, 300).astype(np.int32)
+    index[290:] = 3
+    want = x.copy()
+    numpy_op = {"add": np.add, "multiply": np.multiply}.get(op)
+    for at, row in zip(index, u, strict=True):
+        if 0 <= at < 9:
+            want[at] = numpy_op(want[at], row) if numpy_op else [
+                extreme(a, b, op == "max") for a, b in zip(want[at], row, strict=True)]
+
+    def put(x, i, u):
+        x, u = (x[:, 0], u[:, 0]) if width == 1 else (x, u)
+        return getattr(x.at[i], op)(u, mode="drop", wrap_negative_indices=False)
+
+    got = np.asarray(jax.jit(put)(*(jax.device_put(a, device) for a in (x, index, u))))
+    got, want = (a.reshape(9, width).astype(np.float32) for a in (got, want))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
