@@ -155,11 +155,13 @@ def test_updates_one_after_the_other(device, op, dtype, width):
     u = rng.standard_normal((300, width)).astype(dtype)
     if op in ("max", "min"):
         x = np.array(SPECIAL, dtype)[:, None] + np.zeros((9, width), dtype)
-        x[1] = -0.0
+        x[1] = -0.0 if op == "max" else 0.0
         u[:90] = rng.choice(np.array(SPECIAL[:4] + SPECIAL[5:], dtype), (90, width))
         u[290:] = np.nan
     index = rng.integers(-2, 11, 300).astype(np.int32)
     index[290:] = 3
+    if op in ("max", "min"):    # of zeros alone
+        u[index == 1] = rng.choice(np.array([0.0, -0.0], dtype), u[index == 1].shape)
     want = x.copy()
     numpy_op = {"add": np.add, "multiply": np.multiply}.get(op)
     for at, row in zip(index, u, strict=True):
