@@ -11,9 +11,20 @@
 
 #include "hal/sim/core/product.h"
 
+/* A side of the product as a window slides over it, the kernel over itself. */
+struct slide {
+	unsigned n_spatial, bytes;
+	int64_t features, feature_step;
+	int64_t taps[ISA_MAX_SPATIAL], size[ISA_MAX_SPATIAL];
+	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
+	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
+	int64_t first;			/* and to the window's own first point */
+};
+
 struct conv_plan {
 	struct sim_product mm;
 	struct sim_ref lhs, rhs;
+	struct slide slide_lhs, slide_rhs;
 	unsigned n_spatial, rank;
 	int64_t dim[ISA_MAX_RANK];	/* batch, spatial..., feature */
 	unsigned body_rank;		/* of the epilogue, which joins dims where it can */
@@ -54,26 +65,24 @@ static void point(const struct sim_product_task *t, unsigned i, int64_t *x)
  * multiple of `holes` and lie in the side; else there are zeros.
  */
 struct window {
-	unsigned n_spatial, bytes;
-	int64_t features, feature_step;
-	const int64_t *taps, *size;
-	int64_t dilation[ISA_MAX_SPATIAL], holes[ISA_MAX_SPATIAL];
-	int64_t step[ISA_MAX_SPATIAL];	/* bytes from point to point of the side */
-	int64_t origin[ISA_MAX_SPATIAL], y[ISA_MAX_SPATIAL];
-	int64_t low, high;		/* taps of the last dim in the side, without holes */
+	const struct slide *s;
 	const uint8_t *at;		/* the side's first point */
+	int64_t origin[ISA_MAX_SPATIAL];
+	/* What walks along it sets: */
+	int64_t y[ISA_MAX_SPATIAL];
+	int64_t low, high;		/* taps of the last dim in the side, without holes */
 };
 
 /* Where tap y of dim d lies, or -1: nowhere. */
 static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 {
-	int64_t q = w->origin[d] + y * w->dilation[d], rest = 0;
+	int64_t q = w->origin[d] + y * w->s->dilation[d], rest = 0;
 
 	if (q < 0)
 		return -1;
-	if (w->holes[d] != 1)
-		q = divide(q, w->holes[d], &rest);
-	return !rest && q < w->size[d] ? q : -1;
+	if (w->s->holes[d] != 1)
+		q = divide(q, w->s->holes[d], &rest);
+	return !rest && q < w->s->size[d] ? q : -1;
 }
 
 /* The first tap of dim d that lies at or beyond `limit`, without holes. */
@@ -83,9 +92,9 @@ static int64_t reach(const struct window *w, unsigned d, int64_t limit)
 
 	if (first <= 0)
 		return 0;
-	if (w->dilation[d] != 1)
-		first = (first + w->dilation[d] - 1) / w->dilation[d];
-	return first < w->taps[d] ? first : w->taps[d];
+	if (w->s->dilation[d] != 1)
+		first = (first + w->s->dilation[d] - 1) / w->s->dilation[d];
+	return first < w->s->taps[d] ? first : w->s->taps[d];
 }
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -97,16 +106,16 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 static inline void copy_inside(const struct window *w, const uint8_t *from, int64_t count,
 			       uint8_t *to)
 {
-	unsigned d = w->n_spatial - 1;
-	int64_t tap = w->features * w->bytes, step = w->dilation[d] * w->step[d];
+	unsigned d = w->s->n_spatial - 1;
+	int64_t tap = w->s->features * w->s->bytes, step = w->s->dilation[d] * w->s->step[d];
 
-	if (w->features == 1)
-		sim_product_gather(from, step, count, w->bytes, to);
-	else if (w->feature_step == w->bytes && step == tap)
+	if (w->s->features == 1)
+		sim_product_gather(from, step, count, w->s->bytes, to);
+	else if (w->s->feature_step == w->s->bytes && step == tap)
 		memcpy(to, from, (size_t)(count * tap));
 	else
 		for (int64_t i = 0; i < count; i++, from += step, to += tap)
-			sim_product_gather(from, w->feature_step, w->features, w->bytes, to);
+			sim_product_gather(from, w->s->feature_step, w->s->features, w->s->bytes, to);
 }
 
 /*
@@ -115,21 +124,21 @@ static inline void copy_inside(const struct window *w, const uint8_t *from, int6
  */
 static void copy_whole(const struct window *w, uint8_t *to)
 {
-	int64_t tap = w->features * w->bytes, low[2], count[2];
+	int64_t tap = w->s->features * w->s->bytes, low[2], count[2];
 	const uint8_t *from = w->at;
 
 	for (unsigned d = 0; d < 2; d++) {
 		low[d] = reach(w, d, 0);
-		count[d] = reach(w, d, w->size[d]) - low[d];
-		from += (w->origin[d] + low[d] * w->dilation[d]) * w->step[d];
+		count[d] = reach(w, d, w->s->size[d]) - low[d];
+		from += (w->origin[d] + low[d] * w->s->dilation[d]) * w->s->step[d];
 	}
-	if (count[0] < w->taps[0] || count[1] < w->taps[1])
-		memset(to, 0, (size_t)(w->taps[0] * w->taps[1] * tap));
-	to += (low[0] * w->taps[1] + low[1]) * tap;
+	if (count[0] < w->s->taps[0] || count[1] < w->s->taps[1])
+		memset(to, 0, (size_t)(w->s->taps[0] * w->s->taps[1] * tap));
+	to += (low[0] * w->s->taps[1] + low[1]) * tap;
 	for (int64_t y = 0; y < count[0]; y++) {
 		copy_inside(w, from, count[1], to);
-		from += w->dilation[0] * w->step[0];
-		to += w->taps[1] * tap;
+		from += w->s->dilation[0] * w->s->step[0];
+		to += w->s->taps[1] * tap;
 	}
 }
 
@@ -137,25 +146,25 @@ static void copy_whole(const struct window *w, uint8_t *to)
 static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, int64_t count,
 		      uint8_t *to)
 {
-	unsigned d = w->n_spatial - 1;
-	int64_t tap = w->features * w->bytes, low, high;
+	unsigned d = w->s->n_spatial - 1;
+	int64_t tap = w->s->features * w->s->bytes, low, high;
 	const uint8_t *from;
 
-	if (w->holes[d] != 1) {
+	if (w->s->holes[d] != 1) {
 		for (int64_t i = 0; i < count; i++, to += tap) {
 			int64_t q = place_of(w, d, y + i);
 
 			if (q < 0)
 				memset(to, 0, (size_t)tap);
 			else
-				sim_product_gather(line + q * w->step[d], w->feature_step,
-						   w->features, w->bytes, to);
+				sim_product_gather(line + q * w->s->step[d], w->s->feature_step,
+						   w->s->features, w->s->bytes, to);
 		}
 		return;
 	}
 	low = clamp(w->low, y, y + count);
 	high = clamp(w->high, low, y + count);
-	from = line + (w->origin[d] + low * w->dilation[d]) * w->step[d];
+	from = line + (w->origin[d] + low * w->s->dilation[d]) * w->s->step[d];
 	if (low > y)
 		memset(to, 0, (size_t)((low - y) * tap));
 	if (high < y + count)
@@ -168,12 +177,12 @@ static const uint8_t *find_line(const struct window *w)
 {
 	const uint8_t *line = w->at;
 
-	for (unsigned d = 0; d + 1 < w->n_spatial; d++) {
+	for (unsigned d = 0; d + 1 < w->s->n_spatial; d++) {
 		int64_t q = place_of(w, d, w->y[d]);
 
 		if (q < 0)
 			return NULL;
-		line += q * w->step[d];
+		line += q * w->s->step[d];
 	}
 	return line;
 }
@@ -181,49 +190,49 @@ static const uint8_t *find_line(const struct window *w)
 /* Elements k .. k + n of the window. */
 static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 {
-	unsigned last = w->n_spatial - 1;
-	int64_t f, tap = divide(k, w->features, &f);
+	unsigned last = w->s->n_spatial - 1;
+	int64_t f, tap = divide(k, w->s->features, &f);
 
-	if (!w->n_spatial) {
-		sim_product_gather(w->at + f * w->feature_step, w->feature_step, n, w->bytes, to);
+	if (!w->s->n_spatial) {
+		sim_product_gather(w->at + f * w->s->feature_step, w->s->feature_step, n, w->s->bytes, to);
 		return;
 	}
-	for (unsigned d = w->n_spatial; d-- > 0;)
-		tap = divide(tap, w->taps[d], &w->y[d]);
+	for (unsigned d = w->s->n_spatial; d-- > 0;)
+		tap = divide(tap, w->s->taps[d], &w->y[d]);
 	w->low = reach(w, last, 0);
-	w->high = reach(w, last, w->size[last]);
+	w->high = reach(w, last, w->s->size[last]);
 	while (n) {
 		const uint8_t *line = find_line(w);
-		int64_t taps = w->taps[last] - w->y[last], got = taps * w->features - f, q;
+		int64_t taps = w->s->taps[last] - w->y[last], got = taps * w->s->features - f, q;
 
 		got = got < n ? got : n;
 		if (!line) {
-			memset(to, 0, (size_t)(got * w->bytes));
-			w->y[last] += (f + got) / w->features;
-			f = (f + got) % w->features;
-		} else if (!f && got >= w->features) {
-			taps = got / w->features;
-			got = taps * w->features;
+			memset(to, 0, (size_t)(got * w->s->bytes));
+			w->y[last] += (f + got) / w->s->features;
+			f = (f + got) % w->s->features;
+		} else if (!f && got >= w->s->features) {
+			taps = got / w->s->features;
+			got = taps * w->s->features;
 			copy_taps(w, line, w->y[last], taps, to);
 			w->y[last] += taps;
 		} else {	/* a part of one tap's features */
-			got = got < w->features - f ? got : w->features - f;
+			got = got < w->s->features - f ? got : w->s->features - f;
 			q = place_of(w, last, w->y[last]);
 			if (q < 0)
-				memset(to, 0, (size_t)(got * w->bytes));
+				memset(to, 0, (size_t)(got * w->s->bytes));
 			else
-				sim_product_gather(line + q * w->step[last] +
-						   f * w->feature_step, w->feature_step, got,
-						   w->bytes, to);
+				sim_product_gather(line + q * w->s->step[last] +
+						   f * w->s->feature_step, w->s->feature_step, got,
+						   w->s->bytes, to);
 			f += got;
-			if (f == w->features) {
+			if (f == w->s->features) {
 				f = 0;
 				w->y[last]++;
 			}
 		}
-		to += got * w->bytes;
+		to += got * w->s->bytes;
 		n -= got;
-		for (unsigned d = last; d > 0 && w->y[d] == w->taps[d]; d--) {
+		for (unsigned d = last; d > 0 && w->y[d] == w->s->taps[d]; d--) {
 			w->y[d] = 0;
 			w->y[d - 1]++;
 		}
@@ -234,20 +243,14 @@ static const void *row_lhs(const struct sim_product_task *t, unsigned i, int64_t
 			   void *room)
 {
 	const struct conv_plan *p = t->plan;
-	const struct isa_conv *c = &p->c;
 	int64_t x[ISA_MAX_RANK];
-	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->lhs.elem),
-			    .features = c->in_features, .feature_step = p->lhs.stride[1],
-			    .taps = c->kernel, .size = c->in_size };
+	struct window w;
 
 	point(t, i, x);
+	w.s = &p->slide_lhs;
 	w.at = t->a + x[0] * p->lhs.stride[0];
-	for (unsigned d = 0; d < p->n_spatial; d++) {
-		w.dilation[d] = c->rhs_dilation[d];
-		w.holes[d] = c->lhs_dilation[d];
-		w.step[d] = p->lhs.stride[2 + d];
-		w.origin[d] = x[1 + d] * c->window_stride[d] - c->pad_low[d];
-	}
+	for (unsigned d = 0; d < p->n_spatial; d++)
+		w.origin[d] = x[1 + d] * p->c.window_stride[d] - p->c.pad_low[d];
 	if (p->is_plane && !k && n == p->mm.k)
 		copy_whole(&w, room);
 	else
@@ -260,20 +263,12 @@ static const void *row_rhs(const struct sim_product_task *t, unsigned i, int64_t
 			   void *room)
 {
 	const struct conv_plan *p = t->plan;
-	const struct isa_conv *c = &p->c;
-	struct window w = { .n_spatial = p->n_spatial, .bytes = elem_bytes(c->rhs.elem),
-			    .features = c->in_features, .feature_step = p->rhs.stride[1],
-			    .taps = c->kernel, .size = c->kernel,
-			    .at = t->b + i * p->rhs.stride[0] };
+	struct window w;
 
-	for (unsigned d = 0; d < p->n_spatial; d++) {
-		w.dilation[d] = w.holes[d] = 1;
-		w.step[d] = p->rhs.stride[2 + d];
-		if (c->reversed >> d & 1) {
-			w.at += (c->kernel[d] - 1) * w.step[d];
-			w.step[d] = -w.step[d];
-		}
-	}
+	w.s = &p->slide_rhs;
+	w.at = t->b + i * p->rhs.stride[0] + p->slide_rhs.first;
+	for (unsigned d = 0; d < p->n_spatial; d++)
+		w.origin[d] = 0;
 	copy_window(&w, k, n, room);
 	return room;
 }
@@ -484,6 +479,31 @@ static uint64_t sides_bytes(const struct isa_conv *c)
 	return lhs && rhs ? lhs + rhs : 0;
 }
 
+static void find_slides(struct conv_plan *p)
+{
+	const struct isa_conv *c = &p->c;
+	struct slide *l = &p->slide_lhs, *r = &p->slide_rhs;
+
+	*l = *r = (struct slide){ .n_spatial = p->n_spatial, .features = c->in_features };
+	l->bytes = elem_bytes(c->lhs.elem);
+	r->bytes = elem_bytes(c->rhs.elem);
+	l->feature_step = p->lhs.stride[1];
+	r->feature_step = p->rhs.stride[1];
+	for (unsigned d = 0; d < p->n_spatial; d++) {
+		l->taps[d] = r->taps[d] = r->size[d] = c->kernel[d];
+		l->size[d] = c->in_size[d];
+		l->dilation[d] = c->rhs_dilation[d];
+		l->holes[d] = c->lhs_dilation[d];
+		l->step[d] = p->lhs.stride[2 + d];
+		r->dilation[d] = r->holes[d] = 1;
+		r->step[d] = p->rhs.stride[2 + d];
+		if (c->reversed >> d & 1) {
+			r->first += (c->kernel[d] - 1) * r->step[d];
+			r->step[d] = -r->step[d];
+		}
+	}
+}
+
 static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 			const void **plan)
 {
@@ -520,6 +540,7 @@ static int prepare_conv(struct sim_load *load, const struct isa_insn *insn,
 	ret = check_sides(load, p);
 	if (ret)
 		return ret;
+	find_slides(p);
 	join_dims(t);
 	p->body_rank = t->body.rank;
 	memcpy(p->body_dim, t->body.dim, sizeof(p->body_dim));
