@@ -214,6 +214,14 @@ static uint64_t moved_ns(const struct mm_plan *p)
 	return (p->mm.read_bytes + p->mm.write_bytes) / 8;
 }
 
+/* Of few rows each element of b is read for few products, and reading is what takes the time. */
+static uint64_t product_ns(const struct mm_plan *p, double work)
+{
+	uint64_t ns = sim_product_ns(&p->mm, work), reading = p->mm.read_bytes / 80;
+
+	return p->dim[p->rank - 2] <= SIM_PRODUCT_FEW && reading > ns ? reading : ns;
+}
+
 static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const void **plan)
 {
 	const struct isa_mm *mm = (const void *)insn;
@@ -277,7 +285,7 @@ static int prepare_mm(struct sim_load *load, const struct isa_insn *insn, const 
 	for (unsigned d = 0; d + 2 < r; d++)
 		p->batches *= body->dim[d];
 	p->mm.read_bytes += work ? sides_bytes(mm, (uint64_t)p->batches) : 0;
-	p->ns = sim_product_ns(&p->mm, work);
+	p->ns = product_ns(p, work);
 	p->adds = work < 1e18 ? (uint64_t)work : UINT64_MAX / 4;
 	sim_product_choose_way(&p->mm, p->batches, p->dim[r - 2], p->dim[r - 1]);
 	if (p->mm.way != SIM_BY_PANELS)
