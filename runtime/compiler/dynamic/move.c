@@ -293,7 +293,8 @@ static struct tc_value *moved(const struct tc_build *b, struct tc_value *x, int6
 	return dyn_picked(b, tc_build_reshape(b, x, 3, dims), 1, at);
 }
 
-/* The next dims of both that have as many elements. */
+/* The next dims of both that have as many elements, at least one of each: dims of 1 that one side
+ * begins with belong to those behind them. */
 static void next_group(struct side *in, struct side *out)
 {
 	const struct tc_type *x = in->v->type, *y = out->v->type;
@@ -307,7 +308,7 @@ static void next_group(struct side *in, struct side *out)
 			m *= x->dim[in->from + in->n++];
 		else
 			n *= y->dim[out->from + out->n++];
-	} while (m != n);
+	} while (m != n || !out->n);
 	/* Dims of 1 at the end belong to the last ones. */
 	while (in->from + in->n < x->rank && x->dim[in->from + in->n] == 1)
 		in->n++;

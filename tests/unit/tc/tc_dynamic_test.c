@@ -179,28 +179,39 @@ static void random_numbers_are_as_many_as_their_shape_says(void **state)
 }
 
 /* A reshape's type says of no dim that it may be shorter: one of several that is longer than 1 is
- * it, and where there is none, it is the same whichever is. */
+ * it, and where there is none, it is the same whichever is. Dims of 1 that vanish take all of the
+ * next dim with them. */
 static void a_dim_among_ones_is_the_one_that_is_shorter(void **state)
 {
-	static const struct { const char *text; int n; } cases[] = {
+	static const struct { const char *text; int n, each; } cases[] = {
 		{ MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
 		       "%2 = set_dimension_size(%0, %1) {dimension = 0} : tensor<<=4xf32>\n"
 		       "%3 = reshape(%2) : tensor<1x4x1xf32>\n"
-		       "%4 = reshape(%3) : tensor<<=4xf32>\nreturn(%4)\n"), 4 },
+		       "%4 = reshape(%3) : tensor<<=4xf32>\nreturn(%4)\n"), 4, 1 },
 		{ MAIN("%0: tensor<1xf32>, %1: tensor<i32>",
 		       "%2 = set_dimension_size(%0, %1) {dimension = 0} : tensor<<=1xf32>\n"
 		       "%3 = reshape(%2) : tensor<1x1xf32>\n"
-		       "%4 = reshape(%3) : tensor<<=1xf32>\nreturn(%4)\n"), 1 },
+		       "%4 = reshape(%3) : tensor<<=1xf32>\nreturn(%4)\n"), 1, 1 },
+		{ MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
+		       "%2 = reshape(%0) : tensor<1x4xf32>\n"
+		       "%3 = set_dimension_size(%2, %1) {dimension = 0} : tensor<<=1x4xf32>\n"
+		       "%4 = reshape(%3) : tensor<<=4xf32>\nreturn(%4)\n"), 1, 4 },
+		{ MAIN("%0: tensor<4xf32>, %1: tensor<i32>",
+		       "%2 = reshape(%0) : tensor<1x1x2x2xf32>\n"
+		       "%3 = set_dimension_size(%2, %1) {dimension = 1} : "
+		       "tensor<1x<=1x2x2xf32>\n%4 = reshape(%3) : tensor<2x2xf32>\n"
+		       "%5 = reshape(%4) : tensor<<=4xf32>\nreturn(%5)\n"), 1, 4 },
 	};
 	float x[] = { 1, 2, 3, 4 };
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
 		const struct tc_source source = { cases[k].text, strlen(cases[k].text), "mlir" };
+		int all = cases[k].n * cases[k].each;
 
 		for (int32_t n = 0; n <= cases[k].n; n++) {
 			const struct tc_array args[] = {
-				{ ELEM_F32, 1, { cases[k].n }, x, 4u * (size_t)cases[k].n },
+				{ ELEM_F32, 1, { all }, x, 4u * (size_t)all },
 				{ ELEM_S32, 0, { 0 }, &n, 4 } };
 			struct tc_array *outs;
 			struct err err = { 0 };
@@ -209,9 +220,10 @@ static void a_dim_among_ones_is_the_one_that_is_shorter(void **state)
 			if (tc_eval(&source, args, 2, &outs, &n_outs, &err))
 				fail_msg("%s", err.msg);
 			assert_int_equal(n_outs, 2);
-			assert_int_equal(*(const int32_t *)outs[1].data, n);
-			for (int i = 0; i < cases[k].n; i++)
-				assert_true(((const float *)outs[0].data)[i] == (i < n ? x[i] : 0));
+			assert_int_equal(*(const int32_t *)outs[1].data, n * cases[k].each);
+			for (int i = 0; i < all; i++)
+				assert_true(((const float *)outs[0].data)[i] ==
+					    (i < n * cases[k].each ? x[i] : 0));
 			tc_array_free(outs, n_outs);
 		}
 	}
