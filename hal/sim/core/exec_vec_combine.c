@@ -66,7 +66,6 @@ static void find_products(const struct sim_load *load, struct vec_plan *p,
 	t->n_tiles *= (uint64_t)t->tiles[last - 1];
 }
 
-
 void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops)
 {
 	unsigned first_col = p->space.rank - p->tiling.col_dims;
@@ -242,7 +241,7 @@ static void fold_tile(const struct vec_plan *p, const struct vec_out *out,
 	out->fn(acc, acc, part, NULL, rows, 0, 0);
 }
 
-/* As the body and fold_tile() do. */
+/* Instead of the body and fold_tile(); rows of 32 to 127 elements may be rounded otherwise. */
 static void fold_products(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
 {
 	const struct vec_plan *p = job->plan;

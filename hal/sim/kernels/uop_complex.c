@@ -2,8 +2,8 @@
 /*
  * Kernels on c64 and c128, one path for all CPUs; sums and products are in uop_float.c.
  * Division scales by the larger part of the divisor; functions are libm's, and
- * those of c64 are computed in c128, so that their rounding is right. What of that is enough for
- * most numbers comes first, and is asked about afterwards.
+ * those of c64 are computed in c128, so that their rounding is right. Quotients and signs of c64
+ * take a shorter way, which is right for most numbers; what may be wrong of them is done again.
  */
 #include <complex.h>
 #include <float.h>
@@ -167,7 +167,7 @@ static inline struct c64 plain_quotient(struct c64 x, struct c64 y)
 	return (struct c64){ (float)((a * c + b * d) / size), (float)((b * c - a * d) / size) };
 }
 
-/* A zero may have the other sign, and what comes of infinity is not the limit. */
+/* A zero may have the wrong sign, and what infinite numbers give need not be the limit. */
 static inline bool is_in_doubt(float x)
 {
 	return !(fabsf(x) > 0 && fabsf(x) < INFINITY);
@@ -197,7 +197,7 @@ KERNEL(c64_div)
 		d[j] = quotient_once_more(plain_quotient(pa[j], pb[j]), pa[j], pb[j]);
 }
 
-/* The sign without questions; false: it needs them. */
+/* The sign of a number that is finite and not zero; false: z may be none. */
 static inline bool sign_plainly(struct c64 z, struct c64 *to)
 {
 	double re = z.re, im = z.im, size = sqrt(re * re + im * im);

@@ -169,8 +169,8 @@ enum tc_opcode shard_sum_of(const struct tc_op *op)
 
 /* ---- sums of sums ---- */
 
-/* Whether members may add up what they have before it is put together: what overflows or is
- * rounded then is no more than what is so in the sums themselves. */
+/* Whether members may add up what they have before it is put together: whole numbers wrap to the
+ * same sums, and floats of a wide range are rounded about as often, far from overflow. */
 static bool may_add_first(const struct tc_op *op)
 {
 	enum elem elem = (enum elem)tc_out(op, 0)->type->elem;
