@@ -174,8 +174,8 @@ static uint64_t address(struct hal_bus *bus, uint64_t iova, uint64_t offset, uin
 
 static void cut(struct hal_bus *bus)
 {
-	vfio_cut(of(bus)->v, "it did not let go of memory that was taken from it, so it was cut "
-		 "off from all: reset the device");
+	vfio_cut(of(bus)->v, "nobody can say that it has let go of memory that is freed, so it was "
+		 "cut off from all: reset the device");
 }
 
 static int irq_fd(struct hal_bus *bus, unsigned vector, int fd, struct err *err)

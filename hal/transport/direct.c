@@ -34,6 +34,7 @@ struct direct {
 	bool is_up;		/* requests are taken; under admin_lock */
 	bool is_confused;	/* not, because an answer did not come, or another's did, or
 				 * one that cannot be */
+	bool is_unanswered;	/* a request was, by a device that died or is gone */
 	uint16_t ctx;
 	uint64_t hbm_bytes;
 };
@@ -100,13 +101,13 @@ static void let_go(struct direct *d, int code)
 }
 
 /* After a request that gives memory to the device, or a number for what uses it, and that failed:
- * did it take it? A refusal says no; what was not understood says nothing. */
+ * did it take it? A refusal says no; no answer, or one that was not understood, says nothing. */
 static void take_back(struct direct *d, int code)
 {
 	bool is_unknown;
 
 	pthread_mutex_lock(&d->admin_lock);
-	is_unknown = code && d->is_confused;
+	is_unknown = code && (d->is_confused || d->is_unanswered);
 	pthread_mutex_unlock(&d->admin_lock);
 	if (is_unknown)
 		let_go(d, code);
@@ -178,8 +179,10 @@ static int await(struct direct *d, struct hw_cqe *out, struct err *err)
 		/* The request that killed it is answered before STATUS tells. */
 		if (code && is_written(cqe, phase))
 			break;
-		if (code)
+		if (code) {
+			d->is_unanswered = true;
 			return code;
+		}
 		look = clock_after(LOOK_NS);
 		if (look > deadline) {
 			/* It may still come, when somebody waits for another. */
@@ -318,7 +321,7 @@ static int start_admin(struct direct *d, struct err *err)
 	int code;
 
 	d->is_up = false;
-	d->is_confused = false;
+	d->is_confused = d->is_unanswered = false;
 	code = bus->reset(d->bus, err);
 	if (code)
 		return code;

@@ -284,6 +284,12 @@ static void a_device_that_may_have_taken_memory_is_cut_off(void **state)
 	assert_int_equal(t->ops->host_map(t, huge, FAKE_HUGE, &va, &err), ERR_INTERNAL);
 	assert_int_equal(*command & 4, 0);
 	assert_int_equal(t->ops->reset(t, &err), 0);
+	/* Nor does one that died say what it took before. */
+	lie(t, HW_INJECT_FATAL, 0);
+	assert_int_equal(t->ops->host_map(t, huge, FAKE_HUGE, &va, &err), ERR_UNAVAILABLE);
+	assert_int_equal(*command & 4, 0);
+	assert_int_equal(t->ops->reset(t, &err), 0);
+	assert_int_equal(*command & 4, 4);
 	/* What refuses has nothing. */
 	lie(t, HW_INJECT_WRONG_STATUS, HW_ST_NO_ROOM);
 	assert_int_equal(t->ops->host_map(t, huge, FAKE_HUGE, &va, &err),
