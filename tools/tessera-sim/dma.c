@@ -43,13 +43,22 @@ struct backing {
 	struct guard *guard;
 };
 
-/* Whether there is room for n more areas of the process's address space. */
-static bool take_areas(struct dma *t, unsigned n)
+/* n more areas of the process's address space, if there is room for these and `left` others. */
+static bool take_areas(struct dma *t, unsigned n, unsigned left)
 {
-	if (atomic_load(&t->n_areas) + n > t->most_areas)
+	if (atomic_load(&t->n_areas) + n + left > t->most_areas)
 		return false;
 	atomic_fetch_add(&t->n_areas, n);
 	return true;
+}
+
+/* Areas that the window leaves: a file without one is refused, a piece that is not in the window
+ * is only not seen behind its neighbour. */
+static unsigned for_files(const struct dma *t)
+{
+	unsigned most = t->most_areas / 2 < MAX_BACKINGS ? t->most_areas / 2 : MAX_BACKINGS;
+
+	return most > t->n_backings ? most - t->n_backings : 0;
 }
 
 static void drop_backing(struct dma *t, struct backing *b)
@@ -77,7 +86,7 @@ static bool is_memory(int fd)
 /* One area, and its bytes. */
 static bool take_area(struct dma *t, uint64_t bytes)
 {
-	if (bytes > MAX_BACKED - atomic_load(&t->backed_bytes) || !take_areas(t, 1))
+	if (bytes > MAX_BACKED - atomic_load(&t->backed_bytes) || !take_areas(t, 1, 0))
 		return false;
 	atomic_fetch_add(&t->backed_bytes, bytes);
 	return true;
@@ -230,7 +239,7 @@ static void *place(struct device *d, struct mapping *m)
 	unsigned n = areas_of(t, m);
 
 	if (!m->backing || m->in_window || m->iova >= WINDOW || m->bytes > WINDOW - m->iova ||
-	    !make_window(d) || !take_areas(t, n))
+	    !make_window(d) || !take_areas(t, n, for_files(t)))
 		return m->in_window ? t->window + m->iova : host;
 	to = t->window + m->iova;
 	/* Of size 0: shared memory stays where it is and is seen here, too. */

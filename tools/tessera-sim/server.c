@@ -29,6 +29,7 @@
 #define MAX_SEATS 64u
 #define MAX_TURNED 32u		/* clients that are being told of a busy device */
 #define TURN_NS 1000000000ll	/* how long such a one may take to say VERSION */
+#define MAX_RESTS 16u		/* what it says beside is read so often */
 #define REST_NS 500000000ll	/* when clients can't be accepted */
 #define MOST_AREAS 65530ul	/* of memory that a process has, where the kernel does not say */
 #define OWN_AREAS 8192ul	/* of these, not for clients */
@@ -119,7 +120,9 @@ static bool tell_busy(struct turned *t, short events)
 	t->got += (size_t)n;
 	if (t->got < sizeof(t->h))
 		return false;
-	while (recv(t->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
+	/* One that sends without end is not read to the end. */
+	for (unsigned i = 0; i < MAX_RESTS && recv(t->fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;
+	     i++)
 		;
 	t->h.flags = VFU_IS_REPLY | VFU_ERROR;
 	t->h.size = sizeof(t->h);

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/vfio_client.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 /* The server must close by itself, soon. */
@@ -515,6 +516,55 @@ static void memory_in_many_pieces_leaves_room_for_others(void **state)
 	munmap(r.page, 3 * 4096);
 }
 
+/* A piece that lies alone takes more areas than its file, and can do without them. */
+static void many_files_are_taken_with_many_clients(void **state)
+{
+	int fd, memory;
+
+	(void)state;
+	others = server;
+	assert_int_equal(server_start_for(&server, 32, "10000"), 0);
+	fd = join();
+	be_master(fd);
+	for (unsigned i = 0; i < 400; i++) {
+		memory = make_memory(4096, NULL);
+		assert_int_equal(map_at(fd, RIG_IOVA + i * 8192ull, 4096, 0, memory), 0);
+		close(memory);
+	}
+	the_neighbour_is_served();
+	close(fd);
+	serve_as_before();
+}
+
+static void *talk(void *arg)
+{
+	static const uint8_t bytes[65536];
+
+	while (send(*(int *)arg, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+		;
+	return NULL;
+}
+
+/* It is answered though not all that it says is read. */
+static void a_client_that_is_turned_away_and_talks_on_is_cut_off(void **state)
+{
+	struct vfu_header h = { 1, VFU_VERSION, sizeof(h) + sizeof(offer), 0, 0 };
+	int fd = join(), mad = dial();
+	pthread_t threads[8];
+
+	(void)state;
+	assert_true(send_raw(mad, &h, sizeof(h), NULL, 0));
+	for (unsigned i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, talk, &mad);
+	assert_true(receive(mad, &got));
+	assert_int_equal(got.h.error, EBUSY);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	close(mad);
+	close(fd);
+	is_served();
+}
+
 /* CPU time of the server so far, in ticks. */
 static unsigned long cpu_of(pid_t pid)
 {
@@ -576,6 +626,8 @@ int main(void)
 		cmocka_unit_test(a_client_that_talks_instead_of_answering_is_cut_off),
 		cmocka_unit_test(what_stops_a_device_takes_its_question_back),
 		cmocka_unit_test(memory_in_many_pieces_leaves_room_for_others),
+		cmocka_unit_test(many_files_are_taken_with_many_clients),
+		cmocka_unit_test(a_client_that_is_turned_away_and_talks_on_is_cut_off),
 		cmocka_unit_test(a_server_without_descriptors_rests_and_goes_on),
 	};
 
