@@ -75,8 +75,8 @@ struct rt_client_options {
 };
 /* Opens every device of the selection and starts the client's thread. Blocks; with a world until
  * all its processes have come, for TESSERA_PEER_LIMIT_MS (300000) at most each. Errors as
- * hal_create and hal_device_open, INVALID_ARGUMENT for a seed in the environment that is
- * no number; UNIMPLEMENTED: the processes' devices can't meet, with what helps;
+ * hal_create and hal_device_open, INVALID_ARGUMENT for a seed or a limit in the
+ * environment that is no number; UNIMPLEMENTED: the processes' devices can't meet, with what helps;
  * DEADLINE_EXCEEDED: a process did not come. On failure all that was opened is closed. */
 int rt_client_create(const struct rt_client_options *o, struct rt_client **out,
 		     struct err *err);

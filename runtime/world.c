@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hal/base/clock.h"
+#include "hal/base/str.h"
 #include "runtime/rt_internal.h"
 
 #define MOST_DEVICES 128u	/* of a process, as of a fabric */
@@ -48,12 +49,17 @@ static size_t card_bytes(unsigned n_devices)
 
 /* ---- the store ---- */
 
-static int64_t peer_limit_ms(void)
+static int read_limit(struct rt_world *w, struct err *err)
 {
 	const char *text = getenv("TESSERA_PEER_LIMIT_MS");
-	long long ms = text ? strtoll(text, NULL, 10) : 0;
+	uint64_t ms = LIMIT_MS;
 
-	return ms > 0 ? ms : LIMIT_MS;
+	if (text && *text && !str_read_number(text, 1, INT64_MAX / 1000000, &ms))
+		return err_set(err, ERR_INVALID_ARGUMENT, "TESSERA_PEER_LIMIT_MS=%s: how long to "
+			       "wait for another process is a whole number of milliseconds from 1 "
+			       "to %lld", text, (long long)(INT64_MAX / 1000000));
+	w->limit_ms = (int64_t)ms;
+	return 0;
 }
 
 int rt_world_put(struct rt_world *w, const char *key, const void *value, size_t bytes,
@@ -67,7 +73,7 @@ int rt_world_put(struct rt_world *w, const char *key, const void *value, size_t 
 int rt_world_get(struct rt_world *w, const char *key, unsigned process, void **value,
 		 size_t *bytes, struct err *err)
 {
-	int64_t limit = peer_limit_ms(), deadline = clock_after(limit * 1000000), left;
+	int64_t deadline = clock_after(w->limit_ms * 1000000), left;
 
 	for (;;) {
 		bool is_alive = rt_order_is_alive(w, process);
@@ -94,7 +100,7 @@ int rt_world_get(struct rt_world *w, const char *key, unsigned process, void **v
 			return err_set(err, ERR_DEADLINE_EXCEEDED, "process %u of %u has not told "
 				       "%s for %lld ms (TESSERA_PEER_LIMIT_MS): it has not come so "
 				       "far, or ended", process, w->n_processes, key,
-				       (long long)limit);
+				       (long long)w->limit_ms);
 		/* A store that does not wait is not asked all the time. */
 		if (code == ERR_NOT_FOUND)
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -346,7 +352,9 @@ int rt_world_join(struct rt_client *c, const struct rt_world_options *o, struct 
 	w->n_processes = o->n_processes;
 	w->exchange = o->exchange;
 	pthread_mutex_init(&w->lock, NULL);
-	code = put_card(w, c, err);
+	code = read_limit(w, err);
+	if (!code)
+		code = put_card(w, c, err);
 	if (!code)
 		code = meet_all(w, c, err);
 	if (!code && w->processes[w->process].n_devices != c->n_devices)

@@ -21,6 +21,7 @@ struct rt_world {
 	struct rt_client *client;	/* no reference: it owns this */
 	unsigned process, n_processes;
 	struct rt_exchange exchange;
+	int64_t limit_ms;	/* how long another process is waited for */
 	struct rt_process processes[RT_PROCESSES];
 	struct rt_far *devices;	/* owned; of all, by id */
 	unsigned n_devices;

@@ -187,6 +187,23 @@ static void a_process_that_does_not_come_is_named(void **state)
 	unsetenv("TESSERA_PEER_LIMIT_MS");
 }
 
+static void a_limit_that_is_no_number_is_refused(void **state)
+{
+	static const char *const bad[] = { "0", "10s", "-1", "1.5", "abc", "9223372036855" };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct process p = { .number = 0, .n = 2, .devices = server.device[0] };
+
+		setenv("TESSERA_PEER_LIMIT_MS", bad[i], 1);
+		create_process(&p);
+		expect_error(p.error, INVALID, "TESSERA_PEER_LIMIT_MS", bad[i]);
+		/* Nobody waits for a process that was told of and is none. */
+		assert_int_equal(store.n, 0);
+	}
+	unsetenv("TESSERA_PEER_LIMIT_MS");
+}
+
 static void processes_of_two_servers_are_refused(void **state)
 {
 	struct vfio_server second;
@@ -291,6 +308,7 @@ int main(void)
 		cmocka_unit_test(a_process_works_on_its_own_devices_alone),
 		cmocka_unit_test(jobs_that_cant_be_are_refused_by_name),
 		cmocka_unit_test(a_process_that_does_not_come_is_named),
+		cmocka_unit_test(a_limit_that_is_no_number_is_refused),
 		cmocka_unit_test(processes_of_two_servers_are_refused),
 		cmocka_unit_test(two_with_one_number_are_refused),
 		cmocka_unit_test(cards_that_lie_do_no_harm),
