@@ -76,25 +76,27 @@ struct window {
 /* Where tap y of dim d lies, or -1: nowhere. */
 static int64_t place_of(const struct window *w, unsigned d, int64_t y)
 {
-	int64_t q = w->origin[d] + y * w->s->dilation[d], rest = 0;
+	const struct slide *s = w->s;
+	int64_t q = w->origin[d] + y * s->dilation[d], rest = 0;
 
 	if (q < 0)
 		return -1;
-	if (w->s->holes[d] != 1)
-		q = divide(q, w->s->holes[d], &rest);
-	return !rest && q < w->s->size[d] ? q : -1;
+	if (s->holes[d] != 1)
+		q = divide(q, s->holes[d], &rest);
+	return !rest && q < s->size[d] ? q : -1;
 }
 
 /* The first tap of dim d that lies at or beyond `limit`, without holes. */
 static int64_t reach(const struct window *w, unsigned d, int64_t limit)
 {
+	const struct slide *s = w->s;
 	int64_t first = limit - w->origin[d];
 
 	if (first <= 0)
 		return 0;
-	if (w->s->dilation[d] != 1)
-		first = (first + w->s->dilation[d] - 1) / w->s->dilation[d];
-	return first < w->s->taps[d] ? first : w->s->taps[d];
+	if (s->dilation[d] != 1)
+		first = (first + s->dilation[d] - 1) / s->dilation[d];
+	return first < s->taps[d] ? first : s->taps[d];
 }
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -106,16 +108,17 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 static inline void copy_inside(const struct window *w, const uint8_t *from, int64_t count,
 			       uint8_t *to)
 {
-	unsigned d = w->s->n_spatial - 1;
-	int64_t tap = w->s->features * w->s->bytes, step = w->s->dilation[d] * w->s->step[d];
+	const struct slide *s = w->s;
+	unsigned d = s->n_spatial - 1;
+	int64_t tap = s->features * s->bytes, step = s->dilation[d] * s->step[d];
 
-	if (w->s->features == 1)
-		sim_product_gather(from, step, count, w->s->bytes, to);
-	else if (w->s->feature_step == w->s->bytes && step == tap)
+	if (s->features == 1)
+		sim_product_gather(from, step, count, s->bytes, to);
+	else if (s->feature_step == s->bytes && step == tap)
 		memcpy(to, from, (size_t)(count * tap));
 	else
 		for (int64_t i = 0; i < count; i++, from += step, to += tap)
-			sim_product_gather(from, w->s->feature_step, w->s->features, w->s->bytes, to);
+			sim_product_gather(from, s->feature_step, s->features, s->bytes, to);
 }
 
 /*
@@ -124,21 +127,22 @@ static inline void copy_inside(const struct window *w, const uint8_t *from, int6
  */
 static void copy_whole(const struct window *w, uint8_t *to)
 {
-	int64_t tap = w->s->features * w->s->bytes, low[2], count[2];
+	const struct slide *s = w->s;
+	int64_t tap = s->features * s->bytes, low[2], count[2];
 	const uint8_t *from = w->at;
 
 	for (unsigned d = 0; d < 2; d++) {
 		low[d] = reach(w, d, 0);
-		count[d] = reach(w, d, w->s->size[d]) - low[d];
-		from += (w->origin[d] + low[d] * w->s->dilation[d]) * w->s->step[d];
+		count[d] = reach(w, d, s->size[d]) - low[d];
+		from += (w->origin[d] + low[d] * s->dilation[d]) * s->step[d];
 	}
-	if (count[0] < w->s->taps[0] || count[1] < w->s->taps[1])
-		memset(to, 0, (size_t)(w->s->taps[0] * w->s->taps[1] * tap));
-	to += (low[0] * w->s->taps[1] + low[1]) * tap;
+	if (count[0] < s->taps[0] || count[1] < s->taps[1])
+		memset(to, 0, (size_t)(s->taps[0] * s->taps[1] * tap));
+	to += (low[0] * s->taps[1] + low[1]) * tap;
 	for (int64_t y = 0; y < count[0]; y++) {
 		copy_inside(w, from, count[1], to);
-		from += w->s->dilation[0] * w->s->step[0];
-		to += w->s->taps[1] * tap;
+		from += s->dilation[0] * s->step[0];
+		to += s->taps[1] * tap;
 	}
 }
 
@@ -146,25 +150,26 @@ static void copy_whole(const struct window *w, uint8_t *to)
 static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, int64_t count,
 		      uint8_t *to)
 {
-	unsigned d = w->s->n_spatial - 1;
-	int64_t tap = w->s->features * w->s->bytes, low, high;
+	const struct slide *s = w->s;
+	unsigned d = s->n_spatial - 1;
+	int64_t tap = s->features * s->bytes, low, high;
 	const uint8_t *from;
 
-	if (w->s->holes[d] != 1) {
+	if (s->holes[d] != 1) {
 		for (int64_t i = 0; i < count; i++, to += tap) {
 			int64_t q = place_of(w, d, y + i);
 
 			if (q < 0)
 				memset(to, 0, (size_t)tap);
 			else
-				sim_product_gather(line + q * w->s->step[d], w->s->feature_step,
-						   w->s->features, w->s->bytes, to);
+				sim_product_gather(line + q * s->step[d], s->feature_step,
+						   s->features, s->bytes, to);
 		}
 		return;
 	}
 	low = clamp(w->low, y, y + count);
 	high = clamp(w->high, low, y + count);
-	from = line + (w->origin[d] + low * w->s->dilation[d]) * w->s->step[d];
+	from = line + (w->origin[d] + low * s->dilation[d]) * s->step[d];
 	if (low > y)
 		memset(to, 0, (size_t)((low - y) * tap));
 	if (high < y + count)
@@ -175,14 +180,15 @@ static void copy_taps(const struct window *w, const uint8_t *line, int64_t y, in
 /* The line of the side that the outer taps name, or NULL: outside. */
 static const uint8_t *find_line(const struct window *w)
 {
+	const struct slide *s = w->s;
 	const uint8_t *line = w->at;
 
-	for (unsigned d = 0; d + 1 < w->s->n_spatial; d++) {
+	for (unsigned d = 0; d + 1 < s->n_spatial; d++) {
 		int64_t q = place_of(w, d, w->y[d]);
 
 		if (q < 0)
 			return NULL;
-		line += q * w->s->step[d];
+		line += q * s->step[d];
 	}
 	return line;
 }
@@ -190,49 +196,50 @@ static const uint8_t *find_line(const struct window *w)
 /* Elements k .. k + n of the window. */
 static void copy_window(struct window *w, int64_t k, int64_t n, uint8_t *to)
 {
-	unsigned last = w->s->n_spatial - 1;
-	int64_t f, tap = divide(k, w->s->features, &f);
+	const struct slide *s = w->s;
+	unsigned last = s->n_spatial - 1;
+	int64_t f, tap = divide(k, s->features, &f);
 
-	if (!w->s->n_spatial) {
-		sim_product_gather(w->at + f * w->s->feature_step, w->s->feature_step, n, w->s->bytes, to);
+	if (!s->n_spatial) {
+		sim_product_gather(w->at + f * s->feature_step, s->feature_step, n, s->bytes, to);
 		return;
 	}
-	for (unsigned d = w->s->n_spatial; d-- > 0;)
-		tap = divide(tap, w->s->taps[d], &w->y[d]);
+	for (unsigned d = s->n_spatial; d-- > 0;)
+		tap = divide(tap, s->taps[d], &w->y[d]);
 	w->low = reach(w, last, 0);
-	w->high = reach(w, last, w->s->size[last]);
+	w->high = reach(w, last, s->size[last]);
 	while (n) {
 		const uint8_t *line = find_line(w);
-		int64_t taps = w->s->taps[last] - w->y[last], got = taps * w->s->features - f, q;
+		int64_t taps = s->taps[last] - w->y[last], got = taps * s->features - f, q;
 
 		got = got < n ? got : n;
 		if (!line) {
-			memset(to, 0, (size_t)(got * w->s->bytes));
-			w->y[last] += (f + got) / w->s->features;
-			f = (f + got) % w->s->features;
-		} else if (!f && got >= w->s->features) {
-			taps = got / w->s->features;
-			got = taps * w->s->features;
+			memset(to, 0, (size_t)(got * s->bytes));
+			w->y[last] += (f + got) / s->features;
+			f = (f + got) % s->features;
+		} else if (!f && got >= s->features) {
+			taps = got / s->features;
+			got = taps * s->features;
 			copy_taps(w, line, w->y[last], taps, to);
 			w->y[last] += taps;
 		} else {	/* a part of one tap's features */
-			got = got < w->s->features - f ? got : w->s->features - f;
+			got = got < s->features - f ? got : s->features - f;
 			q = place_of(w, last, w->y[last]);
 			if (q < 0)
-				memset(to, 0, (size_t)(got * w->s->bytes));
+				memset(to, 0, (size_t)(got * s->bytes));
 			else
-				sim_product_gather(line + q * w->s->step[last] +
-						   f * w->s->feature_step, w->s->feature_step, got,
-						   w->s->bytes, to);
+				sim_product_gather(line + q * s->step[last] +
+						   f * s->feature_step, s->feature_step, got,
+						   s->bytes, to);
 			f += got;
-			if (f == w->s->features) {
+			if (f == s->features) {
 				f = 0;
 				w->y[last]++;
 			}
 		}
-		to += got * w->s->bytes;
+		to += got * s->bytes;
 		n -= got;
-		for (unsigned d = last; d > 0 && w->y[d] == w->s->taps[d]; d--) {
+		for (unsigned d = last; d > 0 && w->y[d] == s->taps[d]; d--) {
 			w->y[d] = 0;
 			w->y[d - 1]++;
 		}
