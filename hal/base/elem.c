@@ -18,3 +18,11 @@ enum elem elem_parse(const char *text, unsigned n)
 			return (enum elem)e;
 	return ELEM_INVALID;
 }
+
+enum elem elem_unsigned(unsigned bits)
+{
+	for (unsigned e = 1; e < ELEM_COUNT; e++)
+		if (elem_class(e) == ELEM_CLASS_UINT && elem_bits(e) == bits)
+			return (enum elem)e;
+	return ELEM_INVALID;
+}

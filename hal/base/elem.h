@@ -47,5 +47,7 @@ static inline bool elem_computes(unsigned e)
 }
 /* The type whose spelling is `text` of n bytes, or ELEM_INVALID. */
 enum elem elem_parse(const char *text, unsigned n);
+/* The unsigned integers of so many bits, or ELEM_INVALID. */
+enum elem elem_unsigned(unsigned bits);
 
 #endif

@@ -347,6 +347,20 @@ const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *
 	return a ? a->ints : NULL;
 }
 
+bool tc_has_same_ints(const struct tc_op *a, const struct tc_op *b, const char *name)
+{
+	unsigned n, m;
+	const int64_t *x = tc_attr_ints(a, name, &n), *y = tc_attr_ints(b, name, &m);
+
+	return n == m && (!n || !memcmp(x, y, n * sizeof(*x)));
+}
+
+bool tc_has_same_groups(const struct tc_op *a, const struct tc_op *b)
+{
+	return tc_attr_int(a, "group_size", 0) == tc_attr_int(b, "group_size", 0) &&
+	       tc_has_same_ints(a, b, "replica_groups");
+}
+
 int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i)
 {
 	unsigned n;

@@ -254,6 +254,10 @@ const char *tc_key(struct tc_ctx *c, const char *text, size_t n);
 const struct tc_attr *tc_attr(const struct tc_op *op, const char *name);
 int64_t tc_attr_int(const struct tc_op *op, const char *name, int64_t otherwise);
 const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *n);
+/* Whether both have the same numbers there, or neither has any. */
+bool tc_has_same_ints(const struct tc_op *a, const struct tc_op *b, const char *name);
+/* Whether the same members meet in both, in the same order. */
+bool tc_has_same_groups(const struct tc_op *a, const struct tc_op *b);
 /* Entry i of a list that is there and has so many. */
 int64_t tc_attr_nth(const struct tc_op *op, const char *name, unsigned i);
 const char *tc_attr_str(const struct tc_op *op, const char *name);

@@ -106,23 +106,12 @@ static struct tc_value *place_pairs(const struct tc_build *b, struct tc_value *w
 	return tc_build_part(b, words, d, 0, t->dim[d]);
 }
 
-static enum elem unsigned_of(unsigned elem)
-{
-	switch (elem_bits(elem)) {
-	case 4: return ELEM_U4;
-	case 8: return ELEM_U8;
-	case 16: return ELEM_U16;
-	case 32: return ELEM_U32;
-	default: return ELEM_U64;
-	}
-}
-
 /* Of floats, for which no more than their bits are asked: as integers. Returns their generator. */
 static struct tc_op *decompose_random_floats(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_type *t = tc_out(op, 1)->type;
 	const struct tc_type *types[2] = { tc_out(op, 0)->type,
-					   tc_with_elem(c, t, unsigned_of(t->elem)) };
+					   tc_with_elem(c, t, elem_unsigned(elem_bits(t->elem))) };
 	struct tc_value *state = tc_in(op, 0), *v;
 	struct tc_build b = tc_build_at(c, op);
 	struct tc_op *bits = tc_build_place(&b, tc_new(c, TC_RNG_BIT_GENERATOR, 1, &state, 2,

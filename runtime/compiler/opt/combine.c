@@ -65,35 +65,13 @@ static bool is_small_move(const struct tc_op *op)
 	return t->count && t->bytes <= ONE_BYTES && elem_bits(t->elem) >= 8;
 }
 
-static bool has_same_ints(const struct tc_op *a, const struct tc_op *b, const char *name)
-{
-	unsigned n, m;
-	const int64_t *x = tc_attr_ints(a, name, &n), *y = tc_attr_ints(b, name, &m);
-
-	return n == m && (!n || !memcmp(x, y, n * sizeof(*x)));
-}
-
-static bool has_same_groups(const struct tc_op *a, const struct tc_op *b)
-{
-	return tc_attr_int(a, "group_size", 0) == tc_attr_int(b, "group_size", 0) &&
-	       has_same_ints(a, b, "replica_groups");
-}
-
 /* The unsigned type of as many bits; of others than numbers their own. */
 static enum elem bits_of(const struct tc_op *op)
 {
-	enum elem elem = (enum elem)op->results[0].type->elem;
-	unsigned cls = elem_class(elem);
+	const struct tc_type *t = op->results[0].type;
 
-	if (cls != ELEM_CLASS_SINT && cls != ELEM_CLASS_UINT && cls != ELEM_CLASS_FLOAT)
-		return elem;
-	switch (elem_bits(elem)) {
-	case 8: return ELEM_U8;
-	case 16: return ELEM_U16;
-	case 32: return ELEM_U32;
-	case 64: return ELEM_U64;
-	default: return elem;
-	}
+	return tc_is_integer(t) || elem_class(t->elem) == ELEM_CLASS_FLOAT ?
+	       elem_unsigned(elem_bits(t->elem)) : (enum elem)t->elem;
 }
 
 static bool move_together(const struct tc_op *a, const struct tc_op *b)
@@ -101,9 +79,9 @@ static bool move_together(const struct tc_op *a, const struct tc_op *b)
 	if (a->op != b->op || !is_small_move(b) || bits_of(a) != bits_of(b))
 		return false;
 	if (a->op == TC_COLLECTIVE_PERMUTE)
-		return has_same_ints(a, b, "source_target_pairs");
+		return tc_has_same_ints(a, b, "source_target_pairs");
 	return tc_attr_int(a, "is_same", 0) == tc_attr_int(b, "is_same", 0) &&
-	       has_same_groups(a, b);
+	       tc_has_same_groups(a, b);
 }
 
 static bool is_small_sum(const struct tc_op *op)
@@ -121,7 +99,7 @@ static bool sum_together(const struct tc_op *a, const struct tc_op *b)
 {
 	const struct tc_block *x = a->regions[0].block, *y = b->regions[0].block;
 
-	return is_small_sum(b) && has_same_groups(a, b) &&
+	return is_small_sum(b) && tc_has_same_groups(a, b) &&
 	       tc_in(a, 0)->type->elem == tc_in(b, 0)->type->elem &&
 	       x->args[0]->type == y->args[0]->type && tc_op_of_body(x) == tc_op_of_body(y);
 }

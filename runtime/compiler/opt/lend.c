@@ -64,20 +64,6 @@ static struct tc_op *find_fusion(const struct tc_value *v)
 	return found && is_plain(found) ? found : NULL;
 }
 
-static bool is_of_one_row(const struct tc_op *a, const struct tc_op *b)
-{
-	unsigned n, m;
-	const int64_t *x = tc_attr_ints(a, "replica_groups", &n);
-	const int64_t *y = tc_attr_ints(b, "replica_groups", &m);
-
-	if (n != m || tc_attr_int(a, "group_size", 0) != tc_attr_int(b, "group_size", 0))
-		return false;
-	for (unsigned i = 0; i < n; i++)
-		if (x[i] != y[i])
-			return false;
-	return true;
-}
-
 /* The next one after `fusion` among the members of `like`, if it is near and the program does not
  * stop for the host on the way there; or NULL. */
 static struct tc_op *next_meeting(const struct tc_op *fusion, const struct tc_op *like)
@@ -87,7 +73,7 @@ static struct tc_op *next_meeting(const struct tc_op *fusion, const struct tc_op
 
 	for (unsigned i = 0; op && i < MOST_OPS && op->op != TC_HOST_CALL; i++, op = op->next) {
 		if (is_read && op->op == TC_EXCHANGE && op->results[0].type->count &&
-		    is_of_one_row(op, like))
+		    tc_has_same_groups(op, like))
 			return op;
 		is_read |= op == fusion;
 	}

@@ -10,14 +10,7 @@ enum elem shard_bits_of(enum elem elem)
 		return elem;
 	if (elem_class(elem) == ELEM_CLASS_COMPLEX)
 		return ELEM_TOKEN;
-	switch (elem_bits(elem)) {
-	case 4: return ELEM_U4;
-	case 8: return ELEM_U8;
-	case 16: return ELEM_U16;
-	case 32: return ELEM_U32;
-	case 64: return ELEM_U64;
-	default: return ELEM_TOKEN;
-	}
+	return elem_bits(elem) < 4 ? ELEM_TOKEN : elem_unsigned(elem_bits(elem));
 }
 
 #define MOST_CHOICES 8	/* one within the other, in a body */
@@ -173,12 +166,12 @@ enum tc_opcode shard_sum_of(const struct tc_op *op)
  * same sums, and floats of a wide range are rounded about as often, far from overflow. */
 static bool may_add_first(const struct tc_op *op)
 {
-	enum elem elem = (enum elem)tc_out(op, 0)->type->elem;
-	unsigned cls = elem_class(elem);
+	const struct tc_type *t = tc_out(op, 0)->type;
+	unsigned elem = t->elem, cls = elem_class(elem);
 
 	if (op->op != TC_ADD && op->op != TC_SUBTRACT)
 		return false;
-	return cls == ELEM_CLASS_SINT || cls == ELEM_CLASS_UINT || cls == ELEM_CLASS_COMPLEX ||
+	return tc_is_integer(t) || cls == ELEM_CLASS_COMPLEX ||
 	       (cls == ELEM_CLASS_FLOAT && (elem_bits(elem) >= 32 || elem == ELEM_BF16));
 }
 
@@ -200,23 +193,13 @@ static struct tc_op *sum_behind(const struct shard *s, const struct tc_value *v,
 	return NULL;
 }
 
-static bool has_same_groups(const struct tc_op *a, const struct tc_op *b)
-{
-	unsigned n, m;
-	const int64_t *x = tc_attr_ints(a, "replica_groups", &n);
-	const int64_t *y = tc_attr_ints(b, "replica_groups", &m);
-
-	return n == m && tc_attr_int(a, "group_size", 0) == tc_attr_int(b, "group_size", 0) &&
-	       (!n || !memcmp(x, y, n * sizeof(*x)));
-}
-
 static void add_first(const struct shard *s, struct tc_op *op)
 {
 	struct tc_op *a = sum_behind(s, tc_in(op, 0), op->block);
 	struct tc_op *b = sum_behind(s, tc_in(op, 1), op->block);
 	const struct tc_type *t = tc_out(op, 0)->type;
 
-	if (!a || !b || a->op != b->op || !has_same_groups(a, b))
+	if (!a || !b || a->op != b->op || !tc_has_same_groups(a, b))
 		return;
 	if (a->op == TC_REDUCE_SCATTER) {
 		if (tc_in(op, 0)->def != a || tc_in(op, 1)->def != b ||
