@@ -172,6 +172,7 @@ LONE(lone_max, >, &)
 LONE(lone_min, <, |)
 #define EXTREME_OF(which, x, y) (is_lone ? lone_##which(x, y) : which##_f32(x, y))
 #define WIDE_BF16(x) float_of((uint32_t)(x) << 16)
+
 /* What short windows become, of elements `old` and `new`; I is passed on. */
 #define KINDS(DO, I) \
 	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \

@@ -40,6 +40,9 @@ void vec_simplify(struct vec_space *s, struct sim_ref *const *refs, unsigned n_i
  * and kept dims. May reorder outer dims. */
 void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 	     unsigned points, struct vec_tiling *t);
+/* Makes tiles as many rows high as `points` allow, if that is more: what has a room for rows has it
+ * for t->points, whatever their columns. */
+void vec_more_rows(const struct vec_space *s, struct vec_tiling *t, unsigned points);
 /* The tile at coordinates at[] (counted in tiles). */
 void vec_tile_at(const struct vec_space *s, const struct vec_tiling *t,
 		 const uint64_t *at, struct sim_tile *tile);

@@ -37,8 +37,6 @@ static void find_products(const struct sim_load *load, struct vec_plan *p,
 {
 	const struct vec_out *out = &p->out[0];
 	unsigned last = p->space.rank - 1, elem = out->ref.elem, bytes = elem_bytes(elem);
-	struct vec_tiling *t = &p->tiling;
-	int64_t rows;
 
 	if (p->n_out != 1 || p->n_uop != 1 || out->combine != ISA_COMBINE_ADD ||
 	    u->op != UOP_MUL || u->elem != elem || u->a >= p->n_in || u->b >= p->n_in ||
@@ -50,20 +48,8 @@ static void find_products(const struct sim_load *load, struct vec_plan *p,
 	p->products = sim_uop_product_fold(load->cpu->path, elem);
 	p->factor[0] = u->a;
 	p->factor[1] = u->b;
-	if (!p->products || p->space.rank == 1)
-		return;
-	rows = PRODUCT_POINTS / t->cols;
-	if (rows > p->space.dim[last - 1])
-		rows = p->space.dim[last - 1];
-	if (rows <= t->rows)
-		return;
-	t->n_tiles /= (uint64_t)t->tiles[last - 1];
-	t->rows = (unsigned)rows;
-	if (t->points < t->rows)
-		t->points = t->rows;
-	t->tile[last - 1] = rows;
-	t->tiles[last - 1] = (p->space.dim[last - 1] - 1) / rows + 1;
-	t->n_tiles *= (uint64_t)t->tiles[last - 1];
+	if (p->products)
+		vec_more_rows(&p->space, &p->tiling, PRODUCT_POINTS);
 }
 
 void vec_find_folds(const struct sim_load *load, struct vec_plan *p, const struct isa_uop *uops)
@@ -448,18 +434,16 @@ static void run_lone(const struct vec_job *job)
 	char *scratch = sim_scratch(job->run, 0);
 	size_t n = kept_points(p, p->lone);
 
-	if (p->products) {
-		start(p, &p->out[0], scratch, n);
-		fold_products(job, p->lone, scratch);
-		store_result(job, 0, p->lone, scratch, NULL);
-		return;
-	}
-	vec_run_lone(job);
+	if (!p->products)
+		vec_run_lone(job);
 	for (unsigned j = 0; j < p->n_out; j++) {
 		if (p->out[j].combine == ISA_STORE)
 			continue;
 		start(p, &p->out[j], scratch, n);
-		fold_tile(p, &p->out[j], p->lone, scratch);
+		if (p->products)
+			fold_products(job, p->lone, scratch);
+		else
+			fold_tile(p, &p->out[j], p->lone, scratch);
 		store_result(job, j, p->lone, scratch, NULL);
 	}
 }

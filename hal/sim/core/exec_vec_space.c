@@ -271,6 +271,24 @@ void vec_cut(struct vec_space *s, struct sim_ref *const *refs, unsigned n,
 	count_tiles(s, t);
 }
 
+void vec_more_rows(const struct vec_space *s, struct vec_tiling *t, unsigned points)
+{
+	unsigned row_dim = s->rank - t->col_dims;
+	int64_t rows = points / t->cols;
+
+	if (!row_dim)
+		return;
+	if (rows > s->dim[row_dim - 1])
+		rows = s->dim[row_dim - 1];
+	if (rows <= t->rows)
+		return;
+	t->rows = (unsigned)rows;
+	t->tile[row_dim - 1] = rows;
+	if (t->points < t->rows)
+		t->points = t->rows;
+	count_tiles(s, t);
+}
+
 void vec_tile_at(const struct vec_space *s, const struct vec_tiling *t,
 		 const uint64_t *at, struct sim_tile *tile)
 {

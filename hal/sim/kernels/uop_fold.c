@@ -137,17 +137,21 @@ static void name##_lanes(T *acc, const T *s, size_t n) \
 	for (size_t j = 0; j < n; j++) \
 		acc[j] = (T)OP(acc[j], s[j]); \
 } \
+static T name##_join(T *acc) \
+{ \
+	for (size_t h = LANES / 2; h; h /= 2) { \
+		IVDEP \
+		for (size_t j = 0; j < h; j++) \
+			acc[j] = (T)OP(acc[j], acc[j + h]); \
+	} \
+	return acc[0]; \
+} \
 static void name(T *d, const T *s, size_t rows, size_t cols) \
 { \
 	T acc[LANES]; \
 	for (size_t r = 0; r < rows; r++, s += cols) { \
 		name##_lanes(acc, s, cols); \
-		for (size_t h = LANES / 2; h; h /= 2) { \
-			IVDEP \
-			for (size_t j = 0; j < h; j++) \
-				acc[j] = (T)OP(acc[j], acc[j + h]); \
-		} \
-		d[r] = acc[0]; \
+		d[r] = name##_join(acc); \
 	} \
 }
 
@@ -346,12 +350,7 @@ static void T##_sums_long(T *d, const char *a, int64_t a_row, const char *b, int
 		memcpy(lane, acc, sizeof(lane)); \
 		for (size_t j = 0; j < n; j++) \
 			lane[j] += ((const T *)(x + BLOCKS))[j] * ((const T *)(y + BLOCKS))[j]; \
-		for (size_t h = LANES / 2; h; h /= 2) { \
-			IVDEP \
-			for (size_t j = 0; j < h; j++) \
-				lane[j] = lane[j] + lane[j + h]; \
-		} \
-		d[r] = lane[0]; \
+		d[r] = T##_join(lane); \
 	} \
 } \
 static void T##_sums(void *dst, const void *a, int64_t a_row, const void *b, int64_t b_row, \
@@ -361,7 +360,9 @@ static void T##_sums(void *dst, const void *a, int64_t a_row, const void *b, int
 		(dst, a, a_row, b, b_row, rows, cols); \
 }
 #define float_short f32_radd_short
+#define float_join f32_radd_long_join
 #define double_short f64_radd_short
+#define double_join f64_radd_long_join
 PRODUCT_FOLD(float)
 PRODUCT_FOLD(double)
 
