@@ -138,10 +138,10 @@ void NAME(const struct sim_product_step *x)
 
 /* Products of `rows` rows from `row` on and `deep` lines of b from k on: columns j .. j + wide. */
 static inline __attribute__((always_inline)) void
-COLUMNS(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,
-	unsigned k, unsigned j, unsigned wide, const unsigned rows, const unsigned deep)
+COLUMNS(const struct sim_product_step *x, const SUM *const lines[8], const SUM factor[4][8],
+	SUM *room, unsigned row, unsigned k, unsigned j, unsigned wide, const unsigned rows,
+	const unsigned deep)
 {
-	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH + k;
 	VEC acc[4] = { 0 }, some = { 0 };
 
 	room += (size_t)row * SIM_PRODUCT_ROOM + j;
@@ -150,15 +150,13 @@ COLUMNS(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room
 		acc[i] = *(const VEC *)(room + (size_t)i * SIM_PRODUCT_ROOM);
 #pragma GCC unroll 8
 	for (unsigned d = 0; d < deep; d++) {
-		const SUM *line = (const SUM *)(const void *)lines[k + d] + j;
-
 		if (wide == LANES)
-			some = *(const VEC *)line;
+			some = *(const VEC *)(lines[d] + j);
 		else
-			__builtin_memcpy(&some, line, wide * sizeof(SUM));
+			__builtin_memcpy(&some, lines[d] + j, wide * sizeof(SUM));
 #pragma GCC unroll 4
 		for (unsigned i = 0; i < rows; i++)
-			acc[i] = STEP(acc[i], a[i * SIM_PRODUCT_PITCH + d], some);
+			acc[i] = STEP(acc[i], factor[i][d], some);
 	}
 	if (k + deep < x->ku) {
 #pragma GCC unroll 4
@@ -179,21 +177,33 @@ COLUMNS(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room
 	}
 }
 
-/* Columns j .. end. The lines behind these are fetched. */
+/* Columns j .. end. What is the same for all of them is read first, once. The lines behind these are
+ * fetched, but for one row: to read is all that it waits for, and hardware that sees long lines
+ * read side by side foresees more. */
 static inline __attribute__((always_inline)) void
 LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,
       unsigned k, unsigned j, unsigned end, const unsigned rows, const unsigned deep)
 {
-	unsigned soon = row || k + 2 * deep > x->ku ? 0 : deep;
+	const SUM *a = (const SUM *)x->a + (size_t)row * SIM_PRODUCT_PITCH + k;
+	unsigned soon = row || x->rows == 1 || k + 2 * deep > x->ku ? 0 : deep;
+	const SUM *line[8];
+	SUM factor[4][8];
 
+#pragma GCC unroll 8
+	for (unsigned d = 0; d < deep; d++) {
+		line[d] = (const SUM *)(const void *)lines[k + d];
+#pragma GCC unroll 4
+		for (unsigned i = 0; i < rows; i++)
+			factor[i][d] = a[i * SIM_PRODUCT_PITCH + d];
+	}
 	for (; j + LANES <= end; j += LANES) {
 #pragma GCC unroll 8
 		for (unsigned d = 0; d < soon; d++)
 			__builtin_prefetch(lines[k + deep + d] + j * sizeof(SUM));
-		COLUMNS(x, lines, room, row, k, j, LANES, rows, deep);
+		COLUMNS(x, line, factor, room, row, k, j, LANES, rows, deep);
 	}
 	if (j < end)
-		COLUMNS(x, lines, room, row, k, j, end - j, rows, deep);
+		COLUMNS(x, line, factor, room, row, k, j, end - j, rows, deep);
 }
 
 #define WIDE (256 / sizeof(SUM))	/* columns that all rows take in turn, in L1 */
@@ -271,11 +281,12 @@ static unsigned NEAR(const struct sim_product_step *x, const uint8_t *const *lin
 void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_near, void *room)
 {
 	unsigned done = is_near ? NEAR(x, lines) : 0;
+	unsigned wide = x->rows > 1 ? WIDE : SIM_PRODUCT_NB;
 
 	for (unsigned k = 0, deep; k < x->ku; k += deep) {
 		deep = x->ku - k >= 8 ? 8 : x->ku - k >= 4 ? 4 : 1;
-		for (unsigned j = done; j < x->cols; j += WIDE) {
-			unsigned i = 0, end = x->cols - j < WIDE ? x->cols : j + WIDE;
+		for (unsigned j = done; j < x->cols; j += wide) {
+			unsigned i = 0, end = x->cols - j < wide ? x->cols : j + wide;
 
 #define ROWS(n) \
 			for (; i + (n) <= x->rows; i += (n)) \
@@ -286,6 +297,7 @@ void FEW(const struct sim_product_step *x, const uint8_t *const *lines, bool is_
 				else \
 					LINES(x, lines, room, i, k, j, end, (n), 1);
 			ROWS(4)
+			ROWS(2)
 			ROWS(1)
 #undef ROWS
 		}
