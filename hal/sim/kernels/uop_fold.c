@@ -18,6 +18,7 @@
 /* Short rows are folded many at once; rows shorter than LONG_ROW by NARROW lanes. */
 #define IS_SHORT(cols) ((cols) < 32 || ((cols) < 128 && (cols) % 8 == 0))
 #define LONG_ROW 512
+#define SOON 8192	/* bytes ahead that a long row fetches: no hardware foresees a next tile */
 #define GROUP 16
 #define NARROW 16
 #define PAIRS 512
@@ -129,6 +130,8 @@ static void name##_lanes(T *acc, const T *s, size_t n) \
 	s += LANES; \
 	n -= LANES; \
 	for (; n >= LANES; n -= LANES, s += LANES) { \
+		for (size_t b = 0; b < LANES * sizeof(T); b += 64) \
+			__builtin_prefetch((const char *)s + SOON + b); \
 		IVDEP \
 		for (size_t j = 0; j < LANES; j++) \
 			acc[j] = (T)OP(acc[j], s[j]); \
