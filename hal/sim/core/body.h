@@ -94,6 +94,9 @@ void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct
 /* Makes the elements dense in `room`; and stores them, if no row repeats. */
 void sim_box_in(const struct sim_box *x, const void *from, void *room);
 void sim_box_out(const struct sim_box *x, void *to, const void *value);
+/* Stores n values whose elements take turns in memory: those of the first lie as the box says,
+ * n elements from one to the next, each followed by the other values'. */
+void sim_box_zip(const struct sim_box *x, void *to, const void *const *values, unsigned n);
 /* The tile as a dense full array: where it lies, or copied into `room`. */
 const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
 			    const struct sim_tile *tile, void *room);

@@ -87,8 +87,6 @@ STRIDED(4, uint32_t)
 STRIDED(8, uint64_t)
 STRIDED(16, struct c16)
 
-typedef uint32_t four __attribute__((vector_size(16)));
-
 /* A transposition: to[i][j] = from[j][i] for i < n, j < m, pitches in bytes. */
 static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
 			int64_t n, int64_t m, unsigned bytes)
@@ -100,14 +98,14 @@ static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t fr
 /* Every second of n elements of 4 bytes, made dense; nothing behind the last is read. */
 static void every_second_4(char *to, const char *from, int64_t n)
 {
+	typedef uint32_t four __attribute__((vector_size(16), aligned(1), may_alias));
 	int64_t i = 0;
 
 	for (; i + 5 <= n; i += 4) {
-		four pair[2];
+		const four low = *(const four *)(const void *)(from + i * 8);
+		const four high = *(const four *)(const void *)(from + i * 8 + 16);
 
-		memcpy(pair, from + i * 8, sizeof(pair));
-		pair[0] = __builtin_shufflevector(pair[0], pair[1], 0, 2, 4, 6);
-		memcpy(to + i * 4, pair, sizeof(four));
+		*(four *)(void *)(to + i * 4) = __builtin_shufflevector(low, high, 0, 2, 4, 6);
 	}
 	strided_4(to + i * 4, 4, from + i * 8, 8, n - i);
 }
@@ -456,6 +454,72 @@ static void each_run(const struct sim_box *x, char *to,
 		if (k == UINT32_MAX || (until && sim_stopped(until)))
 			return;
 	}
+}
+
+#define LOW_8 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_8 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW_16 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_16 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_32 0, 4, 1, 5
+#define HIGH_32 2, 6, 3, 7
+#define LOW_64 0, 2
+#define HIGH_64 1, 3
+
+/* Elements of a and b by turns, a register of each at a time. */
+#define ZIP(bits) \
+static void zip_##bits(char *to, const char *a, const char *b, int64_t n) \
+{ \
+	typedef uint##bits##_t piece \
+		__attribute__((vector_size(16), aligned(1), may_alias)); \
+	const int64_t bytes = bits / 8, lanes = 16 / bytes; \
+	int64_t i = 0; \
+	for (; i + lanes <= n; i += lanes, to += 32) { \
+		const piece x = *(const piece *)(const void *)(a + i * bytes); \
+		const piece y = *(const piece *)(const void *)(b + i * bytes); \
+		((piece *)(void *)to)[0] = __builtin_shufflevector(x, y, LOW_##bits); \
+		((piece *)(void *)to)[1] = __builtin_shufflevector(x, y, HIGH_##bits); \
+	} \
+	for (; i < n; i++, to += 2 * bytes) { \
+		memcpy(to, a + i * bytes, (size_t)bytes); \
+		memcpy(to + bytes, b + i * bytes, (size_t)bytes); \
+	} \
+}
+ZIP(8)
+ZIP(16)
+ZIP(32)
+ZIP(64)
+
+struct zip {
+	const void *const *values;
+	unsigned n, bytes;
+};
+
+static void zip_run(void *arg, const struct run_of *run)
+{
+	static void (*const pairs[])(char *, const char *, const char *, int64_t) = {
+		zip_8, zip_16, zip_32, zip_64,
+	};
+	enum { CHUNK = 64 };	/* elements that stay in L1 until all values have theirs */
+	const struct zip *z = arg;
+	const size_t first = run->first * z->bytes;
+
+	if (z->n == 2 && z->bytes <= 8) {
+		pairs[__builtin_ctz(z->bytes)](run->to, (const char *)z->values[0] + first,
+					       (const char *)z->values[1] + first, run->n);
+		return;
+	}
+	for (int64_t i = 0; i < run->n; i += CHUNK)
+		for (unsigned k = 0; k < z->n; k++)
+			copy_strided(run->to + i * run->stride + k * z->bytes, run->stride,
+				     (const char *)z->values[k] + first + i * z->bytes,
+				     z->bytes, run->n - i < CHUNK ? run->n - i : CHUNK, z->bytes);
+}
+
+void sim_box_zip(const struct sim_box *x, void *to, const void *const *values, unsigned n)
+{
+	struct zip z = { .values = values, .n = n, .bytes = x->bytes };
+
+	each_run(x, to, zip_run, &z, NULL);
 }
 
 struct store {

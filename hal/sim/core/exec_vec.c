@@ -114,6 +114,42 @@ static bool is_chain(const struct vec_plan *p, unsigned j)
 	return p->chain && j == p->chain->input;
 }
 
+/* The output that is stored by a box and lies `bytes` behind output j, all else alike; or n_out. */
+static unsigned output_behind(const struct vec_plan *p, unsigned j, int64_t bytes)
+{
+	const struct sim_ref *first = &p->out[j].ref, *ref;
+	unsigned i;
+
+	for (i = 0; i < p->n_out; i++) {
+		ref = &p->out[i].ref;
+		if (p->out_box[i] && ref->binding == first->binding && ref->reg == first->reg &&
+		    ref->elem == first->elem && ref->offset == first->offset + bytes &&
+		    !memcmp(ref->stride, first->stride, sizeof(ref->stride)))
+			break;
+	}
+	return i;
+}
+
+/* Finds outputs that are stored together, for lines of memory that they share are written once. */
+static void find_zip(struct vec_plan *p)
+{
+	for (unsigned j = 0; j < p->n_out && !p->n_zip; j++) {
+		const struct sim_box *x = p->out_box[j];
+		int64_t n = x && x->n ? x->stride[x->n - 1] / (int64_t)x->bytes : 0;
+
+		if (n < 2 || n > p->n_out || x->stride[x->n - 1] % (int64_t)x->bytes)
+			continue;
+		for (unsigned k = 0; k < n; k++) {
+			unsigned i = output_behind(p, j, (int64_t)k * x->bytes);
+
+			if (i == p->n_out)
+				break;
+			p->zip[k] = (uint8_t)i;
+			p->n_zip = k + 1 == n ? (unsigned)n : 0;
+		}
+	}
+}
+
 /* Boxes of operands that are neither dense nor spread. */
 static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct sim_tile *tile)
 {
@@ -134,6 +170,7 @@ static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct si
 		if (p->out_box[j]->repeat > 1)
 			p->out_box[j] = NULL;
 	}
+	find_zip(p);
 	return 0;
 }
 

@@ -104,6 +104,8 @@ struct vec_plan {
 	const struct sim_box *chain_box;	/* of full tiles of its links */
 	uint32_t gathered;	/* other inputs that do not stay where they lie */
 	const struct sim_box *out_box[ISA_MAX_OUT];
+	unsigned n_zip;		/* outputs whose elements take turns in memory, or 0: */
+	uint8_t zip[ISA_MAX_OUT];	/* them, in that order */
 	uint32_t copied;	/* inputs that are copied in any case */
 	struct sim_ref in[ISA_MAX_IN];
 	size_t in_room[ISA_MAX_IN];	/* offsets in scratch */

@@ -531,11 +531,34 @@ static void store(const struct vec_job *job, unsigned j, const struct sim_tile *
 			     out->combine);
 }
 
+/* Stores the outputs whose elements take turns, if each has an element for each point; gives a bit
+ * for each of them. */
+static uint32_t store_zipped(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const void *values[ISA_MAX_OUT];
+	uint32_t stored = 0;
+	bool is_spread, is_row;
+
+	for (unsigned k = 0; k < p->n_zip; k++) {
+		values[k] = sim_body_value(p->body, p->out[p->zip[k]].value, tile, scratch,
+					   &is_spread, &is_row);
+		if (is_spread || is_row)
+			return 0;
+		stored |= 1u << p->zip[k];
+	}
+	if (stored)
+		sim_box_zip(p->out_box[p->zip[0]], sim_tile_at(&p->out[p->zip[0]].ref,
+			    job->out[p->zip[0]], tile), values, p->n_zip);
+	return stored;
+}
+
 void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scratch)
 {
 	const struct vec_plan *p = job->plan;
 	void *direct[ISA_MAX_OUT] = { NULL };
 	bool full = is_full(p, tile);
+	uint32_t stored;
 
 	for (unsigned j = 0; j < p->n_out; j++) {
 		const struct sim_ref *ref = &p->out[j].ref;
@@ -549,8 +572,9 @@ void vec_body(const struct vec_job *job, const struct sim_tile *tile, char *scra
 		sim_calls_run(p->calls, job->run, tile, tile->in, scratch, direct);
 	else
 		sim_body_run_into(p->body, job->run, tile, scratch, direct);
+	stored = full ? store_zipped(job, tile, scratch) : 0;
 	for (unsigned j = 0; j < p->n_out; j++)
-		if (p->out[j].combine == ISA_STORE || !p->uniform)
+		if (!(stored >> j & 1) && (p->out[j].combine == ISA_STORE || !p->uniform))
 			store(job, j, tile, scratch, direct[j]);
 }
 
@@ -611,12 +635,14 @@ void vec_run_lone(const struct vec_job *job)
 	char *scratch = sim_scratch(job->run, 0);
 	const void *in[ISA_MAX_IN];
 	void *direct[ISA_MAX_OUT];
+	uint32_t stored;
 
 	load_lone(job, scratch, in);
 	for (unsigned j = 0; j < p->n_out; j++)
 		direct[j] = p->direct >> j & 1 ? job->out[j] : NULL;
 	sim_calls_run(p->calls, job->run, tile, in, scratch, direct);
+	stored = p->in_place | p->combining | store_zipped(job, tile, scratch);
 	for (unsigned j = 0; j < p->n_out; j++)
-		if (!((p->in_place | p->combining) >> j & 1))
+		if (!(stored >> j & 1))
 			store(job, j, tile, scratch, direct[j]);
 }

@@ -177,8 +177,8 @@ COLUMNS(const struct sim_product_step *x, const SUM *const lines[8], const SUM f
 	}
 }
 
-/* Columns j .. end. What is the same for all of them is read first, once. The lines behind these are
- * fetched, but for one row: to read is all that it waits for, and hardware that sees long lines
+/* Columns j .. end. What is the same for all of them is read first, once. The lines behind these
+ * are fetched, but for one row: to read is all that it waits for, and hardware that sees long lines
  * read side by side foresees more. */
 static inline __attribute__((always_inline)) void
 LINES(const struct sim_product_step *x, const uint8_t *const *lines, SUM *room, unsigned row,

@@ -13,5 +13,7 @@ bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op);
 bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op);
 /* rows.c: gathers and scatters of all elements of rows. op itself changes. */
 bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
+/* interleave.c: two arrays padded between their elements that are put together. */
+bool tc_interleave(struct tc_ctx *c, struct tc_op *op);
 
 #endif

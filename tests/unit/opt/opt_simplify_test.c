@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c, opt/logic.c, opt/empty.c and lower/reduce.c make of programs, by their text
- * after it. */
+/* What opt/simplify.c, opt/interleave.c, opt/logic.c, opt/empty.c and lower/reduce.c make of
+ * programs, by their text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,6 +113,56 @@ static void a_product_that_is_turned_is_one_the_other_way_round(void **state)
 }
 
 /* Turned around where it is looked at, it would be made in each turn. */
+/* Arrays of `cols` padded along the last of two dims, put together; whether no pad is left. */
+static void expect_interleaved(bool is_interleaved, const int cols[2], const char *const pads[2],
+			       int all, const char *more)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[1200], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<4x%dxf32>, "
+		 "%%2: tensor<4x%dxf32>, %%3: tensor<f32>) {\n"
+		 "%%4 = pad(%%1, %%3) {%s} : tensor<4x%dxf32>\n"
+		 "%%5 = pad(%%2, %%3) {%s} : tensor<4x%dxf32>\n"
+		 "%%6 = add(%%4, %%5) : tensor<4x%dxf32>\n"
+		 "return(%%6%s)\n}\n}\n", cols[0], cols[1], pads[0], all, pads[1], all, all, more);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (is_interleaved != !strstr(out, "pad(") ||
+	    is_interleaved != !!strstr(out, "concatenate("))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+#define PAD(low, high, interior) \
+	"edge_padding_low = [0, " low "], edge_padding_high = [0, " high "], " \
+	"interior_padding = [0, " interior "]"
+
+static void padded_halves_that_are_put_together_are_joined(void **state)
+{
+	const char *const even[2] = { PAD("0", "1", "1"), PAD("1", "0", "1") };
+	const char *const odd[2] = { PAD("0", "0", "1"), PAD("1", "1", "1") };
+	const char *const turned[2] = { even[1], even[0] };
+	const char *const same[2] = { even[0], even[0] };
+	const char *const thirds[2] = { PAD("0", "2", "2"), PAD("1", "1", "2") };
+	const char *const longer[2] = { PAD("0", "2", "1"), PAD("1", "1", "1") };
+	const char *const behind[2] = { PAD("0", "5", "0"), PAD("5", "0", "0") };
+
+	(void)state;
+	expect_interleaved(true, (const int[]){ 5, 5 }, even, 10, "");
+	expect_interleaved(true, (const int[]){ 5, 5 }, turned, 10, "");
+	expect_interleaved(true, (const int[]){ 5, 4 }, odd, 9, "");
+	expect_interleaved(true, (const int[]){ 1, 1 }, even, 2, "");
+	/* at the same places; not at all places; not by turns; somebody looks at one */
+	expect_interleaved(false, (const int[]){ 5, 5 }, same, 10, "");
+	expect_interleaved(false, (const int[]){ 5, 5 }, thirds, 15, "");
+	expect_interleaved(false, (const int[]){ 5, 5 }, longer, 11, "");
+	expect_interleaved(false, (const int[]){ 5, 5 }, behind, 10, "");
+	expect_interleaved(false, (const int[]){ 5, 5 }, even, 10, ", %4");
+}
+
 static void a_product_before_a_loop_stays_before_it(void **state)
 {
 	const struct tc_options o = { .level = 1, .verify = true };
@@ -492,6 +542,7 @@ int main(void)
 		cmocka_unit_test(the_steps_of_a_logistic_function_are_that),
 		cmocka_unit_test(other_steps_are_not),
 		cmocka_unit_test(a_product_that_is_turned_is_one_the_other_way_round),
+		cmocka_unit_test(padded_halves_that_are_put_together_are_joined),
 		cmocka_unit_test(a_product_before_a_loop_stays_before_it),
 		cmocka_unit_test(what_a_loop_fills_is_not_filled_before),
 		cmocka_unit_test(what_a_loop_does_not_fill_is_left),
