@@ -27,7 +27,7 @@ static inline void FETCH(const uint8_t *from, unsigned bytes)
 
 static inline __attribute__((always_inline)) void
 PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x, const SUM *before,
-      const SUM *less, const unsigned mr, const unsigned vecs, unsigned cols)
+      const SUM *less, const uint8_t *next, const unsigned mr, const unsigned vecs, unsigned cols)
 {
 	VEC acc[MR][VECS] = { 0 };
 	SUM tail[SIM_PRODUCT_LINE];
@@ -47,6 +47,10 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 			acc[i][v] -= less[i];
 	for (unsigned k = 0; k < x->ku; k++, a++, b += SIM_PRODUCT_LINE) {
 		VEC col[VECS];
+
+		if (!(k % 8))
+			__builtin_prefetch(next + k * 8, 0, 2);
+
 
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
@@ -90,13 +94,15 @@ void NAME(const struct sim_product_step *x)
 {
 	const SUM *const less = NULL;
 #endif
-	/* What is soon read is fetched by parts, one with each set of rows. */
+	/* What is soon read is fetched by parts, one with each set of rows. So are the columns of b
+	 * behind these, a line with every 8 units: 16 sets fetch them all. */
 	unsigned sets = (x->rows + MR - 1) / MR * ((x->cols + 31) / SIM_PRODUCT_LINE);
 	unsigned part = sets ? (x->n_soon + sets - 1) / sets : 0, left = x->n_soon;
 	const uint8_t *soon = x->soon;
 
 	for (unsigned j = 0; j < x->cols; j += SIM_PRODUCT_LINE) {
 		const UNIT *line = (const UNIT *)x->b + (size_t)j * x->ku;
+		const uint8_t *next = (const uint8_t *)(line + (size_t)SIM_PRODUCT_LINE * x->ku);
 		unsigned wide = x->cols - j, i = 0;
 
 		/* Whole sets of rows, then what is left in fewer and fewer, but for 16 of them,
@@ -112,7 +118,8 @@ void NAME(const struct sim_product_step *x)
 			PANEL((const UNIT *)x->a + (size_t)i * SIM_PRODUCT_PITCH, line, \
 			      (SUM *)x->sums + (size_t)i * x->ld + j, x, x->before ? \
 			      (const SUM *)x->before + (size_t)i * x->before_ld + j : NULL, \
-			      less ? less + i : NULL, (n), (vecs), wide); \
+			      less ? less + i : NULL, next, (n), (vecs), wide); \
+			next += x->ku * 8; \
 		}
 		if (wide <= SIM_PRODUCT_LINE / 2)
 			ROWS(MR, VECS / 2)
