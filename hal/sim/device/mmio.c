@@ -173,8 +173,7 @@ static uint32_t read_word(struct sim_device *dev, uint32_t offset)
 
 static bool is_refused(struct sim_device *dev, uint32_t offset, unsigned bytes)
 {
-	if ((bytes == 4 || bytes == 8) && offset % 4 == 0 && offset < HW_BAR0_BYTES &&
-	    bytes <= HW_BAR0_BYTES - offset)
+	if ((bytes == 4 || bytes == 8) && offset % bytes == 0 && offset < HW_BAR0_BYTES)
 		return false;
 	pthread_mutex_lock(&dev->lock);
 	dev->bad_access++;

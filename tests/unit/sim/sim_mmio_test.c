@@ -73,6 +73,7 @@ static void refused_accesses_read_ones_and_count(void **state)
 	static const struct { uint32_t offset; unsigned bytes; } bad[] = {
 		{ 2, 4 }, { 0, 1 }, { 0, 2 }, { 0, 16 }, { 0, 0 }, { HW_BAR0_BYTES, 4 },
 		{ HW_BAR0_BYTES - 4, 8 }, { UINT32_MAX - 3, 4 }, { UINT32_MAX - 3, 8 },
+		{ HW_REG_VERSION, 8 }, { HW_REG_SCRATCH + 4, 8 }, { HW_MSIX_TABLE + 12, 8 },
 	};
 	unsigned n = sizeof(bad) / sizeof(bad[0]);
 	uint64_t before = read4(HW_REG_BADACC);
@@ -172,6 +173,7 @@ static void wake_pages_take_any_store_and_read_as_0(void **state)
 	static const struct { uint32_t offset; unsigned bytes; } bad[] = {
 		{ HW_WAKE_BASE + 1, 4 }, { HW_WAKE_BASE + 8, 2 }, { HW_WAKE_BASE + 0xffe, 4 },
 		{ HW_WAKE_BASE + 0x1ffe, 4 }, { HW_WAKE_BASE + 0x1000, 0 },
+		{ HW_WAKE_BASE + 0x1ffc, 8 },	/* over the end of a page, at a multiple of 4 */
 		{ HW_WAKE_BASE + 0x1000, 0x1001 },
 		{ HW_WAKE_BASE + HW_MAX_CONTEXTS * HW_WAKE_STRIDE, 1 },
 	};
