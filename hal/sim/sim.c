@@ -258,6 +258,7 @@ static void free_device(struct sim_device *dev)
 	if (dev->has_watchdog)
 		pthread_join(dev->watchdog, NULL);
 	sim_dma_free(dev);
+	sim_poison_clear(dev);
 	sim_watch_end(&dev->watch);
 	if (dev->hbm)
 		munmap(dev->hbm, dev->hbm_bytes);

@@ -25,7 +25,6 @@ static void set_defaults(struct sim_device *dev)
 	dev->ctrl = 0;
 	dev->status = dev->fatal ? HW_STATUS_FATAL : 0;
 	dev->admin_tail = dev->admin_head = dev->admin_cq_tail = 0;
-	dev->drop_irqs = dev->bus_errors = 0;
 	dev->engines[0].hangs = dev->engines[1].hangs = false;
 	dev->default_limit_ns = 0;
 	dev->max_limit_ns = 0;
@@ -41,6 +40,8 @@ void sim_power_on(struct sim_device *dev)
 	dev->aqsize = dev->bad_access = 0;
 	dev->avector = HW_NO_VECTOR;
 	dev->n_faults = 0;
+	dev->drop_irqs = dev->bus_errors = 0;
+	sim_poison_clear(dev);
 	memset(&dev->total, 0, sizeof(dev->total));
 	dev->average = (struct sim_load_average){ .time = clock_ns() };
 	dev->air_mc = HW_AIR_MC;
@@ -76,7 +77,6 @@ void sim_clear(struct sim_device *dev)
 	dev->program_bytes = 0;
 	for (unsigned i = 0; i < HW_MAX_CONTEXTS; i++)
 		sim_ctx_free(&dev->contexts[i]);
-	sim_poison_clear(dev);
 	set_defaults(dev);
 	pthread_mutex_unlock(&dev->lock);
 }

@@ -159,6 +159,28 @@ static void disabling_keeps_the_registers(void **state)
 	t_close(&t);
 }
 
+/* What was injected lasts until it is used up or the function is reset. */
+static void disabling_heals_nothing(void **state)
+{
+	const struct hw_sqe copy = { .op = HW_COPY, .u.copy = { T_HBM_VA, T_HBM_VA + 4096, 8 } };
+	struct t_sim t;
+
+	(void)state;
+	t_open(&t, "lanes=1");
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, 0), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_BUS, 1), 0);
+	sim_mmio_write(t.dev, HW_REG_CTRL, 4, 0);
+	t_bring_up(&t);
+	assert_int_equal(t_ask(&t, &t.work, copy), HW_ST_BUS);
+	assert_int_equal(t_admin(&t, HW_QUEUE_RESET, t.work.id, 0), 0);
+	assert_int_equal(t_ask(&t, &t.work, copy), HW_ST_POISON);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_BUS, 1), 0);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	assert_int_equal(t_ask(&t, &t.work, copy), 0);
+	t_close(&t);
+}
+
 static void a_model_may_end_while_it_runs(void **state)
 {
 	struct t_sim t;
@@ -318,6 +340,7 @@ int main(void)
 		cmocka_unit_test(a_program_may_be_forgotten_while_it_runs),
 		cmocka_unit_test(a_function_reset_ends_everything_silently),
 		cmocka_unit_test(disabling_keeps_the_registers),
+		cmocka_unit_test(disabling_heals_nothing),
 		cmocka_unit_test(a_model_may_end_while_it_runs),
 		cmocka_unit_test(doorbells_during_resets_do_no_harm),
 		cmocka_unit_test(eight_devices_live_side_by_side),
