@@ -45,11 +45,12 @@ static int open_chip(struct bringup *b, unsigned chip, struct neighbour *out)
 	return err_set(&b->err, ERR_NOT_FOUND, "chip %u is none of the devices here", chip);
 }
 
-static int find_link(struct bringup *b, unsigned chip, struct hw_link *out)
+/* dev's link to a chip. */
+static int find_link(struct bringup *b, struct hal_device *dev, unsigned chip, struct hw_link *out)
 {
 	struct hw_link links[HW_MAX_LINKS];
 	unsigned n;
-	int code = hal_device_links(b->dev, links, &n, &b->err);
+	int code = hal_device_links(dev, links, &n, &b->err);
 
 	for (unsigned i = 0; !code && i < n; i++)
 		if (links[i].peer == chip) {
@@ -62,11 +63,14 @@ static int find_link(struct bringup *b, unsigned chip, struct hw_link *out)
 static enum bringup_result send(struct bringup *b, unsigned chip, const struct neighbour *to,
 				struct hal_mem *from, const uint8_t *want, uint8_t *got)
 {
-	struct hw_link before, after;
+	struct hw_link before, after, theirs, theirs_after;
+	struct hal_position own;
 	uint64_t value;
 	size_t at;
 
-	TRY(b, find_link(b, chip, &before));
+	hal_device_position(b->dev, &own);
+	TRY(b, find_link(b, b->dev, chip, &before));
+	TRY(b, find_link(b, to->dev, own.chip, &theirs));
 	if (before.is != HW_LINK_UP)
 		return bringup_fail(b, "the link to chip %u is not up (%u)", chip, before.is);
 	TRY(b, hal_queue_copy(b->dma, to->mem, 0, from, 0, SENT, NULL, 0, &value, &b->err));
@@ -76,13 +80,19 @@ static enum bringup_result send(struct bringup *b, unsigned chip, const struct n
 	if (at < SENT)
 		return bringup_fail(b, "byte %zu at chip %u is 0x%02x instead of 0x%02x", at, chip,
 				    got[at], want[at]);
-	TRY(b, find_link(b, chip, &after));
+	TRY(b, find_link(b, b->dev, chip, &after));
 	if (after.tx_bytes - before.tx_bytes != SENT || after.n_errors != before.n_errors)
 		return bringup_fail(b, "the link to chip %u counts %llu bytes of %llu, %llu "
 				    "refused",
 				    chip, (unsigned long long)(after.tx_bytes - before.tx_bytes),
 				    (unsigned long long)SENT,
 				    (unsigned long long)(after.n_errors - before.n_errors));
+	TRY(b, find_link(b, to->dev, own.chip, &theirs_after));
+	if (theirs_after.rx_bytes - theirs.rx_bytes != SENT || after.n_packets == before.n_packets)
+		return bringup_fail(b, "of %llu bytes chip %u counts %llu received, in %llu "
+				    "packets of this end", (unsigned long long)SENT, chip,
+				    (unsigned long long)(theirs_after.rx_bytes - theirs.rx_bytes),
+				    (unsigned long long)(after.n_packets - before.n_packets));
 	return BRINGUP_PASS;
 }
 
@@ -487,7 +497,7 @@ static enum bringup_result run(struct exchange *x, struct ends *e)
 
 	for (unsigned i = 0; !code && i < 2; i++)
 		code = fill_end(x, e, i);
-	TRY(b, code || find_link(b, x->chip, &before));
+	TRY(b, code || find_link(b, b->dev, x->chip, &before));
 	code = meet(x, e);
 	if (code == ERR_UNIMPLEMENTED)
 		return bringup_skip(b, "%s", b->err.msg);
@@ -495,7 +505,7 @@ static enum bringup_result run(struct exchange *x, struct ends *e)
 		return bringup_fail(b, "rput, rsig and rwait with chip %u: %.500s", x->chip,
 				    b->err.msg);
 	STEP_TRY(check_ends(x, e));
-	TRY(b, find_link(b, x->chip, &after));
+	TRY(b, find_link(b, b->dev, x->chip, &after));
 	if (after.n_packets - before.n_packets != n_sent || after.n_errors != before.n_errors)
 		return bringup_fail(b, "the link to chip %u counts %llu packets of %llu, %llu "
 				    "refused", x->chip,

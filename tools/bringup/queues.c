@@ -20,6 +20,21 @@ static int read_ras(struct bringup *b, struct hw_ras *out)
 	return code;
 }
 
+/* A copy of `bytes` from `at` of HBM, which must read `want` (an error code). */
+static enum bringup_result reads_as(struct bringup *b, struct hal_mem *host, struct hal_mem *all,
+				    uint64_t at, uint64_t bytes, int want, const char *what)
+{
+	uint64_t value;
+	int code;
+
+	TRY(b, hal_queue_copy(b->dma, host, 0, all, at, bytes, NULL, 0, &value, &b->err));
+	code = hal_queue_wait(b->dma, value, SOON, &b->err);
+	return code == want ? BRINGUP_PASS :
+		bringup_fail(b, "page 5 is poisoned: a copy from %s ends with %s instead of %s",
+			     what, code ? err_name(code) : "success",
+			     want ? err_name(want) : "success");
+}
+
 /* All the memory that there is, so that its first byte is HBM's: pages have a known place. */
 static enum bringup_result poison_and_heal(struct bringup *b, struct hal_mem *all)
 {
@@ -27,28 +42,25 @@ static enum bringup_result poison_and_heal(struct bringup *b, struct hal_mem *al
 	const uint64_t at = 5 * HW_PAGE;
 	struct hw_ras before, after;
 	uint64_t value;
-	int code;
 
 	NEED(b, host);
 	TRY(b, hal_queue_fill(b->dma, all, at, 2 * HW_PAGE, 9, &value, &b->err));
 	TRY(b, hal_queue_wait(b->dma, value, SOON, &b->err));
 	TRY(b, read_ras(b, &before));
 	TRY(b, hal_device_inject(b->dev, HW_INJECT_POISON, at, &b->err));
-	TRY(b, hal_queue_copy(b->dma, host, 0, all, at, 8, NULL, 0, &value, &b->err));
-	code = hal_queue_wait(b->dma, value, SOON, &b->err);
-	if (code != ERR_DATA_LOSS)
-		return bringup_fail(b, "a copy from a poisoned page ends with %s instead of "
-				    "DATA_LOSS", code ? err_name(code) : "success");
-	TRY(b, hal_queue_copy(b->dma, host, 0, all, at + HW_PAGE, HW_PAGE, NULL, 0, &value,
-			      &b->err));
-	TRY(b, hal_queue_wait(b->dma, value, SOON, &b->err));
+	STEP_TRY(reads_as(b, host, all, at, 8, ERR_DATA_LOSS, "it"));
+	STEP_TRY(reads_as(b, host, all, at - HW_PAGE, HW_PAGE, 0, "the page before it"));
+	STEP_TRY(reads_as(b, host, all, at + HW_PAGE, HW_PAGE, 0, "the page behind it"));
+	/* All of the page but a word heals nothing. */
+	TRY(b, hal_queue_fill(b->dma, all, at, HW_PAGE - 8, 7, &value, &b->err));
+	STEP_TRY(reads_as(b, host, all, at + HW_PAGE - 8, 8, ERR_DATA_LOSS,
+			  "it, overwritten in part,"));
 	TRY(b, hal_queue_fill(b->dma, all, at, HW_PAGE, 7, &value, &b->err));
-	TRY(b, hal_queue_copy(b->dma, host, 0, all, at, HW_PAGE, NULL, 0, &value, &b->err));
-	TRY(b, hal_queue_wait(b->dma, value, SOON, &b->err));
+	STEP_TRY(reads_as(b, host, all, at, HW_PAGE, 0, "it, overwritten,"));
 	TRY(b, read_ras(b, &after));
-	if (after.ecc_uncorrected != before.ecc_uncorrected + 1 ||
+	if (after.ecc_uncorrected != before.ecc_uncorrected + 2 ||
 	    after.poisoned_pages != before.poisoned_pages + 1)
-		return bringup_fail(b, "one page was poisoned and read once; counted are %llu and "
+		return bringup_fail(b, "one page was poisoned and read twice; counted are %llu and "
 				    "%llu", (unsigned long long)(after.poisoned_pages -
 				    before.poisoned_pages), (unsigned long long)
 				    (after.ecc_uncorrected - before.ecc_uncorrected));

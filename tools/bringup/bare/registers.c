@@ -11,7 +11,7 @@
 
 #include "hal/base/cpu.h"
 #include "hal/hw/regs.h"
-#include "tools/bringup/context.h"
+#include "tools/bringup/bare/admin.h"
 
 static const struct reg {
 	const char *name, *access, *reset;
@@ -55,12 +55,6 @@ static uint64_t read64(struct bringup *b, uint32_t offset)
 {
 	return hal_bare_read(b->bare, offset) |
 	       (uint64_t)hal_bare_read(b->bare, offset + 4) << 32;
-}
-
-static void write64(struct bringup *b, uint32_t offset, uint64_t value)
-{
-	hal_bare_write(b->bare, offset, (uint32_t)value);
-	hal_bare_write(b->bare, offset + 4, (uint32_t)(value >> 32));
 }
 
 static enum bringup_result begin(struct bringup *b)
@@ -294,87 +288,19 @@ enum bringup_result step_clock(struct bringup *b)
 
 /* ---- queue 0, by hand ---- */
 
-enum { ENTRIES = 16, TAG = 0x7e550000 };
-
-struct admin {
-	struct hw_sqe *sq;
-	struct hw_cqe *cq;
-	uint8_t *args;
-	uint64_t args_iova;
-	uint32_t tail;
-};
-
-/* Enables the device, which is disabled, with empty rings. */
-static enum bringup_result enable(struct bringup *b, struct admin *a, uint32_t vector)
-{
-	memset(a->cq, 0, HW_PAGE);
-	a->tail = 0;
-	hal_bare_write(b->bare, HW_REG_AVECTOR, vector);
-	hal_bare_write(b->bare, HW_REG_CTRL, HW_CTRL_ENABLE);
-	if (hal_bare_read(b->bare, HW_REG_STATUS) != HW_STATUS_READY)
-		return bringup_fail(b, "queue 0 does not come up: STATUS reads 0x%x, BADACC %u",
-				    hal_bare_read(b->bare, HW_REG_STATUS),
-				    hal_bare_read(b->bare, HW_REG_BADACC));
-	return BRINGUP_PASS;
-}
-
-static enum bringup_result start_admin(struct bringup *b, struct admin *a, uint32_t vector)
-{
-	uint64_t iova;
-	void *memory;
-
-	/* Closed and opened, so that the memory is given back. */
-	bringup_close(b);
-	STEP_TRY(bringup_need_bare(b));
-	TRY(b, hal_bare_pages(b->bare, 3 * HW_PAGE, &memory, &iova, &b->err));
-	*a = (struct admin){ .sq = memory, .cq = (void *)((char *)memory + HW_PAGE),
-			     .args = (uint8_t *)memory + 2 * HW_PAGE,
-			     .args_iova = iova + 2 * HW_PAGE };
-	write64(b, HW_REG_ASQ, iova);
-	write64(b, HW_REG_ACQ, iova + HW_PAGE);
-	hal_bare_write(b->bare, HW_REG_AQSIZE, ENTRIES);
-	return enable(b, a, vector);
-}
-
-/* One request and its answer. */
-static enum bringup_result ask(struct bringup *b, struct admin *a, uint8_t op, uint8_t flags)
-{
-	struct hw_sqe sqe = { .op = op, .flags = flags, .tag = TAG + a->tail,
-			      .u.admin.addr = a->args_iova };
-	struct hw_cqe *cqe = &a->cq[a->tail % ENTRIES];
-	uint16_t phase = (a->tail / ENTRIES + 1) & 1;
-	int64_t deadline = SOON;
-	uint64_t word;
-
-	a->sq[a->tail % ENTRIES] = sqe;
-	a->tail++;
-	hal_bare_write(b->bare, hw_doorbell(0), a->tail);
-	do {
-		cpu_relax();
-		word = __atomic_load_n((uint64_t *)(void *)cqe, __ATOMIC_ACQUIRE);
-	} while ((word >> 48 & 1) != phase && clock_ns() < deadline);
-	if ((word >> 48 & 1) != phase)
-		return bringup_fail(b, "request 0x%02x has no completion after 20 s", op);
-	if (cqe->tag != sqe.tag || cqe->status || cqe->sq_head != a->tail)
-		return bringup_fail(b, "request 0x%02x: completion has tag 0x%x (0x%x), status %s, "
-				    "head %u (%u)", op, cqe->tag, sqe.tag,
-				    hw_status_name(cqe->status), cqe->sq_head, a->tail);
-	return BRINGUP_PASS;
-}
-
 static enum bringup_result identify(struct bringup *b, struct hw_identify *id)
 {
 	struct admin a;
 
-	STEP_TRY(start_admin(b, &a, HW_NO_VECTOR));
+	STEP_TRY(bringup_admin_start(b, &a, HW_NO_VECTOR));
 	memset(a.args, 0xee, sizeof(*id) + 8);
-	STEP_TRY(ask(b, &a, HW_IDENTIFY, 0));
+	STEP_TRY(bringup_admin_ask(b, &a, HW_IDENTIFY, 0));
 	memcpy(id, a.args, sizeof(*id));
 	if (a.args[sizeof(*id)] != 0xee)
 		return bringup_fail(b, "IDENTIFY wrote past its structure");
 	/* More laps than one of the rings. */
-	for (unsigned i = 0; i < 3 * ENTRIES; i++)
-		STEP_TRY(ask(b, &a, HW_NOP, 0));
+	for (unsigned i = 0; i < 3 * BRINGUP_ENTRIES; i++)
+		STEP_TRY(bringup_admin_ask(b, &a, HW_NOP, 0));
 	return BRINGUP_PASS;
 }
 
@@ -462,12 +388,12 @@ static enum bringup_result try_vector(struct bringup *b, struct admin *a, unsign
 	bool is_ours;
 
 	hal_bare_write(b->bare, HW_REG_CTRL, 0);
-	STEP_TRY(enable(b, a, v));
+	STEP_TRY(bringup_admin_enable(b, a, v));
 	/* VFIO keeps the table for itself: there a vector is masked by having no eventfd. */
 	is_ours = hal_bare_read(b->bare, control) & 1;
 	if (!is_ours)
 		TRY(b, hal_bare_irq(b->bare, v, -1, &b->err));
-	STEP_TRY(ask(b, a, HW_NOP, HW_IRQ));
+	STEP_TRY(bringup_admin_ask(b, a, HW_NOP, HW_IRQ));
 	if (take_irqs(fds[v], false))
 		return bringup_fail(b, "vector %u came although it is masked", v);
 	if (hal_bare_read(b->bare, HW_MSIX_PBA) != 1u << v)
@@ -480,10 +406,10 @@ static enum bringup_result try_vector(struct bringup *b, struct admin *a, unsign
 		return bringup_fail(b, "vector %u did not come once when it was unmasked", v);
 	if (hal_bare_read(b->bare, HW_MSIX_PBA))
 		return bringup_fail(b, "vector %u is still pending after it came", v);
-	STEP_TRY(ask(b, a, HW_NOP, HW_IRQ));
+	STEP_TRY(bringup_admin_ask(b, a, HW_NOP, HW_IRQ));
 	if (take_irqs(fds[v], true) != 1)
 		return bringup_fail(b, "vector %u did not come once for one completion", v);
-	STEP_TRY(ask(b, a, HW_NOP, 0));
+	STEP_TRY(bringup_admin_ask(b, a, HW_NOP, 0));
 	for (unsigned i = 0; i < n; i++)
 		if (take_irqs(fds[i], false))
 			return bringup_fail(b, "vector %u came where %u was raised, or none", i, v);
@@ -494,7 +420,7 @@ static enum bringup_result try_vectors(struct bringup *b, const int *fds, unsign
 {
 	struct admin a;
 
-	STEP_TRY(start_admin(b, &a, HW_NO_VECTOR));
+	STEP_TRY(bringup_admin_start(b, &a, HW_NO_VECTOR));
 	for (unsigned i = 0; i < n; i++)
 		TRY(b, hal_bare_irq(b->bare, i, fds[i], &b->err));
 	for (unsigned v = 0; v < n; v++)
