@@ -258,7 +258,7 @@ struct hw_link {
 	uint8_t zero[3];
 	uint64_t tx_bytes, rx_bytes;	/* what it carried, passing traffic included */
 	uint64_t n_packets;	/* sent: one an RPUT, RSIG or piece of a copy */
-	uint64_t n_errors;	/* refused, because the chip they were for had failed */
+	uint64_t n_errors;	/* refused: the chip they were for had failed, or a link was down */
 };
 
 /* TRACE_START: a ring of records, host memory of the context's, writable. */

@@ -5,18 +5,23 @@
 
 #include "hal/sim/sim_internal.h"
 
-#define MAX_POISONED 4096u
+#define MAX_POISONED 4096u	/* as DEVICE.md#ras says */
 
 int sim_poison_add(struct sim_device *dev, uint64_t page)
 {
 	struct sim_poison *x = &dev->poison;
 	uint64_t *grown = NULL;
+	bool is_known = false;
 	int status = 0;
 
 	pthread_mutex_lock(&x->lock);
-	if (page % HW_PAGE || page >= dev->hbm_bytes || x->n >= MAX_POISONED)
+	for (unsigned i = 0; !is_known && i < x->n; i++)
+		is_known = x->pages[i] == page;
+	if (page % HW_PAGE || page >= dev->hbm_bytes)
 		status = HW_ST_BAD_FIELD;
-	else if (!(grown = realloc(x->pages, (x->n + 1) * sizeof(*grown))))
+	else if (!is_known && x->n < MAX_POISONED)
+		grown = realloc(x->pages, (x->n + 1) * sizeof(*grown));
+	if (!status && !is_known && !grown)
 		status = HW_ST_NO_ROOM;
 	if (grown) {
 		x->pages = grown;

@@ -369,6 +369,26 @@ static void poison_is_found_when_read_and_healed_when_written(void **state)
 	assert_int_equal(ras().ecc_corrected, 12);
 }
 
+/* 4096 of them, one of which may be poisoned again. */
+static void more_poisoned_pages_than_there_is_room_for_are_refused(void **state)
+{
+	const uint64_t n = 4096;
+
+	(void)state;
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	assert_true(t.hbm_bytes > n * HW_PAGE);
+	for (uint64_t i = 0; i < n; i++)
+		assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, i * HW_PAGE), 0);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, n * HW_PAGE), HW_ST_NO_ROOM);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, 0), 0);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+	assert_int_equal(t_admin(&t, HW_INJECT, HW_INJECT_POISON, n * HW_PAGE), 0);
+	sim_flr(t.dev);
+	t_bring_up(&t);
+}
+
 static unsigned read_at(uint64_t at)
 {
 	t_program(&p);
@@ -615,6 +635,7 @@ int main(void)
 		cmocka_unit_test(lies_are_told_once),
 		cmocka_unit_test(poison_is_found_when_read_and_healed_when_written),
 		cmocka_unit_test(poison_between_two_pieces_is_healed_too),
+		cmocka_unit_test(more_poisoned_pages_than_there_is_room_for_are_refused),
 		cmocka_unit_test(the_fatal_state_is_loud_and_final),
 		cmocka_unit_test(death_says_what_of),
 		cmocka_unit_test(a_hang_lasts_until_it_is_stopped),
