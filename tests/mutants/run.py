@@ -15,8 +15,9 @@ A list (tests/mutants/*.txt) holds blocks that end with a line `%%`:
     +++
     the text with the bug; nothing, if the text goes
 
-A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, or `jax:`
-and arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
+A suite is a program of tests/unit (with * for any), `conformance`, `udev`, `smi`, `bringup`
+(tessera-bringup on a model of four chips; `bringup:links+queues` for these steps alone), or
+`jax:` and arguments of pytest in tests/jax. Each suite has to pass before any bug is in. A bug is
 killed if a suite fails, dies or does not end; one that does not compile is a mistake of
 the list. Prints the survivors and the score; exits 1 if it is below --least per cent, and
 2 if the list or the tree is at fault.
@@ -120,6 +121,8 @@ class Copy:
             return ["build/opt/conformance/conformance", "build/opt/tessera-sim"]
         if suite == "smi":
             return ["build/opt/xla-smi"]
+        if suite.startswith("bringup:") or suite == "bringup":
+            return ["build/opt/tessera-bringup"]
         if suite == "udev":
             return []
         names = self.programs(suite)
@@ -150,6 +153,11 @@ class Copy:
                              "build/opt/xla-smi || exit 1; done", sys.executable], seconds, **env)
         if suite == "udev":
             return self.run(["sh", "tests/udev.sh"], seconds, **env)
+        if suite.startswith("bringup:") or suite == "bringup":
+            steps = suite.partition(":")[2].replace("+", ",")
+            return self.run(["build/opt/tessera-bringup",
+                             *(["--only", steps] if steps else ["--level", "2"])], seconds,
+                            TESSERA_DEVICES="sim:devices=4,hbm=64M", **env)
         return self.run(["sh", "tests/run.sh"] +
                         [f"build/opt/tests/{n}" for n in self.programs(suite)], seconds, **env)
 
