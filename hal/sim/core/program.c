@@ -110,14 +110,19 @@ static enum sim_quick quick_of(const struct isa_scalar *s)
 static int prepare_scalar(struct sim_load *load, const struct isa_insn *insn,
 			  struct sim_insn *out)
 {
+	int status;
+
 	memcpy(&out->s, insn, sizeof(out->s));
 	if (out->s.rd >= ISA_N_REG || out->s.ra >= ISA_N_REG || out->s.rb >= ISA_N_REG ||
 	    out->s.zero)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "a field is out of range");
 	if ((insn->op == ISA_ALU || insn->op == ISA_ALUI) && !isa_alu_name(out->s.fn))
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "no function %u", out->s.fn);
-	out->quick = (uint8_t)quick_of(&out->s);
-	return has_address(insn->op) ? prepare_access(load, out) : 0;
+	status = has_address(insn->op) ? prepare_access(load, out) : 0;
+	/* Whose type there is, if it has one. */
+	if (!status)
+		out->quick = (uint8_t)quick_of(&out->s);
+	return status;
 }
 
 /* The instruction that starts at `offset`, or -1. insns ascend by offset. */

@@ -293,6 +293,7 @@ static void bad_fields_do_not_load(void **state)
 		{ .insn.op = ISA_ALU, .fn = ISA_ALU_COUNT }, { .insn.op = ISA_ALU, .ra = 255 },
 		{ .insn.op = ISA_LD, .elem = ELEM_F32 }, { .insn.op = ISA_LD, .elem = 0 },
 		{ .insn.op = ISA_LD, .elem = 255 }, { .insn.op = ISA_LD, .elem = ELEM_TOKEN },
+		{ .insn.op = ISA_LD, .rd = 1, .elem = 255 }, { .insn.op = ISA_ST, .elem = 255 },
 		{ .insn.op = ISA_LD, .elem = ELEM_S64, .binding = 1 },
 		{ .insn.op = ISA_LD, .elem = ELEM_S64, .binding = 0xffff },
 		{ .insn.op = ISA_LD, .elem = ELEM_S64, .imm = 4096 },
