@@ -82,12 +82,17 @@ bool isa_fft_fits(int64_t n)
 	return n <= 1;
 }
 
+static bool is_real(unsigned elem)
+{
+	return elem_valid(elem) && elem_class(elem) == ELEM_CLASS_FLOAT;
+}
+
 void isa_fft_counts(const struct isa_fft *f, int64_t *src, int64_t *dst)
 {
 	int64_t n = f->dim[f->axis], half = n ? n / 2 + 1 : 0;
 
-	*src = elem_class(f->dst.elem) == ELEM_CLASS_FLOAT ? half : n;
-	*dst = elem_class(f->src.elem) == ELEM_CLASS_FLOAT ? half : n;
+	*src = is_real(f->dst.elem) ? half : n;
+	*dst = is_real(f->src.elem) ? half : n;
 }
 
 /* The letter of `elem` in the `types` column of uop.def. */

@@ -334,7 +334,8 @@ const struct isa_body *isa_body_of(const struct isa_insn *insn, unsigned *n_pre)
 
 /* Whether FFT transforms lines of n points. */
 bool isa_fft_fits(int64_t n);
-/* How many elements src and dst have along the axis; f->dim[f->axis] is not negative. */
+/* How many elements src and dst have along the axis; f->dim[f->axis] is not negative. Types may be
+ * none that there are: those are not real. */
 void isa_fft_counts(const struct isa_fft *f, int64_t *src, int64_t *dst);
 
 /* The element type of uop u's result (ELEM_INVALID if `elem` is not allowed). */

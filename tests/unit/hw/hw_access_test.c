@@ -577,6 +577,27 @@ static bool mm(struct isa_operand a, struct isa_operand in, struct isa_operand o
 	return is_allowed();
 }
 
+/* Who checks hostile code asks before it knows that the types are any. */
+static void types_that_there_are_not_count_as_no_real_ones(void **state)
+{
+	static const uint8_t none[] = { 0, ELEM_COUNT, 255 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(none); i++) {
+		struct isa_fft f = { .rank = 1, .dim = { 8 }, .src.elem = none[i],
+				     .dst.elem = none[i] };
+		int64_t src, dst;
+
+		isa_fft_counts(&f, &src, &dst);
+		assert_int_equal(src, 8);
+		assert_int_equal(dst, 8);
+		f.src.elem = ELEM_F32;
+		isa_fft_counts(&f, &src, &dst);
+		assert_int_equal(src, 8);
+		assert_int_equal(dst, 5);
+	}
+}
+
 static void products_store_onto_inputs_of_the_body_not_onto_their_sides(void **state)
 {
 	(void)state;
@@ -663,6 +684,7 @@ int main(void)
 		cmocka_unit_test(transforms_of_complex_lines_go_onto_themselves_or_elsewhere),
 		cmocka_unit_test(transforms_of_real_lines_lie_apart_as_far_as_they_reach),
 		cmocka_unit_test(transforms_count_the_elements_of_either_side),
+		cmocka_unit_test(types_that_there_are_not_count_as_no_real_ones),
 		cmocka_unit_test(products_store_onto_inputs_of_the_body_not_onto_their_sides),
 		cmocka_unit_test(convolutions_store_apart_from_their_sides),
 		cmocka_unit_test(loads_and_stores_are_one_element),
