@@ -248,7 +248,7 @@ check-kill: $(CONFORMANCE) $(OUT)/tessera-sim $(OUT)/xla-smi
 
 FUZZ := $(patsubst tests/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 $(OUT)/fuzz/vfio_user_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-sim/*.c)))
-$(OUT)/fuzz/dump_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-objdump/*.c)))
+$(OUT)/fuzz/dump_fuzz $(OUT)/fuzz/image_fuzz: $(call obj,$(filter-out %/main.c,$(wildcard tools/tessera-objdump/*.c)))
 $(FUZZ): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $@ $(filter %.o,$^) \

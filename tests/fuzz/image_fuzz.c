@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile executables: the ELF reader, the loader, the device's check of a program, and a
- * short run of what is left.
+ * Hostile executables: the ELF reader, what tessera-objdump shows of them in both forms, its
+ * check of the code, the loader, the device's check of a program, and a short run of what is left.
  *
  * Seeds are compiled at the start from tests/data/programs; the mutator brings them in
  * and then changes code, tables and headers in place. A run that the device neither ends
@@ -9,6 +9,7 @@
  * one lane: one of another code path, say.
  */
 #include <elf.h>
+#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "hal/hw/image.h"
 #include "runtime/compiler/tc.h"
 #include "tests/fuzz/seeds.h"
+#include "tools/tessera-objdump/objdump.h"
 
 #define MEMORY (256u << 10)
 #define MAX_BINDINGS 64u
@@ -137,12 +139,49 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t max, unsigned see
 		memcpy(data, s->bytes, s->n);
 		n = s->n;
 	}
+	if (what == 2 && n)
+		n = seeds_random(&state) % n;	/* cut off */
 	while (n && changes--) {
 		struct range r = choose(data, n, &state);
 
 		change(data + r.at, r.n, &state);
 	}
 	return n;
+}
+
+/* ---- shown, as tessera-objdump does ---- */
+
+static void show(const uint8_t *data, size_t n)
+{
+	const unsigned parts = OBJDUMP_HEADERS | OBJDUMP_SIGNATURE | OBJDUMP_CODE | OBJDUMP_VERIFY;
+	struct objdump_file f = { .path = "image", .bytes = n };
+	struct err err = { 0 };
+	struct str out = { 0 };
+	struct json_object *o;
+	struct image *im;
+	int code;
+
+	if (image_parse(data, n, &im, &err)) {
+		if (!*err.msg) {
+			fprintf(stderr, "refused without a word\n");
+			abort();
+		}
+		return;
+	}
+	f.image = im;
+	code = tc_verify(im, NULL, &f.verdict);
+	f.is_refused = code == ERR_INTERNAL;
+	if (f.is_refused && !*f.verdict.why) {
+		fprintf(stderr, "the check refuses the code without a word\n");
+		abort();
+	}
+	objdump_text(&f, parts, &out);
+	o = objdump_json(&f, parts);
+	if (out.failed || !o || !json_object_to_json_string(o))
+		abort();
+	json_object_put(o);
+	str_free(&out);
+	image_free(im);
 }
 
 /* ---- the run ---- */
@@ -198,6 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct hal_exe *exe;
 	struct err err;
 
+	show(data, n);
 	if (hal_exe_load(dev, data, n, &exe, &err)) {
 		if (!*err.msg || hal_device_error(dev, &err)) {
 			fprintf(stderr, "code %d: %s\n", err.code, err.msg);
