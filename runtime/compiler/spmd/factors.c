@@ -336,6 +336,7 @@ bool spmd_step(const struct node *n, struct desk *desk)
 		/* Results first. */
 		uint32_t t = i < n_all - n_in ? n_in + i : i - (n_all - n_in);
 
+		desk->is_other[t] = false;
 		if (!n->tensor[t])
 			continue;
 		/* It may be the same value as one before, which has axes more by now. */
@@ -344,7 +345,8 @@ bool spmd_step(const struct node *n, struct desk *desk)
 		if (!update_tensor(n, desk, t))
 			continue;
 		for (uint32_t d = 0; d < n->rule->rank[t]; d++)
-			is_other |= write_dim(n, desk, t, d);
+			desk->is_other[t] |= write_dim(n, desk, t, d);
+		is_other |= desk->is_other[t];
 	}
 	return is_other;
 }

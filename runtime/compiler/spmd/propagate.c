@@ -100,28 +100,25 @@ void spmd_prepare(struct spmd *s)
 
 /* ---- propagation ---- */
 
-/* The two sides of what goes into a manual computation or comes out of it. */
-struct side_link {
-	struct spmd_sharding *outer, *inner;
-	struct spmd_axes manual;
-	struct side_link *next;
-};
-
 struct group {
 	int64_t id;
 	struct spmd_sharding *first;	/* member */
 	struct group *next;
 };
 
+/* A node that has the sharding among its tensors. */
+struct user { const struct spmd_sharding *h; uint32_t node; };
+
 struct run {
 	struct spmd *s;
 	struct spmd_shardings *p;
 	struct node *node;
 	uint32_t n_nodes, room;
-	uint32_t most_factors;
+	uint32_t most_factors, most_tensors;
 	size_t most_cells;
-	struct side_link *links;
 	struct group *groups;
+	struct user *user;		/* by sharding, then by node */
+	size_t n_users;
 };
 
 static void add_block(struct run *r, const struct tc_block *b);
@@ -256,16 +253,6 @@ static struct spmd_sharding *inside(struct run *r, const struct spmd_sharding *h
 	return to;
 }
 
-/* What is said of a value outside a body and inside it. */
-static void link_sides(struct run *r, struct spmd_sharding *outer, struct spmd_sharding *inner,
-		       const struct spmd_axes *manual)
-{
-	struct side_link *l = arena_alloc(&r->s->c->arena, sizeof(*l));
-
-	*l = (struct side_link){ outer, inner, *manual, r->links };
-	r->links = l;
-}
-
 /* Whether anything that a sharding says, but for its dim d, has some of the piece. */
 static bool is_elsewhere(const struct spmd_sharding *h, uint32_t d, struct spmd_piece p)
 {
@@ -292,32 +279,24 @@ static bool give_side(struct spmd_sharding *to, uint32_t d, struct spmd_axes fir
 /* Lets the side that has more axes give them to the other: outside they stand after the manual
  * ones. Since the last round both may have got the same axis, in different dims: each keeps it
  * where it is. */
-static bool sync_side(const struct side_link *l)
+static bool sync_side(const struct node *n)
 {
 	const struct spmd_axes none = { 0 };
+	struct spmd_sharding *outer = n->tensor[0], *inner = n->tensor[1];
 	bool is_other = false;
 
-	for (uint32_t d = 0; d < l->outer->rank; d++) {
-		const struct spmd_axes *out = &l->outer->dim[d].axes;
-		const struct spmd_axes *in = &l->inner->dim[d].axes;
+	for (uint32_t d = 0; d < outer->rank; d++) {
+		const struct spmd_axes *out = &outer->dim[d].axes;
+		const struct spmd_axes *in = &inner->dim[d].axes;
 		struct spmd_axes manual = { 0 }, rest = { 0 };
 
 		for (uint32_t i = 0; i < out->n; i++)
-			spmd_push(spmd_has(&l->manual, out->at[i]) ? &manual : &rest,
+			spmd_push(spmd_has(&n->manual, out->at[i]) ? &manual : &rest,
 				  out->at[i]);
 		is_other |= spmd_size(&rest) > spmd_size(in) ?
-			    give_side(l->inner, d, none, &rest) :
-			    give_side(l->outer, d, manual, in);
+			    give_side(inner, d, none, &rest) :
+			    give_side(outer, d, manual, in);
 	}
-	return is_other;
-}
-
-static bool sync_sides(const struct run *r)
-{
-	bool is_other = false;
-
-	for (const struct side_link *l = r->links; l; l = l->next)
-		is_other |= sync_side(l);
 	return is_other;
 }
 
@@ -339,8 +318,22 @@ static void keep_node(struct run *r, const struct node *n)
 	r->node[r->n_nodes++] = *n;
 	if (n->rule->n_factors > r->most_factors)
 		r->most_factors = n->rule->n_factors;
+	if (n->rule->n_tensors > r->most_tensors)
+		r->most_tensors = n->rule->n_tensors;
 	if (cells > r->most_cells)
 		r->most_cells = cells;
+}
+
+/* What is said of a value outside a body and inside it. */
+static void link_sides(struct run *r, struct spmd_sharding *outer, struct spmd_sharding *inner,
+		       const struct spmd_axes *manual)
+{
+	static const struct spmd_rule rule = { .n_tensors = 2 };
+	struct spmd_sharding *sides[2] = { outer, inner };
+	struct node n = { .rule = &rule, .is_side = true, .manual = *manual };
+
+	n.tensor = arena_copy(&r->s->c->arena, sides, sizeof(sides));
+	keep_node(r, &n);
 }
 
 static bool has_other_uses(const struct tc_value *v)
@@ -408,15 +401,34 @@ static struct spmd_sharding *returned(const struct run *r, const struct tc_op *o
 	return of(r, tc_in(op->regions[k].block->last, i));
 }
 
+static void add_regions(struct run *r, const struct tc_op *op)
+{
+	for (unsigned k = 0; k < op->n_regions; k++)
+		add_block(r, op->regions[k].block);
+}
+
+/* What a loop gives on as it was is one value, outside and inside. */
+static bool is_given_on(const struct tc_op *loop, unsigned i)
+{
+	const struct tc_block *body = loop->regions[1].block;
+
+	return tc_in(body->last, i) == body->args[i];
+}
+
 static void flow_while(struct run *r, const struct tc_op *op)
 {
 	for (unsigned i = 0; i < op->n_results; i++) {
+		if (is_given_on(op, i))
+			r->p->of[tc_out(op, i)->id] = of(r, tc_in(op, i));
+		r->p->of[op->regions[0].block->args[i]->id] = of(r, tc_out(op, i));
+		r->p->of[op->regions[1].block->args[i]->id] = of(r, tc_out(op, i));
+	}
+	add_regions(r, op);
+	for (unsigned i = 0; i < op->n_results; i++) {
 		struct spmd_sharding *from[2] = { of(r, tc_in(op, i)), returned(r, op, 1, i) };
-		struct spmd_sharding *to = of(r, tc_out(op, i));
 
-		r->p->of[op->regions[0].block->args[i]->id] = to;
-		r->p->of[op->regions[1].block->args[i]->id] = to;
-		add_flow(r, to, tc_out(op, i)->type, 2, from);
+		if (!is_given_on(op, i))
+			add_flow(r, of(r, tc_out(op, i)), tc_out(op, i)->type, 2, from);
 	}
 }
 
@@ -425,6 +437,7 @@ static void flow_case(struct run *r, const struct tc_op *op)
 	struct spmd_sharding **from = arena_array(&r->s->c->arena, op->n_regions,
 						  sizeof(*from));
 
+	add_regions(r, op);
 	for (unsigned i = 0; i < op->n_results; i++) {
 		for (unsigned k = 0; k < op->n_regions; k++)
 			from[k] = returned(r, op, k, i);
@@ -505,9 +518,6 @@ static void add_block(struct run *r, const struct tc_block *b)
 		case TC_SHARDING_GROUP: flow_group(r, op); break;
 		default: add_op(r, op); break;
 		}
-		if (op->op == TC_WHILE || op->op == TC_CASE || op->op == TC_IF)
-			for (unsigned k = 0; k < op->n_regions; k++)
-				add_block(r, op->regions[k].block);
 	}
 }
 
@@ -533,14 +543,87 @@ static uint8_t ways_of(const struct node *n, const struct spmd_factor *f, enum r
 	return way;
 }
 
-static bool visit(struct run *r, struct desk *desk, const struct node *n, enum round round)
+static bool visit(struct desk *desk, const struct node *n, enum round round)
 {
 	uint8_t any = 0;
 
-	(void)r;
+	if (n->is_side)
+		return desk->is_other[0] = desk->is_other[1] = sync_side(n);
 	for (uint32_t f = 0; f < n->rule->n_factors; f++)
 		any |= desk->way[f] = ways_of(n, &n->rule->factor[f], round);
 	return any && spmd_step(n, desk);
+}
+
+static int compare_users(const void *a, const void *b)
+{
+	const struct user *x = a, *y = b;
+
+	if (x->h != y->h)
+		return (uintptr_t)x->h < (uintptr_t)y->h ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static void find_users(struct run *r)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		n += r->node[i].rule->n_tensors;
+	r->user = arena_array(&r->s->c->arena, n, sizeof(*r->user));
+	for (uint32_t i = 0; i < r->n_nodes; i++)
+		for (uint32_t t = 0; t < r->node[i].rule->n_tensors; t++)
+			if (r->node[i].tensor[t])
+				r->user[r->n_users++] = (struct user){ r->node[i].tensor[t], i };
+	if (r->n_users)
+		qsort(r->user, r->n_users, sizeof(*r->user), compare_users);
+}
+
+/* The nodes to visit, the next one last; each is there once. */
+struct due { uint32_t *node, n; bool *is_there; };
+
+static void push_due(struct due *due, uint32_t node)
+{
+	if (!due->is_there[node])
+		due->node[due->n++] = node;
+	due->is_there[node] = true;
+}
+
+/* Whoever has that sharding is to look at it again: those who come first in the program first. */
+static void push_users(const struct run *r, struct due *due, const struct spmd_sharding *h)
+{
+	size_t low = 0, high = r->n_users;
+
+	/* Behind the last of them. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if ((uintptr_t)r->user[middle].h <= (uintptr_t)h)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low > 0 && r->user[low - 1].h == h)
+		push_due(due, r->user[--low].node);
+}
+
+/* Goes over the program in its order. What a node changes goes back to those before it, and from
+ * them as far as it gets, before the next one has its turn: whoever is met first decides, and
+ * programs come out as Shardy has them. */
+static void run_round(const struct run *r, struct desk *desk, struct due *due, enum round round)
+{
+	for (uint32_t i = r->n_nodes; i > 0; i--)
+		push_due(due, i - 1);
+	while (due->n) {
+		uint32_t at = due->node[--due->n];
+		const struct node *n = &r->node[at];
+
+		due->is_there[at] = false;
+		if (!visit(desk, n, round))
+			continue;
+		for (uint32_t t = 0; t < n->rule->n_tensors; t++)
+			if (n->tensor[t] && desk->is_other[t])
+				push_users(r, due, n->tensor[t]);
+	}
 }
 
 static void run_rounds(struct run *r)
@@ -551,14 +634,16 @@ static void run_rounds(struct run *r)
 		.found = arena_array(a, r->most_factors, sizeof(*desk.found)),
 		.order = arena_array(a, r->most_factors, sizeof(*desk.order)),
 		.way = arena_array(a, r->most_factors, 1),
+		.is_other = arena_array(a, r->most_tensors, 1),
+	};
+	struct due due = {
+		.node = arena_array(a, r->n_nodes, sizeof(*due.node)),
+		.is_there = arena_array(a, r->n_nodes, 1),
 	};
 
+	find_users(r);
 	for (enum round round = 0; round < N_ROUNDS; round++)
-		for (bool is_other = true; is_other;) {
-			is_other = sync_sides(r);
-			for (uint32_t i = 0; i < r->n_nodes; i++)
-				is_other |= visit(r, &desk, &r->node[i], round);
-		}
+		run_round(r, &desk, &due, round);
 }
 
 /* ---- before and after ---- */

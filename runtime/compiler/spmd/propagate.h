@@ -41,9 +41,13 @@ struct spmd_shardings *spmd_propagate(struct spmd *s);
  */
 enum { TO_RESULTS = 1, TO_OPERANDS = 2, BOTH_WAYS = 3 };
 
-/* An op, or values that data flows between: these have sources as operands and one result. */
+/* An op; or values that data flows between: these have sources as operands and one result; or the
+ * two sides of a value that goes into a manual computation or comes out of it, outer and inner:
+ * tensors of a rule without factors. */
 struct node {
 	const struct spmd_rule *rule;
+	bool is_side;
+	struct spmd_axes manual;	/* of sides */
 	enum spmd_when when;
 	bool is_elementwise, has_shared_operand;
 	struct spmd_sharding **tensor;	/* operands, then results; NULL: no tensor */
@@ -63,6 +67,7 @@ struct desk {
 	struct spmd_axes *found;	/* by factor */
 	uint16_t *order;
 	uint8_t *way;		/* by factor: which of TO_RESULTS, TO_OPERANDS */
+	bool *is_other;		/* by tensor: the step changed it */
 };
 
 /* What the dims of all tensors say of their factors, into the desk's cells. */

@@ -38,6 +38,17 @@ static const struct row *find_row(const struct tc_op *op)
 	return NULL;
 }
 
+/* A broadcast that only adds dims of one element, as what a loop stacks and sums that keep their
+ * dims are written, moves its operand like a reshape: it spreads nothing over others. */
+static enum spmd_when when_of(const struct row *row, const struct tc_op *op)
+{
+	bool is_moved = op->op == TC_BROADCAST_IN_DIM &&
+			tc_in(op, 0)->type->rank < tc_out(op, 0)->type->rank &&
+			tc_in(op, 0)->type->count == tc_out(op, 0)->type->count;
+
+	return is_moved ? SPMD_ALL : row->when;
+}
+
 struct spmd_rule *spmd_rule(struct tc_ctx *c, const struct tc_op *op, enum spmd_when *when)
 {
 	const char *text = op->op == TC_CUSTOM_CALL ? tc_attr_str(op, "sharding_rule") : NULL;
@@ -51,7 +62,7 @@ struct spmd_rule *spmd_rule(struct tc_ctx *c, const struct tc_op *op, enum spmd_
 	}
 	if (!row)
 		return NULL;
-	*when = row->when;
+	*when = when_of(row, op);
 	b.r = r = arena_alloc(&c->arena, sizeof(*r));
 	r->n_operands = op->n_operands;
 	r->n_tensors = op->n_operands + op->n_results;

@@ -96,6 +96,18 @@ def decayed_in_an_order(x, order):
                     order)[0]
 
 
+def through_layers(w, x):
+    """One layer in a turn; what it is to remember lies as x does."""
+    def layer(x, w):
+        h = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1)
+        return x + jnp.tanh(h @ w), None
+    return lax.scan(layer, x, w)[0]
+
+
+def layers_a_step_on(w, x):
+    return w - jax.grad(lambda w: jnp.mean(through_layers(w, x) ** 2))(w) / 10
+
+
 LOGITS = [(data(4, 32, 32), COLS), (np.arange(128, dtype=np.int32).reshape(4, 32) * 7 % 32, COLS)]
 
 def padded_convolution(x, k):
@@ -287,6 +299,7 @@ PROGRAMS = {
     "parts_of_the_minor_axis": (lying_as(P("y")), [(data(64, 28), BOTH)]),
     "parts_of_the_major_axis": (lying_as(P("x")), [(data(64, 28), BOTH)]),
     "parts_of_the_minor_axis_and_of_columns": (lying_as(P("y", "x")), [(data(64, 28), BOTH)]),
+    "layers_a_step_on": (layers_a_step_on, [(data(4, 32, 32), COLS), (data(16, 8, 32), ROWS)]),
     "stages": (stages, [(data(8, 16, 16), ROWS), (data(5, 4, 16), P())]),
 }
 

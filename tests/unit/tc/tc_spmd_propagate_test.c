@@ -208,7 +208,7 @@ static void test_broken(void **state)
 static void gives(const char *body, const char *results)
 {
 	struct err err = { 0 };
-	char text[1024], should[128];
+	char text[2048], should[128];
 	int n = snprintf(text, sizeof(text),
 			 "module() {num_partitions = 8, meshes = {mesh = \"[x=8]\"}} () {\n"
 			 "func() {sym_name = \"main\"} (%%1: tensor<8xf32> {sharding = "
@@ -240,6 +240,54 @@ static void test_groups(void **state)
 	      "sharding_group(%1) {group_id = 5}\nreturn(%3)", "@mesh[{}]");
 }
 
+#define DOT(a, b, contract, batch_a, batch_b) "dot_general(" a ", " b ") {" \
+	"lhs_batching_dimensions = [" batch_a "], rhs_batching_dimensions = [" batch_b "], " \
+	"lhs_contracting_dimensions = [" contract "], rhs_contracting_dimensions = " \
+	"[" contract "]} : "
+#define SQUARE(name, of) name " = broadcast_in_dim(" of ") {broadcast_dimensions = [0]} : " M "\n"
+#define COLUMN "%3 = reshape(%1) : tensor<8x1xf32>\n"
+#define M "tensor<8x8xf32>"
+#define M1 "tensor<8x8x1xf32>"
+
+/* What only adds dims of one element goes as early as a reshape: of the two that a product takes,
+ * which can't both be cut so, the first has it as it lies. */
+static void test_dims_of_one(void **state)
+{
+	(void)state;
+	gives("%3 = broadcast_in_dim(%1) {broadcast_dimensions = [0]} : tensor<8x1xf32>\n"
+	      "%4 = reshape(%1) : tensor<8x1xf32>\n"
+	      "%5 = " DOT("%3", "%4", "1", "", "") M "\nreturn(%5)", "@mesh[{x},{}]");
+}
+
+/* What an op finds out goes back to those before it, and on from there, before what comes later in
+ * the program says otherwise. */
+static void test_order(void **state)
+{
+	(void)state;
+	gives(COLUMN SQUARE("%4", "%2") SQUARE("%5", "%2")
+	      "%6 = " DOT("%4", "%5", "1", "", "") M "\n"
+	      "%7 = " DOT("%4", "%3", "", "0", "0") M1 "\n"
+	      "%8 = " DOT("%6", "%3", "", "1", "0") M1 "\nreturn(%6, %7, %8)",
+	      "@mesh[{x},{}];@mesh[{x},{},{}];@mesh[{},{x},{}]");
+}
+
+/* In a loop, too, with what it gives on as it was. */
+static void test_given_on(void **state)
+{
+	(void)state;
+	gives(COLUMN SQUARE("%4", "%2") SQUARE("%5", "%2") SQUARE("%6", "%2")
+	      "%7 = " DOT("%4", "%3", "", "0", "0") M1 "\n"
+	      "%8 = compare(%2, %2) {compare_type = <FLOAT>, "
+	      "comparison_direction = <LT>} : tensor<8xi1>\n"
+	      "%9 = slice(%8) {start_indices = [0], limit_indices = [1], strides = [1]} : "
+	      "tensor<1xi1>\n%10 = reshape(%9) : tensor<i1>\n"
+	      "%11, %12 = while(%5, %4) : " M ", " M " (%13: " M ", %14: " M ") {\nreturn(%10)\n} "
+	      "(%15: " M ", %16: " M ") {\n"
+	      "%17 = " DOT("%16", "%6", "1", "", "") M "\n"
+	      "%18 = " DOT("%17", "%3", "", "1", "0") M1 "\nreturn(%17, %16)\n}\nreturn(%11)",
+	      "@mesh[{x},{}]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +296,9 @@ int main(void)
 		cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_dims_of_one),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_given_on),
 	};
 
 	return cmocka_run_group_tests(tests, golden_load, golden_free);
