@@ -68,7 +68,7 @@ sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u)
 		return selects[path][elem_bytes(elem)];
 	if (u->op >= UOP_CODES || elem >= UOP_TYPES)
 		return NULL;
-	if (elem_class(elem) == ELEM_CLASS_COMPLEX && sim_uop_complex[u->op].fn[elem])
+	if (elem_class(elem) == ELEM_CLASS_COMPLEX && !floats[path][u->op].fn[elem])
 		return sim_uop_complex[u->op].fn[elem];
 	if (elem_class(elem) == ELEM_CLASS_FLOAT || elem_class(elem) == ELEM_CLASS_COMPLEX)
 		return floats[path][u->op].fn[elem];

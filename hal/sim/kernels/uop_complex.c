@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels on c64 and c128, one path for all CPUs; sums and products are in uop_float.c.
+ * Kernels on c64 and c128, one path for all CPUs; sums and products are in uop_float.c, and so are
+ * quick ways of c64, which fall back on these where they leave a number open.
  * Division scales by the larger part of the divisor; functions are libm's, and
- * those of c64 are computed in c128, so that their rounding is right. Quotients and signs of c64
- * take a shorter way, which is right for most numbers; what may be wrong of them is done again.
+ * those of c64 are computed in c128, so that their rounding is right.
  */
 #include <complex.h>
 #include <float.h>
@@ -159,65 +159,6 @@ static double complex divide_of(double complex x, double complex y)
 	return scaled(scaled(x, by) / scaled(y, -b), -by - b);
 }
 
-/* x / y of numbers that are neither very large nor very small, as those of f32 are in f64. */
-static inline struct c64 plain_quotient(struct c64 x, struct c64 y)
-{
-	double a = x.re, b = x.im, c = y.re, d = y.im, size = c * c + d * d;
-
-	return (struct c64){ (float)((a * c + b * d) / size), (float)((b * c - a * d) / size) };
-}
-
-/* A zero may have the wrong sign, and what infinite numbers give need not be the limit. */
-static inline bool is_in_doubt(float x)
-{
-	return !(fabsf(x) > 0 && fabsf(x) < INFINITY);
-}
-
-static inline struct c64 quotient_once_more(struct c64 plain, struct c64 x, struct c64 y)
-{
-	return is_in_doubt(plain.re) || is_in_doubt(plain.im) ?
-		narrow_64(divide_of(wide_64(x), wide_64(y))) : plain;
-}
-
-KERNEL(c64_div)
-{
-	ARGUMENT(struct c64, pa, ra, UOP_SPREAD_A)
-	ARGUMENT(struct c64, pb, rb, UOP_SPREAD_B)
-	struct c64 *d = dst, made[BLOCK];
-	UNUSED_ARGS;
-	for (; n >= BLOCK; n -= BLOCK, d += BLOCK, pa += pa_step, pb += pb_step) {
-		for (size_t j = 0; j < BLOCK; j++)
-			made[j] = plain_quotient(pa[j], pb[j]);
-		/* Arguments are still there; d may be where they are. */
-		for (size_t j = 0; j < BLOCK; j++)
-			made[j] = quotient_once_more(made[j], pa[j], pb[j]);
-		memcpy(d, made, sizeof(made));
-	}
-	for (size_t j = 0; j < n; j++)
-		d[j] = quotient_once_more(plain_quotient(pa[j], pb[j]), pa[j], pb[j]);
-}
-
-/* The sign of a number that is finite and not zero; false: z may be none. */
-static inline bool sign_plainly(struct c64 z, struct c64 *to)
-{
-	double re = z.re, im = z.im, size = sqrt(re * re + im * im);
-
-	*to = (struct c64){ (float)(re / size), (float)(im / size) };
-	return (size > 0) & (size < INFINITY);
-}
-
-KERNEL(c64_sign)
-{
-	const struct c64 *pa = ra;
-	struct c64 *d = dst, made;
-	UNUSED_ARGS;
-	for (size_t i = 0; i < n; i++) {
-		if (!sign_plainly(pa[i], &made))
-			made = narrow_64(sign_of(wide_64(pa[i])));
-		d[i] = made;
-	}
-}
-
 /* f: wide complex function of x, or of x and y */
 #define FUNCTION1(name, C, w, f) \
 KERNEL(name) \
@@ -301,8 +242,10 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 	FOLD(c##w##_rmul, C, PRODUCT(C, x, y)) \
 	FOLD(c##w##_rmin, C, LESSER(x, y)) \
 	FOLD(c##w##_rmax, C, GREATER(x, y)) \
+	FUNCTION2(c##w##_div, C, w, divide_of) \
 	FUNCTION2(c##w##_pow, C, w, power_of_##w) \
 	FUNCTION2(c##w##_atan2, C, w, atan2_of) \
+	FUNCTION1(c##w##_sign, C, w, sign_of) \
 	FUNCTION1(c##w##_sqrt, C, w, csqrt) \
 	FUNCTION1(c##w##_rsqrt, C, w, rsqrt_of) \
 	FUNCTION1(c##w##_exp, C, w, cexp) \
@@ -317,8 +260,6 @@ static void name(void *dst, const void *src, size_t rows, size_t cols) \
 
 COMPLEX(struct c64, float, 64, f)
 COMPLEX(struct c128, double, 128, )
-FUNCTION2(c128_div, struct c128, 128, divide_of)
-FUNCTION1(c128_sign, struct c128, 128, sign_of)
 
 #define TWO(op) {{ [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
 

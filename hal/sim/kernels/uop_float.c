@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels on f32 and f64, and arithmetic on pairs of them, complex numbers, for one path: see
- * path.h. f32 functions are those of uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's
- * (portable: libm's). What else complex numbers have is in uop_complex.c.
+ * Kernels on f32 and f64, and on pairs of them, complex numbers, for one path: see path.h. f32
+ * functions are those of uop_math.h; f64 ones, and tan and cbrt of f32, are SLEEF's (portable:
+ * libm's). What else complex numbers have is in uop_complex.c.
  */
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -503,28 +503,302 @@ PRODUCTS(c64_mul, struct c64, float, int32_t, 4)
 PRODUCTS(c128_mul, struct c128, double, int64_t, 2)
 #endif
 
+/*
+ * Functions of c64 in f64, so that their rounding is right, a block at a time. Arrays that are
+ * passed have BLOCK numbers. What these ways leave open has a part that is not finite, be it one
+ * that is written there: such numbers C's functions make again (uop_complex.c).
+ */
+struct block { double re[BLOCK], im[BLOCK]; };
+
+#define EACH(j) IVDEP for (size_t j = 0; j < BLOCK; j++)
+#define OF_BLOCK(op, to, from) f64_##op(to, from, NULL, NULL, BLOCK, 0, 0)
+
+/* The rest of a block are ones. */
+static inline void widen(struct block *b, const struct c64 *p, size_t n)
+{
+	struct c64 some[BLOCK];
+
+	if (n < BLOCK) {
+		for (size_t j = 0; j < BLOCK; j++)
+			some[j] = j < n ? p[j] : (struct c64){ 1, 1 };
+		p = some;
+	}
+	EACH(j) {
+		b->re[j] = p[j].re;
+		b->im[j] = p[j].im;
+	}
+}
+
+static inline bool is_open(struct c64 z)
+{
+	return !(fabsf(z.re) < INFINITY) | !(fabsf(z.im) < INFINITY);
+}
+
+/* Where x and y are d may be, too. */
+static inline void settle(struct c64 *d, const struct block *b, const struct c64 *x,
+			  const struct c64 *y, size_t n, unsigned op)
+{
+	struct c64 made[BLOCK];
+	unsigned open = 0;
+
+	EACH(j) {
+		made[j] = (struct c64){ (float)b->re[j], (float)b->im[j] };
+		open += is_open(made[j]);
+	}
+	for (size_t j = 0; open && j < n; j++)
+		if (is_open(made[j]))
+			sim_uop_complex[op].fn[ELEM_C64](&made[j], &x[j], &y[j], NULL, 1, 0, 0);
+	memcpy(d, made, n * sizeof(*d));
+}
+
+#define IN_BLOCKS1(op, code) \
+KERNEL(c64_##op) \
+{ \
+	const struct c64 *pa = ra; \
+	struct c64 *d = dst; \
+	UNUSED_ARGS; \
+	for (size_t m; n; n -= m, d += m, pa += m) { \
+		struct block z, r; \
+		m = n < BLOCK ? n : BLOCK; \
+		widen(&z, pa, m); \
+		op##_block(&r, &z); \
+		settle(d, &r, pa, pa, m, code); \
+	} \
+}
+#define IN_BLOCKS2(op, code) \
+KERNEL(c64_##op) \
+{ \
+	struct c64 *d = dst; \
+	ARGUMENT(struct c64, pa, ra, UOP_SPREAD_A) \
+	ARGUMENT(struct c64, pb, rb, UOP_SPREAD_B) \
+	UNUSED_ARGS; \
+	for (size_t m; n; n -= m, d += m) { \
+		struct block x, y, r; \
+		m = n < BLOCK ? n : BLOCK; \
+		widen(&x, pa, m); \
+		widen(&y, pb, m); \
+		op##_block(&r, &x, &y); \
+		settle(d, &r, pa, pb, m, code); \
+		pa += pa_step; \
+		pb += pb_step; \
+	} \
+}
+
+static inline void exp_block(struct block *r, const struct block *z)
+{
+	double e[BLOCK];
+
+	OF_BLOCK(exp, e, z->re);
+	OF_BLOCK(cos, r->re, z->im);
+	OF_BLOCK(sin, r->im, z->im);
+	EACH(j) {
+		r->re[j] *= e[j];
+		r->im[j] *= e[j];
+	}
+}
+
+/* (e^x - 1) cos y - 2 sin^2(y/2), in which nothing cancels where z is small */
+static inline void expm1_block(struct block *r, const struct block *z)
+{
+	double less[BLOCK], half[BLOCK];
+
+	exp_block(r, z);
+	OF_BLOCK(expm1, less, z->re);
+	EACH(j)
+		half[j] = z->im[j] / 2;
+	OF_BLOCK(sin, half, half);
+	OF_BLOCK(cos, r->re, z->im);
+	EACH(j)
+		r->re[j] = less[j] * r->re[j] - 2 * half[j] * half[j];
+}
+
+/* sinh and cosh of x by e = e^|x| - 1. */
+static inline void hyperbolic(const double *x, double *sine, double *cosine)
+{
+	EACH(j)
+		cosine[j] = fabs(x[j]);
+	OF_BLOCK(expm1, sine, cosine);
+	EACH(j) {
+		double e = sine[j], rest = e / (e + 1);
+
+		sine[j] = copysign((e + rest) / 2, x[j]);
+		cosine[j] = 1 + e * rest / 2;
+	}
+}
+
+static inline void sin_block(struct block *r, const struct block *z)
+{
+	double s[BLOCK], c[BLOCK];
+
+	hyperbolic(z->im, s, c);
+	OF_BLOCK(sin, r->re, z->re);
+	OF_BLOCK(cos, r->im, z->re);
+	EACH(j) {
+		r->re[j] *= c[j];
+		r->im[j] *= s[j];
+	}
+}
+
+static inline void cos_block(struct block *r, const struct block *z)
+{
+	double s[BLOCK], c[BLOCK];
+
+	hyperbolic(z->im, s, c);
+	OF_BLOCK(cos, r->re, z->re);
+	OF_BLOCK(sin, r->im, z->re);
+	EACH(j) {
+		r->re[j] *= c[j];
+		r->im[j] *= -s[j];
+	}
+}
+
+/* (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y); beyond 60 there is no more to see. */
+static inline void tanh_parts(double *re, double *im, const double *x, const double *y)
+{
+	double least[BLOCK], s[BLOCK], c[BLOCK];
+
+	EACH(j)
+		least[j] = fabs(x[j]) > 60 ? copysign(60, x[j]) : x[j];
+	hyperbolic(least, s, c);
+	OF_BLOCK(sin, im, y);
+	OF_BLOCK(cos, least, y);
+	EACH(j) {
+		double size = s[j] * s[j] + least[j] * least[j];
+
+		re[j] = s[j] * c[j] / size;
+		im[j] = im[j] * least[j] / size;
+	}
+}
+
+static inline void tanh_block(struct block *r, const struct block *z)
+{
+	tanh_parts(r->re, r->im, z->re, z->im);
+}
+
+/* -i tanh(i z) */
+static inline void tan_block(struct block *r, const struct block *z)
+{
+	tanh_parts(r->im, r->re, z->im, z->re);
+}
+
+static inline double size_of(double re, double im)
+{
+	return __builtin_sqrt(re * re + im * im);
+}
+
+static inline void sign_block(struct block *r, const struct block *z)
+{
+	EACH(j) {
+		double size = size_of(z->re[j], z->im[j]);
+
+		r->re[j] = z->re[j] / size;
+		r->im[j] = z->im[j] / size;
+	}
+}
+
+static inline void sqrt_block(struct block *r, const struct block *z)
+{
+	EACH(j) {
+		double x = z->re[j], y = z->im[j];
+		double more = __builtin_sqrt((size_of(x, y) + fabs(x)) / 2);
+		double less = fabs(y) / (2 * more);
+
+		r->re[j] = x < 0 ? less : more;
+		r->im[j] = copysign(x < 0 ? more : less, y);
+	}
+}
+
+/* The conjugate of the root by the size. */
+static inline void rsqrt_block(struct block *r, const struct block *z)
+{
+	sqrt_block(r, z);
+	EACH(j) {
+		double size = size_of(z->re[j], z->im[j]);
+
+		r->re[j] /= size;
+		r->im[j] /= -size;
+	}
+}
+
+/* A zero may have the wrong sign. */
+static inline double unless_zero(double x)
+{
+	return fabs(x) >= (double)SMALLEST_NORMAL ? x : (double)NAN;
+}
+
+static inline void div_block(struct block *r, const struct block *x, const struct block *y)
+{
+	EACH(j) {
+		double a = x->re[j], b = x->im[j], c = y->re[j], d = y->im[j];
+		double size = c * c + d * d;
+
+		r->re[j] = unless_zero((a * c + b * d) / size);
+		r->im[j] = unless_zero((b * c - a * d) / size);
+	}
+}
+
+/* e^(y log x). The error of the exponent grows with y. */
+#define POWER_MOST 0x1p12
+static inline void pow_block(struct block *r, const struct block *x, const struct block *y)
+{
+	struct block l, e;
+
+	EACH(j)
+		l.re[j] = x->re[j] * x->re[j] + x->im[j] * x->im[j];
+	OF_BLOCK(log, l.re, l.re);
+	f64_atan2(l.im, x->im, x->re, NULL, BLOCK, 0, 0);
+	EACH(j) {
+		double by = fabs(y->re[j]) + fabs(y->im[j]), half = l.re[j] / 2;
+
+		e.re[j] = y->re[j] * half - y->im[j] * l.im[j];
+		e.im[j] = y->im[j] * half + y->re[j] * l.im[j];
+		e.im[j] = by < POWER_MOST ? e.im[j] : (double)NAN;
+	}
+	exp_block(r, &e);
+	EACH(j)
+		r->im[j] = unless_zero(r->im[j]);
+}
+
+IN_BLOCKS1(exp, UOP_EXP)
+IN_BLOCKS1(expm1, UOP_EXPM1)
+IN_BLOCKS1(sin, UOP_SIN)
+IN_BLOCKS1(cos, UOP_COS)
+IN_BLOCKS1(tanh, UOP_TANH)
+IN_BLOCKS1(tan, UOP_TAN)
+IN_BLOCKS1(sign, UOP_SIGN)
+IN_BLOCKS1(sqrt, UOP_SQRT)
+IN_BLOCKS1(rsqrt, UOP_RSQRT)
+IN_BLOCKS2(div, UOP_DIV)
+IN_BLOCKS2(pow, UOP_POW)
+
+/* An infinite part makes the size so, whatever the other is. */
+UNARY_OF(c64_abs, float, struct c64,
+	 (fabsf(x.re) == INFINITY) | (fabsf(x.im) == INFINITY) ? INFINITY :
+	 (float)size_of(x.re, x.im))
+
 #define FLOATS(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op }}
 #define PARTS(op) {{ [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
+#define AND_C64(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op, [ELEM_C64] = c64_##op }}
 #define BOTH(op) {{ [ELEM_F32] = f32_##op, [ELEM_F64] = f64_##op, \
 		    [ELEM_C64] = c64_##op, [ELEM_C128] = c128_##op }}
 
 const struct sim_uop_row PATH(sim_uop_float)[UOP_CODES] = {
 	[UOP_RDPREC] = FLOATS(rdprec), [UOP_NEG] = BOTH(neg),
-	[UOP_ABS] = FLOATS(abs), [UOP_SIGN] = FLOATS(sign),
+	[UOP_ABS] = AND_C64(abs), [UOP_SIGN] = AND_C64(sign),
 	[UOP_FLOOR] = FLOATS(floor), [UOP_CEIL] = FLOATS(ceil),
 	[UOP_RNE] = FLOATS(rne), [UOP_RAFZ] = FLOATS(rafz),
 	[UOP_TRUNC] = FLOATS(trunc), [UOP_ISFIN] = FLOATS(isfin),
-	[UOP_SQRT] = FLOATS(sqrt), [UOP_RSQRT] = FLOATS(rsqrt),
-	[UOP_CBRT] = FLOATS(cbrt), [UOP_EXP] = FLOATS(exp),
-	[UOP_EXPM1] = FLOATS(expm1), [UOP_LOG] = FLOATS(log),
-	[UOP_LOG1P] = FLOATS(log1p), [UOP_SIN] = FLOATS(sin),
-	[UOP_COS] = FLOATS(cos), [UOP_TAN] = FLOATS(tan),
-	[UOP_TANH] = FLOATS(tanh), [UOP_LOGISTIC] = FLOATS(logistic),
+	[UOP_SQRT] = AND_C64(sqrt), [UOP_RSQRT] = AND_C64(rsqrt),
+	[UOP_CBRT] = FLOATS(cbrt), [UOP_EXP] = AND_C64(exp),
+	[UOP_EXPM1] = AND_C64(expm1), [UOP_LOG] = FLOATS(log),
+	[UOP_LOG1P] = FLOATS(log1p), [UOP_SIN] = AND_C64(sin),
+	[UOP_COS] = AND_C64(cos), [UOP_TAN] = AND_C64(tan),
+	[UOP_TANH] = AND_C64(tanh), [UOP_LOGISTIC] = FLOATS(logistic),
 	[UOP_ERF] = FLOATS(erf), [UOP_ADD] = BOTH(add),
 	[UOP_SUB] = BOTH(sub), [UOP_MUL] = BOTH(mul),
-	[UOP_DIV] = FLOATS(div), [UOP_REM] = FLOATS(rem),
+	[UOP_DIV] = AND_C64(div), [UOP_REM] = FLOATS(rem),
 	[UOP_MIN] = FLOATS(min), [UOP_MAX] = FLOATS(max),
-	[UOP_POW] = FLOATS(pow), [UOP_ATAN2] = FLOATS(atan2),
+	[UOP_POW] = AND_C64(pow), [UOP_ATAN2] = FLOATS(atan2),
 	[UOP_EQ] = FLOATS(eq), [UOP_NE] = FLOATS(ne),
 	[UOP_LT] = FLOATS(lt), [UOP_LE] = FLOATS(le),
 	[UOP_GT] = FLOATS(gt), [UOP_GE] = FLOATS(ge),
