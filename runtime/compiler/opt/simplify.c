@@ -432,7 +432,8 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		return true;
 	}
 	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||
-	       turn_product(c, op) || tc_interleave(c, op) || tc_simplify_logic(c, op) ||
+	       turn_product(c, op) || tc_cancel_turns(c, op) || tc_interleave(c, op) ||
+	       tc_simplify_logic(c, op) ||
 	       tc_count_narrowly(c, op);
 }
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which elementwise work on transposed arrays opt/turns.c does on the arrays as they were, by the
+ * text after the pass simplify. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/compiler/tc.h"
+
+#define THERE "tensor<4x2x3xf32>"
+#define BACK "{permutation = [1, 2, 0]}"
+
+/* Of %1, 2x3x4, and %2, 4x2x3, lines make %9, which is turned back; that has n_moves transposes,
+ * and `has`. */
+static void expect(const char *lines, const char *back, unsigned n_moves, const char *has)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[2000], *out;
+	unsigned n = 0;
+	struct err err;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<2x3x4xf32>, %%2: " THERE ", %%8: tensor<2xf32>, %%7: tensor<i1>) {\n"
+		 "%%3 = transpose(%%1) {permutation = [2, 0, 1]} : " THERE "\n%s"
+		 "%%10 = transpose(%%9) %s : tensor<2x3x4xf32>\nreturn(%%10)\n}\n}\n", lines, back);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	for (const char *p = out; (p = strstr(p, " transpose(")); p++)
+		n++;
+	if (n != n_moves || !strstr(out, has))
+		fail_msg("%u moves, not %u, or no %s\n%s\nbecame\n%s", n, n_moves, has, text, out);
+	free(out);
+}
+
+static void what_is_turned_back_is_never_turned(void **state)
+{
+	(void)state;
+	expect("%9 = tanh(%3) : " THERE "\n", BACK, 0, "tanh(");
+	expect("%9 = add(%3, %3) : " THERE "\n", BACK, 0, "add(");
+	/* seen twice, but by one op */
+	expect("%4 = sine(%3) : " THERE "\n%9 = multiply(%4, %4) : " THERE "\n", BACK, 0,
+	       "multiply(");
+	expect("%4 = constant() {value = dense<splat 0x0000803f> : " THERE "} : " THERE "\n"
+	       "%9 = add(%3, %4) : " THERE "\n", BACK, 0, "splat 0x0000803f> : tensor<2x3x4xf32>");
+	expect("%4 = iota() {iota_dimension = 0} : " THERE "\n"
+	       "%9 = add(%3, %4) : " THERE "\n", BACK, 0, "iota_dimension = 2");
+	expect("%4 = broadcast_in_dim(%8) {broadcast_dimensions = [1]} : " THERE "\n"
+	       "%9 = add(%3, %4) : " THERE "\n", BACK, 0, "broadcast_dimensions = [0]");
+	/* a choice by one truth for all */
+	expect("%9 = select(%7, %3, %3) : " THERE "\n", BACK, 0, "tensor<2x3x4xf32>");
+}
+
+static void there_are_no_more_moves_than_before(void **state)
+{
+	(void)state;
+	expect("%9 = add(%3, %2) : " THERE "\n", BACK, 1, "add(");
+	expect("%4 = add(%2, %3) : " THERE "\n%9 = multiply(%4, %2) : " THERE "\n", BACK, 2,
+	       "multiply(");
+	expect("%9 = tanh(%2) : " THERE "\n", BACK, 1, "tanh(");
+}
+
+static void what_others_see_or_is_turned_elsewhere_stays(void **state)
+{
+	(void)state;
+	expect("%4 = transpose(%2) {permutation = [0, 2, 1]} : tensor<4x3x2xf32>\n"
+	       "%9 = tanh(%4) : tensor<4x3x2xf32>\n", "{permutation = [2, 1, 0]}", 2, "tanh(");
+	expect("%4 = tanh(%3) : " THERE "\n%5 = add(%4, %2) : " THERE "\n"
+	       "%6 = multiply(%4, %2) : " THERE "\n%9 = subtract(%5, %6) : " THERE "\n", BACK, 2,
+	       "multiply(");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_turned_back_is_never_turned),
+		cmocka_unit_test(there_are_no_more_moves_than_before),
+		cmocka_unit_test(what_others_see_or_is_turned_elsewhere_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
