@@ -14,6 +14,8 @@
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 #define FOUND 256	/* windows whose places are found before they are copied */
 #define LINE 16		/* points side by side that are worth beginning a line for */
+#define WORTH_A_RUN 64	/* points of a window that is cut off another */
+#define MOST_CUTS 4096	/* parts that a dim is cut into */
 
 /* ---- the walk ---- */
 
@@ -77,12 +79,46 @@ void sim_walk_offsets(const struct sim_walk *w, uint64_t b, const int64_t *s0, c
 	}
 }
 
-void sim_walk_split(const struct sim_load *load, struct sim_walk *w)
+/* Makes two dims of dim d of the window: the first one of at least `least`, so that the other one
+ * is still worth a copy by itself. False: it has no such factor. */
+static bool cut(struct sim_walk *w, struct sim_ref *const *refs, unsigned n, int64_t least)
 {
-	while (w->window >= SIM_WALK_LARGE && w->n_batch < w->rank &&
-	       w->batches < 16 * (uint64_t)load->cpu->lanes) {
-		w->batches *= (uint64_t)w->dim[w->n_batch];
-		w->window /= w->dim[w->n_batch++];
+	unsigned d = w->n_batch;
+	int64_t dim = w->dim[d], part = least > 1 ? least : 2;
+	size_t behind = ISA_MAX_RANK - 2 - d;
+
+	if (w->rank == ISA_MAX_RANK)
+		return false;
+	while (part <= MOST_CUTS && dim % part)
+		part++;
+	if (part > MOST_CUTS || w->window / part < WORTH_A_RUN)
+		return false;
+	memmove(&w->dim[d + 2], &w->dim[d + 1], behind * sizeof(*w->dim));
+	w->dim[d] = part;
+	w->dim[d + 1] = dim / part;
+	for (unsigned i = 0; i < n; i++) {
+		int64_t *stride = refs[i]->stride;
+
+		memmove(&stride[d + 1], &stride[d], (behind + 1) * sizeof(*stride));
+		stride[d] *= dim / part;
+	}
+	w->rank++;
+	return true;
+}
+
+void sim_walk_split(const struct sim_load *load, struct sim_walk *w, struct sim_ref *const *refs,
+		    unsigned n)
+{
+	uint64_t most = 16 * (uint64_t)load->cpu->lanes;
+
+	while (w->window >= SIM_WALK_LARGE && w->n_batch < w->rank && w->batches < most) {
+		int64_t dim = w->dim[w->n_batch], least = (int64_t)((most - 1) / w->batches + 1);
+
+		if (w->window / dim < WORTH_A_RUN && cut(w, refs, n, least))
+			dim = w->dim[w->n_batch];
+		w->batches *= (uint64_t)dim;
+		w->window /= dim;
+		w->n_batch++;
 	}
 }
 
@@ -145,14 +181,13 @@ static void copy_runs(uint8_t *to, int64_t ts, const uint8_t *from, int64_t fs, 
 		      size_t bytes)
 {
 	switch (bytes) {
-	case 4:
-		for (int64_t i = 0; i < n; i++)
-			memmove(to + i * ts, from + i * fs, 4);
+#define RUNS(bytes) \
+	case bytes: \
+		for (int64_t i = 0; i < n; i++) \
+			memmove(to + i * ts, from + i * fs, bytes); \
 		break;
-	case 8:
-		for (int64_t i = 0; i < n; i++)
-			memmove(to + i * ts, from + i * fs, 8);
-		break;
+	RUNS(3) RUNS(4) RUNS(8) RUNS(12) RUNS(16) RUNS(32)
+#undef RUNS
 	default:
 		for (int64_t i = 0; i < n; i++)
 			sim_walk_run(to + i * ts, from + i * fs, bytes);
@@ -324,6 +359,7 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 {
 	const struct isa_gather *g = (const void *)insn;
 	struct gather_plan *p = arena_alloc(load->arena, sizeof(*p));
+	struct sim_ref *const refs[] = { &p->src, &p->idx, &p->dst };
 	int ret;
 
 	if (!p)
@@ -343,8 +379,8 @@ static int prepare_gather(struct sim_load *load, const struct isa_insn *insn,
 	p->bytes = p->w.batches * (uint64_t)p->w.window * elem_bytes(g->src.elem);
 	p->index_bytes = sim_walk_index_bytes(&p->w, g->idx.elem);
 	turn(p);
-	sim_walk_split(load, &p->w);
-	sim_walk_join(&p->w, (struct sim_ref *[]){ &p->src, &p->idx, &p->dst }, 3);
+	sim_walk_split(load, &p->w, refs, 3);
+	sim_walk_join(&p->w, refs, 3);
 	sim_walk_tail(&p->w, p->dst.stride, p->src.stride, elem_bytes(g->src.elem));
 	p->fns = load->cpu->path == SIM_AVX512 ? &sim_lookup_avx512 :
 		 load->cpu->path == SIM_AVX2 ? &sim_lookup_avx2 : &sim_lookup_portable;

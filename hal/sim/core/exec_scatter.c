@@ -21,6 +21,7 @@
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
 #define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
 #define CACHE_LINE 64
+#define SEVERAL 16	/* bytes of a register that every path has */
 
 /* A line of points: where it begins, and how far it is from one to the next. */
 struct scatter_line {
@@ -195,16 +196,14 @@ LONE(lone_min, <, |)
 enum kind { KINDS(KIND, ) N_KINDS };
 #undef KIND
 
-/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
- * at once, then the rest. */
-#define UPDATE_WINDOW(T, result) \
-	size_t c = 0, bytes = count * sizeof(T); \
-	for (; has_lines && bytes - c >= CACHE_LINE; c += CACHE_LINE) { \
-		T olds[CACHE_LINE / sizeof(T)], news[CACHE_LINE / sizeof(T)]; \
+/* n bytes at once. */
+#define UPDATE_PART(T, n, result) \
+	do { \
+		T olds[(n) / sizeof(T)], news[(n) / sizeof(T)]; \
 	\
 		memcpy(olds, at + c, sizeof(olds)); \
 		memcpy(news, from + c, sizeof(news)); \
-		for (size_t e = 0; e < CACHE_LINE / sizeof(T); e++) { \
+		for (size_t e = 0; e < (n) / sizeof(T); e++) { \
 			T old = olds[e], new = news[e]; \
 			const bool is_lone = false; \
 	\
@@ -212,7 +211,16 @@ enum kind { KINDS(KIND, ) N_KINDS };
 			news[e] = (result); \
 		} \
 		memcpy(at + c, news, sizeof(news)); \
-	} \
+	} while (0)
+
+/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
+ * at once, registers of several, then the rest. */
+#define UPDATE_WINDOW(T, result) \
+	size_t c = 0, bytes = count * sizeof(T); \
+	for (; has_lines && bytes - c >= CACHE_LINE; c += CACHE_LINE) \
+		UPDATE_PART(T, CACHE_LINE, result); \
+	for (; count > 1 && bytes - c >= SEVERAL; c += SEVERAL) \
+		UPDATE_PART(T, SEVERAL, result); \
 	for (; c < bytes; c += sizeof(T)) { \
 		T old, new; \
 		const bool is_lone = true; \
@@ -305,6 +313,7 @@ static inline void fetch_hit(const struct scatter_line *l, const struct hit *h, 
 KINDS(HITS, hits)
 #undef HITS
 #undef UPDATE_WINDOW
+#undef UPDATE_PART
 
 static int find_bf16_kind(const struct scatter_plan *p, const struct isa_body *body,
 			  const struct isa_uop *uops)
@@ -451,12 +460,12 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	p->index_bytes = sim_walk_index_bytes(&p->w, s->idx.elem);
 	find_short_cut(load, body, uops, p);
 	keep_copied(load, p);
-	sim_walk_split(load, &p->w);
 	for (unsigned j = 0; j < p->k; j++) {
 		refs[2 * j] = &p->upd[j];
 		refs[2 * j + 1] = &p->dst[j];
 	}
 	refs[2 * p->k] = &p->idx;
+	sim_walk_split(load, &p->w, refs, 2 * p->k + 1);
 	sim_walk_join(&p->w, refs, 2 * p->k + 1);
 	for (unsigned j = 0; j < p->k; j++) {
 		p->upd_lie[j] = (uint8_t)how_lies(&p->w, &p->upd[j]);

@@ -35,9 +35,10 @@ int sim_walk_check(struct sim_load *load, struct sim_walk *w, const int64_t *dim
 /* The table's operand reaches further by what the components add. */
 int sim_walk_table(struct sim_load *load, const struct sim_walk *w, const struct isa_operand *op,
 		   unsigned number, bool write, struct sim_ref *ref);
-/* Few large windows become many small ones, for the lanes to share: a leading dim of the window
- * is one of the batch along which the indices stand still. */
-void sim_walk_split(const struct sim_load *load, struct sim_walk *w);
+/* Few large windows become many small ones, for the lanes to share: a leading dim of the window, or
+ * a factor of it, is one of the batch along which the indices stand still. refs: all operands. */
+void sim_walk_split(const struct sim_load *load, struct sim_walk *w, struct sim_ref *const *refs,
+		    unsigned n);
 /* Drops batch dims of one point, and makes one of two that all operands walk as one. */
 void sim_walk_join(struct sim_walk *w, struct sim_ref *const *refs, unsigned n);
 /* Finds the trailing dims that lie in one run on both sides, by the strides of both. */

@@ -146,7 +146,7 @@ def extreme(old, new, most):
 
 
 # Single elements, and rows of less than a line of the cache and of more; places come many times.
-@pytest.mark.parametrize("width", [1, 3, 40])
+@pytest.mark.parametrize("width", [1, 3, 8, 13, 40])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("op", ["add", "multiply", "max", "min"])
 def test_updates_one_after_the_other(device, op, dtype, width):
@@ -177,3 +177,33 @@ def test_updates_one_after_the_other(device, op, dtype, width):
     got, want = (a.reshape(9, width).astype(np.float32) for a in (got, want))
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
+# Rows so long that the lanes share each one: cut in parts evenly, or not, and not in one piece.
+@pytest.mark.parametrize("width", [4096, 5005, 10007, 65536])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("index", [[2], [-1, 3, 9, 3]])
+def test_few_long_rows(device, index, dtype, width):
+    rng = np.random.default_rng(width)
+    x = rng.integers(-9, 9, (5, width)).astype(dtype)
+    u = rng.integers(-9, 9, (len(index), width)).astype(dtype)
+    i = np.array(index, np.int32)
+
+    def f(x, i, u):
+        how = dict(mode="drop", wrap_negative_indices=False)
+        return (x.at[i].set(u, **how), x.at[i].add(u, **how), x.at[i].max(u, **how),
+                x.T.at[:, i].set(u.T, **how), x.at[i].set(u[:, :1], **how),
+                jax.numpy.take(x, i, 0, mode="clip"), jax.numpy.take(x.T, i, 1, mode="clip"))
+
+    want = [x.copy(), x.copy(), x.copy(), x.copy(), x.copy()]
+    for at, row in zip(index, u, strict=True):
+        if 0 <= at < 5:
+            want[0][at] = want[3][at] = row
+            want[1][at] += row
+            want[2][at] = np.maximum(want[2][at], row)
+            want[4][at] = row[0]
+    want[3] = want[3].T
+    want += [x[np.clip(i, 0, 4)], x[np.clip(i, 0, 4)].T]
+    got = jax.jit(f)(*(jax.device_put(a, device) for a in (x, i, u)))
+    for k, (a, b) in enumerate(zip(got, want, strict=True)):
+        np.testing.assert_array_equal(np.asarray(a), b, err_msg=str(k))
