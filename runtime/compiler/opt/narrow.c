@@ -153,7 +153,9 @@ static bool is_never_below(struct tc_ctx *c, struct tc_op *op)
 	uint64_t most, zero;
 
 	if (tc_attr_int(op, "comparison_direction", -1) != TC_CMP_LT ||
-	    !number_of(tc_in(op, 1), &zero) || zero || !find_most(tc_in(op, 0), &left, &most))
+	    !number_of(tc_in(op, 1), &zero) || zero ||
+	    (elem_class(tc_in(op, 0)->type->elem) != ELEM_CLASS_UINT &&
+	     !find_most(tc_in(op, 0), &left, &most)))
 		return false;
 	replace(op, tc_splat(c, op, op->results[0].type, no));
 	return true;

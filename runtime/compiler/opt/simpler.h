@@ -15,6 +15,8 @@ bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op);
 bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
 /* interleave.c: two arrays padded between their elements that are put together. */
 bool tc_interleave(struct tc_ctx *c, struct tc_op *op);
+/* whole.c: quotients and remainders by powers of 2, and questions about known whole numbers. */
+bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op);
 /* turns.c: elementwise work on transposed arrays that is transposed back. */
 bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op);
 

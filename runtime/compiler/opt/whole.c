@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quotients and remainders of whole numbers by powers of 2, which are shifts and the lower bits,
+ * and what is asked of numbers that are known: a part of the pass simplify. Frameworks round down,
+ * as Python does, by quotients and remainders that round to 0 and questions about signs.
+ */
+#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/opt/fuse.h"
+#include "runtime/compiler/opt/simpler.h"
+
+static bool replace(struct tc_op *op, struct tc_value *by)
+{
+	tc_replace_uses(tc_out(op, 0), by);
+	tc_erase(op);
+	return true;
+}
+
+static bool is_signed(const struct tc_type *t)
+{
+	return elem_class(t->elem) == ELEM_CLASS_SINT;
+}
+
+/* The number that all of v's elements are, of whole bytes; of truths 0 or 1. */
+static bool known(const struct tc_value *v, int64_t *number)
+{
+	bool is_truth = v->type->elem == ELEM_PRED;
+
+	if ((!is_truth && (!tc_is_integer(v->type) || elem_bits(v->type->elem) % 8)) ||
+	    !tc_splat_element(v))
+		return false;
+	*number = tc_attr_element(tc_attr(v->def, "value"), 0);
+	*number = is_truth ? *number != 0 : *number;
+	return true;
+}
+
+static bool is_known(const struct tc_value *v, int64_t number)
+{
+	int64_t x;
+
+	return known(v, &x) && x == number;
+}
+
+/* The number as all elements of such a type. */
+static struct tc_value *all_of(struct tc_ctx *c, struct tc_op *at, const struct tc_type *t,
+			       int64_t number)
+{
+	/* The low bytes come first. */
+	return tc_splat(c, at, t, &number);
+}
+
+/* k, if v is 2^k everywhere; -1: it is not. */
+static int exponent_of(const struct tc_value *v)
+{
+	int64_t x;
+
+	if (!tc_is_integer(v->type) || !known(v, &x) || x <= 0 || x & (x - 1))
+		return -1;
+	return __builtin_ctzll((unsigned long long)x);
+}
+
+static bool holds(int64_t direction, int64_t x, int64_t y, bool has_sign)
+{
+	bool is_less = has_sign ? x < y : (uint64_t)x < (uint64_t)y;
+
+	switch (direction) {
+	case TC_CMP_EQ: return x == y;
+	case TC_CMP_NE: return x != y;
+	case TC_CMP_LT: return is_less;
+	case TC_CMP_LE: return is_less || x == y;
+	case TC_CMP_GT: return !is_less && x != y;
+	default: return !is_less;
+	}
+}
+
+/* Of two numbers that are known; or whether a truth is one that is known. */
+static bool compare(struct tc_ctx *c, struct tc_op *op)
+{
+	int64_t direction = tc_attr_int(op, "comparison_direction", -1), x, y;
+	struct tc_value *v = tc_in(op, 0), *w = tc_in(op, 1);
+	struct tc_build b = tc_build_at(c, op);
+
+	if (!known(w, &y) || direction < 0)
+		return false;
+	if (known(v, &x))
+		return replace(op, all_of(c, op, op->results[0].type,
+					  holds(direction, x, y, is_signed(v->type))));
+	if (v->type->elem != ELEM_PRED || (direction != TC_CMP_EQ && direction != TC_CMP_NE))
+		return false;
+	return replace(op, (direction == TC_CMP_EQ) == (y != 0) ? v :
+		       tc_build1(&b, TC_NOT, v));
+}
+
+static bool sign(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	int64_t x;
+
+	return is_signed(t) && known(tc_in(op, 0), &x) &&
+	       replace(op, all_of(c, op, t, (x > 0) - (x < 0)));
+}
+
+static struct tc_value *lower_bits(const struct tc_build *b, struct tc_value *x, int k)
+{
+	return tc_build2(b, TC_AND, x, all_of(b->c, b->before, x->type,
+					      (int64_t)(((uint64_t)1 << k) - 1)));
+}
+
+/* Of numbers without a sign. */
+static bool divide(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->results[0].type;
+	int k = tc_is_integer(t) && !is_signed(t) ? exponent_of(tc_in(op, 1)) : -1;
+	struct tc_build b = tc_build_at(c, op);
+
+	if (k < 0)
+		return false;
+	return replace(op, op->op == TC_REMAINDER ? lower_bits(&b, tc_in(op, 0), k) :
+		       tc_build2(&b, TC_SHIFT_RIGHT_LOGICAL, tc_in(op, 0), all_of(c, op, t, k)));
+}
+
+static const struct tc_op *maker(const struct tc_value *v, enum tc_opcode kind)
+{
+	return v->def && v->def->op == kind ? v->def : NULL;
+}
+
+/* What is compared so with a number that is known, or NULL. */
+static struct tc_value *compared(const struct tc_value *v, int64_t direction, int64_t number)
+{
+	const struct tc_op *op = maker(v, TC_COMPARE);
+
+	return op && tc_attr_int(op, "comparison_direction", -1) == direction &&
+	       is_known(tc_in(op, 1), number) ? tc_in(op, 0) : NULL;
+}
+
+/* r < 0 and r != 0 ? r + 2^k : r, of the remainder r by 2^k: what is left when it rounds down. */
+static bool round_remainder(struct tc_ctx *c, struct tc_op *op, const struct tc_op *both,
+			    unsigned side)
+{
+	struct tc_value *r = tc_in(op, 2);
+	const struct tc_op *rest = maker(r, TC_REMAINDER), *sum = maker(tc_in(op, 1), TC_ADD);
+	int k = rest && is_signed(r->type) ? exponent_of(tc_in(rest, 1)) : -1;
+	struct tc_build b = tc_build_at(c, op);
+
+	if (k < 0 || !sum || tc_in(sum, 0) != r || exponent_of(tc_in(sum, 1)) != k ||
+	    compared(tc_in(both, side), TC_CMP_LT, 0) != r ||
+	    compared(tc_in(both, !side), TC_CMP_NE, 0) != r)
+		return false;
+	return replace(op, lower_bits(&b, tc_in(rest, 0), k));
+}
+
+/* sign(x) != 1 and x % 2^k != 0 ? q - 1 : q, of the quotient q of x by 2^k: it rounds down. */
+static bool round_quotient(struct tc_ctx *c, struct tc_op *op, const struct tc_op *both,
+			   unsigned side)
+{
+	struct tc_value *q = tc_in(op, 2);
+	const struct tc_op *part = maker(q, TC_DIVIDE), *less = maker(tc_in(op, 1), TC_SUBTRACT);
+	int k = part && is_signed(q->type) ? exponent_of(tc_in(part, 1)) : -1;
+	const struct tc_value *s = compared(tc_in(both, side), TC_CMP_NE, 1);
+	const struct tc_value *r = compared(tc_in(both, !side), TC_CMP_NE, 0);
+	const struct tc_op *sign_op = s ? maker(s, TC_SIGN) : NULL;
+	const struct tc_op *rest = r ? maker(r, TC_REMAINDER) : NULL;
+	struct tc_build b = tc_build_at(c, op);
+
+	if (k < 0 || !less || tc_in(less, 0) != q || !is_known(tc_in(less, 1), 1) || !sign_op ||
+	    !rest || tc_in(sign_op, 0) != tc_in(part, 0) || tc_in(rest, 0) != tc_in(part, 0) ||
+	    exponent_of(tc_in(rest, 1)) != k)
+		return false;
+	return replace(op, tc_build2(&b, TC_SHIFT_RIGHT_ARITHMETIC, tc_in(part, 0),
+				     all_of(c, op, q->type, k)));
+}
+
+static bool round_down(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *both = maker(tc_in(op, 0), TC_AND);
+
+	for (unsigned side = 0; both && side < 2; side++)
+		if (round_remainder(c, op, both, side) || round_quotient(c, op, both, side))
+			return true;
+	return false;
+}
+
+bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op)
+{
+	switch (op->op) {
+	case TC_COMPARE: return compare(c, op);
+	case TC_SIGN: return sign(c, op);
+	case TC_DIVIDE:
+	case TC_REMAINDER: return divide(c, op);
+	case TC_SELECT: return round_down(c, op);
+	default: return false;
+	}
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What opt/whole.c makes of quotients and remainders by powers of 2 and of questions about known
+ * numbers, by the text after the pass simplify. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/compiler/tc.h"
+
+/* Of %1, of such a type, lines with the type in place of @ make %9; `has` comes of them, `lacks`
+ * does not. */
+static void expect(const char *type, const char *lines, const char *has, const char *lacks)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	char text[3000], *out, *to = text;
+	struct err err;
+
+	to += sprintf(to, "module() () {\nfunc() {sym_name = \"main\"} (%%1: %s) {\n", type);
+	for (const char *p = lines; *p; p++)
+		if (*p == '@')
+			to += sprintf(to, "%s", type);
+		else
+			*to++ = *p;
+	sprintf(to, "return(%%9)\n}\n}\n");
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (!strstr(out, has) || strstr(out, lacks))
+		fail_msg("no %s, or %s\n%s\nbecame\n%s", has, lacks, text, out);
+	free(out);
+}
+
+#define NUMBER(name, element) name " = constant() {value = dense<splat " element "> : @} : @\n"
+#define COMPARE(name, x, how, y) \
+	name " = compare(" x ", " y ") {compare_type = <SIGNED>, comparison_direction = <" how \
+	">} : tensor<8xi1>\n"
+#define S32 "tensor<8xi32>"
+#define U32 "tensor<8xui32>"
+
+static void unsigned_ones_are_shifts_and_bits(void **state)
+{
+	(void)state;
+	expect(U32, NUMBER("%2", "0x08000000") "%9 = divide(%1, %2) : @\n",
+	       "shift_right_logical(", "divide(");
+	expect(U32, NUMBER("%2", "0x00000080") "%9 = remainder(%1, %2) : @\n", "0xffffff7f",
+	       "remainder(");
+	expect(U32, NUMBER("%2", "0x06000000") "%9 = divide(%1, %2) : @\n", "divide(", "shift");
+	expect(U32, NUMBER("%2", "0x00000000") "%9 = remainder(%1, %2) : @\n", "remainder(",
+	       "and(");
+	/* these round to 0 */
+	expect(S32, NUMBER("%2", "0x08000000") "%9 = divide(%1, %2) : @\n", "divide(", "shift");
+	expect(S32, NUMBER("%2", "0x08000000") "%9 = remainder(%1, %2) : @\n", "remainder(",
+	       "and(");
+}
+
+#define REMAINDER(by, added) \
+	NUMBER("%2", by) NUMBER("%3", "0x00000000") NUMBER("%4", added) \
+	"%5 = remainder(%1, %2) : @\n" COMPARE("%6", "%5", "LT", "%3") \
+	COMPARE("%7", "%5", "NE", "%3") "%8 = and(%6, %7) : tensor<8xi1>\n" \
+	"%10 = add(%5, %4) : @\n%9 = select(%8, %10, %5) : @\n"
+#define QUOTIENT(by, with, less) \
+	NUMBER("%2", by) NUMBER("%11", with) NUMBER("%3", "0x00000000") NUMBER("%4", less) \
+	"%5 = divide(%1, %2) : @\n%12 = sign(%1) : @\n%13 = remainder(%1, %11) : @\n" \
+	NUMBER("%14", "0x01000000") COMPARE("%6", "%12", "NE", "%14") \
+	COMPARE("%7", "%13", "NE", "%3") "%8 = and(%6, %7) : tensor<8xi1>\n" \
+	"%10 = subtract(%5, %4) : @\n%9 = select(%8, %10, %5) : @\n"
+
+static void those_that_round_down_are_shifts_and_bits(void **state)
+{
+	(void)state;
+	expect(S32, REMAINDER("0x08000000", "0x08000000"), "0x07000000", "remainder(");
+	expect(S32, QUOTIENT("0x08000000", "0x08000000", "0x01000000"),
+	       "shift_right_arithmetic(", "divide(");
+	expect(S32, REMAINDER("0x08000000", "0x04000000"), "remainder(", "0x07000000");
+	expect(S32, REMAINDER("0x07000000", "0x07000000"), "remainder(", "0x06000000");
+	expect(S32, QUOTIENT("0x08000000", "0x04000000", "0x01000000"), "divide(", "shift");
+	expect(S32, QUOTIENT("0x08000000", "0x08000000", "0x02000000"), "divide(", "shift");
+	expect(S32, QUOTIENT("0x00000080", "0x00000080", "0x01000000"), "divide(", "shift");
+}
+
+static void what_is_known_is_not_asked(void **state)
+{
+	(void)state;
+	expect(S32, NUMBER("%2", "0xffffffff") NUMBER("%3", "0x01000000")
+	       COMPARE("%9", "%2", "LT", "%3"), "splat 0x01>", "compare(");
+	expect(U32, NUMBER("%2", "0xffffffff") NUMBER("%3", "0x01000000")
+	       COMPARE("%9", "%2", "LT", "%3"), "splat 0x00>", "compare(");
+	expect(U32, NUMBER("%3", "0x00000000") COMPARE("%9", "%1", "LT", "%3"), "splat 0x00>",
+	       "compare(");
+	expect(S32, NUMBER("%2", "0xfeffffff") "%9 = sign(%2) : @\n", "0xffffffff", "sign(");
+	expect("tensor<8xi1>", NUMBER("%2", "0x00") COMPARE("%9", "%1", "NE", "%2"), "return(%1)",
+	       "compare(");
+	expect("tensor<8xi1>", NUMBER("%2", "0x00") COMPARE("%9", "%1", "EQ", "%2"), "not(%1)",
+	       "compare(");
+	expect("tensor<8xi1>", NUMBER("%2", "0x01") COMPARE("%9", "%1", "NE", "%2"), "not(%1)",
+	       "compare(");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unsigned_ones_are_shifts_and_bits),
+		cmocka_unit_test(those_that_round_down_are_shifts_and_bits),
+		cmocka_unit_test(what_is_known_is_not_asked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
