@@ -418,7 +418,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 	}
 	if (op->op == TC_WHILE && drop_unchanged(c, op))
 		return true;
-	if (tc_take_rows(c, op))
+	if (tc_take_rows(c, op) || tc_fold_first(c, op))
 		return true;
 	if (op->n_results != 1)
 		return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elementwise work on transposed arrays that is transposed back, as (x.T + y.T).T: a part of the
- * pass simplify. The work is done on the arrays as they were, if that takes no more moves than
- * before; constants, iotas and broadcasts turn for nothing.
+ * Elementwise work that is better done along other dims first: a part of the pass simplify.
+ * Constants, iotas and broadcasts turn for nothing.
  */
 #include "runtime/compiler/opt/simpler.h"
 
@@ -140,6 +139,8 @@ static struct tc_value *turned(const struct turn *t, struct tc_value *v)
 	return made;
 }
 
+/* Work on transposed arrays that is transposed back, as (x.T + y.T).T, is done on the arrays as
+ * they were, if that takes no more moves than before. */
 bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 {
 	struct turn t = { .b = tc_build_at(c, op), .block = op->block };
@@ -151,5 +152,52 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 		return false;
 	tc_replace_uses(tc_out(op, 0), turned(&t, tc_in(op, 0)));
 	tc_erase(op);
+	return true;
+}
+
+enum { MANY_ROWS = 1024, SHORT_ROW = 256 };
+
+/* Whether op folds rows in an order that does not show in its bits. */
+static bool folds_in_any_order(const struct tc_op *op)
+{
+	switch (tc_simple_reduce(op)) {
+	case TC_AND: case TC_OR: case TC_XOR: case TC_MAXIMUM: case TC_MINIMUM:
+		return elem_class(op->results[0].type->elem) != ELEM_CLASS_COMPLEX;
+	case TC_ADD: case TC_MULTIPLY:
+		return tc_is_integer(op->results[0].type);
+	default:
+		return false;
+	}
+}
+
+/*
+ * All of some numbers with all of a few others, folded along the few, as numpy's isin and
+ * (x[:, None] < y).sum(1) are: many short rows, which nobody has in memory. The few come first
+ * then, and rows are long.
+ */
+bool tc_fold_first(struct tc_ctx *c, struct tc_op *op)
+{
+	struct turn t = { .b = tc_build_at(c, op), .block = op->block };
+	int64_t to[TC_MAX_RANK], first = 0;
+	const struct tc_type *type;
+	const int64_t *dims;
+	unsigned n;
+
+	if (op->op != TC_REDUCE || op->n_results != 1 || !folds_in_any_order(op))
+		return false;
+	dims = tc_attr_ints(op, "dimensions", &n);
+	type = tc_in(op, 0)->type;
+	t.rank = type->rank;
+	t.to = to;
+	if (t.rank < 2 || type->dim[t.rank - 1] > SHORT_ROW ||
+	    tc_out(op, 0)->type->count < MANY_ROWS || n != 1 || dims[0] != t.rank - 1)
+		return false;
+	to[0] = t.rank - 1;
+	for (unsigned d = 1; d < t.rank; d++)
+		to[d] = d - 1;
+	if (!is_work(&t, tc_in(op, 0)) || !can_turn(&t, tc_in(op, 0)) || t.cancelled || t.added)
+		return false;
+	tc_set_operand(op, 0, turned(&t, tc_in(op, 0)));
+	tc_set_ints(c, op, "dimensions", &first, 1);
 	return true;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise work on transposed arrays that is transposed back, against the CPU backend."""
+"""Elementwise work on transposed arrays that is transposed back, and what is spread out and folded
+along short rows, against the CPU backend."""
 
 import itertools
 
@@ -47,3 +48,26 @@ def test_in_loops_and_with_other_users():
         return z, (t * t).T, t.sum(0)
 
     agree(f, x, y)
+
+
+# Against NumPy: XLA's CPU backend loses NaN here, and takes bytes for ones with a sign.
+@pytest.mark.parametrize("few", [2, 30, 256, 257])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8])
+def test_all_of_many_with_all_of_a_few(dtype, few):
+    x, y = ((RNG.normal(size=n) * 20).astype(np.int32).astype(dtype) for n in (1500, few))
+    x[:3], y[0] = 0, 0
+    if dtype == np.float32:
+        x[3], x[4], x[5], y[1] = np.nan, np.inf, -0.0, -0.0
+
+    def f(np, x, y):
+        a = x[:, None]
+        number = np.arange(few, dtype=np.int32)
+        both = x.reshape(-1, 3)[:, :, None] * y
+        return ((a == y).any(1), (a >= y).all(1), (a < y).sum(1), (a - y).max(1), (a * y).min(1),
+                np.where(a == y, number, few).min(1), np.isin(x, y), both.max(2),
+                (a * y).sum(1, dtype=dtype), (a == y).any(0), np.argmax(a == y, 1))
+
+    with np.errstate(all="ignore"):
+        want = f(np, x, y)
+    for k, (a, b) in enumerate(zip(jax.jit(lambda x, y: f(jnp, x, y))(x, y), want, strict=True)):
+        np.testing.assert_array_equal(a, b, err_msg=str(k))

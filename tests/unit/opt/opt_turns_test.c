@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which elementwise work on transposed arrays opt/turns.c does on the arrays as they were, by the
- * text after the pass simplify. */
+/* Which elementwise work opt/turns.c does along other dims first, by the text after the pass
+ * simplify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,11 +74,56 @@ static void what_others_see_or_is_turned_elsewhere_stays(void **state)
 	       "multiply(");
 }
 
+#define FOLDED "tensor<4000xf32>"
+#define SPREAD(name, from, dim) \
+	name " = broadcast_in_dim(" from ") {broadcast_dimensions = [" dim "]} : %s\n"
+
+/* `op` of two arrays spread over `shape`, folded by `fold` along `dim` of what is left of it. */
+static void expect_fold(const char *shape, const char *folded, const char *few, const char *op,
+			const char *fold, unsigned dim, bool is_first)
+{
+	const struct tc_options o = { .level = 1, .verify = true };
+	const char *none = strcmp(fold, "maximum") ? strcmp(fold, "minimum") ? "0x00000000" :
+			   "0x0000807f" : "0x000080ff";
+	char text[2000], *out;
+	struct err err;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: %s, %%2: tensor<%sxf32>, %%10: %s) {\n" SPREAD("%%3", "%%1", "0")
+		 SPREAD("%%4", "%%2", "1") "%%5 = %s : %s\n"
+		 "%%6 = constant() {value = dense<%s> : tensor<f32>} : tensor<f32>\n"
+		 "%%7 = reduce(%%5, %%6) {dimensions = [%u]} : %s (%%20: tensor<f32>, "
+		 "%%21: tensor<f32>) {\n%%22 = %s(%%20, %%21) : tensor<f32>\nreturn(%%22)\n}\n"
+		 "return(%%7)\n}\n}\n", FOLDED, few, shape, shape, shape, op, shape, none, dim,
+		 folded, fold);
+	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
+		fail_msg("%s\n%s", err.msg, text);
+	if (is_first != !!strstr(out, "x4000xf32>") || strstr(out, "transpose("))
+		fail_msg("%d: %s\nbecame\n%s", is_first, text, out);
+	free(out);
+}
+
+static void short_rows_of_what_is_spread_are_folded_first(void **state)
+{
+	(void)state;
+	expect_fold("tensor<4000x30xf32>", FOLDED, "30", "subtract(%3, %4)", "maximum", 1, true);
+	expect_fold("tensor<4000x30xf32>", FOLDED, "30", "subtract(%3, %4)", "minimum", 1, true);
+	/* a sum would be another one */
+	expect_fold("tensor<4000x30xf32>", FOLDED, "30", "subtract(%3, %4)", "add", 1, false);
+	/* some of it is in memory, in rows */
+	expect_fold("tensor<4000x30xf32>", FOLDED, "30", "subtract(%3, %10)", "maximum", 1, false);
+	/* long rows; the few are left */
+	expect_fold("tensor<4000x300xf32>", FOLDED, "300", "subtract(%3, %4)", "maximum", 1, false);
+	expect_fold("tensor<4000x30xf32>", "tensor<30xf32>", "30", "subtract(%3, %4)", "maximum", 0,
+		    false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_turned_back_is_never_turned),
 		cmocka_unit_test(there_are_no_more_moves_than_before),
+		cmocka_unit_test(short_rows_of_what_is_spread_are_folded_first),
 		cmocka_unit_test(what_others_see_or_is_turned_elsewhere_stays),
 	};
 
