@@ -98,7 +98,11 @@ def test_places_that_both_or_none_fill_stay_as_they_are():
         return (lax.pad(x, zero, [(0, 1, 1), (0, 1, 1)]) +
                 lax.pad(y, zero, [(1, 0, 1), (1, 0, 1)]))
 
-    for f in (same, third, more, both):
+    def cut(x, y):      # rows of another array, as many as there were
+        return (lax.pad(x, zero, [(0, -5, 1), (0, 1, 1)]) +
+                lax.pad(y, zero, [(0, -5, 1), (1, 0, 1)]))
+
+    for f in (same, third, more, both, cut):
         agree(f, x, y)
 
 
