@@ -87,6 +87,47 @@ STRIDED(4, uint32_t)
 STRIDED(8, uint64_t)
 STRIDED(16, struct c16)
 
+/* Rows of a few elements, of which a call each would take longer than the bytes. */
+struct rows {
+	int64_t n, cols;
+	int64_t to_row, to_step, from_row, from_step;	/* bytes */
+};
+
+#define MOST_COLS 16
+
+#define ROWS(name, T) \
+static inline __attribute__((always_inline)) void \
+rows_of_##name(const struct rows *x, char *to, const char *from, const int64_t cols) \
+{ \
+	const int64_t to_step = x->to_step, from_step = x->from_step; \
+	for (int64_t r = x->n; r; r--, to += x->to_row, from += x->from_row) \
+		for (int64_t i = 0; i < cols; i++) \
+			*(T *)(to + i * to_step) = *(const T *)(from + i * from_step); \
+} \
+static void rows_##name(const struct rows *x, char *to, const char *from) \
+{ \
+	switch (x->cols) { \
+	case 2: rows_of_##name(x, to, from, 2); break; \
+	case 3: rows_of_##name(x, to, from, 3); break; \
+	case 4: rows_of_##name(x, to, from, 4); break; \
+	default: rows_of_##name(x, to, from, x->cols); break; \
+	} \
+}
+ROWS(1, uint8_t)
+ROWS(2, uint16_t)
+ROWS(4, uint32_t)
+ROWS(8, uint64_t)
+ROWS(16, struct c16)
+
+static void copy_few(const struct rows *x, char *to, const char *from, unsigned bytes)
+{
+	static void (*const copies[])(const struct rows *, char *, const char *) = {
+		rows_1, rows_2, rows_4, rows_8, rows_16,
+	};
+
+	copies[__builtin_ctz(bytes)](x, to, from);
+}
+
 /* A transposition: to[i][j] = from[j][i] for i < n, j < m, pitches in bytes. */
 static void copy_turned(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
 			int64_t n, int64_t m, unsigned bytes)
@@ -196,6 +237,16 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 	    dense_row <= MOST_PIECES * 16) {
 		copy_pieces(to, gather ? dense_row : row, from, gather ? row : dense_row, rows,
 			    dense_row / 16);
+		return;
+	}
+	if (rows > 1 && cols <= MOST_COLS) {
+		const struct rows few = {
+			.n = rows, .cols = cols,
+			.to_row = gather ? dense_row : row, .to_step = gather ? bytes : step,
+			.from_row = gather ? row : dense_row, .from_step = gather ? step : bytes,
+		};
+
+		copy_few(&few, to, from, bytes);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++) {
