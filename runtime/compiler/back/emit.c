@@ -475,6 +475,41 @@ static void wish_for_steps(struct emit *e, const struct tc_value *v, const struc
 	}
 }
 
+/* Whether a fusion reads its operand k element for element as its results are. */
+static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_type *result)
+{
+	const struct tc_value *arg = fusion->regions[0].block->args[k];
+
+	if (arg->type->rank != result->rank || arg->type->bytes != result->bytes ||
+	    memcmp(arg->type->dim, result->dim, result->rank * sizeof(*result->dim)))
+		return false;
+	for (const struct tc_use *u = arg->uses; u; u = u->next)
+		if (!tc_has_trait(u->user, 'e'))
+			return false;
+	return arg->uses;
+}
+
+/* What is gathered for a fusion that makes its result of it, element for element, is best put where
+ * that goes, and written over: a cache has that memory then. Nothing that is joined or padded: its
+ * parts would be there from early on, where others may lie until then (room.c). */
+static void wish_for_input(struct emit *e, const struct tc_value *v, const struct home *home,
+			   const struct buffer *old)
+{
+	const struct tc_op *op = v->def;
+
+	if (!op || op->op != TC_FUSION || tc_attr_int(op, "kind", 0) != TC_FUSION_LOOP)
+		return;
+	for (unsigned k = 0; k < op->n_operands; k++) {
+		const struct tc_value *in = tc_in(op, k);
+
+		if (!in->def || in->def->op != TC_GATHER || in->uses->next ||
+		    !reads_alike(op, k, v->type))
+			continue;
+		tc_wish(e, in, home, old);
+		return;
+	}
+}
+
 static void wish_for_results(struct emit *e, const struct tc_block *main)
 {
 	const struct tc_arg_info *info = main->region->parent->res_info;
@@ -508,6 +543,7 @@ static void wish_for_results(struct emit *e, const struct tc_block *main)
 			v = tc_in(v->def, 0);
 		wish_for_start(e, v, &h, old);
 		wish_for_steps(e, v, &h, old);
+		wish_for_input(e, v, &h, old);
 		if (v->def && v->def->op == TC_TRANSPOSE &&
 		    (tc_is_turned(e, tc_in(v->def, 0), NULL) ||
 		     tc_is_turned_fft(tc_in(v->def, 0), NULL)))

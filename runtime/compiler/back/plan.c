@@ -2,10 +2,10 @@
 /*
  * Where values live: temporaries, wishes, views.
  *
- * Wishes are how results are born in place. A result of main wishes for its binding, a
- * value carried by a loop for the carried buffer. The place may still hold an older
- * value (a donated argument, the previous turn's value). What is asked is how long anything
- * looks at that buffer, by whatever views, and where exactly the op itself reads.
+ * Wishes are how results are born in place. A result of main wishes for its binding, and so does
+ * what is gathered for one; a value carried by a loop for the carried buffer. The place may still
+ * hold an older value (a donated argument, the previous turn's value). What is asked is how long
+ * anything looks at that buffer, by whatever views, and where exactly the op itself reads.
  */
 #include <string.h>
 
