@@ -11,9 +11,10 @@ enum fault {
 	STOPPED_CLOCK, OTHER_VERSION, OTHER_CAP, OTHER_HBM, NOT_READY, OTHER_VECTOR, NOT_MASKED,
 	NO_PENDING, STILL_PENDING, BADACC_STAYS, BADACC_DEAF, LAX_FIELDS, LAX_MAPS, NO_DETAIL,
 	FEW_CONTEXTS, READ_ONLY_IS_NOT, NEVER_BUSY, HEAD_IS_TAIL, PRIORITY_UPSIDE_DOWN,
-	OLDEST_FIRST, RESETS_UNCOUNTED, POISON_HEALS, TELEMETRY_STAYS,
+	OLDEST_FIRST, RESETS_UNCOUNTED, POISON_HEALS, TELEMETRY_STAYS, MANY_STATES, SLOW_TO_STOP,
 };
 static enum fault fault;
+static unsigned stopping;	/* for how many reads of STATUS it still is */
 static uint32_t kept[2];	/* of a register that is the liar's own */
 static uint8_t *rings;		/* of queue 0: submissions, completions, what requests point to */
 
@@ -39,6 +40,9 @@ static uint32_t lie(uint32_t offset, uint32_t value)
 	case OTHER_HBM: return offset == HW_REG_HBM_BYTES ? value + 4096 : value;
 	case NOT_READY: return offset == HW_REG_STATUS ? 0 : value;
 	case NO_PENDING: return offset == HW_MSIX_PBA ? 0 : value;
+	case SLOW_TO_STOP:
+		return offset == HW_REG_STATUS && stopping && stopping-- ? HW_STATUS_RESETTING :
+									   value;
 	case STILL_PENDING: return offset == HW_MSIX_PBA && !value ? 1 : value;
 	case BADACC_STAYS: return offset == HW_REG_BADACC ? value + 3 : value;
 	case BADACC_DEAF: return offset == HW_REG_BADACC ? 0 : value;
@@ -94,6 +98,10 @@ static void change_answer(const struct hw_sqe *sqe, struct hw_cqe *cqe)
 		return;
 	if (fault == HEAD_IS_TAIL && sqe->id == HW_LOG_QUEUES)
 		change_states(cqe->value);
+	if (fault == MANY_STATES && sqe->id == HW_LOG_QUEUES) {
+		memset(faults, 0, HW_PAGE);
+		cqe->value = 1ull << 40;
+	}
 	if (fault == OLDEST_FIRST && sqe->id == HW_LOG_FAULT && cqe->value > sizeof(first)) {
 		faults[0] = faults[1];
 		faults[1] = first;
@@ -129,7 +137,11 @@ static void write_lying(struct hal_bus *bus, uint32_t offset, uint32_t value)
 		ring_lying(bus, value);
 		return;
 	}
+	if (fault == SLOW_TO_STOP && offset == HW_REG_CTRL && value == HW_CTRL_ENABLE && stopping)
+		return;
 	hal_bus_sim.write(bus, offset, value);
+	if (fault == SLOW_TO_STOP && offset == HW_REG_CTRL && !value)
+		stopping = 3;
 	if (fault == WRITABLE_STATUS && offset == HW_REG_STATUS)
 		kept[0] = value;
 	if (fault == CROSSTALK && offset == HW_REG_ACQ)
@@ -165,6 +177,7 @@ static void begin(enum fault which)
 {
 	fault = which;
 	kept[0] = kept[1] = 0;
+	stopping = 0;
 	lying = hal_bus_sim;
 	lying.open = open_lying;
 	lying.read = read_lying;
@@ -215,6 +228,7 @@ static const struct {
 	{ step_contexts, RESETS_UNCOUNTED, "counts 0 and 1" },
 	{ step_contexts, POISON_HEALS, "poisoned before the device was disabled ends with OK" },
 	{ step_contexts, TELEMETRY_STAYS, "after a function reset there are 1 programs" },
+	{ step_contexts, MANY_STATES, "page QUEUES has 1099511627776 bytes" },
 };
 
 static void each_fault_fails_its_step(void **state)
@@ -235,6 +249,21 @@ static void good_registers_pass_again_and_again(void **state)
 	begin(NONE);
 	for (unsigned i = 0; i < 10 * COUNT(wrong); i++)
 		if (t_step(&t, wrong[i % COUNT(wrong)].step) != BRINGUP_PASS)
+			fail_msg("%s", t.row.text);
+	t_end(&t);
+}
+
+/* It is disabled when STATUS says so, not before, and hears nothing until then. */
+static void a_device_may_take_its_time_to_stop(void **state)
+{
+	static enum bringup_result (*const steps[])(struct bringup *b) = {
+		step_interrupts, step_refusals, step_contexts,
+	};
+
+	(void)state;
+	begin(SLOW_TO_STOP);
+	for (unsigned i = 0; i < COUNT(steps); i++)
+		if (t_step(&t, steps[i]) != BRINGUP_PASS)
 			fail_msg("%s", t.row.text);
 	t_end(&t);
 }
@@ -323,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_fault_fails_its_step),
 		cmocka_unit_test(good_registers_pass_again_and_again),
+		cmocka_unit_test(a_device_may_take_its_time_to_stop),
 		cmocka_unit_test(a_bare_device_is_one_owners),
 		cmocka_unit_test(bare_accesses_stay_in_the_bar),
 		cmocka_unit_test(an_open_devices_registers_can_be_read),

@@ -27,6 +27,20 @@ enum bringup_result bringup_admin_enable(struct bringup *b, struct admin *a, uin
 	return BRINGUP_PASS;
 }
 
+enum bringup_result bringup_admin_disable(struct bringup *b)
+{
+	int64_t deadline = SOON;
+	uint32_t status;
+
+	hal_bare_write(b->bare, HW_REG_CTRL, 0);
+	do
+		status = hal_bare_read(b->bare, HW_REG_STATUS);
+	while (status & (HW_STATUS_READY | HW_STATUS_RESETTING) && clock_ns() < deadline);
+	return status & (HW_STATUS_READY | HW_STATUS_RESETTING) ?
+		bringup_fail(b, "20 s after the device was disabled STATUS reads 0x%x", status) :
+		BRINGUP_PASS;
+}
+
 enum bringup_result bringup_admin_start(struct bringup *b, struct admin *a, uint32_t vector)
 {
 	uint64_t iova;

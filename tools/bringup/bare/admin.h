@@ -19,7 +19,9 @@ struct admin {
 /* Opens the device anew, with empty rings for queue 0, and enables it. The memory is the
  * device's until it is closed. */
 enum bringup_result bringup_admin_start(struct bringup *b, struct admin *a, uint32_t vector);
-/* The same for a device that was disabled, with the rings that it has. */
+/* Clears enable, and waits until what ran has stopped: a device may take its time (RESETTING). */
+enum bringup_result bringup_admin_disable(struct bringup *b);
+/* As bringup_admin_start, for a device that was disabled, with the rings that it has. */
 enum bringup_result bringup_admin_enable(struct bringup *b, struct admin *a, uint32_t vector);
 /* One request and its completion, whatever its status. The tag is filled in here. Fails where
  * none comes in time, or one with another's tag or head. */

@@ -387,7 +387,7 @@ static enum bringup_result try_vector(struct bringup *b, struct admin *a, unsign
 	uint32_t control = HW_MSIX_TABLE + 16 * v + 12;
 	bool is_ours;
 
-	hal_bare_write(b->bare, HW_REG_CTRL, 0);
+	STEP_TRY(bringup_admin_disable(b));
 	STEP_TRY(bringup_admin_enable(b, a, v));
 	/* VFIO keeps the table for itself: there a vector is masked by having no eventfd. */
 	is_ours = hal_bare_read(b->bare, control) & 1;

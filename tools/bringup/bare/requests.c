@@ -264,7 +264,7 @@ static enum bringup_result features(struct bringup *b, struct about *x)
 	/* Read, set, and, after it was disabled, read. */
 	for (unsigned round = 0; round < 3; round++) {
 		if (round == 2) {
-			hal_bare_write(b->bare, HW_REG_CTRL, 0);
+			STEP_TRY(bringup_admin_disable(b));
 			STEP_TRY(bringup_admin_enable(b, &x->a, HW_NO_VECTOR));
 		}
 		for (unsigned i = 0; i < COUNT(ids); i++) {
@@ -297,7 +297,7 @@ static enum bringup_result bad_rings(struct bringup *b, struct about *x)
 		{ sq, cq, BRINGUP_ENTRIES },
 	};
 
-	hal_bare_write(b->bare, HW_REG_CTRL, 0);
+	STEP_TRY(bringup_admin_disable(b));
 	for (unsigned i = 0; i < COUNT(rows); i++) {
 		uint32_t before = hal_bare_read(b->bare, HW_REG_BADACC), after;
 		bool is_good = i + 1 == COUNT(rows);

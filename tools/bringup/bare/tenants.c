@@ -80,12 +80,12 @@ static enum bringup_result reset(struct bringup *b, struct scene *s, const struc
 }
 
 static enum bringup_result make_queue(struct bringup *b, struct scene *s, struct work *w,
-				      unsigned ctx, unsigned priority)
+				      unsigned ctx, unsigned priority, uint64_t limit_ns)
 {
 	struct hw_queue q = { .n_entries = RING, .ctx = (uint16_t)ctx, .cls = HW_CLASS_COMPUTE,
 			      .priority = (uint8_t)priority, .vector = VECTOR,
 			      .sq_iova = w->sq_iova, .cq_iova = w->sq_iova + 512,
-			      .limit_ns = priority == 3 ? 2000000 : 0 };
+			      .limit_ns = limit_ns };
 	uint64_t id;
 
 	memset(w->cq, 0, RING * sizeof(struct hw_cqe));
@@ -149,9 +149,10 @@ static enum bringup_result make_tenant(struct bringup *b, struct scene *s, struc
 	m = (struct hw_map){ .va = HBM_VA + n * HW_PAGE, .pa = n * HW_PAGE, .bytes = HW_PAGE,
 			     .flags = HW_MAP_WRITE };
 	STEP_TRY(grant(b, s, (struct hw_sqe){ .op = HW_MAP, .id = t->ctx }, &m, sizeof(m), NULL));
-	STEP_TRY(make_queue(b, s, &t->low, t->ctx, 0));
-	STEP_TRY(make_queue(b, s, &t->mid, t->ctx, 1));
-	STEP_TRY(make_queue(b, s, &t->high, t->ctx, 3));
+	STEP_TRY(make_queue(b, s, &t->low, t->ctx, 0, 0));
+	STEP_TRY(make_queue(b, s, &t->mid, t->ctx, 1, 0));
+	/* The first one's is for what never ends; what the other's runs may take its time. */
+	STEP_TRY(make_queue(b, s, &t->high, t->ctx, 3, n ? 0 : 2000000));
 	STEP_TRY(make_program(b, s, t, spin, sizeof(spin), &t->spin));
 	return make_program(b, s, t, keep, sizeof(keep), &t->keep);
 }
@@ -338,6 +339,9 @@ static enum bringup_result is_so(struct bringup *b, struct scene *s, const struc
 		STEP_TRY(grant(b, s, (struct hw_sqe){ .op = HW_LOG_PAGE, .id = HW_LOG_QUEUES,
 						      .u.admin.bytes = sizeof(states) }, NULL, 0,
 			       &bytes));
+		if (bytes > sizeof(states))
+			return bringup_fail(b, "page QUEUES has %llu bytes instead of at most %zu",
+					    (unsigned long long)bytes, sizeof(states));
 		memcpy(states, s->a.args, sizeof(states));
 		for (q = states; q < states + bytes / sizeof(*q) && q->queue != w->id; q++)
 			;
@@ -448,7 +452,7 @@ static enum bringup_result after_resets(struct bringup *b, struct scene *s)
 	STEP_TRY(poison(b, s, &is_poisoned));
 	STEP_TRY(read_log(b, s, HW_LOG_TELEMETRY, &before, sizeof(before), NULL));
 	STEP_TRY(ras(b, s, &ras_before));
-	hal_bare_write(b->bare, HW_REG_CTRL, 0);
+	STEP_TRY(bringup_admin_disable(b));
 	STEP_TRY(bringup_admin_enable(b, &s->a, HW_NO_VECTOR));
 	STEP_TRY(read_log(b, s, HW_LOG_TELEMETRY, &now, sizeof(now), NULL));
 	STEP_TRY(read_log(b, s, HW_LOG_FAULT, f, sizeof(f), &n_faults));
