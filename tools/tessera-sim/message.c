@@ -263,6 +263,7 @@ static void write_word(struct device *d, uint32_t offset, uint32_t value)
 
 /* Registers take aligned words; the model answers and counts anything else. Wake pages take any
  * store. */
+/* What is longer than a word is one word after the other, as the kernel's VFIO has it. */
 static void access_bar0(struct device *d, uint32_t offset, uint8_t *data, uint32_t n,
 			bool write)
 {

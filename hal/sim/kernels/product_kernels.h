@@ -50,8 +50,6 @@ PANEL(const UNIT *a, const UNIT *b, SUM *sums, const struct sim_product_step *x,
 
 		if (!(k % 8))
 			__builtin_prefetch(next + k * 8, 0, 2);
-
-
 #pragma GCC unroll 16
 		for (unsigned v = 0; v < vecs; v++)
 			col[v] = *(const VEC *)(b + v * LANES);
@@ -95,7 +93,7 @@ void NAME(const struct sim_product_step *x)
 	const SUM *const less = NULL;
 #endif
 	/* What is soon read is fetched by parts, one with each set of rows. So are the columns of b
-	 * behind these, a line with every 8 units: 16 sets fetch them all. */
+	 * behind these, a line with every 8 units: of 4 bytes, 16 sets fetch them all. */
 	unsigned sets = (x->rows + MR - 1) / MR * ((x->cols + 31) / SIM_PRODUCT_LINE);
 	unsigned part = sets ? (x->n_soon + sets - 1) / sets : 0, left = x->n_soon;
 	const uint8_t *soon = x->soon;
