@@ -188,13 +188,40 @@ static void start_value(struct run *r, const struct tc_value *v)
 			  spmd_new(r->s, r->p->mesh, v->type->rank);
 }
 
+/* What a loop gives on as it was is one value, outside and inside. */
+static bool is_given_on(const struct tc_op *loop, unsigned i)
+{
+	const struct tc_block *body = loop->regions[1].block;
+
+	return tc_in(body->last, i) == body->args[i];
+}
+
+/* All names of a value that goes around in a loop have one sharding. */
+static void start_while(struct run *r, const struct tc_op *op)
+{
+	for (unsigned i = 0; i < op->n_results; i++) {
+		if (is_given_on(op, i))
+			r->p->of[tc_out(op, i)->id] = of(r, tc_in(op, i));
+		for (unsigned k = 0; k < op->n_regions; k++)
+			r->p->of[op->regions[k].block->args[i]->id] = of(r, tc_out(op, i));
+	}
+}
+
+static void start_args(struct run *r, const struct tc_block *b)
+{
+	for (unsigned i = 0; b && i < b->n_args; i++)
+		start_value(r, b->args[i]);
+}
+
 static void start_block(struct run *r, const struct tc_block *b)
 {
-	for (unsigned i = 0; i < b->n_args; i++)
-		start_value(r, b->args[i]);
 	for (const struct tc_op *op = b->first; op; op = op->next) {
 		for (unsigned i = 0; i < op->n_results; i++)
 			start_value(r, tc_out(op, i));
+		for (unsigned k = 0; k < op->n_regions; k++)
+			start_args(r, op->regions[k].block);
+		if (op->op == TC_WHILE)
+			start_while(r, op);
 		for (unsigned k = 0; k < op->n_regions; k++)
 			if (op->regions[k].block)
 				start_block(r, op->regions[k].block);
@@ -229,7 +256,7 @@ static void start_constraint(struct run *r, const struct tc_op *op)
 
 	if (!h)
 		return;
-	r->p->of[tc_out(op, 0)->id] = h;
+	*of(r, tc_out(op, 0)) = *h;
 	start_wanted(r, tc_in(op, 0), h, op);
 }
 
@@ -407,22 +434,8 @@ static void add_regions(struct run *r, const struct tc_op *op)
 		add_block(r, op->regions[k].block);
 }
 
-/* What a loop gives on as it was is one value, outside and inside. */
-static bool is_given_on(const struct tc_op *loop, unsigned i)
-{
-	const struct tc_block *body = loop->regions[1].block;
-
-	return tc_in(body->last, i) == body->args[i];
-}
-
 static void flow_while(struct run *r, const struct tc_op *op)
 {
-	for (unsigned i = 0; i < op->n_results; i++) {
-		if (is_given_on(op, i))
-			r->p->of[tc_out(op, i)->id] = of(r, tc_in(op, i));
-		r->p->of[op->regions[0].block->args[i]->id] = of(r, tc_out(op, i));
-		r->p->of[op->regions[1].block->args[i]->id] = of(r, tc_out(op, i));
-	}
 	add_regions(r, op);
 	for (unsigned i = 0; i < op->n_results; i++) {
 		struct spmd_sharding *from[2] = { of(r, tc_in(op, i)), returned(r, op, 1, i) };
@@ -470,7 +483,7 @@ static void flow_manual(struct run *r, const struct tc_op *op)
 		if (!from)
 			continue;
 		to = read_on_mesh(r, op, in->attrs[i].text, from->rank);
-		r->p->of[b->args[i]->id] = inside(r, to, &manual);
+		*of(r, b->args[i]) = *inside(r, to, &manual);
 		link_sides(r, to, of(r, b->args[i]), &manual);
 		add_flow(r, to, tc_in(op, i)->type, 1, &from);
 	}
@@ -700,8 +713,8 @@ static void start_main(struct run *r, const struct tc_block *b)
 				    sizeof(*r->p->ordered));
 	for (unsigned i = 0; f->arg_info && i < b->n_args; i++)
 		if (f->arg_info[i].sharding && of(r, b->args[i]))
-			r->p->of[b->args[i]->id] = read_border(r, f->arg_info[i].sharding,
-							       b->args[i]->type->rank, i);
+			*of(r, b->args[i]) = *read_border(r, f->arg_info[i].sharding,
+							  b->args[i]->type->rank, i);
 	r->p->result = arena_array(&r->s->c->arena, r->p->n_results, sizeof(*r->p->result));
 	for (unsigned i = 0; i < r->p->n_results; i++) {
 		const struct tc_type *t = tc_in(b->last, i)->type;
@@ -722,8 +735,7 @@ static void start_way_out(struct run *r, const struct tc_op *op)
 
 	if (!strcmp(target, "SPMDShardToFullShape") && text && op->n_results == 1 &&
 	    of(r, tc_out(op, 0)))
-		r->p->of[tc_out(op, 0)->id] = read_on_mesh(r, op, text,
-							   tc_out(op, 0)->type->rank);
+		*of(r, tc_out(op, 0)) = *read_on_mesh(r, op, text, tc_out(op, 0)->type->rank);
 }
 
 /* A call whose results lie as who shares it out says. */
@@ -733,8 +745,8 @@ static void start_results(struct run *r, const struct tc_op *op)
 
 	for (unsigned i = 0; list && i < list->n && i < op->n_results; i++)
 		if (of(r, tc_out(op, i)) && list->attrs[i].kind == TC_ATTR_STR)
-			r->p->of[tc_out(op, i)->id] = read_on_mesh(r, op, list->attrs[i].text,
-								   tc_out(op, i)->type->rank);
+			*of(r, tc_out(op, i)) = *read_on_mesh(r, op, list->attrs[i].text,
+							      tc_out(op, i)->type->rank);
 }
 
 static void start_ops(struct tc_op *op, void *arg)
@@ -779,6 +791,7 @@ struct spmd_shardings *spmd_propagate(struct spmd *s)
 	r.p->s = s;
 	r.p->mesh = main_mesh(s);
 	r.p->of = arena_array(&s->c->arena, s->c->next_id, sizeof(*r.p->of));
+	start_args(&r, b);
 	start_block(&r, b);
 	start_main(&r, b);
 	tc_walk(b->region->parent, start_ops, &r);

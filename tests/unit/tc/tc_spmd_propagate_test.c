@@ -288,6 +288,15 @@ static void test_given_on(void **state)
 	      "@mesh[{x},{}]");
 }
 
+/* Where the program gives that away, too: its results are met before the loop. */
+static void test_given_away(void **state)
+{
+	(void)state;
+	gives("%3 = while(%1) : tensor<8xf32> (%4: tensor<8xf32>) {\n"
+	      "%5 = constant() {value = dense<splat 0x01> : tensor<i1>} : tensor<i1>\n"
+	      "return(%5)\n} (%6: tensor<8xf32>) {\nreturn(%6)\n}\nreturn(%3)", "@mesh[{x}]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_dims_of_one),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_given_on),
+		cmocka_unit_test(test_given_away),
 	};
 
 	return cmocka_run_group_tests(tests, golden_load, golden_free);
