@@ -112,7 +112,6 @@ static void a_product_that_is_turned_is_one_the_other_way_round(void **state)
 		      "rhs_precision_type = \"f32\", accumulation_type = \"f32\"");
 }
 
-/* Turned around where it is looked at, it would be made in each turn. */
 /* Arrays of `cols` padded along the last of two dims, put together; whether no pad is left. */
 static void expect_interleaved(bool is_interleaved, const int cols[2], const char *const pads[2],
 			       int all, const char *more)
@@ -163,6 +162,7 @@ static void padded_halves_that_are_put_together_are_joined(void **state)
 	expect_interleaved(false, (const int[]){ 5, 5 }, even, 10, ", %4");
 }
 
+/* Turned around where it is looked at, it would be made in each turn. */
 static void a_product_before_a_loop_stays_before_it(void **state)
 {
 	const struct tc_options o = { .level = 1, .verify = true };
