@@ -14,7 +14,7 @@ enum fault {
 	OLDEST_FIRST, RESETS_UNCOUNTED, POISON_HEALS, TELEMETRY_STAYS, MANY_STATES, SLOW_TO_STOP,
 };
 static enum fault fault;
-static unsigned stopping;	/* for how many reads of STATUS it still is */
+static unsigned stopping;	/* for how many reads of STATUS, or of CTRL, it still is */
 static uint32_t kept[2];	/* of a register that is the liar's own */
 static uint8_t *rings;		/* of queue 0: submissions, completions, what requests point to */
 
@@ -41,8 +41,10 @@ static uint32_t lie(uint32_t offset, uint32_t value)
 	case NOT_READY: return offset == HW_REG_STATUS ? 0 : value;
 	case NO_PENDING: return offset == HW_MSIX_PBA ? 0 : value;
 	case SLOW_TO_STOP:
-		return offset == HW_REG_STATUS && stopping && stopping-- ? HW_STATUS_RESETTING :
-									   value;
+		if ((offset != HW_REG_STATUS && offset != HW_REG_CTRL) || !stopping)
+			return value;
+		stopping--;
+		return offset == HW_REG_STATUS ? HW_STATUS_RESETTING : HW_CTRL_RESET;
 	case STILL_PENDING: return offset == HW_MSIX_PBA && !value ? 1 : value;
 	case BADACC_STAYS: return offset == HW_REG_BADACC ? value + 3 : value;
 	case BADACC_DEAF: return offset == HW_REG_BADACC ? 0 : value;
@@ -140,7 +142,7 @@ static void write_lying(struct hal_bus *bus, uint32_t offset, uint32_t value)
 	if (fault == SLOW_TO_STOP && offset == HW_REG_CTRL && value == HW_CTRL_ENABLE && stopping)
 		return;
 	hal_bus_sim.write(bus, offset, value);
-	if (fault == SLOW_TO_STOP && offset == HW_REG_CTRL && !value)
+	if (fault == SLOW_TO_STOP && offset == HW_REG_CTRL && value != HW_CTRL_ENABLE)
 		stopping = 3;
 	if (fault == WRITABLE_STATUS && offset == HW_REG_STATUS)
 		kept[0] = value;
@@ -253,11 +255,12 @@ static void good_registers_pass_again_and_again(void **state)
 	t_end(&t);
 }
 
-/* It is disabled when STATUS says so, not before, and hears nothing until then. */
+/* It is disabled when STATUS says so, and reset when CTRL does, not before, and hears nothing until
+ * then. */
 static void a_device_may_take_its_time_to_stop(void **state)
 {
 	static enum bringup_result (*const steps[])(struct bringup *b) = {
-		step_interrupts, step_refusals, step_contexts,
+		step_reset_values, step_interrupts, step_refusals, step_contexts,
 	};
 
 	(void)state;

@@ -131,6 +131,20 @@ enum bringup_result step_bar(struct bringup *b)
 	return bringup_pass(b, "%u words of %u KiB answer", n + 1, HW_BAR0_BYTES >> 10);
 }
 
+/* The reset has ended when CTRL reads 0. */
+static enum bringup_result reset_by_ctrl(struct bringup *b)
+{
+	int64_t deadline = SOON;
+	uint32_t ctrl;
+
+	hal_bare_write(b->bare, HW_REG_CTRL, HW_CTRL_RESET);
+	do
+		ctrl = hal_bare_read(b->bare, HW_REG_CTRL);
+	while (ctrl && clock_ns() < deadline);
+	return ctrl ? bringup_fail(b, "20 s after a reset by CTRL it reads 0x%x", ctrl) :
+		      BRINGUP_PASS;
+}
+
 enum bringup_result step_reset_values(struct bringup *b)
 {
 	unsigned n = 0;
@@ -154,10 +168,7 @@ enum bringup_result step_reset_values(struct bringup *b)
 		for (unsigned i = 0; i < COUNT(regs); i++)
 			if (is_plain(&regs[i]))
 				write_reg(b, &regs[i], 0x5a5a5a5a5a5a5a5a);
-		hal_bare_write(b->bare, HW_REG_CTRL, HW_CTRL_RESET);
-		if (hal_bare_read(b->bare, HW_REG_CTRL))
-			return bringup_fail(b, "CTRL reads 0x%x after a reset by it",
-					    hal_bare_read(b->bare, HW_REG_CTRL));
+		STEP_TRY(reset_by_ctrl(b));
 	}
 	return bringup_pass(b, "%u registers, by a function reset and by CTRL", n);
 }
