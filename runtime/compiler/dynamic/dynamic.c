@@ -44,8 +44,7 @@ static void get_size(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *size = dyn_any_size(&b, tc_in(op, 0), dim);
 
 	size = tc_build_convert(&b, size, (enum elem)tc_out(op, 0)->type->elem);
-	tc_replace_uses(tc_out(op, 0), size);
-	tc_erase(op);
+	tc_replace(op, size);
 }
 
 /* Numbers below 0 and above the bound count as these. */
@@ -522,8 +521,7 @@ void tc_pass_dynamic(struct tc_ctx *c)
 	walk_block(&p, main);
 	give_results(c, func, main, bounded);
 	for (struct kept *k = p.sets; k; k = k->next) {
-		tc_replace_uses(tc_out(k->op, 0), tc_in(k->op, 0));
-		tc_erase(k->op);
+		tc_replace(k->op, tc_in(k->op, 0));
 	}
 	tc_walk(func, forget, NULL);
 }

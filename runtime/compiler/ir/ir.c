@@ -616,6 +616,12 @@ void tc_erase(struct tc_op *op)
 	}
 }
 
+void tc_replace(struct tc_op *op, struct tc_value *by)
+{
+	tc_replace_uses(tc_out(op, 0), by);
+	tc_erase(op);
+}
+
 /* ---- copying ---- */
 
 /* Hashed by id: maps are many and small beside the number of values in a program. */

@@ -300,6 +300,8 @@ void tc_set_operands(struct tc_ctx *c, struct tc_op *op, unsigned n,
 		     struct tc_value *const *values);
 /* Who used `from` uses `to`. */
 void tc_replace_uses(struct tc_value *from, struct tc_value *to);
+/* Who used op's first result, the only one that is used, uses `by`; op is erased. */
+void tc_replace(struct tc_op *op, struct tc_value *by);
 static inline bool tc_is_unused(const struct tc_value *v) { return !v->uses; }
 static inline bool tc_is_used_once(const struct tc_value *v)
 {

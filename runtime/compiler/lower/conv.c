@@ -129,8 +129,7 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 		phase[r] = build_phase(&v, r);
 		part[r] = phase[r]->def;
 	}
-	tc_replace_uses(tc_out(op, 0), interleave(&v, phase));
-	tc_erase(op);
+	tc_replace(op, interleave(&v, phase));
 	/* There may be holes in another dim. */
 	for (int64_t r = 0; r < v.holes; r++)
 		if (part[r]->op == TC_CONVOLUTION)

@@ -12,8 +12,7 @@
 
 static void skip(struct tc_op *op)
 {
-	tc_replace_uses(tc_out(op, 0), tc_in(op, 0));
-	tc_erase(op);
+	tc_replace(op, tc_in(op, 0));
 }
 
 /* What is made of a target that is ours; NULL: it stays for another. */

@@ -175,8 +175,7 @@ static void decompose_part(struct tc_ctx *c, struct tc_op *op)
 		return;
 	if (op->op == TC_IMAG)
 		x = tc_build_number(&b, x->type, 0);
-	tc_replace_uses(tc_out(op, 0), x);
-	tc_erase(op);
+	tc_replace(op, x);
 }
 
 /* ---- the order of complex numbers: by the real part, then the imaginary ---- */

@@ -330,7 +330,5 @@ void tc_decompose_dot(struct tc_ctx *c, struct tc_op *op)
 		v = in_parts(&d, &cut);
 	else
 		return;
-	tc_replace_uses(tc_out(op, 0), tc_build_convert(&d.b, v,
-							(enum elem)op->results[0].type->elem));
-	tc_erase(op);
+	tc_replace(op, tc_build_convert(&d.b, v, (enum elem)op->results[0].type->elem));
 }

@@ -329,6 +329,5 @@ void tc_decompose_fft(struct tc_ctx *c, struct tc_op *op)
 		x = along(&f, k == n - 1 ? kind : complex_kind(&f), x, first + k, length[k],
 			  i ? 1 : scale);
 	}
-	tc_replace_uses(tc_out(op, 0), x);
-	tc_erase(op);
+	tc_replace(op, x);
 }

@@ -146,7 +146,6 @@ struct tc_op *tc_close_holes(struct tc_ctx *c, struct tc_op *op)
 	for (unsigned d = 0; d < t->rank; d++)
 		if (times[d] > 1)
 			make_one(c, one, d, times[d]);
-	tc_replace_uses(tc_out(op, 0), repeat(&b, tc_out(one, 0), times, t));
-	tc_erase(op);
+	tc_replace(op, repeat(&b, tc_out(one, 0), times, t));
 	return one;
 }

@@ -112,9 +112,7 @@ bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op)
 	sum = tc_build_place(&b, tc_new(c, (enum tc_opcode)op->op, 2, in, 1, &t, 0));
 	sum->attrs = op->attrs;
 	sum->n_attrs = op->n_attrs;
-	tc_replace_uses(tc_out(op, 0), to_kind(&b, tc_out(sum, 0),
-					       (enum elem)op->results[0].type->elem));
-	tc_erase(op);
+	tc_replace(op, to_kind(&b, tc_out(sum, 0), (enum elem)op->results[0].type->elem));
 	return true;
 }
 
@@ -194,8 +192,7 @@ void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op)
 
 	if (from == to && from < 8 && in != out && elem_class(in->elem) != ELEM_CLASS_FLOAT &&
 	    in->elem != ELEM_PRED) {
-		tc_replace_uses(tc_out(op, 0), from_bytes(&b, v, (enum elem)out->elem));
-		tc_erase(op);
+		tc_replace(op, from_bytes(&b, v, (enum elem)out->elem));
 		return;
 	}
 	if (from == to || (from >= 8 && to >= 8) || in->elem == ELEM_PRED ||
@@ -229,6 +226,5 @@ void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op)
 		v = from_bytes(&b, tc_build_reshape(&b, v, out->rank, out->dim),
 			       (enum elem)out->elem);
 	}
-	tc_replace_uses(tc_out(op, 0), v);
-	tc_erase(op);
+	tc_replace(op, v);
 }

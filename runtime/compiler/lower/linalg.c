@@ -334,8 +334,7 @@ void tc_decompose_cholesky(struct tc_ctx *c, struct tc_op *op)
 		a = tc_build_convert(&b, tc_build_reshape(&b, l, t->rank, t->dim),
 				     (enum elem)t->elem);
 	}
-	tc_replace_uses(tc_out(op, 0), a);
-	tc_erase(op);
+	tc_replace(op, a);
 }
 
 struct system {
@@ -489,6 +488,5 @@ void tc_decompose_triangular_solve(struct tc_ctx *c, struct tc_op *op)
 		x = tc_build_convert(&b, tc_build_reshape(&b, x, t->rank, t->dim),
 				     (enum elem)t->elem);
 	}
-	tc_replace_uses(tc_out(op, 0), x);
-	tc_erase(op);
+	tc_replace(op, x);
 }

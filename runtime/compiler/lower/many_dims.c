@@ -270,8 +270,7 @@ static void spread_iota(struct tc_ctx *c, struct tc_op *op)
 	struct tc_value *line = tc_build_iota(&b, tc_tensor(c, (enum elem)t->elem, 1, &t->dim[d]),
 					      0);
 
-	tc_replace_uses(tc_out(op, 0), tc_build_broadcast(&b, line, t, &d));
-	tc_erase(op);
+	tc_replace(op, tc_build_broadcast(&b, line, t, &d));
 }
 
 void tc_join_dims(struct tc_ctx *c, struct tc_block *block)

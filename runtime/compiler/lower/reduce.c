@@ -97,8 +97,7 @@ static bool widen_pick(struct tc_ctx *c, struct tc_op *op)
 	v = tc_build_convert(&b, tc_in(op, 0), (enum elem)tc_computing(elem));
 	v = tc_build_fold(&b, f->op, v, f->op == TC_MAXIMUM ? -__builtin_inf() : __builtin_inf(),
 			  mask);
-	tc_replace_uses(tc_out(op, 0), tc_build_convert(&b, v, (enum elem)elem));
-	tc_erase(op);
+	tc_replace(op, tc_build_convert(&b, v, (enum elem)elem));
 	return true;
 }
 

@@ -106,8 +106,7 @@ static void settle_start(struct tc_ctx *c, struct tc_op *op)
 	splice(op, b);
 	for (unsigned i = 0; i < n; i++)
 		parts[i] = tc_in(b->last, i);
-	tc_replace_uses(tc_out(op, 0), tc_build(&to, TC_TUPLE, tc_out(op, 0)->type, n, parts));
-	tc_erase(op);
+	tc_replace(op, tc_build(&to, TC_TUPLE, tc_out(op, 0)->type, n, parts));
 }
 
 static void settle_done(struct tc_ctx *c, struct tc_op *op)
@@ -182,8 +181,7 @@ static bool settle(struct tc_ctx *c, struct tc_op *op)
 	if (is_remark(op, of.partitions > 1)) {
 		take_operands(op);
 	} else if (is_id && (op->op == TC_REPLICA_ID ? of.replicas : of.partitions) == 1) {
-		tc_replace_uses(tc_out(op, 0), tc_build_number(&b, tc_out(op, 0)->type, 0));
-		tc_erase(op);
+		tc_replace(op, tc_build_number(&b, tc_out(op, 0)->type, 0));
 	} else if (op->op == TC_ASYNC_START) {
 		settle_start(c, op);
 	} else if (op->op == TC_ASYNC_DONE) {

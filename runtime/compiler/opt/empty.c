@@ -190,8 +190,7 @@ static void fill_with_zeros(struct tc_ctx *c, struct tc_op *op)
 
 	if (!elem_bytes(op->results[0].type->elem))
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its result is no array");
-	tc_replace_uses(tc_out(op, 0), tc_splat(c, op, op->results[0].type, zero));
-	tc_erase(op);
+	tc_replace(op, tc_splat(c, op, op->results[0].type, zero));
 }
 
 static void empty_block(struct tc_ctx *c, struct tc_block *b)

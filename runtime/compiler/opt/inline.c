@@ -133,8 +133,7 @@ static void replace_by_erf(struct tc_ctx *c, struct tc_op *op)
 
 	erf->where = op->where;
 	tc_insert_before(op, erf);
-	tc_replace_uses(tc_out(op, 0), tc_out(erf, 0));
-	tc_erase(op);
+	tc_replace(op, tc_out(erf, 0));
 }
 
 static void take_part(struct tc_ctx *c, struct tc_op *op)
@@ -147,8 +146,7 @@ static void take_part(struct tc_ctx *c, struct tc_op *op)
 	if (tc_in(def, (unsigned)i)->type != op->results[0].type)
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "part %lld of the tuple has another type",
 			(long long)i);
-	tc_replace_uses(tc_out(op, 0), tc_in(def, (unsigned)i));
-	tc_erase(op);
+	tc_replace(op, tc_in(def, (unsigned)i));
 }
 
 /* A fusion that a program's text brings gives way to its region: nobody has checked that
@@ -258,8 +256,7 @@ static struct tc_op *take_results_apart(struct tc_ctx *c, struct tc_op *op)
 	flat->n_attrs = op->n_attrs;
 	for (unsigned i = 0; i < t->n_parts; i++)
 		parts[i] = tc_out(flat, i);
-	tc_replace_uses(tc_out(op, 0), tc_build(&b, TC_TUPLE, t, t->n_parts, parts));
-	tc_erase(op);
+	tc_replace(op, tc_build(&b, TC_TUPLE, t, t->n_parts, parts));
 	return flat;
 }
 

@@ -7,13 +7,6 @@
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 
-static bool replace(struct tc_op *op, struct tc_value *by)
-{
-	tc_replace_uses(tc_out(op, 0), by);
-	tc_erase(op);
-	return true;
-}
-
 /* Every integer is equal to itself. */
 static bool compare_with_itself(struct tc_ctx *c, struct tc_op *op)
 {
@@ -23,7 +16,7 @@ static bool compare_with_itself(struct tc_ctx *c, struct tc_op *op)
 
 	if (tc_in(op, 0) != tc_in(op, 1) || !tc_is_integer(tc_in(op, 0)->type))
 		return false;
-	return replace(op, tc_splat(c, op, tc_out(op, 0)->type, &truth));
+	return tc_simplify_to(op, tc_splat(c, op, tc_out(op, 0)->type, &truth));
 }
 
 /* The question "less or equal" that asks for what v or w asks for, "less" and "equal" of the same
@@ -53,13 +46,13 @@ static bool join_truths(struct tc_ctx *c, struct tc_op *op)
 		struct tc_value *one;
 
 		if (known)
-			return replace(op, (*known != 0) == (op->op == TC_AND) ? w : v);
+			return tc_simplify_to(op, (*known != 0) == (op->op == TC_AND) ? w : v);
 		if (direction < 0)
 			continue;
 		one = tc_build_compare(&b, direction, tc_in(v->def, 0), tc_in(v->def, 1));
 		tc_set_int(c, one->def, "compare_type", TC_ATTR_ENUM,
 			   tc_attr_int(v->def, "compare_type", 0));
-		return replace(op, one);
+		return tc_simplify_to(op, one);
 	}
 	return false;
 }
@@ -80,8 +73,8 @@ static bool choose_larger(struct tc_ctx *c, struct tc_op *op)
 	is_turned = tc_in(asks, 0) == tc_in(op, 2) && tc_in(asks, 1) == tc_in(op, 1);
 	if (!is_turned && (tc_in(asks, 0) != tc_in(op, 1) || tc_in(asks, 1) != tc_in(op, 2)))
 		return false;
-	return replace(op, tc_build2(&b, is_greater != is_turned ? TC_MAXIMUM : TC_MINIMUM,
-				     tc_in(op, 1), tc_in(op, 2)));
+	return tc_simplify_to(op, tc_build2(&b, is_greater != is_turned ? TC_MAXIMUM : TC_MINIMUM,
+					    tc_in(op, 1), tc_in(op, 2)));
 }
 
 bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op)

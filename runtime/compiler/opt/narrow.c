@@ -69,12 +69,6 @@ static bool find_most(const struct tc_value *v, unsigned *left, uint64_t *most)
 	return *most <= largest(v->type);
 }
 
-static void replace(struct tc_op *op, struct tc_value *by)
-{
-	tc_replace_uses(tc_out(op, 0), by);
-	tc_erase(op);
-}
-
 static bool shift_to_nothing(struct tc_ctx *c, struct tc_op *op)
 {
 	static const uint8_t zero[16];
@@ -84,7 +78,7 @@ static bool shift_to_nothing(struct tc_ctx *c, struct tc_op *op)
 	if (!number_of(tc_in(op, 1), &by) || by >= elem_bits(tc_in(op, 0)->type->elem) ||
 	    !find_most(tc_in(op, 0), &left, &most) || most >> by)
 		return false;
-	replace(op, tc_splat(c, op, op->results[0].type, zero));
+	tc_replace(op, tc_splat(c, op, op->results[0].type, zero));
 	return true;
 }
 
@@ -141,7 +135,7 @@ static bool count_narrowly(struct tc_ctx *c, struct tc_op *op)
 	    elem_bits(to->elem) >= elem_bits(from->elem) ||
 	    !is_counted(tc_in(op, 0), &left, true))
 		return false;
-	replace(op, counted(&b, tc_in(op, 0), (enum elem)to->elem));
+	tc_replace(op, counted(&b, tc_in(op, 0), (enum elem)to->elem));
 	return true;
 }
 
@@ -157,7 +151,7 @@ static bool is_never_below(struct tc_ctx *c, struct tc_op *op)
 	    (elem_class(tc_in(op, 0)->type->elem) != ELEM_CLASS_UINT &&
 	     !find_most(tc_in(op, 0), &left, &most)))
 		return false;
-	replace(op, tc_splat(c, op, op->results[0].type, no));
+	tc_replace(op, tc_splat(c, op, op->results[0].type, no));
 	return true;
 }
 

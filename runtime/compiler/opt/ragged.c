@@ -233,13 +233,11 @@ bool tc_settle_ragged(struct tc_ctx *c, struct tc_op *op, struct tc_members of)
 		tc_fail(c, ERR_UNIMPLEMENTED, op, "more than 2^31 rows do not run yet");
 	if (!in_type(&r, RESULT)->count || !r.sent) {
 		tc_erase(lists->def);
-		tc_replace_uses(tc_out(op, 0), tc_in(op, RESULT));
-		tc_erase(op);
+		tc_replace(op, tc_in(op, RESULT));
 		return false;
 	}
 	all = r.n > 1 ? gather_rows(&r, lists->def) : tc_in(op, SENT);
 	lists = r.n > 1 ? lists : alone(lists);
-	tc_replace_uses(tc_out(op, 0), take_rows(&r, all, find_rows(&r, lists)));
-	tc_erase(op);
+	tc_replace(op, take_rows(&r, all, find_rows(&r, lists)));
 	return r.n > 1;
 }

@@ -39,8 +39,7 @@ static void replace(struct tc_ctx *c, struct tc_op *op, struct tc_value *by)
 	if (by->type != tc_out(op, 0)->type)
 		bad(c, op, "its result has another type than its operands make");
 	by->bounded |= tc_out(op, 0)->bounded;
-	tc_replace_uses(tc_out(op, 0), by);
-	tc_erase(op);
+	tc_replace(op, by);
 }
 
 /* ---- broadcast: more dims in front ---- */

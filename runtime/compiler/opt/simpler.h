@@ -22,4 +22,11 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op);
 bool tc_interleave(struct tc_ctx *c, struct tc_op *op);
 bool tc_fold_first(struct tc_ctx *c, struct tc_op *op);
 
+/* op's only result is `by` instead. True. */
+static inline bool tc_simplify_to(struct tc_op *op, struct tc_value *by)
+{
+	tc_replace(op, by);
+	return true;
+}
+
 #endif

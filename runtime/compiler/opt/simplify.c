@@ -185,8 +185,7 @@ static bool join_logistic(struct tc_ctx *c, struct tc_op *op)
 	if (!minus || minus->op != TC_NEGATE)
 		return false;
 	b = tc_build_at(c, op);
-	tc_replace_uses(tc_out(op, 0), tc_build1(&b, TC_LOGISTIC, tc_in(minus, 0)));
-	tc_erase(op);
+	tc_replace(op, tc_build1(&b, TC_LOGISTIC, tc_in(minus, 0)));
 	return true;
 }
 
@@ -238,8 +237,7 @@ static bool write_power(struct tc_ctx *c, struct tc_op *op)
 		return false;
 	if (v->type != t)
 		v = tc_build_convert(&b, v, (enum elem)t->elem);
-	tc_replace_uses(tc_out(op, 0), v);
-	tc_erase(op);
+	tc_replace(op, v);
 	return true;
 }
 
@@ -327,8 +325,7 @@ static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 		tc_set_ints(c, turned, "precision_config",
 			    (const int64_t[]){ precision[1], precision[0] }, 2);
 	turned->where = dot->where;
-	tc_replace_uses(tc_out(op, 0), tc_out(turned, 0));
-	tc_erase(op);
+	tc_replace(op, tc_out(turned, 0));
 	return true;
 }
 
@@ -427,8 +424,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 	if (!v)
 		v = moved_splat(c, op);
 	if (v) {
-		tc_replace_uses(tc_out(op, 0), v);
-		tc_erase(op);
+		tc_replace(op, v);
 		return true;
 	}
 	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||

@@ -153,8 +153,7 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 	t.to = tc_attr_ints(op, "permutation", &t.rank);
 	if (!can_turn(&t, tc_in(op, 0)) || !t.cancelled || t.added > t.cancelled)
 		return false;
-	tc_replace_uses(tc_out(op, 0), turned(&t, tc_in(op, 0)));
-	tc_erase(op);
+	tc_replace(op, turned(&t, tc_in(op, 0)));
 	return true;
 }
 
@@ -297,7 +296,6 @@ bool tc_interleave(struct tc_ctx *c, struct tc_op *op)
 		whole[1] = make_part(&b, op, half, even, n, 1);
 		whole[0] = tc_build_join(&b, 2, whole, d);
 	}
-	tc_replace_uses(tc_out(op, 0), whole[0]);
-	tc_erase(op);
+	tc_replace(op, whole[0]);
 	return true;
 }

@@ -8,13 +8,6 @@
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/simpler.h"
 
-static bool replace(struct tc_op *op, struct tc_value *by)
-{
-	tc_replace_uses(tc_out(op, 0), by);
-	tc_erase(op);
-	return true;
-}
-
 static bool is_signed(const struct tc_type *t)
 {
 	return elem_class(t->elem) == ELEM_CLASS_SINT;
@@ -82,12 +75,12 @@ static bool compare(struct tc_ctx *c, struct tc_op *op)
 	if (!known(w, &y) || direction < 0)
 		return false;
 	if (known(v, &x))
-		return replace(op, all_of(c, op, op->results[0].type,
-					  holds(direction, x, y, is_signed(v->type))));
+		return tc_simplify_to(op, all_of(c, op, op->results[0].type,
+						 holds(direction, x, y, is_signed(v->type))));
 	if (v->type->elem != ELEM_PRED || (direction != TC_CMP_EQ && direction != TC_CMP_NE))
 		return false;
-	return replace(op, (direction == TC_CMP_EQ) == (y != 0) ? v :
-		       tc_build1(&b, TC_NOT, v));
+	return tc_simplify_to(op, (direction == TC_CMP_EQ) == (y != 0) ? v :
+			      tc_build1(&b, TC_NOT, v));
 }
 
 static bool sign(struct tc_ctx *c, struct tc_op *op)
@@ -96,7 +89,7 @@ static bool sign(struct tc_ctx *c, struct tc_op *op)
 	int64_t x;
 
 	return is_signed(t) && known(tc_in(op, 0), &x) &&
-	       replace(op, all_of(c, op, t, (x > 0) - (x < 0)));
+	       tc_simplify_to(op, all_of(c, op, t, (x > 0) - (x < 0)));
 }
 
 static struct tc_value *lower_bits(const struct tc_build *b, struct tc_value *x, int k)
@@ -114,8 +107,9 @@ static bool divide(struct tc_ctx *c, struct tc_op *op)
 
 	if (k < 0)
 		return false;
-	return replace(op, op->op == TC_REMAINDER ? lower_bits(&b, tc_in(op, 0), k) :
-		       tc_build2(&b, TC_SHIFT_RIGHT_LOGICAL, tc_in(op, 0), all_of(c, op, t, k)));
+	return tc_simplify_to(op, op->op == TC_REMAINDER ? lower_bits(&b, tc_in(op, 0), k) :
+			      tc_build2(&b, TC_SHIFT_RIGHT_LOGICAL, tc_in(op, 0),
+					all_of(c, op, t, k)));
 }
 
 static const struct tc_op *maker(const struct tc_value *v, enum tc_opcode kind)
@@ -145,7 +139,7 @@ static bool round_remainder(struct tc_ctx *c, struct tc_op *op, const struct tc_
 	    compared(tc_in(both, side), TC_CMP_LT, 0) != r ||
 	    compared(tc_in(both, !side), TC_CMP_NE, 0) != r)
 		return false;
-	return replace(op, lower_bits(&b, tc_in(rest, 0), k));
+	return tc_simplify_to(op, lower_bits(&b, tc_in(rest, 0), k));
 }
 
 /* sign(x) != 1 and x % 2^k != 0 ? q - 1 : q, of the quotient q of x by 2^k: it rounds down. */
@@ -165,8 +159,8 @@ static bool round_quotient(struct tc_ctx *c, struct tc_op *op, const struct tc_o
 	    !rest || tc_in(sign_op, 0) != tc_in(part, 0) || tc_in(rest, 0) != tc_in(part, 0) ||
 	    exponent_of(tc_in(rest, 1)) != k)
 		return false;
-	return replace(op, tc_build2(&b, TC_SHIFT_RIGHT_ARITHMETIC, tc_in(part, 0),
-				     all_of(c, op, q->type, k)));
+	return tc_simplify_to(op, tc_build2(&b, TC_SHIFT_RIGHT_ARITHMETIC, tc_in(part, 0),
+					    all_of(c, op, q->type, k)));
 }
 
 static bool round_down(struct tc_ctx *c, struct tc_op *op)

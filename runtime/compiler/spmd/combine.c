@@ -207,8 +207,7 @@ static void add_first(const struct shard *s, struct tc_op *op)
 			return;
 		tc_out(op, 0)->type = tc_in(a, 0)->type;
 	}
-	tc_replace_uses(tc_out(a, 0), tc_in(a, 0));
-	tc_erase(a);
+	tc_replace(a, tc_in(a, 0));
 	tc_replace_uses(tc_out(b, 0), tc_in(b, 0));
 	tc_unlink(b);
 	tc_insert_before(op->next, b);

@@ -751,8 +751,7 @@ void shard_tidy_join(struct tc_op *op, void *shard)
 	if (n > 1) {
 		tc_set_operands(s->c, op, n, part);
 	} else {
-		tc_replace_uses(tc_out(op, 0), part[0]);
-		tc_erase(op);
+		tc_replace(op, part[0]);
 	}
 	for (unsigned i = 0; i < n_was; i++)
 		erase_unused(was[i]);

@@ -372,8 +372,7 @@ static void settle_inner(struct tc_op *op, void *arg)
 
 	switch (op->op) {
 	case TC_SHARDING_CONSTRAINT:
-		tc_replace_uses(tc_out(op, 0), tc_in(op, 0));
-		tc_erase(op);
+		tc_replace(op, tc_in(op, 0));
 		break;
 	case TC_SHARDING_GROUP:
 		tc_erase(op);

@@ -60,8 +60,7 @@ static void make_constraint(struct spmd *s, struct tc_op *op)
 	made->where = op->where;
 	tc_set_str(s->c, made, "sharding", spmd_text(s, h));
 	tc_insert_before(op, made);
-	tc_replace_uses(tc_out(op, 0), tc_out(made, 0));
-	tc_erase(op);
+	tc_replace(op, tc_out(made, 0));
 }
 
 static bool is_gspmd(const struct tc_op *op)

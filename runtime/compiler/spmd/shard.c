@@ -151,8 +151,7 @@ static void drop_remark(struct tc_op *op, void *arg)
 {
 	(void)arg;
 	if (op->op == TC_SHARDING_CONSTRAINT) {
-		tc_replace_uses(tc_out(op, 0), tc_in(op, 0));
-		tc_erase(op);
+		tc_replace(op, tc_in(op, 0));
 	} else if (op->op == TC_SHARDING_GROUP) {
 		tc_erase(op);
 	}
