@@ -131,18 +131,23 @@ def test_associative_scans_of_a_recurrence(n, axis):
 @pytest.mark.parametrize("parts", [2, 3, 4, 5])
 @pytest.mark.parametrize("shape", [(1,), (17,), (3, 1023), (130, 33), (2, 8200)])
 def test_stacks_along_the_last_dim(dtype, parts, shape):
-    def f(*xs):
-        ys = [x ^ (k % 2 == 1) if dtype == "bool" else x + jnp.array(k + 1, x.dtype)
-              for k, x in enumerate(xs)]
-        return jnp.stack(ys, -1), jnp.stack(ys[::-1], -1).reshape(-1)
+    def work(xs):
+        return [x ^ (k % 2 == 1) if dtype == "bool" else x + jnp.array(k + 1, x.dtype)
+                for k, x in enumerate(xs)]
 
-    agree(f, *(numbers(shape, dtype, k) for k in range(parts)))
+    xs = [numbers(shape, dtype, k) for k in range(parts)]
+    agree(lambda *xs: jnp.stack(work(xs), -1), *xs)
+    agree(lambda *xs: jnp.stack(work(xs)[::-1], -1).reshape(-1), *xs)
+    agree(lambda *xs: jnp.stack([work(xs)[k] for k in np.roll(range(parts), 2)], -1), *xs)
 
 
 def test_a_stack_of_which_a_part_is_one_number():
     x = numbers((9, 700), "float32", 9)
     agree(lambda x: jnp.stack([x * 2, jnp.full_like(x, 3)], -1), x)
     agree(lambda x: jnp.stack([x * 2, jnp.broadcast_to(x[:, :1] + 1, x.shape)], -1), x)
+    for part in (np.float32(5), x[:, :1], x[:1]):
+        agree(lambda x, y: jnp.stack([jnp.broadcast_to(y, x.shape) * 3, x * 2], -1), x, part)
+        agree(lambda x, y: jnp.stack([x * 2, jnp.broadcast_to(y, x.shape) * 3], -1), x, part)
 
 
 def test_rotated_pairs():
