@@ -505,21 +505,24 @@ PRODUCTS(c128_mul, struct c128, double, int64_t, 2)
 
 /*
  * Functions of c64 in f64, so that their rounding is right, a block at a time. Arrays that are
- * passed have BLOCK numbers. What these ways leave open has a part that is not finite, be it one
+ * passed have `many` numbers, which the compiler knows: BLOCK, or, of few as loops over scalars
+ * have them, FEW. What these ways leave open has a part that is not finite, be it one
  * that is written there: such numbers C's functions make again (uop_complex.c).
  */
 struct block { double re[BLOCK], im[BLOCK]; };
 
-#define EACH(j) IVDEP for (size_t j = 0; j < BLOCK; j++)
-#define OF_BLOCK(op, to, from) f64_##op(to, from, NULL, NULL, BLOCK, 0, 0)
+#define FEW 8
+#define OF_MANY static inline __attribute__((always_inline)) void
+#define EACH(j) IVDEP for (size_t j = 0; j < many; j++)
+#define OF_BLOCK(op, to, from) f64_##op(to, from, NULL, NULL, many, 0, 0)
 
 /* The rest of a block are ones. */
-static inline void widen(struct block *b, const struct c64 *p, size_t n)
+OF_MANY widen(struct block *b, const struct c64 *p, size_t n, const size_t many)
 {
 	struct c64 some[BLOCK];
 
-	if (n < BLOCK) {
-		for (size_t j = 0; j < BLOCK; j++)
+	if (n < many) {
+		for (size_t j = 0; j < many; j++)
 			some[j] = j < n ? p[j] : (struct c64){ 1, 1 };
 		p = some;
 	}
@@ -535,8 +538,8 @@ static inline bool is_open(struct c64 z)
 }
 
 /* Where x and y are d may be, too. */
-static inline void settle(struct c64 *d, const struct block *b, const struct c64 *x,
-			  const struct c64 *y, size_t n, unsigned op)
+OF_MANY settle(struct c64 *d, const struct block *b, const struct c64 *x, const struct c64 *y,
+	       size_t n, unsigned op, const size_t many)
 {
 	struct c64 made[BLOCK];
 	unsigned open = 0;
@@ -552,39 +555,56 @@ static inline void settle(struct c64 *d, const struct block *b, const struct c64
 }
 
 #define IN_BLOCKS1(op, code) \
+OF_MANY c64_##op##_some(struct c64 *d, const struct c64 *x, size_t n, const size_t many) \
+{ \
+	struct block z, r; \
+	widen(&z, x, n, many); \
+	op##_block(&r, &z, many); \
+	settle(d, &r, x, x, n, code, many); \
+} \
 KERNEL(c64_##op) \
 { \
 	const struct c64 *pa = ra; \
 	struct c64 *d = dst; \
 	UNUSED_ARGS; \
+	if (n <= FEW) { \
+		c64_##op##_some(d, pa, n, FEW); \
+		return; \
+	} \
 	for (size_t m; n; n -= m, d += m, pa += m) { \
-		struct block z, r; \
 		m = n < BLOCK ? n : BLOCK; \
-		widen(&z, pa, m); \
-		op##_block(&r, &z); \
-		settle(d, &r, pa, pa, m, code); \
+		c64_##op##_some(d, pa, m, BLOCK); \
 	} \
 }
 #define IN_BLOCKS2(op, code) \
+OF_MANY c64_##op##_some(struct c64 *d, const struct c64 *a, const struct c64 *b, size_t n, \
+			const size_t many) \
+{ \
+	struct block x, y, r; \
+	widen(&x, a, n, many); \
+	widen(&y, b, n, many); \
+	op##_block(&r, &x, &y, many); \
+	settle(d, &r, a, b, n, code, many); \
+} \
 KERNEL(c64_##op) \
 { \
 	struct c64 *d = dst; \
 	ARGUMENT(struct c64, pa, ra, UOP_SPREAD_A) \
 	ARGUMENT(struct c64, pb, rb, UOP_SPREAD_B) \
 	UNUSED_ARGS; \
+	if (n <= FEW) { \
+		c64_##op##_some(d, pa, pb, n, FEW); \
+		return; \
+	} \
 	for (size_t m; n; n -= m, d += m) { \
-		struct block x, y, r; \
 		m = n < BLOCK ? n : BLOCK; \
-		widen(&x, pa, m); \
-		widen(&y, pb, m); \
-		op##_block(&r, &x, &y); \
-		settle(d, &r, pa, pb, m, code); \
+		c64_##op##_some(d, pa, pb, m, BLOCK); \
 		pa += pa_step; \
 		pb += pb_step; \
 	} \
 }
 
-static inline void exp_block(struct block *r, const struct block *z)
+OF_MANY exp_block(struct block *r, const struct block *z, const size_t many)
 {
 	double e[BLOCK];
 
@@ -598,11 +618,11 @@ static inline void exp_block(struct block *r, const struct block *z)
 }
 
 /* (e^x - 1) cos y - 2 sin^2(y/2), in which nothing cancels where z is small */
-static inline void expm1_block(struct block *r, const struct block *z)
+OF_MANY expm1_block(struct block *r, const struct block *z, const size_t many)
 {
 	double less[BLOCK], half[BLOCK];
 
-	exp_block(r, z);
+	exp_block(r, z, many);
 	OF_BLOCK(expm1, less, z->re);
 	EACH(j)
 		half[j] = z->im[j] / 2;
@@ -613,7 +633,7 @@ static inline void expm1_block(struct block *r, const struct block *z)
 }
 
 /* sinh and cosh of x by e = e^|x| - 1. */
-static inline void hyperbolic(const double *x, double *sine, double *cosine)
+OF_MANY hyperbolic(const double *x, double *sine, double *cosine, const size_t many)
 {
 	EACH(j)
 		cosine[j] = fabs(x[j]);
@@ -626,40 +646,41 @@ static inline void hyperbolic(const double *x, double *sine, double *cosine)
 	}
 }
 
-static inline void sin_block(struct block *r, const struct block *z)
+/* r's parts, which are functions of the real part, by cosh y and sinh y; `by` is 1 or -1. */
+OF_MANY stretch(struct block *r, const double *y, double by, const size_t many)
 {
 	double s[BLOCK], c[BLOCK];
 
-	hyperbolic(z->im, s, c);
-	OF_BLOCK(sin, r->re, z->re);
-	OF_BLOCK(cos, r->im, z->re);
+	hyperbolic(y, s, c, many);
 	EACH(j) {
 		r->re[j] *= c[j];
-		r->im[j] *= s[j];
+		r->im[j] *= by * s[j];
 	}
 }
 
-static inline void cos_block(struct block *r, const struct block *z)
+OF_MANY sin_block(struct block *r, const struct block *z, const size_t many)
 {
-	double s[BLOCK], c[BLOCK];
+	OF_BLOCK(sin, r->re, z->re);
+	OF_BLOCK(cos, r->im, z->re);
+	stretch(r, z->im, 1, many);
+}
 
-	hyperbolic(z->im, s, c);
+OF_MANY cos_block(struct block *r, const struct block *z, const size_t many)
+{
 	OF_BLOCK(cos, r->re, z->re);
 	OF_BLOCK(sin, r->im, z->re);
-	EACH(j) {
-		r->re[j] *= c[j];
-		r->im[j] *= -s[j];
-	}
+	stretch(r, z->im, -1, many);
 }
 
 /* (sinh x cosh x + i sin y cos y) / (sinh^2 x + cos^2 y); beyond 60 there is no more to see. */
-static inline void tanh_parts(double *re, double *im, const double *x, const double *y)
+OF_MANY tanh_parts(double *re, double *im, const double *x, const double *y,
+		   const size_t many)
 {
 	double least[BLOCK], s[BLOCK], c[BLOCK];
 
 	EACH(j)
 		least[j] = fabs(x[j]) > 60 ? copysign(60, x[j]) : x[j];
-	hyperbolic(least, s, c);
+	hyperbolic(least, s, c, many);
 	OF_BLOCK(sin, im, y);
 	OF_BLOCK(cos, least, y);
 	EACH(j) {
@@ -670,15 +691,15 @@ static inline void tanh_parts(double *re, double *im, const double *x, const dou
 	}
 }
 
-static inline void tanh_block(struct block *r, const struct block *z)
+OF_MANY tanh_block(struct block *r, const struct block *z, const size_t many)
 {
-	tanh_parts(r->re, r->im, z->re, z->im);
+	tanh_parts(r->re, r->im, z->re, z->im, many);
 }
 
 /* -i tanh(i z) */
-static inline void tan_block(struct block *r, const struct block *z)
+OF_MANY tan_block(struct block *r, const struct block *z, const size_t many)
 {
-	tanh_parts(r->im, r->re, z->im, z->re);
+	tanh_parts(r->im, r->re, z->im, z->re, many);
 }
 
 static inline double size_of(double re, double im)
@@ -686,7 +707,7 @@ static inline double size_of(double re, double im)
 	return __builtin_sqrt(re * re + im * im);
 }
 
-static inline void sign_block(struct block *r, const struct block *z)
+OF_MANY sign_block(struct block *r, const struct block *z, const size_t many)
 {
 	EACH(j) {
 		double size = size_of(z->re[j], z->im[j]);
@@ -696,7 +717,7 @@ static inline void sign_block(struct block *r, const struct block *z)
 	}
 }
 
-static inline void sqrt_block(struct block *r, const struct block *z)
+OF_MANY sqrt_block(struct block *r, const struct block *z, const size_t many)
 {
 	EACH(j) {
 		double x = z->re[j], y = z->im[j];
@@ -709,9 +730,9 @@ static inline void sqrt_block(struct block *r, const struct block *z)
 }
 
 /* The conjugate of the root by the size. */
-static inline void rsqrt_block(struct block *r, const struct block *z)
+OF_MANY rsqrt_block(struct block *r, const struct block *z, const size_t many)
 {
-	sqrt_block(r, z);
+	sqrt_block(r, z, many);
 	EACH(j) {
 		double size = size_of(z->re[j], z->im[j]);
 
@@ -726,7 +747,8 @@ static inline double unless_zero(double x)
 	return fabs(x) >= (double)SMALLEST_NORMAL ? x : (double)NAN;
 }
 
-static inline void div_block(struct block *r, const struct block *x, const struct block *y)
+OF_MANY div_block(struct block *r, const struct block *x, const struct block *y,
+			 const size_t many)
 {
 	EACH(j) {
 		double a = x->re[j], b = x->im[j], c = y->re[j], d = y->im[j];
@@ -739,14 +761,15 @@ static inline void div_block(struct block *r, const struct block *x, const struc
 
 /* e^(y log x). The error of the exponent grows with y. */
 #define POWER_MOST 0x1p12
-static inline void pow_block(struct block *r, const struct block *x, const struct block *y)
+OF_MANY pow_block(struct block *r, const struct block *x, const struct block *y,
+			 const size_t many)
 {
 	struct block l, e;
 
 	EACH(j)
 		l.re[j] = x->re[j] * x->re[j] + x->im[j] * x->im[j];
 	OF_BLOCK(log, l.re, l.re);
-	f64_atan2(l.im, x->im, x->re, NULL, BLOCK, 0, 0);
+	f64_atan2(l.im, x->im, x->re, NULL, many, 0, 0);
 	EACH(j) {
 		double by = fabs(y->re[j]) + fabs(y->im[j]), half = l.re[j] / 2;
 
@@ -754,7 +777,7 @@ static inline void pow_block(struct block *r, const struct block *x, const struc
 		e.im[j] = y->im[j] * half + y->re[j] * l.im[j];
 		e.im[j] = by < POWER_MOST ? e.im[j] : (double)NAN;
 	}
-	exp_block(r, &e);
+	exp_block(r, &e, many);
 	EACH(j)
 		r->im[j] = unless_zero(r->im[j]);
 }

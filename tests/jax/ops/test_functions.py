@@ -118,3 +118,18 @@ def test_others_are_refused(device, name, of, out, more, says):
     with pytest.raises(jax.errors.JaxRuntimeError, match=says):
         run_on(device, name, f"tensor<{of}>", [f"tensor<{o}>" for o in out],
                np.zeros(4, np.int32 if "i32" in of else np.float32), more)
+
+
+def test_complex_functions_do_not_depend_on_how_many_numbers_there_are():
+    """Few, as loops over scalars have them, and whole blocks of 64 go different ways."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=200) * 10.0 ** rng.integers(-3, 2, 200)
+         + 1j * rng.normal(size=200)).astype(np.complex64)
+    x[::17] = np.array([0, np.inf, np.nan * 1j, -1j])[np.arange(12) % 4]
+    functions = [jax.lax.tanh, jax.lax.sign, jax.lax.rsqrt, jax.lax.expm1, jax.numpy.tan,
+                 lambda x: x / x[0], lambda x: x / (x + 1), lambda x: jax.lax.pow(x, x)]
+    for f in map(jax.jit, functions):
+        true = np.asarray(f(x))
+        for n in (1, 2, 7, 8, 9, 15, 63, 64, 65, 72, 128, 137):
+            np.testing.assert_array_equal(np.asarray(f(x[:n])).view(np.uint32),
+                                          true[:n].view(np.uint32))
