@@ -71,7 +71,7 @@ enum sim_tile_kind sim_tile_kind(const struct sim_ref *ref, const struct sim_til
 
 /* ---- copies between dense and strided memory ---- */
 
-struct c16 { uint64_t part[2]; };
+typedef uint64_t c16 __attribute__((vector_size(16), aligned(1), may_alias));
 
 /* to[i * to_step] = from[i * from_step], steps in bytes */
 #define STRIDED(name, T) \
@@ -85,7 +85,7 @@ STRIDED(1, uint8_t)
 STRIDED(2, uint16_t)
 STRIDED(4, uint32_t)
 STRIDED(8, uint64_t)
-STRIDED(16, struct c16)
+STRIDED(16, c16)
 
 /* Rows of a few elements, of which a call each would take longer than the bytes. */
 struct rows {
@@ -94,6 +94,7 @@ struct rows {
 };
 
 #define MOST_COLS 16
+#define MOST_PIECES 8	/* of 16 bytes, where a row's elements lie side by side */
 
 #define ROWS(name, T) \
 static inline __attribute__((always_inline)) void \
@@ -117,7 +118,7 @@ ROWS(1, uint8_t)
 ROWS(2, uint16_t)
 ROWS(4, uint32_t)
 ROWS(8, uint64_t)
-ROWS(16, struct c16)
+ROWS(16, c16)
 
 static void copy_few(const struct rows *x, char *to, const char *from, unsigned bytes)
 {
@@ -194,19 +195,6 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
-/* Rows of a few pieces of 16 bytes, of which a call each would take longer than the bytes. */
-#define MOST_PIECES 8
-
-static void copy_pieces(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
-			int64_t rows, int64_t n)
-{
-	typedef uint64_t piece __attribute__((vector_size(16), aligned(1), may_alias));
-
-	for (int64_t r = 0; r < rows; r++, to += to_pitch, from += from_pitch)
-		for (int64_t i = 0; i < n; i++)
-			((piece *)to)[i] = ((const piece *)from)[i];
-}
-
 /* The two innermost dims of `x`; `wide` says which side has its strides, the other
  * is dense. */
 static void copy_plane(const struct sim_box *x, char *to, const char *from, bool gather,
@@ -216,6 +204,7 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 	int64_t rows = k ? x->count[k - 1] : 1, cols = x->count[k];
 	int64_t row = k ? x->stride[k - 1] : 0, step = x->stride[k];
 	int64_t dense_row = cols * bytes;
+	bool is_pieces = step == bytes && !(dense_row % 16) && dense_row <= MOST_PIECES * 16;
 
 	if (rows > 1 && row == bytes && gather && !step) {
 		sim_fill_rows(to, from, (size_t)rows, (size_t)cols, bytes);
@@ -233,20 +222,16 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 		sim_fill(to, to, (size_t)rows, (size_t)dense_row);
 		return;
 	}
-	if (step == bytes && rows > 1 && row && !(dense_row % 16) &&
-	    dense_row <= MOST_PIECES * 16) {
-		copy_pieces(to, gather ? dense_row : row, from, gather ? row : dense_row, rows,
-			    dense_row / 16);
-		return;
-	}
-	if (rows > 1 && cols <= MOST_COLS) {
+	if (rows > 1 && (is_pieces || cols <= MOST_COLS)) {
+		unsigned each = is_pieces ? 16 : bytes;
+		int64_t apart = is_pieces ? 16 : step;
 		const struct rows few = {
-			.n = rows, .cols = cols,
-			.to_row = gather ? dense_row : row, .to_step = gather ? bytes : step,
-			.from_row = gather ? row : dense_row, .from_step = gather ? step : bytes,
+			.n = rows, .cols = dense_row / each,
+			.to_row = gather ? dense_row : row, .to_step = gather ? each : apart,
+			.from_row = gather ? row : dense_row, .from_step = gather ? apart : each,
 		};
 
-		copy_few(&few, to, from, bytes);
+		copy_few(&few, to, from, each);
 		return;
 	}
 	for (int64_t r = 0; r < rows; r++) {
