@@ -480,8 +480,7 @@ static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_
 {
 	const struct tc_value *arg = fusion->regions[0].block->args[k];
 
-	if (arg->type->rank != result->rank || arg->type->bytes != result->bytes ||
-	    memcmp(arg->type->dim, result->dim, result->rank * sizeof(*result->dim)))
+	if (arg->type->bytes != result->bytes || !tc_same_dims(arg->type, result))
 		return false;
 	for (const struct tc_use *u = arg->uses; u; u = u->next)
 		if (!tc_has_trait(u->user, 'e'))

@@ -53,8 +53,7 @@ static const struct tc_type *iteration_shape(const struct tc_block *b)
 
 static bool is_full(const struct loop *l, const struct tc_type *t)
 {
-	return t->rank == l->shape->rank &&
-	       !memcmp(t->dim, l->shape->dim, t->rank * sizeof(*t->dim));
+	return tc_same_dims(t, l->shape);
 }
 
 static struct fact *fact_of(struct loop *l, const struct tc_value *v)

@@ -262,7 +262,7 @@ void tc_eval_map(struct eval *e, const struct tc_op *op)
 		const struct tc_type *is = tc_in(op, j)->type;
 
 		in[j] = tc_eval_in(e, op, j);
-		if (is->rank != t->rank || memcmp(is->dim, t->dim, t->rank * sizeof(*t->dim)) ||
+		if (!tc_same_dims(is, t) ||
 		    b->args[j]->type->is_tuple || b->args[j]->type->rank ||
 		    b->args[j]->type->elem != is->elem)
 			EVAL_BAD(e, "operand %u does not fit", j);

@@ -278,6 +278,11 @@ static const struct tc_type *intern(struct tc_ctx *c, const struct shape *s)
 	return t;
 }
 
+bool tc_same_dims(const struct tc_type *a, const struct tc_type *b)
+{
+	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
+}
+
 const struct tc_type *tc_tensor(struct tc_ctx *c, enum elem elem, unsigned rank,
 				const int64_t *dim)
 {

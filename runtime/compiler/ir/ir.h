@@ -231,6 +231,7 @@ static inline bool tc_is_collective(const struct tc_op *op) { return tc_has_trai
 int tc_op_find(const char *text, size_t n);
 
 /* ---- types ---- */
+bool tc_same_dims(const struct tc_type *a, const struct tc_type *b);
 /* The one type that is so. UNIMPLEMENTED: no such element type, a rank above TC_MAX_RANK, or
  * more than 65536 tensors in a tuple. INVALID_ARGUMENT: a dim below 0. RESOURCE_EXHAUSTED:
  * larger than TC_MAX_BYTES. */

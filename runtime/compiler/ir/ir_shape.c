@@ -25,11 +25,6 @@ void tc_check_failed(const struct check *k, const char *fmt, ...)
 		"writes", k->pass, text);
 }
 
-static bool same_dims(const struct tc_type *a, const struct tc_type *b)
-{
-	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
-}
-
 static void want(const struct check *k, unsigned elem, unsigned rank, const int64_t *dim)
 {
 	const struct tc_type *t = out_type(k);
@@ -137,7 +132,7 @@ static void check_elementwise(const struct check *k)
 		bool may_be_scalar = (op == TC_SELECT && i == 0) ||
 				     (op == TC_CLAMP && i != 1);
 
-		if (!same_dims(t, out) && !(may_be_scalar && !t->rank))
+		if (!tc_same_dims(t, out) && !(may_be_scalar && !t->rank))
 			BAD(k, "operand %u has another shape than the result", i);
 		if (i >= first && t->elem != in_type(k, op == TC_CLAMP ? 1 : first)->elem)
 			BAD(k, "operand %u has another element type", i);
@@ -317,7 +312,7 @@ static void check_bitcast(const struct check *k)
 
 	if (!a || !b || ((in->elem == ELEM_PRED || out->elem == ELEM_PRED) && a != b))
 		BAD(k, "the bits of %s as %s", elem_text(in->elem), elem_text(out->elem));
-	if (a == b ? !same_dims(in, out) : narrow->rank != wide->rank + 1u ||
+	if (a == b ? !tc_same_dims(in, out) : narrow->rank != wide->rank + 1u ||
 	    memcmp(narrow->dim, wide->dim, wide->rank * sizeof(*wide->dim)) ||
 	    narrow->dim[wide->rank] != (a > b ? a / b : b / a))
 		BAD(k, "the shapes do not fit");
@@ -429,7 +424,7 @@ static void check_reduce(const struct check *k)
 	for (unsigned j = 0; j < n; j++) {
 		const struct tc_type *t = k->op->results[j].type;
 
-		if (!same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
+		if (!tc_same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
 		    t->rank != rank || memcmp(t->dim, dim, rank * sizeof(*dim)))
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
@@ -459,7 +454,7 @@ static void check_reduce_window(const struct check *k)
 	for (unsigned j = 0; j < n; j++) {
 		const struct tc_type *t = k->op->results[j].type;
 
-		if (!same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
+		if (!tc_same_dims(in_type(k, j), in) || in_type(k, j)->elem != t->elem ||
 		    t->rank != in->rank || memcmp(t->dim, dim, in->rank * sizeof(*dim)))
 			BAD(k, "operand or result %u does not fit", j);
 		want_scalar(k, n + j, t->elem);
@@ -539,8 +534,8 @@ static void check_scatter(const struct check *k)
 		const struct tc_type *t = k->op->results[j].type;
 
 		if (in_type(k, j) != t || in_type(k, n + 1 + j)->elem != t->elem ||
-		    !same_dims(t, in_type(k, 0)) ||
-		    !same_dims(in_type(k, n + 1 + j), in_type(k, n + 1)))
+		    !tc_same_dims(t, in_type(k, 0)) ||
+		    !tc_same_dims(in_type(k, n + 1 + j), in_type(k, n + 1)))
 			BAD(k, "operand or result %u does not fit", j);
 		check_index(k, t, in_type(k, n), in_type(k, n + 1 + j), names, NULL);
 	}
@@ -556,7 +551,7 @@ static void check_sort(const struct check *k)
 		BAD(k, "it sorts %u arrays", n);
 	for (unsigned j = 0; j < n; j++)
 		if (in_type(k, j) != k->op->results[j].type ||
-		    !same_dims(in_type(k, j), in_type(k, 0)))
+		    !tc_same_dims(in_type(k, j), in_type(k, 0)))
 			BAD(k, "operand %u does not fit", j);
 	if (d < -(int64_t)in_type(k, 0)->rank || d >= in_type(k, 0)->rank)
 		BAD(k, "dimension is %" PRId64, d);
@@ -758,7 +753,7 @@ static void check_map(const struct check *k)
 		if (dims[d] != d)
 			BAD(k, "its dimensions are not all in order");
 	for (unsigned i = 0; i < n; i++)
-		if (!same_dims(in_type(k, i), out))
+		if (!tc_same_dims(in_type(k, i), out))
 			BAD(k, "operand %u does not fit", i);
 	scalar_region(k, 0, n, 1, n, 1);
 	if (tc_in(k->op->regions[0].block->last, 0)->type->elem != out->elem)

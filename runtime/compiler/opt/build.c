@@ -140,6 +140,14 @@ bool tc_is_number(const struct tc_value *v, double value)
 	return n && !memcmp(element, bytes, n);
 }
 
+bool tc_whole_number(const struct tc_value *v, int64_t *number)
+{
+	if (!tc_is_integer(v->type) || !tc_splat_element(v))
+		return false;
+	*number = tc_attr_element(tc_attr(v->def, "value"), 0);
+	return true;
+}
+
 struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type *type,
 				 double value)
 {

@@ -38,6 +38,9 @@ struct tc_value *tc_build_number(const struct tc_build *b, const struct tc_type 
 /* Whether v is a constant that is this number everywhere. False also of types whose numbers
  * tc_build_number() has converted. */
 bool tc_is_number(const struct tc_value *v, double value);
+/* The whole number that all of v's elements are; false: they are none, or not all the same. One
+ * without a sign from 2^63 on is below 0. */
+bool tc_whole_number(const struct tc_value *v, int64_t *number);
 /* Whether a type's elements are whole numbers, with a sign or without; truth values are none. */
 bool tc_is_integer(const struct tc_type *t);
 /* Dense row-major data, copied. */

@@ -62,11 +62,6 @@ static struct note *note_of(const struct tc_op *op)
 
 /* ---- questions ---- */
 
-static bool same_dims(const struct tc_type *a, const struct tc_type *b)
-{
-	return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof(*a->dim));
-}
-
 static bool is_anchor(const struct tc_op *op)
 {
 	return op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION;
@@ -252,7 +247,7 @@ static bool can_carry(const struct group *g, const struct member *from,
 		return from->is_narrow && narrow_axis(to, axis) &&
 		       !memcmp(axis, from->axis, sizeof(axis));
 	/* The scalars of select and clamp are broadcast only as inputs. */
-	if (!same_dims(tc_in(to->op, k)->type, to->op->results[0].type))
+	if (!tc_same_dims(tc_in(to->op, k)->type, to->op->results[0].type))
 		return false;
 	return from->is_narrow == to->is_narrow &&
 	       (!to->is_narrow || !memcmp(from->axis, to->axis, sizeof(axis)));
@@ -287,7 +282,7 @@ static bool leads_to_rows(struct group *g, const struct tc_value *v, unsigned de
 	if (!op || depth > 8 || op->block != g->root->block)
 		return false;
 	if (op->op == TC_REDUCE)
-		return same_dims(tc_in(op, 0)->type, g->shape) &&
+		return tc_same_dims(tc_in(op, 0)->type, g->shape) &&
 		       tc_simple_reduce(op) != TC_OP_COUNT && tc_reduces_trailing(op, &outer);
 	if (!is_elementwise(op) && op->op != TC_RESHAPE && op->op != TC_BROADCAST_IN_DIM)
 		return false;
@@ -319,7 +314,7 @@ static bool row_fits(struct group *g, const struct tc_op *op, const int8_t *axis
 	int64_t row = 1;
 
 	if (g->anchor || g->root_reduces || tc_simple_reduce(op) == TC_OP_COUNT ||
-	    !same_dims(tc_in(op, 0)->type, g->shape) || !tc_reduces_trailing(op, &outer) ||
+	    !tc_same_dims(tc_in(op, 0)->type, g->shape) || !tc_reduces_trailing(op, &outer) ||
 	    (g->n_outer >= 0 && g->n_outer != (int)outer))
 		return false;
 	for (unsigned d = outer; d < g->shape->rank; d++)
@@ -369,7 +364,7 @@ static bool try_full(struct group *g, struct tc_value *v)
 	int users;
 
 	if (!op || is_copied(v) || op->block != g->root->block || !note_of(op) ||
-	    note_of(op)->group || !same_dims(v->type, g->shape) || g->n == MAX_MEMBERS)
+	    note_of(op)->group || !tc_same_dims(v->type, g->shape) || g->n == MAX_MEMBERS)
 		return false;
 	users = users_of(g, op);
 	/* What is in memory has its bits there. */
@@ -790,7 +785,7 @@ static void join_siblings(struct group *g)
 		if (!op || !note_of(op) || note_of(op)->position > note_of(g->root)->position ||
 		    (op != g->root && note_of(op)->group) ||
 		    op->block != g->root->block || !is_elementwise(op) ||
-		    !same_dims(v->type, g->shape) || users_of(g, op) != 2)
+		    !tc_same_dims(v->type, g->shape) || users_of(g, op) != 2)
 			return;
 	}
 	for (unsigned k = 0; k < n; k++) {

@@ -23,9 +23,8 @@ static bool number_of(const struct tc_value *v, uint64_t *number)
 {
 	int64_t element;
 
-	if (!tc_is_integer(v->type) || !tc_splat_element(v))
+	if (!tc_whole_number(v, &element))
 		return false;
-	element = tc_attr_element(tc_attr(v->def, "value"), 0);
 	*number = (uint64_t)element;
 	return element >= 0 || elem_class(v->type->elem) == ELEM_CLASS_UINT;
 }

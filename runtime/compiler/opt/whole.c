@@ -16,21 +16,12 @@ static bool is_signed(const struct tc_type *t)
 /* The number that all of v's elements are, of whole bytes; of truths 0 or 1. */
 static bool known(const struct tc_value *v, int64_t *number)
 {
-	bool is_truth = v->type->elem == ELEM_PRED;
-
-	if ((!is_truth && (!tc_is_integer(v->type) || elem_bits(v->type->elem) % 8)) ||
-	    !tc_splat_element(v))
+	if (v->type->elem != ELEM_PRED)
+		return elem_bits(v->type->elem) % 8 == 0 && tc_whole_number(v, number);
+	if (!tc_splat_element(v))
 		return false;
-	*number = tc_attr_element(tc_attr(v->def, "value"), 0);
-	*number = is_truth ? *number != 0 : *number;
+	*number = *(const uint8_t *)tc_splat_element(v) != 0;
 	return true;
-}
-
-static bool is_known(const struct tc_value *v, int64_t number)
-{
-	int64_t x;
-
-	return known(v, &x) && x == number;
 }
 
 /* The number as all elements of such a type. */
@@ -123,7 +114,7 @@ static struct tc_value *compared(const struct tc_value *v, int64_t direction, in
 	const struct tc_op *op = maker(v, TC_COMPARE);
 
 	return op && tc_attr_int(op, "comparison_direction", -1) == direction &&
-	       is_known(tc_in(op, 1), number) ? tc_in(op, 0) : NULL;
+	       tc_is_number(tc_in(op, 1), number) ? tc_in(op, 0) : NULL;
 }
 
 /* r < 0 and r != 0 ? r + 2^k : r, of the remainder r by 2^k: what is left when it rounds down. */
@@ -155,7 +146,7 @@ static bool round_quotient(struct tc_ctx *c, struct tc_op *op, const struct tc_o
 	const struct tc_op *rest = r ? maker(r, TC_REMAINDER) : NULL;
 	struct tc_build b = tc_build_at(c, op);
 
-	if (k < 0 || !less || tc_in(less, 0) != q || !is_known(tc_in(less, 1), 1) || !sign_op ||
+	if (k < 0 || !less || tc_in(less, 0) != q || !tc_is_number(tc_in(less, 1), 1) || !sign_op ||
 	    !rest || tc_in(sign_op, 0) != tc_in(part, 0) || tc_in(rest, 0) != tc_in(part, 0) ||
 	    exponent_of(tc_in(rest, 1)) != k)
 		return false;
