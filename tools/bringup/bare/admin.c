@@ -8,10 +8,33 @@
 
 #define TAG 0x7e550000u
 
+uint64_t bringup_read64(struct bringup *b, uint32_t offset)
+{
+	return hal_bare_read(b->bare, offset) | (uint64_t)hal_bare_read(b->bare, offset + 4) << 32;
+}
+
 static void write64(struct bringup *b, uint32_t offset, uint64_t value)
 {
 	hal_bare_write(b->bare, offset, (uint32_t)value);
 	hal_bare_write(b->bare, offset + 4, (uint32_t)(value >> 32));
+}
+
+uint32_t bringup_settle(struct bringup *b, uint32_t offset, uint32_t bits)
+{
+	int64_t deadline = SOON;
+	uint32_t value;
+
+	do
+		value = hal_bare_read(b->bare, offset);
+	while (value & bits && clock_ns() < deadline);
+	return value & bits;
+}
+
+void bringup_admin_rings(struct bringup *b, uint64_t sq_iova, uint64_t cq_iova, uint32_t entries)
+{
+	write64(b, HW_REG_ASQ, sq_iova);
+	write64(b, HW_REG_ACQ, cq_iova);
+	hal_bare_write(b->bare, HW_REG_AQSIZE, entries);
 }
 
 enum bringup_result bringup_admin_enable(struct bringup *b, struct admin *a, uint32_t vector)
@@ -29,16 +52,12 @@ enum bringup_result bringup_admin_enable(struct bringup *b, struct admin *a, uin
 
 enum bringup_result bringup_admin_disable(struct bringup *b)
 {
-	int64_t deadline = SOON;
-	uint32_t status;
+	uint32_t left;
 
 	hal_bare_write(b->bare, HW_REG_CTRL, 0);
-	do
-		status = hal_bare_read(b->bare, HW_REG_STATUS);
-	while (status & (HW_STATUS_READY | HW_STATUS_RESETTING) && clock_ns() < deadline);
-	return status & (HW_STATUS_READY | HW_STATUS_RESETTING) ?
-		bringup_fail(b, "20 s after the device was disabled STATUS reads 0x%x", status) :
-		BRINGUP_PASS;
+	left = bringup_settle(b, HW_REG_STATUS, HW_STATUS_READY | HW_STATUS_RESETTING);
+	return left ? bringup_fail(b, "20 s after the device was disabled STATUS has 0x%x", left) :
+		      BRINGUP_PASS;
 }
 
 enum bringup_result bringup_admin_start(struct bringup *b, struct admin *a, uint32_t vector)
@@ -53,9 +72,7 @@ enum bringup_result bringup_admin_start(struct bringup *b, struct admin *a, uint
 	*a = (struct admin){ .sq = memory, .cq = (void *)((char *)memory + HW_PAGE),
 			     .args = (uint8_t *)memory + 2 * HW_PAGE,
 			     .args_iova = iova + 2 * HW_PAGE };
-	write64(b, HW_REG_ASQ, iova);
-	write64(b, HW_REG_ACQ, iova + HW_PAGE);
-	hal_bare_write(b->bare, HW_REG_AQSIZE, BRINGUP_ENTRIES);
+	bringup_admin_rings(b, iova, iova + HW_PAGE, BRINGUP_ENTRIES);
 	return bringup_admin_enable(b, a, vector);
 }
 
@@ -102,14 +119,23 @@ enum bringup_result bringup_admin_request(struct bringup *b, struct admin *a, st
 	return BRINGUP_PASS;
 }
 
-enum bringup_result bringup_admin_ask(struct bringup *b, struct admin *a, uint8_t op,
-				      uint8_t flags)
+enum bringup_result bringup_admin_grant(struct bringup *b, struct admin *a, struct hw_sqe sqe,
+					uint64_t *value)
 {
 	struct hw_cqe cqe;
 
-	STEP_TRY(bringup_admin_request(b, a, (struct hw_sqe){ .op = op, .flags = flags,
-							      .u.admin.addr = a->args_iova },
-				       &cqe));
-	return cqe.status ? bringup_fail(b, "request 0x%02x is refused: status %s", op,
-					 hw_status_name(cqe.status)) : BRINGUP_PASS;
+	sqe.u.admin.addr = a->args_iova;
+	STEP_TRY(bringup_admin_request(b, a, sqe, &cqe));
+	if (cqe.status)
+		return bringup_fail(b, "request 0x%02x is refused: status %s", sqe.op,
+				    hw_status_name(cqe.status));
+	if (value)
+		*value = cqe.value;
+	return BRINGUP_PASS;
+}
+
+enum bringup_result bringup_admin_ask(struct bringup *b, struct admin *a, uint8_t op,
+				      uint8_t flags)
+{
+	return bringup_admin_grant(b, a, (struct hw_sqe){ .op = op, .flags = flags }, NULL);
 }

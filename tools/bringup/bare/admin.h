@@ -16,6 +16,11 @@ struct admin {
 	uint32_t tail;
 };
 
+uint64_t bringup_read64(struct bringup *b, uint32_t offset);
+/* Waits until a register has none of the bits, 20 s at most; gives those that it has then. */
+uint32_t bringup_settle(struct bringup *b, uint32_t offset, uint32_t bits);
+/* Tells a disabled device where queue 0's rings are. */
+void bringup_admin_rings(struct bringup *b, uint64_t sq_iova, uint64_t cq_iova, uint32_t entries);
 /* Opens the device anew, with empty rings for queue 0, and enables it. The memory is the
  * device's until it is closed. */
 enum bringup_result bringup_admin_start(struct bringup *b, struct admin *a, uint32_t vector);
@@ -27,7 +32,10 @@ enum bringup_result bringup_admin_enable(struct bringup *b, struct admin *a, uin
  * none comes in time, or one with another's tag or head. */
 enum bringup_result bringup_admin_request(struct bringup *b, struct admin *a, struct hw_sqe sqe,
 					  struct hw_cqe *out);
-/* One that must be granted, without arguments or about args. */
+/* One that must be granted, about args; value, unless NULL, gets the completion's. */
+enum bringup_result bringup_admin_grant(struct bringup *b, struct admin *a, struct hw_sqe sqe,
+					uint64_t *value);
+/* The same of an op and flags alone. */
 enum bringup_result bringup_admin_ask(struct bringup *b, struct admin *a, uint8_t op,
 				      uint8_t flags);
 /* A doorbell that makes no sense. False: BADACC does not count it, and it alone, in time. */

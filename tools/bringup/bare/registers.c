@@ -51,12 +51,6 @@ static void write_reg(struct bringup *b, const struct reg *r, uint64_t value)
 		hal_bare_write(b->bare, r->offset + 4, (uint32_t)(value >> 32));
 }
 
-static uint64_t read64(struct bringup *b, uint32_t offset)
-{
-	return hal_bare_read(b->bare, offset) |
-	       (uint64_t)hal_bare_read(b->bare, offset + 4) << 32;
-}
-
 static enum bringup_result begin(struct bringup *b)
 {
 	STEP_TRY(bringup_need_bare(b));
@@ -134,13 +128,10 @@ enum bringup_result step_bar(struct bringup *b)
 /* The reset has ended when CTRL reads 0. */
 static enum bringup_result reset_by_ctrl(struct bringup *b)
 {
-	int64_t deadline = SOON;
 	uint32_t ctrl;
 
 	hal_bare_write(b->bare, HW_REG_CTRL, HW_CTRL_RESET);
-	do
-		ctrl = hal_bare_read(b->bare, HW_REG_CTRL);
-	while (ctrl && clock_ns() < deadline);
+	ctrl = bringup_settle(b, HW_REG_CTRL, UINT32_MAX);
 	return ctrl ? bringup_fail(b, "20 s after a reset by CTRL it reads 0x%x", ctrl) :
 		      BRINGUP_PASS;
 }
@@ -279,7 +270,7 @@ enum bringup_result step_clock(struct bringup *b)
 	STEP_TRY(begin(b));
 	for (unsigned i = 0; i < 2; i++) {
 		before[i] = clock_ns();
-		clock[i] = read64(b, HW_REG_CLOCK);
+		clock[i] = bringup_read64(b, HW_REG_CLOCK);
 		after[i] = clock_ns();
 		/* What is measured is this time itself. */
 		while (!i && clock_ns() < after[0] + SECOND / 50)
@@ -355,8 +346,8 @@ enum bringup_result step_identity(struct bringup *b)
 	uint64_t cap, hbm;
 
 	STEP_TRY(identify(b, &id));
-	cap = read64(b, HW_REG_CAP);
-	hbm = read64(b, HW_REG_HBM_BYTES);
+	cap = bringup_read64(b, HW_REG_CAP);
+	hbm = bringup_read64(b, HW_REG_HBM_BYTES);
 	if (!is_text(id.name, sizeof(id.name)) || !is_text(id.serial, sizeof(id.serial)) ||
 	    !is_text(id.firmware, sizeof(id.firmware)))
 		return bringup_fail(b, "name, serial number or firmware are no text");
@@ -446,7 +437,7 @@ enum bringup_result step_interrupts(struct bringup *b)
 	unsigned n;
 
 	STEP_TRY(begin(b));
-	n = (unsigned)(read64(b, HW_REG_CAP) >> 16 & 0xffff);
+	n = (unsigned)(bringup_read64(b, HW_REG_CAP) >> 16 & 0xffff);
 	if (!n || n > HW_MAX_VECTORS)
 		return bringup_fail(b, "CAP says %u vectors, at most %u can be", n, HW_MAX_VECTORS);
 	for (unsigned i = 0; i < n; i++) {

@@ -90,24 +90,29 @@ static enum bringup_result bad_fields(struct bringup *b, struct about *x)
 	return BRINGUP_PASS;
 }
 
-static enum bringup_result try_map(struct bringup *b, struct about *x, const char *what,
-				   struct hw_map m, unsigned want)
+/* A request about args that must have `want`. */
+static enum bringup_result expect_of(struct bringup *b, struct about *x, const char *what,
+				     const void *args, size_t bytes, struct hw_sqe sqe,
+				     unsigned want)
 {
-	memcpy(x->a.args, &m, sizeof(m));
-	return expect(b, x, what, request(x, HW_MAP, x->ctx), want);
+	memcpy(x->a.args, args, bytes);
+	return expect(b, x, what, sqe, want);
 }
+
+/* The request `sqe` about `bad`, which is `good` but for one field. */
+#define BAD(what, change, want) \
+	do { \
+		bad = good; \
+		bad.change; \
+		STEP_TRY(expect_of(b, x, what, &bad, sizeof(bad), sqe, want)); \
+	} while (0)
 
 static enum bringup_result bad_maps(struct bringup *b, struct about *x, uint64_t hbm)
 {
 	const struct hw_map good = { .va = VA + HW_PAGE, .pa = HW_PAGE, .bytes = HW_PAGE };
-	struct hw_map m;
+	const struct hw_sqe sqe = request(x, HW_MAP, x->ctx);
+	struct hw_map bad;
 
-#define BAD(what, change, want) \
-	do { \
-		m = good; \
-		m.change; \
-		STEP_TRY(try_map(b, x, what, m, want)); \
-	} while (0)
 	BAD("a va between pages", va += 64, HW_ST_BAD_FIELD);
 	BAD("a place between pages", pa += 64, HW_ST_BAD_FIELD);
 	BAD("half a page", bytes = HW_PAGE / 2, HW_ST_BAD_FIELD);
@@ -117,32 +122,26 @@ static enum bringup_result bad_maps(struct bringup *b, struct about *x, uint64_t
 	BAD("an unknown flag", flags = 1u << 7, HW_ST_BAD_FIELD);
 	BAD("a reserved field", zero = 1, HW_ST_BAD_FIELD);
 	BAD("what is mapped", va = VA, HW_ST_OVERLAP);
-	m = good;
-	m.va = VA - HW_PAGE;
-	m.bytes = 2 * HW_PAGE;
-	STEP_TRY(try_map(b, x, "what ends in what is mapped", m, HW_ST_OVERLAP));
-#undef BAD
-	memcpy(x->a.args, &good, sizeof(good));
-	STEP_TRY(expect(b, x, "no such context", request(x, HW_MAP, 63), HW_ST_NO_SUCH_ID));
+	bad = good;
+	bad.va = VA - HW_PAGE;
+	bad.bytes = 2 * HW_PAGE;
+	STEP_TRY(expect_of(b, x, "what ends in what is mapped", &bad, sizeof(bad), sqe,
+			   HW_ST_OVERLAP));
+	STEP_TRY(expect_of(b, x, "no such context", &good, sizeof(good), request(x, HW_MAP, 63),
+			   HW_ST_NO_SUCH_ID));
 	/* None of them left anything. */
 	STEP_TRY(expect(b, x, "what was never mapped", request(x, HW_UNMAP, x->ctx),
 			HW_ST_NO_SUCH_ID));
-	STEP_TRY(expect(b, x, "a page of HBM", request(x, HW_MAP, x->ctx), HW_ST_OK));
+	STEP_TRY(expect(b, x, "a page of HBM", sqe, HW_ST_OK));
 	STEP_TRY(expect(b, x, "what is mapped", request(x, HW_UNMAP, x->ctx), HW_ST_OK));
 	return expect(b, x, "what was unmapped", request(x, HW_UNMAP, x->ctx), HW_ST_NO_SUCH_ID);
 }
 
 static enum bringup_result bad_queues(struct bringup *b, struct about *x)
 {
-	struct hw_queue good = good_queue(x), q;
+	const struct hw_sqe sqe = request(x, HW_QUEUE_CREATE, 0);
+	struct hw_queue good = good_queue(x), bad;
 
-#define BAD(what, change, want) \
-	do { \
-		q = good; \
-		q.change; \
-		memcpy(x->a.args, &q, sizeof(q)); \
-		STEP_TRY(expect(b, x, what, request(x, HW_QUEUE_CREATE, 0), want)); \
-	} while (0)
 	BAD("a ring of 1", n_entries = 1, HW_ST_BAD_FIELD);
 	BAD("a ring of 3", n_entries = 3, HW_ST_BAD_FIELD);
 	BAD("a ring of 12", n_entries = 12, HW_ST_BAD_FIELD);
@@ -158,7 +157,6 @@ static enum bringup_result bad_queues(struct bringup *b, struct about *x)
 	BAD("completions nowhere", cq_iova = NOWHERE, HW_ST_BAD_ADDRESS);
 	BAD("context 0", ctx = 0, HW_ST_NO_SUCH_ID);
 	BAD("a context that is not there", ctx = 63, HW_ST_NO_SUCH_ID);
-#undef BAD
 	return BRINGUP_PASS;
 }
 
@@ -183,15 +181,9 @@ static enum bringup_result bad_code(struct bringup *b, struct about *x, void *co
 
 static enum bringup_result bad_programs(struct bringup *b, struct about *x, void *code)
 {
-	struct hw_program good = good_program(x), p;
+	const struct hw_sqe sqe = request(x, HW_PROGRAM_CREATE, 0);
+	struct hw_program good = good_program(x), bad;
 
-#define BAD(what, change, want) \
-	do { \
-		p = good; \
-		p.change; \
-		memcpy(x->a.args, &p, sizeof(p)); \
-		STEP_TRY(expect(b, x, what, request(x, HW_PROGRAM_CREATE, 0), want)); \
-	} while (0)
 	BAD("no code", code_bytes = 0, HW_ST_BAD_FIELD);
 	BAD("code of 23 bytes", code_bytes = 23, HW_ST_BAD_FIELD);
 	BAD("code not at 8", code_va += 4, HW_ST_BAD_FIELD);
@@ -199,7 +191,6 @@ static enum bringup_result bad_programs(struct bringup *b, struct about *x, void
 	BAD("4097 bindings", n_bindings = ISA_MAX_BINDINGS + 1, HW_ST_BAD_FIELD);
 	BAD("code that is not mapped", code_va += 1ull << 30, HW_ST_BAD_ADDRESS);
 	BAD("a context that is not there", ctx = 63, HW_ST_NO_SUCH_ID);
-#undef BAD
 	STEP_TRY(bad_code(b, x, code, (struct isa_scalar){ INSN(JMP), .imm = 8 },
 			  "a branch into itself", HW_ST_BAD_PROGRAM));
 	STEP_TRY(bad_code(b, x, code, (struct isa_scalar){ INSN(LI), .rd = ISA_N_REG },
@@ -302,11 +293,7 @@ static enum bringup_result bad_rings(struct bringup *b, struct about *x)
 		uint32_t before = hal_bare_read(b->bare, HW_REG_BADACC), after;
 		bool is_good = i + 1 == COUNT(rows);
 
-		hal_bare_write(b->bare, HW_REG_ASQ, (uint32_t)rows[i].sq);
-		hal_bare_write(b->bare, HW_REG_ASQ + 4, (uint32_t)(rows[i].sq >> 32));
-		hal_bare_write(b->bare, HW_REG_ACQ, (uint32_t)rows[i].cq);
-		hal_bare_write(b->bare, HW_REG_ACQ + 4, (uint32_t)(rows[i].cq >> 32));
-		hal_bare_write(b->bare, HW_REG_AQSIZE, rows[i].n);
+		bringup_admin_rings(b, rows[i].sq, rows[i].cq, rows[i].n);
 		if (is_good)
 			break;
 		hal_bare_write(b->bare, HW_REG_CTRL, HW_CTRL_ENABLE);
@@ -333,13 +320,13 @@ enum bringup_result step_refusals(struct bringup *b)
 	STEP_TRY(bringup_admin_start(b, &x.a, HW_NO_VECTOR));
 	TRY(b, hal_bare_pages(b->bare, 2 * HW_PAGE, &rings, &x.ring_iova, &b->err));
 	TRY(b, hal_bare_pages(b->bare, HW_PAGE, &text, &code.pa, &b->err));
-	hbm = hal_bare_read(b->bare, HW_REG_HBM_BYTES) |
-	      (uint64_t)hal_bare_read(b->bare, HW_REG_HBM_BYTES + 4) << 32;
+	hbm = bringup_read64(b, HW_REG_HBM_BYTES);
 	STEP_TRY(bringup_admin_request(b, &x.a, request(&x, HW_CTX_CREATE, 0), &cqe));
 	if (cqe.status || cqe.value != 1)
 		return bringup_fail(b, "the first context: status %s, number %llu",
 				    hw_status_name(cqe.status), (unsigned long long)cqe.value);
-	STEP_TRY(try_map(b, &x, "a page of the host's", code, HW_ST_OK));
+	STEP_TRY(expect_of(b, &x, "a page of the host's", &code, sizeof(code),
+			   request(&x, HW_MAP, x.ctx), HW_ST_OK));
 	STEP_TRY(bad_fields(b, &x));
 	STEP_TRY(bad_maps(b, &x, hbm));
 	STEP_TRY(bad_queues(b, &x));

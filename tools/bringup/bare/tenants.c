@@ -45,18 +45,9 @@ struct scene {
 static enum bringup_result grant(struct bringup *b, struct scene *s, struct hw_sqe sqe,
 				 const void *args, size_t bytes, uint64_t *value)
 {
-	struct hw_cqe cqe;
-
 	if (bytes)
 		memcpy(s->a.args, args, bytes);
-	sqe.u.admin.addr = s->a.args_iova;
-	STEP_TRY(bringup_admin_request(b, &s->a, sqe, &cqe));
-	if (cqe.status)
-		return bringup_fail(b, "request 0x%02x is refused: status %s", sqe.op,
-				    hw_status_name(cqe.status));
-	if (value)
-		*value = cqe.value;
-	return BRINGUP_PASS;
+	return bringup_admin_grant(b, &s->a, sqe, value);
 }
 
 static enum bringup_result unmap(struct bringup *b, struct scene *s, unsigned ctx, uint64_t va,
