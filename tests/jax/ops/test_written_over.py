@@ -70,3 +70,12 @@ def test_a_given_away_argument_that_the_result_takes_the_place_of(used):
         true = f(ROWS[:256] + 1, ROWS, np.clip(np.where(INDEX < 0, INDEX + 300, INDEX), 0, 299))
         here = jax.jit(f, donate_argnums=0, keep_unused=True)(old, ROWS, INDEX)
         np.testing.assert_array_equal(np.asarray(here), true)
+
+
+def test_a_given_away_table_is_read_before_it_is_written():
+    rows = ROWS[:256]
+    where = np.where(INDEX % 512 < 256, INDEX % 512, 0).astype(np.int32)
+    f = jax.jit(lambda x, i: x[i] * 2 + 1, donate_argnums=0)
+    for _ in range(3):
+        np.testing.assert_array_equal(np.asarray(f(jax.device_put(rows), where)),
+                                      rows[where] * 2 + 1)

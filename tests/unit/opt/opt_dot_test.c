@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 struct product {
 	const char *type, *result;
@@ -21,9 +22,7 @@ struct product {
  * argument. */
 static char *decomposed(const struct product *p, bool turned)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
-	char text[1500], *out, turn[200] = "";
-	struct err err;
+	char text[1500], turn[200] = "";
 
 	if (turned)
 		snprintf(turn, sizeof(turn), "%%3 = transpose(%%1) {permutation = [1, 0]} : "
@@ -36,10 +35,7 @@ static char *decomposed(const struct product *p, bool turned)
 		 "rhs_contracting_dimensions = [0]%s} : tensor<%ux%ux%s>\nreturn(%%4)\n}\n}\n",
 		 turned ? p->k : p->rows, turned ? p->rows : p->k, p->type, p->k, p->cols, p->type,
 		 turn, turned ? 3 : 1, p->attrs, p->rows, p->cols, p->result);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "decompose", &out,
-		     &err))
-		fail_msg("%s\n%s", err.msg, text);
-	return out;
+	return opt_after("decompose", text);
 }
 
 static unsigned count(const char *text, const char *what)

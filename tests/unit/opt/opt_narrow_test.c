@@ -11,19 +11,16 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 /* The text of a function whose body these lines are, after the pass. */
 static char *simplified(const char *lines)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
-	char text[3000], *out;
-	struct err err;
+	char text[3000];
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<6x5xui64>, %%2: tensor<6x5xf32>) {\n%s}\n}\n", lines);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
-	return out;
+	return opt_after("simplify", text);
 }
 
 static void expect(const char *lines, const char *what, bool is_there)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 #define INDEX "tensor<20x5x1xi32>"
 /* %3: a row's index, along the columns; %4: the columns */
@@ -20,9 +21,7 @@
 /* A gather from, and a scatter of maxima into, 30 rows of 5 by indices %5. */
 static char *simplified(const char *lines, bool gathers, const char *map)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
-	char text[3000], *out;
-	struct err err;
+	char text[3000];
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<30x5xf32>, %%2: tensor<20xi32>, %%9: tensor<20x5xf32>) {\n%s",
@@ -39,9 +38,7 @@ static char *simplified(const char *lines, bool gathers, const char *map)
 		 "(%%20: tensor<f32>, %%21: tensor<f32>) {\n%%22 = maximum(%%20, %%21) : "
 		 "tensor<f32>\nreturn(%%22)\n}\n", map);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "return(%%6)\n}\n}\n");
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
-	return out;
+	return opt_after("simplify", text);
 }
 
 static void expect(const char *lines, const char *map, bool are_rows)

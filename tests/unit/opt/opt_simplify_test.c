@@ -11,14 +11,13 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 /* The steps of a logistic function of an array; `more` lines see to some of the values. */
 static void expect_logistic(bool is_one, const char *type, const char *minus, const char *one,
 			    const char *sum, const char *more)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[1200], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x%s>) {\n"
@@ -29,8 +28,7 @@ static void expect_logistic(bool is_one, const char *type, const char *minus, co
 		 "%%6 = divide(%%4, %%5) : tensor<8x%s>\n"
 		 "return(%s)\n}\n}\n", type, minus, type, type, one, type, type, sum, type, type,
 		 more);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (is_one != !!strstr(out, "logistic(") || is_one != !strstr(out, "exponential("))
 		fail_msg("%s\nbecame\n%s", text, out);
 	free(out);
@@ -69,10 +67,8 @@ static void other_steps_are_not(void **state)
 static void expect_turned(bool is_turned, const char *type, unsigned rows, unsigned cols,
 			  const char *permutation, const char *more, const char *attrs)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	bool is_moved = !strcmp(permutation, "0, 2, 1");
 	char text[1200], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<3x%ux32x%s>, "
@@ -84,8 +80,7 @@ static void expect_turned(bool is_turned, const char *type, unsigned rows, unsig
 		 "return(%%4%s)\n}\n}\n",
 		 rows, type, cols, type, attrs, rows, cols, type, permutation, is_moved ? 3 : rows,
 		 is_moved ? cols : 3, is_moved ? rows : cols, type, more);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (is_turned != !strstr(out, "transpose(") ||
 	    is_turned != !!strstr(out, "dot_general(%2, %1)") ||
 	    is_turned != !!strstr(out, "lhs_contracting_dimensions = [1]") ||
@@ -116,9 +111,7 @@ static void a_product_that_is_turned_is_one_the_other_way_round(void **state)
 static void expect_interleaved(bool is_interleaved, const int cols[2], const char *const pads[2],
 			       int all, const char *more)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[1200], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<4x%dxf32>, "
@@ -127,8 +120,7 @@ static void expect_interleaved(bool is_interleaved, const int cols[2], const cha
 		 "%%5 = pad(%%2, %%3) {%s} : tensor<4x%dxf32>\n"
 		 "%%6 = add(%%4, %%5) : tensor<4x%dxf32>\n"
 		 "return(%%6%s)\n}\n}\n", cols[0], cols[1], pads[0], all, pads[1], all, all, more);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (is_interleaved != !strstr(out, "pad(") ||
 	    is_interleaved != !!strstr(out, "concatenate("))
 		fail_msg("%s\nbecame\n%s", text, out);
@@ -165,7 +157,6 @@ static void padded_halves_that_are_put_together_are_joined(void **state)
 /* Turned around where it is looked at, it would be made in each turn. */
 static void a_product_before_a_loop_stays_before_it(void **state)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	static const char text[] =
 		"module() () {\nfunc() {sym_name = \"main\"} (%1: tensor<64x32xf32>, "
 		"%2: tensor<32x64xf32>, %3: tensor<64x64xf32>, %4: tensor<i32>) {\n"
@@ -180,12 +171,10 @@ static void a_product_before_a_loop_stays_before_it(void **state)
 		"%16 = multiply(%14, %15) : tensor<64x64xf32>\n"
 		"%17 = add(%13, %4) : tensor<i32>\nreturn(%17, %16)\n}\nreturn(%7)\n}\n}\n";
 	const char *dot, *loop;
-	struct err err;
 	char *out;
 
 	(void)state;
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	dot = strstr(out, "dot_general(");
 	loop = strstr(out, "while(");
 	if (!dot || !loop || dot > loop || !strstr(loop, "transpose("))
@@ -209,9 +198,7 @@ static const struct filling plain = { "0x00000000", "add(%10, %13)", "0x04000000
 /* A loop that puts rows into an array of zeros. */
 static void expect_empty(bool is_empty, struct filling f)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[3000], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<1x8xf32>) {\n"
@@ -227,8 +214,7 @@ static void expect_empty(bool is_empty, struct filling f)
 		 "%%22 = dynamic_update_slice(%s) : " ROWS "\n"
 		 "%%23 = %s : tensor<i32>\nreturn(%%23, %s)\n}\nreturn(%%5)\n}\n}\n",
 		 f.first, f.turns, f.compare, f.index, f.body, f.put, f.step, f.back);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "empty", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("empty", text);
 	if (is_empty != !!strstr(out, "tc.empty("))
 		fail_msg("%s\nbecame\n%s", text, out);
 	free(out);
@@ -313,17 +299,14 @@ static void an_empty_array_that_a_text_brings_is_of_zeros(void **state)
 /* What a power of an array by a constant becomes: `ops` are there, and no power. */
 static void expect_power(const char *type, const char *by, const char *const *ops)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[600], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x%s>) {\n"
 		 "%%2 = constant() {value = dense<splat %s> : tensor<8x%s>} : tensor<8x%s>\n"
 		 "%%3 = power(%%1, %%2) : tensor<8x%s>\nreturn(%%3)\n}\n}\n",
 		 type, by, type, type, type);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (!!*ops != !strstr(out, "power("))
 		fail_msg("%s\nbecame\n%s", text, out);
 	for (; *ops; ops++)
@@ -366,16 +349,13 @@ static void other_powers_are_powers(void **state)
 /* A slice of two rows and three behind each other. */
 static void expect_slice(const char *slice, const char *became)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[800], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<2x4xf32>, %%2: tensor<3x4xf32>) {\n"
 		 "%%3 = concatenate(%%1, %%2) {dimension = 0} : tensor<5x4xf32>\n"
 		 "%%4 = slice(%%3) %s\nreturn(%%4)\n}\n}\n", slice);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (!strstr(out, became))
 		fail_msg("%s\nbecame\n%s", text, out);
 	free(out);
@@ -404,15 +384,12 @@ static void slices_of_one_part_of_a_concatenation_are_the_parts(void **state)
  * `has` and, if not NULL, without `lacks`. */
 static void expect_text(const char *type, const char *lines, const char *has, const char *lacks)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[2000], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x%s>, "
 		 "%%2: tensor<8x%s>, %%3: tensor<8x9xi32>) {\n%s\n}\n}\n", type, type, lines);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (!strstr(out, has) || (lacks && strstr(out, lacks)))
 		fail_msg("%s\nbecame\n%s", text, out);
 	free(out);
@@ -499,8 +476,6 @@ static void the_largest_of_narrow_floats_is_found_in_wide_ones(void **state)
  * ever: `first` of the index so far, %11, and the element's, %13, then `next` of the one before. */
 static void expect_soon(const char *first, const char *next, const char *last)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
-	struct err err;
 	char *text = malloc(20000), *out;
 	size_t n;
 
@@ -518,9 +493,7 @@ static void expect_soon(const char *first, const char *next, const char *last)
 	}
 	snprintf(text + n, 20000 - n, "%%110 = %s : tensor<i32>\n%%111 = maximum(%%10, %%12) : "
 		 "tensor<i32>\nreturn(%%111, %%110)\n}\nreturn(%%7, %%8)\n}\n}\n", last);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "decompose", &out,
-		     &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("decompose", text);
 	free(out);
 	free(text);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 #define THERE "tensor<4x2x3xf32>"
 #define BACK "{permutation = [1, 2, 0]}"
@@ -19,17 +20,14 @@
  * and `has`. */
 static void expect(const char *lines, const char *back, unsigned n_moves, const char *has)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[2000], *out;
 	unsigned n = 0;
-	struct err err;
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<2x3x4xf32>, %%2: " THERE ", %%8: tensor<2xf32>, %%7: tensor<i1>) {\n"
 		 "%%3 = transpose(%%1) {permutation = [2, 0, 1]} : " THERE "\n%s"
 		 "%%10 = transpose(%%9) %s : tensor<2x3x4xf32>\nreturn(%%10)\n}\n}\n", lines, back);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	for (const char *p = out; (p = strstr(p, " transpose(")); p++)
 		n++;
 	if (n != n_moves || !strstr(out, has))
@@ -82,11 +80,9 @@ static void what_others_see_or_is_turned_elsewhere_stays(void **state)
 static void expect_fold(const char *shape, const char *folded, const char *few, const char *op,
 			const char *fold, unsigned dim, bool is_first)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	const char *none = strcmp(fold, "maximum") ? strcmp(fold, "minimum") ? "0x00000000" :
 			   "0x0000807f" : "0x000080ff";
 	char text[2000], *out;
-	struct err err;
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: %s, %%2: tensor<%sxf32>, %%10: %s) {\n" SPREAD("%%3", "%%1", "0")
@@ -96,8 +92,7 @@ static void expect_fold(const char *shape, const char *folded, const char *few, 
 		 "%%21: tensor<f32>) {\n%%22 = %s(%%20, %%21) : tensor<f32>\nreturn(%%22)\n}\n"
 		 "return(%%7)\n}\n}\n", FOLDED, few, shape, shape, shape, op, shape, none, dim,
 		 folded, fold);
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (is_first != !!strstr(out, "x4000xf32>") || strstr(out, "transpose("))
 		fail_msg("%d: %s\nbecame\n%s", is_first, text, out);
 	free(out);

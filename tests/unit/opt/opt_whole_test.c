@@ -11,14 +11,13 @@
 #include <cmocka.h>
 
 #include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
 
 /* Of %1, of such a type, lines with the type in place of @ make %9; `has` comes of them, `lacks`
  * does not. */
 static void expect(const char *type, const char *lines, const char *has, const char *lacks)
 {
-	const struct tc_options o = { .level = 1, .verify = true };
 	char text[3000], *out, *to = text;
-	struct err err;
 
 	to += sprintf(to, "module() () {\nfunc() {sym_name = \"main\"} (%%1: %s) {\n", type);
 	for (const char *p = lines; *p; p++)
@@ -27,8 +26,7 @@ static void expect(const char *type, const char *lines, const char *has, const c
 		else
 			*to++ = *p;
 	sprintf(to, "return(%%9)\n}\n}\n");
-	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "simplify", &out, &err))
-		fail_msg("%s\n%s", err.msg, text);
+	out = opt_after("simplify", text);
 	if (!strstr(out, has) || strstr(out, lacks))
 		fail_msg("no %s, or %s\n%s\nbecame\n%s", has, lacks, text, out);
 	free(out);
