@@ -136,7 +136,8 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 static bool share(struct sim_load *load, struct mm_plan *p)
 {
 	int64_t m = p->dim[p->rank - 2], n = p->dim[p->rank - 1], lanes = load->cpu->lanes;
-	int64_t step = p->mm.panels.kernel.row_step, tasks, part, most;
+	int64_t step = p->mm.panels.kernel.row_step, mb = p->mm.panels.kernel.mb;
+	int64_t tasks, part, most;
 	uint64_t ns = p->batches ? p->ns / (uint64_t)p->batches : 0;
 	size_t line;
 
@@ -150,7 +151,7 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 		return false;
 	if (m < FEW_ROWS * lanes)
 		return false;
-	tasks = (m + SIM_PRODUCT_MB - 1) / SIM_PRODUCT_MB;
+	tasks = (m + mb - 1) / mb;
 	tasks = tasks < tasks_of(ns, lanes) ? tasks_of(ns, lanes) : tasks;
 	/* As many for each lane, also when lanes take several at a time. */
 	part = (tasks + 4 * lanes - 1) / (4 * lanes) * lanes;
@@ -159,8 +160,8 @@ static bool share(struct sim_load *load, struct mm_plan *p)
 		tasks = m / FEW_ROWS / lanes * lanes;
 	step = step < 4 ? 4 : step;
 	p->m_blocks = blocks(m, (m + tasks - 1) / tasks + step - 1, step, &p->mb);
-	if (p->mb > SIM_PRODUCT_MB)
-		p->m_blocks = blocks(m, SIM_PRODUCT_MB, step, &p->mb);
+	if (p->mb > mb)
+		p->m_blocks = blocks(m, mb, step, &p->mb);
 	most = (int64_t)(SHARED_BYTES / line) * SIM_PRODUCT_LINE;
 	blocks(n, most, SIM_PRODUCT_NB, &p->phase);
 	if (n <= most)

@@ -52,7 +52,7 @@ static struct sim_product_kernel fast(sim_product_fn *fn, uint8_t a, uint8_t b, 
 
 	return (struct sim_product_kernel){ .fn = fn, .a = a, .b = b, .group = group,
 					    .unit = 4, .k_step = 1, .row_step = 1, .mr = 12,
-					    .speed = speed };
+					    .mb = SIM_PRODUCT_MB, .speed = speed };
 }
 
 /* The kernels for sums of this type on the CPU's path, beside that of panels: elements of b, or of
@@ -92,6 +92,8 @@ static struct sim_product_kernel tiles(sim_product_fn *fn, uint8_t a, uint8_t b)
 
 	k.k_step = 16;
 	k.row_step = k.mr = 32;
+	/* So fast that the panels of b come from beyond L2 too slowly for fewer rows. */
+	k.mb = SIM_PRODUCT_MB_TILES;
 	k.begins_before = true;
 	return k;
 }
@@ -100,7 +102,8 @@ static struct sim_product_kernel plain(sim_product_fn *fn, uint8_t acc, uint16_t
 {
 	return (struct sim_product_kernel){ .fn = fn, .a = acc, .b = acc, .group = 1,
 					    .unit = (uint8_t)elem_bytes(acc), .k_step = 1,
-					    .row_step = 1, .mr = 6, .speed = speed };
+					    .row_step = 1, .mr = 6, .mb = SIM_PRODUCT_MB,
+					    .speed = speed };
 }
 
 static struct sim_product_kernel choose_f32(const struct sim_cpu *cpu, unsigned a, unsigned b)
@@ -247,7 +250,7 @@ static size_t panel_b(const struct sim_product *mm, unsigned cols)
 
 static size_t panel_a(const struct sim_product *mm)
 {
-	return (SIM_PRODUCT_MB + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH *
+	return (mm->panels.kernel.mb + SIM_PRODUCT_LINE) * SIM_PRODUCT_PITCH *
 	       (size_t)mm->panels.kernel.unit;
 }
 
@@ -298,7 +301,8 @@ static void place(struct sim_load *load, struct sim_product *mm, int64_t n)
 	if (!is_long)
 		deep = mm->panels_k ? (size_t)mm->panels_k : 1;
 #define ROOM(field, bytes) (mm->field = at, at += up(bytes))
-	ROOM(sums_at, (size_t)(is_long ? mm->most_rows : SIM_PRODUCT_MB) * cols * mm->acc_bytes);
+	ROOM(sums_at, (size_t)(is_long ? mm->most_rows : mm->panels.kernel.mb) * cols *
+	     mm->acc_bytes);
 	ROOM(b_at, panel_b(mm, cols) * deep);
 	ROOM(few_at, mm->panels.kernel.few ?
 	     (size_t)SIM_PRODUCT_FEW * SIM_PRODUCT_ROOM * mm->acc_bytes : 0);
@@ -352,8 +356,8 @@ int sim_product_prepare(struct sim_load *load, struct sim_product *mm,
 	if (body->row_rank || body->rank < 2 || body->rank > ISA_MAX_RANK ||
 	    body->n_in > ISA_MAX_IN || body->n_out > ISA_MAX_OUT || !body->n_out)
 		return sim_refuse(load, HW_ST_BAD_PROGRAM, "the body is out of range");
-	mm->most_rows = SIM_PRODUCT_SUMS / SIM_PRODUCT_NB / mm->acc_bytes / SIM_PRODUCT_MB *
-			SIM_PRODUCT_MB;
+	mm->most_rows = SIM_PRODUCT_SUMS / SIM_PRODUCT_NB / mm->acc_bytes / mm->panels.kernel.mb *
+			mm->panels.kernel.mb;
 	mm->rank = body->rank;
 	mm->points = sim_body_points(load->cpu, body);
 	if (mm->points < SIM_PRODUCT_NB)
@@ -452,7 +456,7 @@ static void look_ahead(const struct sim_product_task *t, struct sim_product_step
 {
 	const struct sim_product *mm = t->mm;
 	const struct sim_side *side = &mm->panels.a;
-	unsigned n, rows = t->rows - row, more = SIM_PRODUCT_MB;
+	unsigned n, rows = t->rows - row, more = mm->panels.kernel.mb;
 	int64_t k;
 
 	if (t->has_a && mm->keeps_a && !is_last) {
@@ -607,10 +611,11 @@ static void run_by_rows(const struct sim_product_task *t, void *scratch)
 		.sums = sim_product_part(mm, scratch, SIM_PART_SUMS), .rows = 1, .cols = t->cols,
 		.k = (unsigned)mm->k, .is_shared = true };
 	size_t bytes = mm->acc_bytes, pitch = (t->direct ? t->pitch : t->cols) * bytes;
+	unsigned mb = mm->panels.kernel.mb;
 
 	take_b(t, sim_product_part(mm, scratch, SIM_PART_B), raw);
-	for (unsigned i = 0; i < t->rows && !sim_stopped(t->run); i += SIM_PRODUCT_MB) {
-		unsigned rows = t->rows - i < SIM_PRODUCT_MB ? t->rows - i : SIM_PRODUCT_MB;
+	for (unsigned i = 0; i < t->rows && !sim_stopped(t->run); i += mb) {
+		unsigned rows = t->rows - i < mb ? t->rows - i : mb;
 		uint8_t *sums = t->direct ? t->direct + i * pitch :
 					    (uint8_t *)scratch + mm->sums_at;
 
@@ -630,8 +635,8 @@ static void run_by_rows(const struct sim_product_task *t, void *scratch)
 static void run_by_panels(const struct sim_product_task *t, void *scratch)
 {
 	const struct sim_product *mm = t->mm;
-	int64_t depth = t->packed ? INT64_MAX / 2 : t->rows > SIM_PRODUCT_MB ?
-			SIM_PRODUCT_DEPTH : 1;
+	unsigned mb = mm->panels.kernel.mb;
+	int64_t depth = t->packed ? INT64_MAX / 2 : t->rows > mb ? SIM_PRODUCT_DEPTH : 1;
 	size_t line = (size_t)t->cols * mm->acc_bytes;
 	uint8_t *s = scratch, *b = s + mm->b_at;
 
@@ -642,9 +647,8 @@ static void run_by_panels(const struct sim_product_task *t, void *scratch)
 		for (int64_t at = from; at < to && packs_b(t) && !sim_stopped(t->run); at++)
 			sim_product_pack(t, s, at, 0, t->cols,
 					 b - (size_t)from * panel_b(mm, t->cols));
-		for (unsigned i = 0; i < t->rows; i += SIM_PRODUCT_MB) {
-			unsigned rows = t->rows - i < SIM_PRODUCT_MB ? t->rows - i :
-								       SIM_PRODUCT_MB;
+		for (unsigned i = 0; i < t->rows; i += mb) {
+			unsigned rows = t->rows - i < mb ? t->rows - i : mb;
 			uint8_t *sums = s + mm->sums_at + (depth < mm->panels_k ? i * line : 0);
 
 			if (!mm->k)

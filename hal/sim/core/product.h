@@ -104,7 +104,7 @@ size_t sim_product_packed(const struct sim_product *mm, int64_t cols);
  * the panel number `at` along k to where a task with the same columns looks in `packed`. */
 void sim_product_pack(const struct sim_product_task *t, void *scratch, int64_t at,
 		      unsigned first, unsigned cols, uint8_t *packed);
-/* To be called after prepare() if tasks of at most SIM_PRODUCT_MB rows follow each other that
+/* To be called after prepare() if tasks of at most the kernel's mb rows follow each other that
  * differ in their columns alone: the panels of a are kept, unless there are too many. */
 void sim_product_keep_a(struct sim_load *load, struct sim_product *mm);
 /* To be called after prepare(): chooses the way of so many products, each of rows by cols. */

@@ -20,7 +20,8 @@
 
 #include "hal/sim/kernels/transpose.h"
 
-#define SIM_PRODUCT_MB 192u		/* most rows of a panel of a */
+#define SIM_PRODUCT_MB 192u		/* most rows of a panel of a, */
+#define SIM_PRODUCT_MB_TILES 256u	/* of matrix tiles */
 #define SIM_PRODUCT_KU 256u		/* units of k of a panel */
 #define SIM_PRODUCT_PITCH 272u		/* units from row to row: not a power of two */
 #define SIM_PRODUCT_LINE 32u		/* columns of a panel of b, and most rows at a time */
@@ -39,7 +40,8 @@ struct sim_side {
 	/* Elements k .. k + n of lane i, side by side: in place, or written to room. */
 	const void *(*row)(const struct sim_product_task *t, unsigned i, int64_t k,
 			   unsigned n, void *room);
-	/* Where elements k .. of lane i lie side by side, or NULL. May itself be NULL. */
+	/* Where elements k .. of lane i lie side by side, all lanes as far apart, or NULL. May
+	 * itself be NULL. */
 	const uint8_t *(*place)(const struct sim_product_task *t, unsigned i, int64_t k);
 	/* If by_lines, where neighbour lanes are neighbours in memory: the addresses of
 	 * element k .. k + n of lane 0. */
@@ -93,6 +95,7 @@ struct sim_product_kernel {
 	uint8_t k_step;		/* units of k are a multiple of this */
 	uint8_t row_step;	/* rows of a panel of a, too */
 	uint8_t mr;		/* rows are worth cutting at multiples of this */
+	uint16_t mb;		/* most rows of a panel of a */
 	uint8_t flip_b;		/* xor of every byte of b */
 	bool begins_before;	/* adds to what is before, not that to its sums at last */
 	uint16_t speed;		/* products of elements in a ns, about */

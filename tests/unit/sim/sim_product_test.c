@@ -182,7 +182,7 @@ static void ends_of_blocks(void **state)
 /* A block of several panels of a, each along k in several, with an end of both in each. */
 static void panels_of_a_block(void **state)
 {
-	static const int64_t m[] = { 191, 193, 385, 577 }, k[] = { 257, 513, 1025 };
+	static const int64_t m[] = { 191, 193, 257, 385, 513, 577 }, k[] = { 257, 513, 1025 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
@@ -194,10 +194,10 @@ static void panels_of_a_block(void **state)
 
 	(void)state;
 	for (unsigned round = 0; round < 24; round++) {
-		int64_t size[2] = { m[round % 4], in_range(&seed, 1, 40) };
+		int64_t size[2] = { m[round % 6], in_range(&seed, 1, 40) };
 
 		make(&t, &seed, pairs[round / 6], vt_random(&seed) % EP_KINDS, round % 2, 2, size,
-		     k[round % 3]);
+		     k[round / 2 % 3]);
 		run_trial(vt, n, &t);
 	}
 	ty_close(vt, n);
@@ -206,7 +206,8 @@ static void panels_of_a_block(void **state)
 /* Tall blocks whose k takes more panels of b than a task packs at a time, and just as many. */
 static void lengths_of_k(void **state)
 {
-	static const int64_t k[] = { 2047, 2048, 2049, 4097 }, m[] = { 192, 193, 400 };
+	static const int64_t k[] = { 2047, 2048, 2049, 4097 };
+	static const int64_t m[] = { 192, 193, 256, 257, 400 };
 	static const struct ep_pair pairs[] = {
 		{ ELEM_F32, ELEM_F32, ELEM_F32 }, { ELEM_BF16, ELEM_BF16, ELEM_F32 },
 		{ ELEM_S8, ELEM_S8, ELEM_S32 }, { ELEM_C64, ELEM_C64, ELEM_C64 },
@@ -219,7 +220,7 @@ static void lengths_of_k(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 48; round++) {
 		unsigned p = round / 12;
-		int64_t size[2] = { m[round % 3], in_range(&seed, 1, 3) };
+		int64_t size[2] = { m[round % 5], in_range(&seed, 1, 3) };
 		int64_t group = p == 1 ? 2 : p == 2 ? 4 : 1;
 
 		make(&t, &seed, pairs[p], vt_random(&seed) % EP_KINDS, round % 2, 2, size,

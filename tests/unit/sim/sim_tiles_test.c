@@ -45,6 +45,19 @@ static void model_store(unsigned t, void *base, size_t stride)
 		memcpy((uint8_t *)base + r * stride, cpu.tile[t].u8[r], 64);
 }
 
+/* Fetching changes nothing that a program sees, so it is counted. */
+static struct { const uint8_t *from; unsigned char times[256]; } fetched[2];
+
+static void model_fetch(const void *line)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		size_t at = (size_t)((uintptr_t)line - (uintptr_t)fetched[i].from) / 64;
+
+		if (fetched[i].from && (uintptr_t)line >= (uintptr_t)fetched[i].from && at < 256)
+			fetched[i].times[at]++;
+	}
+}
+
 static float from_bf16(const uint8_t *p)
 {
 	uint32_t bits = (uint32_t)(p[0] | p[1] << 8) << 16;
@@ -82,6 +95,8 @@ static void model_bytes(unsigned c, unsigned a, unsigned b, int a_signed, int b_
 
 #undef _tile_zero
 #undef _tile_loadd
+#undef _tile_stream_loadd
+#undef _mm_prefetch
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_dpbssd
@@ -92,6 +107,8 @@ static void model_bytes(unsigned c, unsigned a, unsigned b, int a_signed, int b_
 #define _tile_release() (cpu.is_configured = 0)
 #define _tile_zero(t) memset(&cpu.tile[t], 0, sizeof(cpu.tile[t]))
 #define _tile_loadd(t, base, stride) model_load(t, base, stride)
+#define _tile_stream_loadd(t, base, stride) model_load(t, base, stride)
+#define _mm_prefetch(at, hint) model_fetch(at)
 #define _tile_stored(t, base, stride) model_store(t, base, stride)
 #define _tile_dpbf16ps(c, a, b) model_bf16(c, a, b)
 #define _tile_dpbssd(c, a, b) model_bytes(c, a, b, 1, 1)
@@ -203,10 +220,36 @@ static void halves(void **state)
 	check(tested_bf16, 4);
 }
 
+/* While columns are multiplied, the next ones come nearer, and a part of each row of what a's panel
+ * is filled from afterwards: each line once. */
+static void what_comes_next_is_fetched_once(void **state)
+{
+	enum { K = 32, SOON = 41, WIDE = 5 };
+	static uint8_t soon[SOON * WIDE * 64] __attribute__((aligned(64)));
+	struct sim_product_step x = { .a = a, .b = b, .ku = K, .rows = ROWS, .cols = COLS,
+		.sums = sums, .ld = COLS, .soon = soon, .soon_pitch = WIDE * 64, .n_soon = SOON,
+		.soon_bytes = K * 4 };
+
+	(void)state;
+	fill(0, ROWS);
+	memset(fetched, 0, sizeof(fetched));
+	fetched[0].from = (const uint8_t *)b;
+	fetched[1].from = soon;
+	tested_ss(&x);
+	for (unsigned line = 0; line < 256; line++) {
+		unsigned columns = line * 64 / (K * 32 * 4), part = line % WIDE;
+
+		assert_int_equal(fetched[0].times[line], columns >= 1 && columns <= COLS / 32);
+		assert_int_equal(fetched[1].times[line], line < SOON * WIDE && part < K / 16);
+	}
+	memset(fetched, 0, sizeof(fetched));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bytes_of_all_signs), cmocka_unit_test(halves),
+		cmocka_unit_test(what_comes_next_is_fetched_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
