@@ -101,6 +101,15 @@ static int64_t tasks_of(uint64_t ns, int64_t lanes)
 	return lanes * (ns <= 300000 ? 1 : ns < 3000000 ? 2 : 4);
 }
 
+/* So many columns as blocks have if there is one more of them: whole lines, fewer than nb. */
+static int64_t fewer_columns(int64_t n, int64_t n_blocks, int64_t nb)
+{
+	int64_t few = (n + n_blocks) / (n_blocks + 1), line = SIM_PRODUCT_LINE;
+
+	few = (few + line - 1) / line * line;
+	return few < nb ? few : nb - line;
+}
+
 /* Blocks of one product, each of which packs its own panels. It is cut so that every lane has
  * some of it, at the longer side. */
 static void cut(const struct sim_load *load, struct mm_plan *p)
@@ -121,9 +130,10 @@ static void cut(const struct sim_load *load, struct mm_plan *p)
 		if (by_rows && p->mb <= mr)
 			break;
 		if (by_rows)
-			p->m_blocks = blocks(m, p->mb / 2, mr, &p->mb);
+			p->m_blocks = blocks(m, (p->mb / 2 + mr - 1) / mr * mr, mr, &p->mb);
 		else
-			p->n_blocks = blocks(n, p->nb / 2, SIM_PRODUCT_LINE, &p->nb);
+			p->n_blocks = blocks(n, fewer_columns(n, p->n_blocks, p->nb),
+					     SIM_PRODUCT_LINE, &p->nb);
 	}
 }
 

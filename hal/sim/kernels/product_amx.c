@@ -24,69 +24,75 @@ static const struct config whole = {
 };
 
 /* A block of sums of fewer rows or columns than tiles have, to and from whole tiles. */
-static void move_block(void *to, unsigned to_ld, const void *from, unsigned from_ld, unsigned rows,
-		       unsigned cols)
+static void move_block(int32_t *to, size_t to_ld, const int32_t *from, size_t from_ld,
+		       unsigned rows, unsigned cols)
 {
-	for (unsigned i = 0; i < rows; i++)
-		memcpy((uint32_t *)to + (size_t)i * to_ld,
-		       (const uint32_t *)from + (size_t)i * from_ld, cols * 4);
+	for (unsigned i = 0; i < rows; i++, to += to_ld, from += from_ld) {
+		unsigned j = 0;
+
+		for (; j + 16 <= cols; j += 16)
+			memcpy(to + j, from + j, 64);
+		if (j < cols)
+			memcpy(to + j, from + j, (cols - j) * 4);
+	}
 }
 
-/* Memory beyond L2 answers too late for tiles that are asked for when they are needed: what is
- * multiplied next is fetched, so many lines of it for each tile along k. */
-static inline __attribute__((always_inline)) const uint8_t *fetch(const uint8_t *at, unsigned lines,
-								  int64_t pitch)
-{
-	for (; lines; lines--, at += pitch)
-		_mm_prefetch((const char *)at, _MM_HINT_T1);
-	return at;
-}
-
-struct block {
-	const int32_t *a, *b;
-	unsigned ku;
-	int32_t *sums;
-	const int32_t *before;	/* or NULL */
-	size_t ld, before_ld;
-	/* For each tile along k: so many lines of the next columns of b, and one of each of so many
-	 * rows of a's next panel. */
-	const uint8_t *columns, *rows;
-	int64_t row_pitch;
-	unsigned n_lines, n_rows;
+/* Memory beyond L2 answers too late for what is asked for when it is needed. So, while tiles are
+ * multiplied, lines of memory that come next are fetched: of the columns behind these, where each
+ * block of rows has its part, and what the caller names, where each block has. */
+struct ahead {
+	const uint8_t *columns, *row;	/* row: the caller's */
+	int64_t pitch;
+	unsigned n_columns, n_rows;	/* lines for each tile along k */
+	unsigned line, lines;		/* of a row: the next one, all */
+	unsigned left;			/* lines of this block */
 };
 
-/* The block of rows i .. and columns j .. */
-static struct block block_at(const struct sim_product_step *s, unsigned i, unsigned j)
+/* For the block at row i, column j. */
+static struct ahead look_ahead(const struct sim_product_step *s, unsigned i, unsigned j)
 {
-	unsigned down = (s->rows + 31) / 32, across = (s->cols + 31) / 32;
-	unsigned each = (s->n_soon + down * across - 1) / (down * across);
-	unsigned row = (j / 32 * down + i / 32) * each;
-	struct block x = { .a = (const int32_t *)s->a + (size_t)i * SIM_PRODUCT_PITCH,
-		.b = (const int32_t *)s->b + (size_t)j * s->ku, .ku = s->ku,
-		.sums = (int32_t *)s->sums + (size_t)i * s->ld + j, .ld = s->ld,
-		.before_ld = s->before_ld, .n_lines = 32 / down, .row_pitch = s->soon_pitch };
+	unsigned down = (s->rows + 31) / 32, blocks = down * ((s->cols + 31) / 32);
+	unsigned lines = (s->soon_bytes + 63) / 64, all = s->n_soon * lines, steps = s->ku / 16;
+	unsigned each = (all + blocks * steps - 1) / (blocks * steps);
+	unsigned first = (j / 32 * down + i / 32) * steps * each;
+	struct ahead x = { .columns = (const uint8_t *)s->b + (size_t)(j + 32) * s->ku * 4,
+		.n_columns = 32 / down, .lines = lines };
 
-	if (s->before)
-		x.before = (const int32_t *)s->before + (size_t)i * s->before_ld + j;
-	x.columns = (const uint8_t *)(x.b + (size_t)32 * s->ku) +
-		    (size_t)i / 32 * x.n_lines * s->ku * 4;
-	if (row < s->n_soon) {
-		x.rows = s->soon + row * s->soon_pitch;
-		x.n_rows = s->n_soon - row < each ? s->n_soon - row : each;
-	}
+	x.columns += (size_t)i / 32 * x.n_columns * steps * 64;
+	if (first >= all)
+		return x;
+	x.n_rows = each;
+	x.line = first % lines;
+	x.row = s->soon + first / lines * s->soon_pitch;
+	x.pitch = s->soon_pitch;
+	x.left = all - first;
 	return x;
+}
+
+static inline __attribute__((always_inline)) void fetch(struct ahead *x)
+{
+	for (unsigned n = x->n_columns; n; n--, x->columns += 64)
+		_mm_prefetch((const char *)x->columns, _MM_HINT_T1);
+	for (unsigned n = x->n_rows; n && x->left; n--, x->left--) {
+		_mm_prefetch((const char *)x->row + (size_t)x->line * 64, _MM_HINT_T1);
+		if (++x->line == x->lines) {
+			x->line = 0;
+			x->row += x->pitch;
+		}
+	}
 }
 
 /* Tiles of a are read for the last time until other columns are done; said so, they leave the
  * columns' own in L1. */
 #define KERNEL(name, DP) \
-	static void name##_block(const struct block *x) \
+	static void name##_block(const struct sim_product_step *s, unsigned i, unsigned j, \
+				 int32_t *sums, size_t ld, const int32_t *before, \
+				 size_t before_ld) \
 	{ \
-		const int32_t *a = x->a, *below = a + 16 * SIM_PRODUCT_PITCH; \
-		const int32_t *b = x->b, *before = x->before; \
-		const uint8_t *columns = x->columns; \
-		size_t ld = x->ld, before_ld = x->before_ld; \
-		int32_t *sums = x->sums; \
+		const int32_t *a = (const int32_t *)s->a + (size_t)i * SIM_PRODUCT_PITCH; \
+		const int32_t *below = a + 16 * SIM_PRODUCT_PITCH; \
+		const int32_t *b = (const int32_t *)s->b + (size_t)j * s->ku; \
+		struct ahead ahead = look_ahead(s, i, j); \
 	\
 		/* The compiler does not know that tiles are loaded from memory. */ \
 		__asm__ volatile ("" : : : "memory"); \
@@ -101,15 +107,13 @@ static struct block block_at(const struct sim_product_step *s, unsigned i, unsig
 			_tile_zero(2); \
 			_tile_zero(3); \
 		} \
-		for (unsigned k = 0; k < x->ku; k += 16) { \
+		for (unsigned k = 0; k < s->ku; k += 16) { \
 			_tile_loadd(6, b + k * 32, 128); \
 			_tile_stream_loadd(4, a + k, SIM_PRODUCT_PITCH * 4); \
 			DP(0, 4, 6); \
-			columns = fetch(columns, x->n_lines, 64); \
 			_tile_loadd(7, b + k * 32 + 16, 128); \
 			DP(1, 4, 7); \
-			if (x->n_rows) \
-				fetch(x->rows + k * 4, x->n_rows, x->row_pitch); \
+			fetch(&ahead); \
 			_tile_stream_loadd(5, below + k, SIM_PRODUCT_PITCH * 4); \
 			DP(2, 5, 6); \
 			DP(3, 5, 7); \
@@ -120,29 +124,35 @@ static struct block block_at(const struct sim_product_step *s, unsigned i, unsig
 		_tile_stored(3, sums + 16 * ld + 16, ld * 4); \
 	} \
 	\
+	static void name##_edge(const struct sim_product_step *s, unsigned i, unsigned j, \
+				unsigned rows, unsigned cols, int32_t *sums, \
+				const int32_t *before) \
+	{ \
+		int32_t room[32 * 32] __attribute__((aligned(64))); \
+	\
+		if (before) { \
+			memset(room, 0, sizeof(room)); \
+			move_block(room, 32, before, s->before_ld, rows, cols); \
+		} \
+		name##_block(s, i, j, room, 32, before ? room : NULL, 32); \
+		move_block(sums, s->ld, room, 32, rows, cols); \
+	} \
+	\
 	void name(const struct sim_product_step *s) \
 	{ \
-		int32_t edge[32 * 32] __attribute__((aligned(64))) = { 0 }; \
-	\
 		_tile_loadconfig(&whole); \
 		for (unsigned j = 0; j < s->cols; j += 32) \
 			for (unsigned i = 0; i < s->rows; i += 32) { \
-				struct block x = block_at(s, i, j), part = x; \
-				unsigned h = s->rows - i < 32 ? s->rows - i : 32; \
-				unsigned w = s->cols - j < 32 ? s->cols - j : 32; \
+				int32_t *sums = (int32_t *)s->sums + (size_t)i * s->ld + j; \
+				const int32_t *before = !s->before ? NULL : \
+					(const int32_t *)s->before + (size_t)i * s->before_ld + j; \
+				unsigned h = s->rows - i, w = s->cols - j; \
 	\
-				if (h == 32 && w == 32) { \
-					name##_block(&x); \
-					continue; \
-				} \
-				part.sums = edge; \
-				part.ld = part.before_ld = 32; \
-				if (x.before) { \
-					move_block(edge, 32, x.before, s->before_ld, h, w); \
-					part.before = edge; \
-				} \
-				name##_block(&part); \
-				move_block(x.sums, s->ld, edge, 32, h, w); \
+				if (h >= 32 && w >= 32) \
+					name##_block(s, i, j, sums, s->ld, before, s->before_ld); \
+				else \
+					name##_edge(s, i, j, h < 32 ? h : 32, w < 32 ? w : 32, \
+						    sums, before); \
 			} \
 		_tile_release(); \
 	}
