@@ -257,7 +257,41 @@ UNARY(e8m0_encode_64, uint8_t, uint64_t, e8m0_encoded_64(x))
 UNARY(e8m0_encode, uint8_t, uint32_t, e8m0_encoded(x))
 
 UNARY(bf16_decode, uint32_t, uint16_t, (uint32_t)x << 16)
-UNARY(bf16_encode, uint16_t, uint32_t, bf16_encoded(x))
+UNARY(bf16_bits_encode, uint16_t, uint32_t, bf16_encoded(x))
+
+#ifdef __AVX512BW__
+/* bf16_encoded() of 16 numbers, in the upper halves. A NaN is told by comparing it with itself, and
+ * what lies in the lower halves may stay. */
+static inline __m512i bf16_rounded(__m512i x)
+{
+	const __m512i half = _mm512_set1_epi32(0x7fff), quiet = _mm512_set1_epi32(0x400000);
+	__m512i odd = _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
+	__m512 f = _mm512_castsi512_ps(x);
+
+	return _mm512_mask_or_epi32(_mm512_add_epi32(_mm512_add_epi32(x, half), odd),
+				    _mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q), x, quiet);
+}
+#endif
+
+KERNEL(bf16_encode)
+{
+#ifdef __AVX512BW__
+	static const uint16_t upper[32] = { 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
+					    31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57,
+					    59, 61, 63 };
+	const __m512i pick = _mm512_loadu_si512(upper);
+	const uint32_t *pa = ra;
+	uint16_t *d = dst;
+
+	for (; n >= 32; n -= 32, pa += 32, d += 32)
+		_mm512_storeu_si512(d, _mm512_permutex2var_epi16(
+			bf16_rounded(_mm512_loadu_si512(pa)), pick,
+			bf16_rounded(_mm512_loadu_si512(pa + 16))));
+	dst = d;
+	ra = pa;
+#endif
+	bf16_bits_encode(dst, ra, rb, rc, n, spread, aux);
+}
 
 KERNEL(f16_decode)
 {
