@@ -162,48 +162,69 @@ static int make_hbm_fd(uint64_t bytes, int *out, struct err *err)
 	return code;
 }
 
-static int make_hbm(struct sim_device *dev, uint64_t bytes, struct err *err)
+/* Puts new, zeroed HBM where dev->hbm is: the file, or without one (-1) memory of this process. */
+static int map_hbm(struct sim_device *dev, int fd, struct err *err)
 {
-	int code = make_hbm_fd(bytes, &dev->hbm_fd, err);
+	int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+
+	if (mmap(dev->hbm, dev->hbm_bytes, PROT_READ | PROT_WRITE,
+		 kind | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return err_sys(err, errno, "mapping %llu bytes of HBM; ask for less: "
+			       "TESSERA_SIM=hbm=1G", (unsigned long long)dev->hbm_bytes);
+	madvise(dev->hbm, dev->hbm_bytes, MADV_HUGEPAGE);
+	/* The device writes here: a child of fork must not make it copy-on-write. */
+	if (fd < 0)
+		madvise(dev->hbm, dev->hbm_bytes, MADV_DONTFORK);
+	return 0;
+}
+
+static int make_hbm(struct sim_device *dev, uint64_t bytes, bool has_file, struct err *err)
+{
+	int code = has_file ? make_hbm_fd(bytes, &dev->hbm_fd, err) : 0;
+	uint64_t before;
+	uint8_t *room;
 
 	if (code)
 		return code;
-	dev->hbm = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-			dev->hbm_fd, 0);
-	if (dev->hbm == MAP_FAILED) {
-		dev->hbm = NULL;
-		return err_sys(err, errno, "mapping %llu bytes of HBM; ask for less: "
+	/* Huge pages begin at multiples of HBM_UNIT. */
+	room = mmap(NULL, bytes + HBM_UNIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
+	if (room == MAP_FAILED)
+		return err_sys(err, errno, "room for %llu bytes of HBM; ask for less: "
 			       "TESSERA_SIM=hbm=1G", (unsigned long long)bytes);
-	}
-	madvise(dev->hbm, bytes, MADV_HUGEPAGE);
+	before = -(uintptr_t)room % HBM_UNIT;
+	if (before)
+		munmap(room, before);
+	munmap(room + before + bytes, HBM_UNIT - before);
+	dev->hbm = room + before;
 	dev->hbm_bytes = bytes;
-	return 0;
+	return map_hbm(dev, dev->hbm_fd, err);
 }
 
 int sim_hbm_renew(struct sim_device *dev, struct err *err)
 {
-	int fd, code;
+	int fd = -1, code = 0;
 
 	pthread_mutex_lock(&dev->admin_lock);
-	code = make_hbm_fd(dev->hbm_bytes, &fd, err);
-	if (!code && mmap(dev->hbm, dev->hbm_bytes, PROT_READ | PROT_WRITE, MAP_SHARED |
-			  MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-		code = err_sys(err, errno, "mapping HBM anew");
-		close(fd);
-	}
+	if (dev->hbm_fd >= 0)
+		code = make_hbm_fd(dev->hbm_bytes, &fd, err);
+	if (!code)
+		code = map_hbm(dev, fd, err);
 	if (!code) {
-		madvise(dev->hbm, dev->hbm_bytes, MADV_HUGEPAGE);
-		close(dev->hbm_fd);
+		if (dev->hbm_fd >= 0)
+			close(dev->hbm_fd);
 		dev->hbm_fd = fd;
 		sim_discard(dev, 0, dev->hbm_bytes);
 		sim_cells_mend(&dev->cells);
+	} else if (fd >= 0) {
+		close(fd);
 	}
 	pthread_mutex_unlock(&dev->admin_lock);
 	return code;
 }
 
-static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, bool check,
-		       struct err *err)
+static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes,
+		       const struct sim_options *options, struct err *err)
 {
 	struct sim_device *dev = &sim->devices[number];
 	unsigned index = number / sim->n_functions;
@@ -228,10 +249,10 @@ static int make_device(struct sim *sim, unsigned number, uint64_t hbm_bytes, boo
 	dev->watch_until = CLOCK_FOREVER;
 	dev->power_on = clock_ns();
 	sim_power_on(dev);
-	code = make_hbm(dev, hbm_bytes, err);
+	code = make_hbm(dev, hbm_bytes, options->hbm_file, err);
 	dev->cells.hbm = dev->hbm;
 	dev->cells.bytes = code ? 0 : hbm_bytes;
-	if (!code && check)
+	if (!code && options->check)
 		code = sim_watch_start(&dev->watch, dev->hbm, dev->hbm_bytes, err);
 	if (code)
 		return code;
@@ -321,7 +342,7 @@ int sim_create(const struct sim_options *options, struct sim **out, struct err *
 		code = err_set(err, ERR_RESOURCE_EXHAUSTED, "out of memory for the model");
 	for (unsigned i = 0; !code && i < n; i++) {
 		sim->n_devices = i + 1;
-		code = make_device(sim, i, hbm / n_functions, options->check, err);
+		code = make_device(sim, i, hbm / n_functions, options, err);
 	}
 	for (unsigned i = 0; !code && i < n; i++)
 		sim_links_init(&sim->devices[i]);

@@ -40,6 +40,8 @@ struct sim_options {
 	unsigned n_functions;	/* that each device shows, for several drivers at once
 				 * (DEVICE.md#functions); 0: 1 */
 	bool check;		/* watch programs (DEVICE.md#a-model-that-checks) */
+	bool hbm_file;		/* HBM is a file (sim_hbm_fd), for other processes to map;
+				 * else memory of this process, on huge pages if it gets some */
 };
 
 /* Reads "devices=4,hbm=8G,lanes=2,path=avx2,check" (TESSERA_SIM); NULL or "": defaults.
@@ -47,7 +49,7 @@ struct sim_options {
  * but isa_path, which is a string constant. */
 int sim_options_parse(const char *text, struct sim_options *out, struct err *err);
 
-/* HBM is a sparse memfd: it takes memory as it is written. RESOURCE_EXHAUSTED. */
+/* HBM takes memory as it is written. RESOURCE_EXHAUSTED. */
 int sim_create(const struct sim_options *options, struct sim **out, struct err *err);
 /* Stops all work, joins the threads, frees everything. NULL is fine. */
 void sim_destroy(struct sim *sim);
@@ -72,11 +74,12 @@ bool sim_is_checked(const struct sim_device *dev);
  * Nothing that runs or is queued uses it. Does nothing unless it watches. */
 void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes);
 
-/* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy;
- * and the memfd behind it, owned by the device, its size sealed. */
+/* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy, and not in
+ * children of fork; and the memfd behind it, owned by the device, its size sealed, or -1
+ * without hbm_file. */
 void *sim_hbm(struct sim_device *dev, uint64_t *bytes);
 int sim_hbm_fd(struct sim_device *dev);
-/* Puts new, zeroed memory in HBM's place, at the same address: whoever still holds the
+/* Puts new, zeroed memory in HBM's place, at the same address: whoever still holds an
  * old memfd sees nothing of what comes. For after sim_flr, while nothing runs. The
  * old memory stays in place if this fails (RESOURCE_EXHAUSTED). */
 int sim_hbm_renew(struct sim_device *dev, struct err *err);

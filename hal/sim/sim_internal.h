@@ -238,7 +238,7 @@ struct sim_device {
 	/* Constant while it lives. */
 	struct sim *sim;
 	unsigned index;		/* of its card, among the model's; the serial number */
-	int hbm_fd;		/* memfd behind HBM, owned; under admin_lock (renewal) */
+	int hbm_fd;		/* memfd behind HBM, owned, or -1; under admin_lock (renewal) */
 	uint8_t *hbm;		/* mapped, shared with the host's views */
 	uint64_t hbm_bytes;
 	int64_t power_on;	/* clock_ns(); the device's clock counts from here */

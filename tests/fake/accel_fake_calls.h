@@ -457,7 +457,7 @@ static void fake_put_node(unsigned n, const char *driver)
 
 static int fake_start_card(unsigned i, uint64_t hbm_bytes)
 {
-	struct sim_options o = { .hbm_bytes = hbm_bytes, .lanes = 2 };
+	struct sim_options o = { .hbm_bytes = hbm_bytes, .lanes = 2, .hbm_file = true };
 	struct fake_card *card = &fake.card[i];
 	struct err err;
 

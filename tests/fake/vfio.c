@@ -865,7 +865,8 @@ static int fake_start(void)
 		.munmap = fake_munmap, .pread = fake_pread, .pwrite = fake_pwrite,
 		.memlock = fake_memlock,
 	};
-	struct sim_options o = { .n_devices = FAKE_DEVICES, .hbm_bytes = FAKE_HBM, .lanes = 2 };
+	struct sim_options o = { .n_devices = FAKE_DEVICES, .hbm_bytes = FAKE_HBM, .lanes = 2,
+				 .hbm_file = true };
 	struct err err;
 
 	snprintf(fake.root, sizeof(fake.root), "/tmp/tessera-vfio-XXXXXX");

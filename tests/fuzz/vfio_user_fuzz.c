@@ -33,7 +33,8 @@ static void tell(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	struct sim_options options = { .n_devices = 1, .hbm_bytes = 4u << 20, .lanes = 1 };
+	struct sim_options options = { .n_devices = 1, .hbm_bytes = 4u << 20, .lanes = 1,
+				       .hbm_file = true };
 	struct sim *sim;
 	struct err err;
 

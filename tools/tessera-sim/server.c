@@ -388,6 +388,7 @@ static unsigned share_areas(unsigned seats)
 
 static int start(struct server *s, struct err *err)
 {
+	struct sim_options options = s->o->sim;
 	unsigned seats;
 	sigset_t set;
 	int code;
@@ -407,8 +408,9 @@ static int start(struct server *s, struct err *err)
 	code = guard_start(s->guard_fd, err);
 	if (!code)
 		code = take_folder(s, err);
+	options.hbm_file = true;
 	if (!code)
-		code = sim_create(&s->o->sim, &s->sim, err);
+		code = sim_create(&options, &s->sim, err);
 	if (code)
 		return code;
 	s->of_device = sim_function_count(s->sim);

@@ -427,7 +427,7 @@ static void queue_0_without_rings_is_fatal(void **state)
 
 static void size_is_sealed(void **state)
 {
-	struct sim_options o = { .hbm_bytes = FILE_BYTES, .lanes = 1 };
+	struct sim_options o = { .hbm_bytes = FILE_BYTES, .lanes = 1, .hbm_file = true };
 	struct sim *sim;
 	struct err err;
 	int fd;
@@ -444,7 +444,8 @@ static void size_is_sealed(void **state)
 
 static void renewed_memory_is_zero_and_nobody_elses(void **state)
 {
-	struct sim_options o = { .n_devices = 2, .hbm_bytes = FILE_BYTES, .lanes = 1 };
+	struct sim_options o = { .n_devices = 2, .hbm_bytes = FILE_BYTES, .lanes = 1,
+				 .hbm_file = true };
 	uint64_t bytes;
 	struct sim *sim;
 	struct err err;
@@ -477,6 +478,29 @@ static void renewed_memory_is_zero_and_nobody_elses(void **state)
 	sim_destroy(sim);
 }
 
+/* Without a file, too. */
+static void renewed_memory_of_one_process_is_zero(void **state)
+{
+	struct sim_options o = { .hbm_bytes = FILE_BYTES, .lanes = 1 };
+	uint64_t bytes;
+	struct sim *sim;
+	struct err err;
+	uint8_t *hbm;
+
+	(void)state;
+	assert_int_equal(sim_create(&o, &sim, &err), 0);
+	assert_int_equal(sim_hbm_fd(sim_device(sim, 0)), -1);
+	hbm = sim_hbm(sim_device(sim, 0), &bytes);
+	assert_int_equal(bytes, FILE_BYTES);
+	assert_int_equal((uintptr_t)hbm % (2 << 20), 0);
+	hbm[0] = hbm[FILE_BYTES - 1] = 1;
+	assert_int_equal(sim_hbm_renew(sim_device(sim, 0), &err), 0);
+	assert_ptr_equal(sim_hbm(sim_device(sim, 0), &bytes), hbm);
+	assert_int_equal(hbm[0] | hbm[FILE_BYTES - 1], 0);
+	hbm[0] = hbm[FILE_BYTES - 1] = 1;
+	sim_destroy(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +520,7 @@ int main(void)
 		cmocka_unit_test(queue_0_without_rings_is_fatal),
 		cmocka_unit_test(size_is_sealed),
 		cmocka_unit_test(renewed_memory_is_zero_and_nobody_elses),
+		cmocka_unit_test(renewed_memory_of_one_process_is_zero),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
