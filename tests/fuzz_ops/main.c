@@ -2,14 +2,15 @@
 /*
  * fuzz_ops: makes programs and runs them three ways until the time is over.
  *
- *	fuzz_ops [--sharded] [--seconds S] [--programs N] [--seed SEED] [--jobs N]
- *		[--jax PERCENT] [--python PATH] [--out DIR]
+ *	fuzz_ops [--sharded] [--seconds S] [--until FILE] [--programs N] [--seed SEED]
+ *		[--jobs N] [--jax PERCENT] [--python PATH] [--out DIR]
  *	fuzz_ops [--sharded] --one SEED		one program of that seed, and smaller if it fails
  *	fuzz_ops --replay FILE...		programs of files: tests/data/fuzz_ops
  *	fuzz_ops [--sharded] --print SEED
  *	fuzz_ops --stablehlo FILE
  *
- * With --sharded programs are for several devices (gen_shard.c), and JAX gets none of them.
+ * The time is over after S seconds, or once FILE is there; that ends reductions too, at what they
+ * have. With --sharded programs are for several devices (gen_shard.c), and JAX gets none of them.
  * Programs run in a child, so that a crash costs one program: the child notes its seed in
  * shared memory, and the parent reports it and goes on behind it. Exits 1 if anything differed,
  * was refused, or crashed.
@@ -38,7 +39,7 @@ struct options {
 	unsigned seconds, jax, jobs;
 	bool is_sharded;
 	uint64_t programs, seed;
-	const char *python, *out;
+	const char *python, *out, *until;
 };
 
 /* Shared with the child. */
@@ -72,6 +73,12 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Someone made the file of --until. */
+static bool is_told_to_end(const struct options *o)
+{
+	return o->until && !access(o->until, F_OK);
+}
+
 /* All ways of one program; `jax` may be NULL. */
 static enum verdict run_ways(struct program *p, uint64_t seed, unsigned model, struct device *d,
 			     struct jax *jax, struct err *err)
@@ -100,6 +107,7 @@ static char *copy(const char *text)
 
 enum { SIGNATURE = 64 };
 struct search {
+	const struct options *o;
 	enum verdict is;
 	uint64_t seed;
 	struct device *device;
@@ -155,7 +163,7 @@ static bool still_fails(const char *text, void *arg)
 	struct program p;
 	enum verdict is;
 
-	if (program_read(copy(text), &p, &err))
+	if (is_told_to_end(s->o) || program_read(copy(text), &p, &err))
 		return false;
 	program_fill(&p, s->seed);
 	is = try_apart(s, &p);
@@ -212,7 +220,8 @@ static bool is_known(struct state *state, const char *signature)
 static void report(struct session *s, uint64_t seed, const char *text, enum verdict is,
 		   const struct err *why)
 {
-	struct search search = { .is = is, .seed = seed, .device = s->device, .jax = s->jax };
+	struct search search = { .o = s->o, .is = is, .seed = seed, .device = s->device,
+				 .jax = s->jax };
 	char *small, line[300];
 
 	snprintf(line, sizeof(line), "%s: %.250s", verdict_names[is], why->msg);
@@ -270,7 +279,7 @@ static void child(struct session *s, unsigned job)
 		printf("no Python at %s\n", s->o->python);
 		exit(2);
 	}
-	while (now() < s->end) {
+	while (now() < s->end && !is_told_to_end(s->o)) {
 		seed = __atomic_fetch_add(&s->state->next, 1, __ATOMIC_RELAXED);
 		if (seed - s->o->seed >= s->o->programs)
 			break;
@@ -426,6 +435,7 @@ int main(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "seconds", 1, NULL, 's' },
 		{ "programs", 1, NULL, 'n' },
+		{ "until", 1, NULL, 'u' },
 		{ "seed", 1, NULL, 'r' },
 		{ "jobs", 1, NULL, 'J' }, { "jax", 1, NULL, 'j' },
 		{ "python", 1, NULL, 'p' },
@@ -449,6 +459,7 @@ int main(int argc, char **argv)
 		switch (c) {
 		case 's': o.seconds = (unsigned)atoi(optarg); break;
 		case 'n': o.programs = strtoull(optarg, NULL, 0); break;
+		case 'u': o.until = optarg; break;
 		case 'r': o.seed = strtoull(optarg, NULL, 0); break;
 		case 'J': o.jobs = (unsigned)atoi(optarg); break;
 		case 'j': o.jax = (unsigned)atoi(optarg); break;
