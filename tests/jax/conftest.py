@@ -14,6 +14,10 @@ os.environ.setdefault("TESSERA_CACHE", "off")   # compile what the tree compiles
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 "
                       "--xla_llvm_disable_expensive_passes=true")
 
+# numpy's BLAS has a thread for each core, which spins where another worker has that core: what
+# takes a millisecond by itself takes hundreds.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
