@@ -324,7 +324,13 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 			widen_places(c, op, op->n_results, 1);
 			drop_empty_scatter(op);
 			break;
-		case TC_REDUCE: tc_decompose_reduce(c, op); break;
+		case TC_REDUCE:
+			/* The product may have other ways to go. */
+			if (tc_decompose_outer(c, op))
+				next = prev ? prev->next : block->first;
+			else
+				tc_decompose_reduce(c, op);
+			break;
 		case TC_REDUCE_WINDOW:
 			if (tc_decompose_scan(c, op))
 				break;

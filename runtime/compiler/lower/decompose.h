@@ -20,6 +20,9 @@ bool tc_is_depthwise(const struct tc_op *op);
 /* One of one element each, of numbers in a type that does not compute, or that finds where
  * something is; leaves others alone, and such as it is less work in. reduce.c */
 void tc_decompose_reduce(struct tc_ctx *c, struct tc_op *op);
+/* outer.c: a sum of products of two arrays spread out as rows and columns are, which becomes a dot
+ * (true: op is gone); others stay. */
+bool tc_decompose_outer(struct tc_ctx *c, struct tc_op *op);
 /* scan.c: a reduce_window over all that is before, or after, each element (true: op is
  * gone); others stay. */
 bool tc_decompose_scan(struct tc_ctx *c, struct tc_op *op);

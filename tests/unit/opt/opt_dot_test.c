@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which products lower/dot.c makes of parts of what they sum, by the text after it. */
+/* Which products lower/dot.c makes of parts of what they sum, and which sums lower/outer.c makes
+ * products of, by the text after them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,12 +109,71 @@ static void very_few_rows_and_columns_are_many_small_products(void **state)
 	expect((struct product){ "i8", "i32", 20000, 5, 5, "" }, 10, 2000);
 }
 
+/* The text after the pass of the sum over `dims` of x times y, each spread along `to` of the
+ * products, and of `more`, which may look at the products %5, too. */
+static char *summed(const char *x, const char *x_to, const char *y, const char *y_to,
+		    const char *products, const char *dims, const char *result, const char *elem,
+		    const char *more)
+{
+	char text[1500];
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%s%s>, "
+		 "%%2: tensor<%s%s>) {\n"
+		 "%%3 = broadcast_in_dim(%%1) {broadcast_dimensions = [%s]} : tensor<%s%s>\n"
+		 "%%4 = broadcast_in_dim(%%2) {broadcast_dimensions = [%s]} : tensor<%s%s>\n"
+		 "%%5 = multiply(%%3, %%4) : tensor<%s%s>\n"
+		 "%%6 = constant() {value = dense<0x%s> : tensor<%s>} : tensor<%s>\n"
+		 "%%7 = reduce(%%5, %%6) {dimensions = [%s]} : tensor<%s%s> (%%8: tensor<%s>, "
+		 "%%9: tensor<%s>) {\n%%10 = add(%%8, %%9) : tensor<%s>\nreturn(%%10)\n}\n"
+		 "return(%%7%s)\n}\n}\n",
+		 x, elem, y, elem, x_to, products, elem, y_to, products, elem, products, elem,
+		 strcmp(elem, "bf16") ? "00000000" : "0000", elem, elem, dims, result, elem, elem,
+		 elem, elem, more);
+	return opt_after("decompose", text);
+}
+
+#define SUMMED(is_dot, ...) \
+	do { \
+		char *out = summed(__VA_ARGS__); \
+		\
+		if (count(out, "dot_general(") != (is_dot)) \
+			fail_msg("%s", out); \
+		free(out); \
+	} while (0)
+
+static void sums_of_outer_products_are_products(void **state)
+{
+	(void)state;
+	SUMMED(1, "9x4x", "0, 1", "9x5x", "0, 2", "9x4x5x", "0", "4x5x", "f32", "");
+	/* Columns before rows, batches, and a dim of 1 on the way. */
+	SUMMED(1, "9x5x", "0, 2", "9x4x", "0, 1", "9x4x5x", "0", "4x5x", "f32", "");
+	SUMMED(1, "3x9x4x1x", "0, 1, 2, 3", "3x9x5x", "0, 1, 3", "3x9x4x5x", "1", "3x4x5x", "f32",
+	       "");
+	SUMMED(1, "4x2x", "0, 2", "5x2x", "1, 2", "4x5x2x", "2", "4x5x", "f32", "");
+}
+
+static void other_sums_of_products_stay(void **state)
+{
+	(void)state;
+	/* Rounded before they are summed; looked at by others; summed in one factor alone. */
+	SUMMED(0, "9x4x", "0, 1", "9x5x", "0, 2", "9x4x5x", "0", "4x5x", "bf16", "");
+	SUMMED(0, "9x4x", "0, 1", "9x5x", "0, 2", "9x4x5x", "0", "4x5x", "f32", ", %5");
+	SUMMED(0, "9x4x", "0, 1", "5x", "2", "9x4x5x", "0", "4x5x", "f32", "");
+	/* A batch behind the rows; rows in another order; a matrix by a vector. */
+	SUMMED(0, "9x4x3x", "0, 1, 3", "9x5x3x", "0, 2, 3", "9x4x5x3x", "0", "4x5x3x", "f32", "");
+	SUMMED(0, "6x9x4x", "2, 0, 1", "9x5x", "0, 3", "9x4x6x5x", "0", "4x6x5x", "f32", "");
+	SUMMED(0, "9x4x", "0, 1", "9x", "0", "9x4x", "0", "4x", "f32", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(few_rows_and_columns_with_much_to_sum_are_parts),
 		cmocka_unit_test(what_no_part_divides_leaves_a_rest),
 		cmocka_unit_test(very_few_rows_and_columns_are_many_small_products),
+		cmocka_unit_test(sums_of_outer_products_are_products),
+		cmocka_unit_test(other_sums_of_products_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
