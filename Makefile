@@ -81,7 +81,7 @@ BASE_SRC := $(wildcard hal/base/*.c hal/hw/*.c)
 X86 := $(filter x86_64%,$(shell $(CC) -dumpmachine))
 PATHS := portable $(if $(X86),avx2 avx512)
 EACH_PATH := $(addprefix hal/sim/kernels/,uop_chain.c uop_cvt.c uop_float.c uop_fold.c uop_int.c rng.c) \
-	hal/sim/fft/fft.c hal/sim/lookup/lookup.c
+	hal/sim/fft/fft.c hal/sim/lookup/lookup.c hal/sim/lookup/update.c
 SIM_SRC := $(filter-out $(EACH_PATH) $(if $(X86),,%_avx2.c %_avx512.c %_avx512bf16.c \
 	%_avx512vnni.c %_amx.c),$(wildcard hal/sim/*.c hal/sim/*/*.c))
 HAL_SRC := $(wildcard hal/*.c hal/bus/*.c hal/transport/*.c)

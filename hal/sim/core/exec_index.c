@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "hal/sim/core/index.h"
-#include "hal/sim/lookup/lookup.h"
 
 #define PIECE ((size_t)16 << 20)	/* bytes that are copied between two looks */
 #define FOUND 256	/* windows whose places are found before they are copied */

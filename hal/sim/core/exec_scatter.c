@@ -12,30 +12,13 @@
 #include "hal/sim/core/body.h"
 #include "hal/sim/core/index.h"
 #include "hal/sim/kernels/uop.h"
-#include "hal/sim/kernels/uop_extreme.h"
+#include "hal/sim/lookup/update.h"
 
 #define UPDATES 4096	/* elements that an operation is applied to between two looks */
 #define WIDE 64		/* points of a window before each of which a scatter looks */
 #define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
 #define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
-#define FETCHED 512	/* bytes of each, at most: the rest follows by itself */
-#define CACHE_LINE 64
-#define SEVERAL 16	/* bytes of a register that every path has */
-
-/* A line of points: where it begins, and how far it is from one to the next. */
-struct scatter_line {
-	const uint8_t *idx;
-	uint8_t *to[ISA_MAX_SORT], *from[ISA_MAX_SORT];
-	int64_t place;		/* of the first, before its indices: to[0] is there */
-	unsigned count;		/* elements of a window that is one run */
-	int64_t idx_step, to_step[ISA_MAX_SORT], from_step[ISA_MAX_SORT];
-};
-typedef void scatter_fn(const struct scatter_line *l, int64_t n, struct isa_index comp);
-
-/* A point of a line, and where its indices lead. */
-struct hit { int64_t i, at; };
-typedef void scatter_hits_fn(const struct scatter_line *l, const struct hit *hits, unsigned n);
 
 /* How the points of a window lie on a side, in their order. */
 enum lies { ANYHOW, IN_A_RUN, AS_ONE };
@@ -54,8 +37,8 @@ struct scatter_plan {
 	bool update_first;	/* the operation's first argument is the update */
 	bool spreads;		/* an update is one element for a whole window, to be spread out */
 	unsigned most;		/* elements that the operation is applied to at a time */
-	scatter_fn *fn;		/* of narrow windows by one index, or NULL */
-	scatter_hits_fn *hits_fn;	/* of other short windows, or NULL */
+	sim_update_fn *fn;		/* of narrow windows by one index, or NULL */
+	sim_update_hits_fn *hits_fn;	/* of other short windows, or NULL */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
@@ -150,177 +133,6 @@ static const struct isa_uop *bf16_operation(const struct scatter_plan *p,
 	return &u[2];
 }
 
-struct pair { uint64_t part[2]; };
-
-/*
- * max_f32() and min_f32() of one pair of numbers, in registers of several, where nothing branches:
- * of numbers that are as good as random a CPU guesses wrongly what they compare to.
- */
-#define LONE(name, LESS, MIX) \
-static inline float name(float old, float new) \
-{ \
-	typedef float several __attribute__((vector_size(16))); \
-	typedef int32_t bits __attribute__((vector_size(16))); \
-	const several x = { old }, y = { new }; \
-	bits is_old = x LESS y, are_same = x == y, is_nan = x != x, r; \
-	\
-	r = (is_old & (bits)x) | (~is_old & (bits)y); \
-	r = (are_same & ((bits)x MIX (bits)y)) | (~are_same & r); \
-	r = (is_nan & (bits)x) | (~is_nan & r); \
-	return ((several)r)[0]; \
-}
-LONE(lone_max, >, &)
-LONE(lone_min, <, |)
-#define EXTREME_OF(which, x, y) (is_lone ? lone_##which(x, y) : which##_f32(x, y))
-#define WIDE_BF16(x) float_of((uint32_t)(x) << 16)
-
-/* What short windows become, of elements `old` and `new`; I is passed on. */
-#define KINDS(DO, I) \
-	DO(put_1, uint8_t, I, new) DO(put_2, uint16_t, I, new) DO(put_4, uint32_t, I, new) \
-	DO(put_8, uint64_t, I, new) DO(put_16, struct pair, I, new) \
-	DO(add_f32, float, I, old + new) DO(add_f64, double, I, old + new) \
-	DO(add_32, uint32_t, I, old + new) DO(add_64, uint64_t, I, old + new) \
-	DO(mul_f32, float, I, old * new) \
-	DO(max_f32, float, I, EXTREME_OF(max, old, new)) \
-	DO(min_f32, float, I, EXTREME_OF(min, old, new)) \
-	DO(add_bf16, uint16_t, I, bf16_encoded(bits_of(WIDE_BF16(old) + WIDE_BF16(new)))) \
-	DO(mul_bf16, uint16_t, I, bf16_encoded(bits_of(WIDE_BF16(old) * WIDE_BF16(new)))) \
-	DO(max_bf16, uint16_t, I, bf16_encoded(bits_of(EXTREME_OF(max, WIDE_BF16(old), \
-								  WIDE_BF16(new))))) \
-	DO(min_bf16, uint16_t, I, bf16_encoded(bits_of(EXTREME_OF(min, WIDE_BF16(old), \
-								  WIDE_BF16(new))))) \
-	DO(max_s32, int32_t, I, old > new ? old : new) \
-	DO(min_s32, int32_t, I, old < new ? old : new)
-
-#define KIND(name, T, I, result) KIND_##name,
-enum kind { KINDS(KIND, ) N_KINDS };
-#undef KIND
-
-/* n bytes at once. */
-#define UPDATE_PART(T, n, result) \
-	do { \
-		T olds[(n) / sizeof(T)], news[(n) / sizeof(T)]; \
-	\
-		memcpy(olds, at + c, sizeof(olds)); \
-		memcpy(news, from + c, sizeof(news)); \
-		for (size_t e = 0; e < (n) / sizeof(T); e++) { \
-			T old = olds[e], new = news[e]; \
-			const bool is_lone = false; \
-	\
-			(void)old, (void)is_lone; \
-			news[e] = (result); \
-		} \
-		memcpy(at + c, news, sizeof(news)); \
-	} while (0)
-
-/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
- * at once, registers of several, then the rest. */
-#define UPDATE_WINDOW(T, result) \
-	size_t c = 0, bytes = count * sizeof(T); \
-	for (; has_lines && bytes - c >= CACHE_LINE; c += CACHE_LINE) \
-		UPDATE_PART(T, CACHE_LINE, result); \
-	for (; count > 1 && bytes - c >= SEVERAL; c += SEVERAL) \
-		UPDATE_PART(T, SEVERAL, result); \
-	for (; c < bytes; c += sizeof(T)) { \
-		T old, new; \
-		const bool is_lone = true; \
-	\
-		(void)is_lone; \
-		memcpy(&old, at + c, sizeof(old)); \
-		memcpy(&new, from + c, sizeof(new)); \
-		new = (result); \
-		memcpy(at + c, &new, sizeof(new)); \
-	}
-
-/* Of a line of points, by indices of type I. Single elements have a function of their own: in one
- * with the others they took up to 1.7 times as long. */
-#define SCATTER(name, T, I, result) \
-	static inline __attribute__((always_inline)) void \
-	each_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp, \
-			  const unsigned count, const bool has_lines) \
-	{ \
-		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
-		int64_t from_step = l->from_step[0]; \
-		const uint8_t *idx = l->idx, *from = l->from[0]; \
-		uint8_t *to = l->to[0]; \
-	\
-		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
-			uint8_t *at; \
-			int64_t v; \
-			I x; \
-	\
-			memcpy(&x, idx + i * idx_step, sizeof(x)); \
-			v = x; \
-			if (v < 0 || v > comp.limit) \
-				continue; \
-			at = to + v * comp.step; \
-			UPDATE_WINDOW(T, result); \
-		} \
-	} \
-	static __attribute__((noinline)) void \
-	lone_##name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
-	{ \
-		each_##name##_##I(l, n, comp, 1, false); \
-	} \
-	static void name##_##I(const struct scatter_line *l, int64_t n, struct isa_index comp) \
-	{ \
-		if (l->count == 1) \
-			lone_##name##_##I(l, n, comp); \
-		else if (l->count * sizeof(T) < CACHE_LINE) \
-			each_##name##_##I(l, n, comp, l->count, false); \
-		else \
-			each_##name##_##I(l, n, comp, l->count, true); \
-	}
-KINDS(SCATTER, int32_t)
-KINDS(SCATTER, int64_t)
-KINDS(SCATTER, uint32_t)
-#undef SCATTER
-
-/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
-static inline void fetch_hit(const struct scatter_line *l, const struct hit *h, size_t bytes)
-{
-	const uint8_t *from = l->from[0] + h->i * l->from_step[0];
-	uint8_t *to = l->to[0] + h->i * l->to_step[0] + h->at;
-
-	for (size_t at = 0; at < bytes && at < FETCHED; at += CACHE_LINE) {
-		__builtin_prefetch(to + at, 1);
-		__builtin_prefetch(from + at);
-	}
-}
-
-/* Of points whose places are known. */
-#define HITS(name, T, I, result) \
-	static inline __attribute__((always_inline)) void \
-	each_##name##_hit(const struct scatter_line *l, const struct hit *hits, unsigned n, \
-			  const unsigned count, const bool has_lines) \
-	{ \
-		int64_t to_step = l->to_step[0], from_step = l->from_step[0]; \
-		const uint8_t *first = l->from[0]; \
-		uint8_t *to = l->to[0]; \
-	\
-		for (unsigned i = 0; i < n; i++) { \
-			const uint8_t *from = first + hits[i].i * from_step; \
-			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
-	\
-			if (has_lines && i + SIM_WALK_AHEAD < n) \
-				fetch_hit(l, &hits[i + SIM_WALK_AHEAD], count * sizeof(T)); \
-			UPDATE_WINDOW(T, result); \
-		} \
-	} \
-	static void name##_##I(const struct scatter_line *l, const struct hit *hits, unsigned n) \
-	{ \
-		if (l->count == 1) \
-			each_##name##_hit(l, hits, n, 1, false); \
-		else if (l->count * sizeof(T) < CACHE_LINE) \
-			each_##name##_hit(l, hits, n, l->count, false); \
-		else \
-			each_##name##_hit(l, hits, n, l->count, true); \
-	}
-KINDS(HITS, hits)
-#undef HITS
-#undef UPDATE_WINDOW
-#undef UPDATE_PART
-
 static int find_bf16_kind(const struct scatter_plan *p, const struct isa_body *body,
 			  const struct isa_uop *uops)
 {
@@ -330,21 +142,21 @@ static int find_bf16_kind(const struct scatter_plan *p, const struct isa_body *b
 		return -1;
 	switch (u->op) {
 	case UOP_ADD:
-		return KIND_add_bf16;
+		return SIM_UPDATE_add_bf16;
 	case UOP_MUL:
-		return KIND_mul_bf16;
+		return SIM_UPDATE_mul_bf16;
 	case UOP_MAX:
 	case UOP_MIN:
 		/* of two NaNs it is the first */
 		if (uops[u->a - RESULT].a == UPDATE)
 			return -1;
-		return u->op == UOP_MAX ? KIND_max_bf16 : KIND_min_bf16;
+		return u->op == UOP_MAX ? SIM_UPDATE_max_bf16 : SIM_UPDATE_min_bf16;
 	default:
 		return -1;
 	}
 }
 
-/* Which of the KINDS windows are that are short; they are known by now. -1: none. */
+/* Which of the SIM_UPDATES windows are that are short; they are known by now. -1: none. */
 static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 		     const struct isa_uop *u)
 {
@@ -353,50 +165,46 @@ static int find_kind(const struct scatter_plan *p, const struct isa_body *body,
 	if (p->k != 1 || p->w.end != p->w.n_batch || p->w.tail > SHORT || p->spreads)
 		return -1;
 	if (p->is_replace)
-		return KIND_put_1 + __builtin_ctz(elem_bytes(elem));
+		return SIM_UPDATE_put_1 + __builtin_ctz(elem_bytes(elem));
 	if (!p->direct)
 		return find_bf16_kind(p, body, u);
 	switch (u->op) {
 	case UOP_ADD:
 		switch (elem) {
-		case ELEM_F32: return KIND_add_f32;
-		case ELEM_F64: return KIND_add_f64;
+		case ELEM_F32: return SIM_UPDATE_add_f32;
+		case ELEM_F64: return SIM_UPDATE_add_f64;
 		case ELEM_S32:
-		case ELEM_U32: return KIND_add_32;
+		case ELEM_U32: return SIM_UPDATE_add_32;
 		case ELEM_S64:
-		case ELEM_U64: return KIND_add_64;
+		case ELEM_U64: return SIM_UPDATE_add_64;
 		default: return -1;
 		}
 	case UOP_MUL:
-		return elem == ELEM_F32 ? KIND_mul_f32 : -1;
+		return elem == ELEM_F32 ? SIM_UPDATE_mul_f32 : -1;
 	case UOP_MAX:
 	case UOP_MIN:
 		if (elem == ELEM_S32)
-			return u->op == UOP_MAX ? KIND_max_s32 : KIND_min_s32;
+			return u->op == UOP_MAX ? SIM_UPDATE_max_s32 : SIM_UPDATE_min_s32;
 		/* of two NaNs it is the first */
 		if (elem == ELEM_F32 && !p->update_first)
-			return u->op == UOP_MAX ? KIND_max_f32 : KIND_min_f32;
+			return u->op == UOP_MAX ? SIM_UPDATE_max_f32 : SIM_UPDATE_min_f32;
 		return -1;
 	default:
 		return -1;
 	}
 }
 
-static void choose_loops(struct scatter_plan *p, const struct isa_body *body,
-			 const struct isa_uop *u)
+static void choose_loops(const struct sim_load *load, struct scatter_plan *p,
+			 const struct isa_body *body, const struct isa_uop *u)
 {
-#define LOOP(name, T, I, result) name##_##I,
-	static scatter_fn *const by_index[3][N_KINDS] = {
-		{ KINDS(LOOP, int32_t) }, { KINDS(LOOP, int64_t) }, { KINDS(LOOP, uint32_t) },
-	};
-	static scatter_hits_fn *const by_hits[N_KINDS] = { KINDS(LOOP, hits) };
-#undef LOOP
+	const struct sim_update_fns *fns = load->cpu->path == SIM_AVX512 ? &sim_update_avx512 :
+		load->cpu->path == SIM_AVX2 ? &sim_update_avx2 : &sim_update_portable;
 	int loops = find_kind(p, body, u), which = sim_walk_loops(&p->w, &p->idx);
 
 	if (loops >= 0 && which >= 0 && p->w.tail <= NARROW)
-		p->fn = by_index[which][loops];
+		p->fn = fns->by_index[which][loops];
 	else if (loops >= 0)
-		p->hits_fn = by_hits[loops];
+		p->hits_fn = fns->by_hits[loops];
 }
 
 /* A table that was copied to here, and that updates as large as half of it or larger come back
@@ -481,7 +289,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	p->most = p->spreads ? p->points : UPDATES;
 	sim_walk_tail(&p->w, p->dst[0].stride, p->spreads ? p->dst[0].stride : p->upd[0].stride,
 		      elem_bytes(dst[0].elem));
-	choose_loops(p, body, uops);
+	choose_loops(load, p, body, uops);
 	p->is_apart = true;
 	for (unsigned j = 0; j < p->k; j++)
 		p->is_apart &= is_apart(p, j);
@@ -641,10 +449,10 @@ struct moves {
 /* What a point moves is asked for ahead. */
 static void fetch(const struct scatter_plan *p, const struct moves *m)
 {
-	size_t bytes = p->w.tail < FETCHED ? p->w.tail : FETCHED;
+	size_t bytes = p->w.tail < SIM_FETCHED ? p->w.tail : SIM_FETCHED;
 
 	for (unsigned a = 0; a < p->k; a++) {
-		for (size_t at = 0; at < bytes; at += CACHE_LINE) {
+		for (size_t at = 0; at < bytes; at += SIM_LINE) {
 			__builtin_prefetch(m->to[a] + at, 1);
 			__builtin_prefetch(m->from[a] + at);
 		}
@@ -678,8 +486,9 @@ static void apply(const struct scatter_job *j, const struct moves *m, uint8_t *s
 /* The points first .. end of a line whose indices are inside and whose places are this part's, in
  * their order; without branches, which nobody could foresee. */
 static inline __attribute__((always_inline)) unsigned
-find_hits(const struct scatter_job *j, const struct scatter_line *l, unsigned part, int64_t first,
-	  int64_t end, struct hit *hits, const unsigned n_index, const unsigned elem)
+find_hits(const struct scatter_job *j, const struct sim_update_line *l, unsigned part,
+	  int64_t first, int64_t end, struct sim_hit *hits, const unsigned n_index,
+	  const unsigned elem)
 {
 	const struct sim_walk *w = &j->p->w;
 	/* Of its own: stores of hits might be to what they come from. */
@@ -703,14 +512,14 @@ find_hits(const struct scatter_job *j, const struct scatter_line *l, unsigned pa
 		if (parts > 1)
 			is_mine &= part_of((int64_t)((uint64_t)(place + i * to_step) + at),
 					   parts) == part;
-		hits[n] = (struct hit){ i, (int64_t)at };
+		hits[n] = (struct sim_hit){ i, (int64_t)at };
 		n += is_mine;
 	}
 	return n;
 }
 
-static unsigned choose_hits(const struct scatter_job *j, const struct scatter_line *l,
-			    unsigned part, int64_t first, int64_t end, struct hit *hits)
+static unsigned choose_hits(const struct scatter_job *j, const struct sim_update_line *l,
+			    unsigned part, int64_t first, int64_t end, struct sim_hit *hits)
 {
 	unsigned n_index = j->p->w.n_index, elem = j->p->idx.elem;
 
@@ -726,8 +535,8 @@ static unsigned choose_hits(const struct scatter_job *j, const struct scatter_li
 }
 
 /* What a hit moves. */
-static void find_moves(const struct scatter_plan *p, const struct scatter_line *l,
-		       const struct hit *h, struct moves *m)
+static void find_moves(const struct scatter_plan *p, const struct sim_update_line *l,
+		       const struct sim_hit *h, struct moves *m)
 {
 	for (unsigned a = 0; a < p->k; a++) {
 		m->to[a] = l->to[a] + h->i * l->to_step[a] + h->at;
@@ -735,8 +544,8 @@ static void find_moves(const struct scatter_plan *p, const struct scatter_line *
 	}
 }
 
-static void apply_hits(const struct scatter_job *j, const struct scatter_line *l,
-		       const struct hit *hits, unsigned n, uint8_t *scratch)
+static void apply_hits(const struct scatter_job *j, const struct sim_update_line *l,
+		       const struct sim_hit *hits, unsigned n, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
 	bool is_wide = p->w.window >= WIDE;
@@ -754,10 +563,10 @@ static void apply_hits(const struct scatter_job *j, const struct scatter_line *l
 	}
 }
 
-static void scatter_points(const struct scatter_job *j, const struct scatter_line *l, int64_t n,
+static void scatter_points(const struct scatter_job *j, const struct sim_update_line *l, int64_t n,
 			   unsigned part, uint8_t *scratch)
 {
-	struct hit hits[CHUNK];
+	struct sim_hit hits[CHUNK];
 
 	for (int64_t i = 0; i < n && !sim_stopped(j->run); i += CHUNK) {
 		int64_t end = n - i < CHUNK ? n : i + CHUNK;
@@ -774,7 +583,7 @@ static void scatter_points(const struct scatter_job *j, const struct scatter_lin
 static void scatter_part(const struct scatter_job *j, unsigned part, uint8_t *scratch)
 {
 	const struct scatter_plan *p = j->p;
-	struct scatter_line l = { .idx_step = sim_walk_step(&p->w, &p->idx),
+	struct sim_update_line l = { .idx_step = sim_walk_step(&p->w, &p->idx),
 		.count = (unsigned)p->w.window };
 	int64_t n;
 

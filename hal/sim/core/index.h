@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "hal/sim/core/core.h"
+#include "hal/sim/lookup/lookup.h"
 
 #define SIM_WALK_LARGE 4096	/* points of a window that is worth a lane of its own */
 #define SIM_WALK_STRETCH 1024	/* runs of a window between two looks whether to stop, at most */
-#define SIM_WALK_AHEAD 8	/* windows that memory is asked for before they are needed */
 
 struct sim_walk {
 	unsigned rank, n_batch, n_index;

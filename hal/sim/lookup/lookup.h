@@ -8,6 +8,11 @@
 
 #include "hal/sim/kernels/cpu.h"
 
+/* What lies anywhere no cache guesses, so it is asked for: */
+#define SIM_WALK_AHEAD 8	/* so many windows before they are needed */
+#define SIM_FETCHED 512		/* bytes of each, at most: the rest follows by itself */
+#define SIM_LINE 64		/* of a cache */
+
 /* dst[i] = table[idx[i]], i < n; an index below 0 is taken for 0, one above limit for limit. All
  * lie side by side, none need be aligned. If dst meets the others, what arrives is undefined. */
 typedef void sim_lookup_fn(void *dst, const void *table, const void *idx, int64_t n,

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Updates of short windows for one path: see path.h. Single elements go one by one, larger windows
+ * by whole registers.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "hal/sim/kernels/path.h"
+#include "hal/sim/kernels/uop_extreme.h"
+#include "hal/sim/lookup/lookup.h"
+#include "hal/sim/lookup/update.h"
+
+#define SEVERAL 16	/* bytes of a register that every path has */
+
+struct pair { uint64_t part[2]; };
+
+/*
+ * max_f32() and min_f32() of one pair of numbers, in registers of several, where nothing branches:
+ * of numbers that are as good as random a CPU guesses wrongly what they compare to.
+ */
+#define LONE(name, LESS, MIX) \
+static inline float name(float old, float new) \
+{ \
+	typedef float several __attribute__((vector_size(16))); \
+	typedef int32_t bits __attribute__((vector_size(16))); \
+	const several x = { old }, y = { new }; \
+	bits is_old = x LESS y, are_same = x == y, is_nan = x != x, r; \
+	\
+	r = (is_old & (bits)x) | (~is_old & (bits)y); \
+	r = (are_same & ((bits)x MIX (bits)y)) | (~are_same & r); \
+	r = (is_nan & (bits)x) | (~is_nan & r); \
+	return ((several)r)[0]; \
+}
+LONE(lone_max, >, &)
+LONE(lone_min, <, |)
+#define EXTREME_OF(which, x, y) (is_lone ? lone_##which(x, y) : which##_f32(x, y))
+#define WIDE_BF16(x) float_of((uint32_t)(x) << 16)
+
+/* n bytes at once. */
+#define UPDATE_PART(T, n, result) \
+	do { \
+		T olds[(n) / sizeof(T)], news[(n) / sizeof(T)]; \
+	\
+		memcpy(olds, at + c, sizeof(olds)); \
+		memcpy(news, from + c, sizeof(news)); \
+		for (size_t e = 0; e < (n) / sizeof(T); e++) { \
+			T old = olds[e], new = news[e]; \
+			const bool is_lone = false; \
+	\
+			(void)old, (void)is_lone; \
+			news[e] = (result); \
+		} \
+		memcpy(at + c, news, sizeof(news)); \
+	} while (0)
+
+/* `count` elements of type T, side by side, of which `result` is what each becomes: lines of them
+ * at once, registers of several, then the rest. */
+#define UPDATE_WINDOW(T, result) \
+	size_t c = 0, bytes = count * sizeof(T); \
+	for (; has_lines && bytes - c >= SIM_LINE; c += SIM_LINE) \
+		UPDATE_PART(T, SIM_LINE, result); \
+	for (; count > 1 && bytes - c >= SEVERAL; c += SEVERAL) \
+		UPDATE_PART(T, SEVERAL, result); \
+	for (; c < bytes; c += sizeof(T)) { \
+		T old, new; \
+		const bool is_lone = true; \
+	\
+		(void)is_lone; \
+		memcpy(&old, at + c, sizeof(old)); \
+		memcpy(&new, from + c, sizeof(new)); \
+		new = (result); \
+		memcpy(at + c, &new, sizeof(new)); \
+	}
+
+/* Of a line of points, by indices of type I. Single elements have a function of their own: in one
+ * with the others they took up to 1.7 times as long. */
+#define SCATTER(name, T, I, result) \
+	static inline __attribute__((always_inline)) void \
+	each_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp, \
+			  const unsigned count, const bool has_lines) \
+	{ \
+		int64_t idx_step = l->idx_step, to_step = l->to_step[0]; \
+		int64_t from_step = l->from_step[0]; \
+		const uint8_t *idx = l->idx, *from = l->from[0]; \
+		uint8_t *to = l->to[0]; \
+	\
+		for (int64_t i = 0; i < n; i++, from += from_step, to += to_step) { \
+			uint8_t *at; \
+			int64_t v; \
+			I x; \
+	\
+			memcpy(&x, idx + i * idx_step, sizeof(x)); \
+			v = x; \
+			if (v < 0 || v > comp.limit) \
+				continue; \
+			at = to + v * comp.step; \
+			UPDATE_WINDOW(T, result); \
+		} \
+	} \
+	static __attribute__((noinline)) void \
+	lone_##name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
+	{ \
+		each_##name##_##I(l, n, comp, 1, false); \
+	} \
+	static void name##_##I(const struct sim_update_line *l, int64_t n, struct isa_index comp) \
+	{ \
+		if (l->count == 1) \
+			lone_##name##_##I(l, n, comp); \
+		else if (l->count * sizeof(T) < SIM_LINE) \
+			each_##name##_##I(l, n, comp, l->count, false); \
+		else \
+			each_##name##_##I(l, n, comp, l->count, true); \
+	}
+SIM_UPDATES(SCATTER, int32_t)
+SIM_UPDATES(SCATTER, int64_t)
+SIM_UPDATES(SCATTER, uint32_t)
+#undef SCATTER
+
+/* Windows lie anywhere, so no cache guesses the next one: it is asked for ahead. */
+static inline void fetch_hit(const struct sim_update_line *l, const struct sim_hit *h, size_t bytes)
+{
+	const uint8_t *from = l->from[0] + h->i * l->from_step[0];
+	uint8_t *to = l->to[0] + h->i * l->to_step[0] + h->at;
+
+	for (size_t at = 0; at < bytes && at < SIM_FETCHED; at += SIM_LINE) {
+		__builtin_prefetch(to + at, 1);
+		__builtin_prefetch(from + at);
+	}
+}
+
+/* Of points whose places are known. */
+#define HITS(name, T, I, result) \
+	static inline __attribute__((always_inline)) void \
+	each_##name##_hit(const struct sim_update_line *l, const struct sim_hit *hits, unsigned n, \
+			  const unsigned count, const bool has_lines) \
+	{ \
+		int64_t to_step = l->to_step[0], from_step = l->from_step[0]; \
+		const uint8_t *first = l->from[0]; \
+		uint8_t *to = l->to[0]; \
+	\
+		for (unsigned i = 0; i < n; i++) { \
+			const uint8_t *from = first + hits[i].i * from_step; \
+			uint8_t *at = to + hits[i].i * to_step + hits[i].at; \
+	\
+			if (has_lines && i + SIM_WALK_AHEAD < n) \
+				fetch_hit(l, &hits[i + SIM_WALK_AHEAD], count * sizeof(T)); \
+			UPDATE_WINDOW(T, result); \
+		} \
+	} \
+	static void name##_##I(const struct sim_update_line *l, const struct sim_hit *hits, \
+			       unsigned n) \
+	{ \
+		if (l->count == 1) \
+			each_##name##_hit(l, hits, n, 1, false); \
+		else if (l->count * sizeof(T) < SIM_LINE) \
+			each_##name##_hit(l, hits, n, l->count, false); \
+		else \
+			each_##name##_hit(l, hits, n, l->count, true); \
+	}
+SIM_UPDATES(HITS, hits)
+#undef HITS
+#undef UPDATE_WINDOW
+#undef UPDATE_PART
+
+#define LOOP(name, T, I, result) name##_##I,
+const struct sim_update_fns PATH(sim_update) = {
+	{ { SIM_UPDATES(LOOP, int32_t) }, { SIM_UPDATES(LOOP, int64_t) },
+	  { SIM_UPDATES(LOOP, uint32_t) } },
+	{ SIM_UPDATES(LOOP, hits) },
+};
