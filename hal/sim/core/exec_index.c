@@ -264,7 +264,7 @@ struct gather_job {
 			uint8_t room[bytes];	/* the sides may overlap */ \
 			I x; \
 	\
-			if ((bytes) >= 16) { \
+			if ((bytes) >= 12) { \
 				memcpy(&x, l.idx + soon * l.idx_step, sizeof(x)); \
 				v = x; \
 				v = v < 0 ? 0 : v > most ? most : v; \
@@ -279,7 +279,7 @@ struct gather_job {
 	}
 #define GATHERS(I) \
 	GATHER(1, I) GATHER(2, I) GATHER(4, I) GATHER(8, I) GATHER(16, I) GATHER(32, I) \
-	GATHER(64, I) GATHER(128, I)
+	GATHER(64, I) GATHER(128, I) GATHER(3, I) GATHER(6, I) GATHER(12, I) GATHER(24, I)
 GATHERS(int32_t)
 GATHERS(int64_t)
 GATHERS(uint32_t)
@@ -326,17 +326,20 @@ static void turn(struct gather_plan *p)
 
 static gather_fn *choose_gather(const struct sim_walk *w, const struct sim_ref *idx)
 {
-#define SIZES(I) { gather_1_##I, gather_2_##I, gather_4_##I, gather_8_##I, gather_16_##I, \
-		   gather_32_##I, gather_64_##I, gather_128_##I }
-	static gather_fn *const by_size[3][8] = { SIZES(int32_t), SIZES(int64_t),
-						  SIZES(uint32_t) };
+	/* Powers of 2, and three times those, as colours are. */
+#define SIZES(I) { { gather_1_##I, gather_2_##I, gather_4_##I, gather_8_##I, gather_16_##I, \
+		     gather_32_##I, gather_64_##I, gather_128_##I }, \
+		   { gather_3_##I, gather_6_##I, gather_12_##I, gather_24_##I } }
+	static gather_fn *const by_size[3][2][8] = { SIZES(int32_t), SIZES(int64_t),
+						     SIZES(uint32_t) };
 #undef SIZES
 	int loops = sim_walk_loops(w, idx);
+	bool is_triple = w->tail % 3 == 0;
+	size_t power = is_triple ? w->tail / 3 : w->tail;
 
-	if (loops < 0 || w->end != w->n_batch || !w->tail || w->tail > 128 ||
-	    w->tail & (w->tail - 1))
+	if (loops < 0 || w->end != w->n_batch || !power || power > 128 || power & (power - 1))
 		return NULL;
-	return by_size[loops][__builtin_ctz((unsigned)w->tail)];
+	return by_size[loops][is_triple][__builtin_ctz((unsigned)power)];
 }
 
 /* Of lines of elements of the table side by side, by indices side by side. */
@@ -345,7 +348,8 @@ static sim_lookup_fn *choose_lookup(const struct gather_plan *p)
 	int64_t bytes = (int64_t)p->w.tail, limit = p->w.comp[0].limit;
 	int loops = sim_walk_loops(&p->w, &p->idx);
 
-	if (!p->fn || bytes > 8 || p->w.comp[0].step != bytes || sim_walk_step(&p->w, &p->src) ||
+	if (!p->fn || bytes > 8 || bytes % 3 == 0 || p->w.comp[0].step != bytes ||
+	    sim_walk_step(&p->w, &p->src) ||
 	    sim_walk_step(&p->w, &p->dst) != bytes ||
 	    sim_walk_step(&p->w, &p->idx) != elem_bytes(p->idx.elem) ||
 	    (limit > SIM_LOOKUP_MOST && p->idx.elem != ELEM_S64))

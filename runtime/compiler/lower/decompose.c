@@ -316,6 +316,7 @@ static void decompose_block(struct tc_ctx *c, struct tc_block *block)
 		case TC_GATHER:
 			part_components(c, op, 1, "start_indices_batching_dims");
 			widen_places(c, op, 1, 1);
+			tc_join_places(c, op);
 			break;
 		case TC_DYNAMIC_SLICE: widen_places(c, op, 1, op->n_operands - 1); break;
 		case TC_DYNAMIC_UPDATE_SLICE: widen_places(c, op, 2, op->n_operands - 2); break;

@@ -57,6 +57,9 @@ void tc_join_dims(struct tc_ctx *c, struct tc_block *block);
 /* kinds.c: a dot or convolution whose operands and result are of different kinds (true:
  * op is gone), and bits of types narrower than a byte; others stay. */
 bool tc_decompose_product(struct tc_ctx *c, struct tc_op *op);
+/* A gather by indices of several dims that lie side by side, which were joined to vectors, by one
+ * index; leaves others alone. places.c */
+void tc_join_places(struct tc_ctx *c, struct tc_op *op);
 /* dot.c: a dot of one kind of numbers that elementwise work does as well. */
 void tc_decompose_dot(struct tc_ctx *c, struct tc_op *op);
 void tc_decompose_bitcast(struct tc_ctx *c, struct tc_op *op);

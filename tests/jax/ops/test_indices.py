@@ -20,10 +20,25 @@ def places(shape, most, seed):
     return np.random.default_rng(seed).integers(-most - 2, most + 2, shape).astype("int32")
 
 
+def turned(x, at, dims, sizes):
+    """Windows of the sizes, by indices of the dims in this order."""
+    rest = tuple(d for d in range(3) if d not in dims)
+    return jax.lax.gather(x, at, jax.lax.GatherDimensionNumbers(
+        tuple(range(1, 1 + len(rest))), tuple(sorted(dims)), dims), sizes, mode="clip")
+
+
 PROGRAMS = {
     "two": lambda x, i, j, k: x[i, j],
     "three": lambda x, i, j, k: x[i, j, k],
     "the outer ones": lambda x, i, j, k: x[i, :, k],
+    "the inner ones": lambda x, i, j, k: x[:, j, k],
+    "the inner ones of four": lambda x, i, j, k: jnp.stack([x, x + x])[:, i, j],
+    "outward": lambda x, i, j, k: turned(x, jnp.stack([k, j], -1), (2, 1), (9, 1, 1)),
+    "all, outward": lambda x, i, j, k: turned(x, jnp.stack([k, j, i], -1), (2, 1, 0), (1, 1, 1)),
+    "parts of rows": lambda x, i, j, k: turned(x, jnp.stack([i, j], -1), (0, 1), (1, 1, 4)),
+    "of other shapes": lambda x, i, j, k: x[i.reshape(3, 50)[:, :, None], j[:4]],
+    "turned about": lambda x, i, j, k: x[i.reshape(3, 50).T, j.reshape(50, 3)],
+    "unsigned": lambda x, i, j, k: x[abs(i).astype("uint8"), abs(j).astype("uint8")],
     "many at once": lambda x, i, j, k: x[i[:, None], j[None, :7], k[:, None]],
     "added": lambda x, i, j, k: x.at[i, j, k].add(x[i, j, k]),
     "rows added": lambda x, i, j, k: x.at[i, j].add(x[k, i]),
@@ -44,6 +59,17 @@ def test_components_lead_where_they_do_on_the_cpu(what, dtype, device, cpu):
     ours, theirs = (np.asarray(jax.jit(PROGRAMS[what])(*jax.device_put(args, d)))
                     for d in (device, cpu))
     np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "bfloat16", "float32", "int64"])
+def test_pixels_are_those_of_numpy(dtype, channels, device):
+    with jax.enable_x64(True):
+        x = np.arange(37 * 41 * channels).reshape(37, 41, channels) % 7
+        x = np.asarray(jnp.asarray(x).astype(dtype))
+        at = [np.random.default_rng(k).integers(-n, n, 3000) for k, n in enumerate((37, 41))]
+        got = jax.jit(lambda x, i, j: x[i, j])(*jax.device_put((x, *at), device))
+        np.testing.assert_array_equal(np.asarray(got), x[at[0], at[1]])
 
 
 COLUMNS = {

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gathers by several indices each, one for each of dims that lie side by side, as table[i, j]: by
+ * one, of the dims as one. The device looks up elements and rows by one index each much faster;
+ * and indices that are calculated need no place where they lie behind each other, as what makes
+ * one of them joins the fusion that they come from.
+ */
+#include <string.h>
+
+#include "runtime/compiler/lower/decompose.h"
+
+/* Dims [first, first + n) of the table; the k-th index is of dim of[k]. */
+struct places {
+	const int64_t *of;
+	int64_t first;
+	unsigned n;
+};
+
+static bool is_one_of(const int64_t *list, unsigned n, int64_t dim)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == dim)
+			return true;
+	return false;
+}
+
+/* Whether its dims are side by side, each with a single element in a window and none in the
+ * result, and few enough elements in all to count in 32 bits. */
+static bool find_places(const struct tc_op *op, struct places *p)
+{
+	const struct tc_type *table = tc_in(op, 0)->type;
+	unsigned n_collapsed, n_batching;
+	const int64_t *collapsed = tc_attr_ints(op, "collapsed_slice_dims", &n_collapsed);
+	int64_t count = 1;
+
+	tc_attr_ints(op, "operand_batching_dims", &n_batching);
+	p->of = tc_attr_ints(op, "start_index_map", &p->n);
+	if (n_batching || p->n < 2)
+		return false;
+	p->first = p->of[0];
+	for (unsigned k = 1; k < p->n; k++)
+		if (p->of[k] < p->first)
+			p->first = p->of[k];
+	for (unsigned k = 0; k < p->n; k++) {
+		if (p->of[k] >= p->first + p->n || !is_one_of(collapsed, n_collapsed, p->of[k]) ||
+		    __builtin_mul_overflow(count, table->dim[p->of[k]], &count))
+			return false;
+	}
+	return count > 0 && count <= INT32_MAX;
+}
+
+/* v before dims of one element came to it or went: where it was calculated, to fuse with that. */
+static struct tc_value *bare(struct tc_value *v)
+{
+	for (; v->def && (v->def->op == TC_RESHAPE || v->def->op == TC_BROADCAST_IN_DIM);
+	     v = tc_in(v->def, 0)) {
+		unsigned n;
+		const int64_t *to;
+
+		if (tc_in(v->def, 0)->type->count != v->type->count)
+			break;
+		if (v->def->op == TC_RESHAPE)
+			continue;
+		to = tc_attr_ints(v->def, "broadcast_dimensions", &n);
+		for (unsigned i = 1; i < n; i++)
+			if (to[i] < to[i - 1])
+				return v;
+	}
+	return v;
+}
+
+/* The one index: each, brought into its dim, times what is behind it. */
+static struct tc_value *one_index(const struct tc_build *b, const struct tc_op *op,
+				  const struct places *p)
+{
+	const struct tc_type *table = tc_in(op, 0)->type;
+	const struct tc_op *join = tc_in(op, 1)->def;
+	const struct tc_type *type = tc_in(join, 0)->type;
+	struct tc_value *sum = NULL;
+	bool are_bare = true;
+
+	for (unsigned k = 1; k < p->n; k++)
+		are_bare &= bare(tc_in(join, k))->type == bare(tc_in(join, 0))->type;
+	for (unsigned k = 0; k < p->n; k++) {
+		struct tc_value *v = are_bare ? bare(tc_in(join, k)) : tc_in(join, k);
+		int64_t step = 1;
+
+		for (int64_t d = p->of[k] + 1; d < p->first + p->n; d++)
+			step *= table->dim[d];
+		v = tc_build2(b, TC_MAXIMUM, v, tc_build_number(b, v->type, 0));
+		v = tc_build2(b, TC_MINIMUM, v,
+			      tc_build_number(b, v->type, (double)(table->dim[p->of[k]] - 1)));
+		v = tc_build_convert(b, v, ELEM_S32);
+		v = tc_build2(b, TC_MULTIPLY, v, tc_build_number(b, v->type, (double)step));
+		sum = sum ? tc_build2(b, TC_ADD, sum, v) : v;
+	}
+	return are_bare ? tc_build_reshape(b, sum, type->rank, type->dim) : sum;
+}
+
+/* A list of ints as it is without all dims but the first one of those that become one. */
+static void shorten(struct tc_ctx *c, struct tc_op *op, const char *name, const struct places *p,
+		    bool is_by_dim)
+{
+	int64_t list[TC_MAX_RANK];
+	unsigned n, left = 0;
+	const int64_t *old = tc_attr_ints(op, name, &n);
+
+	for (unsigned i = 0; i < n; i++) {
+		int64_t dim = is_by_dim ? (int64_t)i : old[i];
+
+		if (dim > p->first && dim < p->first + p->n)
+			continue;
+		list[left++] = is_by_dim || dim <= p->first ? old[i] : old[i] - (p->n - 1);
+	}
+	tc_set_ints(c, op, name, list, left);
+}
+
+void tc_join_places(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *table = tc_in(op, 0)->type, *idx = tc_in(op, 1)->type;
+	const struct tc_op *join = tc_in(op, 1)->def;
+	struct tc_build b = tc_build_at(c, op);
+	int64_t dim[TC_MAX_RANK], vector = tc_attr_int(op, "index_vector_dim", 0);
+	struct places p;
+	unsigned rank = 0;
+
+	if (!join || join->op != TC_CONCATENATE || vector >= idx->rank ||
+	    tc_attr_int(join, "dimension", 0) != vector || !find_places(op, &p) ||
+	    join->n_operands != p.n || (idx->elem != ELEM_S32 && idx->elem != ELEM_S64))
+		return;
+	for (unsigned k = 0; k < p.n; k++)
+		if (tc_in(join, k)->type->dim[vector] != 1)
+			return;
+	for (unsigned d = 0; d < table->rank; d++)
+		if (d > p.first && d < p.first + p.n)
+			dim[rank - 1] *= table->dim[d];
+		else
+			dim[rank++] = table->dim[d];
+	tc_set_operand(op, 1, one_index(&b, op, &p));
+	tc_set_operand(op, 0, tc_build_reshape(&b, tc_in(op, 0), rank, dim));
+	shorten(c, op, "slice_sizes", &p, true);
+	shorten(c, op, "collapsed_slice_dims", &p, false);
+	tc_set_ints(c, op, "start_index_map", &p.first, 1);
+}

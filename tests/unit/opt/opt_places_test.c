@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which gathers by several indices lower/places.c makes ones by one, by the text after it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/compiler/tc.h"
+#include "tests/unit/opt/opt_text.h"
+
+struct lookup {
+	const char *table, *map, *collapsed, *sizes, *offset, *result, *elem;
+};
+
+/* Whether the joined indices are gone after the pass. */
+static bool is_by_one(const struct lookup *l)
+{
+	char text[1500], *out;
+	bool is_gone;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%s>, "
+		 "%%2: tensor<50x1x%s>, %%3: tensor<50x1x%s>) {\n"
+		 "%%4 = concatenate(%%2, %%3) {dimension = 1} : tensor<50x2x%s>\n"
+		 "%%5 = gather(%%1, %%4) {collapsed_slice_dims = [%s], index_vector_dim = 1, "
+		 "indices_are_sorted = false, offset_dims = [%s], operand_batching_dims = [], "
+		 "slice_sizes = [%s], start_index_map = [%s], start_indices_batching_dims = []} : "
+		 "tensor<%s>\nreturn(%%5)\n}\n}\n",
+		 l->table, l->elem, l->elem, l->elem, l->collapsed, l->offset, l->sizes, l->map,
+		 l->result);
+	out = opt_after("decompose", text);
+	is_gone = strstr(out, "multiply(");
+	free(out);
+	return is_gone;
+}
+
+static void places_of_dims_side_by_side_are_one(void **state)
+{
+	(void)state;
+	assert_true(is_by_one(&(struct lookup){ "9x8xf32", "0, 1", "0, 1", "1, 1", "", "50xf32",
+						"i32" }));
+	assert_true(is_by_one(&(struct lookup){ "9x8xf32", "1, 0", "0, 1", "1, 1", "", "50xf32",
+						"i64" }));
+	assert_true(is_by_one(&(struct lookup){ "9x8x3xf32", "0, 1", "0, 1", "1, 1, 2", "1",
+						"50x2xf32", "i32" }));
+	assert_true(is_by_one(&(struct lookup){ "9x8x3xf32", "1, 2", "1, 2", "9, 1, 1", "1",
+						"50x9xf32", "i32" }));
+}
+
+static void other_places_stay(void **state)
+{
+	(void)state;
+	/* Dims apart; one that stays in the result; more elements than 32 bits count. */
+	assert_false(is_by_one(&(struct lookup){ "9x8x3xf32", "0, 2", "0, 2", "1, 8, 1", "1",
+						 "50x8xf32", "i32" }));
+	assert_false(is_by_one(&(struct lookup){ "9x8xf32", "0, 1", "0", "1, 2", "1", "50x2xf32",
+						 "i32" }));
+	assert_true(is_by_one(&(struct lookup){ "65536x32767xui8", "0, 1", "0, 1", "1, 1", "",
+						"50xui8", "i32" }));
+	assert_false(is_by_one(&(struct lookup){ "65536x32768xui8", "0, 1", "0, 1", "1, 1", "",
+						 "50xui8", "i32" }));
+}
+
+/* Where dims have changed places on the way, the index is made of what came of it. */
+static void indices_that_are_turned_stay_turned(void **state)
+{
+	char *out = opt_after("decompose",
+		"module() () {\nfunc() {sym_name = \"main\"} (%1: tensor<9x8xf32>, "
+		"%2: tensor<10x5xi32>) {\n"
+		"%3 = broadcast_in_dim(%2) {broadcast_dimensions = [1, 0]} : tensor<5x10x1xi32>\n"
+		"%4 = concatenate(%3, %3) {dimension = 2} : tensor<5x10x2xi32>\n"
+		"%5 = gather(%1, %4) {collapsed_slice_dims = [0, 1], index_vector_dim = 2, "
+		"indices_are_sorted = false, offset_dims = [], operand_batching_dims = [], "
+		"slice_sizes = [1, 1], start_index_map = [0, 1], "
+		"start_indices_batching_dims = []} : tensor<5x10xf32>\nreturn(%5)\n}\n}\n");
+	const char *at = strstr(out, "minimum(");
+
+	(void)state;
+	assert_non_null(at);
+	assert_memory_equal(strchr(at, '<'), "<5x10x1xi32>", 12);
+	free(out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(places_of_dims_side_by_side_are_one),
+		cmocka_unit_test(other_places_stay),
+		cmocka_unit_test(indices_that_are_turned_stay_turned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
