@@ -9,6 +9,8 @@
 
 #include "runtime/compiler/lower/decompose.h"
 
+enum { MOST_LOOKS = 32 };	/* at what an index is made of */
+
 /* Dims [first, first + n) of the table; the k-th index is of dim of[k]. */
 struct places {
 	const int64_t *of;
@@ -115,6 +117,23 @@ static void shorten(struct tc_ctx *c, struct tc_op *op, const char *name, const 
 	tc_set_ints(c, op, name, list, left);
 }
 
+/* Whether v is made of iotas and constants alone: by such an index opt/rows.c may find whole
+ * rows. */
+static bool is_counted(const struct tc_value *v, unsigned *left)
+{
+	const struct tc_op *op = v->def;
+
+	if (!op || !*left)
+		return false;
+	--*left;
+	if (op->op != TC_RESHAPE && op->op != TC_BROADCAST_IN_DIM && !tc_has_trait(op, 'e'))
+		return op->op == TC_IOTA || op->op == TC_CONSTANT;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (!is_counted(tc_in(op, i), left))
+			return false;
+	return true;
+}
+
 void tc_join_places(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_type *table = tc_in(op, 0)->type, *idx = tc_in(op, 1)->type;
@@ -128,9 +147,12 @@ void tc_join_places(struct tc_ctx *c, struct tc_op *op)
 	    tc_attr_int(join, "dimension", 0) != vector || !find_places(op, &p) ||
 	    join->n_operands != p.n || (idx->elem != ELEM_S32 && idx->elem != ELEM_S64))
 		return;
-	for (unsigned k = 0; k < p.n; k++)
-		if (tc_in(join, k)->type->dim[vector] != 1)
+	for (unsigned k = 0; k < p.n; k++) {
+		unsigned left = MOST_LOOKS;
+
+		if (tc_in(join, k)->type->dim[vector] != 1 || is_counted(tc_in(join, k), &left))
 			return;
+	}
 	for (unsigned d = 0; d < table->rank; d++)
 		if (d > p.first && d < p.first + p.n)
 			dim[rank - 1] *= table->dim[d];
