@@ -162,6 +162,74 @@ NARROW(2, v8u16, 8, 2, LOW16, HIGH16, v4u32, cell4)
 NARROW(2, v8u16, 8, 4, LOW16, HIGH16, v2u64, cell8)
 NARROW(4, v4u32, 4, 2, LOW32, HIGH32, v2u64, cell8)
 
+#ifdef WIDE
+/*
+ * Three columns, as colours have, of rows that touch: three registers, from which two shuffles get
+ * what is at every third place; and three rows of columns that touch, the other way round. Element
+ * i of a result comes from the first two registers if FROM_TWO holds, else from the third.
+ */
+#define EACH_2(M, k) M(k, 0, 2), M(k, 1, 2)
+#define EACH_4(M, k) M(k, 0, 4), M(k, 1, 4), M(k, 2, 4), M(k, 3, 4)
+#define EACH_8(M, k) M(k, 0, 8), M(k, 1, 8), M(k, 2, 8), M(k, 3, 8), \
+	M(k, 4, 8), M(k, 5, 8), M(k, 6, 8), M(k, 7, 8)
+#define EACH_16(M, k) M(k, 0, 16), M(k, 1, 16), M(k, 2, 16), M(k, 3, 16), \
+	M(k, 4, 16), M(k, 5, 16), M(k, 6, 16), M(k, 7, 16), M(k, 8, 16), M(k, 9, 16), \
+	M(k, 10, 16), M(k, 11, 16), M(k, 12, 16), M(k, 13, 16), M(k, 14, 16), M(k, 15, 16)
+#define AT(k, i) ((k) + 3 * (i))
+#define APART_TWO(k, i, n) (AT(k, i) < 2 * (n) ? AT(k, i) : 0)
+#define APART_ALL(k, i, n) (AT(k, i) < 2 * (n) ? (i) : AT(k, i) - (n))
+#define OF(k, i, n) ((k) * (n) + (i))
+#define MIXED_TWO(k, i, n) (OF(k, i, n) % 3 == 2 ? 0 : OF(k, i, n) % 3 * (n) + OF(k, i, n) / 3)
+#define MIXED_ALL(k, i, n) (OF(k, i, n) % 3 == 2 ? (n) + OF(k, i, n) / 3 : (i))
+
+#define THREE(bytes, V, N) \
+static inline void three_apart_##bytes(char *dst, int64_t dp, const char *src) \
+{ \
+	V x[3]; \
+	memcpy(x, src, sizeof(x)); \
+	THREE_STORE(V, N, APART, 0, dp) \
+	THREE_STORE(V, N, APART, 1, dp) \
+	THREE_STORE(V, N, APART, 2, dp) \
+} \
+static inline void three_mixed_##bytes(char *dst, const char *src, int64_t sp) \
+{ \
+	V x[3]; \
+	for (int i = 0; i < 3; i++) \
+		memcpy(&x[i], src + i * sp, sizeof(V)); \
+	THREE_STORE(V, N, MIXED, 0, (int64_t)sizeof(V)) \
+	THREE_STORE(V, N, MIXED, 1, (int64_t)sizeof(V)) \
+	THREE_STORE(V, N, MIXED, 2, (int64_t)sizeof(V)) \
+}
+#define THREE_STORE(V, N, how, k, pitch) \
+	{ \
+		V two = __builtin_shuffle(x[0], x[1], (V){ EACH_##N(how##_TWO, k) }); \
+		V all = __builtin_shuffle(two, x[2], (V){ EACH_##N(how##_ALL, k) }); \
+		memcpy(dst + (k) * (pitch), &all, sizeof(V)); \
+	}
+THREE(1, v16u8, 16)
+THREE(2, v8u16, 8)
+THREE(4, v4u32, 4)
+THREE(8, v2u64, 2)
+
+#define APART_3(bytes, N) \
+	if (cols == 3 && sp == 3 * (bytes)) { \
+		for (size_t r = 0; r < whole; r += (N)) \
+			three_apart_##bytes(dst + r * (bytes), dp, src + (int64_t)r * sp); \
+		c = 3; \
+	}
+#define MIX_3(bytes, N) \
+	if (rows == 3 && dp == 3 * (bytes)) { \
+		for (size_t c = 0; c < cols; c += (N)) \
+			three_mixed_##bytes(dst + (int64_t)c * dp, src + c * (bytes), sp); \
+		return; \
+	}
+#define IS_THREE(bytes) ((bytes) < 16)
+#else
+#define APART_3(bytes, N)
+#define MIX_3(bytes, N)
+#define IS_THREE(bytes) false
+#endif
+
 /* Rows that are too few for a block, over the columns of whole blocks: as many as go by 8, 4
  * and 2 together, then one by one. */
 #define BY(bytes, N, R) \
@@ -178,10 +246,10 @@ static void few_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, size
 			*(cell##bytes *)(dst + (int64_t)c * dp) = \
 				*(const cell##bytes *)(src + c * (bytes)); \
 }
-FEW(1, BY(1, 16, 8) BY(1, 16, 4) BY(1, 16, 2))
-FEW(2, BY(2, 8, 4) BY(2, 8, 2))
-FEW(4, BY(4, 4, 2))
-FEW(8, )
+FEW(1, MIX_3(1, 16) BY(1, 16, 8) BY(1, 16, 4) BY(1, 16, 2))
+FEW(2, MIX_3(2, 8) BY(2, 8, 4) BY(2, 8, 2))
+FEW(4, MIX_3(4, 4) BY(4, 4, 2))
+FEW(8, MIX_3(8, 2))
 FEW(16, )
 
 /*
@@ -242,10 +310,10 @@ static void edge_##bytes(char *dst, int64_t dp, const char *src, int64_t sp, \
 			*(cell##bytes *)(dst + (int64_t)k * dp + r * (bytes)) = \
 				*(const cell##bytes *)(src + (int64_t)r * sp + k * (bytes)); \
 }
-EDGE(1, 16, APART_BY(1, 16, 8) APART_BY(1, 16, 4) APART_BY(1, 16, 2))
-EDGE(2, 8, APART_BY(2, 8, 4) APART_BY(2, 8, 2))
-EDGE(4, 4, APART_BY(4, 4, 2))
-EDGE(8, 1, )
+EDGE(1, 16, APART_3(1, 16) APART_BY(1, 16, 8) APART_BY(1, 16, 4) APART_BY(1, 16, 2))
+EDGE(2, 8, APART_3(2, 8) APART_BY(2, 8, 4) APART_BY(2, 8, 2))
+EDGE(4, 4, APART_3(4, 4) APART_BY(4, 4, 2))
+EDGE(8, 2, APART_3(8, 2))
 EDGE(16, 1, )
 
 #define TRANSPOSE(bytes) \
@@ -256,6 +324,10 @@ static void NAME(transpose_##bytes, PATH)(void *dst, int64_t dp, const void *src
 	const char *from = src; \
 	char *to = dst; \
 	size_t whole = cols - cols % N; \
+	if (IS_THREE(bytes) && cols == 3 && sp == 3 * (bytes)) { \
+		edge_##bytes(to, dp, from, sp, rows, cols); \
+		return; \
+	} \
 	for (size_t r0 = 0; r0 < rows; r0 += ROWS) { \
 		size_t n = rows - r0 < ROWS ? rows - r0 : ROWS, m = n - n % N; \
 		const char *s = from + (int64_t)r0 * sp; \
