@@ -20,6 +20,7 @@ struct turn {
 	const int64_t *to;
 	unsigned rank, n_ops;
 	unsigned cancelled, added;	/* moves */
+	const struct tc_value *argument;	/* that was met last */
 };
 
 static bool is_turned_back(const struct turn *t, const struct tc_op *op)
@@ -78,8 +79,11 @@ static bool can_turn(struct turn *t, const struct tc_value *v)
 
 	if (v->type->rank != t->rank)
 		return !v->type->rank;
-	if (!op)
-		return ++t->added;
+	if (!op) {
+		t->added += v != t->argument;
+		t->argument = v;
+		return true;
+	}
 	if (tc_splat_element(v) || op->op == TC_IOTA)
 		return true;
 	if (op->op == TC_BROADCAST_IN_DIM)
@@ -142,8 +146,27 @@ static struct tc_value *turned(const struct turn *t, struct tc_value *v)
 	return made;
 }
 
+/* Whether all who look at v do elementwise work, or return it: a product reads what is turned where
+ * it lies. */
+static bool is_for_work(const struct tc_value *v)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next)
+		if (u->user->op != TC_RETURN && !tc_has_trait(u->user, 'e'))
+			return false;
+	return v->uses;
+}
+
+/* Whether the work that op turns has a single argument, no wider than itself, to be turned before
+ * it, and whoever looks at the result takes it from a fusion. */
+static bool is_better_before(const struct turn *t, const struct tc_op *op)
+{
+	return t->added == 1 && is_for_work(tc_out(op, 0)) &&
+	       elem_bytes(t->argument->type->elem) <= elem_bytes(op->results[0].type->elem);
+}
+
 /* Work on transposed arrays that is transposed back, as (x.T + y.T).T, is done on the arrays as
- * they were, if that takes no more moves than before. */
+ * they were, if that takes no more moves than before. And an argument is transposed before work
+ * that would be: the fusion reads it so, and nothing is written twice. */
 bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 {
 	struct turn t = { .b = tc_build_at(c, op), .block = op->block };
@@ -151,7 +174,8 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 	if (op->op != TC_TRANSPOSE || !is_work(&t, tc_in(op, 0)))
 		return false;
 	t.to = tc_attr_ints(op, "permutation", &t.rank);
-	if (!can_turn(&t, tc_in(op, 0)) || !t.cancelled || t.added > t.cancelled)
+	if (!can_turn(&t, tc_in(op, 0)) ||
+	    (t.cancelled ? t.added > t.cancelled : !is_better_before(&t, op)))
 		return false;
 	tc_replace(op, turned(&t, tc_in(op, 0)));
 	return true;

@@ -113,6 +113,55 @@ static void short_rows_of_what_is_spread_are_folded_first(void **state)
 		    false);
 }
 
+/* `lines` make %9 of %1, 2x3, and %2, 2x3 bytes; `uses` look at it turned, at %10. */
+static void expect_before(const char *lines, const char *uses, bool is_before)
+{
+	char text[2000], *out;
+	const char *move, *work;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<2x3xf32>, %%2: tensor<2x3xui8>, %%3: tensor<2x3xf32>) {\n%s"
+		 "%%10 = transpose(%%9) {permutation = [1, 0]} : tensor<3x2xf32>\n%s\n}\n}\n",
+		 lines, uses);
+	out = opt_after("simplify", text);
+	move = strstr(out, " transpose(");
+	work = strstr(out, "exponential(");
+	if (!move || !work || is_before != (move < work))
+		fail_msg("%d: %s\nbecame\n%s", is_before, text, out);
+	free(out);
+}
+
+static void an_argument_is_turned_before_work(void **state)
+{
+	(void)state;
+	expect_before("%9 = exponential(%1) : tensor<2x3xf32>\n", "return(%10)", true);
+	expect_before("%4 = exponential(%1) : tensor<2x3xf32>\n"
+		      "%9 = multiply(%4, %1) : tensor<2x3xf32>\n",
+		      "%11 = sine(%10) : tensor<3x2xf32>\nreturn(%11)", true);
+	expect_before("%4 = convert(%2) : tensor<2x3xf32>\n"
+		      "%9 = exponential(%4) : tensor<2x3xf32>\n", "return(%10)", true);
+	/* Two of them; what others see; what a product reads as it lies. */
+	expect_before("%4 = exponential(%1) : tensor<2x3xf32>\n"
+		      "%9 = multiply(%4, %3) : tensor<2x3xf32>\n", "return(%10)", false);
+	expect_before("%9 = exponential(%1) : tensor<2x3xf32>\n", "return(%10, %9)", false);
+	expect_before("%9 = exponential(%1) : tensor<2x3xf32>\n",
+		      "%11 = dot_general(%10, %3) {lhs_batching_dimensions = [], "
+		      "rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+		      "rhs_contracting_dimensions = [0]} : tensor<3x3xf32>\nreturn(%11)", false);
+}
+
+static void a_result_that_is_narrower_is_turned_behind(void **state)
+{
+	char *out = opt_after("simplify", "module() () {\nfunc() {sym_name = \"main\"} "
+		"(%1: tensor<2x3xf32>) {\n%9 = convert(%1) : tensor<2x3xbf16>\n"
+		"%10 = transpose(%9) {permutation = [1, 0]} : tensor<3x2xbf16>\n"
+		"return(%10)\n}\n}\n");
+
+	(void)state;
+	assert_true(strstr(out, "convert(") < strstr(out, " transpose("));
+	free(out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +169,8 @@ int main(void)
 		cmocka_unit_test(there_are_no_more_moves_than_before),
 		cmocka_unit_test(short_rows_of_what_is_spread_are_folded_first),
 		cmocka_unit_test(what_others_see_or_is_turned_elsewhere_stays),
+		cmocka_unit_test(an_argument_is_turned_before_work),
+		cmocka_unit_test(a_result_that_is_narrower_is_turned_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
