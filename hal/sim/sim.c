@@ -187,8 +187,11 @@ static int make_hbm(struct sim_device *dev, uint64_t bytes, bool has_file, struc
 	if (code)
 		return code;
 	/* Huge pages begin at multiples of HBM_UNIT. */
-	room = mmap(NULL, bytes + HBM_UNIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
+	room = mmap(NULL, bytes + HBM_UNIT, has_file ? PROT_NONE : PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* A process may be limited in what memory it can come to use, and not in files. */
+	if (room == MAP_FAILED && !has_file)
+		return make_hbm(dev, bytes, true, err);
 	if (room == MAP_FAILED)
 		return err_sys(err, errno, "room for %llu bytes of HBM; ask for less: "
 			       "TESSERA_SIM=hbm=1G", (unsigned long long)bytes);

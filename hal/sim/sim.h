@@ -40,8 +40,9 @@ struct sim_options {
 	unsigned n_functions;	/* that each device shows, for several drivers at once
 				 * (DEVICE.md#functions); 0: 1 */
 	bool check;		/* watch programs (DEVICE.md#a-model-that-checks) */
-	bool hbm_file;		/* HBM is a file (sim_hbm_fd), for other processes to map;
-				 * else memory of this process, on huge pages if it gets some */
+	bool hbm_file;		/* HBM is a file (sim_hbm_fd), for other processes to map; else
+				 * memory of this process, on huge pages if it gets some, or
+				 * a file if the process may have no more memory */
 };
 
 /* Reads "devices=4,hbm=8G,lanes=2,path=avx2,check" (TESSERA_SIM); NULL or "": defaults.
@@ -75,8 +76,8 @@ bool sim_is_checked(const struct sim_device *dev);
 void sim_discard(struct sim_device *dev, uint64_t offset, uint64_t bytes);
 
 /* HBM as BAR2 shows it: the host's view of the memory, valid until sim_destroy, and not in
- * children of fork; and the memfd behind it, owned by the device, its size sealed, or -1
- * without hbm_file. */
+ * children of fork; and the memfd behind it, owned by the device, its size sealed, or -1:
+ * there is none. */
 void *sim_hbm(struct sim_device *dev, uint64_t *bytes);
 int sim_hbm_fd(struct sim_device *dev);
 /* Puts new, zeroed memory in HBM's place, at the same address: whoever still holds an

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define FILE_BYTES (4u << 20)
@@ -501,6 +502,31 @@ static void renewed_memory_of_one_process_is_zero(void **state)
 	sim_destroy(sim);
 }
 
+/* What may be used and never is, as most of HBM, counts as memory of the process, and not as a
+ * file's. */
+static void a_process_short_of_memory_has_hbm_in_a_file(void **state)
+{
+	struct sim_options o = { .hbm_bytes = (uint64_t)4 << 30, .lanes = 1 };
+	struct rlimit before, less;
+	uint64_t bytes;
+	struct sim *sim;
+	struct err err;
+	uint8_t *hbm;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+	less = before;
+	less.rlim_cur = (rlim_t)2 << 30;
+	assert_int_equal(setrlimit(RLIMIT_DATA, &less), 0);
+	assert_int_equal(sim_create(&o, &sim, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+	assert_true(sim_hbm_fd(sim_device(sim, 0)) >= 0);
+	hbm = sim_hbm(sim_device(sim, 0), &bytes);
+	assert_int_equal(bytes, o.hbm_bytes);
+	hbm[0] = hbm[bytes - 1] = 1;
+	sim_destroy(sim);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -521,6 +547,7 @@ int main(void)
 		cmocka_unit_test(size_is_sealed),
 		cmocka_unit_test(renewed_memory_is_zero_and_nobody_elses),
 		cmocka_unit_test(renewed_memory_of_one_process_is_zero),
+		cmocka_unit_test(a_process_short_of_memory_has_hbm_in_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
