@@ -134,6 +134,81 @@ static bool is_counted(const struct tc_value *v, unsigned *left)
 	return true;
 }
 
+/* The dim of a view's operand that `first` is of it, where the n dims from there on lie in memory
+ * as they do in the operand; -1: they do not. */
+static int64_t seen_through(const struct tc_op *view, int64_t first, unsigned n)
+{
+	const struct tc_type *to = view->results[0].type, *from = tc_in(view, 0)->type;
+	unsigned count = 0, at;
+	const int64_t *list = NULL;
+
+	if (view->op == TC_SLICE) {
+		list = tc_attr_ints(view, "strides", &count);
+		if (list[first] != 1)
+			return -1;
+	} else if (view->op == TC_TRANSPOSE) {
+		list = tc_attr_ints(view, "permutation", &count);
+		for (unsigned k = 1; k < n; k++)
+			if (list[first + k] != list[first] + k)
+				return -1;
+		return list[first];
+	} else if (view->op == TC_BROADCAST_IN_DIM) {
+		list = tc_attr_ints(view, "broadcast_dimensions", &count);
+		for (at = 0; at < count && list[at] != first; at++)
+			;
+		for (unsigned k = 0; k < n; k++)
+			if (at + k >= count || list[at + k] != first + k ||
+			    from->dim[at + k] != to->dim[first + k])
+				return -1;
+		return at;
+	}
+	for (unsigned k = 1; k < n; k++)
+		if (from->dim[first + k] != to->dim[first + k])
+			return -1;
+	return first;
+}
+
+/* Where dims that a reshape leaves side by side were before it; -1: they were others. */
+static int64_t before_reshape(const struct tc_op *op, int64_t first, unsigned n)
+{
+	const struct tc_type *to = op->results[0].type, *from = tc_in(op, 0)->type;
+	int64_t want = 1, before = 1;
+
+	for (int64_t d = 0; d < first; d++)
+		want *= to->dim[d];
+	for (unsigned d = 0; d + n <= from->rank; before *= from->dim[d++])
+		if (before == want && !memcmp(&from->dim[d], &to->dim[first], n * sizeof(want)))
+			return d;
+	return -1;
+}
+
+/* Whether the table is a view in which the dims cannot be one: all of it would be copied, of which
+ * few elements may be asked for. */
+static bool lies_apart(const struct tc_value *table, const struct places *p)
+{
+	int64_t first = p->first;
+
+	for (; table->def; table = tc_in(table->def, 0)) {
+		switch (table->def->op) {
+		case TC_REVERSE:
+			return true;
+		case TC_SLICE: case TC_DYNAMIC_SLICE: case TC_TRANSPOSE: case TC_BROADCAST_IN_DIM:
+			first = seen_through(table->def, first, p->n);
+			if (first < 0)
+				return true;
+			break;
+		case TC_RESHAPE:
+			first = before_reshape(table->def, first, p->n);
+			if (first < 0)
+				return false;
+			break;
+		default:
+			return false;
+		}
+	}
+	return false;
+}
+
 void tc_join_places(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_type *table = tc_in(op, 0)->type, *idx = tc_in(op, 1)->type;
@@ -145,7 +220,8 @@ void tc_join_places(struct tc_ctx *c, struct tc_op *op)
 
 	if (!join || join->op != TC_CONCATENATE || vector >= idx->rank ||
 	    tc_attr_int(join, "dimension", 0) != vector || !find_places(op, &p) ||
-	    join->n_operands != p.n || (idx->elem != ELEM_S32 && idx->elem != ELEM_S64))
+	    join->n_operands != p.n || lies_apart(tc_in(op, 0), &p) ||
+	    (idx->elem != ELEM_S32 && idx->elem != ELEM_S64))
 		return;
 	for (unsigned k = 0; k < p.n; k++) {
 		unsigned left = MOST_LOOKS;

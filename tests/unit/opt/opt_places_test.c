@@ -85,12 +85,52 @@ static void indices_that_are_turned_stay_turned(void **state)
 	free(out);
 }
 
+/* Whether a table that `line` makes of %1, 8x9x3, is gathered from by one index; else no copy of it
+ * is made. */
+static bool is_seen_as_one(const char *line, const char *table)
+{
+	char text[1500], *out;
+	bool is_one;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x9x3xf32>, "
+		 "%%2: tensor<50x1xi32>) {\n%%3 = %s : tensor<%s>\n"
+		 "%%4 = concatenate(%%2, %%2) {dimension = 1} : tensor<50x2xi32>\n"
+		 "%%5 = gather(%%3, %%4) {collapsed_slice_dims = [0, 1], index_vector_dim = 1, "
+		 "indices_are_sorted = false, offset_dims = [1], operand_batching_dims = [], "
+		 "slice_sizes = [1, 1, 1], start_index_map = [0, 1], "
+		 "start_indices_batching_dims = []} : tensor<50x1xf32>\nreturn(%%5)\n}\n}\n",
+		 line, table);
+	out = opt_after("decompose", text);
+	is_one = strstr(out, "multiply(");
+	free(out);
+	return is_one;
+}
+
+static void tables_seen_in_another_order_are_not_copied(void **state)
+{
+	(void)state;
+	assert_false(is_seen_as_one("transpose(%1) {permutation = [1, 0, 2]}", "9x8x3xf32"));
+	assert_true(is_seen_as_one("transpose(%1) {permutation = [1, 2, 0]}", "9x3x8xf32"));
+	assert_false(is_seen_as_one("reverse(%1) {dimensions = [0]}", "8x9x3xf32"));
+	assert_false(is_seen_as_one("slice(%1) {limit_indices = [8, 8, 3], "
+				    "start_indices = [0, 0, 0], strides = [1, 1, 1]}",
+				    "8x8x3xf32"));
+	assert_false(is_seen_as_one("slice(%1) {limit_indices = [8, 9, 3], "
+				    "start_indices = [0, 0, 0], strides = [2, 1, 1]}",
+				    "4x9x3xf32"));
+	assert_true(is_seen_as_one("slice(%1) {limit_indices = [8, 9, 3], "
+				   "start_indices = [2, 0, 2], strides = [1, 1, 1]}",
+				   "6x9x1xf32"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places_of_dims_side_by_side_are_one),
 		cmocka_unit_test(other_places_stay),
 		cmocka_unit_test(indices_that_are_turned_stay_turned),
+		cmocka_unit_test(tables_seen_in_another_order_are_not_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
