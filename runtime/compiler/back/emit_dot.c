@@ -107,14 +107,6 @@ static struct home copy_with_last(struct emit *e, const struct tc_value *v, cons
 	return out;
 }
 
-static bool is_in(const int64_t *list, unsigned n, int64_t d)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == d)
-			return true;
-	return false;
-}
-
 struct dot {
 	const struct tc_type *at, *bt;
 	struct home a, b;
@@ -149,13 +141,13 @@ static void collect_dims(struct emit *e, const struct tc_op *op, const struct tc
 		x->dims[x->n] = (struct dot_dim){ x->at->dim[lb[i]], x->a.stride[lb[i]],
 			x->b.stride[rb[i]], (int8_t)x->n, 'b' };
 	for (unsigned d = 0; d < x->at->rank; d++)
-		if (!is_in(lb, nb, d) && !is_in(lk, nk, d)) {
+		if (!tc_is_listed(lb, nb, d) && !tc_is_listed(lk, nk, d)) {
 			x->dims[x->n] = (struct dot_dim){ x->at->dim[d], x->a.stride[d], 0,
 							  (int8_t)x->n, 'm' };
 			x->n++;
 		}
 	for (unsigned d = 0; d < x->bt->rank; d++)
-		if (!is_in(rb, nb, d) && !is_in(rk, nk, d)) {
+		if (!tc_is_listed(rb, nb, d) && !tc_is_listed(rk, nk, d)) {
 			x->dims[x->n] = (struct dot_dim){ x->bt->dim[d], 0, x->b.stride[d],
 							  (int8_t)x->n, 'n' };
 			x->n++;

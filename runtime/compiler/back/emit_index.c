@@ -9,14 +9,6 @@ bool tc_emit_is_index(unsigned op)
 	return op == TC_GATHER || op == TC_SCATTER || op == TC_SORT;
 }
 
-static bool is_in(const int64_t *list, unsigned n, int64_t d)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == d)
-			return true;
-	return false;
-}
-
 /* What gather and scatter share: how a table is walked by index vectors. */
 struct walk {
 	unsigned n_batch, rank, n_index;
@@ -49,13 +41,13 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 	unsigned n = 0;
 
 	for (unsigned d = 0; d < moved->rank; d++)
-		n += !is_in(window, n_window, d) || moved->dim[d] != 1;
+		n += !tc_is_listed(window, n_window, d) || moved->dim[d] != 1;
 	if (n > ISA_MAX_RANK)
 		tc_refuse_dims(e, "batch and window have together", n);
 	/* Batch dims: those of moved that are no window dims; they are the dims of the
 	 * indices but for the vector's, in order. */
 	for (unsigned d = 0; d < moved->rank; d++) {
-		if (is_in(window, n_window, d))
+		if (tc_is_listed(window, n_window, d))
 			continue;
 		if (k == vector)
 			k++;
@@ -73,7 +65,7 @@ static void plan_walk(struct emit *e, const struct tc_op *op, const struct names
 		int64_t m;
 
 		extent[d] = 1;
-		if (is_in(collapsed, n_collapsed, d) || is_in(tb, n_tb, d))
+		if (tc_is_listed(collapsed, n_collapsed, d) || tc_is_listed(tb, n_tb, d))
 			continue;
 		m = window[in_window++];
 		extent[d] = moved->dim[m];

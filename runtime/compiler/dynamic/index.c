@@ -4,14 +4,6 @@
 
 #include "runtime/compiler/dynamic/dynamic.h"
 
-static bool is_in(const int64_t *list, unsigned n, int64_t what)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == what)
-			return true;
-	return false;
-}
-
 /* The most that a start may be so that `size` elements from it on count. */
 static struct tc_value *last_start(const struct tc_build *b, const struct tc_value *x, unsigned dim,
 				   int64_t size)
@@ -78,7 +70,7 @@ static unsigned batch_dim(const int64_t *windows, unsigned n, unsigned k)
 	unsigned d = 0;
 
 	for (;; d++) {
-		if (is_in(windows, n, d))
+		if (tc_is_listed(windows, n, d))
 			continue;
 		if (!k--)
 			return d;
@@ -107,7 +99,7 @@ bool dyn_gather(struct tc_ctx *c, struct tc_op *op)
 	for (unsigned d = 0; d < from->type->rank; d++) {
 		bool is_whole = sizes[d] == from->type->dim[d];
 
-		if (is_in(batch, n_batch, d)) {
+		if (tc_is_listed(batch, n_batch, d)) {
 			for (unsigned i = 0; i < n_batch; i++)
 				if (batch[i] == d && dyn_size_of(from, d) &&
 				    dyn_size_of(x.v, (unsigned)with[i]) != dyn_size_of(from, d))
@@ -116,7 +108,7 @@ bool dyn_gather(struct tc_ctx *c, struct tc_op *op)
 		}
 		if (dyn_size_of(from, d) && !is_whole)
 			cut |= (uint64_t)1 << d;
-		if (is_in(gone, n_gone, d))
+		if (tc_is_listed(gone, n_gone, d))
 			continue;
 		if (is_whole)
 			dyn_set(c, out, (unsigned)offset[k], dyn_size_of(from, d));
@@ -171,7 +163,7 @@ bool dyn_scatter(struct tc_ctx *c, struct tc_op *op)
 		for (unsigned i = 0; i < n; i++)
 			for (unsigned j = 0; j < n; j++)
 				dyn_meet(&b, tc_out(op, i), d, dyn_size_of(tc_in(op, j), d));
-		if (is_in(gone, n_gone, d) || is_in(batch, n_batch, d))
+		if (tc_is_listed(gone, n_gone, d) || tc_is_listed(batch, n_batch, d))
 			continue;
 		at = (unsigned)windows[k++];
 		for (unsigned i = 0; i < n; i++) {

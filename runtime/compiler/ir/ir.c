@@ -352,6 +352,14 @@ const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *
 	return a ? a->ints : NULL;
 }
 
+bool tc_is_listed(const int64_t *list, unsigned n, int64_t x)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == x)
+			return true;
+	return false;
+}
+
 bool tc_has_same_ints(const struct tc_op *a, const struct tc_op *b, const char *name)
 {
 	unsigned n, m;

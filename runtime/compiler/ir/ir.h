@@ -255,6 +255,8 @@ const char *tc_key(struct tc_ctx *c, const char *text, size_t n);
 const struct tc_attr *tc_attr(const struct tc_op *op, const char *name);
 int64_t tc_attr_int(const struct tc_op *op, const char *name, int64_t otherwise);
 const int64_t *tc_attr_ints(const struct tc_op *op, const char *name, unsigned *n);
+/* Whether one of n numbers, such as those, is x. */
+bool tc_is_listed(const int64_t *list, unsigned n, int64_t x);
 /* Whether both have the same numbers there, or neither has any. */
 bool tc_has_same_ints(const struct tc_op *a, const struct tc_op *b, const char *name);
 /* Whether the same members meet in both, in the same order. */

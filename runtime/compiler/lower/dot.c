@@ -27,17 +27,10 @@ struct dot {
 	int64_t batches, k, free[2];	/* free: rows, columns */
 };
 
-static bool is_in(const int64_t *list, unsigned n, unsigned dim)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == dim)
-			return true;
-	return false;
-}
-
 static bool is_free(const struct dot *d, unsigned side, unsigned dim)
 {
-	return !is_in(d->batch[side], d->n_batch, dim) && !is_in(d->sums[side], d->n_sums, dim);
+	return !tc_is_listed(d->batch[side], d->n_batch, dim) &&
+	       !tc_is_listed(d->sums[side], d->n_sums, dim);
 }
 
 /* False: numbers that are summed in another way. */
@@ -67,7 +60,7 @@ static bool look_at(struct dot *d)
 		for (unsigned i = 0; i < t->rank; i++)
 			if (is_free(d, side, i))
 				d->free[side] *= t->dim[i];
-			else if (!side && is_in(d->sums[0], d->n_sums, i))
+			else if (!side && tc_is_listed(d->sums[0], d->n_sums, i))
 				d->k *= t->dim[i];
 			else if (!side)
 				d->batches *= t->dim[i];
@@ -122,7 +115,7 @@ static struct tc_value *in_order(const struct dot *d, unsigned side, struct tc_v
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < tc_in(d->op, side)->type->rank; i++)
-		if (!is_in(d->sums[side], d->n_sums, i))
+		if (!tc_is_listed(d->sums[side], d->n_sums, i))
 			place[i] = n++;
 	n = 0;
 	for (unsigned i = 0; i < d->n_batch; i++)
@@ -164,7 +157,7 @@ static bool is_better(const struct dot *d, unsigned side)
 		return false;
 	while (last && t->dim[last - 1] == 1)
 		last--;
-	return !last || is_in(d->sums[side], d->n_sums, last - 1);
+	return !last || tc_is_listed(d->sums[side], d->n_sums, last - 1);
 }
 
 /* ---- much to sum ---- */

@@ -18,14 +18,6 @@ struct places {
 	unsigned n;
 };
 
-static bool is_one_of(const int64_t *list, unsigned n, int64_t dim)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == dim)
-			return true;
-	return false;
-}
-
 /* Whether its dims are side by side, each with a single element in a window and none in the
  * result, and few enough elements in all to count in 32 bits. */
 static bool find_places(const struct tc_op *op, struct places *p)
@@ -44,7 +36,8 @@ static bool find_places(const struct tc_op *op, struct places *p)
 		if (p->of[k] < p->first)
 			p->first = p->of[k];
 	for (unsigned k = 0; k < p->n; k++) {
-		if (p->of[k] >= p->first + p->n || !is_one_of(collapsed, n_collapsed, p->of[k]) ||
+		if (p->of[k] >= p->first + p->n ||
+		    !tc_is_listed(collapsed, n_collapsed, p->of[k]) ||
 		    __builtin_mul_overflow(count, table->dim[p->of[k]], &count))
 			return false;
 	}

@@ -53,10 +53,7 @@ static bool has_int(const struct tc_op *op, const char *name, int64_t x)
 	unsigned n;
 	const int64_t *list = tc_attr_ints(op, name, &n);
 
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == x)
-			return true;
-	return false;
+	return tc_is_listed(list, n, x);
 }
 
 static bool is_in_dim(const struct spmd_rule *r, uint32_t t, uint32_t d, uint32_t f)

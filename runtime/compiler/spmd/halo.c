@@ -285,10 +285,7 @@ static bool is_reversed(const struct tc_op *op, unsigned d)
 	if (op->op != TC_REVERSE)
 		return false;
 	dims = tc_attr_ints(op, "dimensions", &n);
-	for (unsigned i = 0; i < n; i++)
-		if (dims[i] == d)
-			return true;
-	return false;
+	return tc_is_listed(dims, n, d);
 }
 
 /* Of a windowed op's operands those that it looks at; others are what is outside. */

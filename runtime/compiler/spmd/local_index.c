@@ -102,14 +102,6 @@ static struct tc_value *localize_column(struct columns *k, unsigned i, const str
 	return tc_build2(&k->b, TC_AND, low, high);
 }
 
-static bool is_in(const int64_t *list, unsigned n, int64_t x)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == x)
-			return true;
-	return false;
-}
-
 /* Zero where the mask, which has the result's dims but offset_dims, is not. */
 static struct tc_value *mask_result(struct shard *s, struct tc_op *op, struct tc_value *mask)
 {
@@ -121,7 +113,7 @@ static struct tc_value *mask_result(struct shard *s, struct tc_op *op, struct tc
 	int64_t dims[TC_MAX_RANK];
 
 	for (unsigned d = 0; d < t->rank; d++)
-		if (!is_in(offset, n, d))
+		if (!tc_is_listed(offset, n, d))
 			dims[k++] = d;
 	mask = tc_build_broadcast(&b, mask, tc_with_elem(s->c, t, ELEM_PRED), dims);
 	/* Not all types have a 0: all have one in bits. */
@@ -169,7 +161,7 @@ static void move_indices(struct shard *s, struct tc_op *op, const struct shard_p
 	bool any = false;
 
 	for (unsigned i = 0; i < n; i++)
-		any |= is_in(gone, n_gone, map[i]) && plan->tensor[0]->dim[map[i]].axes.n;
+		any |= tc_is_listed(gone, n_gone, map[i]) && plan->tensor[0]->dim[map[i]].axes.n;
 	if (!any)
 		return;
 	take_columns(&k, tc_in(op, at), (unsigned)tc_attr_int(op, "index_vector_dim", 0),
@@ -177,7 +169,7 @@ static void move_indices(struct shard *s, struct tc_op *op, const struct shard_p
 	for (unsigned i = 0; i < n; i++) {
 		const struct spmd_axes *a = &plan->tensor[0]->dim[map[i]].axes;
 
-		if (a->n && is_in(gone, n_gone, map[i]))
+		if (a->n && tc_is_listed(gone, n_gone, map[i]))
 			k.at[i] = tc_build2(&k.b, TC_SUBTRACT, k.at[i],
 					    start_of(&k, a, tc_in(op, 0)->type->dim[map[i]]));
 	}

@@ -59,14 +59,6 @@ void rule_fill(struct rule_build *b)
 				rule_own(b, t, d, SPMD_PASS);
 }
 
-bool rule_has(const int64_t *list, unsigned n, int64_t x)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == x)
-			return true;
-	return false;
-}
-
 int64_t rule_gcd(int64_t a, int64_t b)
 {
 	while (b) {

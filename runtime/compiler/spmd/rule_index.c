@@ -180,7 +180,7 @@ static struct list ints(const struct rule_build *b, const char *name)
 
 static bool has(struct list l, int64_t x)
 {
-	return rule_has(l.v, l.n, x);
+	return tc_is_listed(l.v, l.n, x);
 }
 
 /* Which tensors have the places that indices are of: the result, or all updates. */

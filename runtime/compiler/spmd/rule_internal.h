@@ -31,7 +31,6 @@ unsigned rule_own(struct rule_build *b, unsigned tensor, unsigned dim,
 void rule_put_all(struct rule_build *b, unsigned first, unsigned dim, unsigned factor);
 /* Gives each dim that has no factor one of its own. */
 void rule_fill(struct rule_build *b);
-bool rule_has(const int64_t *list, unsigned n, int64_t x);
 int64_t rule_gcd(int64_t a, int64_t b);
 
 /* Gives the factors of an op to the rule, which has none. */

@@ -123,7 +123,7 @@ void rule_reverse(struct rule_build *b)
 	const int64_t *dims = tc_attr_ints(b->op, "dimensions", &n);
 
 	for (unsigned d = 0; d < rule_type(b, 0)->rank; d++)
-		rule_put(b, 1, d, rule_own(b, 0, d, rule_has(dims, n, d) ? SPMD_PERMUTATION :
+		rule_put(b, 1, d, rule_own(b, 0, d, tc_is_listed(dims, n, d) ? SPMD_PERMUTATION :
 					   SPMD_PASS));
 }
 
@@ -187,10 +187,10 @@ void rule_dot(struct rule_build *b)
 		rule_put(b, 2, at, f);
 	}
 	for (unsigned d = 0; d < rule_type(b, 0)->rank; d++)
-		if (!rule_has(lb, n_batch, d) && !rule_has(lc, n_sum, d))
+		if (!tc_is_listed(lb, n_batch, d) && !tc_is_listed(lc, n_sum, d))
 			rule_put(b, 2, at++, rule_own(b, 0, d, SPMD_PASS));
 	for (unsigned d = 0; d < rule_type(b, 1)->rank; d++)
-		if (!rule_has(rb, n_batch, d) && !rule_has(rc, n_sum, d))
+		if (!tc_is_listed(rb, n_batch, d) && !tc_is_listed(rc, n_sum, d))
 			rule_put(b, 2, at++, rule_own(b, 1, d, SPMD_PASS));
 	for (unsigned i = 0; i < n_sum; i++)
 		rule_put(b, 1, (unsigned)rc[i],
@@ -203,7 +203,7 @@ void rule_reduce(struct rule_build *b)
 	const int64_t *dims = tc_attr_ints(b->op, "dimensions", &n);
 
 	for (unsigned d = 0; d < rule_type(b, 0)->rank; d++) {
-		bool is_gone = rule_has(dims, n, d);
+		bool is_gone = tc_is_listed(dims, n, d);
 		unsigned f = rule_factor(b, rule_type(b, 0)->dim[d],
 					 is_gone ? SPMD_REDUCTION : SPMD_PASS);
 
