@@ -16,15 +16,16 @@
 #define THERE "tensor<4x2x3xf32>"
 #define BACK "{permutation = [1, 2, 0]}"
 
-/* Of %1, 2x3x4, and %2, 4x2x3, lines make %9, which is turned back; that has n_moves transposes,
- * and `has`. */
+/* Of %1, 2x3x4, and %2, %12 and %13, 4x2x3, lines make %9, which is turned back; that has n_moves
+ * transposes, and `has`. */
 static void expect(const char *lines, const char *back, unsigned n_moves, const char *has)
 {
 	char text[2000], *out;
 	unsigned n = 0;
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
-		 "(%%1: tensor<2x3x4xf32>, %%2: " THERE ", %%8: tensor<2xf32>, %%7: tensor<i1>) {\n"
+		 "(%%1: tensor<2x3x4xf32>, %%2: " THERE ", %%8: tensor<2xf32>, %%7: tensor<i1>, "
+		 "%%12: " THERE ", %%13: " THERE ") {\n"
 		 "%%3 = transpose(%%1) {permutation = [2, 0, 1]} : " THERE "\n%s"
 		 "%%10 = transpose(%%9) %s : tensor<2x3x4xf32>\nreturn(%%10)\n}\n}\n", lines, back);
 	out = opt_after("simplify", text);
@@ -59,6 +60,8 @@ static void there_are_no_more_moves_than_before(void **state)
 	expect("%9 = add(%3, %2) : " THERE "\n", BACK, 1, "add(");
 	expect("%4 = add(%2, %3) : " THERE "\n%9 = multiply(%4, %2) : " THERE "\n", BACK, 2,
 	       "multiply(");
+	expect("%4 = add(%2, %3) : " THERE "\n%11 = subtract(%4, %12) : " THERE "\n"
+	       "%9 = multiply(%11, %13) : " THERE "\n", BACK, 2, "multiply(");
 	expect("%9 = tanh(%2) : " THERE "\n", BACK, 1, "tanh(");
 }
 
