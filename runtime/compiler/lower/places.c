@@ -137,7 +137,7 @@ static int64_t seen_through(const struct tc_op *view, int64_t first, unsigned n)
 
 	if (view->op == TC_SLICE) {
 		list = tc_attr_ints(view, "strides", &count);
-		if (list[first] != 1)
+		if (n > 1 && list[first] != 1)
 			return -1;
 	} else if (view->op == TC_TRANSPOSE) {
 		list = tc_attr_ints(view, "permutation", &count);
@@ -161,18 +161,25 @@ static int64_t seen_through(const struct tc_op *view, int64_t first, unsigned n)
 	return first;
 }
 
-/* Where dims that a reshape leaves side by side were before it; -1: they were others. */
-static int64_t before_reshape(const struct tc_op *op, int64_t first, unsigned n)
+/* The dims before a reshape that hold what dims [*first, *first + *n) are behind it: as few as
+ * do. */
+static void before_reshape(const struct tc_op *op, int64_t *first, unsigned *n)
 {
 	const struct tc_type *to = op->results[0].type, *from = tc_in(op, 0)->type;
-	int64_t want = 1, before = 1;
+	int64_t before = 1, after = 1, product = 1;
+	unsigned start = 0, end = from->rank;
 
-	for (int64_t d = 0; d < first; d++)
-		want *= to->dim[d];
-	for (unsigned d = 0; d + n <= from->rank; before *= from->dim[d++])
-		if (before == want && !memcmp(&from->dim[d], &to->dim[first], n * sizeof(want)))
-			return d;
-	return -1;
+	for (unsigned d = 0; d < to->rank; d++)
+		if (d < *first)
+			before *= to->dim[d];
+		else if (d >= *first + *n)
+			after *= to->dim[d];
+	while (start + 1 < end && product * from->dim[start] <= before)
+		product *= from->dim[start++];
+	for (product = 1; end > start + 1 && product * from->dim[end - 1] <= after;)
+		product *= from->dim[--end];
+	*first = start;
+	*n = end - start;
 }
 
 /* Whether the table is a view in which the dims cannot be one: all of it would be copied, of which
@@ -180,20 +187,19 @@ static int64_t before_reshape(const struct tc_op *op, int64_t first, unsigned n)
 static bool lies_apart(const struct tc_value *table, const struct places *p)
 {
 	int64_t first = p->first;
+	unsigned n = p->n;
 
 	for (; table->def; table = tc_in(table->def, 0)) {
 		switch (table->def->op) {
 		case TC_REVERSE:
 			return true;
 		case TC_SLICE: case TC_DYNAMIC_SLICE: case TC_TRANSPOSE: case TC_BROADCAST_IN_DIM:
-			first = seen_through(table->def, first, p->n);
+			first = seen_through(table->def, first, n);
 			if (first < 0)
 				return true;
 			break;
 		case TC_RESHAPE:
-			first = before_reshape(table->def, first, p->n);
-			if (first < 0)
-				return false;
+			before_reshape(table->def, &first, &n);
 			break;
 		default:
 			return false;

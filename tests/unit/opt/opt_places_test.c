@@ -85,26 +85,31 @@ static void indices_that_are_turned_stay_turned(void **state)
 	free(out);
 }
 
-/* Whether a table that `line` makes of %1, 8x9x3, is gathered from by one index; else no copy of it
- * is made. */
-static bool is_seen_as_one(const char *line, const char *table)
+/* Whether a table, %3, is gathered from by one index; else no copy of it is made. It is at the end
+ * of lines that begin with what is `made` of %1, 8x9x3. */
+static bool is_read_as_one(const char *made, const char *line, const char *table)
 {
 	char text[1500], *out;
 	bool is_one;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x9x3xf32>, "
-		 "%%2: tensor<50x1xi32>) {\n%%3 = %s : tensor<%s>\n"
+		 "%%2: tensor<50x1xi32>) {\n%s = %s : tensor<%s>\n"
 		 "%%4 = concatenate(%%2, %%2) {dimension = 1} : tensor<50x2xi32>\n"
 		 "%%5 = gather(%%3, %%4) {collapsed_slice_dims = [0, 1], index_vector_dim = 1, "
 		 "indices_are_sorted = false, offset_dims = [1], operand_batching_dims = [], "
 		 "slice_sizes = [1, 1, 1], start_index_map = [0, 1], "
 		 "start_indices_batching_dims = []} : tensor<50x1xf32>\nreturn(%%5)\n}\n}\n",
-		 line, table);
+		 made, line, table);
 	out = opt_after("decompose", text);
 	is_one = strstr(out, "multiply(");
 	free(out);
 	return is_one;
+}
+
+static bool is_seen_as_one(const char *line, const char *table)
+{
+	return is_read_as_one("%3", line, table);
 }
 
 static void tables_seen_in_another_order_are_not_copied(void **state)
@@ -124,6 +129,32 @@ static void tables_seen_in_another_order_are_not_copied(void **state)
 				   "6x9x1xf32"));
 }
 
+/* Whether %1, 8x9x3, `view`ed as `seen` and that reshaped to a table is gathered from by one. */
+static bool is_one_behind(const char *view, const char *seen, const char *table)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "%s : tensor<%s>\n%%3 = reshape(%%6)", view, seen);
+	return is_read_as_one("%6", line, table);
+}
+
+/* What a reshape parts or joins is asked for behind it. */
+static void reshaped_views_are_not_copied(void **state)
+{
+	(void)state;
+	assert_false(is_one_behind("transpose(%1) {permutation = [2, 1, 0]}", "3x9x8xf32",
+				   "9x3x8xf32"));
+	assert_true(is_one_behind("transpose(%1) {permutation = [1, 0, 2]}", "9x8x3xf32",
+				  "3x3x24xf32"));
+	assert_false(is_one_behind("transpose(%1) {permutation = [1, 0, 2]}", "9x8x3xf32",
+				   "3x24x3xf32"));
+	assert_false(is_one_behind("transpose(%1) {permutation = [0, 2, 1]}", "8x3x9xf32",
+				   "12x18x1xf32"));
+	assert_true(is_one_behind("slice(%1) {limit_indices = [8, 9, 3], "
+				  "start_indices = [0, 0, 0], strides = [2, 1, 1]}", "4x9x3xf32",
+				  "2x2x27xf32"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +162,7 @@ int main(void)
 		cmocka_unit_test(other_places_stay),
 		cmocka_unit_test(indices_that_are_turned_stay_turned),
 		cmocka_unit_test(tables_seen_in_another_order_are_not_copied),
+		cmocka_unit_test(reshaped_views_are_not_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
