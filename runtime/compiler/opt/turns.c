@@ -181,6 +181,48 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+enum { MOST_PARTS = 4 };	/* that take turns in memory */
+
+/* Whether v is made by elementwise work, in whatever shape. */
+static bool is_made(const struct tc_value *v)
+{
+	while (v->def && (v->def->op == TC_RESHAPE || v->def->op == TC_BROADCAST_IN_DIM) &&
+	       tc_in(v->def, 0)->type->count == v->type->count && tc_is_used_once(v))
+		v = tc_in(v->def, 0);
+	return v->def && tc_has_trait(v->def, 'e') && v->def->n_operands && tc_is_used_once(v);
+}
+
+/* What is joined along a dim of its own that is turned to the end, as the components of a cross
+ * product are, is joined there: a fusion writes its results by turns (back/join.c), and nothing is
+ * written twice. */
+bool tc_join_turned(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *join = op->op == TC_TRANSPOSE ? tc_in(op, 0)->def : NULL;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *part[MOST_PARTS];
+	const int64_t *to;
+	int64_t d;
+	unsigned rank;
+
+	if (!join || join->op != TC_CONCATENATE || join->n_operands > MOST_PARTS ||
+	    join->block != op->block || !tc_is_used_once(tc_in(op, 0)))
+		return false;
+	d = tc_attr_int(join, "dimension", 0);
+	to = tc_attr_ints(op, "permutation", &rank);
+	if (to[rank - 1] != d)
+		return false;
+	for (unsigned k = 2; k < rank; k++)
+		if (to[k - 2] > to[k - 1])
+			return false;
+	for (unsigned k = 0; k < join->n_operands; k++)
+		if (tc_in(join, k)->type->dim[d] != 1 || !is_made(tc_in(join, k)))
+			return false;
+	for (unsigned k = 0; k < join->n_operands; k++)
+		part[k] = tc_build_transpose(&b, tc_in(join, k), to);
+	tc_replace(op, tc_build_join(&b, join->n_operands, part, rank - 1));
+	return true;
+}
+
 enum { MANY_ROWS = 1024, SHORT_ROW = 256 };
 
 /* Whether op folds rows in an order that does not show in its bits. */

@@ -165,6 +165,36 @@ static void a_result_that_is_narrower_is_turned_behind(void **state)
 	free(out);
 }
 
+/* Whether two results of shape `part`, joined and turned, and `extra` returned, are joined where
+ * they end. */
+static bool are_joined_by_turns(const char *part, const char *joined, const char *turned,
+				const char *extra)
+{
+	char text[1500], *out;
+	bool is_last;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<%s>, %%2: tensor<%s>) {\n"
+		 "%%3 = add(%%1, %%2) : tensor<%s>\n%%4 = subtract(%%1, %%2) : tensor<%s>\n"
+		 "%%5 = concatenate(%%3, %%4) {dimension = 0} : tensor<%s>\n"
+		 "%%6 = transpose(%%5) {permutation = [1, 0]} : tensor<%s>\n"
+		 "return(%%6%s)\n}\n}\n", part, part, part, part, joined, turned, extra);
+	out = opt_after("simplify", text);
+	is_last = strstr(out, "{dimension = 1}");
+	free(out);
+	return is_last;
+}
+
+static void results_that_are_joined_and_turned_are_joined_by_turns(void **state)
+{
+	(void)state;
+	assert_true(are_joined_by_turns("1x5xf32", "2x5xf32", "5x2xf32", ""));
+	/* rows of more than one; and where others look at the whole, or at a part */
+	assert_false(are_joined_by_turns("2x5xf32", "4x5xf32", "5x4xf32", ""));
+	assert_false(are_joined_by_turns("1x5xf32", "2x5xf32", "5x2xf32", ", %5"));
+	assert_false(are_joined_by_turns("1x5xf32", "2x5xf32", "5x2xf32", ", %3"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +204,7 @@ int main(void)
 		cmocka_unit_test(what_others_see_or_is_turned_elsewhere_stays),
 		cmocka_unit_test(an_argument_is_turned_before_work),
 		cmocka_unit_test(a_result_that_is_narrower_is_turned_behind),
+		cmocka_unit_test(results_that_are_joined_and_turned_are_joined_by_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
