@@ -6,6 +6,7 @@
  * hal/sim.
  */
 #include "hal/sim/core/core.h"
+#include "hal/sim/kernels/transpose.h"
 #include "hal/sim/kernels/uop.h"
 
 /*
@@ -89,6 +90,7 @@ struct sim_box {
 	unsigned n, repeat, bytes;	/* bytes: of an element */
 	size_t row_bytes;		/* dense, if rows repeat */
 	int64_t count[ISA_MAX_RANK], stride[ISA_MAX_RANK];
+	sim_column_fn *column;		/* what makes the innermost dim dense, or NULL */
 };
 void sim_tile_box(const struct sim_ref *ref, const struct sim_tile *tile, struct sim_box *x);
 /* Makes the elements dense in `room`; and stores them, if no row repeats. */

@@ -182,9 +182,13 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
 }
 
 /* A dense row of what may be one element for all of it. */
-static void gather_row(char *to, const char *from, int64_t step, int64_t n, unsigned bytes)
+static void gather_row(const struct sim_box *x, char *to, const char *from, unsigned bytes)
 {
-	if (step)
+	int64_t step = x->stride[x->n - 1], n = x->count[x->n - 1];
+
+	if (x->column)
+		x->column(to, from, (size_t)n);
+	else if (step)
 		copy_strided(to, bytes, from, step, n, bytes);
 	else
 		sim_fill(to, from, (size_t)n, bytes);
@@ -218,7 +222,7 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 		return;
 	}
 	if (gather && !row) {
-		gather_row(to, from, step, cols, bytes);
+		gather_row(x, to, from, bytes);
 		sim_fill(to, to, (size_t)rows, (size_t)dense_row);
 		return;
 	}
@@ -236,7 +240,7 @@ static void copy_plane(const struct sim_box *x, char *to, const char *from, bool
 	}
 	for (int64_t r = 0; r < rows; r++) {
 		if (gather)
-			gather_row(to + r * dense_row, from + r * row, step, cols, bytes);
+			gather_row(x, to + r * dense_row, from + r * row, bytes);
 		else
 			copy_strided(to + r * row, step, from + r * dense_row, bytes,
 				     cols, bytes);

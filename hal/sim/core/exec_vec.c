@@ -104,8 +104,12 @@ static const struct sim_box *box_of(struct sim_load *load, const struct sim_ref 
 {
 	struct sim_box *x = arena_alloc(load->arena, sizeof(*x));
 
-	if (x)
-		sim_tile_box(ref, tile, x);
+	if (!x)
+		return NULL;
+	sim_tile_box(ref, tile, x);
+	if (x->n && !(x->stride[x->n - 1] % (int64_t)x->bytes))
+		x->column = sim_column(load->cpu->path, x->bytes,
+				       x->stride[x->n - 1] / (int64_t)x->bytes);
 	return x;
 }
 

@@ -353,3 +353,45 @@ sim_transpose_fn *const NAME(sim_transpose, PATH)[5] = {
 	NAME(transpose_1, PATH), NAME(transpose_2, PATH), NAME(transpose_4, PATH),
 	NAME(transpose_8, PATH), NAME(transpose_16, PATH),
 };
+
+#ifdef WIDE
+/*
+ * What is at every second, third or fourth place: S registers become one. The next element after
+ * theirs has to be there, as the last register ends right before it.
+ */
+#define COLUMN(bytes, V, N, S, pick) \
+static void NAME(column_##bytes##_##S, PATH)(void *to, const void *from, size_t n) \
+{ \
+	const char *src = from; \
+	char *dst = to; \
+	for (; n > (N); n -= (N), dst += sizeof(V), src += (S) * sizeof(V)) { \
+		V x[S]; \
+		memcpy(x, src, sizeof(x)); \
+		pick \
+	} \
+	for (; n; n--, dst += (bytes), src += (S) * (bytes)) \
+		*(cell##bytes *)dst = *(const cell##bytes *)src; \
+}
+#define SECOND(V, ...) \
+	x[0] = __builtin_shuffle(x[0], x[1], (V){ __VA_ARGS__ }); \
+	memcpy(dst, &x[0], sizeof(V));
+#define FOURTH(V, ...) \
+	x[2] = __builtin_shuffle(x[2], x[3], (V){ __VA_ARGS__ }); \
+	x[0] = __builtin_shuffle(x[0], x[1], (V){ __VA_ARGS__ }); \
+	x[0] = __builtin_shuffle(x[0], x[2], (V){ __VA_ARGS__ }); \
+	memcpy(dst, &x[0], sizeof(V));
+#define COLUMNS(bytes, V, N, ...) \
+	COLUMN(bytes, V, N, 2, SECOND(V, __VA_ARGS__)) \
+	COLUMN(bytes, V, N, 3, THREE_STORE(V, N, APART, 0, 0)) \
+	COLUMN(bytes, V, N, 4, FOURTH(V, __VA_ARGS__))
+COLUMNS(1, v16u8, 16, EVEN8)
+COLUMNS(2, v8u16, 8, EVEN16)
+COLUMNS(4, v4u32, 4, EVEN32)
+
+#define EACH_STEP(bytes) \
+	{ NAME(column_##bytes##_2, PATH), NAME(column_##bytes##_3, PATH), \
+	  NAME(column_##bytes##_4, PATH) }
+sim_column_fn *const NAME(sim_column, PATH)[3][SIM_MOST_STEP - SIM_LEAST_STEP + 1] = {
+	EACH_STEP(1), EACH_STEP(2), EACH_STEP(4),
+};
+#endif

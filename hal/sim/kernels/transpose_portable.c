@@ -10,3 +10,12 @@ sim_transpose_fn *sim_transpose(enum sim_path path, unsigned bytes)
 	/* wider registers than AVX2's gain nothing: memory sets the pace */
 	return path == SIM_PORTABLE ? sim_transpose_portable[k] : sim_transpose_avx2[k];
 }
+
+sim_column_fn *sim_column(enum sim_path path, unsigned bytes, int64_t step)
+{
+	unsigned k = bytes == 1 ? 0 : bytes == 2 ? 1 : 2;
+
+	if (path == SIM_PORTABLE || bytes > 4 || step < SIM_LEAST_STEP || step > SIM_MOST_STEP)
+		return NULL;
+	return sim_column_avx2[k][step - SIM_LEAST_STEP];
+}

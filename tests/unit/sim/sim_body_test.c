@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "hal/sim/kernels/transpose.h"
+
 static struct sim_cpu cpu = { .path = SIM_PORTABLE, .lanes = 1, .l1_bytes = 32 << 10 };
 
 struct fixture {
@@ -273,6 +275,37 @@ static void tiles_survive_memory(void **state)
 	}
 }
 
+/* By the widest path there is, what is at every n-th place of memory that ends with the
+ * last one. */
+static void columns_are_as_one_by_one(void **state)
+{
+	struct sim_cpu own;
+
+	(void)state;
+	sim_cpu_detect(&own);
+	for (unsigned bytes = 1; bytes <= 4; bytes *= 2)
+		for (int64_t step = 2; step <= 4; step++)
+			for (size_t n = 1; n <= 70; n++) {
+				sim_column_fn *fn = sim_column(own.path, bytes, step);
+				size_t all = ((n - 1) * (size_t)step + 1) * bytes;
+				char *from = malloc(all), *to = malloc(n * bytes + 1);
+				uint64_t seed = n;
+
+				for (size_t i = 0; i < all; i++)
+					from[i] = (char)vt_random(&seed);
+				to[n * bytes] = 77;
+				if (fn)
+					fn(to, from, n);
+				for (size_t i = 0; i < n && fn; i++)
+					assert_memory_equal(to + i * bytes,
+							    from + i * (size_t)step * bytes, bytes);
+				assert_int_equal(to[n * bytes], 77);
+				free(from);
+				free(to);
+			}
+	assert_null(sim_column(SIM_PORTABLE, 4, 3));
+}
+
 /* (x << up | x' >> down) ^ y of u32, where x' may be y; each of the values may be stored, too. */
 struct turn {
 	unsigned up, down, join;	/* join: UOP_OR, or what is no rotation */
@@ -449,6 +482,7 @@ int main(void)
 		cmocka_unit_test(rows_and_spreads_keep_their_shapes),
 		cmocka_unit_test(iota_counts_from_the_tile),
 		cmocka_unit_test(tiles_survive_memory),
+		cmocka_unit_test(columns_are_as_one_by_one),
 		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
 		cmocka_unit_test(random_instructions_stay_inside),
 	};
