@@ -62,8 +62,10 @@ isa = $(if $(findstring _avx512bf16.c,$1),$(AVX512) -mavx512bf16) \
 	$(if $(findstring _amx.c,$1),$(AVX512) -mamx-tile -mamx-bf16 -mamx-int8) \
 	$(if $(findstring _avx512.c,$1),$(AVX512)) \
 	$(if $(findstring _avx2.c,$1),-mavx2 -mfma -mf16c -mbmi2)
-# The model computes: it is optimised in every mode.
-speed = $(if $(filter hal/sim/%,$1),-O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+# The model computes: it is optimised in every mode. Under the sanitizers -O1 is enough: -O3 takes
+# twice as long to compile its kernels, and the tests do not end sooner for it.
+speed = $(if $(filter hal/sim/%,$1),$(if $(filter opt dbg,$(MODE)),-O3,-O1) -fno-math-errno \
+	-fno-trapping-math -ffp-contract=off)
 
 # Vector kernels use forms that only gcc has. In MODE=fuzz they are gcc's too: with the
 # sanitizers, whose interface is the same, and without coverage, which follows the readers.
