@@ -467,11 +467,33 @@ static void lower(struct tc_ctx *c, struct tc_op *op)
 	tc_erase(op);
 }
 
+/* Products that are turned around behind their sum, as gradients of weights are, are turned before
+ * it, where that needs no move. All partitions do so; replicas may run programs of their own. */
+static void turn_first(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_build b = tc_build_at(c, op);
+
+	if (op->op != TC_ALL_REDUCE || c->options->replicas > 1)
+		return;
+	for (unsigned i = 0, n; i < op->n_operands; i++) {
+		struct tc_value *sum = tc_out(op, i);
+		struct tc_op *turn = tc_is_used_once(sum) ? sum->uses->user : op;
+
+		if (!tc_product_to_turn(turn, tc_in(op, i)))
+			continue;
+		tc_set_operand(op, i, tc_build_transpose(&b, tc_in(op, i),
+							 tc_attr_ints(turn, "permutation", &n)));
+		sum->type = turn->results[0].type;
+		tc_replace(turn, sum);
+	}
+}
+
 static void lower_block(struct tc_ctx *c, struct tc_block *b)
 {
 	struct tc_op *next;
 
 	for (struct tc_op *op = b->first; op; op = next) {
+		turn_first(c, op);
 		next = op->next;
 		if (tc_is_collective(op) && op->op != TC_EXCHANGE) {
 			lower(c, op);

@@ -147,7 +147,11 @@ struct tc_value *tc_build_function(const struct tc_build *b, const char *name, s
 bool tc_build_top_k(const struct tc_build *b, struct tc_value *x, int64_t k, bool largest_first,
 		    struct tc_value *out[2]);
 
+/* ---- simplify.c ---- */
 /* Makes a slice of one of the parts of a concatenation, which op may be, that of the part. */
 bool tc_slice_of_part(struct tc_ctx *c, struct tc_op *op);
+/* The product that makes v, if nothing else looks at v and op, a transpose that does, needs no
+ * move: its operands the other way round give what op makes of v, in the same bits. Else NULL. */
+const struct tc_op *tc_product_to_turn(const struct tc_op *op, const struct tc_value *v);
 
 #endif

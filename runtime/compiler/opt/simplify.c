@@ -287,6 +287,17 @@ static bool turns(const struct tc_op *op, const struct tc_op *dot)
 	return n_rows >= NARROW && n_cols >= NARROW;
 }
 
+const struct tc_op *tc_product_to_turn(const struct tc_op *op, const struct tc_value *v)
+{
+	const struct tc_op *dot = op->op == TC_TRANSPOSE ? lone_maker(v, TC_DOT_GENERAL) : NULL;
+
+	if (!dot || tc_in(dot, 0)->type->elem != tc_in(dot, 1)->type->elem ||
+	    elem_class(tc_in(dot, 0)->type->elem) == ELEM_CLASS_COMPLEX ||
+	    tc_attr(dot, "lhs_precision_type") || !turns(op, dot))
+		return NULL;
+	return dot;
+}
+
 /*
  * A product that is turned around at once is that of its operands the other way round, and needs no
  * move then: frameworks write the gradient of a weight so. Sums have the same terms in the same
@@ -298,17 +309,15 @@ static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 		{ "lhs_batching_dimensions", "rhs_batching_dimensions" },
 		{ "lhs_contracting_dimensions", "rhs_contracting_dimensions" },
 	};
-	const struct tc_op *dot = op->op == TC_TRANSPOSE ?
-		lone_maker(tc_in(op, 0), TC_DOT_GENERAL) : NULL;
+	const struct tc_op *dot = op->op == TC_TRANSPOSE ? tc_product_to_turn(op, tc_in(op, 0)) :
+							   NULL;
 	struct tc_value *in[2];
 	const int64_t *precision;
 	struct tc_build b;
 	struct tc_op *turned;
 	unsigned n;
 
-	if (!dot || tc_in(dot, 0)->type->elem != tc_in(dot, 1)->type->elem ||
-	    elem_class(tc_in(dot, 0)->type->elem) == ELEM_CLASS_COMPLEX ||
-	    tc_attr(dot, "lhs_precision_type") || !turns(op, dot))
+	if (!dot)
 		return false;
 	in[0] = tc_in(dot, 1);
 	in[1] = tc_in(dot, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Small meetings of the same members as one (opt/combine.c): which go together, and that they
- * give what they gave apart, by a gang of evaluators and on devices that are linked.
+ * give what they gave apart, by a gang of evaluators and on devices that are linked. And products
+ * that are turned around behind their sum (lower/collective.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,19 +69,26 @@ static unsigned occurs(const char *text, const char *word)
 	return n;
 }
 
-/* How many meetings of the kind are left of a program of four. */
-static unsigned left_of(const char *text, const char *name)
+/* How many ops of the kind are left. */
+static unsigned left_with(struct tc_options o, const char *text, const char *name)
 {
-	const struct tc_options o = { .partitions = 4, .level = 1, .verify = true };
 	struct err err;
 	unsigned n;
 	char *ir;
 
+	o.level = 1;
+	o.verify = true;
 	if (tc_print(&(struct tc_source){ text, strlen(text), "mlir" }, &o, "combine", &ir, &err))
 		fail_msg("%s", err.msg);
 	n = occurs(ir, name);
 	free(ir);
 	return n;
+}
+
+/* The same of a program of four. */
+static unsigned left_of(const char *text, const char *name)
+{
+	return left_with((struct tc_options){ .partitions = 4 }, text, name);
 }
 
 static void small_meetings_become_one(void **state)
@@ -273,6 +281,38 @@ static void draws_keep_their_order(void **state)
 	assert_memory_equal(before, behind, sizeof(before));
 }
 
+/* Element i, j of the product is 3 i j j of what a member has; behind the sum it is at j, i. */
+#define TURNED_SUM(rows, maker) HEAD "(%0: tensor<f32>) {\n" \
+	"%1 = broadcast_in_dim(%0) {broadcast_dimensions = []} : tensor<" rows "x3xf32>\n" \
+	"%2 = iota() {iota_dimension = 0} : tensor<" rows "x3xf32>\n" \
+	"%3 = multiply(%1, %2) : tensor<" rows "x3xf32>\n" \
+	"%4 = iota() {iota_dimension = 1} : tensor<3x96xf32>\n" \
+	"%5 = multiply(%4, %4) : tensor<3x96xf32>\n" \
+	"%6 = dot_general(%3, %5) {lhs_batching_dimensions = [], rhs_batching_dimensions = [], " \
+	"lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]} : " \
+	"tensor<" rows "x96xf32>\n" maker \
+	"%8 = transpose(%7) {permutation = [1, 0]} : tensor<96x" rows "xf32>\n" \
+	"%9 = slice(%8) {start_indices = [5, 7], limit_indices = [6, 8], strides = [1, 1]} : " \
+	"tensor<1x1xf32>\n%10 = reshape(%9) : tensor<f32>\nreturn(%10)\n}\n}\n"
+#define SUM(rows) "%7 = all_reduce(%6) " ALL4 " : tensor<" rows "x96xf32>" ADD("f32")
+
+static void products_are_turned_before_their_sum(void **state)
+{
+	static const char text[] = TURNED_SUM("64", SUM("64"));
+	float want = 3 * 7 * 5 * 5 * 10;
+
+	(void)state;
+	assert_int_equal(left_of(text, "transpose("), 0);
+	expect(text, (float[]){ want, want, want, want });
+	/* What has few rows is not the same the other way round. */
+	assert_int_equal(left_of(TURNED_SUM("63", SUM("63")), "transpose("), 1);
+	/* Something else looks at the sum. */
+	assert_int_equal(left_of(TURNED_SUM("64", SUM("64") "%77 = negate(%7) : "
+					    "tensor<64x96xf32>\n"), "transpose("), 1);
+	/* Another replica's program may have it as it is. */
+	assert_int_equal(left_with((struct tc_options){ .replicas = 4 }, text, "transpose("), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +323,7 @@ int main(void)
 		cmocka_unit_test(sums_meet_by_what_they_are_together),
 		cmocka_unit_test(large_meetings_stay_apart),
 		cmocka_unit_test(draws_keep_their_order),
+		cmocka_unit_test(products_are_turned_before_their_sum),
 	};
 
 	return cmocka_run_group_tests(tests, gang_start, gang_stop);
