@@ -301,6 +301,14 @@ out:
 #undef MOVE
 #undef GO_TO_TARGET
 
+/* Who waits for its turn leaves its lane to others. */
+static void pass_turn(struct sim_run *run)
+{
+	sim_pool_end_run(run->core->pool);
+	sim_turn_pass(run->core->turn, run->stop);
+	sim_pool_begin_run(run->core->pool);
+}
+
 /* The interpreter loop. It may run for ever, so it looks at `stop` each time. */
 static int run_program(struct sim_run *run, const struct sim_program *p)
 {
@@ -327,7 +335,7 @@ static int run_program(struct sim_run *run, const struct sim_program *p)
 		}
 		run->fault.pc = in->offset;
 		if (may_pass(run, was_long))
-			sim_turn_pass(run->core->turn, run->stop);
+			pass_turn(run);
 		if (sim_stopped(run))
 			return HW_ST_RESET;
 		if (wants_to_yield(run->core)) {
@@ -422,7 +430,9 @@ static int go_on(const struct sim_program *p, struct sim_run *run)
 		t->last = clock_ns();
 		t->n_insns = t->ops = t->bytes = 0;
 	}
+	sim_pool_begin_run(run->core->pool);
 	status = run_program(run, p);
+	sim_pool_end_run(run->core->pool);
 	cpu_leave_arithmetic(saved);
 	/* A family that ended early because of `stop` may report success. */
 	if (!status && sim_stopped(run))

@@ -74,7 +74,7 @@ static void sleep_until_woken(struct sim_crew *crew)
 		while (n)
 			if (atomic_compare_exchange_weak(&crew->n_woken, &n, n - 1))
 				return;
-		sim_futex_wait(&crew->n_woken, 0);
+		sim_futex_wait_here(&crew->n_woken, 0);
 		n = atomic_load(&crew->n_woken);
 	}
 }

@@ -19,7 +19,7 @@ void sim_rouse(struct sim *sim)
 			return;
 	while (!atomic_compare_exchange_weak(&crew->n_looking, &n, n + 1));
 	atomic_fetch_add(&crew->n_woken, 1);
-	sim_futex_wake(&crew->n_woken, 1);
+	sim_futex_wake_elsewhere(&crew->n_woken);
 }
 
 /* False: it was ready. */

@@ -2,7 +2,9 @@
 /*
  * Worker threads. One job runs at a time; its parts are taken from an atomic
  * counter, so lanes that are slow take fewer. The caller is lane 0 and works too; a
- * second caller that finds the pool busy works alone.
+ * second caller that finds the pool busy works alone. Lanes are as many as CPUs, so each
+ * program that runs beside the caller's takes one away: a worker that shares its CPU with
+ * another run is waited for as long as that one's time slice.
  *
  * `entry` is the whole protocol, one atomic word: its low bits count the workers inside
  * the job, OPEN says whether one more may enter, the high half numbers the job. A worker
@@ -48,9 +50,10 @@ struct sim_pool {
 	atomic_uint asleep;
 	_Alignas(64) atomic_uint left;	/* futex: counts last workers leaving */
 	atomic_bool caller_sleeps;
+	_Alignas(64) atomic_uint n_runs;
 };
 
-void sim_futex_wait(atomic_uint *word, unsigned seen)
+static void futex_wait(atomic_uint *word, unsigned seen)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }
@@ -58,6 +61,23 @@ void sim_futex_wait(atomic_uint *word, unsigned seen)
 void sim_futex_wake(atomic_uint *word, unsigned n)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+/* The CPU's bit, which it may share with others. */
+static uint32_t this_cpu(void)
+{
+	return 1u << (unsigned)sched_getcpu() % 32;
+}
+
+void sim_futex_wait_here(atomic_uint *word, unsigned seen)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, seen, NULL, NULL, this_cpu());
+}
+
+void sim_futex_wake_elsewhere(atomic_uint *word)
+{
+	if (syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, 1, NULL, NULL, ~this_cpu()) <= 0)
+		sim_futex_wake(word, 1);
 }
 
 bool sim_spin(const atomic_uint *word, unsigned seen)
@@ -121,7 +141,7 @@ static void await_turn(struct sim_pool *p, unsigned seen)
 		return;
 	atomic_fetch_add(&p->asleep, 1);
 	while (atomic_load(&p->turn) == seen)
-		sim_futex_wait(&p->turn, seen);
+		futex_wait(&p->turn, seen);
 	atomic_fetch_sub(&p->asleep, 1);
 }
 
@@ -164,22 +184,42 @@ static void join_workers(struct sim_pool *p)
 		atomic_store(&p->caller_sleeps, true);
 		seen = atomic_load(&p->left);
 		if (atomic_load(&p->entry) & INSIDE)
-			sim_futex_wait(&p->left, seen);
+			futex_wait(&p->left, seen);
 		atomic_store(&p->caller_sleeps, false);
 	}
+}
+
+void sim_pool_begin_run(struct sim_pool *p)
+{
+	atomic_fetch_add_explicit(&p->n_runs, 1, memory_order_relaxed);
+}
+
+void sim_pool_end_run(struct sim_pool *p)
+{
+	atomic_fetch_sub_explicit(&p->n_runs, 1, memory_order_relaxed);
+}
+
+/* How many lanes the other runs leave to a caller. */
+static unsigned lanes_left(const struct sim_pool *p)
+{
+	unsigned n = atomic_load_explicit(&p->n_runs, memory_order_relaxed);
+
+	return n < 2 ? p->lanes : n < p->lanes ? p->lanes + 1 - n : 1;
 }
 
 void sim_pool_run(struct sim_pool *p, uint64_t n, uint64_t grain, unsigned lanes,
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg)
 {
+	unsigned left = lanes_left(p);
+
+	if (lanes > left)
+		lanes = left;
 	if (lanes < 2 || !p->n_threads ||
 	    atomic_flag_test_and_set_explicit(&p->busy, memory_order_acquire)) {
 		fn(arg, 0, n, 0);
 		return;
 	}
-	if (lanes > p->lanes)
-		lanes = p->lanes;
 	p->job.fn = fn;
 	p->job.arg = arg;
 	p->job.n = n;

@@ -33,10 +33,18 @@ void sim_pool_run(struct sim_pool *pool, uint64_t n, uint64_t grain, unsigned la
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg);
 
-/* FUTEX_WAIT: blocks while *word is `seen`; may return early. */
-void sim_futex_wait(atomic_uint *word, unsigned seen);
+/* The calling thread runs a program from here to there, and does not wait for others: the jobs
+ * of all who do have so many lanes fewer. */
+void sim_pool_begin_run(struct sim_pool *pool);
+void sim_pool_end_run(struct sim_pool *pool);
+
 /* FUTEX_WAKE: at most n threads that wait on word. */
 void sim_futex_wake(atomic_uint *word, unsigned n);
+/* Blocks while *word is `seen`, as one of those that sleep on this CPU; may return early. */
+void sim_futex_wait_here(atomic_uint *word, unsigned seen);
+/* Wakes one that waits on word so, rather one of another CPU than the caller's: kernels that do
+ * not look far for an idle CPU let it go on where it slept, and there it waits for the caller. */
+void sim_futex_wake_elsewhere(atomic_uint *word);
 /* Polls for SIM_SPIN_NS; whether *word left `seen` meanwhile. */
 bool sim_spin(const atomic_uint *word, unsigned seen);
 

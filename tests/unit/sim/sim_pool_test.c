@@ -3,6 +3,7 @@
 #include "tests/unit/sim/sim_test.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "hal/sim/sim_internal.h"
 
@@ -113,6 +114,93 @@ static void callers_at_once_do_not_meet(void **state)
 	sim_pool_destroy(pool);
 }
 
+/* Each run but the first takes a lane away from jobs; nobody has less than its own. */
+static void runs_beside_each_other_share_the_lanes(void **state)
+{
+	static struct job j;
+	struct sim_pool *pool;
+	unsigned n, left;
+
+	(void)state;
+	assert_int_equal(sim_pool_create(4, true, &pool, NULL), 0);
+	for (n = 1; n <= 6; n++) {
+		sim_pool_begin_run(pool);
+		left = n > 4 ? 1 : 5 - n;
+		for (unsigned round = 0; round < 20; round++) {
+			memset(&j, 0, sizeof(j));
+			j.grain = left > 1 ? 1000 : N;	/* alone it is one part */
+			sim_pool_run(pool, N, 1000, 4, work, &j);
+			check(&j);
+			assert_int_equal(j.lanes_seen >> left, 0);
+		}
+	}
+	while (n-- > 1)
+		sim_pool_end_run(pool);
+	sim_pool_destroy(pool);
+}
+
+static void runs_that_ended_leave_their_lanes(void **state)
+{
+	static struct job j = { .grain = 10 };
+	struct t_program p;
+	struct t_sim t;
+
+	(void)state;
+	t_open(&t, "lanes=2");
+	t_program(&p);
+	t_halt(&p);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(t_run(&t, &p), 0);
+	t_program(&p);
+	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_TRAP });
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(t_run(&t, &p), HW_ST_PROGRAM_TRAP);
+	for (unsigned i = 0; i < 100000 && !(j.lanes_seen >> 1); i++)
+		sim_pool_run(t.sim->pool, N, 10, 2, work, &j);
+	assert_true(j.lanes_seen >> 1);
+	t_close(&t);
+}
+
+static void *sleep_once(void *arg)
+{
+	atomic_uint *word = arg;
+
+	while (!atomic_load(word))
+		sim_futex_wait_here(word, 0);
+	return NULL;
+}
+
+/* Threads whose only CPU is the waker's, and those of others, get up all the same. */
+static void who_sleeps_on_any_cpu_is_woken(void **state)
+{
+	cpu_set_t all, one;
+	pthread_t thread;
+	atomic_uint word;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		atomic_init(&word, 0);
+		assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+		assert_int_equal(pthread_create(&thread, NULL, sleep_once, &word), 0);
+		nanosleep(&(struct timespec){ 0, 500000 }, NULL);
+		atomic_store(&word, 1);
+		sim_futex_wake_elsewhere(&word);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+		atomic_store(&word, 0);
+		assert_int_equal(pthread_create(&thread, NULL, sleep_once, &word), 0);
+		nanosleep(&(struct timespec){ 0, 500000 }, NULL);
+		atomic_store(&word, 1);
+		sim_futex_wake_elsewhere(&word);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+}
+
 static void count_call(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	unsigned *calls = arg;
@@ -150,6 +238,9 @@ int main(void)
 		cmocka_unit_test(every_part_runs_once),
 		cmocka_unit_test(sleepers_wake),
 		cmocka_unit_test(callers_at_once_do_not_meet),
+		cmocka_unit_test(runs_beside_each_other_share_the_lanes),
+		cmocka_unit_test(runs_that_ended_leave_their_lanes),
+		cmocka_unit_test(who_sleeps_on_any_cpu_is_woken),
 		cmocka_unit_test(little_work_is_not_shared),
 	};
 
