@@ -282,6 +282,49 @@ def test_other_joins_are_right_too(name):
     jax.tree.map(np.testing.assert_array_equal, here, there)
 
 
+# Each by an instruction of its own, one after the other in memory.
+BLOCKS = {
+    "products": lambda x: jnp.concatenate([x @ x.T, x[:8] @ x.T, x[3:4] @ x.T]),
+    "products that are stacked": lambda x: jnp.stack([x @ x.T, x @ x[::-1].T]),
+    "with work on them": lambda x: jnp.concatenate([(x @ x.T) * 2, jnp.abs(x[:8] @ x.T)]),
+    "turned": lambda x: jnp.concatenate([(x @ x.T).T, (x[:, :8] @ x[:, 8:16].T).T]),
+    "rows that are looked up": lambda x: jnp.concatenate(
+        [x[jnp.arange(0, 24, 2)], x[:5, :24] @ x]),
+    "a convolution": lambda x: jnp.concatenate([
+        lax.conv(x[None, None], x[None, None, :3, :3], (1, 1), "SAME"),
+        lax.conv(x[None, None], x[None, None, 3:6, :3], (1, 1), "SAME")], 1),
+}
+OTHERS = {
+    "an argument between": lambda x: jnp.concatenate([x @ x.T, x[:, :24], x[::-1] @ x.T]),
+    "side by side": lambda x: jnp.concatenate([x @ x.T, x[::-1] @ x.T], 1),
+    "seen by others": lambda x: (lambda y: (jnp.concatenate([y, x[::-1] @ x.T]), y.T @ y))(
+        x @ x.T),
+    "twice": lambda x: (lambda y: jnp.concatenate([y, y]))(x @ x.T),
+    "twice in two": lambda x: jnp.concatenate([jnp.concatenate([x @ x.T, x[:4] @ x.T]), x[:, :24]]),
+    "folded after": lambda x: jnp.concatenate([x @ x.T, x[::-1] @ x.T]).sum(0),
+    "an empty one": lambda x: jnp.concatenate([x @ x.T, x[:0] @ x.T, x[:1] @ x.T]),
+    "in a loop": lambda x: lax.fori_loop(0, 4, lambda i, y: jnp.concatenate(
+        [y[:8] @ y[:, ::-1] % 7, (y[8:] + i) @ y % 5]), x[:, :24]),
+    "by way of a branch": lambda x: jnp.concatenate([x @ x.T, lax.cond(
+        x[0, 0] > 0, lambda: x @ x[::-1].T, lambda: x[::-1] @ x.T)]),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_several_instructions_are_born_in_their_places(name):
+    x = np.random.default_rng(5).integers(-5, 5, (24, 40)).astype(np.float32)
+    temps, here, there = temporaries_and_results(BLOCKS[name], x)
+    np.testing.assert_array_equal(here, there)
+    assert temps <= 64      # where to look; the smallest block has 160 bytes
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_blocks_are_right_too(name):
+    x = np.random.default_rng(6).integers(-5, 5, (24, 40)).astype(np.float32)
+    _, here, there = temporaries_and_results(OTHERS[name], x)
+    jax.tree.map(np.testing.assert_array_equal, here, there)
+
+
 def test_a_donated_argument_is_joined_after_it_is_read():
     x = np.random.default_rng(3).integers(-50, 50, (64, 32)).astype(np.float32)
 

@@ -345,7 +345,7 @@ static void note_results(struct emit *e, const struct tc_op *op, uint32_t conten
 	for (unsigned i = 0; i < op->n_results; i++) {
 		const struct home *h = &e->homes[op->results[i].id];
 
-		if (h->content > contents && !is_part(e, h))
+		if ((h->content > contents || e->was_there) && !is_part(e, h))
 			tc_note_held(e, h, op->results[i].type);
 	}
 }
@@ -357,13 +357,15 @@ static void emit_noted(struct emit *e, const struct tc_op *op)
 	uint32_t contents = e->n_contents;
 
 	e->n_whole = 0;
+	e->was_there = false;
 	tc_note_op(e, op);
+	tc_place_parts(e, op);
 	emit_op(e, op);
 	e->op = op;
 	for (unsigned i = 0; i < op->n_results; i++)
 		if (!e->homes[op->results[i].id].buf && op->results[i].type->elem != ELEM_TOKEN)
 			tc_place(e, tc_out(op, i));
-	if (e->code.len == code)
+	if (e->code.len == code && !e->was_there)
 		e->n_notes = notes;
 	else if (!notes_results(op))
 		note_results(e, op, contents);

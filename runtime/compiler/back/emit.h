@@ -102,6 +102,7 @@ struct emit {
 	/* What it wrote whole beside its results (join.c) */
 	const struct tc_value *whole[ISA_MAX_OUT];
 	unsigned n_whole;
+	bool was_there;		/* a part of its result was, as an operand (join.c) */
 	uint8_t next_reg;
 	bool has_loop, has_random;	/* random: its binding is there */
 	struct links *links;		/* link.h */
@@ -232,6 +233,9 @@ bool tc_may_stay(struct emit *e, const struct buffer *b, const struct tc_value *
 /* Gives results of `op`, which is being emitted and writes all of them at whatever strides, homes
  * within what concatenations make of them alone. */
 void tc_join_results(struct emit *e, const struct tc_op *op);
+/* The same of those that are parts of a concatenation of several ops' results, where parts follow
+ * one another; before `op` is emitted. */
+void tc_place_parts(struct emit *e, const struct tc_op *op);
 
 /* ---- layout.c ---- */
 /* Of argument or result i of main, which is of type t: the order that its layout asks for, as

@@ -117,6 +117,8 @@ static void emit_concatenate(struct emit *e, const struct tc_op *op)
 		/* Born there (join.c), it stays. */
 		if (tc_alias_homes(from, t, &to, t) != TC_EQUAL)
 			tc_copy_value(e, t, from, &to);
+		else
+			e->was_there |= from->content != to.content;
 		to.offset += t->dim[d] * to.stride[d];
 	}
 }

@@ -7,11 +7,17 @@
  * place when that op is emitted, and the parts are views of it: nothing is left for the
  * concatenation to do. This holds of neighbours and of what is interleaved (stacked along a minor
  * dim) alike. The parts share the whole's content in the evidence, which is written by one op.
+ *
+ * Of parts that several ops make, those of products, convolutions, gathers and fusions are born
+ * there, too, each when its op is emitted, if they follow one another in memory: then each is a
+ * content of its own until the concatenation, which copies the others and is what all of them are.
  */
 #include <string.h>
 
 #include "runtime/compiler/back/emit.h"
 #include "runtime/compiler/opt/fuse.h"
+
+#define MOST_PARTS 256
 
 /* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
 static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
@@ -82,6 +88,52 @@ static void join(struct emit *e, const struct tc_op *op, const struct tc_op *joi
 		strides_of_part(op, join, k, dense, part.stride);
 		tc_view(e, tc_part_of(join, k), &part);
 		at.offset += tc_in(join, k)->type->dim[d] * dense[d];
+	}
+}
+
+/* Whether the parts of a concatenation follow one another, and are few enough to look for one. */
+static bool is_in_blocks(const struct tc_op *join)
+{
+	const struct tc_type *t = join->results[0].type;
+
+	for (int64_t d = tc_attr_int(join, "dimension", 0); d-- > 0;)
+		if (t->dim[d] > 1)
+			return false;
+	return join->n_operands <= MOST_PARTS;
+}
+
+static void place_part(struct emit *e, const struct tc_value *v, const struct tc_op *join)
+{
+	const struct tc_value *whole = tc_out(join, 0);
+	int64_t d = tc_attr_int(join, "dimension", 0), dense[TC_MAX_RANK] = { 0 }, rows = 0;
+	int64_t stride[TC_MAX_RANK];
+	struct home part;
+	unsigned k = 0;
+
+	while (tc_part_of(join, k) != v)
+		rows += tc_in(join, k++)->type->dim[d];
+	tc_dense_strides(whole->type, dense);
+	if (!strides_of_part(v->def, join, k, dense, stride))
+		return;
+	if (!e->homes[whole->id].buf)
+		tc_place_from(e, whole, v->def);
+	part = e->homes[whole->id];
+	part.offset += rows * dense[d];
+	memcpy(part.stride, stride, sizeof(stride));
+	tc_place_at(e, v, &part);
+}
+
+void tc_place_parts(struct emit *e, const struct tc_op *op)
+{
+	if (op->op != TC_FUSION && op->op != TC_DOT_GENERAL && op->op != TC_CONVOLUTION &&
+	    op->op != TC_GATHER)
+		return;
+	for (unsigned i = 0; i < op->n_results; i++) {
+		const struct tc_value *v = tc_out(op, i);
+		const struct tc_op *join = tc_join_of(v);
+
+		if (join && v->type->count && is_in_blocks(join) && !join_of(op, v))
+			place_part(e, v, join);
 	}
 }
 

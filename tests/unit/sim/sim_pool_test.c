@@ -155,7 +155,7 @@ static void runs_that_ended_leave_their_lanes(void **state)
 	t_scalar(&p, (struct isa_scalar){ .insn.op = ISA_TRAP });
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(t_run(&t, &p), HW_ST_PROGRAM_TRAP);
-	for (unsigned i = 0; i < 100000 && !(j.lanes_seen >> 1); i++)
+	for (unsigned i = 0; i < 2000 && !(j.lanes_seen >> 1); i++)
 		sim_pool_run(t.sim->pool, N, 10, 2, work, &j);
 	assert_true(j.lanes_seen >> 1);
 	t_close(&t);
