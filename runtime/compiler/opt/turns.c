@@ -12,6 +12,7 @@
 #include "runtime/compiler/opt/fuse.h"
 
 #define MOST 32		/* ops between the two */
+#define MOST_PIECES 64	/* of an array that is put together of two */
 
 /* What is turned back: dim d of the new values is dim to[d] of those there are. */
 struct turn {
@@ -363,5 +364,155 @@ bool tc_interleave(struct tc_ctx *c, struct tc_op *op)
 		whole[0] = tc_build_join(&b, 2, whole, d);
 	}
 	tc_replace(op, whole[0]);
+	return true;
+}
+
+/* ---- piece by piece ---- */
+
+/* What an operand is made of along one dim, from its beginning on. */
+struct pieces {
+	unsigned n;
+	int64_t end[MOST_PIECES];
+	struct tc_value *what[MOST_PIECES];	/* one element: the same everywhere */
+	bool is_same[MOST_PIECES];
+};
+
+static void add_piece(struct pieces *p, int64_t size, struct tc_value *what, bool is_same)
+{
+	if (!size)
+		return;
+	p->end[p->n] = size + (p->n ? p->end[p->n - 1] : 0);
+	p->is_same[p->n] = is_same;
+	p->what[p->n++] = what;
+}
+
+/* The only dim that a pad makes longer, at its ends; -1: it does otherwise. */
+static int longer_dim(const struct tc_op *pad)
+{
+	const struct tc_type *from = tc_in(pad, 0)->type, *to = pad->results[0].type;
+	int dim = -1;
+
+	for (unsigned d = 0; d < to->rank; d++) {
+		int64_t low = tc_attr_nth(pad, "edge_padding_low", d);
+		int64_t high = tc_attr_nth(pad, "edge_padding_high", d);
+
+		if (low < 0 || high < 0 || low + from->dim[d] + high != to->dim[d])
+			return -1;
+		if (from->dim[d] == to->dim[d])
+			continue;
+		if (dim >= 0)
+			return -1;
+		dim = (int)d;
+	}
+	return from->count ? dim : -1;
+}
+
+/* Along which dim v is a concatenation or a padded array that nobody else looks at; or -1. */
+static int whole_dim(const struct tc_value *v, const struct tc_op *user)
+{
+	if (!v->def || !tc_is_used_once(v) || v->def->block != user->block)
+		return -1;
+	if (v->def->op == TC_PAD)
+		return longer_dim(v->def);
+	return v->def->op == TC_CONCATENATE && v->def->n_operands <= MOST_PIECES ?
+	       (int)tc_attr_int(v->def, "dimension", 0) : -1;
+}
+
+static void take_apart(const struct tc_op *op, unsigned d, struct pieces *p)
+{
+	p->n = 0;
+	if (op->op == TC_PAD) {
+		add_piece(p, tc_attr_nth(op, "edge_padding_low", d), tc_in(op, 1), true);
+		add_piece(p, tc_in(op, 0)->type->dim[d], tc_in(op, 0), false);
+		add_piece(p, tc_attr_nth(op, "edge_padding_high", d), tc_in(op, 1), true);
+		return;
+	}
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		struct tc_value *v = tc_in(op, i);
+		bool is_same = v->def && v->def->op == TC_BROADCAST_IN_DIM &&
+			       !tc_in(v->def, 0)->type->rank;
+
+		add_piece(p, v->type->dim[d], is_same ? tc_in(v->def, 0) : v, is_same);
+	}
+}
+
+/* Whether an array begins or ends within a piece of the other that is not the same everywhere. */
+static bool cuts(const struct pieces *p, const struct pieces *other)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < p->n; i++) {
+		while (other->end[k] < p->end[i])
+			k++;
+		if (other->end[k] != p->end[i] && !other->is_same[k])
+			return true;
+	}
+	return false;
+}
+
+/* One piece of what op makes of both, `size` long along d. */
+static struct tc_value *make_piece(const struct tc_build *b, const struct tc_op *op, unsigned d,
+				   int64_t size, struct tc_value *const *what, const bool *is_same)
+{
+	const struct tc_type *t = op->results[0].type;
+	struct tc_value *in[2], *v;
+	int64_t dim[TC_MAX_RANK];
+
+	memcpy(dim, t->dim, t->rank * sizeof(*dim));
+	dim[d] = size;
+	t = tc_tensor(b->c, (enum elem)t->elem, t->rank, dim);
+	if (is_same[0] && is_same[1]) {
+		/* Zeros of either sign and themselves are what they are. */
+		v = op->op == TC_ADD && what[0] == what[1] && tc_is_number(what[0], 0) ? what[0] :
+		    tc_build2(b, op->op, what[0], what[1]);
+		return tc_build_broadcast(b, v, t, NULL);
+	}
+	for (unsigned k = 0; k < 2; k++)
+		in[k] = is_same[k] ? tc_build_broadcast(b, what[k], t, NULL) : what[k];
+	return tc_build2(b, op->op, in[0], in[1]);
+}
+
+/*
+ * The gradient of what was taken apart by indices, as q, k, v = x[0], x[1], x[2], is a sum of
+ * arrays, each padded to the size of all. At most places all but one of them are what they were
+ * padded with. Piece by piece along that dim, of what each array has there, it is the same, bit for
+ * bit: then no padded array is written, and pieces are born within the whole (back/join.c).
+ */
+bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_type *t = op->n_results == 1 ? op->results[0].type : NULL;
+	struct tc_value *piece[2 * MOST_PIECES];
+	struct pieces p[2];
+	struct tc_build b;
+	unsigned n = 0, at[2] = { 0, 0 };
+	int64_t begin = 0, end;
+	int d;
+
+	if (!t || !t->count || !tc_has_trait(op, 'e') || op->n_operands != 2 ||
+	    tc_in(op, 0)->type != t || tc_in(op, 1)->type != t)
+		return false;
+	d = whole_dim(tc_in(op, 0), op);
+	if (d < 0 || d != whole_dim(tc_in(op, 1), op) ||
+	    (tc_in(op, 0)->def->op != TC_PAD && tc_in(op, 1)->def->op != TC_PAD))
+		return false;
+	for (unsigned k = 0; k < 2; k++)
+		take_apart(tc_in(op, k)->def, (unsigned)d, &p[k]);
+	if (cuts(&p[0], &p[1]) || cuts(&p[1], &p[0]))
+		return false;
+	b = tc_build_at(c, op);
+	for (; begin < t->dim[d]; begin = end) {
+		bool is_same[2];
+		struct tc_value *what[2];
+
+		for (unsigned k = 0; k < 2; k++) {
+			what[k] = p[k].what[at[k]];
+			is_same[k] = p[k].is_same[at[k]];
+		}
+		end = p[0].end[at[0]] < p[1].end[at[1]] ? p[0].end[at[0]] : p[1].end[at[1]];
+		piece[n++] = make_piece(&b, op, (unsigned)d, end - begin, what, is_same);
+		for (unsigned k = 0; k < 2; k++)
+			at[k] += p[k].end[at[k]] == end;
+	}
+	tc_replace(op, tc_build_join(&b, n, piece, (unsigned)d));
 	return true;
 }

@@ -195,6 +195,56 @@ static void results_that_are_joined_and_turned_are_joined_by_turns(void **state)
 	assert_false(are_joined_by_turns("1x5xf32", "2x5xf32", "5x2xf32", ", %3"));
 }
 
+#define PAD(name, from, low, high, t) name " = pad(" from ", %0) {edge_padding_low = [" low "], " \
+	"edge_padding_high = [" high "], interior_padding = [0, 0]} : " t "\n"
+#define SIX "tensor<2x6xf32>"
+
+/* Of %1, %2 and %3, 2x2, %4, 2x6, and a zero %0, lines make %9, of how many padded arrays. */
+static void expect_pads(const char *lines, unsigned n_pads)
+{
+	char text[2000], *out;
+	unsigned n = 0;
+
+	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
+		 "(%%1: tensor<2x2xf32>, %%2: tensor<2x2xf32>, %%3: tensor<2x2xf32>, %%4: " SIX
+		 ") {\n%%0 = constant() {value = dense<0x00000000> : tensor<f32>} : tensor<f32>\n"
+		 "%sreturn(%%9)\n}\n}\n", lines);
+	out = opt_after("simplify", text);
+	for (const char *p = out; (p = strstr(p, " pad(")); p++)
+		n++;
+	if (n != n_pads || (!n && !strstr(out, " concatenate(")))
+		fail_msg("%u padded, not %u: %s\nbecame\n%s", n, n_pads, text, out);
+	free(out);
+}
+
+static void padded_arrays_that_do_not_meet_are_put_together(void **state)
+{
+	(void)state;
+	expect_pads(PAD("%5", "%1", "0, 0", "0, 4", SIX) PAD("%6", "%2", "0, 2", "0, 2", SIX)
+		    PAD("%7", "%3", "0, 4", "0, 0", SIX) "%8 = add(%5, %6) : " SIX "\n"
+		    "%9 = add(%8, %7) : " SIX "\n", 0);
+	expect_pads(PAD("%5", "%1", "0, 4", "0, 0", SIX) PAD("%6", "%2", "0, 0", "0, 4", SIX)
+		    "%9 = maximum(%5, %6) : " SIX "\n", 0);
+	/* the same places */
+	expect_pads(PAD("%5", "%1", "0, 1", "0, 3", SIX) PAD("%6", "%2", "0, 1", "0, 3", SIX)
+		    "%9 = multiply(%5, %6) : " SIX "\n", 0);
+	/* Places that meet in part; another dim; two dims; something else looks at one. */
+	expect_pads(PAD("%5", "%1", "0, 1", "0, 3", SIX) PAD("%6", "%2", "0, 2", "0, 2", SIX)
+		    "%9 = add(%5, %6) : " SIX "\n", 2);
+	expect_pads(PAD("%5", "%1", "0, 0", "1, 0", "tensor<3x2xf32>")
+		    PAD("%6", "%1", "1, 0", "0, 0", "tensor<3x2xf32>")
+		    PAD("%7", "%2", "1, 0", "0, 0", "tensor<3x2xf32>")
+		    "%8 = add(%5, %6) : tensor<3x2xf32>\n%9 = add(%8, %7) : tensor<3x2xf32>\n", 3);
+	expect_pads(PAD("%5", "%1", "0, 0", "1, 1", "tensor<3x3xf32>")
+		    PAD("%6", "%2", "1, 1", "0, 0", "tensor<3x3xf32>")
+		    "%9 = add(%5, %6) : tensor<3x3xf32>\n", 2);
+	expect_pads(PAD("%5", "%1", "0, 0", "0, 4", SIX) PAD("%6", "%2", "0, 2", "0, 2", SIX)
+		    "%7 = add(%5, %6) : " SIX "\n%9 = multiply(%7, %5) : " SIX "\n", 2);
+	expect_pads(PAD("%5", "%1", "0, 0", "0, 4", SIX) "%9 = add(%5, %4) : " SIX "\n", 1);
+	expect_pads(PAD("%5", "%1", "0, -1", "0, 5", SIX) PAD("%6", "%2", "0, 1", "0, 3", SIX)
+		    "%9 = add(%5, %6) : " SIX "\n", 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +255,7 @@ int main(void)
 		cmocka_unit_test(an_argument_is_turned_before_work),
 		cmocka_unit_test(a_result_that_is_narrower_is_turned_behind),
 		cmocka_unit_test(results_that_are_joined_and_turned_are_joined_by_turns),
+		cmocka_unit_test(padded_arrays_that_do_not_meet_are_put_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
