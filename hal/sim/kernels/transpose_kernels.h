@@ -366,7 +366,9 @@ static void NAME(column_##bytes##_##S, PATH)(void *to, const void *from, size_t 
 	char *dst = to; \
 	for (; n > (N); n -= (N), dst += sizeof(V), src += (S) * sizeof(V)) { \
 		V x[S]; \
-		memcpy(x, src, sizeof(x)); \
+		_Pragma("GCC unroll 4") \
+		for (int i = 0; i < (S); i++) \
+			memcpy(&x[i], src + i * sizeof(V), sizeof(V)); \
 		pick \
 	} \
 	for (; n; n--, dst += (bytes), src += (S) * (bytes)) \
