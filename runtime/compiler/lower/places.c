@@ -162,12 +162,13 @@ static int64_t seen_through(const struct tc_op *view, int64_t first, unsigned n)
 }
 
 /* The dims before a reshape that hold what dims [*first, *first + *n) are behind it: as few as
- * do. */
-static void before_reshape(const struct tc_op *op, int64_t *first, unsigned *n)
+ * do. Whether they are others. */
+static bool before_reshape(const struct tc_op *op, int64_t *first, unsigned *n)
 {
 	const struct tc_type *to = op->results[0].type, *from = tc_in(op, 0)->type;
+	const int64_t *behind = &to->dim[*first];
 	int64_t before = 1, after = 1, product = 1;
-	unsigned start = 0, end = from->rank;
+	unsigned many = *n, start = 0, end = from->rank;
 
 	for (unsigned d = 0; d < to->rank; d++)
 		if (d < *first)
@@ -180,12 +181,16 @@ static void before_reshape(const struct tc_op *op, int64_t *first, unsigned *n)
 		product *= from->dim[--end];
 	*first = start;
 	*n = end - start;
+	return *n != many || memcmp(&from->dim[start], behind, many * sizeof(*behind));
 }
 
-/* Whether the table is a view in which the dims cannot be one: all of it would be copied, of which
- * few elements may be asked for. */
-static bool lies_apart(const struct tc_value *table, const struct places *p)
+/* Whether the gather's table is a view in which the dims cannot be one: all of it would be copied,
+ * of which few elements may be asked for. What a reshape made other dims of is copied all the same
+ * where as many are asked for as there are, and then one index is faster. */
+static bool lies_apart(const struct tc_op *op, const struct places *p)
 {
+	const struct tc_value *table = tc_in(op, 0);
+	const bool is_all = tc_out(op, 0)->type->count >= table->type->count;
 	int64_t first = p->first;
 	unsigned n = p->n;
 
@@ -199,7 +204,8 @@ static bool lies_apart(const struct tc_value *table, const struct places *p)
 				return true;
 			break;
 		case TC_RESHAPE:
-			before_reshape(table->def, &first, &n);
+			if (before_reshape(table->def, &first, &n) && is_all)
+				return false;
 			break;
 		default:
 			return false;
@@ -219,7 +225,7 @@ void tc_join_places(struct tc_ctx *c, struct tc_op *op)
 
 	if (!join || join->op != TC_CONCATENATE || vector >= idx->rank ||
 	    tc_attr_int(join, "dimension", 0) != vector || !find_places(op, &p) ||
-	    join->n_operands != p.n || lies_apart(tc_in(op, 0), &p) ||
+	    join->n_operands != p.n || lies_apart(op, &p) ||
 	    (idx->elem != ELEM_S32 && idx->elem != ELEM_S64))
 		return;
 	for (unsigned k = 0; k < p.n; k++) {

@@ -183,6 +183,7 @@ bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op)
 }
 
 enum { MOST_PARTS = 4 };	/* that take turns in memory */
+enum { MOST_NARROW = 2 };	/* of them, of fewer than 4 bytes: more are stored one by one */
 
 /* Whether v is made by elementwise work, in whatever shape. */
 static bool is_made(const struct tc_value *v)
@@ -193,9 +194,19 @@ static bool is_made(const struct tc_value *v)
 	return v->def && tc_has_trait(v->def, 'e') && v->def->n_operands && tc_is_used_once(v);
 }
 
+/* Whether v is a result, and no one else looks at it. */
+static bool is_returned(const struct tc_value *v)
+{
+	for (const struct tc_use *u = v->uses; u; u = u->next)
+		if (u->user->op != TC_RETURN)
+			return false;
+	return v->uses;
+}
+
 /* What is joined along a dim of its own that is turned to the end, as the components of a cross
  * product are, is joined there: a fusion writes its results by turns (back/join.c), and nothing is
- * written twice. */
+ * written twice. What more is done with it reads the parts as they lie, one behind the other, which
+ * is faster. */
 bool tc_join_turned(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_op *join = op->op == TC_TRANSPOSE ? tc_in(op, 0)->def : NULL;
@@ -206,7 +217,10 @@ bool tc_join_turned(struct tc_ctx *c, struct tc_op *op)
 	unsigned rank;
 
 	if (!join || join->op != TC_CONCATENATE || join->n_operands > MOST_PARTS ||
-	    join->block != op->block || !tc_is_used_once(tc_in(op, 0)))
+	    join->block != op->block || !tc_is_used_once(tc_in(op, 0)) ||
+	    !is_returned(tc_out(op, 0)))
+		return false;
+	if (join->n_operands > MOST_NARROW && elem_bytes(tc_out(op, 0)->type->elem) < 4)
 		return false;
 	d = tc_attr_int(join, "dimension", 0);
 	to = tc_attr_ints(op, "permutation", &rank);

@@ -87,20 +87,20 @@ static void indices_that_are_turned_stay_turned(void **state)
 
 /* Whether a table, %3, is gathered from by one index; else no copy of it is made. It is at the end
  * of lines that begin with what is `made` of %1, 8x9x3. */
-static bool is_read_as_one(const char *made, const char *line, const char *table)
+static bool is_read_as_one(const char *made, const char *line, const char *table, int lookups)
 {
 	char text[1500], *out;
 	bool is_one;
 
 	snprintf(text, sizeof(text),
 		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<8x9x3xf32>, "
-		 "%%2: tensor<50x1xi32>) {\n%s = %s : tensor<%s>\n"
-		 "%%4 = concatenate(%%2, %%2) {dimension = 1} : tensor<50x2xi32>\n"
+		 "%%2: tensor<%dx1xi32>) {\n%s = %s : tensor<%s>\n"
+		 "%%4 = concatenate(%%2, %%2) {dimension = 1} : tensor<%dx2xi32>\n"
 		 "%%5 = gather(%%3, %%4) {collapsed_slice_dims = [0, 1], index_vector_dim = 1, "
 		 "indices_are_sorted = false, offset_dims = [1], operand_batching_dims = [], "
 		 "slice_sizes = [1, 1, 1], start_index_map = [0, 1], "
-		 "start_indices_batching_dims = []} : tensor<50x1xf32>\nreturn(%%5)\n}\n}\n",
-		 made, line, table);
+		 "start_indices_batching_dims = []} : tensor<%dx1xf32>\nreturn(%%5)\n}\n}\n",
+		 lookups, made, line, table, lookups, lookups);
 	out = opt_after("decompose", text);
 	is_one = strstr(out, "multiply(");
 	free(out);
@@ -109,7 +109,7 @@ static bool is_read_as_one(const char *made, const char *line, const char *table
 
 static bool is_seen_as_one(const char *line, const char *table)
 {
-	return is_read_as_one("%3", line, table);
+	return is_read_as_one("%3", line, table, 50);
 }
 
 static void tables_seen_in_another_order_are_not_copied(void **state)
@@ -130,12 +130,17 @@ static void tables_seen_in_another_order_are_not_copied(void **state)
 }
 
 /* Whether %1, 8x9x3, `view`ed as `seen` and that reshaped to a table is gathered from by one. */
-static bool is_one_behind(const char *view, const char *seen, const char *table)
+static bool is_one_of(const char *view, const char *seen, const char *table, int lookups)
 {
 	char line[300];
 
 	snprintf(line, sizeof(line), "%s : tensor<%s>\n%%3 = reshape(%%6)", view, seen);
-	return is_read_as_one("%6", line, table);
+	return is_read_as_one("%6", line, table, lookups);
+}
+
+static bool is_one_behind(const char *view, const char *seen, const char *table)
+{
+	return is_one_of(view, seen, table, 50);
 }
 
 /* What a reshape parts or joins is asked for behind it. */
@@ -155,6 +160,19 @@ static void reshaped_views_are_not_copied(void **state)
 				  "2x2x27xf32"));
 }
 
+/* Where no fewer are asked for than the table has. */
+static void reshaped_views_are_copied_for_many_lookups(void **state)
+{
+	(void)state;
+	assert_false(is_one_of("transpose(%1) {permutation = [2, 1, 0]}", "3x9x8xf32",
+			       "9x3x8xf32", 215));
+	assert_true(is_one_of("transpose(%1) {permutation = [2, 1, 0]}", "3x9x8xf32",
+			      "9x3x8xf32", 216));
+	/* but for dims that the reshape leaves as they were: such a view is read where it is */
+	assert_false(is_one_of("transpose(%1) {permutation = [2, 1, 0]}", "3x9x8xf32",
+			       "3x9x8xf32", 216));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +181,7 @@ int main(void)
 		cmocka_unit_test(indices_that_are_turned_stay_turned),
 		cmocka_unit_test(tables_seen_in_another_order_are_not_copied),
 		cmocka_unit_test(reshaped_views_are_not_copied),
+		cmocka_unit_test(reshaped_views_are_copied_for_many_lookups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
