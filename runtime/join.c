@@ -531,6 +531,14 @@ void rt_device_enter(struct rt_client *c, unsigned device)
 	pthread_mutex_unlock(&c->join_lock);
 }
 
+void rt_client_return(struct rt_client *c)
+{
+	for (unsigned i = 0; i < c->n_devices; i++)
+		rt_device_enter(c, i);
+	if (c->world)
+		rt_order_return(c->world);
+}
+
 void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why)
 {
 	struct rt_gathering *full = NULL, *g, *next;

@@ -72,7 +72,7 @@ static int write_left(struct rt_order *o, const struct err *why, struct err *err
 
 	if (!why && !h->has_left)
 		return 0;
-	h->has_left = why != NULL;
+	h->has_left = why ? ++o->n_left : 0;
 	if (why)
 		snprintf(h->why, sizeof(h->why), "%.*s", (int)sizeof(h->why) - 1, why->msg);
 	if ((!why || pwrite(o->fd, h->why, sizeof(h->why), offsetof(struct head, why)) ==
@@ -85,7 +85,8 @@ static int write_left(struct rt_order *o, const struct err *why, struct err *err
 /* Whether the fellow has left, and why. */
 static bool read_left(const struct fellow *f, struct head *h)
 {
-	if (pread(f->fd, h, sizeof(*h), 0) != sizeof(*h) || !h->has_left)
+	if (pread(f->fd, h, sizeof(*h), 0) != sizeof(*h) || !h->has_left ||
+	    h->has_left == f->passed)
 		return false;
 	h->why[sizeof(h->why) - 1] = 0;
 	return true;
@@ -402,14 +403,14 @@ static int compare_with(struct rt_order *o, unsigned p, struct err *why)
 			if (lost)
 				return err_set(why, ERR_ABORTED, "process %u (pid %d) is more than "
 					       "%u launches ahead", p, pid, LOG);
-			if (!is_alive)
-				return err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has "
-					       "ended and takes no part in %s", p, pid,
-					       own_entry(o, f->mine + 1)->name);
 			if (has_left)
 				return err_set(why, ERR_CANCELLED, "process %u (pid %d) takes no "
 					       "part in %s, where others wait for it: %s", p, pid,
 					       own_entry(o, f->mine + 1)->name, head.why);
+			if (!is_alive)
+				return err_set(why, ERR_UNAVAILABLE, "process %u (pid %d) has "
+					       "ended and takes no part in %s", p, pid,
+					       own_entry(o, f->mine + 1)->name);
 			return 0;
 		}
 		code = compare(o, p, own_entry(o, f->mine + 1), &e, &is_over, why);
@@ -610,6 +611,18 @@ void rt_order_leave(struct rt_world *w, const struct err *why)
 
 	pthread_mutex_lock(&o->lock);
 	write_left(o, why, NULL);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void rt_order_return(struct rt_world *w)
+{
+	struct rt_order *o = w->order;
+	struct head head;
+
+	pthread_mutex_lock(&o->lock);
+	for (unsigned p = 0; p < w->n_processes; p++)
+		if (p != w->process && read_left(&o->fellows[p], &head))
+			o->fellows[p].passed = head.has_left;
 	pthread_mutex_unlock(&o->lock);
 }
 

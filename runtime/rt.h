@@ -118,6 +118,9 @@ void rt_device_poison(struct rt_client *c, unsigned device, const struct err *wh
  * 0. Until it is said to be there, or launches again. */
 void rt_device_leave(struct rt_client *c, unsigned device, const struct err *why);
 void rt_device_enter(struct rt_client *c, unsigned device);
+/* All processes have left, each knows it of the others, and this one is back, as behind a barrier:
+ * its devices enter, and what the others said when they left counts no more. */
+void rt_client_return(struct rt_client *c);
 /* Until other processes are done with what this one took part in, for 5 s at most: for those that
  * end without freeing their client, which waits for as much. Process 0 then waits, for 5 s at most,
  * until the others have ended: the store that they joined by is its own in every framework, and

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own extension: who runs programs on a device by itself, a rank, says when it begins and when
- * it will launch no more, and why. PJRT has no word for that, and others may wait for it (rt.h,
- * rt_device_leave). The entry point of torch_xla calls it, which has no handle of a client: what
- * it says holds for all clients of this process.
+ * Our own extension: who runs programs on a device by itself, a rank or a process, says when it
+ * begins and when it will launch no more, and why. PJRT has no word for that, and others may wait
+ * for it (rt.h, rt_device_leave). The entry points of torch_xla and JAX call it, which have no
+ * handle of a client: what they say holds for all clients of this process.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 struct ranks_extension {
 	struct PJRT_Extension_Base base;
-	/* device: its id; `why`: a text. Numbers that no client has as its own say nothing. */
+	/* device: its id, or -1: all of this process's, which enter as rt_client_return says;
+	 * `why`: a text. Other numbers than those of a client's own devices say nothing. */
 	void (*enter)(int device);
 	void (*leave)(int device, const char *why);
 	/* Before the process ends, whose memory others may still write to. Waits, 5 s at most. */
@@ -60,6 +61,20 @@ static size_t take_clients(struct rt_client ***out)
 	return n;
 }
 
+static void tell_client(struct rt_client *c, int device, const struct err *why)
+{
+	if (device == -1 && !why)
+		rt_client_return(c);
+	for (unsigned d = 0; d < rt_device_count(c); d++) {
+		bool is_meant = (unsigned)device == rt_first_id(c) + d;
+
+		if (why && (is_meant || device == -1))
+			rt_device_leave(c, d, why);
+		else if (is_meant)
+			rt_device_enter(c, d);
+	}
+}
+
 /* why NULL: it enters. No lock is held: who waits is told. */
 static void tell(int device, const struct err *why)
 {
@@ -67,15 +82,8 @@ static void tell(int device, const struct err *why)
 	size_t n = take_clients(&list);
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned own = (unsigned)device - rt_first_id(list[i]);
-
-		if (!rt_client_check(list[i], NULL) && device >= 0 &&
-		    own < rt_device_count(list[i])) {
-			if (why)
-				rt_device_leave(list[i], own, why);
-			else
-				rt_device_enter(list[i], own);
-		}
+		if (!rt_client_check(list[i], NULL))
+			tell_client(list[i], device, why);
 		rt_client_unref(list[i]);
 	}
 	free(list);

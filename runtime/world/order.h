@@ -23,7 +23,8 @@ struct entry {
 
 struct head {
 	uint64_t n_done;	/* launches that are over, with all before them */
-	uint64_t has_left;	/* it asks for no more, and says why; written after that */
+	uint64_t has_left;	/* it asks for no more: so often it has by then; why is
+				 * written before. 0: it may ask */
 	char why[280];
 };
 
@@ -46,6 +47,7 @@ struct fellow {
 	int fd;
 	uint64_t mine, theirs;	/* so many launches of each log were compared */
 	uint64_t last;		/* the newest of theirs that is one of ours */
+	uint64_t passed;	/* its head's has_left that says nothing any more */
 	bool has_left;		/* all that it was asked for with us is done, and it has ended */
 	bool is_apart;		/* one of us began anew, and the other has not taken note */
 };
@@ -63,6 +65,7 @@ struct rt_order {
 	struct entry *log;	/* owned: [LOG] */
 	uint64_t *values;	/* owned: [LOG][n_own], submissions of each */
 	uint64_t n, n_done, n_ended;	/* asked for; over; launched or failed */
+	uint64_t n_left;	/* so often this process left */
 	struct head head;	/* as it lies in the file */
 	struct rt_event *last;	/* a reference: the newest is in the queues, or never will be */
 	bool is_broken;

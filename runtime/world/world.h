@@ -49,6 +49,8 @@ void rt_order_outlast(struct rt_world *w);	/* waits, 5 s, until the others have 
 void rt_order_close(struct rt_world *w);	/* settles before */
 /* From when it asks for no more launches, whatever others wait for; why NULL: it may again. */
 void rt_order_leave(struct rt_world *w, const struct err *why);
+/* That others have left by now says nothing any more. */
+void rt_order_return(struct rt_world *w);
 bool rt_order_is_alive(const struct rt_world *w, unsigned process);	/* as far as is known */
 /* Why no launch may begin any more; the same, after a look at what the others were lent. */
 int rt_order_error(struct rt_world *w, struct err *err);

@@ -5,44 +5,13 @@ Importing this imports no framework; torch_xla is there when it calls.
 """
 
 import atexit
-import ctypes
 import functools
 import os
 import socket
 from multiprocessing import util
 
 import tessera_pjrt
-
-RANKS_EXTENSION = 0x7e55    # as runtime/pjrt/pjrt_wrap.h
-
-
-class _Api(ctypes.Structure):       # what PJRT_Api begins with
-    _fields_ = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
-
-
-class _Extension(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int),
-                ("next", ctypes.c_void_p)]
-
-
-class _Ranks(ctypes.Structure):     # runtime/pjrt/pjrt_ranks.c
-    _fields_ = [("base", _Extension), ("enter", ctypes.CFUNCTYPE(None, ctypes.c_int)),
-                ("leave", ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p)),
-                ("settle", ctypes.CFUNCTYPE(None))]
-
-
-def _ranks():
-    """The plugin's extension by which ranks begin and leave."""
-    get = ctypes.CDLL(tessera_pjrt.library()).GetPjrtApi
-    get.restype = ctypes.POINTER(_Api)
-    at = get().contents.extension
-    while at:
-        extension = _Extension.from_address(at)
-        if extension.type == RANKS_EXTENSION:
-            return _Ranks.from_address(at)
-        at = extension.next
-    raise RuntimeError(f"tessera: {tessera_pjrt.library()} is of another version than the "
-                       "package: install the package again, or build the plugin again")
+from tessera_pjrt.ranks import find_ranks
 
 
 def _watch_ranks(is_ours):
@@ -64,7 +33,7 @@ def _watch_ranks(is_ours):
         def initialize(*args):
             nonlocal ranks
             initializer_fn(*args)
-            ranks = _ranks()
+            ranks = find_ranks()
             for device in xm.get_xla_supported_devices():
                 ranks.enter(torch_xla._XLAC._xla_get_device_ordinal(device))
 
@@ -118,7 +87,7 @@ def _enable_dlpack(is_ours):
 def _settle_at_exit():
     """Others may still write to this process's devices when it has its result, and torch_xla
     never frees its client."""
-    settle = _ranks().settle
+    settle = find_ranks().settle
     util.Finalize(None, settle, exitpriority=1)     # of a process that multiprocessing started
     atexit.register(settle)
 

@@ -2,7 +2,9 @@
 """One process of a job of test_processes.py: main.py RANK OF CHIPS FIRST PORT DIR WHAT.
 
 It has CHIPS chips of the server in DIR, those from FIRST + RANK * CHIPS on, and prints one line of
-JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill, left_after_kill.
+JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill, left_after_kill,
+runs_ahead, goes_on; raise, exit, finally, or one of these and _new: how process WHO ends, which
+comes last then.
 """
 
 import hashlib
@@ -168,8 +170,57 @@ def left_after_kill():
     leave()
 
 
+def runs_ahead():
+    """Process WHO is at its end when the others begin with what it launched."""
+    import time
+    x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+    whole = float(add(x))
+    if RANK != int(sys.argv[8]):
+        time.sleep(1)
+    values = [add(x) for _ in range(20)]
+    if RANK != int(sys.argv[8]):
+        say(right=[float(v) for v in values] == [whole] * 20)
+
+
+def goes_on():
+    """With what it has loaded, behind JAX's own end of the job."""
+    x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+    whole = float(add(x))
+    jax.distributed.shutdown()
+    say(right=[float(add(x)) for _ in range(20)] == [whole] * 20)
+
+
+class Left(Exception):
+    pass
+
+
+def one_ends():
+    """As a user's program ends; the other waits for it in a program, or a new one."""
+    import time
+    x, add, most = _sums(mesh_of_all(N * CHIPS, 1))
+    float(add(x))
+    how, _, new = WHAT.partition("_")
+    if RANK == int(sys.argv[8]):
+        say(ready=True)
+        if how == "exit":
+            sys.exit(0)
+        try:
+            raise Left("as of\ntwo lines")
+        finally:
+            if how == "finally":
+                jax.distributed.shutdown()
+    time.sleep(0.5)
+    began = time.monotonic()
+    say(error=_error_of(lambda: jax.block_until_ready((most if new else add)(x))),
+        seconds=time.monotonic() - began)
+    say(alone=float(jnp.arange(5.0).sum()))
+
+
 if N > 1:
     jax.distributed.initialize(f"127.0.0.1:{PORT}", N, RANK)
+if len(sys.argv) > 8 or WHAT == "goes_on":      # these end by themselves
+    {"runs_ahead": runs_ahead, "goes_on": goes_on}.get(WHAT, one_ends)()
+    sys.exit(0)
 try:
     {"train": train, "tools": tools, "other_order": other_order,
      "alone_after_kill": alone_after_kill, "left_after_kill": left_after_kill}[WHAT]()

@@ -30,13 +30,13 @@ def server(tmp_path_factory):
     assert s.wait(60) == 0
 
 
-def start(server, what, n, chips, first=0):
+def start(server, what, n, chips, first=0, who=()):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     return [subprocess.Popen([sys.executable, HERE / "main.py", *map(str, (
-        rank, n, chips, first, port)), server, what], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True) for rank in range(n)]
+        rank, n, chips, first, port)), server, what, *map(str, who)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(n)]
 
 
 def finish(processes, killed=()):
@@ -104,3 +104,39 @@ def test_those_that_are_left_go_on_with_a_mesh_of_theirs(server):
     for failed, facts in left:
         assert "process" in failed["error"]
         assert facts["sums"] == [k * n * (n - 1) / 2 for k in (1, 2, 3)], left
+
+
+def ends(processes):
+    """What each said, one list of facts a process, and their codes. JAX's shutdown may take some
+    time in process 0, where XLA's service waits for its calls."""
+    try:
+        said = [p.communicate(timeout=120) for p in processes]
+    finally:
+        for p in processes:
+            p.kill()
+    return [[json.loads(line) for line in out.splitlines() if line.startswith("{")]
+            for out, _ in said], [p.returncode for p in processes]
+
+
+@pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("how", ["raise", "exit", "finally", "raise_new"])
+def test_one_that_ends_fails_who_waits_for_it(server, how, who):
+    facts, codes = ends(start(server, how, 2, 4, who=[who]))
+    failed, alone = facts[1 - who]
+    assert f"process {who} (pid" in failed["error"]
+    assert "all processes have to launch the same programs" in failed["error"] \
+        if how == "exit" else "after Left: as of: see what it wrote" in failed["error"]
+    assert failed["seconds"] < 10       # 0.3, but for load
+    assert alone["alone"] == 10
+    assert codes[who] == (how != "exit") and codes[1 - who] == 0
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_one_that_is_ahead_may_end(server, who):
+    facts, codes = ends(start(server, "runs_ahead", 2, 2, who=[who]))
+    assert facts[1 - who] == [{"right": True}]
+    assert codes == [0, 0]
+
+
+def test_programs_go_on_behind_the_end_of_the_job(server):
+    assert ends(start(server, "goes_on", 2, 2)) == ([[{"right": True}]] * 2, [0, 0])

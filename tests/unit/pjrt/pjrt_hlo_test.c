@@ -419,9 +419,15 @@ static void replicas_that_talk_run_by_one_call_or_one_each(void **state)
 		     "member 1, on device 0, does not come");
 	drop_buffer(out[0]);
 	ranks->enter(0);
-	ranks->leave(7, "no such device");
-	ranks->settle();	/* nobody in another process waits */
+	ranks->leave(-1, "the process ends");
+	assert_ok(run_on(x, device_of(client, 1), in[0], 2, &out[0]));
+	assert_error(fetch(out[0], back, sizeof(back)), PJRT_Error_Code_CANCELLED,
+		     "the process ends");
+	drop_buffer(out[0]);
 	ranks->enter(-1);
+	ranks->leave(7, "no such device");
+	ranks->enter(-2);
+	ranks->settle();	/* nobody in another process waits */
 	for (int r = 0; r < 2; r++)
 		assert_ok(run_on(x, device_of(client, 1 - r), in[r], 2, &out[r]));
 	for (int r = 0; r < 2; r++) {

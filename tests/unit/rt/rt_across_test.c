@@ -338,9 +338,9 @@ static int leave_a_child(struct err *err)
 /* sum R, place R, alone R, all R: a launch, round R; bad: one that is refused; later R, now R: one
  * whose argument comes by the second; rank R: of replicas, where process 1 has a program of its
  * own in odd rounds; one R: of what was compiled for one process; retry R: sum R, as often as
- * it is refused; leave: launches no more; fork: leaves a child, whose number it answers; reset,
- * fatal: of its device; broken: returns when it knows that another failed; wait, wait_alone: for
- * all of them; again: loads anew. */
+ * it is refused; leave: launches no more; return: all left together, and are back; fork: leaves a
+ * child, whose number it answers; reset, fatal: of its device; broken: returns when it knows that
+ * another failed; wait, wait_alone: for all of them; again: loads anew. */
 static int act(const char *what, unsigned round, struct err *err)
 {
 	if (!strcmp(what, "sum"))
@@ -368,6 +368,10 @@ static int act(const char *what, unsigned round, struct err *err)
 	if (!strcmp(what, "leave")) {
 		err_set(err, ERR_CANCELLED, "its function has returned");
 		rt_device_leave(client, 0, err);
+		return 0;
+	}
+	if (!strcmp(what, "return")) {
+		rt_client_return(client);
 		return 0;
 	}
 	if (!strcmp(what, "bad"))
@@ -772,6 +776,25 @@ static void one_that_left_may_come_again(void **state)
 	both_do("wait");
 }
 
+/* As behind a barrier, from which process 1 comes later. */
+static void those_that_left_together_go_on(void **state)
+{
+	(void)state;
+	both_do("sum 0");
+	both_do("wait");
+	both_do("leave");
+	one_does(0, "return");
+	one_does(0, "sum 1");
+	poll(NULL, 0, 300);
+	one_does(1, "return");
+	one_does(1, "sum 1");
+	both_do("wait");
+	one_does(1, "leave");
+	one_does(0, "sum 2");
+	tell(0, "wait");
+	expect_error(0, "process 1");
+}
+
 /* One has failed, or its device: the other hears of it in the middle of a launch. */
 static void fails_in_the_middle(const char *what)
 {
@@ -909,6 +932,7 @@ int main(void)
 		JOB(one_that_is_killed_is_not_its_children),
 		JOB(one_that_left_fails_who_waits_for_it),
 		JOB(one_that_left_may_come_again),
+		JOB(those_that_left_together_go_on),
 		JOB(one_that_ends_is_not_waited_for),
 		JOB(the_first_process_ends_last),
 		JOB(a_device_that_is_reset_meets_again),

@@ -132,6 +132,19 @@ def _register_partitioners(c_api):
     xla_bridge.register_plugin_callbacks(register)
 
 
+def _tell_others_of_the_end():
+    """Before jax.distributed.shutdown, which JAX calls at exit, too, and which waits there for all
+    processes: others may wait in a collective for this one."""
+    try:
+        from jax._src import distributed
+
+        from . import end
+        end.tell(distributed.State)
+    except (ImportError, AttributeError, RuntimeError) as e:
+        warnings.warn("tessera: others are not told when a process of jax.distributed ends "
+                      f"({e}), and wait for it in their collectives", stacklevel=2)
+
+
 def _enable_cache():
     """JAX keeps compiled programs on disk for platforms in a list of its own. What another build of
     ours compiled is another entry."""
@@ -430,6 +443,7 @@ def initialize():
     _register_buffer_callback()
     _register_ffi()
     _register_partitioners(c_api)
+    _tell_others_of_the_end()
     _enable_cache()
     _enable_dlpack()
     _allow_export()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process of jax.distributed says when it launches no more, and why: others fail then in what
+they wait for, instead of waiting as long as JAX waits for them."""
+
+import functools
+import os
+import sys
+
+from tessera_pjrt.ranks import find_ranks
+
+ALL_OF_THIS_PROCESS = -1
+MOST_BYTES = 200    # of an error's text: others' messages have so much room
+
+
+def _why():
+    """The error that ends this process, as far as can be told, for who waits for it."""
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    if error is None or isinstance(error, SystemExit):
+        return "its program has ended: all processes have to launch the same programs"
+    text = type(error).__name__
+    try:
+        text = f"{text}: {error}".splitlines()[0]
+    except Exception:   # its own __str__ failed
+        pass
+    text = text.encode(errors="replace")[:MOST_BYTES].decode(errors="ignore")
+    return f"its program has ended, after {text}: see what it wrote"
+
+
+def tell(state):
+    """Has the class of JAX's distributed state do so before it shuts down."""
+    ranks, pid, shutdown = find_ranks(), os.getpid(), state.shutdown
+
+    @functools.wraps(shutdown)
+    def tell_and_shutdown(self):
+        # Not of a child of fork, which has none of the devices.
+        if self.client is None or os.getpid() != pid:
+            return shutdown(self)
+        ranks.leave(ALL_OF_THIS_PROCESS, _why().encode())
+        shutdown(self)
+        # All were there. It may have been the user's own call: what is loaded may go on.
+        ranks.enter(ALL_OF_THIS_PROCESS)
+
+    state.shutdown = tell_and_shutdown
