@@ -200,6 +200,8 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	struct err why, reset_err;
 
 	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
+	if (cqe->status == HW_ST_PEER && value <= q->stops_at)
+		why = q->stops;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
 	hal_page_tell(q->dev, why.code, why.msg);
@@ -809,6 +811,19 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err)
 	return hal_queue_stop(q, UINT64_MAX, why, err);
 }
 
+static void say_stopped(struct err *text, const char *why)
+{
+	err_set(text, ERR_ABORTED, "the queue was reset: %s", why);
+}
+
+void hal_queue_stops(struct hal_queue *q, uint64_t value, const char *why)
+{
+	pthread_mutex_lock(&q->lock);
+	q->stops_at = value;
+	say_stopped(&q->stops, why);
+	pthread_mutex_unlock(&q->lock);
+}
+
 int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct err *err)
 {
 	struct hw_cqe cqe;
@@ -820,6 +835,7 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 		return code;
 	pthread_mutex_lock(&q->lock);
 	reap(q);
+	q->stops_at = 0;
 	done = atomic_load(&q->done);
 	if (value <= done) {
 		pthread_mutex_unlock(&q->lock);
@@ -829,7 +845,7 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 	while (!code && q->ring->head != q->ring->tail && q->dev->t->ops->reap(q->ring, &cqe))
 		;
 	if (!code && done < q->submitted) {
-		err_set(&text, ERR_ABORTED, "the queue was reset: %s", why);
+		say_stopped(&text, why);
 		fail_pending(q, done + 1, q->submitted, &text);
 		hal_page_tell(q->dev, text.code, text.msg);
 		set_done(q, q->submitted);
