@@ -32,6 +32,9 @@ struct reduce_plan {
 	size_t half[ISA_MAX_OUT], tail[2][ISA_MAX_OUT], acc[2][ISA_MAX_OUT];
 	size_t shared[ISA_MAX_OUT];
 	sim_transpose_fn *turn[ISA_MAX_OUT];
+	sim_column_fn *column[ISA_MAX_OUT];	/* of elements a short row apart, or NULL */
+	sim_pick_fn *pick;		/* the body at once, or NULL: the larger or smaller */
+	unsigned by;			/* of operand `by` and what comes with it */
 };
 
 /* Arrays of the K values; spread: those (a bit each) of which one element stands for all. */
@@ -39,6 +42,107 @@ struct values {
 	char *p[ISA_MAX_OUT];
 	uint32_t spread;
 };
+
+/* ---- prepare: what the body is ---- */
+
+/* How the accumulator's value x and the element's y may be to each other, a bit each. */
+enum {
+	X_LESS = 1, X_EQUAL = 2, X_MORE = 4, X_NAN = 8, Y_NAN = 16, BOTH_NAN = 32,
+	ORDERED = X_LESS | X_EQUAL | X_MORE, UNORDERED = X_NAN | Y_NAN | BOTH_NAN,
+	ANY = ORDERED | UNORDERED,
+};
+
+/* What a value of the body is, for a body that compares and selects: a truth, with those relations
+ * in which it holds, or one of a result's accumulator and element, with those in which it is the
+ * accumulator. */
+struct meaning { enum { OTHER, TRUTH, EITHER } is; unsigned of, when; };
+
+/* The relations in which u holds of two values, m->of telling which they are. */
+static struct meaning compared(unsigned op, const struct meaning *a, const struct meaning *b)
+{
+	static const uint8_t holds[] = {	/* from UOP_EQ on */
+		X_EQUAL, X_LESS | X_MORE, X_LESS, X_LESS | X_EQUAL, X_MORE, X_MORE | X_EQUAL,
+	};
+	unsigned when = holds[op - UOP_EQ], turned;
+	struct meaning m = { TRUTH, a->of, 0 };
+
+	if (a->is != EITHER || b->is != EITHER || a->of != b->of ||
+	    (a->when && a->when != ANY) || (b->when && b->when != ANY))
+		return (struct meaning){ OTHER, 0, 0 };
+	turned = (when & X_EQUAL) | (when & X_LESS ? X_MORE : 0) | (when & X_MORE ? X_LESS : 0);
+	if (a->when == b->when) {	/* with itself */
+		m.when = a->when ? X_NAN | BOTH_NAN : Y_NAN | BOTH_NAN;
+		if (op != UOP_NE)
+			m.when = when & X_EQUAL ? ANY & ~m.when : 0;
+		return m;
+	}
+	m.when = (a->when ? when : turned) | (op == UOP_NE ? UNORDERED : 0);
+	return m;
+}
+
+static struct meaning meaning_of(const struct isa_uop *u, const struct meaning *v)
+{
+	const struct meaning *a = &v[u->a], *b = &v[u->b], *c = &v[u->c];
+	struct meaning m = { OTHER, a->of, 0 };
+
+	if (u->op >= UOP_EQ && u->op <= UOP_GE)
+		return compared(u->op, a, b);
+	if (u->op == UOP_SELECT && a->is == TRUTH && b->is == EITHER && c->is == EITHER &&
+	    b->of == c->of)
+		return (struct meaning){ EITHER, b->of,
+					 (a->when & b->when) | (~a->when & c->when) };
+	if (u->elem != ELEM_PRED || a->is != TRUTH || b->is != TRUTH || a->of != b->of)
+		return m;
+	m.is = TRUTH;
+	if (u->op == UOP_AND)
+		m.when = a->when & b->when;
+	else if (u->op == UOP_OR)
+		m.when = a->when | b->when;
+	else
+		m.is = OTHER;
+	return m;
+}
+
+/* Whether out, of operand `by`, and the other one are as sim_pick_fn has it for `better`. */
+static bool is_pick(const struct meaning *out, unsigned by, unsigned better, unsigned possible)
+{
+	unsigned value = better | X_NAN | BOTH_NAN;
+
+	return out[0].is == EITHER && out[1].is == EITHER && !out[0].of && out[1].of == 1 &&
+	       out[by].when == (value & possible) &&
+	       out[!by].when == ((value | X_EQUAL) & possible);
+}
+
+/* Bodies that pick the largest or the smallest and where it is: what frameworks make of argmax. */
+static void find_pick(enum sim_path path, const struct isa_tensor *t,
+		      const struct isa_operand *out, const struct isa_uop *uops,
+		      struct reduce_plan *r)
+{
+	struct meaning v[ISA_MAX_VALUES] = { { OTHER, 0, 0 } }, to[2];
+	unsigned first = t->body.n_in, possible, asked = 0;
+
+	if (r->k != 2)
+		return;
+	for (unsigned j = 0; j < first; j++)
+		v[j] = (struct meaning){ EITHER, j % 2, j < 2 ? ANY : 0 };
+	for (unsigned i = 0; i < t->body.n_uop; i++) {
+		v[first + i] = meaning_of(&uops[i], v);
+		if (v[first + i].is == TRUTH)
+			asked |= 1u << v[first + i].of;
+	}
+	if (asked != 1 && asked != 2)
+		return;
+	r->by = asked - 1;
+	possible = elem_class(r->elem[r->by]) == ELEM_CLASS_FLOAT ? ANY : ORDERED;
+	for (unsigned j = 0; j < 2; j++) {
+		to[j] = v[out[j].value];
+		to[j].when &= possible;
+	}
+	if (is_pick(to, r->by, X_MORE, possible))
+		r->pick = sim_uop_pick(path, UOP_MAX, r->elem[r->by], r->bytes[!r->by]);
+	else if (is_pick(to, r->by, X_LESS, possible))
+		r->pick = sim_uop_pick(path, UOP_MIN, r->elem[r->by], r->bytes[!r->by]);
+}
 
 /* ---- prepare ---- */
 
@@ -198,7 +302,15 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 	/* along a folded dim a tile shrinks at once: it may be large */
 	if (p->space.rank && (p->space.reduced >> (p->space.rank - 1) & 1))
 		points *= SEGMENT / 2;
+	else if (r->pick)	/* nothing but the tile and the results is in the cache */
+		points *= 4;
 	vec_cut(&p->space, refs, n, points < 256 ? 256 : points, &p->tiling);
+	for (unsigned j = 0; j < r->k && p->space.rank > 1; j++) {
+		int64_t pitch = p->in[r->k + j].stride[p->space.rank - 2];
+
+		r->column[j] = pitch % r->bytes[j] ? NULL :
+			sim_column(load->cpu->path, r->bytes[j], pitch / r->bytes[j]);
+	}
 	flat.rank = 0;
 	return sim_body_plan(load, &flat, out, uops, 0, facts, p->tiling.points, &p->body);
 }
@@ -237,6 +349,7 @@ int vec_prepare_reduce(struct sim_load *load, const struct isa_tensor *t,
 		r->bytes[j] = (uint8_t)elem_bytes(in[j].elem);
 		r->turn[j] = sim_transpose(load->cpu->path, r->bytes[j]);
 	}
+	find_pick(load->cpu->path, t, out, uops, r);
 	ret = prepare_refs(load, t, in, out, p);
 	empty = is_empty(t, &nothing);
 	if (ret || nothing)
@@ -297,6 +410,11 @@ static void apply(const struct vec_job *job, const struct values *to,
 	void *direct[ISA_MAX_OUT] = { NULL };
 	struct sim_tile tile = { .rows = 1, .in_spread = elem->spread << r->k };
 
+	if (r->pick && !(elem->spread >> r->by & 1)) {
+		r->pick(to->p[r->by], to->p[!r->by], acc->p[r->by], acc->p[!r->by],
+			elem->p[r->by], elem->p[!r->by], n, elem->spread);
+		return;
+	}
 	tile.cols = (unsigned)n;
 	for (unsigned j = 0; j < r->k; j++) {
 		tile.in[j] = acc->p[j];
@@ -402,18 +520,9 @@ static struct values fold_segments(const struct vec_job *job, const struct value
 	size_t segments = rows * n / SEGMENT;
 	unsigned now = 0;
 
-	for (unsigned j = 0; j < r->k; j++) {
-		struct sim_ref ref = { .elem = r->elem[j] };
-		struct sim_tile tile = {
-			.rank = 2, .rows = SEGMENT, .col_dims = 1,
-			.cols = (unsigned)segments, .col_dim = { (int64_t)segments },
-		};
-
-		ref.stride[0] = r->bytes[j];
-		ref.stride[1] = SEGMENT * (int64_t)r->bytes[j];
-		turned.p[j] = (char *)(uintptr_t)sim_tile_gather(&ref,
-			(const uint8_t *)from->p[j], &tile, turned.p[j]);
-	}
+	for (unsigned j = 0; j < r->k; j++)
+		r->turn[j](turned.p[j], (int64_t)segments * r->bytes[j], from->p[j],
+			   SEGMENT * r->bytes[j], segments, SEGMENT);
 	for (size_t i = 1; i < SEGMENT; i++) {
 		struct values elem = moved(r, &turned, i * segments);
 
@@ -471,7 +580,7 @@ static void turn_tile(const struct vec_job *job, const struct sim_tile *tile,
 
 	for (unsigned j = 0; j < r->k; j++) {
 		const struct sim_ref *ref = &p->in[r->k + j];
-		const void *from = sim_tile_at(ref, job->in[r->k + j], tile);
+		const uint8_t *from = sim_tile_at(ref, job->in[r->k + j], tile);
 		int64_t step = ref->stride[row + 1], pitch = ref->stride[row];
 		struct sim_box x = {
 			.n = 2, .repeat = 1, .bytes = r->bytes[j],
@@ -481,11 +590,45 @@ static void turn_tile(const struct vec_job *job, const struct sim_tile *tile,
 
 		if (!pitch)
 			to->spread |= 1u << j;
-		if (pitch && step == r->bytes[j])
+		if (pitch && step == r->bytes[j] && r->column[j])
+			for (unsigned i = 0; i < tile->cols; i++)
+				r->column[j](to->p[j] + (size_t)i * tile->rows * r->bytes[j],
+					     from + i * step, tile->rows);
+		else if (pitch && step == r->bytes[j])
 			r->turn[j](to->p[j], (int64_t)tile->rows * r->bytes[j], from, pitch,
 				   tile->rows, tile->cols);
 		else
 			sim_box_in(&x, from, to->p[j]);
+	}
+}
+
+/* A tile of long rows as such; of those that are one element each, that. */
+static void take_rows(const struct vec_job *job, const struct sim_tile *tile, size_t n,
+		      struct values *to)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+
+	for (unsigned j = 0; j < r->k; j++) {
+		const struct sim_ref *ref = &p->in[r->k + j];
+		struct sim_tile one = *tile;
+
+		switch (sim_tile_kind(ref, tile)) {
+		case SIM_TILE_SPREAD:
+		case SIM_TILE_ROW:
+		case SIM_TILE_APART:
+			if (n != tile->rows)	/* rows that are not folded are part of them */
+				break;
+			to->spread |= 1u << j;
+			one.cols = 1;
+			for (unsigned k = 0; k < one.col_dims; k++)
+				one.col_dim[k] = 1;
+			break;
+		default:
+			break;
+		}
+		to->p[j] = (char *)(uintptr_t)sim_tile_gather(ref, job->in[r->k + j], &one,
+							      to->p[j]);
 	}
 }
 
@@ -516,15 +659,16 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 		fold_rows(job, f, &v, tile->cols, tile->rows, scratch);
 		return;
 	}
-	for (unsigned j = 0; j < r->k; j++)
-		v.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[r->k + j],
-			job->in[r->k + j], tile, v.p[j]);
 	*(p->cols_folded ? &n : &inner) = tile->cols;
 	*(p->rows_folded ? &n : p->cols_folded ? &outer : &inner) *= tile->rows;
 	if (outer == 1 && inner >= LONG_INNER) {
+		take_rows(job, tile, n, &v);
 		fold_rows(job, f, &v, n, inner, scratch);
 		return;
 	}
+	for (unsigned j = 0; j < r->k; j++)
+		v.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[r->k + j],
+			job->in[r->k + j], tile, v.p[j]);
 	if (inner == 1 && n % SEGMENT == 0) {
 		v = fold_segments(job, &v, outer, n, scratch);
 		n /= SEGMENT;

@@ -13,6 +13,7 @@ static const struct sim_fold_row *const folds[] = ROWS(sim_uop_fold);
 static sim_uop_fn *const *const selects[] = ROWS(sim_uop_select);
 
 static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
+static const struct sim_pick_row *const picks[] = ROWS(sim_uop_pick);
 static sim_product_fold_fn *const *const product_folds[] = ROWS(sim_uop_product_fold);
 
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
@@ -134,6 +135,14 @@ sim_product_fold_fn *sim_uop_product_fold(enum sim_path path, unsigned elem)
 sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem)
 {
 	return op < UOP_CODES && elem < UOP_TYPES ? chains[path][op].fn[elem] : NULL;
+}
+
+sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsigned where_bytes)
+{
+	if ((op != UOP_MIN && op != UOP_MAX) || elem >= UOP_TYPES ||
+	    (where_bytes != 4 && where_bytes != 8))
+		return NULL;
+	return picks[path][op == UOP_MAX].fn[elem][where_bytes == 8];
 }
 
 /* The largest (or smallest) value of an integer type. */

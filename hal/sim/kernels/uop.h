@@ -10,6 +10,7 @@
  * Kernels keep no state, touch exactly the n
  * elements named and never fail. Pointers are aligned to the element.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,16 @@ typedef void sim_chain_fn(void *dst, const void *first, const char *const *src,
 /* For UOP_ADD, MUL, MIN and MAX of f32 and f64; NULL where there is none. */
 sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem);
 
+/*
+ * Of n pairs (x, i) and (y, k) those with the larger value, or the smaller one. A NaN wins, the
+ * first of two does; of equal values it is y, whose sign may be the other zero's, with i.
+ * one_k: k is a single element. The results meet none of these.
+ */
+typedef void sim_pick_fn(void *value, void *where, const void *x, const void *i, const void *y,
+			 const void *k, size_t n, bool one_k);
+/* For UOP_MIN and UOP_MAX of some types and what has 4 or 8 bytes; else NULL. */
+sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsigned where_bytes);
+
 /* ---- the tables of each path (uop_*.c) ---- */
 
 /* Computing types are below ELEM_F8E5M2; rows are uop codes. */
@@ -74,6 +85,7 @@ sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem);
 struct sim_uop_row { sim_uop_fn *fn[UOP_TYPES]; };
 struct sim_fold_row { sim_fold_fn *fn[UOP_TYPES]; };
 struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
+struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 
 #define UOP_CODES 0x60
 #define UOP_PAIR_FIRST 3
@@ -83,6 +95,7 @@ struct sim_chain_row { sim_chain_fn *fn[UOP_TYPES]; };
 	extern where const struct sim_uop_row sim_uop_float_##path[UOP_CODES]; \
 	extern where const struct sim_fold_row sim_uop_fold_##path[UOP_CODES]; \
 	extern where const struct sim_chain_row sim_uop_chain_##path[UOP_CODES]; \
+	extern where const struct sim_pick_row sim_uop_pick_##path[2]; /* min, max */ \
 	extern where sim_product_fold_fn *const sim_uop_product_fold_##path[UOP_TYPES]; \
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \

@@ -203,3 +203,43 @@ const struct sim_chain_row PATH(sim_uop_chain)[UOP_CODES] = {
 	[UOP_ADD] = FLOATS(add), [UOP_MUL] = FLOATS(mul), [UOP_MIN] = FLOATS(min),
 	[UOP_MAX] = FLOATS(max),
 };
+
+/* ---- the larger or the smaller one, and what comes with it ---- */
+
+#define PICK_WITH(name, T, W, CMP) \
+static inline __attribute__((always_inline)) \
+void name##_each(T *value, W *where, const T *x, const W *i, const T *y, const W *k, \
+		 size_t n, bool one_k) \
+{ \
+	const W one = *k; \
+	IVDEP \
+	for (size_t j = 0; j < n; j++) { \
+		bool nan = x[j] != x[j]; \
+		value[j] = (x[j] CMP y[j]) | nan ? x[j] : y[j]; \
+		where[j] = (x[j] CMP##= y[j]) | nan ? i[j] : one_k ? one : k[j]; \
+	} \
+} \
+static void name(void *value, void *where, const void *x, const void *i, const void *y, \
+		 const void *k, size_t n, bool one_k) \
+{ \
+	if (one_k) \
+		name##_each(value, where, x, i, y, k, n, true); \
+	else \
+		name##_each(value, where, x, i, y, k, n, false); \
+}
+#define PICKS(type, T) \
+PICK_WITH(type##_less_4, T, uint32_t, <) \
+PICK_WITH(type##_less_8, T, uint64_t, <) \
+PICK_WITH(type##_more_4, T, uint32_t, >) \
+PICK_WITH(type##_more_8, T, uint64_t, >)
+PICKS(f32, float)
+PICKS(f64, double)
+PICKS(s32, int32_t)
+PICKS(s64, int64_t)
+
+#define PICK_TYPE(type, which) { type##_##which##_4, type##_##which##_8 }
+#define PICK_TYPES(which) {{ \
+	[ELEM_F32] = PICK_TYPE(f32, which), [ELEM_F64] = PICK_TYPE(f64, which), \
+	[ELEM_S32] = PICK_TYPE(s32, which), [ELEM_S64] = PICK_TYPE(s64, which), \
+}}
+const struct sim_pick_row PATH(sim_uop_pick)[2] = { PICK_TYPES(less), PICK_TYPES(more) };

@@ -281,6 +281,166 @@ static void many_short_rows(void **state)
 		vt_close(&vt[--n]);
 }
 
+/* The larger or smaller of values, and what comes with it, as frameworks write argmax. */
+struct pick_trial {
+	enum elem elem;
+	unsigned where_bytes, by;	/* by: which operand has the values */
+	bool smaller, turned;		/* turned: the element is asked first */
+	bool keeps_equal, nan_loses;	/* what is almost that */
+	int64_t outer, n, inner;
+	bool is_shared;			/* one place for all of outer and inner */
+};
+
+static void pick_body(const struct pick_trial *t, struct vt_insn *in)
+{
+	unsigned by = t->by, x = by, y = 2 + by, a = t->turned ? y : x, b = t->turned ? x : y;
+	unsigned better = t->smaller != t->turned ? UOP_LT : UOP_GT;
+	unsigned elem[2], wide = t->where_bytes == 8 ? ELEM_U64 : ELEM_U32;
+
+	elem[by] = t->elem;
+	elem[!by] = t->where_bytes == 2 ? ELEM_U16 : wide;
+	if (t->keeps_equal)
+		better = better == UOP_LT ? UOP_LE : UOP_GE;
+	in->uop[0] = vt_uop(better, t->elem, a, b, 0);
+	in->uop[1] = vt_uop(UOP_NE, t->elem, t->nan_loses ? y : x, t->nan_loses ? y : x, 0);
+	in->uop[2] = vt_uop(UOP_OR, ELEM_PRED, 4, 5, 0);
+	in->uop[3] = vt_uop(UOP_EQ, t->elem, a, b, 0);
+	in->uop[4] = vt_uop(UOP_OR, ELEM_PRED, 7, 6, 0);
+	in->uop[5] = vt_uop(UOP_SELECT, t->elem, t->keeps_equal ? 8 : 6, x, y);
+	in->uop[6] = vt_uop(UOP_SELECT, elem[!by], 8, !by, 2 + !by);
+	in->head.body.n_uop = 7;
+	for (unsigned k = 0; k < 6; k++)
+		in->op[k].elem = (uint8_t)elem[k % 2];
+	in->op[4 + by].value = 9;
+	in->op[4 + !by].value = 10;
+}
+
+static double value_at(enum elem elem, const char *p, int64_t i)
+{
+	switch (elem) {
+	case ELEM_F32: return ((const float *)(const void *)p)[i];
+	case ELEM_F64: return ((const double *)(const void *)p)[i];
+	case ELEM_S32: return ((const int32_t *)(const void *)p)[i];
+	case ELEM_S64: return (double)((const int64_t *)(const void *)p)[i];
+	default: return ((const uint8_t *)p)[i];
+	}
+}
+
+static void set_value(enum elem elem, char *p, int64_t i, double v)
+{
+	switch (elem) {
+	case ELEM_F32: ((float *)(void *)p)[i] = (float)v; break;
+	case ELEM_F64: ((double *)(void *)p)[i] = v; break;
+	case ELEM_S32: ((int32_t *)(void *)p)[i] = isfinite(v) ? (int32_t)v : 7; break;
+	case ELEM_S64: ((int64_t *)(void *)p)[i] = isfinite(v) ? (int64_t)v : 7; break;
+	default: ((uint8_t *)p)[i] = isfinite(v) ? (uint8_t)fabs(v) : 7; break;
+	}
+}
+
+/* For each result the fold in order; value: of operands init, all, out. */
+static void plain_picks(const struct pick_trial *t, char *const *value, char *const *where)
+{
+	unsigned vb = elem_bytes(t->elem), wb = t->where_bytes;
+
+	for (int64_t k = 0; k < t->outer * t->inner; k++) {
+		char *v = value[2] + k * vb, *w = where[2] + k * wb;
+
+		memcpy(v, value[0] + k * vb, vb);
+		memcpy(w, where[0] + k * wb, wb);
+		for (int64_t i = 0; i < t->n; i++) {
+			int64_t at = (k / t->inner * t->n + i) * t->inner + k % t->inner;
+			double x = value_at(t->elem, v, 0), y = value_at(t->elem, value[1], at);
+			bool keep = t->smaller ? x < y : x > y, equal = x == y;
+
+			keep |= isnan(t->nan_loses ? y : x);
+			if (!keep && !equal)
+				memcpy(w, where[1] + (t->is_shared ? i : at) * wb, wb);
+			if (!keep && !(equal && t->keeps_equal))
+				memcpy(v, value[1] + at * vb, vb);
+		}
+	}
+}
+
+static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *t,
+		      uint64_t *seed)
+{
+	const double values[] = { NAN, 1, -INFINITY, -3, INFINITY, 0.0, -0.0, 2, 5, 5 };
+	int64_t kept = t->outer * t->inner, all = kept * t->n;
+	unsigned vb = elem_bytes(t->elem), wb = t->where_bytes, few = pick(seed, 2) ? 10 : 9;
+	char *value[4], *where[4];
+	struct vt_insn in = { 0 };
+	struct vt_mem mem[6];
+	struct sim_run run;
+
+	in.head.insn.op = ISA_REDUCE;
+	in.head.reduce_dims = 2;
+	in.head.body = (struct isa_body){ .rank = 3, .n_in = 4, .n_out = 2,
+		.dim = { t->outer, t->n, t->inner, 1, 1, 1, 1, 1 } };
+	pick_body(t, &in);
+	for (unsigned k = 0; k < 4; k++) {
+		value[k] = malloc((size_t)(all + kept) * vb);
+		where[k] = malloc((size_t)(all + kept) * wb);
+		for (int64_t i = 0; i < all + kept; i++)
+			set_value(t->elem, value[k], i,
+				  values[few == 9 ? 1 + pick(seed, 9) : pick(seed, 10)]);
+		for (int64_t i = 0; i < (all + kept) * wb; i++)
+			where[k][i] = (char)pick(seed, 256);
+	}
+	for (unsigned k = 0; k < 6; k++) {
+		bool whole = k / 2 == 1, shared = whole && t->is_shared && k % 2 != t->by;
+		int64_t bytes = k % 2 == t->by ? vb : wb, n = whole ? t->n : 1;
+		unsigned from = k / 2 == 2 ? 3 : k / 2;
+
+		in.op[k].binding = (uint16_t)k;
+		in.op[k].stride[0] = shared ? 0 : n * t->inner * bytes;
+		in.op[k].stride[1] = !whole ? 0 : shared ? bytes : t->inner * bytes;
+		in.op[k].stride[2] = shared ? 0 : bytes;
+		mem[k].p = (k % 2 == t->by ? value : where)[from];
+		mem[k].bytes = (uint64_t)((shared ? n : n * kept) * bytes);
+	}
+	plain_picks(t, value, where);
+	for (unsigned n = 0; n < n_paths; n++) {
+		assert_int_equal(vt_run(&vt[n], &in, mem, 6, &run), 0);
+		assert_memory_equal(value[3], value[2], (size_t)(kept * vb));
+		assert_memory_equal(where[3], where[2], (size_t)(kept * wb));
+	}
+	for (unsigned k = 0; k < 4; k++) {
+		free(value[k]);
+		free(where[k]);
+	}
+}
+
+static void largest_and_where_it_is(void **state)
+{
+	static const enum elem elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_S64, ELEM_U8 };
+	static const int64_t shape[][3] = {
+		{ 400, 3, 1 }, { 2100, 4, 1 }, { 300, 8, 1 }, { 100, 16, 1 }, { 30, 64, 1 },
+		{ 1, 9000, 1 }, { 2, 7, 250 }, { 3, 5, 17 }, { 1, 3, 5000 }, { 250, 1, 3 },
+		{ 2500, 2, 1 },
+	};
+	struct vt vt[3];
+	uint64_t seed = 5;
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1 + k);
+	for (unsigned s = 0; s < sizeof(shape) / sizeof(shape[0]); s++)
+		for (unsigned i = 0; i < 80; i++) {
+			const struct pick_trial t = {
+				.elem = elems[i % 5], .where_bytes = i / 5 % 8 ? 4 << i / 5 % 2 : 2,
+				.by = i & 1, .smaller = pick(&seed, 2), .turned = pick(&seed, 2),
+				.keeps_equal = !pick(&seed, 6), .nan_loses = !pick(&seed, 6),
+				.is_shared = pick(&seed, 2),
+				.outer = shape[s][0], .n = shape[s][1], .inner = shape[s][2],
+			};
+
+			run_picks(vt, n, &t, &seed);
+		}
+	while (n)
+		vt_close(&vt[--n]);
+}
+
 /* One operand of f32 in a row of n, folded by `op`. */
 static void sum_row(struct vt *vt, int64_t n, float *x, float *init, float *out)
 {
@@ -366,6 +526,7 @@ int main(void)
 		cmocka_unit_test(order_of_elements_is_kept),
 		cmocka_unit_test(first_of_equals_wins),
 		cmocka_unit_test(many_short_rows),
+		cmocka_unit_test(largest_and_where_it_is),
 		cmocka_unit_test(init_enters_once),
 		cmocka_unit_test(bad_reductions_are_refused),
 	};
