@@ -25,6 +25,8 @@
 #define PIECE_BYTES (64 << 10)	/* of a long row, for one lane */
 #define BLOCK 64		/* elements of a TURN's unit each way, if no dim is shorter */
 #define GRAIN_BYTES (32 << 10)
+#define MOST_SHORT 2048		/* bytes of a row, to be copied among others like it */
+#define MOST_EACH 16		/* elements of one that do not lie side by side */
 #define MOST_MOVED 64u		/* bytes of a SIM_BRIEF_MOVE */
 /* What goes to a memory of this size, in copies and rows of these, does not stay in a cache
  * unless the next instruction asks for it (sim_load.copied). */
@@ -34,6 +36,11 @@
 
 enum kind { NOTHING, ROWS, TURN };
 
+struct copy_plan;
+/* Rows of so many planes of so many, all as the plan's last dims have them. */
+typedef void copy_few_fn(const struct copy_plan *p, char *to, const char *from, int64_t planes,
+			 int64_t rows);
+
 struct copy_plan {
 	struct sim_move move;	/* first, for who runs it by that alone: see brief() */
 	enum kind kind;
@@ -41,6 +48,7 @@ struct copy_plan {
 	unsigned bytes;		/* of an element */
 	int64_t dim[ISA_MAX_RANK], from[ISA_MAX_RANK], to[ISA_MAX_RANK];
 	int64_t piece;		/* ROWS: elements of the last dim in one unit */
+	copy_few_fn *few;	/* ROWS of which each is a unit and short; else NULL */
 	unsigned turned;	/* TURN: the dim contiguous in the source; the last one is
 				 * so in the destination */
 	int64_t across, down;	/* TURN: a unit's elements of dim `turned` and of the last */
@@ -170,7 +178,42 @@ static void copy_strided(char *to, int64_t ts, const char *from, int64_t fs, int
 	}
 }
 
-/* Units of ROWS: rows, long ones in pieces; the last dims count fastest. */
+/* Where a row is; the last dims count fastest. */
+struct row_place {
+	int64_t at[ISA_MAX_RANK];
+	const char *from;
+	char *to;
+};
+
+static struct row_place seek_row(const struct copy_job *job, uint64_t row)
+{
+	const struct copy_plan *p = job->p;
+	struct row_place x = { .from = job->from, .to = job->to };
+
+	for (unsigned d = p->rank - 1; d-- > 0; row /= (uint64_t)p->dim[d]) {
+		x.at[d] = (int64_t)(row % (uint64_t)p->dim[d]);
+		x.from += x.at[d] * p->from[d];
+		x.to += x.at[d] * p->to[d];
+	}
+	return x;
+}
+
+/* n steps along dim d, which do not lead past its end. */
+static void step_rows(const struct copy_plan *p, struct row_place *x, unsigned d, int64_t n)
+{
+	for (;; n = 1) {
+		x->from += n * p->from[d];
+		x->to += n * p->to[d];
+		x->at[d] += n;
+		if (x->at[d] < p->dim[d] || !d)
+			return;
+		x->from -= p->from[d] * p->dim[d];
+		x->to -= p->to[d] * p->dim[d];
+		x->at[d--] = 0;
+	}
+}
+
+/* Units of ROWS: rows, long ones in pieces. */
 static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 {
 	const struct copy_job *job = arg;
@@ -178,44 +221,102 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 	unsigned last = p->rank - 1;
 	int64_t n = p->dim[last], fs = p->from[last], ts = p->to[last], bytes = p->bytes;
 	uint64_t pieces = (uint64_t)((n + p->piece - 1) / p->piece);
-	int64_t at[ISA_MAX_RANK] = { 0 }, part = (int64_t)(begin % pieces);
-	uint64_t row = begin / pieces;
-	const char *from = job->from;
-	char *to = job->to;
+	int64_t part = (int64_t)(begin % pieces);
+	struct row_place x = seek_row(job, begin / pieces);
 
 	(void)lane;
-	for (unsigned d = last; d-- > 0; row /= (uint64_t)p->dim[d]) {
-		at[d] = (int64_t)(row % (uint64_t)p->dim[d]);
-		from += at[d] * p->from[d];
-		to += at[d] * p->to[d];
-	}
 	for (uint64_t done = begin; done < end; done++) {
 		int64_t first = part * p->piece;
 		int64_t m = n - first < p->piece ? n - first : p->piece;
-		unsigned d = last;
 
 		if (!((done - begin) & 15) && sim_stopped(job->run))
 			return;
 		if (job->streams)
-			stream(to + first * bytes, from + first * bytes,
+			stream(x.to + first * bytes, x.from + first * bytes,
 				   (size_t)(m * bytes));
 		else if (fs == bytes && ts == bytes)
-			memmove(to + first * bytes, from + first * bytes,
+			memmove(x.to + first * bytes, x.from + first * bytes,
 				(size_t)(m * bytes));
 		else
-			copy_strided(to + first * ts, ts, from + first * fs, fs, m,
+			copy_strided(x.to + first * ts, ts, x.from + first * fs, fs, m,
 				     p->bytes);
 		if (++part < (int64_t)pieces)
 			continue;
-		for (part = 0; d-- > 0;) {
-			from += p->from[d];
-			to += p->to[d];
-			if (++at[d] < p->dim[d])
-				break;
-			from -= p->from[d] * p->dim[d];
-			to -= p->to[d] * p->dim[d];
-			at[d] = 0;
+		part = 0;
+		if (last)
+			step_rows(p, &x, last - 1, 1);
+	}
+}
+
+/* ---- short rows ---- */
+
+typedef uint64_t cells __attribute__((vector_size(16), aligned(1), may_alias));
+
+/* The first and the last bytes of a row, which meet: a row of T's size to twice that. */
+#define ENDS(T) \
+do { \
+	T head = *(const T *)(const void *)from; \
+	T tail = *(const T *)(const void *)(from + run - sizeof(T)); \
+	*(T *)(void *)to = head; \
+	*(T *)(void *)(to + run - sizeof(T)) = tail; \
+} while (0)
+/* n elements wherever they are: few, of which a call would take longer. */
+#define EACH(T) \
+do { \
+	for (int64_t i = 0; i < n; i++) \
+		*(T *)(void *)(to + i * ts) = *(const T *)(const void *)(from + i * fs); \
+} while (0)
+#define SHORT_ROWS(name, ROW) \
+static void short_##name(const struct copy_plan *p, char *to, const char *from, \
+			 int64_t planes, int64_t rows) \
+{ \
+	const unsigned last = p->rank - 1; \
+	const int64_t n = p->dim[last], fs = p->from[last], ts = p->to[last]; \
+	const int64_t run = n * p->bytes, from_row = p->from[last - 1]; \
+	const int64_t to_row = p->to[last - 1]; \
+	const int64_t from_plane = last > 1 ? p->from[last - 2] - rows * from_row : 0; \
+	const int64_t to_plane = last > 1 ? p->to[last - 2] - rows * to_row : 0; \
+	(void)n, (void)run, (void)fs, (void)ts; \
+	for (; planes; planes--, from += from_plane, to += to_plane) \
+		for (int64_t r = 0; r < rows; r++, from += from_row, to += to_row) \
+			ROW; \
+}
+SHORT_ROWS(run_2, ENDS(cell2))
+SHORT_ROWS(run_4, ENDS(cell4))
+SHORT_ROWS(run_8, ENDS(cell8))
+SHORT_ROWS(run_16, ENDS(cells))
+SHORT_ROWS(run, memmove(to, from, (size_t)run))
+SHORT_ROWS(each_1, EACH(cell1))
+SHORT_ROWS(each_2, EACH(cell2))
+SHORT_ROWS(each_4, EACH(cell4))
+SHORT_ROWS(each_8, EACH(cell8))
+SHORT_ROWS(each_16, EACH(cells))
+
+/* Units: rows that are not cut, as many at a time as are alike. */
+static void run_short(void *arg, uint64_t begin, uint64_t end, unsigned lane)
+{
+	const struct copy_job *job = arg;
+	const struct copy_plan *p = job->p;
+	unsigned d = p->rank - 2;
+	int64_t bytes = p->dim[d + 1] * p->bytes, most = 1 + GRAIN_BYTES / bytes;
+	struct row_place x = seek_row(job, begin);
+
+	(void)lane;
+	while (begin < end && !sim_stopped(job->run)) {
+		int64_t left = (int64_t)(end - begin), rows = p->dim[d] - x.at[d], planes = 1;
+
+		left = left < most ? left : most;
+		if (d && !x.at[d] && rows <= left) {
+			planes = p->dim[d - 1] - x.at[d - 1];
+			planes = planes < left / rows ? planes : left / rows;
+			p->few(p, x.to, x.from, planes, rows);
+			step_rows(p, &x, d - 1, planes);
+		} else {
+			rows = rows < left ? rows : left;
+			p->few(p, x.to, x.from, 1, rows);
+			step_rows(p, &x, d, rows);
 		}
+		begin += (uint64_t)(planes * rows);
 	}
 }
 
@@ -361,6 +462,25 @@ static int64_t block_beside(int64_t n)
 	return n < BLOCK ? BLOCK / n * BLOCK : BLOCK;
 }
 
+/* What copies rows that are so short that the way to each of them counts. */
+static copy_few_fn *few_of(const struct copy_plan *p)
+{
+	static copy_few_fn *const each[] = {
+		short_each_1, short_each_2, short_each_4, short_each_8, short_each_16,
+	};
+	unsigned last = p->rank - 1;
+	int64_t run = p->dim[last] * p->bytes;
+
+	if (!last || run > MOST_SHORT)
+		return NULL;
+	if (p->from[last] != p->bytes || p->to[last] != p->bytes)
+		return p->dim[last] <= MOST_EACH ? each[__builtin_ctz(p->bytes)] : NULL;
+	if (run < 2 || run > 32)
+		return run < 2 ? short_each_1 : short_run;
+	return run < 4 ? short_run_2 : run < 8 ? short_run_4 : run < 16 ? short_run_8 :
+		short_run_16;
+}
+
 static void choose(struct sim_load *load, struct copy_plan *p)
 {
 	unsigned last = p->rank - 1;
@@ -385,10 +505,11 @@ static void choose(struct sim_load *load, struct copy_plan *p)
 		p->may_stream = p->from[last] == p->bytes && p->to[last] == p->bytes &&
 				p->dim[last] >= STREAM_ROW / p->bytes && p->total >= STREAM_BYTES;
 		p->units *= (uint64_t)((p->dim[last] + p->piece - 1) / p->piece);
+		p->few = few_of(p);
 	}
 	each = p->total / p->units + 1;
 	p->grain = each > GRAIN_BYTES ? 1 : GRAIN_BYTES / each;
-	p->ns = p->total / (turn >= 0 ? 4 : 8) + p->units * 4;
+	p->ns = p->total / (turn >= 0 ? 4 : 8) + p->units * (p->few ? 2 : 4);
 	if (turn < 0 && (p->from[last] != p->bytes || p->to[last] != p->bytes))
 		p->ns += p->total / p->bytes / 2;
 }
@@ -460,8 +581,8 @@ static int prepare(struct sim_load *load, const struct isa_insn *insn, const voi
 
 static void move(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)
 {
-	sim_parallel(run, p->units, p->grain, p->ns, p->kind == TURN ? run_turn : run_rows,
-		     job);
+	sim_parallel(run, p->units, p->grain, p->ns, p->kind == TURN ? run_turn :
+		     p->few ? run_short : run_rows, job);
 }
 
 static int put(struct sim_run *run, const struct copy_plan *p, struct copy_job *job)

@@ -162,6 +162,40 @@ static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode k
 	       v->uses->user->block == v->def->block ? v->def : NULL;
 }
 
+enum { MOST_JOINED = 64 };	/* parts of a concatenation that is made of others */
+
+/*
+ * Of what is put together, parts without elements are none, and a part that is itself put together
+ * along the same dim, for nobody else, gives its own: each is moved once then. Padding by what an
+ * array has at its edges, as frameworks write it, has both.
+ */
+static void join_joins(struct tc_ctx *c, struct tc_op *op)
+{
+	struct tc_value *parts[MOST_JOINED];
+	int64_t dim = tc_attr_int(op, "dimension", 0);
+	unsigned n = 0;
+	bool changes = false;
+
+	if (op->op != TC_CONCATENATE || !op->results[0].type->count)
+		return;
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct tc_op *in = lone_maker(tc_in(op, i), TC_CONCATENATE);
+		bool is_none = !tc_in(op, i)->type->count;
+
+		if (in && tc_attr_int(in, "dimension", 0) != dim)
+			in = NULL;
+		if (n + (in ? in->n_operands : 1) > MOST_JOINED)
+			return;
+		for (unsigned k = 0; in && !is_none && k < in->n_operands; k++)
+			parts[n++] = tc_in(in, k);
+		if (!in && !is_none)
+			parts[n++] = tc_in(op, i);
+		changes |= in || is_none;
+	}
+	if (changes)
+		tc_set_operands(c, op, n, parts);
+}
+
 /*
  * 1 / (1 + e^-x), as frameworks spell the logistic function out. The device's instruction takes
  * the same steps, so its results have the same bits; those of types that are rounded after each
@@ -429,6 +463,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 	if (op->n_results != 1)
 		return false;
 	tc_slice_of_part(c, op);
+	join_joins(c, op);
 	v = same_as(op);
 	if (!v)
 		v = moved_splat(c, op);

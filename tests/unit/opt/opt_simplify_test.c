@@ -509,6 +509,45 @@ static void bodies_with_many_ways_are_compiled_soon(void **state)
 		    "select(%100, %11, %13)");
 }
 
+/* What is put together of %3, itself that of the arguments along `dim`, and others is one
+ * concatenation of these operands. */
+static void expect_parts(const char *want, const char *dim, const char *lines)
+{
+	char text[1200], *out;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<3x3xf32>, "
+		 "%%2: tensor<3x3xf32>, %%9: tensor<0x3xf32>) {\n"
+		 "%%3 = concatenate(%%1, %%2) {dimension = %s} : %s\n%s}\n}\n", dim,
+		 *dim == '0' ? "tensor<6x3xf32>" : "tensor<3x6xf32>", lines);
+	out = opt_after("simplify", text);
+	if (!strstr(out, want))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+static void what_is_put_together_of_parts_is_of_theirs(void **state)
+{
+	(void)state;
+	expect_parts("concatenate(%2, %1, %2)", "0", "%4 = concatenate(%2, %3) {dimension = 0} : "
+		     "tensor<9x3xf32>\nreturn(%4)\n");
+	expect_parts("concatenate(%1, %2, %1)", "0", "%4 = concatenate(%9, %3, %9, %1) "
+		     "{dimension = 0} : tensor<9x3xf32>\nreturn(%4)\n");
+	/* nothing else is left */
+	expect_parts("return(%1)", "0", "%4 = concatenate(%9, %1, %9) {dimension = 0} : "
+		     "tensor<3x3xf32>\nreturn(%4)\n");
+	/* along another dim; somebody looks at the part; nothing at all */
+	expect_parts("concatenate(%3, %3)", "0", "%4 = concatenate(%3, %3) {dimension = 1} : "
+		     "tensor<6x6xf32>\nreturn(%4)\n");
+	expect_parts("concatenate(%1, %3)", "0", "%4 = concatenate(%1, %3) {dimension = 0} : "
+		     "tensor<9x3xf32>\nreturn(%4, %3)\n");
+	expect_parts("concatenate(%9, %9)", "0", "%4 = concatenate(%9, %9) {dimension = 0} : "
+		     "tensor<0x3xf32>\nreturn(%4)\n");
+	expect_parts("concatenate(%3, %5)", "1", "%5 = concatenate(%1, %1) {dimension = 1} : "
+		     "tensor<3x6xf32>\n%4 = concatenate(%3, %5) {dimension = 0} : "
+		     "tensor<6x6xf32>\nreturn(%4)\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -527,6 +566,7 @@ int main(void)
 		cmocka_unit_test(who_folds_in_order_asks_no_index),
 		cmocka_unit_test(the_largest_of_narrow_floats_is_found_in_wide_ones),
 		cmocka_unit_test(bodies_with_many_ways_are_compiled_soon),
+		cmocka_unit_test(what_is_put_together_of_parts_is_of_theirs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,39 @@ static void few_rows_turned(struct vt *t, const char *path)
 			}
 }
 
+/* Rows that a call each would be too much for: of every size up to two registers' and about the
+ * longest, side by side, strided, backwards and repeated, in planes of which lanes take parts. */
+static void short_rows(struct vt *t, const char *path)
+{
+	static const int64_t lengths[] = {
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 2047, 2048, 2049,
+	};
+	static const int64_t planes[][3] = { { 3, 5, 7 }, { 1, 1, 900 }, { 2, 900, 2 },
+					     { 40, 3, 30 }, { 1, 2, 2 } };
+	uint64_t seed = 21;
+
+	(void)path;
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]) * 5 * 8; i++) {
+		const int64_t *dim = planes[i / 8 % 5], n = lengths[i / 40];
+		unsigned how = i % 8;
+		int64_t bytes = how % 4 ? 1 << vt_random(&seed) % 5 : 1, b = bytes;
+		int64_t step = how == 1 ? 2 * b : how == 2 ? -b : b, pitch = n * 2 * b + b;
+		bool again = how >= 4;	/* each row of the source comes dim[2] times */
+		uint64_t rows = (uint64_t)(dim[0] * dim[1] * dim[2]);
+		struct isa_copy c = { .rank = 4, .elem_bytes = (uint8_t)b,
+			.dim = { dim[0], dim[1], dim[2], n },
+			.src.stride = { dim[1] * dim[2] * pitch, dim[2] * pitch,
+					again ? 0 : pitch, step },
+			.src.offset = how == 2 ? (n - 1) * b : 0,
+			.dst.stride = { dim[1] * dim[2] * (n * b + b), dim[2] * (n * b + b),
+					n * b + b, b } };
+
+		if (rows * (uint64_t)(n * b) > 4u << 20)
+			continue;
+		compare(t, &seed, &c, rows * (uint64_t)pitch, rows * (uint64_t)(n * b + b));
+	}
+}
+
 /* Pieces of rows that are a little shorter or longer than some of them; a byte between rows. */
 static void rows_end_where_they_should(struct vt *t, const char *path)
 {
@@ -188,6 +221,12 @@ static void large_copies_match(void **state)
 {
 	(void)state;
 	in_each_path(large_copies);
+}
+
+static void short_rows_match(void **state)
+{
+	(void)state;
+	in_each_path(short_rows);
 }
 
 static void few_rows_turned_match(void **state)
@@ -268,6 +307,7 @@ int main(void)
 		cmocka_unit_test(copies_past_the_caches_match),
 		cmocka_unit_test(large_copies_match),
 		cmocka_unit_test(few_rows_turned_match),
+		cmocka_unit_test(short_rows_match),
 		cmocka_unit_test(overlap_is_harmless),
 		cmocka_unit_test(malformed_copies_are_refused),
 	};

@@ -288,7 +288,7 @@ struct pick_trial {
 	bool smaller, turned;		/* turned: the element is asked first */
 	bool keeps_equal, nan_loses;	/* what is almost that */
 	int64_t outer, n, inner;
-	bool is_shared;			/* one place for all of outer and inner */
+	enum { EACH, INNER, ALL } shared;	/* one place for all of inner; for outer, too */
 };
 
 static void pick_body(const struct pick_trial *t, struct vt_insn *in)
@@ -349,12 +349,14 @@ static void plain_picks(const struct pick_trial *t, char *const *value, char *co
 		memcpy(w, where[0] + k * wb, wb);
 		for (int64_t i = 0; i < t->n; i++) {
 			int64_t at = (k / t->inner * t->n + i) * t->inner + k % t->inner;
+			int64_t place = t->shared == ALL ? i : t->shared == INNER ?
+				k / t->inner * t->n + i : at;
 			double x = value_at(t->elem, v, 0), y = value_at(t->elem, value[1], at);
 			bool keep = t->smaller ? x < y : x > y, equal = x == y;
 
 			keep |= isnan(t->nan_loses ? y : x);
 			if (!keep && !equal)
-				memcpy(w, where[1] + (t->is_shared ? i : at) * wb, wb);
+				memcpy(w, where[1] + place * wb, wb);
 			if (!keep && !(equal && t->keeps_equal))
 				memcpy(v, value[1] + at * vb, vb);
 		}
@@ -387,16 +389,18 @@ static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *
 			where[k][i] = (char)pick(seed, 256);
 	}
 	for (unsigned k = 0; k < 6; k++) {
-		bool whole = k / 2 == 1, shared = whole && t->is_shared && k % 2 != t->by;
+		bool whole = k / 2 == 1, shared = whole && t->shared && k % 2 != t->by;
 		int64_t bytes = k % 2 == t->by ? vb : wb, n = whole ? t->n : 1;
+		int64_t inner = shared ? 1 : t->inner, outer = shared && t->shared == ALL ? 1 :
+			t->outer;
 		unsigned from = k / 2 == 2 ? 3 : k / 2;
 
 		in.op[k].binding = (uint16_t)k;
-		in.op[k].stride[0] = shared ? 0 : n * t->inner * bytes;
-		in.op[k].stride[1] = !whole ? 0 : shared ? bytes : t->inner * bytes;
+		in.op[k].stride[0] = outer == 1 ? 0 : n * inner * bytes;
+		in.op[k].stride[1] = whole ? inner * bytes : 0;
 		in.op[k].stride[2] = shared ? 0 : bytes;
 		mem[k].p = (k % 2 == t->by ? value : where)[from];
-		mem[k].bytes = (uint64_t)((shared ? n : n * kept) * bytes);
+		mem[k].bytes = (uint64_t)(outer * n * inner * bytes);
 	}
 	plain_picks(t, value, where);
 	for (unsigned n = 0; n < n_paths; n++) {
@@ -416,7 +420,7 @@ static void largest_and_where_it_is(void **state)
 	static const int64_t shape[][3] = {
 		{ 400, 3, 1 }, { 2100, 4, 1 }, { 300, 8, 1 }, { 100, 16, 1 }, { 30, 64, 1 },
 		{ 1, 9000, 1 }, { 2, 7, 250 }, { 3, 5, 17 }, { 1, 3, 5000 }, { 250, 1, 3 },
-		{ 2500, 2, 1 },
+		{ 2500, 2, 1 }, { 60, 3, 200 },
 	};
 	struct vt vt[3];
 	uint64_t seed = 5;
@@ -431,7 +435,7 @@ static void largest_and_where_it_is(void **state)
 				.elem = elems[i % 5], .where_bytes = i / 5 % 8 ? 4 << i / 5 % 2 : 2,
 				.by = i & 1, .smaller = pick(&seed, 2), .turned = pick(&seed, 2),
 				.keeps_equal = !pick(&seed, 6), .nan_loses = !pick(&seed, 6),
-				.is_shared = pick(&seed, 2),
+				.shared = pick(&seed, 3),
 				.outer = shape[s][0], .n = shape[s][1], .inner = shape[s][2],
 			};
 
