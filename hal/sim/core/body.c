@@ -505,7 +505,72 @@ static void join_rotations(struct sim_body *b, enum sim_path path, const struct 
 			join_with_rotation(b, path, facts, uses, i);
 }
 
-static void join_pairs(struct sim_body *b, enum sim_path path,
+/* Whether s is a * b + c of f32, c a constant: *c. */
+static bool is_term(const struct sim_body *b, enum sim_path path, const struct step *s, float *c)
+{
+	static const struct isa_uop mul = { .op = UOP_MUL, .elem = ELEM_F32 };
+	static const struct isa_uop add = { .op = UOP_ADD, .elem = ELEM_F32 };
+	unsigned first = b->n_pre + b->n_in;
+
+	if (s->kind != STEP_CALL || s->n_args != 3 || s->arg[2] < first ||
+	    b->step[s->arg[2] - first].kind != STEP_IMM ||
+	    s->fn != sim_uop_pair_kernel(path, &mul, &add, false))
+		return false;
+	memcpy(c, &b->step[s->arg[2] - first].constant[0], sizeof(*c));
+	return true;
+}
+
+/* Step i, a term of a polynomial, goes on with what `from` has of it, if that is of the same
+ * number, arg[!k] of step i. */
+static bool join_term(struct sim_body *b, enum sim_path path, struct arena *arena, struct step *s,
+		      unsigned k, struct step *from)
+{
+	struct sim_terms *t;
+	uint8_t x = s->arg[!k];
+	float c, first;
+
+	if (!is_term(b, path, s, &c))
+		return false;
+	if (from->kind == STEP_CALL && from->fn == sim_uop_terms(path) && from->arg[1] == x) {
+		t = (struct sim_terms *)(uintptr_t)from->imm;
+		s->arg[0] = from->arg[0];
+	} else if (is_term(b, path, from, &first) && (from->arg[0] == x || from->arg[1] == x)) {
+		t = arena_alloc(arena, sizeof(*t) + b->n_uop * sizeof(t->c[0]));
+		if (!t)
+			return false;
+		t->c[t->n++] = first;
+		s->arg[0] = from->arg[from->arg[0] == x];
+	} else {
+		return false;
+	}
+	t->c[t->n++] = c;
+	s->arg[1] = x;
+	s->n_args = 2;
+	s->fn = sim_uop_terms(path);
+	s->imm = (uintptr_t)t;
+	from->kind = STEP_NONE;
+	from->n_args = 0;
+	return true;
+}
+
+/* Polynomials as elementary functions have them, by Horner's rule: a call for all terms. */
+static void join_terms(struct sim_body *b, enum sim_path path, struct arena *arena,
+		       const struct sim_body_facts *facts, const unsigned *uses)
+{
+	unsigned first = b->n_pre + b->n_in;
+
+	for (unsigned i = 0; i < b->n_uop; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			unsigned v = b->step[i].arg[k];
+
+			if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 3 &&
+			    v >= first && uses[v] == 1 && !facts->row[v] && !facts->constant[v] &&
+			    join_term(b, path, arena, &b->step[i], k, &b->step[v - first]))
+				break;
+		}
+}
+
+static void join_steps(struct sim_body *b, enum sim_path path, struct arena *arena,
 		       const struct isa_operand *out, const struct isa_uop *uops,
 		       const struct sim_body_facts *facts)
 {
@@ -520,6 +585,7 @@ static void join_pairs(struct sim_body *b, enum sim_path path,
 	for (unsigned i = 0; i < b->n_uop; i++)
 		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
 			join_pair(b, path, uops, facts, uses, i);
+	join_terms(b, path, arena, facts, uses);
 }
 
 /* Which outputs can be computed in place: see sim_body_direct(). */
@@ -595,7 +661,7 @@ int sim_body_plan(struct sim_load *load, const struct isa_body *body,
 	for (unsigned i = 0; i < b->n_uop; i++)
 		fill_step(b, load->cpu->path, &b->step[i], &uops[i],
 			  n_pre + b->n_in + i);
-	join_pairs(b, load->cpu->path, out, uops, facts);
+	join_steps(b, load->cpu->path, load->arena, out, uops, facts);
 	find_direct(b, out);
 	p.b = b;
 	plan(&p, out);

@@ -16,6 +16,7 @@ static const struct sim_chain_row *const chains[] = ROWS(sim_uop_chain);
 static const struct sim_pick_row *const picks[] = ROWS(sim_uop_pick);
 static sim_product_fold_fn *const *const product_folds[] = ROWS(sim_uop_product_fold);
 
+static sim_uop_fn *const *const terms[] = ROWS(sim_uop_terms);
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
 static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
 
@@ -79,6 +80,11 @@ sim_uop_fn *sim_uop_kernel(enum sim_path path, const struct isa_uop *u)
 sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor)
 {
 	return rotates[path][then_xor];
+}
+
+sim_uop_fn *sim_uop_terms(enum sim_path path)
+{
+	return terms[path][0];
 }
 
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,

@@ -39,6 +39,10 @@ sim_uop_fn *sim_uop_convert(enum sim_path path, unsigned from, unsigned to);
  * and b, then takes c as its other argument, as its first one if c_first. NULL: none. */
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,
 				const struct isa_uop *then, bool c_first);
+/* A kernel of f32: (.. ((a * b + c[0]) * b + c[1]) .. ) * b + c[n - 1], rounded each time; aux is
+ * where these are. */
+struct sim_terms { unsigned n; float c[]; };
+sim_uop_fn *sim_uop_terms(enum sim_path path);
 /* A kernel of u32: a rotated to the left by `aux`, from 1 to 31; then_xor: b flips that. */
 sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor);
 /* The operation behind a combining output or R* uop as a uop: UOP_ADD .. UOP_XOR. */
@@ -100,6 +104,7 @@ struct sim_pick_row { sim_pick_fn *fn[UOP_TYPES][2]; };	/* of 4 and 8 bytes */
 	extern where sim_uop_fn *const sim_uop_select_##path[17]; /* by bytes */ \
 	extern where sim_uop_fn *const sim_uop_pair_##path[UOP_PAIR_FIRST][UOP_PAIR_THEN]; \
 	extern where sim_uop_fn *const sim_uop_rotate_##path[2]; \
+	extern where sim_uop_fn *const sim_uop_terms_##path[1]; \
 	where sim_uop_fn *sim_uop_cvt_##path(unsigned from, unsigned to);
 DECLARE(portable, )
 DECLARE(avx2, SIM_X86)

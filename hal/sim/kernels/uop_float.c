@@ -154,6 +154,54 @@ sim_uop_fn *const PATH(sim_uop_pair)[UOP_PAIR_FIRST][UOP_PAIR_THEN] = {
 #undef ROW
 };
 
+/* Polynomials: the sum stays in registers from the first term to the last, some of them so that
+ * none waits for the one before it. */
+typedef float wide __attribute__((vector_size(64)));
+enum { WIDE = sizeof(wide) / sizeof(float), AT_ONCE = 4 };
+
+static inline void spread_wide(float *to, float x)
+{
+	for (unsigned j = 0; j < WIDE; j++)
+		to[j] = x;
+}
+
+KERNEL(f32_terms)
+{
+	const struct sim_terms *t = (const void *)(uintptr_t)aux;
+	const float *pa = ra, *pb = rb;
+	bool one_a = spread & UOP_SPREAD_A, one_b = spread & UOP_SPREAD_B;
+	float *d = dst, a[WIDE], b[WIDE];
+	size_t i = 0;
+
+	(void)rc;
+	/* what is spread may lie where the result goes */
+	spread_wide(a, *pa);
+	spread_wide(b, *pb);
+	for (; i + AT_ONCE * WIDE <= n; i += AT_ONCE * WIDE) {
+		wide sum[AT_ONCE], x[AT_ONCE];
+
+		_Pragma("GCC unroll 4")
+		for (unsigned j = 0; j < AT_ONCE; j++) {
+			memcpy(&sum[j], one_a ? a : pa + i + j * WIDE, sizeof(wide));
+			memcpy(&x[j], one_b ? b : pb + i + j * WIDE, sizeof(wide));
+		}
+		for (unsigned k = 0; k < t->n; k++) {
+			_Pragma("GCC unroll 4")
+			for (unsigned j = 0; j < AT_ONCE; j++)
+				sum[j] = sum[j] * x[j] + t->c[k];
+		}
+		memcpy(d + i, sum, sizeof(sum));
+	}
+	for (; i < n; i++) {
+		float sum = one_a ? *a : pa[i], x = one_b ? *b : pb[i];
+
+		for (unsigned k = 0; k < t->n; k++)
+			sum = sum * x + t->c[k];
+		d[i] = sum;
+	}
+}
+sim_uop_fn *const PATH(sim_uop_terms)[1] = { f32_terms };
+
 UNARY(f32_exp, float, float, exp_f32(x))
 UNARY(f32_expm1, float, float, expm1_f32(x))
 UNARY(f32_log, float, float, log_f32(x))

@@ -425,6 +425,78 @@ static float f32_op(unsigned op, float x, float y)
 	}
 }
 
+/* Polynomials by Horner's rule: of what is full, one a row or one for all, that begin with any of
+ * these or with a number; some change to another variable, or have a sum that is used again. */
+static void polynomials_round_each_step(void **state)
+{
+	enum { ROWS = 37, COLS = 229, N = ROWS * COLS };
+	static float x[N], y[ROWS], z[1] = { -0.0f }, got[N], val[64];
+	struct vt_mem mem[] = { { x, sizeof(x) }, { y, sizeof(y) }, { z, sizeof(z) },
+				{ got, sizeof(got) } };
+	struct vt vt[3];
+	unsigned n = 0;
+	uint64_t seed = 4;
+
+	(void)state;
+	for (unsigned k = 0; k < 3; k++)
+		n += vt_open(&vt[n], paths[k], 1);
+	for (unsigned i = 0; i < N; i++)
+		x[i] = (float)(int32_t)vt_random(&seed) * 0x1p-30f - 1;
+	for (unsigned i = 0; i < ROWS; i++)
+		y[i] = (float)i * 0.1f - 1;
+	for (unsigned trial = 0; trial < 300; trial++) {
+		unsigned terms = 1 + pick(&seed, 7), of = pick(&seed, 3), from = pick(&seed, 4);
+		unsigned again = 0, last = from, v = 3;
+		struct vt_insn in = { 0 };
+		struct sim_run run;
+
+		in.head.insn.op = ISA_VEC;
+		in.head.body = (struct isa_body){ .rank = 2, .n_in = 3, .n_out = 1,
+			.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } };
+		for (unsigned k = 0; k < 4; k++)
+			in.op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k };
+		in.op[0].stride[0] = in.op[3].stride[0] = COLS * 4;
+		in.op[0].stride[1] = in.op[3].stride[1] = 4;
+		in.op[1].stride[0] = 4;
+		for (unsigned k = 0; k < terms; k++, v += 3) {
+			float c = k == 1 ? -0.0f : (float)pick(&seed, 100) * 0.3f - 9;
+			unsigned t = pick(&seed, 12) ? of : pick(&seed, 3), turn = pick(&seed, 4);
+
+			in.uop[v - 3] = (struct isa_uop){ .op = UOP_IMM, .elem = ELEM_F32 };
+			memcpy(&in.uop[v - 3].imm, &c, sizeof(c));
+			last = !k && from == 3 ? v : last;
+			in.uop[v - 2] = vt_uop(UOP_MUL, ELEM_F32, turn & 1 ? t : last,
+					       turn & 1 ? last : t, 0);
+			in.uop[v - 1] = vt_uop(UOP_ADD, ELEM_F32, turn & 2 ? v : v + 1,
+					       turn & 2 ? v + 1 : v, 0);
+			last = v + 2;
+			again = pick(&seed, 9) ? again : last;
+		}
+		in.uop[v - 3] = vt_uop(UOP_ADD, ELEM_F32, last, again, 0);
+		in.head.body.n_uop = (uint16_t)(v - 2);
+		in.op[3].value = (uint8_t)v;
+		for (unsigned p = 0; p < n; p++) {
+			assert_int_equal(vt_run(&vt[p], &in, mem, 4, &run), 0);
+			for (unsigned i = 0; i < N; i++) {
+				val[0] = x[i];
+				val[1] = y[i / COLS];
+				val[2] = z[0];
+				for (unsigned k = 3; k <= v; k++) {
+					const struct isa_uop *u = &in.uop[k - 3];
+
+					if (u->op == UOP_IMM)
+						memcpy(&val[k], &u->imm, sizeof(val[k]));
+					else
+						val[k] = f32_op(u->op, val[u->a], val[u->b]);
+				}
+				assert_memory_equal(&got[i], &val[v], sizeof(got[i]));
+			}
+		}
+	}
+	while (n)
+		vt_close(&vt[--n]);
+}
+
 /* Random chains of arithmetic, whose neighbours the model may join: same bytes as
  * one operation after the other. in0 is full, in1 one a row, in2 one for all. */
 static void chains_round_each_step(void **state)
@@ -905,6 +977,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_plain_loops),
 		cmocka_unit_test(chains_round_each_step),
+		cmocka_unit_test(polynomials_round_each_step),
 		cmocka_unit_test(long_sums_stay_accurate),
 		cmocka_unit_test(products_are_summed_along_rows),
 		cmocka_unit_test(a_large_term_hides_few_others),
