@@ -503,7 +503,7 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
 	int d;
 
 	if (!t || !t->count || !tc_has_trait(op, 'e') || op->n_operands != 2 ||
-	    tc_in(op, 0)->type != t || tc_in(op, 1)->type != t)
+	    op->op == TC_COMPARE || tc_in(op, 0)->type != t || tc_in(op, 1)->type != t)
 		return false;
 	d = whole_dim(tc_in(op, 0), op);
 	if (d < 0 || d != whole_dim(tc_in(op, 1), op) ||

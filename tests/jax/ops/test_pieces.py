@@ -61,6 +61,14 @@ def test_sums_of_padded_arrays_have_the_same_bits(name, x):
     expect_the_same_bits(SUMS[name], x)
 
 
+# Results of comparisons of truths are truths, too, but which one it is must not be lost.
+@pytest.mark.parametrize("compare", [lax.eq, lax.ne, lax.lt, lax.le, lax.gt, lax.ge])
+def test_truths_that_are_padded_are_compared_as_asked(compare):
+    x = np.array([True, False, True, True])
+    expect_the_same_bits(lambda x, y: (compare(pad(x, 0, 4, True), pad(y, 4, 0)),
+                                       compare(pad(x, 1, 2, by=y[0]), pad(~y, 1, 2))), x, ~x)
+
+
 # 64 pieces are the most that are put together.
 @pytest.mark.parametrize("n", [2, 3, 5, 31, 32, 33, 63, 64, 65, 70])
 def test_the_gradient_of_rows_taken_one_by_one(n):
