@@ -469,12 +469,15 @@ static copy_few_fn *few_of(const struct copy_plan *p)
 		short_each_1, short_each_2, short_each_4, short_each_8, short_each_16,
 	};
 	unsigned last = p->rank - 1;
-	int64_t run = p->dim[last] * p->bytes;
+	int64_t run = p->dim[last] * p->bytes, most = MOST_EACH;
 
 	if (!last || run > MOST_SHORT)
 		return NULL;
+	/* row_1() takes every other byte by registers, even so few */
+	if (p->bytes == 1 && p->from[last] == 2 && p->to[last] == 1)
+		most = MOST_EACH / 2;
 	if (p->from[last] != p->bytes || p->to[last] != p->bytes)
-		return p->dim[last] <= MOST_EACH ? each[__builtin_ctz(p->bytes)] : NULL;
+		return p->dim[last] <= most ? each[__builtin_ctz(p->bytes)] : NULL;
 	if (run < 2 || run > 32)
 		return run < 2 ? short_each_1 : short_run;
 	return run < 4 ? short_run_2 : run < 8 ? short_run_4 : run < 16 ? short_run_8 :
