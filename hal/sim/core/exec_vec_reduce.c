@@ -87,6 +87,14 @@ static struct meaning meaning_of(const struct isa_uop *u, const struct meaning *
 
 	if (u->op >= UOP_EQ && u->op <= UOP_GE)
 		return compared(u->op, a, b);
+	/* of whole numbers that are equal it does not matter which one it is */
+	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem_class(u->elem) == ELEM_CLASS_SINT &&
+	    a->is == EITHER && b->is == EITHER && a->of == b->of &&
+	    ((a->when == ANY && !b->when) || (b->when == ANY && !a->when))) {
+		m.is = EITHER;
+		m.when = u->op == UOP_MAX ? X_MORE : X_LESS;
+		return m;
+	}
 	if (u->op == UOP_SELECT && a->is == TRUTH && b->is == EITHER && c->is == EITHER &&
 	    b->of == c->of)
 		return (struct meaning){ EITHER, b->of,

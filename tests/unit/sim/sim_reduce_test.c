@@ -287,6 +287,8 @@ struct pick_trial {
 	unsigned where_bytes, by;	/* by: which operand has the values */
 	bool smaller, turned;		/* turned: the element is asked first */
 	bool keeps_equal, nan_loses;	/* what is almost that */
+	/* of whole numbers the value is MIN's or MAX's, or the other one's, in a single step */
+	bool extreme, crossed;
 	int64_t outer, n, inner;
 	enum { EACH, INNER, ALL } shared;	/* one place for all of inner; for outer, too */
 };
@@ -307,6 +309,8 @@ static void pick_body(const struct pick_trial *t, struct vt_insn *in)
 	in->uop[3] = vt_uop(UOP_EQ, t->elem, a, b, 0);
 	in->uop[4] = vt_uop(UOP_OR, ELEM_PRED, 7, 6, 0);
 	in->uop[5] = vt_uop(UOP_SELECT, t->elem, t->keeps_equal ? 8 : 6, x, y);
+	if (t->extreme)
+		in->uop[5] = vt_uop(t->smaller != t->crossed ? UOP_MIN : UOP_MAX, t->elem, a, b, 0);
 	in->uop[6] = vt_uop(UOP_SELECT, elem[!by], 8, !by, 2 + !by);
 	in->head.body.n_uop = 7;
 	for (unsigned k = 0; k < 6; k++)
@@ -357,7 +361,7 @@ static void plain_picks(const struct pick_trial *t, char *const *value, char *co
 			keep |= isnan(t->nan_loses ? y : x);
 			if (!keep && !equal)
 				memcpy(w, where[1] + place * wb, wb);
-			if (!keep && !(equal && t->keeps_equal))
+			if (t->crossed ? keep : !keep && !(equal && t->keeps_equal))
 				memcpy(v, value[1] + at * vb, vb);
 		}
 	}
@@ -436,6 +440,8 @@ static void largest_and_where_it_is(void **state)
 				.by = i & 1, .smaller = pick(&seed, 2), .turned = pick(&seed, 2),
 				.keeps_equal = !pick(&seed, 6), .nan_loses = !pick(&seed, 6),
 				.shared = pick(&seed, 3),
+				.extreme = i % 5 > 1 && i / 5 % 3,
+				.crossed = i % 5 > 1 && i / 5 % 3 == 2 && shape[s][1] == 1,
 				.outer = shape[s][0], .n = shape[s][1], .inner = shape[s][2],
 			};
 
