@@ -318,6 +318,18 @@ def test_blocks_of_several_instructions_are_born_in_their_places(name):
     assert temps <= 64      # where to look; the smallest block has 160 bytes
 
 
+def test_a_small_block_holds_no_memory_for_large_ones_to_come():
+    def f(x):
+        first = x[:1] @ x.T
+        y = jnp.sort(jnp.tile(x, (6, 1)), 0)
+        return jnp.concatenate([first, y[:512] @ x, y[512:1024] @ x]).sum()
+
+    x = np.eye(512, dtype=np.float32)
+    temps, here, there = temporaries_and_results(f, x)
+    assert here == there
+    assert temps < 12.5 * x.nbytes      # two arrays of six each; the whole would be two more
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_blocks_are_right_too(name):
     x = np.random.default_rng(6).integers(-5, 5, (24, 40)).astype(np.float32)

@@ -18,6 +18,8 @@
 #include "runtime/compiler/opt/fuse.h"
 
 #define MOST_PARTS 256
+#define SMALL_WHOLE (1 << 20)
+#define MOST_TIMES 8		/* as large as the part for which it is placed */
 
 /* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
 static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
@@ -115,8 +117,13 @@ static void place_part(struct emit *e, const struct tc_value *v, const struct tc
 	tc_dense_strides(whole->type, dense);
 	if (!strides_of_part(v->def, join, k, dense, stride))
 		return;
-	if (!e->homes[whole->id].buf)
+	if (!e->homes[whole->id].buf) {
+		/* The memory of all is taken from here on, for who may be much less. */
+		if (whole->type->bytes > SMALL_WHOLE &&
+		    v->type->bytes < whole->type->bytes / MOST_TIMES)
+			return;
 		tc_place_from(e, whole, v->def);
+	}
 	part = e->homes[whole->id];
 	part.offset += rows * dense[d];
 	memcpy(part.stride, stride, sizeof(stride));
