@@ -337,6 +337,19 @@ def test_other_blocks_are_right_too(name):
     jax.tree.map(np.testing.assert_array_equal, here, there)
 
 
+# Eight wholes, one after the other; of each the first rows are made before all of them.
+def test_small_blocks_do_not_keep_wholes_in_memory():
+    def f(x, w):
+        first = [w[k:k + 2] * k @ x for k in range(8)]
+        for rows in first:
+            x = (jnp.concatenate([rows, jnp.sort(x, 0) + 1]) @ x)[:64]
+        return x
+
+    x = np.random.default_rng(7).integers(-5, 5, (64, 64)).astype(np.float32)
+    temps, _, _ = temporaries_and_results(f, x, x[:16])
+    assert temps < 5 * x.nbytes     # not one for each
+
+
 def test_a_donated_argument_is_joined_after_it_is_read():
     x = np.random.default_rng(3).integers(-50, 50, (64, 32)).astype(np.float32)
 

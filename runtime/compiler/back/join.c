@@ -9,8 +9,9 @@
  * dim) alike. The parts share the whole's content in the evidence, which is written by one op.
  *
  * Of parts that several ops make, those of products, convolutions, gathers and fusions are born
- * there, too, each when its op is emitted, if they follow one another in memory: then each is a
- * content of its own until the concatenation, which copies the others and is what all of them are.
+ * there, too, each when its op is emitted, if they follow one another in memory and that takes no
+ * more of it (may_begin): then each is a content of its own until the concatenation, which copies
+ * the others and is what all of them are.
  */
 #include <string.h>
 
@@ -18,8 +19,7 @@
 #include "runtime/compiler/opt/fuse.h"
 
 #define MOST_PARTS 256
-#define SMALL_WHOLE (1 << 20)
-#define MOST_TIMES 8		/* as large as the part for which it is placed */
+#define MOST_BETWEEN 1000	/* ops between a part and what is put together */
 
 /* The concatenation of results of `op` alone that v, one of them, is part of, or NULL. */
 static const struct tc_op *join_of(const struct tc_op *op, const struct tc_value *v)
@@ -104,6 +104,63 @@ static bool is_in_blocks(const struct tc_op *join)
 	return join->n_operands <= MOST_PARTS;
 }
 
+/* Bytes that an op's results take which are not parts of `join`. */
+static double bytes_beside(const struct tc_op *op, const struct tc_op *join)
+{
+	double bytes = 0;
+
+	switch (op->op) {
+	case TC_CONSTANT: case TC_RESHAPE: case TC_TRANSPOSE: case TC_SLICE: case TC_REVERSE:
+	case TC_BROADCAST_IN_DIM: case TC_BITCAST_CONVERT:
+		return 0;
+	default:
+		for (unsigned i = 0; i < op->n_results; i++)
+			if (tc_join_of(tc_out(op, i)) != join)
+				bytes += (double)op->results[i].type->bytes;
+		return bytes;
+	}
+}
+
+static bool is_for_parts(const struct tc_op *op)
+{
+	return op->op == TC_FUSION || op->op == TC_DOT_GENERAL || op->op == TC_CONVOLUTION ||
+	       op->op == TC_GATHER;
+}
+
+/* Bytes of the parts that op and later ones may write in their places. */
+static double bytes_to_come(const struct emit *e, const struct tc_op *op, const struct tc_op *join)
+{
+	uint32_t from = e->spans[op->id].start;
+	double bytes = 0;
+
+	for (unsigned k = 0; k < join->n_operands; k++) {
+		const struct tc_value *v = tc_part_of(join, k);
+
+		if (v && is_for_parts(v->def) && e->spans[v->def->id].start >= from)
+			bytes += (double)v->type->bytes;
+	}
+	return bytes;
+}
+
+/*
+ * Whether the whole may have its memory from op on: where it is a result's, which is there anyway,
+ * or where less is made meanwhile than what need not be copied. Else many wholes, each begun by a
+ * small part long before, would take memory at once that they took one after the other.
+ */
+static bool may_begin(struct emit *e, const struct tc_op *op, const struct tc_op *join)
+{
+	const struct tc_value *whole = tc_out(join, 0);
+	double most, bytes = 0;
+	unsigned n = 0;
+
+	if (e->wishes[whole->id] && tc_may_place_from(e, whole, op))
+		return true;
+	most = bytes_to_come(e, op, join);
+	while ((op = op->next) != join && n++ < MOST_BETWEEN && bytes <= most)
+		bytes += bytes_beside(op, join);
+	return op == join && bytes <= most;
+}
+
 static void place_part(struct emit *e, const struct tc_value *v, const struct tc_op *join)
 {
 	const struct tc_value *whole = tc_out(join, 0);
@@ -118,9 +175,7 @@ static void place_part(struct emit *e, const struct tc_value *v, const struct tc
 	if (!strides_of_part(v->def, join, k, dense, stride))
 		return;
 	if (!e->homes[whole->id].buf) {
-		/* The memory of all is taken from here on, for who may be much less. */
-		if (whole->type->bytes > SMALL_WHOLE &&
-		    v->type->bytes < whole->type->bytes / MOST_TIMES)
+		if (!may_begin(e, v->def, join))
 			return;
 		tc_place_from(e, whole, v->def);
 	}
@@ -132,8 +187,7 @@ static void place_part(struct emit *e, const struct tc_value *v, const struct tc
 
 void tc_place_parts(struct emit *e, const struct tc_op *op)
 {
-	if (op->op != TC_FUSION && op->op != TC_DOT_GENERAL && op->op != TC_CONVOLUTION &&
-	    op->op != TC_GATHER)
+	if (!is_for_parts(op))
 		return;
 	for (unsigned i = 0; i < op->n_results; i++) {
 		const struct tc_value *v = tc_out(op, i);
