@@ -387,9 +387,9 @@ int hal_queue_notify(struct hal_queue *q, uint64_t value,
 int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err);
 /* The same, unless `value` is done: then what came behind it goes on, and nothing happens. */
 int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct err *err);
-/* Before several queues are stopped one after the other whose programs meet: what fails up to
- * `value` because one of the others was, fails with ABORTED: `why`, until this one is. */
-void hal_queue_stops(struct hal_queue *q, uint64_t value, const char *why);
+/* Before several queues are stopped whose programs meet: what fails here from now on because a
+ * peer's queue was reset fails with ABORTED: `why`, as if this one had been. NULL: no more. */
+void hal_queue_stops(struct hal_queue *q, const char *why);
 
 /* ---- executables ---- */
 

@@ -200,7 +200,8 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	struct err why, reset_err;
 
 	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
-	if (cqe->status == HW_ST_PEER && value <= q->stops_at)
+	if (cqe->status == HW_ST_PEER && has_record && q->stops.code &&
+	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
 		why = q->stops;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
@@ -816,11 +817,12 @@ static void say_stopped(struct err *text, const char *why)
 	err_set(text, ERR_ABORTED, "the queue was reset: %s", why);
 }
 
-void hal_queue_stops(struct hal_queue *q, uint64_t value, const char *why)
+void hal_queue_stops(struct hal_queue *q, const char *why)
 {
 	pthread_mutex_lock(&q->lock);
-	q->stops_at = value;
-	say_stopped(&q->stops, why);
+	q->stops.code = 0;
+	if (why)
+		say_stopped(&q->stops, why);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -835,7 +837,6 @@ int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct 
 		return code;
 	pthread_mutex_lock(&q->lock);
 	reap(q);
-	q->stops_at = 0;
 	done = atomic_load(&q->done);
 	if (value <= done) {
 		pthread_mutex_unlock(&q->lock);

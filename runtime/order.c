@@ -126,30 +126,25 @@ void rt_order_break(struct rt_order *o, const struct err *why)
 	pthread_cond_broadcast(&o->cond);
 }
 
-/* The newest submission to a device of this process that is not over. */
-static uint64_t newest_of(struct rt_order *o, unsigned i)
-{
-	uint64_t newest = 0;
-
-	pthread_mutex_lock(&o->lock);
-	for (uint64_t k = o->n_done; k < o->n; k++) {
-		uint64_t v = o->values[k % LOG * n_own(o) + i];
-
-		newest = v > newest ? v : newest;
-	}
-	pthread_mutex_unlock(&o->lock);
-	return newest;
-}
-
 void rt_order_reset(struct rt_order *o, const struct err *why)
 {
 	struct rt_client *c = o->world->client;
 
+	/* A launch that is on its way to the devices may reach one after its neighbour's stop. */
 	for (unsigned i = 0; i < c->n_devices; i++)
-		hal_queue_stops(c->devices[i].queue, newest_of(o, i), why->msg);
+		hal_queue_stops(c->devices[i].queue, why->msg);
 	for (unsigned i = 0; i < c->n_devices; i++) {
+		uint64_t newest = 0;
+
+		pthread_mutex_lock(&o->lock);
+		for (uint64_t k = o->n_done; k < o->n; k++) {
+			uint64_t v = o->values[k % LOG * n_own(o) + i];
+
+			newest = v > newest ? v : newest;
+		}
+		pthread_mutex_unlock(&o->lock);
 		/* What began after a failure that came by the device is none of it. */
-		hal_queue_stop(c->devices[i].queue, newest_of(o, i), why->msg, NULL);
+		hal_queue_stop(c->devices[i].queue, newest, why->msg, NULL);
 		hal_take_back(c->devices[i].hal, NULL);
 	}
 }
