@@ -149,8 +149,7 @@ $(OUT)/gen/%.pb-c.c $(OUT)/gen/%.pb-c.h: %.proto
 	$(Q)protoc-c --c_out=$(OUT)/gen $<
 $(OUT)/gen/%.pb-c.o: $(OUT)/gen/%.pb-c.c
 	$(Q)$(CC) $(filter-out -Werror,$(ALL_CFLAGS)) -c $< -o $@
-# Whoever includes them, in a tree where nothing is built yet.
-$(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC) $(shell grep -rl --include='*.c' 'pb-c\.h"' tests)): | $(PROTO_C)
+$(call obj,$(TC_SRC) $(RT_SRC) $(PJRT_SRC) $(wildcard tests/fuzz/*.c tests/fuzz_ops/*.c)): | $(PROTO_C)
 
 $(PLUGIN): $(call obj,$(PJRT_SRC)) $(ALL_LIBS) runtime/pjrt/pjrt.map
 	$(Q)$(CC) -shared -Wl,--build-id -Wl,--version-script=runtime/pjrt/pjrt.map -Wl,-z,defs \

@@ -389,7 +389,7 @@ int hal_queue_reset(struct hal_queue *q, const char *why, struct err *err);
 int hal_queue_stop(struct hal_queue *q, uint64_t value, const char *why, struct err *err);
 /* Before several queues are stopped whose programs meet: what fails here from now on because a
  * peer's queue was reset fails with ABORTED: `why`, as if this one had been. NULL: no more. */
-void hal_queue_stops(struct hal_queue *q, const char *why);
+void hal_queue_set_reason(struct hal_queue *q, const char *why);
 
 /* ---- executables ---- */
 

@@ -215,7 +215,7 @@ struct hal_queue {
 	struct hal_mem *semaphore;
 	struct hal_across *across;	/* of what waits for other devices; under hal.across_lock */
 	struct hal_failures failures;
-	struct err stops;	/* why peers' queues are reset (hal_queue_stops); code 0: unknown */
+	struct err reason;	/* why peers' queues are reset; code 0: unknown */
 	struct hal_notice *notices;	/* not due yet, ascending by value */
 	struct hal_notice *last_notice;
 };

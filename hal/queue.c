@@ -200,9 +200,9 @@ static void handle_fault(struct hal_queue *q, uint64_t value, const struct hw_cq
 	struct err why, reset_err;
 
 	describe_fault(q, cqe, has_record ? &record : NULL, &q->slots[value % HAL_RING], &why);
-	if (cqe->status == HW_ST_PEER && has_record && q->stops.code &&
+	if (cqe->status == HW_ST_PEER && has_record && q->reason.code &&
 	    (record.bytes == HW_ST_RESET || record.bytes == HW_ST_DROPPED))
-		why = q->stops;
+		why = q->reason;
 	keep_evidence(q, value, cqe->status, has_record ? &record : NULL, &why);
 	fail_pending(q, value, q->submitted, &why);
 	hal_page_tell(q->dev, why.code, why.msg);
@@ -817,12 +817,12 @@ static void say_stopped(struct err *text, const char *why)
 	err_set(text, ERR_ABORTED, "the queue was reset: %s", why);
 }
 
-void hal_queue_stops(struct hal_queue *q, const char *why)
+void hal_queue_set_reason(struct hal_queue *q, const char *why)
 {
 	pthread_mutex_lock(&q->lock);
-	q->stops.code = 0;
+	q->reason.code = 0;
 	if (why)
-		say_stopped(&q->stops, why);
+		say_stopped(&q->reason, why);
 	pthread_mutex_unlock(&q->lock);
 }
 

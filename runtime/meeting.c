@@ -557,7 +557,7 @@ static void begin(struct rt_order *o, const struct err *why)
 		o->fellows[p].is_apart = true;
 	}
 	for (unsigned i = 0; i < w->client->n_devices; i++)
-		hal_queue_stops(w->client->devices[i].queue, NULL);
+		hal_queue_set_reason(w->client->devices[i].queue, NULL);
 	for (uint64_t k = o->n_done; k < o->n; k++)
 		memset(&o->values[k % LOG * w->client->n_devices], 0,
 		       w->client->n_devices * sizeof(*o->values));

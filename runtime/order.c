@@ -132,7 +132,7 @@ void rt_order_reset(struct rt_order *o, const struct err *why)
 
 	/* A launch that is on its way to the devices may reach one after its neighbour's stop. */
 	for (unsigned i = 0; i < c->n_devices; i++)
-		hal_queue_stops(c->devices[i].queue, why->msg);
+		hal_queue_set_reason(c->devices[i].queue, why->msg);
 	for (unsigned i = 0; i < c->n_devices; i++) {
 		uint64_t newest = 0;
 

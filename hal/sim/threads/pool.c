@@ -2,7 +2,7 @@
 /*
  * Worker threads. One job runs at a time; its parts are taken from an atomic
  * counter, so lanes that are slow take fewer. The caller is lane 0 and works too; a
- * second caller that finds the pool busy works alone. Lanes are as many as CPUs, so each
+ * second caller that finds the pool busy works alone. Lanes are as many as CPUs by default, so each
  * program that runs beside the caller's takes one away: a worker that shares its CPU with
  * another run is waited for as long as that one's time slice.
  *
@@ -50,7 +50,7 @@ struct sim_pool {
 	atomic_uint asleep;
 	_Alignas(64) atomic_uint left;	/* futex: counts last workers leaving */
 	atomic_bool caller_sleeps;
-	_Alignas(64) atomic_uint n_runs;
+	_Alignas(64) atomic_uint n_runs;	/* programs that run now */
 };
 
 static void futex_wait(atomic_uint *word, unsigned seen)

@@ -33,8 +33,8 @@ void sim_pool_run(struct sim_pool *pool, uint64_t n, uint64_t grain, unsigned la
 		  void (*fn)(void *arg, uint64_t begin, uint64_t end, unsigned lane),
 		  void *arg);
 
-/* The calling thread runs a program from here to there, and does not wait for others: the jobs
- * of all who do have so many lanes fewer. */
+/* From here to there the calling thread runs a program, and waits for nobody. Jobs have a lane
+ * fewer for each such thread but one. */
 void sim_pool_begin_run(struct sim_pool *pool);
 void sim_pool_end_run(struct sim_pool *pool);
 

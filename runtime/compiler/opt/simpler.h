@@ -16,10 +16,10 @@ bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
 /* whole.c: quotients and remainders by powers of 2, and questions about known whole numbers. */
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op);
 /* turns.c: elementwise work on transposed arrays that is transposed back; results of such work that
- * are joined and then transposed; two arrays padded between their elements that are put together;
- * work on two that are padded at their ends, or on one such and a concatenation, whose parts do not
- * cut each other's; and work on what is spread out that is folded along short rows, where op itself
- * changes. */
+ * are joined, transposed and returned; two arrays padded between their elements that are put
+ * together; work on two that are padded at their ends, or on one such and a concatenation, whose
+ * parts do not cut each other's; and work on what is spread out that is folded along short rows,
+ * where op itself changes. */
 bool tc_cancel_turns(struct tc_ctx *c, struct tc_op *op);
 bool tc_join_turned(struct tc_ctx *c, struct tc_op *op);
 bool tc_interleave(struct tc_ctx *c, struct tc_op *op);

@@ -285,6 +285,16 @@ bool tc_fold_first(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
+/* Whether op is what it does, and nothing else that it says, to two arrays of its result's type:
+ * it can be done to parts of them. */
+static bool works_on_two(const struct tc_op *op)
+{
+	const struct tc_type *t = op->n_results == 1 ? op->results[0].type : NULL;
+
+	return t && tc_has_trait(op, 'e') && op->n_operands == 2 && op->op != TC_COMPARE &&
+	       tc_in(op, 0)->type == t && tc_in(op, 1)->type == t;
+}
+
 /* ---- elements by turns ---- */
 
 /* An array of which each element is at every second place along one dim of a padded one. */
@@ -350,10 +360,8 @@ bool tc_interleave(struct tc_ctx *c, struct tc_op *op)
 	int64_t dim[TC_MAX_RANK], n;
 	unsigned d, even;
 
-	if (!tc_has_trait(op, 'e') || op->n_operands != 2 || op->op == TC_COMPARE ||
-	    t->rank >= ISA_MAX_RANK || tc_in(op, 0)->type != t ||
-	    tc_in(op, 1)->type != t || !is_half(tc_in(op, 0), op, &half[0]) ||
-	    !is_half(tc_in(op, 1), op, &half[1]) ||
+	if (!works_on_two(op) || t->rank >= ISA_MAX_RANK ||
+	    !is_half(tc_in(op, 0), op, &half[0]) || !is_half(tc_in(op, 1), op, &half[1]) ||
 	    half[0].dim != half[1].dim || half[0].first == half[1].first)
 		return false;
 	b = tc_build_at(c, op);
@@ -494,7 +502,7 @@ static struct tc_value *make_piece(const struct tc_build *b, const struct tc_op 
  */
 bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
 {
-	const struct tc_type *t = op->n_results == 1 ? op->results[0].type : NULL;
+	const struct tc_type *t = op->results[0].type;
 	struct tc_value *piece[2 * MOST_PIECES];
 	struct pieces p[2];
 	struct tc_build b;
@@ -502,8 +510,7 @@ bool tc_put_together(struct tc_ctx *c, struct tc_op *op)
 	int64_t begin = 0, end;
 	int d;
 
-	if (!t || !t->count || !tc_has_trait(op, 'e') || op->n_operands != 2 ||
-	    op->op == TC_COMPARE || tc_in(op, 0)->type != t || tc_in(op, 1)->type != t)
+	if (!works_on_two(op) || !t->count)
 		return false;
 	d = whole_dim(tc_in(op, 0), op);
 	if (d < 0 || d != whole_dim(tc_in(op, 1), op) ||

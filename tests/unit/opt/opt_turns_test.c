@@ -165,13 +165,22 @@ static void a_result_that_is_narrower_is_turned_behind(void **state)
 	free(out);
 }
 
+/* Whether what is joined along dim 0 and turned in the text is joined along dim 1. */
+static bool is_joined_last(const char *text)
+{
+	char *out = opt_after("simplify", text);
+	bool is = strstr(out, "concatenate") && strstr(out, "{dimension = 1}");
+
+	free(out);
+	return is;
+}
+
 /* Whether two results of shape `part`, joined and turned, and `extra` returned, are joined where
  * they end. */
 static bool are_joined_by_turns(const char *part, const char *joined, const char *turned,
 				const char *extra)
 {
-	char text[1500], *out;
-	bool is_last;
+	char text[1500];
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<%s>, %%2: tensor<%s>) {\n"
@@ -179,10 +188,7 @@ static bool are_joined_by_turns(const char *part, const char *joined, const char
 		 "%%5 = concatenate(%%3, %%4) {dimension = 0} : tensor<%s>\n"
 		 "%%6 = transpose(%%5) {permutation = [1, 0]} : tensor<%s>\n"
 		 "return(%%6%s)\n}\n}\n", part, part, part, part, joined, turned, extra);
-	out = opt_after("simplify", text);
-	is_last = strstr(out, "{dimension = 1}");
-	free(out);
-	return is_last;
+	return is_joined_last(text);
 }
 
 static void results_that_are_joined_and_turned_are_joined_by_turns(void **state)
@@ -249,8 +255,7 @@ static void padded_arrays_that_do_not_meet_are_put_together(void **state)
  * what is done with them, %7, before it is returned. */
 static bool are_three_joined_by_turns(const char *elem, const char *then, const char *returned)
 {
-	char text[1500], *out;
-	bool is_last;
+	char text[1500];
 
 	snprintf(text, sizeof(text), "module() () {\nfunc() {sym_name = \"main\"} "
 		 "(%%1: tensor<1x5x%s>, %%2: tensor<1x5x%s>) {\n"
@@ -261,10 +266,7 @@ static bool are_three_joined_by_turns(const char *elem, const char *then, const 
 		 "%%7 = transpose(%%6) {permutation = [1, 0]} : tensor<5x3x%s>\n"
 		 "%sreturn(%s)\n}\n}\n", elem, elem, elem, elem, elem, elem, elem, then,
 		 returned);
-	out = opt_after("simplify", text);
-	is_last = strstr(out, "concatenate") && strstr(out, "{dimension = 1}");
-	free(out);
-	return is_last;
+	return is_joined_last(text);
 }
 
 static void what_is_not_stored_by_turns_is_joined_as_it_was(void **state)

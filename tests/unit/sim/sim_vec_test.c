@@ -425,6 +425,35 @@ static float f32_op(unsigned op, float x, float y)
 	}
 }
 
+/* Of in0, rows of f32, in1, one a row, and in2, one for all, a body makes rows of operand 3. */
+static void lay_rows_out(struct vt_insn *in, int64_t rows, int64_t cols)
+{
+	in->head.insn.op = ISA_VEC;
+	in->head.body = (struct isa_body){ .rank = 2, .n_in = 3, .n_out = 1,
+		.dim = { rows, cols, 1, 1, 1, 1, 1, 1 } };
+	for (unsigned k = 0; k < 4; k++)
+		in->op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k };
+	in->op[0].stride[0] = in->op[3].stride[0] = cols * 4;
+	in->op[0].stride[1] = in->op[3].stride[1] = 4;
+	in->op[1].stride[0] = 4;
+}
+
+/* One operation of the body after the other, behind the three values that there are; the last. */
+static float work_out(const struct vt_insn *in, float *val)
+{
+	unsigned n = in->head.body.n_uop;
+
+	for (unsigned k = 0; k < n; k++) {
+		const struct isa_uop *u = &in->uop[k];
+
+		if (u->op == UOP_IMM)
+			memcpy(&val[3 + k], &u->imm, sizeof(val[3 + k]));
+		else
+			val[3 + k] = f32_op(u->op, val[u->a], val[u->b]);
+	}
+	return val[2 + n];
+}
+
 /* Polynomials by Horner's rule: of what is full, one a row or one for all, that begin with any of
  * these or with a number; some change to another variable, or have a sum that is used again. */
 static void polynomials_round_each_step(void **state)
@@ -449,15 +478,9 @@ static void polynomials_round_each_step(void **state)
 		unsigned again = 0, last = from, v = 3;
 		struct vt_insn in = { 0 };
 		struct sim_run run;
+		float want;
 
-		in.head.insn.op = ISA_VEC;
-		in.head.body = (struct isa_body){ .rank = 2, .n_in = 3, .n_out = 1,
-			.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } };
-		for (unsigned k = 0; k < 4; k++)
-			in.op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k };
-		in.op[0].stride[0] = in.op[3].stride[0] = COLS * 4;
-		in.op[0].stride[1] = in.op[3].stride[1] = 4;
-		in.op[1].stride[0] = 4;
+		lay_rows_out(&in, ROWS, COLS);
 		for (unsigned k = 0; k < terms; k++, v += 3) {
 			float c = k == 1 ? -0.0f : (float)pick(&seed, 100) * 0.3f - 9;
 			unsigned t = pick(&seed, 12) ? of : pick(&seed, 3), turn = pick(&seed, 4);
@@ -481,15 +504,8 @@ static void polynomials_round_each_step(void **state)
 				val[0] = x[i];
 				val[1] = y[i / COLS];
 				val[2] = z[0];
-				for (unsigned k = 3; k <= v; k++) {
-					const struct isa_uop *u = &in.uop[k - 3];
-
-					if (u->op == UOP_IMM)
-						memcpy(&val[k], &u->imm, sizeof(val[k]));
-					else
-						val[k] = f32_op(u->op, val[u->a], val[u->b]);
-				}
-				assert_memory_equal(&got[i], &val[v], sizeof(got[i]));
+				want = work_out(&in, val);
+				assert_memory_equal(&got[i], &want, sizeof(got[i]));
 			}
 		}
 	}
@@ -521,16 +537,10 @@ static void chains_round_each_step(void **state)
 		struct vt_insn in = { 0 };
 		struct isa_body *b = &in.head.body;
 		struct sim_run run;
+		float want;
 
-		in.head.insn.op = ISA_VEC;
-		*b = (struct isa_body){ .rank = 2, .n_in = 3, .n_out = 1,
-			.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } };
+		lay_rows_out(&in, ROWS, COLS);
 		b->n_uop = (uint16_t)(1 + pick(&seed, 12));
-		for (unsigned k = 0; k < 4; k++)
-			in.op[k] = (struct isa_operand){ .elem = ELEM_F32, .binding = (uint16_t)k };
-		in.op[0].stride[0] = in.op[3].stride[0] = COLS * 4;
-		in.op[0].stride[1] = in.op[3].stride[1] = 4;
-		in.op[1].stride[0] = 4;
 		in.op[3].value = (uint8_t)(2 + b->n_uop);
 		for (unsigned k = 0; k < b->n_uop; k++) {
 			unsigned a = pick(&seed, 3) ? 2 + k : pick(&seed, 3 + k);
@@ -546,13 +556,10 @@ static void chains_round_each_step(void **state)
 				val[0] = x[i];
 				val[1] = y[i / COLS];
 				val[2] = z[0];
-				for (unsigned k = 0; k < b->n_uop; k++)
-					val[3 + k] = f32_op(in.uop[k].op, val[in.uop[k].a],
-							    val[in.uop[k].b]);
-				if (val[2 + b->n_uop] != val[2 + b->n_uop] ||
-				    fabsf(val[2 + b->n_uop]) < 1e-30f)
+				want = work_out(&in, val);
+				if (want != want || fabsf(want) < 1e-30f)
 					continue;
-				assert_memory_equal(&got[i], &val[2 + b->n_uop], 4);
+				assert_memory_equal(&got[i], &want, 4);
 			}
 		}
 	}
