@@ -420,6 +420,37 @@ static void a_queue_reset_fails_those_that_meet_it(void **state)
 	drop(&pair);
 }
 
+/* Member 4 knows why others' queues are reset, until it is told that this is over; of a device
+ * that dies that is not the reason. */
+static void who_knows_why_a_peer_is_reset_fails_for_that(void **state)
+{
+	struct hal_queue *knows = queue(4, HAL_QUEUE_COMPUTE);
+	struct group g;
+	struct err err;
+
+	(void)state;
+	make(&g, 8, 0, 1, 800);
+	for (unsigned i = 0; i < 3; i++) {
+		hal_queue_set_reason(knows, i < 2 ? "the job has ended" : NULL);
+		if (launch(&g, 2, &err))
+			fail_msg("%s", err.msg);
+		if (i)
+			hal_queue_reset(queue(5, HAL_QUEUE_COMPUTE), "a test", &err);
+		else
+			assert_int_equal(hal_device_inject(dev[5], HW_INJECT_FATAL, 0, &err), 0);
+		expect(wait_for(&g, 4, &err), &err, i == 1 ? ERR_ABORTED : ERR_UNAVAILABLE,
+		       i == 1 ? "the queue was reset: the job has ended" : "peer sim:5 failed");
+		expect(wait_for(&g, 6, &err), &err, ERR_UNAVAILABLE, "peer sim:5 failed");
+		for (unsigned r = 0; r < 8; r++)
+			assert_true(r == 2 || wait_for(&g, r, &err));
+		if (!i)
+			assert_int_equal(hal_device_reset(dev[5], &err), 0);
+		clear_boxes(&g);
+		meet(&g);
+	}
+	drop(&g);
+}
+
 struct user {
 	pthread_t thread;
 	unsigned number, rounds, failed;
@@ -560,6 +591,7 @@ int main(void)
 		cmocka_unit_test(sums_have_the_same_bits_everywhere),
 		cmocka_unit_test(a_dead_device_fails_those_that_meet_it),
 		cmocka_unit_test(a_queue_reset_fails_those_that_meet_it),
+		cmocka_unit_test(who_knows_why_a_peer_is_reset_fails_for_that),
 		cmocka_unit_test(the_page_tells_of_places_and_links),
 		cmocka_unit_test(a_neighbour_that_comes_later_is_told_of),
 		cmocka_unit_test(threads_launch_over_devices_they_share),
