@@ -73,12 +73,12 @@ void tc_pass_collectives(struct tc_ctx *c);	/* lower/collective.c: to tc.exchang
 void tc_pass_decompose(struct tc_ctx *c);	/* lower/decompose.c: ops to simpler ops */
 void tc_pass_simplify(struct tc_ctx *c);	/* opt/simplify.c: dead and idle ops */
 void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
-void tc_pass_hoist(struct tc_ctx *c);		/* opt/hoist.c: out of loops what stays the same */
+void tc_pass_hoist(struct tc_ctx *c);		/* loop/hoist.c: out of loops what stays the same */
 void tc_pass_combine_sums(struct tc_ctx *c);	/* opt/combine.c: of small all_reduces one */
 void tc_pass_combine(struct tc_ctx *c);		/* opt/combine.c: of small meetings one */
-void tc_pass_empty(struct tc_ctx *c);		/* opt/empty.c: what loops fill begins empty */
+void tc_pass_empty(struct tc_ctx *c);		/* loop/empty.c: what loops fill begins empty */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
-void tc_pass_strip(struct tc_ctx *c);		/* opt/strip.c: large arrays in passing */
+void tc_pass_strip(struct tc_ctx *c);		/* loop/strip.c: large arrays in passing */
 void tc_pass_lend(struct tc_ctx *c);		/* opt/lend.c: what members read at others' */
 
 /* Plans memory, writes code, checks it, makes the image; *image is malloc'd and written on

@@ -30,7 +30,7 @@ enum tc_note_kind {
 	TC_NOTE_OP,	/* code for an op starts: its instructions read what follows */
 	TC_NOTE_READS,	/* ... this value, which lies in [lo, hi) of the binding now */
 	TC_NOTE_HOLDS,	/* written: [lo, hi) holds this value from here on */
-	TC_NOTE_EMPTY,	/* it counts as held from here on, whatever it is (opt/empty.c) */
+	TC_NOTE_EMPTY,	/* it counts as held from here on, whatever it is (loop/empty.c) */
 };
 
 struct tc_note {

@@ -133,12 +133,6 @@ struct tc_loop {
 void tc_build_loop(const struct tc_build *b, const struct tc_loop *loop, unsigned n_state,
 		   struct tc_value **state);
 
-/* ---- empty.c ---- */
-/* How often a loop runs that counts its turns from 0 on to a constant; 0: not known. */
-int64_t tc_turns_of(const struct tc_op *loop);
-/* The same, or how often at most, if something else may end it earlier. */
-int64_t tc_most_turns_of(const struct tc_op *loop);
-
 /* ---- functions.c: types and numbers are a program's, and may not do ---- */
 /* The function that CHLO calls so ("asin"); NULL: none of that name, or not of such a type. */
 struct tc_value *tc_build_function(const struct tc_build *b, const char *name, struct tc_value *x);

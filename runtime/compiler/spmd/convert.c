@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "runtime/compiler/loop/loop.h"
 #include "runtime/compiler/spmd/shard_internal.h"
 #include "runtime/compiler/tc.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/hoist.c takes out of loops and what it leaves there, by the text after it. */
+/* What loop/hoist.c takes out of loops and what it leaves there, by the text after it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What opt/simplify.c, opt/turns.c, opt/logic.c, opt/empty.c and lower/reduce.c make of
+/* What opt/simplify.c, opt/turns.c, opt/logic.c, loop/empty.c and lower/reduce.c make of
  * programs, by their text after it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /*
  * Temporaries that lie in results which are not born yet (back/room.c) or that are lines, on the
  * device against the evaluator; and how many bytes of temporaries are left. What is made in strips
- * (opt/strip.c), small enough to be looked at.
+ * (loop/strip.c), small enough to be looked at.
  */
 #include "tests/unit/against_eval.h"
 

@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Arrays that a loop fills need not be filled before it.
- *
- * Frameworks stack what the turns of a scan give: the loop carries an array, of zeros at first,
- * and each turn puts its part where its number says. If the turns are counted, their parts are
- * all there is of the array, and nobody looks at it before the loop has ended, what it begins
- * with may be anything: tc.empty.
- *
- * Those that a text brings are zeros: nothing says that nobody looks at them, and in memory there
- * may be what others left.
- *
- * Requires: a verified module. Ensures: the same results; each tc.empty is one of these.
- */
+/* How often loops turn, and which rows of arrays their turns take and put (loop.h). */
 #include <string.h>
 
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/loop/loop.h"
 #include "runtime/compiler/opt/fuse.h"
-#include "runtime/compiler/passes.h"
 
 #define MOST_TURNS INT32_MAX
 enum { STEPS = 4 };	/* from a counter to an index, at most */
-
-/* factor * counter + offset. */
-struct line { int64_t factor, offset; };
 
 static bool is_counter_type(const struct tc_value *v)
 {
@@ -48,18 +32,18 @@ static bool number_of(const struct tc_value *v, int64_t *x)
 
 /* What v is of the counter, which is between 0 and MOST_TURNS / 2; of steps some deep. */
 static bool line_of(const struct tc_value *v, const struct tc_value *counter, unsigned deep,
-		    struct line *l)
+		    struct tc_line *l)
 {
 	const struct tc_op *op = v->def;
-	struct line a, b;
+	struct tc_line a, b;
 	int64_t sign;
 
 	if (v == counter) {
-		*l = (struct line){ 1, 0 };
+		*l = (struct tc_line){ 1, 0 };
 		return true;
 	}
 	if (number_of(v, &b.offset)) {
-		*l = (struct line){ 0, b.offset };
+		*l = (struct tc_line){ 0, b.offset };
 		return true;
 	}
 	if (!op || !deep || !is_counter_type(v) ||
@@ -82,7 +66,7 @@ static bool counts_to(const struct tc_op *loop, unsigned c, const struct tc_op *
 {
 	const struct tc_block *cond = loop->regions[0].block, *body = loop->regions[1].block;
 	int64_t first;
-	struct line next;
+	struct tc_line next;
 
 	return is_counter_type(tc_in(loop, c)) && number_of(tc_in(loop, c), &first) && !first &&
 	       line_of(tc_in(body->last, c), body->args[c], STEPS, &next) && next.factor == 1 &&
@@ -98,14 +82,23 @@ static bool counts(const struct tc_op *loop, unsigned c, int64_t *turns)
 	return counts_to(loop, c, tc_in(loop->regions[0].block->last, 0)->def, turns);
 }
 
-int64_t tc_turns_of(const struct tc_op *loop)
+int64_t tc_count_turns(const struct tc_op *loop, unsigned *counter)
 {
 	int64_t turns;
 
 	for (unsigned i = 0; i < loop->n_operands; i++)
-		if (counts(loop, i, &turns))
+		if (counts(loop, i, &turns)) {
+			*counter = i;
 			return turns;
+		}
 	return 0;
+}
+
+int64_t tc_turns_of(const struct tc_op *loop)
+{
+	unsigned counter;
+
+	return tc_count_turns(loop, &counter);
 }
 
 int64_t tc_most_turns_of(const struct tc_op *loop)
@@ -133,10 +126,9 @@ static const struct tc_value *from_start(const struct tc_value *v)
 	       number_of(tc_in(below, 1), &zero) && !zero ? tc_in(op, 2) : v;
 }
 
-/* The dim along which an update puts one row, and all of it along the others; -1: there is none. */
-static int row_dim(const struct tc_op *update)
+/* The dim along which `part` is one row of `all`, with all of it along the others; -1: none. */
+static int row_dim(const struct tc_type *all, const struct tc_type *part)
 {
-	const struct tc_type *all = tc_in(update, 0)->type, *part = tc_in(update, 1)->type;
 	int dim = -1;
 
 	for (unsigned d = 0; d < all->rank; d++) {
@@ -149,67 +141,18 @@ static int row_dim(const struct tc_op *update)
 	return dim;
 }
 
-/* Whether the turns put together all of carried value j, which nobody looks at before. */
-static bool is_put_together(const struct tc_op *loop, unsigned j, unsigned c, int64_t turns)
+int tc_row_of_turn(const struct tc_op *op, const struct tc_value *counter, int64_t turns,
+		   struct tc_line *row)
 {
-	const struct tc_block *body = loop->regions[1].block;
-	const struct tc_value *v = tc_in(body->last, j);
-	const struct tc_op *update = v->def;
-	struct line at;
-	int dim;
+	bool puts = op->op == TC_DYNAMIC_UPDATE_SLICE;
+	const struct tc_type *all = tc_in(op, 0)->type;
+	int dim = row_dim(all, puts ? tc_in(op, 1)->type : op->results[0].type);
+	int64_t least, most;
 
-	if (!update || update->op != TC_DYNAMIC_UPDATE_SLICE || update->block != body ||
-	    !tc_is_used_once(v) || tc_in(update, 0) != body->args[j] ||
-	    !tc_is_used_once(body->args[j]) || loop->regions[0].block->args[j]->uses)
-		return false;
-	dim = row_dim(update);
-	return dim >= 0 && tc_in(update, 0)->type->dim[dim] == turns &&
-	       line_of(from_start(tc_in(update, 2 + (unsigned)dim)), body->args[c], STEPS, &at) &&
-	       /* No row that either puts is below 0. */
-	       ((at.factor == 1 && at.offset == 0) ||
-		(at.factor == -1 && at.offset == turns - 1));
-}
-
-static void empty_loop(struct tc_ctx *c, struct tc_op *loop)
-{
-	struct tc_build b = tc_build_at(c, loop);
-	int64_t turns;
-	unsigned n = 0;
-
-	while (n < loop->n_operands && !counts(loop, n, &turns))
-		n++;
-	for (unsigned j = 0; j < loop->n_operands && n < loop->n_operands; j++)
-		if (is_put_together(loop, j, n, turns))
-			tc_set_operand(loop, j, tc_build(&b, TC_EMPTY, tc_in(loop, j)->type, 0,
-							 NULL));
-}
-
-static void fill_with_zeros(struct tc_ctx *c, struct tc_op *op)
-{
-	static const uint8_t zero[16];
-
-	if (!elem_bytes(op->results[0].type->elem))
-		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its result is no array");
-	tc_replace(op, tc_splat(c, op, op->results[0].type, zero));
-}
-
-static void empty_block(struct tc_ctx *c, struct tc_block *b)
-{
-	struct tc_op *next;
-
-	for (struct tc_op *op = b->first; op; op = next) {
-		next = op->next;
-		for (unsigned r = 0; r < op->n_regions; r++)
-			if (op->regions[r].block)
-				empty_block(c, op->regions[r].block);
-		if (op->op == TC_EMPTY)
-			fill_with_zeros(c, op);
-		else if (op->op == TC_WHILE && c->options->level)
-			empty_loop(c, op);
-	}
-}
-
-void tc_pass_empty(struct tc_ctx *c)
-{
-	empty_block(c, tc_main(c));
+	if (dim < 0 || !line_of(from_start(tc_in(op, (puts ? 2u : 1u) + (unsigned)dim)), counter,
+				STEPS, row))
+		return -1;
+	least = row->factor < 0 ? row->offset - (turns - 1) : row->offset;
+	most = row->factor > 0 ? row->offset + (turns - 1) : row->offset;
+	return row->factor && least >= 0 && most < all->dim[dim] ? dim : -1;
 }

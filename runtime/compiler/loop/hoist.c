@@ -29,7 +29,7 @@
  * Requires: a verified module after `simplify`. Ensures: the same results. No op of several
  * replicas in which they meet is moved: each may run a program of its own (ir/ops.def).
  */
-#include "runtime/compiler/opt/build.h"
+#include "runtime/compiler/loop/loop.h"
 #include "runtime/compiler/passes.h"
 
 #define SMALL_BYTES ((int64_t)256 << 10)	/* stays in a cache */
