@@ -76,6 +76,7 @@ void tc_pass_cse(struct tc_ctx *c);		/* opt/cse.c: of equal ops one */
 void tc_pass_hoist(struct tc_ctx *c);		/* loop/hoist.c: out of loops what stays the same */
 void tc_pass_combine_sums(struct tc_ctx *c);	/* opt/combine.c: of small all_reduces one */
 void tc_pass_combine(struct tc_ctx *c);		/* opt/combine.c: of small meetings one */
+void tc_pass_unroll(struct tc_ctx *c);		/* loop/unroll.c: several turns are one */
 void tc_pass_empty(struct tc_ctx *c);		/* loop/empty.c: what loops fill begins empty */
 void tc_pass_fuse(struct tc_ctx *c);		/* opt/fuse.c: makes FUSION ops */
 void tc_pass_strip(struct tc_ctx *c);		/* loop/strip.c: large arrays in passing */

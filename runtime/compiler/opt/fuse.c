@@ -765,6 +765,38 @@ static void build_fusion(struct group *g)
 
 /* ---- the pass ---- */
 
+/* Whether op may be a member beside the root: all who look at it come after that. */
+static bool is_beside(struct group *g, const struct tc_op *op)
+{
+	/* Bits that end no group (is_root) may stand behind the root. */
+	return note_of(op) && note_of(op)->position < note_of(g->root)->position &&
+	       !note_of(op)->group && op->block == g->root->block && is_elementwise(op) &&
+	       tc_same_dims(op->results[0].type, g->shape) && users_of(g, op) == 2;
+}
+
+/*
+ * What else a turn of a loop gives to the next one: one instruction makes it all, so that what one
+ * is made of and another as well is made once, and nothing of it written.
+ */
+static void join_carried(struct group *g)
+{
+	const struct tc_block *b = g->root->block;
+	const struct tc_op *end = b->last;
+	bool is_carried_on = false;
+
+	if (b->region->parent->op != TC_WHILE || g->root_reduces || g->root->n_results != 1)
+		return;
+	for (unsigned i = 0; i < end->n_operands; i++)
+		is_carried_on |= tc_in(end, i) == tc_out(g->root, 0);
+	for (unsigned i = 0; is_carried_on && i < end->n_operands && g->n < MAX_OUTPUTS; i++) {
+		struct tc_op *op = tc_in(end, i)->def;
+
+		if (op && op != g->root && is_beside(g, op))
+			join(g, op, false, NULL);
+	}
+	g->has_siblings = g->n > 1;
+}
+
 /*
  * Ops whose results a concatenation joins with the root's, and which nobody else looks at: one
  * instruction writes them all where the whole lies (back/join.c). They are like producers of
@@ -781,11 +813,7 @@ static void join_siblings(struct group *g)
 		const struct tc_value *v = tc_part_of(whole, k);
 		const struct tc_op *op = v ? v->def : NULL;
 
-		/* Bits that end no group (is_root) may stand behind the root. */
-		if (!op || !note_of(op) || note_of(op)->position > note_of(g->root)->position ||
-		    (op != g->root && note_of(op)->group) ||
-		    op->block != g->root->block || !is_elementwise(op) ||
-		    !tc_same_dims(v->type, g->shape) || users_of(g, op) != 2)
+		if (!op || (op != g->root && !is_beside(g, op)))
 			return;
 	}
 	for (unsigned k = 0; k < n; k++) {
@@ -824,6 +852,8 @@ static void fuse_at(struct tc_ctx *c, struct tc_op *root)
 	g->shape = g->root_reduces ? tc_in(root, 0)->type : root->results[0].type;
 	join(g, root, false, NULL);
 	join_siblings(g);
+	if (g->n == 1)
+		join_carried(g);
 	if (g->n > 1)
 		grow(g);
 	/* What would have to be written and read again is not worth it. */

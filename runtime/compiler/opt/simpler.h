@@ -13,7 +13,8 @@ bool tc_simplify_logic(struct tc_ctx *c, struct tc_op *op);
 bool tc_count_narrowly(struct tc_ctx *c, struct tc_op *op);
 /* rows.c: gathers and scatters of all elements of rows. op itself changes. */
 bool tc_take_rows(struct tc_ctx *c, struct tc_op *op);
-/* whole.c: quotients and remainders by powers of 2, and questions about known whole numbers. */
+/* whole.c: quotients and remainders by powers of 2, known whole numbers that are added one after
+ * the other, and questions about them. */
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op);
 /* turns.c: elementwise work on transposed arrays that is transposed back; results of such work that
  * are joined, transposed and returned; two arrays padded between their elements that are put
@@ -25,6 +26,8 @@ bool tc_join_turned(struct tc_ctx *c, struct tc_op *op);
 bool tc_interleave(struct tc_ctx *c, struct tc_op *op);
 bool tc_put_together(struct tc_ctx *c, struct tc_op *op);
 bool tc_fold_first(struct tc_ctx *c, struct tc_op *op);
+/* carry.c: loops that carry what no turn changes, or the same twice. */
+bool tc_carry_less(struct tc_ctx *c, struct tc_op *op);
 
 /* op's only result is `by` instead. True. */
 static inline bool tc_simplify_to(struct tc_op *op, struct tc_value *by)

@@ -372,76 +372,6 @@ static bool turn_product(struct tc_ctx *c, struct tc_op *op)
 	return true;
 }
 
-static bool is_unchanged(const struct tc_op *loop, unsigned j)
-{
-	const struct tc_block *body = loop->regions[1].block;
-
-	return tc_in(body->last, j) == body->args[j];
-}
-
-/* The block's arguments that stay; who reads another reads what the loop begins with. */
-static void keep_args(const struct tc_op *loop, struct tc_block *b, const bool *is_kept_arg)
-{
-	unsigned n = 0;
-
-	for (unsigned j = 0; j < loop->n_operands; j++) {
-		if (!is_kept_arg[j]) {
-			tc_replace_uses(b->args[j], tc_in(loop, j));
-			continue;
-		}
-		b->args[n] = b->args[j];
-		b->args[n]->index = n;
-		n++;
-	}
-	b->n_args = n;
-}
-
-/*
- * What each turn of a loop passes on as it came is read where it was before the loop, so that it
- * is not copied: frameworks have loops carry all that they read, as the weights of all layers.
- */
-static bool drop_unchanged(struct tc_ctx *c, struct tc_op *op)
-{
-	struct tc_block *body = op->regions[1].block;
-	struct tc_value **values = arena_array(&c->arena, op->n_operands + 1u, sizeof(*values));
-	const struct tc_type **types = arena_array(&c->arena, op->n_operands + 1u, sizeof(*types));
-	bool *is_kept_arg = arena_array(&c->arena, op->n_operands + 1u, sizeof(bool));
-	struct tc_op *less;
-	unsigned n = 0;
-
-	if (!values || !types || !is_kept_arg)
-		tc_fail(c, ERR_RESOURCE_EXHAUSTED, NULL, "out of memory");
-	for (unsigned j = 0; j < op->n_operands; j++) {
-		is_kept_arg[j] = !is_unchanged(op, j);
-		if (!is_kept_arg[j])
-			continue;
-		values[n] = tc_in(op, j);
-		types[n++] = tc_out(op, j)->type;
-	}
-	/* One that changes nothing makes no turn, or never ends. */
-	if (n == op->n_operands || !n)
-		return false;
-	less = tc_new(c, TC_WHILE, n, values, n, types, 2);
-	less->where = op->where;
-	for (unsigned i = 0; i < op->n_attrs; i++)
-		tc_set_attr(c, less, op->attrs[i]);
-	tc_insert_before(op, less);
-	for (unsigned r = 0; r < 2; r++) {
-		less->regions[r].block = op->regions[r].block;
-		less->regions[r].block->region = &less->regions[r];
-		op->regions[r].block = NULL;
-		keep_args(op, less->regions[r].block, is_kept_arg);
-	}
-	for (unsigned j = 0, k = 0; j < op->n_operands; j++) {
-		if (is_kept_arg[j])
-			values[k] = tc_in(body->last, j);
-		tc_replace_uses(tc_out(op, j), is_kept_arg[j] ? tc_out(less, k++) : tc_in(op, j));
-	}
-	tc_set_operands(c, body->last, n, values);
-	tc_erase(op);
-	return true;
-}
-
 static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 {
 	struct tc_value *v;
@@ -456,9 +386,7 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		tc_erase(op);
 		return true;
 	}
-	if (op->op == TC_WHILE && drop_unchanged(c, op))
-		return true;
-	if (tc_take_rows(c, op) || tc_fold_first(c, op))
+	if (tc_carry_less(c, op) || tc_take_rows(c, op) || tc_fold_first(c, op))
 		return true;
 	if (op->n_results != 1)
 		return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Quotients and remainders of whole numbers by powers of 2, which are shifts and the lower bits,
- * and what is asked of numbers that are known: a part of the pass simplify. Frameworks round down,
- * as Python does, by quotients and remainders that round to 0 and questions about signs.
+ * numbers that are added one after the other, and what is asked of numbers that are known: a part
+ * of the pass simplify. Frameworks round down, as Python does, by quotients and remainders that
+ * round to 0 and questions about signs.
  */
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
@@ -164,9 +165,43 @@ static bool round_down(struct tc_ctx *c, struct tc_op *op)
 	return false;
 }
 
+/* Two numbers that are known are added up, or taken away, one after the other. An array that others
+ * look at stays as it is: it would be no less to read. */
+static bool add_up(struct tc_ctx *c, struct tc_op *op)
+{
+	bool adds = op->op == TC_ADD, is_first;
+	const struct tc_op *sum;
+	struct tc_build b = tc_build_at(c, op);
+	struct tc_value *from, *last;
+	int64_t x, y;
+
+	if (!tc_is_integer(op->results[0].type))
+		return false;
+	is_first = adds && known(tc_in(op, 0), &y);
+	from = tc_in(op, is_first);
+	sum = from->def;
+	if ((!is_first && !known(tc_in(op, 1), &y)) || !sum ||
+	    (sum->op != TC_ADD && sum->op != TC_SUBTRACT) ||
+	    (from->type->rank && !tc_is_used_once(from)))
+		return false;
+	is_first = known(tc_in(sum, 0), &x);
+	if (!is_first && !known(tc_in(sum, 1), &x))
+		return false;
+	if (!is_first && sum->op == TC_SUBTRACT)
+		x = (int64_t)(0 - (uint64_t)x);
+	last = all_of(c, op, from->type, (int64_t)((uint64_t)x + (adds ? (uint64_t)y :
+								  0 - (uint64_t)y)));
+	from = tc_in(sum, is_first);
+	return tc_simplify_to(op, is_first && sum->op == TC_SUBTRACT ?
+			      tc_build2(&b, TC_SUBTRACT, last, from) :
+			      tc_build2(&b, TC_ADD, from, last));
+}
+
 bool tc_simplify_whole(struct tc_ctx *c, struct tc_op *op)
 {
 	switch (op->op) {
+	case TC_ADD:
+	case TC_SUBTRACT: return add_up(c, op);
 	case TC_COMPARE: return compare(c, op);
 	case TC_SIGN: return sign(c, op);
 	case TC_DIVIDE:

@@ -98,12 +98,35 @@ static void what_is_known_is_not_asked(void **state)
 	       "compare(");
 }
 
+static void known_numbers_are_added_up(void **state)
+{
+	(void)state;
+	expect(S32, NUMBER("%2", "0x05000000") NUMBER("%3", "0x03000000") "%4 = add(%1, %2) : @\n"
+	       "%9 = add(%3, %4) : @\n", "0x08000000", "0x03000000");
+	expect(S32, NUMBER("%2", "0x05000000") NUMBER("%3", "0x03000000")
+	       "%4 = subtract(%1, %2) : @\n%9 = add(%4, %3) : @\n", "0xfeffffff", "subtract(");
+	expect(S32, NUMBER("%2", "0x05000000") NUMBER("%3", "0x03000000")
+	       "%4 = subtract(%2, %1) : @\n%9 = subtract(%4, %3) : @\n", "0x02000000", "add(");
+	/* what comes out is one of as many bits */
+	expect("tensor<8xui8>", NUMBER("%2", "0xff") NUMBER("%3", "0x03") "%4 = add(%1, %2) : @\n"
+	       "%9 = add(%4, %3) : @\n", "0x02", "0xff");
+	/* floats are rounded in between, and an array that is there is read as soon */
+	expect("tensor<8xf32>", NUMBER("%2", "0x0000803f") NUMBER("%3", "0x00000040")
+	       "%4 = add(%1, %2) : @\n%9 = add(%4, %3) : @\n", "0x0000803f", "0x00004040");
+	expect(S32, NUMBER("%2", "0x05000000") NUMBER("%3", "0x03000000") "%4 = add(%1, %2) : @\n"
+	       "%5 = add(%4, %3) : @\n%9 = multiply(%4, %5) : @\n", "0x03000000", "0x08000000");
+	/* a known number less a sum stays */
+	expect(S32, NUMBER("%2", "0x05000000") NUMBER("%3", "0x03000000") "%4 = add(%1, %2) : @\n"
+	       "%9 = subtract(%3, %4) : @\n", "0x05000000", "0x02000000");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(unsigned_ones_are_shifts_and_bits),
 		cmocka_unit_test(those_that_round_down_are_shifts_and_bits),
 		cmocka_unit_test(what_is_known_is_not_asked),
+		cmocka_unit_test(known_numbers_are_added_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
