@@ -23,6 +23,7 @@ enum {
 	MOST_AT_ONCE = 8,	/* turns */
 	MOST_VALUES = 96,	/* of all of them: a fusion has room for more than twice as many */
 	MOST_CARRIED = 8,	/* as a fusion gives */
+	MOST_NUMBERS = 8,	/* that are put together: as opt/numbers.c does */
 	MOST_ROW_BYTES = 4096,	/* a longer one takes longer than what is saved */
 };
 
@@ -62,6 +63,9 @@ static bool is_free(const struct tc_op *op)
 	case TC_IOTA:
 	case TC_RESHAPE:
 		return true;
+	case TC_CONCATENATE:	/* the next turn takes them apart */
+	case TC_SLICE:
+		return op->results[0].type->count <= MOST_NUMBERS;
 	default:
 		return false;
 	}
