@@ -41,6 +41,9 @@ struct card {
 };
 
 static const char magic[16] = "tessera card 1";
+/* In a card's place, before a text: the process ended and never had a client. From frameworks'
+ * entry points (python/jax_plugins/tessera/end.py). */
+static const char no_card[16] = "tessera no card";
 
 static size_t card_bytes(unsigned n_devices)
 {
@@ -182,6 +185,11 @@ static int put_card(struct rt_world *w, struct rt_client *c, struct err *err)
 
 static int check_card(struct card *k, size_t bytes, unsigned process, struct err *err)
 {
+	size_t n = bytes < sizeof(no_card) ? 0 : bytes - sizeof(no_card);
+
+	if (n && !memcmp(k, no_card, sizeof(no_card)))
+		return err_set(err, ERR_CANCELLED, "process %u takes no part: %.*s", process,
+			       (int)(n < 300 ? n : 300), (char *)k + sizeof(no_card));
 	if (bytes < sizeof(*k) || memcmp(k->magic, magic, sizeof(magic)) || !k->n_devices ||
 	    k->n_devices > MOST_DEVICES || bytes != card_bytes(k->n_devices))
 		return err_set(err, ERR_INVALID_ARGUMENT, "what process %u told of itself, %zu "

@@ -47,6 +47,36 @@ def test_a_child_of_fork_is_told_and_drops_what_it_has():
     assert f"sum {64 * 64 * 65.0}" in r.stdout
 
 
+ENDS = """
+import os, signal, sys, jax, jax.numpy as jnp
+f = jax.jit(lambda x: x @ x + 1)
+x = jnp.ones((64, 64))
+if sys.argv[1] == "in_flight":
+    x = jax.lax.fori_loop(0, 2000, lambda i, y: y @ y / 64, jnp.ones((512, 512)))
+    jax.debug.callback(lambda a: None, x[0, 0])
+else:
+    jax.block_until_ready(f(x))
+pid = os.fork()
+if not pid:
+    signal.alarm(20)
+    if sys.argv[1] == "raise":
+        raise ValueError
+    if sys.argv[1] == "drop":
+        del f, x
+    sys.exit(7)
+print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print("sum", float(f(jnp.ones((64, 64))).sum()))
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "drop", "raise", "in_flight"])
+def test_a_child_of_fork_ends_as_programs_do(how):
+    r = subprocess.run([sys.executable, "-W", "ignore", "-c", ENDS, how], capture_output=True,
+                       text=True, env={**os.environ, "JAX_PLATFORMS": "tessera,cpu"})
+    assert f"status {1 if how == 'raise' else 7}" in r.stdout, r.stdout + r.stderr
+    assert f"sum {64 * 64 * 65.0}" in r.stdout
+
+
 def test_an_unknown_compiler_option_is_refused_by_name(device):
     f = jax.jit(lambda x: x + 1, compiler_options={"xla_no_such_thing": True})
     with pytest.raises(Exception, match="No such compile option: 'xla_no_such_thing'.*xla_dump"):

@@ -3,8 +3,8 @@
 
 It has CHIPS chips of the server in DIR, those from FIRST + RANK * CHIPS on, and prints one line of
 JSON for each thing it did. WHAT: train, tools, other_order, alone_after_kill, left_after_kill,
-runs_ahead, goes_on; raise, exit, finally, or one of these and _new: how process WHO ends, which
-comes last then.
+runs_ahead, goes_on, forks; unmade, made; raise, exit, finally, or one of these and _new: how
+process WHO ends, which comes last then.
 """
 
 import hashlib
@@ -19,6 +19,8 @@ DIR, WHAT = sys.argv[6:8]
 _mine = FIRST + RANK * CHIPS
 os.environ["TESSERA_DEVICES"] = ",".join(f"vfio-user:{DIR}/{_mine + i}.sock"
                                          for i in range(CHIPS))
+if WHAT == "unmade" and RANK == int(sys.argv[8]):
+    os.environ["TESSERA_DEVICES"] = f"vfio-user:{DIR}/none.sock"
 os.environ["JAX_PLATFORMS"] = "tessera,cpu"
 
 import jax  # noqa: E402
@@ -190,6 +192,33 @@ def goes_on():
     say(right=[float(add(x)) for _ in range(20)] == [whole] * 20)
 
 
+def forks():
+    """Process WHO, whose child ends as programs do while the others go on."""
+    x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+    whole = float(add(x))
+    if RANK == int(sys.argv[8]):
+        pid = os.fork()
+        if not pid:
+            signal.alarm(60)
+            sys.exit(7)
+        say(child=os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    say(right=[float(add(x)) for _ in range(20)] == [whole] * 20)
+
+
+def ends_first():
+    """Process WHO, by an error when it makes its client, or behind that, with nothing launched."""
+    import time
+    began = time.monotonic()
+    if RANK == int(sys.argv[8]):
+        jax.devices()
+        raise Left("early")
+    try:
+        x, add, _ = _sums(mesh_of_all(N * CHIPS, 1))
+        jax.block_until_ready(add(x))
+    except RuntimeError as e:
+        say(error=str(e), seconds=time.monotonic() - began)
+
+
 class Left(Exception):
     pass
 
@@ -219,7 +248,8 @@ def one_ends():
 if N > 1:
     jax.distributed.initialize(f"127.0.0.1:{PORT}", N, RANK)
 if len(sys.argv) > 8 or WHAT == "goes_on":      # these end by themselves
-    {"runs_ahead": runs_ahead, "goes_on": goes_on}.get(WHAT, one_ends)()
+    {"runs_ahead": runs_ahead, "goes_on": goes_on, "forks": forks, "unmade": ends_first,
+     "made": ends_first}.get(WHAT, one_ends)()
     sys.exit(0)
 try:
     {"train": train, "tools": tools, "other_order": other_order,

@@ -132,6 +132,25 @@ def test_one_that_ends_fails_who_waits_for_it(server, how, who):
 
 
 @pytest.mark.parametrize("who", [0, 1])
+@pytest.mark.parametrize("how", ["unmade", "made"])
+def test_one_that_ends_before_it_launched_fails_the_others(server, how, who):
+    facts, codes = ends(start(server, how, 2, 4, who=[who]))
+    [failed] = facts[1 - who]
+    assert f"process {who} " in failed["error"]
+    assert ("after Left: early" if how == "made" else "after RuntimeError") in failed["error"]
+    assert failed["seconds"] < 60       # 0.5, but for load, where the limit is 300
+    assert codes[who] == 1 and codes[1 - who] == 0
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_child_of_fork_ends_none_of_the_job(server, who):
+    facts, codes = ends(start(server, "forks", 2, 2, who=[who]))
+    assert facts[1 - who] == [{"right": True}]
+    assert facts[who] == [{"child": 7}, {"right": True}]
+    assert codes == [0, 0]
+
+
+@pytest.mark.parametrize("who", [0, 1])
 def test_one_that_is_ahead_may_end(server, who):
     facts, codes = ends(start(server, "runs_ahead", 2, 2, who=[who]))
     assert facts[1 - who] == [{"right": True}]

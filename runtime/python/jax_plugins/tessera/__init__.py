@@ -145,6 +145,19 @@ def _tell_others_of_the_end():
                       f"({e}), and wait for it in their collectives", stacklevel=2)
 
 
+def _let_children_end():
+    """Programs fork, and what they fork ends by sys.exit as often as not."""
+    try:
+        from jax._src import distributed, xla_bridge
+        from jax._src.interpreters import mlir
+
+        from . import end
+        end.keep_in_children(xla_bridge, mlir, distributed.global_state)
+    except (ImportError, AttributeError) as e:
+        warnings.warn(f"tessera: this JAX keeps its clients elsewhere ({e}): a child of fork that "
+                      "does not end by os._exit may hang or crash", stacklevel=2)
+
+
 def _enable_cache():
     """JAX keeps compiled programs on disk for platforms in a list of its own. What another build of
     ours compiled is another entry."""
@@ -444,6 +457,7 @@ def initialize():
     _register_ffi()
     _register_partitioners(c_api)
     _tell_others_of_the_end()
+    _let_children_end()
     _enable_cache()
     _enable_dlpack()
     _allow_export()
