@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "hal/hw/isa.h"
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/simpler.h"
@@ -160,6 +161,94 @@ static const struct tc_op *lone_maker(const struct tc_value *v, enum tc_opcode k
 {
 	return v->def && v->def->op == kind && tc_is_used_once(v) &&
 	       v->uses->user->block == v->def->block ? v->def : NULL;
+}
+
+/* Whether a reshape makes one dim of some that `spread` added and others: then it has to move its
+ * operand anyway, which nobody reads as a view. */
+static bool joins_added_dims(const struct tc_op *reshape, const struct tc_op *spread)
+{
+	const struct tc_type *from = spread->results[0].type, *to = reshape->results[0].type;
+	uint64_t kept = 0;
+	const int64_t *dims;
+	unsigned n, d = 0;
+
+	dims = tc_attr_ints(spread, "broadcast_dimensions", &n);
+	for (unsigned i = 0; i < n; i++)
+		kept |= 1ull << dims[i];
+	for (unsigned i = 0; i < to->rank; i++) {
+		bool has_kept = false, has_added = false;
+
+		for (int64_t size = 1; d < from->rank && size < to->dim[i]; size *= from->dim[d++])
+			if (from->dim[d] > 1)
+				*(kept >> d & 1 ? &has_kept : &has_added) = true;
+		if (has_kept && has_added)
+			return true;
+	}
+	return false;
+}
+
+/* The dims of what `op` makes, a broadcast that adds dims to its operand's and changes no others,
+ * before its operand was made of `apart`'s; at: where each of these is among them. 0: they are not
+ * to be told, or too many for an instruction. */
+static unsigned dims_apart(const struct tc_op *op, const struct tc_type *apart, int64_t *dim,
+			   int64_t *at)
+{
+	const struct tc_type *to = op->results[0].type;
+	unsigned n, i = 0, a = 0, rank = 0;
+	const int64_t *outer = tc_attr_ints(op, "broadcast_dimensions", &n);
+
+	if (apart->rank + to->rank - n > ISA_MAX_RANK)
+		return 0;
+	for (unsigned d = 0; d < to->rank; d++) {
+		int64_t size = 1;
+
+		if (i == n || outer[i] != d) {
+			dim[rank++] = to->dim[d];
+			continue;
+		}
+		i++;
+		/* those of one element go with the ones before; a dim that is widened finds none */
+		while (a < apart->rank && (size < to->dim[d] || apart->dim[a] == 1)) {
+			at[a] = rank;
+			dim[rank] = apart->dim[a++];
+			size *= dim[rank++];
+		}
+		if (size != to->dim[d])
+			return 0;
+	}
+	return i == n && a == apart->rank ? rank : 0;
+}
+
+/* What is repeated along one dim and then along another, as frameworks write it (each time spread
+ * along a new dim that becomes one with its neighbour), is spread along both and moved once. */
+static bool repeat_at_once(struct tc_ctx *c, struct tc_op *op)
+{
+	const struct tc_op *join, *first;
+	struct tc_build b;
+	struct tc_value *v;
+	int64_t at[TC_MAX_RANK], dims[TC_MAX_RANK], dim[ISA_MAX_RANK];
+	const int64_t *inner;
+	unsigned n, rank;
+
+	if (op->op != TC_BROADCAST_IN_DIM || !tc_is_used_once(tc_out(op, 0)) ||
+	    tc_out(op, 0)->uses->user->op != TC_RESHAPE ||
+	    !joins_added_dims(tc_out(op, 0)->uses->user, op))
+		return false;
+	join = lone_maker(tc_in(op, 0), TC_RESHAPE);
+	first = join ? lone_maker(tc_in(join, 0), TC_BROADCAST_IN_DIM) : NULL;
+	if (!first || !joins_added_dims(join, first))
+		return false;
+	rank = dims_apart(op, first->results[0].type, dim, at);
+	if (!rank)
+		return false;
+	inner = tc_attr_ints(first, "broadcast_dimensions", &n);
+	for (unsigned i = 0; i < n; i++)
+		dims[i] = at[inner[i]];
+	b = tc_build_at(c, op);
+	v = tc_build_broadcast(&b, tc_in(first, 0),
+			       tc_tensor(c, op->results[0].type->elem, rank, dim), dims);
+	return tc_simplify_to(op, tc_build_reshape(&b, v, op->results[0].type->rank,
+						   op->results[0].type->dim));
 }
 
 enum { MOST_JOINED = 64 };	/* parts of a concatenation that is made of others */
@@ -399,10 +488,11 @@ static bool simplify_op(struct tc_ctx *c, struct tc_op *op)
 		tc_replace(op, v);
 		return true;
 	}
-	return join_moves(c, op) || join_logistic(c, op) || write_power(c, op) ||
-	       turn_product(c, op) || tc_cancel_turns(c, op) || tc_join_turned(c, op) ||
-	       tc_interleave(c, op) || tc_put_together(c, op) || tc_simplify_logic(c, op) ||
-	       tc_count_narrowly(c, op) || tc_simplify_whole(c, op) || tc_take_apart(c, op);
+	return join_moves(c, op) || repeat_at_once(c, op) || join_logistic(c, op) ||
+	       write_power(c, op) || turn_product(c, op) || tc_cancel_turns(c, op) ||
+	       tc_join_turned(c, op) || tc_interleave(c, op) || tc_put_together(c, op) ||
+	       tc_simplify_logic(c, op) || tc_count_narrowly(c, op) || tc_simplify_whole(c, op) ||
+	       tc_take_apart(c, op);
 }
 
 static void simplify_block(struct tc_ctx *c, struct tc_block *b)

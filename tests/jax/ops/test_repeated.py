@@ -17,6 +17,13 @@ PROGRAMS = {
     "folded": lambda x, y, z: (x[..., None] - y).max(0),
     "chosen": lambda x, y, z: jnp.where(x[..., None] > z, y, x[..., None]),
     "of every second": lambda x, y, z: jnp.repeat(x[:, ::2], z.size, axis=1),
+    "along both": lambda x, y, z: jnp.repeat(jnp.repeat(x, z.size, axis=0), 3, axis=1),
+    "the last first": lambda x, y, z: jnp.repeat(jnp.repeat(x, 2, axis=1), z.size, axis=0),
+    "of three": lambda x, y, z: jnp.repeat(jnp.repeat(jnp.repeat(y, 2, axis=2), 3, axis=0), 2,
+                                           axis=1),
+    "twice along one": lambda x, y, z: jnp.repeat(jnp.repeat(x, 2, axis=1), z.size, axis=1),
+    "looked at between": lambda x, y, z: (t := jnp.repeat(x, z.size, axis=0),
+                                          jnp.repeat(t, 2, axis=1))[1] + t.sum().astype(x.dtype),
     "backwards": lambda x, y, z: jnp.repeat(x[:, ::-1], z.size, axis=1),
 }
 

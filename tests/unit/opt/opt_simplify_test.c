@@ -546,6 +546,73 @@ static void what_is_put_together_of_parts_is_of_theirs(void **state)
 		     "tensor<6x6xf32>\nreturn(%4)\n");
 }
 
+/* Twice spread along a new dim, `more` after that: whether once is left. */
+static void expect_once(bool is_once, const char *in, const char *lines)
+{
+	char text[1600], *out;
+	const char *at;
+
+	snprintf(text, sizeof(text),
+		 "module() () {\nfunc() {sym_name = \"main\"} (%%1: tensor<%sxf32>) {\n"
+		 "%s}\n}\n", in, lines);
+	out = opt_after("simplify", text);
+	at = strstr(out, "broadcast_in_dim(");
+	if (!at || is_once != !strstr(at + 1, "broadcast_in_dim("))
+		fail_msg("%s\nbecame\n%s", text, out);
+	free(out);
+}
+
+#define SPREAD(to, from, dims, type) \
+	to " = broadcast_in_dim(" from ") {broadcast_dimensions = [" dims "]} : tensor<" type \
+	"xf32>\n"
+#define SHAPED(to, from, type) to " = reshape(" from ") : tensor<" type "xf32>\n"
+
+static void what_is_repeated_along_two_dims_is_moved_once(void **state)
+{
+	(void)state;
+	expect_once(true, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
+		    SPREAD("%4", "%3", "0, 1", "12x6x5") SHAPED("%5", "%4", "12x30")
+		    "return(%5)\n");
+	expect_once(true, "1x4x6x1", SPREAD("%2", "%1", "0, 1, 2, 4", "1x4x6x3x1")
+		    SHAPED("%3", "%2", "1x4x18x1") SPREAD("%4", "%3", "0, 1, 3, 4", "1x4x2x18x1")
+		    SHAPED("%5", "%4", "1x8x18x1") "return(%5)\n");
+	/* as many dims as an instruction has, and one more */
+	expect_once(true, "2x2x2x2x2x3", SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5", "2x2x2x2x2x3x5")
+		    SHAPED("%3", "%2", "2x2x2x2x2x15")
+		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 6", "2x2x2x2x2x7x15")
+		    SHAPED("%5", "%4", "2x2x2x2x14x15") "return(%5)\n");
+	expect_once(false, "2x2x2x2x2x2x3",
+		    SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5, 6", "2x2x2x2x2x2x3x5")
+		    SHAPED("%3", "%2", "2x2x2x2x2x2x15")
+		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 5, 7", "2x2x2x2x2x2x7x15")
+		    SHAPED("%5", "%4", "2x2x2x2x2x14x15") "return(%5)\n");
+}
+
+static void what_is_spread_for_work_is_left(void **state)
+{
+	(void)state;
+	/* what is repeated is looked at, too */
+	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
+		    SPREAD("%4", "%3", "0, 1", "12x6x5") SHAPED("%5", "%4", "12x30")
+		    "return(%5, %3)\n");
+	/* nothing but a view is made of the second */
+	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
+		    SPREAD("%4", "%3", "1, 2", "5x12x6") SHAPED("%5", "%4", "5x72")
+		    "return(%5)\n");
+	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
+		    SPREAD("%4", "%3", "0, 1", "12x6x5") "return(%4)\n");
+	/* nor of the first; a dim that was there is widened; dims change places */
+	expect_once(false, "4x6", SPREAD("%2", "%1", "1, 2", "3x4x6") SHAPED("%3", "%2", "3x24")
+		    SPREAD("%4", "%3", "0, 1", "3x24x5") SHAPED("%5", "%4", "3x120")
+		    "return(%5)\n");
+	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "1x12x6")
+		    SPREAD("%4", "%3", "0, 1, 2", "2x12x6x5") SHAPED("%5", "%4", "2x12x30")
+		    "return(%5)\n");
+	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
+		    SPREAD("%4", "%3", "1, 0", "6x12x5") SHAPED("%5", "%4", "6x60")
+		    "return(%5)\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -565,6 +632,8 @@ int main(void)
 		cmocka_unit_test(the_largest_of_narrow_floats_is_found_in_wide_ones),
 		cmocka_unit_test(bodies_with_many_ways_are_compiled_soon),
 		cmocka_unit_test(what_is_put_together_of_parts_is_of_theirs),
+		cmocka_unit_test(what_is_repeated_along_two_dims_is_moved_once),
+		cmocka_unit_test(what_is_spread_for_work_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
