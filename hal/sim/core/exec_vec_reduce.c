@@ -4,7 +4,8 @@
  *
  * The body always runs on arrays. A tile is seen as `outer` x `n` x `inner` elements,
  * of which the middle is folded. If inner is long, rows are folded one after the other
- * into accumulators; short rows of which there are many are turned to be that. Else
+ * into accumulators; short rows of which there are many are turned to be that. A body that
+ * picks the larger or smaller reads long rows where they lie, a block of each at a time. Else
  * segments of 16 neighbours are laid side by side and folded at once, and what is left in
  * pairs, again and again. What is on the left is always the accumulator, so the order of
  * elements never changes and a body that prefers what it met first stays right. Items,
@@ -21,6 +22,8 @@
 #define LONG_INNER 192
 /* Elements of a segment. */
 #define SEGMENT 16
+/* At most so many rows are folded between two looks at whether to stop. */
+#define ROWS_IN_PLACE 256
 #define ITEMS 64
 #define SHARED_BYTES ((size_t)32 << 20)
 
@@ -35,6 +38,7 @@ struct reduce_plan {
 	sim_column_fn *column[ISA_MAX_OUT];	/* of elements a short row apart, or NULL */
 	sim_pick_fn *pick;		/* the body at once, or NULL: the larger or smaller */
 	unsigned by;			/* of operand `by` and what comes with it */
+	bool in_place;			/* rows are picked from where they lie */
 };
 
 /* Arrays of the K values; spread: those (a bit each) of which one element stands for all. */
@@ -87,6 +91,8 @@ static struct meaning meaning_of(const struct isa_uop *u, const struct meaning *
 
 	if (u->op >= UOP_EQ && u->op <= UOP_GE)
 		return compared(u->op, a, b);
+	if (u->op == UOP_CVT && u->elem == ELEM_BF16 && u->to == ELEM_F32)
+		return *a;	/* for comparisons alone: no result is of this type then */
 	/* of whole numbers that are equal it does not matter which one it is */
 	if ((u->op == UOP_MAX || u->op == UOP_MIN) && elem_class(u->elem) == ELEM_CLASS_SINT &&
 	    a->is == EITHER && b->is == EITHER && a->of == b->of &&
@@ -282,6 +288,19 @@ static bool is_empty(const struct isa_tensor *t, bool *nothing)
 	return empty;
 }
 
+/* Whether a tile is long rows, folded one after the other, which a pick can read where they lie. */
+static bool has_rows_in_place(const struct vec_plan *p)
+{
+	const struct reduce_plan *r = p->reduce;
+	const struct sim_ref *y = &p->in[r->k + r->by], *k = &p->in[r->k + !r->by];
+	unsigned rank = p->space.rank;
+
+	return rank > 1 && p->tiling.col_dims == 1 && p->tiling.cols >= LONG_INNER &&
+	       (p->space.reduced >> (rank - 2) & 3) == 1 &&
+	       y->stride[rank - 1] == r->bytes[r->by] &&
+	       (!k->stride[rank - 1] || k->stride[rank - 1] == r->bytes[!r->by]);
+}
+
 static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 		      const struct isa_operand *out, const struct isa_uop *uops,
 		      const struct sim_body_facts *facts, struct vec_plan *p)
@@ -313,6 +332,9 @@ static int plan_space(struct sim_load *load, const struct isa_tensor *t,
 	else if (r->pick)	/* nothing but the tile and the results is in the cache */
 		points *= 4;
 	vec_cut(&p->space, refs, n, points < 256 ? 256 : points, &p->tiling);
+	r->in_place = r->pick && has_rows_in_place(p);
+	if (r->in_place)
+		vec_more_rows(&p->space, &p->tiling, ROWS_IN_PLACE * p->tiling.cols);
 	for (unsigned j = 0; j < r->k && p->space.rank > 1; j++) {
 		int64_t pitch = p->in[r->k + j].stride[p->space.rank - 2];
 
@@ -419,8 +441,10 @@ static void apply(const struct vec_job *job, const struct values *to,
 	struct sim_tile tile = { .rows = 1, .in_spread = elem->spread << r->k };
 
 	if (r->pick && !(elem->spread >> r->by & 1)) {
-		r->pick(to->p[r->by], to->p[!r->by], acc->p[r->by], acc->p[!r->by],
-			elem->p[r->by], elem->p[!r->by], n, elem->spread);
+		struct sim_pick_rows row = { .y = elem->p[r->by], .k = elem->p[!r->by], .rows = 1,
+					     .one_k = elem->spread };
+
+		r->pick(to->p[r->by], to->p[!r->by], acc->p[r->by], acc->p[!r->by], &row, n);
 		return;
 	}
 	tile.cols = (unsigned)n;
@@ -654,6 +678,32 @@ static void fold_rows(const struct vec_job *job, struct folding *f, const struct
 	}
 }
 
+/* The rows of a tile, where they lie. */
+static void pick_rows(const struct vec_job *job, struct folding *f, const struct sim_tile *tile)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	unsigned by = r->by, with = !by, row = tile->rank - 2;
+	const struct sim_ref *y = &p->in[r->k + by], *k = &p->in[r->k + with];
+	struct values *acc = &f->acc[f->now], first = { .spread = 0 };
+	struct sim_pick_rows rows = {
+		.y = sim_tile_at(y, job->in[r->k + by], tile), .y_step = y->stride[row],
+		.k = sim_tile_at(k, job->in[r->k + with], tile), .k_step = k->stride[row],
+		.rows = tile->rows, .one_k = !k->stride[row + 1],
+	};
+
+	if (!f->any) {
+		first.p[by] = (char *)(uintptr_t)rows.y;
+		first.p[with] = (char *)(uintptr_t)rows.k;
+		first.spread = (uint32_t)rows.one_k << with;
+		fold_in(job, f, &first, tile->cols, NULL);
+		rows.y = first.p[by] + rows.y_step;
+		rows.k = first.p[with] + rows.k_step;
+		rows.rows--;
+	}
+	r->pick(acc->p[by], acc->p[with], acc->p[by], acc->p[with], &rows, tile->cols);
+}
+
 static void fold_tile(const struct vec_job *job, struct folding *f,
 		      const struct sim_tile *tile, char *scratch)
 {
@@ -662,6 +712,10 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	size_t outer = 1, n = 1, inner = 1;
 	struct values v = rooms(r, r->tile, scratch);
 
+	if (r->in_place) {
+		pick_rows(job, f, tile);
+		return;
+	}
 	if (is_upright(p, tile)) {
 		turn_tile(job, tile, &v);
 		fold_rows(job, f, &v, tile->cols, tile->rows, scratch);
@@ -685,13 +739,9 @@ static void fold_tile(const struct vec_job *job, struct folding *f,
 	fold_in(job, f, &v, outer * inner, scratch);
 }
 
-/* out = body(init, total) over a tile of kept dims; without a total, init. */
-static void finish(const struct vec_job *job, const struct sim_tile *tile,
-		   const struct values *total, size_t n, char *scratch)
+/* A tile of kept dims alone. */
+static struct sim_tile kept_tile(const struct vec_plan *p, const struct sim_tile *tile)
 {
-	const struct vec_plan *p = job->plan;
-	const struct reduce_plan *r = p->reduce;
-	struct values first, to = rooms(r, r->tile, scratch);
 	struct sim_tile kept = *tile;
 
 	if (p->rows_folded)
@@ -700,18 +750,45 @@ static void finish(const struct vec_job *job, const struct sim_tile *tile,
 		kept.col_dim[k] = 1;
 	if (p->cols_folded)
 		kept.cols = 1;
-	/* left has room for half a tile, tail for all */
+	return kept;
+}
+
+/* The initial values of a tile of kept dims. `left` has room for half a tile, `tail` for all. */
+static struct values initial(const struct vec_job *job, const struct sim_tile *kept, char *scratch)
+{
+	const struct vec_plan *p = job->plan;
+	const struct reduce_plan *r = p->reduce;
+	struct values first = { .spread = 0 };
+
 	for (unsigned j = 0; j < r->k; j++)
-		first.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[j], job->in[j],
-			&kept, scratch + r->tail[0][j]);
+		first.p[j] = (char *)(uintptr_t)sim_tile_gather(&p->in[j], job->in[j], kept,
+								scratch + r->tail[0][j]);
+	return first;
+}
+
+/* Stores what is folded over a tile of kept dims. */
+static void store(const struct vec_job *job, const struct sim_tile *kept, const struct values *v)
+{
+	const struct vec_plan *p = job->plan;
+
+	for (unsigned j = 0; j < p->reduce->k; j++)
+		sim_tile_out(&p->out[j].ref, job->out[j], kept, v->p[j], false, false, ISA_STORE);
+}
+
+/* out = body(init, total) over a tile of kept dims; without a total, init. */
+static void finish(const struct vec_job *job, const struct sim_tile *tile,
+		   const struct values *total, size_t n, char *scratch)
+{
+	const struct reduce_plan *r = job->plan->reduce;
+	struct sim_tile kept = kept_tile(job->plan, tile);
+	struct values to = rooms(r, r->tile, scratch), first = initial(job, &kept, scratch);
+
 	if (total)
 		apply(job, &to, &first, total, n, scratch);
 	/* one result may lie on the initial value of another */
 	for (unsigned j = 0; j < r->k && !total; j++)
 		memcpy(to.p[j], first.p[j], n * r->bytes[j]);
-	for (unsigned j = 0; j < r->k; j++)
-		sim_tile_out(&p->out[j].ref, job->out[j], &kept, to.p[j], false, false,
-			     ISA_STORE);
+	store(job, &kept, &to);
 }
 
 static size_t kept_points(const struct vec_plan *p, const struct sim_tile *tile)
@@ -747,17 +824,27 @@ static void run_item(const struct vec_job *job, uint64_t item, char *scratch)
 	uint64_t end = p->folded_tiles * (part + 1) / p->parts;
 	struct folding f = start_folding(r, scratch);
 	uint64_t at[ISA_MAX_RANK] = { 0 };
-	struct sim_tile tile = { 0 };
+	struct sim_tile tile = { 0 }, results;
 	struct values to;
 
 	vec_seek(&p->tiling, p->space.rank, ~p->space.reduced, kept, at);
 	vec_seek(&p->tiling, p->space.rank, p->space.reduced, begin, at);
+	vec_tile_at(&p->space, &p->tiling, at, &tile);
+	results = kept_tile(p, &tile);
+	if (r->in_place && p->parts == 1) {	/* a pick may as well begin with them */
+		to = initial(job, &results, scratch);
+		fold_in(job, &f, &to, tile.cols, scratch);
+	}
 	for (; begin < end; begin++) {
 		if (sim_stopped(job->run))
 			return;
 		vec_tile_at(&p->space, &p->tiling, at, &tile);
 		fold_tile(job, &f, &tile, scratch);
 		vec_advance(&p->tiling, p->space.rank, p->space.reduced, at);
+	}
+	if (r->in_place && p->parts == 1) {
+		store(job, &results, &f.acc[f.now]);
+		return;
 	}
 	if (p->parts == 1) {
 		finish(job, &tile, &f.acc[f.now], kept_points(p, &tile), scratch);

@@ -73,12 +73,19 @@ typedef void sim_chain_fn(void *dst, const void *first, const char *const *src,
 sim_chain_fn *sim_uop_chain(enum sim_path path, unsigned op, unsigned elem);
 
 /*
- * Of n pairs (x, i) and (y, k) those with the larger value, or the smaller one. A NaN wins, the
- * first of two does; of equal values it is y, whose sign may be the other zero's, with i.
- * one_k: k is a single element. The results meet none of these.
+ * Of n pairs (x, i) and those of some rows of n pairs (y, k), one row after the other, those with
+ * the larger value, or the smaller one. A NaN wins, the first of two does; of equal values it is
+ * the later one, whose sign may be the other zero's, with what came with the first. The results
+ * may be x and i themselves, and meet nothing else.
  */
-typedef void sim_pick_fn(void *value, void *where, const void *x, const void *i, const void *y,
-			 const void *k, size_t n, bool one_k);
+struct sim_pick_rows {
+	const void *y, *k;
+	int64_t y_step, k_step;	/* bytes from a row to the next */
+	size_t rows;
+	bool one_k;		/* a row has one k for all */
+};
+typedef void sim_pick_fn(void *value, void *where, const void *x, const void *i,
+			 const struct sim_pick_rows *rows, size_t n);
 /* For UOP_MIN and UOP_MAX of some types and what has 4 or 8 bytes; else NULL. */
 sim_pick_fn *sim_uop_pick(enum sim_path path, unsigned op, unsigned elem, unsigned where_bytes);
 

@@ -206,40 +206,83 @@ const struct sim_chain_row PATH(sim_uop_chain)[UOP_CODES] = {
 
 /* ---- the larger or the smaller one, and what comes with it ---- */
 
-#define PICK_WITH(name, T, W, CMP) \
-static inline __attribute__((always_inline)) \
-void name##_each(T *value, W *where, const T *x, const W *i, const T *y, const W *k, \
-		 size_t n, bool one_k) \
-{ \
-	const W one = *k; \
+#define PICK_EACH(T, W, CMP, AS) \
 	IVDEP \
 	for (size_t j = 0; j < n; j++) { \
-		bool nan = x[j] != x[j]; \
-		value[j] = (x[j] CMP y[j]) | nan ? x[j] : y[j]; \
-		where[j] = (x[j] CMP##= y[j]) | nan ? i[j] : one_k ? one : k[j]; \
-	} \
-} \
-static void name(void *value, void *where, const void *x, const void *i, const void *y, \
-		 const void *k, size_t n, bool one_k) \
+		const T best = x[j], next = y[j]; \
+		bool nan = AS(best) != AS(best); \
+		value[j] = (AS(best) CMP AS(next)) | nan ? best : next; \
+		where[j] = (AS(best) CMP##= AS(next)) | nan ? i[j] : one_k ? one : k[j]; \
+	}
+
+/* One row, and several of them for n <= WIDE pairs, which stay in the nearest cache. */
+#define PICK_WITH(name, T, W, CMP, AS) \
+static inline __attribute__((always_inline)) \
+void name##_row(T *value, W *where, const T *x, const W *i, const T *y, const W *k, size_t n, \
+		bool one_k) \
 { \
-	if (one_k) \
-		name##_each(value, where, x, i, y, k, n, true); \
+	const W one = *k; \
+	PICK_EACH(T, W, CMP, AS) \
+} \
+static inline __attribute__((always_inline)) \
+void name##_block(T *to, W *to_where, const T *from, const W *from_where, \
+		  const struct sim_pick_rows *r, size_t at, size_t n, bool one_k) \
+{ \
+	_Alignas(64) T value[WIDE]; \
+	_Alignas(64) W where[WIDE]; \
+	const T *x = value; \
+	const W *i = where; \
+	memcpy(value, from + at, n * sizeof(T)); \
+	memcpy(where, from_where + at, n * sizeof(W)); \
+	for (size_t row = 0; row < r->rows; row++) { \
+		const T *y = (const T *)((const char *)r->y + (int64_t)row * r->y_step) + at; \
+		const W *k = (const W *)((const char *)r->k + (int64_t)row * r->k_step) + \
+			(one_k ? 0 : at); \
+		const W one = *k; \
+		PICK_EACH(T, W, CMP, AS) \
+	} \
+	memcpy(to + at, value, n * sizeof(T)); \
+	memcpy(to_where + at, where, n * sizeof(W)); \
+} \
+static inline __attribute__((always_inline)) \
+void name##_rows(T *value, W *where, const T *x, const W *i, const struct sim_pick_rows *r, \
+		 size_t n, bool one_k) \
+{ \
+	size_t at = 0; \
+	if (r->rows == 1) { \
+		name##_row(value, where, x, i, r->y, r->k, n, one_k); \
+		return; \
+	} \
+	for (; at + WIDE <= n; at += WIDE) \
+		name##_block(value, where, x, i, r, at, WIDE, one_k); \
+	if (at < n) \
+		name##_block(value, where, x, i, r, at, n - at, one_k); \
+} \
+static void name(void *value, void *where, const void *x, const void *i, \
+		 const struct sim_pick_rows *r, size_t n) \
+{ \
+	if (r->one_k) \
+		name##_rows(value, where, x, i, r, n, true); \
 	else \
-		name##_each(value, where, x, i, y, k, n, false); \
+		name##_rows(value, where, x, i, r, n, false); \
 }
-#define PICKS(type, T) \
-PICK_WITH(type##_less_4, T, uint32_t, <) \
-PICK_WITH(type##_less_8, T, uint64_t, <) \
-PICK_WITH(type##_more_4, T, uint32_t, >) \
-PICK_WITH(type##_more_8, T, uint64_t, >)
-PICKS(f32, float)
-PICKS(f64, double)
-PICKS(s32, int32_t)
-PICKS(s64, int64_t)
+#define PICKS(type, T, AS) \
+PICK_WITH(type##_less_4, T, uint32_t, <, AS) \
+PICK_WITH(type##_less_8, T, uint64_t, <, AS) \
+PICK_WITH(type##_more_4, T, uint32_t, >, AS) \
+PICK_WITH(type##_more_8, T, uint64_t, >, AS)
+#define AS_IT_IS(x) (x)
+#define AS_F32(x) float_of((uint32_t)(x) << 16)
+PICKS(f32, float, AS_IT_IS)
+PICKS(f64, double, AS_IT_IS)
+PICKS(bf16, uint16_t, AS_F32)
+PICKS(s32, int32_t, AS_IT_IS)
+PICKS(s64, int64_t, AS_IT_IS)
 
 #define PICK_TYPE(type, which) { type##_##which##_4, type##_##which##_8 }
 #define PICK_TYPES(which) {{ \
 	[ELEM_F32] = PICK_TYPE(f32, which), [ELEM_F64] = PICK_TYPE(f64, which), \
+	[ELEM_BF16] = PICK_TYPE(bf16, which), \
 	[ELEM_S32] = PICK_TYPE(s32, which), [ELEM_S64] = PICK_TYPE(s64, which), \
 }}
 const struct sim_pick_row PATH(sim_uop_pick)[2] = { PICK_TYPES(less), PICK_TYPES(more) };

@@ -291,32 +291,65 @@ struct pick_trial {
 	bool extreme, crossed;
 	int64_t outer, n, inner;
 	enum { EACH, INNER, ALL } shared;	/* one place for all of inner; for outer, too */
+	unsigned value_step, where_step;	/* elements from one to the next */
 };
 
 static void pick_body(const struct pick_trial *t, struct vt_insn *in)
 {
 	unsigned by = t->by, x = by, y = 2 + by, a = t->turned ? y : x, b = t->turned ? x : y;
 	unsigned better = t->smaller != t->turned ? UOP_LT : UOP_GT;
-	unsigned elem[2], wide = t->where_bytes == 8 ? ELEM_U64 : ELEM_U32;
+	unsigned elem[2], wide = t->where_bytes == 8 ? ELEM_U64 : ELEM_U32, n = 0, is;
+	unsigned asked = t->elem == ELEM_BF16 ? ELEM_F32 : t->elem, old = x;
 
 	elem[by] = t->elem;
 	elem[!by] = t->where_bytes == 2 ? ELEM_U16 : wide;
 	if (t->keeps_equal)
 		better = better == UOP_LT ? UOP_LE : UOP_GE;
-	in->uop[0] = vt_uop(better, t->elem, a, b, 0);
-	in->uop[1] = vt_uop(UOP_NE, t->elem, t->nan_loses ? y : x, t->nan_loses ? y : x, 0);
-	in->uop[2] = vt_uop(UOP_OR, ELEM_PRED, 4, 5, 0);
-	in->uop[3] = vt_uop(UOP_EQ, t->elem, a, b, 0);
-	in->uop[4] = vt_uop(UOP_OR, ELEM_PRED, 7, 6, 0);
-	in->uop[5] = vt_uop(UOP_SELECT, t->elem, t->keeps_equal ? 8 : 6, x, y);
+	if (asked != t->elem) {
+		in->uop[n] = vt_uop(UOP_CVT, ELEM_BF16, a, 0, 0);
+		in->uop[n++].to = ELEM_F32;
+		in->uop[n] = vt_uop(UOP_CVT, ELEM_BF16, b, 0, 0);
+		in->uop[n++].to = ELEM_F32;
+		old = t->turned ? 5 : 4;
+		a = 4;
+		b = 5;
+	}
+	if (t->nan_loses)
+		old = old == a ? b : a;
+	is = 4 + n;	/* better, a NaN, either, equal, any of them */
+	in->uop[n++] = vt_uop(better, asked, a, b, 0);
+	in->uop[n++] = vt_uop(UOP_NE, asked, old, old, 0);
+	in->uop[n++] = vt_uop(UOP_OR, ELEM_PRED, is, is + 1, 0);
+	in->uop[n++] = vt_uop(UOP_EQ, asked, a, b, 0);
+	in->uop[n++] = vt_uop(UOP_OR, ELEM_PRED, is + 3, is + 2, 0);
+	in->uop[n] = vt_uop(UOP_SELECT, t->elem, t->keeps_equal ? is + 4 : is + 2, x, y);
 	if (t->extreme)
-		in->uop[5] = vt_uop(t->smaller != t->crossed ? UOP_MIN : UOP_MAX, t->elem, a, b, 0);
-	in->uop[6] = vt_uop(UOP_SELECT, elem[!by], 8, !by, 2 + !by);
-	in->head.body.n_uop = 7;
+		in->uop[n] = vt_uop(t->smaller != t->crossed ? UOP_MIN : UOP_MAX, t->elem, a, b, 0);
+	in->uop[++n] = vt_uop(UOP_SELECT, elem[!by], is + 4, !by, 2 + !by);
+	in->head.body.n_uop = (uint8_t)(n + 1);
 	for (unsigned k = 0; k < 6; k++)
 		in->op[k].elem = (uint8_t)elem[k % 2];
-	in->op[4 + by].value = 9;
-	in->op[4 + !by].value = 10;
+	in->op[4 + by].value = (uint8_t)(is + 5);
+	in->op[4 + !by].value = (uint8_t)(is + 6);
+}
+
+static double bf16_value(uint16_t x)
+{
+	uint32_t bits = (uint32_t)x << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return (double)f;
+}
+
+/* Of a number that bf16 has. */
+static uint16_t bf16_of(double v)
+{
+	float f = (float)v;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return (uint16_t)(bits >> 16);
 }
 
 static double value_at(enum elem elem, const char *p, int64_t i)
@@ -324,6 +357,7 @@ static double value_at(enum elem elem, const char *p, int64_t i)
 	switch (elem) {
 	case ELEM_F32: return ((const float *)(const void *)p)[i];
 	case ELEM_F64: return ((const double *)(const void *)p)[i];
+	case ELEM_BF16: return bf16_value(((const uint16_t *)(const void *)p)[i]);
 	case ELEM_S32: return ((const int32_t *)(const void *)p)[i];
 	case ELEM_S64: return (double)((const int64_t *)(const void *)p)[i];
 	default: return ((const uint8_t *)p)[i];
@@ -335,6 +369,7 @@ static void set_value(enum elem elem, char *p, int64_t i, double v)
 	switch (elem) {
 	case ELEM_F32: ((float *)(void *)p)[i] = (float)v; break;
 	case ELEM_F64: ((double *)(void *)p)[i] = v; break;
+	case ELEM_BF16: ((uint16_t *)(void *)p)[i] = bf16_of(v); break;
 	case ELEM_S32: ((int32_t *)(void *)p)[i] = isfinite(v) ? (int32_t)v : 7; break;
 	case ELEM_S64: ((int64_t *)(void *)p)[i] = isfinite(v) ? (int64_t)v : 7; break;
 	default: ((uint8_t *)p)[i] = isfinite(v) ? (uint8_t)fabs(v) : 7; break;
@@ -355,14 +390,15 @@ static void plain_picks(const struct pick_trial *t, char *const *value, char *co
 			int64_t at = (k / t->inner * t->n + i) * t->inner + k % t->inner;
 			int64_t place = t->shared == ALL ? i : t->shared == INNER ?
 				k / t->inner * t->n + i : at;
-			double x = value_at(t->elem, v, 0), y = value_at(t->elem, value[1], at);
+			double x = value_at(t->elem, v, 0);
+			double y = value_at(t->elem, value[1], at * t->value_step);
 			bool keep = t->smaller ? x < y : x > y, equal = x == y;
 
 			keep |= isnan(t->nan_loses ? y : x);
 			if (!keep && !equal)
-				memcpy(w, where[1] + place * wb, wb);
+				memcpy(w, where[1] + place * t->where_step * wb, wb);
 			if (t->crossed ? keep : !keep && !(equal && t->keeps_equal))
-				memcpy(v, value[1] + at * vb, vb);
+				memcpy(v, value[1] + at * t->value_step * vb, vb);
 		}
 	}
 }
@@ -371,7 +407,7 @@ static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *
 		      uint64_t *seed)
 {
 	const double values[] = { NAN, 1, -INFINITY, -3, INFINITY, 0.0, -0.0, 2, 5, 5 };
-	int64_t kept = t->outer * t->inner, all = kept * t->n;
+	int64_t kept = t->outer * t->inner, all = 2 * kept * t->n;	/* with steps of 2 */
 	unsigned vb = elem_bytes(t->elem), wb = t->where_bytes, few = pick(seed, 2) ? 10 : 9;
 	char *value[4], *where[4];
 	struct vt_insn in = { 0 };
@@ -395,11 +431,13 @@ static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *
 	for (unsigned k = 0; k < 6; k++) {
 		bool whole = k / 2 == 1, shared = whole && t->shared && k % 2 != t->by;
 		int64_t bytes = k % 2 == t->by ? vb : wb, n = whole ? t->n : 1;
+		int64_t step = !whole ? 1 : k % 2 == t->by ? t->value_step : t->where_step;
 		int64_t inner = shared ? 1 : t->inner, outer = shared && t->shared == ALL ? 1 :
 			t->outer;
 		unsigned from = k / 2 == 2 ? 3 : k / 2;
 
 		in.op[k].binding = (uint16_t)k;
+		bytes *= step;
 		in.op[k].stride[0] = outer == 1 ? 0 : n * inner * bytes;
 		in.op[k].stride[1] = whole ? inner * bytes : 0;
 		in.op[k].stride[2] = shared ? 0 : bytes;
@@ -420,11 +458,15 @@ static void run_picks(struct vt *vt, unsigned n_paths, const struct pick_trial *
 
 static void largest_and_where_it_is(void **state)
 {
-	static const enum elem elems[] = { ELEM_F32, ELEM_F64, ELEM_S32, ELEM_S64, ELEM_U8 };
+	static const enum elem elems[] = { ELEM_F32, ELEM_F64, ELEM_BF16, ELEM_S32, ELEM_S64,
+					   ELEM_U8 };
 	static const int64_t shape[][3] = {
 		{ 400, 3, 1 }, { 2100, 4, 1 }, { 300, 8, 1 }, { 100, 16, 1 }, { 30, 64, 1 },
 		{ 1, 9000, 1 }, { 2, 7, 250 }, { 3, 5, 17 }, { 1, 3, 5000 }, { 250, 1, 3 },
 		{ 2500, 2, 1 }, { 60, 3, 200 },
+		/* long rows: one element fewer, and more; more rows than at once; in parts */
+		{ 2, 9, 191 }, { 2, 9, 192 }, { 3, 17, 257 }, { 1, 255, 200 }, { 1, 257, 200 },
+		{ 1, 2100, 193 }, { 2, 2, 20000 },
 	};
 	struct vt vt[3];
 	uint64_t seed = 5;
@@ -434,14 +476,16 @@ static void largest_and_where_it_is(void **state)
 	for (unsigned k = 0; k < 3; k++)
 		n += vt_open(&vt[n], paths[k], 1 + k);
 	for (unsigned s = 0; s < sizeof(shape) / sizeof(shape[0]); s++)
-		for (unsigned i = 0; i < 80; i++) {
+		for (unsigned i = 0; i < 96; i++) {
 			const struct pick_trial t = {
-				.elem = elems[i % 5], .where_bytes = i / 5 % 8 ? 4 << i / 5 % 2 : 2,
+				.elem = elems[i % 6], .where_bytes = i / 6 % 8 ? 4 << i / 6 % 2 : 2,
 				.by = i & 1, .smaller = pick(&seed, 2), .turned = pick(&seed, 2),
 				.keeps_equal = !pick(&seed, 6), .nan_loses = !pick(&seed, 6),
 				.shared = pick(&seed, 3),
-				.extreme = i % 5 > 1 && i / 5 % 3,
-				.crossed = i % 5 > 1 && i / 5 % 3 == 2 && shape[s][1] == 1,
+				.extreme = i % 6 > 2 && i / 6 % 3,
+				.crossed = i % 6 > 2 && i / 6 % 3 == 2 && shape[s][1] == 1,
+				.value_step = 1 + !pick(&seed, 6),
+				.where_step = 1 + !pick(&seed, 3),
 				.outer = shape[s][0], .n = shape[s][1], .inner = shape[s][2],
 			};
 
