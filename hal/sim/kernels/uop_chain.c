@@ -215,7 +215,10 @@ const struct sim_chain_row PATH(sim_uop_chain)[UOP_CODES] = {
 		where[j] = (AS(best) CMP##= AS(next)) | nan ? i[j] : one_k ? one : k[j]; \
 	}
 
-/* One row, and several of them for n <= WIDE pairs, which stay in the nearest cache. */
+/* Pairs that stay in the nearest cache while all rows go by. */
+#define PICKED 256
+
+/* One row, and several of them for n <= PICKED pairs. */
 #define PICK_WITH(name, T, W, CMP, AS) \
 static inline __attribute__((always_inline)) \
 void name##_row(T *value, W *where, const T *x, const W *i, const T *y, const W *k, size_t n, \
@@ -228,8 +231,8 @@ static inline __attribute__((always_inline)) \
 void name##_block(T *to, W *to_where, const T *from, const W *from_where, \
 		  const struct sim_pick_rows *r, size_t at, size_t n, bool one_k) \
 { \
-	_Alignas(64) T value[WIDE]; \
-	_Alignas(64) W where[WIDE]; \
+	_Alignas(64) T value[PICKED]; \
+	_Alignas(64) W where[PICKED]; \
 	const T *x = value; \
 	const W *i = where; \
 	memcpy(value, from + at, n * sizeof(T)); \
@@ -248,15 +251,12 @@ static inline __attribute__((always_inline)) \
 void name##_rows(T *value, W *where, const T *x, const W *i, const struct sim_pick_rows *r, \
 		 size_t n, bool one_k) \
 { \
-	size_t at = 0; \
 	if (r->rows == 1) { \
 		name##_row(value, where, x, i, r->y, r->k, n, one_k); \
 		return; \
 	} \
-	for (; at + WIDE <= n; at += WIDE) \
-		name##_block(value, where, x, i, r, at, WIDE, one_k); \
-	if (at < n) \
-		name##_block(value, where, x, i, r, at, n - at, one_k); \
+	for (size_t at = 0; at < n; at += PICKED) \
+		name##_block(value, where, x, i, r, at, n - at < PICKED ? n - at : PICKED, one_k); \
 } \
 static void name(void *value, void *where, const void *x, const void *i, \
 		 const struct sim_pick_rows *r, size_t n) \
