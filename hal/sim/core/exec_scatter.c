@@ -17,6 +17,7 @@
 #define UPDATES 4096	/* elements that an operation is applied to between two looks */
 #define WIDE 64		/* points of a window before each of which a scatter looks */
 #define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
+#define OWN_CACHE (256 << 10)	/* bytes of a table that a core's own cache has room for */
 #define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
 
@@ -39,6 +40,7 @@ struct scatter_plan {
 	unsigned most;		/* elements that the operation is applied to at a time */
 	sim_update_fn *fn;		/* of narrow windows by one index, or NULL */
 	sim_update_hits_fn *hits_fn;	/* of other short windows, or NULL */
+	bool is_sorted;		/* equal indices follow one another, as the program says */
 	bool is_apart;		/* two windows are at one place or have no byte in common */
 	size_t pre_at, room_at, each;
 };
@@ -272,6 +274,7 @@ static int prepare_scatter(struct sim_load *load, const struct isa_insn *insn,
 	for (unsigned j = 0; j < p->k; j++)
 		p->bytes += p->w.batches * (uint64_t)p->w.window * elem_bytes(dst[j].elem);
 	p->index_bytes = sim_walk_index_bytes(&p->w, s->idx.elem);
+	p->is_sorted = insn->flags & ISA_FLAG_SORTED;
 	find_short_cut(load, body, uops, p);
 	keep_copied(load, p);
 	for (unsigned j = 0; j < p->k; j++) {
@@ -621,6 +624,16 @@ static void scatter_parts(void *arg, uint64_t begin, uint64_t end, unsigned lane
 		scatter_part(j, (unsigned)part, sim_scratch(j->run, lane));
 }
 
+/* Whether one lane is as soon done with all: with narrow windows, each of which all would look at,
+ * and with a table that it has in its own cache. Updates are read one behind the other then, which
+ * a cache foresees; each of two lanes skips those of the other, unless they come in long runs. */
+static bool is_better_alone(const struct scatter_plan *p, unsigned lanes)
+{
+	return p->hits_fn && (p->w.tail <= NARROW ||
+			      (lanes <= 2 && !p->is_sorted &&
+			       p->dst[0].hi - p->dst[0].lo <= OWN_CACHE));
+}
+
 static int run_scatter(struct sim_run *run, const void *plan)
 {
 	const struct scatter_plan *p = plan;
@@ -640,7 +653,7 @@ static int run_scatter(struct sim_run *run, const void *plan)
 	/* Updates that replace need not know what was there. */
 	run->read_bytes += p->bytes + p->index_bytes + (p->is_replace ? 0 : p->bytes);
 	run->write_bytes += p->bytes;
-	j.parts = p->is_apart && !p->fn && (!p->hits_fn || p->w.tail > NARROW) &&
+	j.parts = p->is_apart && !p->fn && !is_better_alone(p, run->cpu->lanes) &&
 		  ns > SIM_PARALLEL_NS ? run->cpu->lanes : 1;
 	sim_parallel(run, j.parts, 1, ns < 1e18 ? (uint64_t)ns : UINT64_MAX / 2, scatter_parts,
 		     &j);
