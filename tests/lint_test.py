@@ -203,6 +203,11 @@ def plant_documents(c):
              "suites: hal_map_test\nwhy: file\n---\nold\n+++\nnew\n%%\n")
     c.want("a mutant of a text that is gone", r"runtime\.txt:0: .*old text is there 0 times")
     c.want("a mutant of a file that is gone", r"runtime\.txt:0: .*no such file")
+    for suite in ("heaps_test", "jax:test_heaps.py -k all"):
+        c.append("tests/mutants/peers.txt", f"%%\nfile: hal/heap.c\nsuites: {suite}\n"
+                 "why: suite\n---\nSPDX-License-Identifier\n+++\nSPDX-License\n%%\n")
+    c.want("a mutant for a suite that is gone", r"peers\.txt:0: .*no suite is named heaps_test")
+    c.want("a mutant for a test of JAX that is gone", r"peers\.txt:0: .*no tests/jax/test_heaps")
     c.append("tests/mutants/sim.txt", "%%\nfile: hal/heap.c\n%%\n")
     c.want("a mutant that lacks its text", r"sim\.txt:0: .*a block needs file, suites, why")
     c.append("tests/mutants/linalg.txt", "%%\nfile: hal/heap.c\nsuites: hal_map_test\n"

@@ -38,6 +38,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 LISTS = TOP / "tests/mutants"
+OTHER_SUITES = ("conformance", "udev", "smi", "bringup")    # than programs of tests/unit
 
 
 class Mutant:
@@ -65,6 +66,14 @@ class Mutant:
             return f"{self.origin}: {self}: the old text is there {text.count(self.old)} times"
         if self.old == self.new:
             return f"{self.origin}: {self}: nothing changes"
+        for suite in self.suites:
+            if suite.startswith("jax:"):
+                first = suite[4:].split()[0]
+                if first.endswith(".py") and not (TOP / "tests/jax" / first).is_file():
+                    return f"{self.origin}: {self}: there is no tests/jax/{first}"
+            elif suite not in OTHER_SUITES and not suite.startswith("bringup:") and \
+                    not any((TOP / "tests/unit").rglob(suite + ".c")):
+                return f"{self.origin}: {self}: no suite is named {suite}"
         return None
 
 
