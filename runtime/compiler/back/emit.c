@@ -492,9 +492,8 @@ static bool reads_alike(const struct tc_op *fusion, unsigned k, const struct tc_
 }
 
 /* What is gathered for a fusion that makes its result of it, element for element, is best put where
- * that goes, and written over: a cache has that memory then. So is what a loop leaves for its last
- * turns (loop/unroll.c). Nothing that is joined or padded: its parts would be there from early on,
- * where others may lie until then (room.c). */
+ * that goes, and written over: a cache has that memory then. Nothing that is joined or padded: its
+ * parts would be there from early on, where others may lie until then (room.c). */
 static void wish_for_input(struct emit *e, const struct tc_value *v, const struct home *home,
 			   const struct buffer *old)
 {
@@ -505,11 +504,10 @@ static void wish_for_input(struct emit *e, const struct tc_value *v, const struc
 	for (unsigned k = 0; k < op->n_operands; k++) {
 		const struct tc_value *in = tc_in(op, k);
 
-		if (!in->def || (in->def->op != TC_GATHER && in->def->op != TC_WHILE) ||
-		    in->uses->next || e->wishes[in->id] || !reads_alike(op, k, v->type))
+		if (!in->def || in->def->op != TC_GATHER || in->uses->next ||
+		    !reads_alike(op, k, v->type))
 			continue;
 		tc_wish(e, in, home, old);
-		wish_for_start(e, in, home, old);
 		return;
 	}
 }

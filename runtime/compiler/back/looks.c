@@ -64,13 +64,16 @@ struct looks tc_looks(struct emit *e, const struct tc_value *v)
 	return looks;
 }
 
-static bool is_view(const struct tc_op *op)
+/* Whether the op's result has the memory of its operand, which u is. */
+static bool is_view(const struct tc_op *op, const struct tc_use *u)
 {
 	switch (op->op) {
 	case TC_RESHAPE: case TC_TRANSPOSE: case TC_SLICE: case TC_BROADCAST_IN_DIM:
 	case TC_REVERSE: case TC_BITCAST_CONVERT: case TC_COPY: case TC_OPTIMIZATION_BARRIER:
 	case TC_WHILE: case TC_DYNAMIC_SLICE:
 		return true;
+	case TC_DYNAMIC_UPDATE_SLICE:	/* nothing is there that could be moved */
+		return u == op->operands && u->value->def && u->value->def->op == TC_EMPTY;
 	default:
 		return false;
 	}
@@ -88,7 +91,7 @@ static uint32_t last_look(struct emit *e, const struct tc_value *v, unsigned dep
 		unsigned i = op->n_results > 1 ? (unsigned)(u - op->operands) : 0;
 		uint32_t view;
 
-		if (op->block != b || !is_view(op))
+		if (op->block != b || !is_view(op, u))
 			continue;
 		view = last_look(e, tc_out(op, i), depth + 1);
 		if (view > last)

@@ -8,7 +8,7 @@
  * through memory. Where each turn takes a short row of an array, or puts one where its number says,
  * as scans do, all of them are taken and put at once.
  *
- * How often the loop turns is known, so the turns that do not divide evenly follow it, and of a
+ * How often the loop turns is known, so the turns that do not divide evenly go before it, and of a
  * loop of few turns nothing else is left.
  *
  * Requires: a verified module after `simplify` and `empty`, which asks how often loops turn.
@@ -259,19 +259,19 @@ static void write_turns(const struct unroll *u, struct tc_op *at, struct tc_valu
 	}
 }
 
-/* A copy of the loop, before it, that makes so many turns, n of them at once. */
-static struct tc_op *in_steps(const struct unroll *u, int64_t turns, int64_t n)
+/* The loop, before it was, of n turns at once: makes of state, with which it begins, what it ends
+ * with. */
+static void write_loop(const struct unroll *u, struct tc_value **first, int64_t n)
 {
-	struct tc_op *copy = tc_clone(u->c, u->loop, tc_map_new(u->c)), *below, *last, *next;
+	struct tc_op *copy = tc_clone(u->c, u->loop, tc_map_new(u->c)), *last, *next;
+	struct tc_block *body = copy->regions[1].block;
 	struct tc_value *state[MOST_CARRIED];
-	struct tc_block *body;
-	struct tc_build b;
 
 	tc_insert_before(u->loop, copy);
-	below = tc_in(copy->regions[0].block->last, 0)->def;
-	b = tc_build_at(u->c, below);
-	tc_set_operand(below, 1, tc_build_number(&b, tc_in(below, 1)->type, (double)turns));
-	body = copy->regions[1].block;
+	for (unsigned i = 0; i < body->n_args; i++) {
+		tc_set_operand(copy, i, first[i]);
+		first[i] = tc_out(copy, i);
+	}
 	last = body->last;
 	for (unsigned i = 0; i < body->n_args; i++)
 		state[i] = body->args[i];
@@ -283,23 +283,20 @@ static struct tc_op *in_steps(const struct unroll *u, int64_t turns, int64_t n)
 		next = op->prev;
 		tc_erase(op);
 	}
-	return copy;
 }
 
 static void unroll(const struct unroll *u, int64_t n)
 {
-	struct tc_op *loop = u->loop, *steps = NULL;
+	struct tc_op *loop = u->loop;
+	int64_t first = n < u->turns ? u->turns % n : n;
 	struct tc_value *state[MOST_CARRIED];
-	int64_t left = u->turns;
 
-	if (n < left) {
-		steps = in_steps(u, left - left % n, n);
-		left %= n;
-	}
 	for (unsigned i = 0; i < loop->n_operands; i++)
-		state[i] = steps ? tc_out(steps, i) : tc_in(loop, i);
-	if (left)
-		write_turns(u, loop, state, left);
+		state[i] = tc_in(loop, i);
+	if (first)
+		write_turns(u, loop, state, first);
+	if (n < u->turns)
+		write_loop(u, state, n);
 	for (unsigned i = 0; i < loop->n_results; i++)
 		tc_replace_uses(tc_out(loop, i), state[i]);
 	tc_erase(loop);

@@ -140,7 +140,7 @@ def test_loops_within_loops(outer, inner):
     lambda ys: lax.fori_loop(0, 3, lambda i, a: a.at[i].set(a[i + 1] * 3), ys)])
 @pytest.mark.parametrize("n", [8, 21])
 def test_what_turns_put_together_goes_on(n, use):
-    """The turns that do not divide by eight put their rows behind the loop, into what it filled."""
+    """The turns that do not divide by eight put their rows before the loop, which goes on there."""
     same(lambda c, x: use(lax.scan(add, c, x)[1]), np.int32(1), integers(n))
     same(lambda c, x: use(lax.scan(add, c, x, reverse=True)[1]), integers(5), integers(n, 5))
 
@@ -196,9 +196,25 @@ def test_loops_under_vmap():
     same(jax.vmap(lambda x: lax.fori_loop(0, 13, lambda i, x: x * 3 + i, x)), integers(7))
 
 
+@pytest.mark.parametrize("n", [13, 20])
+def test_what_is_left_unwritten_is_not_moved(n):
+    """What begins empty stays where it is as more rows are put there, whatever joins or pads the
+    whole: the checking model sees whether anything is read that nobody wrote."""
+    def whole(x):
+        return lax.scan(lambda c, _: (c * 3 + 1, c), x, None, length=n)[1]
+
+    for shape in ((), (5,), (3, 5)):
+        x = integers(*shape)
+        same(lambda x: jnp.stack([whole(x)] * 2), x)
+        same(lambda x: jnp.pad(whole(x), 1), x)
+        same(lambda x: jnp.concatenate([whole(x), whole(x + 1)]), x)
+        same(lambda x: jnp.broadcast_to(whole(x), (3, n, *shape)), x)
+        same(jax.vmap(whole), np.stack([x] * 3))
+
+
 @pytest.mark.parametrize("n", [8, 20, 21])
 def test_arrays_stay_in_their_place(n):
-    """No turn, and none that is left behind the loop, takes memory besides the result."""
+    """No turn, and none that goes before the loop, takes memory besides the result."""
     x = jax.ShapeDtypeStruct((1 << 16,), np.float32)
     f = jax.jit(lambda x: lax.fori_loop(0, n, lambda i, x: x * 3 + 1, x))
     assert f.lower(x).compile().memory_analysis().temp_size_in_bytes <= 256

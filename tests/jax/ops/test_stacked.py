@@ -128,10 +128,10 @@ def test_a_condition_that_shows_the_array():
 
 
 def test_no_zeros_are_written_before():
-    xs = uniform(64, 1024)
+    xs = uniform(64, 2048)      # rows so long that a turn is one (loop/unroll.c)
 
     def f(xs):
-        return lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(1024), xs)
+        return lax.scan(lambda c, x: (c + x, c * x), jnp.zeros(2048), xs)
 
     g = jax.jit(f).lower(xs).compile()
     assert g.memory_analysis().temp_size_in_bytes < xs.nbytes

@@ -234,6 +234,13 @@ static void padded_arrays_that_do_not_meet_are_put_together(void **state)
 	/* the same places */
 	expect_pads(PAD("%5", "%1", "0, 1", "0, 3", SIX) PAD("%6", "%2", "0, 1", "0, 3", SIX)
 		    "%9 = multiply(%5, %6) : " SIX "\n", 0);
+	/* one within the other, either way round */
+	expect_pads("%7 = concatenate(%1, %2) {dimension = 1} : tensor<2x4xf32>\n"
+		    PAD("%5", "%7", "0, 1", "0, 1", SIX) PAD("%6", "%3", "0, 2", "0, 2", SIX)
+		    "%9 = add(%5, %6) : " SIX "\n", 2);
+	expect_pads("%7 = concatenate(%1, %2) {dimension = 1} : tensor<2x4xf32>\n"
+		    PAD("%5", "%7", "0, 1", "0, 1", SIX) PAD("%6", "%3", "0, 2", "0, 2", SIX)
+		    "%9 = add(%6, %5) : " SIX "\n", 2);
 	/* Places that meet in part; another dim; two dims; something else looks at one. */
 	expect_pads(PAD("%5", "%1", "0, 1", "0, 3", SIX) PAD("%6", "%2", "0, 2", "0, 2", SIX)
 		    "%9 = add(%5, %6) : " SIX "\n", 2);
