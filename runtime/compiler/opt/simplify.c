@@ -219,11 +219,42 @@ static unsigned dims_apart(const struct tc_op *op, const struct tc_type *apart, 
 	return i == n && a == apart->rank ? rank : 0;
 }
 
+/* Whether one move along `dims` would be done later than two. It spreads the elements of each row
+ * by themselves, which two do for all rows as for one; and if `op` repeats rows whose elements
+ * were spread before, each of these once more. */
+static bool takes_short_rows(const struct tc_op *op, const struct tc_type *to, const int64_t *dims,
+			     unsigned n)
+{
+	const struct tc_type *out = op->results[0].type, *in = tc_in(op, 0)->type;
+	int64_t elems = 1, each = (int64_t)elem_bytes(to->elem), times;
+	unsigned d = to->rank, last = out->rank, n_outer;
+	const int64_t *outer = tc_attr_ints(op, "broadcast_dimensions", &n_outer);
+	uint64_t kept = 0;
+	bool is_spread = false;
+
+	for (unsigned i = 0; i < n; i++)
+		kept |= 1ull << dims[i];
+	for (; d && (to->dim[d - 1] == 1 || !(kept >> (d - 1) & 1)); d--)
+		is_spread |= to->dim[d - 1] > 1;
+	if (!is_spread || !in->bytes)
+		return false;
+	for (; d && (to->dim[d - 1] == 1 || kept >> (d - 1) & 1); d--)
+		elems *= to->dim[d - 1];
+	while (last > 1 && out->dim[last - 1] == 1)
+		last--;
+	times = 2;
+	for (unsigned i = 0; i < n_outer; i++)	/* the elements were spread first */
+		if (outer[i] + 1 == last)
+			times = out->bytes / in->bytes;
+	return elems < 64 || elems * each < 128 * times;
+}
+
 /* What is repeated along one dim and then along another, as frameworks write it (each time spread
  * along a new dim that becomes one with its neighbour), is spread along both and moved once. */
 static bool repeat_at_once(struct tc_ctx *c, struct tc_op *op)
 {
 	const struct tc_op *join, *first;
+	const struct tc_type *to;
 	struct tc_build b;
 	struct tc_value *v;
 	int64_t at[TC_MAX_RANK], dims[TC_MAX_RANK], dim[ISA_MAX_RANK];
@@ -244,9 +275,11 @@ static bool repeat_at_once(struct tc_ctx *c, struct tc_op *op)
 	inner = tc_attr_ints(first, "broadcast_dimensions", &n);
 	for (unsigned i = 0; i < n; i++)
 		dims[i] = at[inner[i]];
+	to = tc_tensor(c, op->results[0].type->elem, rank, dim);
+	if (takes_short_rows(op, to, dims, n))
+		return false;
 	b = tc_build_at(c, op);
-	v = tc_build_broadcast(&b, tc_in(first, 0),
-			       tc_tensor(c, op->results[0].type->elem, rank, dim), dims);
+	v = tc_build_broadcast(&b, tc_in(first, 0), to, dims);
 	return tc_simplify_to(op, tc_build_reshape(&b, v, op->results[0].type->rank,
 						   op->results[0].type->dim));
 }

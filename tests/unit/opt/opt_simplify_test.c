@@ -570,47 +570,68 @@ static void expect_once(bool is_once, const char *in, const char *lines)
 static void what_is_repeated_along_two_dims_is_moved_once(void **state)
 {
 	(void)state;
-	expect_once(true, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
-		    SPREAD("%4", "%3", "0, 1", "12x6x5") SHAPED("%5", "%4", "12x30")
+	expect_once(true, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64") SHAPED("%3", "%2", "12x64")
+		    SPREAD("%4", "%3", "0, 1", "12x64x5") SHAPED("%5", "%4", "12x320")
 		    "return(%5)\n");
-	expect_once(true, "1x4x6x1", SPREAD("%2", "%1", "0, 1, 2, 4", "1x4x6x3x1")
-		    SHAPED("%3", "%2", "1x4x18x1") SPREAD("%4", "%3", "0, 1, 3, 4", "1x4x2x18x1")
-		    SHAPED("%5", "%4", "1x8x18x1") "return(%5)\n");
+	expect_once(true, "1x4x64x1", SPREAD("%2", "%1", "0, 1, 2, 4", "1x4x64x3x1")
+		    SHAPED("%3", "%2", "1x4x192x1") SPREAD("%4", "%3", "0, 1, 3, 4", "1x4x2x192x1")
+		    SHAPED("%5", "%4", "1x8x192x1") "return(%5)\n");
 	/* as many dims as an instruction has, and one more */
-	expect_once(true, "2x2x2x2x2x3", SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5", "2x2x2x2x2x3x5")
-		    SHAPED("%3", "%2", "2x2x2x2x2x15")
-		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 6", "2x2x2x2x2x7x15")
-		    SHAPED("%5", "%4", "2x2x2x2x14x15") "return(%5)\n");
-	expect_once(false, "2x2x2x2x2x2x3",
-		    SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5, 6", "2x2x2x2x2x2x3x5")
-		    SHAPED("%3", "%2", "2x2x2x2x2x2x15")
-		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 5, 7", "2x2x2x2x2x2x7x15")
-		    SHAPED("%5", "%4", "2x2x2x2x2x14x15") "return(%5)\n");
+	expect_once(true, "2x2x2x2x2x256", SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5", "2x2x2x2x2x256x5")
+		    SHAPED("%3", "%2", "2x2x2x2x2x1280")
+		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 6", "2x2x2x2x2x7x1280")
+		    SHAPED("%5", "%4", "2x2x2x2x14x1280") "return(%5)\n");
+	expect_once(false, "2x2x2x2x2x2x256",
+		    SPREAD("%2", "%1", "0, 1, 2, 3, 4, 5, 6", "2x2x2x2x2x2x256x5")
+		    SHAPED("%3", "%2", "2x2x2x2x2x2x1280")
+		    SPREAD("%4", "%3", "0, 1, 2, 3, 4, 5, 7", "2x2x2x2x2x2x7x1280")
+		    SHAPED("%5", "%4", "2x2x2x2x2x14x1280") "return(%5)\n");
 }
 
 static void what_is_spread_for_work_is_left(void **state)
 {
 	(void)state;
 	/* what is repeated is looked at, too */
-	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
-		    SPREAD("%4", "%3", "0, 1", "12x6x5") SHAPED("%5", "%4", "12x30")
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64") SHAPED("%3", "%2", "12x64")
+		    SPREAD("%4", "%3", "0, 1", "12x64x5") SHAPED("%5", "%4", "12x320")
 		    "return(%5, %3)\n");
 	/* nothing but a view is made of the second */
-	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
-		    SPREAD("%4", "%3", "1, 2", "5x12x6") SHAPED("%5", "%4", "5x72")
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64") SHAPED("%3", "%2", "12x64")
+		    SPREAD("%4", "%3", "1, 2", "5x12x64") SHAPED("%5", "%4", "5x768")
 		    "return(%5)\n");
-	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
-		    SPREAD("%4", "%3", "0, 1", "12x6x5") "return(%4)\n");
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64") SHAPED("%3", "%2", "12x64")
+		    SPREAD("%4", "%3", "0, 1", "12x64x5") "return(%4)\n");
 	/* nor of the first; a dim that was there is widened; dims change places */
-	expect_once(false, "4x6", SPREAD("%2", "%1", "1, 2", "3x4x6") SHAPED("%3", "%2", "3x24")
-		    SPREAD("%4", "%3", "0, 1", "3x24x5") SHAPED("%5", "%4", "3x120")
+	expect_once(false, "4x64", SPREAD("%2", "%1", "1, 2", "3x4x64") SHAPED("%3", "%2", "3x256")
+		    SPREAD("%4", "%3", "0, 1", "3x256x5") SHAPED("%5", "%4", "3x1280")
 		    "return(%5)\n");
-	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "1x12x6")
-		    SPREAD("%4", "%3", "0, 1, 2", "2x12x6x5") SHAPED("%5", "%4", "2x12x30")
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64")
+		    SHAPED("%3", "%2", "1x12x64")
+		    SPREAD("%4", "%3", "0, 1, 2", "2x12x64x5") SHAPED("%5", "%4", "2x12x320")
 		    "return(%5)\n");
-	expect_once(false, "4x6", SPREAD("%2", "%1", "0, 2", "4x3x6") SHAPED("%3", "%2", "12x6")
-		    SPREAD("%4", "%3", "1, 0", "6x12x5") SHAPED("%5", "%4", "6x60")
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 2", "4x3x64") SHAPED("%3", "%2", "12x64")
+		    SPREAD("%4", "%3", "1, 0", "64x12x5") SHAPED("%5", "%4", "64x60")
 		    "return(%5)\n");
+}
+
+static void short_rows_that_are_repeated_are_left(void **state)
+{
+	(void)state;
+	/* element by element, in rows of 252 and of 256 bytes */
+	expect_once(false, "4x63", SPREAD("%2", "%1", "0, 2", "4x3x63") SHAPED("%3", "%2", "12x63")
+		    SPREAD("%4", "%3", "0, 1", "12x63x5") SHAPED("%5", "%4", "12x315")
+		    "return(%5)\n");
+	expect_once(true, "4x64", SPREAD("%2", "%1", "0, 1", "4x64x5") SHAPED("%3", "%2", "4x320")
+		    SPREAD("%4", "%3", "0, 2", "4x2x320") SHAPED("%5", "%4", "8x320")
+		    "return(%5)\n");
+	/* each row four times, once its elements are spread */
+	expect_once(false, "4x64", SPREAD("%2", "%1", "0, 1", "4x64x5") SHAPED("%3", "%2", "4x320")
+		    SPREAD("%4", "%3", "0, 2", "4x4x320") SHAPED("%5", "%4", "16x320")
+		    "return(%5)\n");
+	/* whole rows of any length */
+	expect_once(true, "4x6x2", SPREAD("%2", "%1", "0, 2, 3", "4x3x6x2")
+		    SHAPED("%3", "%2", "12x6x2") SPREAD("%4", "%3", "0, 1, 3", "12x6x5x2")
+		    SHAPED("%5", "%4", "12x30x2") "return(%5)\n");
 }
 
 int main(void)
@@ -634,6 +655,7 @@ int main(void)
 		cmocka_unit_test(what_is_put_together_of_parts_is_of_theirs),
 		cmocka_unit_test(what_is_repeated_along_two_dims_is_moved_once),
 		cmocka_unit_test(what_is_spread_for_work_is_left),
+		cmocka_unit_test(short_rows_that_are_repeated_are_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
