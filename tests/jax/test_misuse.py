@@ -48,12 +48,17 @@ def test_a_child_of_fork_is_told_and_drops_what_it_has():
 
 
 ENDS = """
-import os, signal, sys, jax, jax.numpy as jnp
+import os, signal, sys, time, jax, jax.numpy as jnp
 f = jax.jit(lambda x: x @ x + 1)
 x = jnp.ones((64, 64))
 if sys.argv[1] == "in_flight":
     x = jax.lax.fori_loop(0, 2000, lambda i, y: y @ y / 64, jnp.ones((512, 512)))
     jax.debug.callback(lambda a: None, x[0, 0])
+elif sys.argv[1] == "called":
+    def late(a):
+        time.sleep(5)
+        return a
+    x = jax.jit(lambda y: jax.pure_callback(late, y, y))(jnp.ones(()))
 else:
     jax.block_until_ready(f(x))
 pid = os.fork()
@@ -69,7 +74,7 @@ print("sum", float(f(jnp.ones((64, 64))).sum()))
 """
 
 
-@pytest.mark.parametrize("how", ["exit", "drop", "raise", "in_flight"])
+@pytest.mark.parametrize("how", ["exit", "drop", "raise", "in_flight", "called"])
 def test_a_child_of_fork_ends_as_programs_do(how):
     r = subprocess.run([sys.executable, "-W", "ignore", "-c", ENDS, how], capture_output=True,
                        text=True, env={**os.environ, "JAX_PLATFORMS": "tessera,cpu"})

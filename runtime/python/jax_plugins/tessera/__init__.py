@@ -148,11 +148,12 @@ def _tell_others_of_the_end():
 def _let_children_end():
     """Programs fork, and what they fork ends by sys.exit as often as not."""
     try:
-        from jax._src import distributed, xla_bridge
+        from jax._src import dispatch, distributed, xla_bridge
         from jax._src.interpreters import mlir
 
         from . import end
-        end.keep_in_children(xla_bridge, mlir, distributed.global_state)
+        end.keep_in_children(xla_bridge, mlir, distributed.global_state,
+                             dispatch.runtime_tokens)
     except (ImportError, AttributeError) as e:
         warnings.warn(f"tessera: this JAX keeps its clients elsewhere ({e}): a child of fork that "
                       "does not end by os._exit may hang or crash", stacklevel=2)

@@ -53,15 +53,18 @@ def tell(state):
     state.shutdown = tell_and_shutdown
 
 
-def keep_in_children(xla_bridge, mlir, state):
+def keep_in_children(xla_bridge, mlir, state, tokens):
     """A child of fork never frees what has threads in its parent: jaxlib waits there for them, or
-    crashes, when the child ends as programs do."""
+    crashes, when the child ends as programs do. Nor does it wait for effects
+    of its parent's programs."""
     def ours():
         return [*xla_bridge._backends.values(), mlir.global_thread_pool, state.client,
-                state.service, state.preemption_sync_manager]
+                state.service, state.preemption_sync_manager, tokens.current_tokens,
+                tokens.output_runtime_tokens]
 
     def keep():
         for shared in ours():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(shared))
+        tokens.clear()
     ours()      # AttributeError: another JAX
     os.register_at_fork(after_in_child=keep)
