@@ -110,7 +110,7 @@ def ends(processes):
     """What each said, one list of facts a process, and their codes. JAX's shutdown may take some
     time in process 0, where XLA's service waits for its calls."""
     try:
-        said = [p.communicate(timeout=120) for p in processes]
+        said = [p.communicate(timeout=SECONDS) for p in processes]
     finally:
         for p in processes:
             p.kill()
