@@ -73,3 +73,36 @@ def test_an_operand_may_be_turned_and_reversed(order, device):
     wanted = jax.jit(f)(*jax.device_put((x, w), CPU))
     got = jax.jit(f)(*jax.device_put((x, w), device))
     np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+
+
+# The gradient of such a convolution has more zeros between its inputs than its kernel is wide, as
+# wide as it is, or less; a kernel with as many groups as features has one product for each tap.
+@pytest.mark.parametrize("layout", ["torch", "jax"])
+@pytest.mark.parametrize("stride", [(3, 2), (4, 4), (9, 16), (11, 12)])
+@pytest.mark.parametrize("kernel", [(4, 4), (9, 16), (18, 5), (11, 33)])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_gradient_of_patches(layout, stride, kernel, groups, device):
+    x = ordered(whole(2, 6, 37, 50), ORDERS[layout][0], "NCHW")
+    w = ordered(whole(12, 6 // groups, *kernel), ORDERS[layout][1], "OIHW")
+
+    def pulled(x, w):
+        y, pull = jax.vjp(lambda x: lax.conv_general_dilated(
+            x, w, stride, [(2, 0), (-1, 3)], dimension_numbers=ORDERS[layout],
+            feature_group_count=groups), x)
+        return pull(y % 3)[0]
+
+    got, want = (np.asarray(jax.jit(pulled)(*jax.device_put((x, w), d))) for d in (device, CPU))
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("width", [16, 20])
+def test_gradient_of_patches_takes_the_products_that_count(width, device):
+    x, w = whole(1, 3, 160, 160), whole(32, 3, width, width)
+
+    def f(x, w):
+        return lax.conv_general_dilated(x, w, (16, 16), "SAME", dimension_numbers=ORDERS["torch"])
+
+    x, w = jax.device_put((x, w), device)
+    forward, back = (jax.jit(g).lower(x, w).compile().cost_analysis()["flops"] for g in
+                     (f, lambda x, w: jax.vjp(lambda x: f(x, w), x)[1](f(x, w))[0]))
+    assert back < 8 * forward

@@ -9,6 +9,11 @@
  * phase r has the taps k = first, first + holes, ... with first = (low - r) mod holes, and
  * the j-th of them meets input q + j + shift, shift = (r - low + first) / holes.
  *
+ * Many phases are not worth a convolution each, and where the kernel is as wide as the holes
+ * are apart (or a multiple of that), as that of patches beside each other is, all phases meet
+ * the same inputs. Then they are features of one convolution: the kernel's tap j * holes + k,
+ * k of phase holes - 1 - k, is tap j of feature k. Another kernel gets zeros around it.
+ *
  * What is not done: strides, dilated or reversed windows in the same dim, and windows so
  * small that to interleave costs more than the zeros.
  */
@@ -93,6 +98,99 @@ static struct tc_value *interleave(const struct conv *v, struct tc_value **phase
 	return tc_build_part(&v->b, all, (unsigned)v->output, 0, t->dim[v->output]);
 }
 
+/* Padding in front of the kernel that makes phases 0 .. holes - 1 begin at one input. */
+static int64_t missing_low(const struct conv *v)
+{
+	return ((-1 - v->low) % v->holes + v->holes) % v->holes;
+}
+
+static bool are_features(const struct conv *v)
+{
+	bool meets_same = !missing_low(v) && size_of(tc_in(v->op, 1), v->kernel) % v->holes == 0;
+
+	return v->holes > MOST_PHASES || (meets_same && !tc_is_depthwise(v->op));
+}
+
+/* x [.. a * inner + k .., b ..] as [.. a .., b * inner + k ..], a of dim `from`, b of dim `to`. */
+static struct tc_value *move_inner(const struct tc_build *b, struct tc_value *x, unsigned from,
+				   unsigned to, int64_t inner)
+{
+	unsigned rank = x->type->rank, n = 0, m = 0;
+	int64_t dim[TC_MAX_RANK], order[TC_MAX_RANK], flat[TC_MAX_RANK];
+
+	for (unsigned d = 0; d < rank; d++) {
+		flat[d] = x->type->dim[d];
+		dim[n] = flat[d];
+		if (d == from) {
+			dim[n++] /= inner;
+			dim[n] = inner;
+		}
+		n++;
+	}
+	for (unsigned d = 0; d < rank; d++) {
+		order[m++] = d + (d > from);
+		if (d == to)
+			order[m++] = from + 1;
+	}
+	flat[from] /= inner;
+	flat[to] *= inner;
+	x = tc_build_transpose(b, tc_build_reshape(b, x, n, dim), order);
+	return tc_build_reshape(b, x, rank, flat);
+}
+
+/* The kernel [.. j * holes + k .., o ..] as [.. j .., o * holes + phase ..]. */
+static struct tc_value *spread_taps(const struct conv *v, unsigned feature)
+{
+	const struct tc_build *b = &v->b;
+	struct tc_value *kernel = tc_in(v->op, 1);
+	int64_t low[TC_MAX_RANK] = { 0 }, high[TC_MAX_RANK] = { 0 }, none[TC_MAX_RANK] = { 0 };
+	int64_t at = v->kernel, size = size_of(kernel, at) + missing_low(v);
+
+	low[at] = missing_low(v);
+	high[at] = (v->holes - size % v->holes) % v->holes;
+	if (low[at] || high[at])
+		kernel = tc_build_pad(b, kernel, tc_build_number(b, tc_tensor(b->c,
+				      (enum elem)kernel->type->elem, 0, NULL), 0),
+				      low, high, none);
+	/* Backwards, j is too: it is turned once more when the phases have left. */
+	kernel = tc_build1(b, TC_REVERSE, kernel);
+	tc_set_ints(b->c, kernel->def, "dimensions", &at, 1);
+	kernel = move_inner(b, kernel, (unsigned)at, feature, v->holes);
+	if (size_of(kernel, at) > 1) {
+		kernel = tc_build1(b, TC_REVERSE, kernel);
+		tc_set_ints(b->c, kernel->def, "dimensions", &at, 1);
+	}
+	return kernel;
+}
+
+/* All phases by one convolution, which is the result. */
+static struct tc_op *build_features(const struct conv *v)
+{
+	struct tc_ctx *c = v->b.c;
+	const struct tc_type *t = tc_out(v->op, 0)->type;
+	unsigned feature = (unsigned)tc_attr_int(v->op, "output_feature_dimension", 0);
+	unsigned of_kernel = (unsigned)tc_attr_int(v->op, "kernel_output_feature_dimension", 0);
+	int64_t before = (v->low + missing_low(v) + 1) / v->holes - 1, taps;
+	struct tc_op *op = tc_clone(c, v->op, tc_map_new(c));
+	struct tc_value *all;
+
+	tc_set_operand(op, 1, spread_taps(v, of_kernel));
+	taps = size_of(tc_in(op, 1), v->kernel);
+	all = tc_out(op, 0);
+	all->type = tc_with_dim(c, tc_with_dim(c, t, feature, t->dim[feature] * v->holes),
+				(unsigned)v->output, v->phase_size);
+	tc_set_nth(c, op, "lhs_dilation", v->i, 1);
+	tc_set_nth(c, op, "padding", 2 * v->i, before);
+	tc_set_nth(c, op, "padding", 2 * v->i + 1, v->phase_size - before + taps - 1 -
+		   size_of(tc_in(op, 0), v->input));
+	tc_build_place(&v->b, op);
+	all = move_inner(&v->b, all, feature, (unsigned)v->output, v->holes);
+	if (all->type->dim[v->output] != t->dim[v->output])
+		all = tc_build_part(&v->b, all, (unsigned)v->output, 0, t->dim[v->output]);
+	tc_replace(v->op, all);
+	return op;
+}
+
 static bool has_live_taps_apart(struct conv *v)
 {
 	const struct tc_value *kernel = tc_in(v->op, 1), *out = tc_out(v->op, 0);
@@ -105,7 +203,7 @@ static bool has_live_taps_apart(struct conv *v)
 	v->kernel = tc_attr_nth(v->op, "kernel_spatial_dimensions", v->i);
 	v->output = tc_attr_nth(v->op, "output_spatial_dimensions", v->i);
 	v->phase_size = (size_of(out, v->output) + v->holes - 1) / v->holes;
-	return v->holes > 1 && v->holes <= MOST_PHASES && v->n + 3 <= TC_MAX_RANK &&
+	return v->holes > 1 && v->n + 3 <= TC_MAX_RANK &&
 	       tc_attr_nth(v->op, "window_strides", v->i) == 1 &&
 	       tc_attr_nth(v->op, "rhs_dilation", v->i) == 1 &&
 	       !tc_attr_nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
@@ -123,6 +221,10 @@ void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
 		v.i++;
 	if (v.i == v.n) {
 		tc_decompose_depthwise(c, op);
+		return;
+	}
+	if (are_features(&v)) {
+		tc_decompose_convolution(c, build_features(&v));
 		return;
 	}
 	for (int64_t r = 0; r < v.holes; r++) {
