@@ -78,3 +78,14 @@ def test_rising_sorts_and_single_arrays():
     np.testing.assert_array_equal(here, there)
     whole = jax.jit(lambda a: (lax.sort(a)[:, :3], lax.sort(a)[:, -1]))(jnp.asarray(x))
     assert whole[0].shape == (4, 3) and whole[1].shape == (4,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("n", [20, 999, 5000])
+def test_an_approximate_top_is_the_top(dtype, n):
+    x = numbers((3, n), dtype)
+    for find, sign in (lax.approx_max_k, -1), (lax.approx_min_k, 1):
+        values, places = (np.asarray(v) for v in jax.jit(lambda a, f=find: f(a, 7))(x))
+        order = np.argsort(sign * bits(x), axis=-1, kind="stable")[..., :7]
+        np.testing.assert_array_equal(places, order)
+        np.testing.assert_array_equal(bits(values), bits(np.take_along_axis(x, order, -1)))

@@ -168,6 +168,19 @@ static void take_apart(struct tc_op *op)
 	tc_erase(op);
 }
 
+/* A comparison of floats by their total order, as top_k's is: then few of them need be sorted.
+ * What the other order says of a NaN, or of zeros' signs, is no order to keep. */
+static void compare_totally(struct tc_ctx *c, const struct tc_block *body)
+{
+	struct tc_op *first = body->first;
+	int64_t way = first ? tc_attr_int(first, "comparison_direction", -1) : -1;
+
+	if (first && first == body->last && first->op == TC_COMPARE &&
+	    elem_class(tc_in(first, 0)->type->elem) == ELEM_CLASS_FLOAT &&
+	    (way == TC_CMP_GT || way == TC_CMP_LT))
+		tc_set_int(c, first, "compare_type", TC_ATTR_ENUM, TC_CMP_TOTALORDER);
+}
+
 /*
  * ApproxTopK: values and their numbers sorted by the comparator that the call names, and
  * the first k of them: exact is approximate enough. Here, as the function that it names is
@@ -221,6 +234,7 @@ static void replace_top_k(struct pass *p, struct tc_op *op)
 	yield = tc_build_region(&inner, f->region, args);
 	if (yield->type != tc_tensor(c, ELEM_PRED, 0, NULL))
 		tc_fail(c, ERR_INVALID_ARGUMENT, op, "its comparator yields no truth value");
+	compare_totally(c, inner.block);
 	tc_build_return(&inner, 1, &yield);
 	tc_build_place(&b, sort);
 	for (unsigned i = 0; i < 2; i++) {
