@@ -22,6 +22,8 @@
 #define LONG_INNER 192
 /* Elements of a segment. */
 #define SEGMENT 16
+/* Up to so many, groups are picked one by one. */
+#define FEW_GROUPS 48
 /* At most so many rows are folded between two looks at whether to stop. */
 #define ROWS_IN_PLACE 256
 #define ITEMS 64
@@ -468,6 +470,22 @@ static void apply(const struct vec_job *job, const struct values *to,
 	}
 }
 
+/* pick() of one operand, so few groups that to describe them takes longer: bytes everywhere. */
+static void pick_few(char *to, const char *from, size_t outer, size_t pitch, size_t count,
+		     size_t inner, size_t step)
+{
+	for (size_t i = 0; i < outer; i++, from += pitch) {
+		const char *group = from;
+
+		for (size_t k = 0; k < count; k++, to += inner, group += step) {
+			if (inner == 4)
+				memcpy(to, group, 4);
+			else
+				memcpy(to, group, inner);
+		}
+	}
+}
+
 /* Copies every other group of `inner` elements, `count` times from each of `outer`
  * runs that are `pitch` elements apart. */
 static void pick(const struct reduce_plan *r, const struct values *to,
@@ -483,6 +501,11 @@ static void pick(const struct reduce_plan *r, const struct values *to,
 		};
 		const void *got;
 
+		if (outer * count <= FEW_GROUPS) {
+			pick_few(to->p[j], from->p[j], outer, pitch * r->bytes[j], count,
+				 inner * r->bytes[j], step * r->bytes[j]);
+			continue;
+		}
 		ref.stride[0] = (int64_t)(pitch * r->bytes[j]);
 		ref.stride[1] = (int64_t)(step * r->bytes[j]);
 		ref.stride[2] = r->bytes[j];
