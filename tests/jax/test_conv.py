@@ -79,7 +79,7 @@ def test_an_operand_may_be_turned_and_reversed(order, device):
 # wide as it is, or less; a kernel with as many groups as features has one product for each tap.
 @pytest.mark.parametrize("layout", ["torch", "jax"])
 @pytest.mark.parametrize("stride", [(3, 2), (4, 4), (9, 16), (11, 12)])
-@pytest.mark.parametrize("kernel", [(4, 4), (9, 16), (18, 5), (11, 33)])
+@pytest.mark.parametrize("kernel", [(1, 1), (2, 1), (4, 4), (9, 16), (18, 5), (11, 33)])
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_gradient_of_patches(layout, stride, kernel, groups, device):
     x = ordered(whole(2, 6, 37, 50), ORDERS[layout][0], "NCHW")

@@ -206,9 +206,10 @@ static bool has_live_taps_apart(struct conv *v)
 	return v->holes > 1 && v->n + 3 <= TC_MAX_RANK &&
 	       tc_attr_nth(v->op, "window_strides", v->i) == 1 &&
 	       tc_attr_nth(v->op, "rhs_dilation", v->i) == 1 &&
-	       !tc_attr_nth(v->op, "window_reversal", v->i) && size_of(kernel, v->kernel) > 1 &&
-	       out->type->count && size_of(tc_in(v->op, 0), v->input) &&
-	       (kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op));
+	       !tc_attr_nth(v->op, "window_reversal", v->i) &&
+	       out->type->count && size_of(tc_in(v->op, 0), v->input) && kernel->type->count &&
+	       (v->holes > MOST_PHASES || (size_of(kernel, v->kernel) > 1 &&
+		(kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op))));
 }
 
 void tc_decompose_convolution(struct tc_ctx *c, struct tc_op *op)
