@@ -191,6 +191,17 @@ static struct tc_op *build_features(const struct conv *v)
 	return op;
 }
 
+/* Whether the kernel with zeros around it takes no more room than what there is takes anyway. */
+static bool has_room(const struct conv *v)
+{
+	const struct tc_value *kernel = tc_in(v->op, 1), *out = tc_out(v->op, 0);
+	uint64_t most = kernel->type->count > out->type->count ? kernel->type->count :
+			out->type->count;
+	uint64_t size = (uint64_t)size_of(kernel, v->kernel);
+
+	return kernel->type->count / size <= 4 * most / (size + 2 * (uint64_t)v->holes);
+}
+
 static bool has_live_taps_apart(struct conv *v)
 {
 	const struct tc_value *kernel = tc_in(v->op, 1), *out = tc_out(v->op, 0);
@@ -208,7 +219,7 @@ static bool has_live_taps_apart(struct conv *v)
 	       tc_attr_nth(v->op, "rhs_dilation", v->i) == 1 &&
 	       !tc_attr_nth(v->op, "window_reversal", v->i) &&
 	       out->type->count && size_of(tc_in(v->op, 0), v->input) && kernel->type->count &&
-	       (v->holes > MOST_PHASES || (size_of(kernel, v->kernel) > 1 &&
+	       (v->holes > MOST_PHASES ? has_room(v) : (size_of(kernel, v->kernel) > 1 &&
 		(kernel->type->count / features >= LEAST_WORK || tc_is_depthwise(v->op))));
 }
 
