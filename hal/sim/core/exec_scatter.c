@@ -18,6 +18,7 @@
 #define WIDE 64		/* points of a window before each of which a scatter looks */
 #define NARROW 64	/* bytes of a window that lanes do not share: all look at each point */
 #define OWN_CACHE (256 << 10)	/* bytes of a table that a core's own cache has room for */
+#define ONE_READS (8 << 20)	/* bytes of updates; more, from memory, two read sooner than one */
 #define SHORT 1024	/* bytes of one that is worth no call of an operation */
 #define CHUNK 256	/* points of which a scatter finds its own before it applies them */
 
@@ -631,7 +632,7 @@ static bool is_better_alone(const struct scatter_plan *p, unsigned lanes)
 {
 	return p->hits_fn && (p->w.tail <= NARROW ||
 			      (lanes <= 2 && !p->is_sorted &&
-			       p->dst[0].hi - p->dst[0].lo <= OWN_CACHE));
+			       p->dst[0].hi - p->dst[0].lo <= OWN_CACHE && p->bytes <= ONE_READS));
 }
 
 static int run_scatter(struct sim_run *run, const void *plan)
