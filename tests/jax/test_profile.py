@@ -19,7 +19,10 @@ import pytest
 from jax.profiler import ProfileData
 
 SLACK_NS = 200_000      # between the host's two clocks, and of looks at them
-SESSIONS = 20           # other work of the host may hold one up between two looks, but not each
+# Other work of the host may hold a session up between two looks, but not each that begins within
+# so many seconds, nor each of so many.
+SECONDS = 60
+SESSIONS = 20
 SMI = pathlib.Path(__file__).resolve().parents[2] / \
     os.environ.get("TESSERA_BUILD", "build/opt") / "xla-smi"
 ROW = "XLA Modules", "XLA Ops", "DMA queue"
@@ -96,7 +99,8 @@ def covered(module, ops):
 
 
 def test_step(profile, state):
-    for _ in range(SESSIONS):
+    end = time.monotonic() + SECONDS
+    while True:
         p = profile(lambda: train(state))
         [outer] = [e for e in p.host if e.name == "train"]
         [module] = p.of("XLA Modules")
@@ -111,7 +115,7 @@ def test_step(profile, state):
         share = covered(module, ops)
         assert share <= 1
         late = max(outer.begin - module.begin, module.end - outer.end)
-        if share >= 0.95 and late <= SLACK_NS:
+        if (share >= 0.95 and late <= SLACK_NS) or time.monotonic() > end:
             break
     assert share >= 0.95 and late <= SLACK_NS
 
