@@ -19,18 +19,12 @@
 /* Whether the turns put together all of carried value j, which nobody looks at before. */
 static bool is_put_together(const struct tc_op *loop, unsigned j, unsigned counter, int64_t turns)
 {
-	const struct tc_block *body = loop->regions[1].block;
-	const struct tc_value *v = tc_in(body->last, j);
-	const struct tc_op *update = v->def;
+	const struct tc_op *put = tc_put_of_turn(loop, j);
 	struct tc_line row;
-	int dim;
+	int dim = put ? tc_row_of_turn(put, loop->regions[1].block->args[counter], turns, &row) :
+		  -1;
 
-	if (!update || update->op != TC_DYNAMIC_UPDATE_SLICE || update->block != body ||
-	    !tc_is_used_once(v) || tc_in(update, 0) != body->args[j] ||
-	    !tc_is_used_once(body->args[j]) || loop->regions[0].block->args[j]->uses)
-		return false;
-	dim = tc_row_of_turn(update, body->args[counter], turns, &row);
-	return dim >= 0 && v->type->dim[dim] == turns;
+	return dim >= 0 && put->results[0].type->dim[dim] == turns;
 }
 
 static void empty_loop(struct tc_ctx *c, struct tc_op *loop)

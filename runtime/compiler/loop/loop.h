@@ -18,6 +18,9 @@ int64_t tc_turns_of(const struct tc_op *loop);
 int64_t tc_most_turns_of(const struct tc_op *loop);
 /* The same as tc_turns_of(), and in *counter which of the carried values counts. */
 int64_t tc_count_turns(const struct tc_op *loop, unsigned *counter);
+/* The dynamic_update_slice by which each turn puts something into carried value j, which nobody
+ * looks at meanwhile; NULL: there is none. */
+const struct tc_op *tc_put_of_turn(const struct tc_op *loop, unsigned j);
 /* Of a dynamic_slice or dynamic_update_slice, in the body of a loop of so many turns whose counter
  * is that argument: the dim along which each turn takes or puts one row, all of it along the
  * others, and in *row which, within the array in every turn. -1: there is none. */

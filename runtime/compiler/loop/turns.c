@@ -114,6 +114,18 @@ int64_t tc_most_turns_of(const struct tc_op *loop)
 	return 0;
 }
 
+const struct tc_op *tc_put_of_turn(const struct tc_op *loop, unsigned j)
+{
+	const struct tc_block *body = loop->regions[1].block;
+	const struct tc_value *v = tc_in(body->last, j);
+	const struct tc_op *update = v->def;
+
+	return update && update->op == TC_DYNAMIC_UPDATE_SLICE && update->block == body &&
+	       tc_is_used_once(v) && tc_in(update, 0) == body->args[j] &&
+	       tc_is_used_once(body->args[j]) && !loop->regions[0].block->args[j]->uses ?
+	       update : NULL;
+}
+
 /* Frameworks count indices below 0 from the end: what v is if it is not below 0. */
 static const struct tc_value *from_start(const struct tc_value *v)
 {

@@ -14,6 +14,7 @@
  * Requires: a verified module after `simplify` and `empty`, which asks how often loops turn.
  * Ensures: the same results, bit for bit.
  */
+#include "hal/hw/isa.h"
 #include "runtime/compiler/loop/loop.h"
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
@@ -22,8 +23,7 @@
 enum {
 	MOST_AT_ONCE = 8,	/* turns */
 	MOST_VALUES = 96,	/* of all of them: a fusion has room for more than twice as many */
-	MOST_CARRIED = 8,	/* as a fusion gives */
-	MOST_NUMBERS = 8,	/* that are put together: as opt/numbers.c does */
+	MOST_CARRIED = ISA_MAX_OUT,	/* one fusion gives them */
 	MOST_ROW_BYTES = 4096,	/* a longer one takes longer than what is saved */
 };
 
@@ -63,32 +63,23 @@ static bool is_free(const struct tc_op *op)
 	case TC_IOTA:
 	case TC_RESHAPE:
 		return true;
-	case TC_CONCATENATE:	/* the next turn takes them apart */
+	case TC_CONCATENATE:	/* the next turn takes them apart (opt/numbers.c) */
 	case TC_SLICE:
-		return op->results[0].type->count <= MOST_NUMBERS;
+		return op->results[0].type->count <= ISA_MAX_OUT;
 	default:
 		return false;
 	}
 }
 
-/* The carried value that each turn puts a row into, and nobody looks at meanwhile; -1: none. */
-static int put_into(const struct unroll *u, const struct tc_op *op)
-{
-	const struct tc_value *all = tc_in(op, 0);
-	unsigned j = all->index;
-
-	return !all->def && all->block == u->body && tc_is_used_once(all) &&
-	       !u->loop->regions[0].block->args[j]->uses && tc_is_used_once(tc_out(op, 0)) &&
-	       tc_in(u->body->last, j) == tc_out(op, 0) ? (int)j : -1;
-}
-
 static bool is_row(const struct unroll *u, const struct tc_op *op, struct part *p)
 {
+	const struct tc_value *all = op->n_operands ? tc_in(op, 0) : NULL;
 	const struct tc_type *row;
 
-	if (op->op == TC_DYNAMIC_SLICE && is_from_outside(u, tc_in(op, 0)))
+	if (op->op == TC_DYNAMIC_SLICE && is_from_outside(u, all))
 		row = op->results[0].type;
-	else if (op->op == TC_DYNAMIC_UPDATE_SLICE && put_into(u, op) >= 0)
+	else if (op->op == TC_DYNAMIC_UPDATE_SLICE && !all->def && all->block == u->body &&
+		 tc_put_of_turn(u->loop, all->index) == op)
 		row = tc_in(op, 1)->type;
 	else
 		return false;

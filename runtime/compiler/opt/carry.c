@@ -12,7 +12,10 @@
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/simpler.h"
 
-enum { UNCHANGED = -1 };
+enum {
+	UNCHANGED = -1,
+	MOST_ASKED = 64,	/* values whether a later one is the same: counters come first */
+};
 
 struct carry {
 	struct tc_op *loop;
@@ -45,12 +48,10 @@ static bool is_repeated(const struct tc_op *loop, unsigned j, unsigned i)
 {
 	const struct tc_block *body = loop->regions[1].block;
 	const struct tc_op *x = tc_in(body->last, i)->def, *y = tc_in(body->last, j)->def;
-	bool is_sum;
+	bool is_sum = x && x->op == TC_ADD;
 
-	if (!is_same(tc_in(loop, i), tc_in(loop, j)) || !x || !y || x->op != y->op)
-		return false;
-	is_sum = x->op == TC_ADD;
-	if (!is_sum && x->op != TC_SUBTRACT)
+	if (!x || !y || x->op != y->op || (!is_sum && x->op != TC_SUBTRACT) ||
+	    !is_same(tc_in(loop, i), tc_in(loop, j)))
 		return false;
 	for (unsigned k = 0; k <= is_sum; k++)
 		for (unsigned l = 0; l <= is_sum; l++)
@@ -85,7 +86,7 @@ static unsigned judge(const struct carry *y)
 
 	for (unsigned j = 0; j < y->loop->n_operands; j++) {
 		y->by[j] = is_unchanged(y->loop, j) ? UNCHANGED : (int)j;
-		for (unsigned i = 0; i < j && y->by[j] == (int)j; i++)
+		for (unsigned i = 0; i < j && i < MOST_ASKED && y->by[j] == (int)j; i++)
 			if (y->by[i] == (int)i && is_repeated(y->loop, j, i))
 				y->by[j] = (int)i;
 		n += y->by[j] == (int)j;

@@ -24,6 +24,7 @@
 #define MAX_MEMBERS 200u
 #define MAX_INPUTS 16u
 #define MAX_OUTPUTS 8u
+#define MOST_CARRIED 256u	/* by a loop whose turns give what goes together */
 
 struct member {
 	struct tc_op *op;
@@ -784,10 +785,11 @@ static void join_carried(struct group *g)
 	const struct tc_op *end = b->last;
 	bool is_carried_on = false;
 
-	if (b->region->parent->op != TC_WHILE || g->root_reduces || g->root->n_results != 1)
+	if (b->region->parent->op != TC_WHILE || g->root_reduces || g->root->n_results != 1 ||
+	    end->n_operands > MOST_CARRIED)
 		return;
-	for (unsigned i = 0; i < end->n_operands; i++)
-		is_carried_on |= tc_in(end, i) == tc_out(g->root, 0);
+	for (const struct tc_use *u = g->root->results[0].uses; u; u = u->next)
+		is_carried_on |= u->user == end;
 	for (unsigned i = 0; is_carried_on && i < end->n_operands && g->n < MAX_OUTPUTS; i++) {
 		struct tc_op *op = tc_in(end, i)->def;
 

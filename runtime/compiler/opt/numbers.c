@@ -8,12 +8,13 @@
  * instruction or several; number by number all of it is one fusion, and so are several turns of a
  * loop of such steps (loop/unroll.c).
  */
+#include "hal/hw/isa.h"
 #include "runtime/compiler/opt/build.h"
 #include "runtime/compiler/opt/fuse.h"
 #include "runtime/compiler/opt/simpler.h"
 
 enum {
-	MOST_NUMBERS = 8,	/* results of a fusion */
+	MOST_NUMBERS = ISA_MAX_OUT,	/* one fusion gives them */
 	MOST_DEEP = 12,		/* ops to where it is taken apart */
 	MOST_LOOKS = 200,	/* at those who look at a value */
 };
