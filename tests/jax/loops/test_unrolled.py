@@ -165,6 +165,9 @@ def test_values_that_a_loop_carries_twice():
     # the second starts as the first; others as well, but go another way
     same(lambda a: lax.while_loop(cond, body, (0, 0, 0, a, a)), integers(5))
     same(lambda a: lax.while_loop(cond, body, (0, 1, 0, a, a)), integers(5))
+    # begins alike and goes further, or the other way
+    same(lambda a: lax.fori_loop(0, 21, lambda i, s: (s[0] + 1, s[1] + 2, s[2] - 2), (a, a, a)),
+         integers(5))
     same(lambda a, b: lax.fori_loop(0, 10, lambda i, s: (s[1] + 1, s[0] + 1, s[2] + 1), (a, b, a)),
          integers(5), integers(5))
 
