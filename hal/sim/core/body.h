@@ -99,6 +99,13 @@ void sim_box_out(const struct sim_box *x, void *to, const void *value);
 /* Stores n values whose elements take turns in memory: those of the first lie as the box says,
  * n elements from one to the next, each followed by the other values'. */
 void sim_box_zip(const struct sim_box *x, void *to, const void *const *values, unsigned n);
+/*
+ * Copies n bytes of operands that do not fit a cache: a plain store would fetch each line before
+ * it is written over. They may overlap; then what arrives where they do is undefined. Other
+ * threads see them once the thread that copied them has called sim_stream_end().
+ */
+void sim_stream(void *to, const void *from, size_t n);
+void sim_stream_end(void);
 /* The tile as a dense full array: where it lies, or copied into `room`. */
 const void *sim_tile_gather(const struct sim_ref *ref, const uint8_t *first,
 			    const struct sim_tile *tile, void *room);

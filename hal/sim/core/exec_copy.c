@@ -15,10 +15,7 @@
  */
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
+#include "hal/sim/core/body.h"
 #include "hal/sim/core/core.h"
 #include "hal/sim/kernels/transpose.h"
 
@@ -67,64 +64,6 @@ struct copy_job {
 	char *to;
 	bool streams;		/* past the caches */
 };
-
-/* ---- past the caches ---- */
-
-#ifdef __SSE2__
-#define STREAM_PAGE 4096u
-#define STREAM_PAGES 4u	/* CPUs fetch ahead within a page: so many at a time */
-#define STREAM_AHEAD 256u
-
-static void stream_line(uint8_t *to, const uint8_t *from)
-{
-	__m128i *d = (__m128i *)(void *)to;
-	const __m128i *s = (const __m128i *)(const void *)from;
-	__m128i part[4];
-
-#pragma GCC unroll 4
-	for (unsigned i = 0; i < 4; i++)
-		part[i] = _mm_loadu_si128(s + i);
-#pragma GCC unroll 4
-	for (unsigned i = 0; i < 4; i++)
-		_mm_stream_si128(d + i, part[i]);
-}
-#endif
-
-/*
- * n bytes of operands that do not fit a cache: a plain store would fetch each line before it
- * is written over. Operands may overlap; then what arrives where they do is undefined. All
- * stores are visible to other threads before it returns.
- */
-static void stream(void *to, const void *from, size_t n)
-{
-#ifdef __SSE2__
-	const size_t pages = STREAM_PAGES * STREAM_PAGE;
-	uint8_t *d = to;
-	const uint8_t *s = from;
-	size_t head = -(uintptr_t)d & 63;
-
-	if (n < head + 64) {
-		memmove(d, s, n);
-		return;
-	}
-	memmove(d, s, head);
-	d += head;
-	s += head;
-	n -= head;
-	for (; n >= pages; d += pages, s += pages, n -= pages)
-		for (size_t at = 0; at < STREAM_PAGE; at += 64)
-			for (size_t p = at; p < pages; p += STREAM_PAGE) {
-				__builtin_prefetch(s + p + STREAM_AHEAD);
-				stream_line(d + p, s + p);
-			}
-	for (; n >= 64; d += 64, s += 64, n -= 64)
-		stream_line(d, s);
-	memmove(d, s, n);
-	_mm_sfence();
-#else
-	memmove(to, from, n);
-#endif
-}
 
 /* ---- rows ---- */
 
@@ -230,9 +169,9 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		int64_t m = n - first < p->piece ? n - first : p->piece;
 
 		if (!((done - begin) & 15) && sim_stopped(job->run))
-			return;
+			break;
 		if (job->streams)
-			stream(x.to + first * bytes, x.from + first * bytes,
+			sim_stream(x.to + first * bytes, x.from + first * bytes,
 				   (size_t)(m * bytes));
 		else if (fs == bytes && ts == bytes)
 			memmove(x.to + first * bytes, x.from + first * bytes,
@@ -246,6 +185,8 @@ static void run_rows(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		if (last)
 			step_rows(p, &x, last - 1, 1);
 	}
+	if (job->streams)
+		sim_stream_end();
 }
 
 /* ---- short rows ---- */

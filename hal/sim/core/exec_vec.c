@@ -13,6 +13,12 @@
 
 #include <string.h>
 
+/* Read and written by an instruction, from which on caches keep nothing of its outputs: measured
+ * with instructions that read the last one's output, on caches of 2 MB a core and 100 MB and more
+ * for all. */
+#define STREAM_BYTES (128u << 20)
+#define STREAM_COST 256		/* of a uop a point, in 1/1024 ns */
+
 /* ---- prepare ---- */
 
 /*
@@ -74,8 +80,7 @@ static int prepare_refs(struct sim_load *load, const struct isa_tensor *t,
 	return ret;
 }
 
-static void set_totals(const struct sim_load *load, struct vec_plan *p,
-		       const struct isa_uop *uops)
+static void set_totals(struct vec_plan *p, uint64_t cost)
 {
 	uint64_t in = 0, out = 0;
 
@@ -91,8 +96,7 @@ static void set_totals(const struct sim_load *load, struct vec_plan *p,
 	p->read_bytes = p->points * in;
 	p->write_bytes = p->points * out;
 	/* memory at some 10 bytes a ns; a tile costs its steps' set-up */
-	p->ns = (uint64_t)((double)p->points * ((double)vec_cost(load->cpu->path, uops,
-			   p->n_uop) / 1024 + (double)(in + out) / 10) +
+	p->ns = (uint64_t)((double)p->points * ((double)cost / 1024 + (double)(in + out) / 10) +
 		(double)p->tiling.n_tiles * (30 + 10 * p->n_uop));
 	if (p->products)
 		p->ns = p->read_bytes / 32 + p->tiling.n_tiles * 40;
@@ -166,7 +170,8 @@ static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct si
 		p->gathered &= ~(1u << j);
 	}
 	for (unsigned j = 0; j < p->n_out; j++) {
-		if (p->direct >> j & 1 || p->out[j].row_value || p->out[j].combine != ISA_STORE)
+		if ((p->direct | p->streamed) >> j & 1 || p->out[j].row_value ||
+		    p->out[j].combine != ISA_STORE)
 			continue;
 		p->out_box[j] = box_of(load, &p->out[j].ref, tile);
 		if (!p->out_box[j])
@@ -178,8 +183,24 @@ static int plan_boxes(struct sim_load *load, struct vec_plan *p, const struct si
 	return 0;
 }
 
+/*
+ * Outputs of which caches would keep nothing until someone reads them are made in a room and sent
+ * past the caches: another store reads the line of memory before it writes it. A lone uop that
+ * takes its time works while its lines come and go, and waits for them so.
+ */
+static void find_streamed(struct vec_plan *p, uint64_t cost, const struct sim_tile *tile)
+{
+	if (p->read_bytes + p->write_bytes < STREAM_BYTES || p->combining ||
+	    p->tiling.n_tiles == 1 || (p->n_uop == 1 && cost > STREAM_COST))
+		return;
+	for (unsigned j = 0; j < p->n_out; j++)
+		if (!p->out[j].row_value && sim_tile_kind(&p->out[j].ref, tile) == SIM_TILE_DENSE)
+			p->streamed |= 1u << j;
+	p->direct &= ~p->streamed;
+}
+
 /* How operands lie on full tiles, and what runs there. */
-static int plan_full(struct sim_load *load, struct vec_plan *p)
+static int plan_full(struct sim_load *load, struct vec_plan *p, uint64_t cost)
 {
 	const uint64_t at[ISA_MAX_RANK] = { 0 };
 	struct sim_tile *tile = arena_alloc(load->arena, sizeof(*tile));
@@ -203,6 +224,7 @@ static int plan_full(struct sim_load *load, struct vec_plan *p)
 	for (unsigned j = 0; j < p->n_out; j++)
 		if (sim_tile_kind(&p->out[j].ref, tile) != SIM_TILE_DENSE && p->points != 1)
 			p->direct &= ~(1u << j);
+	find_streamed(p, cost, tile);
 	if (p->combining && !p->uniform)
 		return 0;
 	p->calls = sim_body_calls(load->arena, p->body, tile, is_lone);
@@ -287,6 +309,7 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 	const struct vec_shorter *shorter = NULL;
 	struct sim_body_facts facts;
 	struct vec_plan *p;
+	uint64_t cost;
 	int ret;
 
 	ret = vec_parts(load, t, &in, &out, &uops);
@@ -337,8 +360,9 @@ static int prepare_vec(struct sim_load *load, const struct isa_tensor *t,
 			p->copied |= 1u << p->out[j].value;
 	for (unsigned j = 0; j < p->n_in; j++)
 		p->reads_peers |= p->in[j].is_peer;
-	set_totals(load, p, uops);
-	ret = plan_full(load, p);
+	cost = vec_cost(load->cpu->path, uops, p->n_uop);
+	set_totals(p, cost);
+	ret = plan_full(load, p, cost);
 	if (ret)
 		return ret;
 	p->scratch = sim_body_scratch(p->body);

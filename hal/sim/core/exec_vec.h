@@ -112,6 +112,7 @@ struct vec_plan {
 	struct vec_out out[ISA_MAX_OUT];
 	uint32_t direct;	/* outputs that are computed in place */
 	uint32_t in_place;	/* ... on full tiles whatever the inputs are */
+	uint32_t streamed;	/* outputs of which full tiles go past the caches */
 	uint32_t combining;	/* outputs that fold */
 	bool uniform;		/* ... and all fold the same dims */
 	bool rows_folded, cols_folded; /* within a tile */

@@ -521,6 +521,10 @@ static void store(const struct vec_job *job, unsigned j, const struct sim_tile *
 		return;
 	if (job->plan->points == 1)
 		memcpy(job->out[j], value, elem_bytes(out->ref.elem));
+	else if (job->plan->streamed >> j & 1 && !is_spread && !is_row &&
+		 is_full(job->plan, tile))
+		sim_stream(sim_tile_at(&out->ref, job->out[j], tile), value,
+			   (size_t)tile->rows * tile->cols * elem_bytes(out->ref.elem));
 	else if (job->plan->out_box[j] && !is_spread && !is_row && is_full(job->plan, tile))
 		sim_box_out(job->plan->out_box[j], sim_tile_at(&out->ref, job->out[j], tile),
 			    value);
@@ -594,6 +598,8 @@ void vec_run_tiles(void *arg, uint64_t begin, uint64_t end, unsigned lane)
 		vec_body(job, &tile, scratch);
 		vec_advance(&p->tiling, p->space.rank, UINT32_MAX, at);
 	}
+	if (p->streamed)
+		sim_stream_end();
 }
 
 /* The inputs of the only tile; `in` gets them. */

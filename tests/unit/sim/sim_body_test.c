@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bodies: every rule that sim_body_prepare() checks, broken one at a time; shapes of
- * values; tiles in and out of memory; and random instructions, which may be refused
- * but touch nothing that is not theirs (run under MODE=asan).
+ * values; tiles in and out of memory; random instructions, which may be refused but
+ * touch nothing that is not theirs (run under MODE=asan); and outputs larger than caches.
  */
 #include "tests/unit/sim/sim_vec.h"
 
@@ -474,6 +474,56 @@ static void random_instructions_stay_inside(void **state)
 	assert_true(ran > trials / 50);
 }
 
+/* More than caches keep, in pieces that begin and end at any element: every element arrives, and
+ * nothing beside them. */
+static void large_outputs_are_stored_whole(void **state)
+{
+	enum { N = 12000007, ROOM = N + 40 };
+	static const unsigned at[] = { 5, 16, 3 };
+	struct vt_insn in = { 0 };
+	struct vt_mem mem[4];
+	struct sim_run run;
+	struct vt vt;
+
+	(void)state;
+	in.head.insn.op = ISA_VEC;
+	in.head.body = (struct isa_body){ .rank = 1, .n_in = 1, .n_out = 3, .n_uop = 2,
+		.dim = { N, 1, 1, 1, 1, 1, 1, 1 } };
+	in.uop[0] = vt_uop(UOP_ADD, ELEM_S32, 0, 0, 0);
+	in.uop[1] = vt_uop(UOP_MUL, ELEM_S32, 1, 0, 0);
+	for (unsigned k = 0; k < 4; k++) {
+		in.op[k] = (struct isa_operand){ .elem = ELEM_S32, .binding = (uint16_t)k,
+						 .stride = { 4 } };
+		mem[k] = (struct vt_mem){ malloc(ROOM * 4), ROOM * 4 };
+		assert_non_null(mem[k].p);
+		memset(mem[k].p, 0x5a, ROOM * 4);
+	}
+	for (unsigned j = 0; j < 3; j++) {
+		in.op[1 + j].offset = at[j] * 4;
+		in.op[1 + j].value = (uint8_t)j;
+	}
+	for (uint32_t i = 0; i < N; i++)
+		((uint32_t *)mem[0].p)[i] = i * 2654435761u;
+	assert_true(vt_open(&vt, "portable", 2));
+	assert_int_equal(vt_run(&vt, &in, mem, 4, &run), 0);
+	for (unsigned j = 0; j < 3; j++) {
+		const uint32_t *got = mem[1 + j].p;
+
+		for (uint32_t i = 0; i < ROOM; i++) {
+			uint32_t x = (i - at[j]) * 2654435761u;
+			uint32_t want = j == 0 ? x : j == 1 ? 2 * x : 2 * x * x;
+
+			if (i < at[j] || i >= at[j] + N)
+				want = 0x5a5a5a5a;
+			if (got[i] != want)
+				fail_msg("output %u, element %u: %x, not %x", j, i, got[i], want);
+		}
+	}
+	for (unsigned k = 0; k < 4; k++)
+		free(mem[k].p);
+	vt_close(&vt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +535,7 @@ int main(void)
 		cmocka_unit_test(columns_are_as_one_by_one),
 		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
 		cmocka_unit_test(random_instructions_stay_inside),
+		cmocka_unit_test(large_outputs_are_stored_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
