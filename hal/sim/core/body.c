@@ -570,6 +570,39 @@ static void join_terms(struct sim_body *b, enum sim_path path, struct arena *are
 		}
 }
 
+/* The comparison that says what step i selects, if it is with a constant or, of floats, with
+ * itself, and nobody else reads it: both are one step. */
+static void join_choice(struct sim_body *b, enum sim_path path, const struct isa_uop *uops,
+			const struct sim_body_facts *facts, const unsigned *uses, unsigned i)
+{
+	static const uint8_t turned[] = { UOP_EQ, UOP_NE, UOP_GT, UOP_GE, UOP_LT, UOP_LE };
+	unsigned first = b->n_pre + b->n_in, v = b->step[i].arg[0];
+	struct step *s = &b->step[i], *from = v < first ? NULL : &b->step[v - first];
+
+	if (!from || from->kind != STEP_CALL || uses[v] != 1 || facts->row[v] ||
+	    facts->constant[v] || s->bytes != 4)
+		return;
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned x = from->arg[k], y = from->arg[!k], op = uops[v - first].op;
+		sim_uop_fn *fn;
+
+		if (op < UOP_EQ || op > UOP_GE ||
+		    (x != y && (y < first || b->step[y - first].kind != STEP_IMM)))
+			continue;
+		fn = sim_uop_choice(path, k ? turned[op - UOP_EQ] : op, uops[v - first].elem,
+				    x == y);
+		if (!fn)
+			continue;
+		s->fn = fn;
+		s->imm = x == y ? 0 : b->step[y - first].constant[0];
+		s->arg[0] = (uint8_t)x;
+		s->arg_bytes[0] = from->arg_bytes[k];
+		from->kind = STEP_NONE;
+		from->n_args = 0;
+		return;
+	}
+}
+
 static void join_steps(struct sim_body *b, enum sim_path path, struct arena *arena,
 		       const struct isa_operand *out, const struct isa_uop *uops,
 		       const struct sim_body_facts *facts)
@@ -586,6 +619,9 @@ static void join_steps(struct sim_body *b, enum sim_path path, struct arena *are
 		if (b->step[i].kind == STEP_CALL && b->step[i].n_args == 2)
 			join_pair(b, path, uops, facts, uses, i);
 	join_terms(b, path, arena, facts, uses);
+	for (unsigned i = 0; i < b->n_uop; i++)
+		if (uops[i].op == UOP_SELECT)
+			join_choice(b, path, uops, facts, uses, i);
 }
 
 /* Which outputs can be computed in place: see sim_body_direct(). */

@@ -19,6 +19,7 @@ static sim_product_fold_fn *const *const product_folds[] = ROWS(sim_uop_product_
 static sim_uop_fn *const *const terms[] = ROWS(sim_uop_terms);
 static sim_uop_fn *const (*const pairs[])[UOP_PAIR_THEN] = ROWS(sim_uop_pair);
 static sim_uop_fn *const *const rotates[] = ROWS(sim_uop_rotate);
+static sim_uop_fn *const (*const choices[])[UOP_CHOICES] = ROWS(sim_uop_choice);
 
 static void copy_bits(void *dst, const void *a, size_t bytes)
 {
@@ -85,6 +86,15 @@ sim_uop_fn *sim_uop_rotate(enum sim_path path, bool then_xor)
 sim_uop_fn *sim_uop_terms(enum sim_path path)
 {
 	return terms[path][0];
+}
+
+sim_uop_fn *sim_uop_choice(enum sim_path path, unsigned op, unsigned elem, bool with_itself)
+{
+	if (op < UOP_EQ || op > UOP_GE || (elem != ELEM_F32 && elem != ELEM_S32))
+		return NULL;
+	if (!with_itself)
+		return choices[path][elem == ELEM_S32][op - UOP_EQ];
+	return op == UOP_NE ? choices[path][elem == ELEM_S32][UOP_CHOICES - 1] : NULL;
 }
 
 sim_uop_fn *sim_uop_pair_kernel(enum sim_path path, const struct isa_uop *first,

@@ -7,6 +7,7 @@
 
 #include "hal/sim/kernels/path.h"
 #include "hal/sim/kernels/uop_loop.h"
+#include "hal/sim/kernels/uop_math.h"
 
 /* Bits by halves: vectorises everywhere, unlike the popcnt instruction. */
 static inline uint64_t popc64(uint64_t x)
@@ -200,6 +201,29 @@ KERNEL(select_16)
 sim_uop_fn *const PATH(sim_uop_select)[17] = {
 	[1] = select_1, [2] = select_2, [4] = select_4, [8] = select_8,
 	[16] = select_16,
+};
+
+/* A comparison with a constant and the selection by it at once: the truths in between, bytes that
+ * are packed and spread again, cost more than both. */
+#define AS_F32(x) float_of((uint32_t)(x))
+#define AS_S32(x) ((int32_t)(x))
+#define CHOICE(name, TEST) TERNARY(name, uint32_t, uint32_t, uint32_t, (TEST) ? y : z)
+#define CHOICES(type, AS) \
+	CHOICE(choice_##type##_eq, AS(x) == AS(aux)) \
+	CHOICE(choice_##type##_ne, AS(x) != AS(aux)) \
+	CHOICE(choice_##type##_lt, AS(x) < AS(aux)) \
+	CHOICE(choice_##type##_le, AS(x) <= AS(aux)) \
+	CHOICE(choice_##type##_gt, AS(x) > AS(aux)) \
+	CHOICE(choice_##type##_ge, AS(x) >= AS(aux))
+CHOICES(f32, AS_F32)
+CHOICES(s32, AS_S32)
+CHOICE(choice_f32_nan, AS_F32(x) != AS_F32(x))
+
+sim_uop_fn *const PATH(sim_uop_choice)[2][UOP_CHOICES] = {
+#define ROW(type) choice_##type##_eq, choice_##type##_ne, choice_##type##_lt, \
+		  choice_##type##_le, choice_##type##_gt, choice_##type##_ge
+	{ ROW(f32), choice_f32_nan }, { ROW(s32) },
+#undef ROW
 };
 
 #define SIGNED_ONLY(op) \

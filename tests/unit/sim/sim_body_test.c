@@ -384,6 +384,109 @@ static void shifts_that_rotate_and_that_do_not(void **state)
 	}
 }
 
+/* x compared with a constant or with itself, of f32, s32 or u32: what selects y or z. */
+struct choice {
+	unsigned compare, elem, x, y, z;
+	bool turned, with_itself;
+	bool is_read;			/* the truths are stored, too */
+};
+
+static bool compared(const struct choice *c, uint32_t x, uint32_t y)
+{
+	bool is_signed = c->elem == ELEM_S32;
+	double a = is_signed ? (double)(int32_t)x : (double)x;
+	double b = is_signed ? (double)(int32_t)y : (double)y;
+
+	if (c->elem == ELEM_F32) {
+		float f, g;
+
+		memcpy(&f, &x, sizeof(f));
+		memcpy(&g, &y, sizeof(g));
+		a = fabsf(f) < 0x1p-126f ? 0 : f;
+		b = fabsf(g) < 0x1p-126f ? 0 : g;
+	}
+	switch (c->compare) {
+	case UOP_EQ: return a == b;
+	case UOP_NE: return a != b;
+	case UOP_LT: return a < b;
+	case UOP_LE: return a <= b;
+	case UOP_GT: return a > b;
+	default: return a >= b;
+	}
+}
+
+/* Values 0..2 are full, one a row and one for all, 3 is the constant, 4 the truths. */
+static void run_choice(struct vt *vt, const struct choice *c, uint64_t *seed)
+{
+	enum { ROWS = 9, COLS = 173, N = ROWS * COLS, CONSTANT = 3, TRUTH, CHOSEN };
+	static const uint32_t bits[] = { 0, 0x80000000, 1, 0x80000001, 0x3f800000, 0xbf800000,
+					 0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff };
+	uint32_t x[N], y[ROWS], one, got[N], constant = bits[vt_random(seed) % 10];
+	uint8_t truth[N];
+	struct vt_mem mem[] = { { x, sizeof(x) }, { y, sizeof(y) }, { &one, sizeof(one) },
+				{ got, sizeof(got) }, { truth, sizeof(truth) } };
+	struct vt_insn in = { .head = { .insn.op = ISA_VEC, .body = { .rank = 2, .n_in = 3,
+		.n_out = c->is_read ? 2 : 1, .n_uop = 3,
+		.dim = { ROWS, COLS, 1, 1, 1, 1, 1, 1 } } } };
+	unsigned a = c->turned ? CONSTANT : c->x, b = c->turned ? c->x : CONSTANT;
+	struct sim_run run;
+
+	for (unsigned i = 0; i < N; i++)
+		x[i] = bits[vt_random(seed) % 10];
+	for (unsigned i = 0; i < ROWS; i++)
+		y[i] = bits[vt_random(seed) % 10];
+	one = bits[vt_random(seed) % 10];
+	for (unsigned k = 0; k < 5; k++)
+		in.op[k] = (struct isa_operand){ .elem = k < 4 ? (uint8_t)c->elem : ELEM_PRED,
+			.binding = (uint16_t)k, .stride = { k == 1 ? 4 : k == 2 ? 0 :
+				k == 4 ? COLS : 4 * COLS, k == 1 || k == 2 ? 0 : k == 4 ? 1 : 4 } };
+	in.op[3].value = CHOSEN;
+	in.op[4].value = TRUTH;
+	in.uop[0] = (struct isa_uop){ .op = UOP_IMM, .elem = (uint8_t)c->elem, .imm = constant };
+	in.uop[1] = vt_uop(c->compare, c->elem, c->with_itself ? c->x : a,
+			   c->with_itself ? c->x : b, 0);
+	in.uop[2] = vt_uop(UOP_SELECT, c->elem, TRUTH, c->y, c->z);
+	assert_int_equal(vt_run(vt, &in, mem, c->is_read ? 5 : 4, &run), 0);
+	for (unsigned i = 0; i < N; i++) {
+		const uint32_t value[] = { x[i], y[i / COLS], one, constant };
+		bool is = compared(c, value[c->with_itself ? c->x : a],
+				   value[c->with_itself ? c->x : b]);
+
+		if (got[i] != value[is ? c->y : c->z] || (c->is_read && truth[i] != is))
+			fail_msg("comparison 0x%x of type %u, of value %u, 0x%x, %s 0x%x%s: "
+				 "0x%x, not value %u", c->compare, c->elem, c->x, value[c->x],
+				 c->turned ? "behind" : "before", constant,
+				 c->with_itself ? ", no, itself" : "", got[i], is ? c->y : c->z);
+	}
+}
+
+/* A selection and the comparison before it may be one step: the bytes are the same. */
+static void comparisons_select(void **state)
+{
+	static const char *const paths[] = { "portable", "avx2", "avx512" };
+	static const uint8_t elems[] = { ELEM_F32, ELEM_S32, ELEM_U32 };
+	uint64_t seed = 3;
+
+	(void)state;
+	for (unsigned p = 0; p < 3; p++) {
+		struct vt vt;
+
+		if (!vt_open(&vt, paths[p], 2))
+			continue;
+		for (unsigned k = 0; k < 600; k++) {
+			struct choice c = { .compare = UOP_EQ + k % 6, .elem = elems[k / 6 % 3],
+				.x = k / 18 % 3,
+				.y = vt_random(&seed) % 4, .z = vt_random(&seed) % 4,
+				.turned = vt_random(&seed) & 1,
+				.with_itself = vt_random(&seed) % 4 == 0,
+				.is_read = vt_random(&seed) % 4 == 0 };
+
+			run_choice(&vt, &c, &seed);
+		}
+		vt_close(&vt);
+	}
+}
+
 /* ---- random instructions ---- */
 
 /* Something that loads, for mutation. */
@@ -534,6 +637,7 @@ int main(void)
 		cmocka_unit_test(tiles_survive_memory),
 		cmocka_unit_test(columns_are_as_one_by_one),
 		cmocka_unit_test(shifts_that_rotate_and_that_do_not),
+		cmocka_unit_test(comparisons_select),
 		cmocka_unit_test(random_instructions_stay_inside),
 		cmocka_unit_test(large_outputs_are_stored_whole),
 	};
