@@ -4,7 +4,7 @@
 /*
  * Elementary functions of f32, without branches so that loops over them vectorise.
  * Polynomials are minimax fits, with coefficients rounded to the type they are
- * used in; errors stay below 2 ulp (pow, erf: 3). Subnormals are zero.
+ * used in; errors stay below 2 ulp (pow: 3). Subnormals are zero.
  * What no short polynomial covers (huge arguments of sin and cos) the callers
  * recognise and give to libm.
  */
@@ -84,10 +84,10 @@ static inline float exp_f32(float x)
 	return x < EXP_LEAST ? 0.0f : y;
 }
 
-/* e^x - 1 for x <= 89. */
-static inline float expm1_core(float x)
+/* e^x - 1 = 2 (s p + s - 1/2) for x <= 89; returns p. */
+static inline float expm1_parts(float x, float *s)
 {
-	float t, n, r, p, s;
+	float t, n, r, p;
 
 	t = FMAF(x, 0x1.715476p+0f, ROUNDER);
 	n = t - ROUNDER;
@@ -99,9 +99,15 @@ static inline float expm1_core(float x)
 	p = FMAF(p, r, 0x1.5554f6p-5f);
 	p = FMAF(p, r, 0x1.555556p-3f);
 	p = FMAF(p, r, 0.5f);
-	p = FMAF(p, r * r, r);
-	/* s = 2^(n-1) */
-	s = float_of((bits_of(t) - bits_of(ROUNDER) + 126u) << 23);
+	/* 2^(n-1) */
+	*s = float_of((bits_of(t) - bits_of(ROUNDER) + 126u) << 23);
+	return FMAF(p, r * r, r);
+}
+
+static inline float expm1_core(float x)
+{
+	float s, p = expm1_parts(x, &s);
+
 	return 2.0f * FMAF(s, p, s - 0.5f);
 }
 
@@ -115,20 +121,14 @@ static inline float expm1_f32(float x)
 	return fabsf(x) < 0x1p-24f && x != 0.0f ? x : y;
 }
 
+/* With e = e^(-2 |x|): (e - 1) / (e + 1), but for the sign. NaN stays. */
 static inline float tanh_f32(float x)
 {
-	float a = fabsf(x), z = x * x, e, p;
+	float a = fabsf(x), s, p;
 
 	a = a > 10.0f ? 10.0f : a;
-	e = 1.0f - 2.0f / (exp_core(a + a) + 1.0f);
-	p = -0x1.9454f2p-8f;
-	p = FMAF(p, z, 0x1.5811f6p-6f);
-	p = FMAF(p, z, -0x1.b905c4p-5f);
-	p = FMAF(p, z, 0x1.110c5ep-3f);
-	p = FMAF(p, z, -0x1.555548p-2f);
-	p = FMAF(p * z, a, a);
-	e = copysignf(a < 0.55f ? p : e, x);
-	return x != x ? x : e;
+	p = expm1_parts(-2.0f * a, &s);
+	return copysignf(FMAF(s, p, s - 0.5f) / FMAF(s, p, s + 0.5f), x);
 }
 
 static inline float logistic_f32(float x)
@@ -227,32 +227,25 @@ static inline float cos_f32(float x)
 	return sincos_core(x, 1);
 }
 
+/* 1 - e^-q, where q is |x| and a polynomial's share of it, but for the sign. NaN stays. */
 static inline float erf_f32(float x)
 {
-	float a = fabsf(x), z = a * a, p, q;
+	float a = fabsf(x), q, y;
 
-	p = 0x1.4fa924p-14f;
-	p = FMAF(p, z, -0x1.a61810p-11f);
-	p = FMAF(p, z, 0x1.544b08p-8f);
-	p = FMAF(p, z, -0x1.b80124p-6f);
-	p = FMAF(p, z, 0x1.ce2d64p-4f);
-	p = FMAF(p, z, -0x1.812740p-2f);
-	p = FMAF(p, z, 0x1.06eba8p-3f);
-	/* far below, p a is subnormal, and lost without a fused step */
-	p = a < 0x1p-60f ? a * 0x1.20dd76p+0f : FMAF(p, a, a);
-	/* 1 - erf(a) = exp(-q) */
 	a = a > 4.0f ? 4.0f : a;
-	q = 0x1.5d71d4p-16f;
-	q = FMAF(q, a, -0x1.c4590ep-12f);
-	q = FMAF(q, a, 0x1.106250p-8f);
-	q = FMAF(q, a, -0x1.9aebaep-6f);
-	q = FMAF(q, a, 0x1.bb4548p-4f);
-	q = FMAF(q, a, 0x1.444d1ep-1f);
-	q = FMAF(q, a, 0x1.212626p+0f);
-	q = FMAF(q, a, -0x1.62d8a4p-13f);
-	q = 1.0f - exp_core(-q);
-	q = copysignf(z < 0.85f ? p : q, x);
-	return x != x ? x : q;
+	q = -0x1.3b03cap-17f;
+	q = FMAF(q, a, 0x1.f28b4ap-14f);
+	q = FMAF(q, a, -0x1.4e29b6p-11f);
+	q = FMAF(q, a, 0x1.b744d8p-10f);
+	q = FMAF(q, a, -0x1.637a28p-13f);
+	q = FMAF(q, a, -0x1.39b7cap-6f);
+	q = FMAF(q, a, 0x1.a4f8c4p-4f);
+	q = FMAF(q, a, 0x1.45f300p-1f);
+	q = FMAF(q, a, 0x1.06eba8p-3f);
+	y = expm1_core(-FMAF(q, a, a));
+	/* far below, parts of it are subnormal, and lost */
+	y = a < 0x1p-60f ? a * 0x1.20dd76p+0f : y;
+	return copysignf(y, x);
 }
 
 static inline float atan2_f32(float y, float x)
