@@ -2,8 +2,8 @@
 /*
  * Cholesky factors and triangular systems, cut in halves until FEW columns or rows are left:
  * what is between the halves is one product, and so nearly all of the work; the few are a
- * loop, with a few elementwise ops on the whole batch inside. And what all factorisations
- * share (linalg.h).
+ * loop, with a few elementwise ops on the whole batch inside. Small matrices have no loop
+ * (struct tc_cells). And what all factorisations share (linalg.h).
  */
 #include <math.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 enum {
 	FEW = 16,	/* columns or rows that a loop does one by one */
 	MANY = 16,	/* systems, which lanes may go along */
+	MOST_UNKNOWNS = 32,	/* of a system whose lanes do, if it is solved without a loop */
 };
 
 static const int64_t as_is[] = { 0, 1, 2 };
@@ -221,6 +222,27 @@ void tc_linalg_sort(const struct tc_build *b, struct tc_value **keys, struct tc_
 	*rows = tc_build_rows(b, *rows, tc_out(sort, 1));
 }
 
+void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells)
+{
+	cells->rows = x->type->dim[1];
+	cells->columns = x->type->dim[2];
+	for (int64_t i = 0; i < cells->rows; i++) {
+		struct tc_value *row = tc_build_part(b, x, 1, i, 1);
+
+		for (int64_t j = 0; j < cells->columns; j++)
+			cells->at[i][j] = tc_build_part(b, row, 2, j, 1);
+	}
+}
+
+struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells)
+{
+	struct tc_value *row[TC_MOST_CELLS];
+
+	for (int64_t i = 0; i < cells->rows; i++)
+		row[i] = tc_build_join(b, (unsigned)cells->columns, cells->at[i], 2);
+	return tc_build_join(b, (unsigned)cells->rows, row, 1);
+}
+
 /* Types that the sums of a factorisation are worth doing in. */
 static enum elem working(enum elem elem)
 {
@@ -250,6 +272,16 @@ static struct tc_value *at(const struct tc_build *b, const struct tc_type *t, un
 				tc_build_broadcast(b, j, s32, NULL));
 }
 
+/* What a pivot leaves on the diagonal: NaN unless it is positive. */
+static struct tc_value *root_of(const struct tc_build *b, struct tc_value *x)
+{
+	struct tc_value *pivot = tc_build_real(b, x), *is_good;
+
+	is_good = tc_build_compare(b, TC_CMP_GT, pivot, tc_build_number(b, pivot->type, 0));
+	pivot = tc_build_select(b, is_good, pivot, tc_build_number(b, pivot->type, NAN));
+	return tc_build1(b, TC_SQRT, pivot);
+}
+
 /*
  * Column j of L, c = A[j:, j] / sqrt(A[j, j]), and c conj(c[k]) off each column k to come. They
  * lie as rows, [batch, w, n], so that each is a run of memory.
@@ -261,11 +293,7 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 	const struct tc_type *t = x->type;
 
 	(void)arg;
-	pivot = tc_build_real(b, tc_build_take(b, column, 2, j, 1));
-	head = tc_build_number(b, pivot->type, 0);
-	pivot = tc_build_select(b, tc_build_compare(b, TC_CMP_GT, pivot, head), pivot,
-				tc_build_number(b, pivot->type, NAN));
-	pivot = tc_build1(b, TC_SQRT, pivot);
+	pivot = root_of(b, tc_build_take(b, column, 2, j, 1));
 	column = tc_build_select(b, at(b, column->type, 2, TC_CMP_GT, j),
 				 tc_linalg_by(b, TC_DIVIDE, column, pivot),
 				 tc_build_number(b, column->type, 0));
@@ -279,6 +307,33 @@ static void factor_column(const struct tc_build *b, struct tc_value *j,
 	state[0] = tc_build_select(b, at(b, t, 1, TC_CMP_EQ, j), column, x);
 }
 
+/* The same without a loop, of a whole matrix of few columns. */
+static struct tc_value *factor_cells(const struct tc_build *b, struct tc_value *a)
+{
+	struct tc_value *pivot, *zero, *less;
+	struct tc_cells x;
+
+	tc_linalg_to_cells(b, a, &x);
+	zero = tc_build_number(b, x.at[0][0]->type, 0);
+	for (int64_t j = 0; j < x.columns; j++) {
+		pivot = root_of(b, x.at[j][j]);
+		x.at[j][j] = tc_build_convert(b, pivot, (enum elem)a->type->elem);
+		for (int64_t i = 0; i < j; i++)
+			x.at[i][j] = zero;
+		for (int64_t i = j + 1; i < x.rows; i++)
+			x.at[i][j] = tc_linalg_by(b, TC_DIVIDE, x.at[i][j], pivot);
+		for (int64_t k = j + 1; k < x.columns; k++) {
+			struct tc_value *head = tc_build_conjugate(b, x.at[k][j]);
+
+			for (int64_t i = k; i < x.rows; i++) {
+				less = tc_build2(b, TC_MULTIPLY, head, x.at[i][j]);
+				x.at[i][k] = tc_build2(b, TC_SUBTRACT, x.at[i][k], less);
+			}
+		}
+	}
+	return tc_linalg_from_cells(b, &x);
+}
+
 /* The first columns of L, [batch, n, w], from those of a matrix whose columns before them are
  * taken off. */
 static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value *a)
@@ -288,6 +343,8 @@ static struct tc_value *factor_columns(const struct tc_build *b, struct tc_value
 	const int64_t corner[] = { a->type->dim[0], h, w - h };
 	struct tc_loop loop = { .n = w, .body = factor_column };
 
+	if (n <= TC_MOST_CELLS)
+		return factor_cells(b, a);
 	if (w <= FEW) {
 		left = tc_build_turn(b, a);
 		tc_build_loop(b, &loop, 1, &left);
@@ -411,6 +468,51 @@ static struct tc_value *solve_many(const struct tc_build *b, const struct system
 	return tc_build_transpose(b, x, mirror);
 }
 
+/* Whether lanes go along the batch, not along the right sides. */
+static bool is_many(const struct system *s)
+{
+	return s->rhs->type->dim[0] >= MANY && s->rhs->type->dim[0] > s->rhs->type->dim[2];
+}
+
+static bool is_in_cells(const struct system *s)
+{
+	const int64_t n = s->t->type->dim[1];
+
+	return n <= TC_MOST_CELLS &&
+	       (!is_many(s) || (s->rhs->type->dim[2] <= TC_MOST_CELLS &&
+				n * s->rhs->type->dim[2] <= MOST_UNKNOWNS));
+}
+
+/* Row by row, each off those to come. */
+static struct tc_value *solve_cells(const struct tc_build *b, const struct system *s)
+{
+	const int64_t n = s->t->type->dim[1], k = s->rhs->type->dim[2];
+	const int64_t wide = is_many(s) ? 1 : k, first = s->lower ? 0 : n - 1;
+	const int64_t step = s->lower ? 1 : -1;
+	struct tc_cells t, x = { .rows = n, .columns = k / wide };
+
+	tc_linalg_to_cells(b, s->t, &t);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < x.columns; j++)
+			x.at[i][j] = tc_build_part(b, tc_build_part(b, s->rhs, 1, i, 1), 2,
+						   j * wide, wide);
+	for (int64_t i = first; i >= 0 && i < n; i += step) {
+		for (int64_t j = 0; j < x.columns; j++) {
+			const struct tc_type *type = x.at[i][j]->type;
+
+			if (!s->unit)
+				x.at[i][j] = tc_build2(b, TC_DIVIDE, x.at[i][j],
+						       over(b, t.at[i][i], type));
+			for (int64_t l = i + step; l >= 0 && l < n; l += step)
+				x.at[l][j] = tc_build2(b, TC_SUBTRACT, x.at[l][j],
+						       tc_build2(b, TC_MULTIPLY,
+								 over(b, t.at[l][i], type),
+								 x.at[i][j]));
+		}
+	}
+	return tc_linalg_from_cells(b, &x);
+}
+
 static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 {
 	int64_t n = s->t->type->dim[1], h = half_of(n), size[] = { h, n - h };
@@ -419,8 +521,9 @@ static struct tc_value *solve(const struct tc_build *b, const struct system *s)
 	struct system half = *s;
 	struct tc_loop loop = { .n = n, .body = solve_row, .arg = &half };
 
-	if (n <= FEW && s->rhs->type->dim[0] >= MANY &&
-	    s->rhs->type->dim[0] > s->rhs->type->dim[2])
+	if (is_in_cells(s))
+		return solve_cells(b, s);
+	if (n <= FEW && is_many(s))
 		return solve_many(b, s);
 	if (n <= FEW) {
 		x[0] = tc_build_number(b, s->rhs->type, 0);

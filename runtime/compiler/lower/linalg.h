@@ -52,6 +52,20 @@ struct tc_value *tc_linalg_solve_below(const struct tc_build *b, struct tc_value
 				       struct tc_value *rhs);
 
 /*
+ * A small matrix as its elements, one number of each matrix each. What is done with them is
+ * elementwise and has no loops, so that all of a small factorisation is a few instructions, with
+ * lanes along the batch.
+ */
+enum { TC_MOST_CELLS = 8 };	/* of a row or a column */
+struct tc_cells {
+	int64_t rows, columns;
+	struct tc_value *at[TC_MOST_CELLS][TC_MOST_CELLS];
+};
+void tc_linalg_to_cells(const struct tc_build *b, struct tc_value *x, struct tc_cells *cells);
+/* The matrices again; cells may have more than one column each, the same number of a row. */
+struct tc_value *tc_linalg_from_cells(const struct tc_build *b, const struct tc_cells *cells);
+
+/*
  * The reflection I - tau v v^H whose adjoint makes a column's elements below the j-th zero; the
  * column is [batch, 1, rows], j a scalar of s32. qr.c
  */

@@ -4,13 +4,17 @@
  * left: what is right of the first half is a triangular system and one product, and so nearly all
  * of the work (Toledo, 1997). The few are a loop with a few elementwise ops on the whole batch
  * inside. There the matrix is turned: a column is a run of memory, or lanes go along the batch.
+ * A matrix of up to MOST_CELLS numbers has no loop.
  */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/compiler/lower/linalg.h"
 
-enum { FEW = 16 };	/* columns that a loop does one by one */
+enum {
+	FEW = 16,	/* columns that a loop does one by one */
+	MOST_CELLS = 36,	/* of a matrix that is done without a loop */
+};
 
 static const int64_t as_is[] = { 0, 1, 2 };
 
@@ -86,22 +90,27 @@ static struct tc_value *fold(const struct tc_build *b, const struct few *f, enum
 	return tc_build_reshape(b, tc_build_fold(b, op, x, first, 1u << f->row), 3, dim);
 }
 
-/*
- * The first row from j on whose |real| + |imaginary part| is the largest, one for each matrix. A
- * NaN is less than any number, as LAPACK's comparisons have it, and more than what is done.
- */
+/* |real| + |imaginary part|. A NaN is less than any number, as LAPACK's comparisons have it. */
+static struct tc_value *size_of(const struct tc_build *b, struct tc_value *x)
+{
+	struct tc_value *size = tc_build1(b, TC_ABS, tc_build_real(b, x)), *im;
+
+	if (size->type != x->type) {
+		im = tc_build(b, TC_IMAG, size->type, 1, &x);
+		size = tc_build2(b, TC_ADD, size, tc_build1(b, TC_ABS, im));
+	}
+	return tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, size), size,
+			       tc_build_number(b, size->type, -1));
+}
+
+/* The first row from j on whose element is the largest, one for each matrix; less than a NaN is
+ * what is done. */
 static struct tc_value *find_pivot(const struct tc_build *b, const struct few *f,
 				   struct tc_value *column, struct tc_value *j)
 {
-	struct tc_value *size = tc_build1(b, TC_ABS, tc_build_real(b, column)), *im, *top, *at;
+	struct tc_value *size = size_of(b, column), *top, *at;
 	const struct tc_type *t = size->type, *s32 = tc_with_elem(b->c, t, ELEM_S32);
 
-	if (t != column->type) {
-		im = tc_build(b, TC_IMAG, t, 1, &column);
-		size = tc_build2(b, TC_ADD, size, tc_build1(b, TC_ABS, im));
-	}
-	size = tc_build_select(b, tc_build_compare(b, TC_CMP_EQ, size, size), size,
-			       tc_build_number(b, t, -1));
 	size = tc_build_select(b, where(b, t, f->row, TC_CMP_LT, j), tc_build_number(b, t, -2),
 			       size);
 	top = spread(b, fold(b, f, TC_MAXIMUM, size, -INFINITY), t);
@@ -180,6 +189,82 @@ static void eliminate(const struct tc_build *b, struct tc_value *j, struct tc_va
 			       row_p(b, &s, rows));
 }
 
+/* ---- few numbers ---- */
+
+static void exchange_if(const struct tc_build *b, struct tc_value *is_so, struct tc_value **x,
+			struct tc_value **y)
+{
+	struct tc_value *old = *x;
+
+	*x = tc_build_select(b, is_so, *y, old);
+	*y = tc_build_select(b, is_so, old, *y);
+}
+
+/* Of column j the first row from j on with the largest element, which is exchanged with row j. */
+static struct tc_value *pivot_cells(const struct tc_build *b, int64_t j, struct tc_cells *x,
+				    struct tc_value **rows)
+{
+	const struct tc_type *s32 = rows[0]->type;
+	struct tc_value *top = size_of(b, x->at[j][j]), *p = tc_build_number(b, s32, (double)j);
+
+	for (int64_t i = j + 1; i < x->rows; i++) {
+		struct tc_value *size = size_of(b, x->at[i][j]), *is_more;
+
+		is_more = tc_build_compare(b, TC_CMP_GT, size, top);
+		top = tc_build_select(b, is_more, size, top);
+		p = tc_build_select(b, is_more, tc_build_number(b, s32, (double)i), p);
+	}
+	for (int64_t i = j + 1; i < x->rows; i++) {
+		struct tc_value *is_p;
+
+		is_p = tc_build_compare(b, TC_CMP_EQ, p, tc_build_number(b, s32, (double)i));
+		exchange_if(b, is_p, &rows[j], &rows[i]);
+		for (int64_t k = 0; k < x->columns; k++)
+			exchange_if(b, is_p, &x->at[j][k], &x->at[i][k]);
+	}
+	return p;
+}
+
+/* All columns without a loop, as eliminate() does them. */
+static struct lu factor_cells(const struct tc_build *b, struct tc_value *a)
+{
+	const int64_t batch = a->type->dim[0], m = a->type->dim[1], w = a->type->dim[2];
+	struct tc_value *rows[TC_MOST_CELLS], *pivots[TC_MOST_CELLS];
+	const int64_t one[] = { batch, 1 };
+	struct tc_cells x;
+	struct lu lu;
+
+	tc_linalg_to_cells(b, a, &x);
+	for (int64_t i = 0; i < m; i++)
+		rows[i] = tc_build_number(b, tc_with_elem(b->c, x.at[0][0]->type, ELEM_S32),
+					  (double)i);
+	for (int64_t j = 0; j < w; j++) {
+		struct tc_value *none, *pivot;
+
+		pivots[j] = pivot_cells(b, j, &x, rows);
+		pivot = x.at[j][j];
+		none = tc_build_compare(b, TC_CMP_EQ, pivot, tc_build_number(b, pivot->type, 0));
+		pivot = tc_build_select(b, none, tc_build_number(b, pivot->type, 1), pivot);
+		for (int64_t i = j + 1; i < m; i++) {
+			struct tc_value *l = tc_build2(b, TC_DIVIDE, x.at[i][j], pivot), *less;
+
+			x.at[i][j] = l;
+			for (int64_t k = j + 1; k < w; k++) {
+				less = tc_build2(b, TC_MULTIPLY, l, x.at[j][k]);
+				x.at[i][k] = tc_build2(b, TC_SUBTRACT, x.at[i][k], less);
+			}
+		}
+	}
+	for (int64_t i = 0; i < m; i++)
+		rows[i] = tc_build_reshape(b, rows[i], 2, one);
+	for (int64_t j = 0; j < w; j++)
+		pivots[j] = tc_build_reshape(b, pivots[j], 2, one);
+	lu.x = tc_linalg_from_cells(b, &x);
+	lu.rows = tc_build_join(b, (unsigned)m, rows, 1);
+	lu.pivots = tc_build_join(b, (unsigned)w, pivots, 1);
+	return lu;
+}
+
 static struct lu factor_few(const struct tc_build *b, struct tc_value *a)
 {
 	const int64_t batch = a->type->dim[0], m = a->type->dim[1], w = a->type->dim[2];
@@ -240,6 +325,8 @@ static struct lu factor(const struct tc_build *b, struct tc_value *a)
 	struct tc_value *top, *rest, *part[2], *column[2];
 	struct lu left, right;
 
+	if (m <= TC_MOST_CELLS && m * w <= MOST_CELLS)
+		return factor_cells(b, a);
 	if (w <= FEW)
 		return factor_few(b, a);
 	left = factor(b, tc_build_part(b, a, 2, 0, h));
